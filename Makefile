@@ -1,0 +1,33 @@
+# Thin front of CMake; every target first makes sure that the packages it needs are there.
+.PHONY: all build test check bench run fmt clean deps
+all: build
+
+deps:
+	@tools/install-deps build
+
+build: deps
+	@cmake --preset release >build.log 2>&1 || { cat build.log; rm -f build.log; exit 1; }
+	@rm -f build.log
+	@cmake --build build
+
+test:
+	@tools/install-deps test
+	@tools/run-tests
+
+check:
+	@tools/install-deps check
+	@tools/run-checks
+
+bench: build
+	@tools/install-deps bench
+	@bench/run $(BENCH)
+
+run: build
+	@tools/run-demo
+
+fmt:
+	@tools/install-deps check
+	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
+
+clean:
+	rm -rf build build-*

@@ -1,0 +1,22 @@
+/* shoal_errors.h - every error code of Shoal, in one list. */
+#ifndef SHOAL_SHOAL_ERRORS_H
+#define SHOAL_SHOAL_ERRORS_H
+
+#define SHOAL_ERR_MAP(X)                                                                           \
+    X(-1, NOMEM, "out of memory")                                                                  \
+    X(-2, IO, "input/output error")                                                                \
+    X(-3, FORMAT, "bad format")                                                                    \
+    X(-4, LIMIT, "limit exceeded")                                                                 \
+    X(-5, BUSY, "overloaded, retry later")                                                         \
+    X(-6, INVAL, "invalid argument")                                                               \
+    X(-7, UNSUPPORTED, "not supported")                                                            \
+    X(-8, CANCELLED, "cancelled")                                                                  \
+    X(-9, DEADLINE, "deadline passed")                                                             \
+    X(-10, NOTFOUND, "not found")                                                                  \
+    X(-11, INTERNAL, "internal error")
+
+#define SHOAL_ERR_ENUM(n, id, text) SHOAL_E##id = n,
+enum { SHOAL_OK = 0, SHOAL_ERR_MAP(SHOAL_ERR_ENUM) };
+#undef SHOAL_ERR_ENUM
+
+#endif

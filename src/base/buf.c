@@ -1,0 +1,105 @@
+/* buf.c - see buf.h. */
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+void buf_init(struct buf *b, size_t max_bytes)
+{
+    *b = (struct buf){.max = max_bytes};
+}
+
+void buf_fini(struct buf *b)
+{
+    mem_free(b->data);
+    *b = (struct buf){0};
+}
+
+void buf_clear(struct buf *b)
+{
+    b->len = 0;
+    b->rc = 0;
+    if (b->data)
+        b->data[0] = '\0';
+}
+
+/* Room for n more bytes and the NUL. */
+static int reserve(struct buf *b, size_t n)
+{
+    if (b->rc < 0)
+        return b->rc;
+    if (n > b->max - b->len) {
+        b->rc = SHOAL_ELIMIT;
+        return b->rc;
+    }
+    size_t need = b->len + n + 1;
+    if (need <= b->cap)
+        return 0;
+    size_t cap = b->cap ? b->cap : 64;
+    while (cap < need)
+        cap += cap / 2 + 16;
+    char *p = mem_realloc(b->data, cap);
+    if (!p) {
+        b->rc = SHOAL_ENOMEM;
+        return b->rc;
+    }
+    b->data = p;
+    b->cap = cap;
+    return 0;
+}
+
+void buf_put(struct buf *b, const void *p, size_t n)
+{
+    if (reserve(b, n) < 0)
+        return;
+    if (n)
+        memcpy(b->data + b->len, p, n);
+    b->len += n;
+    b->data[b->len] = '\0';
+}
+
+void buf_putc(struct buf *b, char c)
+{
+    buf_put(b, &c, 1);
+}
+
+void buf_puts(struct buf *b, const char *s)
+{
+    buf_put(b, s, strlen(s));
+}
+
+void buf_printf(struct buf *b, const char *fmt, ...)
+{
+    va_list ap, again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    if (n >= 0 && reserve(b, (size_t)n) == 0) {
+        vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
+        b->len += (size_t)n;
+    }
+    va_end(again);
+}
+
+const char *buf_str(const struct buf *b)
+{
+    return b->data ? b->data : "";
+}
+
+char *buf_take(struct buf *b, size_t *len)
+{
+    if (!b->data)
+        buf_put(b, "", 0);
+    if (b->rc < 0 || !b->data)
+        return NULL;
+    char *p = b->data;
+    if (len)
+        *len = b->len;
+    size_t max = b->max;
+    buf_init(b, max);
+    return p;
+}

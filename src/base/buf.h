@@ -1,0 +1,31 @@
+/* buf.h - growing byte buffer with a hard limit.
+ *
+ * Thread:    belongs to its caller.
+ * Ownership: buf_fini frees; buf_take moves the bytes out (mem_free them).  The content is always
+ *            followed by a NUL that len does not count.
+ * Failure:   sticky: after NOMEM or LIMIT, rc is set and later appends do nothing; check once. */
+#ifndef SHOAL_BASE_BUF_H
+#define SHOAL_BASE_BUF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct buf {
+    char *data; /* NULL until the first byte */
+    size_t len, cap, max;
+    int rc;
+};
+
+void buf_init(struct buf *b, size_t max_bytes);
+void buf_fini(struct buf *b);
+void buf_clear(struct buf *b); /* keeps the memory, forgets the error */
+void buf_put(struct buf *b, const void *p, size_t n);
+void buf_putc(struct buf *b, char c);
+void buf_puts(struct buf *b, const char *s);
+void buf_printf(struct buf *b, const char *fmt, ...) SHOAL_PRINTF(2, 3);
+const char *buf_str(const struct buf *b);   /* "" when empty */
+char *buf_take(struct buf *b, size_t *len); /* NULL when rc is set or memory is out */
+
+#endif

@@ -1,0 +1,34 @@
+/* hash.h - 64-bit non-cryptographic hash for tables and cache keys. */
+#ifndef SHOAL_BASE_HASH_H
+#define SHOAL_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline uint64_t hash_mix(uint64_t x) /* splitmix64's finalizer */
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9u;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* Eight bytes a step; seed chains several ranges into one hash. */
+static inline uint64_t hash_bytes(const void *data, size_t n, uint64_t seed)
+{
+    const uint8_t *p = data;
+    uint64_t h = hash_mix(seed ^ (0x9e3779b97f4a7c15u * (n + 1)));
+    uint64_t w = 0;
+    for (; n >= 8; p += 8, n -= 8) {
+        memcpy(&w, p, 8);
+        h = hash_mix(h ^ w) + 0x9e3779b97f4a7c15u;
+    }
+    w = 0;
+    if (n)
+        memcpy(&w, p, n);
+    return hash_mix(h ^ w);
+}
+
+#endif

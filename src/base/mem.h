@@ -1,0 +1,42 @@
+/* mem.h - the only way to the heap.
+ *
+ * Thread:    any.
+ * Ownership: what mem_* gives goes back through mem_free (NULL is fine).
+ * Failure:   NULL; nothing aborts.  Tests make the n-th call fail (mem_fail_at) and count calls. */
+#ifndef SHOAL_BASE_MEM_H
+#define SHOAL_BASE_MEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+void *mem_alloc(size_t n);
+void *mem_zalloc(size_t n);
+void *mem_zalloc_n(size_t count, size_t size); /* NULL when the product overflows */
+void *mem_realloc(void *p, size_t n);
+void mem_free(void *p);
+char *mem_strdup(const char *s);
+char *mem_strndup(const char *s, size_t n);
+
+/* 64-byte aligned, zeroed pages straight from the kernel; 2 MiB pages asked for when large.
+ * The length must be given back to mem_pages_free. */
+void *mem_pages(size_t n);
+void mem_pages_free(void *p, size_t n);
+
+/* false when a * b does not fit. */
+static inline bool mem_mul(size_t *out, size_t a, size_t b)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+static inline bool mem_add(size_t *out, size_t a, size_t b)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+/* For tests: calls of mem_alloc/zalloc/realloc/pages in this process so far, and a switch that
+ * makes the n-th call from now fail once (0: off). */
+uint64_t mem_calls(void);
+void mem_fail_at(uint64_t n);
+
+#endif

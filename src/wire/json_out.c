@@ -1,0 +1,181 @@
+/* json_out.c - see json_out.h. */
+#include "wire/json_out.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct json_out json_out_make(struct buf *b)
+{
+    return (struct json_out){b, false};
+}
+
+static void before_value(struct json_out *j)
+{
+    if (j->comma)
+        buf_putc(j->b, ',');
+    j->comma = true;
+}
+
+void json_out_object(struct json_out *j)
+{
+    before_value(j);
+    buf_putc(j->b, '{');
+    j->comma = false;
+}
+
+void json_out_object_end(struct json_out *j)
+{
+    buf_putc(j->b, '}');
+    j->comma = true;
+}
+
+void json_out_array(struct json_out *j)
+{
+    before_value(j);
+    buf_putc(j->b, '[');
+    j->comma = false;
+}
+
+void json_out_array_end(struct json_out *j)
+{
+    buf_putc(j->b, ']');
+    j->comma = true;
+}
+
+/* Length of the valid UTF-8 sequence at s, or 0. */
+static size_t utf8_len(const uint8_t *s, size_t n)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t len = s[0] < 0x80         ? 1
+                 : (s[0] >> 5) == 6  ? 2
+                 : (s[0] >> 4) == 14 ? 3
+                 : (s[0] >> 3) == 30 ? 4
+                                     : 0;
+    if (len <= 1)
+        return len;
+    if (len > n)
+        return 0;
+    uint32_t cp = s[0] & (0xffu >> (len + 1));
+    for (size_t i = 1; i < len; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        cp = cp << 6 | (s[i] & 0x3f);
+    }
+    if (cp < least[len] || cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
+        return 0;
+    return len;
+}
+
+static void quoted(struct buf *b, const char *str, size_t n)
+{
+    const uint8_t *s = (const uint8_t *)str;
+    buf_putc(b, '"');
+    for (size_t i = 0; i < n;) {
+        uint8_t c = s[i];
+        if (c == '"' || c == '\\') {
+            buf_putc(b, '\\');
+            buf_putc(b, (char)c);
+            i++;
+        } else if (c == '\n') {
+            buf_puts(b, "\\n");
+            i++;
+        } else if (c == '\t') {
+            buf_puts(b, "\\t");
+            i++;
+        } else if (c == '\r') {
+            buf_puts(b, "\\r");
+            i++;
+        } else if (c < 0x20 || c == 0x7f) {
+            buf_printf(b, "\\u%04x", c);
+            i++;
+        } else {
+            size_t len = utf8_len(s + i, n - i);
+            if (len == 0) {
+                buf_puts(b, "\xef\xbf\xbd");
+                i++;
+            } else {
+                buf_put(b, s + i, len);
+                i += len;
+            }
+        }
+    }
+    buf_putc(b, '"');
+}
+
+void json_out_key(struct json_out *j, const char *key)
+{
+    before_value(j);
+    quoted(j->b, key, strlen(key));
+    buf_putc(j->b, ':');
+    j->comma = false;
+}
+
+void json_out_strn(struct json_out *j, const char *s, size_t n)
+{
+    before_value(j);
+    quoted(j->b, s, n);
+}
+
+void json_out_str(struct json_out *j, const char *s)
+{
+    json_out_strn(j, s, strlen(s));
+}
+
+void json_out_int(struct json_out *j, int64_t v)
+{
+    before_value(j);
+    buf_printf(j->b, "%" PRId64, v);
+}
+
+void json_out_uint(struct json_out *j, uint64_t v)
+{
+    before_value(j);
+    buf_printf(j->b, "%" PRIu64, v);
+}
+
+void json_out_num(struct json_out *j, double v)
+{
+    char text[40];
+    before_value(j);
+    if (!isfinite(v)) {
+        buf_puts(j->b, "null");
+        return;
+    }
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, v);
+        if (strtod(text, NULL) == v)
+            break;
+    }
+    buf_puts(j->b, text);
+}
+
+void json_out_float(struct json_out *j, float v)
+{
+    char text[40];
+    before_value(j);
+    if (!isfinite(v)) {
+        buf_puts(j->b, "null");
+        return;
+    }
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, (double)v);
+        if (strtof(text, NULL) == v)
+            break;
+    }
+    buf_puts(j->b, text);
+}
+
+void json_out_bool(struct json_out *j, bool v)
+{
+    before_value(j);
+    buf_puts(j->b, v ? "true" : "false");
+}
+
+void json_out_null(struct json_out *j)
+{
+    before_value(j);
+    buf_puts(j->b, "null");
+}

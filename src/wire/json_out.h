@@ -1,0 +1,35 @@
+/* json_out.h - writes JSON into a buf, commas and escapes taken care of.
+ *
+ * Thread:    belongs to its caller.
+ * Failure:   through the buf's sticky rc.  Invalid UTF-8 becomes U+FFFD; NaN and infinities become
+ *            null.  Reading JSON is cJSON's job. */
+#ifndef SHOAL_WIRE_JSON_OUT_H
+#define SHOAL_WIRE_JSON_OUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct json_out {
+    struct buf *b;
+    bool comma; /* the next value needs one in front */
+};
+
+struct json_out json_out_make(struct buf *b);
+void json_out_object(struct json_out *j);
+void json_out_object_end(struct json_out *j);
+void json_out_array(struct json_out *j);
+void json_out_array_end(struct json_out *j);
+void json_out_key(struct json_out *j, const char *key);
+void json_out_str(struct json_out *j, const char *s);
+void json_out_strn(struct json_out *j, const char *s, size_t n);
+void json_out_int(struct json_out *j, int64_t v);
+void json_out_uint(struct json_out *j, uint64_t v);
+void json_out_num(struct json_out *j, double v); /* shortest text that reads back the same */
+void json_out_float(struct json_out *j, float v);
+void json_out_bool(struct json_out *j, bool v);
+void json_out_null(struct json_out *j);
+
+#endif

@@ -1,0 +1,125 @@
+/* test_base.c - errors, memory, buffers, readers, maps and the JSON writer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/rd.h"
+#include "base/strmap.h"
+#include "wire/json_out.h"
+
+static void test_err_wraps_context_in_front(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    assert_int_equal(err_set(&e, SHOAL_EIO, "cannot read %s", "x"), SHOAL_EIO);
+    assert_int_equal(err_wrap(&e, "model %d", 3), SHOAL_EIO);
+    assert_string_equal(e.msg, "model 3: cannot read x");
+    assert_string_equal(err_name(SHOAL_EIO), "IO");
+    assert_string_equal(err_text(SHOAL_ELIMIT), "limit exceeded");
+}
+
+static void test_buf_stops_at_its_limit(void **state)
+{
+    (void)state;
+    struct buf b;
+    buf_init(&b, 10);
+    buf_puts(&b, "12345");
+    buf_printf(&b, "%d", 67890);
+    assert_int_equal(b.rc, 0);
+    assert_string_equal(buf_str(&b), "1234567890");
+    buf_putc(&b, 'x');
+    assert_int_equal(b.rc, SHOAL_ELIMIT);
+    assert_int_equal(b.len, 10);
+    assert_null(buf_take(&b, NULL));
+    buf_fini(&b);
+}
+
+static void test_buf_reports_failed_allocation(void **state)
+{
+    (void)state;
+    struct buf b;
+    buf_init(&b, 1000);
+    mem_fail_at(1);
+    buf_puts(&b, "x");
+    assert_int_equal(b.rc, SHOAL_ENOMEM);
+    buf_clear(&b);
+    buf_puts(&b, "x");
+    assert_string_equal(buf_str(&b), "x");
+    buf_fini(&b);
+}
+
+static void test_rd_is_sticky_at_the_end(void **state)
+{
+    (void)state;
+    const uint8_t bytes[] = {1, 0, 0, 0, 7};
+    struct rd r = rd_make(bytes, sizeof(bytes));
+    assert_int_equal(rd_u32(&r), 1);
+    assert_int_equal(rd_u16(&r), 0);
+    assert_true(r.bad);
+    assert_int_equal(rd_u8(&r), 0);
+    struct rd huge = rd_make(bytes, sizeof(bytes));
+    assert_null(rd_take(&huge, UINT64_MAX));
+}
+
+static void test_strmap_grows_and_keeps_the_first(void **state)
+{
+    (void)state;
+    static char keys[1000][8];
+    struct strmap m;
+    assert_int_equal(strmap_init(&m, 1), 0);
+    for (uint32_t i = 0; i < 1000; i++) {
+        snprintf(keys[i], sizeof(keys[i]), "k%u", i);
+        assert_int_equal(strmap_put(&m, keys[i], strlen(keys[i]), i), 0);
+    }
+    assert_int_equal(strmap_put(&m, "k7", 2, 99), 1);
+    uint32_t v = 0;
+    for (uint32_t i = 0; i < 1000; i++) {
+        assert_true(strmap_get(&m, keys[i], strlen(keys[i]), &v));
+        assert_int_equal(v, i);
+    }
+    assert_false(strmap_get(&m, "k1000", 5, &v));
+    strmap_fini(&m);
+}
+
+static void test_json_out_escapes_and_separates(void **state)
+{
+    (void)state;
+    struct buf b;
+    buf_init(&b, 1000);
+    struct json_out j = json_out_make(&b);
+    json_out_object(&j);
+    json_out_key(&j, "a\"b");
+    json_out_strn(&j, "x\n\xff\xc3\xa9\x01", 6);
+    json_out_key(&j, "n");
+    json_out_array(&j);
+    json_out_int(&j, -3);
+    json_out_num(&j, 0.1);
+    json_out_float(&j, 0.1f);
+    json_out_num(&j, 1.0 / 0.0);
+    json_out_bool(&j, true);
+    json_out_array_end(&j);
+    json_out_key(&j, "z");
+    json_out_null(&j);
+    json_out_object_end(&j);
+    assert_string_equal(buf_str(&b), "{\"a\\\"b\":\"x\\n\xef\xbf\xbd\xc3\xa9\\u0001\","
+                                     "\"n\":[-3,0.1,0.1,null,true],\"z\":null}");
+    buf_fini(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_err_wraps_context_in_front),
+        cmocka_unit_test(test_buf_stops_at_its_limit),
+        cmocka_unit_test(test_buf_reports_failed_allocation),
+        cmocka_unit_test(test_rd_is_sticky_at_the_end),
+        cmocka_unit_test(test_strmap_grows_and_keeps_the_first),
+        cmocka_unit_test(test_json_out_escapes_and_separates),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
