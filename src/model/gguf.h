@@ -1,0 +1,94 @@
+/* gguf.h - reader of GGUF v2 and v3 files: key-value metadata and tensor directory.
+ *
+ * Thread:    immutable after open; any number of readers.
+ * Ownership: gguf_open maps the file read-only, gguf_parse borrows the caller's bytes; both must
+ *            stay until gguf_close.  Every pointer handed out points into those bytes.
+ * Failure:   SHOAL_EIO, SHOAL_EFORMAT (what and at which offset), SHOAL_EUNSUPPORTED (a tensor type
+ *            by name), SHOAL_ENOMEM; then *out is NULL.  Nothing in the file is trusted: every
+ *            count, length and offset is checked against what is really there. */
+#ifndef SHOAL_MODEL_GGUF_H
+#define SHOAL_MODEL_GGUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "kernels/quants.h"
+
+enum gguf_type {
+    GGUF_TYPE_U8 = 0,
+    GGUF_TYPE_I8 = 1,
+    GGUF_TYPE_U16 = 2,
+    GGUF_TYPE_I16 = 3,
+    GGUF_TYPE_U32 = 4,
+    GGUF_TYPE_I32 = 5,
+    GGUF_TYPE_F32 = 6,
+    GGUF_TYPE_BOOL = 7,
+    GGUF_TYPE_STRING = 8,
+    GGUF_TYPE_ARRAY = 9,
+    GGUF_TYPE_U64 = 10,
+    GGUF_TYPE_I64 = 11,
+    GGUF_TYPE_F64 = 12,
+};
+
+struct gguf_str { /* not NUL-terminated */
+    const char *p;
+    size_t n;
+};
+
+struct gguf_kv {
+    struct gguf_str key;
+    enum gguf_type type;      /* of the value, or GGUF_TYPE_ARRAY */
+    enum gguf_type elem_type; /* of an array's elements; arrays of arrays are refused */
+    uint64_t n_elems;         /* of an array; 1 for scalars */
+    const uint8_t *data;      /* first byte of the value (after type and count) */
+    size_t data_bytes;
+    struct gguf_str *strings; /* index of an array of strings, owned by the gguf; else NULL */
+};
+
+#define GGUF_MAX_DIMS 4
+struct gguf_tensor {
+    struct gguf_str name;
+    enum quant_type type;
+    uint32_t n_dims;
+    uint64_t dims[GGUF_MAX_DIMS]; /* dims[0] is the row length (fastest); unused ones are 1 */
+    const uint8_t *data;          /* inside the mapping, aligned as the file says */
+    size_t n_bytes;
+};
+
+struct gguf {
+    const uint8_t *bytes;
+    size_t n_bytes;
+    bool mapped;
+    uint32_t version;
+    uint32_t alignment;
+    size_t data_offset; /* where tensor data begins */
+    struct gguf_kv *kvs;
+    size_t n_kvs;
+    struct gguf_tensor *tensors;
+    size_t n_tensors;
+};
+
+SHOAL_MUST_CHECK int gguf_open(struct gguf **out, const char *path, struct err *e);
+/* bytes: the whole file, at any alignment. */
+SHOAL_MUST_CHECK int gguf_parse(struct gguf **out, const void *bytes, size_t n, struct err *e);
+void gguf_close(struct gguf *g);
+
+const char *gguf_type_name(enum gguf_type t);
+
+/* NULL when there is none. */
+const struct gguf_kv *gguf_find(const struct gguf *g, const char *key);
+const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *name);
+
+/* true and the value when the key is there and its type converts without loss. */
+bool gguf_get_u64(const struct gguf *g, const char *key, uint64_t *v); /* any integer >= 0, bool */
+bool gguf_get_f64(const struct gguf *g, const char *key, double *v);   /* any number */
+bool gguf_get_bool(const struct gguf *g, const char *key, bool *v);
+bool gguf_get_str(const struct gguf *g, const char *key, struct gguf_str *v);
+/* Element i of an array of numbers as double or of integers as int64; false when out of range or
+ * of another kind. */
+bool gguf_kv_f64(const struct gguf_kv *kv, uint64_t i, double *v);
+bool gguf_kv_i64(const struct gguf_kv *kv, uint64_t i, int64_t *v);
+
+#endif
