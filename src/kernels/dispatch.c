@@ -1,0 +1,69 @@
+/* dispatch.c - which kernel set runs: asked of the CPU and the OS once, at start.
+ * Built for the baseline machine; no ISA code in here. */
+#include <string.h>
+
+#include "kernels/kern.h"
+
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#include <asm/hwcap.h>
+extern const struct kern_ops kern_i8mm, kern_dotprod, kern_neon;
+static int has_i8mm(void)
+{
+    return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) && (getauxval(AT_HWCAP) & HWCAP_ASIMDDP);
+}
+static int has_dotprod(void)
+{
+    return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+}
+#elif defined(__x86_64__)
+extern const struct kern_ops kern_avx512, kern_avx2;
+static int has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vnni");
+}
+#endif
+
+static int always(void)
+{
+    return 1;
+}
+
+/* Best first; scalar last: always there, and the reference. */
+static const struct {
+    const struct kern_ops *ops;
+    int (*usable)(void);
+} table[] = {
+#if defined(__x86_64__)
+    {&kern_avx512, has_avx512},
+#endif
+    {&kern_scalar, always},
+};
+#define N_SETS (sizeof(table) / sizeof(table[0]))
+
+const struct kern_ops *kern_select(const char *force, struct err *e)
+{
+    for (size_t i = 0; i < N_SETS; i++)
+        if ((!force || !strcmp(force, table[i].ops->name)) && table[i].usable())
+            return table[i].ops;
+    char names[128] = "";
+    for (size_t i = 0; i < N_SETS; i++)
+        if (table[i].usable()) {
+            strncat(names, names[0] ? ", " : "", sizeof(names) - strlen(names) - 1);
+            strncat(names, table[i].ops->name, sizeof(names) - strlen(names) - 1);
+        }
+    err_set(e, SHOAL_EUNSUPPORTED, "no kernel set named %s can run here (there are: %s)", force,
+            names);
+    return NULL;
+}
+
+size_t kern_usable(const struct kern_ops **out, size_t max)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < N_SETS && n < max; i++)
+        if (table[i].usable())
+            out[n++] = table[i].ops;
+    return n;
+}

@@ -1,0 +1,188 @@
+/* kern.h - the compute kernels: one table of functions per instruction set.
+ *
+ * Thread:    pure functions over the caller's memory; no allocation, no locks, no logging.
+ * Contract:  every set gives BIT-IDENTICAL results to the scalar set, whatever the number of
+ *            tokens in a call and however rows are split over threads.  So a generation can move to
+ *            another machine in mid-stream and continue with the same tokens.  To make that
+ *            possible each operation fixes its order:
+ *              - integer products are exact sums over one block of 32 (or 16) columns;
+ *              - floats are accumulated block by block, column by column or key by key, in
+ *                ascending order, with fused multiply-add where "fma" is written below;
+ *              - sums over a vector use 16 partial sums (element i goes to partial i % 16) that are
+ *                added as ((i, i+8), (i, i+4), (i, i+2), (i, i+1)). */
+#ifndef SHOAL_KERNELS_KERN_H
+#define SHOAL_KERNELS_KERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "kernels/quants.h"
+
+/* ---- packed matrices ---------------------------------------------------------------------- */
+
+/* What a weight matrix becomes when it is packed.  Integer formats have blocks of 32 columns:
+ * w = scale * (q - offset) [+ min], scale and min in F16. */
+enum kern_fmt {
+    KERN_F32,
+    KERN_F16,
+    KERN_BF16,
+    KERN_Q8,  /* 8 bits, offset 128 */
+    KERN_Q4,  /* 4 bits, offset 8 */
+    KERN_Q4M, /* 4 bits and a min */
+    KERN_Q5,  /* 5 bits, offset 16 */
+    KERN_Q5M, /* 5 bits and a min */
+    KERN_Q6,  /* 6 bits, offset 32, one scale per 16 columns */
+    KERN_N_FMTS
+};
+
+/* How a set lays out a tile of rows.  A tile holds tile_rows rows, all columns, in three areas one
+ * after the other, each padded to 64 bytes, for blocks b = 0 .. n_cols/32 - 1:
+ *   scales  F16 [b][half][row]       half: 2 for KERN_Q6, else 1
+ *   mins    F16 [b][row]             only for formats with a min
+ *   quants  bytes, per block, `g` = group (4 or 8 consecutive columns of one row stay together):
+ *     8 bits: [32/g][row][g], one byte each, stored as q - 128 (signed) or q as q8_unsigned says
+ *     4 bits: [16/g][row][g]: low nibble column c, high nibble column c + 16
+ *     5 bits: the 4-bit area of the low nibbles, then bit 4 of every q: bit (i % 8) of byte (i / 8)
+ *             with i counting [32/g][row][g] in the order of the 8-bit layout
+ *     6 bits: the 4-bit area, then bits 4..5: [8/g'][row][g'] with g' = min(g, 8): 2-bit field k
+ *             (bits 2k..2k+1) of a byte belongs to column c + 8 * k, c = 0..7
+ * Float formats: [column][row], element by element.
+ * Rows are padded with zero weights to a whole tile. */
+struct kern_layout {
+    uint8_t tile_rows;
+    uint8_t group;
+    bool q8_unsigned;
+};
+
+struct kern_mat {
+    enum kern_fmt fmt;
+    uint32_t n_rows, n_cols;
+    float mul;           /* power of two that every result is multiplied with */
+    size_t tile_bytes;   /* bytes of one tile */
+    const uint8_t *data; /* n_tiles tiles; 64-byte aligned */
+};
+
+static inline uint32_t kern_n_tiles(const struct kern_layout *l, uint32_t n_rows)
+{
+    return (n_rows + l->tile_rows - 1) / l->tile_rows;
+}
+
+/* Which format a tensor encoding is packed into. */
+enum kern_fmt kern_fmt_of(enum quant_type type);
+const char *kern_fmt_name(enum kern_fmt fmt);
+static inline bool kern_fmt_is_float(enum kern_fmt fmt)
+{
+    return fmt <= KERN_BF16;
+}
+/* Bytes of one packed tile; 0 when the shape does not fit the format (columns not divisible). */
+size_t kern_tile_bytes(const struct kern_layout *l, enum kern_fmt fmt, uint32_t n_cols);
+/* The power of two for a matrix: 1 where scales are copied, else what brings products of scales
+ * into F16's best range.  Reads all of src. */
+float kern_pack_mul(enum quant_type type, const void *src, uint32_t n_rows, uint32_t n_cols);
+/* Packs tile number `tile` of the row-major matrix src into dst (kern_tile_bytes).  work: n_cols
+ * floats and n_cols/32 * sizeof(struct kern_block) bytes, see kern_pack_work_bytes. */
+void kern_pack_tile(const struct kern_layout *l, enum quant_type type, const void *src,
+                    uint32_t n_rows, uint32_t n_cols, float mul, uint32_t tile, void *dst,
+                    void *work);
+size_t kern_pack_work_bytes(uint32_t n_cols);
+
+/* ---- activations -------------------------------------------------------------------------- */
+
+/* The input of a product.  Float formats read x; integer formats read the blocks of 32:
+ * x ~ scale * q, q in -127..127, scale = amax/127, q = nearest-even(x * (127/amax)). */
+struct kern_act {
+    const float *x; /* [n_tokens][ld] */
+    size_t ld;
+    int8_t *q;       /* [n_tokens][n_cols] */
+    float *scale;    /* [n_tokens][n_cols/32] */
+    int32_t *sums;   /* [n_tokens][n_cols/16]: sums of q over halves of blocks */
+    uint32_t n_cols; /* of this input; q, scale, sums are packed to it */
+};
+
+/* ---- attention ---------------------------------------------------------------------------- */
+
+#define KERN_PAGE 16 /* tokens per KV page: the 16 lanes of the key product */
+
+enum kern_kv { KERN_KV_F16, KERN_KV_Q8 };
+
+/* One KV head's part of a page.  F16: keys [head_dim][16], then values [16][head_dim].
+ * Q8: the same in int8, then F32 key scales [16] and value scales [16]. */
+static inline size_t kern_kv_head_bytes(enum kern_kv kind, uint32_t head_dim)
+{
+    size_t n = (size_t)KERN_PAGE * head_dim * 2;
+    return kind == KERN_KV_F16 ? n * 2 : n + 2 * KERN_PAGE * sizeof(float);
+}
+
+/* A run of query rows that look at the same KV head of the same sequence.  Row r = (token i, head
+ * h): i = r / n_heads, h = r % n_heads. */
+struct kern_attn {
+    const float *q; /* row (i, h) at q + i * q_ld + h * head_dim */
+    size_t q_ld;
+    float *out; /* same addressing with out_ld */
+    size_t out_ld;
+    uint32_t n_tokens, n_heads, head_dim;
+    float scale;
+    uint32_t pos0;   /* position of token 0; token i sees keys lo..pos0+i */
+    uint32_t window; /* 0: all; else only the last `window` keys */
+    enum kern_kv kind;
+    const uint8_t *kv;     /* this layer's and head's part of page 0 */
+    size_t page_stride;    /* bytes from one page to the next */
+    const uint32_t *pages; /* page numbers of the sequence, KERN_PAGE tokens each */
+    float *scratch;        /* kern_attn_scratch floats */
+};
+#define KERN_ATTN_ROWS 8 /* query rows per pass */
+static inline size_t kern_attn_scratch(uint32_t n_ctx)
+{
+    return (size_t)KERN_ATTN_ROWS * ((n_ctx + 63) / 64 * 64 + 64);
+}
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+struct kern_ops {
+    const char *name;
+    struct kern_layout layout;
+
+    /* Rows of tiles [tile0, tile1) for tokens 0..n_tokens-1:
+     * out[t * out_ld + row] = mul * sum_b fma(float(isum), scale_w * scale_a, .)
+     *                              [then fma(min, scale_a * float(sum q), .) in the same block];
+     * float formats: sum_c fma(w, x, .). */
+    void (*gemm)(const struct kern_mat *w, const struct kern_act *a, uint32_t n_tokens,
+                 uint32_t tile0, uint32_t tile1, float *out, size_t out_ld);
+    /* Fills q, scale, sums of token t from x. */
+    void (*quantize)(const struct kern_act *a, uint32_t t);
+
+    /* y = (x * (1 / sqrt(mean(x^2) + eps))) * w; w NULL: without */
+    void (*rmsnorm)(float *y, const float *x, const float *w, uint32_t n, float eps);
+    /* y = fma((x - mean) * (1 / sqrt(var + eps)), w, b); b NULL: 0 */
+    void (*layernorm)(float *y, const float *x, const float *w, const float *b, uint32_t n,
+                      float eps);
+    void (*add)(float *y, const float *x, uint32_t n); /* y += x */
+    void (*scale)(float *y, float s, uint32_t n);
+    void (*silu_mul)(float *y, const float *gate, const float *up, uint32_t n);
+    void (*gelu_mul)(float *y, const float *gate, const float *up, uint32_t n); /* tanh form */
+    void (*gelu)(float *y, const float *x, uint32_t n);
+    /* Rotates n_heads heads of head_dim in place.  cs: [rot/2] pairs (cos, sin).  neox: pairs are
+     * (i, i + rot/2), else (2i, 2i + 1). */
+    void (*rope)(float *x, uint32_t n_heads, uint32_t head_dim, uint32_t rot, const float *cs,
+                 bool neox);
+    /* Writes one token's key and value into its page (token = position % 16). */
+    void (*kv_store)(uint8_t *page_head, enum kern_kv kind, uint32_t head_dim, uint32_t token,
+                     const float *k, const float *v);
+    /* Rows r0..r1 of the job. */
+    void (*attend)(const struct kern_attn *job, uint32_t r0, uint32_t r1);
+    /* x -= max; returns sum of exp; for log-probabilities: writes exp(x - max) into y. */
+    float (*softmax_exp)(float *y, const float *x, uint32_t n, float max);
+    float (*max)(const float *x, uint32_t n);
+    uint32_t (*argmax)(const float *x, uint32_t n); /* the first of equals */
+};
+
+/* The best set that this CPU and OS can run, or the one named force (NULL: best).  NULL and e when
+ * force is unknown or cannot run here. */
+const struct kern_ops *kern_select(const char *force, struct err *e);
+/* All sets compiled in that can run here, best first; returns how many. */
+size_t kern_usable(const struct kern_ops **out, size_t max);
+extern const struct kern_ops kern_scalar;
+
+#endif

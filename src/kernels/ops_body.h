@@ -1,0 +1,574 @@
+/* ops_body.h - the float operations of a kernel set, written once over v16.
+ *
+ * Included by exactly one .c file per set, after that set's v16_*.h.  Everything is static; the
+ * including file names the functions in its kern_ops.  The order of every sum is fixed here (see
+ * kern.h), so that all sets agree to the bit. */
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/kern.h"
+
+/* e^x, relative error under 2e-7.  Clamped to the range where 2^n is a normal number, so large
+ * negative arguments give about 1e-38 and not 0. */
+static inline v16 ops_exp(v16 x)
+{
+    x = v16_min(v16_max(x, v16_set1(-87.0f)), v16_set1(88.0f));
+    v16 n = v16_round(v16_mul(x, v16_set1(1.44269504088896341f)));
+    v16 r = v16_fma(n, v16_set1(-0.693359375f), x);
+    r = v16_fma(n, v16_set1(2.12194440e-4f), r);
+    v16 p = v16_set1(1.9875691500e-4f);
+    p = v16_fma(p, r, v16_set1(1.3981999507e-3f));
+    p = v16_fma(p, r, v16_set1(8.3334519073e-3f));
+    p = v16_fma(p, r, v16_set1(4.1665795894e-2f));
+    p = v16_fma(p, r, v16_set1(1.6666665459e-1f));
+    p = v16_fma(p, r, v16_set1(5.0000001201e-1f));
+    p = v16_add(v16_fma(p, v16_mul(r, r), r), v16_set1(1.0f));
+    return v16_mul(p, v16_pow2(n));
+}
+
+/* x / (1 + e^-k): the logistic gate of SiLU (k = x) and of GELU's tanh form (k = 2u). */
+static inline v16 ops_gate(v16 x, v16 k)
+{
+    v16 one = v16_set1(1.0f);
+    return v16_div(x, v16_add(one, ops_exp(v16_sub(v16_zero(), k))));
+}
+
+static inline v16 ops_gelu1(v16 x)
+{
+    v16 cube = v16_mul(v16_mul(x, x), x);
+    v16 u = v16_mul(v16_fma(cube, v16_set1(0.044715f), x), v16_set1(1.5957691216057308f));
+    return ops_gate(x, u);
+}
+
+static inline v16 ops_load(const float *p, uint32_t left)
+{
+    return left >= 16 ? v16_load(p) : v16_load_n(p, left);
+}
+
+static inline void ops_put(float *p, v16 a, uint32_t left)
+{
+    if (left >= 16)
+        v16_store(p, a);
+    else
+        v16_store_n(p, a, left);
+}
+static void ops_quantize(const struct kern_act *a, uint32_t t)
+{
+    const float *x = a->x + t * a->ld;
+    int8_t *q = a->q + (size_t)t * a->n_cols;
+    float *scale = a->scale + (size_t)t * (a->n_cols / 32);
+    int32_t *sums = a->sums + (size_t)t * (a->n_cols / 16);
+    for (uint32_t b = 0; b < a->n_cols / 32; b++, x += 32, q += 32) {
+        v16 lo = v16_load(x), hi = v16_load(x + 16);
+        float amax = v16_hmax(v16_max(v16_abs(lo), v16_abs(hi)));
+        float inv = amax > 0.0f ? 127.0f / amax : 0.0f;
+        if (!(inv <= 3.0e38f)) /* amax so small that 127/amax overflows, or not a number */
+            inv = 0.0f;
+        v16 k = v16_set1(inv);
+        scale[b] = inv > 0.0f ? amax / 127.0f : 0.0f;
+        sums[2 * b] = v16_store_i8(q, v16_round(v16_mul(lo, k)));
+        sums[2 * b + 1] = v16_store_i8(q + 16, v16_round(v16_mul(hi, k)));
+    }
+}
+
+static void ops_rmsnorm(float *y, const float *x, const float *w, uint32_t n, float eps)
+{
+    v16 ss = v16_zero();
+    for (uint32_t i = 0; i < n; i += 16) {
+        v16 v = ops_load(x + i, n - i);
+        ss = v16_fma(v, v, ss);
+    }
+    v16 r = v16_set1(1.0f / sqrtf(v16_sum(ss) / (float)n + eps));
+    for (uint32_t i = 0; i < n; i += 16) {
+        v16 v = v16_mul(ops_load(x + i, n - i), r);
+        ops_put(y + i, w ? v16_mul(v, ops_load(w + i, n - i)) : v, n - i);
+    }
+}
+
+static void ops_layernorm(float *y, const float *x, const float *w, const float *b, uint32_t n,
+                          float eps)
+{
+    v16 sum = v16_zero(), ss = v16_zero();
+    for (uint32_t i = 0; i < n; i += 16)
+        sum = v16_add(sum, ops_load(x + i, n - i));
+    float mean = v16_sum(sum) / (float)n;
+    v16 m = v16_set1(mean);
+    for (uint32_t i = 0; i < n; i += 16) {
+        v16 d = v16_sub(ops_load(x + i, n - i), m);
+        if (n - i < 16) { /* lanes past the end count 0, not -mean */
+            float t[16];
+            v16_store(t, d);
+            d = v16_load_n(t, n - i);
+        }
+        ss = v16_fma(d, d, ss);
+    }
+    v16 r = v16_set1(1.0f / sqrtf(v16_sum(ss) / (float)n + eps));
+    for (uint32_t i = 0; i < n; i += 16) {
+        v16 v = v16_mul(v16_sub(ops_load(x + i, n - i), m), r);
+        v16 bias = b ? ops_load(b + i, n - i) : v16_zero();
+        ops_put(y + i, v16_fma(v, ops_load(w + i, n - i), bias), n - i);
+    }
+}
+
+static void ops_add(float *y, const float *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += 16)
+        ops_put(y + i, v16_add(ops_load(y + i, n - i), ops_load(x + i, n - i)), n - i);
+}
+
+static void ops_scale(float *y, float s, uint32_t n)
+{
+    v16 k = v16_set1(s);
+    for (uint32_t i = 0; i < n; i += 16)
+        ops_put(y + i, v16_mul(ops_load(y + i, n - i), k), n - i);
+}
+
+static void ops_silu_mul(float *y, const float *gate, const float *up, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += 16) {
+        v16 g = ops_load(gate + i, n - i);
+        ops_put(y + i, v16_mul(ops_gate(g, g), ops_load(up + i, n - i)), n - i);
+    }
+}
+
+static void ops_gelu_mul(float *y, const float *gate, const float *up, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += 16)
+        ops_put(y + i, v16_mul(ops_gelu1(ops_load(gate + i, n - i)), ops_load(up + i, n - i)),
+                n - i);
+}
+
+static void ops_gelu(float *y, const float *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += 16)
+        ops_put(y + i, ops_gelu1(ops_load(x + i, n - i)), n - i);
+}
+
+/* Written element by element: at most a few hundred values a token.  The products are kept apart
+ * from the sums (no fused multiply-add), which every compiler does alike with contraction off. */
+static void ops_rope(float *x, uint32_t n_heads, uint32_t head_dim, uint32_t rot, const float *cs,
+                     bool neox)
+{
+    uint32_t half = rot / 2;
+    for (uint32_t h = 0; h < n_heads; h++, x += head_dim)
+        for (uint32_t i = 0; i < half; i++) {
+            float *p0 = neox ? x + i : x + 2 * i, *p1 = neox ? p0 + half : p0 + 1;
+            float c = cs[2 * i], s = cs[2 * i + 1], a = *p0, b = *p1;
+            *p0 = a * c - b * s;
+            *p1 = a * s + b * c;
+        }
+}
+
+static float ops_absmax(const float *x, uint32_t n)
+{
+    v16 m = v16_zero();
+    for (uint32_t i = 0; i < n; i += 16)
+        m = v16_max(m, v16_abs(ops_load(x + i, n - i)));
+    return v16_hmax(m);
+}
+
+static float ops_max(const float *x, uint32_t n)
+{
+    float m = x[0];
+    uint32_t i = 0;
+    if (n >= 16) {
+        v16 v = v16_load(x);
+        for (i = 16; i + 16 <= n; i += 16)
+            v = v16_max(v, v16_load(x + i));
+        m = v16_hmax(v);
+    }
+    for (; i < n; i++)
+        m = x[i] > m ? x[i] : m;
+    return m;
+}
+
+static uint32_t ops_argmax(const float *x, uint32_t n)
+{
+    float m = ops_max(x, n);
+    for (uint32_t i = 0; i < n; i++)
+        if (x[i] == m)
+            return i;
+    return 0;
+}
+
+static float ops_softmax_exp(float *y, const float *x, uint32_t n, float max)
+{
+    v16 m = v16_set1(max), sum = v16_zero();
+    for (uint32_t i = 0; i < n; i += 16) {
+        uint32_t left = n - i;
+        ops_put(y + i, ops_exp(v16_sub(ops_load(x + i, left), m)), left);
+        sum = v16_add(sum, ops_load(y + i, left));
+    }
+    return v16_sum(sum);
+}
+
+static void ops_kv_store(uint8_t *page_head, enum kern_kv kind, uint32_t head_dim, uint32_t token,
+                         const float *k, const float *v)
+{
+    if (kind == KERN_KV_F16) {
+        uint16_t *kp = (uint16_t *)page_head + token;
+        uint16_t *vp = (uint16_t *)page_head + (size_t)KERN_PAGE * head_dim + token * head_dim;
+        uint16_t h[16];
+        for (uint32_t i = 0; i < head_dim; i += 16) {
+            uint32_t n = head_dim - i < 16 ? head_dim - i : 16;
+            v16_store_f16(h, ops_load(k + i, n));
+            for (uint32_t j = 0; j < n; j++)
+                kp[(size_t)(i + j) * KERN_PAGE] = h[j];
+            v16_store_f16(h, ops_load(v + i, n));
+            for (uint32_t j = 0; j < n; j++)
+                vp[i + j] = h[j];
+        }
+        return;
+    }
+    int8_t *kp = (int8_t *)page_head + token;
+    int8_t *vp = (int8_t *)page_head + (size_t)KERN_PAGE * head_dim + token * head_dim;
+    float *scales = (float *)(void *)(page_head + (size_t)2 * KERN_PAGE * head_dim);
+    float kmax = ops_absmax(k, head_dim), vmax = ops_absmax(v, head_dim);
+    v16 kinv = v16_set1(kmax > 1e-30f ? 127.0f / kmax : 0.0f);
+    v16 vinv = v16_set1(vmax > 1e-30f ? 127.0f / vmax : 0.0f);
+    scales[token] = kmax > 1e-30f ? kmax / 127.0f : 0.0f;
+    scales[KERN_PAGE + token] = vmax > 1e-30f ? vmax / 127.0f : 0.0f;
+    int8_t q[16];
+    for (uint32_t i = 0; i < head_dim; i += 16) {
+        uint32_t n = head_dim - i < 16 ? head_dim - i : 16;
+        (void)v16_store_i8(q, v16_round(v16_mul(ops_load(k + i, n), kinv)));
+        for (uint32_t j = 0; j < n; j++)
+            kp[(size_t)(i + j) * KERN_PAGE] = q[j];
+        (void)v16_store_i8(q, v16_round(v16_mul(ops_load(v + i, n), vinv)));
+        for (uint32_t j = 0; j < n; j++)
+            vp[i + j] = q[j];
+    }
+}
+
+/* ---- attention ---------------------------------------------------------------------------- */
+
+struct ops_rows { /* up to KERN_ATTN_ROWS query rows of a job */
+    const float *q[KERN_ATTN_ROWS];
+    float *out[KERN_ATTN_ROWS];
+    uint32_t lo[KERN_ATTN_ROWS], hi[KERN_ATTN_ROWS]; /* keys lo..hi-1 */
+    float *score[KERN_ATTN_ROWS];                    /* [key - first], first page-aligned */
+};
+
+/* Scores of NQ rows against NP pages from page index p; dims in ascending order. */
+#define OPS_SCORES(NAME, NQ, NP)                                                                   \
+    static inline void NAME(const struct kern_attn *job, const struct ops_rows *rows, uint32_t p,  \
+                            uint32_t first, bool q8)                                               \
+    {                                                                                              \
+        v16 s[NQ][NP];                                                                             \
+        const uint8_t *page[NP];                                                                   \
+        const uint32_t hd = job->head_dim;                                                         \
+        _Pragma("GCC unroll 8") for (int j = 0; j < NP; j++)                                       \
+        {                                                                                          \
+            page[j] = job->kv + job->pages[p + (uint32_t)j] * job->page_stride;                    \
+            _Pragma("GCC unroll 8") for (int i = 0; i < NQ; i++) s[i][j] = v16_zero();             \
+        }                                                                                          \
+        for (uint32_t d = 0; d < hd; d++) {                                                        \
+            v16 k[NP];                                                                             \
+            _Pragma("GCC unroll 8") for (int j = 0; j < NP; j++) k[j] =                            \
+                q8 ? v16_i8((const int8_t *)page[j] + d * KERN_PAGE)                               \
+                   : v16_f16((const uint16_t *)(const void *)page[j] + d * KERN_PAGE);             \
+            _Pragma("GCC unroll 8") for (int i = 0; i < NQ; i++)                                   \
+            {                                                                                      \
+                v16 q = v16_set1(rows->q[i][d]);                                                   \
+                _Pragma("GCC unroll 8") for (int j = 0; j < NP; j++) s[i][j] =                     \
+                    v16_fma(q, k[j], s[i][j]);                                                     \
+            }                                                                                      \
+        }                                                                                          \
+        v16 scale = v16_set1(job->scale);                                                          \
+        _Pragma("GCC unroll 8") for (int j = 0; j < NP; j++)                                       \
+            _Pragma("GCC unroll 8") for (int i = 0; i < NQ; i++)                                   \
+        {                                                                                          \
+            v16 v = v16_mul(s[i][j], scale);                                                       \
+            if (q8)                                                                                \
+                v = v16_mul(v,                                                                     \
+                            v16_load((const float *)(const void *)(page[j] +                       \
+                                                                   (size_t)2 * KERN_PAGE * hd)));  \
+            v16_store(rows->score[i] + (p + (uint32_t)j) * KERN_PAGE - first, v);                  \
+        }                                                                                          \
+    }
+OPS_SCORES(ops_scores_1x4, 1, 4)
+OPS_SCORES(ops_scores_1x1, 1, 1)
+OPS_SCORES(ops_scores_4x2, 4, 2)
+OPS_SCORES(ops_scores_4x1, 4, 1)
+OPS_SCORES(ops_scores_8x1, 8, 1)
+#undef OPS_SCORES
+
+/* Weighted sum of values for NQ rows, NV vectors of 16 dims from dim d0; keys ascending.  Every
+ * row has its own key range: outside of it the weight is not applied at all. */
+#define OPS_VALUES(NAME, NQ, NV)                                                                   \
+    static inline void NAME(const struct kern_attn *job, const struct ops_rows *rows, uint32_t d0, \
+                            uint32_t first, bool q8, v16(*acc)[NV])                                \
+    {                                                                                              \
+        const uint32_t hd = job->head_dim;                                                         \
+        uint32_t lo = rows->lo[0], hi = rows->hi[0], all_lo = lo, all_hi = hi;                     \
+        v16 o[NQ][NV];                                                                             \
+        _Pragma("GCC unroll 8") for (int i = 0; i < NQ; i++)                                       \
+        {                                                                                          \
+            lo = rows->lo[i] < lo ? rows->lo[i] : lo;                                              \
+            hi = rows->hi[i] > hi ? rows->hi[i] : hi;                                              \
+            all_lo = rows->lo[i] > all_lo ? rows->lo[i] : all_lo;                                  \
+            all_hi = rows->hi[i] < all_hi ? rows->hi[i] : all_hi;                                  \
+            _Pragma("GCC unroll 8") for (int v = 0; v < NV; v++) o[i][v] = v16_zero();             \
+        }                                                                                          \
+        for (uint32_t t = lo; t < hi; t++) {                                                       \
+            const uint8_t *page = job->kv + job->pages[t / KERN_PAGE] * job->page_stride;          \
+            size_t at = (size_t)KERN_PAGE * hd + (size_t)(t % KERN_PAGE) * hd + d0;                \
+            v16 x[NV];                                                                             \
+            _Pragma("GCC unroll 8") for (int v = 0; v < NV; v++) x[v] =                            \
+                q8 ? v16_i8((const int8_t *)page + at + 16 * v)                                    \
+                   : v16_f16((const uint16_t *)(const void *)page + at + 16 * v);                  \
+            bool every = t >= all_lo && t < all_hi;                                                \
+            _Pragma("GCC unroll 8") for (int i = 0; i < NQ; i++)                                   \
+            {                                                                                      \
+                if (!every && (t < rows->lo[i] || t >= rows->hi[i]))                               \
+                    continue;                                                                      \
+                v16 w = v16_set1(rows->score[i][t - first]);                                       \
+                _Pragma("GCC unroll 8") for (int v = 0; v < NV; v++) o[i][v] =                     \
+                    v16_fma(w, x[v], o[i][v]);                                                     \
+            }                                                                                      \
+        }                                                                                          \
+        _Pragma("GCC unroll 8") for (int i = 0; i < NQ; i++)                                       \
+            _Pragma("GCC unroll 8") for (int v = 0; v < NV; v++) acc[i][v] = o[i][v];              \
+    }
+OPS_VALUES(ops_values_1x4, 1, 4)
+OPS_VALUES(ops_values_1x1, 1, 1)
+OPS_VALUES(ops_values_4x2, 4, 2)
+OPS_VALUES(ops_values_4x1, 4, 1)
+#undef OPS_VALUES
+
+/* Dims that are left when head_dim is no multiple of 16 (tiny test models). */
+static void ops_values_tail(const struct kern_attn *job, const struct ops_rows *rows, uint32_t i,
+                            uint32_t d0, uint32_t first, bool q8, float inv)
+{
+    const uint32_t hd = job->head_dim;
+    for (uint32_t d = d0; d < hd; d++) {
+        float o = 0.0f;
+        for (uint32_t t = rows->lo[i]; t < rows->hi[i]; t++) {
+            const uint8_t *page = job->kv + job->pages[t / KERN_PAGE] * job->page_stride;
+            size_t at = (size_t)KERN_PAGE * hd + (size_t)(t % KERN_PAGE) * hd + d;
+            float x = q8 ? (float)((const int8_t *)page)[at]
+                         : quant_f16_to_f32(((const uint16_t *)(const void *)page)[at]);
+            o = fmaf(rows->score[i][t - first], x, o);
+        }
+        rows->out[i][d] = o * inv;
+    }
+}
+
+/* Softmax over a row's keys: scores become weights, with the value's scale in them for Q8; returns
+ * 1 / sum.  Key t counts in partial sum t % 16. */
+static float ops_weights(const struct kern_attn *job, const struct ops_rows *rows, uint32_t i,
+                         uint32_t first, bool q8)
+{
+    uint32_t lo = rows->lo[i], hi = rows->hi[i];
+    float *s = rows->score[i];
+    float part[16];
+    /* Keys of the edge pages that are not the row's must not raise the maximum. */
+    uint32_t page_lo = lo / KERN_PAGE * KERN_PAGE;
+    uint32_t page_hi = (hi + KERN_PAGE - 1) / KERN_PAGE * KERN_PAGE;
+    float max = s[lo - first];
+    for (uint32_t t = page_lo; t < lo; t++)
+        s[t - first] = max;
+    for (uint32_t t = hi; t < page_hi; t++)
+        s[t - first] = max;
+    max = ops_max(s + (page_lo - first), page_hi - page_lo);
+    v16 m = v16_set1(max), sum = v16_zero();
+    for (uint32_t t = page_lo; t < page_hi; t += KERN_PAGE) {
+        v16 p = ops_exp(v16_sub(v16_load(s + (t - first)), m));
+        if (t < lo || t + KERN_PAGE > hi) { /* an edge page: only the row's own keys count */
+            v16_store(part, p);
+            for (uint32_t k = 0; k < KERN_PAGE; k++)
+                if (t + k < lo || t + k >= hi)
+                    part[k] = 0.0f;
+            p = v16_load(part);
+        }
+        sum = v16_add(sum, p);
+        if (q8) {
+            const uint8_t *page = job->kv + job->pages[t / KERN_PAGE] * job->page_stride;
+            const float *scales =
+                (const float *)(const void *)(page + (size_t)2 * KERN_PAGE * job->head_dim);
+            p = v16_mul(p, v16_load(scales + KERN_PAGE));
+        }
+        v16_store(s + (t - first), p);
+    }
+    return 1.0f / v16_sum(sum);
+}
+
+static void ops_attend_rows(const struct kern_attn *job, const struct ops_rows *rows, uint32_t nq,
+                            uint32_t first, uint32_t last, bool q8)
+{
+    const uint32_t hd = job->head_dim;
+    uint32_t p = first / KERN_PAGE, p_end = (last + KERN_PAGE - 1) / KERN_PAGE;
+    if (nq == 8) {
+        for (; p < p_end; p++)
+            ops_scores_8x1(job, rows, p, first, q8);
+    } else if (nq == 4) {
+        for (; p + 2 <= p_end; p += 2)
+            ops_scores_4x2(job, rows, p, first, q8);
+        for (; p < p_end; p++)
+            ops_scores_4x1(job, rows, p, first, q8);
+    } else {
+        for (; p + 4 <= p_end; p += 4)
+            ops_scores_1x4(job, rows, p, first, q8);
+        for (; p < p_end; p++)
+            ops_scores_1x1(job, rows, p, first, q8);
+    }
+    float inv[KERN_ATTN_ROWS];
+    for (uint32_t i = 0; i < nq; i++)
+        inv[i] = ops_weights(job, rows, i, first, q8);
+
+    uint32_t step = nq >= 4 ? 4 : 1;
+    for (uint32_t i = 0; i < nq; i += step) {
+        struct ops_rows r = {0};
+        for (uint32_t j = 0; j < step; j++) {
+            r.lo[j] = rows->lo[i + j];
+            r.hi[j] = rows->hi[i + j];
+            r.score[j] = rows->score[i + j];
+            r.out[j] = rows->out[i + j];
+        }
+        uint32_t d = 0;
+        if (step == 4) {
+            v16 a2[4][2], a1[4][1];
+            for (; d + 32 <= hd; d += 32) {
+                ops_values_4x2(job, &r, d, first, q8, a2);
+                for (uint32_t j = 0; j < 4; j++)
+                    for (uint32_t v = 0; v < 2; v++)
+                        v16_store(r.out[j] + d + 16 * v, v16_mul(a2[j][v], v16_set1(inv[i + j])));
+            }
+            for (; d + 16 <= hd; d += 16) {
+                ops_values_4x1(job, &r, d, first, q8, a1);
+                for (uint32_t j = 0; j < 4; j++)
+                    v16_store(r.out[j] + d, v16_mul(a1[j][0], v16_set1(inv[i + j])));
+            }
+        } else {
+            v16 a4[1][4], a1[1][1];
+            for (; d + 64 <= hd; d += 64) {
+                ops_values_1x4(job, &r, d, first, q8, a4);
+                for (uint32_t v = 0; v < 4; v++)
+                    v16_store(r.out[0] + d + 16 * v, v16_mul(a4[0][v], v16_set1(inv[i])));
+            }
+            for (; d + 16 <= hd; d += 16) {
+                ops_values_1x1(job, &r, d, first, q8, a1);
+                v16_store(r.out[0] + d, v16_mul(a1[0][0], v16_set1(inv[i])));
+            }
+        }
+        for (uint32_t j = 0; j < step; j++)
+            ops_values_tail(job, &r, j, d, first, q8, inv[i + j]);
+    }
+}
+
+static void ops_attend(const struct kern_attn *job, uint32_t r0, uint32_t r1)
+{
+    const bool q8 = job->kind == KERN_KV_Q8;
+    uint32_t stride = (job->pos0 + job->n_tokens + 63) / 64 * 64 + 64;
+    while (r0 < r1) {
+        uint32_t nq = r1 - r0 >= 8 ? 8 : r1 - r0 >= 4 ? 4 : 1;
+        struct ops_rows rows;
+        uint32_t first = UINT32_MAX, last = 0;
+        for (uint32_t i = 0; i < nq; i++) {
+            uint32_t token = (r0 + i) / job->n_heads, head = (r0 + i) % job->n_heads;
+            uint32_t hi = job->pos0 + token + 1;
+            uint32_t lo = job->window && hi > job->window ? hi - job->window : 0;
+            rows.q[i] = job->q + token * job->q_ld + (size_t)head * job->head_dim;
+            rows.out[i] = job->out + token * job->out_ld + (size_t)head * job->head_dim;
+            rows.lo[i] = lo;
+            rows.hi[i] = hi;
+            first = lo < first ? lo : first;
+            last = hi > last ? hi : last;
+            rows.score[i] = job->scratch + (size_t)i * stride;
+        }
+        first = first / KERN_PAGE * KERN_PAGE;
+        if (q8)
+            ops_attend_rows(job, &rows, nq, first, last, true);
+        else
+            ops_attend_rows(job, &rows, nq, first, last, false);
+        r0 += nq;
+    }
+}
+
+/* ---- products with float weights ---------------------------------------------------------- */
+
+static inline v16 ops_weight16(enum kern_fmt fmt, const uint8_t *p)
+{
+    return fmt == KERN_F32   ? v16_load((const float *)(const void *)p)
+           : fmt == KERN_F16 ? v16_f16((const uint16_t *)(const void *)p)
+                             : v16_bf16((const uint16_t *)(const void *)p);
+}
+
+/* NT tokens against NR groups of 16 rows (tiles of 16); columns ascending. */
+#define OPS_FGEMM(NAME, NT, NR)                                                                    \
+    static inline void NAME(const struct kern_mat *w, const struct kern_act *a, uint32_t t,        \
+                            uint32_t tile, float *out, size_t out_ld, enum kern_fmt fmt)           \
+    {                                                                                              \
+        const size_t step = fmt == KERN_F32 ? 64 : 32;                                             \
+        v16 acc[NT][NR];                                                                           \
+        const uint8_t *p = w->data + tile * w->tile_bytes;                                         \
+        const float *x = a->x + t * a->ld;                                                         \
+        _Pragma("GCC unroll 8") for (int i = 0; i < NT; i++)                                       \
+            _Pragma("GCC unroll 8") for (int r = 0; r < NR; r++) acc[i][r] = v16_zero();           \
+        for (uint32_t c = 0; c < w->n_cols; c++, p += step) {                                      \
+            v16 k[NR];                                                                             \
+            _Pragma("GCC unroll 8") for (int r = 0; r < NR; r++) k[r] =                            \
+                ops_weight16(fmt, p + (size_t)r * w->tile_bytes);                                  \
+            _Pragma("GCC unroll 8") for (int i = 0; i < NT; i++)                                   \
+            {                                                                                      \
+                v16 v = v16_set1(x[(size_t)i * a->ld + c]);                                        \
+                _Pragma("GCC unroll 8") for (int r = 0; r < NR; r++) acc[i][r] =                   \
+                    v16_fma(k[r], v, acc[i][r]);                                                   \
+            }                                                                                      \
+        }                                                                                          \
+        v16 mul = v16_set1(w->mul);                                                                \
+        _Pragma("GCC unroll 8") for (int r = 0; r < NR; r++)                                       \
+        {                                                                                          \
+            uint32_t row = (tile + (uint32_t)r) * 16;                                              \
+            _Pragma("GCC unroll 8") for (int i = 0; i < NT; i++) ops_put(                          \
+                out + (t + (uint32_t)i) * out_ld + row, v16_mul(acc[i][r], mul), w->n_rows - row); \
+        }                                                                                          \
+    }
+OPS_FGEMM(ops_fgemm_1x4, 1, 4)
+OPS_FGEMM(ops_fgemm_1x1, 1, 1)
+OPS_FGEMM(ops_fgemm_4x2, 4, 2)
+OPS_FGEMM(ops_fgemm_4x1, 4, 1)
+#undef OPS_FGEMM
+
+static inline void ops_fgemm_fmt(const struct kern_mat *w, const struct kern_act *a,
+                                 uint32_t n_tokens, uint32_t tile0, uint32_t tile1, float *out,
+                                 size_t out_ld, enum kern_fmt fmt)
+{
+    uint32_t t = 0;
+    for (; t + 4 <= n_tokens; t += 4) {
+        uint32_t r = tile0;
+        for (; r + 2 <= tile1; r += 2)
+            ops_fgemm_4x2(w, a, t, r, out, out_ld, fmt);
+        for (; r < tile1; r++)
+            ops_fgemm_4x1(w, a, t, r, out, out_ld, fmt);
+    }
+    for (; t < n_tokens; t++) {
+        uint32_t r = tile0;
+        for (; r + 4 <= tile1; r += 4)
+            ops_fgemm_1x4(w, a, t, r, out, out_ld, fmt);
+        for (; r < tile1; r++)
+            ops_fgemm_1x1(w, a, t, r, out, out_ld, fmt);
+    }
+}
+
+/* For sets whose tiles have 16 rows; the order of sums is the contract's, so the scalar set with
+ * tiles of one row agrees. */
+__attribute__((unused)) static void ops_fgemm(const struct kern_mat *w, const struct kern_act *a,
+                                              uint32_t n_tokens, uint32_t tile0, uint32_t tile1,
+                                              float *out, size_t out_ld)
+{
+    if (w->fmt == KERN_F32)
+        ops_fgemm_fmt(w, a, n_tokens, tile0, tile1, out, out_ld, KERN_F32);
+    else if (w->fmt == KERN_F16)
+        ops_fgemm_fmt(w, a, n_tokens, tile0, tile1, out, out_ld, KERN_F16);
+    else
+        ops_fgemm_fmt(w, a, n_tokens, tile0, tile1, out, out_ld, KERN_BF16);
+}
+
+#define OPS_TABLE                                                                                  \
+    .quantize = ops_quantize, .rmsnorm = ops_rmsnorm, .layernorm = ops_layernorm, .add = ops_add,  \
+    .scale = ops_scale, .silu_mul = ops_silu_mul, .gelu_mul = ops_gelu_mul, .gelu = ops_gelu,      \
+    .rope = ops_rope, .kv_store = ops_kv_store, .attend = ops_attend,                              \
+    .softmax_exp = ops_softmax_exp, .max = ops_max, .argmax = ops_argmax

@@ -1,0 +1,406 @@
+/* pack.c - from a tensor's encoding to a kernel set's tiles; see kern.h for the layouts.
+ *
+ * Every encoding first becomes kern_blocks (numbers as they are in the file, no rounding, but for
+ * products of scales, which round to F16, and Q2_K, which is requantized to 8 bits); then one
+ * writer places them for any tile height. */
+#include "kernels/pack.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/scalar/quants_iq.h"
+
+static const struct {
+    const char *name;
+    uint8_t quant_bytes; /* per row and block of 32 */
+} fmts[KERN_N_FMTS] = {
+    [KERN_F32] = {"f32", 128}, [KERN_F16] = {"f16", 64}, [KERN_BF16] = {"bf16", 64},
+    [KERN_Q8] = {"q8", 32},    [KERN_Q4] = {"q4", 16},   [KERN_Q4M] = {"q4m", 16},
+    [KERN_Q5] = {"q5", 20},    [KERN_Q5M] = {"q5m", 20}, [KERN_Q6] = {"q6", 24},
+};
+
+const char *kern_fmt_name(enum kern_fmt fmt)
+{
+    return fmts[fmt].name;
+}
+
+uint32_t kern_block_quant_bytes(enum kern_fmt fmt)
+{
+    return fmts[fmt].quant_bytes;
+}
+
+enum kern_fmt kern_fmt_of(enum quant_type type)
+{
+    switch (type) {
+    case QUANT_F32:
+        return KERN_F32;
+    case QUANT_F16:
+        return KERN_F16;
+    case QUANT_BF16:
+        return KERN_BF16;
+    case QUANT_Q4_0:
+        return KERN_Q4;
+    case QUANT_Q4_1:
+    case QUANT_Q4_K:
+        return KERN_Q4M;
+    case QUANT_Q5_0:
+        return KERN_Q5;
+    case QUANT_Q5_1:
+    case QUANT_Q5_K:
+        return KERN_Q5M;
+    case QUANT_Q6_K:
+        return KERN_Q6;
+    default: /* Q8_0; Q3_K, IQ4_NL, IQ2_XXS: their products fit 8 bits; Q2_K */
+        return KERN_Q8;
+    }
+}
+
+static size_t pad64(size_t n)
+{
+    return (n + 63) / 64 * 64;
+}
+
+struct kern_tile_map kern_tile_map(const struct kern_layout *l, enum kern_fmt fmt, uint32_t n_cols)
+{
+    struct kern_tile_map m = {0, 0, 0};
+    size_t rows = l->tile_rows, blocks = n_cols / 32;
+    if (kern_fmt_is_float(fmt)) {
+        m.bytes = pad64(rows * n_cols * (fmt == KERN_F32 ? 4 : 2));
+        return m;
+    }
+    m.mins = pad64(blocks * rows * 2 * (fmt == KERN_Q6 ? 2 : 1));
+    m.quants = m.mins + (kern_fmt_has_min(fmt) ? pad64(blocks * rows * 2) : 0);
+    m.bytes = m.quants + pad64(blocks * rows * fmts[fmt].quant_bytes);
+    return m;
+}
+
+size_t kern_tile_bytes(const struct kern_layout *l, enum kern_fmt fmt, uint32_t n_cols)
+{
+    if (n_cols == 0 || (!kern_fmt_is_float(fmt) && n_cols % 32 != 0))
+        return 0;
+    return kern_tile_map(l, fmt, n_cols).bytes;
+}
+
+/* ---- encodings to blocks ------------------------------------------------------------------- */
+
+static float f16_at(const uint8_t *p)
+{
+    uint16_t h;
+    memcpy(&h, p, 2);
+    return quant_f16_to_f32(h);
+}
+
+static uint16_t u16_at(const uint8_t *p)
+{
+    uint16_t h;
+    memcpy(&h, p, 2);
+    return h;
+}
+
+static void nibbles(uint8_t *q, const uint8_t *p)
+{
+    for (int i = 0; i < 16; i++) {
+        q[i] = p[i] & 15;
+        q[i + 16] = p[i] >> 4;
+    }
+}
+
+static void fifth_bits(uint8_t *q, const uint8_t *p)
+{
+    uint32_t bits;
+    memcpy(&bits, p, 4);
+    for (int i = 0; i < 32; i++)
+        q[i] |= (uint8_t)((bits >> i & 1) << 4);
+}
+
+/* The 6-bit scale and min number j (0..7) of a Q4_K or Q5_K superblock. */
+static void k_scale(const uint8_t *s, int j, uint32_t *sc, uint32_t *m)
+{
+    if (j < 4) {
+        *sc = s[j] & 63;
+        *m = s[j + 4] & 63;
+    } else {
+        *sc = (s[j + 4] & 15u) | (uint32_t)(s[j - 4] >> 6) << 4;
+        *m = (uint32_t)(s[j + 4] >> 4) | (uint32_t)(s[j] >> 6) << 4;
+    }
+}
+
+/* Q4_K and Q5_K: value = d*sc * q - dmin*m, eight blocks of 32. */
+static void k45_blocks(const uint8_t *p, bool five, float inv_mul, struct kern_block *out)
+{
+    float d = f16_at(p), dmin = f16_at(p + 2);
+    const uint8_t *scales = p + 4, *high = p + 16, *qs = p + (five ? 48 : 16);
+    for (int j = 0; j < 8; j++) {
+        uint32_t sc, m;
+        k_scale(scales, j, &sc, &m);
+        out[j].scale[0] = quant_f32_to_f16(d * (float)sc * inv_mul);
+        out[j].min = quant_f32_to_f16(-(dmin * (float)m) * inv_mul);
+        for (int i = 0; i < 32; i++) {
+            uint8_t b = qs[(j / 2) * 32 + i];
+            out[j].q[i] = (uint8_t)(j % 2 ? b >> 4 : b & 15);
+            if (five)
+                out[j].q[i] |= (uint8_t)((high[i] >> j & 1) << 4);
+        }
+    }
+}
+
+static void q6k_blocks(const uint8_t *p, float inv_mul, struct kern_block *out)
+{
+    const uint8_t *ql = p, *qh = p + 128;
+    const int8_t *sc = (const int8_t *)p + 192;
+    float d = f16_at(p + 208);
+    for (int half = 0; half < 2; half++, ql += 64, qh += 32, sc += 8)
+        for (int k = 0; k < 4; k++) { /* columns half*128 + k*32 .. */
+            struct kern_block *b = &out[half * 4 + k];
+            for (int i = 0; i < 32; i++) {
+                uint32_t low = ql[(k & 1) * 32 + i] >> (k >= 2 ? 4 : 0) & 15u;
+                b->q[i] = (uint8_t)(low | (uint32_t)(qh[i] >> (2 * k) & 3) << 4);
+            }
+            for (int h = 0; h < 2; h++)
+                b->scale[h] = quant_f32_to_f16(d * (float)sc[2 * k + h] * inv_mul);
+        }
+}
+
+/* Q3_K: scale (6 bits, -32..31) times q (-4..3) is a whole number in int8: one scale d a block. */
+static void q3k_blocks(const uint8_t *p, struct kern_block *out)
+{
+    const uint8_t *hmask = p, *qs = p + 32, *packed = p + 96;
+    uint16_t d = u16_at(p + 108);
+    for (int i = 0; i < 256; i++) {
+        int sub = i / 16;
+        uint32_t low = sub < 8 ? packed[sub] & 15u : (uint32_t)packed[sub - 8] >> 4;
+        uint32_t high = packed[8 + sub % 4] >> (2 * (sub / 4)) & 3u;
+        int scale = (int)(low | high << 4) - 32;
+        int half = i / 128, k = i % 128 / 32, c = i % 32;
+        int q = (qs[half * 32 + c] >> (2 * k) & 3) - (hmask[c] >> (half * 4 + k) & 1 ? 0 : 4);
+        int v = scale * q + 128; /* only -32 * -4 leaves the range, by one */
+        out[i / 32].q[c] = (uint8_t)(v > 255 ? 255 : v);
+    }
+    for (int b = 0; b < 8; b++)
+        out[b].scale[0] = d;
+}
+
+static void iq4nl_block(const uint8_t *p, struct kern_block *out)
+{
+    out->scale[0] = u16_at(p);
+    for (int i = 0; i < 16; i++) {
+        out->q[i] = (uint8_t)(quant_iq4_levels[p[2 + i] & 15] + 128);
+        out->q[i + 16] = (uint8_t)(quant_iq4_levels[p[2 + i] >> 4] + 128);
+    }
+}
+
+/* Values are 8, 25 or 43 with a sign, times d * (2 s + 1) / 8. */
+static void iq2xxs_blocks(const uint8_t *p, float inv_mul, float *work, struct kern_block *out)
+{
+    float d = f16_at(p);
+    quant_to_f32(QUANT_IQ2_XXS, p, work, 256);
+    for (int b = 0; b < 8; b++) {
+        uint32_t tail;
+        memcpy(&tail, p + 2 + b * 8 + 4, 4);
+        float scale = d * (0.5f + (float)(tail >> 28)) * 0.25f;
+        out[b].scale[0] = quant_f32_to_f16(scale * inv_mul);
+        for (int i = 0; i < 32; i++) {
+            float v = scale != 0.0f ? work[b * 32 + i] / scale : 0.0f;
+            out[b].q[i] = (uint8_t)((int)lrintf(v) + 128);
+        }
+    }
+}
+
+/* Any encoding, rounded to 8 bits per block. */
+static void requantize(const float *x, float inv_mul, struct kern_block *out)
+{
+    float amax = 0.0f;
+    for (int i = 0; i < 32; i++)
+        amax = fabsf(x[i]) > amax ? fabsf(x[i]) : amax;
+    out->scale[0] = quant_f32_to_f16(amax / 127.0f * inv_mul);
+    float scale = quant_f16_to_f32(out->scale[0]) / inv_mul;
+    for (int i = 0; i < 32; i++) {
+        long v = scale > 0.0f ? lrintf(x[i] / scale) : 0;
+        out->q[i] = (uint8_t)((v > 127 ? 127 : v < -127 ? -127 : v) + 128);
+    }
+}
+
+void kern_row_blocks(enum quant_type type, const void *row, uint32_t n_cols, float mul,
+                     struct kern_block *out, float *work)
+{
+    const struct quant_info *qi = quant_info(type);
+    const uint8_t *p = row;
+    const float inv = 1.0f / mul; /* exact: a power of two */
+    memset(out, 0, n_cols / 32 * sizeof(*out));
+    for (uint32_t c = 0; c < n_cols; c += qi->block, p += qi->block_bytes, out += qi->block / 32) {
+        switch (type) {
+        case QUANT_Q8_0:
+            out->scale[0] = u16_at(p);
+            for (int i = 0; i < 32; i++)
+                out->q[i] = p[2 + i] ^ 0x80;
+            break;
+        case QUANT_Q4_0:
+            out->scale[0] = u16_at(p);
+            nibbles(out->q, p + 2);
+            break;
+        case QUANT_Q4_1:
+            out->scale[0] = u16_at(p);
+            out->min = u16_at(p + 2);
+            nibbles(out->q, p + 4);
+            break;
+        case QUANT_Q5_0:
+            out->scale[0] = u16_at(p);
+            nibbles(out->q, p + 6);
+            fifth_bits(out->q, p + 2);
+            break;
+        case QUANT_Q5_1:
+            out->scale[0] = u16_at(p);
+            out->min = u16_at(p + 2);
+            nibbles(out->q, p + 8);
+            fifth_bits(out->q, p + 4);
+            break;
+        case QUANT_Q4_K:
+        case QUANT_Q5_K:
+            k45_blocks(p, type == QUANT_Q5_K, inv, out);
+            break;
+        case QUANT_Q6_K:
+            q6k_blocks(p, inv, out);
+            break;
+        case QUANT_Q3_K:
+            q3k_blocks(p, out);
+            break;
+        case QUANT_IQ4_NL:
+            iq4nl_block(p, out);
+            break;
+        case QUANT_IQ2_XXS:
+            iq2xxs_blocks(p, inv, work, out);
+            break;
+        default:
+            quant_to_f32(type, p, work, qi->block);
+            for (uint32_t b = 0; b < qi->block / 32; b++)
+                requantize(work + b * 32, inv, &out[b]);
+            break;
+        }
+    }
+}
+
+/* Bounds of |scale| and |min| over one source block. */
+static float block_scale_bound(enum quant_type type, const uint8_t *p)
+{
+    float d, dmin;
+    switch (type) {
+    case QUANT_Q4_K:
+    case QUANT_Q5_K:
+        d = fabsf(f16_at(p));
+        dmin = fabsf(f16_at(p + 2));
+        return 63.0f * (d > dmin ? d : dmin);
+    case QUANT_Q6_K:
+        return 128.0f * fabsf(f16_at(p + 208));
+    case QUANT_IQ2_XXS:
+        return 4.0f * fabsf(f16_at(p));
+    case QUANT_Q2_K:
+        d = fabsf(f16_at(p + 80));
+        dmin = fabsf(f16_at(p + 82));
+        return (45.0f * d + 15.0f * dmin) / 127.0f;
+    default:
+        return 0.0f; /* scales are copied */
+    }
+}
+
+float kern_pack_mul(enum quant_type type, const void *src, uint32_t n_rows, uint32_t n_cols)
+{
+    const struct quant_info *qi = quant_info(type);
+    const uint8_t *p = src;
+    float max = 0.0f;
+    if (type == QUANT_Q4_K || type == QUANT_Q5_K || type == QUANT_Q6_K || type == QUANT_Q2_K ||
+        type == QUANT_IQ2_XXS)
+        for (size_t i = 0, n = (size_t)n_rows * (n_cols / qi->block); i < n; i++) {
+            float b = block_scale_bound(type, p + i * qi->block_bytes);
+            max = b > max && b < 1e30f ? b : max;
+        }
+    if (!(max > 0.0f))
+        return 1.0f;
+    int exp;
+    (void)frexpf(max, &exp); /* max < 2^exp */
+    return ldexpf(1.0f, exp - 15);
+}
+
+/* ---- blocks to tiles ----------------------------------------------------------------------- */
+
+static void put_q8_block(const struct kern_layout *l, const struct kern_block *blk, uint32_t row,
+                         uint8_t *q)
+{
+    const uint32_t g = l->group;
+    uint64_t words[4], flip = l->q8_unsigned ? 0 : 0x8080808080808080u;
+    memcpy(words, blk->q, 32);
+    for (int i = 0; i < 4; i++)
+        words[i] ^= flip;
+    for (uint32_t c = 0; c < 32; c += g)
+        memcpy(q + (size_t)(c / g * l->tile_rows + row) * g, (const uint8_t *)words + c, g);
+}
+
+static void put_block(const struct kern_layout *l, enum kern_fmt fmt, const struct kern_block *blk,
+                      uint32_t row, uint8_t *q)
+{
+    const uint32_t rows = l->tile_rows, g = l->group;
+    uint8_t *high = q + (size_t)16 * rows;
+    for (uint32_t c = 0; c < 32; c++) {
+        uint8_t v = blk->q[c];
+        /* place of column c in the order [32/g][row][g] */
+        uint32_t at = (c / g * rows + row) * g + c % g;
+        uint32_t c16 = c % 16, at16 = (c16 / g * rows + row) * g + c16 % g;
+        q[at16] |= (uint8_t)((v & 15) << (c < 16 ? 0 : 4));
+        if (fmt == KERN_Q5 || fmt == KERN_Q5M) {
+            high[at / 8] |= (uint8_t)((v >> 4 & 1) << (at % 8));
+        } else if (fmt == KERN_Q6) {
+            uint32_t c8 = c % 8, at8 = (c8 / g * rows + row) * g + c8 % g;
+            high[at8] |= (uint8_t)((v >> 4) << (2 * (c / 8)));
+        }
+    }
+}
+
+static void pack_float_tile(const struct kern_layout *l, enum quant_type type, const uint8_t *src,
+                            uint32_t n_rows, uint32_t n_cols, uint32_t tile, uint8_t *dst)
+{
+    const uint32_t rows = l->tile_rows, size = type == QUANT_F32 ? 4 : 2;
+    for (uint32_t r = 0; r < rows && tile * rows + r < n_rows; r++) {
+        const uint8_t *from = src + (size_t)(tile * rows + r) * n_cols * size;
+        for (uint32_t c = 0; c < n_cols; c++)
+            memcpy(dst + ((size_t)c * rows + r) * size, from + (size_t)c * size, size);
+    }
+}
+
+size_t kern_pack_work_bytes(uint32_t n_cols)
+{
+    return 256 * sizeof(float) + (size_t)n_cols / 32 * sizeof(struct kern_block);
+}
+
+void kern_pack_tile(const struct kern_layout *l, enum quant_type type, const void *src,
+                    uint32_t n_rows, uint32_t n_cols, float mul, uint32_t tile, void *dst,
+                    void *work)
+{
+    const enum kern_fmt fmt = kern_fmt_of(type);
+    const struct kern_tile_map map = kern_tile_map(l, fmt, n_cols);
+    const struct quant_info *qi = quant_info(type);
+    const uint32_t rows = l->tile_rows, halves = fmt == KERN_Q6 ? 2 : 1;
+    uint8_t *out = dst;
+    memset(out, 0, map.bytes);
+    if (kern_fmt_is_float(fmt)) {
+        pack_float_tile(l, type, src, n_rows, n_cols, tile, out);
+        return;
+    }
+    float *values = work;
+    struct kern_block *blocks = (struct kern_block *)(values + 256);
+    const size_t row_bytes = (size_t)n_cols / qi->block * qi->block_bytes;
+    const size_t block_bytes = (size_t)fmts[fmt].quant_bytes * rows;
+    for (uint32_t r = 0; r < rows && tile * rows + r < n_rows; r++) {
+        const uint8_t *row = (const uint8_t *)src + (tile * rows + r) * row_bytes;
+        kern_row_blocks(type, row, n_cols, mul, blocks, values);
+        for (uint32_t b = 0; b < n_cols / 32; b++) {
+            for (uint32_t h = 0; h < halves; h++)
+                memcpy(out + (((size_t)b * halves + h) * rows + r) * 2, &blocks[b].scale[h], 2);
+            if (kern_fmt_has_min(fmt))
+                memcpy(out + map.mins + ((size_t)b * rows + r) * 2, &blocks[b].min, 2);
+            uint8_t *quants = out + map.quants + b * block_bytes;
+            if (fmt == KERN_Q8)
+                put_q8_block(l, &blocks[b], r, quants);
+            else
+                put_block(l, fmt, &blocks[b], r, quants);
+        }
+    }
+}

@@ -1,0 +1,488 @@
+/* test_kernels.c - every kernel set that can run here equals the scalar set, bit for bit.
+ *
+ * The first line printed says which sets ran.  SHOAL_EXPECT_KERNELS (set by the test runner from
+ * what the CPU says) must be the best of them: a path that is dead by mistake fails here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "kernels/kern.h"
+#include "kernels/pack.h"
+
+static uint64_t rng_state = 1;
+
+static uint64_t rng(void)
+{
+    return hash_mix(rng_state++);
+}
+
+static float rng_float(void) /* about normal, sd 1 */
+{
+    double s = 0;
+    for (int i = 0; i < 4; i++)
+        s += (double)(rng() >> 40) / (double)(1 << 24) - 0.5;
+    return (float)(s * 1.73);
+}
+
+static const enum quant_type all_types[] = {
+    QUANT_F32,  QUANT_F16,  QUANT_BF16, QUANT_Q8_0,   QUANT_Q4_0,
+    QUANT_Q4_1, QUANT_Q5_0, QUANT_Q5_1, QUANT_Q2_K,   QUANT_Q3_K,
+    QUANT_Q4_K, QUANT_Q5_K, QUANT_Q6_K, QUANT_IQ4_NL, QUANT_IQ2_XXS,
+};
+#define N_ALL (sizeof(all_types) / sizeof(all_types[0]))
+
+/* Random bytes are valid quants of every type; only the F16 scales must be sane numbers. */
+static void random_row(enum quant_type type, uint8_t *p, uint32_t n)
+{
+    static const uint8_t scale_at[][3] = {
+        /* offsets of F16 scales in a block, 255: none */
+        [QUANT_Q8_0] = {0, 255, 255},    [QUANT_Q4_0] = {0, 255, 255},
+        [QUANT_Q4_1] = {0, 2, 255},      [QUANT_Q5_0] = {0, 255, 255},
+        [QUANT_Q5_1] = {0, 2, 255},      [QUANT_Q2_K] = {80, 82, 255},
+        [QUANT_Q3_K] = {108, 255, 255},  [QUANT_Q4_K] = {0, 2, 255},
+        [QUANT_Q5_K] = {0, 2, 255},      [QUANT_Q6_K] = {208, 255, 255},
+        [QUANT_IQ2_XXS] = {0, 255, 255}, [QUANT_IQ4_NL] = {0, 255, 255}};
+    const struct quant_info *qi = quant_info(type);
+    for (uint32_t b = 0; b < n / qi->block; b++, p += qi->block_bytes) {
+        if (type == QUANT_F32) {
+            float f = rng_float();
+            memcpy(p, &f, 4);
+            continue;
+        }
+        if (type == QUANT_F16 || type == QUANT_BF16) {
+            float f = rng_float();
+            uint32_t u;
+            memcpy(&u, &f, 4);
+            uint16_t h = type == QUANT_F16 ? quant_f32_to_f16(f) : (uint16_t)(u >> 16);
+            memcpy(p, &h, 2);
+            continue;
+        }
+        for (uint32_t i = 0; i < qi->block_bytes; i++)
+            p[i] = (uint8_t)rng();
+        for (int i = 0; i < 3 && scale_at[type][i] != 255; i++) {
+            uint16_t h = quant_f32_to_f16(rng_float() * 0.01f);
+            memcpy(p + scale_at[type][i], &h, 2);
+        }
+    }
+}
+
+static void *aligned(size_t n)
+{
+    void *p = NULL;
+    if (posix_memalign(&p, 64, (n + 4096) / 64 * 64) != 0)
+        abort();
+    memset(p, 0, n);
+    return p;
+}
+
+static struct kern_mat pack(const struct kern_layout *l, enum quant_type type, const void *src,
+                            uint32_t rows, uint32_t cols)
+{
+    struct kern_mat m = {.fmt = kern_fmt_of(type), .n_rows = rows, .n_cols = cols};
+    m.mul = kern_pack_mul(type, src, rows, cols);
+    m.tile_bytes = kern_tile_bytes(l, m.fmt, cols);
+    uint32_t tiles = kern_n_tiles(l, rows);
+    uint8_t *data = aligned(tiles * m.tile_bytes), *work = aligned(kern_pack_work_bytes(cols));
+    for (uint32_t t = 0; t < tiles; t++)
+        kern_pack_tile(l, type, src, rows, cols, m.mul, t, data + t * m.tile_bytes, work);
+    free(work);
+    m.data = data;
+    return m;
+}
+
+static struct kern_act act_make(const struct kern_ops *k, const float *x, uint32_t n, uint32_t cols)
+{
+    struct kern_act a = {.x = x, .ld = cols, .n_cols = cols};
+    a.q = aligned((size_t)n * cols);
+    a.scale = aligned((size_t)n * cols / 32 * 4 + 4);
+    a.sums = aligned((size_t)n * cols / 16 * 4 + 4);
+    if (cols % 32 == 0)
+        for (uint32_t t = 0; t < n; t++)
+            k->quantize(&a, t);
+    return a;
+}
+
+static void act_free(struct kern_act *a)
+{
+    free(a->q);
+    free(a->scale);
+    free(a->sums);
+}
+
+static void test_expected_set_is_live(void **state)
+{
+    (void)state;
+    const char *expect = getenv("SHOAL_EXPECT_KERNELS");
+    const struct kern_ops *best = kern_select(NULL, NULL);
+    assert_non_null(best);
+    if (expect)
+        assert_string_equal(best->name, expect);
+    struct err e = {0};
+    assert_null(kern_select("no-such-set", &e));
+    assert_int_equal(e.code, SHOAL_EUNSUPPORTED);
+    assert_non_null(strstr(e.msg, "scalar"));
+}
+
+/* What is packed for the scalar set, read back, is the tensor: exact where numbers are copied. */
+static void test_packing_keeps_the_values(void **state)
+{
+    (void)state;
+    enum { ROWS = 3, COLS = 512 };
+    for (size_t i = 0; i < N_ALL; i++) {
+        const struct quant_info *qi = quant_info(all_types[i]);
+        size_t row_bytes = COLS / qi->block * qi->block_bytes;
+        uint8_t *src = aligned(ROWS * row_bytes);
+        for (int r = 0; r < ROWS; r++)
+            random_row(all_types[i], src + (size_t)r * row_bytes, COLS);
+        struct kern_mat m = pack(&kern_scalar.layout, all_types[i], src, ROWS, COLS);
+        if (kern_fmt_is_float(m.fmt)) {
+            assert_memory_equal(m.data, src, ROWS * row_bytes);
+        } else {
+            struct kern_block blocks[COLS / 32];
+            float want[COLS], work[256];
+            for (int r = 0; r < ROWS; r++) {
+                const uint8_t *row = src + (size_t)r * row_bytes;
+                float peak = 0;
+                quant_to_f32(all_types[i], row, want, COLS);
+                for (int c = 0; c < COLS; c++)
+                    peak = fabsf(want[c]) > peak ? fabsf(want[c]) : peak;
+                kern_row_blocks(all_types[i], row, COLS, m.mul, blocks, work);
+                for (int c = 0; c < COLS; c++) {
+                    const struct kern_block *b = &blocks[c / 32];
+                    int half = m.fmt == KERN_Q6 ? c % 32 / 16 : 0;
+                    float s = quant_f16_to_f32(b->scale[half]) * m.mul;
+                    float v = s * (float)(b->q[c % 32] - kern_fmt_offset(m.fmt)) +
+                              quant_f16_to_f32(b->min) * m.mul;
+                    float bound = peak * (all_types[i] == QUANT_Q2_K ? 5e-3f : 5e-4f);
+                    bool exact = all_types[i] == QUANT_Q8_0 || all_types[i] == QUANT_Q4_0 ||
+                                 all_types[i] == QUANT_Q5_0 || all_types[i] == QUANT_IQ4_NL;
+                    if (exact ? v != want[c] : fabsf(v - want[c]) > bound)
+                        fail_msg("%s: row %d column %d: %g, want %g", qi->name, r, c, (double)v,
+                                 (double)want[c]);
+                }
+            }
+        }
+        free((void *)(uintptr_t)m.data);
+        free(src);
+    }
+}
+
+static void test_gemm_equals_scalar(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *why;
+        uint32_t rows, cols, tokens;
+    } cases[] = {
+        {"one tile and one block of a superblock", 16, 256, 1},
+        {"rows that do not fill a tile", 37, 512, 3},
+        {"a batch that uses every token width", 64, 256, 15},
+        {"a prompt", 48, 768, 35},
+    };
+    const struct kern_ops *sets[8];
+    size_t n_sets = kern_usable(sets, 8);
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        uint32_t rows = cases[c].rows, cols = cases[c].cols, n = cases[c].tokens;
+        float *x = aligned((size_t)n * cols * 4);
+        for (uint32_t i = 0; i < n * cols; i++)
+            x[i] = rng_float() * (i % 97 == 0 ? 20.0f : 1.0f);
+        for (size_t i = 0; i < N_ALL; i++) {
+            const struct quant_info *qi = quant_info(all_types[i]);
+            size_t row_bytes = cols / qi->block * qi->block_bytes;
+            uint8_t *src = aligned(rows * row_bytes);
+            for (uint32_t r = 0; r < rows; r++)
+                random_row(all_types[i], src + r * row_bytes, cols);
+            float *want = aligned((size_t)n * rows * 4), *got = aligned((size_t)n * rows * 4);
+            struct kern_mat ref = pack(&kern_scalar.layout, all_types[i], src, rows, cols);
+            struct kern_act ra = act_make(&kern_scalar, x, n, cols);
+            kern_scalar.gemm(&ref, &ra, n, 0, rows, want, rows);
+            for (size_t s = 0; s < n_sets; s++) {
+                struct kern_mat m = pack(&sets[s]->layout, all_types[i], src, rows, cols);
+                struct kern_act a = act_make(sets[s], x, n, cols);
+                assert_memory_equal(a.q, ra.q, (size_t)n * cols);
+                assert_memory_equal(a.scale, ra.scale, (size_t)n * cols / 32 * 4);
+                assert_memory_equal(a.sums, ra.sums, (size_t)n * cols / 16 * 4);
+                uint32_t tiles = kern_n_tiles(&sets[s]->layout, rows);
+                memset(got, 0xff, (size_t)n * rows * 4);
+                sets[s]->gemm(&m, &a, n, 0, tiles / 2, got, rows);
+                sets[s]->gemm(&m, &a, n, tiles / 2, tiles, got, rows);
+                for (uint32_t k = 0; k < n * rows; k++)
+                    if (memcmp(&got[k], &want[k], 4) != 0)
+                        fail_msg("%s %s, %s: token %u row %u: %.9g, want %.9g", sets[s]->name,
+                                 qi->name, cases[c].why, k / rows, k % rows, (double)got[k],
+                                 (double)want[k]);
+                free((void *)(uintptr_t)m.data);
+                act_free(&a);
+            }
+            act_free(&ra);
+            free((void *)(uintptr_t)ref.data);
+            free(src);
+            free(want);
+            free(got);
+        }
+        free(x);
+    }
+}
+
+/* Against plain double arithmetic, so that scalar itself is held to something. */
+static void test_scalar_gemm_equals_double(void **state)
+{
+    (void)state;
+    enum { ROWS = 8, COLS = 512 };
+    float x[COLS], w[COLS], out[ROWS];
+    for (int i = 0; i < COLS; i++)
+        x[i] = rng_float();
+    for (size_t i = 0; i < N_ALL; i++) {
+        const struct quant_info *qi = quant_info(all_types[i]);
+        size_t row_bytes = COLS / qi->block * qi->block_bytes;
+        uint8_t *src = aligned(ROWS * row_bytes);
+        for (int r = 0; r < ROWS; r++)
+            random_row(all_types[i], src + (size_t)r * row_bytes, COLS);
+        struct kern_mat m = pack(&kern_scalar.layout, all_types[i], src, ROWS, COLS);
+        struct kern_act a = act_make(&kern_scalar, x, 1, COLS);
+        kern_scalar.gemm(&m, &a, 1, 0, ROWS, out, ROWS);
+        for (int r = 0; r < ROWS; r++) {
+            double want = 0, norm = 0;
+            quant_to_f32(all_types[i], src + (size_t)r * row_bytes, w, COLS);
+            for (int c = 0; c < COLS; c++) {
+                want += (double)w[c] * (double)x[c];
+                norm += fabs((double)w[c] * (double)x[c]);
+            }
+            double bound = (kern_fmt_is_float(m.fmt) ? 1e-6 : 5e-3) * norm;
+            if (fabs(want - (double)out[r]) > bound)
+                fail_msg("%s row %d: %g, want %g", qi->name, r, (double)out[r], want);
+        }
+        act_free(&a);
+        free((void *)(uintptr_t)m.data);
+        free(src);
+    }
+}
+
+static void expect_same(const char *set, const char *what, const float *got, const float *want,
+                        size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (memcmp(&got[i], &want[i], 4) != 0)
+            fail_msg("%s %s [%zu]: %.9g, want %.9g", set, what, i, (double)got[i], (double)want[i]);
+}
+
+static void test_vector_ops_equal_scalar(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {1, 8, 15, 16, 33, 48, 288, 576};
+    const struct kern_ops *sets[8];
+    size_t n_sets = kern_usable(sets, 8);
+    for (size_t z = 0; z < sizeof(sizes) / sizeof(sizes[0]); z++) {
+        uint32_t n = sizes[z];
+        float x[576], w[576], b[576], cs[576], want[576], got[576];
+        for (uint32_t i = 0; i < n; i++) {
+            x[i] = rng_float() * (i % 7 ? 1.0f : 30.0f);
+            w[i] = rng_float();
+            b[i] = rng_float();
+            cs[i] = rng_float();
+        }
+        for (size_t s = 0; s < n_sets; s++) {
+            const struct kern_ops *k = sets[s], *r = &kern_scalar;
+#define SAME(what, call)                                                                           \
+    do {                                                                                           \
+        memcpy(want, x, sizeof(want));                                                             \
+        memcpy(got, x, sizeof(got));                                                               \
+        {                                                                                          \
+            float *y = want;                                                                       \
+            r->call;                                                                               \
+        }                                                                                          \
+        {                                                                                          \
+            float *y = got;                                                                        \
+            k->call;                                                                               \
+        }                                                                                          \
+        expect_same(k->name, what, got, want, n);                                                  \
+    } while (0)
+            SAME("rmsnorm", rmsnorm(y, x, w, n, 1e-5f));
+            SAME("rmsnorm without weight", rmsnorm(y, x, NULL, n, 1e-5f));
+            SAME("layernorm", layernorm(y, x, w, b, n, 1e-5f));
+            SAME("add", add(y, w, n));
+            SAME("scale", scale(y, 0.37f, n));
+            SAME("silu_mul", silu_mul(y, x, w, n));
+            SAME("gelu_mul", gelu_mul(y, x, w, n));
+            SAME("gelu", gelu(y, x, n));
+            if (n >= 16 && n % 16 == 0) {
+                SAME("rope", rope(y, n / 16, 16, 16, cs, false));
+                SAME("rope neox, part of a head", rope(y, n / 16, 16, 8, cs, true));
+            }
+            float sum_want = r->softmax_exp(want, x, n, r->max(x, n));
+            float sum_got = k->softmax_exp(got, x, n, k->max(x, n));
+            expect_same(k->name, "softmax_exp", got, want, n);
+            assert_memory_equal(&sum_got, &sum_want, 4);
+            assert_int_equal(k->argmax(x, n), r->argmax(x, n));
+        }
+    }
+    /* and the functions are what they say */
+    float x[3] = {-3.0f, 0.5f, 20.0f}, one[3] = {1, 1, 1}, y[3];
+    kern_scalar.silu_mul(y, x, one, 3);
+    for (int i = 0; i < 3; i++)
+        assert_true(fabs((double)y[i] - (double)x[i] / (1 + exp(-(double)x[i]))) < 1e-5);
+    kern_scalar.gelu(y, x, 3);
+    for (int i = 0; i < 3; i++) {
+        double v = (double)x[i];
+        double want = 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
+        assert_true(fabs((double)y[i] - want) < 1e-5);
+    }
+}
+
+/* Plain attention in double over the same rounded keys and values. */
+static void attend_double(const struct kern_attn *job, double *out)
+{
+    const uint32_t hd = job->head_dim;
+    for (uint32_t r = 0; r < job->n_tokens * job->n_heads; r++) {
+        uint32_t token = r / job->n_heads, hi = job->pos0 + token + 1;
+        uint32_t lo = job->window && hi > job->window ? hi - job->window : 0;
+        const float *q = job->q + token * job->q_ld + (size_t)(r % job->n_heads) * hd;
+        double max = -1e300, sum = 0, *s = malloc(hi * sizeof(*s));
+        double *o = out + (size_t)r * hd;
+        memset(o, 0, hd * sizeof(*o));
+        for (int pass = 0; pass < 2; pass++)
+            for (uint32_t t = lo; t < hi; t++) {
+                const uint8_t *page = job->kv + job->pages[t / 16] * job->page_stride;
+                const float *scales = (const float *)(const void *)(page + (size_t)32 * hd);
+                bool q8 = job->kind == KERN_KV_Q8;
+                if (pass == 0) {
+                    double dot = 0;
+                    for (uint32_t d = 0; d < hd; d++) {
+                        size_t at = (size_t)d * 16 + t % 16;
+                        double k = q8 ? (double)((const int8_t *)page)[at] * (double)scales[t % 16]
+                                      : (double)quant_f16_to_f32(
+                                            ((const uint16_t *)(const void *)page)[at]);
+                        dot += k * (double)q[d];
+                    }
+                    s[t] = dot * (double)job->scale;
+                    max = s[t] > max ? s[t] : max;
+                } else {
+                    double p = exp(s[t] - max);
+                    sum += p;
+                    for (uint32_t d = 0; d < hd; d++) {
+                        size_t at = (size_t)16 * hd + (t % 16) * hd + d;
+                        double v =
+                            q8 ? (double)((const int8_t *)page)[at] * (double)scales[16 + t % 16]
+                               : (double)quant_f16_to_f32(
+                                     ((const uint16_t *)(const void *)page)[at]);
+                        o[d] += p * v;
+                    }
+                }
+            }
+        for (uint32_t d = 0; d < hd; d++)
+            o[d] /= sum;
+        free(s);
+    }
+}
+
+static void test_attention_equals_scalar_and_double(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *why;
+        uint32_t hd, heads, tokens, pos0, window;
+        enum kern_kv kind;
+    } cases[] = {
+        {"first token", 64, 3, 1, 0, 0, KERN_KV_F16},
+        {"decode in the middle of a page", 48, 1, 1, 70, 0, KERN_KV_F16},
+        {"a tiny head", 8, 2, 3, 5, 0, KERN_KV_F16},
+        {"a prompt chunk", 64, 3, 37, 20, 0, KERN_KV_F16},
+        {"a sliding window", 32, 4, 20, 61, 24, KERN_KV_F16},
+        {"a window of one page edge", 16, 2, 9, 100, 16, KERN_KV_F16},
+        {"8-bit keys and values", 64, 2, 19, 40, 0, KERN_KV_Q8},
+        {"8-bit, odd head", 40, 5, 2, 130, 50, KERN_KV_Q8},
+    };
+    const struct kern_ops *sets[8];
+    size_t n_sets = kern_usable(sets, 8);
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        uint32_t hd = cases[c].hd, n_keys = cases[c].pos0 + cases[c].tokens;
+        uint32_t n_pages = (n_keys + 15) / 16, rows = cases[c].tokens * cases[c].heads;
+        size_t stride = (kern_kv_head_bytes(cases[c].kind, hd) + 63) / 64 * 64;
+        uint32_t pages[16];
+        for (uint32_t p = 0; p < n_pages; p++)
+            pages[p] = (p * 5 + 3) % 16; /* not in order, some pages foreign */
+        float *q = aligned((size_t)rows * hd * 4), *k = aligned((size_t)n_keys * hd * 4);
+        float *v = aligned((size_t)n_keys * hd * 4), *want = aligned((size_t)rows * hd * 4);
+        float *got = aligned((size_t)rows * hd * 4), *scratch = aligned(kern_attn_scratch(512) * 4);
+        double *exact = aligned((size_t)rows * hd * 8);
+        for (uint32_t i = 0; i < rows * hd; i++)
+            q[i] = rng_float();
+        for (uint32_t i = 0; i < n_keys * hd; i++) {
+            k[i] = rng_float();
+            v[i] = rng_float();
+        }
+        uint8_t *ref_kv = NULL;
+        for (size_t s = n_sets; s-- > 0;) { /* scalar is last in the table: it goes first */
+            uint8_t *kv = aligned(stride * 16);
+            for (uint32_t t = 0; t < n_keys; t++)
+                sets[s]->kv_store(kv + pages[t / 16] * stride, cases[c].kind, hd, t % 16,
+                                  k + (size_t)t * hd, v + (size_t)t * hd);
+            struct kern_attn job = {.q = q,
+                                    .q_ld = (size_t)cases[c].heads * hd,
+                                    .out = got,
+                                    .out_ld = (size_t)cases[c].heads * hd,
+                                    .n_tokens = cases[c].tokens,
+                                    .n_heads = cases[c].heads,
+                                    .head_dim = hd,
+                                    .scale = 0.125f,
+                                    .pos0 = cases[c].pos0,
+                                    .window = cases[c].window,
+                                    .kind = cases[c].kind,
+                                    .kv = kv,
+                                    .page_stride = stride,
+                                    .pages = pages,
+                                    .scratch = scratch};
+            if (!ref_kv) {
+                ref_kv = kv;
+                job.out = want;
+                kern_scalar.attend(&job, 0, rows);
+                attend_double(&job, exact);
+                for (uint32_t i = 0; i < rows * hd; i++)
+                    if (fabs((double)want[i] - exact[i]) > 2e-5)
+                        fail_msg("%s: scalar [%u] %g, exact %g", cases[c].why, i, (double)want[i],
+                                 exact[i]);
+                continue;
+            }
+            assert_memory_equal(kv, ref_kv, stride * 16);
+            sets[s]->attend(&job, 0, rows / 3);
+            sets[s]->attend(&job, rows / 3, rows);
+            expect_same(sets[s]->name, cases[c].why, got, want, (size_t)rows * hd);
+            free(kv);
+        }
+        free(ref_kv);
+        free(q);
+        free(k);
+        free(v);
+        free(want);
+        free(got);
+        free(scratch);
+        free(exact);
+    }
+}
+
+int main(void)
+{
+    const struct kern_ops *sets[8];
+    size_t n = kern_usable(sets, 8);
+    printf("kernel sets on this machine:");
+    for (size_t i = 0; i < n; i++)
+        printf(" %s", sets[i]->name);
+    printf("\n");
+    fflush(stdout);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_expected_set_is_live),
+        cmocka_unit_test(test_packing_keeps_the_values),
+        cmocka_unit_test(test_gemm_equals_scalar),
+        cmocka_unit_test(test_scalar_gemm_equals_double),
+        cmocka_unit_test(test_vector_ops_equal_scalar),
+        cmocka_unit_test(test_attention_equals_scalar_and_double),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
