@@ -29,8 +29,8 @@ enum quant_type {
 };
 
 struct quant_info {
-    const char *name;    /* as GGUF tools print it: "Q4_K" */
-    uint32_t block;      /* values per block; a row is a whole number of blocks */
+    const char *name; /* as GGUF tools print it: "Q4_K" */
+    uint32_t block;   /* values per block; a row is a whole number of blocks */
     uint32_t block_bytes;
     bool supported;
 };
@@ -44,8 +44,10 @@ bool quant_from_name(const char *name, enum quant_type *type);
 /* n values; n is a multiple of the block. */
 void quant_to_f32(enum quant_type type, const void *src, float *dst, size_t n);
 
-/* Encoders of what the quantizer writes: F16, BF16, Q8_0, Q4_0, Q4_K (and Q5_0, Q6_K for mixes).
- * weight: importance per value or NULL.  false when the type has no encoder. */
+/* Encoders: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, IQ4_NL; false for the
+ * other types.  Scales minimize sum of weight[i] * error^2; weight: importance per value (only the
+ * ratios within a block count) or NULL for all alike.  Values must be finite; others do no harm
+ * beyond their own block. */
 bool quant_from_f32(enum quant_type type, const float *src, void *dst, size_t n,
                     const float *weight);
 

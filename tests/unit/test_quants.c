@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "kernels/quants.h"
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
@@ -218,6 +219,140 @@ static void test_decoding_stops_at_n(void **state)
     quant_to_f32(QUANT_Q8_0, b, y, 0);
 }
 
+/* Normal deviates, the same in every run: Box-Muller over a counter. */
+static void fill_normal(float *x, size_t n, uint64_t seed)
+{
+    for (size_t i = 0; i < n; i++) {
+        double a = ((double)(hash_mix(seed + 2 * i) >> 11) + 0.5) * 0x1p-53;
+        double b = (double)(hash_mix(seed + 2 * i + 1) >> 11) * 0x1p-53;
+        x[i] = (float)(sqrt(-2 * log(a)) * cos(6.283185307179586 * b));
+    }
+}
+
+/* Weighted error of coding x as type and back, relative to the size of x. */
+static double coding_error(enum quant_type type, const float *x, size_t n, const float *given,
+                           const float *judged)
+{
+    static uint8_t coded[4 * 8192];
+    static float back[8192];
+    double e = 0, size = 0;
+    assert_true(n <= ARRAY_LEN(back));
+    assert_true(quant_from_f32(type, x, coded, n, given));
+    quant_to_f32(type, coded, back, n);
+    for (size_t i = 0; i < n; i++) {
+        double w = judged ? (double)judged[i] : 1, d = (double)x[i] - (double)back[i];
+        e += w * d * d;
+        size += w * (double)x[i] * (double)x[i];
+    }
+    return sqrt(e / size);
+}
+
+static const struct {
+    enum quant_type type;
+    double bound; /* relative error on normal deviates; a plain min-max coder is above most */
+} encoders[] = {
+    {QUANT_F32, 0},         {QUANT_F16, 3e-4},    {QUANT_BF16, 2.5e-3}, {QUANT_Q8_0, 0.0056},
+    {QUANT_Q4_0, 0.0825},   {QUANT_Q4_1, 0.0705}, {QUANT_Q5_0, 0.0411}, {QUANT_Q5_1, 0.0343},
+    {QUANT_IQ4_NL, 0.0749}, {QUANT_Q4_K, 0.0707}, {QUANT_Q5_K, 0.0352}, {QUANT_Q6_K, 0.0170},
+};
+
+static void test_encoders_stay_within_their_error(void **state)
+{
+    static float x[8192], shifted[8192];
+    (void)state;
+    fill_normal(x, ARRAY_LEN(x), 1);
+    for (size_t i = 0; i < ARRAY_LEN(x); i++)
+        shifted[i] = x[i] * 1e-3f;
+    for (size_t t = 0; t < ARRAY_LEN(encoders); t++) {
+        double e = coding_error(encoders[t].type, x, ARRAY_LEN(x), NULL, NULL);
+        if (!(e <= encoders[t].bound))
+            fail_msg("%s: error %g", quant_info(encoders[t].type)->name, e);
+        /* Small weights, as models have them: the scale's own rounding must not show. */
+        e = coding_error(encoders[t].type, shifted, ARRAY_LEN(x), NULL, NULL);
+        if (!(e <= encoders[t].bound * 1.02 + 1e-4))
+            fail_msg("%s: error %g on small values", quant_info(encoders[t].type)->name, e);
+    }
+    assert_false(quant_from_f32(QUANT_IQ2_XXS, x, shifted, 256, NULL));
+    assert_false(quant_from_f32(QUANT_Q2_K, x, shifted, 256, NULL));
+}
+
+static void test_importance_moves_the_error_to_where_it_matters_less(void **state)
+{
+    static float x[8192], w[8192];
+    (void)state;
+    fill_normal(x, ARRAY_LEN(x), 2);
+    fill_normal(w, ARRAY_LEN(w), 3);
+    for (size_t i = 0; i < ARRAY_LEN(w); i++)
+        w[i] = expf(1.5f * w[i]) * 1e-12f; /* also: only ratios count */
+    for (size_t t = 4; t < ARRAY_LEN(encoders); t++) {
+        double blind = coding_error(encoders[t].type, x, ARRAY_LEN(x), NULL, w);
+        double with = coding_error(encoders[t].type, x, ARRAY_LEN(x), w, w);
+        if (!(with < blind * 0.92))
+            fail_msg("%s: %g with importance, %g without", quant_info(encoders[t].type)->name, with,
+                     blind);
+    }
+}
+
+static void test_zero_blocks_and_constant_blocks(void **state)
+{
+    static float x[512], back[512];
+    uint8_t coded[4 * 512];
+    (void)state;
+    for (size_t t = 0; t < ARRAY_LEN(encoders); t++) {
+        enum quant_type type = encoders[t].type;
+        memset(x, 0, sizeof(x));
+        assert_true(quant_from_f32(type, x, coded, 512, NULL));
+        quant_to_f32(type, coded, back, 512);
+        for (int i = 0; i < 512; i++)
+            assert_true(back[i] == 0);
+        for (int sign = -1; sign <= 1; sign += 2) {
+            for (int i = 0; i < 512; i++)
+                x[i] = (float)sign * 0.75f;
+            assert_true(quant_from_f32(type, x, coded, 512, NULL));
+            quant_to_f32(type, coded, back, 512);
+            for (int i = 0; i < 512; i++)
+                if (!(fabsf(back[i] - x[i]) < 2e-3f))
+                    fail_msg("%s: %g became %g", quant_info(type)->name, (double)x[i],
+                             (double)back[i]);
+        }
+    }
+}
+
+/* What importance and data may hold by accident must not reach undefined behaviour or spoil other
+ * blocks; sanitizer builds watch this test. */
+static void test_odd_values_and_weights_are_survived(void **state)
+{
+    static const float odd[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f, 1e-42f, 1e30f};
+    static float x[768], w[768], clean[768], back[768];
+    static uint8_t coded[4 * 768];
+    (void)state;
+    fill_normal(clean, ARRAY_LEN(clean), 4);
+    for (size_t t = 3; t < ARRAY_LEN(encoders); t++)
+        for (size_t o = 0; o < ARRAY_LEN(odd); o++) {
+            enum quant_type type = encoders[t].type;
+            memcpy(x, clean, sizeof(x));
+            for (size_t i = 0; i < ARRAY_LEN(w); i++)
+                w[i] = 1;
+            x[300] = odd[o];
+            assert_true(quant_from_f32(type, x, coded, ARRAY_LEN(x), NULL));
+            quant_to_f32(type, coded, back, ARRAY_LEN(x));
+            for (int i = 0; i < 256; i++)
+                assert_true(fabsf(back[i] - x[i]) < 0.5f &&
+                            fabsf(back[i + 512] - x[i + 512]) < 0.5f);
+            x[300] = 0;
+            w[300] = odd[o];
+            assert_true(quant_from_f32(type, x, coded, ARRAY_LEN(x), w));
+            quant_to_f32(type, coded, back, ARRAY_LEN(x));
+            for (size_t i = 0; i < ARRAY_LEN(x); i++)
+                assert_true(fabsf(back[i]) < 4.5f); /* at worst crushed, never blown up */
+            /* Columns without any importance still come out sanely. */
+            memset(w, 0, sizeof(w));
+            for (size_t i = 0; i < 256; i++)
+                w[3 * i] = (float)i;
+            assert_true(coding_error(type, clean, ARRAY_LEN(clean), w, NULL) < 0.5);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +363,10 @@ int main(void)
         cmocka_unit_test(test_blocks_of_32_decode_by_hand),
         cmocka_unit_test(test_super_blocks_decode_by_hand),
         cmocka_unit_test(test_decoding_stops_at_n),
+        cmocka_unit_test(test_encoders_stay_within_their_error),
+        cmocka_unit_test(test_importance_moves_the_error_to_where_it_matters_less),
+        cmocka_unit_test(test_zero_blocks_and_constant_blocks),
+        cmocka_unit_test(test_odd_values_and_weights_are_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
