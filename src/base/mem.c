@@ -38,6 +38,14 @@ void *mem_zalloc_n(size_t count, size_t size)
     return mem_mul(&n, count, size) ? mem_zalloc(n) : NULL;
 }
 
+void *mem_aligned(size_t n)
+{
+    void *p = must_fail() ? NULL : aligned_alloc(64, (n + 63) / 64 * 64);
+    if (p)
+        memset(p, 0, n);
+    return p;
+}
+
 void *mem_realloc(void *p, size_t n)
 {
     return must_fail() ? NULL : realloc(p, n ? n : 1);

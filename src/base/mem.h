@@ -18,6 +18,9 @@ void mem_free(void *p);
 char *mem_strdup(const char *s);
 char *mem_strndup(const char *s, size_t n);
 
+/* Zeroed and 64-byte aligned; goes back through mem_free. */
+void *mem_aligned(size_t n);
+
 /* 64-byte aligned, zeroed pages straight from the kernel; 2 MiB pages asked for when large.
  * The length must be given back to mem_pages_free. */
 void *mem_pages(size_t n);

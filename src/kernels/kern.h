@@ -150,8 +150,8 @@ struct kern_ops {
      * float formats: sum_c fma(w, x, .). */
     void (*gemm)(const struct kern_mat *w, const struct kern_act *a, uint32_t n_tokens,
                  uint32_t tile0, uint32_t tile1, float *out, size_t out_ld);
-    /* Fills q, scale, sums of token t from x. */
-    void (*quantize)(const struct kern_act *a, uint32_t t);
+    /* Fills q, scale, sums of token t from x, blocks b0..b1-1 of 32 columns. */
+    void (*quantize)(const struct kern_act *a, uint32_t t, uint32_t b0, uint32_t b1);
 
     /* y = (x * (1 / sqrt(mean(x^2) + eps))) * w; w NULL: without */
     void (*rmsnorm)(float *y, const float *x, const float *w, uint32_t n, float eps);

@@ -54,13 +54,13 @@ static inline void ops_put(float *p, v16 a, uint32_t left)
     else
         v16_store_n(p, a, left);
 }
-static void ops_quantize(const struct kern_act *a, uint32_t t)
+static void ops_quantize(const struct kern_act *a, uint32_t t, uint32_t b0, uint32_t b1)
 {
-    const float *x = a->x + t * a->ld;
-    int8_t *q = a->q + (size_t)t * a->n_cols;
+    const float *x = a->x + t * a->ld + (size_t)b0 * 32;
+    int8_t *q = a->q + (size_t)t * a->n_cols + (size_t)b0 * 32;
     float *scale = a->scale + (size_t)t * (a->n_cols / 32);
     int32_t *sums = a->sums + (size_t)t * (a->n_cols / 16);
-    for (uint32_t b = 0; b < a->n_cols / 32; b++, x += 32, q += 32) {
+    for (uint32_t b = b0; b < b1; b++, x += 32, q += 32) {
         v16 lo = v16_load(x), hi = v16_load(x + 16);
         float amax = v16_hmax(v16_max(v16_abs(lo), v16_abs(hi)));
         float inv = amax > 0.0f ? 127.0f / amax : 0.0f;

@@ -105,7 +105,7 @@ static struct kern_act act_make(const struct kern_ops *k, const float *x, uint32
     a.sums = aligned((size_t)n * cols / 16 * 4 + 4);
     if (cols % 32 == 0)
         for (uint32_t t = 0; t < n; t++)
-            k->quantize(&a, t);
+            k->quantize(&a, t, 0, cols / 32);
     return a;
 }
 

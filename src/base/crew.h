@@ -1,0 +1,35 @@
+/* crew.h - a few threads that run one program of phases together.
+ *
+ * A phase is a number of chunks that any member may take, in any order; when the last one is done,
+ * its runner runs the phase's finish and opens the next phase.  So nobody waits for a member that
+ * the OS has taken off its core, unless that member holds a chunk; and waiting spins only shortly
+ * before it sleeps, which gives the core to whoever holds it.
+ *
+ * Thread:    one owner calls crew_run; it works as member 0.
+ * Ownership: crew_create gives, crew_destroy joins the threads and takes back (NULL is fine). */
+#ifndef SHOAL_BASE_CREW_H
+#define SHOAL_BASE_CREW_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct crew;
+
+struct crew_phase {
+    /* One chunk; arg is the phase's own.  Chunks of a phase must not depend on each other. */
+    void (*chunk)(void *ctx, uint32_t arg, uint32_t chunk, uint32_t member);
+    void (*finish)(void *ctx, uint32_t arg, uint32_t member); /* may be NULL */
+    uint32_t arg;
+    uint32_t n_chunks; /* 0: only finish; at most CREW_MAX_CHUNKS */
+};
+#define CREW_MAX_CHUNKS 32767u
+
+SHOAL_MUST_CHECK int crew_create(struct crew **out, uint32_t n_members, struct err *e);
+void crew_destroy(struct crew *c);
+uint32_t crew_size(const struct crew *c);
+/* Runs all phases in order; returns when the last is finished.  The phases are read only while
+ * this call runs. */
+void crew_run(struct crew *c, void *ctx, const struct crew_phase *phases, uint32_t n_phases);
+
+#endif
