@@ -105,7 +105,7 @@ static void finish_phase(struct crew *c, uint32_t serial, uint32_t member)
     for (;;) {
         const struct crew_phase *p = &c->phases[at];
         if (p->finish)
-            p->finish(c->ctx, p->arg, member);
+            p->finish(c->ctx, p, member);
         at++;
         if (at >= c->n_phases || c->phases[at].n_chunks > 0)
             break;
@@ -127,7 +127,7 @@ static uint32_t work(struct crew *c, uint32_t member)
             return serial_of(w);
         /* Holding a chunk keeps the phase, and so the program, alive. */
         const struct crew_phase *p = &c->phases[serial_of(w) - c->first_serial];
-        p->chunk(c->ctx, p->arg, chunk, member);
+        p->chunk(c->ctx, p, chunk, member);
         if (atomic_fetch_add_explicit(&c->done, 1, memory_order_acq_rel) + 1 == n)
             finish_phase(c, serial_of(w), member);
     }
@@ -193,7 +193,7 @@ void crew_run(struct crew *c, void *ctx, const struct crew_phase *phases, uint32
     uint32_t at = 0;
     for (; at < n_phases && phases[at].n_chunks == 0; at++)
         if (phases[at].finish)
-            phases[at].finish(ctx, phases[at].arg, 0);
+            phases[at].finish(ctx, &phases[at], 0);
     if (at == n_phases)
         return;
     /* No member reads these while no chunk can be taken: the last program's serial is closed. */

@@ -17,10 +17,10 @@
 struct crew;
 
 struct crew_phase {
-    /* One chunk; arg is the phase's own.  Chunks of a phase must not depend on each other. */
-    void (*chunk)(void *ctx, uint32_t arg, uint32_t chunk, uint32_t member);
-    void (*finish)(void *ctx, uint32_t arg, uint32_t member); /* may be NULL */
-    uint32_t arg;
+    /* One chunk of phase p.  Chunks of a phase must not depend on each other. */
+    void (*chunk)(void *ctx, const struct crew_phase *p, uint32_t chunk, uint32_t member);
+    void (*finish)(void *ctx, const struct crew_phase *p, uint32_t member); /* may be NULL */
+    uint32_t arg;                                                           /* the caller's own */
     uint32_t n_chunks; /* 0: only finish; at most CREW_MAX_CHUNKS */
 };
 #define CREW_MAX_CHUNKS 32767u

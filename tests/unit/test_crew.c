@@ -18,18 +18,20 @@ struct probe {
     struct crew_phase phases[N_PHASES];
 };
 
-static void chunk(void *ctx, uint32_t arg, uint32_t c, uint32_t member)
+static void chunk(void *ctx, const struct crew_phase *phase, uint32_t c, uint32_t member)
 {
     struct probe *p = ctx;
+    uint32_t arg = phase->arg;
     (void)member;
     if (atomic_load(&p->finished) != arg) /* a chunk may run only while its phase is open */
         atomic_fetch_add(&p->errors, 1);
     atomic_fetch_add(&p->ran[arg][c], 1);
 }
 
-static void finish(void *ctx, uint32_t arg, uint32_t member)
+static void finish(void *ctx, const struct crew_phase *phase, uint32_t member)
 {
     struct probe *p = ctx;
+    uint32_t arg = phase->arg;
     (void)member;
     for (uint32_t i = 0; i < p->phases[arg].n_chunks; i++)
         if (atomic_load(&p->ran[arg][i]) != 1)

@@ -1,0 +1,474 @@
+/* decoder_forward.c - one pass: a program of phases over the layers, run by the crew.
+ *
+ * Per layer: qkv products | prepare (rotate, store) | attend | attn_out | join + norm |
+ * gate, up, activation | down | join + next norm.  What is small is not a phase of its own but the
+ * finish of the one before, run by whoever ends it: for one token a layer is four or five phases.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "model/decoder_int.h"
+
+/* Up to so many tokens the per-token work is done in finishes, above it in phases of its own. */
+#define FEW_TOKENS 2u
+#define TOKENS_PER_CHUNK 4u
+/* Attention over fewer key-times-head pairs than this is done by one member in a finish. */
+#define SMALL_ATTENTION 1024u
+/* A chunk of weights should last long against taking it, and be short against a time slice. */
+#define CHUNK_BYTES (64u << 10)
+
+/* ---- splitting ------------------------------------------------------------------------------ */
+
+static uint32_t chunks_for(const struct decoder *d, size_t bytes, uint32_t units)
+{
+    uint32_t members = crew_size(d->crew);
+    if (members == 1)
+        return 1;
+    size_t n = bytes / CHUNK_BYTES;
+    n = n < members ? members : n > members * 8u ? members * 8u : n;
+    return n > units ? units : (uint32_t)n;
+}
+
+static size_t mat_bytes(const struct decoder *d, const struct linear *l)
+{
+    if (l->mat == NO_MAT)
+        return 0;
+    const struct kern_mat *m = &d->weights.mats[l->mat];
+    return m->tile_bytes * kern_n_tiles(&d->k->layout, m->n_rows);
+}
+
+static uint32_t mat_tiles(const struct decoder *d, const struct linear *l)
+{
+    return kern_n_tiles(&d->k->layout, d->weights.mats[l->mat].n_rows);
+}
+
+/* Tiles [t0, t1) of one product for all tokens of the pass, with its bias. */
+static void product(struct decoder *d, const struct linear *l, const struct kern_act *a,
+                    uint32_t n_tokens, uint32_t t0, uint32_t t1, float *out, size_t ld)
+{
+    const struct kern_mat *m = &d->weights.mats[l->mat];
+    out += l->out_at;
+    d->k->gemm(m, a, n_tokens, t0, t1, out, ld);
+    if (!l->bias)
+        return;
+    uint32_t r0 = t0 * d->k->layout.tile_rows, r1 = t1 * d->k->layout.tile_rows;
+    r1 = r1 < m->n_rows ? r1 : m->n_rows;
+    for (uint32_t t = 0; t < n_tokens; t++)
+        d->k->add(out + t * ld + r0, l->bias + r0, r1 - r0);
+}
+
+/* Chunk c of n over the tiles of several products, one after the other. */
+static void products(struct decoder *d, const struct linear *l, uint32_t n_linears,
+                     const struct kern_act *a, uint32_t n_tokens, uint32_t c, uint32_t n,
+                     float *out, size_t ld)
+{
+    uint32_t total = 0, base = 0;
+    for (uint32_t i = 0; i < n_linears; i++)
+        total += mat_tiles(d, &l[i]);
+    uint32_t from = (uint32_t)((uint64_t)total * c / n);
+    uint32_t to = (uint32_t)((uint64_t)total * (c + 1) / n);
+    for (uint32_t i = 0; i < n_linears; i++) {
+        uint32_t tiles = mat_tiles(d, &l[i]);
+        uint32_t t0 = from > base ? from - base : 0;
+        uint32_t t1 = to > base ? to - base : 0;
+        t1 = t1 < tiles ? t1 : tiles;
+        if (t0 < t1)
+            product(d, &l[i], a, n_tokens, t0, t1, out, ld);
+        base += tiles;
+    }
+}
+
+/* ---- per-token steps ------------------------------------------------------------------------ */
+
+static void normalize(const struct decoder *d, float *y, const float *x, const float *w,
+                      const float *b)
+{
+    if (d->c.layer_norm)
+        d->k->layernorm(y, x, w, b, d->c.dim, d->c.norm_eps);
+    else
+        d->k->rmsnorm(y, x, w, d->c.dim, d->c.norm_eps);
+}
+
+static void quantize(const struct decoder *d, const struct kern_act *a, bool wanted, uint32_t t)
+{
+    if (wanted)
+        d->k->quantize(a, t, 0, a->n_cols / 32);
+}
+
+static void embed(struct decoder *d, uint32_t t)
+{
+    const struct decoder_run *r = &d->runs[d->run_of[t]];
+    uint32_t at = t - d->run_first[d->run_of[t]], token = r->tokens[at], pos = r->pos0 + at;
+    float *x = d->x + (size_t)t * d->c.dim;
+    size_t row = d->embd->n_bytes / d->c.n_vocab;
+    quant_to_f32(d->embd->type, d->embd->data + token * row, x, d->c.dim);
+    if (d->c.embed_scale != 1.0f)
+        d->k->scale(x, d->c.embed_scale, d->c.dim);
+    if (d->pos_embd) {
+        float *tmp = d->xn + (size_t)t * d->c.dim;
+        row = d->pos_embd->n_bytes / (size_t)d->pos_embd->dims[1];
+        quant_to_f32(d->pos_embd->type, d->pos_embd->data + pos * row, tmp, d->c.dim);
+        d->k->add(x, tmp, d->c.dim);
+    }
+    for (int which = 0; which < (d->c.rope_base_local > 0.0f ? 2 : 1); which++) {
+        float *cs = d->rope_cs[which] + (size_t)t * d->c.rope_dim;
+        for (uint32_t i = 0; i < d->c.rope_dim / 2; i++) {
+            double angle = (double)((float)pos * d->inv_freq[which][i]);
+            cs[2 * i] = (float)cos(angle);
+            cs[2 * i + 1] = (float)sin(angle);
+        }
+    }
+}
+
+static void norm_in(struct decoder *d, uint32_t layer, uint32_t t)
+{
+    const struct layer *l = &d->layers[layer];
+    size_t at = (size_t)t * d->c.dim;
+    normalize(d, d->xn + at, d->x + at, l->attn_norm_w, l->attn_norm_b);
+    quantize(d, &d->act_x, d->int_x, t);
+}
+
+static void head_norms(const struct decoder *d, float *x, uint32_t n_heads, const float *w)
+{
+    for (uint32_t h = 0; w && h < n_heads; h++, x += d->c.head_dim)
+        d->k->rmsnorm(x, x, w, d->c.head_dim, d->c.norm_eps);
+}
+
+/* Norms of heads, rotation, and this token's keys and values into its page. */
+static void prepare(struct decoder *d, uint32_t layer, uint32_t t)
+{
+    const struct layer *l = &d->layers[layer];
+    const struct decoder_config *c = &d->c;
+    const struct decoder_run *r = &d->runs[d->run_of[t]];
+    uint32_t pos = r->pos0 + (t - d->run_first[d->run_of[t]]);
+    float *q = d->qkv + (size_t)t * d->qkv_dim, *k = q + c->n_heads * c->head_dim;
+    float *v = k + c->n_kv_heads * c->head_dim;
+    head_norms(d, q, c->n_heads, l->q_norm);
+    head_norms(d, k, c->n_kv_heads, l->k_norm);
+    if (c->rope_dim) {
+        const float *cs = d->rope_cs[l->local_rope] + (size_t)t * c->rope_dim;
+        d->k->rope(q, c->n_heads, c->head_dim, c->rope_dim, cs, c->rope_neox);
+        d->k->rope(k, c->n_kv_heads, c->head_dim, c->rope_dim, cs, c->rope_neox);
+    }
+    uint8_t *page = d->kv + r->pages[pos / KERN_PAGE] * d->kv_page_bytes +
+                    layer * c->n_kv_heads * d->kv_head_bytes;
+    for (uint32_t h = 0; h < c->n_kv_heads; h++, page += d->kv_head_bytes)
+        d->k->kv_store(page, d->kv_kind, c->head_dim, pos % KERN_PAGE, k + h * c->head_dim,
+                       v + h * c->head_dim);
+}
+
+/* The residual after attention, and the feed-forward's input. */
+static void join_attention(struct decoder *d, uint32_t layer, uint32_t t)
+{
+    const struct layer *l = &d->layers[layer];
+    size_t at = (size_t)t * d->c.dim;
+    float *o = d->proj + at, *x = d->x + at;
+    if (d->c.parallel) { /* feed-forward reads the input that attention read */
+        memcpy(d->keep + at, o, d->c.dim * sizeof(float));
+        return;
+    }
+    if (l->post_attn_norm)
+        d->k->rmsnorm(o, o, l->post_attn_norm, d->c.dim, d->c.norm_eps);
+    d->k->add(x, o, d->c.dim);
+    normalize(d, d->xn + at, x, l->ffn_norm_w, l->ffn_norm_b);
+    quantize(d, &d->act_x, d->int_x, t);
+}
+
+static void join_ffn(struct decoder *d, uint32_t layer, uint32_t t)
+{
+    const struct layer *l = &d->layers[layer];
+    size_t at = (size_t)t * d->c.dim;
+    float *o = d->proj + at, *x = d->x + at;
+    if (l->post_ffn_norm)
+        d->k->rmsnorm(o, o, l->post_ffn_norm, d->c.dim, d->c.norm_eps);
+    if (d->c.parallel)
+        d->k->add(x, d->keep + at, d->c.dim);
+    d->k->add(x, o, d->c.dim);
+    if (layer + 1 < d->c.n_layers)
+        norm_in(d, layer + 1, t);
+}
+
+/* ---- phases --------------------------------------------------------------------------------- */
+
+#define EACH_TOKEN(call)                                                                           \
+    for (uint32_t t = 0; t < d->n_tokens; t++)                                                     \
+    call
+/* name##_chunk does the step for some tokens, name##_all for all (as a finish). */
+#define TOKEN_STEP(name, call)                                                                     \
+    static void name##_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)   \
+    {                                                                                              \
+        struct decoder *d = ctx;                                                                   \
+        const uint32_t layer = p->arg;                                                             \
+        (void)member;                                                                              \
+        (void)layer;                                                                               \
+        for (uint32_t t = c * TOKENS_PER_CHUNK; t < (c + 1) * TOKENS_PER_CHUNK && t < d->n_tokens; \
+             t++)                                                                                  \
+            call;                                                                                  \
+    }                                                                                              \
+    static void name##_all(void *ctx, const struct crew_phase *p, uint32_t member)                 \
+    {                                                                                              \
+        struct decoder *d = ctx;                                                                   \
+        const uint32_t layer = p->arg;                                                             \
+        (void)member;                                                                              \
+        (void)layer;                                                                               \
+        EACH_TOKEN(call);                                                                          \
+    }
+TOKEN_STEP(start, (embed(d, t), norm_in(d, 0, t)))
+TOKEN_STEP(prepare, prepare(d, layer, t))
+TOKEN_STEP(join_attention, join_attention(d, layer, t))
+TOKEN_STEP(join_ffn, join_ffn(d, layer, t))
+#undef TOKEN_STEP
+
+/* Calibration only: shows the input of some products, once per layer. */
+static void watch_inputs(struct decoder *d, const struct linear *l, uint32_t n_linears,
+                         const struct kern_act *a)
+{
+    for (uint32_t i = 0; i < n_linears; i++) {
+        char name[96];
+        if (l[i].mat == NO_MAT)
+            continue;
+        struct gguf_str s = d->weights.tensors[l[i].mat]->name;
+        size_t n = s.n < sizeof(name) - 1 ? s.n : sizeof(name) - 1;
+        memcpy(name, s.p, n);
+        name[n] = '\0';
+        EACH_TOKEN(d->watch(d->watch_ctx, name, a->x + t * a->ld, a->n_cols));
+    }
+}
+
+static void qkv_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct decoder *d = ctx;
+    const struct layer *l = &d->layers[p->arg];
+    (void)member;
+    products(d, l->qkv, l->n_qkv, &d->act_x, d->n_tokens, c, p->n_chunks, d->qkv, d->qkv_dim);
+    if (d->watch && c == 0)
+        watch_inputs(d, l->qkv, l->n_qkv, &d->act_x);
+}
+
+static void attend_unit(struct decoder *d, uint32_t layer, const struct attn_unit *u,
+                        uint32_t member)
+{
+    const struct decoder_config *c = &d->c;
+    const struct decoder_run *r = &d->runs[u->run];
+    const uint32_t group = c->n_heads / c->n_kv_heads, heads = c->n_heads * c->head_dim;
+    const size_t first = d->run_first[u->run], at = (size_t)u->kv_head * group * c->head_dim;
+    struct kern_attn job = {.q = d->qkv + first * d->qkv_dim + at,
+                            .q_ld = d->qkv_dim,
+                            .out = d->att + first * heads + at,
+                            .out_ld = heads,
+                            .n_tokens = r->n,
+                            .n_heads = group,
+                            .head_dim = c->head_dim,
+                            .scale = c->attn_scale,
+                            .pos0 = r->pos0,
+                            .window = d->layers[layer].window,
+                            .kind = d->kv_kind,
+                            .kv = d->kv + (layer * c->n_kv_heads + u->kv_head) * d->kv_head_bytes,
+                            .page_stride = d->kv_page_bytes,
+                            .pages = r->pages,
+                            .scratch = d->attn_scratch[member]};
+    d->k->attend(&job, u->row0, u->row1);
+}
+
+static void attend_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct decoder *d = ctx;
+    uint32_t from = (uint32_t)((uint64_t)d->n_units * c / p->n_chunks);
+    uint32_t to = (uint32_t)((uint64_t)d->n_units * (c + 1) / p->n_chunks);
+    for (uint32_t i = from; i < to; i++)
+        attend_unit(d, p->arg, &d->units[i], member);
+}
+
+static void attend_finish(void *ctx, const struct crew_phase *p, uint32_t member)
+{
+    struct decoder *d = ctx;
+    (void)p;
+    (void)member;
+    EACH_TOKEN(quantize(d, &d->act_att, d->int_att, t));
+}
+
+/* Few tokens and few keys: all of it by whoever ended the qkv products. */
+static void attend_all(void *ctx, const struct crew_phase *p, uint32_t member)
+{
+    struct decoder *d = ctx;
+    prepare_all(ctx, p, member);
+    for (uint32_t i = 0; i < d->n_units; i++)
+        attend_unit(d, p->arg, &d->units[i], member);
+    attend_finish(ctx, p, member);
+}
+
+static void attn_out_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct decoder *d = ctx;
+    const struct layer *l = &d->layers[p->arg];
+    (void)member;
+    products(d, &l->attn_out, 1, &d->act_att, d->n_tokens, c, p->n_chunks, d->proj, d->c.dim);
+    if (d->watch && c == 0)
+        watch_inputs(d, &l->attn_out, 1, &d->act_att);
+}
+
+/* Units of 32 rows: gate, up, activation and the quantized block of the result in one go, so that
+ * nothing is left to do between here and the down product. */
+static void ffn_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct decoder *d = ctx;
+    const struct layer *l = &d->layers[p->arg];
+    const uint32_t n = d->c.ffn_dim, rows = d->k->layout.tile_rows, units = (n + 31) / 32;
+    uint32_t u0 = (uint32_t)((uint64_t)units * c / p->n_chunks);
+    uint32_t u1 = (uint32_t)((uint64_t)units * (c + 1) / p->n_chunks);
+    uint32_t r0 = u0 * 32, r1 = u1 * 32 < n ? u1 * 32 : n;
+    uint32_t t0 = r0 / rows, t1 = (r1 + rows - 1) / rows;
+    (void)member;
+    float *up = d->c.gated ? d->hidden_up : d->hidden;
+    product(d, &l->up, &d->act_x, d->n_tokens, t0, t1, up, n);
+    if (d->c.gated)
+        product(d, &l->gate, &d->act_x, d->n_tokens, t0, t1, d->hidden, n);
+    for (uint32_t t = 0; t < d->n_tokens; t++) {
+        float *h = d->hidden + (size_t)t * n + r0;
+        const float *u = up + (size_t)t * n + r0;
+        if (d->c.gated && d->c.act == DECODER_ACT_SILU)
+            d->k->silu_mul(h, h, u, r1 - r0);
+        else if (d->c.gated)
+            d->k->gelu_mul(h, h, u, r1 - r0);
+        else
+            d->k->gelu(h, h, r1 - r0);
+        if (d->int_hidden)
+            d->k->quantize(&d->act_hidden, t, u0, u1);
+    }
+    if (d->watch && c == 0) {
+        watch_inputs(d, &l->up, 1, &d->act_x);
+        watch_inputs(d, &l->gate, 1, &d->act_x);
+    }
+}
+
+static void down_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct decoder *d = ctx;
+    const struct layer *l = &d->layers[p->arg];
+    (void)member;
+    products(d, &l->down, 1, &d->act_hidden, d->n_tokens, c, p->n_chunks, d->proj, d->c.dim);
+    if (d->watch && c == 0)
+        watch_inputs(d, &l->down, 1, &d->act_hidden);
+}
+
+/* The rows that need logits, moved together and normed. */
+static void gather_all(void *ctx, const struct crew_phase *p, uint32_t member)
+{
+    struct decoder *d = ctx;
+    (void)p;
+    (void)member;
+    for (uint32_t i = 0; i < d->n_logits; i++) {
+        normalize(d, d->xn + (size_t)i * d->c.dim, d->x + (size_t)d->logit_token[i] * d->c.dim,
+                  d->final_norm_w, d->final_norm_b);
+        quantize(d, &d->act_x, d->int_x, i);
+    }
+}
+
+static void output_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct decoder *d = ctx;
+    (void)member;
+    products(d, &d->output, 1, &d->act_x, d->n_logits, c, p->n_chunks, d->logits, d->c.n_vocab);
+    if (d->watch && c == 0)
+        for (uint32_t i = 0; i < d->n_logits; i++)
+            d->watch(d->watch_ctx, "output.weight", d->xn + (size_t)i * d->c.dim, d->c.dim);
+}
+
+/* ---- the program ---------------------------------------------------------------------------- */
+
+static void add_phase(struct decoder *d, uint32_t *n, uint32_t layer, uint32_t n_chunks,
+                      void (*chunk)(void *, const struct crew_phase *, uint32_t, uint32_t),
+                      void (*finish)(void *, const struct crew_phase *, uint32_t))
+{
+    d->phases[(*n)++] = (struct crew_phase){chunk, finish, layer, n_chunks};
+}
+
+static void layer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t token_chunks,
+                         bool small_attention)
+{
+    const struct layer *l = &d->layers[i];
+    const bool few = token_chunks == 0;
+    const uint32_t members = crew_size(d->crew);
+    size_t bytes = 0;
+    uint32_t tiles = 0;
+    for (uint32_t j = 0; j < l->n_qkv; j++) {
+        bytes += mat_bytes(d, &l->qkv[j]);
+        tiles += mat_tiles(d, &l->qkv[j]);
+    }
+    add_phase(d, n, i, chunks_for(d, bytes, tiles), qkv_chunk,
+              small_attention ? attend_all
+              : few           ? prepare_all
+                              : NULL);
+    if (!few)
+        add_phase(d, n, i, token_chunks, prepare_chunk, NULL);
+    if (!small_attention) {
+        uint32_t most = members == 1 ? 1 : members * 8;
+        add_phase(d, n, i, d->n_units < most ? d->n_units : most, attend_chunk, attend_finish);
+    }
+    add_phase(d, n, i, chunks_for(d, mat_bytes(d, &l->attn_out), mat_tiles(d, &l->attn_out)),
+              attn_out_chunk, few ? join_attention_all : NULL);
+    if (!few)
+        add_phase(d, n, i, token_chunks, join_attention_chunk, NULL);
+    add_phase(
+        d, n, i,
+        chunks_for(d, mat_bytes(d, &l->up) + mat_bytes(d, &l->gate), (d->c.ffn_dim + 31) / 32),
+        ffn_chunk, NULL);
+    add_phase(d, n, i, chunks_for(d, mat_bytes(d, &l->down), mat_tiles(d, &l->down)), down_chunk,
+              few ? join_ffn_all : NULL);
+    if (!few)
+        add_phase(d, n, i, token_chunks, join_ffn_chunk, NULL);
+}
+
+/* Which tokens belong where, and what attention has to do. */
+static void lay_out(struct decoder *d, const struct decoder_run *runs, uint32_t n_runs)
+{
+    const uint32_t group = d->c.n_heads / d->c.n_kv_heads;
+    d->runs = runs;
+    d->n_runs = n_runs;
+    d->n_tokens = d->n_logits = d->n_units = 0;
+    for (uint32_t i = 0; i < n_runs; i++) {
+        d->run_first[i] = d->n_tokens;
+        for (uint32_t j = 0; j < runs[i].n; j++)
+            d->run_of[d->n_tokens + j] = i;
+        for (uint32_t j = runs[i].n - runs[i].n_logits_last; j < runs[i].n; j++)
+            d->logit_token[d->n_logits++] = d->n_tokens + j;
+        d->n_tokens += runs[i].n;
+        /* at most 32 tokens a unit: rows of a unit share the keys they read */
+        for (uint32_t h = 0; h < d->c.n_kv_heads; h++)
+            for (uint32_t j = 0; j < runs[i].n; j += 32) {
+                uint32_t to = j + 32 < runs[i].n ? j + 32 : runs[i].n;
+                d->units[d->n_units++] = (struct attn_unit){i, h, j * group, to * group};
+            }
+    }
+}
+
+void decoder_forward(struct decoder *d, const struct decoder_run *runs, uint32_t n_runs)
+{
+    lay_out(d, runs, n_runs);
+    if (d->n_tokens == 0)
+        return;
+    bool few = d->n_tokens <= FEW_TOKENS;
+    uint32_t token_chunks = few ? 0 : (d->n_tokens + TOKENS_PER_CHUNK - 1) / TOKENS_PER_CHUNK;
+    uint64_t keys = 0;
+    for (uint32_t i = 0; i < n_runs; i++)
+        keys += (uint64_t)(runs[i].pos0 + runs[i].n) * runs[i].n;
+    bool small = few && (crew_size(d->crew) == 1 || keys * d->c.n_heads < SMALL_ATTENTION);
+    uint32_t n = 0;
+    if (few)
+        add_phase(d, &n, 0, 0, NULL, start_all);
+    else
+        add_phase(d, &n, 0, token_chunks, start_chunk, NULL);
+    for (uint32_t i = 0; i < d->c.n_layers; i++)
+        layer_phases(d, &n, i, token_chunks, small);
+    if (d->n_logits > 0) {
+        add_phase(d, &n, 0, 0, NULL, gather_all);
+        add_phase(d, &n, 0, chunks_for(d, mat_bytes(d, &d->output), mat_tiles(d, &d->output)),
+                  output_chunk, NULL);
+    }
+    crew_run(d->crew, d, d->phases, n);
+}
+
+const float *decoder_logits(const struct decoder *d, uint32_t i)
+{
+    return d->logits + (size_t)i * d->c.n_vocab;
+}

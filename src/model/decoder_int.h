@@ -1,0 +1,80 @@
+/* decoder_int.h - inside of a decoder, shared by decoder.c (loading) and decoder_forward.c.
+ * Private to src/model. */
+#ifndef SHOAL_MODEL_DECODER_INT_H
+#define SHOAL_MODEL_DECODER_INT_H
+
+#include "base/crew.h"
+#include "model/decoder.h"
+#include "model/weights.h"
+
+#define NO_MAT UINT32_MAX
+
+struct linear {        /* y = W x + bias */
+    uint32_t mat;      /* index in weights, NO_MAT: absent */
+    const float *bias; /* or NULL */
+    uint32_t out_at;   /* first column of its result */
+};
+
+struct layer {
+    const float *attn_norm_w, *attn_norm_b, *ffn_norm_w, *ffn_norm_b;
+    const float *q_norm, *k_norm, *post_attn_norm, *post_ffn_norm;
+    struct linear qkv[3];
+    uint32_t n_qkv; /* 1: fused in the file */
+    struct linear attn_out, gate, up, down;
+    uint32_t window;
+    bool local_rope;
+};
+
+struct attn_unit { /* rows of one KV head of one run: what one chunk may take */
+    uint32_t run, kv_head, row0, row1;
+};
+
+struct decoder {
+    struct decoder_config c;
+    const struct kern_ops *k;
+    const struct gguf *g;
+    struct crew *crew;
+    struct weights weights;
+    struct layer *layers;
+    const float *final_norm_w, *final_norm_b;
+    struct linear output;
+    const struct gguf_tensor *embd, *pos_embd;
+    float **vectors; /* every small tensor, as floats */
+    uint32_t n_vectors;
+    float *inv_freq[2]; /* global and local: [rope_dim / 2] */
+
+    uint32_t n_ctx, max_batch, max_logits, max_threads;
+    enum kern_kv kv_kind;
+    uint8_t *kv;
+    size_t kv_head_bytes, kv_page_bytes;
+
+    /* scratch, one block of pages */
+    uint8_t *scratch;
+    size_t scratch_bytes;
+    float *x;    /* [max_batch][dim]: the residual stream */
+    float *xn;   /* [max_batch][dim]: its norm, input of products */
+    float *qkv;  /* [max_batch][qkv_dim] */
+    float *att;  /* [max_batch][n_heads * head_dim] */
+    float *proj; /* [max_batch][dim]: results of attn_out and down */
+    float *keep; /* [max_batch][dim]: attention's result, parallel architectures only */
+    float *hidden, *hidden_up; /* [max_batch][ffn_dim] */
+    float *rope_cs[2];         /* [max_batch][rope_dim / 2][2] */
+    float *logits;             /* [max_logits][n_vocab] */
+    float **attn_scratch;      /* per member */
+    struct kern_act act_x, act_att, act_hidden;
+    struct attn_unit *units;
+    struct crew_phase *phases;
+    uint32_t qkv_dim;
+    bool int_x, int_att, int_hidden; /* some consumer of this input has integer weights */
+
+    /* the pass under way */
+    const struct decoder_run *runs;
+    uint32_t n_runs, n_tokens, n_logits, n_units;
+    uint32_t *run_of, *run_first; /* per token; per run */
+    uint32_t *logit_token;        /* token of each row of logits */
+
+    decoder_watch_fn watch;
+    void *watch_ctx;
+};
+
+#endif

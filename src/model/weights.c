@@ -1,0 +1,320 @@
+/* weights.c - see weights.h. */
+#include "model/weights.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+
+/* Changes whenever a packed layout does. */
+#define PACK_VERSION 1
+#define PACK_MAGIC "SHOALPK1"
+#define HEADER_BYTES 4096u /* header and table of factors; data begins on a page */
+
+struct header {
+    char magic[8];
+    uint64_t key;
+    uint64_t data_bytes;
+    uint32_t n_mats, complete;
+};
+
+void weights_init(struct weights *w, const struct kern_layout *layout)
+{
+    *w = (struct weights){.layout = *layout};
+}
+
+void weights_fini(struct weights *w)
+{
+    if (w->map)
+        munmap(w->map, w->map_bytes);
+    mem_free(w->mats);
+    mem_free(w->tensors);
+    mem_free(w->offsets);
+    *w = (struct weights){0};
+}
+
+static int grow(struct weights *w)
+{
+    uint32_t cap = w->cap ? w->cap * 2 : 64;
+    void *mats = mem_realloc(w->mats, cap * sizeof(*w->mats));
+    if (mats)
+        w->mats = mats;
+    void *tensors = mem_realloc(w->tensors, cap * sizeof(*w->tensors));
+    if (tensors)
+        w->tensors = tensors;
+    void *offsets = mem_realloc(w->offsets, cap * sizeof(*w->offsets));
+    if (offsets)
+        w->offsets = offsets;
+    if (!mats || !tensors || !offsets)
+        return SHOAL_ENOMEM;
+    w->cap = cap;
+    return 0;
+}
+
+int weights_add(struct weights *w, const struct gguf_tensor *t, uint32_t *index, struct err *e)
+{
+    uint64_t n_rows = t->dims[1] * t->dims[2] * t->dims[3]; /* bounded by the file's size */
+    if (n_rows > INT32_MAX)
+        return err_set(e, SHOAL_ELIMIT, "tensor %.*s has too many rows", (int)t->name.n, t->name.p);
+    struct kern_mat m = {.fmt = kern_fmt_of(t->type),
+                         .n_rows = (uint32_t)n_rows,
+                         .n_cols = (uint32_t)t->dims[0],
+                         .mul = 1.0f};
+    m.tile_bytes = kern_tile_bytes(&w->layout, m.fmt, m.n_cols);
+    if (m.tile_bytes == 0)
+        return err_set(e, SHOAL_EUNSUPPORTED, "tensor %.*s: rows of %u values of %s",
+                       (int)t->name.n, t->name.p, m.n_cols, quant_info(t->type)->name);
+    if (w->n == w->cap && grow(w) < 0)
+        return err_set(e, SHOAL_ENOMEM, "table of weights");
+    w->mats[w->n] = m;
+    w->tensors[w->n] = t;
+    w->offsets[w->n] = w->data_bytes;
+    w->data_bytes += kern_n_tiles(&w->layout, m.n_rows) * m.tile_bytes;
+    *index = w->n++;
+    return 0;
+}
+
+static size_t header_bytes(const struct weights *w)
+{
+    size_t n = sizeof(struct header) + w->n * sizeof(float);
+    return (n + HEADER_BYTES - 1) / HEADER_BYTES * HEADER_BYTES;
+}
+
+/* ---- the cache file ------------------------------------------------------------------------ */
+
+/* Everything that the packed bytes depend on, without reading the whole file: its identity, the
+ * plan, and some bytes from the middle of every tensor. */
+static bool cache_key(const struct weights *w, const char *source, char *real, uint64_t *key,
+                      uint64_t *name)
+{
+    struct stat st;
+    if (!realpath(source, real) || stat(real, &st) < 0)
+        return false;
+    uint64_t words[] = {PACK_VERSION,
+                        w->layout.tile_rows,
+                        w->layout.group,
+                        w->layout.q8_unsigned,
+                        (uint64_t)st.st_size,
+                        (uint64_t)st.st_mtim.tv_sec,
+                        (uint64_t)st.st_mtim.tv_nsec,
+                        w->data_bytes,
+                        w->n};
+    *name = hash_bytes(real, strlen(real), hash_bytes(words, 4 * sizeof(words[0]), 0));
+    *key = hash_bytes(words, sizeof(words), *name);
+    for (uint32_t i = 0; i < w->n; i++) {
+        const struct gguf_tensor *t = w->tensors[i];
+        uint64_t shape[] = {t->type, t->dims[0], t->dims[1], t->n_bytes};
+        size_t n = t->n_bytes < 64 ? t->n_bytes : 64;
+        *key = hash_bytes(shape, sizeof(shape), *key);
+        *key = hash_bytes(t->data + (t->n_bytes - n) / 2, n, *key);
+    }
+    return true;
+}
+
+static void place_mats(struct weights *w, uint8_t *data)
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        w->mats[i].data = data + w->offsets[i];
+}
+
+static bool map_cached(struct weights *w, const char *path, uint64_t key)
+{
+    struct stat st;
+    size_t head = header_bytes(w), total = head + w->data_bytes;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    void *map = MAP_FAILED;
+    if (fstat(fd, &st) == 0 && (uint64_t)st.st_size == total)
+        map = mmap(NULL, total, PROT_READ, MAP_SHARED, fd, 0);
+    close(fd);
+    if (map == MAP_FAILED)
+        return false;
+    struct header h;
+    memcpy(&h, map, sizeof(h));
+    bool ok = memcmp(h.magic, PACK_MAGIC, 8) == 0 && h.key == key && h.complete == 1 &&
+              h.data_bytes == w->data_bytes && h.n_mats == w->n;
+    for (uint32_t i = 0; ok && i < w->n; i++) {
+        memcpy(&w->mats[i].mul, (uint8_t *)map + sizeof(h) + i * sizeof(float), sizeof(float));
+        ok = isfinite(w->mats[i].mul) && w->mats[i].mul > 0.0f;
+    }
+    if (!ok) {
+        munmap(map, total);
+        return false;
+    }
+    (void)madvise(map, total, MADV_WILLNEED);
+    w->map = map;
+    w->map_bytes = total;
+    w->in_file = w->from_cache = true;
+    place_mats(w, (uint8_t *)map + head);
+    return true;
+}
+
+/* A writable mapping of a new file of the right size, or NULL (the caller then does without). */
+static uint8_t *create_file(const char *tmp, size_t total)
+{
+    int fd = open(tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return NULL;
+    void *map = MAP_FAILED;
+    /* Real blocks now: a full disk must fail here, not as SIGBUS in the middle of packing. */
+    if (posix_fallocate(fd, 0, (off_t)total) == 0)
+        map = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (map == MAP_FAILED) {
+        unlink(tmp);
+        return NULL;
+    }
+    return map;
+}
+
+static void make_dirs(const char *dir)
+{
+    char part[PATH_MAX];
+    snprintf(part, sizeof(part), "%s", dir);
+    for (char *p = part + 1; *p; p++)
+        if (*p == '/') {
+            *p = '\0';
+            (void)mkdir(part, 0700); /* what is missing in the end shows at open() */
+            *p = '/';
+        }
+    (void)mkdir(part, 0700);
+}
+
+/* ---- packing ------------------------------------------------------------------------------- */
+
+struct packing {
+    struct weights *w;
+    uint8_t *data;
+    void **work; /* per member */
+    _Atomic size_t done_bytes;
+    _Atomic bool stop;
+    bool (*progress)(void *ctx, double part);
+    void *progress_ctx;
+};
+
+/* Tiles per chunk, so that a chunk is a fraction of a millisecond of work. */
+static uint32_t pack_tiles_per_chunk(const struct packing *p, uint32_t mat)
+{
+    size_t n = ((size_t)1 << 20) / p->w->mats[mat].tile_bytes;
+    uint32_t tiles = kern_n_tiles(&p->w->layout, p->w->mats[mat].n_rows);
+    uint32_t least = tiles / CREW_MAX_CHUNKS + 1; /* a phase has room for so many */
+    return n < least ? least : (uint32_t)n;
+}
+
+static void pack_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk, uint32_t member)
+{
+    struct packing *p = ctx;
+    const uint32_t mat = phase->arg;
+    const struct kern_mat *m = &p->w->mats[mat];
+    const struct gguf_tensor *t = p->w->tensors[mat];
+    uint32_t per = pack_tiles_per_chunk(p, mat), tiles = kern_n_tiles(&p->w->layout, m->n_rows);
+    uint32_t from = chunk * per, to = from + per < tiles ? from + per : tiles;
+    if (atomic_load_explicit(&p->stop, memory_order_relaxed))
+        return;
+    for (uint32_t i = from; i < to; i++)
+        kern_pack_tile(&p->w->layout, t->type, t->data, m->n_rows, m->n_cols, m->mul, i,
+                       p->data + p->w->offsets[mat] + i * m->tile_bytes, p->work[member]);
+    size_t done = atomic_fetch_add_explicit(&p->done_bytes, (to - from) * m->tile_bytes,
+                                            memory_order_relaxed);
+    if (member == 0 && p->progress &&
+        p->progress(p->progress_ctx, (double)done / (double)p->w->data_bytes))
+        atomic_store_explicit(&p->stop, true, memory_order_relaxed);
+}
+
+/* The source pages of a packed tensor are not needed any more: they must not count as memory. */
+static void pack_finish(void *ctx, const struct crew_phase *phase, uint32_t member)
+{
+    struct packing *p = ctx;
+    const struct gguf_tensor *t = p->w->tensors[phase->arg];
+    (void)member;
+    uintptr_t from = ((uintptr_t)t->data + 4095) / 4096 * 4096;
+    uintptr_t to = ((uintptr_t)t->data + t->n_bytes) / 4096 * 4096;
+    if (to > from)
+        (void)madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
+static int pack_all(struct weights *w, uint8_t *data, struct crew *crew,
+                    bool (*progress)(void *ctx, double part), void *progress_ctx, struct err *e)
+{
+    struct packing p = {.w = w, .data = data, .progress = progress, .progress_ctx = progress_ctx};
+    uint32_t members = crew_size(crew), widest = 32;
+    int rc = err_set(e, SHOAL_ENOMEM, "memory to pack weights");
+    struct crew_phase *phases = mem_zalloc_n(w->n, sizeof(*phases));
+    p.work = mem_zalloc_n(members, sizeof(*p.work));
+    for (uint32_t i = 0; i < w->n; i++)
+        widest = w->mats[i].n_cols > widest ? w->mats[i].n_cols : widest;
+    for (uint32_t i = 0; p.work && i < members; i++) {
+        p.work[i] = mem_alloc(kern_pack_work_bytes(widest));
+        if (!p.work[i])
+            goto out;
+    }
+    if (!phases || !p.work)
+        goto out;
+    for (uint32_t i = 0; i < w->n; i++) {
+        const struct gguf_tensor *t = w->tensors[i];
+        w->mats[i].mul = kern_pack_mul(t->type, t->data, w->mats[i].n_rows, w->mats[i].n_cols);
+        uint32_t per = pack_tiles_per_chunk(&p, i);
+        uint32_t tiles = kern_n_tiles(&w->layout, w->mats[i].n_rows);
+        phases[i] = (struct crew_phase){pack_chunk, pack_finish, i, (tiles + per - 1) / per};
+    }
+    crew_run(crew, &p, phases, w->n);
+    rc = atomic_load(&p.stop) ? err_set(e, SHOAL_ECANCELLED, "loading was cancelled") : 0;
+out:
+    for (uint32_t i = 0; p.work && i < members; i++)
+        mem_free(p.work[i]);
+    mem_free(p.work);
+    mem_free(phases);
+    return rc;
+}
+
+int weights_load(struct weights *w, const char *source, const char *cache_dir, struct crew *crew,
+                 bool (*progress)(void *ctx, double part), void *progress_ctx, struct err *e)
+{
+    char real[PATH_MAX], path[PATH_MAX + 64], tmp[PATH_MAX + 96];
+    uint64_t key = 0, name = 0;
+    size_t head = header_bytes(w), total = head + w->data_bytes;
+    uint8_t *map = NULL;
+
+    if (cache_dir && cache_key(w, source, real, &key, &name)) {
+        snprintf(path, sizeof(path), "%s/%016llx.pack", cache_dir, (unsigned long long)name);
+        snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid());
+        if (map_cached(w, path, key))
+            return 0;
+        make_dirs(cache_dir);
+        map = create_file(tmp, total);
+        w->in_file = map != NULL;
+    }
+    if (!map)
+        map = mem_pages(total);
+    if (!map)
+        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes for packed weights", total);
+    w->map = map;
+    w->map_bytes = total;
+    place_mats(w, map + head);
+    int rc = pack_all(w, map + head, crew, progress, progress_ctx, e);
+    if (!w->in_file)
+        return rc;
+    if (rc < 0) {
+        unlink(tmp);
+        return rc;
+    }
+    struct header h = {.key = key, .data_bytes = w->data_bytes, .n_mats = w->n, .complete = 1};
+    memcpy(h.magic, PACK_MAGIC, 8);
+    for (uint32_t i = 0; i < w->n; i++)
+        memcpy(map + sizeof(h) + i * sizeof(float), &w->mats[i].mul, sizeof(float));
+    memcpy(map, &h, sizeof(h));
+    if (rename(tmp, path) < 0)
+        unlink(tmp); /* the mapping stays valid: only the next start packs again */
+    return 0;
+}

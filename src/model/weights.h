@@ -1,0 +1,44 @@
+/* weights.h - the matrices of a model, packed for a kernel set and kept in a cache file.
+ *
+ * The first load packs every matrix into a file of the cache folder and maps it; later loads map
+ * it at once.  Without a usable folder (none given, no room, not writable) the packed weights live
+ * in anonymous memory instead: slower to load, otherwise the same.
+ *
+ * Thread:    built by one thread; matrices are immutable afterwards.
+ * Ownership: borrows the gguf and its tensors; weights_fini unmaps. */
+#ifndef SHOAL_MODEL_WEIGHTS_H
+#define SHOAL_MODEL_WEIGHTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/crew.h"
+#include "base/err.h"
+#include "kernels/kern.h"
+#include "model/gguf.h"
+
+struct weights {
+    struct kern_layout layout;
+    struct kern_mat *mats;
+    const struct gguf_tensor **tensors;
+    size_t *offsets; /* of each matrix in the data */
+    uint32_t n, cap;
+    size_t data_bytes;
+    uint8_t *map;
+    size_t map_bytes;
+    bool from_cache; /* the packed file was there */
+    bool in_file;    /* the data is a mapped file, not anonymous memory */
+};
+
+void weights_init(struct weights *w, const struct kern_layout *layout);
+void weights_fini(struct weights *w);
+/* Plans one matrix (rows = product of the outer dims); *index is its place in mats. */
+SHOAL_MUST_CHECK int weights_add(struct weights *w, const struct gguf_tensor *t, uint32_t *index,
+                                 struct err *e);
+/* Maps or packs everything that was added.  source: the model file, for the cache's key. */
+SHOAL_MUST_CHECK int weights_load(struct weights *w, const char *source, const char *cache_dir,
+                                  struct crew *crew, bool (*progress)(void *ctx, double part),
+                                  void *progress_ctx, struct err *e);
+
+#endif
