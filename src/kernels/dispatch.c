@@ -17,12 +17,26 @@ static int has_dotprod(void)
     return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 }
 #elif defined(__x86_64__)
-extern const struct kern_ops kern_avx512, kern_avx2;
+#include <cpuid.h>
+extern const struct kern_ops kern_avx512, kern_avxvnni, kern_avx2;
 static int has_avx512(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vnni");
+}
+/* "avx2" also says that the OS saves ymm registers; two features that not every compiler knows by
+ * name are read from the CPU. */
+static int has_avx2(void)
+{
+    unsigned a, b, c = 0, d;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+static int has_avxvnni(void)
+{
+    unsigned a = 0, b, c, d;
+    return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4);
 }
 #endif
 
@@ -38,6 +52,8 @@ static const struct {
 } table[] = {
 #if defined(__x86_64__)
     {&kern_avx512, has_avx512},
+    {&kern_avxvnni, has_avxvnni},
+    {&kern_avx2, has_avx2},
 #endif
     {&kern_scalar, always},
 };

@@ -38,8 +38,10 @@ static const enum quant_type all_types[] = {
 };
 #define N_ALL (sizeof(all_types) / sizeof(all_types[0]))
 
-/* Random bytes are valid quants of every type; only the F16 scales must be sane numbers. */
-static void random_row(enum quant_type type, uint8_t *p, uint32_t n)
+/* Any bytes are valid quants of every type; only the F16 scales must be sane numbers.  fill: that
+ * byte everywhere, or RANDOM_BYTES. */
+#define RANDOM_BYTES 256
+static void fill_row(enum quant_type type, uint8_t *p, uint32_t n, unsigned fill)
 {
     static const uint8_t scale_at[][3] = {
         /* offsets of F16 scales in a block, 255: none */
@@ -65,12 +67,17 @@ static void random_row(enum quant_type type, uint8_t *p, uint32_t n)
             continue;
         }
         for (uint32_t i = 0; i < qi->block_bytes; i++)
-            p[i] = (uint8_t)rng();
+            p[i] = fill == RANDOM_BYTES ? (uint8_t)rng() : (uint8_t)fill;
         for (int i = 0; i < 3 && scale_at[type][i] != 255; i++) {
             uint16_t h = quant_f32_to_f16(rng_float() * 0.01f);
             memcpy(p + scale_at[type][i], &h, 2);
         }
     }
+}
+
+static void random_row(enum quant_type type, uint8_t *p, uint32_t n)
+{
+    fill_row(type, p, n, RANDOM_BYTES);
 }
 
 static void *aligned(size_t n)
@@ -228,6 +235,51 @@ static void test_gemm_equals_scalar(void **state)
             free(got);
         }
         free(x);
+    }
+}
+
+/* Largest numbers of every format against the largest activations: sums that pass through narrow
+ * registers must not wrap or saturate. */
+static void test_gemm_at_the_edges(void **state)
+{
+    (void)state;
+    enum { ROWS = 32, COLS = 256, TOKENS = 9 };
+    static const uint8_t fills[] = {0x00, 0xff, 0x80, 0x7f, 0x0f, 0xf0};
+    const struct kern_ops *sets[8];
+    size_t n_sets = kern_usable(sets, 8);
+    float x[TOKENS * COLS], want[TOKENS * ROWS], got[TOKENS * ROWS];
+    for (int t = 0; t < TOKENS; t++) /* all 127, all -127, and signs that change every t columns */
+        for (int c = 0; c < COLS; c++)
+            x[t * COLS + c] = t == 0 || (t > 1 && c / (t - 1) % 2) ? 1.0f : -1.0f;
+    for (size_t i = 0; i < N_ALL; i++) {
+        const struct quant_info *qi = quant_info(all_types[i]);
+        size_t row_bytes = COLS / qi->block * qi->block_bytes;
+        uint8_t *src = aligned(ROWS * row_bytes);
+        if (kern_fmt_is_float(kern_fmt_of(all_types[i]))) {
+            free(src);
+            continue;
+        }
+        for (uint32_t r = 0; r < ROWS; r++)
+            fill_row(all_types[i], src + r * row_bytes, COLS, fills[r % sizeof(fills)]);
+        struct kern_mat ref = pack(&kern_scalar.layout, all_types[i], src, ROWS, COLS);
+        struct kern_act ra = act_make(&kern_scalar, x, TOKENS, COLS);
+        kern_scalar.gemm(&ref, &ra, TOKENS, 0, ROWS, want, ROWS);
+        for (size_t s = 0; s < n_sets; s++) {
+            struct kern_mat m = pack(&sets[s]->layout, all_types[i], src, ROWS, COLS);
+            uint32_t tiles = kern_n_tiles(&sets[s]->layout, ROWS);
+            for (uint32_t n = 1; n <= TOKENS; n += 8) { /* one token has its own path */
+                sets[s]->gemm(&m, &ra, n, 0, tiles, got, ROWS);
+                for (uint32_t k = 0; k < n * ROWS; k++)
+                    if (memcmp(&got[k], &want[k], 4) != 0)
+                        fail_msg("%s %s, bytes %02x: token %u of %u row %u: %.9g, want %.9g",
+                                 sets[s]->name, qi->name, fills[k % ROWS % sizeof(fills)], k / ROWS,
+                                 n, k % ROWS, (double)got[k], (double)want[k]);
+            }
+            free((void *)(uintptr_t)m.data);
+        }
+        act_free(&ra);
+        free((void *)(uintptr_t)ref.data);
+        free(src);
     }
 }
 
@@ -480,6 +532,7 @@ int main(void)
         cmocka_unit_test(test_expected_set_is_live),
         cmocka_unit_test(test_packing_keeps_the_values),
         cmocka_unit_test(test_gemm_equals_scalar),
+        cmocka_unit_test(test_gemm_at_the_edges),
         cmocka_unit_test(test_scalar_gemm_equals_double),
         cmocka_unit_test(test_vector_ops_equal_scalar),
         cmocka_unit_test(test_attention_equals_scalar_and_double),

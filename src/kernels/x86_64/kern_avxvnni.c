@@ -1,0 +1,16 @@
+/* kern_avxvnni.c - AVX2 with the VEX form of VNNI: client CPUs without AVX-512 (from Alder Lake,
+ * its small cores alone, and Zen 5). */
+#include "kernels/x86_64/v16_avx2.h"
+
+#include "kernels/ops_body.h"
+#include "kernels/pack.h"
+
+#define YMM_VNNI 1
+#include "kernels/x86_64/gemm_ymm.h"
+
+const struct kern_ops kern_avxvnni = {
+    .name = "avx-vnni",
+    .layout = {.tile_rows = 16, .group = 4, .q8_unsigned = true},
+    .gemm = gemm,
+    OPS_TABLE,
+};
