@@ -1,0 +1,117 @@
+/* tokenizer.h - text to token ids and back, for the tokenizers that GGUF files carry.
+ *
+ * Kinds: SentencePiece BPE (tokenizer.ggml.model "llama"), byte-level BPE ("gpt2" with its many
+ * pre-tokenizers), BPE over characters ("gemma4"), WordPiece ("bert").
+ *
+ * Thread:    immutable after create: any number of threads encode and decode at once.
+ * Ownership: create copies what it needs; the gguf may be closed afterwards.  Pieces, names and the
+ *            chat template are borrowed until destroy.
+ * Failure:   SHOAL_EUNSUPPORTED names the model or pre-tokenizer that is not known, SHOAL_EFORMAT
+ *            what is wrong in the metadata, SHOAL_ELIMIT an output that would pass its limit.
+ *            Text is never an error: invalid UTF-8 is encoded byte by byte.
+ *
+ * Round trip: decode(encode(text)) gives the bytes of text, with these exceptions that lie in the
+ * vocabularies: WordPiece normalizes; SentencePiece and gemma4 read U+2581 as a space; a vocabulary
+ * that lacks byte tokens turns what it cannot spell into its unknown token. */
+#ifndef SHOAL_MODEL_TOKENIZER_H
+#define SHOAL_MODEL_TOKENIZER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "model/utf8.h"
+
+struct buf;
+struct gguf;
+struct tokenizer; /* opaque: tok_internal.h */
+
+#define TOKENIZER_NONE (-1) /* no such token */
+
+enum tokenizer_kind { TOKENIZER_KIND_SPM, TOKENIZER_KIND_BPE, TOKENIZER_KIND_WPM };
+
+enum tokenizer_flags {
+    TOKENIZER_ADD_SPECIAL = 1 << 0,    /* encode: the BOS, EOS, SEP that the model asks for */
+    TOKENIZER_PARSE_SPECIAL = 1 << 1,  /* encode: "<|im_end|>" in the text is that token; only for
+                                          text of our own making, never for what a user sent */
+    TOKENIZER_RENDER_SPECIAL = 1 << 2, /* decode: control tokens as their text, else as nothing */
+};
+
+enum tokenizer_type { /* of one token, numbered as in GGUF */
+                      TOKENIZER_TYPE_NORMAL = 1,
+                      TOKENIZER_TYPE_UNKNOWN = 2,
+                      TOKENIZER_TYPE_CONTROL = 3,
+                      TOKENIZER_TYPE_USER_DEFINED = 4,
+                      TOKENIZER_TYPE_UNUSED = 5,
+                      TOKENIZER_TYPE_BYTE = 6,
+};
+
+struct tokenizer_info {
+    enum tokenizer_kind kind;
+    const char *model; /* "llama", "gpt2", ... */
+    const char *pre;   /* pre-tokenizer, as the file names it; "" when it names none */
+    uint32_t n_vocab;
+    uint32_t max_piece_bytes;                        /* longest piece */
+    int32_t bos, eos, eot, eom, unk, sep, pad, mask; /* TOKENIZER_NONE when there is none */
+    int32_t nl;                                      /* what a lone newline encodes to */
+    int32_t fim_pre, fim_suf, fim_mid, fim_pad, fim_rep, fim_sep;
+    bool add_bos, add_eos, add_sep;
+    bool add_space_prefix;
+    const char *chat_template; /* NUL-terminated, or NULL when the file has none */
+    size_t chat_template_bytes;
+};
+
+/* Growing array of ids with a hard limit. */
+struct tok_ids {
+    int32_t *ids;
+    size_t n, cap, max;
+};
+
+void tok_ids_init(struct tok_ids *a, size_t max_ids);
+void tok_ids_fini(struct tok_ids *a);
+SHOAL_MUST_CHECK int tok_ids_push(struct tok_ids *a, int32_t id);
+
+SHOAL_MUST_CHECK int tokenizer_create(struct tokenizer **out, const struct gguf *g, struct err *e);
+void tokenizer_destroy(struct tokenizer *t);
+const struct tokenizer_info *tokenizer_info(const struct tokenizer *t);
+
+/* Appends the ids of text to out; on failure out is as it was. */
+SHOAL_MUST_CHECK int tokenizer_encode(const struct tokenizer *t, struct tok_ids *out,
+                                      const char *text, size_t n, unsigned flags, struct err *e);
+
+/* The bytes of one token, as they stand in the middle of a text; a piece may end inside a
+ * character.  Control and unknown tokens are empty unless TOKENIZER_RENDER_SPECIAL.  An id out of
+ * range is empty. */
+struct tok_piece {
+    const char *p; /* never NULL */
+    size_t n;
+};
+struct tok_piece tokenizer_piece(const struct tokenizer *t, int32_t id, unsigned flags);
+
+/* Appends the text of ids.  The space that encode put in front of a text (add_space_prefix) is
+ * taken away again, at the start and after special tokens. */
+void tokenizer_decode(const struct tokenizer *t, struct buf *out, const int32_t *ids, size_t n,
+                      unsigned flags);
+
+/* Decoding token by token, whole characters at a time. */
+struct tok_stream {
+    const struct tokenizer *t;
+    struct utf8_stream utf8;
+    unsigned flags;
+    bool strip_space; /* the next piece stands where encode would have added a space */
+};
+
+/* prev: the last token of the prompt, or TOKENIZER_NONE when the text begins here. */
+void tok_stream_init(struct tok_stream *s, const struct tokenizer *t, int32_t prev, unsigned flags);
+void tok_stream_push(struct tok_stream *s, struct buf *out, int32_t id);
+void tok_stream_flush(struct tok_stream *s, struct buf *out);
+
+enum tokenizer_type tokenizer_type(const struct tokenizer *t, int32_t id);
+/* Does this token end a generation (EOS, end of turn, ...)? */
+bool tokenizer_is_eog(const struct tokenizer *t, int32_t id);
+/* The id whose token is spelled exactly so in the vocabulary (special tokens included), or NONE. */
+int32_t tokenizer_find(const struct tokenizer *t, const char *spelling, size_t n);
+const char *tokenizer_kind_name(enum tokenizer_kind kind);
+
+#endif
