@@ -430,7 +430,8 @@ uint32_t decoder_n_threads(const struct decoder *d)
 
 struct decoder_sizes decoder_sizes(const struct decoder *d)
 {
-    return (struct decoder_sizes){d->weights.data_bytes, d->scratch_bytes, d->kv_page_bytes};
+    return (struct decoder_sizes){d->weights.data_bytes, d->scratch_bytes, d->kv_page_bytes,
+                                  d->n_ctx};
 }
 
 bool decoder_from_cache(const struct decoder *d)

@@ -62,7 +62,7 @@ struct decoder_opts {               /* all zero means defaults */
 
 /* Consecutive tokens of one sequence. */
 struct decoder_run {
-    const uint32_t *tokens;
+    const int32_t *tokens; /* each 0 .. n_vocab - 1 */
     uint32_t n;
     uint32_t pos0;
     const uint32_t *pages;  /* KV pages of the sequence, enough for pos0 + n tokens */
@@ -71,6 +71,7 @@ struct decoder_run {
 
 struct decoder_sizes { /* bytes, and how the sum came about */
     size_t weights, scratch, kv_page;
+    uint32_t n_ctx; /* longest sequence */
 };
 
 struct decoder;

@@ -98,7 +98,8 @@ static void quantize(const struct decoder *d, const struct kern_act *a, bool wan
 static void embed(struct decoder *d, uint32_t t)
 {
     const struct decoder_run *r = &d->runs[d->run_of[t]];
-    uint32_t at = t - d->run_first[d->run_of[t]], token = r->tokens[at], pos = r->pos0 + at;
+    uint32_t at = t - d->run_first[d->run_of[t]], token = (uint32_t)r->tokens[at];
+    uint32_t pos = r->pos0 + at;
     float *x = d->x + (size_t)t * d->c.dim;
     size_t row = d->embd->n_bytes / d->c.n_vocab;
     quant_to_f32(d->embd->type, d->embd->data + token * row, x, d->c.dim);

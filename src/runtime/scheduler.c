@@ -1,0 +1,346 @@
+/* scheduler.c - the engine's thread: which tasks run, what each step computes, what comes of it.
+ *
+ * A step takes one token of every task that generates and, in what is left of the batch, a chunk of
+ * the prompts that wait, all ordered by priority and deadline.  Nothing is allocated here. */
+#include <assert.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "runtime/engine_int.h"
+
+/* While tasks generate, prompts get this part of a chunk per step, so that a long prompt does not
+ * stall the answers that run beside it. */
+#define SHARED_CHUNK_PART 4u
+
+static bool goes_before(const struct shoal_task *a, const struct shoal_task *b)
+{
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    uint64_t da = a->deadline_ns ? a->deadline_ns : UINT64_MAX;
+    uint64_t db = b->deadline_ns ? b->deadline_ns : UINT64_MAX;
+    return da != db ? da < db : a->serial < b->serial;
+}
+
+static void enqueue(struct shoal_engine *en, struct shoal_task *t)
+{
+    struct shoal_task **at = &en->waiting;
+    while (*at && goes_before(*at, t))
+        at = &(*at)->next;
+    t->next = *at;
+    *at = t;
+}
+
+static void release_pages(struct shoal_engine *en, struct shoal_task *t)
+{
+    while (t->n_pages > 0)
+        kv_pages_release(en->pages, t->pages[--t->n_pages]);
+    t->n_published = 0;
+    t->n_computed = 0;
+    atomic_store_explicit(&en->pages_free, kv_pages_free(en->pages), memory_order_relaxed);
+}
+
+static void finish(struct shoal_engine *en, struct shoal_task *t, enum shoal_finish why, int code)
+{
+    uint64_t now = clock_ns();
+    struct shoal_event ev = {.kind = SHOAL_EVENT_DONE,
+                             .finish = why,
+                             .code = code,
+                             .token = -1,
+                             .text = "",
+                             .prompt_tokens = t->n_prompt,
+                             .cached_tokens = t->n_cached,
+                             .generated_tokens = t->n_tokens - t->n_prompt,
+                             .queue_ns = (t->started_ns ? t->started_ns : now) - t->submitted_ns,
+                             .first_token_ns =
+                                 t->first_token_ns ? t->first_token_ns - t->submitted_ns : 0,
+                             .total_ns = now - t->submitted_ns};
+    release_pages(en, t);
+    if (t->event)
+        t->event(t->event_ctx, &ev);
+    pthread_mutex_lock(&en->lock);
+    t->done = true;
+    t->code = code;
+    pthread_cond_broadcast(&en->finished);
+    pthread_mutex_unlock(&en->lock);
+    task_unref(t);
+}
+
+/* 0 or the reason to give the task up now. */
+static int gave_up(const struct shoal_engine *en, const struct shoal_task *t, uint64_t now)
+{
+    (void)en;
+    if (atomic_load_explicit(&t->cancel, memory_order_relaxed))
+        return SHOAL_ECANCELLED;
+    return t->deadline_ns && now > t->deadline_ns ? SHOAL_EDEADLINE : 0;
+}
+
+static void drop_active(struct shoal_engine *en, uint32_t i)
+{
+    en->pages_reserved -= en->active[i]->need_pages;
+    memmove(&en->active[i], &en->active[i + 1], (en->n_active - i - 1) * sizeof(*en->active));
+    en->n_active--;
+}
+
+static void sweep(struct shoal_engine *en)
+{
+    uint64_t now = clock_ns();
+    for (struct shoal_task **at = &en->waiting; *at;) {
+        struct shoal_task *t = *at;
+        int code = gave_up(en, t, now);
+        if (code < 0) {
+            *at = t->next;
+            pthread_mutex_lock(&en->lock);
+            en->n_waiting--;
+            pthread_mutex_unlock(&en->lock);
+            finish(en, t, SHOAL_FINISH_ERROR, code);
+        } else {
+            at = &t->next;
+        }
+    }
+    for (uint32_t i = 0; i < en->n_active;) {
+        struct shoal_task *t = en->active[i];
+        int code = gave_up(en, t, now);
+        if (code < 0) {
+            drop_active(en, i);
+            finish(en, t, SHOAL_FINISH_ERROR, code);
+        } else {
+            i++;
+        }
+    }
+}
+
+/* A task of higher priority takes the place of the worst one, which waits again with its tokens;
+ * its pages stay findable, so little is computed twice. */
+static bool make_room(struct shoal_engine *en, const struct shoal_task *t)
+{
+    if (en->n_active == 0)
+        return false;
+    struct shoal_task *worst = en->active[en->n_active - 1];
+    if (worst->priority >= t->priority)
+        return false;
+    drop_active(en, en->n_active - 1);
+    release_pages(en, worst);
+    enqueue(en, worst);
+    pthread_mutex_lock(&en->lock);
+    en->n_waiting++;
+    pthread_mutex_unlock(&en->lock);
+    return true;
+}
+
+static void admit(struct shoal_engine *en)
+{
+    while (en->waiting) {
+        struct shoal_task *t = en->waiting;
+        if (en->n_active == en->max_tasks || en->pages_reserved + t->need_pages > en->n_pages) {
+            if (!make_room(en, t))
+                return;
+            continue;
+        }
+        en->waiting = t->next;
+        pthread_mutex_lock(&en->lock);
+        en->n_waiting--;
+        pthread_mutex_unlock(&en->lock);
+        if (!t->started_ns)
+            t->started_ns = clock_ns();
+        en->pages_reserved += t->need_pages;
+        uint32_t i = en->n_active++;
+        for (; i > 0 && goes_before(t, en->active[i - 1]); i--)
+            en->active[i] = en->active[i - 1];
+        en->active[i] = t;
+    }
+}
+
+/* Whole pages that are already there: found, held, and not computed again.  The last token is
+ * always computed, for its logits. */
+static void adopt_pages(struct shoal_engine *en, struct shoal_task *t)
+{
+    while (t->n_computed % KERN_PAGE == 0 && t->n_computed / KERN_PAGE == t->n_pages &&
+           t->n_computed + KERN_PAGE < t->n_tokens) {
+        uint32_t parent = t->n_pages ? t->pages[t->n_pages - 1] : KV_NO_PAGE;
+        uint32_t page = kv_pages_find(en->pages, parent, t->tokens + t->n_computed);
+        if (page == KV_NO_PAGE)
+            return;
+        t->pages[t->n_pages++] = page;
+        t->n_published = t->n_pages;
+        t->n_computed += KERN_PAGE;
+        if (t->n_computed <= t->n_prompt)
+            t->n_cached += KERN_PAGE;
+    }
+}
+
+/* Another run of this step computes the same page: wait a step and find it. */
+static bool being_computed(const struct shoal_engine *en, uint32_t n_runs,
+                           const struct shoal_task *t)
+{
+    if (t->n_computed % KERN_PAGE != 0 || t->n_tokens - t->n_computed <= KERN_PAGE)
+        return false;
+    for (uint32_t i = 0; i < n_runs; i++) {
+        const struct shoal_task *o = en->run_task[i];
+        if (o->n_computed == t->n_computed && en->runs[i].n >= KERN_PAGE &&
+            memcmp(o->tokens, t->tokens, (t->n_computed + KERN_PAGE) * sizeof(*t->tokens)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Plans n tokens of t as run i; pages were promised at admission. */
+static void add_run(struct shoal_engine *en, uint32_t i, struct shoal_task *t, uint32_t n)
+{
+    uint32_t end = t->n_computed + n;
+    while (t->n_pages * KERN_PAGE < end) {
+        uint32_t page = kv_pages_take(en->pages);
+        assert(page != KV_NO_PAGE);
+        t->pages[t->n_pages++] = page;
+    }
+    en->run_task[i] = t;
+    en->runs[i] = (struct decoder_run){.tokens = t->tokens + t->n_computed,
+                                       .n = n,
+                                       .pos0 = t->n_computed,
+                                       .pages = t->pages,
+                                       .n_logits_last = end == t->n_tokens ? 1 : 0};
+}
+
+static uint32_t plan_step(struct shoal_engine *en)
+{
+    uint32_t n_runs = 0, budget = decoder_max_batch(en->decoder), generating = 0;
+    for (uint32_t i = 0; i < en->n_active; i++)
+        adopt_pages(en, en->active[i]);
+    for (uint32_t i = 0; i < en->n_active && budget > 0; i++)
+        if (en->active[i]->n_tokens - en->active[i]->n_computed == 1) {
+            add_run(en, n_runs++, en->active[i], 1);
+            budget--;
+            generating++;
+        }
+    uint32_t most =
+        generating ? (en->chunk + SHARED_CHUNK_PART - 1) / SHARED_CHUNK_PART : en->chunk;
+    budget = budget < most ? budget : most;
+    for (uint32_t i = 0; i < en->n_active && budget > 0; i++) {
+        struct shoal_task *t = en->active[i];
+        uint32_t left = t->n_tokens - t->n_computed;
+        if (left <= 1 || being_computed(en, n_runs, t))
+            continue;
+        uint32_t n = left < budget ? left : budget;
+        add_run(en, n_runs++, t, n);
+        budget -= n;
+    }
+    atomic_store_explicit(&en->pages_free, kv_pages_free(en->pages), memory_order_relaxed);
+    return n_runs;
+}
+
+static void publish_pages(struct shoal_engine *en, struct shoal_task *t)
+{
+    while ((t->n_published + 1) * KERN_PAGE <= t->n_computed) {
+        uint32_t p = t->n_published++;
+        uint32_t parent = p ? t->pages[p - 1] : KV_NO_PAGE;
+        t->pages[p] =
+            kv_pages_publish(en->pages, t->pages[p], parent, t->tokens + (size_t)p * KERN_PAGE);
+    }
+}
+
+/* One sampled token: shown, and the task ended if it was the last.  true: the task is over. */
+static bool take_token(struct shoal_engine *en, struct shoal_task *t, const float *logits)
+{
+    struct sampler_pick pick;
+    uint32_t generated = t->n_tokens - t->n_prompt;
+    sampler_run(en->sampler, &pick, logits, &t->sampling, t->tokens, t->n_tokens,
+                generated + t->n_continued);
+    if (!t->first_token_ns)
+        t->first_token_ns = clock_ns();
+    if (!t->ignore_end && tokenizer_is_eog(en->tokenizer, pick.token)) {
+        size_t rest = text_out_flush(&t->text);
+        if (rest > 0 && t->event) {
+            struct shoal_event last = {
+                .kind = SHOAL_EVENT_TOKEN, .token = -1, .text = t->text.pending.data};
+            last.text_bytes = rest;
+            t->event(t->event_ctx, &last);
+        }
+        finish(en, t, SHOAL_FINISH_STOP, 0);
+        return true;
+    }
+    t->tokens[t->n_tokens++] = pick.token;
+    generated++;
+    bool full = generated == t->max_tokens || t->n_tokens == t->capacity;
+    size_t show;
+    bool stopped = text_out_push(&t->text, pick.token, &show);
+    if (full && !stopped)
+        show = text_out_flush(&t->text);
+    struct shoal_event ev = {.kind = SHOAL_EVENT_TOKEN,
+                             .token = pick.token,
+                             .text = buf_str(&t->text.pending),
+                             .text_bytes = show,
+                             .logprob = pick.logprob,
+                             .top = pick.top,
+                             .n_top = pick.n_top};
+    if (t->event)
+        t->event(t->event_ctx, &ev);
+    text_out_shown(&t->text, show);
+    if (stopped || full) {
+        finish(en, t, stopped ? SHOAL_FINISH_STOP : SHOAL_FINISH_LENGTH, 0);
+        return true;
+    }
+    return false;
+}
+
+static void step(struct shoal_engine *en)
+{
+    uint32_t n_runs = plan_step(en), row = 0;
+    decoder_forward(en->decoder, en->runs, n_runs);
+    for (uint32_t i = 0; i < n_runs; i++) {
+        struct shoal_task *t = en->run_task[i];
+        t->n_computed += en->runs[i].n;
+        publish_pages(en, t);
+        if (en->runs[i].n_logits_last == 0)
+            continue;
+        uint32_t at = 0;
+        while (en->active[at] != t)
+            at++;
+        const float *logits = decoder_logits(en->decoder, row++);
+        uint32_t need = t->need_pages; /* t may be gone after its last token */
+        if (take_token(en, t, logits)) {
+            en->pages_reserved -= need;
+            memmove(&en->active[at], &en->active[at + 1],
+                    (en->n_active - at - 1) * sizeof(*en->active));
+            en->n_active--;
+        }
+    }
+}
+
+/* Moves new tasks into the queue; sleeps while there is nothing at all.  false: stop. */
+static bool receive(struct shoal_engine *en)
+{
+    pthread_mutex_lock(&en->lock);
+    while (!en->stop && !en->incoming && !en->waiting && en->n_active == 0)
+        pthread_cond_wait(&en->wake, &en->lock);
+    struct shoal_task *list = en->incoming;
+    bool go_on = !en->stop;
+    en->incoming = NULL;
+    pthread_mutex_unlock(&en->lock);
+    while (list) {
+        struct shoal_task *next = list->next;
+        enqueue(en, list);
+        list = next;
+    }
+    return go_on;
+}
+
+void *scheduler_main(void *engine)
+{
+    struct shoal_engine *en = engine;
+    while (receive(en)) {
+        sweep(en);
+        admit(en);
+        if (en->n_active > 0)
+            step(en);
+    }
+    while (en->n_active > 0) {
+        struct shoal_task *t = en->active[0];
+        drop_active(en, 0);
+        finish(en, t, SHOAL_FINISH_ERROR, SHOAL_ECANCELLED);
+    }
+    while (en->waiting) {
+        struct shoal_task *t = en->waiting;
+        en->waiting = t->next;
+        finish(en, t, SHOAL_FINISH_ERROR, SHOAL_ECANCELLED);
+    }
+    return NULL;
+}
