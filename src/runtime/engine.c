@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "runtime/cache_dir.h"
 #include "runtime/engine_int.h"
 
 #define DEFAULT_MAX_TASKS 8u
@@ -35,23 +36,6 @@ static size_t available_bytes(void)
     if (f)
         fclose(f);
     return kb ? (size_t)kb * 1024 : SIZE_MAX;
-}
-
-/* NULL: weights are not kept. */
-static const char *cache_dir(const struct shoal_engine_opts *o, char *out, size_t cap)
-{
-    const char *base;
-    if (o->cache_dir)
-        return o->cache_dir[0] ? o->cache_dir : NULL;
-    if ((base = getenv("SHOAL_CACHE_DIR")) && base[0])
-        snprintf(out, cap, "%s", base);
-    else if ((base = getenv("XDG_CACHE_HOME")) && base[0])
-        snprintf(out, cap, "%s/shoal", base);
-    else if ((base = getenv("HOME")) && base[0])
-        snprintf(out, cap, "%s/.cache/shoal", base);
-    else
-        return NULL;
-    return out;
 }
 
 /* How many pages, and whether everything fits; the arithmetic is in the message. */
@@ -101,7 +85,9 @@ static int load(struct shoal_engine *en, const char *path, const struct shoal_en
                              .max_batch = en->chunk > en->max_tasks ? en->chunk : en->max_tasks,
                              .max_logits = en->max_tasks,
                              .kv_kind = o->kv_q8 ? KERN_KV_Q8 : KERN_KV_F16,
-                             .cache_dir = cache_dir(o, dir, sizeof(dir)),
+                             .cache_dir = !o->cache_dir     ? cache_dir_default(dir, sizeof(dir))
+                                          : o->cache_dir[0] ? o->cache_dir
+                                                            : NULL,
                              .progress = o->progress,
                              .progress_ctx = o->progress_ctx};
     int rc = gguf_open(&en->gguf, path, e);

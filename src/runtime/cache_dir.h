@@ -1,0 +1,11 @@
+/* cache_dir.h - where packed weights are kept. */
+#ifndef SHOAL_RUNTIME_CACHE_DIR_H
+#define SHOAL_RUNTIME_CACHE_DIR_H
+
+#include <stddef.h>
+
+/* $SHOAL_CACHE_DIR, else $XDG_CACHE_HOME/shoal, else ~/.cache/shoal, written into out; NULL when
+ * none of them is set. */
+const char *cache_dir_default(char *out, size_t cap);
+
+#endif
