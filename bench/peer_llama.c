@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include <cjson/cJSON.h>
@@ -72,7 +73,8 @@
     X(ggml_backend_reg_count)                                                                      \
     X(ggml_backend_reg_by_name)                                                                    \
     X(ggml_backend_reg_get_proc_address)                                                           \
-    X(ggml_threadpool_params_default)
+    X(ggml_threadpool_params_default)                                                              \
+    X(ggml_type_name)
 
 struct api {
 #define X(f) __typeof__(&f) f;
@@ -488,9 +490,10 @@ static int op_first(struct peer *p, const cJSON *in, cJSON *out)
     return rc;
 }
 
-static int emit_logits(struct peer *p, FILE *f, cJSON *rows, int n_rows)
+/* Rows of the last batch from index `first` on. */
+static int emit_logits(struct peer *p, FILE *f, cJSON *rows, int first, int n_rows)
 {
-    for (int i = 0; i < n_rows; i++) {
+    for (int i = first; i < n_rows; i++) {
         const float *row = p->api.llama_get_logits_ith(p->ctx, i);
         if (!row)
             return fail(p, "no logits at %d", i);
@@ -505,7 +508,7 @@ static int emit_logits(struct peer *p, FILE *f, cJSON *rows, int n_rows)
 static int op_logits(struct peer *p, const cJSON *in, cJSON *out)
 {
     const char *path = get_str(in, "out", NULL);
-    int batch = get_int(in, "batch", 0), n, rc = 0;
+    int batch = get_int(in, "batch", 0), first = get_int(in, "first", 0), n, rc = 0;
     cJSON *rows = NULL;
     struct llama_batch b;
     FILE *f = NULL;
@@ -532,10 +535,10 @@ static int op_logits(struct peer *p, const cJSON *in, cJSON *out)
     for (int i = 0; i < n && rc == 0; i += batch) {
         b.n_tokens = 0;
         for (int j = i; j < n && j < i + batch; j++)
-            batch_add(&b, ids[j], j, 0, true);
+            batch_add(&b, ids[j], j, 0, j >= first);
         rc = run_batch(p, &b);
         if (rc == 0)
-            rc = emit_logits(p, f, rows, b.n_tokens);
+            rc = emit_logits(p, f, rows, first > i ? first - i : 0, b.n_tokens);
     }
     p->api.llama_batch_free(b);
     free(ids);
@@ -768,12 +771,43 @@ static const struct {
     {"iq4_nl", LLAMA_FTYPE_MOSTLY_IQ4_NL}, {"iq2_xxs", LLAMA_FTYPE_MOSTLY_IQ2_XXS},
 };
 
+/* "tensors": [{"pattern": regular expression over names, "type": "q6_k"}, ...] -> *list, ended by a
+ * NULL pattern, the caller's to free; patterns are borrowed from the request. */
+static int get_overrides(struct peer *p, const cJSON *in, struct llama_model_tensor_override **list)
+{
+    const cJSON *all = cJSON_GetObjectItemCaseSensitive(in, "tensors"), *v;
+    int n = cJSON_GetArraySize(all), at = 0;
+
+    *list = NULL;
+    if (n == 0)
+        return 0;
+    *list = calloc((size_t)n + 1, sizeof(**list));
+    if (!*list)
+        return fail(p, "out of memory");
+    cJSON_ArrayForEach(v, all)
+    {
+        const char *type = get_str(v, "type", "");
+        int t = 0;
+        while (t < GGML_TYPE_COUNT && strcasecmp(p->api.ggml_type_name((enum ggml_type)t), type))
+            t++;
+        if (t == GGML_TYPE_COUNT || !get_str(v, "pattern", NULL)) {
+            free(*list);
+            return fail(p, "tensors[%d]: a pattern and a type are needed", at);
+        }
+        (*list)[at].pattern = get_str(v, "pattern", NULL);
+        (*list)[at++].type = (enum ggml_type)t;
+    }
+    return 0;
+}
+
 static int op_quantize(struct peer *p, const cJSON *in, cJSON *out)
 {
     struct llama_model_quantize_params qp = p->api.llama_model_quantize_default_params();
     const char *from = get_str(in, "in", NULL), *to = get_str(in, "out", NULL);
     const char *type = get_str(in, "type", "");
+    struct llama_model_tensor_override *list;
     size_t i = 0, n = sizeof(ftypes) / sizeof(ftypes[0]);
+    int rc = 0;
 
     (void)out;
     if (!from || !to)
@@ -785,10 +819,14 @@ static int op_quantize(struct peer *p, const cJSON *in, cJSON *out)
     qp.ftype = ftypes[i].type;
     qp.nthread = get_int(in, "threads", 2);
     qp.pure = get_bool(in, "pure", false);
+    if (get_overrides(p, in, &list) < 0)
+        return -1;
+    qp.tt_overrides = list;
     p->log[0] = 0;
     if (p->api.llama_model_quantize(from, to, &qp) != 0)
-        return fail(p, "cannot quantize %s: %s", from, p->log);
-    return 0;
+        rc = fail(p, "cannot quantize %s: %s", from, p->log);
+    free(list);
+    return rc;
 }
 
 static int op_quit(struct peer *p, const cJSON *in, cJSON *out)
