@@ -1,0 +1,41 @@
+/* cmd.h - the subcommands of the shoal program, and what they share.
+ *
+ * A command gets what follows its name and returns the exit code of the program.  Data goes to
+ * stdout, everything else to stderr.
+ *
+ * Thread: the main thread. */
+#ifndef SHOAL_CMD_CMD_H
+#define SHOAL_CMD_CMD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "cmd/opts.h"
+
+enum { CMD_OK = 0, CMD_FAILED = 1, CMD_USAGE = 2, CMD_INTERRUPTED = 130 };
+
+int cmd_generate(int argc, const char *const *argv);
+int cmd_tokenize(int argc, const char *const *argv);
+int cmd_detokenize(int argc, const char *const *argv);
+
+/* Parses, sets up logging; true: go on, false: *exit_code says how it ended. */
+bool cmd_begin(struct opts *o, const struct opts_page *page, int argc, const char *const *argv,
+               int *exit_code);
+/* "shoal <command>: <message>" to stderr; returns CMD_FAILED. */
+int cmd_fail(const struct opts_page *page, const char *fmt, ...) SHOAL_PRINTF(2, 3);
+/* Writes all of b to stdout.  CMD_OK, or CMD_FAILED after a message. */
+int cmd_print(const struct opts_page *page, const struct buf *b);
+
+/* What a command reads: the argument, the file of -f, or stdin when it is not a terminal or the
+ * argument is "-".  Usage errors and failures are reported; CMD_OK or an exit code. */
+int cmd_read_text(const struct opts *o, const char *argument, const char *file, struct buf *out);
+/* A whole file, or stdin when path is "-". */
+SHOAL_MUST_CHECK int cmd_read_file(const char *path, struct buf *out, struct err *e);
+/* Numbers separated by commas, blanks or brackets, appended to *ids (mem_free). */
+SHOAL_MUST_CHECK int cmd_parse_ids(const char *text, size_t n_bytes, int32_t **ids, size_t *n_ids,
+                                   struct err *e);
+
+#endif

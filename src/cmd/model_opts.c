@@ -1,0 +1,148 @@
+/* model_opts.c - see model_opts.h. */
+#include "cmd/model_opts.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cmd/cmd.h"
+#include "cmd/term.h"
+
+static const struct opts_def model_defs[] = {
+    {"model", 'm', OPTS_TEXT, "FILE", NULL, 0, 0, "GGUF file (required)"},
+    {"ctx", 'c', OPTS_UINT, "N", "0", 0, 16777216,
+     "longest sequence in tokens; 0: the model's own, at most 4096"},
+    {"threads", 't', OPTS_UINT, "N", "0", 0, 256, "0: chosen for this model and machine"},
+    {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
+     "force a kernel set (see 'shoal doctor'); default: the best that runs here"},
+    {"kv", 0, OPTS_CHOICE, "f16|q8", "f16", 0, 0, "precision of the key-value cache"},
+    {"chunk", 0, OPTS_UINT, "N", "0", 0, 4096, "prompt tokens per step; 0: 128"},
+    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not keep packed weights on disk"},
+};
+const struct opts_group model_opts_group = OPTS_GROUP("Model", model_defs);
+
+static const struct opts_def sampling_defs[] = {
+    {"temp", 0, OPTS_REAL, "X", "0.8", 0, 100, "0: always the likeliest token"},
+    {"top-k", 0, OPTS_UINT, "N", "40", 0, 1000000000, "draw from the N likeliest; 0: all"},
+    {"top-p", 0, OPTS_REAL, "X", "0.95", 0, 1, "draw from the likeliest that sum up to X"},
+    {"min-p", 0, OPTS_REAL, "X", "0.05", 0, 1,
+     "only tokens at least X times as likely as the best"},
+    {"repeat-penalty", 0, OPTS_REAL, "X", "1", 0, 10,
+     "above 1: tokens seen lately are less likely"},
+    {"repeat-last-n", 0, OPTS_UINT, "N", "64", 1, 16777216, "how far back the penalty looks"},
+    {"presence-penalty", 0, OPTS_REAL, "X", "0", -10, 10, "once for every token generated before"},
+    {"frequency-penalty", 0, OPTS_REAL, "X", "0", -10, 10, "for every time it was generated"},
+    {"logit-bias", 0, OPTS_LIST, "ID=X", NULL, 0, 0,
+     "added to a token's logit, -inf forbids it; may be given several times"},
+    {"seed", 's', OPTS_UINT, "N", NULL, 0, 0, "same seed, same text; default: a new one each time"},
+};
+const struct opts_group sampling_opts_group = OPTS_GROUP("Sampling", sampling_defs);
+
+struct packing {
+    struct term_progress bar;
+    int interrupt_fd;
+    bool interrupted;
+};
+
+static bool packing_progress(void *ctx, double part)
+{
+    struct packing *p = ctx;
+    term_progress_show(&p->bar, part, NULL);
+    if (term_interrupted(p->interrupt_fd))
+        p->interrupted = true;
+    return p->interrupted;
+}
+
+int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, int interrupt_fd,
+                    struct shoal_engine **engine)
+{
+    struct shoal_engine_opts eo = {0};
+    struct shoal_error e = {0};
+    struct packing packing = {.interrupt_fd = interrupt_fd};
+    const char *path = opts_text(o, "model");
+    *engine = NULL;
+    if (!path)
+        return opts_usage(o->page, "no model: give -m FILE");
+    if (base)
+        eo = *base;
+    eo.kernels = opts_text(o, "kernels");
+    eo.n_threads = opts_u32(o, "threads");
+    eo.n_ctx = opts_u32(o, "ctx");
+    eo.chunk = opts_u32(o, "chunk");
+    eo.kv_q8 = strcmp(opts_text(o, "kv"), "q8") == 0;
+    eo.cache_dir = opts_flag(o, "no-cache") ? "" : NULL;
+    eo.progress = packing_progress;
+    eo.progress_ctx = &packing;
+    term_progress_init(&packing.bar, "packing weights");
+    int rc = shoal_engine_open(engine, path, &eo, &e);
+    term_progress_end(&packing.bar);
+    if (packing.interrupted) {
+        shoal_engine_close(*engine);
+        *engine = NULL;
+        return CMD_INTERRUPTED;
+    }
+    if (rc < 0)
+        return cmd_fail(o->page, "%s", e.msg);
+    struct shoal_engine_info info;
+    shoal_engine_info(*engine, &info);
+    log_info("cmd", "model loaded path=%s arch=%s kernels=%s threads=%u ctx=%u ms=%.1f cached=%d",
+             path, info.arch, info.kernels, info.n_threads, info.n_ctx, info.load_ms,
+             info.from_cache);
+    return CMD_OK;
+}
+
+static int read_bias(const struct opts *o, struct sampling_opts *out)
+{
+    const char *const *list;
+    size_t n = opts_list(o, "logit-bias", &list);
+    out->bias = mem_zalloc_n(n, sizeof(*out->bias));
+    if (!out->bias)
+        return cmd_fail(o->page, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        char *end, *end2;
+        errno = 0;
+        long id = strtol(list[i], &end, 10);
+        if (errno || end == list[i] || *end != '=' || id < 0 || id > INT32_MAX)
+            return opts_usage(o->page, "--logit-bias is %s, expected ID=X", list[i]);
+        double x = strtod(end + 1, &end2);
+        if (end2 == end + 1 || *end2 || isnan(x))
+            return opts_usage(o->page, "--logit-bias is %s, expected ID=X", list[i]);
+        out->bias[i] = (struct shoal_bias){(int32_t)id, (float)x};
+    }
+    out->sampling.bias = out->bias;
+    out->sampling.n_bias = (uint32_t)n;
+    return CMD_OK;
+}
+
+int sampling_opts_read(const struct opts *o, struct sampling_opts *out)
+{
+    uint64_t seed = opts_uint(o, "seed");
+    if (!opts_given(o, "seed")) {
+        /* Short enough to be typed again by someone who wants the same text. */
+        if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed))
+            seed = clock_ns();
+        seed &= 0xffffffffu;
+    }
+    *out = (struct sampling_opts){
+        .sampling = {.temperature = (float)opts_real(o, "temp"),
+                     .top_k = opts_u32(o, "top-k"),
+                     .top_p = (float)opts_real(o, "top-p"),
+                     .min_p = (float)opts_real(o, "min-p"),
+                     .repeat_penalty = (float)opts_real(o, "repeat-penalty"),
+                     .repeat_last_n = opts_u32(o, "repeat-last-n"),
+                     .presence_penalty = (float)opts_real(o, "presence-penalty"),
+                     .frequency_penalty = (float)opts_real(o, "frequency-penalty"),
+                     .seed = seed}};
+    return read_bias(o, out);
+}
+
+void sampling_opts_fini(struct sampling_opts *s)
+{
+    mem_free(s->bias);
+    s->bias = NULL;
+}

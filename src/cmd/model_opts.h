@@ -1,0 +1,29 @@
+/* model_opts.h - the options of every command that loads or runs a model.
+ *
+ * Thread:    the main thread.
+ * Ownership: model_opts_open gives an engine (shoal_engine_close); sampling_opts_fini frees. */
+#ifndef SHOAL_CMD_MODEL_OPTS_H
+#define SHOAL_CMD_MODEL_OPTS_H
+
+#include "cmd/opts.h"
+#include "shoal/shoal.h"
+
+/* -m, --ctx, --threads, --kernels, --kv, --chunk, --no-cache */
+extern const struct opts_group model_opts_group;
+/* --temp and the like */
+extern const struct opts_group sampling_opts_group;
+
+/* Loads the model, with progress when its weights are packed for the first time.  base: defaults
+ * of the command's own, or NULL.  CMD_OK, or an exit code after a message. */
+int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, int interrupt_fd,
+                    struct shoal_engine **engine);
+
+struct sampling_opts {
+    struct shoal_sampling sampling;
+    struct shoal_bias *bias;
+};
+/* CMD_OK, or an exit code after a message. */
+int sampling_opts_read(const struct opts *o, struct sampling_opts *out);
+void sampling_opts_fini(struct sampling_opts *s);
+
+#endif
