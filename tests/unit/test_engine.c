@@ -1,0 +1,518 @@
+/* test_engine.c - the public library over a small real file: generation, determinism, batching,
+ * shared prefixes, cancel, deadlines, limits, and that a token allocates nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "shoal/shoal.h"
+
+#define MODEL SHOAL_TEST_DATA "/refs/llama-gqa.gguf"
+
+/* Every call into the C library's heap, from any thread, while counting is on. */
+static _Atomic bool counting;
+static _Atomic uint64_t heap_calls;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
+#define COUNTS_HEAP 1
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t m);
+void *__libc_realloc(void *p, size_t n);
+static void note(void)
+{
+    if (atomic_load_explicit(&counting, memory_order_relaxed))
+        atomic_fetch_add_explicit(&heap_calls, 1, memory_order_relaxed);
+}
+void *malloc(size_t n)
+{
+    note();
+    return __libc_malloc(n);
+}
+void *calloc(size_t n, size_t m)
+{
+    note();
+    return __libc_calloc(n, m);
+}
+void *realloc(void *p, size_t n)
+{
+    note();
+    return __libc_realloc(p, n);
+}
+#endif
+
+struct got {
+    int32_t tokens[512];
+    float logprobs[512];
+    char text[4096];
+    size_t n, text_bytes;
+    struct shoal_event done;
+    uint32_t n_top;
+    bool count_heap; /* count heap calls from the first to the last token */
+    _Atomic uint32_t seen;
+};
+
+static void on_event(void *ctx, const struct shoal_event *ev)
+{
+    struct got *g = ctx;
+    if (ev->kind == SHOAL_EVENT_DONE) {
+        atomic_store(&counting, false);
+        g->done = *ev;
+        return;
+    }
+    if (ev->token >= 0 && g->n < 512) {
+        g->logprobs[g->n] = ev->logprob;
+        g->tokens[g->n++] = ev->token;
+    }
+    g->n_top = ev->n_top;
+    if (g->text_bytes + ev->text_bytes < sizeof(g->text)) {
+        memcpy(g->text + g->text_bytes, ev->text, ev->text_bytes);
+        g->text_bytes += ev->text_bytes;
+    }
+    atomic_fetch_add(&g->seen, 1);
+    if (g->count_heap)
+        atomic_store(&counting, true);
+}
+
+static struct shoal_engine *open_engine(struct shoal_engine_opts o)
+{
+    struct shoal_engine *en = NULL;
+    struct shoal_error e = {0};
+    o.cache_dir = "";
+    if (shoal_engine_open(&en, MODEL, &o, &e) < 0)
+        fail_msg("%s", e.msg);
+    return en;
+}
+
+static const int32_t prompt[] = {1,  7,   33, 120, 260, 9,  14,  77, 300, 45,  8, 19,
+                                 22, 200, 31, 90,  55,  66, 101, 12, 13,  250, 7, 41,
+                                 42, 43,  44, 111, 99,  98, 97,  96, 95,  3,   5, 270};
+#define N_PROMPT ((uint32_t)(sizeof(prompt) / sizeof(prompt[0])))
+
+static struct shoal_task_opts task_opts(struct got *g)
+{
+    memset(g, 0, sizeof(*g));
+    return (struct shoal_task_opts){.tokens = prompt,
+                                    .n_tokens = N_PROMPT,
+                                    .max_tokens = 40,
+                                    .ignore_end = true,
+                                    .event = on_event,
+                                    .event_ctx = g};
+}
+
+static int run(struct shoal_engine *en, struct shoal_task_opts o)
+{
+    struct shoal_task *t = NULL;
+    struct shoal_error e = {0};
+    if (shoal_task_submit(en, &o, &t, &e) < 0)
+        fail_msg("%s", e.msg);
+    int rc = shoal_task_wait(t);
+    shoal_task_free(t);
+    return rc;
+}
+
+static void test_generates_and_reports(void **state)
+{
+    (void)state;
+    static struct got a, b;
+    struct shoal_engine *en = open_engine((struct shoal_engine_opts){0});
+    struct shoal_engine_info info;
+    shoal_engine_info(en, &info);
+    assert_string_equal(info.arch, "llama");
+    assert_true(info.weights_bytes > 0 && info.kv_pages == info.kv_pages_free);
+    struct shoal_task_opts o = task_opts(&a);
+    o.sampling.n_logprobs = 3;
+    o.sampling.logprobs = true;
+    assert_int_equal(run(en, o), 0);
+    assert_int_equal(a.n, 40);
+    assert_int_equal(a.done.finish, SHOAL_FINISH_LENGTH);
+    assert_int_equal(a.done.prompt_tokens, N_PROMPT);
+    assert_int_equal(a.done.generated_tokens, 40);
+    assert_int_equal(a.n_top, 3);
+    for (size_t i = 0; i < a.n; i++)
+        assert_true(a.logprobs[i] < 0.0f);
+    char *text = NULL;
+    size_t n = 0;
+    assert_int_equal(shoal_detokenize(en, a.tokens, a.n, 0, &text, &n, NULL), 0);
+    /* streamed pieces and the text of all tokens agree, but for the space at a text's beginning */
+    size_t skip = n < a.text_bytes ? a.text_bytes - n : 0;
+    assert_true(skip <= 1);
+    assert_memory_equal(text, a.text + skip, n);
+    shoal_free(text);
+    /* the second time most of the prompt is already there */
+    assert_int_equal(run(en, task_opts(&b)), 0);
+    assert_int_equal(b.done.cached_tokens, N_PROMPT / 16 * 16);
+    assert_memory_equal(a.tokens, b.tokens, a.n * sizeof(a.tokens[0]));
+    shoal_engine_info(en, &info);
+    assert_int_equal(info.kv_pages, info.kv_pages_free);
+    shoal_engine_close(en);
+}
+
+static void test_seed_decides_and_a_continuation_is_the_same(void **state)
+{
+    (void)state;
+    static struct got a, b, c, d;
+    struct shoal_engine *en = open_engine((struct shoal_engine_opts){.n_threads = 2});
+    struct shoal_sampling s = {.temperature = 1.3f,
+                               .top_k = 100,
+                               .top_p = 0.95f,
+                               .min_p = 0.001f,
+                               .repeat_penalty = 1.1f,
+                               .presence_penalty = 0.3f,
+                               .frequency_penalty = 0.2f,
+                               .seed = 42};
+    struct shoal_task_opts o = task_opts(&a);
+    o.sampling = s;
+    assert_int_equal(run(en, o), 0);
+    o = task_opts(&b);
+    o.sampling = s;
+    assert_int_equal(run(en, o), 0);
+    assert_memory_equal(a.tokens, b.tokens, 40 * sizeof(a.tokens[0]));
+    o = task_opts(&c);
+    o.sampling = s;
+    o.sampling.seed = 43;
+    assert_int_equal(run(en, o), 0);
+    assert_memory_not_equal(a.tokens, c.tokens, 40 * sizeof(a.tokens[0]));
+
+    /* another engine takes over after 17 tokens: other kernels, threads and KV layout in time */
+    shoal_engine_close(en);
+    en = open_engine((struct shoal_engine_opts){.n_threads = 1, .kernels = "scalar", .chunk = 5});
+    int32_t so_far[N_PROMPT + 17];
+    memcpy(so_far, prompt, sizeof(prompt));
+    memcpy(so_far + N_PROMPT, a.tokens, 17 * sizeof(so_far[0]));
+    o = task_opts(&d);
+    o.tokens = so_far;
+    o.n_tokens = N_PROMPT + 17;
+    o.n_continued = 17;
+    o.max_tokens = 23;
+    o.sampling = s;
+    assert_int_equal(run(en, o), 0);
+    assert_int_equal(d.n, 23);
+    assert_memory_equal(a.tokens + 17, d.tokens, 23 * sizeof(a.tokens[0]));
+    shoal_engine_close(en);
+}
+
+static void test_batched_tasks_equal_tasks_alone(void **state)
+{
+    (void)state;
+    enum { N = 12 };
+    static struct got alone[N], together[N];
+    static int32_t prompts[N][60];
+    struct shoal_task *tasks[N];
+    struct shoal_engine *en = open_engine(
+        (struct shoal_engine_opts){.max_tasks = 5, .n_threads = 2, .chunk = 16, .n_ctx = 256});
+    for (uint32_t i = 0; i < N; i++)
+        for (uint32_t j = 0; j < 60; j++) /* the first 20 tokens are common */
+            prompts[i][j] = (int32_t)(j < 20 ? j * 3 + 4 : (i * 31 + j * 17) % 300 + 3);
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < N; i++) {
+            struct shoal_task_opts o = task_opts(pass ? &together[i] : &alone[i]);
+            o.tokens = prompts[i];
+            o.n_tokens = 21 + i * 3;
+            o.max_tokens = 10 + i;
+            o.priority = (int32_t)(i % 3);
+            o.deadline_ns = clock_ns() + (uint64_t)(60 + i % 4) * 1000000000u;
+            if (pass == 0)
+                assert_int_equal(run(en, o), 0);
+            else
+                assert_int_equal(shoal_task_submit(en, &o, &tasks[i], NULL), 0);
+        }
+    for (uint32_t i = 0; i < N; i++) {
+        assert_int_equal(shoal_task_wait(tasks[i]), 0);
+        shoal_task_free(tasks[i]);
+        assert_int_equal(together[i].n, alone[i].n);
+        assert_memory_equal(together[i].tokens, alone[i].tokens, alone[i].n * sizeof(int32_t));
+    }
+    struct shoal_engine_info info;
+    shoal_engine_info(en, &info);
+    assert_int_equal(info.kv_pages, info.kv_pages_free);
+    shoal_engine_close(en);
+}
+
+/* Two prompts with a common beginning that are live at once hold its pages once. */
+static void test_live_tasks_share_a_prefix(void **state)
+{
+    (void)state;
+    static struct got a, b;
+    struct shoal_engine *en = open_engine((struct shoal_engine_opts){.n_ctx = 1024, .chunk = 32});
+    static int32_t tokens[640];
+    for (int i = 0; i < 640; i++)
+        tokens[i] = i % 290 + 5;
+    struct shoal_task *ta, *tb;
+    struct shoal_task_opts o = task_opts(&a);
+    o.tokens = tokens;
+    o.n_tokens = 640;
+    o.max_tokens = 60;
+    assert_int_equal(shoal_task_submit(en, &o, &ta, NULL), 0);
+    o = task_opts(&b);
+    o.tokens = tokens;
+    o.n_tokens = 640;
+    o.max_tokens = 60;
+    assert_int_equal(shoal_task_submit(en, &o, &tb, NULL), 0);
+    assert_int_equal(shoal_task_wait(ta), 0);
+    assert_int_equal(shoal_task_wait(tb), 0);
+    shoal_task_free(ta);
+    shoal_task_free(tb);
+    assert_int_equal(a.done.cached_tokens + b.done.cached_tokens, 624);
+    assert_memory_equal(a.tokens, b.tokens, 60 * sizeof(int32_t));
+    shoal_engine_close(en);
+}
+
+static void test_stop_strings_span_tokens(void **state)
+{
+    (void)state;
+    static struct got a, b;
+    struct shoal_engine *en = open_engine((struct shoal_engine_opts){0});
+    assert_int_equal(run(en, task_opts(&a)), 0);
+    /* a stop string out of the middle of the answer, across token borders */
+    assert_true(a.text_bytes > 24);
+    char stop[9] = {0};
+    size_t at = 0;
+    for (size_t i = 8; i + 8 < a.text_bytes && !at; i++) { /* one that stands there only once */
+        memcpy(stop, a.text + i, 8);
+        if (strstr(a.text, stop) == a.text + i && !memchr(stop, 0, 8))
+            at = i;
+    }
+    assert_true(at > 0);
+    const char *stops[] = {"never there", stop};
+    struct shoal_task_opts o = task_opts(&b);
+    o.stop = stops;
+    o.n_stop = 2;
+    assert_int_equal(run(en, o), 0);
+    assert_int_equal(b.done.finish, SHOAL_FINISH_STOP);
+    assert_int_equal(b.text_bytes, at);
+    assert_memory_equal(b.text, a.text, at);
+    shoal_engine_close(en);
+}
+
+static void test_bias_forbids_and_forces(void **state)
+{
+    (void)state;
+    static struct got a, b, c;
+    struct shoal_engine *en = open_engine((struct shoal_engine_opts){0});
+    assert_int_equal(run(en, task_opts(&a)), 0);
+    struct shoal_bias forbid = {a.tokens[0], -1e30f}, force = {77, 1000.0f};
+    struct shoal_task_opts o = task_opts(&b);
+    o.sampling.bias = &forbid;
+    o.sampling.n_bias = 1;
+    assert_int_equal(run(en, o), 0);
+    for (size_t i = 0; i < b.n; i++)
+        assert_int_not_equal(b.tokens[i], a.tokens[0]);
+    o = task_opts(&c);
+    o.sampling.temperature = 1.0f;
+    o.sampling.bias = &force;
+    o.sampling.n_bias = 1;
+    assert_int_equal(run(en, o), 0);
+    for (size_t i = 0; i < c.n; i++)
+        assert_int_equal(c.tokens[i], 77);
+    shoal_engine_close(en);
+}
+
+static void test_cancel_and_deadline_end_a_task(void **state)
+{
+    (void)state;
+    static struct got a, b;
+    struct shoal_engine *en = open_engine((struct shoal_engine_opts){.n_ctx = 2048});
+    struct shoal_task *t;
+    struct shoal_error e = {0};
+    struct shoal_task_opts o = task_opts(&a);
+    o.max_tokens = 0;
+    assert_int_equal(shoal_task_submit(en, &o, &t, &e), 0);
+    while (atomic_load(&a.seen) < 3)
+        usleep(100);
+    shoal_task_cancel(t);
+    assert_int_equal(shoal_task_wait(t), SHOAL_ECANCELLED);
+    assert_int_equal(a.done.finish, SHOAL_FINISH_ERROR);
+    assert_true(a.n >= 3 && a.done.generated_tokens < 2000);
+    shoal_task_free(t);
+
+    o = task_opts(&b);
+    o.max_tokens = 0;
+    o.deadline_ns = clock_ns() + 20000000;
+    assert_int_equal(shoal_task_submit(en, &o, &t, &e), 0);
+    assert_int_equal(shoal_task_wait(t), SHOAL_EDEADLINE);
+    shoal_task_free(t);
+    o.deadline_ns = clock_ns() - 1;
+    assert_int_equal(shoal_task_submit(en, &o, &t, &e), SHOAL_EDEADLINE);
+    shoal_engine_close(en);
+}
+
+static void test_higher_priority_preempts(void **state)
+{
+    (void)state;
+    static struct got low, high, alone;
+    struct shoal_engine *en =
+        open_engine((struct shoal_engine_opts){.max_tasks = 1, .n_ctx = 512, .n_threads = 1});
+    struct shoal_task *tl, *th;
+    struct shoal_task_opts o = task_opts(&alone);
+    o.max_tokens = 400;
+    assert_int_equal(run(en, o), 0);
+    o = task_opts(&low);
+    o.max_tokens = 400;
+    assert_int_equal(shoal_task_submit(en, &o, &tl, NULL), 0);
+    while (atomic_load(&low.seen) < 5)
+        usleep(50);
+    o = task_opts(&high);
+    o.priority = 5;
+    o.max_tokens = 5;
+    assert_int_equal(shoal_task_submit(en, &o, &th, NULL), 0);
+    assert_int_equal(shoal_task_wait(th), 0);
+    uint32_t low_when_high_ended = atomic_load(&low.seen);
+    assert_int_equal(shoal_task_wait(tl), 0);
+    assert_true(low_when_high_ended < 400);
+    assert_int_equal(low.n, 400);
+    assert_memory_equal(low.tokens, alone.tokens, 400 * sizeof(int32_t));
+    shoal_task_free(tl);
+    shoal_task_free(th);
+    shoal_engine_close(en);
+}
+
+static void test_limits_are_refused_with_reasons(void **state)
+{
+    (void)state;
+    static struct got a;
+    static int32_t many[300];
+    struct shoal_engine *en = NULL;
+    struct shoal_error e = {0};
+    struct shoal_engine_opts small = {.memory_bytes = 100000, .cache_dir = ""};
+    assert_int_equal(shoal_engine_open(&en, MODEL, &small, &e), SHOAL_ELIMIT);
+    assert_non_null(strstr(e.msg, "weights"));
+    assert_non_null(strstr(e.msg, "limit is"));
+    assert_null(en);
+    assert_int_equal(shoal_engine_open(&en, SHOAL_TEST_DATA "/none.gguf", NULL, &e), SHOAL_EIO);
+    struct shoal_engine_opts unknown = {.kernels = "mmx", .cache_dir = ""};
+    assert_int_equal(shoal_engine_open(&en, MODEL, &unknown, &e), SHOAL_EUNSUPPORTED);
+
+    en = open_engine((struct shoal_engine_opts){
+        .n_ctx = 256, .kv_bytes = 1 << 18, .max_tasks = 1, .max_queue = 2});
+    struct shoal_task *t[3];
+    for (int i = 0; i < 300; i++)
+        many[i] = 5;
+    struct shoal_task_opts o = task_opts(&a);
+    o.tokens = many;
+    o.n_tokens = 300;
+    assert_int_equal(shoal_task_submit(en, &o, &t[0], &e), SHOAL_ELIMIT);
+    o.n_tokens = 0;
+    assert_int_equal(shoal_task_submit(en, &o, &t[0], &e), SHOAL_EINVAL);
+    o.n_tokens = 3;
+    many[1] = 1 << 20;
+    assert_int_equal(shoal_task_submit(en, &o, &t[0], &e), SHOAL_EINVAL);
+    many[1] = 5;
+    o.sampling.top_p = 7.0f;
+    assert_int_equal(shoal_task_submit(en, &o, &t[0], &e), SHOAL_EINVAL);
+    assert_non_null(strstr(e.msg, "top_p"));
+    shoal_engine_close(en);
+}
+
+static void test_a_token_allocates_nothing(void **state)
+{
+    (void)state;
+    static struct got a;
+    struct shoal_engine *en = open_engine((struct shoal_engine_opts){.n_threads = 2});
+    for (int sampled = 0; sampled < 2; sampled++) {
+        struct shoal_task_opts o = task_opts(&a);
+        const char *stops[] = {"zzzzzz"};
+        o.stop = stops;
+        o.n_stop = 1;
+        o.sampling.temperature = sampled ? 0.8f : 0.0f;
+        o.sampling.top_p = sampled ? 0.9f : 0.0f;
+        o.sampling.n_logprobs = 5;
+        a.count_heap = true;
+        o.max_tokens = 200;
+        atomic_store(&heap_calls, 0);
+        uint64_t before = 0;
+        struct shoal_task *t;
+        assert_int_equal(shoal_task_submit(en, &o, &t, NULL), 0);
+        before = mem_calls();
+        assert_int_equal(shoal_task_wait(t), 0);
+        assert_int_equal(mem_calls(), before);
+        assert_int_equal(atomic_load(&heap_calls), 0);
+        assert_int_equal(a.n, 200);
+        shoal_task_free(t);
+    }
+#ifdef COUNTS_HEAP
+    /* the counter itself works */
+    atomic_store(&counting, true);
+    free(malloc(10));
+    atomic_store(&counting, false);
+    assert_true(atomic_load(&heap_calls) > 0);
+#endif
+    shoal_engine_close(en);
+}
+
+static void test_sessions_keep_the_conversation(void **state)
+{
+    (void)state;
+    static struct got a, b;
+    struct shoal_engine *en = open_engine((struct shoal_engine_opts){0});
+    struct shoal_session *s = NULL;
+    struct shoal_task *t = NULL;
+    const int32_t *tokens;
+    assert_int_equal(shoal_session_create(&s, en, NULL), 0);
+    assert_int_equal(shoal_session_append(s, prompt, N_PROMPT, NULL), 0);
+    struct shoal_task_opts o = task_opts(&a);
+    assert_int_equal(shoal_session_generate(s, &o, &t, NULL), 0);
+    assert_int_equal(shoal_task_wait(t), 0);
+    shoal_task_free(t);
+    assert_int_equal(shoal_session_tokens(s, &tokens), N_PROMPT + 40);
+    assert_memory_equal(tokens + N_PROMPT, a.tokens, 40 * sizeof(int32_t));
+    assert_int_equal(shoal_session_append(s, prompt, 3, NULL), 0);
+    o = task_opts(&b);
+    assert_int_equal(shoal_session_generate(s, &o, &t, NULL), 0);
+    assert_int_equal(shoal_task_wait(t), 0);
+    shoal_task_free(t);
+    /* everything but the last page and the new tokens was there */
+    assert_true(b.done.cached_tokens >= 64);
+    shoal_session_destroy(s);
+    shoal_engine_close(en);
+}
+
+static void test_failed_allocations_leave_nothing(void **state)
+{
+    (void)state;
+    struct shoal_engine_opts o = {.cache_dir = "", .n_threads = 2};
+    int failures = 0;
+    for (uint64_t i = 1; i < 10000; i++) {
+        struct shoal_engine *en = NULL;
+        struct shoal_error e = {0};
+        mem_fail_at(i);
+        int rc = shoal_engine_open(&en, MODEL, &o, &e);
+        bool reached = rc < 0;
+        mem_fail_at(0);
+        if (!reached) {
+            shoal_engine_close(en);
+            break;
+        }
+        assert_null(en);
+        assert_int_not_equal(e.msg[0], 0);
+        failures++;
+        if (failures > 40)
+            i += 13; /* the tokenizer alone makes hundreds */
+    }
+    assert_true(failures > 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_generates_and_reports),
+        cmocka_unit_test(test_seed_decides_and_a_continuation_is_the_same),
+        cmocka_unit_test(test_batched_tasks_equal_tasks_alone),
+        cmocka_unit_test(test_live_tasks_share_a_prefix),
+        cmocka_unit_test(test_stop_strings_span_tokens),
+        cmocka_unit_test(test_bias_forbids_and_forces),
+        cmocka_unit_test(test_cancel_and_deadline_end_a_task),
+        cmocka_unit_test(test_higher_priority_preempts),
+        cmocka_unit_test(test_limits_are_refused_with_reasons),
+        cmocka_unit_test(test_a_token_allocates_nothing),
+        cmocka_unit_test(test_sessions_keep_the_conversation),
+        cmocka_unit_test(test_failed_allocations_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
