@@ -252,7 +252,9 @@ static int parse_all(struct opts *o, int argc, const char *const *argv)
     }
     if (o->n_args > o->page->max_args)
         return opts_usage(o->page, "unexpected argument %s%s", o->args[o->page->max_args],
-                          o->page->max_args == 1 ? " (quote a text of several words)" : "");
+                          o->page->max_args == 1 && o->page->arguments[0] == '['
+                              ? " (quote a text of several words)"
+                              : "");
     if (o->n_args < o->page->min_args)
         return opts_usage(o->page, "missing argument: %s", o->page->arguments);
     return 0;

@@ -83,3 +83,11 @@ size_t kern_usable(const struct kern_ops **out, size_t max)
             out[n++] = table[i].ops;
     return n;
 }
+
+size_t kern_compiled(const struct kern_ops **out, size_t max)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < N_SETS && n < max; i++)
+        out[n++] = table[i].ops;
+    return n;
+}

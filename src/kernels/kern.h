@@ -183,6 +183,8 @@ struct kern_ops {
 const struct kern_ops *kern_select(const char *force, struct err *e);
 /* All sets compiled in that can run here, best first; returns how many. */
 size_t kern_usable(const struct kern_ops **out, size_t max);
+/* All sets compiled in, whether they can run here or not. */
+size_t kern_compiled(const struct kern_ops **out, size_t max);
 extern const struct kern_ops kern_scalar;
 
 #endif

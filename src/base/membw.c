@@ -1,0 +1,135 @@
+/* membw.c - see membw.h.  The same loop is compiled for several vector widths: narrow loads would
+ * be the limit, and not the memory, while the data is in a cache. */
+#include "base/membw.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sched.h>
+
+#include "base/clock.h"
+
+typedef uint64_t vec __attribute__((vector_size(64), may_alias));
+typedef uint64_t (*read_fn)(const void *p, size_t n);
+
+/* Several streams, far apart, keep more lines in flight than one does. */
+#define READ_BODY(p, n)                                                                            \
+    const size_t part = (n) / 256 * 64 / sizeof(vec);                                              \
+    const vec *a = (const vec *)(p), *b = a + part, *c = b + part, *d = c + part;                  \
+    vec s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};                                                    \
+    for (size_t i = 0; i < part; i++) {                                                            \
+        s0 ^= a[i];                                                                                \
+        s1 ^= b[i];                                                                                \
+        s2 ^= c[i];                                                                                \
+        s3 ^= d[i];                                                                                \
+    }                                                                                              \
+    s0 ^= s1 ^ s2 ^ s3;                                                                            \
+    return s0[0] ^ s0[1] ^ s0[2] ^ s0[3] ^ s0[4] ^ s0[5] ^ s0[6] ^ s0[7]
+
+static uint64_t read_plain(const void *p, size_t n)
+{
+    READ_BODY(p, n);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static uint64_t read_avx2(const void *p, size_t n)
+{
+    READ_BODY(p, n);
+}
+
+__attribute__((target("avx512f"))) static uint64_t read_avx512(const void *p, size_t n)
+{
+    READ_BODY(p, n);
+}
+
+static read_fn choose(void)
+{
+    if (__builtin_cpu_supports("avx512f"))
+        return read_avx512;
+    return __builtin_cpu_supports("avx2") ? read_avx2 : read_plain;
+}
+#else
+static read_fn choose(void)
+{
+    return read_plain;
+}
+#endif
+
+struct pass {
+    read_fn read;
+    uint32_t n_threads;
+    /* Members meet here before a pass and report there after it; orders are acquire/release so
+     * that the first member's clock brackets everybody's reads. */
+    _Atomic uint32_t opened, finished;
+    _Atomic bool quit;
+    _Atomic uint64_t sink; /* keeps the reads alive */
+};
+
+struct member {
+    struct pass *pass;
+    const uint8_t *p;
+    size_t n;
+    pthread_t thread;
+};
+
+static void read_slice(struct member *m)
+{
+    uint64_t x = m->pass->read(m->p, m->n);
+    atomic_fetch_xor_explicit(&m->pass->sink, x, memory_order_relaxed);
+    atomic_fetch_add_explicit(&m->pass->finished, 1, memory_order_release);
+}
+
+static void *member_main(void *arg)
+{
+    struct member *m = arg;
+    for (uint32_t seen = 0;;) {
+        uint32_t now;
+        while ((now = atomic_load_explicit(&m->pass->opened, memory_order_acquire)) == seen) {
+            if (atomic_load_explicit(&m->pass->quit, memory_order_relaxed))
+                return NULL;
+            sched_yield();
+        }
+        seen = now;
+        read_slice(m);
+    }
+}
+
+static double one_pass(struct member *members, uint32_t n_threads)
+{
+    struct pass *pass = members[0].pass;
+    atomic_store_explicit(&pass->finished, 0, memory_order_relaxed);
+    uint64_t t0 = clock_ns();
+    atomic_fetch_add_explicit(&pass->opened, 1, memory_order_release);
+    read_slice(&members[0]);
+    while (atomic_load_explicit(&pass->finished, memory_order_acquire) < n_threads)
+        sched_yield();
+    uint64_t ns = clock_ns() - t0;
+    return ns ? (double)ns : 1;
+}
+
+double membw_read(const void *p, size_t n, uint32_t n_threads, uint32_t budget_ms)
+{
+    struct pass pass = {.read = choose(), .n_threads = n_threads};
+    struct member members[MEMBW_MAX_THREADS];
+    uint32_t started = 1;
+    n_threads = n_threads < 1 ? 1 : n_threads > MEMBW_MAX_THREADS ? MEMBW_MAX_THREADS : n_threads;
+    size_t slice = n / n_threads / 4096 * 4096;
+    for (uint32_t i = 0; i < n_threads; i++)
+        members[i] =
+            (struct member){.pass = &pass, .p = (const uint8_t *)p + i * slice, .n = slice};
+    while (started < n_threads &&
+           pthread_create(&members[started].thread, NULL, member_main, &members[started]) == 0)
+        started++;
+    double best = 0;
+    if (started == n_threads && slice > 0) {
+        uint64_t end = clock_ns() + (uint64_t)budget_ms * 1000000u;
+        for (uint32_t i = 0; i < 3 || clock_ns() < end; i++) {
+            double gb_s = (double)slice * n_threads / one_pass(members, n_threads);
+            best = gb_s > best ? gb_s : best;
+        }
+    }
+    atomic_store_explicit(&pass.quit, true, memory_order_relaxed);
+    while (started > 1)
+        pthread_join(members[--started].thread, NULL);
+    return best;
+}

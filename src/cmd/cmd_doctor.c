@@ -1,0 +1,367 @@
+/* cmd_doctor.c - shoal doctor: what this machine has, what of it is used, what is wrong. */
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+#include "cmd/machine.h"
+#include "cmd/term.h"
+#include "kernels/kern.h"
+#include "runtime/cache_dir.h"
+#include "shoal/shoal.h"
+#include "wire/json_out.h"
+
+#define MAX_OUTPUT_BYTES ((size_t)16 << 20)
+#define MAX_SETS 16u
+#define MAX_ROWS 16u
+#define MAX_PROBLEMS 12u
+#define MIB ((size_t)1 << 20)
+
+static const struct opts_def defs[] = {
+    {"no-measure", 0, OPTS_FLAG, NULL, NULL, 0, 0, "skip bandwidth and peak (about two seconds)"},
+    {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0, "measure this kernel set, not the best"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object"},
+};
+
+static const struct opts_page page = {
+    .command = "doctor",
+    .arguments = "",
+    .summary = "Shows what this machine has, which kernels run on it, and what to put right.",
+    .groups = {OPTS_GROUP("Options", defs)},
+    .examples = "  shoal doctor\n"
+                "  shoal doctor --json | jq .bandwidth\n",
+};
+
+struct cache {
+    char path[4096]; /* "" when there is none */
+    uint64_t n_files, bytes, free_bytes;
+    bool exists, writable;
+};
+
+struct problem {
+    char what[160], fix[200];
+};
+
+struct report {
+    struct machine m;
+    const struct kern_ops *chosen, *compiled[MAX_SETS], *usable[MAX_SETS];
+    size_t n_compiled, n_usable;
+    struct {
+        uint32_t threads;
+        size_t bytes;
+        double gb_s;
+    } bandwidth[MAX_ROWS];
+    struct {
+        uint32_t threads;
+        double gops;
+    } peak[2];
+    size_t n_bandwidth, n_peak;
+    struct cache cache;
+    struct problem problems[MAX_PROBLEMS];
+    size_t n_problems;
+};
+
+static void read_cache(struct cache *c)
+{
+    struct statvfs vfs;
+    if (!cache_dir_default(c->path, sizeof(c->path))) {
+        c->path[0] = '\0';
+        return;
+    }
+    DIR *dir = opendir(c->path);
+    c->exists = dir != NULL;
+    c->writable = c->exists && access(c->path, W_OK) == 0;
+    for (struct dirent *d; dir && (d = readdir(dir));) {
+        struct stat st;
+        if (fstatat(dirfd(dir), d->d_name, &st, 0) == 0 && S_ISREG(st.st_mode)) {
+            c->n_files++;
+            c->bytes += (uint64_t)st.st_size;
+        }
+    }
+    if (dir && statvfs(c->path, &vfs) == 0)
+        c->free_bytes = (uint64_t)vfs.f_bavail * vfs.f_frsize;
+    if (dir)
+        closedir(dir);
+}
+
+static void measure(struct report *r)
+{
+    static const size_t sizes[] = {4, 16, 64, 256, 512};
+    uint32_t threads[2] = {1, r->m.n_usable};
+    size_t n_counts = r->m.n_usable > 1 ? 2 : 1;
+    struct machine_region region;
+    struct term_progress bar;
+    term_progress_init(&bar, "measuring");
+    for (size_t t = 0; t < n_counts; t++) {
+        r->peak[t].threads = threads[t];
+        r->peak[t].gops = machine_int8_peak(r->chosen, threads[t]);
+        r->n_peak = t + 1;
+    }
+    if (machine_region_open(&region, &r->m, 512 * MIB)) {
+        for (size_t s = 0; s < 5; s++)
+            for (size_t t = 0; t < n_counts && sizes[s] * MIB <= region.n; t++) {
+                term_progress_show(&bar, (double)(s * 2 + t) / 10, NULL);
+                r->bandwidth[r->n_bandwidth].threads = threads[t];
+                r->bandwidth[r->n_bandwidth].bytes = sizes[s] * MIB;
+                r->bandwidth[r->n_bandwidth++].gb_s =
+                    machine_bandwidth(&region, sizes[s] * MIB, threads[t]);
+            }
+        machine_region_close(&region);
+    }
+    term_progress_end(&bar);
+}
+
+SHOAL_PRINTF(3, 4)
+static void add_problem(struct report *r, const char *fix, const char *fmt, ...)
+{
+    if (r->n_problems == MAX_PROBLEMS)
+        return;
+    struct problem *p = &r->problems[r->n_problems++];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(p->what, sizeof(p->what), fmt, ap);
+    va_end(ap);
+    snprintf(p->fix, sizeof(p->fix), "%s", fix);
+}
+
+static void find_problems(struct report *r)
+{
+    const struct machine *m = &r->m;
+    const struct cache *c = &r->cache;
+    if (r->n_usable > 0 && strcmp(r->usable[0]->name, "scalar") == 0)
+        add_problem(r, "use a CPU with AVX2, AVX-512 VNNI or arm64 NEON",
+                    "only the scalar kernels run on this CPU: slow");
+    if (strcmp(m->huge_pages, "never") == 0)
+        add_problem(r, "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+                    "transparent huge pages are off: large models read memory slower");
+    if (!c->path[0])
+        add_problem(r, "set SHOAL_CACHE_DIR or HOME",
+                    "no cache folder: weights are packed again at every start");
+    else if (c->exists && !c->writable)
+        add_problem(r, "make it writable or set SHOAL_CACHE_DIR to another folder",
+                    "the cache folder cannot be written");
+    else if (c->exists && c->free_bytes < 256 * MIB)
+        add_problem(r, "free some room or set SHOAL_CACHE_DIR to another disk",
+                    "only %llu MiB are free where packed weights are kept",
+                    (unsigned long long)(c->free_bytes / MIB));
+    if (m->available_bytes && m->available_bytes < 512 * MIB)
+        add_problem(r, "end other programs, or use smaller models and --kv q8",
+                    "only %llu MiB of memory are available",
+                    (unsigned long long)(m->available_bytes / MIB));
+    if (m->cpu_quota > 0 && m->cpu_quota < m->n_usable)
+        add_problem(r, "raise the limit, or give --threads that many",
+                    "the control group allows %.1f of %u CPUs: threads will be stopped in turns",
+                    m->cpu_quota, m->n_usable);
+    if (m->load > 0.5 * m->n_usable)
+        add_problem(r, "measure again when the machine is quiet",
+                    "the machine is busy (load %.1f on %u CPUs): figures here and speed are lower",
+                    m->load, m->n_usable);
+    if (strcmp(m->governor, "powersave") == 0)
+        add_problem(r, "as root: cpupower frequency-set -g performance",
+                    "the CPU frequency governor is powersave");
+}
+
+/* ---- output --------------------------------------------------------------------------------- */
+
+static void json_names(struct json_out *j, const char *key, const struct kern_ops *const *sets,
+                       size_t n)
+{
+    json_out_key(j, key);
+    json_out_array(j);
+    for (size_t i = 0; i < n; i++)
+        json_out_str(j, sets[i]->name);
+    json_out_array_end(j);
+}
+
+static void json_machine(struct json_out *j, const struct machine *m)
+{
+    json_out_key(j, "cpu");
+    json_out_str(j, m->cpu);
+    json_out_key(j, "cpus");
+    json_out_uint(j, m->n_cpus);
+    json_out_key(j, "cpus_usable");
+    json_out_uint(j, m->n_usable);
+    json_out_key(j, "load");
+    json_out_num(j, m->load);
+    json_out_key(j, "isa");
+    json_out_array(j);
+    for (size_t i = 0; i < m->n_flags; i++)
+        json_out_str(j, m->flags[i]);
+    json_out_array_end(j);
+    json_out_key(j, "caches");
+    json_out_object(j);
+    for (size_t i = 0; i < m->n_caches; i++) {
+        json_out_key(j, m->caches[i].name);
+        json_out_uint(j, m->caches[i].bytes);
+    }
+    json_out_object_end(j);
+    json_out_key(j, "memory_bytes");
+    json_out_uint(j, m->memory_bytes);
+    json_out_key(j, "available_bytes");
+    json_out_uint(j, m->available_bytes);
+    json_out_key(j, "huge_pages");
+    json_out_str(j, m->huge_pages);
+}
+
+static void json_measured(struct json_out *j, const struct report *r)
+{
+    json_out_key(j, "bandwidth");
+    json_out_array(j);
+    for (size_t i = 0; i < r->n_bandwidth; i++) {
+        json_out_object(j);
+        json_out_key(j, "threads");
+        json_out_uint(j, r->bandwidth[i].threads);
+        json_out_key(j, "bytes");
+        json_out_uint(j, r->bandwidth[i].bytes);
+        json_out_key(j, "gb_s");
+        json_out_num(j, r->bandwidth[i].gb_s);
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+    json_out_key(j, "peak");
+    json_out_array(j);
+    for (size_t i = 0; i < r->n_peak; i++) {
+        json_out_object(j);
+        json_out_key(j, "threads");
+        json_out_uint(j, r->peak[i].threads);
+        json_out_key(j, "int8_gops");
+        json_out_num(j, r->peak[i].gops);
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+}
+
+static void put_json(struct buf *b, const struct report *r)
+{
+    struct json_out json = json_out_make(b), *j = &json;
+    json_out_object(j);
+    json_out_key(j, "version");
+    json_out_str(j, shoal_version());
+    json_out_key(j, "kernels");
+    json_out_str(j, r->chosen->name);
+    json_names(j, "kernels_compiled", r->compiled, r->n_compiled);
+    json_names(j, "kernels_usable", r->usable, r->n_usable);
+    json_machine(j, &r->m);
+    json_measured(j, r);
+    json_out_key(j, "cache");
+    json_out_object(j);
+    json_out_key(j, "path");
+    json_out_str(j, r->cache.path);
+    json_out_key(j, "files");
+    json_out_uint(j, r->cache.n_files);
+    json_out_key(j, "bytes");
+    json_out_uint(j, r->cache.bytes);
+    json_out_key(j, "writable");
+    json_out_bool(j, r->cache.writable);
+    json_out_object_end(j);
+    json_out_key(j, "problems");
+    json_out_array(j);
+    for (size_t i = 0; i < r->n_problems; i++) {
+        json_out_object(j);
+        json_out_key(j, "what");
+        json_out_str(j, r->problems[i].what);
+        json_out_key(j, "fix");
+        json_out_str(j, r->problems[i].fix);
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+    json_out_object_end(j);
+    buf_putc(b, '\n');
+}
+
+static void put_kernels(struct buf *b, const struct report *r)
+{
+    buf_printf(b, "kernels\n");
+    for (size_t i = 0; i < r->n_compiled; i++) {
+        bool usable = false;
+        for (size_t u = 0; u < r->n_usable; u++)
+            usable |= r->usable[u] == r->compiled[i];
+        buf_printf(b, "  %-14s %s\n", r->compiled[i]->name,
+                   r->compiled[i] == r->chosen ? "in use"
+                   : usable                    ? "usable"
+                                               : "not on this CPU");
+    }
+}
+
+static void put_measured(struct buf *b, const struct report *r)
+{
+    if (r->n_peak == 0)
+        return;
+    buf_printf(b, "read bandwidth, GB/s\n  %-14s", "working set");
+    for (size_t i = 0; i < r->n_peak; i++)
+        buf_printf(b, "%7u %s", r->peak[i].threads, i + 1 < r->n_peak ? "" : "threads\n");
+    for (size_t i = 0; i < r->n_bandwidth; i++) {
+        if (i == 0 || r->bandwidth[i].bytes != r->bandwidth[i - 1].bytes)
+            buf_printf(b, "%s  %4zu MiB      ", i ? "\n" : "", r->bandwidth[i].bytes / MIB);
+        buf_printf(b, "%7.1f ", r->bandwidth[i].gb_s);
+    }
+    buf_printf(b, "%s8-bit peak of %s, GOPS\n  %-14s", r->n_bandwidth ? "\n" : "", r->chosen->name,
+               "");
+    for (size_t i = 0; i < r->n_peak; i++)
+        buf_printf(b, "%7.0f ", r->peak[i].gops);
+    buf_putc(b, '\n');
+}
+
+static void put_text(struct buf *b, const struct report *r)
+{
+    const struct machine *m = &r->m;
+    char x[32], y[32];
+    buf_printf(b, "shoal %s\nmachine\n  %-14s %s, %u of %u CPUs\n", shoal_version(), "CPU", m->cpu,
+               m->n_usable, m->n_cpus);
+    buf_printf(b, "  %-14s", "ISA");
+    for (size_t i = 0; i < m->n_flags; i++)
+        buf_printf(b, " %s", m->flags[i]);
+    buf_printf(b, "\n  %-14s", "caches");
+    for (size_t i = 0; i < m->n_caches; i++)
+        buf_printf(b, "%s %s %s", i ? "," : "", m->caches[i].name,
+                   term_bytes(x, (double)m->caches[i].bytes));
+    buf_printf(b, "\n  %-14s %s, %s available\n  %-14s %s\n", "memory",
+               term_bytes(x, (double)m->memory_bytes), term_bytes(y, (double)m->available_bytes),
+               "huge pages", m->huge_pages[0] ? m->huge_pages : "unknown");
+    put_kernels(b, r);
+    put_measured(b, r);
+    buf_printf(b, "packed weights\n  %s, %llu files, %s%s\n",
+               r->cache.path[0] ? r->cache.path : "no folder", (unsigned long long)r->cache.n_files,
+               term_bytes(x, (double)r->cache.bytes),
+               r->cache.exists ? "" : " (will be made at the first load)");
+    if (r->n_problems == 0)
+        buf_printf(b, "nothing is wrong\n");
+    for (size_t i = 0; i < r->n_problems; i++)
+        buf_printf(b, "%s  %s\n    -> %s\n", i ? "" : "to look at\n", r->problems[i].what,
+                   r->problems[i].fix);
+}
+
+int cmd_doctor(int argc, const char *const *argv)
+{
+    struct opts o;
+    struct report r = {0};
+    struct err e = {0};
+    struct buf b;
+    int rc;
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
+        return rc;
+    machine_read(&r.m);
+    r.n_compiled = kern_compiled(r.compiled, MAX_SETS);
+    r.n_usable = kern_usable(r.usable, MAX_SETS);
+    r.chosen = kern_select(opts_text(&o, "kernels"), &e);
+    buf_init(&b, MAX_OUTPUT_BYTES);
+    if (!r.chosen) {
+        rc = cmd_fail(&page, "%s", e.msg);
+    } else {
+        read_cache(&r.cache);
+        find_problems(&r);
+        if (!opts_flag(&o, "no-measure"))
+            measure(&r);
+        if (opts_flag(&o, "json"))
+            put_json(&b, &r);
+        else
+            put_text(&b, &r);
+        rc = cmd_print(&page, &b);
+    }
+    buf_fini(&b);
+    opts_fini(&o);
+    return rc;
+}

@@ -1,0 +1,127 @@
+/* cmd_perplexity.c - shoal perplexity: how well a model predicts a text. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/bare_model.h"
+#include "cmd/cmd.h"
+#include "cmd/model_opts.h"
+#include "cmd/term.h"
+#include "runtime/perplexity.h"
+#include "wire/json_out.h"
+
+static const struct opts_def defs[] = {
+    {"chunks", 0, OPTS_UINT, "N", "0", 0, 1000000000, "only the first N chunks; 0: all"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object"},
+};
+
+static const struct opts_page page = {
+    .command = "perplexity",
+    .arguments = "FILE",
+    .min_args = 1,
+    .max_args = 1,
+    .summary = "Measures how well a model predicts a text; lower is better.",
+    .details = "The text is cut into chunks of --ctx tokens (512 when not given); the second half "
+               "of each is\nscored.  FILE - is stdin.",
+    .groups = {OPTS_GROUP("Options", defs)},
+    .examples = "  shoal perplexity -m model.gguf wiki.txt\n"
+                "  shoal perplexity -m model.gguf --ctx 256 --chunks 20 --json wiki.txt\n",
+};
+
+struct watch {
+    struct term_progress bar;
+    int interrupt_fd;
+};
+
+static bool progress(void *ctx, const struct perplexity_result *so_far, uint32_t n_chunks)
+{
+    struct watch *w = ctx;
+    char note[64];
+    snprintf(note, sizeof(note), "perplexity %.4f", so_far->ppl);
+    term_progress_show(&w->bar, (double)so_far->n_chunks / n_chunks, note);
+    return term_interrupted(w->interrupt_fd);
+}
+
+static int print_result(const struct opts *o, const struct bare_model *m,
+                        const struct perplexity_result *r, uint32_t ctx)
+{
+    struct buf b;
+    buf_init(&b, (size_t)1 << 20);
+    if (opts_flag(o, "json")) {
+        struct json_out j = json_out_make(&b);
+        json_out_object(&j);
+        json_out_key(&j, "ppl");
+        json_out_num(&j, r->ppl);
+        json_out_key(&j, "nll");
+        json_out_num(&j, r->nll);
+        json_out_key(&j, "n");
+        json_out_uint(&j, r->n_scored);
+        json_out_key(&j, "n_chunks");
+        json_out_uint(&j, r->n_chunks);
+        json_out_key(&j, "n_tokens");
+        json_out_uint(&j, r->n_tokens);
+        json_out_key(&j, "ctx");
+        json_out_uint(&j, ctx);
+        json_out_key(&j, "kernels");
+        json_out_str(&j, decoder_kernels(m->d)->name);
+        json_out_key(&j, "ms");
+        json_out_num(&j, r->ms);
+        json_out_object_end(&j);
+        buf_putc(&b, '\n');
+    } else {
+        buf_printf(&b, "perplexity %.4f  (%llu tokens scored in %u chunks of %u, %.1f tokens/s)\n",
+                   r->ppl, (unsigned long long)r->n_scored, r->n_chunks, ctx,
+                   (double)r->n_chunks * ctx * 1e3 / r->ms);
+    }
+    int rc = cmd_print(o->page, &b);
+    buf_fini(&b);
+    return rc;
+}
+
+static int run(const struct opts *o, const struct buf *text)
+{
+    struct watch w = {.interrupt_fd = term_catch_interrupt()};
+    struct bare_model_opts mo = bare_model_opts_read(o, w.interrupt_fd);
+    struct bare_model m;
+    struct perplexity_result r;
+    struct err e = {0};
+    mo.n_ctx = mo.n_ctx ? mo.n_ctx : 512;
+    mo.max_batch = mo.max_batch ? mo.max_batch : 128;
+    mo.max_logits = mo.max_batch < 64 ? mo.max_batch : 64; /* rows of a large vocabulary add up */
+    int rc = bare_model_open(&m, o->page, &mo);
+    if (rc == CMD_OK) {
+        struct perplexity_opts po = {.ctx = m.n_ctx,
+                                     .chunks = opts_u32(o, "chunks"),
+                                     .progress = progress,
+                                     .progress_ctx = &w};
+        term_progress_init(&w.bar, "perplexity");
+        int failed = perplexity_text(&r, m.d, m.t, buf_str(text), text->len, &po, &e);
+        term_progress_end(&w.bar);
+        rc = failed == SHOAL_ECANCELLED ? CMD_INTERRUPTED
+             : failed < 0               ? cmd_fail(o->page, "%s: %s", o->args[0], e.msg)
+                                        : print_result(o, &m, &r, po.ctx);
+    }
+    bare_model_close(&m);
+    return rc;
+}
+
+int cmd_perplexity(int argc, const char *const *argv)
+{
+    struct opts_page p = page;
+    struct opts o;
+    struct buf text;
+    struct err e = {0};
+    int rc;
+    p.groups[1] = model_opts_group;
+    if (!cmd_begin(&o, &p, argc, argv, &rc))
+        return rc;
+    buf_init(&text, (size_t)1 << 30);
+    if (!opts_text(&o, "model"))
+        rc = opts_usage(&p, "no model: give -m FILE");
+    else if (cmd_read_file(o.args[0], &text, &e) < 0)
+        rc = cmd_fail(&p, "%s", e.msg);
+    else
+        rc = run(&o, &text);
+    buf_fini(&text);
+    opts_fini(&o);
+    return rc;
+}

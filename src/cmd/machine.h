@@ -1,0 +1,48 @@
+/* machine.h - what this machine is and how fast: read from /proc and /sys, and measured.
+ *
+ * Thread:    the main thread; measuring starts threads of its own for the time of the call.
+ * Ownership: plain values. */
+#ifndef SHOAL_CMD_MACHINE_H
+#define SHOAL_CMD_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/kern.h"
+
+#define MACHINE_MAX_CACHES 4u
+#define MACHINE_MAX_FLAGS 24u
+
+struct machine {
+    char cpu[96];
+    uint32_t n_cpus, n_usable; /* in the machine, for this process */
+    double cpu_quota;          /* CPUs that the control group allows; 0: no limit */
+    double load;               /* average of the last minute */
+    char governor[32];         /* "" when unknown */
+    struct {
+        char name[8]; /* "L1d", "L2" */
+        uint64_t bytes;
+    } caches[MACHINE_MAX_CACHES];
+    size_t n_caches;
+    const char *flags[MACHINE_MAX_FLAGS]; /* of those that matter to kernels */
+    size_t n_flags;
+    uint64_t memory_bytes, available_bytes;
+    char huge_pages[16]; /* always, madvise, never, or "" */
+};
+
+void machine_read(struct machine *m);
+
+/* The region that bandwidth is measured over; the largest that memory allows. */
+struct machine_region {
+    uint8_t *p;
+    size_t n;
+};
+bool machine_region_open(struct machine_region *r, const struct machine *m, size_t max_bytes);
+void machine_region_close(struct machine_region *r);
+/* 10^9 bytes per second over the first n bytes of the region. */
+double machine_bandwidth(const struct machine_region *r, size_t n, uint32_t n_threads);
+/* 10^9 8-bit operations per second with the set's own instruction. */
+double machine_int8_peak(const struct kern_ops *k, uint32_t n_threads);
+
+#endif
