@@ -20,9 +20,12 @@ enum { CMD_OK = 0, CMD_FAILED = 1, CMD_USAGE = 2, CMD_INTERRUPTED = 130 };
 int cmd_generate(int argc, const char *const *argv);
 int cmd_tokenize(int argc, const char *const *argv);
 int cmd_detokenize(int argc, const char *const *argv);
+int cmd_logits(int argc, const char *const *argv);
 int cmd_perplexity(int argc, const char *const *argv);
 int cmd_bench(int argc, const char *const *argv);
 int cmd_doctor(int argc, const char *const *argv);
+int cmd_model(int argc, const char *const *argv);
+int cmd_model_show(int argc, const char *const *argv);
 
 /* Parses, sets up logging; true: go on, false: *exit_code says how it ended. */
 bool cmd_begin(struct opts *o, const struct opts_page *page, int argc, const char *const *argv,

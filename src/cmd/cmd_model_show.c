@@ -1,0 +1,435 @@
+/* cmd_model_show.c - shoal model show: what is in a model file and what it will need. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+#include "cmd/term.h"
+#include "model/decoder.h"
+#include "model/gguf.h"
+#include "model/tokenizer.h"
+#include "wire/json_out.h"
+
+#define MAX_OUTPUT_BYTES ((size_t)1 << 30)
+#define MAX_TYPES 64u
+#define SHOWN_ELEMS 8u   /* of an array, unless --kv asks for it */
+#define SHOWN_BYTES 160u /* of a text */
+
+static const struct opts_def defs[] = {
+    {"tensors", 0, OPTS_FLAG, NULL, NULL, 0, 0, "list every tensor"},
+    {"kv", 0, OPTS_TEXT, "KEY", NULL, 0, 0, "print the value of one metadata key, whole"},
+    {"ctx", 'c', OPTS_UINT, "N", "0", 0, 16777216, "memory for this context; 0: the default"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object, with all metadata"},
+};
+
+static const struct opts_page page = {
+    .command = "model show",
+    .arguments = "FILE",
+    .min_args = 1,
+    .max_args = 1,
+    .summary = "Shows metadata, architecture, tokenizer and tensors of a GGUF file.",
+    .groups = {OPTS_GROUP("Options", defs)},
+    .examples = "  shoal model show model.gguf\n"
+                "  shoal model show model.gguf --kv tokenizer.chat_template\n"
+                "  shoal model show model.gguf --tensors --json | jq '.tensors[0]'\n",
+};
+
+struct facts {
+    const struct gguf *g;
+    const char *path;
+    struct tokenizer *t; /* NULL: see t_error */
+    struct err t_error;
+    struct decoder_config config;
+    bool has_config;
+    struct err config_error;
+    struct decoder_sizes sizes;
+    bool has_sizes;
+    struct err sizes_error;
+    uint64_t n_params, tensor_bytes;
+    struct {
+        enum quant_type type;
+        uint64_t n, bytes, params;
+    } types[MAX_TYPES];
+    size_t n_types;
+};
+
+static uint64_t n_values(const struct gguf_tensor *t)
+{
+    return t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
+}
+
+static void gather(struct facts *f, const struct opts *o)
+{
+    struct gguf_str name;
+    for (size_t i = 0; i < f->g->n_tensors; i++) {
+        const struct gguf_tensor *t = &f->g->tensors[i];
+        size_t k = 0;
+        while (k < f->n_types && f->types[k].type != t->type)
+            k++;
+        if (k == MAX_TYPES)
+            continue;
+        f->n_types += k == f->n_types;
+        f->types[k].type = t->type;
+        f->types[k].n++;
+        f->types[k].bytes += t->n_bytes;
+        f->types[k].params += n_values(t);
+        f->n_params += n_values(t);
+        f->tensor_bytes += t->n_bytes;
+    }
+    if (tokenizer_create(&f->t, f->g, &f->t_error) < 0)
+        f->t = NULL;
+    if (gguf_get_str(f->g, "general.architecture", &name)) {
+        const struct arch *arch = arch_find(name.p, name.n);
+        if (arch) {
+            const struct gguf_tensor *embd = gguf_find_tensor(f->g, "token_embd.weight");
+            f->config.arch = arch->name;
+            f->has_config = arch->configure(&f->config, f->g, &f->config_error) == 0;
+            if (f->config.n_vocab == 0 && embd)
+                f->config.n_vocab = (uint32_t)embd->dims[1];
+        } else {
+            err_set(&f->config_error, SHOAL_EUNSUPPORTED, "architecture %.*s is not supported",
+                    (int)(name.n < 40 ? name.n : 40), name.p);
+        }
+    } else {
+        err_set(&f->config_error, SHOAL_EFORMAT, "the file names no architecture");
+    }
+    struct decoder_opts d = {.n_ctx = opts_u32(o, "ctx"), .n_threads = 1};
+    f->has_sizes = f->has_config && decoder_measure(&f->sizes, f->g, &d, &f->sizes_error) == 0;
+}
+
+/* ---- metadata values ------------------------------------------------------------------------ */
+
+/* One element as JSON. */
+static void put_elem(struct json_out *j, const struct gguf_kv *kv, uint64_t i)
+{
+    enum gguf_type type = kv->type == GGUF_TYPE_ARRAY ? kv->elem_type : kv->type;
+    int64_t n;
+    double d;
+    if (type == GGUF_TYPE_STRING && kv->strings)
+        json_out_strn(j, kv->strings[i].p, kv->strings[i].n);
+    else if (type == GGUF_TYPE_BOOL && kv->data_bytes > i)
+        json_out_bool(j, kv->data[i] != 0);
+    else if (type != GGUF_TYPE_F32 && type != GGUF_TYPE_F64 && gguf_kv_i64(kv, i, &n))
+        json_out_int(j, n);
+    else if (type == GGUF_TYPE_F32 && gguf_kv_f64(kv, i, &d))
+        json_out_float(j, (float)d);
+    else if (gguf_kv_f64(kv, i, &d))
+        json_out_num(j, d);
+    else
+        json_out_null(j);
+}
+
+static void put_value(struct json_out *j, const struct gguf *g, const struct gguf_kv *kv,
+                      uint64_t max_elems)
+{
+    char key[256];
+    struct gguf_str s;
+    uint64_t u;
+    if (kv->type == GGUF_TYPE_ARRAY) {
+        json_out_array(j);
+        for (uint64_t i = 0; i < kv->n_elems && i < max_elems; i++)
+            put_elem(j, kv, i);
+        json_out_array_end(j);
+        return;
+    }
+    snprintf(key, sizeof(key), "%.*s", (int)(kv->key.n < 255 ? kv->key.n : 255), kv->key.p);
+    if (kv->type == GGUF_TYPE_STRING && gguf_get_str(g, key, &s))
+        json_out_strn(j, s.p, s.n);
+    else if (kv->type == GGUF_TYPE_U64 && gguf_get_u64(g, key, &u))
+        json_out_uint(j, u);
+    else
+        put_elem(j, kv, 0);
+}
+
+static int print_key(const struct opts *o, const struct gguf *g)
+{
+    const char *key = opts_text(o, "kv");
+    const struct gguf_kv *kv = gguf_find(g, key);
+    struct gguf_str s;
+    struct buf b;
+    if (!kv)
+        return cmd_fail(o->page, "%s has no key %s", o->args[0], key);
+    buf_init(&b, MAX_OUTPUT_BYTES);
+    if (kv->type == GGUF_TYPE_STRING && !opts_flag(o, "json") && gguf_get_str(g, key, &s)) {
+        buf_put(&b, s.p, s.n);
+    } else {
+        struct json_out j = json_out_make(&b);
+        put_value(&j, g, kv, UINT64_MAX);
+    }
+    buf_putc(&b, '\n');
+    int rc = cmd_print(o->page, &b);
+    buf_fini(&b);
+    return rc;
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+static void json_uints(struct json_out *j, const char *const *names, const uint64_t *values,
+                       size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        json_out_key(j, names[i]);
+        json_out_uint(j, values[i]);
+    }
+}
+
+static void json_tokenizer(struct json_out *j, const struct facts *f)
+{
+    json_out_key(j, "tokenizer");
+    json_out_object(j);
+    if (!f->t) {
+        json_out_key(j, "error");
+        json_out_str(j, f->t_error.msg);
+        json_out_object_end(j);
+        return;
+    }
+    const struct tokenizer_info *i = tokenizer_info(f->t);
+    json_out_key(j, "kind");
+    json_out_str(j, tokenizer_kind_name(i->kind));
+    json_out_key(j, "model");
+    json_out_str(j, i->model);
+    json_out_key(j, "pre");
+    json_out_str(j, i->pre);
+    json_out_key(j, "n_vocab");
+    json_out_uint(j, i->n_vocab);
+    json_out_key(j, "bos");
+    json_out_int(j, i->bos);
+    json_out_key(j, "eos");
+    json_out_int(j, i->eos);
+    json_out_key(j, "add_bos");
+    json_out_bool(j, i->add_bos);
+    json_out_key(j, "chat_template");
+    json_out_bool(j, i->chat_template != NULL);
+    json_out_object_end(j);
+}
+
+static void json_tensors(struct json_out *j, const struct gguf *g)
+{
+    json_out_key(j, "tensors");
+    json_out_array(j);
+    for (size_t i = 0; i < g->n_tensors; i++) {
+        const struct gguf_tensor *t = &g->tensors[i];
+        json_out_object(j);
+        json_out_key(j, "name");
+        json_out_strn(j, t->name.p, t->name.n);
+        json_out_key(j, "type");
+        json_out_str(j, quant_info(t->type)->name);
+        json_out_key(j, "dims");
+        json_out_array(j);
+        for (uint32_t d = 0; d < t->n_dims; d++)
+            json_out_uint(j, t->dims[d]);
+        json_out_array_end(j);
+        json_out_key(j, "bytes");
+        json_out_uint(j, t->n_bytes);
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+}
+
+static void json_model(struct json_out *j, const struct facts *f)
+{
+    static const char *const names[] = {"n_vocab",    "n_ctx_train", "n_layers", "dim",   "n_heads",
+                                        "n_kv_heads", "head_dim",    "ffn_dim",  "window"};
+    json_out_key(j, "architecture");
+    json_out_object(j);
+    if (f->has_config) {
+        const struct decoder_config *c = &f->config;
+        const uint64_t values[] = {c->n_vocab,    c->n_ctx_train, c->n_layers, c->dim,   c->n_heads,
+                                   c->n_kv_heads, c->head_dim,    c->ffn_dim,  c->window};
+        json_out_key(j, "name");
+        json_out_str(j, c->arch);
+        json_uints(j, names, values, sizeof(values) / sizeof(values[0]));
+    } else {
+        json_out_key(j, "error");
+        json_out_str(j, f->config_error.msg);
+    }
+    json_out_object_end(j);
+    json_out_key(j, "memory");
+    json_out_object(j);
+    if (f->has_sizes) {
+        static const char *const keys[] = {"weights_bytes", "scratch_bytes", "kv_bytes_per_token",
+                                           "n_ctx"};
+        const uint64_t values[] = {f->sizes.weights, f->sizes.scratch, f->sizes.kv_page / KERN_PAGE,
+                                   f->sizes.n_ctx};
+        json_uints(j, keys, values, 4);
+    } else {
+        json_out_key(j, "error");
+        json_out_str(j, f->has_config ? f->sizes_error.msg : f->config_error.msg);
+    }
+    json_out_object_end(j);
+}
+
+static void put_json(struct buf *b, const struct opts *o, const struct facts *f)
+{
+    static const char *const names[] = {"file_bytes", "version", "n_params", "tensor_bytes",
+                                        "n_tensors"};
+    const uint64_t values[] = {f->g->n_bytes, f->g->version, f->n_params, f->tensor_bytes,
+                               f->g->n_tensors};
+    struct json_out json = json_out_make(b), *j = &json;
+    json_out_object(j);
+    json_out_key(j, "file");
+    json_out_str(j, f->path);
+    json_uints(j, names, values, 5);
+    json_model(j, f);
+    json_tokenizer(j, f);
+    json_out_key(j, "types");
+    json_out_array(j);
+    for (size_t i = 0; i < f->n_types; i++) {
+        json_out_object(j);
+        json_out_key(j, "type");
+        json_out_str(j, quant_info(f->types[i].type)->name);
+        json_out_key(j, "tensors");
+        json_out_uint(j, f->types[i].n);
+        json_out_key(j, "params");
+        json_out_uint(j, f->types[i].params);
+        json_out_key(j, "bytes");
+        json_out_uint(j, f->types[i].bytes);
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+    json_out_key(j, "metadata");
+    json_out_object(j);
+    for (size_t i = 0; i < f->g->n_kvs; i++) {
+        const struct gguf_kv *kv = &f->g->kvs[i];
+        char key[256];
+        /* Vocabularies are long: their length here, themselves by --kv. */
+        bool whole = kv->type != GGUF_TYPE_ARRAY || kv->n_elems <= 64;
+        snprintf(key, sizeof(key), "%.*s", (int)(kv->key.n < 255 ? kv->key.n : 255), kv->key.p);
+        json_out_key(j, key);
+        if (whole) {
+            put_value(j, f->g, kv, UINT64_MAX);
+        } else {
+            json_out_object(j);
+            json_out_key(j, "elements");
+            json_out_uint(j, kv->n_elems);
+            json_out_object_end(j);
+        }
+    }
+    json_out_object_end(j);
+    if (opts_flag(o, "tensors"))
+        json_tensors(j, f->g);
+    json_out_object_end(j);
+    buf_putc(b, '\n');
+}
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+static void text_model(struct buf *b, const struct facts *f)
+{
+    char w[32], s[32], k[32], all[32];
+    const struct decoder_config *c = &f->config;
+    if (!f->has_config) {
+        buf_printf(b, "architecture   %s\n", f->config_error.msg);
+        return;
+    }
+    buf_printf(b, "architecture   %s, %u layers of %u, %u heads (%u for keys and values) of %u\n",
+               c->arch, c->n_layers, c->dim, c->n_heads, c->n_kv_heads, c->head_dim);
+    buf_printf(b, "               feed-forward %u, vocabulary %u, trained for %u tokens",
+               c->ffn_dim, c->n_vocab, c->n_ctx_train);
+    if (c->window)
+        buf_printf(b, ", window of %u", c->window);
+    buf_putc(b, '\n');
+    if (!f->has_sizes) {
+        buf_printf(b, "memory         %s\n", f->sizes_error.msg);
+        return;
+    }
+    double kv = (double)f->sizes.kv_page / KERN_PAGE * f->sizes.n_ctx;
+    buf_printf(b, "memory         weights %s + scratch %s + cache %s (%u tokens) = %s\n",
+               term_bytes(w, (double)f->sizes.weights), term_bytes(s, (double)f->sizes.scratch),
+               term_bytes(k, kv), f->sizes.n_ctx,
+               term_bytes(all, (double)f->sizes.weights + (double)f->sizes.scratch + kv));
+}
+
+static void text_tokenizer(struct buf *b, const struct facts *f)
+{
+    if (!f->t) {
+        buf_printf(b, "tokenizer      %s\n", f->t_error.msg);
+        return;
+    }
+    const struct tokenizer_info *i = tokenizer_info(f->t);
+    buf_printf(b, "tokenizer      %s%s%s, %u tokens, BOS %d%s, EOS %d, chat template: %s\n",
+               tokenizer_kind_name(i->kind), i->pre[0] ? " " : "", i->pre, i->n_vocab, i->bos,
+               i->add_bos ? " (added)" : "", i->eos, i->chat_template ? "yes" : "no");
+}
+
+static void text_metadata(struct buf *b, const struct gguf *g)
+{
+    struct buf value;
+    buf_init(&value, MAX_OUTPUT_BYTES);
+    buf_printf(b, "metadata\n");
+    for (size_t i = 0; i < g->n_kvs; i++) {
+        const struct gguf_kv *kv = &g->kvs[i];
+        struct json_out j = json_out_make(&value);
+        bool array = kv->type == GGUF_TYPE_ARRAY;
+        buf_clear(&value);
+        put_value(&j, g, kv, SHOWN_ELEMS);
+        buf_printf(b, "  %.*s = ", (int)(kv->key.n < 200 ? kv->key.n : 200), kv->key.p);
+        bool cut = value.len > SHOWN_BYTES;
+        buf_put(b, buf_str(&value),
+                cut ? utf8_valid_prefix(buf_str(&value), SHOWN_BYTES) : value.len);
+        if (array && kv->n_elems > SHOWN_ELEMS)
+            buf_printf(b, "... (%" PRIu64 " in all)", kv->n_elems);
+        else if (cut)
+            buf_puts(b, "...");
+        buf_putc(b, '\n');
+    }
+    buf_fini(&value);
+}
+
+static void put_text(struct buf *b, const struct opts *o, const struct facts *f)
+{
+    char x[32];
+    buf_printf(b, "%s\nfile           GGUF v%u, %s, %.1f M parameters\n", f->path, f->g->version,
+               term_bytes(x, (double)f->g->n_bytes), (double)f->n_params / 1e6);
+    text_model(b, f);
+    text_tokenizer(b, f);
+    for (size_t i = 0; i < f->n_types; i++)
+        buf_printf(b, "%-14s %-8s %4" PRIu64 " tensors %10s %6.2f bits a weight\n",
+                   i ? "" : "tensors", quant_info(f->types[i].type)->name, f->types[i].n,
+                   term_bytes(x, (double)f->types[i].bytes),
+                   (double)f->types[i].bytes * 8 / (double)f->types[i].params);
+    text_metadata(b, f->g);
+    if (!opts_flag(o, "tensors"))
+        return;
+    buf_printf(b, "tensors\n");
+    for (size_t i = 0; i < f->g->n_tensors; i++) {
+        const struct gguf_tensor *t = &f->g->tensors[i];
+        char dims[96] = "";
+        size_t at = 0;
+        for (uint32_t d = 0; d < t->n_dims && at < sizeof(dims); d++)
+            at += (size_t)snprintf(dims + at, sizeof(dims) - at, d ? " x %" PRIu64 : "%" PRIu64,
+                                   t->dims[d]);
+        buf_printf(b, "  %-40.*s %-8s %20s %10s\n", (int)(t->name.n < 200 ? t->name.n : 200),
+                   t->name.p, quant_info(t->type)->name, dims, term_bytes(x, (double)t->n_bytes));
+    }
+}
+
+int cmd_model_show(int argc, const char *const *argv)
+{
+    struct opts o;
+    struct gguf *g = NULL;
+    struct err e = {0};
+    struct buf b;
+    int rc;
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
+        return rc;
+    buf_init(&b, MAX_OUTPUT_BYTES);
+    if (gguf_open(&g, o.args[0], &e) < 0) {
+        rc = cmd_fail(&page, "%s", e.msg);
+    } else if (opts_text(&o, "kv")) {
+        rc = print_key(&o, g);
+    } else {
+        struct facts f = {.g = g, .path = o.args[0]};
+        gather(&f, &o);
+        if (opts_flag(&o, "json"))
+            put_json(&b, &o, &f);
+        else
+            put_text(&b, &o, &f);
+        rc = cmd_print(&page, &b);
+        tokenizer_destroy(f.t);
+    }
+    gguf_close(g);
+    buf_fini(&b);
+    opts_fini(&o);
+    return rc;
+}
