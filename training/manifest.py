@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Writes models/models.json from the files that are there, or checks it (--check)."""
+
+import hashlib
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent / "models"
+LIMIT = 40 << 20
+MODELS = [
+    dict(name="reply", task="generate", format="gguf", file="reply.gguf", licence="CC-BY-SA-4.0"),
+    dict(name="reply-draft", task="generate", format="gguf", file="reply-draft.gguf", licence="CC-BY-SA-4.0", drafts_for="reply"),
+]
+
+
+def entry(name):
+    b = (ROOT / name).read_bytes()
+    return dict(file=name, bytes=len(b), sha256=hashlib.sha256(b).hexdigest())
+
+
+def build():
+    out = []
+    for m in MODELS:
+        if not (ROOT / m["file"]).exists():
+            continue
+        also = m.get("also", [])
+        row = {k: x for k, x in m.items() if k not in ("also", "file")} | entry(m["file"])
+        row["card"] = m["name"] + ".md"
+        if also:
+            row["also"] = [entry(x) for x in also]
+        out.append(row)
+    return dict(version=1, models=out)
+
+
+if __name__ == "__main__":
+    want = json.dumps(build(), indent=2) + "\n"
+    total = sum(p.stat().st_size for p in ROOT.rglob("*") if p.is_file())
+    missing = [m["name"] for m in MODELS if (ROOT / m["file"]).exists() and not (ROOT / (m["name"] + ".md")).exists()]
+    if missing:
+        sys.exit(f"no card for {', '.join(missing)}")
+    if total > LIMIT:
+        sys.exit(f"models/ holds {total} bytes, more than {LIMIT}")
+    if "--check" in sys.argv:
+        if (ROOT / "models.json").read_text() != want:
+            sys.exit("models/models.json does not fit the files: run training/manifest.py")
+        print(f"models/models.json fits, {total / 2**20:.1f} MiB in all")
+    else:
+        (ROOT / "models.json").write_text(want)
+        print(f"{total / 2**20:.1f} MiB in all")
