@@ -4,7 +4,9 @@
 
 #include "kernels/kern.h"
 
-#if defined(__aarch64__)
+#if defined(SHOAL_ONLY_SCALAR)
+/* nothing to probe */
+#elif defined(__aarch64__)
 #include <sys/auxv.h>
 #include <asm/hwcap.h>
 extern const struct kern_ops kern_i8mm, kern_dotprod, kern_neon;
@@ -50,7 +52,8 @@ static const struct {
     const struct kern_ops *ops;
     int (*usable)(void);
 } table[] = {
-#if defined(__x86_64__)
+#if defined(SHOAL_ONLY_SCALAR)
+#elif defined(__x86_64__)
     {&kern_avx512, has_avx512},
     {&kern_avxvnni, has_avxvnni},
     {&kern_avx2, has_avx2},

@@ -10,6 +10,13 @@
 
 #include "kernels/kern.h"
 
+/* Loops over registers; the scalar set, which has none, leaves them rolled (V16_ROLLED). */
+#ifdef V16_ROLLED
+#define OPS_UNROLL
+#else
+#define OPS_UNROLL _Pragma("GCC unroll 8")
+#endif
+
 /* e^x, relative error under 2e-7.  Clamped to the range where 2^n is a normal number, so large
  * negative arguments give about 1e-38 and not 0. */
 static inline v16 ops_exp(v16 x)
@@ -54,6 +61,12 @@ static inline void ops_put(float *p, v16 a, uint32_t left)
     else
         v16_store_n(p, a, left);
 }
+/* To the nearest of -127..127; what is not a number (a broken model) becomes -127 in every set. */
+static inline v16 ops_to_i8(v16 x)
+{
+    return v16_round(v16_min(v16_max(x, v16_set1(-127.0f)), v16_set1(127.0f)));
+}
+
 static void ops_quantize(const struct kern_act *a, uint32_t t, uint32_t b0, uint32_t b1)
 {
     const float *x = a->x + t * a->ld + (size_t)b0 * 32;
@@ -68,8 +81,8 @@ static void ops_quantize(const struct kern_act *a, uint32_t t, uint32_t b0, uint
             inv = 0.0f;
         v16 k = v16_set1(inv);
         scale[b] = inv > 0.0f ? amax / 127.0f : 0.0f;
-        sums[2 * b] = v16_store_i8(q, v16_round(v16_mul(lo, k)));
-        sums[2 * b + 1] = v16_store_i8(q + 16, v16_round(v16_mul(hi, k)));
+        sums[2 * b] = v16_store_i8(q, ops_to_i8(v16_mul(lo, k)));
+        sums[2 * b + 1] = v16_store_i8(q + 16, ops_to_i8(v16_mul(hi, k)));
     }
 }
 
@@ -233,10 +246,10 @@ static void ops_kv_store(uint8_t *page_head, enum kern_kv kind, uint32_t head_di
     int8_t q[16];
     for (uint32_t i = 0; i < head_dim; i += 16) {
         uint32_t n = head_dim - i < 16 ? head_dim - i : 16;
-        (void)v16_store_i8(q, v16_round(v16_mul(ops_load(k + i, n), kinv)));
+        (void)v16_store_i8(q, ops_to_i8(v16_mul(ops_load(k + i, n), kinv)));
         for (uint32_t j = 0; j < n; j++)
             kp[(size_t)(i + j) * KERN_PAGE] = q[j];
-        (void)v16_store_i8(q, v16_round(v16_mul(ops_load(v + i, n), vinv)));
+        (void)v16_store_i8(q, ops_to_i8(v16_mul(ops_load(v + i, n), vinv)));
         for (uint32_t j = 0; j < n; j++)
             vp[i + j] = q[j];
     }
@@ -259,26 +272,24 @@ struct ops_rows { /* up to KERN_ATTN_ROWS query rows of a job */
         v16 s[NQ][NP];                                                                             \
         const uint8_t *page[NP];                                                                   \
         const uint32_t hd = job->head_dim;                                                         \
-        _Pragma("GCC unroll 8") for (int j = 0; j < NP; j++)                                       \
+        OPS_UNROLL for (int j = 0; j < NP; j++)                                                    \
         {                                                                                          \
             page[j] = job->kv + job->pages[p + (uint32_t)j] * job->page_stride;                    \
-            _Pragma("GCC unroll 8") for (int i = 0; i < NQ; i++) s[i][j] = v16_zero();             \
+            OPS_UNROLL for (int i = 0; i < NQ; i++) s[i][j] = v16_zero();                          \
         }                                                                                          \
         for (uint32_t d = 0; d < hd; d++) {                                                        \
             v16 k[NP];                                                                             \
-            _Pragma("GCC unroll 8") for (int j = 0; j < NP; j++) k[j] =                            \
+            OPS_UNROLL for (int j = 0; j < NP; j++) k[j] =                                         \
                 q8 ? v16_i8((const int8_t *)page[j] + d * KERN_PAGE)                               \
                    : v16_f16((const uint16_t *)(const void *)page[j] + d * KERN_PAGE);             \
-            _Pragma("GCC unroll 8") for (int i = 0; i < NQ; i++)                                   \
+            OPS_UNROLL for (int i = 0; i < NQ; i++)                                                \
             {                                                                                      \
                 v16 q = v16_set1(rows->q[i][d]);                                                   \
-                _Pragma("GCC unroll 8") for (int j = 0; j < NP; j++) s[i][j] =                     \
-                    v16_fma(q, k[j], s[i][j]);                                                     \
+                OPS_UNROLL for (int j = 0; j < NP; j++) s[i][j] = v16_fma(q, k[j], s[i][j]);       \
             }                                                                                      \
         }                                                                                          \
         v16 scale = v16_set1(job->scale);                                                          \
-        _Pragma("GCC unroll 8") for (int j = 0; j < NP; j++)                                       \
-            _Pragma("GCC unroll 8") for (int i = 0; i < NQ; i++)                                   \
+        OPS_UNROLL for (int j = 0; j < NP; j++) OPS_UNROLL for (int i = 0; i < NQ; i++)            \
         {                                                                                          \
             v16 v = v16_mul(s[i][j], scale);                                                       \
             if (q8)                                                                                \
@@ -304,33 +315,32 @@ OPS_SCORES(ops_scores_8x1, 8, 1)
         const uint32_t hd = job->head_dim;                                                         \
         uint32_t lo = rows->lo[0], hi = rows->hi[0], all_lo = lo, all_hi = hi;                     \
         v16 o[NQ][NV];                                                                             \
-        _Pragma("GCC unroll 8") for (int i = 0; i < NQ; i++)                                       \
+        OPS_UNROLL for (int i = 0; i < NQ; i++)                                                    \
         {                                                                                          \
             lo = rows->lo[i] < lo ? rows->lo[i] : lo;                                              \
             hi = rows->hi[i] > hi ? rows->hi[i] : hi;                                              \
             all_lo = rows->lo[i] > all_lo ? rows->lo[i] : all_lo;                                  \
             all_hi = rows->hi[i] < all_hi ? rows->hi[i] : all_hi;                                  \
-            _Pragma("GCC unroll 8") for (int v = 0; v < NV; v++) o[i][v] = v16_zero();             \
+            OPS_UNROLL for (int v = 0; v < NV; v++) o[i][v] = v16_zero();                          \
         }                                                                                          \
         for (uint32_t t = lo; t < hi; t++) {                                                       \
             const uint8_t *page = job->kv + job->pages[t / KERN_PAGE] * job->page_stride;          \
             size_t at = (size_t)KERN_PAGE * hd + (size_t)(t % KERN_PAGE) * hd + d0;                \
             v16 x[NV];                                                                             \
-            _Pragma("GCC unroll 8") for (int v = 0; v < NV; v++) x[v] =                            \
+            OPS_UNROLL for (int v = 0; v < NV; v++) x[v] =                                         \
                 q8 ? v16_i8((const int8_t *)page + at + 16 * v)                                    \
                    : v16_f16((const uint16_t *)(const void *)page + at + 16 * v);                  \
             bool every = t >= all_lo && t < all_hi;                                                \
-            _Pragma("GCC unroll 8") for (int i = 0; i < NQ; i++)                                   \
+            OPS_UNROLL for (int i = 0; i < NQ; i++)                                                \
             {                                                                                      \
                 if (!every && (t < rows->lo[i] || t >= rows->hi[i]))                               \
                     continue;                                                                      \
                 v16 w = v16_set1(rows->score[i][t - first]);                                       \
-                _Pragma("GCC unroll 8") for (int v = 0; v < NV; v++) o[i][v] =                     \
-                    v16_fma(w, x[v], o[i][v]);                                                     \
+                OPS_UNROLL for (int v = 0; v < NV; v++) o[i][v] = v16_fma(w, x[v], o[i][v]);       \
             }                                                                                      \
         }                                                                                          \
-        _Pragma("GCC unroll 8") for (int i = 0; i < NQ; i++)                                       \
-            _Pragma("GCC unroll 8") for (int v = 0; v < NV; v++) acc[i][v] = o[i][v];              \
+        OPS_UNROLL for (int i = 0; i < NQ; i++) OPS_UNROLL for (int v = 0; v < NV; v++)            \
+            acc[i][v] = o[i][v];                                                                   \
     }
 OPS_VALUES(ops_values_1x4, 1, 4)
 OPS_VALUES(ops_values_1x1, 1, 1)
@@ -505,24 +515,23 @@ static inline v16 ops_weight16(enum kern_fmt fmt, const uint8_t *p)
         v16 acc[NT][NR];                                                                           \
         const uint8_t *p = w->data + tile * w->tile_bytes;                                         \
         const float *x = a->x + t * a->ld;                                                         \
-        _Pragma("GCC unroll 8") for (int i = 0; i < NT; i++)                                       \
-            _Pragma("GCC unroll 8") for (int r = 0; r < NR; r++) acc[i][r] = v16_zero();           \
+        OPS_UNROLL for (int i = 0; i < NT; i++) OPS_UNROLL for (int r = 0; r < NR; r++)            \
+            acc[i][r] = v16_zero();                                                                \
         for (uint32_t c = 0; c < w->n_cols; c++, p += step) {                                      \
             v16 k[NR];                                                                             \
-            _Pragma("GCC unroll 8") for (int r = 0; r < NR; r++) k[r] =                            \
+            OPS_UNROLL for (int r = 0; r < NR; r++) k[r] =                                         \
                 ops_weight16(fmt, p + (size_t)r * w->tile_bytes);                                  \
-            _Pragma("GCC unroll 8") for (int i = 0; i < NT; i++)                                   \
+            OPS_UNROLL for (int i = 0; i < NT; i++)                                                \
             {                                                                                      \
                 v16 v = v16_set1(x[(size_t)i * a->ld + c]);                                        \
-                _Pragma("GCC unroll 8") for (int r = 0; r < NR; r++) acc[i][r] =                   \
-                    v16_fma(k[r], v, acc[i][r]);                                                   \
+                OPS_UNROLL for (int r = 0; r < NR; r++) acc[i][r] = v16_fma(k[r], v, acc[i][r]);   \
             }                                                                                      \
         }                                                                                          \
         v16 mul = v16_set1(w->mul);                                                                \
-        _Pragma("GCC unroll 8") for (int r = 0; r < NR; r++)                                       \
+        OPS_UNROLL for (int r = 0; r < NR; r++)                                                    \
         {                                                                                          \
             uint32_t row = (tile + (uint32_t)r) * 16;                                              \
-            _Pragma("GCC unroll 8") for (int i = 0; i < NT; i++) ops_put(                          \
+            OPS_UNROLL for (int i = 0; i < NT; i++) ops_put(                                       \
                 out + (t + (uint32_t)i) * out_ld + row, v16_mul(acc[i][r], mul), w->n_rows - row); \
         }                                                                                          \
     }

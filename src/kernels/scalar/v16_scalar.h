@@ -15,6 +15,7 @@ typedef struct {
     float v[16];
 } v16;
 
+#define V16_ROLLED 1
 #define V16_EACH for (int i = 0; i < 16; i++)
 
 static inline v16 v16_set1(float x)

@@ -1,0 +1,69 @@
+/* fuzz_gguf.c - any bytes as a model file: parsed, looked up in every way, planned as a decoder,
+ * and run for two tokens when that is small enough.  A file must never make us read outside of it.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/decoder.h"
+
+static volatile uint64_t sink; /* so that reads are not optimized away */
+
+static void touch(const struct gguf *g)
+{
+    for (size_t i = 0; i < g->n_kvs; i++) {
+        const struct gguf_kv *kv = &g->kvs[i];
+        double f;
+        int64_t n;
+        for (uint64_t j = 0; j < kv->n_elems && j < 1000; j++) {
+            if (kv->strings && kv->strings[j].n > 0)
+                sink += (uint8_t)kv->strings[j].p[kv->strings[j].n - 1];
+            if (gguf_kv_f64(kv, j, &f) && gguf_kv_i64(kv, j, &n))
+                sink += (uint64_t)n;
+        }
+    }
+    for (size_t i = 0; i < g->n_tensors; i++) {
+        const struct gguf_tensor *t = &g->tensors[i];
+        if (t->data < g->bytes || t->n_bytes > (size_t)(g->bytes + g->n_bytes - t->data))
+            abort(); /* a tensor outside of the file */
+        sink += t->data[0] + t->data[t->n_bytes - 1];
+    }
+}
+
+static void run(const struct gguf *g)
+{
+    struct decoder *d = NULL;
+    struct err e;
+    struct decoder_opts o = {.kernels = &kern_scalar, .n_threads = 1, .n_ctx = 16, .max_batch = 2};
+    struct decoder_sizes s;
+    if (decoder_measure(&s, g, &o, &e) < 0 || s.weights > (4u << 20) || s.scratch > (4u << 20) ||
+        s.kv_page > (4u << 20))
+        return;
+    if (decoder_create(&d, g, "fuzz", &o, &e) < 0)
+        return;
+    uint8_t *kv = mem_pages(s.kv_page);
+    if (kv) {
+        int32_t tokens[2] = {0, (int32_t)decoder_config(d)->n_vocab - 1};
+        uint32_t page = 0;
+        struct decoder_run r = {.tokens = tokens, .n = 2, .pages = &page, .n_logits_last = 1};
+        decoder_set_kv(d, kv);
+        decoder_forward(d, &r, 1);
+        sink += decoder_logits(d, 0)[0] > 0.0f;
+        mem_pages_free(kv, s.kv_page);
+    }
+    decoder_destroy(d);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct gguf *g = NULL;
+    struct err e;
+    if (gguf_parse(&g, data, size, &e) == 0) {
+        touch(g);
+        run(g);
+        gguf_close(g);
+    }
+    return 0;
+}

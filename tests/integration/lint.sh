@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# The checks hold for the tree, and fail for a tree that breaks them.
+set -eu
+cd "$(dirname "$0")/../.."
+tools/check-includes
+tools/check-banned
+broken=$(mktemp -d)
+trap 'rm -rf "$broken"' EXIT
+mkdir -p "$broken/src/model"
+echo '#include "runtime/sampler.h"' >"$broken/src/model/up.c"
+if tools/check-includes "$broken" >/dev/null; then
+    echo "an include that points upwards was not refused"
+    exit 1
+fi
