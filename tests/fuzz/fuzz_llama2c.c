@@ -1,0 +1,33 @@
+/* fuzz_llama2c.c - llama2.c checkpoints from hostile bytes: parse, then read every row. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "model/convert_llama2c.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct llama2c m;
+    struct err e = {0};
+
+    if (size == 0 || llama2c_parse(&m, data, size, &e) < 0)
+        return 0;
+    /* What parsed is as large as its header says, so this is bounded by the input. */
+    float *row = malloc(sizeof(float) * (m.dim > m.n_hidden ? m.dim : m.n_hidden));
+    volatile float sum = 0;
+    for (int part = 0; row && part < LLAMA2C_N_PARTS; part++) {
+        uint64_t n_rows, n_cols;
+        bool layered = part >= LLAMA2C_ATTN_NORM && part <= LLAMA2C_FFN_UP;
+        if (part == LLAMA2C_OUTPUT && m.shared)
+            continue;
+        llama2c_shape(&m, (enum llama2c_part)part, &n_rows, &n_cols);
+        for (uint32_t l = 0; l < (layered ? m.n_layers : 1); l++)
+            for (uint64_t r = 0; r < n_rows; r++) {
+                llama2c_row(&m, (enum llama2c_part)part, l, r, row);
+                sum += row[n_cols - 1];
+            }
+    }
+    free(row);
+    return 0;
+}
