@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "kernels/quants.h"
+#include "ref_file.h"
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -219,6 +220,37 @@ static void test_decoding_stops_at_n(void **state)
     quant_to_f32(QUANT_Q8_0, b, y, 0);
 }
 
+/* Random blocks of every type and the exact values, made by the gguf package of PyPI. */
+static void test_every_type_decodes_to_the_reference_bits(void **state)
+{
+    struct ref_file f;
+    char name[24];
+    int n_types = 0;
+    (void)state;
+    assert_int_equal(ref_open(&f, SHOAL_TEST_DATA "/refs/dequant.ref"), 0);
+    for (uint32_t t = 0; quant_info(t); t++) {
+        const struct quant_info *qi = quant_info(t);
+        if (!qi->supported)
+            continue;
+        snprintf(name, sizeof(name), "%s.f32", qi->name);
+        const struct ref_array *blocks = ref_find(&f, qi->name), *values = ref_find(&f, name);
+        if (!blocks || !values)
+            fail_msg("no reference for %s", qi->name);
+        assert_int_equal(blocks->cols, qi->block_bytes);
+        size_t n = (size_t)blocks->rows * qi->block;
+        assert_int_equal(values->rows * values->cols, n);
+        float *got = malloc(n * sizeof(float));
+        assert_non_null(got);
+        quant_to_f32((enum quant_type)t, blocks->data, got, n);
+        if (memcmp(got, values->data, n * sizeof(float)) != 0)
+            fail_msg("%s does not decode as it should", qi->name);
+        free(got);
+        n_types++;
+    }
+    assert_int_equal(n_types, 15);
+    ref_close(&f);
+}
+
 /* Normal deviates, the same in every run: Box-Muller over a counter. */
 static void fill_normal(float *x, size_t n, uint64_t seed)
 {
@@ -363,6 +395,7 @@ int main(void)
         cmocka_unit_test(test_blocks_of_32_decode_by_hand),
         cmocka_unit_test(test_super_blocks_decode_by_hand),
         cmocka_unit_test(test_decoding_stops_at_n),
+        cmocka_unit_test(test_every_type_decodes_to_the_reference_bits),
         cmocka_unit_test(test_encoders_stay_within_their_error),
         cmocka_unit_test(test_importance_moves_the_error_to_where_it_matters_less),
         cmocka_unit_test(test_zero_blocks_and_constant_blocks),
