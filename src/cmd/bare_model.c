@@ -9,6 +9,8 @@
 #include "cmd/term.h"
 #include "runtime/cache_dir.h"
 
+#define TINY_MODEL_BYTES ((size_t)2 << 20)
+
 struct packing {
     struct term_progress bar;
     int interrupt_fd;
@@ -52,7 +54,13 @@ static int load(struct bare_model *m, const struct bare_model_opts *o, struct pa
         return rc;
     if (o->kernels && !(d.kernels = kern_select(o->kernels, e)))
         return SHOAL_EUNSUPPORTED;
-    if (!o->no_tokenizer)
+    if (d.n_threads == 0) { /* as the engine does: a second thread costs a tiny model more */
+        struct decoder_sizes sizes;
+        rc = decoder_measure(&sizes, m->g, &d, e);
+        if (rc == 0 && sizes.weights < TINY_MODEL_BYTES)
+            d.n_threads = 1;
+    }
+    if (rc == 0 && !o->no_tokenizer)
         rc = tokenizer_create(&m->t, m->g, e);
     if (rc == 0)
         rc = decoder_create(&m->d, m->g, o->path, &d, e);

@@ -10,6 +10,8 @@ static const struct {
     const char *summary;
 } verbs[] = {
     {"show", cmd_model_show, "what is in a model file"},
+    {"convert", cmd_model_convert, "a llama2.c checkpoint to GGUF"},
+    {"quantize", cmd_model_quantize, "a model in fewer bits a weight"},
 };
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
 

@@ -19,7 +19,7 @@ static const struct command commands[] = {
     {"logits", cmd_logits, "what a model expects next"},
     {"perplexity", cmd_perplexity, "how well a model predicts a text"},
     {"bench", cmd_bench, "how fast a model runs here, beside the machine's limit"},
-    {"model", cmd_model, "show model files"},
+    {"model", cmd_model, "show, convert and quantize model files"},
     {"doctor", cmd_doctor, "what this machine has, what is used, what is wrong"},
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
