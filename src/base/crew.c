@@ -17,9 +17,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* How long a member spins before it sleeps: inside a program a phase takes microseconds; between
- * programs (a token is sampled, the next step begins) a little longer. */
-#define SPIN_PHASE_NS 30000u
+/* How long a member spins before it sleeps.  Inside a program: a few times as long as its own last
+ * chunk took, since whoever holds the last chunk of the phase is done by then unless the OS has
+ * taken it off its core.  Between programs (a token is sampled, the next step begins): fixed. */
+#define SPIN_CHUNKS 4u
+#define SPIN_LEAST_NS 50000u
+#define SPIN_MOST_NS 3000000u
 #define SPIN_IDLE_NS 200000u
 
 struct crew {
@@ -114,9 +117,11 @@ static void finish_phase(struct crew *c, uint32_t serial, uint32_t member)
     publish(c, c->first_serial + at, at < c->n_phases ? c->phases[at].n_chunks : 0);
 }
 
-/* Takes and runs chunks of the open phase until none is left; returns its serial. */
-static uint32_t work(struct crew *c, uint32_t member)
+/* Takes and runs chunks of the open phase until none is left; returns its serial.  *chunk_ns: how
+ * long the last chunk took. */
+static uint32_t work(struct crew *c, uint32_t member, uint64_t *chunk_ns)
 {
+    uint64_t began = 0;
     for (;;) {
         uint64_t w = atomic_load_explicit(&c->open, memory_order_acquire);
         if ((uint16_t)w >= (uint16_t)(w >> 16))
@@ -127,10 +132,21 @@ static uint32_t work(struct crew *c, uint32_t member)
             return serial_of(w);
         /* Holding a chunk keeps the phase, and so the program, alive. */
         const struct crew_phase *p = &c->phases[serial_of(w) - c->first_serial];
+        if (began == 0)
+            began = clock_ns();
         p->chunk(c->ctx, p, chunk, member);
+        uint64_t now = clock_ns();
+        *chunk_ns = now - began;
+        began = now;
         if (atomic_fetch_add_explicit(&c->done, 1, memory_order_acq_rel) + 1 == n)
             finish_phase(c, serial_of(w), member);
     }
+}
+
+static uint64_t spin_for(uint64_t chunk_ns)
+{
+    uint64_t ns = chunk_ns * SPIN_CHUNKS;
+    return ns < SPIN_LEAST_NS ? SPIN_LEAST_NS : ns > SPIN_MOST_NS ? SPIN_MOST_NS : ns;
 }
 
 static void *member_main(void *arg)
@@ -138,10 +154,11 @@ static void *member_main(void *arg)
     struct member_start start = *(struct member_start *)arg;
     mem_free(arg);
     struct crew *c = start.c;
+    uint64_t chunk_ns = 0;
     while (!atomic_load_explicit(&c->stop, memory_order_relaxed)) {
-        uint32_t serial = work(c, start.member);
+        uint32_t serial = work(c, start.member, &chunk_ns);
         bool idle = (uint16_t)(atomic_load_explicit(&c->open, memory_order_relaxed) >> 16) == 0;
-        wait_past(c, serial, idle ? SPIN_IDLE_NS : SPIN_PHASE_NS);
+        wait_past(c, serial, idle ? SPIN_IDLE_NS : spin_for(chunk_ns));
     }
     return NULL;
 }
@@ -203,10 +220,11 @@ void crew_run(struct crew *c, void *ctx, const struct crew_phase *phases, uint32
     c->first_serial = before + 1 - at;
     uint32_t end = c->first_serial + n_phases;
     publish(c, before + 1, phases[at].n_chunks);
+    uint64_t chunk_ns = 0;
     for (;;) {
-        uint32_t serial = work(c, 0);
+        uint32_t serial = work(c, 0, &chunk_ns);
         if (serial == end)
             return;
-        wait_past(c, serial, SPIN_PHASE_NS);
+        wait_past(c, serial, spin_for(chunk_ns));
     }
 }
