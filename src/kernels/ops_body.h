@@ -17,6 +17,13 @@
 #define OPS_UNROLL _Pragma("GCC unroll 8")
 #endif
 
+/* How many v16 the registers hold.  Sets with narrow vectors say less in their v16_*.h and get
+ * smaller tiles; results do not depend on it. */
+#ifndef V16_REGS
+#define V16_REGS 32
+#endif
+#define OPS_WIDE (V16_REGS >= 16)
+
 /* e^x, relative error under 2e-7.  Clamped to the range where 2^n is a normal number, so large
  * negative arguments give about 1e-38 and not 0. */
 static inline v16 ops_exp(v16 x)
@@ -414,7 +421,7 @@ static void ops_attend_rows(const struct kern_attn *job, const struct ops_rows *
         for (; p < p_end; p++)
             ops_scores_8x1(job, rows, p, first, q8);
     } else if (nq == 4) {
-        for (; p + 2 <= p_end; p += 2)
+        for (; OPS_WIDE && p + 2 <= p_end; p += 2)
             ops_scores_4x2(job, rows, p, first, q8);
         for (; p < p_end; p++)
             ops_scores_4x1(job, rows, p, first, q8);
@@ -440,7 +447,7 @@ static void ops_attend_rows(const struct kern_attn *job, const struct ops_rows *
         uint32_t d = 0;
         if (step == 4) {
             v16 a2[4][2], a1[4][1];
-            for (; d + 32 <= hd; d += 32) {
+            for (; OPS_WIDE && d + 32 <= hd; d += 32) {
                 ops_values_4x2(job, &r, d, first, q8, a2);
                 for (uint32_t j = 0; j < 4; j++)
                     for (uint32_t v = 0; v < 2; v++)
@@ -473,7 +480,7 @@ static void ops_attend(const struct kern_attn *job, uint32_t r0, uint32_t r1)
     const bool q8 = job->kind == KERN_KV_Q8;
     uint32_t stride = (job->pos0 + job->n_tokens + 63) / 64 * 64 + 64;
     while (r0 < r1) {
-        uint32_t nq = r1 - r0 >= 8 ? 8 : r1 - r0 >= 4 ? 4 : 1;
+        uint32_t nq = OPS_WIDE && r1 - r0 >= 8 ? 8 : r1 - r0 >= 4 ? 4 : 1;
         struct ops_rows rows;
         uint32_t first = UINT32_MAX, last = 0;
         for (uint32_t i = 0; i < nq; i++) {
@@ -548,7 +555,7 @@ static inline void ops_fgemm_fmt(const struct kern_mat *w, const struct kern_act
     uint32_t t = 0;
     for (; t + 4 <= n_tokens; t += 4) {
         uint32_t r = tile0;
-        for (; r + 2 <= tile1; r += 2)
+        for (; OPS_WIDE && r + 2 <= tile1; r += 2)
             ops_fgemm_4x2(w, a, t, r, out, out_ld, fmt);
         for (; r < tile1; r++)
             ops_fgemm_4x1(w, a, t, r, out, out_ld, fmt);

@@ -12,6 +12,7 @@
  *   8 bits: signed, as |w| * (a with the sign of w): 2 * 128 * 127 = 32512, one step. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
+#define YMM_STREAMS 4
 
 static const struct kern_layout layout = {.tile_rows = 16, .group = 4, .q8_unsigned = YMM_VNNI};
 
@@ -64,6 +65,11 @@ static ALWAYS_INLINE __m256i bytes4(const int8_t *p)
     return _mm256_set1_epi32(v);
 }
 
+static ALWAYS_INLINE __m256 half8(const uint16_t *p)
+{
+    return _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(const void *)p));
+}
+
 static ALWAYS_INLINE __m256i bcast32(const int32_t *p)
 {
     return _mm256_set1_epi32(*p);
@@ -82,8 +88,10 @@ static ALWAYS_INLINE void step(enum kern_fmt fmt, __m256i w, __m256i abs_w, __m2
     if (fmt == KERN_Q8) {
         __m256i p = _mm256_maddubs_epi16(abs_w, _mm256_sign_epi8(x, w));
         *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(p, _mm256_set1_epi16(1)));
+        __asm__("" : "+x"(*sum));
     } else {
         *part = _mm256_add_epi16(*part, _mm256_maddubs_epi16(w, x));
+        __asm__("" : "+x"(*part)); /* or gcc makes a tree of the sums, all products live at once */
     }
 #endif
 }
@@ -96,13 +104,12 @@ static ALWAYS_INLINE void flush(__m256i *part, __m256i *sum)
 
 /* One pass is 16 columns of a block: adds their products to sum[i][h]. */
 static ALWAYS_INLINE void pass16(enum kern_fmt fmt, const uint8_t *q, const int8_t *x, size_t x_ld,
-                                 int pass, const int NT, const int H0, const int H1,
-                                 __m256i part[8][2], __m256i sum[8][2])
+                                 int pass, const int NT, __m256i part[4][2], __m256i sum[4][2])
 {
     UNROLL for (int j = 0; j < 4; j++)
     {
         __m256i w[2], abs_w[2];
-        UNROLL for (int h = H0; h < H1; h++)
+        UNROLL for (int h = 0; h < 2; h++)
         {
             w[h] = weights(fmt, q, pass, j, h);
             abs_w[h] = !YMM_VNNI && fmt == KERN_Q8 ? _mm256_abs_epi8(w[h]) : w[h];
@@ -110,7 +117,7 @@ static ALWAYS_INLINE void pass16(enum kern_fmt fmt, const uint8_t *q, const int8
         UNROLL for (int i = 0; i < NT; i++)
         {
             __m256i b = bytes4(x + (size_t)i * x_ld + 16 * pass + 4 * j);
-            UNROLL for (int h = H0; h < H1; h++)
+            UNROLL for (int h = 0; h < 2; h++)
                 step(fmt, w[h], abs_w[h], b, &part[i][h], &sum[i][h]);
         }
         bool full = fmt == KERN_Q6                      ? j % 2 == 1
@@ -118,7 +125,7 @@ static ALWAYS_INLINE void pass16(enum kern_fmt fmt, const uint8_t *q, const int8
                     : fmt == KERN_Q4 || fmt == KERN_Q4M ? j == 3 && pass == 1
                                                         : false;
         if (!YMM_VNNI && full)
-            UNROLL for (int i = 0; i < NT; i++) UNROLL for (int h = H0; h < H1; h++)
+            UNROLL for (int i = 0; i < NT; i++) UNROLL for (int h = 0; h < 2; h++)
                 flush(&part[i][h], &sum[i][h]);
     }
 }
@@ -133,85 +140,98 @@ static ALWAYS_INLINE __m256i bias(enum kern_fmt fmt, __m256i s)
                             _mm256_slli_epi32(s, __builtin_ctz((unsigned)offset | 256u)));
 }
 
-/* Rows 8 * H0 .. 8 * H1 - 1 of one tile against NT tokens from token t. */
-static ALWAYS_INLINE void tile_tokens(const struct kern_mat *w, const struct kern_act *a,
-                                      uint32_t tile, uint32_t t, float *out, size_t out_ld,
-                                      enum kern_fmt fmt, const int NT, const int H0, const int H1,
-                                      const struct kern_tile_map *map)
-{
-    const uint8_t *base = w->data + tile * w->tile_bytes;
-    const uint8_t *q = base + map->quants;
-    const uint16_t *scales = (const uint16_t *)(const void *)base;
-    const uint16_t *mins = (const uint16_t *)(const void *)(base + map->mins);
-    const uint32_t blocks = w->n_cols / 32, quant_bytes = 16 * kern_block_quant_bytes(fmt);
-    const bool split = fmt == KERN_Q6; /* each half of a block has its own scale */
-    const int8_t *x = a->q + (size_t)t * a->n_cols;
-    const float *ascale = a->scale + (size_t)t * blocks;
-    const int32_t *sums = a->sums + (size_t)t * blocks * 2;
-    __m256 acc[8][2];
-    UNROLL for (int i = 0; i < NT; i++) UNROLL for (int h = H0; h < H1; h++) acc[i][h] =
-        _mm256_setzero_ps();
+/* Where one tile's current block is. */
+struct at {
+    const uint8_t *q;
+    const uint16_t *scales, *mins;
+};
 
-    for (uint32_t b = 0; b < blocks; b++, q += quant_bytes, x += 32, sums += 2) {
-        __m256i part[8][2], sum[8][2];
-        if (NT == 1) { /* one stream of weights: keep the memory pipe full */
-            UNROLL for (uint32_t line = 0; line < quant_bytes; line += 64)
-                _mm_prefetch((const char *)(q + 2048 + line), _MM_HINT_T0);
+/* One block of one tile against NT tokens. */
+static ALWAYS_INLINE void block_tokens(enum kern_fmt fmt, struct at w, const int8_t *x,
+                                       const float *ascale, const int32_t *sums, uint32_t n_cols,
+                                       const int NT, __m256 acc[4][2])
+{
+    const size_t blocks = n_cols / 32;
+    const bool split = fmt == KERN_Q6; /* each half of a block has its own scale */
+    __m256i part[4][2], sum[4][2];
+    UNROLL for (int i = 0; i < NT; i++)
+    {
+        const int32_t *s = sums + (size_t)i * blocks * 2;
+        __m256i s0 = bcast32(s);
+        if (!split)
+            s0 = _mm256_add_epi32(s0, bcast32(s + 1));
+        UNROLL for (int h = 0; h < 2; h++)
+        {
+            part[i][h] = _mm256_setzero_si256();
+            sum[i][h] = bias(fmt, s0);
         }
+    }
+    UNROLL for (int pass = 0; pass < 2; pass++)
+    {
+        pass16(fmt, w.q, x, n_cols, pass, NT, part, sum);
+        if (pass == 0 && !split)
+            continue;
+        __m256 scale[2];
+        UNROLL for (int h = 0; h < 2; h++) scale[h] =
+            half8(w.scales + (split ? 16 * pass : 0) + 8 * h);
+        UNROLL for (int i = 0; i < NT; i++)
+        {
+            __m256 d = _mm256_set1_ps(ascale[(size_t)i * blocks]);
+            UNROLL for (int h = 0; h < 2; h++)
+            {
+                acc[i][h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[i][h]),
+                                            _mm256_mul_ps(scale[h], d), acc[i][h]);
+                if (pass == 0) /* split: the second half starts */
+                    sum[i][h] = bias(fmt, bcast32(sums + (size_t)i * blocks * 2 + 1));
+            }
+        }
+    }
+    if (kern_fmt_has_min(fmt))
         UNROLL for (int i = 0; i < NT; i++)
         {
             const int32_t *s = sums + (size_t)i * blocks * 2;
-            __m256i s0 = bcast32(s);
-            if (!split)
-                s0 = _mm256_add_epi32(s0, bcast32(s + 1));
-            UNROLL for (int h = H0; h < H1; h++)
-            {
-                part[i][h] = _mm256_setzero_si256();
-                sum[i][h] = bias(fmt, s0);
-            }
+            __m256 k = _mm256_set1_ps(ascale[(size_t)i * blocks] * (float)(s[0] + s[1]));
+            UNROLL for (int h = 0; h < 2; h++) acc[i][h] =
+                _mm256_fmadd_ps(half8(w.mins + 8 * h), k, acc[i][h]);
         }
-        UNROLL for (int pass = 0; pass < 2; pass++)
+}
+
+/* NS tiles against NT tokens from token t.  For one token several tiles go side by side: each is a
+ * stream of its own to the hardware prefetcher, which alone does not keep enough lines in flight.
+ */
+static ALWAYS_INLINE void tiles_tokens(const struct kern_mat *w, const struct kern_act *a,
+                                       uint32_t tile, uint32_t t, float *out, size_t out_ld,
+                                       enum kern_fmt fmt, const int NS, const int NT,
+                                       const struct kern_tile_map *map)
+{
+    const uint8_t *base = w->data + tile * w->tile_bytes;
+    const uint32_t blocks = w->n_cols / 32, quant_bytes = 16 * kern_block_quant_bytes(fmt);
+    const uint32_t scale_bytes = fmt == KERN_Q6 ? 64 : 32;
+    const int8_t *x = a->q + (size_t)t * a->n_cols;
+    const float *ascale = a->scale + (size_t)t * blocks;
+    const int32_t *sums = a->sums + (size_t)t * blocks * 2;
+    __m256 acc[4][4][2];
+    UNROLL for (int s = 0; s < NS; s++) UNROLL for (int i = 0; i < NT; i++) acc[s][i][0] =
+        acc[s][i][1] = _mm256_setzero_ps();
+
+    for (uint32_t b = 0; b < blocks; b++)
+        UNROLL for (int s = 0; s < NS; s++)
         {
-            pass16(fmt, q, x, a->n_cols, pass, NT, H0, H1, part, sum);
-            if (pass == 0 && !split)
-                continue;
-            __m256 scale[2];
-            UNROLL for (int h = H0; h < H1; h++) scale[h] =
-                _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(scales + 8 * h)));
-            scales += 16;
-            UNROLL for (int i = 0; i < NT; i++)
-            {
-                __m256 d = _mm256_set1_ps(ascale[(size_t)i * blocks + b]);
-                UNROLL for (int h = H0; h < H1; h++)
-                {
-                    acc[i][h] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[i][h]),
-                                                _mm256_mul_ps(scale[h], d), acc[i][h]);
-                    if (pass == 0) /* split: the second half starts */
-                        sum[i][h] = bias(fmt, bcast32(sums + (size_t)i * blocks * 2 + 1));
-                }
-            }
+            const uint8_t *from = base + (size_t)s * w->tile_bytes;
+            struct at at = {from + map->quants + (size_t)b * quant_bytes,
+                            (const uint16_t *)(const void *)(from + (size_t)b * scale_bytes),
+                            (const uint16_t *)(const void *)(from + map->mins + (size_t)b * 32)};
+            if (NT == 1)
+                UNROLL for (uint32_t line = 0; line < quant_bytes; line += 64)
+                    _mm_prefetch((const char *)(at.q + 8 * quant_bytes + line), _MM_HINT_T0);
+            block_tokens(fmt, at, x + b * 32, ascale + b, sums + 2 * b, w->n_cols, NT, acc[s]);
         }
-        if (kern_fmt_has_min(fmt)) {
-            UNROLL for (int i = 0; i < NT; i++)
-            {
-                const int32_t *s = sums + (size_t)i * blocks * 2;
-                __m256 k = _mm256_set1_ps(ascale[(size_t)i * blocks + b] * (float)(s[0] + s[1]));
-                UNROLL for (int h = H0; h < H1; h++) acc[i][h] = _mm256_fmadd_ps(
-                    _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(mins + 8 * h))), k, acc[i][h]);
-            }
-            mins += 16;
-        }
-    }
     __m256 mul = _mm256_set1_ps(w->mul);
-    UNROLL for (int i = 0; i < NT; i++) UNROLL for (int h = H0; h < H1; h++)
+    UNROLL for (int s = 0; s < NS; s++) UNROLL for (int i = 0; i < NT; i++)
     {
-        uint32_t row = tile * 16 + 8 * (uint32_t)h;
-        float *o = out + (t + (uint32_t)i) * out_ld + row;
-        __m256 r = _mm256_mul_ps(acc[i][h], mul);
-        if (row + 8 <= w->n_rows)
-            _mm256_storeu_ps(o, r);
-        else if (row < w->n_rows)
-            _mm256_maskstore_ps(o, v16_lanes(w->n_rows - row, 0), r);
+        uint32_t row = (tile + (uint32_t)s) * 16;
+        v16 r = {_mm256_mul_ps(acc[s][i][0], mul), _mm256_mul_ps(acc[s][i][1], mul)};
+        ops_put(out + (t + (uint32_t)i) * out_ld + row, r, w->n_rows - row);
     }
 }
 
@@ -220,14 +240,18 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
                                    size_t out_ld, enum kern_fmt fmt)
 {
     const struct kern_tile_map map = kern_tile_map(&layout, fmt, w->n_cols);
-    for (uint32_t tile = tile0; tile < tile1; tile++) {
+    uint32_t tile = tile0;
+    if (n_tokens == 1)
+        for (; tile + YMM_STREAMS <= tile1; tile += YMM_STREAMS)
+            tiles_tokens(w, a, tile, 0, out, out_ld, fmt, YMM_STREAMS, 1, &map);
+    for (; tile < tile1; tile++) {
         uint32_t t = 0;
         for (; t + 4 <= n_tokens; t += 4)
-            tile_tokens(w, a, tile, t, out, out_ld, fmt, 4, 0, 2, &map);
+            tiles_tokens(w, a, tile, t, out, out_ld, fmt, 1, 4, &map);
         for (; t + 2 <= n_tokens; t += 2)
-            tile_tokens(w, a, tile, t, out, out_ld, fmt, 2, 0, 2, &map);
+            tiles_tokens(w, a, tile, t, out, out_ld, fmt, 1, 2, &map);
         for (; t < n_tokens; t++)
-            tile_tokens(w, a, tile, t, out, out_ld, fmt, 1, 0, 2, &map);
+            tiles_tokens(w, a, tile, t, out, out_ld, fmt, 1, 1, &map);
     }
 }
 
