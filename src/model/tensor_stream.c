@@ -115,10 +115,11 @@ int tensor_stream_run(struct tensor_stream *s, struct gguf_write *w,
     const struct quant_info *qi = quant_info(job->type);
     struct chunk_result total = {0, 0, UINT64_MAX};
     uint64_t n_values = 0;
-    uint8_t probe;
+    float no_values = 0;
+    uint8_t no_bytes;
     int rc = 0;
 
-    if (!quant_from_f32(job->type, NULL, &probe, 0, NULL))
+    if (!quant_from_f32(job->type, &no_values, &no_bytes, 0, NULL))
         return err_set(e, SHOAL_EUNSUPPORTED, "tensor %s: %s can be read but not written",
                        job->name, qi->name);
     if (job->n_cols == 0 || job->n_cols % qi->block != 0 || job->n_cols > INT32_MAX ||
