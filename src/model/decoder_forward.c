@@ -15,7 +15,7 @@
 /* Attention over fewer key-times-head pairs than this is done by one member in a finish. */
 #define SMALL_ATTENTION 1024u
 /* A chunk of weights should last long against taking it, and be short against a time slice. */
-#define CHUNK_BYTES (64u << 10)
+#define CHUNK_BYTES (128u << 10)
 
 /* ---- splitting ------------------------------------------------------------------------------ */
 
@@ -25,7 +25,9 @@ static uint32_t chunks_for(const struct decoder *d, size_t bytes, uint32_t units
     if (members == 1)
         return 1;
     size_t n = bytes / CHUNK_BYTES;
-    n = n < members ? members : n > members * 8u ? members * 8u : n;
+    if (d->n_tokens > FEW_TOKENS) /* a chunk lays out its inputs first: few and large ones */
+        n = members * 4u;
+    n = n < members ? members : n > members * 32u ? members * 32u : n;
     return n > units ? units : (uint32_t)n;
 }
 

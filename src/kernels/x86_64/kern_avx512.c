@@ -47,18 +47,47 @@ static ALWAYS_INLINE void load_block(enum kern_fmt fmt, const uint8_t *q, __m512
     }
 }
 
-static ALWAYS_INLINE __m512i bytes4(const int8_t *p)
+/* The same, one vector at a time: columns 4j..4j+3. */
+static ALWAYS_INLINE __m512i load_words(enum kern_fmt fmt, const uint8_t *q, int j)
 {
-    int32_t v;
-    memcpy(&v, p, 4);
-    return _mm512_set1_epi32(v);
+    if (fmt == KERN_Q8)
+        return _mm512_load_si512(q + 64 * j);
+    __m512i v = _mm512_load_si512(q + 64 * (j & 3));
+    if (j >= 4)
+        v = _mm512_srli_epi16(v, 4);
+    v = _mm512_and_si512(v, _mm512_set1_epi8(15));
+    if (fmt == KERN_Q5 || fmt == KERN_Q5M) {
+        __mmask64 m = _load_mask64((__mmask64 *)(uintptr_t)(q + 256 + 8 * j));
+        v = _mm512_mask_add_epi8(v, m, v, _mm512_set1_epi8(16));
+    } else if (fmt == KERN_Q6) {
+        __m512i h = _mm512_load_si512(q + 256 + 64 * (j & 1));
+        h = j < 2   ? _mm512_slli_epi16(h, 4)
+            : j < 4 ? _mm512_slli_epi16(h, 2)
+            : j < 6 ? h
+                    : _mm512_srli_epi16(h, 2);
+        v = _mm512_or_si512(v, _mm512_and_si512(h, _mm512_set1_epi8(0x30)));
+    }
+    return v;
 }
 
-/* One tile against NT tokens from token t. */
-static ALWAYS_INLINE void tile_tokens(const struct kern_mat *w, const struct kern_act *a,
-                                      uint32_t tile, uint32_t t, float *out, size_t out_ld,
-                                      enum kern_fmt fmt, const int NT,
-                                      const struct kern_tile_map *map)
+/* Four activations to every lane, straight from memory: as an operand this costs no shuffle. */
+typedef int32_t __attribute__((may_alias, aligned(1))) word;
+static ALWAYS_INLINE __m512i bytes4(const void *p)
+{
+    return _mm512_set1_epi32(*(const word *)p);
+}
+
+/* log2 of the format's offset, which is a power of two; 0: none. */
+static ALWAYS_INLINE unsigned offset_shift(enum kern_fmt fmt)
+{
+    return fmt == KERN_Q8 ? 7 : fmt == KERN_Q4 ? 3 : fmt == KERN_Q5 ? 4 : fmt == KERN_Q6 ? 5 : 0;
+}
+
+/* ---- one token: a stream of weights ---------------------------------------------------------- */
+
+static ALWAYS_INLINE void tile_one(const struct kern_mat *w, const struct kern_act *a,
+                                   uint32_t tile, uint32_t t, float *out, enum kern_fmt fmt,
+                                   const struct kern_tile_map *map)
 {
     const uint8_t *base = w->data + tile * w->tile_bytes;
     const uint8_t *scales = base, *mins = base + map->mins, *q = base + map->quants;
@@ -67,78 +96,219 @@ static ALWAYS_INLINE void tile_tokens(const struct kern_mat *w, const struct ker
     const int8_t *aq = a->q + (size_t)t * a->n_cols;
     const float *ascale = a->scale + (size_t)t * blocks;
     const int32_t *sums = a->sums + (size_t)t * blocks * 2;
-    __m512 acc[8];
-#pragma GCC unroll 8
-    for (int i = 0; i < NT; i++)
-        acc[i] = _mm512_setzero_ps();
+    __m512 acc = _mm512_setzero_ps();
 
-    for (uint32_t b = 0; b < blocks; b++) {
+    for (uint32_t b = 0; b < blocks; b++, aq += 32, sums += 2, scales += 32) {
         __m512i k[8];
         load_block(fmt, q, k);
         q += quant_bytes;
-        if (NT == 1) { /* one stream of weights: keep the memory pipe full */
 #pragma GCC unroll 8
-            for (uint32_t line = 0; line < quant_bytes; line += 64)
-                _mm_prefetch((const char *)(q + 2048 + line), _MM_HINT_T0);
-        }
-        __m512 s0 = v16_f16((const uint16_t *)(const void *)scales), s1 = s0;
-        scales += 32;
+        for (uint32_t line = 0; line < quant_bytes; line += 64) /* keep the memory pipe full */
+            _mm_prefetch((const char *)(q + 2048 + line), _MM_HINT_T0);
+        __m512 s0 = v16_f16((const uint16_t *)(const void *)scales);
+        __m512 d = _mm512_set1_ps(ascale[b]);
         if (fmt == KERN_Q6) {
-            s1 = v16_f16((const uint16_t *)(const void *)scales);
+            __m512 s1 = v16_f16((const uint16_t *)(const void *)(scales + 32));
             scales += 32;
-        }
-        __m512 min = _mm512_setzero_ps();
-        if (kern_fmt_has_min(fmt)) {
-            min = v16_f16((const uint16_t *)(const void *)mins);
-            mins += 32;
-        }
-        if (fmt == KERN_Q6) {
-#pragma GCC unroll 8
-            for (int i = 0; i < NT; i++) {
-                const int8_t *x = aq + (size_t)i * a->n_cols + b * 32;
-                const int32_t *sum = sums + (size_t)i * blocks * 2 + 2 * b;
-                __m512 d = _mm512_set1_ps(ascale[(size_t)i * blocks + b]);
-                __m512i lo = _mm512_set1_epi32(-offset * sum[0]);
-                __m512i hi = _mm512_set1_epi32(-offset * sum[1]);
+            __m512i lo = _mm512_set1_epi32(-offset * sums[0]);
+            __m512i hi = _mm512_set1_epi32(-offset * sums[1]);
 #pragma GCC unroll 4
-                for (int j = 0; j < 4; j++) {
-                    lo = _mm512_dpbusd_epi32(lo, k[j], bytes4(x + 4 * j));
-                    hi = _mm512_dpbusd_epi32(hi, k[j + 4], bytes4(x + 16 + 4 * j));
-                }
-                acc[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(lo), _mm512_mul_ps(s0, d), acc[i]);
-                acc[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(hi), _mm512_mul_ps(s1, d), acc[i]);
+            for (int j = 0; j < 4; j++) {
+                lo = _mm512_dpbusd_epi32(lo, k[j], bytes4(aq + 4 * j));
+                hi = _mm512_dpbusd_epi32(hi, k[j + 4], bytes4(aq + 16 + 4 * j));
             }
+            acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(lo), _mm512_mul_ps(s0, d), acc);
+            acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(hi), _mm512_mul_ps(s1, d), acc);
             continue;
         }
-        __m512i isum[8];
-#pragma GCC unroll 8
-        for (int i = 0; i < NT; i++) {
-            const int32_t *sum = sums + (size_t)i * blocks * 2 + 2 * b;
-            isum[i] =
-                offset ? _mm512_set1_epi32(-offset * (sum[0] + sum[1])) : _mm512_setzero_si512();
+        /* two chains: half the latency, and integers do not mind the order */
+        __m512i i0 = _mm512_set1_epi32(-offset * (sums[0] + sums[1]));
+        __m512i i1 = _mm512_setzero_si512();
+#pragma GCC unroll 4
+        for (int j = 0; j < 8; j += 2) {
+            i0 = _mm512_dpbusd_epi32(i0, k[j], bytes4(aq + 4 * j));
+            i1 = _mm512_dpbusd_epi32(i1, k[j + 1], bytes4(aq + 4 * j + 4));
         }
+        acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(i0, i1)), _mm512_mul_ps(s0, d),
+                              acc);
+        if (kern_fmt_has_min(fmt)) {
+            __m512 min = v16_f16((const uint16_t *)(const void *)mins);
+            mins += 32;
+            acc = _mm512_fmadd_ps(min, _mm512_set1_ps(ascale[b] * (float)(sums[0] + sums[1])), acc);
+        }
+    }
+    ops_put(out + tile * 16, _mm512_mul_ps(acc, _mm512_set1_ps(w->mul)), w->n_rows - tile * 16);
+}
+
+/* ---- several tokens: panels ------------------------------------------------------------------ */
+
+/* Activations of NT tokens, block by block, so that one pointer reaches everything: words [8][NT],
+ * then scales [NT], then minus the sum of q over the block [NT] (KERN_Q6: over each half [2][NT]),
+ * then, as the 12th, scale * sum [NT]. */
+#define PANEL_TOKENS 6
+#define PANEL_BLOCK_WORDS (PANEL_TOKENS * 12)
+#define PANEL_MAX_BLOCKS 512u
+struct panel {
+    _Alignas(64) uint32_t words[PANEL_MAX_BLOCKS * PANEL_BLOCK_WORDS];
+};
+
+/* Eight words of up to eight tokens, turned: r[j] becomes word j of every token. */
+static ALWAYS_INLINE void transpose8(__m256i r[8])
+{
+    __m256i a[8], b[8];
+#pragma GCC unroll 4
+    for (int i = 0; i < 8; i += 2) {
+        a[i] = _mm256_unpacklo_epi32(r[i], r[i + 1]);
+        a[i + 1] = _mm256_unpackhi_epi32(r[i], r[i + 1]);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 8; i += 4) {
+        b[i] = _mm256_unpacklo_epi64(a[i], a[i + 2]);
+        b[i + 1] = _mm256_unpackhi_epi64(a[i], a[i + 2]);
+        b[i + 2] = _mm256_unpacklo_epi64(a[i + 1], a[i + 3]);
+        b[i + 3] = _mm256_unpackhi_epi64(a[i + 1], a[i + 3]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        r[i] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x20);
+        r[i + 4] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x31);
+    }
+}
+
+static void fill_panel(struct panel *p, const struct kern_act *a, uint32_t t, uint32_t nt,
+                       bool halves)
+{
+    const uint32_t blocks = a->n_cols / 32;
+    uint32_t *to = p->words;
+    for (uint32_t b = 0; b < blocks; b++, to += nt * 12) {
+        __m256i r[8];
 #pragma GCC unroll 8
-        for (int j = 0; j < 8; j++)
+        for (uint32_t i = 0; i < 8; i++) {
+            uint32_t token = t + (i < nt ? i : 0);
+            const int8_t *q = a->q + (size_t)token * a->n_cols + b * 32;
+            r[i] = _mm256_loadu_si256((const __m256i *)(const void *)q);
+        }
+        transpose8(r);
+        /* each store is eight words long, of which nt count: the next one overwrites the rest */
+#pragma GCC unroll 8
+        for (uint32_t j = 0; j < 8; j++)
+            _mm256_storeu_si256((__m256i *)(void *)(to + j * nt), r[j]);
+        for (uint32_t i = 0; i < nt; i++) {
+            const float *scale = a->scale + (size_t)(t + i) * blocks + b;
+            const int32_t *sums = a->sums + ((size_t)(t + i) * blocks + b) * 2;
+            float min_factor = *scale * (float)(sums[0] + sums[1]);
+            memcpy(&to[8 * nt + i], scale, 4);
+            to[9 * nt + i] = (uint32_t) - (halves ? sums[0] : sums[0] + sums[1]);
+            to[10 * nt + i] = (uint32_t)-sums[1];
+            memcpy(&to[11 * nt + i], &min_factor, 4);
+        }
+    }
+}
+
+static ALWAYS_INLINE __m512 float1(const uint32_t *p)
+{
+    return _mm512_castsi512_ps(bytes4(p));
+}
+
+/* NR tiles of rows against the NT tokens of a panel: a broadcast activation serves NR products. */
+static ALWAYS_INLINE void tiles_panel(const struct kern_mat *w, const struct panel *panel,
+                                      uint32_t tile, float *out, size_t out_ld, enum kern_fmt fmt,
+                                      const int NR, const int NT, const struct kern_tile_map *map)
+{
+    const uint8_t *base = w->data + tile * w->tile_bytes;
+    const size_t stride = w->tile_bytes;
+    const uint32_t blocks = w->n_cols / 32;
+    const size_t quant_bytes = (size_t)(fmt == KERN_Q8                      ? 512
+                                        : fmt == KERN_Q4 || fmt == KERN_Q4M ? 256
+                                        : fmt == KERN_Q5 || fmt == KERN_Q5M ? 320
+                                                                            : 384);
+    const int halves = fmt == KERN_Q6 ? 2 : 1;
+    const uint32_t *x = panel->words;
+    __m512 acc[2][PANEL_TOKENS];
+#pragma GCC unroll 2
+    for (int r = 0; r < 2; r++)
+#pragma GCC unroll 8
+        for (int i = 0; i < NT; i++)
+            acc[r][i] = _mm512_setzero_ps();
+
+    for (uint32_t b = 0; b < blocks; b++, x += (uint32_t)NT * 12) {
+        const uint8_t *scales = base + (size_t)b * 32 * (size_t)halves;
+        const uint8_t *q = base + map->quants + b * quant_bytes;
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; half++) {
+            if (half >= halves)
+                continue;
+            __m512i isum[2][PANEL_TOKENS];
+#pragma GCC unroll 8
+            for (int i = 0; i < NT; i++) {
+                __m512i start = _mm512_setzero_si512();
+                if (offset_shift(fmt))
+                    start = _mm512_slli_epi32(bytes4(x + (9 + half) * NT + i), offset_shift(fmt));
+                isum[0][i] = start;
+                if (NR == 2)
+                    isum[1][i] = start;
+            }
+#pragma GCC unroll 8
+            for (int j = 0; j < 8; j++) {
+                if (halves == 2 && j / 4 != half)
+                    continue;
+                __m512i k0 = load_words(fmt, q, j), k1 = k0;
+                if (NR == 2)
+                    k1 = load_words(fmt, q + stride, j);
+#pragma GCC unroll 8
+                for (int i = 0; i < NT; i++) {
+                    __m512i v = bytes4(x + j * NT + i);
+                    isum[0][i] = _mm512_dpbusd_epi32(isum[0][i], k0, v);
+                    if (NR == 2)
+                        isum[1][i] = _mm512_dpbusd_epi32(isum[1][i], k1, v);
+                }
+            }
+#pragma GCC unroll 2
+            for (int r = 0; r < 2; r++) {
+                if (r >= NR)
+                    continue;
+                const void *at = scales + (size_t)r * stride + 32 * half;
+                __m512 s = v16_f16((const uint16_t *)at);
+#pragma GCC unroll 8
+                for (int i = 0; i < NT; i++)
+                    acc[r][i] =
+                        _mm512_fmadd_ps(_mm512_cvtepi32_ps(isum[r][i]),
+                                        _mm512_mul_ps(s, float1(x + 8 * NT + i)), acc[r][i]);
+            }
+        }
+#pragma GCC unroll 2
+        for (int r = 0; r < 2; r++) {
+            if (r >= NR || !kern_fmt_has_min(fmt))
+                continue;
+            const void *at = base + (size_t)r * stride + map->mins + (size_t)b * 32;
+            __m512 min = v16_f16((const uint16_t *)at);
 #pragma GCC unroll 8
             for (int i = 0; i < NT; i++)
-                isum[i] = _mm512_dpbusd_epi32(isum[i], k[j],
-                                              bytes4(aq + (size_t)i * a->n_cols + b * 32 + 4 * j));
-#pragma GCC unroll 8
-        for (int i = 0; i < NT; i++) {
-            float d = ascale[(size_t)i * blocks + b];
-            acc[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(isum[i]),
-                                     _mm512_mul_ps(s0, _mm512_set1_ps(d)), acc[i]);
-            if (kern_fmt_has_min(fmt)) {
-                const int32_t *sum = sums + (size_t)i * blocks * 2 + 2 * b;
-                acc[i] = _mm512_fmadd_ps(min, _mm512_set1_ps(d * (float)(sum[0] + sum[1])), acc[i]);
-            }
+                acc[r][i] = _mm512_fmadd_ps(min, float1(x + 11 * NT + i), acc[r][i]);
         }
     }
     __m512 mul = _mm512_set1_ps(w->mul);
+#pragma GCC unroll 2
+    for (int r = 0; r < 2; r++) {
+        if (r >= NR)
+            continue;
+        uint32_t row = (tile + (uint32_t)r) * 16;
 #pragma GCC unroll 8
-    for (int i = 0; i < NT; i++)
-        ops_put(out + (t + (uint32_t)i) * out_ld + tile * 16, _mm512_mul_ps(acc[i], mul),
-                w->n_rows - tile * 16);
+        for (int i = 0; i < NT; i++)
+            ops_put(out + (size_t)i * out_ld + row, _mm512_mul_ps(acc[r][i], mul), w->n_rows - row);
+    }
+}
+
+static ALWAYS_INLINE void gemm_panel(const struct kern_mat *w, const struct panel *panel,
+                                     uint32_t tile0, uint32_t tile1, float *out, size_t out_ld,
+                                     enum kern_fmt fmt, const int NT,
+                                     const struct kern_tile_map *map)
+{
+    uint32_t tile = tile0;
+    for (; tile + 2 <= tile1; tile += 2)
+        tiles_panel(w, panel, tile, out, out_ld, fmt, 2, NT, map);
+    if (tile < tile1)
+        tiles_panel(w, panel, tile, out, out_ld, fmt, 1, NT, map);
 }
 
 static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_act *a,
@@ -146,17 +316,27 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
                                    size_t out_ld, enum kern_fmt fmt)
 {
     const struct kern_tile_map map = kern_tile_map(&layout, fmt, w->n_cols);
-    for (uint32_t tile = tile0; tile < tile1; tile++) {
-        uint32_t t = 0;
-        for (; t + 8 <= n_tokens; t += 8)
-            tile_tokens(w, a, tile, t, out, out_ld, fmt, 8, &map);
-        for (; t + 4 <= n_tokens; t += 4)
-            tile_tokens(w, a, tile, t, out, out_ld, fmt, 4, &map);
-        for (; t + 2 <= n_tokens; t += 2)
-            tile_tokens(w, a, tile, t, out, out_ld, fmt, 2, &map);
-        for (; t < n_tokens; t++)
-            tile_tokens(w, a, tile, t, out, out_ld, fmt, 1, &map);
+    uint32_t t = 0;
+    if (n_tokens > 1 && w->n_cols / 32 <= PANEL_MAX_BLOCKS) {
+        struct panel panel;
+        while (n_tokens - t > 1) {
+            uint32_t left = n_tokens - t;
+            /* six at a time; what is left over in fours and twos */
+            uint32_t nt = left >= 6 && left != 8 ? 6 : left >= 4 ? 4 : 2;
+            float *to = out + t * out_ld;
+            fill_panel(&panel, a, t, nt, fmt == KERN_Q6);
+            if (nt == 6)
+                gemm_panel(w, &panel, tile0, tile1, to, out_ld, fmt, 6, &map);
+            else if (nt == 4)
+                gemm_panel(w, &panel, tile0, tile1, to, out_ld, fmt, 4, &map);
+            else
+                gemm_panel(w, &panel, tile0, tile1, to, out_ld, fmt, 2, &map);
+            t += nt;
+        }
     }
+    for (; t < n_tokens; t++)
+        for (uint32_t tile = tile0; tile < tile1; tile++)
+            tile_one(w, a, tile, t, out + t * out_ld, fmt, &map);
 }
 
 #define GEMM_OF(FMT)                                                                               \
