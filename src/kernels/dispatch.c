@@ -20,12 +20,22 @@ static int has_dotprod(void)
 }
 #elif defined(__x86_64__)
 #include <cpuid.h>
-extern const struct kern_ops kern_avx512, kern_avxvnni, kern_avx2;
+#include <sys/syscall.h>
+#include <unistd.h>
+extern const struct kern_ops kern_amx, kern_avx512, kern_avxvnni, kern_avx2;
 static int has_avx512(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vnni");
+}
+/* The tile unit's state is large: the OS hands it out only to a process that asked for it. */
+static int has_amx(void)
+{
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    unsigned a, b, c, d = 0;
+    return has_avx512() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & 1u << 24) &&
+           (d & 1u << 25) && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 /* "avx2" also says that the OS saves ymm registers; two features that not every compiler knows by
  * name are read from the CPU. */
@@ -54,9 +64,8 @@ static const struct {
 } table[] = {
 #if defined(SHOAL_ONLY_SCALAR)
 #elif defined(__x86_64__)
-    {&kern_avx512, has_avx512},
-    {&kern_avxvnni, has_avxvnni},
-    {&kern_avx2, has_avx2},
+    {&kern_amx, has_amx},         {&kern_avx512, has_avx512},
+    {&kern_avxvnni, has_avxvnni}, {&kern_avx2, has_avx2},
 #endif
     {&kern_scalar, always},
 };

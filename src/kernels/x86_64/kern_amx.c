@@ -1,0 +1,236 @@
+/* kern_amx.c - AVX-512 with the AMX tile unit for products of many tokens.
+ *
+ * The packed layout is the AVX-512 one: 64 bytes are 4 columns of 16 rows, which is just how a tile
+ * of the second operand wants its rows.  One tile instruction multiplies up to 16 tokens with 16
+ * rows over a block of 32 columns; scaling and adding up stays in vector registers, in the order
+ * that kern.h prescribes.  Few tokens and float weights go to the AVX-512 set. */
+#include "kernels/x86_64/v16_avx512.h"
+
+#include "kernels/ops_body.h"
+#include "kernels/pack.h"
+#include "kernels/x86_64/load_avx512.h"
+
+extern const struct kern_ops kern_avx512;
+
+static const struct kern_layout layout = {.tile_rows = 16, .group = 4, .q8_unsigned = true};
+
+#define LEAST_TOKENS 7u /* below, a tile is too empty */
+#define MAX_BLOCKS 512u
+
+struct tile_config { /* as ldtilecfg reads it */
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+};
+
+/* Tiles 0, 1: results; 2, 3: activations; 4, 5: weights.  Two of each, so that one block is being
+ * multiplied while the other one's results are stored. */
+static void configure(uint32_t n_tokens, uint32_t columns)
+{
+    struct tile_config c = {.palette = 1};
+    for (int i = 0; i < 2; i++) {
+        c.rows[i] = (uint8_t)n_tokens;
+        c.row_bytes[i] = 64;
+        c.rows[2 + i] = (uint8_t)n_tokens;
+        c.row_bytes[2 + i] = (uint16_t)columns;
+        c.rows[4 + i] = (uint8_t)(columns / 4);
+        c.row_bytes[4 + i] = 64;
+    }
+    _tile_loadconfig(&c);
+}
+
+#define GROUP_TOKENS 128u /* tokens that share one unpacking of a tile */
+
+struct scratch {
+    /* results of four blocks, [token][row]: two being added while two are being multiplied */
+    _Alignas(64) int32_t sums[4][16 * 16];
+    _Alignas(64) int8_t rows[MAX_BLOCKS * 512]; /* one tile of weights as signed bytes */
+    /* per 16 tokens and block: their scales, and scale * sum for formats with a min */
+    _Alignas(64) float scale[GROUP_TOKENS / 16][MAX_BLOCKS][16];
+    _Alignas(64) float min_factor[GROUP_TOKENS / 16][MAX_BLOCKS][16];
+};
+
+/* The weights of a tile with the offset taken off, 512 bytes a block: signed, so that sums need no
+ * correction. */
+static ALWAYS_INLINE void unpack_tile(enum kern_fmt fmt, const uint8_t *q, uint32_t blocks,
+                                      struct scratch *s)
+{
+    const size_t quant_bytes = 16 * (size_t)kern_block_quant_bytes(fmt);
+    const __m512i offset = _mm512_set1_epi8((char)kern_fmt_offset(fmt));
+    for (uint32_t b = 0; b < blocks; b++, q += quant_bytes)
+#pragma GCC unroll 8
+        for (int j = 0; j < 8; j++)
+            _mm512_store_si512(s->rows + (size_t)b * 512 + 64 * j,
+                               _mm512_sub_epi8(load_words(fmt, q, j), offset));
+}
+
+static void fill_factors(struct scratch *s, const struct kern_act *a, uint32_t t, uint32_t n,
+                         bool mins)
+{
+    const uint32_t blocks = a->n_cols / 32;
+    for (uint32_t i = 0; i < n; i++) {
+        const float *scale = a->scale + (size_t)(t + i) * blocks;
+        const int32_t *sums = a->sums + (size_t)(t + i) * blocks * 2;
+        for (uint32_t b = 0; b < blocks; b++) {
+            s->scale[i / 16][b][i % 16] = scale[b];
+            if (mins)
+                s->min_factor[i / 16][b][i % 16] =
+                    scale[b] * (float)(sums[2 * b] + sums[2 * b + 1]);
+        }
+    }
+}
+
+/* Adds one block's (or half block's) products of N tokens to their sums. */
+static ALWAYS_INLINE void add_block(__m512 acc[16], const int32_t *isum, const float *d,
+                                    __m512 scale)
+{
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++)
+        acc[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_load_si512(isum + 16 * i)),
+                                 _mm512_mul_ps(scale, _mm512_set1_ps(d[i])), acc[i]);
+}
+
+/* Starts the products of columns [c, c + columns) and [c + columns, ..) of an unpacked tile. */
+static ALWAYS_INLINE void multiply_two(const int8_t *x, size_t stride, const int8_t *rows,
+                                       const size_t columns, bool second, int32_t *sums)
+{
+    _tile_zero(0);
+    _tile_loadd(2, x, stride);
+    _tile_loadd(4, rows, 64);
+    _tile_dpbssd(0, 2, 4);
+    if (second) {
+        _tile_zero(1);
+        _tile_loadd(3, x + columns, stride);
+        _tile_loadd(5, rows + 16 * columns, 64);
+        _tile_dpbssd(1, 3, 5);
+    }
+    _tile_stored(0, sums, 64);
+    if (second)
+        _tile_stored(1, sums + 256, 64);
+}
+
+/* One unpacked tile of rows against 16 tokens from t (group g); n of them exist.  What the missing
+ * ones give is computed from leftovers and not stored.  Work goes in pairs (two blocks, or the two
+ * halves of one for KERN_Q6), one pair ahead of the adding. */
+static ALWAYS_INLINE void tile_tokens(const struct kern_mat *w, const struct kern_act *a,
+                                      uint32_t tile, uint32_t t, uint32_t g, uint32_t n, float *out,
+                                      size_t out_ld, enum kern_fmt fmt,
+                                      const struct kern_tile_map *map, struct scratch *s)
+{
+    const uint8_t *base = w->data + tile * w->tile_bytes;
+    const size_t columns = fmt == KERN_Q6 ? 16 : 32;
+    const uint32_t parts = w->n_cols / (uint32_t)columns, pairs = (parts + 1) / 2;
+    const int8_t *x = a->q + (size_t)t * a->n_cols;
+    const float(*d)[16] = s->scale[g];
+    __m512 acc[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++)
+        acc[i] = _mm512_setzero_ps();
+    multiply_two(x, a->n_cols, s->rows, columns, parts > 1, s->sums[0]);
+    for (uint32_t p = 0; p < pairs; p++) {
+        if (p + 1 < pairs)
+            multiply_two(x + (p + 1) * 2 * columns, a->n_cols, s->rows + (p + 1) * 32 * columns,
+                         columns, 2 * p + 3 < parts, s->sums[(p + 1) % 2 * 2]);
+#pragma GCC unroll 2
+        for (uint32_t k = 0; k < 2; k++) {
+            const uint32_t part = 2 * p + k, b = fmt == KERN_Q6 ? p : part;
+            if (part >= parts)
+                continue;
+            const void *scale = base + (size_t)part * 32;
+            add_block(acc, s->sums[p % 2 * 2 + k], d[b], v16_f16((const uint16_t *)scale));
+            if (kern_fmt_has_min(fmt)) {
+                const void *at = base + map->mins + (size_t)b * 32;
+                __m512 min = v16_f16((const uint16_t *)at);
+#pragma GCC unroll 16
+                for (int i = 0; i < 16; i++)
+                    acc[i] = _mm512_fmadd_ps(min, _mm512_set1_ps(s->min_factor[g][b][i]), acc[i]);
+            }
+        }
+    }
+    __m512 mul = _mm512_set1_ps(w->mul);
+#pragma GCC unroll 16
+    for (uint32_t i = 0; i < 16; i++)
+        if (i < n)
+            ops_put(out + (t + i) * out_ld + tile * 16, _mm512_mul_ps(acc[i], mul),
+                    w->n_rows - tile * 16);
+}
+
+static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_act *a,
+                                   uint32_t n_tokens, uint32_t tile0, uint32_t tile1, float *out,
+                                   size_t out_ld, enum kern_fmt fmt)
+{
+    const struct kern_tile_map map = kern_tile_map(&layout, fmt, w->n_cols);
+    const uint32_t blocks = w->n_cols / 32, columns = fmt == KERN_Q6 ? 16 : 32;
+    struct scratch s;
+    uint32_t t0 = 0;
+    while (n_tokens - t0 >= LEAST_TOKENS) {
+        uint32_t group = n_tokens - t0 < GROUP_TOKENS ? n_tokens - t0 : GROUP_TOKENS;
+        uint32_t rest = group % 16;
+        if (rest && rest < LEAST_TOKENS && group > 16) { /* a few left over: not with tiles */
+            group -= rest;
+            rest = 0;
+        }
+        fill_factors(&s, a, t0, group, kern_fmt_has_min(fmt));
+        configure(rest == group ? rest : 16, columns);
+        for (uint32_t tile = tile0; tile < tile1; tile++) {
+            unpack_tile(fmt, w->data + tile * w->tile_bytes + map.quants, blocks, &s);
+            for (uint32_t t = 0; t + 16 <= group; t += 16)
+                tile_tokens(w, a, tile, t0 + t, t / 16, 16, out, out_ld, fmt, &map, &s);
+            if (rest && rest == group)
+                tile_tokens(w, a, tile, t0, 0, rest, out, out_ld, fmt, &map, &s);
+        }
+        if (rest && rest != group) { /* the last, emptier tile of tokens */
+            configure(rest, columns);
+            uint32_t t = group - rest;
+            for (uint32_t tile = tile0; tile < tile1; tile++) {
+                unpack_tile(fmt, w->data + tile * w->tile_bytes + map.quants, blocks, &s);
+                tile_tokens(w, a, tile, t0 + t, t / 16, rest, out, out_ld, fmt, &map, &s);
+            }
+        }
+        t0 += group;
+    }
+    _tile_release();
+    if (t0 < n_tokens) {
+        struct kern_act left = *a;
+        left.x += t0 * a->ld;
+        left.q += (size_t)t0 * a->n_cols;
+        left.scale += (size_t)t0 * blocks;
+        left.sums += (size_t)t0 * blocks * 2;
+        kern_avx512.gemm(w, &left, n_tokens - t0, tile0, tile1, out + t0 * out_ld, out_ld);
+    }
+}
+
+#define GEMM_OF(FMT)                                                                               \
+    static void gemm_##FMT(const struct kern_mat *w, const struct kern_act *a, uint32_t n,         \
+                           uint32_t tile0, uint32_t tile1, float *out, size_t out_ld)              \
+    {                                                                                              \
+        gemm_fmt(w, a, n, tile0, tile1, out, out_ld, FMT);                                         \
+    }
+GEMM_OF(KERN_Q8)
+GEMM_OF(KERN_Q4)
+GEMM_OF(KERN_Q4M)
+GEMM_OF(KERN_Q5)
+GEMM_OF(KERN_Q5M)
+GEMM_OF(KERN_Q6)
+#undef GEMM_OF
+
+static void gemm(const struct kern_mat *w, const struct kern_act *a, uint32_t n_tokens,
+                 uint32_t tile0, uint32_t tile1, float *out, size_t out_ld)
+{
+    static void (*const of[KERN_N_FMTS])(const struct kern_mat *, const struct kern_act *, uint32_t,
+                                         uint32_t, uint32_t, float *, size_t) = {
+        [KERN_Q8] = gemm_KERN_Q8, [KERN_Q4] = gemm_KERN_Q4,   [KERN_Q4M] = gemm_KERN_Q4M,
+        [KERN_Q5] = gemm_KERN_Q5, [KERN_Q5M] = gemm_KERN_Q5M, [KERN_Q6] = gemm_KERN_Q6,
+    };
+    if (n_tokens < LEAST_TOKENS || !of[w->fmt] || w->n_cols / 32 > MAX_BLOCKS)
+        kern_avx512.gemm(w, a, n_tokens, tile0, tile1, out, out_ld);
+    else
+        of[w->fmt](w, a, n_tokens, tile0, tile1, out, out_ld);
+}
+
+const struct kern_ops kern_amx = {
+    .name = "avx512-amx",
+    .layout = {.tile_rows = 16, .group = 4, .q8_unsigned = true},
+    .gemm = gemm,
+    OPS_TABLE,
+};
