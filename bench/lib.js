@@ -1,0 +1,194 @@
+// Shared by the benchmark parts: engines behind bench/PROTOCOL.md, medians, the table, bench.json.
+"use strict";
+const fs = require("fs");
+const path = require("path");
+const { spawn, execFileSync } = require("child_process");
+const readline = require("readline");
+
+const ROOT = path.resolve(__dirname, "..");
+const CACHE = path.join(ROOT, ".cache/bench-models");
+
+// One engine process.  Requests go one at a time; a process that dies fails the request in flight.
+class Engine {
+  constructor(name, argv) {
+    this.name = name;
+    this.alive = true;
+    this.stderr = "";
+    this.proc = spawn(argv[0], argv.slice(1), { cwd: ROOT, stdio: ["pipe", "pipe", "pipe"] });
+    this.proc.stderr.on("data", (d) => { this.stderr = (this.stderr + d).slice(-400); });
+    this.proc.stdin.on("error", () => {});
+    this.proc.on("error", (e) => this.end(e.message));
+    this.proc.on("close", (code, signal) => this.end(`ended (${signal || code}) ${this.stderr.trim()}`));
+    readline.createInterface({ input: this.proc.stdout }).on("line", (line) => {
+      const wait = this.wait;
+      this.wait = null;
+      if (wait) wait.resolve(line);
+    });
+  }
+
+  end(why) {
+    this.alive = false;
+    this.why = this.why || why;
+    if (this.wait) this.wait.reject(new Error(`${this.name}: ${this.why}`));
+    this.wait = null;
+  }
+
+  async ask(op, fields = {}, timeoutMs = 300000) {
+    if (!this.alive) throw new Error(`${this.name}: ${this.why}`);
+    let timer;
+    const line = await new Promise((resolve, reject) => {
+      this.wait = { resolve, reject };
+      timer = setTimeout(() => { this.proc.kill("SIGKILL"); this.end(`no answer to ${op} in ${timeoutMs} ms`); }, timeoutMs);
+      this.proc.stdin.write(JSON.stringify({ id: 1, op, ...fields }) + "\n");
+    }).finally(() => clearTimeout(timer));
+    const reply = JSON.parse(line);
+    if (!reply.ok) throw new Error(`${this.name}: ${op}: ${reply.error}`);
+    return reply;
+  }
+
+  async close() {
+    if (!this.alive) return;
+    const closed = new Promise((resolve) => this.proc.on("close", resolve));
+    await this.ask("quit").catch(() => {});
+    const timer = setTimeout(() => this.proc.kill("SIGKILL"), 2000);
+    await closed;
+    clearTimeout(timer);
+  }
+}
+
+function median(list) {
+  const s = [...list].sort((a, b) => a - b);
+  if (!s.length) return null;
+  return s.length % 2 ? s[(s.length - 1) / 2] : (s[s.length / 2 - 1] + s[s.length / 2]) / 2;
+}
+
+// Half the distance between the quartiles over the median: how far to trust a figure.
+function spread(list) {
+  const s = [...list].sort((a, b) => a - b);
+  if (s.length < 4) return null;
+  return (s[Math.floor(s.length * 0.75)] - s[Math.floor(s.length * 0.25)]) / 2 / median(s);
+}
+
+// Runs n processes that do nothing but burn a core each, at our priority, while `work` runs.
+async function withSpinners(n, work) {
+  const spinners = [];
+  try {
+    for (let i = 0; i < n; i++)
+      spinners.push(spawn("sh", ["-c", "while :; do :; done"], { stdio: "ignore" }));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    return await work();
+  } finally {
+    for (const s of spinners) s.kill("SIGKILL");
+  }
+}
+
+const GGUF_SIZES = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];
+// [values, bytes] of a block of the tensor types that occur in the benchmark's files
+const BLOCKS = { 0: [1, 4], 1: [1, 2], 2: [32, 18], 3: [32, 20], 6: [32, 22], 7: [32, 24], 8: [32, 34], 10: [256, 84],
+  11: [256, 110], 12: [256, 144], 13: [256, 176], 14: [256, 210], 16: [256, 66], 20: [32, 18], 30: [1, 2] };
+
+// Sizes of a GGUF's tensors: touched bytes per decoded token, weights of the layers, KV bytes per token.
+function readShape(file) {
+  const fd = fs.openSync(file, "r");
+  const b = Buffer.alloc(Math.min(fs.fstatSync(fd).size, 32 << 20));
+  fs.readSync(fd, b, 0, b.length, 0);
+  fs.closeSync(fd);
+  let at = 8;
+  const u32 = () => { at += 4; return b.readUInt32LE(at - 4); };
+  const u64 = () => { at += 8; return Number(b.readBigUInt64LE(at - 8)); };
+  const str = () => { const n = u64(); at += n; return b.toString("utf8", at - n, at); };
+  const skip = (type) => { if (type === 8) str(); else at += GGUF_SIZES[type]; };
+  const nTensors = u64(), nKeys = u64(), meta = {};
+  for (let i = 0; i < nKeys; i++) {
+    const key = str(), type = u32();
+    if (type === 9) {
+      const elem = u32(), n = u64();
+      if (elem === 8) for (let j = 0; j < n; j++) str();
+      else at += n * GGUF_SIZES[elem];
+    } else if (type === 4) meta[key] = u32();
+    else if (type === 8) meta[key] = str();
+    else skip(type);
+  }
+  const tensors = [];
+  for (let i = 0; i < nTensors; i++) {
+    const name = str(), dims = [];
+    for (let n = u32(); n > 0; n--) dims.push(u64());
+    const type = u32(), values = dims.reduce((x, y) => x * y, 1);
+    if (!BLOCKS[type]) throw new Error(`${file}: tensor type ${type}`);
+    at += 8;
+    tensors.push({ name, matrix: dims.length > 1, values, bytes: values / BLOCKS[type][0] * BLOCKS[type][1] });
+  }
+  const tied = !tensors.some((t) => t.name === "output.weight");
+  const sum = (list, key) => list.reduce((x, t) => x + t[key], 0);
+  const arch = meta["general.architecture"], heads = meta[`${arch}.attention.head_count`];
+  const width = meta[`${arch}.attention.key_length`] || meta[`${arch}.embedding_length`] / heads;
+  return {
+    weightsBytes: sum(tensors, "bytes"),
+    touchedBytes: sum(tensors.filter((t) => t.name !== "position_embd.weight" && (t.name !== "token_embd.weight" || tied)), "bytes"),
+    layerWeights: sum(tensors.filter((t) => t.matrix && t.name.startsWith("blk.")), "values"),
+    kvTokenBytes: meta[`${arch}.block_count`] * (meta[`${arch}.attention.head_count_kv`] || heads) * width * 2 * 2, // F16
+  };
+}
+
+// What shoal doctor measures; several runs keep the best of each figure: a limit is what can be reached.
+class Machine {
+  constructor(doctor) {
+    this.doctor = doctor;
+    this.bandwidth = new Map();
+    this.peak = new Map();
+  }
+
+  measure() {
+    try {
+      const d = JSON.parse(execFileSync(this.doctor[0], this.doctor.slice(1), { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }));
+      this.cpu = d.cpu;
+      for (const r of d.bandwidth || []) {
+        const key = `${r.threads} ${r.bytes}`, old = this.bandwidth.get(key);
+        if (!old || old.gb_s < r.gb_s) this.bandwidth.set(key, r);
+      }
+      for (const r of d.peak || []) this.peak.set(r.threads, Math.max(this.peak.get(r.threads) || 0, r.int8_gops));
+    } catch (e) {
+      this.error = e.message.split("\n")[0];
+    }
+  }
+
+  // tokens per second when `bytes` stream once per token
+  decodeLimit(bytes, threads) {
+    const rows = [...this.bandwidth.values()].filter((r) => r.threads === threads).sort((a, b) => a.bytes - b.bytes);
+    const row = rows.find((r) => r.bytes >= bytes) || rows[rows.length - 1];
+    return row ? row.gb_s * 1e9 / bytes : null;
+  }
+
+  promptLimit(weights, threads) {
+    const gops = this.peak.get(threads);
+    return gops ? gops * 1e9 / (2 * weights) : null;
+  }
+}
+
+function digits(v) {
+  if (v === null || v === undefined || Number.isNaN(v)) return "-";
+  return v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(2);
+}
+
+function printTable(rows) {
+  const head = ["name", "ours", "peer", "unit", "ratio", "roofline", "target", "met"];
+  const text = rows.map((r) => [r.name, digits(r.ours), digits(r.peer), r.unit, r.ratio ? r.ratio.toFixed(2) : "-",
+    r.roofline ? `${(r.roofline * 100).toFixed(0)} %${r.limit_doubtful ? "?" : ""}` : "-", r.target || "-", r.met === null ? "-" : r.met ? "yes" : "NO"]);
+  const widths = head.map((h, i) => Math.max(h.length, ...text.map((t) => t[i].length)));
+  for (const t of [head, ...text])
+    console.log(t.map((c, i) => (i === 0 || i === 6 ? c.padEnd(widths[i]) : c.padStart(widths[i]))).join("  "));
+}
+
+// Puts the rows of one part in place of its former ones.
+function writeRows(part, rows, about) {
+  const file = path.join(ROOT, "build/bench.json");
+  let all = { rows: [] };
+  try { all = JSON.parse(fs.readFileSync(file, "utf8")); } catch { /* the first part to write */ }
+  all.rows = (all.rows || []).filter((r) => r.part !== part).concat(rows);
+  all[part] = about;
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  fs.writeFileSync(`${file}.tmp`, JSON.stringify(all, null, 1) + "\n");
+  fs.renameSync(`${file}.tmp`, file);
+}
+
+module.exports = { ROOT, CACHE, Engine, Machine, median, spread, withSpinners, readShape, printTable, writeRows };
