@@ -26,8 +26,9 @@ int err_wrap(struct err *e, const char *fmt, ...)
     va_start(ap, fmt);
     int n = vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof(e->msg))
-        snprintf(e->msg + n, sizeof(e->msg) - (size_t)n, ": %s", old);
+    if (n >= 0 && (size_t)n < sizeof(e->msg) &&
+        snprintf(e->msg + n, sizeof(e->msg) - (size_t)n, ": %s", old) < 0)
+        e->msg[n] = '\0'; /* asking also tells gcc -O1 that cutting the text is meant */
     return e->code;
 }
 
