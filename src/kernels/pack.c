@@ -169,7 +169,7 @@ static void q3k_blocks(const uint8_t *p, struct kern_block *out)
     for (int i = 0; i < 256; i++) {
         int sub = i / 16;
         uint32_t low = sub < 8 ? packed[sub] & 15u : (uint32_t)packed[sub - 8] >> 4;
-        uint32_t high = packed[8 + sub % 4] >> (2 * (sub / 4)) & 3u;
+        uint32_t high = (uint32_t)packed[8 + sub % 4] >> (2 * (sub / 4)) & 3u;
         int scale = (int)(low | high << 4) - 32;
         int half = i / 128, k = i % 128 / 32, c = i % 32;
         int q = (qs[half * 32 + c] >> (2 * k) & 3) - (hmask[c] >> (half * 4 + k) & 1 ? 0 : 4);
