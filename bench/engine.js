@@ -143,6 +143,7 @@ class Bench {
       for (const e of order) {
         if (!e.alive) continue;
         try {
+          await settled(); // threads of the other side may still spin for its next work
           samples[e.name].push(await work(e));
         } catch (error) {
           if (!this.failures.includes(error.message)) this.failures.push(error.message);
@@ -235,6 +236,8 @@ function promptTarget(bench, shape, type, n) {
 }
 
 // ---- the measures ----
+
+const settled = () => new Promise((resolve) => setTimeout(resolve, 150));
 
 async function decode(e, fields) {
   const r = await e.ask("decode", fields);
