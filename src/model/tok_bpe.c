@@ -8,7 +8,19 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/strmap.h"
 #include "model/gguf.h"
+
+#define BATCH 16         /* merges in flight: enough to hide the latency of memory */
+#define BATCH_BYTES 8192 /* of their texts; a longer merge is a batch of its own */
+
+struct merge {     /* one "left right", read and hashed but not looked up yet */
+    const char *p; /* both parts, decoded, one after the other */
+    size_t n_left, n;
+    uint64_t h_left, h_right, h;
+    uint32_t left, right, merged, rank;
+    bool good;
+};
 
 struct builder {
     struct tokenizer *t;
@@ -17,7 +29,9 @@ struct builder {
     size_t n_bytes, cap_bytes;
     uint32_t n_sym;
     struct tok_alphabet alphabet;
-    char *word; /* the joined text of one merge */
+    struct merge batch[BATCH];
+    char *text; /* of the batch */
+    size_t cap_text;
 };
 
 /* The part of a merge as the text that words have: bytes decoded, or U+2581 as a space. */
@@ -29,9 +43,9 @@ static bool decode_part(const struct builder *b, char *out, size_t *n_out, const
     return true;
 }
 
-static bool find_sym(const struct builder *b, const char *p, size_t n, uint32_t *sym)
+static bool find_sym(const struct builder *b, const char *p, size_t n, uint64_t h, uint32_t *sym)
 {
-    if (strmap_get(&b->t->v.by_text, p, n, sym))
+    if (n <= b->t->v.max_len && tok_find_hashed(&b->t->v, p, n, h, sym))
         return true;
     if (n == 1 && !b->t->chars) {
         *sym = b->t->byte_sym[(uint8_t)*p];
@@ -58,71 +72,129 @@ static int add_extra(struct builder *b, const char *p, size_t n, uint32_t *sym)
     return rc < 0 ? rc : 0;
 }
 
-static void add_pair(struct tokenizer *t, uint32_t left, uint32_t right, uint32_t merged,
-                     uint32_t rank)
+static size_t pair_slot(const struct tokenizer *t, uint32_t left, uint32_t right)
 {
-    size_t mask = t->n_pairs - 1;
-    size_t i = hash_mix((uint64_t)left << 32 | right) & mask;
-    for (;; i = (i + 1) & mask) {
+    return hash_mix((uint64_t)left << 32 | right) & (t->n_pairs - 1);
+}
+
+static void add_pair(struct tokenizer *t, const struct merge *m)
+{
+    for (size_t i = pair_slot(t, m->left, m->right);; i = (i + 1) & (t->n_pairs - 1)) {
         struct bpe_pair *q = &t->pairs[i];
-        if (q->left == left && q->right == right)
-            return; /* the first of equals counts */
-        if (q->left == TOK_NO_SYM) {
-            *q = (struct bpe_pair){left, right, merged, rank};
+        if (q->rank1 == 0) {
+            *q = (struct bpe_pair){m->left, m->right, m->merged, m->rank + 1};
             return;
         }
+        if (q->left == m->left && q->right == m->right)
+            return; /* the first of equals counts */
     }
 }
 
-/* "left right"; a space that is the first character belongs to the left. */
-static int add_merge(struct builder *b, struct gguf_str m, uint32_t rank)
+static void prefetch_slot(const struct tok_vocab *v, uint64_t h)
 {
-    const char *space = m.n > 1 ? memchr(m.p + 1, ' ', m.n - 1) : NULL;
-    size_t n_left, n_right;
-    uint32_t left, right, merged;
-    if (!space)
-        return 0; /* nothing that could ever apply */
-    size_t at = (size_t)(space - m.p);
-    if (!decode_part(b, b->word, &n_left, m.p, at) ||
-        !decode_part(b, b->word + n_left, &n_right, space + 1, m.n - at - 1) || n_right == 0)
+    __builtin_prefetch(&v->slots[h & (v->n_slots - 1)]);
+}
+
+static void prefetch_piece(const struct tok_vocab *v, uint64_t h)
+{
+    uint64_t slot = v->slots[h & (v->n_slots - 1)];
+    if (slot != 0)
+        __builtin_prefetch(v->bytes + v->at[(uint32_t)slot - 1]);
+}
+
+/* Reads "left right" into out; a space that is the first character belongs to the left.  A merge
+ * that can never apply is no good. */
+static void read_merge(const struct builder *b, struct merge *m, struct gguf_str s, char *out)
+{
+    const char *space = s.n > 1 ? memchr(s.p + 1, ' ', s.n - 1) : NULL;
+    size_t at = space ? (size_t)(space - s.p) : 0, n_right = 0;
+    m->p = out;
+    m->good = space && decode_part(b, out, &m->n_left, s.p, at) &&
+              decode_part(b, out + m->n_left, &n_right, space + 1, s.n - at - 1) && n_right > 0;
+    if (!m->good)
+        return;
+    m->n = m->n_left + n_right;
+    m->h_left = tok_hash(m->p, m->n_left);
+    m->h_right = tok_hash(m->p + m->n_left, n_right);
+    m->h = tok_hash(m->p, m->n);
+    prefetch_slot(&b->t->v, m->h_left);
+    prefetch_slot(&b->t->v, m->h_right);
+    prefetch_slot(&b->t->v, m->h);
+}
+
+/* Finds the three symbols of a merge. */
+static int resolve(struct builder *b, struct merge *m)
+{
+    const char *right = m->p + m->n_left;
+    m->good = find_sym(b, m->p, m->n_left, m->h_left, &m->left) &&
+              find_sym(b, right, m->n - m->n_left, m->h_right, &m->right);
+    if (!m->good || find_sym(b, m->p, m->n, m->h, &m->merged))
         return 0;
-    size_t n = n_left + n_right;
-    if (!find_sym(b, b->word, n_left, &left) || !find_sym(b, b->word + n_left, n_right, &right))
+    if (tokenizer_find(b->t, m->p, m->n) >= 0) {
+        m->good = false; /* it would make a control token out of plain text */
         return 0;
-    if (!find_sym(b, b->word, n, &merged)) {
-        if (tokenizer_find(b->t, b->word, n) >= 0)
-            return 0; /* it would make a control token out of plain text */
-        int rc = add_extra(b, b->word, n, &merged);
+    }
+    memset(b->t->glue, 1, sizeof(b->t->glue)); /* it may hold spaces: never cut before one */
+    return add_extra(b, m->p, m->n, &m->merged);
+}
+
+/* Takes up to BATCH merges from `from` on; returns how many, or a negative code.  The tables are
+ * larger than the caches: each step asks for the memory that the next one reads. */
+static int add_batch(struct builder *b, const struct gguf_str *merges, uint64_t from, uint64_t n)
+{
+    struct tokenizer *t = b->t;
+    size_t used = 0;
+    int k = 0;
+    for (; k < BATCH && from + (uint64_t)k < n; k++) {
+        struct gguf_str s = merges[from + (uint64_t)k];
+        if (s.n > b->cap_text - used)
+            break;
+        b->batch[k].rank = (uint32_t)(from + (uint64_t)k);
+        read_merge(b, &b->batch[k], s, b->text + used);
+        used += s.n;
+    }
+    for (int i = 0; i < k; i++)
+        if (b->batch[i].good) {
+            prefetch_piece(&t->v, b->batch[i].h_left);
+            prefetch_piece(&t->v, b->batch[i].h_right);
+            prefetch_piece(&t->v, b->batch[i].h);
+        }
+    for (int i = 0; i < k; i++) {
+        struct merge *m = &b->batch[i];
+        int rc = m->good ? resolve(b, m) : 0;
         if (rc < 0)
             return rc;
-        memset(b->t->glue, 1, sizeof(b->t->glue)); /* it may hold spaces: never cut before one */
+        if (m->good)
+            __builtin_prefetch(&t->pairs[pair_slot(t, m->left, m->right)], 1);
     }
-    add_pair(b->t, left, right, merged, rank);
-    return 0;
+    for (int i = 0; i < k; i++)
+        if (b->batch[i].good)
+            add_pair(t, &b->batch[i]);
+    return k;
 }
 
 static int load_merges(struct builder *b, const struct gguf_kv *kv, struct err *e)
 {
     struct tokenizer *t = b->t;
-    size_t longest = 0, slots = 16;
+    size_t slots = 16;
+    b->cap_text = BATCH_BYTES;
     for (uint64_t i = 0; i < kv->n_elems; i++) {
         b->cap_bytes += kv->strings[i].n;
-        if (kv->strings[i].n > longest)
-            longest = kv->strings[i].n;
+        if (kv->strings[i].n > b->cap_text)
+            b->cap_text = kv->strings[i].n;
     }
     while (slots < kv->n_elems * 2)
         slots *= 2;
-    t->pairs = mem_zalloc_n(slots, sizeof(*t->pairs));
-    b->word = mem_alloc(longest + 1);
-    if (!t->pairs || !b->word)
+    t->pairs = mem_pages(slots * sizeof(*t->pairs));
+    t->n_pairs = t->pairs ? slots : 0;
+    b->text = mem_alloc(b->cap_text);
+    if (!t->pairs || !b->text)
         return err_set(e, SHOAL_ENOMEM, "%llu merges", (unsigned long long)kv->n_elems);
-    t->n_pairs = slots;
-    for (size_t i = 0; i < slots; i++)
-        t->pairs[i].left = TOK_NO_SYM;
-    for (uint64_t i = 0; i < kv->n_elems; i++) {
-        int rc = add_merge(b, kv->strings[i], (uint32_t)i);
+    for (uint64_t i = 0; i < kv->n_elems;) {
+        int rc = add_batch(b, kv->strings, i, kv->n_elems);
         if (rc < 0)
             return err_set(e, rc, "%llu merges", (unsigned long long)kv->n_elems);
+        i += (uint64_t)rc;
     }
     return 0;
 }
@@ -143,12 +215,12 @@ int bpe_load(struct tokenizer *t, const struct gguf *g, struct err *e)
         tok_alphabet_init(&b.alphabet);
         for (int i = 0; i < 256; i++) {
             char c = (char)i;
-            if (!strmap_get(&t->v.by_text, &c, 1, &t->byte_sym[i]))
+            if (!tok_find(&t->v, &c, 1, &t->byte_sym[i]))
                 t->byte_sym[i] = b.n_sym++;
         }
     }
     rc = load_merges(&b, kv, e);
-    mem_free(b.word);
+    mem_free(b.text);
     mem_free(b.bytes);
     strmap_fini(&b.extra);
     return rc;
@@ -156,7 +228,8 @@ int bpe_load(struct tokenizer *t, const struct gguf *g, struct err *e)
 
 void bpe_fini(struct tokenizer *t)
 {
-    mem_free(t->pairs);
+    if (t->pairs)
+        mem_pages_free(t->pairs, t->n_pairs * sizeof(*t->pairs));
     pretok_destroy(t->pretok);
 }
 
@@ -167,7 +240,7 @@ static int encode_word(void *ctx, const char *p, size_t n)
     if (!s->t->chars)
         return tok_merge_word(s, p, n);
     /* pieces are runs of newlines or have none at all */
-    if (s->t->newline_runs && *p == '\n' && strmap_get(&s->t->v.by_text, p, n, &id))
+    if (s->t->newline_runs && *p == '\n' && tok_find(&s->t->v, p, n, &id))
         return tok_ids_push(s->out, (int32_t)id);
     return tok_merge_spaced(s, p, n);
 }

@@ -9,8 +9,9 @@
 #define SHOAL_MODEL_TOK_INTERNAL_H
 
 #include <stdatomic.h>
+#include <string.h>
 
-#include "base/strmap.h"
+#include "base/hash.h"
 #include "model/tok_pretok.h"
 #include "model/tokenizer.h"
 
@@ -22,20 +23,52 @@ enum tok_attr { /* beside the type of a token */
                 TOK_ATTR_EOG = 1 << 0,
                 TOK_ATTR_LSTRIP = 1 << 1, /* takes the white space before it away */
                 TOK_ATTR_RSTRIP = 1 << 2,
+                TOK_ATTR_PLAIN = 1 << 3, /* plain text can become it */
 };
 
 enum tok_whole { TOK_WHOLE_UNTRIED, TOK_WHOLE_YES, TOK_WHOLE_NO };
 
 struct tok_vocab {
     uint32_t n;
-    char *bytes;           /* the pieces, one after the other; spaces are spaces, not U+2581 */
-    uint32_t *at;          /* [n + 1]: piece i is bytes[at[i] .. at[i + 1]) */
-    uint8_t *type;         /* enum tokenizer_type */
-    uint8_t *attr;         /* enum tok_attr */
-    struct strmap by_text; /* pieces that plain text can become: no control, unknown, byte tokens */
-    int32_t byte_id[256];  /* the token of one byte, or TOKENIZER_NONE */
-    uint32_t max_len;      /* longest key of by_text */
+    char *bytes;   /* the pieces, one after the other; spaces are spaces, not U+2581 */
+    uint32_t *at;  /* [n + 1]: piece i is bytes[at[i] .. at[i + 1]) */
+    uint8_t *type; /* enum tokenizer_type */
+    uint8_t *attr; /* enum tok_attr */
+    /* Pieces that plain text can become (no control, unknown and byte tokens): open addressing,
+     * n_slots is a power of two.  A slot has the upper half of the hash over id + 1; 0 is free. */
+    uint64_t *slots;
+    size_t n_slots;
+    int32_t byte_id[256]; /* the token of one byte, or TOKENIZER_NONE */
+    uint32_t max_len;     /* longest piece in slots */
 };
+
+static inline uint64_t tok_hash(const char *p, size_t n)
+{
+    return hash_bytes(p, n, 0);
+}
+
+/* The token whose piece is [p, p + n), of hash h. */
+static inline bool tok_find_hashed(const struct tok_vocab *v, const char *p, size_t n, uint64_t h,
+                                   uint32_t *id)
+{
+    for (size_t i = h & (v->n_slots - 1);; i = (i + 1) & (v->n_slots - 1)) {
+        uint64_t slot = v->slots[i];
+        if (slot == 0)
+            return false;
+        if (slot >> 32 != h >> 32)
+            continue;
+        uint32_t k = (uint32_t)slot - 1;
+        if (v->at[k + 1] - v->at[k] == n && memcmp(v->bytes + v->at[k], p, n) == 0) {
+            *id = k;
+            return true;
+        }
+    }
+}
+
+static inline bool tok_find(const struct tok_vocab *v, const char *p, size_t n, uint32_t *id)
+{
+    return n <= v->max_len && tok_find_hashed(v, p, n, tok_hash(p, n), id);
+}
 
 struct tok_special { /* control, user-defined and unknown tokens, sorted by their bytes */
     uint32_t *ids;
@@ -44,8 +77,8 @@ struct tok_special { /* control, user-defined and unknown tokens, sorted by thei
 };
 
 struct bpe_pair {
-    uint32_t left, right; /* symbols; left is TOK_NO_SYM in a free slot */
-    uint32_t merged, rank;
+    uint32_t left, right, merged; /* symbols */
+    uint32_t rank1;               /* rank + 1; 0 in a free slot */
 };
 
 struct tokenizer {
@@ -56,10 +89,11 @@ struct tokenizer {
 
     /* merging (SPM and BPE) */
     bool chars;             /* symbols are characters, and U+2581 is a space; else bytes */
+    bool spells_all;        /* every byte has a token: plain text never becomes unknown */
     bool ignore_merges;     /* a word that is a token is that token */
     bool newline_runs;      /* a run of newlines that is a token is that token */
     uint32_t *prio;         /* SPM: [n] smaller merges first */
-    struct bpe_pair *pairs; /* BPE: open addressing, n_pairs is a power of two */
+    struct bpe_pair *pairs; /* BPE: open addressing, n_pairs is a power of two; mem_pages */
     size_t n_pairs;
     uint32_t byte_sym[256];        /* BPE over bytes: first symbol of a byte */
     uint8_t glue[256];             /* chars: nonzero where a token has this byte before a space */
@@ -118,7 +152,7 @@ SHOAL_MUST_CHECK int wpm_encode(struct tok_scratch *s, const char *p, size_t n);
 SHOAL_MUST_CHECK int tok_merge_word(struct tok_scratch *s, const char *p, size_t n);
 /* The words of a text over characters: cut before spaces where no token has one inside. */
 SHOAL_MUST_CHECK int tok_merge_spaced(struct tok_scratch *s, const char *p, size_t n);
-/* Fills glue and the symbols of ASCII from by_text, for tokenizers over characters. */
+/* Fills glue and the symbols of ASCII, for tokenizers over characters. */
 void tok_merge_index_chars(struct tokenizer *t);
 /* U+2581 to space in [p, p + n): the new length. */
 size_t tok_unescape(char *out, const char *p, size_t n);

@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/mem.h"
 
 #define SMALL 48 /* symbols; beyond this the heap is faster than scanning */
@@ -26,12 +25,12 @@ static uint32_t bpe_pair_rank(const struct tokenizer *t, uint32_t left, uint32_t
     size_t i = hash_mix((uint64_t)left << 32 | right) & mask;
     for (;; i = (i + 1) & mask) {
         const struct bpe_pair *q = &t->pairs[i];
+        if (q->rank1 == 0)
+            return NO_RANK;
         if (q->left == left && q->right == right) {
             *merged = q->merged;
-            return q->rank;
+            return q->rank1 - 1;
         }
-        if (q->left == TOK_NO_SYM)
-            return NO_RANK;
     }
 }
 
@@ -41,25 +40,27 @@ static uint32_t pair_rank(const struct tokenizer *t, uint32_t left, uint32_t rig
 {
     if (t->info.kind == TOKENIZER_KIND_BPE)
         return bpe_pair_rank(t, left, right, merged);
-    if (n > t->v.max_len || !strmap_get(&t->v.by_text, p, n, merged))
+    if (!tok_find(&t->v, p, n, merged))
         return NO_RANK;
     return t->prio[*merged];
 }
 
-/* A symbol that is no token: byte tokens, or what the vocabulary has for the unknown. */
+/* A symbol that is no token: byte tokens, or what the vocabulary has for the unknown.  Where that
+ * is the end of the text (gpt-2 and its kin), nothing: an end in the middle does more harm. */
 static int emit_bytes(struct tok_scratch *s, const char *p, size_t n)
 {
     const struct tokenizer *t = s->t;
+    int32_t unk = tokenizer_is_eog(t, t->info.unk) ? TOKENIZER_NONE : t->info.unk;
     bool all = true;
     int rc = 0;
     for (size_t i = 0; i < n; i++)
         all &= t->v.byte_id[(uint8_t)p[i]] >= 0;
     if (!all && t->chars)
-        return t->info.unk >= 0 ? tok_ids_push(s->out, t->info.unk) : 0;
+        return unk >= 0 ? tok_ids_push(s->out, unk) : 0;
     for (size_t i = 0; i < n && rc == 0; i++) {
         int32_t id = t->v.byte_id[(uint8_t)p[i]];
         if (id < 0)
-            id = t->info.unk;
+            id = unk;
         if (id >= 0)
             rc = tok_ids_push(s->out, id);
     }
@@ -219,7 +220,7 @@ static uint32_t first_symbols(const struct tokenizer *t, const char *p, size_t n
             len = utf8_decode_multi(q, end, &cp);
             if (len == 0)
                 len = 1; /* not UTF-8: a symbol of its own that only byte tokens can spell */
-            else if (!strmap_get(&t->v.by_text, (const char *)q, len, &sym[k]))
+            else if (!tok_find(&t->v, (const char *)q, len, &sym[k]))
                 sym[k] = TOK_NO_SYM;
         }
         q += len;
@@ -272,7 +273,7 @@ int tok_merge_word(struct tok_scratch *s, const char *p, size_t n)
 {
     const struct tokenizer *t = s->t;
     uint32_t id;
-    if (n > t->v.max_len || !strmap_get(&t->v.by_text, p, n, &id))
+    if (!tok_find(&t->v, p, n, &id))
         return merge_and_emit(s, p, n);
     /* Most words of real text are one token.  Whether merging gets there is a property of the
      * vocabulary, so it is tried once and remembered.  Relaxed: each value stands for itself, and
@@ -311,7 +312,7 @@ void tok_merge_index_chars(struct tokenizer *t)
 {
     for (unsigned b = 0; b < 256; b++) {
         char c = (char)b;
-        if (b >= 0x80 || !strmap_get(&t->v.by_text, &c, 1, &t->byte_sym[b]))
+        if (b >= 0x80 || !tok_find(&t->v, &c, 1, &t->byte_sym[b]))
             t->byte_sym[b] = TOK_NO_SYM;
     }
     for (uint32_t id = 0; id < t->v.n; id++) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/strmap.h"
 #include "model/gguf.h"
 
 #define KEY "tokenizer.ggml."
@@ -254,8 +255,8 @@ static int find_special(struct tokenizer *t, const struct gguf_kv *tokens, struc
             *role[sp->role] = at[k];
         if (sp->eog)
             set_eog(t, at[k]);
-        if ((takes || sp->eog) && t->v.type[at[k]] != TOKENIZER_TYPE_USER_DEFINED)
-            t->v.type[at[k]] = TOKENIZER_TYPE_CONTROL; /* some files say it is a normal word */
+        if (takes || sp->eog) /* some files say it is a word; plain text must not become it */
+            t->v.type[at[k]] = TOKENIZER_TYPE_CONTROL;
     }
     /* Where replies consist of several messages, <|end|> ends only one of them. */
     if (has_spelling(at, "<|end|>", &id) &&
@@ -375,16 +376,41 @@ static size_t make_piece(struct tokenizer *t, uint32_t id, struct gguf_str w, ch
     return w.n;
 }
 
+/* The table from text to token; of two tokens with one piece the first counts. */
+static int index_pieces(struct tok_vocab *v, struct err *e)
+{
+    size_t n = 16;
+    while (n < (size_t)v->n * 2)
+        n *= 2;
+    v->slots = mem_zalloc_n(n, sizeof(*v->slots));
+    if (!v->slots)
+        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", v->n);
+    v->n_slots = n;
+    for (uint32_t id = 0; id < v->n; id++) {
+        const char *p = v->bytes + v->at[id];
+        uint32_t len = v->at[id + 1] - v->at[id], other;
+        uint64_t h = tok_hash(p, len);
+        if (!(v->attr[id] & TOK_ATTR_PLAIN) || tok_find_hashed(v, p, len, h, &other))
+            continue;
+        size_t i = h & (n - 1);
+        while (v->slots[i] != 0)
+            i = (i + 1) & (n - 1);
+        v->slots[i] = (h >> 32 << 32) | (id + 1);
+    }
+    return 0;
+}
+
 static int load_pieces(struct tokenizer *t, const struct gguf_kv *tokens, struct err *e)
 {
     struct tok_vocab *v = &t->v;
     struct tok_alphabet alphabet;
     size_t total = 0;
+    int n_bytes = 0;
     for (uint32_t i = 0; i < v->n; i++)
         if (!mem_add(&total, total, tokens->strings[i].n) || total > UINT32_MAX)
             return err_set(e, SHOAL_ELIMIT, "the vocabulary has more than 4 GiB of text");
     v->bytes = mem_alloc(total + 1);
-    if (!v->bytes || strmap_init(&v->by_text, v->n) < 0)
+    if (!v->bytes)
         return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", v->n);
     tok_alphabet_init(&alphabet);
     for (int b = 0; b < 256; b++)
@@ -398,20 +424,24 @@ static int load_pieces(struct tokenizer *t, const struct gguf_kv *tokens, struct
         if (n > t->info.max_piece_bytes)
             t->info.max_piece_bytes = n;
         if (reachable && n > 0) {
-            if (strmap_put(&v->by_text, v->bytes + at, n, i) < 0)
-                return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", v->n);
             if (n > v->max_len)
                 v->max_len = n;
+            v->attr[i] |= TOK_ATTR_PLAIN;
         }
         at += n;
     }
     v->at[v->n] = at;
+    int rc = index_pieces(v, e);
+    if (rc < 0)
+        return rc;
     for (int b = 0; b < 256; b++) { /* no <0x..> tokens: the byte itself may be a token */
         char c = (char)b;
         uint32_t id;
-        if (v->byte_id[b] < 0 && strmap_get(&v->by_text, &c, 1, &id))
+        if (v->byte_id[b] < 0 && tok_find(v, &c, 1, &id))
             v->byte_id[b] = (int32_t)id;
+        n_bytes += v->byte_id[b] >= 0;
     }
+    t->spells_all = t->info.kind != TOKENIZER_KIND_WPM && n_bytes == 256;
     return 0;
 }
 
@@ -528,7 +558,7 @@ void tok_vocab_fini(struct tokenizer *t)
     mem_free(t->v.at);
     mem_free(t->v.type);
     mem_free(t->v.attr);
-    strmap_fini(&t->v.by_text);
+    mem_free(t->v.slots);
     mem_free(t->special.ids);
     mem_free((void *)t->whole);
 }

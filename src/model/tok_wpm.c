@@ -48,7 +48,7 @@ static int end_word(struct tok_scratch *s, struct word *w)
     while (!too_long && at < n) {
         uint32_t id;
         size_t len = n - at < v->max_len ? n - at : v->max_len;
-        while (len > 0 && !strmap_get(&v->by_text, w->p + at, len, &id))
+        while (len > 0 && !tok_find(v, w->p + at, len, &id))
             len--;
         if (len == 0)
             break;

@@ -353,7 +353,7 @@ int32_t tokenizer_find(const struct tokenizer *t, const char *p, size_t n)
         else
             hi = mid;
     }
-    return strmap_get(&t->v.by_text, p, n, &id) ? (int32_t)id : TOKENIZER_NONE;
+    return tok_find(&t->v, p, n, &id) ? (int32_t)id : TOKENIZER_NONE;
 }
 
 struct tok_piece tokenizer_piece(const struct tokenizer *t, int32_t id, unsigned flags)
@@ -374,8 +374,10 @@ static bool space_follows(const struct tokenizer *t, int32_t prev)
     if (prev < 0)
         return true;
     enum tokenizer_type type = tokenizer_type(t, prev);
-    return prev != t->info.unk &&
-           (type == TOKENIZER_TYPE_CONTROL || type == TOKENIZER_TYPE_USER_DEFINED);
+    if (prev == t->info.unk || type == TOKENIZER_TYPE_UNKNOWN)
+        return t
+            ->spells_all; /* then it came from its name in the text; else from an unknown word */
+    return type == TOKENIZER_TYPE_CONTROL || type == TOKENIZER_TYPE_USER_DEFINED;
 }
 
 /* The piece of id at its place: with the added space taken away. */

@@ -1,0 +1,26 @@
+/* fuzz_tok_llama2c.c - hostile tokenizer.bin: the first two bytes are the size of the vocabulary. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "model/tok_llama2c.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct tok_llama2c v;
+    struct err e;
+    volatile char sum = 0;
+    if (size < 2)
+        return 0;
+    if (tok_llama2c_parse(&v, data + 2, size - 2, data[0] | (uint32_t)data[1] << 8, &e) < 0)
+        return 0;
+    for (uint32_t i = 0; i < v.n; i++) {
+        if (v.types[i] < 1 || v.types[i] > 6)
+            abort();
+        for (size_t k = 0; k < v.piece_bytes[i]; k++)
+            sum = (char)(sum + v.pieces[i][k]);
+    }
+    tok_llama2c_fini(&v);
+    return 0;
+}
