@@ -185,10 +185,11 @@ static const struct step chains[][MAX_STEPS] = {
     [CHAIN_VIKING] = {RX(RX_BLOOM), NUMBERS("", SPLIT_N1)},
     [CHAIN_CHAMELEON] = {RX("<sentinel:[0-9]+>"), RX("IMGIMG[A-I]{1,4}Z"), RX("[\\t\\n]|    |  "),
                          NUMBERS("", SPLIT_N1), RX("[\\p{P}!-/:-@\\[-`{-~]"), GPT2},
-    [CHAIN_JAIS2] = {RX(CONTRACT "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^" WS
-                                 "\\p{L}\\p{N}]+[\\r\\n]*|" S "*[\\r\\n]+|(?:" S "{512}|" S
-                                 "{256}|" S "{128}|" S "{64}|" S "{32}|" S "{16}|" S "{8}|" S
-                                 "{4}|" S "{1,2})(?![^" WS "])|" S)},
+    [CHAIN_JAIS2] = {{split_cl100k, SPLIT_CONTRACT | SPLIT_N3 | SPLIT_TAIL_NL | SPLIT_CASCADE,
+                      CONTRACT "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^" WS
+                               "\\p{L}\\p{N}]+[\\r\\n]*|" S "*[\\r\\n]+|(?:" S "{512}|" S "{256}|" S
+                               "{128}|" S "{64}|" S "{32}|" S "{16}|" S "{8}|" S "{4}|" S
+                               "{1,2})(?![^" WS "])|" S}},
     [CHAIN_SUPERBPE] = {NUMBERS("+", 0), THOUSANDS},
     [CHAIN_SEED_CODER] = {CL100K(CONTRACT "|", "", "", SPLIT_CONTRACT | SPLIT_N1)},
     [CHAIN_NO_CONTRACT] = {CL100K("", "", "[\\r\\n]*", SPLIT_N1 | SPLIT_TAIL_NL)},

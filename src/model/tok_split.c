@@ -221,6 +221,37 @@ static size_t white_space(const uint8_t *p, const uint8_t *end, bool newlines)
     return (size_t)(q - p);
 }
 
+/* \s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|...|\s{4}(?!\S)|\s{1,2}(?!\S)|\s at the white space p.
+ * A run gives many pieces, so it is counted once: kept is what *state held, twice the characters
+ * that are left of it, and one more when the text ends with it. */
+static size_t cascade(const uint8_t *p, const uint8_t *end, size_t kept, size_t *state)
+{
+    size_t n = kept / 2;
+    bool at_end = kept & 1;
+    if (kept == 0) {
+        const uint8_t *q = p, *after_newline = NULL;
+        for (unsigned len, c; q < end && ((c = class_at(q, end, &len)) & C_WS); n++) {
+            q += len;
+            if (c & C_CR) {
+                after_newline = q;
+                n = (size_t)-1; /* count what follows it */
+            }
+        }
+        at_end = q == end;
+        if (after_newline) {
+            *state = n > 0 ? n * 2 + at_end : 0;
+            return (size_t)(after_newline - p);
+        }
+    }
+    size_t most = at_end ? n : n - 1, take = 512; /* the last one belongs to what follows */
+    while (take > 2 && take > most)
+        take /= 2;
+    if (take > most)
+        take = 1;
+    *state = n > take ? (n - take) * 2 + at_end : 0;
+    return (size_t)(run_max(p, end, C_WS, (unsigned)take) - p);
+}
+
 /* ` ?[^\s\p{L}\p{N}]+` and its tail; 0 when there is none at p. */
 static size_t punctuation(const uint8_t *p, const uint8_t *end, unsigned opts)
 {
@@ -253,10 +284,11 @@ size_t split_gpt2(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *s
 
 size_t split_cl100k(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state)
 {
-    (void)state;
     unsigned len, len2;
+    size_t kept = *state;
     unsigned c = class_at(p, end, &len);
     unsigned letters = opts & SPLIT_MARKS ? C_L | C_M : C_L;
+    *state = 0; /* only white space keeps it */
     if (opts & SPLIT_CONTRACT) {
         size_t n = contraction(p, end, 0x20);
         if (n > 0)
@@ -271,7 +303,9 @@ size_t split_cl100k(const uint8_t *p, const uint8_t *end, unsigned opts, size_t 
     if (c & C_N)
         return (size_t)(run_max(p, end, C_N, opts & SPLIT_N_MASK) - p);
     size_t n = punctuation(p, end, opts);
-    return n > 0 ? n : white_space(p, end, true);
+    if (n > 0)
+        return n;
+    return opts & SPLIT_CASCADE ? cascade(p, end, kept, state) : white_space(p, end, true);
 }
 
 /* Like class_at; with SPLIT_HAN a Han character is a letter of neither case. */

@@ -17,6 +17,7 @@ enum split_opts {
     SPLIT_TAIL_NL = 1 << 4,    /* newlines after punctuation belong to it */
     SPLIT_TAIL_SLASH = 1 << 5, /* so do slashes */
     SPLIT_HAN = 1 << 6,        /* runs of Han characters are words of their own */
+    SPLIT_CASCADE = 1 << 8,    /* white space in pieces of 512, 256, ..., 4, 2, 1 */
     SPLIT_WORD_END = 1 << 7,   /* digits: only numbers that end a word */
 };
 

@@ -118,7 +118,7 @@ static void random_text(struct buf *b, bool valid)
         char u[4];
         uint32_t cp = random_char();
         unsigned len = utf8_encode(u, cp);
-        for (uint32_t k = rnd(4) ? 1 : rnd(8) + 1; k > 0; k--)
+        for (uint32_t k = rnd(4) ? 1 : rnd(30) ? rnd(8) + 1 : rnd(1100); k > 0; k--)
             buf_put(b, u, len);
         if (!valid && rnd(4) == 0)
             buf_putc(b, (char)(128 + rnd(128)));
@@ -130,9 +130,9 @@ static void test_scanners_equal_their_expressions(void **state)
     (void)state;
     struct buf text, fast, slow;
     const char *name;
-    buf_init(&text, 10000);
-    buf_init(&fast, 10000);
-    buf_init(&slow, 10000);
+    buf_init(&text, 1 << 20);
+    buf_init(&fast, 1 << 20);
+    buf_init(&slow, 1 << 20);
     rng_state = 3;
     for (size_t i = 0; (name = pretok_name(i)); i++) {
         struct pretok *a, *b;
@@ -193,7 +193,7 @@ static double time_split(const struct pretok *pt, const char *text, size_t n)
     return best;
 }
 
-/* Eight times the text must not take the square of the time, whatever it repeats. */
+/* Sixteen times the text must not take the square of the time, whatever it repeats. */
 static void test_no_text_is_slow(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void test_no_text_is_slow(void **state)
         "viking",       "chameleon",      "jais-2",      "superbpe", "seed-coder", "ufakzeka",
         "laguna",       "exaone-moe",     "minicpm5",    "gemma4",
     };
-    enum { SMALL = 1500, FACTOR = 8 };
+    enum { SMALL = 1000, FACTOR = 16 };
     struct buf b;
     buf_init(&b, 1 << 20);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -217,16 +217,21 @@ static void test_no_text_is_slow(void **state)
         assert_int_equal(pretok_create(&pt, names[i], PRETOK_FAST, &e), 0);
         for (size_t p = 0; p < sizeof(parts) / sizeof(parts[0]); p++)
             for (size_t t = 0; t < sizeof(tails) / sizeof(tails[0]); t++) {
-                double spent[2];
-                for (int big = 0; big < 2; big++) {
-                    buf_clear(&b);
-                    while (b.len < (size_t)(big ? SMALL * FACTOR : SMALL))
-                        buf_puts(&b, parts[p]);
-                    buf_puts(&b, tails[t]);
-                    spent[big] = time_split(pt, buf_str(&b), b.len);
+                double spent[2], slow = 0;
+                for (int tries = 0; tries < 3; tries++) { /* a busy machine may disturb one */
+                    for (int big = 0; big < 2; big++) {
+                        buf_clear(&b);
+                        while (b.len < (size_t)(big ? SMALL * FACTOR : SMALL))
+                            buf_puts(&b, parts[p]);
+                        buf_puts(&b, tails[t]);
+                        spent[big] = time_split(pt, buf_str(&b), b.len);
+                    }
+                    /* 20 us: below, the clock is all that is measured */
+                    slow = spent[1] / (FACTOR * (spent[0] > 20e-6 ? spent[0] : 20e-6));
+                    if (slow < 4)
+                        break;
                 }
-                /* 20 us: below, the clock is all that is measured */
-                if (spent[1] > 4 * FACTOR * (spent[0] > 20e-6 ? spent[0] : 20e-6))
+                if (slow >= 4)
                     fail_msg("%s, \"%s\" and \"%s\": %.6f s, then %.6f s", names[i], parts[p],
                              tails[t], spent[0], spent[1]);
             }
@@ -281,8 +286,8 @@ static void test_utf8_stream_gives_whole_characters(void **state)
 {
     (void)state;
     struct buf text, out;
-    buf_init(&text, 10000);
-    buf_init(&out, 10000);
+    buf_init(&text, 1 << 20);
+    buf_init(&out, 1 << 20);
     rng_state = 11;
     for (int i = 0; i < 5000; i++) {
         struct utf8_stream s = {0};
