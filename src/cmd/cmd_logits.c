@@ -117,6 +117,7 @@ static double log_sum(const float *row, uint32_t n)
         max = (double)row[i] > max ? (double)row[i] : max;
     for (uint32_t i = 0; i < n; i++)
         sum += exp((double)row[i] - max);
+    /* cppcheck-suppress invalidFunctionArg */
     return max + log(sum);
 }
 

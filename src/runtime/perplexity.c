@@ -16,11 +16,12 @@
 /* -log p(token) in double. */
 static double surprise(const float *logits, uint32_t n, int32_t token)
 {
-    double max = (double)logits[0], sum = 0;
+    double max = (double)logits[0], sum = 0; /* n > 0, so sum ends at 1 or more */
     for (uint32_t i = 1; i < n; i++)
         max = (double)logits[i] > max ? (double)logits[i] : max;
     for (uint32_t i = 0; i < n; i++)
         sum += exp((double)logits[i] - max);
+    /* cppcheck-suppress invalidFunctionArg */
     return log(sum) + max - (double)logits[token];
 }
 

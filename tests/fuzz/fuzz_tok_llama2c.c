@@ -1,4 +1,5 @@
-/* fuzz_tok_llama2c.c - hostile tokenizer.bin: the first two bytes are the size of the vocabulary. */
+/* fuzz_tok_llama2c.c - hostile tokenizer.bin: the first two bytes are the size of the vocabulary.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 
