@@ -66,6 +66,10 @@ static const struct {
 #elif defined(__x86_64__)
     {&kern_amx, has_amx},         {&kern_avx512, has_avx512},
     {&kern_avxvnni, has_avxvnni}, {&kern_avx2, has_avx2},
+#elif defined(__aarch64__)
+    {&kern_i8mm, has_i8mm},
+    {&kern_dotprod, has_dotprod},
+    {&kern_neon, always}, /* part of Armv8 */
 #endif
     {&kern_scalar, always},
 };

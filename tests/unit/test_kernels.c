@@ -192,6 +192,8 @@ static void test_gemm_equals_scalar(void **state)
         {"rows that do not fill a tile", 37, 512, 3},
         {"a batch that uses every token width", 64, 256, 15},
         {"a prompt", 48, 768, 35},
+        {"columns beyond one panel of activations", 20, 2304, 11},
+        {"rows beyond one run of tiles", 290, 256, 5},
     };
     const struct kern_ops *sets[8];
     size_t n_sets = kern_usable(sets, 8);

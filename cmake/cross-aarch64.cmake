@@ -1,0 +1,5 @@
+# aarch64 programs that run alone, without that machine's shared libraries.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_EXE_LINKER_FLAGS_INIT -static)

@@ -1,0 +1,238 @@
+/* kern_i8mm.c - NEON with smmla (Armv8.6 i8mm): Neoverse V1 and N2, Cortex-A510, A710 and later.
+ *
+ * Groups of 8 columns: a vector holds 8 columns of two rows.  smmla multiplies it with 8 columns of
+ * two tokens into 2 x 2 sums, the lanes being (token 0, row 0), (0, 1), (1, 0), (1, 1).  One token
+ * uses sdot on the same layout: two lanes a row, added at the end of a block. */
+#include "kernels/arm64/v16_neon.h"
+
+#include "kernels/ops_body.h"
+#include "kernels/pack.h"
+#include "kernels/arm64/neon_blocks.h"
+
+static const struct kern_layout layout = {.tile_rows = 16, .group = 8, .q8_unsigned = false};
+
+/* Columns 16 * pass + 8 * j .. + 7 of rows 2p and 2p + 1 of a block. */
+static ALWAYS_INLINE int8x16_t weights8(enum kern_fmt fmt, const uint8_t *q, int pass, int j, int p)
+{
+    if (fmt == KERN_Q8)
+        return vld1q_s8((const int8_t *)q + 128 * (2 * pass + j) + 16 * p);
+    uint8x16_t raw = vld1q_u8(q + 128 * j + 16 * p);
+    if (is_5bit(fmt)) /* one byte of bits a row, 16 rows in a vector */
+        return with_fifth_bit(raw, pass, vmvnq_u8(vld1q_u8(q + 256 + 16 * (2 * pass + j))),
+                              two_bytes(2 * p));
+    if (fmt == KERN_Q6)
+        return with_two_bits(raw, pass, vld1q_u8(q + 256 + 16 * p), 2 * pass + j);
+    return nibbles(raw, pass);
+}
+
+/* ---- one token ---------------------------------------------------------------------------- */
+
+/* 16 columns of rows 4r .. 4r + 3 */
+static ALWAYS_INLINE int32x4_t dot16_rows4(enum kern_fmt fmt, const uint8_t *q, int pass, int r,
+                                           int8x16_t x, int32x4_t sum[2])
+{
+    const int64x2_t halves = vreinterpretq_s64_s8(x);
+    const int8x16_t x0 = vreinterpretq_s8_s64(vdupq_laneq_s64(halves, 0));
+    const int8x16_t x1 = vreinterpretq_s8_s64(vdupq_laneq_s64(halves, 1));
+    UNROLL for (int p = 0; p < 2; p++)
+    {
+        sum[p] = vdotq_s32(sum[p], weights8(fmt, q, pass, 0, 2 * r + p), x0);
+        sum[p] = vdotq_s32(sum[p], weights8(fmt, q, pass, 1, 2 * r + p), x1);
+    }
+    return vpaddq_s32(sum[0], sum[1]);
+}
+
+static ALWAYS_INLINE void block_vector(enum kern_fmt fmt, struct at w, const int8_t *x,
+                                       const int32x4_t start[2], float ascale, float minf,
+                                       float32x4_t acc[4])
+{
+    UNROLL for (int r = 0; r < 4; r++)
+    {
+        int32x4_t sum[2] = {vdupq_n_s32(0), vdupq_n_s32(0)}, s;
+        s = dot16_rows4(fmt, w.q, 0, r, vld1q_s8(x), sum);
+        if (fmt == KERN_Q6) { /* each half of a block has its own scale */
+            acc[r] = vfmaq_f32(acc[r], to_float(vaddq_s32(s, start[0])),
+                               vmulq_n_f32(half4(w.scales + 4 * r), ascale));
+            sum[0] = sum[1] = vdupq_n_s32(0);
+        }
+        s = dot16_rows4(fmt, w.q, 1, r, vld1q_s8(x + 16), sum);
+        const int second = fmt == KERN_Q6;
+        acc[r] = vfmaq_f32(acc[r], to_float(vaddq_s32(s, start[second])),
+                           vmulq_n_f32(half4(w.scales + 16 * second + 4 * r), ascale));
+        if (kern_fmt_has_min(fmt))
+            acc[r] = vfmaq_n_f32(acc[r], half4(w.mins + 4 * r), minf);
+    }
+}
+
+/* NS tiles from `tile` against token t, side by side: each is a stream to the prefetcher. */
+static ALWAYS_INLINE void vector_tiles(enum kern_fmt fmt, const struct kern_mat *w,
+                                       const struct kern_tile_map *map, const struct kern_act *a,
+                                       uint32_t t, uint32_t tile, const int NS, float *out)
+{
+    const uint32_t blocks = w->n_cols / 32;
+    const int8_t *x = a->q + (size_t)t * a->n_cols;
+    const float *ascale = a->scale + (size_t)t * blocks;
+    const int32_t *sums = a->sums + (size_t)t * blocks * 2;
+    float32x4_t acc[2][4];
+    UNROLL for (int s = 0; s < NS; s++) UNROLL for (int r = 0; r < 4; r++) acc[s][r] =
+        vdupq_n_f32(0.0f);
+    for (uint32_t b = 0; b < blocks; b++, x += 32, sums += 2) {
+        int32_t sum = sums[0] + sums[1];
+        int32x4_t start[2] = {start_of(fmt, fmt == KERN_Q6 ? sums[0] : sum),
+                              start_of(fmt, fmt == KERN_Q6 ? sums[1] : 0)};
+        float minf = ascale[b] * (float)sum;
+        UNROLL for (int s = 0; s < NS; s++)
+        {
+            struct at at = block_at(fmt, w, map, tile + (uint32_t)s, b);
+            prefetch_block(fmt, at.q);
+            block_vector(fmt, at, x, start, ascale[b], minf, acc[s]);
+        }
+    }
+    UNROLL for (int s = 0; s < NS; s++) UNROLL for (int r = 0; r < 4; r++)
+    {
+        uint32_t row = (tile + (uint32_t)s) * 16 + 4 * (uint32_t)r;
+        store_rows(out + row, vmulq_n_f32(acc[s][r], w->mul), rows_left(w, row));
+    }
+}
+
+/* ---- several tokens ----------------------------------------------------------------------- */
+
+#define PANEL_TOKENS 8
+#define PANEL_PAD 1 /* tokens that are missing read as zero and are not stored */
+
+struct panel { /* pair: two tokens, the lanes of a vector being (0, 0, 1, 1) */
+    int8_t x[PANEL_BLOCKS * 8 * 32];     /* [block][4][pair][2][8]: columns 8j .. 8j + 7 */
+    int32_t start[PANEL_BLOCKS * 8 * 4]; /* [block][1 or 2][pair][4] */
+    float scale[PANEL_BLOCKS * 4 * 4];   /* [block][pair][4] */
+    float minf[PANEL_BLOCKS * 4 * 4];
+    uint32_t b0, n_blocks, n_tokens;
+    bool first, last;
+};
+
+/* How many tokens wide panel_tile will be. */
+static ALWAYS_INLINE uint32_t panel_width(uint32_t n_tokens)
+{
+    return n_tokens > 4 ? 8 : n_tokens > 2 ? 4 : 2;
+}
+
+static ALWAYS_INLINE void panel_fill(struct panel *p, enum kern_fmt fmt, const struct kern_act *a,
+                                     uint32_t t)
+{
+    static const int8_t no_x[32];
+    static const int32_t no_sums[2];
+    const uint32_t blocks = a->n_cols / 32, NP = panel_width(p->n_tokens) / 2;
+    const uint32_t starts = fmt == KERN_Q6 ? 2 : 1;
+    for (uint32_t i = 0; i < 2 * NP; i++) {
+        const bool real = i < p->n_tokens;
+        const size_t at = real ? (size_t)(t + i) * blocks + p->b0 : 0;
+        for (uint32_t b = 0; b < p->n_blocks; b++) {
+            const int8_t *x = real ? a->q + (at + b) * 32 : no_x;
+            const int32_t *sums = real ? a->sums + (at + b) * 2 : no_sums;
+            const float scale = real ? a->scale[at + b] : 0.0f;
+            const int32_t sum = sums[0] + sums[1];
+            for (uint32_t j = 0; j < 4; j++)
+                memcpy(p->x + (((b * 4 + j) * NP + i / 2) * 2 + i % 2) * 8, x + 8 * j, 8);
+            for (uint32_t h = 0; h < starts; h++)
+                vst1_s32(p->start + ((b * starts + h) * NP + i / 2) * 4 + i % 2 * 2,
+                         vget_low_s32(start_of(fmt, starts == 2 ? sums[h] : sum)));
+            vst1_f32(p->scale + (b * NP + i / 2) * 4 + i % 2 * 2, vdup_n_f32(scale));
+            vst1_f32(p->minf + (b * NP + i / 2) * 4 + i % 2 * 2, vdup_n_f32(scale * (float)sum));
+        }
+    }
+}
+
+/* Rows 4r .. 4r + 3 as (4r, 4r + 1) twice and (4r + 2, 4r + 3) twice. */
+static ALWAYS_INLINE void row_pairs(const uint16_t *p, float32x4_t out[2])
+{
+    float64x2_t v = vreinterpretq_f64_f32(half4(p));
+    out[0] = vreinterpretq_f32_f64(vdupq_laneq_f64(v, 0));
+    out[1] = vreinterpretq_f32_f64(vdupq_laneq_f64(v, 1));
+}
+
+/* One block of rows 4r .. 4r + 3 against NP pairs of tokens: acc[pair of tokens][pair of rows]. */
+static ALWAYS_INLINE void block_pairs(enum kern_fmt fmt, struct at w, int r, const int NP,
+                                      const int8_t *x, const int32_t *start, const float *ascale,
+                                      const float *minf, float32x4_t acc[4][2])
+{
+    const bool split = fmt == KERN_Q6;
+    int32x4_t sum[4][2];
+    UNROLL for (int pass = 0; pass < 2; pass++)
+    {
+        if (pass == 0 || split)
+            UNROLL for (int i = 0; i < NP; i++) sum[i][0] = sum[i][1] =
+                vld1q_s32(start + (pass * NP + i) * 4);
+        UNROLL for (int j = 0; j < 2; j++)
+        {
+            int8x16_t k0 = weights8(fmt, w.q, pass, j, 2 * r);
+            int8x16_t k1 = weights8(fmt, w.q, pass, j, 2 * r + 1);
+            UNROLL for (int i = 0; i < NP; i++)
+            {
+                int8x16_t v = vld1q_s8(x + ((2 * pass + j) * NP + i) * 16);
+                sum[i][0] = vmmlaq_s32(sum[i][0], v, k0);
+                sum[i][1] = vmmlaq_s32(sum[i][1], v, k1);
+            }
+        }
+        if (pass == 0 && !split)
+            continue;
+        float32x4_t scale[2];
+        row_pairs(w.scales + (split ? 16 * pass : 0) + 4 * r, scale);
+        UNROLL for (int i = 0; i < NP; i++)
+        {
+            float32x4_t d = vld1q_f32(ascale + 4 * i);
+            UNROLL for (int v = 0; v < 2; v++) acc[i][v] =
+                vfmaq_f32(acc[i][v], to_float(sum[i][v]), vmulq_f32(scale[v], d));
+        }
+    }
+    if (kern_fmt_has_min(fmt)) {
+        float32x4_t min[2];
+        row_pairs(w.mins + 4 * r, min);
+        UNROLL for (int i = 0; i < NP; i++) UNROLL for (int v = 0; v < 2; v++) acc[i][v] =
+            vfmaq_f32(acc[i][v], min[v], vld1q_f32(minf + 4 * i));
+    }
+}
+
+static ALWAYS_INLINE void panel_tile(enum kern_fmt fmt, const struct kern_mat *w,
+                                     const struct kern_tile_map *map, const struct panel *p,
+                                     uint32_t tile, const int NT, float *out, size_t out_ld)
+{
+    const int NP = NT / 2;
+    const uint32_t starts = 4 * (uint32_t)NP * (fmt == KERN_Q6 ? 2 : 1);
+    for (int r = 0; r < 4; r++) {
+        const uint32_t row = tile * 16 + 4 * (uint32_t)r, left = rows_left(w, row);
+        float32x4_t acc[4][2];
+        UNROLL for (int i = 0; i < NP; i++)
+        {
+            float *o = out + (size_t)(2 * i) * out_ld + row;
+            float32x4_t a = vdupq_n_f32(0.0f), b = a;
+            if (!p->first && (uint32_t)(2 * i) < p->n_tokens)
+                a = load_rows(o, left);
+            if (!p->first && (uint32_t)(2 * i + 1) < p->n_tokens)
+                b = load_rows(o + out_ld, left);
+            acc[i][0] = vcombine_f32(vget_low_f32(a), vget_low_f32(b));
+            acc[i][1] = vcombine_f32(vget_high_f32(a), vget_high_f32(b));
+        }
+        for (uint32_t b = 0; b < p->n_blocks; b++)
+            block_pairs(fmt, block_at(fmt, w, map, tile, p->b0 + b), r, NP,
+                        p->x + b * 32 * (uint32_t)NT, p->start + b * starts,
+                        p->scale + b * 4 * (uint32_t)NP, p->minf + b * 4 * (uint32_t)NP, acc);
+        const float32x4_t mul = vdupq_n_f32(p->last ? w->mul : 1.0f);
+        UNROLL for (int i = 0; i < NP; i++)
+        {
+            float *o = out + (size_t)(2 * i) * out_ld + row;
+            float32x4_t x0 = vmulq_f32(acc[i][0], mul), x1 = vmulq_f32(acc[i][1], mul);
+            if ((uint32_t)(2 * i) < p->n_tokens)
+                store_rows(o, vcombine_f32(vget_low_f32(x0), vget_low_f32(x1)), left);
+            if ((uint32_t)(2 * i + 1) < p->n_tokens)
+                store_rows(o + out_ld, vcombine_f32(vget_high_f32(x0), vget_high_f32(x1)), left);
+        }
+    }
+}
+
+#include "kernels/arm64/gemm_drive.h"
+
+const struct kern_ops kern_i8mm = {
+    .name = "i8mm",
+    .layout = {.tile_rows = 16, .group = 8, .q8_unsigned = false},
+    .gemm = gemm,
+    OPS_TABLE,
+};
