@@ -18,6 +18,7 @@
 enum { CMD_OK = 0, CMD_FAILED = 1, CMD_USAGE = 2, CMD_INTERRUPTED = 130 };
 
 int cmd_generate(int argc, const char *const *argv);
+int cmd_chat(int argc, const char *const *argv);
 int cmd_tokenize(int argc, const char *const *argv);
 int cmd_detokenize(int argc, const char *const *argv);
 int cmd_logits(int argc, const char *const *argv);

@@ -349,6 +349,7 @@ int cmd_bench(int argc, const char *const *argv)
     }
     buf_init(&out, MAX_OUTPUT_BYTES);
     b->o = &o;
+    b->interrupt_fd = -1;
     machine_read(&b->machine);
     rc = read_lists(b);
     if (rc == CMD_OK) {
@@ -369,6 +370,7 @@ int cmd_bench(int argc, const char *const *argv)
         rc = cmd_print(&p, &out);
     }
     bare_model_close(&b->m);
+    term_release_interrupt(b->interrupt_fd);
     mem_free(b->ids);
     mem_free(b->runs);
     mem_free(b);

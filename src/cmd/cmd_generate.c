@@ -269,34 +269,24 @@ static void print_stats(const struct generation *g, uint64_t seed)
 
 /* ---- the prompt ----------------------------------------------------------------------------- */
 
-static int prompt_tokens(const struct opts *o, const struct shoal_engine *engine, struct buf *text,
-                         int32_t **tokens, size_t *n)
-{
-    struct shoal_error e = {0};
-    const char *ids = opts_text(o, "tokens");
-    if (ids) {
-        struct err ie = {0};
-        if (o->n_args > 0 || opts_text(o, "file"))
-            return opts_usage(o->page, "both a text and token ids are given");
-        buf_init(text, 1);
-        return cmd_parse_ids(ids, strlen(ids), tokens, n, &ie) < 0
-                   ? opts_usage(o->page, "--tokens: %s", ie.msg)
-                   : CMD_OK;
-    }
-    unsigned flags = SHOAL_TEXT_ADD_SPECIAL;
-    if (opts_flag(o, "special"))
-        flags |= SHOAL_TEXT_PARSE_SPECIAL;
-    if (shoal_tokenize(engine, buf_str(text), text->len, flags, tokens, n, &e) < 0)
-        return cmd_fail(o->page, "%s", e.msg);
-    return CMD_OK;
-}
+struct prompt {
+    struct buf text;
+    int32_t *tokens; /* mem_free */
+    size_t n;
+};
 
 /* Before the model is loaded, so that mistakes show at once. */
-static int read_prompt(const struct opts *o, struct buf *text)
+static int read_prompt(const struct opts *o, struct prompt *p)
 {
-    const char *argument = o->n_args > 0 ? o->args[0] : NULL;
-    if (opts_text(o, "tokens"))
-        return CMD_OK;
+    const char *argument = o->n_args > 0 ? o->args[0] : NULL, *ids = opts_text(o, "tokens");
+    struct buf *text = &p->text;
+    struct err e = {0};
+    if (ids && (argument || opts_text(o, "file")))
+        return opts_usage(o->page, "both a text and token ids are given");
+    if (ids)
+        return cmd_parse_ids(ids, strlen(ids), &p->tokens, &p->n, &e) < 0
+                   ? opts_usage(o->page, "--tokens: %s", e.msg)
+                   : CMD_OK;
     int rc = cmd_read_text(o, argument, opts_text(o, "file"), text);
     bool typed = argument && strcmp(argument, "-") != 0;
     if (rc == CMD_OK && !typed && text->len > 0 && text->data[text->len - 1] == '\n') {
@@ -308,12 +298,26 @@ static int read_prompt(const struct opts *o, struct buf *text)
     return rc;
 }
 
-static int submit(const struct opts *o, struct generation *g, struct shoal_engine *engine,
-                  const struct sampling_opts *so, const int32_t *tokens, size_t n)
+static int tokenize_prompt(const struct opts *o, const struct shoal_engine *engine,
+                           struct prompt *p)
 {
     struct shoal_error e = {0};
-    struct shoal_task_opts t = {.tokens = tokens,
-                                .n_tokens = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX,
+    unsigned flags = SHOAL_TEXT_ADD_SPECIAL;
+    if (opts_flag(o, "special"))
+        flags |= SHOAL_TEXT_PARSE_SPECIAL;
+    if (opts_text(o, "tokens"))
+        return CMD_OK;
+    if (shoal_tokenize(engine, buf_str(&p->text), p->text.len, flags, &p->tokens, &p->n, &e) < 0)
+        return cmd_fail(o->page, "%s", e.msg);
+    return CMD_OK;
+}
+
+static int submit(const struct opts *o, struct generation *g, struct shoal_engine *engine,
+                  const struct sampling_opts *so, const struct prompt *p)
+{
+    struct shoal_error e = {0};
+    struct shoal_task_opts t = {.tokens = p->tokens,
+                                .n_tokens = p->n < UINT32_MAX ? (uint32_t)p->n : UINT32_MAX,
                                 .n_continued = opts_u32(o, "continued"),
                                 .max_tokens = opts_u32(o, "max-tokens"),
                                 .sampling = so->sampling,
@@ -355,25 +359,23 @@ static int conclude(const struct opts *o, struct generation *g, uint64_t seed)
 }
 
 static int run(const struct opts *o, struct generation *g, const struct sampling_opts *so,
-               struct buf *text, int interrupt_fd)
+               struct prompt *p, int interrupt_fd)
 {
     struct shoal_engine *engine = NULL;
     struct err e = {0};
-    int32_t *tokens = NULL;
-    size_t n = 0;
     /* One task: its cache is one sequence. */
     const struct shoal_engine_opts base = {.max_tasks = 1};
     int rc = model_opts_open(o, &base, interrupt_fd, &engine);
     if (rc != CMD_OK)
         return rc;
     g->engine = engine;
-    rc = prompt_tokens(o, engine, text, &tokens, &n);
+    rc = tokenize_prompt(o, engine, p);
     if (rc == CMD_OK && stream_init(&g->stream, &e) < 0)
         rc = cmd_fail(o->page, "%s", e.msg);
     if (rc == CMD_OK && opts_flag(o, "echo") && g->mode == MODE_TEXT)
-        stream_put(&g->stream, buf_str(text), text->len);
+        stream_put(&g->stream, buf_str(&p->text), p->text.len);
     if (rc == CMD_OK)
-        rc = submit(o, g, engine, so, tokens, n);
+        rc = submit(o, g, engine, so, p);
     if (rc == CMD_OK) {
         int failed = stream_pump(&g->stream, STDOUT_FILENO, interrupt_fd, on_interrupt, g, &e);
         if (failed < 0)
@@ -384,7 +386,6 @@ static int run(const struct opts *o, struct generation *g, const struct sampling
     shoal_task_free(g->task);
     shoal_engine_close(engine);
     stream_fini(&g->stream);
-    mem_free(tokens);
     return rc;
 }
 
@@ -392,9 +393,9 @@ int cmd_generate(int argc, const char *const *argv)
 {
     const struct opts_page p = full_page();
     struct opts o;
-    struct buf text = {0};
+    struct prompt prompt = {0};
     struct sampling_opts so = {0};
-    int rc;
+    int rc, interrupt_fd = -1;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
     struct generation g = {.logprobs = opts_given(&o, "logprobs")};
@@ -411,13 +412,17 @@ int cmd_generate(int argc, const char *const *argv)
     else if (!opts_text(&o, "model"))
         rc = opts_usage(&p, "no model: give -m FILE");
     else
-        rc = read_prompt(&o, &text);
+        rc = read_prompt(&o, &prompt);
     if (rc == CMD_OK)
         rc = sampling_opts_read(&o, &so);
-    if (rc == CMD_OK)
-        rc = run(&o, &g, &so, &text, term_catch_interrupt());
+    if (rc == CMD_OK) {
+        interrupt_fd = term_catch_interrupt();
+        rc = run(&o, &g, &so, &prompt, interrupt_fd);
+    }
+    term_release_interrupt(interrupt_fd);
     sampling_opts_fini(&so);
-    buf_fini(&text);
+    buf_fini(&prompt.text);
+    mem_free(prompt.tokens);
     buf_fini(&g.text);
     buf_fini(&g.tokens);
     buf_fini(&g.details);

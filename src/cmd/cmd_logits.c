@@ -295,6 +295,7 @@ int cmd_logits(int argc, const char *const *argv)
     if (rc == CMD_OK)
         rc = run(&job);
     bare_model_close(&job.m);
+    term_release_interrupt(job.interrupt_fd);
     tok_ids_fini(&job.ids);
     mem_free(job.top);
     buf_fini(&job.b);

@@ -66,6 +66,7 @@ int cmd_model_convert(int argc, const char *const *argv)
         int failed = convert_llama2c(o.args[0], opts_text(&o, "tokenizer"), o.args[1],
                                      opts_text(&o, "name"), &qo, &r, &e);
         term_progress_end(&w.bar);
+        term_release_interrupt(w.interrupt_fd);
         rc = failed == SHOAL_ECANCELLED ? CMD_INTERRUPTED
              : failed < 0               ? cmd_fail(&page, "%s", e.msg)
                                         : print_result(&o, &r);

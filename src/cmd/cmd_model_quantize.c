@@ -258,6 +258,7 @@ int cmd_model_quantize(int argc, const char *const *argv)
         rc = print_result(&job);
     quantize_result_fini(&job.result);
     calibration_destroy(job.calibration);
+    term_release_interrupt(job.interrupt_fd);
     buf_fini(&job.calibrate);
     buf_fini(&job.perplexity);
     opts_fini(&o);

@@ -101,6 +101,7 @@ static int run(const struct opts *o, const struct buf *text)
                                         : print_result(o, &m, &r, po.ctx);
     }
     bare_model_close(&m);
+    term_release_interrupt(w.interrupt_fd);
     return rc;
 }
 

@@ -14,6 +14,7 @@ struct command {
 
 static const struct command commands[] = {
     {"generate", cmd_generate, "continue a text with a model"},
+    {"chat", cmd_chat, "talk with a model"},
     {"tokenize", cmd_tokenize, "text to token ids"},
     {"detokenize", cmd_detokenize, "token ids to text"},
     {"logits", cmd_logits, "what a model expects next"},
@@ -34,7 +35,7 @@ static int help(void)
            "which version this is");
     printf("\nExamples:\n"
            "  shoal generate -m stories15M.gguf \"Once upon a time\"\n"
-           "  shoal tokenize -m model.gguf --json \"Hello world\"\n"
+           "  shoal chat -m model.gguf --system \"You answer in one sentence.\"\n"
            "  echo \"The capital of France is\" | shoal generate -m model.gguf -n 20 --stats\n"
            "\n'shoal <command> --help' shows the options of a command.\n");
     return CMD_OK;

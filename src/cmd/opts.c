@@ -107,10 +107,12 @@ static int bad_value(const struct opts *o, const struct opts_def *d, const char 
 
 static bool in_words(const char *words, const char *text)
 {
-    size_t n = strlen(text);
+    size_t n = strcspn(text, "|");
+    if (n == 0 || text[n])
+        return false;
     for (const char *p = words; p; p = strchr(p, '|')) {
         p += *p == '|';
-        if (strncmp(p, text, n) == 0 && n > 0 && (p[n] == '|' || p[n] == '\0'))
+        if (strncmp(p, text, n) == 0 && (p[n] == '|' || p[n] == '\0'))
             return true;
     }
     return false;

@@ -30,6 +30,17 @@ int term_catch_interrupt(void)
     return fd;
 }
 
+void term_release_interrupt(int fd)
+{
+    sigset_t set;
+    if (fd < 0)
+        return;
+    close(fd);
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 bool term_interrupted(int fd)
 {
     struct signalfd_siginfo info;

@@ -12,6 +12,8 @@
 /* From now on SIGINT does not end the program but makes the descriptor readable.  -1 when that
  * cannot be, or when the program was started with SIGINT ignored: then it stays so. */
 int term_catch_interrupt(void);
+/* Gives Ctrl-C its usual meaning back; -1 is fine. */
+void term_release_interrupt(int fd);
 /* Was there one since the last call?  false for -1. */
 bool term_interrupted(int fd);
 

@@ -110,6 +110,7 @@ static int load(struct shoal_engine *en, const char *path, const struct shoal_en
         return err_set(e, SHOAL_EFORMAT, "%s: the tokenizer has %u tokens, the model %u", path,
                        tokenizer_info(en->tokenizer)->n_vocab,
                        decoder_config(en->decoder)->n_vocab);
+    chat_open(en);
     return 0;
 }
 
@@ -185,6 +186,7 @@ void shoal_engine_close(struct shoal_engine *en)
         pthread_join(en->thread, NULL);
     }
     decoder_destroy(en->decoder);
+    chat_close(en);
     tokenizer_destroy(en->tokenizer);
     gguf_close(en->gguf);
     kv_pages_destroy(en->pages);

@@ -45,7 +45,8 @@ struct shoal_engine {
     struct gguf *gguf;
     struct decoder *decoder;
     struct tokenizer *tokenizer;
-    struct chat_template *chat;
+    struct chat_template *chat; /* NULL: chat_error says why */
+    struct err chat_error;
     struct kv_pages *pages;
     struct sampler *sampler;
     uint8_t *kv;
@@ -72,6 +73,10 @@ struct shoal_engine {
     struct shoal_task **run_task;
 };
 
+/* Parses the model's chat template; one that cannot be parsed is reported when it is asked for
+ * (chat.c). */
+void chat_open(struct shoal_engine *en);
+void chat_close(struct shoal_engine *en);
 /* The engine thread's main function (scheduler.c). */
 void *scheduler_main(void *engine);
 /* Drops one reference (task.c). */

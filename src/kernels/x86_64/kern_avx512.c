@@ -23,78 +23,61 @@ static ALWAYS_INLINE unsigned offset_shift(enum kern_fmt fmt)
     return fmt == KERN_Q8 ? 7 : fmt == KERN_Q4 ? 3 : fmt == KERN_Q5 ? 4 : fmt == KERN_Q6 ? 5 : 0;
 }
 
-/* ---- one token: streams of weights ----------------------------------------------------------- */
+/* ---- one token: a stream of weights ---------------------------------------------------------- */
 
-/* One block of one tile, with its scales and mins. */
-static ALWAYS_INLINE __m512 block_one(enum kern_fmt fmt, const uint8_t *q, const void *scales,
-                                      const void *mins, const int8_t *aq, float ascale,
-                                      const int32_t *sums, __m512 acc)
-{
-    const int offset = kern_fmt_offset(fmt);
-    __m512i k[8];
-    load_block(fmt, q, k);
-    __m512 s0 = v16_f16(scales), d = _mm512_set1_ps(ascale);
-    if (fmt == KERN_Q6) {
-        __m512 s1 = v16_f16((const uint16_t *)scales + 16);
-        __m512i lo = _mm512_set1_epi32(-offset * sums[0]);
-        __m512i hi = _mm512_set1_epi32(-offset * sums[1]);
-#pragma GCC unroll 4
-        for (int j = 0; j < 4; j++) {
-            lo = _mm512_dpbusd_epi32(lo, k[j], bytes4(aq + 4 * j));
-            hi = _mm512_dpbusd_epi32(hi, k[j + 4], bytes4(aq + 16 + 4 * j));
-        }
-        acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(lo), _mm512_mul_ps(s0, d), acc);
-        return _mm512_fmadd_ps(_mm512_cvtepi32_ps(hi), _mm512_mul_ps(s1, d), acc);
-    }
-    /* two chains: half the latency, and integers do not mind the order */
-    __m512i i0 = _mm512_set1_epi32(-offset * (sums[0] + sums[1]));
-    __m512i i1 = _mm512_setzero_si512();
-#pragma GCC unroll 4
-    for (int j = 0; j < 8; j += 2) {
-        i0 = _mm512_dpbusd_epi32(i0, k[j], bytes4(aq + 4 * j));
-        i1 = _mm512_dpbusd_epi32(i1, k[j + 1], bytes4(aq + 4 * j + 4));
-    }
-    acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(i0, i1)), _mm512_mul_ps(s0, d), acc);
-    if (kern_fmt_has_min(fmt))
-        acc = _mm512_fmadd_ps(v16_f16(mins), _mm512_set1_ps(ascale * (float)(sums[0] + sums[1])),
-                              acc);
-    return acc;
-}
-
-/* NS tiles side by side.  Each is a stream of its own to the hardware prefetcher, which keeps only
- * so many lines of one stream in flight: four read from memory half as fast again as one. */
-static ALWAYS_INLINE void tiles_one(const struct kern_mat *w, const struct kern_act *a,
-                                    uint32_t tile, uint32_t t, float *out, enum kern_fmt fmt,
-                                    const int NS, const struct kern_tile_map *map)
+static ALWAYS_INLINE void tile_one(const struct kern_mat *w, const struct kern_act *a,
+                                   uint32_t tile, uint32_t t, float *out, enum kern_fmt fmt,
+                                   const struct kern_tile_map *map)
 {
     const uint8_t *base = w->data + tile * w->tile_bytes;
+    const uint8_t *scales = base, *mins = base + map->mins, *q = base + map->quants;
     const uint32_t blocks = w->n_cols / 32, quant_bytes = 16 * kern_block_quant_bytes(fmt);
-    const uint32_t scale_bytes = fmt == KERN_Q6 ? 64 : 32;
+    const int offset = kern_fmt_offset(fmt);
     const int8_t *aq = a->q + (size_t)t * a->n_cols;
     const float *ascale = a->scale + (size_t)t * blocks;
     const int32_t *sums = a->sums + (size_t)t * blocks * 2;
-    __m512 acc[4];
-#pragma GCC unroll 4
-    for (int s = 0; s < NS; s++)
-        acc[s] = _mm512_setzero_ps();
+    __m512 acc = _mm512_setzero_ps();
 
-    for (uint32_t b = 0; b < blocks; b++, aq += 32, sums += 2)
-#pragma GCC unroll 4
-        for (int s = 0; s < NS; s++) {
-            const uint8_t *from = base + (size_t)s * w->tile_bytes;
-            const uint8_t *q = from + map->quants + (size_t)b * quant_bytes;
+    for (uint32_t b = 0; b < blocks; b++, aq += 32, sums += 2, scales += 32) {
+        __m512i k[8];
+        load_block(fmt, q, k);
+        q += quant_bytes;
 #pragma GCC unroll 8
-            for (uint32_t line = 0; line < quant_bytes; line += 64) /* keep the memory pipe full */
-                _mm_prefetch((const char *)(q + 8 * quant_bytes + line), _MM_HINT_T0);
-            acc[s] = block_one(fmt, q, from + (size_t)b * scale_bytes,
-                               from + map->mins + (size_t)b * 32, aq, ascale[b], sums, acc[s]);
-        }
-    __m512 mul = _mm512_set1_ps(w->mul);
+        for (uint32_t line = 0; line < quant_bytes; line += 64) /* keep the memory pipe full */
+            _mm_prefetch((const char *)(q + 2048 + line), _MM_HINT_T0);
+        __m512 s0 = v16_f16((const uint16_t *)(const void *)scales);
+        __m512 d = _mm512_set1_ps(ascale[b]);
+        if (fmt == KERN_Q6) {
+            __m512 s1 = v16_f16((const uint16_t *)(const void *)(scales + 32));
+            scales += 32;
+            __m512i lo = _mm512_set1_epi32(-offset * sums[0]);
+            __m512i hi = _mm512_set1_epi32(-offset * sums[1]);
 #pragma GCC unroll 4
-    for (int s = 0; s < NS; s++) {
-        uint32_t row = (tile + (uint32_t)s) * 16;
-        ops_put(out + row, _mm512_mul_ps(acc[s], mul), w->n_rows - row);
+            for (int j = 0; j < 4; j++) {
+                lo = _mm512_dpbusd_epi32(lo, k[j], bytes4(aq + 4 * j));
+                hi = _mm512_dpbusd_epi32(hi, k[j + 4], bytes4(aq + 16 + 4 * j));
+            }
+            acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(lo), _mm512_mul_ps(s0, d), acc);
+            acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(hi), _mm512_mul_ps(s1, d), acc);
+            continue;
+        }
+        /* two chains: half the latency, and integers do not mind the order */
+        __m512i i0 = _mm512_set1_epi32(-offset * (sums[0] + sums[1]));
+        __m512i i1 = _mm512_setzero_si512();
+#pragma GCC unroll 4
+        for (int j = 0; j < 8; j += 2) {
+            i0 = _mm512_dpbusd_epi32(i0, k[j], bytes4(aq + 4 * j));
+            i1 = _mm512_dpbusd_epi32(i1, k[j + 1], bytes4(aq + 4 * j + 4));
+        }
+        acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(i0, i1)), _mm512_mul_ps(s0, d),
+                              acc);
+        if (kern_fmt_has_min(fmt)) {
+            __m512 min = v16_f16((const uint16_t *)(const void *)mins);
+            mins += 32;
+            acc = _mm512_fmadd_ps(min, _mm512_set1_ps(ascale[b] * (float)(sums[0] + sums[1])), acc);
+        }
     }
+    ops_put(out + tile * 16, _mm512_mul_ps(acc, _mm512_set1_ps(w->mul)), w->n_rows - tile * 16);
 }
 
 /* ---- several tokens: panels ------------------------------------------------------------------ */
@@ -291,13 +274,9 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
             t += nt;
         }
     }
-    for (; t < n_tokens; t++) {
-        uint32_t tile = tile0;
-        for (; tile + 4 <= tile1; tile += 4)
-            tiles_one(w, a, tile, t, out + t * out_ld, fmt, 4, &map);
-        for (; tile < tile1; tile++)
-            tiles_one(w, a, tile, t, out + t * out_ld, fmt, 1, &map);
-    }
+    for (; t < n_tokens; t++)
+        for (uint32_t tile = tile0; tile < tile1; tile++)
+            tile_one(w, a, tile, t, out + t * out_ld, fmt, &map);
 }
 
 #define GEMM_OF(FMT)                                                                               \

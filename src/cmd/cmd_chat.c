@@ -1,0 +1,455 @@
+/* cmd_chat.c - shoal chat: a conversation at the terminal, or one line a turn from a pipe. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/mem.h"
+#include "cmd/cmd.h"
+#include "cmd/conversation.h"
+#include "cmd/lines.h"
+#include "cmd/model_opts.h"
+#include "cmd/stream.h"
+#include "cmd/term.h"
+#include "wire/json_out.h"
+
+#define MAX_TEXT_BYTES ((size_t)64 << 20)
+#define MAX_STOPS 16u
+#define LEAST_ANSWER 16u /* tokens of context that an answer must have left */
+
+static const struct opts_def defs[] = {
+    {"system", 0, OPTS_TEXT, "TEXT", NULL, 0, 0, "what the model is told about its part"},
+    {"max-tokens", 'n', OPTS_UINT, "N", "1024", 0, 16777216,
+     "most tokens of an answer; 0: until the context is full"},
+    {"stop", 0, OPTS_LIST, "TEXT", NULL, 0, 0,
+     "end an answer before this text; may be given several times"},
+    {"var", 0, OPTS_LIST, "NAME=JSON", NULL, 0, 0,
+     "variable of the chat template: enable_thinking=false"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object an answer, a line each"},
+    {"stats", 0, OPTS_FLAG, NULL, NULL, 0, 0, "speed and token counts of each answer to stderr"},
+};
+
+static const struct opts_page page = {
+    .command = "chat",
+    .arguments = "",
+    .summary = "Talks with a model: its own chat template, answers streamed.",
+    .details = "Ctrl-C stops an answer, Ctrl-D ends the chat.  A line that ends with \\ goes on in "
+               "the next.\nWhere stdin is a pipe, every line is a turn.  In a chat, /help shows "
+               "the commands.",
+    .groups = {OPTS_GROUP("Chat", defs)},
+    .examples = "  shoal chat -m model.gguf\n"
+                "  shoal chat -m model.gguf --system \"You answer in one sentence.\"\n"
+                "  printf 'Hi\\nAnd in French?\\n' | shoal chat -m model.gguf --temp 0 --json\n",
+};
+
+struct chat {
+    const struct opts *o;
+    struct shoal_engine *engine;
+    struct conversation conv;
+    struct sampling_opts sampling;
+    const char *stops[MAX_STOPS];
+    uint32_t n_stops, n_ctx;
+    int interrupt_fd;
+    bool tty, json;
+    /* one answer; the engine's thread until it is done */
+    struct stream stream;
+    struct shoal_task *task;
+    struct buf text;
+    int32_t *tokens;
+    size_t n_tokens, cap_tokens;
+    struct shoal_event done;
+};
+
+static void on_event(void *ctx, const struct shoal_event *ev)
+{
+    struct chat *c = ctx;
+    if (ev->kind == SHOAL_EVENT_DONE) {
+        c->done = *ev;
+        stream_end(&c->stream);
+        return;
+    }
+    buf_put(&c->text, ev->text, ev->text_bytes);
+    if (ev->token >= 0 && c->n_tokens < c->cap_tokens)
+        c->tokens[c->n_tokens++] = ev->token;
+    if (!c->json)
+        stream_put(&c->stream, ev->text, ev->text_bytes);
+}
+
+static bool on_interrupt(void *ctx)
+{
+    struct chat *c = ctx;
+    shoal_task_cancel(c->task);
+    return false;
+}
+
+static const char *finish_name(const struct shoal_event *d)
+{
+    return d->finish == SHOAL_FINISH_STOP     ? "stop"
+           : d->finish == SHOAL_FINISH_LENGTH ? "length"
+           : d->code == SHOAL_ECANCELLED      ? "cancelled"
+                                              : "error";
+}
+
+static int put_answer(const struct chat *c)
+{
+    const struct shoal_event *d = &c->done;
+    struct buf b;
+    buf_init(&b, MAX_TEXT_BYTES);
+    if (c->json) {
+        struct json_out j = json_out_make(&b);
+        const struct {
+            const char *name;
+            uint64_t v;
+        } counts[] = {{"prompt_tokens", d->prompt_tokens},
+                      {"cached_tokens", d->cached_tokens},
+                      {"generated_tokens", d->generated_tokens}};
+        json_out_object(&j);
+        json_out_key(&j, "role");
+        json_out_str(&j, "assistant");
+        json_out_key(&j, "content");
+        json_out_strn(&j, buf_str(&c->text), c->text.len);
+        json_out_key(&j, "finish");
+        json_out_str(&j, finish_name(d));
+        for (size_t i = 0; i < 3; i++) {
+            json_out_key(&j, counts[i].name);
+            json_out_uint(&j, counts[i].v);
+        }
+        json_out_key(&j, "first_token_ms");
+        json_out_num(&j, (double)d->first_token_ns / 1e6);
+        json_out_key(&j, "total_ms");
+        json_out_num(&j, (double)d->total_ns / 1e6);
+        json_out_object_end(&j);
+    }
+    if (c->json || c->stream.last != '\n')
+        buf_putc(&b, '\n');
+    int rc = cmd_print(c->o->page, &b);
+    buf_fini(&b);
+    if (opts_flag(c->o, "stats")) {
+        uint64_t ns = d->total_ns - d->first_token_ns;
+        double speed = d->generated_tokens > 1 && d->first_token_ns && ns
+                           ? (double)(d->generated_tokens - 1) * 1e9 / (double)ns
+                           : 0;
+        fprintf(stderr,
+                "[%u prompt tokens, %u of them cached; first token after %.1f ms; %u tokens at "
+                "%.1f/s; %s]\n",
+                d->prompt_tokens, d->cached_tokens, (double)d->first_token_ns / 1e6,
+                d->generated_tokens, speed, finish_name(d));
+    }
+    return rc;
+}
+
+/* The prompt, with old turns dropped until an answer fits behind it. */
+static int make_prompt(struct chat *c, int32_t **tokens, size_t *n, struct err *e)
+{
+    uint32_t n_dropped = 0;
+    for (;;) {
+        int rc = conversation_prompt(&c->conv, tokens, n, e);
+        if (rc < 0)
+            return rc;
+        if (*n + LEAST_ANSWER <= c->n_ctx)
+            break;
+        size_t too_many = *n;
+        shoal_free(*tokens);
+        *tokens = NULL;
+        if (!conversation_forget(&c->conv))
+            return err_set(e, SHOAL_ELIMIT,
+                           "%zu tokens leave no room for an answer in a context of %u (--ctx)",
+                           too_many, c->n_ctx);
+        n_dropped++;
+    }
+    if (n_dropped)
+        fprintf(stderr, "[the context is full: %u old turns were forgotten]\n", n_dropped);
+    return 0;
+}
+
+static int run_task(struct chat *c, const int32_t *tokens, size_t n, struct err *e)
+{
+    struct shoal_error se = {0};
+    struct shoal_task_opts t = {.tokens = tokens,
+                                .n_tokens = (uint32_t)n,
+                                .max_tokens = opts_u32(c->o, "max-tokens"),
+                                .sampling = c->sampling.sampling,
+                                .stop = c->stops,
+                                .n_stop = c->n_stops,
+                                .event = on_event,
+                                .event_ctx = c};
+    int rc = stream_init(&c->stream, e);
+    if (rc < 0)
+        return rc;
+    rc = shoal_task_submit(c->engine, &t, &c->task, &se);
+    if (rc < 0) {
+        stream_fini(&c->stream);
+        return err_set(e, rc, "%s", se.msg);
+    }
+    rc = stream_pump(&c->stream, STDOUT_FILENO, c->interrupt_fd, on_interrupt, c, e);
+    if (rc < 0)
+        shoal_task_cancel(c->task);
+    (void)shoal_task_wait(c->task);
+    shoal_task_free(c->task);
+    c->task = NULL;
+    if (rc < 0)
+        stream_fini(&c->stream);
+    return rc;
+}
+
+/* One question and its answer.  What goes wrong with it is said, and the chat goes on; only a
+ * stdout that is gone ends it. */
+static int turn(struct chat *c, const char *line, size_t n_line)
+{
+    struct err e = {0};
+    int32_t *prompt = NULL;
+    size_t n = 0;
+    bool dead = false;
+    buf_clear(&c->text);
+    c->n_tokens = 0;
+    int rc = conversation_add(&c->conv, "user", line, n_line, &e);
+    if (rc == 0) {
+        rc = make_prompt(c, &prompt, &n, &e);
+        if (rc == 0) {
+            rc = run_task(c, prompt, n, &e);
+            dead = rc == SHOAL_EIO;
+        }
+        if (rc == 0) {
+            dead = put_answer(c) != CMD_OK;
+            stream_fini(&c->stream);
+            rc = conversation_answer(&c->conv, prompt, n, c->tokens, c->n_tokens, buf_str(&c->text),
+                                     c->text.len, &e);
+        } else {
+            conversation_pop(&c->conv);
+        }
+    }
+    shoal_free(prompt);
+    if (rc < 0)
+        cmd_fail(c->o->page, "%s", e.msg);
+    return dead ? CMD_FAILED : rc < 0 && !c->tty ? CMD_FAILED : CMD_OK;
+}
+
+/* ---- commands ------------------------------------------------------------------------------- */
+
+static void save(const struct chat *c, const char *path)
+{
+    struct buf b;
+    if (!path[0]) {
+        fprintf(stderr, "where to? /save FILE\n");
+        return;
+    }
+    buf_init(&b, MAX_TEXT_BYTES);
+    conversation_json(&c->conv, &b);
+    FILE *f = fopen(path, "we");
+    bool ok = f && fwrite(buf_str(&b), 1, b.len, f) == b.len;
+    ok = f && fclose(f) == 0 && ok;
+    if (ok)
+        fprintf(stderr, "%zu messages saved to %s\n", c->conv.n, path);
+    else
+        fprintf(stderr, "cannot write %s: %s\n", path, strerror(errno));
+    buf_fini(&b);
+}
+
+static bool word(const char *line, const char *command, const char **rest)
+{
+    size_t n = strlen(command);
+    if (strncmp(line, command, n) != 0 || (line[n] && line[n] != ' '))
+        return false;
+    *rest = line + n + strspn(line + n, " ");
+    return true;
+}
+
+/* Lines that begin with a slash; false: /exit. */
+static bool command(struct chat *c, const char *line)
+{
+    struct err e = {0};
+    const char *rest;
+    if (word(line, "/help", &rest)) {
+        fprintf(stderr, "/reset         begin anew\n"
+                        "/system TEXT   tell the model about its part; without a text: nothing\n"
+                        "/save FILE     write the conversation as JSON\n"
+                        "/exit          end (Ctrl-D too)\n"
+                        "//...          a message that begins with a slash\n"
+                        "a line that ends with \\ goes on in the next; Ctrl-C stops an answer\n");
+    } else if (word(line, "/reset", &rest)) {
+        conversation_reset(&c->conv);
+        fprintf(stderr, "the conversation begins anew\n");
+    } else if (word(line, "/system", &rest)) {
+        if (conversation_system(&c->conv, rest, &e) < 0)
+            fprintf(stderr, "%s\n", e.msg);
+    } else if (word(line, "/save", &rest)) {
+        save(c, rest);
+    } else if (word(line, "/exit", &rest) || word(line, "/quit", &rest)) {
+        return false;
+    } else {
+        fprintf(stderr, "unknown command %s; /help shows them\n", line);
+    }
+    return true;
+}
+
+/* ---- the loop ------------------------------------------------------------------------------- */
+
+static void ask(const struct chat *c, bool more)
+{
+    if (c->tty) {
+        fputs(more ? ". " : "> ", stderr);
+        fflush(stderr);
+    }
+}
+
+/* The next message: a line, or several that end with a backslash.  Like lines_next. */
+static int read_message(struct chat *c, struct lines *in, struct buf *message, struct err *e)
+{
+    char *line;
+    size_t n;
+    buf_clear(message);
+    for (;;) {
+        ask(c, message->len > 0);
+        int got = lines_next(in, c->interrupt_fd, &line, &n, e);
+        if (got == LINES_INTERRUPT) {
+            if (!c->tty)
+                return got;
+            fputs("\n(Ctrl-D or /exit ends the chat)\n", stderr);
+            buf_clear(message);
+            continue;
+        }
+        if (got != LINES_LINE)
+            return got;
+        bool more = n > 0 && line[n - 1] == '\\';
+        buf_put(message, line, more ? n - 1 : n);
+        if (!more)
+            return message->rc < 0 ? err_set(e, message->rc, "message") : LINES_LINE;
+        buf_putc(message, '\n');
+    }
+}
+
+static int loop(struct chat *c)
+{
+    struct lines in;
+    struct buf message;
+    struct err e = {0};
+    int rc = CMD_OK, got = LINES_LINE;
+    lines_init(&in, STDIN_FILENO);
+    buf_init(&message, MAX_TEXT_BYTES);
+    while (rc == CMD_OK) {
+        got = read_message(c, &in, &message, &e);
+        if (got != LINES_LINE)
+            break;
+        const char *text = buf_str(&message);
+        if (message.len == 0)
+            continue;
+        if (text[0] == '/' && text[1] != '/') {
+            if (!command(c, text))
+                break;
+        } else {
+            rc = turn(c, text + (text[0] == '/'), message.len - (text[0] == '/'));
+        }
+    }
+    if (got < 0)
+        rc = cmd_fail(c->o->page, "%s", e.msg);
+    else if (got == LINES_INTERRUPT)
+        rc = CMD_INTERRUPTED;
+    else if (got == LINES_END && c->tty)
+        fputc('\n', stderr);
+    lines_fini(&in);
+    buf_fini(&message);
+    return rc;
+}
+
+static int read_stops(struct chat *c, bool has_template)
+{
+    /* A model without a template of its own may know ChatML only as text. */
+    static const char *const chatml[] = {"<|im_end|>", "<|im_start|>"};
+    const char *const *list;
+    size_t n = opts_list(c->o, "stop", &list);
+    if (n + 2 > MAX_STOPS)
+        return opts_usage(c->o->page, "--stop is given more than %u times", MAX_STOPS - 2);
+    for (size_t i = 0; i < n; i++)
+        c->stops[c->n_stops++] = list[i];
+    for (size_t i = 0; !has_template && i < 2; i++)
+        c->stops[c->n_stops++] = chatml[i];
+    return CMD_OK;
+}
+
+static int read_vars(struct chat *c)
+{
+    c->conv.n_vars = opts_list(c->o, "var", &c->conv.vars);
+    for (size_t i = 0; i < c->conv.n_vars; i++) {
+        const char *eq = strchr(c->conv.vars[i], '=');
+        cJSON *value = eq ? cJSON_ParseWithOpts(eq + 1, NULL, true) : NULL;
+        bool ok = value && eq > c->conv.vars[i];
+        cJSON_Delete(value);
+        if (!ok)
+            return opts_usage(c->o->page, "--var is %s, expected NAME=JSON: thinking=false",
+                              c->conv.vars[i]);
+    }
+    return CMD_OK;
+}
+
+/* A template that cannot be used, or that refuses a system message, shows before the first line is
+ * typed. */
+static int try_template(struct chat *c)
+{
+    struct err e = {0};
+    int32_t *tokens = NULL;
+    size_t n;
+    int rc = conversation_system(&c->conv, opts_text(c->o, "system"), &e);
+    if (rc == 0)
+        rc = conversation_add(&c->conv, "user", "Hi", 2, &e);
+    if (rc == 0) {
+        rc = conversation_prompt(&c->conv, &tokens, &n, &e);
+        conversation_pop(&c->conv);
+    }
+    shoal_free(tokens);
+    return rc < 0 ? cmd_fail(c->o->page, "%s", e.msg) : CMD_OK;
+}
+
+static int start(struct chat *c)
+{
+    struct shoal_engine_info info;
+    const struct shoal_engine_opts base = {.max_tasks = 1};
+    int rc = model_opts_open(c->o, &base, c->interrupt_fd, &c->engine);
+    if (rc != CMD_OK)
+        return rc;
+    shoal_engine_info(c->engine, &info);
+    conversation_init(&c->conv, c->engine);
+    c->n_ctx = info.n_ctx;
+    c->cap_tokens = info.n_ctx;
+    c->tokens = mem_zalloc_n(c->cap_tokens, sizeof(*c->tokens));
+    if (!c->tokens)
+        return cmd_fail(c->o->page, "out of memory");
+    rc = read_stops(c, info.chat_template != NULL);
+    if (rc == CMD_OK)
+        rc = read_vars(c);
+    if (rc == CMD_OK)
+        rc = try_template(c);
+    if (rc == CMD_OK && c->tty)
+        fprintf(stderr, "%s, context of %u tokens; /help shows the commands%s\n",
+                info.name[0] ? info.name : info.arch, info.n_ctx,
+                info.chat_template ? "" : "\nthe model has no chat template: ChatML is used");
+    return rc == CMD_OK ? loop(c) : rc;
+}
+
+int cmd_chat(int argc, const char *const *argv)
+{
+    struct opts_page p = page;
+    struct opts o;
+    int rc;
+    p.groups[1] = sampling_opts_group;
+    p.groups[2] = model_opts_group;
+    if (!cmd_begin(&o, &p, argc, argv, &rc))
+        return rc;
+    struct chat c = {.o = &o, .json = opts_flag(&o, "json"), .interrupt_fd = -1};
+    c.tty = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+    buf_init(&c.text, MAX_TEXT_BYTES);
+    rc = sampling_opts_read(&o, &c.sampling);
+    if (rc == CMD_OK) {
+        c.interrupt_fd = term_catch_interrupt();
+        rc = start(&c);
+    }
+    conversation_fini(&c.conv);
+    shoal_engine_close(c.engine);
+    term_release_interrupt(c.interrupt_fd);
+    sampling_opts_fini(&c.sampling);
+    buf_fini(&c.text);
+    mem_free(c.tokens);
+    opts_fini(&o);
+    return rc;
+}
