@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Help pages and usage errors, word for word.
+. "$(dirname "$0")/lib.sh"
+mkdir -p "$here/golden"
+
+run 0; golden help; empty err
+run 0 help; golden help
+run 0 --help; golden help
+for c in generate chat tokenize detokenize logits perplexity bench doctor model; do
+    run 0 $c --help; golden "help-$c"; empty err
+    run 0 help $c; golden "help-$c"
+done
+for v in show convert quantize; do
+    run 0 model $v --help; golden "help-model-$v"; empty err
+done
+run 0 version; has out "shoal "
+run 0 --version; has out "shoal "
+
+i=0
+usage() { # arguments that are a usage error
+    run 2 "$@"
+    empty out
+    i=$((i + 1))
+    golden "usage-$(printf %02d $i)"
+}
+usage frobnicate
+usage genrate
+usage --frob
+usage generate --tmp 0.5
+usage generate -x
+usage generate hello
+usage generate -m model.gguf one two
+usage generate -m
+usage generate -m x --temp hot "a"
+usage generate -m x --temp 1000 "a"
+usage generate -m x --top-k=-3 "a"
+usage generate -m x -n 1e3 "a"
+usage generate -m x --kv q7 "a"
+usage generate -m x --echo=yes "a"
+usage generate -m x --logit-bias 5 "a"
+usage generate -m x --logprobs 2 "a"
+usage generate -m x --seed "" "a"
+usage generate -m x -f prompt.txt "a"
+usage generate -m x --tokens 1,b,3
+usage --log-level loud generate -m x "a"
+usage tokenize
+usage logits
+usage perplexity -m x
+usage bench -m x -p 12,y
+usage bench -m x -p 0 -n 0
+usage model
+usage model shwo
+usage model show
+usage model quantize a b
+usage model quantize a b --type q3
+usage model convert a
+finish
