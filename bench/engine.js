@@ -143,10 +143,13 @@ class Bench {
       for (const e of order) {
         if (!e.alive) continue;
         try {
-          await settled(); // threads of the other side may still spin for its next work
+          // the other side's threads spin for its next work: half a second in llama.cpp's pool
+          for (const other of engines) if (other !== e) other.pause();
           samples[e.name].push(await work(e));
         } catch (error) {
           if (!this.failures.includes(error.message)) this.failures.push(error.message);
+        } finally {
+          for (const other of engines) other.resume();
         }
       }
     }
@@ -236,8 +239,6 @@ function promptTarget(bench, shape, type, n) {
 }
 
 // ---- the measures ----
-
-const settled = () => new Promise((resolve) => setTimeout(resolve, 150));
 
 async function decode(e, fields) {
   const r = await e.ask("decode", fields);

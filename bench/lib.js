@@ -46,6 +46,15 @@ class Engine {
     return reply;
   }
 
+  // Stopped, a process takes no processor time at all.
+  pause() {
+    if (this.alive) this.proc.kill("SIGSTOP");
+  }
+
+  resume() {
+    if (this.alive) this.proc.kill("SIGCONT");
+  }
+
   async close() {
     if (!this.alive) return;
     const closed = new Promise((resolve) => this.proc.on("close", resolve));
