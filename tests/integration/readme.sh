@@ -4,9 +4,9 @@ set -u
 cd "$(dirname "$0")/../.."
 shoal=$1 ran=0 bad=0
 while IFS= read -r line; do
-    [[ $line == build/shoal* ]] || continue
+    [[ $line == *build/shoal* ]] || continue
     ran=$((ran + 1))
-    if ! out=$(eval "\"$shoal\" ${line#build/shoal}" 2>&1 </dev/null) || [ -z "$out" ]; then
+    if ! out=$(eval "${line//build\/shoal/\"$shoal\"}" 2>&1 </dev/null) || [ -z "$out" ]; then
         echo "FAIL $line"
         echo "$out" | tail -n 5
         bad=1
