@@ -21,6 +21,9 @@
  * chunk took, since whoever holds the last chunk of the phase is done by then unless the OS has
  * taken it off its core.  Between programs (a token is sampled, the next step begins): fixed. */
 #define SPIN_CHUNKS 4u
+/* After so many of its chunk times a waiting member computes a missing chunk itself. */
+#define REDO_CHUNKS 2u
+#define REDO_LEAST_NS 15000u
 #define SPIN_LEAST_NS 50000u
 #define SPIN_MOST_NS 3000000u
 #define SPIN_IDLE_NS 200000u
@@ -34,6 +37,9 @@ struct crew {
     const struct crew_phase *phases;
     uint32_t first_serial, n_phases;
     _Atomic bool stop;
+    /* Serial of the last phase whose chunk i was committed: who sets it to the open serial first
+     * may commit. */
+    _Atomic uint32_t committed[CREW_MAX_COMMITS];
     uint32_t n_members, n_threads;
     pthread_t threads[];
 };
@@ -76,21 +82,24 @@ static void publish(struct crew *c, uint32_t serial, uint32_t n_chunks)
         syscall(SYS_futex, serial_futex(c), FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Returns when the open phase is no longer `serial`. */
-static void wait_past(struct crew *c, uint32_t serial, uint64_t spin_ns)
+/* Returns when the open phase is no longer `serial`, or, with redo_ns, when so much time has
+ * passed: then true. */
+static bool wait_past(struct crew *c, uint32_t serial, uint64_t spin_ns, uint64_t redo_ns)
 {
-    uint64_t until = 0;
+    uint64_t began = 0;
     for (uint32_t i = 0;; i++) {
         if (serial_of(atomic_load_explicit(&c->open, memory_order_acquire)) != serial)
-            return;
+            return false;
         if (atomic_load_explicit(&c->stop, memory_order_relaxed))
-            return;
+            return false;
         relax();
         if (i % 64 == 63) {
             uint64_t now = clock_ns();
-            if (until == 0)
-                until = now + spin_ns;
-            else if (now > until)
+            if (began == 0)
+                began = now;
+            else if (redo_ns && now - began > redo_ns)
+                return true;
+            else if (now - began > spin_ns)
                 break;
         }
     }
@@ -99,6 +108,7 @@ static void wait_past(struct crew *c, uint32_t serial, uint64_t spin_ns)
            !atomic_load_explicit(&c->stop, memory_order_seq_cst))
         syscall(SYS_futex, serial_futex(c), FUTEX_WAIT_PRIVATE, serial, NULL, NULL, 0);
     atomic_fetch_sub_explicit(&c->sleepers, 1, memory_order_relaxed);
+    return false;
 }
 
 /* Finishes the phase with this serial and opens the next one that has chunks. */
@@ -117,6 +127,49 @@ static void finish_phase(struct crew *c, uint32_t serial, uint32_t member)
     publish(c, c->first_serial + at, at < c->n_phases ? c->phases[at].n_chunks : 0);
 }
 
+static uint64_t spin_for(uint64_t chunk_ns)
+{
+    uint64_t ns = chunk_ns * SPIN_CHUNKS;
+    return ns < SPIN_LEAST_NS ? SPIN_LEAST_NS : ns > SPIN_MOST_NS ? SPIN_MOST_NS : ns;
+}
+
+/* A copy of the open phase, if it is still `serial`: whoever computes a chunk that another commits
+ * may outlive the phase and the program. */
+static bool copy_phase(struct crew *c, uint32_t serial, struct crew_phase *p, void **ctx)
+{
+    if (serial_of(atomic_load_explicit(&c->open, memory_order_acquire)) != serial)
+        return false;
+    uint32_t at = serial - c->first_serial;
+    if (at >= c->n_phases)
+        return false;
+    *p = c->phases[at];
+    *ctx = c->ctx;
+    /* unchanged after the copy, so unchanged during it: the program is rewritten only after its
+     * last phase */
+    atomic_thread_fence(memory_order_acquire);
+    return serial_of(atomic_load_explicit(&c->open, memory_order_relaxed)) == serial;
+}
+
+/* Computes a chunk and, if nobody else was first, counts it as done. */
+static void run_chunk(struct crew *c, const struct crew_phase *p, void *ctx, uint32_t serial,
+                      uint32_t chunk, uint32_t member)
+{
+    p->chunk(ctx, p, chunk, member);
+    if (p->commit) {
+        uint32_t seen = atomic_load_explicit(&c->committed[chunk], memory_order_acquire);
+        /* Lost when this phase has it already, or is over.  If that happens only now, the word is
+         * no longer `seen` and the exchange fails. */
+        if (seen == serial ||
+            serial_of(atomic_load_explicit(&c->open, memory_order_acquire)) != serial ||
+            !atomic_compare_exchange_strong_explicit(&c->committed[chunk], &seen, serial,
+                                                     memory_order_acq_rel, memory_order_relaxed))
+            return;
+        p->commit(ctx, p, chunk, member);
+    }
+    if (atomic_fetch_add_explicit(&c->done, 1, memory_order_acq_rel) + 1 == p->n_chunks)
+        finish_phase(c, serial, member);
+}
+
 /* Takes and runs chunks of the open phase until none is left; returns its serial.  *chunk_ns: how
  * long the last chunk took. */
 static uint32_t work(struct crew *c, uint32_t member, uint64_t *chunk_ns)
@@ -128,25 +181,46 @@ static uint32_t work(struct crew *c, uint32_t member, uint64_t *chunk_ns)
             return serial_of(w);
         w = atomic_fetch_add_explicit(&c->open, 1, memory_order_acquire);
         uint32_t n = (uint16_t)(w >> 16), chunk = (uint16_t)w;
+        struct crew_phase p;
+        void *ctx;
         if (chunk >= n)
             return serial_of(w);
-        /* Holding a chunk keeps the phase, and so the program, alive. */
-        const struct crew_phase *p = &c->phases[serial_of(w) - c->first_serial];
+        if (!copy_phase(c, serial_of(w), &p, &ctx))
+            continue; /* away too long: others did it */
         if (began == 0)
             began = clock_ns();
-        p->chunk(c->ctx, p, chunk, member);
+        run_chunk(c, &p, ctx, serial_of(w), chunk, member);
         uint64_t now = clock_ns();
         *chunk_ns = now - began;
         began = now;
-        if (atomic_fetch_add_explicit(&c->done, 1, memory_order_acq_rel) + 1 == n)
-            finish_phase(c, serial_of(w), member);
     }
 }
 
-static uint64_t spin_for(uint64_t chunk_ns)
+/* Computes what is missing of a phase whose chunks are all taken. */
+static void redo_missing(struct crew *c, uint32_t serial, uint32_t member)
 {
-    uint64_t ns = chunk_ns * SPIN_CHUNKS;
-    return ns < SPIN_LEAST_NS ? SPIN_LEAST_NS : ns > SPIN_MOST_NS ? SPIN_MOST_NS : ns;
+    struct crew_phase p;
+    void *ctx;
+    if (!copy_phase(c, serial, &p, &ctx) || !p.commit)
+        return;
+    for (uint32_t i = 0; i < p.n_chunks; i++)
+        if (atomic_load_explicit(&c->committed[i], memory_order_relaxed) != serial &&
+            serial_of(atomic_load_explicit(&c->open, memory_order_relaxed)) == serial)
+            run_chunk(c, &p, ctx, serial, i, member);
+}
+
+/* Waits for the phase to end; where it can be helped along, does that once. */
+static void wait_or_help(struct crew *c, uint32_t serial, uint64_t chunk_ns, uint32_t member)
+{
+    uint64_t redo = chunk_ns * REDO_CHUNKS;
+    redo = redo < REDO_LEAST_NS ? REDO_LEAST_NS : redo;
+#ifdef __SANITIZE_THREAD__
+    redo = 0; /* a late chunk reads what later phases write, and is thrown away: a race by intent */
+#endif
+    if (wait_past(c, serial, spin_for(chunk_ns), redo)) {
+        redo_missing(c, serial, member);
+        (void)wait_past(c, serial, spin_for(chunk_ns), 0);
+    }
 }
 
 static void *member_main(void *arg)
@@ -158,7 +232,10 @@ static void *member_main(void *arg)
     while (!atomic_load_explicit(&c->stop, memory_order_relaxed)) {
         uint32_t serial = work(c, start.member, &chunk_ns);
         bool idle = (uint16_t)(atomic_load_explicit(&c->open, memory_order_relaxed) >> 16) == 0;
-        wait_past(c, serial, idle ? SPIN_IDLE_NS : spin_for(chunk_ns));
+        if (idle)
+            (void)wait_past(c, serial, SPIN_IDLE_NS, 0);
+        else
+            wait_or_help(c, serial, chunk_ns, start.member);
     }
     return NULL;
 }
@@ -225,6 +302,6 @@ void crew_run(struct crew *c, void *ctx, const struct crew_phase *phases, uint32
         uint32_t serial = work(c, 0, &chunk_ns);
         if (serial == end)
             return;
-        wait_past(c, serial, spin_for(chunk_ns));
+        wait_or_help(c, serial, chunk_ns, 0);
     }
 }

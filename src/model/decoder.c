@@ -250,6 +250,16 @@ static void carve(struct decoder *d, uint8_t *base)
         if (base)
             d->attn_scratch[i] = s;
     }
+    /* a chunk has at most its member's share of the rows, and a tile more */
+    uint32_t most_rows = c->ffn_dim > d->qkv_dim ? c->ffn_dim : d->qkv_dim;
+    most_rows = c->n_vocab > most_rows ? c->n_vocab : most_rows;
+    d->stage_rows = members > 1 ? most_rows / members + 64 : 0;
+    d->stage = take(d, base, members * sizeof(float *));
+    for (uint32_t i = 0; i < members; i++) {
+        float *s = take(d, base, (size_t)2 * FEW_TOKENS * d->stage_rows * f);
+        if (base)
+            d->stage[i] = s;
+    }
     d->units = take(d, base, c->n_kv_heads * (2 * b) * sizeof(*d->units));
     d->phases = take(d, base, (c->n_layers * 8 + 8) * sizeof(*d->phases));
     d->run_of = take(d, base, b * sizeof(uint32_t));

@@ -9,8 +9,6 @@
 
 #include "model/decoder_int.h"
 
-/* Up to so many tokens the per-token work is done in finishes, above it in phases of its own. */
-#define FEW_TOKENS 2u
 #define TOKENS_PER_CHUNK 4u
 /* Attention over fewer key-times-head pairs than this is done by one member in a finish. */
 #define SMALL_ATTENTION 1024u
@@ -44,40 +42,79 @@ static uint32_t mat_tiles(const struct decoder *d, const struct linear *l)
     return kern_n_tiles(&d->k->layout, d->weights.mats[l->mat].n_rows);
 }
 
-/* Tiles [t0, t1) of one product for all tokens of the pass, with its bias. */
-static void product(struct decoder *d, const struct linear *l, const struct kern_act *a,
+/* Tiles [t0, t1) of one product with its bias; row 0 of out is the first row of tile t0. */
+static void product(const struct decoder *d, const struct linear *l, const struct kern_act *a,
                     uint32_t n_tokens, uint32_t t0, uint32_t t1, float *out, size_t ld)
 {
-    const struct kern_mat *m = &d->weights.mats[l->mat];
-    out += l->out_at;
-    d->k->gemm(m, a, n_tokens, t0, t1, out, ld);
+    struct kern_mat m = d->weights.mats[l->mat];
+    const uint32_t r0 = t0 * d->k->layout.tile_rows;
+    m.data += t0 * m.tile_bytes;
+    m.n_rows -= r0;
+    d->k->gemm(&m, a, n_tokens, 0, t1 - t0, out, ld);
     if (!l->bias)
         return;
-    uint32_t r0 = t0 * d->k->layout.tile_rows, r1 = t1 * d->k->layout.tile_rows;
-    r1 = r1 < m->n_rows ? r1 : m->n_rows;
+    uint32_t n = (t1 - t0) * d->k->layout.tile_rows;
+    n = n < m.n_rows ? n : m.n_rows;
     for (uint32_t t = 0; t < n_tokens; t++)
-        d->k->add(out + t * ld + r0, l->bias + r0, r1 - r0);
+        d->k->add(out + t * ld, l->bias + r0, n);
 }
 
-/* Chunk c of n over the tiles of several products, one after the other. */
-static void products(struct decoder *d, const struct linear *l, uint32_t n_linears,
-                     const struct kern_act *a, uint32_t n_tokens, uint32_t c, uint32_t n,
-                     float *out, size_t ld)
+/* Some products over the same input, one after the other, as the chunks of a phase see them. */
+struct batch {
+    const struct linear *l;
+    uint32_t n_linears;
+    const struct kern_act *a;
+    float *out;
+    size_t ld;
+};
+
+/* What chunk c of phase p has of linear i: tiles *t0 to *t1, *rows of them, which begin at row *at
+ * of the chunk.  false: nothing. */
+static bool part_of(const struct decoder *d, const struct batch *b, const struct crew_phase *p,
+                    uint32_t c, uint32_t i, uint32_t *t0, uint32_t *t1, uint32_t *rows,
+                    uint32_t *at)
 {
-    uint32_t total = 0, base = 0;
-    for (uint32_t i = 0; i < n_linears; i++)
-        total += mat_tiles(d, &l[i]);
-    uint32_t from = (uint32_t)((uint64_t)total * c / n);
-    uint32_t to = (uint32_t)((uint64_t)total * (c + 1) / n);
-    for (uint32_t i = 0; i < n_linears; i++) {
-        uint32_t tiles = mat_tiles(d, &l[i]);
-        uint32_t t0 = from > base ? from - base : 0;
-        uint32_t t1 = to > base ? to - base : 0;
-        t1 = t1 < tiles ? t1 : tiles;
-        if (t0 < t1)
-            product(d, &l[i], a, n_tokens, t0, t1, out, ld);
-        base += tiles;
+    uint32_t total = 0, base = 0, tile_rows = d->k->layout.tile_rows;
+    for (uint32_t j = 0; j < b->n_linears; j++) {
+        base += j < i ? mat_tiles(d, &b->l[j]) : 0;
+        total += mat_tiles(d, &b->l[j]);
     }
+    uint32_t from = (uint32_t)((uint64_t)total * c / p->n_chunks);
+    uint32_t to = (uint32_t)((uint64_t)total * (c + 1) / p->n_chunks);
+    uint32_t tiles = mat_tiles(d, &b->l[i]), n_rows = d->weights.mats[b->l[i].mat].n_rows;
+    *t0 = from > base ? from - base : 0;
+    *t1 = to > base ? to - base : 0;
+    *t1 = *t1 < tiles ? *t1 : tiles;
+    if (*t0 >= *t1)
+        return false;
+    uint32_t end = *t1 * tile_rows < n_rows ? *t1 * tile_rows : n_rows;
+    *rows = end - *t0 * tile_rows;
+    *at = (base + *t0 - from) * tile_rows;
+    return true;
+}
+
+/* Computes chunk c, into its place or, when the phase commits, into the member's stage. */
+static void products(const struct decoder *d, const struct batch *b, const struct crew_phase *p,
+                     uint32_t c, uint32_t member)
+{
+    uint32_t t0, t1, rows, at;
+    for (uint32_t i = 0; i < b->n_linears; i++)
+        if (part_of(d, b, p, c, i, &t0, &t1, &rows, &at)) {
+            float *out = p->commit ? d->stage[member] + at
+                                   : b->out + b->l[i].out_at + t0 * d->k->layout.tile_rows;
+            product(d, &b->l[i], b->a, p->n_items, t0, t1, out, p->commit ? d->stage_rows : b->ld);
+        }
+}
+
+static void commit_products(const struct decoder *d, const struct batch *b,
+                            const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    uint32_t t0, t1, rows, at;
+    for (uint32_t i = 0; i < b->n_linears; i++)
+        if (part_of(d, b, p, c, i, &t0, &t1, &rows, &at))
+            for (uint32_t t = 0; t < p->n_items; t++)
+                memcpy(b->out + t * b->ld + b->l[i].out_at + t0 * d->k->layout.tile_rows,
+                       d->stage[member] + (size_t)t * d->stage_rows + at, rows * sizeof(float));
 }
 
 /* ---- per-token steps ------------------------------------------------------------------------ */
@@ -224,7 +261,7 @@ TOKEN_STEP(join_ffn, join_ffn(d, layer, t))
 
 /* Calibration only: shows the input of some products, once per layer. */
 static void watch_inputs(struct decoder *d, const struct linear *l, uint32_t n_linears,
-                         const struct kern_act *a)
+                         const struct kern_act *a, uint32_t n_tokens)
 {
     for (uint32_t i = 0; i < n_linears; i++) {
         char name[96];
@@ -234,19 +271,38 @@ static void watch_inputs(struct decoder *d, const struct linear *l, uint32_t n_l
         size_t n = s.n < sizeof(name) - 1 ? s.n : sizeof(name) - 1;
         memcpy(name, s.p, n);
         name[n] = '\0';
-        EACH_TOKEN(d->watch(d->watch_ctx, name, a->x + t * a->ld, a->n_cols));
+        for (uint32_t t = 0; t < n_tokens; t++)
+            d->watch(d->watch_ctx, name, a->x + t * a->ld, a->n_cols);
     }
 }
 
-static void qkv_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
-{
-    struct decoder *d = ctx;
-    const struct layer *l = &d->layers[p->arg];
-    (void)member;
-    products(d, l->qkv, l->n_qkv, &d->act_x, d->n_tokens, c, p->n_chunks, d->qkv, d->qkv_dim);
-    if (d->watch && c == 0)
-        watch_inputs(d, l->qkv, l->n_qkv, &d->act_x);
-}
+/* name_chunk computes a chunk of the products that BATCH describes, name_commit stores it. */
+#define PRODUCT_PHASE(name, LINEARS, N, ACT, OUT, LD)                                              \
+    static struct batch name##_batch(const struct decoder *d, uint32_t layer)                      \
+    {                                                                                              \
+        const struct layer *l = &d->layers[layer];                                                 \
+        (void)l;                                                                                   \
+        return (struct batch){LINEARS, N, &d->ACT, d->OUT, LD};                                    \
+    }                                                                                              \
+    static void name##_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)   \
+    {                                                                                              \
+        struct decoder *d = ctx;                                                                   \
+        const struct batch b = name##_batch(d, p->arg);                                            \
+        products(d, &b, p, c, member);                                                             \
+        if (d->watch && c == 0)                                                                    \
+            watch_inputs(d, b.l, b.n_linears, b.a, p->n_items);                                    \
+    }                                                                                              \
+    static void name##_commit(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)  \
+    {                                                                                              \
+        struct decoder *d = ctx;                                                                   \
+        const struct batch b = name##_batch(d, p->arg);                                            \
+        commit_products(d, &b, p, c, member);                                                      \
+    }
+PRODUCT_PHASE(qkv, l->qkv, l->n_qkv, act_x, qkv, d->qkv_dim)
+PRODUCT_PHASE(attn_out, &l->attn_out, 1, act_att, proj, d->c.dim)
+PRODUCT_PHASE(down, &l->down, 1, act_hidden, proj, d->c.dim)
+PRODUCT_PHASE(output, &d->output, 1, act_x, logits, d->c.n_vocab)
+#undef PRODUCT_PHASE
 
 static void attend_unit(struct decoder *d, uint32_t layer, const struct attn_unit *u,
                         uint32_t member)
@@ -300,58 +356,58 @@ static void attend_all(void *ctx, const struct crew_phase *p, uint32_t member)
     attend_finish(ctx, p, member);
 }
 
-static void attn_out_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+/* Rows r0 to r1 of the hidden layer, units u0 to u1 of 32 rows: what chunk c of phase p has. */
+static void ffn_range(const struct decoder *d, const struct crew_phase *p, uint32_t c, uint32_t *u0,
+                      uint32_t *u1, uint32_t *r0, uint32_t *r1)
 {
-    struct decoder *d = ctx;
-    const struct layer *l = &d->layers[p->arg];
-    (void)member;
-    products(d, &l->attn_out, 1, &d->act_att, d->n_tokens, c, p->n_chunks, d->proj, d->c.dim);
-    if (d->watch && c == 0)
-        watch_inputs(d, &l->attn_out, 1, &d->act_att);
+    const uint32_t n = d->c.ffn_dim, units = (n + 31) / 32;
+    *u0 = (uint32_t)((uint64_t)units * c / p->n_chunks);
+    *u1 = (uint32_t)((uint64_t)units * (c + 1) / p->n_chunks);
+    *r0 = *u0 * 32;
+    *r1 = *u1 * 32 < n ? *u1 * 32 : n;
 }
 
-/* Units of 32 rows: gate, up, activation and the quantized block of the result in one go, so that
- * nothing is left to do between here and the down product. */
+/* Gate, up and activation of whole blocks of the down product's input. */
 static void ffn_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
 {
     struct decoder *d = ctx;
     const struct layer *l = &d->layers[p->arg];
-    const uint32_t n = d->c.ffn_dim, rows = d->k->layout.tile_rows, units = (n + 31) / 32;
-    uint32_t u0 = (uint32_t)((uint64_t)units * c / p->n_chunks);
-    uint32_t u1 = (uint32_t)((uint64_t)units * (c + 1) / p->n_chunks);
-    uint32_t r0 = u0 * 32, r1 = u1 * 32 < n ? u1 * 32 : n;
-    uint32_t t0 = r0 / rows, t1 = (r1 + rows - 1) / rows;
-    (void)member;
-    float *up = d->c.gated ? d->hidden_up : d->hidden;
-    product(d, &l->up, &d->act_x, d->n_tokens, t0, t1, up, n);
+    uint32_t u0, u1, r0, r1, rows = d->k->layout.tile_rows;
+    ffn_range(d, p, c, &u0, &u1, &r0, &r1);
+    uint32_t t0 = r0 / rows, t1 = (r1 + rows - 1) / rows, n = p->n_items;
+    size_t ld = p->commit ? d->stage_rows : d->c.ffn_dim;
+    float *h = p->commit ? d->stage[member] : d->hidden + r0;
+    float *up = !d->c.gated ? h : p->commit ? h + FEW_TOKENS * ld : d->hidden_up + r0;
+    product(d, &l->up, &d->act_x, n, t0, t1, up, ld);
     if (d->c.gated)
-        product(d, &l->gate, &d->act_x, d->n_tokens, t0, t1, d->hidden, n);
-    for (uint32_t t = 0; t < d->n_tokens; t++) {
-        float *h = d->hidden + (size_t)t * n + r0;
-        const float *u = up + (size_t)t * n + r0;
+        product(d, &l->gate, &d->act_x, n, t0, t1, h, ld);
+    for (uint32_t t = 0; t < n; t++, h += ld, up += ld) {
         if (d->c.gated && d->c.act == DECODER_ACT_SILU)
-            d->k->silu_mul(h, h, u, r1 - r0);
+            d->k->silu_mul(h, h, up, r1 - r0);
         else if (d->c.gated)
-            d->k->gelu_mul(h, h, u, r1 - r0);
+            d->k->gelu_mul(h, h, up, r1 - r0);
         else
             d->k->gelu(h, h, r1 - r0);
-        if (d->int_hidden)
+        if (d->int_hidden && !p->commit)
             d->k->quantize(&d->act_hidden, t, u0, u1);
     }
     if (d->watch && c == 0) {
-        watch_inputs(d, &l->up, 1, &d->act_x);
-        watch_inputs(d, &l->gate, 1, &d->act_x);
+        watch_inputs(d, &l->up, 1, &d->act_x, n);
+        watch_inputs(d, &l->gate, 1, &d->act_x, n);
     }
 }
 
-static void down_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+static void ffn_commit(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
 {
     struct decoder *d = ctx;
-    const struct layer *l = &d->layers[p->arg];
-    (void)member;
-    products(d, &l->down, 1, &d->act_hidden, d->n_tokens, c, p->n_chunks, d->proj, d->c.dim);
-    if (d->watch && c == 0)
-        watch_inputs(d, &l->down, 1, &d->act_hidden);
+    uint32_t u0, u1, r0, r1;
+    ffn_range(d, p, c, &u0, &u1, &r0, &r1);
+    for (uint32_t t = 0; t < p->n_items; t++) {
+        memcpy(d->hidden + (size_t)t * d->c.ffn_dim + r0,
+               d->stage[member] + (size_t)t * d->stage_rows, (r1 - r0) * sizeof(float));
+        if (d->int_hidden)
+            d->k->quantize(&d->act_hidden, t, u0, u1);
+    }
 }
 
 /* The rows that need logits, moved together and normed. */
@@ -367,23 +423,30 @@ static void gather_all(void *ctx, const struct crew_phase *p, uint32_t member)
     }
 }
 
-static void output_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
-{
-    struct decoder *d = ctx;
-    (void)member;
-    products(d, &d->output, 1, &d->act_x, d->n_logits, c, p->n_chunks, d->logits, d->c.n_vocab);
-    if (d->watch && c == 0)
-        for (uint32_t i = 0; i < d->n_logits; i++)
-            d->watch(d->watch_ctx, "output.weight", d->xn + (size_t)i * d->c.dim, d->c.dim);
-}
-
 /* ---- the program ---------------------------------------------------------------------------- */
 
+typedef void (*chunk_fn)(void *ctx, const struct crew_phase *p, uint32_t chunk, uint32_t member);
+typedef void (*finish_fn)(void *ctx, const struct crew_phase *p, uint32_t member);
+
 static void add_phase(struct decoder *d, uint32_t *n, uint32_t layer, uint32_t n_chunks,
-                      void (*chunk)(void *, const struct crew_phase *, uint32_t, uint32_t),
-                      void (*finish)(void *, const struct crew_phase *, uint32_t))
+                      chunk_fn chunk, finish_fn finish)
 {
-    d->phases[(*n)++] = (struct crew_phase){chunk, finish, layer, n_chunks};
+    d->phases[(*n)++] = (struct crew_phase){.chunk = chunk,
+                                            .finish = finish,
+                                            .arg = layer,
+                                            .n_items = d->n_tokens,
+                                            .n_chunks = n_chunks};
+}
+
+/* A phase of products of n_items rows.  Few of them are staged and committed, so that a member
+ * which the OS takes away does not stop the others. */
+static void add_products(struct decoder *d, uint32_t *n, uint32_t layer, uint32_t n_chunks,
+                         uint32_t n_items, chunk_fn chunk, chunk_fn commit, finish_fn finish)
+{
+    bool staged = n_items <= FEW_TOKENS && crew_size(d->crew) > 1 && n_chunks <= CREW_MAX_COMMITS;
+    add_phase(d, n, layer, n_chunks, chunk, finish);
+    d->phases[*n - 1].n_items = n_items;
+    d->phases[*n - 1].commit = staged ? commit : NULL;
 }
 
 static void layer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t token_chunks,
@@ -398,26 +461,26 @@ static void layer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t to
         bytes += mat_bytes(d, &l->qkv[j]);
         tiles += mat_tiles(d, &l->qkv[j]);
     }
-    add_phase(d, n, i, chunks_for(d, bytes, tiles), qkv_chunk,
-              small_attention ? attend_all
-              : few           ? prepare_all
-                              : NULL);
+    add_products(d, n, i, chunks_for(d, bytes, tiles), d->n_tokens, qkv_chunk, qkv_commit,
+                 small_attention ? attend_all
+                 : few           ? prepare_all
+                                 : NULL);
     if (!few)
         add_phase(d, n, i, token_chunks, prepare_chunk, NULL);
     if (!small_attention) {
         uint32_t most = members == 1 ? 1 : members * 8;
         add_phase(d, n, i, d->n_units < most ? d->n_units : most, attend_chunk, attend_finish);
     }
-    add_phase(d, n, i, chunks_for(d, mat_bytes(d, &l->attn_out), mat_tiles(d, &l->attn_out)),
-              attn_out_chunk, few ? join_attention_all : NULL);
+    add_products(d, n, i, chunks_for(d, mat_bytes(d, &l->attn_out), mat_tiles(d, &l->attn_out)),
+                 d->n_tokens, attn_out_chunk, attn_out_commit, few ? join_attention_all : NULL);
     if (!few)
         add_phase(d, n, i, token_chunks, join_attention_chunk, NULL);
-    add_phase(
+    add_products(
         d, n, i,
         chunks_for(d, mat_bytes(d, &l->up) + mat_bytes(d, &l->gate), (d->c.ffn_dim + 31) / 32),
-        ffn_chunk, NULL);
-    add_phase(d, n, i, chunks_for(d, mat_bytes(d, &l->down), mat_tiles(d, &l->down)), down_chunk,
-              few ? join_ffn_all : NULL);
+        d->n_tokens, ffn_chunk, ffn_commit, NULL);
+    add_products(d, n, i, chunks_for(d, mat_bytes(d, &l->down), mat_tiles(d, &l->down)),
+                 d->n_tokens, down_chunk, down_commit, few ? join_ffn_all : NULL);
     if (!few)
         add_phase(d, n, i, token_chunks, join_ffn_chunk, NULL);
 }
@@ -465,8 +528,8 @@ void decoder_forward(struct decoder *d, const struct decoder_run *runs, uint32_t
         layer_phases(d, &n, i, token_chunks, small);
     if (d->n_logits > 0) {
         add_phase(d, &n, 0, 0, NULL, gather_all);
-        add_phase(d, &n, 0, chunks_for(d, mat_bytes(d, &d->output), mat_tiles(d, &d->output)),
-                  output_chunk, NULL);
+        add_products(d, &n, 0, chunks_for(d, mat_bytes(d, &d->output), mat_tiles(d, &d->output)),
+                     d->n_logits, output_chunk, output_commit, NULL);
     }
     crew_run(d->crew, d, d->phases, n);
 }

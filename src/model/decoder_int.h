@@ -8,6 +8,8 @@
 #include "model/weights.h"
 
 #define NO_MAT UINT32_MAX
+/* Up to so many tokens the per-token work is done in finishes, above it in phases of its own. */
+#define FEW_TOKENS 2u
 
 struct linear {        /* y = W x + bias */
     uint32_t mat;      /* index in weights, NO_MAT: absent */
@@ -61,6 +63,8 @@ struct decoder {
     float *rope_cs[2];         /* [max_batch][rope_dim / 2][2] */
     float *logits;             /* [max_logits][n_vocab] */
     float **attn_scratch;      /* per member */
+    float **stage;             /* per member: [2][FEW_TOKENS][stage_rows], a chunk's results */
+    uint32_t stage_rows;
     struct kern_act act_x, act_att, act_hidden;
     struct attn_unit *units;
     struct crew_phase *phases;

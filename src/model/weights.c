@@ -266,7 +266,10 @@ static int pack_all(struct weights *w, uint8_t *data, struct crew *crew,
         w->mats[i].mul = kern_pack_mul(t->type, t->data, w->mats[i].n_rows, w->mats[i].n_cols);
         uint32_t per = pack_tiles_per_chunk(&p, i);
         uint32_t tiles = kern_n_tiles(&w->layout, w->mats[i].n_rows);
-        phases[i] = (struct crew_phase){pack_chunk, pack_finish, i, (tiles + per - 1) / per};
+        phases[i] = (struct crew_phase){.chunk = pack_chunk,
+                                        .finish = pack_finish,
+                                        .arg = i,
+                                        .n_chunks = (tiles + per - 1) / per};
     }
     crew_run(crew, &p, phases, w->n);
     rc = atomic_load(&p.stop) ? err_set(e, SHOAL_ECANCELLED, "loading was cancelled") : 0;
