@@ -34,34 +34,28 @@ static ALWAYS_INLINE void block_g4(enum kern_fmt fmt, struct at w, int r0, const
                                    const float *ascale, const float *minf, float32x4_t acc[8][4])
 {
     const bool split = fmt == KERN_Q6; /* each half of a block has its own scale */
-    int32x4_t sum[8][4];
-    UNROLL for (int pass = 0; pass < 2; pass++)
+    UNROLL for (int v = 0; v < NV; v++)
     {
-        if (pass == 0 || split)
-            UNROLL for (int i = 0; i < NT; i++) UNROLL for (int v = 0; v < NV; v++) sum[i][v] =
-                start[pass * NT + i];
-        UNROLL for (int v = 0; v < NV; v++)
+        int32x4_t sum[8];
+        UNROLL for (int pass = 0; pass < 2; pass++)
         {
+            if (pass == 0 || split)
+                UNROLL for (int i = 0; i < NT; i++) sum[i] = start[pass * NT + i];
             int8x16_t k[4];
             weights16(fmt, w.q, pass, r0 + v, k);
-            UNROLL for (int i = 0; i < NT; i++) sum[i][v] =
-                dot16(fmt, sum[i][v], k, vld1q_s8(x + (pass * NT + i) * 16));
-        }
-        if (pass == 0 && !split)
-            continue;
-        UNROLL for (int v = 0; v < NV; v++)
-        {
+            UNROLL for (int i = 0; i < NT; i++) sum[i] =
+                dot16(fmt, sum[i], k, vld1q_s8(x + (pass * NT + i) * 16));
+            if (pass == 0 && !split)
+                continue;
             float32x4_t scale = half4(w.scales + (split ? 16 * pass : 0) + 4 * (r0 + v));
             UNROLL for (int i = 0; i < NT; i++) acc[i][v] =
-                vfmaq_f32(acc[i][v], to_float(sum[i][v]), vmulq_n_f32(scale, ascale[i]));
+                vfmaq_f32(acc[i][v], to_float(sum[i]), vmulq_n_f32(scale, ascale[i]));
         }
-    }
-    if (kern_fmt_has_min(fmt))
-        UNROLL for (int v = 0; v < NV; v++)
-        {
+        if (kern_fmt_has_min(fmt)) {
             float32x4_t min = half4(w.mins + 4 * (r0 + v));
             UNROLL for (int i = 0; i < NT; i++) acc[i][v] = vfmaq_n_f32(acc[i][v], min, minf[i]);
         }
+    }
 }
 
 /* NS tiles from `tile` against token t, side by side: each is a stream to the prefetcher. */
@@ -135,7 +129,7 @@ static ALWAYS_INLINE void panel_tile(enum kern_fmt fmt, const struct kern_mat *w
                                      uint32_t tile, const int NT, float *out, size_t out_ld)
 {
     const int NV = PANEL_VECS;
-    const uint32_t starts = (uint32_t)NT * (fmt == KERN_Q6 ? 2 : 1);
+    const int starts = NT * (fmt == KERN_Q6 ? 2 : 1);
     for (int r = 0; r < 4; r += NV) {
         const uint32_t row = tile * 16 + 4 * (uint32_t)r;
         float32x4_t acc[8][4];
@@ -143,10 +137,18 @@ static ALWAYS_INLINE void panel_tile(enum kern_fmt fmt, const struct kern_mat *w
             p->first ? vdupq_n_f32(0.0f)
                      : load_rows(out + (size_t)i * out_ld + row + 4 * v,
                                  rows_left(w, row + 4 * (uint32_t)v));
-        for (uint32_t b = 0; b < p->n_blocks; b++)
-            block_g4(fmt, block_at(fmt, w, map, tile, p->b0 + b), r, NV, NT,
-                     p->x + b * 32 * (uint32_t)NT, p->start + b * starts,
-                     p->scale + b * (uint32_t)NT, p->minf + b * (uint32_t)NT, acc);
+        const int8_t *x = p->x;
+        const int32x4_t *start = p->start;
+        const float *scale = p->scale, *minf = p->minf;
+        for (uint32_t b = 0; b < p->n_blocks; b++) {
+            block_g4(fmt, block_at(fmt, w, map, tile, p->b0 + b), r, NV, NT, x, start, scale, minf,
+                     acc);
+            x += 32 * NT;
+            start += starts;
+            scale += NT;
+            minf += NT;
+            __asm__("" : "+r"(x)); /* one pointer and offsets, not a register for each offset */
+        }
         UNROLL for (int i = 0; i < NT; i++) UNROLL for (int v = 0; v < NV; v++)
         {
             float32x4_t o = p->last ? vmulq_n_f32(acc[i][v], w->mul) : acc[i][v];

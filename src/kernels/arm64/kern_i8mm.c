@@ -48,20 +48,25 @@ static ALWAYS_INLINE void block_vector(enum kern_fmt fmt, struct at w, const int
 {
     UNROLL for (int r = 0; r < 4; r++)
     {
-        int32x4_t sum[2] = {vdupq_n_s32(0), vdupq_n_s32(0)}, s;
+        int32x4_t sum[2] = {start[0], start[0]}, s;
         s = dot16_rows4(fmt, w.q, 0, r, vld1q_s8(x), sum);
         if (fmt == KERN_Q6) { /* each half of a block has its own scale */
-            acc[r] = vfmaq_f32(acc[r], to_float(vaddq_s32(s, start[0])),
-                               vmulq_n_f32(half4(w.scales + 4 * r), ascale));
-            sum[0] = sum[1] = vdupq_n_s32(0);
+            acc[r] = vfmaq_f32(acc[r], to_float(s), vmulq_n_f32(half4(w.scales + 4 * r), ascale));
+            sum[0] = sum[1] = start[1];
         }
         s = dot16_rows4(fmt, w.q, 1, r, vld1q_s8(x + 16), sum);
-        const int second = fmt == KERN_Q6;
-        acc[r] = vfmaq_f32(acc[r], to_float(vaddq_s32(s, start[second])),
-                           vmulq_n_f32(half4(w.scales + 16 * second + 4 * r), ascale));
+        acc[r] =
+            vfmaq_f32(acc[r], to_float(s),
+                      vmulq_n_f32(half4(w.scales + (fmt == KERN_Q6 ? 16 : 0) + 4 * r), ascale));
         if (kern_fmt_has_min(fmt))
             acc[r] = vfmaq_n_f32(acc[r], half4(w.mins + 4 * r), minf);
     }
+}
+
+/* The start of two lanes a row: one gets it all. */
+static ALWAYS_INLINE int32x4_t start_pair(enum kern_fmt fmt, int32_t sum)
+{
+    return vreinterpretq_s32_u64(vdupq_n_u64((uint32_t)(NEON_MAGIC + neon_shift(fmt) * sum)));
 }
 
 /* NS tiles from `tile` against token t, side by side: each is a stream to the prefetcher. */
@@ -78,8 +83,8 @@ static ALWAYS_INLINE void vector_tiles(enum kern_fmt fmt, const struct kern_mat 
         vdupq_n_f32(0.0f);
     for (uint32_t b = 0; b < blocks; b++, x += 32, sums += 2) {
         int32_t sum = sums[0] + sums[1];
-        int32x4_t start[2] = {start_of(fmt, fmt == KERN_Q6 ? sums[0] : sum),
-                              start_of(fmt, fmt == KERN_Q6 ? sums[1] : 0)};
+        int32x4_t start[2] = {start_pair(fmt, fmt == KERN_Q6 ? sums[0] : sum),
+                              start_pair(fmt, fmt == KERN_Q6 ? sums[1] : 0)};
         float minf = ascale[b] * (float)sum;
         UNROLL for (int s = 0; s < NS; s++)
         {
@@ -156,11 +161,16 @@ static ALWAYS_INLINE void block_pairs(enum kern_fmt fmt, struct at w, int r, con
 {
     const bool split = fmt == KERN_Q6;
     int32x4_t sum[4][2];
+    const int32_t *again = start;
+    __asm__("" : "+r"(again)); /* hides that both are one: a load costs less than a move */
     UNROLL for (int pass = 0; pass < 2; pass++)
     {
         if (pass == 0 || split)
-            UNROLL for (int i = 0; i < NP; i++) sum[i][0] = sum[i][1] =
-                vld1q_s32(start + (pass * NP + i) * 4);
+            UNROLL for (int i = 0; i < NP; i++)
+            {
+                sum[i][0] = vld1q_s32(start + (pass * NP + i) * 4);
+                sum[i][1] = vld1q_s32(again + (pass * NP + i) * 4);
+            }
         UNROLL for (int j = 0; j < 2; j++)
         {
             int8x16_t k0 = weights8(fmt, w.q, pass, j, 2 * r);
@@ -196,7 +206,7 @@ static ALWAYS_INLINE void panel_tile(enum kern_fmt fmt, const struct kern_mat *w
                                      uint32_t tile, const int NT, float *out, size_t out_ld)
 {
     const int NP = NT / 2;
-    const uint32_t starts = 4 * (uint32_t)NP * (fmt == KERN_Q6 ? 2 : 1);
+    const int starts = 4 * NP * (fmt == KERN_Q6 ? 2 : 1);
     for (int r = 0; r < 4; r++) {
         const uint32_t row = tile * 16 + 4 * (uint32_t)r, left = rows_left(w, row);
         float32x4_t acc[4][2];
@@ -211,10 +221,18 @@ static ALWAYS_INLINE void panel_tile(enum kern_fmt fmt, const struct kern_mat *w
             acc[i][0] = vcombine_f32(vget_low_f32(a), vget_low_f32(b));
             acc[i][1] = vcombine_f32(vget_high_f32(a), vget_high_f32(b));
         }
-        for (uint32_t b = 0; b < p->n_blocks; b++)
-            block_pairs(fmt, block_at(fmt, w, map, tile, p->b0 + b), r, NP,
-                        p->x + b * 32 * (uint32_t)NT, p->start + b * starts,
-                        p->scale + b * 4 * (uint32_t)NP, p->minf + b * 4 * (uint32_t)NP, acc);
+        const int8_t *x = p->x;
+        const int32_t *start = p->start;
+        const float *scale = p->scale, *minf = p->minf;
+        for (uint32_t b = 0; b < p->n_blocks; b++) {
+            block_pairs(fmt, block_at(fmt, w, map, tile, p->b0 + b), r, NP, x, start, scale, minf,
+                        acc);
+            x += 32 * NT;
+            start += starts;
+            scale += 4 * NP;
+            minf += 4 * NP;
+            __asm__("" : "+r"(x)); /* one pointer and offsets, not a register for each offset */
+        }
         const float32x4_t mul = vdupq_n_f32(p->last ? w->mul : 1.0f);
         UNROLL for (int i = 0; i < NP; i++)
         {
