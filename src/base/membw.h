@@ -11,7 +11,8 @@
 #define MEMBW_MAX_THREADS 256u
 
 /* Reads n bytes at p, a slice per thread, again and again for about budget_ms (at least three
- * passes); returns the best pass in 10^9 bytes per second.  p: 64-byte aligned, already touched. */
+ * passes, unless they take four times that long); returns the best pass in 10^9 bytes per second.
+ * p: 64-byte aligned, already touched. */
 double membw_read(const void *p, size_t n, uint32_t n_threads, uint32_t budget_ms);
 
 #endif

@@ -41,6 +41,27 @@ run 1 chat "${says_gu[@]}" --ctx 32 <in; has err "no room for an answer"
 run 2 chat "${says_gu[@]}" --var thinking <in; has err "NAME=JSON"
 run 0 chat "${says_gu[@]}" --var thinking=false -n 2 <in
 
+# a model that was trained on its template: the prompt is the one written by hand, one BOS in front
+# and the end token as such; the second turn finds the pages of the first
+reply=$root/models/reply-draft.gguf
+ask="act: turn_off; device: lights; room: kitchen; result: done"
+printf '<|im_start|>user\n%s<|im_end|>\n<|im_start|>assistant\n' "$ask" >prompt
+run 0 generate -m "$reply" --special --temp 0 --json "$(cat prompt)
+"
+want=$(field text) n=$(field prompt_tokens)
+printf '%s\n%s\n' "$ask" "act: turn_on; device: fan; room: bedroom; result: done" >in
+run 0 chat -m "$reply" --temp 0 --json <in
+sed -n 1p out >one; sed -n 2p out >two
+same "template" "$("$tool" json content <one)" "$want"
+same "template's tokens" "$("$tool" json prompt_tokens <one)" "$n"
+differ "an answer" "$want" ""
+seen=$((n + $("$tool" json generated_tokens <one)))
+same "cached" "$("$tool" json cached_tokens <two)" $(((seen - 1) / 16 * 16))
+same "finish" "$("$tool" json finish <two)" stop
+# a template that cannot be read: the model loads, the chat says why
+sed 's/{% for message in messages %}/{% fro message in messages %}/' "$reply" >bad.gguf
+run 0 generate -m bad.gguf --temp 0 -n 2 hello
+run 1 chat -m bad.gguf <in; has err "chat template"; empty out
 # at a terminal: Ctrl-C stops the answer and not the program, Ctrl-D ends it
 cat >script <<'S'
 expect > 
