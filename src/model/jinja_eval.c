@@ -572,8 +572,9 @@ static int loop_items(struct jinja_run *r, const struct jinja_node *n, struct ji
     return rc;
 }
 
-static int set_loop(struct jinja_run *r, struct jinja_scope *scope, const struct jinja_list *items,
-                    size_t i)
+/* Not inlined: its table must not lie on the stack while the body of the loop runs. */
+__attribute__((noinline)) static int set_loop(struct jinja_run *r, struct jinja_scope *scope,
+                                              const struct jinja_list *items, size_t i)
 {
     size_t n = items->n;
     const struct jinja_entry entries[] = {

@@ -500,7 +500,7 @@ static int filter_map(struct use *u, const struct jinja_list *l, struct jinja_va
     }
     int rc = jinja_list_make(u->r, out, 0);
     for (size_t i = 0; rc == 0 && i < l->n; i++) {
-        struct jinja_value v;
+        struct jinja_value v = jinja_undefined();
         rc = jinja_charge(u->r, 1);
         if (rc == 0 && by_attr) {
             if (!is_container(&l->at[i]))

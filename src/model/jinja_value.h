@@ -112,7 +112,7 @@ struct jinja_run {
     struct tm now;                  /* for strftime_now, local time */
 };
 
-enum { JINJA_MAX_DEPTH = 1000, JINJA_MAX_DATA_DEPTH = 200 };
+enum { JINJA_MAX_DEPTH = 800, JINJA_MAX_DATA_DEPTH = 200 };
 
 int jinja_fail(struct jinja_run *r, int code, const char *fmt, ...) SHOAL_PRINTF(3, 4);
 int jinja_no_memory(struct jinja_run *r); /* for an arena that returned NULL */

@@ -417,6 +417,50 @@ static void test_threads_render_one_template(void **state)
     free(source);
 }
 
+static void *recurse(void *arg)
+{
+    static const char *const sources[] = {
+        "{% macro f(a) %}{% for x in l %}{% if true %}{{ [f(a)] | join }}{% endif %}{% endfor %}"
+        "{% endmacro %}{{ f(1) }}",
+        "{% macro f() %}{{ caller() }}{% endmacro %}{% macro g() %}{% call f() %}{{ g() }}"
+        "{% endcall %}{% endmacro %}{{ g() }}",
+    };
+    int *bad = arg;
+    for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+        struct chat_template *t = NULL;
+        struct err e = {0};
+        struct buf out;
+        buf_init(&out, 1000);
+        int rc = chat_template_parse(&t, sources[i], strlen(sources[i]), &e);
+        if (rc == 0)
+            rc = chat_template_render(t, &out, context, sizeof(context) - 1, &e);
+        *bad += rc != SHOAL_ELIMIT;
+        chat_template_destroy(t);
+        buf_fini(&out);
+    }
+    return NULL;
+}
+
+/* The deepest calls fit the stack of a pool's thread; sanitizers make frames larger. */
+static void test_deep_calls_fit_a_small_stack(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    const size_t stack_bytes = 8u << 20;
+#else
+    const size_t stack_bytes = 768u << 10;
+#endif
+    int bad = 0;
+    pthread_t thread;
+    pthread_attr_t attr;
+    assert_int_equal(pthread_attr_init(&attr), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attr, stack_bytes), 0);
+    assert_int_equal(pthread_create(&thread, &attr, recurse, &bad), 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attr);
+    assert_int_equal(bad, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -428,6 +472,7 @@ int main(void)
         cmocka_unit_test(test_appends_and_leaves_the_buffer_alone_on_failure),
         cmocka_unit_test(test_failed_allocations),
         cmocka_unit_test(test_threads_render_one_template),
+        cmocka_unit_test(test_deep_calls_fit_a_small_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
