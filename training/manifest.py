@@ -8,9 +8,14 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent / "models"
 LIMIT = 40 << 20
+ENCODER = ["encoder/config.json", "encoder/vocab.txt", "encoder/tokenizer.json", "encoder/tokenizer_config.json"]
 MODELS = [
     dict(name="reply", task="generate", format="gguf", file="reply.gguf", licence="CC-BY-SA-4.0"),
     dict(name="reply-draft", task="generate", format="gguf", file="reply-draft.gguf", licence="CC-BY-SA-4.0", drafts_for="reply"),
+    dict(name="intent", task="classify", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="intent", licence="Apache-2.0"),
+    dict(name="router", task="classify", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="router", licence="Apache-2.0"),
+    dict(name="entities", task="tag", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="entities", licence="Apache-2.0"),
+    dict(name="embed", task="embed", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="embed", licence="Apache-2.0"),
 ]
 
 

@@ -1,0 +1,753 @@
+#!/usr/bin/env python3
+"""Trains the encoder that intent, router, entities, embed and summary share.
+
+    training/encoder.py vocab     # data/encoder-vocab.txt, once
+    training/encoder.py train     # teachers, distillation, one student; about 7 minutes on one H200
+    training/encoder.py export    # models/encoder/
+
+A stock BERT of 3 layers starts from layers of all-MiniLM-L6-v2 (pieces, feed-forward neurons and layers
+left out), learns MiniLM's vectors on plain text, then all tasks at once from two fine-tuned MiniLM teachers.
+"""
+
+import argparse
+import collections
+import json
+import math
+import os
+import pathlib
+import random
+import sys
+import time
+
+import numpy as np
+import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import encoder_data as ed  # noqa: E402
+import home  # noqa: E402
+
+F, nn = torch.nn.functional, torch.nn
+SEED = 31337
+HERE = pathlib.Path(__file__).parent
+VOCAB = 5760
+STUDENT = dict(hidden=384, layers=3, heads=12, ffn=640, positions=ed.POSITIONS)
+TEACHER = dict(hidden=384, layers=6, heads=12, ffn=1536, positions=512)
+FROM_LAYERS = (0, 2, 5)
+WIDTH, WORDS = 64, 52  # pieces and words of a labelled sample
+QUOTA = dict(snips=88, atis=56, clinc150=112, oos=24, home=88, wnut17=16)
+INTENT_SETS = ["snips", "atis", "clinc150", "combined", "router"]
+LIMIT = None  # rows measured; a number for smoke tests
+TAG_SETS = ["snips", "atis", "home", "wnut17"]
+
+
+# ------------------------------------------------------------------ labels
+
+
+def label_sets(data):
+    snips, atis, clinc = (ed.rows(data / f"{s}.train.jsonl") for s in ("snips", "atis", "clinc150"))
+    wnut = ed.rows(data / "wnut17.train.jsonl")
+    intents = dict(snips=sorted({r["label"] for r in snips}), atis=sorted({r["label"] for r in atis}), clinc150=sorted({r["label"] for r in clinc}) + ["oos"])
+    both = {ed.combined(x) for s in ("snips", "clinc150") for x in intents[s]} | {x for x in intents["atis"] if "#" not in x} | set(home.LABELS)
+    intents["combined"] = sorted(x for x in both if x)
+    intents["router"] = list(ed.DOMAIN)
+    bio = lambda types: ["O"] + [p + t for t in sorted(types) for p in ("B-", "I-")]
+    kinds = lambda rs: {t[2:] for r in rs for t in r["tags"] if t != "O"}
+    tags = dict(snips=bio(kinds(snips)), atis=bio(kinds(atis)), home=bio(home.TAGS), wnut17=bio(kinds(wnut)))
+    return intents, tags
+
+
+class Ranges:
+    """Where each label set lies among the rows of a head."""
+
+    def __init__(self, sets, order):
+        self.at, n = {}, 0
+        for s in order:
+            self.at[s] = (n, n + len(sets[s]))
+            n += len(sets[s])
+        self.n = n
+        self.id = {s: {x: i for i, x in enumerate(sets[s])} for s in order}
+
+
+# ------------------------------------------------------------------ model, with the names of a stock BERT
+
+
+class Attention(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        d = c["hidden"]
+        one = nn.Module()
+        one.query, one.key, one.value = nn.Linear(d, d), nn.Linear(d, d), nn.Linear(d, d)
+        self.add_module("self", one)
+        self.output = nn.Module()
+        self.output.dense, self.output.LayerNorm = nn.Linear(d, d), nn.LayerNorm(d, eps=1e-12)
+        self.heads = c["heads"]
+
+    def forward(self, x, mask, drop):
+        b, t, d = x.shape
+        one = getattr(self, "self")
+        q, k, v = (m(x).view(b, t, self.heads, -1).transpose(1, 2) for m in (one.query, one.key, one.value))
+        o = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=drop if self.training else 0.0)
+        o = self.output.dense(o.transpose(1, 2).reshape(b, t, d))
+        return self.output.LayerNorm(x + F.dropout(o, drop, self.training))
+
+
+class Layer(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        d = c["hidden"]
+        self.attention = Attention(c)
+        self.intermediate, self.output = nn.Module(), nn.Module()
+        self.intermediate.dense = nn.Linear(d, c["ffn"])
+        self.output.dense, self.output.LayerNorm = nn.Linear(c["ffn"], d), nn.LayerNorm(d, eps=1e-12)
+
+    def forward(self, x, mask, drop):
+        x = self.attention(x, mask, drop)
+        y = self.output.dense(F.gelu(self.intermediate.dense(x)))
+        return self.output.LayerNorm(x + F.dropout(y, drop, self.training))
+
+
+class Bert(nn.Module):
+    def __init__(self, c, vocab):
+        super().__init__()
+        d = c["hidden"]
+        e = self.embeddings = nn.Module()
+        e.word_embeddings, e.position_embeddings, e.token_type_embeddings = nn.Embedding(vocab, d), nn.Embedding(c["positions"], d), nn.Embedding(2, d)
+        e.LayerNorm = nn.LayerNorm(d, eps=1e-12)
+        self.encoder = nn.Module()
+        self.encoder.layer = nn.ModuleList(Layer(c) for _ in range(c["layers"]))
+        self.pooler = nn.Module()
+        self.pooler.dense = nn.Linear(d, d)
+        self.drop = 0.1
+
+    def forward(self, ids):
+        real = ids != 0
+        e = self.embeddings
+        x = e.word_embeddings(ids) + e.position_embeddings.weight[: ids.shape[1]] + e.token_type_embeddings.weight[0]
+        x = F.dropout(e.LayerNorm(x), self.drop, self.training)
+        mask = real[:, None, None, :]
+        for layer in self.encoder.layer:
+            x = layer(x, mask, self.drop)
+        return x, real
+
+
+class Tasks(nn.Module):
+    """The body with its heads: classifier (all intent sets), tagger (all tag sets), mean vector."""
+
+    def __init__(self, c, vocab, n_intent, n_tag):
+        super().__init__()
+        self.bert = Bert(c, vocab)
+        self.classifier = nn.Linear(c["hidden"], n_intent)
+        self.tagger = nn.Linear(c["hidden"], n_tag)
+        nn.init.normal_(self.classifier.weight, std=0.02)
+        nn.init.normal_(self.tagger.weight, std=0.02)
+
+    def intents(self, h):
+        p = torch.tanh(self.bert.pooler.dense(h[:, 0]))
+        return self.classifier(F.dropout(p, 0.1, self.training))
+
+    def tags(self, words):
+        return self.tagger(F.dropout(words, 0.1, self.training))
+
+
+def mean_vector(h, real):
+    r = real[..., None].to(h.dtype)
+    return F.normalize((h * r).sum(1).float() / r.sum(1).float(), dim=-1)
+
+
+def first_pieces(h, first):
+    return h.gather(1, first.clamp(min=0).long()[..., None].expand(-1, -1, h.shape[-1]))
+
+
+# ------------------------------------------------------------------ starting points
+
+
+def load_minilm(folder):
+    from safetensors.torch import load_file
+
+    w = {k: x.float() for k, x in load_file(str(folder / "model.fp16.safetensors")).items() if "position_ids" not in k}
+    tok = json.load(open(folder / "tokenizer.json"))["model"]["vocab"]
+    return w, [t for t, _ in sorted(tok.items(), key=lambda x: x[1])]
+
+
+def shrink(w, base, vocab, sample_ids, device):
+    """Weights of the student cut out of MiniLM: pieces by name, layers by number, neurons by use."""
+    full = Bert(TEACHER, len(base))
+    full.load_state_dict(w)
+    full.to(device).eval()
+    use = [torch.zeros(TEACHER["ffn"], device=device) for _ in full.encoder.layer]
+    hooks = [l.intermediate.dense.register_forward_hook(lambda m, i, o, n=n: use[n].add_(F.gelu(o).float().abs().mean((0, 1)))) for n, l in enumerate(full.encoder.layer)]
+    with torch.no_grad():
+        for at in range(0, len(sample_ids), 512):
+            full(sample_ids[at : at + 512].to(device).long())
+    for h in hooks:
+        h.remove()
+    at = {t: i for i, t in enumerate(base)}
+    out = {k: x for k, x in w.items() if not k.startswith("encoder.")}
+    out["embeddings.word_embeddings.weight"] = w["embeddings.word_embeddings.weight"][[at[t] for t in vocab]]
+    out["embeddings.position_embeddings.weight"] = w["embeddings.position_embeddings.weight"][: STUDENT["positions"]]
+    for n, src in enumerate(FROM_LAYERS):
+        p, q = f"encoder.layer.{src}.", f"encoder.layer.{n}."
+        worth = use[src].cpu() * w[p + "output.dense.weight"].norm(dim=0)
+        keep = worth.topk(STUDENT["ffn"]).indices.sort().values
+        for k, x in w.items():
+            if k.startswith(p):
+                name = k[len(p) :]
+                if name.startswith("intermediate"):
+                    x = x[keep]
+                elif name == "output.dense.weight":
+                    x = x[:, keep]
+                out[q + name] = x
+    return out
+
+
+# ------------------------------------------------------------------ arrays
+
+
+def encode_shard(job):
+    """Labelled samples as padded arrays; runs in a worker."""
+    data, seed, n_aug, n_home, n_oos, vocab, base, intents, tags, part, parts = job
+    s = ed.train_samples(pathlib.Path(data), seed, n_aug, n_home, n_oos)
+    if part:  # the plain copies are in part 0 only
+        random.Random(seed).shuffle(s)
+    return encode_samples(s, vocab, base, intents, tags)
+
+
+def encode_samples(s, vocab, base, intents, tags):
+    sp, tp = ed.Pieces(vocab), ed.Pieces(base)
+    ri = {x: {y: i for i, y in enumerate(v)} for x, v in intents.items()}
+    rt = {x: {y: i for i, y in enumerate(v)} for x, v in tags.items()}
+    n = len(s)
+    a = dict(s=np.zeros((n, WIDTH), np.int16), t=np.zeros((n, WIDTH), np.int16), sf=np.zeros((n, WORDS), np.int16), tf=np.zeros((n, WORDS), np.int16), tag=np.full((n, WORDS), -1, np.int16),
+             lab=np.full((n, len(INTENT_SETS)), -1, np.int16), src=np.zeros(n, np.int8), len=np.zeros(n, np.int16))
+    names = list(QUOTA)
+    for i, x in enumerate(s):
+        words = x["words"][:WORDS]
+        ids, first = sp.encode(words, WIDTH)
+        tid, tfirst = tp.encode(words, WIDTH)
+        a["s"][i, : len(ids)] = ids
+        a["t"][i, : len(tid)] = tid
+        a["sf"][i, : len(first)] = first
+        a["tf"][i, : len(tfirst)] = tfirst
+        a["src"][i] = names.index(x["source"])
+        a["len"][i] = max(len(ids), len(tid))
+        if x["tags"]:
+            ids = rt[x["source"]]
+            for j, t in enumerate(x["tags"][:WORDS]):
+                if first[j] >= 0 and tfirst[j] >= 0:
+                    a["tag"][i, j] = ids.get(t, -1)
+        for k, name in enumerate(INTENT_SETS):
+            if name in x["labels"]:
+                a["lab"][i, k] = ri[name].get(x["labels"][name], -1)
+    return a
+
+
+def text_shard(job):
+    texts, vocab, base = job
+    sp, tp = ed.Pieces(vocab), ed.Pieces(base)
+    out = {32: [], 64: [], 128: [], 256: []}
+    for t in texts:
+        words = t.split()[:220]
+        ids, first = sp.encode(words, 256)
+        tid, tfirst = tp.encode(words, 256)
+        n = max(len(ids), len(tid))
+        w = next(w for w in out if n <= w)
+        row = np.zeros((3, w), np.int16)
+        row[0, : len(ids)] = ids
+        row[1, : len(tid)] = tid
+        m = min(w, len(words))
+        pairs = [(f, g) for f, g in zip(first, tfirst) if f > 0 and g > 0][:m]
+        al = np.zeros((2, w), np.int16)
+        for j, (f, g) in enumerate(pairs):
+            al[0, j], al[1, j] = f, g
+        out[w].append(np.concatenate([row[:2], al]))
+    return {w: np.stack(x) if x else np.zeros((0, 4, w), np.int16) for w, x in out.items()}
+
+
+# ------------------------------------------------------------------ losses
+
+
+
+def task_loss(lg, tg, b, ri, rt, soft=None, alpha=0.0, smooth=0.0, temp=2.0):
+    """Cross entropy inside each label set; with soft=(intents, tags) of the teachers, distilled too."""
+    total, parts = 0.0, {}
+    for k, name in enumerate(INTENT_SETS):
+        y = b["lab"][:, k].long()
+        m = y >= 0
+        if not bool(b["has_lab"][k]):
+            continue
+        lo, hi = ri.at[name]
+        x = lg[m][:, lo:hi].float()
+        loss = F.cross_entropy(x, y[m], label_smoothing=smooth)
+        if soft is not None:
+            t = torch.softmax(soft[0][m][:, lo:hi].float() / temp, -1)
+            kd = -(t * torch.log_softmax(x / temp, -1)).sum(-1).mean() * temp
+            loss = (1 - alpha) * loss + alpha * kd
+        w = {"combined": 0.7, "router": 0.3}.get(name, 1.0)
+        parts[name] = float(loss.detach()) if b.get("log") else 0
+        total = total + w * loss
+    for s, name in enumerate(TAG_SETS):
+        rows = b["src"] == list(QUOTA).index(name)
+        lo, hi = rt.at[name]
+        y = b["tag"][rows].long()
+        m = y >= 0
+        x = tg[rows][..., lo:hi][m].float()
+        loss = F.cross_entropy(x, y[m])
+        if soft is not None:
+            t = torch.softmax(soft[1][rows][..., lo:hi][m].float() / temp, -1)
+            kd = -(t * torch.log_softmax(x / temp, -1)).sum(-1).mean() * temp
+            loss = (1 - alpha) * loss + alpha * kd
+        parts["tag-" + name] = float(loss.detach()) if b.get("log") else 0
+        total = total + {"wnut17": 0.3}.get(name, 2.0) * loss
+    return total, parts
+
+
+class Stream:
+    """Batches with a fixed share of every source, all arrays on the device."""
+
+    def __init__(self, a, device, seed):
+        self.dev = {k: torch.from_numpy(v).to(device) for k, v in a.items() if k != "len"}
+        self.len = a["len"]
+        self.rng = np.random.default_rng(seed)
+        self.idx = {s: np.flatnonzero(a["src"] == i) for i, s in enumerate(QUOTA)}
+        self.perm = {s: self.rng.permutation(x) for s, x in self.idx.items()}
+        self.pos = collections.Counter()
+        self.has = np.ones(len(INTENT_SETS), bool)
+
+    def next(self, scale=1.0):
+        out = []
+        for s, q in QUOTA.items():
+            q = max(2, int(q * scale))
+            if self.pos[s] + q > len(self.perm[s]):
+                self.perm[s] = self.rng.permutation(self.idx[s])
+                self.pos[s] = 0
+            out.append(self.perm[s][self.pos[s] : self.pos[s] + q])
+            self.pos[s] += q
+        rows = np.concatenate(out)
+        w = min(WIDTH, (int(self.len[rows].max()) + 7) // 8 * 8)
+        i = torch.from_numpy(rows).to(self.dev["s"].device)
+        b = {k: v[i] for k, v in self.dev.items()}
+        b["s"], b["t"] = b["s"][:, :w].int(), b["t"][:, :w].int()
+        b["has_lab"] = self.has
+        return b
+
+
+class Texts:
+    def __init__(self, groups, device, seed, batch_pieces):
+        self.g = {w: torch.from_numpy(x).to(device) for w, x in groups.items() if len(x) >= 32}
+        self.rng = np.random.default_rng(seed)
+        self.w = list(self.g)
+        share = np.array([len(self.g[w]) * (w**0.5) for w in self.w])
+        self.p = share / share.sum()
+        self.pieces = batch_pieces
+
+    def next(self):
+        w = self.w[self.rng.choice(len(self.w), p=self.p)]
+        x = self.g[w]
+        i = torch.from_numpy(self.rng.integers(0, len(x), max(16, self.pieces // w))).to(x.device)
+        r = x[i].int()
+        return r[:, 0], r[:, 1], r[:, 2], r[:, 3]
+
+
+def text_loss(student, minilm, batch):
+    """MiniLM's vector of the text, its vectors of the words, and who is near whom."""
+    s, t, sf, tf = batch
+    with torch.no_grad():
+        th, treal = minilm(t)
+        tv = mean_vector(th, treal)
+        tw = first_pieces(th, tf)
+    h, real = student(s)
+    v = mean_vector(h, real)
+    m = (sf > 0)[..., None]
+    w = first_pieces(h, sf)
+    word = (((w - tw).float() ** 2) * m).sum() / (m.sum() * w.shape[-1])
+    sim_s, sim_t = v @ v.T, tv @ tv.T
+    eye = torch.eye(len(v), device=v.device) * 1e4
+    near = F.kl_div(torch.log_softmax(sim_s / 0.05 - eye, -1), torch.softmax(sim_t / 0.05 - eye, -1), reduction="batchmean")
+    cos = (1 - (v * tv).sum(-1)).mean()
+    return 4 * cos + word + 0.5 * near, float(cos.detach())
+
+
+class Ema:
+    def __init__(self, model, keep):
+        self.keep, self.w = keep, {k: x.detach().clone() for k, x in model.state_dict().items()}
+
+    def step(self, model, n):
+        k = min(self.keep, (1 + n) / (10 + n))
+        now = model.state_dict()
+        torch._foreach_lerp_(list(self.w.values()), [now[x].detach() for x in self.w], 1 - k)
+
+
+def optimizer(model, lr, wd, device):
+    two = [p for p in model.parameters() if p.dim() > 1]
+    one = [p for p in model.parameters() if p.dim() <= 1]
+    return torch.optim.AdamW([dict(params=two, weight_decay=wd), dict(params=one, weight_decay=0.0)], lr=lr, betas=(0.9, 0.98), fused=device == "cuda")
+
+
+def rate(opt, lr, done, step, warm=200):
+    for g in opt.param_groups:
+        g["lr"] = lr * min(1.0, (step + 1) / warm) * (0.5 + 0.5 * math.cos(math.pi * min(1, done)))
+
+
+def train_teacher(w, base, stream, ri, rt, steps, lr, device, seed, seconds, say, check):
+    torch.manual_seed(seed)
+    model = Tasks(TEACHER, len(base), ri.n, rt.n)
+    model.bert.load_state_dict(w)
+    model.to(device).train()
+    opt, ema, t0 = optimizer(model, lr, 0.01, device), Ema(model, 0.998), time.time()
+    for step in range(steps):
+        done = max(step / steps, (time.time() - t0) / seconds)
+        if done >= 1:
+            break
+        rate(opt, lr, done, step)
+        b = stream.next()
+        b["log"] = step % 500 == 0
+        with torch.autocast(device, torch.bfloat16):
+            h, _ = model.bert(b["t"])
+            loss, parts = task_loss(model.intents(h), model.tags(first_pieces(h, b["tf"])), b, ri, rt, smooth=0.05)
+        opt.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        opt.step()
+        ema.step(model, step)
+        if b["log"]:
+            say(f"teacher step {step} loss {float(loss.detach()):.3f} " + " ".join(f"{k} {x:.3f}" for k, x in parts.items()))
+    model.load_state_dict(ema.w)
+    model.eval()
+    say(f"teacher: {step} steps, {time.time() - t0:.0f} s; {check(model, True)}")
+    return model
+
+
+# ------------------------------------------------------------------ measuring
+
+
+def logits_of(model, words, pieces, device, width=ed.POSITIONS):
+    """Per sample: intent logits, tag logits of its words, mean vector."""
+    out_i, out_t, out_v = [], [], []
+    enc = [pieces.encode(w, width) for w in words]
+    model.eval()
+    with torch.no_grad():
+        for at in range(0, len(enc), 256):
+            part = enc[at : at + 256]
+            ids = torch.zeros(len(part), max(len(x) for x, _ in part), dtype=torch.int)
+            first = torch.zeros(len(part), max(max(len(f) for _, f in part), 1), dtype=torch.int)
+            for i, (x, f) in enumerate(part):
+                ids[i, : len(x)] = torch.tensor(x)
+                first[i, : len(f)] = torch.tensor(f)
+            ids, first = ids.to(device), first.to(device)
+            h, real = model.bert(ids)
+            out_i.append(model.intents(h).float().cpu().numpy())
+            tg = model.tags(first_pieces(h, first)).float().cpu().numpy()
+            out_t += [tg[i, : len(f)] for i, (_, f) in enumerate(part)]
+            out_v.append(mean_vector(h, real).float().cpu().numpy())
+    return np.concatenate(out_i), out_t, np.concatenate(out_v)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def ece(conf, right, bins=15):
+    at = np.minimum((conf * bins).astype(int), bins - 1)
+    return float(sum(abs(conf[at == b].mean() - right[at == b].mean()) * (at == b).mean() for b in range(bins) if (at == b).any()))
+
+
+def best_temperature(lg, y):
+    """The temperature with the least calibration error among those near the least negative log likelihood."""
+    ts = np.exp(np.linspace(np.log(0.2), np.log(4), 80))
+    nll = np.array([-np.log(softmax(lg / t)[np.arange(len(y)), y] + 1e-12).mean() for t in ts])
+    err = np.array([ece(softmax(lg / t).max(1), softmax(lg / t).argmax(1) == y) for t in ts])
+    ok = nll < nll.min() * 1.03 + 1e-4
+    return float(ts[np.where(ok, err, 9).argmin()])
+
+
+
+
+def f1(gold, got):
+    tp = fp = fn = 0
+    for a, b in zip(gold, got):
+        a, b = set(ed.chunks(a)), set(ed.chunks(b))
+        tp += len(a & b)
+        fp += len(b - a)
+        fn += len(a - b)
+    return 2 * tp / max(1, 2 * tp + fp + fn)
+
+
+def legal_path(lp, names):
+    """The best tag sequence in which an I- follows its own type (Viterbi over a 0/1 transition table)."""
+    n = len(names)
+    ok = np.array([[y[0] != "I" or (x != "O" and x[2:] == y[2:]) for y in names] for x in names])
+    cost = np.where(ok, 0.0, -1e9)
+    start = np.array([0.0 if y[0] != "I" else -1e9 for y in names])
+    score = lp[0] + start
+    back = []
+    for row in lp[1:]:
+        m = score[:, None] + cost
+        back.append(m.argmax(0))
+        score = m.max(0) + row
+    path = [int(score.argmax())]
+    for b in reversed(back):
+        path.append(int(b[path[-1]]))
+    return [names[i] for i in reversed(path)]
+
+
+def measure(model, pieces, data, intents, tags, ri, rt, device, brief=False):
+    """Every figure on the valid splits."""
+    out, extra = {}, {}
+    for name, split in (("snips", "valid"), ("atis", "valid"), ("clinc150", "val")):
+        r = ed.rows(data / f"{name}.{split}.jsonl")[:LIMIT]
+        lo, hi = ri.at[name]
+        words = [x["tokens"] if "tokens" in x else x["text"].split() for x in r]
+        lg, tg, _ = logits_of(model, words, pieces, device)
+        lg = lg[:, lo:hi]
+        y = np.array([ri.id[name].get(x["label"], -1) for x in r])
+        if name == "clinc150":
+            o = ed.rows(data / "clinc150.oos_val.jsonl")[:LIMIT]
+            og = logits_of(model, [x["text"].split() for x in o], pieces, device)[0][:, lo:hi]
+            oi = ri.id[name]["oos"]
+            t = best_temperature(np.concatenate([lg, og]), np.concatenate([y, np.full(len(og), oi)]))
+            p, q = softmax(lg / t), softmax(og / t)
+            out["clinc150"] = dict(in_scope_acc_no_threshold=round(float((p.argmax(1) == y).mean()), 4), oos_recall_no_threshold=round(float((q.argmax(1) == oi).mean()), 4), temperature=round(t, 3))
+            curve = []
+            for th in np.linspace(0, 0.95, 96):
+                dec = lambda z: np.where((z.max(1) < th) | (z.argmax(1) == oi), oi, z.argmax(1))
+                acc, rec = float((dec(p) == y).mean()), float((dec(q) == oi).mean())
+                curve.append((round(float(th), 2), round(acc, 4), round(rec, 4)))
+            good = [c for c in curve if c[1] >= 0.93] or [max(curve, key=lambda c: c[1])]
+            th, acc, rec = max(good, key=lambda c: (min(c[2], 0.85), c[1]))
+            allp = np.concatenate([p, q])
+            ally = np.concatenate([y, np.full(len(q), oi)])
+            out["clinc150"].update(threshold=th, in_scope_acc=acc, oos_recall=rec, ece=round(ece(allp.max(1), allp.argmax(1) == ally), 4), ece_in_scope=round(ece(p.max(1), p.argmax(1) == y), 4))
+            extra["curve"] = curve[::6]
+            continue
+        t = best_temperature(lg[y >= 0], y[y >= 0])
+        p = softmax(lg / t)
+        out[name] = dict(acc=round(float((p.argmax(1) == y).mean()), 4), ece=round(ece(p.max(1), p.argmax(1) == y), 4), temperature=round(t, 3))
+        a, b = rt.at[name]
+        names = tags[name]
+        gold = [x["tags"] for x in r]
+        out[name]["slot_f1"] = round(f1(gold, [[names[i] for i in z[:, a:b].argmax(1)] for z in tg]), 4)
+        if not brief:
+            out[name]["slot_f1_legal"] = round(f1(gold, [legal_path(np.log(softmax(z[:, a:b]) + 1e-9), names) for z in tg]), 4)
+    r = ed.rows(data / "wnut17.valid.jsonl")[:LIMIT]
+    a, b = rt.at["wnut17"]
+    _, tg, _ = logits_of(model, [x["tokens"] for x in r], pieces, device)
+    out["wnut17"] = dict(f1=round(f1([x["tags"][: len(z)] for x, z in zip(r, tg)], [[tags["wnut17"][i] for i in z[:, a:b].argmax(1)] for z in tg]), 4))
+    rng = random.Random(99)
+    hs = [ed.home_sample(rng) for _ in range(LIMIT or 1500)]
+    lg, tg, _ = logits_of(model, [x["words"] for x in hs], pieces, device)
+    a, b = rt.at["home"]
+    got = [[tags["home"][i] for i in z[:, a:b].argmax(1)] for z in tg]
+    out["home"] = dict(slot_f1=round(f1([x["tags"] for x in hs], got), 4))
+    for name in ("combined", "router"):
+        lo, hi = ri.at[name]
+        m = [i for i, x in enumerate(hs) if name in x["labels"]]
+        y = np.array([ri.id[name][hs[i]["labels"][name]] for i in m])
+        z = lg[m][:, lo:hi]
+        out["home"][name + "_acc"] = round(float((z.argmax(1) == y).mean()), 4)
+    # the combined and router sets on everything that has a valid split
+    zs, ys, zr, yr = [], [], [], []
+    for name, split in (("snips", "valid"), ("atis", "valid"), ("clinc150", "val"), ("clinc150", "oos_val")):
+        r = ed.rows(data / f"{name}.{split}.jsonl")[:LIMIT]
+        lg = logits_of(model, [x["text"].split() for x in r], pieces, device)[0]
+        for x, z in zip(r, lg):
+            c = ed.combined(x["label"])
+            if c in ri.id["combined"]:
+                zs.append(z[slice(*ri.at["combined"])])
+                ys.append(ri.id["combined"][c])
+            zr.append(z[slice(*ri.at["router"])])
+            yr.append(ri.id["router"][ed.domain(x["label"])])
+    for name, z, y in (("combined", np.array(zs), np.array(ys)), ("router", np.array(zr), np.array(yr))):
+        t = best_temperature(z, y)
+        p = softmax(z / t)
+        out[name] = dict(acc=round(float((p.argmax(1) == y).mean()), 4), ece=round(ece(p.max(1), p.argmax(1) == y), 4), temperature=round(t, 3))
+    return out, extra
+
+
+def recall_at(v, labels, k=5):
+    """Share of texts with another text of the same intent among the k nearest; and with one text per intent to find."""
+    v = v / np.linalg.norm(v, axis=1, keepdims=True)
+    labels = np.array(labels)
+    k = min(k, len(set(labels)) - 1)
+    sim = v @ v.T
+    np.fill_diagonal(sim, -9)
+    top = np.argpartition(-sim, k, 1)[:, :k]
+    easy = float((labels[top] == labels[:, None]).any(1).mean())
+    rng = np.random.default_rng(5)
+    hard = []
+    for _ in range(20):
+        gal = np.array([rng.choice(np.flatnonzero(labels == x)) for x in np.unique(labels)])
+        q = np.setdiff1d(np.arange(len(labels)), gal)
+        s = v[q] @ v[gal].T
+        top = np.argpartition(-s, k, 1)[:, :k]
+        hard.append((labels[gal][top] == labels[q][:, None]).any(1).mean())
+    return dict(recall_at_5=round(easy, 4), recall_at_5_one_per_intent=round(float(np.mean(hard)), 4))
+
+
+def measure_embed(vectors, data):
+    """vectors(texts) gives one vector per text."""
+    skip = ed.held_out_intents(data)
+    r = [x for x in ed.rows(data / "banking77.train.jsonl") if x["label"] in skip][:LIMIT]
+    out = dict(banking77_held_out=recall_at(vectors([x["text"] for x in r]), [x["label"] for x in r]))
+    r = ed.rows(data / "clinc150.val.jsonl")[:LIMIT]
+    out["clinc150_val"] = recall_at(vectors([x["text"] for x in r]), [x["label"] for x in r])
+    return out
+
+
+# ------------------------------------------------------------------ commands
+
+
+def vocab_command(a):
+    data = pathlib.Path(a.data)
+    _, base = load_minilm(pathlib.Path(a.minilm))
+    s = ed.train_samples(data, 1, 1, 20000, 6000)
+    plain = ed.plain_texts(data, pathlib.Path(a.stories), 3, 40000)
+    by = lambda *src: [" ".join(x["words"]) for x in s if x["source"] in src]
+    v = ed.choose_vocab(base, [(4, by("snips", "atis", "clinc150")), (1, by("home", "oos")), (0.5, by("wnut17")), (1, plain)], VOCAB)
+    (HERE / "data" / "encoder-vocab.txt").write_text("\n".join(v) + "\n")
+    print(len(v), "pieces")
+
+
+def train(a):
+    import multiprocessing as mp
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.set_float32_matmul_precision("high")
+    torch.manual_seed(SEED)
+    data, work = pathlib.Path(a.data), pathlib.Path(a.work)
+    work.mkdir(parents=True, exist_ok=True)
+    t0 = time.time()
+
+    def say(s):
+        print(f"[{time.time() - t0:6.1f} s] {s}", flush=True)
+
+    w, base = load_minilm(pathlib.Path(a.minilm))
+    vocab = (HERE / "data" / "encoder-vocab.txt").read_text().split("\n")[:-1]
+    intents, tags = label_sets(data)
+    ri, rt = Ranges(intents, INTENT_SETS), Ranges(tags, TAG_SETS)
+    jobs = [(a.data, SEED + i, 1 if i else 0, a.home // a.shards, a.oos // a.shards, vocab, base, intents, tags, i, a.shards) for i in range(a.shards)]
+    texts = ed.plain_texts(data, pathlib.Path(a.stories), SEED, a.texts)
+    with mp.get_context("fork").Pool(a.workers) as pool:
+        later = pool.map_async(encode_shard, jobs, chunksize=1)
+        chunk = (len(texts) + 63) // 64
+        tparts = pool.map(text_shard, [(texts[i : i + chunk], vocab, base) for i in range(0, len(texts), chunk)], chunksize=1)
+        parts = later.get()
+    arr = {k: np.concatenate([p[k] for p in parts]) for k in parts[0]}
+    groups = {g: np.concatenate([p[g] for p in tparts]) for g in tparts[0]}
+    say(f"data: {len(arr['s'])} labelled samples, {len(texts)} texts")
+    sp, tp = ed.Pieces(vocab), ed.Pieces(base)
+    check = lambda m, teacher: json.dumps(measure(m, tp if teacher else sp, data, intents, tags, ri, rt, device, True)[0])
+
+    teachers = []
+    for i in range(a.teachers):
+        st = Stream(arr, device, SEED + i)
+        teachers.append(train_teacher(w, base, st, ri, rt, a.teacher_steps, a.teacher_lr, device, SEED + i, a.teacher_seconds, say, check))
+    minilm = Bert(TEACHER, len(base))
+    minilm.load_state_dict(w)
+    minilm.to(device).eval()
+    for t in teachers:
+        t.bert.drop = 0.0
+
+    student = Tasks(STUDENT, len(vocab), ri.n, rt.n)
+    ids = torch.from_numpy(groups[64][:2000, 1] if len(groups[64]) else arr["t"][:500])
+    student.bert.load_state_dict(shrink(w, base, vocab, ids, device))
+    if teachers:
+        student.bert.pooler.load_state_dict({k: x.cpu() for k, x in teachers[0].bert.pooler.state_dict().items()})
+        student.classifier.load_state_dict({k: x.cpu() for k, x in teachers[0].classifier.state_dict().items()})
+        student.tagger.load_state_dict({k: x.cpu() for k, x in teachers[0].tagger.state_dict().items()})
+    student.to(device).train()
+    say(f"student: {sum(p.numel() for p in student.parameters()) / 1e6:.3f} M parameters")
+
+    stream, tx = Stream(arr, device, SEED + 50), Texts(groups, device, SEED, a.text_pieces)
+    student.bert.drop = 0.05
+    opt, t1 = optimizer(student, a.lr, 0.01, device), time.time()
+    for step in range(a.distil_steps):
+        done = max(step / a.distil_steps, (time.time() - t1) / a.distil_seconds)
+        if done >= 1:
+            break
+        rate(opt, a.lr, done * 0.8, step)
+        with torch.autocast(device, torch.bfloat16):
+            loss, cos = text_loss(student.bert, minilm, tx.next())
+        opt.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(student.parameters(), 1.0)
+        opt.step()
+        if step % 500 == 0:
+            say(f"distil step {step} loss {float(loss.detach()):.4f} cosine {1 - cos:.4f}")
+    say(f"distilled: {step} steps, cosine {1 - cos:.4f}")
+
+    student.bert.drop = 0.1
+    lr = a.lr * 0.7
+    opt, ema, t1 = optimizer(student, lr, 0.02, device), Ema(student, 0.9995), time.time()
+    for step in range(a.steps):
+        done = max(step / a.steps, (time.time() - t1) / a.seconds)
+        if done >= 1:
+            break
+        rate(opt, lr, done, step)
+        b = stream.next()
+        b["log"] = step % 1000 == 0
+        with torch.autocast(device, torch.bfloat16):
+            soft = None
+            if teachers:
+                with torch.no_grad():
+                    hs = [(t, t.bert(b["t"])[0]) for t in teachers]
+                    soft = (sum(t.intents(h) for t, h in hs) / len(hs), sum(t.tags(first_pieces(h, b["tf"])) for t, h in hs) / len(hs))
+            h, _ = student.bert(b["s"])
+            loss, parts_ = task_loss(student.intents(h), student.tags(first_pieces(h, b["sf"])), b, ri, rt, soft, a.alpha)
+            more, cos = text_loss(student.bert, minilm, tx.next())
+            loss = loss + a.text_weight * more
+        opt.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(student.parameters(), 1.0)
+        opt.step()
+        ema.step(student, step)
+        if b["log"]:
+            say(f"step {step} loss {float(loss.detach()):.3f} cosine {1 - cos:.4f} " + " ".join(f"{k} {x:.3f}" for k, x in parts_.items()))
+        if step and step % 4000 == 0:
+            say(check(student, False))
+            student.train()
+    say(f"fine-tuned: {step} steps in {time.time() - t1:.0f} s; last weights {check(student, False)}")
+    student.load_state_dict(ema.w)
+    from safetensors.torch import save_file
+
+    save_file({k: x.detach().half().cpu().contiguous() for k, x in student.state_dict().items()}, str(work / "encoder.safetensors"))
+    figures, extra = measure(student, sp, data, intents, tags, ri, rt, device)
+    vec = lambda m, p: (lambda ts: logits_of(m, [t.split() for t in ts], p, device)[2])
+    plain_teacher = Tasks(TEACHER, len(base), 1, 1)
+    plain_teacher.bert = minilm
+    figures["embed"] = measure_embed(vec(student, sp), data)
+    figures["embed_minilm"] = measure_embed(vec(plain_teacher.to(device), tp), data)
+    say(json.dumps(figures))
+    say(json.dumps(extra))
+    json.dump(dict(figures=figures, intents=intents, tags=tags), open(work / "encoder-figures.json", "w"), indent=1)
+
+
+if __name__ == "__main__":
+    ap = argparse.ArgumentParser()
+    ap.add_argument("what", choices=["vocab", "train", "export"])
+    ap.add_argument("--data", default=".cache/train-data")
+    ap.add_argument("--minilm", default=".cache/train-minilm")
+    ap.add_argument("--stories", default=".cache/train-reply/stories.txt")
+    ap.add_argument("--work", default=".cache/train-encoder")
+    ap.add_argument("--out", default="models/encoder")
+    ap.add_argument("--shards", type=int, default=12, help="augmented copies of the training data")
+    ap.add_argument("--home", type=int, default=120000)
+    ap.add_argument("--oos", type=int, default=24000)
+    ap.add_argument("--texts", type=int, default=100000)
+    ap.add_argument("--workers", type=int, default=os.cpu_count())
+    ap.add_argument("--teachers", type=int, default=2)
+    ap.add_argument("--teacher-steps", type=int, default=3000)
+    ap.add_argument("--teacher-lr", type=float, default=1.5e-4)
+    ap.add_argument("--teacher-seconds", type=float, default=1e9)
+    ap.add_argument("--distil-steps", type=int, default=5000)
+    ap.add_argument("--distil-seconds", type=float, default=1e9)
+    ap.add_argument("--steps", type=int, default=14000)
+    ap.add_argument("--seconds", type=float, default=1e9)
+    ap.add_argument("--lr", type=float, default=1e-3)
+    ap.add_argument("--alpha", type=float, default=0.7)
+    ap.add_argument("--text-pieces", type=int, default=16384)
+    ap.add_argument("--text-weight", type=float, default=1.0)
+    ap.add_argument("--limit", type=int, help="rows measured, for smoke tests")
+    args = ap.parse_args()
+    LIMIT = args.limit
+    {"vocab": vocab_command, "train": train, "export": lambda a: __import__("encoder_export").main(a)}[args.what](args)
