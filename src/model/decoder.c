@@ -361,6 +361,7 @@ int decoder_create(struct decoder **out, const struct gguf *g, const char *path,
         which_inputs_are_quantized(d);
         rc =
             weights_load(&d->weights, path, o->cache_dir, d->crew, o->progress, o->progress_ctx, e);
+        gguf_trim(g); /* from here on only rows of the embedding are read */
     }
     if (rc < 0) {
         decoder_destroy(d);

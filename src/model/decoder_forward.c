@@ -139,16 +139,19 @@ static void embed(struct decoder *d, uint32_t t)
     const struct decoder_run *r = &d->runs[d->run_of[t]];
     uint32_t at = t - d->run_first[d->run_of[t]], token = (uint32_t)r->tokens[at];
     uint32_t pos = r->pos0 + at;
-    float *x = d->x + (size_t)t * d->c.dim;
+    /* the row as the file has it is never longer than as floats */
+    float *x = d->x + (size_t)t * d->c.dim, *raw = d->xn + (size_t)t * d->c.dim;
     size_t row = d->embd->n_bytes / d->c.n_vocab;
-    quant_to_f32(d->embd->type, d->embd->data + token * row, x, d->c.dim);
+    gguf_read(d->g, d->embd, token * row, raw, row);
+    quant_to_f32(d->embd->type, raw, x, d->c.dim);
     if (d->c.embed_scale != 1.0f)
         d->k->scale(x, d->c.embed_scale, d->c.dim);
     if (d->pos_embd) {
-        float *tmp = d->xn + (size_t)t * d->c.dim;
+        float *place = d->proj + (size_t)t * d->c.dim;
         row = d->pos_embd->n_bytes / (size_t)d->pos_embd->dims[1];
-        quant_to_f32(d->pos_embd->type, d->pos_embd->data + pos * row, tmp, d->c.dim);
-        d->k->add(x, tmp, d->c.dim);
+        gguf_read(d->g, d->pos_embd, pos * row, raw, row);
+        quant_to_f32(d->pos_embd->type, raw, place, d->c.dim);
+        d->k->add(x, place, d->c.dim);
     }
     for (int which = 0; which < (d->c.rope_base_local > 0.0f ? 2 : 1); which++) {
         float *cs = d->rope_cs[which] + (size_t)t * d->c.rope_dim;

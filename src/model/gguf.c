@@ -240,6 +240,7 @@ int gguf_parse(struct gguf **out, const void *bytes, size_t n, struct err *e)
         return err_set(e, SHOAL_ENOMEM, "gguf handle");
     g->bytes = bytes;
     g->n_bytes = n;
+    g->fd = -1;
     int rc = parse(g, e);
     if (rc < 0) {
         gguf_close(g);
@@ -276,13 +277,17 @@ int gguf_open(struct gguf **out, const char *path, struct err *e)
         rc = err_set(e, SHOAL_EIO, "cannot map %s: %s", path, strerror(errno));
         goto out;
     }
+    /* Little of the file is read for long: no huge pages around each such byte. */
+    (void)madvise(map, n, MADV_NOHUGEPAGE);
     rc = gguf_parse(out, map, n, e);
     if (rc < 0) {
         err_wrap(e, "%s", path);
         goto out;
     }
-    (*out)->mapped = true; /* the mapping now belongs to the handle */
+    (*out)->mapped = true; /* mapping and file now belong to the handle */
+    (*out)->fd = fd;
     map = MAP_FAILED;
+    fd = -1;
 out:
     if (map != MAP_FAILED)
         munmap(map, n);
@@ -301,7 +306,26 @@ void gguf_close(struct gguf *g)
     mem_free(g->tensors);
     if (g->mapped)
         munmap((void *)(uintptr_t)g->bytes, g->n_bytes);
+    if (g->fd >= 0)
+        close(g->fd);
     mem_free(g);
+}
+
+void gguf_trim(const struct gguf *g)
+{
+    if (g->mapped)
+        (void)madvise((void *)(uintptr_t)g->bytes, g->n_bytes, MADV_DONTNEED);
+}
+
+void gguf_read(const struct gguf *g, const struct gguf_tensor *t, size_t at, void *out, size_t n)
+{
+    if (g->fd < 0) {
+        memcpy(out, t->data + at, n);
+        return;
+    }
+    ssize_t got = pread(g->fd, out, n, (off_t)((size_t)(t->data - g->bytes) + at));
+    if (got < (ssize_t)n) /* cut short while we had it open: zeros, not a crash */
+        memset((uint8_t *)out + (got > 0 ? got : 0), 0, n - (size_t)(got > 0 ? got : 0));
 }
 
 static bool str_is(struct gguf_str s, const char *text)

@@ -61,6 +61,7 @@ struct gguf {
     const uint8_t *bytes;
     size_t n_bytes;
     bool mapped;
+    int fd; /* of a mapped file, else -1 */
     uint32_t version;
     uint32_t alignment;
     size_t data_offset; /* where tensor data begins */
@@ -74,6 +75,12 @@ SHOAL_MUST_CHECK int gguf_open(struct gguf **out, const char *path, struct err *
 /* bytes: the whole file, at any alignment. */
 SHOAL_MUST_CHECK int gguf_parse(struct gguf **out, const void *bytes, size_t n, struct err *e);
 void gguf_close(struct gguf *g);
+/* Gives the file's pages back: what was read stays readable, but no longer counts as our memory
+ * until it is read again. */
+void gguf_trim(const struct gguf *g);
+/* Copies n bytes at offset `at` of a tensor, which must be inside of it.  Unlike a look at
+ * tensor->data this maps no pages (a kernel may map 2 MiB around every byte looked at). */
+void gguf_read(const struct gguf *g, const struct gguf_tensor *t, size_t at, void *out, size_t n);
 
 const char *gguf_type_name(enum gguf_type t);
 
