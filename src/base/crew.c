@@ -32,7 +32,14 @@ struct crew {
     _Alignas(64) _Atomic uint64_t open;
     _Alignas(64) _Atomic uint32_t done;     /* chunks of the open phase that are finished */
     _Alignas(64) _Atomic uint32_t sleepers; /* members in futex wait, or about to */
-    /* Set by crew_run before the first phase opens; the release store of `open` publishes them. */
+    /* What members run: the open phase stands in the slot of its serial, written before `open` is.
+     * Slots are the crew's own memory, since a member that comes late may look at one when the
+     * program, which is its owner's, is gone. */
+    _Alignas(64) struct slot {
+        struct crew_phase phase;
+        void *ctx;
+    } slots[4];
+    /* Set by crew_run before the first phase opens, used by whoever finishes a phase. */
     _Alignas(64) void *ctx;
     const struct crew_phase *phases;
     uint32_t first_serial, n_phases;
@@ -73,11 +80,14 @@ static uint32_t *serial_futex(struct crew *c)
     return (uint32_t *)(void *)&c->open + 1; /* the high half: little-endian machines only */
 }
 
-/* Opens a phase.  seq_cst orders the store before the look at sleepers: whoever counts itself a
- * sleeper after that look sees the new serial before it sleeps. */
-static void publish(struct crew *c, uint32_t serial, uint32_t n_chunks)
+/* Opens phase p (NULL: none, the program is over).  seq_cst orders the store before the look at
+ * sleepers: whoever counts itself a sleeper after that look sees the new serial before it sleeps.
+ */
+static void publish(struct crew *c, uint32_t serial, const struct crew_phase *p)
 {
-    atomic_store_explicit(&c->open, word(serial, n_chunks), memory_order_seq_cst);
+    if (p)
+        c->slots[serial % 4] = (struct slot){*p, c->ctx};
+    atomic_store_explicit(&c->open, word(serial, p ? p->n_chunks : 0), memory_order_seq_cst);
     if (atomic_load_explicit(&c->sleepers, memory_order_seq_cst) > 0)
         syscall(SYS_futex, serial_futex(c), FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
@@ -124,7 +134,7 @@ static void finish_phase(struct crew *c, uint32_t serial, uint32_t member)
             break;
     }
     atomic_store_explicit(&c->done, 0, memory_order_relaxed); /* before publish, which releases */
-    publish(c, c->first_serial + at, at < c->n_phases ? c->phases[at].n_chunks : 0);
+    publish(c, c->first_serial + at, at < c->n_phases ? &c->phases[at] : NULL);
 }
 
 static uint64_t spin_for(uint64_t chunk_ns)
@@ -139,13 +149,9 @@ static bool copy_phase(struct crew *c, uint32_t serial, struct crew_phase *p, vo
 {
     if (serial_of(atomic_load_explicit(&c->open, memory_order_acquire)) != serial)
         return false;
-    uint32_t at = serial - c->first_serial;
-    if (at >= c->n_phases)
-        return false;
-    *p = c->phases[at];
-    *ctx = c->ctx;
-    /* unchanged after the copy, so unchanged during it: the program is rewritten only after its
-     * last phase */
+    *p = c->slots[serial % 4].phase;
+    *ctx = c->slots[serial % 4].ctx;
+    /* still open after the copy, so the slot was not written during it */
     atomic_thread_fence(memory_order_acquire);
     return serial_of(atomic_load_explicit(&c->open, memory_order_relaxed)) == serial;
 }
@@ -270,7 +276,7 @@ void crew_destroy(struct crew *c)
         return;
     atomic_store_explicit(&c->stop, true, memory_order_seq_cst);
     uint64_t w = atomic_load_explicit(&c->open, memory_order_relaxed);
-    publish(c, serial_of(w) + 1, 0);
+    publish(c, serial_of(w) + 1, NULL);
     for (uint32_t i = 0; i < c->n_threads; i++)
         pthread_join(c->threads[i], NULL);
     mem_free(c);
@@ -296,7 +302,7 @@ void crew_run(struct crew *c, void *ctx, const struct crew_phase *phases, uint32
     c->n_phases = n_phases;
     c->first_serial = before + 1 - at;
     uint32_t end = c->first_serial + n_phases;
-    publish(c, before + 1, phases[at].n_chunks);
+    publish(c, before + 1, &phases[at]);
     uint64_t chunk_ns = 0;
     for (;;) {
         uint32_t serial = work(c, 0, &chunk_ns);
