@@ -14,7 +14,7 @@ class Engine {
     this.name = name;
     this.alive = true;
     this.stderr = "";
-    this.proc = spawn(argv[0], argv.slice(1), { cwd: ROOT, stdio: ["pipe", "pipe", "pipe"] });
+    this.proc = started(spawn(argv[0], argv.slice(1), { cwd: ROOT, stdio: ["pipe", "pipe", "pipe"] }));
     this.proc.stderr.on("data", (d) => { this.stderr = (this.stderr + d).slice(-400); });
     this.proc.stdin.on("error", () => {});
     this.proc.on("error", (e) => this.end(e.message));
@@ -78,16 +78,27 @@ function spread(list) {
   return (s[Math.floor(s.length * 0.75)] - s[Math.floor(s.length * 0.25)]) / 2 / median(s);
 }
 
+// Every process that we started and that must not outlive us, however we end.
+const children = new Set();
+function started(proc) {
+  children.add(proc);
+  proc.on("close", () => children.delete(proc));
+  return proc;
+}
+process.on("exit", () => { for (const c of children) c.kill("SIGTERM"); });
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
+  process.on(signal, () => process.exit(128 + require("os").constants.signals[signal]));
+
 // Runs n processes that do nothing but burn a core each, at our priority, while `work` runs.
 async function withSpinners(n, work) {
   const spinners = [];
   try {
     for (let i = 0; i < n; i++)
-      spinners.push(spawn("sh", ["-c", "while :; do :; done"], { stdio: "ignore" }));
+      spinners.push(started(spawn("timeout", ["600", "sh", "-c", "while :; do :; done"], { stdio: "ignore" })));
     await new Promise((resolve) => setTimeout(resolve, 300));
     return await work();
   } finally {
-    for (const s of spinners) s.kill("SIGKILL");
+    for (const s of spinners) s.kill("SIGTERM"); // timeout hands it on
   }
 }
 
