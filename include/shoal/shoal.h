@@ -41,7 +41,7 @@ struct shoal_engine;
 
 struct shoal_engine_opts { /* all zero means defaults */
     const char *kernels;   /* name of a kernel set; NULL: the best that runs here */
-    uint32_t n_threads;    /* 0: chosen by measuring this model on this machine */
+    uint32_t n_threads;    /* 0: by the size of the model and the cores here */
     uint32_t n_ctx;        /* longest sequence in tokens; 0: the model's own, at most 4096 */
     uint32_t max_tasks;    /* tasks that run at once; 0: 8 */
     uint32_t max_queue;    /* tasks that may wait; 0: 256 */
