@@ -60,7 +60,8 @@ struct shoal_engine_opts { /* all zero means defaults */
 struct shoal_engine_info {
     const char *arch;    /* "llama" */
     const char *name;    /* general.name of the file, or "" */
-    const char *kernels; /* the kernel set in use */
+    const char *engine;  /* "native" or "onnx" */
+    const char *kernels; /* the kernel set in use, or the library with its version */
     uint32_t n_vocab, n_ctx, n_ctx_train, n_layers, dim, n_threads, max_tasks;
     uint64_t n_params, file_bytes;
     size_t weights_bytes, scratch_bytes, kv_bytes; /* reserved */

@@ -75,9 +75,10 @@ static int plan_memory(struct shoal_engine *en, const struct shoal_engine_opts *
     return 0;
 }
 
-static int load(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
-                struct err *e)
+static int load_native(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
+                       struct err *e)
 {
+    struct decoder *decoder;
     char dir[PATH_MAX];
     struct decoder_sizes sizes;
     struct decoder_opts d = {.n_threads = o->n_threads,
@@ -103,13 +104,28 @@ static int load(struct shoal_engine *en, const char *path, const struct shoal_en
     if (rc == 0)
         rc = plan_memory(en, o, &sizes, e);
     if (rc == 0)
-        rc = decoder_create(&en->decoder, en->gguf, path, &d, e);
+        rc = decoder_create(&decoder, en->gguf, path, &d, e);
     if (rc < 0)
         return err_wrap(e, "%s", path);
-    if (tokenizer_info(en->tokenizer)->n_vocab > decoder_config(en->decoder)->n_vocab)
+    lm_from_decoder(&en->lm, decoder);
+    en->kernels = decoder_kernels(decoder);
+    en->kv = mem_pages(en->kv_bytes);
+    if (!en->kv)
+        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of key-value cache",
+                       en->kv_bytes);
+    decoder_set_kv(decoder, en->kv);
+    return 0;
+}
+
+static int load(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
+                struct err *e)
+{
+    int rc = load_native(en, path, o, e);
+    if (rc < 0)
+        return rc;
+    if (tokenizer_info(en->tokenizer)->n_vocab > en->lm.info.n_vocab)
         return err_set(e, SHOAL_EFORMAT, "%s: the tokenizer has %u tokens, the model %u", path,
-                       tokenizer_info(en->tokenizer)->n_vocab,
-                       decoder_config(en->decoder)->n_vocab);
+                       tokenizer_info(en->tokenizer)->n_vocab, en->lm.info.n_vocab);
     chat_open(en);
     return 0;
 }
@@ -119,20 +135,20 @@ static int reserve(struct shoal_engine *en, struct err *e)
     struct gguf_str name;
     int rc = kv_pages_create(&en->pages, en->n_pages, KERN_PAGE, e);
     if (rc == 0)
-        rc = sampler_create(&en->sampler, decoder_kernels(en->decoder),
-                            decoder_config(en->decoder)->n_vocab, e);
+        rc = sampler_create(&en->sampler, en->kernels, en->lm.info.n_vocab, e);
     if (rc < 0)
         return rc;
-    en->kv = mem_pages(en->kv_bytes);
     en->active = mem_zalloc_n(en->max_tasks, sizeof(*en->active));
     en->runs = mem_zalloc_n(en->max_tasks, sizeof(*en->runs));
     en->run_task = mem_zalloc_n(en->max_tasks, sizeof(*en->run_task));
+    en->run_slot = mem_zalloc_n(en->max_tasks, sizeof(*en->run_slot));
+    en->run_code = mem_zalloc_n(en->max_tasks, sizeof(*en->run_code));
+    en->slot_used = mem_zalloc_n(en->max_tasks, sizeof(*en->slot_used));
     en->name = gguf_get_str(en->gguf, "general.name", &name) ? mem_strndup(name.p, name.n)
                                                              : mem_strdup("");
-    if (!en->kv || !en->active || !en->runs || !en->run_task || !en->name)
-        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of key-value cache",
-                       en->kv_bytes);
-    decoder_set_kv(en->decoder, en->kv);
+    if (!en->active || !en->runs || !en->run_task || !en->run_slot || !en->run_code ||
+        !en->slot_used || !en->name)
+        return err_set(e, SHOAL_ENOMEM, "places for %u tasks", en->max_tasks);
     atomic_init(&en->pages_free, en->n_pages);
     return 0;
 }
@@ -185,7 +201,7 @@ void shoal_engine_close(struct shoal_engine *en)
         pthread_mutex_unlock(&en->lock);
         pthread_join(en->thread, NULL);
     }
-    decoder_destroy(en->decoder);
+    lm_close(&en->lm);
     chat_close(en);
     tokenizer_destroy(en->tokenizer);
     gguf_close(en->gguf);
@@ -195,6 +211,9 @@ void shoal_engine_close(struct shoal_engine *en)
     mem_free(en->active);
     mem_free(en->runs);
     mem_free(en->run_task);
+    mem_free(en->run_slot);
+    mem_free(en->run_code);
+    mem_free(en->slot_used);
     mem_free(en->name);
     pthread_mutex_destroy(&en->lock);
     pthread_cond_destroy(&en->wake);
@@ -204,8 +223,7 @@ void shoal_engine_close(struct shoal_engine *en)
 
 void shoal_engine_info(const struct shoal_engine *en, struct shoal_engine_info *info)
 {
-    const struct decoder_config *c = decoder_config(en->decoder);
-    const struct decoder_sizes sizes = decoder_sizes(en->decoder);
+    const struct lm_info *c = &en->lm.info;
     uint64_t n_params = 0;
     for (size_t i = 0; i < en->gguf->n_tensors; i++) {
         const struct gguf_tensor *t = &en->gguf->tensors[i];
@@ -214,25 +232,26 @@ void shoal_engine_info(const struct shoal_engine *en, struct shoal_engine_info *
     *info = (struct shoal_engine_info){
         .arch = c->arch,
         .name = en->name,
-        .kernels = decoder_kernels(en->decoder)->name,
+        .engine = c->engine,
+        .kernels = c->kernels,
         .n_vocab = c->n_vocab,
-        .n_ctx = decoder_n_ctx(en->decoder),
+        .n_ctx = c->n_ctx,
         .n_ctx_train = c->n_ctx_train,
         .n_layers = c->n_layers,
         .dim = c->dim,
-        .n_threads = decoder_n_threads(en->decoder),
+        .n_threads = c->n_threads,
         .max_tasks = en->max_tasks,
         .n_params = n_params,
         .file_bytes = en->gguf->n_bytes,
-        .weights_bytes = sizes.weights,
-        .scratch_bytes = sizes.scratch,
+        .weights_bytes = c->weights_bytes,
+        .scratch_bytes = c->scratch_bytes,
         .kv_bytes = en->kv_bytes,
         .kv_pages = en->n_pages,
         .kv_pages_free = atomic_load_explicit(&((struct shoal_engine *)(uintptr_t)en)->pages_free,
                                               memory_order_relaxed),
         .page_tokens = KERN_PAGE,
         .load_ms = en->load_ms,
-        .from_cache = decoder_from_cache(en->decoder),
+        .from_cache = c->from_cache,
         .chat_template = tokenizer_info(en->tokenizer)->chat_template,
     };
 }

@@ -6,13 +6,15 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "model/decoder.h"
 #include "model/gguf.h"
 #include "model/tokenizer.h"
 #include "runtime/kv_pages.h"
+#include "runtime/lm.h"
 #include "runtime/sampler.h"
 #include "runtime/text_out.h"
 #include "shoal/shoal.h"
+
+#define TASK_NO_SLOT UINT32_MAX
 
 struct shoal_task {
     struct shoal_engine *engine;
@@ -37,19 +39,21 @@ struct shoal_task {
     uint32_t n_tokens, n_computed, n_cached;
     uint32_t *pages; /* [n_pages] held */
     uint32_t n_pages, n_published, need_pages;
+    uint32_t slot; /* while active: its place in the model, else TASK_NO_SLOT */
     struct text_out text;
     uint64_t started_ns, first_token_ns;
 };
 
 struct shoal_engine {
     struct gguf *gguf;
-    struct decoder *decoder;
+    struct lm lm;
+    const struct kern_ops *kernels; /* for the sampler */
     struct tokenizer *tokenizer;
     struct chat_template *chat; /* NULL: chat_error says why */
     struct err chat_error;
     struct kv_pages *pages;
     struct sampler *sampler;
-    uint8_t *kv;
+    uint8_t *kv; /* NULL where the model keeps it; then kv_bytes is what it may grow to */
     size_t kv_bytes;
     uint32_t n_pages, max_tasks, max_queue, chunk;
     char *name;
@@ -69,8 +73,11 @@ struct shoal_engine {
     struct shoal_task *waiting;        /* best first */
     struct shoal_task **active;        /* [max_tasks], best first */
     uint32_t n_active, pages_reserved; /* pages promised to active tasks */
-    struct decoder_run *runs;          /* [max_tasks] */
+    bool *slot_used;                   /* [max_tasks] */
+    struct decoder_run *runs;          /* [max_tasks], as what follows */
     struct shoal_task **run_task;
+    uint32_t *run_slot;
+    int *run_code;
 };
 
 /* Parses the model's chat template; one that cannot be parsed is reported when it is asked for

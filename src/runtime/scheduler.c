@@ -30,12 +30,19 @@ static void enqueue(struct shoal_engine *en, struct shoal_task *t)
     *at = t;
 }
 
+/* Gives back all that was computed: pages, and the place in the model. */
 static void release_pages(struct shoal_engine *en, struct shoal_task *t)
 {
     while (t->n_pages > 0)
         kv_pages_release(en->pages, t->pages[--t->n_pages]);
     t->n_published = 0;
     t->n_computed = 0;
+    if (t->slot != TASK_NO_SLOT) {
+        if (en->lm.ops->release)
+            en->lm.ops->release(en->lm.impl, t->slot);
+        en->slot_used[t->slot] = false;
+        t->slot = TASK_NO_SLOT;
+    }
     atomic_store_explicit(&en->pages_free, kv_pages_free(en->pages), memory_order_relaxed);
 }
 
@@ -74,11 +81,17 @@ static int gave_up(const struct shoal_engine *en, const struct shoal_task *t, ui
     return t->deadline_ns && now > t->deadline_ns ? SHOAL_EDEADLINE : 0;
 }
 
-static void drop_active(struct shoal_engine *en, uint32_t i)
+/* Takes the i-th task, which was promised so many pages and may be gone, from the active ones. */
+static void forget_active(struct shoal_engine *en, uint32_t i, uint32_t need_pages)
 {
-    en->pages_reserved -= en->active[i]->need_pages;
+    en->pages_reserved -= need_pages;
     memmove(&en->active[i], &en->active[i + 1], (en->n_active - i - 1) * sizeof(*en->active));
     en->n_active--;
+}
+
+static void drop_active(struct shoal_engine *en, uint32_t i)
+{
+    forget_active(en, i, en->active[i]->need_pages);
 }
 
 static void sweep(struct shoal_engine *en)
@@ -147,6 +160,9 @@ static void admit(struct shoal_engine *en)
         for (; i > 0 && goes_before(t, en->active[i - 1]); i--)
             en->active[i] = en->active[i - 1];
         en->active[i] = t;
+        for (t->slot = 0; en->slot_used[t->slot];) /* one is free: as many slots as active tasks */
+            t->slot++;
+        en->slot_used[t->slot] = true;
     }
 }
 
@@ -154,8 +170,8 @@ static void admit(struct shoal_engine *en)
  * always computed, for its logits. */
 static void adopt_pages(struct shoal_engine *en, struct shoal_task *t)
 {
-    while (t->n_computed % KERN_PAGE == 0 && t->n_computed / KERN_PAGE == t->n_pages &&
-           t->n_computed + KERN_PAGE < t->n_tokens) {
+    while (en->lm.info.pages_hold_kv && t->n_computed % KERN_PAGE == 0 &&
+           t->n_computed / KERN_PAGE == t->n_pages && t->n_computed + KERN_PAGE < t->n_tokens) {
         uint32_t parent = t->n_pages ? t->pages[t->n_pages - 1] : KV_NO_PAGE;
         uint32_t page = kv_pages_find(en->pages, parent, t->tokens + t->n_computed);
         if (page == KV_NO_PAGE)
@@ -172,7 +188,8 @@ static void adopt_pages(struct shoal_engine *en, struct shoal_task *t)
 static bool being_computed(const struct shoal_engine *en, uint32_t n_runs,
                            const struct shoal_task *t)
 {
-    if (t->n_computed % KERN_PAGE != 0 || t->n_tokens - t->n_computed <= KERN_PAGE)
+    if (!en->lm.info.pages_hold_kv || t->n_computed % KERN_PAGE != 0 ||
+        t->n_tokens - t->n_computed <= KERN_PAGE)
         return false;
     for (uint32_t i = 0; i < n_runs; i++) {
         const struct shoal_task *o = en->run_task[i];
@@ -193,6 +210,8 @@ static void add_run(struct shoal_engine *en, uint32_t i, struct shoal_task *t, u
         t->pages[t->n_pages++] = page;
     }
     en->run_task[i] = t;
+    en->run_slot[i] = t->slot;
+    en->run_code[i] = 0;
     en->runs[i] = (struct decoder_run){.tokens = t->tokens + t->n_computed,
                                        .n = n,
                                        .pos0 = t->n_computed,
@@ -202,7 +221,7 @@ static void add_run(struct shoal_engine *en, uint32_t i, struct shoal_task *t, u
 
 static uint32_t plan_step(struct shoal_engine *en)
 {
-    uint32_t n_runs = 0, budget = decoder_max_batch(en->decoder), generating = 0;
+    uint32_t n_runs = 0, budget = en->lm.info.max_batch, generating = 0;
     for (uint32_t i = 0; i < en->n_active; i++)
         adopt_pages(en, en->active[i]);
     for (uint32_t i = 0; i < en->n_active && budget > 0; i++)
@@ -229,7 +248,7 @@ static uint32_t plan_step(struct shoal_engine *en)
 
 static void publish_pages(struct shoal_engine *en, struct shoal_task *t)
 {
-    while ((t->n_published + 1) * KERN_PAGE <= t->n_computed) {
+    while (en->lm.info.pages_hold_kv && (t->n_published + 1) * KERN_PAGE <= t->n_computed) {
         uint32_t p = t->n_published++;
         uint32_t parent = p ? t->pages[p - 1] : KV_NO_PAGE;
         t->pages[p] =
@@ -281,28 +300,32 @@ static bool take_token(struct shoal_engine *en, struct shoal_task *t, const floa
     return false;
 }
 
+/* What came of run i: its tokens are computed, and it may have brought the next one. */
+static void take_run(struct shoal_engine *en, uint32_t i, const float *logits)
+{
+    struct shoal_task *t = en->run_task[i];
+    uint32_t at = 0, need = t->need_pages; /* t may be gone after its last token */
+    bool over = false;
+    while (en->active[at] != t)
+        at++;
+    if (en->run_code[i] < 0) {
+        finish(en, t, SHOAL_FINISH_ERROR, en->run_code[i]);
+        over = true;
+    } else {
+        t->n_computed += en->runs[i].n;
+        publish_pages(en, t);
+        over = logits && take_token(en, t, logits);
+    }
+    if (over)
+        forget_active(en, at, need);
+}
+
 static void step(struct shoal_engine *en)
 {
     uint32_t n_runs = plan_step(en), row = 0;
-    decoder_forward(en->decoder, en->runs, n_runs);
-    for (uint32_t i = 0; i < n_runs; i++) {
-        struct shoal_task *t = en->run_task[i];
-        t->n_computed += en->runs[i].n;
-        publish_pages(en, t);
-        if (en->runs[i].n_logits_last == 0)
-            continue;
-        uint32_t at = 0;
-        while (en->active[at] != t)
-            at++;
-        const float *logits = decoder_logits(en->decoder, row++);
-        uint32_t need = t->need_pages; /* t may be gone after its last token */
-        if (take_token(en, t, logits)) {
-            en->pages_reserved -= need;
-            memmove(&en->active[at], &en->active[at + 1],
-                    (en->n_active - at - 1) * sizeof(*en->active));
-            en->n_active--;
-        }
-    }
+    en->lm.ops->forward(en->lm.impl, en->runs, en->run_slot, n_runs, en->run_code);
+    for (uint32_t i = 0; i < n_runs; i++)
+        take_run(en, i, en->runs[i].n_logits_last ? en->lm.ops->logits(en->lm.impl, row++) : NULL);
 }
 
 /* Moves new tasks into the queue; sleeps while there is nothing at all.  false: stop. */

@@ -26,7 +26,7 @@ void task_unref(struct shoal_task *t)
 
 static int check(const struct shoal_engine *en, const struct shoal_task_opts *o, struct err *e)
 {
-    uint32_t n_vocab = decoder_config(en->decoder)->n_vocab, n_ctx = decoder_n_ctx(en->decoder);
+    uint32_t n_vocab = en->lm.info.n_vocab, n_ctx = en->lm.info.n_ctx;
     if (!o->tokens || o->n_tokens == 0)
         return err_set(e, SHOAL_EINVAL, "the prompt is empty");
     if (o->n_continued > o->n_tokens)
@@ -50,8 +50,9 @@ static int task_create(struct shoal_task **out, struct shoal_engine *en,
     struct shoal_task *t = mem_zalloc(sizeof(*t));
     if (!t)
         return err_set(e, SHOAL_ENOMEM, "task");
-    uint32_t n_ctx = decoder_n_ctx(en->decoder), room = n_ctx - o->n_tokens;
+    uint32_t n_ctx = en->lm.info.n_ctx, room = n_ctx - o->n_tokens;
     t->engine = en;
+    t->slot = TASK_NO_SLOT;
     atomic_init(&t->refs, 2);
     t->sampling = o->sampling;
     t->n_prompt = t->n_tokens = o->n_tokens;
@@ -162,7 +163,7 @@ int shoal_session_create(struct shoal_session **out, struct shoal_engine *en,
     struct err *e = (struct err *)(void *)err;
     struct shoal_session *s = mem_zalloc(sizeof(*s));
     *out = NULL;
-    size_t cap = decoder_n_ctx(en->decoder);
+    size_t cap = en->lm.info.n_ctx;
     if (s)
         s->tokens = mem_zalloc_n(cap, sizeof(*s->tokens));
     if (!s || !s->tokens) {
