@@ -138,6 +138,28 @@ static inline size_t kern_attn_scratch(uint32_t n_ctx)
     return (size_t)KERN_ATTN_ROWS * ((n_ctx + 63) / 64 * 64 + 64);
 }
 
+/* Attention of one head over one whole sequence: every query sees every key (encoders, and the
+ * cross attention of sequence-to-sequence models).  Keys and values are read as the products left
+ * them, in F32. */
+struct kern_attn_full {
+    const float *q; /* query i at q + i * q_ld, head_dim values */
+    size_t q_ld;
+    const float *k, *v; /* key and value j at + j * kv_ld */
+    size_t kv_ld;
+    float *out; /* query i at out + i * out_ld */
+    size_t out_ld;
+    uint32_t n_keys, head_dim;
+    float scale;
+    const float *bias; /* NULL, or added to the scaled score of query i and key j at i*bias_ld+j */
+    size_t bias_ld;
+    float *scratch; /* kern_attn_full_scratch floats */
+};
+#define KERN_ATTN_FULL_ROWS 4 /* query rows per pass */
+static inline size_t kern_attn_full_scratch(uint32_t n_keys, uint32_t head_dim)
+{
+    return ((size_t)head_dim + KERN_ATTN_FULL_ROWS) * ((n_keys + 15) / 16 * 16);
+}
+
 /* ---- the table ---------------------------------------------------------------------------- */
 
 struct kern_ops {
@@ -163,6 +185,10 @@ struct kern_ops {
     void (*silu_mul)(float *y, const float *gate, const float *up, uint32_t n);
     void (*gelu_mul)(float *y, const float *gate, const float *up, uint32_t n); /* tanh form */
     void (*gelu)(float *y, const float *x, uint32_t n);
+    void (*gelu_erf)(float *y, const float *x, uint32_t n); /* x * Phi(x), to 2e-6 */
+    void (*relu)(float *y, const float *x, uint32_t n);
+    void (*tanh)(float *y, const float *x, uint32_t n);
+    void (*sigmoid)(float *y, const float *x, uint32_t n);
     /* Rotates n_heads heads of head_dim in place.  cs: [rot/2] pairs (cos, sin).  neox: pairs are
      * (i, i + rot/2), else (2i, 2i + 1). */
     void (*rope)(float *x, uint32_t n_heads, uint32_t head_dim, uint32_t rot, const float *cs,
@@ -172,6 +198,8 @@ struct kern_ops {
                      const float *k, const float *v);
     /* Rows r0..r1 of the job. */
     void (*attend)(const struct kern_attn *job, uint32_t r0, uint32_t r1);
+    /* Queries r0..r1 of the job. */
+    void (*attend_full)(const struct kern_attn_full *job, uint32_t r0, uint32_t r1);
     /* x -= max; returns sum of exp; for log-probabilities: writes exp(x - max) into y. */
     float (*softmax_exp)(float *y, const float *x, uint32_t n, float max);
     float (*max)(const float *x, uint32_t n);

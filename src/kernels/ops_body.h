@@ -56,6 +56,29 @@ static inline v16 ops_gelu1(v16 x)
     return ops_gate(x, u);
 }
 
+/* x * Phi(x) with Phi, the normal distribution, as 1/2 + x * P(x^2), a polynomial of degree 12 that
+ * was fitted for |x| <= 5 with x^2 moved to -1..1, where its terms do not cancel.  Error under 2e-6
+ * (relative under 3e-6 for |x| < 1), and no division. */
+static inline v16 ops_gelu_erf1(v16 x)
+{
+    v16 c = v16_min(v16_max(x, v16_set1(-5.0f)), v16_set1(5.0f));
+    v16 s = v16_fma(v16_mul(c, c), v16_set1(0.08f), v16_set1(-1.0f));
+    v16 p = v16_set1(4.92919469e-4f);
+    p = v16_fma(p, s, v16_set1(-1.51410908e-3f));
+    p = v16_fma(p, s, v16_set1(2.00197846e-3f));
+    p = v16_fma(p, s, v16_set1(-2.9157754e-3f));
+    p = v16_fma(p, s, v16_set1(6.16532937e-3f));
+    p = v16_fma(p, s, v16_set1(-1.0973148e-2f));
+    p = v16_fma(p, s, v16_set1(1.6497694e-2f));
+    p = v16_fma(p, s, v16_set1(-2.33367607e-2f));
+    p = v16_fma(p, s, v16_set1(3.14262249e-2f));
+    p = v16_fma(p, s, v16_set1(-4.04329449e-2f));
+    p = v16_fma(p, s, v16_set1(5.15214205e-2f));
+    p = v16_fma(p, s, v16_set1(-7.02966526e-2f));
+    p = v16_fma(p, s, v16_set1(1.41363785e-1f));
+    return v16_mul(x, v16_fma(p, c, v16_set1(0.5f)));
+}
+
 static inline v16 ops_load(const float *p, uint32_t left)
 {
     return left >= 16 ? v16_load(p) : v16_load_n(p, left);
@@ -164,6 +187,32 @@ static void ops_gelu(float *y, const float *x, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i += 16)
         ops_put(y + i, ops_gelu1(ops_load(x + i, n - i)), n - i);
+}
+
+static void ops_gelu_erf(float *y, const float *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += 16)
+        ops_put(y + i, ops_gelu_erf1(ops_load(x + i, n - i)), n - i);
+}
+
+static void ops_relu(float *y, const float *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += 16)
+        ops_put(y + i, v16_max(ops_load(x + i, n - i), v16_zero()), n - i);
+}
+
+static void ops_sigmoid(float *y, const float *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += 16)
+        ops_put(y + i, ops_gate(v16_set1(1.0f), ops_load(x + i, n - i)), n - i);
+}
+
+static void ops_tanh(float *y, const float *x, uint32_t n) /* 2 sigmoid(2x) - 1 */
+{
+    for (uint32_t i = 0; i < n; i += 16) {
+        v16 v = ops_load(x + i, n - i), gate = ops_gate(v16_set1(2.0f), v16_add(v, v));
+        ops_put(y + i, v16_sub(gate, v16_set1(1.0f)), n - i);
+    }
 }
 
 /* Written element by element: at most a few hundred values a token.  The products are kept apart
@@ -504,6 +553,128 @@ static void ops_attend(const struct kern_attn *job, uint32_t r0, uint32_t r1)
     }
 }
 
+/* ---- attention over a whole sequence ------------------------------------------------------- */
+
+struct ops_full_rows { /* query rows; the last is repeated where fewer are left */
+    const float *q[KERN_ATTN_FULL_ROWS];
+    float *score[KERN_ATTN_FULL_ROWS];
+};
+
+/* Keys turned: [head_dim][ld], lanes past the last key 0. */
+static void ops_turn_keys(const struct kern_attn_full *job, float *kt, uint32_t ld)
+{
+    const uint32_t hd = job->head_dim;
+    for (uint32_t d = 0; d < hd; d++)
+        v16_store(kt + (size_t)d * ld + ld - 16, v16_zero());
+    for (uint32_t t = 0; t < job->n_keys; t++) {
+        const float *k = job->k + t * job->kv_ld;
+        for (uint32_t d = 0; d < hd; d++)
+            kt[(size_t)d * ld + t] = k[d];
+    }
+}
+
+/* Scaled scores against NP groups of 16 keys from key t; dims ascending. */
+#define OPS_FULL_SCORES(NAME, NP)                                                                  \
+    static inline void NAME(const struct kern_attn_full *job, const struct ops_full_rows *rows,    \
+                            const float *kt, uint32_t ld, uint32_t t)                              \
+    {                                                                                              \
+        v16 s[KERN_ATTN_FULL_ROWS][NP];                                                            \
+        OPS_UNROLL for (int i = 0; i < KERN_ATTN_FULL_ROWS; i++)                                   \
+            OPS_UNROLL for (int j = 0; j < NP; j++) s[i][j] = v16_zero();                          \
+        for (uint32_t d = 0; d < job->head_dim; d++) {                                             \
+            v16 k[NP];                                                                             \
+            OPS_UNROLL for (int j = 0; j < NP; j++) k[j] =                                         \
+                v16_load(kt + (size_t)d * ld + t + 16 * j);                                        \
+            OPS_UNROLL for (int i = 0; i < KERN_ATTN_FULL_ROWS; i++)                               \
+            {                                                                                      \
+                v16 q = v16_set1(rows->q[i][d]);                                                   \
+                OPS_UNROLL for (int j = 0; j < NP; j++) s[i][j] = v16_fma(q, k[j], s[i][j]);       \
+            }                                                                                      \
+        }                                                                                          \
+        v16 scale = v16_set1(job->scale);                                                          \
+        OPS_UNROLL for (int i = 0; i < KERN_ATTN_FULL_ROWS; i++)                                   \
+            OPS_UNROLL for (int j = 0; j < NP; j++)                                                \
+                v16_store(rows->score[i] + t + 16 * j, v16_mul(s[i][j], scale));                   \
+    }
+OPS_FULL_SCORES(ops_full_scores_2, 2)
+OPS_FULL_SCORES(ops_full_scores_1, 1)
+#undef OPS_FULL_SCORES
+
+/* Weighted sums of NV groups of 16 dims from dim d; keys ascending. */
+#define OPS_FULL_VALUES(NAME, NV)                                                                  \
+    static inline void NAME(const struct kern_attn_full *job, const struct ops_full_rows *rows,    \
+                            uint32_t d, v16(*acc)[NV])                                             \
+    {                                                                                              \
+        const uint32_t left = job->head_dim - d;                                                   \
+        v16 o[KERN_ATTN_FULL_ROWS][NV];                                                            \
+        OPS_UNROLL for (int i = 0; i < KERN_ATTN_FULL_ROWS; i++)                                   \
+            OPS_UNROLL for (int v = 0; v < NV; v++) o[i][v] = v16_zero();                          \
+        for (uint32_t t = 0; t < job->n_keys; t++) {                                               \
+            const float *value = job->v + t * job->kv_ld + d;                                      \
+            v16 x[NV];                                                                             \
+            OPS_UNROLL for (int v = 0; v < NV; v++) x[v] =                                         \
+                NV > 1 ? v16_load(value + 16 * v) : ops_load(value, left);                         \
+            OPS_UNROLL for (int i = 0; i < KERN_ATTN_FULL_ROWS; i++)                               \
+            {                                                                                      \
+                v16 w = v16_set1(rows->score[i][t]);                                               \
+                OPS_UNROLL for (int v = 0; v < NV; v++) o[i][v] = v16_fma(w, x[v], o[i][v]);       \
+            }                                                                                      \
+        }                                                                                          \
+        OPS_UNROLL for (int i = 0; i < KERN_ATTN_FULL_ROWS; i++)                                   \
+            OPS_UNROLL for (int v = 0; v < NV; v++) acc[i][v] = o[i][v];                           \
+    }
+OPS_FULL_VALUES(ops_full_values_2, 2)
+OPS_FULL_VALUES(ops_full_values_1, 1)
+#undef OPS_FULL_VALUES
+
+/* n rows from row r. */
+static void ops_attend_full_rows(const struct kern_attn_full *job, const float *kt, uint32_t ld,
+                                 uint32_t r, uint32_t n)
+{
+    const uint32_t hd = job->head_dim, n_keys = job->n_keys;
+    struct ops_full_rows rows;
+    float *scores = job->scratch + (size_t)hd * ld, inv[KERN_ATTN_FULL_ROWS];
+    for (uint32_t i = 0; i < KERN_ATTN_FULL_ROWS; i++) {
+        rows.q[i] = job->q + (r + (i < n ? i : n - 1)) * job->q_ld;
+        rows.score[i] = scores + (size_t)i * ld;
+    }
+    uint32_t t = 0, d = 0;
+    for (; OPS_WIDE && t + 32 <= ld; t += 32)
+        ops_full_scores_2(job, &rows, kt, ld, t);
+    for (; t < ld; t += 16)
+        ops_full_scores_1(job, &rows, kt, ld, t);
+    for (uint32_t i = 0; i < n; i++) {
+        float *s = rows.score[i];
+        if (job->bias)
+            ops_add(s, job->bias + (r + i) * job->bias_ld, n_keys);
+        inv[i] = 1.0f / ops_softmax_exp(s, s, n_keys, ops_max(s, n_keys));
+    }
+    for (; OPS_WIDE && d + 32 <= hd; d += 32) {
+        v16 acc[KERN_ATTN_FULL_ROWS][2];
+        ops_full_values_2(job, &rows, d, acc);
+        for (uint32_t i = 0; i < n; i++)
+            for (uint32_t v = 0; v < 2; v++)
+                v16_store(job->out + (r + i) * job->out_ld + d + 16 * v,
+                          v16_mul(acc[i][v], v16_set1(inv[i])));
+    }
+    for (; d < hd; d += 16) {
+        v16 acc[KERN_ATTN_FULL_ROWS][1];
+        ops_full_values_1(job, &rows, d, acc);
+        for (uint32_t i = 0; i < n; i++)
+            ops_put(job->out + (r + i) * job->out_ld + d, v16_mul(acc[i][0], v16_set1(inv[i])),
+                    hd - d);
+    }
+}
+
+static void ops_attend_full(const struct kern_attn_full *job, uint32_t r0, uint32_t r1)
+{
+    const uint32_t ld = (job->n_keys + 15) / 16 * 16;
+    ops_turn_keys(job, job->scratch, ld);
+    for (uint32_t r = r0; r < r1; r += KERN_ATTN_FULL_ROWS)
+        ops_attend_full_rows(job, job->scratch, ld, r,
+                             r1 - r < KERN_ATTN_FULL_ROWS ? r1 - r : KERN_ATTN_FULL_ROWS);
+}
+
 /* ---- products with float weights ---------------------------------------------------------- */
 
 static inline v16 ops_weight16(enum kern_fmt fmt, const uint8_t *p)
@@ -586,5 +757,6 @@ __attribute__((unused)) static void ops_fgemm(const struct kern_mat *w, const st
 #define OPS_TABLE                                                                                  \
     .quantize = ops_quantize, .rmsnorm = ops_rmsnorm, .layernorm = ops_layernorm, .add = ops_add,  \
     .scale = ops_scale, .silu_mul = ops_silu_mul, .gelu_mul = ops_gelu_mul, .gelu = ops_gelu,      \
-    .rope = ops_rope, .kv_store = ops_kv_store, .attend = ops_attend,                              \
-    .softmax_exp = ops_softmax_exp, .max = ops_max, .argmax = ops_argmax
+    .gelu_erf = ops_gelu_erf, .relu = ops_relu, .tanh = ops_tanh, .sigmoid = ops_sigmoid,          \
+    .attend_full = ops_attend_full, .rope = ops_rope, .kv_store = ops_kv_store,                    \
+    .attend = ops_attend, .softmax_exp = ops_softmax_exp, .max = ops_max, .argmax = ops_argmax

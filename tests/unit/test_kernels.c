@@ -366,6 +366,10 @@ static void test_vector_ops_equal_scalar(void **state)
             SAME("silu_mul", silu_mul(y, x, w, n));
             SAME("gelu_mul", gelu_mul(y, x, w, n));
             SAME("gelu", gelu(y, x, n));
+            SAME("gelu_erf", gelu_erf(y, x, n));
+            SAME("relu", relu(y, x, n));
+            SAME("tanh", tanh(y, x, n));
+            SAME("sigmoid", sigmoid(y, x, n));
             if (n >= 16 && n % 16 == 0) {
                 SAME("rope", rope(y, n / 16, 16, 16, cs, false));
                 SAME("rope neox, part of a head", rope(y, n / 16, 16, 8, cs, true));
@@ -387,6 +391,17 @@ static void test_vector_ops_equal_scalar(void **state)
         double v = (double)x[i];
         double want = 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
         assert_true(fabs((double)y[i] - want) < 1e-5);
+    }
+    for (double v = -9; v < 9; v += 0.001) {
+        float in = (float)v, got;
+        kern_scalar.gelu_erf(&got, &in, 1);
+        assert_true(fabs((double)got - 0.5 * (double)in * erfc(-(double)in / sqrt(2))) < 4e-6);
+        kern_scalar.tanh(&got, &in, 1);
+        assert_true(fabs((double)got - tanh((double)in)) < 5e-7);
+        kern_scalar.sigmoid(&got, &in, 1);
+        assert_true(fabs((double)got - 1 / (1 + exp(-(double)in))) < 5e-7);
+        kern_scalar.relu(&got, &in, 1);
+        assert_true(got == (in > 0 ? in : 0));
     }
 }
 
@@ -521,6 +536,94 @@ static void test_attention_equals_scalar_and_double(void **state)
     }
 }
 
+static void attend_full_double(const struct kern_attn_full *job, uint32_t n_rows, double *out)
+{
+    const uint32_t hd = job->head_dim;
+    double *s = malloc(job->n_keys * sizeof(*s));
+    for (uint32_t r = 0; r < n_rows; r++) {
+        double max = -1e300, sum = 0, *o = out + (size_t)r * hd;
+        memset(o, 0, hd * sizeof(*o));
+        for (uint32_t t = 0; t < job->n_keys; t++) {
+            s[t] = 0;
+            for (uint32_t d = 0; d < hd; d++)
+                s[t] += (double)job->q[r * job->q_ld + d] * (double)job->k[t * job->kv_ld + d];
+            s[t] *= (double)job->scale;
+            s[t] += job->bias ? (double)job->bias[r * job->bias_ld + t] : 0;
+            max = s[t] > max ? s[t] : max;
+        }
+        for (uint32_t t = 0; t < job->n_keys; t++) {
+            double p = exp(s[t] - max);
+            sum += p;
+            for (uint32_t d = 0; d < hd; d++)
+                o[d] += p * (double)job->v[t * job->kv_ld + d];
+        }
+        for (uint32_t d = 0; d < hd; d++)
+            o[d] /= sum;
+    }
+    free(s);
+}
+
+static void test_full_attention_equals_scalar_and_double(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *why;
+        uint32_t hd, queries, keys;
+        bool bias;
+    } cases[] = {
+        {"one token", 32, 1, 1, false},        {"a sentence", 32, 20, 20, false},
+        {"rows left over", 64, 37, 37, false}, {"a tiny, odd head", 8, 5, 17, false},
+        {"an odd head", 40, 6, 33, false},     {"cross attention with a bias", 16, 3, 50, true},
+        {"long", 32, 9, 300, false},           {"a bias over all", 64, 48, 48, true},
+    };
+    const struct kern_ops *sets[8];
+    size_t n_sets = kern_usable(sets, 8);
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        uint32_t hd = cases[c].hd, nq = cases[c].queries, nk = cases[c].keys, ld = 3 * hd;
+        size_t most = nq > nk ? nq : nk;
+        float *x = aligned(most * ld * 4), *bias = aligned((size_t)nq * nk * 4);
+        float *want = aligned((size_t)nq * hd * 4), *got = aligned((size_t)nq * hd * 4);
+        float *scratch = aligned(kern_attn_full_scratch(nk, hd) * 4);
+        double *exact = aligned((size_t)nq * hd * 8);
+        for (size_t i = 0; i < most * ld; i++)
+            x[i] = rng_float();
+        for (size_t i = 0; i < (size_t)nq * nk; i++)
+            bias[i] = rng_float();
+        struct kern_attn_full job = {.q = x,
+                                     .q_ld = ld,
+                                     .k = x + hd,
+                                     .v = x + (size_t)2 * hd,
+                                     .kv_ld = ld,
+                                     .out = want,
+                                     .out_ld = hd,
+                                     .n_keys = nk,
+                                     .head_dim = hd,
+                                     .scale = 0.25f,
+                                     .bias = cases[c].bias ? bias : NULL,
+                                     .bias_ld = nk,
+                                     .scratch = scratch};
+        kern_scalar.attend_full(&job, 0, nq);
+        attend_full_double(&job, nq, exact);
+        for (uint32_t i = 0; i < nq * hd; i++)
+            if (fabs((double)want[i] - exact[i]) > 2e-5)
+                fail_msg("%s: scalar [%u] %g, exact %g", cases[c].why, i, (double)want[i],
+                         exact[i]);
+        job.out = got;
+        for (size_t s = 0; s < n_sets; s++) {
+            memset(got, 0, (size_t)nq * hd * 4);
+            sets[s]->attend_full(&job, 0, nq / 3);
+            sets[s]->attend_full(&job, nq / 3, nq);
+            expect_same(sets[s]->name, cases[c].why, got, want, (size_t)nq * hd);
+        }
+        free(x);
+        free(bias);
+        free(want);
+        free(got);
+        free(scratch);
+        free(exact);
+    }
+}
+
 int main(void)
 {
     const struct kern_ops *sets[8];
@@ -538,6 +641,7 @@ int main(void)
         cmocka_unit_test(test_scalar_gemm_equals_double),
         cmocka_unit_test(test_vector_ops_equal_scalar),
         cmocka_unit_test(test_attention_equals_scalar_and_double),
+        cmocka_unit_test(test_full_attention_equals_scalar_and_double),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
