@@ -42,21 +42,10 @@ static uint32_t mat_tiles(const struct decoder *d, const struct linear *l)
     return kern_n_tiles(&d->k->layout, d->weights.mats[l->mat].n_rows);
 }
 
-/* Tiles [t0, t1) of one product with its bias; row 0 of out is the first row of tile t0. */
 static void product(const struct decoder *d, const struct linear *l, const struct kern_act *a,
                     uint32_t n_tokens, uint32_t t0, uint32_t t1, float *out, size_t ld)
 {
-    struct kern_mat m = d->weights.mats[l->mat];
-    const uint32_t r0 = t0 * d->k->layout.tile_rows;
-    m.data += t0 * m.tile_bytes;
-    m.n_rows -= r0;
-    d->k->gemm(&m, a, n_tokens, 0, t1 - t0, out, ld);
-    if (!l->bias)
-        return;
-    uint32_t n = (t1 - t0) * d->k->layout.tile_rows;
-    n = n < m.n_rows ? n : m.n_rows;
-    for (uint32_t t = 0; t < n_tokens; t++)
-        d->k->add(out + t * ld, l->bias + r0, n);
+    linear_product(d->k, &d->weights, l, a, n_tokens, t0, t1, out, ld);
 }
 
 /* Some products over the same input, one after the other, as the chunks of a phase see them. */

@@ -5,17 +5,10 @@
 
 #include "base/crew.h"
 #include "model/decoder.h"
-#include "model/weights.h"
+#include "model/plan.h"
 
-#define NO_MAT UINT32_MAX
 /* Up to so many tokens the per-token work is done in finishes, above it in phases of its own. */
 #define FEW_TOKENS 2u
-
-struct linear {        /* y = W x + bias */
-    uint32_t mat;      /* index in weights, NO_MAT: absent */
-    const float *bias; /* or NULL */
-    uint32_t out_at;   /* first column of its result */
-};
 
 struct layer {
     const float *attn_norm_w, *attn_norm_b, *ffn_norm_w, *ffn_norm_b;
@@ -41,9 +34,8 @@ struct decoder {
     const float *final_norm_w, *final_norm_b;
     struct linear output;
     const struct gguf_tensor *embd, *pos_embd;
-    float **vectors; /* every small tensor, as floats */
-    uint32_t n_vectors;
-    float *inv_freq[2]; /* global and local: [rope_dim / 2] */
+    struct vectors vectors; /* every small tensor */
+    float *inv_freq[2];     /* global and local: [rope_dim / 2] */
 
     uint32_t n_ctx, max_batch, max_logits, max_threads;
     enum kern_kv kv_kind;

@@ -1,0 +1,131 @@
+/* plan.c - see plan.h. */
+#include "model/plan.h"
+
+#include <stdio.h>
+
+#include "base/mem.h"
+
+void vectors_fini(struct vectors *v)
+{
+    for (uint32_t i = 0; i < v->n; i++)
+        mem_free(v->list[i]);
+    mem_free(v->list);
+    *v = (struct vectors){0};
+}
+
+void linear_product(const struct kern_ops *k, const struct weights *w, const struct linear *l,
+                    const struct kern_act *a, uint32_t n_tokens, uint32_t t0, uint32_t t1,
+                    float *out, size_t ld)
+{
+    struct kern_mat m = w->mats[l->mat];
+    const uint32_t r0 = t0 * k->layout.tile_rows;
+    m.data += t0 * m.tile_bytes;
+    m.n_rows -= r0;
+    k->gemm(&m, a, n_tokens, 0, t1 - t0, out, ld);
+    if (!l->bias)
+        return;
+    uint32_t n = (t1 - t0) * k->layout.tile_rows;
+    n = n < m.n_rows ? n : m.n_rows;
+    for (uint32_t t = 0; t < n_tokens; t++)
+        k->add(out + t * ld, l->bias + r0, n);
+}
+
+int plan_init(struct plan *p, const struct gguf *g, struct weights *w, struct vectors *v,
+              struct err *e)
+{
+    *p = (struct plan){.g = g, .weights = w, .vectors = v, .e = e};
+    p->claimed = mem_zalloc_n(g->n_tensors + 1, sizeof(*p->claimed));
+    return p->claimed ? 0 : err_set(e, SHOAL_ENOMEM, "plan of the model");
+}
+
+void plan_fini(struct plan *p)
+{
+    mem_free(p->claimed);
+}
+
+const struct gguf_tensor *plan_claim(struct plan *p, const char *name)
+{
+    const struct gguf_tensor *t = gguf_find_tensor(p->g, name);
+    if (t)
+        p->claimed[t - p->g->tensors] = true;
+    return t;
+}
+
+static void name_of(char *out, size_t cap, int layer, const char *part, const char *kind)
+{
+    if (layer < 0)
+        snprintf(out, cap, "%s.%s", part, kind);
+    else
+        snprintf(out, cap, "blk.%d.%s.%s", layer, part, kind);
+}
+
+int plan_vector(struct plan *p, const float **out, int layer, const char *part, const char *kind,
+                uint32_t n, bool required)
+{
+    struct vectors *all = p->vectors;
+    char name[96];
+    name_of(name, sizeof(name), layer, part, kind);
+    const struct gguf_tensor *t = plan_claim(p, name);
+    *out = NULL;
+    if (!t)
+        return required ? err_set(p->e, SHOAL_EFORMAT, "tensor %s is missing", name) : 0;
+    if (t->n_dims != 1 || t->dims[0] != n)
+        return err_set(p->e, SHOAL_EFORMAT, "tensor %s has %llu values, expected %u", name,
+                       (unsigned long long)t->dims[0], n);
+    float **bigger = mem_realloc(all->list, (all->n + 1) * sizeof(*bigger));
+    if (bigger)
+        all->list = bigger;
+    float *v = bigger ? mem_aligned(((size_t)n + 16) * sizeof(*v)) : NULL;
+    if (!v)
+        return err_set(p->e, SHOAL_ENOMEM, "tensor %s", name);
+    quant_to_f32(t->type, t->data, v, n);
+    all->list[all->n++] = v;
+    *out = v;
+    return 0;
+}
+
+int plan_linear(struct plan *p, struct linear *l, int layer, const char *part, uint32_t n_rows,
+                uint32_t n_cols, bool required)
+{
+    char name[96];
+    name_of(name, sizeof(name), layer, part, "weight");
+    const struct gguf_tensor *t = plan_claim(p, name);
+    *l = (struct linear){.mat = NO_MAT};
+    if (!t)
+        return required ? err_set(p->e, SHOAL_EFORMAT, "tensor %s is missing", name) : 0;
+    if (n_rows == 0 && t->n_dims == 2 && t->dims[1] <= INT32_MAX)
+        n_rows = (uint32_t)t->dims[1];
+    if (t->n_dims > 2 || t->dims[0] != n_cols || t->dims[1] != n_rows ||
+        (t->n_dims < 2 && n_rows != 1))
+        return err_set(p->e, SHOAL_EFORMAT, "tensor %s is %llu x %llu, expected %u x %u", name,
+                       (unsigned long long)t->dims[1], (unsigned long long)t->dims[0], n_rows,
+                       n_cols);
+    int rc = weights_add(p->weights, t, &l->mat, p->e);
+    return rc < 0 ? rc : plan_vector(p, &l->bias, layer, part, "bias", n_rows, false);
+}
+
+int plan_check_all_claimed(const struct plan *p, const char *arch)
+{
+    for (size_t i = 0; i < p->g->n_tensors; i++)
+        if (!p->claimed[i])
+            return err_set(p->e, SHOAL_EUNSUPPORTED,
+                           "tensor %.*s is not part of the %s architecture as it is known here",
+                           (int)p->g->tensors[i].name.n, p->g->tensors[i].name.p, arch);
+    return 0;
+}
+
+void *carve_take(struct carve *c, size_t n)
+{
+    void *at = c->base ? c->base + c->bytes : NULL;
+    c->bytes += (n + 127) / 64 * 64; /* 64 bytes apart: over-reads of vectors stay inside */
+    return at;
+}
+
+void carve_act(struct carve *c, struct kern_act *a, float *x, uint32_t max_tokens, uint32_t n_cols)
+{
+    const size_t b = max_tokens;
+    *a = (struct kern_act){.x = x, .ld = n_cols, .n_cols = n_cols};
+    a->q = carve_take(c, b * n_cols);
+    a->scale = carve_take(c, b * (n_cols / 32) * sizeof(float));
+    a->sums = carve_take(c, b * (n_cols / 16) * sizeof(int32_t));
+}

@@ -1,0 +1,69 @@
+/* plan.h - from a file's tensors to what a model computes with: vectors as floats, matrices for
+ * packing; and what is still unclaimed, since a tensor that no one asked for means an architecture
+ * that would be computed wrongly.
+ *
+ * Thread:    used by one thread while a model is loaded; what it filled is immutable afterwards.
+ * Ownership: borrows the gguf and the weights; vectors own their floats until vectors_fini.
+ * Failure:   0 or SHOAL_E* with the tensor's name.  Private to src/model. */
+#ifndef SHOAL_MODEL_PLAN_H
+#define SHOAL_MODEL_PLAN_H
+
+#include "model/weights.h"
+
+#define NO_MAT UINT32_MAX
+
+struct vectors { /* small tensors, as floats */
+    float **list;
+    uint32_t n;
+};
+void vectors_fini(struct vectors *v);
+
+struct linear {        /* y = W x + bias */
+    uint32_t mat;      /* index in weights, NO_MAT: absent */
+    const float *bias; /* or NULL */
+    uint32_t out_at;   /* first column of its result */
+};
+
+/* Tiles [t0, t1) of one product with its bias; column 0 of out is the first row of tile t0. */
+void linear_product(const struct kern_ops *k, const struct weights *w, const struct linear *l,
+                    const struct kern_act *a, uint32_t n_tokens, uint32_t t0, uint32_t t1,
+                    float *out, size_t ld);
+static inline bool linear_is_int(const struct weights *w, const struct linear *l)
+{
+    return l->mat != NO_MAT && !kern_fmt_is_float(w->mats[l->mat].fmt);
+}
+
+struct plan {
+    const struct gguf *g;
+    struct weights *weights;
+    struct vectors *vectors;
+    bool *claimed; /* per tensor of the file */
+    struct err *e;
+};
+
+SHOAL_MUST_CHECK int plan_init(struct plan *p, const struct gguf *g, struct weights *w,
+                               struct vectors *v, struct err *e);
+void plan_fini(struct plan *p);
+/* NULL when the file has no such tensor. */
+const struct gguf_tensor *plan_claim(struct plan *p, const char *name);
+/* "part.kind" (layer < 0) or "blk.layer.part.kind": a vector of n floats, NULL where the file has
+ * none and it is not required. */
+SHOAL_MUST_CHECK int plan_vector(struct plan *p, const float **out, int layer, const char *part,
+                                 const char *kind, uint32_t n, bool required);
+/* "....weight" with, where there is one, "....bias".  n_rows 0: as many as the file has. */
+SHOAL_MUST_CHECK int plan_linear(struct plan *p, struct linear *l, int layer, const char *part,
+                                 uint32_t n_rows, uint32_t n_cols, bool required);
+/* Every tensor was asked for; arch is for the message. */
+SHOAL_MUST_CHECK int plan_check_all_claimed(const struct plan *p, const char *arch);
+
+/* ---- scratch: one block of pages, divided in two rounds, the first of which only counts ------ */
+
+struct carve {
+    uint8_t *base; /* NULL: only count */
+    size_t bytes;
+};
+void *carve_take(struct carve *c, size_t n);
+/* The input of a product with its integer form, max_tokens rows of n_cols over x. */
+void carve_act(struct carve *c, struct kern_act *a, float *x, uint32_t max_tokens, uint32_t n_cols);
+
+#endif
