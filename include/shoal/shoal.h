@@ -1,12 +1,13 @@
-/* shoal.h - the C library: load a model, submit generations, receive tokens.
+/* shoal.h - the C library: load a model, submit tasks, receive tokens or results.
  *
  * engine   one loaded model with its memory and its own thread.  Everything it will ever use is
  *          reserved by shoal_engine_open; a model that does not fit is refused there with the
  *          arithmetic.
- * task     one generation: prompt tokens in, token events out.  Tasks of one engine run together,
- *          ordered by priority and deadline; prompts advance in chunks, so a long one does not
- * stall the others; tasks that begin with the same tokens share that part of the memory. session  a
- * conversation: keeps its tokens, so that each turn costs only what is new.
+ * task     one generation (prompt tokens in, token events out) or one inference of a specialist
+ *          (text or numbers in, one result out).  Tasks of one engine run together, ordered by
+ *          priority and deadline; prompts advance in chunks, so a long one does not stall the
+ *          others; tasks that begin with the same tokens share that part of the memory.
+ * session  a conversation: keeps its tokens, so that each turn costs only what is new.
  *
  * Threads: shoal_engine_open/close from one thread, when no task is left; everything else from any
  * thread.  Events come on the engine's thread: handle them shortly, never call shoal_task_wait or
@@ -49,6 +50,7 @@ struct shoal_engine_opts { /* all zero means defaults */
     size_t kv_bytes;       /* hard limit of the key-value cache; 0: n_ctx tokens for half of
                               max_tasks */
     bool kv_q8;            /* 8-bit keys and values: half the memory, a little less exact */
+    bool int8;             /* specialists: compute with 8-bit weights, whatever the file has */
     size_t memory_bytes;   /* refuse a model that needs more in all; 0: what the machine has free */
     const char *cache_dir; /* packed weights are kept there; NULL: $SHOAL_CACHE_DIR, else
                               $XDG_CACHE_HOME/shoal, else ~/.cache/shoal; "": do not keep */
@@ -57,7 +59,21 @@ struct shoal_engine_opts { /* all zero means defaults */
     void *progress_ctx;
 };
 
+/* What a model can do; an engine may have several bits. */
+enum shoal_kind {
+    SHOAL_KIND_GENERATE = 1 << 0,  /* shoal_task_submit */
+    SHOAL_KIND_CLASSIFY = 1 << 1,  /* the others: shoal_infer_submit */
+    SHOAL_KIND_TAG = 1 << 2,       /* spans of a text: entities, slots, personal data */
+    SHOAL_KIND_EMBED = 1 << 3,     /* a vector for a text */
+    SHOAL_KIND_RERANK = 1 << 4,    /* how well a document answers a query */
+    SHOAL_KIND_SUMMARIZE = 1 << 5, /* a short text for a long one */
+    SHOAL_KIND_SCORE = 1 << 6,     /* numbers for numbers */
+};
+/* "classify", ...; NULL when it is none. */
+SHOAL_API const char *shoal_kind_name(enum shoal_kind kind);
+
 struct shoal_engine_info {
+    unsigned kinds;      /* enum shoal_kind bits; fields that make no sense for them are 0 */
     const char *arch;    /* "llama" */
     const char *name;    /* general.name of the file, or "" */
     const char *engine;  /* "native" or "onnx" */
@@ -183,6 +199,86 @@ SHOAL_API void shoal_task_cancel(struct shoal_task *task);
 SHOAL_API int shoal_task_wait(struct shoal_task *task);
 /* The caller's part of the task; before DONE it also cancels. */
 SHOAL_API void shoal_task_free(struct shoal_task *task);
+
+/* ---- specialists ---------------------------------------------------------------------------- */
+
+struct shoal_result;
+
+struct shoal_infer_opts { /* what does not belong to the kind is ignored; all zero: defaults */
+    enum shoal_kind kind; /* one bit */
+    const char *text;     /* copied; RERANK: the query */
+    size_t text_bytes;
+    const char *document; /* RERANK; copied */
+    size_t document_bytes;
+    const double *values; /* SCORE: rows one after the other; copied.  NaN: missing */
+    uint32_t n_values;
+    const char *labels;     /* CLASSIFY, TAG: name of a label set; NULL: the model's default */
+    uint32_t dimensions;    /* EMBED: the first so many; 0: all */
+    uint32_t max_sentences; /* SUMMARIZE: 0: the model's default */
+    uint32_t max_tokens;    /* SUMMARIZE, where text is generated; 0: the model's default */
+    uint32_t beams;         /* SUMMARIZE, where text is generated; 0 or 1: greedy */
+    bool raw;               /* SCORE: before the objective's transform; RERANK: the logit */
+    uint64_t deadline_ns;   /* absolute, CLOCK_MONOTONIC; 0: none */
+    int32_t priority;       /* higher first */
+    /* Called once on the engine's thread; may be NULL.  The result lives until the task is freed.
+     */
+    void (*done)(void *ctx, const struct shoal_result *result);
+    void *done_ctx;
+};
+
+struct shoal_label {
+    const char *name;
+    float score; /* calibrated probability; of several labels at once: each for itself */
+};
+
+struct shoal_span {
+    const char *label;
+    uint32_t start, end;           /* bytes of the text */
+    uint32_t start_char, end_char; /* characters of the text */
+    float score;
+};
+
+struct shoal_result {
+    enum shoal_kind kind;
+    int code;            /* 0 or SHOAL_E*: cancelled, deadline, ... */
+    const char *message; /* with a code: what was wrong */
+    /* CLASSIFY */
+    const char *label; /* the answer: the best one, or the set's out-of-scope label */
+    float confidence;  /* of label; out of scope by threshold: 1 - the best score */
+    const struct shoal_label *labels; /* all of the set, best first */
+    uint32_t n_labels;
+    /* TAG, SUMMARIZE (the sentences that were taken, in their order) */
+    const struct shoal_span *spans;
+    uint32_t n_spans;
+    /* EMBED */
+    const float *vector;
+    uint32_t n_dims;
+    /* RERANK: values[0]; SCORE: n_outputs for each row */
+    const double *values;
+    uint32_t n_values;
+    /* SUMMARIZE */
+    const char *text;
+    size_t text_bytes;
+
+    uint32_t n_tokens;                   /* of the input */
+    bool truncated;                      /* the input was longer than the model can read */
+    uint32_t batch;                      /* tasks that were computed together */
+    uint64_t queue_ns, run_ns, total_ns; /* from submit */
+};
+
+/* Fails as shoal_task_submit does; also SHOAL_EDEADLINE at once when what waits already and the
+ * measured speed say that the deadline cannot be met. */
+SHOAL_API int shoal_infer_submit(struct shoal_engine *engine, const struct shoal_infer_opts *opts,
+                                 struct shoal_task **task, struct shoal_error *err);
+/* Of a task that is done (in its callback, or after shoal_task_wait); NULL for a generation. */
+SHOAL_API const struct shoal_result *shoal_task_result(const struct shoal_task *task);
+
+/* Label set i of a kind (CLASSIFY, TAG), the default first; NULL behind the last. */
+SHOAL_API const char *shoal_label_set(const struct shoal_engine *engine, enum shoal_kind kind,
+                                      uint32_t i);
+/* Label i of a set (NULL: the default); NULL behind the last. */
+SHOAL_API const char *shoal_label(const struct shoal_engine *engine, enum shoal_kind kind,
+                                  const char *set, uint32_t i);
 
 /* ---- sessions ------------------------------------------------------------------------------- */
 

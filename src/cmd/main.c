@@ -15,6 +15,10 @@ struct command {
 static const struct command commands[] = {
     {"generate", cmd_generate, "continue a text with a model"},
     {"chat", cmd_chat, "talk with a model"},
+    {"classify", cmd_classify, "what a text is: intent, topic, sentiment"},
+    {"tag", cmd_tag, "entities, slots and personal data in a text"},
+    {"embed", cmd_embed, "a vector for a text"},
+    {"summarize", cmd_summarize, "a long text made short"},
     {"tokenize", cmd_tokenize, "text to token ids"},
     {"detokenize", cmd_detokenize, "token ids to text"},
     {"logits", cmd_logits, "what a model expects next"},

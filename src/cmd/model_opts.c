@@ -14,7 +14,8 @@
 #include "cmd/term.h"
 
 static const struct opts_def model_defs[] = {
-    {"model", 'm', OPTS_TEXT, "FILE", NULL, 0, 0, "GGUF file (required)"},
+    {"model", 'm', OPTS_TEXT, "MODEL", NULL, 0, 0,
+     "GGUF file, Hugging Face folder, or the name of a model in models/ (required)"},
     {"ctx", 'c', OPTS_UINT, "N", "0", 0, 16777216,
      "longest sequence in tokens; 0: the model's own, at most 4096"},
     {"threads", 't', OPTS_UINT, "N", "0", 0, 256, "0: chosen for this model and machine"},
@@ -25,6 +26,17 @@ static const struct opts_def model_defs[] = {
     {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not keep packed weights on disk"},
 };
 const struct opts_group model_opts_group = OPTS_GROUP("Model", model_defs);
+
+static const struct opts_def specialist_defs[] = {
+    {"model", 'm', OPTS_TEXT, "MODEL", NULL, 0, 0,
+     "file, Hugging Face folder, or the name of a model in models/ (required)"},
+    {"int8", 0, OPTS_FLAG, NULL, NULL, 0, 0, "compute with 8-bit weights, whatever the file has"},
+    {"threads", 't', OPTS_UINT, "N", "0", 0, 256, "0: chosen for this model and machine"},
+    {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
+     "force a kernel set (see 'shoal doctor'); default: the best that runs here"},
+    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not keep packed weights on disk"},
+};
+const struct opts_group specialist_opts_group = OPTS_GROUP("Model", specialist_defs);
 
 static const struct opts_def sampling_defs[] = {
     {"temp", 0, OPTS_REAL, "X", "0.8", 0, 100, "0: always the likeliest token"},
@@ -58,28 +70,20 @@ static bool packing_progress(void *ctx, double part)
     return p->interrupted;
 }
 
-int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, int interrupt_fd,
-                    struct shoal_engine **engine)
+/* Opens what -m names; eo has the rest of the options. */
+static int open_engine(const struct opts *o, struct shoal_engine_opts *eo,
+                       const struct model_name *name, int interrupt_fd,
+                       struct shoal_engine **engine)
 {
-    struct shoal_engine_opts eo = {0};
     struct shoal_error e = {0};
     struct packing packing = {.interrupt_fd = interrupt_fd};
-    const char *path = opts_text(o, "model");
-    *engine = NULL;
-    if (!path)
-        return opts_usage(o->page, "no model: give -m FILE");
-    if (base)
-        eo = *base;
-    eo.kernels = opts_text(o, "kernels");
-    eo.n_threads = opts_u32(o, "threads");
-    eo.n_ctx = opts_u32(o, "ctx");
-    eo.chunk = opts_u32(o, "chunk");
-    eo.kv_q8 = strcmp(opts_text(o, "kv"), "q8") == 0;
-    eo.cache_dir = opts_flag(o, "no-cache") ? "" : NULL;
-    eo.progress = packing_progress;
-    eo.progress_ctx = &packing;
+    eo->kernels = opts_text(o, "kernels");
+    eo->n_threads = opts_u32(o, "threads");
+    eo->cache_dir = opts_flag(o, "no-cache") ? "" : NULL;
+    eo->progress = packing_progress;
+    eo->progress_ctx = &packing;
     term_progress_init(&packing.bar, "packing weights");
-    int rc = shoal_engine_open(engine, path, &eo, &e);
+    int rc = shoal_engine_open(engine, name->path, eo, &e);
     term_progress_end(&packing.bar);
     if (packing.interrupted) {
         shoal_engine_close(*engine);
@@ -91,9 +95,46 @@ int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, 
     struct shoal_engine_info info;
     shoal_engine_info(*engine, &info);
     log_info("cmd", "model loaded path=%s arch=%s kernels=%s threads=%u ctx=%u ms=%.1f cached=%d",
-             path, info.arch, info.kernels, info.n_threads, info.n_ctx, info.load_ms,
+             name->path, info.arch, info.kernels, info.n_threads, info.n_ctx, info.load_ms,
              info.from_cache);
     return CMD_OK;
+}
+
+static int find_model(const struct opts *o, struct model_name *name)
+{
+    struct err e = {0};
+    *name = (struct model_name){0};
+    if (!opts_text(o, "model"))
+        return opts_usage(o->page, "no model: give -m MODEL");
+    return model_name_find(name, opts_text(o, "model"), &e) < 0 ? cmd_fail(o->page, "%s", e.msg)
+                                                                : CMD_OK;
+}
+
+int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, int interrupt_fd,
+                    struct shoal_engine **engine)
+{
+    struct shoal_engine_opts eo = {0};
+    struct model_name name;
+    *engine = NULL;
+    int rc = find_model(o, &name);
+    if (base)
+        eo = *base;
+    eo.n_ctx = opts_u32(o, "ctx");
+    eo.chunk = opts_u32(o, "chunk");
+    eo.kv_q8 = strcmp(opts_text(o, "kv"), "q8") == 0;
+    if (rc == CMD_OK)
+        rc = open_engine(o, &eo, &name, interrupt_fd, engine);
+    model_name_fini(&name);
+    return rc;
+}
+
+int specialist_opts_open(const struct opts *o, int interrupt_fd, struct shoal_engine **engine,
+                         struct model_name *name)
+{
+    struct shoal_engine_opts eo = {.int8 = opts_flag(o, "int8")};
+    *engine = NULL;
+    int rc = find_model(o, name);
+    return rc == CMD_OK ? open_engine(o, &eo, name, interrupt_fd, engine) : rc;
 }
 
 static int read_bias(const struct opts *o, struct sampling_opts *out)

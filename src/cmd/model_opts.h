@@ -5,6 +5,7 @@
 #ifndef SHOAL_CMD_MODEL_OPTS_H
 #define SHOAL_CMD_MODEL_OPTS_H
 
+#include "cmd/model_name.h"
 #include "cmd/opts.h"
 #include "shoal/shoal.h"
 
@@ -17,6 +18,12 @@ extern const struct opts_group sampling_opts_group;
  * of the command's own, or NULL.  CMD_OK, or an exit code after a message. */
 int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, int interrupt_fd,
                     struct shoal_engine **engine);
+
+/* -m, --int8, --threads, --kernels, --no-cache: of commands that run specialists */
+extern const struct opts_group specialist_opts_group;
+/* Loads it likewise; name (model_name_fini, whatever comes back) says which label set was meant. */
+int specialist_opts_open(const struct opts *o, int interrupt_fd, struct shoal_engine **engine,
+                         struct model_name *name);
 
 struct sampling_opts {
     struct shoal_sampling sampling;

@@ -350,6 +350,16 @@ const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *nam
     return NULL;
 }
 
+uint64_t gguf_n_params(const struct gguf *g)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < g->n_tensors; i++) {
+        const uint64_t *d = g->tensors[i].dims;
+        n += d[0] * d[1] * d[2] * d[3];
+    }
+    return n;
+}
+
 bool gguf_kv_i64(const struct gguf_kv *kv, uint64_t i, int64_t *v)
 {
     if (i >= kv->n_elems)

@@ -87,6 +87,8 @@ const char *gguf_type_name(enum gguf_type t);
 /* NULL when there is none. */
 const struct gguf_kv *gguf_find(const struct gguf *g, const char *key);
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *name);
+/* Values in all tensors together. */
+uint64_t gguf_n_params(const struct gguf *g);
 
 /* true and the value when the key is there and its type converts without loss. */
 bool gguf_get_u64(const struct gguf *g, const char *key, uint64_t *v); /* any integer >= 0, bool */

@@ -153,6 +153,24 @@ static int reserve(struct shoal_engine *en, struct err *e)
     return 0;
 }
 
+static int open_decoder(struct shoal_engine *en, const char *path,
+                        const struct shoal_engine_opts *o, struct err *e)
+{
+    int rc = load(en, path, o, e);
+    en->kinds = SHOAL_KIND_GENERATE;
+    return rc < 0 ? rc : reserve(en, e);
+}
+
+static int reserve_jobs(struct shoal_engine *en, struct err *e)
+{
+    en->kinds = en->specialist.kinds;
+    en->active = mem_zalloc_n(en->specialist.max_jobs, sizeof(*en->active));
+    en->jobs = mem_zalloc_n(en->specialist.max_jobs, sizeof(*en->jobs));
+    if (!en->active || !en->jobs)
+        return err_set(e, SHOAL_ENOMEM, "batch of %u tasks", en->specialist.max_jobs);
+    return 0;
+}
+
 int shoal_engine_open(struct shoal_engine **out, const char *path,
                       const struct shoal_engine_opts *opts, struct shoal_error *err)
 {
@@ -175,10 +193,12 @@ int shoal_engine_open(struct shoal_engine **out, const char *path,
         rc = err_set(e, SHOAL_EINVAL, "max_tasks %u (at most 1024), chunk %u (at most 4096)",
                      en->max_tasks, en->chunk);
     if (rc == 0)
-        rc = load(en, path, o, e);
+        rc = specialist_open(en, path, o, e);
+    bool specialist = en->specialist.ops != NULL;
     if (rc == 0)
-        rc = reserve(en, e);
-    if (rc == 0 && pthread_create(&en->thread, NULL, scheduler_main, en) != 0)
+        rc = specialist ? reserve_jobs(en, e) : open_decoder(en, path, o, e);
+    if (rc == 0 &&
+        pthread_create(&en->thread, NULL, specialist ? batcher_main : scheduler_main, en) != 0)
         rc = err_set(e, SHOAL_ENOMEM, "cannot start the engine's thread");
     if (rc < 0) {
         shoal_engine_close(en);
@@ -202,6 +222,8 @@ void shoal_engine_close(struct shoal_engine *en)
         pthread_join(en->thread, NULL);
     }
     lm_close(&en->lm);
+    if (en->specialist.ops)
+        en->specialist.ops->close(en->specialist.self);
     chat_close(en);
     tokenizer_destroy(en->tokenizer);
     gguf_close(en->gguf);
@@ -209,6 +231,7 @@ void shoal_engine_close(struct shoal_engine *en)
     sampler_destroy(en->sampler);
     mem_pages_free(en->kv, en->kv_bytes);
     mem_free(en->active);
+    mem_free(en->jobs);
     mem_free(en->runs);
     mem_free(en->run_task);
     mem_free(en->run_slot);
@@ -223,13 +246,20 @@ void shoal_engine_close(struct shoal_engine *en)
 
 void shoal_engine_info(const struct shoal_engine *en, struct shoal_engine_info *info)
 {
-    const struct lm_info *c = &en->lm.info;
-    uint64_t n_params = 0;
-    for (size_t i = 0; i < en->gguf->n_tensors; i++) {
-        const struct gguf_tensor *t = &en->gguf->tensors[i];
-        n_params += t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
+    if (en->specialist.ops) {
+        *info = (struct shoal_engine_info){.kinds = en->kinds,
+                                           .engine = en->specialist.ops->engine,
+                                           .arch = "",
+                                           .name = "",
+                                           .kernels = "",
+                                           .max_tasks = en->specialist.max_jobs,
+                                           .load_ms = en->load_ms};
+        en->specialist.ops->info(en->specialist.self, info);
+        return;
     }
+    const struct lm_info *c = &en->lm.info;
     *info = (struct shoal_engine_info){
+        .kinds = en->kinds,
         .arch = c->arch,
         .name = en->name,
         .engine = c->engine,
@@ -241,7 +271,7 @@ void shoal_engine_info(const struct shoal_engine *en, struct shoal_engine_info *
         .dim = c->dim,
         .n_threads = c->n_threads,
         .max_tasks = en->max_tasks,
-        .n_params = n_params,
+        .n_params = gguf_n_params(en->gguf),
         .file_bytes = en->gguf->n_bytes,
         .weights_bytes = c->weights_bytes,
         .scratch_bytes = c->scratch_bytes,

@@ -11,6 +11,7 @@
 #include "runtime/kv_pages.h"
 #include "runtime/lm.h"
 #include "runtime/sampler.h"
+#include "runtime/specialist.h"
 #include "runtime/text_out.h"
 #include "shoal/shoal.h"
 
@@ -23,6 +24,7 @@ struct shoal_task {
     _Atomic bool cancel;
     bool done; /* under the engine's lock */
     int code;
+    struct job *job; /* an inference; NULL: a generation */
 
     /* fixed at submit */
     struct shoal_sampling sampling;
@@ -45,6 +47,12 @@ struct shoal_task {
 };
 
 struct shoal_engine {
+    unsigned kinds;               /* enum shoal_kind */
+    struct specialist specialist; /* ops NULL: a decoder */
+    struct job **jobs;            /* [specialist.max_jobs]: of the batch under way */
+    _Atomic uint64_t cost_ahead;  /* of jobs that wait or run */
+    _Atomic double ns_per_cost;   /* measured; 0: not yet */
+
     struct gguf *gguf;
     struct lm lm;
     const struct kern_ops *kernels; /* for the sampler */
@@ -84,9 +92,31 @@ struct shoal_engine {
  * (chat.c). */
 void chat_open(struct shoal_engine *en);
 void chat_close(struct shoal_engine *en);
-/* The engine thread's main function (scheduler.c). */
+/* The engine thread's main function: of a decoder (scheduler.c), of a specialist (batcher.c). */
 void *scheduler_main(void *engine);
-/* Drops one reference (task.c). */
+void *batcher_main(void *engine);
+/* Opens the model as a specialist when it is one: then en->specialist.ops is set (specialist.c). */
+SHOAL_MUST_CHECK int specialist_open(struct shoal_engine *en, const char *path,
+                                     const struct shoal_engine_opts *o, struct err *e);
+/* Fails with what the model can do instead (infer.c). */
+int engine_lacks(const struct shoal_engine *en, enum shoal_kind kind, struct err *e);
+void job_destroy(struct job *j);
+
+/* Drops one reference; frees (task.c). */
 void task_unref(struct shoal_task *t);
+void task_destroy(struct shoal_task *t);
+
+/* queue.c.  Into the engine's queue, or SHOAL_EBUSY. */
+SHOAL_MUST_CHECK int task_submit(struct shoal_engine *en, struct shoal_task *t, struct err *e);
+bool task_goes_before(const struct shoal_task *a, const struct shoal_task *b);
+void task_enqueue(struct shoal_engine *en, struct shoal_task *t);
+/* Takes *at out of the waiting list. */
+void task_take_waiting(struct shoal_engine *en, struct shoal_task **at);
+/* 0 or the reason to give the task up now. */
+int task_gave_up(const struct shoal_task *t, uint64_t now);
+/* Wakes who waits for it and drops the engine's reference. */
+void task_done(struct shoal_engine *en, struct shoal_task *t, int code);
+/* Moves new tasks into the queue; sleeps while there is nothing at all.  false: stop. */
+bool engine_receive(struct shoal_engine *en);
 
 #endif

@@ -12,24 +12,6 @@
  * stall the answers that run beside it. */
 #define SHARED_CHUNK_PART 4u
 
-static bool goes_before(const struct shoal_task *a, const struct shoal_task *b)
-{
-    if (a->priority != b->priority)
-        return a->priority > b->priority;
-    uint64_t da = a->deadline_ns ? a->deadline_ns : UINT64_MAX;
-    uint64_t db = b->deadline_ns ? b->deadline_ns : UINT64_MAX;
-    return da != db ? da < db : a->serial < b->serial;
-}
-
-static void enqueue(struct shoal_engine *en, struct shoal_task *t)
-{
-    struct shoal_task **at = &en->waiting;
-    while (*at && goes_before(*at, t))
-        at = &(*at)->next;
-    t->next = *at;
-    *at = t;
-}
-
 /* Gives back all that was computed: pages, and the place in the model. */
 static void release_pages(struct shoal_engine *en, struct shoal_task *t)
 {
@@ -64,21 +46,7 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, enum shoal_fin
     release_pages(en, t);
     if (t->event)
         t->event(t->event_ctx, &ev);
-    pthread_mutex_lock(&en->lock);
-    t->done = true;
-    t->code = code;
-    pthread_cond_broadcast(&en->finished);
-    pthread_mutex_unlock(&en->lock);
-    task_unref(t);
-}
-
-/* 0 or the reason to give the task up now. */
-static int gave_up(const struct shoal_engine *en, const struct shoal_task *t, uint64_t now)
-{
-    (void)en;
-    if (atomic_load_explicit(&t->cancel, memory_order_relaxed))
-        return SHOAL_ECANCELLED;
-    return t->deadline_ns && now > t->deadline_ns ? SHOAL_EDEADLINE : 0;
+    task_done(en, t, code);
 }
 
 /* Takes the i-th task, which was promised so many pages and may be gone, from the active ones. */
@@ -99,12 +67,9 @@ static void sweep(struct shoal_engine *en)
     uint64_t now = clock_ns();
     for (struct shoal_task **at = &en->waiting; *at;) {
         struct shoal_task *t = *at;
-        int code = gave_up(en, t, now);
+        int code = task_gave_up(t, now);
         if (code < 0) {
-            *at = t->next;
-            pthread_mutex_lock(&en->lock);
-            en->n_waiting--;
-            pthread_mutex_unlock(&en->lock);
+            task_take_waiting(en, at);
             finish(en, t, SHOAL_FINISH_ERROR, code);
         } else {
             at = &t->next;
@@ -112,7 +77,7 @@ static void sweep(struct shoal_engine *en)
     }
     for (uint32_t i = 0; i < en->n_active;) {
         struct shoal_task *t = en->active[i];
-        int code = gave_up(en, t, now);
+        int code = task_gave_up(t, now);
         if (code < 0) {
             drop_active(en, i);
             finish(en, t, SHOAL_FINISH_ERROR, code);
@@ -133,7 +98,7 @@ static bool make_room(struct shoal_engine *en, const struct shoal_task *t)
         return false;
     drop_active(en, en->n_active - 1);
     release_pages(en, worst);
-    enqueue(en, worst);
+    task_enqueue(en, worst);
     pthread_mutex_lock(&en->lock);
     en->n_waiting++;
     pthread_mutex_unlock(&en->lock);
@@ -149,15 +114,12 @@ static void admit(struct shoal_engine *en)
                 return;
             continue;
         }
-        en->waiting = t->next;
-        pthread_mutex_lock(&en->lock);
-        en->n_waiting--;
-        pthread_mutex_unlock(&en->lock);
+        task_take_waiting(en, &en->waiting);
         if (!t->started_ns)
             t->started_ns = clock_ns();
         en->pages_reserved += t->need_pages;
         uint32_t i = en->n_active++;
-        for (; i > 0 && goes_before(t, en->active[i - 1]); i--)
+        for (; i > 0 && task_goes_before(t, en->active[i - 1]); i--)
             en->active[i] = en->active[i - 1];
         en->active[i] = t;
         for (t->slot = 0; en->slot_used[t->slot];) /* one is free: as many slots as active tasks */
@@ -328,28 +290,10 @@ static void step(struct shoal_engine *en)
         take_run(en, i, en->runs[i].n_logits_last ? en->lm.ops->logits(en->lm.impl, row++) : NULL);
 }
 
-/* Moves new tasks into the queue; sleeps while there is nothing at all.  false: stop. */
-static bool receive(struct shoal_engine *en)
-{
-    pthread_mutex_lock(&en->lock);
-    while (!en->stop && !en->incoming && !en->waiting && en->n_active == 0)
-        pthread_cond_wait(&en->wake, &en->lock);
-    struct shoal_task *list = en->incoming;
-    bool go_on = !en->stop;
-    en->incoming = NULL;
-    pthread_mutex_unlock(&en->lock);
-    while (list) {
-        struct shoal_task *next = list->next;
-        enqueue(en, list);
-        list = next;
-    }
-    return go_on;
-}
-
 void *scheduler_main(void *engine)
 {
     struct shoal_engine *en = engine;
-    while (receive(en)) {
+    while (engine_receive(en)) {
         sweep(en);
         admit(en);
         if (en->n_active > 0)

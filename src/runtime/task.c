@@ -8,8 +8,9 @@
 /* The public error and the internal one are the same bytes. */
 _Static_assert(sizeof(struct shoal_error) == sizeof(struct err), "one error, two names");
 
-static void task_destroy(struct shoal_task *t)
+void task_destroy(struct shoal_task *t)
 {
+    job_destroy(t->job);
     text_out_fini(&t->text);
     mem_free(t->tokens);
     mem_free(t->pages);
@@ -97,23 +98,14 @@ int shoal_task_submit(struct shoal_engine *en, const struct shoal_task_opts *o,
     struct err *e = (struct err *)(void *)err;
     struct shoal_task *t = NULL;
     *task = NULL;
+    if (!en->lm.ops)
+        return engine_lacks(en, SHOAL_KIND_GENERATE, e);
     int rc = check(en, o, e);
     if (rc == 0)
         rc = task_create(&t, en, o, e);
     if (rc < 0)
         return rc;
-    t->submitted_ns = clock_ns();
-    pthread_mutex_lock(&en->lock);
-    if (en->n_waiting >= en->max_queue) {
-        rc = err_set(e, SHOAL_EBUSY, "%u tasks are waiting already", en->n_waiting);
-    } else {
-        t->serial = en->next_serial++;
-        t->next = en->incoming;
-        en->incoming = t;
-        en->n_waiting++;
-        pthread_cond_signal(&en->wake);
-    }
-    pthread_mutex_unlock(&en->lock);
+    rc = task_submit(en, t, e);
     if (rc < 0) {
         task_destroy(t);
         return rc;
@@ -161,8 +153,10 @@ int shoal_session_create(struct shoal_session **out, struct shoal_engine *en,
                          struct shoal_error *err)
 {
     struct err *e = (struct err *)(void *)err;
-    struct shoal_session *s = mem_zalloc(sizeof(*s));
     *out = NULL;
+    if (!en->lm.ops)
+        return engine_lacks(en, SHOAL_KIND_GENERATE, e);
+    struct shoal_session *s = mem_zalloc(sizeof(*s));
     size_t cap = en->lm.info.n_ctx;
     if (s)
         s->tokens = mem_zalloc_n(cap, sizeof(*s->tokens));

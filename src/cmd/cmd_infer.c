@@ -1,0 +1,341 @@
+/* cmd_infer.c - shoal classify, tag, embed and summarize: texts in, one result each out. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "cmd/cmd.h"
+#include "cmd/infer_pipe.h"
+#include "cmd/lines.h"
+#include "cmd/model_opts.h"
+#include "cmd/term.h"
+#include "runtime/result_json.h"
+
+#define IN_FLIGHT 64u
+
+/* ---- pages ---------------------------------------------------------------------------------- */
+
+#define COMMON_DEFS                                                                                \
+    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "one text a line from a file; - is stdin"},       \
+    {                                                                                              \
+        "json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object a line"                           \
+    }
+
+static const struct opts_def classify_defs[] = {
+    {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0, "label set; default: the model's own"},
+    {"top", 0, OPTS_UINT, "N", "3", 0, 100000, "how many labels to show; 0: all"},
+    COMMON_DEFS,
+};
+static const struct opts_def tag_defs[] = {
+    {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0, "label set; default: the model's own"},
+    COMMON_DEFS,
+};
+static const struct opts_def embed_defs[] = {
+    {"dimensions", 'd', OPTS_UINT, "N", "0", 0, 65536, "only the first N, to length 1; 0: all"},
+    COMMON_DEFS,
+};
+static const struct opts_def summarize_defs[] = {
+    {"sentences", 'n', OPTS_UINT, "N", "0", 0, 1000, "at most N sentences; 0: the model's default"},
+    {"max-tokens", 0, OPTS_UINT, "N", "0", 0, 65536,
+     "of a model that writes: at most N tokens; 0: its default"},
+    {"beams", 0, OPTS_UINT, "N", "0", 0, 64, "of a model that writes: beam search; 0: its default"},
+    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "the text from a file; - is stdin"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object"},
+};
+
+#define INPUT_TEXT                                                                                 \
+    "Each argument is a text; without any, each line of -f FILE or of stdin is one.  Results "     \
+    "come\n"                                                                                       \
+    "in the order of the texts."
+
+static const struct {
+    enum shoal_kind kind;
+    struct opts_page page;
+} commands[] = {
+    {SHOAL_KIND_CLASSIFY,
+     {.command = "classify",
+      .arguments = "[TEXT...]",
+      .max_args = UINT32_MAX,
+      .summary = "Says what a text is: its label and how sure the model is.",
+      .details = INPUT_TEXT,
+      .groups = {OPTS_GROUP("Options", classify_defs)},
+      .examples = "  shoal classify -m intent \"turn off the kitchen lights\"\n"
+                  "  shoal classify -m intent --labels clinc150 --top 5 \"what is my balance\"\n"
+                  "  shoal classify -m ./my-bert -f texts.txt --json > labels.jsonl\n"}},
+    {SHOAL_KIND_TAG,
+     {.command = "tag",
+      .arguments = "[TEXT...]",
+      .max_args = UINT32_MAX,
+      .summary = "Finds entities, slots or personal data in a text.",
+      .details = INPUT_TEXT "  In JSON, start and end count characters.",
+      .groups = {OPTS_GROUP("Options", tag_defs)},
+      .examples = "  shoal tag -m entities \"set the heating in the bedroom to 19 degrees\"\n"
+                  "  shoal tag -m entities --json -f commands.txt\n"}},
+    {SHOAL_KIND_EMBED,
+     {.command = "embed",
+      .arguments = "[TEXT...]",
+      .max_args = UINT32_MAX,
+      .summary = "Makes a vector of a text: similar texts have similar vectors.",
+      .details =
+          INPUT_TEXT "\nVectors have length 1: their dot product says how similar texts are.",
+      .groups = {OPTS_GROUP("Options", embed_defs)},
+      .examples = "  shoal embed -m embed \"the pump is too hot\"\n"
+                  "  shoal embed -m ./all-MiniLM-L6-v2 --int8 -f sentences.txt --json\n"}},
+    {SHOAL_KIND_SUMMARIZE,
+     {.command = "summarize",
+      .arguments = "[TEXT]",
+      .max_args = 1,
+      .summary = "Makes a long text short.",
+      .details = "The text is the argument, the file of -f, or stdin, all of it.",
+      .groups = {OPTS_GROUP("Options", summarize_defs)},
+      .examples = "  shoal summarize -m summary -f manual.txt\n"
+                  "  shoal summarize -m summary --sentences 2 --json < report.txt\n"}},
+};
+
+/* ---- output --------------------------------------------------------------------------------- */
+
+struct work {
+    const struct opts *o;
+    struct infer_pipe pipe;
+    struct shoal_infer_opts task; /* as every text is submitted */
+    struct buf out;
+    struct term_progress bar;
+    uint64_t n_taken, bytes_read, bytes_all; /* bytes_all 0: not known */
+    int interrupt_fd;
+    int exit_code;
+};
+
+static void print_text(struct work *w, const char *text, const struct shoal_result *r)
+{
+    struct buf *b = &w->out;
+    uint32_t top = w->task.kind == SHOAL_KIND_CLASSIFY ? opts_u32(w->o, "top") : 0;
+    switch (r->kind) {
+    case SHOAL_KIND_CLASSIFY:
+        buf_printf(b, "%s %.3f", r->label, (double)r->confidence);
+        for (uint32_t i = 0; i < r->n_labels && (top == 0 || i < top); i++)
+            if (i > 0 || strcmp(r->labels[i].name, r->label) != 0)
+                buf_printf(b, "  %s %.3f", r->labels[i].name, (double)r->labels[i].score);
+        break;
+    case SHOAL_KIND_TAG:
+        for (uint32_t i = 0; i < r->n_spans; i++)
+            buf_printf(b, "%s%s=%.*s", i ? "  " : "", r->spans[i].label,
+                       (int)(r->spans[i].end - r->spans[i].start), text + r->spans[i].start);
+        break;
+    case SHOAL_KIND_EMBED:
+        for (uint32_t i = 0; i < r->n_dims; i++)
+            buf_printf(b, "%s%.6g", i ? " " : "", (double)r->vector[i]);
+        break;
+    case SHOAL_KIND_SUMMARIZE:
+        buf_put(b, r->text, r->text_bytes);
+        break;
+    default:
+        break;
+    }
+    buf_putc(b, '\n');
+}
+
+static void print_json(struct work *w, const char *text, const struct shoal_result *r)
+{
+    struct json_out j = json_out_make(&w->out);
+    json_out_object(&j);
+    if (r->kind != SHOAL_KIND_SUMMARIZE) {
+        json_out_key(&j, "text");
+        json_out_str(&j, text);
+    }
+    result_json_answer(&j, r, text, r->kind == SHOAL_KIND_CLASSIFY ? opts_u32(w->o, "top") : 0);
+    result_json_cost(&j, r);
+    json_out_object_end(&j);
+    buf_putc(&w->out, '\n');
+}
+
+/* row: the text, which goes here. */
+static int take(void *ctx, void *row, const struct shoal_result *r, struct err *e)
+{
+    struct work *w = ctx;
+    char *text = row;
+    if (opts_flag(w->o, "json"))
+        print_json(w, text, r);
+    else
+        print_text(w, text, r);
+    mem_free(text);
+    w->n_taken++;
+    if (w->out.rc < 0)
+        return err_set(e, w->out.rc, "result");
+    /* A pipe's reader sees each result at once; a file gets blocks. */
+    w->exit_code = cmd_print(w->o->page, &w->out);
+    buf_clear(&w->out);
+    return w->exit_code == CMD_OK ? 0 : SHOAL_EIO;
+}
+
+/* ---- input ---------------------------------------------------------------------------------- */
+
+static int put(struct work *w, const char *text, size_t n, struct err *e)
+{
+    char *copy = mem_strndup(text, n);
+    struct shoal_infer_opts o = w->task;
+    if (!copy)
+        return err_set(e, SHOAL_ENOMEM, "text");
+    o.text = copy;
+    o.text_bytes = n;
+    int rc = infer_pipe_put(&w->pipe, &o, copy, e);
+    if (rc < 0)
+        mem_free(copy);
+    return rc;
+}
+
+static void show_progress(struct work *w)
+{
+    char note[48];
+    snprintf(note, sizeof(note), "%llu texts", (unsigned long long)w->n_taken);
+    if (!isatty(STDOUT_FILENO)) /* results on the terminal are progress enough */
+        term_progress_show(&w->bar,
+                           w->bytes_all ? (double)w->bytes_read / (double)w->bytes_all : 0.0, note);
+}
+
+/* Every line that is not empty. */
+static int put_lines(struct work *w, int fd, struct err *e)
+{
+    struct lines lines;
+    struct stat st;
+    char *line;
+    size_t n;
+    int rc = 0, got;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        w->bytes_all = (uint64_t)st.st_size;
+    lines_init(&lines, fd);
+    term_progress_init(&w->bar, w->o->page->command);
+    while (rc == 0 && (got = lines_next(&lines, w->interrupt_fd, &line, &n, e)) != LINES_END) {
+        if (got < 0)
+            rc = got;
+        else if (got == LINES_INTERRUPT || term_interrupted(w->interrupt_fd))
+            rc = SHOAL_ECANCELLED;
+        else if (n > 0)
+            rc = put(w, line, n, e);
+        w->bytes_read += n + 1;
+        show_progress(w);
+    }
+    if (rc == 0)
+        rc = infer_pipe_drain(&w->pipe, e);
+    term_progress_end(&w->bar);
+    lines_fini(&lines);
+    return rc;
+}
+
+static int put_whole(struct work *w, struct err *e)
+{
+    struct buf text;
+    const char *arg = w->o->n_args ? w->o->args[0] : NULL;
+    w->exit_code = cmd_read_text(w->o, arg, opts_text(w->o, "file"), &text);
+    int rc = w->exit_code == CMD_OK ? put(w, buf_str(&text), text.len, e) : SHOAL_EIO;
+    buf_fini(&text);
+    return rc < 0 ? rc : infer_pipe_drain(&w->pipe, e);
+}
+
+static int put_all(struct work *w, struct err *e)
+{
+    const char *file = opts_text(w->o, "file");
+    int rc = 0;
+    if (w->task.kind == SHOAL_KIND_SUMMARIZE)
+        return put_whole(w, e);
+    if (w->o->n_args > 0 && file) {
+        w->exit_code = opts_usage(w->o->page, "both texts and a file are given");
+        return SHOAL_EINVAL;
+    }
+    if (w->o->n_args > 0) {
+        for (size_t i = 0; rc == 0 && i < w->o->n_args; i++)
+            rc = put(w, w->o->args[i], strlen(w->o->args[i]), e);
+        return rc < 0 ? rc : infer_pipe_drain(&w->pipe, e);
+    }
+    if (!file && isatty(STDIN_FILENO)) {
+        w->exit_code = opts_usage(w->o->page, "no input: give a text, -f FILE, or lines on stdin");
+        return SHOAL_EINVAL;
+    }
+    int fd = file && strcmp(file, "-") != 0 ? open(file, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    if (fd < 0)
+        return err_set(e, SHOAL_EIO, "cannot open %s: %m", file);
+    rc = put_lines(w, fd, e);
+    if (fd != STDIN_FILENO)
+        close(fd);
+    return rc;
+}
+
+/* ---- the commands --------------------------------------------------------------------------- */
+
+static void read_task(struct work *w, enum shoal_kind kind, const struct model_name *name)
+{
+    const struct opts *o = w->o;
+    w->task.kind = kind;
+    if (kind == SHOAL_KIND_CLASSIFY || kind == SHOAL_KIND_TAG)
+        w->task.labels = opts_text(o, "labels") ? opts_text(o, "labels") : name->labels;
+    if (kind == SHOAL_KIND_EMBED)
+        w->task.dimensions = opts_u32(o, "dimensions");
+    if (kind == SHOAL_KIND_SUMMARIZE) {
+        w->task.max_sentences = opts_u32(o, "sentences");
+        w->task.max_tokens = opts_u32(o, "max-tokens");
+        w->task.beams = opts_u32(o, "beams");
+    }
+}
+
+static int run(const struct opts *o, enum shoal_kind kind)
+{
+    struct work w = {.o = o, .exit_code = CMD_OK, .interrupt_fd = term_catch_interrupt()};
+    struct shoal_engine *engine;
+    struct model_name name;
+    struct err e = {0};
+    int rc = specialist_opts_open(o, w.interrupt_fd, &engine, &name);
+    if (rc == CMD_OK) {
+        read_task(&w, kind, &name);
+        buf_init(&w.out, (size_t)1 << 28);
+        infer_pipe_init(&w.pipe, engine, IN_FLIGHT, take, &w);
+        int failed = put_all(&w, &e);
+        infer_pipe_fini(&w.pipe);
+        buf_fini(&w.out);
+        rc = w.exit_code != CMD_OK        ? w.exit_code
+             : failed == SHOAL_ECANCELLED ? CMD_INTERRUPTED
+             : failed < 0                 ? cmd_fail(o->page, "%s", e.msg)
+                                          : CMD_OK;
+    }
+    shoal_engine_close(engine);
+    model_name_fini(&name);
+    term_release_interrupt(w.interrupt_fd);
+    return rc;
+}
+
+static int command(enum shoal_kind kind, int argc, const char *const *argv)
+{
+    struct opts o;
+    int rc;
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+        if (commands[i].kind == kind) {
+            struct opts_page p = commands[i].page;
+            p.groups[1] = specialist_opts_group;
+            if (!cmd_begin(&o, &p, argc, argv, &rc))
+                return rc;
+            rc = run(&o, kind);
+            opts_fini(&o);
+            return rc;
+        }
+    return CMD_USAGE;
+}
+
+int cmd_classify(int argc, const char *const *argv)
+{
+    return command(SHOAL_KIND_CLASSIFY, argc, argv);
+}
+
+int cmd_tag(int argc, const char *const *argv)
+{
+    return command(SHOAL_KIND_TAG, argc, argv);
+}
+
+int cmd_embed(int argc, const char *const *argv)
+{
+    return command(SHOAL_KIND_EMBED, argc, argv);
+}
+
+int cmd_summarize(int argc, const char *const *argv)
+{
+    return command(SHOAL_KIND_SUMMARIZE, argc, argv);
+}

@@ -1,0 +1,81 @@
+/* queue.c - the order of an engine's tasks, for whichever way they are computed. */
+#include "base/clock.h"
+#include "runtime/engine_int.h"
+
+bool task_goes_before(const struct shoal_task *a, const struct shoal_task *b)
+{
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    uint64_t da = a->deadline_ns ? a->deadline_ns : UINT64_MAX;
+    uint64_t db = b->deadline_ns ? b->deadline_ns : UINT64_MAX;
+    return da != db ? da < db : a->serial < b->serial;
+}
+
+void task_enqueue(struct shoal_engine *en, struct shoal_task *t)
+{
+    struct shoal_task **at = &en->waiting;
+    while (*at && task_goes_before(*at, t))
+        at = &(*at)->next;
+    t->next = *at;
+    *at = t;
+}
+
+int task_gave_up(const struct shoal_task *t, uint64_t now)
+{
+    if (atomic_load_explicit(&t->cancel, memory_order_relaxed))
+        return SHOAL_ECANCELLED;
+    return t->deadline_ns && now > t->deadline_ns ? SHOAL_EDEADLINE : 0;
+}
+
+void task_take_waiting(struct shoal_engine *en, struct shoal_task **at)
+{
+    *at = (*at)->next;
+    pthread_mutex_lock(&en->lock);
+    en->n_waiting--;
+    pthread_mutex_unlock(&en->lock);
+}
+
+int task_submit(struct shoal_engine *en, struct shoal_task *t, struct err *e)
+{
+    int rc = 0;
+    t->submitted_ns = clock_ns();
+    pthread_mutex_lock(&en->lock);
+    if (en->n_waiting >= en->max_queue) {
+        rc = err_set(e, SHOAL_EBUSY, "%u tasks are waiting already", en->n_waiting);
+    } else {
+        t->serial = en->next_serial++;
+        t->next = en->incoming;
+        en->incoming = t;
+        en->n_waiting++;
+        pthread_cond_signal(&en->wake);
+    }
+    pthread_mutex_unlock(&en->lock);
+    return rc;
+}
+
+void task_done(struct shoal_engine *en, struct shoal_task *t, int code)
+{
+    pthread_mutex_lock(&en->lock);
+    t->done = true;
+    t->code = code;
+    pthread_cond_broadcast(&en->finished);
+    pthread_mutex_unlock(&en->lock);
+    task_unref(t);
+}
+
+bool engine_receive(struct shoal_engine *en)
+{
+    pthread_mutex_lock(&en->lock);
+    while (!en->stop && !en->incoming && !en->waiting && en->n_active == 0)
+        pthread_cond_wait(&en->wake, &en->lock);
+    struct shoal_task *list = en->incoming;
+    bool go_on = !en->stop;
+    en->incoming = NULL;
+    pthread_mutex_unlock(&en->lock);
+    while (list) {
+        struct shoal_task *next = list->next;
+        task_enqueue(en, list);
+        list = next;
+    }
+    return go_on;
+}
