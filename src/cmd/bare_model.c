@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "cmd/cmd.h"
+#include "cmd/model_name.h"
 #include "cmd/term.h"
 #include "runtime/cache_dir.h"
 
@@ -90,14 +91,20 @@ int bare_model_open(struct bare_model *m, const struct opts_page *page,
 {
     struct err e = {0};
     struct packing packing = {.interrupt_fd = o->interrupt_fd};
+    struct bare_model_opts named = *o;
+    struct model_name name;
     memset(m, 0, sizeof(*m));
     if (!o->path)
-        return opts_usage(page, "no model: give -m FILE");
+        return opts_usage(page, "no model: give -m MODEL");
+    int rc = model_name_find(&name, o->path, &e);
+    named.path = name.path;
     term_progress_init(&packing.bar, "packing weights");
-    int rc = load(m, o, &packing, &e);
+    if (rc == 0)
+        rc = load(m, &named, &packing, &e);
     term_progress_end(&packing.bar);
     if (rc == 0)
-        rc = reserve(m, o, &e);
+        rc = reserve(m, &named, &e);
+    model_name_fini(&name);
     if (packing.interrupted)
         return CMD_INTERRUPTED;
     return rc < 0 ? cmd_fail(page, "%s", e.msg) : CMD_OK;

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "cmd/cmd.h"
+#include "cmd/model_name.h"
 #include "model/gguf.h"
 #include "model/tokenizer.h"
 #include "wire/json_out.h"
@@ -12,8 +13,8 @@
 #define MAX_OUTPUT_BYTES ((size_t)4 << 30)
 
 static const struct opts_def encode_defs[] = {
-    {"model", 'm', OPTS_TEXT, "FILE", NULL, 0, 0,
-     "GGUF file (required); only its vocabulary is read"},
+    {"model", 'm', OPTS_TEXT, "MODEL", NULL, 0, 0,
+     "file, folder or name of a model (required); only its vocabulary is read"},
     {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "read the text from a file; - is stdin"},
     {"special", 0, OPTS_FLAG, NULL, NULL, 0, 0, "\"<|im_end|>\" in the text is that token"},
     {"no-bos", 0, OPTS_FLAG, NULL, NULL, 0, 0, "add no tokens that the model asks for (BOS, EOS)"},
@@ -35,8 +36,8 @@ static const struct opts_page encode_page = {
 };
 
 static const struct opts_def decode_defs[] = {
-    {"model", 'm', OPTS_TEXT, "FILE", NULL, 0, 0,
-     "GGUF file (required); only its vocabulary is read"},
+    {"model", 'm', OPTS_TEXT, "MODEL", NULL, 0, 0,
+     "file, folder or name of a model (required); only its vocabulary is read"},
     {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "read the ids from a file; - is stdin"},
     {"special", 0, OPTS_FLAG, NULL, NULL, 0, 0, "show special tokens as their text"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one object with the text and the pieces"},
@@ -58,14 +59,18 @@ static int open_tokenizer(const struct opts *o, struct tokenizer **t)
 {
     const char *path = opts_text(o, "model");
     struct gguf *g = NULL;
+    struct model_name name;
     struct err e = {0};
     *t = NULL;
     if (!path)
-        return opts_usage(o->page, "no model: give -m FILE");
-    int rc = gguf_open(&g, path, &e);
+        return opts_usage(o->page, "no model: give -m MODEL");
+    int rc = model_name_find(&name, path, &e);
+    if (rc == 0)
+        rc = gguf_open(&g, name.path, &e);
     if (rc == 0 && (rc = tokenizer_create(t, g, &e)) < 0)
         err_wrap(&e, "%s", path);
     gguf_close(g);
+    model_name_fini(&name);
     return rc < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
 }
 

@@ -1,0 +1,20 @@
+/* fuzz_pack.c - manifests of model packs. */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "store/pack.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct pack *p;
+    struct err e;
+    char names[64];
+    if (pack_parse(&p, "dir", (const char *)data, size, &e) == 0) {
+        pack_names(p, names, sizeof(names));
+        (void)pack_find(p, "a");
+        pack_close(p);
+    }
+    return 0;
+}
