@@ -8,6 +8,7 @@
 #include "cmd/cmd.h"
 #include "cmd/model_name.h"
 #include "cmd/term.h"
+#include "model/model_file.h"
 #include "runtime/cache_dir.h"
 
 #define TINY_MODEL_BYTES ((size_t)2 << 20)
@@ -50,7 +51,7 @@ static int load(struct bare_model *m, const struct bare_model_opts *o, struct pa
                              .cache_dir = o->no_cache ? NULL : cache_dir_default(dir, sizeof(dir)),
                              .progress = packing_progress,
                              .progress_ctx = packing};
-    int rc = gguf_open(&m->g, o->path, e);
+    int rc = model_open(&m->g, o->path, e);
     if (rc < 0)
         return rc;
     if (o->kernels && !(d.kernels = kern_select(o->kernels, e)))

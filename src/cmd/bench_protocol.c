@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "cmd/bench_protocol.h"
 #include "model/decoder.h"
+#include "model/model_file.h"
 #include "model/tokenizer.h"
 #include "runtime/cache_dir.h"
 #include "runtime/perplexity.h"
@@ -68,7 +69,7 @@ static int load(struct bench *b, const cJSON *req, struct json_out *j, struct er
     bool q8 = strcmp(string(req, "kv", "f16"), "q8_0") == 0;
     if (b->ctx == 0 || b->seqs == 0 || b->seqs > 1024)
         return err_set(e, SHOAL_EINVAL, "ctx %u, seqs %u", b->ctx, b->seqs);
-    int rc = gguf_open(&b->g, path, e);
+    int rc = model_open(&b->g, path, e);
     if (rc < 0)
         return rc;
     struct decoder_opts o = {.n_threads = whole(req, "threads", 1),

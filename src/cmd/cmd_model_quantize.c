@@ -4,6 +4,7 @@
 
 #include "cmd/bare_model.h"
 #include "cmd/quantize_report.h"
+#include "model/model_file.h"
 #include "runtime/calibration.h"
 #include "runtime/perplexity.h"
 
@@ -173,7 +174,7 @@ static int quantize(struct job *job, enum quantize_kind kind)
         qo.importance_ctx = job->calibration;
     }
     term_progress_init(&w.bar, "quantizing");
-    int rc = gguf_open(&g, job->o->args[0], &e);
+    int rc = model_open(&g, job->o->args[0], &e);
     if (rc == 0)
         rc = quantize_run(g, job->o->args[1], &qo, &job->result, &e);
     gguf_close(g);

@@ -6,7 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/term.h"
 #include "model/decoder.h"
-#include "model/gguf.h"
+#include "model/model_file.h"
 #include "model/tokenizer.h"
 #include "wire/json_out.h"
 
@@ -379,8 +379,13 @@ static void text_metadata(struct buf *b, const struct gguf *g)
 static void put_text(struct buf *b, const struct opts *o, const struct facts *f)
 {
     char x[32];
-    buf_printf(b, "%s\nfile           GGUF v%u, %s, %.1f M parameters\n", f->path, f->g->version,
-               term_bytes(x, (double)f->g->n_bytes), (double)f->n_params / 1e6);
+    if (f->g->version)
+        buf_printf(b, "%s\nfile           GGUF v%u", f->path, f->g->version);
+    else
+        buf_printf(b, "%s\nfolder         Hugging Face, %zu safetensors file%s", f->path,
+                   f->g->n_maps, f->g->n_maps == 1 ? "" : "s");
+    buf_printf(b, ", %s, %.1f M parameters\n", term_bytes(x, (double)f->g->n_bytes),
+               (double)f->n_params / 1e6);
     text_model(b, f);
     text_tokenizer(b, f);
     for (size_t i = 0; i < f->n_types; i++)
@@ -414,7 +419,7 @@ int cmd_model_show(int argc, const char *const *argv)
     if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     buf_init(&b, MAX_OUTPUT_BYTES);
-    if (gguf_open(&g, o.args[0], &e) < 0) {
+    if (model_open(&g, o.args[0], &e) < 0) {
         rc = cmd_fail(&page, "%s", e.msg);
     } else if (opts_text(&o, "kv")) {
         rc = print_key(&o, g);

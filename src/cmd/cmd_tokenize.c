@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "cmd/cmd.h"
 #include "cmd/model_name.h"
-#include "model/gguf.h"
+#include "model/model_file.h"
 #include "model/tokenizer.h"
 #include "wire/json_out.h"
 
@@ -66,7 +66,7 @@ static int open_tokenizer(const struct opts *o, struct tokenizer **t)
         return opts_usage(o->page, "no model: give -m MODEL");
     int rc = model_name_find(&name, path, &e);
     if (rc == 0)
-        rc = gguf_open(&g, name.path, &e);
+        rc = model_open(&g, name.path, &e);
     if (rc == 0 && (rc = tokenizer_create(t, g, &e)) < 0)
         err_wrap(&e, "%s", path);
     gguf_close(g);

@@ -1,13 +1,8 @@
 /* convert_llama2c.c - see convert_llama2c.h. */
 #include "model/convert_llama2c.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/rd.h"
@@ -313,43 +308,15 @@ static int list_tensors(struct convert *c, const struct quantize_opts *o, struct
     return 0;
 }
 
-/* Maps a whole file. */
-static int map_file(const char *path, void **map, size_t *n, struct err *e)
+static int read_inputs(struct convert *c, const struct file_map *model, const char *model_path,
+                       const struct file_map *tok, const char *tok_path, struct err *e)
 {
-    struct stat st;
-    int rc = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    *map = NULL;
-    *n = 0;
-    if (fd < 0 || fstat(fd, &st) < 0)
-        rc = err_set(e, SHOAL_EIO, "cannot open %s: %s", path, strerror(errno));
-    else if (!S_ISREG(st.st_mode))
-        rc = err_set(e, SHOAL_EIO, "cannot open %s: not a regular file", path);
-    else if (st.st_size == 0)
-        rc = err_set(e, SHOAL_EFORMAT, "%s is empty", path);
-    if (rc == 0) {
-        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (p == MAP_FAILED) {
-            rc = err_set(e, SHOAL_EIO, "cannot map %s: %s", path, strerror(errno));
-        } else {
-            *map = p;
-            *n = (size_t)st.st_size;
-        }
-    }
-    if (fd >= 0)
-        close(fd);
-    return rc;
-}
-
-static int read_inputs(struct convert *c, const void *model, size_t model_n, const char *model_path,
-                       const void *tok, size_t tok_n, const char *tok_path, struct err *e)
-{
-    int rc = llama2c_parse(&c->m, model, model_n, e);
+    int rc = llama2c_parse(&c->m, model->bytes, model->n_bytes, e);
     if (rc < 0) {
         err_wrap(e, "%s", model_path);
         return rc;
     }
-    rc = tok_llama2c_parse(&c->vocab, tok, tok_n, c->m.n_vocab, e);
+    rc = tok_llama2c_parse(&c->vocab, tok->bytes, tok->n_bytes, c->m.n_vocab, e);
     if (rc < 0)
         err_wrap(e, "%s", tok_path);
     return rc;
@@ -360,25 +327,24 @@ int convert_llama2c(const char *model_path, const char *tokenizer_path, const ch
                     struct err *e)
 {
     struct convert c = {.name = name};
-    void *model = NULL, *tok = NULL;
-    size_t model_n = 0, tok_n = 0;
+    struct file_map model = {0}, tok = {0};
 
     memset(result, 0, sizeof(*result));
     if (!c.name) {
         const char *slash = strrchr(model_path, '/');
         c.name = slash ? slash + 1 : model_path;
     }
-    int rc = map_file(model_path, &model, &model_n, e);
+    int rc = file_map_open(&model, model_path, e);
     if (rc == 0)
-        rc = map_file(tokenizer_path, &tok, &tok_n, e);
+        rc = file_map_open(&tok, tokenizer_path, e);
     if (rc == 0)
-        rc = read_inputs(&c, model, model_n, model_path, tok, tok_n, tokenizer_path, e);
+        rc = read_inputs(&c, &model, model_path, &tok, tokenizer_path, e);
     if (rc == 0)
         rc = list_tensors(&c, o, e);
     if (rc == 0) {
         struct quantize_source src = {.tensors = c.tensors,
                                       .n_tensors = c.n_tensors,
-                                      .n_bytes = model_n,
+                                      .n_bytes = model.n_bytes,
                                       .metadata = put_metadata,
                                       .metadata_ctx = &c};
         rc = quantize_source_run(&src, out_path, o, result, e);
@@ -387,9 +353,7 @@ int convert_llama2c(const char *model_path, const char *tokenizer_path, const ch
     mem_free(c.pieces);
     mem_free(c.tensors);
     mem_free(c.rows);
-    if (model)
-        munmap(model, model_n);
-    if (tok)
-        munmap(tok, tok_n);
+    file_map_close(&model);
+    file_map_close(&tok);
     return rc;
 }

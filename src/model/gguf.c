@@ -1,12 +1,7 @@
 /* gguf.c - see gguf.h.  One pass over the header with a bounded reader; no byte is trusted. */
 #include "model/gguf.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/rd.h"
@@ -240,7 +235,6 @@ int gguf_parse(struct gguf **out, const void *bytes, size_t n, struct err *e)
         return err_set(e, SHOAL_ENOMEM, "gguf handle");
     g->bytes = bytes;
     g->n_bytes = n;
-    g->fd = -1;
     int rc = parse(g, e);
     if (rc < 0) {
         gguf_close(g);
@@ -252,48 +246,26 @@ int gguf_parse(struct gguf **out, const void *bytes, size_t n, struct err *e)
 
 int gguf_open(struct gguf **out, const char *path, struct err *e)
 {
-    void *map = MAP_FAILED;
-    size_t n = 0;
-    struct stat st;
-    int rc;
-
+    struct file_map *map = mem_zalloc(sizeof(*map));
     *out = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        rc = err_set(e, SHOAL_EIO, "cannot open %s: %s", path, strerror(errno));
-        goto out;
+    if (!map)
+        return err_set(e, SHOAL_ENOMEM, "gguf handle");
+    int rc = file_map_open(map, path, e);
+    if (rc == 0) {
+        rc = gguf_parse(out, map->bytes, map->n_bytes, e);
+        if (rc < 0)
+            err_wrap(e, "%s", path);
     }
-    if (!S_ISREG(st.st_mode)) {
-        rc = err_set(e, SHOAL_EIO, "cannot open %s: not a regular file", path);
-        goto out;
-    }
-    n = (size_t)st.st_size;
-    if (n == 0) {
-        rc = err_set(e, SHOAL_EFORMAT, "%s is empty", path);
-        goto out;
-    }
-    map = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map == MAP_FAILED) {
-        rc = err_set(e, SHOAL_EIO, "cannot map %s: %s", path, strerror(errno));
-        goto out;
-    }
-    /* Little of the file is read for long: no huge pages around each such byte. */
-    (void)madvise(map, n, MADV_NOHUGEPAGE);
-    rc = gguf_parse(out, map, n, e);
     if (rc < 0) {
-        err_wrap(e, "%s", path);
-        goto out;
+        file_map_close(map);
+        mem_free(map);
+        return rc;
     }
-    (*out)->mapped = true; /* mapping and file now belong to the handle */
-    (*out)->fd = fd;
-    map = MAP_FAILED;
-    fd = -1;
-out:
-    if (map != MAP_FAILED)
-        munmap(map, n);
-    if (fd >= 0)
-        close(fd);
-    return rc;
+    (*out)->maps = map; /* mapping and file now belong to the handle */
+    (*out)->n_maps = 1;
+    for (size_t i = 0; i < (*out)->n_tensors; i++)
+        (*out)->tensors[i].map = map;
+    return 0;
 }
 
 void gguf_close(struct gguf *g)
@@ -302,30 +274,30 @@ void gguf_close(struct gguf *g)
         return;
     for (size_t i = 0; i < g->n_kvs; i++)
         mem_free(g->kvs[i].strings);
+    for (size_t i = 0; i < g->n_maps; i++)
+        file_map_close(&g->maps[i]);
+    for (size_t i = 0; i < g->n_owned; i++)
+        mem_free(g->owned[i]);
     mem_free(g->kvs);
     mem_free(g->tensors);
-    if (g->mapped)
-        munmap((void *)(uintptr_t)g->bytes, g->n_bytes);
-    if (g->fd >= 0)
-        close(g->fd);
+    mem_free(g->maps);
+    mem_free(g->owned);
     mem_free(g);
 }
 
 void gguf_trim(const struct gguf *g)
 {
-    if (g->mapped)
-        (void)madvise((void *)(uintptr_t)g->bytes, g->n_bytes, MADV_DONTNEED);
+    for (size_t i = 0; i < g->n_maps; i++)
+        file_map_trim(&g->maps[i]);
 }
 
 void gguf_read(const struct gguf *g, const struct gguf_tensor *t, size_t at, void *out, size_t n)
 {
-    if (g->fd < 0) {
+    (void)g; /* the tensor knows its file; g shows whose it must be */
+    if (!t->map || t->in_memory)
         memcpy(out, t->data + at, n);
-        return;
-    }
-    ssize_t got = pread(g->fd, out, n, (off_t)((size_t)(t->data - g->bytes) + at));
-    if (got < (ssize_t)n) /* cut short while we had it open: zeros, not a crash */
-        memset((uint8_t *)out + (got > 0 ? got : 0), 0, n - (size_t)(got > 0 ? got : 0));
+    else
+        file_map_read(t->map, (size_t)(t->data - t->map->bytes) + at, out, n);
 }
 
 static bool str_is(struct gguf_str s, const char *text)

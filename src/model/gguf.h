@@ -1,8 +1,10 @@
-/* gguf.h - reader of GGUF v2 and v3 files: key-value metadata and tensor directory.
+/* gguf.h - reader of GGUF v2 and v3 files: key-value metadata and tensor directory.  Other sources
+ * of models are shown as such a file would be (model_file.h): whoever reads this needs no other.
  *
  * Thread:    immutable after open; any number of readers.
  * Ownership: gguf_open maps the file read-only, gguf_parse borrows the caller's bytes; both must
- *            stay until gguf_close.  Every pointer handed out points into those bytes.
+ *            stay until gguf_close.  Every pointer handed out points into those bytes, or into
+ *            memory that the gguf owns.
  * Failure:   SHOAL_EIO, SHOAL_EFORMAT (what and at which offset), SHOAL_EUNSUPPORTED (a tensor type
  *            by name), SHOAL_ENOMEM; then *out is NULL.  Nothing in the file is trusted: every
  *            count, length and offset is checked against what is really there. */
@@ -15,6 +17,7 @@
 
 #include "base/err.h"
 #include "kernels/quants.h"
+#include "model/file_map.h"
 
 enum gguf_type {
     GGUF_TYPE_U8 = 0,
@@ -53,16 +56,20 @@ struct gguf_tensor {
     enum quant_type type;
     uint32_t n_dims;
     uint64_t dims[GGUF_MAX_DIMS]; /* dims[0] is the row length (fastest); unused ones are 1 */
-    const uint8_t *data;          /* inside the mapping, aligned as the file says */
+    const uint8_t *data;          /* at any alignment */
     size_t n_bytes;
+    const struct file_map *map; /* the file it comes from; NULL: bytes given to gguf_parse */
+    bool in_memory;             /* made of that file's bytes: data is memory, not the mapping */
 };
 
 struct gguf {
-    const uint8_t *bytes;
-    size_t n_bytes;
-    bool mapped;
-    int fd; /* of a mapped file, else -1 */
-    uint32_t version;
+    const uint8_t *bytes; /* the header, and in a GGUF file all of it */
+    size_t n_bytes;       /* of the model's files */
+    struct file_map *maps;
+    size_t n_maps;
+    void **owned; /* memory of a view: mem_free each */
+    size_t n_owned;
+    uint32_t version; /* 0: no GGUF file */
     uint32_t alignment;
     size_t data_offset; /* where tensor data begins */
     struct gguf_kv *kvs;
@@ -75,11 +82,10 @@ SHOAL_MUST_CHECK int gguf_open(struct gguf **out, const char *path, struct err *
 /* bytes: the whole file, at any alignment. */
 SHOAL_MUST_CHECK int gguf_parse(struct gguf **out, const void *bytes, size_t n, struct err *e);
 void gguf_close(struct gguf *g);
-/* Gives the file's pages back: what was read stays readable, but no longer counts as our memory
- * until it is read again. */
+/* Gives the files' pages back: see file_map_trim. */
 void gguf_trim(const struct gguf *g);
-/* Copies n bytes at offset `at` of a tensor, which must be inside of it.  Unlike a look at
- * tensor->data this maps no pages (a kernel may map 2 MiB around every byte looked at). */
+/* Copies n bytes at offset `at` of a tensor, which must be inside of it, without mapping pages
+ * where it lies in a file. */
 void gguf_read(const struct gguf *g, const struct gguf_tensor *t, size_t at, void *out, size_t n);
 
 const char *gguf_type_name(enum gguf_type t);

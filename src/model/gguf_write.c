@@ -11,19 +11,13 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "model/gguf_meta.h"
 
 enum {
-    VERSION = 3,
     DEFAULT_ALIGNMENT = 32,
     MAX_TENSOR_NAME = 63, /* what other readers of the format accept */
     OUT_BYTES = 1 << 18,  /* small pieces gather here, large ones go straight out */
     TEMP_ATTEMPTS = 100,
-};
-#define MAX_HEADER_BYTES ((size_t)1 << 31)
-
-struct kv {
-    char *key;
-    struct buf value; /* type and value, as the file has them */
 };
 
 struct tensor {
@@ -40,9 +34,7 @@ struct gguf_write {
     int fd;
     bool temp_exists;
     enum stage stage;
-    struct err first; /* of the sticky calls */
-    struct kv *kvs;
-    size_t n_kvs, cap_kvs;
+    struct gguf_meta meta; /* its first error is that of all sticky calls */
     struct tensor *tensors;
     size_t n_tensors, cap_tensors;
     uint32_t alignment;
@@ -52,17 +44,6 @@ struct gguf_write {
     uint8_t *out;
     size_t n_out;
 };
-
-static const uint8_t scalar_bytes[] = {
-    [GGUF_TYPE_U8] = 1,  [GGUF_TYPE_I8] = 1,  [GGUF_TYPE_U16] = 2, [GGUF_TYPE_I16] = 2,
-    [GGUF_TYPE_U32] = 4, [GGUF_TYPE_I32] = 4, [GGUF_TYPE_F32] = 4, [GGUF_TYPE_BOOL] = 1,
-    [GGUF_TYPE_U64] = 8, [GGUF_TYPE_I64] = 8, [GGUF_TYPE_F64] = 8,
-};
-
-static size_t scalar_size(enum gguf_type t)
-{
-    return (size_t)t < sizeof(scalar_bytes) ? scalar_bytes[t] : 0;
-}
 
 /* Opens a file of a new name next to path: the rename at the end must not cross file systems. */
 static int open_temp(struct gguf_write *w, struct err *e)
@@ -118,13 +99,9 @@ void gguf_write_destroy(struct gguf_write *w)
         close(w->fd);
     if (w->temp_exists)
         unlink(w->temp);
-    for (size_t i = 0; i < w->n_kvs; i++) {
-        mem_free(w->kvs[i].key);
-        buf_fini(&w->kvs[i].value);
-    }
     for (size_t i = 0; i < w->n_tensors; i++)
         mem_free(w->tensors[i].name);
-    mem_free(w->kvs);
+    gguf_meta_fini(&w->meta);
     mem_free(w->tensors);
     mem_free(w->out);
     mem_free(w->temp);
@@ -135,9 +112,9 @@ void gguf_write_destroy(struct gguf_write *w)
 /* true when the sticky calls may go on. */
 static bool ready(struct gguf_write *w)
 {
-    if (w->first.code == 0 && w->stage != STAGE_HEADER)
-        err_set(&w->first, SHOAL_EINTERNAL, "metadata set after the header was written");
-    return w->first.code == 0;
+    if (w->meta.first.code == 0 && w->stage != STAGE_HEADER)
+        err_set(&w->meta.first, SHOAL_EINTERNAL, "metadata set after the header was written");
+    return w->meta.first.code == 0;
 }
 
 /* Room for one more element; the doubled array or NULL. */
@@ -152,166 +129,57 @@ static void *grow(void *array, size_t n, size_t *cap, size_t size)
     return p;
 }
 
-static struct kv *kv_find(struct gguf_write *w, const char *key, size_t n)
+static struct gguf_meta *meta(struct gguf_write *w)
 {
-    for (size_t i = 0; i < w->n_kvs; i++)
-        if (strlen(w->kvs[i].key) == n && !memcmp(w->kvs[i].key, key, n))
-            return &w->kvs[i];
-    return NULL;
-}
-
-/* The cleared value of a key, new or old; NULL when it failed. */
-static struct buf *kv_start(struct gguf_write *w, const char *key, size_t n)
-{
-    if (!ready(w))
-        return NULL;
-    if (n == 0 || n > 65535 || memchr(key, 0, n)) {
-        err_set(&w->first, SHOAL_EINVAL, "metadata key of %zu bytes", n);
-        return NULL;
-    }
-    struct kv *kv = kv_find(w, key, n);
-    if (kv) {
-        buf_clear(&kv->value);
-        return &kv->value;
-    }
-    struct kv *kvs = grow(w->kvs, w->n_kvs, &w->cap_kvs, sizeof(*kvs));
-    if (kvs)
-        w->kvs = kvs;
-    char *copy = kvs ? mem_strndup(key, n) : NULL;
-    if (!copy) {
-        err_set(&w->first, SHOAL_ENOMEM, "metadata key %.*s", (int)n, key);
-        return NULL;
-    }
-    kv = &w->kvs[w->n_kvs++];
-    kv->key = copy;
-    buf_init(&kv->value, MAX_HEADER_BYTES);
-    return &kv->value;
-}
-
-static void kv_end(struct gguf_write *w, const struct buf *value, const char *key, size_t n)
-{
-    if (value->rc < 0)
-        err_set(&w->first, value->rc, "value of %.*s: %s", (int)n, key, err_text(value->rc));
-}
-
-static void put_u32(struct buf *b, uint32_t v)
-{
-    buf_put(b, &v, sizeof(v));
-}
-
-static void put_u64(struct buf *b, uint64_t v)
-{
-    buf_put(b, &v, sizeof(v));
-}
-
-static void put_str(struct buf *b, const char *s, size_t n)
-{
-    put_u64(b, n);
-    buf_put(b, s, n);
+    (void)ready(w);
+    return &w->meta;
 }
 
 void gguf_write_scalar(struct gguf_write *w, const char *key, enum gguf_type type,
                        const void *value)
 {
-    size_t n = strlen(key), size = scalar_size(type);
-    struct buf *b = kv_start(w, key, n);
-    if (!b)
-        return;
-    if (size == 0) {
-        err_set(&w->first, SHOAL_EINVAL, "%s is not a scalar type", gguf_type_name(type));
-        return;
-    }
-    put_u32(b, type);
-    buf_put(b, value, size);
-    kv_end(w, b, key, n);
+    gguf_meta_scalar(meta(w), key, type, value);
 }
 
 void gguf_write_u32(struct gguf_write *w, const char *key, uint32_t v)
 {
-    gguf_write_scalar(w, key, GGUF_TYPE_U32, &v);
+    gguf_meta_u32(meta(w), key, v);
 }
 
 void gguf_write_f32(struct gguf_write *w, const char *key, float v)
 {
-    gguf_write_scalar(w, key, GGUF_TYPE_F32, &v);
+    gguf_meta_f32(meta(w), key, v);
 }
 
 void gguf_write_bool(struct gguf_write *w, const char *key, bool v)
 {
-    uint8_t byte = v;
-    gguf_write_scalar(w, key, GGUF_TYPE_BOOL, &byte);
+    gguf_meta_bool(meta(w), key, v);
 }
 
 void gguf_write_str(struct gguf_write *w, const char *key, const char *s, size_t n)
 {
-    size_t key_n = strlen(key);
-    struct buf *b = kv_start(w, key, key_n);
-    if (!b)
-        return;
-    put_u32(b, GGUF_TYPE_STRING);
-    put_str(b, s, n);
-    kv_end(w, b, key, key_n);
+    gguf_meta_str(meta(w), key, s, n);
 }
 
 void gguf_write_array(struct gguf_write *w, const char *key, enum gguf_type elem, const void *v,
                       size_t n)
 {
-    size_t key_n = strlen(key), bytes;
-    struct buf *b = kv_start(w, key, key_n);
-    if (!b)
-        return;
-    if (scalar_size(elem) == 0 || !mem_mul(&bytes, n, scalar_size(elem))) {
-        err_set(&w->first, SHOAL_EINVAL, "%s: no array of %zu %s", key, n, gguf_type_name(elem));
-        return;
-    }
-    put_u32(b, GGUF_TYPE_ARRAY);
-    put_u32(b, elem);
-    put_u64(b, n);
-    buf_put(b, v, bytes);
-    kv_end(w, b, key, key_n);
+    gguf_meta_array(meta(w), key, elem, v, n);
 }
 
 void gguf_write_strings(struct gguf_write *w, const char *key, const struct gguf_str *v, size_t n)
 {
-    size_t key_n = strlen(key);
-    struct buf *b = kv_start(w, key, key_n);
-    if (!b)
-        return;
-    put_u32(b, GGUF_TYPE_ARRAY);
-    put_u32(b, GGUF_TYPE_STRING);
-    put_u64(b, n);
-    for (size_t i = 0; i < n; i++)
-        put_str(b, v[i].p, v[i].n);
-    kv_end(w, b, key, key_n);
+    gguf_meta_strings(meta(w), key, v, n);
 }
 
 void gguf_write_copy(struct gguf_write *w, const struct gguf *g)
 {
-    for (size_t i = 0; i < g->n_kvs; i++) {
-        const struct gguf_kv *kv = &g->kvs[i];
-        struct buf *b = kv_start(w, kv->key.p, kv->key.n);
-        if (!b)
-            return;
-        put_u32(b, kv->type);
-        if (kv->type == GGUF_TYPE_ARRAY) {
-            put_u32(b, kv->elem_type);
-            put_u64(b, kv->n_elems);
-        }
-        buf_put(b, kv->data, kv->data_bytes);
-        kv_end(w, b, kv->key.p, kv->key.n);
-    }
+    gguf_meta_copy(meta(w), g);
 }
 
 void gguf_write_remove(struct gguf_write *w, const char *key)
 {
-    struct kv *kv = ready(w) ? kv_find(w, key, strlen(key)) : NULL;
-    if (!kv)
-        return;
-    mem_free(kv->key);
-    buf_fini(&kv->value);
-    size_t after = (size_t)(w->kvs + w->n_kvs - (kv + 1));
-    memmove(kv, kv + 1, after * sizeof(*kv));
-    w->n_kvs--;
+    gguf_meta_remove(meta(w), key);
 }
 
 static bool tensor_size(struct tensor *t)
@@ -335,19 +203,20 @@ void gguf_write_tensor(struct gguf_write *w, const char *name, size_t name_len,
         return;
     struct tensor t = {.type = type, .n_dims = n_dims};
     if (name_len == 0 || name_len > MAX_TENSOR_NAME || memchr(name, 0, name_len)) {
-        err_set(&w->first, SHOAL_EINVAL, "tensor name of %zu bytes", name_len);
+        err_set(&w->meta.first, SHOAL_EINVAL, "tensor name of %zu bytes", name_len);
         return;
     }
     for (size_t i = 0; i < w->n_tensors; i++)
         if (strlen(w->tensors[i].name) == name_len && !memcmp(w->tensors[i].name, name, name_len)) {
-            err_set(&w->first, SHOAL_EINVAL, "two tensors are named %.*s", (int)name_len, name);
+            err_set(&w->meta.first, SHOAL_EINVAL, "two tensors are named %.*s", (int)name_len,
+                    name);
             return;
         }
     for (uint32_t d = 0; d < n_dims && d < GGUF_MAX_DIMS; d++)
         t.dims[d] = dims[d];
     if (n_dims > GGUF_MAX_DIMS || !tensor_size(&t)) {
-        err_set(&w->first, SHOAL_EINVAL, "tensor %.*s has impossible dimensions", (int)name_len,
-                name);
+        err_set(&w->meta.first, SHOAL_EINVAL, "tensor %.*s has impossible dimensions",
+                (int)name_len, name);
         return;
     }
     struct tensor *tensors = grow(w->tensors, w->n_tensors, &w->cap_tensors, sizeof(*tensors));
@@ -355,7 +224,7 @@ void gguf_write_tensor(struct gguf_write *w, const char *name, size_t name_len,
         w->tensors = tensors;
     t.name = tensors ? mem_strndup(name, name_len) : NULL;
     if (!t.name) {
-        err_set(&w->first, SHOAL_ENOMEM, "tensor %.*s", (int)name_len, name);
+        err_set(&w->meta.first, SHOAL_ENOMEM, "tensor %.*s", (int)name_len, name);
         return;
     }
     w->tensors[w->n_tensors++] = t;
@@ -423,7 +292,7 @@ static int pad(struct gguf_write *w, struct err *e)
 static int choose_alignment(struct gguf_write *w, struct err *e)
 {
     static const char key[] = "general.alignment";
-    struct kv *kv = kv_find(w, key, sizeof(key) - 1);
+    const struct gguf_meta_kv *kv = gguf_meta_find(&w->meta, key);
     uint32_t type = 0, v = 0;
 
     w->alignment = DEFAULT_ALIGNMENT;
@@ -441,24 +310,17 @@ static int choose_alignment(struct gguf_write *w, struct err *e)
 
 static int make_header(struct gguf_write *w, struct buf *h, struct err *e)
 {
-    buf_puts(h, "GGUF");
-    put_u32(h, VERSION);
-    put_u64(h, w->n_tensors);
-    put_u64(h, w->n_kvs);
-    for (size_t i = 0; i < w->n_kvs; i++) {
-        put_str(h, w->kvs[i].key, strlen(w->kvs[i].key));
-        buf_put(h, w->kvs[i].value.data, w->kvs[i].value.len);
-    }
+    gguf_meta_encode(&w->meta, h, w->n_tensors);
     uint64_t offset = 0;
     for (size_t i = 0; i < w->n_tensors; i++) {
         struct tensor *t = &w->tensors[i];
         t->offset = offset;
-        put_str(h, t->name, strlen(t->name));
-        put_u32(h, t->n_dims);
+        gguf_meta_put_str(h, t->name, strlen(t->name));
+        gguf_meta_put_u32(h, t->n_dims);
         for (uint32_t d = 0; d < t->n_dims; d++)
-            put_u64(h, t->dims[d]);
-        put_u32(h, t->type);
-        put_u64(h, t->offset);
+            gguf_meta_put_u64(h, t->dims[d]);
+        gguf_meta_put_u32(h, t->type);
+        gguf_meta_put_u64(h, t->offset);
         offset = aligned(w, offset + t->n_bytes);
         if (offset > INT64_MAX / 2)
             return err_set(e, SHOAL_ELIMIT, "%s would be too large", w->path);
@@ -475,10 +337,10 @@ int gguf_write_begin(struct gguf_write *w, struct err *e)
     struct buf header;
     if (!ready(w)) {
         if (e)
-            *e = w->first;
-        return w->first.code;
+            *e = w->meta.first;
+        return w->meta.first.code;
     }
-    buf_init(&header, MAX_HEADER_BYTES);
+    buf_init(&header, GGUF_META_MAX_BYTES);
     int rc = choose_alignment(w, e);
     if (rc == 0)
         rc = make_header(w, &header, e);

@@ -92,29 +92,26 @@ static size_t header_bytes(const struct weights *w)
 
 /* ---- the cache file ------------------------------------------------------------------------ */
 
-/* Everything that the packed bytes depend on, without reading the whole file: its identity, the
- * plan, and some bytes from the middle of every tensor. */
+/* Everything that the packed bytes depend on, without reading the whole model: the identity of its
+ * files, the plan, and some bytes from the middle of every tensor. */
 static bool cache_key(const struct weights *w, const char *source, char *real, uint64_t *key,
                       uint64_t *name)
 {
-    struct stat st;
-    if (!realpath(source, real) || stat(real, &st) < 0)
+    if (!realpath(source, real))
         return false;
-    uint64_t words[] = {PACK_VERSION,
-                        w->layout.tile_rows,
-                        w->layout.group,
-                        w->layout.q8_unsigned,
-                        (uint64_t)st.st_size,
-                        (uint64_t)st.st_mtim.tv_sec,
-                        (uint64_t)st.st_mtim.tv_nsec,
-                        w->data_bytes,
-                        w->n};
+    uint64_t words[] = {PACK_VERSION,          w->layout.tile_rows, w->layout.group,
+                        w->layout.q8_unsigned, w->data_bytes,       w->n};
     *name = hash_bytes(real, strlen(real), hash_bytes(words, 4 * sizeof(words[0]), 0));
     *key = hash_bytes(words, sizeof(words), *name);
     for (uint32_t i = 0; i < w->n; i++) {
         const struct gguf_tensor *t = w->tensors[i];
         uint64_t shape[] = {t->type, t->dims[0], t->dims[1], t->n_bytes};
         size_t n = t->n_bytes < 64 ? t->n_bytes : 64;
+        if (t->map && (i == 0 || t->map != w->tensors[i - 1]->map)) {
+            uint64_t file[] = {t->map->n_bytes, (uint64_t)t->map->mtime_s,
+                               (uint64_t)t->map->mtime_ns};
+            *key = hash_bytes(file, sizeof(file), *key);
+        }
         *key = hash_bytes(shape, sizeof(shape), *key);
         *key = hash_bytes(t->data + (t->n_bytes - n) / 2, n, *key);
     }
@@ -238,6 +235,8 @@ static void pack_finish(void *ctx, const struct crew_phase *phase, uint32_t memb
     struct packing *p = ctx;
     const struct gguf_tensor *t = p->w->tensors[phase->arg];
     (void)member;
+    if (!t->map || t->in_memory) /* such pages would be lost */
+        return;
     uintptr_t from = ((uintptr_t)t->data + 4095) / 4096 * 4096;
     uintptr_t to = ((uintptr_t)t->data + t->n_bytes) / 4096 * 4096;
     if (to > from)

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "model/model_file.h"
 #include "runtime/cache_dir.h"
 #include "runtime/engine_int.h"
 
@@ -91,7 +92,7 @@ static int load_native(struct shoal_engine *en, const char *path, const struct s
                                                             : NULL,
                              .progress = o->progress,
                              .progress_ctx = o->progress_ctx};
-    int rc = gguf_open(&en->gguf, path, e);
+    int rc = model_open(&en->gguf, path, e);
     if (rc < 0)
         return rc;
     if (o->kernels && !(d.kernels = kern_select(o->kernels, e)))

@@ -1,0 +1,28 @@
+/* hf_folder.h - a Hugging Face folder (config.json, safetensors, tokenizer files) shown as a GGUF.
+ *
+ * Tensors appear under their GGUF names and point into the mapped files, unless GGUF wants them
+ * transposed or their rows in another order: those are made in memory.  Settings become GGUF
+ * metadata; the folder's JSON documents are there verbatim as strings:
+ *   huggingface.config              config.json
+ *   huggingface.generation_config   generation_config.json
+ *   huggingface.preprocessor        preprocessor_config.json
+ *   huggingface.sentence_pooling    1_Pooling/config.json
+ *   huggingface.sentence_config     sentence_bert_config.json
+ *   huggingface.sentence_modules    modules.json
+ *   tokenizer.huggingface.json      tokenizer.json
+ *   tokenizer.huggingface.config    tokenizer_config.json
+ * A vocab.txt without a tokenizer.json becomes the arrays tokenizer.ggml.*.
+ *
+ * Thread:    as gguf.h.
+ * Ownership: the view belongs to the caller: gguf_close.
+ * Failure:   SHOAL_EIO, SHOAL_EFORMAT, SHOAL_EUNSUPPORTED (an architecture, a setting or a tensor
+ *            by name), SHOAL_ELIMIT, SHOAL_ENOMEM; then *out is NULL. */
+#ifndef SHOAL_MODEL_HF_FOLDER_H
+#define SHOAL_MODEL_HF_FOLDER_H
+
+#include "base/err.h"
+#include "model/gguf.h"
+
+SHOAL_MUST_CHECK int hf_folder_open(struct gguf **out, const char *path, struct err *e);
+
+#endif
