@@ -126,6 +126,10 @@ struct kern_attn {
     float scale;
     uint32_t pos0;   /* position of token 0; token i sees keys lo..pos0+i */
     uint32_t window; /* 0: all; else only the last `window` keys */
+    /* NULL, or added to the scaled score of head h and key j: for token 0 at h * bias_ld + j, for
+     * token i at i places less, since it depends on the distance alone. */
+    const float *bias;
+    size_t bias_ld;
     enum kern_kv kind;
     const uint8_t *kv;     /* this layer's and head's part of page 0 */
     size_t page_stride;    /* bytes from one page to the next */
@@ -151,8 +155,8 @@ struct kern_attn_full {
     uint32_t n_keys, head_dim;
     float scale;
     const float *bias; /* NULL, or added to the scaled score of query i and key j at i*bias_ld+j */
-    size_t bias_ld;
-    float *scratch; /* kern_attn_full_scratch floats */
+    ptrdiff_t bias_ld; /* -1 where it depends on the distance j - i alone */
+    float *scratch;    /* kern_attn_full_scratch floats */
 };
 #define KERN_ATTN_FULL_ROWS 4 /* query rows per pass */
 static inline size_t kern_attn_full_scratch(uint32_t n_keys, uint32_t head_dim)

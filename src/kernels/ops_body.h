@@ -318,6 +318,7 @@ struct ops_rows { /* up to KERN_ATTN_ROWS query rows of a job */
     float *out[KERN_ATTN_ROWS];
     uint32_t lo[KERN_ATTN_ROWS], hi[KERN_ATTN_ROWS]; /* keys lo..hi-1 */
     float *score[KERN_ATTN_ROWS];                    /* [key - first], first page-aligned */
+    const float *bias[KERN_ATTN_ROWS];               /* [key], or NULL */
 };
 
 /* Scores of NQ rows against NP pages from page index p; dims in ascending order. */
@@ -430,6 +431,8 @@ static float ops_weights(const struct kern_attn *job, const struct ops_rows *row
     uint32_t lo = rows->lo[i], hi = rows->hi[i];
     float *s = rows->score[i];
     float part[16];
+    if (rows->bias[i])
+        ops_add(s + (lo - first), rows->bias[i] + lo, hi - lo);
     /* Keys of the edge pages that are not the row's must not raise the maximum. */
     uint32_t page_lo = lo / KERN_PAGE * KERN_PAGE;
     uint32_t page_hi = (hi + KERN_PAGE - 1) / KERN_PAGE * KERN_PAGE;
@@ -543,6 +546,7 @@ static void ops_attend(const struct kern_attn *job, uint32_t r0, uint32_t r1)
             first = lo < first ? lo : first;
             last = hi > last ? hi : last;
             rows.score[i] = job->scratch + (size_t)i * stride;
+            rows.bias[i] = job->bias ? job->bias + head * job->bias_ld - token : NULL;
         }
         first = first / KERN_PAGE * KERN_PAGE;
         if (q8)
@@ -646,7 +650,7 @@ static void ops_attend_full_rows(const struct kern_attn_full *job, const float *
     for (uint32_t i = 0; i < n; i++) {
         float *s = rows.score[i];
         if (job->bias)
-            ops_add(s, job->bias + (r + i) * job->bias_ld, n_keys);
+            ops_add(s, job->bias + (ptrdiff_t)(r + i) * job->bias_ld, n_keys);
         inv[i] = 1.0f / ops_softmax_exp(s, s, n_keys, ops_max(s, n_keys));
     }
     for (; OPS_WIDE && d + 32 <= hd; d += 32) {

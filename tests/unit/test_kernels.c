@@ -431,6 +431,10 @@ static void attend_double(const struct kern_attn *job, double *out)
                         dot += k * (double)q[d];
                     }
                     s[t] = dot * (double)job->scale;
+                    if (job->bias)
+                        s[t] +=
+                            (double)
+                                job->bias[(r % job->n_heads) * job->bias_ld + t - (size_t)token];
                     max = s[t] > max ? s[t] : max;
                 } else {
                     double p = exp(s[t] - max);
@@ -458,15 +462,19 @@ static void test_attention_equals_scalar_and_double(void **state)
         const char *why;
         uint32_t hd, heads, tokens, pos0, window;
         enum kern_kv kind;
+        bool bias;
     } cases[] = {
-        {"first token", 64, 3, 1, 0, 0, KERN_KV_F16},
-        {"decode in the middle of a page", 48, 1, 1, 70, 0, KERN_KV_F16},
-        {"a tiny head", 8, 2, 3, 5, 0, KERN_KV_F16},
-        {"a prompt chunk", 64, 3, 37, 20, 0, KERN_KV_F16},
-        {"a sliding window", 32, 4, 20, 61, 24, KERN_KV_F16},
-        {"a window of one page edge", 16, 2, 9, 100, 16, KERN_KV_F16},
-        {"8-bit keys and values", 64, 2, 19, 40, 0, KERN_KV_Q8},
-        {"8-bit, odd head", 40, 5, 2, 130, 50, KERN_KV_Q8},
+        {"first token", 64, 3, 1, 0, 0, KERN_KV_F16, false},
+        {"decode in the middle of a page", 48, 1, 1, 70, 0, KERN_KV_F16, false},
+        {"a tiny head", 8, 2, 3, 5, 0, KERN_KV_F16, false},
+        {"a prompt chunk", 64, 3, 37, 20, 0, KERN_KV_F16, false},
+        {"a sliding window", 32, 4, 20, 61, 24, KERN_KV_F16, false},
+        {"a window of one page edge", 16, 2, 9, 100, 16, KERN_KV_F16, false},
+        {"8-bit keys and values", 64, 2, 19, 40, 0, KERN_KV_Q8, false},
+        {"8-bit, odd head", 40, 5, 2, 130, 50, KERN_KV_Q8, false},
+        {"a bias, decode", 64, 1, 1, 37, 0, KERN_KV_F16, true},
+        {"a bias, some heads and tokens", 32, 3, 11, 20, 0, KERN_KV_F16, true},
+        {"a bias in a window", 16, 2, 9, 100, 24, KERN_KV_Q8, true},
     };
     const struct kern_ops *sets[8];
     size_t n_sets = kern_usable(sets, 8);
@@ -481,6 +489,11 @@ static void test_attention_equals_scalar_and_double(void **state)
         float *v = aligned((size_t)n_keys * hd * 4), *want = aligned((size_t)rows * hd * 4);
         float *got = aligned((size_t)rows * hd * 4), *scratch = aligned(kern_attn_scratch(512) * 4);
         double *exact = aligned((size_t)rows * hd * 8);
+        /* token i's begins i places before token 0's */
+        const size_t bias_ld = (size_t)n_keys + cases[c].tokens;
+        float *bias = aligned(bias_ld * cases[c].heads * 4);
+        for (uint32_t i = 0; i < bias_ld * cases[c].heads; i++)
+            bias[i] = 4.0f * rng_float();
         for (uint32_t i = 0; i < rows * hd; i++)
             q[i] = rng_float();
         for (uint32_t i = 0; i < n_keys * hd; i++) {
@@ -503,6 +516,8 @@ static void test_attention_equals_scalar_and_double(void **state)
                                     .scale = 0.125f,
                                     .pos0 = cases[c].pos0,
                                     .window = cases[c].window,
+                                    .bias = cases[c].bias ? bias + cases[c].tokens : NULL,
+                                    .bias_ld = bias_ld,
                                     .kind = cases[c].kind,
                                     .kv = kv,
                                     .page_stride = stride,
@@ -526,6 +541,7 @@ static void test_attention_equals_scalar_and_double(void **state)
             free(kv);
         }
         free(ref_kv);
+        free(bias);
         free(q);
         free(k);
         free(v);
@@ -548,7 +564,7 @@ static void attend_full_double(const struct kern_attn_full *job, uint32_t n_rows
             for (uint32_t d = 0; d < hd; d++)
                 s[t] += (double)job->q[r * job->q_ld + d] * (double)job->k[t * job->kv_ld + d];
             s[t] *= (double)job->scale;
-            s[t] += job->bias ? (double)job->bias[r * job->bias_ld + t] : 0;
+            s[t] += job->bias ? (double)job->bias[(ptrdiff_t)r * job->bias_ld + (ptrdiff_t)t] : 0;
             max = s[t] > max ? s[t] : max;
         }
         for (uint32_t t = 0; t < job->n_keys; t++) {
@@ -569,12 +585,17 @@ static void test_full_attention_equals_scalar_and_double(void **state)
     static const struct {
         const char *why;
         uint32_t hd, queries, keys;
-        bool bias;
+        bool bias, by_distance;
     } cases[] = {
-        {"one token", 32, 1, 1, false},        {"a sentence", 32, 20, 20, false},
-        {"rows left over", 64, 37, 37, false}, {"a tiny, odd head", 8, 5, 17, false},
-        {"an odd head", 40, 6, 33, false},     {"cross attention with a bias", 16, 3, 50, true},
-        {"long", 32, 9, 300, false},           {"a bias over all", 64, 48, 48, true},
+        {"one token", 32, 1, 1, false, false},
+        {"a sentence", 32, 20, 20, false, false},
+        {"rows left over", 64, 37, 37, false, false},
+        {"a tiny, odd head", 8, 5, 17, false, false},
+        {"an odd head", 40, 6, 33, false, false},
+        {"cross attention with a bias", 16, 3, 50, true, false},
+        {"long", 32, 9, 300, false, false},
+        {"a bias over all", 64, 48, 48, true, false},
+        {"a bias by distance", 64, 48, 48, true, true},
     };
     const struct kern_ops *sets[8];
     size_t n_sets = kern_usable(sets, 8);
@@ -599,8 +620,10 @@ static void test_full_attention_equals_scalar_and_double(void **state)
                                      .n_keys = nk,
                                      .head_dim = hd,
                                      .scale = 0.25f,
-                                     .bias = cases[c].bias ? bias : NULL,
-                                     .bias_ld = nk,
+                                     .bias = cases[c].by_distance ? bias + nq
+                                             : cases[c].bias      ? bias
+                                                                  : NULL,
+                                     .bias_ld = cases[c].by_distance ? -1 : (ptrdiff_t)nk,
                                      .scratch = scratch};
         kern_scalar.attend_full(&job, 0, nq);
         attend_full_double(&job, nq, exact);
