@@ -16,19 +16,14 @@ import subprocess
 import sys
 import zlib
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-VENV = ROOT / ".cache/refs-venv"
+from refs_common import ROOT, SEED, enter_venv, write_ref
+
 OUT = ROOT / "tests/data/refs"
 WORK = ROOT / ".cache/refs"
-PACKAGES = ["torch==2.15.0", "transformers==5.22.2", "gguf==0.19.0", "numpy"]
 # real text and weights that are not part of the project
 SHARED = pathlib.Path(os.environ.get("SHOAL_DATA", ROOT / "../shared/data"))
 
-if pathlib.Path(sys.prefix).resolve() != VENV.resolve():
-    if not (VENV / "bin/python").exists():
-        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
-        subprocess.run([VENV / "bin/pip", "install", "-q", *PACKAGES], check=True)
-    os.execv(VENV / "bin/python", [str(VENV / "bin/python"), *sys.argv])
+enter_venv()
 
 import gguf  # noqa: E402
 import gguf.quants  # noqa: E402
@@ -37,25 +32,9 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 
 TYPE = gguf.GGMLQuantizationType
-SEED = 20261115
 LONG = 2000
 TEXT = ("The old harbour wakes: gulls argue, the ropes creak and 27 boats wait for the tide. "
         "\"Go?\" asks Ana. \u00c9t\u00e9!\n")
-
-
-# ---- the reference container: named arrays, see README.md ----
-
-DTYPES = {"<f4": 0, "<u4": 1, "<u2": 2, "|u1": 3}
-
-
-def write_ref(path, sections):
-    with open(path, "wb") as f:
-        f.write(b"SHLREF1\n" + struct.pack("<I", len(sections)))
-        for name, a in sections:
-            a = np.ascontiguousarray(a)
-            a = a.reshape(1, -1) if a.ndim == 1 else a
-            f.write(struct.pack("<16sIII", name.encode(), DTYPES[a.dtype.str], *a.shape))
-            f.write(a.tobytes() + b"\0" * (-a.nbytes % 4))
 
 
 def rel_err(a, b):

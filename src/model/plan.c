@@ -2,6 +2,7 @@
 #include "model/plan.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
 
@@ -51,6 +52,16 @@ const struct gguf_tensor *plan_claim(struct plan *p, const char *name)
     return t;
 }
 
+void plan_claim_prefix(struct plan *p, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    for (size_t i = 0; i < p->g->n_tensors; i++) {
+        struct gguf_str s = p->g->tensors[i].name;
+        if (s.n >= n && memcmp(s.p, prefix, n) == 0)
+            p->claimed[i] = true;
+    }
+}
+
 static void name_of(char *out, size_t cap, int layer, const char *part, const char *kind)
 {
     if (layer < 0)
@@ -59,10 +70,25 @@ static void name_of(char *out, size_t cap, int layer, const char *part, const ch
         snprintf(out, cap, "blk.%d.%s.%s", layer, part, kind);
 }
 
+/* n values of t, owned by the plan's vectors; 16 more are there, 0. */
+static int floats(struct plan *p, const float **out, const struct gguf_tensor *t, size_t n)
+{
+    struct vectors *all = p->vectors;
+    float **bigger = mem_realloc(all->list, (all->n + 1) * sizeof(*bigger));
+    if (bigger)
+        all->list = bigger;
+    float *v = bigger ? mem_aligned((n + 16) * sizeof(*v)) : NULL;
+    if (!v)
+        return err_set(p->e, SHOAL_ENOMEM, "tensor %.*s", (int)t->name.n, t->name.p);
+    quant_to_f32(t->type, t->data, v, n);
+    all->list[all->n++] = v;
+    *out = v;
+    return 0;
+}
+
 int plan_vector(struct plan *p, const float **out, int layer, const char *part, const char *kind,
                 uint32_t n, bool required)
 {
-    struct vectors *all = p->vectors;
     char name[96];
     name_of(name, sizeof(name), layer, part, kind);
     const struct gguf_tensor *t = plan_claim(p, name);
@@ -72,16 +98,21 @@ int plan_vector(struct plan *p, const float **out, int layer, const char *part, 
     if (t->n_dims != 1 || t->dims[0] != n)
         return err_set(p->e, SHOAL_EFORMAT, "tensor %s has %llu values, expected %u", name,
                        (unsigned long long)t->dims[0], n);
-    float **bigger = mem_realloc(all->list, (all->n + 1) * sizeof(*bigger));
-    if (bigger)
-        all->list = bigger;
-    float *v = bigger ? mem_aligned(((size_t)n + 16) * sizeof(*v)) : NULL;
-    if (!v)
-        return err_set(p->e, SHOAL_ENOMEM, "tensor %s", name);
-    quant_to_f32(t->type, t->data, v, n);
-    all->list[all->n++] = v;
-    *out = v;
-    return 0;
+    return floats(p, out, t, n);
+}
+
+int plan_table(struct plan *p, const float **out, const char *name, uint32_t *n_rows,
+               uint32_t n_cols, bool required)
+{
+    const struct gguf_tensor *t = plan_claim(p, name);
+    *out = NULL;
+    *n_rows = 0;
+    if (!t)
+        return required ? err_set(p->e, SHOAL_EFORMAT, "tensor %s is missing", name) : 0;
+    if (t->n_dims > 2 || t->dims[0] != n_cols || t->dims[1] > INT32_MAX)
+        return err_set(p->e, SHOAL_EFORMAT, "tensor %s is not a table %u wide", name, n_cols);
+    *n_rows = (uint32_t)t->dims[1];
+    return floats(p, out, t, (size_t)t->dims[1] * n_cols);
 }
 
 int plan_linear(struct plan *p, struct linear *l, int layer, const char *part, uint32_t n_rows,

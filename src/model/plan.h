@@ -44,12 +44,17 @@ struct plan {
 SHOAL_MUST_CHECK int plan_init(struct plan *p, const struct gguf *g, struct weights *w,
                                struct vectors *v, struct err *e);
 void plan_fini(struct plan *p);
-/* NULL when the file has no such tensor. */
+/* NULL when the file has no such tensor; claim_prefix: all whose names begin so. */
 const struct gguf_tensor *plan_claim(struct plan *p, const char *name);
+void plan_claim_prefix(struct plan *p, const char *prefix);
 /* "part.kind" (layer < 0) or "blk.layer.part.kind": a vector of n floats, NULL where the file has
  * none and it is not required. */
 SHOAL_MUST_CHECK int plan_vector(struct plan *p, const float **out, int layer, const char *part,
                                  const char *kind, uint32_t n, bool required);
+/* A whole table [*n_rows][n_cols] as floats, NULL where the file has none and it is not required.
+ */
+SHOAL_MUST_CHECK int plan_table(struct plan *p, const float **out, const char *name,
+                                uint32_t *n_rows, uint32_t n_cols, bool required);
 /* "....weight" with, where there is one, "....bias".  n_rows 0: as many as the file has. */
 SHOAL_MUST_CHECK int plan_linear(struct plan *p, struct linear *l, int layer, const char *part,
                                  uint32_t n_rows, uint32_t n_cols, bool required);

@@ -61,12 +61,18 @@ static int grow(struct weights *w)
     return 0;
 }
 
+/* Whether a float tensor is rounded to 8 bits; rows of another length than whole blocks stay. */
+static bool is_rounded(const struct weights *w, const struct gguf_tensor *t)
+{
+    return w->int8 && kern_fmt_is_float(kern_fmt_of(t->type)) && t->dims[0] % 32 == 0;
+}
+
 int weights_add(struct weights *w, const struct gguf_tensor *t, uint32_t *index, struct err *e)
 {
     uint64_t n_rows = t->dims[1] * t->dims[2] * t->dims[3]; /* bounded by the file's size */
     if (n_rows > INT32_MAX)
         return err_set(e, SHOAL_ELIMIT, "tensor %.*s has too many rows", (int)t->name.n, t->name.p);
-    struct kern_mat m = {.fmt = kern_fmt_of(t->type),
+    struct kern_mat m = {.fmt = is_rounded(w, t) ? KERN_Q8 : kern_fmt_of(t->type),
                          .n_rows = (uint32_t)n_rows,
                          .n_cols = (uint32_t)t->dims[0],
                          .mul = 1.0f};
@@ -99,8 +105,12 @@ static bool cache_key(const struct weights *w, const char *source, char *real, u
 {
     if (!realpath(source, real))
         return false;
-    uint64_t words[] = {PACK_VERSION,          w->layout.tile_rows, w->layout.group,
-                        w->layout.q8_unsigned, w->data_bytes,       w->n};
+    uint64_t words[] = {PACK_VERSION | (uint64_t)w->int8 << 32,
+                        w->layout.tile_rows,
+                        w->layout.group,
+                        w->layout.q8_unsigned,
+                        w->data_bytes,
+                        w->n};
     *name = hash_bytes(real, strlen(real), hash_bytes(words, 4 * sizeof(words[0]), 0));
     *key = hash_bytes(words, sizeof(words), *name);
     for (uint32_t i = 0; i < w->n; i++) {
@@ -209,6 +219,38 @@ static uint32_t pack_tiles_per_chunk(const struct packing *p, uint32_t mat)
     return n < least ? least : (uint32_t)n;
 }
 
+/* What a member needs to pack rows of so many values: the packer's own, then a row as floats, then
+ * a tile of rows as Q8_0. */
+static size_t packer_bytes(uint32_t n_cols)
+{
+    return (kern_pack_work_bytes(n_cols) + 63) / 64 * 64;
+}
+
+static size_t work_bytes(const struct weights *w, uint32_t n_cols)
+{
+    return packer_bytes(n_cols) + n_cols * sizeof(float) +
+           (size_t)w->layout.tile_rows * (n_cols / 32) * 34;
+}
+
+static void pack_rounded(const struct packing *p, uint32_t mat, uint32_t tile, uint8_t *dst,
+                         uint8_t *work)
+{
+    const struct kern_mat *m = &p->w->mats[mat];
+    const struct gguf_tensor *t = p->w->tensors[mat];
+    const struct quant_info *from = quant_info(t->type), *to = quant_info(QUANT_Q8_0);
+    const uint32_t height = p->w->layout.tile_rows, r0 = tile * height;
+    const uint32_t rows = m->n_rows - r0 < height ? m->n_rows - r0 : height;
+    const size_t row_bytes = (size_t)m->n_cols / to->block * to->block_bytes;
+    float *values = (float *)(void *)(work + packer_bytes(m->n_cols));
+    uint8_t *q8 = (uint8_t *)(values + m->n_cols);
+    for (uint32_t r = 0; r < rows; r++) {
+        quant_to_f32(t->type, t->data + (size_t)(r0 + r) * m->n_cols * from->block_bytes, values,
+                     m->n_cols);
+        (void)quant_from_f32(QUANT_Q8_0, values, q8 + r * row_bytes, m->n_cols, NULL);
+    }
+    kern_pack_tile(&p->w->layout, QUANT_Q8_0, q8, rows, m->n_cols, 1.0f, 0, dst, work);
+}
+
 static void pack_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk, uint32_t member)
 {
     struct packing *p = ctx;
@@ -219,9 +261,14 @@ static void pack_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk
     uint32_t from = chunk * per, to = from + per < tiles ? from + per : tiles;
     if (atomic_load_explicit(&p->stop, memory_order_relaxed))
         return;
-    for (uint32_t i = from; i < to; i++)
-        kern_pack_tile(&p->w->layout, t->type, t->data, m->n_rows, m->n_cols, m->mul, i,
-                       p->data + p->w->offsets[mat] + i * m->tile_bytes, p->work[member]);
+    for (uint32_t i = from; i < to; i++) {
+        uint8_t *dst = p->data + p->w->offsets[mat] + i * m->tile_bytes;
+        if (is_rounded(p->w, t))
+            pack_rounded(p, mat, i, dst, p->work[member]);
+        else
+            kern_pack_tile(&p->w->layout, t->type, t->data, m->n_rows, m->n_cols, m->mul, i, dst,
+                           p->work[member]);
+    }
     size_t done = atomic_fetch_add_explicit(&p->done_bytes, (to - from) * m->tile_bytes,
                                             memory_order_relaxed);
     if (member == 0 && p->progress &&
@@ -254,7 +301,7 @@ static int pack_all(struct weights *w, uint8_t *data, struct crew *crew,
     for (uint32_t i = 0; i < w->n; i++)
         widest = w->mats[i].n_cols > widest ? w->mats[i].n_cols : widest;
     for (uint32_t i = 0; p.work && i < members; i++) {
-        p.work[i] = mem_alloc(kern_pack_work_bytes(widest));
+        p.work[i] = mem_alloc(work_bytes(w, widest));
         if (!p.work[i])
             goto out;
     }
@@ -262,7 +309,9 @@ static int pack_all(struct weights *w, uint8_t *data, struct crew *crew,
         goto out;
     for (uint32_t i = 0; i < w->n; i++) {
         const struct gguf_tensor *t = w->tensors[i];
-        w->mats[i].mul = kern_pack_mul(t->type, t->data, w->mats[i].n_rows, w->mats[i].n_cols);
+        w->mats[i].mul = is_rounded(w, t) ? 1.0f
+                                          : kern_pack_mul(t->type, t->data, w->mats[i].n_rows,
+                                                          w->mats[i].n_cols);
         uint32_t per = pack_tiles_per_chunk(&p, i);
         uint32_t tiles = kern_n_tiles(&w->layout, w->mats[i].n_rows);
         phases[i] = (struct crew_phase){.chunk = pack_chunk,

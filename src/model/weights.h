@@ -20,6 +20,7 @@
 
 struct weights {
     struct kern_layout layout;
+    bool int8; /* set before adding: float matrices become 8-bit blocks when they are packed */
     struct kern_mat *mats;
     const struct gguf_tensor **tensors;
     size_t *offsets; /* of each matrix in the data */

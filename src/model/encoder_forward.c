@@ -1,0 +1,421 @@
+/* encoder_forward.c - one pass over a batch of sequences.
+ *
+ * Sequences do not look at each other, so members of the crew take whole groups of them through all
+ * layers, without meeting.  Where there are too few sequences for that, they share the products of
+ * each layer instead: qkv | attend | attn_out | join | up | down | join. */
+#include <math.h>
+#include <string.h>
+
+#include "model/encoder_int.h"
+
+/* A group's activations should stay in the second-level cache beside a layer's weights. */
+#define GROUP_TOKENS 160u
+#define ROWS_PER_JOB 128u
+#define TOKENS_PER_CHUNK 4u
+#define TOP_ROWS 32u /* inputs of a head at a time */
+
+/* ---- scratch ------------------------------------------------------------------------------- */
+
+static uint32_t max_jobs(const struct encoder *d)
+{
+    return d->c.n_heads * (d->max_seqs + d->max_tokens / ROWS_PER_JOB + 1);
+}
+
+static uint32_t widest_top(const struct encoder *d)
+{
+    uint32_t n = 0;
+    for (int i = 0; i < ENCODER_N_TOPS; i++) {
+        uint32_t rows = encoder_top_rows(d, (enum encoder_top)i);
+        n = rows > n ? rows : n;
+    }
+    return n + 32; /* whole tiles */
+}
+
+void encoder_lay_out(struct encoder *d, uint8_t *base, uint32_t n_members)
+{
+    const struct encoder_config *c = &d->c;
+    const size_t b = d->max_tokens, f = sizeof(float);
+    struct carve at = {.base = base};
+    d->x = carve_take(&at, b * c->dim * f);
+    d->qkv = carve_take(&at, b * 3 * c->dim * f);
+    d->att = carve_take(&at, b * c->dim * f);
+    d->proj = carve_take(&at, b * c->dim * f);
+    d->hidden = carve_take(&at, b * c->ffn_dim * f);
+    carve_act(&at, &d->act_x, d->x, d->max_tokens, c->dim);
+    carve_act(&at, &d->act_att, d->att, d->max_tokens, c->dim);
+    carve_act(&at, &d->act_hidden, d->hidden, d->max_tokens, c->ffn_dim);
+    d->top_x = carve_take(&at, (size_t)TOP_ROWS * c->dim * f);
+    carve_act(&at, &d->act_top, d->top_x, TOP_ROWS, c->dim);
+    d->top_out = carve_take(&at, (size_t)TOP_ROWS * widest_top(d) * f);
+    d->attn_scratch = carve_take(&at, n_members * sizeof(float *));
+    for (uint32_t i = 0; i < n_members; i++) {
+        float *s = carve_take(&at, kern_attn_full_scratch(c->n_ctx, c->head_dim) * f);
+        if (base)
+            d->attn_scratch[i] = s;
+    }
+    d->jobs = carve_take(&at, max_jobs(d) * sizeof(*d->jobs));
+    d->phases = carve_take(&at, (c->n_layers * 7 + 1) * sizeof(*d->phases));
+    d->seq_first = carve_take(&at, (d->max_seqs + 1) * sizeof(uint32_t));
+    d->group_first = carve_take(&at, (d->max_seqs + 1) * sizeof(uint32_t));
+    d->seq_of = carve_take(&at, b * sizeof(uint32_t));
+    d->scratch_bytes = at.bytes;
+}
+
+/* ---- steps --------------------------------------------------------------------------------- */
+
+static struct kern_act act_at(const struct kern_act *a, uint32_t t)
+{
+    struct kern_act r = *a;
+    r.x += t * a->ld;
+    r.q += (size_t)t * a->n_cols;
+    r.scale += (size_t)t * (a->n_cols / 32);
+    r.sums += (size_t)t * (a->n_cols / 16);
+    return r;
+}
+
+static void quantize(const struct encoder *d, const struct kern_act *a, bool wanted, uint32_t t)
+{
+    if (wanted)
+        d->k->quantize(a, t, 0, a->n_cols / 32);
+}
+
+static uint32_t tiles_of(const struct encoder *d, const struct linear *l)
+{
+    return kern_n_tiles(&d->k->layout, d->weights.mats[l->mat].n_rows);
+}
+
+/* Tiles [t0, t1) of a product for n tokens from token `first`; out: of the whole batch. */
+static void product(const struct encoder *d, const struct linear *l, const struct kern_act *a,
+                    uint32_t first, uint32_t n, uint32_t t0, uint32_t t1, float *out, size_t ld)
+{
+    const struct kern_act from = act_at(a, first);
+    linear_product(d->k, &d->weights, l, &from, n, t0, t1,
+                   out + first * ld + l->out_at + (size_t)t0 * d->k->layout.tile_rows, ld);
+}
+
+static void normalize(const struct encoder *d, const struct norm *n, uint32_t t)
+{
+    float *x = d->x + (size_t)t * d->c.dim;
+    d->k->layernorm(x, x, n->w, n->b, d->c.dim, d->c.norm_eps);
+    quantize(d, &d->act_x, d->int_x, t);
+}
+
+static void embed(struct encoder *d, uint32_t t)
+{
+    const uint32_t seq = d->seq_of[t], at = t - d->seq_first[seq], dim = d->c.dim;
+    const struct encoder_seq *s = &d->seqs[seq];
+    const size_t row = d->embd->n_bytes / d->c.n_vocab;
+    float *x = d->x + (size_t)t * dim;
+    quant_to_f32(d->embd->type, d->embd->data + (size_t)s->tokens[at] * row, x, dim);
+    if (d->types)
+        d->k->add(x, d->types + (size_t)(s->types ? s->types[at] : 0) * dim, dim);
+    d->k->add(x, d->positions + (size_t)(d->c.pos0 + at) * dim, dim);
+    normalize(d, &d->embd_norm, t);
+}
+
+static void attend(struct encoder *d, uint32_t seq, uint32_t head, uint32_t r0, uint32_t r1,
+                   uint32_t member)
+{
+    const uint32_t dim = d->c.dim, hd = d->c.head_dim;
+    const size_t first = d->seq_first[seq], ld = 3 * (size_t)dim;
+    const float *q = d->qkv + first * ld + (size_t)head * hd;
+    const struct kern_attn_full job = {.q = q,
+                                       .q_ld = ld,
+                                       .k = q + dim,
+                                       .v = q + (size_t)2 * dim,
+                                       .kv_ld = ld,
+                                       .out = d->att + first * dim + (size_t)head * hd,
+                                       .out_ld = dim,
+                                       .n_keys = d->seqs[seq].n,
+                                       .head_dim = hd,
+                                       .scale = 1.0f / sqrtf((float)hd),
+                                       .scratch = d->attn_scratch[member]};
+    d->k->attend_full(&job, r0, r1);
+}
+
+/* Rows u0 * 32 to u1 * 32 of the hidden layer for n tokens from `first`. */
+static void up(struct encoder *d, const struct encoder_layer *l, uint32_t first, uint32_t n,
+               uint32_t u0, uint32_t u1)
+{
+    const uint32_t rows = d->k->layout.tile_rows, ffn = d->c.ffn_dim;
+    const uint32_t r0 = u0 * 32, r1 = u1 * 32 < ffn ? u1 * 32 : ffn;
+    product(d, &l->up, &d->act_x, first, n, r0 / rows, (r1 + rows - 1) / rows, d->hidden, ffn);
+    for (uint32_t t = first; t < first + n; t++) {
+        float *h = d->hidden + (size_t)t * ffn + r0;
+        if (d->c.act == ENCODER_ACT_GELU_ERF)
+            d->k->gelu_erf(h, h, r1 - r0);
+        else if (d->c.act == ENCODER_ACT_GELU_TANH)
+            d->k->gelu(h, h, r1 - r0);
+        else
+            d->k->relu(h, h, r1 - r0);
+        if (d->int_hidden)
+            d->k->quantize(&d->act_hidden, t, u0, u1);
+    }
+}
+
+static uint32_t up_units(const struct encoder *d)
+{
+    return (d->c.ffn_dim + 31) / 32;
+}
+
+/* The residual and its norm. */
+static void join(struct encoder *d, const struct norm *n, uint32_t t)
+{
+    const size_t at = (size_t)t * d->c.dim;
+    d->k->add(d->x + at, d->proj + at, d->c.dim);
+    normalize(d, n, t);
+}
+
+/* ---- a group of sequences through all layers ------------------------------------------------- */
+
+static void group_layer(struct encoder *d, const struct encoder_layer *l, uint32_t s0, uint32_t s1,
+                        uint32_t member)
+{
+    const uint32_t first = d->seq_first[s0], end = d->seq_first[s1], n = end - first;
+    const uint32_t dim = d->c.dim;
+    for (uint32_t j = 0; j < 3; j++)
+        product(d, &l->qkv[j], &d->act_x, first, n, 0, tiles_of(d, &l->qkv[j]), d->qkv,
+                3 * (size_t)dim);
+    for (uint32_t s = s0; s < s1; s++)
+        for (uint32_t h = 0; h < d->c.n_heads; h++)
+            attend(d, s, h, 0, d->seqs[s].n, member);
+    for (uint32_t t = first; t < end; t++)
+        quantize(d, &d->act_att, d->int_att, t);
+    product(d, &l->attn_out, &d->act_att, first, n, 0, tiles_of(d, &l->attn_out), d->proj, dim);
+    for (uint32_t t = first; t < end; t++)
+        join(d, &l->attn_norm, t);
+    up(d, l, first, n, 0, up_units(d));
+    product(d, &l->down, &d->act_hidden, first, n, 0, tiles_of(d, &l->down), d->proj, dim);
+    for (uint32_t t = first; t < end; t++)
+        join(d, &l->out_norm, t);
+}
+
+static void group_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct encoder *d = ctx;
+    const uint32_t s0 = d->group_first[c], s1 = d->group_first[c + 1];
+    (void)p;
+    for (uint32_t t = d->seq_first[s0]; t < d->seq_first[s1]; t++)
+        embed(d, t);
+    for (uint32_t i = 0; i < d->c.n_layers; i++)
+        group_layer(d, &d->layers[i], s0, s1, member);
+}
+
+/* Divides the sequences into groups of about the same number of tokens; false: they cannot keep all
+ * members busy. */
+static bool make_groups(struct encoder *d)
+{
+    const uint32_t members = crew_size(d->crew);
+    uint32_t n = (d->n_tokens + GROUP_TOKENS - 1) / GROUP_TOKENS, most = 0;
+    n = (n + members - 1) / members * members;
+    const uint32_t share = (d->n_tokens + n - 1) / n;
+    d->n_groups = 0;
+    for (uint32_t s = 0; s < d->n_seqs;) {
+        const uint32_t from = d->seq_first[s];
+        d->group_first[d->n_groups++] = s++;
+        /* one more where that brings the group nearer to its share */
+        while (s < d->n_seqs &&
+               d->seq_first[s + 1] - from <= share + (d->seq_first[s + 1] - d->seq_first[s]) / 2)
+            s++;
+        const uint32_t tokens = d->seq_first[s] - from;
+        most = tokens > most ? tokens : most;
+    }
+    d->group_first[d->n_groups] = d->n_seqs;
+    return members == 1 || (d->n_groups >= members && most <= share + share / 4);
+}
+
+/* ---- few sequences: products shared ---------------------------------------------------------- */
+
+static void start_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct encoder *d = ctx;
+    (void)p;
+    (void)member;
+    for (uint32_t t = c * TOKENS_PER_CHUNK; t < (c + 1) * TOKENS_PER_CHUNK && t < d->n_tokens; t++)
+        embed(d, t);
+}
+
+/* What chunk c of n has of `units`. */
+static uint32_t part(uint32_t units, uint32_t c, uint32_t n)
+{
+    return (uint32_t)((uint64_t)units * c / n);
+}
+
+static void qkv_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct encoder *d = ctx;
+    const struct linear *l = d->layers[p->arg].qkv;
+    const uint32_t tiles = tiles_of(d, l), from = part(3 * tiles, c, p->n_chunks);
+    const uint32_t to = part(3 * tiles, c + 1, p->n_chunks);
+    (void)member;
+    for (uint32_t j = 0; j < 3; j++) {
+        uint32_t t0 = from > j * tiles ? from - j * tiles : 0;
+        uint32_t t1 = to > j * tiles ? to - j * tiles : 0;
+        t1 = t1 < tiles ? t1 : tiles;
+        if (t0 < t1)
+            product(d, &l[j], &d->act_x, 0, d->n_tokens, t0, t1, d->qkv, 3 * (size_t)d->c.dim);
+    }
+}
+
+static void attend_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct encoder *d = ctx;
+    for (uint32_t i = part(d->n_jobs, c, p->n_chunks); i < part(d->n_jobs, c + 1, p->n_chunks); i++)
+        attend(d, d->jobs[i].seq, d->jobs[i].head, d->jobs[i].row0, d->jobs[i].row1, member);
+}
+
+static void attend_finish(void *ctx, const struct crew_phase *p, uint32_t member)
+{
+    struct encoder *d = ctx;
+    (void)p;
+    (void)member;
+    for (uint32_t t = 0; t < d->n_tokens; t++)
+        quantize(d, &d->act_att, d->int_att, t);
+}
+
+/* attn_out and down: a product into proj. */
+static void proj_chunk(struct encoder *d, const struct linear *l, const struct kern_act *a,
+                       const struct crew_phase *p, uint32_t c)
+{
+    const uint32_t tiles = tiles_of(d, l), t0 = part(tiles, c, p->n_chunks);
+    const uint32_t t1 = part(tiles, c + 1, p->n_chunks);
+    if (t0 < t1)
+        product(d, l, a, 0, d->n_tokens, t0, t1, d->proj, d->c.dim);
+}
+
+static void attn_out_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct encoder *d = ctx;
+    (void)member;
+    proj_chunk(d, &d->layers[p->arg].attn_out, &d->act_att, p, c);
+}
+
+static void down_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct encoder *d = ctx;
+    (void)member;
+    proj_chunk(d, &d->layers[p->arg].down, &d->act_hidden, p, c);
+}
+
+static void up_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct encoder *d = ctx;
+    const uint32_t u0 = part(up_units(d), c, p->n_chunks);
+    const uint32_t u1 = part(up_units(d), c + 1, p->n_chunks);
+    (void)member;
+    if (u0 < u1)
+        up(d, &d->layers[p->arg], 0, d->n_tokens, u0, u1);
+}
+
+static void join_tokens(struct encoder *d, const struct norm *n, uint32_t c)
+{
+    for (uint32_t t = c * TOKENS_PER_CHUNK; t < (c + 1) * TOKENS_PER_CHUNK && t < d->n_tokens; t++)
+        join(d, n, t);
+}
+
+static void join_attention_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct encoder *d = ctx;
+    (void)member;
+    join_tokens(d, &d->layers[p->arg].attn_norm, c);
+}
+
+static void join_ffn_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct encoder *d = ctx;
+    (void)member;
+    join_tokens(d, &d->layers[p->arg].out_norm, c);
+}
+
+static void make_jobs(struct encoder *d)
+{
+    d->n_jobs = 0;
+    for (uint32_t s = 0; s < d->n_seqs; s++)
+        for (uint32_t h = 0; h < d->c.n_heads; h++)
+            for (uint32_t r = 0; r < d->seqs[s].n; r += ROWS_PER_JOB) {
+                uint32_t end = r + ROWS_PER_JOB < d->seqs[s].n ? r + ROWS_PER_JOB : d->seqs[s].n;
+                d->jobs[d->n_jobs++] = (struct attn_job){s, h, r, end};
+            }
+}
+
+static uint32_t shared_program(struct encoder *d)
+{
+    const uint32_t members = crew_size(d->crew), pieces = members * 2;
+    const uint32_t tokens = (d->n_tokens + TOKENS_PER_CHUNK - 1) / TOKENS_PER_CHUNK;
+    const uint32_t jobs = d->n_jobs < pieces * 2 ? d->n_jobs : pieces * 2;
+    struct crew_phase *p = d->phases;
+    *p++ = (struct crew_phase){.chunk = start_chunk, .n_chunks = tokens};
+    for (uint32_t i = 0; i < d->c.n_layers; i++) {
+        *p++ = (struct crew_phase){.chunk = qkv_chunk, .arg = i, .n_chunks = pieces};
+        *p++ = (struct crew_phase){
+            .chunk = attend_chunk, .finish = attend_finish, .arg = i, .n_chunks = jobs};
+        *p++ = (struct crew_phase){.chunk = attn_out_chunk, .arg = i, .n_chunks = pieces};
+        *p++ = (struct crew_phase){.chunk = join_attention_chunk, .arg = i, .n_chunks = tokens};
+        *p++ = (struct crew_phase){.chunk = up_chunk, .arg = i, .n_chunks = pieces};
+        *p++ = (struct crew_phase){.chunk = down_chunk, .arg = i, .n_chunks = pieces};
+        *p++ = (struct crew_phase){.chunk = join_ffn_chunk, .arg = i, .n_chunks = tokens};
+    }
+    return (uint32_t)(p - d->phases);
+}
+
+/* ---- the pass ------------------------------------------------------------------------------ */
+
+void encoder_forward(struct encoder *d, const struct encoder_seq *seqs, uint32_t n_seqs)
+{
+    d->seqs = seqs;
+    d->n_seqs = n_seqs;
+    d->n_tokens = 0;
+    for (uint32_t i = 0; i < n_seqs; i++) {
+        d->seq_first[i] = d->n_tokens;
+        for (uint32_t j = 0; j < seqs[i].n; j++)
+            d->seq_of[d->n_tokens++] = i;
+    }
+    d->seq_first[n_seqs] = d->n_tokens;
+    if (d->n_tokens == 0)
+        return;
+    if (make_groups(d)) {
+        d->phases[0] = (struct crew_phase){.chunk = group_chunk, .n_chunks = d->n_groups};
+        crew_run(d->crew, d, d->phases, 1);
+        return;
+    }
+    make_jobs(d);
+    crew_run(d->crew, d, d->phases, shared_program(d));
+}
+
+const float *encoder_hidden(const struct encoder *d, uint32_t seq, uint32_t token)
+{
+    return d->x + (size_t)(d->seq_first[seq] + token) * d->c.dim;
+}
+
+uint32_t encoder_seq_len(const struct encoder *d, uint32_t seq)
+{
+    return d->seq_first[seq + 1] - d->seq_first[seq];
+}
+
+/* ---- layers on top ------------------------------------------------------------------------- */
+
+uint32_t encoder_top_rows(const struct encoder *d, enum encoder_top top)
+{
+    const struct linear *l = &d->top[top];
+    return l->mat == NO_MAT ? 0 : d->weights.mats[l->mat].n_rows;
+}
+
+void encoder_top(struct encoder *d, enum encoder_top top, const float *const *x, uint32_t n,
+                 uint32_t from, uint32_t to, float *out, size_t ld)
+{
+    const struct linear *l = &d->top[top];
+    const uint32_t height = d->k->layout.tile_rows, t0 = from / height;
+    const uint32_t t1 = (to + height - 1) / height, skip = from - t0 * height;
+    const uint32_t dim = d->c.dim, wide = (t1 - t0) * height;
+    for (uint32_t i = 0; i < n; i += TOP_ROWS) {
+        const uint32_t m = n - i < TOP_ROWS ? n - i : TOP_ROWS;
+        for (uint32_t j = 0; j < m; j++) {
+            memcpy(d->top_x + (size_t)j * dim, x[i + j], dim * sizeof(float));
+            quantize(d, &d->act_top, linear_is_int(&d->weights, l), j);
+        }
+        linear_product(d->k, &d->weights, l, &d->act_top, m, t0, t1, d->top_out, wide);
+        for (uint32_t j = 0; j < m; j++)
+            memcpy(out + (i + j) * ld, d->top_out + (size_t)j * wide + skip,
+                   (to - from) * sizeof(float));
+    }
+}

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Makes tests/data/encoders: small random encoders as Hugging Face folders, and what transformers
+answers for them.  A developer's tool: the tests only read its output.
+
+usage: tools/make_encoder_refs.py [NAME ...]     all by default
+
+Needs PyPI; makes a Python environment of its own in .cache/refs-venv.  What is in the files is told
+in tests/data/encoders/README.md.
+"""
+import json
+import shutil
+import sys
+
+from refs_common import ROOT, SEED, enter_venv, write_ref
+
+enter_venv()
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+import transformers as tf  # noqa: E402
+
+OUT = ROOT / "tests/data/encoders"
+LENGTHS = [20, 1, 33, 2, 7, 48]
+TEXT = "The old harbour wakes: gulls argue, the ropes creak and 27 boats wait for the tide. Go? asks Ana."
+
+BERT = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96,
+            max_position_embeddings=64, vocab_size=120, pad_token_id=0)
+# widths that are no multiples of 32 or 16: odd heads, no whole blocks
+ODD = dict(hidden_size=40, num_hidden_layers=2, num_attention_heads=2, intermediate_size=72,
+           max_position_embeddings=50, vocab_size=120, pad_token_id=1)
+DISTIL = dict(dim=64, n_layers=2, n_heads=2, hidden_dim=128, max_position_embeddings=64, vocab_size=120)
+TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+BIOES = ["O", "B-X", "I-X", "E-X", "S-X"]
+
+
+def labels(names):
+    return dict(id2label=dict(enumerate(names)), label2id={n: i for i, n in enumerate(names)})
+
+
+MODELS = {
+    "bert": (tf.BertModel, tf.BertConfig(**BERT)),
+    "bert-cls": (tf.BertForSequenceClassification, tf.BertConfig(**BERT, **labels(["no", "maybe", "yes"]))),
+    "bert-tag": (tf.BertForTokenClassification, tf.BertConfig(**BERT, dtype="float16", **labels(TAGS))),
+    "bert-tanh": (tf.BertModel, tf.BertConfig(**{**BERT, "hidden_act": "gelu_new", "num_hidden_layers": 1})),
+    "distilbert": (tf.DistilBertModel, tf.DistilBertConfig(**DISTIL, dtype="float16")),
+    "distilbert-cls": (tf.DistilBertForSequenceClassification,
+                       tf.DistilBertConfig(**DISTIL, activation="relu", dtype="bfloat16",
+                                           problem_type="multi_label_classification",
+                                           **labels(["toxic", "insult", "threat", "spam"]))),
+    "roberta": (tf.RobertaModel, tf.RobertaConfig(**ODD, type_vocab_size=1)),
+    "roberta-cls": (tf.RobertaForSequenceClassification,
+                    tf.RobertaConfig(**ODD, type_vocab_size=1, **labels(["LABEL_0"]))),
+    "roberta-tag": (tf.RobertaForTokenClassification, tf.RobertaConfig(**ODD, type_vocab_size=1, **labels(BIOES))),
+}
+
+
+def randomize(model, rng):
+    """Weights as uneven as trained ones, so that no part of the computation is too small to see."""
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            norm = "LayerNorm.weight" in name or "layer_norm.weight" in name
+            spread = 0.1 if p.ndim == 1 else 0.5 if "embeddings" in name else 1.2 / p.shape[-1] ** 0.5
+            p.copy_(torch.tensor(rng.normal(1.0 if norm else 0.0, spread, p.shape), dtype=p.dtype))
+
+
+def word_pieces(n):
+    """A vocabulary for vocab.txt: special tokens, characters, words of TEXT, their endings."""
+    words = sorted({w.strip(".,:?").lower() for w in TEXT.split()})
+    chars = sorted({c for c in TEXT.lower() if c != " "})
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *chars, *["##" + c for c in chars if c.isalnum()]]
+    pieces += [w for w in words if w not in pieces]
+    pieces += [f"[unused{i}]" for i in range(n)]
+    return pieces[:n]
+
+
+def run(model, ids, types):
+    """Last layer, what is in front of the classes (or None), logits (or None) of one sequence."""
+    args = {"input_ids": torch.tensor([ids]), "output_hidden_states": True}
+    if types is not None:
+        args["token_type_ids"] = torch.tensor([types])
+    with torch.no_grad():
+        out = model(**args)
+    hidden = out.hidden_states[-1][0].numpy()
+    pooled = getattr(out, "pooler_output", None)
+    logits = getattr(out, "logits", None)
+    return hidden, None if pooled is None else pooled[0].numpy(), None if logits is None else logits[0].numpy()
+
+
+def make(name):
+    kind, config = MODELS[name]
+    rng = np.random.default_rng([SEED, *name.encode()])
+    model = kind(config).eval()
+    randomize(model, rng)
+    model = model.to(config.dtype or torch.float32)
+    folder = OUT / name
+    shutil.rmtree(folder, ignore_errors=True)
+    model.save_pretrained(folder)
+    if "roberta" not in name:
+        (folder / "vocab.txt").write_text("\n".join(word_pieces(config.vocab_size)) + "\n")
+        (folder / "tokenizer_config.json").write_text(
+            json.dumps({"do_lower_case": True, "tokenizer_class": "BertTokenizer"}) + "\n")
+    model = model.double()
+    n_types = getattr(config, "type_vocab_size", 0)
+    ids, types, hidden, pooled, logits = [], [], [], [], []
+    for n in LENGTHS:
+        i = [int(v) for v in rng.integers(5, config.vocab_size, n)]
+        t = [int(j > n // 2) for j in range(n)] if n_types > 1 else None
+        h, p, g = run(model, i, t)
+        ids += i
+        types += t or [0] * n
+        hidden.append(h)
+        if p is not None:
+            pooled.append(p[None])
+        if g is not None:
+            logits.append(np.atleast_2d(g))
+    sections = [("lengths", np.array(LENGTHS, "<u4")), ("tokens", np.array(ids, "<u4")),
+                ("types", np.array(types, "|u1")), ("hidden", np.concatenate(hidden).astype("<f4"))]
+    if pooled:
+        sections.append(("pooled", np.concatenate(pooled).astype("<f4")))
+    if logits:
+        sections.append(("logits", np.concatenate(logits).astype("<f4")))
+    write_ref(OUT / f"{name}.ref", sections)
+    print(name, sum(p.numel() for p in model.parameters()), [f"{s} {a.shape}" for s, a in sections], flush=True)
+
+
+def main():
+    names = sys.argv[1:] or list(MODELS)
+    for name in names:
+        if name not in MODELS:
+            sys.exit(f"{name}: not one of {' '.join(MODELS)}")
+    OUT.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(1)
+    for name in names:
+        make(name)
+
+
+main()
