@@ -170,13 +170,12 @@ static void lay_out_scratch(struct decoder *d, uint8_t *base)
         if (base)
             d->attn_scratch[i] = s;
     }
-    /* a chunk has at most its member's share of the rows, and a tile more */
     uint32_t most_rows = c->ffn_dim > d->qkv_dim ? c->ffn_dim : d->qkv_dim;
     most_rows = c->n_vocab > most_rows ? c->n_vocab : most_rows;
-    d->stage_rows = members > 1 ? most_rows / members + 64 : 0;
+    d->stage_rows = products_stage_rows(members, most_rows);
     d->stage = carve_take(&at, members * sizeof(float *));
     for (uint32_t i = 0; i < members; i++) {
-        float *s = carve_take(&at, (size_t)2 * FEW_TOKENS * d->stage_rows * f);
+        float *s = carve_take(&at, (size_t)2 * PRODUCTS_FEW * d->stage_rows * f);
         if (base)
             d->stage[i] = s;
     }

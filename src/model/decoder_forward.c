@@ -12,98 +12,34 @@
 #define TOKENS_PER_CHUNK 4u
 /* Attention over fewer key-times-head pairs than this is done by one member in a finish. */
 #define SMALL_ATTENTION 1024u
-/* A chunk of weights should last long against taking it, and be short against a time slice. */
-#define CHUNK_BYTES (128u << 10)
-
 /* ---- splitting ------------------------------------------------------------------------------ */
+
+static struct products_with with(const struct decoder *d)
+{
+    return (struct products_with){d->k, &d->weights, d->stage, d->stage_rows};
+}
 
 static uint32_t chunks_for(const struct decoder *d, size_t bytes, uint32_t units)
 {
-    uint32_t members = crew_size(d->crew);
-    if (members == 1)
-        return 1;
-    size_t n = bytes / CHUNK_BYTES;
-    if (d->n_tokens > FEW_TOKENS) /* a chunk lays out its inputs first: few and large ones */
-        n = members * 4u;
-    n = n < members ? members : n > members * 32u ? members * 32u : n;
-    return n > units ? units : (uint32_t)n;
+    return products_chunks(crew_size(d->crew), d->n_tokens, bytes, units);
 }
 
 static size_t mat_bytes(const struct decoder *d, const struct linear *l)
 {
-    if (l->mat == NO_MAT)
-        return 0;
-    const struct kern_mat *m = &d->weights.mats[l->mat];
-    return m->tile_bytes * kern_n_tiles(&d->k->layout, m->n_rows);
+    const struct products_with w = with(d);
+    return products_bytes(&w, l);
 }
 
 static uint32_t mat_tiles(const struct decoder *d, const struct linear *l)
 {
-    return kern_n_tiles(&d->k->layout, d->weights.mats[l->mat].n_rows);
+    const struct products_with w = with(d);
+    return products_tiles(&w, l);
 }
 
 static void product(const struct decoder *d, const struct linear *l, const struct kern_act *a,
                     uint32_t n_tokens, uint32_t t0, uint32_t t1, float *out, size_t ld)
 {
     linear_product(d->k, &d->weights, l, a, n_tokens, t0, t1, out, ld);
-}
-
-/* Some products over the same input, one after the other, as the chunks of a phase see them. */
-struct batch {
-    const struct linear *l;
-    uint32_t n_linears;
-    const struct kern_act *a;
-    float *out;
-    size_t ld;
-};
-
-/* What chunk c of phase p has of linear i: tiles *t0 to *t1, *rows of them, which begin at row *at
- * of the chunk.  false: nothing. */
-static bool part_of(const struct decoder *d, const struct batch *b, const struct crew_phase *p,
-                    uint32_t c, uint32_t i, uint32_t *t0, uint32_t *t1, uint32_t *rows,
-                    uint32_t *at)
-{
-    uint32_t total = 0, base = 0, tile_rows = d->k->layout.tile_rows;
-    for (uint32_t j = 0; j < b->n_linears; j++) {
-        base += j < i ? mat_tiles(d, &b->l[j]) : 0;
-        total += mat_tiles(d, &b->l[j]);
-    }
-    uint32_t from = (uint32_t)((uint64_t)total * c / p->n_chunks);
-    uint32_t to = (uint32_t)((uint64_t)total * (c + 1) / p->n_chunks);
-    uint32_t tiles = mat_tiles(d, &b->l[i]), n_rows = d->weights.mats[b->l[i].mat].n_rows;
-    *t0 = from > base ? from - base : 0;
-    *t1 = to > base ? to - base : 0;
-    *t1 = *t1 < tiles ? *t1 : tiles;
-    if (*t0 >= *t1)
-        return false;
-    uint32_t end = *t1 * tile_rows < n_rows ? *t1 * tile_rows : n_rows;
-    *rows = end - *t0 * tile_rows;
-    *at = (base + *t0 - from) * tile_rows;
-    return true;
-}
-
-/* Computes chunk c, into its place or, when the phase commits, into the member's stage. */
-static void products(const struct decoder *d, const struct batch *b, const struct crew_phase *p,
-                     uint32_t c, uint32_t member)
-{
-    uint32_t t0, t1, rows, at;
-    for (uint32_t i = 0; i < b->n_linears; i++)
-        if (part_of(d, b, p, c, i, &t0, &t1, &rows, &at)) {
-            float *out = p->commit ? d->stage[member] + at
-                                   : b->out + b->l[i].out_at + t0 * d->k->layout.tile_rows;
-            product(d, &b->l[i], b->a, p->n_items, t0, t1, out, p->commit ? d->stage_rows : b->ld);
-        }
-}
-
-static void commit_products(const struct decoder *d, const struct batch *b,
-                            const struct crew_phase *p, uint32_t c, uint32_t member)
-{
-    uint32_t t0, t1, rows, at;
-    for (uint32_t i = 0; i < b->n_linears; i++)
-        if (part_of(d, b, p, c, i, &t0, &t1, &rows, &at))
-            for (uint32_t t = 0; t < p->n_items; t++)
-                memcpy(b->out + t * b->ld + b->l[i].out_at + t0 * d->k->layout.tile_rows,
-                       d->stage[member] + (size_t)t * d->stage_rows + at, rows * sizeof(float));
 }
 
 /* ---- per-token steps ------------------------------------------------------------------------ */
@@ -270,25 +206,27 @@ static void watch_inputs(struct decoder *d, const struct linear *l, uint32_t n_l
 
 /* name_chunk computes a chunk of the products that BATCH describes, name_commit stores it. */
 #define PRODUCT_PHASE(name, LINEARS, N, ACT, OUT, LD)                                              \
-    static struct batch name##_batch(const struct decoder *d, uint32_t layer)                      \
+    static struct products name##_batch(const struct decoder *d, uint32_t layer)                   \
     {                                                                                              \
         const struct layer *l = &d->layers[layer];                                                 \
         (void)l;                                                                                   \
-        return (struct batch){LINEARS, N, &d->ACT, d->OUT, LD};                                    \
+        return (struct products){LINEARS, N, &d->ACT, d->OUT, LD};                                 \
     }                                                                                              \
     static void name##_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)   \
     {                                                                                              \
         struct decoder *d = ctx;                                                                   \
-        const struct batch b = name##_batch(d, p->arg);                                            \
-        products(d, &b, p, c, member);                                                             \
+        const struct products b = name##_batch(d, p->arg);                                         \
+        const struct products_with w = with(d);                                                    \
+        products_run(&w, &b, p, c, member);                                                        \
         if (d->watch && c == 0)                                                                    \
             watch_inputs(d, b.l, b.n_linears, b.a, p->n_items);                                    \
     }                                                                                              \
     static void name##_commit(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)  \
     {                                                                                              \
         struct decoder *d = ctx;                                                                   \
-        const struct batch b = name##_batch(d, p->arg);                                            \
-        commit_products(d, &b, p, c, member);                                                      \
+        const struct products b = name##_batch(d, p->arg);                                         \
+        const struct products_with w = with(d);                                                    \
+        products_commit(&w, &b, p, c, member);                                                     \
     }
 PRODUCT_PHASE(qkv, l->qkv, l->n_qkv, act_x, qkv, d->qkv_dim)
 PRODUCT_PHASE(attn_out, &l->attn_out, 1, act_att, proj, d->c.dim)
@@ -348,28 +286,17 @@ static void attend_all(void *ctx, const struct crew_phase *p, uint32_t member)
     attend_finish(ctx, p, member);
 }
 
-/* Rows r0 to r1 of the hidden layer, units u0 to u1 of 32 rows: what chunk c of phase p has. */
-static void ffn_range(const struct decoder *d, const struct crew_phase *p, uint32_t c, uint32_t *u0,
-                      uint32_t *u1, uint32_t *r0, uint32_t *r1)
-{
-    const uint32_t n = d->c.ffn_dim, units = (n + 31) / 32;
-    *u0 = (uint32_t)((uint64_t)units * c / p->n_chunks);
-    *u1 = (uint32_t)((uint64_t)units * (c + 1) / p->n_chunks);
-    *r0 = *u0 * 32;
-    *r1 = *u1 * 32 < n ? *u1 * 32 : n;
-}
-
 /* Gate, up and activation of whole blocks of the down product's input. */
 static void ffn_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
 {
     struct decoder *d = ctx;
     const struct layer *l = &d->layers[p->arg];
     uint32_t u0, u1, r0, r1, rows = d->k->layout.tile_rows;
-    ffn_range(d, p, c, &u0, &u1, &r0, &r1);
+    products_units(d->c.ffn_dim, p, c, &u0, &u1, &r0, &r1);
     uint32_t t0 = r0 / rows, t1 = (r1 + rows - 1) / rows, n = p->n_items;
     size_t ld = p->commit ? d->stage_rows : d->c.ffn_dim;
     float *h = p->commit ? d->stage[member] : d->hidden + r0;
-    float *up = !d->c.gated ? h : p->commit ? h + FEW_TOKENS * ld : d->hidden_up + r0;
+    float *up = !d->c.gated ? h : p->commit ? h + PRODUCTS_FEW * ld : d->hidden_up + r0;
     product(d, &l->up, &d->act_x, n, t0, t1, up, ld);
     if (d->c.gated)
         product(d, &l->gate, &d->act_x, n, t0, t1, h, ld);
@@ -393,7 +320,7 @@ static void ffn_commit(void *ctx, const struct crew_phase *p, uint32_t c, uint32
 {
     struct decoder *d = ctx;
     uint32_t u0, u1, r0, r1;
-    ffn_range(d, p, c, &u0, &u1, &r0, &r1);
+    products_units(d->c.ffn_dim, p, c, &u0, &u1, &r0, &r1);
     for (uint32_t t = 0; t < p->n_items; t++) {
         memcpy(d->hidden + (size_t)t * d->c.ffn_dim + r0,
                d->stage[member] + (size_t)t * d->stage_rows, (r1 - r0) * sizeof(float));
@@ -435,7 +362,7 @@ static void add_phase(struct decoder *d, uint32_t *n, uint32_t layer, uint32_t n
 static void add_products(struct decoder *d, uint32_t *n, uint32_t layer, uint32_t n_chunks,
                          uint32_t n_items, chunk_fn chunk, chunk_fn commit, finish_fn finish)
 {
-    bool staged = n_items <= FEW_TOKENS && crew_size(d->crew) > 1 && n_chunks <= CREW_MAX_COMMITS;
+    bool staged = n_items <= PRODUCTS_FEW && crew_size(d->crew) > 1 && n_chunks <= CREW_MAX_COMMITS;
     add_phase(d, n, layer, n_chunks, chunk, finish);
     d->phases[*n - 1].n_items = n_items;
     d->phases[*n - 1].commit = staged ? commit : NULL;
@@ -505,7 +432,7 @@ void decoder_forward(struct decoder *d, const struct decoder_run *runs, uint32_t
     lay_out(d, runs, n_runs);
     if (d->n_tokens == 0)
         return;
-    bool few = d->n_tokens <= FEW_TOKENS;
+    bool few = d->n_tokens <= PRODUCTS_FEW;
     uint32_t token_chunks = few ? 0 : (d->n_tokens + TOKENS_PER_CHUNK - 1) / TOKENS_PER_CHUNK;
     uint64_t keys = 0;
     for (uint32_t i = 0; i < n_runs; i++)

@@ -3,12 +3,8 @@
 #ifndef SHOAL_MODEL_DECODER_INT_H
 #define SHOAL_MODEL_DECODER_INT_H
 
-#include "base/crew.h"
 #include "model/decoder.h"
-#include "model/plan.h"
-
-/* Up to so many tokens the per-token work is done in finishes, above it in phases of its own. */
-#define FEW_TOKENS 2u
+#include "model/products.h"
 
 struct layer {
     const float *attn_norm_w, *attn_norm_b, *ffn_norm_w, *ffn_norm_b;
@@ -55,7 +51,7 @@ struct decoder {
     float *rope_cs[2];         /* [max_batch][rope_dim / 2][2] */
     float *logits;             /* [max_logits][n_vocab] */
     float **attn_scratch;      /* per member */
-    float **stage;             /* per member: [2][FEW_TOKENS][stage_rows], a chunk's results */
+    float **stage;             /* per member: [2][PRODUCTS_FEW][stage_rows], a chunk's results */
     uint32_t stage_rows;
     struct kern_act act_x, act_att, act_hidden;
     struct attn_unit *units;

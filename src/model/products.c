@@ -1,0 +1,96 @@
+/* products.c - see products.h. */
+#include "model/products.h"
+
+#include <string.h>
+
+/* A chunk of weights should last long against taking it, and be short against a time slice. */
+#define CHUNK_BYTES (128u << 10)
+
+uint32_t products_chunks(uint32_t n_members, uint32_t n_tokens, size_t bytes, uint32_t units)
+{
+    if (n_members == 1)
+        return 1;
+    size_t n = bytes / CHUNK_BYTES;
+    if (n_tokens > PRODUCTS_FEW) /* a chunk lays out its inputs first: few and large ones */
+        n = n_members * 4u;
+    n = n < n_members ? n_members : n > n_members * 32u ? n_members * 32u : n;
+    return n > units ? units : (uint32_t)n;
+}
+
+uint32_t products_stage_rows(uint32_t n_members, uint32_t most_rows)
+{
+    /* a chunk has at most its member's share of the rows, and a tile more */
+    return n_members > 1 ? most_rows / n_members + 64 : 0;
+}
+
+size_t products_bytes(const struct products_with *w, const struct linear *l)
+{
+    if (l->mat == NO_MAT)
+        return 0;
+    const struct kern_mat *m = &w->weights->mats[l->mat];
+    return m->tile_bytes * kern_n_tiles(&w->k->layout, m->n_rows);
+}
+
+uint32_t products_tiles(const struct products_with *w, const struct linear *l)
+{
+    return l->mat == NO_MAT ? 0 : kern_n_tiles(&w->k->layout, w->weights->mats[l->mat].n_rows);
+}
+
+/* What chunk c of phase p has of linear i: tiles *t0 to *t1, *rows of them, which begin at row *at
+ * of the chunk.  false: nothing. */
+static bool part_of(const struct products_with *w, const struct products *b,
+                    const struct crew_phase *p, uint32_t c, uint32_t i, uint32_t *t0, uint32_t *t1,
+                    uint32_t *rows, uint32_t *at)
+{
+    uint32_t total = 0, base = 0, tile_rows = w->k->layout.tile_rows;
+    for (uint32_t j = 0; j < b->n_linears; j++) {
+        base += j < i ? products_tiles(w, &b->l[j]) : 0;
+        total += products_tiles(w, &b->l[j]);
+    }
+    uint32_t from = (uint32_t)((uint64_t)total * c / p->n_chunks);
+    uint32_t to = (uint32_t)((uint64_t)total * (c + 1) / p->n_chunks);
+    uint32_t tiles = products_tiles(w, &b->l[i]), n_rows = w->weights->mats[b->l[i].mat].n_rows;
+    *t0 = from > base ? from - base : 0;
+    *t1 = to > base ? to - base : 0;
+    *t1 = *t1 < tiles ? *t1 : tiles;
+    if (*t0 >= *t1)
+        return false;
+    uint32_t end = *t1 * tile_rows < n_rows ? *t1 * tile_rows : n_rows;
+    *rows = end - *t0 * tile_rows;
+    *at = (base + *t0 - from) * tile_rows;
+    return true;
+}
+
+void products_run(const struct products_with *w, const struct products *b,
+                  const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    uint32_t t0, t1, rows, at;
+    for (uint32_t i = 0; i < b->n_linears; i++)
+        if (part_of(w, b, p, c, i, &t0, &t1, &rows, &at)) {
+            float *out = p->commit ? w->stage[member] + at
+                                   : b->out + b->l[i].out_at + t0 * w->k->layout.tile_rows;
+            linear_product(w->k, w->weights, &b->l[i], b->a, p->n_items, t0, t1, out,
+                           p->commit ? w->stage_rows : b->ld);
+        }
+}
+
+void products_commit(const struct products_with *w, const struct products *b,
+                     const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    uint32_t t0, t1, rows, at;
+    for (uint32_t i = 0; i < b->n_linears; i++)
+        if (part_of(w, b, p, c, i, &t0, &t1, &rows, &at))
+            for (uint32_t t = 0; t < p->n_items; t++)
+                memcpy(b->out + t * b->ld + b->l[i].out_at + t0 * w->k->layout.tile_rows,
+                       w->stage[member] + (size_t)t * w->stage_rows + at, rows * sizeof(float));
+}
+
+void products_units(uint32_t n_rows, const struct crew_phase *p, uint32_t c, uint32_t *u0,
+                    uint32_t *u1, uint32_t *r0, uint32_t *r1)
+{
+    const uint32_t units = (n_rows + 31) / 32;
+    *u0 = (uint32_t)((uint64_t)units * c / p->n_chunks);
+    *u1 = (uint32_t)((uint64_t)units * (c + 1) / p->n_chunks);
+    *r0 = *u0 * 32;
+    *r1 = *u1 * 32 < n_rows ? *u1 * 32 : n_rows;
+}

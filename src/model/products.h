@@ -1,0 +1,53 @@
+/* products.h - the matrix products of a pass as phases of a crew: which part a chunk has, computed
+ * in place or into its member's stage.
+ *
+ * Thread:    crew members; pure but for the memory that out and the stage point to.
+ * Ownership: borrows everything.  Private to src/model. */
+#ifndef SHOAL_MODEL_PRODUCTS_H
+#define SHOAL_MODEL_PRODUCTS_H
+
+#include "base/crew.h"
+#include "model/plan.h"
+
+/* Up to so many tokens the per-token work is done in finishes, above it in phases of its own; and
+ * products are staged and committed, so that a member which the OS takes away does not stop the
+ * others. */
+#define PRODUCTS_FEW 2u
+
+/* What a model computes its products with. */
+struct products_with {
+    const struct kern_ops *k;
+    const struct weights *weights;
+    float *const *stage; /* per member: [2][PRODUCTS_FEW][stage_rows] */
+    size_t stage_rows;
+};
+
+/* Some products over the same input, one after the other. */
+struct products {
+    const struct linear *l;
+    uint32_t n_linears;
+    const struct kern_act *a;
+    float *out;
+    size_t ld;
+};
+
+/* Chunks for so many bytes of weights in so many units that can be taken. */
+uint32_t products_chunks(uint32_t n_members, uint32_t n_tokens, size_t bytes, uint32_t units);
+/* Rows of a member's stage when the widest products have most_rows. */
+uint32_t products_stage_rows(uint32_t n_members, uint32_t most_rows);
+/* 0 for a linear that is absent. */
+size_t products_bytes(const struct products_with *w, const struct linear *l);
+uint32_t products_tiles(const struct products_with *w, const struct linear *l);
+
+/* Computes chunk c of phase p, for p->n_items tokens: into its place or, when the phase commits,
+ * into the member's stage, from where commit takes it. */
+void products_run(const struct products_with *w, const struct products *b,
+                  const struct crew_phase *p, uint32_t c, uint32_t member);
+void products_commit(const struct products_with *w, const struct products *b,
+                     const struct crew_phase *p, uint32_t c, uint32_t member);
+
+/* What chunk c has of n_rows rows in units of 32: units *u0 to *u1, rows *r0 to *r1. */
+void products_units(uint32_t n_rows, const struct crew_phase *p, uint32_t c, uint32_t *u0,
+                    uint32_t *u1, uint32_t *r0, uint32_t *r1);
+
+#endif
