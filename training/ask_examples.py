@@ -165,7 +165,7 @@ def understand(enc, text, now):
     for c in rules.clauses(text):
         intent, router, ents = enc.run(c)
         acts, got = rules.decide(c, intent, router, ents, now, enc.cfg["shoal"]["intent"]["label_sets"]["combined"]["threshold"], enc.flow)
-        row["clauses"].append(dict(text=c, intent=intent[0], router=router[0], entities=[dict(type=t, text=" ".join(c.split()[i:j]).rstrip(rules.CLOSING)) for t, i, j in ents]))
+        row["clauses"].append(dict(text=c, intent=intent[0], intent_p=round(intent[1], 4), router=router[0], router_p=round(router[1], 4), entities=[dict(type=t, text=" ".join(c.split()[i:j]).rstrip(rules.CLOSING)) for t, i, j in ents]))
         row["actions"] += acts
         lines += got
     row["contexts"] = rules.contexts(lines)

@@ -60,7 +60,7 @@ int chat_template_render_opts(const struct chat_template *t, struct buf *out, co
         o = &defaults;
     struct jinja_run r = {.e = e, .steps_left = o->max_steps ? o->max_steps : 20000000};
     size_t mark = out->len;
-    jinja_arena_init(&r.arena, o->max_memory_bytes ? o->max_memory_bytes : 128u << 20);
+    arena_init(&r.arena, o->max_memory_bytes ? o->max_memory_bytes : 128u << 20);
     buf_init(&r.out, o->max_output_bytes ? o->max_output_bytes : 16u << 20);
     set_time(&r.now, o);
     int rc = render(&r, t, json, n);
@@ -74,7 +74,7 @@ int chat_template_render_opts(const struct chat_template *t, struct buf *out, co
         }
     }
     buf_fini(&r.out);
-    jinja_arena_fini(&r.arena);
+    arena_fini(&r.arena);
     return rc;
 }
 

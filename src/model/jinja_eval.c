@@ -10,7 +10,7 @@ static int eval_body(struct jinja_run *r, const struct jinja_node *chain,
 
 static int scope_make(struct jinja_run *r, struct jinja_scope *parent, struct jinja_scope **out)
 {
-    struct jinja_scope *s = jinja_arena_zalloc(&r->arena, sizeof(*s));
+    struct jinja_scope *s = arena_zalloc(&r->arena, sizeof(*s));
     if (!s)
         return jinja_no_memory(r);
     s->parent = parent;
@@ -139,7 +139,7 @@ static int add_named(struct jinja_run *r, struct jinja_args *out, struct jinja_s
                      struct jinja_value v)
 {
     if (!out->named) {
-        out->named = jinja_arena_zalloc(&r->arena, sizeof(*out->named));
+        out->named = arena_zalloc(&r->arena, sizeof(*out->named));
         if (!out->named)
             return jinja_no_memory(r);
     }
@@ -229,7 +229,7 @@ static int bind_arguments(struct jinja_run *r, const struct jinja_node *macro,
     const struct jinja_dict *named = NULL;
     if (n && args[n - 1].kind == JINJA_KWARGS)
         named = args[--n].dict;
-    bool *used = jinja_arena_zalloc(&r->arena, named ? named->n + 1 : 1);
+    bool *used = arena_zalloc(&r->arena, named ? named->n + 1 : 1);
     if (!used)
         return jinja_no_memory(r);
     size_t i = 0;
@@ -592,7 +592,7 @@ __attribute__((noinline)) static int set_loop(struct jinja_run *r, struct jinja_
     int rc = jinja_dict_make(r, &loop); /* a new one each time: a template may keep it */
     if (rc < 0)
         return rc;
-    loop.dict->at = jinja_arena_zalloc(&r->arena, sizeof(entries));
+    loop.dict->at = arena_zalloc(&r->arena, sizeof(entries));
     if (!loop.dict->at)
         return jinja_no_memory(r);
     memcpy(loop.dict->at, entries, sizeof(entries));
@@ -657,7 +657,7 @@ static int eval_if(struct jinja_run *r, const struct jinja_node *n, struct jinja
 
 static int eval_macro(struct jinja_run *r, const struct jinja_node *n, struct jinja_scope *scope)
 {
-    struct jinja_function *f = jinja_arena_zalloc(&r->arena, sizeof(*f));
+    struct jinja_function *f = arena_zalloc(&r->arena, sizeof(*f));
     if (!f)
         return jinja_no_memory(r);
     f->id = JINJA_FN_MACRO;
@@ -676,7 +676,7 @@ static int print_result(struct jinja_run *r, const struct jinja_value *v)
 static int eval_call_block(struct jinja_run *r, const struct jinja_node *n,
                            struct jinja_scope *scope)
 {
-    struct jinja_function *f = jinja_arena_zalloc(&r->arena, sizeof(*f));
+    struct jinja_function *f = arena_zalloc(&r->arena, sizeof(*f));
     struct jinja_scope *inner = NULL;
     struct jinja_value v;
     if (!f)

@@ -13,7 +13,7 @@
 static int read_string(struct jinja_run *r, const char *text, struct jinja_str *out)
 {
     size_t n = strlen(text);
-    char *p = jinja_arena_copy(&r->arena, text, n);
+    char *p = arena_copy(&r->arena, text, n);
     if (!p)
         return jinja_no_memory(r);
     *out = (struct jinja_str){p, n};
@@ -173,7 +173,7 @@ static int compare_entries(const void *a, const void *b)
 static int sorted_entries(struct jinja_run *r, const struct jinja_dict *d, bool sort,
                           const struct jinja_entry ***out)
 {
-    const struct jinja_entry **at = jinja_arena_zalloc_n(&r->arena, d->n + 1, sizeof(*at));
+    const struct jinja_entry **at = arena_zalloc_n(&r->arena, d->n + 1, sizeof(*at));
     if (!at)
         return jinja_no_memory(r);
     for (size_t i = 0; i < d->n; i++) {

@@ -4,12 +4,12 @@
 #include <stdbool.h>
 
 #include "base/mem.h"
-#include "model/jinja_arena.h"
+#include "base/arena.h"
 
 /* The source while it is read.  White space control works by deleting bytes before any token is
  * made, so each byte left remembers where it stood. */
 struct lexer {
-    struct jinja_arena *arena;
+    struct arena *arena;
     struct err *e;
     const char *src; /* as given, for line and column */
     size_t n_src;
@@ -327,7 +327,7 @@ static int lex_string(struct lexer *x)
         end += x->text[end] == '\\' ? 2 : 1;
     if (end >= x->n)
         return fail(x, start, "string without its closing quote");
-    char *to = jinja_arena_bytes(x->arena, end - x->at), *p = to;
+    char *to = arena_bytes(x->arena, end - x->at), *p = to;
     if (!to)
         return no_memory(x);
     while (x->at < end) {
@@ -460,7 +460,7 @@ static int lex_next(struct lexer *x)
 static int prepare(struct lexer *x)
 {
     /* Deleting happens in a copy in the arena: text tokens point into it. */
-    x->text = jinja_arena_copy(x->arena, x->src, x->n_src);
+    x->text = arena_copy(x->arena, x->src, x->n_src);
     x->from = mem_zalloc_n(x->n_src + 1, sizeof(*x->from));
     if (!x->text || !x->from)
         return no_memory(x);
@@ -475,7 +475,7 @@ static int prepare(struct lexer *x)
     return 0;
 }
 
-int jinja_lex(struct jinja_tokens *out, struct jinja_arena *a, const char *src, size_t n,
+int jinja_lex(struct jinja_tokens *out, struct arena *a, const char *src, size_t n,
               struct err *e)
 {
     *out = (struct jinja_tokens){0};

@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "model/jinja_text.h"
 
-struct jinja_arena;
+struct arena;
 
 enum jinja_token_type {
     JINJA_TOKEN_END, /* after the last token */
@@ -84,7 +84,7 @@ struct jinja_tokens {
     size_t n;
 };
 
-SHOAL_MUST_CHECK int jinja_lex(struct jinja_tokens *out, struct jinja_arena *a, const char *src,
+SHOAL_MUST_CHECK int jinja_lex(struct jinja_tokens *out, struct arena *a, const char *src,
                                size_t n, struct err *e);
 void jinja_lex_fini(struct jinja_tokens *t);
 

@@ -29,7 +29,7 @@ static int string_at(struct jinja_run *r, struct jinja_str s, double index, stru
                 want == at ? 0xd800 + ((cp - 0x10000) >> 10) : 0xdc00 + ((cp - 0x10000) & 0x3ff);
             char bytes[4];
             size_t n = jinja_text_put(bytes, half);
-            char *copy = jinja_arena_copy(&r->arena, bytes, n);
+            char *copy = arena_copy(&r->arena, bytes, n);
             if (!copy)
                 return jinja_no_memory(r);
             out->str = (struct jinja_str){copy, n};
@@ -53,7 +53,7 @@ static int make_method(struct jinja_run *r, const struct jinja_value *self, stru
     *out = jinja_undefined();
     if (!jinja_method_find(self->kind, name, &id))
         return 0;
-    struct jinja_function *f = jinja_arena_zalloc(&r->arena, sizeof(*f));
+    struct jinja_function *f = arena_zalloc(&r->arena, sizeof(*f));
     if (!f)
         return jinja_no_memory(r);
     f->id = id;

@@ -9,7 +9,7 @@
 #include "model/utf8.h"
 
 struct parser {
-    struct jinja_arena *arena;
+    struct arena *arena;
     struct err *e;
     int rc;
     const struct jinja_token *at; /* next token; the list ends with JINJA_TOKEN_END */
@@ -103,7 +103,7 @@ static bool is_statement(const struct parser *p, const char *name)
 static struct jinja_node *make(struct parser *p, enum jinja_node_kind kind,
                                const struct jinja_token *t)
 {
-    struct jinja_node *n = jinja_arena_zalloc(p->arena, sizeof(*n));
+    struct jinja_node *n = arena_zalloc(p->arena, sizeof(*n));
     if (!n) {
         p->rc = err_set(p->e, p->arena->rc, "no memory for the template");
         return NULL;
@@ -274,7 +274,7 @@ static struct jinja_node *parse_string(struct parser *p)
     n->text = t->text;
     if (p->at == t + 1)
         return n;
-    char *to = jinja_arena_bytes(p->arena, total);
+    char *to = arena_bytes(p->arena, total);
     if (!to) {
         p->rc = err_set(p->e, p->arena->rc, "no memory for the template");
         return NULL;
@@ -857,7 +857,7 @@ int jinja_parse(struct jinja_template *out, const char *src, size_t n, struct er
     if (utf8_valid_prefix(src, n) < n)
         return err_set(e, SHOAL_EFORMAT, "template is not valid UTF-8");
     /* At worst ("[a,a,a") every second byte becomes a node; the copy of the source comes on top. */
-    jinja_arena_init(&out->arena, 65536 + n * (sizeof(struct jinja_node) + 8));
+    arena_init(&out->arena, 65536 + n * (sizeof(struct jinja_node) + 8));
     struct jinja_tokens tokens;
     int rc = jinja_lex(&tokens, &out->arena, src, n, e);
     if (rc == 0)
@@ -870,6 +870,6 @@ int jinja_parse(struct jinja_template *out, const char *src, size_t n, struct er
 
 void jinja_parse_fini(struct jinja_template *t)
 {
-    jinja_arena_fini(&t->arena);
+    arena_fini(&t->arena);
     t->body = NULL;
 }

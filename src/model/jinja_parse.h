@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "model/jinja_arena.h"
+#include "base/arena.h"
 #include "model/jinja_lex.h"
 #include "model/jinja_text.h"
 
@@ -70,7 +70,7 @@ struct jinja_node {
 };
 
 struct jinja_template {
-    struct jinja_arena arena;
+    struct arena arena;
     struct jinja_node *body; /* chain of statements */
 };
 

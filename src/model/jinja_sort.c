@@ -70,7 +70,7 @@ static int sort_items(struct jinja_run *r, struct item *at, size_t n, bool rever
             if (rc < 0)
                 return rc;
         }
-    struct item *tmp = jinja_arena_zalloc_n(&r->arena, n + 1, sizeof(*tmp));
+    struct item *tmp = arena_zalloc_n(&r->arena, n + 1, sizeof(*tmp));
     if (!tmp)
         return jinja_no_memory(r);
     merge_sort(&s, at, tmp, n);
@@ -104,7 +104,7 @@ struct jinja_value jinja_attribute(struct jinja_run *r, struct jinja_value v, st
 int jinja_sort_list(struct jinja_run *r, const struct jinja_list *l, bool reverse,
                     bool case_sensitive, const struct jinja_str *attribute, struct jinja_value *out)
 {
-    struct item *items = jinja_arena_zalloc_n(&r->arena, l->n + 1, sizeof(*items));
+    struct item *items = arena_zalloc_n(&r->arena, l->n + 1, sizeof(*items));
     if (!items)
         return jinja_no_memory(r);
     size_t n = 0;
@@ -127,7 +127,7 @@ int jinja_sort_list(struct jinja_run *r, const struct jinja_list *l, bool revers
 int jinja_sort_dict(struct jinja_run *r, const struct jinja_dict *d, bool reverse,
                     bool case_sensitive, bool by_value, struct jinja_value *out)
 {
-    struct item *items = jinja_arena_zalloc_n(&r->arena, d->n + 1, sizeof(*items));
+    struct item *items = arena_zalloc_n(&r->arena, d->n + 1, sizeof(*items));
     if (!items)
         return jinja_no_memory(r);
     int rc = jinja_charge(r, d->n);

@@ -178,9 +178,9 @@ int jinja_equal(struct jinja_run *r, const struct jinja_value *a, const struct j
 
 int jinja_list_make(struct jinja_run *r, struct jinja_value *out, size_t cap)
 {
-    struct jinja_list *l = jinja_arena_zalloc(&r->arena, sizeof(*l));
+    struct jinja_list *l = arena_zalloc(&r->arena, sizeof(*l));
     if (l && cap) {
-        l->at = jinja_arena_zalloc_n(&r->arena, cap, sizeof(*l->at));
+        l->at = arena_zalloc_n(&r->arena, cap, sizeof(*l->at));
         l->cap = cap;
     }
     if (!l || (cap && !l->at))
@@ -193,7 +193,7 @@ int jinja_list_push(struct jinja_run *r, struct jinja_list *l, struct jinja_valu
 {
     if (l->n == l->cap) {
         size_t cap = l->cap ? l->cap * 2 : 4;
-        struct jinja_value *at = jinja_arena_zalloc_n(&r->arena, cap, sizeof(*at));
+        struct jinja_value *at = arena_zalloc_n(&r->arena, cap, sizeof(*at));
         if (!at)
             return jinja_no_memory(r);
         if (l->n)
@@ -207,7 +207,7 @@ int jinja_list_push(struct jinja_run *r, struct jinja_list *l, struct jinja_valu
 
 int jinja_dict_make(struct jinja_run *r, struct jinja_value *out)
 {
-    struct jinja_dict *d = jinja_arena_zalloc(&r->arena, sizeof(*d));
+    struct jinja_dict *d = arena_zalloc(&r->arena, sizeof(*d));
     if (!d)
         return jinja_no_memory(r);
     *out = (struct jinja_value){.kind = JINJA_DICT, .dict = d};
@@ -250,7 +250,7 @@ const struct jinja_value *jinja_dict_get(struct jinja_run *r, const struct jinja
 static int build_index(struct jinja_run *r, struct jinja_dict *d)
 {
     d->n_index = d->cap * 2;
-    d->index = jinja_arena_zalloc_n(&r->arena, d->n_index, sizeof(*d->index));
+    d->index = arena_zalloc_n(&r->arena, d->n_index, sizeof(*d->index));
     if (!d->index)
         return jinja_no_memory(r);
     for (size_t i = 0; i < d->n; i++)
@@ -270,7 +270,7 @@ int jinja_dict_set(struct jinja_run *r, struct jinja_dict *d, struct jinja_str k
         return jinja_fail(r, SHOAL_ELIMIT, "dict with too many keys");
     if (d->n == d->cap) {
         size_t cap = d->cap ? d->cap * 2 : 4;
-        struct jinja_entry *at = jinja_arena_zalloc_n(&r->arena, cap, sizeof(*at));
+        struct jinja_entry *at = arena_zalloc_n(&r->arena, cap, sizeof(*at));
         if (!at)
             return jinja_no_memory(r);
         if (d->n)
@@ -306,7 +306,7 @@ int jinja_cut(struct jinja_run *r, size_t mark, struct jinja_value *out)
     if (rc < 0)
         return rc;
     size_t n = r->out.len - mark;
-    char *p = jinja_arena_copy(&r->arena, n ? r->out.data + mark : "", n);
+    char *p = arena_copy(&r->arena, n ? r->out.data + mark : "", n);
     if (!p)
         return jinja_no_memory(r);
     r->out.len = mark;
@@ -322,13 +322,13 @@ int jinja_concat(struct jinja_run *r, struct jinja_str a, struct jinja_str b,
     int rc = jinja_charge(r, (a.n + b.n) / 64);
     if (rc < 0)
         return rc;
-    if (a.n && jinja_arena_grow(&r->arena, a.p + a.n, b.n)) {
+    if (a.n && arena_grow(&r->arena, a.p + a.n, b.n)) {
         /* a is the newest piece: the bytes after it are ours, and a itself stays as it is */
         memcpy((char *)(uintptr_t)(a.p + a.n), b.p, b.n);
         *out = jinja_string((struct jinja_str){a.p, a.n + b.n});
         return 0;
     }
-    char *p = jinja_arena_bytes(&r->arena, a.n + b.n);
+    char *p = arena_bytes(&r->arena, a.n + b.n);
     if (!p)
         return jinja_no_memory(r);
     memcpy(p, a.p, a.n);

@@ -18,7 +18,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "model/jinja_arena.h"
+#include "base/arena.h"
 #include "model/jinja_text.h"
 
 struct jinja_node;
@@ -103,7 +103,7 @@ struct jinja_function {
 };
 
 struct jinja_run {
-    struct jinja_arena arena;
+    struct arena arena;
     struct buf out; /* output so far; captured blocks are written at its end and cut off */
     struct err *e;
     uint64_t steps_left;

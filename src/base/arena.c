@@ -1,8 +1,10 @@
-/* jinja_arena.c - see jinja_arena.h. */
-#include "model/jinja_arena.h"
+/* arena.c - see arena.h. */
+#include "base/arena.h"
 
 #include <stdalign.h>
+#include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -10,33 +12,33 @@
 
 enum { CHUNK_MIN = 4096, CHUNK_MAX = 256 * 1024, ALIGN = alignof(max_align_t) };
 
-struct jinja_arena_chunk {
-    struct jinja_arena_chunk *next;
+struct arena_chunk {
+    struct arena_chunk *next;
     size_t bytes;
     alignas(max_align_t) char data[];
 };
 
-void jinja_arena_init(struct jinja_arena *a, size_t max_bytes)
+void arena_init(struct arena *a, size_t max_bytes)
 {
-    *a = (struct jinja_arena){.max_bytes = max_bytes};
+    *a = (struct arena){.max_bytes = max_bytes};
 }
 
-void jinja_arena_fini(struct jinja_arena *a)
+void arena_fini(struct arena *a)
 {
-    for (struct jinja_arena_chunk *c = a->chunks, *next; c; c = next) {
+    for (struct arena_chunk *c = a->chunks, *next; c; c = next) {
         next = c->next;
         mem_free(c);
     }
-    *a = (struct jinja_arena){0};
+    *a = (struct arena){0};
 }
 
-static bool add_chunk(struct jinja_arena *a, size_t n)
+static bool add_chunk(struct arena *a, size_t n)
 {
     size_t bytes = a->chunks ? a->chunks->bytes * 2 : CHUNK_MIN;
     if (bytes > CHUNK_MAX)
         bytes = CHUNK_MAX;
     /* A large piece gets as much room again: a string that grows by appending is then copied a
-     * logarithmic number of times (jinja_arena_grow). */
+     * logarithmic number of times (arena_grow). */
     if (n > bytes / 2)
         bytes = n > SIZE_MAX / 4 ? n : n * 2;
     size_t left = a->max_bytes - a->used_bytes;
@@ -46,7 +48,7 @@ static bool add_chunk(struct jinja_arena *a, size_t n)
         a->rc = SHOAL_ELIMIT;
         return false;
     }
-    struct jinja_arena_chunk *c = mem_alloc(sizeof(*c) + bytes);
+    struct arena_chunk *c = mem_alloc(sizeof(*c) + bytes);
     if (!c) {
         a->rc = SHOAL_ENOMEM;
         return false;
@@ -60,7 +62,7 @@ static bool add_chunk(struct jinja_arena *a, size_t n)
     return true;
 }
 
-char *jinja_arena_bytes(struct jinja_arena *a, size_t n)
+char *arena_bytes(struct arena *a, size_t n)
 {
     if (a->rc < 0)
         return NULL;
@@ -75,7 +77,7 @@ char *jinja_arena_bytes(struct jinja_arena *a, size_t n)
     return p;
 }
 
-void *jinja_arena_zalloc(struct jinja_arena *a, size_t n)
+void *arena_zalloc(struct arena *a, size_t n)
 {
     if (a->rc < 0)
         return NULL;
@@ -95,26 +97,40 @@ void *jinja_arena_zalloc(struct jinja_arena *a, size_t n)
     return p;
 }
 
-void *jinja_arena_zalloc_n(struct jinja_arena *a, size_t n, size_t size)
+void *arena_zalloc_n(struct arena *a, size_t n, size_t size)
 {
     size_t bytes;
     if (!mem_mul(&bytes, n, size))
         bytes = SIZE_MAX;
-    return jinja_arena_zalloc(a, bytes);
+    return arena_zalloc(a, bytes);
 }
 
-char *jinja_arena_copy(struct jinja_arena *a, const char *p, size_t n)
+char *arena_copy(struct arena *a, const char *p, size_t n)
 {
-    char *to = jinja_arena_bytes(a, n);
+    char *to = arena_bytes(a, n);
     if (to && n)
         memcpy(to, p, n);
     return to;
 }
 
-bool jinja_arena_grow(struct jinja_arena *a, const char *end, size_t n)
+bool arena_grow(struct arena *a, const char *end, size_t n)
 {
     if (a->rc < 0 || !a->cur || end != a->cur || n > (size_t)(a->end - a->cur))
         return false;
     a->cur += n;
     return true;
+}
+
+const char *arena_printf(struct arena *a, const char *fmt, ...)
+{
+    va_list args, again;
+    va_start(args, fmt);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    char *to = n < 0 ? NULL : arena_bytes(a, (size_t)n + 1);
+    if (to)
+        vsnprintf(to, (size_t)n + 1, fmt, again);
+    va_end(again);
+    va_end(args);
+    return to ? to : "";
 }
