@@ -1,14 +1,17 @@
-/* cmd_model_convert.c - shoal model convert: other checkpoints to GGUF. */
-#include <string.h>
+/* cmd_model_convert.c - shoal model convert: folders and other checkpoints to GGUF. */
+#include <sys/stat.h>
 
 #include "cmd/quantize_report.h"
 #include "model/convert_llama2c.h"
+#include "model/model_file.h"
 
 static const struct opts_def defs[] = {
-    {"tokenizer", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "tokenizer.bin of the model (required)"},
-    {"type", 0, OPTS_TEXT, "TYPE", "f32", 0, 0,
-     "encoding of the matrices: f32, f16, q8_0, ... (see 'shoal model quantize --help')"},
-    {"name", 0, OPTS_TEXT, "NAME", NULL, 0, 0, "name inside the file; default: the file's own"},
+    {"type", 0, OPTS_TEXT, "TYPE", NULL, 0, 0,
+     "encoding of the matrices: f32, f16, q8_0, ... (see 'shoal model quantize --help'); "
+     "default: as they are"},
+    {"tokenizer", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
+     "tokenizer.bin of a llama2.c checkpoint (required there)"},
+    {"name", 0, OPTS_TEXT, "NAME", NULL, 0, 0, "name inside the file; default: the source's own"},
     {"threads", 't', OPTS_UINT, "N", "0", 0, 256, "0: one per CPU"},
     {"tensors", 0, OPTS_FLAG, NULL, NULL, 0, 0, "list every tensor"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object"},
@@ -19,10 +22,13 @@ static const struct opts_page page = {
     .arguments = "IN OUT",
     .min_args = 2,
     .max_args = 2,
-    .summary = "Makes a GGUF file of a llama2.c checkpoint (.bin, all three versions).",
+    .summary = "Makes one GGUF file of a Hugging Face folder or a llama2.c checkpoint.",
+    .details = "A folder has config.json, safetensors (one file or shards) and its tokenizer's "
+               "files;\nlabels, pooling and tokenizer go into the file. Checkpoints are .bin files "
+               "of all\nthree versions.",
     .groups = {OPTS_GROUP("Options", defs)},
-    .examples = "  shoal model convert stories15M.bin stories15M.gguf --tokenizer tokenizer.bin\n"
-                "  shoal model convert stories260K.bin s.gguf --tokenizer tok512.bin --type q8_0\n",
+    .examples = "  shoal model convert ./all-MiniLM-L6-v2 minilm.gguf --type q8_0\n"
+                "  shoal model convert stories15M.bin stories15M.gguf --tokenizer tokenizer.bin\n",
 };
 
 static int print_result(const struct opts *o, const struct quantize_result *r)
@@ -45,32 +51,69 @@ static int print_result(const struct opts *o, const struct quantize_result *r)
     return rc;
 }
 
+/* As the embedding is: then nothing is lost and nothing grows. */
+static enum quantize_kind own_kind(const struct gguf *g)
+{
+    const struct gguf_tensor *t = gguf_find_tensor(g, "token_embd.weight");
+    return t && t->type == QUANT_F16    ? QUANTIZE_F16
+           : t && t->type == QUANT_BF16 ? QUANTIZE_BF16
+                                        : QUANTIZE_F32;
+}
+
+static int convert_folder(const struct opts *o, struct quantize_opts *qo, struct quantize_result *r,
+                          struct err *e)
+{
+    struct gguf *g = NULL;
+    int rc = model_open(&g, o->args[0], e);
+    if (rc == 0) {
+        if (!opts_text(o, "type"))
+            qo->kind = own_kind(g);
+        rc = quantize_run(g, o->args[1], qo, r, e);
+    }
+    gguf_close(g);
+    return rc;
+}
+
+static int convert(const struct opts *o, bool folder, struct quantize_result *r)
+{
+    struct err e = {0};
+    struct quantize_report_watch w = {.interrupt_fd = -1};
+    struct quantize_opts qo = {.kind = QUANTIZE_F32,
+                               .name = opts_text(o, "name"),
+                               .n_threads = opts_u32(o, "threads"),
+                               .progress = quantize_report_progress,
+                               .progress_ctx = &w};
+    int rc = opts_text(o, "type") ? quantize_report_kind(o, &qo.kind) : CMD_OK;
+    if (rc != CMD_OK)
+        return rc;
+    w.interrupt_fd = term_catch_interrupt();
+    term_progress_init(&w.bar, "converting");
+    int failed = folder ? convert_folder(o, &qo, r, &e)
+                        : convert_llama2c(o->args[0], opts_text(o, "tokenizer"), o->args[1],
+                                          qo.name, &qo, r, &e);
+    term_progress_end(&w.bar);
+    term_release_interrupt(w.interrupt_fd);
+    return failed == SHOAL_ECANCELLED ? CMD_INTERRUPTED
+           : failed < 0               ? cmd_fail(&page, "%s", e.msg)
+                                      : print_result(o, r);
+}
+
 int cmd_model_convert(int argc, const char *const *argv)
 {
     struct opts o;
-    struct err e = {0};
+    struct stat st;
     struct quantize_result r = {0};
-    struct quantize_opts qo = {0};
     int rc;
     if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
-    rc = quantize_report_kind(&o, &qo.kind);
-    if (rc == CMD_OK && !opts_text(&o, "tokenizer"))
-        rc = opts_usage(&page, "no tokenizer: give --tokenizer FILE");
-    if (rc == CMD_OK) {
-        struct quantize_report_watch w = {.interrupt_fd = term_catch_interrupt()};
-        term_progress_init(&w.bar, "converting");
-        qo.n_threads = opts_u32(&o, "threads");
-        qo.progress = quantize_report_progress;
-        qo.progress_ctx = &w;
-        int failed = convert_llama2c(o.args[0], opts_text(&o, "tokenizer"), o.args[1],
-                                     opts_text(&o, "name"), &qo, &r, &e);
-        term_progress_end(&w.bar);
-        term_release_interrupt(w.interrupt_fd);
-        rc = failed == SHOAL_ECANCELLED ? CMD_INTERRUPTED
-             : failed < 0               ? cmd_fail(&page, "%s", e.msg)
-                                        : print_result(&o, &r);
-    }
+    bool folder = stat(o.args[0], &st) == 0 && S_ISDIR(st.st_mode);
+    if (folder && opts_text(&o, "tokenizer"))
+        rc = opts_usage(&page, "%s is a folder: its tokenizer is in it", o.args[0]);
+    else if (!folder && !opts_text(&o, "tokenizer"))
+        rc = opts_usage(&page, "%s is no folder, and a llama2.c checkpoint needs --tokenizer FILE",
+                        o.args[0]);
+    else
+        rc = convert(&o, folder, &r);
     quantize_result_fini(&r);
     opts_fini(&o);
     return rc;

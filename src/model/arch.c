@@ -6,8 +6,8 @@
 #include <string.h>
 
 static const struct arch archs[] = {
-    {"llama", arch_llama}, {"qwen2", arch_qwen2}, {"qwen3", arch_qwen3},
-    {"gpt2", arch_gpt2},   {"phi2", arch_phi2},   {"gemma3", arch_gemma3},
+    {"llama", arch_llama},   {"qwen2", arch_qwen2}, {"qwen3", arch_qwen3},   {"gpt2", arch_gpt2},
+    {"gptneo", arch_gptneo}, {"phi2", arch_phi2},   {"gemma3", arch_gemma3},
 };
 #define N_ARCHS (sizeof(archs) / sizeof(archs[0]))
 

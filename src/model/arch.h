@@ -9,6 +9,7 @@ int arch_llama(struct decoder_config *c, const struct gguf *g, struct err *e);
 int arch_qwen2(struct decoder_config *c, const struct gguf *g, struct err *e);
 int arch_qwen3(struct decoder_config *c, const struct gguf *g, struct err *e);
 int arch_gpt2(struct decoder_config *c, const struct gguf *g, struct err *e);
+int arch_gptneo(struct decoder_config *c, const struct gguf *g, struct err *e);
 int arch_phi2(struct decoder_config *c, const struct gguf *g, struct err *e);
 int arch_gemma3(struct decoder_config *c, const struct gguf *g, struct err *e);
 

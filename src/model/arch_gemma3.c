@@ -15,6 +15,7 @@ int arch_gemma3(struct decoder_config *c, const struct gguf *g, struct err *e)
         rc = arch_u32_or(c, g, "attention.sliding_window_pattern", 1, 64, 6, &c->window_pattern, e);
     if (rc == 0)
         rc = arch_f32_or(c, g, "rope.freq_base_swa", 10000.0f, &c->rope_base_local, e);
+    c->window_global = c->window_pattern - 1;
     c->rope_neox = true;
     c->gated = true;
     c->act = DECODER_ACT_GELU;

@@ -67,8 +67,8 @@ static int layer(struct loading *o, int i)
         rc = plan_linear(&o->p, &l->down, i, "ffn_down", c->dim, c->ffn_dim, true);
     if (rc == 0)
         rc = plan_vector(&o->p, &l->post_ffn_norm, i, "post_ffw_norm", "weight", c->dim, false);
-    bool global =
-        c->window == 0 || (c->window_pattern && (uint32_t)(i + 1) % c->window_pattern == 0);
+    bool global = c->window == 0 ||
+                  (c->window_pattern && (uint32_t)i % c->window_pattern == c->window_global);
     l->window = global ? 0 : c->window;
     l->local_rope = !global && c->rope_base_local > 0.0f;
     return rc;

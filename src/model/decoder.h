@@ -36,6 +36,7 @@ struct decoder_config {
     float attn_scale;
     uint32_t window;         /* 0: none */
     uint32_t window_pattern; /* every n-th layer is global; 0: all layers have the window */
+    uint32_t window_global;  /* the first of those */
 };
 
 /* One entry per architecture: adding one is a file and a row in arch.c. */

@@ -21,8 +21,8 @@ static int to_u32(const cJSON *j, const char *key, uint32_t max, uint32_t *out, 
     return 0;
 }
 
-int hf_u32(const struct hf_folder *f, const char *key, const char *second, uint32_t max,
-           uint32_t *out, struct err *e)
+int hf_config_u32(const struct hf_folder *f, const char *key, const char *second, uint32_t max,
+                  uint32_t *out, struct err *e)
 {
     const cJSON *j = item(f->config, key);
     if (!j && (j = item(f->config, second)))
@@ -32,16 +32,16 @@ int hf_u32(const struct hf_folder *f, const char *key, const char *second, uint3
     return to_u32(j, key, max, out, e);
 }
 
-int hf_u32_or(const struct hf_folder *f, const char *key, uint32_t max, uint32_t missing,
-              uint32_t *out, struct err *e)
+int hf_config_u32_or(const struct hf_folder *f, const char *key, uint32_t max, uint32_t missing,
+                     uint32_t *out, struct err *e)
 {
     const cJSON *j = item(f->config, key);
     *out = missing;
     return j ? to_u32(j, key, max, out, e) : 0;
 }
 
-int hf_f32_or(const struct hf_folder *f, const cJSON *object, const char *key, double missing,
-              float *out, struct err *e)
+int hf_config_f32_or(const struct hf_folder *f, const cJSON *object, const char *key,
+                     double missing, float *out, struct err *e)
 {
     const cJSON *j = item(object ? object : f->config, key);
     double v = j ? j->valuedouble : missing;
@@ -51,22 +51,22 @@ int hf_f32_or(const struct hf_folder *f, const cJSON *object, const char *key, d
     return 0;
 }
 
-bool hf_bool_or(const struct hf_folder *f, const char *key, bool missing)
+bool hf_config_bool_or(const struct hf_folder *f, const char *key, bool missing)
 {
     const cJSON *j = item(f->config, key);
     return cJSON_IsBool(j) ? cJSON_IsTrue(j) : missing;
 }
 
-const char *hf_str(const cJSON *object, const char *key)
+const char *hf_config_str(const cJSON *object, const char *key)
 {
     const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
     return s ? s : "";
 }
 
-int hf_act(const struct hf_folder *f, const char *key, const char *missing,
-           const char *const *known, const char **out, struct err *e)
+int hf_config_act(const struct hf_folder *f, const char *key, const char *missing,
+                  const char *const *known, const char **out, struct err *e)
 {
-    const char *s = hf_str(f->config, key);
+    const char *s = hf_config_str(f->config, key);
     if (!s[0])
         s = missing;
     for (; *known; known++)
@@ -84,25 +84,25 @@ static const char *full_key(const struct hf_folder *f, const char *key, char *ou
     return out;
 }
 
-void hf_put_u32(struct hf_folder *f, const char *key, uint32_t v)
+void hf_config_put_u32(struct hf_folder *f, const char *key, uint32_t v)
 {
     char name[128];
     gguf_meta_u32(&f->meta, full_key(f, key, name, sizeof(name)), v);
 }
 
-void hf_put_f32(struct hf_folder *f, const char *key, float v)
+void hf_config_put_f32(struct hf_folder *f, const char *key, float v)
 {
     char name[128];
     gguf_meta_f32(&f->meta, full_key(f, key, name, sizeof(name)), v);
 }
 
-void hf_put_bool(struct hf_folder *f, const char *key, bool v)
+void hf_config_put_bool(struct hf_folder *f, const char *key, bool v)
 {
     char name[128];
     gguf_meta_bool(&f->meta, full_key(f, key, name, sizeof(name)), v);
 }
 
-void hf_put_str(struct hf_folder *f, const char *key, const char *v)
+void hf_config_put_str(struct hf_folder *f, const char *key, const char *v)
 {
     char name[128];
     gguf_meta_str(&f->meta, full_key(f, key, name, sizeof(name)), v, strlen(v));

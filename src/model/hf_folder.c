@@ -91,7 +91,7 @@ static int read_config(struct hf_folder *f, struct err *e)
 
 static int find_arch(struct hf_folder *f, struct err *e)
 {
-    const char *type = hf_str(f->config, "model_type");
+    const char *type = hf_config_str(f->config, "model_type");
     const struct hf_arch *const lists[] = {hf_encoders, hf_decoders};
     char known[160] = "";
     size_t n = 0;

@@ -62,22 +62,22 @@ struct hf_folder {
 
 /* A whole number from 1 to max; the second name counts where the first is missing (NULL: none).
  * _or: a value for when both are missing or null. */
-SHOAL_MUST_CHECK int hf_u32(const struct hf_folder *f, const char *key, const char *second,
-                            uint32_t max, uint32_t *out, struct err *e);
-SHOAL_MUST_CHECK int hf_u32_or(const struct hf_folder *f, const char *key, uint32_t max,
-                               uint32_t missing, uint32_t *out, struct err *e);
-SHOAL_MUST_CHECK int hf_f32_or(const struct hf_folder *f, const cJSON *object, const char *key,
-                               double missing, float *out, struct err *e);
-bool hf_bool_or(const struct hf_folder *f, const char *key, bool missing);
+SHOAL_MUST_CHECK int hf_config_u32(const struct hf_folder *f, const char *key, const char *second,
+                                   uint32_t max, uint32_t *out, struct err *e);
+SHOAL_MUST_CHECK int hf_config_u32_or(const struct hf_folder *f, const char *key, uint32_t max,
+                                      uint32_t missing, uint32_t *out, struct err *e);
+SHOAL_MUST_CHECK int hf_config_f32_or(const struct hf_folder *f, const cJSON *object,
+                                      const char *key, double missing, float *out, struct err *e);
+bool hf_config_bool_or(const struct hf_folder *f, const char *key, bool missing);
 /* "" when missing. */
-const char *hf_str(const cJSON *object, const char *key);
+const char *hf_config_str(const cJSON *object, const char *key);
 /* The name of an activation, which must be in the list (NULL at its end: ""). */
-SHOAL_MUST_CHECK int hf_act(const struct hf_folder *f, const char *key, const char *missing,
-                            const char *const *known, const char **out, struct err *e);
+SHOAL_MUST_CHECK int hf_config_act(const struct hf_folder *f, const char *key, const char *missing,
+                                   const char *const *known, const char **out, struct err *e);
 /* "<arch>.<key>" */
-void hf_put_u32(struct hf_folder *f, const char *key, uint32_t v);
-void hf_put_f32(struct hf_folder *f, const char *key, float v);
-void hf_put_bool(struct hf_folder *f, const char *key, bool v);
-void hf_put_str(struct hf_folder *f, const char *key, const char *v);
+void hf_config_put_u32(struct hf_folder *f, const char *key, uint32_t v);
+void hf_config_put_f32(struct hf_folder *f, const char *key, float v);
+void hf_config_put_bool(struct hf_folder *f, const char *key, bool v);
+void hf_config_put_str(struct hf_folder *f, const char *key, const char *v);
 
 #endif

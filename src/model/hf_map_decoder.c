@@ -104,15 +104,15 @@ static int decoder_sizes(struct hf_folder *f, const struct decoder_keys *k, uint
 {
     uint32_t ctx, layers;
     int rc;
-    if ((rc = hf_u32(f, "max_position_embeddings", k->ctx, 1u << 24, &ctx, e)) < 0 ||
-        (rc = hf_u32(f, "hidden_size", k->dim, 65536, dim, e)) < 0 ||
-        (rc = hf_u32(f, "num_hidden_layers", k->layers, 1024, &layers, e)) < 0 ||
-        (rc = hf_u32(f, "num_attention_heads", k->heads, 1024, &f->n_heads, e)) < 0)
+    if ((rc = hf_config_u32(f, "max_position_embeddings", k->ctx, 1u << 24, &ctx, e)) < 0 ||
+        (rc = hf_config_u32(f, "hidden_size", k->dim, 65536, dim, e)) < 0 ||
+        (rc = hf_config_u32(f, "num_hidden_layers", k->layers, 1024, &layers, e)) < 0 ||
+        (rc = hf_config_u32(f, "num_attention_heads", k->heads, 1024, &f->n_heads, e)) < 0)
         return rc;
-    hf_put_u32(f, "context_length", ctx);
-    hf_put_u32(f, "embedding_length", *dim);
-    hf_put_u32(f, "block_count", layers);
-    hf_put_u32(f, "attention.head_count", f->n_heads);
+    hf_config_put_u32(f, "context_length", ctx);
+    hf_config_put_u32(f, "embedding_length", *dim);
+    hf_config_put_u32(f, "block_count", layers);
+    hf_config_put_u32(f, "attention.head_count", f->n_heads);
     return 0;
 }
 
@@ -129,8 +129,8 @@ static int rope_number(const struct hf_folder *f, const char *key, double missin
                        struct err *e)
 {
     const cJSON *rope = rope_object(f);
-    int rc = hf_f32_or(f, NULL, key, missing, out, e);
-    return rc < 0 || !rope ? rc : hf_f32_or(f, rope, key, (double)*out, out, e);
+    int rc = hf_config_f32_or(f, NULL, key, missing, out, e);
+    return rc < 0 || !rope ? rc : hf_config_f32_or(f, rope, key, (double)*out, out, e);
 }
 
 /* What divides each frequency: 1 for short waves, the factor for long ones, a ramp between. */
@@ -139,10 +139,10 @@ static int llama3_factors(struct hf_folder *f, const cJSON *rope, double base, u
 {
     float factor, low, high, ctx;
     int rc;
-    if ((rc = hf_f32_or(f, rope, "factor", 8, &factor, e)) < 0 ||
-        (rc = hf_f32_or(f, rope, "low_freq_factor", 1, &low, e)) < 0 ||
-        (rc = hf_f32_or(f, rope, "high_freq_factor", 4, &high, e)) < 0 ||
-        (rc = hf_f32_or(f, rope, "original_max_position_embeddings", 8192, &ctx, e)) < 0)
+    if ((rc = hf_config_f32_or(f, rope, "factor", 8, &factor, e)) < 0 ||
+        (rc = hf_config_f32_or(f, rope, "low_freq_factor", 1, &low, e)) < 0 ||
+        (rc = hf_config_f32_or(f, rope, "high_freq_factor", 4, &high, e)) < 0 ||
+        (rc = hf_config_f32_or(f, rope, "original_max_position_embeddings", 8192, &ctx, e)) < 0)
         return rc;
     if (!(factor > 0) || !(low > 0) || !(high > low) || !(ctx > 0))
         return err_set(e, SHOAL_EFORMAT, "config.json: the llama3 rope scaling makes no sense");
@@ -164,14 +164,14 @@ static int llama3_factors(struct hf_folder *f, const cJSON *rope, double base, u
 static int rope(struct hf_folder *f, uint32_t width, struct err *e)
 {
     const cJSON *object = rope_object(f);
-    const char *type = hf_str(object, "rope_type");
+    const char *type = hf_config_str(object, "rope_type");
     float base, factor;
     if (!type[0])
-        type = hf_str(object, "type");
+        type = hf_config_str(object, "type");
     int rc = rope_number(f, "rope_theta", 10000, &base, e);
     if (rc < 0)
         return rc;
-    hf_put_f32(f, "rope.freq_base", base);
+    hf_config_put_f32(f, "rope.freq_base", base);
     if (!type[0] || !strcmp(type, "default"))
         return 0;
     if (!strcmp(type, "llama3"))
@@ -179,10 +179,10 @@ static int rope(struct hf_folder *f, uint32_t width, struct err *e)
     if (strcmp(type, "linear") != 0)
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "rope scaling \"%.60s\" (linear and llama3 are supported)", type);
-    if ((rc = hf_f32_or(f, object, "factor", 1, &factor, e)) < 0)
+    if ((rc = hf_config_f32_or(f, object, "factor", 1, &factor, e)) < 0)
         return rc;
-    hf_put_str(f, "rope.scaling.type", "linear");
-    hf_put_f32(f, "rope.scaling.factor", factor);
+    hf_config_put_str(f, "rope.scaling.type", "linear");
+    hf_config_put_f32(f, "rope.scaling.factor", factor);
     return 0;
 }
 
@@ -190,7 +190,7 @@ static int rope(struct hf_folder *f, uint32_t width, struct err *e)
 static int set_tied(struct hf_folder *f, bool missing, struct err *e)
 {
     bool there = safetensors_find(f->st, "lm_head.weight") != NULL;
-    f->tied = hf_bool_or(f, "tie_word_embeddings", there ? missing : true);
+    f->tied = hf_config_bool_or(f, "tie_word_embeddings", there ? missing : true);
     if (!f->tied && !there)
         return err_set(e, SHOAL_EFORMAT,
                        "lm_head.weight is missing, and tie_word_embeddings is false");
@@ -206,25 +206,26 @@ static int configure_llama(struct hf_folder *f, struct err *e)
     const char *act;
     float eps;
     int rc = decoder_sizes(f, &keys, &dim, e);
-    if (rc < 0 || (rc = hf_u32(f, "intermediate_size", NULL, 1u << 20, &ffn, e)) < 0 ||
-        (rc = hf_u32_or(f, "num_key_value_heads", 1024, f->n_heads, &f->n_kv_heads, e)) < 0 ||
-        (rc = hf_u32_or(f, "head_dim", 1024, dim / f->n_heads, &width, e)) < 0 ||
-        (rc = hf_f32_or(f, NULL, "rms_norm_eps", 1e-6, &eps, e)) < 0 ||
-        (rc = hf_act(f, "hidden_act", "silu", silus, &act, e)) < 0 ||
+    if (rc < 0 || (rc = hf_config_u32(f, "intermediate_size", NULL, 1u << 20, &ffn, e)) < 0 ||
+        (rc = hf_config_u32_or(f, "num_key_value_heads", 1024, f->n_heads, &f->n_kv_heads, e)) <
+            0 ||
+        (rc = hf_config_u32_or(f, "head_dim", 1024, dim / f->n_heads, &width, e)) < 0 ||
+        (rc = hf_config_f32_or(f, NULL, "rms_norm_eps", 1e-6, &eps, e)) < 0 ||
+        (rc = hf_config_act(f, "hidden_act", "silu", silus, &act, e)) < 0 ||
         (rc = set_tied(f, false, e)) < 0)
         return rc;
-    hf_put_u32(f, "feed_forward_length", ffn);
-    hf_put_u32(f, "attention.head_count_kv", f->n_kv_heads);
-    hf_put_u32(f, "attention.key_length", width);
-    hf_put_u32(f, "attention.value_length", width);
-    hf_put_u32(f, "rope.dimension_count", width);
-    hf_put_f32(f, "attention.layer_norm_rms_epsilon", eps);
-    if (hf_bool_or(f, "use_sliding_window", false))
+    hf_config_put_u32(f, "feed_forward_length", ffn);
+    hf_config_put_u32(f, "attention.head_count_kv", f->n_kv_heads);
+    hf_config_put_u32(f, "attention.key_length", width);
+    hf_config_put_u32(f, "attention.value_length", width);
+    hf_config_put_u32(f, "rope.dimension_count", width);
+    hf_config_put_f32(f, "attention.layer_norm_rms_epsilon", eps);
+    if (hf_config_bool_or(f, "use_sliding_window", false))
         return err_set(e, SHOAL_EUNSUPPORTED, "use_sliding_window of %s", f->arch->model_type);
-    if (windowed && (rc = hf_u32_or(f, "sliding_window", 1u << 24, 0, &window, e)) < 0)
+    if (windowed && (rc = hf_config_u32_or(f, "sliding_window", 1u << 24, 0, &window, e)) < 0)
         return rc;
     if (window)
-        hf_put_u32(f, "attention.sliding_window", window);
+        hf_config_put_u32(f, "attention.sliding_window", window);
     return rope(f, width, e);
 }
 
@@ -235,20 +236,21 @@ static int configure_phi(struct hf_folder *f, struct err *e)
     float eps, part;
     const char *act;
     int rc = decoder_sizes(f, &keys, &dim, e);
-    if (rc < 0 || (rc = hf_u32(f, "intermediate_size", NULL, 1u << 20, &ffn, e)) < 0 ||
-        (rc = hf_u32_or(f, "num_key_value_heads", 1024, f->n_heads, &f->n_kv_heads, e)) < 0 ||
-        (rc = hf_f32_or(f, NULL, "layer_norm_eps", 1e-5, &eps, e)) < 0 ||
+    if (rc < 0 || (rc = hf_config_u32(f, "intermediate_size", NULL, 1u << 20, &ffn, e)) < 0 ||
+        (rc = hf_config_u32_or(f, "num_key_value_heads", 1024, f->n_heads, &f->n_kv_heads, e)) <
+            0 ||
+        (rc = hf_config_f32_or(f, NULL, "layer_norm_eps", 1e-5, &eps, e)) < 0 ||
         (rc = rope_number(f, "partial_rotary_factor", 0.5, &part, e)) < 0 ||
-        (rc = hf_act(f, "hidden_act", "gelu_new", tanh_gelus, &act, e)) < 0 ||
+        (rc = hf_config_act(f, "hidden_act", "gelu_new", tanh_gelus, &act, e)) < 0 ||
         (rc = set_tied(f, false, e)) < 0)
         return rc;
     if (!(part > 0.0f) || part > 1.0f)
         return err_set(e, SHOAL_EFORMAT, "config.json: partial_rotary_factor is not in 0..1");
     uint32_t width = dim / f->n_heads, turned = (uint32_t)((float)width * part);
-    hf_put_u32(f, "feed_forward_length", ffn);
-    hf_put_u32(f, "attention.head_count_kv", f->n_kv_heads);
-    hf_put_u32(f, "rope.dimension_count", turned);
-    hf_put_f32(f, "attention.layer_norm_epsilon", eps);
+    hf_config_put_u32(f, "feed_forward_length", ffn);
+    hf_config_put_u32(f, "attention.head_count_kv", f->n_kv_heads);
+    hf_config_put_u32(f, "rope.dimension_count", turned);
+    hf_config_put_f32(f, "attention.layer_norm_epsilon", eps);
     return rope(f, turned, e);
 }
 
@@ -260,21 +262,21 @@ static int configure_gpt(struct hf_folder *f, const struct decoder_keys *keys, c
     float eps;
     const char *act;
     int rc = decoder_sizes(f, keys, &dim, e);
-    if (rc < 0 || (rc = hf_u32_or(f, ffn_key, 1u << 20, 4 * dim, &ffn, e)) < 0 ||
-        (rc = hf_f32_or(f, NULL, "layer_norm_epsilon", 1e-5, &eps, e)) < 0 ||
-        (rc = hf_act(f, "activation_function", "gelu_new", tanh_gelus, &act, e)) < 0 ||
+    if (rc < 0 || (rc = hf_config_u32_or(f, ffn_key, 1u << 20, 4 * dim, &ffn, e)) < 0 ||
+        (rc = hf_config_f32_or(f, NULL, "layer_norm_epsilon", 1e-5, &eps, e)) < 0 ||
+        (rc = hf_config_act(f, "activation_function", "gelu_new", tanh_gelus, &act, e)) < 0 ||
         (rc = set_tied(f, true, e)) < 0)
         return rc;
-    hf_put_u32(f, "feed_forward_length", ffn);
-    hf_put_f32(f, "attention.layer_norm_epsilon", eps);
+    hf_config_put_u32(f, "feed_forward_length", ffn);
+    hf_config_put_f32(f, "attention.layer_norm_epsilon", eps);
     return 0;
 }
 
 static int configure_gpt2(struct hf_folder *f, struct err *e)
 {
     const struct decoder_keys keys = {"n_positions", "n_embd", "n_layer", "n_head"};
-    if (hf_bool_or(f, "scale_attn_by_inverse_layer_idx", false) ||
-        !hf_bool_or(f, "scale_attn_weights", true))
+    if (hf_config_bool_or(f, "scale_attn_by_inverse_layer_idx", false) ||
+        !hf_config_bool_or(f, "scale_attn_weights", true))
         return err_set(e, SHOAL_EUNSUPPORTED, "this scaling of attention");
     return configure_gpt(f, &keys, "n_inner", e);
 }
@@ -304,8 +306,9 @@ static int configure_gptneo(struct hf_folder *f, struct err *e)
     const struct decoder_keys keys = {NULL, NULL, "num_layers", "num_heads"};
     uint32_t window, layers;
     int rc = configure_gpt(f, &keys, "intermediate_size", e);
-    if (rc < 0 || (rc = hf_u32(f, "num_hidden_layers", "num_layers", 1024, &layers, e)) < 0 ||
-        (rc = hf_u32_or(f, "window_size", 1u << 24, 256, &window, e)) < 0)
+    if (rc < 0 ||
+        (rc = hf_config_u32(f, "num_hidden_layers", "num_layers", 1024, &layers, e)) < 0 ||
+        (rc = hf_config_u32_or(f, "window_size", 1u << 24, 256, &window, e)) < 0)
         return rc;
     bool local = false;
     for (uint32_t i = 0; i < layers; i++) {
@@ -320,7 +323,7 @@ static int configure_gptneo(struct hf_folder *f, struct err *e)
             return err_set(e, SHOAL_EUNSUPPORTED, "attention_types: layer %u is global", i);
     }
     if (local)
-        hf_put_u32(f, "attention.sliding_window", window);
+        hf_config_put_u32(f, "attention.sliding_window", window);
     return 0;
 }
 

@@ -77,11 +77,11 @@ static int encoder_sizes(struct hf_folder *f, const char *const keys[5], double 
                                      "attention.head_count", "feed_forward_length"};
     static const uint32_t most[] = {1u << 24, 65536, 1024, 1024, 1u << 20};
     static const char *const acts[] = {"gelu", "gelu_new", "gelu_pytorch_tanh", "relu", NULL};
-    const char *positions = hf_str(f->config, "position_embedding_type"), *act = "";
+    const char *positions = hf_config_str(f->config, "position_embedding_type"), *act = "";
     float norm_eps;
     for (size_t i = 0; i < 5; i++) {
         uint32_t v;
-        int rc = hf_u32(f, keys[i], NULL, most[i], &v, e);
+        int rc = hf_config_u32(f, keys[i], NULL, most[i], &v, e);
         if (rc < 0)
             return rc;
         if (i == 0) {
@@ -90,21 +90,21 @@ static int encoder_sizes(struct hf_folder *f, const char *const keys[5], double 
                                keys[i], v);
             v -= f->skip_positions;
         }
-        hf_put_u32(f, to[i], v);
+        hf_config_put_u32(f, to[i], v);
     }
     if (positions[0] && strcmp(positions, "absolute") != 0)
         return err_set(e, SHOAL_EUNSUPPORTED, "position_embedding_type \"%.60s\"", positions);
-    if (hf_bool_or(f, "is_decoder", false))
+    if (hf_config_bool_or(f, "is_decoder", false))
         return err_set(e, SHOAL_EUNSUPPORTED, "%s as a decoder", f->arch->name);
-    int rc = hf_act(f, !strcmp(f->arch->name, "distilbert") ? "activation" : "hidden_act", "gelu",
-                    acts, &act, e);
+    int rc = hf_config_act(f, !strcmp(f->arch->name, "distilbert") ? "activation" : "hidden_act",
+                           "gelu", acts, &act, e);
     if (rc == 0)
-        rc = hf_f32_or(f, NULL, "layer_norm_eps", eps, &norm_eps, e);
+        rc = hf_config_f32_or(f, NULL, "layer_norm_eps", eps, &norm_eps, e);
     if (rc < 0)
         return rc;
-    hf_put_f32(f, "attention.layer_norm_epsilon", norm_eps);
-    hf_put_bool(f, "attention.causal", false);
-    hf_put_str(f, "activation", act);
+    hf_config_put_f32(f, "attention.layer_norm_epsilon", norm_eps);
+    hf_config_put_bool(f, "attention.causal", false);
+    hf_config_put_str(f, "activation", act);
     return 0;
 }
 
@@ -177,8 +177,8 @@ static int t5_activation(struct hf_folder *f, struct err *e)
 {
     static const char *const known[] = {"relu", "gelu", "gelu_new", "gelu_pytorch_tanh",
                                         "silu", NULL};
-    const char *act = hf_str(f->config, "feed_forward_proj");
-    const char *direct = hf_str(f->config, "dense_act_fn");
+    const char *act = hf_config_str(f->config, "feed_forward_proj");
+    const char *direct = hf_config_str(f->config, "dense_act_fn");
     if (!act[0])
         act = "relu";
     bool gated = !strncmp(act, "gated-", 6);
@@ -189,10 +189,24 @@ static int t5_activation(struct hf_folder *f, struct err *e)
         act = direct;
     for (size_t i = 0; known[i]; i++)
         if (!strcmp(act, known[i])) {
-            hf_put_str(f, "activation", act);
+            hf_config_put_str(f, "activation", act);
             return 0;
         }
     return err_set(e, SHOAL_EUNSUPPORTED, "feed_forward_proj \"%.60s\" is not supported", act);
+}
+
+/* The first T5 has one matrix for embedding and output and scales what goes into the latter; the
+ * later ones (v1.1, Flan) do neither.  Files say it by tie_word_embeddings, the newest of them by
+ * scale_decoder_outputs with tie_word_embeddings always true: then only the weights can tell. */
+static void t5_output(struct hf_folder *f)
+{
+    const struct safetensors_tensor *head = safetensors_find(f->st, "lm_head.weight");
+    const struct safetensors_tensor *shared = safetensors_find(f->st, "shared.weight");
+    bool tie = hf_config_bool_or(f, "tie_word_embeddings", true);
+    f->tied = !head || (tie && shared && head->n_bytes == shared->n_bytes &&
+                        memcmp(head->data, shared->data, head->n_bytes) == 0);
+    hf_config_put_bool(f, "scale_decoder_outputs",
+                       hf_config_bool_or(f, "scale_decoder_outputs", tie));
 }
 
 static int configure_t5(struct hf_folder *f, struct err *e)
@@ -215,25 +229,26 @@ static int configure_t5(struct hf_folder *f, struct err *e)
     float eps;
     int rc = 0;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        rc = sizes[i].missing ? hf_u32_or(f, sizes[i].from, sizes[i].most, sizes[i].missing, &v, e)
-                              : hf_u32(f, sizes[i].from, NULL, sizes[i].most, &v, e);
+        rc = sizes[i].missing
+                 ? hf_config_u32_or(f, sizes[i].from, sizes[i].most, sizes[i].missing, &v, e)
+                 : hf_config_u32(f, sizes[i].from, NULL, sizes[i].most, &v, e);
         if (rc < 0)
             return rc;
-        hf_put_u32(f, sizes[i].to, v);
+        hf_config_put_u32(f, sizes[i].to, v);
         n_layers = i == 2 ? v : n_layers;
     }
-    if ((rc = hf_u32_or(f, "num_decoder_layers", 1024, n_layers, &v, e)) < 0)
+    if ((rc = hf_config_u32_or(f, "num_decoder_layers", 1024, n_layers, &v, e)) < 0)
         return rc;
-    hf_put_u32(f, "decoder_block_count", v);
-    if ((rc = hf_f32_or(f, NULL, "layer_norm_epsilon", 1e-6, &eps, e)) < 0)
+    hf_config_put_u32(f, "decoder_block_count", v);
+    if ((rc = hf_config_f32_or(f, NULL, "layer_norm_epsilon", 1e-6, &eps, e)) < 0)
         return rc;
-    hf_put_f32(f, "attention.layer_norm_epsilon", eps);
-    hf_put_f32(f, "attention.layer_norm_rms_epsilon", eps);
+    hf_config_put_f32(f, "attention.layer_norm_epsilon", eps);
+    hf_config_put_f32(f, "attention.layer_norm_rms_epsilon", eps);
     const cJSON *start = cJSON_GetObjectItemCaseSensitive(f->config, "decoder_start_token_id");
-    hf_put_u32(f, "decoder_start_token_id",
-               cJSON_IsNumber(start) && start->valueint >= 0 ? (uint32_t)start->valueint : 0);
-    f->tied = hf_bool_or(f, "tie_word_embeddings", true);
-    hf_put_bool(f, "tie_word_embeddings", f->tied);
+    hf_config_put_u32(f, "decoder_start_token_id",
+                      cJSON_IsNumber(start) && start->valueint >= 0 ? (uint32_t)start->valueint
+                                                                    : 0);
+    t5_output(f);
     return t5_activation(f, e);
 }
 

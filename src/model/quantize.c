@@ -129,6 +129,8 @@ static int write_tensor(struct run *r, struct err *e)
 static int write_file(struct run *r, struct err *e)
 {
     r->src->metadata(r->src->metadata_ctx, r->w);
+    if (r->o->name)
+        gguf_write_str(r->w, "general.name", r->o->name, strlen(r->o->name));
     gguf_write_u32(r->w, "general.file_type", quantize_file_type(r->o));
     gguf_write_u32(r->w, "general.quantization_version", QUANTIZATION_VERSION);
     for (size_t i = 0; i < r->src->n_tensors; i++) {

@@ -1,4 +1,5 @@
-/* quantize.h - writes a GGUF file again with its matrices in smaller encodings.
+/* quantize.h - writes a model (a GGUF file or a folder shown as one) as a GGUF file with its
+ * matrices in other encodings.
  *
  * Thread:    quantize_run uses threads of its own; its callbacks run on the caller's thread.
  * Ownership: quantize_result_fini frees what a result holds.
@@ -48,6 +49,7 @@ struct quantize_opts { /* all zero but kind means defaults */
     bool pure;                 /* one encoding for all matrices, no exceptions */
     bool allow_requantize;     /* sources that are quantized already: the losses add up */
     uint32_t n_threads;        /* 0: one per CPU */
+    const char *name;          /* general.name of the file; NULL: as the source has it */
     /* How much an error in each column of a tensor matters (mean square of its input over a
      * calibration text): n_cols floats that stay until quantize_run returns, or NULL for all
      * alike.  The name is NUL-terminated.  NULL: no importance at all. */

@@ -1,8 +1,8 @@
 /* quantize_rules.c - which encoding each tensor gets.
  *
- * Vectors, norms, positions and routers stay as they are: they are small and errors in them act on
+ * Vectors, norms, positions and routers lose nothing: they are small and errors in them act on
  * everything.  The output matrix (in most small models the embedding as well) decides the token
- * directly, so it keeps more bits than the rest. */
+ * directly, so it keeps more bits than the rest; so do the heads of encoders. */
 #include "model/quantize.h"
 
 #include <stdio.h>
@@ -67,7 +67,7 @@ static bool ends_with(const char *s, const char *tail)
 static bool is_matrix(const struct quantize_shape *t)
 {
     static const char *const kept[] = {"_norm.weight", "position_embd.weight", "token_types.weight",
-                                       "ffn_gate_inp.weight"};
+                                       "ffn_gate_inp.weight", "attn_rel_b.weight"};
     uint64_t rows = 1;
     for (uint32_t d = 1; d < t->n_dims; d++)
         rows *= t->dims[d] > 1 ? 2 : 1;
@@ -125,9 +125,10 @@ static enum quant_type body_type(const struct quantize_shape *t, const struct qu
 enum quant_type quantize_choose(const struct quantize_shape *t, enum quant_type from,
                                 const struct quantize_opts *o)
 {
-    if (!is_matrix(t))
-        return from;
-    bool head = !strcmp(t->name, "output.weight") || !strcmp(t->name, "token_embd.weight");
+    if (!is_matrix(t)) /* F32 is where other readers of GGUF expect such tensors */
+        return from == QUANT_F16 || from == QUANT_BF16 ? QUANT_F32 : from;
+    bool head = !strcmp(t->name, "output.weight") || !strcmp(t->name, "token_embd.weight") ||
+                !strncmp(t->name, "cls.", 4) || !strncmp(t->name, "tag.", 4);
     enum quant_type type = head && !o->pure ? kinds[o->kind].head : body_type(t, o);
     return fit(type, t->dims[0], o->kind == QUANTIZE_MIXED || o->pure);
 }

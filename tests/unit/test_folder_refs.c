@@ -1,0 +1,128 @@
+/* test_folder_refs.c - decoders that come as Hugging Face folders: logits against transformers, and
+ * the same bits from the GGUF file that a folder is converted to; see tests/data/folders/README.md.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <math.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "model/decoder.h"
+#include "model/model_file.h"
+#include "model/quantize.h"
+#include "ref_file.h"
+
+static const struct model {
+    const char *name, *arch;
+    enum quantize_kind kind; /* of the folder's weights */
+    double bound;            /* relative error of the logits */
+} models[] = {
+    {"gpt2", "gpt2", QUANTIZE_F32, 1e-3},      {"gptneo", "gptneo", QUANTIZE_F32, 1e-3},
+    {"llama", "llama", QUANTIZE_BF16, 1e-3},   {"llama3", "llama", QUANTIZE_F16, 1e-3},
+    {"mistral", "llama", QUANTIZE_BF16, 1e-3}, {"qwen2", "qwen2", QUANTIZE_F32, 1e-3},
+    {"qwen3", "qwen3", QUANTIZE_F16, 1e-3},    {"phi", "phi2", QUANTIZE_F32, 1e-3},
+};
+#define N_MODELS (sizeof(models) / sizeof(models[0]))
+
+enum { MAX_TOKENS = 32 };
+
+/* Logits of all tokens, in two passes; free() them. */
+static float *logits_of(const struct gguf *g, const char *path, const int32_t *ids, uint32_t n,
+                        uint32_t *n_vocab)
+{
+    struct err e = {0};
+    struct decoder *d;
+    const uint32_t pages[] = {1, 0};
+    struct decoder_opts o = {.n_threads = 2, .max_batch = MAX_TOKENS, .max_logits = MAX_TOKENS};
+    if (decoder_create(&d, g, path, &o, &e) < 0)
+        fail_msg("%s: %s", path, e.msg);
+    size_t kv_bytes = decoder_kv_page_bytes(d) * 2;
+    uint8_t *kv = mem_pages(kv_bytes);
+    decoder_set_kv(d, kv);
+    *n_vocab = decoder_config(d)->n_vocab;
+    float *out = malloc((size_t)n * *n_vocab * sizeof(float));
+    assert_true(kv && out && n <= MAX_TOKENS);
+    for (uint32_t at = 0, m = n / 2; at < n; at += m, m = n - at) {
+        struct decoder_run run = {
+            .tokens = ids + at, .n = m, .pos0 = at, .pages = pages, .n_logits_last = m};
+        decoder_forward(d, &run, 1);
+        for (uint32_t i = 0; i < m; i++)
+            memcpy(out + (size_t)(at + i) * *n_vocab, decoder_logits(d, i),
+                   *n_vocab * sizeof(float));
+    }
+    decoder_destroy(d);
+    mem_pages_free(kv, kv_bytes);
+    return out;
+}
+
+static void check_model(const struct model *m)
+{
+    char folder[512], ref[512], file[] = "/tmp/shoal-folder-XXXXXX";
+    struct ref_file f;
+    struct gguf *g, *converted;
+    struct err e = {0};
+    struct gguf_str arch;
+    int32_t ids[MAX_TOKENS];
+    uint32_t n_vocab, n_vocab2;
+    snprintf(folder, sizeof(folder), "%s/folders/%s", SHOAL_TEST_DATA, m->name);
+    snprintf(ref, sizeof(ref), "%s/folders/%s.ref", SHOAL_TEST_DATA, m->name);
+    assert_int_equal(ref_open(&f, ref), 0);
+    const struct ref_array *tokens = ref_find(&f, "tokens"), *want = ref_find(&f, "logits");
+    assert_true(tokens && want && tokens->cols <= MAX_TOKENS && want->rows == tokens->cols);
+    for (uint32_t i = 0; i < tokens->cols; i++)
+        ids[i] = ref_int(tokens, i);
+
+    if (model_open(&g, folder, &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_true(gguf_get_str(g, "general.architecture", &arch));
+    assert_true(arch.n == strlen(m->arch) && !memcmp(arch.p, m->arch, arch.n));
+    float *got = logits_of(g, folder, ids, tokens->cols, &n_vocab);
+    assert_int_equal(n_vocab, want->cols);
+    double diff = 0, norm = 0;
+    const float *exact = (const float *)(const void *)want->data;
+    for (size_t i = 0; i < (size_t)want->rows * want->cols; i++) {
+        diff += pow((double)got[i] - (double)exact[i], 2);
+        norm += pow((double)exact[i], 2);
+    }
+    printf("%-8s error %.2e\n", m->name, sqrt(diff / norm));
+    if (!(sqrt(diff / norm) < m->bound))
+        fail_msg("%s: error %g", m->name, sqrt(diff / norm));
+
+    int fd = mkstemp(file);
+    assert_true(fd >= 0);
+    close(fd);
+    struct quantize_opts o = {.kind = m->kind, .n_threads = 1};
+    struct quantize_result r;
+    if (quantize_run(g, file, &o, &r, &e) < 0 || gguf_open(&converted, file, &e) < 0)
+        fail_msg("%s: %s", m->name, e.msg);
+    float *again = logits_of(converted, file, ids, tokens->cols, &n_vocab2);
+    assert_int_equal(n_vocab, n_vocab2);
+    assert_memory_equal(got, again, (size_t)want->rows * want->cols * sizeof(float));
+    assert_non_null(gguf_find(converted, "huggingface.config"));
+    assert_non_null(gguf_find(converted, "tokenizer.huggingface.json"));
+    quantize_result_fini(&r);
+    gguf_close(converted);
+    gguf_close(g);
+    unlink(file);
+    free(got);
+    free(again);
+    ref_close(&f);
+}
+
+static void test_folders_give_the_references_logits(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_MODELS; i++)
+        check_model(&models[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_folders_give_the_references_logits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
