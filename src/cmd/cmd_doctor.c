@@ -11,6 +11,7 @@
 #include "cmd/term.h"
 #include "kernels/kern.h"
 #include "runtime/cache_dir.h"
+#include "runtime/onnx_api.h"
 #include "shoal/shoal.h"
 #include "wire/json_out.h"
 
@@ -29,7 +30,8 @@ static const struct opts_def defs[] = {
 static const struct opts_page page = {
     .command = "doctor",
     .arguments = "",
-    .summary = "Shows what this machine has, which kernels run on it, and what to put right.",
+    .summary = "Shows what this machine has, which engines and kernels run on it, and what to put "
+               "right.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal doctor\n"
                 "  shoal doctor --json | jq .bandwidth\n",
@@ -39,6 +41,11 @@ struct cache {
     char path[4096]; /* "" when there is none */
     uint64_t n_files, bytes, free_bytes;
     bool exists, writable;
+};
+
+struct onnx {
+    char version[32], path[1024]; /* "": it cannot be used, and why */
+    struct err why;
 };
 
 struct problem {
@@ -60,6 +67,7 @@ struct report {
     } peak[2];
     size_t n_bandwidth, n_peak;
     struct cache cache;
+    struct onnx onnx;
     struct problem problems[MAX_PROBLEMS];
     size_t n_problems;
 };
@@ -85,6 +93,16 @@ static void read_cache(struct cache *c)
         c->free_bytes = (uint64_t)vfs.f_bavail * vfs.f_frsize;
     if (dir)
         closedir(dir);
+}
+
+static void read_onnx(struct onnx *x)
+{
+    struct onnx_lib *lib;
+    if (onnx_lib_open(&lib, &x->why) < 0)
+        return;
+    snprintf(x->version, sizeof(x->version), "%s", lib->version);
+    snprintf(x->path, sizeof(x->path), "%s", lib->path);
+    onnx_lib_close(lib);
 }
 
 static void measure(struct report *r)
@@ -147,6 +165,9 @@ static void find_problems(struct report *r)
         add_problem(r, "free some room or set SHOAL_CACHE_DIR to another disk",
                     "only %llu MiB are free where packed weights are kept",
                     (unsigned long long)(c->free_bytes / MIB));
+    if (r->onnx.why.code < 0 && r->onnx.why.code != SHOAL_ENOTFOUND)
+        add_problem(r, "unset SHOAL_ONNXRUNTIME and run " ONNX_INSTALL_COMMAND,
+                    "ONNX Runtime cannot be used: %s", r->onnx.why.msg);
     if (m->available_bytes && m->available_bytes < 512 * MIB)
         add_problem(r, "end other programs, or use smaller models and --kv q8",
                     "only %llu MiB of memory are available",
@@ -234,6 +255,27 @@ static void json_measured(struct json_out *j, const struct report *r)
     json_out_array_end(j);
 }
 
+static void json_engines(struct json_out *j, const struct report *r)
+{
+    json_out_key(j, "engines");
+    json_out_array(j);
+    json_out_object(j);
+    json_out_key(j, "name");
+    json_out_str(j, "native");
+    json_out_key(j, "kernels");
+    json_out_str(j, r->chosen->name);
+    json_out_object_end(j);
+    json_out_object(j);
+    json_out_key(j, "name");
+    json_out_str(j, "onnx");
+    json_out_key(j, "version");
+    r->onnx.version[0] ? json_out_str(j, r->onnx.version) : json_out_null(j);
+    json_out_key(j, r->onnx.version[0] ? "path" : "problem");
+    json_out_str(j, r->onnx.version[0] ? r->onnx.path : r->onnx.why.msg);
+    json_out_object_end(j);
+    json_out_array_end(j);
+}
+
 static void put_json(struct buf *b, const struct report *r)
 {
     struct json_out json = json_out_make(b), *j = &json;
@@ -244,6 +286,7 @@ static void put_json(struct buf *b, const struct report *r)
     json_out_str(j, r->chosen->name);
     json_names(j, "kernels_compiled", r->compiled, r->n_compiled);
     json_names(j, "kernels_usable", r->usable, r->n_usable);
+    json_engines(j, r);
     json_machine(j, &r->m);
     json_measured(j, r);
     json_out_key(j, "cache");
@@ -286,6 +329,17 @@ static void put_kernels(struct buf *b, const struct report *r)
     }
 }
 
+static void put_engines(struct buf *b, const struct report *r)
+{
+    buf_printf(b, "engines\n  %-14s %s kernels\n  %-14s ", "native", r->chosen->name, "onnx");
+    if (r->onnx.version[0])
+        buf_printf(b, "ONNX Runtime %s, %s\n", r->onnx.version, r->onnx.path);
+    else if (r->onnx.why.code == SHOAL_ENOTFOUND)
+        buf_printf(b, "%s\n", r->onnx.why.msg);
+    else
+        buf_printf(b, "cannot be used, see below\n");
+}
+
 static void put_measured(struct buf *b, const struct report *r)
 {
     if (r->n_peak == 0)
@@ -321,6 +375,7 @@ static void put_text(struct buf *b, const struct report *r)
     buf_printf(b, "\n  %-14s %s, %s available\n  %-14s %s\n", "memory",
                term_bytes(x, (double)m->memory_bytes), term_bytes(y, (double)m->available_bytes),
                "huge pages", m->huge_pages[0] ? m->huge_pages : "unknown");
+    put_engines(b, r);
     put_kernels(b, r);
     put_measured(b, r);
     buf_printf(b, "packed weights\n  %s, %llu files, %s%s\n",
@@ -352,6 +407,7 @@ int cmd_doctor(int argc, const char *const *argv)
         rc = cmd_fail(&page, "%s", e.msg);
     } else {
         read_cache(&r.cache);
+        read_onnx(&r.onnx);
         find_problems(&r);
         if (!opts_flag(&o, "no-measure"))
             measure(&r);

@@ -442,7 +442,7 @@ static int add_tensors(struct hf_folder *f, struct err *e)
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-static void add_general(struct hf_folder *f)
+static void add_general(struct hf_folder *f, const char *arch)
 {
     char real[PATH_MAX];
     const char *name = realpath(f->path, real) ? strrchr(real, '/') : NULL;
@@ -451,7 +451,7 @@ static void add_general(struct hf_folder *f)
     static const char tokens[] = "ForTokenClassification";
     size_t n = first ? strlen(first) : 0;
     f->labels_tokens = n >= sizeof(tokens) - 1 && !strcmp(first + n - (sizeof(tokens) - 1), tokens);
-    gguf_meta_str(&f->meta, "general.architecture", f->arch->name, strlen(f->arch->name));
+    gguf_meta_str(&f->meta, "general.architecture", arch, strlen(arch));
     if (name && name[1])
         gguf_meta_str(&f->meta, "general.name", name + 1, strlen(name + 1));
 }
@@ -488,6 +488,38 @@ static int make_view(struct hf_folder *f, struct err *e)
     return 0;
 }
 
+/* Everything but the tensors. */
+static int describe(struct hf_folder *f, struct err *e)
+{
+    int rc = add_documents(f, e);
+    if (rc == 0 && !gguf_meta_find(&f->meta, "tokenizer.huggingface.json"))
+        rc = add_vocab(f, e);
+    return rc < 0 ? rc : make_view(f, e);
+}
+
+int hf_folder_open_documents(struct gguf **out, const char *path, struct err *e)
+{
+    struct hf_folder f = {.path = path};
+    struct err ignored;
+    char config[PATH_MAX];
+
+    *out = NULL;
+    e = e ? e : &ignored;
+    int rc = path_of(config, sizeof(config), &f, "config.json") && access(config, F_OK) < 0
+                 ? 0
+                 : read_config(&f, e);
+    if (rc == 0) {
+        const char *type = hf_str(f.config, "model_type");
+        add_general(&f, type[0] ? type : "unknown");
+        if ((rc = describe(&f, e)) < 0)
+            err_wrap(e, "%s", path);
+    }
+    *out = f.view;
+    gguf_meta_fini(&f.meta);
+    cJSON_Delete(f.config);
+    return rc;
+}
+
 int hf_folder_open(struct gguf **out, const char *path, struct err *e)
 {
     struct hf_folder f = {.path = path};
@@ -503,15 +535,11 @@ int hf_folder_open(struct gguf **out, const char *path, struct err *e)
         goto out;
     rc = find_arch(&f, e);
     if (rc == 0) {
-        add_general(&f);
+        add_general(&f, f.arch->name);
         rc = f.arch->configure(&f, e);
     }
     if (rc == 0)
-        rc = add_documents(&f, e);
-    if (rc == 0 && !gguf_meta_find(&f.meta, "tokenizer.huggingface.json"))
-        rc = add_vocab(&f, e);
-    if (rc == 0)
-        rc = make_view(&f, e);
+        rc = describe(&f, e);
     if (rc == 0)
         rc = add_tensors(&f, e);
     if (rc < 0) {

@@ -24,5 +24,8 @@
 #include "model/gguf.h"
 
 SHOAL_MUST_CHECK int hf_folder_open(struct gguf **out, const char *path, struct err *e);
+/* The folder without its weights, for one whose weights are of another format: metadata and
+ * documents only, of any model_type; config.json may be missing. */
+SHOAL_MUST_CHECK int hf_folder_open_documents(struct gguf **out, const char *path, struct err *e);
 
 #endif

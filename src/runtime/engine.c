@@ -9,6 +9,8 @@
 #include "model/model_file.h"
 #include "runtime/cache_dir.h"
 #include "runtime/engine_int.h"
+#include "runtime/onnx_files.h"
+#include "runtime/onnx_lm.h"
 
 #define DEFAULT_MAX_TASKS 8u
 #define DEFAULT_MAX_QUEUE 256u
@@ -118,10 +120,46 @@ static int load_native(struct shoal_engine *en, const char *path, const struct s
     return 0;
 }
 
+/* The library keeps keys and values itself: pages only count what it may keep. */
+static int load_onnx(struct shoal_engine *en, const struct onnx_files *files,
+                     const struct shoal_engine_opts *o, struct err *e)
+{
+    struct onnx_lm_opts lo = {.n_threads = o->n_threads,
+                              .n_ctx = o->n_ctx,
+                              .max_tasks = en->max_tasks,
+                              .chunk = o->chunk};
+    struct gguf_str arch;
+    int rc = onnx_files_open(files, &en->gguf, e);
+    if (rc < 0)
+        return rc;
+    lo.n_ctx_train = onnx_files_n_ctx(en->gguf);
+    if (!(en->kernels = kern_select(o->kernels, e)))
+        return SHOAL_EUNSUPPORTED;
+    if (gguf_get_str(en->gguf, "general.architecture", &arch))
+        en->arch = mem_strndup(arch.p, arch.n);
+    lo.arch = en->arch;
+    rc = tokenizer_create(&en->tokenizer, en->gguf, e);
+    if (rc < 0)
+        return err_wrap(e, "%s", files->folder);
+    rc = onnx_lm_open(&en->lm, files->model, &lo, e);
+    if (rc < 0)
+        return rc;
+    const struct decoder_sizes sizes = {.weights = en->lm.info.weights_bytes,
+                                        .scratch = en->lm.info.scratch_bytes,
+                                        .kv_page = en->lm.info.kv_page_bytes,
+                                        .n_ctx = en->lm.info.n_ctx};
+    en->chunk = en->lm.info.max_batch;
+    rc = plan_memory(en, o, &sizes, e);
+    return rc < 0 ? err_wrap(e, "%s", files->model) : 0;
+}
+
 static int load(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
                 struct err *e)
 {
-    int rc = load_native(en, path, o, e);
+    struct onnx_files files;
+    int rc = onnx_files_find(&files, path, e);
+    if (rc >= 0)
+        rc = rc == 1 ? load_onnx(en, &files, o, e) : load_native(en, path, o, e);
     if (rc < 0)
         return rc;
     if (tokenizer_info(en->tokenizer)->n_vocab > en->lm.info.n_vocab)
@@ -239,6 +277,7 @@ void shoal_engine_close(struct shoal_engine *en)
     mem_free(en->run_code);
     mem_free(en->slot_used);
     mem_free(en->name);
+    mem_free(en->arch);
     pthread_mutex_destroy(&en->lock);
     pthread_cond_destroy(&en->wake);
     pthread_cond_destroy(&en->finished);
@@ -273,7 +312,7 @@ void shoal_engine_info(const struct shoal_engine *en, struct shoal_engine_info *
         .n_threads = c->n_threads,
         .max_tasks = en->max_tasks,
         .n_params = gguf_n_params(en->gguf),
-        .file_bytes = en->gguf->n_bytes,
+        .file_bytes = c->file_bytes ? c->file_bytes : en->gguf->n_bytes,
         .weights_bytes = c->weights_bytes,
         .scratch_bytes = c->scratch_bytes,
         .kv_bytes = en->kv_bytes,

@@ -65,6 +65,7 @@ struct shoal_engine {
     size_t kv_bytes;
     uint32_t n_pages, max_tasks, max_queue, chunk;
     char *name;
+    char *arch; /* of an ONNX model */
     double load_ms;
 
     pthread_t thread;

@@ -26,6 +26,7 @@ struct lm_info {
     size_t weights_bytes; /* reserved */
     size_t scratch_bytes;
     size_t kv_page_bytes; /* of KERN_PAGE tokens */
+    uint64_t file_bytes;  /* 0: the GGUF's */
     bool from_cache;
     bool pages_hold_kv; /* pages are memory that sequences may share; else each slot has its own */
 };

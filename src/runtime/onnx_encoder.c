@@ -347,31 +347,43 @@ static int prepare(struct onnx_encoder *enc, struct err *e)
     return pass(enc, &probe, 1, true, e);
 }
 
-int onnx_encoder_open(struct onnx_encoder **out, const char *path,
-                      const struct onnx_encoder_opts *o, struct err *e)
+int onnx_encoder_from_session(struct onnx_encoder **out, struct onnx_session *s,
+                              const struct onnx_encoder_opts *o, struct err *e)
 {
-    struct onnx_session_opts so = {.n_threads = o->n_threads};
     *out = NULL;
     struct onnx_encoder *enc = mem_zalloc(sizeof(*enc));
-    if (!enc)
+    if (!enc) {
+        onnx_session_close(s);
         return err_set(e, SHOAL_ENOMEM, "encoder");
+    }
+    enc->s = s;
     enc->max_batch = o->max_batch ? o->max_batch : 1;
     enc->info.max_tokens = o->max_tokens ? o->max_tokens : DEFAULT_MAX_TOKENS;
     int rc = enc->max_batch > MAX_BATCH
                  ? err_set(e, SHOAL_EINVAL, "%u sequences per run, %u at most", enc->max_batch,
                            MAX_BATCH)
-                 : onnx_session_open(&enc->s, path, &so, e);
-    if (rc == 0 && (rc = prepare(enc, e)) < 0)
-        err_wrap(e, "%s", path);
+                 : prepare(enc, e);
     if (rc < 0) {
         onnx_encoder_close(enc);
         return rc;
     }
-    enc->info.library = enc->s->lib->label;
-    enc->info.n_threads = enc->s->n_threads;
-    enc->info.file_bytes = enc->s->file_bytes;
+    enc->info.library = s->lib->label;
+    enc->info.n_threads = s->n_threads;
+    enc->info.file_bytes = s->file_bytes;
     *out = enc;
     return 0;
+}
+
+int onnx_encoder_open(struct onnx_encoder **out, const char *path,
+                      const struct onnx_encoder_opts *o, struct err *e)
+{
+    struct onnx_session_opts so = {.n_threads = o->n_threads};
+    struct onnx_session *s;
+    *out = NULL;
+    int rc = onnx_session_open(&s, path, &so, e);
+    if (rc == 0 && (rc = onnx_encoder_from_session(out, s, o, e)) < 0)
+        err_wrap(e, "%s", path);
+    return rc;
 }
 
 void onnx_encoder_close(struct onnx_encoder *enc)

@@ -36,7 +36,7 @@ struct onnx_seq {
 };
 
 struct onnx_encoder_opts { /* all zero means defaults */
-    uint32_t n_threads;    /* 0: as many as there are cores */
+    uint32_t n_threads;    /* of open; 0: as many as there are cores */
     uint32_t max_tokens;   /* longest sequence; 0: 512 */
     uint32_t max_batch;    /* sequences per run, padded to the longest; 0: 1 */
 };
@@ -52,6 +52,10 @@ struct onnx_encoder;
 
 SHOAL_MUST_CHECK int onnx_encoder_open(struct onnx_encoder **out, const char *path,
                                        const struct onnx_encoder_opts *o, struct err *e);
+/* The same with a session that is open, which it takes over, also when it fails. */
+struct onnx_session;
+SHOAL_MUST_CHECK int onnx_encoder_from_session(struct onnx_encoder **out, struct onnx_session *s,
+                                               const struct onnx_encoder_opts *o, struct err *e);
 void onnx_encoder_close(struct onnx_encoder *enc);
 const struct onnx_encoder_info *onnx_encoder_info(const struct onnx_encoder *enc);
 

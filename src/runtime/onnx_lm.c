@@ -14,7 +14,6 @@
 #define LOGITS_BYTES ((size_t)64 << 20)
 #define MIN_CHUNK 16u
 
-#define PAST "past_key_values."
 #define PRESENT "present."
 
 enum feed { FEED_IDS, FEED_MASK, FEED_POSITIONS, FEED_BRANCH, FEED_KEEP, FEED_PAST, N_FEEDS };
@@ -63,7 +62,7 @@ static int match_past(struct onnx_lm *lm, size_t i, struct err *e)
         sh->dims[0] > 1 || sh->dims[1] <= 0 || sh->dims[2] > 0 || sh->dims[3] <= 0 ||
         sh->dims[1] > 1 << 16 || sh->dims[3] > 1 << 16)
         return wrong_shape(io, "float or float16 [batch, heads, any, size]", e);
-    snprintf(name, sizeof(name), PRESENT "%s", io->name + strlen(PAST));
+    snprintf(name, sizeof(name), PRESENT "%s", io->name + strlen(ONNX_PAST));
     int output = onnx_session_output(lm->s, name);
     if (output < 0)
         return err_set(e, SHOAL_EUNSUPPORTED, "input %s without an output %s", io->name, name);
@@ -80,7 +79,7 @@ static int match_input(struct onnx_lm *lm, size_t i, struct err *e)
     const struct onnx_io *io = &lm->s->in[i];
     const struct onnx_shape *sh = &io->shape;
     int feed = 0;
-    if (strncmp(io->name, PAST, strlen(PAST)) == 0) {
+    if (strncmp(io->name, ONNX_PAST, strlen(ONNX_PAST)) == 0) {
         lm->feed_of[i] = FEED_PAST;
         return match_past(lm, i, e);
     }
@@ -89,7 +88,7 @@ static int match_input(struct onnx_lm *lm, size_t i, struct err *e)
     if (feed == FEED_PAST)
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "input %s is not one of a decoder (input_ids, attention_mask, position_ids, "
-                       "use_cache_branch, num_logits_to_keep, " PAST "*)",
+                       "use_cache_branch, num_logits_to_keep, " ONNX_PAST "*)",
                        io->name);
     lm->feed_of[i] = (enum feed)feed;
     if (feed == FEED_BRANCH)
@@ -131,7 +130,8 @@ static int match(struct onnx_lm *lm, struct err *e)
     }
     if (lm->n_past == 0)
         return err_set(e, SHOAL_EUNSUPPORTED,
-                       "a decoder without past keys and values (" PAST "*): export it with them");
+                       "a decoder without past keys and values (" ONNX_PAST
+                       "*): export it with them");
     for (uint32_t p = 0; p < lm->n_past; p++) {
         int rc = onnx_value_wrap(&lm->empty[p], lm->s, NULL, &lm->shape[p], e);
         if (rc < 0)
@@ -364,38 +364,48 @@ static struct lm_info describe(const struct onnx_lm *lm, const struct onnx_lm_op
                             .weights_bytes = lm->s->file_bytes,
                             .scratch_bytes = (size_t)chunk * lm->n_vocab * sizeof(float),
                             .kv_page_bytes = kv * KERN_PAGE,
+                            .file_bytes = lm->s->file_bytes,
                             .pages_hold_kv = false};
+}
+
+int onnx_lm_from_session(struct lm *out, struct onnx_session *s, const struct onnx_lm_opts *o,
+                         struct err *e)
+{
+    static const struct lm_ops ops = {
+        .forward = lm_forward, .logits = lm_logits, .release = lm_release, .close = lm_destroy};
+    uint32_t most = o->n_ctx_train ? o->n_ctx_train : DEFAULT_MAX_CTX;
+    memset(out, 0, sizeof(*out));
+    struct onnx_lm *lm = mem_zalloc(sizeof(*lm));
+    if (!lm) {
+        onnx_session_close(s);
+        return err_set(e, SHOAL_ENOMEM, "decoder");
+    }
+    lm->s = s;
+    lm->n_ctx = o->n_ctx ? o->n_ctx : most < DEFAULT_MAX_CTX ? most : DEFAULT_MAX_CTX;
+    lm->n_slots = o->max_tasks + 1;
+    int rc = o->n_ctx_train && o->n_ctx > o->n_ctx_train
+                 ? err_set(e, SHOAL_EINVAL, "a context of %u tokens, the model has %u", o->n_ctx,
+                           o->n_ctx_train)
+                 : match(lm, e);
+    if (rc == 0)
+        rc = reserve(lm, e);
+    if (rc == 0)
+        rc = try_out(lm, e);
+    if (rc < 0) {
+        lm_destroy(lm);
+        return rc;
+    }
+    *out = (struct lm){.ops = &ops, .impl = lm, .info = describe(lm, o)};
+    return 0;
 }
 
 int onnx_lm_open(struct lm *out, const char *path, const struct onnx_lm_opts *o, struct err *e)
 {
     struct onnx_session_opts so = {.n_threads = o->n_threads};
-    uint32_t most = o->n_ctx_train ? o->n_ctx_train : DEFAULT_MAX_CTX;
+    struct onnx_session *s;
     memset(out, 0, sizeof(*out));
-    if (o->n_ctx_train && o->n_ctx > o->n_ctx_train)
-        return err_set(e, SHOAL_EINVAL, "%s: a context of %u tokens, the model has %u", path,
-                       o->n_ctx, o->n_ctx_train);
-    struct onnx_lm *lm = mem_zalloc(sizeof(*lm));
-    if (!lm)
-        return err_set(e, SHOAL_ENOMEM, "decoder");
-    lm->n_ctx = o->n_ctx ? o->n_ctx : most < DEFAULT_MAX_CTX ? most : DEFAULT_MAX_CTX;
-    lm->n_slots = o->max_tasks + 1;
-    int rc = onnx_session_open(&lm->s, path, &so, e);
-    if (rc == 0) {
-        rc = match(lm, e);
-        if (rc == 0)
-            rc = reserve(lm, e);
-        if (rc == 0)
-            rc = try_out(lm, e);
-        if (rc < 0)
-            err_wrap(e, "%s", path);
-    }
-    if (rc < 0) {
-        lm_destroy(lm);
-        return rc;
-    }
-    static const struct lm_ops ops = {
-        .forward = lm_forward, .logits = lm_logits, .release = lm_release, .close = lm_destroy};
-    *out = (struct lm){.ops = &ops, .impl = lm, .info = describe(lm, o)};
-    return 0;
+    int rc = onnx_session_open(&s, path, &so, e);
+    if (rc == 0 && (rc = onnx_lm_from_session(out, s, o, e)) < 0)
+        err_wrap(e, "%s", path);
+    return rc;
 }

@@ -14,7 +14,7 @@
 #include "runtime/lm.h"
 
 struct onnx_lm_opts {     /* all zero but max_tasks means defaults */
-    uint32_t n_threads;   /* 0: as many as there are cores */
+    uint32_t n_threads;   /* of open; 0: as many as there are cores */
     uint32_t n_ctx;       /* longest sequence; 0: n_ctx_train, at most 4096 */
     uint32_t n_ctx_train; /* the model's own; 0: not known */
     uint32_t max_tasks;   /* slots, and rows of logits */
@@ -24,5 +24,9 @@ struct onnx_lm_opts {     /* all zero but max_tasks means defaults */
 
 SHOAL_MUST_CHECK int onnx_lm_open(struct lm *out, const char *path, const struct onnx_lm_opts *o,
                                   struct err *e);
+/* The same with a session that is open, which it takes over, also when it fails. */
+struct onnx_session;
+SHOAL_MUST_CHECK int onnx_lm_from_session(struct lm *out, struct onnx_session *s,
+                                          const struct onnx_lm_opts *o, struct err *e);
 
 #endif

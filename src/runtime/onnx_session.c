@@ -264,6 +264,14 @@ int onnx_session_output(const struct onnx_session *s, const char *name)
     return find(s->out, s->n_out, name);
 }
 
+bool onnx_session_has_past(const struct onnx_session *s)
+{
+    for (size_t i = 0; i < s->n_in; i++)
+        if (strncmp(s->in[i].name, ONNX_PAST, strlen(ONNX_PAST)) == 0)
+            return true;
+    return false;
+}
+
 /* ---- running -------------------------------------------------------------------------------- */
 
 int onnx_session_run(struct onnx_session *s, struct onnx_value *const *in, const uint32_t *want,

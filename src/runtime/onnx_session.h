@@ -17,6 +17,8 @@
 
 #include "runtime/onnx_api.h"
 
+#define ONNX_PAST "past_key_values."
+
 #define ONNX_MAX_DIMS 8u
 struct onnx_shape {
     int type; /* enum onnx_type, or another number of ONNX's */
@@ -49,6 +51,8 @@ struct onnx_session_opts { /* all zero means defaults */
 SHOAL_MUST_CHECK int onnx_session_open(struct onnx_session **out, const char *path,
                                        const struct onnx_session_opts *o, struct err *e);
 void onnx_session_close(struct onnx_session *s);
+/* Whether it continues sequences: a decoder (onnx_lm.h); else it may be an encoder. */
+bool onnx_session_has_past(const struct onnx_session *s);
 /* Index of the input or output with this name, or -1. */
 int onnx_session_input(const struct onnx_session *s, const char *name);
 int onnx_session_output(const struct onnx_session *s, const char *name);

@@ -3,7 +3,8 @@
 // the same version of the library: all-MiniLM-L6-v2 and a toxicity classifier (both INT8) give the
 // same bits, MiniMind2-Small (INT8, with past keys and values) the same greedy tokens.  Then what
 // goes wrong: libraries that are not there, not one or too old, files that are broken or of another
-// kind.  All packages come from npm once.  Usage: onnx.js ONNX_TOOL OLD_LIBRARY OTHER_LIBRARY
+// kind.  All packages come from npm once.  Usage:
+// onnx.js SHOAL ONNX_TOOL OLD_LIBRARY OTHER_LIBRARY
 'use strict';
 const { execFileSync, spawnSync } = require('child_process');
 const fs = require('fs');
@@ -11,7 +12,7 @@ const os = require('os');
 const path = require('path');
 
 const root = path.resolve(__dirname, '../..');
-const tool = path.resolve(process.argv[2]);
+const [shoal, tool, old, other] = process.argv.slice(2).map((p) => path.resolve(p));
 const tmp = fs.mkdtempSync(path.join(os.tmpdir(), 'shoal-onnx-'));
 process.on('exit', () => fs.rmSync(tmp, { recursive: true }));
 let failed = 0;
@@ -149,9 +150,9 @@ function refusals() {
     fails('no such library', enc(toxicity, { SHOAL_ONNXRUNTIME: path.join(tmp, 'none') }), 'NOTFOUND',
         'tools/install-onnxruntime');
     fails('a text as library', enc(toxicity, { SHOAL_ONNXRUNTIME: write('text.so', 'no') }), 'UNSUPPORTED');
-    fails('another library', enc(toxicity, { SHOAL_ONNXRUNTIME: process.argv[4] }),
+    fails('another library', enc(toxicity, { SHOAL_ONNXRUNTIME: other }),
         'UNSUPPORTED', 'OrtGetApiBase');
-    fails('an old library', enc(toxicity, { SHOAL_ONNXRUNTIME: process.argv[3] }),
+    fails('an old library', enc(toxicity, { SHOAL_ONNXRUNTIME: old }),
         'UNSUPPORTED', '1.17.1', '1.22 or later');
     fs.mkdirSync(path.join(tmp, 'share/shoal'), { recursive: true });
     fs.symlinkSync(path.dirname(library), path.join(tmp, 'share/shoal/lib'));
@@ -169,6 +170,14 @@ function refusals() {
     fails('an id that is too large', ours(['encode', minilm, 1, 1], [[999999]]), 'INTERNAL');
     fails('a negative id', ours(['encode', minilm, 1, 1], [[-5]]), 'INVAL');
     fails('too long', ours(['encode', minilm, 1, 1], [Array(513).fill(5)]), 'LIMIT', '513');
+    const doctor = (env) => JSON.parse(execFileSync(shoal, ['doctor', '--no-measure', '--json'],
+        { env: { PATH: process.env.PATH, HOME: tmp, ...env }, encoding: 'utf8' }));
+    const [native, onnx] = doctor({ SHOAL_ONNXRUNTIME: library }).engines;
+    check(native.name === 'native' && native.kernels && onnx.name === 'onnx' && onnx.path === library &&
+        onnx.version === '1.24.3', `doctor: ${JSON.stringify([native, onnx])}`);
+    check(doctor({}).engines[1].problem.includes('tools/install-onnxruntime'), 'doctor without it');
+    check(doctor({ SHOAL_ONNXRUNTIME: old }).problems.some((p) => p.what.includes('1.17.1')),
+        'doctor with one that is too old');
     const turns = ours(['threads', minilm]).lines.map((l) => l.split(' ').map(Number));
     check(turns.length === 3 && turns.every((t) => t[0] === turns[0][0] && t[1] > t[0] && t[2] === t[0]),
         `its threads end with it: ${turns.join(' / ')}`);
