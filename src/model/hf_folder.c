@@ -509,7 +509,7 @@ int hf_folder_open_documents(struct gguf **out, const char *path, struct err *e)
                  ? 0
                  : read_config(&f, e);
     if (rc == 0) {
-        const char *type = hf_str(f.config, "model_type");
+        const char *type = hf_config_str(f.config, "model_type");
         add_general(&f, type[0] ? type : "unknown");
         if ((rc = describe(&f, e)) < 0)
             err_wrap(e, "%s", path);
