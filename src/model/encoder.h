@@ -94,5 +94,7 @@ uint32_t encoder_top_rows(const struct encoder *d, enum encoder_top top);
  * x[i]: dim floats. */
 void encoder_top(struct encoder *d, enum encoder_top top, const float *const *x, uint32_t n,
                  uint32_t from, uint32_t to, float *out, size_t ld);
+/* dim floats of scratch that passes and encoder_top leave alone. */
+float *encoder_spare(struct encoder *d);
 
 #endif

@@ -47,6 +47,7 @@ void encoder_lay_out(struct encoder *d, uint8_t *base, uint32_t n_members)
     d->top_x = carve_take(&at, (size_t)TOP_ROWS * c->dim * f);
     carve_act(&at, &d->act_top, d->top_x, TOP_ROWS, c->dim);
     d->top_out = carve_take(&at, (size_t)TOP_ROWS * widest_top(d) * f);
+    d->spare = carve_take(&at, c->dim * f);
     d->attn_scratch = carve_take(&at, n_members * sizeof(float *));
     for (uint32_t i = 0; i < n_members; i++) {
         float *s = carve_take(&at, kern_attn_full_scratch(c->n_ctx, c->head_dim) * f);
@@ -418,4 +419,9 @@ void encoder_top(struct encoder *d, enum encoder_top top, const float *const *x,
             memcpy(out + (i + j) * ld, d->top_out + (size_t)j * wide + skip,
                    (to - from) * sizeof(float));
     }
+}
+
+float *encoder_spare(struct encoder *d)
+{
+    return d->spare;
 }

@@ -46,7 +46,7 @@ struct encoder {
     float *hidden; /* [max_tokens][ffn_dim] */
     struct kern_act act_x, act_att, act_hidden;
     struct kern_act act_top; /* inputs gathered for a head */
-    float *top_x, *top_out;
+    float *top_x, *top_out, *spare;
     float **attn_scratch; /* per member */
     struct attn_job *jobs;
     struct crew_phase *phases;

@@ -1,0 +1,99 @@
+/* heads_run.c - logits to answers, token vectors to one; see heads.h. */
+#include <math.h>
+#include <string.h>
+
+#include "model/encoder.h"
+#include "model/heads_int.h"
+
+void heads_probabilities(const struct kern_ops *k, const struct heads_set *set, float *logits)
+{
+    k->scale(logits, 1.0f / set->temperature, set->count);
+    if (set->multi) {
+        k->sigmoid(logits, logits, set->count);
+        return;
+    }
+    float sum = k->softmax_exp(logits, logits, set->count, k->max(logits, set->count));
+    k->scale(logits, 1.0f / sum, set->count);
+}
+
+struct heads_answer heads_answer(const struct heads_set *set, const float *p)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < set->count; i++)
+        best = p[i] > p[best] ? i : best;
+    if (set->oos >= 0 && best != (uint32_t)set->oos && p[best] < set->threshold)
+        return (struct heads_answer){(uint32_t)set->oos, 1.0f - p[best]};
+    return (struct heads_answer){best, p[best]};
+}
+
+float heads_relevance(const struct heads *h, float logit, bool raw)
+{
+    float y;
+    if (raw || !h->info.rerank_sigmoid)
+        return logit;
+    kern_scalar.sigmoid(&y, &logit, 1);
+    return y;
+}
+
+void heads_normalize(const struct kern_ops *k, float *v, uint32_t n)
+{
+    k->rmsnorm(v, v, NULL, n, 1e-30f); /* mean of squares 1... */
+    k->scale(v, 1.0f / sqrtf((float)n), n);
+}
+
+void heads_pool(const struct kern_ops *k, enum heads_pooling pooling, const float *tokens,
+                uint32_t n, uint32_t dim, float *out)
+{
+    const float *from = pooling == HEADS_POOLING_LAST ? tokens + (size_t)(n - 1) * dim : tokens;
+    memcpy(out, from, dim * sizeof(float));
+    if (pooling == HEADS_POOLING_MEAN) {
+        for (uint32_t t = 1; t < n; t++)
+            k->add(out, tokens + (size_t)t * dim, dim);
+        k->scale(out, 1.0f / (float)n, dim);
+    } else if (pooling == HEADS_POOLING_MAX) {
+        for (uint32_t t = 1; t < n; t++)
+            for (uint32_t i = 0; i < dim; i++)
+                out[i] =
+                    tokens[(size_t)t * dim + i] > out[i] ? tokens[(size_t)t * dim + i] : out[i];
+    }
+}
+
+/* The first token through the layer in front of the classes, where there is one; [dim]. */
+static const float *front(const struct heads *h, struct encoder *d, uint32_t seq)
+{
+    const struct kern_ops *k = encoder_kernels(d);
+    const float *x = encoder_hidden(d, seq, 0);
+    if (!h->has_pre)
+        return x;
+    float *y = encoder_spare(d);
+    encoder_top(d, ENCODER_TOP_CLS, &x, 1, 0, h->info.dim, y, h->info.dim);
+    if (h->pre_relu)
+        k->relu(y, y, h->info.dim);
+    else
+        k->tanh(y, y, h->info.dim);
+    return y;
+}
+
+void heads_class_logits(const struct heads *h, struct encoder *d, uint32_t seq,
+                        const struct heads_set *set, float *out)
+{
+    const float *x = front(h, d, seq);
+    const uint32_t first = set ? set->first : 0, count = set ? set->count : 1;
+    encoder_top(d, ENCODER_TOP_CLS_OUTPUT, &x, 1, first, first + count, out, count);
+}
+
+void heads_vector(const struct heads *h, struct encoder *d, uint32_t seq, uint32_t n, float *out)
+{
+    const struct kern_ops *k = encoder_kernels(d);
+    const uint32_t dim = h->info.dim;
+    const float *v = encoder_spare(d);
+    if (h->info.pooling == HEADS_POOLING_POOLER)
+        v = front(h, d, seq);
+    else
+        heads_pool(k, h->info.pooling, encoder_hidden(d, seq, 0), encoder_seq_len(d, seq), dim,
+                   encoder_spare(d));
+    n = n ? n : h->info.dimensions;
+    n = n < dim ? n : dim;
+    memcpy(out, v, n * sizeof(float));
+    heads_normalize(k, out, n);
+}
