@@ -1,4 +1,4 @@
-/* cmd_model_show.c - shoal model show: what is in a model file and what it will need. */
+/* cmd_model_show.c - shoal model show: what is in a model and what it will need. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/term.h"
 #include "model/decoder.h"
+#include "model/encoder.h"
 #include "model/model_file.h"
 #include "model/tokenizer.h"
 #include "wire/json_out.h"
@@ -24,10 +25,13 @@ static const struct opts_def defs[] = {
 
 static const struct opts_page page = {
     .command = "model show",
-    .arguments = "FILE",
+    .arguments = "MODEL",
     .min_args = 1,
     .max_args = 1,
-    .summary = "Shows metadata, architecture, tokenizer and tensors of a GGUF file.",
+    .summary = "Shows metadata, architecture, tokenizer and tensors of a model.",
+    .details =
+        "A model is a GGUF file or a Hugging Face folder; a folder is shown as the file that\n"
+        "'shoal model convert' would make of it.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal model show model.gguf\n"
                 "  shoal model show model.gguf --kv tokenizer.chat_template\n"
@@ -39,6 +43,8 @@ struct facts {
     const char *path;
     struct tokenizer *t; /* NULL: see t_error */
     struct err t_error;
+    const char *kind; /* "decoder", "encoder" or "encoder-decoder" */
+    char arch[32];    /* of an encoder, for config.arch */
     struct decoder_config config;
     bool has_config;
     struct err config_error;
@@ -56,6 +62,66 @@ struct facts {
 static uint64_t n_values(const struct gguf_tensor *t)
 {
     return t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
+}
+
+/* Sizes of what is no decoder, which all architectures name alike. */
+static void gather_shape(struct facts *f, struct gguf_str name)
+{
+    struct decoder_config *c = &f->config;
+    const struct {
+        const char *key;
+        uint32_t *to;
+    } keys[] = {{"context_length", &c->n_ctx_train},  {"embedding_length", &c->dim},
+                {"block_count", &c->n_layers},        {"attention.head_count", &c->n_heads},
+                {"feed_forward_length", &c->ffn_dim}, {"attention.key_length", &c->head_dim}};
+    f->has_config = true;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        char key[128];
+        uint64_t v;
+        snprintf(key, sizeof(key), "%.*s.%s", (int)name.n, name.p, keys[i].key);
+        if (gguf_get_u64(f->g, key, &v) && v <= UINT32_MAX)
+            *keys[i].to = (uint32_t)v;
+        else if (i < 5 && f->has_config) {
+            err_set(&f->config_error, SHOAL_EFORMAT, "metadata key %s is missing", key);
+            f->has_config = false;
+        }
+    }
+    c->n_kv_heads = c->n_heads;
+    if (c->head_dim == 0 && c->n_heads)
+        c->head_dim = c->dim / c->n_heads;
+}
+
+static void gather_model(struct facts *f, struct gguf_str name, uint32_t n_ctx)
+{
+    const struct gguf_tensor *embd = gguf_find_tensor(f->g, "token_embd.weight");
+    const struct arch *arch = arch_find(name.p, name.n);
+    if (arch) {
+        struct decoder_opts d = {.n_ctx = n_ctx, .n_threads = 1};
+        f->kind = "decoder";
+        f->config.arch = arch->name;
+        f->has_config = arch->configure(&f->config, f->g, &f->config_error) == 0;
+        f->has_sizes = f->has_config && decoder_measure(&f->sizes, f->g, &d, &f->sizes_error) == 0;
+    } else if (encoder_knows(f->g)) {
+        struct encoder_opts eo = {.n_threads = 1};
+        struct encoder_sizes es;
+        f->kind = "encoder";
+        snprintf(f->arch, sizeof(f->arch), "%.*s", (int)name.n, name.p);
+        f->config.arch = f->arch;
+        gather_shape(f, name);
+        f->has_sizes = f->has_config && encoder_measure(&es, f->g, &eo, &f->sizes_error) == 0;
+        if (f->has_sizes)
+            f->sizes = (struct decoder_sizes){es.weights, es.scratch, 0, es.n_ctx};
+    } else if (name.n == 2 && !memcmp(name.p, "t5", 2)) {
+        f->kind = "encoder-decoder";
+        f->config.arch = "t5";
+        gather_shape(f, name);
+        err_set(&f->sizes_error, SHOAL_EUNSUPPORTED, "not known for t5");
+    } else {
+        err_set(&f->config_error, SHOAL_EUNSUPPORTED, "architecture %.*s is not supported",
+                (int)(name.n < 40 ? name.n : 40), name.p);
+    }
+    if (f->config.n_vocab == 0 && embd)
+        f->config.n_vocab = (uint32_t)embd->dims[1];
 }
 
 static void gather(struct facts *f, const struct opts *o)
@@ -78,23 +144,10 @@ static void gather(struct facts *f, const struct opts *o)
     }
     if (tokenizer_create(&f->t, f->g, &f->t_error) < 0)
         f->t = NULL;
-    if (gguf_get_str(f->g, "general.architecture", &name)) {
-        const struct arch *arch = arch_find(name.p, name.n);
-        if (arch) {
-            const struct gguf_tensor *embd = gguf_find_tensor(f->g, "token_embd.weight");
-            f->config.arch = arch->name;
-            f->has_config = arch->configure(&f->config, f->g, &f->config_error) == 0;
-            if (f->config.n_vocab == 0 && embd)
-                f->config.n_vocab = (uint32_t)embd->dims[1];
-        } else {
-            err_set(&f->config_error, SHOAL_EUNSUPPORTED, "architecture %.*s is not supported",
-                    (int)(name.n < 40 ? name.n : 40), name.p);
-        }
-    } else {
+    if (gguf_get_str(f->g, "general.architecture", &name))
+        gather_model(f, name, opts_u32(o, "ctx"));
+    else
         err_set(&f->config_error, SHOAL_EFORMAT, "the file names no architecture");
-    }
-    struct decoder_opts d = {.n_ctx = opts_u32(o, "ctx"), .n_threads = 1};
-    f->has_sizes = f->has_config && decoder_measure(&f->sizes, f->g, &d, &f->sizes_error) == 0;
 }
 
 /* ---- metadata values ------------------------------------------------------------------------ */
@@ -238,6 +291,8 @@ static void json_model(struct json_out *j, const struct facts *f)
                                    c->n_kv_heads, c->head_dim,    c->ffn_dim,  c->window};
         json_out_key(j, "name");
         json_out_str(j, c->arch);
+        json_out_key(j, "kind");
+        json_out_str(j, f->kind);
         json_uints(j, names, values, sizeof(values) / sizeof(values[0]));
     } else {
         json_out_key(j, "error");
@@ -331,6 +386,12 @@ static void text_model(struct buf *b, const struct facts *f)
     buf_putc(b, '\n');
     if (!f->has_sizes) {
         buf_printf(b, "memory         %s\n", f->sizes_error.msg);
+        return;
+    }
+    if (f->sizes.kv_page == 0) {
+        buf_printf(b, "memory         weights %s + scratch %s = %s\n",
+                   term_bytes(w, (double)f->sizes.weights), term_bytes(s, (double)f->sizes.scratch),
+                   term_bytes(all, (double)f->sizes.weights + (double)f->sizes.scratch));
         return;
     }
     double kv = (double)f->sizes.kv_page / KERN_PAGE * f->sizes.n_ctx;

@@ -4,11 +4,14 @@
  * so that the JSON need not stay. */
 #include "model/safetensors.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cjson/cJSON.h>
 
@@ -358,28 +361,84 @@ out:
     return rc;
 }
 
+static bool ends_with(const char *s, const char *tail)
+{
+    size_t n = strlen(s), m = strlen(tail);
+    return n > m && !strcmp(s + n - m, tail);
+}
+
+/* The only file of a folder whose name ends so (variants are called model.fp16.safetensors and the
+ * like): 1 and its path, 0 when there is none. */
+static int find_only(char *out, size_t cap, const char *folder, const char *tail, struct err *e)
+{
+    char first[256] = "";
+    int rc = 0;
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return err_set(e, SHOAL_EIO, "cannot open %s: %s", folder, strerror(errno));
+    for (const struct dirent *d; rc >= 0 && (d = readdir(dir));) {
+        if (d->d_name[0] == '.' || !ends_with(d->d_name, tail))
+            continue;
+        if (rc == 1)
+            rc = err_set(e, SHOAL_EFORMAT, "%s has several models: %.100s, %.100s", folder, first,
+                         d->d_name);
+        else
+            rc = 1;
+        snprintf(first, sizeof(first), "%s", d->d_name);
+    }
+    closedir(dir);
+    if (rc == 1 && (size_t)snprintf(out, cap, "%s/%s", folder, first) >= cap)
+        rc = err_set(e, SHOAL_EINVAL, "path of %zu bytes", strlen(folder));
+    return rc;
+}
+
+/* What a folder's weights are in: 1 when *path is an index, 0 when it is the only file. */
+static int find_weights(char *path, size_t cap, const char *folder, struct err *e)
+{
+    static const struct {
+        const char *name;
+        bool exact;
+    } names[] = {{"model.safetensors", true},
+                 {"model.safetensors.index.json", true},
+                 {".safetensors.index.json", false}, /* before its shards */
+                 {".safetensors", false}};
+    for (int i = 0; i < 4; i++) {
+        int found;
+        if (names[i].exact) {
+            if ((size_t)snprintf(path, cap, "%s/%s", folder, names[i].name) >= cap)
+                return err_set(e, SHOAL_EINVAL, "path of %zu bytes", strlen(folder));
+            found = access(path, F_OK) == 0;
+        } else {
+            found = find_only(path, cap, folder, names[i].name, e);
+        }
+        if (found < 0)
+            return found;
+        if (found)
+            return i == 1 || i == 2;
+    }
+    return err_set(e, SHOAL_EIO, "%s has no model.safetensors and no model.safetensors.index.json",
+                   folder);
+}
+
 int safetensors_open(struct safetensors **out, const char *path, struct err *e)
 {
-    char one[PATH_MAX], index[PATH_MAX];
+    char file[PATH_MAX];
     struct stat st;
-    int rc;
+    int rc = 0;
     struct safetensors *s = mem_zalloc(sizeof(*s));
 
     *out = NULL;
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "safetensors handle");
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    int n = snprintf(one, sizeof(one), folder ? "%s/model.safetensors" : "%s", path);
-    int m = snprintf(index, sizeof(index), "%s/model.safetensors.index.json", path);
-    if ((size_t)n >= sizeof(one) || (size_t)m >= sizeof(index)) {
+    if (folder)
+        rc = find_weights(file, sizeof(file), path, e);
+    else if ((size_t)snprintf(file, sizeof(file), "%s", path) >= sizeof(file))
         rc = err_set(e, SHOAL_EINVAL, "path of %zu bytes", strlen(path));
-    } else if (folder && stat(one, &st) < 0 && stat(index, &st) == 0) {
-        rc = open_index(s, path, index, e);
-    } else if (folder && stat(one, &st) < 0) {
-        rc = err_set(e, SHOAL_EIO,
-                     "%s has no model.safetensors and no model.safetensors.index.json", path);
-    } else {
-        char *paths[] = {one};
+    if (rc == 1) {
+        rc = open_index(s, path, file, e);
+    } else if (rc == 0) {
+        char *paths[] = {file};
         rc = open_files(s, paths, 1, e);
     }
     if (rc < 0) {

@@ -55,7 +55,8 @@ struct safetensors {
     char *names;
 };
 
-/* path: a .safetensors file, or a folder with model.safetensors or model.safetensors.index.json. */
+/* path: a .safetensors file, or a folder with model.safetensors or model.safetensors.index.json, or
+ * with one of another name (model.fp16.safetensors). */
 SHOAL_MUST_CHECK int safetensors_open(struct safetensors **out, const char *path, struct err *e);
 /* bytes: one whole file. */
 SHOAL_MUST_CHECK int safetensors_parse(struct safetensors **out, const void *bytes, size_t n,

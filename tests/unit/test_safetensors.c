@@ -173,13 +173,23 @@ static void test_opens_shards(void **state)
     assert_non_null(strstr(e.msg, "two tensors are named a"));
 
     remove_file("model.safetensors.index.json");
+    remove_file("m-1.safetensors");
+    remove_file("m-2.safetensors");
     assert_int_equal(safetensors_open(&s, folder, &e), SHOAL_EIO);
     assert_non_null(strstr(e.msg, "has no model.safetensors"));
+    write_shards();
+    remove_file("model.safetensors.index.json");
     write_file("model.safetensors", file, make(file, ONE("x"), 2));
     assert_int_equal(safetensors_open(&s, folder, &e), 0);
     assert_int_equal(s->n_tensors, 1);
     safetensors_close(s);
     remove_file("model.safetensors");
+    assert_int_equal(safetensors_open(&s, folder, &e), SHOAL_EFORMAT);
+    assert_non_null(strstr(e.msg, "several models: m-"));
+    remove_file("m-2.safetensors"); /* the only one of any name will do */
+    assert_int_equal(safetensors_open(&s, folder, &e), 0);
+    assert_non_null(safetensors_find(s, "a"));
+    safetensors_close(s);
     remove_file("m-1.safetensors");
     remove_file("m-2.safetensors");
 }

@@ -1,0 +1,87 @@
+/* fuzz_hf_folder.c - any bytes as a Hugging Face folder: two bytes of length, so much config.json,
+ * and model.safetensors.  What opens is looked at in every tensor, planned as a decoder, and run
+ * for two tokens when that is small enough. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "model/decoder.h"
+#include "model/model_file.h"
+
+static volatile uint64_t sink; /* so that reads are not optimized away */
+static char folder[64], config_path[96], model_path[96];
+
+static void remove_folder(void)
+{
+    unlink(config_path);
+    unlink(model_path);
+    rmdir(folder);
+}
+
+static void make_folder(void)
+{
+    snprintf(folder, sizeof(folder), "/tmp/shoal-fuzz-hf-XXXXXX");
+    if (!mkdtemp(folder))
+        abort();
+    snprintf(config_path, sizeof(config_path), "%s/config.json", folder);
+    snprintf(model_path, sizeof(model_path), "%s/model.safetensors", folder);
+    atexit(remove_folder);
+}
+
+static void put(const char *path, const uint8_t *p, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(p, 1, n, f) != n || fclose(f) != 0)
+        abort();
+}
+
+static void run(const struct gguf *g)
+{
+    struct decoder *d = NULL;
+    struct err e;
+    struct decoder_opts o = {.kernels = &kern_scalar, .n_threads = 1, .n_ctx = 16, .max_batch = 2};
+    struct decoder_sizes s;
+    if (decoder_measure(&s, g, &o, &e) < 0 || s.weights > (4u << 20) || s.scratch > (4u << 20) ||
+        s.kv_page > (4u << 20) || decoder_create(&d, g, folder, &o, &e) < 0)
+        return;
+    uint8_t *kv = mem_pages(s.kv_page);
+    if (kv) {
+        int32_t tokens[2] = {0, (int32_t)decoder_config(d)->n_vocab - 1};
+        uint32_t page = 0;
+        struct decoder_run r = {.tokens = tokens, .n = 2, .pages = &page, .n_logits_last = 1};
+        decoder_set_kv(d, kv);
+        decoder_forward(d, &r, 1);
+        sink += decoder_logits(d, 0)[0] > 0.0f;
+        mem_pages_free(kv, s.kv_page);
+    }
+    decoder_destroy(d);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct gguf *g = NULL;
+    struct err e;
+    if (size < 2)
+        return 0;
+    size_t n = data[0] + 256u * data[1];
+    n = n < size - 2 ? n : size - 2;
+    if (!folder[0])
+        make_folder();
+    put(config_path, data + 2, n);
+    put(model_path, data + 2 + n, size - 2 - n);
+    if (model_open(&g, folder, &e) < 0)
+        return 0;
+    for (size_t i = 0; i < g->n_tensors; i++) {
+        const struct gguf_tensor *t = &g->tensors[i];
+        uint8_t byte;
+        gguf_read(g, t, t->n_bytes - 1, &byte, 1);
+        sink += t->data[0] + byte;
+    }
+    run(g);
+    gguf_close(g);
+    return 0;
+}
