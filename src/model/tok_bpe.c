@@ -1,4 +1,5 @@
-/* tok_bpe.c - BPE with a table of merges, over bytes ("gpt2") or characters ("gemma4").
+/* tok_bpe.c - BPE with a table of merges, over bytes ("gpt2") or characters ("gemma4"), from GGUF
+ * metadata or from tokenizer.json.
  *
  * A merge names two strings.  They become symbols: the token with that text, or a number beyond the
  * vocabulary for a string that is none, which only tables from odd converters have. */
@@ -24,6 +25,7 @@ struct merge {     /* one "left right", read and hashed but not looked up yet */
 
 struct builder {
     struct tokenizer *t;
+    const struct bpe_merges *src;
     struct strmap extra; /* strings that merges make and that are no tokens */
     char *bytes;         /* storage of their keys, made when the first one comes */
     size_t n_bytes, cap_bytes;
@@ -39,7 +41,12 @@ static bool decode_part(const struct builder *b, char *out, size_t *n_out, const
 {
     if (!b->t->chars)
         return tok_decode_bytes(out, n_out, p, n, &b->alphabet);
-    *n_out = tok_unescape(out, p, n);
+    if (!b->t->hf) {
+        *n_out = tok_unescape(out, p, n);
+        return true;
+    }
+    memcpy(out, p, n);
+    *n_out = n;
     return true;
 }
 
@@ -102,15 +109,14 @@ static void prefetch_piece(const struct tok_vocab *v, uint64_t h)
         __builtin_prefetch(v->bytes + v->at[(uint32_t)slot - 1]);
 }
 
-/* Reads "left right" into out; a space that is the first character belongs to the left.  A merge
- * that can never apply is no good. */
-static void read_merge(const struct builder *b, struct merge *m, struct gguf_str s, char *out)
+/* Reads a merge into out.  One that can never apply is no good. */
+static void read_merge(const struct builder *b, struct merge *m, struct gguf_str left,
+                       struct gguf_str right, char *out)
 {
-    const char *space = s.n > 1 ? memchr(s.p + 1, ' ', s.n - 1) : NULL;
-    size_t at = space ? (size_t)(space - s.p) : 0, n_right = 0;
+    size_t n_right = 0;
     m->p = out;
-    m->good = space && decode_part(b, out, &m->n_left, s.p, at) &&
-              decode_part(b, out + m->n_left, &n_right, space + 1, s.n - at - 1) && n_right > 0;
+    m->good = left.n > 0 && right.n > 0 && decode_part(b, out, &m->n_left, left.p, left.n) &&
+              decode_part(b, out + m->n_left, &n_right, right.p, right.n) && n_right > 0;
     if (!m->good)
         return;
     m->n = m->n_left + n_right;
@@ -140,18 +146,19 @@ static int resolve(struct builder *b, struct merge *m)
 
 /* Takes up to BATCH merges from `from` on; returns how many, or a negative code.  The tables are
  * larger than the caches: each step asks for the memory that the next one reads. */
-static int add_batch(struct builder *b, const struct gguf_str *merges, uint64_t from, uint64_t n)
+static int add_batch(struct builder *b, uint64_t from)
 {
     struct tokenizer *t = b->t;
     size_t used = 0;
     int k = 0;
-    for (; k < BATCH && from + (uint64_t)k < n; k++) {
-        struct gguf_str s = merges[from + (uint64_t)k];
-        if (s.n > b->cap_text - used)
+    for (; k < BATCH && from + (uint64_t)k < b->src->n; k++) {
+        struct gguf_str left, right;
+        b->src->get(b->src->ctx, from + (uint64_t)k, &left, &right);
+        if (left.n + right.n > b->cap_text - used)
             break;
         b->batch[k].rank = (uint32_t)(from + (uint64_t)k);
-        read_merge(b, &b->batch[k], s, b->text + used);
-        used += s.n;
+        read_merge(b, &b->batch[k], left, right, b->text + used);
+        used += left.n + right.n;
     }
     for (int i = 0; i < k; i++)
         if (b->batch[i].good) {
@@ -173,42 +180,40 @@ static int add_batch(struct builder *b, const struct gguf_str *merges, uint64_t 
     return k;
 }
 
-static int load_merges(struct builder *b, const struct gguf_kv *kv, struct err *e)
+static int load_merges(struct builder *b, struct err *e)
 {
     struct tokenizer *t = b->t;
+    uint64_t n = b->src->n;
     size_t slots = 16;
     b->cap_text = BATCH_BYTES;
-    for (uint64_t i = 0; i < kv->n_elems; i++) {
-        b->cap_bytes += kv->strings[i].n;
-        if (kv->strings[i].n > b->cap_text)
-            b->cap_text = kv->strings[i].n;
+    for (uint64_t i = 0; i < n; i++) {
+        struct gguf_str left, right;
+        b->src->get(b->src->ctx, i, &left, &right);
+        b->cap_bytes += left.n + right.n;
+        if (left.n + right.n > b->cap_text)
+            b->cap_text = left.n + right.n;
     }
-    while (slots < kv->n_elems * 2)
+    while (slots < n * 2)
         slots *= 2;
     t->pairs = mem_pages(slots * sizeof(*t->pairs));
     t->n_pairs = t->pairs ? slots : 0;
     b->text = mem_alloc(b->cap_text);
     if (!t->pairs || !b->text)
-        return err_set(e, SHOAL_ENOMEM, "%llu merges", (unsigned long long)kv->n_elems);
-    for (uint64_t i = 0; i < kv->n_elems;) {
-        int rc = add_batch(b, kv->strings, i, kv->n_elems);
+        return err_set(e, SHOAL_ENOMEM, "%llu merges", (unsigned long long)n);
+    for (uint64_t i = 0; i < n;) {
+        int rc = add_batch(b, i);
         if (rc < 0)
-            return err_set(e, rc, "%llu merges", (unsigned long long)kv->n_elems);
+            return err_set(e, rc, "%llu merges", (unsigned long long)n);
         i += (uint64_t)rc;
     }
     return 0;
 }
 
-int bpe_load(struct tokenizer *t, const struct gguf *g, struct err *e)
+int bpe_load_merges(struct tokenizer *t, const struct bpe_merges *src, struct err *e)
 {
-    const struct gguf_kv *kv = gguf_find(g, "tokenizer.ggml.merges");
-    struct builder b = {.t = t, .n_sym = t->v.n};
-    int rc;
-    if (!kv || kv->type != GGUF_TYPE_ARRAY || kv->elem_type != GGUF_TYPE_STRING)
-        return err_set(e, SHOAL_EFORMAT,
-                       "tokenizer.ggml.merges is missing or is no array of strings");
-    if (kv->n_elems >= UINT32_MAX / 4)
-        return err_set(e, SHOAL_ELIMIT, "tokenizer.ggml.merges has too many elements");
+    struct builder b = {.t = t, .src = src, .n_sym = t->v.n};
+    if (src->n >= UINT32_MAX / 4)
+        return err_set(e, SHOAL_ELIMIT, "%llu merges are too many", (unsigned long long)src->n);
     if (t->chars) {
         tok_merge_index_chars(t);
     } else {
@@ -219,11 +224,37 @@ int bpe_load(struct tokenizer *t, const struct gguf *g, struct err *e)
                 t->byte_sym[i] = b.n_sym++;
         }
     }
-    rc = load_merges(&b, kv, e);
+    int rc = load_merges(&b, e);
     mem_free(b.text);
     mem_free(b.bytes);
     strmap_fini(&b.extra);
     return rc;
+}
+
+void bpe_split_merge(struct gguf_str s, struct gguf_str *left, struct gguf_str *right)
+{
+    const char *space = s.n > 1 ? memchr(s.p + 1, ' ', s.n - 1) : NULL;
+    size_t at = space ? (size_t)(space - s.p) : s.n;
+    *left = (struct gguf_str){s.p, at};
+    *right = (struct gguf_str){s.p + at, 0};
+    if (space)
+        *right = (struct gguf_str){space + 1, s.n - at - 1};
+}
+
+static void get_merge(const void *ctx, uint64_t i, struct gguf_str *left, struct gguf_str *right)
+{
+    const struct gguf_kv *kv = ctx;
+    bpe_split_merge(kv->strings[i], left, right);
+}
+
+int bpe_load(struct tokenizer *t, const struct gguf *g, struct err *e)
+{
+    const struct gguf_kv *kv = gguf_find(g, "tokenizer.ggml.merges");
+    if (!kv || kv->type != GGUF_TYPE_ARRAY || kv->elem_type != GGUF_TYPE_STRING)
+        return err_set(e, SHOAL_EFORMAT,
+                       "tokenizer.ggml.merges is missing or is no array of strings");
+    struct bpe_merges src = {kv->n_elems, get_merge, kv};
+    return bpe_load_merges(t, &src, e);
 }
 
 void bpe_fini(struct tokenizer *t)
@@ -241,18 +272,18 @@ static int encode_word(void *ctx, const char *p, size_t n)
         return tok_merge_word(s, p, n);
     /* pieces are runs of newlines or have none at all */
     if (s->t->newline_runs && *p == '\n' && tok_find(&s->t->v, p, n, &id))
-        return tok_ids_push(s->out, (int32_t)id);
+        return tok_emit(s, (int32_t)id, p, n);
     return tok_merge_spaced(s, p, n);
 }
 
 int bpe_encode(struct tok_scratch *s, const char *p, size_t n)
 {
     if (s->t->chars && memmem(p, n, "\xe2\x96\x81", 3)) {
-        int rc = tok_scratch_text(s, n);
+        int rc = tok_unescape_view(s, p, n, false);
         if (rc < 0)
             return rc;
-        n = tok_unescape(s->text, p, n);
-        p = s->text;
+        p = s->text.p;
+        n = s->text.n;
     }
     return pretok_split(s->t->pretok, &s->pre, p, n, encode_word, s);
 }

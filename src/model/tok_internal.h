@@ -15,6 +15,8 @@
 #include "model/tok_pretok.h"
 #include "model/tokenizer.h"
 
+struct gguf_str;
+
 #define TOK_MAX_VOCAB (1u << 24)
 #define TOK_MAX_TEXT ((size_t)1 << 30) /* symbols of a text are counted in 32 bits */
 #define TOK_NO_SYM UINT32_MAX
@@ -23,7 +25,9 @@ enum tok_attr { /* beside the type of a token */
                 TOK_ATTR_EOG = 1 << 0,
                 TOK_ATTR_LSTRIP = 1 << 1, /* takes the white space before it away */
                 TOK_ATTR_RSTRIP = 1 << 2,
-                TOK_ATTR_PLAIN = 1 << 3, /* plain text can become it */
+                TOK_ATTR_PLAIN = 1 << 3,       /* plain text can become it */
+                TOK_ATTR_SINGLE_WORD = 1 << 4, /* added token: not next to word characters */
+                TOK_ATTR_NORMALIZED = 1 << 5,  /* added token: looked for in normalized text */
 };
 
 enum tok_whole { TOK_WHOLE_UNTRIED, TOK_WHOLE_YES, TOK_WHOLE_NO };
@@ -70,11 +74,26 @@ static inline bool tok_find(const struct tok_vocab *v, const char *p, size_t n, 
     return n <= v->max_len && tok_find_hashed(v, p, n, tok_hash(p, n), id);
 }
 
-struct tok_special { /* control, user-defined and unknown tokens, sorted by their bytes */
-    uint32_t *ids;
-    uint32_t n;
-    uint32_t first[257]; /* ids[first[b] .. first[b + 1]) begin with byte b */
+struct tok_special_entry {
+    const char *p; /* borrowed */
+    uint32_t n, id;
 };
+
+struct tok_special { /* tokens that are found by their spelling, sorted by their bytes */
+    struct tok_special_entry *e;
+    uint32_t n;
+    uint32_t first[257]; /* e[first[b] .. first[b + 1]) begin with byte b */
+};
+
+#define TOK_MAX_TEMPLATE 32
+struct tok_template { /* what stands around the texts */
+    struct {
+        int32_t id; /* or TOK_TEMPLATE_A, _B: the tokens of that text */
+        uint8_t type;
+    } items[TOK_MAX_TEMPLATE];
+    unsigned n;
+};
+enum { TOK_TEMPLATE_A = -1, TOK_TEMPLATE_B = -2 };
 
 struct bpe_pair {
     uint32_t left, right, merged; /* symbols */
@@ -100,12 +119,46 @@ struct tokenizer {
     _Atomic uint8_t *whole;        /* [n] enum tok_whole: does the piece merge to this one token? */
     struct pretok *pretok;         /* BPE */
     bool lowercase, strip_accents; /* WPM */
+    uint32_t max_word_chars;       /* WPM: a longer word is unknown */
+    int32_t model_unk;             /* what the unknown becomes, or NONE: nothing */
+    bool fuse_unk;                 /* BPE: several unknown characters are one */
+    bool trim_spans;               /* ranges of tokens leave spaces at their ends out */
+    struct tok_template single, pair;
+
+    struct tok_hf *hf;       /* Hugging Face's pipeline, else NULL */
+    struct unigram *unigram; /* the model of that kind */
+    char *piece_bytes;       /* pieces as decoding shows them where v.bytes has other spellings */
+    uint32_t *piece_at;      /* [n + 1] */
 };
 
+/* The spelling of a token in the model. */
 static inline struct tok_piece tok_text(const struct tokenizer *t, uint32_t id)
 {
     return (struct tok_piece){t->v.bytes + t->v.at[id], t->v.at[id + 1] - t->v.at[id]};
 }
+
+/* Where the bytes of a text in work come from: byte i from bytes [from[i], to[i]) of the input;
+ * where from is NULL, from byte base + i. */
+struct tok_view {
+    const char *p;
+    const uint32_t *from, *to;
+    uint32_t base;
+};
+
+/* Ranges of the tokens in tok_ids, by index; all zero is empty. */
+struct tok_spans {
+    uint32_t *start, *end; /* one block, owned by start */
+    size_t cap;
+    const char *input;
+    size_t n_input;
+};
+
+/* A text that is rewritten, with its way back; all zero is empty. */
+struct tok_rewrite {
+    char *p;
+    uint32_t *from, *to; /* [cap] as in tok_view; one block with p, owned by from */
+    size_t n, cap;
+};
 
 /* One call's working memory; all zero is empty.  It grows to the longest word and stays. */
 struct tok_scratch {
@@ -115,18 +168,74 @@ struct tok_scratch {
     size_t cap;
     uint64_t *heap; /* rank << 32 | symbol: the next merge is the smallest */
     size_t n_heap, cap_heap;
-    char *text; /* a rewritten copy of the fragment */
-    size_t cap_text;
+    struct tok_rewrite text; /* a rewritten copy of the fragment */
     struct pretok_scratch pre;
+    struct tok_spans *spans; /* NULL: nobody asks where tokens come from */
+    struct tok_view view;    /* the text that is being cut */
+    struct hf_scratch *hf;   /* of the call, where the tokenizer has a pipeline */
 };
 
 void tok_scratch_fini(struct tok_scratch *s);
-/* s->text with room for n bytes. */
-SHOAL_MUST_CHECK int tok_scratch_text(struct tok_scratch *s, size_t n);
+/* Appends a token that the bytes [p, p + n) of s->view became. */
+SHOAL_MUST_CHECK int tok_emit_span(struct tok_scratch *s, const char *p, size_t n);
+static inline int tok_emit(struct tok_scratch *s, int32_t id, const char *p, size_t n)
+{
+    int rc = tok_ids_push(s->out, id);
+    return rc < 0 || !s->spans ? rc : tok_emit_span(s, p, n);
+}
+/* Room for n bytes more. */
+SHOAL_MUST_CHECK int tok_rewrite_reserve(struct tok_rewrite *r, size_t n);
+void tok_rewrite_fini(struct tok_rewrite *r);
+/* Appends bytes that come from [from, to) of the input; reserve first. */
+static inline void tok_rewrite_add(struct tok_rewrite *r, const char *p, size_t n, uint32_t from,
+                                   uint32_t to)
+{
+    for (size_t i = 0; i < n; i++, r->n++) {
+        r->p[r->n] = p[i];
+        r->from[r->n] = from;
+        r->to[r->n] = to;
+    }
+}
+static inline struct tok_view tok_rewrite_view(const struct tok_rewrite *r)
+{
+    return (struct tok_view){r->p, r->from, r->to, 0};
+}
+/* The range of input that byte q of a view comes from. */
+static inline uint32_t tok_view_from(const struct tok_view *v, const char *q)
+{
+    return v->from ? v->from[q - v->p] : v->base + (uint32_t)(q - v->p);
+}
+static inline uint32_t tok_view_to(const struct tok_view *v, const char *q)
+{
+    return v->from ? v->to[q - v->p] : v->base + (uint32_t)(q - v->p) + 1;
+}
+/* A copy of [p, p + n) of s->view with U+2581 as a space, after a space when `prefix`; it becomes
+ * the view. */
+SHOAL_MUST_CHECK int tok_unescape_view(struct tok_scratch *s, const char *p, size_t n, bool prefix);
+
+/* tok_special.c: sorts the entries and indexes them; the index of the longest one at p (only
+ * user-defined ones where type is given), or NONE; the id of the one spelled so. */
+void tok_special_index(struct tok_special *sp);
+int32_t tok_special_at(const struct tok_special *sp, const uint8_t *type, const char *p, size_t n);
+int32_t tok_special_find(const struct tok_special *sp, const char *p, size_t n);
+static inline bool tok_special_may(const struct tok_special *sp, char c)
+{
+    return sp->first[(uint8_t)c] < sp->first[(uint8_t)c + 1];
+}
+
+/* tok_encode.c: the templates that bos, eos and sep of info make. */
+void tok_templates_from_info(struct tokenizer *t);
 
 /* tok_vocab.c: tokens, types, special ids from the metadata. */
 SHOAL_MUST_CHECK int tok_vocab_load(struct tokenizer *t, const struct gguf *g, struct err *e);
 void tok_vocab_fini(struct tokenizer *t);
+/* Memory for n tokens, all normal; the table from text to token, once the pieces are there. */
+SHOAL_MUST_CHECK int tok_vocab_alloc(struct tokenizer *t, uint32_t n, struct err *e);
+SHOAL_MUST_CHECK int tok_vocab_index(struct tok_vocab *v, struct err *e);
+/* End-of-turn and such by their spelling among strings[0 .. n); empty ones are passed over. */
+SHOAL_MUST_CHECK int tok_vocab_find_special(struct tokenizer *t, const struct gguf_str *strings,
+                                            uint32_t n, struct err *e);
+bool tok_is_byte_spelling(const char *p, size_t n, uint8_t *byte); /* <0x0A> */
 
 /* Byte-level BPE writes each byte as a character: those that print as themselves, the others as
  * U+0100 and up, in order. */
@@ -144,9 +253,24 @@ SHOAL_MUST_CHECK int spm_load(struct tokenizer *t, const struct gguf *g, struct 
 SHOAL_MUST_CHECK int spm_encode(struct tok_scratch *s, const char *p, size_t n, bool space_prefix);
 SHOAL_MUST_CHECK int bpe_load(struct tokenizer *t, const struct gguf *g, struct err *e);
 void bpe_fini(struct tokenizer *t);
+struct bpe_merges { /* where merges come from, the first to apply first */
+    uint64_t n;
+    void (*get)(const void *ctx, uint64_t i, struct gguf_str *left, struct gguf_str *right);
+    const void *ctx;
+};
+SHOAL_MUST_CHECK int bpe_load_merges(struct tokenizer *t, const struct bpe_merges *src,
+                                     struct err *e);
+/* "left right"; a space that is the first character belongs to the left. */
+void bpe_split_merge(struct gguf_str s, struct gguf_str *left, struct gguf_str *right);
 SHOAL_MUST_CHECK int bpe_encode(struct tok_scratch *s, const char *p, size_t n);
 SHOAL_MUST_CHECK int wpm_load(struct tokenizer *t, const struct gguf *g, struct err *e);
 SHOAL_MUST_CHECK int wpm_encode(struct tok_scratch *s, const char *p, size_t n);
+#define WPM_MAX_WORD_CHARS 100 /* a longer word is unknown, as in the models' own tokenizer */
+/* One word: a space that is not of the input, then its characters. */
+SHOAL_MUST_CHECK int wpm_word(struct tok_scratch *s, const char *p, size_t n, size_t n_chars);
+bool wpm_is_cjk(uint32_t c);
+/* cat: utf8proc's category of c */
+bool wpm_is_punctuation(uint32_t c, int cat);
 
 /* tok_merge.c: merges the symbols of one word, which no token can overlap, and emits its tokens. */
 SHOAL_MUST_CHECK int tok_merge_word(struct tok_scratch *s, const char *p, size_t n);

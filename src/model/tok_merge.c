@@ -45,35 +45,59 @@ static uint32_t pair_rank(const struct tokenizer *t, uint32_t left, uint32_t rig
     return t->prio[*merged];
 }
 
-/* A symbol that is no token: byte tokens, or what the vocabulary has for the unknown.  Where that
- * is the end of the text (gpt-2 and its kin), nothing: an end in the middle does more harm. */
+/* A symbol that is no token: byte tokens, or what the vocabulary has for the unknown. */
 static int emit_bytes(struct tok_scratch *s, const char *p, size_t n)
 {
     const struct tokenizer *t = s->t;
-    int32_t unk = tokenizer_is_eog(t, t->info.unk) ? TOKENIZER_NONE : t->info.unk;
     bool all = true;
     int rc = 0;
     for (size_t i = 0; i < n; i++)
         all &= t->v.byte_id[(uint8_t)p[i]] >= 0;
     if (!all && t->chars)
-        return unk >= 0 ? tok_ids_push(s->out, unk) : 0;
+        return t->model_unk >= 0 ? tok_emit(s, t->model_unk, p, n) : 0;
     for (size_t i = 0; i < n && rc == 0; i++) {
         int32_t id = t->v.byte_id[(uint8_t)p[i]];
         if (id < 0)
-            id = unk;
+            id = t->model_unk;
         if (id >= 0)
-            rc = tok_ids_push(s->out, id);
+            rc = tok_emit(s, id, p + i, 1);
     }
     return rc;
+}
+
+/* Are these symbols only to be had as unknown ones?  Then several may become one. */
+static bool is_unknown(const struct tokenizer *t, uint32_t sym, const char *p, size_t n)
+{
+    if (sym < t->v.n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (t->v.byte_id[(uint8_t)p[i]] < 0)
+            return true;
+    return false;
 }
 
 static int emit(struct tok_scratch *s, const char *word, const uint32_t *start, const uint32_t *sym,
                 uint32_t n)
 {
+    const struct tokenizer *t = s->t;
     int rc = 0;
-    for (uint32_t i = 0; i < n && rc == 0; i++)
-        rc = sym[i] < s->t->v.n ? tok_ids_push(s->out, (int32_t)sym[i])
-                                : emit_bytes(s, word + start[i], start[i + 1] - start[i]);
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
+        const char *p = word + start[i];
+        size_t len = start[i + 1] - start[i];
+        if (sym[i] < t->v.n) {
+            rc = tok_emit(s, (int32_t)sym[i], p, len);
+            continue;
+        }
+        if (t->fuse_unk && is_unknown(t, sym[i], p, len)) {
+            while (i + 1 < n &&
+                   is_unknown(t, sym[i + 1], word + start[i + 1], start[i + 2] - start[i + 1]))
+                i++;
+            len = start[i + 1] - (size_t)(p - word);
+            rc = t->model_unk >= 0 ? tok_emit(s, t->model_unk, p, len) : 0;
+            continue;
+        }
+        rc = emit_bytes(s, p, len);
+    }
     return rc;
 }
 
@@ -280,7 +304,7 @@ int tok_merge_word(struct tok_scratch *s, const char *p, size_t n)
      * threads that race compute the same one. */
     uint8_t whole = atomic_load_explicit(&t->whole[id], memory_order_relaxed);
     if (whole == TOK_WHOLE_YES || t->ignore_merges)
-        return tok_ids_push(s->out, (int32_t)id);
+        return tok_emit(s, (int32_t)id, p, n);
     size_t before = s->out->n;
     int rc = merge_and_emit(s, p, n);
     if (rc == 0 && whole == TOK_WHOLE_UNTRIED) {

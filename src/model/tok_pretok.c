@@ -8,19 +8,14 @@
 
 #include <string.h>
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
 #include "base/mem.h"
+#include "model/tok_regex.h"
 #include "model/tok_split.h"
 #include "model/utf8.h"
 
 #define MAX_STEPS 6
 
-/* Inside brackets: white space. */
-#define WS                                                                                         \
-    "\\t-\\r "                                                                                     \
-    "\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
+#define WS TOK_REGEX_WS
 #define S "[" WS "]"
 #define REST S "+(?![^" WS "])|" S "+"
 #define CONTRACT "'(?:[sStTmMdD]|[rRvV][eE]|[lL][lL])"
@@ -308,9 +303,7 @@ struct pretok {
     const struct known *def;
     const struct step *steps;
     unsigned n_steps;
-    pcre2_code *code[MAX_STEPS]; /* NULL: the step has a scanner */
-    pcre2_general_context *gctx;
-    pcre2_match_context *mctx;
+    struct tok_regex *code[MAX_STEPS]; /* NULL: the step has a scanner */
 };
 
 const char *pretok_name(size_t i)
@@ -321,39 +314,6 @@ const char *pretok_name(size_t i)
 unsigned pretok_traits(const struct pretok *pt)
 {
     return pt->def->traits;
-}
-
-static void *pcre_alloc(size_t n, void *ctx)
-{
-    (void)ctx;
-    return mem_alloc(n);
-}
-
-static void pcre_free(void *p, void *ctx)
-{
-    (void)ctx;
-    mem_free(p);
-}
-
-static int compile(struct pretok *pt, unsigned i, struct err *e)
-{
-    int code;
-    PCRE2_SIZE at;
-    pcre2_compile_context *cctx = pcre2_compile_context_create(pt->gctx);
-    if (!cctx)
-        return err_set(e, SHOAL_ENOMEM, "pre-tokenizer");
-    pt->code[i] = pcre2_compile((PCRE2_SPTR)pt->steps[i].regex, PCRE2_ZERO_TERMINATED,
-                                PCRE2_UTF | PCRE2_UCP, &code, &at, cctx);
-    pcre2_compile_context_free(cctx);
-    if (!pt->code[i]) {
-        char text[96] = "";
-        pcre2_get_error_message(code, (PCRE2_UCHAR *)text, sizeof(text));
-        return err_set(e, code == PCRE2_ERROR_HEAP_FAILED ? SHOAL_ENOMEM : SHOAL_EINTERNAL,
-                       "pre-tokenizer %s, step %u, at %zu: %s", pt->def->name, i, at, text);
-    }
-    /* Where the system forbids executable memory this fails, and matching is only slower. */
-    (void)pcre2_jit_compile(pt->code[i], PCRE2_JIT_COMPLETE);
-    return 0;
 }
 
 int pretok_create(struct pretok **out, const char *name, enum pretok_mode mode, struct err *e)
@@ -373,18 +333,10 @@ int pretok_create(struct pretok **out, const char *name, enum pretok_mode mode, 
     pt->steps = chains[def->chain];
     while (pt->n_steps < MAX_STEPS && pt->steps[pt->n_steps].regex)
         pt->n_steps++;
-    pt->gctx = pcre2_general_context_create(pcre_alloc, pcre_free, NULL);
-    pt->mctx = pt->gctx ? pcre2_match_context_create(pt->gctx) : NULL;
-    if (!pt->mctx) {
-        rc = err_set(e, SHOAL_ENOMEM, "pre-tokenizer");
-        goto out;
-    }
-    /* Steps are linear, so a long text may take many of them; the heap is what must stay small. */
-    pcre2_set_match_limit(pt->mctx, UINT32_MAX);
-    pcre2_set_heap_limit(pt->mctx, 64 * 1024);
     for (unsigned i = 0; i < pt->n_steps && rc == 0; i++)
         if (!pt->steps[i].scan || mode == PRETOK_REGEX_ONLY)
-            rc = compile(pt, i, e);
+            rc = tok_regex_create(&pt->code[i], pt->steps[i].regex, strlen(pt->steps[i].regex),
+                                  true, e);
     if (rc < 0)
         goto out;
     *out = pt;
@@ -399,15 +351,13 @@ void pretok_destroy(struct pretok *pt)
     if (!pt)
         return;
     for (unsigned i = 0; i < pt->n_steps; i++)
-        pcre2_code_free(pt->code[i]);
-    pcre2_match_context_free(pt->mctx);
-    pcre2_general_context_free(pt->gctx);
+        tok_regex_destroy(pt->code[i]);
     mem_free(pt);
 }
 
 void pretok_scratch_fini(struct pretok_scratch *s)
 {
-    pcre2_match_data_free(s->match);
+    tok_regex_match_free(s->match);
     mem_free(s->clean);
     *s = (struct pretok_scratch){0};
 }
@@ -438,34 +388,15 @@ static int cut_by_scan(const struct split_run *r, const char *p, size_t n, unsig
     return 0;
 }
 
-static int match_at(const struct split_run *r, const char *p, size_t n, size_t from, unsigned step)
-{
-    const pcre2_code *code = r->pt->code[step];
-    int rc =
-        pcre2_match(code, (PCRE2_SPTR)p, n, from, PCRE2_NO_UTF_CHECK, r->s->match, r->pt->mctx);
-    if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
-        rc = pcre2_match(code, (PCRE2_SPTR)p, n, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
-                         r->s->match, r->pt->mctx);
-    return rc;
-}
-
 static int cut_by_regex(const struct split_run *r, const char *p, size_t n, unsigned step)
 {
     size_t at = 0;
     int rc = 0;
-    if (!r->s->match) {
-        r->s->match = pcre2_match_data_create(1, r->pt->gctx);
-        if (!r->s->match)
-            return SHOAL_ENOMEM;
-    }
     while (at < n && rc == 0) {
-        int m = match_at(r, p, n, at, step);
-        if (m == PCRE2_ERROR_NOMEMORY)
-            return SHOAL_ENOMEM;
-        if (m < 0 && m != PCRE2_ERROR_NOMATCH)
-            return SHOAL_ELIMIT;
-        const PCRE2_SIZE *v = pcre2_get_ovector_pointer(r->s->match);
-        size_t from = m < 0 ? n : v[0], to = m < 0 ? n : v[1];
+        size_t from = n, to = n;
+        int m = tok_regex_find(r->pt->code[step], &r->s->match, p, n, at, &from, &to);
+        if (m < 0)
+            return m;
         if (from > at)
             rc = cut(r, p + at, from - at, step + 1);
         if (rc == 0 && to > from)

@@ -35,7 +35,7 @@ enum pretok_mode {
 };
 
 struct pretok_scratch { /* all zero is empty */
-    void *match;        /* pcre2_match_data */
+    void *match;        /* of tok_regex_find */
     char *clean;        /* a copy of the text without invalid UTF-8 */
     size_t cap_clean;
 };

@@ -42,12 +42,6 @@ int spm_load(struct tokenizer *t, const struct gguf *g, struct err *e)
 
 int spm_encode(struct tok_scratch *s, const char *p, size_t n, bool space_prefix)
 {
-    size_t k = 0;
-    int rc = tok_scratch_text(s, n + 1);
-    if (rc < 0)
-        return rc;
-    if (space_prefix)
-        s->text[k++] = ' ';
-    k += tok_unescape(s->text + k, p, n);
-    return tok_merge_spaced(s, s->text, k);
+    int rc = tok_unescape_view(s, p, n, space_prefix);
+    return rc < 0 ? rc : tok_merge_spaced(s, s->text.p, s->text.n);
 }

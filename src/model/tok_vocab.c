@@ -5,7 +5,6 @@
  * table below, so that the result does not depend on chance. */
 #include "model/tok_internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -129,7 +128,6 @@ static int find_tokens(const struct gguf_kv **out, const struct gguf *g, struct 
 static int load_types(struct tokenizer *t, const struct gguf *g, struct err *e)
 {
     const struct gguf_kv *kv = gguf_find(g, KEY "token_type");
-    memset(t->v.type, TOKENIZER_TYPE_NORMAL, t->v.n);
     if (!kv)
         return 0;
     if (kv->type != GGUF_TYPE_ARRAY || kv->n_elems < t->v.n)
@@ -202,7 +200,7 @@ static void set_eog(struct tokenizer *t, int32_t id)
 }
 
 /* Finds special tokens by their spelling: at[k] is the token spelled spellings[k], or NONE. */
-static int find_spellings(int32_t *at, const struct gguf_kv *tokens, struct err *e)
+static int find_spellings(int32_t *at, const struct gguf_str *strings, uint64_t n, struct err *e)
 {
     struct strmap m;
     int rc = 0;
@@ -212,8 +210,8 @@ static int find_spellings(int32_t *at, const struct gguf_kv *tokens, struct err 
         return err_set(e, SHOAL_ENOMEM, "tokenizer");
     for (uint32_t k = 0; k < N_SPELLINGS && rc >= 0; k++)
         rc = strmap_put(&m, spellings[k].text, strlen(spellings[k].text), k);
-    for (uint32_t i = 0; i < tokens->n_elems && rc >= 0; i++) {
-        struct gguf_str w = tokens->strings[i];
+    for (uint32_t i = 0; i < n && rc >= 0; i++) {
+        struct gguf_str w = strings[i];
         uint32_t k;
         if (w.n < 4 || !(*w.p == '<' || *w.p == '[' || *w.p == '_' || *w.p == '\xe2'))
             continue; /* no spelling begins otherwise */
@@ -234,7 +232,8 @@ static bool has_spelling(const int32_t *at, const char *text, int32_t *id)
     return false;
 }
 
-static int find_special(struct tokenizer *t, const struct gguf_kv *tokens, struct err *e)
+int tok_vocab_find_special(struct tokenizer *t, const struct gguf_str *strings, uint32_t n,
+                           struct err *e)
 {
     struct tokenizer_info *in = &t->info;
     int32_t *const role[N_ROLES] = {
@@ -243,7 +242,7 @@ static int find_special(struct tokenizer *t, const struct gguf_kv *tokens, struc
         [ROLE_FIM_REP] = &in->fim_rep, [ROLE_FIM_SEP] = &in->fim_sep,
     };
     int32_t at[N_SPELLINGS], id, other;
-    int rc = find_spellings(at, tokens, e);
+    int rc = find_spellings(at, strings, n, e);
     if (rc < 0)
         return rc;
     for (size_t k = 0; k < N_SPELLINGS; k++) {
@@ -315,13 +314,13 @@ bool tok_decode_bytes(char *out, size_t *n_out, const char *text, size_t n,
     return true;
 }
 
-static bool is_byte_spelling(struct gguf_str w, uint8_t *byte) /* <0x0A> */
+bool tok_is_byte_spelling(const char *p, size_t n, uint8_t *byte)
 {
     unsigned v = 0;
-    if (w.n != 6 || memcmp(w.p, "<0x", 3) != 0 || w.p[5] != '>')
+    if (n != 6 || memcmp(p, "<0x", 3) != 0 || p[5] != '>')
         return false;
     for (int i = 3; i < 5; i++) {
-        char c = w.p[i];
+        char c = p[i];
         unsigned d = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
                      : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A' + 10)
                      : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
@@ -351,7 +350,7 @@ static size_t make_piece(struct tokenizer *t, uint32_t id, struct gguf_str w, ch
     uint8_t type = t->v.type[id], byte;
     size_t n = w.n;
     *reachable = false;
-    if (type == TOKENIZER_TYPE_BYTE && is_byte_spelling(w, &byte)) {
+    if (type == TOKENIZER_TYPE_BYTE && tok_is_byte_spelling(w.p, w.n, &byte)) {
         *out = (char)byte;
         if (t->v.byte_id[byte] < 0)
             t->v.byte_id[byte] = (int32_t)id;
@@ -377,7 +376,7 @@ static size_t make_piece(struct tokenizer *t, uint32_t id, struct gguf_str w, ch
 }
 
 /* The table from text to token; of two tokens with one piece the first counts. */
-static int index_pieces(struct tok_vocab *v, struct err *e)
+int tok_vocab_index(struct tok_vocab *v, struct err *e)
 {
     size_t n = 16;
     while (n < (size_t)v->n * 2)
@@ -413,8 +412,6 @@ static int load_pieces(struct tokenizer *t, const struct gguf_kv *tokens, struct
     if (!v->bytes)
         return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", v->n);
     tok_alphabet_init(&alphabet);
-    for (int b = 0; b < 256; b++)
-        v->byte_id[b] = TOKENIZER_NONE;
     uint32_t at = 0;
     for (uint32_t i = 0; i < v->n; i++) {
         bool reachable;
@@ -431,7 +428,7 @@ static int load_pieces(struct tokenizer *t, const struct gguf_kv *tokens, struct
         at += n;
     }
     v->at[v->n] = at;
-    int rc = index_pieces(v, e);
+    int rc = tok_vocab_index(v, e);
     if (rc < 0)
         return rc;
     for (int b = 0; b < 256; b++) { /* no <0x..> tokens: the byte itself may be a token */
@@ -445,38 +442,21 @@ static int load_pieces(struct tokenizer *t, const struct gguf_kv *tokens, struct
     return 0;
 }
 
-static int compare_special(const void *a, const void *b, void *ctx)
-{
-    const struct tokenizer *t = ctx;
-    uint32_t ia = *(const uint32_t *)a, ib = *(const uint32_t *)b;
-    struct tok_piece x = tok_text(t, ia), y = tok_text(t, ib);
-    int c = memcmp(x.p, y.p, x.n < y.n ? x.n : y.n);
-    if (c != 0)
-        return c;
-    if (x.n != y.n)
-        return x.n < y.n ? -1 : 1;
-    return ia < ib ? -1 : ia > ib; /* of two with one spelling the first stands in front */
-}
-
 static int list_special(struct tokenizer *t, struct err *e)
 {
     struct tok_special *sp = &t->special;
     uint32_t n = 0;
     for (uint32_t i = 0; i < t->v.n; i++)
         n += is_special(t, i) && tok_text(t, i).n > 0;
-    sp->ids = mem_zalloc_n(n, sizeof(*sp->ids));
-    if (!sp->ids)
+    sp->e = mem_zalloc_n(n, sizeof(*sp->e));
+    if (!sp->e)
         return err_set(e, SHOAL_ENOMEM, "tokenizer");
-    for (uint32_t i = 0; i < t->v.n; i++)
-        if (is_special(t, i) && tok_text(t, i).n > 0)
-            sp->ids[sp->n++] = i;
-    qsort_r(sp->ids, sp->n, sizeof(*sp->ids), compare_special, t);
-    uint32_t k = 0;
-    for (unsigned b = 0; b <= 256; b++) {
-        while (k < sp->n && (uint8_t)*tok_text(t, sp->ids[k]).p < b)
-            k++;
-        sp->first[b] = k;
+    for (uint32_t i = 0; i < t->v.n; i++) {
+        struct tok_piece w = tok_text(t, i);
+        if (is_special(t, i) && w.n > 0)
+            sp->e[sp->n++] = (struct tok_special_entry){w.p, (uint32_t)w.n, i};
     }
+    tok_special_index(sp);
     return 0;
 }
 
@@ -497,7 +477,7 @@ static void set_strip(struct tokenizer *t, const struct gguf *g)
     else if (memmem(name.p, name.n, "modern-bert", 11))
         mask = "[MASK]";
     for (uint32_t k = 0; k < t->special.n; k++) {
-        uint32_t id = t->special.ids[k];
+        uint32_t id = t->special.e[k].id;
         struct tok_piece w = tok_text(t, id);
         struct gguf_str text = {w.p, w.n};
         if (mask && str_is(text, mask))
@@ -508,6 +488,22 @@ static void set_strip(struct tokenizer *t, const struct gguf *g)
     }
 }
 
+int tok_vocab_alloc(struct tokenizer *t, uint32_t n, struct err *e)
+{
+    struct tok_vocab *v = &t->v;
+    v->n = t->info.n_vocab = n;
+    v->at = mem_zalloc_n((size_t)n + 1, sizeof(*v->at));
+    v->type = mem_zalloc(n);
+    v->attr = mem_zalloc(n);
+    t->whole = mem_zalloc_n(n, sizeof(*t->whole));
+    if (!v->at || !v->type || !v->attr || !t->whole)
+        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", n);
+    memset(v->type, TOKENIZER_TYPE_NORMAL, n);
+    for (int b = 0; b < 256; b++)
+        v->byte_id[b] = TOKENIZER_NONE;
+    return 0;
+}
+
 int tok_vocab_load(struct tokenizer *t, const struct gguf *g, struct err *e)
 {
     const struct gguf_kv *tokens = NULL;
@@ -515,24 +511,20 @@ int tok_vocab_load(struct tokenizer *t, const struct gguf *g, struct err *e)
     if (rc < 0)
         return rc;
     struct tok_vocab *v = &t->v;
-    v->n = t->info.n_vocab = (uint32_t)tokens->n_elems;
-    v->at = mem_zalloc_n((size_t)v->n + 1, sizeof(*v->at));
-    v->type = mem_zalloc(v->n);
-    v->attr = mem_zalloc(v->n);
-    t->whole = mem_zalloc_n(v->n, sizeof(*t->whole));
-    if (!v->at || !v->type || !v->attr || !t->whole)
-        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", v->n);
+    rc = tok_vocab_alloc(t, (uint32_t)tokens->n_elems, e);
+    if (rc < 0)
+        return rc;
     rc = load_types(t, g, e);
     if (rc < 0)
         return rc;
     if (t->chars && !gguf_find(g, KEY "token_type"))
         for (uint32_t i = 0; i < v->n; i++) {
             uint8_t byte;
-            if (is_byte_spelling(tokens->strings[i], &byte))
+            if (tok_is_byte_spelling(tokens->strings[i].p, tokens->strings[i].n, &byte))
                 v->type[i] = TOKENIZER_TYPE_BYTE;
         }
     load_ids(t, g);
-    rc = find_special(t, tokens, e);
+    rc = tok_vocab_find_special(t, tokens->strings, v->n, e);
     if (rc == 0)
         rc = load_pieces(t, tokens, e);
     if (rc == 0)
@@ -559,6 +551,8 @@ void tok_vocab_fini(struct tokenizer *t)
     mem_free(t->v.type);
     mem_free(t->v.attr);
     mem_free(t->v.slots);
-    mem_free(t->special.ids);
+    mem_free(t->special.e);
+    mem_free(t->piece_bytes);
+    mem_free(t->piece_at);
     mem_free((void *)t->whole);
 }

@@ -10,15 +10,16 @@
 
 #include "model/gguf.h"
 
-#define MAX_WORD_CHARS 100 /* a longer word is unknown, as in the models' own tokenizer */
-#define MAX_WORD (1 + MAX_WORD_CHARS * 4)
+#define MAX_WORD (1 + WPM_MAX_WORD_CHARS * 4)
 
+/* A word while it is read, and where its bytes come from. */
 struct word {
     char p[MAX_WORD]; /* begins with the space */
+    uint32_t from[MAX_WORD], to[MAX_WORD];
     size_t n, n_chars;
 };
 
-static bool is_cjk(uint32_t c)
+bool wpm_is_cjk(uint32_t c)
 {
     return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) ||
            (c >= 0x20000 && c <= 0x2a6df) || (c >= 0x2a700 && c <= 0x2b73f) ||
@@ -27,7 +28,7 @@ static bool is_cjk(uint32_t c)
            (c >= 0xf900 && c <= 0xfaff) || (c >= 0x2f800 && c <= 0x2fa1f);
 }
 
-static bool is_punctuation(uint32_t c, utf8proc_category_t cat)
+bool wpm_is_punctuation(uint32_t c, int cat)
 {
     if (c < 0x80)
         return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') ||
@@ -35,24 +36,21 @@ static bool is_punctuation(uint32_t c, utf8proc_category_t cat)
     return cat >= UTF8PROC_CATEGORY_PC && cat <= UTF8PROC_CATEGORY_PO;
 }
 
-/* Emits the word and empties it. */
-static int end_word(struct tok_scratch *s, struct word *w)
+/* Pieces of a word that begins with a space, the longest first. */
+int wpm_word(struct tok_scratch *s, const char *p, size_t n, size_t n_chars)
 {
-    const struct tok_vocab *v = &s->t->v;
-    size_t before = s->out->n, n = w->n, at = 0;
-    bool too_long = w->n_chars > MAX_WORD_CHARS;
-    w->n = 1;
-    w->n_chars = 0;
-    if (n <= 1)
-        return 0;
-    while (!too_long && at < n) {
+    const struct tokenizer *t = s->t;
+    const struct tok_vocab *v = &t->v;
+    size_t before = s->out->n, at = 0;
+    while (n_chars <= t->max_word_chars && at < n) {
         uint32_t id;
         size_t len = n - at < v->max_len ? n - at : v->max_len;
-        while (len > 0 && !tok_find(v, w->p + at, len, &id))
+        while (len > 0 && !tok_find(v, p + at, len, &id))
             len--;
         if (len == 0)
             break;
-        int rc = tok_ids_push(s->out, (int32_t)id);
+        size_t skip = at == 0; /* the space is not of the input */
+        int rc = tok_emit(s, (int32_t)id, p + at + skip, len - skip);
         if (rc < 0)
             return rc;
         at += len;
@@ -60,30 +58,55 @@ static int end_word(struct tok_scratch *s, struct word *w)
     if (at == n)
         return 0;
     s->out->n = before; /* one part that does not match makes the whole word unknown */
-    return s->t->info.unk >= 0 ? tok_ids_push(s->out, s->t->info.unk) : 0;
+    return t->model_unk >= 0 ? tok_emit(s, t->model_unk, p + 1, n - 1) : 0;
 }
 
-static int add_char(struct tok_scratch *s, struct word *w, uint32_t c)
+/* Emits the word and empties it. */
+static int end_word(struct tok_scratch *s, struct word *w)
+{
+    size_t n = w->n, n_chars = w->n_chars;
+    w->n = 1;
+    w->n_chars = 0;
+    if (n <= 1)
+        return 0;
+    struct tok_view view = s->view;
+    s->view = (struct tok_view){w->p, w->from, w->to, 0};
+    int rc = wpm_word(s, w->p, n, n_chars);
+    s->view = view;
+    return rc;
+}
+
+/* A character of the word that comes from bytes [from, to) of the input. */
+static int add_char(struct tok_scratch *s, struct word *w, uint32_t c, uint32_t from, uint32_t to)
 {
     utf8proc_category_t cat = utf8proc_category((utf8proc_int32_t)c);
-    bool alone = is_punctuation(c, cat) || is_cjk(c);
+    bool alone = wpm_is_punctuation(c, (int)cat) || wpm_is_cjk(c);
     int rc = alone ? end_word(s, w) : 0;
     if (s->t->strip_accents && cat == UTF8PROC_CATEGORY_MN)
         return rc;
     if (s->t->lowercase)
         c = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
-    if (w->n_chars++ < MAX_WORD_CHARS)
-        w->n += utf8_encode(w->p + w->n, c);
+    if (w->n_chars++ < WPM_MAX_WORD_CHARS) {
+        unsigned len = utf8_encode(w->p + w->n, c);
+        for (unsigned i = 0; i < len; i++, w->n++) {
+            w->from[w->n] = from;
+            w->to[w->n] = to;
+        }
+    }
     return rc == 0 && alone ? end_word(s, w) : rc;
 }
 
 int wpm_encode(struct tok_scratch *s, const char *text, size_t n)
 {
     const uint8_t *p = (const uint8_t *)text, *end = p + n;
-    struct word w = {" ", 1, 0};
+    struct word w;
     int rc = 0;
+    w.p[0] = ' ';
+    w.from[0] = w.to[0] = 0;
+    w.n = 1;
+    w.n_chars = 0;
     while (p < end && rc == 0) {
-        uint32_t c;
+        uint32_t c, from = tok_view_from(&s->view, (const char *)p);
         unsigned len = utf8_decode(p, end, &c);
         p += len ? len : 1;
         if (len == 0 || c == 0 || c == 0xfffd)
@@ -103,7 +126,7 @@ int wpm_encode(struct tok_scratch *s, const char *text, size_t n)
             n_parts = utf8proc_decompose_char((utf8proc_int32_t)c, parts, 32, UTF8PROC_DECOMPOSE,
                                               &boundary);
         for (utf8proc_ssize_t i = 0; i < n_parts && i < 32 && rc == 0; i++)
-            rc = add_char(s, &w, (uint32_t)parts[i]);
+            rc = add_char(s, &w, (uint32_t)parts[i], from, from + len);
     }
     return rc == 0 ? end_word(s, &w) : rc;
 }
@@ -111,6 +134,7 @@ int wpm_encode(struct tok_scratch *s, const char *text, size_t n)
 int wpm_load(struct tokenizer *t, const struct gguf *g, struct err *e)
 {
     (void)e;
+    t->max_word_chars = WPM_MAX_WORD_CHARS;
     t->lowercase = true;
     (void)gguf_get_bool(g, "tokenizer.ggml.normalizer.lowercase", &t->lowercase);
     t->strip_accents = t->lowercase;

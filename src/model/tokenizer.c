@@ -7,7 +7,8 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "model/gguf.h"
-#include "model/tok_internal.h"
+#include "model/tok_hf.h"
+#include "model/tok_unigram.h"
 
 void tok_ids_init(struct tok_ids *a, size_t max_ids)
 {
@@ -43,26 +44,6 @@ int tok_ids_push(struct tok_ids *a, int32_t id)
             return rc;
     }
     a->ids[a->n++] = id;
-    return 0;
-}
-
-void tok_scratch_fini(struct tok_scratch *s)
-{
-    mem_free(s->start);
-    mem_free(s->heap);
-    mem_free(s->text);
-    pretok_scratch_fini(&s->pre);
-}
-
-int tok_scratch_text(struct tok_scratch *s, size_t n)
-{
-    if (n <= s->cap_text)
-        return 0;
-    char *bigger = mem_realloc(s->text, n);
-    if (!bigger)
-        return SHOAL_ENOMEM;
-    s->text = bigger;
-    s->cap_text = n;
     return 0;
 }
 
@@ -137,6 +118,8 @@ static int find_newline(struct tokenizer *t, struct err *e)
 static int load(struct tokenizer *t, const struct gguf *g, struct err *e)
 {
     struct gguf_str model;
+    if (hf_present(g))
+        return hf_load(t, g, e);
     if (!gguf_get_str(g, "tokenizer.ggml.model", &model) || model.n == 0)
         return err_set(e, SHOAL_EFORMAT, "the file has no tokenizer (no tokenizer.ggml.model)");
     int rc = copy_strings(t, g, model, e);
@@ -146,6 +129,8 @@ static int load(struct tokenizer *t, const struct gguf *g, struct err *e)
         rc = tok_vocab_load(t, g, e);
     if (rc < 0)
         return rc;
+    t->trim_spans = true;
+    t->model_unk = tokenizer_is_eog(t, t->info.unk) ? TOKENIZER_NONE : t->info.unk;
     switch (t->info.kind) {
     case TOKENIZER_KIND_SPM:
         rc = spm_load(t, g, e);
@@ -160,10 +145,11 @@ static int load(struct tokenizer *t, const struct gguf *g, struct err *e)
     case TOKENIZER_KIND_WPM:
         rc = wpm_load(t, g, e);
         break;
+    case TOKENIZER_KIND_UNIGRAM: /* not in GGUF */
+    case TOKENIZER_KIND_WORDS:
+        break;
     }
-    t->info.add_bos &= t->info.bos >= 0;
-    t->info.add_eos &= t->info.eos >= 0;
-    t->info.add_sep &= t->info.sep >= 0;
+    tok_templates_from_info(t);
     return rc;
 }
 
@@ -188,6 +174,8 @@ void tokenizer_destroy(struct tokenizer *t)
         return;
     bpe_fini(t);
     tok_vocab_fini(t);
+    unigram_destroy(t->unigram);
+    tok_hf_destroy(t->hf);
     mem_free(t->prio);
     mem_free(t->strings);
     mem_free(t);
@@ -200,129 +188,8 @@ const struct tokenizer_info *tokenizer_info(const struct tokenizer *t)
 
 const char *tokenizer_kind_name(enum tokenizer_kind kind)
 {
-    static const char *const names[] = {"spm", "bpe", "wpm"};
+    static const char *const names[] = {"spm", "bpe", "wpm", "unigram", "words"};
     return names[kind];
-}
-
-/* ---- encoding ---- */
-
-/* The longest special token at p, or NONE.  The list is sorted, so each byte narrows a range. */
-static int32_t special_at(const struct tokenizer *t, const char *p, size_t n, unsigned flags)
-{
-    const struct tok_special *sp = &t->special;
-    uint32_t lo = sp->first[(uint8_t)*p], hi = sp->first[(uint8_t)*p + 1];
-    int32_t found = TOKENIZER_NONE;
-    for (size_t k = 1; lo < hi; k++) {
-        /* entries in [lo, hi) agree with p in their first k bytes; the shortest stands first */
-        for (; lo < hi && tok_text(t, sp->ids[lo]).n == k; lo++) {
-            uint32_t id = sp->ids[lo];
-            bool always = t->v.type[id] == TOKENIZER_TYPE_USER_DEFINED;
-            bool again = found >= 0 && tok_text(t, (uint32_t)found).n == k;
-            if ((always || (flags & TOKENIZER_PARSE_SPECIAL)) && !again)
-                found = (int32_t)id;
-        }
-        if (k == n)
-            break;
-        uint32_t end = hi;
-        for (uint32_t size = hi - lo; size > 0;) { /* first with byte k >= p[k] */
-            uint32_t half = size / 2;
-            if ((uint8_t)tok_text(t, sp->ids[lo + half]).p[k] < (uint8_t)p[k]) {
-                lo += half + 1;
-                size -= half + 1;
-            } else {
-                size = half;
-            }
-        }
-        hi = lo;
-        for (uint32_t size = end - lo; size > 0;) { /* first with byte k > p[k] */
-            uint32_t half = size / 2;
-            if ((uint8_t)tok_text(t, sp->ids[hi + half]).p[k] <= (uint8_t)p[k]) {
-                hi += half + 1;
-                size -= half + 1;
-            } else {
-                size = half;
-            }
-        }
-    }
-    return found;
-}
-
-static bool is_space(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static int encode_plain(struct tok_scratch *s, const char *p, size_t n, bool after_special)
-{
-    if (n == 0)
-        return 0;
-    switch (s->t->info.kind) {
-    case TOKENIZER_KIND_SPM:
-        return spm_encode(s, p, n, s->t->info.add_space_prefix && after_special);
-    case TOKENIZER_KIND_BPE:
-        return bpe_encode(s, p, n);
-    case TOKENIZER_KIND_WPM:
-        return wpm_encode(s, p, n);
-    }
-    return SHOAL_EINTERNAL;
-}
-
-/* Special tokens apart, the text between them to its kind. */
-static int encode_text(struct tok_scratch *s, const char *p, size_t n, unsigned flags)
-{
-    const struct tokenizer *t = s->t;
-    const char *plain = p, *end = p + n;
-    bool after_special = true;
-    while (p < end) {
-        int32_t id = TOKENIZER_NONE;
-        if (t->special.first[(uint8_t)*p] < t->special.first[(uint8_t)*p + 1])
-            id = special_at(t, p, (size_t)(end - p), flags);
-        if (id < 0) {
-            p++;
-            continue;
-        }
-        const char *stop = p;
-        if (t->v.attr[id] & TOK_ATTR_LSTRIP)
-            while (stop > plain && is_space(stop[-1]))
-                stop--;
-        int rc = encode_plain(s, plain, (size_t)(stop - plain), after_special);
-        if (rc == 0)
-            rc = tok_ids_push(s->out, id);
-        if (rc < 0)
-            return rc;
-        p += tok_text(t, (uint32_t)id).n;
-        if (t->v.attr[id] & TOK_ATTR_RSTRIP)
-            while (p < end && is_space(*p))
-                p++;
-        plain = p;
-        after_special = true;
-    }
-    return encode_plain(s, plain, (size_t)(end - plain), after_special);
-}
-
-int tokenizer_encode(const struct tokenizer *t, struct tok_ids *out, const char *text, size_t n,
-                     unsigned flags, struct err *e)
-{
-    const struct tokenizer_info *in = &t->info;
-    struct tok_scratch s = {.t = t, .out = out};
-    size_t before = out->n;
-    bool add = flags & TOKENIZER_ADD_SPECIAL;
-    int rc = n > TOK_MAX_TEXT ? SHOAL_ELIMIT : 0;
-    if (rc == 0 && add && in->add_bos)
-        rc = tok_ids_push(out, in->bos);
-    if (rc == 0)
-        rc = encode_text(&s, text, n, flags);
-    if (rc == 0 && add && in->add_eos)
-        rc = tok_ids_push(out, in->eos);
-    if (rc == 0 && add && in->add_sep && in->kind == TOKENIZER_KIND_WPM)
-        rc = tok_ids_push(out, in->sep);
-    tok_scratch_fini(&s);
-    if (rc < 0) {
-        out->n = before;
-        return err_set(e, rc, "cannot tokenize a text of %zu bytes: %s", n,
-                       rc == SHOAL_ELIMIT ? "more tokens than allowed" : err_text(rc));
-    }
-    return 0;
 }
 
 /* ---- decoding ---- */
@@ -341,18 +208,10 @@ bool tokenizer_is_eog(const struct tokenizer *t, int32_t id)
 
 int32_t tokenizer_find(const struct tokenizer *t, const char *p, size_t n)
 {
-    uint32_t lo = 0, hi = t->special.n, id;
-    while (lo < hi) {
-        uint32_t mid = lo + (hi - lo) / 2;
-        struct tok_piece w = tok_text(t, t->special.ids[mid]);
-        int c = memcmp(w.p, p, w.n < n ? w.n : n);
-        if (c == 0 && w.n == n)
-            return (int32_t)t->special.ids[mid];
-        if (c < 0 || (c == 0 && w.n < n))
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
+    uint32_t id;
+    int32_t special = tok_special_find(&t->special, p, n);
+    if (special >= 0)
+        return special;
     return tok_find(&t->v, p, n, &id) ? (int32_t)id : TOKENIZER_NONE;
 }
 
@@ -363,13 +222,19 @@ struct tok_piece tokenizer_piece(const struct tokenizer *t, int32_t id, unsigned
         return none;
     bool hidden =
         t->v.type[id] == TOKENIZER_TYPE_CONTROL || t->v.type[id] == TOKENIZER_TYPE_UNKNOWN;
-    return hidden && !(flags & TOKENIZER_RENDER_SPECIAL) ? none : tok_text(t, (uint32_t)id);
+    if (hidden && !(flags & TOKENIZER_RENDER_SPECIAL))
+        return none;
+    if (!t->piece_at)
+        return tok_text(t, (uint32_t)id);
+    return (struct tok_piece){t->piece_bytes + t->piece_at[id],
+                              t->piece_at[id + 1] - t->piece_at[id]};
 }
 
 /* Does encode put a space in front of the text that follows this token (NONE: of a whole text)? */
 static bool space_follows(const struct tokenizer *t, int32_t prev)
 {
-    if (!t->info.add_space_prefix && t->info.kind != TOKENIZER_KIND_WPM)
+    if (t->hf ? !t->hf->strip_first
+              : !t->info.add_space_prefix && t->info.kind != TOKENIZER_KIND_WPM)
         return false;
     if (prev < 0)
         return true;
@@ -385,6 +250,14 @@ static struct tok_piece next_piece(const struct tokenizer *t, int32_t id, unsign
                                    bool *strip)
 {
     struct tok_piece w = tokenizer_piece(t, id, flags);
+    if (t->hf) { /* its decoders look at the first visible token only */
+        if (*strip && w.n > 0 && *w.p == ' ') {
+            w.p++;
+            w.n--;
+        }
+        *strip &= w.n == 0 && tokenizer_piece(t, id, flags).n == 0;
+        return w;
+    }
     bool plain = !space_follows(t, id);
     if (*strip && plain && w.n > 0 && *w.p == ' ') {
         w.p++;

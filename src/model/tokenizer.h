@@ -1,14 +1,19 @@
-/* tokenizer.h - text to token ids and back, for the tokenizers that GGUF files carry.
+/* tokenizer.h - text to token ids and back, for the tokenizers that model files carry.
  *
  * Kinds: SentencePiece BPE (tokenizer.ggml.model "llama"), byte-level BPE ("gpt2" with its many
- * pre-tokenizers), BPE over characters ("gemma4"), WordPiece ("bert").
+ * pre-tokenizers), BPE over characters ("gemma4"), WordPiece ("bert"); and what Hugging Face
+ * folders bring (tokenizer.huggingface.*: tokenizer.json, vocab.txt, spiece.model or vocab.json
+ * with merges.txt), which goes before tokenizer.ggml.* where a file has both: WordPiece, BPE,
+ * Unigram and whole words, with the normalizers and pre-tokenizers that they name.
  *
  * Thread:    immutable after create: any number of threads encode and decode at once.
  * Ownership: create copies what it needs; the gguf may be closed afterwards.  Pieces, names and the
  *            chat template are borrowed until destroy.
  * Failure:   SHOAL_EUNSUPPORTED names the model or pre-tokenizer that is not known, SHOAL_EFORMAT
  *            what is wrong in the metadata, SHOAL_ELIMIT an output that would pass its limit.
- *            Text is never an error: invalid UTF-8 is encoded byte by byte.
+ *            Text is never an error: invalid UTF-8 is encoded byte by byte; in tokenizers of
+ *            Hugging Face folders each maximal piece of it is read as U+FFFD, as decoders of text
+ *            on the web and in Python do.
  *
  * Round trip: decode(encode(text)) gives the bytes of text, with these exceptions that lie in the
  * vocabularies: WordPiece normalizes; SentencePiece and gemma4 read U+2581 as a space; a vocabulary
@@ -29,13 +34,20 @@ struct tokenizer; /* opaque: tok_internal.h */
 
 #define TOKENIZER_NONE (-1) /* no such token */
 
-enum tokenizer_kind { TOKENIZER_KIND_SPM, TOKENIZER_KIND_BPE, TOKENIZER_KIND_WPM };
+enum tokenizer_kind {
+    TOKENIZER_KIND_SPM,
+    TOKENIZER_KIND_BPE,
+    TOKENIZER_KIND_WPM,
+    TOKENIZER_KIND_UNIGRAM,
+    TOKENIZER_KIND_WORDS
+};
 
 enum tokenizer_flags {
     TOKENIZER_ADD_SPECIAL = 1 << 0,    /* encode: the BOS, EOS, SEP that the model asks for */
     TOKENIZER_PARSE_SPECIAL = 1 << 1,  /* encode: "<|im_end|>" in the text is that token; only for
                                           text of our own making, never for what a user sent */
     TOKENIZER_RENDER_SPECIAL = 1 << 2, /* decode: control tokens as their text, else as nothing */
+    TOKENIZER_CUT_SECOND = 1 << 3,     /* encode_pair: shorten the second text only */
 };
 
 enum tokenizer_type { /* of one token, numbered as in GGUF */
@@ -79,6 +91,29 @@ const struct tokenizer_info *tokenizer_info(const struct tokenizer *t);
 /* Appends the ids of text to out; on failure out is as it was. */
 SHOAL_MUST_CHECK int tokenizer_encode(const struct tokenizer *t, struct tok_ids *out,
                                       const char *text, size_t n, unsigned flags, struct err *e);
+
+/* Tokens with the bytes that they come from.  [n] each: */
+#define TOK_INPUT_NONE 2
+struct tok_encoding {
+    int32_t *ids;
+    uint32_t *start, *end; /* bytes [start, end) of the input; a token that covers a part of a
+                              character has all of it; what was added has an empty range */
+    uint8_t *types;        /* segment, as BERT's token_type_ids */
+    uint8_t *inputs;       /* 0: a, 1: b, TOK_INPUT_NONE: added by the model's template */
+    size_t n, cap;         /* ids owns the block that all of them live in */
+    bool cut;              /* the texts were too long: something is missing */
+};
+
+void tok_encoding_init(struct tok_encoding *x);
+void tok_encoding_fini(struct tok_encoding *x);
+
+/* Replaces the content of x by the tokens of a, or with b != NULL of the pair, between the special
+ * tokens that the model wants (TOKENIZER_ADD_SPECIAL).  More than max_tokens (0: no limit) are cut
+ * at the end of the texts, never the special tokens: by default from the longer text first, until
+ * both are equally long; with TOKENIZER_CUT_SECOND from b alone, and from a only when b is gone. */
+SHOAL_MUST_CHECK int tokenizer_encode_pair(const struct tokenizer *t, struct tok_encoding *x,
+                                           const char *a, size_t na, const char *b, size_t nb,
+                                           size_t max_tokens, unsigned flags, struct err *e);
 
 /* The bytes of one token, as they stand in the middle of a text; a piece may end inside a
  * character.  Control and unknown tokens are empty unless TOKENIZER_RENDER_SPECIAL.  An id out of

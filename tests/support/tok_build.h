@@ -22,7 +22,7 @@ struct tok_build {
     uint32_t n;
     const char *merges[64]; /* "left right" */
     uint32_t n_merges;
-    int bos, eos, unk;         /* -1: no key */
+    int bos, eos, unk, sep;    /* -1: no key */
     int add_bos, space_prefix; /* -1: no key */
     const char *name, *chat_template;
     struct buf bytes;
@@ -43,7 +43,7 @@ static inline void tb_init(struct tok_build *b, const char *model, const char *p
     memset(b, 0, sizeof(*b));
     b->model = model;
     b->pre = pre;
-    b->bos = b->eos = b->unk = b->add_bos = b->space_prefix = -1;
+    b->bos = b->eos = b->unk = b->sep = b->add_bos = b->space_prefix = -1;
 }
 
 /* <0x00> ... <0xFF>: the byte tokens of SentencePiece. */
@@ -100,6 +100,8 @@ static inline struct gguf *tb_gguf(struct tok_build *b)
         gb_kv_u32(&b->bytes, "tokenizer.ggml.eos_token_id", (uint32_t)b->eos);
     if (b->unk >= 0)
         gb_kv_u32(&b->bytes, "tokenizer.ggml.unknown_token_id", (uint32_t)b->unk);
+    if (b->sep >= 0)
+        gb_kv_u32(&b->bytes, "tokenizer.ggml.seperator_token_id", (uint32_t)b->sep);
     if (b->add_bos >= 0)
         gb_kv_bool(&b->bytes, "tokenizer.ggml.add_bos_token", b->add_bos);
     if (b->space_prefix >= 0)

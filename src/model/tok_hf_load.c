@@ -1,0 +1,705 @@
+/* tok_hf_load.c - tokenizers of Hugging Face folders out of the documents that the model's metadata
+ * carries: vocabulary, merges, added tokens, special ids. */
+#include <math.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "model/tok_hf_build.h"
+#include "model/tok_unigram.h"
+
+#define UNK_PENALTY 10.0 /* below the lowest score of all pieces */
+
+/* ---- JSON ---- */
+
+struct gguf_str hf_str(const cJSON *j)
+{
+    if (!cJSON_IsString(j))
+        return (struct gguf_str){NULL, 0};
+    return (struct gguf_str){j->valuestring, strlen(j->valuestring)};
+}
+
+const cJSON *hf_get(const cJSON *object, const char *key)
+{
+    const cJSON *j = cJSON_IsObject(object) ? cJSON_GetObjectItemCaseSensitive(object, key) : NULL;
+    return cJSON_IsNull(j) ? NULL : j;
+}
+
+struct gguf_str hf_get_str(const cJSON *object, const char *key)
+{
+    return hf_str(hf_get(object, key));
+}
+
+bool hf_get_bool(const cJSON *object, const char *key, bool otherwise)
+{
+    const cJSON *j = hf_get(object, key);
+    return cJSON_IsBool(j) ? cJSON_IsTrue(j) : otherwise;
+}
+
+int32_t hf_find(const struct hf_build *b, struct gguf_str s)
+{
+    uint32_t id;
+    return s.p && strmap_get(&b->ids, s.p, s.n, &id) ? (int32_t)id : TOKENIZER_NONE;
+}
+
+/* The document under a key; *out stays NULL when there is none. */
+static int read_doc(cJSON **out, const struct gguf *g, const char *key, struct err *e)
+{
+    struct gguf_str s;
+    *out = NULL;
+    if (!gguf_get_str(g, key, &s) || s.n == 0)
+        return 0;
+    const char *end = NULL;
+    *out = cJSON_ParseWithLengthOpts(s.p, s.n, &end, false);
+    if (*out)
+        return 0;
+    return err_set(e, SHOAL_EFORMAT, "%s is no JSON: wrong at byte %zu of %zu", key,
+                   end ? (size_t)(end - s.p) : 0, s.n);
+}
+
+/* ---- vocabulary ---- */
+
+static bool is_id(const cJSON *j, uint32_t *id)
+{
+    if (!cJSON_IsNumber(j) || !(j->valuedouble >= 0 && j->valuedouble < TOK_MAX_VOCAB) ||
+        floor(j->valuedouble) != j->valuedouble)
+        return false;
+    *id = (uint32_t)j->valuedouble;
+    return true;
+}
+
+int hf_build_reserve(struct hf_build *b, uint64_t n_tokens, uint32_t n_ids, struct err *e)
+{
+    /* a few tokens with giant ids would be a small file that takes much memory */
+    if (n_ids == 0 || n_ids > TOK_MAX_VOCAB || n_ids > n_tokens * 8 + 65536)
+        return err_set(e, SHOAL_EFORMAT,
+                       "a vocabulary of %llu tokens with ids up to %u is not possible",
+                       (unsigned long long)n_tokens, n_ids);
+    b->n = n_ids;
+    b->raw = mem_zalloc_n(n_ids, sizeof(*b->raw));
+    b->in_model = mem_zalloc_n(n_ids, sizeof(*b->in_model));
+    b->scores = mem_zalloc_n(n_ids, sizeof(*b->scores));
+    if (!b->raw || !b->in_model || !b->scores || strmap_init(&b->ids, n_tokens) < 0)
+        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", n_ids);
+    return 0;
+}
+
+int hf_build_token(struct hf_build *b, uint32_t id, struct gguf_str s, double score)
+{
+    if (id >= b->n)
+        return SHOAL_EFORMAT;
+    if (!b->raw[id].p)
+        b->raw[id] = s;
+    b->in_model[id] = true;
+    b->scores[id] = score;
+    int rc = strmap_put(&b->ids, s.p, s.n, id);
+    return rc < 0 ? rc : 0;
+}
+
+/* Added tokens of a list: of tokenizer.json, or by id of tokenizer_config.json. */
+static int read_added(struct hf_build *b, const cJSON *list, uint64_t *n_ids, struct err *e)
+{
+    size_t n = 0;
+    for (const cJSON *c = list ? list->child : NULL; c; c = c->next)
+        n++;
+    b->added = mem_zalloc_n(n + 1, sizeof(*b->added));
+    if (!b->added)
+        return err_set(e, SHOAL_ENOMEM, "%zu added tokens", n);
+    for (const cJSON *c = list ? list->child : NULL; c; c = c->next) {
+        struct hf_added *a = &b->added[b->n_added];
+        const cJSON *id = hf_get(c, "id");
+        a->text = hf_get_str(c, "content");
+        if (!a->text.p || a->text.n == 0 || !is_id(id, &a->id))
+            return err_set(e, SHOAL_EFORMAT, "added_tokens: token %zu has no content or no id",
+                           b->n_added);
+        a->single_word = hf_get_bool(c, "single_word", false);
+        a->lstrip = hf_get_bool(c, "lstrip", false);
+        a->rstrip = hf_get_bool(c, "rstrip", false);
+        a->special = hf_get_bool(c, "special", false);
+        a->normalized = hf_get_bool(c, "normalized", !a->special);
+        if (a->id >= *n_ids)
+            *n_ids = (uint64_t)a->id + 1;
+        b->n_added++;
+    }
+    return 0;
+}
+
+/* {"piece": id, ...} */
+static int read_vocab_object(struct hf_build *b, const cJSON *vocab, struct err *e)
+{
+    uint64_t n = 0, n_ids = 0;
+    uint32_t id = 0;
+    int rc = 0;
+    for (const cJSON *c = vocab->child; c; c = c->next, n++) {
+        if (!is_id(c, &id))
+            return err_set(e, SHOAL_EFORMAT, "model: the id of \"%.64s\" is no number in range",
+                           c->string ? c->string : "");
+        if (id >= n_ids)
+            n_ids = (uint64_t)id + 1;
+    }
+    rc = read_added(b, hf_get(b->json, "added_tokens"), &n_ids, e);
+    if (rc == 0)
+        rc = hf_build_reserve(b, n + b->n_added, (uint32_t)n_ids, e);
+    for (const cJSON *c = vocab->child; c && rc == 0; c = c->next) {
+        (void)is_id(c, &id);
+        rc = hf_build_token(b, id, (struct gguf_str){c->string, strlen(c->string)}, 0);
+        if (rc < 0)
+            return err_set(e, rc, "vocabulary of %u tokens", b->n);
+    }
+    return rc;
+}
+
+/* [["piece", score], ...] */
+static int read_vocab_list(struct hf_build *b, const cJSON *vocab, struct err *e)
+{
+    uint64_t n = 0, n_ids;
+    for (const cJSON *c = vocab->child; c; c = c->next)
+        n++;
+    n_ids = n;
+    int rc = read_added(b, hf_get(b->json, "added_tokens"), &n_ids, e);
+    if (rc == 0)
+        rc = n_ids > TOK_MAX_VOCAB ? err_set(e, SHOAL_ELIMIT, "a vocabulary of %llu tokens",
+                                             (unsigned long long)n_ids)
+                                   : hf_build_reserve(b, n_ids, (uint32_t)n_ids, e);
+    uint32_t id = 0;
+    for (const cJSON *c = vocab->child; c && rc == 0; c = c->next, id++) {
+        const cJSON *score = c->child ? c->child->next : NULL;
+        struct gguf_str s = hf_str(c->child);
+        if (!s.p || !cJSON_IsNumber(score))
+            return err_set(e, SHOAL_EFORMAT, "model: piece %u is no text with a score", id);
+        rc = hf_build_token(b, id, s, score->valuedouble);
+        if (rc < 0)
+            return err_set(e, rc, "vocabulary of %u tokens", b->n);
+    }
+    return rc;
+}
+
+static int add_added(struct hf_build *b, struct err *e)
+{
+    for (size_t i = 0; i < b->n_added; i++) {
+        const struct hf_added *a = &b->added[i];
+        if (!b->raw[a->id].p)
+            b->raw[a->id] = a->text;
+        if (strmap_put(&b->ids, a->text.p, a->text.n, a->id) < 0)
+            return err_set(e, SHOAL_ENOMEM, "%zu added tokens", b->n_added);
+    }
+    return 0;
+}
+
+/* ---- model ---- */
+
+static int read_merges(struct hf_build *b, const cJSON *list, struct err *e)
+{
+    size_t n = 0;
+    for (const cJSON *c = list ? list->child : NULL; c; c = c->next)
+        n++;
+    b->merges = mem_zalloc_n(n + 1, sizeof(*b->merges));
+    if (!b->merges)
+        return err_set(e, SHOAL_ENOMEM, "%zu merges", n);
+    for (const cJSON *c = list ? list->child : NULL; c; c = c->next) {
+        struct hf_merge *m = &b->merges[b->n_merges];
+        if (cJSON_IsString(c)) {
+            bpe_split_merge(hf_str(c), &m->left, &m->right);
+        } else if (cJSON_IsArray(c) && c->child && c->child->next) {
+            m->left = hf_str(c->child);
+            m->right = hf_str(c->child->next);
+        }
+        if (!m->left.p || !m->right.p)
+            return err_set(e, SHOAL_EFORMAT, "model: merge %zu is no pair of texts", b->n_merges);
+        b->n_merges++;
+    }
+    return 0;
+}
+
+static int refuse_text(const cJSON *model, const char *key, struct err *e)
+{
+    struct gguf_str s = hf_get_str(model, key);
+    return s.n > 0
+               ? err_set(e, SHOAL_EUNSUPPORTED, "model: %s \"%.32s\" is not supported", key, s.p)
+               : 0;
+}
+
+static int read_bpe(struct hf_build *b, const cJSON *model, struct err *e)
+{
+    struct tokenizer *t = b->t;
+    const cJSON *dropout = hf_get(model, "dropout");
+    int rc = 0;
+    t->info.kind = TOKENIZER_KIND_BPE;
+    t->chars = !t->hf->byte_level;
+    t->fuse_unk = hf_get_bool(model, "fuse_unk", false);
+    t->ignore_merges = hf_get_bool(model, "ignore_merges", false);
+    b->byte_fallback = hf_get_bool(model, "byte_fallback", false);
+    if (cJSON_IsNumber(dropout) && dropout->valuedouble != 0)
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "model: dropout %g is not supported: it is for training",
+                       dropout->valuedouble);
+    if ((rc = refuse_text(model, "continuing_subword_prefix", e)) < 0 ||
+        (rc = refuse_text(model, "end_of_word_suffix", e)) < 0)
+        return rc;
+    rc = read_merges(b, hf_get(model, "merges"), e);
+    return rc < 0 ? rc : read_vocab_object(b, hf_get(model, "vocab"), e);
+}
+
+static int read_wordpiece(struct hf_build *b, const cJSON *model, struct err *e)
+{
+    const cJSON *longest = hf_get(model, "max_input_chars_per_word");
+    b->t->info.kind = TOKENIZER_KIND_WPM;
+    b->t->max_word_chars = WPM_MAX_WORD_CHARS;
+    if (cJSON_IsNumber(longest) && longest->valuedouble >= 0 && longest->valuedouble < 1e9)
+        b->t->max_word_chars = (uint32_t)longest->valuedouble;
+    b->prefix = hf_get_str(model, "continuing_subword_prefix");
+    if (!b->prefix.p)
+        b->prefix = (struct gguf_str){"##", 2};
+    return read_vocab_object(b, hf_get(model, "vocab"), e);
+}
+
+static int read_unigram(struct hf_build *b, const cJSON *model, struct err *e)
+{
+    const cJSON *unk = hf_get(model, "unk_id");
+    uint32_t id;
+    b->t->info.kind = TOKENIZER_KIND_UNIGRAM;
+    b->byte_fallback = hf_get_bool(model, "byte_fallback", false);
+    int rc = read_vocab_list(b, hf_get(model, "vocab"), e);
+    if (rc == 0 && unk) {
+        if (!is_id(unk, &id) || id >= b->n)
+            return err_set(e, SHOAL_EFORMAT, "model: unk_id is out of range");
+        b->t->model_unk = (int32_t)id;
+    }
+    return rc;
+}
+
+static bool is(struct gguf_str s, const char *text)
+{
+    return s.p && s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
+}
+
+/* What kind of model it is; old files do not say. */
+static const char *model_type(const cJSON *model)
+{
+    static const char *const known[] = {"BPE", "WordPiece", "Unigram", "WordLevel"};
+    struct gguf_str type = hf_get_str(model, "type");
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (is(type, known[i]))
+            return known[i];
+    if (type.p)
+        return NULL;
+    return hf_get(model, "merges")                      ? "BPE"
+           : cJSON_IsArray(hf_get(model, "vocab"))      ? "Unigram"
+           : hf_get(model, "continuing_subword_prefix") ? "WordPiece"
+                                                        : "WordLevel";
+}
+
+static int read_model(struct hf_build *b, struct err *e)
+{
+    struct tokenizer *t = b->t;
+    const cJSON *model = hf_get(b->json, "model"), *vocab = hf_get(model, "vocab");
+    const char *type = model_type(model);
+    struct gguf_str unk;
+    int rc;
+    if (!type)
+        return err_set(e, SHOAL_EUNSUPPORTED, "model \"%.64s\" is not supported",
+                       hf_get_str(model, "type").p);
+    if (strcmp(type, "Unigram") == 0 ? !cJSON_IsArray(vocab) : !cJSON_IsObject(vocab))
+        return err_set(e, SHOAL_EFORMAT, "model: %s without a vocab", type);
+    t->info.model = type;
+    t->model_unk = TOKENIZER_NONE;
+    if (t->hf->byte_level && strcmp(type, "BPE") != 0)
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "pre_tokenizer ByteLevel with a model %s is not supported", type);
+    if (strcmp(type, "BPE") == 0) {
+        rc = read_bpe(b, model, e);
+    } else if (strcmp(type, "WordPiece") == 0) {
+        rc = read_wordpiece(b, model, e);
+    } else if (strcmp(type, "Unigram") == 0) {
+        rc = read_unigram(b, model, e);
+    } else {
+        t->info.kind = TOKENIZER_KIND_WORDS;
+        rc = read_vocab_object(b, vocab, e);
+    }
+    if (rc == 0)
+        rc = add_added(b, e);
+    if (rc < 0)
+        return rc;
+    unk = hf_get_str(model, "unk_token");
+    if (unk.p && t->info.kind != TOKENIZER_KIND_UNIGRAM)
+        t->model_unk = hf_find(b, unk);
+    return 0;
+}
+
+/* ---- the tokenizer's vocabulary ---- */
+
+/* The spelling under which the model looks for a token; returns its length. */
+static size_t spell(const struct hf_build *b, uint32_t id, char *out, const struct tok_alphabet *a)
+{
+    struct gguf_str s = b->raw[id];
+    size_t n;
+    if (!s.p)
+        return 0;
+    if (b->t->hf->byte_level && tok_decode_bytes(out, &n, s.p, s.n, a))
+        return n;
+    if (b->t->info.kind == TOKENIZER_KIND_WPM && b->in_model[id]) {
+        if (b->prefix.n > 0 && s.n > b->prefix.n && memcmp(s.p, b->prefix.p, b->prefix.n) == 0) {
+            memcpy(out, s.p + b->prefix.n, s.n - b->prefix.n);
+            return s.n - b->prefix.n;
+        }
+        *out++ = ' ';
+        memcpy(out, s.p, s.n);
+        return s.n + 1;
+    }
+    memcpy(out, s.p, s.n);
+    return s.n;
+}
+
+static void set_types(struct hf_build *b)
+{
+    struct tok_vocab *v = &b->t->v;
+    uint8_t byte;
+    for (uint32_t i = 0; i < b->n; i++) {
+        if (!b->raw[i].p)
+            v->type[i] = TOKENIZER_TYPE_UNUSED;
+        else if (b->byte_fallback && tok_is_byte_spelling(b->raw[i].p, b->raw[i].n, &byte)) {
+            v->type[i] = TOKENIZER_TYPE_BYTE;
+            if (v->byte_id[byte] < 0)
+                v->byte_id[byte] = (int32_t)i;
+        }
+    }
+    for (size_t i = 0; i < b->n_added; i++) {
+        const struct hf_added *a = &b->added[i];
+        v->type[a->id] = a->special ? TOKENIZER_TYPE_CONTROL : TOKENIZER_TYPE_USER_DEFINED;
+        v->attr[a->id] =
+            (uint8_t)((a->lstrip ? TOK_ATTR_LSTRIP : 0) | (a->rstrip ? TOK_ATTR_RSTRIP : 0) |
+                      (a->single_word ? TOK_ATTR_SINGLE_WORD : 0) |
+                      (a->normalized ? TOK_ATTR_NORMALIZED : 0));
+    }
+}
+
+static int make_vocab(struct hf_build *b, struct err *e)
+{
+    struct tokenizer *t = b->t;
+    struct tok_vocab *v = &t->v;
+    struct tok_alphabet alphabet;
+    size_t total = 1;
+    int rc = tok_vocab_alloc(t, b->n, e);
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < b->n; i++)
+        if (!mem_add(&total, total, b->raw[i].n + 1) || total > UINT32_MAX)
+            return err_set(e, SHOAL_ELIMIT, "the vocabulary has more than 4 GiB of text");
+    v->bytes = mem_alloc(total);
+    if (!v->bytes)
+        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", b->n);
+    tok_alphabet_init(&alphabet);
+    set_types(b);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < b->n; i++) {
+        v->at[i] = at;
+        uint32_t n = (uint32_t)spell(b, i, v->bytes + at, &alphabet);
+        bool plain = b->in_model[i] && v->type[i] != TOKENIZER_TYPE_CONTROL &&
+                     v->type[i] != TOKENIZER_TYPE_BYTE;
+        if (plain && n > 0) {
+            v->attr[i] |= TOK_ATTR_PLAIN;
+            if (n > v->max_len)
+                v->max_len = n;
+        }
+        at += n;
+    }
+    v->at[v->n] = at;
+    return tok_vocab_index(v, e);
+}
+
+static void get_merge(const void *ctx, uint64_t i, struct gguf_str *left, struct gguf_str *right)
+{
+    const struct hf_merge *m = ctx;
+    *left = m[i].left;
+    *right = m[i].right;
+}
+
+static int make_model(struct hf_build *b, struct err *e)
+{
+    struct tokenizer *t = b->t;
+    if (t->info.kind == TOKENIZER_KIND_BPE) {
+        struct bpe_merges src = {b->n_merges, get_merge, b->merges};
+        return bpe_load_merges(t, &src, e);
+    }
+    if (t->info.kind != TOKENIZER_KIND_UNIGRAM)
+        return 0;
+    double lowest = INFINITY;
+    for (uint32_t i = 0; i < b->n; i++)
+        if (b->in_model[i] && b->scores[i] < lowest)
+            lowest = b->scores[i];
+    return unigram_create(&t->unigram, t, b->scores, lowest - UNK_PENALTY, e);
+}
+
+/* ---- added tokens ---- */
+
+struct added_place { /* of its spellings among the copied bytes: as it is, and normalized */
+    size_t raw, normal, n_normal;
+};
+
+static int copy_added(struct hf_build *b, struct added_place *places, struct buf *all)
+{
+    struct hf_scratch x = {0};
+    int rc = 0;
+    for (size_t i = 0; i < b->n_added && rc == 0; i++) {
+        const struct hf_added *a = &b->added[i];
+        struct tok_view view = {.p = a->text.p};
+        const char *p = a->text.p;
+        size_t n = a->text.n;
+        if (a->normalized && utf8_valid_prefix(p, n) == n)
+            rc = hf_normalize(b->t->hf, &x, &view, &p, &n);
+        if (rc < 0)
+            break;
+        places[i] = (struct added_place){all->len, all->len + a->text.n, n};
+        buf_put(all, a->text.p, a->text.n);
+        buf_put(all, p, n);
+        rc = all->rc;
+    }
+    hf_scratch_fini(&x);
+    return rc;
+}
+
+static void put_entry(struct tok_special *set, const char *p, size_t n, uint32_t id)
+{
+    set->e[set->n++] = (struct tok_special_entry){p, (uint32_t)n, id};
+}
+
+/* Sorts added tokens by where they are looked for. */
+static int make_added(struct hf_build *b, struct err *e)
+{
+    struct tok_hf *hf = b->t->hf;
+    struct tok_special *const sets[3] = {&b->t->special, &hf->raw, &hf->normal};
+    struct added_place *places = mem_zalloc_n(b->n_added + 1, sizeof(*places));
+    struct buf all;
+    int rc = places ? 0 : SHOAL_ENOMEM;
+    buf_init(&all, (size_t)1 << 28);
+    for (int i = 0; i < 3; i++) {
+        sets[i]->e = mem_zalloc_n(b->n_added + 1, sizeof(*sets[i]->e));
+        rc = sets[i]->e ? rc : SHOAL_ENOMEM;
+    }
+    if (rc == 0)
+        rc = copy_added(b, places, &all);
+    if (rc == 0) {
+        hf->added_bytes = buf_take(&all, NULL);
+        rc = hf->added_bytes ? 0 : SHOAL_ENOMEM;
+    }
+    for (size_t i = 0; i < b->n_added && rc == 0; i++) {
+        const struct hf_added *a = &b->added[i];
+        const char *raw = hf->added_bytes + places[i].raw;
+        put_entry(sets[0], raw, a->text.n, a->id);
+        if (!a->normalized)
+            put_entry(sets[1], raw, a->text.n, a->id);
+        else if (places[i].n_normal > 0)
+            put_entry(sets[2], hf->added_bytes + places[i].normal, places[i].n_normal, a->id);
+    }
+    for (int i = 0; i < 3; i++)
+        tok_special_index(sets[i]);
+    mem_free(places);
+    buf_fini(&all);
+    return rc < 0 ? err_set(e, rc, "%zu added tokens", b->n_added) : 0;
+}
+
+/* ---- special ids and the rest of tokenizer_info ---- */
+
+/* "eos_token": "</s>" or {"content": "</s>"} of tokenizer_config.json. */
+static int32_t named(const struct hf_build *b, const char *key)
+{
+    const cJSON *j = hf_get(b->config, key);
+    struct gguf_str s = cJSON_IsString(j) ? hf_str(j) : hf_get_str(j, "content");
+    return hf_find(b, s);
+}
+
+/* The ids of a number or an array; each ends a generation.  Returns the first. */
+static int32_t end_ids(struct hf_build *b, const cJSON *doc)
+{
+    const cJSON *j = hf_get(doc, "eos_token_id");
+    int32_t first = TOKENIZER_NONE;
+    for (const cJSON *c = cJSON_IsArray(j) ? j->child : j; c;
+         c = cJSON_IsArray(j) ? c->next : NULL) {
+        uint32_t id;
+        if (!is_id(c, &id) || id >= b->n)
+            continue;
+        b->t->v.attr[id] |= TOK_ATTR_EOG;
+        if (first < 0)
+            first = (int32_t)id;
+    }
+    return first;
+}
+
+static int32_t or_id(int32_t id, int32_t other)
+{
+    return id >= 0 ? id : other;
+}
+
+static int find_ids(struct hf_build *b, struct err *e)
+{
+    struct tokenizer *t = b->t;
+    struct tokenizer_info *in = &t->info;
+    int32_t *const all[] = {&in->bos,     &in->eos,     &in->eot,     &in->eom,     &in->unk,
+                            &in->sep,     &in->pad,     &in->mask,    &in->nl,      &in->fim_pre,
+                            &in->fim_suf, &in->fim_mid, &in->fim_pad, &in->fim_rep, &in->fim_sep};
+    uint32_t id;
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        *all[i] = TOKENIZER_NONE;
+    in->bos = or_id(named(b, "bos_token"), named(b, "cls_token"));
+    if (in->bos < 0 && is_id(hf_get(b->model, "bos_token_id"), &id) && id < b->n)
+        in->bos = (int32_t)id;
+    in->sep = named(b, "sep_token");
+    in->pad = named(b, "pad_token");
+    in->mask = named(b, "mask_token");
+    in->unk = or_id(t->model_unk, named(b, "unk_token"));
+    int32_t generation = end_ids(b, b->generation), model = end_ids(b, b->model);
+    in->eos = or_id(named(b, "eos_token"), or_id(generation, model));
+    if (in->eos >= 0)
+        t->v.attr[in->eos] |= TOK_ATTR_EOG;
+    if (in->kind == TOKENIZER_KIND_WPM) { /* a folder without tokenizer_config.json */
+        in->bos = or_id(in->bos, hf_find(b, (struct gguf_str){"[CLS]", 5}));
+        in->sep = or_id(in->sep, hf_find(b, (struct gguf_str){"[SEP]", 5}));
+        in->pad = or_id(in->pad, hf_find(b, (struct gguf_str){"[PAD]", 5}));
+        in->mask = or_id(in->mask, hf_find(b, (struct gguf_str){"[MASK]", 6}));
+        return 0;
+    }
+    /* what ends a turn by its spelling, as in GGUF files, but of added tokens only */
+    struct gguf_str *spellings = mem_zalloc_n(b->n, sizeof(*spellings));
+    if (!spellings)
+        return err_set(e, SHOAL_ENOMEM, "tokenizer");
+    for (uint32_t i = 0; i < b->n; i++)
+        spellings[i] = (struct gguf_str){"", 0};
+    for (size_t i = 0; i < b->n_added; i++)
+        if (b->added[i].special)
+            spellings[b->added[i].id] = b->added[i].text;
+    int rc = tok_vocab_find_special(t, spellings, b->n, e);
+    mem_free(spellings);
+    return rc;
+}
+
+/* What the templates say, for those who ask info. */
+static void describe_template(struct tokenizer *t)
+{
+    struct tokenizer_info *in = &t->info;
+    const struct tok_template *tp = &t->single;
+    int32_t first = tp->n > 0 ? tp->items[0].id : TOKENIZER_NONE;
+    int32_t last = tp->n > 0 ? tp->items[tp->n - 1].id : TOKENIZER_NONE;
+    if (first >= 0 && in->bos < 0)
+        in->bos = first;
+    in->add_bos = first >= 0 && first == in->bos;
+    in->add_eos = last >= 0 && last == in->eos;
+    in->add_sep = last >= 0 && last == in->sep;
+}
+
+/* Where no template says it, tokenizer_config.json may. */
+static void add_by_config(struct hf_build *b)
+{
+    struct tokenizer *t = b->t;
+    for (unsigned i = 0; i < t->single.n; i++)
+        if (t->single.items[i].id >= 0)
+            return;
+    t->info.add_bos = hf_get_bool(b->config, "add_bos_token", false);
+    t->info.add_eos = hf_get_bool(b->config, "add_eos_token", false);
+    if (t->info.add_bos || t->info.add_eos)
+        tok_templates_from_info(t);
+}
+
+static int copy_chat_template(struct hf_build *b, const struct gguf *g, struct err *e)
+{
+    struct gguf_str s = {NULL, 0};
+    const cJSON *j = hf_get(b->config, "chat_template");
+    if (!gguf_get_str(g, "tokenizer.chat_template", &s)) {
+        s = hf_str(j);
+        for (const cJSON *c = cJSON_IsArray(j) ? j->child : NULL; c; c = c->next)
+            if (is(hf_get_str(c, "name"), "default"))
+                s = hf_get_str(c, "template");
+    }
+    if (!s.p)
+        return 0;
+    b->t->strings = mem_strndup(s.p, s.n);
+    if (!b->t->strings)
+        return err_set(e, SHOAL_ENOMEM, "chat template");
+    b->t->info.chat_template = b->t->strings;
+    b->t->info.chat_template_bytes = s.n;
+    return 0;
+}
+
+/* ---- the whole of it ---- */
+
+static int finish(struct hf_build *b, const struct gguf *g, struct err *e)
+{
+    struct tokenizer *t = b->t;
+    struct tok_ids nl;
+    struct err ignored;
+    int rc = make_vocab(b, e);
+    if (rc == 0)
+        rc = make_model(b, e);
+    if (rc == 0)
+        rc = make_added(b, e);
+    if (rc == 0)
+        rc = find_ids(b, e);
+    if (rc == 0)
+        rc = hf_parse_post_processor(b, e);
+    if (rc == 0)
+        rc = hf_make_pieces(b, e);
+    if (rc == 0)
+        rc = copy_chat_template(b, g, e);
+    if (rc < 0)
+        return rc;
+    describe_template(t);
+    add_by_config(b);
+    t->info.add_space_prefix = false;
+    tok_ids_init(&nl, 8);
+    rc = tokenizer_encode(t, &nl, "\n", 1, 0, &ignored);
+    if (rc == 0 && nl.n > 0)
+        t->info.nl = nl.ids[nl.n - 1];
+    tok_ids_fini(&nl);
+    return rc == SHOAL_ENOMEM ? err_set(e, rc, "tokenizer") : 0;
+}
+
+static void build_fini(struct hf_build *b)
+{
+    mem_free(b->raw);
+    mem_free(b->in_model);
+    mem_free(b->scores);
+    strmap_fini(&b->ids);
+    mem_free(b->added);
+    mem_free(b->merges);
+}
+
+static int load_json(struct hf_build *b, const struct gguf *g, struct err *e)
+{
+    int rc = hf_parse_normalizer(b, e);
+    if (rc == 0)
+        rc = hf_parse_pre_tokenizer(b, e);
+    if (rc == 0)
+        rc = read_model(b, e);
+    if (rc == 0)
+        rc = finish(b, g, e);
+    return rc < 0 ? err_wrap(e, "tokenizer.json") : 0;
+}
+
+bool hf_present(const struct gguf *g)
+{
+    return gguf_find(g, HF_KEY_JSON) != NULL;
+}
+
+int hf_load(struct tokenizer *t, const struct gguf *g, struct err *e)
+{
+    struct hf_build b = {.t = t};
+    cJSON *docs[4] = {NULL};
+    static const char *const keys[4] = {HF_KEY_JSON, HF_KEY_CONFIG, "huggingface.config",
+                                        "huggingface.generation_config"};
+    int rc = 0;
+    t->hf = mem_zalloc(sizeof(*t->hf));
+    t->info.pre = "";
+    if (!t->hf)
+        return err_set(e, SHOAL_ENOMEM, "tokenizer");
+    for (int i = 0; i < 4 && rc == 0; i++)
+        rc = read_doc(&docs[i], g, keys[i], e);
+    b.json = docs[0];
+    b.config = docs[1];
+    b.model = docs[2];
+    b.generation = docs[3];
+    if (rc == 0)
+        rc = load_json(&b, g, e);
+    build_fini(&b);
+    for (int i = 0; i < 4; i++)
+        cJSON_Delete(docs[i]);
+    return rc;
+}
