@@ -110,6 +110,15 @@ SHOAL_API int shoal_detokenize(const struct shoal_engine *engine, const int32_t 
  * {"messages":[{"role":"user","content":"..."}],"tools":[...],"add_generation_prompt":true,...} */
 SHOAL_API int shoal_chat_prompt(const struct shoal_engine *engine, const char *context_json,
                                 size_t n_json, char **text, size_t *n, struct shoal_error *err);
+/* The same as tokens, ready to be submitted.  Only the template's own special tokens become such:
+ * one that is spelled in a message stays text.  Use this for messages that others wrote. */
+SHOAL_API int shoal_chat_tokens(const struct shoal_engine *engine, const char *context_json,
+                                size_t n_json, int32_t **tokens, size_t *n_tokens,
+                                struct shoal_error *err);
+/* The bytes of one token as they stand inside a text (SHOAL_TEXT_SPECIAL: special ones too);
+ * borrowed from the engine, not NUL-terminated, "" for an id that is not there. */
+SHOAL_API const char *shoal_token_text(const struct shoal_engine *engine, int32_t token,
+                                       unsigned flags, size_t *n);
 SHOAL_API void shoal_free(void *p);
 
 /* ---- tasks ---------------------------------------------------------------------------------- */

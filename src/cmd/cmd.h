@@ -22,6 +22,7 @@ int cmd_chat(int argc, const char *const *argv);
 int cmd_tokenize(int argc, const char *const *argv);
 int cmd_detokenize(int argc, const char *const *argv);
 int cmd_logits(int argc, const char *const *argv);
+int cmd_serve(int argc, const char *const *argv);
 int cmd_perplexity(int argc, const char *const *argv);
 int cmd_bench(int argc, const char *const *argv);
 int cmd_classify(int argc, const char *const *argv);

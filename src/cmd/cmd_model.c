@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "cmd/cmd.h"
 
 static const struct {
@@ -36,7 +37,7 @@ int cmd_model(int argc, const char *const *argv)
             return verbs[i].run(argc - 1, argv + 1);
         names[i] = verbs[i].name;
     }
-    const char *near = opts_nearest(argv[0], names);
+    const char *near = nearest_word(argv[0], names);
     fprintf(stderr, "shoal model: unknown verb %s%s%s%s\nTry 'shoal model --help'.\n", argv[0],
             near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
     return CMD_USAGE;

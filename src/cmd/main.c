@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "cmd/cmd.h"
 #include "shoal/shoal.h"
 
@@ -19,6 +20,7 @@ static const struct command commands[] = {
     {"tag", cmd_tag, "entities, slots and personal data in a text"},
     {"embed", cmd_embed, "a vector for a text"},
     {"summarize", cmd_summarize, "a long text made short"},
+    {"serve", cmd_serve, "answer requests over HTTP"},
     {"tokenize", cmd_tokenize, "text to token ids"},
     {"detokenize", cmd_detokenize, "token ids to text"},
     {"logits", cmd_logits, "what a model expects next"},
@@ -40,6 +42,7 @@ static int help(void)
     printf("\nExamples:\n"
            "  shoal generate -m stories15M.gguf \"Once upon a time\"\n"
            "  shoal chat -m model.gguf --system \"You answer in one sentence.\"\n"
+           "  shoal serve -m story=stories15M.gguf\n"
            "  echo \"The capital of France is\" | shoal generate -m model.gguf -n 20 --stats\n"
            "\n'shoal <command> --help' shows the options of a command.\n");
     return CMD_OK;
@@ -54,7 +57,7 @@ static int unknown(const char *name)
     names[n++] = "help";
     names[n++] = "version";
     names[n] = NULL;
-    const char *near = opts_nearest(name, names);
+    const char *near = nearest_word(name, names);
     fprintf(stderr, "shoal: unknown command %s", name);
     if (near)
         fprintf(stderr, " (did you mean %s?)", near);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "cmd/cmd.h"
 
 #define HELP_COLUMN 30
@@ -38,47 +39,6 @@ int opts_usage(const struct opts_page *page, const char *fmt, ...)
     return CMD_USAGE;
 }
 
-/* Edits (insert, delete, replace, swap of neighbours) that turn a into b. */
-static size_t distance(const char *a, const char *b)
-{
-    enum { MAX = 40 };
-    size_t d[MAX + 1][MAX + 1], na = strlen(a), nb = strlen(b);
-    if (na > MAX || nb > MAX)
-        return MAX;
-    for (size_t i = 0; i <= na; i++)
-        d[i][0] = i;
-    for (size_t j = 0; j <= nb; j++)
-        d[0][j] = j;
-    for (size_t i = 1; i <= na; i++)
-        for (size_t j = 1; j <= nb; j++) {
-            size_t best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-            if (d[i - 1][j] + 1 < best)
-                best = d[i - 1][j] + 1;
-            if (d[i][j - 1] + 1 < best)
-                best = d[i][j - 1] + 1;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                d[i - 2][j - 2] + 1 < best)
-                best = d[i - 2][j - 2] + 1;
-            d[i][j] = best;
-        }
-    return d[na][nb];
-}
-
-const char *opts_nearest(const char *typed, const char *const *words)
-{
-    const char *best = NULL;
-    size_t best_score = SIZE_MAX, n = strlen(typed);
-    for (; *words; words++) {
-        /* A word that begins with what was typed is the likeliest. */
-        size_t score = n >= 3 && strncmp(typed, *words, n) == 0 ? 0 : distance(typed, *words);
-        if (score < best_score) {
-            best_score = score;
-            best = *words;
-        }
-    }
-    return best_score <= 1 + n / 4 ? best : NULL;
-}
-
 static int unknown_option(const struct opts *o, const char *name)
 {
     const char *names[OPTS_MAX_DEFS + 1];
@@ -86,7 +46,7 @@ static int unknown_option(const struct opts *o, const char *name)
     for (; n < o->n_defs; n++)
         names[n] = o->defs[n]->name;
     names[n] = NULL;
-    const char *near = opts_nearest(name, names);
+    const char *near = nearest_word(name, names);
     if (near)
         return opts_usage(o->page, "unknown option --%s (did you mean --%s?)", name, near);
     return opts_usage(o->page, "unknown option --%s", name);

@@ -96,7 +96,5 @@ size_t opts_list(const struct opts *o, const char *name, const char *const **lis
 /* "shoal <command>: <message>" and where to find help, to stderr; returns the exit code 2. */
 int opts_usage(const struct opts_page *page, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* The word of a list (NULL at its end) that is nearest to what was typed, or NULL when none is. */
-const char *opts_nearest(const char *typed, const char *const *words);
 
 #endif

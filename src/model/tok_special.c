@@ -1,5 +1,6 @@
 /* tok_special.c - tokens that are found in a text by their spelling. */
 #include "model/tok_internal.h"
+#include "model/tok_hf.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,4 +83,31 @@ int32_t tok_special_find(const struct tok_special *sp, const char *p, size_t n)
             hi = mid;
     }
     return TOKENIZER_NONE;
+}
+
+/* How much of a text spells a control token of the set at p; *open as in the header. */
+static size_t control_in(const struct tokenizer *t, const struct tok_special *sp, const char *p,
+                         size_t n, bool *open)
+{
+    if (n == 0 || !tok_special_may(sp, *p))
+        return 0;
+    for (uint32_t i = sp->first[(uint8_t)*p]; i < sp->first[(uint8_t)*p + 1] && !*open; i++)
+        *open = sp->e[i].n > n && memcmp(sp->e[i].p, p, n) == 0;
+    int32_t at = tok_special_at(sp, NULL, p, n);
+    if (at < 0 || t->v.type[sp->e[at].id] == TOKENIZER_TYPE_USER_DEFINED)
+        return 0;
+    return sp->e[at].n;
+}
+
+size_t tokenizer_control_at(const struct tokenizer *t, const char *p, size_t n, bool *open)
+{
+    *open = false;
+    size_t most = control_in(t, &t->special, p, n, open);
+    if (t->hf) { /* a tokenizer.json has lists of its own */
+        size_t raw = control_in(t, &t->hf->raw, p, n, open);
+        size_t normal = control_in(t, &t->hf->normal, p, n, open);
+        most = raw > most ? raw : most;
+        most = normal > most ? normal : most;
+    }
+    return most;
 }

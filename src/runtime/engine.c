@@ -367,3 +367,12 @@ int shoal_detokenize(const struct shoal_engine *en, const int32_t *tokens, size_
     }
     return 0;
 }
+
+const char *shoal_token_text(const struct shoal_engine *en, int32_t token, unsigned flags,
+                             size_t *n)
+{
+    struct tok_piece p = tokenizer_piece(en->tokenizer, token,
+                                         flags & SHOAL_TEXT_SPECIAL ? TOKENIZER_RENDER_SPECIAL : 0);
+    *n = p.n;
+    return p.p;
+}

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "cmd/bare_model.h"
 #include "cmd/cmd.h"
+#include "base/nearest.h"
 #include "cmd/opts.h"
 #include "runtime/calibration.h"
 
@@ -112,7 +113,7 @@ static void test_nearest_word(void **state)
                  {"topk", "top-k"}, {"max", "max-tokens"}, {"xyzzy", NULL},
                  {"tepm", "temp"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const char *got = opts_nearest(cases[i].typed, words);
+        const char *got = nearest_word(cases[i].typed, words);
         if (cases[i].want)
             assert_string_equal(got, cases[i].want);
         else

@@ -1,0 +1,163 @@
+/* clients.c - see clients.h. */
+#include "gateway/clients.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "gateway/config.h"
+
+struct clients {
+    pthread_mutex_t lock;
+    struct client *list;
+    uint32_t n_active, max_in_flight, in_flight; /* over all */
+};
+
+static int nibble(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c - 'A' + 10;
+}
+
+void clients_hash(const char *key, size_t n, char out[65])
+{
+    unsigned char md[32];
+    SHA256((const unsigned char *)key, n, md);
+    for (int i = 0; i < 32; i++)
+        snprintf(out + 2 * i, 3, "%02x", md[i]);
+}
+
+int clients_reload(struct clients *cs, const struct gw_config *config, struct err *e)
+{
+    int rc = 0;
+    pthread_mutex_lock(&cs->lock);
+    for (struct client *c = cs->list; c; c = c->next)
+        c->revoked = true;
+    cs->n_active = config->n_keys;
+    cs->max_in_flight = config->max_in_flight;
+    for (uint32_t i = 0; i < config->n_keys && rc == 0; i++) {
+        const struct config_key *k = &config->keys[i];
+        unsigned char md[32];
+        for (int b = 0; b < 32; b++)
+            md[b] = (unsigned char)(nibble(k->sha256[2 * b]) * 16 + nibble(k->sha256[2 * b + 1]));
+        struct client *c = cs->list;
+        while (c && memcmp(c->sha256, md, 32) != 0)
+            c = c->next;
+        if (!c) {
+            if (!(c = mem_zalloc(sizeof(*c)))) {
+                rc = err_set(e, SHOAL_ENOMEM, "keys");
+                break;
+            }
+            memcpy(c->sha256, md, 32);
+            c->tokens = k->burst;
+            c->filled_ns = clock_ns();
+            c->next = cs->list;
+            cs->list = c;
+        }
+        snprintf(c->name, sizeof(c->name), "%s", k->name);
+        c->admin = k->admin;
+        c->priority = k->priority;
+        c->rate = k->rate;
+        c->burst = k->burst;
+        c->max_in_flight = k->max_in_flight;
+        c->revoked = false;
+    }
+    pthread_mutex_unlock(&cs->lock);
+    return rc;
+}
+
+int clients_create(struct clients **out, const struct gw_config *config, struct err *e)
+{
+    struct clients *cs = mem_zalloc(sizeof(*cs));
+    *out = NULL;
+    if (!cs)
+        return err_set(e, SHOAL_ENOMEM, "keys");
+    pthread_mutex_init(&cs->lock, NULL);
+    int rc = clients_reload(cs, config, e);
+    if (rc < 0) {
+        clients_destroy(cs);
+        return rc;
+    }
+    *out = cs;
+    return 0;
+}
+
+void clients_destroy(struct clients *cs)
+{
+    if (!cs)
+        return;
+    while (cs->list) {
+        struct client *c = cs->list;
+        cs->list = c->next;
+        mem_free(c);
+    }
+    pthread_mutex_destroy(&cs->lock);
+    mem_free(cs);
+}
+
+bool clients_needed(struct clients *cs)
+{
+    pthread_mutex_lock(&cs->lock);
+    bool needed = cs->n_active > 0;
+    pthread_mutex_unlock(&cs->lock);
+    return needed;
+}
+
+struct client *clients_find(struct clients *cs, const char *key, size_t n)
+{
+    unsigned char md[32];
+    struct client *found = NULL;
+    SHA256((const unsigned char *)key, n, md);
+    pthread_mutex_lock(&cs->lock);
+    for (struct client *c = cs->list; c; c = c->next)
+        if (!c->revoked && CRYPTO_memcmp(c->sha256, md, 32) == 0)
+            found = c;
+    pthread_mutex_unlock(&cs->lock);
+    return found;
+}
+
+enum admit clients_enter(struct clients *cs, struct client *c, uint32_t *retry_ms)
+{
+    enum admit result = ADMIT_OK;
+    *retry_ms = 0;
+    pthread_mutex_lock(&cs->lock);
+    if (cs->max_in_flight && cs->in_flight >= cs->max_in_flight) {
+        result = ADMIT_IN_FLIGHT;
+        *retry_ms = 1000;
+    } else if (c && c->max_in_flight && c->in_flight >= c->max_in_flight) {
+        result = ADMIT_IN_FLIGHT;
+        *retry_ms = 1000;
+    } else if (c && c->rate > 0) { /* a bucket that fills at rate and holds burst */
+        uint64_t now = clock_ns();
+        c->tokens += (double)(now - c->filled_ns) / 1e9 * c->rate;
+        c->filled_ns = now;
+        if (c->tokens > c->burst)
+            c->tokens = c->burst;
+        if (c->tokens < 1.0) {
+            result = ADMIT_RATE;
+            *retry_ms = (uint32_t)((1.0 - c->tokens) / c->rate * 1000.0) + 1;
+        } else {
+            c->tokens -= 1.0;
+        }
+    }
+    if (result == ADMIT_OK) {
+        cs->in_flight++;
+        if (c)
+            c->in_flight++;
+    }
+    pthread_mutex_unlock(&cs->lock);
+    return result;
+}
+
+void clients_leave(struct clients *cs, struct client *c)
+{
+    pthread_mutex_lock(&cs->lock);
+    cs->in_flight--;
+    if (c)
+        c->in_flight--;
+    pthread_mutex_unlock(&cs->lock);
+}

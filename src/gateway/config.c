@@ -1,0 +1,184 @@
+/* config.c - see config.h: defaults, what flags add, models.json. */
+#include "gateway/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+#define MAX_PACK_BYTES ((size_t)4 << 20)
+
+int config_create(struct gw_config **out, struct err *e)
+{
+    struct gw_config *c = mem_zalloc(sizeof(*c));
+    *out = NULL;
+    if (!c)
+        return err_set(e, SHOAL_ENOMEM, "configuration");
+    atomic_init(&c->refs, 1);
+    c->limits = http_default_limits;
+    c->load_wait_ms = 10000;
+    c->drain_ms = 30000;
+    c->cache_bytes = (size_t)16 << 20;
+    c->cache_ttl_ms = 600000;
+    c->log_requests = true;
+    *out = c;
+    return 0;
+}
+
+struct gw_config *config_ref(struct gw_config *c)
+{
+    atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+    return c;
+}
+
+void config_unref(struct gw_config *c)
+{
+    /* acq_rel: whoever frees sees what the others did */
+    if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    for (uint32_t i = 0; i < c->n_listen; i++)
+        mem_free(c->listen[i]);
+    for (uint32_t i = 0; i < c->n_origins; i++)
+        mem_free(c->origins[i]);
+    for (uint32_t i = 0; i < c->n_keys; i++)
+        mem_free(c->keys[i].name);
+    for (uint32_t i = 0; i < c->n_models; i++) {
+        mem_free((char *)(uintptr_t)c->models[i].name);
+        mem_free((char *)(uintptr_t)c->models[i].path);
+        mem_free((char *)(uintptr_t)c->models[i].task);
+    }
+    mem_free(c->tls_cert);
+    mem_free(c->tls_key);
+    mem_free(c->tls_client_ca);
+    mem_free(c->cache_dir);
+    mem_free(c);
+}
+
+void config_clear_listen(struct gw_config *c)
+{
+    while (c->n_listen > 0)
+        mem_free(c->listen[--c->n_listen]);
+}
+
+int config_add_listen(struct gw_config *c, const char *address, struct err *e)
+{
+    if (c->n_listen == CONFIG_MAX_LISTEN)
+        return err_set(e, SHOAL_ELIMIT, "more than %u addresses to listen on", CONFIG_MAX_LISTEN);
+    char *copy = mem_strdup(address);
+    if (!copy)
+        return err_set(e, SHOAL_ENOMEM, "configuration");
+    c->listen[c->n_listen++] = copy;
+    return 0;
+}
+
+int config_add_model(struct gw_config *c, const struct model_spec *spec, struct err *e)
+{
+    if (!spec->name || !spec->name[0] || !spec->path || !spec->path[0])
+        return err_set(e, SHOAL_EINVAL, "a model needs a name and a path");
+    for (uint32_t i = 0; i < c->n_models; i++)
+        if (strcmp(c->models[i].name, spec->name) == 0)
+            return err_set(e, SHOAL_EINVAL, "two models are named %s", spec->name);
+    if (c->n_models == CONFIG_MAX_MODELS)
+        return err_set(e, SHOAL_ELIMIT, "more than %u models", CONFIG_MAX_MODELS);
+    struct model_spec copy = *spec;
+    copy.name = mem_strdup(spec->name);
+    copy.path = mem_strdup(spec->path);
+    copy.task = mem_strdup(spec->task ? spec->task : "generate");
+    c->models[c->n_models++] = copy; /* unref frees it, whole or not */
+    if (!copy.name || !copy.path || !copy.task)
+        return err_set(e, SHOAL_ENOMEM, "configuration");
+    return 0;
+}
+
+int config_add_model_arg(struct gw_config *c, const char *arg, struct err *e)
+{
+    char name[128];
+    const char *eq = strchr(arg, '='), *slash = strrchr(arg, '/');
+    /* a path may have an '=' too, behind a slash */
+    bool named = eq && (!strchr(arg, '/') || eq < strchr(arg, '/'));
+    const char *from = named ? arg : slash ? slash + 1 : arg;
+    const char *end = named ? eq : strrchr(from, '.') ? strrchr(from, '.') : from + strlen(from);
+    if (end == from || (size_t)(end - from) >= sizeof(name))
+        return err_set(e, SHOAL_EINVAL, "%s: expected NAME=PATH", arg);
+    snprintf(name, sizeof(name), "%.*s", (int)(end - from), from);
+    struct model_spec spec = {
+        .name = name, .path = named ? eq + 1 : arg, .task = "generate", .pinned = true};
+    return config_add_model(c, &spec, e);
+}
+
+static int read_file(const char *path, struct buf *out, struct err *e)
+{
+    char block[16384];
+    int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+    if (fd < 0)
+        return err_set(e, errno == ENOENT ? SHOAL_ENOTFOUND : SHOAL_EIO, "cannot open %s: %s", path,
+                       strerror(errno));
+    for (;;) {
+        ssize_t n = read(fd, block, sizeof(block));
+        if (n < 0)
+            rc = err_set(e, SHOAL_EIO, "cannot read %s: %s", path, strerror(errno));
+        if (n <= 0)
+            break;
+        buf_put(out, block, (size_t)n);
+    }
+    close(fd);
+    if (rc == 0 && out->rc < 0)
+        rc = err_set(e, out->rc, "%s: %s", path, err_text(out->rc));
+    return rc;
+}
+
+static int add_packed(struct gw_config *c, const cJSON *m, const char *folder, struct err *e)
+{
+    char path[4096];
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "name"));
+    const char *task = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "task"));
+    const char *file = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "file"));
+    if (!name || !task || !file)
+        return err_set(e, SHOAL_EFORMAT, "%s/models.json: a model has no name, task or file",
+                       folder);
+    if (strcmp(task, "generate") != 0)
+        return 0;
+    snprintf(path, sizeof(path), "%s/%s", folder, file);
+    struct model_spec spec = {
+        .name = name, .path = path, .task = task, .pinned = !cJSON_HasObjectItem(m, "drafts_for")};
+    return config_add_model(c, &spec, e);
+}
+
+int config_add_pack(struct gw_config *c, const char *folder, struct err *e)
+{
+    char path[4096];
+    struct buf text;
+    const cJSON *m;
+    snprintf(path, sizeof(path), "%s/models.json", folder);
+    buf_init(&text, MAX_PACK_BYTES);
+    int rc = read_file(path, &text, e);
+    cJSON *root = rc == 0 ? cJSON_ParseWithLength(buf_str(&text), text.len) : NULL;
+    if (rc == 0 && !root)
+        rc = err_set(e, SHOAL_EFORMAT, "%s is not JSON", path);
+    cJSON_ArrayForEach(m, cJSON_GetObjectItemCaseSensitive(root, "models"))
+    {
+        if (rc == 0)
+            rc = add_packed(c, m, folder, e);
+    }
+    cJSON_Delete(root);
+    buf_fini(&text);
+    return rc;
+}
+
+int config_load(struct gw_config *c, const char *path, struct err *e)
+{
+    struct buf text;
+    buf_init(&text, MAX_PACK_BYTES);
+    int rc = read_file(path, &text, e);
+    if (rc == 0)
+        rc = config_parse(c, buf_str(&text), text.len, path, e);
+    buf_fini(&text);
+    return rc;
+}

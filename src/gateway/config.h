@@ -1,0 +1,74 @@
+/* config.h - what `shoal serve` is told: defaults, a YAML file, flags.
+ *
+ * Thread:    immutable once it is in use; counted references.
+ * Ownership: config_create gives one reference, config_unref takes it back.  Strings belong to the
+ *            configuration.
+ * Failure:   SHOAL_EFORMAT with file, line and the key that is wrong. */
+#ifndef SHOAL_GATEWAY_CONFIG_H
+#define SHOAL_GATEWAY_CONFIG_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "gateway/models.h"
+#include "net/http.h"
+
+#define CONFIG_MAX_LISTEN 8u
+#define CONFIG_MAX_MODELS 64u
+#define CONFIG_MAX_KEYS 256u
+#define CONFIG_MAX_ORIGINS 32u
+
+struct config_key {
+    char *name;
+    char sha256[65];
+    double rate; /* requests a second; 0: no limit */
+    double burst;
+    uint32_t max_in_flight; /* 0: no limit */
+    bool admin;
+    int32_t priority;
+};
+
+struct gw_config {
+    _Atomic uint32_t refs;
+    char *listen[CONFIG_MAX_LISTEN];
+    uint32_t n_listen;
+    uint32_t threads; /* event loops; 0: by the cores */
+    char *tls_cert, *tls_key, *tls_client_ca;
+    struct http_limits limits;
+    struct model_spec models[CONFIG_MAX_MODELS];
+    uint32_t n_models;
+    size_t memory_bytes;
+    uint32_t idle_unload_ms, load_wait_ms;
+    struct config_key keys[CONFIG_MAX_KEYS];
+    uint32_t n_keys;
+    char *origins[CONFIG_MAX_ORIGINS]; /* CORS; "*": any */
+    uint32_t n_origins;
+    uint32_t max_in_flight; /* over all clients; 0: no limit */
+    uint32_t default_deadline_ms, max_deadline_ms;
+    uint32_t drain_ms;
+    size_t cache_bytes;
+    uint32_t cache_ttl_ms;
+    bool log_requests;
+    char *cache_dir;
+};
+
+SHOAL_MUST_CHECK int config_create(struct gw_config **out, struct err *e);
+struct gw_config *config_ref(struct gw_config *c);
+void config_unref(struct gw_config *c);
+SHOAL_MUST_CHECK int config_load(struct gw_config *c, const char *path, struct err *e);
+/* The text of a file; name is for messages. */
+SHOAL_MUST_CHECK int config_parse(struct gw_config *c, const char *text, size_t n, const char *name,
+                                  struct err *e);
+void config_clear_listen(struct gw_config *c);
+SHOAL_MUST_CHECK int config_add_listen(struct gw_config *c, const char *address, struct err *e);
+SHOAL_MUST_CHECK int config_add_model(struct gw_config *c, const struct model_spec *spec,
+                                      struct err *e);
+/* "NAME=PATH", or a path whose file name is the name. */
+SHOAL_MUST_CHECK int config_add_model_arg(struct gw_config *c, const char *arg, struct err *e);
+/* The models of a folder with a models.json; those of tasks that cannot be served are left out. */
+SHOAL_MUST_CHECK int config_add_pack(struct gw_config *c, const char *folder, struct err *e);
+
+#endif

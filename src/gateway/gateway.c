@@ -1,0 +1,355 @@
+/* gateway.c - see gateway.h: threads, listeners, start, drain, reload. */
+#include "gateway/gateway.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "gateway/generate.h"
+#include "gateway/gw.h"
+#include "net/listen.h"
+#include "net/tls.h"
+
+#define POOL_THREADS 2u
+#define POOL_WAITING 1024u
+
+struct gateway {
+    struct gw gw; /* first */
+    char addresses[CONFIG_MAX_LISTEN][256];
+    char unix_paths[CONFIG_MAX_LISTEN][256];
+    size_t n_addresses;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint32_t n_running, n_reloading;
+};
+
+static void *loop_main(void *arg)
+{
+    struct gw_loop *gl = arg;
+    struct gateway *g = LOOP_OF(gl->gw, struct gateway, gw);
+    loop_run(gl->loop);
+    pthread_mutex_lock(&g->lock);
+    g->n_running--;
+    pthread_cond_broadcast(&g->changed);
+    pthread_mutex_unlock(&g->lock);
+    return NULL;
+}
+
+/* ---- drain ---- */
+
+static void check_drained(struct loop_timer *t)
+{
+    struct gw_loop *gl = LOOP_OF(t, struct gw_loop, drain_timer);
+    struct http_stats st;
+    http_server_stats(gl->http, &st);
+    if (gl->n_calls == 0 && st.conns == 0)
+        loop_stop(gl->loop);
+    else
+        loop_timer_set(gl->loop, t, loop_now(gl->loop) + 10000000u);
+}
+
+static void on_drain(struct loop_task *t)
+{
+    struct gw_loop *gl = LOOP_OF(t, struct gw_loop, drain);
+    http_server_drain(gl->http);
+    check_drained(&gl->drain_timer);
+}
+
+void gateway_drain(struct gateway *g)
+{
+    struct timespec ts;
+    atomic_store(&g->gw.draining, true);
+    for (uint32_t i = 0; i < g->gw.n_loops; i++)
+        loop_post(g->gw.loops[i].loop, &g->gw.loops[i].drain);
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    ts.tv_sec += (time_t)(g->gw.config->drain_ms / 1000);
+    ts.tv_nsec += (long)(g->gw.config->drain_ms % 1000) * 1000000;
+    if (ts.tv_nsec >= 1000000000) {
+        ts.tv_sec++;
+        ts.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&g->lock);
+    int rc = 0;
+    while (g->n_running > 0 && rc == 0)
+        rc = pthread_cond_timedwait(&g->changed, &g->lock, &ts);
+    if (g->n_running > 0)
+        log_warn("gateway", "not everything was done in %u ms: ending the rest",
+                 g->gw.config->drain_ms);
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* ---- reload ---- */
+
+static void on_reload(struct loop_task *t)
+{
+    struct gw_loop *gl = LOOP_OF(t, struct gw_loop, reload);
+    struct gateway *g = LOOP_OF(gl->gw, struct gateway, gw);
+    config_unref(gl->config);
+    gl->config = config_ref(gl->gw->config);
+    http_server_set_limits(gl->http, &gl->config->limits);
+    if (gl->tls) {
+        http_server_set_tls(gl->http, gl->next_tls);
+        tls_server_close(gl->tls); /* open connections hold what they need of it */
+        gl->tls = gl->next_tls;
+        gl->next_tls = NULL;
+    }
+    pthread_mutex_lock(&g->lock);
+    g->n_reloading--;
+    pthread_cond_broadcast(&g->changed);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static int open_tls(struct tls_server **out, const struct gw_config *c, struct err *e)
+{
+    struct tls_opts o = {c->tls_cert, c->tls_key, c->tls_client_ca};
+    return tls_server_open(out, &o, e);
+}
+
+struct listed {
+    const struct gw_config *config;
+    char gone[CONFIG_MAX_MODELS][128];
+    size_t n_gone;
+};
+
+static void find_gone(void *ctx, const struct model *m)
+{
+    struct listed *l = ctx;
+    for (uint32_t i = 0; i < l->config->n_models; i++)
+        if (strcmp(l->config->models[i].name, m->name) == 0 &&
+            strcmp(l->config->models[i].path, m->path) == 0)
+            return;
+    if (l->n_gone < CONFIG_MAX_MODELS)
+        snprintf(l->gone[l->n_gone++], sizeof(l->gone[0]), "%s", m->name);
+}
+
+static void update_models(struct gateway *g, const struct gw_config *config)
+{
+    struct listed *l = mem_zalloc(sizeof(*l));
+    struct err e = {0};
+    if (!l)
+        return;
+    l->config = config;
+    models_each(g->gw.models, find_gone, l);
+    for (size_t i = 0; i < l->n_gone; i++)
+        if (models_remove(g->gw.models, l->gone[i], &e) < 0)
+            log_warn("gateway", "%s", e.msg);
+    mem_free(l);
+    for (uint32_t i = 0; i < config->n_models; i++)
+        if (models_add(g->gw.models, &config->models[i], &e) < 0 && e.code != SHOAL_EINVAL)
+            log_warn("gateway", "%s", e.msg); /* EINVAL: it is there already */
+}
+
+int gateway_reload(struct gateway *g, struct gw_config *config, struct err *e)
+{
+    struct gw *gw = &g->gw;
+    int rc = 0;
+    for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
+        if (gw->loops[i].tls)
+            rc = open_tls(&gw->loops[i].next_tls, config, e);
+    if (rc == 0)
+        rc = clients_reload(gw->clients, config, e);
+    if (rc < 0) {
+        for (uint32_t i = 0; i < gw->n_loops; i++) {
+            tls_server_close(gw->loops[i].next_tls);
+            gw->loops[i].next_tls = NULL;
+        }
+        return rc;
+    }
+    struct gw_config *old = gw->config;
+    gw->config = config_ref(config);
+    g->n_reloading = gw->n_loops;
+    for (uint32_t i = 0; i < gw->n_loops; i++)
+        loop_post(gw->loops[i].loop, &gw->loops[i].reload);
+    pthread_mutex_lock(&g->lock);
+    while (g->n_reloading > 0)
+        pthread_cond_wait(&g->changed, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+    config_unref(old);
+    update_models(g, config);
+    return 0;
+}
+
+/* ---- start and end ---- */
+
+static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
+{
+    gl->gw = gw;
+    gl->config = config_ref(gw->config);
+    gl->drain.fn = on_drain;
+    gl->reload.fn = on_reload;
+    gl->drain_timer.fn = check_drained;
+    int rc = loop_create(&gl->loop, e);
+    if (rc == 0)
+        rc = http_server_create(&gl->http, gl->loop, &gw->config->limits, gw_handle, gl, e);
+    if (rc == 0 && gw->config->tls_cert)
+        rc = open_tls(&gl->tls, gw->config, e);
+    return rc;
+}
+
+/* The first loop finds the port; the others share it.  A unix socket is accepted from by all. */
+static int listen_all(struct gateway *g, struct err *e)
+{
+    struct gw *gw = &g->gw;
+    for (uint32_t a = 0; a < gw->config->n_listen; a++) {
+        char address[256];
+        bool is_unix = listen_is_unix(gw->config->listen[a]);
+        int first = -1;
+        snprintf(address, sizeof(address), "%s", gw->config->listen[a]);
+        for (uint32_t i = 0; i < gw->n_loops; i++) {
+            struct gw_loop *gl = &gw->loops[i];
+            int fd = -1, rc = 0;
+            if (i > 0 && is_unix) {
+                fd = dup(first);
+                if (fd < 0)
+                    rc = err_set(e, SHOAL_EIO, "cannot listen on %s", address);
+            } else {
+                rc = listen_open(&fd, address, gw->n_loops > 1, e);
+            }
+            if (rc < 0)
+                return rc;
+            if (i == 0) {
+                first = fd;
+                listen_name(fd, gl->tls && !is_unix, g->addresses[a], sizeof(g->addresses[a]));
+                if (is_unix)
+                    snprintf(g->unix_paths[a], sizeof(g->unix_paths[a]), "%s", address + 5);
+                else
+                    listen_address(fd, address, sizeof(address));
+                g->n_addresses = a + 1;
+            }
+            rc = http_server_listen(gl->http, fd, is_unix ? NULL : gl->tls, e);
+            if (rc < 0)
+                return rc;
+        }
+    }
+    return 0;
+}
+
+static uint32_t default_loops(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n >= 16 ? 4 : n >= 8 ? 2 : 1; /* the cores are for the models */
+}
+
+static int start_threads(struct gateway *g, struct err *e)
+{
+    for (uint32_t i = 0; i < g->gw.n_loops; i++) {
+        struct gw_loop *gl = &g->gw.loops[i];
+        pthread_mutex_lock(&g->lock);
+        g->n_running++;
+        pthread_mutex_unlock(&g->lock);
+        if (pthread_create(&gl->thread, NULL, loop_main, gl) != 0) {
+            g->n_running--;
+            return err_set(e, SHOAL_ENOMEM, "cannot start a thread");
+        }
+        gl->has_thread = true;
+    }
+    return 0;
+}
+
+int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
+{
+    struct gateway *g = mem_zalloc(sizeof(*g));
+    pthread_condattr_t attr;
+    struct timespec ts;
+    *out = NULL;
+    if (!g)
+        return err_set(e, SHOAL_ENOMEM, "gateway");
+    struct gw *gw = &g->gw;
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&g->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    gw->config = config_ref(config);
+    gw->started_ns = clock_ns();
+    clock_gettime(CLOCK_REALTIME, &ts);
+    gw->started_s = (uint64_t)ts.tv_sec;
+    if (getrandom(&gw->id_salt, sizeof(gw->id_salt), 0) < 0)
+        gw->id_salt = gw->started_ns;
+    uint32_t n = config->threads ? config->threads : default_loops();
+    n = n < GW_MAX_LOOPS ? n : GW_MAX_LOOPS;
+    struct models_opts mo = {config->memory_bytes, config->idle_unload_ms, config->cache_dir};
+    int rc = clients_create(&gw->clients, config, e);
+    if (rc == 0)
+        rc = pool_create(&gw->pool, POOL_THREADS, POOL_WAITING, e);
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
+        gw->n_loops++;
+        rc = open_loop(&gw->loops[i], gw, e);
+    }
+    if (rc == 0)
+        rc = listen_all(g, e);
+    if (rc == 0)
+        rc = models_create(&gw->models, &mo, e);
+    for (uint32_t i = 0; i < config->n_models && rc == 0; i++)
+        rc = models_add(gw->models, &config->models[i], e);
+    if (rc == 0)
+        rc = start_threads(g, e);
+    if (rc < 0) {
+        gateway_destroy(g);
+        return rc;
+    }
+    *out = g;
+    return 0;
+}
+
+const char *gateway_address(const struct gateway *g, size_t i)
+{
+    return i < g->n_addresses ? g->addresses[i] : NULL;
+}
+
+bool gateway_ready(struct gateway *g)
+{
+    return models_ready(g->gw.models);
+}
+
+/* After its thread has ended the loop belongs to us: connections are closed (which cancels their
+ * work), and what the engines still post is taken. */
+static void end_calls(struct gw_loop *gl)
+{
+    http_server_destroy(gl->http);
+    gl->http = NULL;
+    for (int i = 0; i < 1000 && gl->n_jobs > 0; i++) {
+        struct timespec ms = {0, 5000000};
+        loop_flush(gl->loop);
+        if (gl->n_jobs > 0)
+            nanosleep(&ms, NULL);
+    }
+}
+
+void gateway_destroy(struct gateway *g)
+{
+    if (!g)
+        return;
+    struct gw *gw = &g->gw;
+    for (uint32_t i = 0; i < gw->n_loops; i++)
+        if (gw->loops[i].has_thread) {
+            loop_stop(gw->loops[i].loop);
+            pthread_join(gw->loops[i].thread, NULL);
+        }
+    for (uint32_t i = 0; i < gw->n_loops; i++)
+        if (gw->loops[i].http)
+            end_calls(&gw->loops[i]);
+    pool_destroy(gw->pool);
+    models_destroy(gw->models);
+    for (uint32_t i = 0; i < gw->n_loops; i++) {
+        if (gw->loops[i].loop)
+            loop_flush(gw->loops[i].loop);
+        tls_server_close(gw->loops[i].tls);
+        loop_destroy(gw->loops[i].loop);
+        config_unref(gw->loops[i].config);
+    }
+    for (size_t i = 0; i < g->n_addresses; i++)
+        if (g->unix_paths[i][0])
+            unlink(g->unix_paths[i]);
+    clients_destroy(gw->clients);
+    config_unref(gw->config);
+    pthread_mutex_destroy(&g->lock);
+    pthread_cond_destroy(&g->changed);
+    mem_free(g);
+}

@@ -1,0 +1,538 @@
+/* generate.c - see generate.h. */
+#include "gateway/generate.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/mem.h"
+
+#define QUEUE_BYTES ((size_t)256 << 10) /* tokens that wait for the loop */
+#define OUT_BYTES ((size_t)128 << 10)   /* bytes that wait for the client before we hold back */
+#define INLINE_BODY_BYTES ((size_t)8 << 10)
+
+struct record { /* in the queue; followed by n_top shoal_logprob and the text, padded to 8 */
+    uint32_t bytes, choice;
+    int32_t token;
+    uint32_t text_bytes;
+    float logprob;
+    uint32_t n_top;
+};
+
+static void on_wake(struct loop_task *t);
+static void on_model_ready(struct loop_task *t);
+static void on_prepared(struct loop_task *t);
+static void on_timer(struct loop_timer *t);
+
+/* ---- lifetime ---- */
+
+struct gen *gen_create(struct call *c, const struct gen_sink *sink, const char *id_prefix)
+{
+    struct gen *g = mem_zalloc(sizeof(*g));
+    struct timespec ts;
+    if (!g) {
+        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+        return NULL;
+    }
+    g->call = c;
+    g->sink = sink;
+    g->p.n = 1;
+    pthread_mutex_init(&g->lock, NULL);
+    buf_init(&g->queue, 2 * QUEUE_BYTES);
+    buf_init(&g->taken, 2 * QUEUE_BYTES);
+    buf_init(&g->prefix, 64 << 10);
+    buf_init(&g->prompt, (size_t)64 << 20);
+    g->wake.fn = on_wake;
+    g->model_ready.fn = on_model_ready;
+    g->prepared.fn = on_prepared;
+    g->timer.fn = on_timer;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    g->created_s = (uint64_t)ts.tv_sec;
+    uint64_t h = hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt ^ c->start_ns);
+    snprintf(g->id, sizeof(g->id), "%s%016" PRIx64, id_prefix, h);
+    call_hold(c);
+    c->gl->n_jobs++;
+    return g;
+}
+
+void gen_free(struct gen *g)
+{
+    for (uint32_t i = 0; g->choices && i < g->p.n; i++) {
+        shoal_task_free(g->choices[i].task);
+        buf_fini(&g->choices[i].text);
+        buf_fini(&g->choices[i].extra);
+    }
+    loop_timer_clear(g->call->gl->loop, &g->timer);
+    g->call->job = NULL;
+    g->call->abandon = NULL;
+    g->call->resume = NULL;
+    if (g->model) {
+        atomic_fetch_sub_explicit(&g->model->metrics.in_flight, 1, memory_order_relaxed);
+        models_put(g->model);
+    }
+    mem_free(g->choices);
+    mem_free(g->tokens);
+    mem_free(g->p.bias);
+    buf_fini(&g->queue);
+    buf_fini(&g->taken);
+    buf_fini(&g->prefix);
+    buf_fini(&g->prompt);
+    pthread_mutex_destroy(&g->lock);
+    g->call->gl->n_jobs--;
+    call_release(g->call);
+    mem_free(g);
+}
+
+static void cancel_tasks(struct gen *g)
+{
+    for (uint32_t i = 0; g->choices && i < g->p.n; i++)
+        if (g->choices[i].task)
+            shoal_task_cancel(g->choices[i].task);
+}
+
+/* The client is gone. */
+static void on_abandon(struct call *c)
+{
+    struct gen *g = c->job;
+    if (g->model)
+        metrics_add(&g->model->metrics.cancelled, 1);
+    cancel_tasks(g);
+    if (g->held) { /* nobody will drain the connection any more */
+        g->held = false;
+        on_wake(&g->wake);
+    }
+}
+
+/* ---- from the engine's thread ---- */
+
+static void put_record(struct gen *g, uint32_t choice, const struct shoal_event *ev)
+{
+    size_t top = ev->n_top * sizeof(*ev->top), n = sizeof(struct record) + top + ev->text_bytes;
+    struct record r = {.bytes = (uint32_t)((n + 7) & ~(size_t)7),
+                       .choice = choice,
+                       .token = ev->token,
+                       .text_bytes = (uint32_t)ev->text_bytes,
+                       .logprob = ev->logprob,
+                       .n_top = ev->n_top};
+    static const char zeros[8];
+    if (g->overflow)
+        return;
+    if (g->queue.len + r.bytes > QUEUE_BYTES) {
+        g->overflow = SHOAL_EBUSY;
+        return;
+    }
+    buf_put(&g->queue, &r, sizeof(r));
+    buf_put(&g->queue, ev->top, top);
+    buf_put(&g->queue, ev->text, ev->text_bytes);
+    buf_put(&g->queue, zeros, r.bytes - n);
+    if (g->queue.rc < 0)
+        g->overflow = SHOAL_ENOMEM;
+}
+
+static void on_event(void *ctx, const struct shoal_event *ev)
+{
+    struct gen_choice *ch = ctx;
+    struct gen *g = ch->gen;
+    uint32_t choice = (uint32_t)(ch - g->choices);
+    pthread_mutex_lock(&g->lock);
+    if (ev->kind == SHOAL_EVENT_DONE) {
+        ch->done = *ev;
+        ch->is_done = true;
+    } else {
+        put_record(g, choice, ev);
+    }
+    if (!g->posted) {
+        g->posted = true;
+        /* under the lock: once it is given up, the loop may free g */
+        loop_post(g->call->gl->loop, &g->wake);
+    }
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* ---- on the loop: what came ---- */
+
+static void begin_stream(struct gen *g)
+{
+    if (g->call->began || !g->call->req)
+        return;
+    call_begin(g->call, g->sink->stream_type);
+    buf_clear(&g->call->out);
+    g->sink->begin(g);
+}
+
+static void show_tokens(struct gen *g)
+{
+    size_t at = 0;
+    while (at < g->taken.len) {
+        struct record r;
+        memcpy(&r, g->taken.data + at, sizeof(r));
+        const char *p = g->taken.data + at + sizeof(r);
+        struct gen_token t = {.choice = r.choice,
+                              .token = r.token,
+                              .logprob = r.logprob,
+                              .top = (const struct shoal_logprob *)(const void *)p,
+                              .n_top = r.n_top,
+                              .text = p + r.n_top * sizeof(struct shoal_logprob),
+                              .text_bytes = r.text_bytes};
+        at += r.bytes;
+        if (g->call->req && !g->failed) {
+            if (g->p.stream)
+                begin_stream(g);
+            g->sink->token(g, &t);
+        }
+    }
+}
+
+static void count_done(struct gen *g, const struct shoal_event *d)
+{
+    struct model_metrics *m = &g->model->metrics;
+    metrics_add(&m->generated_tokens, d->generated_tokens);
+    histogram_add(&m->queue, d->queue_ns);
+    histogram_add(&m->total, d->total_ns);
+    if (d->finish == SHOAL_FINISH_ERROR && d->code != SHOAL_ECANCELLED)
+        metrics_add(&m->errors, 1);
+    if (d->generated_tokens == 0 || d->first_token_ns == 0)
+        return;
+    histogram_add(&m->first_token, d->first_token_ns);
+    uint32_t computed = d->prompt_tokens - d->cached_tokens;
+    if (computed > 0 && d->first_token_ns > d->queue_ns)
+        metrics_smooth(&m->prompt_token_ns, (d->first_token_ns - d->queue_ns) / computed);
+    if (d->generated_tokens > 1) {
+        uint64_t each = (d->total_ns - d->first_token_ns) / (d->generated_tokens - 1);
+        histogram_add(&m->per_token, each);
+        metrics_smooth(&m->token_ns, each);
+    }
+}
+
+static void fail(struct gen *g, int code, const char *msg)
+{
+    if (g->failed)
+        return;
+    g->failed = true;
+    err_set(&g->error, code, "%s", msg);
+    cancel_tasks(g);
+}
+
+static void see_done(struct gen *g, uint32_t i)
+{
+    struct gen_choice *ch = &g->choices[i];
+    ch->seen = true;
+    g->n_left--;
+    count_done(g, &ch->done);
+    if (!g->call->req || g->failed)
+        return;
+    if (ch->done.finish == SHOAL_FINISH_ERROR) {
+        fail(g, ch->done.code,
+             ch->done.code == SHOAL_EDEADLINE ? "the deadline passed before the answer was complete"
+                                              : err_text(ch->done.code));
+        return;
+    }
+    if (g->p.stream)
+        begin_stream(g);
+    g->sink->done(g, i);
+}
+
+static void answer_error(struct gen *g)
+{
+    struct call *c = g->call;
+    if (!c->req)
+        return;
+    if (!c->began) {
+        call_fail_code(c, g->error.code, g->error.msg);
+        return;
+    }
+    g->sink->error(g, g->error.code, g->error.msg);
+    call_write(c, buf_str(&c->out), c->out.len);
+    call_end(c);
+}
+
+static void answer(struct gen *g)
+{
+    struct call *c = g->call;
+    if (!c->req)
+        return;
+    if (g->failed) {
+        answer_error(g);
+        return;
+    }
+    g->sink->finish(g);
+    if (g->p.stream) {
+        call_write(c, buf_str(&c->out), c->out.len);
+        call_end(c);
+    } else {
+        call_json(c, 200);
+    }
+}
+
+static void on_wake(struct loop_task *t)
+{
+    struct gen *g = LOOP_OF(t, struct gen, wake);
+    struct call *c = g->call;
+    bool done[GEN_MAX_CHOICES] = {false};
+    if (c->req && http_queued(c->req) > OUT_BYTES) {
+        g->held = true; /* on_resume goes on */
+        return;
+    }
+    pthread_mutex_lock(&g->lock);
+    struct buf swap = g->taken;
+    g->taken = g->queue;
+    g->queue = swap;
+    g->posted = false;
+    int overflow = g->overflow;
+    for (uint32_t i = 0; i < g->p.n; i++)
+        done[i] = g->choices[i].is_done && !g->choices[i].seen;
+    pthread_mutex_unlock(&g->lock);
+
+    show_tokens(g);
+    buf_clear(&g->taken);
+    if (overflow && c->req)
+        fail(g, overflow,
+             overflow == SHOAL_EBUSY ? "the client reads too slowly" : "out of memory");
+    for (uint32_t i = 0; i < g->p.n; i++)
+        if (done[i])
+            see_done(g, i);
+    if (g->n_left == 0) {
+        answer(g);
+        gen_free(g);
+        return;
+    }
+    if (g->p.stream && c->out.len > 0 && c->began) {
+        call_write(c, buf_str(&c->out), c->out.len);
+        buf_clear(&c->out);
+    }
+}
+
+static void on_resume(struct call *c)
+{
+    struct gen *g = c->job;
+    if (g && g->held) {
+        g->held = false;
+        on_wake(&g->wake);
+    }
+}
+
+/* ---- starting ---- */
+
+static void submit(struct gen *g)
+{
+    struct shoal_task_opts o = {.tokens = g->tokens,
+                                .n_tokens = (uint32_t)g->n_tokens,
+                                .max_tokens = g->p.max_tokens,
+                                .sampling = g->p.sampling,
+                                .stop = g->p.stop,
+                                .n_stop = g->p.n_stop,
+                                .ignore_end = g->p.ignore_end,
+                                .special = g->p.special,
+                                .deadline_ns = g->call->deadline_ns,
+                                .priority = g->p.priority,
+                                .event = on_event};
+    struct shoal_error e = {0};
+    int rc = 0;
+    g->call->abandon = on_abandon;
+    g->call->resume = on_resume;
+    for (uint32_t i = 0; i < g->p.n && rc == 0; i++) {
+        struct shoal_task *task = NULL;
+        o.event_ctx = &g->choices[i];
+        rc = shoal_task_submit(g->model->engine, &o, &task, &e);
+        if (rc == 0) {
+            g->choices[i].task = task;
+            g->n_left++;
+            o.sampling.seed++;
+        } else {
+            g->choices[i].seen = true;
+            fail(g, rc, e.msg);
+        }
+    }
+    for (uint32_t i = g->n_left; i < g->p.n; i++)
+        g->choices[i].seen = true;
+    if (g->n_left == 0) {
+        answer_error(g);
+        gen_free(g);
+    }
+}
+
+/* Whether the deadline can be met by what this model has cost so far. */
+static bool can_make_it(struct gen *g)
+{
+    struct model_metrics *m = &g->model->metrics;
+    uint64_t deadline = g->call->deadline_ns, now = clock_ns();
+    if (deadline == 0)
+        return true;
+    struct shoal_engine_info info;
+    shoal_engine_info(g->model->engine, &info);
+    uint64_t first = metrics_read(&m->prompt_token_ns) * g->n_tokens;
+    uint64_t each = metrics_read(&m->token_ns);
+    uint32_t ahead = atomic_load_explicit(&m->in_flight, memory_order_relaxed);
+    /* Those that run beside us share the machine; those beyond wait for a place first. */
+    uint64_t rounds = ahead / (info.max_tasks ? info.max_tasks : 1);
+    uint64_t need = first + each + rounds * (first + each);
+    if (now + need <= deadline)
+        return true;
+    if (rounds > 0)
+        call_refuse(g->call, REFUSED_BUSY, 429, 1,
+                    "%u requests are ahead: the first token would take about %" PRIu64
+                    " ms, the budget is over in %" PRIu64 " ms",
+                    ahead, need / 1000000u, deadline > now ? (deadline - now) / 1000000u : 0);
+    else
+        call_refuse(g->call, REFUSED_DEADLINE, 504, 0,
+                    "the first token takes about %" PRIu64
+                    " ms by what was measured, the budget is over in %" PRIu64 " ms",
+                    need / 1000000u, deadline > now ? (deadline - now) / 1000000u : 0);
+    return false;
+}
+
+static void run_prepared(struct gen *g)
+{
+    if (!g->call->req) {
+        gen_free(g);
+        return;
+    }
+    if (g->prepare_rc < 0) {
+        call_fail_code(g->call, g->prepare_rc, g->error.msg);
+        gen_free(g);
+        return;
+    }
+    if (!can_make_it(g)) {
+        gen_free(g);
+        return;
+    }
+    metrics_add(&g->model->metrics.prompt_tokens, g->n_tokens);
+    submit(g);
+}
+
+static void on_prepared(struct loop_task *t)
+{
+    struct gen *g = LOOP_OF(t, struct gen, prepared);
+    g->preparing = false;
+    run_prepared(g);
+}
+
+static void prepare_on_pool(struct pool_task *t)
+{
+    struct gen *g = LOOP_OF(t, struct gen, pool_task);
+    g->prepare_rc = g->prepare(g, &g->error);
+    loop_post(g->call->gl->loop, &g->prepared);
+}
+
+static void nothing(struct call *c)
+{
+    (void)c; /* whoever works on it finds out that the client is gone */
+}
+
+static void with_model(struct gen *g)
+{
+    struct call *c = g->call;
+    metrics_add(&g->model->metrics.requests, 1);
+    atomic_fetch_add_explicit(&g->model->metrics.in_flight, 1, memory_order_relaxed);
+    c->model_name = g->model->name;
+    g->choices = mem_zalloc_n(g->p.n, sizeof(*g->choices));
+    if (!g->choices) {
+        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+        gen_free(g);
+        return;
+    }
+    for (uint32_t i = 0; i < g->p.n; i++) {
+        g->choices[i].gen = g;
+        buf_init(&g->choices[i].text, (size_t)64 << 20);
+        buf_init(&g->choices[i].extra, (size_t)64 << 20);
+    }
+    if (c->req->body_bytes <= INLINE_BODY_BYTES) { /* tens of microseconds: a thread costs more */
+        g->prepare_rc = g->prepare(g, &g->error);
+        run_prepared(g);
+        return;
+    }
+    g->preparing = true;
+    g->pool_task.fn = prepare_on_pool;
+    if (pool_submit(c->gl->gw->pool, &g->pool_task) < 0) {
+        call_refuse(c, REFUSED_BUSY, 429, 1, "too many long prompts are waiting");
+        gen_free(g);
+    }
+}
+
+static void on_model_ready(struct loop_task *t)
+{
+    struct gen *g = LOOP_OF(t, struct gen, model_ready);
+    g->waiting = false;
+    loop_timer_clear(g->call->gl->loop, &g->timer);
+    if (g->wait_rc < 0 && g->call->req)
+        call_fail(g->call, 503, NULL, NULL, "model_failed", "the model could not be loaded: %s",
+                  g->error.msg);
+    if (!g->call->req || g->wait_rc < 0) {
+        if (g->model) { /* held for us, never used */
+            models_put(g->model);
+            g->model = NULL;
+        }
+        gen_free(g);
+        return;
+    }
+    with_model(g);
+}
+
+/* On the registry's thread. */
+static void model_waited(struct model_wait *w, struct model *m, int rc)
+{
+    struct gen *g = LOOP_OF(w, struct gen, wait);
+    g->wait_rc = rc;
+    if (rc == 0)
+        g->model = m;
+    else
+        err_set(&g->error, rc, "%s", m->error);
+    loop_post(g->call->gl->loop, &g->model_ready);
+}
+
+/* The model takes longer to load than a client should wait. */
+static void on_timer(struct loop_timer *t)
+{
+    struct gen *g = LOOP_OF(t, struct gen, timer);
+    if (g->waiting && g->call->req)
+        call_refuse(g->call, REFUSED_NOT_LOADED, 503, 2, "%s", g->wait_text);
+}
+
+void gen_run(struct gen *g, const char *model)
+{
+    struct call *c = g->call;
+    struct err e = {0};
+    c->job = g;
+    c->abandon = nothing;
+    if (!g->p.has_seed && getrandom(&g->p.sampling.seed, sizeof(g->p.sampling.seed), 0) < 0)
+        g->p.sampling.seed = clock_ns();
+    g->p.sampling.bias = g->p.bias;
+    if (c->client)
+        g->p.priority += c->client->priority;
+    g->wait.fn = model_waited;
+    g->waiting = true; /* before get: the registry may answer at once */
+    int rc = models_get(c->gl->gw->models, model, "generate", &g->model, &g->wait, &e);
+    if (rc == 0) {
+        g->waiting = false;
+        with_model(g);
+    } else if (rc == SHOAL_EBUSY) {
+        loop_timer_set(c->gl->loop, &g->timer,
+                       loop_now(c->gl->loop) + (uint64_t)c->gl->config->load_wait_ms * 1000000u);
+        snprintf(g->wait_text, sizeof(g->wait_text), "%s", e.msg);
+    } else {
+        if (rc == SHOAL_ENOTFOUND || rc == SHOAL_EINVAL)
+            call_fail(c, rc == SHOAL_ENOTFOUND ? 404 : 400, NULL, "model",
+                      rc == SHOAL_ENOTFOUND ? "model_not_found" : "invalid_value", "%s", e.msg);
+        else
+            call_fail(c, 503, NULL, NULL, "model_failed", "%s", e.msg);
+        gen_free(g);
+    }
+}
+
+uint32_t gen_completion_tokens(const struct gen *g)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->p.n; i++)
+        n += g->choices[i].done.generated_tokens;
+    return n;
+}
+
+uint32_t gen_cached_tokens(const struct gen *g)
+{
+    /* Choices share their prompt: what the first one found is what the request found. */
+    return g->choices[0].done.cached_tokens;
+}

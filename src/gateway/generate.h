@@ -1,0 +1,103 @@
+/* generate.h - a call that generates text: waits for its model, prepares the prompt, submits one
+ * task per choice, and brings what comes to a sink on the loop's thread.
+ *
+ * The engine's thread only appends to a bounded queue and wakes the loop, so that a slow client
+ * costs the engine nothing: when the queue is full, the work is cancelled.
+ *
+ * Thread:    the loop's, but for `prepare`, which may run on a thread of the pool while nobody
+ *            else touches the generation.
+ * Ownership: gen_create gives it to the handler, gen_run takes it; it frees itself. */
+#ifndef SHOAL_GATEWAY_GENERATE_H
+#define SHOAL_GATEWAY_GENERATE_H
+
+#include "gateway/gw.h"
+#include "gateway/pool.h"
+
+#define GEN_MAX_CHOICES 16u
+#define GEN_MAX_STOPS 16u
+#define GEN_MAX_BIAS 1024u
+
+struct gen;
+
+struct gen_params {
+    struct shoal_sampling sampling;
+    struct shoal_bias *bias;         /* owned */
+    const char *stop[GEN_MAX_STOPS]; /* point into the call's JSON */
+    uint32_t n_stop, max_tokens, n;  /* n: choices */
+    bool stream, include_usage, has_seed, ignore_end, special;
+    int32_t priority;
+};
+
+struct gen_token { /* points into the queue: valid during the call */
+    uint32_t choice;
+    int32_t token; /* -1: only text */
+    const char *text;
+    size_t text_bytes;
+    float logprob;
+    const struct shoal_logprob *top;
+    uint32_t n_top;
+};
+
+struct gen_choice {
+    struct gen *gen;
+    struct shoal_task *task;
+    struct shoal_event done; /* once is_done */
+    bool is_done, seen;      /* is_done: under the lock */
+    struct buf text, extra;  /* the sink's: the answer so far, log-probabilities */
+    uint32_t n_extra;
+};
+
+struct gen_sink {
+    const char *stream_type; /* Content-Type of a stream */
+    /* All append to the call's out.  begin: before the first event of a stream. */
+    void (*begin)(struct gen *g);
+    void (*token)(struct gen *g, const struct gen_token *t);
+    void (*done)(struct gen *g, uint32_t choice); /* one choice is complete */
+    void (*finish)(struct gen *g);                /* all are: the answer, or the end of a stream */
+    void (*error)(struct gen *g, int code, const char *msg); /* in a stream that has begun */
+};
+
+struct gen {
+    struct call *call;
+    struct gen_params p;
+    const struct gen_sink *sink;
+    /* Fills tokens; may look at the call's JSON and the engine. */
+    int (*prepare)(struct gen *g, struct err *e);
+    struct model *model; /* held once it is there */
+    int32_t *tokens;     /* mem_free */
+    size_t n_tokens;
+    struct gen_choice *choices; /* [p.n] */
+    char id[48];                /* of the answer: "chatcmpl-..." */
+    uint64_t created_s;
+    struct buf prompt; /* for prepare: the context of a template, a text */
+    struct buf prefix; /* the sink's: what every chunk begins with */
+    void *user;        /* the handler's and the sink's */
+    bool echo;         /* the prompt belongs in front of the answer */
+
+    /* private */
+    pthread_mutex_t lock; /* guards queue, posted, overflow, is_done */
+    struct buf queue, taken;
+    bool posted;
+    int overflow; /* 0, or why tokens were lost */
+    uint32_t n_left;
+    bool waiting, preparing, held, failed;
+    int prepare_rc;
+    struct err error;
+    struct loop_task wake, model_ready, prepared;
+    struct loop_timer timer;
+    struct model_wait wait;
+    struct pool_task pool_task;
+    int wait_rc;
+    char wait_text[320];
+};
+
+/* NULL: no memory, and the call is answered. */
+struct gen *gen_create(struct call *c, const struct gen_sink *sink, const char *id_prefix);
+void gen_free(struct gen *g); /* of one that was never run */
+/* model: NULL is the default one. */
+void gen_run(struct gen *g, const char *model);
+
+uint32_t gen_completion_tokens(const struct gen *g);
+uint32_t gen_cached_tokens(const struct gen *g);
+
+#endif

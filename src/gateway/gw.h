@@ -1,0 +1,127 @@
+/* gw.h - the gateway's inside: what is shared by all loops, one loop, one call.  Private to
+ * src/gateway.
+ *
+ * Thread: a struct gw_loop and its calls belong to their loop's thread; struct gw is read by all
+ * and changes only where its members say so. */
+#ifndef SHOAL_GATEWAY_GW_H
+#define SHOAL_GATEWAY_GW_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/buf.h"
+#include "gateway/clients.h"
+#include "gateway/config.h"
+#include "gateway/fields.h"
+#include "gateway/metrics.h"
+#include "gateway/models.h"
+#include "net/http.h"
+#include "net/loop.h"
+
+struct call;
+struct gw;
+struct pool;
+struct prompt_cache;
+
+#define GW_MAX_LOOPS 64u
+
+struct gw_loop {
+    struct gw *gw;
+    struct gw_config *config; /* held; replaced on this thread by a reload */
+    struct loop *loop;
+    struct http_server *http;
+    struct tls_server *tls, *next_tls; /* next: on its way, during a reload */
+    pthread_t thread;
+    bool has_thread;
+    uint32_t n_calls; /* begun and not ended */
+    uint32_t n_jobs;  /* of calls, that something outside the loop may still post to */
+    struct loop_task drain, reload;
+    struct loop_timer drain_timer;
+    uint64_t next_id;
+};
+
+struct gw {
+    struct gw_config *config; /* the newest; loops hold their own reference */
+    struct models *models;
+    struct clients *clients;
+    struct pool *pool;
+    struct prompt_cache *cache;
+    struct gw_loop loops[GW_MAX_LOOPS];
+    uint32_t n_loops;
+    _Atomic bool draining;
+    uint64_t started_ns, started_s, id_salt;
+    _Atomic uint64_t refused[N_REFUSED];
+    _Atomic uint64_t responses[6];  /* by the first digit of the status */
+    struct histogram call_time[32]; /* by route */
+};
+
+/* ---- routes ---- */
+
+enum route_flags {
+    ROUTE_OPEN = 1,  /* no key needed */
+    ROUTE_ADMIN = 2, /* only keys that may */
+    ROUTE_JSON = 4,  /* the body is a JSON object, parsed before the handler */
+    ROUTE_WORK = 8,  /* counts as work: in-flight limits, draining */
+};
+
+struct route {
+    const char *method, *path; /* a path that ends with '*' matches what begins so */
+    unsigned flags;
+    void (*handle)(struct call *c);
+    const char *summary;
+    const struct field *fields; /* of the body */
+    const size_t *n_fields;
+    const char *tag;
+};
+
+extern const struct route gw_routes[];
+extern const size_t gw_n_routes;
+
+/* ---- calls ---- */
+
+/* One request.  Freed when the HTTP side is over and the last hold is given back. */
+struct call {
+    struct gw_loop *gl;
+    struct http_req *req; /* NULL: over, or the client is gone */
+    const struct route *route;
+    struct client *client; /* who asks, or NULL */
+    cJSON *json;           /* ROUTE_JSON: the body */
+    char id[64];
+    char trace[64]; /* traceparent, or "" */
+    bool lenient, ollama, began, entered;
+    uint64_t start_ns, deadline_ns;
+    uint32_t holds;
+    struct buf out;                      /* for the handler to build its answer in */
+    const char *model_name, *cache_note; /* for headers and the log; cache_note: "hit", ... */
+    void *job;
+    void (*abandon)(struct call *c); /* the client is gone: stop working */
+    void (*resume)(struct call *c);  /* the client has read: there is room again */
+};
+
+/* Entry from net: finds the route, checks who asks, calls the handler. */
+void gw_handle(void *gw_loop, struct http_req *r);
+
+void call_hold(struct call *c);
+void call_release(struct call *c);
+/* Whole answers.  Each ends the call; c may be gone afterwards unless it is held. */
+void call_json(struct call *c, int status); /* what is in c->out */
+void call_text(struct call *c, int status, const char *type, const char *body, size_t n);
+void call_fail(struct call *c, int status, const char *type, const char *param, const char *code,
+               const char *fmt, ...) SHOAL_PRINTF(6, 7);
+void call_fail_fields(struct call *c, const struct fields_error *e);
+/* An error of the library with the status that suits it. */
+void call_fail_code(struct call *c, int code, const char *msg);
+void call_refuse(struct call *c, enum refusal why, int status, uint32_t retry_after_s,
+                 const char *fmt, ...) SHOAL_PRINTF(5, 6);
+/* Streams. */
+void call_begin(struct call *c, const char *type);
+void call_write(struct call *c, const char *p, size_t n);
+void call_end(struct call *c);
+/* {"error":{...}} in OpenAI's shape, or Ollama's, into b. */
+void call_put_error(const struct call *c, struct buf *b, const char *type, const char *param,
+                    const char *code, const char *msg);
+/* HTTP status and OpenAI's error type of a SHOAL_E*. */
+int call_status_of(int code);
+const char *call_type_of(int status);
+
+#endif

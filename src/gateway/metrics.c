@@ -1,0 +1,56 @@
+/* metrics.c - see metrics.h. */
+#include "gateway/metrics.h"
+
+#include <inttypes.h>
+
+#include "base/buf.h"
+
+/* Bounds in microseconds: from a cache hit to a long answer. */
+static const uint32_t bounds_us[METRICS_BUCKETS] = {
+    50,    100,    250,    500,    1000,    2500,    5000,    10000,    25000,
+    50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000, 30000000};
+
+void histogram_add(struct histogram *h, uint64_t ns)
+{
+    uint32_t i = 0;
+    while (i < METRICS_BUCKETS && ns > (uint64_t)bounds_us[i] * 1000u)
+        i++;
+    metrics_add(&h->bucket[i], 1);
+    metrics_add(&h->sum_ns, ns);
+}
+
+void metrics_help(struct buf *b, const char *name, const char *type, const char *help)
+{
+    buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+void histogram_put(struct buf *b, const char *name, const char *labels, struct histogram *h)
+{
+    const char *comma = labels[0] ? "," : "";
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < METRICS_BUCKETS; i++) {
+        n += metrics_read(&h->bucket[i]);
+        buf_printf(b, "%s_bucket{%s%sle=\"%g\"} %" PRIu64 "\n", name, labels, comma,
+                   (double)bounds_us[i] / 1e6, n);
+    }
+    n += metrics_read(&h->bucket[METRICS_BUCKETS]);
+    buf_printf(b, "%s_bucket{%s%sle=\"+Inf\"} %" PRIu64 "\n", name, labels, comma, n);
+    const char *open = labels[0] ? "{" : "", *close = labels[0] ? "}" : "";
+    buf_printf(b, "%s_sum%s%s%s %.9f\n", name, open, labels, close,
+               (double)metrics_read(&h->sum_ns) / 1e9);
+    buf_printf(b, "%s_count%s%s%s %" PRIu64 "\n", name, open, labels, close, n);
+}
+
+const char *refusal_name(enum refusal r)
+{
+    static const char *const names[N_REFUSED] = {"auth",     "rate",    "busy",      "deadline",
+                                                 "draining", "invalid", "not_loaded"};
+    return names[r];
+}
+
+void metrics_smooth(_Atomic uint64_t *at, uint64_t v)
+{
+    uint64_t old = metrics_read(at);
+    /* two writers at once lose one sample: no harm */
+    atomic_store_explicit(at, old ? old - old / 8 + v / 8 : v, memory_order_relaxed);
+}

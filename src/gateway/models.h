@@ -1,0 +1,93 @@
+/* models.h - the models of a server: which there are, which are loaded, and who uses them.
+ *
+ * Loading and unloading happen on a thread of the registry's own; requests for a model that is not
+ * loaded start that and wait.
+ *
+ * Thread:    any, unless told.
+ * Ownership: models_get gives a reference that models_put takes back; while one is held, the
+ *            engine stays.
+ * Failure:   a model that cannot be loaded stays listed with the reason; the others go on. */
+#ifndef SHOAL_GATEWAY_MODELS_H
+#define SHOAL_GATEWAY_MODELS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "gateway/metrics.h"
+#include "shoal/shoal.h"
+
+struct models;
+
+enum model_state { MODEL_UNLOADED, MODEL_LOADING, MODEL_READY, MODEL_UNLOADING, MODEL_FAILED };
+
+struct model_spec { /* from the configuration; strings are copied */
+    const char *name, *path;
+    const char *task; /* "generate" */
+    uint32_t n_ctx, max_tasks, max_queue, n_threads;
+    size_t kv_bytes;
+    bool kv_q8, pinned; /* pinned: loaded at start, never unloaded by itself */
+    int32_t priority;   /* of its place in memory: lower ones go first */
+};
+
+struct model {
+    char *name, *path, *task;
+    struct model_spec spec;
+    struct models *all;
+    struct model *next;
+    /* under the registry's lock */
+    enum model_state state;
+    bool want_unload, gone; /* gone: taken out of the list when the last user leaves */
+    struct shoal_engine *engine;
+    uint32_t users;
+    uint64_t last_used_ns;
+    size_t bytes; /* reserved while loaded */
+    double load_ms;
+    int error_code;
+    char error[320];
+    struct model_wait *waiting;
+    _Atomic uint32_t progress; /* of loading, in thousandths */
+    uint64_t created_s;        /* of the file, for lists */
+    char version[20];          /* hash over what makes the file what it is */
+    struct model_metrics metrics;
+};
+
+/* Somebody who waits until a model is loaded.  fn: on the registry's thread; rc as models_get. */
+struct model_wait {
+    struct model_wait *next;
+    void (*fn)(struct model_wait *w, struct model *m, int rc);
+};
+
+struct models_opts {
+    size_t memory_bytes;     /* over all that is loaded; 0: what the machine has */
+    uint32_t idle_unload_ms; /* 0: never */
+    const char *cache_dir;   /* as in shoal_engine_opts */
+};
+
+SHOAL_MUST_CHECK int models_create(struct models **out, const struct models_opts *o, struct err *e);
+/* Waits for the loading thread; every reference must be back. */
+void models_destroy(struct models *ms);
+
+/* SHOAL_EINVAL: the name is there already. */
+SHOAL_MUST_CHECK int models_add(struct models *ms, const struct model_spec *spec, struct err *e);
+/* Takes a model out of the list; it is unloaded when its last user leaves. */
+SHOAL_MUST_CHECK int models_remove(struct models *ms, const char *name, struct err *e);
+/* NULL name: the first model of the task.  0: *out is ready and held.  SHOAL_EBUSY: it is being
+ * loaded; w (may be NULL) is called once it is ready (held) or failed (not held).
+ * SHOAL_ENOTFOUND, or why it could not be loaded. */
+SHOAL_MUST_CHECK int models_get(struct models *ms, const char *name, const char *task,
+                                struct model **out, struct model_wait *w, struct err *e);
+void models_put(struct model *m);
+/* Starts loading or unloading; unloading waits for the users. */
+SHOAL_MUST_CHECK int models_load(struct models *ms, const char *name, struct err *e);
+SHOAL_MUST_CHECK int models_unload(struct models *ms, const char *name, struct err *e);
+/* Every model in order, under the lock: look, do not keep, do not call the registry. */
+void models_each(struct models *ms, void (*fn)(void *ctx, const struct model *m), void *ctx);
+/* Pinned models are loaded, or have failed. */
+bool models_ready(struct models *ms);
+const char *model_state_name(enum model_state s);
+
+#endif

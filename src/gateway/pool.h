@@ -1,0 +1,25 @@
+/* pool.h - a few threads for work that must not run on a loop: large templates, long prompts.
+ *
+ * Thread:    pool_submit from any.
+ * Ownership: a task belongs to the pool from submit until its fn runs.
+ * Failure:   SHOAL_EBUSY when too much waits already. */
+#ifndef SHOAL_GATEWAY_POOL_H
+#define SHOAL_GATEWAY_POOL_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct pool;
+
+struct pool_task {
+    struct pool_task *next;
+    void (*fn)(struct pool_task *t); /* on a thread of the pool */
+};
+
+SHOAL_MUST_CHECK int pool_create(struct pool **out, uint32_t n_threads, uint32_t max_waiting,
+                                 struct err *e);
+void pool_destroy(struct pool *p); /* runs what waits, then joins */
+SHOAL_MUST_CHECK int pool_submit(struct pool *p, struct pool_task *t);
+
+#endif

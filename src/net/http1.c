@@ -1,0 +1,472 @@
+/* http1.c - HTTP/1.1 on a connection: llhttp reads, one request at a time is answered, pipelined
+ * ones wait in the stream's input. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include <llhttp.h>
+
+#include "base/mem.h"
+#include "net/http_conn.h"
+
+#define LINGER_MS 2000u
+#define MAX_URL_BYTES ((size_t)8 << 10)
+#define MAX_HEADERS 128u
+
+enum h1_phase {
+    H1_IDLE,    /* nothing of the next request has come */
+    H1_READING, /* a request is coming */
+    H1_BUSY,    /* a handler has it */
+    H1_CLOSING, /* the last answer is going out */
+};
+
+struct h1 {
+    llhttp_t parser;
+    struct http_conn *conn;
+    enum h1_phase phase;
+    struct buf head, body; /* head: method, url, header names and values, each with its NUL */
+    uint32_t at_url, n_headers;
+    struct {
+        uint32_t name, value;
+    } at[MAX_HEADERS];
+    struct http_header headers[MAX_HEADERS];
+    struct http_req req;
+    int refuse; /* status that ends the connection; 0: none */
+    const char *why;
+    bool in_value, head_done, complete, chunked, keep, in_handler, ended, upgraded;
+    int64_t left; /* of a body whose length was announced */
+};
+
+static struct h1 *state(struct http_conn *c)
+{
+    return c->state;
+}
+
+static struct h1 *of_parser(llhttp_t *p)
+{
+    return LOOP_OF(p, struct h1, parser);
+}
+
+static int refuse(struct h1 *h, int status, const char *why)
+{
+    h->refuse = status;
+    h->why = why;
+    return HPE_USER;
+}
+
+/* ---- reading: llhttp's callbacks ---- */
+
+static int on_begin(llhttp_t *p)
+{
+    struct h1 *h = of_parser(p);
+    h->phase = H1_READING;
+    h->n_headers = 0;
+    h->in_value = h->head_done = h->complete = false;
+    buf_clear(&h->head);
+    buf_clear(&h->body);
+    http_conn_timer(h->conn, h->conn->server->limits.request_ms);
+    return 0;
+}
+
+static int put_head(struct h1 *h, const char *p, size_t n)
+{
+    if (h->head.len + n > h->conn->server->limits.max_header_bytes)
+        return refuse(h, 431, "the headers are larger than this server accepts");
+    buf_put(&h->head, p, n);
+    return h->head.rc < 0 ? refuse(h, 503, "out of memory") : 0;
+}
+
+static int on_url(llhttp_t *p, const char *at, size_t n)
+{
+    struct h1 *h = of_parser(p);
+    if (h->head.len + n > MAX_URL_BYTES)
+        return refuse(h, 414, "the address is longer than 8192 bytes");
+    return put_head(h, at, n);
+}
+
+static int on_field(llhttp_t *p, const char *at, size_t n)
+{
+    struct h1 *h = of_parser(p);
+    if (h->head_done)
+        return 0; /* trailers: nobody asked for them */
+    if (h->n_headers == 0 || h->in_value) {
+        uint32_t most = h->conn->server->limits.max_headers;
+        if (h->n_headers >= (most < MAX_HEADERS ? most : MAX_HEADERS))
+            return refuse(h, 431, "more headers than this server accepts");
+        buf_putc(&h->head, '\0'); /* ends the URL or the value before */
+        h->in_value = false;
+        h->at[h->n_headers].name = (uint32_t)h->head.len;
+        h->at[h->n_headers++].value = 0;
+    }
+    return put_head(h, at, n);
+}
+
+static int on_value(llhttp_t *p, const char *at, size_t n)
+{
+    struct h1 *h = of_parser(p);
+    if (h->head_done)
+        return 0;
+    if (!h->in_value) {
+        buf_putc(&h->head, '\0');
+        h->in_value = true;
+        h->at[h->n_headers - 1].value = (uint32_t)h->head.len;
+    }
+    return put_head(h, at, n);
+}
+
+/* A value may be empty: then on_value does not come. */
+static int on_value_complete(llhttp_t *p)
+{
+    return on_value(p, "", 0);
+}
+
+static const char *find_header(const struct h1 *h, const char *name)
+{
+    for (uint32_t i = 0; i < h->n_headers; i++)
+        if (strcasecmp(h->head.data + h->at[i].name, name) == 0)
+            return h->head.data + h->at[i].value;
+    return NULL;
+}
+
+static int on_headers(llhttp_t *p)
+{
+    struct h1 *h = of_parser(p);
+    const struct http_limits *lim = &h->conn->server->limits;
+    buf_putc(&h->head, '\0');
+    h->head_done = true;
+    if (h->head.rc < 0)
+        return refuse(h, 503, "out of memory");
+    const char *up = find_header(h, "upgrade");
+    p->upgrade = 0; /* only a handler upgrades, once it has answered 101 */
+    h->req.websocket = up && strcasecmp(up, "websocket") == 0 && p->method == HTTP_GET &&
+                       (p->flags & F_CONNECTION_UPGRADE);
+    h->keep = llhttp_should_keep_alive(p);
+    if (p->http_major != 1 || p->http_minor > 1)
+        return refuse(h, 505, "HTTP/1.0, 1.1 and 2 are spoken here");
+    if (p->http_minor == 1 && !find_header(h, "host"))
+        return refuse(h, 400, "the Host header is missing");
+    if ((p->flags & F_CONTENT_LENGTH) && p->content_length > lim->max_body_bytes)
+        return refuse(h, 413, "the body is larger than this server accepts");
+    const char *expect = find_header(h, "expect");
+    if (expect && strcasecmp(expect, "100-continue") == 0)
+        sock_write(&h->conn->sock, "HTTP/1.1 100 Continue\r\n\r\n", 25);
+    return 0;
+}
+
+static int on_body(llhttp_t *p, const char *at, size_t n)
+{
+    struct h1 *h = of_parser(p);
+    if (h->body.len + n > h->conn->server->limits.max_body_bytes)
+        return refuse(h, 413, "the body is larger than this server accepts");
+    buf_put(&h->body, at, n);
+    return h->body.rc < 0 ? refuse(h, 503, "out of memory") : 0;
+}
+
+static int on_complete(llhttp_t *p)
+{
+    of_parser(p)->complete = true;
+    return HPE_PAUSED; /* the handler runs outside of the parser */
+}
+
+static const llhttp_settings_t settings = {.on_message_begin = on_begin,
+                                           .on_url = on_url,
+                                           .on_header_field = on_field,
+                                           .on_header_value = on_value,
+                                           .on_header_value_complete = on_value_complete,
+                                           .on_headers_complete = on_headers,
+                                           .on_body = on_body,
+                                           .on_message_complete = on_complete};
+
+/* ---- answering ---- */
+
+static void put_header(struct buf *b, const char *name, const char *value)
+{
+    buf_puts(b, name);
+    buf_put(b, ": ", 2);
+    buf_puts(b, value);
+    buf_put(b, "\r\n", 2);
+}
+
+static void put_number(struct buf *b, const char *name, uint64_t v)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
+    put_header(b, name, text);
+}
+
+static struct h1 *of_req(const struct http_req *r)
+{
+    return LOOP_OF((uintptr_t)r, struct h1, req);
+}
+
+static void h1_begin(struct http_req *r, int status, const struct http_header *headers, size_t n,
+                     int64_t body_bytes)
+{
+    struct h1 *h = of_req(r);
+    struct buf *b = sock_put(&h->conn->sock);
+    bool no_body = status == 204 || status == 304 || status < 200;
+    char line[64];
+    if (h->conn->draining)
+        h->keep = false;
+    int k = snprintf(line, sizeof(line), "HTTP/1.1 %d ", status);
+    buf_put(b, line, (size_t)k);
+    buf_puts(b, http_status_text(status));
+    buf_put(b, "\r\n", 2);
+    for (size_t i = 0; i < n; i++)
+        put_header(b, headers[i].name, headers[i].value);
+    put_header(b, "date", http_server_date(h->conn->server));
+    h->chunked = false;
+    if (body_bytes >= 0 && !no_body) {
+        put_number(b, "content-length", (uint64_t)body_bytes);
+    } else if (!no_body && h->parser.http_minor == 1) {
+        h->chunked = true;
+        put_header(b, "transfer-encoding", "chunked");
+    } else if (!no_body) {
+        h->keep = false; /* HTTP/1.0: the end of the connection is the end of the body */
+    }
+    if (status != 101)
+        put_header(b, "connection", h->keep ? "keep-alive" : "close");
+    buf_put(b, "\r\n", 2);
+}
+
+static void h1_write(struct http_req *r, const void *p, size_t n)
+{
+    struct h1 *h = of_req(r);
+    struct buf *b = sock_put(&h->conn->sock);
+    char line[24];
+    if (r->head)
+        return;
+    if (!h->chunked) {
+        buf_put(b, p, n);
+        return;
+    }
+    int k = snprintf(line, sizeof(line), "%zx\r\n", n);
+    buf_put(b, line, (size_t)k);
+    buf_put(b, p, n);
+    buf_put(b, "\r\n", 2);
+}
+
+static void next_request(struct h1 *h)
+{
+    h->ended = false;
+    h->chunked = false;
+    if (h->body.cap > 65536)
+        buf_fini(&h->body), buf_init(&h->body, SIZE_MAX / 2);
+    if (!h->keep || h->conn->draining) {
+        h->phase = H1_CLOSING;
+        sock_finish(&h->conn->sock, true);
+        http_conn_timer(h->conn, h->conn->server->limits.write_ms);
+        return;
+    }
+    h->phase = H1_IDLE;
+    http_conn_timer(h->conn, h->conn->server->limits.idle_ms);
+}
+
+static void h1_end(struct http_req *r, const struct http_header *trailers, size_t n)
+{
+    struct h1 *h = of_req(r);
+    (void)trailers;
+    (void)n;
+    if (h->chunked && !r->head)
+        sock_write(&h->conn->sock, "0\r\n\r\n", 5);
+    if (h->in_handler) {
+        h->ended = true; /* feed() goes on */
+        return;
+    }
+    next_request(h);
+    if (h->phase == H1_IDLE)
+        sock_again(&h->conn->sock);
+}
+
+static size_t h1_queued(const struct http_req *r)
+{
+    return sock_queued(&of_req(r)->conn->sock);
+}
+
+static const struct http_ops ops = {h1_begin, h1_write, h1_end, h1_queued};
+
+/* The connection cannot go on: says why, if it is still our turn to speak. */
+static void give_up(struct h1 *h, int status, const char *why)
+{
+    char body[256];
+    int n = snprintf(body, sizeof(body),
+                     "{\"error\":{\"message\":\"%s\",\"type\":\"invalid_request_error\","
+                     "\"param\":null,\"code\":null}}\n",
+                     why);
+    const struct http_header type = {"content-type", "application/json"};
+    h->req = (struct http_req){.ops = &ops};
+    h->keep = false;
+    h->parser.http_minor = 1;
+    h1_begin(&h->req, status, &type, 1, n);
+    h1_write(&h->req, body, (size_t)n);
+    h->phase = H1_CLOSING;
+    sock_finish(&h->conn->sock, true);
+    http_conn_timer(h->conn, LINGER_MS);
+}
+
+/* ---- a whole request to the handler ---- */
+
+static void fill_request(struct h1 *h)
+{
+    struct http_conn *c = h->conn;
+    bool websocket = h->req.websocket;
+    for (uint32_t i = 0; i < h->n_headers; i++) {
+        char *name = h->head.data + h->at[i].name;
+        for (char *p = name; *p; p++)
+            if (*p >= 'A' && *p <= 'Z')
+                *p = (char)(*p + 32);
+        h->headers[i] = (struct http_header){name, h->head.data + h->at[i].value};
+    }
+    char *url = h->head.data, *q = strchr(url, '?');
+    if (q)
+        *q = '\0';
+    if (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0) { /* to a proxy */
+        char *slash = strchr(url + 8, '/');
+        url = slash ? slash : url + strlen(url);
+    }
+    h->req = (struct http_req){.method = llhttp_method_name((llhttp_method_t)h->parser.method),
+                               .path = url[0] ? url : "/",
+                               .query = q ? q + 1 : "",
+                               .headers = h->headers,
+                               .n_headers = h->n_headers,
+                               .body = buf_str(&h->body),
+                               .body_bytes = h->body.len,
+                               .peer = c->peer,
+                               .peer_name = sock_peer_name(&c->sock),
+                               .protocol = "http/1.1",
+                               .secure = c->secure,
+                               .head = h->parser.method == HTTP_HEAD,
+                               .websocket = websocket,
+                               .received_ns = loop_now(c->server->loop),
+                               .server = c->server,
+                               .ops = &ops};
+}
+
+static void handle(struct h1 *h)
+{
+    struct http_conn *c = h->conn;
+    fill_request(h);
+    h->phase = H1_BUSY;
+    h->in_handler = true;
+    h->ended = false;
+    http_conn_timer(c, c->server->limits.write_ms);
+    c->server->stats.requests++;
+    c->server->handler(c->server->ctx, &h->req);
+    h->in_handler = false;
+    if (h->ended && !h->upgraded)
+        next_request(h);
+}
+
+static size_t h1_data(struct http_conn *c, const char *p, size_t n)
+{
+    struct h1 *h = state(c);
+    size_t used = 0;
+    while (used < n && (h->phase == H1_IDLE || h->phase == H1_READING)) {
+        llhttp_errno_t rc = llhttp_execute(&h->parser, p + used, n - used);
+        if (rc == HPE_PAUSED && h->complete) {
+            used = (size_t)(llhttp_get_error_pos(&h->parser) - p);
+            llhttp_resume(&h->parser);
+            handle(h);
+            if (h->upgraded) {
+                mem_free(h);
+                return used;
+            }
+            continue;
+        }
+        if (rc != HPE_OK) {
+            if (h->refuse)
+                give_up(h, h->refuse, h->why);
+            else
+                give_up(h, 400, "this is not an HTTP request");
+            return n;
+        }
+        used = n;
+    }
+    return h->phase == H1_CLOSING ? n : used;
+}
+
+static void h1_eof(struct http_conn *c)
+{
+    if (state(c)->phase == H1_BUSY) /* who reads no answer to the end wants none */
+        sock_break(&c->sock);
+    else
+        sock_finish(&c->sock, false);
+}
+
+static void h1_drained(struct http_conn *c)
+{
+    struct h1 *h = state(c);
+    if (h->phase == H1_BUSY && h->req.drained && !h->in_handler)
+        h->req.drained(&h->req);
+}
+
+static void h1_drain(struct http_conn *c)
+{
+    struct h1 *h = state(c);
+    if (h->phase == H1_IDLE) {
+        h->phase = H1_CLOSING;
+        sock_finish(&c->sock, true);
+        http_conn_timer(c, LINGER_MS);
+    }
+}
+
+static void h1_timeout(struct http_conn *c)
+{
+    struct h1 *h = state(c);
+    const struct http_limits *lim = &c->server->limits;
+    struct loop *l = c->server->loop;
+    if (h->phase == H1_READING) {
+        give_up(h, 408, "the request did not come in time");
+        return;
+    }
+    if (h->phase == H1_BUSY) {
+        uint64_t since = loop_now(l) - c->sock.progress_ns;
+        if (sock_queued(&c->sock) > 0 && since >= (uint64_t)lim->write_ms * 1000000u)
+            sock_break(&c->sock); /* nobody reads */
+        else
+            http_conn_timer(c, lim->write_ms);
+        return;
+    }
+    sock_break(&c->sock);
+}
+
+static void h1_destroy(struct http_conn *c)
+{
+    struct h1 *h = state(c);
+    if (h->phase == H1_BUSY && !h->ended && h->req.cancelled)
+        h->req.cancelled(&h->req);
+    buf_fini(&h->head);
+    buf_fini(&h->body);
+    mem_free(h);
+}
+
+static const struct http_proto proto = {h1_data,  h1_eof,     h1_drained,
+                                        h1_drain, h1_timeout, h1_destroy};
+
+bool http1_start(struct http_conn *c)
+{
+    struct h1 *h = mem_zalloc(sizeof(*h));
+    if (!h)
+        return false;
+    llhttp_init(&h->parser, HTTP_REQUEST, &settings);
+    h->conn = c;
+    buf_init(&h->head, (size_t)1 << 20);
+    buf_init(&h->body, SIZE_MAX / 2);
+    http_conn_switch(c, &proto, h);
+    http_conn_timer(c, c->server->limits.request_ms);
+    return true;
+}
+
+struct http_conn *http1_upgrade(struct http_req *r)
+{
+    struct h1 *h = of_req(r);
+    struct http_conn *c = h->conn;
+    c->state = NULL;
+    h->phase = H1_CLOSING;
+    buf_fini(&h->head);
+    buf_fini(&h->body);
+    /* h itself is still on the stack of h1_data when the handler calls this */
+    h->upgraded = true;
+    return c;
+}

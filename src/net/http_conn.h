@@ -1,0 +1,63 @@
+/* http_conn.h - one accepted connection and the protocol it speaks; private to src/net.
+ *
+ * Thread: the loop's.  Freed by loop_later, after its stream is dead. */
+#ifndef SHOAL_NET_HTTP_CONN_H
+#define SHOAL_NET_HTTP_CONN_H
+
+#include "net/http.h"
+#include "net/loop.h"
+#include "net/sock.h"
+
+struct http_conn;
+
+struct http_proto {
+    size_t (*data)(struct http_conn *c, const char *p, size_t n);
+    void (*eof)(struct http_conn *c);     /* the client sends no more: finish or give up */
+    void (*drained)(struct http_conn *c); /* all is sent */
+    void (*drain)(struct http_conn *c);   /* end when it is polite to */
+    void (*timeout)(struct http_conn *c); /* conn's timer */
+    void (*destroy)(struct http_conn *c); /* cancels what runs, frees state; the stream is dead */
+};
+
+struct http_conn {
+    struct http_server *server;
+    struct sock sock;
+    const struct http_proto *proto;
+    void *state; /* the protocol's */
+    struct loop_timer timer;
+    struct loop_task free;
+    struct http_conn *prev, *next;
+    bool secure, draining;
+    char peer[56];
+};
+
+struct http_server {
+    struct loop *loop;
+    struct http_limits limits;
+    http_handler handler;
+    void *ctx;
+    struct http_listener *listeners;
+    struct tls_server *tls;
+    struct http_conn *conns;
+    struct http_stats stats;
+    bool draining;
+    char date[40]; /* for the Date header, of second date_s */
+    uint64_t date_s;
+    size_t n_scratch;
+    char *scratch; /* every read goes through here first */
+};
+
+/* Hands the connection over to another protocol; the timer is cleared. */
+void http_conn_switch(struct http_conn *c, const struct http_proto *proto, void *state);
+void http_conn_timer(struct http_conn *c, uint32_t ms); /* 0: none */
+/* "Sun, 06 Nov 1994 08:49:37 GMT" */
+const char *http_server_date(struct http_server *s);
+
+/* Start to speak; false: no memory, the stream is broken. */
+bool http1_start(struct http_conn *c);
+bool http2_start(struct http_conn *c);
+/* HTTP/1.1: the connection and what of its input is left become someone else's, when a request
+ * with Upgrade has been answered with 101 by the caller. */
+struct http_conn *http1_upgrade(struct http_req *r);
+
+#endif

@@ -1,0 +1,339 @@
+/* http_server.c - listeners and connections of one loop; which protocol a connection speaks. */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "net/http_conn.h"
+#include "net/tls.h"
+
+#define SCRATCH_BYTES ((size_t)64 << 10)
+#define ACCEPT_BURST 64
+
+const struct http_limits http_default_limits = {.max_header_bytes = 32 << 10,
+                                                .max_body_bytes = 16 << 20,
+                                                .max_headers = 100,
+                                                .max_conns = 4096,
+                                                .max_streams = 128,
+                                                .request_ms = 15000,
+                                                .idle_ms = 75000,
+                                                .write_ms = 30000};
+
+struct http_listener {
+    struct http_listener *next;
+    struct http_server *server;
+    struct loop_io io;
+    bool tls, off;
+};
+
+/* ---- connections ---- */
+
+static void conn_free(struct loop_task *t)
+{
+    struct http_conn *c = LOOP_OF(t, struct http_conn, free);
+    struct http_server *s = c->server;
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        s->conns = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    s->stats.conns--;
+    loop_timer_clear(s->loop, &c->timer);
+    sock_fini(&c->sock);
+    mem_free(c);
+}
+
+static size_t on_data(struct sock *st, const char *p, size_t n)
+{
+    struct http_conn *c = LOOP_OF(st, struct http_conn, sock);
+    return c->proto->data(c, p, n);
+}
+
+static void on_closed(struct sock *st, int why)
+{
+    struct http_conn *c = LOOP_OF(st, struct http_conn, sock);
+    (void)why;
+    c->proto->destroy(c);
+    c->state = NULL;
+    loop_later(c->server->loop, &c->free);
+}
+
+static void on_ended(struct sock *st)
+{
+    struct http_conn *c = LOOP_OF(st, struct http_conn, sock);
+    c->proto->eof(c);
+}
+
+static void on_drained(struct sock *st)
+{
+    struct http_conn *c = LOOP_OF(st, struct http_conn, sock);
+    c->proto->drained(c);
+}
+
+/* Before the first bytes: nothing is allocated for a protocol yet. */
+
+static bool start(struct http_conn *c, bool h2)
+{
+    (void)h2;
+    if (http1_start(c)) {
+        if (c->draining)
+            c->proto->drain(c);
+        return true;
+    }
+    sock_break(&c->sock);
+    return false;
+}
+
+static size_t sniff_data(struct http_conn *c, const char *p, size_t n)
+{
+    static const char preface[] = "PRI * HTTP/2.0";
+    size_t k = n < sizeof(preface) - 1 ? n : sizeof(preface) - 1;
+    bool h2 = memcmp(p, preface, k) == 0;
+    if (h2 && k < 3)
+        return 0; /* "P" may still become POST */
+    if (!start(c, h2))
+        return n;
+    return c->proto->data(c, p, n);
+}
+
+static void sniff_end(struct http_conn *c)
+{
+    sock_break(&c->sock);
+}
+
+static void sniff_nothing(struct http_conn *c)
+{
+    (void)c;
+}
+
+static const struct http_proto sniff = {.data = sniff_data,
+                                        .eof = sniff_end,
+                                        .drained = sniff_nothing,
+                                        .drain = sniff_end,
+                                        .timeout = sniff_end,
+                                        .destroy = sniff_nothing};
+
+static void on_secured(struct sock *st, const char *protocol)
+{
+    struct http_conn *c = LOOP_OF(st, struct http_conn, sock);
+    (void)start(c, strcmp(protocol, "h2") == 0);
+}
+
+static const struct sock_ops sock_callbacks = {.data = on_data,
+                                               .ended = on_ended,
+                                               .closed = on_closed,
+                                               .drained = on_drained,
+                                               .secured = on_secured};
+
+static void on_timer(struct loop_timer *t)
+{
+    struct http_conn *c = LOOP_OF(t, struct http_conn, timer);
+    if (!c->sock.dead)
+        c->proto->timeout(c);
+}
+
+void http_conn_timer(struct http_conn *c, uint32_t ms)
+{
+    struct loop *l = c->server->loop;
+    if (ms)
+        loop_timer_set(l, &c->timer, loop_now(l) + (uint64_t)ms * 1000000u);
+    else
+        loop_timer_clear(l, &c->timer);
+}
+
+void http_conn_switch(struct http_conn *c, const struct http_proto *proto, void *state)
+{
+    c->proto = proto;
+    c->state = state;
+    http_conn_timer(c, 0);
+}
+
+static void name_peer(struct http_conn *c, const struct sockaddr_storage *ss, socklen_t n)
+{
+    if (ss->ss_family == AF_UNIX ||
+        getnameinfo((const struct sockaddr *)(const void *)ss, n, c->peer, sizeof(c->peer), NULL, 0,
+                    NI_NUMERICHOST) != 0)
+        snprintf(c->peer, sizeof(c->peer), "unix");
+}
+
+static void adopt(struct http_listener *ln, int fd, const struct sockaddr_storage *ss, socklen_t n)
+{
+    struct http_server *s = ln->server;
+    struct http_conn *c = mem_zalloc(sizeof(*c));
+    int on = 1;
+    if (!c) {
+        s->stats.refused++;
+        close(fd);
+        return;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    c->server = s;
+    c->proto = &sniff;
+    c->secure = ln->tls;
+    c->timer.fn = on_timer;
+    c->free.fn = conn_free;
+    name_peer(c, ss, n);
+    if (sock_init(&c->sock, s->loop, fd, ln->tls ? s->tls : NULL, &sock_callbacks, s->scratch,
+                  s->n_scratch, NULL) < 0) {
+        s->stats.refused++;
+        mem_free(c);
+        return;
+    }
+    c->next = s->conns;
+    if (s->conns)
+        s->conns->prev = c;
+    s->conns = c;
+    s->stats.conns++;
+    s->stats.accepted++;
+    http_conn_timer(c, s->limits.request_ms);
+}
+
+static void on_accept(struct loop_io *io, uint32_t events)
+{
+    struct http_listener *ln = LOOP_OF(io, struct http_listener, io);
+    struct http_server *s = ln->server;
+    (void)events;
+    for (int i = 0; i < ACCEPT_BURST && !ln->off; i++) {
+        struct sockaddr_storage ss;
+        socklen_t n = sizeof(ss);
+        int fd = accept4(io->fd, (struct sockaddr *)(void *)&ss, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0)
+            return; /* EAGAIN, or something that concerns that client only */
+        if (s->stats.conns >= s->limits.max_conns) {
+            s->stats.refused++;
+            close(fd);
+        } else {
+            adopt(ln, fd, &ss, n);
+        }
+    }
+}
+
+/* ---- server ---- */
+
+int http_server_create(struct http_server **out, struct loop *l, const struct http_limits *limits,
+                       http_handler handler, void *ctx, struct err *e)
+{
+    struct http_server *s = mem_zalloc(sizeof(*s));
+    *out = NULL;
+    if (s)
+        s->scratch = mem_alloc(SCRATCH_BYTES);
+    if (!s || !s->scratch) {
+        mem_free(s);
+        return err_set(e, SHOAL_ENOMEM, "HTTP server");
+    }
+    s->loop = l;
+    s->limits = limits ? *limits : http_default_limits;
+    s->handler = handler;
+    s->ctx = ctx;
+    s->n_scratch = SCRATCH_BYTES;
+    *out = s;
+    return 0;
+}
+
+static void close_listener(struct http_server *s, struct http_listener *ln)
+{
+    if (ln->off)
+        return;
+    ln->off = true;
+    loop_io_del(s->loop, &ln->io);
+    close(ln->io.fd);
+}
+
+void http_server_destroy(struct http_server *s)
+{
+    if (!s)
+        return;
+    while (s->conns) {
+        struct http_conn *c = s->conns;
+        if (!c->sock.dead) {
+            c->sock.dead = true;
+            c->proto->destroy(c);
+        }
+        conn_free(&c->free);
+    }
+    while (s->listeners) {
+        struct http_listener *ln = s->listeners;
+        s->listeners = ln->next;
+        close_listener(s, ln);
+        mem_free(ln);
+    }
+    mem_free(s->scratch);
+    mem_free(s);
+}
+
+int http_server_listen(struct http_server *s, int fd, struct tls_server *tls, struct err *e)
+{
+    struct http_listener *ln = mem_zalloc(sizeof(*ln));
+    int rc = 0;
+    if (!ln)
+        rc = err_set(e, SHOAL_ENOMEM, "listener");
+    if (rc == 0) {
+        *ln = (struct http_listener){
+            .server = s, .io = {.fd = fd, .fn = on_accept}, .tls = tls != NULL};
+        rc = loop_io_add(s->loop, &ln->io, EPOLLIN, e);
+    }
+    if (rc < 0) {
+        mem_free(ln);
+        close(fd);
+        return rc;
+    }
+    if (tls)
+        s->tls = tls;
+    ln->next = s->listeners;
+    s->listeners = ln;
+    return 0;
+}
+
+void http_server_set_tls(struct http_server *s, struct tls_server *tls)
+{
+    s->tls = tls;
+}
+
+void http_server_set_limits(struct http_server *s, const struct http_limits *limits)
+{
+    s->limits = *limits;
+}
+
+void http_server_drain(struct http_server *s)
+{
+    s->draining = true;
+    for (struct http_listener *ln = s->listeners; ln; ln = ln->next)
+        close_listener(s, ln);
+    for (struct http_conn *c = s->conns, *next; c; c = next) {
+        next = c->next;
+        c->draining = true;
+        if (!c->sock.dead)
+            c->proto->drain(c);
+    }
+}
+
+void http_server_stats(const struct http_server *s, struct http_stats *out)
+{
+    *out = s->stats;
+}
+
+struct loop *http_server_loop(const struct http_server *s)
+{
+    return s->loop;
+}
+
+const char *http_server_date(struct http_server *s)
+{
+    struct timespec ts;
+    struct tm tm;
+    clock_gettime(CLOCK_REALTIME_COARSE, &ts);
+    if ((uint64_t)ts.tv_sec != s->date_s) {
+        s->date_s = (uint64_t)ts.tv_sec;
+        gmtime_r(&ts.tv_sec, &tm);
+        strftime(s->date, sizeof(s->date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+    }
+    return s->date;
+}

@@ -1,0 +1,291 @@
+/* loop.c - see loop.h.
+ *
+ * Timers are a wheel of lists: setting and clearing touch two pointers, which suits timeouts that
+ * are set for every read and almost never fire. */
+#include "net/loop.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define N_SLOTS 1024u
+#define TICK_NS 5000000u /* 5 ms */
+#define MAX_EVENTS 256
+
+struct loop {
+    int epoll_fd;
+    struct loop_io wake;
+    _Atomic(struct loop_task *) posted; /* newest first */
+    _Atomic bool stop;
+    struct loop_task *later, **later_end;
+    uint64_t now;
+    uint64_t tick; /* slots up to this one are done */
+    uint32_t n_timers;
+    uint64_t used[N_SLOTS / 64];
+    struct loop_timer slots[N_SLOTS]; /* heads of rings */
+};
+
+static void on_wake(struct loop_io *io, uint32_t events)
+{
+    uint64_t n;
+    (void)events;
+    if (read(io->fd, &n, sizeof(n)) < 0) /* nothing to do: it was read before */
+        return;
+}
+
+int loop_create(struct loop **out, struct err *e)
+{
+    struct loop *l = mem_zalloc(sizeof(*l));
+    *out = NULL;
+    if (!l)
+        return err_set(e, SHOAL_ENOMEM, "event loop");
+    l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    l->wake = (struct loop_io){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .fn = on_wake};
+    l->later_end = &l->later;
+    l->now = clock_ns();
+    l->tick = l->now / TICK_NS;
+    for (uint32_t i = 0; i < N_SLOTS; i++)
+        l->slots[i].prev = l->slots[i].next = &l->slots[i];
+    int rc = 0;
+    if (l->epoll_fd < 0 || l->wake.fd < 0)
+        rc = err_set(e, SHOAL_EIO, "cannot make an event loop: %s", strerror(errno));
+    if (rc == 0)
+        rc = loop_io_add(l, &l->wake, EPOLLIN, e);
+    if (rc < 0) {
+        loop_destroy(l);
+        return rc;
+    }
+    *out = l;
+    return 0;
+}
+
+void loop_destroy(struct loop *l)
+{
+    if (!l)
+        return;
+    if (l->wake.fd >= 0)
+        close(l->wake.fd);
+    if (l->epoll_fd >= 0)
+        close(l->epoll_fd);
+    mem_free(l);
+}
+
+uint64_t loop_now(const struct loop *l)
+{
+    return l->now;
+}
+
+/* ---- descriptors ---- */
+
+static int control(struct loop *l, int op, struct loop_io *io)
+{
+    struct epoll_event ev = {.events = io->events, .data.ptr = io};
+    return epoll_ctl(l->epoll_fd, op, io->fd, &ev);
+}
+
+int loop_io_add(struct loop *l, struct loop_io *io, uint32_t events, struct err *e)
+{
+    io->events = events;
+    if (control(l, EPOLL_CTL_ADD, io) < 0)
+        return err_set(e, SHOAL_EIO, "cannot watch a descriptor: %s", strerror(errno));
+    return 0;
+}
+
+void loop_io_set(struct loop *l, struct loop_io *io, uint32_t events)
+{
+    if (io->events == events)
+        return;
+    io->events = events;
+    (void)control(l, EPOLL_CTL_MOD, io); /* fails only for a descriptor that is not there */
+}
+
+void loop_io_del(struct loop *l, struct loop_io *io)
+{
+    (void)control(l, EPOLL_CTL_DEL, io);
+}
+
+/* ---- timers ---- */
+
+void loop_timer_clear(struct loop *l, struct loop_timer *t)
+{
+    if (!t->prev)
+        return;
+    t->prev->next = t->next;
+    t->next->prev = t->prev;
+    t->prev = t->next = NULL;
+    l->n_timers--;
+}
+
+void loop_timer_set(struct loop *l, struct loop_timer *t, uint64_t at_ns)
+{
+    uint64_t tick = at_ns / TICK_NS + 1;
+    loop_timer_clear(l, t);
+    if (tick <= l->tick)
+        tick = l->tick + 1;
+    uint32_t slot = (uint32_t)(tick % N_SLOTS);
+    struct loop_timer *head = &l->slots[slot];
+    t->at_ns = at_ns;
+    t->next = head;
+    t->prev = head->prev;
+    head->prev->next = t;
+    head->prev = t;
+    l->used[slot / 64] |= (uint64_t)1 << (slot % 64);
+    l->n_timers++;
+}
+
+/* Milliseconds until the next slot that may have something due; -1: none. */
+static int next_timeout(struct loop *l)
+{
+    if (l->n_timers == 0)
+        return -1;
+    for (uint64_t k = 1; k <= N_SLOTS; k++) {
+        uint32_t slot = (uint32_t)((l->tick + k) % N_SLOTS);
+        if (slot % 64 == 0 && l->used[slot / 64] == 0) {
+            k += 63;
+            continue;
+        }
+        if (!(l->used[slot / 64] >> (slot % 64) & 1))
+            continue;
+        if (l->slots[slot].next == &l->slots[slot]) { /* emptied by clear */
+            l->used[slot / 64] &= ~((uint64_t)1 << (slot % 64));
+            continue;
+        }
+        uint64_t at = (l->tick + k) * TICK_NS;
+        return at > l->now ? (int)((at - l->now) / 1000000u) + 1 : 0;
+    }
+    return (int)(N_SLOTS * (TICK_NS / 1000000u));
+}
+
+static void run_slot(struct loop *l, uint32_t slot)
+{
+    struct loop_timer *head = &l->slots[slot], due;
+    if (head->next == head)
+        return;
+    /* Timers that fire may set and clear others in this slot: they leave the ring first. */
+    due.prev = due.next = &due;
+    for (struct loop_timer *t = head->next, *next; t != head; t = next) {
+        next = t->next;
+        if (t->at_ns > l->now)
+            continue; /* a later round of the wheel */
+        t->prev->next = t->next;
+        t->next->prev = t->prev;
+        t->next = &due;
+        t->prev = due.prev;
+        due.prev->next = t;
+        due.prev = t;
+    }
+    while (due.next != &due) {
+        struct loop_timer *t = due.next;
+        loop_timer_clear(l, t);
+        t->fn(t);
+    }
+}
+
+static void run_timers(struct loop *l)
+{
+    uint64_t to = l->now / TICK_NS;
+    if (l->n_timers == 0 || to - l->tick > N_SLOTS) {
+        uint64_t from = to > N_SLOTS ? to - N_SLOTS : 0;
+        l->tick = l->n_timers == 0 ? to : from;
+    }
+    while (l->tick < to) {
+        l->tick++;
+        run_slot(l, (uint32_t)(l->tick % N_SLOTS));
+    }
+}
+
+/* ---- posts ---- */
+
+static void wake(struct loop *l)
+{
+    uint64_t one = 1;
+    if (write(l->wake.fd, &one, sizeof(one)) < 0) /* full: the loop is awake already */
+        return;
+}
+
+void loop_post(struct loop *l, struct loop_task *task)
+{
+    struct loop_task *head = atomic_load_explicit(&l->posted, memory_order_relaxed);
+    do {
+        task->next = head;
+        /* release: the loop sees what the task points to */
+    } while (!atomic_compare_exchange_weak_explicit(&l->posted, &head, task, memory_order_release,
+                                                    memory_order_relaxed));
+    if (!head) /* whoever made the list non-empty wakes */
+        wake(l);
+}
+
+static void run_posted(struct loop *l)
+{
+    struct loop_task *list = atomic_exchange_explicit(&l->posted, NULL, memory_order_acquire);
+    struct loop_task *in_order = NULL;
+    while (list) {
+        struct loop_task *next = list->next;
+        list->next = in_order;
+        in_order = list;
+        list = next;
+    }
+    while (in_order) {
+        struct loop_task *t = in_order;
+        in_order = t->next;
+        t->fn(t);
+    }
+}
+
+void loop_later(struct loop *l, struct loop_task *task)
+{
+    if (task->queued)
+        return;
+    task->queued = true;
+    task->next = NULL;
+    *l->later_end = task;
+    l->later_end = &task->next;
+}
+
+/* What is put off while this runs is run in the same turn. */
+static void run_later(struct loop *l)
+{
+    while (l->later) {
+        struct loop_task *t = l->later;
+        l->later = t->next;
+        if (!l->later)
+            l->later_end = &l->later;
+        t->queued = false;
+        t->fn(t);
+    }
+}
+
+void loop_stop(struct loop *l)
+{
+    atomic_store_explicit(&l->stop, true, memory_order_relaxed);
+    wake(l);
+}
+
+void loop_flush(struct loop *l)
+{
+    run_posted(l);
+    run_later(l);
+}
+
+void loop_run(struct loop *l)
+{
+    struct epoll_event events[MAX_EVENTS];
+    while (!atomic_load_explicit(&l->stop, memory_order_relaxed)) {
+        int n = epoll_wait(l->epoll_fd, events, MAX_EVENTS, next_timeout(l));
+        l->now = clock_ns();
+        for (int i = 0; i < n; i++) {
+            struct loop_io *io = events[i].data.ptr;
+            io->fn(io, events[i].events);
+        }
+        run_posted(l);
+        run_timers(l);
+        run_later(l);
+    }
+    loop_flush(l);
+}

@@ -1,0 +1,104 @@
+// serve.js - for tests that talk to `shoal serve`: starts it on a free port, stops it, counts checks.
+'use strict';
+const { spawn, execFileSync } = require('child_process');
+const fs = require('fs');
+const os = require('os');
+const path = require('path');
+
+const root = path.resolve(__dirname, '../..');
+const tmp = fs.mkdtempSync(path.join(os.tmpdir(), 'shoal-serve-'));
+process.on('exit', () => fs.rmSync(tmp, { recursive: true, force: true }));
+let failed = 0, checked = 0;
+const running = new Set();
+process.on('exit', () => running.forEach((p) => p.kill('SIGKILL')));
+
+function check(ok, what) {
+    checked++;
+    if (ok)
+        return true;
+    failed++;
+    console.log(`FAIL ${what}`);
+    return false;
+}
+
+function same(got, want, what) {
+    return check(got === want, `${what}: got ${JSON.stringify(got)}, expected ` +
+        JSON.stringify(want));
+}
+
+// The error that a promise ends with; a promise that does not fail is a failed check.
+async function fails(promise, what) {
+    try {
+        await promise;
+    } catch (e) {
+        return e;
+    }
+    check(false, `${what}: no error`);
+    return {};
+}
+
+// Starts the server; resolves when it listens and its models are loaded.
+async function start(shoal, args, options = {}) {
+    const child = spawn(shoal, ['serve', '--listen', '127.0.0.1:0', '--log-level', 'info', ...args], {
+        stdio: ['ignore', 'pipe', 'pipe'],
+        env: { ...process.env, SHOAL_CACHE_DIR: path.join(tmp, 'cache') },
+    });
+    running.add(child);
+    const server = { child, log: '', out: '', tmp };
+    child.stderr.on('data', (d) => { server.log += d; });
+    server.ended = new Promise((done) => child.on('exit', (code, signal) => {
+        running.delete(child);
+        done({ code, signal });
+    }));
+    await new Promise((done, give) => {
+        child.stdout.on('data', (d) => {
+            server.out += d;
+            if (server.out.includes('models:'))
+                done();
+        });
+        child.on('exit', () => give(new Error(`the server ended: ${server.log}`)));
+    });
+    server.urls = [...server.out.matchAll(/listening on (\S+)/g)].map((m) => m[1]);
+    server.url = server.urls[0];
+    server.port = Number(new URL(server.url).port);
+    while (options.ready !== false && !/^https/.test(server.url) &&
+        (await fetch(`${server.url}/readyz`)).status !== 200)
+        await sleep(10);
+    server.stop = async (signal = 'SIGTERM') => {
+        child.kill(signal);
+        return server.ended;
+    };
+    return server;
+}
+
+function sleep(ms) {
+    return new Promise((done) => setTimeout(done, ms));
+}
+
+// Waits until what fn promises is true: for things that happen soon but not at once.
+async function until(fn, what) {
+    for (let i = 0; i < 1000; i++) {
+        if (await fn())
+            return true;
+        await sleep(10);
+    }
+    return check(false, `${what}: did not happen`);
+}
+
+// The value of a metric, summed over what matches; labels are part of the pattern.
+async function metric(server, pattern) {
+    const text = await (await fetch(`${server.url}/metrics`)).text();
+    return text.split('\n').filter((l) => l.startsWith(pattern))
+        .reduce((sum, l) => sum + Number(l.split(' ').pop()), 0);
+}
+
+function npm(name) {
+    return execFileSync(path.join(root, 'tools/fetch-npm'), [name]).toString().trim().split('\n').pop();
+}
+
+function finish() {
+    console.log(`${checked} checks, ${failed} failed`);
+    process.exit(failed ? 1 : 0);
+}
+
+module.exports = { start, check, same, fails, sleep, until, metric, npm, finish, root, tmp };
