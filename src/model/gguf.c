@@ -300,6 +300,51 @@ void gguf_read(const struct gguf *g, const struct gguf_tensor *t, size_t at, voi
         file_map_read(t->map, (size_t)(t->data - t->map->bytes) + at, out, n);
 }
 
+/* out[r][c] = in[c][r] for cells of a type; in has rows of `stride` cells. */
+#define TURN(type)                                                                                 \
+    for (size_t c = 0; c < n_cols; c++)                                                            \
+        for (size_t r = 0; r < n_rows; r++) {                                                      \
+            type cell;                                                                             \
+            memcpy(&cell, in + (c * stride + r) * sizeof(cell), sizeof(cell));                     \
+            memcpy(out + (r * n_cols + c) * sizeof(cell), &cell, sizeof(cell));                    \
+        }
+
+static void turn(uint8_t *out, const uint8_t *in, size_t stride, size_t n_rows, size_t n_cols,
+                 size_t size)
+{
+    if (size == sizeof(uint32_t)) {
+        TURN(uint32_t)
+    } else {
+        TURN(uint16_t)
+    }
+}
+#undef TURN
+
+void gguf_rows(const struct gguf_tensor *t, uint64_t row, uint64_t n_rows, uint64_t col,
+               uint64_t n_cols, void *out)
+{
+    const struct quant_info *qi = quant_info(t->type);
+    const size_t row_bytes = (size_t)(t->dims[0] / qi->block) * qi->block_bytes;
+    const size_t part = (size_t)(n_cols / qi->block) * qi->block_bytes;
+    const size_t at = (size_t)(col / qi->block) * qi->block_bytes;
+    const uint64_t width = t->order == GGUF_ORDER_HALVES ? t->dims[1] / t->n_heads : 0;
+
+    if (t->order == GGUF_ORDER_TURNED) {
+        turn(out, t->stored + (size_t)(col * t->dims[1] + row) * qi->block_bytes,
+             (size_t)t->dims[1], (size_t)n_rows, (size_t)n_cols, qi->block_bytes);
+        return;
+    }
+    for (uint64_t r = row; r < row + n_rows; r++) {
+        uint64_t from = r;
+        if (width) {
+            uint64_t in_head = r % width;
+            from = r - in_head + in_head / 2 + (in_head % 2) * (width / 2);
+        }
+        memcpy((uint8_t *)out + (size_t)(r - row) * part,
+               (width ? t->stored : t->data) + (size_t)from * row_bytes + at, part);
+    }
+}
+
 static bool str_is(struct gguf_str s, const char *text)
 {
     size_t n = strlen(text);

@@ -50,16 +50,26 @@ struct gguf_kv {
     struct gguf_str *strings; /* index of an array of strings, owned by the gguf; else NULL */
 };
 
+/* How a tensor's values lie in its file.  Only views of other formats have anything but PLAIN. */
+enum gguf_order {
+    GGUF_ORDER_PLAIN,
+    GGUF_ORDER_TURNED, /* transposed */
+    GGUF_ORDER_HALVES, /* the even rows of a head, then its odd ones; head by head */
+};
+
 #define GGUF_MAX_DIMS 4
 struct gguf_tensor {
     struct gguf_str name;
     enum quant_type type;
     uint32_t n_dims;
     uint64_t dims[GGUF_MAX_DIMS]; /* dims[0] is the row length (fastest); unused ones are 1 */
-    const uint8_t *data;          /* at any alignment */
+    const uint8_t *data;          /* at any alignment; NULL when not PLAIN: see gguf_rows */
     size_t n_bytes;
     const struct file_map *map; /* the file it comes from; NULL: bytes given to gguf_parse */
     bool in_memory;             /* made of that file's bytes: data is memory, not the mapping */
+    enum gguf_order order;      /* other than PLAIN only for matrices of F32, F16 and BF16 */
+    uint32_t n_heads;           /* of HALVES */
+    const uint8_t *stored;      /* in the file, in that order */
 };
 
 struct gguf {
@@ -84,9 +94,14 @@ SHOAL_MUST_CHECK int gguf_parse(struct gguf **out, const void *bytes, size_t n, 
 void gguf_close(struct gguf *g);
 /* Gives the files' pages back: see file_map_trim. */
 void gguf_trim(const struct gguf *g);
-/* Copies n bytes at offset `at` of a tensor, which must be inside of it, without mapping pages
- * where it lies in a file. */
+/* Copies n bytes at offset `at` of a PLAIN tensor, which must be inside of it, without mapping
+ * pages where it lies in a file. */
 void gguf_read(const struct gguf *g, const struct gguf_tensor *t, size_t at, void *out, size_t n);
+
+/* Columns [col, col + n_cols) of n_rows rows from `row` on, one after the other, of a matrix in any
+ * order.  PLAIN ones of quantized types: whole blocks of columns. */
+void gguf_rows(const struct gguf_tensor *t, uint64_t row, uint64_t n_rows, uint64_t col,
+               uint64_t n_cols, void *out);
 
 const char *gguf_type_name(enum gguf_type t);
 

@@ -302,42 +302,44 @@ static int set_shape(struct gguf_tensor *g, const struct safetensors_tensor *t, 
     return 0;
 }
 
-static int transpose(struct hf_folder *f, struct gguf_tensor *g, struct err *e)
+/* Matrices stay as they are: whoever packs or converts them turns a few rows at a time. */
+static void reorder(struct gguf_tensor *g, enum gguf_order order)
 {
-    enum { BLOCK = 32 }; /* both sides of a block stay in the cache */
-    if (g->n_dims != 2)
-        return 0;
-    const size_t rows = (size_t)g->dims[1], cols = (size_t)g->dims[0];
-    const size_t size = quant_info(g->type)->block_bytes;
-    uint8_t *out = own(f, g->n_bytes);
-    if (!out)
-        return err_set(e, SHOAL_ENOMEM, "%zu bytes for a transposed tensor", g->n_bytes);
-    for (size_t r0 = 0; r0 < rows; r0 += BLOCK)
-        for (size_t c0 = 0; c0 < cols; c0 += BLOCK)
-            for (size_t r = r0; r < rows && r < r0 + BLOCK; r++)
-                for (size_t c = c0; c < cols && c < c0 + BLOCK; c++)
-                    memcpy(out + (c * rows + r) * size, g->data + (r * cols + c) * size, size);
+    g->order = order;
+    g->stored = g->data;
+    g->data = NULL;
+}
+
+static void transpose(struct gguf_tensor *g)
+{
+    if (g->n_dims != 2) /* a bias */
+        return;
+    uint64_t rows = g->dims[1];
+    g->dims[1] = g->dims[0];
     g->dims[0] = rows;
-    g->dims[1] = cols;
-    g->data = out;
-    g->in_memory = true;
-    return 0;
+    reorder(g, GGUF_ORDER_TURNED);
 }
 
 /* Rows of each head from (first half, second half) to neighbouring pairs. */
 static int pair_rows(struct hf_folder *f, struct gguf_tensor *g, uint32_t n_heads, struct err *e)
 {
-    size_t rows = (size_t)(g->n_dims == 1 ? g->dims[0] : g->dims[1]), row_bytes = g->n_bytes / rows;
-    size_t width = rows / n_heads;
-    if (g->n_dims > 2 || rows % n_heads != 0 || width % 2 != 0)
-        return err_set(e, SHOAL_EFORMAT, "%zu rows are not %u heads", rows, n_heads);
+    uint64_t rows = g->n_dims == 1 ? g->dims[0] : g->dims[1];
+    if (g->n_dims > 2 || rows % n_heads != 0 || rows / n_heads % 2 != 0)
+        return err_set(e, SHOAL_EFORMAT, "%llu rows are not %u heads", (unsigned long long)rows,
+                       n_heads);
+    g->n_heads = n_heads;
+    reorder(g, GGUF_ORDER_HALVES);
+    if (g->n_dims == 2)
+        return 0;
+    /* a bias is small: made at once */
     uint8_t *out = own(f, g->n_bytes);
     if (!out)
         return err_set(e, SHOAL_ENOMEM, "%zu bytes for a tensor in another order", g->n_bytes);
-    for (size_t h = 0; h < n_heads; h++)
-        for (size_t i = 0; i < width; i++)
-            memcpy(out + (h * width + i) * row_bytes,
-                   g->data + (h * width + i / 2 + (i % 2) * (width / 2)) * row_bytes, row_bytes);
+    struct gguf_tensor column = *g;
+    column.dims[0] = 1;
+    column.dims[1] = rows;
+    gguf_rows(&column, 0, rows, 0, 1, out);
+    g->order = GGUF_ORDER_PLAIN;
     g->data = out;
     g->in_memory = true;
     return 0;
@@ -358,7 +360,8 @@ static int apply(struct hf_folder *f, struct gguf_tensor *g, enum hf_op op, stru
 {
     switch (op) {
     case HF_TRANSPOSE:
-        return transpose(f, g, e);
+        transpose(g);
+        return 0;
     case HF_ROPE_Q:
         return pair_rows(f, g, f->n_heads, e);
     case HF_ROPE_K:

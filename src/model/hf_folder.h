@@ -1,7 +1,7 @@
 /* hf_folder.h - a Hugging Face folder (config.json, safetensors, tokenizer files) shown as a GGUF.
  *
- * Tensors appear under their GGUF names and point into the mapped files, unless GGUF wants them
- * transposed or their rows in another order: those are made in memory.  Settings become GGUF
+ * Tensors appear under their GGUF names and point into the mapped files; where GGUF wants them
+ * transposed or their rows in another order, they say so (gguf_order).  Settings become GGUF
  * metadata; the folder's JSON documents are there verbatim as strings:
  *   huggingface.config              config.json
  *   huggingface.generation_config   generation_config.json

@@ -170,11 +170,21 @@ int quantize_source_run(const struct quantize_source *src, const char *out_path,
     return rc;
 }
 
-static void gguf_row(const void *ctx, uint64_t row, float *out)
+static void source_row(const void *ctx, uint64_t row, float *out)
 {
+    enum { PART = 256 };
     const struct gguf_tensor *t = ctx;
     size_t n = (size_t)t->dims[0], bytes = (size_t)bytes_as(t->type, n);
-    quant_to_f32(t->type, t->data + row * bytes, out, n);
+    uint8_t cells[PART * sizeof(float)];
+    if (t->data) {
+        quant_to_f32(t->type, t->data + row * bytes, out, n);
+        return;
+    }
+    for (size_t at = 0; at < n; at += PART) { /* its file has another order */
+        size_t part = n - at < PART ? n - at : PART;
+        gguf_rows(t, row, 1, at, part, cells);
+        quant_to_f32(t->type, cells, out + at, part);
+    }
 }
 
 static void gguf_metadata(const void *ctx, struct gguf_write *w)
@@ -208,7 +218,7 @@ int quantize_run(const struct gguf *in, const char *out_path, const struct quant
         memcpy(s->dims, t->dims, sizeof(s->dims));
         s->n_bytes = t->n_bytes;
         s->data = t->data;
-        s->row = gguf_row;
+        s->row = source_row;
         s->row_ctx = t;
     }
     if (rc == 0)

@@ -123,7 +123,7 @@ static bool cache_key(const struct weights *w, const char *source, char *real, u
             *key = hash_bytes(file, sizeof(file), *key);
         }
         *key = hash_bytes(shape, sizeof(shape), *key);
-        *key = hash_bytes(t->data + (t->n_bytes - n) / 2, n, *key);
+        *key = hash_bytes((t->data ? t->data : t->stored) + (t->n_bytes - n) / 2, n, *key);
     }
     return true;
 }
@@ -203,7 +203,8 @@ static void make_dirs(const char *dir)
 struct packing {
     struct weights *w;
     uint8_t *data;
-    void **work; /* per member */
+    void **work;   /* per member */
+    uint8_t *made; /* the matrix that is being packed, where its file has another order */
     _Atomic size_t done_bytes;
     _Atomic bool stop;
     bool (*progress)(void *ctx, double part);
@@ -232,6 +233,11 @@ static size_t work_bytes(const struct weights *w, uint32_t n_cols)
            (size_t)w->layout.tile_rows * (n_cols / 32) * 34;
 }
 
+static const uint8_t *source(const struct packing *p, const struct gguf_tensor *t)
+{
+    return t->data ? t->data : p->made;
+}
+
 static void pack_rounded(const struct packing *p, uint32_t mat, uint32_t tile, uint8_t *dst,
                          uint8_t *work)
 {
@@ -244,8 +250,8 @@ static void pack_rounded(const struct packing *p, uint32_t mat, uint32_t tile, u
     float *values = (float *)(void *)(work + packer_bytes(m->n_cols));
     uint8_t *q8 = (uint8_t *)(values + m->n_cols);
     for (uint32_t r = 0; r < rows; r++) {
-        quant_to_f32(t->type, t->data + (size_t)(r0 + r) * m->n_cols * from->block_bytes, values,
-                     m->n_cols);
+        quant_to_f32(t->type, source(p, t) + (size_t)(r0 + r) * m->n_cols * from->block_bytes,
+                     values, m->n_cols);
         (void)quant_from_f32(QUANT_Q8_0, values, q8 + r * row_bytes, m->n_cols, NULL);
     }
     kern_pack_tile(&p->w->layout, QUANT_Q8_0, q8, rows, m->n_cols, 1.0f, 0, dst, work);
@@ -266,8 +272,8 @@ static void pack_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk
         if (is_rounded(p->w, t))
             pack_rounded(p, mat, i, dst, p->work[member]);
         else
-            kern_pack_tile(&p->w->layout, t->type, t->data, m->n_rows, m->n_cols, m->mul, i, dst,
-                           p->work[member]);
+            kern_pack_tile(&p->w->layout, t->type, source(p, t), m->n_rows, m->n_cols, m->mul, i,
+                           dst, p->work[member]);
     }
     size_t done = atomic_fetch_add_explicit(&p->done_bytes, (to - from) * m->tile_bytes,
                                             memory_order_relaxed);
@@ -284,10 +290,65 @@ static void pack_finish(void *ctx, const struct crew_phase *phase, uint32_t memb
     (void)member;
     if (!t->map || t->in_memory) /* such pages would be lost */
         return;
-    uintptr_t from = ((uintptr_t)t->data + 4095) / 4096 * 4096;
-    uintptr_t to = ((uintptr_t)t->data + t->n_bytes) / 4096 * 4096;
+    uintptr_t at = (uintptr_t)(t->data ? t->data : t->stored);
+    uintptr_t from = (at + 4095) / 4096 * 4096, to = (at + t->n_bytes) / 4096 * 4096;
     if (to > from)
         (void)madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
+/* Before such a matrix is packed: some of its rows in their right order. */
+enum { MAKE_ROWS = 64 };
+
+static void make_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk, uint32_t member)
+{
+    struct packing *p = ctx;
+    const struct gguf_tensor *t = p->w->tensors[phase->arg];
+    uint64_t from = (uint64_t)chunk * phase->n_items, left = t->dims[1] - from;
+    size_t row_bytes = t->n_bytes / (size_t)t->dims[1];
+    (void)member;
+    gguf_rows(t, from, left < phase->n_items ? left : phase->n_items, 0, t->dims[0],
+              p->made + (size_t)from * row_bytes);
+}
+
+static void find_mul(struct packing *p, uint32_t mat)
+{
+    const struct gguf_tensor *t = p->w->tensors[mat];
+    struct kern_mat *m = &p->w->mats[mat];
+    m->mul =
+        is_rounded(p->w, t) ? 1.0f : kern_pack_mul(t->type, source(p, t), m->n_rows, m->n_cols);
+}
+
+static void make_finish(void *ctx, const struct crew_phase *phase, uint32_t member)
+{
+    (void)member;
+    find_mul(ctx, phase->arg);
+}
+
+/* The phases that pack everything; returns their number. */
+static uint32_t plan_phases(struct packing *p, struct crew_phase *phases)
+{
+    struct weights *w = p->w;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->n; i++) {
+        const struct gguf_tensor *t = w->tensors[i];
+        if (t->order != GGUF_ORDER_PLAIN) {
+            uint32_t rows = w->mats[i].n_rows / CREW_MAX_CHUNKS + MAKE_ROWS;
+            phases[n++] = (struct crew_phase){.chunk = make_chunk,
+                                              .finish = make_finish,
+                                              .arg = i,
+                                              .n_items = rows,
+                                              .n_chunks = (w->mats[i].n_rows + rows - 1) / rows};
+        } else {
+            find_mul(p, i);
+        }
+        uint32_t per = pack_tiles_per_chunk(p, i);
+        uint32_t tiles = kern_n_tiles(&w->layout, w->mats[i].n_rows);
+        phases[n++] = (struct crew_phase){.chunk = pack_chunk,
+                                          .finish = pack_finish,
+                                          .arg = i,
+                                          .n_chunks = (tiles + per - 1) / per};
+    }
+    return n;
 }
 
 static int pack_all(struct weights *w, uint8_t *data, struct crew *crew,
@@ -295,36 +356,30 @@ static int pack_all(struct weights *w, uint8_t *data, struct crew *crew,
 {
     struct packing p = {.w = w, .data = data, .progress = progress, .progress_ctx = progress_ctx};
     uint32_t members = crew_size(crew), widest = 32;
+    size_t largest = 0;
     int rc = err_set(e, SHOAL_ENOMEM, "memory to pack weights");
-    struct crew_phase *phases = mem_zalloc_n(w->n, sizeof(*phases));
+    struct crew_phase *phases = mem_zalloc_n(w->n, 2 * sizeof(*phases));
     p.work = mem_zalloc_n(members, sizeof(*p.work));
-    for (uint32_t i = 0; i < w->n; i++)
+    for (uint32_t i = 0; i < w->n; i++) {
+        const struct gguf_tensor *t = w->tensors[i];
         widest = w->mats[i].n_cols > widest ? w->mats[i].n_cols : widest;
+        if (t->order != GGUF_ORDER_PLAIN && t->n_bytes > largest)
+            largest = t->n_bytes;
+    }
     for (uint32_t i = 0; p.work && i < members; i++) {
         p.work[i] = mem_alloc(work_bytes(w, widest));
         if (!p.work[i])
             goto out;
     }
-    if (!phases || !p.work)
+    if (!phases || !p.work || (largest && !(p.made = mem_alloc(largest))))
         goto out;
-    for (uint32_t i = 0; i < w->n; i++) {
-        const struct gguf_tensor *t = w->tensors[i];
-        w->mats[i].mul = is_rounded(w, t) ? 1.0f
-                                          : kern_pack_mul(t->type, t->data, w->mats[i].n_rows,
-                                                          w->mats[i].n_cols);
-        uint32_t per = pack_tiles_per_chunk(&p, i);
-        uint32_t tiles = kern_n_tiles(&w->layout, w->mats[i].n_rows);
-        phases[i] = (struct crew_phase){.chunk = pack_chunk,
-                                        .finish = pack_finish,
-                                        .arg = i,
-                                        .n_chunks = (tiles + per - 1) / per};
-    }
-    crew_run(crew, &p, phases, w->n);
+    crew_run(crew, &p, phases, plan_phases(&p, phases));
     rc = atomic_load(&p.stop) ? err_set(e, SHOAL_ECANCELLED, "loading was cancelled") : 0;
 out:
     for (uint32_t i = 0; p.work && i < members; i++)
         mem_free(p.work[i]);
     mem_free(p.work);
+    mem_free(p.made);
     mem_free(phases);
     return rc;
 }
