@@ -246,6 +246,12 @@ static void *member_main(void *arg)
     return NULL;
 }
 
+uint32_t crew_cores(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > 64 ? 64 : (uint32_t)n;
+}
+
 int crew_create(struct crew **out, uint32_t n_members, struct err *e)
 {
     *out = NULL;

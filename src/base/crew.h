@@ -18,6 +18,9 @@
 
 struct crew;
 
+/* Cores that are online, at most 64: members of a crew when nobody says how many. */
+uint32_t crew_cores(void);
+
 struct crew_phase {
     /* One chunk of phase p.  Chunks of a phase must not depend on each other. */
     void (*chunk)(void *ctx, const struct crew_phase *p, uint32_t chunk, uint32_t member);

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "model/decoder_int.h"
@@ -203,12 +202,6 @@ static void which_inputs_are_quantized(struct decoder *d)
 
 /* ---- create -------------------------------------------------------------------------------- */
 
-static uint32_t cores(void)
-{
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n > 64 ? 64 : (uint32_t)n;
-}
-
 static int configure(struct decoder *d, const struct gguf *g, const struct decoder_opts *o,
                      struct err *e)
 {
@@ -263,7 +256,7 @@ int decoder_create(struct decoder **out, const struct gguf *g, const char *path,
     if (rc == 0)
         rc = plan_tensors(d, e);
     if (rc == 0)
-        rc = crew_create(&d->crew, o->n_threads ? o->n_threads : cores(), e);
+        rc = crew_create(&d->crew, o->n_threads ? o->n_threads : crew_cores(), e);
     if (rc == 0) {
         d->max_threads = crew_size(d->crew);
         lay_out_scratch(d, NULL);
@@ -301,7 +294,7 @@ int decoder_measure(struct decoder_sizes *out, const struct gguf *g, const struc
     if (rc == 0) {
         lay_out_scratch(d, NULL);
         /* attention scratch is per thread */
-        size_t more = (o->n_threads ? o->n_threads : cores()) - 1;
+        size_t more = (o->n_threads ? o->n_threads : crew_cores()) - 1;
         d->scratch_bytes += more * kern_attn_scratch(d->n_ctx) * sizeof(float);
         *out = decoder_sizes(d);
     }

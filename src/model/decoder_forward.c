@@ -36,12 +36,6 @@ static uint32_t mat_tiles(const struct decoder *d, const struct linear *l)
     return products_tiles(&w, l);
 }
 
-static void product(const struct decoder *d, const struct linear *l, const struct kern_act *a,
-                    uint32_t n_tokens, uint32_t t0, uint32_t t1, float *out, size_t ld)
-{
-    linear_product(d->k, &d->weights, l, a, n_tokens, t0, t1, out, ld);
-}
-
 /* ---- per-token steps ------------------------------------------------------------------------ */
 
 static void normalize(const struct decoder *d, float *y, const float *x, const float *w,
@@ -286,47 +280,38 @@ static void attend_all(void *ctx, const struct crew_phase *p, uint32_t member)
     attend_finish(ctx, p, member);
 }
 
-/* Gate, up and activation of whole blocks of the down product's input. */
+static struct products_ffn ffn_of(const struct decoder *d, uint32_t layer)
+{
+    const struct layer *l = &d->layers[layer];
+    return (struct products_ffn){.gate = &l->gate,
+                                 .up = &l->up,
+                                 .act = d->c.act == DECODER_ACT_SILU ? PRODUCTS_ACT_SILU
+                                                                     : PRODUCTS_ACT_GELU,
+                                 .in = &d->act_x,
+                                 .hidden = &d->act_hidden,
+                                 .h = d->hidden,
+                                 .h_up = d->hidden_up,
+                                 .quantize = d->int_hidden};
+}
+
 static void ffn_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
 {
     struct decoder *d = ctx;
-    const struct layer *l = &d->layers[p->arg];
-    uint32_t u0, u1, r0, r1, rows = d->k->layout.tile_rows;
-    products_units(d->c.ffn_dim, p, c, &u0, &u1, &r0, &r1);
-    uint32_t t0 = r0 / rows, t1 = (r1 + rows - 1) / rows, n = p->n_items;
-    size_t ld = p->commit ? d->stage_rows : d->c.ffn_dim;
-    float *h = p->commit ? d->stage[member] : d->hidden + r0;
-    float *up = !d->c.gated ? h : p->commit ? h + PRODUCTS_FEW * ld : d->hidden_up + r0;
-    product(d, &l->up, &d->act_x, n, t0, t1, up, ld);
-    if (d->c.gated)
-        product(d, &l->gate, &d->act_x, n, t0, t1, h, ld);
-    for (uint32_t t = 0; t < n; t++, h += ld, up += ld) {
-        if (d->c.gated && d->c.act == DECODER_ACT_SILU)
-            d->k->silu_mul(h, h, up, r1 - r0);
-        else if (d->c.gated)
-            d->k->gelu_mul(h, h, up, r1 - r0);
-        else
-            d->k->gelu(h, h, r1 - r0);
-        if (d->int_hidden && !p->commit)
-            d->k->quantize(&d->act_hidden, t, u0, u1);
-    }
+    const struct products_with w = with(d);
+    const struct products_ffn f = ffn_of(d, p->arg);
+    products_ffn_run(&w, &f, p, c, member);
     if (d->watch && c == 0) {
-        watch_inputs(d, &l->up, 1, &d->act_x, n);
-        watch_inputs(d, &l->gate, 1, &d->act_x, n);
+        watch_inputs(d, f.up, 1, &d->act_x, p->n_items);
+        watch_inputs(d, f.gate, 1, &d->act_x, p->n_items);
     }
 }
 
 static void ffn_commit(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
 {
     struct decoder *d = ctx;
-    uint32_t u0, u1, r0, r1;
-    products_units(d->c.ffn_dim, p, c, &u0, &u1, &r0, &r1);
-    for (uint32_t t = 0; t < p->n_items; t++) {
-        memcpy(d->hidden + (size_t)t * d->c.ffn_dim + r0,
-               d->stage[member] + (size_t)t * d->stage_rows, (r1 - r0) * sizeof(float));
-        if (d->int_hidden)
-            d->k->quantize(&d->act_hidden, t, u0, u1);
-    }
+    const struct products_with w = with(d);
+    const struct products_ffn f = ffn_of(d, p->arg);
+    products_ffn_commit(&w, &f, p, c, member);
 }
 
 /* The rows that need logits, moved together and normed. */

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "model/encoder_int.h"
@@ -192,12 +191,6 @@ static void which_inputs_are_quantized(struct encoder *d)
 
 /* ---- create -------------------------------------------------------------------------------- */
 
-static uint32_t cores(void)
-{
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n > 64 ? 64 : (uint32_t)n;
-}
-
 static int configure(struct encoder *d, const struct gguf *g, const struct encoder_opts *o,
                      struct err *e)
 {
@@ -232,7 +225,7 @@ int encoder_create(struct encoder **out, const struct gguf *g, const char *path,
         return err_set(e, SHOAL_ENOMEM, "encoder");
     int rc = configure(d, g, o, e);
     if (rc == 0)
-        rc = crew_create(&d->crew, o->n_threads ? o->n_threads : cores(), e);
+        rc = crew_create(&d->crew, o->n_threads ? o->n_threads : crew_cores(), e);
     if (rc == 0) {
         encoder_lay_out(d, NULL, crew_size(d->crew));
         d->scratch = mem_pages(d->scratch_bytes);
@@ -263,7 +256,7 @@ int encoder_measure(struct encoder_sizes *out, const struct gguf *g, const struc
         return err_set(e, SHOAL_ENOMEM, "encoder");
     int rc = configure(d, g, o, e);
     if (rc == 0) {
-        encoder_lay_out(d, NULL, o->n_threads ? o->n_threads : cores());
+        encoder_lay_out(d, NULL, o->n_threads ? o->n_threads : crew_cores());
         *out = encoder_sizes(d);
     }
     encoder_destroy(d);

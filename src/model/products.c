@@ -85,12 +85,62 @@ void products_commit(const struct products_with *w, const struct products *b,
                        w->stage[member] + (size_t)t * w->stage_rows + at, rows * sizeof(float));
 }
 
-void products_units(uint32_t n_rows, const struct crew_phase *p, uint32_t c, uint32_t *u0,
-                    uint32_t *u1, uint32_t *r0, uint32_t *r1)
+/* Rows r0 to r1 of the hidden layer, units u0 to u1 of 32 rows: what chunk c of phase p has. */
+static void ffn_range(const struct products_ffn *f, const struct crew_phase *p, uint32_t c,
+                      uint32_t *u0, uint32_t *u1, uint32_t *r0, uint32_t *r1)
 {
-    const uint32_t units = (n_rows + 31) / 32;
+    const uint32_t n = f->hidden->n_cols, units = products_ffn_units(f);
     *u0 = (uint32_t)((uint64_t)units * c / p->n_chunks);
     *u1 = (uint32_t)((uint64_t)units * (c + 1) / p->n_chunks);
     *r0 = *u0 * 32;
-    *r1 = *u1 * 32 < n_rows ? *u1 * 32 : n_rows;
+    *r1 = *u1 * 32 < n ? *u1 * 32 : n;
+}
+
+static void activate(const struct kern_ops *k, const struct products_ffn *f, bool gated, float *h,
+                     const float *up, uint32_t n)
+{
+    if (gated && f->act == PRODUCTS_ACT_SILU)
+        k->silu_mul(h, h, up, n);
+    else if (gated)
+        k->gelu_mul(h, h, up, n);
+    else if (f->act == PRODUCTS_ACT_RELU)
+        k->relu(h, h, n);
+    else if (f->act == PRODUCTS_ACT_GELU_ERF)
+        k->gelu_erf(h, h, n);
+    else
+        k->gelu(h, h, n);
+}
+
+/* Gate, up and activation of whole blocks of the down product's input. */
+void products_ffn_run(const struct products_with *w, const struct products_ffn *f,
+                      const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    const bool gated = f->gate->mat != NO_MAT;
+    uint32_t u0, u1, r0, r1, rows = w->k->layout.tile_rows;
+    ffn_range(f, p, c, &u0, &u1, &r0, &r1);
+    uint32_t t0 = r0 / rows, t1 = (r1 + rows - 1) / rows, n = p->n_items;
+    size_t ld = p->commit ? w->stage_rows : f->hidden->n_cols;
+    float *h = p->commit ? w->stage[member] : f->h + r0;
+    float *up = !gated ? h : p->commit ? h + PRODUCTS_FEW * ld : f->h_up + r0;
+    linear_product(w->k, w->weights, f->up, f->in, n, t0, t1, up, ld);
+    if (gated)
+        linear_product(w->k, w->weights, f->gate, f->in, n, t0, t1, h, ld);
+    for (uint32_t t = 0; t < n; t++, h += ld, up += ld) {
+        activate(w->k, f, gated, h, up, r1 - r0);
+        if (f->quantize && !p->commit)
+            w->k->quantize(f->hidden, t, u0, u1);
+    }
+}
+
+void products_ffn_commit(const struct products_with *w, const struct products_ffn *f,
+                         const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    uint32_t u0, u1, r0, r1;
+    ffn_range(f, p, c, &u0, &u1, &r0, &r1);
+    for (uint32_t t = 0; t < p->n_items; t++) {
+        memcpy(f->h + (size_t)t * f->hidden->n_cols + r0,
+               w->stage[member] + (size_t)t * w->stage_rows, (r1 - r0) * sizeof(float));
+        if (f->quantize)
+            w->k->quantize(f->hidden, t, u0, u1);
+    }
 }

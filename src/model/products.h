@@ -46,8 +46,31 @@ void products_run(const struct products_with *w, const struct products *b,
 void products_commit(const struct products_with *w, const struct products *b,
                      const struct crew_phase *p, uint32_t c, uint32_t member);
 
-/* What chunk c has of n_rows rows in units of 32: units *u0 to *u1, rows *r0 to *r1. */
-void products_units(uint32_t n_rows, const struct crew_phase *p, uint32_t c, uint32_t *u0,
-                    uint32_t *u1, uint32_t *r0, uint32_t *r1);
+/* ---- feed-forward: act(gate) * up, or act(up) ------------------------------------------------ */
+
+enum products_act {
+    PRODUCTS_ACT_SILU, /* gated only */
+    PRODUCTS_ACT_GELU, /* tanh form */
+    PRODUCTS_ACT_GELU_ERF,
+    PRODUCTS_ACT_RELU /* these two: not gated */
+};
+
+struct products_ffn {
+    const struct linear *gate, *up; /* gate->mat NO_MAT: not gated */
+    enum products_act act;
+    const struct kern_act *in, *hidden; /* hidden->n_cols: the width */
+    float *h, *h_up;                    /* [tokens][width]; h is what hidden reads */
+    bool quantize;                      /* hidden's integer form is wanted */
+};
+
+/* In units that a phase's chunks can take. */
+static inline uint32_t products_ffn_units(const struct products_ffn *f)
+{
+    return (f->hidden->n_cols + 31) / 32;
+}
+void products_ffn_run(const struct products_with *w, const struct products_ffn *f,
+                      const struct crew_phase *p, uint32_t c, uint32_t member);
+void products_ffn_commit(const struct products_with *w, const struct products_ffn *f,
+                         const struct crew_phase *p, uint32_t c, uint32_t member);
 
 #endif

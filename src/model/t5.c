@@ -1,0 +1,414 @@
+/* t5.c - loading: from a GGUF's tensors to packed weights, vectors and reserved scratch. */
+#include "model/t5.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/arch.h"
+#include "model/t5_int.h"
+
+bool t5_knows(const struct gguf *g)
+{
+    struct gguf_str s;
+    return gguf_get_str(g, "general.architecture", &s) && s.n == 2 && memcmp(s.p, "t5", 2) == 0;
+}
+
+/* ---- configuration ------------------------------------------------------------------------- */
+
+static int read_act(struct t5 *t, struct err *e)
+{
+    static const struct {
+        const char *name;
+        enum products_act act;
+        bool gated, plain; /* where it is known */
+    } acts[] = {
+        {"relu", PRODUCTS_ACT_RELU, false, true},
+        {"gelu", PRODUCTS_ACT_GELU_ERF, false, true},
+        {"gelu_new", PRODUCTS_ACT_GELU, true, true},
+        {"gelu_pytorch_tanh", PRODUCTS_ACT_GELU, true, true},
+        {"silu", PRODUCTS_ACT_SILU, true, false},
+    };
+    struct gguf_str s;
+    t->c.gated = gguf_find_tensor(t->g, "enc.blk.0.ffn_gate.weight") != NULL;
+    t->act = t->c.gated ? PRODUCTS_ACT_GELU : PRODUCTS_ACT_RELU;
+    if (!gguf_get_str(t->g, "t5.activation", &s))
+        return 0;
+    for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++)
+        if (strlen(acts[i].name) == s.n && memcmp(acts[i].name, s.p, s.n) == 0 &&
+            (t->c.gated ? acts[i].gated : acts[i].plain)) {
+            t->act = acts[i].act;
+            return 0;
+        }
+    return err_set(e, SHOAL_EUNSUPPORTED, "t5.activation \"%.*s\"%s", (int)(s.n < 64 ? s.n : 64),
+                   s.p, t->c.gated ? " with a gate" : "");
+}
+
+static int read_config(struct t5 *t, struct err *e)
+{
+    const struct decoder_config as = {.arch = "t5"}; /* only its name is read */
+    const struct gguf *g = t->g;
+    struct t5_config *c = &t->c;
+    uint32_t value_len, start;
+    int rc;
+    if (!t5_knows(g))
+        return err_set(e, SHOAL_EUNSUPPORTED, "general.architecture is not t5");
+    if ((rc = arch_u32(&as, g, "context_length", 1, 1u << 24, &c->n_ctx_train, e)) < 0 ||
+        (rc = arch_u32(&as, g, "embedding_length", 1, 65536, &c->dim, e)) < 0 ||
+        (rc = arch_u32(&as, g, "block_count", 1, 1024, &c->n_enc, e)) < 0 ||
+        (rc = arch_u32_or(&as, g, "decoder_block_count", 1, 1024, c->n_enc, &c->n_dec, e)) < 0 ||
+        (rc = arch_u32(&as, g, "attention.head_count", 1, 1024, &c->n_heads, e)) < 0 ||
+        (rc = arch_u32_or(&as, g, "attention.key_length", 1, 1024, c->dim / c->n_heads,
+                          &c->head_dim, e)) < 0 ||
+        (rc = arch_u32_or(&as, g, "attention.value_length", 1, 1024, c->head_dim, &value_len, e)) <
+            0 ||
+        (rc = arch_u32(&as, g, "feed_forward_length", 1, 1u << 20, &c->ffn_dim, e)) < 0 ||
+        (rc = arch_u32_or(&as, g, "attention.relative_buckets_count", 4, 65536, 32, &c->n_buckets,
+                          e)) < 0 ||
+        (rc = arch_u32_or(&as, g, "attention.relative_max_distance", 1, 1u << 24, 128,
+                          &c->max_distance, e)) < 0 ||
+        (rc = arch_u32_or(&as, g, "decoder_start_token_id", 0, INT32_MAX, 0, &start, e)) < 0 ||
+        (rc = arch_f32_or(&as, g, "attention.layer_norm_rms_epsilon", 1e-6f, &c->norm_eps, e)) < 0)
+        return rc;
+    if (c->head_dim == 0 || value_len != c->head_dim)
+        return err_set(e, SHOAL_EUNSUPPORTED, "values of %u and keys of %u dimensions", value_len,
+                       c->head_dim);
+    if (c->max_distance <= c->n_buckets / 2)
+        return err_set(e, SHOAL_EFORMAT, "%u buckets for distances of up to %u", c->n_buckets,
+                       c->max_distance);
+    c->start_token = (int32_t)start;
+    bool scaled = !gguf_find_tensor(g, "output.weight"); /* tied, where nothing else is said */
+    if (gguf_find(g, "t5.scale_decoder_outputs") &&
+        !gguf_get_bool(g, "t5.scale_decoder_outputs", &scaled))
+        return err_set(e, SHOAL_EFORMAT, "metadata key t5.scale_decoder_outputs is no bool");
+    c->output_scale = scaled ? 1.0f / sqrtf((float)c->dim) : 1.0f;
+    return read_act(t, e);
+}
+
+/* ---- tensors ------------------------------------------------------------------------------- */
+
+struct loading {
+    struct plan p;
+    struct t5 *t;
+    bool dec;
+    uint32_t layer;
+};
+
+static const char *part_name(const struct loading *o, char *out, size_t cap, const char *part)
+{
+    snprintf(out, cap, "%s.blk.%u.%s", o->dec ? "dec" : "enc", o->layer, part);
+    return out;
+}
+
+static int matrix(struct loading *o, struct linear *l, const char *part, uint32_t n_rows,
+                  uint32_t n_cols, uint32_t out_at)
+{
+    char name[64];
+    int rc =
+        plan_linear(&o->p, l, -1, part_name(o, name, sizeof(name), part), n_rows, n_cols, true);
+    l->out_at = out_at;
+    return rc;
+}
+
+static int norm(struct loading *o, const float **w, const char *part)
+{
+    char name[64];
+    return plan_vector(&o->p, w, -1, part_name(o, name, sizeof(name), part), "weight", o->t->c.dim,
+                       true);
+}
+
+static int cross(struct loading *o, struct t5_layer *l)
+{
+    const uint32_t dim = o->t->c.dim, inner = o->t->inner;
+    char name[64];
+    int rc = norm(o, &l->cross_norm, "cross_attn_norm");
+    if (rc == 0)
+        rc = matrix(o, &l->cross_q, "cross_attn_q", inner, dim, 0);
+    if (rc == 0)
+        rc = matrix(o, &l->cross_kv[0], "cross_attn_k", inner, dim, 0);
+    if (rc == 0)
+        rc = matrix(o, &l->cross_kv[1], "cross_attn_v", inner, dim, inner);
+    if (rc == 0)
+        rc = matrix(o, &l->cross_out, "cross_attn_o", dim, inner, 0);
+    /* some files have it; nobody uses it */
+    (void)plan_claim(&o->p, part_name(o, name, sizeof(name), "cross_attn_rel_b.weight"));
+    return rc;
+}
+
+static int layer(struct loading *o, struct t5_layer *l)
+{
+    static const char *const qkv[] = {"attn_q", "attn_k", "attn_v"};
+    const struct t5_config *c = &o->t->c;
+    const uint32_t inner = o->t->inner;
+    int rc = norm(o, &l->attn_norm, "attn_norm");
+    for (uint32_t j = 0; rc == 0 && j < 3; j++)
+        rc = matrix(o, &l->qkv[j], qkv[j], inner, c->dim, j * inner);
+    if (rc == 0)
+        rc = matrix(o, &l->attn_out, "attn_o", c->dim, inner, 0);
+    if (rc == 0 && o->dec)
+        rc = cross(o, l);
+    if (rc == 0)
+        rc = norm(o, &l->ffn_norm, "ffn_norm");
+    l->gate.mat = NO_MAT;
+    if (rc == 0 && c->gated)
+        rc = matrix(o, &l->gate, "ffn_gate", c->ffn_dim, c->dim, 0);
+    if (rc == 0)
+        rc = matrix(o, &l->up, "ffn_up", c->ffn_dim, c->dim, 0);
+    return rc < 0 ? rc : matrix(o, &l->down, "ffn_down", c->dim, c->ffn_dim, 0);
+}
+
+/* The layers of one side, its last norm and its biases, which all layers share. */
+static int side(struct loading *o, bool dec)
+{
+    struct t5 *t = o->t;
+    char name[64];
+    uint32_t n_buckets;
+    int rc = 0;
+    o->dec = dec;
+    for (uint32_t i = 0; rc == 0 && i < (dec ? t->c.n_dec : t->c.n_enc); i++) {
+        o->layer = i;
+        rc = layer(o, &t->layers[(dec ? t->c.n_enc : 0) + i]);
+    }
+    o->layer = 0;
+    if (rc == 0)
+        rc =
+            plan_table(&o->p, &t->rel_b[dec], part_name(o, name, sizeof(name), "attn_rel_b.weight"),
+                       &n_buckets, t->c.n_heads, true);
+    if (rc == 0 && n_buckets != t->c.n_buckets)
+        rc = err_set(o->p.e, SHOAL_EFORMAT, "tensor %s has %u buckets, expected %u", name,
+                     n_buckets, t->c.n_buckets);
+    return rc < 0
+               ? rc
+               : plan_vector(&o->p, dec ? &t->dec_norm : &t->enc_norm, -1,
+                             dec ? "dec.output_norm" : "enc.output_norm", "weight", t->c.dim, true);
+}
+
+static int embeddings(struct loading *o)
+{
+    struct t5 *t = o->t;
+    t->embd = plan_claim(&o->p, "token_embd.weight");
+    if (!t->embd || t->embd->n_dims != 2 || t->embd->dims[0] != t->c.dim ||
+        t->embd->dims[1] > INT32_MAX)
+        return err_set(o->p.e, SHOAL_EFORMAT, "tensor token_embd.weight is missing or not %u wide",
+                       t->c.dim);
+    t->c.n_vocab = (uint32_t)t->embd->dims[1];
+    if ((uint32_t)t->c.start_token >= t->c.n_vocab)
+        return err_set(o->p.e, SHOAL_EFORMAT, "the decoder's first token is %d of %u",
+                       t->c.start_token, t->c.n_vocab);
+    int rc = plan_linear(&o->p, &t->output, -1, "output", t->c.n_vocab, t->c.dim, false);
+    if (rc == 0 && t->output.mat == NO_MAT) /* tied to the embedding */
+        rc = weights_add(&t->weights, t->embd, &t->output.mat, o->p.e);
+    return rc;
+}
+
+static int plan_tensors(struct t5 *t, struct err *e)
+{
+    struct loading o = {.t = t};
+    int rc = plan_init(&o.p, t->g, &t->weights, &t->vectors, e);
+    t->layers = mem_zalloc_n(t->c.n_enc + t->c.n_dec, sizeof(*t->layers));
+    if (rc == 0 && !t->layers)
+        rc = err_set(e, SHOAL_ENOMEM, "plan of the model");
+    if (rc == 0)
+        rc = side(&o, false);
+    if (rc == 0)
+        rc = side(&o, true);
+    if (rc == 0)
+        rc = embeddings(&o);
+    if (rc == 0)
+        rc = plan_check_all_claimed(&o.p, "t5");
+    plan_fini(&o.p);
+    return rc;
+}
+
+static void which_inputs_are_quantized(struct t5 *t)
+{
+    const struct weights *w = &t->weights;
+    for (uint32_t i = 0; i < t->c.n_enc + t->c.n_dec; i++) {
+        const struct t5_layer *l = &t->layers[i];
+        const bool dec = i >= t->c.n_enc;
+        for (uint32_t j = 0; j < 3; j++)
+            t->int_x = t->int_x || linear_is_int(w, &l->qkv[j]);
+        t->int_x = t->int_x || linear_is_int(w, &l->gate) || linear_is_int(w, &l->up);
+        t->int_x = t->int_x ||
+                   (dec && (linear_is_int(w, &l->cross_q) || linear_is_int(w, &l->cross_kv[0]) ||
+                            linear_is_int(w, &l->cross_kv[1])));
+        t->int_att = t->int_att || linear_is_int(w, &l->attn_out) ||
+                     (dec && linear_is_int(w, &l->cross_out));
+        t->int_hidden = t->int_hidden || linear_is_int(w, &l->down);
+    }
+    t->int_x = t->int_x || linear_is_int(w, &t->output);
+}
+
+/* ---- biases -------------------------------------------------------------------------------- */
+
+uint32_t t5_bucket(int64_t d, bool both_ways, uint32_t n_buckets, uint32_t max_distance)
+{
+    uint32_t first = 0, n = n_buckets;
+    uint64_t away = d < 0 ? (uint64_t)-d : both_ways ? (uint64_t)d : 0;
+    if (both_ways) {
+        n /= 2;
+        first = d > 0 ? n : 0;
+    }
+    /* half of the buckets are for one distance each, the others grow with the logarithm; rounded
+     * as the reference rounds, since a distance may lie on an edge */
+    const uint32_t exact = n / 2;
+    if (away < exact)
+        return first + (uint32_t)away;
+    float part = logf((float)away / (float)exact) /
+                 (float)log((double)max_distance / (double)exact) * (float)(n - exact);
+    uint32_t bucket = part < (float)n ? exact + (uint32_t)part : n - 1;
+    return first + (bucket < n - 1 ? bucket : n - 1);
+}
+
+static void fill_biases(struct t5 *t)
+{
+    const struct t5_config *c = &t->c;
+    const size_t n = t->n_ctx;
+    for (size_t i = 0; i < 2 * n; i++) {
+        const int64_t d = (int64_t)i - (int64_t)n;
+        const float *both =
+            t->rel_b[0] + (size_t)t5_bucket(d, true, c->n_buckets, c->max_distance) * c->n_heads;
+        const float *back =
+            t->rel_b[1] +
+            (size_t)t5_bucket(d + 1, false, c->n_buckets, c->max_distance) * c->n_heads;
+        for (uint32_t h = 0; h < c->n_heads; h++) {
+            t->enc_bias[h * 2 * n + i] = both[h];
+            if (i < n)
+                t->dec_bias[h * n + i] = back[h];
+        }
+    }
+}
+
+/* ---- create -------------------------------------------------------------------------------- */
+
+static int configure(struct t5 *t, const struct gguf *g, const struct t5_opts *o, struct err *e)
+{
+    t->g = g;
+    int rc = read_config(t, e);
+    if (rc < 0)
+        return rc;
+    t->k = o->kernels ? o->kernels : kern_select(NULL, e);
+    if (!t->k)
+        return e ? e->code : SHOAL_EUNSUPPORTED;
+    t->n_ctx = o->n_ctx ? o->n_ctx : t->c.n_ctx_train < 4096 ? t->c.n_ctx_train : 4096;
+    t->max_tokens = o->max_tokens > t->n_ctx ? o->max_tokens : t->n_ctx;
+    t->max_seqs = o->max_seqs ? o->max_seqs : 8;
+    t->max_rows = o->max_rows ? o->max_rows : 16;
+    if (t->n_ctx > 65536 || t->max_tokens > 1u << 20 || t->max_seqs > 4096 || t->max_rows > 4096)
+        return err_set(e, SHOAL_EINVAL, "texts of %u tokens, passes of %u tokens and %u rows",
+                       t->n_ctx, t->max_tokens, t->max_rows);
+    t->inner = t->c.n_heads * t->c.head_dim;
+    t->kv_kind = o->kv_kind;
+    t->kv_head_bytes = (kern_kv_head_bytes(t->kv_kind, t->c.head_dim) + 63) / 64 * 64;
+    t->kv_page_bytes = t->kv_head_bytes * t->c.n_heads * t->c.n_dec;
+    weights_init(&t->weights, &t->k->layout);
+    t->weights.int8 = o->int8;
+    return plan_tensors(t, e);
+}
+
+static int reserve(struct t5 *t, struct err *e)
+{
+    t5_lay_out(t, NULL, crew_size(t->crew));
+    t->scratch = mem_pages(t->scratch_bytes);
+    if (!t->scratch)
+        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of scratch", t->scratch_bytes);
+    t5_lay_out(t, t->scratch, crew_size(t->crew));
+    which_inputs_are_quantized(t);
+    fill_biases(t);
+    return 0;
+}
+
+int t5_create(struct t5 **out, const struct gguf *g, const char *path, const struct t5_opts *o,
+              struct err *e)
+{
+    static const struct t5_opts defaults;
+    o = o ? o : &defaults;
+    *out = NULL;
+    struct t5 *t = mem_zalloc(sizeof(*t));
+    if (!t)
+        return err_set(e, SHOAL_ENOMEM, "t5");
+    int rc = configure(t, g, o, e);
+    if (rc == 0)
+        rc = crew_create(&t->crew, o->n_threads ? o->n_threads : crew_cores(), e);
+    if (rc == 0)
+        rc = reserve(t, e);
+    if (rc == 0)
+        rc =
+            weights_load(&t->weights, path, o->cache_dir, t->crew, o->progress, o->progress_ctx, e);
+    if (rc < 0) {
+        t5_destroy(t);
+        return rc;
+    }
+    gguf_trim(g); /* from here on only rows of the embedding are read */
+    *out = t;
+    return 0;
+}
+
+int t5_measure(struct t5_sizes *out, const struct gguf *g, const struct t5_opts *o, struct err *e)
+{
+    struct t5 *t = mem_zalloc(sizeof(*t));
+    if (!t)
+        return err_set(e, SHOAL_ENOMEM, "t5");
+    int rc = configure(t, g, o, e);
+    if (rc == 0) {
+        t5_lay_out(t, NULL, o->n_threads ? o->n_threads : crew_cores());
+        *out = t5_sizes(t);
+    }
+    t5_destroy(t);
+    return rc;
+}
+
+void t5_destroy(struct t5 *t)
+{
+    if (!t)
+        return;
+    crew_destroy(t->crew);
+    weights_fini(&t->weights);
+    vectors_fini(&t->vectors);
+    mem_free(t->layers);
+    if (t->scratch)
+        mem_pages_free(t->scratch, t->scratch_bytes);
+    mem_free(t);
+}
+
+const struct t5_config *t5_config(const struct t5 *t)
+{
+    return &t->c;
+}
+
+const struct kern_ops *t5_kernels(const struct t5 *t)
+{
+    return t->k;
+}
+
+uint32_t t5_n_threads(const struct t5 *t)
+{
+    return crew_size(t->crew);
+}
+
+struct t5_sizes t5_sizes(const struct t5 *t)
+{
+    return (struct t5_sizes){.weights = t->weights.data_bytes,
+                             .scratch = t->scratch_bytes,
+                             .kv_page = t->kv_page_bytes,
+                             .n_ctx = t->n_ctx,
+                             .max_tokens = t->max_tokens,
+                             .max_seqs = t->max_seqs,
+                             .max_rows = t->max_rows};
+}
+
+bool t5_from_cache(const struct t5 *t)
+{
+    return t->weights.from_cache;
+}
+
+void t5_set_kv(struct t5 *t, uint8_t *kv)
+{
+    t->kv = kv;
+}
+
+void t5_copy_page(struct t5 *t, uint32_t to, uint32_t from)
+{
+    memcpy(t->kv + to * t->kv_page_bytes, t->kv + from * t->kv_page_bytes, t->kv_page_bytes);
+}

@@ -1,0 +1,504 @@
+/* t5_forward.c - the passes of T5: sources through the encoder and into the pages of their keys and
+ * values, and one step of the decoder, as programs of phases that the crew runs.
+ *
+ * A phase is a product of all tokens, attention of some heads, or a small step per token.  With few
+ * tokens the small steps are finishes of the phase before. */
+
+#include "model/t5_int.h"
+
+#define ROWS_PER_UNIT 128u
+/* Attention over fewer key-times-head pairs than this is done by one member in a finish. */
+#define SMALL_ATTENTION 1024u
+
+enum product { /* which matrices a phase multiplies with */
+               PRODUCT_QKV,
+               PRODUCT_ATTN_OUT,
+               PRODUCT_CROSS_Q,
+               PRODUCT_CROSS_OUT,
+               PRODUCT_DOWN,
+               PRODUCT_CROSS_KV,
+               PRODUCT_OUTPUT,
+               PRODUCT_NONE
+};
+
+enum step { /* what is done to each token */
+            STEP_NONE,
+            STEP_START,  /* embed, first norm */
+            STEP_ATTEND, /* attention's result becomes an input */
+            STEP_SELF,   /* residuals: after self attention, */
+            STEP_CROSS,  /* after cross attention, */
+            STEP_FFN,    /* after the feed-forward */
+            STEP_STORE   /* keys and values of a source into their page */
+};
+
+/* All that a phase needs to know travels in its arg. */
+static uint32_t pack_arg(uint32_t layer, enum product product, enum step step)
+{
+    return layer | (uint32_t)product << 16 | (uint32_t)step << 24;
+}
+
+static uint32_t layer_of(uint32_t arg)
+{
+    return arg & 0xffff;
+}
+
+static enum product product_of(uint32_t arg)
+{
+    return (enum product)(arg >> 16 & 0xff);
+}
+
+static enum step step_of(uint32_t arg)
+{
+    return (enum step)(arg >> 24);
+}
+
+/* ---- scratch ------------------------------------------------------------------------------- */
+
+void t5_lay_out(struct t5 *t, uint8_t *base, uint32_t n_members)
+{
+    const struct t5_config *c = &t->c;
+    struct carve at = {.base = base};
+    const uint32_t tokens = t->max_tokens > t->max_rows ? t->max_tokens : t->max_rows;
+    const size_t b = tokens, f = sizeof(float), n_ctx = t->n_ctx;
+    t->x = carve_take(&at, b * c->dim * f);
+    t->xn = carve_take(&at, b * c->dim * f);
+    t->qkv = carve_take(&at, b * 3 * t->inner * f);
+    t->att = carve_take(&at, b * t->inner * f);
+    t->proj = carve_take(&at, b * c->dim * f);
+    t->hidden = carve_take(&at, b * c->ffn_dim * f);
+    t->hidden_up = c->gated ? carve_take(&at, b * c->ffn_dim * f) : NULL;
+    t->logits = carve_take(&at, (size_t)t->max_rows * c->n_vocab * f);
+    t->enc_bias = carve_take(&at, c->n_heads * 2 * n_ctx * f);
+    t->dec_bias = carve_take(&at, c->n_heads * n_ctx * f);
+    carve_act(&at, &t->act_x, t->xn, tokens, c->dim);
+    carve_act(&at, &t->act_att, t->att, tokens, t->inner);
+    carve_act(&at, &t->act_hidden, t->hidden, tokens, c->ffn_dim);
+    uint32_t most_rows = c->ffn_dim > 3 * t->inner ? c->ffn_dim : 3 * t->inner;
+    most_rows = c->n_vocab > most_rows ? c->n_vocab : most_rows;
+    t->stage_rows = products_stage_rows(n_members, most_rows);
+    const size_t full = kern_attn_full_scratch(t->n_ctx, c->head_dim);
+    const size_t paged = kern_attn_scratch(t->n_ctx);
+    t->attn_scratch = carve_take(&at, n_members * sizeof(float *));
+    t->stage = carve_take(&at, n_members * sizeof(float *));
+    for (uint32_t i = 0; i < n_members; i++) {
+        float *s = carve_take(&at, (full > paged ? full : paged) * f);
+        float *stage = carve_take(&at, (size_t)2 * PRODUCTS_FEW * t->stage_rows * f);
+        if (base) {
+            t->attn_scratch[i] = s;
+            t->stage[i] = stage;
+        }
+    }
+    t->units = carve_take(&at, (size_t)c->n_heads * (t->max_seqs + t->max_tokens / ROWS_PER_UNIT) *
+                                   sizeof(*t->units));
+    t->phases = carve_take(&at, (c->n_enc * 8 + c->n_dec * 14 + 8) * sizeof(*t->phases));
+    t->seq_of = carve_take(&at, b * sizeof(uint32_t));
+    t->seq_first = carve_take(&at, (t->max_seqs + 1) * sizeof(uint32_t));
+    t->scratch_bytes = at.bytes;
+}
+
+/* ---- steps per token ------------------------------------------------------------------------ */
+
+static void quantize(const struct t5 *t, const struct kern_act *a, bool wanted, uint32_t token)
+{
+    if (wanted)
+        t->k->quantize(a, token, 0, a->n_cols / 32);
+}
+
+static void norm_in(struct t5 *t, const float *w, uint32_t token)
+{
+    size_t at = (size_t)token * t->c.dim;
+    t->k->rmsnorm(t->xn + at, t->x + at, w, t->c.dim, t->c.norm_eps);
+    if (w == t->dec_norm && t->c.output_scale != 1.0f)
+        t->k->scale(t->xn + at, t->c.output_scale, t->c.dim);
+    quantize(t, &t->act_x, t->int_x, token);
+}
+
+static void embed(struct t5 *t, uint32_t layer, uint32_t token)
+{
+    const uint32_t seq = t->seq_of[token];
+    const int32_t id =
+        t->rows ? t->rows[token].token : t->sources[seq].tokens[token - t->seq_first[seq]];
+    /* the row as the file has it is never longer than as floats */
+    float *x = t->x + (size_t)token * t->c.dim, *raw = t->xn + (size_t)token * t->c.dim;
+    const size_t row = t->embd->n_bytes / t->c.n_vocab;
+    gguf_read(t->g, t->embd, (size_t)id * row, raw, row);
+    quant_to_f32(t->embd->type, raw, x, t->c.dim);
+    norm_in(t, t->layers[layer].attn_norm, token);
+}
+
+static void join(struct t5 *t, const float *next_norm, uint32_t token)
+{
+    size_t at = (size_t)token * t->c.dim;
+    t->k->add(t->x + at, t->proj + at, t->c.dim);
+    norm_in(t, next_norm, token);
+}
+
+static uint8_t *kv_at(const struct t5 *t, uint32_t page, uint32_t layer, uint32_t head)
+{
+    return t->kv + page * t->kv_page_bytes +
+           ((size_t)(layer - t->c.n_enc) * t->c.n_heads + head) * t->kv_head_bytes;
+}
+
+static void store(struct t5 *t, uint32_t layer, uint32_t token)
+{
+    const uint32_t seq = t->seq_of[token], pos = token - t->seq_first[seq], hd = t->c.head_dim;
+    const uint32_t page = t->sources[seq].pages[pos / KERN_PAGE];
+    const float *k = t->qkv + (size_t)token * 2 * t->inner, *v = k + t->inner;
+    for (uint32_t h = 0; h < t->c.n_heads; h++)
+        t->k->kv_store(kv_at(t, page, layer, h), t->kv_kind, hd, pos % KERN_PAGE, k + h * hd,
+                       v + h * hd);
+}
+
+static void run_step(struct t5 *t, uint32_t arg, uint32_t token)
+{
+    const uint32_t layer = layer_of(arg), n_layers = t->c.n_enc + t->c.n_dec;
+    const struct t5_layer *l = &t->layers[layer];
+    switch (step_of(arg)) {
+    case STEP_START:
+        embed(t, layer, token);
+        break;
+    case STEP_ATTEND:
+        quantize(t, &t->act_att, t->int_att, token);
+        break;
+    case STEP_SELF:
+        join(t, l->cross_norm ? l->cross_norm : l->ffn_norm, token);
+        break;
+    case STEP_CROSS:
+        join(t, l->ffn_norm, token);
+        break;
+    case STEP_FFN:
+        join(t,
+             layer + 1 == t->c.n_enc ? t->enc_norm
+             : layer + 1 == n_layers ? t->dec_norm
+                                     : l[1].attn_norm,
+             token);
+        break;
+    case STEP_STORE:
+        store(t, layer, token);
+        break;
+    case STEP_NONE:
+        break;
+    }
+}
+
+/* What chunk c of n has of `units`. */
+static uint32_t part(uint32_t units, uint32_t c, uint32_t n)
+{
+    return (uint32_t)((uint64_t)units * c / n);
+}
+
+static void step_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct t5 *t = ctx;
+    const uint32_t end = part(t->n_tokens, c + 1, p->n_chunks);
+    (void)member;
+    for (uint32_t i = part(t->n_tokens, c, p->n_chunks); i < end; i++)
+        run_step(t, p->arg, i);
+}
+
+static void step_finish(void *ctx, const struct crew_phase *p, uint32_t member)
+{
+    struct t5 *t = ctx;
+    (void)member;
+    for (uint32_t i = 0; i < t->n_tokens; i++)
+        run_step(t, p->arg, i);
+}
+
+/* ---- attention ------------------------------------------------------------------------------ */
+
+static void attend_source(struct t5 *t, const struct t5_unit *u, uint32_t member)
+{
+    const uint32_t hd = t->c.head_dim;
+    const size_t first = t->seq_first[u->seq], ld = 3 * (size_t)t->inner;
+    const float *q = t->qkv + first * ld + (size_t)u->head * hd;
+    const struct kern_attn_full job = {.q = q,
+                                       .q_ld = ld,
+                                       .k = q + t->inner,
+                                       .v = q + (size_t)2 * t->inner,
+                                       .kv_ld = ld,
+                                       .out = t->att + first * t->inner + (size_t)u->head * hd,
+                                       .out_ld = t->inner,
+                                       .n_keys = t->sources[u->seq].n,
+                                       .head_dim = hd,
+                                       .scale = 1.0f,
+                                       .bias = t->enc_bias + (2 * (size_t)u->head + 1) * t->n_ctx,
+                                       .bias_ld = -1,
+                                       .scratch = t->attn_scratch[member]};
+    t->k->attend_full(&job, u->row0, u->row1);
+}
+
+static void source_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct t5 *t = ctx;
+    const uint32_t end = part(t->n_units, c + 1, p->n_chunks);
+    for (uint32_t i = part(t->n_units, c, p->n_chunks); i < end; i++)
+        attend_source(t, &t->units[i], member);
+}
+
+/* One head of one row: over its own tokens, of which this one's key and value are new, or over its
+ * source. */
+static void attend_row(struct t5 *t, uint32_t arg, uint32_t unit, uint32_t member)
+{
+    const uint32_t layer = layer_of(arg), hd = t->c.head_dim;
+    const uint32_t row = unit / t->c.n_heads, head = unit % t->c.n_heads;
+    const bool cross = product_of(arg) == PRODUCT_CROSS_Q;
+    const struct t5_row *r = &t->rows[row];
+    const float *q = t->qkv + (size_t)row * (cross ? 1 : 3) * t->inner + (size_t)head * hd;
+    if (!cross)
+        t->k->kv_store(kv_at(t, r->pages[r->pos / KERN_PAGE], layer, head), t->kv_kind, hd,
+                       r->pos % KERN_PAGE, q + t->inner, q + (size_t)2 * t->inner);
+    const struct kern_attn job = {
+        .q = q,
+        .out = t->att + (size_t)row * t->inner + (size_t)head * hd,
+        .n_tokens = 1,
+        .n_heads = 1,
+        .head_dim = hd,
+        .scale = 1.0f,
+        .pos0 = cross ? r->n_source - 1 : r->pos,
+        .bias = cross ? NULL : t->dec_bias + (size_t)head * t->n_ctx + (t->n_ctx - 1 - r->pos),
+        .kind = t->kv_kind,
+        .kv = kv_at(t, 0, layer, head),
+        .page_stride = t->kv_page_bytes,
+        .pages = cross ? r->source_pages : r->pages,
+        .scratch = t->attn_scratch[member]};
+    t->k->attend(&job, 0, 1);
+}
+
+static void row_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct t5 *t = ctx;
+    const uint32_t units = t->n_tokens * t->c.n_heads, end = part(units, c + 1, p->n_chunks);
+    for (uint32_t i = part(units, c, p->n_chunks); i < end; i++)
+        attend_row(t, p->arg, i, member);
+}
+
+/* Few rows and few keys: all of it by whoever ended the products. */
+static void row_finish(void *ctx, const struct crew_phase *p, uint32_t member)
+{
+    struct t5 *t = ctx;
+    for (uint32_t i = 0; i < t->n_tokens * t->c.n_heads; i++)
+        attend_row(t, p->arg, i, member);
+    step_finish(ctx, p, member);
+}
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+static struct products_with with(const struct t5 *t)
+{
+    return (struct products_with){t->k, &t->weights, t->stage, t->stage_rows};
+}
+
+static struct products products_of(const struct t5 *t, uint32_t arg)
+{
+    const struct t5_layer *l = &t->layers[layer_of(arg)];
+    switch (product_of(arg)) {
+    case PRODUCT_QKV:
+        return (struct products){l->qkv, 3, &t->act_x, t->qkv, 3 * (size_t)t->inner};
+    case PRODUCT_ATTN_OUT:
+        return (struct products){&l->attn_out, 1, &t->act_att, t->proj, t->c.dim};
+    case PRODUCT_CROSS_Q:
+        return (struct products){&l->cross_q, 1, &t->act_x, t->qkv, t->inner};
+    case PRODUCT_CROSS_OUT:
+        return (struct products){&l->cross_out, 1, &t->act_att, t->proj, t->c.dim};
+    case PRODUCT_DOWN:
+        return (struct products){&l->down, 1, &t->act_hidden, t->proj, t->c.dim};
+    case PRODUCT_CROSS_KV:
+        return (struct products){l->cross_kv, 2, &t->act_x, t->qkv, 2 * (size_t)t->inner};
+    case PRODUCT_OUTPUT:
+    case PRODUCT_NONE:
+        break;
+    }
+    return (struct products){&t->output, 1, &t->act_x, t->logits, t->c.n_vocab};
+}
+
+static void product_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    const struct products_with w = with(ctx);
+    const struct products b = products_of(ctx, p->arg);
+    products_run(&w, &b, p, c, member);
+}
+
+static void product_commit(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    const struct products_with w = with(ctx);
+    const struct products b = products_of(ctx, p->arg);
+    products_commit(&w, &b, p, c, member);
+}
+
+static struct products_ffn ffn_of(const struct t5 *t, uint32_t arg)
+{
+    const struct t5_layer *l = &t->layers[layer_of(arg)];
+    return (struct products_ffn){&l->gate,       &l->up,    t->act,       &t->act_x,
+                                 &t->act_hidden, t->hidden, t->hidden_up, t->int_hidden};
+}
+
+static void ffn_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    const struct products_with w = with(ctx);
+    const struct products_ffn f = ffn_of(ctx, p->arg);
+    products_ffn_run(&w, &f, p, c, member);
+}
+
+static void ffn_commit(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    const struct products_with w = with(ctx);
+    const struct products_ffn f = ffn_of(ctx, p->arg);
+    products_ffn_commit(&w, &f, p, c, member);
+}
+
+/* ---- programs ------------------------------------------------------------------------------- */
+
+struct program {
+    struct t5 *t;
+    struct crew_phase *next;
+    bool few;
+};
+
+static void add(struct program *g, struct crew_phase p)
+{
+    p.n_items = g->t->n_tokens;
+    if (!g->few || crew_size(g->t->crew) == 1 || p.n_chunks > CREW_MAX_COMMITS)
+        p.commit = NULL;
+    *g->next++ = p;
+}
+
+/* A step of its own, unless it can be the finish of the phase before. */
+static void add_step(struct program *g, uint32_t arg)
+{
+    const uint32_t members = crew_size(g->t->crew), most = members == 1 ? 1 : members * 8;
+    const uint32_t n = (g->t->n_tokens + 3) / 4;
+    if (g->few && g->next > g->t->phases && !g->next[-1].finish) {
+        g->next[-1].arg = (g->next[-1].arg & 0xffffff) | (arg & 0xff000000);
+        g->next[-1].finish = step_finish;
+    } else {
+        add(g,
+            (struct crew_phase){.chunk = step_chunk, .arg = arg, .n_chunks = n < most ? n : most});
+    }
+}
+
+static void add_product(struct program *g, uint32_t layer, enum product product, enum step step)
+{
+    const struct products_with w = with(g->t);
+    const uint32_t arg = pack_arg(layer, product, STEP_NONE);
+    const struct products b = products_of(g->t, arg);
+    size_t bytes = 0;
+    uint32_t tiles = 0;
+    for (uint32_t i = 0; i < b.n_linears; i++) {
+        bytes += products_bytes(&w, &b.l[i]);
+        tiles += products_tiles(&w, &b.l[i]);
+    }
+    add(g, (struct crew_phase){
+               .chunk = product_chunk,
+               .commit = product_commit,
+               .arg = arg,
+               .n_chunks = products_chunks(crew_size(g->t->crew), g->t->n_tokens, bytes, tiles)});
+    if (step != STEP_NONE)
+        add_step(g, pack_arg(layer, product, step));
+}
+
+static void add_ffn(struct program *g, uint32_t layer)
+{
+    const struct products_with w = with(g->t);
+    const uint32_t arg = pack_arg(layer, PRODUCT_NONE, STEP_NONE);
+    const struct products_ffn f = ffn_of(g->t, arg);
+    const size_t bytes = products_bytes(&w, f.gate) + products_bytes(&w, f.up);
+    add(g, (struct crew_phase){.chunk = ffn_chunk,
+                               .commit = ffn_commit,
+                               .arg = arg,
+                               .n_chunks = products_chunks(crew_size(g->t->crew), g->t->n_tokens,
+                                                           bytes, products_ffn_units(&f))});
+    add_product(g, layer, PRODUCT_DOWN, STEP_FFN);
+}
+
+/* Attention after the products that made its queries; small: by whoever ended those. */
+static void add_attention(struct program *g, uint32_t layer, enum product product, uint32_t units,
+                          bool small)
+{
+    const uint32_t members = crew_size(g->t->crew), most = members == 1 ? 1 : members * 8;
+    const uint32_t arg = pack_arg(layer, product, STEP_ATTEND);
+    if (small) {
+        g->next[-1].arg = arg;
+        g->next[-1].finish = row_finish;
+        return;
+    }
+    add(g, (struct crew_phase){.chunk = g->t->rows ? row_chunk : source_chunk,
+                               .arg = pack_arg(layer, product, STEP_NONE),
+                               .n_chunks = units < most ? units : most});
+    if (g->t->int_att)
+        add_step(g, arg);
+}
+
+static void run(struct program *g)
+{
+    crew_run(g->t->crew, g->t, g->t->phases, (uint32_t)(g->next - g->t->phases));
+}
+
+void t5_encode(struct t5 *t, const struct t5_source *sources, uint32_t n)
+{
+    t->sources = sources;
+    t->rows = NULL;
+    t->n_tokens = t->n_units = 0;
+    for (uint32_t s = 0; s < n; s++) {
+        t->seq_first[s] = t->n_tokens;
+        for (uint32_t i = 0; i < sources[s].n; i++)
+            t->seq_of[t->n_tokens++] = s;
+        for (uint32_t h = 0; h < t->c.n_heads; h++)
+            for (uint32_t r = 0; r < sources[s].n; r += ROWS_PER_UNIT) {
+                uint32_t end = r + ROWS_PER_UNIT < sources[s].n ? r + ROWS_PER_UNIT : sources[s].n;
+                t->units[t->n_units++] = (struct t5_unit){s, h, r, end};
+            }
+    }
+    if (t->n_tokens == 0)
+        return;
+    struct program g = {t, t->phases, t->n_tokens <= PRODUCTS_FEW};
+    add_step(&g, pack_arg(0, PRODUCT_NONE, STEP_START));
+    for (uint32_t i = 0; i < t->c.n_enc; i++) {
+        add_product(&g, i, PRODUCT_QKV, STEP_NONE);
+        add_attention(&g, i, PRODUCT_QKV, t->n_units, false);
+        add_product(&g, i, PRODUCT_ATTN_OUT, STEP_SELF);
+        add_ffn(&g, i);
+    }
+    for (uint32_t i = t->c.n_enc; i < t->c.n_enc + t->c.n_dec; i++)
+        add_product(&g, i, PRODUCT_CROSS_KV, STEP_STORE);
+    run(&g);
+}
+
+const float *t5_encoded(const struct t5 *t, uint32_t source, uint32_t token)
+{
+    return t->xn + (size_t)(t->seq_first[source] + token) * t->c.dim;
+}
+
+void t5_decode(struct t5 *t, const struct t5_row *rows, uint32_t n)
+{
+    uint64_t own = 0, source = 0;
+    t->rows = rows;
+    t->n_tokens = n;
+    if (n == 0)
+        return;
+    for (uint32_t i = 0; i < n; i++) {
+        t->seq_of[i] = i;
+        own += rows[i].pos + 1;
+        source += rows[i].n_source;
+    }
+    const bool few = n <= PRODUCTS_FEW, alone = crew_size(t->crew) == 1;
+    const bool small_own = few && (alone || own * t->c.n_heads < SMALL_ATTENTION);
+    const bool small_source = few && (alone || source * t->c.n_heads < SMALL_ATTENTION);
+    struct program g = {t, t->phases, few};
+    add_step(&g, pack_arg(t->c.n_enc, PRODUCT_NONE, STEP_START));
+    for (uint32_t i = t->c.n_enc; i < t->c.n_enc + t->c.n_dec; i++) {
+        add_product(&g, i, PRODUCT_QKV, STEP_NONE);
+        add_attention(&g, i, PRODUCT_QKV, n * t->c.n_heads, small_own);
+        add_product(&g, i, PRODUCT_ATTN_OUT, STEP_SELF);
+        add_product(&g, i, PRODUCT_CROSS_Q, STEP_NONE);
+        add_attention(&g, i, PRODUCT_CROSS_Q, n * t->c.n_heads, small_source);
+        add_product(&g, i, PRODUCT_CROSS_OUT, STEP_CROSS);
+        add_ffn(&g, i);
+    }
+    add_product(&g, 0, PRODUCT_OUTPUT, STEP_NONE);
+    run(&g);
+}
+
+const float *t5_logits(const struct t5 *t, uint32_t i)
+{
+    return t->logits + (size_t)i * t->c.n_vocab;
+}

@@ -1,0 +1,67 @@
+/* t5_int.h - inside of T5, shared by t5.c (loading) and t5_forward.c.  Private to src/model. */
+#ifndef SHOAL_MODEL_T5_INT_H
+#define SHOAL_MODEL_T5_INT_H
+
+#include "model/products.h"
+#include "model/t5.h"
+
+struct t5_layer { /* of the encoder or, with the cross parts, of the decoder */
+    const float *attn_norm, *cross_norm, *ffn_norm;
+    struct linear qkv[3], attn_out;
+    struct linear cross_q, cross_kv[2], cross_out;
+    struct linear gate, up, down;
+};
+
+struct t5_unit { /* rows of one head of one source */
+    uint32_t seq, head, row0, row1;
+};
+
+struct t5 {
+    struct t5_config c;
+    const struct kern_ops *k;
+    const struct gguf *g;
+    struct crew *crew;
+    struct weights weights;
+    struct vectors vectors;
+    struct t5_layer *layers; /* [n_enc + n_dec] */
+    const float *enc_norm, *dec_norm;
+    const float *rel_b[2]; /* encoder's, decoder's: [n_buckets][n_heads] */
+    struct linear output;
+    const struct gguf_tensor *embd;
+    enum products_act act;
+    uint32_t n_ctx, max_tokens, max_seqs, max_rows;
+    bool int_x, int_att, int_hidden; /* some consumer of this input has integer weights */
+    enum kern_kv kv_kind;
+    uint8_t *kv;
+    size_t kv_head_bytes, kv_page_bytes;
+
+    /* scratch, one block of pages */
+    uint8_t *scratch;
+    size_t scratch_bytes;
+    uint32_t inner; /* n_heads * head_dim */
+    float *x;       /* [tokens][dim]: the residual stream; tokens: max_tokens or max_rows */
+    float *xn;      /* [tokens][dim]: its norm, input of products */
+    float *qkv;     /* [tokens][3 * inner] */
+    float *att;     /* [tokens][inner] */
+    float *proj;    /* [tokens][dim]: results of attn_out, cross_out and down */
+    float *hidden, *hidden_up; /* [tokens][ffn_dim] */
+    float *logits;             /* [max_rows][n_vocab] */
+    /* By distance: the encoder's [n_heads][2 * n_ctx] with distance d at n_ctx + d, the decoder's
+     * [n_heads][n_ctx] with distance -d at n_ctx - 1 - d. */
+    float *enc_bias, *dec_bias;
+    float **attn_scratch, **stage; /* per member */
+    uint32_t stage_rows;
+    struct kern_act act_x, act_att, act_hidden;
+    struct t5_unit *units;
+    struct crew_phase *phases;
+    uint32_t *seq_of, *seq_first; /* per token of a pass; per source */
+
+    /* the pass under way */
+    const struct t5_source *sources;
+    const struct t5_row *rows;
+    uint32_t n_tokens, n_units;
+};
+
+void t5_lay_out(struct t5 *t, uint8_t *base, uint32_t n_members);
+
+#endif
