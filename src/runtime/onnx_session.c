@@ -181,6 +181,8 @@ static int open_file(struct onnx_session *s, const char *path, struct err *e)
         return err_set(e, SHOAL_EIO, "cannot open %s: %s", path, strerror(errno));
     if (!S_ISREG(st.st_mode))
         return err_set(e, SHOAL_EIO, "%s is not a file", path);
+    if (st.st_size == 0)
+        return err_set(e, SHOAL_EFORMAT, "%s is empty", path);
     s->file_bytes = (uint64_t)st.st_size;
     int rc = onnx_lib_check(s->lib, api->cpu_memory(ORT_DEVICE_ALLOCATOR, ORT_MEM_DEFAULT, &s->cpu),
                             SHOAL_ENOMEM, "memory of ONNX Runtime", e);

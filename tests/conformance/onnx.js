@@ -11,6 +11,7 @@ const fs = require('fs');
 const os = require('os');
 const path = require('path');
 
+const { FLOAT, INT32, INT64, BOOL, FLOAT16, LIST, model } = require('./onnx_build.js');
 const root = path.resolve(__dirname, '../..');
 const [shoal, tool, old, other] = process.argv.slice(2).map((p) => path.resolve(p));
 const tmp = fs.mkdtempSync(path.join(os.tmpdir(), 'shoal-onnx-'));
@@ -76,7 +77,7 @@ async function encoders() {
             const all = (f) => rows.flatMap((r) => Array.from({ length: len }, (_, t) => f(r, t)));
             const feeds = { input_ids: tensor(all((r, t) => (t < r.length ? r[t] : 0)), dims),
                 attention_mask: tensor(all((r, t) => Number(t < r.length)), dims),
-                token_type_ids: tensor(all(() => 0), dims) };
+                token_type_ids: tensor(all((r, t) => (t < r.length ? t % 2 : 0)), dims) };
             if (!session.inputNames.includes('token_type_ids')) delete feeds.token_type_ids;
             return (await session.run(feeds))[output];
         };
@@ -123,7 +124,7 @@ async function greedy(session, prompt, n) {
     return tokens.slice(prompt.length).join(' ');
 }
 
-async function decoder() {
+async function miniMind() {
     const session = await open(minimind), n = 48;
     const prompts = [[1, 320, 275, 201, 1589, 270], [1, 85, 736, 201, 3205, 5, 2, 201, 1, 1079, 538, 501, 201],
         Array.from({ length: 200 }, (_, i) => (i * 37) % 6300 + 3), [2]];
@@ -140,12 +141,138 @@ async function decoder() {
     await session.release();
 }
 
+function write(name, data) {
+    fs.writeFileSync(path.join(tmp, name), data);
+    return path.join(tmp, name);
+}
+
+const fails = (what, r, ...texts) =>
+    check(r.status === 1 && !r.signal && texts.every((t) => r.error.includes(t)), `${what}: ${r.error}`);
+const enc = (file, env) => ours(['encode', file, 1, 1], [[101, 102]], env);
+const gen = (file, env) => ours(['generate', file, 1, 2, 0], [[1]], env);
+
+// Made here: an encoder with every input and output there is, 32-bit ids and 16-bit floats.
+function everyOutput() {
+    const ids = ['b', 't'], w = (n, m, f) => Array.from({ length: n * m }, (_, i) => f(Math.floor(i / m), i % m));
+    const word = (r, c) => r * (c + 1) % 11, kind = (r, c) => r * (10 + c), place = (r, c) => r - c, cls = (r, c) => r + c;
+    const file = write('every.onnx', model({
+        inputs: ['input_ids', 'attention_mask', 'token_type_ids', 'position_ids'].map((n) => [n, INT32, ids]),
+        outputs: [['last_hidden_state', FLOAT16, ['b', 't', 4]], ['logits', FLOAT, ['b', 't', 3]],
+            ['sentence_embedding', FLOAT, ['b', 4]], ['pooler_output', FLOAT, ['b', 4]]],
+        constants: [['W', FLOAT, [32, 4], w(32, 4, word)], ['K', FLOAT, [2, 4], w(2, 4, kind)],
+            ['P', FLOAT, [64, 4], w(64, 4, place)], ['C', FLOAT, [4, 3], w(4, 3, cls)],
+            ['first', INT64, [], [0]], ['one', INT64, [1], [1]], ['two', INT64, [1], [2]]],
+        nodes: [['Gather', ['W', 'input_ids'], ['w']], ['Gather', ['K', 'token_type_ids'], ['k']],
+            ['Gather', ['P', 'position_ids'], ['p']], ['Add', ['w', 'k'], ['wk']], ['Add', ['wk', 'p'], ['h']],
+            ['Cast', ['h'], ['last_hidden_state'], { to: FLOAT16 }], ['MatMul', ['h', 'C'], ['logits']],
+            ['Cast', ['attention_mask'], ['m'], { to: FLOAT }], ['Unsqueeze', ['m', 'two'], ['m3']],
+            ['Mul', ['h', 'm3'], ['hm']], ['ReduceSum', ['hm', 'one'], ['sentence_embedding'], { keepdims: 0 }],
+            ['Gather', ['h', 'first'], ['pooler_output'], { axis: 1 }]],
+    }));
+    const seqs = [[3, 1, 4, 1, 5], [9], [2, 6, 5, 3, 5, 8, 9, 7], [31, 0]], want = [];
+    for (const s of seqs) {
+        const h = s.map((id, t) => [0, 1, 2, 3].map((c) => word(id, c) + kind(t % 2, c) + place(t, c)));
+        const sum = h.reduce((a, x) => a.map((v, c) => v + x[c]), [0, 0, 0, 0]);
+        const put = (name, x) => want.push(`${name} ${bits(Float32Array.from(x))}`);
+        put('hidden', h.flat());
+        put('token_logits', h.flatMap((x) => [0, 1, 2].map((c) => x.reduce((a, v, r) => a + v * cls(r, c), 0))));
+        put('sentence', sum);
+        put('pooled', h[0]);
+    }
+    for (const batch of [1, 3, 4])
+        check(ours(['encode', file, 1, batch], seqs).lines.join() === want.join(),
+            `every input and output, ${batch} sequences at a time`);
+}
+
+// A decoder made here: 16-bit past, 32-bit mask, every input there is.  It says the sum of all tokens
+// so far, modulo 7.  lie: nodes that make present.0.key of "grown".
+function countingDecoder({ past = ['b', 1, 'p', 1], lie, present = 'present.0.key', extra = [], logits = 'logits' }) {
+    return write('counting.onnx', model({
+        inputs: [['input_ids', INT64, ['b', 't']], ['attention_mask', INT32, ['b', 'a']],
+            ['use_cache_branch', BOOL, [1]], ['num_logits_to_keep', INT64, []],
+            ['past_key_values.0.key', FLOAT16, past], ...extra],
+        outputs: [[logits, FLOAT, ['b', 1, 7]], [present, FLOAT16, ['b', 1, 'n', 1]]],
+        constants: [['one', INT64, [1], [1]], ['two', INT64, [1], [2]], ['three', INT64, [1], [3]],
+            ['seven', FLOAT, [], [7]], ['depth', INT64, [], [7]], ['hot', FLOAT, [2], [0, 1]],
+            ['axes', INT64, [4], [0, 1, 2, 3]], ['shape', INT64, [3], [1, 1, 7]], ['far', INT64, [1], [1 << 30]],
+            ['nought', INT64, [1], [0]], ['five', INT64, [1], [5]]],
+        nodes: [['Unsqueeze', ['input_ids', 'one'], ['i3']], ['Unsqueeze', ['i3', 'three'], ['i4']],
+            ['Cast', ['i4'], ['new'], { to: FLOAT16 }],
+            ['Concat', ['past_key_values.0.key', 'new'], ['grown'], { axis: 2 }],
+            ...(lie || [['Identity', ['grown'], [present]]]),
+            ['Cast', ['grown'], ['f'], { to: FLOAT }], ['ReduceSum', ['f', 'axes'], ['sum'], { keepdims: 0 }],
+            ['Mod', ['sum', 'seven'], ['next'], { fmod: 1 }], ['Cast', ['next'], ['n0'], { to: INT64 }], ['Unsqueeze', ['n0', 'nought'], ['n']],
+            ['OneHot', ['n', 'depth', 'hot'], ['o']], ['Reshape', ['o', 'shape'], [logits]]],
+    }));
+}
+
+function decoders() {
+    const count = (s, n) => {
+        for (let i = 0; i < n; i++) s = [...s, s.reduce((a, b) => a + b) % 7];
+        return s.slice(-n).join(' ');
+    };
+    const prompts = [[3, 2], [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], [6]], file = countingDecoder({});
+    const want = prompts.map((p) => count(p, 20)).join();
+    for (const chunk of [0, 4]) // a prompt at once, and in pieces
+        check(ours(['generate', file, 1, 20, chunk], prompts).lines.join() === want, 'a decoder with every input');
+    const memory = [file, toxicity].map((f) => ours(['memory', f]));
+    check(memory.every((r) => r.status === 0 && Number(r.lines[0]) > 10),
+        `without memory: ${memory.map((r) => `${r.lines[0]} allocations ${r.error}`)}`);
+    fails('a past that does not grow', gen(countingDecoder({ lie: [['Identity', ['past_key_values.0.key'], ['present.0.key']]] })),
+        'FORMAT', 'present.0.key', '[1, 1, 0, 1]');
+    fails('an output that is missing', gen(countingDecoder({ present: 'present.0.keys', lie: [['Identity', ['grown'], ['present.0.keys']]] })),
+        'UNSUPPORTED', 'past_key_values.0.key', 'present.0.key');
+    fails('heads of any number', gen(countingDecoder({ past: ['b', 'h', 'p', 1] })), 'UNSUPPORTED', '[-1, -1, -1, 1]');
+    fails('a past of fixed length', gen(countingDecoder({ past: ['b', 1, 128, 1] })), 'UNSUPPORTED', '[-1, 1, 128, 1]');
+    fails('a decoder of an encoder', gen(countingDecoder({ extra: [['encoder_hidden_states', FLOAT, ['b', 't', 8]]] })),
+        'UNSUPPORTED', 'encoder_hidden_states');
+    fails('no logits', gen(countingDecoder({ logits: 'scores' })), 'UNSUPPORTED', 'logits');
+    // present loses as many tokens as the last new one says, beyond 4: right when it is tried.
+    const lying = countingDecoder({ lie: [['Cast', ['grown'], ['g'], { to: FLOAT }],
+        ['ReduceMax', ['g'], ['m'], { keepdims: 0 }], ['Cast', ['m'], ['k'], { to: INT64 }],
+        ['Unsqueeze', ['k', 'nought'], ['k1']], ['Div', ['k1', 'five'], ['cut']],
+        ['Slice', ['grown', 'cut', 'far', 'two'], ['present.0.key']]] });
+    const r = ours(['generate', lying, 1, 4, 0], [[2, 1]]);
+    check(r.status === 1 && r.lines[0] === 'FORMAT' && r.error.includes('present.0.key'), `a past that loses tokens later: ${r.error}`);
+}
+
+function madeHere() {
+    everyOutput();
+    const ids = ['b', 't'];
+    const one = (name, inputs, outputs, nodes, constants = []) => write(name, model({ inputs, outputs, nodes,
+        constants: [['W', FLOAT, [200, 4], Array(800).fill(1)], ...constants] }));
+    const hidden = ['last_hidden_state', FLOAT, ['b', 't', 4]], gather = ['Gather', ['W', 'input_ids'], ['last_hidden_state']];
+    fails('an input too many', enc(one('extra.onnx', [['input_ids', INT64, ids], ['pixel_values', FLOAT, ids]], [hidden],
+        [gather, ['Identity', ['pixel_values'], ['x']]])), 'UNSUPPORTED', 'pixel_values');
+    fails('ids that are floats', enc(one('float.onnx', [['input_ids', FLOAT, ids]], [hidden],
+        [['Cast', ['input_ids'], ['i'], { to: INT64 }], ['Gather', ['W', 'i'], ['last_hidden_state']]])),
+    'UNSUPPORTED', 'input_ids', 'float');
+    fails('ids in one dimension', enc(one('flat.onnx', [['input_ids', INT64, ['t']]], [['last_hidden_state', FLOAT, ['t', 4]]],
+        [gather])), 'UNSUPPORTED', '[-1]');
+    fails('no ids', enc(one('noids.onnx', [['attention_mask', INT64, ids]], [['x', INT64, ids]],
+        [['Identity', ['attention_mask'], ['x']]])), 'UNSUPPORTED', 'input_ids');
+    fails('outputs by other names', enc(one('names.onnx', [['input_ids', INT64, ids]], [['x', FLOAT, ['b', 't', 4]], ['y', FLOAT, ['b', 't', 4]]],
+        [['Gather', ['W', 'input_ids'], ['x']], ['Identity', ['x'], ['y']]])), 'UNSUPPORTED', 'last_hidden_state');
+    fails('a sequence as output', enc(one('list.onnx', [['input_ids', INT64, ids]], [['last_hidden_state', LIST]],
+        [['Gather', ['W', 'input_ids'], ['h']], ['SequenceConstruct', ['h'], ['last_hidden_state']]])), 'UNSUPPORTED', 'tensor');
+    fails('a batch of eight', enc(one('eight.onnx', [['input_ids', INT64, [8, 't']]], [['last_hidden_state', FLOAT, [8, 't', 4]]],
+        [gather])), 'UNSUPPORTED', 'batch of 8');
+    fails('a length of 9000', enc(one('long.onnx', [['input_ids', INT64, [1, 9000]]], [['last_hidden_state', FLOAT, [1, 9000, 4]]],
+        [gather])), 'LIMIT', '9000');
+    const fixed = one('fixed.onnx', [['input_ids', INT64, [1, 6]]], [['out', FLOAT, [1, 6, 4]]],
+        [['Gather', ['W', 'input_ids'], ['out']]]);
+    check(ours(['encode', fixed, 1, 4], [[1, 2], [3]]).lines.map((l) => l.split(' ').length).join() === '9,5',
+        'a fixed length, and an output by another name');
+    fails('longer than the fixed length', ours(['encode', fixed, 1, 1], [[1, 2, 3, 4, 5, 6, 7]]), 'LIMIT', '7 tokens');
+    // As many rows as the first token says are missing: right when it is tried, wrong later.
+    const lying = one('lying.onnx', [['input_ids', INT64, ids]], [hidden],
+        [['Gather', ['W', 'input_ids'], ['h']], ['Gather', ['input_ids', 'col'], ['firsts'], { axis: 1 }],
+            ['Reshape', ['firsts', 'col'], ['n']], ['Slice', ['h', 'n', 'far', 'axis'], ['last_hidden_state']]],
+        [['col', INT64, [1], [0]], ['far', INT64, [1], [1 << 30]], ['axis', INT64, [1], [1]]]);
+    fails('an output of another shape', ours(['encode', lying, 1, 1], [[1, 2, 3]]), 'FORMAT', 'last_hidden_state', '[1, 2, 4]');
+}
+
 function refusals() {
-    const fails = (what, r, ...texts) => check(r.status === 1 && !r.signal && texts.every((t) => r.error.includes(t)),
-        `${what}: ${r.error}`);
-    const enc = (file, env) => ours(['encode', file, 1, 1], [[101, 102]], env);
-    const gen = (file, env) => ours(['generate', file, 1, 2, 0], [[1]], env);
-    const write = (name, data) => { fs.writeFileSync(path.join(tmp, name), data); return path.join(tmp, name); };
     fails('no library', enc(toxicity, { HOME: tmp }), 'NOTFOUND', 'tools/install-onnxruntime');
     fails('no such library', enc(toxicity, { SHOAL_ONNXRUNTIME: path.join(tmp, 'none') }), 'NOTFOUND',
         'tools/install-onnxruntime');
@@ -185,7 +312,9 @@ function refusals() {
 
 (async () => {
     await encoders();
-    await decoder();
+    await miniMind();
+    madeHere();
+    decoders();
     refusals();
     process.exitCode = failed ? 1 : 0;
 })();

@@ -1,11 +1,14 @@
 /* onnx_tool.c - the ONNX engine on token ids, for tests/conformance/onnx.js.
  *
  *   onnx_tool encode FILE THREADS BATCH      lines of ids in; for each one line per output:
- *                                            "kind floats..." with floats as their bits in hex
+ *                                            "kind floats..." with floats as their bits in hex;
+ *                                            every second token is of type 1
  *   onnx_tool generate FILE THREADS N CHUNK  lines of ids in; a line of N greedy tokens each, all
  *                                            sequences running side by side
  *   onnx_tool threads FILE                   threads of this process before, while and after the
  *                                            file is open
+ *   onnx_tool memory FILE                    opens and runs it with one allocation after the other
+ *                                            failing; says how many there were
  * Errors go to stderr as one line, exit status 1. */
 #include <ctype.h>
 #include <dirent.h>
@@ -60,6 +63,8 @@ static void put_floats(const char *kind, const float *x, size_t n)
     printf("\n");
 }
 
+static uint8_t odd[MAX_IDS];
+
 static int encode(const char *file, const struct input *in, uint32_t n, uint32_t threads,
                   uint32_t batch)
 {
@@ -71,8 +76,10 @@ static int encode(const char *file, const struct input *in, uint32_t n, uint32_t
     struct err e = {0};
     if (onnx_encoder_open(&enc, file, &o, &e) < 0)
         return fail(&e);
+    for (uint32_t i = 0; i < MAX_IDS; i++)
+        odd[i] = i & 1;
     for (uint32_t i = 0; i < n; i++)
-        seqs[i] = (struct onnx_seq){.tokens = in[i].ids, .n = in[i].n};
+        seqs[i] = (struct onnx_seq){.tokens = in[i].ids, .types = odd, .n = in[i].n};
     int rc = onnx_encoder_forward(enc, seqs, n, &e);
     for (uint32_t i = 0; i < n && rc == 0; i++)
         for (int k = 0; k < ONNX_ENCODER_N_OUTPUTS; k++) {
@@ -123,8 +130,11 @@ static int generate(const char *file, struct input *in, uint32_t n, uint32_t thr
         }
         lm.ops->forward(lm.impl, runs, slots, n, codes);
         for (uint32_t i = 0; i < n; i++) {
-            if (codes[i] < 0)
+            if (codes[i] < 0) {
+                printf("%s\n", err_name(codes[i]));
+                lm_close(&lm);
                 return 1;
+            }
             done[i] += runs[i].n;
             if (!runs[i].n_logits_last)
                 more = true;
@@ -173,11 +183,60 @@ static int threads(const char *file)
     return 0;
 }
 
+/* Everything once: whichever kind of model it is. */
+static int once(const char *file, bool decoder, struct err *e)
+{
+    static const int32_t tokens[] = {1, 2, 3};
+    if (decoder) {
+        struct onnx_lm_opts o = {.n_threads = 1, .max_tasks = 1};
+        struct decoder_run r = {.tokens = tokens, .n = 3, .n_logits_last = 1};
+        uint32_t slot = 0;
+        int code = 0;
+        struct lm lm;
+        int rc = onnx_lm_open(&lm, file, &o, e);
+        if (rc < 0)
+            return rc;
+        lm.ops->forward(lm.impl, &r, &slot, 1, &code);
+        lm_close(&lm);
+        return code;
+    }
+    struct onnx_encoder_opts o = {.n_threads = 1, .max_batch = 2};
+    struct onnx_seq seqs[] = {{.tokens = tokens, .n = 3}, {.tokens = tokens, .n = 2}};
+    struct onnx_encoder *enc;
+    int rc = onnx_encoder_open(&enc, file, &o, e);
+    if (rc == 0)
+        rc = onnx_encoder_forward(enc, seqs, 2, e);
+    onnx_encoder_close(enc);
+    return rc;
+}
+
+static int memory(const char *file)
+{
+    struct onnx_session_opts o = {.n_threads = 1};
+    struct onnx_session *s;
+    struct err e = {0};
+    if (onnx_session_open(&s, file, &o, &e) < 0)
+        return fail(&e);
+    bool decoder = onnx_session_has_past(s);
+    onnx_session_close(s);
+    for (uint64_t n = 1;; n++) {
+        mem_fail_at(n);
+        int rc = once(file, decoder, &e);
+        mem_fail_at(0);
+        if (rc == 0)
+            return printf("%llu\n", (unsigned long long)n - 1) < 0;
+        if (rc != SHOAL_ENOMEM)
+            return fail(&e);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static struct input in[MAX_SEQS];
     if (argc == 3 && strcmp(argv[1], "threads") == 0)
         return threads(argv[2]);
+    if (argc == 3 && strcmp(argv[1], "memory") == 0)
+        return memory(argv[2]);
     if (argc < 5)
         return 2;
     uint32_t n = read_inputs(in), n_threads = (uint32_t)atoi(argv[3]);
