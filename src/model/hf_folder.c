@@ -48,30 +48,55 @@ static int map_document(const struct hf_folder *f, const char *name, size_t max,
     return rc < 0 ? rc : 1;
 }
 
-static int add_documents(struct hf_folder *f, struct err *e)
+struct document {
+    const char *file, *key;
+    bool binary; /* an array of bytes instead of a string */
+};
+
+static int add_list(struct hf_folder *f, const struct document *list, size_t n, struct err *e)
 {
-    static const struct {
-        const char *file, *key;
-    } documents[] = {
-        {"config.json", "huggingface.config"},
-        {"generation_config.json", "huggingface.generation_config"},
-        {"preprocessor_config.json", "huggingface.preprocessor"},
-        {"1_Pooling/config.json", "huggingface.sentence_pooling"},
-        {"sentence_bert_config.json", "huggingface.sentence_config"},
-        {"modules.json", "huggingface.sentence_modules"},
-        {"tokenizer.json", "tokenizer.huggingface.json"},
-        {"tokenizer_config.json", "tokenizer.huggingface.config"},
-    };
-    for (size_t i = 0; i < sizeof(documents) / sizeof(documents[0]); i++) {
+    for (size_t i = 0; i < n; i++) {
         struct file_map m;
-        int rc = map_document(f, documents[i].file, MAX_DOCUMENT_BYTES, &m, e);
+        if (gguf_meta_find(&f->meta, list[i].key))
+            continue; /* the first of several names */
+        int rc = map_document(f, list[i].file, MAX_DOCUMENT_BYTES, &m, e);
         if (rc < 0)
             return rc;
-        if (rc == 1)
-            gguf_meta_str(&f->meta, documents[i].key, (const char *)m.bytes, m.n_bytes);
+        if (rc == 1 && list[i].binary)
+            gguf_meta_array(&f->meta, list[i].key, GGUF_TYPE_U8, m.bytes, m.n_bytes);
+        else if (rc == 1)
+            gguf_meta_str(&f->meta, list[i].key, (const char *)m.bytes, m.n_bytes);
         file_map_close(&m);
     }
     return 0;
+}
+
+static int add_documents(struct hf_folder *f, struct err *e)
+{
+    static const struct document documents[] = {
+        {"config.json", "huggingface.config", false},
+        {"generation_config.json", "huggingface.generation_config", false},
+        {"preprocessor_config.json", "huggingface.preprocessor", false},
+        {"1_Pooling/config.json", "huggingface.sentence_pooling", false},
+        {"sentence_bert_config.json", "huggingface.sentence_config", false},
+        {"modules.json", "huggingface.sentence_modules", false},
+        {"tokenizer.json", "tokenizer.huggingface.json", false},
+        {"tokenizer_config.json", "tokenizer.huggingface.config", false},
+        {"chat_template.jinja", "tokenizer.chat_template", false},
+    };
+    /* What a tokenizer is made of where there is no tokenizer.json. */
+    static const struct document parts[] = {
+        {"vocab.txt", "tokenizer.huggingface.vocab_txt", false},
+        {"spiece.model", "tokenizer.huggingface.spiece", true},
+        {"tokenizer.model", "tokenizer.huggingface.spiece", true},
+        {"sentencepiece.bpe.model", "tokenizer.huggingface.spiece", true},
+        {"vocab.json", "tokenizer.huggingface.vocab_json", false},
+        {"merges.txt", "tokenizer.huggingface.merges_txt", false},
+    };
+    int rc = add_list(f, documents, sizeof(documents) / sizeof(documents[0]), e);
+    if (rc < 0 || gguf_meta_find(&f->meta, "tokenizer.huggingface.json"))
+        return rc;
+    return add_list(f, parts, sizeof(parts) / sizeof(parts[0]), e);
 }
 
 static int read_config(struct hf_folder *f, struct err *e)

@@ -11,7 +11,13 @@
  *   huggingface.sentence_modules    modules.json
  *   tokenizer.huggingface.json      tokenizer.json
  *   tokenizer.huggingface.config    tokenizer_config.json
- * A vocab.txt without a tokenizer.json becomes the arrays tokenizer.ggml.*.
+ *   tokenizer.chat_template         chat_template.jinja
+ * and without a tokenizer.json what else a tokenizer is made of:
+ *   tokenizer.huggingface.vocab_txt     vocab.txt (also as the arrays tokenizer.ggml.*)
+ *   tokenizer.huggingface.spiece        spiece.model, tokenizer.model or sentencepiece.bpe.model,
+ *                                       an array of bytes
+ *   tokenizer.huggingface.vocab_json    vocab.json
+ *   tokenizer.huggingface.merges_txt    merges.txt
  *
  * Thread:    as gguf.h.
  * Ownership: the view belongs to the caller: gguf_close.

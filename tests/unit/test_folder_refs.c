@@ -1,6 +1,6 @@
 /* test_folder_refs.c - decoders that come as Hugging Face folders: logits against transformers, and
- * the same bits from the GGUF file that a folder is converted to; see tests/data/folders/README.md.
- */
+ * the same bits from the GGUF file that a folder is converted to, of encoders too; see
+ * tests/data/folders/README.md. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <math.h>
@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "model/decoder.h"
+#include "model/encoder.h"
 #include "model/model_file.h"
 #include "model/quantize.h"
 #include "ref_file.h"
@@ -58,6 +59,22 @@ static float *logits_of(const struct gguf *g, const char *path, const int32_t *i
     return out;
 }
 
+/* file: a pattern for mkstemp; unlink it. */
+static struct gguf *convert(const struct gguf *g, enum quantize_kind kind, char *file)
+{
+    struct quantize_opts o = {.kind = kind, .n_threads = 1};
+    struct quantize_result r;
+    struct gguf *converted;
+    struct err e = {0};
+    int fd = mkstemp(file);
+    assert_true(fd >= 0);
+    close(fd);
+    if (quantize_run(g, file, &o, &r, &e) < 0 || gguf_open(&converted, file, &e) < 0)
+        fail_msg("%s", e.msg);
+    quantize_result_fini(&r);
+    return converted;
+}
+
 static void check_model(const struct model *m)
 {
     char folder[512], ref[512], file[] = "/tmp/shoal-folder-XXXXXX";
@@ -91,19 +108,12 @@ static void check_model(const struct model *m)
     if (!(sqrt(diff / norm) < m->bound))
         fail_msg("%s: error %g", m->name, sqrt(diff / norm));
 
-    int fd = mkstemp(file);
-    assert_true(fd >= 0);
-    close(fd);
-    struct quantize_opts o = {.kind = m->kind, .n_threads = 1};
-    struct quantize_result r;
-    if (quantize_run(g, file, &o, &r, &e) < 0 || gguf_open(&converted, file, &e) < 0)
-        fail_msg("%s: %s", m->name, e.msg);
+    converted = convert(g, m->kind, file);
     float *again = logits_of(converted, file, ids, tokens->cols, &n_vocab2);
     assert_int_equal(n_vocab, n_vocab2);
     assert_memory_equal(got, again, (size_t)want->rows * want->cols * sizeof(float));
     assert_non_null(gguf_find(converted, "huggingface.config"));
     assert_non_null(gguf_find(converted, "tokenizer.huggingface.json"));
-    quantize_result_fini(&r);
     gguf_close(converted);
     gguf_close(g);
     unlink(file);
@@ -119,10 +129,76 @@ static void test_folders_give_the_references_logits(void **state)
         check_model(&models[i]);
 }
 
+/* The last layer of some tokens, then the classes of the first and of all; free() them. */
+static float *answers_of(const struct gguf *g, const char *path, size_t *n)
+{
+    struct err e = {0};
+    struct encoder *d;
+    struct encoder_opts o = {.n_threads = 2};
+    int32_t ids[12];
+    const float *x[12];
+    if (encoder_create(&d, g, path, &o, &e) < 0)
+        fail_msg("%s: %s", path, e.msg);
+    for (int i = 0; i < 12; i++)
+        ids[i] = i * 9 + 3;
+    struct encoder_seq seq = {.tokens = ids, .n = 12};
+    encoder_forward(d, &seq, 1);
+    uint32_t dim = encoder_config(d)->dim;
+    uint32_t classes = encoder_top_rows(d, ENCODER_TOP_CLS_OUTPUT);
+    uint32_t tags = encoder_top_rows(d, ENCODER_TOP_TAG_OUTPUT);
+    *n = 12u * dim + classes + 12u * tags;
+    float *out = malloc(*n * sizeof(float));
+    assert_non_null(out);
+    for (uint32_t i = 0; i < 12; i++) {
+        x[i] = encoder_hidden(d, 0, i);
+        memcpy(out + i * dim, x[i], dim * sizeof(float));
+    }
+    if (classes)
+        encoder_top(d, ENCODER_TOP_CLS_OUTPUT, x, 1, 0, classes, out + 12u * dim, classes);
+    if (tags)
+        encoder_top(d, ENCODER_TOP_TAG_OUTPUT, x, 12, 0, tags, out + 12u * dim + classes, tags);
+    encoder_destroy(d);
+    return out;
+}
+
+static void test_converted_encoders_give_the_same_bits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        enum quantize_kind kind;
+    } encoders[] = {
+        {"models/encoder", QUANTIZE_F16},
+        {SHOAL_TEST_DATA "/encoders/bert", QUANTIZE_F32},
+        {SHOAL_TEST_DATA "/encoders/bert-tag", QUANTIZE_F16},
+        {SHOAL_TEST_DATA "/encoders/distilbert-cls", QUANTIZE_BF16},
+        {SHOAL_TEST_DATA "/encoders/roberta-cls", QUANTIZE_F32},
+    };
+    for (size_t i = 0; i < sizeof(encoders) / sizeof(encoders[0]); i++) {
+        char file[] = "/tmp/shoal-folder-XXXXXX";
+        struct gguf *g;
+        struct err e = {0};
+        size_t n, n2;
+        if (model_open(&g, encoders[i].path, &e) < 0)
+            fail_msg("%s", e.msg);
+        struct gguf *converted = convert(g, encoders[i].kind, file);
+        float *got = answers_of(g, encoders[i].path, &n);
+        float *again = answers_of(converted, file, &n2);
+        assert_int_equal(n, n2);
+        assert_memory_equal(got, again, n * sizeof(float));
+        gguf_close(converted);
+        gguf_close(g);
+        unlink(file);
+        free(got);
+        free(again);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_folders_give_the_references_logits),
+        cmocka_unit_test(test_converted_encoders_give_the_same_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

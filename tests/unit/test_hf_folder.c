@@ -269,6 +269,9 @@ static void test_vocab_txt_becomes_a_vocabulary(void **state)
         assert_true(kv->strings[i].n == strlen(want[i]) &&
                     !memcmp(kv->strings[i].p, want[i], kv->strings[i].n));
     assert_int_equal(u64_of(g, "tokenizer.ggml.cls_token_id"), 2);
+    struct gguf_str raw;
+    assert_true(gguf_get_str(g, "tokenizer.huggingface.vocab_txt", &raw));
+    assert_true(raw.n == sizeof(vocab) - 1 && !memcmp(raw.p, vocab, raw.n));
     assert_int_equal(u64_of(g, "tokenizer.ggml.seperator_token_id"), 3);
     assert_int_equal(u64_of(g, "tokenizer.ggml.unknown_token_id"), 1);
     tensor(g, "token_embd_norm.weight", 4, 1); /* gamma and beta are old names */
