@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes tests/data/folders: small random decoders and T5s as Hugging Face folders, and what
-transformers answers for them.  A developer's tool: the tests only read its output.
+"""Makes tests/data/folders: small random decoders as Hugging Face folders, and what transformers
+answers for them.  A developer's tool: the tests only read its output.
 
 usage: tools/make_folder_refs.py [NAME ...]     all by default
 
@@ -26,9 +26,6 @@ N_VOCAB, N_TOKENS = 272, 24
 BASE = dict(hidden_size=48, intermediate_size=80, num_hidden_layers=2, num_attention_heads=3,
             num_key_value_heads=3, max_position_embeddings=64, vocab_size=N_VOCAB, pad_token_id=None,
             bos_token_id=269, eos_token_id=271, attn_implementation="eager")
-T5 = dict(d_model=48, d_kv=16, d_ff=80, num_layers=2, num_heads=2, vocab_size=100,
-          relative_attention_num_buckets=8, relative_attention_max_distance=20, pad_token_id=0,
-          eos_token_id=1, decoder_start_token_id=0, attn_implementation="eager")
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0,
           "high_freq_factor": 4.0, "original_max_position_embeddings": 16}
 
@@ -68,10 +65,6 @@ MODELS = {
     "phi": (tf.PhiForCausalLM, tf.PhiConfig(**config(
         layer_norm_eps=1e-5, rope_parameters=rope(partial_rotary_factor=0.5))), torch.float32,
         None),
-    "t5": (tf.T5ForConditionalGeneration, tf.T5Config(**T5), torch.float32, None),
-    "t5-gated": (tf.T5ForConditionalGeneration, tf.T5Config(
-        **T5, feed_forward_proj="gated-gelu", num_decoder_layers=1, tie_word_embeddings=False),
-        torch.float16, None),
 }
 
 
@@ -81,7 +74,7 @@ def randomize(model, rng):
     with torch.no_grad():
         for name, p in model.named_parameters():
             norm = p.ndim == 1 and name.endswith("weight")
-            embedding = any(k in name for k in ("embed", "wte", "wpe", "shared"))
+            embedding = any(k in name for k in ("embed", "wte", "wpe"))
             conv = "Conv1D" in str(type(model.get_submodule(name.rsplit(".", 1)[0])))
             fan_in = p.shape[0] if conv else p.shape[-1]
             spread = (0.1 if p.ndim == 1 else (0.3 if tied else 1.0) if embedding
@@ -105,48 +98,25 @@ def byte_level():
     return t
 
 
-def shifted(ids, start):
-    return [start, *ids[:-1]]
-
-
 def make(name):
     kind, conf, dtype, shard = MODELS[name]
     rng = np.random.default_rng([SEED, *name.encode()])
     model = kind(conf).eval()
     randomize(model, rng)
-    if name == "t5-gated":  # an output matrix of its own, as T5 v1.1 and Flan have it
-        model.lm_head.weight = torch.nn.Parameter(torch.tensor(
-            rng.normal(0.0, 0.15, model.lm_head.weight.shape), dtype=torch.float32))
     model = model.to(dtype)
     folder = OUT / name
     shutil.rmtree(folder, ignore_errors=True)
     model.save_pretrained(folder, **({"max_shard_size": shard} if shard else {}))
     (folder / "generation_config.json").unlink(missing_ok=True)
-    if name == "t5-gated":  # transformers 5 always writes true here
-        path = folder / "config.json"
-        conf_json = json.loads(path.read_text())
-        del conf_json["scale_decoder_outputs"]
-        conf_json["tie_word_embeddings"] = False
-        path.write_text(json.dumps(conf_json, indent=2) + "\n")
-    if not name.startswith("t5"):
-        byte_level().save(str(folder / "tokenizer.json"), pretty=False)
-        (folder / "tokenizer_config.json").write_text(json.dumps(
-            {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<|endoftext|>",
-             "eos_token": "<|im_end|>"}) + "\n")
+    byte_level().save(str(folder / "tokenizer.json"), pretty=False)
+    (folder / "tokenizer_config.json").write_text(json.dumps(
+        {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<|endoftext|>",
+         "eos_token": "<|im_end|>"}) + "\n")
     model = model.double()
     ids = [int(v) for v in rng.integers(3, conf.vocab_size, N_TOKENS)]
-    sections = [("tokens", np.array(ids, "<u4"))]
-    args = {"input_ids": torch.tensor([ids])}
-    if name.startswith("t5"):
-        out = [int(v) for v in rng.integers(3, conf.vocab_size, N_TOKENS // 2)]
-        sections.append(("decoder", np.array(shifted(out, 0), "<u4")))
-        args["decoder_input_ids"] = torch.tensor([shifted(out, 0)])
     with torch.no_grad():
-        result = model(**args)
-    sections.append(("logits", result.logits[0].numpy().astype("<f4")))
-    if name.startswith("t5"):
-        sections.append(("hidden", result.encoder_last_hidden_state[0].numpy().astype("<f4")))
-    write_ref(OUT / f"{name}.ref", sections)
+        logits = model(torch.tensor([ids])).logits[0].numpy()
+    write_ref(OUT / f"{name}.ref", [("tokens", np.array(ids, "<u4")), ("logits", logits.astype("<f4"))])
     size = sum(f.stat().st_size for f in folder.iterdir())
     print(name, sum(p.numel() for p in model.parameters()), size, "bytes", flush=True)
 

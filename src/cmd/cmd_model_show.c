@@ -8,6 +8,7 @@
 #include "model/decoder.h"
 #include "model/encoder.h"
 #include "model/model_file.h"
+#include "model/t5.h"
 #include "model/tokenizer.h"
 #include "wire/json_out.h"
 
@@ -111,11 +112,15 @@ static void gather_model(struct facts *f, struct gguf_str name, uint32_t n_ctx)
         f->has_sizes = f->has_config && encoder_measure(&es, f->g, &eo, &f->sizes_error) == 0;
         if (f->has_sizes)
             f->sizes = (struct decoder_sizes){es.weights, es.scratch, 0, es.n_ctx};
-    } else if (name.n == 2 && !memcmp(name.p, "t5", 2)) {
+    } else if (t5_knows(f->g)) {
+        struct t5_opts to = {.n_threads = 1, .n_ctx = n_ctx};
+        struct t5_sizes ts;
         f->kind = "encoder-decoder";
         f->config.arch = "t5";
         gather_shape(f, name);
-        err_set(&f->sizes_error, SHOAL_EUNSUPPORTED, "not known for t5");
+        f->has_sizes = f->has_config && t5_measure(&ts, f->g, &to, &f->sizes_error) == 0;
+        if (f->has_sizes)
+            f->sizes = (struct decoder_sizes){ts.weights, ts.scratch, ts.kv_page, ts.n_ctx};
     } else {
         err_set(&f->config_error, SHOAL_EUNSUPPORTED, "architecture %.*s is not supported",
                 (int)(name.n < 40 ? name.n : 40), name.p);

@@ -23,7 +23,7 @@ for f in gpt2 gptneo llama llama3 mistral qwen2 qwen3 phi; do
     same "$f: converted" "$(field tokens)" "$answer"
 done
 run 0 model show "$folders/llama"; has out "4 safetensors files"
-run 0 model show "$folders/t5" --json; same "t5" "$(field architecture.kind)" encoder-decoder
+run 0 model show "$root/tests/data/t5/t5-relu" --json; same "t5" "$(field architecture.kind)" encoder-decoder
 run 0 model show "$root/models/encoder" --json; same "encoder" "$(field architecture.kind)" encoder
 
 # types: as they are by default, smaller when asked; norms and heads keep their bits

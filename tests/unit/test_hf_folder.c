@@ -350,39 +350,57 @@ static void test_refuses_what_it_does_not_know(void **state)
     assert_non_null(strstr(e.msg, "/ is a folder without config.json"));
 }
 
-/* Both kinds of T5, as their folders come. */
-static void test_opens_t5(void **state)
+/* The first T5 and the later ones, which files tell apart in two ways. */
+static void test_t5_says_what_its_output_is(void **state)
 {
     (void)state;
-    struct gguf *g;
-    struct err e = {0};
-    bool scaled = false;
-    if (model_open(&g, SHOAL_TEST_DATA "/folders/t5", &e) < 0)
-        fail_msg("%s", e.msg);
-    tensor(g, "token_embd.weight", 48, 100);
-    tensor(g, "enc.blk.1.attn_q.weight", 48, 32);
-    tensor(g, "enc.blk.0.attn_rel_b.weight", 2, 8);
-    tensor(g, "dec.blk.1.cross_attn_o.weight", 32, 48);
-    tensor(g, "dec.blk.1.ffn_up.weight", 48, 80);
-    tensor(g, "dec.output_norm.weight", 48, 1);
-    assert_null(gguf_find_tensor(g, "output.weight"));
-    assert_null(gguf_find_tensor(g, "enc.blk.0.ffn_gate.weight"));
-    assert_int_equal(u64_of(g, "t5.attention.key_length"), 16);
-    assert_int_equal(u64_of(g, "t5.attention.relative_buckets_count"), 8);
-    assert_int_equal(u64_of(g, "t5.attention.relative_max_distance"), 20);
-    assert_true(gguf_get_bool(g, "t5.scale_decoder_outputs", &scaled) && scaled);
-    gguf_close(g);
-    if (model_open(&g, SHOAL_TEST_DATA "/folders/t5-gated", &e) < 0)
-        fail_msg("%s", e.msg);
-    tensor(g, "output.weight", 48, 100);
-    tensor(g, "enc.blk.0.ffn_gate.weight", 48, 80);
-    assert_int_equal(u64_of(g, "t5.block_count"), 2);
-    assert_int_equal(u64_of(g, "t5.decoder_block_count"), 1);
-    assert_true(gguf_get_bool(g, "t5.scale_decoder_outputs", &scaled) && !scaled);
-    struct gguf_str act;
-    assert_true(gguf_get_str(g, "t5.activation", &act));
-    assert_true(act.n == 8 && !memcmp(act.p, "gelu_new", 8));
-    gguf_close(g);
+#define T5                                                                                         \
+    "\"model_type\":\"t5\",\"d_model\":4,\"d_kv\":2,\"d_ff\":4,\"num_layers\":1,\"num_heads\":2"
+    static const struct part parts[] = {
+        {"shared.weight", 5, 4},
+        {"encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight", 32, 2},
+        {"decoder.block.0.layer.1.EncDecAttention.o.weight", 4, 4},
+        {"decoder.block.0.layer.2.DenseReluDense.wi_1.weight", 4, 4},
+        {"lm_head.weight", 5, 4}, /* the same values as the first */
+        {"lm_head.weight", 6, 4},
+    };
+    static const struct {
+        const char *config;
+        size_t n_parts; /* so many of the parts, or 6: the last one instead of lm_head */
+        bool output, scaled;
+        const char *act;
+    } cases[] = {
+        {"{" T5 "}", 4, false, true, "relu"},
+        {"{" T5 "}", 5, false, true, "relu"}, /* a copy of the embedding */
+        {"{" T5 ",\"tie_word_embeddings\":false,\"feed_forward_proj\":\"gated-gelu\"}", 5, true,
+         false, "gelu_new"},
+        {"{" T5 ",\"tie_word_embeddings\":true,\"scale_decoder_outputs\":false}", 6, true, false,
+         "relu"},
+        {"{" T5 ",\"tie_word_embeddings\":true,\"scale_decoder_outputs\":false}", 4, false, false,
+         "relu"},
+    };
+#undef T5
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct part some[5];
+        bool scaled = !cases[i].scaled;
+        struct gguf_str act;
+        memcpy(some, parts, sizeof(some));
+        if (cases[i].n_parts == 6)
+            some[4] = parts[5];
+        put_model(cases[i].config, some, cases[i].n_parts < 5 ? cases[i].n_parts : 5);
+        struct gguf *g = open_made();
+        assert_int_equal(gguf_find_tensor(g, "output.weight") != NULL, cases[i].output);
+        assert_true(gguf_get_bool(g, "t5.scale_decoder_outputs", &scaled));
+        assert_int_equal(scaled, cases[i].scaled);
+        assert_true(gguf_get_str(g, "t5.activation", &act));
+        assert_true(act.n == strlen(cases[i].act) && !memcmp(act.p, cases[i].act, act.n));
+        tensor(g, "enc.blk.0.attn_rel_b.weight", 2, 32);
+        tensor(g, "dec.blk.0.cross_attn_o.weight", 4, 4);
+        tensor(g, "dec.blk.0.ffn_up.weight", 4, 4);
+        assert_int_equal(u64_of(g, "t5.attention.relative_buckets_count"), 32);
+        assert_int_equal(u64_of(g, "t5.decoder_block_count"), 1);
+        gguf_close(g);
+    }
 }
 
 int main(void)
@@ -390,12 +408,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_opens_our_encoder),
         cmocka_unit_test(test_survives_failing_allocations),
-        cmocka_unit_test(test_opens_t5),
 #define WITH_FOLDER(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
         WITH_FOLDER(test_rows_of_llama_become_pairs),
         WITH_FOLDER(test_matrices_of_gpt2_are_turned),
         WITH_FOLDER(test_positions_of_roberta_begin_after_the_padding),
         WITH_FOLDER(test_vocab_txt_becomes_a_vocabulary),
+        WITH_FOLDER(test_t5_says_what_its_output_is),
         WITH_FOLDER(test_refuses_what_it_does_not_know),
 #undef WITH_FOLDER
     };
