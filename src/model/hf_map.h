@@ -58,6 +58,15 @@ struct hf_folder {
     uint32_t n_rope_freqs;
 };
 
+/* ---- files of the folder (hf_documents.c) ---- */
+
+bool hf_documents_has(const struct hf_folder *f, const char *name);
+SHOAL_MUST_CHECK int hf_documents_read_config(struct hf_folder *f, struct err *e);
+/* Modules of a sentence embedder: one that we do not compute must not be passed over. */
+SHOAL_MUST_CHECK int hf_documents_check_modules(const struct hf_folder *f, struct err *e);
+/* All documents, verbatim, as metadata. */
+SHOAL_MUST_CHECK int hf_documents_add(struct hf_folder *f, struct err *e);
+
 /* ---- config.json (hf_config.c) ---- */
 
 /* A whole number from 1 to max; the second name counts where the first is missing (NULL: none).

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <math.h>
 #include <stddef.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -14,6 +16,7 @@
 #include "model/encoder.h"
 #include "model/model_file.h"
 #include "model/quantize.h"
+#include "model/t5.h"
 #include "ref_file.h"
 
 static const struct model {
@@ -161,6 +164,26 @@ static float *answers_of(const struct gguf *g, const char *path, size_t *n)
     return out;
 }
 
+static void check_converted(const char *path, enum quantize_kind kind,
+                            float *(*answers)(const struct gguf *g, const char *path, size_t *n))
+{
+    char file[] = "/tmp/shoal-folder-XXXXXX";
+    struct gguf *g;
+    struct err e = {0};
+    size_t n, n2;
+    if (model_open(&g, path, &e) < 0)
+        fail_msg("%s", e.msg);
+    struct gguf *converted = convert(g, kind, file);
+    float *got = answers(g, path, &n), *again = answers(converted, file, &n2);
+    assert_int_equal(n, n2);
+    assert_memory_equal(got, again, n * sizeof(float));
+    gguf_close(converted);
+    gguf_close(g);
+    unlink(file);
+    free(got);
+    free(again);
+}
+
 static void test_converted_encoders_give_the_same_bits(void **state)
 {
     (void)state;
@@ -174,24 +197,88 @@ static void test_converted_encoders_give_the_same_bits(void **state)
         {SHOAL_TEST_DATA "/encoders/distilbert-cls", QUANTIZE_BF16},
         {SHOAL_TEST_DATA "/encoders/roberta-cls", QUANTIZE_F32},
     };
-    for (size_t i = 0; i < sizeof(encoders) / sizeof(encoders[0]); i++) {
-        char file[] = "/tmp/shoal-folder-XXXXXX";
+    for (size_t i = 0; i < sizeof(encoders) / sizeof(encoders[0]); i++)
+        check_converted(encoders[i].path, encoders[i].kind, answers_of);
+}
+
+/* Logits of a few steps; free() them. */
+static float *t5_answers(const struct gguf *g, const char *path, size_t *n)
+{
+    enum { STEPS = 4, PAGES = 4 };
+    static const int32_t ids[] = {5, 9, 30, 12, 7, 1};
+    const uint32_t source_page = 0, page = 1;
+    struct err e = {0};
+    struct t5 *t;
+    struct t5_opts o = {.n_threads = 2};
+    if (t5_create(&t, g, path, &o, &e) < 0)
+        fail_msg("%s: %s", path, e.msg);
+    size_t kv_bytes = t5_sizes(t).kv_page * PAGES;
+    uint8_t *kv = mem_pages(kv_bytes);
+    uint32_t n_vocab = t5_config(t)->n_vocab;
+    *n = (size_t)STEPS * n_vocab;
+    float *out = malloc(*n * sizeof(float));
+    assert_true(kv && out);
+    t5_set_kv(t, kv);
+    struct t5_source source = {.tokens = ids, .n = 6, .pages = &source_page};
+    t5_encode(t, &source, 1);
+    for (uint32_t i = 0; i < STEPS; i++) {
+        struct t5_row row = {.token = i ? ids[i] : t5_config(t)->start_token,
+                             .pos = i,
+                             .pages = &page,
+                             .source_pages = &source_page,
+                             .n_source = 6};
+        t5_decode(t, &row, 1);
+        memcpy(out + (size_t)i * n_vocab, t5_logits(t, 0), n_vocab * sizeof(float));
+    }
+    t5_destroy(t);
+    mem_pages_free(kv, kv_bytes);
+    return out;
+}
+
+static void test_converted_t5_give_the_same_bits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        enum quantize_kind kind;
+    } models_t5[] = {{SHOAL_TEST_DATA "/t5/t5-relu", QUANTIZE_F32},
+                     {SHOAL_TEST_DATA "/t5/t5-gated", QUANTIZE_F16}};
+    for (size_t i = 0; i < 2; i++)
+        check_converted(models_t5[i].path, models_t5[i].kind, t5_answers);
+}
+
+/* Packed weights are kept by what the folder's files are, not by the folder's name. */
+static void test_packed_weights_follow_the_files(void **state)
+{
+    (void)state;
+    char folder[64] = "/tmp/shoal-pack-XXXXXX", cmd[1024], shard[128], cache[128];
+    assert_non_null(mkdtemp(folder));
+    snprintf(cmd, sizeof(cmd), "cp %s/folders/llama/* %s/", SHOAL_TEST_DATA, folder);
+    assert_int_equal(system(cmd), 0);
+    snprintf(shard, sizeof(shard), "%s/model-00003-of-00004.safetensors", folder);
+    snprintf(cache, sizeof(cache), "%s/cache", folder);
+    for (int round = 0; round < 4; round++) {
+        struct decoder_opts o = {.n_threads = 1, .cache_dir = cache};
+        struct decoder *d;
         struct gguf *g;
         struct err e = {0};
-        size_t n, n2;
-        if (model_open(&g, encoders[i].path, &e) < 0)
+        if (round == 2) { /* the same size, other values, another time */
+            FILE *f = fopen(shard, "r+b");
+            assert_non_null(f);
+            assert_int_equal(fseek(f, -2, SEEK_END), 0);
+            assert_int_equal(fwrite("\x80\x3f", 1, 2, f), 2);
+            assert_int_equal(fclose(f), 0);
+            const struct timespec times[2] = {{1700000000, 0}, {1700000000, 0}};
+            assert_int_equal(utimensat(AT_FDCWD, shard, times, 0), 0);
+        }
+        if (model_open(&g, folder, &e) < 0 || decoder_create(&d, g, folder, &o, &e) < 0)
             fail_msg("%s", e.msg);
-        struct gguf *converted = convert(g, encoders[i].kind, file);
-        float *got = answers_of(g, encoders[i].path, &n);
-        float *again = answers_of(converted, file, &n2);
-        assert_int_equal(n, n2);
-        assert_memory_equal(got, again, n * sizeof(float));
-        gguf_close(converted);
+        assert_int_equal(decoder_from_cache(d), round == 1 || round == 3);
+        decoder_destroy(d);
         gguf_close(g);
-        unlink(file);
-        free(got);
-        free(again);
     }
+    snprintf(cmd, sizeof(cmd), "rm -r %s", folder);
+    assert_int_equal(system(cmd), 0);
 }
 
 int main(void)
@@ -199,6 +286,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_folders_give_the_references_logits),
         cmocka_unit_test(test_converted_encoders_give_the_same_bits),
+        cmocka_unit_test(test_converted_t5_give_the_same_bits),
+        cmocka_unit_test(test_packed_weights_follow_the_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,7 +106,8 @@ static void put_file(const char *name, const void *p, size_t n)
 
 static int remove_folder(void **state)
 {
-    static const char *const names[] = {"config.json", "model.safetensors", "vocab.txt"};
+    static const char *const names[] = {"config.json", "model.safetensors", "modules.json",
+                                        "vocab.txt"};
     char path[128];
     (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -344,8 +345,15 @@ static void test_refuses_what_it_does_not_know(void **state)
             fail_msg("%s: %d, %s", cases[i].config, rc, e.msg);
         assert_null(g);
     }
+    static const struct part norm = {"embeddings.LayerNorm.weight", 4, 0};
+    static const char dense[] = "[{\"type\":\"sentence_transformers.models.Transformer\"},"
+                                "{\"type\":\"sentence_transformers.models.Dense\"}]";
     struct gguf *g;
     struct err e = {0};
+    put_model("{" BERT "}", &norm, 1);
+    put_file("modules.json", dense, sizeof(dense) - 1);
+    assert_int_equal(model_open(&g, folder, &e), SHOAL_EUNSUPPORTED);
+    assert_non_null(strstr(e.msg, "sentence_transformers.models.Dense"));
     assert_int_equal(model_open(&g, "/", &e), SHOAL_EIO);
     assert_non_null(strstr(e.msg, "/ is a folder without config.json"));
 }
