@@ -1,48 +1,25 @@
 /* trees.c - see trees.h: opening, and walking a row through the nodes of trees_int.h. */
 #include "model/trees.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/mem.h"
+#include "model/file_map.h"
 #include "model/trees_int.h"
 
 int trees_open(struct trees **out, const char *path, struct err *e)
 {
-    void *map = MAP_FAILED;
-    struct stat st = {0};
-    int rc;
-
+    struct file_map map;
     *out = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        rc = err_set(e, SHOAL_EIO, "cannot open %s: %s", path, strerror(errno));
-        goto out;
-    }
-    if (!S_ISREG(st.st_mode) || st.st_size == 0) {
-        rc = err_set(e, SHOAL_EFORMAT, "%s is %s", path,
-                     S_ISREG(st.st_mode) ? "empty" : "not a regular file");
-        goto out;
-    }
-    map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map == MAP_FAILED) {
-        rc = err_set(e, SHOAL_EIO, "cannot map %s: %s", path, strerror(errno));
-        goto out;
-    }
-    rc = trees_parse(out, map, (size_t)st.st_size, e);
+    int rc = file_map_open(&map, path, e);
+    if (rc < 0)
+        return rc;
+    rc = trees_parse(out, map.bytes, map.n_bytes, e);
     if (rc < 0)
         err_wrap(e, "%s", path);
-out:
-    if (map != MAP_FAILED)
-        munmap(map, (size_t)st.st_size);
-    if (fd >= 0)
-        close(fd);
+    file_map_close(&map);
     return rc;
 }
 
