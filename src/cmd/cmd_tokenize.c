@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "cmd/cmd.h"
 #include "cmd/model_name.h"
-#include "model/model_file.h"
 #include "model/tokenizer.h"
+#include "runtime/onnx_files.h"
 #include "wire/json_out.h"
 
 #define MAX_TOKENS ((size_t)1 << 28)
@@ -66,7 +66,7 @@ static int open_tokenizer(const struct opts *o, struct tokenizer **t)
         return opts_usage(o->page, "no model: give -m MODEL");
     int rc = model_name_find(&name, path, &e);
     if (rc == 0)
-        rc = model_open(&g, name.path, &e);
+        rc = onnx_files_view(&g, name.path, &e);
     if (rc == 0 && (rc = tokenizer_create(t, g, &e)) < 0)
         err_wrap(&e, "%s", path);
     gguf_close(g);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "model/hf_folder.h"
+#include "model/model_file.h"
 
 static bool ends_with(const char *s, const char *end)
 {
@@ -124,6 +125,14 @@ int onnx_files_open(const struct onnx_files *f, struct gguf **out, struct err *e
                        "above",
                        f->model);
     return hf_folder_open_documents(out, f->folder, e);
+}
+
+int onnx_files_view(struct gguf **out, const char *path, struct err *e)
+{
+    struct onnx_files files;
+    *out = NULL;
+    int rc = onnx_files_find(&files, path, e);
+    return rc < 0 ? rc : rc == 1 ? onnx_files_open(&files, out, e) : model_open(out, path, e);
 }
 
 uint32_t onnx_files_n_ctx(const struct gguf *view)

@@ -26,6 +26,8 @@ struct onnx_files {
 SHOAL_MUST_CHECK int onnx_files_find(struct onnx_files *out, const char *path, struct err *e);
 /* Tokenizer and settings as a view without tensors (hf_folder.h); gguf_close. */
 SHOAL_MUST_CHECK int onnx_files_open(const struct onnx_files *f, struct gguf **out, struct err *e);
+/* Tokenizer and settings of any model: as above when it is an ONNX model, else model_open. */
+SHOAL_MUST_CHECK int onnx_files_view(struct gguf **out, const char *path, struct err *e);
 /* The longest sequence that config.json of such a view tells, or 0. */
 uint32_t onnx_files_n_ctx(const struct gguf *view);
 

@@ -138,6 +138,13 @@ async function miniMind() {
     const got = ours(['generate', minimind, 2, n, 0], prompts);
     check(got.status === 0 && got.lines.every((l, i) => l === want[i]),
         `MiniMind2-Small: ${prompts.length} sequences side by side, the same tokens ${got.error}`);
+    const env = { env: { ...process.env, SHOAL_ONNXRUNTIME: library }, encoding: 'utf8' };
+    const folder = path.dirname(path.dirname(minimind)), text = '<|im_start|>user\nWhat is a shoal of fish?<|im_end|>\n<|im_start|>assistant\n';
+    const ids = execFileSync(shoal, ['tokenize', '--special', '-m', folder, text], env).trim().split(/\s+/).map(Number);
+    const json = JSON.parse(execFileSync(shoal, ['generate', '-m', folder, '--special', '--ignore-end', '--temp', '0', '-n',
+        String(n), '--json', text], env));
+    check(json.prompt_tokens === ids.length && json.tokens.map((t) => t.id ?? t).join(' ') === await greedy(session, ids, n),
+        `MiniMind2-Small: the program writes what Node would: ${JSON.stringify(json.text)}`);
     await session.release();
 }
 
@@ -184,6 +191,40 @@ function everyOutput() {
             `every input and output, ${batch} sequences at a time`);
 }
 
+// A folder around a decoder made here: letters are its tokens.
+function folderOf(file) {
+    const dir = fs.mkdtempSync(path.join(tmp, 'folder-'));
+    fs.mkdirSync(path.join(dir, 'onnx'));
+    fs.copyFileSync(file, path.join(dir, 'onnx/model.onnx'));
+    const vocab = Object.fromEntries([...'abcdefg'].map((c, i) => [c, i]));
+    fs.writeFileSync(path.join(dir, 'tokenizer.json'), JSON.stringify({ version: '1.0', added_tokens: [],
+        normalizer: null, pre_tokenizer: null, post_processor: null, decoder: { type: 'Fuse' },
+        model: { type: 'BPE', vocab, merges: [] } }));
+    fs.writeFileSync(path.join(dir, 'config.json'), JSON.stringify({ model_type: 'counting', max_position_embeddings: 256 }));
+    return dir;
+}
+
+// Tasks of one engine: side by side, preempted and computed again, one failing beside others.
+function engines(count, lying) {
+    const prompts = [[3, 2], [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], [6], [5, 5, 5], [4]];
+    const folder = folderOf(countingDecoder({})), n = 100;
+    const want = prompts.map((p) => `ok ${count(p, n)}`).join();
+    for (const tasks of [1, 2, 8]) {
+        const got = ours(['engine', folder, tasks, n], prompts);
+        check(got.status === 0 && got.lines.join() === want, `an engine, ${tasks} tasks at once ${got.error}`);
+    }
+    const got = ours(['engine', folderOf(lying()), 4, 6], [[0, 0, 0], [2, 1], [0]]);
+    check(got.lines[0] === 'ok 0 0 0 0 0 0' && got.lines[1].startsWith('FORMAT 3') && got.lines[2] === 'ok 0 0 0 0 0 0',
+        `a run that fails takes no other with it: ${got.lines}`);
+    const env = { env: { ...process.env, SHOAL_ONNXRUNTIME: library }, encoding: 'utf8' };
+    const text = execFileSync(shoal, ['generate', '-m', folder, '--temp', '0', '-n', '8', 'dc'], env);
+    check(text.trim() === count([3, 2], 8).replace(/ /g, '').replace(/./g, (c) => 'abcdefg'[c]), `as text: ${text.trim()}`);
+    const again = execFileSync(shoal, ['tokenize', '-m', path.join(folder, 'onnx/model.onnx'), 'badge'], env);
+    check(again.trim() === '1 0 3 6 4', `its tokenizer: ${again.trim()}`);
+    const wide = spawnSync(shoal, ['generate', '-m', folder, '-c', '512', 'a'], env);
+    check(wide.status === 1 && wide.stderr.includes('256'), `a context that is too long: ${wide.stderr.trim()}`);
+}
+
 // A decoder made here: 16-bit past, 32-bit mask, every input there is.  It says the sum of all tokens
 // so far, modulo 7.  lie: nodes that make present.0.key of "grown".
 function countingDecoder({ past = ['b', 1, 'p', 1], lie, present = 'present.0.key', extra = [], logits = 'logits' }) {
@@ -228,12 +269,13 @@ function decoders() {
         'UNSUPPORTED', 'encoder_hidden_states');
     fails('no logits', gen(countingDecoder({ logits: 'scores' })), 'UNSUPPORTED', 'logits');
     // present loses as many tokens as the last new one says, beyond 4: right when it is tried.
-    const lying = countingDecoder({ lie: [['Cast', ['grown'], ['g'], { to: FLOAT }],
+    const lying = () => countingDecoder({ lie: [['Cast', ['grown'], ['g'], { to: FLOAT }],
         ['ReduceMax', ['g'], ['m'], { keepdims: 0 }], ['Cast', ['m'], ['k'], { to: INT64 }],
         ['Unsqueeze', ['k', 'nought'], ['k1']], ['Div', ['k1', 'five'], ['cut']],
         ['Slice', ['grown', 'cut', 'far', 'two'], ['present.0.key']]] });
-    const r = ours(['generate', lying, 1, 4, 0], [[2, 1]]);
+    const r = ours(['generate', lying(), 1, 4, 0], [[2, 1]]);
     check(r.status === 1 && r.lines[0] === 'FORMAT' && r.error.includes('present.0.key'), `a past that loses tokens later: ${r.error}`);
+    engines(count, lying);
 }
 
 function madeHere() {

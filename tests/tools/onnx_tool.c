@@ -5,6 +5,10 @@
  *                                            every second token is of type 1
  *   onnx_tool generate FILE THREADS N CHUNK  lines of ids in; a line of N greedy tokens each, all
  *                                            sequences running side by side
+ *   onnx_tool engine FOLDER TASKS N          lines of ids in; each a task of one engine, of which
+ *                                            TASKS may run at once; later lines come when the
+ *                                            first task is at work, and go before it.  A line for
+ *                                            each: its code and N tokens
  *   onnx_tool threads FILE                   threads of this process before, while and after the
  *                                            file is open
  *   onnx_tool memory FILE                    opens and runs it with one allocation after the other
@@ -12,14 +16,17 @@
  * Errors go to stderr as one line, exit status 1. */
 #include <ctype.h>
 #include <dirent.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "runtime/onnx_encoder.h"
 #include "runtime/onnx_lm.h"
 #include "runtime/onnx_session.h"
+#include "shoal/shoal.h"
 
 #define MAX_SEQS 64u
 #define MAX_IDS 4096u
@@ -156,6 +163,55 @@ static int generate(const char *file, struct input *in, uint32_t n, uint32_t thr
     return 0;
 }
 
+struct answer {
+    struct shoal_task *task;
+    int32_t tokens[MAX_IDS];
+    _Atomic uint32_t n;
+};
+
+static void on_event(void *ctx, const struct shoal_event *ev)
+{
+    struct answer *a = ctx;
+    if (ev->kind == SHOAL_EVENT_TOKEN && ev->token >= 0 && a->n < MAX_IDS) {
+        a->tokens[a->n] = ev->token;
+        a->n++;
+    }
+}
+
+static int engine(const char *folder, const struct input *in, uint32_t n, uint32_t tasks,
+                  uint32_t n_new)
+{
+    static struct answer answers[MAX_SEQS];
+    struct shoal_engine_opts o = {.max_tasks = tasks, .n_threads = 1};
+    struct shoal_error e = {0};
+    struct shoal_engine *en;
+    if (shoal_engine_open(&en, folder, &o, &e) < 0)
+        return fail((const struct err *)(const void *)&e);
+    for (uint32_t i = 0; i < n; i++) {
+        struct shoal_task_opts t = {.tokens = in[i].ids,
+                                    .n_tokens = in[i].n,
+                                    .max_tokens = n_new,
+                                    .ignore_end = true,
+                                    .priority = (int32_t)i,
+                                    .event = on_event,
+                                    .event_ctx = &answers[i]};
+        if (shoal_task_submit(en, &t, &answers[i].task, &e) < 0)
+            return fail((const struct err *)(const void *)&e);
+        while (i == 0 && answers[0].n < 3 && answers[0].n < n_new)
+            usleep(50);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        int code = shoal_task_wait(answers[i].task);
+        printf("%s", code < 0 ? err_name(code) : "ok");
+        for (uint32_t t = 0; t < answers[i].n; t++)
+            printf(" %d", answers[i].tokens[t]);
+        printf("\n");
+        shoal_task_free(answers[i].task);
+    }
+    shoal_engine_close(en);
+    return 0;
+}
+
 static int count_threads(void)
 {
     int n = 0;
@@ -242,6 +298,8 @@ int main(int argc, char **argv)
     uint32_t n = read_inputs(in), n_threads = (uint32_t)atoi(argv[3]);
     if (strcmp(argv[1], "encode") == 0)
         return encode(argv[2], in, n, n_threads, (uint32_t)atoi(argv[4]));
+    if (strcmp(argv[1], "engine") == 0)
+        return engine(argv[2], in, n, n_threads, (uint32_t)atoi(argv[4]));
     if (strcmp(argv[1], "generate") == 0 && argc == 6)
         return generate(argv[2], in, n, n_threads, (uint32_t)atoi(argv[4]),
                         (uint32_t)atoi(argv[5]));
