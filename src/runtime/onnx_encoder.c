@@ -115,7 +115,7 @@ static int reserve_feeds(struct onnx_encoder *enc, size_t n, struct err *e)
     return 0;
 }
 
-static int64_t feed_value(enum feed f, const struct onnx_seq *q, uint32_t t)
+static int64_t feed_value(enum feed f, const struct encoder_seq *q, uint32_t t)
 {
     switch (f) {
     case FEED_IDS:
@@ -130,7 +130,7 @@ static int64_t feed_value(enum feed f, const struct onnx_seq *q, uint32_t t)
 }
 
 /* Fills the inputs with sequences, each padded to len. */
-static int feed(struct onnx_encoder *enc, const struct onnx_seq *seqs, uint32_t n, uint32_t len,
+static int feed(struct onnx_encoder *enc, const struct encoder_seq *seqs, uint32_t n, uint32_t len,
                 struct err *e)
 {
     int rc = reserve_feeds(enc, (size_t)n * len, e);
@@ -242,7 +242,7 @@ static int learn(struct onnx_encoder *enc, uint32_t w, struct onnx_value *v, str
 
 /* ---- passes --------------------------------------------------------------------------------- */
 
-static int run(struct onnx_encoder *enc, const struct onnx_seq *seqs, uint32_t first, uint32_t n,
+static int run(struct onnx_encoder *enc, const struct encoder_seq *seqs, uint32_t first, uint32_t n,
                bool learning, struct err *e)
 {
     struct onnx_value *out[ONNX_ENCODER_N_OUTPUTS] = {0};
@@ -271,7 +271,7 @@ static int run(struct onnx_encoder *enc, const struct onnx_seq *seqs, uint32_t f
     return rc;
 }
 
-static int check(const struct onnx_encoder *enc, const struct onnx_seq *q, uint32_t i,
+static int check(const struct onnx_encoder *enc, const struct encoder_seq *q, uint32_t i,
                  struct err *e)
 {
     if (q->n == 0 || q->n > enc->info.max_tokens)
@@ -283,7 +283,7 @@ static int check(const struct onnx_encoder *enc, const struct onnx_seq *q, uint3
     return 0;
 }
 
-static int pass(struct onnx_encoder *enc, const struct onnx_seq *seqs, uint32_t n_seqs,
+static int pass(struct onnx_encoder *enc, const struct encoder_seq *seqs, uint32_t n_seqs,
                 bool learning, struct err *e)
 {
     enc->n_seqs = 0;
@@ -312,7 +312,7 @@ static int pass(struct onnx_encoder *enc, const struct onnx_seq *seqs, uint32_t 
     return rc;
 }
 
-int onnx_encoder_forward(struct onnx_encoder *enc, const struct onnx_seq *seqs, uint32_t n_seqs,
+int onnx_encoder_forward(struct onnx_encoder *enc, const struct encoder_seq *seqs, uint32_t n_seqs,
                          struct err *e)
 {
     return pass(enc, seqs, n_seqs, false, e);
@@ -343,7 +343,7 @@ static int prepare(struct onnx_encoder *enc, struct err *e)
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "no output is named last_hidden_state, token_embeddings, logits, "
                        "sentence_embedding or pooler_output");
-    struct onnx_seq probe = {.tokens = tokens, .n = enc->info.max_tokens < 2 ? 1 : 2};
+    struct encoder_seq probe = {.tokens = tokens, .n = enc->info.max_tokens < 2 ? 1 : 2};
     return pass(enc, &probe, 1, true, e);
 }
 

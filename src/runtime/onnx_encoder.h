@@ -16,9 +16,8 @@
 #ifndef SHOAL_RUNTIME_ONNX_ENCODER_H
 #define SHOAL_RUNTIME_ONNX_ENCODER_H
 
-#include <stdint.h>
-
 #include "base/err.h"
+#include "model/encoder.h"
 
 enum onnx_encoder_output {
     ONNX_ENCODER_HIDDEN,       /* each token: the last layer's vector */
@@ -27,12 +26,6 @@ enum onnx_encoder_output {
     ONNX_ENCODER_SENTENCE,     /* each sequence: its embedding, pooled inside of the file */
     ONNX_ENCODER_POOLED,       /* each sequence: BERT's pooler */
     ONNX_ENCODER_N_OUTPUTS
-};
-
-struct onnx_seq {
-    const int32_t *tokens;
-    const uint8_t *types; /* NULL: all 0 */
-    uint32_t n;           /* 1 .. max_tokens */
 };
 
 struct onnx_encoder_opts { /* all zero means defaults */
@@ -59,7 +52,7 @@ SHOAL_MUST_CHECK int onnx_encoder_from_session(struct onnx_encoder **out, struct
 void onnx_encoder_close(struct onnx_encoder *enc);
 const struct onnx_encoder_info *onnx_encoder_info(const struct onnx_encoder *enc);
 
-SHOAL_MUST_CHECK int onnx_encoder_forward(struct onnx_encoder *enc, const struct onnx_seq *seqs,
+SHOAL_MUST_CHECK int onnx_encoder_forward(struct onnx_encoder *enc, const struct encoder_seq *seqs,
                                           uint32_t n_seqs, struct err *e);
 /* Of the last pass: the vector of a token (HIDDEN, TOKEN_LOGITS; those of a sequence follow each
  * other) or of a sequence (the others; token is ignored).  NULL when the file does not give it. */

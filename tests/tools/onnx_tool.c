@@ -78,7 +78,7 @@ static int encode(const char *file, const struct input *in, uint32_t n, uint32_t
     static const char *const kinds[ONNX_ENCODER_N_OUTPUTS] = {"hidden", "token_logits", "logits",
                                                               "sentence", "pooled"};
     struct onnx_encoder_opts o = {.n_threads = threads, .max_batch = batch};
-    struct onnx_seq seqs[MAX_SEQS];
+    struct encoder_seq seqs[MAX_SEQS];
     struct onnx_encoder *enc;
     struct err e = {0};
     if (onnx_encoder_open(&enc, file, &o, &e) < 0)
@@ -86,7 +86,7 @@ static int encode(const char *file, const struct input *in, uint32_t n, uint32_t
     for (uint32_t i = 0; i < MAX_IDS; i++)
         odd[i] = i & 1;
     for (uint32_t i = 0; i < n; i++)
-        seqs[i] = (struct onnx_seq){.tokens = in[i].ids, .types = odd, .n = in[i].n};
+        seqs[i] = (struct encoder_seq){.tokens = in[i].ids, .types = odd, .n = in[i].n};
     int rc = onnx_encoder_forward(enc, seqs, n, &e);
     for (uint32_t i = 0; i < n && rc == 0; i++)
         for (int k = 0; k < ONNX_ENCODER_N_OUTPUTS; k++) {
@@ -257,7 +257,7 @@ static int once(const char *file, bool decoder, struct err *e)
         return code;
     }
     struct onnx_encoder_opts o = {.n_threads = 1, .max_batch = 2};
-    struct onnx_seq seqs[] = {{.tokens = tokens, .n = 3}, {.tokens = tokens, .n = 2}};
+    struct encoder_seq seqs[] = {{.tokens = tokens, .n = 3}, {.tokens = tokens, .n = 2}};
     struct onnx_encoder *enc;
     int rc = onnx_encoder_open(&enc, file, &o, e);
     if (rc == 0)
