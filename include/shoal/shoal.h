@@ -225,7 +225,8 @@ struct shoal_infer_opts { /* what does not belong to the kind is ignored; all ze
     uint32_t dimensions;    /* EMBED: the first so many; 0: all */
     uint32_t max_sentences; /* SUMMARIZE: 0: the model's default */
     uint32_t max_tokens;    /* SUMMARIZE, where text is generated; 0: the model's default */
-    uint32_t beams;         /* SUMMARIZE, where text is generated; 0 or 1: greedy */
+    uint32_t beams;         /* SUMMARIZE, where text is generated; 1: no search; 0: the model's
+                               default */
     bool raw;               /* SCORE: before the objective's transform; RERANK: the logit */
     uint64_t deadline_ns;   /* absolute, CLOCK_MONOTONIC; 0: none */
     int32_t priority;       /* higher first */

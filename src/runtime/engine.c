@@ -41,19 +41,16 @@ static size_t available_bytes(void)
     return kb ? (size_t)kb * 1024 : SIZE_MAX;
 }
 
-/* How many pages, and whether everything fits; the arithmetic is in the message. */
-static int plan_memory(struct shoal_engine *en, const struct shoal_engine_opts *o,
-                       const struct decoder_sizes *need, struct err *e)
+int engine_plan_pages(uint32_t *n_pages, const struct engine_need *need, size_t wanted,
+                      const struct shoal_engine_opts *o, struct err *e)
 {
     const double mib = 1024.0 * 1024.0;
     size_t limit = o->memory_bytes ? o->memory_bytes : available_bytes();
-    size_t tasks = en->max_tasks > 1 ? en->max_tasks / 2 : 1;
-    size_t per_task = ((size_t)need->n_ctx + KERN_PAGE - 1) / KERN_PAGE + 1;
     size_t pages;
     if (o->kv_bytes) {
         pages = o->kv_bytes / need->kv_page;
     } else {
-        pages = per_task * tasks;
+        pages = wanted;
         if (pages > limit / 4 / need->kv_page) /* the default takes at most a quarter */
             pages = limit / 4 / need->kv_page;
     }
@@ -73,9 +70,19 @@ static int plan_memory(struct shoal_engine *en, const struct shoal_engine_opts *
             (double)need->weights / mib, (double)need->scratch / mib, (double)kv / mib, pages,
             (double)all / mib, o->memory_bytes ? "the limit is" : "available are",
             (double)limit / mib);
-    en->n_pages = (uint32_t)pages;
-    en->kv_bytes = kv;
+    *n_pages = (uint32_t)pages;
     return 0;
+}
+
+static int plan_memory(struct shoal_engine *en, const struct shoal_engine_opts *o,
+                       const struct decoder_sizes *sizes, struct err *e)
+{
+    const struct engine_need need = {sizes->weights, sizes->scratch, sizes->kv_page};
+    size_t tasks = en->max_tasks > 1 ? en->max_tasks / 2 : 1;
+    size_t per_task = ((size_t)sizes->n_ctx + KERN_PAGE - 1) / KERN_PAGE + 1;
+    int rc = engine_plan_pages(&en->n_pages, &need, per_task * tasks, o, e);
+    en->kv_bytes = en->n_pages * sizes->kv_page;
+    return rc;
 }
 
 static int load_native(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
@@ -94,7 +101,7 @@ static int load_native(struct shoal_engine *en, const char *path, const struct s
                                                             : NULL,
                              .progress = o->progress,
                              .progress_ctx = o->progress_ctx};
-    int rc = model_open(&en->gguf, path, e);
+    int rc = en->gguf ? 0 : model_open(&en->gguf, path, e);
     if (rc < 0)
         return rc;
     if (o->kernels && !(d.kernels = kern_select(o->kernels, e)))
@@ -129,7 +136,7 @@ static int load_onnx(struct shoal_engine *en, const struct onnx_files *files,
                               .max_tasks = en->max_tasks,
                               .chunk = o->chunk};
     struct gguf_str arch;
-    int rc = onnx_files_open(files, &en->gguf, e);
+    int rc = en->gguf ? 0 : onnx_files_open(files, &en->gguf, e);
     if (rc < 0)
         return rc;
     lo.n_ctx_train = onnx_files_n_ctx(en->gguf);

@@ -99,6 +99,14 @@ void *batcher_main(void *engine);
 /* Opens the model as a specialist when it is one: then en->specialist.ops is set (specialist.c). */
 SHOAL_MUST_CHECK int specialist_open(struct shoal_engine *en, const char *path,
                                      const struct shoal_engine_opts *o, struct err *e);
+/* How many pages of the key-value cache there will be: `wanted`, or what o says; refused with the
+ * arithmetic when everything together does not fit (engine.c). */
+struct engine_need { /* bytes */
+    size_t weights, scratch, kv_page;
+};
+SHOAL_MUST_CHECK int engine_plan_pages(uint32_t *n_pages, const struct engine_need *need,
+                                       size_t wanted, const struct shoal_engine_opts *o,
+                                       struct err *e);
 /* Fails with what the model can do instead (infer.c). */
 int engine_lacks(const struct shoal_engine *en, enum shoal_kind kind, struct err *e);
 void job_destroy(struct job *j);

@@ -124,6 +124,12 @@ uint32_t kv_pages_take(struct kv_pages *kv)
     return i;
 }
 
+void kv_pages_hold(struct kv_pages *kv, uint32_t i)
+{
+    assert(i < kv->n_pages && kv->pages[i].holds > 0);
+    kv->pages[i].holds++;
+}
+
 void kv_pages_release(struct kv_pages *kv, uint32_t i)
 {
     struct page *p = &kv->pages[i];

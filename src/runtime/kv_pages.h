@@ -26,6 +26,8 @@ void kv_pages_destroy(struct kv_pages *kv);
 uint32_t kv_pages_free(const struct kv_pages *kv);
 /* An empty page, held once. */
 uint32_t kv_pages_take(struct kv_pages *kv);
+/* Holds a page once more, which must be held. */
+void kv_pages_hold(struct kv_pages *kv, uint32_t page);
 /* Gives one hold back; a page that was made findable stays so. */
 void kv_pages_release(struct kv_pages *kv, uint32_t page);
 /* The page that holds these tokens (a whole page of them) right after `parent` (KV_NO_PAGE: at the

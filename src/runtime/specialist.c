@@ -1,12 +1,21 @@
 /* specialist.c - which specialist a model is, if it is one. */
+#include "model/model_file.h"
+#include "model/t5.h"
 #include "runtime/engine_int.h"
+#include "runtime/onnx_files.h"
+#include "runtime/seq2seq.h"
 
 int specialist_open(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
                     struct err *e)
 {
-    (void)en;
-    (void)path;
-    (void)o;
-    (void)e;
+    struct onnx_files files;
+    int found = onnx_files_find(&files, path, e);
+    if (found < 0)
+        return found;
+    int rc = found ? onnx_files_open(&files, &en->gguf, e) : model_open(&en->gguf, path, e);
+    if (rc < 0)
+        return rc;
+    if (t5_knows(en->gguf) && !found)
+        return seq2seq_open(&en->specialist, en->gguf, path, o, e);
     return 0;
 }

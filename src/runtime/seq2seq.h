@@ -1,0 +1,12 @@
+/* seq2seq.h - summarize with a sequence-to-sequence model: text in, text out. */
+#ifndef SHOAL_RUNTIME_SEQ2SEQ_H
+#define SHOAL_RUNTIME_SEQ2SEQ_H
+
+#include "model/gguf.h"
+#include "runtime/specialist.h"
+
+/* Fills sp.  g is borrowed until the specialist is closed. */
+SHOAL_MUST_CHECK int seq2seq_open(struct specialist *sp, const struct gguf *g, const char *path,
+                                  const struct shoal_engine_opts *o, struct err *e);
+
+#endif
