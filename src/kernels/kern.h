@@ -34,6 +34,7 @@ enum kern_fmt {
     KERN_Q5,  /* 5 bits, offset 16 */
     KERN_Q5M, /* 5 bits and a min */
     KERN_Q6,  /* 6 bits, offset 32, one scale per 16 columns */
+    KERN_Q8W, /* 8 bits, offset 128, one scale a row in F32; with activations in wide groups */
     KERN_N_FMTS
 };
 
@@ -48,6 +49,7 @@ enum kern_fmt {
  *             with i counting [32/g][row][g] in the order of the 8-bit layout
  *     6 bits: the 4-bit area, then bits 4..5: [8/g'][row][g'] with g' = min(g, 8): 2-bit field k
  *             (bits 2k..2k+1) of a byte belongs to column c + 8 * k, c = 0..7
+ * KERN_Q8W: scales are F32 [row], quants as KERN_Q8; columns are a multiple of 64.
  * Float formats: [column][row], element by element.
  * Rows are padded with zero weights to a whole tile. */
 struct kern_layout {
@@ -87,11 +89,17 @@ void kern_pack_tile(const struct kern_layout *l, enum quant_type type, const voi
                     uint32_t n_rows, uint32_t n_cols, float mul, uint32_t tile, void *dst,
                     void *work);
 size_t kern_pack_work_bytes(uint32_t n_cols);
+/* Packs one tile of KERN_Q8W from its rows as floats, [n_rows][n_cols]: scale = amax / 127. */
+void kern_pack_wide(const struct kern_layout *l, const float *rows, uint32_t n_rows,
+                    uint32_t n_cols, void *dst);
 
 /* ---- activations -------------------------------------------------------------------------- */
 
 /* The input of a product.  Float formats read x; integer formats read the blocks of 32:
- * x ~ scale * q, q in -127..127, scale = amax/127, q = nearest-even(x * (127/amax)). */
+ * x ~ scale * q, q in -127..127, scale = amax/127, q = nearest-even(x * (127/amax)).  KERN_Q8W
+ * reads groups of 128 (the last one may have 64): their scales and sums are the first of the
+ * token's. */
+#define KERN_WIDE 128u
 struct kern_act {
     const float *x; /* [n_tokens][ld] */
     size_t ld;
@@ -173,11 +181,15 @@ struct kern_ops {
     /* Rows of tiles [tile0, tile1) for tokens 0..n_tokens-1:
      * out[t * out_ld + row] = mul * sum_b fma(float(isum), scale_w * scale_a, .)
      *                              [then fma(min, scale_a * float(sum q), .) in the same block];
+     * KERN_Q8W: scale_w * sum_g fma(float(isum), scale_a, .) over the wide groups;
      * float formats: sum_c fma(w, x, .). */
     void (*gemm)(const struct kern_mat *w, const struct kern_act *a, uint32_t n_tokens,
                  uint32_t tile0, uint32_t tile1, float *out, size_t out_ld);
     /* Fills q, scale, sums of token t from x, blocks b0..b1-1 of 32 columns. */
     void (*quantize)(const struct kern_act *a, uint32_t t, uint32_t b0, uint32_t b1);
+
+    /* The same for wide groups g0..g1-1: each one's scale and the sum of its q. */
+    void (*quantize_wide)(const struct kern_act *a, uint32_t t, uint32_t g0, uint32_t g1);
 
     /* y = (x * (1 / sqrt(mean(x^2) + eps))) * w; w NULL: without */
     void (*rmsnorm)(float *y, const float *x, const float *w, uint32_t n, float eps);

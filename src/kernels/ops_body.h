@@ -116,6 +116,37 @@ static void ops_quantize(const struct kern_act *a, uint32_t t, uint32_t b0, uint
     }
 }
 
+static inline uint32_t ops_wide_cols(const struct kern_act *a, uint32_t g)
+{
+    const uint32_t left = a->n_cols - g * KERN_WIDE;
+    return left < KERN_WIDE ? left : KERN_WIDE;
+}
+
+static void ops_quantize_wide(const struct kern_act *a, uint32_t t, uint32_t g0, uint32_t g1)
+{
+    float *scale = a->scale + (size_t)t * (a->n_cols / 32);
+    int32_t *sums = a->sums + (size_t)t * (a->n_cols / 16);
+    for (uint32_t g = g0; g < g1; g++) {
+        const float *x = a->x + t * a->ld + (size_t)g * KERN_WIDE;
+        int8_t *q = a->q + (size_t)t * a->n_cols + (size_t)g * KERN_WIDE;
+        const uint32_t n = ops_wide_cols(a, g);
+        v16 max = v16_zero(), sum = v16_zero();
+        for (uint32_t i = 0; i < n; i += 16)
+            max = v16_max(max, v16_abs(v16_load(x + i)));
+        float amax = v16_hmax(max), inv = amax > 0.0f ? 127.0f / amax : 0.0f;
+        if (!(inv <= 3.0e38f)) /* as in ops_quantize */
+            inv = 0.0f;
+        v16 k = v16_set1(inv);
+        for (uint32_t i = 0; i < n; i += 16) {
+            v16 r = ops_to_i8(v16_mul(v16_load(x + i), k));
+            sum = v16_add(sum, r); /* whole numbers: exact in any order */
+            (void)v16_store_i8(q + i, r);
+        }
+        scale[g] = inv > 0.0f ? amax / 127.0f : 0.0f;
+        sums[g] = (int32_t)v16_sum(sum);
+    }
+}
+
 static void ops_rmsnorm(float *y, const float *x, const float *w, uint32_t n, float eps)
 {
     v16 ss = v16_zero();
@@ -759,8 +790,9 @@ __attribute__((unused)) static void ops_fgemm(const struct kern_mat *w, const st
 }
 
 #define OPS_TABLE                                                                                  \
-    .quantize = ops_quantize, .rmsnorm = ops_rmsnorm, .layernorm = ops_layernorm, .add = ops_add,  \
-    .scale = ops_scale, .silu_mul = ops_silu_mul, .gelu_mul = ops_gelu_mul, .gelu = ops_gelu,      \
-    .gelu_erf = ops_gelu_erf, .relu = ops_relu, .tanh = ops_tanh, .sigmoid = ops_sigmoid,          \
-    .attend_full = ops_attend_full, .rope = ops_rope, .kv_store = ops_kv_store,                    \
-    .attend = ops_attend, .softmax_exp = ops_softmax_exp, .max = ops_max, .argmax = ops_argmax
+    .quantize = ops_quantize, .quantize_wide = ops_quantize_wide, .rmsnorm = ops_rmsnorm,          \
+    .layernorm = ops_layernorm, .add = ops_add, .scale = ops_scale, .silu_mul = ops_silu_mul,      \
+    .gelu_mul = ops_gelu_mul, .gelu = ops_gelu, .gelu_erf = ops_gelu_erf, .relu = ops_relu,        \
+    .tanh = ops_tanh, .sigmoid = ops_sigmoid, .attend_full = ops_attend_full, .rope = ops_rope,    \
+    .kv_store = ops_kv_store, .attend = ops_attend, .softmax_exp = ops_softmax_exp,                \
+    .max = ops_max, .argmax = ops_argmax

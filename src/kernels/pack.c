@@ -17,6 +17,7 @@ static const struct {
     [KERN_F32] = {"f32", 128}, [KERN_F16] = {"f16", 64}, [KERN_BF16] = {"bf16", 64},
     [KERN_Q8] = {"q8", 32},    [KERN_Q4] = {"q4", 16},   [KERN_Q4M] = {"q4m", 16},
     [KERN_Q5] = {"q5", 20},    [KERN_Q5M] = {"q5m", 20}, [KERN_Q6] = {"q6", 24},
+    [KERN_Q8W] = {"q8w", 32},
 };
 
 const char *kern_fmt_name(enum kern_fmt fmt)
@@ -68,6 +69,11 @@ struct kern_tile_map kern_tile_map(const struct kern_layout *l, enum kern_fmt fm
         m.bytes = pad64(rows * n_cols * (fmt == KERN_F32 ? 4 : 2));
         return m;
     }
+    if (fmt == KERN_Q8W) {
+        m.mins = m.quants = pad64(rows * sizeof(float));
+        m.bytes = m.quants + pad64(rows * n_cols);
+        return m;
+    }
     m.mins = pad64(blocks * rows * 2 * (fmt == KERN_Q6 ? 2 : 1));
     m.quants = m.mins + (kern_fmt_has_min(fmt) ? pad64(blocks * rows * 2) : 0);
     m.bytes = m.quants + pad64(blocks * rows * fmts[fmt].quant_bytes);
@@ -76,7 +82,8 @@ struct kern_tile_map kern_tile_map(const struct kern_layout *l, enum kern_fmt fm
 
 size_t kern_tile_bytes(const struct kern_layout *l, enum kern_fmt fmt, uint32_t n_cols)
 {
-    if (n_cols == 0 || (!kern_fmt_is_float(fmt) && n_cols % 32 != 0))
+    const uint32_t whole = kern_fmt_is_float(fmt) ? 1 : fmt == KERN_Q8W ? 64 : 32;
+    if (n_cols == 0 || n_cols % whole != 0)
         return 0;
     return kern_tile_map(l, fmt, n_cols).bytes;
 }
@@ -401,6 +408,31 @@ void kern_pack_tile(const struct kern_layout *l, enum quant_type type, const voi
                 put_q8_block(l, &blocks[b], r, quants);
             else
                 put_block(l, fmt, &blocks[b], r, quants);
+        }
+    }
+}
+
+void kern_pack_wide(const struct kern_layout *l, const float *rows, uint32_t n_rows,
+                    uint32_t n_cols, void *dst)
+{
+    const struct kern_tile_map map = kern_tile_map(l, KERN_Q8W, n_cols);
+    uint8_t *out = dst;
+    memset(out, 0, map.bytes);
+    for (uint32_t r = 0; r < n_rows; r++, rows += n_cols) {
+        float amax = 0.0f;
+        for (uint32_t c = 0; c < n_cols; c++)
+            amax = fabsf(rows[c]) > amax ? fabsf(rows[c]) : amax;
+        const float scale = amax / 127.0f;
+        const float inv = scale > 1e-37f && scale < 1e37f ? 1.0f / scale : 0.0f;
+        memcpy(out + r * sizeof(float), &scale, sizeof(scale));
+        for (uint32_t b = 0; b < n_cols / 32; b++) {
+            struct kern_block block;
+            for (uint32_t i = 0; i < 32; i++) {
+                float v = rows[b * 32 + i] * inv; /* what is not a number becomes -127 */
+                v = v > -127.0f ? v : -127.0f;
+                block.q[i] = (uint8_t)(lrintf(v < 127.0f ? v : 127.0f) + 128);
+            }
+            put_q8_block(l, &block, r, out + map.quants + (size_t)b * 32 * l->tile_rows);
         }
     }
 }

@@ -27,11 +27,12 @@ static inline bool kern_fmt_has_min(enum kern_fmt fmt)
 }
 static inline int kern_fmt_offset(enum kern_fmt fmt)
 {
-    return fmt == KERN_Q8   ? 128
-           : fmt == KERN_Q4 ? 8
-           : fmt == KERN_Q5 ? 16
-           : fmt == KERN_Q6 ? 32
-                            : 0;
+    return fmt == KERN_Q8    ? 128
+           : fmt == KERN_Q8W ? 128
+           : fmt == KERN_Q4  ? 8
+           : fmt == KERN_Q5  ? 16
+           : fmt == KERN_Q6  ? 32
+                             : 0;
 }
 
 #endif

@@ -38,7 +38,7 @@ struct encoder_opts {               /* all zero means defaults */
     uint32_t n_threads;             /* 0: measured cores */
     uint32_t max_tokens;            /* per pass; 0: 512, at least the longest sequence */
     uint32_t max_seqs;              /* per pass; 0: 64 */
-    bool int8;                      /* float weights are rounded to 8-bit blocks at load */
+    bool int8;                      /* all weights are rounded to 8 bits at load, activations too */
     const char *cache_dir;          /* packed weights are kept there; NULL: nowhere */
     /* Progress of packing, 0..1; returns true to give up. */
     bool (*progress)(void *ctx, double part);

@@ -16,6 +16,10 @@ struct encoder_layer {
     struct norm attn_norm, out_norm;
 };
 
+/* The form of a product's input beside floats.  Wide and blocks never meet: int8 makes all matrices
+ * of an input wide, or none. */
+enum encoder_input { ENCODER_INPUT_FLOATS, ENCODER_INPUT_BLOCKS, ENCODER_INPUT_WIDE };
+
 struct attn_job { /* rows of one head of one sequence */
     uint32_t seq, head, row0, row1;
 };
@@ -34,7 +38,7 @@ struct encoder {
     const float *types;     /* [n_types][dim] or NULL */
     struct linear top[ENCODER_N_TOPS];
     uint32_t max_tokens, max_seqs;
-    bool int_x, int_att, int_hidden; /* some consumer of this input has integer weights */
+    enum encoder_input in_x, in_att, in_hidden;
 
     /* scratch, one block of pages */
     uint8_t *scratch;
@@ -59,6 +63,9 @@ struct encoder {
     uint32_t *seq_of;      /* [max_tokens] */
 };
 
+/* What a matrix wants of its input, beside that of others. */
+enum encoder_input encoder_wanted(const struct encoder *d, const struct linear *l,
+                                  enum encoder_input others);
 /* Where scratch is divided, for loading. */
 void encoder_lay_out(struct encoder *d, uint8_t *base, uint32_t n_members);
 

@@ -61,10 +61,9 @@ static int grow(struct weights *w)
     return 0;
 }
 
-/* Whether a float tensor is rounded to 8 bits; rows of another length than whole blocks stay. */
 static bool is_rounded(const struct weights *w, const struct gguf_tensor *t)
 {
-    return w->int8 && kern_fmt_is_float(kern_fmt_of(t->type)) && t->dims[0] % 32 == 0;
+    return w->int8 && kern_tile_bytes(&w->layout, KERN_Q8W, (uint32_t)t->dims[0]) != 0;
 }
 
 int weights_add(struct weights *w, const struct gguf_tensor *t, uint32_t *index, struct err *e)
@@ -72,7 +71,7 @@ int weights_add(struct weights *w, const struct gguf_tensor *t, uint32_t *index,
     uint64_t n_rows = t->dims[1] * t->dims[2] * t->dims[3]; /* bounded by the file's size */
     if (n_rows > INT32_MAX)
         return err_set(e, SHOAL_ELIMIT, "tensor %.*s has too many rows", (int)t->name.n, t->name.p);
-    struct kern_mat m = {.fmt = is_rounded(w, t) ? KERN_Q8 : kern_fmt_of(t->type),
+    struct kern_mat m = {.fmt = is_rounded(w, t) ? KERN_Q8W : kern_fmt_of(t->type),
                          .n_rows = (uint32_t)n_rows,
                          .n_cols = (uint32_t)t->dims[0],
                          .mul = 1.0f};
@@ -220,17 +219,11 @@ static uint32_t pack_tiles_per_chunk(const struct packing *p, uint32_t mat)
     return n < least ? least : (uint32_t)n;
 }
 
-/* What a member needs to pack rows of so many values: the packer's own, then a row as floats, then
- * a tile of rows as Q8_0. */
-static size_t packer_bytes(uint32_t n_cols)
-{
-    return (kern_pack_work_bytes(n_cols) + 63) / 64 * 64;
-}
-
+/* What a member needs to pack rows of so many values: the packer's own, or a tile as floats. */
 static size_t work_bytes(const struct weights *w, uint32_t n_cols)
 {
-    return packer_bytes(n_cols) + n_cols * sizeof(float) +
-           (size_t)w->layout.tile_rows * (n_cols / 32) * 34;
+    size_t tile = w->int8 ? (size_t)w->layout.tile_rows * n_cols * sizeof(float) : 0;
+    return tile > kern_pack_work_bytes(n_cols) ? tile : kern_pack_work_bytes(n_cols);
 }
 
 static const uint8_t *source(const struct packing *p, const struct gguf_tensor *t)
@@ -239,22 +232,16 @@ static const uint8_t *source(const struct packing *p, const struct gguf_tensor *
 }
 
 static void pack_rounded(const struct packing *p, uint32_t mat, uint32_t tile, uint8_t *dst,
-                         uint8_t *work)
+                         float *work)
 {
     const struct kern_mat *m = &p->w->mats[mat];
     const struct gguf_tensor *t = p->w->tensors[mat];
-    const struct quant_info *from = quant_info(t->type), *to = quant_info(QUANT_Q8_0);
+    const struct quant_info *from = quant_info(t->type);
     const uint32_t height = p->w->layout.tile_rows, r0 = tile * height;
     const uint32_t rows = m->n_rows - r0 < height ? m->n_rows - r0 : height;
-    const size_t row_bytes = (size_t)m->n_cols / to->block * to->block_bytes;
-    float *values = (float *)(void *)(work + packer_bytes(m->n_cols));
-    uint8_t *q8 = (uint8_t *)(values + m->n_cols);
-    for (uint32_t r = 0; r < rows; r++) {
-        quant_to_f32(t->type, source(p, t) + (size_t)(r0 + r) * m->n_cols * from->block_bytes,
-                     values, m->n_cols);
-        (void)quant_from_f32(QUANT_Q8_0, values, q8 + r * row_bytes, m->n_cols, NULL);
-    }
-    kern_pack_tile(&p->w->layout, QUANT_Q8_0, q8, rows, m->n_cols, 1.0f, 0, dst, work);
+    const size_t row_bytes = (size_t)m->n_cols / from->block * from->block_bytes;
+    quant_to_f32(t->type, source(p, t) + r0 * row_bytes, work, (size_t)rows * m->n_cols);
+    kern_pack_wide(&p->w->layout, work, rows, m->n_cols, dst);
 }
 
 static void pack_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk, uint32_t member)

@@ -20,7 +20,9 @@
 
 struct weights {
     struct kern_layout layout;
-    bool int8; /* set before adding: float matrices become 8-bit blocks when they are packed */
+    /* Set before adding: every matrix becomes KERN_Q8W when it is packed, but those whose rows are
+     * no multiple of 64 long. */
+    bool int8;
     struct kern_mat *mats;
     const struct gguf_tensor **tensors;
     size_t *offsets; /* of each matrix in the data */

@@ -327,6 +327,91 @@ static void expect_same(const char *set, const char *what, const float *got, con
             fail_msg("%s %s [%zu]: %.9g, want %.9g", set, what, i, (double)got[i], (double)want[i]);
 }
 
+static struct kern_mat pack_wide(const struct kern_layout *l, const float *src, uint32_t rows,
+                                 uint32_t cols)
+{
+    struct kern_mat m = {.fmt = KERN_Q8W, .n_rows = rows, .n_cols = cols, .mul = 1.0f};
+    m.tile_bytes = kern_tile_bytes(l, m.fmt, cols);
+    uint32_t tiles = kern_n_tiles(l, rows), height = l->tile_rows;
+    uint8_t *data = aligned(tiles * m.tile_bytes);
+    for (uint32_t t = 0; t < tiles; t++)
+        kern_pack_wide(l, src + (size_t)t * height * cols,
+                       rows - t * height < height ? rows - t * height : height, cols,
+                       data + t * m.tile_bytes);
+    m.data = data;
+    return m;
+}
+
+static void wide_act(const struct kern_ops *k, struct kern_act *a, uint32_t n)
+{
+    for (uint32_t t = 0; t < n; t++)
+        k->quantize_wide(a, t, 0, (a->n_cols + KERN_WIDE - 1) / KERN_WIDE);
+}
+
+/* One scale a row, wide groups of activations: sets agree, and the scalar one is right. */
+static void test_wide_gemm_equals_scalar_and_double(void **state)
+{
+    (void)state;
+    static const uint32_t cols[] = {64, 128, 192, 384, 1536}, rows[] = {1, 16, 40, 67};
+    static const uint32_t tokens[] = {1, 2, 3, 4, 7, 16, 17, 20, 32, 33, 70};
+    const struct kern_ops *sets[8];
+    size_t n_sets = kern_usable(sets, 8);
+    assert_int_equal(kern_tile_bytes(&kern_scalar.layout, KERN_Q8W, 96), 0);
+    for (size_t c = 0; c < 5; c++)
+        for (size_t r = 0; r < 4; r++) {
+            const uint32_t nc = cols[c], nr = rows[r], most = 70;
+            float *src = aligned((size_t)nr * nc * 4), *x = aligned((size_t)most * nc * 4);
+            float *want = aligned((size_t)most * nr * 4), *got = aligned((size_t)most * nr * 4);
+            for (size_t i = 0; i < (size_t)nr * nc; i++)
+                src[i] = rng_float();
+            for (size_t i = 0; i < (size_t)most * nc; i++)
+                x[i] = i / nc == 3 ? 0.0f : rng_float() * (i % 97 ? 1.0f : 9.0f);
+            struct kern_mat m = pack_wide(&kern_scalar.layout, src, nr, nc);
+            struct kern_act a = act_make(&kern_scalar, x, most, nc);
+            wide_act(&kern_scalar, &a, most);
+            kern_scalar.gemm(&m, &a, most, 0, nr, want, nr);
+            for (uint32_t i = 0; i < most * nr; i++) {
+                const float *w = src + (size_t)(i % nr) * nc, *v = x + (size_t)(i / nr) * nc;
+                double exact = 0, ww = 0, vv = 0, w_max = 0, v_max = 0;
+                for (uint32_t j = 0; j < nc; j++) {
+                    exact += (double)w[j] * (double)v[j];
+                    ww += (double)w[j] * (double)w[j];
+                    vv += (double)v[j] * (double)v[j];
+                    w_max = fmax(w_max, fabs((double)w[j]));
+                    v_max = fmax(v_max, fabs((double)v[j]));
+                }
+                /* each side is rounded by up to half of max/127, evenly: six deviations */
+                double bound = 6 / sqrt(12) / 127 * (v_max * sqrt(ww) + w_max * sqrt(vv)) + 1e-6;
+                if (fabs(exact - (double)want[i]) > bound)
+                    fail_msg("%u columns [%u]: %g, want %g", nc, i, (double)want[i], exact);
+            }
+            for (size_t s = 0; s < n_sets; s++) {
+                const struct kern_ops *k = sets[s];
+                struct kern_mat mine = pack_wide(&k->layout, src, nr, nc);
+                struct kern_act b = act_make(k, x, most, nc);
+                uint32_t tiles = kern_n_tiles(&k->layout, nr);
+                wide_act(k, &b, most);
+                assert_memory_equal(a.q, b.q, (size_t)most * nc);
+                assert_memory_equal(a.scale, b.scale, (size_t)most * (nc / 32) * 4);
+                assert_memory_equal(a.sums, b.sums, (size_t)most * (nc / 16) * 4);
+                for (size_t n = 0; n < sizeof(tokens) / sizeof(tokens[0]); n++) {
+                    memset(got, 0, (size_t)most * nr * 4);
+                    k->gemm(&mine, &b, tokens[n], 0, tiles / 2, got, nr);
+                    k->gemm(&mine, &b, tokens[n], tiles / 2, tiles, got, nr);
+                    expect_same(k->name, "wide gemm", got, want, (size_t)tokens[n] * nr);
+                }
+                act_free(&b);
+                free((void *)(uintptr_t)mine.data);
+            }
+            act_free(&a);
+            free((void *)(uintptr_t)m.data);
+            free(src);
+            free(x);
+            free(want);
+            free(got);
+        }
+}
+
 static void test_vector_ops_equal_scalar(void **state)
 {
     (void)state;
@@ -662,6 +747,7 @@ int main(void)
         cmocka_unit_test(test_gemm_equals_scalar),
         cmocka_unit_test(test_gemm_at_the_edges),
         cmocka_unit_test(test_scalar_gemm_equals_double),
+        cmocka_unit_test(test_wide_gemm_equals_scalar_and_double),
         cmocka_unit_test(test_vector_ops_equal_scalar),
         cmocka_unit_test(test_attention_equals_scalar_and_double),
         cmocka_unit_test(test_full_attention_equals_scalar_and_double),

@@ -2,7 +2,8 @@
  *
  * Included last by each set's file, which has defined: layout; struct panel and panel_fill();
  * panel_tile(), one tile against NT = 2, 4 or 8 tokens of a panel; vector_tiles(), NS tiles against
- * one token; PANEL_TOKENS: 4 or 8; PANEL_PAD: whether a panel may have less than NT tokens. */
+ * one token; gemm_wide(), KERN_Q8W; PANEL_TOKENS: 4 or 8; PANEL_PAD: whether a panel may have less
+ * than NT tokens. */
 
 /* How many of the tokens that are left go into the next panel. */
 static ALWAYS_INLINE uint32_t panel_take(uint32_t left)
@@ -91,6 +92,7 @@ static void gemm(const struct kern_mat *w, const struct kern_act *a, uint32_t n_
         [KERN_F32] = ops_fgemm,   [KERN_F16] = ops_fgemm,     [KERN_BF16] = ops_fgemm,
         [KERN_Q8] = gemm_KERN_Q8, [KERN_Q4] = gemm_KERN_Q4,   [KERN_Q4M] = gemm_KERN_Q4M,
         [KERN_Q5] = gemm_KERN_Q5, [KERN_Q5M] = gemm_KERN_Q5M, [KERN_Q6] = gemm_KERN_Q6,
+        [KERN_Q8W] = gemm_wide,
     };
     by_fmt[w->fmt](w, a, n_tokens, tile0, tile1, out, out_ld);
 }

@@ -158,4 +158,51 @@ static ALWAYS_INLINE void panel_tile(enum kern_fmt fmt, const struct kern_mat *w
     }
 }
 
+/* KERN_Q8W: one tile against NT tokens, 4 rows at a time. */
+static ALWAYS_INLINE void wide_tile(const struct kern_mat *w, const struct kern_act *a,
+                                    uint32_t tile, uint32_t t, float *out, size_t out_ld,
+                                    const int NT)
+{
+    const uint8_t *base = w->data + tile * w->tile_bytes;
+    const size_t blocks = w->n_cols / 32;
+    const int8_t *x = a->q + (size_t)t * a->n_cols;
+    const float *ascale = a->scale + t * blocks;
+    for (uint32_t r = 0; r < 4; r++) {
+        const uint8_t *q = base + 64;
+        float32x4_t acc[8];
+        UNROLL for (int i = 0; i < NT; i++) acc[i] = vdupq_n_f32(0.0f);
+        for (uint32_t g = 0, c = 0; c < w->n_cols; g++) {
+            const uint32_t end = c + KERN_WIDE < w->n_cols ? c + KERN_WIDE : w->n_cols;
+            int32x4_t sum[8];
+            UNROLL for (int i = 0; i < NT; i++) sum[i] = vdupq_n_s32(0);
+            for (; c < end; c += 32, q += 512)
+                UNROLL for (int pass = 0; pass < 2; pass++)
+                {
+                    int8x16_t k[4];
+                    weights16(KERN_Q8, q, pass, (int)r, k);
+                    UNROLL for (int i = 0; i < NT; i++) sum[i] = dot16(
+                        KERN_Q8, sum[i], k, vld1q_s8(x + (size_t)i * a->n_cols + c + 16 * pass));
+                }
+            UNROLL for (int i = 0; i < NT; i++) acc[i] =
+                vfmaq_n_f32(acc[i], vcvtq_f32_s32(sum[i]), ascale[(size_t)i * blocks + g]);
+        }
+        const float32x4_t scale = vld1q_f32((const float *)(const void *)base + 4 * r);
+        const uint32_t row = tile * 16 + 4 * r;
+        UNROLL for (int i = 0; i < NT; i++) store_rows(out + (t + (uint32_t)i) * out_ld + row,
+                                                       vmulq_f32(acc[i], scale), rows_left(w, row));
+    }
+}
+
+static void gemm_wide(const struct kern_mat *w, const struct kern_act *a, uint32_t n_tokens,
+                      uint32_t tile0, uint32_t tile1, float *out, size_t out_ld)
+{
+    for (uint32_t tile = tile0; tile < tile1; tile++) {
+        uint32_t t = 0;
+        for (; t + PANEL_TOKENS <= n_tokens; t += PANEL_TOKENS)
+            wide_tile(w, a, tile, t, out, out_ld, PANEL_TOKENS);
+        for (; t < n_tokens; t++)
+            wide_tile(w, a, tile, t, out, out_ld, 1);
+    }
+}
+
 #include "kernels/arm64/gemm_drive.h"

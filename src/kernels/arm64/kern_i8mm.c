@@ -246,6 +246,73 @@ static ALWAYS_INLINE void panel_tile(enum kern_fmt fmt, const struct kern_mat *w
     }
 }
 
+/* KERN_Q8W: rows 4r .. 4r + 3 of a tile against NP pairs of tokens; the last token again where one
+ * is missing. */
+static ALWAYS_INLINE void wide_rows(const struct kern_mat *w, const struct kern_act *a,
+                                    uint32_t tile, uint32_t r, uint32_t t, uint32_t n, float *out,
+                                    size_t out_ld, const int NP)
+{
+    const uint8_t *base = w->data + tile * w->tile_bytes, *q = base + 64;
+    const size_t blocks = w->n_cols / 32;
+    const int8_t *x[8];
+    const float *ascale[8];
+    float32x4_t acc[4][2];
+    UNROLL for (uint32_t i = 0; i < 2 * (uint32_t)NP; i++)
+    {
+        const size_t token = t + (i < n ? i : n - 1);
+        x[i] = a->q + token * a->n_cols;
+        ascale[i] = a->scale + token * blocks;
+    }
+    UNROLL for (int i = 0; i < NP; i++) acc[i][0] = acc[i][1] = vdupq_n_f32(0.0f);
+    for (uint32_t g = 0, c = 0; c < w->n_cols; g++) {
+        const uint32_t end = c + KERN_WIDE < w->n_cols ? c + KERN_WIDE : w->n_cols;
+        int32x4_t sum[4][2];
+        UNROLL for (int i = 0; i < NP; i++) sum[i][0] = sum[i][1] = vdupq_n_s32(0);
+        for (; c < end; c += 8, q += 128) {
+            int8x16_t k0 = vld1q_s8((const int8_t *)q + 32 * r);
+            int8x16_t k1 = vld1q_s8((const int8_t *)q + 32 * r + 16);
+            UNROLL for (int i = 0; i < NP; i++)
+            {
+                int8x16_t v = vcombine_s8(vld1_s8(x[2 * i] + c), vld1_s8(x[2 * i + 1] + c));
+                sum[i][0] = vmmlaq_s32(sum[i][0], v, k0);
+                sum[i][1] = vmmlaq_s32(sum[i][1], v, k1);
+            }
+        }
+        UNROLL for (int i = 0; i < NP; i++)
+        {
+            float32x4_t d =
+                vcombine_f32(vdup_n_f32(ascale[2 * i][g]), vdup_n_f32(ascale[2 * i + 1][g]));
+            UNROLL for (int h = 0; h < 2; h++) acc[i][h] =
+                vfmaq_f32(acc[i][h], vcvtq_f32_s32(sum[i][h]), d);
+        }
+    }
+    const float32x4_t scale = vld1q_f32((const float *)(const void *)base + 4 * r);
+    const uint32_t row = tile * 16 + 4 * r;
+    UNROLL for (uint32_t i = 0; i < 2 * (uint32_t)NP; i++)
+    {
+        float32x4_t v =
+            i % 2 ? vcombine_f32(vget_high_f32(acc[i / 2][0]), vget_high_f32(acc[i / 2][1]))
+                  : vcombine_f32(vget_low_f32(acc[i / 2][0]), vget_low_f32(acc[i / 2][1]));
+        if (i < n)
+            store_rows(out + (t + i) * out_ld + row, vmulq_f32(v, scale), rows_left(w, row));
+    }
+}
+
+static void gemm_wide(const struct kern_mat *w, const struct kern_act *a, uint32_t n_tokens,
+                      uint32_t tile0, uint32_t tile1, float *out, size_t out_ld)
+{
+    for (uint32_t tile = tile0; tile < tile1; tile++)
+        for (uint32_t t = 0; t < n_tokens;) {
+            const uint32_t left = n_tokens - t, n = left < 8 ? left : 8;
+            for (uint32_t r = 0; r < 4; r++)
+                if (n > 2)
+                    wide_rows(w, a, tile, r, t, n, out, out_ld, 4);
+                else
+                    wide_rows(w, a, tile, r, t, n, out, out_ld, 1);
+            t += n;
+        }
+}
+
 #include "kernels/arm64/gemm_drive.h"
 
 const struct kern_ops kern_i8mm = {

@@ -9,7 +9,7 @@ static const struct kern_layout layout = {.tile_rows = 1, .group = 8, .q8_unsign
 /* Value of column c in a block of one row, with the offset taken off. */
 static int weight(enum kern_fmt fmt, const uint8_t *q, uint32_t c)
 {
-    if (fmt == KERN_Q8)
+    if (fmt == KERN_Q8 || fmt == KERN_Q8W)
         return (int8_t)q[c];
     int v = c < 16 ? q[c] & 15 : q[c - 16] >> 4;
     const uint8_t *high = q + 16;
@@ -65,12 +65,31 @@ static float row_dot(const struct kern_mat *w, const struct kern_act *a, uint32_
     return acc * w->mul;
 }
 
+static float row_dot_wide(const struct kern_mat *w, const struct kern_act *a, uint32_t t,
+                          uint32_t row)
+{
+    const uint8_t *tile = w->data + row * w->tile_bytes;
+    const struct kern_tile_map map = kern_tile_map(&layout, KERN_Q8W, w->n_cols);
+    const int8_t *aq = a->q + (size_t)t * a->n_cols;
+    const float *ascale = a->scale + (size_t)t * (a->n_cols / 32);
+    float acc = 0.0f, scale;
+    memcpy(&scale, tile, sizeof(scale));
+    for (uint32_t g = 0; g * KERN_WIDE < w->n_cols; g++) {
+        int32_t isum = 0;
+        for (uint32_t c = g * KERN_WIDE; c < (g + 1) * KERN_WIDE && c < w->n_cols; c++)
+            isum += weight(KERN_Q8W, tile + map.quants, c) * aq[c];
+        acc = fmaf((float)isum, ascale[g], acc);
+    }
+    return acc * scale;
+}
+
 static void gemm(const struct kern_mat *w, const struct kern_act *a, uint32_t n_tokens,
                  uint32_t tile0, uint32_t tile1, float *out, size_t out_ld)
 {
     for (uint32_t t = 0; t < n_tokens; t++)
         for (uint32_t row = tile0; row < tile1; row++)
-            out[t * out_ld + row] = row_dot(w, a, t, row);
+            out[t * out_ld + row] =
+                w->fmt == KERN_Q8W ? row_dot_wide(w, a, t, row) : row_dot(w, a, t, row);
 }
 
 const struct kern_ops kern_scalar = {

@@ -255,6 +255,57 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
     }
 }
 
+/* KERN_Q8W: one tile against NT tokens. */
+static ALWAYS_INLINE void tile_wide(const struct kern_mat *w, const struct kern_act *a,
+                                    uint32_t tile, uint32_t t, float *out, size_t out_ld,
+                                    const int NT)
+{
+    const uint8_t *base = w->data + tile * w->tile_bytes, *q = base + 64;
+    const size_t blocks = w->n_cols / 32;
+    const int8_t *x = a->q + (size_t)t * a->n_cols;
+    const float *ascale = a->scale + t * blocks;
+    const int32_t *sums = a->sums + t * blocks * 2;
+    __m256 acc[4][2];
+    UNROLL for (int i = 0; i < NT; i++) acc[i][0] = acc[i][1] = _mm256_setzero_ps();
+    for (uint32_t g = 0, c = 0; c < w->n_cols; g++) {
+        const uint32_t end = c + KERN_WIDE < w->n_cols ? c + KERN_WIDE : w->n_cols;
+        __m256i part[4][2], sum[4][2];
+        UNROLL for (int i = 0; i < NT; i++) UNROLL for (int h = 0; h < 2; h++)
+        {
+            part[i][h] = _mm256_setzero_si256();
+            sum[i][h] = bias(KERN_Q8, bcast32(sums + (size_t)i * blocks * 2 + g));
+        }
+        for (; c < end; c += 32, q += 512)
+            UNROLL for (int pass = 0; pass < 2; pass++)
+                pass16(KERN_Q8, q, x + c, a->n_cols, pass, NT, part, sum);
+        UNROLL for (int i = 0; i < NT; i++)
+        {
+            __m256 d = _mm256_set1_ps(ascale[(size_t)i * blocks + g]);
+            UNROLL for (int h = 0; h < 2; h++) acc[i][h] =
+                _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[i][h]), d, acc[i][h]);
+        }
+    }
+    const float *scale = (const float *)(const void *)base;
+    UNROLL for (int i = 0; i < NT; i++)
+    {
+        v16 r = {_mm256_mul_ps(acc[i][0], _mm256_load_ps(scale)),
+                 _mm256_mul_ps(acc[i][1], _mm256_load_ps(scale + 8))};
+        ops_put(out + (t + (uint32_t)i) * out_ld + tile * 16, r, w->n_rows - tile * 16);
+    }
+}
+
+static void gemm_wide(const struct kern_mat *w, const struct kern_act *a, uint32_t n_tokens,
+                      uint32_t tile0, uint32_t tile1, float *out, size_t out_ld)
+{
+    for (uint32_t tile = tile0; tile < tile1; tile++) {
+        uint32_t t = 0;
+        for (; t + 4 <= n_tokens; t += 4)
+            tile_wide(w, a, tile, t, out, out_ld, 4);
+        for (; t < n_tokens; t++)
+            tile_wide(w, a, tile, t, out, out_ld, 1);
+    }
+}
+
 #define GEMM_OF(FMT)                                                                               \
     static void gemm_##FMT(const struct kern_mat *w, const struct kern_act *a, uint32_t n,         \
                            uint32_t tile0, uint32_t tile1, float *out, size_t out_ld)              \
@@ -277,6 +328,7 @@ static void gemm(const struct kern_mat *w, const struct kern_act *a, uint32_t n_
         [KERN_F32] = ops_fgemm,   [KERN_F16] = ops_fgemm,     [KERN_BF16] = ops_fgemm,
         [KERN_Q8] = gemm_KERN_Q8, [KERN_Q4] = gemm_KERN_Q4,   [KERN_Q4M] = gemm_KERN_Q4M,
         [KERN_Q5] = gemm_KERN_Q5, [KERN_Q5M] = gemm_KERN_Q5M, [KERN_Q6] = gemm_KERN_Q6,
+        [KERN_Q8W] = gemm_wide,
     };
     by_fmt[w->fmt](w, a, n_tokens, tile0, tile1, out, out_ld);
 }

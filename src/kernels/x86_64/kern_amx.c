@@ -15,6 +15,7 @@ extern const struct kern_ops kern_avx512;
 static const struct kern_layout layout = {.tile_rows = 16, .group = 4, .q8_unsigned = true};
 
 #define LEAST_TOKENS 7u /* below, a tile is too empty */
+#define LEAST_WIDE_TOKENS 4u
 #define MAX_BLOCKS 512u
 
 struct tile_config { /* as ldtilecfg reads it */
@@ -200,6 +201,127 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
     }
 }
 
+/* ---- rows with one scale: whole groups of 128 columns stay in the tiles ---------------------- */
+
+#define MAX_WIDE_GROUPS 64u
+#define WIDE_TOKENS 32u /* two tiles of them, against two of rows */
+
+struct wide_scratch {
+    _Alignas(64) int32_t sums[MAX_WIDE_GROUPS][4][16 * 16]; /* [group][row tile * 2 + token tile] */
+};
+
+/* Tiles 0-3: results; 4, 5: tokens; 6, 7: rows. */
+static void configure_wide(uint32_t n_tokens)
+{
+    struct tile_config c = {.palette = 1};
+    const uint32_t second = n_tokens > 16 ? n_tokens - 16 : 16;
+    for (int i = 0; i < 8; i++) {
+        const uint32_t rows = i >= 6 || i % 2 == 0 ? (n_tokens < 16 ? n_tokens : 16) : second;
+        c.rows[i] = (uint8_t)(i >= 6 ? 16 : rows);
+        c.row_bytes[i] = 64;
+    }
+    _tile_loadconfig(&c);
+}
+
+/* Sums of NR (1 or 2) tiles of rows with NT (1 or 2) tiles of tokens, group by group. */
+static ALWAYS_INLINE void wide_products(const uint8_t *q, size_t stride, const int8_t *x,
+                                        uint32_t n_cols, const int NR, const int NT, bool fetch,
+                                        struct wide_scratch *s)
+{
+    for (uint32_t g = 0, c = 0; c < n_cols; g++) {
+        const uint32_t end = c + KERN_WIDE < n_cols ? c + KERN_WIDE : n_cols;
+        _tile_zero(0);
+        if (NT == 2)
+            _tile_zero(1);
+        if (NR == 2)
+            _tile_zero(2);
+        if (NR == 2 && NT == 2)
+            _tile_zero(3);
+        for (; c < end; c += 64, q += 1024) {
+            if (fetch) /* the next pair, into L2: tile loads alone do not ask far enough ahead */
+#pragma GCC unroll 16
+                for (int i = 0; i < 16; i++) {
+                    _mm_prefetch((const char *)(q + 2 * stride + 64 * i), _MM_HINT_T1);
+                    _mm_prefetch((const char *)(q + 3 * stride + 64 * i), _MM_HINT_T1);
+                }
+            _tile_loadd(4, x + c, n_cols);
+            _tile_loadd(6, q, 64);
+            _tile_dpbsud(0, 4, 6);
+            if (NT == 2) {
+                _tile_loadd(5, x + (size_t)16 * n_cols + c, n_cols);
+                _tile_dpbsud(1, 5, 6);
+            }
+            if (NR == 2) {
+                _tile_loadd(7, q + stride, 64);
+                _tile_dpbsud(2, 4, 7);
+            }
+            if (NR == 2 && NT == 2)
+                _tile_dpbsud(3, 5, 7);
+        }
+        _tile_stored(0, s->sums[g][0], 64);
+        if (NT == 2)
+            _tile_stored(1, s->sums[g][1], 64);
+        if (NR == 2)
+            _tile_stored(2, s->sums[g][2], 64);
+        if (NR == 2 && NT == 2)
+            _tile_stored(3, s->sums[g][3], 64);
+    }
+}
+
+/* Row tile r of the pair from `tile`, n tokens from t: sums to floats, scaled and added. */
+static ALWAYS_INLINE void wide_finish(const struct kern_mat *w, const struct kern_act *a,
+                                      uint32_t tile, uint32_t r, uint32_t t, uint32_t n, float *out,
+                                      size_t out_ld, const struct wide_scratch *s)
+{
+    const uint32_t groups = (w->n_cols + KERN_WIDE - 1) / KERN_WIDE, row = (tile + r) * 16;
+    const size_t blocks = w->n_cols / 32;
+    const __m512 scale = _mm512_load_ps(w->data + (tile + r) * w->tile_bytes);
+    for (uint32_t i = 0; i < n; i++) {
+        const int32_t *sums = a->sums + (t + i) * blocks * 2;
+        const float *ascale = a->scale + (t + i) * blocks;
+        const int32_t *isum = s->sums[0][r * 2 + i / 16] + (i % 16) * 16;
+        __m512 acc = _mm512_setzero_ps();
+        for (uint32_t g = 0; g < groups; g++, isum += 4 * 16 * 16) {
+            __m512i v = _mm512_sub_epi32(_mm512_load_si512(isum), _mm512_set1_epi32(128 * sums[g]));
+            acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(v), _mm512_set1_ps(ascale[g]), acc);
+        }
+        ops_put(out + (t + i) * out_ld + row, _mm512_mul_ps(acc, scale), w->n_rows - row);
+    }
+}
+
+static void gemm_wide(const struct kern_mat *w, const struct kern_act *a, uint32_t n_tokens,
+                      uint32_t tile0, uint32_t tile1, float *out, size_t out_ld)
+{
+    const size_t stride = w->tile_bytes;
+    struct wide_scratch s;
+    uint32_t t = 0;
+    while (t < n_tokens) {
+        /* all full groups of tokens under one configuration, then what is left */
+        const uint32_t n = n_tokens - t < WIDE_TOKENS ? n_tokens - t : WIDE_TOKENS;
+        const uint32_t end = n < WIDE_TOKENS ? n_tokens : t + (n_tokens - t) / n * n;
+        configure_wide(n);
+        for (uint32_t tile = tile0; tile < tile1; tile += 2) {
+            const uint8_t *q = w->data + tile * stride + 64;
+            const bool two = tile + 2 <= tile1;
+            for (uint32_t from = t; from < end; from += n) {
+                const int8_t *x = a->q + (size_t)from * a->n_cols;
+                if (two && n > 16)
+                    wide_products(q, stride, x, w->n_cols, 2, 2, from == t, &s);
+                else if (two)
+                    wide_products(q, stride, x, w->n_cols, 2, 1, from == t, &s);
+                else if (n > 16)
+                    wide_products(q, stride, x, w->n_cols, 1, 2, from == t, &s);
+                else
+                    wide_products(q, stride, x, w->n_cols, 1, 1, from == t, &s);
+                for (uint32_t r = 0; r < (two ? 2 : 1); r++)
+                    wide_finish(w, a, tile, r, from, n, out, out_ld, &s);
+            }
+        }
+        t = end;
+    }
+    _tile_release();
+}
+
 #define GEMM_OF(FMT)                                                                               \
     static void gemm_##FMT(const struct kern_mat *w, const struct kern_act *a, uint32_t n,         \
                            uint32_t tile0, uint32_t tile1, float *out, size_t out_ld)              \
@@ -222,7 +344,10 @@ static void gemm(const struct kern_mat *w, const struct kern_act *a, uint32_t n_
         [KERN_Q8] = gemm_KERN_Q8, [KERN_Q4] = gemm_KERN_Q4,   [KERN_Q4M] = gemm_KERN_Q4M,
         [KERN_Q5] = gemm_KERN_Q5, [KERN_Q5M] = gemm_KERN_Q5M, [KERN_Q6] = gemm_KERN_Q6,
     };
-    if (n_tokens < LEAST_TOKENS || !of[w->fmt] || w->n_cols / 32 > MAX_BLOCKS)
+    if (w->fmt == KERN_Q8W && n_tokens >= LEAST_WIDE_TOKENS &&
+        w->n_cols <= MAX_WIDE_GROUPS * KERN_WIDE)
+        gemm_wide(w, a, n_tokens, tile0, tile1, out, out_ld);
+    else if (n_tokens < LEAST_TOKENS || !of[w->fmt] || w->n_cols / 32 > MAX_BLOCKS)
         kern_avx512.gemm(w, a, n_tokens, tile0, tile1, out, out_ld);
     else
         of[w->fmt](w, a, n_tokens, tile0, tile1, out, out_ld);

@@ -279,6 +279,86 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
             tile_one(w, a, tile, t, out + t * out_ld, fmt, &map);
 }
 
+/* ---- rows with one scale --------------------------------------------------------------------- */
+
+/* NR tiles of rows against NT tokens. */
+static ALWAYS_INLINE void tiles_wide(const struct kern_mat *w, const struct kern_act *a,
+                                     uint32_t tile, uint32_t t, float *out, size_t out_ld,
+                                     const int NR, const int NT)
+{
+    const uint8_t *base = w->data + tile * w->tile_bytes, *q = base + 64;
+    const size_t stride = w->tile_bytes, x_ld = a->n_cols, blocks = a->n_cols / 32;
+    const int8_t *x = a->q + t * x_ld;
+    const float *ascale = a->scale + t * blocks;
+    const int32_t *sums = a->sums + t * blocks * 2;
+    __m512 acc[2][PANEL_TOKENS];
+#pragma GCC unroll 2
+    for (int r = 0; r < NR; r++)
+#pragma GCC unroll 8
+        for (int i = 0; i < NT; i++)
+            acc[r][i] = _mm512_setzero_ps();
+    for (uint32_t g = 0, c = 0; c < w->n_cols; g++) {
+        const uint32_t end = c + KERN_WIDE < w->n_cols ? c + KERN_WIDE : w->n_cols;
+        __m512i isum[2][PANEL_TOKENS];
+#pragma GCC unroll 8
+        for (int i = 0; i < NT; i++) {
+            isum[0][i] = _mm512_set1_epi32(-128 * sums[(size_t)i * blocks * 2 + g]);
+            isum[1][i] = isum[0][i];
+        }
+        for (; c < end; c += 4, q += 64) {
+            __m512i k0 = _mm512_load_si512(q), k1 = k0;
+            if (NR == 2)
+                k1 = _mm512_load_si512(q + stride);
+#pragma GCC unroll 8
+            for (int i = 0; i < NT; i++) {
+                __m512i v = bytes4(x + (size_t)i * x_ld + c);
+                isum[0][i] = _mm512_dpbusd_epi32(isum[0][i], k0, v);
+                if (NR == 2)
+                    isum[1][i] = _mm512_dpbusd_epi32(isum[1][i], k1, v);
+            }
+        }
+#pragma GCC unroll 2
+        for (int r = 0; r < NR; r++)
+#pragma GCC unroll 8
+            for (int i = 0; i < NT; i++)
+                acc[r][i] =
+                    _mm512_fmadd_ps(_mm512_cvtepi32_ps(isum[r][i]),
+                                    _mm512_set1_ps(ascale[(size_t)i * blocks + g]), acc[r][i]);
+    }
+#pragma GCC unroll 2
+    for (int r = 0; r < NR; r++) {
+        const uint32_t row = (tile + (uint32_t)r) * 16;
+        const __m512 scale = _mm512_load_ps(base + (size_t)r * stride);
+#pragma GCC unroll 8
+        for (int i = 0; i < NT; i++)
+            ops_put(out + (t + (uint32_t)i) * out_ld + row, _mm512_mul_ps(acc[r][i], scale),
+                    w->n_rows - row);
+    }
+}
+
+static ALWAYS_INLINE void gemm_wide_tokens(const struct kern_mat *w, const struct kern_act *a,
+                                           uint32_t t, uint32_t tile0, uint32_t tile1, float *out,
+                                           size_t out_ld, const int NT)
+{
+    uint32_t tile = tile0;
+    for (; tile + 2 <= tile1; tile += 2)
+        tiles_wide(w, a, tile, t, out, out_ld, 2, NT);
+    if (tile < tile1)
+        tiles_wide(w, a, tile, t, out, out_ld, 1, NT);
+}
+
+static void gemm_wide(const struct kern_mat *w, const struct kern_act *a, uint32_t n_tokens,
+                      uint32_t tile0, uint32_t tile1, float *out, size_t out_ld)
+{
+    uint32_t t = 0;
+    for (; t + 6 <= n_tokens; t += 6)
+        gemm_wide_tokens(w, a, t, tile0, tile1, out, out_ld, 6);
+    for (; t + 3 <= n_tokens; t += 3)
+        gemm_wide_tokens(w, a, t, tile0, tile1, out, out_ld, 3);
+    for (; t < n_tokens; t++)
+        gemm_wide_tokens(w, a, t, tile0, tile1, out, out_ld, 1);
+}
+
 #define GEMM_OF(FMT)                                                                               \
     static void gemm_##FMT(const struct kern_mat *w, const struct kern_act *a, uint32_t n,         \
                            uint32_t tile0, uint32_t tile1, float *out, size_t out_ld)              \
@@ -314,6 +394,9 @@ static void gemm(const struct kern_mat *w, const struct kern_act *a, uint32_t n_
         break;
     case KERN_Q6:
         gemm_KERN_Q6(w, a, n_tokens, tile0, tile1, out, out_ld);
+        break;
+    case KERN_Q8W:
+        gemm_wide(w, a, n_tokens, tile0, tile1, out, out_ld);
         break;
     default:
         ops_fgemm(w, a, n_tokens, tile0, tile1, out, out_ld);
