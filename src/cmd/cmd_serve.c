@@ -1,12 +1,7 @@
 /* cmd_serve.c - shoal serve: the models of this machine behind one endpoint. */
-#include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "cmd/cmd.h"
@@ -36,27 +31,6 @@ static const struct opts_page page = {
                 "  shoal serve --config shoal.yaml\n",
 };
 
-/* Where the models are that come with the program: beside the sources, or installed. */
-static int add_default_models(struct gw_config *c, struct err *e)
-{
-    char exe[PATH_MAX] = "", folder[PATH_MAX + 64];
-    static const char *const beside[] = {"/../models", "/../share/shoal/models"};
-    const char *env = getenv("SHOAL_MODELS");
-    if (env)
-        return config_add_pack(c, env, e);
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-    char *slash = n > 0 ? strrchr(exe, '/') : NULL;
-    if (slash)
-        *slash = '\0';
-    for (size_t i = 0; slash && i < 2; i++) {
-        snprintf(folder, sizeof(folder), "%s%s", exe, beside[i]);
-        int rc = config_add_pack(c, folder, e);
-        if (rc != SHOAL_ENOTFOUND)
-            return rc;
-    }
-    return config_add_pack(c, "models", e);
-}
-
 static int configure(struct gw_config **out, const struct opts *o, struct err *e)
 {
     const char *const *list;
@@ -77,7 +51,7 @@ static int configure(struct gw_config **out, const struct opts *o, struct err *e
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = config_add_model_arg(c, list[i], e);
     if (rc == 0 && c->n_models == 0) {
-        rc = add_default_models(c, e);
+        rc = config_add_pack(c, NULL, e);
         if (rc == SHOAL_ENOTFOUND)
             rc = err_set(e, rc,
                          "no models: give -m NAME=PATH, or set SHOAL_MODELS to a folder "

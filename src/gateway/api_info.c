@@ -39,8 +39,14 @@ static void put_model(struct json_out *j, const struct model *m)
     json_out_str(j, "shoal");
     json_out_key(j, "task");
     json_out_str(j, m->task);
+    json_out_key(j, "kinds");
+    json_out_array(j);
+    for (unsigned k = 1; k <= SHOAL_KIND_SCORE; k <<= 1)
+        if (m->slot->kinds & k)
+            json_out_str(j, shoal_kind_name((enum shoal_kind)k));
+    json_out_array_end(j);
     json_out_key(j, "state");
-    json_out_str(j, model_state_name(m->state));
+    json_out_str(j, model_state_name(m->slot->state));
     json_out_object_end(j);
 }
 
@@ -129,8 +135,8 @@ static void put_row(struct buf *b, const struct model *cm, int row)
     struct model *m = (struct model *)(uintptr_t)cm; /* counters are atomics: reading needs it */
     struct model_metrics *k = &m->metrics;
     struct shoal_engine_info info = {.arch = NULL};
-    if (row >= 9 && m->engine)
-        shoal_engine_info(m->engine, &info);
+    if (row >= 9 && m->slot->engine)
+        shoal_engine_info(m->slot->engine, &info);
     const uint64_t v[N_MODEL_ROWS] = {metrics_read(&k->requests),
                                       metrics_read(&k->prompt_tokens),
                                       metrics_read(&k->generated_tokens),
@@ -139,7 +145,7 @@ static void put_row(struct buf *b, const struct model *cm, int row)
                                       atomic_load(&k->in_flight),
                                       metrics_read(&k->cache_hits),
                                       metrics_read(&k->cache_misses),
-                                      m->bytes,
+                                      m->slot->bytes,
                                       info.kv_pages,
                                       info.kv_pages_free};
     buf_printf(b, "%s{model=\"%s\"} %" PRIu64 "\n", model_rows[row].name, m->name, v[row]);

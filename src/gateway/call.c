@@ -37,7 +37,7 @@ void call_release(struct call *c)
 
 static size_t route_index(const struct call *c)
 {
-    return c->route ? (size_t)(c->route - gw_routes) : 31u;
+    return c->route ? (size_t)(c->route - gw_routes) : GW_MAX_ROUTES;
 }
 
 /* The HTTP side is over, one way or the other. */
@@ -48,7 +48,7 @@ static void account(struct call *c, int status, uint64_t bytes)
     int kind = status / 100;
     metrics_add(&gw->responses[kind >= 1 && kind <= 5 ? kind : 0], 1);
     if (status != 499)
-        histogram_add(&gw->call_time[route_index(c) < 31 ? route_index(c) : 31], took);
+        histogram_add(&gw->call_time[route_index(c)], took);
     if (c->entered)
         clients_leave(gw->clients, c->client);
     if (c->gl->config->log_requests)
@@ -144,6 +144,16 @@ void call_text(struct call *c, int status, const char *type, const char *body, s
 {
     struct head head = {.n = 0};
     add(&head, "content-type", type);
+    send_whole(c, status, &head, body, n);
+}
+
+void call_file(struct call *c, int status, const char *type, const struct http_header *extra,
+               size_t n_extra, const char *body, size_t n)
+{
+    struct head head = {.n = 0};
+    add(&head, "content-type", type);
+    for (size_t i = 0; i < n_extra; i++)
+        add(&head, extra[i].name, extra[i].value);
     send_whole(c, status, &head, body, n);
 }
 
@@ -360,6 +370,8 @@ static const struct route *find_route(const struct http_req *r, bool *wrong_meth
     for (size_t i = 0; i < gw_n_routes; i++) {
         if (!matches(&gw_routes[i], r->path))
             continue;
+        if (*wrong_method && strcmp(gw_routes[i].path, "/*") == 0)
+            break; /* the path is there, only not for this method */
         if (strcmp(gw_routes[i].method, method) == 0)
             return &gw_routes[i];
         *wrong_method = true;
@@ -452,6 +464,13 @@ static bool read_json(struct call *c)
         return false;
     }
     c->json = cJSON_ParseWithLengthOpts(c->req->body, c->req->body_bytes, &end, false);
+    if (c->json && end) { /* nothing but white space may follow */
+        end += strspn(end, " \t\r\n");
+        if (end < c->req->body + c->req->body_bytes) {
+            cJSON_Delete(c->json);
+            c->json = NULL;
+        }
+    }
     if (!c->json) {
         size_t at = end ? (size_t)(end - c->req->body) : 0;
         call_fail(c, 400, NULL, NULL, "invalid_json", "the body is not valid JSON (near byte %zu)",

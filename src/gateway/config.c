@@ -8,12 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cjson/cJSON.h>
-
 #include "base/buf.h"
 #include "base/mem.h"
+#include "store/pack.h"
 
-#define MAX_PACK_BYTES ((size_t)4 << 20)
+#define MAX_FILE_BYTES ((size_t)4 << 20)
 
 int config_create(struct gw_config **out, struct err *e)
 {
@@ -53,6 +52,7 @@ void config_unref(struct gw_config *c)
         mem_free((char *)(uintptr_t)c->models[i].name);
         mem_free((char *)(uintptr_t)c->models[i].path);
         mem_free((char *)(uintptr_t)c->models[i].task);
+        mem_free((char *)(uintptr_t)c->models[i].labels);
     }
     mem_free(c->tls_cert);
     mem_free(c->tls_key);
@@ -90,9 +90,10 @@ int config_add_model(struct gw_config *c, const struct model_spec *spec, struct 
     struct model_spec copy = *spec;
     copy.name = mem_strdup(spec->name);
     copy.path = mem_strdup(spec->path);
-    copy.task = mem_strdup(spec->task ? spec->task : "generate");
+    copy.task = mem_strdup(spec->task ? spec->task : "");
+    copy.labels = spec->labels ? mem_strdup(spec->labels) : NULL;
     c->models[c->n_models++] = copy; /* unref frees it, whole or not */
-    if (!copy.name || !copy.path || !copy.task)
+    if (!copy.name || !copy.path || !copy.task || (spec->labels && !copy.labels))
         return err_set(e, SHOAL_ENOMEM, "configuration");
     return 0;
 }
@@ -108,8 +109,7 @@ int config_add_model_arg(struct gw_config *c, const char *arg, struct err *e)
     if (end == from || (size_t)(end - from) >= sizeof(name))
         return err_set(e, SHOAL_EINVAL, "%s: expected NAME=PATH", arg);
     snprintf(name, sizeof(name), "%.*s", (int)(end - from), from);
-    struct model_spec spec = {
-        .name = name, .path = named ? eq + 1 : arg, .task = "generate", .pinned = true};
+    struct model_spec spec = {.name = name, .path = named ? eq + 1 : arg, .pinned = true};
     return config_add_model(c, &spec, e);
 }
 
@@ -134,48 +134,28 @@ static int read_file(const char *path, struct buf *out, struct err *e)
     return rc;
 }
 
-static int add_packed(struct gw_config *c, const cJSON *m, const char *folder, struct err *e)
-{
-    char path[4096];
-    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "name"));
-    const char *task = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "task"));
-    const char *file = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "file"));
-    if (!name || !task || !file)
-        return err_set(e, SHOAL_EFORMAT, "%s/models.json: a model has no name, task or file",
-                       folder);
-    if (strcmp(task, "generate") != 0)
-        return 0;
-    snprintf(path, sizeof(path), "%s/%s", folder, file);
-    struct model_spec spec = {
-        .name = name, .path = path, .task = task, .pinned = !cJSON_HasObjectItem(m, "drafts_for")};
-    return config_add_model(c, &spec, e);
-}
-
 int config_add_pack(struct gw_config *c, const char *folder, struct err *e)
 {
-    char path[4096];
-    struct buf text;
-    const cJSON *m;
-    snprintf(path, sizeof(path), "%s/models.json", folder);
-    buf_init(&text, MAX_PACK_BYTES);
-    int rc = read_file(path, &text, e);
-    cJSON *root = rc == 0 ? cJSON_ParseWithLength(buf_str(&text), text.len) : NULL;
-    if (rc == 0 && !root)
-        rc = err_set(e, SHOAL_EFORMAT, "%s is not JSON", path);
-    cJSON_ArrayForEach(m, cJSON_GetObjectItemCaseSensitive(root, "models"))
-    {
-        if (rc == 0)
-            rc = add_packed(c, m, folder, e);
+    struct pack *p = NULL;
+    int rc = pack_open(&p, folder, e);
+    for (uint32_t i = 0; rc == 0 && i < p->n_models; i++) {
+        const struct pack_model *m = &p->models[i];
+        struct model_spec spec = {.name = m->name,
+                                  .path = m->open,
+                                  .task = m->task,
+                                  .labels = m->labels,
+                                  /* what drafts for another is loaded when it is asked for */
+                                  .pinned = strstr(m->name, "-draft") == NULL};
+        rc = config_add_model(c, &spec, e);
     }
-    cJSON_Delete(root);
-    buf_fini(&text);
+    pack_close(p);
     return rc;
 }
 
 int config_load(struct gw_config *c, const char *path, struct err *e)
 {
     struct buf text;
-    buf_init(&text, MAX_PACK_BYTES);
+    buf_init(&text, MAX_FILE_BYTES);
     int rc = read_file(path, &text, e);
     if (rc == 0)
         rc = config_parse(c, buf_str(&text), text.len, path, e);

@@ -68,7 +68,7 @@ SHOAL_MUST_CHECK int config_add_model(struct gw_config *c, const struct model_sp
                                       struct err *e);
 /* "NAME=PATH", or a path whose file name is the name. */
 SHOAL_MUST_CHECK int config_add_model_arg(struct gw_config *c, const char *arg, struct err *e);
-/* The models of a folder with a models.json; those of tasks that cannot be served are left out. */
+/* The models of a folder with a models.json; NULL: where pack_open looks. */
 SHOAL_MUST_CHECK int config_add_pack(struct gw_config *c, const char *folder, struct err *e);
 
 #endif

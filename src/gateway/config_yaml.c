@@ -237,7 +237,7 @@ static int read_cors(struct reader *r, yaml_node_t *v, const char *name)
 
 struct model_keys {
     struct model_spec spec;
-    char *name, *path, *task, *kv;
+    char *name, *path, *task, *labels, *kv;
     bool lazy;
 };
 
@@ -247,6 +247,7 @@ static int add_model(struct reader *r, yaml_node_t *v, const char *name)
     static const struct key table[] = {{"name", KIND_STR, M(name), NULL},
                                        {"path", KIND_STR, M(path), NULL},
                                        {"task", KIND_STR, M(task), NULL},
+                                       {"labels", KIND_STR, M(labels), NULL},
                                        {"context", KIND_U32, M(spec.n_ctx), NULL},
                                        {"parallel", KIND_U32, M(spec.max_tasks), NULL},
                                        {"queue", KIND_U32, M(spec.max_queue), NULL},
@@ -267,6 +268,7 @@ static int add_model(struct reader *r, yaml_node_t *v, const char *name)
         k.spec.name = k.name;
         k.spec.path = k.path;
         k.spec.task = k.task;
+        k.spec.labels = k.labels;
         k.spec.kv_q8 = k.kv && strcmp(k.kv, "q8") == 0;
         k.spec.pinned = !k.lazy;
         if (config_add_model(r->config, &k.spec, &inner) < 0)
@@ -275,6 +277,7 @@ static int add_model(struct reader *r, yaml_node_t *v, const char *name)
     mem_free(k.name);
     mem_free(k.path);
     mem_free(k.task);
+    mem_free(k.labels);
     mem_free(k.kv);
     return rc;
 }

@@ -122,7 +122,7 @@ static void find_gone(void *ctx, const struct model *m)
     struct listed *l = ctx;
     for (uint32_t i = 0; i < l->config->n_models; i++)
         if (strcmp(l->config->models[i].name, m->name) == 0 &&
-            strcmp(l->config->models[i].path, m->path) == 0)
+            strcmp(l->config->models[i].path, m->slot->path) == 0)
             return;
     if (l->n_gone < CONFIG_MAX_MODELS)
         snprintf(l->gone[l->n_gone++], sizeof(l->gone[0]), "%s", m->name);

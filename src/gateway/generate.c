@@ -24,9 +24,7 @@ struct record { /* in the queue; followed by n_top shoal_logprob and the text, p
 };
 
 static void on_wake(struct loop_task *t);
-static void on_model_ready(struct loop_task *t);
 static void on_prepared(struct loop_task *t);
-static void on_timer(struct loop_timer *t);
 
 /* ---- lifetime ---- */
 
@@ -47,9 +45,7 @@ struct gen *gen_create(struct call *c, const struct gen_sink *sink, const char *
     buf_init(&g->prefix, 64 << 10);
     buf_init(&g->prompt, (size_t)64 << 20);
     g->wake.fn = on_wake;
-    g->model_ready.fn = on_model_ready;
     g->prepared.fn = on_prepared;
-    g->timer.fn = on_timer;
     clock_gettime(CLOCK_REALTIME, &ts);
     g->created_s = (uint64_t)ts.tv_sec;
     uint64_t h = hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt ^ c->start_ns);
@@ -66,14 +62,14 @@ void gen_free(struct gen *g)
         buf_fini(&g->choices[i].text);
         buf_fini(&g->choices[i].extra);
     }
-    loop_timer_clear(g->call->gl->loop, &g->timer);
     g->call->job = NULL;
     g->call->abandon = NULL;
     g->call->resume = NULL;
-    if (g->model) {
+    if (g->model && g->counted) {
         atomic_fetch_sub_explicit(&g->model->metrics.in_flight, 1, memory_order_relaxed);
-        models_put(g->model);
     }
+    if (g->model)
+        models_put(g->model);
     mem_free(g->choices);
     mem_free(g->tokens);
     mem_free(g->p.bias);
@@ -337,7 +333,7 @@ static void submit(struct gen *g)
     for (uint32_t i = 0; i < g->p.n && rc == 0; i++) {
         struct shoal_task *task = NULL;
         o.event_ctx = &g->choices[i];
-        rc = shoal_task_submit(g->model->engine, &o, &task, &e);
+        rc = shoal_task_submit(model_engine(g->model), &o, &task, &e);
         if (rc == 0) {
             g->choices[i].task = task;
             g->n_left++;
@@ -363,7 +359,7 @@ static bool can_make_it(struct gen *g)
     if (deadline == 0)
         return true;
     struct shoal_engine_info info;
-    shoal_engine_info(g->model->engine, &info);
+    shoal_engine_info(model_engine(g->model), &info);
     uint64_t first = metrics_read(&m->prompt_token_ns) * g->n_tokens;
     uint64_t each = metrics_read(&m->token_ns);
     uint32_t ahead = atomic_load_explicit(&m->in_flight, memory_order_relaxed);
@@ -407,7 +403,6 @@ static void run_prepared(struct gen *g)
 static void on_prepared(struct loop_task *t)
 {
     struct gen *g = LOOP_OF(t, struct gen, prepared);
-    g->preparing = false;
     run_prepared(g);
 }
 
@@ -428,7 +423,7 @@ static void with_model(struct gen *g)
     struct call *c = g->call;
     metrics_add(&g->model->metrics.requests, 1);
     atomic_fetch_add_explicit(&g->model->metrics.in_flight, 1, memory_order_relaxed);
-    c->model_name = g->model->name;
+    g->counted = true;
     g->choices = mem_zalloc_n(g->p.n, sizeof(*g->choices));
     if (!g->choices) {
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
@@ -445,7 +440,6 @@ static void with_model(struct gen *g)
         run_prepared(g);
         return;
     }
-    g->preparing = true;
     g->pool_task.fn = prepare_on_pool;
     if (pool_submit(c->gl->gw->pool, &g->pool_task) < 0) {
         call_refuse(c, REFUSED_BUSY, 429, 1, "too many long prompts are waiting");
@@ -453,49 +447,19 @@ static void with_model(struct gen *g)
     }
 }
 
-static void on_model_ready(struct loop_task *t)
+static void on_model(struct acquire *a, struct model *m)
 {
-    struct gen *g = LOOP_OF(t, struct gen, model_ready);
-    g->waiting = false;
-    loop_timer_clear(g->call->gl->loop, &g->timer);
-    if (g->wait_rc < 0 && g->call->req)
-        call_fail(g->call, 503, NULL, NULL, "model_failed", "the model could not be loaded: %s",
-                  g->error.msg);
-    if (!g->call->req || g->wait_rc < 0) {
-        if (g->model) { /* held for us, never used */
-            models_put(g->model);
-            g->model = NULL;
-        }
-        gen_free(g);
-        return;
-    }
-    with_model(g);
-}
-
-/* On the registry's thread. */
-static void model_waited(struct model_wait *w, struct model *m, int rc)
-{
-    struct gen *g = LOOP_OF(w, struct gen, wait);
-    g->wait_rc = rc;
-    if (rc == 0)
-        g->model = m;
+    struct gen *g = LOOP_OF(a, struct gen, acquire);
+    g->model = m;
+    if (m)
+        with_model(g);
     else
-        err_set(&g->error, rc, "%s", m->error);
-    loop_post(g->call->gl->loop, &g->model_ready);
-}
-
-/* The model takes longer to load than a client should wait. */
-static void on_timer(struct loop_timer *t)
-{
-    struct gen *g = LOOP_OF(t, struct gen, timer);
-    if (g->waiting && g->call->req)
-        call_refuse(g->call, REFUSED_NOT_LOADED, 503, 2, "%s", g->wait_text);
+        gen_free(g);
 }
 
 void gen_run(struct gen *g, const char *model)
 {
     struct call *c = g->call;
-    struct err e = {0};
     c->job = g;
     c->abandon = nothing;
     if (!g->p.has_seed && getrandom(&g->p.sampling.seed, sizeof(g->p.sampling.seed), 0) < 0)
@@ -503,24 +467,7 @@ void gen_run(struct gen *g, const char *model)
     g->p.sampling.bias = g->p.bias;
     if (c->client)
         g->p.priority += c->client->priority;
-    g->wait.fn = model_waited;
-    g->waiting = true; /* before get: the registry may answer at once */
-    int rc = models_get(c->gl->gw->models, model, "generate", &g->model, &g->wait, &e);
-    if (rc == 0) {
-        g->waiting = false;
-        with_model(g);
-    } else if (rc == SHOAL_EBUSY) {
-        loop_timer_set(c->gl->loop, &g->timer,
-                       loop_now(c->gl->loop) + (uint64_t)c->gl->config->load_wait_ms * 1000000u);
-        snprintf(g->wait_text, sizeof(g->wait_text), "%s", e.msg);
-    } else {
-        if (rc == SHOAL_ENOTFOUND || rc == SHOAL_EINVAL)
-            call_fail(c, rc == SHOAL_ENOTFOUND ? 404 : 400, NULL, "model",
-                      rc == SHOAL_ENOTFOUND ? "model_not_found" : "invalid_value", "%s", e.msg);
-        else
-            call_fail(c, 503, NULL, NULL, "model_failed", "%s", e.msg);
-        gen_free(g);
-    }
+    acquire_model(&g->acquire, c, model, SHOAL_KIND_GENERATE, on_model);
 }
 
 uint32_t gen_completion_tokens(const struct gen *g)

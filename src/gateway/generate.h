@@ -10,6 +10,7 @@
 #ifndef SHOAL_GATEWAY_GENERATE_H
 #define SHOAL_GATEWAY_GENERATE_H
 
+#include "gateway/acquire.h"
 #include "gateway/gw.h"
 #include "gateway/pool.h"
 
@@ -80,15 +81,12 @@ struct gen {
     bool posted;
     int overflow; /* 0, or why tokens were lost */
     uint32_t n_left;
-    bool waiting, preparing, held, failed;
+    bool held, failed, counted;
     int prepare_rc;
     struct err error;
-    struct loop_task wake, model_ready, prepared;
-    struct loop_timer timer;
-    struct model_wait wait;
+    struct loop_task wake, prepared;
+    struct acquire acquire;
     struct pool_task pool_task;
-    int wait_rc;
-    char wait_text[320];
 };
 
 /* NULL: no memory, and the call is answered. */

@@ -24,6 +24,7 @@ struct pool;
 struct prompt_cache;
 
 #define GW_MAX_LOOPS 64u
+#define GW_MAX_ROUTES 48u
 
 struct gw_loop {
     struct gw *gw;
@@ -51,8 +52,8 @@ struct gw {
     _Atomic bool draining;
     uint64_t started_ns, started_s, id_salt;
     _Atomic uint64_t refused[N_REFUSED];
-    _Atomic uint64_t responses[6];  /* by the first digit of the status */
-    struct histogram call_time[32]; /* by route */
+    _Atomic uint64_t responses[6];                 /* by the first digit of the status */
+    struct histogram call_time[GW_MAX_ROUTES + 1]; /* by route; the last: none */
 };
 
 /* ---- routes ---- */
@@ -106,6 +107,9 @@ void call_release(struct call *c);
 /* Whole answers.  Each ends the call; c may be gone afterwards unless it is held. */
 void call_json(struct call *c, int status); /* what is in c->out */
 void call_text(struct call *c, int status, const char *type, const char *body, size_t n);
+/* A body that is there already, with headers of its own. */
+void call_file(struct call *c, int status, const char *type, const struct http_header *extra,
+               size_t n_extra, const char *body, size_t n);
 void call_fail(struct call *c, int status, const char *type, const char *param, const char *code,
                const char *fmt, ...) SHOAL_PRINTF(6, 7);
 void call_fail_fields(struct call *c, const struct fields_error *e);

@@ -16,6 +16,7 @@ struct models {
     pthread_mutex_t lock;
     pthread_cond_t work; /* for the loading thread */
     struct model *list;  /* in the order they were added */
+    struct model_slot *slots;
     struct models_opts opts;
     char *cache_dir;
     pthread_t thread;
@@ -33,96 +34,105 @@ const char *model_state_name(enum model_state s)
 static void model_free(struct model *m)
 {
     mem_free(m->name);
-    mem_free(m->path);
     mem_free(m->task);
+    mem_free(m->labels);
     mem_free(m);
+}
+
+static void slot_free(struct model_slot *s)
+{
+    mem_free(s->path);
+    mem_free(s);
 }
 
 /* ---- the loading thread ---- */
 
 static bool on_progress(void *ctx, double part)
 {
-    struct model *m = ctx;
-    atomic_store_explicit(&m->progress, (uint32_t)(part * 1000.0), memory_order_relaxed);
-    return m->all->stop; /* a stale value only costs time */
+    struct model_slot *s = ctx;
+    atomic_store_explicit(&s->progress, (uint32_t)(part * 1000.0), memory_order_relaxed);
+    return s->all->stop;
 }
 
-/* The loaded model that has to go first: not pinned, not used, lowest priority, longest idle. */
-static struct model *find_victim(struct models *ms, int32_t priority)
+/* The loaded file that has to go first: not pinned, not used, lowest priority, longest idle. */
+static struct model_slot *find_victim(struct models *ms, int32_t priority)
 {
-    struct model *best = NULL;
-    for (struct model *m = ms->list; m; m = m->next) {
-        if (m->state != MODEL_READY || m->spec.pinned || m->users > 0 ||
-            m->spec.priority > priority)
+    struct model_slot *best = NULL;
+    for (struct model_slot *s = ms->slots; s; s = s->next) {
+        if (s->state != MODEL_READY || s->spec.pinned || s->users > 0 ||
+            s->spec.priority > priority)
             continue;
-        if (!best || m->spec.priority < best->spec.priority ||
-            (m->spec.priority == best->spec.priority && m->last_used_ns < best->last_used_ns))
-            best = m;
+        if (!best || s->spec.priority < best->spec.priority ||
+            (s->spec.priority == best->spec.priority && s->last_used_ns < best->last_used_ns))
+            best = s;
     }
     return best;
 }
 
 /* The lock is held, and given up while the engine closes. */
-static void close_engine(struct models *ms, struct model *m)
+static void close_engine(struct models *ms, struct model_slot *s)
 {
-    struct shoal_engine *en = m->engine;
-    m->engine = NULL;
-    m->state = MODEL_UNLOADING;
+    struct shoal_engine *en = s->engine;
+    s->engine = NULL;
+    s->state = MODEL_UNLOADING;
     pthread_mutex_unlock(&ms->lock);
     shoal_engine_close(en);
     pthread_mutex_lock(&ms->lock);
-    ms->used_bytes -= m->bytes;
-    m->bytes = 0;
-    m->want_unload = false;
-    m->state = MODEL_UNLOADED;
-    log_info("models", "unloaded model=%s", m->name);
+    ms->used_bytes -= s->bytes;
+    s->bytes = 0;
+    s->want_unload = false;
+    s->state = MODEL_UNLOADED;
+    log_info("models", "unloaded path=%s", s->path);
 }
 
-static void finish_load(struct models *ms, struct model *m, struct shoal_engine *en, int rc,
+static void finish_load(struct models *ms, struct model_slot *s, struct shoal_engine *en, int rc,
                         const struct shoal_error *e)
 {
     struct shoal_engine_info info;
     if (rc == 0) {
         shoal_engine_info(en, &info);
-        m->engine = en;
-        m->bytes = info.weights_bytes + info.scratch_bytes + info.kv_bytes;
-        m->load_ms = info.load_ms;
-        ms->used_bytes += m->bytes;
-        m->state = MODEL_READY;
-        m->last_used_ns = clock_ns();
-        m->error[0] = '\0';
-        log_info("models", "loaded model=%s mib=%zu ms=%.0f kernels=%s", m->name, m->bytes >> 20,
+        s->engine = en;
+        s->kinds = info.kinds;
+        s->bytes = info.weights_bytes + info.scratch_bytes + info.kv_bytes;
+        s->load_ms = info.load_ms;
+        ms->used_bytes += s->bytes;
+        s->state = MODEL_READY;
+        s->last_used_ns = clock_ns();
+        s->error[0] = '\0';
+        log_info("models", "loaded path=%s mib=%zu ms=%.0f kernels=%s", s->path, s->bytes >> 20,
                  info.load_ms, info.kernels);
     } else {
-        m->state = MODEL_FAILED;
-        m->error_code = rc;
-        snprintf(m->error, sizeof(m->error), "%s", e->msg);
-        log_error("models", "cannot load model=%s: %s", m->name, e->msg);
+        s->state = MODEL_FAILED;
+        s->error_code = rc;
+        snprintf(s->error, sizeof(s->error), "%s", e->msg);
+        log_error("models", "cannot load path=%s: %s", s->path, e->msg);
     }
-    struct model_wait *list = m->waiting;
-    m->waiting = NULL;
-    for (struct model_wait *w = list; w; w = w->next)
-        m->users += rc == 0;
+    struct model_wait *list = s->waiting;
+    s->waiting = NULL;
+    for (struct model_wait *w = list; w && rc == 0; w = w->next) {
+        s->users++;
+        w->model->users++;
+    }
     pthread_mutex_unlock(&ms->lock);
     while (list) {
         struct model_wait *w = list;
         list = w->next;
-        w->fn(w, m, rc);
+        w->fn(w, w->model, rc);
     }
     pthread_mutex_lock(&ms->lock);
 }
 
-static void load_one(struct models *ms, struct model *m)
+static void load_one(struct models *ms, struct model_slot *s)
 {
-    struct shoal_engine_opts o = {.n_ctx = m->spec.n_ctx,
-                                  .max_tasks = m->spec.max_tasks,
-                                  .max_queue = m->spec.max_queue,
-                                  .n_threads = m->spec.n_threads,
-                                  .kv_bytes = m->spec.kv_bytes,
-                                  .kv_q8 = m->spec.kv_q8,
+    struct shoal_engine_opts o = {.n_ctx = s->spec.n_ctx,
+                                  .max_tasks = s->spec.max_tasks,
+                                  .max_queue = s->spec.max_queue,
+                                  .n_threads = s->spec.n_threads,
+                                  .kv_bytes = s->spec.kv_bytes,
+                                  .kv_q8 = s->spec.kv_q8,
                                   .cache_dir = ms->cache_dir,
                                   .progress = on_progress,
-                                  .progress_ctx = m};
+                                  .progress_ctx = s};
     struct shoal_engine *en = NULL;
     struct shoal_error e = {0};
     int rc;
@@ -131,48 +141,72 @@ static void load_one(struct models *ms, struct model *m)
         /* 1: nothing fits; the engine's message shows the arithmetic */
         o.memory_bytes = limit == 0 ? 0 : limit > ms->used_bytes ? limit - ms->used_bytes : 1;
         pthread_mutex_unlock(&ms->lock);
-        rc = shoal_engine_open(&en, m->path, &o, &e);
+        rc = shoal_engine_open(&en, s->path, &o, &e);
         pthread_mutex_lock(&ms->lock);
-        struct model *victim = rc == SHOAL_ELIMIT ? find_victim(ms, m->spec.priority) : NULL;
+        struct model_slot *victim = rc == SHOAL_ELIMIT ? find_victim(ms, s->spec.priority) : NULL;
         if (!victim || ms->stop)
             break;
-        log_info("models", "making room for model=%s by unloading model=%s", m->name, victim->name);
+        log_info("models", "making room for path=%s by unloading path=%s", s->path, victim->path);
         close_engine(ms, victim);
     }
-    finish_load(ms, m, en, rc, &e);
+    finish_load(ms, s, en, rc, &e);
 }
 
 /* Something to do, and how long until an idle model is due (UINT64_MAX: none). */
-static struct model *next_work(struct models *ms, uint64_t *wait_ns)
+static struct model_slot *next_work(struct models *ms, uint64_t *wait_ns)
 {
     uint64_t now = clock_ns(), idle = (uint64_t)ms->opts.idle_unload_ms * 1000000u;
     *wait_ns = UINT64_MAX;
-    for (struct model *m = ms->list; m; m = m->next) {
-        if (m->state == MODEL_LOADING)
-            return m;
-        if (m->users > 0)
+    for (struct model_slot *s = ms->slots; s; s = s->next) {
+        if (s->state == MODEL_LOADING && s->n_names > 0)
+            return s;
+        if (s->users > 0)
             continue;
-        if (m->gone || (m->state == MODEL_READY && m->want_unload))
-            return m;
-        if (m->state != MODEL_READY || idle == 0 || m->spec.pinned)
+        if (s->n_names == 0 || (s->state == MODEL_READY && s->want_unload))
+            return s;
+        if (s->state != MODEL_READY || idle == 0 || s->spec.pinned)
             continue;
-        uint64_t due = m->last_used_ns + idle;
+        uint64_t due = s->last_used_ns + idle;
         if (due <= now) {
-            m->want_unload = true;
-            return m;
+            s->want_unload = true;
+            return s;
         }
         *wait_ns = due - now < *wait_ns ? due - now : *wait_ns;
     }
     return NULL;
 }
 
-static void take_out(struct models *ms, struct model *m)
+/* Names that were taken out and that nobody uses any more. */
+static void forget_names(struct models *ms)
 {
-    struct model **at = &ms->list;
-    while (*at != m)
+    for (struct model **at = &ms->list; *at;) {
+        struct model *m = *at;
+        if (!m->gone || m->users > 0 || m->slot->waiting) {
+            at = &m->next;
+            continue;
+        }
+        *at = m->next;
+        m->slot->n_names--;
+        model_free(m);
+    }
+}
+
+static void take_out(struct models *ms, struct model_slot *s)
+{
+    struct model_slot **at = &ms->slots;
+    while (*at != s)
         at = &(*at)->next;
-    *at = m->next;
-    model_free(m);
+    *at = s->next;
+    slot_free(s);
+}
+
+static void sleep_for(struct models *ms, uint64_t wait_ns)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    uint64_t at = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + wait_ns;
+    ts = (struct timespec){(time_t)(at / 1000000000u), (long)(at % 1000000000u)};
+    pthread_cond_timedwait(&ms->work, &ms->lock, &ts);
 }
 
 static void *main_loop(void *arg)
@@ -181,28 +215,25 @@ static void *main_loop(void *arg)
     pthread_mutex_lock(&ms->lock);
     while (!ms->stop) {
         uint64_t wait;
-        struct model *m = next_work(ms, &wait);
-        if (m && m->state == MODEL_LOADING) {
-            load_one(ms, m);
-        } else if (m) {
-            if (m->engine)
-                close_engine(ms, m);
-            if (m->gone)
-                take_out(ms, m);
+        forget_names(ms);
+        struct model_slot *s = next_work(ms, &wait);
+        if (s && s->state == MODEL_LOADING && s->n_names > 0) {
+            load_one(ms, s);
+        } else if (s) {
+            if (s->engine)
+                close_engine(ms, s);
+            if (s->n_names == 0)
+                take_out(ms, s);
         } else if (wait == UINT64_MAX) {
             pthread_cond_wait(&ms->work, &ms->lock);
         } else {
-            struct timespec ts;
-            clock_gettime(CLOCK_MONOTONIC, &ts);
-            uint64_t at = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + wait;
-            ts = (struct timespec){(time_t)(at / 1000000000u), (long)(at % 1000000000u)};
-            pthread_cond_timedwait(&ms->work, &ms->lock, &ts);
+            sleep_for(ms, wait);
         }
     }
-    for (struct model *m = ms->list; m; m = m->next) { /* nobody may wait for ever */
+    for (struct model_slot *s = ms->slots; s; s = s->next) { /* nobody may wait for ever */
         struct shoal_error e = {.code = SHOAL_ECANCELLED, .msg = "the server is stopping"};
-        if (m->waiting)
-            finish_load(ms, m, NULL, SHOAL_ECANCELLED, &e);
+        if (s->waiting)
+            finish_load(ms, s, NULL, SHOAL_ECANCELLED, &e);
     }
     pthread_mutex_unlock(&ms->lock);
     return NULL;
@@ -250,8 +281,13 @@ void models_destroy(struct models *ms)
     while (ms->list) {
         struct model *m = ms->list;
         ms->list = m->next;
-        shoal_engine_close(m->engine);
         model_free(m);
+    }
+    while (ms->slots) {
+        struct model_slot *s = ms->slots;
+        ms->slots = s->next;
+        shoal_engine_close(s->engine);
+        slot_free(s);
     }
     mem_free(ms->cache_dir);
     pthread_mutex_destroy(&ms->lock);
@@ -259,14 +295,23 @@ void models_destroy(struct models *ms)
     mem_free(ms);
 }
 
-static struct model *find(struct models *ms, const char *name, const char *task)
+static struct model *find(struct models *ms, const char *name)
 {
-    for (struct model *m = ms->list; m; m = m->next) {
-        if (m->gone || (task && strcmp(m->task, task) != 0))
-            continue;
-        if (!name || strcmp(m->name, name) == 0)
+    for (struct model *m = ms->list; m; m = m->next)
+        if (!m->gone && strcmp(m->name, name) == 0)
             return m;
-    }
+    return NULL;
+}
+
+/* The first that is there for this, or that is known to be able to. */
+static struct model *find_for(struct models *ms, enum shoal_kind kind)
+{
+    for (struct model *m = ms->list; m; m = m->next)
+        if (!m->gone && strcmp(m->task, shoal_kind_name(kind)) == 0)
+            return m;
+    for (struct model *m = ms->list; m; m = m->next)
+        if (!m->gone && ((m->slot->kinds & kind) || (!m->task[0] && !m->slot->kinds)))
+            return m;
     return NULL;
 }
 
@@ -274,14 +319,34 @@ static void identify(struct model *m)
 {
     struct stat st;
     uint64_t h = 0;
-    if (stat(m->path, &st) == 0) {
+    const char *path = m->slot->path;
+    if (stat(path, &st) == 0) {
         uint64_t what[4] = {(uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
                             (uint64_t)st.st_mtim.tv_nsec, (uint64_t)st.st_ino};
         m->created_s = (uint64_t)st.st_mtim.tv_sec;
-        h = hash_bytes(what, sizeof(what), hash_bytes(m->path, strlen(m->path), 0));
+        h = hash_bytes(what, sizeof(what), hash_bytes(path, strlen(path), 0));
     }
     snprintf(m->version, sizeof(m->version), "fp_%012llx",
              (unsigned long long)(h & 0xffffffffffff));
+}
+
+/* The slot of a path: one that is there, or a new one.  NULL: no memory. */
+static struct model_slot *find_slot(struct models *ms, const struct model_spec *spec)
+{
+    struct model_slot **at = &ms->slots;
+    for (; *at; at = &(*at)->next)
+        if (strcmp((*at)->path, spec->path) == 0)
+            return *at;
+    struct model_slot *s = mem_zalloc(sizeof(*s));
+    if (!s || !(s->path = mem_strdup(spec->path))) {
+        mem_free(s);
+        return NULL;
+    }
+    s->all = ms;
+    s->spec = *spec;
+    s->spec.name = s->spec.path = s->spec.task = s->spec.labels = NULL;
+    *at = s;
+    return s;
 }
 
 int models_add(struct models *ms, const struct model_spec *spec, struct err *e)
@@ -290,29 +355,29 @@ int models_add(struct models *ms, const struct model_spec *spec, struct err *e)
     int rc = 0;
     if (m) {
         m->name = mem_strdup(spec->name);
-        m->path = mem_strdup(spec->path);
-        m->task = mem_strdup(spec->task ? spec->task : "generate");
+        m->task = mem_strdup(spec->task ? spec->task : "");
+        m->labels = spec->labels ? mem_strdup(spec->labels) : NULL;
     }
-    if (!m || !m->name || !m->path || !m->task) {
+    if (!m || !m->name || !m->task || (spec->labels && !m->labels)) {
         if (m)
             model_free(m);
         return err_set(e, SHOAL_ENOMEM, "model");
     }
-    m->spec = *spec;
-    m->spec.name = m->name;
-    m->spec.path = m->path;
-    m->spec.task = m->task;
-    m->all = ms;
-    m->state = spec->pinned ? MODEL_LOADING : MODEL_UNLOADED;
-    identify(m);
     pthread_mutex_lock(&ms->lock);
-    if (find(ms, spec->name, NULL)) {
+    if (find(ms, spec->name))
         rc = err_set(e, SHOAL_EINVAL, "there is a model named %s already", spec->name);
-    } else {
+    else if (!(m->slot = find_slot(ms, spec)))
+        rc = err_set(e, SHOAL_ENOMEM, "model");
+    if (rc == 0) {
         struct model **at = &ms->list;
         while (*at)
             at = &(*at)->next;
         *at = m;
+        m->slot->n_names++;
+        m->slot->spec.pinned |= spec->pinned;
+        if (spec->pinned && m->slot->state == MODEL_UNLOADED)
+            m->slot->state = MODEL_LOADING;
+        identify(m);
         pthread_cond_signal(&ms->work);
     }
     pthread_mutex_unlock(&ms->lock);
@@ -321,45 +386,67 @@ int models_add(struct models *ms, const struct model_spec *spec, struct err *e)
     return rc;
 }
 
-int models_get(struct models *ms, const char *name, const char *task, struct model **out,
+int model_check(const struct model *m, enum shoal_kind kind, struct err *e)
+{
+    char can[128] = "";
+    size_t n = 0;
+    if (m->slot->kinds & kind)
+        return 0;
+    for (unsigned k = 1; k <= SHOAL_KIND_SCORE; k <<= 1)
+        if ((m->slot->kinds & k) && n < sizeof(can))
+            n += (size_t)snprintf(can + n, sizeof(can) - n, "%s%s", n ? ", " : "",
+                                  shoal_kind_name((enum shoal_kind)k));
+    return err_set(e, SHOAL_EINVAL, "the model '%s' cannot %s; what it can: %s", m->name,
+                   shoal_kind_name(kind), can);
+}
+
+static void use(struct model *m)
+{
+    m->users++;
+    m->slot->users++;
+    m->slot->want_unload = false;
+    m->slot->last_used_ns = clock_ns();
+}
+
+/* The model is not loaded: starts that. */
+static int wait_for(struct models *ms, struct model *m, struct model_wait *w, struct err *e)
+{
+    struct model_slot *s = m->slot;
+    if (s->state == MODEL_FAILED)
+        return err_set(e, s->error_code == SHOAL_EBUSY ? SHOAL_EIO : s->error_code,
+                       "the model '%s' could not be loaded: %.200s", m->name, s->error);
+    if (s->state == MODEL_UNLOADING) /* rare: the client tries again */
+        return err_set(e, SHOAL_EUNSUPPORTED, "the model '%s' is being unloaded", m->name);
+    s->state = MODEL_LOADING;
+    if (w) {
+        w->model = m;
+        w->next = s->waiting;
+        s->waiting = w;
+    }
+    pthread_cond_signal(&ms->work);
+    return err_set(e, SHOAL_EBUSY, "the model '%s' is being loaded (%u %%)", m->name,
+                   atomic_load_explicit(&s->progress, memory_order_relaxed) / 10);
+}
+
+int models_get(struct models *ms, const char *name, enum shoal_kind kind, struct model **out,
                struct model_wait *w, struct err *e)
 {
     int rc = 0;
     *out = NULL;
     pthread_mutex_lock(&ms->lock);
-    struct model *m = find(ms, name, task);
-    if (!m) {
-        struct model *other = name ? find(ms, name, NULL) : NULL;
-        if (other)
-            rc = err_set(e, SHOAL_EINVAL, "the model '%.64s' is for another task: %s", name,
-                         other->task);
-        else
-            rc = err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' does not exist", name ? name : "");
-    } else if (m->state == MODEL_READY && !m->want_unload) {
-        m->users++;
-        m->last_used_ns = clock_ns();
+    struct model *m = name ? find(ms, name) : find_for(ms, kind);
+    if (!m && name)
+        rc = err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' does not exist", name);
+    else if (!m)
+        rc = err_set(e, SHOAL_ENOTFOUND, "there is no model here that can %s",
+                     shoal_kind_name(kind));
+    else if (m->slot->kinds)
+        rc = model_check(m, kind, e);
+    if (rc == 0 && m->slot->state == MODEL_READY) {
+        use(m);
         *out = m;
-    } else if (m->state == MODEL_FAILED) {
-        rc = err_set(e, m->error_code == SHOAL_EBUSY ? SHOAL_EIO : m->error_code,
-                     "the model '%s' could not be loaded: %.200s", m->name, m->error);
-    } else {
-        m->want_unload = false;
-        if (m->state == MODEL_READY) {
-            m->users++;
-            *out = m;
-        } else {
-            rc = err_set(e, SHOAL_EBUSY, "the model '%s' is being loaded (%u %%)", m->name,
-                         atomic_load_explicit(&m->progress, memory_order_relaxed) / 10);
-            if (m->state == MODEL_UNLOADED)
-                m->state = MODEL_LOADING;
-            if (w && m->state == MODEL_LOADING) {
-                w->next = m->waiting;
-                m->waiting = w;
-            } else if (w) { /* it is just closing: rare, the client tries again */
-                rc = err_set(e, SHOAL_EUNSUPPORTED, "the model '%s' is being unloaded", m->name);
-            }
-            pthread_cond_signal(&ms->work);
-        }
+    } else if (rc == 0) {
+        rc = wait_for(ms, m, w, e);
     }
     pthread_mutex_unlock(&ms->lock);
     return rc;
@@ -367,51 +454,51 @@ int models_get(struct models *ms, const char *name, const char *task, struct mod
 
 void models_put(struct model *m)
 {
-    struct models *ms = m->all;
+    struct model_slot *s = m->slot;
+    struct models *ms = s->all;
     pthread_mutex_lock(&ms->lock);
     m->users--;
-    m->last_used_ns = clock_ns();
-    if (m->users == 0 && (m->want_unload || m->gone || ms->opts.idle_unload_ms))
+    s->users--;
+    s->last_used_ns = clock_ns();
+    if ((s->users == 0 && (s->want_unload || ms->opts.idle_unload_ms)) || m->gone)
         pthread_cond_signal(&ms->work);
     pthread_mutex_unlock(&ms->lock);
+}
+
+enum change { CHANGE_LOAD, CHANGE_UNLOAD, CHANGE_REMOVE };
+
+static int change(struct models *ms, const char *name, enum change what, struct err *e)
+{
+    pthread_mutex_lock(&ms->lock);
+    struct model *m = find(ms, name);
+    struct model_slot *s = m ? m->slot : NULL;
+    if (s && what == CHANGE_LOAD) {
+        s->want_unload = false;
+        if (s->state == MODEL_UNLOADED || s->state == MODEL_FAILED)
+            s->state = MODEL_LOADING;
+    } else if (s && what == CHANGE_UNLOAD) {
+        s->want_unload = s->state == MODEL_READY;
+    } else if (s) {
+        m->gone = true;
+    }
+    pthread_cond_signal(&ms->work);
+    pthread_mutex_unlock(&ms->lock);
+    return m ? 0 : err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' does not exist", name);
 }
 
 int models_load(struct models *ms, const char *name, struct err *e)
 {
-    pthread_mutex_lock(&ms->lock);
-    struct model *m = find(ms, name, NULL);
-    if (m && (m->state == MODEL_UNLOADED || m->state == MODEL_FAILED)) {
-        m->state = MODEL_LOADING;
-        pthread_cond_signal(&ms->work);
-    } else if (m) {
-        m->want_unload = false;
-    }
-    pthread_mutex_unlock(&ms->lock);
-    return m ? 0 : err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' does not exist", name);
+    return change(ms, name, CHANGE_LOAD, e);
 }
 
 int models_unload(struct models *ms, const char *name, struct err *e)
 {
-    pthread_mutex_lock(&ms->lock);
-    struct model *m = find(ms, name, NULL);
-    if (m && m->state == MODEL_READY) {
-        m->want_unload = true;
-        pthread_cond_signal(&ms->work);
-    }
-    pthread_mutex_unlock(&ms->lock);
-    return m ? 0 : err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' does not exist", name);
+    return change(ms, name, CHANGE_UNLOAD, e);
 }
 
 int models_remove(struct models *ms, const char *name, struct err *e)
 {
-    pthread_mutex_lock(&ms->lock);
-    struct model *m = find(ms, name, NULL);
-    if (m) {
-        m->gone = true;
-        pthread_cond_signal(&ms->work);
-    }
-    pthread_mutex_unlock(&ms->lock);
-    return m ? 0 : err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' does not exist", name);
+    return change(ms, name, CHANGE_REMOVE, e);
 }
 
 void models_each(struct models *ms, void (*fn)(void *ctx, const struct model *m), void *ctx)
@@ -427,8 +514,8 @@ bool models_ready(struct models *ms)
 {
     bool ready = true;
     pthread_mutex_lock(&ms->lock);
-    for (struct model *m = ms->list; m; m = m->next)
-        ready &= !(m->spec.pinned && m->state == MODEL_LOADING);
+    for (struct model_slot *s = ms->slots; s; s = s->next)
+        ready &= !(s->spec.pinned && s->state == MODEL_LOADING);
     pthread_mutex_unlock(&ms->lock);
     return ready;
 }

@@ -26,22 +26,26 @@ enum model_state { MODEL_UNLOADED, MODEL_LOADING, MODEL_READY, MODEL_UNLOADING, 
 
 struct model_spec { /* from the configuration; strings are copied */
     const char *name, *path;
-    const char *task; /* "generate" */
+    const char *task;   /* "generate", ...; NULL or "": whatever the file can do */
+    const char *labels; /* label set that the name stands for; NULL: the model's default */
     uint32_t n_ctx, max_tasks, max_queue, n_threads;
     size_t kv_bytes;
     bool kv_q8, pinned; /* pinned: loaded at start, never unloaded by itself */
     int32_t priority;   /* of its place in memory: lower ones go first */
 };
 
-struct model {
-    char *name, *path, *task;
-    struct model_spec spec;
+/* One file (or folder) with its engine; several names may stand for it. */
+struct model_slot {
+    struct model_slot *next;
     struct models *all;
-    struct model *next;
+    char *path;
+    struct model_spec spec; /* of the first name; strings are not valid */
+    uint32_t n_names;
     /* under the registry's lock */
     enum model_state state;
-    bool want_unload, gone; /* gone: taken out of the list when the last user leaves */
+    bool want_unload;
     struct shoal_engine *engine;
+    unsigned kinds; /* enum shoal_kind, known once it was loaded */
     uint32_t users;
     uint64_t last_used_ns;
     size_t bytes; /* reserved while loaded */
@@ -50,14 +54,28 @@ struct model {
     char error[320];
     struct model_wait *waiting;
     _Atomic uint32_t progress; /* of loading, in thousandths */
-    uint64_t created_s;        /* of the file, for lists */
-    char version[20];          /* hash over what makes the file what it is */
+};
+
+struct model { /* a name */
+    char *name, *task, *labels;
+    struct model *next;
+    struct model_slot *slot;
+    bool gone; /* taken out of the list when the last user leaves */
+    uint32_t users;
+    uint64_t created_s; /* of the file, for lists */
+    char version[20];   /* hash over what makes the file what it is */
     struct model_metrics metrics;
 };
+
+static inline struct shoal_engine *model_engine(const struct model *m)
+{
+    return m->slot->engine; /* does not change while m is held */
+}
 
 /* Somebody who waits until a model is loaded.  fn: on the registry's thread; rc as models_get. */
 struct model_wait {
     struct model_wait *next;
+    struct model *model;
     void (*fn)(struct model_wait *w, struct model *m, int rc);
 };
 
@@ -75,16 +93,18 @@ void models_destroy(struct models *ms);
 SHOAL_MUST_CHECK int models_add(struct models *ms, const struct model_spec *spec, struct err *e);
 /* Takes a model out of the list; it is unloaded when its last user leaves. */
 SHOAL_MUST_CHECK int models_remove(struct models *ms, const char *name, struct err *e);
-/* NULL name: the first model of the task.  0: *out is ready and held.  SHOAL_EBUSY: it is being
+/* NULL name: the first model that does it.  0: *out is ready and held.  SHOAL_EBUSY: it is being
  * loaded; w (may be NULL) is called once it is ready (held) or failed (not held).
- * SHOAL_ENOTFOUND, or why it could not be loaded. */
-SHOAL_MUST_CHECK int models_get(struct models *ms, const char *name, const char *task,
+ * SHOAL_ENOTFOUND, SHOAL_EINVAL (it does other things), or why it could not be loaded. */
+SHOAL_MUST_CHECK int models_get(struct models *ms, const char *name, enum shoal_kind kind,
                                 struct model **out, struct model_wait *w, struct err *e);
+/* Can this model, which is held, do that?  SHOAL_EINVAL says what it does instead. */
+SHOAL_MUST_CHECK int model_check(const struct model *m, enum shoal_kind kind, struct err *e);
 void models_put(struct model *m);
 /* Starts loading or unloading; unloading waits for the users. */
 SHOAL_MUST_CHECK int models_load(struct models *ms, const char *name, struct err *e);
 SHOAL_MUST_CHECK int models_unload(struct models *ms, const char *name, struct err *e);
-/* Every model in order, under the lock: look, do not keep, do not call the registry. */
+/* Every name in order, under the lock: look, do not keep, do not call the registry. */
 void models_each(struct models *ms, void (*fn)(void *ctx, const struct model *m), void *ctx);
 /* Pinned models are loaded, or have failed. */
 bool models_ready(struct models *ms);

@@ -334,7 +334,7 @@ int openai_put_messages(struct buf *b, const cJSON *messages, bool lenient, stru
 static int prepare_chat(struct gen *g, struct err *e)
 {
     struct buf *context = g->user;
-    return shoal_chat_tokens(g->model->engine, buf_str(context), context->len, &g->tokens,
+    return shoal_chat_tokens(model_engine(g->model), buf_str(context), context->len, &g->tokens,
                              &g->n_tokens, (struct shoal_error *)(void *)e);
 }
 
@@ -452,8 +452,8 @@ static int prepare_text(struct gen *g, struct err *e)
     const char *text = g->user;
     if (!text)
         return 0; /* ids were given */
-    return shoal_tokenize(g->model->engine, text, strlen(text), SHOAL_TEXT_ADD_SPECIAL, &g->tokens,
-                          &g->n_tokens, (struct shoal_error *)(void *)e);
+    return shoal_tokenize(model_engine(g->model), text, strlen(text), SHOAL_TEXT_ADD_SPECIAL,
+                          &g->tokens, &g->n_tokens, (struct shoal_error *)(void *)e);
 }
 
 static int read_completion(struct gen *g, struct openai_body *b, struct fields_error *e)

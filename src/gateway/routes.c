@@ -1,19 +1,55 @@
 /* routes.c - every path of the server, in one table. */
 #include "gateway/api.h"
+#include "gateway/assets.h"
 #include "gateway/gw.h"
+#include "gateway/ollama.h"
 #include "gateway/openai.h"
+#include "gateway/specialists.h"
 
-#define GENERATE (ROUTE_JSON | ROUTE_WORK)
+#define WORK (ROUTE_JSON | ROUTE_WORK)
 
 const struct route gw_routes[] = {
-    {"POST", "/v1/chat/completions", GENERATE, openai_chat, "answer a conversation",
-     openai_chat_fields, &openai_n_chat_fields, "OpenAI"},
-    {"POST", "/v1/completions", GENERATE, openai_completions, "continue a text",
+    {"POST", "/v1/chat/completions", WORK, openai_chat, "answer a conversation", openai_chat_fields,
+     &openai_n_chat_fields, "OpenAI"},
+    {"POST", "/v1/completions", WORK, openai_completions, "continue a text",
      openai_completion_fields, &openai_n_completion_fields, "OpenAI"},
+    {"POST", "/v1/embeddings", WORK, specialist_embeddings, "a vector for each text", embed_fields,
+     &n_embed_fields, "OpenAI"},
     {"GET", "/v1/models", 0, api_models, "every model of this server", NULL, NULL, "OpenAI"},
     {"GET", "/v1/models/*", 0, api_model, "one model", NULL, NULL, "OpenAI"},
+    {"POST", "/v1/classify", WORK, specialist_classify, "what a text is", classify_fields,
+     &n_classify_fields, "Specialists"},
+    {"POST", "/v1/entities", WORK, specialist_entities, "names, slots and personal data in a text",
+     entities_fields, &n_entities_fields, "Specialists"},
+    {"POST", "/v1/rerank", WORK, specialist_rerank, "documents by how well they answer",
+     rerank_fields, &n_rerank_fields, "Specialists"},
+    {"POST", "/v1/summarize", WORK, specialist_summarize, "a long text made short",
+     summarize_fields, &n_summarize_fields, "Specialists"},
+    {"POST", "/v1/score", WORK, specialist_score, "numbers for numbers", score_fields,
+     &n_score_fields, "Specialists"},
+    {"POST", "/tokenize", WORK, api_tokenize, "text to token ids", api_tokenize_fields,
+     &api_n_tokenize_fields, "Tokens"},
+    {"POST", "/detokenize", WORK, api_detokenize, "token ids to text", api_detokenize_fields,
+     &api_n_detokenize_fields, "Tokens"},
+    {"POST", "/api/chat", WORK, ollama_chat, "answer a conversation", ollama_chat_fields,
+     &ollama_n_chat_fields, "Ollama"},
+    {"POST", "/api/generate", WORK, ollama_generate, "answer a prompt", ollama_generate_fields,
+     &ollama_n_generate_fields, "Ollama"},
+    {"POST", "/api/embed", WORK, specialist_ollama_embed, "a vector for each text", embed_fields,
+     &n_embed_fields, "Ollama"},
+    {"GET", "/api/tags", 0, ollama_tags, "every model", NULL, NULL, "Ollama"},
+    {"GET", "/api/ps", 0, ollama_ps, "models that are loaded", NULL, NULL, "Ollama"},
+    {"POST", "/api/show", ROUTE_JSON, ollama_show, "one model", NULL, NULL, "Ollama"},
+    {"GET", "/api/version", ROUTE_OPEN, ollama_version, "which version this is", NULL, NULL,
+     "Ollama"},
+    {"GET", "/admin/models", ROUTE_ADMIN, api_admin_models, "what is loaded", NULL, NULL, "Admin"},
+    {"POST", "/admin/models", ROUTE_ADMIN | ROUTE_JSON, api_admin_change,
+     "load, unload, add, remove a model", api_admin_fields, &api_n_admin_fields, "Admin"},
     {"GET", "/healthz", ROUTE_OPEN, api_healthz, "the process answers", NULL, NULL, "Server"},
     {"GET", "/readyz", ROUTE_OPEN, api_readyz, "models are loaded", NULL, NULL, "Server"},
     {"GET", "/metrics", ROUTE_OPEN, api_metrics, "figures for Prometheus", NULL, NULL, "Server"},
+    {"GET", "/openapi.json", ROUTE_OPEN, api_openapi, "this description", NULL, NULL, "Server"},
+    {"GET", "/*", ROUTE_OPEN, assets_handle, "pages", NULL, NULL, "Server"},
 };
 const size_t gw_n_routes = sizeof(gw_routes) / sizeof(gw_routes[0]);
+_Static_assert(sizeof(gw_routes) / sizeof(gw_routes[0]) <= GW_MAX_ROUTES, "a histogram for each");

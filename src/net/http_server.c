@@ -82,8 +82,7 @@ static void on_drained(struct sock *st)
 
 static bool start(struct http_conn *c, bool h2)
 {
-    (void)h2;
-    if (http1_start(c)) {
+    if (h2 ? http2_start(c) : http1_start(c)) {
         if (c->draining)
             c->proto->drain(c);
         return true;

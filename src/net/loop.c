@@ -248,6 +248,19 @@ void loop_later(struct loop *l, struct loop_task *task)
     l->later_end = &task->next;
 }
 
+void loop_forget(struct loop *l, struct loop_task *task)
+{
+    if (!task->queued)
+        return;
+    struct loop_task **at = &l->later;
+    while (*at != task)
+        at = &(*at)->next;
+    *at = task->next;
+    if (!*at)
+        l->later_end = at;
+    task->queued = false;
+}
+
 /* What is put off while this runs is run in the same turn. */
 static void run_later(struct loop *l)
 {

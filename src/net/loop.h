@@ -62,5 +62,7 @@ void loop_timer_clear(struct loop *l, struct loop_timer *t);
 void loop_post(struct loop *l, struct loop_task *task);
 /* From the loop's thread: fn runs after all events of this turn; asking twice is asking once. */
 void loop_later(struct loop *l, struct loop_task *task);
+/* Takes back what was put off, if it was. */
+void loop_forget(struct loop *l, struct loop_task *task);
 
 #endif

@@ -47,6 +47,8 @@ int sock_init(struct sock *s, struct loop *l, int fd, struct tls_server *tls,
 
 void sock_fini(struct sock *s)
 {
+    loop_forget(s->loop, &s->flush);
+    loop_forget(s->loop, &s->again);
     tls_conn_destroy(s->tls);
     if (s->io.fd >= 0) {
         loop_io_del(s->loop, &s->io);

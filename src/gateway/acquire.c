@@ -1,0 +1,81 @@
+/* acquire.c - see acquire.h. */
+#include "gateway/acquire.h"
+
+#include <stdio.h>
+
+static void refuse(struct call *c, int rc, const char *msg)
+{
+    if (!c->req)
+        return;
+    if (rc == SHOAL_ENOTFOUND)
+        call_fail(c, 404, NULL, "model", "model_not_found", "%s", msg);
+    else if (rc == SHOAL_EINVAL)
+        call_fail(c, 400, NULL, "model", "invalid_value", "%s", msg);
+    else
+        call_fail(c, 503, NULL, NULL, "model_failed", "%s", msg);
+}
+
+static void give(struct acquire *a, struct model *m)
+{
+    struct err e = {0};
+    if (m && a->call->req && model_check(m, a->kind, &e) < 0)
+        refuse(a->call, SHOAL_EINVAL, e.msg);
+    if (m && !a->call->req) { /* the client is gone, or was refused */
+        models_put(m);
+        m = NULL;
+    }
+    if (m)
+        a->call->model_name = m->name;
+    a->ready(a, m);
+}
+
+static void on_loaded(struct loop_task *t)
+{
+    struct acquire *a = LOOP_OF(t, struct acquire, loaded);
+    loop_timer_clear(a->call->gl->loop, &a->timer);
+    if (a->rc < 0)
+        refuse(a->call, a->rc == SHOAL_EINVAL ? SHOAL_EIO : a->rc, a->text);
+    give(a, a->rc < 0 ? NULL : a->model);
+}
+
+/* On the registry's thread. */
+static void on_waited(struct model_wait *w, struct model *m, int rc)
+{
+    struct acquire *a = LOOP_OF(w, struct acquire, wait);
+    a->rc = rc;
+    a->model = m;
+    if (rc < 0)
+        snprintf(a->text, sizeof(a->text), "the model could not be loaded: %.280s", m->slot->error);
+    loop_post(a->call->gl->loop, &a->loaded);
+}
+
+/* The model takes longer to load than a client should wait. */
+static void on_timer(struct loop_timer *t)
+{
+    struct acquire *a = LOOP_OF(t, struct acquire, timer);
+    if (a->call->req)
+        call_refuse(a->call, REFUSED_NOT_LOADED, 503, 2, "%s", a->wait_text);
+}
+
+void acquire_model(struct acquire *a, struct call *c, const char *name, enum shoal_kind kind,
+                   void (*ready)(struct acquire *a, struct model *m))
+{
+    struct err e = {0};
+    struct model *m = NULL;
+    a->call = c;
+    a->ready = ready;
+    a->kind = kind;
+    a->wait.fn = on_waited;
+    a->loaded.fn = on_loaded;
+    a->timer.fn = on_timer;
+    int rc = models_get(c->gl->gw->models, name, kind, &m, &a->wait, &e);
+    if (rc == SHOAL_EBUSY) { /* on_loaded runs on this thread: not before we return */
+        snprintf(a->wait_text, sizeof(a->wait_text), "%s", e.msg);
+        loop_timer_set(c->gl->loop, &a->timer,
+                       loop_now(c->gl->loop) + (uint64_t)c->gl->config->load_wait_ms * 1000000u);
+        return;
+    }
+    if (rc < 0)
+        refuse(c, rc, e.msg);
+    give(a, m);
+}

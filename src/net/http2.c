@@ -1,0 +1,561 @@
+/* http2.c - HTTP/2 on a connection: nghttp2 frames, one http_req for each stream.
+ *
+ * What handlers write waits in their stream until nghttp2 asks for it, which it does only while
+ * little waits for the socket: so one slow connection holds at most its streams' own bytes. */
+#include <stdio.h>
+#include <string.h>
+
+#include <nghttp2/nghttp2.h>
+
+#include "base/mem.h"
+#include "net/http_conn.h"
+
+#define SOCKET_BYTES ((size_t)64 << 10) /* do not frame more while so much waits */
+#define MAX_HEADERS 128u
+#define STREAM_WINDOW (1 << 20)
+#define CONN_WINDOW (4 << 20)
+#define MAX_RESETS 400u /* of streams, in RESET_WINDOW: more is an attack */
+#define RESET_WINDOW_NS 10000000000u
+
+struct h2;
+
+struct h2_stream {
+    struct http_req req;
+    struct h2 *h;
+    struct h2_stream *prev, *next;
+    int32_t id;
+    struct buf head, body, out;
+    size_t out_at;
+    uint32_t n_headers;
+    struct {
+        uint32_t name, value;
+    } at[MAX_HEADERS];
+    struct http_header headers[MAX_HEADERS + 1];
+    uint32_t method, path, authority; /* in head; 0: not there */
+    uint64_t began_ns;
+    int refuse; /* status, instead of the handler */
+    bool handled, ended, has_trailers, was_full;
+};
+
+struct h2 {
+    struct http_conn *conn;
+    nghttp2_session *session;
+    struct h2_stream *streams;
+    uint32_t n_streams, n_resets;
+    size_t body_bytes; /* of all requests that are still coming */
+    uint64_t resets_since;
+    struct loop_task flush;
+    bool in_flush, closing;
+};
+
+static struct h2 *state(struct http_conn *c)
+{
+    return c->state;
+}
+
+static void schedule(struct h2 *h)
+{
+    loop_later(h->conn->server->loop, &h->flush);
+}
+
+/* ---- streams ---- */
+
+static struct h2_stream *stream_create(struct h2 *h, int32_t id)
+{
+    struct h2_stream *s = mem_zalloc(sizeof(*s));
+    if (!s)
+        return NULL;
+    s->h = h;
+    s->id = id;
+    s->began_ns = loop_now(h->conn->server->loop);
+    buf_init(&s->head, h->conn->server->limits.max_header_bytes + 4096);
+    buf_init(&s->body, SIZE_MAX / 2);
+    buf_init(&s->out, (size_t)256 << 20);
+    buf_putc(&s->head, '\0'); /* so that 0 is nowhere */
+    s->next = h->streams;
+    if (h->streams)
+        h->streams->prev = s;
+    h->streams = s;
+    h->n_streams++;
+    return s;
+}
+
+static void stream_destroy(struct h2_stream *s)
+{
+    struct h2 *h = s->h;
+    if (s->handled && !s->ended && s->req.cancelled) {
+        s->ended = true;
+        s->req.cancelled(&s->req);
+    }
+    if (s->prev)
+        s->prev->next = s->next;
+    else
+        h->streams = s->next;
+    if (s->next)
+        s->next->prev = s->prev;
+    h->n_streams--;
+    h->body_bytes -= s->body.len;
+    buf_fini(&s->head);
+    buf_fini(&s->body);
+    buf_fini(&s->out);
+    mem_free(s);
+}
+
+/* ---- answering ---- */
+
+static struct h2_stream *of_req(const struct http_req *r)
+{
+    return LOOP_OF((uintptr_t)r, struct h2_stream, req);
+}
+
+static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, uint32_t *flags,
+                        nghttp2_data_source *source, void *user)
+{
+    struct h2_stream *s = source->ptr;
+    size_t left = s->out.len - s->out_at, k = left < n ? left : n;
+    (void)session;
+    (void)id;
+    (void)user;
+    if (s->out.rc < 0)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (k > 0)
+        memcpy(p, s->out.data + s->out_at, k);
+    s->out_at += k;
+    if (s->out_at == s->out.len) {
+        buf_clear(&s->out);
+        s->out_at = 0;
+        if (s->ended)
+            *flags |=
+                NGHTTP2_DATA_FLAG_EOF | (s->has_trailers ? NGHTTP2_DATA_FLAG_NO_END_STREAM : 0);
+        else if (k == 0)
+            return NGHTTP2_ERR_DEFERRED;
+    }
+    return (ssize_t)k;
+}
+
+static nghttp2_nv pair(const char *name, const char *value)
+{
+    return (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, strlen(name),
+                        strlen(value), NGHTTP2_NV_FLAG_NONE};
+}
+
+static void h2_begin(struct http_req *r, int status, const struct http_header *headers, size_t n,
+                     int64_t body_bytes)
+{
+    struct h2_stream *s = of_req(r);
+    struct h2 *h = s->h;
+    nghttp2_nv nv[40];
+    size_t k = 0;
+    char code[8], length[24];
+    bool no_body = r->head || status == 204 || status == 304;
+    snprintf(code, sizeof(code), "%d", status);
+    nv[k++] = pair(":status", code);
+    for (size_t i = 0; i < n && k < 36; i++)
+        nv[k++] = pair(headers[i].name, headers[i].value);
+    nv[k++] = pair("date", http_server_date(h->conn->server));
+    if (body_bytes >= 0 && status != 204 && status != 304) {
+        snprintf(length, sizeof(length), "%lld", (long long)body_bytes);
+        nv[k++] = pair("content-length", length);
+    }
+    nghttp2_data_provider body = {.source.ptr = s, .read_callback = read_out};
+    if (nghttp2_submit_response(h->session, s->id, nv, k, no_body ? NULL : &body) != 0)
+        nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_INTERNAL_ERROR);
+    schedule(h);
+}
+
+static void h2_write(struct http_req *r, const void *p, size_t n)
+{
+    struct h2_stream *s = of_req(r);
+    if (r->head)
+        return;
+    buf_put(&s->out, p, n);
+    s->was_full = true;
+    nghttp2_session_resume_data(s->h->session, s->id);
+    schedule(s->h);
+}
+
+static void h2_end(struct http_req *r, const struct http_header *trailers, size_t n)
+{
+    struct h2_stream *s = of_req(r);
+    nghttp2_nv nv[16];
+    s->ended = true;
+    for (size_t i = 0; i < n && i < 16; i++)
+        nv[i] = pair(trailers[i].name, trailers[i].value);
+    if (n > 0) {
+        s->has_trailers = true;
+        nghttp2_submit_trailer(s->h->session, s->id, nv, n < 16 ? n : 16);
+    }
+    nghttp2_session_resume_data(s->h->session, s->id);
+    schedule(s->h);
+}
+
+static size_t h2_queued(const struct http_req *r)
+{
+    const struct h2_stream *s = of_req(r);
+    return s->out.len - s->out_at + sock_queued(&s->h->conn->sock);
+}
+
+static const struct http_ops ops = {h2_begin, h2_write, h2_end, h2_queued};
+
+static void refuse(struct h2_stream *s)
+{
+    const struct http_header type = {"content-type", "application/json"};
+    const char *why = s->refuse == 413   ? "the body is larger than this server accepts"
+                      : s->refuse == 431 ? "the headers are larger than this server accepts"
+                      : s->refuse == 408 ? "the request did not come in time"
+                                         : "this is not a request that can be answered";
+    char body[256];
+    int n = snprintf(body, sizeof(body),
+                     "{\"error\":{\"message\":\"%s\",\"type\":\"invalid_request_error\","
+                     "\"param\":null,\"code\":null}}\n",
+                     why);
+    s->handled = true;
+    s->req = (struct http_req){.ops = &ops};
+    h2_begin(&s->req, s->refuse, &type, 1, n);
+    h2_write(&s->req, body, (size_t)n);
+    h2_end(&s->req, NULL, 0);
+}
+
+/* ---- requests ---- */
+
+static const char *text_at(const struct h2_stream *s, uint32_t at)
+{
+    return s->head.data + at;
+}
+
+static void handle(struct h2_stream *s)
+{
+    struct http_conn *c = s->h->conn;
+    if (s->handled)
+        return;
+    if (s->head.rc < 0)
+        s->refuse = 431;
+    if (!s->refuse && (!s->method || !s->path))
+        s->refuse = 400;
+    if (s->refuse) {
+        refuse(s);
+        return;
+    }
+    size_t n = 0;
+    for (; n < s->n_headers; n++)
+        s->headers[n] = (struct http_header){text_at(s, s->at[n].name), text_at(s, s->at[n].value)};
+    if (s->authority)
+        s->headers[n++] = (struct http_header){"host", text_at(s, s->authority)};
+    char *path = s->head.data + s->path, *q = strchr(path, '?');
+    if (q)
+        *q = '\0';
+    s->handled = true;
+    s->req = (struct http_req){.method = text_at(s, s->method),
+                               .path = path,
+                               .query = q ? q + 1 : "",
+                               .headers = s->headers,
+                               .n_headers = n,
+                               .body = buf_str(&s->body),
+                               .body_bytes = s->body.len,
+                               .peer = c->peer,
+                               .peer_name = sock_peer_name(&c->sock),
+                               .protocol = "h2",
+                               .secure = c->secure,
+                               .head = strcmp(text_at(s, s->method), "HEAD") == 0,
+                               .received_ns = loop_now(c->server->loop),
+                               .server = c->server,
+                               .ops = &ops};
+    c->server->stats.requests++;
+    c->server->stats.h2++;
+    c->server->handler(c->server->ctx, &s->req);
+}
+
+static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+    struct h2 *h = user;
+    if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0;
+    struct h2_stream *s = stream_create(h, frame->hd.stream_id);
+    if (!s)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    nghttp2_session_set_stream_user_data(session, s->id, s);
+    return 0;
+}
+
+static uint32_t put_text(struct h2_stream *s, const uint8_t *p, size_t n)
+{
+    uint32_t at = (uint32_t)s->head.len;
+    buf_put(&s->head, p, n);
+    buf_putc(&s->head, '\0');
+    return at;
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t n_name, const uint8_t *value, size_t n_value, uint8_t flags, void *user)
+{
+    struct h2_stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    struct h2 *h = user;
+    (void)flags;
+    if (!s || s->handled || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0; /* trailers of a request: nobody asked for them */
+    if (s->head.len + n_name + n_value > h->conn->server->limits.max_header_bytes ||
+        memchr(value, '\0', n_value)) {
+        s->refuse = 431;
+        return 0;
+    }
+    if (name[0] == ':') {
+        uint32_t at = put_text(s, value, n_value);
+        if (n_name == 7 && memcmp(name, ":method", 7) == 0)
+            s->method = at;
+        else if (n_name == 5 && memcmp(name, ":path", 5) == 0)
+            s->path = at;
+        else if (n_name == 10 && memcmp(name, ":authority", 10) == 0)
+            s->authority = at;
+        return 0;
+    }
+    uint32_t most = h->conn->server->limits.max_headers;
+    if (s->n_headers >= (most < MAX_HEADERS ? most : MAX_HEADERS)) {
+        s->refuse = 431;
+        return 0;
+    }
+    s->at[s->n_headers].name = put_text(s, name, n_name);
+    s->at[s->n_headers++].value = put_text(s, value, n_value);
+    return 0;
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n,
+                   void *user)
+{
+    struct h2_stream *s = nghttp2_session_get_stream_user_data(session, id);
+    struct h2 *h = user;
+    size_t most = h->conn->server->limits.max_body_bytes;
+    (void)flags;
+    if (!s || s->handled)
+        return 0;
+    /* All streams of a connection together may hold two of the largest bodies. */
+    if (s->body.len + n > most || h->body_bytes + n > 2 * most) {
+        s->refuse = 413;
+        refuse(s);
+        return 0;
+    }
+    buf_put(&s->body, p, n);
+    h->body_bytes += n;
+    if (s->body.rc < 0) {
+        s->refuse = 413;
+        refuse(s);
+    }
+    return 0;
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+    struct h2 *h = user;
+    struct h2_stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    if (frame->hd.type == NGHTTP2_HEADERS && s && !s->handled &&
+        frame->headers.cat == NGHTTP2_HCAT_REQUEST &&
+        !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
+        const char *expect = NULL;
+        for (uint32_t i = 0; i < s->n_headers; i++)
+            if (strcmp(text_at(s, s->at[i].name), "expect") == 0)
+                expect = text_at(s, s->at[i].value);
+        nghttp2_nv go_on = pair(":status", "100");
+        if (expect && strcmp(expect, "100-continue") == 0)
+            nghttp2_submit_headers(session, NGHTTP2_FLAG_NONE, s->id, NULL, &go_on, 1, NULL);
+    }
+    if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) && s &&
+        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+        handle(s);
+    if (frame->hd.type == NGHTTP2_RST_STREAM) {
+        uint64_t now = loop_now(h->conn->server->loop);
+        if (now - h->resets_since > RESET_WINDOW_NS) {
+            h->resets_since = now;
+            h->n_resets = 0;
+        }
+        if (++h->n_resets > MAX_RESETS)
+            nghttp2_session_terminate_session(session, NGHTTP2_ENHANCE_YOUR_CALM);
+    }
+    return 0;
+}
+
+static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *user)
+{
+    struct h2_stream *s = nghttp2_session_get_stream_user_data(session, id);
+    (void)code;
+    (void)user;
+    if (s) {
+        nghttp2_session_set_stream_user_data(session, id, NULL);
+        stream_destroy(s);
+    }
+    return 0;
+}
+
+/* ---- the connection ---- */
+
+static void watch_time(struct h2 *h)
+{
+    const struct http_limits *lim = &h->conn->server->limits;
+    http_conn_timer(h->conn, h->n_streams == 0                 ? lim->idle_ms
+                             : lim->request_ms < lim->write_ms ? lim->request_ms
+                                                               : lim->write_ms);
+}
+
+/* Streams whose bytes are all framed may go on. */
+static void tell_drained(struct h2 *h)
+{
+    struct h2_stream *s = h->streams;
+    while (s) {
+        struct h2_stream *next = s->next; /* a handler ends its own stream at most, and later */
+        if (s->was_full && s->out.len == 0 && s->handled && !s->ended) {
+            s->was_full = false;
+            if (s->req.drained)
+                s->req.drained(&s->req);
+        }
+        s = next;
+    }
+}
+
+static void on_flush(struct loop_task *t)
+{
+    struct h2 *h = LOOP_OF(t, struct h2, flush);
+    struct http_conn *c = h->conn;
+    if (c->sock.dead)
+        return;
+    while (sock_queued(&c->sock) < SOCKET_BYTES) {
+        const uint8_t *p;
+        ssize_t n = nghttp2_session_mem_send(h->session, &p);
+        if (n < 0) {
+            sock_break(&c->sock);
+            return;
+        }
+        if (n == 0)
+            break;
+        sock_write(&c->sock, p, (size_t)n);
+    }
+    tell_drained(h);
+    if (c->draining && h->n_streams == 0 && !h->closing) {
+        h->closing = true;
+        nghttp2_session_terminate_session(h->session, NGHTTP2_NO_ERROR);
+        schedule(h);
+    }
+    if (!nghttp2_session_want_read(h->session) && !nghttp2_session_want_write(h->session))
+        sock_finish(&c->sock, false);
+}
+
+static size_t h2_data(struct http_conn *c, const char *p, size_t n)
+{
+    struct h2 *h = state(c);
+    ssize_t k = nghttp2_session_mem_recv(h->session, (const uint8_t *)p, n);
+    if (k < 0) /* not HTTP/2: what nghttp2 has to say goes out first */
+        sock_finish(&c->sock, false);
+    schedule(h);
+    watch_time(h);
+    return n;
+}
+
+static void h2_eof(struct http_conn *c)
+{
+    sock_break(&c->sock);
+}
+
+static void h2_drained(struct http_conn *c)
+{
+    struct h2 *h = state(c);
+    if (nghttp2_session_want_write(h->session))
+        schedule(h);
+    else
+        tell_drained(h);
+}
+
+static void h2_drain(struct http_conn *c)
+{
+    struct h2 *h = state(c);
+    nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE,
+                          nghttp2_session_get_last_proc_stream_id(h->session), NGHTTP2_NO_ERROR,
+                          NULL, 0);
+    schedule(h);
+}
+
+static void h2_timeout(struct http_conn *c)
+{
+    struct h2 *h = state(c);
+    const struct http_limits *lim = &c->server->limits;
+    uint64_t now = loop_now(c->server->loop);
+    if (sock_queued(&c->sock) > 0 &&
+        now - c->sock.progress_ns >= (uint64_t)lim->write_ms * 1000000u) {
+        sock_break(&c->sock); /* nobody reads */
+        return;
+    }
+    if (h->n_streams == 0) {
+        nghttp2_session_terminate_session(h->session, NGHTTP2_NO_ERROR);
+        schedule(h);
+        http_conn_timer(c, lim->request_ms);
+        return;
+    }
+    for (struct h2_stream *s = h->streams; s; s = s->next)
+        if (!s->handled && now - s->began_ns >= (uint64_t)lim->request_ms * 1000000u) {
+            s->refuse = 408;
+            refuse(s);
+        }
+    watch_time(h);
+}
+
+static void h2_destroy(struct http_conn *c)
+{
+    struct h2 *h = state(c);
+    while (h->streams)
+        stream_destroy(h->streams);
+    nghttp2_session_del(h->session);
+    h->session = NULL;
+    loop_forget(c->server->loop, &h->flush);
+    mem_free(h);
+}
+
+static const struct http_proto proto = {h2_data,  h2_eof,     h2_drained,
+                                        h2_drain, h2_timeout, h2_destroy};
+
+static int open_session(struct h2 *h)
+{
+    const struct http_limits *lim = &h->conn->server->limits;
+    nghttp2_session_callbacks *cb;
+    nghttp2_option *opt;
+    if (nghttp2_session_callbacks_new(&cb) != 0)
+        return SHOAL_ENOMEM;
+    if (nghttp2_option_new(&opt) != 0) {
+        nghttp2_session_callbacks_del(cb);
+        return SHOAL_ENOMEM;
+    }
+    nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin);
+    nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame);
+    nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_close);
+    nghttp2_option_set_max_outbound_ack(opt, 200);
+    nghttp2_option_set_max_settings(opt, 32);
+    int rc = nghttp2_session_server_new2(&h->session, cb, h, opt);
+    nghttp2_option_del(opt);
+    nghttp2_session_callbacks_del(cb);
+    if (rc != 0)
+        return SHOAL_ENOMEM;
+    const nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, lim->max_streams},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)lim->max_header_bytes}};
+    if (nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings, 3) != 0 ||
+        nghttp2_session_set_local_window_size(h->session, NGHTTP2_FLAG_NONE, 0, CONN_WINDOW) != 0)
+        return SHOAL_ENOMEM;
+    return 0;
+}
+
+bool http2_start(struct http_conn *c)
+{
+    struct h2 *h = mem_zalloc(sizeof(*h));
+    if (!h)
+        return false;
+    h->conn = c;
+    h->flush.fn = on_flush;
+    if (open_session(h) < 0) {
+        if (h->session)
+            nghttp2_session_del(h->session);
+        mem_free(h);
+        return false;
+    }
+    http_conn_switch(c, &proto, h);
+    watch_time(h);
+    schedule(h);
+    return true;
+}

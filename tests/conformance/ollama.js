@@ -1,0 +1,55 @@
+#!/usr/bin/env node
+// Ollama's own client against `shoal serve`.  Usage: ollama.js SHOAL
+'use strict';
+const fs = require('fs');
+const path = require('path');
+const t = require('../integration/serve.js');
+
+const shoal = path.resolve(process.argv[2]);
+const modules = path.join(t.tmp, 'node_modules');
+fs.mkdirSync(modules);
+for (const name of ['ollama@0.6.3', 'whatwg-fetch@3.6.20'])
+    fs.symlinkSync(t.npm(name), path.join(modules, name.split('@')[0]));
+process.env.NODE_PATH = modules;
+require('module').Module._initPaths();
+const { Ollama } = require('ollama');
+const ask = 'act: turn_off; device: lights; room: kitchen; result: done';
+const options = { temperature: 0, repeat_penalty: 1 };
+
+(async () => {
+    const server = await t.start(shoal, ['-m', `reply=${t.root}/models/reply-draft.gguf`]);
+    const o = new Ollama({ host: server.url });
+    const openai = await (await fetch(`${server.url}/v1/chat/completions`, { method: 'POST', body: JSON.stringify({
+        model: 'reply', temperature: 0, messages: [{ role: 'user', content: ask }] }) })).json();
+    const want = openai.choices[0].message.content;
+    const messages = [{ role: 'user', content: ask }];
+    const whole = await o.chat({ model: 'reply', messages, options });
+    t.same(whole.message.content, want, 'chat');
+    t.same(whole.done_reason, 'stop', 'done');
+    t.same(whole.eval_count, openai.usage.completion_tokens, 'counts');
+    let text = '', last;
+    for await (const part of await o.chat({ model: 'reply', messages, options, stream: true })) {
+        text += part.message.content;
+        last = part;
+    }
+    t.same(text, want, 'chat, streamed');
+    t.check(last.done && last.total_duration > 0, 'the last part');
+    t.same((await o.generate({ model: 'reply', prompt: ask, options })).response, want, 'generate');
+    text = '';
+    for await (const part of await o.generate({ model: 'reply', prompt: ask, options, stream: true }))
+        text += part.response;
+    t.same(text, want, 'generate, streamed');
+    const raw = await o.generate({ model: 'reply', prompt: ask, raw: true, options: { ...options, num_predict: 3 } });
+    t.check(raw.eval_count <= 3, 'num_predict');
+    t.same((await o.list()).models.map((m) => m.name).join(), 'reply', 'list');
+    t.same((await o.ps()).models.length, 1, 'ps');
+    t.check((await o.show({ model: 'reply' })).capabilities.includes('completion'), 'show');
+    t.same((await t.fails(o.chat({ model: 'no', messages }), 'no model')).status_code, 404, 'no model');
+    const bad = await t.fails(o.chat({ model: 'reply', messages, format: 'json' }), 'format');
+    t.check(/format/.test(bad.message), `an error in Ollama's shape: ${bad.message}`);
+    t.same((await server.stop()).code, 0, 'exit');
+    t.finish();
+})().catch((e) => {
+    console.log(e);
+    process.exit(1);
+});

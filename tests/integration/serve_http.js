@@ -1,0 +1,396 @@
+#!/usr/bin/env node
+// `shoal serve` from the outside: HTTP/1.1 byte by byte, keys, limits, signals, TLS, configuration.
+// Usage: serve_http.js SHOAL
+'use strict';
+const { execFileSync, spawnSync } = require('child_process');
+const crypto = require('crypto');
+const fs = require('fs');
+const http = require('http');
+const net = require('net');
+const path = require('path');
+const t = require('./serve.js');
+
+const shoal = path.resolve(process.argv[2]);
+const refs = path.join(t.root, 'tests/data/refs');
+const long = path.join(refs, 'qwen3.gguf');
+const sha = (s) => crypto.createHash('sha256').update(s).digest('hex');
+
+function config(text) {
+    const file = path.join(t.tmp, `config-${Math.random().toString(36).slice(2)}.yaml`);
+    fs.writeFileSync(file, text);
+    return file;
+}
+
+// Sends bytes in pieces; resolves with what came until the server closes or `enough` says so.
+function raw(port, pieces, enough, pause = 5) {
+    return new Promise((done, give) => {
+        const s = net.connect(port, '127.0.0.1');
+        let got = '';
+        const timer = setTimeout(() => finish(), 8000);
+        const finish = () => {
+            clearTimeout(timer);
+            s.destroy();
+            done(got);
+        };
+        s.on('data', (d) => {
+            got += d.toString('latin1');
+            if (enough && enough(got))
+                finish();
+        });
+        s.on('end', finish);
+        s.on('error', (e) => (e.code === 'ECONNRESET' ? finish() : give(e)));
+        (async () => {
+            for (const p of pieces) {
+                if (!s.destroyed)
+                    s.write(p);
+                await t.sleep(pause);
+            }
+        })();
+    });
+}
+
+const count = (text, what) => text.split(what).length - 1;
+
+async function protocol() {
+    const server = await t.start(shoal, ['--config', config(`
+models: [{name: long, path: ${long}}]
+limits: {body: 20KiB, headers: 4KiB, request_timeout: 400ms}
+`)]);
+    const { port } = server;
+    const get = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n';
+    let r = await raw(port, [get + get + get], (s) => count(s, 'HTTP/1.1 200 OK') === 3);
+    t.same(count(r, '\r\n\r\nok\n'), 3, 'pipelined');
+    r = await raw(port, [...get], (s) => s.includes('ok\n'), 1);
+    t.check(r.startsWith('HTTP/1.1 200 OK'), 'byte by byte');
+    const body = JSON.stringify({ text: 'hello world', model: 'long' });
+    const post = (headers, rest) => `POST /tokenize HTTP/1.1\r\nHost: x\r\n${headers}\r\n${rest}`;
+    const chunk = (s) => `${s.length.toString(16)};x=y\r\n${s}\r\n`;
+    r = await raw(port, [post('Transfer-Encoding: chunked\r\n', chunk(body.slice(0, 7))),
+        chunk(body.slice(7)) + '0\r\nTrailer: a\r\n\r\n'], (s) => s.includes('"count"'));
+    t.check(r.includes('200 OK'), `chunked body: ${r}`);
+    r = await raw(port, [post(`Expect: 100-continue\r\nContent-Length: ${body.length}\r\n`, ''), body],
+        (s) => s.includes('"count"'));
+    t.check(r.startsWith('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK'), 'expect');
+    r = await raw(port, ['GET /healthz HTTP/1.0\r\n\r\n']);
+    t.check(/connection: close/.test(r) && r.endsWith('ok\n'), 'HTTP/1.0');
+    r = await raw(port, ['HEAD /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n']);
+    t.check(/content-length: 3/.test(r) && r.endsWith('\r\n\r\n'), 'HEAD has no body');
+    const refused = [
+        [get.replace('Host: x\r\n', ''), 400, 'no Host'],
+        ['BLAH\r\n\r\n', 400, 'not HTTP'],
+        [`GET /${'x'.repeat(9000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 414, 'a long address'],
+        [`GET / HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(5000)}\r\n\r\n`, 431, 'large headers'],
+        [`GET / HTTP/1.1\r\nHost: x\r\n${'A: b\r\n'.repeat(200)}\r\n`, 431, 'many headers'],
+        [post('Content-Length: 30000\r\n', ''), 413, 'a large body announced'],
+        [post('Transfer-Encoding: chunked\r\n', chunk('x'.repeat(21000))), 413, 'a large body'],
+        [post('Content-Length: 5\r\nTransfer-Encoding: chunked\r\n', ''), 400, 'two lengths'],
+        [post('Content-Length: 5\r\nContent-Length: 6\r\n', ''), 400, 'two lengths'],
+        [get.slice(0, -2), 408, 'half a request'],
+        [post('Content-Length: 100\r\n', '{"te'), 408, 'half a body'],
+    ];
+    for (const [bytes, status, what] of refused) {
+        r = await raw(port, [bytes]);
+        t.check(r.startsWith(`HTTP/1.1 ${status} `), `${what}: ${r.slice(0, 60)}`);
+        t.check(r.includes('"error":{"message"'), `${what} is explained`);
+    }
+    for (const [method, url, status] of [['GET', '/nowhere', 404], ['DELETE', '/v1/models', 405],
+        ['GET', '/v1/chat/completions', 405]])
+        t.same((await fetch(server.url + url, { method })).status, status, `${method} ${url}`);
+    for (const bad of ['', '[]', '{', '{"text":"a"} x', '\0', '{"text":1}', '"a"'])
+        t.same((await fetch(`${server.url}/tokenize`, { method: 'POST', body: bad })).status, 400,
+            `body ${JSON.stringify(bad)}`);
+    r = await fetch(`${server.url}/healthz`, { headers: { 'x-request-id': 'mine-1',
+        traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' } });
+    t.same(r.headers.get('x-request-id'), 'mine-1', 'request id');
+    t.check(/^00-0af7651916cd43dd8448eb211c80319c-[0-9a-f]{16}-01$/.test(r.headers.get('traceparent')) &&
+        !r.headers.get('traceparent').includes('b7ad6b7169203331'), 'trace goes on');
+    // what is described is what is there
+    const api = await (await fetch(`${server.url}/openapi.json`)).json();
+    t.check(api.paths['/v1/chat/completions'].post.requestBody.content['application/json'].schema
+        .properties.temperature.maximum === 2, 'openapi');
+    const docs = await fetch(`${server.url}/docs`);
+    t.check(docs.status === 200 && docs.headers.get('content-encoding') === 'gzip', 'docs');
+    t.same((await fetch(`${server.url}/docs`, { headers: { 'if-none-match': docs.headers.get('etag') } }))
+        .status, 304, 'etag');
+    t.same((await fetch(`${server.url}/../../etc/passwd`)).status, 404, 'no files');
+    const ids = await (await fetch(`${server.url}/tokenize`, { method: 'POST', body })).json();
+    const back = await (await fetch(`${server.url}/detokenize`, { method: 'POST',
+        body: JSON.stringify({ tokens: ids.tokens }) })).json();
+    t.same(back.text.trim(), 'hello world', 'tokens and back');
+    t.same((await server.stop('SIGINT')).code, 0, 'exit');
+}
+
+async function keys() {
+    const file = config(`
+models: [{name: long, path: ${long}}]
+cors: [https://app.example]
+keys:
+  - {name: user, sha256: ${sha('secret-1')}}
+  - {name: slow, sha256: ${sha('secret-2')}, rate: 0.01, burst: 2}
+  - {name: one, sha256: ${sha('secret-3')}, in_flight: 1}
+  - {name: boss, sha256: ${sha('secret-4')}, admin: true}
+`);
+    const server = await t.start(shoal, ['--config', file]);
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    const ask = (key, body, url = '/tokenize') => new Promise((done, give) => {
+        const req = http.request(server.url + url, { method: 'POST', agent,
+            headers: key ? { authorization: `Bearer ${key}` } : {} }, (res) => {
+            let text = '';
+            res.on('data', (d) => { text += d; });
+            res.on('end', () => done({ status: res.statusCode, text, headers: res.headers }));
+        });
+        req.on('error', give);
+        req.end(JSON.stringify(body));
+    });
+    const text = { text: 'x', model: 'long' };
+    t.same((await fetch(`${server.url}/healthz`)).status, 200, 'health needs no key');
+    t.same((await ask(null, text)).status, 401, 'no key');
+    t.same((await ask('secret-0', text)).status, 401, 'a wrong key');
+    t.same((await ask('secret-1', text)).status, 200, 'a key');
+    t.same((await fetch(`${server.url}/v1/models`, { headers: { 'x-api-key': 'secret-1' } })).status, 200,
+        'x-api-key');
+    t.same((await ask('secret-2', text)).status, 200, 'first of burst');
+    t.same((await ask('secret-2', text)).status, 200, 'second of burst');
+    const limited = await ask('secret-2', text);
+    t.same(limited.status, 429, 'rate');
+    t.check(Number(limited.headers['retry-after']) >= 1, 'retry-after');
+    t.same((await ask('secret-1', { model: 'long', action: 'unload' }, '/admin/models')).status, 403, 'admin');
+    t.same((await ask('secret-4', { model: 'long', action: 'load' }, '/admin/models')).status, 200, 'admin');
+    // one in flight
+    const control = new AbortController();
+    const stream = await fetch(`${server.url}/v1/completions`, { method: 'POST', signal: control.signal,
+        headers: { authorization: 'Bearer secret-3' },
+        body: JSON.stringify({ model: 'long', prompt: 'a', max_tokens: 100000, ignore_eos: true, stream: true }) });
+    await stream.body.getReader().read();
+    t.same((await ask('secret-3', text)).status, 429, 'in flight');
+    control.abort();
+    await t.until(async () => (await ask('secret-3', text)).status === 200, 'a place again');
+    // CORS
+    let r = await fetch(`${server.url}/v1/chat/completions`, { method: 'OPTIONS',
+        headers: { origin: 'https://app.example', 'access-control-request-headers': 'x-a' } });
+    t.same(r.status, 204, 'preflight');
+    t.same(r.headers.get('access-control-allow-origin'), 'https://app.example', 'origin');
+    r = await fetch(`${server.url}/healthz`, { headers: { origin: 'https://evil.example' } });
+    t.same(r.headers.get('access-control-allow-origin'), null, 'another origin');
+    // SIGHUP: other keys, the same connection
+    fs.writeFileSync(file, fs.readFileSync(file, 'utf8').replace(sha('secret-1'), sha('secret-9')));
+    server.child.kill('SIGHUP');
+    await t.until(async () => (await ask('secret-9', text)).status === 200, 'reload');
+    t.same((await ask('secret-1', text)).status, 401, 'the old key is gone');
+    fs.appendFileSync(file, '\nfrob: 1\n');
+    server.child.kill('SIGHUP');
+    await t.until(() => server.log.includes("unknown key 'frob'"), 'a bad file is reported');
+    t.same((await ask('secret-9', text)).status, 200, 'and changes nothing');
+    agent.destroy();
+    t.check(!server.log.includes('secret-'), 'no key in the log');
+    t.same((await server.stop()).code, 0, 'exit');
+}
+
+async function drain() {
+    const server = await t.start(shoal, ['-m', `long=${long}`]);
+    const want = 2000;
+    const stream = await fetch(`${server.url}/v1/completions`, { method: 'POST', body: JSON.stringify({
+        model: 'long', prompt: 'a', max_tokens: want, ignore_eos: true, stream: true,
+        stream_options: { include_usage: true } }) });
+    const reader = stream.body.getReader();
+    let text = Buffer.from((await reader.read()).value).toString();
+    server.child.kill('SIGTERM');
+    for (;;) {
+        const { done, value } = await reader.read();
+        if (done) break;
+        text += Buffer.from(value).toString();
+    }
+    t.check(text.includes(`"completion_tokens":${want}`), 'the stream was finished');
+    t.check(text.endsWith('data: [DONE]\n\n'), 'to its end');
+    t.same((await server.ended).code, 0, 'exit');
+    t.check(await t.fails(fetch(`${server.url}/healthz`), 'after the end'), 'nobody listens');
+}
+
+async function models() {
+    const bad = path.join(t.tmp, 'bad.gguf');
+    fs.writeFileSync(bad, fs.readFileSync(long).subarray(0, 5000));
+    const server = await t.start(shoal, ['--config', config(`
+memory: 40MiB
+models:
+  - {name: bad, path: ${bad}}
+  - {name: a, path: ${long}, context: 1024, parallel: 2}
+  - {name: b, path: ${refs}/qwen2.gguf, lazy: true, context: 1024, parallel: 2}
+  - {name: c, path: ${refs}/gpt2.gguf, lazy: true}
+`)]);
+    const ask = (model) => fetch(`${server.url}/v1/completions`, { method: 'POST',
+        body: JSON.stringify({ model, prompt: 'a', max_tokens: 2 }) });
+    const state = async () => Object.fromEntries((await (await fetch(`${server.url}/admin/models`)).json())
+        .models.map((m) => [m.model, m.state]));
+    t.same((await state()).bad, 'failed', 'a broken file is reported');
+    t.same((await ask('bad')).status, 503, 'and refused');
+    t.same((await ask('a')).status, 200, 'the others serve');
+    t.same((await state()).b, 'unloaded', 'lazy');
+    t.same((await ask('b')).status, 200, 'loaded when asked for');
+    t.same((await state()).b, 'ready', 'and stays');
+    const admin = (body) => fetch(`${server.url}/admin/models`, { method: 'POST', body: JSON.stringify(body) });
+    t.same((await admin({ model: 'b', action: 'unload' })).status, 200, 'unload');
+    await t.until(async () => (await state()).b === 'unloaded', 'unload');
+    t.same((await admin({ model: 'd', action: 'add', path: `${refs}/phi2.gguf` })).status, 200, 'add');
+    t.same((await ask('d')).status, 200, 'the new one answers');
+    t.same((await admin({ model: 'd', action: 'add', path: 'x' })).status, 400, 'a name twice');
+    t.same((await admin({ model: 'd', action: 'remove' })).status, 200, 'remove');
+    t.same((await ask('d')).status, 404, 'it is gone');
+    t.same((await server.stop()).code, 0, 'exit');
+}
+
+async function secure() {
+    const dir = t.tmp, ssl = (...a) => execFileSync('openssl', a, { cwd: dir, stdio: 'pipe' });
+    const ec = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
+    ssl('req', '-x509', ...ec, '-days', '2', '-subj', '/CN=test ca', '-keyout', 'ca.key', '-out', 'ca.pem');
+    for (const who of ['server', 'client']) {
+        ssl('req', ...ec, '-subj', `/CN=${who}`, '-keyout', `${who}.key`, '-out', `${who}.csr`);
+        fs.writeFileSync(path.join(dir, 'ext'), 'subjectAltName=IP:127.0.0.1');
+        ssl('x509', '-req', '-in', `${who}.csr`, '-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial',
+            '-days', '2', '-extfile', 'ext', '-out', `${who}.pem`);
+    }
+    const curl = (...a) => spawnSync('curl', ['-s', '--cacert', 'ca.pem', ...a], { cwd: dir });
+    for (const mutual of [false, true]) {
+        const sock = path.join(dir, `s${mutual}.sock`);
+        const server = await t.start(shoal, ['--listen', `unix:${sock}`, '--config', config(`
+models: [{name: long, path: ${long}}]
+tls: {cert: ${dir}/server.pem, key: ${dir}/server.key${mutual ? `, client_ca: ${dir}/ca.pem` : ''}}
+`)]);
+        t.check(server.url.startsWith('https://'), 'https');
+        const own = mutual ? ['--cert', 'client.pem', '--key', 'client.key'] : [];
+        const url = `${server.url}/healthz`;
+        t.same(curl(...own, '-w', '%{http_version}', url).stdout.toString(), 'ok\n2', 'TLS and HTTP/2');
+        t.same(curl(...own, '-w', '%{http_version}', '--http1.1', url).stdout.toString(), 'ok\n1.1', 'TLS');
+        t.check(curl(...own, '--tlsv1.2', '--tls-max', '1.2', url).status !== 0, 'only TLS 1.3');
+        if (mutual)
+            t.check(curl(url).status !== 0, 'no certificate, no answer');
+        const big = JSON.stringify({ model: 'long', text: 'word '.repeat(60000) });
+        fs.writeFileSync(path.join(dir, 'big'), big);
+        const r = curl(...own, '-d', '@big', `${server.url}/tokenize`);
+        t.check(JSON.parse(r.stdout).count > 60000, 'large both ways');
+        t.same(spawnSync('curl', ['-s', '--unix-socket', sock, 'http://x/healthz']).stdout.toString(), 'ok\n',
+            'unix socket');
+        server.child.kill('SIGHUP');
+        await t.until(() => server.log.includes('read anew'), 'reload');
+        t.same(curl(...own, url).stdout.toString(), 'ok\n', 'TLS after a reload');
+        t.same((await server.stop()).code, 0, 'exit');
+        t.check(!fs.existsSync(sock), 'the socket file is gone');
+    }
+}
+
+// One request on a session; resolves with status, headers, body and trailers.
+function h2ask(session, headers, body) {
+    return new Promise((done, give) => {
+        const r = session.request(headers, { endStream: body === undefined });
+        const got = { text: '', trailers: {} };
+        r.on('response', (h) => { got.headers = h; });
+        r.on('trailers', (h) => { got.trailers = h; });
+        r.on('data', (d) => { got.text += d; });
+        r.on('end', () => done(got));
+        r.on('error', give);
+        if (body !== undefined)
+            r.end(body);
+    });
+}
+
+async function http2() {
+    const server = await t.start(shoal, ['--config', config(`
+models: [{name: long, path: ${long}}]
+limits: {body: 200KiB, headers: 4KiB, request_timeout: 400ms}
+`)]);
+    const curl = spawnSync('curl', ['-s', '-w', '%{http_version}', '--http2-prior-knowledge',
+        `${server.url}/healthz`]);
+    t.same(curl.stdout.toString(), 'ok\n2', 'h2c by curl');
+    const session = require('http2').connect(server.url);
+    const post = (body, path = '/v1/completions') => h2ask(session, { ':method': 'POST', ':path': path },
+        JSON.stringify(body));
+    const ask = { model: 'long', prompt: 'a', max_tokens: 30, temperature: 0, ignore_eos: true };
+    const want = JSON.parse((await post(ask)).text).choices[0].text;
+    const many = await Promise.all(Array.from({ length: 60 }, (_, i) => post({ ...ask, stream: i % 2 === 1 })));
+    for (const m of many) {
+        const text = m.text.startsWith('data:') ? m.text.split('\n').filter((l) => l.startsWith('data: {'))
+            .map((l) => JSON.parse(l.slice(6)).choices[0].text).join('') : JSON.parse(m.text).choices[0].text;
+        t.same(text, want, 'streams beside each other');
+    }
+    t.same((await h2ask(session, { ':method': 'HEAD', ':path': '/healthz' })).headers['content-length'], '3',
+        'HEAD');
+    t.same((await post({ text: 'x'.repeat(300000) }, '/tokenize')).headers[':status'], 413, 'a large body');
+    t.check(JSON.parse((await post({ model: 'long', text: 'word '.repeat(30000) }, '/tokenize')).text).count >
+        30000, 'large both ways');
+    t.same((await h2ask(session, { ':method': 'GET', ':path': '/healthz', a: 'x'.repeat(5000) }))
+        .headers[':status'], 431, 'large headers');
+    const half = session.request({ ':method': 'POST', ':path': '/tokenize' });
+    half.write('{"te');
+    const status = await new Promise((done) => half.on('response', (h) => done(h[':status'])));
+    t.same(status, 408, 'half a body');
+    half.close();
+    // a stream that is reset cancels its work, the others go on
+    const stream = session.request({ ':method': 'POST', ':path': '/v1/completions' });
+    stream.on('error', () => {});
+    stream.end(JSON.stringify({ ...ask, max_tokens: 2000, stream: true }));
+    await new Promise((done) => stream.once('data', done));
+    stream.close(8);
+    await t.until(async () => await t.metric(server, 'shoal_in_flight{model="long"}') === 0, 'reset');
+    t.same(await t.metric(server, 'shoal_cancelled_total{model="long"}'), 1, 'cancelled');
+    t.same((await h2ask(session, { ':path': '/healthz' })).text, 'ok\n', 'the session goes on');
+    // draining: what runs is finished, then GOAWAY
+    const last = session.request({ ':method': 'POST', ':path': '/v1/completions' });
+    let text = '';
+    last.on('data', (d) => { text += d; });
+    last.end(JSON.stringify({ ...ask, max_tokens: 1500, stream: true }));
+    await new Promise((done) => last.once('data', done));
+    const closed = new Promise((done) => session.on('close', done));
+    server.child.kill('SIGTERM');
+    await closed;
+    t.check(text.endsWith('data: [DONE]\n\n'), 'finished while draining');
+    t.same((await server.ended).code, 0, 'exit');
+    const frames = ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff', 'PRI * HTTP/2.0\r\n\r\nxx'];
+    const other = await t.start(shoal, ['-m', `long=${long}`]);
+    for (const f of frames)
+        await raw(other.port, [Buffer.from(f, 'latin1')]);
+    t.same((await fetch(`${other.url}/healthz`)).status, 200, 'bad frames end their connection only');
+    await other.stop();
+}
+
+function configurations() {
+    const cases = [
+        ['listen: [127.0.0.1:0]\nfrob: 1\n', ":2: unknown key 'frob'"],
+        ['thread: 2\n', "did you mean 'threads'"],
+        ['limits: {bdy: 1}\n', "unknown key 'bdy' in limits (did you mean 'body'"],
+        ['limits: {body: 1XB}\n', "'XB' is not a unit"],
+        ['models:\n  - {name: a, path: b}\n  - {name: a, path: c}\n', ':3: two models are named a'],
+        ['models: [{name: a}]\n', 'needs a name and a path'],
+        ['keys: [{name: a, sha256: 12}]\n', '64 hex digits'],
+        ['threads: [1, 2]\n', 'must be a number'],
+        ['a: b: c\n', ':1:'], ['[1, 2]', 'must be a map'], ['threads: 1\nthreads: 2\n', 'given twice'],
+        ['drain: -5s\n', 'must be from 0'], ['tls: {cert: x}\n', 'needs cert and key'],
+    ];
+    for (const [text, want] of cases) {
+        const r = spawnSync(shoal, ['serve', '--check', '-m', `x=${long}`, '--config', config(text)]);
+        t.same(r.status, 1, `exit code of ${JSON.stringify(text)}`);
+        t.check(r.stderr.toString().includes(want), `${want}: ${r.stderr}`);
+    }
+    const ok = spawnSync(shoal, ['serve', '--check', '--config', config(
+        'models: [{name: a, path: b, kv: q8}]\nidle_unload: 5m\ncache: {bytes: 1MiB, ttl: 1h}\n')]);
+    t.same(ok.status, 0, `a good file: ${ok.stderr}`);
+    const busy = net.createServer().listen(0, '127.0.0.1');
+    return new Promise((done) => busy.on('listening', () => {
+        const r = spawnSync(shoal, ['serve', '-m', `x=${long}`, '--listen', `127.0.0.1:${busy.address().port}`]);
+        t.same(r.status, 1, 'a port in use');
+        t.check(r.stderr.toString().includes('in use'), `says so: ${r.stderr}`);
+        busy.close(done);
+    }));
+}
+
+(async () => {
+    await configurations();
+    await protocol();
+    await keys();
+    await drain();
+    await models();
+    await http2();
+    await secure();
+    t.finish();
+})().catch((e) => {
+    console.log(e);
+    process.exit(1);
+});
