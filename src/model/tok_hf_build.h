@@ -15,6 +15,10 @@
 
 #define HF_MAX_DECODERS 8
 #define HF_KEY_JSON "tokenizer.huggingface.json"
+#define HF_KEY_VOCAB_TXT "tokenizer.huggingface.vocab_txt"
+#define HF_KEY_SPIECE "tokenizer.huggingface.spiece"
+#define HF_KEY_VOCAB_JSON "tokenizer.huggingface.vocab_json"
+#define HF_KEY_MERGES "tokenizer.huggingface.merges_txt"
 #define HF_KEY_CONFIG "tokenizer.huggingface.config"
 
 struct hf_added {
@@ -29,6 +33,8 @@ struct hf_merge {
 
 struct hf_build {
     struct tokenizer *t;
+    cJSON *made, *made_vocab;                 /* what a loader wrote or parsed itself; owned */
+    char *names;                              /* of tokens that no file spells; owned */
     const cJSON *json;                        /* tokenizer.json */
     const cJSON *config, *model, *generation; /* the other documents; NULL when missing */
     uint32_t n;                               /* ids */
@@ -55,6 +61,15 @@ SHOAL_MUST_CHECK int hf_build_reserve(struct hf_build *b, uint64_t n_tokens, uin
                                       struct err *e);
 SHOAL_MUST_CHECK int hf_build_token(struct hf_build *b, uint32_t id, struct gguf_str s,
                                     double score);
+/* {"piece": id, ...} and the added tokens, with room for `more` of them. */
+SHOAL_MUST_CHECK int hf_read_vocab_object(struct hf_build *b, const cJSON *vocab,
+                                          const cJSON *added, size_t more, struct err *e);
+/* tok_hf_files.c: vocabulary, merges and special tokens out of the other files, and b->json with
+ * the steps that they stand for. */
+SHOAL_MUST_CHECK int hf_read_vocab_txt(struct hf_build *b, struct gguf_str text, struct err *e);
+SHOAL_MUST_CHECK int hf_read_vocab_json(struct hf_build *b, struct gguf_str vocab,
+                                        struct gguf_str merges, struct err *e);
+SHOAL_MUST_CHECK int hf_read_spiece(struct hf_build *b, const void *bytes, size_t n, struct err *e);
 /* tok_hf_steps.c: normalizer and pre_tokenizer of b->json into b->t->hf. */
 SHOAL_MUST_CHECK int hf_parse_normalizer(struct hf_build *b, struct err *e);
 SHOAL_MUST_CHECK int hf_parse_pre_tokenizer(struct hf_build *b, struct err *e);

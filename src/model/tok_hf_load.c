@@ -1,6 +1,7 @@
 /* tok_hf_load.c - tokenizers of Hugging Face folders out of the documents that the model's metadata
  * carries: vocabulary, merges, added tokens, special ids. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -97,19 +98,27 @@ int hf_build_token(struct hf_build *b, uint32_t id, struct gguf_str s, double sc
 }
 
 /* Added tokens of a list: of tokenizer.json, or by id of tokenizer_config.json. */
-static int read_added(struct hf_build *b, const cJSON *list, uint64_t *n_ids, struct err *e)
+static int read_added(struct hf_build *b, const cJSON *list, size_t more, uint64_t *n_ids,
+                      struct err *e)
 {
     size_t n = 0;
     for (const cJSON *c = list ? list->child : NULL; c; c = c->next)
         n++;
-    b->added = mem_zalloc_n(n + 1, sizeof(*b->added));
+    b->added = mem_zalloc_n(n + more + 1, sizeof(*b->added));
     if (!b->added)
         return err_set(e, SHOAL_ENOMEM, "%zu added tokens", n);
     for (const cJSON *c = list ? list->child : NULL; c; c = c->next) {
         struct hf_added *a = &b->added[b->n_added];
         const cJSON *id = hf_get(c, "id");
         a->text = hf_get_str(c, "content");
-        if (!a->text.p || a->text.n == 0 || !is_id(id, &a->id))
+        char *end = NULL;
+        unsigned long key = c->string ? strtoul(c->string, &end, 10) : 0;
+        bool known = is_id(id, &a->id);
+        if (!known && end && *end == 0 && end != c->string && key < TOK_MAX_VOCAB) {
+            a->id = (uint32_t)key; /* added_tokens_decoder has the ids as keys */
+            known = true;
+        }
+        if (!a->text.p || a->text.n == 0 || !known)
             return err_set(e, SHOAL_EFORMAT, "added_tokens: token %zu has no content or no id",
                            b->n_added);
         a->single_word = hf_get_bool(c, "single_word", false);
@@ -124,8 +133,8 @@ static int read_added(struct hf_build *b, const cJSON *list, uint64_t *n_ids, st
     return 0;
 }
 
-/* {"piece": id, ...} */
-static int read_vocab_object(struct hf_build *b, const cJSON *vocab, struct err *e)
+int hf_read_vocab_object(struct hf_build *b, const cJSON *vocab, const cJSON *added, size_t more,
+                         struct err *e)
 {
     uint64_t n = 0, n_ids = 0;
     uint32_t id = 0;
@@ -137,7 +146,7 @@ static int read_vocab_object(struct hf_build *b, const cJSON *vocab, struct err 
         if (id >= n_ids)
             n_ids = (uint64_t)id + 1;
     }
-    rc = read_added(b, hf_get(b->json, "added_tokens"), &n_ids, e);
+    rc = read_added(b, added, more, &n_ids, e);
     if (rc == 0)
         rc = hf_build_reserve(b, n + b->n_added, (uint32_t)n_ids, e);
     for (const cJSON *c = vocab->child; c && rc == 0; c = c->next) {
@@ -156,7 +165,7 @@ static int read_vocab_list(struct hf_build *b, const cJSON *vocab, struct err *e
     for (const cJSON *c = vocab->child; c; c = c->next)
         n++;
     n_ids = n;
-    int rc = read_added(b, hf_get(b->json, "added_tokens"), &n_ids, e);
+    int rc = read_added(b, hf_get(b->json, "added_tokens"), 0, &n_ids, e);
     if (rc == 0)
         rc = n_ids > TOK_MAX_VOCAB ? err_set(e, SHOAL_ELIMIT, "a vocabulary of %llu tokens",
                                              (unsigned long long)n_ids)
@@ -225,7 +234,6 @@ static int read_bpe(struct hf_build *b, const cJSON *model, struct err *e)
     const cJSON *dropout = hf_get(model, "dropout");
     int rc = 0;
     t->info.kind = TOKENIZER_KIND_BPE;
-    t->chars = !t->hf->byte_level;
     t->fuse_unk = hf_get_bool(model, "fuse_unk", false);
     t->ignore_merges = hf_get_bool(model, "ignore_merges", false);
     b->byte_fallback = hf_get_bool(model, "byte_fallback", false);
@@ -237,7 +245,9 @@ static int read_bpe(struct hf_build *b, const cJSON *model, struct err *e)
         (rc = refuse_text(model, "end_of_word_suffix", e)) < 0)
         return rc;
     rc = read_merges(b, hf_get(model, "merges"), e);
-    return rc < 0 ? rc : read_vocab_object(b, hf_get(model, "vocab"), e);
+    return rc < 0 ? rc
+                  : hf_read_vocab_object(b, hf_get(model, "vocab"), hf_get(b->json, "added_tokens"),
+                                         0, e);
 }
 
 static int read_wordpiece(struct hf_build *b, const cJSON *model, struct err *e)
@@ -250,7 +260,7 @@ static int read_wordpiece(struct hf_build *b, const cJSON *model, struct err *e)
     b->prefix = hf_get_str(model, "continuing_subword_prefix");
     if (!b->prefix.p)
         b->prefix = (struct gguf_str){"##", 2};
-    return read_vocab_object(b, hf_get(model, "vocab"), e);
+    return hf_read_vocab_object(b, hf_get(model, "vocab"), hf_get(b->json, "added_tokens"), 0, e);
 }
 
 static int read_unigram(struct hf_build *b, const cJSON *model, struct err *e)
@@ -314,16 +324,15 @@ static int read_model(struct hf_build *b, struct err *e)
         rc = read_unigram(b, model, e);
     } else {
         t->info.kind = TOKENIZER_KIND_WORDS;
-        rc = read_vocab_object(b, vocab, e);
+        rc = hf_read_vocab_object(b, vocab, hf_get(b->json, "added_tokens"), 0, e);
     }
-    if (rc == 0)
-        rc = add_added(b, e);
     if (rc < 0)
         return rc;
+    rc = add_added(b, e); /* one of them may be the unknown */
     unk = hf_get_str(model, "unk_token");
     if (unk.p && t->info.kind != TOKENIZER_KIND_UNIGRAM)
         t->model_unk = hf_find(b, unk);
-    return 0;
+    return rc;
 }
 
 /* ---- the tokenizer's vocabulary ---- */
@@ -394,8 +403,10 @@ static int make_vocab(struct hf_build *b, struct err *e)
     for (uint32_t i = 0; i < b->n; i++) {
         v->at[i] = at;
         uint32_t n = (uint32_t)spell(b, i, v->bytes + at, &alphabet);
-        bool plain = b->in_model[i] && v->type[i] != TOKENIZER_TYPE_CONTROL &&
-                     v->type[i] != TOKENIZER_TYPE_BYTE;
+        /* the reference finds "<0x0A>" in a text too, but only by its Unigram */
+        bool byte = v->type[i] == TOKENIZER_TYPE_BYTE &&
+                    (b->made || t->info.kind != TOKENIZER_KIND_UNIGRAM);
+        bool plain = b->in_model[i] && v->type[i] != TOKENIZER_TYPE_CONTROL && !byte;
         if (plain && n > 0) {
             v->attr[i] |= TOK_ATTR_PLAIN;
             if (n > v->max_len)
@@ -421,6 +432,8 @@ static int make_model(struct hf_build *b, struct err *e)
         struct bpe_merges src = {b->n_merges, get_merge, b->merges};
         return bpe_load_merges(t, &src, e);
     }
+    if (t->info.kind == TOKENIZER_KIND_SPM)
+        return spm_set_scores(t, b->scores, e);
     if (t->info.kind != TOKENIZER_KIND_UNIGRAM)
         return 0;
     double lowest = INFINITY;
@@ -445,7 +458,9 @@ static int copy_added(struct hf_build *b, struct added_place *places, struct buf
         struct tok_view view = {.p = a->text.p};
         const char *p = a->text.p;
         size_t n = a->text.n;
-        if (a->normalized && utf8_valid_prefix(p, n) == n)
+        /* SentencePiece's own normalizer leaves its symbols as they are */
+        bool own = b->t->hf->n_norm > 0 && b->t->hf->norm[0].kind == HF_NORM_SPIECE;
+        if (a->normalized && !own && utf8_valid_prefix(p, n) == n)
             rc = hf_normalize(b->t->hf, &x, &view, &p, &n);
         if (rc < 0)
             break;
@@ -626,7 +641,10 @@ static int finish(struct hf_build *b, const struct gguf *g, struct err *e)
     struct tokenizer *t = b->t;
     struct tok_ids nl;
     struct err ignored;
-    int rc = make_vocab(b, e);
+    int rc = add_added(b, e);
+    t->chars = !t->hf->byte_level;
+    if (rc == 0)
+        rc = make_vocab(b, e);
     if (rc == 0)
         rc = make_model(b, e);
     if (rc == 0)
@@ -660,23 +678,55 @@ static void build_fini(struct hf_build *b)
     strmap_fini(&b->ids);
     mem_free(b->added);
     mem_free(b->merges);
+    mem_free(b->names);
+    cJSON_Delete(b->made);
+    cJSON_Delete(b->made_vocab);
 }
 
-static int load_json(struct hf_build *b, const struct gguf *g, struct err *e)
+/* Reads the first of the files that is there; *name is what errors call it. */
+static int read_source(struct hf_build *b, const struct gguf *g, const char **name, struct err *e)
 {
-    int rc = hf_parse_normalizer(b, e);
+    const struct gguf_kv *spiece = gguf_find(g, HF_KEY_SPIECE);
+    struct gguf_str text, merges;
+    if (b->json) {
+        *name = "tokenizer.json";
+        return 0;
+    }
+    if (spiece && spiece->type == GGUF_TYPE_ARRAY && spiece->elem_type == GGUF_TYPE_U8) {
+        *name = "spiece.model";
+        return hf_read_spiece(b, spiece->data, spiece->data_bytes, e);
+    }
+    if (gguf_get_str(g, HF_KEY_VOCAB_JSON, &text)) {
+        *name = "vocab.json";
+        return gguf_get_str(g, HF_KEY_MERGES, &merges)
+                   ? hf_read_vocab_json(b, text, merges, e)
+                   : err_set(e, SHOAL_EFORMAT, "there is no merges.txt");
+    }
+    *name = "vocab.txt";
+    if (gguf_get_str(g, HF_KEY_VOCAB_TXT, &text))
+        return hf_read_vocab_txt(b, text, e);
+    return err_set(e, SHOAL_EFORMAT, "is not a text");
+}
+
+static int load(struct hf_build *b, const struct gguf *g, struct err *e)
+{
+    const char *name = "";
+    int rc = read_source(b, g, &name, e);
+    if (rc == 0)
+        rc = hf_parse_normalizer(b, e);
     if (rc == 0)
         rc = hf_parse_pre_tokenizer(b, e);
-    if (rc == 0)
+    if (rc == 0 && !b->made)
         rc = read_model(b, e);
     if (rc == 0)
         rc = finish(b, g, e);
-    return rc < 0 ? err_wrap(e, "tokenizer.json") : 0;
+    return rc < 0 ? err_wrap(e, "%s", name) : 0;
 }
 
 bool hf_present(const struct gguf *g)
 {
-    return gguf_find(g, HF_KEY_JSON) != NULL;
+    return gguf_find(g, HF_KEY_JSON) || gguf_find(g, HF_KEY_SPIECE) ||
+           gguf_find(g, HF_KEY_VOCAB_JSON) || gguf_find(g, HF_KEY_VOCAB_TXT);
 }
 
 int hf_load(struct tokenizer *t, const struct gguf *g, struct err *e)
@@ -697,7 +747,7 @@ int hf_load(struct tokenizer *t, const struct gguf *g, struct err *e)
     b.model = docs[2];
     b.generation = docs[3];
     if (rc == 0)
-        rc = load_json(&b, g, e);
+        rc = load(&b, g, e);
     build_fini(&b);
     for (int i = 0; i < 4; i++)
         cJSON_Delete(docs[i]);

@@ -182,16 +182,22 @@ static size_t compose(struct unit *u, size_t n)
     return out;
 }
 
-static void reorder(struct unit *u, size_t n) /* marks by their class, stable */
+/* Marks by their class, stable.  Their ranges stay in the order of the text, as the reference has
+ * it. */
+static void reorder(struct unit *u, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
-        struct unit x = u[i];
+        utf8proc_int32_t c = u[i].c;
+        int class = u[i].class;
         size_t k = i;
-        if (x.class == 0)
+        if (class == 0)
             continue;
-        for (; k > 0 && u[k - 1].class > x.class; k--)
-            u[k] = u[k - 1];
-        u[k] = x;
+        for (; k > 0 && u[k - 1].class > class; k--) {
+            u[k].c = u[k - 1].c;
+            u[k].class = u[k - 1].class;
+        }
+        u[k].c = c;
+        u[k].class = class;
     }
 }
 
@@ -444,6 +450,54 @@ static int run_precompiled(struct job *j)
     return rc == 0 && p < q ? put_mapped(j, p, q) : rc;
 }
 
+/* What the table makes of the text at q; returns how much of it was read. */
+static size_t spiece_next(const struct job *j, const char *q, const char **to, size_t *n_to)
+{
+    size_t used;
+    uint32_t c;
+    if (j->h->charsmap &&
+        charsmap_longest(j->h->charsmap, q, (size_t)(j->end - q), &used, to, n_to))
+        return used;
+    *to = q;
+    return *n_to = next(q, j->end, &c);
+}
+
+static bool ends_with(const struct tok_rewrite *r, const char *p, size_t n)
+{
+    return r->n >= n && memcmp(r->p + r->n - n, p, n) == 0;
+}
+
+/* SentencePiece's own normalizer: replacements by the longest key, then white space. */
+static int run_spiece(struct job *j)
+{
+    bool extra = j->h->opts & HF_SPIECE_EXTRA_SPACES, escape = j->h->opts & HF_SPIECE_ESCAPE;
+    const char *space = escape ? "\xe2\x96\x81" : " ", *to;
+    size_t n_space = escape ? 3 : 1, n_to, used;
+    bool after_space = extra, begun = false;
+    int rc = 0;
+    for (const char *q = j->p; q < j->end && rc == 0; q += used) {
+        used = spiece_next(j, q, &to, &n_to);
+        uint32_t from = tok_view_from(j->view, q), end = tok_view_to(j->view, q + used - 1);
+        if (!begun && extra && n_to == 1 && *to == ' ')
+            continue; /* spaces in front go before there is a first one */
+        if (!begun && (j->h->opts & HF_SPIECE_DUMMY_PREFIX))
+            rc = put_text(j, space, n_space, from, end);
+        begun = true;
+        while (after_space && n_to > 0 && *to == ' ') {
+            to++;
+            n_to--;
+        }
+        for (size_t i = 0; i < n_to && rc == 0; i++)
+            rc = to[i] == ' ' ? put_text(j, space, n_space, from, end)
+                              : put_text(j, to + i, 1, from, end);
+        if (n_to > 0)
+            after_space = extra && to[n_to - 1] == ' ';
+    }
+    while (extra && ends_with(j->out, space, n_space))
+        j->out->n -= n_space;
+    return rc;
+}
+
 /* ---- the chain ---- */
 
 static bool is_ascii(const char *p, const char *end)
@@ -495,7 +549,7 @@ static int run_step(struct job *j)
     case HF_NORM_PRECOMPILED:
         return run_precompiled(j);
     case HF_NORM_SPIECE:
-        break;
+        return run_spiece(j);
     }
     return SHOAL_EINTERNAL;
 }

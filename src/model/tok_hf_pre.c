@@ -223,15 +223,13 @@ static int cut_prefixed(struct tok_scratch *s, const char *p, size_t n, unsigned
 {
     struct tok_rewrite *r = &s->hf->pre[step];
     struct tok_view view = s->view;
-    uint32_t c;
     if (*p == ' ')
         return cut(s, p, n, step + 1);
     r->n = 0;
     int rc = tok_rewrite_reserve(r, n + 1);
     if (rc < 0)
         return rc;
-    size_t len = next(p, p + n, &c);
-    tok_rewrite_add(r, " ", 1, tok_view_from(&view, p), tok_view_to(&view, p + len - 1));
+    tok_rewrite_add(r, " ", 1, tok_view_from(&view, p), tok_view_from(&view, p));
     for (size_t i = 0; i < n; i++)
         tok_rewrite_add(r, p + i, 1, tok_view_from(&view, p + i), tok_view_to(&view, p + i));
     s->view = tok_rewrite_view(r);

@@ -250,6 +250,7 @@ bool tok_decode_bytes(char *out, size_t *n_out, const char *text, size_t n,
 /* tok_spm.c, tok_bpe.c, tok_wpm.c: what create needs beyond the vocabulary, and one fragment of
  * plain text to ids. */
 SHOAL_MUST_CHECK int spm_load(struct tokenizer *t, const struct gguf *g, struct err *e);
+SHOAL_MUST_CHECK int spm_set_scores(struct tokenizer *t, const double *scores, struct err *e);
 SHOAL_MUST_CHECK int spm_encode(struct tok_scratch *s, const char *p, size_t n, bool space_prefix);
 SHOAL_MUST_CHECK int bpe_load(struct tokenizer *t, const struct gguf *g, struct err *e);
 void bpe_fini(struct tokenizer *t);

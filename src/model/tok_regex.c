@@ -38,7 +38,9 @@ static int compile(struct tok_regex *rx, const char *pattern, size_t n, bool tru
     if (!cctx)
         return err_set(e, SHOAL_ENOMEM, "regular expression");
     pcre2_set_parens_nest_limit(cctx, 100);
-    rx->code = pcre2_compile((PCRE2_SPTR)pattern, n, PCRE2_UTF | PCRE2_UCP, &code, &at, cctx);
+    /* Oniguruma's ^ and $ are those of lines */
+    uint32_t how = PCRE2_UTF | PCRE2_UCP | (trusted ? 0 : PCRE2_MULTILINE);
+    rx->code = pcre2_compile((PCRE2_SPTR)pattern, n, how, &code, &at, cctx);
     pcre2_compile_context_free(cctx);
     if (!rx->code) {
         char text[96] = "";
@@ -132,6 +134,10 @@ static const char *class_text(char c, bool in_brackets)
                            : "[\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}]";
     case 'W':
         return in_brackets ? NULL : "[^\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}]";
+    case 'h': /* not horizontal space */
+        return in_brackets ? "0-9a-fA-F" : "[0-9a-fA-F]";
+    case 'H':
+        return in_brackets ? NULL : "[^0-9a-fA-F]";
     case 'd':
         return "\\p{Nd}";
     case 'D':

@@ -40,6 +40,17 @@ int spm_load(struct tokenizer *t, const struct gguf *g, struct err *e)
     return 0;
 }
 
+int spm_set_scores(struct tokenizer *t, const double *scores, struct err *e)
+{
+    t->prio = mem_zalloc_n(t->v.n, sizeof(*t->prio));
+    if (!t->prio)
+        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", t->v.n);
+    for (uint32_t i = 0; i < t->v.n; i++)
+        t->prio[i] = priority(scores[i]);
+    tok_merge_index_chars(t);
+    return 0;
+}
+
 int spm_encode(struct tok_scratch *s, const char *p, size_t n, bool space_prefix)
 {
     int rc = tok_unescape_view(s, p, n, space_prefix);
