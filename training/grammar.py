@@ -62,8 +62,10 @@ def compile(text):
     return node
 
 
-def expand(text, rng, fill):
-    """fill(name) returns a list of pieces (text, tag); literals come out as (text, None)."""
+def expand(text, rng, fill, first=0.0):
+    """fill(name) returns a list of pieces (text, tag); literals come out as (text, None).
+
+    The first alternative is taken with probability first, else any of them."""
     out = []
 
     def walk(node):
@@ -73,7 +75,7 @@ def expand(text, rng, fill):
             out.extend(fill(node.value))
         else:
             alts = node.value
-            for child in alts[0] if len(alts) == 1 else rng.choice(alts):
+            for child in alts[0] if len(alts) == 1 or first and rng.random() < first else rng.choice(alts):
                 walk(child)
 
     walk(compile(text))

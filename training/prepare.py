@@ -96,6 +96,26 @@ def sentences(p):
     return [s for s in re.split(r"(?<=[.!?]) +(?=[A-Z\"])", p) if s]
 
 
+def passages(xquad, wiki):
+    """[(sentences, [(question, index of the sentence that holds the answer, answer)])]; the last fifth of XQuAD is left to measure."""
+    out = []
+    for r in xquad:
+        ss = [" ".join(s.replace(";", ",").split()) for s in sentences(r["context"])]
+        asked = []
+        for q in r["qas"]:
+            at = [i for i, s in enumerate(ss) if q["answers"][0] in s]
+            if len(at) == 1 and len(ss[at[0]]) <= 220:
+                asked.append((q["question"], at[0], q["answers"][0].replace(";", ",")))
+        if asked:
+            out.append((ss, asked))
+    for art in wiki:
+        for p in art:
+            ss = [s.replace(";", ",") for s in sentences(p) if len(s) > 25 and not BAD.search(s)]
+            if len(ss) >= 2:
+                out.append((ss, []))
+    return out
+
+
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--data", default="../shared/data")
@@ -139,7 +159,8 @@ def main():
     for art in arts:
         keep = [" ".join(s for s in sentences(p) if "<unk>" not in s) for p in art[1:] if not p.startswith("=")]
         wiki.append([p for p in keep if len(p) > 80])
-    json.dump(dict(names=names, titles=titles, words=words, plain=plain, oos=oos, labels=labels, talk=trivia, wiki=wiki),
+    found = passages(xquad[: len(xquad) * 4 // 5], wiki[: len(wiki) * 9 // 10])
+    json.dump(dict(names=names, titles=titles, words=words, plain=plain, oos=oos, labels=labels, talk=trivia, wiki=wiki, found=found),
               open(out / "reply-texts.json", "w"))
     json.dump(arts, open(out / "wiki-articles.json", "w"))
     json.dump([dict(context=r["context"], questions=[q["question"] for q in r["qas"]]) for r in xquad], open(out / "xquad.json", "w"))

@@ -41,7 +41,7 @@ TEMPLATE = (
 def load_texts(data):
     t = json.load(open(data / "reply-texts.json"))
     values.set_open_values(t["words"], t["names"], t["titles"])
-    rc.TEXTS.update(oos=t["oos"], labels=t["labels"], plain=t["plain"], talk=[tuple(x) for x in t["talk"]])
+    rc.TEXTS.update(oos=t["oos"], labels=t["labels"], plain=t["plain"], talk=[tuple(x) for x in t["talk"]], found=t["found"])
     return t
 
 
@@ -540,6 +540,7 @@ def train(a):
     if not (work / "vocab.model").exists():
         train_vocab(data, work, a.vocab_samples)
         say("vocabulary trained")
+    load_texts(data)
     ids, wts, lens = corpus(data, work, a.samples, a.workers)
     say(f"corpus: {len(lens)} rows, {len(ids) / 1e6:.1f} M tokens")
     Llama = build(torch)

@@ -11,6 +11,13 @@ import home
 import values as v
 from grammar import expand
 
+FAVOUR = 0.7  # how often the first wording is taken: greedy decoding then has one clear way to say a thing
+
+
+def say(rng, wordings):
+    return wordings[0] if rng.random() < FAVOUR else rng.choice(wordings)
+
+
 # ------------------------------------------------------------------ noun phrases
 
 
@@ -20,7 +27,7 @@ def cap(s):
 
 def starts_proper(noun):
     first = noun.split()[0]
-    return first.lower() in ("the", "my", "our", "all", "some", "a", "an", "both") or "'s" in first
+    return first.lower() in ("the", "my", "our", "all", "some", "a", "an", "both", "everything", "everyone") or "'s" in first
 
 
 def has_code(noun):
@@ -51,16 +58,19 @@ def phrase(slots, rng):
     d, r = slots.get("device"), slots.get("room")
     if d is None:
         if r is None:
-            return rng.choice(["the temperature", "the heating"]) if "value" in slots else "it"
-        return rng.choice(["the temperature " + in_room(r), the(r)])
+            return say(rng, ["the temperature", "the heating"]) if "value" in slots else "it"
+        return say(rng, ["the temperature " + in_room(r), the(r)])
     if r is None:
         return the(d)
     if r.lower() in v.NO_ARTICLE:
         return f"{the(d)} {r}"
     k = rng.random()
-    if k < 0.6 and not has_code(d):
+    if k < 0.85 and not has_code(d) and not MOVES.search(d):
         return f"{r} {d}" if "'s" in r or has_code(r) and rng.random() < 0.5 else f"the {r} {d}"
     return f"{the(d)} in {the(r)}"
+
+
+MOVES = re.compile(r"\b(vacuum|robot|mower|mop|cleaner)\b")  # such a device is in a room, not of it
 
 
 def on_date(d):
@@ -101,7 +111,7 @@ def filler(slots, rng, np=None):
 
 
 def text(template, rng, fill):
-    s = "".join(p for p, _ in expand(template, rng, fill))
+    s = "".join(p for p, _ in expand(template, rng, fill, FAVOUR))
     return s.replace("in upstairs", "upstairs").replace("in downstairs", "downstairs")
 
 
@@ -127,6 +137,16 @@ def clause_done(action, slots, rng):
         t = spec["done_v"]
     elif action == "start" and "duration" in slots:
         t = spec["done_d"]
+    elif action in ("turn_on", "turn_off") and "duration" in slots:
+        t = [f"{{D}} {{is}} (now |){spec['state']} for {{duration}}", f"I turned {spec['state']} {{D}} for {{duration}}"]
+    elif action == "set_volume" and "device" not in slots:
+        t = ["the volume in {R} is (now |){value}", "I set the volume in {R} to {value}"] if "room" in slots else ["the volume is (now |){value}", "I set the volume to {value}"]
+    elif action == "set_timer" and "name" in slots:
+        t = ["(the |your |a |){name} timer is set for {duration}", "I started a {name} timer for {duration}", "I set the {name} timer to {duration}"]
+    elif action == "set_timer" and "task" not in slots:
+        t = ["(a |the |your |)timer is set for {duration}"] + spec["done"]
+    elif action in ("add_to_list", "remove_from_list"):
+        t = [spec["done"][1]] + ([spec["done"][0]] if not plural(slots["item"]) and " and " not in slots["item"] else []) + spec["done"][2:]
     elif action in ("activate_scene", "pause_media", "announce") and "room" in slots:
         t = spec["done_r"]
     elif action == "arm_alarm" and "mode" in slots:
@@ -142,15 +162,32 @@ def clause_done(action, slots, rng):
     elif action == "play_media":
         key = "done" + ("_" if "artist" in slots or "room" in slots else "") + ("a" if "artist" in slots else "") + ("r" if "room" in slots else "")
         t = spec[key]
-    return text(rng.choice(t), rng, filler(slots, rng))
+    return text(say(rng, t), rng, filler(slots, rng))
+
+
+QUERIED = [a for a in home.ACTIONS if a in ("get_state", "get_sensor", "machine_status", "explain_alarm", "get_weather", "get_time", "query_calendar", "query_list", "query_timer")]
+
+
+def timer_name(rng):
+    return rng.choice(["pasta", "egg", "tea", "laundry", "oven", "pizza", "break", "workout", "rice", "nap", "cake", "bread"]) if rng.random() < 0.8 else v.novel(rng, 1)
 
 
 def act_slots(action, rng):
     slots = home.draw_slots(action, rng, 0.6 if action not in ("open", "close") else 0.35)
     if action == "set_temperature" and "device" not in slots and "room" not in slots and rng.random() < 0.7:
         slots["device"] = home.fill_slot("device", "climate", rng)
-    if action == "set_volume" and "device" not in slots and "room" not in slots:
+    if action == "set_volume" and "device" not in slots and rng.random() < 0.6:
         slots["device"] = home.fill_slot("device", "speaker", rng)
+    if action in ("turn_on", "turn_off"):
+        if rng.random() < 0.05:
+            slots["device"] = "everything"
+        if rng.random() < 0.08:
+            slots["duration"] = v.duration(rng)
+    if action == "set_timer" and "task" not in slots and rng.random() < 0.35:
+        slots["name"] = timer_name(rng)
+    if "item" in slots and action != "find" and rng.random() < 0.2:
+        more = [home.fill_slot("item", "", rng) for _ in range(rng.randint(1, 2))]
+        slots["item"] = join_or(list(dict.fromkeys([slots["item"]] + more)), "and")
     order = sorted(slots, key=lambda k: ["device", "machine", "sensor", "room"].index(k) if k in ("device", "machine", "sensor", "room") else 9)
     return {k: slots[k] for k in order}
 
@@ -163,12 +200,21 @@ def extra_will(action, slots):
             s = slots[k]
             out.append({"duration": f" for {s}", "mode": f" in {s} mode", "task": f" to {s}", "artist": f" by {s}", "date": " " + on_date(s),
                         "time": f" at {s}", "value": f" to {s}"}[k])
-    if "room" in slots and "device" not in slots and "{D}" not in home.ACTIONS[action]["will"]:
+    if "room" in slots and "device" not in slots and action != "set_volume" and "{D}" not in home.ACTIONS[action]["will"]:
         out.append(" " + in_room(slots["room"]))
     return "".join(out)
 
 
 def verb(action, slots, rng):
+    if action in QUERIED:
+        m, p = slots.get("machine"), slots.get("place")
+        w = {"machine_status": f"check {the(m)}" if m else "", "explain_alarm": "explain the alarm" + (f" on {the(m)}" if m else ""), "get_weather": "get the weather" + (f" for {p}" if p else ""),
+             "get_time": f"tell the time in {p}" if p else "tell the time", "get_sensor": f"read the {slots.get('sensor')}", "query_timer": "check the timer"}.get(action)
+        return (w or text(home.ACTIONS[action]["will"], rng, filler(slots, rng))) + extra_will(action, slots)
+    if action == "set_volume" and "device" not in slots:
+        return "set the volume" + (" " + in_room(slots["room"]) if "room" in slots else "") + " to " + slots["value"]
+    if action == "set_timer" and "name" in slots:
+        return f"set the {slots['name']} timer to {slots['duration']}"
     if action == "cancel_timer" and "duration" in slots:
         return f"cancel the {slots['duration']} timer"
     if action == "announce" and "room" in slots:
@@ -178,13 +224,15 @@ def verb(action, slots, rng):
 
 def act(rng, action=None, result=None):
     """One action line: (line, sentence, clause or None, must)."""
-    action = action or rng.choice(DECIDED)
+    action = action or (rng.choice(DECIDED) if rng.random() < 0.92 else rng.choice(QUERIED))
     spec = home.ACTIONS[action]
     slots = act_slots(action, rng)
     result = result or rng.choice(RESULTS)
+    if action in QUERIED:
+        result = "failed" if rng.random() < 0.85 else "denied"
     if result == "already" and "state" not in spec or action == "cancel":
         result = "done"
-    if result == "scheduled" and ("time" in slots or "date" in slots or action in ("set_timer", "cancel_timer", "next_track", "find", "cancel_alarm", "call", "set_reminder", "add_event", "set_alarm")):
+    if result == "scheduled" and ("time" in slots or "date" in slots or "duration" in slots or action in ("set_timer", "cancel_timer", "next_track", "find", "cancel_alarm", "call", "set_reminder", "add_event", "set_alarm")):
         result = "done"
     if result in ("unknown", "partial", "offline") and "device" not in slots and "machine" not in slots:
         result = "failed"
@@ -198,33 +246,33 @@ def act(rng, action=None, result=None):
         if "state" in spec and action in ("open", "close") and "value" in slots:
             pass
         clause = clause_done(action, slots, rng)
-        o = rng.choice(OPEN_DONE)
-        s = o + (clause if o.endswith(", ") else cap(clause)) + rng.choice([".", ".", ".", ".", ".", "!"])
+        o = say(rng, OPEN_DONE)
+        s = o + (clause if o.endswith(", ") else cap(clause)) + say(rng, [".", ".", ".", ".", ".", "!"])
     elif result == "already":
         st = {"open": "open", "close": "closed"}.get(action, spec["state"])
         extra = f" at {slots['value']}" if "value" in slots else f" for {slots['duration']}" if "duration" in slots else ""
-        s = cap(text(rng.choice(["{D} {is} already " + st, "{D} {is} " + st + " already", "{D} already {is} " + st]), rng, f)) + extra + "."
+        s = cap(text(say(rng, ["{D} {is} already " + st, "{D} {is} " + st + " already", "{D} already {is} " + st]), rng, f)) + extra + "."
     elif result in ("failed", "denied"):
         r = rng.choice(v.REASONS) if rng.random() < 0.85 else v.novel(rng)
         pairs.append(("reason", r))
         must.append(r)
         w = verb(action, slots, rng)
         if result == "failed":
-            s = rng.choice([f"I couldn't {w}: {r}.", f"Sorry, I couldn't {w} because {r}.", f"I was not able to {w}: {r}.", f"I tried to {w}, but {r}.",
+            s = say(rng, [f"I couldn't {w}: {r}.", f"Sorry, I couldn't {w} because {r}.", f"I was not able to {w}: {r}.", f"I tried to {w}, but {r}.",
                             f"That didn't work: {r}, so I couldn't {w}."])
         else:
-            s = rng.choice([f"I can't {w}: {r}.", f"Sorry, I'm not allowed to {w}: {r}.", f"I may not {w} because {r}."])
+            s = say(rng, [f"I can't {w}: {r}.", f"Sorry, I'm not allowed to {w}: {r}.", f"I may not {w} because {r}."])
     elif result == "offline":
         n = slots.get("machine") and the(slots["machine"]) or phrase(slots, rng)
         pl = plural(slots.get("device", ""))
         w = "they are" if pl else "it is"
         rest = [x for k, x in slots.items() if k not in ("device", "room", "machine")]
-        base = rng.choice([f"{cap(n)} {'are' if pl else 'is'} offline", f"I can't reach {n}", f"{cap(n)} {'do' if pl else 'does'} not answer"])
+        base = say(rng, [f"{cap(n)} {'are' if pl else 'is'} offline", f"I can't reach {n}", f"{cap(n)} {'do' if pl else 'does'} not answer"])
         if rest:
             w2 = {"set_brightness": "set", "set_color": "set"}.get(action, "set")
             s = f"{base}, so I couldn't {w2} {'them' if pl else 'it'} to {' and '.join(rest)}." if action.startswith("set") else f"{base}, so I couldn't do that ({', '.join(rest)})."
         else:
-            s = base + rng.choice([".", " right now.", ". Please check the power.", ", so I couldn't do that."])
+            s = base + say(rng, [".", " right now.", ". Please check the power.", ", so I couldn't do that."])
     elif result == "scheduled":
         t = v.time_phrase(rng)
         pairs.append(("at", t))
@@ -232,23 +280,42 @@ def act(rng, action=None, result=None):
         if "message" in slots:
             s = f"At {t} I'll {verb(action, slots, rng)}."
         else:
-            s = rng.choice(["I'll ", "Okay, I'll ", "I will "]) + verb(action, slots, rng) + f" at {t}."
+            when = f" at {t}"
+            k = rng.random()
+            if k < 0.45:
+                pairs.pop()
+                must.pop()
+                if k < 0.3:
+                    d = v.duration(rng)
+                    pairs.append(("in", d))
+                    when = f" in {d}"
+                else:
+                    d = v.date_phrase(rng)
+                    pairs.append(("date", d))
+                    when = " " + on_date(d)
+                must.append(d)
+            elif k < 0.65:
+                d = v.date_phrase(rng)
+                pairs.append(("date", d))
+                must.append(d)
+                when += " " + on_date(d)
+            s = say(rng, ["I'll ", "Okay, I'll ", "I will "]) + verb(action, slots, rng) + when + "."
     elif result == "unknown":
         n = slots.get("machine") or phrase(slots, rng)
         rest = [x for k, x in slots.items() if k not in ("device", "room", "machine", "sensor")]
         must = [x for k, x in slots.items() if k in ("device", "room", "machine")]
-        s = rng.choice([f"I don't know {n}.", f"I can't find {n}.", f"There is no device called {slots.get('machine') or slots['device']}" + (f" {in_room(slots['room'])}" if "room" in slots else "") + "."])
+        s = say(rng, [f"I don't know {n}.", f"I can't find {n}.", f"There is no device called {slots.get('machine') or slots['device']}" + (f" {in_room(slots['room'])}" if "room" in slots else "") + "."])
     elif result == "confirm":
-        s = rng.choice(["Do you want me to ", "Should I ", "Shall I ", "Are you sure I should ", "Do you really want me to "]) + verb(action, slots, rng) + "?"
+        s = say(rng, ["Do you want me to ", "Should I ", "Shall I ", "Are you sure I should ", "Do you really want me to "]) + verb(action, slots, rng) + "?"
     elif result == "pending":
-        s = rng.choice(["I'm about to ", "One moment, I'm about to ", "Working on it: I'll "]) + verb(action, slots, rng) + "."
+        s = say(rng, ["I'm about to ", "One moment, I'm about to ", "Working on it: I'll "]) + verb(action, slots, rng) + "."
     else:  # partial
         a = rng.randint(1, 8)
         b = a + rng.randint(1, 6)
         pairs.append(("count", f"{a} of {b}"))
         must.append(f"{a} of {b}")
         must = [x for x in must]
-        s = rng.choice([f"I could {verb(action, slots, rng)}, but only {a} of {b}.", f"Only {a} of {b} answered when I tried to {verb(action, slots, rng)}."])
+        s = say(rng, [f"I could {verb(action, slots, rng)}, but only {a} of {b}.", f"Only {a} of {b} answered when I tried to {verb(action, slots, rng)}."])
     pairs.append(("result", result))
     if rng.random() < 0.2:
         head, tail = pairs[:-1], pairs[-1:]
@@ -270,9 +337,9 @@ def acts(rng):
     if n == 1:
         return ctx, got[0][1], must
     if all(clauses) and not any(": " in c for c in clauses) and rng.random() < 0.85:
-        o = rng.choice(OPEN_DONE)
+        o = say(rng, OPEN_DONE)
         if n == 2:
-            body = clauses[0] + rng.choice([" and ", " and ", ", and ", "; "]) + clauses[1]
+            body = clauses[0] + say(rng, [" and ", " and ", ", and ", "; "]) + clauses[1]
         else:
             body = f"{clauses[0]}, {clauses[1]} and {clauses[2]}"
         return ctx, o + (body if o.endswith(", ") else cap(body)) + ".", must
@@ -326,7 +393,7 @@ def states(rng):
     ctx = "\n".join(g[0] for g in got)
     cl = [g[1] for g in got]
     body = cl[0] if n == 1 else " and ".join(cl) if n == 2 else f"{cl[0]}, {cl[1]} and {cl[2]}"
-    o = rng.choice(["", "", "", "Right now ", "At the moment ", "Yes, ", "I see that "]) if n == 1 else ""
+    o = say(rng, ["", "", "", "Right now ", "At the moment ", "Yes, ", "I see that "]) if n == 1 else ""
     if o == "Yes, ":
         o = ""
     return ctx, o + (body if o else cap(body)) + ".", [m for g in got for m in g[2]]
@@ -354,7 +421,7 @@ def sensor(rng):
             must.append(m)
         pairs.append(("value", val))
         must += [name, val]
-        s = rng.choice([f"the {name}{where} is {val}", f"the {name}{where} is currently {val}", f"the {name}{where} reads {val}", f"{name}{where} is at {val}"])
+        s = say(rng, [f"the {name}{where} is {val}", f"the {name}{where} is currently {val}", f"the {name}{where} reads {val}", f"{name}{where} is at {val}"])
         k = rng.random()
         if k < 0.15:
             t = rng.choice(["rising", "falling", "stable"])
@@ -365,7 +432,7 @@ def sensor(rng):
             t = v.unit_value(rng, unit, lo, hi, dec)
             pairs.append(("target", t))
             must.append(t)
-            s += rng.choice([f", with a target of {t}", f"; the target is {t}"])
+            s += say(rng, [f", with a target of {t}", f"; the target is {t}"])
         elif k < 0.35:
             t = v.clock(rng)
             pairs.append(("time", t))
@@ -386,7 +453,7 @@ def anomaly(rng):
     unit, lo, hi, dec = v.SENSORS[name]
     if rng.random() < 0.6:
         key, m = "machine", v.machine(rng)
-        where = " " + rng.choice(["on", "of", "at"]) + " " + the(m)
+        where = " " + say(rng, ["on", "of", "at"]) + " " + the(m)
         subject = the(m)
     else:
         key, m = "room", v.room(rng)
@@ -399,9 +466,9 @@ def anomaly(rng):
             val = v.unit_value(rng, unit, lo, hi, dec)
             pairs += [("sensor", name), ("value", val)]
             must += [name, val]
-            s = rng.choice([f"Nothing unusual{where}: the {name} is {val}.", f"Everything looks normal{where}; the {name} is {val}."])
+            s = say(rng, [f"Nothing unusual{where}: the {name} is {val}.", f"Everything looks normal{where}; the {name} is {val}."])
         else:
-            s = rng.choice([f"Nothing unusual{where}.", f"Everything looks normal{where}.", f"I see no anomaly{where}."])
+            s = say(rng, [f"Nothing unusual{where}.", f"Everything looks normal{where}.", f"I see no anomaly{where}."])
         return line("anomaly", "none", pairs), s, must
     a, b = sorted([rng.uniform(lo, hi), rng.uniform(lo, hi)])
     fmt = (lambda x: str(int(round(x)))) if dec == 0 else (lambda x: f"{x:.{dec}f}")
@@ -409,8 +476,8 @@ def anomaly(rng):
     high = rng.random() < 0.7
     val = fmt(b + (hi - lo) * rng.uniform(0.02, 0.6) if high else a - (hi - lo) * rng.uniform(0.02, 0.4)) + " " + unit
     pairs, must = [(key, m), ("value", val)], [m, name, val]
-    word = rng.choice(["unusually", "abnormally", "too", "unexpectedly"]) + (" high" if high else " low")
-    lead = rng.choice([f"The {name}{where} is {word} at {val}", f"{cap(name)}{where} is {val}, which is {word}", f"{cap(subject)} shows an anomaly: {name} at {val}",
+    word = say(rng, ["unusually", "abnormally", "too", "unexpectedly"]) + (" high" if high else " low")
+    lead = say(rng, [f"The {name}{where} is {word} at {val}", f"{cap(name)}{where} is {val}, which is {word}", f"{cap(subject)} shows an anomaly: {name} at {val}",
                        f"Warning: the {name}{where} is {val}", f"I noticed an anomaly{where}: the {name} is {val}", f"The {name}{where} reached {val}"])
     pairs.append(("side", "high" if high else "low"))
     rest = []
@@ -418,7 +485,7 @@ def anomaly(rng):
         t = v.clock(rng)
         pairs.append(("since", t))
         must.append(t)
-        lead += rng.choice([f" since {t}", f", since {t}"])
+        lead += say(rng, [f" since {t}", f", since {t}"])
     elif rng.random() < 0.2:
         t = v.duration(rng)
         pairs.append(("for", t))
@@ -427,12 +494,12 @@ def anomaly(rng):
     if rng.random() < 0.7:
         pairs.append(("normal", span))
         must.append(span)
-        lead += rng.choice([f", outside its normal {span}", f" (normal is {span})", f"; normal is {span}", f", while {span} is normal"])
+        lead += say(rng, [f", outside its normal {span}", f" (normal is {span})", f"; normal is {span}", f", while {span} is normal"])
     if rng.random() < 0.25:
         t = f"{rng.uniform(0.5, 0.999):.2f}"
         pairs.append(("score", t))
         must.append(t)
-        rest.append(rng.choice([f"The anomaly score is {t}", f"Its anomaly score is {t}"]))
+        rest.append(say(rng, [f"The anomaly score is {t}", f"Its anomaly score is {t}"]))
     c = d = None
     if rng.random() < 0.5:
         c = rng.choice(v.CAUSES) if rng.random() < 0.9 else v.novel(rng)
@@ -443,11 +510,11 @@ def anomaly(rng):
         pairs.append(("advice", d))
         must.append(d)
     if c and d:
-        rest.append(rng.choice([f"The likely cause is {c}; please {d}", f"It may be {c}, so please {d}", f"This points to {c}. Please {d}"]))
+        rest.append(say(rng, [f"The likely cause is {c}; please {d}", f"It may be {c}, so please {d}", f"This points to {c}. Please {d}"]))
     elif c:
-        rest.append(rng.choice([f"The likely cause is {c}", f"It may be {c}", f"This points to {c}"]))
+        rest.append(say(rng, [f"The likely cause is {c}", f"It may be {c}", f"This points to {c}"]))
     elif d:
-        rest.append(rng.choice([f"Please {d}", f"I suggest you {d}", f"You should {d}"]))
+        rest.append(say(rng, [f"Please {d}", f"I suggest you {d}", f"You should {d}"]))
     return line("anomaly", name, pairs), ". ".join([lead] + rest) + ".", must
 
 
@@ -497,7 +564,7 @@ def ask(rng):
     suffix = f" for {about}" if about else ""
     word = {"value": "value", "time": "time", "date": "day", "duration": "long", "person": "person", "list": "list", "item": "item"}.get(miss, miss)
     if opts:
-        q = rng.choice([f"Which {word} do you mean{suffix}: {join_or(opts)}?", f"Which {word}{suffix}: {join_or(opts)}?", f"Do you mean {join_or(opts)}{suffix}?"])
+        q = say(rng, [f"Which {word} do you mean{suffix}: {join_or(opts)}?", f"Which {word}{suffix}: {join_or(opts)}?", f"Do you mean {join_or(opts)}{suffix}?"])
     else:
         q = {
             "room": [f"In which room{suffix}?", f"Which room do you mean{suffix}?"],
@@ -508,7 +575,7 @@ def ask(rng):
             "person": [f"Who should I contact{suffix}?", f"Who do you mean{suffix}?"],
             "message": [f"What should I say{suffix}?"],
         }.get(miss, [f"Which {word} do you mean{suffix}?", f"What {word} should I use{suffix}?"])
-        q = rng.choice(q)
+        q = say(rng, q)
     pairs = [("act", action)] + known + ([("options", ", ".join(opts))] if opts else [])
     return line("ask", miss, pairs), q, must
 
@@ -519,7 +586,7 @@ def refuse(rng):
     r = rng.choice(v.REASONS) if rng.random() < 0.8 else v.novel(rng)
     w = verb(action, slots, rng)
     pairs = list(slots.items()) + [("reason", r)]
-    s = rng.choice([f"Sorry, I can't {w}: {r}.", f"I won't {w} because {r}.", f"I'm not allowed to {w}: {r}."])
+    s = say(rng, [f"Sorry, I can't {w}: {r}.", f"I won't {w} because {r}.", f"I'm not allowed to {w}: {r}."])
     return line("refuse", action, pairs), s, [x for _, x in slots.items()] + [r]
 
 
@@ -529,7 +596,7 @@ OOS_REPLY = ["Sorry, I can't help with that.", "That is outside what I can do.",
 
 def oos(rng):
     t = rng.choice(TEXTS["oos"]) if TEXTS["oos"] else "what is love"
-    return line("oos", t, []), rng.choice(OOS_REPLY), []
+    return line("oos", t, []), say(rng, OOS_REPLY), []
 
 
 # ------------------------------------------------------------------ information
@@ -554,30 +621,30 @@ def weather(rng):
     adj = w in ADJECTIVE
     it = "it will be" if date else "it is"
     if adj:
-        s = rng.choice([f"{cap(it)} {w}{where}", f"The weather{where} {'will be' if date else 'is'} {w}", f"The forecast{where} is {w}"])
+        s = say(rng, [f"{cap(it)} {w}{where}", f"The weather{where} {'will be' if date else 'is'} {w}", f"The forecast{where} is {w}"])
     else:
-        s = rng.choice([f"Expect {w}{where}", f"The forecast{where} says {w}", f"There {'will be' if date else 'is'} {w}{where}", f"The forecast{where} is {w}"])
+        s = say(rng, [f"Expect {w}{where}", f"The forecast{where} says {w}", f"There {'will be' if date else 'is'} {w}{where}", f"The forecast{where} is {w}"])
     k = rng.random()
     if k < 0.35:
         hi_, lo_ = v.unit_value(rng, "°C", 5, 40, 0), v.unit_value(rng, "°C", -15, 25, 0)
         pairs += [("high", hi_), ("low", lo_)]
         must += [hi_, lo_]
-        s += rng.choice([f", with a high of {hi_} and a low of {lo_}", f", {lo_} to {hi_}", f", between {lo_} and {hi_}"])
+        s += say(rng, [f", with a high of {hi_} and a low of {lo_}", f", {lo_} to {hi_}", f", between {lo_} and {hi_}"])
     elif k < 0.7:
         t = v.unit_value(rng, "°C", -15, 40, 0)
         pairs.append(("temperature", t))
         must.append(t)
-        s += rng.choice([f", at {t}", f", with {t}", f" and {t}"])
+        s += say(rng, [f", at {t}", f", with {t}", f" and {t}"])
     if rng.random() < 0.25:
         t = f"{rng.randint(1, 100)}%"
         pairs.append(("rain", t))
         must.append(t)
-        s += rng.choice([f". The chance of rain is {t}", f", with a {t} chance of rain"])
+        s += say(rng, [f". The chance of rain is {t}", f", with a {t} chance of rain"])
     if rng.random() < 0.2:
         t = f"{rng.randint(2, 110)} km/h"
         pairs.append(("wind", t))
         must.append(t)
-        s += rng.choice([f". The wind reaches {t}", f", with wind at {t}"])
+        s += say(rng, [f". The wind reaches {t}", f", with wind at {t}"])
     return line("weather", w, pairs), s + ".", must
 
 
@@ -587,31 +654,31 @@ def clock_date(rng):
         t = v.clock(rng)
         if rng.random() < 0.4:
             p = v.place(rng)
-            return line("time", t, [("place", p)]), rng.choice([f"It is {t} in {p}.", f"The time in {p} is {t}.", f"In {p} it is {t}."]), [t, p]
-        return line("time", t, []), rng.choice([f"It is {t}.", f"The time is {t}.", f"It's {t} right now."]), [t]
+            return line("time", t, [("place", p)]), say(rng, [f"It is {t} in {p}.", f"The time in {p} is {t}.", f"In {p} it is {t}."]), [t, p]
+        return line("time", t, []), say(rng, [f"It is {t}.", f"The time is {t}.", f"It's {t} right now."]), [t]
     d = f"{rng.choice(v.DAYS)}, {rng.choice([f'{rng.choice(v.MONTHS)} {rng.randint(1, 31)}', f'{rng.randint(1, 31)} {rng.choice(v.MONTHS)}', f'{rng.randint(1, 31)} {rng.choice(v.MONTHS)} {rng.randint(2024, 2031)}'])}"
     if rng.random() < 0.3:
         d = v.date_phrase(rng) if rng.random() < 0.3 else rng.choice(v.DAYS)
-    return line("date", d, []), rng.choice([f"Today is {d}.", f"It is {d}.", f"It's {d} today."]), [d]
+    return line("date", d, []), say(rng, [f"Today is {d}.", f"It is {d}.", f"It's {d} today."]), [d]
 
 
 def timer(rng):
     left = v.duration(rng)
     k = rng.random()
-    name = rng.choice(["pasta", "egg", "tea", "laundry", "oven", "pizza", "break", "workout", "rice", "nap"]) if rng.random() < 0.85 else v.novel(rng, 1)
+    name = timer_name(rng)
     if k < 0.55:
         if rng.random() < 0.5:
-            return line("timer", name, [("left", left)]), rng.choice([f"The {name} timer has {left} left.", f"There are {left} left on the {name} timer.", f"{cap(left)} left on the {name} timer."]), [name, left]
-        return line("timer", "running", [("left", left)]), rng.choice([f"The timer has {left} left.", f"{cap(left)} left on the timer.", f"Your timer has {left} left."]), [left]
+            return line("timer", name, [("left", left)]), say(rng, [f"The {name} timer has {left} left.", f"There are {left} left on the {name} timer.", f"{cap(left)} left on the {name} timer."]), [name, left]
+        return line("timer", "running", [("left", left)]), say(rng, [f"The timer has {left} left.", f"{cap(left)} left on the timer.", f"Your timer has {left} left."]), [left]
     if k < 0.8:
-        return line("timer", "done", [("name", name)]), rng.choice([f"Your {name} timer is done.", f"Time is up for the {name} timer.", f"The {name} timer has finished."]), [name]
-    return line("timer", "none", []), rng.choice(["There is no timer running.", "You have no timer running."]), []
+        return line("timer", "done", [("name", name)]), say(rng, [f"Your {name} timer is done.", f"Time is up for the {name} timer.", f"The {name} timer has finished."]), [name]
+    return line("timer", "none", []), say(rng, ["There is no timer running.", "You have no timer running."]), []
 
 
 def calendar(rng):
     if rng.random() < 0.12:
         d = v.date_phrase(rng)
-        return line("event", "none", [("date", d)]), rng.choice([f"You have nothing planned {on_date(d)}.", f"Your calendar is empty {on_date(d)}.", f"Nothing is scheduled {on_date(d)}."]), [d]
+        return line("event", "none", [("date", d)]), say(rng, [f"You have nothing planned {on_date(d)}.", f"Your calendar is empty {on_date(d)}.", f"Nothing is scheduled {on_date(d)}."]), [d]
     n = rng.choice([1, 1, 1, 2, 2, 3])
     d = v.date_phrase(rng) if rng.random() < 0.6 else None
     ctxs, parts, must = [], [], []
@@ -637,21 +704,21 @@ def calendar(rng):
     if d:
         must.append(d)
     body = parts[0] if n == 1 else " and ".join(parts) if n == 2 else f"{parts[0]}, {parts[1]} and {parts[2]}"
-    lead = rng.choice([f"{cap(on_date(d))} you have ", f"You have the following {on_date(d)}: ", f"On your calendar {on_date(d)}: "]) if d else rng.choice(["You have ", "Your next events: ", "Coming up: ", "Next you have "])
+    lead = say(rng, [f"{cap(on_date(d))} you have ", f"You have the following {on_date(d)}: ", f"On your calendar {on_date(d)}: "]) if d else say(rng, ["You have ", "Your next events: ", "Coming up: ", "Next you have "])
     return "\n".join(ctxs), lead + body + ".", must
 
 
 def lists(rng):
     name = rng.choice(v.LISTS) if rng.random() < 0.9 else v.novel(rng, 1)
     if rng.random() < 0.12:
-        return line("list", name, [("items", "none")]), rng.choice([f"Your {name} list is empty.", f"There is nothing on your {name} list."]), [name]
+        return line("list", name, [("items", "none")]), say(rng, [f"Your {name} list is empty.", f"There is nothing on your {name} list."]), [name]
     items = []
     for _ in range(rng.randint(1, 6)):
         x = v.mostly(rng, v.ITEMS, 0.12)
         if x not in items:
             items.append(x)
     body = join_or(items, "and")
-    return line("list", name, [("items", ", ".join(items))]), rng.choice([f"Your {name} list has {body}.", f"On your {name} list: {body}.", f"You have {body} on your {name} list."]), [name] + items
+    return line("list", name, [("items", ", ".join(items))]), say(rng, [f"Your {name} list has {body}.", f"On your {name} list: {body}.", f"You have {body} on your {name} list."]), [name] + items
 
 
 def media(rng):
@@ -671,9 +738,9 @@ def media(rng):
     else:
         where = ""
     if st == "playing":
-        s = rng.choice([f"This is {s}, playing{where}.", f"{cap(s)} is playing{where}.", f"You are listening to {s}{where}."])
+        s = say(rng, [f"This is {s}, playing{where}.", f"{cap(s)} is playing{where}.", f"You are listening to {s}{where}."])
     else:
-        s = rng.choice([f"{cap(s)} is paused{where}.", f"{cap(s)} is on pause{where}."])
+        s = say(rng, [f"{cap(s)} is paused{where}.", f"{cap(s)} is on pause{where}."])
     return line("media", m, pairs), s, must
 
 
@@ -686,7 +753,7 @@ def message(rng):
         pairs.append(("time", t))
         must.append(t)
         at = f" at {t}"
-    return line("message", p, pairs), rng.choice([f"{cap(p)} wrote{at}: {m}.", f"You have a message from {p}{at}: {m}.", f"{cap(p)} says{at}: {m}."]), must
+    return line("message", p, pairs), say(rng, [f"{cap(p)} wrote{at}: {m}.", f"You have a message from {p}{at}: {m}.", f"{cap(p)} says{at}: {m}."]), must
 
 
 def calculation(rng):
@@ -694,14 +761,14 @@ def calculation(rng):
     e, x = rng.choice([(f"{a} plus {b}", a + b), (f"{a} + {b}", a + b), (f"{a} times {b}", a * b), (f"{a} * {b}", a * b), (f"{a} minus {b}", a - b), (f"{a} - {b}", a - b),
                        (f"{a} divided by {b}", a / b), (f"{a} / {b}", a / b), (f"{b} percent of {a}", a * b / 100), (f"the square root of {a}", a**0.5)])
     r = f"{x:.2f}".rstrip("0").rstrip(".")
-    return line("result", r, [("expr", e)]), rng.choice([f"{cap(e)} is {r}.", f"That makes {r} for {e}.", f"{cap(e)} equals {r}."]), [e, r]
+    return line("result", r, [("expr", e)]), say(rng, [f"{cap(e)} is {r}.", f"That makes {r} for {e}.", f"{cap(e)} equals {r}."]), [e, r]
 
 
 def found(rng):
     i = rng.choice(home.FINDABLE)
     r = v.room(rng)
     is_ = "are" if plural(i) else "is"
-    return line("found", i, [("room", r)]), rng.choice([f"Your {i} {is_} {in_room(r)}.", f"I found your {i} {in_room(r)}."]), [i, r]
+    return line("found", i, [("room", r)]), say(rng, [f"Your {i} {is_} {in_room(r)}.", f"I found your {i} {in_room(r)}."]), [i, r]
 
 
 def flights(rng):
@@ -709,7 +776,7 @@ def flights(rng):
     n = rng.randint(1, 24)
     pairs, must = [("from", a), ("to", b)], [str(n), a, b]
     w = "flight" if n == 1 else "flights"
-    s = rng.choice([f"I found {n} {w} from {a} to {b}", f"There {'is' if n == 1 else 'are'} {n} {w} from {a} to {b}"])
+    s = say(rng, [f"I found {n} {w} from {a} to {b}", f"There {'is' if n == 1 else 'are'} {n} {w} from {a} to {b}"])
     if rng.random() < 0.6:
         d = v.date_phrase(rng)
         pairs.append(("date", d))
@@ -719,12 +786,12 @@ def flights(rng):
         c = v.money(rng)
         pairs.append(("cheapest", c))
         must.append(c)
-        s += rng.choice([f"; the cheapest costs {c}", f", from {c}", f". The cheapest is {c}"])
+        s += say(rng, [f"; the cheapest costs {c}", f", from {c}", f". The cheapest is {c}"])
     if rng.random() < 0.4:
         t = v.clock(rng)
         pairs.append(("departs", t))
         must.append(t)
-        s += rng.choice([f". The first departs at {t}", f"; the first leaves at {t}"])
+        s += say(rng, [f". The first departs at {t}", f"; the first leaves at {t}"])
     if rng.random() < 0.3:
         al = rng.choice(["United", "Delta", "Lufthansa", "Swiss", "American", "Air France", "KLM", "Northwest", "Continental", "TWA", "US Air"])
         pairs.append(("airline", al))
@@ -740,26 +807,26 @@ def other_acts(rng):
     if k == 0:
         n, r, t = rng.randint(1, 12), v.novel(rng, 3), v.time_phrase(rng)
         pairs = [("restaurant", r), ("party", str(n)), ("time", t)]
-        s = rng.choice([f"I booked a table for {n} at {r} for {t}.", f"Your table for {n} at {r} is booked for {t}.", f"Done: {r}, {n} people, {t}."])
+        s = say(rng, [f"I booked a table for {n} at {r} for {t}.", f"Your table for {n} at {r} is booked for {t}.", f"Done: {r}, {n} people, {t}."])
         return line("act", "BookRestaurant", pairs + [("result", "done")]), s, [x for _, x in pairs]
     if k == 1:
         m, p = home.fill_slot("media", "", rng), rng.choice(["chill", "workout", "party hits", "road trip", "focus"]) if rng.random() < 0.6 else v.novel(rng, 2)
-        return line("act", "AddToPlaylist", [("media", m), ("playlist", p), ("result", "done")]), rng.choice([f"I added {m} to your {p} playlist.", f"{cap(m)} is now in {p}."]), [m, p]
+        return line("act", "AddToPlaylist", [("media", m), ("playlist", p), ("result", "done")]), say(rng, [f"I added {m} to your {p} playlist.", f"{cap(m)} is now in {p}."]), [m, p]
     if k == 2:
         b, n = v.novel(rng, 3), rng.randint(0, 6)
-        return line("act", "RateBook", [("object", b), ("rating", str(n)), ("result", "done")]), rng.choice([f"I rated {b} {n}.", f"Your rating for {b} is {n}.", f"{cap(b)} now has a rating of {n}."]), [b, str(n)]
+        return line("act", "RateBook", [("object", b), ("rating", str(n)), ("result", "done")]), say(rng, [f"I rated {b} {n}.", f"Your rating for {b} is {n}.", f"{cap(b)} now has a rating of {n}."]), [b, str(n)]
     if k == 3:
         b, t, p = v.novel(rng, 3), v.clock(rng), v.novel(rng, 2)
-        return line("screening", b, [("time", t), ("cinema", p)]), rng.choice([f"{cap(b)} plays at {t} at {p}.", f"You can see {b} at {p} at {t}."]), [b, t, p]
+        return line("screening", b, [("time", t), ("cinema", p)]), say(rng, [f"{cap(b)} plays at {t} at {p}.", f"You can see {b} at {p} at {t}."]), [b, t, p]
     if k == 4:
         m, a, b = v.money(rng), rng.choice(["checking", "savings", "joint", "business"]), rng.choice(["savings", "checking", "credit card", "holiday"])
-        return line("act", "transfer", [("amount", m), ("from", a), ("to", b), ("result", "done")]), rng.choice([f"I transferred {m} from {a} to {b}.", f"{cap(m)} moved from your {a} account to {b}."]), [m, a, b]
+        return line("act", "transfer", [("amount", m), ("from", a), ("to", b), ("result", "done")]), say(rng, [f"I transferred {m} from {a} to {b}.", f"{cap(m)} moved from your {a} account to {b}."]), [m, a, b]
     if k == 5:
         m, a = v.money(rng), rng.choice(["checking", "savings", "joint", "business", "credit card", "electricity", "phone", "water"])
-        return line("balance", m, [("account", a)]), rng.choice([f"Your {a} balance is {m}.", f"You have {m} on your {a} account."]), [m, a]
+        return line("balance", m, [("account", a)]), say(rng, [f"Your {a} balance is {m}.", f"You have {m} on your {a} account."]), [m, a]
     if k == 6:
         w, l, t = v.novel(rng, 2), rng.choice(["French", "Spanish", "German", "Italian", "Japanese", "Chinese", "Portuguese"]), v.novel(rng, 2)
-        return line("translation", t, [("text", w), ("language", l)]), rng.choice([f"{cap(w)} in {l} is {t}.", f"In {l}, {w} is {t}."]), [t, w, l]
+        return line("translation", t, [("text", w), ("language", l)]), say(rng, [f"{cap(w)} in {l} is {t}.", f"In {l}, {w} is {t}."]), [t, w, l]
     # an intent never seen: name it and say the slots
     name = rng.choice(TEXTS["labels"]) if TEXTS["labels"] else "do_thing"
     keys = rng.sample(["amount", "person", "place", "date", "time", "item", "number", "name", "account", "city", "order", "size", "topic", "object"], rng.randint(0, 3))
@@ -768,7 +835,7 @@ def other_acts(rng):
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").replace("atis ", "").lower()
     tail = ", ".join(f"{a} {b}" for a, b in pairs)
     if rng.random() < 0.7:
-        s = rng.choice([f"Okay, {plain}", f"Done: {plain}", f"I've done that: {plain}"]) + (f", {tail}." if tail else ".")
+        s = say(rng, [f"Okay, {plain}", f"Done: {plain}", f"I've done that: {plain}"]) + (f", {tail}." if tail else ".")
         res = "done"
         extra = []
     else:
@@ -798,12 +865,12 @@ def fact(rng):
         a = rng.choice(ACTS)
         per = rng.choice([f"every {n} months", f"every {n * 50} hours", f"once a week", f"after {n * 100} cycles", f"every {n} weeks", f"twice a year", f"every {n} days"])
         return (f"The {th} of {the(m)} must be {a} {per}.", rng.choice([f"how often should the {th} be {a}", f"when must the {th} of {the(m)} be {a}", f"how often is the {th} {a}"]),
-                rng.choice([f"The {th} of {the(m)} must be {a} {per}.", f"The {th} must be {a} {per}."]), [th, per])
+                say(rng, [f"The {th} of {the(m)} must be {a} {per}.", f"The {th} must be {a} {per}."]), [th, per])
     if k == 1:
         s = rng.choice(list(v.SENSORS))
         val = v.unit_value(rng, *v.SENSORS[s])
         return (f"The maximum {s} of {the(m)} is {val}.", rng.choice([f"what is the maximum {s} of {the(m)}", f"how high may the {s} get", f"what is the limit for {s}"]),
-                rng.choice([f"The maximum {s} of {the(m)} is {val}.", f"The maximum {s} is {val}."]), [s, val])
+                say(rng, [f"The maximum {s} of {the(m)} is {val}.", f"The maximum {s} is {val}."]), [s, val])
     if k == 2:
         c = f"{rng.choice('EFAW')}{rng.randint(1, 99):02d}"
         cause = rng.choice(v.CAUSES)
@@ -822,13 +889,53 @@ def fact(rng):
     if k == 6:
         adv = rng.choice(v.ADVICE)
         s = rng.choice(["overheats", "stops", "makes a loud noise", "does not start", "leaks", "vibrates", "shows a red light", "loses pressure"])
-        return (f"If {the(m)} {s}, {adv}.", rng.choice([f"what should i do if {the(m)} {s}", f"{m} {s} what now", f"what to do when {the(m)} {s}"]), rng.choice([f"If {the(m)} {s}, {adv}.", f"Please {adv}."]), [adv])
+        return (f"If {the(m)} {s}, {adv}.", rng.choice([f"what should i do if {the(m)} {s}", f"{m} {s} what now", f"what to do when {the(m)} {s}"]), say(rng, [f"If {the(m)} {s}, {adv}.", f"Please {adv}."]), [adv])
     val = rng.choice([f"{rng.randint(1, 90)} l", f"{rng.randint(1, 900)} kg", f"{rng.randint(10, 480)} V", f"{rng.randint(1, 60)} A"])
     q = rng.choice(["capacity", "weight", "supply voltage", "fuse rating", "tank size"])
-    return (f"The {q} of {the(m)} is {val}.", rng.choice([f"what is the {q} of {the(m)}", f"tell me the {q}"]), rng.choice([f"The {q} of {the(m)} is {val}.", f"The {q} is {val}."]), [q, val])
+    return (f"The {q} of {the(m)} is {val}.", rng.choice([f"what is the {q} of {the(m)}", f"tell me the {q}"]), say(rng, [f"The {q} of {the(m)} is {val}.", f"The {q} is {val}."]), [q, val])
+
+
+STOP = set("the a an of in on at to for and or by with from is are was were be been it its this that these those as which who whom whose what when where how why not no also has have had their his her they he she than then there into over under after before between during".split())
+NOT_SAID = ["The text does not say.", "I found nothing about that.", "I have no information on that."]
+ABOUT = ["what does the text say about {}", "tell me about {}", "what is said about {}", "what about {}", "what do you know about {}", "{}"]
+
+
+def passage(rng):
+    """A sentence of real text is the answer: its question is asked by people, or made of its own words."""
+    sents, asked = rng.choice(TEXTS["found"])
+    lo = 0
+    if asked and rng.random() < 0.6:
+        q, pick, answer = rng.choice(asked)
+        must = [answer]
+    else:
+        pick = rng.randrange(len(sents))
+        words = [w for w in re.findall(r"[A-Za-z][A-Za-z'-]+|\d+", sents[pick]) if w.lower() not in STOP and len(w) > 3]
+        if len(words) < 3:
+            return None
+        at = rng.randrange(len(words) - 1)
+        q = rng.choice(ABOUT).format(" ".join(w if rng.random() < 0.5 else w.lower() for w in words[at : at + rng.choice([1, 2, 2, 3])]))
+        must = []
+    must += re.findall(r"\d+(?:[.,]\d+)*", sents[pick])
+    lo, hi = max(0, pick - rng.choice([0, 1, 1, 2, 3])), pick + 1 + rng.choice([0, 0, 1, 2])
+    body = sents[lo:hi]
+    if sum(sum(w.lower() in s.lower() for w in q.split() if w.lower() not in STOP) >= 2 for s in body) > 1 and not asked:
+        return None
+    if len(sents[pick]) > 220:
+        return None
+    if asked and rng.random() < 0.12:  # another text: the answer is not there
+        other = rng.choice(TEXTS["found"])[0]
+        if other is not sents:
+            at = rng.randrange(len(other))
+            return f"question: {q.rstrip('?')}?\ntext: {' '.join(other[at : at + 3])}", say(rng, NOT_SAID), []
+    return f"question: {q.rstrip('?')}{rng.choice(['?', '?', ''])}\ntext: {' '.join(body)}", sents[pick], must
 
 
 def retrieved(rng):
+    if TEXTS["found"] and rng.random() < 0.5:
+        got = None
+        while got is None:
+            got = passage(rng)
+        return got
     n = rng.choice([1, 1, 2, 3])
     facts = [fact(rng) for _ in range(n)]
     pick = rng.randrange(n)
@@ -841,7 +948,7 @@ def retrieved(rng):
         q = fact(rng)[1]
         if all(q != f[1] for f in facts) and rng.random() < 0.9:
             return f"question: {q}?\ntext: " + " ".join(cap(s) for s in sents if s in FILL or rng.random() < 0.0) if any(s in FILL for s in sents) else f"question: {q}?\ntext: none", \
-                rng.choice(["I found nothing about that.", "The text does not say.", "I have no information on that."]), []
+                say(rng, NOT_SAID), []
     return f"question: {q}{rng.choice(['?', '?', ''])}\ntext: {t}", cap(a), must
 
 
@@ -857,7 +964,7 @@ def summary(rng):
     sents = [open_, why, fix]
     for _ in range(rng.randint(0, 3)):
         sents.insert(rng.randint(1, len(sents)), rng.choice(FILL))
-    out = rng.choice([f"{cap(the(m))} had {an(s)} of {val} at {t} because of {c}; {who} fixed it.", f"At {t} the {s} of {the(m)} was {val}. The cause was {c}, and {who} fixed it."])
+    out = say(rng, [f"{cap(the(m))} had {an(s)} of {val} at {t} because of {c}; {who} fixed it.", f"At {t} the {s} of {the(m)} was {val}. The cause was {c}, and {who} fixed it."])
     return "summarize: " + " ".join(sents), out, [m, s, val, t, c, who]
 
 
@@ -901,7 +1008,7 @@ CHAT = [
     ("(what is your favorite color|what is your favourite color)", ["Blue, like the sea."]),
 ]
 RAW_COMMAND = ["I can't run commands in this chat. Please use ask for that.", "To control a device, please use ask instead of this chat."]
-TEXTS = {"oos": [], "labels": [], "plain": [], "talk": []}
+TEXTS = {"oos": [], "labels": [], "plain": [], "talk": [], "found": []}  # found: [(sentences, [(question, index of the sentence that answers it, answer)])]
 
 
 def chat(rng):
@@ -909,20 +1016,20 @@ def chat(rng):
     if k < 0.62 or not TEXTS["talk"]:
         t, answers = rng.choice(CHAT)
         q = "".join(p for p, _ in expand(t, rng, lambda n: []))
-        a = rng.choice(answers)
+        a = say(rng, answers)
     elif k < 0.88:
         q, a = rng.choice(TEXTS["talk"])
     elif k < 0.94:
-        q, a = home.command(rng, rng.choice(DECIDED))[0], rng.choice(RAW_COMMAND)
+        q, a = home.command(rng, rng.choice(DECIDED))[0], say(rng, RAW_COMMAND)
     else:
-        q, a = (rng.choice(TEXTS["oos"]) if TEXTS["oos"] else "why"), rng.choice(OOS_REPLY)
+        q, a = (rng.choice(TEXTS["oos"]) if TEXTS["oos"] else "why"), say(rng, OOS_REPLY)
     if rng.random() < 0.35:
         q = cap(q) + rng.choice(["", ".", "?", "!"])
     return (line("chat", q, []) if rng.random() < 0.4 else q), a, []
 
 
 KINDS = [(acts, 40), (states, 9), (sensor, 9), (anomaly, 13), (ask, 5), (refuse, 3), (oos, 2), (weather, 5), (clock_date, 3), (timer, 3), (calendar, 4), (lists, 3),
-         (media, 3), (message, 3), (calculation, 2), (found, 1), (flights, 3), (other_acts, 7), (retrieved, 10), (summary, 4), (chat, 6)]
+         (media, 3), (message, 3), (calculation, 2), (found, 1), (flights, 3), (other_acts, 7), (retrieved, 13), (summary, 4), (chat, 6)]
 _FUN = [f for f, w in KINDS for _ in range(w)]
 
 

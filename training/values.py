@@ -151,7 +151,9 @@ the door is not closed|the filter is full|the water tank is empty|it is locked b
 the service timed out|the account is not linked|a cycle is still running|it is too windy|
 the limit is 25 degrees|the alarm is armed|an operator must approve it|the emergency stop is pressed|
 the model is busy|the schedule does not allow it|the robot is stuck|the bin is full|the cable is unplugged|
-the firmware is updating|the device was removed|the lid is open|the pressure is too high""".replace("\n", "").split("|")
+the firmware is updating|the device was removed|the lid is open|the pressure is too high|no sensor is connected|
+no device is connected|no weather service is connected|I only know the local time|no speaker is connected|
+no calendar is connected""".replace("\n", "").split("|")
 SYL = """ba be bi bo bu ca ce co da de di do fa fe fi ga go ha he ho ja jo ka ke ki ko la le li lo lu ma me mi mo
 mu na ne ni no pa pe pi po ra re ri ro ru sa se si so ta te ti to tu va ve vi vo wa we xa ya yo za ze zo tan
 ber lin mar ker dor vel nor sen der lon ston wick field mont bran gar tri plex nova""".split()
