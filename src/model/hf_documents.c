@@ -43,89 +43,6 @@ static int map_document(const struct hf_folder *f, const char *name, size_t max,
     return rc < 0 ? rc : 1;
 }
 
-/* ---- vocab.txt ------------------------------------------------------------------------------ */
-
-struct vocab {
-    struct gguf_str *tokens;
-    int32_t *types;
-    size_t n;
-    struct buf text; /* tokens as GGUF spells them; the strings are offsets until it is complete */
-};
-
-/* GGUF's spelling: U+2581 in front of what begins a word instead of "##" before what does not. */
-static void add_word(struct vocab *v, const char *p, size_t n)
-{
-    bool special = n > 2 && p[0] == '[' && p[n - 1] == ']';
-    bool inside = n > 2 && p[0] == '#' && p[1] == '#';
-    size_t from = v->text.len;
-    if (!special && !inside)
-        buf_puts(&v->text, "\xe2\x96\x81");
-    buf_put(&v->text, inside ? p + 2 : p, inside ? n - 2 : n);
-    v->tokens[v->n] = (struct gguf_str){NULL, v->text.len - from};
-    v->types[v->n++] = special ? 3 : 1; /* control, normal */
-}
-
-static void put_vocab(struct hf_folder *f, struct vocab *v)
-{
-    static const struct {
-        const char *word, *key;
-    } specials[] = {
-        {"[CLS]", "tokenizer.ggml.cls_token_id"},
-        {"[CLS]", "tokenizer.ggml.bos_token_id"},
-        {"[SEP]", "tokenizer.ggml.seperator_token_id"},
-        {"[SEP]", "tokenizer.ggml.eos_token_id"},
-        {"[UNK]", "tokenizer.ggml.unknown_token_id"},
-        {"[PAD]", "tokenizer.ggml.padding_token_id"},
-        {"[MASK]", "tokenizer.ggml.mask_token_id"},
-    };
-    const char *at = buf_str(&v->text);
-    for (size_t i = 0; i < v->n; at += v->tokens[i++].n)
-        v->tokens[i].p = at;
-    gguf_meta_str(&f->meta, "tokenizer.ggml.model", "bert", 4);
-    gguf_meta_strings(&f->meta, "tokenizer.ggml.tokens", v->tokens, v->n);
-    gguf_meta_array(&f->meta, "tokenizer.ggml.token_type", GGUF_TYPE_I32, v->types, v->n);
-    for (size_t s = 0; s < sizeof(specials) / sizeof(specials[0]); s++)
-        for (size_t i = 0; i < v->n; i++)
-            if (v->tokens[i].n == strlen(specials[s].word) &&
-                !memcmp(v->tokens[i].p, specials[s].word, v->tokens[i].n)) {
-                gguf_meta_u32(&f->meta, specials[s].key, (uint32_t)i);
-                break;
-            }
-}
-
-/* One token a line. */
-static int add_vocab(struct hf_folder *f, struct err *e)
-{
-    struct file_map m;
-    struct vocab v = {0};
-    int rc = map_document(f, "vocab.txt", MAX_DOCUMENT_BYTES, &m, e);
-    if (rc <= 0)
-        return rc;
-    const char *p = (const char *)m.bytes, *end = p + m.n_bytes;
-    size_t n = 1;
-    for (const char *q = p; q < end; q++)
-        n += *q == '\n';
-    v.tokens = mem_zalloc_n(n, sizeof(*v.tokens));
-    v.types = mem_zalloc_n(n, sizeof(*v.types));
-    buf_init(&v.text, (size_t)4 * MAX_DOCUMENT_BYTES);
-    rc = v.tokens && v.types ? 0 : err_set(e, SHOAL_ENOMEM, "vocabulary of %zu tokens", n);
-    while (rc == 0 && p < end) {
-        const char *q = memchr(p, '\n', (size_t)(end - p));
-        size_t len = (size_t)((q ? q : end) - p);
-        add_word(&v, p, len > 0 && p[len - 1] == '\r' ? len - 1 : len);
-        p = q ? q + 1 : end;
-    }
-    if (rc == 0 && v.text.rc < 0)
-        rc = err_set(e, v.text.rc, "vocabulary of %zu tokens", n);
-    if (rc == 0)
-        put_vocab(f, &v);
-    mem_free(v.tokens);
-    mem_free(v.types);
-    buf_fini(&v.text);
-    file_map_close(&m);
-    return rc;
-}
-
 /* ---- as metadata ---------------------------------------------------------------------------- */
 
 struct document {
@@ -176,8 +93,7 @@ int hf_documents_add(struct hf_folder *f, struct err *e)
     int rc = add_list(f, documents, sizeof(documents) / sizeof(documents[0]), e);
     if (rc < 0 || gguf_meta_find(&f->meta, "tokenizer.huggingface.json"))
         return rc;
-    rc = add_list(f, parts, sizeof(parts) / sizeof(parts[0]), e);
-    return rc < 0 ? rc : add_vocab(f, e);
+    return add_list(f, parts, sizeof(parts) / sizeof(parts[0]), e);
 }
 
 int hf_documents_check_modules(const struct hf_folder *f, struct err *e)

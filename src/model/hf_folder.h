@@ -13,7 +13,7 @@
  *   tokenizer.huggingface.config    tokenizer_config.json
  *   tokenizer.chat_template         chat_template.jinja
  * and without a tokenizer.json what else a tokenizer is made of:
- *   tokenizer.huggingface.vocab_txt     vocab.txt (also as the arrays tokenizer.ggml.*)
+ *   tokenizer.huggingface.vocab_txt     vocab.txt
  *   tokenizer.huggingface.spiece        spiece.model, tokenizer.model or sentencepiece.bpe.model,
  *                                       an array of bytes
  *   tokenizer.huggingface.vocab_json    vocab.json

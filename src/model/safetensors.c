@@ -416,8 +416,11 @@ static int find_weights(char *path, size_t cap, const char *folder, struct err *
         if (found)
             return i == 1 || i == 2;
     }
-    return err_set(e, SHOAL_EIO, "%s has no model.safetensors and no model.safetensors.index.json",
-                   folder);
+    bool pickled = (size_t)snprintf(path, cap, "%s/pytorch_model.bin", folder) < cap &&
+                   access(path, F_OK) == 0;
+    return err_set(e, SHOAL_EIO,
+                   "%s has no model.safetensors and no model.safetensors.index.json%s", folder,
+                   pickled ? " (pytorch_model.bin is not read: save it as safetensors)" : "");
 }
 
 int safetensors_open(struct safetensors **out, const char *path, struct err *e)

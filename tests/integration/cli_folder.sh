@@ -26,6 +26,19 @@ run 0 model show "$folders/llama"; has out "4 safetensors files"
 run 0 model show "$root/tests/data/t5/t5-relu" --json; same "t5" "$(field architecture.kind)" encoder-decoder
 run 0 model show "$root/models/encoder" --json; same "encoder" "$(field architecture.kind)" encoder
 
+# specialists: both ways of loading
+specialist() { # FOLDER ARGS...: a command on the folder, and on what it is converted to
+    local f=$1 name
+    name=$(basename "$1")
+    shift
+    run 0 model convert "$f" "$name.gguf"
+    run 0 "$1" -m "$f" --json "${@:2}"; sed 's/"[a-z_]*_ms":[^,}]*//g' out >folder.json
+    run 0 "$1" -m "$name.gguf" --json "${@:2}"; sed 's/"[a-z_]*_ms":[^,}]*//g' out >file.json
+    sed -i "s|$f|$name.gguf|g" folder.json
+    cmp folder.json file.json || fail "$name: $1 differs"
+}
+specialist "$root/tests/data/t5/t5-relu" summarize "the old harbour wakes"
+
 # types: as they are by default, smaller when asked; norms and heads keep their bits
 run 0 model convert "$folders/llama3" l.gguf --name mine --tensors
 has out "attn_q.weight              F16    -> F16"; has out "attn_norm.weight           F16    -> F32"

@@ -59,7 +59,6 @@ static void test_opens_our_encoder(void **state)
     assert_memory_equal(bytes, t->data + 32, sizeof(bytes));
     assert_true(gguf_get_str(g, "huggingface.config", &s) && s.n > 40000);
     assert_true(gguf_get_str(g, "tokenizer.huggingface.json", &s) && s.p[0] == '{');
-    assert_null(gguf_find(g, "tokenizer.ggml.tokens")); /* tokenizer.json says it all */
     gguf_close(g);
 }
 
@@ -107,7 +106,7 @@ static void put_file(const char *name, const void *p, size_t n)
 static int remove_folder(void **state)
 {
     static const char *const names[] = {"config.json", "model.safetensors", "modules.json",
-                                        "vocab.txt"};
+                                        "vocab.txt",   "spiece.model",      "tokenizer.json"};
     char path[128];
     (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -253,30 +252,29 @@ static void test_positions_of_roberta_begin_after_the_padding(void **state)
     "\"model_type\":\"bert\",\"max_position_embeddings\":6,\"hidden_size\":4,"                     \
     "\"num_hidden_layers\":1,\"num_attention_heads\":1,\"intermediate_size\":4"
 
-static void test_vocab_txt_becomes_a_vocabulary(void **state)
+static void test_files_of_tokenizers_travel(void **state)
 {
     (void)state;
     static const struct part parts[] = {{"embeddings.LayerNorm.gamma", 4, 0},
                                         {"embeddings.LayerNorm.beta", 4, 0}};
-    static const char vocab[] = "[PAD]\n[UNK]\r\n[CLS]\n[SEP]\nthe\n##re\n#";
-    static const char *const want[] = {"[PAD]",           "[UNK]", "[CLS]",        "[SEP]",
-                                       "\xe2\x96\x81the", "re",    "\xe2\x96\x81#"};
+    static const char vocab[] = "[PAD]\n[UNK]\nthe\n##re", spiece[] = "\n\0\xff";
+    struct gguf_str s;
     put_model("{" BERT "}", parts, 2);
     put_file("vocab.txt", vocab, sizeof(vocab) - 1);
+    put_file("spiece.model", spiece, sizeof(spiece) - 1);
     struct gguf *g = open_made();
-    const struct gguf_kv *kv = gguf_find(g, "tokenizer.ggml.tokens");
-    assert_true(kv && kv->n_elems == 7);
-    for (size_t i = 0; i < 7; i++)
-        assert_true(kv->strings[i].n == strlen(want[i]) &&
-                    !memcmp(kv->strings[i].p, want[i], kv->strings[i].n));
-    assert_int_equal(u64_of(g, "tokenizer.ggml.cls_token_id"), 2);
-    struct gguf_str raw;
-    assert_true(gguf_get_str(g, "tokenizer.huggingface.vocab_txt", &raw));
-    assert_true(raw.n == sizeof(vocab) - 1 && !memcmp(raw.p, vocab, raw.n));
-    assert_int_equal(u64_of(g, "tokenizer.ggml.seperator_token_id"), 3);
-    assert_int_equal(u64_of(g, "tokenizer.ggml.unknown_token_id"), 1);
+    assert_true(gguf_get_str(g, "tokenizer.huggingface.vocab_txt", &s));
+    assert_true(s.n == sizeof(vocab) - 1 && !memcmp(s.p, vocab, s.n));
+    const struct gguf_kv *kv = gguf_find(g, "tokenizer.huggingface.spiece");
+    assert_true(kv && kv->elem_type == GGUF_TYPE_U8 && kv->n_elems == sizeof(spiece) - 1);
+    assert_memory_equal(kv->data, spiece, sizeof(spiece) - 1);
     tensor(g, "token_embd_norm.weight", 4, 1); /* gamma and beta are old names */
     tensor(g, "token_embd_norm.bias", 4, 1);
+    gguf_close(g);
+    put_file("tokenizer.json", "{}", 2); /* says it all */
+    g = open_made();
+    assert_non_null(gguf_find(g, "tokenizer.huggingface.json"));
+    assert_null(gguf_find(g, "tokenizer.huggingface.vocab_txt"));
     gguf_close(g);
 }
 
@@ -420,7 +418,7 @@ int main(void)
         WITH_FOLDER(test_rows_of_llama_become_pairs),
         WITH_FOLDER(test_matrices_of_gpt2_are_turned),
         WITH_FOLDER(test_positions_of_roberta_begin_after_the_padding),
-        WITH_FOLDER(test_vocab_txt_becomes_a_vocabulary),
+        WITH_FOLDER(test_files_of_tokenizers_travel),
         WITH_FOLDER(test_t5_says_what_its_output_is),
         WITH_FOLDER(test_refuses_what_it_does_not_know),
 #undef WITH_FOLDER

@@ -177,6 +177,10 @@ static void test_opens_shards(void **state)
     remove_file("m-2.safetensors");
     assert_int_equal(safetensors_open(&s, folder, &e), SHOAL_EIO);
     assert_non_null(strstr(e.msg, "has no model.safetensors"));
+    write_file("pytorch_model.bin", "x", 1);
+    assert_int_equal(safetensors_open(&s, folder, &e), SHOAL_EIO);
+    assert_non_null(strstr(e.msg, "pytorch_model.bin is not read"));
+    remove_file("pytorch_model.bin");
     write_shards();
     remove_file("model.safetensors.index.json");
     write_file("model.safetensors", file, make(file, ONE("x"), 2));
