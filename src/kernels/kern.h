@@ -64,6 +64,7 @@ struct kern_mat {
     float mul;           /* power of two that every result is multiplied with */
     size_t tile_bytes;   /* bytes of one tile */
     const uint8_t *data; /* n_tiles tiles; 64-byte aligned */
+    const float *bias;   /* KERN_Q8W only: NULL, or added to every row; whole tiles are read */
 };
 
 static inline uint32_t kern_n_tiles(const struct kern_layout *l, uint32_t n_rows)
@@ -97,8 +98,8 @@ void kern_pack_wide(const struct kern_layout *l, const float *rows, uint32_t n_r
 
 /* The input of a product.  Float formats read x; integer formats read the blocks of 32:
  * x ~ scale * q, q in -127..127, scale = amax/127, q = nearest-even(x * (127/amax)).  KERN_Q8W
- * reads groups of 128 (the last one may have 64): their scales and sums are the first of the
- * token's. */
+ * reads groups of 128 (the last one may have 64): the first of the token's scales and sums
+ * are theirs, the sums times 128, which is what the weights' offset adds to a product. */
 #define KERN_WIDE 128u
 struct kern_act {
     const float *x; /* [n_tokens][ld] */
@@ -181,14 +182,15 @@ struct kern_ops {
     /* Rows of tiles [tile0, tile1) for tokens 0..n_tokens-1:
      * out[t * out_ld + row] = mul * sum_b fma(float(isum), scale_w * scale_a, .)
      *                              [then fma(min, scale_a * float(sum q), .) in the same block];
-     * KERN_Q8W: scale_w * sum_g fma(float(isum), scale_a, .) over the wide groups;
+     * KERN_Q8W: s = sum_g fma(float(isum), scale_a, .) over the wide groups, then scale_w * s, or
+     * with a bias fma(s, scale_w, bias);
      * float formats: sum_c fma(w, x, .). */
     void (*gemm)(const struct kern_mat *w, const struct kern_act *a, uint32_t n_tokens,
                  uint32_t tile0, uint32_t tile1, float *out, size_t out_ld);
     /* Fills q, scale, sums of token t from x, blocks b0..b1-1 of 32 columns. */
     void (*quantize)(const struct kern_act *a, uint32_t t, uint32_t b0, uint32_t b1);
 
-    /* The same for wide groups g0..g1-1: each one's scale and the sum of its q. */
+    /* The same for wide groups g0..g1-1. */
     void (*quantize_wide)(const struct kern_act *a, uint32_t t, uint32_t g0, uint32_t g1);
 
     /* y = (x * (1 / sqrt(mean(x^2) + eps))) * w; w NULL: without */
@@ -197,6 +199,8 @@ struct kern_ops {
     void (*layernorm)(float *y, const float *x, const float *w, const float *b, uint32_t n,
                       float eps);
     void (*add)(float *y, const float *x, uint32_t n); /* y += x */
+    /* y = x of F32, F16 or BF16 */
+    void (*widen)(float *y, enum kern_fmt fmt, const void *x, uint32_t n);
     void (*scale)(float *y, float s, uint32_t n);
     void (*silu_mul)(float *y, const float *gate, const float *up, uint32_t n);
     void (*gelu_mul)(float *y, const float *gate, const float *up, uint32_t n); /* tanh form */

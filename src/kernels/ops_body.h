@@ -143,7 +143,7 @@ static void ops_quantize_wide(const struct kern_act *a, uint32_t t, uint32_t g0,
             (void)v16_store_i8(q + i, r);
         }
         scale[g] = inv > 0.0f ? amax / 127.0f : 0.0f;
-        sums[g] = (int32_t)v16_sum(sum);
+        sums[g] = 128 * (int32_t)v16_sum(sum);
     }
 }
 
@@ -712,6 +712,15 @@ static void ops_attend_full(const struct kern_attn_full *job, uint32_t r0, uint3
 
 /* ---- products with float weights ---------------------------------------------------------- */
 
+/* The result of KERN_Q8W for 16 rows. */
+static inline void ops_put_wide(const struct kern_mat *w, const float *scales, uint32_t row,
+                                float *out, v16 sum)
+{
+    v16 scale = v16_load(scales);
+    ops_put(out + row, w->bias ? v16_fma(sum, scale, v16_load(w->bias + row)) : v16_mul(sum, scale),
+            w->n_rows - row);
+}
+
 static inline v16 ops_weight16(enum kern_fmt fmt, const uint8_t *p)
 {
     return fmt == KERN_F32   ? v16_load((const float *)(const void *)p)
@@ -789,10 +798,33 @@ __attribute__((unused)) static void ops_fgemm(const struct kern_mat *w, const st
         ops_fgemm_fmt(w, a, n_tokens, tile0, tile1, out, out_ld, KERN_BF16);
 }
 
+static inline void ops_widen_fmt(float *y, enum kern_fmt fmt, const uint8_t *x, uint32_t n)
+{
+    const size_t size = fmt == KERN_F32 ? 4 : 2;
+    uint32_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        v16_store(y + i, ops_weight16(fmt, x + i * size));
+    if (i < n) {
+        uint8_t rest[64] = {0};
+        memcpy(rest, x + i * size, (n - i) * size);
+        v16_store_n(y + i, ops_weight16(fmt, rest), n - i);
+    }
+}
+
+static void ops_widen(float *y, enum kern_fmt fmt, const void *x, uint32_t n)
+{
+    if (fmt == KERN_F32)
+        ops_widen_fmt(y, KERN_F32, x, n);
+    else if (fmt == KERN_F16)
+        ops_widen_fmt(y, KERN_F16, x, n);
+    else
+        ops_widen_fmt(y, KERN_BF16, x, n);
+}
+
 #define OPS_TABLE                                                                                  \
     .quantize = ops_quantize, .quantize_wide = ops_quantize_wide, .rmsnorm = ops_rmsnorm,          \
-    .layernorm = ops_layernorm, .add = ops_add, .scale = ops_scale, .silu_mul = ops_silu_mul,      \
-    .gelu_mul = ops_gelu_mul, .gelu = ops_gelu, .gelu_erf = ops_gelu_erf, .relu = ops_relu,        \
-    .tanh = ops_tanh, .sigmoid = ops_sigmoid, .attend_full = ops_attend_full, .rope = ops_rope,    \
-    .kv_store = ops_kv_store, .attend = ops_attend, .softmax_exp = ops_softmax_exp,                \
-    .max = ops_max, .argmax = ops_argmax
+    .layernorm = ops_layernorm, .add = ops_add, .widen = ops_widen, .scale = ops_scale,            \
+    .silu_mul = ops_silu_mul, .gelu_mul = ops_gelu_mul, .gelu = ops_gelu,                          \
+    .gelu_erf = ops_gelu_erf, .relu = ops_relu, .tanh = ops_tanh, .sigmoid = ops_sigmoid,          \
+    .attend_full = ops_attend_full, .rope = ops_rope, .kv_store = ops_kv_store,                    \
+    .attend = ops_attend, .softmax_exp = ops_softmax_exp, .max = ops_max, .argmax = ops_argmax

@@ -149,7 +149,7 @@ static uint64_t run_product(const struct kern_ops *k)
     memset(sums, 0, sizeof(sums));
     for (size_t i = 0; i < TOKENS * BLOCKS; i++)
         scale[i] = 1;
-    struct kern_mat w = {KERN_Q8, rows, COLS, 1.0f, tile, weights};
+    struct kern_mat w = {KERN_Q8, rows, COLS, 1.0f, tile, weights, NULL};
     struct kern_act a = {.q = q, .scale = scale, .sums = sums, .n_cols = COLS};
     for (int i = 0; i < 20; i++)
         k->gemm(&w, &a, TOKENS, 0, 1, out, MAX_ROWS);

@@ -10,6 +10,7 @@
 
 /* A group's activations should stay in the second-level cache beside a layer's weights. */
 #define GROUP_TOKENS 160u
+#define UP_FLOATS (16u << 10) /* of the hidden layer, made before they are activated */
 #define ROWS_PER_JOB 128u
 #define TOKENS_PER_CHUNK 4u
 #define TOP_ROWS 32u /* inputs of a head at a time */
@@ -110,7 +111,12 @@ static void embed(struct encoder *d, uint32_t t)
     const struct encoder_seq *s = &d->seqs[seq];
     const size_t row = d->embd->n_bytes / d->c.n_vocab;
     float *x = d->x + (size_t)t * dim;
-    quant_to_f32(d->embd->type, d->embd->data + (size_t)s->tokens[at] * row, x, dim);
+    const uint8_t *raw = d->embd->data + (size_t)s->tokens[at] * row;
+    const enum kern_fmt fmt = kern_fmt_of(d->embd->type);
+    if (kern_fmt_is_float(fmt) && (uintptr_t)raw % 4 == 0)
+        d->k->widen(x, fmt, raw, dim);
+    else
+        quant_to_f32(d->embd->type, raw, x, dim);
     if (d->types)
         d->k->add(x, d->types + (size_t)(s->types ? s->types[at] : 0) * dim, dim);
     d->k->add(x, d->positions + (size_t)(d->c.pos0 + at) * dim, dim);
@@ -196,7 +202,10 @@ static void group_layer(struct encoder *d, const struct encoder_layer *l, uint32
     product(d, &l->attn_out, &d->act_att, first, n, 0, tiles_of(d, &l->attn_out), d->proj, dim);
     for (uint32_t t = first; t < end; t++)
         join(d, &l->attn_norm, t);
-    up(d, l, first, n, 0, up_units(d));
+    /* as many rows of the hidden layer at a time as stay in the first-level cache */
+    const uint32_t some = UP_FLOATS / (n * up_rows(d)) + 1;
+    for (uint32_t u = 0; u < up_units(d); u += some)
+        up(d, l, first, n, u, u + some < up_units(d) ? u + some : up_units(d));
     product(d, &l->down, &d->act_hidden, first, n, 0, tiles_of(d, &l->down), d->proj, dim);
     for (uint32_t t = first; t < end; t++)
         join(d, &l->out_norm, t);

@@ -22,8 +22,10 @@ void linear_product(const struct kern_ops *k, const struct weights *w, const str
     const uint32_t r0 = t0 * k->layout.tile_rows;
     m.data += t0 * m.tile_bytes;
     m.n_rows -= r0;
+    if (m.fmt == KERN_Q8W && l->bias)
+        m.bias = l->bias + r0; /* vectors have room for a whole tile behind them */
     k->gemm(&m, a, n_tokens, 0, t1 - t0, out, ld);
-    if (!l->bias)
+    if (!l->bias || m.bias)
         return;
     uint32_t n = (t1 - t0) * k->layout.tile_rows;
     n = n < m.n_rows ? n : m.n_rows;

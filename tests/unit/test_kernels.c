@@ -370,6 +370,9 @@ static void test_wide_gemm_equals_scalar_and_double(void **state)
             struct kern_act a = act_make(&kern_scalar, x, most, nc);
             wide_act(&kern_scalar, &a, most);
             kern_scalar.gemm(&m, &a, most, 0, nr, want, nr);
+            float bias[80];
+            for (int i = 0; i < 80; i++)
+                bias[i] = rng_float();
             for (uint32_t i = 0; i < most * nr; i++) {
                 const float *w = src + (size_t)(i % nr) * nc, *v = x + (size_t)(i / nr) * nc;
                 double exact = 0, ww = 0, vv = 0, w_max = 0, v_max = 0;
@@ -400,6 +403,14 @@ static void test_wide_gemm_equals_scalar_and_double(void **state)
                     k->gemm(&mine, &b, tokens[n], tiles / 2, tiles, got, nr);
                     expect_same(k->name, "wide gemm", got, want, (size_t)tokens[n] * nr);
                 }
+                float *biased = aligned((size_t)most * nr * 4);
+                m.bias = mine.bias = bias;
+                kern_scalar.gemm(&m, &a, most, 0, nr, biased, nr);
+                k->gemm(&mine, &b, most, 0, tiles, got, nr);
+                expect_same(k->name, "wide gemm with bias", got, biased, (size_t)most * nr);
+                assert_true(fabs((double)(biased[nr - 1] - want[nr - 1] - bias[nr - 1])) < 1e-4);
+                m.bias = NULL;
+                free(biased);
                 act_free(&b);
                 free((void *)(uintptr_t)mine.data);
             }
@@ -421,7 +432,9 @@ static void test_vector_ops_equal_scalar(void **state)
     for (size_t z = 0; z < sizeof(sizes) / sizeof(sizes[0]); z++) {
         uint32_t n = sizes[z];
         float x[576], w[576], b[576], cs[576], want[576], got[576];
+        uint16_t halves[576];
         for (uint32_t i = 0; i < n; i++) {
+            halves[i] = quant_f32_to_f16(rng_float());
             x[i] = rng_float() * (i % 7 ? 1.0f : 30.0f);
             w[i] = rng_float();
             b[i] = rng_float();
@@ -447,6 +460,9 @@ static void test_vector_ops_equal_scalar(void **state)
             SAME("rmsnorm without weight", rmsnorm(y, x, NULL, n, 1e-5f));
             SAME("layernorm", layernorm(y, x, w, b, n, 1e-5f));
             SAME("add", add(y, w, n));
+            SAME("widen", widen(y, KERN_F32, x, n));
+            SAME("widen F16", widen(y, KERN_F16, halves, n));
+            SAME("widen BF16", widen(y, KERN_BF16, halves, n));
             SAME("scale", scale(y, 0.37f, n));
             SAME("silu_mul", silu_mul(y, x, w, n));
             SAME("gelu_mul", gelu_mul(y, x, w, n));
@@ -467,6 +483,14 @@ static void test_vector_ops_equal_scalar(void **state)
         }
     }
     /* and the functions are what they say */
+    float wide[19], half[19];
+    uint16_t halves[19];
+    for (int i = 0; i < 19; i++) {
+        halves[i] = quant_f32_to_f16(rng_float());
+        half[i] = quant_f16_to_f32(halves[i]);
+    }
+    kern_scalar.widen(wide, KERN_F16, halves, 19);
+    assert_memory_equal(wide, half, sizeof(half));
     float x[3] = {-3.0f, 0.5f, 20.0f}, one[3] = {1, 1, 1}, y[3];
     kern_scalar.silu_mul(y, x, one, 3);
     for (int i = 0; i < 3; i++)

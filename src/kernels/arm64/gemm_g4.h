@@ -188,8 +188,9 @@ static ALWAYS_INLINE void wide_tile(const struct kern_mat *w, const struct kern_
         }
         const float32x4_t scale = vld1q_f32((const float *)(const void *)base + 4 * r);
         const uint32_t row = tile * 16 + 4 * r;
-        UNROLL for (int i = 0; i < NT; i++) store_rows(out + (t + (uint32_t)i) * out_ld + row,
-                                                       vmulq_f32(acc[i], scale), rows_left(w, row));
+        UNROLL for (int i = 0; i < NT; i++)
+            store_rows(out + (t + (uint32_t)i) * out_ld + row, wide_result(w, acc[i], scale, row),
+                       rows_left(w, row));
     }
 }
 

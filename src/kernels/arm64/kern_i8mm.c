@@ -294,7 +294,8 @@ static ALWAYS_INLINE void wide_rows(const struct kern_mat *w, const struct kern_
             i % 2 ? vcombine_f32(vget_high_f32(acc[i / 2][0]), vget_high_f32(acc[i / 2][1]))
                   : vcombine_f32(vget_low_f32(acc[i / 2][0]), vget_low_f32(acc[i / 2][1]));
         if (i < n)
-            store_rows(out + (t + i) * out_ld + row, vmulq_f32(v, scale), rows_left(w, row));
+            store_rows(out + (t + i) * out_ld + row, wide_result(w, v, scale, row),
+                       rows_left(w, row));
     }
 }
 

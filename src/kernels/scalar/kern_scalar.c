@@ -80,7 +80,7 @@ static float row_dot_wide(const struct kern_mat *w, const struct kern_act *a, ui
             isum += weight(KERN_Q8W, tile + map.quants, c) * aq[c];
         acc = fmaf((float)isum, ascale[g], acc);
     }
-    return acc * scale;
+    return w->bias ? fmaf(acc, scale, w->bias[row]) : acc * scale;
 }
 
 static void gemm(const struct kern_mat *w, const struct kern_act *a, uint32_t n_tokens,

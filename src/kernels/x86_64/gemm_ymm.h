@@ -266,6 +266,7 @@ static ALWAYS_INLINE void tile_wide(const struct kern_mat *w, const struct kern_
     const float *ascale = a->scale + t * blocks;
     const int32_t *sums = a->sums + t * blocks * 2;
     __m256 acc[4][2];
+    (void)sums; /* signed weights have no offset */
     UNROLL for (int i = 0; i < NT; i++) acc[i][0] = acc[i][1] = _mm256_setzero_ps();
     for (uint32_t g = 0, c = 0; c < w->n_cols; g++) {
         const uint32_t end = c + KERN_WIDE < w->n_cols ? c + KERN_WIDE : w->n_cols;
@@ -273,7 +274,9 @@ static ALWAYS_INLINE void tile_wide(const struct kern_mat *w, const struct kern_
         UNROLL for (int i = 0; i < NT; i++) UNROLL for (int h = 0; h < 2; h++)
         {
             part[i][h] = _mm256_setzero_si256();
-            sum[i][h] = bias(KERN_Q8, bcast32(sums + (size_t)i * blocks * 2 + g));
+            sum[i][h] = _mm256_setzero_si256();
+            if (YMM_VNNI)
+                sum[i][h] = _mm256_sub_epi32(sum[i][h], bcast32(sums + (size_t)i * blocks * 2 + g));
         }
         for (; c < end; c += 32, q += 512)
             UNROLL for (int pass = 0; pass < 2; pass++)
@@ -285,12 +288,11 @@ static ALWAYS_INLINE void tile_wide(const struct kern_mat *w, const struct kern_
                 _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[i][h]), d, acc[i][h]);
         }
     }
-    const float *scale = (const float *)(const void *)base;
     UNROLL for (int i = 0; i < NT; i++)
     {
-        v16 r = {_mm256_mul_ps(acc[i][0], _mm256_load_ps(scale)),
-                 _mm256_mul_ps(acc[i][1], _mm256_load_ps(scale + 8))};
-        ops_put(out + (t + (uint32_t)i) * out_ld + tile * 16, r, w->n_rows - tile * 16);
+        v16 r = {acc[i][0], acc[i][1]};
+        ops_put_wide(w, (const float *)(const void *)base, tile * 16,
+                     out + (t + (uint32_t)i) * out_ld, r);
     }
 }
 

@@ -271,21 +271,22 @@ static ALWAYS_INLINE void wide_products(const uint8_t *q, size_t stride, const i
 /* Row tile r of the pair from `tile`, n tokens from t: sums to floats, scaled and added. */
 static ALWAYS_INLINE void wide_finish(const struct kern_mat *w, const struct kern_act *a,
                                       uint32_t tile, uint32_t r, uint32_t t, uint32_t n, float *out,
-                                      size_t out_ld, const struct wide_scratch *s)
+                                      size_t out_ld, const uint32_t groups,
+                                      const struct wide_scratch *s)
 {
-    const uint32_t groups = (w->n_cols + KERN_WIDE - 1) / KERN_WIDE, row = (tile + r) * 16;
     const size_t blocks = w->n_cols / 32;
-    const __m512 scale = _mm512_load_ps(w->data + (tile + r) * w->tile_bytes);
-    for (uint32_t i = 0; i < n; i++) {
-        const int32_t *sums = a->sums + (t + i) * blocks * 2;
-        const float *ascale = a->scale + (t + i) * blocks;
+    const void *scales = w->data + (tile + r) * w->tile_bytes;
+    const int32_t *sums = a->sums + t * blocks * 2;
+    const float *ascale = a->scale + t * blocks;
+    for (uint32_t i = 0; i < n; i++, sums += blocks * 2, ascale += blocks) {
         const int32_t *isum = s->sums[0][r * 2 + i / 16] + (i % 16) * 16;
         __m512 acc = _mm512_setzero_ps();
+#pragma GCC unroll 4
         for (uint32_t g = 0; g < groups; g++, isum += 4 * 16 * 16) {
-            __m512i v = _mm512_sub_epi32(_mm512_load_si512(isum), _mm512_set1_epi32(128 * sums[g]));
+            __m512i v = _mm512_sub_epi32(_mm512_load_si512(isum), _mm512_set1_epi32(sums[g]));
             acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(v), _mm512_set1_ps(ascale[g]), acc);
         }
-        ops_put(out + (t + i) * out_ld + row, _mm512_mul_ps(acc, scale), w->n_rows - row);
+        ops_put_wide(w, scales, (tile + r) * 16, out + (t + i) * out_ld, acc);
     }
 }
 
@@ -293,6 +294,7 @@ static void gemm_wide(const struct kern_mat *w, const struct kern_act *a, uint32
                       uint32_t tile0, uint32_t tile1, float *out, size_t out_ld)
 {
     const size_t stride = w->tile_bytes;
+    const uint32_t groups = (w->n_cols + KERN_WIDE - 1) / KERN_WIDE;
     struct wide_scratch s;
     uint32_t t = 0;
     while (t < n_tokens) {
@@ -314,7 +316,10 @@ static void gemm_wide(const struct kern_mat *w, const struct kern_act *a, uint32
                 else
                     wide_products(q, stride, x, w->n_cols, 1, 1, from == t, &s);
                 for (uint32_t r = 0; r < (two ? 2 : 1); r++)
-                    wide_finish(w, a, tile, r, from, n, out, out_ld, &s);
+                    if (groups == 3) /* 384 columns */
+                        wide_finish(w, a, tile, r, from, n, out, out_ld, 3, &s);
+                    else
+                        wide_finish(w, a, tile, r, from, n, out, out_ld, groups, &s);
             }
         }
         t = end;

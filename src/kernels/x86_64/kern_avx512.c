@@ -302,7 +302,7 @@ static ALWAYS_INLINE void tiles_wide(const struct kern_mat *w, const struct kern
         __m512i isum[2][PANEL_TOKENS];
 #pragma GCC unroll 8
         for (int i = 0; i < NT; i++) {
-            isum[0][i] = _mm512_set1_epi32(-128 * sums[(size_t)i * blocks * 2 + g]);
+            isum[0][i] = _mm512_set1_epi32(-sums[(size_t)i * blocks * 2 + g]);
             isum[1][i] = isum[0][i];
         }
         for (; c < end; c += 4, q += 64) {
@@ -327,12 +327,11 @@ static ALWAYS_INLINE void tiles_wide(const struct kern_mat *w, const struct kern
     }
 #pragma GCC unroll 2
     for (int r = 0; r < NR; r++) {
-        const uint32_t row = (tile + (uint32_t)r) * 16;
-        const __m512 scale = _mm512_load_ps(base + (size_t)r * stride);
+        const void *scales = base + (size_t)r * stride;
 #pragma GCC unroll 8
         for (int i = 0; i < NT; i++)
-            ops_put(out + (t + (uint32_t)i) * out_ld + row, _mm512_mul_ps(acc[r][i], scale),
-                    w->n_rows - row);
+            ops_put_wide(w, scales, (tile + (uint32_t)r) * 16, out + (t + (uint32_t)i) * out_ld,
+                         acc[r][i]);
     }
 }
 
