@@ -31,9 +31,9 @@ VOCAB = 128
 COMMON = dict(vocab_size=VOCAB, n_positions=64, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0)
 # name -> (config, type of the file)
 MODELS = {
-    # whole blocks of 32 everywhere: can be rounded to 8 bits
-    "t5-relu": (tf.T5Config(**COMMON, d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=2,
-                            feed_forward_proj="relu"), torch.float32),
+    # multiples of 64 everywhere: can be rounded to 8 bits
+    "t5-relu": (tf.T5Config(**COMMON, d_model=64, d_kv=16, d_ff=64, num_layers=2, num_decoder_layers=1,
+                            num_heads=4, feed_forward_proj="relu"), torch.float32),
     # flan-style: a gate, an output matrix of its own; odd widths, other buckets, unlike sides
     "t5-gated": (tf.T5Config(**COMMON, d_model=40, d_kv=12, d_ff=72, num_layers=1, num_decoder_layers=3,
                              num_heads=3, feed_forward_proj="gated-gelu", tie_word_embeddings=False,
@@ -68,7 +68,7 @@ def randomize(model, rng):
             elif ".q." in name:
                 spread = (c.d_model * c.d_kv) ** -0.5 * 2.0
             p.copy_(torch.tensor(rng.normal(1.0 if p.ndim == 1 else 0.0, spread, p.shape)))
-        model.lm_head.weight[1] *= 1.8 if c.scale_decoder_outputs else 1.4
+        model.lm_head.weight[1] *= 2.2 if c.scale_decoder_outputs else 1.4
         if c.scale_decoder_outputs:  # the scale would make all tokens equally likely
             model.decoder.final_layer_norm.weight *= 8
 

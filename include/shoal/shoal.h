@@ -227,9 +227,11 @@ struct shoal_infer_opts { /* what does not belong to the kind is ignored; all ze
     uint32_t max_tokens;    /* SUMMARIZE, where text is generated; 0: the model's default */
     uint32_t beams;         /* SUMMARIZE, where text is generated; 1: no search; 0: the model's
                                default */
-    bool raw;               /* SCORE: before the objective's transform; RERANK: the logit */
-    uint64_t deadline_ns;   /* absolute, CLOCK_MONOTONIC; 0: none */
-    int32_t priority;       /* higher first */
+    float temperature;      /* SUMMARIZE, where text is generated: above 0 draws, by the seed */
+    uint64_t seed;
+    bool raw;             /* SCORE: before the objective's transform; RERANK: the logit */
+    uint64_t deadline_ns; /* absolute, CLOCK_MONOTONIC; 0: none */
+    int32_t priority;     /* higher first */
     /* Called once on the engine's thread; may be NULL.  The result lives until the task is freed.
      */
     void (*done)(void *ctx, const struct shoal_result *result);

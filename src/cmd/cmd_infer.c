@@ -41,6 +41,8 @@ static const struct opts_def summarize_defs[] = {
     {"max-tokens", 0, OPTS_UINT, "N", "0", 0, 65536,
      "of a model that writes: at most N tokens; 0: its default"},
     {"beams", 0, OPTS_UINT, "N", "0", 0, 64, "of a model that writes: beam search; 0: its default"},
+    {"temp", 0, OPTS_REAL, "T", "0", 0, 100, "of a model that writes: above 0 draws the tokens"},
+    {"seed", 0, OPTS_UINT, "N", "0", 0, 0, "same seed, same text"},
     {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "the text from a file; - is stdin"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object"},
 };
@@ -275,6 +277,8 @@ static void read_task(struct work *w, enum shoal_kind kind, const struct model_n
         w->task.max_sentences = opts_u32(o, "sentences");
         w->task.max_tokens = opts_u32(o, "max-tokens");
         w->task.beams = opts_u32(o, "beams");
+        w->task.temperature = (float)opts_real(o, "temp");
+        w->task.seed = opts_uint(o, "seed");
     }
 }
 

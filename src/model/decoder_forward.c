@@ -291,7 +291,7 @@ static struct products_ffn ffn_of(const struct decoder *d, uint32_t layer)
                                  .hidden = &d->act_hidden,
                                  .h = d->hidden,
                                  .h_up = d->hidden_up,
-                                 .quantize = d->int_hidden};
+                                 .form = d->int_hidden ? LINEAR_INPUT_BLOCKS : LINEAR_INPUT_FLOATS};
 }
 
 static void ffn_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)

@@ -176,24 +176,15 @@ static int plan_tensors(struct encoder *d, struct err *e)
     return rc;
 }
 
-enum encoder_input encoder_wanted(const struct encoder *d, const struct linear *l,
-                                  enum encoder_input others)
-{
-    const enum kern_fmt fmt = d->weights.mats[l->mat].fmt;
-    return kern_fmt_is_float(fmt) ? others
-           : fmt == KERN_Q8W      ? ENCODER_INPUT_WIDE
-                                  : ENCODER_INPUT_BLOCKS;
-}
-
 static void which_inputs_are_quantized(struct encoder *d)
 {
     for (uint32_t i = 0; i < d->c.n_layers; i++) {
         const struct encoder_layer *l = &d->layers[i];
         for (uint32_t j = 0; j < 3; j++)
-            d->in_x = encoder_wanted(d, &l->qkv[j], d->in_x);
-        d->in_x = encoder_wanted(d, &l->up, d->in_x);
-        d->in_att = encoder_wanted(d, &l->attn_out, d->in_att);
-        d->in_hidden = encoder_wanted(d, &l->down, d->in_hidden);
+            d->in_x = linear_wants(&d->weights, &l->qkv[j], d->in_x);
+        d->in_x = linear_wants(&d->weights, &l->up, d->in_x);
+        d->in_att = linear_wants(&d->weights, &l->attn_out, d->in_att);
+        d->in_hidden = linear_wants(&d->weights, &l->down, d->in_hidden);
     }
 }
 

@@ -75,15 +75,6 @@ static struct kern_act act_at(const struct kern_act *a, uint32_t t)
     return r;
 }
 
-static void quantize(const struct encoder *d, const struct kern_act *a, enum encoder_input in,
-                     uint32_t t)
-{
-    if (in == ENCODER_INPUT_WIDE)
-        d->k->quantize_wide(a, t, 0, (a->n_cols + KERN_WIDE - 1) / KERN_WIDE);
-    else if (in == ENCODER_INPUT_BLOCKS)
-        d->k->quantize(a, t, 0, a->n_cols / 32);
-}
-
 static uint32_t tiles_of(const struct encoder *d, const struct linear *l)
 {
     return kern_n_tiles(&d->k->layout, d->weights.mats[l->mat].n_rows);
@@ -102,7 +93,7 @@ static void normalize(const struct encoder *d, const struct norm *n, uint32_t t)
 {
     float *x = d->x + (size_t)t * d->c.dim;
     d->k->layernorm(x, x, n->w, n->b, d->c.dim, d->c.norm_eps);
-    quantize(d, &d->act_x, d->in_x, t);
+    linear_round_all(d->k, &d->act_x, d->in_x, t);
 }
 
 static void embed(struct encoder *d, uint32_t t)
@@ -146,7 +137,7 @@ static void attend(struct encoder *d, uint32_t seq, uint32_t head, uint32_t r0, 
 /* The hidden layer is divided where its own groups end. */
 static uint32_t up_rows(const struct encoder *d)
 {
-    return d->in_hidden == ENCODER_INPUT_WIDE ? KERN_WIDE : 32;
+    return linear_input_unit(d->in_hidden);
 }
 
 /* Units u0 to u1 of the hidden layer for n tokens from `first`. */
@@ -164,10 +155,7 @@ static void up(struct encoder *d, const struct encoder_layer *l, uint32_t first,
             d->k->gelu(h, h, r1 - r0);
         else
             d->k->relu(h, h, r1 - r0);
-        if (d->in_hidden == ENCODER_INPUT_WIDE)
-            d->k->quantize_wide(&d->act_hidden, t, u0, u1);
-        else if (d->in_hidden == ENCODER_INPUT_BLOCKS)
-            d->k->quantize(&d->act_hidden, t, u0, u1);
+        linear_round(d->k, &d->act_hidden, d->in_hidden, t, u0, u1);
     }
 }
 
@@ -198,7 +186,7 @@ static void group_layer(struct encoder *d, const struct encoder_layer *l, uint32
         for (uint32_t h = 0; h < d->c.n_heads; h++)
             attend(d, s, h, 0, d->seqs[s].n, member);
     for (uint32_t t = first; t < end; t++)
-        quantize(d, &d->act_att, d->in_att, t);
+        linear_round_all(d->k, &d->act_att, d->in_att, t);
     product(d, &l->attn_out, &d->act_att, first, n, 0, tiles_of(d, &l->attn_out), d->proj, dim);
     for (uint32_t t = first; t < end; t++)
         join(d, &l->attn_norm, t);
@@ -291,7 +279,7 @@ static void attend_finish(void *ctx, const struct crew_phase *p, uint32_t member
     (void)p;
     (void)member;
     for (uint32_t t = 0; t < d->n_tokens; t++)
-        quantize(d, &d->act_att, d->in_att, t);
+        linear_round_all(d->k, &d->act_att, d->in_att, t);
 }
 
 /* attn_out and down: a product into proj. */
@@ -432,7 +420,8 @@ void encoder_top(struct encoder *d, enum encoder_top top, const float *const *x,
         const uint32_t m = n - i < TOP_ROWS ? n - i : TOP_ROWS;
         for (uint32_t j = 0; j < m; j++) {
             memcpy(d->top_x + (size_t)j * dim, x[i + j], dim * sizeof(float));
-            quantize(d, &d->act_top, encoder_wanted(d, l, ENCODER_INPUT_FLOATS), j);
+            linear_round_all(d->k, &d->act_top, linear_wants(&d->weights, l, LINEAR_INPUT_FLOATS),
+                             j);
         }
         linear_product(d->k, &d->weights, l, &d->act_top, m, t0, t1, d->top_out, wide);
         for (uint32_t j = 0; j < m; j++)

@@ -16,10 +16,6 @@ struct encoder_layer {
     struct norm attn_norm, out_norm;
 };
 
-/* The form of a product's input beside floats.  Wide and blocks never meet: int8 makes all matrices
- * of an input wide, or none. */
-enum encoder_input { ENCODER_INPUT_FLOATS, ENCODER_INPUT_BLOCKS, ENCODER_INPUT_WIDE };
-
 struct attn_job { /* rows of one head of one sequence */
     uint32_t seq, head, row0, row1;
 };
@@ -38,7 +34,7 @@ struct encoder {
     const float *types;     /* [n_types][dim] or NULL */
     struct linear top[ENCODER_N_TOPS];
     uint32_t max_tokens, max_seqs;
-    enum encoder_input in_x, in_att, in_hidden;
+    enum linear_input in_x, in_att, in_hidden;
 
     /* scratch, one block of pages */
     uint8_t *scratch;
@@ -63,9 +59,6 @@ struct encoder {
     uint32_t *seq_of;      /* [max_tokens] */
 };
 
-/* What a matrix wants of its input, beside that of others. */
-enum encoder_input encoder_wanted(const struct encoder *d, const struct linear *l,
-                                  enum encoder_input others);
 /* Where scratch is divided, for loading. */
 void encoder_lay_out(struct encoder *d, uint8_t *base, uint32_t n_members);
 

@@ -33,6 +33,30 @@ void linear_product(const struct kern_ops *k, const struct weights *w, const str
         k->add(out + t * ld, l->bias + r0, n);
 }
 
+enum linear_input linear_wants(const struct weights *w, const struct linear *l,
+                               enum linear_input others)
+{
+    if (l->mat == NO_MAT || kern_fmt_is_float(w->mats[l->mat].fmt))
+        return others;
+    return w->mats[l->mat].fmt == KERN_Q8W ? LINEAR_INPUT_WIDE : LINEAR_INPUT_BLOCKS;
+}
+
+void linear_round(const struct kern_ops *k, const struct kern_act *a, enum linear_input in,
+                  uint32_t t, uint32_t u0, uint32_t u1)
+{
+    if (in == LINEAR_INPUT_WIDE)
+        k->quantize_wide(a, t, u0, u1);
+    else if (in == LINEAR_INPUT_BLOCKS)
+        k->quantize(a, t, u0, u1);
+}
+
+void linear_round_all(const struct kern_ops *k, const struct kern_act *a, enum linear_input in,
+                      uint32_t t)
+{
+    const uint32_t unit = linear_input_unit(in);
+    linear_round(k, a, in, t, 0, (a->n_cols + unit - 1) / unit);
+}
+
 int plan_init(struct plan *p, const struct gguf *g, struct weights *w, struct vectors *v,
               struct err *e)
 {

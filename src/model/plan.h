@@ -33,6 +33,24 @@ static inline bool linear_is_int(const struct weights *w, const struct linear *l
     return l->mat != NO_MAT && !kern_fmt_is_float(w->mats[l->mat].fmt);
 }
 
+/* The form of a product's input beside floats.  Wide and blocks never meet: int8 makes all matrices
+ * of an input wide, or none. */
+enum linear_input { LINEAR_INPUT_FLOATS, LINEAR_INPUT_BLOCKS, LINEAR_INPUT_WIDE };
+/* What a matrix wants of its input, beside that of others; absent ones want nothing. */
+enum linear_input linear_wants(const struct weights *w, const struct linear *l,
+                               enum linear_input others);
+/* Columns that are rounded together or, for floats, that it is good to divide by. */
+static inline uint32_t linear_input_unit(enum linear_input in)
+{
+    return in == LINEAR_INPUT_WIDE ? KERN_WIDE : 32;
+}
+/* Brings units u0 to u1 of token t's input into that form. */
+void linear_round(const struct kern_ops *k, const struct kern_act *a, enum linear_input in,
+                  uint32_t t, uint32_t u0, uint32_t u1);
+/* All of it. */
+void linear_round_all(const struct kern_ops *k, const struct kern_act *a, enum linear_input in,
+                      uint32_t t);
+
 struct plan {
     const struct gguf *g;
     struct weights *weights;

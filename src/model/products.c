@@ -19,8 +19,8 @@ uint32_t products_chunks(uint32_t n_members, uint32_t n_tokens, size_t bytes, ui
 
 uint32_t products_stage_rows(uint32_t n_members, uint32_t most_rows)
 {
-    /* a chunk has at most its member's share of the rows, and a tile more */
-    return n_members > 1 ? most_rows / n_members + 64 : 0;
+    /* a chunk has at most its member's share of the rows, and a tile or a unit more */
+    return n_members > 1 ? most_rows / n_members + KERN_WIDE : 0;
 }
 
 size_t products_bytes(const struct products_with *w, const struct linear *l)
@@ -85,15 +85,16 @@ void products_commit(const struct products_with *w, const struct products *b,
                        w->stage[member] + (size_t)t * w->stage_rows + at, rows * sizeof(float));
 }
 
-/* Rows r0 to r1 of the hidden layer, units u0 to u1 of 32 rows: what chunk c of phase p has. */
+/* Rows r0 to r1 of the hidden layer, units u0 to u1: what chunk c of phase p has. */
 static void ffn_range(const struct products_ffn *f, const struct crew_phase *p, uint32_t c,
                       uint32_t *u0, uint32_t *u1, uint32_t *r0, uint32_t *r1)
 {
     const uint32_t n = f->hidden->n_cols, units = products_ffn_units(f);
+    const uint32_t unit = linear_input_unit(f->form);
     *u0 = (uint32_t)((uint64_t)units * c / p->n_chunks);
     *u1 = (uint32_t)((uint64_t)units * (c + 1) / p->n_chunks);
-    *r0 = *u0 * 32;
-    *r1 = *u1 * 32 < n ? *u1 * 32 : n;
+    *r0 = *u0 * unit;
+    *r1 = *u1 * unit < n ? *u1 * unit : n;
 }
 
 static void activate(const struct kern_ops *k, const struct products_ffn *f, bool gated, float *h,
@@ -127,8 +128,8 @@ void products_ffn_run(const struct products_with *w, const struct products_ffn *
         linear_product(w->k, w->weights, f->gate, f->in, n, t0, t1, h, ld);
     for (uint32_t t = 0; t < n; t++, h += ld, up += ld) {
         activate(w->k, f, gated, h, up, r1 - r0);
-        if (f->quantize && !p->commit)
-            w->k->quantize(f->hidden, t, u0, u1);
+        if (!p->commit)
+            linear_round(w->k, f->hidden, f->form, t, u0, u1);
     }
 }
 
@@ -140,7 +141,6 @@ void products_ffn_commit(const struct products_with *w, const struct products_ff
     for (uint32_t t = 0; t < p->n_items; t++) {
         memcpy(f->h + (size_t)t * f->hidden->n_cols + r0,
                w->stage[member] + (size_t)t * w->stage_rows, (r1 - r0) * sizeof(float));
-        if (f->quantize)
-            w->k->quantize(f->hidden, t, u0, u1);
+        linear_round(w->k, f->hidden, f->form, t, u0, u1);
     }
 }

@@ -60,13 +60,14 @@ struct products_ffn {
     enum products_act act;
     const struct kern_act *in, *hidden; /* hidden->n_cols: the width */
     float *h, *h_up;                    /* [tokens][width]; h is what hidden reads */
-    bool quantize;                      /* hidden's integer form is wanted */
+    enum linear_input form;             /* that hidden is wanted in */
 };
 
 /* In units that a phase's chunks can take. */
 static inline uint32_t products_ffn_units(const struct products_ffn *f)
 {
-    return (f->hidden->n_cols + 31) / 32;
+    const uint32_t unit = linear_input_unit(f->form);
+    return (f->hidden->n_cols + unit - 1) / unit;
 }
 void products_ffn_run(const struct products_with *w, const struct products_ffn *f,
                       const struct crew_phase *p, uint32_t c, uint32_t member);

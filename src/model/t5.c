@@ -221,23 +221,23 @@ static int plan_tensors(struct t5 *t, struct err *e)
     return rc;
 }
 
-static void which_inputs_are_quantized(struct t5 *t)
+static void which_inputs_are_rounded(struct t5 *t)
 {
     const struct weights *w = &t->weights;
     for (uint32_t i = 0; i < t->c.n_enc + t->c.n_dec; i++) {
         const struct t5_layer *l = &t->layers[i];
-        const bool dec = i >= t->c.n_enc;
         for (uint32_t j = 0; j < 3; j++)
-            t->int_x = t->int_x || linear_is_int(w, &l->qkv[j]);
-        t->int_x = t->int_x || linear_is_int(w, &l->gate) || linear_is_int(w, &l->up);
-        t->int_x = t->int_x ||
-                   (dec && (linear_is_int(w, &l->cross_q) || linear_is_int(w, &l->cross_kv[0]) ||
-                            linear_is_int(w, &l->cross_kv[1])));
-        t->int_att = t->int_att || linear_is_int(w, &l->attn_out) ||
-                     (dec && linear_is_int(w, &l->cross_out));
-        t->int_hidden = t->int_hidden || linear_is_int(w, &l->down);
+            t->in_x = linear_wants(w, &l->qkv[j], t->in_x);
+        t->in_x = linear_wants(w, &l->gate, linear_wants(w, &l->up, t->in_x));
+        t->in_att = linear_wants(w, &l->attn_out, t->in_att);
+        t->in_hidden = linear_wants(w, &l->down, t->in_hidden);
+        if (i < t->c.n_enc)
+            continue;
+        t->in_x = linear_wants(w, &l->cross_q, t->in_x);
+        t->in_x = linear_wants(w, &l->cross_kv[0], linear_wants(w, &l->cross_kv[1], t->in_x));
+        t->in_att = linear_wants(w, &l->cross_out, t->in_att);
     }
-    t->int_x = t->int_x || linear_is_int(w, &t->output);
+    t->in_x = linear_wants(w, &t->output, t->in_x);
 }
 
 /* ---- biases -------------------------------------------------------------------------------- */
@@ -314,7 +314,7 @@ static int reserve(struct t5 *t, struct err *e)
     if (!t->scratch)
         return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of scratch", t->scratch_bytes);
     t5_lay_out(t, t->scratch, crew_size(t->crew));
-    which_inputs_are_quantized(t);
+    which_inputs_are_rounded(t);
     fill_biases(t);
     return 0;
 }

@@ -98,19 +98,13 @@ void t5_lay_out(struct t5 *t, uint8_t *base, uint32_t n_members)
 
 /* ---- steps per token ------------------------------------------------------------------------ */
 
-static void quantize(const struct t5 *t, const struct kern_act *a, bool wanted, uint32_t token)
-{
-    if (wanted)
-        t->k->quantize(a, token, 0, a->n_cols / 32);
-}
-
 static void norm_in(struct t5 *t, const float *w, uint32_t token)
 {
     size_t at = (size_t)token * t->c.dim;
     t->k->rmsnorm(t->xn + at, t->x + at, w, t->c.dim, t->c.norm_eps);
     if (w == t->dec_norm && t->c.output_scale != 1.0f)
         t->k->scale(t->xn + at, t->c.output_scale, t->c.dim);
-    quantize(t, &t->act_x, t->int_x, token);
+    linear_round_all(t->k, &t->act_x, t->in_x, token);
 }
 
 static void embed(struct t5 *t, uint32_t layer, uint32_t token)
@@ -158,7 +152,7 @@ static void run_step(struct t5 *t, uint32_t arg, uint32_t token)
         embed(t, layer, token);
         break;
     case STEP_ATTEND:
-        quantize(t, &t->act_att, t->int_att, token);
+        linear_round_all(t->k, &t->act_att, t->in_att, token);
         break;
     case STEP_SELF:
         join(t, l->cross_norm ? l->cross_norm : l->ffn_norm, token);
@@ -329,7 +323,7 @@ static struct products_ffn ffn_of(const struct t5 *t, uint32_t arg)
 {
     const struct t5_layer *l = &t->layers[layer_of(arg)];
     return (struct products_ffn){&l->gate,       &l->up,    t->act,       &t->act_x,
-                                 &t->act_hidden, t->hidden, t->hidden_up, t->int_hidden};
+                                 &t->act_hidden, t->hidden, t->hidden_up, t->in_hidden};
 }
 
 static void ffn_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
@@ -424,7 +418,7 @@ static void add_attention(struct program *g, uint32_t layer, enum product produc
     add(g, (struct crew_phase){.chunk = g->t->rows ? row_chunk : source_chunk,
                                .arg = pack_arg(layer, product, STEP_NONE),
                                .n_chunks = units < most ? units : most});
-    if (g->t->int_att)
+    if (g->t->in_att != LINEAR_INPUT_FLOATS)
         add_step(g, arg);
 }
 

@@ -30,7 +30,7 @@ struct t5 {
     const struct gguf_tensor *embd;
     enum products_act act;
     uint32_t n_ctx, max_tokens, max_seqs, max_rows;
-    bool int_x, int_att, int_hidden; /* some consumer of this input has integer weights */
+    enum linear_input in_x, in_att, in_hidden;
     enum kern_kv kv_kind;
     uint8_t *kv;
     size_t kv_head_bytes, kv_page_bytes;

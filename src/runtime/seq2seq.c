@@ -77,7 +77,15 @@ static int settings(const struct s2s *s, const struct shoal_infer_opts *o, struc
         return err_set(e, SHOAL_EINVAL, "%u beams, at most %u", o->beams, BEAMS_MAX);
     w->max_tokens = o->max_tokens ? o->max_tokens : w->max_tokens;
     w->n_beams = o->beams ? o->beams : w->n_beams;
-    return 0;
+    w->sampling.seed = o->seed;
+    if (o->temperature == 0.0f)
+        return 0;
+    if (o->beams > 1)
+        return err_set(e, SHOAL_EINVAL, "a text is drawn or searched by %u beams, not both",
+                       o->beams);
+    w->n_beams = 1;
+    w->sampling.temperature = o->temperature;
+    return sampler_check(&w->sampling, t5_config(s->t5)->n_vocab, e);
 }
 
 static int reserve_pages(const struct s2s *s, struct input *in, const struct beams_opts *w,

@@ -139,22 +139,19 @@ static int read_settings(const struct reading *r, const cJSON *obj)
     return read_prefix(r, obj);
 }
 
-/* NULL: there is none.  A document that is there must be an object. */
-static int parse(cJSON **out, const struct gguf *g, const char *key, const struct reading *r)
+/* A document that is there must be an object. */
+static int parse(cJSON **out, struct gguf_str text, const struct reading *r)
 {
-    struct gguf_str s;
-    *out = NULL;
-    if (!gguf_get_str(g, key, &s))
+    if (!text.p)
         return 0;
-    *out = cJSON_ParseWithLength(s.p, s.n);
+    *out = cJSON_ParseWithLength(text.p, text.n);
     if (cJSON_IsObject(*out))
         return 0;
-    cJSON_Delete(*out);
-    *out = NULL;
     return err_set(r->e, SHOAL_EFORMAT, "%s is no JSON object", r->document);
 }
 
-int seq2seq_opts_init(struct seq2seq_opts *o, const struct gguf *g, struct err *e)
+int seq2seq_opts_read(struct seq2seq_opts *o, struct gguf_str config_text,
+                      struct gguf_str generation_text, struct err *e)
 {
     cJSON *config = NULL, *generation = NULL;
     struct reading r = {o, "config.json", e};
@@ -162,12 +159,12 @@ int seq2seq_opts_init(struct seq2seq_opts *o, const struct gguf *g, struct err *
                                          .max_tokens = DEFAULT_TOKENS,
                                          .length_penalty = 1.0f,
                                          .start = TOKENIZER_NONE}};
-    int rc = parse(&config, g, "huggingface.config", &r);
+    int rc = parse(&config, config_text, &r);
     if (rc == 0 && config)
         rc = read_settings(&r, config);
     r.document = "generation_config.json";
     if (rc == 0)
-        rc = parse(&generation, g, "huggingface.generation_config", &r);
+        rc = parse(&generation, generation_text, &r);
     if (rc == 0 && generation)
         rc = read_settings(&r, generation);
     r.document = "config.json, task_specific_params.summarization";
@@ -185,6 +182,14 @@ int seq2seq_opts_init(struct seq2seq_opts *o, const struct gguf *g, struct err *
     if (rc < 0)
         seq2seq_opts_fini(o);
     return rc;
+}
+
+int seq2seq_opts_init(struct seq2seq_opts *o, const struct gguf *g, struct err *e)
+{
+    struct gguf_str config = {NULL, 0}, generation = {NULL, 0};
+    (void)gguf_get_str(g, "huggingface.config", &config); /* stays NULL where there is none */
+    (void)gguf_get_str(g, "huggingface.generation_config", &generation);
+    return seq2seq_opts_read(o, config, generation, e);
 }
 
 void seq2seq_opts_fini(struct seq2seq_opts *o)

@@ -19,6 +19,9 @@ struct seq2seq_opts {
 };
 
 SHOAL_MUST_CHECK int seq2seq_opts_init(struct seq2seq_opts *o, const struct gguf *g, struct err *e);
+/* The same from the text of the documents; p NULL: there is none. */
+SHOAL_MUST_CHECK int seq2seq_opts_read(struct seq2seq_opts *o, struct gguf_str config,
+                                       struct gguf_str generation, struct err *e);
 void seq2seq_opts_fini(struct seq2seq_opts *o);
 
 #endif
