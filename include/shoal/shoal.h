@@ -92,6 +92,10 @@ SHOAL_API int shoal_engine_open(struct shoal_engine **out, const char *path,
 /* Cancels what is left and frees; NULL is fine. */
 SHOAL_API void shoal_engine_close(struct shoal_engine *engine);
 SHOAL_API void shoal_engine_info(const struct shoal_engine *engine, struct shoal_engine_info *info);
+/* A text of the model's metadata, such as "huggingface.config" or "general.licence"; NULL: none.
+ * Not NUL-terminated; lives as long as the engine. */
+SHOAL_API const char *shoal_engine_metadata(const struct shoal_engine *engine, const char *key,
+                                            size_t *n);
 
 /* ---- text ----------------------------------------------------------------------------------- */
 

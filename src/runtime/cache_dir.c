@@ -17,3 +17,10 @@ const char *cache_dir_default(char *out, size_t cap)
         return NULL;
     return out;
 }
+
+const char *cache_dir_wanted(const char *option, char *out, size_t cap)
+{
+    if (!option)
+        return cache_dir_default(out, cap);
+    return option[0] ? option : NULL;
+}

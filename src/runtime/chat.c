@@ -68,6 +68,8 @@ int shoal_chat_prompt(const struct shoal_engine *en, const char *context_json, s
     struct buf context, out;
     *text = NULL;
     *n = 0;
+    if (!(en->kinds & SHOAL_KIND_GENERATE))
+        return engine_lacks(en, SHOAL_KIND_GENERATE, e);
     if (!en->chat)
         return err_set(e, en->chat_error.code, "the model's chat template: %s", en->chat_error.msg);
     buf_init(&context, MAX_CONTEXT_BYTES);

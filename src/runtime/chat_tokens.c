@@ -158,6 +158,8 @@ int shoal_chat_tokens(const struct shoal_engine *en, const char *context_json, s
     size_t n = 0;
     *tokens = NULL;
     *n_tokens = 0;
+    if (!(en->kinds & SHOAL_KIND_GENERATE))
+        return engine_lacks(en, SHOAL_KIND_GENERATE, e);
     tok_ids_init(&ids, MAX_PROMPT_TOKENS);
     int rc = mark_context(en, context_json, n_json, &marked, e);
     if (rc == 0)

@@ -96,9 +96,7 @@ static int load_native(struct shoal_engine *en, const char *path, const struct s
                              .max_batch = en->chunk > en->max_tasks ? en->chunk : en->max_tasks,
                              .max_logits = en->max_tasks,
                              .kv_kind = o->kv_q8 ? KERN_KV_Q8 : KERN_KV_F16,
-                             .cache_dir = !o->cache_dir     ? cache_dir_default(dir, sizeof(dir))
-                                          : o->cache_dir[0] ? o->cache_dir
-                                                            : NULL,
+                             .cache_dir = cache_dir_wanted(o->cache_dir, dir, sizeof(dir)),
                              .progress = o->progress,
                              .progress_ctx = o->progress_ctx};
     int rc = en->gguf ? 0 : model_open(&en->gguf, path, e);
@@ -333,6 +331,15 @@ void shoal_engine_info(const struct shoal_engine *en, struct shoal_engine_info *
     };
 }
 
+const char *shoal_engine_metadata(const struct shoal_engine *en, const char *key, size_t *n)
+{
+    struct gguf_str v;
+    if (!en->gguf || !gguf_get_str(en->gguf, key, &v))
+        return NULL;
+    *n = v.n;
+    return v.p;
+}
+
 /* ---- text ----------------------------------------------------------------------------------- */
 
 #define MAX_TEXT_TOKENS ((size_t)1 << 26)
@@ -348,6 +355,8 @@ int shoal_tokenize(const struct shoal_engine *en, const char *text, size_t n, un
     *tokens = NULL;
     *n_tokens = 0;
     tok_ids_init(&ids, MAX_TEXT_TOKENS);
+    if (!en->tokenizer)
+        return err_set(e, SHOAL_EUNSUPPORTED, "this model reads no text");
     int rc = tokenizer_encode(en->tokenizer, &ids, text, n, f, e);
     if (rc < 0) {
         tok_ids_fini(&ids);
@@ -363,6 +372,8 @@ int shoal_detokenize(const struct shoal_engine *en, const int32_t *tokens, size_
 {
     struct err *e = (struct err *)(void *)err;
     struct buf b;
+    if (!en->tokenizer)
+        return err_set(e, SHOAL_EUNSUPPORTED, "this model writes no text");
     buf_init(&b, MAX_TEXT_BYTES);
     tokenizer_decode(en->tokenizer, &b, tokens, n_tokens,
                      flags & SHOAL_TEXT_SPECIAL ? TOKENIZER_RENDER_SPECIAL : 0);
@@ -378,6 +389,10 @@ int shoal_detokenize(const struct shoal_engine *en, const int32_t *tokens, size_
 const char *shoal_token_text(const struct shoal_engine *en, int32_t token, unsigned flags,
                              size_t *n)
 {
+    if (!en->tokenizer) {
+        *n = 0;
+        return "";
+    }
     struct tok_piece p = tokenizer_piece(en->tokenizer, token,
                                          flags & SHOAL_TEXT_SPECIAL ? TOKENIZER_RENDER_SPECIAL : 0);
     *n = p.n;

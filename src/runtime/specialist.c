@@ -1,6 +1,8 @@
 /* specialist.c - which specialist a model is, if it is one. */
+#include "model/encoder.h"
 #include "model/model_file.h"
 #include "model/t5.h"
+#include "runtime/encoder_specialist.h"
 #include "runtime/engine_int.h"
 #include "runtime/onnx_files.h"
 #include "runtime/seq2seq.h"
@@ -17,5 +19,10 @@ int specialist_open(struct shoal_engine *en, const char *path, const struct shoa
         return rc;
     if (t5_knows(en->gguf) && !found)
         return seq2seq_open(&en->specialist, en->gguf, path, o, e);
-    return 0;
+    if (!encoder_knows(en->gguf))
+        return 0;
+    rc = tokenizer_create(&en->tokenizer, en->gguf, e);
+    return rc < 0 ? err_wrap(e, "%s", path)
+                  : encoder_specialist_open(&en->specialist, en->gguf, en->tokenizer, path,
+                                            found ? files.model : NULL, o, e);
 }

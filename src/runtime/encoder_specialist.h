@@ -1,0 +1,16 @@
+/* encoder_specialist.h - classify, tag, embed and rerank with an encoder and its heads. */
+#ifndef SHOAL_RUNTIME_ENCODER_SPECIALIST_H
+#define SHOAL_RUNTIME_ENCODER_SPECIALIST_H
+
+#include "model/gguf.h"
+#include "model/tokenizer.h"
+#include "runtime/specialist.h"
+
+/* Fills sp.  g and tokenizer are borrowed until the specialist is closed.  onnx_file NULL:
+ * natively. */
+SHOAL_MUST_CHECK int encoder_specialist_open(struct specialist *sp, const struct gguf *g,
+                                             const struct tokenizer *tokenizer, const char *path,
+                                             const char *onnx_file,
+                                             const struct shoal_engine_opts *o, struct err *e);
+
+#endif
