@@ -12,10 +12,10 @@ ENCODER = ["encoder/config.json", "encoder/vocab.txt", "encoder/tokenizer.json",
 MODELS = [
     dict(name="reply", task="generate", format="gguf", file="reply.gguf", licence="CC-BY-SA-4.0"),
     dict(name="reply-draft", task="generate", format="gguf", file="reply-draft.gguf", licence="CC-BY-SA-4.0", drafts_for="reply"),
-    dict(name="intent", task="classify", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="intent", licence="Apache-2.0"),
-    dict(name="router", task="classify", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="router", licence="Apache-2.0"),
-    dict(name="entities", task="tag", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="entities", licence="Apache-2.0"),
-    dict(name="embed", task="embed", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="embed", licence="Apache-2.0"),
+    dict(name="intent", task="classify", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="intent", int8=True, licence="Apache-2.0"),
+    dict(name="router", task="classify", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="router", int8=True, labels="router", licence="Apache-2.0"),
+    dict(name="entities", task="tag", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="entities", int8=True, licence="Apache-2.0"),
+    dict(name="embed", task="embed", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="embed", int8=True, licence="Apache-2.0"),
 ]
 
 

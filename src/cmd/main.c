@@ -14,6 +14,7 @@ struct command {
 };
 
 static const struct command commands[] = {
+    {"ask", cmd_ask, "a command or question: actions as JSON, and a reply"},
     {"generate", cmd_generate, "continue a text with a model"},
     {"chat", cmd_chat, "talk with a model"},
     {"classify", cmd_classify, "what a text is: intent, topic, sentiment"},
@@ -24,6 +25,7 @@ static const struct command commands[] = {
     {"tokenize", cmd_tokenize, "text to token ids"},
     {"detokenize", cmd_detokenize, "token ids to text"},
     {"logits", cmd_logits, "what a model expects next"},
+    {"eval", cmd_eval, "how good and how fast a model is on a data set"},
     {"perplexity", cmd_perplexity, "how well a model predicts a text"},
     {"bench", cmd_bench, "how fast a model runs here, beside the machine's limit"},
     {"model", cmd_model, "show, convert and quantize model files"},

@@ -20,6 +20,7 @@ static int from_pack(struct model_name *m, const struct pack *p, const char *nam
     if (rc < 0)
         return rc;
     m->path = mem_strdup(found->open);
+    m->int8 = found->int8;
     m->labels = found->labels ? mem_strdup(found->labels) : NULL;
     return m->path && (m->labels || !found->labels) ? 0 : err_set(e, SHOAL_ENOMEM, "model name");
 }

@@ -5,10 +5,13 @@
 #ifndef SHOAL_CMD_MODEL_NAME_H
 #define SHOAL_CMD_MODEL_NAME_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 struct model_name {
     char *path;   /* what to open */
+    bool int8;    /* to be computed with 8-bit weights */
     char *labels; /* label set that the name stands for, or NULL */
 };
 

@@ -131,9 +131,10 @@ int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, 
 int specialist_opts_open(const struct opts *o, int interrupt_fd, struct shoal_engine **engine,
                          struct model_name *name)
 {
-    struct shoal_engine_opts eo = {.int8 = opts_flag(o, "int8")};
+    struct shoal_engine_opts eo = {0};
     *engine = NULL;
     int rc = find_model(o, name);
+    eo.int8 = opts_flag(o, "int8") || name->int8;
     return rc == CMD_OK ? open_engine(o, &eo, name, interrupt_fd, engine) : rc;
 }
 

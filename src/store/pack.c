@@ -92,6 +92,7 @@ static int read_model(struct pack_model *m, const char *dir, const cJSON *o, str
     m->format = text_of(o, "format");
     m->licence = text_of(o, "licence");
     m->labels = text_of(o, "labels");
+    m->int8 = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "int8"));
     if (!m->name || !*m->name || !m->task || !m->format)
         return err_set(e, SHOAL_EFORMAT, "a model without name, task or format");
     const cJSON *also = cJSON_GetObjectItemCaseSensitive(o, "also");

@@ -7,6 +7,7 @@
 #ifndef SHOAL_STORE_PACK_H
 #define SHOAL_STORE_PACK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,7 @@ struct pack_file {
 struct pack_model {
     const char *name, *task, *format, *licence;
     const char *labels; /* label set that the name stands for; NULL: the model's default */
+    bool int8;          /* to be computed with 8-bit weights, whatever the file has */
     const char *card;   /* path, or NULL */
     const char *open;   /* what to open: the file, or its folder for formats "hf-*" */
     struct pack_file *files;

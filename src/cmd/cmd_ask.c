@@ -1,0 +1,170 @@
+/* cmd_ask.c - shoal ask: a command or question to the models that come with Shoal. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cmd/cmd.h"
+#include "cmd/term.h"
+#include "flow/ask_pack.h"
+
+static const struct opts_def defs[] = {
+    {"explain", 0, OPTS_FLAG, NULL, NULL, 0, 0, "also what each model said, and how long it took"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object instead of lines"},
+    {"no-reply", 0, OPTS_FLAG, NULL, NULL, 0, 0, "actions only"},
+    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "the text from a file; - is stdin"},
+    {"budget-ms", 0, OPTS_UINT, "N", "0", 0, 3600000,
+     "give up after so many milliseconds; 0: never"},
+    {"threads", 't', OPTS_UINT, "N", "0", 0, 256, "0: chosen for the models and the machine"},
+    {"models", 0, OPTS_TEXT, "DIR", NULL, 0, 0,
+     "folder of the models; default: $SHOAL_MODELS, ./models, beside the program"},
+};
+
+static const struct opts_page page = {
+    .command = "ask",
+    .arguments = "[TEXT]",
+    .max_args = 1,
+    .summary = "Understands a command or a question: actions as JSON, and a spoken reply.",
+    .details = "Runs the models that come with Shoal, on this machine alone.  No action is carried "
+               "out: whoever\nreads the JSON does that.  docs/ASK.md tells what is understood.",
+    .groups = {OPTS_GROUP("Options", defs)},
+    .examples =
+        "  shoal ask \"turn off the kitchen lights\"\n"
+        "  shoal ask --explain \"turn off the kitchen lights and set the heating to 19 degrees\"\n"
+        "  shoal ask --json \"remind me to call Anna at six\" | jq .actions\n",
+};
+
+struct work {
+    const struct opts *o;
+    struct term_progress bar;
+    int interrupt_fd;
+    bool interrupted, streamed;
+};
+
+static bool packing(void *ctx, double part)
+{
+    struct work *w = ctx;
+    term_progress_show(&w->bar, part, NULL);
+    w->interrupted |= term_interrupted(w->interrupt_fd);
+    return w->interrupted;
+}
+
+/* Actions when they are known, the reply as it comes. */
+static void show(void *ctx, const struct ask_request *r, const struct ask_event *ev)
+{
+    struct work *w = ctx;
+    if (ev->kind == ASK_EVENT_PLAN) {
+        const struct ask_plan *plan = ask_plan_of(r);
+        struct buf b;
+        buf_init(&b, (size_t)1 << 20);
+        for (uint32_t i = 0; i < plan->n_actions; i++) {
+            struct json_out j = json_out_make(&b);
+            ask_action_json(&j, plan->actions[i]);
+            buf_putc(&b, '\n');
+        }
+        fwrite(buf_str(&b), 1, b.len, stdout);
+        buf_fini(&b);
+    } else if (ev->kind == ASK_EVENT_TEXT) {
+        fwrite(ev->text, 1, ev->text_bytes, stdout);
+        w->streamed = true;
+    }
+    fflush(stdout);
+}
+
+static void explain(const struct ask_request *r)
+{
+    const struct ask_step *steps;
+    uint32_t n = ask_steps_of(r, &steps);
+    double total = (double)ask_total_ns(r) / 1e6;
+    printf("\n%-12s %-10s %8s %8s %7s\n", "step", "model", "start ms", "ms", "tokens");
+    for (uint32_t i = 0; i < n; i++)
+        printf("%-12s %-10s %8.2f %8.2f %7u\n", steps[i].name,
+               steps[i].model ? steps[i].model : "-", (double)steps[i].start_ns / 1e6,
+               (double)steps[i].ns / 1e6, steps[i].tokens);
+    printf("%-12s %-10s %8s %8.2f\n", "all", "", "", total);
+}
+
+static int print_json(const struct opts *o, const struct ask_request *r)
+{
+    struct buf b;
+    buf_init(&b, (size_t)1 << 22);
+    struct json_out j = json_out_make(&b);
+    json_out_object(&j);
+    ask_json(&j, r, opts_flag(o, "explain"));
+    json_out_object_end(&j);
+    buf_putc(&b, '\n');
+    int rc = cmd_print(o->page, &b);
+    buf_fini(&b);
+    return rc;
+}
+
+static void print_clauses(const struct ask_request *r)
+{
+    struct buf b;
+    buf_init(&b, (size_t)1 << 20);
+    ask_explain(&b, r);
+    fwrite(buf_str(&b), 1, b.len, stdout);
+    buf_fini(&b);
+}
+
+static int answer(struct work *w, struct ask_pack *p, const struct buf *text)
+{
+    const struct opts *o = w->o;
+    bool json = opts_flag(o, "json");
+    uint64_t budget = opts_uint(o, "budget-ms");
+    struct ask_request *r;
+    struct err e = {0};
+    struct ask_opts ao = {.text = buf_str(text),
+                          .text_bytes = text->len,
+                          .no_reply = opts_flag(o, "no-reply"),
+                          .deadline_ns = budget ? clock_ns() + budget * 1000000u : 0,
+                          .event = json ? NULL : show,
+                          .event_ctx = w};
+    if (ask_submit(p->ask, &ao, &r, &e) < 0)
+        return cmd_fail(o->page, "%s", e.msg);
+    int code = ask_wait(r), rc = CMD_OK;
+    if (w->streamed)
+        putchar('\n');
+    if (code < 0)
+        rc = cmd_fail(o->page, "%s", ask_message_of(r));
+    else if (json)
+        rc = print_json(o, r);
+    else if (opts_flag(o, "explain")) {
+        print_clauses(r);
+        explain(r);
+    }
+    if (rc == CMD_OK && fflush(stdout) != 0)
+        rc = cmd_fail(o->page, "cannot write: %m");
+    ask_free(r);
+    return rc;
+}
+
+int cmd_ask(int argc, const char *const *argv)
+{
+    struct opts o;
+    struct buf text;
+    struct ask_pack p;
+    struct err e = {0};
+    int rc;
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
+        return rc;
+    rc = cmd_read_text(&o, o.n_args ? o.args[0] : NULL, opts_text(&o, "file"), &text);
+    struct work w = {.o = &o, .interrupt_fd = term_catch_interrupt()};
+    struct ask_pack_opts po = {.dir = opts_text(&o, "models"),
+                               .no_reply = opts_flag(&o, "no-reply"),
+                               .n_threads = opts_u32(&o, "threads"),
+                               .progress = packing,
+                               .progress_ctx = &w};
+    term_progress_init(&w.bar, "packing weights");
+    if (rc == CMD_OK && ask_pack_open(&p, &po, &e) < 0)
+        rc = w.interrupted ? CMD_INTERRUPTED : cmd_fail(&page, "%s", e.msg);
+    term_progress_end(&w.bar);
+    term_release_interrupt(w.interrupt_fd); /* from here on Ctrl-C just ends it */
+    if (rc == CMD_OK) {
+        rc = answer(&w, &p, &text);
+        ask_pack_close(&p);
+    }
+    buf_fini(&text);
+    opts_fini(&o);
+    return rc;
+}

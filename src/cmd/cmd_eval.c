@@ -1,0 +1,205 @@
+/* cmd_eval.c - shoal eval: how good and how fast a model is on a data set. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/nearest.h"
+#include "cmd/cmd.h"
+#include "cmd/eval.h"
+#include "cmd/model_opts.h"
+#include "runtime/metrics.h"
+
+static const struct opts_def defs[] = {
+    {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0, "label set; default: the model's own"},
+    {"docs", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
+     "documents of retrieval: rows {\"id\",\"text\"}; DATASET has {\"query\",\"relevant\"}"},
+    {"dimensions", 'd', OPTS_UINT, "N", "0", 0, 65536, "embed: the first N of a vector; 0: all"},
+    {"sentences", 'n', OPTS_UINT, "N", "0", 0, 1000, "summarize: at most N; 0: the default"},
+    {"beams", 0, OPTS_UINT, "N", "0", 0, 64, "summarize, where text is generated: beam search"},
+    {"limit", 0, OPTS_UINT, "N", "0", 0, 1000000000, "only the first N rows; 0: all"},
+    {"jobs", 'j', OPTS_UINT, "N", "1", 1, 256,
+     "rows in flight at once; with more than 1, latency includes waiting"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object"},
+};
+
+static const struct {
+    const char *name;
+    int (*run)(struct eval *ev, struct json_out *j, struct buf *text, struct err *e);
+} tasks[] = {
+    {"classify", eval_classify},   {"tag", eval_tag},
+    {"embed", eval_embed},         {"rerank", eval_rerank},
+    {"summarize", eval_summarize},
+};
+#define N_TASKS (sizeof(tasks) / sizeof(tasks[0]))
+
+static const struct opts_page page = {
+    .command = "eval",
+    .arguments = "TASK DATASET...",
+    .min_args = 2,
+    .max_args = UINT32_MAX,
+    .summary = "Measures how good and how fast a model is on a data set.",
+    .details =
+        "TASK and the rows of DATASET (one JSON object a line; - is stdin):\n"
+        "  classify    {\"text\",\"label\"}: accuracy, macro F1, calibration error; rows labelled "
+        "\"oos\"\n"
+        "              also in-scope accuracy and recall of what is out of scope\n"
+        "  tag         {\"text\",\"tokens\",\"tags\"} in BIO or BIOES: F1 of whole spans as "
+        "seqeval "
+        "counts\n"
+        "  embed       {\"text\",\"label\"}: is another row of the label among the k nearest; "
+        "with\n"
+        "              --docs: recall@k, hit@k and MRR of queries\n"
+        "  rerank      as embed with --docs, every pair scored\n"
+        "  summarize   {\"text\",\"summary\"}: ROUGE-1, -2 and -L\n"
+        "  perplexity  a text file; see 'shoal perplexity'\n"
+        "Latency is from submitting a row to its result.",
+    .groups = {OPTS_GROUP("Options", defs)},
+    .examples = "  shoal eval classify -m intent --labels snips snips-test.jsonl\n"
+                "  shoal eval tag -m entities --labels atis --json atis-test.jsonl\n"
+                "  shoal eval embed -m embed --docs docs.jsonl queries.jsonl\n"
+                "  shoal eval classify -m intent --labels clinc150 in.jsonl oos.jsonl\n",
+};
+
+static double peak_mib(void)
+{
+    struct rusage u;
+    return getrusage(RUSAGE_SELF, &u) == 0 ? (double)u.ru_maxrss / 1024.0 : 0.0;
+}
+
+static void put_latency(struct eval *ev, struct json_out *j, struct buf *text)
+{
+    size_t n = ev->n_latencies;
+    double p50 = metrics_quantile(ev->latency_ms, n, 0.5);
+    double p95 = metrics_quantile(ev->latency_ms, n, 0.95);
+    double p99 = metrics_quantile(ev->latency_ms, n, 0.99);
+    if (n == 0)
+        return;
+    json_out_key(j, "latency_ms");
+    json_out_object(j);
+    json_out_key(j, "p50");
+    json_out_num(j, p50);
+    json_out_key(j, "p95");
+    json_out_num(j, p95);
+    json_out_key(j, "p99");
+    json_out_num(j, p99);
+    json_out_object_end(j);
+    buf_printf(text, "  %-20s p50 %.2f  p95 %.2f  p99 %.2f\n", "latency_ms", p50, p95, p99);
+}
+
+static void put_head(const struct opts *o, const struct eval *ev, struct json_out *j,
+                     struct buf *text)
+{
+    struct shoal_engine_info info;
+    shoal_engine_info(ev->engine, &info);
+    json_out_key(j, "task");
+    json_out_str(j, o->args[0]);
+    json_out_key(j, "model");
+    json_out_str(j, opts_text(o, "model"));
+    if (ev->labels) {
+        json_out_key(j, "labels");
+        json_out_str(j, ev->labels);
+    }
+    json_out_key(j, "engine");
+    json_out_str(j, info.engine);
+    json_out_key(j, "kernels");
+    json_out_str(j, info.kernels);
+    json_out_key(j, "threads");
+    json_out_uint(j, info.n_threads);
+    json_out_key(j, "int8");
+    json_out_bool(j, opts_flag(o, "int8"));
+    json_out_key(j, "rows");
+    json_out_uint(j, ev->rows->n);
+    buf_printf(text, "%s with %s%s%s: %zu rows\n", o->args[0], opts_text(o, "model"),
+               ev->labels ? " " : "", ev->labels ? ev->labels : "", ev->rows->n);
+}
+
+static int measure(const struct opts *o, size_t task, struct eval *ev)
+{
+    struct buf json, text;
+    struct err e = {0};
+    uint64_t t0 = clock_ns();
+    buf_init(&json, (size_t)1 << 24);
+    buf_init(&text, (size_t)1 << 20);
+    struct json_out j = json_out_make(&json);
+    json_out_object(&j);
+    put_head(o, ev, &j, &text);
+    int rc = tasks[task].run(ev, &j, &text, &e);
+    double seconds = (double)(clock_ns() - t0) / 1e9;
+    put_latency(ev, &j, &text);
+    eval_figure(&j, &text, "peak_rss_mib", peak_mib(), "%.1f");
+    eval_figure(&j, &text, "seconds", seconds, "%.2f");
+    json_out_object_end(&j);
+    buf_putc(&json, '\n');
+    rc = rc == SHOAL_ECANCELLED ? CMD_INTERRUPTED
+         : rc < 0               ? cmd_fail(o->page, "%s", e.msg)
+                                : cmd_print(o->page, opts_flag(o, "json") ? &json : &text);
+    buf_fini(&json);
+    buf_fini(&text);
+    return rc;
+}
+
+static int read_rows(const struct opts *o, struct eval_rows *rows, struct eval_rows *docs)
+{
+    struct err e = {0};
+    int rc = 0;
+    for (size_t i = 1; rc == 0 && i < o->n_args; i++)
+        rc = eval_rows_read(rows, o->args[i], &e);
+    if (rc == 0 && opts_text(o, "docs"))
+        rc = eval_rows_read(docs, opts_text(o, "docs"), &e);
+    size_t limit = opts_uint(o, "limit");
+    for (; rc == 0 && limit && rows->n > limit; rows->n--)
+        cJSON_Delete(rows->rows[rows->n - 1].json);
+    return rc < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
+}
+
+static int run(const struct opts *o, size_t task)
+{
+    struct eval_rows rows = {0};
+    struct model_name name = {0};
+    struct eval ev = {.o = o, .rows = &rows, .in_flight = opts_u32(o, "jobs")};
+    int rc = read_rows(o, &rows, &ev.docs);
+    ev.interrupt_fd = term_catch_interrupt();
+    if (rc == CMD_OK)
+        rc = specialist_opts_open(o, ev.interrupt_fd, &ev.engine, &name);
+    ev.labels = opts_text(o, "labels") ? opts_text(o, "labels") : name.labels;
+    ev.latency_ms = mem_zalloc_n(rows.n, sizeof(*ev.latency_ms));
+    if (rc == CMD_OK)
+        rc = ev.latency_ms ? measure(o, task, &ev) : cmd_fail(o->page, "out of memory");
+    mem_free(ev.latency_ms);
+    shoal_engine_close(ev.engine);
+    model_name_fini(&name);
+    eval_rows_fini(&rows);
+    eval_rows_fini(&ev.docs);
+    term_release_interrupt(ev.interrupt_fd);
+    return rc;
+}
+
+static int unknown_task(const char *name)
+{
+    const char *names[N_TASKS + 2] = {"perplexity"};
+    for (size_t i = 0; i < N_TASKS; i++)
+        names[i + 1] = tasks[i].name;
+    const char *near = nearest_word(name, names);
+    return near ? opts_usage(&page, "unknown task %s (did you mean %s?)", name, near)
+                : opts_usage(&page, "unknown task %s", name);
+}
+
+int cmd_eval(int argc, const char *const *argv)
+{
+    struct opts_page p = page;
+    struct opts o;
+    int rc;
+    if (argc > 0 && strcmp(argv[0], "perplexity") == 0)
+        return cmd_perplexity(argc - 1, argv + 1);
+    p.groups[1] = specialist_opts_group;
+    if (!cmd_begin(&o, &p, argc, argv, &rc))
+        return rc;
+    size_t task = 0;
+    while (task < N_TASKS && strcmp(tasks[task].name, o.args[0]) != 0)
+        task++;
+    rc = task < N_TASKS ? run(&o, task) : unknown_task(o.args[0]);
+    opts_fini(&o);
+    return rc;
+}
