@@ -29,7 +29,6 @@ struct enc {
     bool types; /* the model tells two texts apart */
     /* the engine's thread only */
     struct encoder_seq *seqs; /* [max_seqs] */
-    struct onnx_seq *onnx_seqs;
     struct heads_work *work;
     float *row; /* logits of the largest label set, or a vector */
     uint16_t *tags;
@@ -245,9 +244,7 @@ static int forward(struct enc *s, uint32_t n_seqs, struct err *e)
         encoder_forward(s->encoder, s->seqs, n_seqs);
         return 0;
     }
-    for (uint32_t i = 0; i < n_seqs; i++)
-        s->onnx_seqs[i] = (struct onnx_seq){s->seqs[i].tokens, s->seqs[i].types, s->seqs[i].n};
-    return onnx_encoder_forward(s->onnx, s->onnx_seqs, n_seqs, e);
+    return onnx_encoder_forward(s->onnx, s->seqs, n_seqs, e);
 }
 
 static void run(void *self, struct job *const *jobs, uint32_t n)
@@ -350,7 +347,6 @@ static void close_(void *self)
     heads_work_destroy(s->work);
     heads_destroy(s->heads);
     mem_free(s->seqs);
-    mem_free(s->onnx_seqs);
     mem_free(s->arch);
     mem_free(s->row);
     mem_free(s->tags);
@@ -383,8 +379,7 @@ static int reserve(struct enc *s, struct err *e)
     s->tags = mem_zalloc_n(s->n_ctx, sizeof(*s->tags));
     s->tag_scores = mem_zalloc_n(s->n_ctx, sizeof(*s->tag_scores));
     s->spans = mem_zalloc_n(s->n_ctx, sizeof(*s->spans));
-    s->onnx_seqs = mem_zalloc_n(s->onnx ? s->max_seqs : 0, sizeof(*s->onnx_seqs));
-    if (!s->seqs || !s->onnx_seqs || !s->row || !s->tags || !s->tag_scores || !s->spans)
+    if (!s->seqs || !s->row || !s->tags || !s->tag_scores || !s->spans)
         return err_set(e, SHOAL_ENOMEM, "encoder for %u sequences", s->max_seqs);
     return heads_has(s->heads, HEADS_TAG) ? heads_work_create(&s->work, s->heads, s->n_ctx, e) : 0;
 }

@@ -5,12 +5,15 @@
 #include "runtime/encoder_specialist.h"
 #include "runtime/engine_int.h"
 #include "runtime/onnx_files.h"
+#include "runtime/scorer_specialist.h"
 #include "runtime/seq2seq.h"
 
 int specialist_open(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
                     struct err *e)
 {
     struct onnx_files files;
+    if (scorer_specialist_knows(path))
+        return scorer_specialist_open(&en->specialist, path, o, e);
     int found = onnx_files_find(&files, path, e);
     if (found < 0)
         return found;

@@ -92,7 +92,6 @@ static void check_row(const cJSON *row, struct ask_request *r)
         assert_non_null(b);
         same(a, b, "text");
         same(a, b, "intent");
-        same(a, b, "router");
         same(a, b, "entities");
         b = b->next;
     }
