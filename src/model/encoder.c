@@ -206,7 +206,7 @@ static int configure(struct encoder *d, const struct gguf *g, const struct encod
         return err_set(e, SHOAL_EINVAL, "passes of %u tokens and %u sequences", d->max_tokens,
                        d->max_seqs);
     weights_init(&d->weights, &d->k->layout);
-    d->weights.int8 = o->int8;
+    d->weights.round = o->int8 ? WEIGHTS_WIDE : WEIGHTS_AS_STORED;
     rc = plan_tensors(d, e);
     if (rc == 0 && d->c.n_ctx > d->max_tokens) /* after the tables were checked against it */
         d->c.n_ctx = d->max_tokens;

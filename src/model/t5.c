@@ -303,7 +303,7 @@ static int configure(struct t5 *t, const struct gguf *g, const struct t5_opts *o
     t->kv_head_bytes = (kern_kv_head_bytes(t->kv_kind, t->c.head_dim) + 63) / 64 * 64;
     t->kv_page_bytes = t->kv_head_bytes * t->c.n_heads * t->c.n_dec;
     weights_init(&t->weights, &t->k->layout);
-    t->weights.int8 = o->int8;
+    t->weights.round = o->int8 ? WEIGHTS_BLOCKS : WEIGHTS_AS_STORED;
     return plan_tensors(t, e);
 }
 

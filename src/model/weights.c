@@ -61,9 +61,19 @@ static int grow(struct weights *w)
     return 0;
 }
 
+static enum kern_fmt packed_fmt(const struct weights *w, const struct gguf_tensor *t)
+{
+    const enum kern_fmt own = kern_fmt_of(t->type);
+    if (w->round == WEIGHTS_WIDE && t->dims[0] % 64 == 0)
+        return KERN_Q8W;
+    if (w->round == WEIGHTS_BLOCKS && kern_fmt_is_float(own) && t->dims[0] % 32 == 0)
+        return KERN_Q8;
+    return own;
+}
+
 static bool is_rounded(const struct weights *w, const struct gguf_tensor *t)
 {
-    return w->int8 && kern_tile_bytes(&w->layout, KERN_Q8W, (uint32_t)t->dims[0]) != 0;
+    return packed_fmt(w, t) != kern_fmt_of(t->type);
 }
 
 int weights_add(struct weights *w, const struct gguf_tensor *t, uint32_t *index, struct err *e)
@@ -71,7 +81,7 @@ int weights_add(struct weights *w, const struct gguf_tensor *t, uint32_t *index,
     uint64_t n_rows = t->dims[1] * t->dims[2] * t->dims[3]; /* bounded by the file's size */
     if (n_rows > INT32_MAX)
         return err_set(e, SHOAL_ELIMIT, "tensor %.*s has too many rows", (int)t->name.n, t->name.p);
-    struct kern_mat m = {.fmt = is_rounded(w, t) ? KERN_Q8W : kern_fmt_of(t->type),
+    struct kern_mat m = {.fmt = packed_fmt(w, t),
                          .n_rows = (uint32_t)n_rows,
                          .n_cols = (uint32_t)t->dims[0],
                          .mul = 1.0f};
@@ -104,7 +114,7 @@ static bool cache_key(const struct weights *w, const char *source, char *real, u
 {
     if (!realpath(source, real))
         return false;
-    uint64_t words[] = {PACK_VERSION | (uint64_t)w->int8 << 32,
+    uint64_t words[] = {PACK_VERSION | (uint64_t)w->round << 32,
                         w->layout.tile_rows,
                         w->layout.group,
                         w->layout.q8_unsigned,
@@ -219,11 +229,18 @@ static uint32_t pack_tiles_per_chunk(const struct packing *p, uint32_t mat)
     return n < least ? least : (uint32_t)n;
 }
 
-/* What a member needs to pack rows of so many values: the packer's own, or a tile as floats. */
+/* What a member needs to pack rows of so many values: the packer's own, then a tile of rows as
+ * floats, then one as Q8_0. */
+static size_t packer_bytes(uint32_t n_cols)
+{
+    return (kern_pack_work_bytes(n_cols) + 63) / 64 * 64;
+}
+
 static size_t work_bytes(const struct weights *w, uint32_t n_cols)
 {
-    size_t tile = w->int8 ? (size_t)w->layout.tile_rows * n_cols * sizeof(float) : 0;
-    return tile > kern_pack_work_bytes(n_cols) ? tile : kern_pack_work_bytes(n_cols);
+    const size_t tile = (size_t)w->layout.tile_rows * n_cols;
+    return packer_bytes(n_cols) +
+           (w->round == WEIGHTS_AS_STORED ? 0 : tile * sizeof(float) + tile / 32 * 34);
 }
 
 static const uint8_t *source(const struct packing *p, const struct gguf_tensor *t)
@@ -232,7 +249,7 @@ static const uint8_t *source(const struct packing *p, const struct gguf_tensor *
 }
 
 static void pack_rounded(const struct packing *p, uint32_t mat, uint32_t tile, uint8_t *dst,
-                         float *work)
+                         uint8_t *work)
 {
     const struct kern_mat *m = &p->w->mats[mat];
     const struct gguf_tensor *t = p->w->tensors[mat];
@@ -240,8 +257,15 @@ static void pack_rounded(const struct packing *p, uint32_t mat, uint32_t tile, u
     const uint32_t height = p->w->layout.tile_rows, r0 = tile * height;
     const uint32_t rows = m->n_rows - r0 < height ? m->n_rows - r0 : height;
     const size_t row_bytes = (size_t)m->n_cols / from->block * from->block_bytes;
-    quant_to_f32(t->type, source(p, t) + r0 * row_bytes, work, (size_t)rows * m->n_cols);
-    kern_pack_wide(&p->w->layout, work, rows, m->n_cols, dst);
+    float *values = (float *)(void *)(work + packer_bytes(m->n_cols));
+    uint8_t *q8 = (uint8_t *)(values + (size_t)height * m->n_cols);
+    quant_to_f32(t->type, source(p, t) + r0 * row_bytes, values, (size_t)rows * m->n_cols);
+    if (m->fmt == KERN_Q8W) {
+        kern_pack_wide(&p->w->layout, values, rows, m->n_cols, dst);
+        return;
+    }
+    (void)quant_from_f32(QUANT_Q8_0, values, q8, (size_t)rows * m->n_cols, NULL);
+    kern_pack_tile(&p->w->layout, QUANT_Q8_0, q8, rows, m->n_cols, 1.0f, 0, dst, work);
 }
 
 static void pack_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk, uint32_t member)

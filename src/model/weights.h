@@ -18,11 +18,16 @@
 #include "kernels/kern.h"
 #include "model/gguf.h"
 
+/* What becomes of the numbers when they are packed. */
+enum weights_round {
+    WEIGHTS_AS_STORED,
+    WEIGHTS_BLOCKS, /* floats become KERN_Q8, where rows are whole blocks */
+    WEIGHTS_WIDE,   /* everything becomes KERN_Q8W, where rows are a multiple of 64 long */
+};
+
 struct weights {
     struct kern_layout layout;
-    /* Set before adding: every matrix becomes KERN_Q8W when it is packed, but those whose rows are
-     * no multiple of 64 long. */
-    bool int8;
+    enum weights_round round; /* set before adding */
     struct kern_mat *mats;
     const struct gguf_tensor **tensors;
     size_t *offsets; /* of each matrix in the data */
