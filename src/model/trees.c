@@ -61,6 +61,9 @@ size_t trees_scratch(const struct trees *t)
 
 /* ---- a row in slots ----------------------------------------------------------------------- */
 
+/* Past the end of every set, as an int would be. */
+#define NO_CATEGORY 2147483648.0
+
 static void fill_slots(const struct trees *t, const double *row, double *slots)
 {
     const uint32_t *from = t->slot_features, *ends = t->read_ends;
@@ -90,7 +93,7 @@ static void fill_slots(const struct trees *t, const double *row, double *slots)
     for (; i < ends[TREES_READ_CATEGORY]; i++) {
         double x = row[from[i]];
         /* Above the range of int LightGBM's conversion gives a negative number too. */
-        slots[i] = x > -1 && x < 2147483648.0 ? trunc(x) : -1;
+        slots[i] = x > -1 && x < NO_CATEGORY ? trunc(x) : NO_CATEGORY;
     }
 }
 
@@ -101,15 +104,23 @@ static inline uint32_t step(const struct trees_node *n, const double *slots)
     return n->next + (slots[n->slot] > n->threshold);
 }
 
-static inline uint32_t step_sets(const struct trees *t, const struct trees_node *n,
+/* No branches here either: which kind of split comes next cannot be foretold. */
+static inline uint32_t step_sets(const uint32_t *words, const struct trees_node *n,
                                  const double *slots, uint32_t first_set)
 {
-    if (n->slot < first_set)
-        return step(n, slots);
-    double x = slots[n->slot];
-    uint32_t c = x < 0 ? UINT32_MAX : (uint32_t)x;
-    bool left = c / 32 < n->set.n_words && (t->words[n->set.word + c / 32] >> c % 32 & 1);
-    return n->next + !left;
+    const double x = slots[n->slot];
+    const uint32_t set = 0u - (uint32_t)(n->slot >= first_set); /* all ones, or zero */
+    union {
+        double d;
+        uint64_t bits;
+    } category = {x};
+    category.bits &= (uint64_t)(int64_t)(int32_t)set; /* a number that fits, whatever x is */
+    const uint64_t c = (uint64_t)(int64_t)category.d;
+    const uint32_t inside = 0u - (uint32_t)(c / 32 < ((n->set.words - TREES_SET) & set));
+    const uint32_t word = words[(n->set.word + (uint32_t)(c / 32)) & inside];
+    const uint32_t right_of_set = ~(word >> c % 32 & inside);
+    const uint32_t right = (right_of_set & set) | ((uint32_t)(x > n->threshold) & ~set);
+    return n->next + (right & 1);
 }
 
 /* Eight trees at once, since each step waits for memory.  Trees that are at a leaf stay there while
@@ -139,17 +150,23 @@ static void walk(const struct trees *t, const double *slots, uint32_t group,
 static void walk_sets(const struct trees *t, const double *slots, uint32_t group,
                       uint32_t at[TREES_LANES])
 {
-    const uint32_t first_set = t->read_ends[TREES_READ_ZERO_RIGHT];
-    uint32_t moved;
-    memcpy(at, t->roots + (size_t)group * TREES_LANES, TREES_LANES * sizeof(*at));
+    const uint32_t first_set = t->read_ends[TREES_READ_ZERO_RIGHT], *words = t->words;
+    const struct trees_node *nodes = t->nodes;
+    uint32_t i[TREES_LANES], moved;
+    memcpy(i, t->roots + (size_t)group * TREES_LANES, sizeof(i));
     do {
+#pragma GCC unroll 8
+        for (int k = 0; k < TREES_LANES; k++)
+            i[k] = step_sets(words, &nodes[i[k]], slots, first_set);
         moved = 0;
+#pragma GCC unroll 8
         for (int k = 0; k < TREES_LANES; k++) {
-            uint32_t next = step_sets(t, &t->nodes[at[k]], slots, first_set);
-            moved |= next ^ at[k];
-            at[k] = next;
+            uint32_t next = step_sets(words, &nodes[i[k]], slots, first_set);
+            moved |= next ^ i[k];
+            i[k] = next;
         }
     } while (moved);
+    memcpy(at, i, sizeof(i));
 }
 
 static void walk_group(const struct trees *t, const double *slots, uint32_t group,

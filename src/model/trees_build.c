@@ -86,8 +86,10 @@ static int put_set(struct trees_build *b, const struct trees_raw *raw, uint32_t 
     if (from < 0 || to < from || (uint64_t)to > raw->n_set_words)
         return err_set(e, SHOAL_EFORMAT, "node %u: set of words %lld to %lld of %zu", i,
                        (long long)from, (long long)to, raw->n_set_words);
+    if (to - from > TREES_SET_MAX_WORDS)
+        return err_set(e, SHOAL_ELIMIT, "node %u: set of %lld words", i, (long long)(to - from));
     n->set.word = (uint32_t)(b->words.len / sizeof(uint32_t));
-    n->set.n_words = (uint32_t)(to - from);
+    n->set.words = TREES_SET + (uint32_t)(to - from);
     for (int64_t w = from; w < to; w++) {
         if (raw->set_words[w] < 0 || raw->set_words[w] > UINT32_MAX)
             return err_set(e, SHOAL_EFORMAT, "node %u: set word %lld", i,

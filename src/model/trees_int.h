@@ -30,7 +30,7 @@ enum trees_read {
     TREES_READ_NAN_RIGHT, /* plus infinity */
     TREES_READ_ZERO_LEFT, /* zero is missing too */
     TREES_READ_ZERO_RIGHT,
-    TREES_READ_CATEGORY, /* an integer from 0 up, or -1 */
+    TREES_READ_CATEGORY, /* an integer from 0 up, or one in no set */
     TREES_N_READS
 };
 
@@ -41,11 +41,17 @@ struct trees_node {
     union {
         double threshold; /* of a leaf: its value */
         struct {
-            uint32_t word, n_words; /* of a categorical split: its set of those that go left */
+            uint32_t word;  /* of a categorical split: where its set of those that go left is, */
+            uint32_t words; /* and TREES_SET + n_words */
         } set;
     };
     uint32_t slot, next;
 };
+
+/* With this above it the number of words looks like a double of usual size: the walk compares first
+ * and asks later, and processors are slow with doubles that are almost zero. */
+#define TREES_SET 0x3ff00000u
+#define TREES_SET_MAX_WORDS 0xfffffu
 
 struct trees_linear { /* of one leaf, in order of the leaves */
     double constant;
