@@ -9,7 +9,7 @@
 #include "cmd/cmd.h"
 #include "cmd/eval.h"
 #include "cmd/model_opts.h"
-#include "runtime/metrics.h"
+#include "runtime/quality.h"
 
 static const struct opts_def defs[] = {
     {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0, "label set; default: the model's own"},
@@ -71,9 +71,9 @@ static double peak_mib(void)
 static void put_latency(struct eval *ev, struct json_out *j, struct buf *text)
 {
     size_t n = ev->n_latencies;
-    double p50 = metrics_quantile(ev->latency_ms, n, 0.5);
-    double p95 = metrics_quantile(ev->latency_ms, n, 0.95);
-    double p99 = metrics_quantile(ev->latency_ms, n, 0.99);
+    double p50 = quality_quantile(ev->latency_ms, n, 0.5);
+    double p95 = quality_quantile(ev->latency_ms, n, 0.95);
+    double p99 = quality_quantile(ev->latency_ms, n, 0.99);
     if (n == 0)
         return;
     json_out_key(j, "latency_ms");

@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "cmd/eval.h"
-#include "runtime/metrics.h"
+#include "runtime/quality.h"
 
 static const char *const text_keys[] = {"text", "sentence", NULL};
 static const char *const label_keys[] = {"label", "intent", NULL};
@@ -24,8 +24,8 @@ static int make_text(const struct eval *ev, size_t i, enum shoal_kind kind,
 
 struct classes {
     struct eval *ev;
-    struct metrics_counts counts;
-    struct metrics_ece ece;
+    struct quality_counts counts;
+    struct quality_ece ece;
     uint64_t n, right, n_in, right_in, n_out, right_out;
 };
 
@@ -48,11 +48,11 @@ static int take_class(void *ctx, size_t i, const struct shoal_result *r, struct 
     c->right_in += right && !out;
     c->n_out += out;
     c->right_out += right && out;
-    metrics_ece_add(&c->ece, (double)r->confidence, right);
-    rc = metrics_add(&c->counts, want, right, right, 1, e);
+    quality_ece_add(&c->ece, (double)r->confidence, right);
+    rc = quality_add(&c->counts, want, right, right, 1, e);
     if (rc == 0 && !right) {
         /* Labels of results live as long as the engine. */
-        rc = metrics_add(&c->counts, r->label, 0, 1, 0, e);
+        rc = quality_add(&c->counts, r->label, 0, 1, 0, e);
     }
     return rc;
 }
@@ -67,10 +67,10 @@ int eval_classify(struct eval *ev, struct json_out *j, struct buf *text, struct 
             eval_figure(j, text, "in_scope_accuracy", (double)c.right_in / (double)c.n_in, "%.4f");
             eval_figure(j, text, "oos_recall", (double)c.right_out / (double)c.n_out, "%.4f");
         }
-        eval_figure(j, text, "macro_f1", metrics_macro_f1(&c.counts), "%.4f");
-        eval_figure(j, text, "calibration_error", metrics_ece(&c.ece), "%.4f");
+        eval_figure(j, text, "macro_f1", quality_macro_f1(&c.counts), "%.4f");
+        eval_figure(j, text, "calibration_error", quality_ece(&c.ece), "%.4f");
     }
-    metrics_counts_fini(&c.counts);
+    quality_counts_fini(&c.counts);
     return rc;
 }
 
@@ -78,11 +78,11 @@ int eval_classify(struct eval *ev, struct json_out *j, struct buf *text, struct 
 
 struct tags {
     struct eval *ev;
-    struct metrics_counts counts;
+    struct quality_counts counts;
     /* of one row, as many as the longest has tokens */
     const char **tags;
     uint32_t *start, *end; /* bytes of each token */
-    struct metrics_span *gold, *said;
+    struct quality_span *gold, *said;
     uint32_t cap;
     char **types; /* names of spans, kept for the counts */
     size_t n_types;
@@ -179,12 +179,12 @@ static uint32_t said_spans(struct tags *t, const struct shoal_result *r, uint32_
             ;
         if (to > from)
             t->said[n++] =
-                (struct metrics_span){r->spans[i].label, strlen(r->spans[i].label), from, to};
+                (struct quality_span){r->spans[i].label, strlen(r->spans[i].label), from, to};
     }
     return n;
 }
 
-static bool same_span(const struct metrics_span *a, const struct metrics_span *b)
+static bool same_span(const struct quality_span *a, const struct quality_span *b)
 {
     return a->from == b->from && a->to == b->to && a->type_bytes == b->type_bytes &&
            memcmp(a->type, b->type, a->type_bytes) == 0;
@@ -201,27 +201,27 @@ static int take_tags(void *ctx, size_t i, const struct shoal_result *r, struct e
         rc = read_tokens(t, row, text, &n, e);
     if (rc < 0)
         return rc;
-    uint32_t n_gold = metrics_spans(t->tags, n, t->gold), n_said = said_spans(t, r, n);
+    uint32_t n_gold = quality_spans(t->tags, n, t->gold), n_said = said_spans(t, r, n);
     for (uint32_t k = 0; rc == 0 && k < n_gold; k++) {
         bool hit = false;
         for (uint32_t m = 0; m < n_said; m++)
             hit |= same_span(&t->gold[k], &t->said[m]);
         type = keep_type(t, t->gold[k].type, t->gold[k].type_bytes, e);
-        rc = type ? metrics_add(&t->counts, type, hit, 0, 1, e) : e->code;
+        rc = type ? quality_add(&t->counts, type, hit, 0, 1, e) : e->code;
     }
     for (uint32_t m = 0; rc == 0 && m < n_said; m++) {
         type = keep_type(t, t->said[m].type, t->said[m].type_bytes, e);
-        rc = type ? metrics_add(&t->counts, type, 0, 1, 0, e) : e->code;
+        rc = type ? quality_add(&t->counts, type, 0, 1, 0, e) : e->code;
     }
     return rc;
 }
 
-static void put_by_label(struct json_out *j, const struct metrics_counts *c)
+static void put_by_label(struct json_out *j, const struct quality_counts *c)
 {
     json_out_key(j, "by_label");
     json_out_object(j);
     for (uint32_t i = 0; i < c->n; i++) {
-        struct metrics_f1 f = metrics_f1(c->by[i].hit, c->by[i].said, c->by[i].true_);
+        struct quality_f1 f = quality_f1(c->by[i].hit, c->by[i].said, c->by[i].true_);
         json_out_key(j, c->by[i].label);
         json_out_object(j);
         json_out_key(j, "f1");
@@ -238,13 +238,13 @@ int eval_tag(struct eval *ev, struct json_out *j, struct buf *text, struct err *
     struct tags t = {.ev = ev};
     int rc = eval_run(ev, make_tags, take_tags, &t, ev->rows->n, e);
     if (rc == 0) {
-        struct metrics_f1 m = metrics_micro(&t.counts);
+        struct quality_f1 m = quality_micro(&t.counts);
         eval_figure(j, text, "f1", m.f1, "%.4f");
         eval_figure(j, text, "precision", m.precision, "%.4f");
         eval_figure(j, text, "recall", m.recall, "%.4f");
         put_by_label(j, &t.counts);
     }
-    metrics_counts_fini(&t.counts);
+    quality_counts_fini(&t.counts);
     for (size_t i = 0; i < t.n_types; i++)
         mem_free(t.types[i]);
     mem_free(t.types);

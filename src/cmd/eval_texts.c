@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "cmd/eval.h"
-#include "runtime/metrics.h"
+#include "runtime/quality.h"
 
 static const char *const text_keys[] = {"text", "sentence", NULL};
 static const char *const query_keys[] = {"query", "text", NULL};
@@ -254,7 +254,7 @@ int eval_rerank(struct eval *ev, struct json_out *j, struct buf *text, struct er
 
 struct summaries {
     struct eval *ev;
-    struct metrics_rouge sum;
+    struct quality_rouge sum;
     size_t n;
 };
 
@@ -273,13 +273,13 @@ static int make_summary(void *ctx, size_t i, struct shoal_infer_opts *o, struct 
 static int take_summary(void *ctx, size_t i, const struct shoal_result *r, struct err *e)
 {
     struct summaries *s = ctx;
-    struct metrics_rouge m = {0};
+    struct quality_rouge m = {0};
     const char *want;
     char *said = mem_strndup(r->text, r->text_bytes);
     int rc = said ? eval_text(&s->ev->rows->rows[i], summary_keys, &want, e)
                   : err_set(e, SHOAL_ENOMEM, "summary");
     if (rc == 0)
-        rc = metrics_rouge(&m, said, want, e);
+        rc = quality_rouge(&m, said, want, e);
     s->sum.r1 += m.r1;
     s->sum.r2 += m.r2;
     s->sum.rl += m.rl;

@@ -1,5 +1,5 @@
-/* metrics.c - see metrics.h. */
-#include "runtime/metrics.h"
+/* quality.c - see quality.h. */
+#include "runtime/quality.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 /* ---- counts --------------------------------------------------------------------------------- */
 
-int metrics_add(struct metrics_counts *c, const char *label, uint32_t hit, uint32_t said,
+int quality_add(struct quality_counts *c, const char *label, uint32_t hit, uint32_t said,
                 uint32_t true_, struct err *e)
 {
     uint32_t i = 0;
@@ -17,29 +17,29 @@ int metrics_add(struct metrics_counts *c, const char *label, uint32_t hit, uint3
         i++;
     if (i == c->cap) {
         uint32_t cap = c->cap ? c->cap * 2 : 64;
-        struct metrics_count *by = mem_realloc(c->by, cap * sizeof(*by));
+        struct quality_count *by = mem_realloc(c->by, cap * sizeof(*by));
         if (!by)
             return err_set(e, SHOAL_ENOMEM, "%u labels", cap);
         c->by = by;
         c->cap = cap;
     }
     if (i == c->n)
-        c->by[c->n++] = (struct metrics_count){.label = label};
+        c->by[c->n++] = (struct quality_count){.label = label};
     c->by[i].hit += hit;
     c->by[i].said += said;
     c->by[i].true_ += true_;
     return 0;
 }
 
-void metrics_counts_fini(struct metrics_counts *c)
+void quality_counts_fini(struct quality_counts *c)
 {
     mem_free(c->by);
-    *c = (struct metrics_counts){0};
+    *c = (struct quality_counts){0};
 }
 
-struct metrics_f1 metrics_f1(uint64_t hit, uint64_t said, uint64_t true_)
+struct quality_f1 quality_f1(uint64_t hit, uint64_t said, uint64_t true_)
 {
-    struct metrics_f1 m = {0};
+    struct quality_f1 m = {0};
     m.precision = said ? (double)hit / (double)said : 0.0;
     m.recall = true_ ? (double)hit / (double)true_ : 0.0;
     m.f1 = m.precision + m.recall > 0.0 ? 2.0 * m.precision * m.recall / (m.precision + m.recall)
@@ -47,7 +47,7 @@ struct metrics_f1 metrics_f1(uint64_t hit, uint64_t said, uint64_t true_)
     return m;
 }
 
-struct metrics_f1 metrics_micro(const struct metrics_counts *c)
+struct quality_f1 quality_micro(const struct quality_counts *c)
 {
     uint64_t hit = 0, said = 0, true_ = 0;
     for (uint32_t i = 0; i < c->n; i++) {
@@ -55,33 +55,33 @@ struct metrics_f1 metrics_micro(const struct metrics_counts *c)
         said += c->by[i].said;
         true_ += c->by[i].true_;
     }
-    return metrics_f1(hit, said, true_);
+    return quality_f1(hit, said, true_);
 }
 
-double metrics_macro_f1(const struct metrics_counts *c)
+double quality_macro_f1(const struct quality_counts *c)
 {
     double sum = 0.0;
     for (uint32_t i = 0; i < c->n; i++)
-        sum += metrics_f1(c->by[i].hit, c->by[i].said, c->by[i].true_).f1;
+        sum += quality_f1(c->by[i].hit, c->by[i].said, c->by[i].true_).f1;
     return c->n ? sum / c->n : 0.0;
 }
 
 /* ---- calibration ---------------------------------------------------------------------------- */
 
-void metrics_ece_add(struct metrics_ece *m, double confidence, bool right)
+void quality_ece_add(struct quality_ece *m, double confidence, bool right)
 {
-    double at = confidence * METRICS_BINS;
-    uint32_t bin = at <= 0.0 ? 0 : at >= METRICS_BINS ? METRICS_BINS - 1 : (uint32_t)at;
+    double at = confidence * QUALITY_BINS;
+    uint32_t bin = at <= 0.0 ? 0 : at >= QUALITY_BINS ? QUALITY_BINS - 1 : (uint32_t)at;
     m->n[bin]++;
     m->right[bin] += right;
     m->sum[bin] += confidence;
 }
 
-double metrics_ece(const struct metrics_ece *m)
+double quality_ece(const struct quality_ece *m)
 {
     double off = 0.0;
     uint64_t n = 0;
-    for (uint32_t i = 0; i < METRICS_BINS; i++) {
+    for (uint32_t i = 0; i < QUALITY_BINS; i++) {
         off += fabs(m->sum[i] - (double)m->right[i]);
         n += m->n[i];
     }
@@ -90,7 +90,7 @@ double metrics_ece(const struct metrics_ece *m)
 
 /* ---- spans ---------------------------------------------------------------------------------- */
 
-uint32_t metrics_spans(const char *const *tags, uint32_t n_tags, struct metrics_span *out)
+uint32_t quality_spans(const char *const *tags, uint32_t n_tags, struct quality_span *out)
 {
     uint32_t n = 0;
     bool open = false;
@@ -107,7 +107,7 @@ uint32_t metrics_spans(const char *const *tags, uint32_t n_tags, struct metrics_
             out[n - 1].to = i + 1;
             open = kind == 'I';
         } else {
-            out[n++] = (struct metrics_span){t + 2, len, i, i + 1};
+            out[n++] = (struct quality_span){t + 2, len, i, i + 1};
             open = kind == 'B' || kind == 'I';
         }
     }
@@ -205,7 +205,7 @@ static uint32_t longest_common(const struct words *a, const struct words *b, uin
     return row[b->n];
 }
 
-int metrics_rouge(struct metrics_rouge *out, const char *said, const char *true_, struct err *e)
+int quality_rouge(struct quality_rouge *out, const char *said, const char *true_, struct err *e)
 {
     uint32_t na = count_words(said), nb = count_words(true_), n_all = 0;
     struct word *all = mem_zalloc_n((size_t)na + nb, sizeof(*all));
@@ -218,9 +218,9 @@ int metrics_rouge(struct metrics_rouge *out, const char *said, const char *true_
         number_words(true_, &b, all, &n_all);
         bool *used = (bool *)row;
         uint32_t bi_a = na ? na - 1 : 0, bi_b = nb ? nb - 1 : 0;
-        out->r1 = metrics_f1(common_ngrams(&a, &b, 1, used), na, nb).f1;
-        out->r2 = metrics_f1(common_ngrams(&a, &b, 2, used), bi_a, bi_b).f1;
-        out->rl = metrics_f1(longest_common(&a, &b, row), na, nb).f1;
+        out->r1 = quality_f1(common_ngrams(&a, &b, 1, used), na, nb).f1;
+        out->r2 = quality_f1(common_ngrams(&a, &b, 2, used), bi_a, bi_b).f1;
+        out->rl = quality_f1(longest_common(&a, &b, row), na, nb).f1;
     }
     mem_free(all);
     mem_free(a.id);
@@ -238,7 +238,7 @@ static int by_score(const void *x, const void *y, void *scores)
     return (a > b) - (a < b);
 }
 
-double metrics_auc(const double *scores, const bool *labels, size_t n, uint32_t *order)
+double quality_auc(const double *scores, const bool *labels, size_t n, uint32_t *order)
 {
     for (size_t i = 0; i < n; i++)
         order[i] = (uint32_t)i;
@@ -264,7 +264,7 @@ static int by_value(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-double metrics_quantile(double *values, size_t n, double q)
+double quality_quantile(double *values, size_t n, double q)
 {
     if (n == 0)
         return NAN;
