@@ -10,6 +10,7 @@
 #include "cmd/term.h"
 #include "model/model_file.h"
 #include "runtime/cache_dir.h"
+#include "runtime/onnx_files.h"
 
 #define TINY_MODEL_BYTES ((size_t)2 << 20)
 
@@ -51,7 +52,13 @@ static int load(struct bare_model *m, const struct bare_model_opts *o, struct pa
                              .cache_dir = o->no_cache ? NULL : cache_dir_default(dir, sizeof(dir)),
                              .progress = packing_progress,
                              .progress_ctx = packing};
-    int rc = model_open(&m->g, o->path, e);
+    struct onnx_files files;
+    int rc = onnx_files_find(&files, o->path, e);
+    if (rc == 1)
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "%s is an ONNX model: this command looks inside of native ones", o->path);
+    if (rc == 0)
+        rc = model_open(&m->g, o->path, e);
     if (rc < 0)
         return rc;
     if (o->kernels && !(d.kernels = kern_select(o->kernels, e)))

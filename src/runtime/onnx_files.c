@@ -135,6 +135,20 @@ int onnx_files_view(struct gguf **out, const char *path, struct err *e)
     return rc < 0 ? rc : rc == 1 ? onnx_files_open(&files, out, e) : model_open(out, path, e);
 }
 
+/* RoBERTa and its kin number positions from the padding's id + 1: so many rows are not for us. */
+static uint32_t skipped_positions(const cJSON *config)
+{
+    static const char *const kin[] = {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer"};
+    const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(config, "model_type"));
+    const cJSON *pad = cJSON_GetObjectItemCaseSensitive(config, "pad_token_id");
+    for (size_t i = 0; type && i < sizeof(kin) / sizeof(*kin); i++)
+        if (strcmp(type, kin[i]) == 0)
+            return cJSON_IsNumber(pad) && pad->valuedouble >= 0 && pad->valuedouble < 1000
+                       ? (uint32_t)pad->valuedouble + 1
+                       : 2;
+    return 0;
+}
+
 uint32_t onnx_files_n_ctx(const struct gguf *view)
 {
     static const char *const keys[] = {"max_position_embeddings", "n_positions", "n_ctx"};
@@ -148,6 +162,7 @@ uint32_t onnx_files_n_ctx(const struct gguf *view)
         if (cJSON_IsNumber(v) && v->valuedouble >= 1 && v->valuedouble <= 1 << 24)
             n_ctx = (uint32_t)v->valuedouble;
     }
+    uint32_t skip = skipped_positions(config);
     cJSON_Delete(config);
-    return n_ctx;
+    return n_ctx > skip ? n_ctx - skip : n_ctx;
 }

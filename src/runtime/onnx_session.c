@@ -156,9 +156,9 @@ static int read_ios(struct onnx_session *s, bool input, struct err *e)
     return rc;
 }
 
-/* Sequences differ in length from run to run: plans by shape would be kept for each of them, and an
- * arena keeps the most that was ever used.  Both are off: memory goes back after each run.  Threads
- * spin inside of a run only. */
+/* Sequences differ in length from run to run: plans by shape would be made and kept for each of
+ * them.  The arena stays: without it a long prompt needed several times the memory (the heap cannot
+ * give back what lies between), and decoding was slower.  Threads spin inside of a run only. */
 static int configure(struct onnx_session *s, struct ort_session_options *options, struct err *e)
 {
     const struct onnx_api *api = &s->lib->api;
@@ -167,7 +167,6 @@ static int configure(struct onnx_session *s, struct ort_session_options *options
     st = st ? st : api->set_optimization(options, ORT_OPTIMIZE_ALL);
     st = st ? st : api->set_log_level(options, ORT_LOG_FATAL);
     st = st ? st : api->no_mem_pattern(options);
-    st = st ? st : api->no_arena(options);
     st = st ? st : api->add_config(options, "session.force_spinning_stop", "1");
     return onnx_lib_check(s->lib, st, SHOAL_EINTERNAL, "options of ONNX Runtime", e);
 }

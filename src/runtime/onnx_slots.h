@@ -51,7 +51,6 @@ struct onnx_value; /* the library's OrtValue */
     X(create_options, CreateSessionOptions, 10, ONNX_STATUS, (struct ort_session_options **))      \
     X(set_mode, SetSessionExecutionMode, 13, ONNX_STATUS, (struct ort_session_options *, int))     \
     X(no_mem_pattern, DisableMemPattern, 17, ONNX_STATUS, (struct ort_session_options *))          \
-    X(no_arena, DisableCpuMemArena, 19, ONNX_STATUS, (struct ort_session_options *))               \
     X(set_log_level, SetSessionLogSeverityLevel, 22, ONNX_STATUS,                                  \
       (struct ort_session_options *, int))                                                         \
     X(set_optimization, SetSessionGraphOptimizationLevel, 23, ONNX_STATUS,                         \

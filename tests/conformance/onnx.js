@@ -221,6 +221,8 @@ function engines(count, lying) {
     check(text.trim() === count([3, 2], 8).replace(/ /g, '').replace(/./g, (c) => 'abcdefg'[c]), `as text: ${text.trim()}`);
     const again = execFileSync(shoal, ['tokenize', '-m', path.join(folder, 'onnx/model.onnx'), 'badge'], env);
     check(again.trim() === '1 0 3 6 4', `its tokenizer: ${again.trim()}`);
+    const inside = spawnSync(shoal, ['logits', '-m', folder, '--text', 'a'], env);
+    check(inside.status === 1 && inside.stderr.includes('ONNX'), `logits: ${inside.stderr.trim()}`);
     const wide = spawnSync(shoal, ['generate', '-m', folder, '-c', '512', 'a'], env);
     check(wide.status === 1 && wide.stderr.includes('256'), `a context that is too long: ${wide.stderr.trim()}`);
 }

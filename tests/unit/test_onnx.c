@@ -132,6 +132,10 @@ static void test_documents_are_next_to_it_or_above(void **state)
     assert_int_equal(onnx_files_open(&f, &g, &e), 0);
     assert_int_equal(onnx_files_n_ctx(g), 0);
     gguf_close(g);
+    put("onnx/config.json", "{\"model_type\":\"roberta\",\"max_position_embeddings\":514}");
+    assert_int_equal(onnx_files_open(&f, &g, &e), 0);
+    assert_int_equal(onnx_files_n_ctx(g), 512);
+    gguf_close(g);
     put("onnx/config.json", "[1");
     assert_int_equal(onnx_files_open(&f, &g, &e), SHOAL_EFORMAT);
     assert_null(g);
