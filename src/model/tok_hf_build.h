@@ -48,6 +48,7 @@ struct hf_build {
     size_t n_merges;
     struct gguf_str prefix; /* WordPiece: of what continues a word */
     bool byte_fallback;
+    int32_t bos, eos, pad; /* as the file itself names them, or NONE */
 };
 
 struct gguf_str hf_str(const cJSON *j);                           /* of a string */
@@ -56,7 +57,13 @@ struct gguf_str hf_get_str(const cJSON *object, const char *key); /* p NULL: no 
 bool hf_get_bool(const cJSON *object, const char *key, bool otherwise);
 int32_t hf_find(const struct hf_build *b, struct gguf_str spelling); /* id or NONE */
 
-/* tok_hf_load.c: room for the tokens; one of the model's. */
+bool hf_is(struct gguf_str s, const char *text);
+bool hf_is_id(const cJSON *j, uint32_t *id);
+
+/* tok_hf_read.c: the model of b->json; the spellings of added tokens; room for tokens; one of the
+ * model's. */
+SHOAL_MUST_CHECK int hf_read_model(struct hf_build *b, struct err *e);
+SHOAL_MUST_CHECK int hf_add_added(struct hf_build *b, struct err *e);
 SHOAL_MUST_CHECK int hf_build_reserve(struct hf_build *b, uint64_t n_tokens, uint32_t n_ids,
                                       struct err *e);
 SHOAL_MUST_CHECK int hf_build_token(struct hf_build *b, uint32_t id, struct gguf_str s,

@@ -316,6 +316,9 @@ int hf_read_spiece(struct hf_build *b, const void *bytes, size_t n, struct err *
         t->info.model = m.bpe ? "SentencePiece BPE" : "Unigram";
         t->info.kind = m.bpe ? TOKENIZER_KIND_SPM : TOKENIZER_KIND_UNIGRAM;
         b->byte_fallback = m.byte_fallback;
+        b->bos = m.bos;
+        b->eos = m.eos;
+        b->pad = m.pad;
         for (uint32_t i = 0; i < n_extra; i++)
             b->raw[m.n_pieces + i] = b->added[b->n_added - n_extra + i].text;
         add_named(b, none);

@@ -1,7 +1,6 @@
 /* tok_hf_load.c - tokenizers of Hugging Face folders out of the documents that the model's metadata
  * carries: vocabulary, merges, added tokens, special ids. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -10,330 +9,6 @@
 #include "model/tok_unigram.h"
 
 #define UNK_PENALTY 10.0 /* below the lowest score of all pieces */
-
-/* ---- JSON ---- */
-
-struct gguf_str hf_str(const cJSON *j)
-{
-    if (!cJSON_IsString(j))
-        return (struct gguf_str){NULL, 0};
-    return (struct gguf_str){j->valuestring, strlen(j->valuestring)};
-}
-
-const cJSON *hf_get(const cJSON *object, const char *key)
-{
-    const cJSON *j = cJSON_IsObject(object) ? cJSON_GetObjectItemCaseSensitive(object, key) : NULL;
-    return cJSON_IsNull(j) ? NULL : j;
-}
-
-struct gguf_str hf_get_str(const cJSON *object, const char *key)
-{
-    return hf_str(hf_get(object, key));
-}
-
-bool hf_get_bool(const cJSON *object, const char *key, bool otherwise)
-{
-    const cJSON *j = hf_get(object, key);
-    return cJSON_IsBool(j) ? cJSON_IsTrue(j) : otherwise;
-}
-
-int32_t hf_find(const struct hf_build *b, struct gguf_str s)
-{
-    uint32_t id;
-    return s.p && strmap_get(&b->ids, s.p, s.n, &id) ? (int32_t)id : TOKENIZER_NONE;
-}
-
-/* The document under a key; *out stays NULL when there is none. */
-static int read_doc(cJSON **out, const struct gguf *g, const char *key, struct err *e)
-{
-    struct gguf_str s;
-    *out = NULL;
-    if (!gguf_get_str(g, key, &s) || s.n == 0)
-        return 0;
-    const char *end = NULL;
-    *out = cJSON_ParseWithLengthOpts(s.p, s.n, &end, false);
-    if (*out)
-        return 0;
-    return err_set(e, SHOAL_EFORMAT, "%s is no JSON: wrong at byte %zu of %zu", key,
-                   end ? (size_t)(end - s.p) : 0, s.n);
-}
-
-/* ---- vocabulary ---- */
-
-static bool is_id(const cJSON *j, uint32_t *id)
-{
-    if (!cJSON_IsNumber(j) || !(j->valuedouble >= 0 && j->valuedouble < TOK_MAX_VOCAB) ||
-        floor(j->valuedouble) != j->valuedouble)
-        return false;
-    *id = (uint32_t)j->valuedouble;
-    return true;
-}
-
-int hf_build_reserve(struct hf_build *b, uint64_t n_tokens, uint32_t n_ids, struct err *e)
-{
-    /* a few tokens with giant ids would be a small file that takes much memory */
-    if (n_ids == 0 || n_ids > TOK_MAX_VOCAB || n_ids > n_tokens * 8 + 65536)
-        return err_set(e, SHOAL_EFORMAT,
-                       "a vocabulary of %llu tokens with ids up to %u is not possible",
-                       (unsigned long long)n_tokens, n_ids);
-    b->n = n_ids;
-    b->raw = mem_zalloc_n(n_ids, sizeof(*b->raw));
-    b->in_model = mem_zalloc_n(n_ids, sizeof(*b->in_model));
-    b->scores = mem_zalloc_n(n_ids, sizeof(*b->scores));
-    if (!b->raw || !b->in_model || !b->scores || strmap_init(&b->ids, n_tokens) < 0)
-        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", n_ids);
-    return 0;
-}
-
-int hf_build_token(struct hf_build *b, uint32_t id, struct gguf_str s, double score)
-{
-    if (id >= b->n)
-        return SHOAL_EFORMAT;
-    if (!b->raw[id].p)
-        b->raw[id] = s;
-    b->in_model[id] = true;
-    b->scores[id] = score;
-    int rc = strmap_put(&b->ids, s.p, s.n, id);
-    return rc < 0 ? rc : 0;
-}
-
-/* Added tokens of a list: of tokenizer.json, or by id of tokenizer_config.json. */
-static int read_added(struct hf_build *b, const cJSON *list, size_t more, uint64_t *n_ids,
-                      struct err *e)
-{
-    size_t n = 0;
-    for (const cJSON *c = list ? list->child : NULL; c; c = c->next)
-        n++;
-    b->added = mem_zalloc_n(n + more + 1, sizeof(*b->added));
-    if (!b->added)
-        return err_set(e, SHOAL_ENOMEM, "%zu added tokens", n);
-    for (const cJSON *c = list ? list->child : NULL; c; c = c->next) {
-        struct hf_added *a = &b->added[b->n_added];
-        const cJSON *id = hf_get(c, "id");
-        a->text = hf_get_str(c, "content");
-        char *end = NULL;
-        unsigned long key = c->string ? strtoul(c->string, &end, 10) : 0;
-        bool known = is_id(id, &a->id);
-        if (!known && end && *end == 0 && end != c->string && key < TOK_MAX_VOCAB) {
-            a->id = (uint32_t)key; /* added_tokens_decoder has the ids as keys */
-            known = true;
-        }
-        if (!a->text.p || a->text.n == 0 || !known)
-            return err_set(e, SHOAL_EFORMAT, "added_tokens: token %zu has no content or no id",
-                           b->n_added);
-        a->single_word = hf_get_bool(c, "single_word", false);
-        a->lstrip = hf_get_bool(c, "lstrip", false);
-        a->rstrip = hf_get_bool(c, "rstrip", false);
-        a->special = hf_get_bool(c, "special", false);
-        a->normalized = hf_get_bool(c, "normalized", !a->special);
-        if (a->id >= *n_ids)
-            *n_ids = (uint64_t)a->id + 1;
-        b->n_added++;
-    }
-    return 0;
-}
-
-int hf_read_vocab_object(struct hf_build *b, const cJSON *vocab, const cJSON *added, size_t more,
-                         struct err *e)
-{
-    uint64_t n = 0, n_ids = 0;
-    uint32_t id = 0;
-    int rc = 0;
-    for (const cJSON *c = vocab->child; c; c = c->next, n++) {
-        if (!is_id(c, &id))
-            return err_set(e, SHOAL_EFORMAT, "model: the id of \"%.64s\" is no number in range",
-                           c->string ? c->string : "");
-        if (id >= n_ids)
-            n_ids = (uint64_t)id + 1;
-    }
-    rc = read_added(b, added, more, &n_ids, e);
-    if (rc == 0)
-        rc = hf_build_reserve(b, n + b->n_added, (uint32_t)n_ids, e);
-    for (const cJSON *c = vocab->child; c && rc == 0; c = c->next) {
-        (void)is_id(c, &id);
-        rc = hf_build_token(b, id, (struct gguf_str){c->string, strlen(c->string)}, 0);
-        if (rc < 0)
-            return err_set(e, rc, "vocabulary of %u tokens", b->n);
-    }
-    return rc;
-}
-
-/* [["piece", score], ...] */
-static int read_vocab_list(struct hf_build *b, const cJSON *vocab, struct err *e)
-{
-    uint64_t n = 0, n_ids;
-    for (const cJSON *c = vocab->child; c; c = c->next)
-        n++;
-    n_ids = n;
-    int rc = read_added(b, hf_get(b->json, "added_tokens"), 0, &n_ids, e);
-    if (rc == 0)
-        rc = n_ids > TOK_MAX_VOCAB ? err_set(e, SHOAL_ELIMIT, "a vocabulary of %llu tokens",
-                                             (unsigned long long)n_ids)
-                                   : hf_build_reserve(b, n_ids, (uint32_t)n_ids, e);
-    uint32_t id = 0;
-    for (const cJSON *c = vocab->child; c && rc == 0; c = c->next, id++) {
-        const cJSON *score = c->child ? c->child->next : NULL;
-        struct gguf_str s = hf_str(c->child);
-        if (!s.p || !cJSON_IsNumber(score))
-            return err_set(e, SHOAL_EFORMAT, "model: piece %u is no text with a score", id);
-        rc = hf_build_token(b, id, s, score->valuedouble);
-        if (rc < 0)
-            return err_set(e, rc, "vocabulary of %u tokens", b->n);
-    }
-    return rc;
-}
-
-static int add_added(struct hf_build *b, struct err *e)
-{
-    for (size_t i = 0; i < b->n_added; i++) {
-        const struct hf_added *a = &b->added[i];
-        if (!b->raw[a->id].p)
-            b->raw[a->id] = a->text;
-        if (strmap_put(&b->ids, a->text.p, a->text.n, a->id) < 0)
-            return err_set(e, SHOAL_ENOMEM, "%zu added tokens", b->n_added);
-    }
-    return 0;
-}
-
-/* ---- model ---- */
-
-static int read_merges(struct hf_build *b, const cJSON *list, struct err *e)
-{
-    size_t n = 0;
-    for (const cJSON *c = list ? list->child : NULL; c; c = c->next)
-        n++;
-    b->merges = mem_zalloc_n(n + 1, sizeof(*b->merges));
-    if (!b->merges)
-        return err_set(e, SHOAL_ENOMEM, "%zu merges", n);
-    for (const cJSON *c = list ? list->child : NULL; c; c = c->next) {
-        struct hf_merge *m = &b->merges[b->n_merges];
-        if (cJSON_IsString(c)) {
-            bpe_split_merge(hf_str(c), &m->left, &m->right);
-        } else if (cJSON_IsArray(c) && c->child && c->child->next) {
-            m->left = hf_str(c->child);
-            m->right = hf_str(c->child->next);
-        }
-        if (!m->left.p || !m->right.p)
-            return err_set(e, SHOAL_EFORMAT, "model: merge %zu is no pair of texts", b->n_merges);
-        b->n_merges++;
-    }
-    return 0;
-}
-
-static int refuse_text(const cJSON *model, const char *key, struct err *e)
-{
-    struct gguf_str s = hf_get_str(model, key);
-    return s.n > 0
-               ? err_set(e, SHOAL_EUNSUPPORTED, "model: %s \"%.32s\" is not supported", key, s.p)
-               : 0;
-}
-
-static int read_bpe(struct hf_build *b, const cJSON *model, struct err *e)
-{
-    struct tokenizer *t = b->t;
-    const cJSON *dropout = hf_get(model, "dropout");
-    int rc = 0;
-    t->info.kind = TOKENIZER_KIND_BPE;
-    t->fuse_unk = hf_get_bool(model, "fuse_unk", false);
-    t->ignore_merges = hf_get_bool(model, "ignore_merges", false);
-    b->byte_fallback = hf_get_bool(model, "byte_fallback", false);
-    if (cJSON_IsNumber(dropout) && dropout->valuedouble != 0)
-        return err_set(e, SHOAL_EUNSUPPORTED,
-                       "model: dropout %g is not supported: it is for training",
-                       dropout->valuedouble);
-    if ((rc = refuse_text(model, "continuing_subword_prefix", e)) < 0 ||
-        (rc = refuse_text(model, "end_of_word_suffix", e)) < 0)
-        return rc;
-    rc = read_merges(b, hf_get(model, "merges"), e);
-    return rc < 0 ? rc
-                  : hf_read_vocab_object(b, hf_get(model, "vocab"), hf_get(b->json, "added_tokens"),
-                                         0, e);
-}
-
-static int read_wordpiece(struct hf_build *b, const cJSON *model, struct err *e)
-{
-    const cJSON *longest = hf_get(model, "max_input_chars_per_word");
-    b->t->info.kind = TOKENIZER_KIND_WPM;
-    b->t->max_word_chars = WPM_MAX_WORD_CHARS;
-    if (cJSON_IsNumber(longest) && longest->valuedouble >= 0 && longest->valuedouble < 1e9)
-        b->t->max_word_chars = (uint32_t)longest->valuedouble;
-    b->prefix = hf_get_str(model, "continuing_subword_prefix");
-    if (!b->prefix.p)
-        b->prefix = (struct gguf_str){"##", 2};
-    return hf_read_vocab_object(b, hf_get(model, "vocab"), hf_get(b->json, "added_tokens"), 0, e);
-}
-
-static int read_unigram(struct hf_build *b, const cJSON *model, struct err *e)
-{
-    const cJSON *unk = hf_get(model, "unk_id");
-    uint32_t id;
-    b->t->info.kind = TOKENIZER_KIND_UNIGRAM;
-    b->byte_fallback = hf_get_bool(model, "byte_fallback", false);
-    int rc = read_vocab_list(b, hf_get(model, "vocab"), e);
-    if (rc == 0 && unk) {
-        if (!is_id(unk, &id) || id >= b->n)
-            return err_set(e, SHOAL_EFORMAT, "model: unk_id is out of range");
-        b->t->model_unk = (int32_t)id;
-    }
-    return rc;
-}
-
-static bool is(struct gguf_str s, const char *text)
-{
-    return s.p && s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
-
-/* What kind of model it is; old files do not say. */
-static const char *model_type(const cJSON *model)
-{
-    static const char *const known[] = {"BPE", "WordPiece", "Unigram", "WordLevel"};
-    struct gguf_str type = hf_get_str(model, "type");
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (is(type, known[i]))
-            return known[i];
-    if (type.p)
-        return NULL;
-    return hf_get(model, "merges")                      ? "BPE"
-           : cJSON_IsArray(hf_get(model, "vocab"))      ? "Unigram"
-           : hf_get(model, "continuing_subword_prefix") ? "WordPiece"
-                                                        : "WordLevel";
-}
-
-static int read_model(struct hf_build *b, struct err *e)
-{
-    struct tokenizer *t = b->t;
-    const cJSON *model = hf_get(b->json, "model"), *vocab = hf_get(model, "vocab");
-    const char *type = model_type(model);
-    struct gguf_str unk;
-    int rc;
-    if (!type)
-        return err_set(e, SHOAL_EUNSUPPORTED, "model \"%.64s\" is not supported",
-                       hf_get_str(model, "type").p);
-    if (strcmp(type, "Unigram") == 0 ? !cJSON_IsArray(vocab) : !cJSON_IsObject(vocab))
-        return err_set(e, SHOAL_EFORMAT, "model: %s without a vocab", type);
-    t->info.model = type;
-    t->model_unk = TOKENIZER_NONE;
-    if (t->hf->byte_level && strcmp(type, "BPE") != 0)
-        return err_set(e, SHOAL_EUNSUPPORTED,
-                       "pre_tokenizer ByteLevel with a model %s is not supported", type);
-    if (strcmp(type, "BPE") == 0) {
-        rc = read_bpe(b, model, e);
-    } else if (strcmp(type, "WordPiece") == 0) {
-        rc = read_wordpiece(b, model, e);
-    } else if (strcmp(type, "Unigram") == 0) {
-        rc = read_unigram(b, model, e);
-    } else {
-        t->info.kind = TOKENIZER_KIND_WORDS;
-        rc = hf_read_vocab_object(b, vocab, hf_get(b->json, "added_tokens"), 0, e);
-    }
-    if (rc < 0)
-        return rc;
-    rc = add_added(b, e); /* one of them may be the unknown */
-    unk = hf_get_str(model, "unk_token");
-    if (unk.p && t->info.kind != TOKENIZER_KIND_UNIGRAM)
-        t->model_unk = hf_find(b, unk);
-    return rc;
-}
 
 /* ---- the tokenizer's vocabulary ---- */
 
@@ -531,7 +206,7 @@ static int32_t end_ids(struct hf_build *b, const cJSON *doc)
     for (const cJSON *c = cJSON_IsArray(j) ? j->child : j; c;
          c = cJSON_IsArray(j) ? c->next : NULL) {
         uint32_t id;
-        if (!is_id(c, &id) || id >= b->n)
+        if (!hf_is_id(c, &id) || id >= b->n)
             continue;
         b->t->v.attr[id] |= TOK_ATTR_EOG;
         if (first < 0)
@@ -555,15 +230,15 @@ static int find_ids(struct hf_build *b, struct err *e)
     uint32_t id;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         *all[i] = TOKENIZER_NONE;
-    in->bos = or_id(named(b, "bos_token"), named(b, "cls_token"));
-    if (in->bos < 0 && is_id(hf_get(b->model, "bos_token_id"), &id) && id < b->n)
+    in->bos = or_id(or_id(named(b, "bos_token"), named(b, "cls_token")), b->bos);
+    if (in->bos < 0 && hf_is_id(hf_get(b->model, "bos_token_id"), &id) && id < b->n)
         in->bos = (int32_t)id;
     in->sep = named(b, "sep_token");
-    in->pad = named(b, "pad_token");
+    in->pad = or_id(named(b, "pad_token"), b->pad);
     in->mask = named(b, "mask_token");
     in->unk = or_id(t->model_unk, named(b, "unk_token"));
     int32_t generation = end_ids(b, b->generation), model = end_ids(b, b->model);
-    in->eos = or_id(named(b, "eos_token"), or_id(generation, model));
+    in->eos = or_id(or_id(named(b, "eos_token"), b->eos), or_id(generation, model));
     if (in->eos >= 0)
         t->v.attr[in->eos] |= TOK_ATTR_EOG;
     if (in->kind == TOKENIZER_KIND_WPM) { /* a folder without tokenizer_config.json */
@@ -621,7 +296,7 @@ static int copy_chat_template(struct hf_build *b, const struct gguf *g, struct e
     if (!gguf_get_str(g, "tokenizer.chat_template", &s)) {
         s = hf_str(j);
         for (const cJSON *c = cJSON_IsArray(j) ? j->child : NULL; c; c = c->next)
-            if (is(hf_get_str(c, "name"), "default"))
+            if (hf_is(hf_get_str(c, "name"), "default"))
                 s = hf_get_str(c, "template");
     }
     if (!s.p)
@@ -636,12 +311,60 @@ static int copy_chat_template(struct hf_build *b, const struct gguf *g, struct e
 
 /* ---- the whole of it ---- */
 
+/* cJSON ends strings with a NUL.  So \\u0000 becomes a character that no text has, and hf_text
+ * turns it back.  Returns a copy of the document, or NULL when it has none of them. */
+static char *hide_nul(struct gguf_str s, bool *failed)
+{
+    static const char nul[] = "\\u0000", hidden[] = "\\ufdd0";
+    char *out = NULL;
+    for (size_t at = 0; at < s.n;) {
+        const char *hit = memmem(s.p + at, s.n - at, nul, 6);
+        size_t back = 0;
+        if (!hit)
+            break;
+        at = (size_t)(hit - s.p);
+        while (back < at && s.p[at - 1 - back] == '\\')
+            back++;
+        if (back % 2 == 0 && !out) {
+            out = mem_strndup(s.p, s.n);
+            *failed = !out;
+            if (!out)
+                return NULL;
+        }
+        if (back % 2 == 0) /* else it is a backslash and then letters */
+            memcpy(out + at, hidden, 6);
+        at += 6;
+    }
+    return out;
+}
+
+/* The document under a key; *out stays NULL when there is none. */
+static int read_doc(cJSON **out, const struct gguf *g, const char *key, struct err *e)
+{
+    struct gguf_str s;
+    bool failed = false;
+    *out = NULL;
+    if (!gguf_get_str(g, key, &s) || s.n == 0)
+        return 0;
+    const char *end = NULL;
+    char *copy = hide_nul(s, &failed);
+    const char *text = copy ? copy : s.p;
+    if (failed)
+        return err_set(e, SHOAL_ENOMEM, "%s", key);
+    *out = cJSON_ParseWithLengthOpts(text, s.n, &end, false);
+    size_t at = end ? (size_t)(end - text) : 0;
+    mem_free(copy);
+    if (*out)
+        return 0;
+    return err_set(e, SHOAL_EFORMAT, "%s is no JSON: wrong at byte %zu of %zu", key, at, s.n);
+}
+
 static int finish(struct hf_build *b, const struct gguf *g, struct err *e)
 {
     struct tokenizer *t = b->t;
     struct tok_ids nl;
     struct err ignored;
-    int rc = add_added(b, e);
+    int rc = hf_add_added(b, e);
     t->chars = !t->hf->byte_level;
     if (rc == 0)
         rc = make_vocab(b, e);
@@ -717,7 +440,7 @@ static int load(struct hf_build *b, const struct gguf *g, struct err *e)
     if (rc == 0)
         rc = hf_parse_pre_tokenizer(b, e);
     if (rc == 0 && !b->made)
-        rc = read_model(b, e);
+        rc = hf_read_model(b, e);
     if (rc == 0)
         rc = finish(b, g, e);
     return rc < 0 ? err_wrap(e, "%s", name) : 0;
@@ -731,7 +454,8 @@ bool hf_present(const struct gguf *g)
 
 int hf_load(struct tokenizer *t, const struct gguf *g, struct err *e)
 {
-    struct hf_build b = {.t = t};
+    struct hf_build b = {
+        .t = t, .bos = TOKENIZER_NONE, .eos = TOKENIZER_NONE, .pad = TOKENIZER_NONE};
     cJSON *docs[4] = {NULL};
     static const char *const keys[4] = {HF_KEY_JSON, HF_KEY_CONFIG, "huggingface.config",
                                         "huggingface.generation_config"};

@@ -558,7 +558,7 @@ int hf_normalize(const struct tok_hf *hf, struct hf_scratch *x, struct tok_view 
                  const char **p, size_t *n)
 {
     unsigned turn = 0;
-    for (unsigned i = 0; i < hf->n_norm; i++) {
+    for (unsigned i = 0; i<hf->n_norm && * n> 0; i++) {
         struct tok_rewrite *out = &x->norm[turn];
         struct job j = {&hf->norm[i], x, view, *p, *p + *n, out};
         if (is_idle(j.h, j.p, j.end))
@@ -570,7 +570,7 @@ int hf_normalize(const struct tok_hf *hf, struct hf_scratch *x, struct tok_view 
         if (out->n > TOK_MAX_TEXT)
             return SHOAL_ELIMIT;
         *view = tok_rewrite_view(out);
-        *p = out->p;
+        *p = out->n > 0 ? out->p : "";
         *n = out->n;
         turn = 1 - turn;
     }

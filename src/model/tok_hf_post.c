@@ -6,11 +6,6 @@
 #include "base/mem.h"
 #include "model/tok_hf_build.h"
 
-static bool is(struct gguf_str s, const char *text)
-{
-    return s.p && s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
-
 /* ---- post_processor ---- */
 
 static int put_item(struct tok_template *tp, int32_t id, double type, struct err *e)
@@ -62,8 +57,9 @@ static int parse_template(struct hf_build *b, struct tok_template *tp, const cJS
         struct gguf_str which = hf_get_str(text, "id");
         if (token)
             rc = put_special(b, tp, table, token, e);
-        else if (is(which, "A") || is(which, "B"))
-            rc = put_item(tp, is(which, "B") ? TOK_TEMPLATE_B : TOK_TEMPLATE_A, type_id(text), e);
+        else if (hf_is(which, "A") || hf_is(which, "B"))
+            rc =
+                put_item(tp, hf_is(which, "B") ? TOK_TEMPLATE_B : TOK_TEMPLATE_A, type_id(text), e);
         else
             rc = err_set(e, SHOAL_EFORMAT, "post_processor: a template with an unknown piece");
     }
@@ -108,7 +104,7 @@ static int add_post(struct hf_build *b, const cJSON *j, int depth, struct err *e
     struct tokenizer *t = b->t;
     struct gguf_str type = hf_get_str(j, "type");
     int rc = 0;
-    if (is(type, "Sequence")) {
+    if (hf_is(type, "Sequence")) {
         const cJSON *list = hf_get(j, "processors");
         if (depth == HF_MAX_DEPTH)
             return err_set(e, SHOAL_ELIMIT, "post_processor: sequences are nested too deep");
@@ -116,17 +112,17 @@ static int add_post(struct hf_build *b, const cJSON *j, int depth, struct err *e
             rc = add_post(b, c, depth + 1, e);
         return rc;
     }
-    if (is(type, "ByteLevel")) {
+    if (hf_is(type, "ByteLevel")) {
         t->trim_spans = hf_get_bool(j, "trim_offsets", true);
         return 0;
     }
-    if (is(type, "BertProcessing"))
+    if (hf_is(type, "BertProcessing"))
         return set_classic(b, j, false, e);
-    if (is(type, "RobertaProcessing")) {
+    if (hf_is(type, "RobertaProcessing")) {
         t->trim_spans = hf_get_bool(j, "trim_offsets", true);
         return set_classic(b, j, true, e);
     }
-    if (!is(type, "TemplateProcessing"))
+    if (!hf_is(type, "TemplateProcessing"))
         return err_set(e, SHOAL_EUNSUPPORTED, "post_processor \"%.64s\" is not supported",
                        type.p ? type.p : "(no type)");
     const cJSON *table = hf_get(j, "special_tokens");
@@ -188,7 +184,7 @@ static int parse_strip(struct hf_build *b, struct decoders *x, struct decoder *d
     d->stop = get_count(j, "stop");
     if (!x->fused)
         return 0;
-    b->t->hf->strip_first |= d->start > 0 && is(d->a, " ");
+    b->t->hf->strip_first |= d->start > 0 && hf_is(d->a, " ");
     x->n--;
     return 0;
 }
@@ -198,7 +194,7 @@ static int add_decoder(struct hf_build *b, struct decoders *x, const cJSON *j, i
 {
     struct gguf_str type = hf_get_str(j, "type"), scheme;
     int rc = 0;
-    if (is(type, "Sequence")) {
+    if (hf_is(type, "Sequence")) {
         const cJSON *list = hf_get(j, "decoders");
         if (depth == HF_MAX_DEPTH)
             return err_set(e, SHOAL_ELIMIT, "decoder: sequences are nested too deep");
@@ -206,38 +202,38 @@ static int add_decoder(struct hf_build *b, struct decoders *x, const cJSON *j, i
             rc = add_decoder(b, x, c, depth + 1, e);
         return rc;
     }
-    if (is(type, "Fuse")) {
+    if (hf_is(type, "Fuse")) {
         x->fused = true;
         return 0;
     }
     if (x->n == HF_MAX_DECODERS)
         return err_set(e, SHOAL_ELIMIT, "decoder: more than %d steps", HF_MAX_DECODERS);
     struct decoder *d = &x->d[x->n++];
-    if (is(type, "ByteLevel")) {
+    if (hf_is(type, "ByteLevel")) {
         d->kind = DECODE_BYTE_LEVEL;
-    } else if (is(type, "WordPiece")) {
+    } else if (hf_is(type, "WordPiece")) {
         d->kind = DECODE_WORDPIECE;
         d->a = hf_get_str(j, "prefix");
         d->cleanup = hf_get_bool(j, "cleanup", true);
         b->t->hf->strip_first = true;
-    } else if (is(type, "Metaspace")) {
+    } else if (hf_is(type, "Metaspace")) {
         d->kind = DECODE_REPLACE;
         d->a = hf_get_str(j, "replacement");
         d->b = (struct gguf_str){" ", 1};
         scheme = hf_get_str(j, "prepend_scheme");
         b->t->hf->strip_first =
-            !is(scheme, "never") && (scheme.p || hf_get_bool(j, "add_prefix_space", true));
-    } else if (is(type, "BPEDecoder")) {
+            !hf_is(scheme, "never") && (scheme.p || hf_get_bool(j, "add_prefix_space", true));
+    } else if (hf_is(type, "BPEDecoder")) {
         d->kind = DECODE_REPLACE;
         d->a = hf_get_str(j, "suffix");
         d->b = (struct gguf_str){" ", 1};
-    } else if (is(type, "ByteFallback")) {
+    } else if (hf_is(type, "ByteFallback")) {
         d->kind = DECODE_BYTES;
-    } else if (is(type, "Replace") && hf_get_str(hf_get(j, "pattern"), "String").p) {
+    } else if (hf_is(type, "Replace") && hf_get_str(hf_get(j, "pattern"), "String").p) {
         d->kind = DECODE_REPLACE;
         d->a = hf_get_str(hf_get(j, "pattern"), "String");
         d->b = hf_get_str(j, "content");
-    } else if (is(type, "Strip")) {
+    } else if (hf_is(type, "Strip")) {
         return parse_strip(b, x, d, j);
     } else {
         return err_set(e, SHOAL_EUNSUPPORTED, "decoder \"%.64s\" is not supported",

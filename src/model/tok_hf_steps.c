@@ -14,11 +14,6 @@ static int unknown(struct err *e, const char *what, const cJSON *j)
                    type.p ? type.p : "(no type)");
 }
 
-static bool is(struct gguf_str s, const char *text)
-{
-    return s.p && s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
-
 static int copy(char **out, size_t *n, struct gguf_str s, struct err *e)
 {
     if (s.n > MAX_TEXT)
@@ -156,7 +151,7 @@ static int add_norm(struct tok_hf *hf, const cJSON *j, int depth, struct err *e)
     };
     struct gguf_str type = hf_get_str(j, "type");
     int rc = 0;
-    if (is(type, "Sequence")) {
+    if (hf_is(type, "Sequence")) {
         const cJSON *list = hf_get(j, "normalizers");
         if (depth == HF_MAX_DEPTH)
             return err_set(e, SHOAL_ELIMIT, "normalizer: sequences are nested too deep");
@@ -165,7 +160,7 @@ static int add_norm(struct tok_hf *hf, const cJSON *j, int depth, struct err *e)
         return rc;
     }
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (is(type, known[i].name)) {
+        if (hf_is(type, known[i].name)) {
             if (hf->n_norm == HF_MAX_NORMS)
                 return err_set(e, SHOAL_ELIMIT, "normalizer: more than %d steps", HF_MAX_NORMS);
             struct hf_norm *h = &hf->norm[hf->n_norm++];
@@ -225,7 +220,7 @@ static int parse_behavior(struct hf_pre *h, const cJSON *j, struct err *e)
     if (!s.p)
         return 0;
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (is(s, names[i])) {
+        if (hf_is(s, names[i])) {
             h->behavior = (enum hf_behavior)i;
             return 0;
         }
@@ -261,7 +256,7 @@ static int add_split(struct tok_hf *hf, const cJSON *j, struct err *e)
     h->invert = hf_get_bool(j, "invert", false);
     h->kind = HF_PRE_SCAN;
     for (size_t i = 0; i < sizeof(scanners) / sizeof(scanners[0]); i++)
-        if (is(regex, scanners[i].regex)) {
+        if (hf_is(regex, scanners[i].regex)) {
             h->scan = scanners[i].scan;
             h->opts = scanners[i].opts;
             return 0;
@@ -322,11 +317,11 @@ static int add_metaspace(struct tok_hf *hf, const cJSON *j, struct err *e)
     h->behavior = HF_NEXT;
     h->split = hf_get_bool(j, "split", true);
     h->prepend = HF_PREPEND_ALWAYS;
-    if (is(scheme, "first"))
+    if (hf_is(scheme, "first"))
         h->prepend = HF_PREPEND_FIRST;
-    else if (is(scheme, "never") || !hf_get_bool(j, "add_prefix_space", true))
+    else if (hf_is(scheme, "never") || !hf_get_bool(j, "add_prefix_space", true))
         h->prepend = HF_PREPEND_NEVER;
-    else if (scheme.p && !is(scheme, "always"))
+    else if (scheme.p && !hf_is(scheme, "always"))
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "pre_tokenizer: prepend_scheme \"%.32s\" is not supported", scheme.p);
     if (with.p && with.n == 0)
@@ -347,7 +342,7 @@ static int add_pre(struct tok_hf *hf, const cJSON *j, int depth, struct err *e)
 {
     struct gguf_str type = hf_get_str(j, "type");
     int rc = 0;
-    if (is(type, "Sequence")) {
+    if (hf_is(type, "Sequence")) {
         const cJSON *list = hf_get(j, "pretokenizers");
         if (depth == HF_MAX_DEPTH)
             return err_set(e, SHOAL_ELIMIT, "pre_tokenizer: sequences are nested too deep");
@@ -359,23 +354,23 @@ static int add_pre(struct tok_hf *hf, const cJSON *j, int depth, struct err *e)
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "pre_tokenizer \"%.64s\" after ByteLevel is not supported",
                        type.p ? type.p : "(no type)");
-    if (is(type, "BertPreTokenizer"))
+    if (hf_is(type, "BertPreTokenizer"))
         return add_words(hf, HF_PRE_BERT, e);
-    if (is(type, "Whitespace"))
+    if (hf_is(type, "Whitespace"))
         return add_words(hf, HF_PRE_WORDS, e);
-    if (is(type, "WhitespaceSplit"))
+    if (hf_is(type, "WhitespaceSplit"))
         return add_class(hf, j, HF_CLASS_SPACE, e);
-    if (is(type, "Punctuation"))
+    if (hf_is(type, "Punctuation"))
         return add_class(hf, j, HF_CLASS_PUNCTUATION, e);
-    if (is(type, "Digits"))
+    if (hf_is(type, "Digits"))
         return add_class(hf, j, HF_CLASS_NUMBER, e);
-    if (is(type, "Split"))
+    if (hf_is(type, "Split"))
         return add_split(hf, j, e);
-    if (is(type, "CharDelimiterSplit"))
+    if (hf_is(type, "CharDelimiterSplit"))
         return add_delimiter(hf, j, e);
-    if (is(type, "ByteLevel"))
+    if (hf_is(type, "ByteLevel"))
         return add_byte_level(hf, j, e);
-    if (is(type, "Metaspace"))
+    if (hf_is(type, "Metaspace"))
         return add_metaspace(hf, j, e);
     return unknown(e, "pre_tokenizer", j);
 }
