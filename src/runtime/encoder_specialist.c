@@ -16,6 +16,7 @@
 #include "runtime/cache_dir.h"
 #include "runtime/onnx_encoder.h"
 #include "runtime/onnx_files.h"
+#include "runtime/onnx_session.h"
 
 struct enc {
     const struct gguf *gguf; /* borrowed from the engine */
@@ -451,19 +452,18 @@ static int open_onnx_heads(struct enc *s, struct err *e)
     return heads_create(&s->heads, &source, e);
 }
 
-static int load_onnx(struct enc *s, const char *model, const struct shoal_engine_opts *o,
+static int load_onnx(struct enc *s, struct onnx_session *session, const struct shoal_engine_opts *o,
                      uint32_t *max_cost, struct err *e)
 {
-    struct onnx_encoder_opts oo = {.n_threads = o->n_threads,
-                                   .max_tokens = onnx_files_n_ctx(s->gguf)};
+    struct onnx_encoder_opts oo = {.max_tokens = onnx_files_n_ctx(s->gguf)};
     struct gguf_str arch = {"", 0};
+    int rc = onnx_encoder_from_session(&s->onnx, session, &oo, e);
     (void)gguf_get_str(s->gguf, "general.architecture", &arch);
     s->arch = mem_strndup(arch.p, arch.n);
-    if (!s->arch)
-        return err_set(e, SHOAL_ENOMEM, "encoder");
-    if (!(s->kernels = kern_select(o->kernels, e)))
-        return SHOAL_EUNSUPPORTED;
-    int rc = onnx_encoder_open(&s->onnx, model, &oo, e);
+    if (rc == 0 && !s->arch)
+        rc = err_set(e, SHOAL_ENOMEM, "encoder");
+    if (rc == 0 && !(s->kernels = kern_select(o->kernels, e)))
+        rc = SHOAL_EUNSUPPORTED;
     if (rc == 0)
         rc = open_onnx_heads(s, e);
     if (rc < 0)
@@ -477,17 +477,19 @@ static int load_onnx(struct enc *s, const char *model, const struct shoal_engine
 
 int encoder_specialist_open(struct specialist *sp, const struct gguf *g,
                             const struct tokenizer *tokenizer, const char *path,
-                            const char *onnx_file, const struct shoal_engine_opts *o, struct err *e)
+                            struct onnx_session *onnx, const struct shoal_engine_opts *o,
+                            struct err *e)
 {
     static const enum shoal_kind kinds[] = {SHOAL_KIND_CLASSIFY, SHOAL_KIND_TAG, SHOAL_KIND_EMBED,
                                             SHOAL_KIND_RERANK};
     struct enc *s = mem_zalloc(sizeof(*s));
-    if (!s)
+    if (!s) {
+        onnx_session_close(onnx);
         return err_set(e, SHOAL_ENOMEM, "encoder");
+    }
     s->gguf = g;
     s->tokenizer = tokenizer;
-    int rc = onnx_file ? load_onnx(s, onnx_file, o, &sp->max_cost, e)
-                       : load(s, path, o, &sp->max_cost, e);
+    int rc = onnx ? load_onnx(s, onnx, o, &sp->max_cost, e) : load(s, path, o, &sp->max_cost, e);
     if (rc < 0) {
         close_(s);
         return err_wrap(e, "%s", path);

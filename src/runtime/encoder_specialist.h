@@ -6,11 +6,13 @@
 #include "model/tokenizer.h"
 #include "runtime/specialist.h"
 
-/* Fills sp.  g and tokenizer are borrowed until the specialist is closed.  onnx_file NULL:
- * natively. */
+struct onnx_session;
+
+/* Fills sp.  g and tokenizer are borrowed until the specialist is closed.  onnx: runs there, and is
+ * taken over, also when this fails; NULL: natively. */
 SHOAL_MUST_CHECK int encoder_specialist_open(struct specialist *sp, const struct gguf *g,
                                              const struct tokenizer *tokenizer, const char *path,
-                                             const char *onnx_file,
+                                             struct onnx_session *onnx,
                                              const struct shoal_engine_opts *o, struct err *e);
 
 #endif

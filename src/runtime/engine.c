@@ -11,6 +11,7 @@
 #include "runtime/engine_int.h"
 #include "runtime/onnx_files.h"
 #include "runtime/onnx_lm.h"
+#include "runtime/onnx_session.h"
 
 #define DEFAULT_MAX_TASKS 8u
 #define DEFAULT_MAX_QUEUE 256u
@@ -126,45 +127,38 @@ static int load_native(struct shoal_engine *en, const char *path, const struct s
 }
 
 /* The library keeps keys and values itself: pages only count what it may keep. */
-static int load_onnx(struct shoal_engine *en, const struct onnx_files *files,
-                     const struct shoal_engine_opts *o, struct err *e)
+static int load_onnx(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
+                     struct err *e)
 {
-    struct onnx_lm_opts lo = {.n_threads = o->n_threads,
-                              .n_ctx = o->n_ctx,
-                              .max_tasks = en->max_tasks,
-                              .chunk = o->chunk};
+    struct onnx_lm_opts lo = {.n_ctx = o->n_ctx, .max_tasks = en->max_tasks, .chunk = o->chunk};
+    struct onnx_session *session = en->onnx;
     struct gguf_str arch;
-    int rc = en->gguf ? 0 : onnx_files_open(files, &en->gguf, e);
-    if (rc < 0)
-        return rc;
     lo.n_ctx_train = onnx_files_n_ctx(en->gguf);
     if (!(en->kernels = kern_select(o->kernels, e)))
         return SHOAL_EUNSUPPORTED;
     if (gguf_get_str(en->gguf, "general.architecture", &arch))
         en->arch = mem_strndup(arch.p, arch.n);
     lo.arch = en->arch;
-    rc = tokenizer_create(&en->tokenizer, en->gguf, e);
+    int rc = tokenizer_create(&en->tokenizer, en->gguf, e);
+    if (rc == 0) {
+        en->onnx = NULL;
+        rc = onnx_lm_from_session(&en->lm, session, &lo, e);
+    }
     if (rc < 0)
-        return err_wrap(e, "%s", files->folder);
-    rc = onnx_lm_open(&en->lm, files->model, &lo, e);
-    if (rc < 0)
-        return rc;
+        return err_wrap(e, "%s", path);
     const struct decoder_sizes sizes = {.weights = en->lm.info.weights_bytes,
                                         .scratch = en->lm.info.scratch_bytes,
                                         .kv_page = en->lm.info.kv_page_bytes,
                                         .n_ctx = en->lm.info.n_ctx};
     en->chunk = en->lm.info.max_batch;
     rc = plan_memory(en, o, &sizes, e);
-    return rc < 0 ? err_wrap(e, "%s", files->model) : 0;
+    return rc < 0 ? err_wrap(e, "%s", path) : 0;
 }
 
 static int load(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
                 struct err *e)
 {
-    struct onnx_files files;
-    int rc = onnx_files_find(&files, path, e);
-    if (rc >= 0)
-        rc = rc == 1 ? load_onnx(en, &files, o, e) : load_native(en, path, o, e);
+    int rc = en->onnx ? load_onnx(en, path, o, e) : load_native(en, path, o, e);
     if (rc < 0)
         return rc;
     if (tokenizer_info(en->tokenizer)->n_vocab > en->lm.info.n_vocab)
@@ -266,6 +260,7 @@ void shoal_engine_close(struct shoal_engine *en)
         pthread_join(en->thread, NULL);
     }
     lm_close(&en->lm);
+    onnx_session_close(en->onnx);
     if (en->specialist.ops)
         en->specialist.ops->close(en->specialist.self);
     chat_close(en);

@@ -54,6 +54,7 @@ struct shoal_engine {
     _Atomic double ns_per_cost;   /* measured; 0: not yet */
 
     struct gguf *gguf;
+    struct onnx_session *onnx; /* of a model that is being opened */
     struct lm lm;
     const struct kern_ops *kernels; /* for the sampler */
     struct tokenizer *tokenizer;

@@ -5,6 +5,7 @@
 #include "runtime/encoder_specialist.h"
 #include "runtime/engine_int.h"
 #include "runtime/onnx_files.h"
+#include "runtime/onnx_session.h"
 #include "runtime/scorer_specialist.h"
 #include "runtime/seq2seq.h"
 
@@ -20,12 +21,21 @@ int specialist_open(struct shoal_engine *en, const char *path, const struct shoa
     int rc = found ? onnx_files_open(&files, &en->gguf, e) : model_open(&en->gguf, path, e);
     if (rc < 0)
         return rc;
-    if (t5_knows(en->gguf) && !found)
+    if (found) { /* what it is, its inputs tell */
+        struct onnx_session_opts so = {.n_threads = o->n_threads};
+        if ((rc = onnx_session_open(&en->onnx, files.model, &so, e)) < 0)
+            return rc;
+        if (onnx_session_has_past(en->onnx))
+            return 0;
+    } else if (t5_knows(en->gguf)) {
         return seq2seq_open(&en->specialist, en->gguf, path, o, e);
-    if (!encoder_knows(en->gguf))
+    } else if (!encoder_knows(en->gguf)) {
         return 0;
+    }
     rc = tokenizer_create(&en->tokenizer, en->gguf, e);
-    return rc < 0 ? err_wrap(e, "%s", path)
-                  : encoder_specialist_open(&en->specialist, en->gguf, en->tokenizer, path,
-                                            found ? files.model : NULL, o, e);
+    if (rc < 0)
+        return err_wrap(e, "%s", path);
+    struct onnx_session *onnx = en->onnx;
+    en->onnx = NULL;
+    return encoder_specialist_open(&en->specialist, en->gguf, en->tokenizer, path, onnx, o, e);
 }

@@ -10,6 +10,7 @@ const { execFileSync, spawnSync } = require('child_process');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
+const url = require('url');
 
 const { FLOAT, INT32, INT64, BOOL, FLOAT16, LIST, model } = require('./onnx_build.js');
 const root = path.resolve(__dirname, '../..');
@@ -57,6 +58,11 @@ const tensor = (x, dims) => new ort.Tensor('int64', int64(x), dims);
 const open = (file) => ort.InferenceSession.create(file,
     { intraOpNumThreads: 1, interOpNumThreads: 1, graphOptimizationLevel: 'all' });
 
+function write(name, data) {
+    fs.writeFileSync(path.join(tmp, name), data);
+    return path.join(tmp, name);
+}
+
 // Sequences of many lengths, the same each time.
 function sequences(n, vocabulary, longest) {
     let state = 7;
@@ -67,7 +73,7 @@ function sequences(n, vocabulary, longest) {
 }
 
 async function encoders() {
-    const seqs = sequences(24, 30522, 90);
+    const seqs = sequences(12, 30522, 90);
     for (const [name, file, output, kind] of [
         ['MiniLM', minilm, 'last_hidden_state', 'hidden'],
         ['toxicity', toxicity, 'logits', 'logits']]) {
@@ -104,6 +110,47 @@ async function encoders() {
     }
 }
 
+// The commands on text, beside Node with tokenizers of its own: vectors of MiniLM, toxicity of texts.
+async function texts() {
+    const lines = ['a shoal of fish', 'Turn off the kitchen lights, please!', 'you are an idiot', 'what a lovely day',
+        'Der Zug nach München fährt um 7:45 Uhr.', 'naïve café — déjà vu', 'pump 3 vibrates at 7.4 mm/s (limit: 3.0)',
+        '東京は日本の首都です', 'I hate you, you stupid moron', 'x'];
+    const file = write('lines.txt', lines.join('\n') + '\n');
+    const run = (command, model) => execFileSync(shoal, [command, '--json', '-m', model, '-f', file],
+        { env: { ...process.env, SHOAL_ONNXRUNTIME: library }, encoding: 'utf8' }).trim().split('\n').map((l) => JSON.parse(l));
+    const far = (a, b) => Math.max(Math.abs(a.length - b.length), ...a.map((x, i) => Math.abs(x - b[i])));
+    const folder = path.dirname(path.dirname(minilm)), read = (f) => JSON.parse(fs.readFileSync(path.join(folder, f)));
+    const { Tokenizer } = await import(url.pathToFileURL(path.join(
+        bring('fetch-npm', '@huggingface/tokenizers@0.2.0'), 'dist/tokenizers.mjs')));
+    const words = new Tokenizer(read('tokenizer.json'), read('tokenizer_config.json'));
+    let session = await open(minilm), worst = 0;
+    for (const [i, got] of run('embed', folder).entries()) {
+        const { ids } = words.encode(lines[i]), dims = [1, ids.length];
+        const { data } = (await session.run({ input_ids: tensor(ids, dims), attention_mask: tensor(ids.map(() => 1), dims),
+            token_type_ids: tensor(ids.map(() => 0), dims) })).last_hidden_state;
+        const mean = Array.from({ length: 384 }, (_, c) => ids.reduce((a, _t, t) => a + data[t * 384 + c], 0) / ids.length);
+        const length = Math.hypot(...mean);
+        worst = Math.max(worst, far(got.embedding, mean.map((x) => x / length)), Number(got.text !== lines[i]));
+    }
+    await session.release();
+    check(worst < 1e-6, `MiniLM: vectors of ${lines.length} texts as in Node, worst ${worst}`);
+    const { WordPieceTokenizer } = await import(url.pathToFileURL(path.join(path.dirname(toxicity), '../src/tokenizer.js')));
+    const pieces = new WordPieceTokenizer(fs.readFileSync(path.join(path.dirname(toxicity), 'vocab.txt'), 'utf8'));
+    session = await open(toxicity);
+    worst = 0;
+    const labels = new Set();
+    for (const [i, got] of run('classify', path.dirname(toxicity)).entries()) {
+        const { inputIds, attentionMask, length } = pieces.encode(lines[i]), dims = [1, length];
+        const logits = (await session.run({ input_ids: new ort.Tensor('int64', inputIds, dims),
+            attention_mask: new ort.Tensor('int64', attentionMask, dims) })).logits.data;
+        const p = 1 / (1 + Math.exp(logits[0] - logits[1]));
+        labels.add(got.label);
+        worst = Math.max(worst, far([got.labels.find((l) => l.label === 'LABEL_1').score], [p]));
+    }
+    await session.release();
+    check(worst < 1e-6 && labels.size === 2, `toxicity: ${lines.length} texts as in Node, worst ${worst}`);
+}
+
 // Greedy decoding as transformers.js does it: the prompt at once, then token by token.
 async function greedy(session, prompt, n) {
     const past = {}, tokens = [...prompt], layers = 8;
@@ -125,19 +172,14 @@ async function greedy(session, prompt, n) {
 }
 
 async function miniMind() {
-    const session = await open(minimind), n = 48;
+    const session = await open(minimind), n = 32;
     const prompts = [[1, 320, 275, 201, 1589, 270], [1, 85, 736, 201, 3205, 5, 2, 201, 1, 1079, 538, 501, 201],
-        Array.from({ length: 200 }, (_, i) => (i * 37) % 6300 + 3), [2]];
+        Array.from({ length: 100 }, (_, i) => (i * 37) % 6300 + 3), [2]];
     const want = [];
     for (const p of prompts) want.push(await greedy(session, p, n));
-    for (const [i, p] of prompts.entries()) {
-        const got = ours(['generate', minimind, 1 + i % 2, n, 0], [p]);
-        check(got.status === 0 && got.lines[0] === want[i],
-            `MiniMind2-Small: ${n} greedy tokens after ${p.length} as in Node ${got.error}`);
-    }
     const got = ours(['generate', minimind, 2, n, 0], prompts);
     check(got.status === 0 && got.lines.every((l, i) => l === want[i]),
-        `MiniMind2-Small: ${prompts.length} sequences side by side, the same tokens ${got.error}`);
+        `MiniMind2-Small: ${n} greedy tokens of ${prompts.length} sequences side by side as in Node ${got.error}`);
     const env = { env: { ...process.env, SHOAL_ONNXRUNTIME: library }, encoding: 'utf8' };
     const folder = path.dirname(path.dirname(minimind)), text = '<|im_start|>user\nWhat is a shoal of fish?<|im_end|>\n<|im_start|>assistant\n';
     const ids = execFileSync(shoal, ['tokenize', '--special', '-m', folder, text], env).trim().split(/\s+/).map(Number);
@@ -146,11 +188,6 @@ async function miniMind() {
     check(json.prompt_tokens === ids.length && json.tokens.map((t) => t.id ?? t).join(' ') === await greedy(session, ids, n),
         `MiniMind2-Small: the program writes what Node would: ${JSON.stringify(json.text)}`);
     await session.release();
-}
-
-function write(name, data) {
-    fs.writeFileSync(path.join(tmp, name), data);
-    return path.join(tmp, name);
 }
 
 const fails = (what, r, ...texts) =>
@@ -356,6 +393,7 @@ function refusals() {
 
 (async () => {
     await encoders();
+    await texts();
     await miniMind();
     madeHere();
     decoders();
