@@ -292,9 +292,12 @@ SHOAL_API const struct shoal_result *shoal_task_result(const struct shoal_task *
 /* Label set i of a kind (CLASSIFY, TAG), the default first; NULL behind the last. */
 SHOAL_API const char *shoal_label_set(const struct shoal_engine *engine, enum shoal_kind kind,
                                       uint32_t i);
-/* Label i of a set (NULL: the default); NULL behind the last. */
+/* Label i of a set (NULL: the default), SCORE: name of output i; NULL behind the last. */
 SHOAL_API const char *shoal_label(const struct shoal_engine *engine, enum shoal_kind kind,
                                   const char *set, uint32_t i);
+
+/* SCORE: name of value i of a row (there are info.dim); NULL: it has none. */
+SHOAL_API const char *shoal_input_name(const struct shoal_engine *engine, uint32_t i);
 
 /* ---- sessions ------------------------------------------------------------------------------- */
 

@@ -29,6 +29,8 @@ int cmd_ask(int argc, const char *const *argv);
 int cmd_classify(int argc, const char *const *argv);
 int cmd_tag(int argc, const char *const *argv);
 int cmd_embed(int argc, const char *const *argv);
+int cmd_rerank(int argc, const char *const *argv);
+int cmd_score(int argc, const char *const *argv);
 int cmd_summarize(int argc, const char *const *argv);
 int cmd_eval(int argc, const char *const *argv);
 int cmd_doctor(int argc, const char *const *argv);

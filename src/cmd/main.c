@@ -20,6 +20,8 @@ static const struct command commands[] = {
     {"classify", cmd_classify, "what a text is: intent, topic, sentiment"},
     {"tag", cmd_tag, "entities, slots and personal data in a text"},
     {"embed", cmd_embed, "a vector for a text"},
+    {"rerank", cmd_rerank, "documents in the order in which they answer a query"},
+    {"score", cmd_score, "numbers for rows of numbers"},
     {"summarize", cmd_summarize, "a long text made short"},
     {"serve", cmd_serve, "answer requests over HTTP"},
     {"tokenize", cmd_tokenize, "text to token ids"},

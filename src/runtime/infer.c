@@ -193,3 +193,9 @@ const char *shoal_label(const struct shoal_engine *en, enum shoal_kind kind, con
     const struct specialist *sp = &en->specialist;
     return sp->ops && (sp->kinds & kind) ? sp->ops->label(sp->self, kind, set, i) : NULL;
 }
+
+const char *shoal_input_name(const struct shoal_engine *en, uint32_t i)
+{
+    const struct specialist *sp = &en->specialist;
+    return sp->ops && sp->ops->input ? sp->ops->input(sp->self, i) : NULL;
+}

@@ -69,6 +69,13 @@ static const char *label(const void *self, enum shoal_kind kind, const char *set
     return (!set || !*set) && i < info.n_outputs ? info.output_names[i] : NULL;
 }
 
+static const char *input(const void *self, uint32_t i)
+{
+    const struct scoring *s = self;
+    struct scorer_info x = scorer_info(s->scorer);
+    return x.input_names && i < x.n_inputs ? x.input_names[i] : NULL;
+}
+
 static void info(const void *self, struct shoal_engine_info *out)
 {
     const struct scoring *s = self;
@@ -98,6 +105,7 @@ static const struct specialist_ops ops = {
     .drop = drop,
     .label_set = label_set,
     .label = label,
+    .input = input,
     .info = info,
     .close = close_,
 };

@@ -37,6 +37,7 @@ struct specialist_ops {
     void (*drop)(struct job *j); /* frees input; may come after close */
     const char *(*label_set)(const void *self, enum shoal_kind kind, uint32_t i);
     const char *(*label)(const void *self, enum shoal_kind kind, const char *set, uint32_t i);
+    const char *(*input)(const void *self, uint32_t i); /* name of a value; NULL: none have */
     void (*info)(const void *self, struct shoal_engine_info *info);
     void (*close)(void *self);
 };

@@ -1,0 +1,195 @@
+/* cmd_rerank.c - shoal rerank: documents in the order in which they answer a query. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cmd/cmd.h"
+#include "cmd/infer_pipe.h"
+#include "cmd/model_opts.h"
+#include "cmd/term.h"
+#include "wire/json_out.h"
+
+#define IN_FLIGHT 64u
+#define MAX_DOCS 100000u
+
+static const struct opts_def defs[] = {
+    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "one document a line from a file; - is stdin"},
+    {"top", 0, OPTS_UINT, "N", "0", 0, MAX_DOCS, "only the N best; 0: all"},
+    {"raw", 0, OPTS_FLAG, NULL, NULL, 0, 0, "logits instead of scores from 0 to 1"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object a line"},
+};
+
+static const struct opts_page page = {
+    .command = "rerank",
+    .arguments = "QUERY [DOCUMENT...]",
+    .min_args = 1,
+    .max_args = UINT32_MAX,
+    .summary = "Orders documents by how well they answer a query.",
+    .details = "Documents are the arguments behind the query, or the lines of -f FILE.  A model "
+               "that scores pairs (a\ncross-encoder) is used as such; one that makes vectors "
+               "compares those.",
+    .groups = {OPTS_GROUP("Options", defs)},
+    .examples =
+        "  shoal rerank -m embed \"pump too hot\" \"Check the coolant.\" \"Play jazz.\"\n"
+        "  shoal rerank -m ./cross-encoder --top 3 -f passages.txt \"who signs the form\"\n",
+};
+
+struct doc {
+    const char *text;
+    double score;
+    size_t at;
+    float *vector;
+};
+
+struct work {
+    struct doc *docs; /* docs[n] is the query where vectors are compared */
+    size_t n;
+    bool pairs;
+    uint32_t n_dims;
+};
+
+static int take(void *ctx, void *row, const struct shoal_result *r, struct err *e)
+{
+    struct work *w = ctx;
+    struct doc *d = row;
+    if (w->pairs) {
+        d->score = r->values[0];
+        return 0;
+    }
+    d->vector = mem_zalloc_n(r->n_dims, sizeof(float));
+    if (!d->vector)
+        return err_set(e, SHOAL_ENOMEM, "vector");
+    memcpy(d->vector, r->vector, r->n_dims * sizeof(float));
+    w->n_dims = r->n_dims;
+    return 0;
+}
+
+static int score(struct work *w, struct shoal_engine *engine, const struct opts *o, struct err *e)
+{
+    struct infer_pipe pipe;
+    int rc = 0;
+    infer_pipe_init(&pipe, engine, IN_FLIGHT, take, w);
+    for (size_t i = 0; rc == 0 && i < w->n + !w->pairs; i++) {
+        struct doc *d = &w->docs[i];
+        struct shoal_infer_opts io = {
+            .kind = SHOAL_KIND_EMBED, .text = d->text, .text_bytes = strlen(d->text)};
+        if (w->pairs) {
+            io.kind = SHOAL_KIND_RERANK;
+            io.text = o->args[0];
+            io.text_bytes = strlen(o->args[0]);
+            io.document = d->text;
+            io.document_bytes = strlen(d->text);
+            io.raw = opts_flag(o, "raw");
+        }
+        rc = infer_pipe_put(&pipe, &io, d, e);
+    }
+    if (rc == 0)
+        rc = infer_pipe_drain(&pipe, e);
+    infer_pipe_fini(&pipe);
+    for (size_t i = 0; rc == 0 && !w->pairs && i < w->n; i++)
+        for (uint32_t k = 0; k < w->n_dims; k++)
+            w->docs[i].score += (double)w->docs[i].vector[k] * (double)w->docs[w->n].vector[k];
+    return rc;
+}
+
+static int best_first(const void *x, const void *y)
+{
+    const struct doc *a = x, *b = y;
+    if (a->score != b->score)
+        return a->score < b->score ? 1 : -1;
+    return (a->at > b->at) - (a->at < b->at);
+}
+
+static int print(const struct opts *o, struct work *w)
+{
+    struct buf b;
+    size_t top = opts_uint(o, "top");
+    qsort(w->docs, w->n, sizeof(*w->docs), best_first);
+    buf_init(&b, (size_t)1 << 30);
+    for (size_t i = 0; i < w->n && (top == 0 || i < top); i++) {
+        const struct doc *d = &w->docs[i];
+        if (!opts_flag(o, "json")) {
+            buf_printf(&b, "%.4f  %s\n", d->score, d->text);
+            continue;
+        }
+        struct json_out j = json_out_make(&b);
+        json_out_object(&j);
+        json_out_key(&j, "index");
+        json_out_uint(&j, d->at);
+        json_out_key(&j, "score");
+        json_out_num(&j, d->score);
+        json_out_key(&j, "text");
+        json_out_str(&j, d->text);
+        json_out_object_end(&j);
+        buf_putc(&b, '\n');
+    }
+    int rc = cmd_print(o->page, &b);
+    buf_fini(&b);
+    return rc;
+}
+
+/* Arguments, or lines of the file, which is cut in place. */
+static int read_docs(const struct opts *o, struct work *w, struct buf *file)
+{
+    struct err e = {0};
+    const char *path = opts_text(o, "file");
+    size_t n = o->n_args - 1;
+    if (path && n > 0)
+        return opts_usage(o->page, "both documents and a file are given");
+    if (!path && n == 0)
+        return opts_usage(o->page, "no documents: give some, or -f FILE");
+    if (path && cmd_read_file(path, file, &e) < 0)
+        return cmd_fail(o->page, "%s", e.msg);
+    for (const char *p = buf_str(file); path && *p; p++)
+        n += *p == '\n';
+    if (n + 1 > MAX_DOCS)
+        return cmd_fail(o->page, "more than %u documents", MAX_DOCS);
+    w->docs = mem_zalloc_n(n + 2, sizeof(*w->docs));
+    if (!w->docs)
+        return cmd_fail(o->page, "out of memory");
+    for (size_t i = 1; i < o->n_args; i++)
+        w->docs[w->n++].text = o->args[i];
+    char *save = NULL;
+    for (char *line = path && file->data ? strtok_r(file->data, "\r\n", &save) : NULL; line;
+         line = strtok_r(NULL, "\r\n", &save))
+        w->docs[w->n++].text = line;
+    for (size_t i = 0; i < w->n; i++)
+        w->docs[i].at = i;
+    w->docs[w->n].text = o->args[0];
+    return CMD_OK;
+}
+
+int cmd_rerank(int argc, const char *const *argv)
+{
+    struct opts_page p = page;
+    struct opts o;
+    struct work w = {0};
+    struct buf file;
+    struct shoal_engine *engine = NULL;
+    struct model_name name = {0};
+    struct shoal_engine_info info;
+    struct err e = {0};
+    int rc;
+    p.groups[1] = specialist_opts_group;
+    if (!cmd_begin(&o, &p, argc, argv, &rc))
+        return rc;
+    buf_init(&file, (size_t)1 << 30);
+    rc = read_docs(&o, &w, &file);
+    int interrupt_fd = term_catch_interrupt();
+    if (rc == CMD_OK)
+        rc = specialist_opts_open(&o, interrupt_fd, &engine, &name);
+    term_release_interrupt(interrupt_fd);
+    if (rc == CMD_OK) {
+        shoal_engine_info(engine, &info);
+        w.pairs = (info.kinds & SHOAL_KIND_RERANK) != 0;
+        rc = score(&w, engine, &o, &e) < 0 ? cmd_fail(&p, "%s", e.msg) : print(&o, &w);
+    }
+    for (size_t i = 0; w.docs && i <= w.n; i++)
+        mem_free(w.docs[i].vector);
+    mem_free(w.docs);
+    buf_fini(&file);
+    shoal_engine_close(engine);
+    model_name_fini(&name);
+    opts_fini(&o);
+    return rc;
+}

@@ -1,0 +1,192 @@
+/* cmd_score.c - shoal score: numbers for numbers. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "cmd/cmd.h"
+#include "cmd/model_opts.h"
+#include "cmd/table.h"
+#include "cmd/term.h"
+#include "wire/json_out.h"
+
+static const struct opts_def defs[] = {
+    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "rows from a file; - is stdin"},
+    {"columns", 'c', OPTS_TEXT, "A,B,...", NULL, 0, 0,
+     "columns of the file that the model reads, in its order; default: by name, else all"},
+    {"raw", 0, OPTS_FLAG, NULL, NULL, 0, 0, "trees: before the objective's transformation"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object a score"},
+};
+
+static const struct opts_page page = {
+    .command = "score",
+    .arguments = "[ROW...]",
+    .max_args = UINT32_MAX,
+    .summary = "Scores rows of numbers with trees or a small network.",
+    .details = "Rows are arguments (\"1.5,2,nan\"), or lines of -f FILE or stdin: CSV with or "
+               "without names in the\nfirst line, or JSON arrays or objects.  Models that look at "
+               "a window give a score per window.",
+    .groups = {OPTS_GROUP("Options", defs)},
+    .examples = "  shoal score -m model.txt \"0.5,1,3\"\n"
+                "  shoal score -m model.txt -f rows.csv --json\n"
+                "  shoal score -m ./lstm -c temperature,pressure -f sensors.csv\n",
+};
+
+/* Columns of the table that are the model's inputs, in its order. */
+static int choose_columns(const struct opts *o, const struct shoal_engine *engine,
+                          const struct table *t, uint32_t n_inputs, uint32_t *columns)
+{
+    const char *list = opts_text(o, "columns");
+    uint32_t n = 0;
+    for (const char *p = list; p && *p; n++) {
+        size_t len = strcspn(p, ",");
+        char name[256];
+        snprintf(name, sizeof(name), "%.*s", (int)len, p);
+        if (n == n_inputs || (columns[n] = table_column(t, name)) == UINT32_MAX)
+            return opts_usage(o->page,
+                              n == n_inputs ? "--columns: more than the model's %u%s%s"
+                                            : "--columns: the %uth, %s, is not in the file%s",
+                              n == n_inputs ? n_inputs : n + 1, n == n_inputs ? "" : name, "");
+        p += len + (p[len] == ',');
+    }
+    if (list)
+        return n == n_inputs
+                   ? CMD_OK
+                   : opts_usage(o->page, "--columns: %u, the model reads %u", n, n_inputs);
+    for (n = 0; t->names && n < n_inputs; n++) {
+        const char *name = shoal_input_name(engine, n);
+        if (!name || (columns[n] = table_column(t, name)) == UINT32_MAX)
+            break;
+    }
+    if (n == n_inputs)
+        return CMD_OK;
+    if (t->n_cols != n_inputs)
+        return cmd_fail(o->page,
+                        "rows of %u values, the model reads %u; choose with --columns A,B,...",
+                        t->n_cols, n_inputs);
+    for (n = 0; n < n_inputs; n++)
+        columns[n] = n;
+    return CMD_OK;
+}
+
+static double *gather(const struct table *t, const uint32_t *columns, uint32_t n_inputs)
+{
+    double *values = mem_zalloc_n(t->n_rows, n_inputs * sizeof(*values));
+    for (size_t r = 0; values && r < t->n_rows; r++)
+        for (uint32_t i = 0; i < n_inputs; i++)
+            values[r * n_inputs + i] = t->values[r * t->n_cols + columns[i]];
+    return values;
+}
+
+static int print(const struct opts *o, const struct shoal_engine *engine,
+                 const struct shoal_result *r)
+{
+    struct buf b;
+    uint32_t n_outputs = 0;
+    buf_init(&b, (size_t)1 << 30);
+    while (shoal_label(engine, SHOAL_KIND_SCORE, NULL, n_outputs))
+        n_outputs++;
+    n_outputs = n_outputs ? n_outputs : 1;
+    for (uint32_t i = 0; i + n_outputs <= r->n_values; i += n_outputs) {
+        const double *v = r->values + i;
+        struct json_out j = json_out_make(&b);
+        if (!opts_flag(o, "json")) {
+            for (uint32_t k = 0; k < n_outputs; k++)
+                buf_printf(&b, "%s%.10g", k ? " " : "", v[k]);
+        } else {
+            json_out_object(&j);
+            for (uint32_t k = 0; k < n_outputs; k++) {
+                json_out_key(&j, shoal_label(engine, SHOAL_KIND_SCORE, NULL, k));
+                json_out_num(&j, v[k]);
+            }
+            json_out_object_end(&j);
+        }
+        buf_putc(&b, '\n');
+    }
+    int rc = cmd_print(o->page, &b);
+    buf_fini(&b);
+    return rc;
+}
+
+static int score(const struct opts *o, struct shoal_engine *engine, const struct table *t)
+{
+    struct shoal_engine_info info;
+    struct shoal_error e = {0};
+    struct shoal_task *task;
+    shoal_engine_info(engine, &info);
+    if (!(info.kinds & SHOAL_KIND_SCORE))
+        return cmd_fail(o->page, "this model scores no numbers");
+    uint32_t *columns = mem_zalloc_n(info.dim, sizeof(*columns));
+    if (!columns)
+        return cmd_fail(o->page, "out of memory");
+    int rc = choose_columns(o, engine, t, info.dim, columns);
+    double *values = rc == CMD_OK ? gather(t, columns, info.dim) : NULL;
+    if (rc == CMD_OK && !values)
+        rc = cmd_fail(o->page, "out of memory");
+    struct shoal_infer_opts io = {.kind = SHOAL_KIND_SCORE,
+                                  .values = values,
+                                  .n_values = (uint32_t)(t->n_rows * info.dim),
+                                  .raw = opts_flag(o, "raw")};
+    if (rc == CMD_OK && t->n_rows > UINT32_MAX / info.dim)
+        rc = cmd_fail(o->page, "%zu rows are too many", t->n_rows);
+    if (rc == CMD_OK && shoal_infer_submit(engine, &io, &task, &e) < 0) {
+        rc = cmd_fail(o->page, "%s", e.msg);
+    } else if (rc == CMD_OK) {
+        (void)shoal_task_wait(task);
+        const struct shoal_result *r = shoal_task_result(task);
+        rc = r->code < 0 ? cmd_fail(o->page, "%s", r->message) : print(o, engine, r);
+        shoal_task_free(task);
+    }
+    mem_free(values);
+    mem_free(columns);
+    return rc;
+}
+
+static int read_rows(const struct opts *o, struct table *t)
+{
+    struct buf text;
+    struct err e = {0};
+    const char *file = opts_text(o, "file");
+    int rc = CMD_OK;
+    buf_init(&text, (size_t)2 << 30);
+    if (o->n_args > 0 && file)
+        return opts_usage(o->page, "both rows and a file are given");
+    if (o->n_args == 0 && !file && isatty(STDIN_FILENO))
+        return opts_usage(o->page, "no input: give a row, -f FILE, or rows on stdin");
+    for (size_t i = 0; i < o->n_args; i++) {
+        buf_puts(&text, o->args[i]);
+        buf_putc(&text, '\n');
+    }
+    if (o->n_args == 0 && cmd_read_file(file ? file : "-", &text, &e) < 0)
+        rc = cmd_fail(o->page, "%s", e.msg);
+    buf_putc(&text, '\n');
+    if (rc == CMD_OK && (text.rc < 0 || table_parse(t, text.data, &e) < 0))
+        rc = cmd_fail(o->page, "%s%s%s", file ? file : "", file ? ": " : "",
+                      text.rc < 0 ? "too large" : e.msg);
+    buf_fini(&text);
+    return rc;
+}
+
+int cmd_score(int argc, const char *const *argv)
+{
+    struct opts_page p = page;
+    struct opts o;
+    struct table t = {0};
+    struct shoal_engine *engine = NULL;
+    struct model_name name = {0};
+    int rc;
+    p.groups[1] = specialist_opts_group;
+    if (!cmd_begin(&o, &p, argc, argv, &rc))
+        return rc;
+    rc = opts_text(&o, "model") ? read_rows(&o, &t) : opts_usage(&p, "no model: give -m MODEL");
+    if (rc == CMD_OK)
+        rc = specialist_opts_open(&o, -1, &engine, &name);
+    if (rc == CMD_OK)
+        rc = score(&o, engine, &t);
+    table_fini(&t);
+    shoal_engine_close(engine);
+    model_name_fini(&name);
+    opts_fini(&o);
+    return rc;
+}

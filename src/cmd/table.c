@@ -1,0 +1,238 @@
+/* table.c - see table.h. */
+#include "cmd/table.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define MAX_COLS 65536u
+
+void table_fini(struct table *t)
+{
+    for (uint32_t i = 0; t->names && i < t->n_cols; i++)
+        mem_free(t->names[i]);
+    mem_free(t->names);
+    mem_free(t->values);
+    *t = (struct table){0};
+}
+
+uint32_t table_column(const struct table *t, const char *name)
+{
+    for (uint32_t i = 0; t->names && i < t->n_cols; i++)
+        if (strcmp(t->names[i], name) == 0)
+            return i;
+    return UINT32_MAX;
+}
+
+/* Room for one more row, which is all missing. */
+static double *new_row(struct table *t)
+{
+    if (t->n_rows == t->cap_rows) {
+        size_t cap = t->cap_rows ? t->cap_rows * 2 : 1024, bytes;
+        if (!mem_mul(&bytes, cap, (size_t)t->n_cols * sizeof(double)))
+            return NULL;
+        double *values = mem_realloc(t->values, bytes);
+        if (!values)
+            return NULL;
+        t->values = values;
+        t->cap_rows = cap;
+    }
+    double *row = t->values + t->n_rows++ * t->n_cols;
+    for (uint32_t i = 0; i < t->n_cols; i++)
+        row[i] = NAN;
+    return row;
+}
+
+/* ---- CSV ------------------------------------------------------------------------------------ */
+
+static char *trim(char *s)
+{
+    s += strspn(s, " \t\"");
+    size_t n = strlen(s);
+    while (n > 0 && strchr(" \t\"\r", s[n - 1]))
+        s[--n] = '\0';
+    return s;
+}
+
+/* true: a number or a missing value. */
+static bool read_cell(char *cell, double *v)
+{
+    static const char *const missing[] = {"", "NaN", "nan", "NA", "null"};
+    char *end;
+    cell = trim(cell);
+    for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
+        if (strcmp(cell, missing[i]) == 0) {
+            *v = NAN;
+            return true;
+        }
+    *v = strtod(cell, &end);
+    return *end == '\0';
+}
+
+static char separator_of(const char *line)
+{
+    size_t n = strcspn(line, "\n");
+    return memchr(line, ';', n)    ? ';'
+           : memchr(line, ',', n)  ? ','
+           : memchr(line, '\t', n) ? '\t'
+                                   : ' ';
+}
+
+/* Cuts the next cell off the line; NULL: no more. */
+static char *next_cell(char **line, char separator)
+{
+    char *cell = *line;
+    if (!cell)
+        return NULL;
+    char *end = strchr(cell, separator);
+    if (end)
+        *end = '\0';
+    *line = end ? end + 1 : NULL;
+    return cell;
+}
+
+static int read_names(struct table *t, char *line, char separator, struct err *e)
+{
+    char *cell;
+    t->names = mem_zalloc_n(t->n_cols, sizeof(*t->names));
+    for (uint32_t i = 0; t->names && i < t->n_cols && (cell = next_cell(&line, separator)); i++)
+        if (!(t->names[i] = mem_strdup(trim(cell))))
+            return err_set(e, SHOAL_ENOMEM, "names of columns");
+    return t->names ? 0 : err_set(e, SHOAL_ENOMEM, "names of columns");
+}
+
+static int read_csv_row(struct table *t, char *line, char separator, uint64_t number, struct err *e)
+{
+    double *row = new_row(t);
+    uint32_t i = 0;
+    char *cell;
+    if (!row)
+        return err_set(e, SHOAL_ENOMEM, "%zu rows", t->n_rows);
+    for (; (cell = next_cell(&line, separator)); i++)
+        if (i >= t->n_cols || !read_cell(cell, &row[i]))
+            return i >= t->n_cols ? err_set(e, SHOAL_EFORMAT, "line %llu: more than %u columns",
+                                            (unsigned long long)number, t->n_cols)
+                                  : err_set(e, SHOAL_EFORMAT, "line %llu: \"%.40s\" is no number",
+                                            (unsigned long long)number, trim(cell));
+    if (i != t->n_cols)
+        return err_set(e, SHOAL_EFORMAT, "line %llu: %u columns, the first line has %u",
+                       (unsigned long long)number, i, t->n_cols);
+    return 0;
+}
+
+/* The first line has names when one of its cells is no number. */
+static int begin_csv(struct table *t, const char *line, char separator, bool *names, struct err *e)
+{
+    char *copy = mem_strdup(line), *rest = copy, *cell;
+    double v;
+    if (!copy)
+        return err_set(e, SHOAL_ENOMEM, "line");
+    *names = false;
+    for (; (cell = next_cell(&rest, separator)); t->n_cols++)
+        *names |= !read_cell(cell, &v);
+    mem_free(copy);
+    return t->n_cols <= MAX_COLS ? 0 : err_set(e, SHOAL_ELIMIT, "%u columns", t->n_cols);
+}
+
+/* ---- JSON lines ----------------------------------------------------------------------------- */
+
+static int begin_json(struct table *t, const cJSON *v, struct err *e)
+{
+    const cJSON *c;
+    int n = cJSON_GetArraySize(v);
+    if (n <= 0 || n > (int)MAX_COLS)
+        return err_set(e, SHOAL_EFORMAT, "line 1: no values");
+    t->n_cols = (uint32_t)n;
+    if (!cJSON_IsObject(v))
+        return 0;
+    t->names = mem_zalloc_n(t->n_cols, sizeof(*t->names));
+    uint32_t i = 0;
+    cJSON_ArrayForEach(c, v)
+    {
+        if (!t->names || !(t->names[i++] = mem_strdup(c->string)))
+            return err_set(e, SHOAL_ENOMEM, "names of columns");
+    }
+    return 0;
+}
+
+static int read_json_row(struct table *t, const cJSON *v, uint64_t number, struct err *e)
+{
+    const cJSON *c;
+    uint32_t i = 0;
+    double *row = new_row(t);
+    if (!row)
+        return err_set(e, SHOAL_ENOMEM, "%zu rows", t->n_rows);
+    cJSON_ArrayForEach(c, v)
+    {
+        uint32_t at = t->names && c->string ? table_column(t, c->string) : i;
+        if (at >= t->n_cols)
+            return err_set(e, SHOAL_EFORMAT, "line %llu: a value that the first line has not",
+                           (unsigned long long)number);
+        if (cJSON_IsNumber(c) || cJSON_IsBool(c))
+            row[at] = cJSON_IsNumber(c) ? c->valuedouble : cJSON_IsTrue(c);
+        else if (!cJSON_IsNull(c) && !t->names)
+            return err_set(e, SHOAL_EFORMAT, "line %llu: value %u is no number",
+                           (unsigned long long)number, at + 1);
+        i++;
+    }
+    return 0;
+}
+
+static int json_line(struct table *t, const char *line, uint64_t number, struct err *e)
+{
+    cJSON *v = cJSON_Parse(line);
+    int rc = 0;
+    if (!cJSON_IsArray(v) && !cJSON_IsObject(v))
+        rc = err_set(e, SHOAL_EFORMAT, "line %llu: neither a JSON array nor an object",
+                     (unsigned long long)number);
+    if (rc == 0 && t->n_cols == 0)
+        rc = begin_json(t, v, e);
+    if (rc == 0)
+        rc = read_json_row(t, v, number, e);
+    cJSON_Delete(v);
+    return rc;
+}
+
+int table_parse(struct table *t, char *text, struct err *e)
+{
+    uint64_t number = 0;
+    char separator = 0, *save = NULL;
+    int rc = 0;
+    *t = (struct table){0};
+    for (char *line = strtok_r(text, "\n", &save); line && rc == 0;
+         line = strtok_r(NULL, "\n", &save)) {
+        bool names = false;
+        number++;
+        size_t n = strlen(line);
+        if (n > 0 && line[n - 1] == '\r')
+            line[n - 1] = '\0';
+        if (!*line)
+            continue;
+        bool json = *line == '[' || *line == '{';
+        if (json ? separator != 0 : !separator && t->n_cols > 0) {
+            rc = err_set(e, SHOAL_EFORMAT, "line %llu: JSON and CSV in one file",
+                         (unsigned long long)number);
+            continue;
+        }
+        if (json) {
+            rc = json_line(t, line, number, e);
+            continue;
+        }
+        if (!separator) {
+            separator = separator_of(line);
+            rc = begin_csv(t, line, separator, &names, e);
+        }
+        if (rc == 0)
+            rc = names ? read_names(t, line, separator, e)
+                       : read_csv_row(t, line, separator, number, e);
+    }
+    if (rc == 0 && t->n_rows == 0)
+        rc = err_set(e, SHOAL_EFORMAT,
+                     t->names ? "no row of numbers behind the names in the first line" : "no rows");
+    if (rc < 0)
+        table_fini(t);
+    return rc;
+}

@@ -1,0 +1,24 @@
+/* fuzz_table.c - rows of numbers: CSV and JSON lines. */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/mem.h"
+#include "cmd/table.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct table t;
+    struct err e;
+    char *text = mem_strndup((const char *)data, size);
+    volatile double sum = 0;
+    if (text && table_parse(&t, text, &e) == 0) {
+        for (size_t i = 0; i < t.n_rows * t.n_cols; i++)
+            sum += t.values[i];
+        (void)table_column(&t, "a");
+        table_fini(&t);
+    }
+    mem_free(text);
+    return 0;
+}

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# classify, tag, embed, rerank, score, eval and ask with the models that come with Shoal.
+. "$(dirname "$0")/lib.sh"
+export SHOAL_MODELS=$root/models
+scorers=$root/tests/data/scorers
+
+# classify: arguments, lines, label sets, names of the pack
+run 0 classify -m intent "turn off the kitchen lights"; same "label" "$(cut -d' ' -f1 out)" turn_off
+run 0 classify -m intent --labels snips --json "play some jazz by miles davis"
+same "snips" "$(field label)" PlayMusic
+run 0 classify -m router --json --top 2 "turn off the kitchen lights"; same "router" "$(field label)" home
+same "two labels" "$(grep -o '"score"' out | wc -l)" 2
+run 0 classify -m intent "who won the world cup in 1966"; same "out of scope" "$(cut -d' ' -f1 out)" oos
+printf 'play some jazz\n\nset a timer for ten minutes\n' >lines
+run 0 classify -m intent -f lines --json; same "a line each" "$(wc -l <out)" 2
+cp out from_file
+"$shoal" classify -m intent --json <lines >piped
+same "stdin" "$(grep -o '"label":"[a-z_]*"' piped | head -n 9)" "$(grep -o '"label":"[a-z_]*"' from_file | head -n 9)"
+seq -f 'turn on light %g' 300 >many
+run 0 classify -m intent -f many; same "all lines" "$(wc -l <out)" 300
+run 1 classify -m intent --labels nosuch "x"; has err 'there are: snips'
+run 1 classify -m reply "x"; has err "it can: generate"
+run 1 generate -m intent "x"; has err "cannot generate"
+echo x | "$shoal" chat -m intent >out 2>err; has err "cannot generate"
+run 1 classify -m nosuch "x"; has err "reply, reply-draft, intent"
+run 2 classify "x"; has err "no model"
+run 2 classify -m intent -f lines "x"
+run 1 classify -m intent -f /nonexistent; has err "cannot open"
+for k in scalar; do # the same bits whatever computes them
+    run 0 classify -m intent --json "dim the bedroom lamp"; best=$(field confidence)
+    run 0 classify -m intent --json --kernels $k -t 1 "dim the bedroom lamp"
+    same "$k" "$(field confidence)" "$best"
+done
+
+# tag: offsets count characters
+run 0 tag -m entities "set the heating in the bedroom to 19 degrees"
+same "tag" "$(cat out)" "device=heating  room=bedroom  value=19 degrees"
+run 0 tag -m entities --json "tell zoë her mail is zoe@example.org"
+has out '"text":"zoe@example.org","start":21,"end":36'
+run 0 tag -m entities ""; same "nothing" "$(cat out)" ""
+
+# embed: length 1, cut to dimensions, near what is alike
+run 0 embed -m embed --json "the pump is hot"; same "dimensions" "$(field embedding | tr ',' '\n' | wc -l)" 384
+run 0 embed -m embed -d 64 "the pump is hot"
+same "length" "$(awk '{for (i = 1; i <= NF; i++) s += $i * $i; printf "%.3f", s}' out)" 1.000
+run 1 embed -m embed -d 4000 "x"; has err "384"
+
+run 0 rerank -m embed "the pump is too hot" "Play some jazz." "Check the coolant of the pump."
+same "best first" "$(head -n 1 out | cut -d' ' -f3-)" "Check the coolant of the pump."
+printf 'Play some jazz.\nCheck the coolant of the pump.\n' >docs
+run 0 rerank -m embed --top 1 --json -f docs "the pump is too hot"; same "index" "$(field index)" 1
+run 2 rerank -m embed "query"; has err "no documents"
+
+# score
+run 0 score -m "$scorers/trees/missing.txt" --json "1,2,3,4,nan,6,7,8"
+same "a score" "$(wc -l <out)" 1
+run 1 score -m "$scorers/trees/missing.txt" "1,2"; has err "the model reads"
+run 1 score -m "$scorers/trees/missing.txt" "1,2,x,4,5,6"; has err "no row of numbers"
+run 1 score -m intent "1"; has err "scores no numbers"
+
+# eval
+cat >rows.jsonl <<'ROWS'
+{"text":"turn off the kitchen lights","label":"turn_off","tokens":["turn","off","the","kitchen","lights"],"tags":["O","O","O","B-room","B-device"]}
+{"text":"set a timer for ten minutes","label":"set_timer","tokens":["set","a","timer","for","ten","minutes"],"tags":["O","O","O","O","B-duration","I-duration"]}
+{"text":"who won the world cup in 1966","label":"oos","tokens":["who"],"tags":["O"]}
+{"text":"set a timer for two hours","label":"turn_off","tokens":["set","a","timer","for","two","hours"],"tags":["O","O","O","O","B-duration","O"]}
+ROWS
+run 0 eval classify -m intent --json rows.jsonl
+same "accuracy" "$(field accuracy)" 0.75
+same "out of scope" "$(field oos_recall)" 1
+field latency_ms.p99 >/dev/null || fail "no latency"
+run 0 eval tag -m entities --json rows.jsonl
+same "f1" "$(printf %.3f "$(field f1)")" 0.667 # of 4 spans 3 are found, and one too many
+run 0 eval embed -m embed --json rows.jsonl; field recall@5 >/dev/null || fail "no recall"
+echo '{"query":"hot pump","relevant":[7]}' >queries.jsonl
+printf '{"id":7,"text":"the pump is hot"}\n{"id":8,"text":"play some jazz"}\n' >docs.jsonl
+run 0 eval embed -m embed --json --docs docs.jsonl queries.jsonl; same "found" "$(field recall@1)" 1
+run 2 eval clasify -m intent rows.jsonl; has err "did you mean classify"
+echo '{"text":1}' >bad.jsonl
+run 1 eval classify -m intent bad.jsonl; has err "bad.jsonl:1"
+echo 'text' >bad.jsonl
+run 1 eval classify -m intent bad.jsonl; has err "not a JSON object"
+: >empty.jsonl
+run 1 eval classify -m intent empty.jsonl; has err "no rows"
+
+# ask
+run 0 ask "turn off the kitchen lights"
+same "action" "$(head -n 1 out)" '{"action":"turn_off","device":"lights","room":"kitchen","id":"kitchen_lights","result":"done"}'
+run 0 ask --json --explain "set a timer for ten minutes"
+field steps >/dev/null || fail "no steps"
+field reply >/dev/null || fail "no reply"
+run 0 ask --no-reply "mute the tv"; same "no reply" "$(wc -l <out)" 1
+echo "mute the tv" | "$shoal" ask --no-reply -f - >out; same "stdin" "$(wc -l <out)" 1
+run 1 ask ""; has err "empty"
+run 1 ask --budget-ms 1 "tell me a joke"
+run 1 ask --models /nonexistent "x"; has err "models.json"
+mkdir broken && cp -r "$root/models/." broken/ && printf x >>broken/reply.gguf
+run 1 ask --models broken "mute the tv"; has err "is not the file of the manifest"
+finish
