@@ -30,7 +30,8 @@ enum stage { STAGE_UNDERSTAND, STAGE_REPLY };
 
 struct ask_request {
     struct ask *ask;
-    _Atomic uint32_t refs;    /* the caller's and the flow's own */
+    struct shoal_engine *reply_engine; /* NULL: actions only */
+    _Atomic uint32_t refs;             /* the caller's and the flow's own */
     _Atomic uint32_t pending; /* parts of the stage that are not done, and whoever starts them */
     _Atomic bool cancel;
     enum stage stage;
@@ -50,7 +51,6 @@ struct ask_request {
     struct ask_step steps[ASK_MAX_STEPS];
     uint32_t n_steps, step_tokens;
     int32_t priority;
-    bool no_reply;
     void (*event)(void *ctx, const struct ask_request *r, const struct ask_event *ev);
     void *event_ctx;
 
@@ -371,8 +371,9 @@ static int reply_tokens(struct ask_request *r, const char *context, int32_t **to
     json_out_key(&j, "add_generation_prompt");
     json_out_bool(&j, true);
     json_out_object_end(&j);
-    int rc = json.rc < 0 ? err_set((struct err *)(void *)e, json.rc, "context")
-                         : shoal_chat_tokens(r->ask->reply, buf_str(&json), json.len, tokens, n, e);
+    int rc = json.rc < 0
+                 ? err_set((struct err *)(void *)e, json.rc, "context")
+                 : shoal_chat_tokens(r->reply_engine, buf_str(&json), json.len, tokens, n, e);
     buf_fini(&json);
     return rc;
 }
@@ -398,7 +399,7 @@ static void start_reply(struct ask_request *r)
                                 .event = reply_event,
                                 .event_ctx = r};
     if (rc == 0)
-        rc = shoal_task_submit(r->ask->reply, &o, &t, &e);
+        rc = shoal_task_submit(r->reply_engine, &o, &t, &e);
     shoal_free(tokens);
     if (rc < 0) {
         fail(r, e.code, e.msg);
@@ -412,7 +413,6 @@ static void start_reply(struct ask_request *r)
 /* A stage is over: what comes next. */
 static void advance(struct ask_request *r)
 {
-    struct ask *a = r->ask;
     drop_tasks(r);
     if (r->stage == STAGE_UNDERSTAND) {
         step_end(r, "understand", "encoder");
@@ -428,7 +428,7 @@ static void advance(struct ask_request *r)
     }
     if (r->code == 0 && atomic_load_explicit(&r->cancel, memory_order_relaxed))
         fail(r, SHOAL_ECANCELLED, err_text(SHOAL_ECANCELLED));
-    if (r->code == 0 && a->reply && !r->no_reply && r->at_context < r->n_contexts)
+    if (r->code == 0 && r->reply_engine && r->at_context < r->n_contexts)
         start_reply(r);
     else
         finish(r);
@@ -474,7 +474,7 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
     r->start_ns = r->step_ns = clock_ns();
     r->deadline_ns = o->deadline_ns;
     r->priority = o->priority;
-    r->no_reply = o->no_reply;
+    r->reply_engine = o->no_reply ? NULL : o->reply ? o->reply : a->reply;
     r->event = o->event;
     r->event_ctx = o->event_ctx;
     time_t now = o->now ? o->now : time(NULL);
@@ -621,29 +621,45 @@ static void steps_json(struct json_out *j, const struct ask_request *r)
     json_out_num(j, (double)r->total_ns / 1e6);
 }
 
-void ask_json(struct json_out *j, const struct ask_request *r, bool explain)
+static void actions_json(struct json_out *j, const struct ask_request *r)
 {
-    struct arena scratch;
-    arena_init(&scratch, ARENA_BYTES);
     json_out_key(j, "actions");
     json_out_array(j);
     for (uint32_t i = 0; i < r->plan.n_actions; i++)
         ask_action_json(j, r->plan.actions[i]);
     json_out_array_end(j);
+}
+
+static void understood_json(struct json_out *j, const struct ask_request *r)
+{
+    struct arena scratch;
+    arena_init(&scratch, ARENA_BYTES);
+    json_out_key(j, "clauses");
+    json_out_array(j);
+    for (uint32_t i = 0; i < r->n_clauses; i++)
+        clause_json(j, &scratch, &r->clauses[i]);
+    json_out_array_end(j);
+    json_out_key(j, "contexts");
+    json_out_array(j);
+    for (uint32_t i = 0; i < r->n_contexts; i++)
+        json_out_str(j, r->contexts[i]);
+    json_out_array_end(j);
+    arena_fini(&scratch);
+}
+
+void ask_plan_json(struct json_out *j, const struct ask_request *r)
+{
+    actions_json(j, r);
+    understood_json(j, r);
+}
+
+void ask_json(struct json_out *j, const struct ask_request *r, bool explain)
+{
+    actions_json(j, r);
     json_out_key(j, "reply");
     json_out_strn(j, buf_str(&r->reply), r->reply.len);
-    if (explain) {
-        json_out_key(j, "clauses");
-        json_out_array(j);
-        for (uint32_t i = 0; i < r->n_clauses; i++)
-            clause_json(j, &scratch, &r->clauses[i]);
-        json_out_array_end(j);
-        json_out_key(j, "contexts");
-        json_out_array(j);
-        for (uint32_t i = 0; i < r->n_contexts; i++)
-            json_out_str(j, r->contexts[i]);
-        json_out_array_end(j);
-        steps_json(j, r);
-    }
-    arena_fini(&scratch);
+    if (!explain)
+        return;
+    understood_json(j, r);
+    steps_json(j, r);
 }

@@ -45,9 +45,10 @@ struct ask_event {
 
 struct ask_opts {
     const char *text;
-    size_t text_bytes; /* at most ASK_MAX_TEXT */
-    time_t now;        /* 0: the clock's */
-    bool no_reply;     /* actions only */
+    size_t text_bytes;          /* at most ASK_MAX_TEXT */
+    time_t now;                 /* 0: the clock's */
+    bool no_reply;              /* actions only */
+    struct shoal_engine *reply; /* that says it; NULL: the flow's */
     uint64_t deadline_ns;
     int32_t priority;
     void (*event)(void *ctx, const struct ask_request *r, const struct ask_event *ev);
@@ -82,6 +83,8 @@ const char *ask_message_of(const struct ask_request *r); /* of a failure */
 /* What was understood, in lines for a person. */
 void ask_explain(struct buf *b, const struct ask_request *r);
 
+/* What is known at PLAN as members of the open object: actions, clauses, contexts. */
+void ask_plan_json(struct json_out *j, const struct ask_request *r);
 /* {"actions":[...],"reply":"..."} as members of the open object; explain: also clauses with labels
  * and confidence, contexts and steps. */
 void ask_json(struct json_out *j, const struct ask_request *r, bool explain);

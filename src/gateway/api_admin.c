@@ -23,6 +23,46 @@ const struct field api_admin_fields[] = {
     {"parallel", FIELD_INT, AT(parallel), 0, 1024, "add: tasks that run at once", NULL}};
 const size_t api_n_admin_fields = sizeof(api_admin_fields) / sizeof(api_admin_fields[0]);
 
+static double per_second(uint64_t ns)
+{
+    return ns > 0 ? 1e9 / (double)ns : 0.0;
+}
+
+/* What it did since the server started, and how fast; 0: not known yet. */
+static void put_measured(struct json_out *j, struct model *m)
+{
+    struct model_metrics *k = &m->metrics;
+    uint64_t n = 0;
+    for (size_t i = 0; i <= METRICS_BUCKETS; i++)
+        n += metrics_read(&k->total.bucket[i]);
+    json_out_key(j, "requests");
+    json_out_uint(j, metrics_read(&k->requests));
+    json_out_key(j, "mean_ms");
+    json_out_num(j, n ? (double)metrics_read(&k->total.sum_ns) / (double)n / 1e6 : 0.0);
+    json_out_key(j, "tokens_per_s");
+    json_out_num(j, per_second(metrics_read(&k->token_ns)));
+    json_out_key(j, "prompt_tokens_per_s");
+    json_out_num(j, per_second(metrics_read(&k->prompt_token_ns)));
+}
+
+static void put_engine(struct json_out *j, const struct shoal_engine *en)
+{
+    struct shoal_engine_info info;
+    shoal_engine_info(en, &info);
+    json_out_key(j, "architecture");
+    json_out_str(j, info.arch);
+    json_out_key(j, "parameters");
+    json_out_uint(j, info.n_params);
+    json_out_key(j, "file_bytes");
+    json_out_uint(j, info.file_bytes);
+    json_out_key(j, "context");
+    json_out_uint(j, info.n_ctx);
+    json_out_key(j, "kernels");
+    json_out_str(j, info.kernels);
+    json_out_key(j, "threads");
+    json_out_uint(j, info.n_threads);
+}
+
 static void put_model(void *ctx, const struct model *m)
 {
     struct json_out *j = ctx;
@@ -56,6 +96,11 @@ static void put_model(void *ctx, const struct model *m)
     json_out_num(j, s->load_ms);
     json_out_key(j, "version");
     json_out_str(j, m->version);
+    json_out_key(j, "card");
+    json_out_bool(j, m->card != NULL);
+    put_measured(j, (struct model *)(uintptr_t)m);
+    if (s->engine)
+        put_engine(j, s->engine);
     json_out_object_end(j);
 }
 

@@ -84,9 +84,24 @@ static void find_model(void *ctx, const struct model *m)
     w->found = true;
 }
 
+static void find_card(void *ctx, const struct model *m)
+{
+    struct wanted *w = ctx;
+    size_t n = strlen(m->name);
+    if (!m->card || strncmp(w->name, m->name, n) != 0 || strcmp(w->name + n, "/card") != 0)
+        return;
+    buf_puts(w->j.b, m->card);
+    w->found = true;
+}
+
 void api_model(struct call *c)
 {
     struct wanted w = {json_out_make(&c->out), c->req->path + strlen("/v1/models/"), false};
+    models_each(c->gl->gw->models, find_card, &w);
+    if (w.found) {
+        call_text(c, 200, "text/markdown; charset=utf-8", buf_str(&c->out), c->out.len);
+        return;
+    }
     models_each(c->gl->gw->models, find_model, &w);
     if (w.found)
         call_json(c, 200);

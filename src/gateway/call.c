@@ -454,6 +454,13 @@ static bool read_deadline(struct call *c)
     return true;
 }
 
+void call_set_budget(struct call *c, double ms)
+{
+    uint64_t at = c->start_ns + (uint64_t)(ms * 1e6);
+    if (ms > 0 && (c->deadline_ns == 0 || at < c->deadline_ns))
+        c->deadline_ns = at;
+}
+
 static bool read_json(struct call *c)
 {
     const char *end = NULL;

@@ -13,6 +13,7 @@
 #include "store/pack.h"
 
 #define MAX_FILE_BYTES ((size_t)4 << 20)
+#define MAX_CARD_BYTES ((size_t)256 << 10)
 
 int config_create(struct gw_config **out, struct err *e)
 {
@@ -53,6 +54,8 @@ void config_unref(struct gw_config *c)
         mem_free((char *)(uintptr_t)c->models[i].path);
         mem_free((char *)(uintptr_t)c->models[i].task);
         mem_free((char *)(uintptr_t)c->models[i].labels);
+        mem_free((char *)(uintptr_t)c->models[i].card);
+        mem_free((char *)(uintptr_t)c->models[i].pack);
     }
     mem_free(c->tls_cert);
     mem_free(c->tls_key);
@@ -92,8 +95,11 @@ int config_add_model(struct gw_config *c, const struct model_spec *spec, struct 
     copy.path = mem_strdup(spec->path);
     copy.task = mem_strdup(spec->task ? spec->task : "");
     copy.labels = spec->labels ? mem_strdup(spec->labels) : NULL;
+    copy.card = spec->card ? mem_strdup(spec->card) : NULL;
+    copy.pack = spec->pack ? mem_strdup(spec->pack) : NULL;
     c->models[c->n_models++] = copy; /* unref frees it, whole or not */
-    if (!copy.name || !copy.path || !copy.task || (spec->labels && !copy.labels))
+    if (!copy.name || !copy.path || !copy.task || (spec->labels && !copy.labels) ||
+        (spec->card && !copy.card) || (spec->pack && !copy.pack))
         return err_set(e, SHOAL_ENOMEM, "configuration");
     return 0;
 }
@@ -134,20 +140,33 @@ static int read_file(const char *path, struct buf *out, struct err *e)
     return rc;
 }
 
+static int add_pack_model(struct gw_config *c, const struct pack *p, const struct pack_model *m,
+                          struct err *e)
+{
+    struct buf card;
+    struct err none = {0};
+    buf_init(&card, MAX_CARD_BYTES);
+    bool has_card = m->card && read_file(m->card, &card, &none) == 0; /* it may be left out */
+    struct model_spec spec = {.name = m->name,
+                              .path = m->open,
+                              .task = m->task,
+                              .labels = m->labels,
+                              .card = has_card ? buf_str(&card) : NULL,
+                              .pack = p->dir,
+                              .int8 = m->int8,
+                              /* what drafts for another is loaded when it is asked for */
+                              .pinned = strstr(m->name, "-draft") == NULL};
+    int rc = config_add_model(c, &spec, e);
+    buf_fini(&card);
+    return rc;
+}
+
 int config_add_pack(struct gw_config *c, const char *folder, struct err *e)
 {
     struct pack *p = NULL;
     int rc = pack_open(&p, folder, e);
-    for (uint32_t i = 0; rc == 0 && i < p->n_models; i++) {
-        const struct pack_model *m = &p->models[i];
-        struct model_spec spec = {.name = m->name,
-                                  .path = m->open,
-                                  .task = m->task,
-                                  .labels = m->labels,
-                                  /* what drafts for another is loaded when it is asked for */
-                                  .pinned = strstr(m->name, "-draft") == NULL};
-        rc = config_add_model(c, &spec, e);
-    }
+    for (uint32_t i = 0; rc == 0 && i < p->n_models; i++)
+        rc = add_pack_model(c, p, &p->models[i], e);
     pack_close(p);
     return rc;
 }

@@ -121,6 +121,8 @@ void call_refuse(struct call *c, enum refusal why, int status, uint32_t retry_af
 void call_begin(struct call *c, const char *type);
 void call_write(struct call *c, const char *p, size_t n);
 void call_end(struct call *c);
+/* The body's latency_budget_ms: an earlier deadline than the one there is.  0: none given. */
+void call_set_budget(struct call *c, double ms);
 /* {"error":{...}} in OpenAI's shape, or Ollama's, into b. */
 void call_put_error(const struct call *c, struct buf *b, const char *type, const char *param,
                     const char *code, const char *msg);

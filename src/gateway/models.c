@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "store/pack.h"
 
 struct models {
     pthread_mutex_t lock;
@@ -36,12 +37,21 @@ static void model_free(struct model *m)
     mem_free(m->name);
     mem_free(m->task);
     mem_free(m->labels);
+    mem_free(m->card);
     mem_free(m);
+}
+
+static void detach(struct model_slot *s)
+{
+    if (s->attached)
+        s->detach(s->attached);
+    s->attached = NULL;
 }
 
 static void slot_free(struct model_slot *s)
 {
     mem_free(s->path);
+    mem_free(s->pack);
     mem_free(s);
 }
 
@@ -75,6 +85,7 @@ static void close_engine(struct models *ms, struct model_slot *s)
     struct shoal_engine *en = s->engine;
     s->engine = NULL;
     s->state = MODEL_UNLOADING;
+    detach(s);
     pthread_mutex_unlock(&ms->lock);
     shoal_engine_close(en);
     pthread_mutex_lock(&ms->lock);
@@ -122,6 +133,23 @@ static void finish_load(struct models *ms, struct model_slot *s, struct shoal_en
     pthread_mutex_lock(&ms->lock);
 }
 
+/* The files are those of the manifest. */
+static int verify(const struct model_slot *s, struct shoal_error *out)
+{
+    struct pack *p = NULL;
+    struct err *e = (struct err *)(void *)out;
+    if (!s->pack)
+        return 0;
+    int rc = pack_open(&p, s->pack, e);
+    for (uint32_t i = 0; rc == 0 && i < p->n_models; i++)
+        if (strcmp(p->models[i].open, s->path) == 0) {
+            rc = pack_verify(&p->models[i], e);
+            break; /* other names of the same files have the same hashes */
+        }
+    pack_close(p);
+    return rc;
+}
+
 static void load_one(struct models *ms, struct model_slot *s)
 {
     struct shoal_engine_opts o = {.n_ctx = s->spec.n_ctx,
@@ -130,6 +158,7 @@ static void load_one(struct models *ms, struct model_slot *s)
                                   .n_threads = s->spec.n_threads,
                                   .kv_bytes = s->spec.kv_bytes,
                                   .kv_q8 = s->spec.kv_q8,
+                                  .int8 = s->spec.int8,
                                   .cache_dir = ms->cache_dir,
                                   .progress = on_progress,
                                   .progress_ctx = s};
@@ -141,7 +170,9 @@ static void load_one(struct models *ms, struct model_slot *s)
         /* 1: nothing fits; the engine's message shows the arithmetic */
         o.memory_bytes = limit == 0 ? 0 : limit > ms->used_bytes ? limit - ms->used_bytes : 1;
         pthread_mutex_unlock(&ms->lock);
-        rc = shoal_engine_open(&en, s->path, &o, &e);
+        rc = verify(s, &e);
+        if (rc == 0)
+            rc = shoal_engine_open(&en, s->path, &o, &e);
         pthread_mutex_lock(&ms->lock);
         struct model_slot *victim = rc == SHOAL_ELIMIT ? find_victim(ms, s->spec.priority) : NULL;
         if (!victim || ms->stop)
@@ -286,6 +317,7 @@ void models_destroy(struct models *ms)
     while (ms->slots) {
         struct model_slot *s = ms->slots;
         ms->slots = s->next;
+        detach(s);
         shoal_engine_close(s->engine);
         slot_free(s);
     }
@@ -338,13 +370,19 @@ static struct model_slot *find_slot(struct models *ms, const struct model_spec *
         if (strcmp((*at)->path, spec->path) == 0)
             return *at;
     struct model_slot *s = mem_zalloc(sizeof(*s));
-    if (!s || !(s->path = mem_strdup(spec->path))) {
-        mem_free(s);
+    if (s) {
+        s->path = mem_strdup(spec->path);
+        s->pack = spec->pack ? mem_strdup(spec->pack) : NULL;
+    }
+    if (!s || !s->path || (spec->pack && !s->pack)) {
+        if (s)
+            slot_free(s);
         return NULL;
     }
     s->all = ms;
     s->spec = *spec;
     s->spec.name = s->spec.path = s->spec.task = s->spec.labels = NULL;
+    s->spec.card = s->spec.pack = NULL;
     *at = s;
     return s;
 }
@@ -357,8 +395,9 @@ int models_add(struct models *ms, const struct model_spec *spec, struct err *e)
         m->name = mem_strdup(spec->name);
         m->task = mem_strdup(spec->task ? spec->task : "");
         m->labels = spec->labels ? mem_strdup(spec->labels) : NULL;
+        m->card = spec->card ? mem_strdup(spec->card) : NULL;
     }
-    if (!m || !m->name || !m->task || (spec->labels && !m->labels)) {
+    if (!m || !m->name || !m->task || (spec->labels && !m->labels) || (spec->card && !m->card)) {
         if (m)
             model_free(m);
         return err_set(e, SHOAL_ENOMEM, "model");
@@ -463,6 +502,20 @@ void models_put(struct model *m)
     if ((s->users == 0 && (s->want_unload || ms->opts.idle_unload_ms)) || m->gone)
         pthread_cond_signal(&ms->work);
     pthread_mutex_unlock(&ms->lock);
+}
+
+int models_attach(struct model *m, int (*make)(void **out, struct shoal_engine *en, struct err *e),
+                  void (*detach_fn)(void *attached), void **out, struct err *e)
+{
+    struct model_slot *s = m->slot;
+    int rc = 0;
+    pthread_mutex_lock(&s->all->lock);
+    if (!s->attached)
+        rc = make(&s->attached, s->engine, e);
+    s->detach = detach_fn;
+    *out = s->attached;
+    pthread_mutex_unlock(&s->all->lock);
+    return rc;
 }
 
 enum change { CHANGE_LOAD, CHANGE_UNLOAD, CHANGE_REMOVE };

@@ -28,8 +28,11 @@ struct model_spec { /* from the configuration; strings are copied */
     const char *name, *path;
     const char *task;   /* "generate", ...; NULL or "": whatever the file can do */
     const char *labels; /* label set that the name stands for; NULL: the model's default */
+    const char *pack;   /* folder whose manifest tells the hashes of its files; or NULL */
+    const char *card;   /* what there is to know about it, in Markdown; or NULL */
     uint32_t n_ctx, max_tasks, max_queue, n_threads;
     size_t kv_bytes;
+    bool int8;          /* as in shoal_engine_opts */
     bool kv_q8, pinned; /* pinned: loaded at start, never unloaded by itself */
     int32_t priority;   /* of its place in memory: lower ones go first */
 };
@@ -38,13 +41,15 @@ struct model_spec { /* from the configuration; strings are copied */
 struct model_slot {
     struct model_slot *next;
     struct models *all;
-    char *path;
+    char *path, *pack;
     struct model_spec spec; /* of the first name; strings are not valid */
     uint32_t n_names;
     /* under the registry's lock */
     enum model_state state;
     bool want_unload;
     struct shoal_engine *engine;
+    void *attached; /* of models_attach; freed before the engine is closed */
+    void (*detach)(void *attached);
     unsigned kinds; /* enum shoal_kind, known once it was loaded */
     uint32_t users;
     uint64_t last_used_ns;
@@ -57,7 +62,7 @@ struct model_slot {
 };
 
 struct model { /* a name */
-    char *name, *task, *labels;
+    char *name, *task, *labels, *card;
     struct model *next;
     struct model_slot *slot;
     bool gone; /* taken out of the list when the last user leaves */
@@ -101,6 +106,10 @@ SHOAL_MUST_CHECK int models_get(struct models *ms, const char *name, enum shoal_
 /* Can this model, which is held, do that?  SHOAL_EINVAL says what it does instead. */
 SHOAL_MUST_CHECK int model_check(const struct model *m, enum shoal_kind kind, struct err *e);
 void models_put(struct model *m);
+/* What was made for the engine of a model, which is held: made once, kept while it is loaded. */
+SHOAL_MUST_CHECK int models_attach(struct model *m,
+                                   int (*make)(void **out, struct shoal_engine *en, struct err *e),
+                                   void (*detach)(void *attached), void **out, struct err *e);
 /* Starts loading or unloading; unloading waits for the users. */
 SHOAL_MUST_CHECK int models_load(struct models *ms, const char *name, struct err *e);
 SHOAL_MUST_CHECK int models_unload(struct models *ms, const char *name, struct err *e);

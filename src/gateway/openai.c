@@ -202,11 +202,7 @@ static int read_params(struct gen *g, const struct openai_body *b, struct fields
                                           .presence_penalty = (float)b->presence_penalty,
                                           .frequency_penalty = (float)b->frequency_penalty,
                                           .seed = p->has_seed ? (uint64_t)b->seed : 0};
-    if (b->latency_budget_ms > 0) {
-        uint64_t at = c->start_ns + (uint64_t)(b->latency_budget_ms * 1e6);
-        if (c->deadline_ns == 0 || at < c->deadline_ns)
-            c->deadline_ns = at;
-    }
+    call_set_budget(c, b->latency_budget_ms);
     int rc = openai_read_stop(p, b->stop, e);
     if (rc == 0)
         rc = read_bias(p, b->logit_bias, e);

@@ -4,6 +4,7 @@
 #include "gateway/gw.h"
 #include "gateway/ollama.h"
 #include "gateway/openai.h"
+#include "gateway/process.h"
 #include "gateway/specialists.h"
 
 #define WORK (ROUTE_JSON | ROUTE_WORK)
@@ -27,6 +28,8 @@ const struct route gw_routes[] = {
      summarize_fields, &n_summarize_fields, "Specialists"},
     {"POST", "/v1/score", WORK, specialist_score, "numbers for numbers", score_fields,
      &n_score_fields, "Specialists"},
+    {"POST", "/v1/process", WORK, process_handle, "a command or question: actions and a reply",
+     process_fields, &n_process_fields, "Flows"},
     {"POST", "/tokenize", WORK, api_tokenize, "text to token ids", api_tokenize_fields,
      &api_n_tokenize_fields, "Tokens"},
     {"POST", "/detokenize", WORK, api_detokenize, "token ids to text", api_detokenize_fields,

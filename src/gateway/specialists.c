@@ -166,11 +166,7 @@ static void use_body(struct infer *f, const struct body *b, enum shoal_kind kind
                                         .raw = b->raw,
                                         .priority = (int32_t)b->priority};
     f->top = (uint32_t)b->top;
-    if (b->latency_budget_ms > 0) {
-        uint64_t at = c->start_ns + (uint64_t)(b->latency_budget_ms * 1e6);
-        if (c->deadline_ns == 0 || at < c->deadline_ns)
-            c->deadline_ns = at;
-    }
+    call_set_budget(c, b->latency_budget_ms);
 }
 
 /* Reads the body and its texts; NULL: the call is answered. */

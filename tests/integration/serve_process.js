@@ -1,0 +1,154 @@
+#!/usr/bin/env node
+// POST /v1/process with the models that come with Shoal: whole, streamed, refused, abandoned; cards.
+// Usage: serve_process.js SHOAL
+'use strict';
+const { execFileSync } = require('child_process');
+const fs = require('fs');
+const path = require('path');
+const t = require('./serve.js');
+
+const shoal = path.resolve(process.argv[2]);
+const both = 'turn off the kitchen lights and set the heating to 19 degrees';
+process.chdir(t.root); // where ./models is
+
+async function post(server, body, headers = {}) {
+    const r = await fetch(`${server.url}/v1/process`,
+        { method: 'POST', headers, body: typeof body === 'string' ? body : JSON.stringify(body) });
+    return { status: r.status, headers: r.headers, text: await r.text() };
+}
+
+const json = async (server, body, headers) => JSON.parse((await post(server, body, headers)).text);
+
+// The events of a stream as {event, data}.
+function events(text) {
+    return text.split('\n\n').filter(Boolean).map((e) => {
+        const [name, data] = e.split('\n');
+        return { event: name.replace('event: ', ''), data: JSON.parse(data.replace('data: ', '')) };
+    });
+}
+
+async function answers(server) {
+    let r = await json(server, { text: both });
+    t.same(Object.keys(r).join(), 'actions,reply', 'members of an answer');
+    t.same(r.actions.map((a) => `${a.action} ${a.id}`).join(), 'turn_off kitchen_lights,set_temperature heating',
+        'actions');
+    t.check(/kitchen lights.*19 degrees/.test(r.reply), `reply: ${r.reply}`);
+    const cli = JSON.parse(execFileSync(shoal, ['ask', '--json', both]));
+    t.same(JSON.stringify(r), JSON.stringify(cli), 'the same as shoal ask');
+    r = await json(server, { text: 'what is 7 times 8', explain: true });
+    t.same(r.actions[0].answer, 56, 'calculate');
+    t.same(r.steps.map((s) => s.step).join(), 'split,understand,decide,reply', 'steps');
+    t.check(r.clauses[0].confidence > 0.5 && r.total_ms > 0, 'explained');
+    r = await json(server, { text: both, reply: false });
+    t.same(`${r.actions.length} ${r.reply}`, '2 ', 'actions only');
+    const h2 = execFileSync('curl', ['-s', '--http2-prior-knowledge', `${server.url}/v1/process`, '-d',
+        JSON.stringify({ text: 'set a timer for ten minutes' })]);
+    t.same(JSON.parse(h2).actions[0].duration_s, 600, 'over HTTP/2');
+}
+
+async function streams(server) {
+    const r = await post(server, { text: both, stream: true });
+    t.same(r.headers.get('content-type'), 'text/event-stream', 'type of a stream');
+    const all = events(r.text), last = all.at(-1);
+    t.same(all[0].event, 'plan', 'first event');
+    t.same(all[0].data.actions.length, 2, 'actions come first');
+    t.check(all[0].data.clauses.every((c) => c.confidence > 0.5 && c.entities.length > 0), 'clauses in the plan');
+    t.same(last.event, 'done', 'last event');
+    const pieces = all.filter((e) => e.event === 'text');
+    t.check(pieces.length > 5 && pieces.length === all.length - 2, `${pieces.length} pieces`);
+    t.same(pieces.map((e) => e.data.text).join(''), last.data.reply, 'pieces are the reply');
+    t.check(last.data.steps.length === 4 && last.data.total_ms > 0, 'steps at the end');
+}
+
+async function refusals(server) {
+    const cases = [
+        [{}, 400, 'text'], [{ text: 5 }, 400, 'text'], [{ text: '' }, 400, null], [{ text: ' \n ' }, 400, null],
+        [{ text: 'x', what: 1 }, 400, 'what'], [{ text: 'x'.repeat(5000) }, 400, null], ['[]', 400, null],
+        [{ text: Array(20).fill('turn off the lights.').join(' ') }, 400, null],
+        [{ text: both, latency_budget_ms: -1 }, 400, 'latency_budget_ms'],
+    ];
+    for (const [body, status, param] of cases) {
+        const r = await post(server, body), what = JSON.stringify(body).slice(0, 60);
+        t.same(r.status, status, what);
+        const e = JSON.parse(r.text).error;
+        t.check(e.message && e.param === param, `${what}: ${r.text}`);
+    }
+    const long = Array(12).fill('turn off the kitchen lights.').join(' ');
+    let r = await post(server, { text: long, latency_budget_ms: 1 });
+    t.same(`${r.status} ${JSON.parse(r.text).error.code}`, '504 deadline', 'budget in the body');
+    r = await post(server, { text: long }, { 'x-latency-budget-ms': '1' });
+    t.same(r.status, 504, 'budget in the header');
+    t.same((await post(server, { text: 'hello' })).status, 200, 'and goes on');
+}
+
+async function abandoned(server) {
+    const before = await t.metric(server, 'shoal_cancelled_total{model="intent"}');
+    const give = new AbortController();
+    const r = await fetch(`${server.url}/v1/process`, {
+        method: 'POST', signal: give.signal,
+        body: JSON.stringify({ stream: true, text: Array(12).fill('tell me hello there.').join(' ') }),
+    });
+    await r.body.getReader().read();
+    give.abort();
+    await t.until(async () => await t.metric(server, 'shoal_cancelled_total{model="intent"}') === before + 1,
+        'cancelled');
+    await t.until(async () => await t.metric(server, 'shoal_in_flight') === 0, 'nothing in flight');
+}
+
+async function described(server) {
+    const api = await (await fetch(`${server.url}/openapi.json`)).json();
+    const schema = api.paths['/v1/process'].post.requestBody.content['application/json'].schema;
+    t.same(Object.keys(schema.properties).join(), 'text,stream,explain,reply,priority,latency_budget_ms', 'openapi');
+    const r = await fetch(`${server.url}/v1/models/intent/card`);
+    t.same(r.headers.get('content-type'), 'text/markdown; charset=utf-8', 'type of a card');
+    t.same(await r.text(), fs.readFileSync('models/intent.md', 'utf8'), 'a card');
+    t.same((await fetch(`${server.url}/v1/models/none/card`)).status, 404, 'no card');
+    const { models } = await (await fetch(`${server.url}/admin/models`)).json();
+    const reply = models.find((m) => m.model === 'reply');
+    t.check(reply.tokens_per_s > 0 && reply.mean_ms > 0 && reply.file_bytes > 1e6 && reply.card,
+        `figures of a model: ${JSON.stringify(reply)}`);
+}
+
+// A model whose file is not the one of the manifest is not used; the others are.
+async function broken() {
+    const pack = path.join(t.tmp, 'pack');
+    fs.cpSync('models', pack, { recursive: true });
+    const fd = fs.openSync(path.join(pack, 'reply.gguf'), 'r+');
+    fs.writeSync(fd, 'x', 16000000);
+    fs.closeSync(fd);
+    process.env.SHOAL_MODELS = pack;
+    const server = await t.start(shoal, []);
+    delete process.env.SHOAL_MODELS;
+    let r = await post(server, { text: both });
+    t.same(r.status, 503, 'a broken model');
+    t.check(/reply\.gguf/.test(r.text), `says which file: ${r.text}`);
+    r = await post(server, { text: both, reply: false });
+    t.same(r.status, 200, 'the others serve');
+    await server.stop();
+}
+
+async function without() {
+    const server = await t.start(shoal, ['-m', 'intent=models/encoder']);
+    let r = await post(server, { text: both });
+    t.same(r.status, 404, 'no reply model');
+    t.check(/'reply'/.test(r.text), `names the model: ${r.text}`);
+    t.same((await post(server, { text: both, reply: false })).status, 200, 'actions need the encoder alone');
+    await fetch(`${server.url}/admin/models`, { method: 'POST', body: '{"model":"intent","action":"unload"}' });
+    await t.until(async () => (await (await fetch(`${server.url}/v1/models`)).json()).data[0].state === 'unloaded',
+        'unloaded');
+    t.same((await post(server, { text: both, reply: false })).status, 200, 'loaded again when asked');
+    await fetch(`${server.url}/admin/models`, { method: 'POST', body: '{"model":"intent","action":"remove"}' });
+    r = await post(server, { text: both, reply: false });
+    t.check(r.status === 404 && /'intent'/.test(r.text), `no encoder: ${r.text}`);
+    await server.stop();
+}
+
+(async () => {
+    const server = await t.start(shoal, []);
+    for (const part of [answers, streams, refusals, abandoned, described])
+        await part(server);
+    t.same((await server.stop()).code, 0, 'ends cleanly');
+    await broken();
+    await without();
+    t.finish();
+})();
