@@ -490,10 +490,7 @@ static int load(struct recurrent *r, const cJSON *config, const struct safetenso
                 const struct recurrent_opts *o, struct err *e)
 {
     struct loader l = {.r = r};
-    const char *type = cJSON_GetStringValue(item(config, "model_type"));
     const char *quantize = cJSON_GetStringValue(item(config, "quantize"));
-    if (!type || strcmp(type, RECURRENT_MODEL_TYPE) != 0)
-        return err_set(e, SHOAL_EFORMAT, "model_type is not " RECURRENT_MODEL_TYPE);
     if (item(config, "quantize") && (!quantize || strcmp(quantize, "int8") != 0))
         return err_set(e, SHOAL_EUNSUPPORTED, "quantize is not \"int8\"");
     r->k = kern_select(o ? o->kernels : NULL, e);
@@ -538,7 +535,15 @@ static int parse_config(cJSON **out, const void *bytes, size_t n, struct err *e)
     if (n > MAX_CONFIG_BYTES)
         return err_set(e, SHOAL_ELIMIT, "config of %zu bytes (at most %d)", n, MAX_CONFIG_BYTES);
     *out = cJSON_ParseWithLength(bytes, n);
-    return cJSON_IsObject(*out) ? 0 : err_set(e, SHOAL_EFORMAT, "config is no JSON object");
+    if (!cJSON_IsObject(*out))
+        return err_set(e, SHOAL_EFORMAT, "config is no JSON object");
+    const char *type = cJSON_GetStringValue(item(*out, "model_type"));
+    if (item(*out, "tree_info"))
+        return err_set(e, SHOAL_EUNSUPPORTED, "a dump of LightGBM trees: save the model as text");
+    if (!type || strcmp(type, RECURRENT_MODEL_TYPE) != 0)
+        return err_set(e, SHOAL_EFORMAT, "model_type is %s%.60s%s, not " RECURRENT_MODEL_TYPE,
+                       type ? "\"" : "", type ? type : "missing", type ? "\"" : "");
+    return 0;
 }
 
 int recurrent_parse(struct recurrent **out, const void *config, size_t n_config,

@@ -195,8 +195,8 @@ static int fill_rows(const struct source *s, bool int8, float *plain, float *row
 
 static int pack(struct recurrent_weights *w, struct source *s, struct kern_mat *out, struct err *e)
 {
-    /* A narrow input does not fill a block of 8 bits: it stays in floats. */
-    const bool int8 = (w->int8 || s->scales) && s->kernel * s->n_cols >= BLOCK;
+    /* A narrow input leaves a block of 8 bits half empty: it stays in floats. */
+    const bool int8 = (w->int8 || s->scales) && s->kernel * s->n_cols > BLOCK / 2;
     const enum quant_type type = int8 ? QUANT_Q8_0 : QUANT_F32;
     const uint32_t n = s->kernel * s->n_cols;
     s->width = int8 ? (n + BLOCK - 1) / BLOCK * BLOCK : n;

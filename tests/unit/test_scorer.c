@@ -111,7 +111,10 @@ static void test_errors(void **state)
         {"GGUF....", SHOAL_EUNSUPPORTED, "is neither a LightGBM model text nor"},
         {"   ", SHOAL_EUNSUPPORTED, "is neither"},
         {"tree\nversion=v3\n", SHOAL_EFORMAT, "no num_class"},
-        {"{\"model_type\": \"bert\"}", SHOAL_EIO, "model.safetensors"},
+        {"{\"model_type\": \"bert\"}", SHOAL_EFORMAT, "model_type is \"bert\", not shoal_scorer"},
+        {"{\"model_type\": \"shoal_scorer\"}", SHOAL_EIO, "model.safetensors"},
+        {"{}", SHOAL_EFORMAT, "model_type is missing"},
+        {"{\"tree_info\": []}", SHOAL_EUNSUPPORTED, "a dump of LightGBM trees"},
         {"", SHOAL_EFORMAT, "empty"},
     };
     int fd = mkstemp(path);
