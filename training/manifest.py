@@ -16,6 +16,12 @@ MODELS = [
     dict(name="router", task="classify", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="router", int8=True, labels="router", licence="Apache-2.0"),
     dict(name="entities", task="tag", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="entities", int8=True, licence="Apache-2.0"),
     dict(name="embed", task="embed", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="embed", int8=True, licence="Apache-2.0"),
+    dict(name="anomaly-trees", task="score", format="lightgbm", file="anomaly/trees.txt", licence="MIT", card="anomaly.md"),
+    dict(name="anomaly-lstm", task="score", format="folder", file="anomaly/lstm/model.safetensors", also=["anomaly/lstm/config.json"], licence="MIT", card="anomaly.md"),
+]
+FLOWS = [  # more than one model, or a model with rules of its own: the card says how to run it
+    dict(name="anomaly", task="score", format="shoal-anomaly", file="anomaly/config.json", uses=["anomaly-trees", "anomaly-lstm"], licence="MIT"),
+    dict(name="summary", task="summarize", format="shoal-summary", file="summary.json", uses=["embed"], licence="CC-BY-SA-4.0"),
 ]
 
 
@@ -24,24 +30,32 @@ def entry(name):
     return dict(file=name, bytes=len(b), sha256=hashlib.sha256(b).hexdigest())
 
 
-def build():
+def card(m):
+    return m.get("card", m["name"] + ".md")
+
+
+def rows(models):
     out = []
-    for m in MODELS:
+    for m in models:
         if not (ROOT / m["file"]).exists():
             continue
         also = m.get("also", [])
         row = {k: x for k, x in m.items() if k not in ("also", "file")} | entry(m["file"])
-        row["card"] = m["name"] + ".md"
+        row["card"] = card(m)
         if also:
             row["also"] = [entry(x) for x in also]
         out.append(row)
-    return dict(version=1, models=out)
+    return out
+
+
+def build():
+    return dict(version=1, models=rows(MODELS), flows=rows(FLOWS))
 
 
 if __name__ == "__main__":
     want = json.dumps(build(), indent=2) + "\n"
     total = sum(p.stat().st_size for p in ROOT.rglob("*") if p.is_file())
-    missing = [m["name"] for m in MODELS if (ROOT / m["file"]).exists() and not (ROOT / (m["name"] + ".md")).exists()]
+    missing = [m["name"] for m in MODELS + FLOWS if (ROOT / m["file"]).exists() and not (ROOT / card(m)).exists()]
     if missing:
         sys.exit(f"no card for {', '.join(missing)}")
     if total > LIMIT:
