@@ -327,6 +327,13 @@ void call_end(struct call *c)
         over(c);
 }
 
+void call_detach(struct call *c, int status)
+{
+    c->req = NULL;
+    account(c, status, 0);
+    call_release(c);
+}
+
 /* ---- the door ---- */
 
 static void make_id(struct call *c)

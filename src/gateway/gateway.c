@@ -15,6 +15,7 @@
 #include "gateway/gw.h"
 #include "net/listen.h"
 #include "net/tls.h"
+#include "store/prompt_cache.h"
 
 #define POOL_THREADS 2u
 #define POOL_WAITING 1024u
@@ -278,6 +279,9 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     int rc = clients_create(&gw->clients, config, e);
     if (rc == 0)
         rc = pool_create(&gw->pool, POOL_THREADS, POOL_WAITING, e);
+    if (rc == 0 && config->cache_bytes > 0)
+        rc = prompt_cache_create(&gw->cache, config->cache_bytes,
+                                 (uint64_t)config->cache_ttl_ms * 1000000u, e);
     for (uint32_t i = 0; i < n && rc == 0; i++) {
         gw->n_loops++;
         rc = open_loop(&gw->loops[i], gw, e);
@@ -347,6 +351,7 @@ void gateway_destroy(struct gateway *g)
     for (size_t i = 0; i < g->n_addresses; i++)
         if (g->unix_paths[i][0])
             unlink(g->unix_paths[i]);
+    prompt_cache_destroy(gw->cache);
     clients_destroy(gw->clients);
     config_unref(gw->config);
     pthread_mutex_destroy(&g->lock);

@@ -7,12 +7,16 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include <openssl/evp.h>
+
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "store/prompt_cache.h"
 
-#define QUEUE_BYTES ((size_t)256 << 10) /* tokens that wait for the loop */
-#define OUT_BYTES ((size_t)128 << 10)   /* bytes that wait for the client before we hold back */
+#define QUEUE_BYTES ((size_t)256 << 10)  /* tokens that wait for the loop */
+#define OUT_BYTES ((size_t)128 << 10)    /* bytes that wait for the client before we hold back */
+#define CACHED_BYTES ((size_t)256 << 10) /* longer answers are not kept */
 #define INLINE_BODY_BYTES ((size_t)8 << 10)
 
 struct record { /* in the queue; followed by n_top shoal_logprob and the text, padded to 8 */
@@ -44,6 +48,7 @@ struct gen *gen_create(struct call *c, const struct gen_sink *sink, const char *
     buf_init(&g->taken, 2 * QUEUE_BYTES);
     buf_init(&g->prefix, 64 << 10);
     buf_init(&g->prompt, (size_t)64 << 20);
+    buf_init(&g->record, CACHED_BYTES);
     g->wake.fn = on_wake;
     g->prepared.fn = on_prepared;
     clock_gettime(CLOCK_REALTIME, &ts);
@@ -77,6 +82,7 @@ void gen_free(struct gen *g)
     buf_fini(&g->taken);
     buf_fini(&g->prefix);
     buf_fini(&g->prompt);
+    buf_fini(&g->record);
     pthread_mutex_destroy(&g->lock);
     g->call->gl->n_jobs--;
     call_release(g->call);
@@ -246,9 +252,85 @@ static void answer_error(struct gen *g)
     call_end(c);
 }
 
+/* ---- the prompt cache ----
+ *
+ * What is kept of an answer: the end of each choice, then every token as the engine gave it; so one
+ * entry serves every interface, whole or streamed. */
+
+static uint64_t cache_group(const struct gen *g)
+{
+    return hash_bytes(g->model->version, strlen(g->model->version), 1);
+}
+
+/* Only what would come out the same again: no randomness, or a seed that was given. */
+static void make_key(struct gen *g)
+{
+    struct gen_params p = g->p;
+    EVP_MD_CTX *md = EVP_MD_CTX_new();
+    unsigned n = 0;
+    g->cacheable = false;
+    /* an echo needs the prompt's tokens, which a hit would save */
+    if (!md || !g->call->gl->gw->cache || g->echo || (p.sampling.temperature > 0 && !p.has_seed)) {
+        EVP_MD_CTX_free(md);
+        return;
+    }
+    const struct shoal_sampling *s = &p.sampling;
+    const double numbers[] = {s->temperature,
+                              s->top_k,
+                              s->top_p,
+                              s->min_p,
+                              s->repeat_penalty,
+                              s->repeat_last_n,
+                              s->presence_penalty,
+                              s->frequency_penalty,
+                              s->n_bias,
+                              s->n_logprobs,
+                              s->logprobs,
+                              p.n_stop,
+                              p.max_tokens,
+                              p.n,
+                              p.ignore_end,
+                              p.special,
+                              g->echo,
+                              (double)g->n_tokens};
+    uint64_t seed = s->temperature > 0 ? s->seed : 0;
+    EVP_DigestInit_ex(md, EVP_sha256(), NULL);
+    EVP_DigestUpdate(md, g->model->version, sizeof(g->model->version));
+    EVP_DigestUpdate(md, g->model->name, strlen(g->model->name) + 1);
+    EVP_DigestUpdate(md, &g->prepare, sizeof(g->prepare)); /* how the prompt is to be read */
+    EVP_DigestUpdate(md, numbers, sizeof(numbers));
+    EVP_DigestUpdate(md, &seed, sizeof(seed));
+    EVP_DigestUpdate(md, p.bias, s->n_bias * sizeof(*p.bias));
+    for (uint32_t i = 0; i < p.n_stop; i++)
+        EVP_DigestUpdate(md, p.stop[i], strlen(p.stop[i]) + 1);
+    EVP_DigestUpdate(md, g->tokens, g->n_tokens * sizeof(*g->tokens));
+    EVP_DigestUpdate(md, buf_str(&g->prompt), g->prompt.len);
+    g->cacheable = EVP_DigestFinal_ex(md, g->key, &n) == 1;
+    EVP_MD_CTX_free(md);
+}
+
+static void keep(struct gen *g)
+{
+    struct prompt_cache *cache = g->call->gl->gw->cache;
+    struct buf b;
+    if (!g->cacheable || g->hit || g->failed || g->record.rc < 0)
+        return;
+    for (uint32_t i = 0; i < g->p.n; i++)
+        if (g->choices[i].done.finish == SHOAL_FINISH_ERROR)
+            return; /* cut off: by its client, or a deadline */
+    buf_init(&b, 2 * CACHED_BYTES);
+    for (uint32_t i = 0; i < g->p.n; i++)
+        buf_put(&b, &g->choices[i].done, sizeof(g->choices[i].done));
+    buf_put(&b, buf_str(&g->record), g->record.len);
+    if (b.rc == 0)
+        prompt_cache_put(cache, g->key, cache_group(g), b.data, b.len, clock_ns());
+    buf_fini(&b);
+}
+
 static void answer(struct gen *g)
 {
     struct call *c = g->call;
+    keep(g);
     if (!c->req)
         return;
     if (g->failed) {
@@ -283,6 +365,8 @@ static void on_wake(struct loop_task *t)
         done[i] = g->choices[i].is_done && !g->choices[i].seen;
     pthread_mutex_unlock(&g->lock);
 
+    if (g->cacheable)
+        buf_put(&g->record, buf_str(&g->taken), g->taken.len);
     show_tokens(g);
     buf_clear(&g->taken);
     if (overflow && c->req)
@@ -349,6 +433,45 @@ static void submit(struct gen *g)
         answer_error(g);
         gen_free(g);
     }
+}
+
+/* The answer that was given before.  false: there is none. */
+static bool answer_from_cache(struct gen *g)
+{
+    struct call *c = g->call;
+    struct prompt_cache *cache = c->gl->gw->cache;
+    make_key(g);
+    if (!g->cacheable)
+        return false;
+    const struct prompt_entry *e = prompt_cache_get(cache, g->key, clock_ns());
+    metrics_add(e ? &g->model->metrics.cache_hits : &g->model->metrics.cache_misses, 1);
+    c->cache_note = e ? "hit" : "miss";
+    if (!e)
+        return false;
+    size_t ends = g->p.n * sizeof(struct shoal_event);
+    for (uint32_t i = 0; i < g->p.n; i++) {
+        struct shoal_event *d = &g->choices[i].done;
+        memcpy(d, e->data + i * sizeof(*d), sizeof(*d));
+        d->cached_tokens = d->prompt_tokens; /* nothing was computed */
+        d->text = "";
+        d->top = NULL;
+    }
+    buf_put(&g->taken, e->data + ends, e->n - ends);
+    prompt_cache_unref(e);
+    g->hit = true;
+    if (g->taken.rc < 0) {
+        g->failed = true;
+        err_set(&g->error, SHOAL_ENOMEM, "out of memory");
+    }
+    show_tokens(g);
+    for (uint32_t i = 0; i < g->p.n && !g->failed; i++) {
+        if (g->p.stream)
+            begin_stream(g);
+        g->sink->done(g, i);
+    }
+    answer(g);
+    gen_free(g);
+    return true;
 }
 
 /* Whether the deadline can be met by what this model has cost so far. */
@@ -435,6 +558,8 @@ static void with_model(struct gen *g)
         buf_init(&g->choices[i].text, (size_t)64 << 20);
         buf_init(&g->choices[i].extra, (size_t)64 << 20);
     }
+    if (answer_from_cache(g))
+        return;
     if (c->req->body_bytes <= INLINE_BODY_BYTES) { /* tens of microseconds: a thread costs more */
         g->prepare_rc = g->prepare(g, &g->error);
         run_prepared(g);

@@ -76,6 +76,9 @@ struct gen {
     bool echo;         /* the prompt belongs in front of the answer */
 
     /* private */
+    uint8_t key[32]; /* in the prompt cache */
+    bool cacheable, hit;
+    struct buf record;    /* every token so far, as it came: for the cache */
     pthread_mutex_t lock; /* guards queue, posted, overflow, is_done */
     struct buf queue, taken;
     bool posted;

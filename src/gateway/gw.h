@@ -123,6 +123,8 @@ void call_write(struct call *c, const char *p, size_t n);
 void call_end(struct call *c);
 /* The body's latency_budget_ms: an earlier deadline than the one there is.  0: none given. */
 void call_set_budget(struct call *c, double ms);
+/* The connection became something else: there is no request any more. */
+void call_detach(struct call *c, int status);
 /* {"error":{...}} in OpenAI's shape, or Ollama's, into b. */
 void call_put_error(const struct call *c, struct buf *b, const char *type, const char *param,
                     const char *code, const char *msg);

@@ -431,8 +431,8 @@ static int read_prompt(struct gen *g, const cJSON *prompt, struct fields_error *
         !cJSON_IsNumber(prompt->child))
         prompt = prompt->child; /* a list of one prompt */
     if (cJSON_IsString(prompt)) {
-        g->user = prompt->valuestring;
-        return 0;
+        buf_puts(&g->prompt, prompt->valuestring);
+        return g->prompt.rc < 0 ? fields_fail(e, "prompt", NULL, "out of memory") : 0;
     }
     if (cJSON_IsArray(prompt) && prompt->child && cJSON_IsNumber(prompt->child))
         return take_ids(g, prompt, e);
@@ -445,11 +445,11 @@ static int read_prompt(struct gen *g, const cJSON *prompt, struct fields_error *
 
 static int prepare_text(struct gen *g, struct err *e)
 {
-    const char *text = g->user;
-    if (!text)
+    if (g->tokens)
         return 0; /* ids were given */
-    return shoal_tokenize(model_engine(g->model), text, strlen(text), SHOAL_TEXT_ADD_SPECIAL,
-                          &g->tokens, &g->n_tokens, (struct shoal_error *)(void *)e);
+    return shoal_tokenize(model_engine(g->model), buf_str(&g->prompt), g->prompt.len,
+                          SHOAL_TEXT_ADD_SPECIAL, &g->tokens, &g->n_tokens,
+                          (struct shoal_error *)(void *)e);
 }
 
 static int read_completion(struct gen *g, struct openai_body *b, struct fields_error *e)

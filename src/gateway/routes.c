@@ -6,6 +6,7 @@
 #include "gateway/openai.h"
 #include "gateway/process.h"
 #include "gateway/specialists.h"
+#include "gateway/stream_ws.h"
 
 #define WORK (ROUTE_JSON | ROUTE_WORK)
 
@@ -30,6 +31,8 @@ const struct route gw_routes[] = {
      &n_score_fields, "Specialists"},
     {"POST", "/v1/process", WORK, process_handle, "a command or question: actions and a reply",
      process_fields, &n_process_fields, "Flows"},
+    {"GET", "/v1/stream", 0, stream_ws, "WebSocket: any of these, several at a time", NULL, NULL,
+     "Server"},
     {"POST", "/tokenize", WORK, api_tokenize, "text to token ids", api_tokenize_fields,
      &api_n_tokenize_fields, "Tokens"},
     {"POST", "/detokenize", WORK, api_detokenize, "token ids to text", api_detokenize_fields,

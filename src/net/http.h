@@ -103,6 +103,8 @@ void http_server_destroy(struct http_server *s);
  * it is replaced. */
 SHOAL_MUST_CHECK int http_server_listen(struct http_server *s, int fd, struct tls_server *tls,
                                         struct err *e);
+/* A connection that is there already; takes the descriptor. */
+SHOAL_MUST_CHECK int http_server_adopt(struct http_server *s, int fd, struct err *e);
 /* New connections on TLS listeners use this; what is open goes on as it is. */
 void http_server_set_tls(struct http_server *s, struct tls_server *tls);
 /* No new connections; those that are open end after their current requests. */

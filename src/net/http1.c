@@ -115,10 +115,17 @@ static int on_value(llhttp_t *p, const char *at, size_t n)
     return put_head(h, at, n);
 }
 
-/* A value may be empty: then on_value does not come. */
+/* A value may be empty: then on_value did not come.  The white space behind it is not part of it.
+ */
 static int on_value_complete(llhttp_t *p)
 {
-    return on_value(p, "", 0);
+    struct h1 *h = of_parser(p);
+    int rc = on_value(p, "", 0);
+    if (rc == 0 && !h->head_done)
+        while (h->head.len > h->at[h->n_headers - 1].value &&
+               strchr(" \t", h->head.data[h->head.len - 1]))
+            h->head.len--;
+    return rc;
 }
 
 static const char *find_header(const struct h1 *h, const char *name)

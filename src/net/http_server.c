@@ -163,28 +163,26 @@ static void name_peer(struct http_conn *c, const struct sockaddr_storage *ss, so
         snprintf(c->peer, sizeof(c->peer), "unix");
 }
 
-static void adopt(struct http_listener *ln, int fd, const struct sockaddr_storage *ss, socklen_t n)
+static int adopt(struct http_server *s, int fd, struct tls_server *tls,
+                 const struct sockaddr_storage *ss, socklen_t n, struct err *e)
 {
-    struct http_server *s = ln->server;
     struct http_conn *c = mem_zalloc(sizeof(*c));
     int on = 1;
     if (!c) {
-        s->stats.refused++;
         close(fd);
-        return;
+        return err_set(e, SHOAL_ENOMEM, "connection");
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     c->server = s;
     c->proto = &sniff;
-    c->secure = ln->tls;
+    c->secure = tls != NULL;
     c->timer.fn = on_timer;
     c->free.fn = conn_free;
     name_peer(c, ss, n);
-    if (sock_init(&c->sock, s->loop, fd, ln->tls ? s->tls : NULL, &sock_callbacks, s->scratch,
-                  s->n_scratch, NULL) < 0) {
-        s->stats.refused++;
+    int rc = sock_init(&c->sock, s->loop, fd, tls, &sock_callbacks, s->scratch, s->n_scratch, e);
+    if (rc < 0) {
         mem_free(c);
-        return;
+        return rc;
     }
     c->next = s->conns;
     if (s->conns)
@@ -193,6 +191,13 @@ static void adopt(struct http_listener *ln, int fd, const struct sockaddr_storag
     s->stats.conns++;
     s->stats.accepted++;
     http_conn_timer(c, s->limits.request_ms);
+    return 0;
+}
+
+int http_server_adopt(struct http_server *s, int fd, struct err *e)
+{
+    struct sockaddr_storage ss = {.ss_family = AF_UNIX};
+    return adopt(s, fd, NULL, &ss, sizeof(ss), e);
 }
 
 static void on_accept(struct loop_io *io, uint32_t events)
@@ -209,8 +214,8 @@ static void on_accept(struct loop_io *io, uint32_t events)
         if (s->stats.conns >= s->limits.max_conns) {
             s->stats.refused++;
             close(fd);
-        } else {
-            adopt(ln, fd, &ss, n);
+        } else if (adopt(s, fd, ln->tls ? s->tls : NULL, &ss, n, NULL) < 0) {
+            s->stats.refused++;
         }
     }
 }

@@ -286,19 +286,26 @@ void loop_flush(struct loop *l)
     run_later(l);
 }
 
-void loop_run(struct loop *l)
+void loop_turn(struct loop *l, int max_wait_ms)
 {
     struct epoll_event events[MAX_EVENTS];
-    while (!atomic_load_explicit(&l->stop, memory_order_relaxed)) {
-        int n = epoll_wait(l->epoll_fd, events, MAX_EVENTS, next_timeout(l));
-        l->now = clock_ns();
-        for (int i = 0; i < n; i++) {
-            struct loop_io *io = events[i].data.ptr;
-            io->fn(io, events[i].events);
-        }
-        run_posted(l);
-        run_timers(l);
-        run_later(l);
+    int wait = next_timeout(l);
+    if (max_wait_ms >= 0 && (wait < 0 || wait > max_wait_ms))
+        wait = max_wait_ms;
+    int n = epoll_wait(l->epoll_fd, events, MAX_EVENTS, wait);
+    l->now = clock_ns();
+    for (int i = 0; i < n; i++) {
+        struct loop_io *io = events[i].data.ptr;
+        io->fn(io, events[i].events);
     }
+    run_posted(l);
+    run_timers(l);
+    run_later(l);
+}
+
+void loop_run(struct loop *l)
+{
+    while (!atomic_load_explicit(&l->stop, memory_order_relaxed))
+        loop_turn(l, -1);
     loop_flush(l);
 }

@@ -42,6 +42,8 @@ SHOAL_MUST_CHECK int loop_create(struct loop **out, struct err *e);
 void loop_destroy(struct loop *l); /* NULL is fine */
 void loop_run(struct loop *l);     /* until loop_stop */
 void loop_stop(struct loop *l);    /* any thread, also from a signal handler */
+/* One turn: waits at most max_wait_ms for something to happen. */
+void loop_turn(struct loop *l, int max_wait_ms);
 /* Runs what was posted and put off; only while nobody runs the loop. */
 void loop_flush(struct loop *l);
 /* The time of the current turn. */

@@ -10,7 +10,8 @@
 #include "net/tls.h"
 
 #define MAX_OUT_BYTES ((size_t)256 << 20)
-#define KEEP_BYTES ((size_t)16 << 10) /* an idle stream gives larger buffers back */
+#define MAX_IN_BYTES ((size_t)64 << 20) /* kept is much less: see read_off */
+#define KEEP_BYTES ((size_t)16 << 10)   /* an idle stream gives larger buffers back */
 
 static void on_io(struct loop_io *io, uint32_t events);
 static void on_flush(struct loop_task *t);
@@ -27,7 +28,7 @@ int sock_init(struct sock *s, struct loop *l, int fd, struct tls_server *tls,
                        .flush = {.fn = on_flush},
                        .again = {.fn = on_again},
                        .progress_ns = loop_now(l)};
-    buf_init(&s->in, SOCK_MAX_KEPT + n_scratch);
+    buf_init(&s->in, MAX_IN_BYTES);
     buf_init(&s->out, MAX_OUT_BYTES);
     int rc = 0;
     if (tls) {
@@ -137,8 +138,8 @@ static void offer(struct sock *s, const char *p, size_t n)
         return;
     }
     if (s->in.len == 0 && s->in.cap > 0)
-        buf_fini(&s->in), buf_init(&s->in, SOCK_MAX_KEPT + s->n_scratch);
-    s->read_off = s->in.len >= SOCK_MAX_KEPT;
+        buf_fini(&s->in), buf_init(&s->in, MAX_IN_BYTES);
+    s->read_off = s->in.len >= SOCK_MAX_KEPT && s->in.len >= s->want;
 }
 
 /* What is queued may still be sent to a side that has only stopped sending. */

@@ -43,6 +43,7 @@ struct sock {
     bool read_off, dead, finishing, blocked, handshaking;
     bool linger, lingering, eof;
     uint64_t progress_ns; /* when the kernel last took bytes */
+    size_t want; /* the user needs so many bytes at once: reading goes on until they are there */
 };
 
 #define SOCK_MAX_KEPT ((size_t)64 << 10)

@@ -40,7 +40,7 @@ async function chat(ai) {
 
     const seen = [];
     const streamed = await text(await ai.chat.completions.create({
-        ...base, stream: true, stream_options: { include_usage: true } }), seen);
+        ...base, max_tokens: 200, stream: true, stream_options: { include_usage: true } }), seen);
     t.same(streamed, want.text, 'streamed text');
     t.same(seen[0].choices[0].delta.role, 'assistant', 'role first');
     t.same(seen.at(-2).choices[0].finish_reason, 'stop', 'finish in the stream');
@@ -48,6 +48,16 @@ async function chat(ai) {
     t.same(seen.at(-1).choices.length, 0, 'usage has no choices');
     t.same(seen.at(-1).usage.prompt_tokens_details.cached_tokens,
         Math.floor((want.prompt_tokens - 1) / 16) * 16, 'the prompt was cached');
+    // the same again comes from the prompt cache, whole or streamed; randomness does not
+    const again = await ai.chat.completions.create(base).withResponse();
+    t.same(again.response.headers.get('x-shoal-cache'), 'hit', 'cached');
+    t.same(again.data.choices[0].message.content, want.text, 'the cached answer');
+    t.same(again.data.usage.prompt_tokens_details.cached_tokens, want.prompt_tokens, 'nothing was computed');
+    t.same(response.headers.get('x-shoal-cache'), 'miss', 'the first time');
+    const random = await ai.chat.completions.create({ ...base, temperature: 0.5 }).withResponse();
+    t.same(random.response.headers.get('x-shoal-cache'), null, 'randomness is not cached');
+    const other = await ai.chat.completions.create({ ...base, presence_penalty: 1 }).withResponse();
+    t.same(other.response.headers.get('x-shoal-cache'), 'miss', 'other parameters');
     const helper = await ai.chat.completions.stream(base).finalContent();
     t.same(helper, want.text, 'the client\'s own gathering of a stream');
 

@@ -1,0 +1,307 @@
+/* stream_ws.c - see stream_ws.h.
+ *
+ * A message becomes a request like any other (struct http_req with operations of its own), so that
+ * keys, limits, deadlines and handlers are the same as over HTTP. */
+#include "gateway/stream_ws.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "gateway/gw.h"
+#include "net/ws.h"
+#include "wire/json_out.h"
+
+#define MAX_MESSAGE_BYTES ((size_t)4 << 20)
+#define MAX_REQUESTS 64u /* of one connection */
+
+struct session;
+
+struct ws_call {
+    struct http_req req; /* first */
+    struct session *session;
+    struct ws_call *next;
+    char id[64], path[128];
+    char *body;
+    struct http_header headers[3];
+    struct buf text; /* the answer, as far as it is not sent */
+    enum { ANSWER_JSON, ANSWER_TEXT, ANSWER_EVENTS, ANSWER_LINES } kind;
+};
+
+struct session {
+    struct gw_loop *gl;
+    struct ws *ws;
+    struct ws_call *calls;
+    uint32_t n_calls;
+    char *authorization, peer[56];
+    struct buf out;
+};
+
+/* ---- answers ---- */
+
+static struct json_out begin_message(struct session *s, const char *id)
+{
+    buf_clear(&s->out);
+    struct json_out j = json_out_make(&s->out);
+    json_out_object(&j);
+    json_out_key(&j, "id");
+    json_out_str(&j, id);
+    return j;
+}
+
+static void send_message(struct session *s, struct json_out *j)
+{
+    json_out_object_end(j);
+    if (!s->ws)
+        return;
+    if (s->out.rc < 0)
+        ws_close(s->ws, 1011);
+    else
+        ws_send(s->ws, buf_str(&s->out), s->out.len);
+}
+
+static void send_error(struct session *s, const char *id, const char *msg)
+{
+    struct json_out j = begin_message(s, id);
+    json_out_key(&j, "status");
+    json_out_int(&j, 400);
+    json_out_key(&j, "error");
+    json_out_str(&j, msg);
+    send_message(s, &j);
+}
+
+static void drop(struct ws_call *c)
+{
+    struct ws_call **at = &c->session->calls;
+    while (*at != c)
+        at = &(*at)->next;
+    *at = c->next;
+    c->session->n_calls--;
+    buf_fini(&c->text);
+    mem_free(c->body);
+    mem_free(c);
+}
+
+static void on_begin(struct http_req *r, int status, const struct http_header *headers, size_t n,
+                     int64_t body_bytes)
+{
+    struct ws_call *c = (struct ws_call *)(void *)r;
+    (void)status;
+    (void)body_bytes;
+    c->kind = ANSWER_TEXT;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(headers[i].name, "content-type") != 0)
+            continue;
+        const char *type = headers[i].value;
+        c->kind = strncmp(type, "text/event-stream", 17) == 0      ? ANSWER_EVENTS
+                  : strncmp(type, "application/x-ndjson", 20) == 0 ? ANSWER_LINES
+                  : strncmp(type, "application/json", 16) == 0     ? ANSWER_JSON
+                                                                   : ANSWER_TEXT;
+    }
+}
+
+/* Whole events of what was written so far. */
+static void send_events(struct ws_call *c)
+{
+    const char *end_mark = c->kind == ANSWER_EVENTS ? "\n\n" : "\n";
+    size_t at = 0, n_mark = strlen(end_mark);
+    for (;;) {
+        const char *p = buf_str(&c->text) + at;
+        const char *end = memmem(p, c->text.len - at, end_mark, n_mark);
+        if (!end)
+            break;
+        size_t n = (size_t)(end - p), skip = c->kind == ANSWER_EVENTS ? 6 : 0; /* "data: " */
+        at += n + n_mark;
+        if (n <= skip || memcmp(p + skip, "[DONE]", n - skip < 6 ? n - skip : 6) == 0)
+            continue;
+        struct json_out j = begin_message(c->session, c->id);
+        json_out_key(&j, "event");
+        buf_put(&c->session->out, p + skip, n - skip);
+        j.comma = true;
+        send_message(c->session, &j);
+    }
+    if (at > 0) {
+        memmove(c->text.data, c->text.data + at, c->text.len - at);
+        c->text.len -= at;
+    }
+}
+
+static void on_write(struct http_req *r, const void *p, size_t n)
+{
+    struct ws_call *c = (struct ws_call *)(void *)r;
+    buf_put(&c->text, p, n);
+    if (c->kind == ANSWER_EVENTS || c->kind == ANSWER_LINES)
+        send_events(c);
+}
+
+static void on_end(struct http_req *r, const struct http_header *trailers, size_t n)
+{
+    struct ws_call *c = (struct ws_call *)(void *)r;
+    struct session *s = c->session;
+    (void)trailers;
+    (void)n;
+    struct json_out j = begin_message(s, c->id);
+    json_out_key(&j, "status");
+    json_out_int(&j, r->status);
+    json_out_key(&j, c->kind <= ANSWER_TEXT ? "body" : "done");
+    if (c->kind == ANSWER_JSON) {
+        while (c->text.len > 0 && c->text.data[c->text.len - 1] == '\n')
+            c->text.len--;
+        buf_put(&s->out, buf_str(&c->text), c->text.len);
+        j.comma = true;
+    } else if (c->kind == ANSWER_TEXT) {
+        json_out_strn(&j, buf_str(&c->text), c->text.len);
+    } else {
+        json_out_bool(&j, true);
+    }
+    if (c->text.rc < 0)
+        s->out.rc = c->text.rc;
+    send_message(s, &j);
+    drop(c);
+}
+
+static size_t on_queued(const struct http_req *r)
+{
+    const struct ws_call *c = (const struct ws_call *)(const void *)r;
+    return c->session->ws ? ws_queued(c->session->ws) : 0;
+}
+
+static const struct http_ops ops = {on_begin, on_write, on_end, on_queued};
+
+/* ---- messages ---- */
+
+static struct ws_call *find(struct session *s, const char *id)
+{
+    struct ws_call *c = s->calls;
+    while (c && strcmp(c->id, id) != 0)
+        c = c->next;
+    return c;
+}
+
+static void cancel(struct session *s, const char *id)
+{
+    struct ws_call *c = find(s, id);
+    if (!c) {
+        send_error(s, id, "no request with this id is running");
+        return;
+    }
+    c->req.cancelled(&c->req);
+    drop(c);
+    struct json_out j = begin_message(s, id);
+    json_out_key(&j, "cancelled");
+    json_out_bool(&j, true);
+    send_message(s, &j);
+}
+
+static void start(struct session *s, const char *id, const char *path, const cJSON *body)
+{
+    struct ws_call *c = mem_zalloc(sizeof(*c));
+    char *text = c && body ? cJSON_PrintUnformatted(body) : NULL;
+    if (c && text)
+        c->body = mem_strdup(text);
+    cJSON_free(text);
+    if (!c || !c->body) {
+        mem_free(c);
+        send_error(s, id, "out of memory");
+        return;
+    }
+    snprintf(c->id, sizeof(c->id), "%s", id);
+    snprintf(c->path, sizeof(c->path), "%s", path);
+    buf_init(&c->text, (size_t)64 << 20);
+    c->session = s;
+    c->next = s->calls;
+    s->calls = c;
+    s->n_calls++;
+    size_t n = 0;
+    c->headers[n++] = (struct http_header){"host", "websocket"};
+    if (s->authorization)
+        c->headers[n++] = (struct http_header){"authorization", s->authorization};
+    c->req = (struct http_req){.method = "POST",
+                               .path = c->path,
+                               .query = "",
+                               .headers = c->headers,
+                               .n_headers = n,
+                               .body = c->body,
+                               .body_bytes = strlen(c->body),
+                               .peer = s->peer,
+                               .peer_name = "",
+                               .protocol = "websocket",
+                               .received_ns = loop_now(s->gl->loop),
+                               .server = s->gl->http,
+                               .ops = &ops};
+    gw_handle(s->gl, &c->req);
+}
+
+static void on_message(struct ws *w, const char *p, size_t n, bool text)
+{
+    struct session *s = ws_user(w);
+    cJSON *m = text ? cJSON_ParseWithLength(p, n) : NULL;
+    const char *id = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "id"));
+    const char *path = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "path"));
+    const cJSON *body = cJSON_GetObjectItemCaseSensitive(m, "body");
+    if (!id || !id[0] || strlen(id) >= 64)
+        send_error(s, "", "a message must be a JSON object with an \"id\" of 1 to 63 bytes");
+    else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(m, "cancel")))
+        cancel(s, id);
+    else if (!cJSON_IsObject(body))
+        send_error(s, id, "\"body\" must be an object, or \"cancel\" true");
+    else if (find(s, id))
+        send_error(s, id, "a request with this id is running");
+    else if (s->n_calls >= MAX_REQUESTS)
+        send_error(s, id, "too many requests on this connection");
+    else if (path && (path[0] != '/' || strlen(path) >= 128))
+        send_error(s, id, "\"path\" must be a path of this server");
+    else
+        start(s, id, path ? path : "/v1/chat/completions", body);
+    cJSON_Delete(m);
+}
+
+static void on_drained(struct ws *w)
+{
+    struct session *s = ws_user(w);
+    for (struct ws_call *c = s->calls, *next; c; c = next) {
+        next = c->next;
+        if (c->req.drained)
+            c->req.drained(&c->req);
+    }
+}
+
+static void on_closed(struct ws *w)
+{
+    struct session *s = ws_user(w);
+    s->ws = NULL;
+    while (s->calls) {
+        struct ws_call *c = s->calls;
+        c->req.cancelled(&c->req);
+        drop(c);
+    }
+    buf_fini(&s->out);
+    mem_free(s->authorization);
+    mem_free(s);
+}
+
+static const struct ws_ops callbacks = {on_message, on_drained, on_closed};
+
+void stream_ws(struct call *c)
+{
+    struct session *s = mem_zalloc(sizeof(*s));
+    const char *auth = http_header(c->req, "authorization");
+    if (s && auth)
+        s->authorization = mem_strdup(auth);
+    if (!s || (auth && !s->authorization)) {
+        mem_free(s);
+        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+        return;
+    }
+    buf_init(&s->out, (size_t)64 << 20);
+    s->gl = c->gl;
+    snprintf(s->peer, sizeof(s->peer), "%s", c->req->peer);
+    s->ws = ws_accept(c->req, &callbacks, s, MAX_MESSAGE_BYTES);
+    if (s->ws) {
+        call_detach(c, 101);
+        return;
+    }
+    mem_free(s->authorization);
+    mem_free(s);
+    call_fail(c, 426, NULL, NULL, NULL, "this path speaks WebSocket, version 13, over HTTP/1.1");
+}

@@ -1,0 +1,286 @@
+/* ws.c - see ws.h. */
+#include "net/ws.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include <openssl/evp.h>
+#include <openssl/sha.h>
+
+#include "base/mem.h"
+#include "net/http_conn.h"
+
+#define PING_MS 30000u
+#define CLOSE_MS 3000u
+
+struct ws {
+    struct http_conn *conn;
+    const struct ws_ops *ops;
+    void *user;
+    struct buf message; /* parts of one that is not whole yet */
+    size_t max_message;
+    enum ws_op op; /* of that message; WS_CONTINUE: none is open */
+    bool closing, pinged;
+};
+
+int ws_parse(struct ws_frame *f, const char *p, size_t n, size_t max_bytes)
+{
+    const uint8_t *b = (const uint8_t *)p;
+    if (n < 2)
+        return 0;
+    uint64_t bytes = b[1] & 127;
+    size_t head = 2;
+    f->op = (enum ws_op)(b[0] & 15);
+    f->last = b[0] & 128;
+    bool control = f->op >= WS_CLOSE;
+    if ((b[0] & 0x70) || !(b[1] & 128) || (f->op > WS_BINARY && !control) || f->op > WS_PONG ||
+        (control && (!f->last || bytes > 125)))
+        return 1002; /* reserved bits, no mask, unknown kind, a control frame in parts */
+    if (bytes >= 126) {
+        size_t k = bytes == 126 ? 2 : 8;
+        if (n < head + k)
+            return 0;
+        bytes = 0;
+        for (size_t i = 0; i < k; i++)
+            bytes = bytes << 8 | b[head + i];
+        head += k;
+    }
+    if (bytes > max_bytes)
+        return 1009;
+    if (n < head + 4)
+        return 0;
+    memcpy(f->mask, b + head, 4);
+    f->head = head + 4;
+    f->bytes = (size_t)bytes;
+    return 1;
+}
+
+bool ws_utf8(const char *text, size_t n)
+{
+    const uint8_t *s = (const uint8_t *)text;
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    for (size_t i = 0; i < n;) {
+        size_t len = s[i] < 0x80         ? 1
+                     : (s[i] >> 5) == 6  ? 2
+                     : (s[i] >> 4) == 14 ? 3
+                     : (s[i] >> 3) == 30 ? 4
+                                         : 0;
+        if (len == 0 || len > n - i)
+            return false;
+        uint32_t cp = len == 1 ? s[i] : s[i] & (0xffu >> (len + 1));
+        for (size_t k = 1; k < len; k++) {
+            if ((s[i + k] & 0xc0) != 0x80)
+                return false;
+            cp = cp << 6 | (s[i + k] & 0x3f);
+        }
+        if (cp < least[len] || cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
+            return false;
+        i += len;
+    }
+    return true;
+}
+
+/* ---- out ---- */
+
+static void put_frame(struct ws *w, enum ws_op op, const char *p, size_t n)
+{
+    uint8_t head[10] = {(uint8_t)(128 | op)};
+    size_t k = 2;
+    if (n < 126) {
+        head[1] = (uint8_t)n;
+    } else if (n < 65536) {
+        head[1] = 126;
+        head[2] = (uint8_t)(n >> 8);
+        head[3] = (uint8_t)n;
+        k = 4;
+    } else {
+        head[1] = 127;
+        for (int i = 0; i < 8; i++)
+            head[2 + i] = (uint8_t)((uint64_t)n >> (56 - 8 * i));
+        k = 10;
+    }
+    struct buf *b = sock_put(&w->conn->sock);
+    buf_put(b, head, k);
+    buf_put(b, p, n);
+}
+
+void ws_send(struct ws *w, const char *text, size_t n)
+{
+    if (!w->closing)
+        put_frame(w, WS_TEXT, text, n);
+}
+
+void ws_close(struct ws *w, uint16_t code)
+{
+    const char payload[2] = {(char)(code >> 8), (char)(code & 255)};
+    if (w->closing)
+        return;
+    w->closing = true;
+    put_frame(w, WS_CLOSE, payload, 2);
+    sock_finish(&w->conn->sock, true);
+    http_conn_timer(w->conn, CLOSE_MS);
+}
+
+size_t ws_queued(const struct ws *w)
+{
+    return sock_queued(&w->conn->sock);
+}
+
+void *ws_user(const struct ws *w)
+{
+    return w->user;
+}
+
+/* ---- in ---- */
+
+static void unmask(char *p, size_t n, const uint8_t mask[4])
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] = (char)(p[i] ^ (char)mask[i & 3]);
+}
+
+static void control(struct ws *w, const struct ws_frame *f, const char *p)
+{
+    char payload[125];
+    memcpy(payload, p, f->bytes);
+    unmask(payload, f->bytes, f->mask);
+    if (f->op == WS_PING)
+        put_frame(w, WS_PONG, payload, f->bytes);
+    else if (f->op == WS_CLOSE)
+        ws_close(w, f->bytes == 1 ? 1002 : 1000);
+    w->pinged = false;
+}
+
+/* A part of a message, maybe its last. */
+static void part(struct ws *w, const struct ws_frame *f, const char *p)
+{
+    bool begins = f->op != WS_CONTINUE;
+    if (begins == (w->op != WS_CONTINUE)) { /* a new one inside of another, or a part of none */
+        ws_close(w, 1002);
+        return;
+    }
+    if (begins)
+        w->op = f->op;
+    size_t at = w->message.len;
+    if (at + f->bytes > w->max_message) {
+        ws_close(w, 1009);
+        return;
+    }
+    buf_put(&w->message, p, f->bytes);
+    if (w->message.rc < 0) {
+        ws_close(w, 1011);
+        return;
+    }
+    if (f->bytes > 0)
+        unmask(w->message.data + at, f->bytes, f->mask);
+    if (!f->last)
+        return;
+    bool text = w->op == WS_TEXT;
+    w->op = WS_CONTINUE;
+    if (text && !ws_utf8(buf_str(&w->message), w->message.len))
+        ws_close(w, 1007);
+    else
+        w->ops->message(w, buf_str(&w->message), w->message.len, text);
+    buf_clear(&w->message);
+}
+
+/* A frame is taken whole: the socket keeps what is incomplete, so large messages come in frames of
+ * at most what it keeps; longer frames are taken in pieces of one message. */
+static size_t on_data(struct http_conn *c, const char *p, size_t n)
+{
+    struct ws *w = c->state;
+    size_t used = 0;
+    while (used < n && !w->closing) {
+        struct ws_frame f = {.op = WS_CONTINUE};
+        int rc = ws_parse(&f, p + used, n - used, w->max_message);
+        if (rc == 0)
+            break;
+        if (rc != 1) {
+            ws_close(w, (uint16_t)rc);
+            break;
+        }
+        if (n - used < f.head + f.bytes) {
+            c->sock.want = f.head + f.bytes;
+            break;
+        }
+        c->sock.want = 0;
+        if (f.op >= WS_CLOSE)
+            control(w, &f, p + used + f.head);
+        else
+            part(w, &f, p + used + f.head);
+        used += f.head + f.bytes;
+    }
+    http_conn_timer(c, w->closing ? CLOSE_MS : PING_MS);
+    return w->closing ? n : used;
+}
+
+static void on_eof(struct http_conn *c)
+{
+    sock_break(&c->sock);
+}
+
+static void on_drained(struct http_conn *c)
+{
+    struct ws *w = c->state;
+    if (!w->closing)
+        w->ops->drained(w);
+}
+
+static void on_drain(struct http_conn *c)
+{
+    ws_close(c->state, 1001);
+}
+
+static void on_timeout(struct http_conn *c)
+{
+    struct ws *w = c->state;
+    if (w->closing || w->pinged) {
+        sock_break(&c->sock); /* nobody is there */
+        return;
+    }
+    w->pinged = true;
+    put_frame(w, WS_PING, "", 0);
+    http_conn_timer(c, PING_MS);
+}
+
+static void on_destroy(struct http_conn *c)
+{
+    struct ws *w = c->state;
+    w->closing = true;
+    w->ops->closed(w);
+    buf_fini(&w->message);
+    mem_free(w);
+}
+
+static const struct http_proto proto = {on_data,  on_eof,     on_drained,
+                                        on_drain, on_timeout, on_destroy};
+
+struct ws *ws_accept(struct http_req *r, const struct ws_ops *ops, void *user, size_t max_message)
+{
+    static const char magic[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+    const char *key = http_header(r, "sec-websocket-key");
+    const char *version = http_header(r, "sec-websocket-version");
+    char text[128], accept[64];
+    unsigned char md[SHA_DIGEST_LENGTH];
+    if (!r->websocket || !key || strlen(key) != 24 || !version || strcmp(version, "13") != 0)
+        return NULL;
+    struct ws *w = mem_zalloc(sizeof(*w));
+    if (!w)
+        return NULL;
+    int n = snprintf(text, sizeof(text), "%s%s", key, magic);
+    SHA1((const unsigned char *)text, (size_t)n, md);
+    EVP_EncodeBlock((unsigned char *)accept, md, sizeof(md));
+    const struct http_header headers[] = {
+        {"upgrade", "websocket"}, {"connection", "Upgrade"}, {"sec-websocket-accept", accept}};
+    http_begin(r, 101, headers, 3, -1);
+    w->conn = http1_upgrade(r);
+    w->ops = ops;
+    w->user = user;
+    w->max_message = max_message;
+    buf_init(&w->message, max_message);
+    http_conn_switch(w->conn, &proto, w);
+    http_conn_timer(w->conn, PING_MS);
+    sock_again(&w->conn->sock); /* frames may have come with the request */
+    return w;
+}

@@ -1,0 +1,19 @@
+/* fuzz_serve_config.c - the configuration file of shoal serve. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "gateway/config.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct gw_config *c;
+    struct err e = {0};
+    if (config_create(&c, &e) < 0)
+        return 0;
+    if (config_parse(c, (const char *)data, size, "fuzz", &e) < 0 && e.msg[0] == '\0')
+        abort(); /* an error says what is wrong */
+    config_unref(c);
+    return 0;
+}
