@@ -1,0 +1,32 @@
+/* fuzz_seq2seq_opts.c - settings of sequence-to-sequence models from hostile documents: the bytes
+ * are config.json and, after a NUL, generation_config.json. */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/seq2seq_opts.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct seq2seq_opts o;
+    struct err e = {0};
+    const uint8_t *nul = size ? memchr(data, 0, size) : NULL;
+    struct gguf_str config = {(const char *)data, nul ? (size_t)(nul - data) : size};
+    struct gguf_str generation = {NULL, 0};
+    if (nul)
+        generation = (struct gguf_str){(const char *)nul + 1, size - config.n - 1};
+    if (seq2seq_opts_read(&o, config, generation, &e) < 0) {
+        if (e.code == 0 || o.prefix)
+            abort();
+        return 0;
+    }
+    const struct beams_opts *w = &o.write;
+    if (w->n_beams < 1 || w->n_beams > BEAMS_MAX || w->max_tokens < 1 || w->max_tokens > 65536 ||
+        w->n_ends > BEAMS_MAX_ENDS || !isfinite(w->length_penalty) || !o.prefix)
+        abort();
+    seq2seq_opts_fini(&o);
+    return 0;
+}
