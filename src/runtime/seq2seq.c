@@ -11,7 +11,6 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "model/t5.h"
-#include "model/tokenizer.h"
 #include "runtime/beams.h"
 #include "runtime/cache_dir.h"
 #include "runtime/engine_int.h"
@@ -23,9 +22,9 @@
 #define MAX_OUTPUT_BYTES ((size_t)16 << 20)
 
 struct s2s {
-    const struct gguf *gguf; /* borrowed from the engine */
+    const struct gguf *gguf; /* borrowed from the engine, as what follows */
+    const struct tokenizer *tokenizer;
     struct t5 *t5;
-    struct tokenizer *tokenizer;
     struct seq2seq_opts opts;
     uint32_t n_ctx, max_jobs, n_pages;
     size_t kv_bytes;
@@ -352,7 +351,6 @@ static void close_(void *self)
 {
     struct s2s *s = self;
     t5_destroy(s->t5);
-    tokenizer_destroy(s->tokenizer);
     seq2seq_opts_fini(&s->opts);
     kv_pages_destroy(s->pages);
     sampler_destroy(s->sampler);
@@ -434,9 +432,7 @@ static int load(struct s2s *s, const char *path, const struct shoal_engine_opts 
                          .max_rows = MAX_ROWS,
                          .kv_kind = o->kv_q8 ? KERN_KV_Q8 : KERN_KV_F16,
                          .int8 = o->int8,
-                         .cache_dir = !o->cache_dir     ? cache_dir_default(dir, sizeof(dir))
-                                      : o->cache_dir[0] ? o->cache_dir
-                                                        : NULL,
+                         .cache_dir = cache_dir_wanted(o->cache_dir, dir, sizeof(dir)),
                          .progress = o->progress,
                          .progress_ctx = o->progress_ctx};
     if (o->kernels && !(to.kernels = kern_select(o->kernels, e)))
@@ -444,8 +440,6 @@ static int load(struct s2s *s, const char *path, const struct shoal_engine_opts 
     int rc = t5_measure(&sizes, s->gguf, &to, e);
     if (rc == 0)
         rc = seq2seq_opts_init(&s->opts, s->gguf, e);
-    if (rc == 0)
-        rc = tokenizer_create(&s->tokenizer, s->gguf, e);
     if (rc < 0)
         return rc;
     s->n_ctx = sizes.n_ctx;
@@ -462,13 +456,14 @@ static int load(struct s2s *s, const char *path, const struct shoal_engine_opts 
     return rc < 0 ? rc : reserve(s, e);
 }
 
-int seq2seq_open(struct specialist *sp, const struct gguf *g, const char *path,
-                 const struct shoal_engine_opts *o, struct err *e)
+int seq2seq_open(struct specialist *sp, const struct gguf *g, const struct tokenizer *t,
+                 const char *path, const struct shoal_engine_opts *o, struct err *e)
 {
     struct s2s *s = mem_zalloc(sizeof(*s));
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "sequence-to-sequence model");
     s->gguf = g;
+    s->tokenizer = t;
     s->max_jobs = o->max_tasks ? o->max_tasks : DEFAULT_MAX_JOBS;
     int rc = load(s, path, o, e);
     if (rc < 0) {

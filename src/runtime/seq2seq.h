@@ -3,10 +3,12 @@
 #define SHOAL_RUNTIME_SEQ2SEQ_H
 
 #include "model/gguf.h"
+#include "model/tokenizer.h"
 #include "runtime/specialist.h"
 
-/* Fills sp.  g is borrowed until the specialist is closed. */
-SHOAL_MUST_CHECK int seq2seq_open(struct specialist *sp, const struct gguf *g, const char *path,
+/* Fills sp.  g and t are borrowed until the specialist is closed. */
+SHOAL_MUST_CHECK int seq2seq_open(struct specialist *sp, const struct gguf *g,
+                                  const struct tokenizer *t, const char *path,
                                   const struct shoal_engine_opts *o, struct err *e);
 
 #endif

@@ -27,14 +27,14 @@ int specialist_open(struct shoal_engine *en, const char *path, const struct shoa
             return rc;
         if (onnx_session_has_past(en->onnx))
             return 0;
-    } else if (t5_knows(en->gguf)) {
-        return seq2seq_open(&en->specialist, en->gguf, path, o, e);
-    } else if (!encoder_knows(en->gguf)) {
+    } else if (!t5_knows(en->gguf) && !encoder_knows(en->gguf)) {
         return 0;
     }
     rc = tokenizer_create(&en->tokenizer, en->gguf, e);
     if (rc < 0)
         return err_wrap(e, "%s", path);
+    if (!found && t5_knows(en->gguf))
+        return seq2seq_open(&en->specialist, en->gguf, en->tokenizer, path, o, e);
     struct onnx_session *onnx = en->onnx;
     en->onnx = NULL;
     return encoder_specialist_open(&en->specialist, en->gguf, en->tokenizer, path, onnx, o, e);
