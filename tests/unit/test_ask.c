@@ -103,6 +103,11 @@ static void check_row(const cJSON *row, struct ask_request *r)
 }
 
 #define AT_ONCE 4
+#ifdef __SANITIZE_THREAD__ /* where threads matter, not what is said */
+#define EVERY 8
+#else
+#define EVERY 1
+#endif
 
 /* Replies too are equal to the letter: neither the machine nor what runs beside changes a bit. */
 static void test_examples_some_at_once(void **state)
@@ -116,12 +121,11 @@ static void test_examples_some_at_once(void **state)
     assert_non_null(f);
     for (bool more = true; more;) {
         more = fgets(line, sizeof(line), f) != NULL;
-        if (more) {
+        if (more && n_all++ % EVERY == 0) {
             assert_non_null(rows[n] = cJSON_Parse(line));
             requests[n] =
                 submit(get(rows[n], "text")->valuestring, get(rows[n], "now")->valuestring);
             n++;
-            n_all++;
         }
         if (n == AT_ONCE || !more)
             for (; n > 0; n--) {
