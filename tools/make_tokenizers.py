@@ -3,7 +3,8 @@
 made here, and what PyPI's tokenizers and sentencepiece answer for some lines.  A developer's tool:
 the tests only read its output.
 
-usage: tools/make_tokenizers.py      needs PyPI; makes a Python environment of its own in .cache
+usage: tools/make_tokenizers.py [FOLDER...]     only those folders; default all
+Needs PyPI; makes a Python environment of its own in .cache.
 What is in the files is told in tests/data/tokenizers/README.md.
 """
 import io
@@ -98,6 +99,8 @@ def answer(encoding, a, b):
 
 
 def write(folder, files, refs):
+    if sys.argv[1:] and folder not in sys.argv[1:]:
+        return
     (OUT / folder).mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         mode = "wb" if isinstance(data, bytes) else "w"
@@ -290,14 +293,15 @@ def spiece(kind, **more):
     return out.getvalue()
 
 
-def save_spiece(folder, model, config, first, last):
+def save_spiece(folder, model, config, first, last, number=lambda i: i):
     sp = sentencepiece.SentencePieceProcessor(model_proto=model)
     refs = []
     for a in lines():
         if any(x in a for x in ("<s>", "<extra", "\x00", "\u2581", "<unk>")):
             continue  # special tokens are looked for in texts here, and U+2581 is a space there
-        ids = first + sp.encode(a) + last
-        text = None if sp.unk_id() in ids else sp.decode(ids)  # it shows the unknown
+        plain = sp.encode(a)
+        ids = first + [number(i) for i in plain] + last
+        text = None if sp.unk_id() in plain else sp.decode(plain)  # it shows the unknown
         refs.append({"a": a, "b": None, "ids": ids, "text": text})
     write(folder, {"spiece.model": model, "tokenizer_config.json": json.dumps(config)}, refs)
 
@@ -320,6 +324,10 @@ def main():
     bpe = spiece("bpe", vocab_size=600, byte_fallback=True, normalization_rule_name="identity",
                  remove_extra_whitespaces=False, normalization_rule_tsv="")
     save_spiece("spiece-bpe", bpe, {"tokenizer_class": "LlamaTokenizer"}, [1], [])
+    # XLM-RoBERTa numbers the pieces otherwise: <s>, <pad>, </s>, <unk>, then the others one up
+    model = spiece("unigram", vocab_size=300)
+    save_spiece("spiece-xlmr", model, {"tokenizer_class": "XLMRobertaTokenizer"}, [0], [2],
+                lambda i: {0: 3, 1: 0, 2: 2}.get(i, i + 1))
 
 
 main()

@@ -230,30 +230,53 @@ static int name_extra(struct hf_build *b, uint32_t first, uint32_t n, struct err
     return 0;
 }
 
-static int take_pieces(struct hf_build *b, const struct spiece *m, uint32_t n_extra, struct err *e)
+/* XLM-RoBERTa numbers the pieces <s>, <pad>, </s>, <unk>, then the others one higher than the file,
+ * where <unk>, <s>, </s> are the first; <mask> is the last. */
+static uint32_t piece_id(uint32_t i, bool xlmr)
+{
+    static const uint32_t first[3] = {3, 0, 2};
+    return !xlmr ? i : i < 3 ? first[i] : i + 1;
+}
+
+/* The two that the file does not have. */
+static int add_xlmr(struct hf_build *b, uint32_t n_pieces)
+{
+    const struct gguf_str pad = {"<pad>", 5}, mask = {"<mask>", 6};
+    b->added[b->n_added++] = (struct hf_added){.text = pad, .id = 1, .special = true};
+    b->added[b->n_added++] =
+        (struct hf_added){.text = mask, .id = n_pieces + 1, .special = true, .lstrip = true};
+    b->raw[1] = pad;
+    b->raw[n_pieces + 1] = mask;
+    return 0;
+}
+
+static int take_pieces(struct hf_build *b, const struct spiece *m, uint32_t n_extra, bool xlmr,
+                       struct err *e)
 {
     struct tokenizer *t = b->t;
-    int rc = hf_build_reserve(b, (uint64_t)m->n_pieces + n_extra, m->n_pieces + n_extra, e);
+    uint32_t more = xlmr ? 2 : n_extra;
+    int rc = hf_build_reserve(b, (uint64_t)m->n_pieces + more, m->n_pieces + more, e);
     if (rc < 0)
         return rc;
-    b->added = mem_zalloc_n((size_t)m->n_pieces + n_extra + N_SPECIAL_KEYS, sizeof(*b->added));
+    b->added = mem_zalloc_n((size_t)m->n_pieces + more + N_SPECIAL_KEYS, sizeof(*b->added));
     if (!b->added)
         return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", b->n);
     for (uint32_t i = 0; i < m->n_pieces; i++) {
         const struct spiece_piece *p = &m->pieces[i];
         bool control = p->type == SPIECE_CONTROL || p->type == SPIECE_UNKNOWN;
-        rc = hf_build_token(b, i, p->text, p->score);
+        uint32_t id = piece_id(i, xlmr);
+        rc = hf_build_token(b, id, p->text, p->score);
         if (rc < 0)
             return err_set(e, rc, "vocabulary of %u tokens", b->n);
         if (p->type == SPIECE_UNKNOWN)
-            t->model_unk = (int32_t)i;
+            t->model_unk = (int32_t)id;
         if (p->type == SPIECE_UNUSED || p->type == SPIECE_UNKNOWN)
-            b->in_model[i] = false;
+            b->in_model[id] = false;
         if ((control || p->type == SPIECE_USER_DEFINED) && p->text.n > 0)
             b->added[b->n_added++] = (struct hf_added){
-                .text = p->text, .id = i, .special = control, .normalized = !control};
+                .text = p->text, .id = id, .special = control, .normalized = !control};
     }
-    return name_extra(b, m->n_pieces, n_extra, e);
+    return xlmr ? add_xlmr(b, m->n_pieces) : name_extra(b, m->n_pieces, n_extra, e);
 }
 
 static int add_spiece_norm(struct hf_build *b, const struct spiece *m, struct err *e)
@@ -272,11 +295,12 @@ static void put_spiece_template(struct hf_build *b, struct buf *json, const stru
     int32_t cls = id_of(b, "cls_token", "[CLS]"), sep = id_of(b, "sep_token", "[SEP]");
     bool bos = hf_get_bool(b->config, "add_bos_token", has(class, "Llama")) && m->bos >= 0;
     bool eos = hf_get_bool(b->config, "add_eos_token", !has(class, "Llama")) && m->eos >= 0;
-    if (cls >= 0 && sep >= 0) {
+    bool xlmr = has(class, "XLMRoberta");
+    if (xlmr || (cls >= 0 && sep >= 0)) {
         buf_printf(json,
-                   ",\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"\",%d],"
-                   "\"sep\":[\"\",%d]}",
-                   cls, sep);
+                   ",\"post_processor\":{\"type\":\"%sProcessing\",\"cls\":[\"\",%d],"
+                   "\"sep\":[\"\",%d],\"trim_offsets\":false}",
+                   xlmr ? "Roberta" : "Bert", xlmr ? m->bos : cls, xlmr ? m->eos : sep);
         return;
     }
     buf_puts(json, ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"special_tokens\":{");
@@ -300,16 +324,33 @@ int hf_read_spiece(struct hf_build *b, const void *bytes, size_t n, struct err *
     static const char *const none[N_SPECIAL_KEYS] = {NULL};
     struct gguf_str class = hf_get_str(b->config, "tokenizer_class");
     const cJSON *extra = hf_get(b->config, "extra_ids");
+    /* these too number the pieces in ways of their own, which no file tells */
+    static const char *const renumbered[] = {"Camembert", "Barthez",       "MBart", "Nllb",
+                                             "PLBart",    "XLMProphetNet", "XGLM",  "M2M100",
+                                             "BartPho",   "SeamlessM4T"};
+    bool xlmr = has(class, "XLMRoberta");
     uint32_t n_extra = has(class, "T5") ? 100 : 0;
     struct tokenizer *t = b->t;
     struct spiece m;
     struct buf json;
     if (cJSON_IsNumber(extra) && extra->valuedouble >= 0 && extra->valuedouble <= 10000)
         n_extra = (uint32_t)extra->valuedouble;
+    for (size_t i = 0; i < sizeof(renumbered) / sizeof(renumbered[0]); i++)
+        if (has(class, renumbered[i]))
+            return err_set(e, SHOAL_EUNSUPPORTED,
+                           "tokenizer_class \"%.64s\" without a tokenizer.json is not supported",
+                           class.p);
     t->model_unk = TOKENIZER_NONE;
     int rc = spiece_read(&m, bytes, n, e);
+    if (rc == 0 && xlmr && (m.n_pieces < 4 || m.unk != 0 || m.bos != 1 || m.eos != 2))
+        rc = err_set(e, SHOAL_EFORMAT, "XLM-RoBERTa's model begins with <unk>, <s>, </s>");
     if (rc == 0)
-        rc = take_pieces(b, &m, n_extra, e);
+        rc = take_pieces(b, &m, n_extra, xlmr, e);
+    if (rc == 0 && xlmr) {
+        m.bos = 0;
+        m.pad = 1;
+        n_extra = 0;
+    }
     if (rc == 0)
         rc = add_spiece_norm(b, &m, e);
     if (rc == 0) {

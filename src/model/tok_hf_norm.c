@@ -124,6 +124,12 @@ static int run_bert(struct job *j)
     int rc = tok_rewrite_reserve(j->out, (size_t)(j->end - j->p) + 4);
     for (const char *q = j->p; q < j->end && rc == 0;) {
         uint32_t c, from = tok_view_from(j->view, q);
+        if (*q >= ' ' && *q < 0x7f && j->out->n < j->out->cap) { /* most of most texts */
+            char low = (opts & HF_BERT_LOWERCASE) && *q >= 'A' && *q <= 'Z' ? (char)(*q + 32) : *q;
+            tok_rewrite_add(j->out, &low, 1, from, tok_view_to(j->view, q));
+            q++;
+            continue;
+        }
         unsigned len = next(q, j->end, &c);
         uint32_t to = tok_view_to(j->view, q + len - 1);
         q += len;

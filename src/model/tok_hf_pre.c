@@ -119,8 +119,8 @@ static bool in_class(enum hf_class class, uint32_t c)
 {
     if (class == HF_CLASS_SPACE)
         return hf_is_space(c);
-    if (class == HF_CLASS_NUMBER && c < 0x80)
-        return c >= '0' && c <= '9';
+    if (c < 0x80)
+        return class == HF_CLASS_NUMBER ? c >= '0' && c <= '9' : wpm_is_punctuation(c, 0);
     utf8proc_category_t cat = utf8proc_category((utf8proc_int32_t)c);
     if (class == HF_CLASS_PUNCTUATION)
         return wpm_is_punctuation(c, (int)cat);

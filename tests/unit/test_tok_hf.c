@@ -239,9 +239,9 @@ static struct tokenizer *open_folder(const char *name)
     return t;
 }
 
-static const char *const folders[] = {
-    "bpe-files", "bpe-split",     "bpe-words",        "roberta",   "spiece-bpe", "spiece-unigram",
-    "unigram",   "unigram-bytes", "unigram-charsmap", "vocab-txt", "words"};
+static const char *const folders[] = {"bpe-files",     "bpe-split",        "bpe-words",   "roberta",
+                                      "spiece-bpe",    "spiece-unigram",   "spiece-xlmr", "unigram",
+                                      "unigram-bytes", "unigram-charsmap", "vocab-txt",   "words"};
 #define N_FOLDERS (sizeof(folders) / sizeof(folders[0]))
 
 /* What the files say beside the tokens. */
