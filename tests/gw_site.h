@@ -1,0 +1,89 @@
+/* gw_site.h - a gateway inside of a test: one loop that the test turns, no listener.  A request is
+ * bytes in, bytes out. */
+#ifndef SHOAL_TESTS_GW_SITE_H
+#define SHOAL_TESTS_GW_SITE_H
+
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gateway/generate.h"
+#include "gateway/gw.h"
+#include "store/prompt_cache.h"
+
+static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
+{
+    struct models_opts mo = {.cache_dir = ""};
+    struct gw_loop *gl = &gw->loops[0];
+    *gw = (struct gw){.n_loops = 1};
+    int rc = config_create(&gw->config, NULL);
+    if (rc == 0) {
+        gw->config->log_requests = false;
+        gl->gw = gw;
+        gl->config = gw->config;
+        rc = clients_create(&gw->clients, gw->config, NULL);
+    }
+    if (rc == 0)
+        rc = pool_create(&gw->pool, 1, 16, NULL);
+    if (rc == 0)
+        rc = models_create(&gw->models, &mo, NULL);
+    if (rc == 0 && cache_bytes)
+        rc = prompt_cache_create(&gw->cache, cache_bytes, 0, NULL);
+    if (rc == 0)
+        rc = loop_create(&gl->loop, NULL);
+    if (rc == 0)
+        rc = http_server_create(&gl->http, gl->loop, NULL, gw_handle, gl, NULL);
+    return rc;
+}
+
+/* Turns the loop until nothing outside of it can post any more. */
+static inline void gw_site_settle(struct gw *gw)
+{
+    for (int i = 0; i < 5000 && gw->loops[0].n_jobs > 0; i++)
+        loop_turn(gw->loops[0].loop, 1);
+}
+
+static inline void gw_site_close(struct gw *gw)
+{
+    struct gw_loop *gl = &gw->loops[0];
+    http_server_destroy(gl->http);
+    if (gl->loop)
+        gw_site_settle(gw);
+    pool_destroy(gw->pool);
+    models_destroy(gw->models);
+    prompt_cache_destroy(gw->cache);
+    loop_destroy(gl->loop);
+    clients_destroy(gw->clients);
+    config_unref(gw->config);
+}
+
+/* Sends the request on a connection of its own; what comes back until the connection closes, the
+ * server is done with it, or `enough` is there.  Returns the bytes in out, NUL behind them. */
+static inline size_t gw_site_ask(struct gw *gw, const void *request, size_t n, char *out,
+                                 size_t cap, const char *enough)
+{
+    struct gw_loop *gl = &gw->loops[0];
+    int fd[2];
+    size_t have = 0;
+    out[0] = '\0';
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd) < 0)
+        return 0;
+    if (http_server_adopt(gl->http, fd[1], NULL) == 0 &&
+        send(fd[0], request, n, MSG_NOSIGNAL) == (ssize_t)n)
+        for (int i = 0; i < 5000; i++) {
+            loop_turn(gl->loop, i < 4 ? 0 : 1);
+            ssize_t k = recv(fd[0], out + have, cap - 1 - have, 0);
+            if (k == 0)
+                break;
+            have += k > 0 ? (size_t)k : 0;
+            out[have] = '\0';
+            if (have > 0 && (!enough || strstr(out, enough)))
+                break;
+        }
+    close(fd[0]);
+    loop_turn(gl->loop, 0);
+    return have;
+}
+
+#endif

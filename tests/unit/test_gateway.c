@@ -1,0 +1,236 @@
+/* test_gateway.c - fields, configuration, keys, and requests while memory fails. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "gw_site.h"
+
+/* ---- fields ---- */
+
+struct target {
+    bool flag;
+    int64_t whole;
+    double number;
+    const char *text;
+    const cJSON *value;
+};
+
+static void test_fields_say_what_is_wrong(void **state)
+{
+#define AT(m) offsetof(struct target, m)
+    static const struct field table[] = {{"flag", FIELD_BOOL, AT(flag), 0, 0, NULL, NULL},
+                                         {"whole", FIELD_INT, AT(whole), -5, 5, NULL, NULL},
+                                         {"number", FIELD_NUM, AT(number), 0, 2, NULL, NULL},
+                                         {"text", FIELD_STR, AT(text), 0, 0, NULL, NULL},
+                                         {"value", FIELD_VALUE, AT(value), 0, 0, NULL, NULL},
+                                         {"skip", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
+                                         {"soon", FIELD_UNBUILT, 0, 0, 0, NULL, NULL}};
+#undef AT
+    static const struct {
+        const char *json, *param; /* param NULL: it is read */
+        bool lenient;
+    } cases[] = {
+        {"{\"flag\":true,\"whole\":-5,\"number\":0.5,\"text\":\"a\",\"value\":[1],\"skip\":1}",
+         NULL, false},
+        {"{\"flag\":null,\"whole\":null,\"soon\":null}", NULL, false},
+        {"{\"flag\":1}", "flag", false},
+        {"{\"whole\":1.5}", "whole", false},
+        {"{\"whole\":6}", "whole", false},
+        {"{\"whole\":1e300}", "whole", false},
+        {"{\"number\":-0.1}", "number", false},
+        {"{\"number\":\"1\"}", "number", false},
+        {"{\"text\":5}", "text", false},
+        {"{\"other\":5}", "other", false},
+        {"{\"other\":5,\"soon\":1}", NULL, true},
+        {"{\"soon\":[]}", "soon", false},
+        {"{\"flag\":true,\"flag\":false}", "flag", false},
+        {"[]", "", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct target t = {.whole = 1};
+        struct fields_error e = {{0}, {0}, NULL};
+        cJSON *json = cJSON_Parse(cases[i].json);
+        int rc = fields_read(table, 7, json, &t, cases[i].lenient, &e);
+        if (cases[i].param ? rc != SHOAL_EINVAL || strcmp(e.param, cases[i].param) != 0 || !e.msg[0]
+                           : rc != 0)
+            fail_msg("%s: %d %s %s", cases[i].json, rc, e.param, e.msg);
+        if (i == 0)
+            assert_true(t.flag && t.whole == -5 && t.number == 0.5 && t.value->child);
+        cJSON_Delete(json);
+    }
+}
+
+/* ---- configuration ---- */
+
+static void test_configuration_is_read(void **state)
+{
+    static const char text[] =
+        "listen: 127.0.0.1:9\n"
+        "threads: 3\n"
+        "memory: 1.5GiB\n"
+        "models:\n"
+        "  - {name: a, path: /x, context: 100, kv: q8, lazy: yes, priority: -2}\n"
+        "  - {name: b, path: /x, task: embed, labels: l}\n"
+        "limits: {body: 2KiB, idle_timeout: 2m}\n"
+        "deadline: {default: 500ms, max: 3s}\n"
+        "cors: ['*']\n";
+    struct gw_config *c;
+    struct err e = {0};
+    (void)state;
+    assert_int_equal(config_create(&c, &e), 0);
+    if (config_parse(c, text, strlen(text), "f", &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_int_equal(c->threads, 3);
+    assert_int_equal(c->memory_bytes, 3u << 29);
+    assert_int_equal(c->n_models, 2);
+    assert_true(c->models[0].kv_q8 && !c->models[0].pinned && c->models[0].priority == -2);
+    assert_true(c->models[1].pinned);
+    assert_string_equal(c->models[1].labels, "l");
+    assert_int_equal(c->limits.max_body_bytes, 2048);
+    assert_int_equal(c->limits.idle_ms, 120000);
+    assert_int_equal(c->default_deadline_ms, 500);
+    assert_int_equal(c->max_deadline_ms, 3000);
+    config_unref(c);
+    for (uint64_t n = 1; n < 500; n++) { /* whatever allocation of ours fails: an error, no leak */
+        uint64_t before = mem_calls();
+        mem_fail_at(n);
+        int rc = config_create(&c, &e);
+        if (rc == 0)
+            rc = config_parse(c, text, strlen(text), "f", &e);
+        mem_fail_at(0);
+        bool failed = mem_calls() - before >= n;
+        if (failed && rc == 0)
+            fail_msg("allocation %u failed and nobody said so", (unsigned)n);
+        config_unref(c);
+        c = NULL;
+        if (!failed)
+            return;
+    }
+    fail_msg("more allocations than expected");
+}
+
+/* ---- keys ---- */
+
+static void test_keys_have_rates_and_places(void **state)
+{
+    char text[512], digest[65];
+    struct gw_config *config;
+    struct clients *cs;
+    uint32_t retry;
+    (void)state;
+    clients_hash("secret", 6, digest);
+    snprintf(text, sizeof(text),
+             "keys: [{name: a, sha256: %s, rate: 0.001, burst: 2, in_flight: 5}]\n"
+             "limits: {in_flight: 3}\n",
+             digest);
+    assert_int_equal(config_create(&config, NULL), 0);
+    assert_int_equal(config_parse(config, text, strlen(text), "f", NULL), 0);
+    assert_int_equal(clients_create(&cs, config, NULL), 0);
+    assert_true(clients_needed(cs));
+    assert_null(clients_find(cs, "Secret", 6));
+    struct client *a = clients_find(cs, "secret", 6);
+    assert_non_null(a);
+    assert_string_equal(a->name, "a");
+    assert_int_equal(clients_enter(cs, a, &retry), ADMIT_OK);
+    assert_int_equal(clients_enter(cs, a, &retry), ADMIT_OK);
+    assert_int_equal(clients_enter(cs, a, &retry), ADMIT_RATE);
+    assert_true(retry > 500000);
+    assert_int_equal(clients_enter(cs, NULL, &retry), ADMIT_OK);
+    assert_int_equal(clients_enter(cs, NULL, &retry), ADMIT_IN_FLIGHT);
+    clients_leave(cs, a);
+    assert_int_equal(clients_enter(cs, NULL, &retry), ADMIT_OK);
+    config->n_keys = 0; /* a reload without the key */
+    assert_int_equal(clients_reload(cs, config, NULL), 0);
+    assert_null(clients_find(cs, "secret", 6));
+    assert_false(clients_needed(cs));
+    clients_leave(cs, a); /* who is inside may still leave */
+    config->n_keys = 1;
+    clients_destroy(cs);
+    config_unref(config);
+}
+
+/* ---- requests ---- */
+
+static const struct {
+    const char *path, *body; /* body NULL: GET */
+} requests[] = {
+    {"/v1/chat/completions",
+     "{\"messages\":[{\"role\":\"user\",\"content\":\"hello <|im_end|>\"}],\"max_tokens\":4,"
+     "\"temperature\":0,\"stream\":true}"},
+    {"/v1/completions",
+     "{\"prompt\":\"hello\",\"max_tokens\":3,\"n\":2,\"seed\":1,\"logprobs\":2,\"echo\":true}"},
+    {"/api/chat",
+     "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"options\":{\"num_predict\":2}}"},
+    {"/tokenize", "{\"text\":\"a b c\"}"},
+    {"/metrics", NULL},
+};
+
+static size_t make_request(char *out, size_t cap, size_t i)
+{
+    const char *body = requests[i].body ? requests[i].body : "";
+    int n = snprintf(
+        out, cap, "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
+        requests[i].body ? "POST" : "GET", requests[i].path, strlen(body), body);
+    return (size_t)n;
+}
+
+static void load(struct gw *gw)
+{
+    struct model_spec spec = {
+        .name = "m", .path = SHOAL_TEST_DATA "/refs/qwen3.gguf", .n_ctx = 256, .pinned = true};
+    struct err e = {0};
+    if (gw_site_open(gw, 1 << 20) < 0 || models_add(gw->models, &spec, &e) < 0)
+        fail_msg("%s", e.msg);
+    for (int i = 0; i < 5000 && !models_ready(gw->models); i++)
+        loop_turn(gw->loops[0].loop, 1);
+}
+
+static void test_requests_are_answered_while_memory_fails(void **state)
+{
+    static struct gw gw;
+    static char got[1 << 20];
+    (void)state;
+    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    load(&gw);
+    for (size_t r = 0; r < sizeof(requests) / sizeof(requests[0]); r++) {
+        char request[1024];
+        size_t n = make_request(request, sizeof(request), r);
+        gw_site_ask(&gw, request, n, got, sizeof(got), "\x7f");
+        if (strncmp(got, "HTTP/1.1 200 OK", 15) != 0)
+            fail_msg("%s: %.400s", requests[r].path, got);
+        for (uint64_t k = 1; k < 400; k++) {
+            uint64_t before = mem_calls();
+            mem_fail_at(k);
+            gw_site_ask(&gw, request, n, got, sizeof(got), "\x7f");
+            gw_site_settle(&gw);
+            mem_fail_at(0);
+            assert_int_equal(gw.loops[0].n_jobs, 0);
+            assert_int_equal(gw.loops[0].n_calls, 0);
+            if (mem_calls() - before < k)
+                break;
+        }
+        gw_site_ask(&gw, request, n, got, sizeof(got), "\x7f");
+        if (strncmp(got, "HTTP/1.1 200 OK", 15) != 0)
+            fail_msg("afterwards: %s: %.400s", requests[r].path, got);
+    }
+    gw_site_close(&gw);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fields_say_what_is_wrong),
+        cmocka_unit_test(test_configuration_is_read),
+        cmocka_unit_test(test_keys_have_rates_and_places),
+        cmocka_unit_test(test_requests_are_answered_while_memory_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
