@@ -100,7 +100,7 @@ static void check_model(const char *name)
     char path[512];
     struct err e = {0};
     struct gguf *g;
-    struct t5 *t;
+    struct t5 *t = NULL;
     struct ref_file f;
     snprintf(path, sizeof(path), "%s/t5/%s.ref", SHOAL_TEST_DATA, name);
     assert_int_equal(ref_open(&f, path), 0);
