@@ -16,12 +16,12 @@ MODELS = [
     dict(name="router", task="classify", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="router", int8=True, labels="router", licence="Apache-2.0"),
     dict(name="entities", task="tag", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="entities", int8=True, licence="Apache-2.0"),
     dict(name="embed", task="embed", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="embed", int8=True, licence="Apache-2.0"),
+    dict(name="summary", task="summarize", format="shoal-summary", file="summary.json", also=["encoder/model.safetensors"] + ENCODER, int8=True, licence="CC-BY-SA-4.0"),
     dict(name="anomaly-trees", task="score", format="lightgbm", file="anomaly/trees.txt", licence="MIT", card="anomaly.md"),
     dict(name="anomaly-lstm", task="score", format="folder", file="anomaly/lstm/model.safetensors", also=["anomaly/lstm/config.json"], licence="MIT", card="anomaly.md"),
 ]
 FLOWS = [  # more than one model, or a model with rules of its own: the card says how to run it
     dict(name="anomaly", task="score", format="shoal-anomaly", file="anomaly/config.json", uses=["anomaly-trees", "anomaly-lstm"], licence="MIT"),
-    dict(name="summary", task="summarize", format="shoal-summary", file="summary.json", uses=["embed"], licence="CC-BY-SA-4.0"),
 ]
 
 

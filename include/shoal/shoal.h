@@ -221,7 +221,7 @@ struct shoal_infer_opts { /* what does not belong to the kind is ignored; all ze
     enum shoal_kind kind; /* one bit */
     const char *text;     /* copied; RERANK: the query */
     size_t text_bytes;
-    const char *document; /* RERANK; copied */
+    const char *document; /* RERANK; SUMMARIZE: the text's title, or NULL; copied */
     size_t document_bytes;
     const double *values; /* SCORE: rows one after the other; copied.  NaN: missing */
     uint32_t n_values;

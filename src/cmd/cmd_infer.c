@@ -38,6 +38,8 @@ static const struct opts_def embed_defs[] = {
 };
 static const struct opts_def summarize_defs[] = {
     {"sentences", 'n', OPTS_UINT, "N", "0", 0, 1000, "at most N sentences; 0: the model's default"},
+    {"title", 0, OPTS_TEXT, "TEXT", NULL, 0, 0,
+     "of a model that chooses sentences: the text's title, if it has one"},
     {"max-tokens", 0, OPTS_UINT, "N", "0", 0, 65536,
      "of a model that writes: at most N tokens; 0: its default"},
     {"beams", 0, OPTS_UINT, "N", "0", 0, 64, "of a model that writes: beam search; 0: its default"},
@@ -274,6 +276,8 @@ static void read_task(struct work *w, enum shoal_kind kind, const struct model_n
     if (kind == SHOAL_KIND_EMBED)
         w->task.dimensions = opts_u32(o, "dimensions");
     if (kind == SHOAL_KIND_SUMMARIZE) {
+        w->task.document = opts_text(o, "title");
+        w->task.document_bytes = w->task.document ? strlen(w->task.document) : 0;
         w->task.max_sentences = opts_u32(o, "sentences");
         w->task.max_tokens = opts_u32(o, "max-tokens");
         w->task.beams = opts_u32(o, "beams");

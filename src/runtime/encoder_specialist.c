@@ -321,23 +321,10 @@ static void info(const void *self, struct shoal_engine_info *out)
 {
     const struct enc *s = self;
     out->n_ctx = out->n_ctx_train = s->n_ctx;
-    if (s->onnx) {
+    if (s->onnx)
         info_onnx(s, out);
-        return;
-    }
-    const struct encoder_config *c = encoder_config(s->encoder);
-    const struct encoder_sizes sizes = encoder_sizes(s->encoder);
-    out->arch = c->arch;
-    out->kernels = s->kernels->name;
-    out->n_vocab = c->n_vocab;
-    out->n_layers = c->n_layers;
-    out->dim = c->dim;
-    out->n_threads = encoder_n_threads(s->encoder);
-    out->n_params = gguf_n_params(s->gguf);
-    out->file_bytes = s->gguf->n_bytes;
-    out->weights_bytes = sizes.weights;
-    out->scratch_bytes = sizes.scratch;
-    out->from_cache = encoder_from_cache(s->encoder);
+    else
+        encoder_core_info(s->encoder, s->gguf, out);
 }
 
 static void close_(void *self)
@@ -395,8 +382,9 @@ static int fits(const struct encoder_sizes *need, const struct shoal_engine_opts
         (double)need->weights / mib, (double)need->scratch / mib, (double)o->memory_bytes / mib);
 }
 
-static int load(struct enc *s, const char *path, const struct shoal_engine_opts *o,
-                uint32_t *max_cost, struct err *e)
+int encoder_core_open(struct encoder **encoder, struct heads **heads, const struct gguf *g,
+                      const struct tokenizer *tokenizer, const char *path,
+                      const struct shoal_engine_opts *o, struct err *e)
 {
     char dir[PATH_MAX];
     struct encoder_sizes sizes;
@@ -408,22 +396,50 @@ static int load(struct enc *s, const char *path, const struct shoal_engine_opts 
                               .progress_ctx = o->progress_ctx};
     if (o->kernels && !(eo.kernels = kern_select(o->kernels, e)))
         return SHOAL_EUNSUPPORTED;
-    int rc = encoder_measure(&sizes, s->gguf, &eo, e);
+    int rc = encoder_measure(&sizes, g, &eo, e);
     if (rc == 0)
         rc = fits(&sizes, o, e);
     if (rc == 0)
-        rc = encoder_create(&s->encoder, s->gguf, path, &eo, e);
+        rc = encoder_create(encoder, g, path, &eo, e);
     if (rc == 0)
-        rc = heads_open(&s->heads, s->gguf, s->encoder, e);
+        rc = heads_open(heads, g, *encoder, e);
     if (rc < 0)
         return rc;
-    const struct encoder_config *c = encoder_config(s->encoder);
-    if (tokenizer_info(s->tokenizer)->n_vocab > c->n_vocab)
+    uint32_t n_vocab = encoder_config(*encoder)->n_vocab;
+    if (tokenizer_info(tokenizer)->n_vocab > n_vocab)
         return err_set(e, SHOAL_EFORMAT, "the tokenizer has %u tokens, the model %u",
-                       tokenizer_info(s->tokenizer)->n_vocab, c->n_vocab);
-    sizes = encoder_sizes(s->encoder);
+                       tokenizer_info(tokenizer)->n_vocab, n_vocab);
+    return 0;
+}
+
+void encoder_core_info(const struct encoder *encoder, const struct gguf *g,
+                       struct shoal_engine_info *out)
+{
+    const struct encoder_config *c = encoder_config(encoder);
+    const struct encoder_sizes sizes = encoder_sizes(encoder);
+    out->arch = c->arch;
+    out->kernels = encoder_kernels(encoder)->name;
+    out->n_vocab = c->n_vocab;
+    out->n_ctx = out->n_ctx_train = sizes.n_ctx;
+    out->n_layers = c->n_layers;
+    out->dim = c->dim;
+    out->n_threads = encoder_n_threads(encoder);
+    out->n_params = gguf_n_params(g);
+    out->file_bytes = g->n_bytes;
+    out->weights_bytes = sizes.weights;
+    out->scratch_bytes = sizes.scratch;
+    out->from_cache = encoder_from_cache(encoder);
+}
+
+static int load(struct enc *s, const char *path, const struct shoal_engine_opts *o,
+                uint32_t *max_cost, struct err *e)
+{
+    int rc = encoder_core_open(&s->encoder, &s->heads, s->gguf, s->tokenizer, path, o, e);
+    if (rc < 0)
+        return rc;
+    struct encoder_sizes sizes = encoder_sizes(s->encoder);
     s->kernels = encoder_kernels(s->encoder);
-    s->types = c->n_types > 1;
+    s->types = encoder_config(s->encoder)->n_types > 1;
     s->n_ctx = sizes.n_ctx;
     s->max_seqs = sizes.max_seqs;
     *max_cost = sizes.max_tokens;

@@ -2,7 +2,9 @@
 #ifndef SHOAL_RUNTIME_ENCODER_SPECIALIST_H
 #define SHOAL_RUNTIME_ENCODER_SPECIALIST_H
 
+#include "model/encoder.h"
 #include "model/gguf.h"
+#include "model/heads.h"
 #include "model/tokenizer.h"
 #include "runtime/specialist.h"
 
@@ -14,5 +16,14 @@ SHOAL_MUST_CHECK int encoder_specialist_open(struct specialist *sp, const struct
                                              const struct tokenizer *tokenizer, const char *path,
                                              struct onnx_session *onnx,
                                              const struct shoal_engine_opts *o, struct err *e);
+
+/* A native encoder with its heads, as engine options say; what was opened is the caller's even
+ * after a failure. */
+SHOAL_MUST_CHECK int encoder_core_open(struct encoder **encoder, struct heads **heads,
+                                       const struct gguf *g, const struct tokenizer *tokenizer,
+                                       const char *path, const struct shoal_engine_opts *o,
+                                       struct err *e);
+void encoder_core_info(const struct encoder *encoder, const struct gguf *g,
+                       struct shoal_engine_info *out);
 
 #endif

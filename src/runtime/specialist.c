@@ -1,9 +1,11 @@
 /* specialist.c - which specialist a model is, if it is one. */
 #include "model/encoder.h"
+#include "model/extract.h"
 #include "model/model_file.h"
 #include "model/t5.h"
 #include "runtime/encoder_specialist.h"
 #include "runtime/engine_int.h"
+#include "runtime/extract_specialist.h"
 #include "runtime/onnx_files.h"
 #include "runtime/onnx_session.h"
 #include "runtime/scorer_specialist.h"
@@ -15,6 +17,8 @@ int specialist_open(struct shoal_engine *en, const char *path, const struct shoa
     struct onnx_files files;
     if (scorer_specialist_knows(path))
         return scorer_specialist_open(&en->specialist, path, o, e);
+    if (extract_detect(path))
+        return extract_specialist_open(&en->specialist, &en->gguf, &en->tokenizer, path, o, e);
     int found = onnx_files_find(&files, path, e);
     if (found < 0)
         return found;

@@ -58,6 +58,13 @@ run 1 score -m "$scorers/trees/missing.txt" "1,2"; has err "the model reads"
 run 1 score -m "$scorers/trees/missing.txt" "1,2,x,4,5,6"; has err "no row of numbers"
 run 1 score -m intent "1"; has err "scores no numbers"
 
+# summarize with the sentences of the text
+run 0 summarize -m summary --sentences 1 --json "Pump 3 stood still for two hours on Monday. It was hot. Gloves must be worn. Nina replaced the bearing."
+has out '"summary":"Pump 3 stood still for two hours on Monday."'; has out '"start":0,"end":43'
+run 1 summarize -m summary "  "; has err "no sentence"
+echo '{"text":"Pump 3 stood still. It was hot.","summary":"Pump 3 stood still."}' >sums.jsonl
+run 0 eval summarize -m summary --sentences 1 --json sums.jsonl; same "rouge" "$(field rouge1)" 1
+
 # eval
 cat >rows.jsonl <<'ROWS'
 {"text":"turn off the kitchen lights","label":"turn_off","tokens":["turn","off","the","kitchen","lights"],"tags":["O","O","O","B-room","B-device"]}
