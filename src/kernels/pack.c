@@ -70,7 +70,7 @@ struct kern_tile_map kern_tile_map(const struct kern_layout *l, enum kern_fmt fm
         return m;
     }
     if (fmt == KERN_Q8W) {
-        m.mins = m.quants = pad64(rows * sizeof(float));
+        m.mins = m.quants = pad64(rows * (n_cols / KERN_WIDE) * 2);
         m.bytes = m.quants + pad64(rows * n_cols);
         return m;
     }
@@ -412,27 +412,37 @@ void kern_pack_tile(const struct kern_layout *l, enum quant_type type, const voi
     }
 }
 
+/* One group of a row: two blocks and their scale. */
+static void wide_group(const float *x, struct kern_block blocks[2], uint16_t *scale)
+{
+    float amax = 0.0f;
+    for (uint32_t i = 0; i < KERN_WIDE; i++)
+        amax = fabsf(x[i]) > amax ? fabsf(x[i]) : amax;
+    *scale = quant_f32_to_f16(amax / 127.0f);
+    const float back = quant_f16_to_f32(*scale), inv = back > 0.0f ? 1.0f / back : 0.0f;
+    for (uint32_t i = 0; i < KERN_WIDE; i++) {
+        float v = x[i] * inv; /* what is not a number becomes -127 */
+        v = v > -127.0f ? v : -127.0f;
+        blocks[i / 32].q[i % 32] = (uint8_t)(lrintf(v < 127.0f ? v : 127.0f) + 128);
+    }
+}
+
 void kern_pack_wide(const struct kern_layout *l, const float *rows, uint32_t n_rows,
                     uint32_t n_cols, void *dst)
 {
     const struct kern_tile_map map = kern_tile_map(l, KERN_Q8W, n_cols);
+    const size_t block_bytes = (size_t)32 * l->tile_rows;
+    struct kern_layout own = *l;
+    own.q8_unsigned = l->q8_unsigned && !l->wide_signed;
     uint8_t *out = dst;
     memset(out, 0, map.bytes);
-    for (uint32_t r = 0; r < n_rows; r++, rows += n_cols) {
-        float amax = 0.0f;
-        for (uint32_t c = 0; c < n_cols; c++)
-            amax = fabsf(rows[c]) > amax ? fabsf(rows[c]) : amax;
-        const float scale = amax / 127.0f;
-        const float inv = scale > 1e-37f && scale < 1e37f ? 1.0f / scale : 0.0f;
-        memcpy(out + r * sizeof(float), &scale, sizeof(scale));
-        for (uint32_t b = 0; b < n_cols / 32; b++) {
-            struct kern_block block;
-            for (uint32_t i = 0; i < 32; i++) {
-                float v = rows[b * 32 + i] * inv; /* what is not a number becomes -127 */
-                v = v > -127.0f ? v : -127.0f;
-                block.q[i] = (uint8_t)(lrintf(v < 127.0f ? v : 127.0f) + 128);
-            }
-            put_q8_block(l, &block, r, out + map.quants + (size_t)b * 32 * l->tile_rows);
+    for (uint32_t r = 0; r < n_rows; r++, rows += n_cols)
+        for (uint32_t g = 0; g < n_cols / KERN_WIDE; g++) {
+            struct kern_block blocks[2];
+            uint16_t scale;
+            wide_group(rows + g * KERN_WIDE, blocks, &scale);
+            memcpy(out + ((size_t)g * l->tile_rows + r) * 2, &scale, 2);
+            for (uint32_t b = 0; b < 2; b++)
+                put_q8_block(&own, &blocks[b], r, out + map.quants + (2 * g + b) * block_bytes);
         }
-    }
 }

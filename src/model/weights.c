@@ -114,7 +114,8 @@ static bool cache_key(const struct weights *w, const char *source, char *real, u
 {
     if (!realpath(source, real))
         return false;
-    uint64_t words[] = {PACK_VERSION | (uint64_t)w->round << 32,
+    uint64_t words[] = {PACK_VERSION | (uint64_t)w->round << 32 |
+                            (uint64_t)(w->round && w->layout.wide_signed) << 40,
                         w->layout.tile_rows,
                         w->layout.group,
                         w->layout.q8_unsigned,

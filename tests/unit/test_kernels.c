@@ -345,7 +345,7 @@ static struct kern_mat pack_wide(const struct kern_layout *l, const float *src, 
 static void wide_act(const struct kern_ops *k, struct kern_act *a, uint32_t n)
 {
     for (uint32_t t = 0; t < n; t++)
-        k->quantize_wide(a, t, 0, (a->n_cols + KERN_WIDE - 1) / KERN_WIDE);
+        k->quantize_wide(a, t, 0, a->n_cols / KERN_WIDE);
 }
 
 /* One scale a row, wide groups of activations: sets agree, and the scalar one is right. */

@@ -164,33 +164,32 @@ static ALWAYS_INLINE void wide_tile(const struct kern_mat *w, const struct kern_
                                     const int NT)
 {
     const uint8_t *base = w->data + tile * w->tile_bytes;
+    const uint16_t *scales = (const uint16_t *)(const void *)base;
+    const size_t quants = kern_tile_map(&layout, KERN_Q8W, w->n_cols).quants;
     const size_t blocks = w->n_cols / 32;
     const int8_t *x = a->q + (size_t)t * a->n_cols;
     const float *ascale = a->scale + t * blocks;
     for (uint32_t r = 0; r < 4; r++) {
-        const uint8_t *q = base + 64;
+        const uint8_t *q = base + quants;
+        const uint32_t row = tile * 16 + 4 * r;
         float32x4_t acc[8];
-        UNROLL for (int i = 0; i < NT; i++) acc[i] = vdupq_n_f32(0.0f);
-        for (uint32_t g = 0, c = 0; c < w->n_cols; g++) {
-            const uint32_t end = c + KERN_WIDE < w->n_cols ? c + KERN_WIDE : w->n_cols;
+        UNROLL for (int i = 0; i < NT; i++) acc[i] = wide_start(w, row);
+        for (uint32_t g = 0; g < w->n_cols / KERN_WIDE; g++, q += 1024) {
             int32x4_t sum[8];
             UNROLL for (int i = 0; i < NT; i++) sum[i] = vdupq_n_s32(0);
-            for (; c < end; c += 32, q += 512)
-                UNROLL for (int pass = 0; pass < 2; pass++)
-                {
-                    int8x16_t k[4];
-                    weights16(KERN_Q8, q, pass, (int)r, k);
-                    UNROLL for (int i = 0; i < NT; i++) sum[i] = dot16(
-                        KERN_Q8, sum[i], k, vld1q_s8(x + (size_t)i * a->n_cols + c + 16 * pass));
-                }
-            UNROLL for (int i = 0; i < NT; i++) acc[i] =
-                vfmaq_n_f32(acc[i], vcvtq_f32_s32(sum[i]), ascale[(size_t)i * blocks + g]);
+            for (uint32_t part = 0; part < 4; part++) {
+                int8x16_t k[4];
+                weights16(KERN_Q8, q + 512 * (part / 2), (int)(part % 2), (int)r, k);
+                UNROLL for (int i = 0; i < NT; i++) sum[i] =
+                    dot16(KERN_Q8, sum[i], k,
+                          vld1q_s8(x + (size_t)i * a->n_cols + g * KERN_WIDE + 16 * part));
+            }
+            const float32x4_t scale = half4(scales + 16 * g + 4 * r);
+            UNROLL for (int i = 0; i < NT; i++) acc[i] = vfmaq_f32(
+                acc[i], vcvtq_f32_s32(sum[i]), vmulq_n_f32(scale, ascale[(size_t)i * blocks + g]));
         }
-        const float32x4_t scale = vld1q_f32((const float *)(const void *)base + 4 * r);
-        const uint32_t row = tile * 16 + 4 * r;
         UNROLL for (int i = 0; i < NT; i++)
-            store_rows(out + (t + (uint32_t)i) * out_ld + row, wide_result(w, acc[i], scale, row),
-                       rows_left(w, row));
+            store_rows(out + (t + (uint32_t)i) * out_ld + row, acc[i], rows_left(w, row));
     }
 }
 

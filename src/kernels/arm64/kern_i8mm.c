@@ -252,25 +252,32 @@ static ALWAYS_INLINE void wide_rows(const struct kern_mat *w, const struct kern_
                                     uint32_t tile, uint32_t r, uint32_t t, uint32_t n, float *out,
                                     size_t out_ld, const int NP)
 {
-    const uint8_t *base = w->data + tile * w->tile_bytes, *q = base + 64;
+    const uint8_t *base = w->data + tile * w->tile_bytes;
+    const uint16_t *scales = (const uint16_t *)(const void *)base + 4 * r;
+    const uint8_t *q = base + kern_tile_map(&layout, KERN_Q8W, w->n_cols).quants + 32 * r;
     const size_t blocks = w->n_cols / 32;
+    const uint32_t row = tile * 16 + 4 * r;
     const int8_t *x[8];
     const float *ascale[8];
-    float32x4_t acc[4][2];
+    float32x4_t acc[4][2], start = wide_start(w, row);
     UNROLL for (uint32_t i = 0; i < 2 * (uint32_t)NP; i++)
     {
         const size_t token = t + (i < n ? i : n - 1);
         x[i] = a->q + token * a->n_cols;
         ascale[i] = a->scale + token * blocks;
     }
-    UNROLL for (int i = 0; i < NP; i++) acc[i][0] = acc[i][1] = vdupq_n_f32(0.0f);
+    UNROLL for (int i = 0; i < NP; i++)
+    {
+        acc[i][0] = vcombine_f32(vget_low_f32(start), vget_low_f32(start));
+        acc[i][1] = vcombine_f32(vget_high_f32(start), vget_high_f32(start));
+    }
     for (uint32_t g = 0, c = 0; c < w->n_cols; g++) {
-        const uint32_t end = c + KERN_WIDE < w->n_cols ? c + KERN_WIDE : w->n_cols;
+        const uint32_t end = c + KERN_WIDE;
         int32x4_t sum[4][2];
+        float32x4_t scale[2];
         UNROLL for (int i = 0; i < NP; i++) sum[i][0] = sum[i][1] = vdupq_n_s32(0);
         for (; c < end; c += 8, q += 128) {
-            int8x16_t k0 = vld1q_s8((const int8_t *)q + 32 * r);
-            int8x16_t k1 = vld1q_s8((const int8_t *)q + 32 * r + 16);
+            int8x16_t k0 = vld1q_s8((const int8_t *)q), k1 = vld1q_s8((const int8_t *)q + 16);
             UNROLL for (int i = 0; i < NP; i++)
             {
                 int8x16_t v = vcombine_s8(vld1_s8(x[2 * i] + c), vld1_s8(x[2 * i + 1] + c));
@@ -278,24 +285,22 @@ static ALWAYS_INLINE void wide_rows(const struct kern_mat *w, const struct kern_
                 sum[i][1] = vmmlaq_s32(sum[i][1], v, k1);
             }
         }
+        row_pairs(scales + 16 * g, scale);
         UNROLL for (int i = 0; i < NP; i++)
         {
             float32x4_t d =
                 vcombine_f32(vdup_n_f32(ascale[2 * i][g]), vdup_n_f32(ascale[2 * i + 1][g]));
             UNROLL for (int h = 0; h < 2; h++) acc[i][h] =
-                vfmaq_f32(acc[i][h], vcvtq_f32_s32(sum[i][h]), d);
+                vfmaq_f32(acc[i][h], vcvtq_f32_s32(sum[i][h]), vmulq_f32(scale[h], d));
         }
     }
-    const float32x4_t scale = vld1q_f32((const float *)(const void *)base + 4 * r);
-    const uint32_t row = tile * 16 + 4 * r;
     UNROLL for (uint32_t i = 0; i < 2 * (uint32_t)NP; i++)
     {
         float32x4_t v =
             i % 2 ? vcombine_f32(vget_high_f32(acc[i / 2][0]), vget_high_f32(acc[i / 2][1]))
                   : vcombine_f32(vget_low_f32(acc[i / 2][0]), vget_low_f32(acc[i / 2][1]));
         if (i < n)
-            store_rows(out + (t + i) * out_ld + row, wide_result(w, v, scale, row),
-                       rows_left(w, row));
+            store_rows(out + (t + i) * out_ld + row, v, rows_left(w, row));
     }
 }
 

@@ -99,11 +99,10 @@ static ALWAYS_INLINE uint32_t rows_left(const struct kern_mat *w, uint32_t row)
     return row < w->n_rows ? w->n_rows - row : 0;
 }
 
-/* KERN_Q8W: four rows from `row`. */
-static ALWAYS_INLINE float32x4_t wide_result(const struct kern_mat *w, float32x4_t sum,
-                                             float32x4_t scale, uint32_t row)
+/* KERN_Q8W: where the sums of four rows start. */
+static ALWAYS_INLINE float32x4_t wide_start(const struct kern_mat *w, uint32_t row)
 {
-    return w->bias ? vfmaq_f32(vld1q_f32(w->bias + row), sum, scale) : vmulq_f32(sum, scale);
+    return w->bias ? vld1q_f32(w->bias + row) : vdupq_n_f32(0.0f);
 }
 
 /* Where the current block of a tile is. */

@@ -72,15 +72,16 @@ static float row_dot_wide(const struct kern_mat *w, const struct kern_act *a, ui
     const struct kern_tile_map map = kern_tile_map(&layout, KERN_Q8W, w->n_cols);
     const int8_t *aq = a->q + (size_t)t * a->n_cols;
     const float *ascale = a->scale + (size_t)t * (a->n_cols / 32);
-    float acc = 0.0f, scale;
-    memcpy(&scale, tile, sizeof(scale));
-    for (uint32_t g = 0; g * KERN_WIDE < w->n_cols; g++) {
+    float acc = w->bias ? w->bias[row] : 0.0f;
+    for (uint32_t g = 0; g < w->n_cols / KERN_WIDE; g++) {
+        uint16_t scale;
         int32_t isum = 0;
-        for (uint32_t c = g * KERN_WIDE; c < (g + 1) * KERN_WIDE && c < w->n_cols; c++)
+        memcpy(&scale, tile + (size_t)g * 2, 2);
+        for (uint32_t c = g * KERN_WIDE; c < (g + 1) * KERN_WIDE; c++)
             isum += weight(KERN_Q8W, tile + map.quants, c) * aq[c];
-        acc = fmaf((float)isum, ascale[g], acc);
+        acc = fmaf((float)isum, quant_f16_to_f32(scale) * ascale[g], acc);
     }
-    return w->bias ? fmaf(acc, scale, w->bias[row]) : acc * scale;
+    return acc;
 }
 
 static void gemm(const struct kern_mat *w, const struct kern_act *a, uint32_t n_tokens,

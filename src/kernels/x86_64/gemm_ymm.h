@@ -260,39 +260,43 @@ static ALWAYS_INLINE void tile_wide(const struct kern_mat *w, const struct kern_
                                     uint32_t tile, uint32_t t, float *out, size_t out_ld,
                                     const int NT)
 {
-    const uint8_t *base = w->data + tile * w->tile_bytes, *q = base + 64;
+    const uint8_t *base = w->data + tile * w->tile_bytes;
+    const uint8_t *q = base + kern_tile_map(&layout, KERN_Q8W, w->n_cols).quants;
     const size_t blocks = w->n_cols / 32;
     const int8_t *x = a->q + (size_t)t * a->n_cols;
     const float *ascale = a->scale + t * blocks;
-    const int32_t *sums = a->sums + t * blocks * 2;
+    const v16 start = ops_wide_start(w, tile * 16);
     __m256 acc[4][2];
-    (void)sums; /* signed weights have no offset */
-    UNROLL for (int i = 0; i < NT; i++) acc[i][0] = acc[i][1] = _mm256_setzero_ps();
-    for (uint32_t g = 0, c = 0; c < w->n_cols; g++) {
-        const uint32_t end = c + KERN_WIDE < w->n_cols ? c + KERN_WIDE : w->n_cols;
+    UNROLL for (int i = 0; i < NT; i++)
+    {
+        acc[i][0] = start.lo;
+        acc[i][1] = start.hi;
+    }
+    for (uint32_t g = 0; g < w->n_cols / KERN_WIDE; g++, q += 1024, x += KERN_WIDE) {
         __m256i part[4][2], sum[4][2];
         UNROLL for (int i = 0; i < NT; i++) UNROLL for (int h = 0; h < 2; h++)
         {
-            part[i][h] = _mm256_setzero_si256();
-            sum[i][h] = _mm256_setzero_si256();
-            if (YMM_VNNI)
-                sum[i][h] = _mm256_sub_epi32(sum[i][h], bcast32(sums + (size_t)i * blocks * 2 + g));
+            part[i][h] = sum[i][h] = _mm256_setzero_si256();
+            if (YMM_VNNI) /* signed weights have no offset */
+                sum[i][h] = _mm256_sub_epi32(sum[i][h],
+                                             bcast32(a->sums + (t + (uint32_t)i) * blocks * 2 + g));
         }
-        for (; c < end; c += 32, q += 512)
+        for (int b = 0; b < 2; b++)
             UNROLL for (int pass = 0; pass < 2; pass++)
-                pass16(KERN_Q8, q, x + c, a->n_cols, pass, NT, part, sum);
+                pass16(KERN_Q8, q + 512 * b, x + 32 * b, a->n_cols, pass, NT, part, sum);
+        const uint16_t *scales = (const uint16_t *)(const void *)base + 16 * g;
+        const __m256 scale[2] = {half8(scales), half8(scales + 8)};
         UNROLL for (int i = 0; i < NT; i++)
         {
             __m256 d = _mm256_set1_ps(ascale[(size_t)i * blocks + g]);
-            UNROLL for (int h = 0; h < 2; h++) acc[i][h] =
-                _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[i][h]), d, acc[i][h]);
+            UNROLL for (int h = 0; h < 2; h++) acc[i][h] = _mm256_fmadd_ps(
+                _mm256_cvtepi32_ps(sum[i][h]), _mm256_mul_ps(scale[h], d), acc[i][h]);
         }
     }
     UNROLL for (int i = 0; i < NT; i++)
     {
         v16 r = {acc[i][0], acc[i][1]};
-        ops_put_wide(w, (const float *)(const void *)base, tile * 16,
-                     out + (t + (uint32_t)i) * out_ld, r);
+        ops_put(out + (t + (uint32_t)i) * out_ld + tile * 16, r, w->n_rows - tile * 16);
     }
 }
 

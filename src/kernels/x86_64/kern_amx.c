@@ -12,10 +12,10 @@
 
 extern const struct kern_ops kern_avx512;
 
-static const struct kern_layout layout = {.tile_rows = 16, .group = 4, .q8_unsigned = true};
+static const struct kern_layout layout = {
+    .tile_rows = 16, .group = 4, .q8_unsigned = true, .wide_signed = true};
 
 #define LEAST_TOKENS 7u /* below, a tile is too empty */
-#define LEAST_WIDE_TOKENS 4u
 #define MAX_BLOCKS 512u
 
 struct tile_config { /* as ldtilecfg reads it */
@@ -201,127 +201,138 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
     }
 }
 
-/* ---- rows with one scale: whole groups of 128 columns stay in the tiles ---------------------- */
+/* ---- wide groups: a tile instruction has all 64 columns of one ------------------------------- */
 
-#define MAX_WIDE_GROUPS 64u
 #define WIDE_TOKENS 32u /* two tiles of them, against two of rows */
+#define WIDE_GROUPS 8u  /* sums of so many groups wait to be scaled: they stay in L1 */
 
 struct wide_scratch {
-    _Alignas(64) int32_t sums[MAX_WIDE_GROUPS][4][16 * 16]; /* [group][row tile * 2 + token tile] */
+    _Alignas(64) int32_t sums[WIDE_GROUPS][4][16 * 16]; /* [group][row tile * 2 + token tile] */
 };
 
 /* Tiles 0-3: results; 4, 5: tokens; 6, 7: rows. */
 static void configure_wide(uint32_t n_tokens)
 {
     struct tile_config c = {.palette = 1};
-    const uint32_t second = n_tokens > 16 ? n_tokens - 16 : 16;
+    const uint32_t first = n_tokens < 16 ? n_tokens : 16;
+    const uint32_t second = n_tokens > 16 ? n_tokens - 16 : 1;
     for (int i = 0; i < 8; i++) {
-        const uint32_t rows = i >= 6 || i % 2 == 0 ? (n_tokens < 16 ? n_tokens : 16) : second;
-        c.rows[i] = (uint8_t)(i >= 6 ? 16 : rows);
+        c.rows[i] = (uint8_t)(i >= 6 ? 16 : i % 2 == 0 ? first : second);
         c.row_bytes[i] = 64;
     }
     _tile_loadconfig(&c);
 }
 
-/* Sums of NR (1 or 2) tiles of rows with NT (1 or 2) tiles of tokens, group by group. */
+/* Sums of NR (1 or 2) tiles of rows with NT (1 or 2) tiles of tokens for some groups. */
 static ALWAYS_INLINE void wide_products(const uint8_t *q, size_t stride, const int8_t *x,
-                                        uint32_t n_cols, const int NR, const int NT, bool fetch,
-                                        struct wide_scratch *s)
+                                        size_t x_ld, uint32_t groups, const int NR, const int NT,
+                                        bool fetch, struct wide_scratch *s)
 {
-    for (uint32_t g = 0, c = 0; c < n_cols; g++) {
-        const uint32_t end = c + KERN_WIDE < n_cols ? c + KERN_WIDE : n_cols;
-        _tile_zero(0);
-        if (NT == 2)
-            _tile_zero(1);
-        if (NR == 2)
-            _tile_zero(2);
-        if (NR == 2 && NT == 2)
-            _tile_zero(3);
-        for (; c < end; c += 64, q += 1024) {
-            if (fetch) /* the next pair, into L2: tile loads alone do not ask far enough ahead */
+    for (uint32_t g = 0; g < groups; g++, q += 1024, x += KERN_WIDE) {
+        if (fetch) /* the next pair, into L2: tile loads alone do not ask far enough ahead */
 #pragma GCC unroll 16
-                for (int i = 0; i < 16; i++) {
-                    _mm_prefetch((const char *)(q + 2 * stride + 64 * i), _MM_HINT_T1);
-                    _mm_prefetch((const char *)(q + 3 * stride + 64 * i), _MM_HINT_T1);
-                }
-            _tile_loadd(4, x + c, n_cols);
-            _tile_loadd(6, q, 64);
-            _tile_dpbsud(0, 4, 6);
-            if (NT == 2) {
-                _tile_loadd(5, x + (size_t)16 * n_cols + c, n_cols);
-                _tile_dpbsud(1, 5, 6);
+            for (int i = 0; i < 16; i++) {
+                _mm_prefetch((const char *)(q + 2 * stride + 64 * i), _MM_HINT_T1);
+                _mm_prefetch((const char *)(q + 3 * stride + 64 * i), _MM_HINT_T1);
             }
-            if (NR == 2) {
-                _tile_loadd(7, q + stride, 64);
-                _tile_dpbsud(2, 4, 7);
-            }
-            if (NR == 2 && NT == 2)
-                _tile_dpbsud(3, 5, 7);
-        }
+        _tile_loadd(4, x, x_ld);
+        _tile_loadd(6, q, 64);
+        _tile_zero(0);
+        _tile_dpbssd(0, 4, 6);
         _tile_stored(0, s->sums[g][0], 64);
-        if (NT == 2)
+        if (NT == 2) {
+            _tile_loadd(5, x + 16 * x_ld, x_ld);
+            _tile_zero(1);
+            _tile_dpbssd(1, 5, 6);
             _tile_stored(1, s->sums[g][1], 64);
-        if (NR == 2)
+        }
+        if (NR == 2) {
+            _tile_loadd(7, q + stride, 64);
+            _tile_zero(2);
+            _tile_dpbssd(2, 4, 7);
             _tile_stored(2, s->sums[g][2], 64);
-        if (NR == 2 && NT == 2)
+        }
+        if (NR == 2 && NT == 2) {
+            _tile_zero(3);
+            _tile_dpbssd(3, 5, 7);
             _tile_stored(3, s->sums[g][3], 64);
+        }
     }
 }
 
-/* Row tile r of the pair from `tile`, n tokens from t: sums to floats, scaled and added. */
+/* Row tile `tile`, the pair's number r, n tokens from t: adds groups g0 .. to what is there. */
 static ALWAYS_INLINE void wide_finish(const struct kern_mat *w, const struct kern_act *a,
-                                      uint32_t tile, uint32_t r, uint32_t t, uint32_t n, float *out,
-                                      size_t out_ld, const uint32_t groups,
+                                      uint32_t tile, uint32_t r, uint32_t t, uint32_t n,
+                                      uint32_t g0, const uint32_t groups, float *out, size_t out_ld,
                                       const struct wide_scratch *s)
 {
     const size_t blocks = w->n_cols / 32;
-    const void *scales = w->data + (tile + r) * w->tile_bytes;
-    const int32_t *sums = a->sums + t * blocks * 2;
-    const float *ascale = a->scale + t * blocks;
-    for (uint32_t i = 0; i < n; i++, sums += blocks * 2, ascale += blocks) {
+    const uint32_t row = tile * 16, left = w->n_rows - row;
+    const uint16_t *at = (const uint16_t *)(const void *)(w->data + tile * w->tile_bytes) + g0 * 16;
+    const float *ascale = a->scale + t * blocks + g0;
+    __m512 scale[WIDE_GROUPS];
+    const __m512 start = ops_wide_start(w, row);
+#pragma GCC unroll 8
+    for (uint32_t g = 0; g < WIDE_GROUPS; g++)
+        scale[g] = g < groups ? v16_f16(at + 16 * g) : _mm512_setzero_ps();
+    for (uint32_t i = 0; i < n; i++, ascale += blocks) {
         const int32_t *isum = s->sums[0][r * 2 + i / 16] + (i % 16) * 16;
-        __m512 acc = _mm512_setzero_ps();
-#pragma GCC unroll 4
-        for (uint32_t g = 0; g < groups; g++, isum += 4 * 16 * 16) {
-            __m512i v = _mm512_sub_epi32(_mm512_load_si512(isum), _mm512_set1_epi32(sums[g]));
-            acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(v), _mm512_set1_ps(ascale[g]), acc);
-        }
-        ops_put_wide(w, scales, (tile + r) * 16, out + (t + i) * out_ld, acc);
+        float *to = out + (t + i) * out_ld + row;
+        __m512 acc = g0 ? ops_load(to, left) : start;
+#pragma GCC unroll 8
+        for (uint32_t g = 0; g < groups; g++)
+            acc = _mm512_fmadd_ps(
+                _mm512_cvtepi32_ps(_mm512_load_si512(isum + (size_t)g * 4 * 16 * 16)),
+                _mm512_mul_ps(scale[g], _mm512_set1_ps(ascale[g])), acc);
+        ops_put(to, acc, left);
+    }
+}
+
+/* Two tiles of rows (or the last one) against n tokens from t. */
+static ALWAYS_INLINE void wide_pair(const struct kern_mat *w, const struct kern_act *a,
+                                    uint32_t tile, bool two, uint32_t t, uint32_t n, bool fetch,
+                                    size_t quants, float *out, size_t out_ld,
+                                    struct wide_scratch *s)
+{
+    const size_t stride = w->tile_bytes, x_ld = a->n_cols;
+    const uint32_t all = w->n_cols / KERN_WIDE;
+    for (uint32_t g = 0; g < all; g += WIDE_GROUPS) {
+        const uint32_t some = all - g < WIDE_GROUPS ? all - g : WIDE_GROUPS;
+        const uint8_t *q = w->data + tile * stride + quants + (size_t)g * 1024;
+        const int8_t *x = a->q + t * x_ld + (size_t)g * KERN_WIDE;
+        if (two && n > 16)
+            wide_products(q, stride, x, x_ld, some, 2, 2, fetch, s);
+        else if (two)
+            wide_products(q, stride, x, x_ld, some, 2, 1, fetch, s);
+        else if (n > 16)
+            wide_products(q, stride, x, x_ld, some, 1, 2, fetch, s);
+        else
+            wide_products(q, stride, x, x_ld, some, 1, 1, fetch, s);
+        for (uint32_t r = 0; r < (two ? 2 : 1); r++)
+            if (some == 8)
+                wide_finish(w, a, tile + r, r, t, n, g, 8, out, out_ld, s);
+            else if (some == 6) /* 384 columns */
+                wide_finish(w, a, tile + r, r, t, n, g, 6, out, out_ld, s);
+            else
+                wide_finish(w, a, tile + r, r, t, n, g, some, out, out_ld, s);
     }
 }
 
 static void gemm_wide(const struct kern_mat *w, const struct kern_act *a, uint32_t n_tokens,
                       uint32_t tile0, uint32_t tile1, float *out, size_t out_ld)
 {
-    const size_t stride = w->tile_bytes;
-    const uint32_t groups = (w->n_cols + KERN_WIDE - 1) / KERN_WIDE;
+    const size_t quants = kern_tile_map(&layout, KERN_Q8W, w->n_cols).quants;
     struct wide_scratch s;
     uint32_t t = 0;
     while (t < n_tokens) {
         /* all full groups of tokens under one configuration, then what is left */
         const uint32_t n = n_tokens - t < WIDE_TOKENS ? n_tokens - t : WIDE_TOKENS;
-        const uint32_t end = n < WIDE_TOKENS ? n_tokens : t + (n_tokens - t) / n * n;
+        const uint32_t end = t + (n_tokens - t) / n * n;
         configure_wide(n);
-        for (uint32_t tile = tile0; tile < tile1; tile += 2) {
-            const uint8_t *q = w->data + tile * stride + 64;
-            const bool two = tile + 2 <= tile1;
-            for (uint32_t from = t; from < end; from += n) {
-                const int8_t *x = a->q + (size_t)from * a->n_cols;
-                if (two && n > 16)
-                    wide_products(q, stride, x, w->n_cols, 2, 2, from == t, &s);
-                else if (two)
-                    wide_products(q, stride, x, w->n_cols, 2, 1, from == t, &s);
-                else if (n > 16)
-                    wide_products(q, stride, x, w->n_cols, 1, 2, from == t, &s);
-                else
-                    wide_products(q, stride, x, w->n_cols, 1, 1, from == t, &s);
-                for (uint32_t r = 0; r < (two ? 2 : 1); r++)
-                    if (groups == 3) /* 384 columns */
-                        wide_finish(w, a, tile, r, from, n, out, out_ld, 3, &s);
-                    else
-                        wide_finish(w, a, tile, r, from, n, out, out_ld, groups, &s);
-            }
-        }
+        for (uint32_t tile = tile0; tile < tile1; tile += 2)
+            for (uint32_t from = t; from < end; from += n)
+                wide_pair(w, a, tile, tile + 2 <= tile1, from, n, from == t, quants, out, out_ld,
+                          &s);
         t = end;
     }
     _tile_release();
@@ -349,8 +360,7 @@ static void gemm(const struct kern_mat *w, const struct kern_act *a, uint32_t n_
         [KERN_Q8] = gemm_KERN_Q8, [KERN_Q4] = gemm_KERN_Q4,   [KERN_Q4M] = gemm_KERN_Q4M,
         [KERN_Q5] = gemm_KERN_Q5, [KERN_Q5M] = gemm_KERN_Q5M, [KERN_Q6] = gemm_KERN_Q6,
     };
-    if (w->fmt == KERN_Q8W && n_tokens >= LEAST_WIDE_TOKENS &&
-        w->n_cols <= MAX_WIDE_GROUPS * KERN_WIDE)
+    if (w->fmt == KERN_Q8W)
         gemm_wide(w, a, n_tokens, tile0, tile1, out, out_ld);
     else if (n_tokens < LEAST_TOKENS || !of[w->fmt] || w->n_cols / 32 > MAX_BLOCKS)
         kern_avx512.gemm(w, a, n_tokens, tile0, tile1, out, out_ld);
@@ -360,7 +370,7 @@ static void gemm(const struct kern_mat *w, const struct kern_act *a, uint32_t n_
 
 const struct kern_ops kern_amx = {
     .name = "avx512-amx",
-    .layout = {.tile_rows = 16, .group = 4, .q8_unsigned = true},
+    .layout = {.tile_rows = 16, .group = 4, .q8_unsigned = true, .wide_signed = true},
     .gemm = gemm,
     OPS_TABLE,
 };

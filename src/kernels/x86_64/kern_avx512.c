@@ -279,14 +279,15 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
             tile_one(w, a, tile, t, out + t * out_ld, fmt, &map);
 }
 
-/* ---- rows with one scale --------------------------------------------------------------------- */
+/* ---- wide groups ----------------------------------------------------------------------------- */
 
 /* NR tiles of rows against NT tokens. */
 static ALWAYS_INLINE void tiles_wide(const struct kern_mat *w, const struct kern_act *a,
                                      uint32_t tile, uint32_t t, float *out, size_t out_ld,
                                      const int NR, const int NT)
 {
-    const uint8_t *base = w->data + tile * w->tile_bytes, *q = base + 64;
+    const uint8_t *base = w->data + tile * w->tile_bytes;
+    const uint8_t *q = base + kern_tile_map(&layout, KERN_Q8W, w->n_cols).quants;
     const size_t stride = w->tile_bytes, x_ld = a->n_cols, blocks = a->n_cols / 32;
     const int8_t *x = a->q + t * x_ld;
     const float *ascale = a->scale + t * blocks;
@@ -296,42 +297,45 @@ static ALWAYS_INLINE void tiles_wide(const struct kern_mat *w, const struct kern
     for (int r = 0; r < NR; r++)
 #pragma GCC unroll 8
         for (int i = 0; i < NT; i++)
-            acc[r][i] = _mm512_setzero_ps();
-    for (uint32_t g = 0, c = 0; c < w->n_cols; g++) {
-        const uint32_t end = c + KERN_WIDE < w->n_cols ? c + KERN_WIDE : w->n_cols;
+            acc[r][i] = ops_wide_start(w, (tile + (uint32_t)r) * 16);
+    for (uint32_t g = 0; g < w->n_cols / KERN_WIDE; g++, q += 1024, x += KERN_WIDE) {
         __m512i isum[2][PANEL_TOKENS];
 #pragma GCC unroll 8
         for (int i = 0; i < NT; i++) {
-            isum[0][i] = _mm512_set1_epi32(-sums[(size_t)i * blocks * 2 + g]);
+            isum[0][i] =
+                _mm512_sub_epi32(_mm512_setzero_si512(), bytes4(sums + (size_t)i * blocks * 2 + g));
             isum[1][i] = isum[0][i];
         }
-        for (; c < end; c += 4, q += 64) {
-            __m512i k0 = _mm512_load_si512(q), k1 = k0;
+        for (int j = 0; j < 16; j++) {
+            __m512i k0 = _mm512_load_si512(q + 64 * j), k1 = k0;
             if (NR == 2)
-                k1 = _mm512_load_si512(q + stride);
+                k1 = _mm512_load_si512(q + stride + 64 * j);
 #pragma GCC unroll 8
             for (int i = 0; i < NT; i++) {
-                __m512i v = bytes4(x + (size_t)i * x_ld + c);
+                __m512i v = bytes4(x + (size_t)i * x_ld + 4 * j);
                 isum[0][i] = _mm512_dpbusd_epi32(isum[0][i], k0, v);
                 if (NR == 2)
                     isum[1][i] = _mm512_dpbusd_epi32(isum[1][i], k1, v);
             }
         }
 #pragma GCC unroll 2
-        for (int r = 0; r < NR; r++)
+        for (int r = 0; r < NR; r++) {
+            const void *at = base + (size_t)r * stride + (size_t)g * 32;
+            const __m512 scale = v16_f16((const uint16_t *)at);
 #pragma GCC unroll 8
             for (int i = 0; i < NT; i++)
-                acc[r][i] =
-                    _mm512_fmadd_ps(_mm512_cvtepi32_ps(isum[r][i]),
-                                    _mm512_set1_ps(ascale[(size_t)i * blocks + g]), acc[r][i]);
+                acc[r][i] = _mm512_fmadd_ps(
+                    _mm512_cvtepi32_ps(isum[r][i]),
+                    _mm512_mul_ps(scale, _mm512_set1_ps(ascale[(size_t)i * blocks + g])),
+                    acc[r][i]);
+        }
     }
 #pragma GCC unroll 2
     for (int r = 0; r < NR; r++) {
-        const void *scales = base + (size_t)r * stride;
+        const uint32_t row = (tile + (uint32_t)r) * 16;
 #pragma GCC unroll 8
         for (int i = 0; i < NT; i++)
-            ops_put_wide(w, scales, (tile + (uint32_t)r) * 16, out + (t + (uint32_t)i) * out_ld,
-                         acc[r][i]);
+            ops_put(out + (t + (uint32_t)i) * out_ld + row, acc[r][i], w->n_rows - row);
     }
 }
 
