@@ -24,6 +24,11 @@
 #endif
 #define OPS_WIDE (V16_REGS >= 16)
 
+/* Whether the set's KERN_Q8W is stored unsigned; then it needs sums of the activations. */
+#ifndef OPS_WIDE_SUMS
+#define OPS_WIDE_SUMS 0
+#endif
+
 /* e^x, relative error under 2e-7.  Clamped to the range where 2^n is a normal number, so large
  * negative arguments give about 1e-38 and not 0. */
 static inline v16 ops_exp(v16 x)
@@ -91,10 +96,10 @@ static inline void ops_put(float *p, v16 a, uint32_t left)
     else
         v16_store_n(p, a, left);
 }
-/* To the nearest of -127..127; what is not a number (a broken model) becomes -127 in every set. */
+/* Within -127..127; what is not a number (a broken model) becomes -127 in every set. */
 static inline v16 ops_to_i8(v16 x)
 {
-    return v16_round(v16_min(v16_max(x, v16_set1(-127.0f)), v16_set1(127.0f)));
+    return v16_min(v16_max(x, v16_set1(-127.0f)), v16_set1(127.0f));
 }
 
 static void ops_quantize(const struct kern_act *a, uint32_t t, uint32_t b0, uint32_t b1)
@@ -132,11 +137,12 @@ static void ops_quantize_wide(const struct kern_act *a, uint32_t t, uint32_t g0,
         v16 k = v16_set1(inv);
         for (uint32_t i = 0; i < KERN_WIDE; i += 16) {
             v16 r = ops_to_i8(v16_mul(v16_load(x + i), k));
-            sum = v16_add(sum, r); /* whole numbers: exact in any order */
+            if (OPS_WIDE_SUMS)
+                sum = v16_add(sum, v16_round(r)); /* whole numbers: exact in any order */
             (void)v16_store_i8(q + i, r);
         }
         scale[g] = inv > 0.0f ? amax / 127.0f : 0.0f;
-        sums[g] = 128 * (int32_t)v16_sum(sum);
+        sums[g] = OPS_WIDE_SUMS ? 128 * (int32_t)v16_sum(sum) : 0;
     }
 }
 

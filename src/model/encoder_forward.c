@@ -9,7 +9,7 @@
 #include "model/encoder_int.h"
 
 /* A group's activations should stay in the second-level cache beside a layer's weights. */
-#define GROUP_TOKENS 160u
+#define GROUP_TOKENS 48u
 #define UP_FLOATS (16u << 10) /* of the hidden layer, made before they are activated */
 #define ROWS_PER_JOB 128u
 #define TOKENS_PER_CHUNK 4u

@@ -396,7 +396,6 @@ static void test_wide_gemm_equals_scalar_and_double(void **state)
                 wide_act(k, &b, most);
                 assert_memory_equal(a.q, b.q, (size_t)most * nc);
                 assert_memory_equal(a.scale, b.scale, (size_t)most * (nc / 32) * 4);
-                assert_memory_equal(a.sums, b.sums, (size_t)most * (nc / 16) * 4);
                 for (size_t n = 0; n < sizeof(tokens) / sizeof(tokens[0]); n++) {
                     memset(got, 0, (size_t)most * nr * 4);
                     k->gemm(&mine, &b, tokens[n], 0, tiles / 2, got, nr);

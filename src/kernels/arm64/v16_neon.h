@@ -132,8 +132,8 @@ static inline void v16_store_f16(uint16_t *p, v16 x)
 }
 static inline int32_t v16_store_i8(int8_t *p, v16 x)
 {
-    int32x4_t a = vcvtq_s32_f32(x.a), b = vcvtq_s32_f32(x.b);
-    int32x4_t c = vcvtq_s32_f32(x.c), d = vcvtq_s32_f32(x.d);
+    int32x4_t a = vcvtnq_s32_f32(x.a), b = vcvtnq_s32_f32(x.b);
+    int32x4_t c = vcvtnq_s32_f32(x.c), d = vcvtnq_s32_f32(x.d);
     int16x8_t lo = vmovn_high_s32(vmovn_s32(a), b), hi = vmovn_high_s32(vmovn_s32(c), d);
     vst1q_s8(p, vmovn_high_s16(vmovn_s16(lo), hi));
     return vaddvq_s32(vaddq_s32(vaddq_s32(a, b), vaddq_s32(c, d)));

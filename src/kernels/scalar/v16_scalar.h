@@ -124,12 +124,13 @@ static inline void v16_store_f16(uint16_t *p, v16 a)
 {
     V16_EACH p[i] = quant_f32_to_f16(a.v[i]);
 }
-static inline int32_t v16_store_i8(int8_t *p, v16 a) /* whole values; returns their sum */
+static inline int32_t v16_store_i8(int8_t *p,
+                                   v16 a) /* to the nearest, ties to even; returns their sum */
 {
     int32_t sum = 0;
     V16_EACH
     {
-        p[i] = (int8_t)a.v[i];
+        p[i] = (int8_t)lrintf(a.v[i]);
         sum += p[i];
     }
     return sum;

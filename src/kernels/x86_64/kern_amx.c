@@ -235,28 +235,32 @@ static ALWAYS_INLINE void wide_products(const uint8_t *q, size_t stride, const i
                 _mm_prefetch((const char *)(q + 2 * stride + 64 * i), _MM_HINT_T1);
                 _mm_prefetch((const char *)(q + 3 * stride + 64 * i), _MM_HINT_T1);
             }
+        _tile_zero(0);
         _tile_loadd(4, x, x_ld);
         _tile_loadd(6, q, 64);
-        _tile_zero(0);
         _tile_dpbssd(0, 4, 6);
-        _tile_stored(0, s->sums[g][0], 64);
         if (NT == 2) {
-            _tile_loadd(5, x + 16 * x_ld, x_ld);
             _tile_zero(1);
+            _tile_loadd(5, x + 16 * x_ld, x_ld);
             _tile_dpbssd(1, 5, 6);
-            _tile_stored(1, s->sums[g][1], 64);
         }
         if (NR == 2) {
-            _tile_loadd(7, q + stride, 64);
             _tile_zero(2);
+            _tile_loadd(7, q + stride, 64);
             _tile_dpbssd(2, 4, 7);
-            _tile_stored(2, s->sums[g][2], 64);
         }
         if (NR == 2 && NT == 2) {
             _tile_zero(3);
             _tile_dpbssd(3, 5, 7);
-            _tile_stored(3, s->sums[g][3], 64);
         }
+        /* stores last: one that waits for its product would fill the scheduler */
+        _tile_stored(0, s->sums[g][0], 64);
+        if (NT == 2)
+            _tile_stored(1, s->sums[g][1], 64);
+        if (NR == 2)
+            _tile_stored(2, s->sums[g][2], 64);
+        if (NR == 2 && NT == 2)
+            _tile_stored(3, s->sums[g][3], 64);
     }
 }
 

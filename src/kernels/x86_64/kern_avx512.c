@@ -4,6 +4,7 @@
  * (activations); the offset is taken out by starting every sum at -offset * sum(activations). */
 #include "kernels/x86_64/v16_avx512.h"
 
+#define OPS_WIDE_SUMS 1
 #include "kernels/ops_body.h"
 #include "kernels/pack.h"
 #include "kernels/x86_64/load_avx512.h"

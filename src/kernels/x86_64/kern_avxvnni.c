@@ -2,6 +2,7 @@
  * its small cores alone, and Zen 5). */
 #include "kernels/x86_64/v16_avx2.h"
 
+#define OPS_WIDE_SUMS 1
 #include "kernels/ops_body.h"
 #include "kernels/pack.h"
 

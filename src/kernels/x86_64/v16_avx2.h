@@ -121,7 +121,7 @@ static inline void v16_store_f16(uint16_t *p, v16 a)
 static inline int32_t v16_store_i8(int8_t *p, v16 a)
 {
     const __m256i byte = _mm256_set1_epi32(255);
-    __m256i lo = _mm256_cvttps_epi32(a.lo), hi = _mm256_cvttps_epi32(a.hi);
+    __m256i lo = _mm256_cvtps_epi32(a.lo), hi = _mm256_cvtps_epi32(a.hi);
     /* packing works within 128-bit lanes: put the quarters back in order in between */
     __m256i w = _mm256_packus_epi32(_mm256_and_si256(lo, byte), _mm256_and_si256(hi, byte));
     w = _mm256_permute4x64_epi64(w, 0xd8);

@@ -92,7 +92,7 @@ static inline void v16_store_f16(uint16_t *p, v16 a)
 }
 static inline int32_t v16_store_i8(int8_t *p, v16 a)
 {
-    __m512i w = _mm512_cvttps_epi32(a);
+    __m512i w = _mm512_cvtps_epi32(a);
     _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(w));
     return _mm512_reduce_add_epi32(w);
 }
