@@ -118,13 +118,13 @@ static void common_headers(const struct call *c, struct head *head)
     }
 }
 
-static void over(struct call *c)
+static void over(struct call *c, const struct http_header *trailers, size_t n_trailers)
 {
     struct http_req *r = c->req;
     int status = r->status;
     uint64_t bytes = r->sent_bytes;
     c->req = NULL;
-    http_end(r);
+    http_end_trailers(r, trailers, n_trailers);
     account(c, status, bytes);
     call_release(c);
 }
@@ -137,7 +137,7 @@ static void send_whole(struct call *c, int status, struct head *head, const char
     c->began = true;
     http_begin(c->req, status, head->h, head->n, (int64_t)n);
     http_write(c->req, body, n);
-    over(c);
+    over(c, NULL, 0);
 }
 
 void call_text(struct call *c, int status, const char *type, const char *body, size_t n)
@@ -324,7 +324,13 @@ void call_write(struct call *c, const char *p, size_t n)
 void call_end(struct call *c)
 {
     if (c->req)
-        over(c);
+        over(c, NULL, 0);
+}
+
+void call_end_trailers(struct call *c, const struct http_header *trailers, size_t n)
+{
+    if (c->req)
+        over(c, trailers, n);
 }
 
 void call_detach(struct call *c, int status)

@@ -121,6 +121,7 @@ void call_refuse(struct call *c, enum refusal why, int status, uint32_t retry_af
 void call_begin(struct call *c, const char *type);
 void call_write(struct call *c, const char *p, size_t n);
 void call_end(struct call *c);
+void call_end_trailers(struct call *c, const struct http_header *trailers, size_t n);
 /* The body's latency_budget_ms: an earlier deadline than the one there is.  0: none given. */
 void call_set_budget(struct call *c, double ms);
 /* The connection became something else: there is no request any more. */

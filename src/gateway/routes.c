@@ -1,6 +1,7 @@
 /* routes.c - every path of the server, in one table. */
 #include "gateway/api.h"
 #include "gateway/assets.h"
+#include "gateway/grpc.h"
 #include "gateway/gw.h"
 #include "gateway/ollama.h"
 #include "gateway/openai.h"
@@ -51,6 +52,10 @@ const struct route gw_routes[] = {
     {"GET", "/admin/models", ROUTE_ADMIN, api_admin_models, "what is loaded", NULL, NULL, "Admin"},
     {"POST", "/admin/models", ROUTE_ADMIN | ROUTE_JSON, api_admin_change,
      "load, unload, add, remove a model", api_admin_fields, &api_n_admin_fields, "Admin"},
+    {"POST", "/shoal.v1.Shoal/*", ROUTE_OPEN, grpc_handle, "gRPC: proto/shoal/v1/shoal.proto", NULL,
+     NULL, "gRPC"}, /* the key is checked for the request it becomes */
+    {"POST", "/grpc.health.v1.Health/*", ROUTE_OPEN, grpc_health, "gRPC: health", NULL, NULL,
+     "gRPC"},
     {"GET", "/healthz", ROUTE_OPEN, api_healthz, "the process answers", NULL, NULL, "Server"},
     {"GET", "/readyz", ROUTE_OPEN, api_readyz, "models are loaded", NULL, NULL, "Server"},
     {"GET", "/metrics", ROUTE_OPEN, api_metrics, "figures for Prometheus", NULL, NULL, "Server"},

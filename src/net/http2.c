@@ -12,6 +12,7 @@
 
 #define SOCKET_BYTES ((size_t)64 << 10) /* do not frame more while so much waits */
 #define MAX_HEADERS 128u
+#define MAX_TRAILERS 16u
 #define STREAM_WINDOW (1 << 20)
 #define CONN_WINDOW (4 << 20)
 #define MAX_RESETS 400u /* of streams, in RESET_WINDOW: more is an attack */
@@ -34,7 +35,9 @@ struct h2_stream {
     uint32_t method, path, authority; /* in head; 0: not there */
     uint64_t began_ns;
     int refuse; /* status, instead of the handler */
-    bool handled, ended, has_trailers, was_full;
+    bool handled, ended, was_full;
+    struct buf trailers; /* name, NUL, value, NUL, ... */
+    uint32_t n_trailers;
 };
 
 struct h2 {
@@ -71,6 +74,7 @@ static struct h2_stream *stream_create(struct h2 *h, int32_t id)
     buf_init(&s->head, h->conn->server->limits.max_header_bytes + 4096);
     buf_init(&s->body, SIZE_MAX / 2);
     buf_init(&s->out, (size_t)256 << 20);
+    buf_init(&s->trailers, 16384);
     buf_putc(&s->head, '\0'); /* so that 0 is nowhere */
     s->next = h->streams;
     if (h->streams)
@@ -98,6 +102,7 @@ static void stream_destroy(struct h2_stream *s)
     buf_fini(&s->head);
     buf_fini(&s->body);
     buf_fini(&s->out);
+    buf_fini(&s->trailers);
     mem_free(s);
 }
 
@@ -106,6 +111,25 @@ static void stream_destroy(struct h2_stream *s)
 static struct h2_stream *of_req(const struct http_req *r)
 {
     return LOOP_OF((uintptr_t)r, struct h2_stream, req);
+}
+
+static nghttp2_nv pair(const char *name, const char *value)
+{
+    return (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, strlen(name),
+                        strlen(value), NGHTTP2_NV_FLAG_NONE};
+}
+
+/* Behind the last byte of the body; nghttp2 would send them before it otherwise. */
+static void submit_trailers(struct h2_stream *s)
+{
+    nghttp2_nv nv[MAX_TRAILERS];
+    size_t n = 0;
+    for (const char *p = buf_str(&s->trailers); n < s->n_trailers; n++) {
+        const char *value = p + strlen(p) + 1;
+        nv[n] = pair(p, value);
+        p = value + strlen(value) + 1;
+    }
+    nghttp2_submit_trailer(s->h->session, s->id, nv, n);
 }
 
 static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *p, size_t n, uint32_t *flags,
@@ -124,19 +148,16 @@ static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *p, size_t
     if (s->out_at == s->out.len) {
         buf_clear(&s->out);
         s->out_at = 0;
-        if (s->ended)
-            *flags |=
-                NGHTTP2_DATA_FLAG_EOF | (s->has_trailers ? NGHTTP2_DATA_FLAG_NO_END_STREAM : 0);
-        else if (k == 0)
+        if (s->ended) {
+            *flags |= NGHTTP2_DATA_FLAG_EOF;
+            if (s->n_trailers > 0) {
+                *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+                submit_trailers(s);
+            }
+        } else if (k == 0)
             return NGHTTP2_ERR_DEFERRED;
     }
     return (ssize_t)k;
-}
-
-static nghttp2_nv pair(const char *name, const char *value)
-{
-    return (nghttp2_nv){(uint8_t *)(uintptr_t)name, (uint8_t *)(uintptr_t)value, strlen(name),
-                        strlen(value), NGHTTP2_NV_FLAG_NONE};
 }
 
 static void h2_begin(struct http_req *r, int status, const struct http_header *headers, size_t n,
@@ -177,14 +198,14 @@ static void h2_write(struct http_req *r, const void *p, size_t n)
 static void h2_end(struct http_req *r, const struct http_header *trailers, size_t n)
 {
     struct h2_stream *s = of_req(r);
-    nghttp2_nv nv[16];
     s->ended = true;
-    for (size_t i = 0; i < n && i < 16; i++)
-        nv[i] = pair(trailers[i].name, trailers[i].value);
-    if (n > 0) {
-        s->has_trailers = true;
-        nghttp2_submit_trailer(s->h->session, s->id, nv, n < 16 ? n : 16);
+    for (size_t i = 0; i < n && i < MAX_TRAILERS; i++) {
+        buf_put(&s->trailers, trailers[i].name, strlen(trailers[i].name) + 1);
+        buf_put(&s->trailers, trailers[i].value, strlen(trailers[i].value) + 1);
+        s->n_trailers++;
     }
+    if (s->trailers.rc < 0)
+        s->out.rc = s->trailers.rc; /* the stream is reset: half an ending would be a lie */
     nghttp2_session_resume_data(s->h->session, s->id);
     schedule(s->h);
 }

@@ -1,0 +1,73 @@
+#!/usr/bin/env node
+// Specialists over HTTP: the answers of the program, one by one and in batches; the official OpenAI
+// client for embeddings.  Usage: serve_specialists.js SHOAL
+'use strict';
+const { execFileSync } = require('child_process');
+const path = require('path');
+const t = require('./serve.js');
+
+const shoal = path.resolve(process.argv[2]);
+const OpenAI = require(t.npm('openai@6.9.1'));
+const encoder = path.join(t.root, 'models/encoder');
+const cli = (command, text) => JSON.parse(execFileSync(shoal, [command, '-m', encoder, '--json', text],
+    { env: { ...process.env, SHOAL_CACHE_DIR: `${t.tmp}/cache` } }).toString());
+const texts = ['turn off the kitchen lights', 'wake me at seven tomorrow', 'call Anna', 'what is the weather'];
+
+(async () => {
+    const server = await t.start(shoal, ['-m', `enc=${encoder}`, '-m',
+        `reply=${t.root}/models/reply-draft.gguf`]);
+    const post = async (url, body) => {
+        const r = await fetch(server.url + url, { method: 'POST', body: JSON.stringify(body) });
+        return { status: r.status, ...await r.json() };
+    };
+    let r = await post('/v1/classify', { input: texts });
+    t.same(r.data?.length, texts.length, 'one answer for each');
+    texts.forEach((text, i) => {
+        const want = cli('classify', text);
+        t.same(r.data[i].label, want.label, `class of "${text}"`);
+        t.check(Math.abs(r.data[i].confidence - want.confidence) < 1e-4, 'confidence');
+    });
+    r = await post('/v1/classify', { model: 'enc', input: texts[0], top: 2 });
+    t.same(r.data[0].labels.length, 2, 'top');
+    r = await post('/v1/entities', { input: texts });
+    texts.forEach((text, i) => {
+        const names = (x) => x.spans.map((s) => `${s.label}:${s.text}`).join();
+        t.same(names(r.data[i]), names(cli('tag', text)), `entities of "${text}"`);
+    });
+    // a request for each: they are computed together and say the same
+    const single = await Promise.all(texts.map((input) => post('/v1/classify', { input })));
+    const batch = await post('/v1/classify', { input: texts });
+    single.forEach((s, i) => t.same(s.data[0].label, batch.data[i].label, 'one by one'));
+
+    const ai = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
+    const a = await ai.embeddings.create({ model: 'enc', input: texts }); // asks for base64
+    const b = await ai.embeddings.create({ model: 'enc', input: texts, encoding_format: 'float' });
+    t.same(a.data.length, texts.length, 'embeddings');
+    t.check(a.data.every((x, i) => x.embedding.every((v, k) => Math.abs(v - b.data[i].embedding[k]) < 1e-6)),
+        'base64 and numbers are the same');
+    const dot = (x, y) => x.reduce((s, v, k) => s + v * y[k], 0);
+    t.check(Math.abs(dot(b.data[0].embedding, b.data[0].embedding) - 1) < 1e-3, 'of length 1');
+    const short = await ai.embeddings.create({ model: 'enc', input: 'x', dimensions: 8 });
+    t.same(short.data[0].embedding.length, 8, 'dimensions');
+    const ollama = await post('/api/embed', { model: 'enc', input: texts });
+    t.same(ollama.embeddings?.length, texts.length, 'Ollama');
+
+    for (const [url, body, param] of [
+        ['/v1/classify', {}, 'input'], ['/v1/classify', { input: [] }, 'input'],
+        ['/v1/classify', { input: '' }, 'input'], ['/v1/classify', { input: [1] }, 'input'],
+        ['/v1/classify', { input: 'x', model: 'reply' }, 'model'], ['/v1/embeddings', { input: 'x', frob: 1 }, 'frob'],
+        ['/v1/embeddings', { input: 'x', encoding_format: 'hex' }, 'encoding_format'],
+        ['/v1/rerank', { documents: ['a'] }, 'query'], ['/v1/rerank', { query: 'a' }, 'documents'],
+        ['/v1/score', { input: 'x' }, 'input'], ['/v1/score', {}, 'input'],
+        ['/v1/classify', { input: Array(257).fill('x') }, 'input']]) {
+        r = await post(url, body);
+        t.same(r.status, 400, `${url} ${JSON.stringify(body).slice(0, 60)}`);
+        t.same(r.error?.param, param, 'param');
+    }
+    t.same((await post('/v1/classify', { input: 'x', labels: 'no-such-set' })).status, 400, 'a set that is not there');
+    t.same((await server.stop()).code, 0, 'exit');
+    t.finish();
+})().catch((e) => {
+    console.log(e);
+    process.exit(1);
+});
