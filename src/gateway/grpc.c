@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <grpc/health/v1/health.pb-c.h>
 #include <zlib.h>
 
 #include "base/mem.h"
 #include "gateway/grpc_codec.h"
 #include "gateway/gw.h"
-#include "grpc/health/v1/health.pb-c.h"
 
 #define HEAD_BYTES 5u
 #define MAX_JSON_BYTES ((size_t)64 << 20)

@@ -3,8 +3,9 @@
 
 #include <string.h>
 
+#include <shoal/v1/shoal.pb-c.h>
+
 #include "base/mem.h"
-#include "shoal/v1/shoal.pb-c.h"
 #include "wire/json_out.h"
 
 /* protobuf-c allocates through us, so that tests can make it fail. */
