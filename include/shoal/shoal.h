@@ -203,7 +203,8 @@ struct shoal_task_opts {
 struct shoal_task;
 
 /* SHOAL_EBUSY: the queue is full.  SHOAL_ELIMIT: the prompt can never fit.  SHOAL_EDEADLINE: the
- * deadline is already past.  On failure there is no task and no event. */
+ * deadline is already past, or not even the first token can be there by then, as things go.  On
+ * failure there is no task and no event. */
 SHOAL_API int shoal_task_submit(struct shoal_engine *engine, const struct shoal_task_opts *opts,
                                 struct shoal_task **task, struct shoal_error *err);
 /* Ends the task within one token; its DONE event still comes.  Any thread, any time before free. */

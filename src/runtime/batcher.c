@@ -3,13 +3,8 @@
  *
  * There is no waiting for a batch to fill: what comes while one runs makes the next one, so that an
  * idle engine answers at once and a busy one takes large batches. */
-#include <math.h>
-
 #include "base/clock.h"
 #include "runtime/engine_int.h"
-
-/* Of the moving average of the time per unit of cost: how much a new figure counts. */
-#define SPEED_SHARE 0.125
 
 static void finish(struct shoal_engine *en, struct shoal_task *t, int code)
 {
@@ -50,19 +45,25 @@ static uint32_t gather(struct shoal_engine *en, uint32_t *cost)
     return n;
 }
 
+void job_finish(struct job *j)
+{
+    struct shoal_task *t = j->task;
+    t->engine->active[j->place] = NULL;
+    finish(t->engine, t, 0);
+}
+
 static void run_batch(struct shoal_engine *en, uint32_t n, uint32_t cost)
 {
     uint64_t t0 = clock_ns();
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        en->jobs[i]->place = i;
         en->jobs[i]->result.batch = n;
+    }
     en->specialist.ops->run(en->specialist.self, en->jobs, n);
-    double per_unit = (double)(clock_ns() - t0) / (cost ? cost : 1);
-    double old = atomic_load_explicit(&en->ns_per_cost, memory_order_relaxed);
-    atomic_store_explicit(&en->ns_per_cost,
-                          old > 0.0 ? old + SPEED_SHARE * (per_unit - old) : per_unit,
-                          memory_order_relaxed);
+    measured(&en->ns_per_cost, (double)(clock_ns() - t0) / (cost ? cost : 1));
     for (uint32_t i = 0; i < n; i++)
-        finish(en, en->active[i], 0);
+        if (en->active[i])
+            finish(en, en->active[i], 0);
 }
 
 void *batcher_main(void *engine)

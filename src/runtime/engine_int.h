@@ -51,7 +51,9 @@ struct shoal_engine {
     struct specialist specialist; /* ops NULL: a decoder */
     struct job **jobs;            /* [specialist.max_jobs]: of the batch under way */
     _Atomic uint64_t cost_ahead;  /* of jobs that wait or run */
-    _Atomic double ns_per_cost;   /* measured; 0: not yet */
+    /* Measured, moving averages, 0: not yet.  What a unit of cost takes; what a decoder takes from
+     * the beginning to the first token, per token of the prompt; how long tasks waited. */
+    _Atomic double ns_per_cost, ns_per_prompt_token, ns_in_queue;
 
     struct gguf *gguf;
     struct onnx_session *onnx; /* of a model that is being opened */
@@ -124,6 +126,12 @@ void task_enqueue(struct shoal_engine *en, struct shoal_task *t);
 void task_take_waiting(struct shoal_engine *en, struct shoal_task **at);
 /* 0 or the reason to give the task up now. */
 int task_gave_up(const struct shoal_task *t, uint64_t now);
+/* A new figure for a moving average. */
+void measured(_Atomic double *average, double value);
+/* Refuses a task that needs so long and has less time, with the arithmetic.  The averages that say
+ * so fade a little: else a slow moment would be held against everybody who comes later. */
+SHOAL_MUST_CHECK int refuse_late(double need_ns, uint64_t deadline_ns,
+                                 _Atomic double *const *averages, size_t n_averages, struct err *e);
 /* Wakes who waits for it and drops the engine's reference. */
 void task_done(struct shoal_engine *en, struct shoal_task *t, int code);
 /* Moves new tasks into the queue; sleeps while there is nothing at all.  false: stop. */

@@ -153,20 +153,6 @@ static void run(void *self, struct job *const *jobs, uint32_t n)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-static const char *no_label_set(const void *self, enum shoal_kind kind, uint32_t i)
-{
-    (void)self;
-    (void)kind;
-    (void)i;
-    return NULL;
-}
-
-static const char *no_label(const void *self, enum shoal_kind kind, const char *set, uint32_t i)
-{
-    (void)set;
-    return no_label_set(self, kind, i);
-}
-
 static void info(const void *self, struct shoal_engine_info *out)
 {
     const struct sum *s = self;
@@ -188,8 +174,6 @@ static const struct specialist_ops ops = {
     .prepare = prepare,
     .run = run,
     .drop = drop,
-    .label_set = no_label_set,
-    .label = no_label,
     .info = info,
     .close = close_,
 };

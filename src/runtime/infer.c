@@ -30,7 +30,7 @@ const char *shoal_kind_name(enum shoal_kind kind)
 
 int job_gave_up(const struct job *j)
 {
-    if (atomic_load_explicit(j->cancel, memory_order_relaxed))
+    if (atomic_load_explicit(&j->task->cancel, memory_order_relaxed))
         return SHOAL_ECANCELLED;
     return j->o.deadline_ns && clock_ns() > j->o.deadline_ns ? SHOAL_EDEADLINE : 0;
 }
@@ -124,18 +124,11 @@ static struct job *job_create(const struct shoal_infer_opts *o)
 static int feasible(struct shoal_engine *en, const struct job *j, struct err *e)
 {
     double speed = atomic_load_explicit(&en->ns_per_cost, memory_order_relaxed);
-    uint64_t now = clock_ns();
-    if (j->o.deadline_ns == 0 || speed <= 0.0)
-        return 0;
     uint64_t ahead = atomic_load_explicit(&en->cost_ahead, memory_order_relaxed);
     /* what is ahead may all be of lower rank; it is counted when there is more than a batch */
     uint64_t units = j->cost + (ahead > en->specialist.max_cost ? ahead : 0);
-    double need = (double)units * speed;
-    if (now >= j->o.deadline_ns || need > (double)(j->o.deadline_ns - now))
-        return err_set(e, SHOAL_EDEADLINE, "about %.1f ms of work for %.1f ms until the deadline",
-                       need / 1e6,
-                       now < j->o.deadline_ns ? (double)(j->o.deadline_ns - now) / 1e6 : 0.0);
-    return 0;
+    return refuse_late((double)units * speed, j->o.deadline_ns,
+                       (_Atomic double *const[]){&en->ns_per_cost}, 1, e);
 }
 
 int shoal_infer_submit(struct shoal_engine *en, const struct shoal_infer_opts *o,
@@ -157,7 +150,7 @@ int shoal_infer_submit(struct shoal_engine *en, const struct shoal_infer_opts *o
     t->deadline_ns = o->deadline_ns;
     t->priority = o->priority;
     atomic_init(&t->refs, 2);
-    j->cancel = &t->cancel;
+    j->task = t;
     j->ops = en->specialist.ops;
     rc = en->specialist.ops->prepare(en->specialist.self, j, e);
     if (rc == 0)
@@ -184,14 +177,17 @@ const struct shoal_result *shoal_task_result(const struct shoal_task *t)
 const char *shoal_label_set(const struct shoal_engine *en, enum shoal_kind kind, uint32_t i)
 {
     const struct specialist *sp = &en->specialist;
-    return sp->ops && (sp->kinds & kind) ? sp->ops->label_set(sp->self, kind, i) : NULL;
+    return sp->ops && sp->ops->label_set && (sp->kinds & kind)
+               ? sp->ops->label_set(sp->self, kind, i)
+               : NULL;
 }
 
 const char *shoal_label(const struct shoal_engine *en, enum shoal_kind kind, const char *set,
                         uint32_t i)
 {
     const struct specialist *sp = &en->specialist;
-    return sp->ops && (sp->kinds & kind) ? sp->ops->label(sp->self, kind, set, i) : NULL;
+    return sp->ops && sp->ops->label && (sp->kinds & kind) ? sp->ops->label(sp->self, kind, set, i)
+                                                           : NULL;
 }
 
 const char *shoal_input_name(const struct shoal_engine *en, uint32_t i)

@@ -53,6 +53,31 @@ int task_submit(struct shoal_engine *en, struct shoal_task *t, struct err *e)
     return rc;
 }
 
+#define MEASURED_SHARE 0.125 /* how much a new figure counts */
+#define REFUSED_FADES 0.95
+
+void measured(_Atomic double *average, double value)
+{
+    double old = atomic_load_explicit(average, memory_order_relaxed);
+    atomic_store_explicit(average, old > 0.0 ? old + MEASURED_SHARE * (value - old) : value,
+                          memory_order_relaxed);
+}
+
+int refuse_late(double need_ns, uint64_t deadline_ns, _Atomic double *const *averages,
+                size_t n_averages, struct err *e)
+{
+    uint64_t now = clock_ns();
+    double left = deadline_ns > now ? (double)(deadline_ns - now) : 0.0;
+    if (deadline_ns == 0 || need_ns <= left)
+        return 0;
+    for (size_t i = 0; i < n_averages; i++) {
+        double old = atomic_load_explicit(averages[i], memory_order_relaxed);
+        atomic_store_explicit(averages[i], old * REFUSED_FADES, memory_order_relaxed);
+    }
+    return err_set(e, SHOAL_EDEADLINE, "about %.1f ms are needed, %.1f ms are left", need_ns / 1e6,
+                   left / 1e6);
+}
+
 void task_done(struct shoal_engine *en, struct shoal_task *t, int code)
 {
     pthread_mutex_lock(&en->lock);

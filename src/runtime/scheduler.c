@@ -115,8 +115,10 @@ static void admit(struct shoal_engine *en)
             continue;
         }
         task_take_waiting(en, &en->waiting);
-        if (!t->started_ns)
+        if (!t->started_ns) {
             t->started_ns = clock_ns();
+            measured(&en->ns_in_queue, (double)(t->started_ns - t->submitted_ns));
+        }
         en->pages_reserved += t->need_pages;
         uint32_t i = en->n_active++;
         for (; i > 0 && task_goes_before(t, en->active[i - 1]); i--)
@@ -225,8 +227,12 @@ static bool take_token(struct shoal_engine *en, struct shoal_task *t, const floa
     uint32_t generated = t->n_tokens - t->n_prompt;
     sampler_run(en->sampler, &pick, logits, &t->sampling, t->tokens, t->n_tokens,
                 generated + t->n_continued);
-    if (!t->first_token_ns)
+    if (!t->first_token_ns) {
         t->first_token_ns = clock_ns();
+        if (t->n_prompt >= KERN_PAGE) /* a shorter one says more about a step than about prompts */
+            measured(&en->ns_per_prompt_token,
+                     (double)(t->first_token_ns - t->started_ns) / t->n_prompt);
+    }
     if (!t->ignore_end && tokenizer_is_eog(en->tokenizer, pick.token)) {
         size_t rest = text_out_flush(&t->text);
         if (rest > 0 && t->event) {

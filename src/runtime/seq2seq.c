@@ -234,6 +234,7 @@ static void end(struct s2s *s, uint32_t i, int code)
     }
     if (code < 0)
         job_fail(j, code, err_text(code));
+    job_finish(j); /* a short one does not wait for the longest */
 }
 
 /* Begins what has room, reading all of it in one pass if it fits; returns how many of the jobs have
@@ -310,20 +311,6 @@ static void run(void *self, struct job *const *jobs, uint32_t n)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-static const char *no_label_set(const void *self, enum shoal_kind kind, uint32_t i)
-{
-    (void)self;
-    (void)kind;
-    (void)i;
-    return NULL;
-}
-
-static const char *no_label(const void *self, enum shoal_kind kind, const char *set, uint32_t i)
-{
-    (void)set;
-    return no_label_set(self, kind, i);
-}
-
 static void info(const void *self, struct shoal_engine_info *out)
 {
     const struct s2s *s = self;
@@ -368,8 +355,6 @@ static const struct specialist_ops ops = {
     .prepare = prepare,
     .run = run,
     .drop = drop,
-    .label_set = no_label_set,
-    .label = no_label,
     .info = info,
     .close = close_,
 };

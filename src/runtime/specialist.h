@@ -22,9 +22,10 @@ struct job {
     char *text, *document, *labels;
     double *values;
     const struct specialist_ops *ops;
-    const _Atomic bool *cancel; /* of the task: long work looks at it, and at o.deadline_ns */
-    uint32_t cost;              /* tokens or rows: what prepare says */
-    void *input;                /* the specialist's own */
+    struct shoal_task *task;
+    uint32_t cost;  /* tokens or rows: what prepare says */
+    uint32_t place; /* in the batch under way */
+    void *input;    /* the specialist's own */
     struct shoal_result result;
 };
 
@@ -32,9 +33,11 @@ struct specialist_ops {
     const char *engine; /* "native", "onnx" */
     /* Checks the job, sets input and cost.  After a failure drop is still called. */
     int (*prepare)(const void *self, struct job *j, struct err *e);
-    /* Computes all; each job's result has its answer or a code. */
+    /* Computes all; each job's result has its answer or a code.  One whose result is there before
+     * the others' may be given back at once: job_finish. */
     void (*run)(void *self, struct job *const *jobs, uint32_t n);
     void (*drop)(struct job *j); /* frees input; may come after close */
+    /* What these give may be missing: NULL. */
     const char *(*label_set)(const void *self, enum shoal_kind kind, uint32_t i);
     const char *(*label)(const void *self, enum shoal_kind kind, const char *set, uint32_t i);
     const char *(*input)(const void *self, uint32_t i); /* name of a value; NULL: none have */
@@ -50,6 +53,8 @@ struct specialist {
     uint32_t max_jobs;
 };
 
+/* In run: the result is there; the job must not be touched afterwards. */
+void job_finish(struct job *j);
 /* 0 or the reason to give a job up in the middle of its work. */
 int job_gave_up(const struct job *j);
 /* Sets the result's code and its text, which must be a literal or live with the job. */

@@ -45,6 +45,18 @@ static int check(const struct shoal_engine *en, const struct shoal_task_opts *o,
     return sampler_check(&o->sampling, n_vocab, e);
 }
 
+/* Refused at once when even its first token would come too late, as things go. */
+static int feasible(struct shoal_engine *en, const struct shoal_task_opts *o, struct err *e)
+{
+    double each = atomic_load_explicit(&en->ns_per_prompt_token, memory_order_relaxed);
+    double wait = atomic_load_explicit(&en->ns_in_queue, memory_order_relaxed);
+    pthread_mutex_lock(&en->lock);
+    bool queue = en->n_waiting > 0;
+    pthread_mutex_unlock(&en->lock);
+    return refuse_late(o->n_tokens * each + (queue ? wait : 0.0), o->deadline_ns,
+                       (_Atomic double *const[]){&en->ns_per_prompt_token, &en->ns_in_queue}, 2, e);
+}
+
 static int task_create(struct shoal_task **out, struct shoal_engine *en,
                        const struct shoal_task_opts *o, struct err *e)
 {
@@ -101,6 +113,8 @@ int shoal_task_submit(struct shoal_engine *en, const struct shoal_task_opts *o,
     if (!en->lm.ops)
         return engine_lacks(en, SHOAL_KIND_GENERATE, e);
     int rc = check(en, o, e);
+    if (rc == 0)
+        rc = feasible(en, o, e);
     if (rc == 0)
         rc = task_create(&t, en, o, e);
     if (rc < 0)

@@ -331,7 +331,10 @@ static void test_cancel_and_deadline_end_a_task(void **state)
     assert_int_equal(a.done.finish, SHOAL_FINISH_ERROR);
     assert_true(a.n >= 3 && a.done.generated_tokens < 2000);
     shoal_task_free(t);
+    shoal_engine_close(en);
 
+    /* an engine that has measured nothing yet refuses nothing */
+    en = open_engine((struct shoal_engine_opts){.n_ctx = 2048});
     o = task_opts(&b);
     o.max_tokens = 0;
     o.deadline_ns = clock_ns() + 20000000;
@@ -340,6 +343,35 @@ static void test_cancel_and_deadline_end_a_task(void **state)
     shoal_task_free(t);
     o.deadline_ns = clock_ns() - 1;
     assert_int_equal(shoal_task_submit(en, &o, &t, &e), SHOAL_EDEADLINE);
+    shoal_engine_close(en);
+}
+
+/* Once prompts are measured, one that cannot bring its first token in time is refused at once. */
+static void test_what_comes_too_late_is_refused(void **state)
+{
+    (void)state;
+    static struct got a;
+    static int32_t tokens[512];
+    struct shoal_engine *en = open_engine((struct shoal_engine_opts){.n_ctx = 1024});
+    struct shoal_task *t;
+    struct shoal_error e = {0};
+    struct shoal_task_opts o = task_opts(&a);
+    for (uint32_t i = 0; i < 512; i++)
+        tokens[i] = (int32_t)(i % 200) + 3;
+    o.tokens = tokens;
+    o.n_tokens = 512;
+    o.max_tokens = 1;
+    assert_int_equal(shoal_task_submit(en, &o, &t, &e), 0);
+    assert_int_equal(shoal_task_wait(t), 0);
+    shoal_task_free(t);
+    o.deadline_ns = clock_ns() + 5000; /* 5 us for 512 tokens */
+    assert_int_equal(shoal_task_submit(en, &o, &t, &e), SHOAL_EDEADLINE);
+    assert_null(t);
+    assert_non_null(strstr(e.msg, "are needed"));
+    o.deadline_ns = clock_ns() + 600000000000u;
+    assert_int_equal(shoal_task_submit(en, &o, &t, &e), 0);
+    assert_int_equal(shoal_task_wait(t), 0);
+    shoal_task_free(t);
     shoal_engine_close(en);
 }
 
@@ -508,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_stop_strings_span_tokens),
         cmocka_unit_test(test_bias_forbids_and_forces),
         cmocka_unit_test(test_cancel_and_deadline_end_a_task),
+        cmocka_unit_test(test_what_comes_too_late_is_refused),
         cmocka_unit_test(test_higher_priority_preempts),
         cmocka_unit_test(test_limits_are_refused_with_reasons),
         cmocka_unit_test(test_a_token_allocates_nothing),
