@@ -63,6 +63,8 @@ enum { MAX_THREADS = 256 };
     X(llama_batch_init)                                                                            \
     X(llama_batch_free)                                                                            \
     X(llama_decode)                                                                                \
+    X(llama_encode)                                                                                \
+    X(llama_get_embeddings_seq)                                                                    \
     X(llama_synchronize)                                                                           \
     X(llama_set_n_threads)                                                                         \
     X(llama_attach_threadpool)                                                                     \
@@ -374,6 +376,10 @@ static int op_load(struct peer *p, const cJSON *in, cJSON *out)
         cp.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
     else if (!strcmp(flash, "on"))
         cp.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
+    if (get_bool(in, "embeddings", false)) { /* attention sees a whole batch: it must be one */
+        cp.embeddings = true;
+        cp.n_batch = cp.n_ubatch = cp.n_ctx;
+    }
     mp.use_extra_bufts = get_bool(in, "repack", mp.use_extra_bufts);
     p->log[0] = 0;
     start = now_ms();
@@ -545,6 +551,54 @@ static int op_logits(struct peer *p, const cJSON *in, cJSON *out)
         rc = fail(p, "cannot write %s: %s", path, strerror(errno));
     put_num(out, "n", n);
     put_num(out, "n_vocab", p->n_vocab);
+    return rc;
+}
+
+/* Sequences `from` to `to` of the lists in one batch, and their vectors. */
+static int embed_some(struct peer *p, const cJSON *lists, int from, int to, struct llama_batch *b)
+{
+    int s = 0;
+    const cJSON *list, *id;
+    b->n_tokens = 0;
+    cJSON_ArrayForEach(list, lists)
+    {
+        int pos = 0;
+        if (s >= from && s < to)
+            cJSON_ArrayForEach(id, list)
+            {
+                if (b->n_tokens == p->n_ctx * p->n_seqs || s - from >= p->n_seqs)
+                    return fail(p, "too many tokens or sequences");
+                batch_add(b, id->valueint, pos++, s - from, true);
+            }
+        s++;
+    }
+    if (p->api.llama_encode(p->ctx, *b) != 0)
+        return fail(p, "llama_encode: %s", p->log);
+    for (s = from; s < to; s++)
+        if (!p->api.llama_get_embeddings_seq(p->ctx, s - from))
+            return fail(p, "no vector");
+    return 0;
+}
+
+/* Mode "each": sequences one by one; "padded": all of them in one batch. */
+static int op_embed(struct peer *p, const cJSON *in, cJSON *out)
+{
+    const cJSON *lists = cJSON_GetObjectItemCaseSensitive(in, "tokens");
+    int n = cJSON_GetArraySize(lists), times = get_int(in, "n", 1), rc = 0;
+    int step = strcmp(get_str(in, "mode", "each"), "padded") == 0 ? n : 1;
+    struct llama_batch b;
+
+    if (need_model(p) < 0)
+        return -1;
+    b = p->api.llama_batch_init(p->n_ctx * p->n_seqs, 0, 1);
+    cJSON *list = cJSON_AddArrayToObject(out, "times_ms");
+    for (int i = 0; i < times && rc == 0; i++) {
+        double start = now_ms();
+        for (int s = 0; s < n && rc == 0; s += step)
+            rc = embed_some(p, lists, s, s + step, &b);
+        cJSON_AddItemToArray(list, cJSON_CreateNumber(now_ms() - start));
+    }
+    p->api.llama_batch_free(b);
     return rc;
 }
 
@@ -840,21 +894,14 @@ static const struct {
     const char *name;
     op_fn run;
 } ops[] = {
-    {"hello", op_hello},
-    {"load", op_load},
-    {"unload", op_unload},
-    {"threads", op_threads},
-    {"prompt", op_prompt},
-    {"decode", op_decode},
-    {"first", op_first},
-    {"logits", op_logits},
-    {"generate", op_generate},
-    {"tokenize", op_tokenize},
-    {"detokenize", op_detokenize},
-    {"perplexity", op_perplexity},
-    {"rss", op_rss},
-    {"quantize", op_quantize},
-    {"quit", op_quit},
+    {"hello", op_hello},           {"load", op_load},
+    {"unload", op_unload},         {"threads", op_threads},
+    {"prompt", op_prompt},         {"decode", op_decode},
+    {"first", op_first},           {"logits", op_logits},
+    {"embed", op_embed},           {"generate", op_generate},
+    {"tokenize", op_tokenize},     {"detokenize", op_detokenize},
+    {"perplexity", op_perplexity}, {"rss", op_rss},
+    {"quantize", op_quantize},     {"quit", op_quit},
 };
 
 /* Answers one line; true when it was the last. */

