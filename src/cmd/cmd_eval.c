@@ -19,9 +19,10 @@ static const struct opts_def defs[] = {
     {"sentences", 'n', OPTS_UINT, "N", "0", 0, 1000, "summarize: at most N; 0: the default"},
     {"beams", 0, OPTS_UINT, "N", "0", 0, 64, "summarize, where text is generated: beam search"},
     {"limit", 0, OPTS_UINT, "N", "0", 0, 1000000000, "only the first N rows; 0: all"},
+    {"beside", 0, OPTS_TEXT, "MODEL", NULL, 0, 0, "another model, measured in the same run"},
     {"jobs", 'j', OPTS_UINT, "N", "1", 1, 256,
      "rows in flight at once; with more than 1, latency includes waiting"},
-    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object a model"},
 };
 
 static const struct {
@@ -96,7 +97,7 @@ static void put_head(const struct opts *o, const struct eval *ev, struct json_ou
     json_out_key(j, "task");
     json_out_str(j, o->args[0]);
     json_out_key(j, "model");
-    json_out_str(j, opts_text(o, "model"));
+    json_out_str(j, ev->model);
     if (ev->labels) {
         json_out_key(j, "labels");
         json_out_str(j, ev->labels);
@@ -108,11 +109,11 @@ static void put_head(const struct opts *o, const struct eval *ev, struct json_ou
     json_out_key(j, "threads");
     json_out_uint(j, info.n_threads);
     json_out_key(j, "int8");
-    json_out_bool(j, opts_flag(o, "int8"));
+    json_out_bool(j, ev->int8);
     json_out_key(j, "rows");
     json_out_uint(j, ev->rows->n);
-    buf_printf(text, "%s with %s%s%s: %zu rows\n", o->args[0], opts_text(o, "model"),
-               ev->labels ? " " : "", ev->labels ? ev->labels : "", ev->rows->n);
+    buf_printf(text, "%s with %s%s%s: %zu rows\n", o->args[0], ev->model, ev->labels ? " " : "",
+               ev->labels ? ev->labels : "", ev->rows->n);
 }
 
 static int measure(const struct opts *o, size_t task, struct eval *ev)
@@ -154,22 +155,38 @@ static int read_rows(const struct opts *o, struct eval_rows *rows, struct eval_r
     return rc < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
 }
 
+/* One model, opened, measured and closed. */
+static int run_model(const struct opts *o, size_t task, struct eval *ev, const char *model)
+{
+    struct model_name name = {0};
+    int rc = specialist_opts_open_as(o, model, ev->interrupt_fd, &ev->engine, &name);
+    ev->model = model;
+    ev->int8 = opts_flag(o, "int8") || name.int8;
+    ev->labels = opts_text(o, "labels") ? opts_text(o, "labels") : name.labels;
+    ev->n_latencies = 0;
+    if (rc == CMD_OK)
+        rc = measure(o, task, ev);
+    shoal_engine_close(ev->engine);
+    ev->engine = NULL;
+    model_name_fini(&name);
+    return rc;
+}
+
 static int run(const struct opts *o, size_t task)
 {
     struct eval_rows rows = {0};
-    struct model_name name = {0};
     struct eval ev = {.o = o, .rows = &rows, .in_flight = opts_u32(o, "jobs")};
-    int rc = read_rows(o, &rows, &ev.docs);
+    int rc = opts_text(o, "model") ? read_rows(o, &rows, &ev.docs)
+                                   : opts_usage(o->page, "no model: give -m MODEL");
     ev.interrupt_fd = term_catch_interrupt();
-    if (rc == CMD_OK)
-        rc = specialist_opts_open(o, ev.interrupt_fd, &ev.engine, &name);
-    ev.labels = opts_text(o, "labels") ? opts_text(o, "labels") : name.labels;
     ev.latency_ms = mem_zalloc_n(rows.n, sizeof(*ev.latency_ms));
+    if (rc == CMD_OK && !ev.latency_ms)
+        rc = cmd_fail(o->page, "out of memory");
     if (rc == CMD_OK)
-        rc = ev.latency_ms ? measure(o, task, &ev) : cmd_fail(o->page, "out of memory");
+        rc = run_model(o, task, &ev, opts_text(o, "model"));
+    if (rc == CMD_OK && opts_text(o, "beside"))
+        rc = run_model(o, task, &ev, opts_text(o, "beside"));
     mem_free(ev.latency_ms);
-    shoal_engine_close(ev.engine);
-    model_name_fini(&name);
     eval_rows_fini(&rows);
     eval_rows_fini(&ev.docs);
     term_release_interrupt(ev.interrupt_fd);

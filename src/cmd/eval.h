@@ -35,6 +35,8 @@ SHOAL_MUST_CHECK int eval_text(const struct eval_row *r, const char *const *keys
 struct eval { /* one model on one data set */
     const struct opts *o;
     struct shoal_engine *engine;
+    const char *model; /* as it was named */
+    bool int8;
     const char *labels; /* label set, or NULL */
     const struct eval_rows *rows;
     struct eval_rows docs; /* of retrieval; may be empty */

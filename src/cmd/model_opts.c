@@ -100,14 +100,13 @@ static int open_engine(const struct opts *o, struct shoal_engine_opts *eo,
     return CMD_OK;
 }
 
-static int find_model(const struct opts *o, struct model_name *name)
+static int find_model(const struct opts *o, const char *model, struct model_name *name)
 {
     struct err e = {0};
     *name = (struct model_name){0};
-    if (!opts_text(o, "model"))
+    if (!model)
         return opts_usage(o->page, "no model: give -m MODEL");
-    return model_name_find(name, opts_text(o, "model"), &e) < 0 ? cmd_fail(o->page, "%s", e.msg)
-                                                                : CMD_OK;
+    return model_name_find(name, model, &e) < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
 }
 
 int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, int interrupt_fd,
@@ -116,7 +115,7 @@ int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, 
     struct shoal_engine_opts eo = {0};
     struct model_name name;
     *engine = NULL;
-    int rc = find_model(o, &name);
+    int rc = find_model(o, opts_text(o, "model"), &name);
     if (base)
         eo = *base;
     eo.n_ctx = opts_u32(o, "ctx");
@@ -128,14 +127,20 @@ int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, 
     return rc;
 }
 
-int specialist_opts_open(const struct opts *o, int interrupt_fd, struct shoal_engine **engine,
-                         struct model_name *name)
+int specialist_opts_open_as(const struct opts *o, const char *model, int interrupt_fd,
+                            struct shoal_engine **engine, struct model_name *name)
 {
     struct shoal_engine_opts eo = {0};
     *engine = NULL;
-    int rc = find_model(o, name);
+    int rc = find_model(o, model, name);
     eo.int8 = opts_flag(o, "int8") || name->int8;
     return rc == CMD_OK ? open_engine(o, &eo, name, interrupt_fd, engine) : rc;
+}
+
+int specialist_opts_open(const struct opts *o, int interrupt_fd, struct shoal_engine **engine,
+                         struct model_name *name)
+{
+    return specialist_opts_open_as(o, opts_text(o, "model"), interrupt_fd, engine, name);
 }
 
 static int read_bias(const struct opts *o, struct sampling_opts *out)

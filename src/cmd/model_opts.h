@@ -24,6 +24,9 @@ extern const struct opts_group specialist_opts_group;
 /* Loads it likewise; name (model_name_fini, whatever comes back) says which label set was meant. */
 int specialist_opts_open(const struct opts *o, int interrupt_fd, struct shoal_engine **engine,
                          struct model_name *name);
+/* The same with another model than -m's. */
+int specialist_opts_open_as(const struct opts *o, const char *model, int interrupt_fd,
+                            struct shoal_engine **engine, struct model_name *name);
 
 struct sampling_opts {
     struct shoal_sampling sampling;

@@ -82,6 +82,7 @@ run 0 eval embed -m embed --json rows.jsonl; field recall@5 >/dev/null || fail "
 echo '{"query":"hot pump","relevant":[7]}' >queries.jsonl
 printf '{"id":7,"text":"the pump is hot"}\n{"id":8,"text":"play some jazz"}\n' >docs.jsonl
 run 0 eval embed -m embed --json --docs docs.jsonl queries.jsonl; same "found" "$(field recall@1)" 1
+run 0 eval embed -m embed --beside embed --json --docs docs.jsonl queries.jsonl; same "both" "$(wc -l <out)" 2
 run 2 eval clasify -m intent rows.jsonl; has err "did you mean classify"
 echo '{"text":1}' >bad.jsonl
 run 1 eval classify -m intent bad.jsonl; has err "bad.jsonl:1"
