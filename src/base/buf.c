@@ -63,6 +63,11 @@ void buf_put(struct buf *b, const void *p, size_t n)
 
 void buf_putc(struct buf *b, char c)
 {
+    if (b->rc == 0 && b->len < b->max && b->len + 1 < b->cap) { /* the usual case, without calls */
+        b->data[b->len++] = c;
+        b->data[b->len] = '\0';
+        return;
+    }
     buf_put(b, &c, 1);
 }
 

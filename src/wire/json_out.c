@@ -1,7 +1,6 @@
 /* json_out.c - see json_out.h. */
 #include "wire/json_out.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,38 +68,46 @@ static size_t utf8_len(const uint8_t *s, size_t n)
     return len;
 }
 
+/* What needs an escape, in ASCII. */
+static bool is_plain(uint8_t c)
+{
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
+static void escape(struct buf *b, uint8_t c)
+{
+    if (c == '"' || c == '\\') {
+        buf_putc(b, '\\');
+        buf_putc(b, (char)c);
+    } else if (c == '\n') {
+        buf_put(b, "\\n", 2);
+    } else if (c == '\t') {
+        buf_put(b, "\\t", 2);
+    } else if (c == '\r') {
+        buf_put(b, "\\r", 2);
+    } else {
+        buf_printf(b, "\\u%04x", c);
+    }
+}
+
 static void quoted(struct buf *b, const char *str, size_t n)
 {
     const uint8_t *s = (const uint8_t *)str;
     buf_putc(b, '"');
     for (size_t i = 0; i < n;) {
-        uint8_t c = s[i];
-        if (c == '"' || c == '\\') {
-            buf_putc(b, '\\');
-            buf_putc(b, (char)c);
-            i++;
-        } else if (c == '\n') {
-            buf_puts(b, "\\n");
-            i++;
-        } else if (c == '\t') {
-            buf_puts(b, "\\t");
-            i++;
-        } else if (c == '\r') {
-            buf_puts(b, "\\r");
-            i++;
-        } else if (c < 0x20 || c == 0x7f) {
-            buf_printf(b, "\\u%04x", c);
-            i++;
-        } else {
-            size_t len = utf8_len(s + i, n - i);
-            if (len == 0) {
-                buf_puts(b, "\xef\xbf\xbd");
-                i++;
-            } else {
-                buf_put(b, s + i, len);
-                i += len;
-            }
+        size_t from = i, len = 1;
+        while (i < n && (is_plain(s[i]) || (s[i] >= 0x80 && (len = utf8_len(s + i, n - i)) > 0))) {
+            i += s[i] < 0x80 ? 1 : len;
         }
+        if (i > from)
+            buf_put(b, s + from, i - from); /* most strings are one such run */
+        if (i == n)
+            break;
+        if (s[i] >= 0x80)
+            buf_put(b, "\xef\xbf\xbd", 3);
+        else
+            escape(b, s[i]);
+        i++;
     }
     buf_putc(b, '"');
 }
@@ -124,16 +131,29 @@ void json_out_str(struct json_out *j, const char *s)
     json_out_strn(j, s, strlen(s));
 }
 
+static void put_digits(struct buf *b, uint64_t v, bool negative)
+{
+    char text[24];
+    size_t at = sizeof(text);
+    do {
+        text[--at] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v > 0);
+    if (negative)
+        text[--at] = '-';
+    buf_put(b, text + at, sizeof(text) - at);
+}
+
 void json_out_int(struct json_out *j, int64_t v)
 {
     before_value(j);
-    buf_printf(j->b, "%" PRId64, v);
+    put_digits(j->b, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, v < 0);
 }
 
 void json_out_uint(struct json_out *j, uint64_t v)
 {
     before_value(j);
-    buf_printf(j->b, "%" PRIu64, v);
+    put_digits(j->b, v, false);
 }
 
 void json_out_num(struct json_out *j, double v)
