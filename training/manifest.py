@@ -17,11 +17,7 @@ MODELS = [
     dict(name="entities", task="tag", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="entities", int8=True, licence="Apache-2.0"),
     dict(name="embed", task="embed", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="embed", int8=True, licence="Apache-2.0"),
     dict(name="summary", task="summarize", format="shoal-summary", file="summary.json", also=["encoder/model.safetensors"] + ENCODER, int8=True, licence="CC-BY-SA-4.0"),
-    dict(name="anomaly-trees", task="score", format="lightgbm", file="anomaly/trees.txt", licence="MIT", card="anomaly.md"),
-    dict(name="anomaly-lstm", task="score", format="folder", file="anomaly/lstm/model.safetensors", also=["anomaly/lstm/config.json"], licence="MIT", card="anomaly.md"),
-]
-FLOWS = [  # more than one model, or a model with rules of its own: the card says how to run it
-    dict(name="anomaly", task="score", format="shoal-anomaly", file="anomaly/config.json", uses=["anomaly-trees", "anomaly-lstm"], licence="MIT"),
+    dict(name="anomaly", task="score", format="folder", file="anomaly/config.json", also=["anomaly/trees.txt", "anomaly/lstm/config.json", "anomaly/lstm/model.safetensors"], licence="MIT"),
 ]
 
 
@@ -49,13 +45,13 @@ def rows(models):
 
 
 def build():
-    return dict(version=1, models=rows(MODELS), flows=rows(FLOWS))
+    return dict(version=1, models=rows(MODELS))
 
 
 if __name__ == "__main__":
     want = json.dumps(build(), indent=2) + "\n"
     total = sum(p.stat().st_size for p in ROOT.rglob("*") if p.is_file())
-    missing = [m["name"] for m in MODELS + FLOWS if (ROOT / m["file"]).exists() and not (ROOT / card(m)).exists()]
+    missing = [m["name"] for m in MODELS if (ROOT / m["file"]).exists() and not (ROOT / card(m)).exists()]
     if missing:
         sys.exit(f"no card for {', '.join(missing)}")
     if total > LIMIT:

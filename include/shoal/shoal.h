@@ -226,6 +226,7 @@ struct shoal_infer_opts { /* what does not belong to the kind is ignored; all ze
     size_t document_bytes;
     const double *values; /* SCORE: rows one after the other; copied.  NaN: missing */
     uint32_t n_values;
+    uint32_t n_columns;     /* SCORE: values of a row; 0: the model's own, or 1 */
     const char *labels;     /* CLASSIFY, TAG: name of a label set; NULL: the model's default */
     uint32_t dimensions;    /* EMBED: the first so many; 0: all */
     uint32_t max_sentences; /* SUMMARIZE: 0: the model's default */
@@ -297,7 +298,8 @@ SHOAL_API const char *shoal_label_set(const struct shoal_engine *engine, enum sh
 SHOAL_API const char *shoal_label(const struct shoal_engine *engine, enum shoal_kind kind,
                                   const char *set, uint32_t i);
 
-/* SCORE: name of value i of a row (there are info.dim); NULL: it has none. */
+/* SCORE: name of value i of a row (there are info.dim; 0: as many
+ * as the caller has); NULL: it has none. */
 SHOAL_API const char *shoal_input_name(const struct shoal_engine *engine, uint32_t i);
 
 /* ---- sessions ------------------------------------------------------------------------------- */

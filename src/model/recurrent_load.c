@@ -6,15 +6,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/mem.h"
-#include "model/file_map.h"
+#include "model/json_config.h"
 #include "model/recurrent_int.h"
 #include "model/recurrent_weights.h"
 
 enum {
-    MAX_CONFIG_BYTES = 1 << 20,
     MAX_LAYERS = 256,
     MAX_WINDOW = 1 << 20,
     MAX_WIDTH = 1 << 16,
@@ -52,32 +50,9 @@ struct loader {
 
 /* ---- JSON --------------------------------------------------------------------------------- */
 
-static const cJSON *item(const cJSON *object, const char *key)
-{
-    const cJSON *j = cJSON_GetObjectItemCaseSensitive(object, key);
-    return cJSON_IsNull(j) ? NULL : j;
-}
-
-/* missing below min: the key is required. */
-static int get_u32(const cJSON *object, const char *key, int64_t min, int64_t max, int64_t missing,
-                   uint32_t *out, struct err *e)
-{
-    const cJSON *j = item(object, key);
-    if (!j && missing >= min) {
-        *out = (uint32_t)missing;
-        return 0;
-    }
-    if (!cJSON_IsNumber(j) || j->valuedouble < (double)min || j->valuedouble > (double)max ||
-        floor(j->valuedouble) != j->valuedouble)
-        return err_set(e, SHOAL_EFORMAT, "%s is no whole number from %lld to %lld", key,
-                       (long long)min, (long long)max);
-    *out = (uint32_t)j->valuedouble;
-    return 0;
-}
-
 static int get_bool(const cJSON *object, const char *key, bool missing, bool *out, struct err *e)
 {
-    const cJSON *j = item(object, key);
+    const cJSON *j = json_config_item(object, key);
     if (j && !cJSON_IsBool(j))
         return err_set(e, SHOAL_EFORMAT, "%s is neither true nor false", key);
     *out = j ? cJSON_IsTrue(j) : missing;
@@ -88,7 +63,7 @@ static int get_bool(const cJSON *object, const char *key, bool missing, bool *ou
 static int get_numbers(struct loader *l, const cJSON *object, const char *key, uint32_t n,
                        float **out, struct err *e)
 {
-    const cJSON *j = item(object, key), *v = NULL;
+    const cJSON *j = json_config_item(object, key), *v = NULL;
     *out = NULL;
     if (!j)
         return 0;
@@ -110,7 +85,7 @@ static int get_numbers(struct loader *l, const cJSON *object, const char *key, u
 static int get_names(struct loader *l, const cJSON *object, uint32_t n, const char *const **out,
                      struct err *e)
 {
-    const cJSON *j = item(object, "names"), *v = NULL;
+    const cJSON *j = json_config_item(object, "names"), *v = NULL;
     *out = NULL;
     if (!j)
         return 0;
@@ -174,17 +149,17 @@ static int read_conv1d(struct loader *l, struct recurrent_layer *layer, const cJ
                        const char *name, struct err *e)
 {
     uint32_t n_rows, groups = 1;
-    int rc = get_u32(j, "groups", 1, MAX_WIDTH, 1, &groups, e);
+    int rc = json_config_u32(j, "groups", 1, MAX_WIDTH, 1, &groups, e);
     if (rc == 0 && groups != 1)
         rc = err_set(e, SHOAL_EUNSUPPORTED, "convolution in %u groups", groups);
     if (rc == 0)
         rc = recurrent_weights_kernel(&l->w, name, &layer->kernel, e);
     if (rc == 0)
-        rc = get_u32(j, "stride", 1, MAX_WINDOW, 1, &layer->stride, e);
+        rc = json_config_u32(j, "stride", 1, MAX_WINDOW, 1, &layer->stride, e);
     if (rc == 0)
-        rc = get_u32(j, "dilation", 1, MAX_WINDOW, 1, &layer->dilation, e);
+        rc = json_config_u32(j, "dilation", 1, MAX_WINDOW, 1, &layer->dilation, e);
     if (rc == 0)
-        rc = get_u32(j, "padding", 0, MAX_WINDOW, 0, &layer->pad_left, e);
+        rc = json_config_u32(j, "padding", 0, MAX_WINDOW, 0, &layer->pad_left, e);
     if (rc == 0)
         rc = recurrent_weights_matrix(&l->w, &layer->w, name, "weight", "bias", 0, l->channels,
                                       layer->kernel, &n_rows, e);
@@ -245,10 +220,10 @@ static int read_recurrent(struct loader *l, struct recurrent_layer *layer, const
 static int read_pad(struct loader *l, struct recurrent_layer *layer, const cJSON *j, struct err *e)
 {
     static const char *const modes[] = {"zeros", "reflect", "edge"};
-    const cJSON *mode = item(j, "mode");
-    int rc = get_u32(j, "left", 0, MAX_WINDOW, 0, &layer->pad_left, e);
+    const cJSON *mode = json_config_item(j, "mode");
+    int rc = json_config_u32(j, "left", 0, MAX_WINDOW, 0, &layer->pad_left, e);
     if (rc == 0)
-        rc = get_u32(j, "right", 0, MAX_WINDOW, 0, &layer->pad_right, e);
+        rc = json_config_u32(j, "right", 0, MAX_WINDOW, 0, &layer->pad_right, e);
     if (rc < 0)
         return rc;
     if (mode) {
@@ -270,7 +245,7 @@ static int read_pad(struct loader *l, struct recurrent_layer *layer, const cJSON
 static int read_norm(struct loader *l, struct recurrent_layer *layer, const cJSON *j,
                      const char *name, struct err *e)
 {
-    const cJSON *eps = item(j, "eps");
+    const cJSON *eps = json_config_item(j, "eps");
     double v = cJSON_IsNumber(eps) ? eps->valuedouble : 1e-5;
     if ((eps && !cJSON_IsNumber(eps)) || !(v > 0 && v < 1))
         return err_set(e, SHOAL_EFORMAT, "eps is no number between 0 and 1");
@@ -328,7 +303,7 @@ static struct recurrent_layer *add_layer(struct loader *l, enum recurrent_kind k
 
 static int read_layer(struct loader *l, const cJSON *j, struct err *e)
 {
-    const char *type = cJSON_GetStringValue(item(j, "type")), *name = "";
+    const char *type = cJSON_GetStringValue(json_config_item(j, "type")), *name = "";
     int kind = 0;
     while (type && kind < RECURRENT_N_KINDS && strcmp(type, kind_names[kind]) != 0)
         kind++;
@@ -343,7 +318,7 @@ static int read_layer(struct loader *l, const cJSON *j, struct err *e)
         if (rc < 0)
             return rc;
         l->w.int8 = l->int8 && allowed;
-        name = cJSON_GetStringValue(item(j, "name"));
+        name = cJSON_GetStringValue(json_config_item(j, "name"));
         if (!name)
             return err_set(e, SHOAL_EFORMAT, "%s has no name", type);
     }
@@ -353,9 +328,9 @@ static int read_layer(struct loader *l, const cJSON *j, struct err *e)
     }
     uint32_t hidden, n;
     bool both;
-    int rc = get_u32(j, "hidden", 1, MAX_WIDTH, 0, &hidden, e);
+    int rc = json_config_u32(j, "hidden", 1, MAX_WIDTH, 0, &hidden, e);
     if (rc == 0)
-        rc = get_u32(j, "layers", 1, MAX_LAYERS, 1, &n, e);
+        rc = json_config_u32(j, "layers", 1, MAX_LAYERS, 1, &n, e);
     if (rc == 0)
         rc = get_bool(j, "bidirectional", false, &both, e);
     if (rc == 0 && both && l->r->info.stateful)
@@ -373,7 +348,7 @@ static int read_layer(struct loader *l, const cJSON *j, struct err *e)
 
 static int read_layers(struct loader *l, const cJSON *config, struct err *e)
 {
-    const cJSON *list = item(config, "layers"), *j;
+    const cJSON *list = json_config_item(config, "layers"), *j;
     int rc = 0, i = 0;
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) < 1)
         return err_set(e, SHOAL_EFORMAT, "layers is no list of layers");
@@ -398,15 +373,15 @@ static int read_layers(struct loader *l, const cJSON *config, struct err *e)
 static int read_input(struct loader *l, const cJSON *config, struct err *e)
 {
     struct recurrent *r = l->r;
-    const cJSON *input = item(config, "input");
+    const cJSON *input = json_config_item(config, "input");
     float *mean, *std;
     if (!cJSON_IsObject(input))
         return err_set(e, SHOAL_EFORMAT, "no input");
-    int rc = get_u32(input, "channels", 1, MAX_WIDTH, 1, &r->info.channels, e);
+    int rc = json_config_u32(input, "channels", 1, MAX_WIDTH, 1, &r->info.channels, e);
     if (rc == 0)
-        rc = get_u32(input, "window", 1, MAX_WINDOW, 1, &r->info.window, e);
+        rc = json_config_u32(input, "window", 1, MAX_WINDOW, 1, &r->info.window, e);
     if (rc == 0)
-        rc = get_u32(input, "hop", 1, r->info.window, r->info.window, &r->info.hop, e);
+        rc = json_config_u32(input, "hop", 1, r->info.window, r->info.window, &r->info.hop, e);
     if (rc == 0)
         rc = get_bool(input, "stateful", false, &r->info.stateful, e);
     if (rc == 0)
@@ -439,7 +414,8 @@ static int read_input(struct loader *l, const cJSON *config, struct err *e)
 static int read_output(struct loader *l, const cJSON *config, struct err *e)
 {
     struct recurrent_info *info = &l->r->info;
-    const cJSON *output = item(config, "output"), *threshold = item(output, "threshold");
+    const cJSON *output = json_config_item(config, "output"),
+                *threshold = json_config_item(output, "threshold");
     uint64_t n = (uint64_t)l->time * l->channels;
     if (output && !cJSON_IsObject(output))
         return err_set(e, SHOAL_EFORMAT, "output is no object");
@@ -490,8 +466,8 @@ static int load(struct recurrent *r, const cJSON *config, const struct safetenso
                 const struct recurrent_opts *o, struct err *e)
 {
     struct loader l = {.r = r};
-    const char *quantize = cJSON_GetStringValue(item(config, "quantize"));
-    if (item(config, "quantize") && (!quantize || strcmp(quantize, "int8") != 0))
+    const char *quantize = cJSON_GetStringValue(json_config_item(config, "quantize"));
+    if (json_config_item(config, "quantize") && (!quantize || strcmp(quantize, "int8") != 0))
         return err_set(e, SHOAL_EUNSUPPORTED, "quantize is not \"int8\"");
     r->k = kern_select(o ? o->kernels : NULL, e);
     if (!r->k)
@@ -529,23 +505,6 @@ static int create(struct recurrent **out, const cJSON *config, const struct safe
     return rc;
 }
 
-static int parse_config(cJSON **out, const void *bytes, size_t n, struct err *e)
-{
-    *out = NULL;
-    if (n > MAX_CONFIG_BYTES)
-        return err_set(e, SHOAL_ELIMIT, "config of %zu bytes (at most %d)", n, MAX_CONFIG_BYTES);
-    *out = cJSON_ParseWithLength(bytes, n);
-    if (!cJSON_IsObject(*out))
-        return err_set(e, SHOAL_EFORMAT, "config is no JSON object");
-    const char *type = cJSON_GetStringValue(item(*out, "model_type"));
-    if (item(*out, "tree_info"))
-        return err_set(e, SHOAL_EUNSUPPORTED, "a dump of LightGBM trees: save the model as text");
-    if (!type || strcmp(type, RECURRENT_MODEL_TYPE) != 0)
-        return err_set(e, SHOAL_EFORMAT, "model_type is %s%.60s%s, not " RECURRENT_MODEL_TYPE,
-                       type ? "\"" : "", type ? type : "missing", type ? "\"" : "");
-    return 0;
-}
-
 int recurrent_parse(struct recurrent **out, const void *config, size_t n_config,
                     const void *weights, size_t n_weights, const struct recurrent_opts *o,
                     struct err *e)
@@ -553,7 +512,7 @@ int recurrent_parse(struct recurrent **out, const void *config, size_t n_config,
     struct safetensors *st = NULL;
     cJSON *json;
     *out = NULL;
-    int rc = parse_config(&json, config, n_config, e);
+    int rc = json_config_parse(&json, config, n_config, RECURRENT_MODEL_TYPE, e);
     if (rc == 0)
         rc = safetensors_parse(&st, weights, n_weights, e);
     if (rc == 0)
@@ -567,37 +526,23 @@ int recurrent_open(struct recurrent **out, const char *path, const struct recurr
                    struct err *e)
 {
     struct safetensors *st = NULL;
-    struct file_map map = {0};
-    cJSON *json = NULL;
-    char file[4096];
-    struct stat s;
-
+    cJSON *json;
+    char dir[4096], file[4096 + 256];
     *out = NULL;
-    bool folder = stat(path, &s) == 0 && S_ISDIR(s.st_mode);
-    const char *slash = strrchr(path, '/');
-    int dir = folder ? (int)strlen(path) : slash ? (int)(slash - path) : 0;
-    snprintf(file, sizeof(file), "%s%s", path, folder ? "/config.json" : "");
-    int rc = file_map_open(&map, file, e);
+    int rc = json_config_open(&json, path, RECURRENT_MODEL_TYPE, dir, sizeof(dir), e);
     if (rc < 0)
         return rc;
-    rc = parse_config(&json, map.bytes, map.n_bytes, e);
-    file_map_close(&map);
-    const char *name = rc == 0 ? cJSON_GetStringValue(item(json, "weights")) : NULL;
-    if (name && strchr(name, '/')) /* beside the config and nowhere else */
-        rc = err_set(e, SHOAL_EFORMAT, "weights is no file name");
-    if (rc < 0) {
-        err_wrap(e, "%s", file);
-        goto out;
-    }
-    snprintf(file, sizeof(file), "%.*s%s%s", dir, path, folder || slash ? "/" : "",
-             name ? name : "model.safetensors");
-    rc = safetensors_open(&st, file, e);
+    const char *name = cJSON_GetStringValue(json_config_item(json, "weights"));
+    if (name && (strchr(name, '/') || strlen(name) > 255)) /* beside the config, nowhere else */
+        rc = err_set(e, SHOAL_EFORMAT, "%s: weights is no file name", path);
+    snprintf(file, sizeof(file), "%s%s", dir, name ? name : "model.safetensors");
+    if (rc == 0)
+        rc = safetensors_open(&st, file, e);
     if (rc == 0) {
         rc = create(out, json, st, o, e);
         if (rc < 0)
             err_wrap(e, "%s", path);
     }
-out:
     cJSON_Delete(json);
     safetensors_close(st);
     return rc;

@@ -7,18 +7,20 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "model/anomaly.h"
 #include "model/file_map.h"
 #include "model/recurrent.h"
 #include "model/trees.h"
 
 struct scorer {
-    struct trees *trees; /* one of the two */
+    struct trees *trees; /* one of the three */
     struct recurrent *layers;
+    struct anomaly *anomaly;
     struct scorer_info info;
     struct arena arena; /* of texts in info */
     bool raw;
     /* a layer program's parts of the scratch, in bytes from its begin; its own is in front */
-    size_t window_at, scores_at, state_at, scratch_bytes;
+    size_t window_at, scores_at, scratch_bytes;
 };
 
 enum { MAX_TEXT_BYTES = 64 << 20 };
@@ -53,6 +55,7 @@ static int open_trees(struct scorer *s, const char *path, const struct scorer_op
             arena_printf(&s->arena, "%u LightGBM trees%s%s%s", t.n_trees, *t.objective ? ", " : "",
                          t.objective, t.average ? ", averaged" : ""),
         .n_inputs = t.n_features,
+        .max_inputs = t.n_features,
         .input_names = t.feature_names,
         .window = 1,
         .hop = 1,
@@ -75,6 +78,7 @@ static int open_layers(struct scorer *s, const char *path, const struct scorer_o
         .kind = SCORER_LAYERS,
         .description = arena_printf(&s->arena, "%u layers%s", r.n_layers, r.int8 ? ", int8" : ""),
         .n_inputs = r.channels,
+        .max_inputs = r.channels,
         .input_names = r.input_names,
         .window = r.window,
         .hop = r.hop,
@@ -86,30 +90,56 @@ static int open_layers(struct scorer *s, const char *path, const struct scorer_o
     };
     s->window_at = lines_of(recurrent_scratch_bytes(s->layers));
     s->scores_at = s->window_at + lines_of((size_t)r.window * r.channels * sizeof(float));
-    s->state_at = s->scores_at + lines_of(r.n_outputs * sizeof(float));
-    s->scratch_bytes = s->state_at + lines_of(recurrent_state_floats(s->layers) * sizeof(float));
+    s->scratch_bytes = s->scores_at + lines_of(r.n_outputs * sizeof(float));
     return 0;
 }
 
-/* What is at path, by its first bytes; a folder can only be a layer program. */
+static int open_anomaly(struct scorer *s, const char *path, struct err *e)
+{
+    static const char *const outputs[] = {"score", "alarm", "value"};
+    int rc = anomaly_open(&s->anomaly, path, e);
+    if (rc < 0)
+        return rc;
+    struct anomaly_info a = anomaly_info(s->anomaly);
+    s->info = (struct scorer_info){
+        .kind = SCORER_ANOMALY,
+        .description = arena_printf(&s->arena, "anomalies: %u LightGBM trees and layers%s",
+                                    a.n_trees, a.int8 ? ", int8" : ""),
+        .max_inputs = ANOMALY_MAX_CHANNELS,
+        .window = 1,
+        .hop = 1,
+        .stateful = true,
+        .n_outputs = sizeof(outputs) / sizeof(outputs[0]),
+        .output_names = outputs,
+        .has_threshold = true,
+        .threshold = 0.5,
+    };
+    s->scratch_bytes = anomaly_scratch_bytes(s->anomaly);
+    return 0;
+}
+
+/* What is at path, by its first bytes or those of the folder's config. */
 static int find_kind(const char *path, enum scorer_kind *kind, struct err *e)
 {
     struct file_map map;
     struct stat st;
-    *kind = SCORER_LAYERS;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        return 0;
-    int rc = file_map_open(&map, path, e);
+    char config[4096];
+    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    snprintf(config, sizeof(config), "%s%s", path, folder ? "/config.json" : "");
+    int rc = file_map_open(&map, config, e);
     if (rc < 0)
         return rc;
     size_t blank = 0;
     while (blank < map.n_bytes && blank < 64 && strchr(" \t\r\n", map.bytes[blank]))
         blank++;
+    *kind = SCORER_LAYERS;
     if (trees_detect(map.bytes, map.n_bytes))
         *kind = SCORER_TREES;
     else if (blank == map.n_bytes || map.bytes[blank] != '{')
         rc = err_set(e, SHOAL_EUNSUPPORTED,
                      "%s is neither a LightGBM model text nor the config of a scorer", path);
+    else if (anomaly_detect(map.bytes, map.n_bytes))
+        *kind = SCORER_ANOMALY;
     file_map_close(&map);
     return rc;
 }
@@ -125,7 +155,9 @@ int scorer_open(struct scorer **out, const char *path, const struct scorer_opts 
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "scorer");
     arena_init(&s->arena, MAX_TEXT_BYTES);
-    rc = kind == SCORER_TREES ? open_trees(s, path, o, e) : open_layers(s, path, o, e);
+    rc = kind == SCORER_TREES     ? open_trees(s, path, o, e)
+         : kind == SCORER_ANOMALY ? open_anomaly(s, path, e)
+                                  : open_layers(s, path, o, e);
     if (rc == 0 && s->arena.rc < 0)
         rc = err_set(e, s->arena.rc, "%s: names", path);
     if (rc == 0) {
@@ -142,6 +174,7 @@ void scorer_close(struct scorer *s)
         return;
     trees_close(s->trees);
     recurrent_close(s->layers);
+    anomaly_close(s->anomaly);
     arena_fini(&s->arena);
     mem_free(s);
 }
@@ -156,9 +189,11 @@ size_t scorer_scratch_bytes(const struct scorer *s)
     return s->scratch_bytes;
 }
 
-size_t scorer_state_floats(const struct scorer *s)
+size_t scorer_state_bytes(const struct scorer *s, uint32_t n_columns)
 {
-    return s->layers ? recurrent_state_floats(s->layers) : 0;
+    return s->anomaly  ? anomaly_state_bytes(s->anomaly, n_columns)
+           : s->layers ? lines_of(recurrent_state_floats(s->layers) * sizeof(float))
+                       : 0;
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
@@ -184,17 +219,27 @@ static void to_doubles(const struct scorer *s, const float *scores, double *out)
         out[i] = scores[i];
 }
 
-void scorer_reset(const struct scorer *s, float *state)
+void scorer_reset(const struct scorer *s, void *state, uint32_t n_columns)
 {
     if (s->layers)
         recurrent_reset(s->layers, state);
+    else if (s->anomaly)
+        anomaly_reset(s->anomaly, state, n_columns);
 }
 
-void scorer_step(const struct scorer *s, float *state, const double *rows, double *out,
+void scorer_step(const struct scorer *s, void *state, const double *rows, double *out,
                  void *scratch)
 {
     if (s->trees) {
         trees_predict(s->trees, rows, 1, s->raw, out, scratch);
+        return;
+    }
+    if (s->anomaly) {
+        struct anomaly_point p;
+        anomaly_step(s->anomaly, state, rows, &p, scratch);
+        out[0] = p.score;
+        out[1] = p.alarm;
+        out[2] = p.value;
         return;
     }
     float *scores = (float *)(void *)((char *)scratch + s->scores_at);
@@ -202,21 +247,20 @@ void scorer_step(const struct scorer *s, float *state, const double *rows, doubl
     to_doubles(s, scores, out);
 }
 
-void scorer_run(const struct scorer *s, const double *rows, size_t n_rows, double *out,
-                void *scratch)
+void scorer_run(const struct scorer *s, const double *rows, size_t n_rows, uint32_t n_columns,
+                double *out, void *state, void *scratch)
 {
     if (s->trees) {
         trees_predict(s->trees, rows, n_rows, s->raw, out, scratch);
         return;
     }
-    float *scores = (float *)(void *)((char *)scratch + s->scores_at);
-    float *state = (float *)(void *)((char *)scratch + s->state_at);
-    const size_t n = scorer_n_scores(s, n_rows), step = (size_t)s->info.hop * s->info.n_inputs;
-    recurrent_reset(s->layers, state);
+    const size_t n = scorer_n_scores(s, n_rows), step = (size_t)s->info.hop * n_columns;
+    scorer_reset(s, state, n_columns);
     for (size_t i = 0; i < n; i++, rows += step, out += s->info.n_outputs) {
         if (s->info.stateful) {
             scorer_step(s, state, rows, out, scratch);
         } else {
+            float *scores = (float *)(void *)((char *)scratch + s->scores_at);
             recurrent_series(s->layers, to_floats(s, rows, s->info.window, scratch), s->info.window,
                              scores, scratch);
             to_doubles(s, scores, out);

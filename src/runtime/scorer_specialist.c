@@ -20,20 +20,47 @@ struct scoring {
     uint64_t file_bytes;
 };
 
+/* What a job brings along: the scores, and the memory of its series behind them. */
+struct scores {
+    uint32_t n_columns;
+    double *values;
+    void *state;
+};
+
+static void free_scores(struct scores *x)
+{
+    if (!x)
+        return;
+    mem_free(x->values);
+    mem_free(x->state);
+    mem_free(x);
+}
+
 static int prepare(const void *self, struct job *j, struct err *e)
 {
     const struct scoring *s = self;
     struct scorer_info info = scorer_info(s->scorer);
-    if (j->o.n_values % info.n_inputs != 0)
-        return err_set(e, SHOAL_EINVAL, "%u values, a row has %u", j->o.n_values, info.n_inputs);
-    size_t rows = j->o.n_values / info.n_inputs, n = scorer_n_scores(s->scorer, rows);
+    uint32_t own = info.n_inputs ? info.n_inputs : 1;
+    uint32_t n_columns = j->o.n_columns ? j->o.n_columns : own;
+    if (info.n_inputs ? n_columns != info.n_inputs : n_columns > info.max_inputs)
+        return err_set(e, SHOAL_EINVAL, "rows of %u values, the model reads %s%u", n_columns,
+                       info.n_inputs ? "" : "at most ", info.max_inputs);
+    if (j->o.n_values % n_columns != 0)
+        return err_set(e, SHOAL_EINVAL, "%u values, a row has %u", j->o.n_values, n_columns);
+    size_t rows = j->o.n_values / n_columns, n = scorer_n_scores(s->scorer, rows);
     if (n == 0)
         return err_set(e, SHOAL_EINVAL, "%zu rows, the model looks at %u at a time", rows,
                        info.window);
-    j->input = mem_zalloc_n(n, info.n_outputs * sizeof(double));
-    if (!j->input)
+    struct scores *x = j->input = mem_zalloc(sizeof(*x));
+    size_t state = scorer_state_bytes(s->scorer, n_columns);
+    if (x) {
+        x->n_columns = n_columns;
+        x->values = mem_zalloc_n(n, info.n_outputs * sizeof(double));
+        x->state = state ? mem_aligned(state) : NULL;
+    }
+    if (!x || !x->values || (state && !x->state))
         return err_set(e, SHOAL_ENOMEM, "%zu scores", n);
-    j->result.values = j->input;
+    j->result.values = x->values;
     j->result.n_values = (uint32_t)(n * info.n_outputs);
     j->cost = (uint32_t)rows;
     return 0;
@@ -42,15 +69,17 @@ static int prepare(const void *self, struct job *j, struct err *e)
 static void run(void *self, struct job *const *jobs, uint32_t n)
 {
     struct scoring *s = self;
-    uint32_t n_inputs = scorer_info(s->scorer).n_inputs;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        const struct scores *x = jobs[i]->input;
         scorer_run(jobs[i]->o.raw ? s->raw : s->scorer, jobs[i]->values,
-                   jobs[i]->o.n_values / n_inputs, jobs[i]->input, s->scratch);
+                   jobs[i]->o.n_values / x->n_columns, x->n_columns, x->values, x->state,
+                   s->scratch);
+    }
 }
 
 static void drop(struct job *j)
 {
-    mem_free(j->input);
+    free_scores(j->input);
 }
 
 /* The only set there is: the names of the outputs. */
@@ -80,7 +109,9 @@ static void info(const void *self, struct shoal_engine_info *out)
 {
     const struct scoring *s = self;
     struct scorer_info i = scorer_info(s->scorer);
-    out->arch = i.kind == SCORER_TREES ? "lightgbm" : "layers";
+    out->arch = i.kind == SCORER_TREES     ? "lightgbm"
+                : i.kind == SCORER_ANOMALY ? "anomaly"
+                                           : "layers";
     out->name = i.description;
     out->n_ctx = i.window;
     out->dim = i.n_inputs;
@@ -142,7 +173,8 @@ bool scorer_specialist_knows(const char *path)
     if (!S_ISDIR(st.st_mode))
         return begins_with(path, "tree\n") || begins_with(path, "tree\r\n");
     int n = snprintf(config, sizeof(config), "%s/config.json", path);
-    return n < (int)sizeof(config) && file_has(config, "\"shoal_scorer\"");
+    return n < (int)sizeof(config) &&
+           (file_has(config, "\"shoal_scorer\"") || file_has(config, "\"shoal_anomaly\""));
 }
 
 int scorer_specialist_open(struct specialist *sp, const char *path,

@@ -46,20 +46,23 @@ int main(int argc, char **argv)
     struct scorer_info info = scorer_info(s);
     size_t n;
     double *rows = read_rows(argv[2], &n);
-    size_t n_rows = n / info.n_inputs, n_scores = scorer_n_scores(s, n_rows);
+    uint32_t n_columns = info.n_inputs ? info.n_inputs : 1;
+    size_t n_rows = n / n_columns, n_scores = scorer_n_scores(s, n_rows);
     double *out = mem_zalloc_n(n_scores + 1, info.n_outputs * sizeof(*out));
     void *scratch = mem_aligned(scorer_scratch_bytes(s));
-    if (!rows || !out || !scratch) {
+    void *state = mem_aligned(scorer_state_bytes(s, n_columns) + 1);
+    if (!rows || !out || !scratch || !state) {
         fprintf(stderr, "score_series: cannot read %s\n", argv[2]);
         return 1;
     }
-    scorer_run(s, rows, n_rows, out, scratch);
+    scorer_run(s, rows, n_rows, n_columns, out, state, scratch);
     for (size_t i = 0; i < n_scores; i++)
         for (uint32_t k = 0; k < info.n_outputs; k++)
             printf("%.9g%c", out[i * info.n_outputs + k], k + 1 == info.n_outputs ? '\n' : ' ');
     mem_free(rows);
     mem_free(out);
     mem_free(scratch);
+    mem_free(state);
     scorer_close(s);
     return 0;
 }

@@ -16,6 +16,7 @@
 #include "model/scorer.h"
 
 #define DATA SHOAL_TEST_DATA "/scorers/"
+#define ANOMALY SHOAL_TEST_DATA "/../../models/anomaly"
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 enum { N_ROWS = 100 };
@@ -42,7 +43,7 @@ static void test_info(void **state)
     assert_string_equal(i.input_names[0], "Column_0");
     assert_int_equal(i.window, 1);
     assert_int_equal(scorer_n_scores(s, 5), 5);
-    assert_int_equal(scorer_state_floats(s), 0);
+    assert_int_equal(scorer_state_bytes(s, 8), 0);
     scorer_close(s);
 
     s = open_one(DATA "voice", NULL);
@@ -57,6 +58,16 @@ static void test_info(void **state)
     assert_int_equal(scorer_n_scores(s, 64), 2);
     scorer_close(s);
 
+    s = open_one(ANOMALY, NULL);
+    i = scorer_info(s);
+    assert_int_equal(i.kind, SCORER_ANOMALY);
+    assert_string_equal(i.description, "anomalies: 100 LightGBM trees and layers, int8");
+    assert_int_equal(i.n_inputs, 0);
+    assert_true(i.max_inputs >= 1000 && i.stateful);
+    assert_string_equal(i.output_names[1], "alarm");
+    assert_true(scorer_state_bytes(s, 2) > scorer_state_bytes(s, 1));
+    scorer_close(s);
+
     s = open_one(DATA "both/config.json", &(struct scorer_opts){.int8 = true});
     assert_string_equal(scorer_info(s).description, "5 layers, int8");
     scorer_close(s);
@@ -65,33 +76,38 @@ static void test_info(void **state)
 /* A whole series and its steps: the same bits; raw scores are others. */
 static void test_run_and_step(void **state)
 {
-    static const char *const paths[] = {DATA "trees/multiclass.txt", DATA "trees/missing.txt",
-                                        DATA "stream", DATA "voice", DATA "conv"};
+    static const char *const paths[] = {DATA "trees/multiclass.txt",
+                                        DATA "trees/missing.txt",
+                                        DATA "stream",
+                                        DATA "voice",
+                                        DATA "conv",
+                                        ANOMALY};
     static double rows[N_ROWS * 8], out[N_ROWS * 3], raw[N_ROWS * 3], one[3];
     (void)state;
     for (size_t p = 0; p < ARRAY_LEN(paths); p++) {
         struct scorer *s = open_one(paths[p], NULL);
         struct scorer_info i = scorer_info(s);
-        for (uint64_t k = 0; k < (uint64_t)N_ROWS * i.n_inputs; k++)
+        const uint32_t columns = i.n_inputs ? i.n_inputs : 5;
+        for (uint64_t k = 0; k < (uint64_t)N_ROWS * columns; k++)
             rows[k] = k % 11 == 3 ? NAN : (double)(hash_mix(k + 1) % 4096) / 1024 - 2;
         void *scratch = mem_aligned(scorer_scratch_bytes(s));
-        float *memory = malloc((scorer_state_floats(s) + 1) * sizeof(*memory));
+        void *memory = mem_aligned(scorer_state_bytes(s, columns) + 1);
         size_t n = scorer_n_scores(s, N_ROWS);
         assert_true(n > 0);
         uint64_t calls = mem_calls();
-        scorer_run(s, rows, N_ROWS, out, scratch);
+        scorer_run(s, rows, N_ROWS, columns, out, memory, scratch);
         assert_int_equal(mem_calls(), calls);
         for (size_t k = 0; k < n * i.n_outputs; k++)
             assert_true(isfinite(out[k]));
-        scorer_reset(s, memory);
+        scorer_reset(s, memory, columns);
         for (size_t k = 0; (i.stateful || i.kind == SCORER_TREES) && k < n; k++) {
-            scorer_step(s, memory, rows + k * i.hop * i.n_inputs, one, scratch);
+            scorer_step(s, memory, rows + k * i.hop * columns, one, scratch);
             assert_memory_equal(one, out + k * i.n_outputs, i.n_outputs * sizeof(double));
         }
-        free(memory);
+        mem_free(memory);
         if (i.kind == SCORER_TREES) {
             struct scorer *r = open_one(paths[p], &(struct scorer_opts){.raw = true});
-            scorer_run(r, rows, N_ROWS, raw, scratch);
+            scorer_run(r, rows, N_ROWS, columns, raw, NULL, scratch);
             assert_true(fabs(raw[0] - out[0]) > 1e-3);
             scorer_close(r);
         }
@@ -140,7 +156,7 @@ static void test_errors(void **state)
 
 static void test_allocation_failures(void **state)
 {
-    static const char *const paths[] = {DATA "trees/stump.txt", DATA "stream"};
+    static const char *const paths[] = {DATA "trees/stump.txt", DATA "stream", ANOMALY};
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
         int failures = 0, rc = SHOAL_ENOMEM;
