@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "cmd/cmd.h"
+#include "cmd/columns.h"
 #include "cmd/model_opts.h"
 #include "cmd/table.h"
 #include "cmd/term.h"
@@ -14,7 +15,8 @@
 static const struct opts_def defs[] = {
     {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "rows from a file; - is stdin"},
     {"columns", 'c', OPTS_TEXT, "A,B,...", NULL, 0, 0,
-     "columns of the file that the model reads, in its order; default: by name, else all"},
+     "columns of the file that the model reads, in its order; default: by name, else all of "
+     "numbers"},
     {"raw", 0, OPTS_FLAG, NULL, NULL, 0, 0, "trees: before the objective's transformation"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object a score"},
 };
@@ -23,61 +25,19 @@ static const struct opts_page page = {
     .command = "score",
     .arguments = "[ROW...]",
     .max_args = UINT32_MAX,
-    .summary = "Scores rows of numbers with trees or a small network.",
-    .details = "Rows are arguments (\"1.5,2,nan\"), or lines of -f FILE or stdin: CSV with or "
-               "without names in the\nfirst line, or JSON arrays or objects.  Models that look at "
-               "a window give a score per window.",
+    .summary = "Scores rows of numbers with trees, a small network or the anomaly model.",
+    .details =
+        "Rows are arguments (\"1.5,2,nan\"), or lines of -f FILE or stdin: CSV with or "
+        "without names in the\nfirst line, or JSON arrays or objects.  Columns of times or "
+        "text are left out, which a note says.\nModels that look at a window give a score per "
+        "window.  The anomaly model takes any number of\nchannels, in the order of time, and "
+        "gives score (0 to 1), alarm (0 or 1) and value for each row; it\nalso leaves out "
+        "columns called label, anomaly or changepoint.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal score -m model.txt \"0.5,1,3\"\n"
                 "  shoal score -m model.txt -f rows.csv --json\n"
-                "  shoal score -m ./lstm -c temperature,pressure -f sensors.csv\n",
+                "  shoal score -m anomaly -c temperature,pressure -f sensors.csv\n",
 };
-
-/* Columns of the table that are the model's inputs, in its order. */
-static int choose_columns(const struct opts *o, const struct shoal_engine *engine,
-                          const struct table *t, uint32_t n_inputs, uint32_t *columns)
-{
-    const char *list = opts_text(o, "columns");
-    uint32_t n = 0;
-    for (const char *p = list; p && *p; n++) {
-        size_t len = strcspn(p, ",");
-        char name[256];
-        snprintf(name, sizeof(name), "%.*s", (int)len, p);
-        if (n == n_inputs || (columns[n] = table_column(t, name)) == UINT32_MAX)
-            return opts_usage(o->page,
-                              n == n_inputs ? "--columns: more than the model's %u%s%s"
-                                            : "--columns: the %uth, %s, is not in the file%s",
-                              n == n_inputs ? n_inputs : n + 1, n == n_inputs ? "" : name, "");
-        p += len + (p[len] == ',');
-    }
-    if (list)
-        return n == n_inputs
-                   ? CMD_OK
-                   : opts_usage(o->page, "--columns: %u, the model reads %u", n, n_inputs);
-    for (n = 0; t->names && n < n_inputs; n++) {
-        const char *name = shoal_input_name(engine, n);
-        if (!name || (columns[n] = table_column(t, name)) == UINT32_MAX)
-            break;
-    }
-    if (n == n_inputs)
-        return CMD_OK;
-    if (t->n_cols != n_inputs)
-        return cmd_fail(o->page,
-                        "rows of %u values, the model reads %u; choose with --columns A,B,...",
-                        t->n_cols, n_inputs);
-    for (n = 0; n < n_inputs; n++)
-        columns[n] = n;
-    return CMD_OK;
-}
-
-static double *gather(const struct table *t, const uint32_t *columns, uint32_t n_inputs)
-{
-    double *values = mem_zalloc_n(t->n_rows, n_inputs * sizeof(*values));
-    for (size_t r = 0; values && r < t->n_rows; r++)
-        for (uint32_t i = 0; i < n_inputs; i++)
-            values[r * n_inputs + i] = t->values[r * t->n_cols + columns[i]];
-    return values;
-}
 
 static int print(const struct opts *o, const struct shoal_engine *engine,
                  const struct shoal_result *r)
@@ -109,37 +69,45 @@ static int print(const struct opts *o, const struct shoal_engine *engine,
     return rc;
 }
 
+static int run(const struct opts *o, struct shoal_engine *engine, const double *values,
+               size_t n_rows, uint32_t n_columns)
+{
+    struct shoal_error e = {0};
+    struct shoal_task *task;
+    if (n_rows > UINT32_MAX / n_columns)
+        return cmd_fail(o->page, "%zu rows are too many", n_rows);
+    struct shoal_infer_opts io = {.kind = SHOAL_KIND_SCORE,
+                                  .values = values,
+                                  .n_values = (uint32_t)(n_rows * n_columns),
+                                  .n_columns = n_columns,
+                                  .raw = opts_flag(o, "raw")};
+    if (shoal_infer_submit(engine, &io, &task, &e) < 0)
+        return cmd_fail(o->page, "%s", e.msg);
+    (void)shoal_task_wait(task);
+    const struct shoal_result *r = shoal_task_result(task);
+    int rc = r->code < 0 ? cmd_fail(o->page, "%s", r->message) : print(o, engine, r);
+    shoal_task_free(task);
+    return rc;
+}
+
 static int score(const struct opts *o, struct shoal_engine *engine, const struct table *t)
 {
     struct shoal_engine_info info;
-    struct shoal_error e = {0};
-    struct shoal_task *task;
+    struct columns c;
+    struct err e = {0};
     shoal_engine_info(engine, &info);
     if (!(info.kinds & SHOAL_KIND_SCORE))
         return cmd_fail(o->page, "this model scores no numbers");
-    uint32_t *columns = mem_zalloc_n(info.dim, sizeof(*columns));
-    if (!columns)
-        return cmd_fail(o->page, "out of memory");
-    int rc = choose_columns(o, engine, t, info.dim, columns);
-    double *values = rc == CMD_OK ? gather(t, columns, info.dim) : NULL;
-    if (rc == CMD_OK && !values)
-        rc = cmd_fail(o->page, "out of memory");
-    struct shoal_infer_opts io = {.kind = SHOAL_KIND_SCORE,
-                                  .values = values,
-                                  .n_values = (uint32_t)(t->n_rows * info.dim),
-                                  .raw = opts_flag(o, "raw")};
-    if (rc == CMD_OK && t->n_rows > UINT32_MAX / info.dim)
-        rc = cmd_fail(o->page, "%zu rows are too many", t->n_rows);
-    if (rc == CMD_OK && shoal_infer_submit(engine, &io, &task, &e) < 0) {
-        rc = cmd_fail(o->page, "%s", e.msg);
-    } else if (rc == CMD_OK) {
-        (void)shoal_task_wait(task);
-        const struct shoal_result *r = shoal_task_result(task);
-        rc = r->code < 0 ? cmd_fail(o->page, "%s", r->message) : print(o, engine, r);
-        shoal_task_free(task);
-    }
+    int rc = columns_choose(&c, t, engine, opts_text(o, "columns"), NULL, &e);
+    if (rc < 0)
+        return rc == SHOAL_EINVAL ? opts_usage(o->page, "%s", e.msg)
+                                  : cmd_fail(o->page, "%s", e.msg);
+    if (*c.left_out)
+        fprintf(stderr, "shoal score: left out: %s; choose with --columns A,B,...\n", c.left_out);
+    double *values = columns_gather(&c, t);
+    rc = values ? run(o, engine, values, t->n_rows, c.n) : cmd_fail(o->page, "out of memory");
     mem_free(values);
-    mem_free(columns);
+    columns_fini(&c);
     return rc;
 }
 

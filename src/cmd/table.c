@@ -3,6 +3,7 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ void table_fini(struct table *t)
     for (uint32_t i = 0; t->names && i < t->n_cols; i++)
         mem_free(t->names[i]);
     mem_free(t->names);
+    mem_free(t->kinds);
     mem_free(t->values);
     *t = (struct table){0};
 }
@@ -57,8 +59,46 @@ static char *trim(char *s)
     return s;
 }
 
-/* true: a number or a missing value. */
-static bool read_cell(char *cell, double *v)
+bool table_time(const char *text, double *seconds)
+{
+    static const int month_days[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
+    int y, mo, d, h = 0, mi = 0, n = 0, zh = 0, zm = 0;
+    double s = 0;
+    char sign;
+    if (sscanf(text, "%4d-%2d-%2d%n", &y, &mo, &d, &n) != 3 || n < 8)
+        return false;
+    text += n;
+    if (*text == ' ' || *text == 'T') {
+        if (sscanf(text + 1, "%2d:%2d%n", &h, &mi, &n) != 2)
+            return false;
+        text += 1 + n;
+        if (*text == ':') {
+            char *end;
+            if (text[1] < '0' || text[1] > '9')
+                return false;
+            s = strtod(text + 1, &end);
+            text = end;
+        }
+    }
+    if (sscanf(text, "%c%2d:%2d%n", &sign, &zh, &zm, &n) == 3 && (sign == '+' || sign == '-')) {
+        text += n;
+        zh = sign == '-' ? -zh : zh;
+        zm = sign == '-' ? -zm : zm;
+    } else if (*text == 'Z') {
+        text++;
+    }
+    if (*text || y < 1 || mo < 1 || mo > 12 || d < 1 || d > 31 || h < 0 || h > 23 || mi < 0 ||
+        mi > 59 || !(s >= 0 && s < 61) || abs(zh) > 23 || abs(zm) > 59)
+        return false;
+    int before = y - 1, leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
+    int days = before * 365 + before / 4 - before / 100 + before / 400 + month_days[mo - 1] +
+               (leap && mo > 2) + d - 1 - 719162;
+    *seconds = days * 86400.0 + (h - zh) * 3600.0 + (mi - zm) * 60.0 + s;
+    return true;
+}
+
+/* TABLE_EMPTY: a missing value. */
+static enum table_kind read_cell(char *cell, double *v)
 {
     static const char *const missing[] = {"", "NaN", "nan", "NA", "null"};
     char *end;
@@ -66,10 +106,31 @@ static bool read_cell(char *cell, double *v)
     for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
         if (strcmp(cell, missing[i]) == 0) {
             *v = NAN;
-            return true;
+            return TABLE_EMPTY;
         }
     *v = strtod(cell, &end);
-    return *end == '\0';
+    if (*end == '\0')
+        return TABLE_NUMBERS;
+    if (table_time(cell, v))
+        return TABLE_TIMES;
+    *v = NAN;
+    return TABLE_TEXT;
+}
+
+/* Does a value of this kind belong into the column?  The first one says what all are. */
+static bool fits(struct table *t, uint32_t column, enum table_kind kind)
+{
+    enum table_kind *k = &t->kinds[column];
+    if (*k == TABLE_EMPTY)
+        *k = kind;
+    return kind == *k || kind == TABLE_EMPTY || *k == TABLE_TEXT;
+}
+
+/* n_cols is known: room for what is said of columns. */
+static int make_columns(struct table *t, struct err *e)
+{
+    t->kinds = mem_zalloc_n(t->n_cols, sizeof(*t->kinds));
+    return t->kinds ? 0 : err_set(e, SHOAL_ENOMEM, "%u columns", t->n_cols);
 }
 
 static char separator_of(const char *line)
@@ -111,19 +172,24 @@ static int read_csv_row(struct table *t, char *line, char separator, uint64_t nu
     char *cell;
     if (!row)
         return err_set(e, SHOAL_ENOMEM, "%zu rows", t->n_rows);
-    for (; (cell = next_cell(&line, separator)); i++)
-        if (i >= t->n_cols || !read_cell(cell, &row[i]))
-            return i >= t->n_cols ? err_set(e, SHOAL_EFORMAT, "line %llu: more than %u columns",
-                                            (unsigned long long)number, t->n_cols)
-                                  : err_set(e, SHOAL_EFORMAT, "line %llu: \"%.40s\" is no number",
-                                            (unsigned long long)number, trim(cell));
+    for (; (cell = next_cell(&line, separator)); i++) {
+        if (i >= t->n_cols)
+            return err_set(e, SHOAL_EFORMAT, "line %llu: more than %u columns",
+                           (unsigned long long)number, t->n_cols);
+        if (!fits(t, i, read_cell(cell, &row[i])))
+            return err_set(e, SHOAL_EFORMAT, "line %llu: \"%.40s\" is no %s",
+                           (unsigned long long)number, trim(cell),
+                           t->kinds[i] == TABLE_TIMES ? "time" : "number");
+        if (t->kinds[i] == TABLE_TEXT)
+            row[i] = NAN;
+    }
     if (i != t->n_cols)
         return err_set(e, SHOAL_EFORMAT, "line %llu: %u columns, the first line has %u",
                        (unsigned long long)number, i, t->n_cols);
     return 0;
 }
 
-/* The first line has names when one of its cells is no number. */
+/* The first line has names when one of its cells is neither a number nor a time. */
 static int begin_csv(struct table *t, const char *line, char separator, bool *names, struct err *e)
 {
     char *copy = mem_strdup(line), *rest = copy, *cell;
@@ -132,9 +198,10 @@ static int begin_csv(struct table *t, const char *line, char separator, bool *na
         return err_set(e, SHOAL_ENOMEM, "line");
     *names = false;
     for (; (cell = next_cell(&rest, separator)); t->n_cols++)
-        *names |= !read_cell(cell, &v);
+        *names |= read_cell(cell, &v) == TABLE_TEXT;
     mem_free(copy);
-    return t->n_cols <= MAX_COLS ? 0 : err_set(e, SHOAL_ELIMIT, "%u columns", t->n_cols);
+    return t->n_cols <= MAX_COLS ? make_columns(t, e)
+                                 : err_set(e, SHOAL_ELIMIT, "%u columns", t->n_cols);
 }
 
 /* ---- JSON lines ----------------------------------------------------------------------------- */
@@ -146,8 +213,9 @@ static int begin_json(struct table *t, const cJSON *v, struct err *e)
     if (n <= 0 || n > (int)MAX_COLS)
         return err_set(e, SHOAL_EFORMAT, "line 1: no values");
     t->n_cols = (uint32_t)n;
-    if (!cJSON_IsObject(v))
-        return 0;
+    int rc = make_columns(t, e);
+    if (rc < 0 || !cJSON_IsObject(v))
+        return rc;
     t->names = mem_zalloc_n(t->n_cols, sizeof(*t->names));
     uint32_t i = 0;
     cJSON_ArrayForEach(c, v)
@@ -171,9 +239,15 @@ static int read_json_row(struct table *t, const cJSON *v, uint64_t number, struc
         if (at >= t->n_cols)
             return err_set(e, SHOAL_EFORMAT, "line %llu: a value that the first line has not",
                            (unsigned long long)number);
+        enum table_kind kind = TABLE_NUMBERS;
         if (cJSON_IsNumber(c) || cJSON_IsBool(c))
             row[at] = cJSON_IsNumber(c) ? c->valuedouble : cJSON_IsTrue(c);
-        else if (!cJSON_IsNull(c) && !t->names)
+        else if (cJSON_IsNull(c))
+            kind = TABLE_EMPTY;
+        else
+            kind = cJSON_IsString(c) && table_time(c->valuestring, &row[at]) ? TABLE_TIMES
+                                                                             : TABLE_TEXT;
+        if (!fits(t, at, kind) || (kind == TABLE_TEXT && !t->names))
             return err_set(e, SHOAL_EFORMAT, "line %llu: value %u is no number",
                            (unsigned long long)number, at + 1);
         i++;

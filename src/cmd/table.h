@@ -1,6 +1,9 @@
 /* table.h - rows of numbers from a file: CSV with or without names, or JSON lines (arrays, or
  * objects by name).
  *
+ * A column may also hold times ("2026-03-09 10:34:33", ISO 8601), which become seconds, or other
+ * text, of which nothing is kept.
+ *
  * Thread:    belongs to its caller.
  * Ownership: table_fini frees.
  * Failure:   SHOAL_EFORMAT with the line.  An empty cell, "NaN", "NA" or null is a missing value.
@@ -8,15 +11,19 @@
 #ifndef SHOAL_CMD_TABLE_H
 #define SHOAL_CMD_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
 
+enum table_kind { TABLE_EMPTY, TABLE_NUMBERS, TABLE_TIMES, TABLE_TEXT };
+
 struct table {
     char **names; /* of columns; NULL: the file has none */
     uint32_t n_cols;
-    double *values; /* [n_rows][n_cols] */
+    enum table_kind *kinds; /* [n_cols], by the first value that is not missing */
+    double *values;         /* [n_rows][n_cols] */
     size_t n_rows, cap_rows;
 };
 
@@ -25,5 +32,7 @@ SHOAL_MUST_CHECK int table_parse(struct table *t, char *text, struct err *e);
 void table_fini(struct table *t);
 /* Column of that name, or UINT32_MAX. */
 uint32_t table_column(const struct table *t, const char *name);
+/* Seconds since 1970 of a date with or without a time and a zone; without one: UTC. */
+bool table_time(const char *text, double *seconds);
 
 #endif

@@ -20,6 +20,7 @@
 
 #define ENCODER SHOAL_TEST_DATA "/../../models/encoder"
 #define TREES SHOAL_TEST_DATA "/scorers/trees/regression.txt"
+#define ANOMALY SHOAL_TEST_DATA "/../../models/anomaly"
 #define SECOND 1000000000ull
 
 static const char *const texts[] = {
@@ -398,6 +399,45 @@ static void test_scores(void **state)
     shoal_engine_close(en);
 }
 
+/* The anomaly model takes rows of any length, and says nothing of a row's length itself. */
+static void test_any_channels(void **state)
+{
+    enum { N = 240 };
+    (void)state;
+    struct shoal_engine *en = open_with(ANOMALY, NULL);
+    struct shoal_engine_info info;
+    struct shoal_error e = {0};
+    struct shoal_task *t;
+    double values[N], one[3], same[3];
+    shoal_engine_info(en, &info);
+    assert_int_equal(info.kinds, SHOAL_KIND_SCORE);
+    assert_int_equal(info.dim, 0);
+    assert_string_equal(shoal_label(en, SHOAL_KIND_SCORE, NULL, 2), "value");
+    for (int i = 0; i < N; i++)
+        values[i] = i * i % 17;
+    for (uint32_t columns = 0; columns <= 3; columns++) {
+        struct shoal_infer_opts o = {
+            .kind = SHOAL_KIND_SCORE, .values = values, .n_values = N, .n_columns = columns};
+        uint32_t rows = N / (columns ? columns : 1);
+        assert_int_equal(shoal_infer_submit(en, &o, &t, &e), 0);
+        assert_int_equal(shoal_task_wait(t), 0);
+        assert_int_equal(shoal_task_result(t)->n_values, 3 * rows);
+        if (columns <= 1) /* no number of columns is one channel */
+            memcpy(columns ? same : one, shoal_task_result(t)->values + 3 * (rows - 1),
+                   sizeof(one));
+        shoal_task_free(t);
+    }
+    assert_memory_equal(one, same, sizeof(one));
+    struct shoal_infer_opts o = {
+        .kind = SHOAL_KIND_SCORE, .values = values, .n_values = N, .n_columns = 7};
+    assert_int_equal(shoal_infer_submit(en, &o, &t, &e), SHOAL_EINVAL);
+    assert_non_null(strstr(e.msg, "240 values, a row has 7"));
+    o.n_columns = UINT32_MAX;
+    assert_int_equal(shoal_infer_submit(en, &o, &t, &e), SHOAL_EINVAL);
+    assert_non_null(strstr(e.msg, "the model reads at most"));
+    shoal_engine_close(en);
+}
+
 static void test_failed_allocations_leave_nothing(void **state)
 {
     (void)state;
@@ -441,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_cancel_deadline_and_full_queue),
         cmocka_unit_test(test_many_threads),
         cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_any_channels),
         cmocka_unit_test(test_failed_allocations_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
