@@ -404,12 +404,38 @@ static void preflight(struct call *c)
     send_whole(c, 204, &head, "", 0);
 }
 
+/* Where no keys are configured, only this machine's own people administer: not other machines, and
+ * not pages of other sites in a browser here (which may send to us, and say where they come from).
+ */
+static bool check_local(struct call *c)
+{
+    static const char *const peers[] = {"unix", "127.0.0.1", "::1", "::ffff:127.0.0.1"};
+    static const char *const hosts[] = {"localhost", "127.0.0.1", "[::1]"};
+    const char *origin = http_header(c->req, "origin");
+    bool peer_ok = false, origin_ok = !origin || allowed_origin(c);
+    for (size_t i = 0; i < sizeof(peers) / sizeof(peers[0]); i++)
+        peer_ok |= strcmp(c->req->peer, peers[i]) == 0;
+    const char *host = origin ? strstr(origin, "://") : NULL;
+    for (size_t i = 0; host && i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+        size_t n = strlen(hosts[i]);
+        origin_ok |=
+            strncasecmp(host + 3, hosts[i], n) == 0 && (host[3 + n] == ':' || host[3 + n] == '\0');
+    }
+    if (peer_ok && origin_ok)
+        return true;
+    call_fail(c, 403, NULL, NULL, NULL,
+              "without keys in the configuration, only this machine may administer");
+    return false;
+}
+
 /* true: the caller may go on. */
 static bool check_key(struct call *c)
 {
     struct gw *gw = c->gl->gw;
-    if ((c->route->flags & ROUTE_OPEN) || !clients_needed(gw->clients))
+    if (c->route->flags & ROUTE_OPEN)
         return true;
+    if (!clients_needed(gw->clients))
+        return !(c->route->flags & ROUTE_ADMIN) || check_local(c);
     const char *auth = http_header(c->req, "authorization"),
                *key = http_header(c->req, "x-api-key");
     if (auth && strncasecmp(auth, "bearer ", 7) == 0)

@@ -43,6 +43,15 @@ static int read_number(const struct field *f, const cJSON *v, void *at, struct f
     return 0;
 }
 
+/* A field that is not built may still say what is done anyway: "store": false. */
+static bool is_neutral(const struct field *f, const cJSON *v)
+{
+    if (!f->schema)
+        return false;
+    return cJSON_IsString(v) ? strcmp(v->valuestring, f->schema) == 0
+                             : cJSON_IsFalse(v) && strcmp(f->schema, "false") == 0;
+}
+
 static int read_one(const struct field *f, const cJSON *v, void *into, bool lenient,
                     struct fields_error *e)
 {
@@ -69,7 +78,7 @@ static int read_one(const struct field *f, const cJSON *v, void *into, bool leni
     case FIELD_UNBUILT:
         break;
     }
-    if (lenient)
+    if (lenient || is_neutral(f, v))
         return 0;
     return fields_fail(e, f->name, "unsupported_parameter",
                        "'%s' is not supported yet; leave it out, or send 'x-shoal-lenient: 1' to "

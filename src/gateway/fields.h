@@ -31,7 +31,8 @@ struct field {
     size_t offset; /* in the struct; not for IGNORED and UNBUILT */
     double min, max;
     const char *help;
-    const char *schema; /* of a VALUE, as JSON Schema for /openapi.json */
+    const char *schema; /* of a VALUE, as JSON Schema for /openapi.json; of an UNBUILT one, the text
+                           (or "false") that asks for nothing and is accepted */
 };
 
 struct fields_error {

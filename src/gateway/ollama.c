@@ -34,7 +34,7 @@ struct options {
          "temperature, seed, num_predict, ...",                                                    \
          "{\"type\":\"object\"}"},                                                                 \
         {"keep_alive", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                     \
-        {"think", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},                                             \
+        {"think", FIELD_UNBUILT, 0, 0, 0, NULL, "false"},                                          \
     {                                                                                              \
         "format", FIELD_UNBUILT, 0, 0, 0, NULL, NULL                                               \
     }

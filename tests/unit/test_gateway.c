@@ -31,7 +31,7 @@ static void test_fields_say_what_is_wrong(void **state)
                                          {"text", FIELD_STR, AT(text), 0, 0, NULL, NULL},
                                          {"value", FIELD_VALUE, AT(value), 0, 0, NULL, NULL},
                                          {"skip", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
-                                         {"soon", FIELD_UNBUILT, 0, 0, 0, NULL, NULL}};
+                                         {"soon", FIELD_UNBUILT, 0, 0, 0, NULL, "none"}};
 #undef AT
     static const struct {
         const char *json, *param; /* param NULL: it is read */
@@ -50,6 +50,8 @@ static void test_fields_say_what_is_wrong(void **state)
         {"{\"other\":5}", "other", false},
         {"{\"other\":5,\"soon\":1}", NULL, true},
         {"{\"soon\":[]}", "soon", false},
+        {"{\"soon\":\"high\"}", "soon", false},
+        {"{\"soon\":\"none\"}", NULL, false},
         {"{\"flag\":true,\"flag\":false}", "flag", false},
         {"[]", "", false},
     };
