@@ -32,13 +32,10 @@ static double per_second(uint64_t ns)
 static void put_measured(struct json_out *j, struct model *m)
 {
     struct model_metrics *k = &m->metrics;
-    uint64_t n = 0;
-    for (size_t i = 0; i <= METRICS_BUCKETS; i++)
-        n += metrics_read(&k->total.bucket[i]);
     json_out_key(j, "requests");
     json_out_uint(j, metrics_read(&k->requests));
-    json_out_key(j, "mean_ms");
-    json_out_num(j, n ? (double)metrics_read(&k->total.sum_ns) / (double)n / 1e6 : 0.0);
+    json_out_key(j, "median_ms");
+    json_out_num(j, (double)histogram_quantile(&k->total, 0.5) / 1e6);
     json_out_key(j, "tokens_per_s");
     json_out_num(j, per_second(metrics_read(&k->token_ns)));
     json_out_key(j, "prompt_tokens_per_s");

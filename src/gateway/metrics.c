@@ -24,6 +24,21 @@ void metrics_help(struct buf *b, const char *name, const char *type, const char 
     buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
+uint64_t histogram_quantile(struct histogram *h, double part)
+{
+    uint64_t count[METRICS_BUCKETS + 1], n = 0;
+    for (size_t i = 0; i <= METRICS_BUCKETS; i++)
+        n += count[i] = metrics_read(&h->bucket[i]);
+    double rank = part * (double)n, below = 0;
+    for (size_t i = 0; n > 0 && i < METRICS_BUCKETS; i++) {
+        double from = i > 0 ? bounds_us[i - 1] : 0.0, in = (double)count[i];
+        if (in > 0 && below + in >= rank)
+            return (uint64_t)((from + (bounds_us[i] - from) * (rank - below) / in) * 1e3);
+        below += in;
+    }
+    return n > 0 ? (uint64_t)(bounds_us[METRICS_BUCKETS - 1] * 1e3) : 0;
+}
+
 void histogram_put(struct buf *b, const char *name, const char *labels, struct histogram *h)
 {
     const char *comma = labels[0] ? "," : "";

@@ -39,6 +39,8 @@ enum refusal {
 };
 
 void histogram_add(struct histogram *h, uint64_t ns);
+/* The value that this part (0 to 1) of all is below, between bounds by a straight line; 0: none. */
+uint64_t histogram_quantile(struct histogram *h, double part);
 /* labels: `model="x"` or "". */
 void histogram_put(struct buf *b, const char *name, const char *labels, struct histogram *h);
 void metrics_help(struct buf *b, const char *name, const char *type, const char *help);

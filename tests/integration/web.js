@@ -1,0 +1,323 @@
+#!/usr/bin/env node
+// The page in a real Chromium: answers that stream, errors, a server that goes away and comes back, the keyboard
+// alone, small screens, accessibility (axe-core), no request to anywhere else, nothing on the console.
+// Usage: web.js SHOAL [--refresh]    writes screenshots/*.png beside SHOAL; --refresh: also docs/screenshots
+'use strict';
+const { spawnSync } = require('child_process');
+const fs = require('fs');
+const path = require('path');
+const t = require('./serve.js');
+
+const shoal = path.resolve(process.argv[2]), refresh = process.argv.includes('--refresh');
+const shots = path.join(path.dirname(shoal), 'screenshots');
+const both = 'turn off the kitchen lights and set the heating to 19 degrees';
+process.chdir(t.root); // where ./models is
+fs.mkdirSync(shots, { recursive: true });
+const { chromium } = require(t.npm('playwright-core@1.56.1'));
+const axe = fs.readFileSync(path.join(t.npm('axe-core@4.11.0'), 'axe.min.js'), 'utf8');
+
+function browserPath() {
+    for (const name of ['chromium', 'chromium-browser', 'google-chrome']) {
+        const found = spawnSync('sh', ['-c', `command -v ${name}`]).stdout.toString().trim();
+        if (found)
+            return found;
+    }
+    throw new Error('no Chromium here: run tools/install-deps test');
+}
+
+// A page whose console and requests are watched.  page.expect(n): so many failed requests are meant.
+async function open(browser, server, options = {}, hash = '') {
+    const context = await browser.newContext({ viewport: { width: 1180, height: 860 }, reducedMotion: 'reduce', ...options });
+    const page = await context.newPage();
+    page.allowed = /^$/;
+    page.on('console', (m) => t.check(!['error', 'warning'].includes(m.type()) || page.allowed.test(m.text()),
+        `console: ${m.text()}`));
+    page.on('pageerror', (e) => t.check(false, `the page failed: ${e.stack}`));
+    page.on('request', (r) => t.check(r.url().startsWith(server.url), `a request to ${r.url()}`));
+    page.setDefaultTimeout(20000);
+    await page.goto(server.url + hash);
+    return page;
+}
+
+const text = (page, selector) => page.textContent(selector);
+const shown = (page, selector) => page.waitForSelector(selector, { state: 'visible' });
+
+async function ask(page, words) {
+    await page.fill('#ask-text', words);
+    await page.keyboard.press('Enter');
+    await page.waitForFunction((w) => {
+        const first = document.querySelector('.turn');
+        return first?.getAttribute('aria-label') === w && first.querySelector('.wf, .error');
+    }, words);
+}
+
+// Until the answer in the Chat view is whole, with its figures.
+async function answered(page) {
+    await page.waitForFunction(() => /tokens\/s · first after/.test(document.querySelector('.message:last-child .meta')?.textContent) &&
+        document.querySelector('#chat-form .send').getAttribute('aria-label') === 'Send');
+}
+
+async function noScroll(page, what) {
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    t.check(over <= 0, `${what}: ${over} pixels too wide`);
+}
+
+async function accessible(page, what) {
+    await page.evaluate(axe);
+    const { violations, passes } = await page.evaluate(() => window.axe.run(document));
+    t.check(passes.some((p) => p.id === 'color-contrast'), `${what}: colours were measured`);
+    for (const v of violations.filter((x) => ['serious', 'critical'].includes(x.impact)))
+        t.check(false, `${what}: ${v.impact}: ${v.help}: ${v.nodes.map((n) => n.target.join(' ')).join(', ')}`);
+}
+
+async function answers(browser, server) {
+    const page = await open(browser, server, { reducedMotion: 'no-preference' });
+    t.check((await (await fetch(server.url)).headers.get('content-security-policy')).includes("default-src 'none'"), 'CSP');
+    await page.evaluate(() => {
+        window.seen = new Set();
+        new MutationObserver(() => window.seen.add(document.querySelector('.reply')?.textContent))
+            .observe(document.getElementById('ask-turns'), { subtree: true, childList: true, characterData: true });
+    });
+    await page.click('.chip >> nth=0');
+    await shown(page, '.turn .wf');
+    const pieces = await page.evaluate(() => [...window.seen]);
+    t.check(pieces.length > 3 && pieces.every((p, i) => i === 0 || p.startsWith(pieces[i - 1])),
+        `the reply streams: ${JSON.stringify(pieces)}`);
+    t.check(/kitchen lights.*19 degrees/.test(await text(page, '.reply')), 'reply');
+    const actions = await page.$$eval('.action .json', (all) => all.map((e) => JSON.parse(e.textContent)));
+    t.same(actions.map((a) => a.action).join(), 'turn_off,set_temperature', 'action cards');
+    t.same((await page.$$eval('mark', (all) => all.map((e) => e.firstChild.data))).join(), 'kitchen,lights,heating,19 degrees',
+        'entities');
+    t.same(await page.$$eval('.conf', (all) => all.length), 4, 'confidence bars');
+    t.same((await page.$$eval('.wf-name', (all) => all.map((e) => e.firstChild.data))).join(), 'Split,Understand,Decide,Reply',
+        'waterfall');
+    const rows = await page.$$eval('.wf-name', (all) => all.map((e) => Math.round(e.getBoundingClientRect().top)));
+    const bars = await page.$$eval('.wf-track', (all) => all.map((e) => Math.round(e.getBoundingClientRect().top)));
+    t.same(bars.join(), rows.join(), 'bars stand beside their names');
+    t.check(/of the budget of 100 ms|over the budget of 100 ms/.test(await text(page, '.time-sum')), 'budget');
+    await ask(page, 'what is 7 times 8');
+    t.check(/56/.test(await text(page, '.reply')), 'second reply');
+    t.same(await page.$$eval('.turn', (all) => all.length), 2, 'history');
+    await ask(page, 'hello');
+    t.same(await page.$$eval('.turn:first-child .action', (all) => all.length), 0, 'no action');
+    page.allowed = /status of 504/;
+    await page.fill('#ask-budget', '1');
+    await page.check('#ask-enforce');
+    const long = Array(12).fill('turn off the kitchen lights.').join(' ');
+    await ask(page, long);
+    t.check(/longer than the budget.*Raise the budget/.test(await text(page, '.turn:first-child .error')), 'an error in words');
+    t.same(await page.inputValue('#ask-text'), long, 'what was typed is still there');
+    await page.uncheck('#ask-enforce');
+    await page.click('.turn:first-child .error button');
+    await shown(page, '.turn:first-child .wf');
+    t.check(!await page.$('.error'), 'asked again');
+    page.allowed = /status of 400/;
+    await ask(page, Array(20).fill('turn off the lights.').join(' '));
+    t.check(/at most 16/.test(await text(page, '.turn:first-child .error')), 'says what the server said');
+    await page.context().close();
+}
+
+async function conversation(browser, server) {
+    const page = await open(browser, server, {}, '/#chat');
+    await page.waitForSelector('#chat-model option[value="reply"]', { state: 'attached' });
+    t.same((await page.$$eval('#chat-model option', (all) => all.map((o) => o.value))).join(), 'reply,reply-draft',
+        'only decoders');
+    const send = async (words) => {
+        await page.fill('#chat-text', words);
+        await page.keyboard.press('Enter');
+    };
+    await send('timer: pasta; left: 4 minutes');
+    await answered(page);
+    t.check(/pasta.*4 minutes/.test(await text(page, '.assistant .bubble')), 'an answer');
+    await page.reload();
+    t.check(/pasta.*4 minutes/.test(await text(page, '.assistant .bubble')), 'the conversation is still there');
+    await page.click('#chat-clear');
+    t.same(await page.$$eval('.message', (all) => all.length), 0, 'a new conversation');
+    await page.waitForSelector('#chat-model option[value="reply"]', { state: 'attached' });
+    await page.fill('#chat-max', '900');
+    await page.$eval('#chat-temp', (e) => { e.value = 2; e.dispatchEvent(new Event('input')); });
+    await send('Once upon a time there was a little fish who wanted to tell a very long story.');
+    await page.waitForFunction(() => document.querySelector('.assistant .bubble')?.textContent.length > 0);
+    const stopped = await page.evaluate(() => {
+        const b = document.querySelector('#chat-form .send');
+        const stops = b.getAttribute('aria-label') === 'Stop';
+        if (stops)
+            b.click();
+        return stops;
+    });
+    if (stopped) // a very short answer leaves nothing to stop
+        await page.waitForFunction(() => /stopped/.test(document.querySelector('.assistant .meta').textContent));
+    await shown(page, '#chat-form .send[aria-label="Send"]');
+    page.allowed = /status of 400/;
+    await send('word '.repeat(3000));
+    await shown(page, '.chat-log .error');
+    t.check(/did not accept.*context/.test(await text(page, '.chat-log .error')), 'an error in words');
+    t.check((await page.inputValue('#chat-text')).length > 10000, 'the message is still there');
+    await page.context().close();
+}
+
+async function modelsView(browser, server) {
+    const page = await open(browser, server, {}, '/#models');
+    await shown(page, '.model');
+    t.same((await page.$$eval('.model h2', (all) => all.map((e) => e.textContent))).join(),
+        'reply,reply-draft,intent,router,entities,embed', 'models');
+    t.check(/5 of 6 ready/.test(await text(page, '#models-sum')), 'how many are ready');
+    await page.waitForFunction(() => [...document.querySelectorAll('.model-about')].every((e) => e.textContent));
+    t.check(/Memory.*MB.*File16\.9 MB.*Parameters15\.7 M.*tokens\/s/.test(await text(page, '.model >> nth=0')), 'facts');
+    await page.click('[data-focus="load reply-draft"]');
+    await page.waitForFunction(() => /6 of 6 ready/.test(document.getElementById('models-sum').textContent));
+    await page.click('[data-focus="load reply-draft"]');
+    await page.waitForFunction(() => /5 of 6 ready/.test(document.getElementById('models-sum').textContent));
+    await page.click('[data-focus="card intent"]');
+    await shown(page, '#card .prose table');
+    t.check(/98\.7 %/.test(await text(page, '#card-body')), 'a card');
+    await page.click('[data-focus="card intent"]', { force: true, timeout: 500 }).catch(() => {}); // behind the dialog
+    await accessible(page, 'axe: card');
+    await page.keyboard.press('Escape');
+    await page.click('[data-focus="card embed"]');
+    await page.click('#card-body .link >> nth=0');
+    t.same(await text(page, '#card-title'), 'intent', 'a link to another card');
+    await page.context().close();
+}
+
+// The server is killed while the page is open, and started again on the same port.
+async function goneAndBack(browser, server) {
+    const page = await open(browser, server);
+    await ask(page, 'set a timer for ten minutes');
+    page.allowed = /ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET|ERR_SOCKET_NOT_CONNECTED/;
+    await server.stop('SIGKILL');
+    await page.fill('#ask-text', both);
+    await page.keyboard.press('Enter');
+    await shown(page, '#banner');
+    t.check(/does not answer.*What you typed is kept/.test(await text(page, '#banner')), 'a banner');
+    await shown(page, '.turn:first-child .error');
+    t.same(await page.inputValue('#ask-text'), both, 'the text is back in the field');
+    t.same(await text(page, '#status'), 'No server', 'status');
+    await accessible(page, 'axe: no server');
+    const again = await t.start(shoal, [], { listen: `127.0.0.1:${server.port}` });
+    await page.waitForFunction(() => /Connected again/.test(document.getElementById('banner').textContent));
+    await page.waitForFunction(() => /models ready/.test(document.getElementById('status').textContent));
+    t.same(await page.inputValue('#ask-text'), both, 'the text is still in the field');
+    await page.focus('#ask-text');
+    await page.keyboard.press('Enter');
+    await shown(page, '.turn:first-child .wf');
+    t.check(/kitchen lights/.test(await text(page, '.reply')), 'it works again');
+    await page.waitForSelector('#banner', { state: 'hidden' });
+    await page.fill('#ask-text', 'a draft');
+    await page.reload();
+    t.same(await page.inputValue('#ask-text'), 'a draft', 'a draft outlives the page');
+    await page.context().close();
+    return again;
+}
+
+async function keyboard(browser, server) {
+    const page = await open(browser, server);
+    const focused = () => page.evaluate(() => document.activeElement.textContent.trim() || document.activeElement.id ||
+        document.activeElement.getAttribute('aria-label'));
+    const tabTo = async (what, key = 'Tab') => {
+        for (let i = 0; i < 60; i++) {
+            await page.keyboard.press(key);
+            const now = await page.evaluate(() => [document.activeElement.id, document.activeElement.textContent.trim(),
+                document.activeElement.getAttribute('aria-label')]);
+            if (now.includes(what))
+                return true;
+        }
+        return t.check(false, `Tab does not reach ${what}`);
+    };
+    t.same(await focused(), 'ask-text', 'the field has the focus');
+    await page.keyboard.type('what is 7 times 8');
+    await page.keyboard.press('Enter');
+    await shown(page, '.turn .wf');
+    await tabTo('How it was answered');
+    await page.keyboard.press('Enter');
+    t.check(!await page.isVisible('.turn .wf'), 'details close');
+    await page.keyboard.press('/');
+    t.same(await focused(), 'ask-text', '/ goes to the field');
+    await tabTo('Colours: as the system', 'Shift+Tab');
+    await page.keyboard.press('Enter');
+    t.same(await page.evaluate(() => document.documentElement.dataset.theme), 'light', 'light');
+    await page.keyboard.press('Space');
+    t.same(await page.evaluate(() => document.documentElement.dataset.theme), 'dark', 'dark');
+    await tabTo('Models', 'Shift+Tab');
+    await page.keyboard.press('Enter');
+    await tabTo('Card of reply');
+    await page.keyboard.press('Enter');
+    await shown(page, '#card .prose table');
+    await tabTo('Close');
+    await page.keyboard.press('Enter');
+    t.check(!await page.isVisible('#card'), 'the card closes');
+    t.same(await focused(), 'Card of reply', 'the focus is where it was');
+    await page.context().close();
+}
+
+async function screens(browser, server) {
+    for (const [colorScheme, width] of [['light', 1180], ['dark', 1180], ['dark', 375], ['light', 320]]) {
+        const page = await open(browser, server, { viewport: { width, height: 760 }, colorScheme });
+        const look = async (view) => {
+            await noScroll(page, `${view} at ${width}`);
+            if (width !== 320)
+                await accessible(page, `axe: ${view}, ${colorScheme}, ${width}`);
+        };
+        await ask(page, both);
+        await look('ask');
+        await page.click('nav >> text=Chat');
+        await page.waitForSelector('#chat-model option', { state: 'attached' });
+        await page.click('#chat-examples .chip >> nth=0');
+        await answered(page);
+        await look('chat');
+        await page.click('nav >> text=Models');
+        await shown(page, '.model');
+        await look('models');
+        await page.context().close();
+    }
+    const docs = await open(browser, server, {}, '/docs');
+    await shown(docs, 'details');
+    await docs.context().close();
+}
+
+// Pictures for the README.  Other work on the machine makes answers late: then it is asked again.
+async function pictures(browser, server) {
+    const page = await open(browser, server, { viewport: { width: 1120, height: 700 } });
+    const save = async (name) => {
+        await page.evaluate(() => document.activeElement.blur());
+        const file = path.join(shots, `${name}.png`);
+        await page.screenshot({ path: file, fullPage: name !== 'chat' });
+        t.check(fs.statSync(file).size < 200000, `${file} has ${fs.statSync(file).size} bytes`);
+        if (refresh)
+            fs.copyFileSync(file, path.join(t.root, 'docs/screenshots', `${name}.png`));
+    };
+    for (let i = 0; i < 8; i++) {
+        await page.reload();
+        await ask(page, both);
+        if (!await page.$('.k-over'))
+            break;
+    }
+    await save('ask');
+    await page.click('nav >> text=Chat');
+    await page.waitForSelector('#chat-model option', { state: 'attached' });
+    for (const line of ['timer: pasta; left: 4 minutes',
+        'anomaly: vibration; machine: pump 3; value: 7.4 mm/s; side: high; normal: 2.1 to 3.0 mm/s; advice: check the bearing']) {
+        await page.fill('#chat-text', line);
+        await page.keyboard.press('Enter');
+        await answered(page);
+    }
+    await save('chat');
+    await page.click('nav >> text=Models');
+    await page.waitForFunction(() => [...document.querySelectorAll('.model-about')].every((e) => e.textContent));
+    await save('models');
+    await page.context().close();
+}
+
+(async () => {
+    let server = await t.start(shoal, []);
+    const browser = await chromium.launch({ executablePath: browserPath() });
+    for (const part of [answers, conversation, modelsView, keyboard, screens, pictures])
+        await part(browser, server);
+    server = await goneAndBack(browser, server);
+    await browser.close();
+    await server.stop();
+    t.finish();
+})().catch((e) => {
+    console.log(e);
+    process.exit(1);
+});

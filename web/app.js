@@ -1,0 +1,136 @@
+// app.js - the frame: which view is shown, colours, whether the server is there.
+import { $, getJson, h, icon, kept, onGone } from './lib.js';
+import * as ask from './ask.js';
+import * as chat from './chat.js';
+import * as models from './models.js';
+
+const views = { ask, chat, models };
+let current = null;
+
+// ---- views
+
+function show() {
+    const name = views[location.hash.slice(1)] ? location.hash.slice(1) : 'ask';
+    if (location.hash === '#main' && current)
+        return; // the skip link
+    if (current && current !== name)
+        views[current].leave?.();
+    for (const v of Object.keys(views))
+        $(`view-${v}`).hidden = v !== name;
+    for (const a of document.querySelectorAll('nav a')) {
+        if (a.hash === `#${name}`)
+            a.setAttribute('aria-current', 'page');
+        else
+            a.removeAttribute('aria-current');
+    }
+    document.title = `${name[0].toUpperCase()}${name.slice(1)} · Shoal`;
+    current = name;
+    views[name].enter?.();
+}
+
+// ---- colours
+
+const themes = { auto: ['i-auto', 'as the system'], light: ['i-sun', 'light'], dark: ['i-moon', 'dark'] };
+
+function setTheme(name) {
+    window.setTheme(name);
+    $('theme').replaceChildren(icon(themes[name][0]));
+    $('theme').setAttribute('aria-label', `Colours: ${themes[name][1]}`);
+    $('theme').title = `Colours: ${themes[name][1]}`;
+}
+
+function nextTheme() {
+    const names = Object.keys(themes);
+    setTheme(names[(names.indexOf(document.documentElement.dataset.choice) + 1) % names.length]);
+}
+
+// ---- is the server there?
+
+let there = true, timer = 0;
+
+async function look() {
+    clearTimeout(timer);
+    let answered = false;
+    try {
+        answered = (await fetch('/healthz', { cache: 'no-store', signal: AbortSignal.timeout(3000) })).ok;
+    } catch { /* not there */ }
+    const was = there;
+    there = answered;
+    if (there && !was)
+        await back();
+    else if (!there)
+        lost();
+    timer = setTimeout(look, there ? 5000 : 1000);
+}
+
+function lost() {
+    $('status').className = 'status off';
+    $('status').textContent = 'No server';
+    const banner = $('banner');
+    if (!banner.hidden && banner.dataset.kind === 'lost')
+        return;
+    banner.dataset.kind = 'lost';
+    banner.replaceChildren(h('p', {}, h('strong', {}, 'The server does not answer.'),
+        ' What you typed is kept, and this page connects again by itself. If it takes long, see whether ',
+        h('code', {}, 'shoal serve'), ' still runs.'),
+    h('button', { type: 'button', class: 'button small', onclick: look }, 'Try now'));
+    banner.hidden = false;
+}
+
+async function back() {
+    const banner = $('banner');
+    banner.dataset.kind = 'back';
+    banner.replaceChildren(h('p', {}, h('strong', {}, 'Connected again.'), ' Everything works as before.'));
+    setTimeout(() => {
+        if (banner.dataset.kind === 'back')
+            banner.hidden = true;
+    }, 4000);
+    await status();
+    views[current].enter?.();
+}
+
+async function status() {
+    const s = $('status');
+    try {
+        const { data } = await getJson('/v1/models');
+        const ready = data.filter((m) => m.state === 'ready').length;
+        const busy = data.some((m) => m.state === 'loading');
+        s.className = busy ? 'status wait' : 'status on';
+        s.textContent = busy ? 'Loading models' : `${ready} models ready`;
+        if (busy)
+            setTimeout(status, 1000);
+    } catch (e) {
+        if (e.status)
+            s.textContent = e.status === 401 ? 'Needs a key' : 'Server there';
+    }
+}
+
+// ---- start
+
+document.addEventListener('keydown', (e) => {
+    const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName);
+    if (e.key === '/' && !typing && !e.ctrlKey && !e.metaKey && !e.altKey) {
+        e.preventDefault();
+        views[current].focus?.();
+    }
+});
+document.addEventListener('visibilitychange', () => {
+    if (!document.hidden)
+        look();
+});
+window.addEventListener('hashchange', show);
+onGone(() => {
+    there = false;
+    lost();
+    clearTimeout(timer);
+    timer = setTimeout(look, 300);
+});
+$('theme').addEventListener('click', nextTheme);
+setTheme(document.documentElement.dataset.choice);
+for (const v of Object.values(views))
+    v.start();
+show();
+if (kept('draft-ask', '') === '' && matchMedia('(hover: hover)').matches)
+    views[current].focus?.();
+status();
+timer = setTimeout(look, 5000);

@@ -1,0 +1,262 @@
+// ask.js - the Ask view: a text to /v1/process, and everything that is known about its answer.
+import { $, Gone, Refused, composer, errorBox, events, h, keep, kept, ms, percent, request, whenLoaded, words } from './lib.js';
+
+const examples = [
+    'turn off the kitchen lights and set the heating to 19 degrees',
+    'set a timer for ten minutes',
+    'what is 7 times 8',
+    'remind me to call Anna at six',
+    'dim the bedroom lights to 40 percent',
+    'tell me a joke',
+];
+const MAX_TURNS = 50;
+let field;
+
+export function start() {
+    field = composer($('ask-form'), $('ask-text'), 'ask', send);
+    $('ask-examples').append(...examples.map((text) => h('li', {},
+        h('button', {
+            type: 'button', class: 'chip', onclick: () => {
+                field.set(text);
+                send();
+            },
+        }, text))));
+    $('ask-budget').value = kept('budget', 100);
+    $('ask-enforce').checked = kept('enforce', false);
+    $('ask-budget').addEventListener('input', () => keep('budget', budget()));
+    $('ask-enforce').addEventListener('change', (e) => keep('enforce', e.target.checked));
+}
+
+export function enter() {
+    field.grow();
+}
+
+export function focus() {
+    $('ask-text').focus();
+}
+
+const budget = () => Math.max(1, Number($('ask-budget').value) || 100);
+
+function send() {
+    const text = $('ask-text').value.trim();
+    if (!text) {
+        focus();
+        return;
+    }
+    field.set('');
+    focus();
+    ask(text);
+}
+
+async function ask(text) {
+    const turn = newTurn(text), began = performance.now();
+    const body = { text, stream: true, explain: true };
+    if ($('ask-enforce').checked)
+        body.latency_budget_ms = budget();
+    try {
+        const response = await whenLoaded(() => request('/v1/process', { body }), (why) => turn.wait(why));
+        turn.wait('');
+        let complete = false;
+        for await (const { event, data } of events(response)) {
+            const v = JSON.parse(data);
+            if (event === 'plan') {
+                turn.plan(v);
+            } else if (event === 'text') {
+                turn.say(v.text);
+            } else if (event === 'done') {
+                turn.done(v, performance.now() - began, budget());
+                complete = true;
+            } else if (event === 'error') {
+                throw Object.assign(new Error(v.error.message), { stream: v.error });
+            }
+        }
+        if (!complete)
+            throw new Gone('the answer broke off');
+    } catch (e) {
+        turn.fail(e.stream ? fromStream(e.stream) : e);
+        if ($('ask-text').value === '') // what was typed is not lost
+            field.set(text);
+    }
+}
+
+// An error that came inside a stream looks like one that came instead of it.
+function fromStream(error) {
+    return new Refused(error.type === 'timeout_error' ? 504 : 500, error, new Headers());
+}
+
+// ---- one turn
+
+function newTurn(text) {
+    const reply = h('p', { class: 'reply streaming' });
+    const meta = h('p', { class: 'meta' });
+    const inside = h('div', { class: 'turn-grid' });
+    const more = h('details', { class: 'more', open: true, hidden: true },
+        h('summary', {}, 'How it was answered'), inside);
+    const turn = h('article', { class: 'turn', 'aria-label': text },
+        h('h2', { class: 'asked' }, text), reply, meta, more);
+    const list = $('ask-turns');
+    for (const old of list.querySelectorAll('details.more'))
+        old.open = false;
+    list.prepend(turn);
+    while (list.children.length > MAX_TURNS)
+        list.lastChild.remove();
+    let said = '';
+    return {
+        wait(why) {
+            meta.textContent = why && `Waiting: ${why}`;
+        },
+        plan(v) {
+            inside.replaceChildren(actionsBlock(v.actions), clausesBlock(v.clauses));
+            more.hidden = false;
+        },
+        say(piece) {
+            said += piece;
+            reply.textContent = said;
+        },
+        done(v, page, limit) {
+            reply.classList.remove('streaming');
+            reply.textContent = v.reply;
+            inside.replaceChildren(actionsBlock(v.actions), clausesBlock(v.clauses), timeBlock(v, limit));
+            more.hidden = false;
+            meta.replaceChildren(h('strong', {}, ms(v.total_ms)), ' in the models, ',
+                h('strong', {}, ms(page)), ' to this page');
+            $('ask-live').textContent = v.reply;
+        },
+        fail(e) {
+            reply.classList.remove('streaming');
+            meta.replaceChildren();
+            const box = errorBox(e, ['Ask again', () => {
+                if ($('ask-text').value.trim() === text)
+                    field.set('');
+                turn.remove();
+                ask(text);
+            }]);
+            reply.after(box);
+            if (!said)
+                reply.remove();
+        },
+    };
+}
+
+// ---- actions
+
+function json(value) {
+    const out = h('pre', { class: 'json' });
+    const parts = JSON.stringify(value, null, 1).replaceAll(/\n */g, ' ').split(/("(?:[^"\\]|\\.)*"(?=:)|"(?:[^"\\]|\\.)*"|-?\d[\d.e+-]*|true|false|null)/);
+    parts.forEach((p, i) => {
+        const key = i % 2 && p.startsWith('"') && parts[i + 1]?.startsWith(':');
+        out.append(i % 2 ? h('span', { class: key ? 'j-key' : p.startsWith('"') ? 'j-str' : 'j-num' }, p) : p);
+    });
+    return out;
+}
+
+const results = {
+    done: ['good', 'done'], scheduled: ['good', 'scheduled'], ask: ['wait', 'asks back'],
+    unknown: ['bad', 'unknown device'], failed: ['bad', 'failed'],
+};
+
+function actionsBlock(actions) {
+    return h('section', { class: 'block' }, h('h3', {}, actions.length === 1 ? 'Action' : 'Actions'),
+        actions.length === 0 && h('p', { class: 'hint' }, 'None: nothing to carry out.'),
+        actions.map((a) => {
+            const [kind, label] = results[a.result] ?? ['wait', a.result];
+            return h('div', { class: 'action' },
+                h('div', { class: 'action-head' }, h('span', { class: 'action-name' }, words(a.action)),
+                    h('span', { class: `pill ${kind}` }, label)),
+                json(a));
+        }));
+}
+
+// ---- what was understood
+
+// The clause's text with its entities marked, in the order they stand.
+function marked(clause) {
+    const out = [];
+    let at = 0;
+    for (const e of clause.entities) {
+        const found = clause.text.indexOf(e.text, at);
+        if (found < 0)
+            continue;
+        out.push(clause.text.slice(at, found),
+            h('mark', { class: `ent ent-${hue(e.type)}` }, e.text, h('span', { class: 'ent-type' }, words(e.type))));
+        at = found + e.text.length;
+    }
+    out.push(clause.text.slice(at));
+    return h('p', { class: 'clause-text' }, ...out);
+}
+
+function hue(type) {
+    let n = 0;
+    for (const c of type)
+        n = (n * 31 + c.charCodeAt(0)) % 997;
+    return n % 5;
+}
+
+function bar(name, label, p) {
+    const fill = h('span', { class: p < 0.5 ? 'fill low' : 'fill' });
+    fill.style.width = `${Math.max(1, p * 100)}%`;
+    return h('div', { class: 'conf' }, h('span', { class: 'conf-name' }, name),
+        h('span', { class: 'conf-label' }, words(label)),
+        h('span', { class: 'track', 'aria-hidden': 'true' }, fill), h('span', { class: 'num' }, percent(p)));
+}
+
+function clausesBlock(clauses) {
+    return h('section', { class: 'block' }, h('h3', {}, 'Understood'),
+        clauses.map((c) => h('div', { class: 'clause' }, marked(c), bar('intent', c.intent, c.confidence),
+            bar('router', c.router, c.router_confidence))));
+}
+
+// ---- the waterfall
+
+const steps = { split: 'Split', understand: 'Understand', decide: 'Decide', reply: 'Reply' };
+
+function nice(v) {
+    const unit = 10 ** Math.floor(Math.log10(v));
+    return unit * ([1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10].find((k) => k * unit >= v) ?? 10);
+}
+
+function timeBlock(v, limit) {
+    const total = v.total_ms, seen = limit <= total * 20;
+    const scale = nice((seen ? Math.max(limit, total) : total) * 1.02);
+    const at = (t) => `${(t / scale) * 100}%`;
+    const row = (i, e) => { // beside the lines, which span all rows
+        e.style.gridRow = i + 1;
+        return e;
+    };
+    const rows = v.steps.flatMap((s, i) => {
+        const fill = h('span', { class: `wf-bar wf-${s.model ?? 'rules'}` });
+        fill.style.left = at(s.start_ms);
+        fill.style.width = at(s.ms);
+        return [
+            row(i, h('span', { class: 'wf-name' }, steps[s.step] ?? s.step, ' ',
+                h('small', {}, s.model ? `${s.model}, ${s.tokens} tokens` : 'rules'))),
+            row(i, h('span', { class: i % 2 ? 'wf-track' : 'wf-track even' }, fill)),
+            row(i, h('span', { class: 'num' }, ms(s.ms), h('small', {}, ` ${percent(s.ms / total)}`))),
+        ];
+    });
+    const lines = h('span', { class: 'wf-lines', 'aria-hidden': 'true' });
+    lines.style.gridRow = `1 / span ${v.steps.length}`;
+    const line = (t, kind) => {
+        const e = h('span', { class: `wf-line ${kind}` });
+        e.style.left = at(t);
+        lines.append(e);
+    };
+    const said = v.steps.find((s) => s.step === 'reply');
+    if (said)
+        line(said.start_ms, 'ready');
+    if (seen)
+        line(limit, total > limit ? 'budget over' : 'budget');
+    const used = total / limit;
+    return h('section', { class: 'block wide' }, h('h3', {}, 'Time'),
+        h('p', { class: 'time-sum' },
+            said && h('span', { class: 'key k-ready' }, 'action known after ', h('strong', {}, ms(said.start_ms))),
+            h('span', { class: used > 1 ? 'key k-over' : 'key k-budget' },
+                used > 1 ? h('strong', {}, `${ms(total - limit)} over the budget of ${ms(limit)}`)
+                    : [h('strong', {}, percent(used)), ` of the budget of ${ms(limit)}`])),
+        h('div', { class: 'wf' }, rows, lines),
+        h('div', { class: 'wf-axis', 'aria-hidden': 'true' }, [0, 0.25, 0.5, 0.75, 1].map((k) => {
+            const e = h('span', {}, k === 0 ? '0' : ms(k * scale));
+            e.style.left = `${k * 100}%`;
+            return e;
+        })));
+}

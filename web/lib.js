@@ -1,0 +1,234 @@
+// lib.js - what all views share: elements, requests, streams of events, errors in words, what is kept.
+
+// An element: h('p', {class: 'x', onclick: f}, 'text', child, ...).  Text is always text.
+export function h(tag, attributes, ...children) {
+    const e = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes ?? {})) {
+        if (value === undefined || value === null || value === false)
+            continue;
+        if (name.startsWith('on'))
+            e.addEventListener(name.slice(2), value);
+        else
+            e.setAttribute(name, value === true ? '' : value);
+    }
+    e.append(...children.flat().filter((c) => c !== undefined && c !== null && c !== false));
+    return e;
+}
+
+export const $ = (id) => document.getElementById(id);
+
+export function icon(name) {
+    const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+    const use = document.createElementNS('http://www.w3.org/2000/svg', 'use');
+    svg.setAttribute('aria-hidden', 'true');
+    use.setAttribute('href', `#${name}`);
+    svg.append(use);
+    return svg;
+}
+
+// ---- what is kept while the tab is open (drafts, settings): a page that reloads loses nothing
+
+export function keep(name, value) {
+    try {
+        sessionStorage.setItem(`shoal-${name}`, JSON.stringify(value));
+    } catch { /* full, or not allowed: then it is not kept */ }
+}
+
+export function kept(name, otherwise) {
+    try {
+        return JSON.parse(sessionStorage.getItem(`shoal-${name}`)) ?? otherwise;
+    } catch {
+        return otherwise;
+    }
+}
+
+// ---- numbers
+
+export function ms(v) {
+    return v < 10 ? `${v.toFixed(v < 1 ? 2 : 1)} ms` : v < 1000 ? `${v.toFixed(0)} ms` : `${(v / 1000).toFixed(2)} s`;
+}
+
+export function bytes(n) {
+    return n >= 1e9 ? `${(n / 1e9).toFixed(2)} GB` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} MB` : `${(n / 1e3).toFixed(0)} kB`;
+}
+
+export function count(n) {
+    return n >= 1e9 ? `${(n / 1e9).toFixed(2)} B` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : String(n);
+}
+
+export const percent = (p) => `${Math.round(p * 100)} %`;
+
+// "turn_off" as words.
+export const words = (name) => name.replaceAll('_', ' ');
+
+// ---- requests
+
+export class Refused extends Error {
+    constructor(status, error, headers) {
+        super(error?.message ?? `status ${status}`);
+        this.status = status;
+        this.code = error?.code ?? '';
+        this.retry = Number(headers.get('retry-after')) || 0;
+        this.id = headers.get('x-request-id') ?? '';
+    }
+}
+
+// The server cannot be reached, or went away in the middle.
+export class Gone extends Error {}
+
+const watchers = new Set();
+export const onGone = (fn) => watchers.add(fn);
+
+function gone() {
+    watchers.forEach((fn) => fn());
+    return new Gone('the server does not answer');
+}
+
+export async function request(path, { body, signal, method } = {}) {
+    const headers = {}, key = kept('key', '');
+    if (body)
+        headers['content-type'] = 'application/json';
+    if (key)
+        headers.authorization = `Bearer ${key}`;
+    let r;
+    try {
+        r = await fetch(path, {
+            method: method ?? (body ? 'POST' : 'GET'), headers, signal, cache: 'no-store',
+            body: body ? JSON.stringify(body) : undefined,
+        });
+    } catch (e) {
+        throw e.name === 'AbortError' ? e : gone();
+    }
+    if (r.ok)
+        return r;
+    const text = await r.text().catch(() => '');
+    let error;
+    try {
+        error = JSON.parse(text).error;
+    } catch {
+        error = { message: text.slice(0, 300) };
+    }
+    throw new Refused(r.status, error, r.headers);
+}
+
+export const getJson = async (path, options) => (await request(path, options)).json();
+
+// Server-sent events of a response: {event, data} with data as text.
+export async function* events(response) {
+    const reader = response.body.getReader(), decoder = new TextDecoder();
+    let rest = '';
+    for (;;) {
+        let part;
+        try {
+            part = await reader.read();
+        } catch (e) {
+            throw e.name === 'AbortError' ? e : gone();
+        }
+        if (part.done)
+            return;
+        rest += decoder.decode(part.value, { stream: true });
+        const whole = rest.split('\n\n');
+        rest = whole.pop();
+        for (const block of whole) {
+            const out = { event: 'message', data: '' };
+            for (const line of block.split('\n')) {
+                const at = line.indexOf(': ');
+                if (at > 0)
+                    out[line.slice(0, at)] = line.slice(at + 2);
+            }
+            yield out;
+        }
+    }
+}
+
+// Waits until fn, which is refused while a model is being loaded, is not refused any more.
+export async function whenLoaded(fn, waiting, signal) {
+    for (let tries = 0; ; tries++) {
+        try {
+            return await fn();
+        } catch (e) {
+            if (e.code !== 'model_loading' || tries >= 30 || signal?.aborted)
+                throw e;
+            waiting(e.message);
+            await new Promise((done) => setTimeout(done, Math.max(1, e.retry) * 1000));
+        }
+    }
+}
+
+// ---- errors, in words: what happened, and what to do
+
+const sentence = (s) => s && (s[0].toUpperCase() + s.slice(1) + (/[.!?]$/.test(s) ? '' : '.'));
+
+export function explain(e) {
+    if (e instanceof Gone)
+        return ['The server does not answer.', 'Your text is kept. This page tries again by itself; if it takes long, see whether “shoal serve” still runs.'];
+    if (!(e instanceof Refused))
+        return ['Something went wrong in this page.', `${e.message}. Reload it; what you typed is kept.`];
+    const said = sentence(e.message);
+    if (e.status === 401)
+        return ['This server asks for an API key.', 'Enter one that is in its configuration.'];
+    if (e.status === 403)
+        return ['This key may not do that.', said];
+    if (e.code === 'model_not_found')
+        return ['The model for this is not here.', said];
+    if (e.status === 429)
+        return ['The server has too much to do.', `${said} Try again in ${e.retry || 1} s.`];
+    if (e.status === 504)
+        return ['It would have taken longer than the budget.', 'Raise the budget, or let it finish: turn off “Stop what takes longer”.'];
+    if (e.status === 503)
+        return ['The server cannot answer now.', said];
+    if (e.status >= 500)
+        return ['The server could not answer.', `${said} In its log this is ${e.id || 'there'}.`];
+    return ['The server did not accept this.', said];
+}
+
+// A box that says it, with buttons: errorBox(e, ['Ask again', fn], ...).
+export function errorBox(e, ...actions) {
+    const [what, todo] = explain(e);
+    if (e.status === 401)
+        actions.unshift(['Enter a key', askKey]);
+    return h('div', { class: 'error', role: 'alert' }, icon('i-warn'),
+        h('div', {}, h('strong', {}, what), ' ', h('span', {}, todo),
+            actions.length > 0 && h('div', { class: 'row' },
+                actions.map(([label, fn]) => h('button', { type: 'button', class: 'button small', onclick: fn }, label)))));
+}
+
+export function askKey() {
+    const dialog = $('key');
+    $('key-text').value = kept('key', '');
+    $('key-cancel').onclick = () => dialog.close();
+    $('key-form').onsubmit = () => {
+        keep('key', $('key-text').value.trim());
+        location.reload();
+    };
+    dialog.showModal();
+}
+
+// ---- composers: grow with their text, Enter sends, drafts are kept
+
+export function composer(form, field, name, send) {
+    const grow = () => {
+        field.style.height = 'auto';
+        field.style.height = `${Math.min(field.scrollHeight, 240)}px`;
+        keep(`draft-${name}`, field.value);
+    };
+    field.value = kept(`draft-${name}`, '');
+    field.addEventListener('input', grow);
+    field.addEventListener('keydown', (e) => {
+        if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) {
+            e.preventDefault();
+            form.requestSubmit();
+        }
+    });
+    form.addEventListener('submit', (e) => {
+        e.preventDefault();
+        send();
+    });
+    return {
+        grow,
+        set(text) {
+            field.value = text;
+            grow();
+        },
+    };
+}

@@ -1,0 +1,176 @@
+// models.js - the Models view: what there is, what it holds and how fast it was; load, unload, cards.
+import { $, bytes, count, errorBox, getJson, h, ms, request } from './lib.js';
+import { markdown } from './markdown.js';
+
+const tasks = {
+    generate: 'writes text', classify: 'says what a text is', tag: 'finds entities', embed: 'makes vectors',
+    rerank: 'orders documents', summarize: 'makes texts short', score: 'scores numbers',
+};
+const states = { ready: 'good', loading: 'wait', unloading: 'wait', unloaded: '', failed: 'bad' };
+const cards = new Map(), asked = new Map(); // name -> text, name -> promise of it
+let timer = 0, busy = new Set(), last = '';
+
+export function start() {
+    $('card-close').addEventListener('click', () => $('card').close());
+    $('card').addEventListener('click', (e) => {
+        if (e.target === $('card'))
+            $('card').close();
+    });
+}
+
+export async function enter() {
+    clearTimeout(timer);
+    await refresh();
+    timer = setTimeout(enter, 2000);
+}
+
+export function leave() {
+    clearTimeout(timer);
+}
+
+async function refresh() {
+    let list, admin = true;
+    try {
+        list = (await getJson('/admin/models')).models;
+    } catch (e) {
+        if (e.status !== 401 && e.status !== 403) {
+            if (e.status)
+                $('models-note').replaceChildren(errorBox(e, ['Try again', enter]));
+            return;
+        }
+        admin = false;
+        try { // without the right to administer: what everybody may know
+            list = (await getJson('/v1/models')).data.map((m) => ({ ...m, model: m.id, card: true }));
+        } catch (again) {
+            $('models-note').replaceChildren(errorBox(again));
+            return;
+        }
+    }
+    const text = JSON.stringify(list) + [...busy].join() + [...cards.keys()].join();
+    if (text === last)
+        return;
+    last = text;
+    $('models-note').replaceChildren();
+    draw(list, admin);
+}
+
+function draw(list, admin) {
+    const focused = document.activeElement?.dataset?.focus;
+    const files = new Map();
+    for (const m of list)
+        files.set(m.path ?? m.model, m.bytes ?? 0);
+    const memory = [...files.values()].reduce((a, b) => a + b, 0);
+    const ready = list.filter((m) => m.state === 'ready').length;
+    $('models-sum').textContent = `${ready} of ${list.length} ready${memory ? `, ${bytes(memory)} of memory in all` : ''}.`;
+    $('models-list').replaceChildren(...list.map((m) => model(m, list, admin)));
+    if (focused)
+        document.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
+    for (const m of list)
+        if (m.card && !asked.has(m.model))
+            fetchCard(m.model).then(refresh, () => {});
+}
+
+// Models of one file run together: what was measured for one of them holds for the others.
+function speed(m, list) {
+    if (!m.tokens_per_s && !m.median_ms)
+        m = list.find((o) => o.path === m.path && (o.tokens_per_s || o.median_ms)) ?? m;
+    if (m.tokens_per_s)
+        return `${count(Math.round(m.tokens_per_s))} tokens/s`;
+    return m.median_ms ? `${ms(m.median_ms)} a request` : 'not measured yet';
+}
+
+function model(m, list, admin) {
+    const shared = list.filter((o) => o.path && o.path === m.path && o.model !== m.model).map((o) => o.model);
+    const facts = [
+        ['Memory', m.bytes ? `${bytes(m.bytes)}${shared.length ? ', shared' : ''}` : m.state === 'unloaded' ? 'none' : undefined],
+        ['File', m.file_bytes ? bytes(m.file_bytes) : undefined],
+        ['Parameters', m.parameters ? count(m.parameters) : undefined],
+        ['Kind', m.architecture],
+        ['Speed', m.requests === undefined ? undefined : speed(m, list)],
+        ['Loaded in', m.load_ms && m.state === 'ready' ? ms(m.load_ms) : undefined],
+        ['Requests', m.requests],
+        ['Kernels', m.kernels && `${m.kernels}, ${m.threads} ${m.threads === 1 ? 'thread' : 'threads'}`],
+    ].filter(([, v]) => v !== undefined && v !== '');
+    const progress = h('progress', { max: '1', value: String(m.progress ?? 0), 'aria-label': `Loading ${m.model}` });
+    return h('article', { class: 'model', 'aria-labelledby': `model-${m.model}` },
+        h('div', { class: 'model-head' }, h('h2', { id: `model-${m.model}` }, m.model),
+            h('span', { class: `pill ${states[m.state] ?? ''}` }, m.state)),
+        h('p', { class: 'model-task' }, tasks[m.task] ?? m.task ?? ''),
+        h('p', { class: 'model-about' }, about(m.model)),
+        m.state === 'loading' && progress,
+        m.error && h('p', { class: 'model-error' }, `Could not be loaded: ${m.error}`),
+        h('dl', {}, facts.map(([k, v]) => h('div', {}, h('dt', {}, k), h('dd', {}, String(v))))),
+        shared.length > 0 && h('p', { class: 'hint' }, `One file, one place in memory with ${shared.join(', ')}.`),
+        h('div', { class: 'row' }, buttons(m, admin)));
+}
+
+function buttons(m, admin) {
+    const loads = m.state === 'unloaded' || m.state === 'failed';
+    const waits = busy.has(m.model) || m.state === 'loading' || m.state === 'unloading';
+    return [
+        m.card && h('button', {
+            type: 'button', class: 'button', 'data-focus': `card ${m.model}`, onclick: () => openCard(m.model),
+        }, 'Card', h('span', { class: 'sr' }, ` of ${m.model}`)),
+        admin && h('button', {
+            type: 'button', class: 'button', disabled: waits, 'data-focus': `load ${m.model}`,
+            onclick: () => change(m.model, loads ? 'load' : 'unload'),
+        }, loads ? 'Load' : 'Unload', h('span', { class: 'sr' }, ` ${m.model}`)),
+    ];
+}
+
+async function change(name, action) {
+    busy.add(name);
+    try {
+        await request('/admin/models', { body: { model: name, action } });
+    } catch (e) {
+        $('models-note').replaceChildren(errorBox(e, ['Try again', () => change(name, action)]));
+    }
+    busy.delete(name);
+    await enter();
+}
+
+// ---- cards
+
+async function fetchCard(name) {
+    if (!asked.has(name))
+        asked.set(name, request(`/v1/models/${encodeURIComponent(name)}/card`).then((r) => r.text()));
+    try {
+        cards.set(name, await asked.get(name));
+    } catch (e) {
+        asked.delete(name); // to be asked for again
+        throw e;
+    }
+    return cards.get(name);
+}
+
+// The first paragraph of the card.
+function about(name) {
+    const text = (cards.get(name) ?? '').split('\n\n').find((p) => p && !/^[#|]/.test(p)) ?? '';
+    const first = /^.*?[.:](?=\s|$)/.exec(text.replaceAll('\n', ' '))?.[0] ?? text;
+    return first.replace(/\[([^\]]+)\]\([^)]*\)/g, '$1').replaceAll('`', '').replace(/:$/, '.');
+}
+
+// Links to other cards open them; others lead away in a tab of their own; paths in the repository are only named.
+function link(text, target) {
+    const card = /^([\w-]+)\.md$/.exec(target);
+    if (card)
+        return h('button', { type: 'button', class: 'link', onclick: () => openCard(card[1]) }, text);
+    if (/^https?:\/\//.test(target))
+        return h('a', { href: target, target: '_blank', rel: 'noopener noreferrer' }, text);
+    return h('span', { title: target }, text);
+}
+
+async function openCard(name) {
+    const dialog = $('card'), body = $('card-body');
+    $('card-title').textContent = name;
+    body.replaceChildren(h('p', { class: 'hint' }, 'Loading…'));
+    if (!dialog.open)
+        dialog.showModal();
+    try {
+        const text = await fetchCard(name);
+        body.replaceChildren(...markdown(text.replace(/^# .*\n/, ''), link));
+    } catch (e) {
+        body.replaceChildren(errorBox(e, ['Try again', () => openCard(name)]));
+    }
+    body.scrollTop = 0;
+}

@@ -1,0 +1,22 @@
+// theme.js - the colours: as the system has them (auto), light or dark.  Runs before anything is drawn.
+'use strict';
+(() => {
+    const root = document.documentElement.dataset, dark = matchMedia('(prefers-color-scheme: dark)');
+    const apply = () => {
+        root.theme = root.choice === 'auto' ? (dark.matches ? 'dark' : 'light') : root.choice;
+    };
+    window.setTheme = (choice) => {
+        root.choice = choice;
+        apply();
+        try {
+            localStorage.setItem('shoal-theme', choice);
+        } catch { /* then it holds until the page is closed */ }
+    };
+    try {
+        root.choice = localStorage.getItem('shoal-theme') || 'auto';
+    } catch {
+        root.choice = 'auto';
+    }
+    apply();
+    dark.addEventListener('change', apply);
+})();
