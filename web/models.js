@@ -8,10 +8,11 @@ const tasks = {
 };
 const states = { ready: 'good', loading: 'wait', unloading: 'wait', unloaded: '', failed: 'bad' };
 const cards = new Map(), asked = new Map(); // name -> text, name -> promise of it
-let timer = 0, busy = new Set(), last = '';
+let opener = '', timer = 0, busy = new Set(), last = '';
 
 export function start() {
     $('card-close').addEventListener('click', () => $('card').close());
+    $('card').addEventListener('close', () => focusOn(opener)); // what opened it may have been drawn anew
     $('card').addEventListener('click', (e) => {
         if (e.target === $('card'))
             $('card').close();
@@ -64,10 +65,14 @@ function draw(list, admin) {
     $('models-sum').textContent = `${ready} of ${list.length} ready${memory ? `, ${bytes(memory)} of memory in all` : ''}.`;
     $('models-list').replaceChildren(...list.map((m) => model(m, list, admin)));
     if (focused)
-        document.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
+        focusOn(focused);
     for (const m of list)
         if (m.card && !asked.has(m.model))
             fetchCard(m.model).then(refresh, () => {});
+}
+
+function focusOn(name) {
+    document.querySelector(`[data-focus="${CSS.escape(name)}"]`)?.focus();
 }
 
 // Models of one file run together: what was measured for one of them holds for the others.
@@ -164,8 +169,10 @@ async function openCard(name) {
     const dialog = $('card'), body = $('card-body');
     $('card-title').textContent = name;
     body.replaceChildren(h('p', { class: 'hint' }, 'Loading…'));
-    if (!dialog.open)
+    if (!dialog.open) {
+        opener = `card ${name}`;
         dialog.showModal();
+    }
     try {
         const text = await fetchCard(name);
         body.replaceChildren(...markdown(text.replace(/^# .*\n/, ''), link));

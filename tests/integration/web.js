@@ -215,7 +215,7 @@ async function goneAndBack(browser, server) {
 
 async function keyboard(browser, server) {
     const page = await open(browser, server);
-    const focused = () => page.evaluate(() => document.activeElement.textContent.trim() || document.activeElement.id ||
+    const focused = () => page.evaluate(() => document.activeElement.textContent.trim().slice(0, 80) || document.activeElement.id ||
         document.activeElement.getAttribute('aria-label'));
     const tabTo = async (what, key = 'Tab') => {
         for (let i = 0; i < 60; i++) {
@@ -284,7 +284,7 @@ async function pictures(browser, server) {
     const save = async (name) => {
         await page.evaluate(() => document.activeElement.blur());
         const file = path.join(shots, `${name}.png`);
-        await page.screenshot({ path: file, fullPage: name !== 'chat' });
+        await page.screenshot({ path: file, fullPage: name === 'ask' });
         t.check(fs.statSync(file).size < 200000, `${file} has ${fs.statSync(file).size} bytes`);
         if (refresh)
             fs.copyFileSync(file, path.join(t.root, 'docs/screenshots', `${name}.png`));
@@ -307,6 +307,7 @@ async function pictures(browser, server) {
     await save('chat');
     await page.click('nav >> text=Models');
     await page.waitForFunction(() => [...document.querySelectorAll('.model-about')].every((e) => e.textContent));
+    await page.setViewportSize({ width: 1120, height: 1000 });
     await save('models');
     await page.context().close();
 }
