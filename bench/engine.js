@@ -19,6 +19,7 @@ const USAGE = `usage: bench/run engine [--quick] [--shapes LIST] [--types LIST] 
   --threads LIST  thread counts to try (1 and all cores)
   --best          judge by the best round and the fastest step instead of medians: for a busy machine, where
                   medians show the neighbours (noisy, load: medians all the same)
+  --cpu           one thread, rates by CPU time: the fair comparison on a busy machine
   --peer-both     the peer on both sides, to test the driver
   --keep-f16      keep the F16 files that the others are made from`;
 
@@ -37,6 +38,7 @@ function readArgs(argv) {
       case "--rounds": o.rounds = Number(list()[0]); break;
       case "--threads": o.threads = list().map(Number); break;
       case "--peer-both": o.peerBoth = true; break;
+      case "--cpu": o.cpu = true; o.threads = [1]; break;
       case "--best": o.best = true; break;
       case "--keep-f16": o.keepF16 = true; break;
       default: throw new Error(`${argv[i]} is not known`);
@@ -240,10 +242,18 @@ function promptTarget(bench, shape, type, n) {
 
 // ---- the measures ----
 
-async function decode(e, fields) {
-  const r = await e.ask("decode", fields);
-  return { rate: r.tok_s, best: (fields.seqs || 1) * 1000 / r.step_ms_min };
+async function decode(bench, e, fields) {
+  const before = e.cpuMs(), r = await e.ask("decode", fields), seqs = fields.seqs || 1;
+  if (bench.o.cpu) return sameRate(fields.n * seqs * 1000 / (e.cpuMs() - before));
+  return { rate: r.tok_s, best: seqs * 1000 / r.step_ms_min };
 }
+
+async function prompt(bench, e, n) {
+  const before = e.cpuMs(), r = await e.ask("prompt", { n });
+  return sameRate(bench.o.cpu ? n * 1000 / (e.cpuMs() - before) : r.tok_s);
+}
+
+const sameRate = (rate) => ({ rate, best: rate });
 
 async function single(bench, shape, type, file, info) {
   const wants = (t) => bench.o.tests.includes(t);
@@ -253,12 +263,12 @@ async function single(bench, shape, type, file, info) {
   if (wants("decode")) {
     say(`${shape} ${type} decode`);
     const n = small ? 64 : 32;
-    const r = await bench.atThreads(engines, (e) => e.ask("decode", { n: 8 }), (e) => decode(e, { n }));
+    const r = await bench.atThreads(engines, (e) => e.ask("decode", { n: 8 }), (e) => decode(bench, e, { n }));
     bench.addBest(`${shape} ${type} decode`, r, (t) => bench.machine.decodeLimit(info.touchedBytes, t), decodeTarget(shape, type));
   }
   for (const n of wants("prompt") ? [32, 128, 512] : []) {
     say(`${shape} ${type} prompt ${n}`);
-    const r = await bench.atThreads(engines, (e) => e.ask("prompt", { n }), async (e) => { const rate = (await e.ask("prompt", { n })).tok_s; return { rate, best: rate }; });
+    const r = await bench.atThreads(engines, (e) => e.ask("prompt", { n }), (e) => prompt(bench, e, n));
     bench.addBest(`${shape} ${type} prompt ${n}`, r, (t) => bench.machine.promptLimit(info.layerWeights, t), promptTarget(bench, shape, type, n));
   }
   for (const e of engines) await e.close();
@@ -267,7 +277,7 @@ async function single(bench, shape, type, file, info) {
 async function many(bench, shape, type, file, info) {
   say(`${shape} ${type} 16 sequences`);
   const engines = await bench.load(file, { ctx: 128, seqs: 16 });
-  const r = await bench.atThreads(engines, (e) => e.ask("decode", { n: 4, seqs: 16 }), (e) => decode(e, { n: 16, seqs: 16 }));
+  const r = await bench.atThreads(engines, (e) => e.ask("decode", { n: 4, seqs: 16 }), (e) => decode(bench, e, { n: 16, seqs: 16 }));
   const limit = (t) => { // weights once for 16 tokens, or the products of 16, whichever is longer
     const bytes = bench.machine.decodeLimit(info.touchedBytes, t), ops = bench.machine.promptLimit(info.layerWeights, t);
     return bytes && ops ? Math.min(16 * bytes, ops) : null;
@@ -280,12 +290,14 @@ async function many(bench, shape, type, file, info) {
 async function noisy(bench, shape, type, file) {
   const threads = Math.max(...bench.o.threads);
   const engines = await bench.load(file, { ctx: 512 });
-  const work = async (e) => (await e.ask("decode", { n: 32 }, 120000)).tok_s;
+  // about a second a round, however slow the neighbours make it
+  const work = async (e) => (await e.ask("decode", { n: e.steps })).tok_s;
+  const size = async (e) => { e.steps = Math.max(4, Math.min(64, Math.round((await e.ask("decode", { n: 4 })).tok_s))); };
   let quiet;
   for (const n of [0, 1, 2]) {
     say(`${shape} ${type} beside ${n} busy processes`);
     const samples = await withSpinners(n, async () => {
-      for (const e of engines) await work(e).catch(() => {});
+      for (const e of engines) await size(e).catch((error) => bench.failures.push(error.message));
       return bench.turns(engines, bench.o.rounds, work);
     });
     const ours = median(samples.ours), peer = median(samples.peer), ratio = ours && peer ? ours / peer : null;
@@ -337,7 +349,7 @@ async function main() {
   const o = readArgs(process.argv.slice(2));
   const bench = new Bench(o);
   const about = await bench.hello();
-  console.log(`ours: ${about.ours}\npeer: ${about.peer || "none"}\n${about.cpu}, ${about.cores} cores, load ${about.load.toFixed(1)}, ${o.best ? "best" : "medians"} of ${o.rounds} rounds, threads ${o.threads.join(" or ")}\n`);
+  console.log(`ours: ${about.ours}\npeer: ${about.peer || "none"}\n${about.cpu}, ${about.cores} cores, load ${about.load.toFixed(1)}, ${o.cpu ? "CPU time, " : ""}${o.best ? "best" : "medians"} of ${o.rounds} rounds, threads ${o.threads.join(" or ")}\n`);
   for (const shape of o.shapes) {
     bench.machine.measure();
     for (const type of o.types) {
@@ -351,7 +363,7 @@ async function main() {
       say("");
       printTable(bench.rows.slice(first));
       console.log("");
-      writeRows("engine", bench.rows, { ...about, rounds: o.rounds, statistic: o.best ? "best" : "median", bandwidth: [...bench.machine.bandwidth.values()],
+      writeRows("engine", bench.rows, { ...about, rounds: o.rounds, statistic: (o.cpu ? "CPU time, " : "") + (o.best ? "best" : "median"), bandwidth: [...bench.machine.bandwidth.values()],
         int8_gops: Object.fromEntries(bench.machine.peak), failures: bench.failures });
     }
     bench.dropF16(shape);

@@ -253,7 +253,7 @@ static int need_model(struct peer *p)
 
 static void clear_kv(struct peer *p)
 {
-    p->api.llama_memory_clear(p->api.llama_get_memory(p->ctx), true);
+    p->api.llama_memory_clear(p->api.llama_get_memory(p->ctx), false);
 }
 
 /* ids of the request's "tokens"; *ids is the caller's to free. */
