@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -101,6 +102,12 @@ int cmd_read_text(const struct opts *o, const char *argument, const char *file, 
     if (cmd_read_file(file ? file : "-", out, &e) < 0)
         return cmd_fail(o->page, "%s", e.msg);
     return CMD_OK;
+}
+
+double cmd_peak_mib(void)
+{
+    struct rusage u;
+    return getrusage(RUSAGE_SELF, &u) == 0 ? (double)u.ru_maxrss / 1024.0 : 0.0;
 }
 
 int cmd_parse_ids(const char *text, size_t n_bytes, int32_t **ids, size_t *n_ids, struct err *e)

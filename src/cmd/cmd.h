@@ -52,6 +52,8 @@ int cmd_print(const struct opts_page *page, const struct buf *b);
 int cmd_read_text(const struct opts *o, const char *argument, const char *file, struct buf *out);
 /* A whole file, or stdin when path is "-". */
 SHOAL_MUST_CHECK int cmd_read_file(const char *path, struct buf *out, struct err *e);
+/* The most memory that this process had so far. */
+double cmd_peak_mib(void);
 /* Numbers separated by commas, blanks or brackets, appended to *ids (mem_free). */
 SHOAL_MUST_CHECK int cmd_parse_ids(const char *text, size_t n_bytes, int32_t **ids, size_t *n_ids,
                                    struct err *e);

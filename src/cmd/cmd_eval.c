@@ -1,7 +1,6 @@
 /* cmd_eval.c - shoal eval: how good and how fast a model is on a data set. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -63,12 +62,6 @@ static const struct opts_page page = {
                 "  shoal eval classify -m intent --labels clinc150 in.jsonl oos.jsonl\n",
 };
 
-static double peak_mib(void)
-{
-    struct rusage u;
-    return getrusage(RUSAGE_SELF, &u) == 0 ? (double)u.ru_maxrss / 1024.0 : 0.0;
-}
-
 static void put_latency(struct eval *ev, struct json_out *j, struct buf *text)
 {
     size_t n = ev->n_latencies;
@@ -129,7 +122,7 @@ static int measure(const struct opts *o, size_t task, struct eval *ev)
     int rc = tasks[task].run(ev, &j, &text, &e);
     double seconds = (double)(clock_ns() - t0) / 1e9;
     put_latency(ev, &j, &text);
-    eval_figure(&j, &text, "peak_rss_mib", peak_mib(), "%.1f");
+    eval_figure(&j, &text, "peak_rss_mib", cmd_peak_mib(), "%.1f");
     eval_figure(&j, &text, "seconds", seconds, "%.2f");
     json_out_object_end(&j);
     buf_putc(&json, '\n');

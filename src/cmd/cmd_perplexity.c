@@ -2,11 +2,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/mem.h"
 #include "cmd/bare_model.h"
 #include "cmd/cmd.h"
 #include "cmd/model_opts.h"
 #include "cmd/term.h"
 #include "runtime/perplexity.h"
+#include "runtime/quality.h"
 #include "wire/json_out.h"
 
 static const struct opts_def defs[] = {
@@ -27,24 +30,36 @@ static const struct opts_page page = {
                 "  shoal perplexity -m model.gguf --ctx 256 --chunks 20 --json wiki.txt\n",
 };
 
+#define MAX_TIMES 65536u /* chunks whose time is kept */
+
 struct watch {
     struct term_progress bar;
     int interrupt_fd;
+    uint64_t last_ns;
+    double *chunk_ms;
+    size_t n_times;
 };
 
 static bool progress(void *ctx, const struct perplexity_result *so_far, uint32_t n_chunks)
 {
     struct watch *w = ctx;
     char note[64];
+    uint64_t now = clock_ns();
+    if (w->n_times < MAX_TIMES)
+        w->chunk_ms[w->n_times++] = (double)(now - w->last_ns) / 1e6;
+    w->last_ns = now;
     snprintf(note, sizeof(note), "perplexity %.4f", so_far->ppl);
     term_progress_show(&w->bar, (double)so_far->n_chunks / n_chunks, note);
     return term_interrupted(w->interrupt_fd);
 }
 
-static int print_result(const struct opts *o, const struct bare_model *m,
+static int print_result(const struct opts *o, const struct bare_model *m, struct watch *w,
                         const struct perplexity_result *r, uint32_t ctx)
 {
     struct buf b;
+    double p50 = quality_quantile(w->chunk_ms, w->n_times, 0.5);
+    double p95 = quality_quantile(w->chunk_ms, w->n_times, 0.95);
+    double p99 = quality_quantile(w->chunk_ms, w->n_times, 0.99);
     buf_init(&b, (size_t)1 << 20);
     if (opts_flag(o, "json")) {
         struct json_out j = json_out_make(&b);
@@ -65,12 +80,25 @@ static int print_result(const struct opts *o, const struct bare_model *m,
         json_out_str(&j, decoder_kernels(m->d)->name);
         json_out_key(&j, "ms");
         json_out_num(&j, r->ms);
+        json_out_key(&j, "chunk_ms");
+        json_out_object(&j);
+        json_out_key(&j, "p50");
+        json_out_num(&j, p50);
+        json_out_key(&j, "p95");
+        json_out_num(&j, p95);
+        json_out_key(&j, "p99");
+        json_out_num(&j, p99);
+        json_out_object_end(&j);
+        json_out_key(&j, "peak_rss_mib");
+        json_out_num(&j, cmd_peak_mib());
         json_out_object_end(&j);
         buf_putc(&b, '\n');
     } else {
         buf_printf(&b, "perplexity %.4f  (%llu tokens scored in %u chunks of %u, %.1f tokens/s)\n",
                    r->ppl, (unsigned long long)r->n_scored, r->n_chunks, ctx,
                    (double)r->n_chunks * ctx * 1e3 / r->ms);
+        buf_printf(&b, "a chunk: p50 %.2f  p95 %.2f  p99 %.2f ms; peak memory %.1f MiB\n", p50, p95,
+                   p99, cmd_peak_mib());
     }
     int rc = cmd_print(o->page, &b);
     buf_fini(&b);
@@ -81,13 +109,15 @@ static int run(const struct opts *o, const struct buf *text)
 {
     struct watch w = {.interrupt_fd = term_catch_interrupt()};
     struct bare_model_opts mo = bare_model_opts_read(o, w.interrupt_fd);
-    struct bare_model m;
+    struct bare_model m = {0};
     struct perplexity_result r;
     struct err e = {0};
     mo.n_ctx = mo.n_ctx ? mo.n_ctx : 512;
     mo.max_batch = mo.max_batch ? mo.max_batch : 128;
     mo.max_logits = mo.max_batch < 64 ? mo.max_batch : 64; /* rows of a large vocabulary add up */
-    int rc = bare_model_open(&m, o->page, &mo);
+    w.chunk_ms = mem_zalloc_n(MAX_TIMES, sizeof(*w.chunk_ms));
+    int rc = w.chunk_ms ? bare_model_open(&m, o->page, &mo) : cmd_fail(o->page, "out of memory");
+    w.last_ns = clock_ns();
     if (rc == CMD_OK) {
         struct perplexity_opts po = {.ctx = m.n_ctx,
                                      .chunks = opts_u32(o, "chunks"),
@@ -98,9 +128,10 @@ static int run(const struct opts *o, const struct buf *text)
         term_progress_end(&w.bar);
         rc = failed == SHOAL_ECANCELLED ? CMD_INTERRUPTED
              : failed < 0               ? cmd_fail(o->page, "%s: %s", o->args[0], e.msg)
-                                        : print_result(o, &m, &r, po.ctx);
+                                        : print_result(o, &m, &w, &r, po.ctx);
     }
     bare_model_close(&m);
+    mem_free(w.chunk_ms);
     term_release_interrupt(w.interrupt_fd);
     return rc;
 }

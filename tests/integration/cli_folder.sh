@@ -38,6 +38,14 @@ specialist() { # FOLDER ARGS...: a command on the folder, and on what it is conv
     cmp folder.json file.json || fail "$name: $1 differs"
 }
 specialist "$root/tests/data/t5/t5-relu" summarize "the old harbour wakes"
+specialist "$root/models/encoder" classify "turn off the kitchen lights" "what is my balance"
+specialist "$root/models/encoder" tag "set the heating in the bedroom to 19 degrees"
+specialist "$root/models/encoder" embed "the pump is hot"
+for type in q8_0 q4_0; do # weights quantized in the file: the same label, nearly the same confidence
+    run 0 model convert "$root/models/encoder" enc-$type.gguf --type $type
+    run 0 classify -m enc-$type.gguf --json "turn off the kitchen lights"; same "$type" "$(field label)" turn_off
+    same "$type: sure" "$(field confidence | cut -c1-3)" 0.9
+done
 
 # types: as they are by default, smaller when asked; norms and heads keep their bits
 run 0 model convert "$folders/llama3" l.gguf --name mine --tensors
