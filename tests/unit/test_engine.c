@@ -364,10 +364,14 @@ static void test_what_comes_too_late_is_refused(void **state)
     assert_int_equal(shoal_task_submit(en, &o, &t, &e), 0);
     assert_int_equal(shoal_task_wait(t), 0);
     shoal_task_free(t);
-    o.deadline_ns = clock_ns() + 5000; /* 5 us for 512 tokens */
-    assert_int_equal(shoal_task_submit(en, &o, &t, &e), SHOAL_EDEADLINE);
-    assert_null(t);
-    assert_non_null(strstr(e.msg, "are needed"));
+    bool told = false;
+    for (int i = 0; !told && i < 10; i++) { /* a busy machine may let even that time pass */
+        o.deadline_ns = clock_ns() + a.done.first_token_ns / 4;
+        assert_int_equal(shoal_task_submit(en, &o, &t, &e), SHOAL_EDEADLINE);
+        assert_null(t);
+        told = strstr(e.msg, "are needed") != NULL;
+    }
+    assert_true(told);
     o.deadline_ns = clock_ns() + 600000000000u;
     assert_int_equal(shoal_task_submit(en, &o, &t, &e), 0);
     assert_int_equal(shoal_task_wait(t), 0);
