@@ -15,6 +15,8 @@ struct command {
 
 static const struct command commands[] = {
     {"ask", cmd_ask, "a command or question: actions as JSON, and a reply"},
+    {"serve", cmd_serve, "a web page, and everything over HTTP"},
+    {"doctor", cmd_doctor, "what this machine has, what is used, what is wrong"},
     {"generate", cmd_generate, "continue a text with a model"},
     {"chat", cmd_chat, "talk with a model"},
     {"classify", cmd_classify, "what a text is: intent, topic, sentiment"},
@@ -23,7 +25,6 @@ static const struct command commands[] = {
     {"rerank", cmd_rerank, "documents in the order in which they answer a query"},
     {"score", cmd_score, "numbers for rows of numbers"},
     {"summarize", cmd_summarize, "a long text made short"},
-    {"serve", cmd_serve, "answer requests over HTTP"},
     {"tokenize", cmd_tokenize, "text to token ids"},
     {"detokenize", cmd_detokenize, "token ids to text"},
     {"logits", cmd_logits, "what a model expects next"},
@@ -31,24 +32,24 @@ static const struct command commands[] = {
     {"perplexity", cmd_perplexity, "how well a model predicts a text"},
     {"bench", cmd_bench, "how fast a model runs here, beside the machine's limit"},
     {"model", cmd_model, "show, convert and quantize model files"},
-    {"doctor", cmd_doctor, "what this machine has, what is used, what is wrong"},
 };
+#define N_FIRST 3u /* commands to begin with */
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static int help(void)
 {
     printf("Shoal runs small language models on the machine you have.\n\n"
-           "Usage: shoal <command> [options]\n\nCommands:\n");
+           "Usage: shoal <command> [options]\n\nStart here:\n");
     for (size_t i = 0; i < N_COMMANDS; i++)
-        printf("  %-12s %s\n", commands[i].name, commands[i].summary);
-    printf("  %-12s %s\n  %-12s %s\n", "help", "this page, or 'shoal help COMMAND'", "version",
-           "which version this is");
-    printf("\nExamples:\n"
-           "  shoal generate -m stories15M.gguf \"Once upon a time\"\n"
-           "  shoal chat -m model.gguf --system \"You answer in one sentence.\"\n"
-           "  shoal serve -m story=stories15M.gguf\n"
-           "  echo \"The capital of France is\" | shoal generate -m model.gguf -n 20 --stats\n"
-           "\n'shoal <command> --help' shows the options of a command.\n");
+        printf("%s  %-12s %s\n", i == N_FIRST ? "\nOne model at a time:\n" : "", commands[i].name,
+               commands[i].summary);
+    printf(
+        "\nExamples:\n"
+        "  shoal ask --explain \"turn off the kitchen lights and set the heating to 19 degrees\"\n"
+        "  shoal serve                  # then open http://127.0.0.1:8080\n"
+        "  shoal chat -m model.gguf     # any GGUF file, or a model that comes with Shoal\n"
+        "\n'shoal <command> --help' shows the options of a command, 'shoal version' the "
+        "version.\n");
     return CMD_OK;
 }
 

@@ -1,12 +1,22 @@
 #!/usr/bin/env bash
-# Runs every `build/shoal` command of the README's code blocks.  $1: the program to run instead.
+# Runs every `build/shoal` and `curl` command of the README's code blocks; curl's against a server of its own.
+# $1: the program to run instead.
 set -u
 cd "$(dirname "$0")/../.."
 shoal=$1 ran=0 bad=0
+hello=$(mktemp)
+"$shoal" serve --listen 127.0.0.1:0 >"$hello" & server=$!
+trap 'kill "$server"; rm -f "$hello"' EXIT
+until grep -q '^models:' "$hello"; do
+    kill -0 "$server" || { echo "FAIL: shoal serve ended"; exit 1; }
+    sleep 0.05
+done
+url=$(sed -n 's/^listening on //p' "$hello")
 while IFS= read -r line; do
-    [[ $line == *build/shoal* ]] || continue
-    ran=$((ran + 1))
-    if ! out=$(eval "${line//build\/shoal/\"$shoal\"}" 2>&1 </dev/null) || [ -z "$out" ]; then
+    [[ $line == *build/shoal* || $line == curl* ]] || continue
+    ran=$((ran + 1)) command=${line//build\/shoal/\"$shoal\"}
+    command=${command//http:\/\/127.0.0.1:8080/$url}
+    if ! out=$(eval "${command/#curl/curl -sS --fail-with-body}" 2>&1 </dev/null) || [ -z "$out" ]; then
         echo "FAIL $line"
         echo "$out" | tail -n 5
         bad=1
@@ -14,5 +24,8 @@ while IFS= read -r line; do
         echo "ok   $line"
     fi
 done < <(sed -n '/^```sh$/,/^```$/p' README.md)
-[ "$ran" -ge 5 ] || { echo "only $ran commands found in README.md"; bad=1; }
+[ "$ran" -ge 12 ] || { echo "only $ran commands found in README.md"; bad=1; }
+for picture in $(sed -n 's/^!\[.*\](\(.*\))$/\1/p' README.md); do
+    [ -s "$picture" ] || { echo "FAIL no $picture"; bad=1; }
+done
 exit "$bad"
