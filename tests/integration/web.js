@@ -4,6 +4,7 @@
 // Usage: web.js SHOAL [--refresh]    writes screenshots/*.png beside SHOAL; --refresh: also docs/screenshots
 'use strict';
 const { spawnSync } = require('child_process');
+const crypto = require('crypto');
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
@@ -213,6 +214,36 @@ async function goneAndBack(browser, server) {
     return again;
 }
 
+// A server with keys: the page asks for one; without the right to administer, nothing can be loaded or unloaded.
+async function keys(browser) {
+    const hash = (key) => crypto.createHash('sha256').update(key).digest('hex');
+    const config = path.join(t.tmp, 'keys.yaml');
+    fs.writeFileSync(config, `keys: [{name: app, sha256: ${hash('one')}}, {name: boss, sha256: ${hash('two')}, admin: true}]\n`);
+    const server = await t.start(shoal, ['--config', config]);
+    const page = await open(browser, server);
+    page.allowed = /status of 40[13]/;
+    const enter = async (key, button) => {
+        await page.click(button);
+        await page.fill('#key-text', key);
+        await page.keyboard.press('Enter');
+        await page.waitForFunction(() => /models ready/.test(document.getElementById('status').textContent));
+    };
+    await ask(page, 'what is 7 times 8');
+    t.check(/asks for an API key/.test(await text(page, '.error')), 'a key is needed');
+    await enter('one', '.error button');
+    t.same(await page.inputValue('#ask-text'), 'what is 7 times 8', 'the text is still there');
+    await ask(page, 'what is 7 times 8');
+    t.check(/56/.test(await text(page, '.reply')), 'with the key it answers');
+    await page.click('nav >> text=Models');
+    await shown(page, '.model');
+    t.check(!await page.$('[data-focus^="load"]'), 'no right to load');
+    await page.evaluate(() => sessionStorage.setItem('shoal-key', '"two"'));
+    await page.reload();
+    await shown(page, '[data-focus="load reply"]');
+    await page.context().close();
+    await server.stop();
+}
+
 async function keyboard(browser, server) {
     const page = await open(browser, server);
     const focused = () => page.evaluate(() => document.activeElement.textContent.trim().slice(0, 80) || document.activeElement.id ||
@@ -315,7 +346,7 @@ async function pictures(browser, server) {
 (async () => {
     let server = await t.start(shoal, []);
     const browser = await chromium.launch({ executablePath: browserPath() });
-    for (const part of [answers, conversation, modelsView, keyboard, screens, pictures])
+    for (const part of [answers, conversation, modelsView, keyboard, keys, screens, pictures])
         await part(browser, server);
     server = await goneAndBack(browser, server);
     await browser.close();
