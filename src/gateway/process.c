@@ -60,6 +60,10 @@ static void put_event(struct process *p, const char *name, const struct ask_requ
     if (p->body.stream)
         buf_printf(&p->queue, "event: %s\ndata: ", name);
     json_out_object(&j);
+    if (p->body.stream) { /* for those who see the data alone */
+        json_out_key(&j, "type");
+        json_out_str(&j, name);
+    }
     if (ev->kind == ASK_EVENT_PLAN) {
         ask_plan_json(&j, r);
     } else if (ev->kind == ASK_EVENT_TEXT) {

@@ -112,6 +112,10 @@ static void send_events(struct ws_call *c)
             break;
         size_t n = (size_t)(end - p), skip = c->kind == ANSWER_EVENTS ? 6 : 0; /* "data: " */
         at += n + n_mark;
+        if (skip > 0 && n > 7 && memcmp(p, "event: ", 7) == 0) { /* its name is in the data too */
+            const char *line_end = memchr(p, '\n', n);
+            skip += line_end ? (size_t)(line_end + 1 - p) : n;
+        }
         if (n <= skip || memcmp(p + skip, "[DONE]", n - skip < 6 ? n - skip : 6) == 0)
             continue;
         struct json_out j = begin_message(c->session, c->id);

@@ -7,6 +7,7 @@ const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
 
+const WebSocket = require(t.npm('ws@8.18.0'));
 const shoal = path.resolve(process.argv[2]);
 const both = 'turn off the kitchen lights and set the heating to 19 degrees';
 process.chdir(t.root); // where ./models is
@@ -54,10 +55,28 @@ async function streams(server) {
     t.same(all[0].data.actions.length, 2, 'actions come first');
     t.check(all[0].data.clauses.every((c) => c.confidence > 0.5 && c.entities.length > 0), 'clauses in the plan');
     t.same(last.event, 'done', 'last event');
+    t.check(all.every((e) => e.data.type === e.event), 'types');
     const pieces = all.filter((e) => e.event === 'text');
     t.check(pieces.length > 5 && pieces.length === all.length - 2, `${pieces.length} pieces`);
     t.same(pieces.map((e) => e.data.text).join(''), last.data.reply, 'pieces are the reply');
     t.check(last.data.steps.length === 4 && last.data.total_ms > 0, 'steps at the end');
+}
+
+// The same events over the WebSocket.
+async function socket(server) {
+    const ws = new WebSocket(`ws://127.0.0.1:${server.port}/v1/stream`), seen = [];
+    await new Promise((done, give) => ws.on('open', done).on('error', give));
+    const end = new Promise((done) => ws.on('message', (m) => {
+        seen.push(JSON.parse(m.toString()));
+        if (seen.at(-1).done)
+            done();
+    }));
+    ws.send(JSON.stringify({ id: 'a', path: '/v1/process', body: { text: 'what is 7 times 8', stream: true } }));
+    await end;
+    ws.terminate();
+    const types = seen.filter((m) => m.event).map((m) => m.event.type);
+    t.check(types[0] === 'plan' && types.at(-1) === 'done' && types.length > 4, `events of a socket: ${types}`);
+    t.same(seen[0].event.actions[0].answer, 56, 'actions over a socket');
 }
 
 async function refusals(server) {
@@ -145,7 +164,7 @@ async function without() {
 
 (async () => {
     const server = await t.start(shoal, []);
-    for (const part of [answers, streams, refusals, abandoned, described])
+    for (const part of [answers, streams, socket, refusals, abandoned, described])
         await part(server);
     t.same((await server.stop()).code, 0, 'ends cleanly');
     await broken();
