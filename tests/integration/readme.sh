@@ -25,7 +25,7 @@ while IFS= read -r line; do
     fi
 done < <(sed -n '/^```sh$/,/^```$/p' README.md)
 [ "$ran" -ge 12 ] || { echo "only $ran commands found in README.md"; bad=1; }
-for picture in $(sed -n 's/^!\[.*\](\(.*\))$/\1/p' README.md); do
+for picture in $(grep -oE '!\[[^]]*\]\([^)]+\)' README.md | sed 's/.*(\(.*\))/\1/'); do
     [ -s "$picture" ] || { echo "FAIL no $picture"; bad=1; }
 done
 exit "$bad"

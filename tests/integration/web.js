@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The page in a real Chromium: answers that stream, errors, a server that goes away and comes back, the keyboard
 // alone, small screens, accessibility (axe-core), no request to anywhere else, nothing on the console.
-// Usage: web.js SHOAL [--refresh]    writes screenshots/*.png beside SHOAL; --refresh: also docs/screenshots
+// Usage: web.js SHOAL [--refresh]    writes screenshots/*.png beside SHOAL; --refresh: only these, and docs/screenshots
 'use strict';
 const { spawnSync } = require('child_process');
 const crypto = require('crypto');
@@ -320,7 +320,7 @@ async function pictures(browser, server) {
         if (refresh)
             fs.copyFileSync(file, path.join(t.root, 'docs/screenshots', `${name}.png`));
     };
-    for (let i = 0; i < 8; i++) {
+    for (let i = 0; i < (refresh ? 60 : 3); i++) {
         await page.reload();
         await ask(page, both);
         if (!await page.$('.k-over'))
@@ -346,9 +346,10 @@ async function pictures(browser, server) {
 (async () => {
     let server = await t.start(shoal, []);
     const browser = await chromium.launch({ executablePath: browserPath() });
-    for (const part of [answers, conversation, modelsView, keyboard, keys, screens, pictures])
+    for (const part of refresh ? [pictures] : [answers, conversation, modelsView, keyboard, keys, screens, pictures])
         await part(browser, server);
-    server = await goneAndBack(browser, server);
+    if (!refresh)
+        server = await goneAndBack(browser, server);
     await browser.close();
     await server.stop();
     t.finish();
