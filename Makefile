@@ -1,13 +1,15 @@
 # Thin front of CMake; every target first makes sure that the packages it needs are there.
-.PHONY: all build test check bench run fmt clean deps
+.PHONY: all configure build test check bench run fmt clean deps
 all: build
 
 deps:
 	@tools/install-deps build
 
-build: deps
+configure: deps
 	@cmake --preset release >build.log 2>&1 || { cat build.log; rm -f build.log; exit 1; }
 	@rm -f build.log
+
+build: configure
 	@cmake --build build
 
 test:
@@ -22,7 +24,8 @@ bench: build
 	@tools/install-deps bench
 	@bench/run $(BENCH)
 
-run: build
+run: configure
+	@cmake --build build --target shoal
 	@tools/run-demo
 
 fmt:

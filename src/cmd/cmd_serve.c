@@ -73,9 +73,7 @@ static void say_hello(struct gateway *g, const struct gw_config *c)
         printf(" %s", c->models[i].name);
     const char *url = gateway_address(g, 0);
     if (url && strncmp(url, "http", 4) == 0)
-        printf("\ntry: curl %s/v1/chat/completions -H 'content-type: application/json' \\\n"
-               "  -d '{\"model\":\"%s\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'",
-               url, c->n_models ? c->models[0].name : "");
+        printf("\nopen %s in a browser, or: curl %s/v1/models", url, url);
     printf("\n");
     fflush(stdout);
 }

@@ -549,6 +549,8 @@ const char *ask_message_of(const struct ask_request *r)
 static const char *entity_text(struct arena *a, const struct ask_clause *c, uint32_t i)
 {
     struct ask_words w = ask_words(a, c->text);
+    if (a->rc < 0)
+        return ""; /* the caller looks at the arena */
     return ask_trim_end(a, ask_join(a, &w, c->entities[i].from, c->entities[i].to), ".,;:!?)");
 }
 
@@ -565,6 +567,8 @@ void ask_explain(struct buf *b, const struct ask_request *r)
     }
     for (uint32_t i = 0; i < r->n_contexts; i++)
         buf_printf(b, "%scontext \"%s\"\n", i ? "" : "\n", r->contexts[i]);
+    if (a.rc < 0)
+        b->rc = a.rc;
     arena_fini(&a);
 }
 
@@ -644,6 +648,8 @@ static void understood_json(struct json_out *j, const struct ask_request *r)
     for (uint32_t i = 0; i < r->n_contexts; i++)
         json_out_str(j, r->contexts[i]);
     json_out_array_end(j);
+    if (scratch.rc < 0)
+        j->b->rc = scratch.rc;
     arena_fini(&scratch);
 }
 

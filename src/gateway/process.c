@@ -103,7 +103,7 @@ static void on_event(void *ctx, const struct ask_request *r, const struct ask_ev
     pthread_mutex_lock(&p->lock);
     if (last) {
         p->done = true;
-        p->code = ev->code;
+        p->code = p->code < 0 ? p->code : ev->code;
         if (ev->code < 0)
             snprintf(p->message, sizeof(p->message), "%s", ev->message);
     }
@@ -199,9 +199,10 @@ static void on_wake(struct loop_task *t)
     buf_clear(&p->queue);
     p->posted = false;
     bool done = p->done;
-    if (out->rc < 0 && p->code == 0) {
+    if (out->rc < 0) { /* half an event is none: the answer ends with the error */
         p->code = out->rc;
         snprintf(p->message, sizeof(p->message), "%s", err_text(out->rc));
+        buf_clear(out);
     }
     pthread_mutex_unlock(&p->lock);
     if (c->req && p->body.stream && out->len > 0) {

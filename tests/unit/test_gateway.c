@@ -159,6 +159,24 @@ static void test_keys_have_rates_and_places(void **state)
     config_unref(config);
 }
 
+/* ---- figures ---- */
+
+static void test_quantiles_lie_between_bounds(void **state)
+{
+    struct histogram h = {.sum_ns = 0};
+    (void)state;
+    assert_int_equal(histogram_quantile(&h, 0.5), 0);
+    for (int i = 0; i < 10; i++)
+        histogram_add(&h, 2000000); /* 1 to 2.5 ms */
+    assert_int_equal(histogram_quantile(&h, 0.5), 1750000);
+    for (int i = 0; i < 90; i++)
+        histogram_add(&h, 40000); /* up to 50 us */
+    assert_in_range(histogram_quantile(&h, 0.5), 1, 50000);
+    assert_int_equal(histogram_quantile(&h, 1.0), 2500000);
+    histogram_add(&h, UINT64_C(99000000000)); /* above all bounds */
+    assert_int_equal(histogram_quantile(&h, 1.0), UINT64_C(30000000000));
+}
+
 /* ---- requests ---- */
 
 static const struct {
@@ -171,6 +189,8 @@ static const struct {
      "{\"prompt\":\"hello\",\"max_tokens\":3,\"n\":2,\"seed\":1,\"logprobs\":2,\"echo\":true}"},
     {"/api/chat",
      "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"options\":{\"num_predict\":2}}"},
+    {"/v1/process", "{\"text\":\"turn off the kitchen lights\",\"stream\":true}"},
+    {"/v1/process", "{\"text\":\"what is 7 times 8\",\"explain\":true}"},
     {"/tokenize", "{\"text\":\"a b c\"}"},
     {"/metrics", NULL},
 };
@@ -186,10 +206,16 @@ static size_t make_request(char *out, size_t cap, size_t i)
 
 static void load(struct gw *gw)
 {
-    struct model_spec spec = {
-        .name = "m", .path = SHOAL_TEST_DATA "/refs/qwen3.gguf", .n_ctx = 256, .pinned = true};
+    static const char decoder[] = SHOAL_TEST_DATA "/refs/qwen3.gguf";
+    static const struct model_spec specs[] = {
+        {.name = "m", .path = decoder, .n_ctx = 256, .pinned = true},
+        {.name = "reply", .path = decoder, .n_ctx = 256, .pinned = true}, /* whatever it says */
+        {.name = "intent", .path = SHOAL_TEST_DATA "/../../models/encoder", .pinned = true}};
     struct err e = {0};
-    if (gw_site_open(gw, 1 << 20) < 0 || models_add(gw->models, &spec, &e) < 0)
+    int rc = gw_site_open(gw, 1 << 20);
+    for (size_t i = 0; rc == 0 && i < sizeof(specs) / sizeof(specs[0]); i++)
+        rc = models_add(gw->models, &specs[i], &e);
+    if (rc < 0)
         fail_msg("%s", e.msg);
     for (int i = 0; i < 5000 && !models_ready(gw->models); i++)
         loop_turn(gw->loops[0].loop, 1);
@@ -232,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_fields_say_what_is_wrong),
         cmocka_unit_test(test_configuration_is_read),
         cmocka_unit_test(test_keys_have_rates_and_places),
+        cmocka_unit_test(test_quantiles_lie_between_bounds),
         cmocka_unit_test(test_requests_are_answered_while_memory_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
