@@ -127,12 +127,15 @@ static void put_record(struct gen *g, uint32_t choice, const struct shoal_event 
         g->overflow = SHOAL_EBUSY;
         return;
     }
+    size_t before = g->queue.len;
     buf_put(&g->queue, &r, sizeof(r));
     buf_put(&g->queue, ev->top, top);
     buf_put(&g->queue, ev->text, ev->text_bytes);
     buf_put(&g->queue, zeros, r.bytes - n);
-    if (g->queue.rc < 0)
+    if (g->queue.rc < 0) { /* half a record would be read as a whole one */
+        g->queue.len = before;
         g->overflow = SHOAL_ENOMEM;
+    }
 }
 
 static void on_event(void *ctx, const struct shoal_event *ev)

@@ -377,7 +377,7 @@ static void text_finish(struct gen *g)
         json_out_key(&j, "text");
         json_out_strn(&j, buf_str(&ch->text), ch->text.len);
         json_out_key(&j, "logprobs");
-        if (g->p.sampling.logprobs) {
+        if (g->p.sampling.logprobs && ch->extra.rc == 0) {
             json_out_object(&j);
             for (int k = COLUMN_TOKEN; k <= COLUMN_OFFSET; k++) {
                 json_out_key(&j, names[k]);
