@@ -17,6 +17,13 @@ static const struct opts_def defs[] = {
     {"dimensions", 'd', OPTS_UINT, "N", "0", 0, 65536, "embed: the first N of a vector; 0: all"},
     {"sentences", 'n', OPTS_UINT, "N", "0", 0, 1000, "summarize: at most N; 0: the default"},
     {"beams", 0, OPTS_UINT, "N", "0", 0, 64, "summarize, where text is generated: beam search"},
+    {"columns", 'c', OPTS_TEXT, "A,B,...", NULL, 0, 0, "score: the model's inputs, as of 'score'"},
+    {"label", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
+     "score: the column of labels; default: label or anomaly"},
+    {"windows", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
+     "score: labels as {\"file.csv\": [[\"from\", \"to\"], ...]} instead of a column"},
+    {"tune", 0, OPTS_LIST, "FILE", NULL, 0, 0,
+     "score: choose the alarm levels on these series; may be repeated"},
     {"limit", 0, OPTS_UINT, "N", "0", 0, 1000000000, "only the first N rows; 0: all"},
     {"beside", 0, OPTS_TEXT, "MODEL", NULL, 0, 0, "another model, measured in the same run"},
     {"jobs", 'j', OPTS_UINT, "N", "1", 1, 256,
@@ -27,10 +34,11 @@ static const struct opts_def defs[] = {
 static const struct {
     const char *name;
     int (*run)(struct eval *ev, struct json_out *j, struct buf *text, struct err *e);
+    bool tables; /* reads its files itself: they are no rows of JSON */
 } tasks[] = {
-    {"classify", eval_classify},   {"tag", eval_tag},
-    {"embed", eval_embed},         {"rerank", eval_rerank},
-    {"summarize", eval_summarize},
+    {"classify", eval_classify, false},   {"tag", eval_tag, false},
+    {"embed", eval_embed, false},         {"rerank", eval_rerank, false},
+    {"summarize", eval_summarize, false}, {"score", eval_score, true},
 };
 #define N_TASKS (sizeof(tasks) / sizeof(tasks[0]))
 
@@ -53,13 +61,21 @@ static const struct opts_page page = {
         "              --docs: recall@k, hit@k and MRR of queries\n"
         "  rerank      as embed with --docs, every pair scored\n"
         "  summarize   {\"text\",\"summary\"}: ROUGE-1, -2 and -L\n"
+        "  score       tables as of 'shoal score', with a column of labels.  The anomaly model: F1 "
+        "of "
+        "events and\n"
+        "              points, false alarms, delay, with a plain threshold and a moving z-score "
+        "beside it;\n"
+        "              others: accuracy, F1 and AUC, or RMSE, as the labels are\n"
         "  perplexity  a text file; see 'shoal perplexity'\n"
-        "Latency is from submitting a row to its result.",
+        "Latency is from submitting a row to its result; of score: of one more row of a stream.",
     .groups = {OPTS_GROUP("Options", defs)},
-    .examples = "  shoal eval classify -m intent --labels snips snips-test.jsonl\n"
-                "  shoal eval tag -m entities --labels atis --json atis-test.jsonl\n"
-                "  shoal eval embed -m embed --docs docs.jsonl queries.jsonl\n"
-                "  shoal eval classify -m intent --labels clinc150 in.jsonl oos.jsonl\n",
+    .examples =
+        "  shoal eval classify -m intent --labels snips snips-test.jsonl\n"
+        "  shoal eval tag -m entities --labels atis --json atis-test.jsonl\n"
+        "  shoal eval embed -m embed --docs docs.jsonl queries.jsonl\n"
+        "  shoal eval classify -m intent --labels clinc150 in.jsonl oos.jsonl\n"
+        "  shoal eval score -m anomaly --label anomaly --tune pump1.csv pump2.csv pump3.csv\n",
 };
 
 static void put_latency(struct eval *ev, struct json_out *j, struct buf *text)
@@ -79,7 +95,9 @@ static void put_latency(struct eval *ev, struct json_out *j, struct buf *text)
     json_out_key(j, "p99");
     json_out_num(j, p99);
     json_out_object_end(j);
-    buf_printf(text, "  %-20s p50 %.2f  p95 %.2f  p99 %.2f\n", "latency_ms", p50, p95, p99);
+    int digits = p50 < 0.1 ? 4 : 2;
+    buf_printf(text, "  %-20s p50 %.*f  p95 %.*f  p99 %.*f\n", "latency_ms", digits, p50, digits,
+               p95, digits, p99);
 }
 
 static void put_head(const struct opts *o, const struct eval *ev, struct json_out *j,
@@ -103,10 +121,14 @@ static void put_head(const struct opts *o, const struct eval *ev, struct json_ou
     json_out_uint(j, info.n_threads);
     json_out_key(j, "int8");
     json_out_bool(j, ev->int8);
-    json_out_key(j, "rows");
-    json_out_uint(j, ev->rows->n);
-    buf_printf(text, "%s with %s%s%s: %zu rows\n", o->args[0], ev->model, ev->labels ? " " : "",
-               ev->labels ? ev->labels : "", ev->rows->n);
+    buf_printf(text, "%s with %s%s%s", o->args[0], ev->model, ev->labels ? " " : "",
+               ev->labels ? ev->labels : "");
+    if (ev->rows->n > 0) {
+        json_out_key(j, "rows");
+        json_out_uint(j, ev->rows->n);
+        buf_printf(text, ": %zu rows", ev->rows->n);
+    }
+    buf_putc(text, '\n');
 }
 
 static int measure(const struct opts *o, size_t task, struct eval *ev)
@@ -134,11 +156,12 @@ static int measure(const struct opts *o, size_t task, struct eval *ev)
     return rc;
 }
 
-static int read_rows(const struct opts *o, struct eval_rows *rows, struct eval_rows *docs)
+static int read_rows(const struct opts *o, size_t task, struct eval_rows *rows,
+                     struct eval_rows *docs)
 {
     struct err e = {0};
     int rc = 0;
-    for (size_t i = 1; rc == 0 && i < o->n_args; i++)
+    for (size_t i = 1; rc == 0 && i < o->n_args && !tasks[task].tables; i++)
         rc = eval_rows_read(rows, o->args[i], &e);
     if (rc == 0 && opts_text(o, "docs"))
         rc = eval_rows_read(docs, opts_text(o, "docs"), &e);
@@ -154,6 +177,7 @@ static int run_model(const struct opts *o, size_t task, struct eval *ev, const c
     struct model_name name = {0};
     int rc = specialist_opts_open_as(o, model, ev->interrupt_fd, &ev->engine, &name);
     ev->model = model;
+    ev->path = name.path;
     ev->int8 = opts_flag(o, "int8") || name.int8;
     ev->labels = opts_text(o, "labels") ? opts_text(o, "labels") : name.labels;
     ev->n_latencies = 0;
@@ -169,10 +193,10 @@ static int run(const struct opts *o, size_t task)
 {
     struct eval_rows rows = {0};
     struct eval ev = {.o = o, .rows = &rows, .in_flight = opts_u32(o, "jobs")};
-    int rc = opts_text(o, "model") ? read_rows(o, &rows, &ev.docs)
+    int rc = opts_text(o, "model") ? read_rows(o, task, &rows, &ev.docs)
                                    : opts_usage(o->page, "no model: give -m MODEL");
     ev.interrupt_fd = term_catch_interrupt();
-    ev.latency_ms = mem_zalloc_n(rows.n, sizeof(*ev.latency_ms));
+    ev.latency_ms = mem_zalloc_n(rows.n + 1, sizeof(*ev.latency_ms));
     if (rc == CMD_OK && !ev.latency_ms)
         rc = cmd_fail(o->page, "out of memory");
     if (rc == CMD_OK)

@@ -36,13 +36,14 @@ struct eval { /* one model on one data set */
     const struct opts *o;
     struct shoal_engine *engine;
     const char *model; /* as it was named */
+    const char *path;  /* what that name stands for */
     bool int8;
     const char *labels; /* label set, or NULL */
     const struct eval_rows *rows;
     struct eval_rows docs; /* of retrieval; may be empty */
     uint32_t in_flight;
     int interrupt_fd;
-    double *latency_ms; /* [rows.n] */
+    double *latency_ms; /* [rows.n + 1], or more */
     size_t n_latencies;
     struct term_progress bar;
 };
@@ -65,6 +66,9 @@ SHOAL_MUST_CHECK int eval_rerank(struct eval *ev, struct json_out *j, struct buf
                                  struct err *e);
 SHOAL_MUST_CHECK int eval_summarize(struct eval *ev, struct json_out *j, struct buf *text,
                                     struct err *e);
+
+SHOAL_MUST_CHECK int eval_score(struct eval *ev, struct json_out *j, struct buf *text,
+                                struct err *e);
 
 /* A figure: key and value in JSON, "name value" for a person. */
 void eval_figure(struct json_out *j, struct buf *text, const char *key, double value,

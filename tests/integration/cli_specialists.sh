@@ -102,6 +102,27 @@ echo 'text' >bad.jsonl
 run 1 eval classify -m intent bad.jsonl; has err "not a JSON object"
 : >empty.jsonl
 run 1 eval classify -m intent empty.jsonl; has err "no rows"
+run 0 eval score -m anomaly --json series.csv
+same "the fault is found" "$(field found) of $(field windows)" "1 of 1"
+same "no false alarm" "$(field false_alarms_per_hour)" 0
+field baselines.z_score.event_f1 >/dev/null || fail "no z-score"
+field baselines.threshold.point_f1 >/dev/null || fail "no threshold"
+field latency_ms.p99 >/dev/null || fail "no latency of points"
+run 0 eval score -m anomaly -c temperature --tune series.csv series.csv; has out "plain threshold"
+cut -d, -f1-3 series.csv >plain.csv
+run 1 eval score -m anomaly plain.csv; has err "plain.csv: no column label or anomaly"
+echo '{"x/plain.csv": [["2026-03-09 00:15:00", "2026-03-09 00:15:59"]]}' >windows.json
+run 1 eval score -m anomaly --windows windows.json plain.csv; has err "not in the list of windows"
+mkdir x && mv plain.csv x/
+run 0 eval score -m anomaly --windows windows.json --json x/plain.csv
+same "a window" "$(field found) of $(field windows)" "1 of 1"
+awk 'BEGIN { print "a,b,c,d,e,f,g,h,label"
+    for (i = 0; i < 50; i++) print i % 3 ",1,2," i % 5 ",4,0,7,1," i % 2 }' >rows.csv
+run 0 eval score -m "$scorers/trees/dart.txt" --json rows.csv
+field auc >/dev/null || fail "no figure of trees that say yes or no"
+run 0 eval score -m "$scorers/trees/regression.txt" --json rows.csv
+field rmse >/dev/null || fail "no figure of trees that say how much"
+run 1 eval score -m intent rows.csv; has err "scores no numbers"
 
 # ask
 run 0 ask "turn off the kitchen lights"
