@@ -1,6 +1,7 @@
 /* weights.c - see weights.h. */
 #include "model/weights.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,7 +19,7 @@
 
 /* Changes whenever a packed layout does. */
 #define PACK_VERSION 1
-#define PACK_MAGIC "SHOALPK1"
+#define PACK_MAGIC "SHOALPK2"
 #define HEADER_BYTES 4096u /* header and table of factors; data begins on a page */
 
 struct header {
@@ -26,6 +27,7 @@ struct header {
     uint64_t key;
     uint64_t data_bytes;
     uint32_t n_mats, complete;
+    char source[PATH_MAX]; /* what it was packed from */
 };
 
 void weights_init(struct weights *w, const struct kern_layout *layout)
@@ -206,6 +208,39 @@ static void make_dirs(const char *dir)
             *p = '/';
         }
     (void)mkdir(part, 0700);
+}
+
+/* Is it a packed file of ours whose source is gone, or one of an older version? */
+static bool is_stale(const char *path)
+{
+    struct header h = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, &h, sizeof(h));
+    if (fd >= 0)
+        close(fd);
+    if (n < 8 || memcmp(h.magic, PACK_MAGIC, 7) != 0)
+        return false; /* not ours: leave it */
+    if (memcmp(h.magic, PACK_MAGIC, 8) != 0 || n != (ssize_t)sizeof(h))
+        return true;
+    h.source[sizeof(h.source) - 1] = '\0';
+    return access(h.source, F_OK) < 0 && errno == ENOENT;
+}
+
+/* Whoever adds a packed file takes away those that nobody will map again. */
+static void prune(const char *dir)
+{
+    char path[PATH_MAX + 64];
+    DIR *d = opendir(dir);
+    for (struct dirent *f; d && (f = readdir(d)) != NULL;) {
+        size_t n = strlen(f->d_name);
+        if (n != 21 || strcmp(f->d_name + 16, ".pack") != 0)
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", dir, f->d_name);
+        if (is_stale(path))
+            unlink(path); /* who has it mapped keeps it */
+    }
+    if (d)
+        closedir(d);
 }
 
 /* ---- packing ------------------------------------------------------------------------------- */
@@ -429,10 +464,12 @@ int weights_load(struct weights *w, const char *source, const char *cache_dir, s
     }
     struct header h = {.key = key, .data_bytes = w->data_bytes, .n_mats = w->n, .complete = 1};
     memcpy(h.magic, PACK_MAGIC, 8);
+    snprintf(h.source, sizeof(h.source), "%s", real);
     for (uint32_t i = 0; i < w->n; i++)
         memcpy(map + sizeof(h) + i * sizeof(float), &w->mats[i].mul, sizeof(float));
     memcpy(map, &h, sizeof(h));
     if (rename(tmp, path) < 0)
         unlink(tmp); /* the mapping stays valid: only the next start packs again */
+    prune(cache_dir);
     return 0;
 }

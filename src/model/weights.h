@@ -2,7 +2,8 @@
  *
  * The first load packs every matrix into a file of the cache folder and maps it; later loads map
  * it at once.  Without a usable folder (none given, no room, not writable) the packed weights live
- * in anonymous memory instead: slower to load, otherwise the same.
+ * in anonymous memory instead: slower to load, otherwise the same.  Whoever adds a file removes
+ * those whose model is gone.
  *
  * Thread:    built by one thread; matrices are immutable afterwards.
  * Ownership: borrows the gguf and its tensors; weights_fini unmaps. */
