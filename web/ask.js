@@ -9,8 +9,8 @@ const examples = [
     'dim the bedroom lights to 40 percent',
     'tell me a joke',
 ];
-const MAX_TURNS = 50;
-let field;
+const MAX_TURNS = 30;
+let field, history = []; // of answers, oldest first; kept while the tab is open
 
 export function start() {
     field = composer($('ask-form'), $('ask-text'), 'ask', send);
@@ -21,6 +21,19 @@ export function start() {
                 send();
             },
         }, text))));
+    history = kept('asks', []);
+    for (const { text, answer, page, limit } of history)
+        newTurn(text).done(answer, page, limit);
+    for (const old of $('ask-turns').querySelectorAll('details.more'))
+        old.open = false;
+    $('ask-live').textContent = '';
+    $('ask-clear').addEventListener('click', () => {
+        history = [];
+        keep('asks', history);
+        $('ask-turns').replaceChildren();
+        $('ask-clear').hidden = true;
+        focus();
+    });
     $('ask-budget').value = kept('budget', 100);
     $('ask-enforce').checked = kept('enforce', false);
     $('ask-budget').addEventListener('input', () => keep('budget', budget()));
@@ -64,7 +77,10 @@ async function ask(text) {
             } else if (event === 'text') {
                 turn.say(v.text);
             } else if (event === 'done') {
-                turn.done(v, performance.now() - began, budget());
+                const one = { text, answer: v, page: performance.now() - began, limit: budget() };
+                turn.done(v, one.page, one.limit);
+                history = [...history, one].slice(-MAX_TURNS);
+                keep('asks', history);
                 complete = true;
             } else if (event === 'error') {
                 throw Object.assign(new Error(v.error.message), { stream: v.error });
@@ -98,6 +114,7 @@ function newTurn(text) {
     for (const old of list.querySelectorAll('details.more'))
         old.open = false;
     list.prepend(turn);
+    $('ask-clear').hidden = false;
     while (list.children.length > MAX_TURNS)
         list.lastChild.remove();
     let said = '';

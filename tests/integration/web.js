@@ -101,6 +101,8 @@ async function answers(browser, server) {
     t.same(await page.$$eval('.turn', (all) => all.length), 2, 'history');
     await ask(page, 'hello');
     t.same(await page.$$eval('.turn:first-child .action', (all) => all.length), 0, 'no action');
+    await page.reload();
+    t.same(await page.$$eval('.turn', (all) => all.length), 3, 'history after a reload');
     page.allowed = /status of 504/;
     await page.fill('#ask-budget', '1');
     await page.check('#ask-enforce');
@@ -115,6 +117,9 @@ async function answers(browser, server) {
     page.allowed = /status of 400/;
     await ask(page, Array(20).fill('turn off the lights.').join(' '));
     t.check(/at most 16/.test(await text(page, '.turn:first-child .error')), 'says what the server said');
+    await page.click('#ask-clear');
+    await page.reload();
+    t.same(await page.$$eval('.turn', (all) => all.length), 0, 'a history that is cleared');
     await page.context().close();
 }
 
@@ -321,6 +326,7 @@ async function pictures(browser, server) {
             fs.copyFileSync(file, path.join(t.root, 'docs/screenshots', `${name}.png`));
     };
     for (let i = 0; i < (refresh ? 60 : 3); i++) {
+        await page.evaluate(() => sessionStorage.clear());
         await page.reload();
         await ask(page, both);
         if (!await page.$('.k-over'))
