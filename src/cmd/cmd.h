@@ -38,6 +38,9 @@ int cmd_model(int argc, const char *const *argv);
 int cmd_model_show(int argc, const char *const *argv);
 int cmd_model_convert(int argc, const char *const *argv);
 int cmd_model_quantize(int argc, const char *const *argv);
+int cmd_model_list(int argc, const char *const *argv);
+int cmd_model_load(int argc, const char *const *argv);
+int cmd_model_unload(int argc, const char *const *argv);
 
 /* Parses, sets up logging; true: go on, false: *exit_code says how it ended. */
 bool cmd_begin(struct opts *o, const struct opts_page *page, int argc, const char *const *argv,

@@ -1,4 +1,4 @@
-/* cmd_model.c - shoal model: what can be done with model files. */
+/* cmd_model.c - shoal model: what can be done with model files, and with the models of a server. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,13 +13,18 @@ static const struct {
     {"show", cmd_model_show, "what is in a model file"},
     {"convert", cmd_model_convert, "a llama2.c checkpoint to GGUF"},
     {"quantize", cmd_model_quantize, "a model in fewer bits a weight"},
+    {"list", cmd_model_list, "the models of a running server"},
+    {"load", cmd_model_load, "loads a model on a running server"},
+    {"unload", cmd_model_unload, "takes one out of its memory"},
 };
 #define N_VERBS (sizeof(verbs) / sizeof(verbs[0]))
 
 static void help(FILE *f)
 {
-    fprintf(f, "Shows, converts and quantizes model files.\n\n"
-               "Usage: shoal model <verb> [options]\n\nVerbs:\n");
+    fprintf(
+        f,
+        "Shows, converts and quantizes model files; loads and unloads the models of a server.\n\n"
+        "Usage: shoal model <verb> [options]\n\nVerbs:\n");
     for (size_t i = 0; i < N_VERBS; i++)
         fprintf(f, "  %-12s %s\n", verbs[i].name, verbs[i].summary);
     fprintf(f, "\n'shoal model <verb> --help' shows the options of a verb.\n");

@@ -41,16 +41,25 @@ static bool is_stale(const struct sockaddr_un *addr)
     return stale;
 }
 
+int listen_unix(struct sockaddr_un *out, const char *address, struct err *e)
+{
+    const char *path = address + 5;
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (path[0] == '\0' || strlen(path) >= sizeof(out->sun_path))
+        return err_set(e, SHOAL_EINVAL, "%s: a path of 1 to %zu bytes must follow unix:", address,
+                       sizeof(out->sun_path) - 1);
+    memcpy(out->sun_path, path, strlen(path) + 1);
+    return 0;
+}
+
 static int open_unix(int *out, const char *address, struct err *e)
 {
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    const char *path = address + 5;
-    if (path[0] == '\0' || strlen(path) >= sizeof(addr.sun_path))
-        return err_set(e, SHOAL_EINVAL, "%s: a path of 1 to %zu bytes must follow unix:", address,
-                       sizeof(addr.sun_path) - 1);
-    memcpy(addr.sun_path, path, strlen(path) + 1);
+    struct sockaddr_un addr;
+    int rc = listen_unix(&addr, address, e);
+    if (rc < 0)
+        return rc;
     if (is_stale(&addr))
-        unlink(path);
+        unlink(addr.sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)(void *)&addr, sizeof(addr)) < 0 ||
         listen(fd, BACKLOG) < 0)
@@ -59,7 +68,7 @@ static int open_unix(int *out, const char *address, struct err *e)
     return 0;
 }
 
-static int split(const char *address, char *host, size_t cap, const char **port, struct err *e)
+int listen_split(const char *address, char *host, size_t cap, const char **port, struct err *e)
 {
     const char *colon = strrchr(address, ':');
     if (!colon || colon[1] == '\0')
@@ -90,7 +99,7 @@ int listen_open(int *out, const char *address, bool shared, struct err *e)
     *out = -1;
     if (listen_is_unix(address))
         return open_unix(out, address, e);
-    int rc = split(address, host, sizeof(host), &port, e);
+    int rc = listen_split(address, host, sizeof(host), &port, e);
     if (rc < 0)
         return rc;
     int why = getaddrinfo(host[0] ? host : NULL, port, &hints, &list);

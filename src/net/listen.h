@@ -17,6 +17,11 @@ SHOAL_MUST_CHECK int listen_open(int *fd, const char *address, bool shared, stru
 /* "http://127.0.0.1:8080" of a listening socket; port 0 is the one it got. */
 void listen_name(int fd, bool tls, char *out, size_t cap);
 bool listen_is_unix(const char *address);
+struct sockaddr_un;
+/* For clients too: the socket of "unix:PATH"; host (without brackets) and port of "HOST:PORT". */
+SHOAL_MUST_CHECK int listen_unix(struct sockaddr_un *out, const char *address, struct err *e);
+SHOAL_MUST_CHECK int listen_split(const char *address, char *host, size_t cap, const char **port,
+                                  struct err *e);
 /* The same address with the port that fd really has (for ":0"). */
 void listen_address(int fd, char *out, size_t cap);
 

@@ -10,7 +10,7 @@ for c in ask eval generate chat classify tag embed rerank score summarize serve 
     run 0 $c --help; golden "help-$c"; empty err
     run 0 help $c; golden "help-$c"
 done
-for v in show convert quantize; do
+for v in show convert quantize list load unload; do
     run 0 model $v --help; golden "help-model-$v"; empty err
 done
 run 0 version; has out "shoal "
@@ -54,4 +54,7 @@ usage model show
 usage model quantize a b
 usage model quantize a b --type q3
 usage model convert a
+usage model load
+usage model load a=
+usage model unload
 finish

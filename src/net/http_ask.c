@@ -1,0 +1,244 @@
+/* http_ask.c - see http_ask.h. */
+#include "net/http_ask.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <llhttp.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "net/listen.h"
+
+#define MAX_HEAD_BYTES ((size_t)64 << 10)
+
+struct talk {
+    const struct http_ask *ask;
+    char host[320]; /* HOST:PORT as it is written in the request */
+    int fd;
+    uint64_t until_ns;
+    struct buf *body;
+    bool complete;
+};
+
+/* ---- the address ---- */
+
+/* What goes into the request's head must not end a line of it. */
+static bool is_plain(const char *s)
+{
+    for (; *s; s++)
+        if ((unsigned char)*s <= ' ' || *s == 0x7f)
+            return false;
+    return true;
+}
+
+static int read_address(struct talk *t, struct err *e)
+{
+    const char *s = t->ask->server, *rest = strncmp(s, "http://", 7) == 0 ? s + 7 : s;
+    if (!is_plain(s) && !listen_is_unix(s))
+        return err_set(e, SHOAL_EINVAL, "the server's address has blanks in it");
+    if (t->ask->key && !is_plain(t->ask->key))
+        return err_set(e, SHOAL_EINVAL, "the key has blanks in it");
+    if (listen_is_unix(s)) {
+        snprintf(t->host, sizeof(t->host), "localhost");
+        return 0;
+    }
+    size_t n = strcspn(rest, "/");
+    if (rest == s && strstr(s, "://"))
+        return err_set(e, SHOAL_EINVAL, "%.200s: only http:// and unix: are spoken here", s);
+    if (rest[n] && rest[n + 1])
+        return err_set(e, SHOAL_EINVAL, "%.200s: nothing may follow the port", s);
+    if (n == 0 || n >= sizeof(t->host) - 8)
+        return err_set(e, SHOAL_EINVAL, "%.200s: write http://HOST:PORT or unix:PATH", s);
+    memcpy(t->host, rest, n);
+    const char *colon = strrchr(t->host, ':'), *bracket = strrchr(t->host, ']');
+    if (rest != s && (!colon || (bracket && bracket > colon)))
+        memcpy(t->host + n, ":80", 4); /* as everybody reads it */
+    return 0;
+}
+
+/* ---- the connection ---- */
+
+static int late(const struct talk *t, struct err *e)
+{
+    return err_set(e, SHOAL_EDEADLINE, "no answer from %.200s in %u s", t->ask->server,
+                   t->ask->timeout_ms / 1000);
+}
+
+/* Waits for the descriptor until the time is over. */
+static int await(struct talk *t, short events, struct err *e)
+{
+    for (;;) {
+        uint64_t now = clock_ns();
+        struct pollfd p = {.fd = t->fd, .events = events};
+        if (now >= t->until_ns)
+            return late(t, e);
+        int n = poll(&p, 1, (int)((t->until_ns - now) / 1000000u) + 1);
+        if (n > 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return err_set(e, SHOAL_EIO, "cannot wait for %.200s: %s", t->ask->server,
+                           strerror(errno));
+    }
+}
+
+/* 0, or an errno. */
+static int connect_to(struct talk *t, const struct sockaddr *addr, socklen_t n, struct err *e)
+{
+    int why = 0;
+    socklen_t size = sizeof(why);
+    t->fd = socket(addr->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (t->fd < 0)
+        return errno;
+    if (connect(t->fd, addr, n) == 0)
+        return 0;
+    if (errno != EINPROGRESS)
+        why = errno;
+    else if (await(t, POLLOUT, e) < 0)
+        why = ETIMEDOUT;
+    else if (getsockopt(t->fd, SOL_SOCKET, SO_ERROR, &why, &size) < 0)
+        why = errno;
+    if (why != 0) {
+        close(t->fd);
+        t->fd = -1;
+    }
+    return why;
+}
+
+static int open_connection(struct talk *t, struct err *e)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
+    const char *server = t->ask->server, *port = "";
+    char host[256];
+    int why = ECONNREFUSED;
+    if (listen_is_unix(server)) {
+        struct sockaddr_un addr;
+        int rc = listen_unix(&addr, server, e);
+        if (rc < 0)
+            return rc;
+        why = connect_to(t, (const struct sockaddr *)(const void *)&addr, sizeof(addr), e);
+    } else {
+        int rc = listen_split(t->host, host, sizeof(host), &port, e);
+        if (rc < 0)
+            return rc;
+        rc = getaddrinfo(host[0] ? host : NULL, port, &hints, &list);
+        if (rc != 0)
+            return err_set(e, SHOAL_EINVAL, "%.200s: %s", server, gai_strerror(rc));
+        for (struct addrinfo *i = list; i && t->fd < 0; i = i->ai_next)
+            why = connect_to(t, i->ai_addr, i->ai_addrlen, e);
+        freeaddrinfo(list);
+    }
+    if (t->fd >= 0)
+        return 0;
+    return err_set(e, SHOAL_ENOTFOUND, "cannot reach %.200s: %s", server, strerror(why));
+}
+
+/* ---- the request and its answer ---- */
+
+static int send_all(struct talk *t, const char *p, size_t n, struct err *e)
+{
+    while (n > 0) {
+        int rc = await(t, POLLOUT, e);
+        if (rc < 0)
+            return rc;
+        ssize_t sent = send(t->fd, p, n, MSG_NOSIGNAL);
+        if (sent < 0 && errno != EAGAIN && errno != EINTR)
+            return err_set(e, SHOAL_EIO, "cannot send to %.200s: %s", t->ask->server,
+                           strerror(errno));
+        p += sent > 0 ? sent : 0;
+        n -= sent > 0 ? (size_t)sent : 0;
+    }
+    return 0;
+}
+
+static int send_request(struct talk *t, struct err *e)
+{
+    const struct http_ask *a = t->ask;
+    struct buf b;
+    buf_init(&b, MAX_HEAD_BYTES + a->json_bytes);
+    buf_printf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n", a->method, a->path,
+               t->host);
+    if (a->key)
+        buf_printf(&b, "Authorization: Bearer %s\r\n", a->key);
+    if (a->json_bytes > 0)
+        buf_printf(&b, "Content-Type: application/json\r\nContent-Length: %zu\r\n", a->json_bytes);
+    buf_puts(&b, "\r\n");
+    buf_put(&b, a->json, a->json_bytes);
+    int rc = b.rc < 0 ? err_set(e, b.rc, "request") : send_all(t, b.data, b.len, e);
+    buf_fini(&b);
+    return rc;
+}
+
+static int on_body(llhttp_t *p, const char *at, size_t n)
+{
+    struct talk *t = p->data;
+    buf_put(t->body, at, n);
+    return t->body->rc < 0 ? -1 : 0;
+}
+
+static int on_complete(llhttp_t *p)
+{
+    struct talk *t = p->data;
+    t->complete = p->status_code >= 200; /* 1xx: the answer is still to come */
+    return t->complete ? HPE_PAUSED : 0;
+}
+
+static const llhttp_settings_t settings = {.on_body = on_body, .on_message_complete = on_complete};
+
+static int receive(struct talk *t, int *status, struct err *e)
+{
+    llhttp_t parser;
+    char in[16 << 10];
+    size_t n_total = 0;
+    llhttp_init(&parser, HTTP_RESPONSE, &settings);
+    parser.data = t;
+    while (!t->complete) {
+        int rc = await(t, POLLIN, e);
+        if (rc < 0)
+            return rc;
+        ssize_t n = recv(t->fd, in, sizeof(in), 0);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            continue;
+        if (n < 0)
+            return err_set(e, SHOAL_EIO, "cannot read from %.200s: %s", t->ask->server,
+                           strerror(errno));
+        n_total += (size_t)n;
+        llhttp_errno_t got =
+            n > 0 ? llhttp_execute(&parser, in, (size_t)n) : llhttp_finish(&parser);
+        if (t->body->rc < 0 || n_total > t->body->max + MAX_HEAD_BYTES)
+            return err_set(e, t->body->rc < 0 ? t->body->rc : SHOAL_ELIMIT,
+                           "the answer of %.200s is larger than %zu bytes", t->ask->server,
+                           t->body->max);
+        if (!t->complete && (got != HPE_OK || n == 0))
+            return err_set(e, SHOAL_EFORMAT, "%.200s does not answer as an HTTP server does",
+                           t->ask->server);
+    }
+    *status = parser.status_code;
+    return 0;
+}
+
+int http_ask(const struct http_ask *a, int *status, struct buf *body, struct err *e)
+{
+    struct talk t = {.ask = a,
+                     .fd = -1,
+                     .body = body,
+                     .until_ns = clock_ns() + (uint64_t)a->timeout_ms * 1000000u};
+    *status = 0;
+    int rc = read_address(&t, e);
+    if (rc == 0)
+        rc = open_connection(&t, e);
+    if (rc == 0)
+        rc = send_request(&t, e);
+    if (rc == 0)
+        rc = receive(&t, status, e);
+    if (t.fd >= 0)
+        close(t.fd);
+    return rc;
+}
