@@ -117,7 +117,7 @@ struct scrape {
     int part;
 };
 
-enum { PART_COUNTERS = 0, PART_HISTOGRAMS = 20 };
+enum { PART_COUNTERS = 0, PART_HISTOGRAMS = 20, PART_BATCH = 30, PART_MEMORY };
 
 static const struct {
     const char *name, *type, *help;
@@ -133,7 +133,9 @@ static const struct {
     {"shoal_model_bytes", "gauge", "memory reserved by a model"},
     {"shoal_kv_pages", "gauge", "pages of the key-value cache"},
     {"shoal_kv_pages_free", "gauge", "of them, in use by nobody"},
+    {"shoal_kv_pages_used", "gauge", "of them, in use"},
 };
+#define ROW_KV 9 /* from here on: of decoders */
 #define N_MODEL_ROWS (sizeof(model_rows) / sizeof(model_rows[0]))
 
 static const struct {
@@ -150,8 +152,11 @@ static void put_row(struct buf *b, const struct model *cm, int row)
     struct model *m = (struct model *)(uintptr_t)cm; /* counters are atomics: reading needs it */
     struct model_metrics *k = &m->metrics;
     struct shoal_engine_info info = {.arch = NULL};
-    if (row >= 9 && m->slot->engine)
+    char label[METRICS_LABEL_BYTES];
+    if (row >= ROW_KV && m->slot->engine)
         shoal_engine_info(m->slot->engine, &info);
+    if (row >= ROW_KV && info.kv_pages == 0) /* not loaded, or no decoder */
+        return;
     const uint64_t v[N_MODEL_ROWS] = {metrics_read(&k->requests),
                                       metrics_read(&k->prompt_tokens),
                                       metrics_read(&k->generated_tokens),
@@ -162,24 +167,51 @@ static void put_row(struct buf *b, const struct model *cm, int row)
                                       metrics_read(&k->cache_misses),
                                       m->slot->bytes,
                                       info.kv_pages,
-                                      info.kv_pages_free};
-    buf_printf(b, "%s{model=\"%s\"} %" PRIu64 "\n", model_rows[row].name, m->name, v[row]);
+                                      info.kv_pages_free,
+                                      info.kv_pages - info.kv_pages_free};
+    buf_printf(b, "%s{%s} %" PRIu64 "\n", model_rows[row].name, metrics_model(label, m->name),
+               v[row]);
+}
+
+static void put_memory(struct buf *b, const struct model *m, const char *label)
+{
+    static const char *const kinds[] = {"weights", "scratch", "kv"};
+    struct shoal_engine_info info = {.arch = NULL};
+    if (!m->slot->engine)
+        return;
+    shoal_engine_info(m->slot->engine, &info);
+    const size_t bytes[] = {info.weights_bytes, info.scratch_bytes, info.kv_bytes};
+    for (size_t i = 0; i < 3; i++)
+        buf_printf(b, "shoal_model_memory_bytes{%s,kind=\"%s\"} %zu\n", label, kinds[i], bytes[i]);
 }
 
 static void put_part(void *ctx, const struct model *cm)
 {
     struct scrape *s = ctx;
     struct model *m = (struct model *)(uintptr_t)cm;
-    char labels[160];
-    if (s->part < PART_HISTOGRAMS) {
+    char label[METRICS_LABEL_BYTES];
+    metrics_model(label, m->name);
+    if (s->part == PART_MEMORY) {
+        put_memory(s->b, cm, label);
+    } else if (s->part == PART_BATCH) {
+        if (m->slot->kinds & ~(unsigned)SHOAL_KIND_GENERATE)
+            batch_histogram_put(s->b, "shoal_batch_size", label, &m->metrics.batch);
+    } else if (s->part < PART_HISTOGRAMS) {
         put_row(s->b, cm, s->part);
-        return;
+    } else {
+        struct histogram *all[] = {&m->metrics.queue, &m->metrics.first_token,
+                                   &m->metrics.per_token, &m->metrics.total};
+        int i = s->part - PART_HISTOGRAMS;
+        histogram_put(s->b, model_times[i].name, label, all[i]);
     }
-    struct histogram *all[] = {&m->metrics.queue, &m->metrics.first_token, &m->metrics.per_token,
-                               &m->metrics.total};
-    snprintf(labels, sizeof(labels), "model=\"%s\"", m->name);
-    int i = s->part - PART_HISTOGRAMS;
-    histogram_put(s->b, model_times[i].name, labels, all[i]);
+}
+
+static void put_models(struct gw *gw, struct buf *b, int part, const char *name, const char *type,
+                       const char *help)
+{
+    struct scrape s = {b, part};
+    metrics_help(b, name, type, help);
+    models_each(gw->models, put_part, &s);
 }
 
 static void put_server(struct gw *gw, struct buf *b)
@@ -207,18 +239,17 @@ static void put_server(struct gw *gw, struct buf *b)
 void api_metrics(struct call *c)
 {
     struct gw *gw = c->gl->gw;
-    struct scrape s = {&c->out, 0};
-    put_server(gw, &c->out);
-    for (size_t i = 0; i < N_MODEL_ROWS; i++) {
-        s.part = (int)i;
-        metrics_help(s.b, model_rows[i].name, model_rows[i].type, model_rows[i].help);
-        models_each(gw->models, put_part, &s);
-    }
-    for (int i = 0; i < 4; i++) {
-        s.part = PART_HISTOGRAMS + i;
-        metrics_help(s.b, model_times[i].name, "histogram", model_times[i].help);
-        models_each(gw->models, put_part, &s);
-    }
+    struct buf *b = &c->out;
+    put_server(gw, b);
+    for (int i = 0; i < (int)N_MODEL_ROWS; i++)
+        put_models(gw, b, i, model_rows[i].name, model_rows[i].type, model_rows[i].help);
+    put_models(gw, b, PART_MEMORY, "shoal_model_memory_bytes", "gauge",
+               "memory reserved by a model that is loaded, by what it is for");
+    for (int i = 0; i < 4; i++)
+        put_models(gw, b, PART_HISTOGRAMS + i, model_times[i].name, "histogram",
+                   model_times[i].help);
+    put_models(gw, b, PART_BATCH, "shoal_batch_size", "histogram",
+               "inputs of a specialist that were computed together, seen from each of them");
     if (c->out.rc < 0)
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
     else

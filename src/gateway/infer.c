@@ -75,6 +75,7 @@ static void answer(struct infer *f)
         histogram_add(&m->queue, r->queue_ns);
         histogram_add(&m->total, r->total_ns);
         metrics_add(&m->prompt_tokens, r->n_tokens);
+        batch_histogram_add(&m->batch, r->code == 0 ? r->batch : 0);
         if (rc == 0 && r->code < 0)
             rc = err_set(&f->error, r->code, "%s",
                          r->message && r->message[0] ? r->message : err_text(r->code));

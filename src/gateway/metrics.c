@@ -2,6 +2,8 @@
 #include "gateway/metrics.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 
 #include "base/buf.h"
 
@@ -39,21 +41,69 @@ uint64_t histogram_quantile(struct histogram *h, double part)
     return n > 0 ? (uint64_t)(bounds_us[METRICS_BUCKETS - 1] * 1e3) : 0;
 }
 
+void batch_histogram_add(struct batch_histogram *h, uint32_t n)
+{
+    uint32_t i = 0;
+    if (n == 0)
+        return;
+    while (i < METRICS_BATCHES && n > 1u << i)
+        i++;
+    metrics_add(&h->bucket[i], 1);
+    metrics_add(&h->sum, n);
+}
+
+/* One bucket; returns how many there are up to here. */
+static uint64_t put_bucket(struct buf *b, const char *name, const char *labels, double bound,
+                           uint64_t n)
+{
+    char le[32] = "+Inf";
+    if (!isinf(bound))
+        snprintf(le, sizeof(le), "%g", bound);
+    buf_printf(b, "%s_bucket{%s%sle=\"%s\"} %" PRIu64 "\n", name, labels, labels[0] ? "," : "", le,
+               n);
+    return n;
+}
+
+static void put_totals(struct buf *b, const char *name, const char *labels, double sum, uint64_t n)
+{
+    const char *open = labels[0] ? "{" : "", *close = labels[0] ? "}" : "";
+    buf_printf(b, "%s_sum%s%s%s %.9f\n", name, open, labels, close, sum);
+    buf_printf(b, "%s_count%s%s%s %" PRIu64 "\n", name, open, labels, close, n);
+}
+
 void histogram_put(struct buf *b, const char *name, const char *labels, struct histogram *h)
 {
-    const char *comma = labels[0] ? "," : "";
     uint64_t n = 0;
-    for (uint32_t i = 0; i < METRICS_BUCKETS; i++) {
-        n += metrics_read(&h->bucket[i]);
-        buf_printf(b, "%s_bucket{%s%sle=\"%g\"} %" PRIu64 "\n", name, labels, comma,
-                   (double)bounds_us[i] / 1e6, n);
+    for (uint32_t i = 0; i <= METRICS_BUCKETS; i++)
+        n = put_bucket(b, name, labels,
+                       i < METRICS_BUCKETS ? (double)bounds_us[i] / 1e6 : (double)INFINITY,
+                       n + metrics_read(&h->bucket[i]));
+    put_totals(b, name, labels, (double)metrics_read(&h->sum_ns) / 1e9, n);
+}
+
+void batch_histogram_put(struct buf *b, const char *name, const char *labels,
+                         struct batch_histogram *h)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i <= METRICS_BATCHES; i++)
+        n = put_bucket(b, name, labels, i < METRICS_BATCHES ? (double)(1u << i) : (double)INFINITY,
+                       n + metrics_read(&h->bucket[i]));
+    put_totals(b, name, labels, (double)metrics_read(&h->sum), n);
+}
+
+const char *metrics_model(char out[METRICS_LABEL_BYTES], const char *name)
+{
+    size_t n = (size_t)snprintf(out, METRICS_LABEL_BYTES, "model=\"");
+    for (; *name && n < METRICS_LABEL_BYTES - 4; name++) {
+        if (*name == '"' || *name == '\\' || *name == '\n')
+            out[n++] = '\\';
+        out[n++] = *name;
+        if (*name == '\n')
+            out[n - 1] = 'n';
     }
-    n += metrics_read(&h->bucket[METRICS_BUCKETS]);
-    buf_printf(b, "%s_bucket{%s%sle=\"+Inf\"} %" PRIu64 "\n", name, labels, comma, n);
-    const char *open = labels[0] ? "{" : "", *close = labels[0] ? "}" : "";
-    buf_printf(b, "%s_sum%s%s%s %.9f\n", name, open, labels, close,
-               (double)metrics_read(&h->sum_ns) / 1e9);
-    buf_printf(b, "%s_count%s%s%s %" PRIu64 "\n", name, open, labels, close, n);
+    out[n++] = '"';
+    out[n] = '\0';
+    return out;
 }
 
 const char *refusal_name(enum refusal r)

@@ -12,14 +12,23 @@
 struct buf;
 
 #define METRICS_BUCKETS 18u
+#define METRICS_LABEL_BYTES 272
+#define METRICS_BATCHES 8u /* of up to 1, 2, 4, ... 128 */
 
 struct histogram {
     _Atomic uint64_t bucket[METRICS_BUCKETS + 1]; /* the last is what is above all bounds */
     _Atomic uint64_t sum_ns;
 };
 
+/* How many inputs were computed together, seen from each of them. */
+struct batch_histogram {
+    _Atomic uint64_t bucket[METRICS_BATCHES + 1];
+    _Atomic uint64_t sum;
+};
+
 struct model_metrics {
     struct histogram queue, first_token, per_token, total;
+    struct batch_histogram batch;
     _Atomic uint64_t requests, prompt_tokens, cached_tokens, generated_tokens, cancelled, errors;
     _Atomic uint64_t cache_hits, cache_misses;
     _Atomic uint32_t in_flight;
@@ -41,8 +50,14 @@ enum refusal {
 void histogram_add(struct histogram *h, uint64_t ns);
 /* The value that this part (0 to 1) of all is below, between bounds by a straight line; 0: none. */
 uint64_t histogram_quantile(struct histogram *h, double part);
+/* n: 0 is not counted: the input was never computed. */
+void batch_histogram_add(struct batch_histogram *h, uint32_t n);
 /* labels: `model="x"` or "". */
 void histogram_put(struct buf *b, const char *name, const char *labels, struct histogram *h);
+void batch_histogram_put(struct buf *b, const char *name, const char *labels,
+                         struct batch_histogram *h);
+/* `model="NAME"` into out, which is returned: quotes in the name escaped, a long one cut. */
+const char *metrics_model(char out[METRICS_LABEL_BYTES], const char *name);
 void metrics_help(struct buf *b, const char *name, const char *type, const char *help);
 const char *refusal_name(enum refusal r);
 /* Moves a smoothed value an eighth of the way to v. */

@@ -2,7 +2,7 @@
 // Specialists over HTTP: the answers of the program, one by one and in batches; the official OpenAI
 // client for embeddings.  Usage: serve_specialists.js SHOAL
 'use strict';
-const { execFileSync } = require('child_process');
+const { execFileSync, spawnSync } = require('child_process');
 const path = require('path');
 const t = require('./serve.js');
 
@@ -12,6 +12,40 @@ const encoder = path.join(t.root, 'models/encoder');
 const cli = (command, text) => JSON.parse(execFileSync(shoal, [command, '-m', encoder, '--json', text],
     { env: { ...process.env, SHOAL_CACHE_DIR: `${t.tmp}/cache` } }).toString());
 const texts = ['turn off the kitchen lights', 'wake me at seven tomorrow', 'call Anna', 'what is the weather'];
+
+// What Prometheus reads: batches, memory and pages are those of the models, names are escaped.
+async function metrics(server, post, n_inputs) {
+    const value = (pattern) => t.metric(server, pattern);
+    t.same(await value('shoal_batch_size_count{model="enc"}'), n_inputs, 'every input is in one batch');
+    t.same(await value('shoal_batch_size_bucket{model="enc",le="+Inf"}'), n_inputs, 'and in one bucket');
+    const sum = await value('shoal_batch_size_sum{model="enc"}');
+    t.check(sum > n_inputs, `some were computed together: ${sum} over ${n_inputs}`);
+    t.check(await value('shoal_batch_size_bucket{model="enc",le="1"}') < n_inputs, 'so not all are alone');
+    const kinds = ['weights', 'scratch', 'kv'];
+    for (const model of ['enc', 'reply']) {
+        const bytes = await Promise.all(kinds.map((k) => value(`shoal_model_memory_bytes{model="${model}",kind="${k}"}`)));
+        t.same(bytes.reduce((a, b) => a + b), await value(`shoal_model_bytes{model="${model}"}`), 'memory by kind');
+        t.check(bytes[0] > 0 && bytes[2] > 0 === (model === 'reply'), `kinds of ${model}: ${bytes}`);
+    }
+    const pages = await value('shoal_kv_pages{model="reply"}');
+    t.check(pages > 0, 'pages of a decoder');
+    t.same(await value('shoal_kv_pages_used{model="reply"}') + await value('shoal_kv_pages_free{model="reply"}'),
+        pages, 'used and free');
+    const invalid = await value('shoal_refused_total{reason="invalid"}');
+    await post('/v1/classify', {});
+    t.same(await value('shoal_refused_total{reason="invalid"}'), invalid + 1, 'refused');
+    await post('/admin/models', { model: 'a"b\\c\nd', action: 'add', path: 'x' });
+    const text = await (await fetch(`${server.url}/metrics`)).text();
+    t.check(text.includes('shoal_in_flight{model="a\\"b\\\\c\\nd"} 0\n'), 'a name with quotes');
+    for (const name of ['shoal_batch_size', 'shoal_kv_pages', 'shoal_model_memory_bytes'])
+        t.check(!text.includes(`${name}{model="a`) && !text.includes(`${name}_count{model="reply"`), `no ${name}`);
+    t.check(!text.includes('shoal_kv_pages{model="enc"'), 'no pages of an encoder');
+    const lint = spawnSync('promtool', ['check', 'metrics'], { input: text });
+    if (lint.error)
+        console.log('promtool is not here: the format is not checked by it');
+    else
+        t.same(`${lint.status}${lint.stdout}${lint.stderr}`, '0', 'promtool');
+}
 
 (async () => {
     const server = await t.start(shoal, ['-m', `enc=${encoder}`, '-m',
@@ -65,6 +99,8 @@ const texts = ['turn off the kitchen lights', 'wake me at seven tomorrow', 'call
         t.same(r.error?.param, param, 'param');
     }
     t.same((await post('/v1/classify', { input: 'x', labels: 'no-such-set' })).status, 400, 'a set that is not there');
+    // classify: 4 together, 1, 4 alone, 4 together; entities 4; embeddings 4, 4, 1, 4
+    await metrics(server, post, 30);
     t.same((await server.stop()).code, 0, 'exit');
     t.finish();
 })().catch((e) => {

@@ -177,6 +177,38 @@ static void test_quantiles_lie_between_bounds(void **state)
     assert_int_equal(histogram_quantile(&h, 1.0), UINT64_C(30000000000));
 }
 
+static void test_batches_and_labels_as_prometheus_reads_them(void **state)
+{
+    struct batch_histogram h = {.sum = 0};
+    char label[METRICS_LABEL_BYTES], name[600];
+    struct buf b;
+    (void)state;
+    const uint32_t sizes[] = {0, 1, 2, 3, 128, 129};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        batch_histogram_add(&h, sizes[i]);
+    buf_init(&b, 4096);
+    batch_histogram_put(&b, "x", metrics_model(label, "a\"\\\n"), &h);
+    static const char want[] = "x_bucket{model=\"a\\\"\\\\\\n\",le=\"1\"} 1\n"
+                               "x_bucket{model=\"a\\\"\\\\\\n\",le=\"2\"} 2\n"
+                               "x_bucket{model=\"a\\\"\\\\\\n\",le=\"4\"} 3\n";
+    assert_memory_equal(buf_str(&b), want, sizeof(want) - 1);
+    assert_non_null(strstr(buf_str(&b), "le=\"64\"} 3\n"));
+    assert_non_null(strstr(buf_str(&b), "le=\"128\"} 4\n"));
+    assert_non_null(strstr(buf_str(&b), "le=\"+Inf\"} 5\n"));
+    assert_non_null(strstr(buf_str(&b), "x_sum{model=\"a\\\"\\\\\\n\"} 263.000000000\n"));
+    assert_non_null(strstr(buf_str(&b), "x_count{model=\"a\\\"\\\\\\n\"} 5\n"));
+    buf_fini(&b);
+    memset(name, '"', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    for (size_t i = 0; i < 2; i++) { /* a long name is cut, never inside an escape */
+        metrics_model(label, name);
+        size_t n = strlen(label);
+        assert_in_range(n, METRICS_LABEL_BYTES - 8, METRICS_LABEL_BYTES - 1);
+        assert_string_equal(label + n - 3, "\\\"\"");
+        name[0] = 'a'; /* the other parity */
+    }
+}
+
 /* ---- requests ---- */
 
 static const struct {
@@ -259,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_configuration_is_read),
         cmocka_unit_test(test_keys_have_rates_and_places),
         cmocka_unit_test(test_quantiles_lie_between_bounds),
+        cmocka_unit_test(test_batches_and_labels_as_prometheus_reads_them),
         cmocka_unit_test(test_requests_are_answered_while_memory_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
