@@ -99,8 +99,8 @@ void kern_pack_wide(const struct kern_layout *l, const float *rows, uint32_t n_r
 
 /* The input of a product.  Float formats read x; integer formats read the blocks of 32:
  * x ~ scale * q, q in -127..127, scale = amax/127, q = nearest-even(x * (127/amax)).  KERN_Q8W
- * reads groups of 64: the first of the token's scales and sums are theirs, the sums times 128, which
- * is what the weights' offset adds to a product, and 0 in sets that store them signed. */
+ * reads groups of 64: the first of the token's scales and sums are theirs, the sums times 128,
+ * which is what the weights' offset adds to a product, and 0 in sets that store them signed. */
 #define KERN_WIDE 64u
 struct kern_act {
     const float *x; /* [n_tokens][ld] */

@@ -475,8 +475,7 @@ static int prepare(struct lexer *x)
     return 0;
 }
 
-int jinja_lex(struct jinja_tokens *out, struct arena *a, const char *src, size_t n,
-              struct err *e)
+int jinja_lex(struct jinja_tokens *out, struct arena *a, const char *src, size_t n, struct err *e)
 {
     *out = (struct jinja_tokens){0};
     struct lexer x = {.arena = a, .e = e, .src = src, .n_src = n, .line = 1, .col = 1};

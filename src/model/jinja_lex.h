@@ -84,8 +84,8 @@ struct jinja_tokens {
     size_t n;
 };
 
-SHOAL_MUST_CHECK int jinja_lex(struct jinja_tokens *out, struct arena *a, const char *src,
-                               size_t n, struct err *e);
+SHOAL_MUST_CHECK int jinja_lex(struct jinja_tokens *out, struct arena *a, const char *src, size_t n,
+                               struct err *e);
 void jinja_lex_fini(struct jinja_tokens *t);
 
 #endif
