@@ -81,9 +81,10 @@ static int open_engine(const struct opts *o, struct shoal_engine_opts *eo,
     eo->n_threads = opts_u32(o, "threads");
     eo->cache_dir = opts_flag(o, "no-cache") ? "" : NULL;
     eo->progress = packing_progress;
-    eo->progress_ctx = &packing;
+    eo->progress_ctx = &packing; /* cppcheck-suppress autoVariables */
     term_progress_init(&packing.bar, "packing weights");
     int rc = shoal_engine_open(engine, name->path, eo, &e);
+    eo->progress_ctx = NULL;
     term_progress_end(&packing.bar);
     if (packing.interrupted) {
         shoal_engine_close(*engine);

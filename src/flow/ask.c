@@ -254,7 +254,7 @@ static void take_entities(struct part *p, const struct shoal_result *res)
         uint32_t word = 0;
         bool inside = false;
         *e = (struct ask_entity){.from = UINT32_MAX};
-        for (uint32_t b = 0; text[b] && b < res->spans[i].end; b++) {
+        for (uint32_t b = 0; b < res->spans[i].end && text[b]; b++) {
             bool space = strchr(" \t\n\v\f\r", text[b]) != NULL;
             if (!space && !inside)
                 word++;

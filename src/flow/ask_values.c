@@ -352,8 +352,8 @@ struct ask_value ask_clock(struct arena *a, const char *text)
     if (ask_one_of(t, "noon midday midnight"))
         return (struct ask_value){
             .show = t, .text = strcmp(t, "midnight") == 0 ? "00:00" : "12:00", .understood = true};
-    const char *half = half_of_day(a, &t), *show;
-    int hour, minute;
+    const char *half = half_of_day(a, &t), *show = "";
+    int hour = 0, minute = 0;
     size_t hour_digits = 0;
     if (!spoken_clock(t, &hour, &minute) && !written_clock(t, &hour, &minute, &hour_digits))
         return (struct ask_value){.show = low, .text = low};

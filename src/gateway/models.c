@@ -100,7 +100,7 @@ static void finish_load(struct models *ms, struct model_slot *s, struct shoal_en
                         const struct shoal_error *e)
 {
     struct shoal_engine_info info;
-    if (rc == 0) {
+    if (rc == 0 && en) {
         shoal_engine_info(en, &info);
         s->engine = en;
         s->kinds = info.kinds;
@@ -481,7 +481,7 @@ int models_get(struct models *ms, const char *name, enum shoal_kind kind, struct
                      shoal_kind_name(kind));
     else if (m->slot->kinds)
         rc = model_check(m, kind, e);
-    if (rc == 0 && m->slot->state == MODEL_READY) {
+    if (rc == 0 && m && m->slot->state == MODEL_READY) {
         use(m);
         *out = m;
     } else if (rc == 0) {

@@ -17,10 +17,11 @@
 #include "wire/json_out.h"
 
 #define MAX_VALUES (1u << 20)
+#define MAX_SERIES_VALUES (1u << 20)
 
 struct body {
     const char *model, *labels, *query, *encoding_format;
-    const cJSON *input, *documents, *text;
+    const cJSON *input, *documents, *text, *series;
     int64_t top, top_n, dimensions, max_sentences, max_tokens, beams, priority;
     bool raw, return_documents, truncate;
     double latency_budget_ms;
@@ -79,6 +80,9 @@ const struct field summarize_fields[] = {
 const struct field score_fields[] = {
     {"input", FIELD_VALUE, AT(input), 0, 0, "a row of numbers (null: missing), or a list of rows",
      "{\"type\":\"array\"}"},
+    {"series", FIELD_VALUE, AT(series), 0, 0,
+     "instead of input: rows that follow each other in time, for models that remember",
+     "{\"type\":\"array\",\"items\":{\"type\":\"array\"}}"},
     {"raw", FIELD_BOOL, AT(raw), 0, 0, "before the model's last transform", NULL},
     COMMON};
 static const struct field ollama_fields[] = {
@@ -151,6 +155,35 @@ static int take_row(struct infer_input *in, const cJSON *row, struct fields_erro
                                "'input' has something that is neither a number nor null");
         in->values[in->n_values++] = cJSON_IsNull(v) ? (double)NAN : v->valuedouble;
     }
+    return 0;
+}
+
+/* All rows of a series as one input; *n_columns: values in each. */
+static int take_series(struct infer_input *in, const cJSON *series, uint32_t *n_columns,
+                       struct fields_error *e)
+{
+    const cJSON *row, *v;
+    int n_rows = cJSON_GetArraySize(series), n = n_rows > 0 ? cJSON_GetArraySize(series->child) : 0;
+    if (!cJSON_IsArray(series) || n <= 0 || (uint64_t)n_rows * (uint64_t)n > MAX_SERIES_VALUES)
+        return fields_fail(e, "series", "invalid_type",
+                           "'series' must be a list of rows, at most %u numbers in all",
+                           MAX_SERIES_VALUES);
+    in->values = mem_zalloc_n((size_t)n_rows * (size_t)n, sizeof(double));
+    if (!in->values)
+        return fields_fail(e, "series", NULL, "out of memory");
+    cJSON_ArrayForEach(row, series)
+    {
+        if (!cJSON_IsArray(row) || cJSON_GetArraySize(row) != n)
+            return fields_fail(e, "series", "invalid_value", "'series' has rows of unlike length");
+        cJSON_ArrayForEach(v, row)
+        {
+            if (!cJSON_IsNumber(v) && !cJSON_IsNull(v))
+                return fields_fail(e, "series", "invalid_type",
+                                   "'series' has something that is neither a number nor null");
+            in->values[in->n_values++] = cJSON_IsNull(v) ? (double)NAN : v->valuedouble;
+        }
+    }
+    *n_columns = (uint32_t)n;
     return 0;
 }
 
@@ -313,7 +346,7 @@ static int by_score(const void *a, const void *b)
 
 static void put_ranking(struct infer *f)
 {
-    struct infer_input *order[INFER_MAX_INPUTS];
+    struct infer_input *order[INFER_MAX_INPUTS] = {0};
     struct json_out j = json_out_make(&f->call->out);
     for (uint32_t i = 0; i < f->n; i++)
         order[i] = &f->inputs[i];
@@ -417,13 +450,17 @@ void specialist_score(struct call *c)
     int rc = fields_read(score_fields, n_score_fields, c->json, &b, c->lenient, &e);
     bool rows = b.input && cJSON_IsArray(b.input->child);
     uint32_t n = 1;
-    if (rc == 0 && (rows || !b.input))
+    if (rc == 0 && b.series && b.input)
+        rc = fields_fail(&e, "series", "invalid_value", "'input' and 'series' exclude each other");
+    if (rc == 0 && !b.series && (rows || !b.input))
         rc = count_inputs(b.input, "input", &n, &e);
     struct infer *f = rc == 0 ? infer_create(c, n, put_list) : NULL;
     if (f) {
         const cJSON *row = rows ? b.input->child : b.input;
         use_body(f, &b, SHOAL_KIND_SCORE);
-        for (uint32_t i = 0; i < n && rc == 0; i++, row = row->next)
+        if (b.series)
+            rc = take_series(&f->inputs[0], b.series, &f->opts.n_columns, &e);
+        for (uint32_t i = 0; !b.series && i < n && rc == 0; i++, row = row->next)
             rc = take_row(&f->inputs[i], row, &e);
     }
     if (rc < 0) {

@@ -343,7 +343,7 @@ static void step_channel(const struct anomaly *a, struct channel *c, double valu
 /* Mean of the highest odds of the channels that have begun. */
 static double highest_odds(const struct anomaly *a, void *state, uint32_t n_channels)
 {
-    double best[MAX_TOP], sum = 0;
+    double best[MAX_TOP] = {0}, sum = 0;
     uint32_t n = 0;
     for (uint32_t i = 0; i < n_channels; i++) {
         const struct channel *c = channel_at(a, state, i);

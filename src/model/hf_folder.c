@@ -348,7 +348,7 @@ static int describe(struct hf_folder *f, struct err *e)
 int hf_folder_open_documents(struct gguf **out, const char *path, struct err *e)
 {
     struct hf_folder f = {.path = path};
-    struct err ignored;
+    struct err ignored = {0};
 
     *out = NULL;
     e = e ? e : &ignored;
@@ -368,7 +368,7 @@ int hf_folder_open_documents(struct gguf **out, const char *path, struct err *e)
 int hf_folder_open(struct gguf **out, const char *path, struct err *e)
 {
     struct hf_folder f = {.path = path};
-    struct err ignored;
+    struct err ignored = {0};
 
     *out = NULL;
     e = e ? e : &ignored;

@@ -326,8 +326,8 @@ static int read_layer(struct loader *l, const cJSON *j, struct err *e)
         struct recurrent_layer *layer = add_layer(l, (enum recurrent_kind)kind, e);
         return layer ? read_plain(l, layer, j, name, e) : SHOAL_ELIMIT;
     }
-    uint32_t hidden, n;
-    bool both;
+    uint32_t hidden = 0, n = 0;
+    bool both = false;
     int rc = json_config_u32(j, "hidden", 1, MAX_WIDTH, 0, &hidden, e);
     if (rc == 0)
         rc = json_config_u32(j, "layers", 1, MAX_LAYERS, 1, &n, e);

@@ -115,7 +115,7 @@ static size_t next_piece(const struct tokenizer *t, const char *p, size_t n, boo
         return close ? (size_t)(close - p) - MARK_BYTES : 0;
     }
     while (from < end) {
-        const char *at = memchr(from, '\xef', (size_t)(end - from));
+        const char *at = memchr(from, 0xef, (size_t)(end - from));
         if (!at)
             return n;
         if (is_mark(at, (size_t)(end - at)))

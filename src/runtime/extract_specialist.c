@@ -102,7 +102,8 @@ static uint32_t pass(struct sum *s, struct input *in, uint32_t from)
     while (from + n < in->doc->n && n < s->max_seqs &&
            (n == 0 || tokens + in->x[from + n].n <= s->max_tokens)) {
         const struct tok_encoding *x = &in->x[from + n];
-        s->seqs[n++] = (struct encoder_seq){.tokens = x->ids, .n = (uint32_t)x->n};
+        s->seqs[n] = (struct encoder_seq){.tokens = x->ids, .n = (uint32_t)x->n};
+        n++;
         tokens += (uint32_t)x->n;
     }
     encoder_forward(s->encoder, s->seqs, n);

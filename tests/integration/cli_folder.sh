@@ -32,8 +32,8 @@ specialist() { # FOLDER ARGS...: a command on the folder, and on what it is conv
     name=$(basename "$1")
     shift
     run 0 model convert "$f" "$name.gguf"
-    run 0 "$1" -m "$f" --json "${@:2}"; sed 's/"[a-z_]*_ms":[^,}]*//g' out >folder.json
-    run 0 "$1" -m "$name.gguf" --json "${@:2}"; sed 's/"[a-z_]*_ms":[^,}]*//g' out >file.json
+    run 0 "$1" -m "$f" --json "${@:2}"; sed -E 's/"([a-z_]*_ms|batch)":[^,}]*//g' out >folder.json
+    run 0 "$1" -m "$name.gguf" --json "${@:2}"; sed -E 's/"([a-z_]*_ms|batch)":[^,}]*//g' out >file.json
     sed -i "s|$f|$name.gguf|g" folder.json
     cmp folder.json file.json || fail "$name: $1 differs"
 }

@@ -93,6 +93,8 @@ async function metrics(server, post, n_inputs) {
         ['/v1/embeddings', { input: 'x', encoding_format: 'hex' }, 'encoding_format'],
         ['/v1/rerank', { documents: ['a'] }, 'query'], ['/v1/rerank', { query: 'a' }, 'documents'],
         ['/v1/score', { input: 'x' }, 'input'], ['/v1/score', {}, 'input'],
+        ['/v1/score', { series: [[1], [1, 2]] }, 'series'], ['/v1/score', { series: [1] }, 'series'],
+        ['/v1/score', { input: [1], series: [[1]] }, 'series'], ['/v1/score', { series: [['x']] }, 'series'],
         ['/v1/classify', { input: Array(257).fill('x') }, 'input']]) {
         r = await post(url, body);
         t.same(r.status, 400, `${url} ${JSON.stringify(body).slice(0, 60)}`);
@@ -101,6 +103,12 @@ async function metrics(server, post, n_inputs) {
     t.same((await post('/v1/classify', { input: 'x', labels: 'no-such-set' })).status, 400, 'a set that is not there');
     // classify: 4 together, 1, 4 alone, 4 together; entities 4; embeddings 4, 4, 1, 4
     await metrics(server, post, 30);
+    // a series goes through a model that remembers as one; its rows are no rows of their own
+    await post('/admin/models', { model: 'anomaly', action: 'add', path: path.join(t.root, 'models/anomaly') });
+    const series = Array.from({ length: 100 }, (_, i) => [20 + Math.sin(i), 5 + Math.cos(i)]);
+    r = await post('/v1/score', { model: 'anomaly', series });
+    t.same(r.data?.[0].scores.length, 300, 'three numbers a row');
+    t.check(r.data?.[0].scores.every(Number.isFinite), 'all finite');
     t.same((await server.stop()).code, 0, 'exit');
     t.finish();
 })().catch((e) => {

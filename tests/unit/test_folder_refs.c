@@ -67,7 +67,7 @@ static struct gguf *convert(const struct gguf *g, enum quantize_kind kind, char 
 {
     struct quantize_opts o = {.kind = kind, .n_threads = 1};
     struct quantize_result r;
-    struct gguf *converted;
+    struct gguf *converted = NULL;
     struct err e = {0};
     int fd = mkstemp(file);
     assert_true(fd >= 0);
@@ -259,7 +259,7 @@ static void test_packed_weights_follow_the_files(void **state)
     snprintf(cache, sizeof(cache), "%s/cache", folder);
     for (int round = 0; round < 4; round++) {
         struct decoder_opts o = {.n_threads = 1, .cache_dir = cache};
-        struct decoder *d;
+        struct decoder *d = NULL;
         struct gguf *g;
         struct err e = {0};
         if (round == 2) { /* the same size, other values, another time */

@@ -280,6 +280,7 @@ static ALWAYS_INLINE void wide_rows(const struct kern_mat *w, const struct kern_
             int8x16_t k0 = vld1q_s8((const int8_t *)q), k1 = vld1q_s8((const int8_t *)q + 16);
             UNROLL for (int i = 0; i < NP; i++)
             {
+                /* cppcheck-suppress uninitvar */
                 int8x16_t v = vcombine_s8(vld1_s8(x[2 * i] + c), vld1_s8(x[2 * i + 1] + c));
                 sum[i][0] = vmmlaq_s32(sum[i][0], v, k0);
                 sum[i][1] = vmmlaq_s32(sum[i][1], v, k1);
