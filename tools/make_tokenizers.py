@@ -288,7 +288,7 @@ def spiece(kind, **more):
     out = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(corpus()), model_writer=out, model_type=kind, num_threads=1,
-        minloglevel=2, **({"normalization_rule_tsv": str(rules)} | more))
+        minloglevel=2, **({"normalization_rule_tsv": os.path.relpath(rules)} | more))
     rules.unlink()
     return out.getvalue()
 
