@@ -176,7 +176,7 @@ static void compare(const struct shape *s, int rounds)
     char path[] = "/tmp/shoal-trees-XXXXXX";
     struct trees *t;
     struct err e = {0};
-    handle booster, fast;
+    handle booster = NULL, fast = NULL;
     int n, fd = mkstemp(path);
     if (fd < 0)
         die("no temporary file");
