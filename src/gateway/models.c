@@ -484,7 +484,7 @@ int models_get(struct models *ms, const char *name, enum shoal_kind kind, struct
     if (rc == 0 && m && m->slot->state == MODEL_READY) {
         use(m);
         *out = m;
-    } else if (rc == 0) {
+    } else if (rc == 0 && m) {
         rc = wait_for(ms, m, w, e);
     }
     pthread_mutex_unlock(&ms->lock);
