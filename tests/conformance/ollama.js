@@ -1,16 +1,11 @@
 #!/usr/bin/env node
 // Ollama's own client against `shoal serve`.  Usage: ollama.js SHOAL
 'use strict';
-const fs = require('fs');
 const path = require('path');
 const t = require('../integration/serve.js');
 
 const shoal = path.resolve(process.argv[2]);
-const modules = path.join(t.tmp, 'node_modules');
-fs.mkdirSync(modules);
-for (const name of ['ollama@0.6.3', 'whatwg-fetch@3.6.20'])
-    fs.symlinkSync(t.npm(name), path.join(modules, name.split('@')[0]));
-process.env.NODE_PATH = modules;
+process.env.NODE_PATH = t.modules('ollama@0.6.3', 'whatwg-fetch@3.6.20');
 require('module').Module._initPaths();
 const { Ollama } = require('ollama');
 const ask = 'act: turn_off; device: lights; room: kitchen; result: done';

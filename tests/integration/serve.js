@@ -92,8 +92,18 @@ async function metric(server, pattern) {
         .reduce((sum, l) => sum + Number(l.split(' ').pop()), 0);
 }
 
-function npm(name) {
-    return execFileSync(path.join(root, 'tools/fetch-npm'), [name]).toString().trim().split('\n').pop();
+// The folder of a package; with patterns only of those files.
+function npm(name, ...patterns) {
+    return execFileSync(path.join(root, 'tools/fetch-npm'), [name, ...patterns]).toString().trim().split('\n').pop();
+}
+
+// A node_modules in tmp with these packages: for those that need each other.
+function modules(...names) {
+    const dir = path.join(tmp, 'node_modules');
+    fs.mkdirSync(dir, { recursive: true });
+    for (const name of names)
+        fs.symlinkSync(npm(name), path.join(dir, name.split('@')[0]));
+    return dir;
 }
 
 function finish() {
@@ -101,4 +111,4 @@ function finish() {
     process.exit(failed ? 1 : 0);
 }
 
-module.exports = { start, check, same, fails, sleep, until, metric, npm, finish, root, tmp };
+module.exports = { start, check, same, fails, sleep, until, metric, modules, npm, finish, root, tmp };
