@@ -92,6 +92,13 @@ async function metric(server, pattern) {
         .reduce((sum, l) => sum + Number(l.split(' ').pop()), 0);
 }
 
+// What the process has in memory, and the most it had, in KiB.
+function memory(server) {
+    const text = fs.readFileSync(`/proc/${server.child.pid}/status`, 'utf8');
+    const of = (name) => Number(text.match(new RegExp(`${name}:\\s+(\\d+)`))[1]);
+    return { rss: of('VmRSS'), peak: of('VmHWM') };
+}
+
 // The folder of a package; with patterns only of those files.
 function npm(name, ...patterns) {
     return execFileSync(path.join(root, 'tools/fetch-npm'), [name, ...patterns]).toString().trim().split('\n').pop();
@@ -111,4 +118,4 @@ function finish() {
     process.exit(failed ? 1 : 0);
 }
 
-module.exports = { start, check, same, fails, sleep, until, metric, modules, npm, finish, root, tmp };
+module.exports = { start, check, same, fails, sleep, until, memory, metric, modules, npm, finish, root, tmp };
