@@ -3,8 +3,7 @@
 const fs = require("fs");
 const os = require("os");
 const path = require("path");
-const { execFileSync } = require("child_process");
-const { ROOT, CACHE, Engine, Machine, median, spread, withSpinners, readShape, printTable, writeRows } = require("./lib.js");
+const { ROOT, CACHE, Engine, Machine, findPeer, modelFile, median, spread, withSpinners, readShape, printTable, writeRows } = require("./lib.js");
 
 const SHAPES = ["s15m", "s110m", "smol135m", "qwen05b", "tiny1b"];
 const TYPES = ["q8_0", "q4_0", "q4_k_m"];
@@ -57,20 +56,12 @@ function say(text) {
 
 // ---- programs and files ----
 
-function findPeer() {
-  try {
-    return [path.join(ROOT, execFileSync(path.join(ROOT, "bench/build-peer"), { encoding: "utf8" }).trim())];
-  } catch (e) {
-    console.error(`the peer cannot be built here: ours runs against the roofline alone`);
-    return null;
-  }
-}
-
 class Bench {
   constructor(o) {
     this.o = o;
     this.rows = [];
     this.peerArgv = findPeer();
+    if (!this.peerArgv) console.error("the peer cannot be built here: ours runs against the roofline alone");
     this.oursArgv = o.peerBoth ? this.peerArgv : [path.join(ROOT, "build/shoal"), "bench", "--peer-protocol"];
     this.machine = new Machine([path.join(ROOT, "build/shoal"), "doctor", "--json"]);
     this.best = new Map(); // our best figure by name, for the targets that compare two of ours
@@ -102,26 +93,8 @@ class Bench {
     return about;
   }
 
-  async file(shape, type) {
-    const of = (t) => path.join(CACHE, `${shape}-${t}.gguf`);
-    const out = of(type), f16 = of("f16");
-    if (fs.existsSync(out)) return out;
-    fs.mkdirSync(CACHE, { recursive: true });
-    if (!fs.existsSync(f16)) {
-      say(`making ${path.basename(f16)}`);
-      execFileSync(path.join(ROOT, "build/make_shapes"), [shape, f16]);
-    }
-    if (type === "f16") return f16;
-    say(`making ${path.basename(out)}`);
-    if (this.peerArgv) { // its own quantizer, so that it gets the mixture of types it was made for
-      const peer = new Engine("peer", this.peerArgv);
-      await peer.ask("quantize", { in: f16, out: `${out}.part`, type, threads: os.availableParallelism() }, 1800000);
-      await peer.close();
-    } else {
-      execFileSync(path.join(ROOT, "build/shoal"), ["model", "quantize", f16, `${out}.part`, "--type", type.replace("_m", "")]);
-    }
-    fs.renameSync(`${out}.part`, out);
-    return out;
+  file(shape, type) {
+    return modelFile(shape, type, this.peerArgv, say);
   }
 
   dropF16(shape) {

@@ -1,6 +1,7 @@
 // Shared by the benchmark parts: engines behind bench/PROTOCOL.md, medians, the table, bench.json.
 "use strict";
 const fs = require("fs");
+const os = require("os");
 const path = require("path");
 const { spawn, execFileSync } = require("child_process");
 const readline = require("readline");
@@ -73,6 +74,75 @@ class Engine {
   }
 }
 
+// A server in a process group of its own: listens when it prints /listening on URL/, ends with all that it started.
+class Server {
+  constructor(name, argv, options = {}) {
+    this.name = name;
+    this.errors = "";
+    this.started = process.hrtime.bigint();
+    this.proc = spawn(argv[0], argv.slice(1), { cwd: ROOT, detached: true, stdio: ["ignore", "pipe", "pipe"], ...options });
+    groups.add(this.proc);
+    this.proc.on("spawn", () => samePriority(this.proc.pid));
+    this.proc.stderr.on("data", (d) => { this.errors = (this.errors + d).slice(-4000); });
+    this.ended = new Promise((resolve) => this.proc.on("close", (code, signal) => {
+      groups.delete(this.proc);
+      resolve(`${name} ended (${signal || code}): ${this.errors.trim()}`);
+    }));
+    this.proc.on("error", (e) => { this.errors += e.message; });
+  }
+
+  // Its address, from what it prints.
+  async listening(timeoutMs = 60000) {
+    let text = "";
+    const printed = new Promise((resolve) => this.proc.stdout.on("data", (d) => {
+      text += d;
+      const m = /listening on (\S+)/.exec(text);
+      if (m) resolve(m[1]);
+    }));
+    this.url = await this.within(timeoutMs, "listening", printed);
+    return this.url;
+  }
+
+  // The promise, or an error when the server ends or the time is over before.
+  async within(timeoutMs, what, promise) {
+    let timer;
+    const late = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`${this.name}: ${what}: nothing for ${timeoutMs} ms; it said: ${this.errors.trim() || "nothing"}`)), timeoutMs);
+      this.ended.then((why) => reject(new Error(why)));
+    });
+    return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+  }
+
+  msSinceStart() {
+    return Number(process.hrtime.bigint() - this.started) / 1e6;
+  }
+
+  signal(name) {
+    try { process.kill(-this.proc.pid, name); } catch { /* it has ended */ }
+  }
+
+  rssMib() {
+    const text = fs.readFileSync(`/proc/${this.proc.pid}/status`, "utf8");
+    return Number(/VmRSS:\s+(\d+)/.exec(text)[1]) / 1024;
+  }
+
+  async stop() {
+    this.signal("SIGCONT");
+    this.signal("SIGTERM");
+    const timer = setTimeout(() => this.signal("SIGKILL"), 3000);
+    await this.ended;
+    clearTimeout(timer);
+  }
+}
+
+// A session of its own has a priority of its own (sched_autogroup): it gets ours.
+function samePriority(pid) {
+  try {
+    const nice = /nice (-?\d+)/.exec(fs.readFileSync("/proc/self/autogroup", "utf8"))[1];
+    if (nice !== "0") fs.writeFileSync(`/proc/${pid}/autogroup`, nice);
+  } catch { /* no such thing here */ }
+}
+
 function median(list) {
   const s = [...list].sort((a, b) => a - b);
   if (!s.length) return null;
@@ -93,9 +163,13 @@ function started(proc) {
   proc.on("close", () => children.delete(proc));
   return proc;
 }
-process.on("exit", () => { for (const c of children) c.kill("SIGTERM"); });
+const groups = new Set();
+process.on("exit", () => {
+  for (const c of children) c.kill("SIGTERM");
+  for (const g of groups) try { process.kill(-g.pid, "SIGKILL"); } catch { /* it has ended */ }
+});
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
-  process.on(signal, () => process.exit(128 + require("os").constants.signals[signal]));
+  process.on(signal, () => process.exit(128 + os.constants.signals[signal]));
 
 // Runs n processes that do nothing but burn a core each, at our priority, while `work` runs.
 async function withSpinners(n, work) {
@@ -108,6 +182,38 @@ async function withSpinners(n, work) {
   } finally {
     for (const s of spinners) s.kill("SIGTERM"); // timeout hands it on
   }
+}
+
+// The peer behind bench/PROTOCOL.md, as argv; null where it cannot be built.
+function findPeer() {
+  try {
+    return [path.join(ROOT, execFileSync(path.join(ROOT, "bench/build-peer"), { encoding: "utf8" }).trim())];
+  } catch (e) {
+    return null;
+  }
+}
+
+// The file of a shape with weights of a type, made when it is not there.
+async function modelFile(shape, type, peerArgv, say) {
+  const of = (t) => path.join(CACHE, `${shape}-${t}.gguf`);
+  const out = of(type), f16 = of("f16");
+  if (fs.existsSync(out)) return out;
+  fs.mkdirSync(CACHE, { recursive: true });
+  if (!fs.existsSync(f16)) {
+    say(`making ${path.basename(f16)}`);
+    execFileSync(path.join(ROOT, "build/make_shapes"), [shape, f16]);
+  }
+  if (type === "f16") return f16;
+  say(`making ${path.basename(out)}`);
+  if (peerArgv) { // its own quantizer, so that it gets the mixture of types it was made for
+    const peer = new Engine("peer", peerArgv);
+    await peer.ask("quantize", { in: f16, out: `${out}.part`, type, threads: os.availableParallelism() }, 1800000);
+    await peer.close();
+  } else {
+    execFileSync(path.join(ROOT, "build/shoal"), ["model", "quantize", f16, `${out}.part`, "--type", type.replace("_m", "")]);
+  }
+  fs.renameSync(`${out}.part`, out);
+  return out;
 }
 
 const GGUF_SIZES = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];
@@ -219,4 +325,4 @@ function writeRows(part, rows, about) {
   fs.renameSync(`${file}.tmp`, file);
 }
 
-module.exports = { ROOT, CACHE, Engine, Machine, median, spread, withSpinners, readShape, printTable, writeRows };
+module.exports = { ROOT, CACHE, Engine, Machine, Server, findPeer, modelFile, median, spread, withSpinners, readShape, printTable, writeRows };
