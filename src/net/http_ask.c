@@ -11,10 +11,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <llhttp.h>
-
 #include "base/buf.h"
 #include "base/clock.h"
+#include "net/http_answer.h"
 #include "net/listen.h"
 
 #define MAX_HEAD_BYTES ((size_t)64 << 10)
@@ -25,7 +24,6 @@ struct talk {
     int fd;
     uint64_t until_ns;
     struct buf *body;
-    bool complete;
 };
 
 /* ---- the address ---- */
@@ -176,30 +174,23 @@ static int send_request(struct talk *t, struct err *e)
     return rc;
 }
 
-static int on_body(llhttp_t *p, const char *at, size_t n)
+static int read_fault(const struct talk *t, int code, struct err *e)
 {
-    struct talk *t = p->data;
-    buf_put(t->body, at, n);
-    return t->body->rc < 0 ? -1 : 0;
+    const char *server = t->ask->server;
+    if (code == SHOAL_ELIMIT)
+        return err_set(e, code, "the answer of %.200s is larger than %zu bytes", server,
+                       t->body->max);
+    if (code == SHOAL_EFORMAT)
+        return err_set(e, code, "%.200s does not answer as an HTTP server does", server);
+    return err_set(e, code, "the answer of %.200s", server);
 }
-
-static int on_complete(llhttp_t *p)
-{
-    struct talk *t = p->data;
-    t->complete = p->status_code >= 200; /* 1xx: the answer is still to come */
-    return t->complete ? HPE_PAUSED : 0;
-}
-
-static const llhttp_settings_t settings = {.on_body = on_body, .on_message_complete = on_complete};
 
 static int receive(struct talk *t, int *status, struct err *e)
 {
-    llhttp_t parser;
+    struct http_answer answer;
     char in[16 << 10];
-    size_t n_total = 0;
-    llhttp_init(&parser, HTTP_RESPONSE, &settings);
-    parser.data = t;
-    while (!t->complete) {
+    http_answer_init(&answer, t->body);
+    while (!answer.complete) {
         int rc = await(t, POLLIN, e);
         if (rc < 0)
             return rc;
@@ -209,18 +200,11 @@ static int receive(struct talk *t, int *status, struct err *e)
         if (n < 0)
             return err_set(e, SHOAL_EIO, "cannot read from %.200s: %s", t->ask->server,
                            strerror(errno));
-        n_total += (size_t)n;
-        llhttp_errno_t got =
-            n > 0 ? llhttp_execute(&parser, in, (size_t)n) : llhttp_finish(&parser);
-        if (t->body->rc < 0 || n_total > t->body->max + MAX_HEAD_BYTES)
-            return err_set(e, t->body->rc < 0 ? t->body->rc : SHOAL_ELIMIT,
-                           "the answer of %.200s is larger than %zu bytes", t->ask->server,
-                           t->body->max);
-        if (!t->complete && (got != HPE_OK || n == 0))
-            return err_set(e, SHOAL_EFORMAT, "%.200s does not answer as an HTTP server does",
-                           t->ask->server);
+        rc = http_answer_feed(&answer, in, (size_t)n);
+        if (rc < 0)
+            return read_fault(t, rc, e);
     }
-    *status = parser.status_code;
+    *status = answer.status;
     return 0;
 }
 

@@ -4,8 +4,8 @@
  * Thread:    any; blocks, at most timeout_ms in all (looking up a name aside).
  * Ownership: body is the caller's buf; its limit bounds the answer.
  * Failure:   SHOAL_EINVAL: the address; SHOAL_ENOTFOUND: nobody is there; SHOAL_EDEADLINE;
- *            SHOAL_ELIMIT; SHOAL_EFORMAT: what came is no HTTP.  A status of 400 and above is an
- *            answer. */
+ *            SHOAL_ELIMIT; SHOAL_EFORMAT: what came is no HTTP; SHOAL_ENOMEM.  A status of 400 and
+ *            above is an answer. */
 #ifndef SHOAL_NET_HTTP_ASK_H
 #define SHOAL_NET_HTTP_ASK_H
 

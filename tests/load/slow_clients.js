@@ -10,7 +10,7 @@ const readline = require('readline');
 const t = require('../integration/serve.js');
 
 const [shoal, program] = process.argv.slice(2).map((p) => path.resolve(p));
-const n = 2000, aborted = 500, tokens = 100;
+const n = 2000, aborted = 500, tokens = 64;
 const maxGrowth = 200 << 10; // KiB
 // Much to send: 1.4 KB for each token.
 const body = { model: 'chat', messages: [{ role: 'user', content: 'Once upon a time' }], max_tokens: tokens,
