@@ -43,8 +43,8 @@ static void configure(uint32_t n_tokens, uint32_t columns)
 #define GROUP_TOKENS 128u /* tokens that share one unpacking of a tile */
 
 struct scratch {
-    /* results of four blocks, [token][row]: two being added while two are being multiplied */
-    _Alignas(64) int32_t sums[4][16 * 16];
+    /* results of two parts, [token][row]: one being added while the next is stored */
+    _Alignas(64) int32_t sums[2][16 * 16];
     _Alignas(64) int8_t rows[MAX_BLOCKS * 512]; /* one tile of weights as signed bytes */
     /* per 16 tokens and block: their scales, and scale * sum for formats with a min */
     _Alignas(64) float scale[GROUP_TOKENS / 16][MAX_BLOCKS][16];
@@ -91,61 +91,114 @@ static ALWAYS_INLINE void add_block(__m512 acc[16], const int32_t *isum, const f
                                  _mm512_mul_ps(scale, _mm512_set1_ps(d[i])), acc[i]);
 }
 
-/* Starts the products of columns [c, c + columns) and [c + columns, ..) of an unpacked tile. */
-static ALWAYS_INLINE void multiply_two(const int8_t *x, size_t stride, const int8_t *rows,
-                                       const size_t columns, bool second, int32_t *sums)
+/* Starts the product of part number `part` of an unpacked tile into result tile part % 2, which is
+ * a constant once the loop around is unrolled. */
+static ALWAYS_INLINE void multiply(const int8_t *x, size_t stride, const int8_t *rows,
+                                   const size_t columns, uint32_t part, const bool odd)
 {
-    _tile_zero(0);
-    _tile_loadd(2, x, stride);
-    _tile_loadd(4, rows, 64);
-    _tile_dpbssd(0, 2, 4);
-    if (second) {
+    x += part * columns;
+    rows += part * 16 * columns;
+    if (odd) {
         _tile_zero(1);
-        _tile_loadd(3, x + columns, stride);
-        _tile_loadd(5, rows + 16 * columns, 64);
+        _tile_loadd(3, x, stride);
+        _tile_loadd(5, rows, 64);
         _tile_dpbssd(1, 3, 5);
+    } else {
+        _tile_zero(0);
+        _tile_loadd(2, x, stride);
+        _tile_loadd(4, rows, 64);
+        _tile_dpbssd(0, 2, 4);
     }
-    _tile_stored(0, sums, 64);
-    if (second)
-        _tile_stored(1, sums + 256, 64);
+}
+
+static ALWAYS_INLINE void store(struct scratch *s, const bool odd)
+{
+    if (odd)
+        _tile_stored(1, s->sums[1], 64);
+    else
+        _tile_stored(0, s->sums[0], 64);
+}
+
+/* What the next tile of rows will unpack: fetched into L2 in `steps` steps. */
+struct ahead {
+    const uint8_t *at, *end;
+    uint32_t lines; /* a step */
+};
+
+static struct ahead ahead_of(const struct kern_mat *w, uint32_t tile, uint32_t tile1,
+                             uint32_t steps)
+{
+    const uint8_t *at = w->data + (tile + 1) * w->tile_bytes;
+    const size_t bytes = tile + 1 < tile1 ? w->tile_bytes : 0;
+    return (struct ahead){at, at + bytes, steps ? (uint32_t)(bytes / 64) / steps + 1 : 0};
+}
+
+static ALWAYS_INLINE void fetch_ahead(struct ahead *next)
+{
+    for (uint32_t i = 0; i < next->lines && next->at < next->end; i++, next->at += 64)
+        _mm_prefetch((const char *)next->at, _MM_HINT_T1);
+}
+
+/* Adds part number `part`, whose sums were stored, to acc. */
+static ALWAYS_INLINE void add_part(__m512 acc[16], const uint8_t *base, uint32_t part, uint32_t g,
+                                   enum kern_fmt fmt, const struct kern_tile_map *map,
+                                   const struct scratch *s, const bool odd)
+{
+    const uint32_t b = fmt == KERN_Q6 ? part / 2 : part;
+    const void *scale = base + (size_t)part * 32;
+    add_block(acc, s->sums[odd], s->scale[g][b], v16_f16((const uint16_t *)scale));
+    if (kern_fmt_has_min(fmt)) {
+        const void *at = base + map->mins + (size_t)b * 32;
+        __m512 min = v16_f16((const uint16_t *)at);
+#pragma GCC unroll 16
+        for (int i = 0; i < 16; i++)
+            acc[i] = _mm512_fmadd_ps(min, _mm512_set1_ps(s->min_factor[g][b][i]), acc[i]);
+    }
 }
 
 /* One unpacked tile of rows against 16 tokens from t (group g); n of them exist.  What the missing
- * ones give is computed from leftovers and not stored.  Work goes in pairs (two blocks, or the two
- * halves of one for KERN_Q6), one pair ahead of the adding. */
+ * ones give is computed from leftovers and not stored.  Work goes part by part (a block, or half of
+ * one for KERN_Q6) in three stages: while one part is being multiplied, the one before it is stored
+ * and the one before that is added.  In this order neither unit waits for the other. */
 static ALWAYS_INLINE void tile_tokens(const struct kern_mat *w, const struct kern_act *a,
                                       uint32_t tile, uint32_t t, uint32_t g, uint32_t n, float *out,
                                       size_t out_ld, enum kern_fmt fmt,
-                                      const struct kern_tile_map *map, struct scratch *s)
+                                      const struct kern_tile_map *map, struct ahead *next,
+                                      struct scratch *s)
 {
     const uint8_t *base = w->data + tile * w->tile_bytes;
-    const size_t columns = fmt == KERN_Q6 ? 16 : 32;
-    const uint32_t parts = w->n_cols / (uint32_t)columns, pairs = (parts + 1) / 2;
+    const size_t columns = fmt == KERN_Q6 ? 16 : 32, ld = a->n_cols;
+    const uint32_t parts = w->n_cols / (uint32_t)columns;
     const int8_t *x = a->q + (size_t)t * a->n_cols;
-    const float(*d)[16] = s->scale[g];
     __m512 acc[16];
 #pragma GCC unroll 16
     for (int i = 0; i < 16; i++)
         acc[i] = _mm512_setzero_ps();
-    multiply_two(x, a->n_cols, s->rows, columns, parts > 1, s->sums[0]);
-    for (uint32_t p = 0; p < pairs; p++) {
-        if (p + 1 < pairs)
-            multiply_two(x + (p + 1) * 2 * columns, a->n_cols, s->rows + (p + 1) * 32 * columns,
-                         columns, 2 * p + 3 < parts, s->sums[(p + 1) % 2 * 2]);
-#pragma GCC unroll 2
-        for (uint32_t k = 0; k < 2; k++) {
-            const uint32_t part = 2 * p + k, b = fmt == KERN_Q6 ? p : part;
-            if (part >= parts)
-                continue;
-            const void *scale = base + (size_t)part * 32;
-            add_block(acc, s->sums[p % 2 * 2 + k], d[b], v16_f16((const uint16_t *)scale));
-            if (kern_fmt_has_min(fmt)) {
-                const void *at = base + map->mins + (size_t)b * 32;
-                __m512 min = v16_f16((const uint16_t *)at);
-#pragma GCC unroll 16
-                for (int i = 0; i < 16; i++)
-                    acc[i] = _mm512_fmadd_ps(min, _mm512_set1_ps(s->min_factor[g][b][i]), acc[i]);
-            }
+    multiply(x, ld, s->rows, columns, 0, false);
+    if (parts > 1)
+        multiply(x, ld, s->rows, columns, 1, true);
+    store(s, false);
+    uint32_t p = 2;
+    for (; p + 1 < parts; p += 2) {
+        fetch_ahead(next);
+        multiply(x, ld, s->rows, columns, p, false);
+        add_part(acc, base, p - 2, g, fmt, map, s, false);
+        store(s, true);
+        multiply(x, ld, s->rows, columns, p + 1, true);
+        add_part(acc, base, p - 1, g, fmt, map, s, true);
+        store(s, false);
+    }
+    if (parts == 1) {
+        add_part(acc, base, 0, g, fmt, map, s, false);
+    } else {
+        if (p < parts)
+            multiply(x, ld, s->rows, columns, p, false);
+        add_part(acc, base, p - 2, g, fmt, map, s, false);
+        store(s, true);
+        add_part(acc, base, p - 1, g, fmt, map, s, true);
+        if (p < parts) {
+            store(s, false);
+            add_part(acc, base, p, g, fmt, map, s, false);
         }
     }
     __m512 mul = _mm512_set1_ps(w->mul);
@@ -174,18 +227,20 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
         fill_factors(&s, a, t0, group, kern_fmt_has_min(fmt));
         configure(rest == group ? rest : 16, columns);
         for (uint32_t tile = tile0; tile < tile1; tile++) {
+            struct ahead next = ahead_of(w, tile, tile1, (group + 15) / 16 * (blocks / 2));
             unpack_tile(fmt, w->data + tile * w->tile_bytes + map.quants, blocks, &s);
             for (uint32_t t = 0; t + 16 <= group; t += 16)
-                tile_tokens(w, a, tile, t0 + t, t / 16, 16, out, out_ld, fmt, &map, &s);
+                tile_tokens(w, a, tile, t0 + t, t / 16, 16, out, out_ld, fmt, &map, &next, &s);
             if (rest && rest == group)
-                tile_tokens(w, a, tile, t0, 0, rest, out, out_ld, fmt, &map, &s);
+                tile_tokens(w, a, tile, t0, 0, rest, out, out_ld, fmt, &map, &next, &s);
         }
         if (rest && rest != group) { /* the last, emptier tile of tokens */
             configure(rest, columns);
             uint32_t t = group - rest;
             for (uint32_t tile = tile0; tile < tile1; tile++) {
+                struct ahead next = ahead_of(w, tile, tile1, blocks / 2);
                 unpack_tile(fmt, w->data + tile * w->tile_bytes + map.quants, blocks, &s);
-                tile_tokens(w, a, tile, t0 + t, t / 16, rest, out, out_ld, fmt, &map, &s);
+                tile_tokens(w, a, tile, t0 + t, t / 16, rest, out, out_ld, fmt, &map, &next, &s);
             }
         }
         t0 += group;
