@@ -102,6 +102,7 @@ void kern_pack_wide(const struct kern_layout *l, const float *rows, uint32_t n_r
  * reads groups of 64: the first of the token's scales and sums are theirs, the sums times 128,
  * which is what the weights' offset adds to a product, and 0 in sets that store them signed. */
 #define KERN_WIDE 64u
+#define KERN_WIDE_MAX 32768u /* columns */
 struct kern_act {
     const float *x; /* [n_tokens][ld] */
     size_t ld;

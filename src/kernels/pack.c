@@ -83,7 +83,7 @@ struct kern_tile_map kern_tile_map(const struct kern_layout *l, enum kern_fmt fm
 size_t kern_tile_bytes(const struct kern_layout *l, enum kern_fmt fmt, uint32_t n_cols)
 {
     const uint32_t whole = kern_fmt_is_float(fmt) ? 1 : fmt == KERN_Q8W ? 64 : 32;
-    if (n_cols == 0 || n_cols % whole != 0)
+    if (n_cols == 0 || n_cols % whole != 0 || (fmt == KERN_Q8W && n_cols > KERN_WIDE_MAX))
         return 0;
     return kern_tile_map(l, fmt, n_cols).bytes;
 }

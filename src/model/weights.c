@@ -66,7 +66,7 @@ static int grow(struct weights *w)
 static enum kern_fmt packed_fmt(const struct weights *w, const struct gguf_tensor *t)
 {
     const enum kern_fmt own = kern_fmt_of(t->type);
-    if (w->round == WEIGHTS_WIDE && t->dims[0] % 64 == 0)
+    if (w->round == WEIGHTS_WIDE && t->dims[0] % KERN_WIDE == 0 && t->dims[0] <= KERN_WIDE_MAX)
         return KERN_Q8W;
     if (w->round == WEIGHTS_BLOCKS && kern_fmt_is_float(own) && t->dims[0] % 32 == 0)
         return KERN_Q8;
