@@ -92,7 +92,8 @@ static void close_engine(struct models *ms, struct model_slot *s)
     ms->used_bytes -= s->bytes;
     s->bytes = 0;
     s->want_unload = false;
-    s->state = MODEL_UNLOADED;
+    s->state = s->want_load ? MODEL_LOADING : MODEL_UNLOADED;
+    s->want_load = false;
     log_info("models", "unloaded path=%s", s->path);
 }
 
@@ -387,6 +388,15 @@ static struct model_slot *find_slot(struct models *ms, const struct model_spec *
     return s;
 }
 
+/* Now, or when what is being closed is gone. */
+static void start_loading(struct model_slot *s)
+{
+    if (s->state == MODEL_UNLOADING)
+        s->want_load = true;
+    else
+        s->state = MODEL_LOADING;
+}
+
 int models_add(struct models *ms, const struct model_spec *spec, struct err *e)
 {
     struct model *m = mem_zalloc(sizeof(*m));
@@ -414,8 +424,8 @@ int models_add(struct models *ms, const struct model_spec *spec, struct err *e)
         *at = m;
         m->slot->n_names++;
         m->slot->spec.pinned |= spec->pinned;
-        if (spec->pinned && m->slot->state == MODEL_UNLOADED)
-            m->slot->state = MODEL_LOADING;
+        if (spec->pinned && (m->slot->state == MODEL_UNLOADED || m->slot->state == MODEL_UNLOADING))
+            start_loading(m->slot);
         identify(m);
         pthread_cond_signal(&ms->work);
     }
@@ -454,9 +464,7 @@ static int wait_for(struct models *ms, struct model *m, struct model_wait *w, st
     if (s->state == MODEL_FAILED)
         return err_set(e, s->error_code == SHOAL_EBUSY ? SHOAL_EIO : s->error_code,
                        "the model '%s' could not be loaded: %.200s", m->name, s->error);
-    if (s->state == MODEL_UNLOADING) /* rare: the client tries again */
-        return err_set(e, SHOAL_EUNSUPPORTED, "the model '%s' is being unloaded", m->name);
-    s->state = MODEL_LOADING;
+    start_loading(s);
     if (w) {
         w->model = m;
         w->next = s->waiting;
@@ -527,8 +535,8 @@ static int change(struct models *ms, const char *name, enum change what, struct 
     struct model_slot *s = m ? m->slot : NULL;
     if (s && what == CHANGE_LOAD) {
         s->want_unload = false;
-        if (s->state == MODEL_UNLOADED || s->state == MODEL_FAILED)
-            s->state = MODEL_LOADING;
+        if (s->state != MODEL_READY)
+            start_loading(s);
     } else if (s && what == CHANGE_UNLOAD) {
         s->want_unload = s->state == MODEL_READY;
     } else if (s) {

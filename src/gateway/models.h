@@ -46,7 +46,7 @@ struct model_slot {
     uint32_t n_names;
     /* under the registry's lock */
     enum model_state state;
-    bool want_unload;
+    bool want_unload, want_load; /* want_load: once it is closed */
     struct shoal_engine *engine;
     void *attached; /* of models_attach; freed before the engine is closed */
     void (*detach)(void *attached);
