@@ -38,9 +38,9 @@ static int reserve(struct buf *b, size_t n)
     size_t need = b->len + n + 1;
     if (need <= b->cap)
         return 0;
-    size_t cap = b->cap ? b->cap : 64;
-    while (cap < need)
-        cap += cap / 2 + 16;
+    size_t cap = b->cap + b->cap / 2 + 16; /* grown from time to time, not for every byte */
+    cap = cap < 64 ? 64 : cap;
+    cap = cap < need ? need : cap;
     char *p = mem_realloc(b->data, cap);
     if (!p) {
         b->rc = SHOAL_ENOMEM;
@@ -51,29 +51,9 @@ static int reserve(struct buf *b, size_t n)
     return 0;
 }
 
-void buf_put(struct buf *b, const void *p, size_t n)
+char *buf_room(struct buf *b, size_t n)
 {
-    if (reserve(b, n) < 0)
-        return;
-    if (n)
-        memcpy(b->data + b->len, p, n);
-    b->len += n;
-    b->data[b->len] = '\0';
-}
-
-void buf_putc(struct buf *b, char c)
-{
-    if (b->rc == 0 && b->len < b->max && b->len + 1 < b->cap) { /* the usual case, without calls */
-        b->data[b->len++] = c;
-        b->data[b->len] = '\0';
-        return;
-    }
-    buf_put(b, &c, 1);
-}
-
-void buf_puts(struct buf *b, const char *s)
-{
-    buf_put(b, s, strlen(s));
+    return reserve(b, n) < 0 ? NULL : b->data + b->len;
 }
 
 void buf_printf(struct buf *b, const char *fmt, ...)

@@ -7,8 +7,10 @@
 #ifndef SHOAL_BASE_BUF_H
 #define SHOAL_BASE_BUF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/err.h"
 
@@ -21,11 +23,38 @@ struct buf {
 void buf_init(struct buf *b, size_t max_bytes);
 void buf_fini(struct buf *b);
 void buf_clear(struct buf *b); /* keeps the memory, forgets the error */
-void buf_put(struct buf *b, const void *p, size_t n);
-void buf_putc(struct buf *b, char c);
-void buf_puts(struct buf *b, const char *s);
+/* Room for n more bytes at the end, of which buf_used then counts some; NULL: rc is set. */
+char *buf_room(struct buf *b, size_t n);
 void buf_printf(struct buf *b, const char *fmt, ...) SHOAL_PRINTF(2, 3);
 const char *buf_str(const struct buf *b);   /* "" when empty */
 char *buf_take(struct buf *b, size_t *len); /* NULL when rc is set or memory is out */
+
+static inline void buf_used(struct buf *b, size_t n)
+{
+    b->len += n;
+    b->data[b->len] = '\0';
+}
+
+/* The usual case of an append is a copy into memory that is there: without a call. */
+static inline void buf_put(struct buf *b, const void *p, size_t n)
+{
+    bool there = b->rc == 0 && n < b->cap - b->len && n <= b->max - b->len;
+    char *at = there ? b->data + b->len : buf_room(b, n);
+    if (!at)
+        return;
+    if (n)
+        memcpy(at, p, n);
+    buf_used(b, n);
+}
+
+static inline void buf_putc(struct buf *b, char c)
+{
+    buf_put(b, &c, 1);
+}
+
+static inline void buf_puts(struct buf *b, const char *s)
+{
+    buf_put(b, s, strlen(s));
+}
 
 #endif

@@ -31,4 +31,12 @@ static inline uint64_t hash_bytes(const void *data, size_t n, uint64_t seed)
     return hash_mix(h ^ w);
 }
 
+/* 16 hex digits and NUL. */
+static inline void hash_hex(char out[17], uint64_t h)
+{
+    for (int i = 15; i >= 0; i--, h >>= 4)
+        out[i] = "0123456789abcdef"[h & 15];
+    out[16] = '\0';
+}
+
 #endif

@@ -90,19 +90,47 @@ static void escape(struct buf *b, uint8_t c)
     }
 }
 
+/* How many of the first bytes need no escape; eight at a time: in ones * x every byte is x, and a
+ * byte's top bit says of it what is looked for (or of one after it: then it is looked at alone). */
+static size_t plain_bytes(const uint8_t *s, size_t n)
+{
+    const uint64_t ones = UINT64_MAX / 255, tops = ones * 0x80;
+    size_t i = 0;
+    for (uint64_t w; i + 8 <= n; i += 8) {
+        memcpy(&w, s + i, 8);
+        uint64_t quote = w ^ (ones * '"'), slash = w ^ (ones * '\\');
+        uint64_t low = (w - ones * 0x20) & ~w, del = w + ones;
+        if (((quote - ones) | (slash - ones) | low | del | w) & tops)
+            break;
+    }
+    while (i < n && is_plain(s[i]))
+        i++;
+    return i;
+}
+
 static void quoted(struct buf *b, const char *str, size_t n)
 {
     const uint8_t *s = (const uint8_t *)str;
-    buf_putc(b, '"');
-    for (size_t i = 0; i < n;) {
-        size_t from = i, len = 1;
-        while (i < n && (is_plain(s[i]) || (s[i] >= 0x80 && (len = utf8_len(s + i, n - i)) > 0))) {
-            i += s[i] < 0x80 ? 1 : len;
+    size_t i = plain_bytes(s, n);
+    char *at = buf_room(b, i + 2);
+    if (!at)
+        return;
+    *at++ = '"';
+    if (i > 0)
+        memcpy(at, s, i);
+    if (i == n) { /* most strings */
+        at[i] = '"';
+        buf_used(b, n + 2);
+        return;
+    }
+    buf_used(b, i + 1);
+    while (i < n) {
+        size_t len = s[i] < 0x80 ? plain_bytes(s + i, n - i) : utf8_len(s + i, n - i);
+        if (len > 0) {
+            buf_put(b, s + i, len);
+            i += len;
+            continue;
         }
-        if (i > from)
-            buf_put(b, s + from, i - from); /* most strings are one such run */
-        if (i == n)
-            break;
         if (s[i] >= 0x80)
             buf_put(b, "\xef\xbf\xbd", 3);
         else
