@@ -196,6 +196,7 @@ struct shoal_task_opts {
     bool special;         /* show special tokens in the text */
     uint64_t deadline_ns; /* absolute, CLOCK_MONOTONIC; 0: none */
     int32_t priority;     /* higher first */
+    bool held;            /* an idle engine goes on sleeping until shoal_engine_wake */
     shoal_event_fn event; /* may be NULL */
     void *event_ctx;
 };
@@ -207,6 +208,8 @@ struct shoal_task;
  * failure there is no task and no event. */
 SHOAL_API int shoal_task_submit(struct shoal_engine *engine, const struct shoal_task_opts *opts,
                                 struct shoal_task **task, struct shoal_error *err);
+/* For tasks that were submitted with `held`: several are woken for once, and begin together. */
+SHOAL_API void shoal_engine_wake(struct shoal_engine *engine);
 /* Ends the task within one token; its DONE event still comes.  Any thread, any time before free. */
 SHOAL_API void shoal_task_cancel(struct shoal_task *task);
 /* Waits for DONE; returns the finish code (0 or SHOAL_E*). */
@@ -238,6 +241,7 @@ struct shoal_infer_opts { /* what does not belong to the kind is ignored; all ze
     bool raw;             /* SCORE: before the objective's transform; RERANK: the logit */
     uint64_t deadline_ns; /* absolute, CLOCK_MONOTONIC; 0: none */
     int32_t priority;     /* higher first */
+    bool held;            /* as of a task */
     /* Called once on the engine's thread; may be NULL.  The result lives until the task is freed.
      */
     void (*done)(void *ctx, const struct shoal_result *result);

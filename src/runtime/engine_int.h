@@ -75,6 +75,7 @@ struct shoal_engine {
     bool has_thread;
     pthread_mutex_t lock; /* guards incoming, n_waiting, stop, done of tasks */
     pthread_cond_t wake, finished;
+    bool idle;                   /* under lock: the thread waits to be woken, nobody has yet */
     struct shoal_task *incoming; /* newest first */
     uint32_t n_waiting;          /* incoming and waiting */
     bool stop;
@@ -119,7 +120,9 @@ void task_unref(struct shoal_task *t);
 void task_destroy(struct shoal_task *t);
 
 /* queue.c.  Into the engine's queue, or SHOAL_EBUSY. */
-SHOAL_MUST_CHECK int task_submit(struct shoal_engine *en, struct shoal_task *t, struct err *e);
+/* held: the engine is not woken for it. */
+SHOAL_MUST_CHECK int task_submit(struct shoal_engine *en, struct shoal_task *t, bool held,
+                                 struct err *e);
 bool task_goes_before(const struct shoal_task *a, const struct shoal_task *b);
 void task_enqueue(struct shoal_engine *en, struct shoal_task *t);
 /* Takes *at out of the waiting list. */

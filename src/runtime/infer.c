@@ -157,7 +157,7 @@ int shoal_infer_submit(struct shoal_engine *en, const struct shoal_infer_opts *o
         rc = feasible(en, j, e);
     if (rc == 0) {
         atomic_fetch_add_explicit(&en->cost_ahead, j->cost, memory_order_relaxed);
-        rc = task_submit(en, t, e);
+        rc = task_submit(en, t, o->held, e);
         if (rc < 0)
             atomic_fetch_sub_explicit(&en->cost_ahead, j->cost, memory_order_relaxed);
     }

@@ -35,9 +35,20 @@ void task_take_waiting(struct shoal_engine *en, struct shoal_task **at)
     pthread_mutex_unlock(&en->lock);
 }
 
-int task_submit(struct shoal_engine *en, struct shoal_task *t, struct err *e)
+/* Under the lock.  true: the caller signals, after it has given up the lock: a thread that wakes
+ * to a lock that is taken goes back to sleep. */
+static bool must_wake(struct shoal_engine *en)
+{
+    bool wake = en->idle && en->incoming;
+    if (wake)
+        en->idle = false;
+    return wake;
+}
+
+int task_submit(struct shoal_engine *en, struct shoal_task *t, bool held, struct err *e)
 {
     int rc = 0;
+    bool wake = false;
     t->submitted_ns = clock_ns();
     pthread_mutex_lock(&en->lock);
     if (en->n_waiting >= en->max_queue) {
@@ -47,10 +58,21 @@ int task_submit(struct shoal_engine *en, struct shoal_task *t, struct err *e)
         t->next = en->incoming;
         en->incoming = t;
         en->n_waiting++;
-        pthread_cond_signal(&en->wake);
+        wake = !held && must_wake(en);
     }
     pthread_mutex_unlock(&en->lock);
+    if (wake)
+        pthread_cond_signal(&en->wake);
     return rc;
+}
+
+void shoal_engine_wake(struct shoal_engine *en)
+{
+    pthread_mutex_lock(&en->lock);
+    bool wake = must_wake(en);
+    pthread_mutex_unlock(&en->lock);
+    if (wake)
+        pthread_cond_signal(&en->wake);
 }
 
 #define MEASURED_SHARE 0.125 /* how much a new figure counts */
@@ -91,8 +113,11 @@ void task_done(struct shoal_engine *en, struct shoal_task *t, int code)
 bool engine_receive(struct shoal_engine *en)
 {
     pthread_mutex_lock(&en->lock);
-    while (!en->stop && !en->incoming && !en->waiting && en->n_active == 0)
+    while (!en->stop && !en->incoming && !en->waiting && en->n_active == 0) {
+        en->idle = true;
         pthread_cond_wait(&en->wake, &en->lock);
+    }
+    en->idle = false;
     struct shoal_task *list = en->incoming;
     bool go_on = !en->stop;
     en->incoming = NULL;

@@ -119,7 +119,7 @@ int shoal_task_submit(struct shoal_engine *en, const struct shoal_task_opts *o,
         rc = task_create(&t, en, o, e);
     if (rc < 0)
         return rc;
-    rc = task_submit(en, t, e);
+    rc = task_submit(en, t, o->held, e);
     if (rc < 0) {
         task_destroy(t);
         return rc;
