@@ -130,7 +130,7 @@ async function overhead(rows) {
     `s=${path.join(ROOT, "tests/data/scorers/trees/stump.txt")}`);
   const get = luaFile("");
   const score = { model: "s", input: [1, 2, 3, 4, 5, 6, 7, 1] }, chat = { model: "m", messages: [{ role: "user", content: "hello there" }], max_tokens: 8, temperature: 0 };
-  const text = { model: "m", prompt: [1], max_tokens: 1, temperature: 1 }; // random: nothing to cache
+  const text = { model: "m", prompt: [1], max_tokens: 1, temperature: 1, top_k: 1 }; // at a temperature nothing is cached
   const what = { nginx: [nginx.url, get], request: [`${shoal.url}/healthz`, get], score: [`${shoal.url}/v1/score`, post(score)],
     token: [`${shoal.url}/v1/completions`, post(text)], hit: [`${shoal.url}/v1/chat/completions`, post(chat)] };
   await ready(shoal, what.score[0], score);

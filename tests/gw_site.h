@@ -10,6 +10,7 @@
 
 #include "gateway/generate.h"
 #include "gateway/gw.h"
+#include "gateway/recall.h"
 #include "store/prompt_cache.h"
 
 static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
@@ -22,6 +23,10 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
         gw->config->log_requests = false;
         gl->gw = gw;
         gl->config = gw->config;
+        gl->wake_engines.fn = acquire_wake;
+        rc = recall_create(&gl->recall, NULL);
+    }
+    if (rc == 0) {
         rc = clients_create(&gw->clients, gw->config, NULL);
     }
     if (rc == 0)
@@ -55,6 +60,8 @@ static inline void gw_site_close(struct gw *gw)
     prompt_cache_destroy(gw->cache);
     loop_destroy(gl->loop);
     clients_destroy(gw->clients);
+    recall_destroy(gl->recall);
+    buf_fini(&gl->spare);
     config_unref(gw->config);
 }
 

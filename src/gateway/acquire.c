@@ -3,6 +3,37 @@
 
 #include <stdio.h>
 
+#define MAX_HELD_TASKS 16u /* more are not kept waiting for the turn to end */
+
+void acquire_wake(struct loop_task *t)
+{
+    struct gw_loop *gl = LOOP_OF(t, struct gw_loop, wake_engines);
+    for (uint32_t i = 0; i < gl->n_to_wake; i++) {
+        shoal_engine_wake(model_engine(gl->to_wake[i]));
+        models_put(gl->to_wake[i]);
+    }
+    gl->n_to_wake = gl->n_held_tasks = 0;
+}
+
+void acquire_wake_later(struct gw_loop *gl, struct model *m)
+{
+    uint32_t i = 0;
+    while (i < gl->n_to_wake && gl->to_wake[i] != m)
+        i++;
+    if (i == GW_MAX_WAKES) {
+        shoal_engine_wake(model_engine(m));
+        return;
+    }
+    if (i == gl->n_to_wake) {
+        models_hold(m); /* its task may be done before */
+        gl->to_wake[gl->n_to_wake++] = m;
+    }
+    if (++gl->n_held_tasks >= MAX_HELD_TASKS)
+        acquire_wake(&gl->wake_engines);
+    else
+        loop_later(gl->loop, &gl->wake_engines);
+}
+
 static void refuse(struct call *c, int rc, const char *msg)
 {
     if (!c->req)

@@ -25,4 +25,10 @@ struct acquire {
 void acquire_model(struct acquire *a, struct call *c, const char *name, enum shoal_kind kind,
                    void (*ready)(struct acquire *a, struct model *m));
 
+/* A task was submitted to the model's engine with `held`: the engine is woken at the end of the
+ * loop's turn. */
+void acquire_wake_later(struct gw_loop *gl, struct model *m);
+/* Of gw_loop.wake_engines. */
+void acquire_wake(struct loop_task *t);
+
 #endif

@@ -9,18 +9,25 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "gateway/generate.h"
 #include "gateway/gw.h"
 #include "wire/json_out.h"
 
 #define MAX_ANSWER_BYTES ((size_t)256 << 20)
 #define MAX_HEADERS_OUT 16u
+#define SPARE_BYTES ((size_t)16 << 10)
 
 /* ---- lifetime ---- */
 
 static void call_free(struct call *c)
 {
     cJSON_Delete(c->json);
-    buf_fini(&c->out);
+    if (!c->gl->spare.data && c->out.cap <= SPARE_BYTES) {
+        buf_clear(&c->out);
+        c->gl->spare = c->out;
+    } else {
+        buf_fini(&c->out);
+    }
     mem_free(c);
 }
 
@@ -354,7 +361,8 @@ static void make_id(struct call *c)
     }
     struct gw_loop *gl = c->gl;
     uint64_t seed[2] = {gl->gw->id_salt, ((uint64_t)(gl - gl->gw->loops) << 48) + gl->next_id++};
-    snprintf(c->id, sizeof(c->id), "req_%016" PRIx64, hash_bytes(seed, sizeof(seed), 7));
+    memcpy(c->id, "req_", 4);
+    hash_hex(c->id + 4, hash_bytes(seed, sizeof(seed), 7));
 }
 
 /* W3C trace context: ours goes on with the caller's trace. */
@@ -541,6 +549,10 @@ void gw_handle(void *gw_loop, struct http_req *r)
         return;
     }
     buf_init(&c->out, MAX_ANSWER_BYTES);
+    if (gl->spare.data) {
+        c->out = gl->spare;
+        gl->spare.data = NULL;
+    }
     c->gl = gl;
     c->req = r;
     c->holds = 1;
@@ -563,8 +575,10 @@ void gw_handle(void *gw_loop, struct http_req *r)
                       r->path);
         else
             call_fail(c, 404, NULL, NULL, "not_found", "there is nothing at %.100s", r->path);
-    } else if (check_key(c) && enter(c) && read_deadline(c) && read_json(c)) {
-        c->route->handle(c);
+    } else if (check_key(c) && enter(c) && read_deadline(c)) {
+        bool known = (c->route->flags & ROUTE_RECALL) && gen_recall(c);
+        if (!known && read_json(c))
+            c->route->handle(c);
     }
     call_release(c);
 }

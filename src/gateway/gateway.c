@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "gateway/generate.h"
 #include "gateway/gw.h"
+#include "gateway/recall.h"
 #include "net/listen.h"
 #include "net/tls.h"
 #include "store/prompt_cache.h"
@@ -185,7 +186,12 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
     gl->drain.fn = on_drain;
     gl->reload.fn = on_reload;
     gl->drain_timer.fn = check_drained;
+    gl->wake_engines.fn = acquire_wake;
+    if (getrandom(&gl->next_seed, sizeof(gl->next_seed), 0) < 0)
+        gl->next_seed = clock_ns();
     int rc = loop_create(&gl->loop, e);
+    if (rc == 0)
+        rc = recall_create(&gl->recall, e);
     if (rc == 0)
         rc = http_server_create(&gl->http, gl->loop, &gw->config->limits, gw_handle, gl, e);
     if (rc == 0 && gw->config->tls_cert)
@@ -253,6 +259,13 @@ static int start_threads(struct gateway *g, struct err *e)
     return 0;
 }
 
+static void on_changed(void *ctx, const char *old_version)
+{
+    struct gw *gw = ctx;
+    if (gw->cache)
+        prompt_cache_purge(gw->cache, gen_cache_group(old_version));
+}
+
 int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
 {
     struct gateway *g = mem_zalloc(sizeof(*g));
@@ -275,7 +288,11 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
         gw->id_salt = gw->started_ns;
     uint32_t n = config->threads ? config->threads : default_loops();
     n = n < GW_MAX_LOOPS ? n : GW_MAX_LOOPS;
-    struct models_opts mo = {config->memory_bytes, config->idle_unload_ms, config->cache_dir};
+    struct models_opts mo = {.memory_bytes = config->memory_bytes,
+                             .idle_unload_ms = config->idle_unload_ms,
+                             .cache_dir = config->cache_dir,
+                             .changed = on_changed,
+                             .changed_ctx = gw};
     int rc = clients_create(&gw->clients, config, e);
     if (rc == 0)
         rc = pool_create(&gw->pool, POOL_THREADS, POOL_WAITING, e);
@@ -346,6 +363,8 @@ void gateway_destroy(struct gateway *g)
             loop_flush(gw->loops[i].loop);
         tls_server_close(gw->loops[i].tls);
         loop_destroy(gw->loops[i].loop);
+        recall_destroy(gw->loops[i].recall);
+        buf_fini(&gw->loops[i].spare);
         config_unref(gw->loops[i].config);
     }
     for (size_t i = 0; i < g->n_addresses; i++)

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include <openssl/evp.h>
@@ -12,6 +11,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "gateway/recall.h"
 #include "store/prompt_cache.h"
 
 #define QUEUE_BYTES ((size_t)256 << 10)  /* tokens that wait for the loop */
@@ -51,10 +51,14 @@ struct gen *gen_create(struct call *c, const struct gen_sink *sink, const char *
     buf_init(&g->record, CACHED_BYTES);
     g->wake.fn = on_wake;
     g->prepared.fn = on_prepared;
-    clock_gettime(CLOCK_REALTIME, &ts);
+    clock_gettime(CLOCK_REALTIME_COARSE, &ts);
     g->created_s = (uint64_t)ts.tv_sec;
     uint64_t h = hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt ^ c->start_ns);
-    snprintf(g->id, sizeof(g->id), "%s%016" PRIx64, id_prefix, h);
+    size_t n = strlen(id_prefix);
+    n = n < sizeof(g->id) - 17 ? n : sizeof(g->id) - 17;
+    memcpy(g->id, id_prefix, n);
+    hash_hex(g->id + n, h);
+    g->id_prefix = id_prefix;
     call_hold(c);
     c->gl->n_jobs++;
     return g;
@@ -169,13 +173,14 @@ static void begin_stream(struct gen *g)
     g->sink->begin(g);
 }
 
-static void show_tokens(struct gen *g)
+/* Whole records, as they were queued. */
+static void show_tokens(struct gen *g, const char *records, size_t n)
 {
     size_t at = 0;
-    while (at < g->taken.len) {
+    while (at < n) {
         struct record r;
-        memcpy(&r, g->taken.data + at, sizeof(r));
-        const char *p = g->taken.data + at + sizeof(r);
+        memcpy(&r, records + at, sizeof(r));
+        const char *p = records + at + sizeof(r);
         struct gen_token t = {.choice = r.choice,
                               .token = r.token,
                               .logprob = r.logprob,
@@ -260,23 +265,23 @@ static void answer_error(struct gen *g)
  * What is kept of an answer: the end of each choice, then every token as the engine gave it; so one
  * entry serves every interface, whole or streamed. */
 
-static uint64_t cache_group(const struct gen *g)
+uint64_t gen_cache_group(const char *version)
 {
-    return hash_bytes(g->model->version, strlen(g->model->version), 1);
+    return hash_bytes(version, strlen(version), 1);
 }
 
 /* Only what would come out the same again: no randomness, or a seed that was given. */
 static void make_key(struct gen *g)
 {
     struct gen_params p = g->p;
-    EVP_MD_CTX *md = EVP_MD_CTX_new();
     unsigned n = 0;
     g->cacheable = false;
     /* an echo needs the prompt's tokens, which a hit would save */
-    if (!md || !g->call->gl->gw->cache || g->echo || (p.sampling.temperature > 0 && !p.has_seed)) {
-        EVP_MD_CTX_free(md);
+    if (!g->call->gl->gw->cache || g->echo || (p.sampling.temperature > 0 && !p.has_seed))
         return;
-    }
+    EVP_MD_CTX *md = EVP_MD_CTX_new();
+    if (!md)
+        return;
     const struct shoal_sampling *s = &p.sampling;
     const double numbers[] = {s->temperature,
                               s->top_k,
@@ -326,7 +331,8 @@ static void keep(struct gen *g)
         buf_put(&b, &g->choices[i].done, sizeof(g->choices[i].done));
     buf_put(&b, buf_str(&g->record), g->record.len);
     if (b.rc == 0)
-        prompt_cache_put(cache, g->key, cache_group(g), b.data, b.len, clock_ns());
+        prompt_cache_put(cache, g->key, gen_cache_group(g->model->version), b.data, b.len,
+                         clock_ns());
     buf_fini(&b);
 }
 
@@ -370,7 +376,7 @@ static void on_wake(struct loop_task *t)
 
     if (g->cacheable)
         buf_put(&g->record, buf_str(&g->taken), g->taken.len);
-    show_tokens(g);
+    show_tokens(g, buf_str(&g->taken), g->taken.len);
     buf_clear(&g->taken);
     if (overflow && c->req)
         fail(g, overflow,
@@ -412,6 +418,7 @@ static void submit(struct gen *g)
                                 .special = g->p.special,
                                 .deadline_ns = g->call->deadline_ns,
                                 .priority = g->p.priority,
+                                .held = true,
                                 .event = on_event};
     struct shoal_error e = {0};
     int rc = 0;
@@ -435,23 +442,18 @@ static void submit(struct gen *g)
     if (g->n_left == 0) {
         answer_error(g);
         gen_free(g);
+    } else {
+        acquire_wake_later(g->call->gl, g->model);
     }
 }
 
-/* The answer that was given before.  false: there is none. */
-static bool answer_from_cache(struct gen *g)
+/* The answer that was given before; takes the entry. */
+static void answer_hit(struct gen *g, const struct prompt_entry *e)
 {
-    struct call *c = g->call;
-    struct prompt_cache *cache = c->gl->gw->cache;
-    make_key(g);
-    if (!g->cacheable)
-        return false;
-    const struct prompt_entry *e = prompt_cache_get(cache, g->key, clock_ns());
-    metrics_add(e ? &g->model->metrics.cache_hits : &g->model->metrics.cache_misses, 1);
-    c->cache_note = e ? "hit" : "miss";
-    if (!e)
-        return false;
     size_t ends = g->p.n * sizeof(struct shoal_event);
+    metrics_add(&g->model->metrics.cache_hits, 1);
+    g->call->cache_note = "hit";
+    g->hit = true;
     for (uint32_t i = 0; i < g->p.n; i++) {
         struct shoal_event *d = &g->choices[i].done;
         memcpy(d, e->data + i * sizeof(*d), sizeof(*d));
@@ -459,21 +461,47 @@ static bool answer_from_cache(struct gen *g)
         d->text = "";
         d->top = NULL;
     }
-    buf_put(&g->taken, e->data + ends, e->n - ends);
+    show_tokens(g, e->data + ends, e->n - ends);
     prompt_cache_unref(e);
-    g->hit = true;
-    if (g->taken.rc < 0) {
-        g->failed = true;
-        err_set(&g->error, SHOAL_ENOMEM, "out of memory");
-    }
-    show_tokens(g);
-    for (uint32_t i = 0; i < g->p.n && !g->failed; i++) {
+    for (uint32_t i = 0; i < g->p.n; i++) {
         if (g->p.stream)
             begin_stream(g);
         g->sink->done(g, i);
     }
     answer(g);
     gen_free(g);
+}
+
+/* The next time it need not be read. */
+static void remember(struct gen *g)
+{
+    struct recalled r = {.sink = g->sink, .id_prefix = g->id_prefix, .p = g->p, .named = g->named};
+    if (!g->recallable || !g->call->req || strlen(g->model->name) >= sizeof(r.model))
+        return;
+    memcpy(r.key, g->key, sizeof(r.key));
+    r.p.bias = NULL;
+    r.p.sampling.bias = NULL;
+    r.p.n_stop = 0;
+    snprintf(r.model, sizeof(r.model), "%s", g->model->name);
+    snprintf(r.version, sizeof(r.version), "%s", g->model->version);
+    recall_keep(g->call->gl->recall, g->call, &r);
+}
+
+/* false: there is no answer from before. */
+static bool answer_from_cache(struct gen *g)
+{
+    struct call *c = g->call;
+    make_key(g);
+    if (!g->cacheable)
+        return false;
+    const struct prompt_entry *e = prompt_cache_get(c->gl->gw->cache, g->key, clock_ns());
+    if (!e) {
+        metrics_add(&g->model->metrics.cache_misses, 1);
+        c->cache_note = "miss";
+        return false;
+    }
+    remember(g);
+    answer_hit(g, e);
     return true;
 }
 
@@ -544,23 +572,31 @@ static void nothing(struct call *c)
     (void)c; /* whoever works on it finds out that the client is gone */
 }
 
-static void with_model(struct gen *g)
+/* The model is there.  false: no memory, and the call is answered. */
+static bool begin(struct gen *g)
 {
-    struct call *c = g->call;
     metrics_add(&g->model->metrics.requests, 1);
     atomic_fetch_add_explicit(&g->model->metrics.in_flight, 1, memory_order_relaxed);
     g->counted = true;
     g->choices = mem_zalloc_n(g->p.n, sizeof(*g->choices));
     if (!g->choices) {
-        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+        call_fail_code(g->call, SHOAL_ENOMEM, "out of memory");
         gen_free(g);
-        return;
+        return false;
     }
     for (uint32_t i = 0; i < g->p.n; i++) {
         g->choices[i].gen = g;
         buf_init(&g->choices[i].text, (size_t)64 << 20);
         buf_init(&g->choices[i].extra, (size_t)64 << 20);
     }
+    return true;
+}
+
+static void with_model(struct gen *g)
+{
+    struct call *c = g->call;
+    if (!begin(g))
+        return;
     if (answer_from_cache(g))
         return;
     if (c->req->body_bytes <= INLINE_BODY_BYTES) { /* tens of microseconds: a thread costs more */
@@ -590,12 +626,44 @@ void gen_run(struct gen *g, const char *model)
     struct call *c = g->call;
     c->job = g;
     c->abandon = nothing;
-    if (!g->p.has_seed && getrandom(&g->p.sampling.seed, sizeof(g->p.sampling.seed), 0) < 0)
-        g->p.sampling.seed = clock_ns();
+    if (!g->p.has_seed)
+        g->p.sampling.seed = hash_mix(c->gl->next_seed++);
+    g->named = model != NULL;
     g->p.sampling.bias = g->p.bias;
     if (c->client)
         g->p.priority += c->client->priority;
     acquire_model(&g->acquire, c, model, SHOAL_KIND_GENERATE, on_model);
+}
+
+bool gen_recall(struct call *c)
+{
+    struct gw *gw = c->gl->gw;
+    const struct recalled *r = gw->cache ? recall_find(c->gl->recall, c) : NULL;
+    const struct prompt_entry *e = NULL;
+    struct model *m = NULL;
+    if (!r ||
+        models_get(gw->models, r->named ? r->model : NULL, SHOAL_KIND_GENERATE, &m, NULL, NULL) < 0)
+        return false;
+    if (strcmp(m->name, r->model) == 0 && strcmp(m->version, r->version) == 0)
+        e = prompt_cache_get(gw->cache, r->key, clock_ns());
+    if (!e) { /* gone, or of a model that was: read, computed and kept anew */
+        models_put(m);
+        return false;
+    }
+    struct gen *g = gen_create(c, r->sink, r->id_prefix);
+    if (!g) {
+        models_put(m);
+        prompt_cache_unref(e);
+        return true;
+    }
+    g->p = r->p;
+    g->model = m;
+    c->model_name = m->name;
+    if (begin(g))
+        answer_hit(g, e);
+    else
+        prompt_cache_unref(e);
+    return true;
 }
 
 uint32_t gen_completion_tokens(const struct gen *g)

@@ -74,8 +74,10 @@ struct gen {
     struct buf prefix; /* the sink's: what every chunk begins with */
     void *user;        /* the handler's and the sink's */
     bool echo;         /* the prompt belongs in front of the answer */
+    bool recallable;   /* the body and p are all that the sink needs: see recall.h */
 
     /* private */
+    const char *id_prefix;
     uint8_t key[32]; /* in the prompt cache */
     bool cacheable, hit;
     struct buf record;    /* every token so far, as it came: for the cache */
@@ -84,7 +86,7 @@ struct gen {
     bool posted;
     int overflow; /* 0, or why tokens were lost */
     uint32_t n_left;
-    bool held, failed, counted;
+    bool held, failed, counted, named; /* named: the request says which model */
     int prepare_rc;
     struct err error;
     struct loop_task wake, prepared;
@@ -97,6 +99,13 @@ struct gen *gen_create(struct call *c, const struct gen_sink *sink, const char *
 void gen_free(struct gen *g); /* of one that was never run */
 /* model: NULL is the default one. */
 void gen_run(struct gen *g, const char *model);
+
+/* Answers a call whose body came before and whose answer is still in the prompt cache, as gen_run
+ * would.  false: it is to be read. */
+bool gen_recall(struct call *c);
+
+/* Of a model's version, in the prompt cache. */
+uint64_t gen_cache_group(const char *version);
 
 uint32_t gen_completion_tokens(const struct gen *g);
 uint32_t gen_cached_tokens(const struct gen *g);

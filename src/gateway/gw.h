@@ -22,9 +22,11 @@ struct call;
 struct gw;
 struct pool;
 struct prompt_cache;
+struct recall;
 
 #define GW_MAX_LOOPS 64u
 #define GW_MAX_ROUTES 48u
+#define GW_MAX_WAKES 8u
 
 struct gw_loop {
     struct gw *gw;
@@ -38,7 +40,14 @@ struct gw_loop {
     uint32_t n_jobs;  /* of calls, that something outside the loop may still post to */
     struct loop_task drain, reload;
     struct loop_timer drain_timer;
-    uint64_t next_id;
+    uint64_t next_id, next_seed;
+    struct buf spare; /* an answer's memory, for the next one */
+    struct recall *recall;
+    /* Models with tasks of this turn, held: woken at its end, so that what came together is
+     * computed together. */
+    struct model *to_wake[GW_MAX_WAKES];
+    uint32_t n_to_wake, n_held_tasks;
+    struct loop_task wake_engines;
 };
 
 struct gw {
@@ -59,10 +68,11 @@ struct gw {
 /* ---- routes ---- */
 
 enum route_flags {
-    ROUTE_OPEN = 1,  /* no key needed */
-    ROUTE_ADMIN = 2, /* only keys that may */
-    ROUTE_JSON = 4,  /* the body is a JSON object, parsed before the handler */
-    ROUTE_WORK = 8,  /* counts as work: in-flight limits, draining */
+    ROUTE_OPEN = 1,    /* no key needed */
+    ROUTE_ADMIN = 2,   /* only keys that may */
+    ROUTE_JSON = 4,    /* the body is a JSON object, parsed before the handler */
+    ROUTE_WORK = 8,    /* counts as work: in-flight limits, draining */
+    ROUTE_RECALL = 16, /* a body that came before may be answered without being parsed */
 };
 
 struct route {

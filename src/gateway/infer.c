@@ -119,12 +119,13 @@ static void on_done(void *ctx, const struct shoal_result *result)
     one_less(ctx, 1);
 }
 
-static void submit(struct infer *f)
+static void submit(struct infer *f, bool on_loop)
 {
     struct shoal_infer_opts o = f->opts;
     uint32_t i = 0;
     o.done = on_done;
     o.done_ctx = f;
+    o.held = true;
     f->n_left = f->n + 1;
     for (; i < f->n && f->rc == 0; i++) {
         struct infer_input *in = &f->inputs[i];
@@ -149,12 +150,16 @@ static void submit(struct infer *f)
     pthread_mutex_unlock(&f->lock);
     if (f->rc < 0)
         cancel(f);
+    if (on_loop)
+        acquire_wake_later(f->call->gl, f->model);
+    else
+        shoal_engine_wake(model_engine(f->model));
     one_less(f, f->n - i + 1);
 }
 
 static void submit_on_pool(struct pool_task *t)
 {
-    submit(LOOP_OF(t, struct infer, pool_task));
+    submit(LOOP_OF(t, struct infer, pool_task), false);
 }
 
 static void on_model(struct acquire *a, struct model *m)
@@ -175,7 +180,7 @@ static void on_model(struct acquire *a, struct model *m)
         f->opts.priority += c->client->priority;
     c->abandon = on_abandon;
     if (c->req->body_bytes <= INLINE_BODY_BYTES) { /* a thread would cost more */
-        submit(f);
+        submit(f, true);
         return;
     }
     f->pool_task.fn = submit_on_pool;

@@ -151,6 +151,26 @@ static int verify(const struct model_slot *s, struct shoal_error *out)
     return rc;
 }
 
+/* What the file is now; it may be another one than when it was loaded last.  Nobody uses m. */
+static void identify(struct model *m)
+{
+    struct stat st;
+    uint64_t h = 0;
+    const char *path = m->slot->path;
+    if (stat(path, &st) == 0) {
+        uint64_t what[4] = {(uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
+                            (uint64_t)st.st_mtim.tv_nsec, (uint64_t)st.st_ino};
+        m->created_s = (uint64_t)st.st_mtim.tv_sec;
+        h = hash_bytes(what, sizeof(what), hash_bytes(path, strlen(path), 0));
+    }
+    char old[sizeof(m->version)];
+    memcpy(old, m->version, sizeof(old));
+    snprintf(m->version, sizeof(m->version), "fp_%012llx",
+             (unsigned long long)(h & 0xffffffffffff));
+    if (old[0] && strcmp(old, m->version) != 0 && m->slot->all->opts.changed)
+        m->slot->all->opts.changed(m->slot->all->opts.changed_ctx, old);
+}
+
 static void load_one(struct models *ms, struct model_slot *s)
 {
     struct shoal_engine_opts o = {.n_ctx = s->spec.n_ctx,
@@ -166,6 +186,9 @@ static void load_one(struct models *ms, struct model_slot *s)
     struct shoal_engine *en = NULL;
     struct shoal_error e = {0};
     int rc;
+    for (struct model *m = ms->list; m; m = m->next)
+        if (m->slot == s)
+            identify(m);
     for (;;) {
         size_t limit = ms->opts.memory_bytes;
         /* 1: nothing fits; the engine's message shows the arithmetic */
@@ -348,21 +371,6 @@ static struct model *find_for(struct models *ms, enum shoal_kind kind)
     return NULL;
 }
 
-static void identify(struct model *m)
-{
-    struct stat st;
-    uint64_t h = 0;
-    const char *path = m->slot->path;
-    if (stat(path, &st) == 0) {
-        uint64_t what[4] = {(uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
-                            (uint64_t)st.st_mtim.tv_nsec, (uint64_t)st.st_ino};
-        m->created_s = (uint64_t)st.st_mtim.tv_sec;
-        h = hash_bytes(what, sizeof(what), hash_bytes(path, strlen(path), 0));
-    }
-    snprintf(m->version, sizeof(m->version), "fp_%012llx",
-             (unsigned long long)(h & 0xffffffffffff));
-}
-
 /* The slot of a path: one that is there, or a new one.  NULL: no memory. */
 static struct model_slot *find_slot(struct models *ms, const struct model_spec *spec)
 {
@@ -497,6 +505,14 @@ int models_get(struct models *ms, const char *name, enum shoal_kind kind, struct
     }
     pthread_mutex_unlock(&ms->lock);
     return rc;
+}
+
+void models_hold(struct model *m)
+{
+    pthread_mutex_lock(&m->slot->all->lock);
+    m->users++;
+    m->slot->users++;
+    pthread_mutex_unlock(&m->slot->all->lock);
 }
 
 void models_put(struct model *m)

@@ -88,6 +88,10 @@ struct models_opts {
     size_t memory_bytes;     /* over all that is loaded; 0: what the machine has */
     uint32_t idle_unload_ms; /* 0: never */
     const char *cache_dir;   /* as in shoal_engine_opts */
+    /* A model's file became another one: what was kept of this version is of no use any more.
+     * On the registry's thread, under its lock; may be NULL. */
+    void (*changed)(void *ctx, const char *old_version);
+    void *changed_ctx;
 };
 
 SHOAL_MUST_CHECK int models_create(struct models **out, const struct models_opts *o, struct err *e);
@@ -106,6 +110,8 @@ SHOAL_MUST_CHECK int models_get(struct models *ms, const char *name, enum shoal_
 /* Can this model, which is held, do that?  SHOAL_EINVAL says what it does instead. */
 SHOAL_MUST_CHECK int model_check(const struct model *m, enum shoal_kind kind, struct err *e);
 void models_put(struct model *m);
+/* One more reference to a model that is held. */
+void models_hold(struct model *m);
 /* What was made for the engine of a model, which is held: made once, kept while it is loaded. */
 SHOAL_MUST_CHECK int models_attach(struct model *m,
                                    int (*make)(void **out, struct shoal_engine *en, struct err *e),

@@ -400,6 +400,7 @@ void openai_chat(struct call *c)
     }
     g->sink = g->p.stream ? &openai_chat_stream_sink : &openai_chat_sink;
     g->prepare = prepare_chat;
+    g->recallable = true;
     gen_run(g, b.model);
 }
 
@@ -487,6 +488,7 @@ void openai_completions(struct call *c)
     }
     g->sink = g->p.stream ? &openai_text_stream_sink : &openai_text_sink;
     g->prepare = prepare_text;
+    g->recallable = true;
     g->echo = b.echo;
     gen_run(g, b.model);
 }

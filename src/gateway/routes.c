@@ -10,11 +10,12 @@
 #include "gateway/stream_ws.h"
 
 #define WORK (ROUTE_JSON | ROUTE_WORK)
+#define GENERATE (WORK | ROUTE_RECALL)
 
 const struct route gw_routes[] = {
-    {"POST", "/v1/chat/completions", WORK, openai_chat, "answer a conversation", openai_chat_fields,
-     &openai_n_chat_fields, "OpenAI"},
-    {"POST", "/v1/completions", WORK, openai_completions, "continue a text",
+    {"POST", "/v1/chat/completions", GENERATE, openai_chat, "answer a conversation",
+     openai_chat_fields, &openai_n_chat_fields, "OpenAI"},
+    {"POST", "/v1/completions", GENERATE, openai_completions, "continue a text",
      openai_completion_fields, &openai_n_completion_fields, "OpenAI"},
     {"POST", "/v1/embeddings", WORK, specialist_embeddings, "a vector for each text", embed_fields,
      &n_embed_fields, "OpenAI"},

@@ -284,6 +284,44 @@ static void test_requests_are_answered_while_memory_fails(void **state)
     gw_site_close(&gw);
 }
 
+/* What answers a body without parsing it is there after the second time, and for that body only. */
+static void test_bodies_are_recalled(void **state)
+{
+    static struct gw gw;
+    static char got[1 << 20];
+    const char *body = requests[0].body;
+    struct http_req req = {.body = body, .body_bytes = strlen(body)};
+    struct call c = {.gl = &gw.loops[0], .req = &req, .route = gw_routes};
+    char request[1024];
+    size_t n = make_request(request, sizeof(request), 0);
+    (void)state;
+    load(&gw);
+    assert_string_equal(gw_routes[0].path, requests[0].path);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(recall_find(gw.loops[0].recall, &c) != NULL, i >= 2);
+        gw_site_ask(&gw, request, n, got, sizeof(got), "\x7f");
+        assert_non_null(strstr(got, i > 0 ? "x-shoal-cache: hit" : "x-shoal-cache: miss"));
+        assert_non_null(strstr(got, "[DONE]"));
+    }
+    const struct recalled *r = recall_find(gw.loops[0].recall, &c);
+    assert_string_equal(r->model, "m");
+    assert_false(r->named);
+    c.lenient = true;
+    assert_null(recall_find(gw.loops[0].recall, &c));
+    c.lenient = false;
+    c.route++;
+    assert_null(recall_find(gw.loops[0].recall, &c));
+    c.route--;
+    req.body_bytes--;
+    assert_null(recall_find(gw.loops[0].recall, &c));
+    req.body_bytes++;
+    /* without its entry in the prompt cache it is read again */
+    prompt_cache_purge(gw.cache, gen_cache_group(r->version));
+    gw_site_ask(&gw, request, n, got, sizeof(got), "\x7f");
+    assert_non_null(strstr(got, "x-shoal-cache: miss"));
+    gw_site_close(&gw);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -293,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_quantiles_lie_between_bounds),
         cmocka_unit_test(test_batches_and_labels_as_prometheus_reads_them),
         cmocka_unit_test(test_requests_are_answered_while_memory_fails),
+        cmocka_unit_test(test_bodies_are_recalled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
