@@ -110,6 +110,12 @@ void http_end(struct http_req *r)
     r->ops->end(r, NULL, 0);
 }
 
+void http_take(struct http_req *r, size_t n)
+{
+    if (r->take && n > 0)
+        r->take(r, n);
+}
+
 size_t http_queued(const struct http_req *r)
 {
     return r->ops->queued(r);

@@ -1,8 +1,9 @@
 /* http.h - an HTTP exchange as a handler sees it: the same for HTTP/1.1 and HTTP/2.
  *
- * The handler gets a request whose body is there in full and answers with begin, write..., end,
- * now or later.  From the call of the handler until http_end or cancelled(), whichever comes
- * first, the request and everything it points to stay valid; afterwards they are gone.
+ * The handler gets a request whose body is there in full (or one that it reads as it comes, see
+ * http_server_set_early) and answers with begin, write..., end, now or later.  From the call of the
+ * handler until http_end or cancelled(), whichever comes first, the request and everything it
+ * points to stay valid; afterwards they are gone.
  *
  * Thread:    the loop's.
  * Failure:   answering cannot fail for the handler: where the connection is gone or memory is out,
@@ -41,6 +42,7 @@ struct http_req {
     const char *peer_name; /* of its certificate, or "" */
     const char *protocol;  /* "http/1.1", "h2" */
     bool secure, head, websocket;
+    bool more;            /* early: the client has not ended the body yet */
     uint64_t received_ns; /* when the last byte of it came */
     struct http_server *server;
 
@@ -48,11 +50,13 @@ struct http_req {
     void *user;
     void (*cancelled)(struct http_req *r); /* the client is gone: r is, after this call */
     void (*drained)(struct http_req *r);   /* everything written so far is on its way */
+    void (*arrived)(struct http_req *r);   /* early: more of the body, or (`more` is off) its end */
 
     /* of the answer, for logs */
     int status;
     uint64_t sent_bytes;
     const struct http_ops *ops;
+    void (*take)(struct http_req *r, size_t n); /* of the protocol; NULL: not early */
 };
 
 typedef void (*http_handler)(void *ctx, struct http_req *r);
@@ -73,6 +77,9 @@ void http_end(struct http_req *r);
 void http_end_trailers(struct http_req *r, const struct http_header *trailers, size_t n);
 /* Bytes of this answer that wait for the client: stop writing when it is much. */
 size_t http_queued(const struct http_req *r);
+/* Early: the first n bytes of the body are read, and the client may send as many more.  Without it
+ * at most a stream's window (1 MiB) gathers. */
+void http_take(struct http_req *r, size_t n);
 
 /* ---- server: what a loop accepts and how ---- */
 
@@ -111,6 +118,9 @@ void http_server_set_tls(struct http_server *s, struct tls_server *tls);
 void http_server_drain(struct http_server *s);
 void http_server_stats(const struct http_server *s, struct http_stats *out);
 struct loop *http_server_loop(const struct http_server *s);
+/* Requests of HTTP/2 for which early says true reach the handler with their headers: for streams in
+ * both directions.  When the server drains, their bodies end. */
+void http_server_set_early(struct http_server *s, bool (*early)(const char *path));
 /* Replaces size, count and time limits for what comes from now on. */
 void http_server_set_limits(struct http_server *s, const struct http_limits *limits);
 

@@ -33,8 +33,8 @@ struct h2_stream {
     } at[MAX_HEADERS];
     struct http_header headers[MAX_HEADERS + 1];
     uint32_t method, path, authority; /* in head; 0: not there */
-    uint64_t began_ns;
-    int refuse; /* status, instead of the handler */
+    uint64_t began_ns, heard_ns;      /* heard: early, the last bytes of the body */
+    int refuse;                       /* status, instead of the handler */
     bool handled, ended, was_full;
     struct buf trailers; /* name, NUL, value, NUL, ... */
     uint32_t n_trailers;
@@ -199,6 +199,7 @@ static void h2_end(struct http_req *r, const struct http_header *trailers, size_
 {
     struct h2_stream *s = of_req(r);
     s->ended = true;
+    r->more = false;
     for (size_t i = 0; i < n && i < MAX_TRAILERS; i++) {
         buf_put(&s->trailers, trailers[i].name, strlen(trailers[i].name) + 1);
         buf_put(&s->trailers, trailers[i].value, strlen(trailers[i].value) + 1);
@@ -217,6 +218,35 @@ static size_t h2_queued(const struct http_req *r)
 }
 
 static const struct http_ops ops = {h2_begin, h2_write, h2_end, h2_queued};
+
+static void show_body(struct h2_stream *s)
+{
+    s->req.body = buf_str(&s->body);
+    s->req.body_bytes = s->body.len;
+}
+
+static void h2_take(struct http_req *r, size_t n)
+{
+    struct h2_stream *s = of_req(r);
+    if (n > s->body.len)
+        n = s->body.len;
+    if (n == 0)
+        return;
+    memmove(s->body.data, s->body.data + n, s->body.len - n + 1); /* the NUL too */
+    s->body.len -= n;
+    s->h->body_bytes -= n;
+    show_body(s);
+    nghttp2_session_consume_stream(s->h->session, s->id, n);
+    schedule(s->h);
+}
+
+/* An early request: the client has ended its body, or the server drains. */
+static void end_body(struct h2_stream *s)
+{
+    s->req.more = false;
+    if (s->req.arrived)
+        s->req.arrived(&s->req);
+}
 
 static void refuse(struct h2_stream *s)
 {
@@ -244,7 +274,7 @@ static const char *text_at(const struct h2_stream *s, uint32_t at)
     return s->head.data + at;
 }
 
-static void handle(struct h2_stream *s)
+static void handle(struct h2_stream *s, bool early)
 {
     struct http_conn *c = s->h->conn;
     if (s->handled)
@@ -280,7 +310,10 @@ static void handle(struct h2_stream *s)
                                .head = strcmp(text_at(s, s->method), "HEAD") == 0,
                                .received_ns = loop_now(c->server->loop),
                                .server = c->server,
-                               .ops = &ops};
+                               .more = early,
+                               .ops = &ops,
+                               .take = early ? h2_take : NULL};
+    s->heard_ns = s->req.received_ns;
     c->server->stats.requests++;
     c->server->stats.h2++;
     c->server->handler(c->server->ctx, &s->req);
@@ -345,20 +378,30 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     struct h2_stream *s = nghttp2_session_get_stream_user_data(session, id);
     struct h2 *h = user;
     size_t most = h->conn->server->limits.max_body_bytes;
+    bool early = s && s->handled && s->req.more;
     (void)flags;
-    if (!s || s->handled)
+    if (early) /* the stream's own window opens when the handler has read */
+        nghttp2_session_consume_connection(session, n);
+    else
+        nghttp2_session_consume(session, id, n);
+    if (!s || (s->handled && !early))
         return 0;
     /* All streams of a connection together may hold two of the largest bodies. */
-    if (s->body.len + n > most || h->body_bytes + n > 2 * most) {
+    bool fits = s->body.len + n <= most && h->body_bytes + n <= 2 * most;
+    size_t before = s->body.len;
+    if (fits)
+        buf_put(&s->body, p, n);
+    h->body_bytes += s->body.len - before;
+    if (early && (!fits || s->body.rc < 0)) {
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_ENHANCE_YOUR_CALM);
+    } else if (!fits || s->body.rc < 0) {
         s->refuse = 413;
         refuse(s);
-        return 0;
-    }
-    buf_put(&s->body, p, n);
-    h->body_bytes += n;
-    if (s->body.rc < 0) {
-        s->refuse = 413;
-        refuse(s);
+    } else if (early) {
+        s->heard_ns = loop_now(h->conn->server->loop);
+        show_body(s);
+        if (s->req.arrived)
+            s->req.arrived(&s->req);
     }
     return 0;
 }
@@ -367,7 +410,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 {
     struct h2 *h = user;
     struct h2_stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
-    if (frame->hd.type == NGHTTP2_HEADERS && s && !s->handled &&
+    if (frame->hd.type == NGHTTP2_HEADERS && s && !s->handled && s->head.rc == 0 &&
         frame->headers.cat == NGHTTP2_HCAT_REQUEST &&
         !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
         const char *expect = NULL;
@@ -377,10 +420,17 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         nghttp2_nv go_on = pair(":status", "100");
         if (expect && strcmp(expect, "100-continue") == 0)
             nghttp2_submit_headers(session, NGHTTP2_FLAG_NONE, s->id, NULL, &go_on, 1, NULL);
+        bool (*early)(const char *path) = h->conn->server->early;
+        if (early && !s->refuse && s->path && early(text_at(s, s->path)))
+            handle(s, true);
     }
     if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) && s &&
-        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
-        handle(s);
+        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
+        if (s->handled && s->req.more)
+            end_body(s);
+        else
+            handle(s, false);
+    }
     if (frame->hd.type == NGHTTP2_RST_STREAM) {
         uint64_t now = loop_now(h->conn->server->loop);
         if (now - h->resets_since > RESET_WINDOW_NS) {
@@ -390,6 +440,19 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         if (++h->n_resets > MAX_RESETS)
             nghttp2_session_terminate_session(session, NGHTTP2_ENHANCE_YOUR_CALM);
     }
+    return 0;
+}
+
+/* An early request may be answered before its end: the client need not send the rest. */
+static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+    int32_t id = frame->hd.stream_id;
+    struct h2_stream *s = nghttp2_session_get_stream_user_data(session, id);
+    (void)user;
+    if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) && s && s->req.take &&
+        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) &&
+        nghttp2_session_get_stream_remote_close(session, id) == 0)
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_NO_ERROR);
     return 0;
 }
 
@@ -488,6 +551,9 @@ static void h2_drain(struct http_conn *c)
     nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE,
                           nghttp2_session_get_last_proc_stream_id(h->session), NGHTTP2_NO_ERROR,
                           NULL, 0);
+    for (struct h2_stream *s = h->streams; s; s = s->next)
+        if (s->handled && s->req.more)
+            end_body(s);
     schedule(h);
 }
 
@@ -511,6 +577,10 @@ static void h2_timeout(struct http_conn *c)
         if (!s->handled && now - s->began_ns >= (uint64_t)lim->request_ms * 1000000u) {
             s->refuse = 408;
             refuse(s);
+        } else if (s->handled && s->req.more &&
+                   now - s->heard_ns >= (uint64_t)lim->idle_ms * 1000000u) {
+            nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_CANCEL);
+            schedule(h);
         }
     watch_time(h);
 }
@@ -544,9 +614,11 @@ static int open_session(struct h2 *h)
     nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
     nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame);
+    nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_sent);
     nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_close);
     nghttp2_option_set_max_outbound_ack(opt, 200);
     nghttp2_option_set_max_settings(opt, 32);
+    nghttp2_option_set_no_auto_window_update(opt, 1); /* on_data does */
     int rc = nghttp2_session_server_new2(&h->session, cb, h, opt);
     nghttp2_option_del(opt);
     nghttp2_session_callbacks_del(cb);

@@ -36,6 +36,7 @@ struct http_server {
     struct http_limits limits;
     http_handler handler;
     void *ctx;
+    bool (*early)(const char *path); /* or NULL */
     struct http_listener *listeners;
     struct tls_server *tls;
     struct http_conn *conns;

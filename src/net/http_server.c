@@ -301,6 +301,11 @@ void http_server_set_tls(struct http_server *s, struct tls_server *tls)
     s->tls = tls;
 }
 
+void http_server_set_early(struct http_server *s, bool (*early)(const char *path))
+{
+    s->early = early;
+}
+
 void http_server_set_limits(struct http_server *s, const struct http_limits *limits)
 {
     s->limits = *limits;
