@@ -39,6 +39,8 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
         rc = loop_create(&gl->loop, NULL);
     if (rc == 0)
         rc = http_server_create(&gl->http, gl->loop, NULL, gw_handle, gl, NULL);
+    if (rc == 0)
+        http_server_set_early(gl->http, gw_early);
     return rc;
 }
 

@@ -1,5 +1,6 @@
 /* embed_files.c - at build: files into one C file, each as it is and compressed with gzip.
- * Usage: embed_files OUT.c FOLDER FILE...   (files relative to the folder) */
+ * Usage: embed_files OUT.c FOLDER FILE...   (files relative to the folder)
+ *        embed_files --bytes NAME OUT.c FILE   (one file as it is: NAME[] and NAME_bytes) */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,12 +52,17 @@ static uint8_t *read_file(const char *path, size_t *n)
     return p;
 }
 
-static void put_bytes(FILE *out, const char *name, size_t i, const uint8_t *p, size_t n)
+static void put_list(FILE *out, const uint8_t *p, size_t n)
 {
-    fprintf(out, "static const uint8_t %s%zu[] = {", name, i);
     for (size_t k = 0; k < n; k++)
         fprintf(out, k % 24 == 0 ? "\n%u," : "%u,", p[k]);
     fprintf(out, "0};\n");
+}
+
+static void put_bytes(FILE *out, const char *name, size_t i, const uint8_t *p, size_t n)
+{
+    fprintf(out, "static const uint8_t %s%zu[] = {", name, i);
+    put_list(out, p, n);
 }
 
 /* gzip, without a time stamp so that builds are the same; 0: it would not be smaller. */
@@ -73,8 +79,27 @@ static size_t compress_bytes(const uint8_t *p, size_t n, uint8_t *out, size_t ca
     return rc == Z_STREAM_END && z.total_out < n ? z.total_out : 0;
 }
 
+static int embed_bytes(const char *name, const char *to, const char *from)
+{
+    size_t n;
+    uint8_t *p = read_file(from, &n);
+    FILE *out = fopen(to, "w");
+    if (!out)
+        return 1;
+    fprintf(out,
+            "/* made by tools/embed_files at build */\n#include <stddef.h>\n#include <stdint.h>\n\n"
+            "extern const uint8_t %s[];\nextern const size_t %s_bytes;\n\nconst uint8_t %s[] = {",
+            name, name, name);
+    put_list(out, p, n);
+    fprintf(out, "const size_t %s_bytes = %zu;\n", name, n);
+    free(p);
+    return fclose(out) == 0 ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 5 && strcmp(argv[1], "--bytes") == 0)
+        return embed_bytes(argv[2], argv[3], argv[4]);
     if (argc < 3) {
         fprintf(stderr, "usage: embed_files OUT.c FOLDER FILE...\n");
         return 2;

@@ -85,6 +85,13 @@ static void on_drained(struct http_req *r)
         c->resume(c);
 }
 
+static void on_arrived(struct http_req *r)
+{
+    struct call *c = r->user;
+    if (c->arrived)
+        c->arrived(c);
+}
+
 /* ---- answers ---- */
 
 struct head {
@@ -311,10 +318,18 @@ void call_refuse(struct call *c, enum refusal why, int status, uint32_t retry_af
 
 void call_begin(struct call *c, const char *type)
 {
+    call_begin_with(c, type, NULL, 0);
+}
+
+void call_begin_with(struct call *c, const char *type, const struct http_header *extra,
+                     size_t n_extra)
+{
     struct head head = {.n = 0};
     if (!c->req)
         return;
     add(&head, "content-type", type);
+    for (size_t i = 0; i < n_extra; i++)
+        add(&head, extra[i].name, extra[i].value);
     add(&head, "cache-control", "no-cache");
     add(&head, "x-accel-buffering", "no"); /* proxies: do not gather */
     common_headers(c, &head);
@@ -398,6 +413,14 @@ static const struct route *find_route(const struct http_req *r, bool *wrong_meth
         *wrong_method = true;
     }
     return NULL;
+}
+
+bool gw_early(const char *path)
+{
+    for (size_t i = 0; i < gw_n_routes; i++)
+        if ((gw_routes[i].flags & ROUTE_EARLY) && matches(&gw_routes[i], path))
+            return true;
+    return false;
 }
 
 static void preflight(struct call *c)
@@ -560,6 +583,7 @@ void gw_handle(void *gw_loop, struct http_req *r)
     r->user = c;
     r->cancelled = on_cancelled;
     r->drained = on_drained;
+    r->arrived = on_arrived;
     gl->n_calls++;
     const char *lenient = http_header(r, "x-shoal-lenient");
     c->lenient = lenient && strcmp(lenient, "1") == 0;

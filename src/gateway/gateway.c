@@ -194,6 +194,8 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
         rc = recall_create(&gl->recall, e);
     if (rc == 0)
         rc = http_server_create(&gl->http, gl->loop, &gw->config->limits, gw_handle, gl, e);
+    if (rc == 0)
+        http_server_set_early(gl->http, gw_early);
     if (rc == 0 && gw->config->tls_cert)
         rc = open_tls(&gl->tls, gw->config, e);
     return rc;

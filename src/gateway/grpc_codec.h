@@ -10,19 +10,24 @@
 #include <stdint.h>
 
 #include <cjson/cJSON.h>
+#include <protobuf-c/protobuf-c.h>
 
 #include "base/buf.h"
 
 struct grpc_method {
     const char *name; /* "Generate" */
-    bool stream;
-    /* The JSON body of a message, and the path it goes to. */
-    int (*to_json)(struct buf *out, const char **path, const uint8_t *p, size_t n);
-    /* The message of an answer (or of one event), appended to out; 1: nothing to send. */
-    int (*to_message)(struct buf *out, const cJSON *answer);
+    const char *path; /* of the HTTP interface; NULL: by the message */
+    const ProtobufCMessageDescriptor *request, *response;
+    bool generate, stream;
 };
 
 /* NULL: there is no such method. */
 const struct grpc_method *grpc_method(const char *name);
+/* The JSON body of a message, and the path it goes to. */
+SHOAL_MUST_CHECK int grpc_to_json(const struct grpc_method *m, struct buf *out, const char **path,
+                                  const uint8_t *p, size_t n);
+/* The message of an answer (or of one event), appended to out; 1: nothing to send. */
+SHOAL_MUST_CHECK int grpc_to_message(const struct grpc_method *m, struct buf *out,
+                                     const cJSON *answer);
 
 #endif

@@ -73,6 +73,7 @@ enum route_flags {
     ROUTE_JSON = 4,    /* the body is a JSON object, parsed before the handler */
     ROUTE_WORK = 8,    /* counts as work: in-flight limits, draining */
     ROUTE_RECALL = 16, /* a body that came before may be answered without being parsed */
+    ROUTE_EARLY = 32,  /* the handler reads the body as it comes */
 };
 
 struct route {
@@ -107,10 +108,12 @@ struct call {
     void *job;
     void (*abandon)(struct call *c); /* the client is gone: stop working */
     void (*resume)(struct call *c);  /* the client has read: there is room again */
+    void (*arrived)(struct call *c); /* ROUTE_EARLY: more of the body, or its end */
 };
 
 /* Entry from net: finds the route, checks who asks, calls the handler. */
 void gw_handle(void *gw_loop, struct http_req *r);
+bool gw_early(const char *path); /* whether it is a ROUTE_EARLY */
 
 void call_hold(struct call *c);
 void call_release(struct call *c);
@@ -129,6 +132,8 @@ void call_refuse(struct call *c, enum refusal why, int status, uint32_t retry_af
                  const char *fmt, ...) SHOAL_PRINTF(5, 6);
 /* Streams. */
 void call_begin(struct call *c, const char *type);
+void call_begin_with(struct call *c, const char *type, const struct http_header *extra,
+                     size_t n_extra);
 void call_write(struct call *c, const char *p, size_t n);
 void call_end(struct call *c);
 void call_end_trailers(struct call *c, const struct http_header *trailers, size_t n);

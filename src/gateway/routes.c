@@ -57,6 +57,10 @@ const struct route gw_routes[] = {
      NULL, "gRPC"}, /* the key is checked for the request it becomes */
     {"POST", "/grpc.health.v1.Health/*", ROUTE_OPEN, grpc_health, "gRPC: health", NULL, NULL,
      "gRPC"},
+    {"POST", "/grpc.reflection.v1.ServerReflection/*", ROUTE_OPEN | ROUTE_EARLY, grpc_reflection,
+     "gRPC: the services and their files", NULL, NULL, "gRPC"},
+    {"POST", "/grpc.reflection.v1alpha.ServerReflection/*", ROUTE_OPEN | ROUTE_EARLY,
+     grpc_reflection, "gRPC: the same under its older name", NULL, NULL, "gRPC"},
     {"GET", "/healthz", ROUTE_OPEN, api_healthz, "the process answers", NULL, NULL, "Server"},
     {"GET", "/readyz", ROUTE_OPEN, api_readyz, "models are loaded", NULL, NULL, "Server"},
     {"GET", "/metrics", ROUTE_OPEN, api_metrics, "figures for Prometheus", NULL, NULL, "Server"},

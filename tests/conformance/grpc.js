@@ -2,84 +2,158 @@
 // The official gRPC client of Node (@grpc/grpc-js) with proto/ against `shoal serve`.
 // Usage: grpc.js SHOAL
 'use strict';
-const { execFileSync } = require('child_process');
+const crypto = require('crypto');
 const fs = require('fs');
+const http2 = require('http2');
 const path = require('path');
 const t = require('../integration/serve.js');
+const { grpc, load, call, gather, decodeDetails, frame, raw } = require('./grpc_client.js');
 
 const shoal = path.resolve(process.argv[2]);
 const long = path.join(t.root, 'tests/data/refs/qwen3.gguf');
+const plain = grpc.credentials.createInsecure();
+const { Shoal } = load('shoal/v1/shoal.proto').shoal.v1;
+const { status } = grpc;
+const details = (e) => decodeDetails(e.metadata.get('grpc-status-details-bin')[0]);
 
-// Packages with dependencies: installed once, without scripts, by exact versions.
-function install(...names) {
-    const dir = path.join(t.root, '.cache/npm-grpc');
-    if (!fs.existsSync(path.join(dir, 'done'))) {
-        fs.mkdirSync(dir, { recursive: true });
-        execFileSync('npm', ['install', '--silent', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', dir,
-            ...names], { stdio: ['ignore', 'ignore', 'inherit'] });
-        fs.writeFileSync(path.join(dir, 'done'), names.join('\n'));
-    }
-    return path.join(dir, 'node_modules');
-}
-
-const modules = install('@grpc/grpc-js@1.12.2', '@grpc/proto-loader@0.7.13');
-const grpc = require(path.join(modules, '@grpc/grpc-js'));
-const loader = require(path.join(modules, '@grpc/proto-loader'));
-const load = (file) => grpc.loadPackageDefinition(loader.loadSync(file, {
-    includeDirs: [path.join(t.root, 'proto')], keepCase: true, longs: Number, enums: String, defaults: true }));
-
-const call = (client, name, request, options = {}, meta = new grpc.Metadata()) => new Promise((done, give) =>
-    client[name](request, meta, options, (e, r) => (e ? give(e) : done(r))));
-
-function gather(stream) {
-    return new Promise((done, give) => {
-        const all = [];
-        stream.on('data', (m) => all.push(m));
-        stream.on('end', () => done(all));
-        stream.on('error', give);
-    });
-}
-
-(async () => {
-    const server = await t.start(shoal, ['-m', `long=${long}`, '-m', `enc=${t.root}/models/encoder`]);
-    const address = `127.0.0.1:${server.port}`, plain = grpc.credentials.createInsecure();
-    const { Shoal } = load('shoal/v1/shoal.proto').shoal.v1;
-    const client = new Shoal(address, plain);
+async function generates(server, client) {
     const request = { model: 'long', prompt: 'Once upon', max_tokens: 12, temperature: 0 };
-    const http = await (await fetch(`${server.url}/v1/completions`, { method: 'POST',
-        body: JSON.stringify(request) })).json();
-    const whole = await call(client, 'Generate', request);
-    t.same(whole.text, http.choices[0].text, 'the text of the HTTP interface');
-    t.same(whole.usage.completion_tokens, http.usage.completion_tokens, 'usage');
+    const http = async (body) => (await fetch(`${server.url}/v1/completions`, { method: 'POST',
+        body: JSON.stringify(body) })).json();
+    const whole = await call(client, 'Generate', request), same = await http(request);
+    t.same(whole.text, same.choices[0].text, 'the text of the HTTP interface');
+    t.same(whole.usage.completion_tokens, same.usage.completion_tokens, 'usage');
+    t.check((await call(client, 'Generate', request)).usage.cached_tokens > 0, 'cached tokens');
     const events = await gather(client.GenerateStream({ ...request, seed: 5 }));
     t.same(events.map((e) => e.text).join(''), whole.text, 'streamed');
     t.same(events.at(-1).usage.prompt_tokens, whole.usage.prompt_tokens, 'usage at the end');
     const chat = await call(client, 'Generate', { model: 'long', max_tokens: 3,
         messages: [{ role: 'user', content: 'hi' }] });
     t.same(chat.usage.completion_tokens, 3, 'chat');
-    const packed = new Shoal(address, plain, { 'grpc.default_compression_algorithm': 2 });
-    t.same((await call(packed, 'Generate', { ...request, prompt: 'Once upon' + ' a time'.repeat(50) })).model, 'long',
-        'messages in gzip');
+    // biases: "a" always; the end always, and not heeded
+    const as = await call(client, 'Generate', { ...request, max_tokens: 5, logit_bias: { 97: 100 } });
+    t.same(as.text, 'aaaaa', 'logit_bias');
+    const never = await call(client, 'Generate', { ...request, logit_bias: { [whole.text.codePointAt(0)]: -100 } });
+    t.check(never.text[0] !== whole.text[0], 'logit_bias -100');
+    const ends = { ...request, logit_bias: { 299: 100 } };
+    t.same((await call(client, 'Generate', ends)).finish_reason, 'stop', 'the end token');
+    const goes = await call(client, 'Generate', { ...ends, ignore_eos: true });
+    t.same(goes.finish_reason, 'length', 'ignore_eos');
+    t.same((await http({ ...ends, ignore_eos: true })).choices[0].text, goes.text, 'as over HTTP');
+}
+
+async function infers(client) {
     const texts = ['turn off the lights', 'call Anna'];
     const classes = await call(client, 'Classify', { model: 'enc', input: texts, top: 2 });
     t.same(classes.data[0].label, 'turn_off', 'classify');
     t.same(classes.data[0].labels.length, 2, 'top');
-    t.same((await call(client, 'Tag', { model: 'enc', input: texts })).data[1].spans[0].text, 'Anna', 'tag');
+    t.check(classes.data[0].labels[0].score > classes.data[0].labels[1].score, 'scores');
+    const tags = (await call(client, 'Tag', { model: 'enc', input: texts })).data[1];
+    t.same(tags.spans[0].text, 'Anna', 'tag');
+    t.same(texts[1].slice(tags.spans[0].start, tags.spans[0].end), 'Anna', 'where');
     const vectors = await call(client, 'Embed', { model: 'enc', input: texts, dimensions: 16 });
-    t.same(vectors.data[1].values.length, 16, 'embed');
-    // errors have the codes of gRPC
-    const { status } = grpc;
-    for (const [name, body, code] of [['Generate', { model: 'no', prompt: 'x' }, status.NOT_FOUND],
-        ['Generate', { model: 'long', prompt: 'x', temperature: 9 }, status.INVALID_ARGUMENT],
-        ['Classify', { model: 'long', input: ['x'] }, status.INVALID_ARGUMENT],
-        ['Score', { input: [{ values: [1] }] }, status.NOT_FOUND]]) {
-        const e = await t.fails(call(client, name, body), name);
-        t.same(e.code, code, `${name} ${JSON.stringify(body)}`);
+    t.same(vectors.data.length, 2, 'embed');
+    t.same(vectors.data[1].values.length, 16, 'dimensions');
+    t.check(vectors.data[1].values.some((x) => x !== 0), 'a vector');
+}
+
+// Errors have the codes of gRPC, and details that name what is wrong.
+async function fails(client) {
+    const bad = { code: status.INVALID_ARGUMENT, type: 'BadRequest' };
+    const ask = { model: 'long', prompt: 'x' };
+    for (const [name, body, want] of [
+        ['Generate', { model: 'no', prompt: 'x' }, { code: status.NOT_FOUND, reason: 'MODEL_NOT_FOUND', type: 'ResourceInfo' }],
+        ['Generate', { ...ask, temperature: 9 }, { ...bad, reason: 'INVALID_VALUE', field: 'temperature' }],
+        ['Generate', { ...ask, stop: [''] }, { ...bad, reason: 'INVALID_VALUE', field: 'stop' }],
+        ['Generate', { ...ask, logit_bias: { 5: 101 } }, { ...bad, reason: 'INVALID_VALUE', field: 'logit_bias' }],
+        ['Generate', { ...ask, logit_bias: { '-5': 1 } }, { ...bad, reason: 'INVALID_VALUE', field: 'logit_bias' }],
+        ['Generate', { model: 'long', messages: [{ role: 'king', content: 'x' }] }, { ...bad, field: 'messages[0].role' }],
+        ['Generate', { ...ask, messages: [{ role: 'user' }] }, { ...bad, reason: 'UNKNOWN_PARAMETER', field: 'prompt' }],
+        ['Classify', { model: 'long', input: ['x'] }, { ...bad, reason: 'INVALID_VALUE', field: 'model' }],
+        ['Classify', { model: 'enc', input: [] }, { ...bad, field: 'input' }],
+        ['Score', { input: [{ values: [1] }] }, { code: status.NOT_FOUND, reason: 'MODEL_NOT_FOUND', type: 'ResourceInfo' }]]) {
+        const e = await t.fails(call(client, name, body), name), what = `${name} ${JSON.stringify(body)}`;
+        t.same(e.code, want.code, what);
         t.check(e.details?.length > 10, `with a message: ${e.details}`);
+        const d = details(e);
+        t.same(d.code, e.code, `${what}: the code of the details`);
+        t.same(d.message, e.details, `${what}: the text of the details`);
+        t.same(d.ErrorInfo.domain, 'shoal', `${what}: domain`);
+        t.same(d.ErrorInfo.reason, want.reason ?? d.ErrorInfo.reason, `${what}: reason`);
+        t.check(/^[A-Z][A-Z_]+$/.test(d.ErrorInfo.reason), `${what}: a name: ${d.ErrorInfo.reason}`);
+        t.check(d[want.type], `${what}: ${want.type}`);
+        t.same(d.BadRequest?.fieldViolations[0].field, want.field, `${what}: field`);
+        t.same(d.ResourceInfo?.resourceName, want.code === status.NOT_FOUND ? body.model ?? '' : undefined, `${what}: model`);
+        t.same(d.RetryInfo, undefined, `${what}: no use to try again`);
     }
-    const late = await t.fails(call(client, 'Generate', { ...request, max_tokens: 2000, seed: 3, temperature: 1 },
-        { deadline: Date.now() + 30 }), 'deadline');
+    const chosen = details(await t.fails(call(client, 'Generate', { model: 'no', prompt: 'x' }), 'no model'));
+    t.same(chosen.ErrorInfo.metadata.model, 'no', 'metadata');
+    t.same(chosen.ResourceInfo.resourceType, 'model', 'resource type');
+}
+
+// What is refused says when to come again.
+async function refuses() {
+    const sha = (s) => crypto.createHash('sha256').update(s).digest('hex');
+    const config = path.join(t.tmp, 'grpc.yaml');
+    fs.writeFileSync(config, `
+models: [{name: long, path: ${long}}, {name: late, path: ${t.root}/models/encoder, lazy: true}]
+load_wait: 1ms
+keys: [{name: slow, sha256: ${sha('k-slow')}, rate: 0.01, burst: 1}, {name: one, sha256: ${sha('k-one')}, in_flight: 1},
+       {name: any, sha256: ${sha('k-any')}}]
+`);
+    const server = await t.start(shoal, ['--config', config]);
+    const client = new Shoal(`127.0.0.1:${server.port}`, plain);
+    const as = (key) => {
+        const meta = new grpc.Metadata();
+        meta.set('authorization', `Bearer ${key}`);
+        return meta;
+    };
+    const request = { model: 'long', prompt: 'Once upon', max_tokens: 2 };
+    const refused = async (promise, code, reason, retry) => {
+        const e = await t.fails(promise, reason), d = details(e);
+        t.same(e.code, code, `${reason}: code`);
+        t.same(d.ErrorInfo.reason, reason, 'reason');
+        t.same((d.RetryInfo?.retryDelay?.seconds ?? 0) > 0, retry, `${reason}: when again`);
+    };
+    await refused(call(client, 'Generate', request), status.UNAUTHENTICATED, 'INVALID_API_KEY', false);
+    await call(client, 'Generate', request, {}, as('k-slow'));
+    await refused(call(client, 'Generate', request, {}, as('k-slow')), status.RESOURCE_EXHAUSTED, 'RATE_LIMIT_EXCEEDED', true);
+    const stream = client.GenerateStream({ ...request, max_tokens: 100000, ignore_eos: true }, as('k-one'));
+    stream.on('error', () => {});
+    await new Promise((done) => stream.once('data', done));
+    await refused(call(client, 'Generate', request, {}, as('k-one')), status.RESOURCE_EXHAUSTED, 'OVERLOADED', true);
+    stream.cancel();
+    await refused(call(client, 'Classify', { model: 'late', input: ['x'] }, {}, as('k-any')), status.UNAVAILABLE,
+        'MODEL_LOADING', true);
+    client.close();
+    t.same((await server.stop()).code, 0, 'exit');
+}
+
+async function deadlines(server, client) {
+    const request = { model: 'long', prompt: 'Once upon', max_tokens: 2000, seed: 3, temperature: 1 };
+    const late = await t.fails(call(client, 'Generate', request, { deadline: Date.now() + 30 }), 'deadline');
     t.same(late.code, status.DEADLINE_EXCEEDED, 'deadline');
+    // the server's own word: a client gives up by itself
+    const session = http2.connect(server.url);
+    const body = frame(Shoal.service.Generate.requestSerialize(request));
+    for (const timeout of ['30m', '1n']) {
+        const r = await raw(session, '/shoal.v1.Shoal/Generate', body, { 'grpc-timeout': timeout });
+        t.same(r.status, status.DEADLINE_EXCEEDED, `grpc-timeout ${timeout}`);
+        const d = decodeDetails(Buffer.from(r.trailers['grpc-status-details-bin'], 'base64'));
+        t.same(d.ErrorInfo.reason, 'DEADLINE', 'reason');
+        t.check(!r.trailers['grpc-status-details-bin'].includes('='), 'no padding');
+    }
+    session.close();
+}
+
+(async () => {
+    const server = await t.start(shoal, ['-m', `long=${long}`, '-m', `enc=${t.root}/models/encoder`]);
+    const address = `127.0.0.1:${server.port}`;
+    const client = new Shoal(address, plain);
+    await generates(server, client);
+    await infers(client);
+    await fails(client);
+    await deadlines(server, client);
     // a stream that is cancelled cancels its work
     await t.until(async () => await t.metric(server, 'shoal_in_flight{model="long"}') === 0, 'idle');
     const before = await t.metric(server, 'shoal_cancelled_total{model="long"}');
@@ -90,23 +164,14 @@ function gather(stream) {
     await t.until(async () => await t.metric(server, 'shoal_in_flight{model="long"}') === 0, 'cancel');
     t.check(await t.metric(server, 'shoal_cancelled_total{model="long"}') > before, 'cancelled');
     const { Health } = load('grpc/health/v1/health.proto').grpc.health.v1;
-    t.same((await call(new Health(address, plain), 'Check', {})).status, 'SERVING', 'health');
-    // bytes that are no message
-    const http2 = require('http2').connect(server.url);
-    for (const bytes of ['', 'x', '\x00\x00\x00\x00\x05ab', '\x01\x00\x00\x00\x02ab', '\x00\x00\x00\x00\x02\xff\xff']) {
-        const r = http2.request({ ':method': 'POST', ':path': '/shoal.v1.Shoal/Generate',
-            'content-type': 'application/grpc', te: 'trailers' });
-        const code = await new Promise((done) => {
-            r.on('trailers', (h) => done(h['grpc-status']));
-            r.resume();
-            r.end(Buffer.from(bytes, 'latin1'));
-        });
-        t.same(code, '3', `bytes ${JSON.stringify(bytes)}`);
-    }
-    http2.close();
+    const health = new Health(address, plain);
+    for (const service of ['', 'shoal.v1.Shoal'])
+        t.same((await call(health, 'Check', { service })).status, 'SERVING', `health of "${service}"`);
+    t.same((await t.fails(call(health, 'Check', { service: 'shoal.v1' }), 'health')).code, status.NOT_FOUND, 'health of none');
     client.close();
-    packed.close();
+    health.close();
     t.same((await server.stop()).code, 0, 'exit');
+    await refuses();
     t.finish();
 })().catch((e) => {
     console.log(e);

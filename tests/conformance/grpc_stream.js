@@ -1,0 +1,179 @@
+#!/usr/bin/env node
+// gRPC below the calls: reflection by a client that has no file of ours, streams in both directions, gzip and broken
+// messages on the wire.
+// Usage: grpc_stream.js SHOAL
+'use strict';
+const http2 = require('http2');
+const path = require('path');
+const zlib = require('zlib');
+const t = require('../integration/serve.js');
+const { grpc, use, load, call, gather, decodeDetails, frame, raw } = require('./grpc_client.js');
+
+const shoal = path.resolve(process.argv[2]);
+const plain = grpc.credentials.createInsecure();
+const { status } = grpc;
+const { Shoal } = load('shoal/v1/shoal.proto').shoal.v1;
+const { ServerReflection } = load('grpc/reflection/v1/reflection.proto').grpc.reflection.v1;
+const services = ['grpc.health.v1.Health', 'grpc.reflection.v1.ServerReflection',
+    'grpc.reflection.v1alpha.ServerReflection', 'shoal.v1.Shoal'];
+
+// A call with nothing known but the address.
+async function discovers(address, version) {
+    const { GrpcReflection } = use('grpc-js-reflection-client');
+    const reflection = new GrpcReflection(address, plain, {}, version);
+    t.same((await reflection.listServices()).sort().join(), services.join(), `${version}: services`);
+    t.same((await reflection.listMethods('shoal.v1.Shoal')).map((m) => m.name).join(),
+        'Generate,GenerateStream,Classify,Tag,Embed,Score', 'methods');
+    const found = (await reflection.getDescriptorBySymbol('shoal.v1.Shoal')).getPackageObject({ keepCase: true });
+    const client = new found.shoal.v1.Shoal(address, plain);
+    const classes = await call(client, 'Classify', { input: ['turn off the lights'], top: 1 });
+    t.same(classes.data[0].label, 'turn_off', `${version}: a call`);
+    client.close();
+    const health = (await reflection.getDescriptorByFileName('grpc/health/v1/health.proto')).getPackageObject();
+    t.check(health.grpc.health.v1.Health.service.Check, 'by the name of the file');
+    const details = (await reflection.getDescriptorBySymbol('google.rpc.Status')).getPackageObject();
+    t.check(details.google.rpc.Status && details.google.protobuf.Any, 'a file and what it imports');
+    t.same((await reflection.getAllExtensionNumbersOfType('shoal.v1.Message')).extension_number.length, 0, 'extensions');
+    for (const symbol of ['shoal.v1.Sho', 'shoal.v1.Shoal.', 'shoal.v1.Shoal.Sing', 'shoal.v1', 'Shoal', '', '.'])
+        t.check(/symbol/.test((await t.fails(reflection.getDescriptorBySymbol(symbol), symbol)).message), `no ${symbol}`);
+    for (const symbol of ['shoal.v1.Shoal.Generate', 'shoal.v1.GenerateRequest.LogitBiasEntry', 'shoal.v1.Usage.prompt_tokens',
+        'grpc.health.v1.HealthCheckResponse.ServingStatus', 'google.rpc.BadRequest.FieldViolation'])
+        t.check(await reflection.getDescriptorBySymbol(symbol), symbol);
+}
+
+// Questions and answers in turn on one stream, each after the answer to the one before.
+async function converses(client) {
+    const questions = [[{ list_services: '' }, 'list_services_response'], [{ file_by_filename: 'shoal/v1/shoal.proto' }, 'file_descriptor_response'],
+        [{ file_by_filename: 'no.proto' }, 'error_response', status.NOT_FOUND],
+        [{ file_containing_extension: { containing_type: 'shoal.v1.Message', extension_number: 7 } }, 'error_response', status.NOT_FOUND],
+        [{ all_extension_numbers_of_type: 'shoal.v1.Message' }, 'all_extension_numbers_response'],
+        [{ all_extension_numbers_of_type: 'shoal.v1.Shoal' }, 'error_response', status.NOT_FOUND],
+        [{}, 'error_response', status.INVALID_ARGUMENT], [{ host: 'here', list_services: '*' }, 'list_services_response']];
+    const stream = client.ServerReflectionInfo();
+    const ended = new Promise((done) => stream.on('status', done));
+    let answered;
+    stream.on('data', (m) => answered(m));
+    for (const [question, kind, code] of questions) {
+        const answer = await new Promise((done) => {
+            answered = done;
+            stream.write(question);
+        });
+        t.same(answer.message_response, kind, JSON.stringify(question));
+        t.same(answer.error_response?.error_code, code, `${JSON.stringify(question)}: code`);
+        t.same(answer.valid_host, question.host ?? '', 'host');
+        t.same(answer.original_request.message_request, Object.keys(question).filter((k) => k !== 'host')[0], 'the question');
+    }
+    stream.end();
+    t.same((await ended).code, status.OK, 'end');
+    // many at once from a client that does not read: the server holds back, and answers them all
+    const many = client.ServerReflectionInfo();
+    many.pause();
+    for (let i = 0; i < 2000; i++)
+        many.write({ host: `${i}`, file_containing_symbol: 'shoal.v1.Shoal' });
+    many.end();
+    await new Promise((done) => setTimeout(done, 200));
+    const reading = gather(many);
+    many.resume();
+    const all = await reading;
+    t.same(all.length, 2000, 'answers');
+    t.check(all.every((m, i) => m.valid_host === `${i}` && m.file_descriptor_response), 'in order');
+    // two streams beside each other; one is cancelled
+    const gone = client.ServerReflectionInfo(), stays = client.ServerReflectionInfo();
+    gone.on('error', () => {});
+    gone.write({ list_services: '' });
+    await new Promise((done) => gone.once('data', done));
+    gone.cancel();
+    const rest = gather(stays);
+    stays.write({ list_services: '' });
+    stays.end();
+    t.same((await rest).length, 1, 'another stream');
+}
+
+async function compresses(session) {
+    const { requestSerialize, responseDeserialize } = Shoal.service.Classify;
+    const texts = Array.from({ length: 60 }, (_, i) => `turn off the lights in room ${i}`);
+    const request = requestSerialize({ model: 'enc', input: texts }), path_ = '/shoal.v1.Shoal/Classify';
+    const known = await raw(session, path_, frame(request));
+    t.same(known.messages[0].flag, 0, 'not asked for: not compressed');
+    t.same(known.headers['grpc-encoding'], undefined, 'identity');
+    const want = JSON.stringify(responseDeserialize(known.messages[0].bytes));
+    const gzip = { 'grpc-encoding': 'gzip', 'grpc-accept-encoding': 'identity, deflate, gzip' };
+    const both = await raw(session, path_, frame(zlib.gzipSync(request), 1), gzip);
+    t.same(both.status, 0, 'gzip');
+    t.same(both.headers['grpc-encoding'], 'gzip', 'header');
+    t.same(both.headers['grpc-accept-encoding'], 'identity,gzip', 'what is accepted');
+    t.same(both.messages[0].flag, 1, 'the answer is compressed');
+    t.same(JSON.stringify(responseDeserialize(zlib.gunzipSync(both.messages[0].bytes))), want, 'and the same');
+    t.check(both.messages[0].bytes.length * 2 < known.messages[0].bytes.length, 'and smaller');
+    const small = await raw(session, path_, frame(requestSerialize({ model: 'enc', input: ['hi'], top: 1 })), gzip);
+    t.same(small.messages[0].flag, 0, 'a small answer is not compressed; neither need its question be');
+    const vector = await raw(session, '/shoal.v1.Shoal/Embed',
+        frame(Shoal.service.Embed.requestSerialize({ model: 'enc', input: texts })), gzip);
+    t.same(vector.messages[0].flag, 0, 'vectors would not become smaller');
+    t.same((await raw(session, path_, frame(request), { 'grpc-encoding': 'identity' })).status, 0, 'identity by name');
+    // one after the other on a stream, compressed and not
+    const ask = ServerReflection.service.ServerReflectionInfo.requestSerialize({ list_services: '' });
+    const mixed = await raw(session, '/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo',
+        Buffer.concat([frame(ask), frame(zlib.gzipSync(ask), 1), frame(ask)]), gzip);
+    t.same(mixed.messages.length, 3, 'mixed');
+}
+
+async function breaks(session) {
+    const ask = (body, headers, method = '/shoal.v1.Shoal/Generate') => raw(session, method, body, headers);
+    const info = '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo', bytes = (s) => Buffer.from(s, 'latin1');
+    const zipped = zlib.gzipSync(Shoal.service.Generate.requestSerialize({ model: 'enc', prompt: 'x' }));
+    const gzip = { 'grpc-encoding': 'gzip' };
+    const bomb = zlib.gzipSync(Buffer.alloc(20 << 20)), cut = zipped.subarray(0, zipped.length - 3);
+    for (const [body, code, reason, headers, method] of [
+        [bytes(''), 3, 'INVALID_MESSAGE'], [bytes('x'), 3, 'INVALID_MESSAGE'], [bytes('\0\0\0\0\x05ab'), 3, 'INVALID_MESSAGE'],
+        [bytes('\0\0\0\0\x02\xff\xff'), 3, 'INVALID_MESSAGE'], [bytes('\0\0\0\0\0\0\0\0\0\0'), 3, 'INVALID_MESSAGE'],
+        [bytes('\x01\0\0\0\x02ab'), 13, 'INVALID_MESSAGE'], [bytes('\x01\0\0\0\x02ab'), 3, 'INVALID_MESSAGE', gzip],
+        [frame(cut, 1), 3, 'INVALID_MESSAGE', gzip], [frame(Buffer.concat([zipped, bytes('x')]), 1), 3, 'INVALID_MESSAGE', gzip],
+        [frame(bomb, 1), 8, 'MESSAGE_TOO_LARGE', gzip], [bytes('\0\xff\xff\xff\xff'), 8, 'MESSAGE_TOO_LARGE'],
+        [frame(zipped, 1), 12, 'UNSUPPORTED_ENCODING', { 'grpc-encoding': 'snappy' }],
+        [frame(bytes('')), 12, 'UNKNOWN_METHOD', {}, '/shoal.v1.Shoal/Sing'], [frame(bytes('')), 12, 'UNKNOWN_METHOD', {}, '/shoal.v1.Shoal/'],
+        [frame(bytes('')), 12, 'UNKNOWN_METHOD', {}, '/grpc.health.v1.Health/Watch'],
+        [frame(bytes('')), 12, 'UNKNOWN_METHOD', {}, '/grpc.reflection.v1.ServerReflection/No'],
+        [bytes('\x02'), 3, 'INVALID_MESSAGE', {}, info], [frame(bytes('\xff\xff')), 3, 'INVALID_MESSAGE', {}, info],
+        [bytes('\0\0\0\0\x09ab'), 3, 'INVALID_MESSAGE', {}, info], [bytes('\0\x7f\0\0\0'), 8, 'MESSAGE_TOO_LARGE', {}, info],
+        [frame(bomb, 1), 8, 'MESSAGE_TOO_LARGE', gzip, info], [frame(zipped, 1), 12, 'UNSUPPORTED_ENCODING', { 'grpc-encoding': 'br' }, info]]) {
+        const r = await ask(body, headers, method), what = `bytes ${JSON.stringify(body.subarray(0, 12).toString('latin1'))} ${method ?? ''}`;
+        t.same(r.status, code, what);
+        t.same(r.headers['grpc-accept-encoding'], 'identity,gzip', `${what}: what is accepted`);
+        t.same(decodeDetails(Buffer.from(r.trailers['grpc-status-details-bin'], 'base64')).ErrorInfo.reason, reason, what);
+    }
+    t.same((await ask(bytes(''), {}, info)).status, 0, 'a stream without a question');
+    // a stream that failed ends, though the client goes on
+    const r = session.request({ ':method': 'POST', ':path': info, 'content-type': 'application/grpc' });
+    r.resume();
+    r.write(bytes('\x09'));
+    const code = await new Promise((done) => r.on('close', () => done(r.rstCode)));
+    t.same(code, http2.constants.NGHTTP2_NO_ERROR, 'the rest need not be sent');
+}
+
+(async () => {
+    const server = await t.start(shoal, ['-m', `enc=${t.root}/models/encoder`]);
+    const address = `127.0.0.1:${server.port}`;
+    await discovers(address, 'v1');
+    await discovers(address, 'v1alpha');
+    const client = new ServerReflection(address, plain);
+    await converses(client);
+    const session = http2.connect(server.url);
+    await compresses(session);
+    await breaks(session);
+    // a stream that waits for questions does not hold up the end
+    const open = client.ServerReflectionInfo();
+    const ended = new Promise((done) => open.on('status', done));
+    open.write({ list_services: '' });
+    await new Promise((done) => open.once('data', done));
+    session.close();
+    const began = Date.now();
+    t.same((await server.stop()).code, 0, 'exit');
+    t.check(Date.now() - began < 15000, 'before the time to drain is over');
+    t.same((await ended).code, status.OK, 'the stream ends');
+    client.close();
+    t.finish();
+})().catch((e) => {
+    console.log(e);
+    process.exit(1);
+});
