@@ -391,13 +391,14 @@ OPS_SCORES(ops_scores_1x1, 1, 1)
 OPS_SCORES(ops_scores_4x2, 4, 2)
 OPS_SCORES(ops_scores_4x1, 4, 1)
 OPS_SCORES(ops_scores_8x1, 8, 1)
+OPS_SCORES(ops_scores_8x2, 8, 2)
 #undef OPS_SCORES
 
-/* Weighted sum of values for NQ rows, NV vectors of 16 dims from dim d0; keys ascending.  Every
- * row has its own key range: outside of it the weight is not applied at all. */
+/* Weighted sum of values for NQ rows, NV vectors of 16 dims from dim d0, times inv of the row; keys
+ * ascending.  Every row has its own key range: outside of it the weight is not applied at all. */
 #define OPS_VALUES(NAME, NQ, NV)                                                                   \
     static inline void NAME(const struct kern_attn *job, const struct ops_rows *rows, uint32_t d0, \
-                            uint32_t first, bool q8, v16(*acc)[NV])                                \
+                            uint32_t first, bool q8, const float *inv)                             \
     {                                                                                              \
         const uint32_t hd = job->head_dim;                                                         \
         uint32_t lo = rows->lo[0], hi = rows->hi[0], all_lo = lo, all_hi = hi;                     \
@@ -410,29 +411,35 @@ OPS_SCORES(ops_scores_8x1, 8, 1)
             all_hi = rows->hi[i] < all_hi ? rows->hi[i] : all_hi;                                  \
             OPS_UNROLL for (int v = 0; v < NV; v++) o[i][v] = v16_zero();                          \
         }                                                                                          \
-        for (uint32_t t = lo; t < hi; t++) {                                                       \
+        for (uint32_t t = lo; t < hi;) {                                                           \
             const uint8_t *page = job->kv + job->pages[t / KERN_PAGE] * job->page_stride;          \
             size_t at = (size_t)KERN_PAGE * hd + (size_t)(t % KERN_PAGE) * hd + d0;                \
-            v16 x[NV];                                                                             \
-            OPS_UNROLL for (int v = 0; v < NV; v++) x[v] =                                         \
-                q8 ? v16_i8((const int8_t *)page + at + 16 * v)                                    \
-                   : v16_f16((const uint16_t *)(const void *)page + at + 16 * v);                  \
-            bool every = t >= all_lo && t < all_hi;                                                \
-            OPS_UNROLL for (int i = 0; i < NQ; i++)                                                \
-            {                                                                                      \
-                if (!every && (t < rows->lo[i] || t >= rows->hi[i]))                               \
-                    continue;                                                                      \
-                v16 w = v16_set1(rows->score[i][t - first]);                                       \
-                OPS_UNROLL for (int v = 0; v < NV; v++) o[i][v] = v16_fma(w, x[v], o[i][v]);       \
+            uint32_t end = t / KERN_PAGE * KERN_PAGE + KERN_PAGE;                                  \
+            const bool every = t >= all_lo && end <= all_hi;                                       \
+            for (end = end < hi ? end : hi; t < end; t++, at += hd) {                              \
+                v16 x[NV];                                                                         \
+                OPS_UNROLL for (int v = 0; v < NV; v++) x[v] =                                     \
+                    q8 ? v16_i8((const int8_t *)page + at + 16 * v)                                \
+                       : v16_f16((const uint16_t *)(const void *)page + at + 16 * v);              \
+                OPS_UNROLL for (int i = 0; i < NQ; i++)                                            \
+                {                                                                                  \
+                    if (!every && (t < rows->lo[i] || t >= rows->hi[i]))                           \
+                        continue;                                                                  \
+                    v16 w = v16_set1(rows->score[i][t - first]);                                   \
+                    OPS_UNROLL for (int v = 0; v < NV; v++) o[i][v] = v16_fma(w, x[v], o[i][v]);   \
+                }                                                                                  \
             }                                                                                      \
         }                                                                                          \
         OPS_UNROLL for (int i = 0; i < NQ; i++) OPS_UNROLL for (int v = 0; v < NV; v++)            \
-            acc[i][v] = o[i][v];                                                                   \
+            v16_store(rows->out[i] + d0 + 16 * v, v16_mul(o[i][v], v16_set1(inv[i])));             \
     }
 OPS_VALUES(ops_values_1x4, 1, 4)
 OPS_VALUES(ops_values_1x1, 1, 1)
 OPS_VALUES(ops_values_4x2, 4, 2)
 OPS_VALUES(ops_values_4x1, 4, 1)
+OPS_VALUES(ops_values_8x3, 8, 3)
+OPS_VALUES(ops_values_8x2, 8, 2)
+OPS_VALUES(ops_values_8x1, 8, 1)
 #undef OPS_VALUES
 
 /* Dims that are left when head_dim is no multiple of 16 (tiny test models). */
@@ -500,6 +507,8 @@ static void ops_attend_rows(const struct kern_attn *job, const struct ops_rows *
     const uint32_t hd = job->head_dim;
     uint32_t p = first / KERN_PAGE, p_end = (last + KERN_PAGE - 1) / KERN_PAGE;
     if (nq == 8) {
+        for (; p + 2 <= p_end; p += 2)
+            ops_scores_8x2(job, rows, p, first, q8);
         for (; p < p_end; p++)
             ops_scores_8x1(job, rows, p, first, q8);
     } else if (nq == 4) {
@@ -517,44 +526,27 @@ static void ops_attend_rows(const struct kern_attn *job, const struct ops_rows *
     for (uint32_t i = 0; i < nq; i++)
         inv[i] = ops_weights(job, rows, i, first, q8);
 
-    uint32_t step = nq >= 4 ? 4 : 1;
-    for (uint32_t i = 0; i < nq; i += step) {
-        struct ops_rows r = {0};
-        for (uint32_t j = 0; j < step; j++) {
-            r.lo[j] = rows->lo[i + j];
-            r.hi[j] = rows->hi[i + j];
-            r.score[j] = rows->score[i + j];
-            r.out[j] = rows->out[i + j];
-        }
-        uint32_t d = 0;
-        if (step == 4) {
-            v16 a2[4][2], a1[4][1];
-            for (; OPS_WIDE && d + 32 <= hd; d += 32) {
-                ops_values_4x2(job, &r, d, first, q8, a2);
-                for (uint32_t j = 0; j < 4; j++)
-                    for (uint32_t v = 0; v < 2; v++)
-                        v16_store(r.out[j] + d + 16 * v, v16_mul(a2[j][v], v16_set1(inv[i + j])));
-            }
-            for (; d + 16 <= hd; d += 16) {
-                ops_values_4x1(job, &r, d, first, q8, a1);
-                for (uint32_t j = 0; j < 4; j++)
-                    v16_store(r.out[j] + d, v16_mul(a1[j][0], v16_set1(inv[i + j])));
-            }
-        } else {
-            v16 a4[1][4], a1[1][1];
-            for (; d + 64 <= hd; d += 64) {
-                ops_values_1x4(job, &r, d, first, q8, a4);
-                for (uint32_t v = 0; v < 4; v++)
-                    v16_store(r.out[0] + d + 16 * v, v16_mul(a4[0][v], v16_set1(inv[i])));
-            }
-            for (; d + 16 <= hd; d += 16) {
-                ops_values_1x1(job, &r, d, first, q8, a1);
-                v16_store(r.out[0] + d, v16_mul(a1[0][0], v16_set1(inv[i])));
-            }
-        }
-        for (uint32_t j = 0; j < step; j++)
-            ops_values_tail(job, &r, j, d, first, q8, inv[i + j]);
+    uint32_t d = 0;
+    if (nq == 8) {
+        for (; d + 48 <= hd && (hd - d) % 32 != 0; d += 48)
+            ops_values_8x3(job, rows, d, first, q8, inv);
+        for (; d + 32 <= hd; d += 32)
+            ops_values_8x2(job, rows, d, first, q8, inv);
+        for (; d + 16 <= hd; d += 16)
+            ops_values_8x1(job, rows, d, first, q8, inv);
+    } else if (nq == 4) {
+        for (; OPS_WIDE && d + 32 <= hd; d += 32)
+            ops_values_4x2(job, rows, d, first, q8, inv);
+        for (; d + 16 <= hd; d += 16)
+            ops_values_4x1(job, rows, d, first, q8, inv);
+    } else {
+        for (; d + 64 <= hd; d += 64)
+            ops_values_1x4(job, rows, d, first, q8, inv);
+        for (; d + 16 <= hd; d += 16)
+            ops_values_1x1(job, rows, d, first, q8, inv);
     }
+    for (uint32_t i = 0; i < nq; i++)
+        ops_values_tail(job, rows, i, d, first, q8, inv[i]);
 }
 
 static void ops_attend(const struct kern_attn *job, uint32_t r0, uint32_t r1)
