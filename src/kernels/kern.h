@@ -210,8 +210,10 @@ struct kern_ops {
     void (*relu)(float *y, const float *x, uint32_t n);
     void (*tanh)(float *y, const float *x, uint32_t n);
     void (*sigmoid)(float *y, const float *x, uint32_t n);
-    /* Rotates n_heads heads of head_dim in place.  cs: [rot/2] pairs (cos, sin).  neox: pairs are
-     * (i, i + rot/2), else (2i, 2i + 1). */
+    /* Rotates the first rot values of n_heads heads of head_dim in place: x = x * cs[i] + partner *
+     * cs[rot + i], two products and a sum.  neox: partners are (i, i + rot/2), else (2i, 2i + 1).
+     * So cs is the cosine of the pair, then minus the sine for its first and the sine for its
+     * second. */
     void (*rope)(float *x, uint32_t n_heads, uint32_t head_dim, uint32_t rot, const float *cs,
                  bool neox);
     /* Writes one token's key and value into its page (token = position % 16). */

@@ -102,6 +102,17 @@ static inline v16 ops_to_i8(v16 x)
     return v16_min(v16_max(x, v16_set1(-127.0f)), v16_set1(127.0f));
 }
 
+/* 32 whole numbers as bytes, and the sums of both halves. */
+static inline void ops_store_block(int8_t *q, v16 lo, v16 hi, int32_t *sums)
+{
+#ifdef V16_STORE_BLOCK
+    v16_store_block(q, lo, hi, sums);
+#else
+    sums[0] = v16_store_i8(q, lo);
+    sums[1] = v16_store_i8(q + 16, hi);
+#endif
+}
+
 static void ops_quantize(const struct kern_act *a, uint32_t t, uint32_t b0, uint32_t b1)
 {
     const float *x = a->x + t * a->ld + (size_t)b0 * 32;
@@ -116,8 +127,7 @@ static void ops_quantize(const struct kern_act *a, uint32_t t, uint32_t b0, uint
             inv = 0.0f;
         v16 k = v16_set1(inv);
         scale[b] = inv > 0.0f ? amax / 127.0f : 0.0f;
-        sums[2 * b] = v16_store_i8(q, ops_to_i8(v16_mul(lo, k)));
-        sums[2 * b + 1] = v16_store_i8(q + 16, ops_to_i8(v16_mul(hi, k)));
+        ops_store_block(q, ops_to_i8(v16_mul(lo, k)), ops_to_i8(v16_mul(hi, k)), sums + 2 * b);
     }
 }
 
@@ -245,19 +255,27 @@ static void ops_tanh(float *y, const float *x, uint32_t n) /* 2 sigmoid(2x) - 1 
     }
 }
 
-/* Written element by element: at most a few hundred values a token.  The products are kept apart
- * from the sums (no fused multiply-add), which every compiler does alike with contraction off. */
+/* own * c + partner * s, rounded in between. */
+static inline v16 ops_turn(v16 own, v16 partner, const float *cs, uint32_t rot, uint32_t left)
+{
+    return v16_add(v16_mul(own, ops_load(cs, left)), v16_mul(partner, ops_load(cs + rot, left)));
+}
+
 static void ops_rope(float *x, uint32_t n_heads, uint32_t head_dim, uint32_t rot, const float *cs,
                      bool neox)
 {
-    uint32_t half = rot / 2;
-    for (uint32_t h = 0; h < n_heads; h++, x += head_dim)
-        for (uint32_t i = 0; i < half; i++) {
-            float *p0 = neox ? x + i : x + 2 * i, *p1 = neox ? p0 + half : p0 + 1;
-            float c = cs[2 * i], s = cs[2 * i + 1], a = *p0, b = *p1;
-            *p0 = a * c - b * s;
-            *p1 = a * s + b * c;
+    const uint32_t half = rot / 2;
+    for (uint32_t h = 0; h < n_heads; h++, x += head_dim) {
+        for (uint32_t i = 0; neox && i < half; i += 16) {
+            v16 a = ops_load(x + i, half - i), b = ops_load(x + half + i, half - i);
+            ops_put(x + i, ops_turn(a, b, cs + i, rot, half - i), half - i);
+            ops_put(x + half + i, ops_turn(b, a, cs + half + i, rot, half - i), half - i);
         }
+        for (uint32_t i = 0; !neox && i < rot; i += 16) {
+            v16 a = ops_load(x + i, rot - i);
+            ops_put(x + i, ops_turn(a, v16_swap(a), cs + i, rot, rot - i), rot - i);
+        }
+    }
 }
 
 static float ops_absmax(const float *x, uint32_t n)
@@ -315,6 +333,10 @@ static void ops_kv_store(uint8_t *page_head, enum kern_kv kind, uint32_t head_di
             v16_store_f16(h, ops_load(k + i, n));
             for (uint32_t j = 0; j < n; j++)
                 kp[(size_t)(i + j) * KERN_PAGE] = h[j];
+            if (n == 16) {
+                v16_store_f16(vp + i, v16_load(v + i));
+                continue;
+            }
             v16_store_f16(h, ops_load(v + i, n));
             for (uint32_t j = 0; j < n; j++)
                 vp[i + j] = h[j];

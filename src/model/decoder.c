@@ -157,8 +157,8 @@ static void lay_out_scratch(struct decoder *d, uint8_t *base)
     d->keep = c->parallel ? carve_take(&at, b * c->dim * f) : NULL;
     d->hidden = carve_take(&at, b * c->ffn_dim * f);
     d->hidden_up = c->gated ? carve_take(&at, b * c->ffn_dim * f) : NULL;
-    d->rope_cs[0] = carve_take(&at, b * c->rope_dim * f);
-    d->rope_cs[1] = carve_take(&at, b * c->rope_dim * f);
+    d->rope_cs[0] = carve_take(&at, b * c->rope_dim * 2 * f);
+    d->rope_cs[1] = carve_take(&at, b * c->rope_dim * 2 * f);
     d->logits = carve_take(&at, (size_t)d->max_logits * c->n_vocab * f);
     carve_act(&at, &d->act_x, d->xn, d->max_batch, c->dim);
     carve_act(&at, &d->act_att, d->att, d->max_batch, heads);

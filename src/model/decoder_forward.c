@@ -73,11 +73,14 @@ static void embed(struct decoder *d, uint32_t t)
         d->k->add(x, place, d->c.dim);
     }
     for (int which = 0; which < (d->c.rope_base_local > 0.0f ? 2 : 1); which++) {
-        float *cs = d->rope_cs[which] + (size_t)t * d->c.rope_dim;
-        for (uint32_t i = 0; i < d->c.rope_dim / 2; i++) {
+        const uint32_t rot = d->c.rope_dim, half = rot / 2;
+        float *cs = d->rope_cs[which] + (size_t)t * rot * 2;
+        for (uint32_t i = 0; i < half; i++) {
+            const uint32_t a = d->c.rope_neox ? i : 2 * i, b = d->c.rope_neox ? i + half : a + 1;
             double angle = (double)((float)pos * d->inv_freq[which][i]);
-            cs[2 * i] = (float)cos(angle);
-            cs[2 * i + 1] = (float)sin(angle);
+            cs[a] = cs[b] = (float)cos(angle);
+            cs[rot + b] = (float)sin(angle);
+            cs[rot + a] = -cs[rot + b];
         }
     }
 }
@@ -108,7 +111,7 @@ static void prepare(struct decoder *d, uint32_t layer, uint32_t t)
     head_norms(d, q, c->n_heads, l->q_norm);
     head_norms(d, k, c->n_kv_heads, l->k_norm);
     if (c->rope_dim) {
-        const float *cs = d->rope_cs[l->local_rope] + (size_t)t * c->rope_dim;
+        const float *cs = d->rope_cs[l->local_rope] + (size_t)t * c->rope_dim * 2;
         d->k->rope(q, c->n_heads, c->head_dim, c->rope_dim, cs, c->rope_neox);
         d->k->rope(k, c->n_kv_heads, c->head_dim, c->rope_dim, cs, c->rope_neox);
     }

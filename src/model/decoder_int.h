@@ -48,7 +48,7 @@ struct decoder {
     float *proj; /* [max_batch][dim]: results of attn_out and down */
     float *keep; /* [max_batch][dim]: attention's result, parallel architectures only */
     float *hidden, *hidden_up; /* [max_batch][ffn_dim] */
-    float *rope_cs[2];         /* [max_batch][rope_dim / 2][2] */
+    float *rope_cs[2];         /* [max_batch][2][rope_dim], see kern.h */
     float *logits;             /* [max_logits][n_vocab] */
     float **attn_scratch;      /* per member */
     float **stage;             /* per member: [2][PRODUCTS_FEW][stage_rows], a chunk's results */

@@ -422,6 +422,31 @@ static void test_wide_gemm_equals_scalar_and_double(void **state)
         }
 }
 
+/* Pair by pair, as the papers write it. */
+static void test_rope_turns_pairs(void **state)
+{
+    (void)state;
+    float cs[2 * 40], x[2 * 48], want[2 * 48];
+    for (int neox = 0; neox < 2; neox++) {
+        for (uint32_t i = 0; i < 2 * 48; i++)
+            want[i] = x[i] = rng_float();
+        for (uint32_t i = 0; i < 20; i++) {
+            const uint32_t a = neox ? i : 2 * i, b = neox ? i + 20 : 2 * i + 1;
+            const float c = rng_float(), s = rng_float();
+            cs[a] = cs[b] = c;
+            cs[40 + a] = -s;
+            cs[40 + b] = s;
+            for (uint32_t h = 0; h < 2; h++) {
+                const float p = x[h * 48 + a], q = x[h * 48 + b];
+                want[h * 48 + a] = p * c - q * s;
+                want[h * 48 + b] = p * s + q * c;
+            }
+        }
+        kern_scalar.rope(x, 2, 48, 40, cs, neox);
+        assert_memory_equal(x, want, sizeof(x));
+    }
+}
+
 static void test_vector_ops_equal_scalar(void **state)
 {
     (void)state;
@@ -437,8 +462,9 @@ static void test_vector_ops_equal_scalar(void **state)
             x[i] = rng_float() * (i % 7 ? 1.0f : 30.0f);
             w[i] = rng_float();
             b[i] = rng_float();
-            cs[i] = rng_float();
         }
+        for (uint32_t i = 0; i < 576; i++)
+            cs[i] = rng_float();
         for (size_t s = 0; s < n_sets; s++) {
             const struct kern_ops *k = sets[s], *r = &kern_scalar;
 #define SAME(what, call)                                                                           \
@@ -473,6 +499,11 @@ static void test_vector_ops_equal_scalar(void **state)
             if (n >= 16 && n % 16 == 0) {
                 SAME("rope", rope(y, n / 16, 16, 16, cs, false));
                 SAME("rope neox, part of a head", rope(y, n / 16, 16, 8, cs, true));
+            }
+            if (n % 48 == 0) {
+                SAME("rope of 48", rope(y, n / 48, 48, 48, cs, false));
+                SAME("rope of 42 of 48", rope(y, n / 48, 48, 42, cs, false));
+                SAME("rope neox of 48", rope(y, n / 48, 48, 48, cs, true));
             }
             float sum_want = r->softmax_exp(want, x, n, r->max(x, n));
             float sum_got = k->softmax_exp(got, x, n, k->max(x, n));
@@ -771,6 +802,7 @@ int main(void)
         cmocka_unit_test(test_gemm_at_the_edges),
         cmocka_unit_test(test_scalar_gemm_equals_double),
         cmocka_unit_test(test_wide_gemm_equals_scalar_and_double),
+        cmocka_unit_test(test_rope_turns_pairs),
         cmocka_unit_test(test_vector_ops_equal_scalar),
         cmocka_unit_test(test_attention_equals_scalar_and_double),
         cmocka_unit_test(test_full_attention_equals_scalar_and_double),

@@ -138,6 +138,10 @@ static inline int32_t v16_store_i8(int8_t *p, v16 x)
     vst1q_s8(p, vmovn_high_s16(vmovn_s16(lo), hi));
     return vaddvq_s32(vaddq_s32(vaddq_s32(a, b), vaddq_s32(c, d)));
 }
+static inline v16 v16_swap(v16 x)
+{
+    return V16_EACH1(vrev64q_f32, x);
+}
 static inline float v16_sum(v16 x)
 {
     float32x4_t q = vaddq_f32(vaddq_f32(x.a, x.c), vaddq_f32(x.b, x.d));

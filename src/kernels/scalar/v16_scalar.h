@@ -135,6 +135,12 @@ static inline int32_t v16_store_i8(int8_t *p,
     }
     return sum;
 }
+static inline v16 v16_swap(v16 a) /* neighbours change places */
+{
+    v16 r;
+    V16_EACH r.v[i] = a.v[i ^ 1];
+    return r;
+}
 static inline float v16_sum(v16 a) /* the fixed tree of kern.h */
 {
     for (int half = 8; half >= 1; half /= 2)

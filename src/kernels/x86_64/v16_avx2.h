@@ -132,6 +132,10 @@ static inline int32_t v16_store_i8(int8_t *p, v16 a)
     q = _mm_add_epi32(q, _mm_shuffle_epi32(q, 0x4e));
     return _mm_cvtsi128_si32(_mm_add_epi32(q, _mm_shuffle_epi32(q, 0xb1)));
 }
+static inline v16 v16_swap(v16 a)
+{
+    return (v16){_mm256_permute_ps(a.lo, 0xb1), _mm256_permute_ps(a.hi, 0xb1)};
+}
 static inline float v16_sum(v16 a)
 {
     __m256 h = _mm256_add_ps(a.lo, a.hi);

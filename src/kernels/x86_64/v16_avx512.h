@@ -96,6 +96,23 @@ static inline int32_t v16_store_i8(int8_t *p, v16 a)
     _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(w));
     return _mm512_reduce_add_epi32(w);
 }
+#define V16_STORE_BLOCK 1 /* better than two v16_store_i8 */
+static inline void v16_store_block(int8_t *p, v16 lo, v16 hi, int32_t *sums)
+{
+    __m128i a = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(lo));
+    __m128i b = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(hi));
+    __m256i q = _mm256_set_m128i(b, a);
+    _mm256_storeu_si256((__m256i *)p, q);
+    __m256i s = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), q);
+    s = _mm256_add_epi32(s, _mm256_shuffle_epi32(s, 0x4e));
+    s = _mm256_add_epi32(s, _mm256_shuffle_epi32(s, 0xb1));
+    sums[0] = _mm256_extract_epi32(s, 0);
+    sums[1] = _mm256_extract_epi32(s, 4);
+}
+static inline v16 v16_swap(v16 a)
+{
+    return _mm512_permute_ps(a, 0xb1);
+}
 static inline float v16_sum(v16 a)
 {
     __m256 h = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
