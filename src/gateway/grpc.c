@@ -27,7 +27,7 @@ struct inner {
     struct call *outer;  /* held */
     const struct grpc_method *method;
     struct buf body, answer, out;
-    struct http_header headers[4];
+    struct http_header headers[5];
     char budget[24];
     uint32_t retry_s;
     bool events, failed;
@@ -316,12 +316,15 @@ static bool read_whole(struct call *c, struct grpc_frame *f, struct buf *plain)
 
 static void start(struct call *c, struct inner *in, const char *path)
 {
-    const char *auth = http_header(c->req, "authorization");
+    static const char *const passed[] = {"authorization", "x-api-key", "traceparent"};
     double ms = timeout_ms(http_header(c->req, "grpc-timeout"));
     size_t n = 0;
     in->headers[n++] = (struct http_header){"x-request-id", c->id};
-    if (auth)
-        in->headers[n++] = (struct http_header){"authorization", auth};
+    for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++) {
+        const char *value = http_header(c->req, passed[i]);
+        if (value)
+            in->headers[n++] = (struct http_header){passed[i], value};
+    }
     if (ms > 0) {
         ms = ms < 0.001 ? 0.001 : ms < 86400000.0 ? ms : 86400000.0;
         snprintf(in->budget, sizeof(in->budget), "%.3f", ms);

@@ -248,6 +248,33 @@ static void end_body(struct h2_stream *s)
         s->req.arrived(&s->req);
 }
 
+static const char *text_at(const struct h2_stream *s, uint32_t at)
+{
+    return s->head.data + at;
+}
+
+static const char *find_header(const struct h2_stream *s, const char *name)
+{
+    for (uint32_t i = 0; s->head.rc == 0 && i < s->n_headers; i++)
+        if (strcmp(text_at(s, s->at[i].name), name) == 0)
+            return text_at(s, s->at[i].value);
+    return NULL;
+}
+
+/* gRPC has its status in the trailers, whatever happens. */
+static bool refuse_grpc(struct h2_stream *s, const char *why)
+{
+    const char *type = find_header(s, "content-type");
+    const struct http_header head = {"content-type", "application/grpc"};
+    const struct http_header trailers[] = {{"grpc-status", s->refuse == 408 ? "4" : "8"},
+                                           {"grpc-message", why}};
+    if (!type || strncmp(type, head.value, strlen(head.value)) != 0)
+        return false;
+    h2_begin(&s->req, 200, &head, 1, -1);
+    h2_end(&s->req, trailers, 2);
+    return true;
+}
+
 static void refuse(struct h2_stream *s)
 {
     const struct http_header type = {"content-type", "application/json"};
@@ -262,17 +289,14 @@ static void refuse(struct h2_stream *s)
                      why);
     s->handled = true;
     s->req = (struct http_req){.ops = &ops};
+    if (refuse_grpc(s, why))
+        return;
     h2_begin(&s->req, s->refuse, &type, 1, n);
     h2_write(&s->req, body, (size_t)n);
     h2_end(&s->req, NULL, 0);
 }
 
 /* ---- requests ---- */
-
-static const char *text_at(const struct h2_stream *s, uint32_t at)
-{
-    return s->head.data + at;
-}
 
 static void handle(struct h2_stream *s, bool early)
 {
@@ -413,10 +437,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     if (frame->hd.type == NGHTTP2_HEADERS && s && !s->handled && s->head.rc == 0 &&
         frame->headers.cat == NGHTTP2_HCAT_REQUEST &&
         !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
-        const char *expect = NULL;
-        for (uint32_t i = 0; i < s->n_headers; i++)
-            if (strcmp(text_at(s, s->at[i].name), "expect") == 0)
-                expect = text_at(s, s->at[i].value);
+        const char *expect = find_header(s, "expect");
         nghttp2_nv go_on = pair(":status", "100");
         if (expect && strcmp(expect, "100-continue") == 0)
             nghttp2_submit_headers(session, NGHTTP2_FLAG_NONE, s->id, NULL, &go_on, 1, NULL);

@@ -117,6 +117,9 @@ keys: [{name: slow, sha256: ${sha('k-slow')}, rate: 0.01, burst: 1}, {name: one,
     };
     await refused(call(client, 'Generate', request), status.UNAUTHENTICATED, 'INVALID_API_KEY', false);
     await call(client, 'Generate', request, {}, as('k-slow'));
+    const other = new grpc.Metadata();
+    other.set('x-api-key', 'k-any');
+    await call(client, 'Generate', request, {}, other);
     await refused(call(client, 'Generate', request, {}, as('k-slow')), status.RESOURCE_EXHAUSTED, 'RATE_LIMIT_EXCEEDED', true);
     const stream = client.GenerateStream({ ...request, max_tokens: 100000, ignore_eos: true }, as('k-one'));
     stream.on('error', () => {});

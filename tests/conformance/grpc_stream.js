@@ -142,6 +142,9 @@ async function breaks(session) {
         t.same(r.headers['grpc-accept-encoding'], 'identity,gzip', `${what}: what is accepted`);
         t.same(decodeDetails(Buffer.from(r.trailers['grpc-status-details-bin'], 'base64')).ErrorInfo.reason, reason, what);
     }
+    const large = await ask(frame(Buffer.alloc(17 << 20)));
+    t.same(large.status, 8, 'a message above the limit of the server');
+    t.same(large.headers[':status'], 200, 'which is no matter of HTTP');
     t.same((await ask(bytes(''), {}, info)).status, 0, 'a stream without a question');
     // a stream that failed ends, though the client goes on
     const r = session.request({ ':method': 'POST', ':path': info, 'content-type': 'application/grpc' });
