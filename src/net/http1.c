@@ -187,19 +187,33 @@ static const llhttp_settings_t settings = {.on_message_begin = on_begin,
 
 /* ---- answering ---- */
 
+static void put_header_n(struct buf *b, const char *name, const char *value, size_t n_value)
+{
+    size_t n_name = strlen(name);
+    char *at = buf_room(b, n_name + n_value + 4);
+    if (!at)
+        return;
+    memcpy(at, name, n_name);
+    memcpy(at + n_name, ": ", 2);
+    memcpy(at + n_name + 2, value, n_value);
+    memcpy(at + n_name + 2 + n_value, "\r\n", 2);
+    buf_used(b, n_name + n_value + 4);
+}
+
 static void put_header(struct buf *b, const char *name, const char *value)
 {
-    buf_puts(b, name);
-    buf_put(b, ": ", 2);
-    buf_puts(b, value);
-    buf_put(b, "\r\n", 2);
+    put_header_n(b, name, value, strlen(value));
 }
 
 static void put_number(struct buf *b, const char *name, uint64_t v)
 {
     char text[24];
-    snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
-    put_header(b, name, text);
+    size_t at = sizeof(text);
+    do {
+        text[--at] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v > 0);
+    put_header_n(b, name, text + at, sizeof(text) - at);
 }
 
 static struct h1 *of_req(const struct http_req *r)
@@ -213,11 +227,12 @@ static void h1_begin(struct http_req *r, int status, const struct http_header *h
     struct h1 *h = of_req(r);
     struct buf *b = sock_put(&h->conn->sock);
     bool no_body = status == 204 || status == 304 || status < 200;
-    char line[64];
+    const char code[4] = {(char)('0' + status / 100 % 10), (char)('0' + status / 10 % 10),
+                          (char)('0' + status % 10), ' '};
     if (h->conn->draining)
         h->keep = false;
-    int k = snprintf(line, sizeof(line), "HTTP/1.1 %d ", status);
-    buf_put(b, line, (size_t)k);
+    buf_put(b, "HTTP/1.1 ", 9);
+    buf_put(b, code, sizeof(code));
     buf_puts(b, http_status_text(status));
     buf_put(b, "\r\n", 2);
     for (size_t i = 0; i < n; i++)

@@ -28,11 +28,8 @@ int text_out_init(struct text_out *o, const struct tokenizer *t, int32_t prev, u
     }
     /* room for the longest piece twice over and a held-back stop string */
     size_t room = 2 * (size_t)tokenizer_info(t)->max_piece_bytes + 2 * TEXT_OUT_MAX_STOP_BYTES + 64;
-    for (size_t i = 0; i < room; i++)
-        buf_putc(&o->pending, ' ');
-    if (o->pending.rc < 0)
+    if (!buf_room(&o->pending, room))
         return err_set(e, o->pending.rc, "output buffer");
-    buf_clear(&o->pending);
     return 0;
 }
 

@@ -184,29 +184,105 @@ void json_out_uint(struct json_out *j, uint64_t v)
     put_digits(j->b, v, false);
 }
 
+#define MAX_DECIMALS 19
+static const uint64_t tens[MAX_DECIMALS + 1] = {1u,
+                                                10u,
+                                                100u,
+                                                1000u,
+                                                10000u,
+                                                100000u,
+                                                1000000u,
+                                                10000000u,
+                                                100000000u,
+                                                1000000000u,
+                                                10000000000u,
+                                                100000000000u,
+                                                1000000000000u,
+                                                10000000000000u,
+                                                100000000000000u,
+                                                1000000000000000u,
+                                                10000000000000000u,
+                                                100000000000000000u,
+                                                1000000000000000000u,
+                                                10000000000000000000u};
+
+/* n / 10^decimals, without zeros at its end. */
+static void put_decimal(struct buf *b, uint64_t n, int decimals, bool negative)
+{
+    char text[MAX_DECIMALS];
+    uint64_t part = n % tens[decimals];
+    put_digits(b, n / tens[decimals], negative);
+    if (part == 0)
+        return;
+    for (; part % 10 == 0; decimals--)
+        part /= 10;
+    for (int i = decimals; i > 0; i--, part /= 10)
+        text[i - 1] = (char)('0' + part % 10);
+    buf_putc(b, '.');
+    buf_put(b, text, (size_t)decimals);
+}
+
+/* Decimals that this number has when so many digits are shown; -1: it is not one that is written
+ * without an exponent here. */
+static int decimals_for(double a, int digits)
+{
+    int n = digits;
+    if (!(a >= 1e-4 && a < 1e9))
+        return -1;
+    for (; a < 0.1; a *= 10)
+        n++;
+    for (; a >= 1; a /= 10)
+        n--;
+    return n < 0 ? 0 : n;
+}
+
+/* Up to 15 digits survive the way through a double, so one try with all of them finds the shortest.
+ * Whole numbers below 2^53 over powers of ten up to 10^22 divide to what strtod would read. */
 void json_out_num(struct json_out *j, double v)
 {
     char text[40];
+    double a = fabs(v);
+    int k = decimals_for(a, 15);
     before_value(j);
+    if (k >= 0) {
+        double n = nearbyint(a * (double)tens[k]);
+        if (n / (double)tens[k] == a) {
+            put_decimal(j->b, (uint64_t)n, k, v < 0);
+            return;
+        }
+    }
     if (!isfinite(v)) {
         buf_puts(j->b, "null");
         return;
     }
-    for (int digits = 6; digits <= 17; digits++) {
+    for (int digits = k >= 0 ? 16 : 15; digits <= 17; digits++) {
         snprintf(text, sizeof(text), "%.*g", digits, v);
-        if (strtod(text, NULL) == v)
+        if (digits == 17 || strtod(text, NULL) == v)
             break;
     }
     buf_puts(j->b, text);
 }
 
+/* The quotient is rounded twice here, which strtof need not agree with: it is asked. */
 void json_out_float(struct json_out *j, float v)
 {
     char text[40];
+    double a = fabs((double)v);
     before_value(j);
     if (!isfinite(v)) {
         buf_puts(j->b, "null");
         return;
+    }
+    size_t before = j->b->len;
+    for (int digits = 6, k; digits <= 9 && (k = decimals_for(a, digits)) >= 0; digits++) {
+        double n = nearbyint(a * (double)tens[k]);
+        if ((float)(n / (double)tens[k]) != (float)a)
+            continue;
+        put_decimal(j->b, (uint64_t)n, k, v < 0);
+        if (j->b->rc < 0 || strtof(j->b->data + before, NULL) == v)
+            return;
+        j->b->len = before;
+        break;
     }
     for (int digits = 6; digits <= 9; digits++) {
         snprintf(text, sizeof(text), "%.*g", digits, (double)v);

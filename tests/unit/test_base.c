@@ -1,7 +1,9 @@
 /* test_base.c - errors, memory, buffers, readers, maps and the JSON writer. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -86,6 +88,48 @@ static void test_strmap_grows_and_keeps_the_first(void **state)
     strmap_fini(&m);
 }
 
+/* Every number is read back as it was, in as few digits as %g needs for that. */
+static void test_json_out_numbers_read_back(void **state)
+{
+    static const double edges[] = {0.0,     -0.0,    1.0,  -2.5,  0.1,    0.3,      1e-4,
+                                   9.9e-5,  1e9,     1e15, 1e16,  1e22,   1e23,     5e-324,
+                                   1.7e308, 1.0 / 3, 1e-7, 123.0, 999999, 99999.95, 0.00012345};
+    uint64_t x = 88172645463325252u;
+    struct buf b;
+    (void)state;
+    buf_init(&b, 4096);
+    for (int i = 0; i < 40000; i++) {
+        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+        double scale = (double)((x >> 20) % 1000000007u) / 1e5;
+        double v = i < 21       ? edges[i]
+                   : i % 4 == 0 ? scale / 1e4
+                   : i % 4 == 1 ? -scale / 3.0
+                   : i % 4 == 2 ? (double)(int64_t)x / 1e20
+                                : round(scale * 100) / 100;
+        struct json_out j = json_out_make(&b);
+        char want[320];
+        int digits = 1;
+        do
+            snprintf(want, sizeof(want), "%.*g", digits++, v);
+        while (strtod(want, NULL) != v);
+        buf_clear(&b);
+        json_out_num(&j, v);
+        if (strtod(buf_str(&b), NULL) != v || (!strchr(want, 'e') && strcmp(want, b.data) != 0))
+            fail_msg("%.17g: %s, expected %s", v, buf_str(&b), want);
+        float f = (float)v;
+        digits = 1;
+        do
+            snprintf(want, sizeof(want), "%.*g", digits++, (double)f);
+        while (strtof(want, NULL) != f);
+        buf_clear(&b);
+        j = json_out_make(&b);
+        json_out_float(&j, f);
+        if (isfinite(f) && (strtof(buf_str(&b), NULL) != f || strlen(b.data) > strlen(want) + 6))
+            fail_msg("%.9g: %s, expected %s", (double)f, buf_str(&b), want);
+    }
+    buf_fini(&b);
+}
+
 static void test_json_out_escapes_and_separates(void **state)
 {
     (void)state;
@@ -120,6 +164,7 @@ int main(void)
         cmocka_unit_test(test_rd_is_sticky_at_the_end),
         cmocka_unit_test(test_strmap_grows_and_keeps_the_first),
         cmocka_unit_test(test_json_out_escapes_and_separates),
+        cmocka_unit_test(test_json_out_numbers_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
