@@ -22,7 +22,7 @@ struct loop {
     int epoll_fd;
     struct loop_io wake;
     _Atomic(struct loop_task *) posted; /* newest first */
-    _Atomic bool stop;
+    _Atomic bool stop, asleep;          /* asleep: in epoll_wait, or about to */
     struct loop_task *later, **later_end;
     uint64_t now;
     uint64_t tick; /* slots up to this one are done */
@@ -33,10 +33,8 @@ struct loop {
 
 static void on_wake(struct loop_io *io, uint32_t events)
 {
-    uint64_t n;
-    (void)events;
-    if (read(io->fd, &n, sizeof(n)) < 0) /* nothing to do: it was read before */
-        return;
+    (void)io;
+    (void)events; /* by edge: every write is told once, and the count need not be read */
 }
 
 int loop_create(struct loop **out, struct err *e)
@@ -56,7 +54,7 @@ int loop_create(struct loop **out, struct err *e)
     if (l->epoll_fd < 0 || l->wake.fd < 0)
         rc = err_set(e, SHOAL_EIO, "cannot make an event loop: %s", strerror(errno));
     if (rc == 0)
-        rc = loop_io_add(l, &l->wake, EPOLLIN, e);
+        rc = loop_io_add(l, &l->wake, EPOLLIN | EPOLLET, e);
     if (rc < 0) {
         loop_destroy(l);
         return rc;
@@ -214,10 +212,12 @@ void loop_post(struct loop *l, struct loop_task *task)
     struct loop_task *head = atomic_load_explicit(&l->posted, memory_order_relaxed);
     do {
         task->next = head;
-        /* release: the loop sees what the task points to */
-    } while (!atomic_compare_exchange_weak_explicit(&l->posted, &head, task, memory_order_release,
+        /* release: the loop sees what the task points to; seq_cst: and either it sees the task
+         * before it sleeps, or we see that it does */
+    } while (!atomic_compare_exchange_weak_explicit(&l->posted, &head, task, memory_order_seq_cst,
                                                     memory_order_relaxed));
-    if (!head) /* whoever made the list non-empty wakes */
+    if (atomic_load_explicit(&l->asleep, memory_order_seq_cst) &&
+        atomic_exchange_explicit(&l->asleep, false, memory_order_seq_cst)) /* one wakes */
         wake(l);
 }
 
@@ -292,7 +292,11 @@ void loop_turn(struct loop *l, int max_wait_ms)
     int wait = next_timeout(l);
     if (max_wait_ms >= 0 && (wait < 0 || wait > max_wait_ms))
         wait = max_wait_ms;
+    atomic_store_explicit(&l->asleep, true, memory_order_seq_cst);
+    if (atomic_load_explicit(&l->posted, memory_order_seq_cst))
+        wait = 0;
     int n = epoll_wait(l->epoll_fd, events, MAX_EVENTS, wait);
+    atomic_store_explicit(&l->asleep, false, memory_order_relaxed);
     l->now = clock_ns();
     for (int i = 0; i < n; i++) {
         struct loop_io *io = events[i].data.ptr;
