@@ -15,6 +15,7 @@
 
 #define MAX_ANSWER_BYTES ((size_t)256 << 20)
 #define MAX_HEADERS_OUT 16u
+#define LONG_BODY_BYTES ((size_t)64 << 10)
 #define SPARE_BYTES ((size_t)16 << 10)
 
 /* ---- lifetime ---- */
@@ -571,6 +572,8 @@ void gw_handle(void *gw_loop, struct http_req *r)
         http_end(r);
         return;
     }
+    if (r->body_bytes > LONG_BODY_BYTES) /* those of this turn do not wait until it is parsed */
+        acquire_wake(&gl->wake_engines);
     buf_init(&c->out, MAX_ANSWER_BYTES);
     if (gl->spare.data) {
         c->out = gl->spare;
