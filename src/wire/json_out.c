@@ -184,6 +184,8 @@ void json_out_uint(struct json_out *j, uint64_t v)
     put_digits(j->b, v, false);
 }
 
+__extension__ typedef unsigned __int128 wide;
+
 #define MAX_DECIMALS 19
 static const uint64_t tens[MAX_DECIMALS + 1] = {1u,
                                                 10u,
@@ -236,18 +238,37 @@ static int decimals_for(double a, int digits)
     return n < 0 ? 0 : n;
 }
 
-/* Up to 15 digits survive the way through a double, so one try with all of them finds the shortest.
- * Whole numbers below 2^53 over powers of ten up to 10^22 divide to what strtod would read. */
+/* a * 10^decimals, rounded to a whole number; exact.  a = mantissa / 2^shift, and 53 bits times
+ * 10^19 are 117.  *reads_back: the number over 10^decimals is nearer to a than to its neighbours.
+ */
+static uint64_t scale_exactly(double a, int decimals, bool *reads_back)
+{
+    int exponent;
+    uint64_t mantissa = (uint64_t)ldexp(frexp(a, &exponent), 53);
+    int shift = 53 - exponent;
+    wide ten = tens[decimals], scaled = mantissa * ten;
+    uint64_t n = (uint64_t)((scaled + ((wide)1 << (shift - 1))) >> shift);
+    wide back = (wide)n << shift, off = back > scaled ? back - scaled : scaled - back;
+    /* half a step of a double is half of ten here; below a power of two, half of that */
+    *reads_back = off * 4 < ten || (off * 2 < ten && mantissa != (uint64_t)1 << 52);
+    return n;
+}
+
+/* The fewest digits that read back: up to 15 survive the way through a double, so the first try
+ * finds what has no more; 17 are always enough. */
 void json_out_num(struct json_out *j, double v)
 {
     char text[40];
     double a = fabs(v);
-    int k = decimals_for(a, 15);
+    bool reads_back = false;
     before_value(j);
-    if (k >= 0) {
-        double n = nearbyint(a * (double)tens[k]);
-        if (n / (double)tens[k] == a) {
-            put_decimal(j->b, (uint64_t)n, k, v < 0);
+    for (int digits = 15; digits <= 17; digits++) {
+        int k = decimals_for(a, digits);
+        if (k <= 0 || k > MAX_DECIMALS)
+            break;
+        uint64_t n = scale_exactly(a, k, &reads_back);
+        if (reads_back) {
+            put_decimal(j->b, n, k, v < 0);
             return;
         }
     }
@@ -255,7 +276,7 @@ void json_out_num(struct json_out *j, double v)
         buf_puts(j->b, "null");
         return;
     }
-    for (int digits = k >= 0 ? 16 : 15; digits <= 17; digits++) {
+    for (int digits = 15; digits <= 17; digits++) {
         snprintf(text, sizeof(text), "%.*g", digits, v);
         if (digits == 17 || strtod(text, NULL) == v)
             break;
