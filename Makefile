@@ -1,5 +1,5 @@
 # Thin front of CMake; every target first makes sure that the packages it needs are there.
-.PHONY: all configure build test check bench run fmt clean deps
+.PHONY: all configure build test nightly check bench run fmt clean deps
 all: build
 
 deps:
@@ -15,6 +15,11 @@ build: configure
 test:
 	@tools/install-deps test
 	@tools/run-tests
+
+# Ten minutes of mixed load under the sanitizers; make nightly DURATION=60 for one.
+nightly:
+	@tools/install-deps test
+	@tools/run-nightly $(DURATION)
 
 check:
 	@tools/install-deps check

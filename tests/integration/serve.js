@@ -39,7 +39,8 @@ async function fails(promise, what) {
 
 // Starts the server; resolves when it listens and its models are loaded.
 async function start(shoal, args, options = {}) {
-    const child = spawn(shoal, ['serve', '--listen', options.listen ?? '127.0.0.1:0', '--log-level', 'info', ...args], {
+    const listen = options.listen === null ? [] : ['--listen', options.listen ?? '127.0.0.1:0']; // null: the config says it
+    const child = spawn(shoal, ['serve', ...listen, '--log-level', 'info', ...args], {
         stdio: ['ignore', 'pipe', 'pipe'],
         env: { ...process.env, SHOAL_CACHE_DIR: path.join(tmp, 'cache') },
     });

@@ -1,0 +1,122 @@
+#!/usr/bin/env node
+// Mixed load: every protocol and interface at once, clients that abort, read slowly or send nonsense, models that
+// come and go, reloads; then SIGTERM.  Fails on a status that is not expected, a server that dies, a report of a
+// sanitizer (so it is for the ASan build above all: `make nightly`), a leak, memory that keeps growing.
+// Usage: mixed.js SHOAL [SECONDS]     SEED=n: the same choices again (the order of answers is the machine's)
+'use strict';
+const path = require('path');
+const t = require('../integration/serve.js');
+const { open } = require('./mixed_site.js');
+
+const shoal = path.resolve(process.argv[2]), seconds = Number(process.argv[3] ?? 10);
+const seed = Number(process.env.SEED ?? Date.now() % 1000000);
+const maxGrowth = 48 << 10; // KiB, from the second quarter to the last: caches, arenas, the sanitizer's own tables
+const shown = 20;
+
+// Choices by a small generator (mulberry32), one for each client.
+function random(from) {
+    let a = from >>> 0;
+    const next = () => {
+        a = (a + 0x6d2b79f5) >>> 0;
+        let x = Math.imul(a ^ (a >>> 15), a | 1);
+        x = (x + Math.imul(x ^ (x >>> 7), x | 61)) ^ x;
+        return ((x ^ (x >>> 14)) >>> 0) / 4294967296;
+    };
+    const below = (n) => Math.floor(next() * n);
+    return { below, of: (list) => list[below(list.length)], chance: (p) => next() < p };
+}
+
+const seen = new Map(); // kind: { got: count }
+let answers = 0, wrong = 0;
+
+function see(kind, got, allowed, more) {
+    const counts = seen.get(kind) ?? {};
+    counts[got] = (counts[got] ?? 0) + 1;
+    seen.set(kind, counts);
+    answers++;
+    if (allowed.includes(got))
+        return;
+    if (++wrong <= shown)
+        console.log(`FAIL ${kind}: got ${JSON.stringify(got)}, allowed ${JSON.stringify(allowed)} ${String(more ?? '').slice(0, 400)}`);
+}
+
+const median = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];
+
+// Reports of the sanitizers in what the server wrote.
+const reports = (log) => log.split('\n').filter((l) => /runtime error:|ERROR: \w+Sanitizer|SUMMARY: \w+Sanitizer|Assertion/.test(l));
+
+async function client(turn, number, site, until) {
+    const r = random(seed * 1000 + number);
+    while (Date.now() < until && !site.dead)
+        try {
+            await turn(site, r, see);
+        } catch (e) {
+            if (!site.dead)
+                see(`${turn.name}: error`, e.code ?? e.message, [], e.stack);
+            await t.sleep(50);
+        }
+}
+
+// Samples memory and says how it goes, until the end.
+async function watch(site, until, memory) {
+    const began = Date.now(), every = Math.max(5, Math.ceil(seconds / 40));
+    for (let n = 1; Date.now() < until && !site.dead; n++) {
+        await t.sleep(1000);
+        if (site.dead)
+            return;
+        memory.push(t.memory(site.server).rss);
+        if (n % every === 0)
+            console.log(`${Math.round((Date.now() - began) / 1000)} s: ${answers} answers, ${wrong} wrong, ` +
+                `${Math.round(memory.at(-1) / 1024)} MiB`);
+    }
+}
+
+// What was running is finished after SIGTERM, and nothing is left.
+async function end(site) {
+    await t.until(async () => (await site.metrics())('shoal_in_flight') === 0, 'nothing in flight');
+    await t.until(async () => (await site.metrics())('shoal_kv_pages_used') === 0, 'every page is given back');
+    const body = { model: 'chat', prompt: 'a', max_tokens: 300, ignore_eos: true, stream: true };
+    let begun = 0;
+    const streams = Array.from({ length: 4 }, () => site.ask('/v1/completions', body, { on: (res) => new Promise((done) => {
+        let text = '';
+        res.once('data', () => { begun++; });
+        res.on('data', (d) => { text += d; });
+        res.on('close', () => done(text));
+    }) }));
+    await t.until(() => begun === 4, 'streams');
+    site.server.child.kill('SIGTERM');
+    for (const text of await Promise.all(streams))
+        t.check(text.endsWith('data: [DONE]\n\n'), `finished while draining: ${text.slice(-200)}`);
+}
+
+(async () => {
+    const began = Date.now();
+    const site = await open(shoal), memory = [], until = Date.now() + seconds * 1000;
+    const clients = require('./mixed_clients.js');
+    site.server.ended.then(() => { site.dead = true; });
+    console.log(`mixed load for ${seconds} s, SEED=${seed}, ready after ${Date.now() - began} ms`);
+    const turns = clients.flatMap(([turn, n]) => Array(n).fill(turn));
+    const all = Promise.all([watch(site, until, memory), ...turns.map((turn, i) => client(turn, i, site, until))]);
+    const stuck = await Promise.race([all.then(() => false), site.server.ended.then(() => false),
+        t.sleep(seconds * 1000 + 60000).then(() => true)]);
+    t.check(!stuck, 'every client ends');
+    if (t.check(!site.dead, 'the server lives'))
+        await end(site);
+    const { code, signal } = await site.server.ended;
+    site.close();
+    t.same(`${code} ${signal}`, '0 null', 'exit');
+    const found = reports(site.server.log);
+    t.check(found.length === 0, `sanitizers: ${found.slice(0, 5).join('\n')}\n` +
+        (found.length ? site.server.log.slice(site.server.log.indexOf(found[0]) - 200).slice(0, 8000) : ''));
+    t.same(wrong, 0, 'answers that are not expected');
+    const quarter = memory.length >> 2, before = median(memory.slice(quarter, 2 * quarter)), after = median(memory.slice(-quarter));
+    console.log(`memory: ${Math.round(before / 1024)} MiB in the second quarter, ${Math.round(after / 1024)} MiB in the last`);
+    t.check(after - before < maxGrowth, `memory grew by ${after - before} KiB`);
+    for (const [kind, counts] of [...seen].sort())
+        console.log(`  ${kind.padEnd(34)} ${Object.entries(counts).map(([got, n]) => `${got}: ${n}`).join(', ')}`);
+    console.log(`${answers} answers, ${wrong} wrong, in ${Math.round((Date.now() - began) / 1000)} s (SEED=${seed})`);
+    t.finish();
+})().catch((e) => {
+    console.log(e);
+    process.exit(1);
+});
