@@ -68,7 +68,7 @@ keys:
   - {name: boss, sha256: ${sha(keys.boss)}, admin: true}
   - {name: slow, sha256: ${sha(keys.slow)}, rate: ${form ? 20 : 5}, burst: 5, in_flight: 2}
 cors: ["https://${form ? 'one' : 'two'}.example"]
-limits: {body: 256KiB, headers: 8KiB, connections: 1000, request_timeout: 2s, write_timeout: ${form ? 3 : 4}s}
+limits: {body: 256KiB, headers: 8KiB, connections: 1000, request_timeout: 30s, write_timeout: ${form ? 30 : 40}s}
 cache: {bytes: ${form ? 1 : 2}MiB, ttl: 5s}
 idle_unload: 3s
 load_wait: 60s
