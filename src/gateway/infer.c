@@ -98,6 +98,8 @@ static void answer(struct infer *f)
 static void on_wake(struct loop_task *t)
 {
     struct infer *f = LOOP_OF(t, struct infer, wake);
+    pthread_mutex_lock(&f->lock); /* whoever posted holds it a moment longer, and then not f */
+    pthread_mutex_unlock(&f->lock);
     answer(f);
     infer_free(f);
 }
