@@ -93,11 +93,11 @@ async function metric(server, pattern) {
         .reduce((sum, l) => sum + Number(l.split(' ').pop()), 0);
 }
 
-// What the process has in memory, and the most it had, in KiB.
+// What the process has in memory, and the most it had, in KiB; undefined: it has ended.
 function memory(server) {
-    const text = fs.readFileSync(`/proc/${server.child.pid}/status`, 'utf8');
-    const of = (name) => Number(text.match(new RegExp(`${name}:\\s+(\\d+)`))[1]);
-    return { rss: of('VmRSS'), peak: of('VmHWM') };
+    const file = `/proc/${server.child.pid}/status`, text = fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
+    const of = (name) => Number(text.match(new RegExp(`${name}:\\s+(\\d+)`))?.[1]);
+    return text.includes('VmRSS') ? { rss: of('VmRSS'), peak: of('VmHWM') } : undefined;
 }
 
 // The folder of a package; with patterns only of those files.

@@ -62,9 +62,10 @@ async function watch(site, until, memory) {
     const began = Date.now(), every = Math.max(5, Math.ceil(seconds / 40));
     for (let n = 1; Date.now() < until && !site.dead; n++) {
         await t.sleep(1000);
-        if (site.dead)
+        const now = t.memory(site.server)?.rss;
+        if (!now) // it is dead
             return;
-        memory.push(t.memory(site.server).rss);
+        memory.push(now);
         if (n % every === 0)
             console.log(`${Math.round((Date.now() - began) / 1000)} s: ${answers} answers, ${wrong} wrong, ` +
                 `${Math.round(memory.at(-1) / 1024)} MiB`);
