@@ -63,6 +63,8 @@ static inline void gw_site_close(struct gw *gw)
     loop_destroy(gl->loop);
     clients_destroy(gw->clients);
     recall_destroy(gl->recall);
+    gw_spares_fini(&gl->gens);
+    gw_spares_fini(&gl->infers);
     buf_fini(&gl->spare);
     config_unref(gw->config);
 }

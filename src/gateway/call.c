@@ -20,6 +20,25 @@
 
 /* ---- lifetime ---- */
 
+void *gw_take(struct gw_spares *s, size_t bytes)
+{
+    return s->n > 0 ? memset(s->list[--s->n], 0, bytes) : mem_zalloc(bytes);
+}
+
+void gw_give(struct gw_spares *s, void *p)
+{
+    if (s->n < GW_MAX_SPARES)
+        s->list[s->n++] = p;
+    else
+        mem_free(p);
+}
+
+void gw_spares_fini(struct gw_spares *s)
+{
+    while (s->n > 0)
+        mem_free(s->list[--s->n]);
+}
+
 static void call_free(struct call *c)
 {
     cJSON_Delete(c->json);

@@ -366,6 +366,8 @@ void gateway_destroy(struct gateway *g)
         tls_server_close(gw->loops[i].tls);
         loop_destroy(gw->loops[i].loop);
         recall_destroy(gw->loops[i].recall);
+        gw_spares_fini(&gw->loops[i].gens);
+        gw_spares_fini(&gw->loops[i].infers);
         buf_fini(&gw->loops[i].spare);
         config_unref(gw->loops[i].config);
     }

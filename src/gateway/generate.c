@@ -34,7 +34,7 @@ static void on_prepared(struct loop_task *t);
 
 struct gen *gen_create(struct call *c, const struct gen_sink *sink, const char *id_prefix)
 {
-    struct gen *g = mem_zalloc(sizeof(*g));
+    struct gen *g = gw_take(&c->gl->gens, sizeof(*g));
     struct timespec ts;
     if (!g) {
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
@@ -88,9 +88,10 @@ void gen_free(struct gen *g)
     buf_fini(&g->prompt);
     buf_fini(&g->record);
     pthread_mutex_destroy(&g->lock);
-    g->call->gl->n_jobs--;
+    struct gw_loop *gl = g->call->gl;
+    gl->n_jobs--;
     call_release(g->call);
-    mem_free(g);
+    gw_give(&gl->gens, g);
 }
 
 static void cancel_tasks(struct gen *g)

@@ -28,6 +28,18 @@ struct recall;
 #define GW_MAX_ROUTES 48u
 #define GW_MAX_WAKES 8u
 
+#ifdef __SANITIZE_ADDRESS__
+#define GW_MAX_SPARES 0u /* who uses what is over shall be found */
+#else
+#define GW_MAX_SPARES 16u
+#endif
+
+/* Memory of one size that is needed for every call: what is over serves the next one. */
+struct gw_spares {
+    uint32_t n;
+    void *list[GW_MAX_SPARES + 1];
+};
+
 struct gw_loop {
     struct gw *gw;
     struct gw_config *config; /* held; replaced on this thread by a reload */
@@ -43,6 +55,7 @@ struct gw_loop {
     uint64_t next_id, next_seed;
     struct buf spare; /* an answer's memory, for the next one */
     struct recall *recall;
+    struct gw_spares gens, infers;
     /* Models with tasks of this turn, held: woken at its end, so that what came together is
      * computed together. */
     struct model *to_wake[GW_MAX_WAKES];
@@ -114,6 +127,11 @@ struct call {
 /* Entry from net: finds the route, checks who asks, calls the handler. */
 void gw_handle(void *gw_loop, struct http_req *r);
 bool gw_early(const char *path); /* whether it is a ROUTE_EARLY */
+
+/* bytes: always the same of one s.  Zeros, or NULL. */
+void *gw_take(struct gw_spares *s, size_t bytes);
+void gw_give(struct gw_spares *s, void *p);
+void gw_spares_fini(struct gw_spares *s);
 
 void call_hold(struct call *c);
 void call_release(struct call *c);

@@ -11,11 +11,12 @@ static void on_wake(struct loop_task *t);
 
 struct infer *infer_create(struct call *c, uint32_t n, void (*put)(struct infer *f))
 {
-    struct infer *f = mem_zalloc(sizeof(*f));
+    struct infer *f = gw_take(&c->gl->infers, sizeof(*f));
     if (f)
         f->inputs = mem_zalloc_n(n, sizeof(*f->inputs));
     if (!f || !f->inputs) {
-        mem_free(f);
+        if (f)
+            gw_give(&c->gl->infers, f);
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
         return NULL;
     }
@@ -41,11 +42,12 @@ void infer_free(struct infer *f)
     }
     f->call->job = NULL;
     f->call->abandon = NULL;
-    f->call->gl->n_jobs--;
+    struct gw_loop *gl = f->call->gl;
+    gl->n_jobs--;
     pthread_mutex_destroy(&f->lock);
     call_release(f->call);
     mem_free(f->inputs);
-    mem_free(f);
+    gw_give(&gl->infers, f);
 }
 
 static void cancel(struct infer *f)
