@@ -1,9 +1,10 @@
 /* crew.c - see crew.h.
  *
- * One 64-bit word holds the state: serial of the open phase (32 bits), its chunks (16), the next
- * chunk to take (16).  Taking is one fetch_add, and the word that comes back says which phase the
- * chunk belongs to, so a late member can never take a chunk of one phase for another's.  The serial
- * only grows; its half of the word is also what sleepers wait on. */
+ * One 64-bit word holds the state: serial of the open phase (32 bits) and its chunks.  A chunk is
+ * taken by writing the phase's number, which has 64 bits and only grows, over a smaller one.  While
+ * a phase has an untaken chunk it is open, and when it is over all its chunks have its number or a
+ * larger one: so a late member can never take a chunk of one phase for another's.  The serial's
+ * half of the word is also what sleepers wait on. */
 #include "base/crew.h"
 
 #include <limits.h>
@@ -38,15 +39,19 @@ struct crew {
     _Alignas(64) struct slot {
         struct crew_phase phase;
         void *ctx;
+        uint64_t number;
     } slots[4];
     /* Set by crew_run before the first phase opens, used by whoever finishes a phase. */
     _Alignas(64) void *ctx;
     const struct crew_phase *phases;
     uint32_t first_serial, n_phases;
+    uint64_t number; /* of the phase that was opened last */
     _Atomic bool stop;
     /* Serial of the last phase whose chunk i was committed: who sets it to the open serial first
      * may commit. */
     _Atomic uint32_t committed[CREW_MAX_COMMITS];
+    /* Number of the last phase whose chunk i was taken. */
+    _Alignas(64) _Atomic uint64_t taken[CREW_MAX_CHUNKS];
     uint32_t n_members, n_threads;
     pthread_t threads[];
 };
@@ -58,7 +63,7 @@ struct member_start {
 
 static uint64_t word(uint32_t serial, uint32_t n_chunks)
 {
-    return (uint64_t)serial << 32 | (uint64_t)n_chunks << 16;
+    return (uint64_t)serial << 32 | n_chunks;
 }
 
 static uint32_t serial_of(uint64_t w)
@@ -86,7 +91,7 @@ static uint32_t *serial_futex(struct crew *c)
 static void publish(struct crew *c, uint32_t serial, const struct crew_phase *p)
 {
     if (p)
-        c->slots[serial % 4] = (struct slot){*p, c->ctx};
+        c->slots[serial % 4] = (struct slot){*p, c->ctx, ++c->number};
     atomic_store_explicit(&c->open, word(serial, p ? p->n_chunks : 0), memory_order_seq_cst);
     if (atomic_load_explicit(&c->sleepers, memory_order_seq_cst) > 0)
         syscall(SYS_futex, serial_futex(c), FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
@@ -145,12 +150,11 @@ static uint64_t spin_for(uint64_t chunk_ns)
 
 /* A copy of the open phase, if it is still `serial`: whoever computes a chunk that another commits
  * may outlive the phase and the program. */
-static bool copy_phase(struct crew *c, uint32_t serial, struct crew_phase *p, void **ctx)
+static bool copy_phase(struct crew *c, uint32_t serial, struct slot *s)
 {
     if (serial_of(atomic_load_explicit(&c->open, memory_order_acquire)) != serial)
         return false;
-    *p = c->slots[serial % 4].phase;
-    *ctx = c->slots[serial % 4].ctx;
+    *s = c->slots[serial % 4];
     /* still open after the copy, so the slot was not written during it */
     atomic_thread_fence(memory_order_acquire);
     return serial_of(atomic_load_explicit(&c->open, memory_order_relaxed)) == serial;
@@ -176,43 +180,60 @@ static void run_chunk(struct crew *c, const struct crew_phase *p, void *ctx, uin
         finish_phase(c, serial, member);
 }
 
+static bool take(struct crew *c, uint32_t chunk, uint64_t number)
+{
+    uint64_t last = atomic_load_explicit(&c->taken[chunk], memory_order_relaxed);
+    return last < number &&
+           atomic_compare_exchange_strong_explicit(&c->taken[chunk], &last, number,
+                                                   memory_order_acquire, memory_order_relaxed);
+}
+
+/* Chunk to try as number i: upwards through the member's own share, then downwards through what is
+ * before it and, from the end, what is behind, so that others keep the beginnings of theirs. */
+static uint32_t chunk_at(const struct crew *c, uint32_t member, uint32_t n, uint32_t i)
+{
+    const uint32_t from = (uint32_t)((uint64_t)n * member / c->n_members);
+    const uint32_t own = (uint32_t)((uint64_t)n * (member + 1) / c->n_members) - from;
+    return i < own ? from + i : (from + n - 1 - (i - own)) % n;
+}
+
 /* Takes and runs chunks of the open phase until none is left; returns its serial.  *chunk_ns: how
  * long the last chunk took. */
 static uint32_t work(struct crew *c, uint32_t member, uint64_t *chunk_ns)
 {
-    uint64_t began = 0;
     for (;;) {
-        uint64_t w = atomic_load_explicit(&c->open, memory_order_acquire);
-        if ((uint16_t)w >= (uint16_t)(w >> 16))
-            return serial_of(w);
-        w = atomic_fetch_add_explicit(&c->open, 1, memory_order_acquire);
-        uint32_t n = (uint16_t)(w >> 16), chunk = (uint16_t)w;
-        struct crew_phase p;
-        void *ctx;
-        if (chunk >= n)
-            return serial_of(w);
-        if (!copy_phase(c, serial_of(w), &p, &ctx))
+        const uint64_t w = atomic_load_explicit(&c->open, memory_order_acquire);
+        const uint32_t serial = serial_of(w), n = (uint32_t)w;
+        struct slot s;
+        if (n == 0)
+            return serial;
+        if (!copy_phase(c, serial, &s))
             continue; /* away too long: others did it */
-        if (began == 0)
-            began = clock_ns();
-        run_chunk(c, &p, ctx, serial_of(w), chunk, member);
-        uint64_t now = clock_ns();
-        *chunk_ns = now - began;
-        began = now;
+        uint64_t began = clock_ns();
+        for (uint32_t i = 0; i < n; i++) {
+            const uint32_t chunk = chunk_at(c, member, n, i);
+            if (!take(c, chunk, s.number))
+                continue;
+            run_chunk(c, &s.phase, s.ctx, serial, chunk, member);
+            uint64_t now = clock_ns();
+            *chunk_ns = now - began;
+            began = now;
+        }
+        if (serial_of(atomic_load_explicit(&c->open, memory_order_acquire)) == serial)
+            return serial;
     }
 }
 
 /* Computes what is missing of a phase whose chunks are all taken. */
 static void redo_missing(struct crew *c, uint32_t serial, uint32_t member)
 {
-    struct crew_phase p;
-    void *ctx;
-    if (!copy_phase(c, serial, &p, &ctx) || !p.commit)
+    struct slot s;
+    if (!copy_phase(c, serial, &s) || !s.phase.commit)
         return;
-    for (uint32_t i = 0; i < p.n_chunks; i++)
+    for (uint32_t i = 0; i < s.phase.n_chunks; i++)
         if (atomic_load_explicit(&c->committed[i], memory_order_relaxed) != serial &&
             serial_of(atomic_load_explicit(&c->open, memory_order_relaxed)) == serial)
-            run_chunk(c, &p, ctx, serial, i, member);
+            run_chunk(c, &s.phase, s.ctx, serial, i, member);
 }
 
 /* Waits for the phase to end; where it can be helped along, does that once. */
@@ -237,7 +258,7 @@ static void *member_main(void *arg)
     uint64_t chunk_ns = 0;
     while (!atomic_load_explicit(&c->stop, memory_order_relaxed)) {
         uint32_t serial = work(c, start.member, &chunk_ns);
-        bool idle = (uint16_t)(atomic_load_explicit(&c->open, memory_order_relaxed) >> 16) == 0;
+        bool idle = (uint32_t)atomic_load_explicit(&c->open, memory_order_relaxed) == 0;
         if (idle)
             (void)wait_past(c, serial, SPIN_IDLE_NS, 0);
         else

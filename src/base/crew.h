@@ -1,11 +1,12 @@
 /* crew.h - a few threads that run one program of phases together.
  *
- * A phase is a number of chunks that any member may take, in any order; when the last one is done,
- * its runner runs the phase's finish and opens the next phase.  So nobody waits for a member that
- * the OS has taken off its core, unless that member holds a chunk.  Where a phase has a commit, not
- * even then: the chunk is computed again by whoever waits, the first to be ready commits it, and
- * what the late one made is thrown away.  Otherwise waiting spins only shortly before it sleeps,
- * which gives the core to whoever holds the chunk.
+ * A phase is a number of chunks that any member may take, in any order; each begins with its own
+ * share, so that phases which divide the same memory alike keep it in the same caches.  When the
+ * last chunk is done, its runner runs the phase's finish and opens the next phase.  So nobody waits
+ * for a member that the OS has taken off its core, unless that member holds a chunk.  Where a phase
+ * has a commit, not even then: the chunk is computed again by whoever waits, the first to be ready
+ * commits it, and what the late one made is thrown away.  Otherwise waiting spins only shortly
+ * before it sleeps, which gives the core to whoever holds the chunk.
  *
  * Thread:    one owner calls crew_run; it works as member 0.
  * Ownership: crew_create gives, crew_destroy joins the threads and takes back (NULL is fine). */
@@ -30,10 +31,10 @@ struct crew_phase {
      * copy. */
     void (*commit)(void *ctx, const struct crew_phase *p, uint32_t chunk, uint32_t member);
     void (*finish)(void *ctx, const struct crew_phase *p, uint32_t member); /* may be NULL */
-    uint32_t arg, n_items;                                                  /* the caller's own */
+    uint32_t arg, n_items, n_groups;                                        /* the caller's own */
     uint32_t n_chunks; /* 0: only finish; at most CREW_MAX_CHUNKS */
 };
-#define CREW_MAX_CHUNKS 32767u
+#define CREW_MAX_CHUNKS 4096u
 #define CREW_MAX_COMMITS 512u /* chunks of a phase with a commit */
 
 SHOAL_MUST_CHECK int crew_create(struct crew **out, uint32_t n_members, struct err *e);

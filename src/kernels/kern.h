@@ -112,6 +112,17 @@ struct kern_act {
     uint32_t n_cols; /* of this input; q, scale, sums are packed to it */
 };
 
+/* The same input from token t on. */
+static inline struct kern_act kern_act_from(const struct kern_act *a, uint32_t t)
+{
+    struct kern_act from = *a;
+    from.x += t * a->ld;
+    from.q += (size_t)t * a->n_cols;
+    from.scale += (size_t)t * (a->n_cols / 32);
+    from.sums += (size_t)t * (a->n_cols / 16);
+    return from;
+}
+
 /* ---- attention ---------------------------------------------------------------------------- */
 
 #define KERN_PAGE 16 /* tokens per KV page: the 16 lanes of the key product */

@@ -179,7 +179,7 @@ static void lay_out_scratch(struct decoder *d, uint8_t *base)
             d->stage[i] = s;
     }
     d->units = carve_take(&at, c->n_kv_heads * (2 * b) * sizeof(*d->units));
-    d->phases = carve_take(&at, (c->n_layers * 8 + 8) * sizeof(*d->phases));
+    d->phases = carve_take(&at, (c->n_layers * 9 + 8) * sizeof(*d->phases));
     d->run_of = carve_take(&at, b * sizeof(uint32_t));
     d->run_first = carve_take(&at, b * sizeof(uint32_t));
     d->logit_token = carve_take(&at, d->max_logits * sizeof(uint32_t));

@@ -9,7 +9,7 @@
 
 #include "model/decoder_int.h"
 
-#define TOKENS_PER_CHUNK 4u
+#define CHUNKS_EACH 8u /* of per-token work, for every member */
 /* Attention over fewer key-times-head pairs than this is done by one member in a finish. */
 #define SMALL_ATTENTION 1024u
 /* ---- splitting ------------------------------------------------------------------------------ */
@@ -17,11 +17,6 @@
 static struct products_with with(const struct decoder *d)
 {
     return (struct products_with){d->k, &d->weights, d->stage, d->stage_rows};
-}
-
-static uint32_t chunks_for(const struct decoder *d, size_t bytes, uint32_t units)
-{
-    return products_chunks(crew_size(d->crew), d->n_tokens, bytes, units);
 }
 
 static size_t mat_bytes(const struct decoder *d, const struct linear *l)
@@ -166,8 +161,8 @@ static void join_ffn(struct decoder *d, uint32_t layer, uint32_t t)
         const uint32_t layer = p->arg;                                                             \
         (void)member;                                                                              \
         (void)layer;                                                                               \
-        for (uint32_t t = c * TOKENS_PER_CHUNK; t < (c + 1) * TOKENS_PER_CHUNK && t < d->n_tokens; \
-             t++)                                                                                  \
+        const uint32_t end = (uint32_t)((uint64_t)d->n_tokens * (c + 1) / p->n_chunks);            \
+        for (uint32_t t = (uint32_t)((uint64_t)d->n_tokens * c / p->n_chunks); t < end; t++)       \
             call;                                                                                  \
     }                                                                                              \
     static void name##_all(void *ctx, const struct crew_phase *p, uint32_t member)                 \
@@ -180,6 +175,7 @@ static void join_ffn(struct decoder *d, uint32_t layer, uint32_t t)
     }
 TOKEN_STEP(start, (embed(d, t), norm_in(d, 0, t)))
 TOKEN_STEP(prepare, prepare(d, layer, t))
+TOKEN_STEP(round_attended, quantize(d, &d->act_att, d->int_att, t))
 TOKEN_STEP(join_attention, join_attention(d, layer, t))
 TOKEN_STEP(join_ffn, join_ffn(d, layer, t))
 #undef TOKEN_STEP
@@ -265,14 +261,6 @@ static void attend_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint
         attend_unit(d, p->arg, &d->units[i], member);
 }
 
-static void attend_finish(void *ctx, const struct crew_phase *p, uint32_t member)
-{
-    struct decoder *d = ctx;
-    (void)p;
-    (void)member;
-    EACH_TOKEN(quantize(d, &d->act_att, d->int_att, t));
-}
-
 /* Few tokens and few keys: all of it by whoever ended the qkv products. */
 static void attend_all(void *ctx, const struct crew_phase *p, uint32_t member)
 {
@@ -280,7 +268,7 @@ static void attend_all(void *ctx, const struct crew_phase *p, uint32_t member)
     prepare_all(ctx, p, member);
     for (uint32_t i = 0; i < d->n_units; i++)
         attend_unit(d, p->arg, &d->units[i], member);
-    attend_finish(ctx, p, member);
+    round_attended_all(ctx, p, member);
 }
 
 static struct products_ffn ffn_of(const struct decoder *d, uint32_t layer)
@@ -347,13 +335,17 @@ static void add_phase(struct decoder *d, uint32_t *n, uint32_t layer, uint32_t n
 
 /* A phase of products of n_items rows.  Few of them are staged and committed, so that a member
  * which the OS takes away does not stop the others. */
-static void add_products(struct decoder *d, uint32_t *n, uint32_t layer, uint32_t n_chunks,
-                         uint32_t n_items, chunk_fn chunk, chunk_fn commit, finish_fn finish)
+static void add_products(struct decoder *d, uint32_t *n, uint32_t layer, size_t bytes,
+                         uint32_t units, uint32_t n_items, chunk_fn chunk, chunk_fn commit,
+                         finish_fn finish)
 {
-    bool staged = n_items <= PRODUCTS_FEW && crew_size(d->crew) > 1 && n_chunks <= CREW_MAX_COMMITS;
-    add_phase(d, n, layer, n_chunks, chunk, finish);
-    d->phases[*n - 1].n_items = n_items;
-    d->phases[*n - 1].commit = staged ? commit : NULL;
+    const uint32_t members = crew_size(d->crew);
+    add_phase(d, n, layer, 0, chunk, finish);
+    struct crew_phase *p = &d->phases[*n - 1];
+    products_divide(p, members, n_items, bytes, units);
+    p->n_items = n_items;
+    p->commit =
+        n_items <= PRODUCTS_FEW && members > 1 && p->n_chunks <= CREW_MAX_COMMITS ? commit : NULL;
 }
 
 static void layer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t token_chunks,
@@ -368,7 +360,7 @@ static void layer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t to
         bytes += mat_bytes(d, &l->qkv[j]);
         tiles += mat_tiles(d, &l->qkv[j]);
     }
-    add_products(d, n, i, chunks_for(d, bytes, tiles), d->n_tokens, qkv_chunk, qkv_commit,
+    add_products(d, n, i, bytes, tiles, d->n_tokens, qkv_chunk, qkv_commit,
                  small_attention ? attend_all
                  : few           ? prepare_all
                                  : NULL);
@@ -376,18 +368,19 @@ static void layer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t to
         add_phase(d, n, i, token_chunks, prepare_chunk, NULL);
     if (!small_attention) {
         uint32_t most = members == 1 ? 1 : members * 8;
-        add_phase(d, n, i, d->n_units < most ? d->n_units : most, attend_chunk, attend_finish);
+        add_phase(d, n, i, d->n_units < most ? d->n_units : most, attend_chunk,
+                  few ? round_attended_all : NULL);
     }
-    add_products(d, n, i, chunks_for(d, mat_bytes(d, &l->attn_out), mat_tiles(d, &l->attn_out)),
-                 d->n_tokens, attn_out_chunk, attn_out_commit, few ? join_attention_all : NULL);
+    if (!few)
+        add_phase(d, n, i, token_chunks, round_attended_chunk, NULL);
+    add_products(d, n, i, mat_bytes(d, &l->attn_out), mat_tiles(d, &l->attn_out), d->n_tokens,
+                 attn_out_chunk, attn_out_commit, few ? join_attention_all : NULL);
     if (!few)
         add_phase(d, n, i, token_chunks, join_attention_chunk, NULL);
-    add_products(
-        d, n, i,
-        chunks_for(d, mat_bytes(d, &l->up) + mat_bytes(d, &l->gate), (d->c.ffn_dim + 31) / 32),
-        d->n_tokens, ffn_chunk, ffn_commit, NULL);
-    add_products(d, n, i, chunks_for(d, mat_bytes(d, &l->down), mat_tiles(d, &l->down)),
-                 d->n_tokens, down_chunk, down_commit, few ? join_ffn_all : NULL);
+    add_products(d, n, i, mat_bytes(d, &l->up) + mat_bytes(d, &l->gate), (d->c.ffn_dim + 31) / 32,
+                 d->n_tokens, ffn_chunk, ffn_commit, NULL);
+    add_products(d, n, i, mat_bytes(d, &l->down), mat_tiles(d, &l->down), d->n_tokens, down_chunk,
+                 down_commit, few ? join_ffn_all : NULL);
     if (!few)
         add_phase(d, n, i, token_chunks, join_ffn_chunk, NULL);
 }
@@ -407,8 +400,8 @@ static void lay_out(struct decoder *d, const struct decoder_run *runs, uint32_t 
             d->logit_token[d->n_logits++] = d->n_tokens + j;
         d->n_tokens += runs[i].n;
         /* at most 32 tokens a unit: rows of a unit share the keys they read */
-        for (uint32_t h = 0; h < d->c.n_kv_heads; h++)
-            for (uint32_t j = 0; j < runs[i].n; j += 32) {
+        for (uint32_t j = 0; j < runs[i].n; j += 32)
+            for (uint32_t h = 0; h < d->c.n_kv_heads; h++) {
                 uint32_t to = j + 32 < runs[i].n ? j + 32 : runs[i].n;
                 d->units[d->n_units++] = (struct attn_unit){i, h, j * group, to * group};
             }
@@ -421,11 +414,12 @@ void decoder_forward(struct decoder *d, const struct decoder_run *runs, uint32_t
     if (d->n_tokens == 0)
         return;
     bool few = d->n_tokens <= PRODUCTS_FEW;
-    uint32_t token_chunks = few ? 0 : (d->n_tokens + TOKENS_PER_CHUNK - 1) / TOKENS_PER_CHUNK;
+    const uint32_t members = crew_size(d->crew), most = members == 1 ? 1 : members * CHUNKS_EACH;
+    uint32_t token_chunks = few ? 0 : d->n_tokens < most ? d->n_tokens : most;
     uint64_t keys = 0;
     for (uint32_t i = 0; i < n_runs; i++)
         keys += (uint64_t)(runs[i].pos0 + runs[i].n) * runs[i].n;
-    bool small = few && (crew_size(d->crew) == 1 || keys * d->c.n_heads < SMALL_ATTENTION);
+    bool small = few && (members == 1 || keys * d->c.n_heads < SMALL_ATTENTION);
     uint32_t n = 0;
     if (few)
         add_phase(d, &n, 0, 0, NULL, start_all);
@@ -435,8 +429,8 @@ void decoder_forward(struct decoder *d, const struct decoder_run *runs, uint32_t
         layer_phases(d, &n, i, token_chunks, small);
     if (d->n_logits > 0) {
         add_phase(d, &n, 0, 0, NULL, gather_all);
-        add_products(d, &n, 0, chunks_for(d, mat_bytes(d, &d->output), mat_tiles(d, &d->output)),
-                     d->n_logits, output_chunk, output_commit, NULL);
+        add_products(d, &n, 0, mat_bytes(d, &d->output), mat_tiles(d, &d->output), d->n_logits,
+                     output_chunk, output_commit, NULL);
     }
     crew_run(d->crew, d, d->phases, n);
 }

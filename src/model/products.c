@@ -5,16 +5,39 @@
 
 /* A chunk of weights should last long against taking it, and be short against a time slice. */
 #define CHUNK_BYTES (128u << 10)
+#define TILE_TOKENS 16u /* groups of tokens are made of whole tiles */
+#define GROUP_LEAST 32u /* tokens that are worth unpacking the weights for them alone */
 
-uint32_t products_chunks(uint32_t n_members, uint32_t n_tokens, size_t bytes, uint32_t units)
+void products_divide(struct crew_phase *p, uint32_t n_members, uint32_t n_tokens, size_t bytes,
+                     uint32_t units)
 {
-    if (n_members == 1)
-        return 1;
     size_t n = bytes / CHUNK_BYTES;
-    if (n_tokens > PRODUCTS_FEW) /* a chunk lays out its inputs first: few and large ones */
-        n = n_members * 4u;
-    n = n < n_members ? n_members : n > n_members * 32u ? n_members * 32u : n;
-    return n > units ? units : (uint32_t)n;
+    p->n_groups = 1;
+    if (n_members == 1) {
+        n = 1;
+    } else if (n_tokens >
+               PRODUCTS_FEW) { /* a chunk lays out its inputs first: few and large ones */
+        if (n_tokens >= n_members * GROUP_LEAST)
+            p->n_groups = n_members;
+        n = n_members * 4u / p->n_groups;
+    } else {
+        n = n < n_members ? n_members : n > n_members * 32u ? n_members * 32u : n;
+    }
+    p->n_chunks = (n > units ? units : (uint32_t)n) * p->n_groups;
+}
+
+/* What chunk c has: tokens t .. t + n - 1, and part *part of *parts of the rows. */
+struct share {
+    uint32_t t, n, part, parts;
+};
+
+static struct share share_of(const struct crew_phase *p, uint32_t c)
+{
+    const uint32_t groups = p->n_groups ? p->n_groups : 1, parts = p->n_chunks / groups;
+    const uint32_t g = c / parts, whole = (p->n_items + TILE_TOKENS - 1) / TILE_TOKENS;
+    const uint32_t from = whole * g / groups * TILE_TOKENS;
+    const uint32_t to = whole * (g + 1) / groups * TILE_TOKENS;
+    return (struct share){from, (to < p->n_items ? to : p->n_items) - from, c % parts, parts};
 }
 
 uint32_t products_stage_rows(uint32_t n_members, uint32_t most_rows)
@@ -36,19 +59,18 @@ uint32_t products_tiles(const struct products_with *w, const struct linear *l)
     return l->mat == NO_MAT ? 0 : kern_n_tiles(&w->k->layout, w->weights->mats[l->mat].n_rows);
 }
 
-/* What chunk c of phase p has of linear i: tiles *t0 to *t1, *rows of them, which begin at row *at
- * of the chunk.  false: nothing. */
-static bool part_of(const struct products_with *w, const struct products *b,
-                    const struct crew_phase *p, uint32_t c, uint32_t i, uint32_t *t0, uint32_t *t1,
-                    uint32_t *rows, uint32_t *at)
+/* What a share has of linear i: tiles *t0 to *t1, *rows of them, which begin at row *at of the
+ * chunk.  false: nothing. */
+static bool part_of(const struct products_with *w, const struct products *b, const struct share *s,
+                    uint32_t i, uint32_t *t0, uint32_t *t1, uint32_t *rows, uint32_t *at)
 {
     uint32_t total = 0, base = 0, tile_rows = w->k->layout.tile_rows;
     for (uint32_t j = 0; j < b->n_linears; j++) {
         base += j < i ? products_tiles(w, &b->l[j]) : 0;
         total += products_tiles(w, &b->l[j]);
     }
-    uint32_t from = (uint32_t)((uint64_t)total * c / p->n_chunks);
-    uint32_t to = (uint32_t)((uint64_t)total * (c + 1) / p->n_chunks);
+    uint32_t from = (uint32_t)((uint64_t)total * s->part / s->parts);
+    uint32_t to = (uint32_t)((uint64_t)total * (s->part + 1) / s->parts);
     uint32_t tiles = products_tiles(w, &b->l[i]), n_rows = w->weights->mats[b->l[i].mat].n_rows;
     *t0 = from > base ? from - base : 0;
     *t1 = to > base ? to - base : 0;
@@ -64,12 +86,15 @@ static bool part_of(const struct products_with *w, const struct products *b,
 void products_run(const struct products_with *w, const struct products *b,
                   const struct crew_phase *p, uint32_t c, uint32_t member)
 {
+    const struct share s = share_of(p, c);
+    const struct kern_act a = kern_act_from(b->a, s.t);
     uint32_t t0, t1, rows, at;
     for (uint32_t i = 0; i < b->n_linears; i++)
-        if (part_of(w, b, p, c, i, &t0, &t1, &rows, &at)) {
-            float *out = p->commit ? w->stage[member] + at
-                                   : b->out + b->l[i].out_at + t0 * w->k->layout.tile_rows;
-            linear_product(w->k, w->weights, &b->l[i], b->a, p->n_items, t0, t1, out,
+        if (part_of(w, b, &s, i, &t0, &t1, &rows, &at)) {
+            float *out = p->commit
+                             ? w->stage[member] + at
+                             : b->out + s.t * b->ld + b->l[i].out_at + t0 * w->k->layout.tile_rows;
+            linear_product(w->k, w->weights, &b->l[i], &a, s.n, t0, t1, out,
                            p->commit ? w->stage_rows : b->ld);
         }
 }
@@ -77,22 +102,23 @@ void products_run(const struct products_with *w, const struct products *b,
 void products_commit(const struct products_with *w, const struct products *b,
                      const struct crew_phase *p, uint32_t c, uint32_t member)
 {
+    const struct share s = share_of(p, c);
     uint32_t t0, t1, rows, at;
     for (uint32_t i = 0; i < b->n_linears; i++)
-        if (part_of(w, b, p, c, i, &t0, &t1, &rows, &at))
-            for (uint32_t t = 0; t < p->n_items; t++)
+        if (part_of(w, b, &s, i, &t0, &t1, &rows, &at))
+            for (uint32_t t = 0; t < s.n; t++)
                 memcpy(b->out + t * b->ld + b->l[i].out_at + t0 * w->k->layout.tile_rows,
                        w->stage[member] + (size_t)t * w->stage_rows + at, rows * sizeof(float));
 }
 
-/* Rows r0 to r1 of the hidden layer, units u0 to u1: what chunk c of phase p has. */
-static void ffn_range(const struct products_ffn *f, const struct crew_phase *p, uint32_t c,
-                      uint32_t *u0, uint32_t *u1, uint32_t *r0, uint32_t *r1)
+/* Rows r0 to r1 of the hidden layer, units u0 to u1: what a share has. */
+static void ffn_range(const struct products_ffn *f, const struct share *s, uint32_t *u0,
+                      uint32_t *u1, uint32_t *r0, uint32_t *r1)
 {
     const uint32_t n = f->hidden->n_cols, units = products_ffn_units(f);
     const uint32_t unit = linear_input_unit(f->form);
-    *u0 = (uint32_t)((uint64_t)units * c / p->n_chunks);
-    *u1 = (uint32_t)((uint64_t)units * (c + 1) / p->n_chunks);
+    *u0 = (uint32_t)((uint64_t)units * s->part / s->parts);
+    *u1 = (uint32_t)((uint64_t)units * (s->part + 1) / s->parts);
     *r0 = *u0 * unit;
     *r1 = *u1 * unit < n ? *u1 * unit : n;
 }
@@ -117,28 +143,31 @@ void products_ffn_run(const struct products_with *w, const struct products_ffn *
                       const struct crew_phase *p, uint32_t c, uint32_t member)
 {
     const bool gated = f->gate->mat != NO_MAT;
+    const struct share s = share_of(p, c);
+    const struct kern_act in = kern_act_from(f->in, s.t), hidden = kern_act_from(f->hidden, s.t);
     uint32_t u0, u1, r0, r1, rows = w->k->layout.tile_rows;
-    ffn_range(f, p, c, &u0, &u1, &r0, &r1);
-    uint32_t t0 = r0 / rows, t1 = (r1 + rows - 1) / rows, n = p->n_items;
+    ffn_range(f, &s, &u0, &u1, &r0, &r1);
+    uint32_t t0 = r0 / rows, t1 = (r1 + rows - 1) / rows;
     size_t ld = p->commit ? w->stage_rows : f->hidden->n_cols;
-    float *h = p->commit ? w->stage[member] : f->h + r0;
-    float *up = !gated ? h : p->commit ? h + PRODUCTS_FEW * ld : f->h_up + r0;
-    linear_product(w->k, w->weights, f->up, f->in, n, t0, t1, up, ld);
+    float *h = p->commit ? w->stage[member] : f->h + s.t * ld + r0;
+    float *up = !gated ? h : p->commit ? h + PRODUCTS_FEW * ld : f->h_up + s.t * ld + r0;
+    linear_product(w->k, w->weights, f->up, &in, s.n, t0, t1, up, ld);
     if (gated)
-        linear_product(w->k, w->weights, f->gate, f->in, n, t0, t1, h, ld);
-    for (uint32_t t = 0; t < n; t++, h += ld, up += ld) {
+        linear_product(w->k, w->weights, f->gate, &in, s.n, t0, t1, h, ld);
+    for (uint32_t t = 0; t < s.n; t++, h += ld, up += ld) {
         activate(w->k, f, gated, h, up, r1 - r0);
         if (!p->commit)
-            linear_round(w->k, f->hidden, f->form, t, u0, u1);
+            linear_round(w->k, &hidden, f->form, t, u0, u1);
     }
 }
 
 void products_ffn_commit(const struct products_with *w, const struct products_ffn *f,
                          const struct crew_phase *p, uint32_t c, uint32_t member)
 {
+    const struct share s = share_of(p, c);
     uint32_t u0, u1, r0, r1;
-    ffn_range(f, p, c, &u0, &u1, &r0, &r1);
-    for (uint32_t t = 0; t < p->n_items; t++) {
+    ffn_range(f, &s, &u0, &u1, &r0, &r1);
+    for (uint32_t t = 0; t < s.n; t++) {
         memcpy(f->h + (size_t)t * f->hidden->n_cols + r0,
                w->stage[member] + (size_t)t * w->stage_rows, (r1 - r0) * sizeof(float));
         linear_round(w->k, f->hidden, f->form, t, u0, u1);

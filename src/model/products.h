@@ -31,15 +31,18 @@ struct products {
     size_t ld;
 };
 
-/* Chunks for so many bytes of weights in so many units that can be taken. */
-uint32_t products_chunks(uint32_t n_members, uint32_t n_tokens, size_t bytes, uint32_t units);
+/* How a phase of products is divided: n_chunks for so many bytes of weights in so many units that
+ * can be taken, and n_groups of tokens.  Chunk c has some rows of group c / (n_chunks / n_groups):
+ * with as many groups as members, each keeps to its own tokens and their caches. */
+void products_divide(struct crew_phase *p, uint32_t n_members, uint32_t n_tokens, size_t bytes,
+                     uint32_t units);
 /* Rows of a member's stage when the widest products have most_rows. */
 uint32_t products_stage_rows(uint32_t n_members, uint32_t most_rows);
 /* 0 for a linear that is absent. */
 size_t products_bytes(const struct products_with *w, const struct linear *l);
 uint32_t products_tiles(const struct products_with *w, const struct linear *l);
 
-/* Computes chunk c of phase p, for p->n_items tokens: into its place or, when the phase commits,
+/* Computes chunk c of phase p, of p->n_items tokens: into its place or, when the phase commits,
  * into the member's stage, from where commit takes it. */
 void products_run(const struct products_with *w, const struct products *b,
                   const struct crew_phase *p, uint32_t c, uint32_t member);

@@ -381,11 +381,9 @@ static void add_product(struct program *g, uint32_t layer, enum product product,
         bytes += products_bytes(&w, &b.l[i]);
         tiles += products_tiles(&w, &b.l[i]);
     }
-    add(g, (struct crew_phase){
-               .chunk = product_chunk,
-               .commit = product_commit,
-               .arg = arg,
-               .n_chunks = products_chunks(crew_size(g->t->crew), g->t->n_tokens, bytes, tiles)});
+    struct crew_phase p = {.chunk = product_chunk, .commit = product_commit, .arg = arg};
+    products_divide(&p, crew_size(g->t->crew), g->t->n_tokens, bytes, tiles);
+    add(g, p);
     if (step != STEP_NONE)
         add_step(g, pack_arg(layer, product, step));
 }
@@ -396,11 +394,9 @@ static void add_ffn(struct program *g, uint32_t layer)
     const uint32_t arg = pack_arg(layer, PRODUCT_NONE, STEP_NONE);
     const struct products_ffn f = ffn_of(g->t, arg);
     const size_t bytes = products_bytes(&w, f.gate) + products_bytes(&w, f.up);
-    add(g, (struct crew_phase){.chunk = ffn_chunk,
-                               .commit = ffn_commit,
-                               .arg = arg,
-                               .n_chunks = products_chunks(crew_size(g->t->crew), g->t->n_tokens,
-                                                           bytes, products_ffn_units(&f))});
+    struct crew_phase p = {.chunk = ffn_chunk, .commit = ffn_commit, .arg = arg};
+    products_divide(&p, crew_size(g->t->crew), g->t->n_tokens, bytes, products_ffn_units(&f));
+    add(g, p);
     add_product(g, layer, PRODUCT_DOWN, STEP_FFN);
 }
 

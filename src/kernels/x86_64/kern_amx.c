@@ -280,11 +280,7 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
     }
     _tile_release();
     if (t0 < n_tokens) {
-        struct kern_act left = *a;
-        left.x += t0 * a->ld;
-        left.q += (size_t)t0 * a->n_cols;
-        left.scale += (size_t)t0 * blocks;
-        left.sums += (size_t)t0 * blocks * 2;
+        const struct kern_act left = kern_act_from(a, t0);
         kern_avx512.gemm(w, &left, n_tokens - t0, tile0, tile1, out + t0 * out_ld, out_ld);
     }
 }
