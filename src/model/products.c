@@ -6,7 +6,7 @@
 /* A chunk of weights should last long against taking it, and be short against a time slice. */
 #define CHUNK_BYTES (128u << 10)
 #define TILE_TOKENS 16u /* groups of tokens are made of whole tiles */
-#define GROUP_LEAST 32u /* tokens that are worth unpacking the weights for them alone */
+#define GROUP_LEAST 16u /* tokens that are worth unpacking the weights for them alone */
 
 void products_divide(struct crew_phase *p, uint32_t n_members, uint32_t n_tokens, size_t bytes,
                      uint32_t units)
