@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,18 +30,21 @@
 #define SPIN_MOST_NS 3000000u
 #define SPIN_IDLE_NS 200000u
 
+struct slot {
+    struct crew_phase phase;
+    void *ctx;
+    uint64_t number;
+};
+#define SLOT_WORDS ((sizeof(struct slot) + 7) / 8)
+
 struct crew {
     _Alignas(64) _Atomic uint64_t open;
     _Alignas(64) _Atomic uint32_t done;     /* chunks of the open phase that are finished */
     _Alignas(64) _Atomic uint32_t sleepers; /* members in futex wait, or about to */
     /* What members run: the open phase stands in the slot of its serial, written before `open` is.
      * Slots are the crew's own memory, since a member that comes late may look at one when the
-     * program, which is its owner's, is gone. */
-    _Alignas(64) struct slot {
-        struct crew_phase phase;
-        void *ctx;
-        uint64_t number;
-    } slots[4];
+     * program, which is its owner's, is gone; and words, since it may look while one is written. */
+    _Alignas(64) _Atomic uint64_t slots[4][SLOT_WORDS];
     /* Set by crew_run before the first phase opens, used by whoever finishes a phase. */
     _Alignas(64) void *ctx;
     const struct crew_phase *phases;
@@ -90,8 +94,13 @@ static uint32_t *serial_futex(struct crew *c)
  */
 static void publish(struct crew *c, uint32_t serial, const struct crew_phase *p)
 {
-    if (p)
-        c->slots[serial % 4] = (struct slot){*p, c->ctx, ++c->number};
+    if (p) {
+        const struct slot s = {*p, c->ctx, ++c->number};
+        uint64_t words[SLOT_WORDS] = {0};
+        memcpy(words, &s, sizeof(s));
+        for (size_t i = 0; i < SLOT_WORDS; i++)
+            atomic_store_explicit(&c->slots[serial % 4][i], words[i], memory_order_release);
+    }
     atomic_store_explicit(&c->open, word(serial, p ? p->n_chunks : 0), memory_order_seq_cst);
     if (atomic_load_explicit(&c->sleepers, memory_order_seq_cst) > 0)
         syscall(SYS_futex, serial_futex(c), FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
@@ -154,9 +163,12 @@ static bool copy_phase(struct crew *c, uint32_t serial, struct slot *s)
 {
     if (serial_of(atomic_load_explicit(&c->open, memory_order_acquire)) != serial)
         return false;
-    *s = c->slots[serial % 4];
-    /* still open after the copy, so the slot was not written during it */
-    atomic_thread_fence(memory_order_acquire);
+    uint64_t words[SLOT_WORDS];
+    for (size_t i = 0; i < SLOT_WORDS; i++)
+        words[i] = atomic_load_explicit(&c->slots[serial % 4][i], memory_order_acquire);
+    memcpy(s, words, sizeof(*s));
+    /* Still open after the copy: no word of a later phase, which is written after this one was
+     * closed, can be in it. */
     return serial_of(atomic_load_explicit(&c->open, memory_order_relaxed)) == serial;
 }
 

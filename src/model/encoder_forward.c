@@ -9,11 +9,11 @@
 #include "model/encoder_int.h"
 
 /* A group's activations should stay in the second-level cache beside a layer's weights. */
-#define GROUP_TOKENS 48u
+#define GROUP_TOKENS 64u
 #define UP_FLOATS (16u << 10) /* of the hidden layer, made before they are activated */
 #define ROWS_PER_JOB 128u
-#define TOKENS_PER_CHUNK 4u
-#define TOP_ROWS 32u /* inputs of a head at a time */
+#define TOKEN_CHUNKS 8u /* of per-token work, for every member */
+#define TOP_ROWS 32u    /* inputs of a head at a time */
 
 /* ---- scratch ------------------------------------------------------------------------------- */
 
@@ -230,24 +230,26 @@ static bool make_groups(struct encoder *d)
         most = tokens > most ? tokens : most;
     }
     d->group_first[d->n_groups] = d->n_seqs;
-    return members == 1 || (d->n_groups >= members && most <= share + share / 4);
+    /* unlike groups even out where there are many: whoever is done takes the next */
+    return members == 1 || (d->n_groups >= members &&
+                            (most <= share + share / 4 || most * members * 4 <= d->n_tokens));
 }
 
 /* ---- few sequences: products shared ---------------------------------------------------------- */
-
-static void start_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
-{
-    struct encoder *d = ctx;
-    (void)p;
-    (void)member;
-    for (uint32_t t = c * TOKENS_PER_CHUNK; t < (c + 1) * TOKENS_PER_CHUNK && t < d->n_tokens; t++)
-        embed(d, t);
-}
 
 /* What chunk c of n has of `units`. */
 static uint32_t part(uint32_t units, uint32_t c, uint32_t n)
 {
     return (uint32_t)((uint64_t)units * c / n);
+}
+
+static void start_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct encoder *d = ctx;
+    (void)member;
+    for (uint32_t t = part(d->n_tokens, c, p->n_chunks); t < part(d->n_tokens, c + 1, p->n_chunks);
+         t++)
+        embed(d, t);
 }
 
 static void qkv_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
@@ -316,9 +318,11 @@ static void up_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t
         up(d, &d->layers[p->arg], 0, d->n_tokens, u0, u1);
 }
 
-static void join_tokens(struct encoder *d, const struct norm *n, uint32_t c)
+static void join_tokens(struct encoder *d, const struct norm *n, const struct crew_phase *p,
+                        uint32_t c)
 {
-    for (uint32_t t = c * TOKENS_PER_CHUNK; t < (c + 1) * TOKENS_PER_CHUNK && t < d->n_tokens; t++)
+    for (uint32_t t = part(d->n_tokens, c, p->n_chunks); t < part(d->n_tokens, c + 1, p->n_chunks);
+         t++)
         join(d, n, t);
 }
 
@@ -326,14 +330,14 @@ static void join_attention_chunk(void *ctx, const struct crew_phase *p, uint32_t
 {
     struct encoder *d = ctx;
     (void)member;
-    join_tokens(d, &d->layers[p->arg].attn_norm, c);
+    join_tokens(d, &d->layers[p->arg].attn_norm, p, c);
 }
 
 static void join_ffn_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
 {
     struct encoder *d = ctx;
     (void)member;
-    join_tokens(d, &d->layers[p->arg].out_norm, c);
+    join_tokens(d, &d->layers[p->arg].out_norm, p, c);
 }
 
 static void make_jobs(struct encoder *d)
@@ -350,7 +354,7 @@ static void make_jobs(struct encoder *d)
 static uint32_t shared_program(struct encoder *d)
 {
     const uint32_t members = crew_size(d->crew), pieces = members * 2;
-    const uint32_t tokens = (d->n_tokens + TOKENS_PER_CHUNK - 1) / TOKENS_PER_CHUNK;
+    const uint32_t most = members * TOKEN_CHUNKS, tokens = d->n_tokens < most ? d->n_tokens : most;
     const uint32_t jobs = d->n_jobs < pieces * 2 ? d->n_jobs : pieces * 2;
     struct crew_phase *p = d->phases;
     *p++ = (struct crew_phase){.chunk = start_chunk, .n_chunks = tokens};

@@ -1,4 +1,5 @@
 /* test_crew.c - phases run in order, every chunk once, whatever the number of members. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -130,12 +131,43 @@ static void test_bad_sizes_are_refused(void **state)
     assert_null(c);
 }
 
+/* Every member is held until all have a chunk: then each has one of its own share. */
+struct meeting {
+    _Atomic uint32_t here;
+    uint32_t who[4];
+};
+
+static void meet_chunk(void *ctx, const struct crew_phase *p, uint32_t chunk, uint32_t member)
+{
+    struct meeting *m = ctx;
+    (void)p;
+    m->who[chunk] = member;
+    atomic_fetch_add(&m->here, 1);
+    while (atomic_load(&m->here) < 4)
+        sched_yield();
+}
+
+static void test_members_begin_with_their_share(void **state)
+{
+    (void)state;
+    struct crew *c;
+    assert_int_equal(crew_create(&c, 4, NULL), 0);
+    for (int round = 0; round < 20; round++) {
+        struct meeting m = {0};
+        crew_run(c, &m, &(struct crew_phase){.chunk = meet_chunk, .n_chunks = 4}, 1);
+        for (uint32_t i = 0; i < 4; i++)
+            assert_int_equal(m.who[i], i);
+    }
+    crew_destroy(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_chunk_runs_once_in_order),
         cmocka_unit_test(test_a_late_member_is_not_waited_for),
         cmocka_unit_test(test_bad_sizes_are_refused),
+        cmocka_unit_test(test_members_begin_with_their_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
