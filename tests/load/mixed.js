@@ -37,13 +37,15 @@ function see(kind, got, allowed, more) {
     if (allowed.includes(got))
         return;
     if (++wrong <= shown)
-        console.log(`FAIL ${kind}: got ${JSON.stringify(got)}, allowed ${JSON.stringify(allowed)} ${String(more ?? '').slice(0, 400)}`);
+        console.log(`FAIL ${kind}: got ${JSON.stringify(got)}, allowed ${JSON.stringify(allowed)} ` +
+            String(more ?? '').slice(0, 400));
 }
 
 const median = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];
 
 // Reports of the sanitizers in what the server wrote.
-const reports = (log) => log.split('\n').filter((l) => /runtime error:|ERROR: \w+Sanitizer|SUMMARY: \w+Sanitizer|Assertion/.test(l));
+const reports = (log) => log.split('\n').filter((l) =>
+    /runtime error:|ERROR: \w+Sanitizer|SUMMARY: \w+Sanitizer|Assertion/.test(l));
 
 async function client(turn, number, site, until) {
     const r = random(seed * 1000 + number);
@@ -110,7 +112,8 @@ async function end(site) {
     t.check(found.length === 0, `sanitizers: ${found.slice(0, 5).join('\n')}\n` +
         (found.length ? site.server.log.slice(site.server.log.indexOf(found[0]) - 200).slice(0, 8000) : ''));
     t.same(wrong, 0, 'answers that are not expected');
-    const quarter = memory.length >> 2, before = median(memory.slice(quarter, 2 * quarter)), after = median(memory.slice(-quarter));
+    const quarter = memory.length >> 2;
+    const before = median(memory.slice(quarter, 2 * quarter)), after = median(memory.slice(-quarter));
     console.log(`memory: ${Math.round(before / 1024)} MiB in the second quarter, ${Math.round(after / 1024)} MiB in the last`);
     t.check(after - before < maxGrowth, `memory grew by ${after - before} KiB`);
     for (const [kind, counts] of [...seen].sort())

@@ -69,14 +69,18 @@ async function burst(site, r, see) {
 // A stream, read to its end.
 async function stream(site, r, see) {
     const kind = r.of(['chat', 'completion', 'process', 'ollama']);
-    const [url, body, end] = { chat: ['/v1/chat/completions', chat(r, { stream: true, stream_options: { include_usage: true } }), 'data: [DONE]\n\n'],
+    const [url, body, end] = {
+        chat: ['/v1/chat/completions', chat(r, { stream: true, stream_options: { include_usage: true } }), 'data: [DONE]\n\n'],
         completion: ['/v1/completions', { ...long, max_tokens: 60, n: 1 + r.below(3) }, 'data: [DONE]\n\n'],
         process: ['/v1/process', { text: sentence(r), stream: true }, '\n\n'],
-        ollama: ['/api/chat', { model: 'reply', messages: messages(r), options: { num_predict: 10 } }, '\n'] }[kind];
+        ollama: ['/api/chat', { model: 'reply', messages: messages(r), options: { num_predict: 10 } }, '\n'],
+    }[kind];
     const a = await site.ask(url, body, { tls: r.chance(0.5) });
     see(`stream ${kind}`, a.status, [200], a.text);
     see(`stream ${kind}: its end`, a.text.endsWith(end) && !a.text.includes('"error"'), [true], a.text.slice(-300));
 }
+
+const head = (site, line) => `${line} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${site.keys.app}\r\n`;
 
 // Goes away in the middle of the answer, of the request, or before the answer.
 async function abort(site, r, see) {
@@ -93,8 +97,8 @@ async function abort(site, r, see) {
         return;
     }
     const body = JSON.stringify({ ...long, stream: how === 'silence' });
-    const head = `POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${site.keys.app}\r\nContent-Length: ${body.length}\r\n\r\n`;
-    await raw(site, r, how === 'silence' ? head + body : (head + body).slice(0, r.below(head.length + body.length)), 1 + r.below(30));
+    const all = `${head(site, 'POST /v1/completions')}Content-Length: ${body.length}\r\n\r\n${body}`;
+    await raw(site, r, how === 'silence' ? all : all.slice(0, r.below(all.length)), 1 + r.below(30));
     see(`abort in the ${how}`, 0, [0]);
 }
 
@@ -174,21 +178,23 @@ async function refused(site, r, see) {
 // Too large: announced or not.  The server may close while it is being sent, which the client sees as an error.
 async function oversized(site, r, see) {
     const body = `{"text":"${'x'.repeat(site.maxBody + r.below(100000))}"}`, chunked = r.chance(0.5);
-    const head = `POST /tokenize HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${site.keys.app}\r\n`;
-    const got = await raw(site, r, chunked ? `${head}Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
-        : `${head}Content-Length: ${body.length}\r\n\r\n${body}`, 3000);
+    const coded = chunked ? `Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
+        : `Content-Length: ${body.length}\r\n\r\n${body}`;
+    const got = await raw(site, r, head(site, 'POST /tokenize') + coded, 3000);
     see('oversized', got.slice(0, 12), ['HTTP/1.1 413', '']);
 }
 
 // Bytes with mistakes in them: of HTTP/1.1, HTTP/2 and WebSocket.
 const seeds = [
-    (site, r) => `POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${site.keys.app}\r\nContent-Length: 44\r\n\r\n` +
+    (site, r) => `${head(site, 'POST /v1/completions')}Content-Length: 44\r\n\r\n` +
         `{"model":"chat","prompt":"a","max_tokens":${r.below(9)}} GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n`,
-    (site) => `POST /tokenize HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${site.keys.app}\r\nTransfer-Encoding: chunked\r\n\r\n` +
+    (site) => `${head(site, 'POST /tokenize')}Transfer-Encoding: chunked\r\n\r\n` +
         '5\r\n{"tex\r\n8\r\nt":"abc"\r\n1\r\n}\r\n0\r\n\r\n',
-    () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x06\x01\x05\0\0\0\x01\x82\x84\x86\x41\x01x\0\0\x04\x00\x01\0\0\0\x01abcd',
-    (site) => `GET /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${site.keys.app}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
-        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n\x81\x85\0\0\0\0{"a":\x01\x80\0\0\0\0\x89\x80\0\0\0\0',
+    () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' +
+        '\0\0\0\x04\0\0\0\0\0\0\0\x06\x01\x05\0\0\0\x01\x82\x84\x86\x41\x01x\0\0\x04\x00\x01\0\0\0\x01abcd',
+    (site) => `${head(site, 'GET /v1/stream')}Connection: Upgrade\r\nUpgrade: websocket\r\n` +
+        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n' +
+        '\x81\x85\0\0\0\0{"a":\x01\x80\0\0\0\0\x89\x80\0\0\0\0',
 ];
 
 async function nonsense(site, r, see) {
@@ -243,9 +249,8 @@ async function h2(site, r, see) {
 }
 
 async function websocket(site, r, see) {
-    const ws = r.chance(0.5)
-        ? new WebSocket(`wss://127.0.0.1:${site.port}/v1/stream`, { ca: site.ca, headers: { authorization: `Bearer ${site.keys.app}` } })
-        : new WebSocket(`ws+unix:${site.sock}:/v1/stream`, { headers: { authorization: `Bearer ${site.keys.app}` } });
+    const ws = new WebSocket(r.chance(0.5) ? `wss://127.0.0.1:${site.port}/v1/stream` : `ws+unix:${site.sock}:/v1/stream`,
+        { ca: site.ca, headers: { authorization: `Bearer ${site.keys.app}` } });
     const ends = new Map();
     ws.on('error', (e) => see('websocket', e.message, []));
     await new Promise((done) => ws.on('open', done));
@@ -286,7 +291,8 @@ async function websocket(site, r, see) {
 async function grpcCalls(site, r, see) {
     const secure = r.chance(0.5), meta = new grpc.Metadata();
     meta.set('authorization', `Bearer ${site.keys.app}`);
-    const to = secure ? [`127.0.0.1:${site.port}`, grpc.credentials.createSsl(site.ca)] : [`unix:${site.sock}`, grpc.credentials.createInsecure()];
+    const to = secure ? [`127.0.0.1:${site.port}`, grpc.credentials.createSsl(site.ca)]
+        : [`unix:${site.sock}`, grpc.credentials.createInsecure()];
     const own = { 'grpc.use_local_subchannel_pool': 1 };
     const client = new Shoal(...to, own), health = new Health(...to, own), { status } = grpc;
     const code = async (promise) => promise.then(() => 0, (e) => {
@@ -322,7 +328,8 @@ async function grpcCalls(site, r, see) {
     health.close();
 }
 
-const asFetch = (site) => (url, init = {}) => fetch(url, { ...init, headers: { ...init.headers, authorization: `Bearer ${site.keys.app}` } });
+const asFetch = (site) => (url, init = {}) => fetch(url,
+    { ...init, headers: { ...init.headers, authorization: `Bearer ${site.keys.app}` } });
 
 async function ollama(site, r, see) {
     const o = new Ollama({ host: site.url, fetch: asFetch(site) }), options = { num_predict: 8 };
@@ -373,7 +380,8 @@ async function admin(site, r, see) {
         see('load', a.status, [200], a.text);
     } else if (what === 3) {
         const name = `m${r.below(1e9)}`;
-        see('add', (await change({ model: name, action: 'add', path: path.join(t.root, 'tests/data/refs/phi2.gguf') })).status, [200]);
+        const file = path.join(t.root, 'tests/data/refs/phi2.gguf');
+        see('add', (await change({ model: name, action: 'add', path: file })).status, [200]);
         // a reload in between takes it out again: it is not in the file
         const a = await site.ask('/v1/completions', { model: name, prompt: 'a', max_tokens: 2 });
         see('added model', a.status, [200, 404], a.text);

@@ -92,7 +92,7 @@ async function open(shoal) {
     const site = { server, sock, ca, keys, broken, maxBody, form: 0, url: server.url, port: server.port };
     const agents = [new http.Agent({ keepAlive: true }), new https.Agent({ keepAlive: true, ca })];
 
-    // One request: { status, text, headers }.  on(res, req): to do something else with the answer.
+    // One request: { status, text }.  on(res, req): to do something else with the answer.
     site.ask = (url, body, { key = keys.app, headers = {}, method, tls = false, on } = {}) => new Promise((done, give) => {
         const data = body === undefined || Buffer.isBuffer(body) || typeof body === 'string' ? body : JSON.stringify(body);
         const options = { path: url, method: method ?? (data === undefined ? 'GET' : 'POST'), agent: agents[Number(tls)],
@@ -104,7 +104,7 @@ async function open(shoal) {
             const parts = [];
             res.on('data', (d) => parts.push(d));
             res.on('error', give);
-            return res.on('end', () => done({ status: res.statusCode, text: Buffer.concat(parts).toString(), headers: res.headers }));
+            return res.on('end', () => done({ status: res.statusCode, text: Buffer.concat(parts).toString() }));
         });
         req.on('error', give);
         req.end(data);
@@ -117,7 +117,7 @@ async function open(shoal) {
     };
     site.metrics = async () => {
         const { text } = await site.ask('/metrics');
-        const all = text.split('\n').filter((l) => l && l[0] !== '#').map((l) => [l.slice(0, l.lastIndexOf(' ')), Number(l.split(' ').pop())]);
+        const all = text.split('\n').filter((l) => l && l[0] !== '#').map((l) => [l, Number(l.split(' ').pop())]);
         return (prefix) => all.filter(([name]) => name.startsWith(prefix)).reduce((sum, [, v]) => sum + v, 0);
     };
     site.close = () => agents.forEach((a) => a.destroy());
