@@ -324,7 +324,7 @@ request = function() return wrk.format(nil, nil, nil, lines() or "no prompt is l
     const value = (k) => median(of(k)) ?? Infinity;
     const best = peers.reduce((a, b) => (value(a) <= value(b) ? a : b)); // the better of its thread counts
     const ours = median(of("ours")), peer = median(of(best)), ratio = peer ? peer / ours : null;
-    rows.push({ part: "gateway", name: `${shape} q8_0 ${name}`, ours, peer, unit, ratio, roofline: null, target: target || null,
+    rows.push({ part: "stream", name: `${shape} q8_0 ${name}`, ours, peer, unit, ratio, roofline: null, target: target || null,
       met: target && ratio ? judge(ratio) : null, threads: [null, list.find((s) => s.name === best).threads], spread: [spread(of("ours")), spread(of(best))], ...more });
   };
   for (const clients of CLIENTS)
@@ -335,21 +335,25 @@ request = function() return wrk.format(nil, nil, nil, lines() or "no prompt is l
   add("resident memory after it", "MiB", (k) => [rss[k]]);
 }
 
-(async () => {
-  const rows = [], about = { date: new Date().toISOString().slice(0, 10), cpu: os.cpus()[0].model, cores: os.availableParallelism(), load: os.loadavg()[0],
-    statistic: "medians", rounds: o.rounds, ours: execFileSync(path.join(ROOT, "build/shoal"), ["--version"], { encoding: "utf8" }).trim(),
-    peer: `nginx with a static page of 3 bytes; node-llama-cpp ${PEER} behind a Node server` };
-  console.log(`${about.cpu}, ${about.cores} cores, load ${about.load.toFixed(1)}, medians of ${o.rounds} rounds`);
-  if (o.only !== "stream") await overhead(rows);
-  if (o.only !== "overhead") {
-    const modules = installPeer();
-    for (const shape of o.shapes) await stream(rows, shape, modules);
-  }
-  about.load_after = os.loadavg()[0];
-  about.failures = failures;
-  for (const f of failures) console.error(`failed: ${f}`);
+// One half: its rows are printed and put in place of its former ones, with the machine as it was.
+async function half(part, peer, measure) {
+  const rows = [], load = os.loadavg()[0];
+  await measure(rows);
+  const about = { date: new Date().toISOString().slice(0, 10), cpu: os.cpus()[0].model, cores: os.availableParallelism(), load, load_after: os.loadavg()[0],
+    statistic: "medians", rounds: o.rounds, ours: execFileSync(path.join(ROOT, "build/shoal"), ["--version"], { encoding: "utf8" }).trim(), peer, failures };
+  console.log(`${part}: ${about.cpu}, ${about.cores} cores, load ${load.toFixed(1)} before and ${about.load_after.toFixed(1)} after, medians of ${o.rounds} rounds`);
   printTable(rows);
-  writeRows("gateway", rows, about);
+  writeRows(part, rows, about);
+}
+
+(async () => {
+  if (o.only !== "stream") await half("gateway", "nginx with a page of 3 bytes", overhead);
+  if (o.only !== "overhead")
+    await half("stream", `node-llama-cpp ${PEER} behind a Node server`, async (rows) => {
+      const modules = installPeer();
+      for (const shape of o.shapes) await stream(rows, shape, modules);
+    });
+  for (const f of failures) console.error(`failed: ${f}`);
   process.exit(0);
 })().catch((e) => {
   console.error(`bench/gateway.js: ${e.message}`);

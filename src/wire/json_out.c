@@ -86,23 +86,51 @@ static void escape(struct buf *b, uint8_t c)
     } else if (c == '\r') {
         buf_put(b, "\\r", 2);
     } else {
-        buf_printf(b, "\\u%04x", c);
+        const char text[] = {
+            '\\', 'u', '0', '0', (char)('0' + (c >> 4)), "0123456789abcdef"[c & 15]};
+        buf_put(b, text, sizeof(text));
     }
 }
 
-/* How many of the first bytes need no escape; eight at a time: in ones * x every byte is x, and a
- * byte's top bit says of it what is looked for (or of one after it: then it is looked at alone). */
-static size_t plain_bytes(const uint8_t *s, size_t n)
+/* Whether none of eight bytes needs an escape, or may need one: in ones * x every byte is x, and a
+ * byte's top bit says of it what is looked for (or of one after it, which is no harm: then each is
+ * looked at alone). */
+static bool word_is_plain(uint64_t w)
 {
     const uint64_t ones = UINT64_MAX / 255, tops = ones * 0x80;
-    size_t i = 0;
-    for (uint64_t w; i + 8 <= n; i += 8) {
+    uint64_t quote = w ^ (ones * '"'), slash = w ^ (ones * '\\');
+    uint64_t low = (w - ones * 0x20) & ~w, del = w + ones;
+    return (((quote - ones) | (slash - ones) | low | del | w) & tops) == 0;
+}
+
+/* false: some byte may need an escape.  The last bytes are looked at again rather than alone. */
+static bool all_plain(const uint8_t *s, size_t n)
+{
+    uint64_t w;
+    uint32_t low, high;
+    for (size_t i = 0; i + 8 < n; i += 8) {
         memcpy(&w, s + i, 8);
-        uint64_t quote = w ^ (ones * '"'), slash = w ^ (ones * '\\');
-        uint64_t low = (w - ones * 0x20) & ~w, del = w + ones;
-        if (((quote - ones) | (slash - ones) | low | del | w) & tops)
-            break;
+        if (!word_is_plain(w))
+            return false;
     }
+    if (n >= 8) {
+        memcpy(&w, s + n - 8, 8);
+        return word_is_plain(w);
+    }
+    if (n >= 4) {
+        memcpy(&low, s, 4);
+        memcpy(&high, s + n - 4, 4);
+        return word_is_plain((uint64_t)high << 32 | low);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!is_plain(s[i]))
+            return false;
+    return true;
+}
+
+static size_t plain_bytes(const uint8_t *s, size_t n)
+{
+    size_t i = 0;
     while (i < n && is_plain(s[i]))
         i++;
     return i;
@@ -111,20 +139,19 @@ static size_t plain_bytes(const uint8_t *s, size_t n)
 static void quoted(struct buf *b, const char *str, size_t n)
 {
     const uint8_t *s = (const uint8_t *)str;
-    size_t i = plain_bytes(s, n);
-    char *at = buf_room(b, i + 2);
-    if (!at)
-        return;
-    *at++ = '"';
-    if (i > 0)
-        memcpy(at, s, i);
-    if (i == n) { /* most strings */
-        at[i] = '"';
+    if (all_plain(s, n)) { /* most strings */
+        char *at = buf_room(b, n + 2);
+        if (!at)
+            return;
+        at[0] = '"';
+        if (n > 0)
+            memcpy(at + 1, s, n);
+        at[n + 1] = '"';
         buf_used(b, n + 2);
         return;
     }
-    buf_used(b, i + 1);
-    while (i < n) {
+    buf_putc(b, '"');
+    for (size_t i = 0; i < n;) {
         size_t len = s[i] < 0x80 ? plain_bytes(s + i, n - i) : utf8_len(s + i, n - i);
         if (len > 0) {
             buf_put(b, s + i, len);

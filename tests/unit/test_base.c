@@ -88,6 +88,37 @@ static void test_strmap_grows_and_keeps_the_first(void **state)
     strmap_fini(&m);
 }
 
+/* Each byte at each place of short and long strings: words of eight are looked at together. */
+static void test_json_out_escapes_every_byte(void **state)
+{
+    char text[24], want[64];
+    struct buf b;
+    (void)state;
+    buf_init(&b, 4096);
+    for (size_t n = 1; n <= sizeof(text); n++)
+        for (size_t at = 0; at < n; at++)
+            for (int c = 0; c < 256; c++) {
+                char one[8] = {(char)c};
+                memset(text, 'a', n);
+                text[at] = (char)c;
+                if (c == '"' || c == '\\')
+                    snprintf(one, sizeof(one), "\\%c", c);
+                else if (c == '\n' || c == '\t' || c == '\r')
+                    snprintf(one, sizeof(one), "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : 'r');
+                else if (c < 0x20 || c == 0x7f)
+                    snprintf(one, sizeof(one), "\\u%04x", c);
+                else if (c >= 0x80)
+                    snprintf(one, sizeof(one), "\xef\xbf\xbd");
+                snprintf(want, sizeof(want), "\"%.*s%s%.*s\"", (int)at, "aaaaaaaaaaaaaaaaaaaaaaaa",
+                         one, (int)(n - at - 1), "aaaaaaaaaaaaaaaaaaaaaaaa");
+                buf_clear(&b);
+                struct json_out j = json_out_make(&b);
+                json_out_strn(&j, text, n);
+                assert_string_equal(buf_str(&b), want);
+            }
+    buf_fini(&b);
+}
+
 /* Every number is read back as it was, in as few digits as %g needs for that. */
 static void test_json_out_numbers_read_back(void **state)
 {
@@ -164,6 +195,7 @@ int main(void)
         cmocka_unit_test(test_rd_is_sticky_at_the_end),
         cmocka_unit_test(test_strmap_grows_and_keeps_the_first),
         cmocka_unit_test(test_json_out_escapes_and_separates),
+        cmocka_unit_test(test_json_out_escapes_every_byte),
         cmocka_unit_test(test_json_out_numbers_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
