@@ -68,18 +68,28 @@ static ALWAYS_INLINE void unpack(enum kern_fmt fmt, const uint8_t *q, uint32_t b
                                _mm512_sub_epi8(load_words(fmt, q, j), offset));
 }
 
+/* Token i of a group goes to lane i. */
 static void fill_factors(struct scratch *s, const struct kern_act *a, uint32_t t, uint32_t n,
                          uint32_t n_scales, bool mins)
 {
     const uint32_t blocks = a->n_cols / 32;
-    for (uint32_t i = 0; i < n; i++) {
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i at = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)blocks));
+    const __m512i at_sums = _mm512_slli_epi32(at, 1);
+    for (uint32_t i = 0; i < n; i += 16) {
+        const __mmask16 here = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffff);
         const float *scale = a->scale + (size_t)(t + i) * blocks;
         const int32_t *sums = a->sums + (size_t)(t + i) * blocks * 2;
-        for (uint32_t b = 0; b < n_scales; b++) {
-            s->scale[i / 16][b][i % 16] = scale[b];
-            if (mins)
-                s->min_factor[i / 16][b][i % 16] =
-                    scale[b] * (float)(sums[2 * b] + sums[2 * b + 1]);
+        for (uint32_t b = 0; b < n_scales; b++, scale++, sums += 2) {
+            const __m512 d = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), here, at, scale, 4);
+            _mm512_store_ps(s->scale[i / 16][b], d);
+            if (!mins)
+                continue;
+            const __m512i none = _mm512_setzero_si512();
+            const __m512i lo = _mm512_mask_i32gather_epi32(none, here, at_sums, sums, 4);
+            const __m512i hi = _mm512_mask_i32gather_epi32(none, here, at_sums, sums + 1, 4);
+            const __m512 sum = _mm512_cvtepi32_ps(_mm512_add_epi32(lo, hi));
+            _mm512_store_ps(s->min_factor[i / 16][b], _mm512_mul_ps(d, sum));
         }
     }
 }
