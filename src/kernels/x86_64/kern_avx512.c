@@ -24,61 +24,76 @@ static ALWAYS_INLINE unsigned offset_shift(enum kern_fmt fmt)
     return fmt == KERN_Q8 ? 7 : fmt == KERN_Q4 ? 3 : fmt == KERN_Q5 ? 4 : fmt == KERN_Q6 ? 5 : 0;
 }
 
-/* ---- one token: a stream of weights ---------------------------------------------------------- */
+/* ---- one token: streams of weights ----------------------------------------------------------- */
 
-static ALWAYS_INLINE void tile_one(const struct kern_mat *w, const struct kern_act *a,
-                                   uint32_t tile, uint32_t t, float *out, enum kern_fmt fmt,
-                                   const struct kern_tile_map *map)
+#define AHEAD 1024u /* bytes of every stream that are on their way */
+
+/* NR tiles at once: several streams, far apart, keep more of the memory's lines in flight than one
+ * does, and share the broadcast activations. */
+static ALWAYS_INLINE void tiles_one(const struct kern_mat *w, const struct kern_act *a,
+                                    uint32_t tile, uint32_t t, float *out, enum kern_fmt fmt,
+                                    const int NR, const struct kern_tile_map *map)
 {
     const uint8_t *base = w->data + tile * w->tile_bytes;
-    const uint8_t *scales = base, *mins = base + map->mins, *q = base + map->quants;
+    const size_t stride = w->tile_bytes;
     const uint32_t blocks = w->n_cols / 32, quant_bytes = 16 * kern_block_quant_bytes(fmt);
-    const int offset = kern_fmt_offset(fmt);
+    const int offset = kern_fmt_offset(fmt), halves = fmt == KERN_Q6 ? 2 : 1;
     const int8_t *aq = a->q + (size_t)t * a->n_cols;
     const float *ascale = a->scale + (size_t)t * blocks;
     const int32_t *sums = a->sums + (size_t)t * blocks * 2;
-    __m512 acc = _mm512_setzero_ps();
-
-    for (uint32_t b = 0; b < blocks; b++, aq += 32, sums += 2, scales += 32) {
-        __m512i k[8];
-        load_block(fmt, q, k);
-        q += quant_bytes;
+    __m512 acc[8];
 #pragma GCC unroll 8
-        for (uint32_t line = 0; line < quant_bytes; line += 64) /* keep the memory pipe full */
-            _mm_prefetch((const char *)(q + 2048 + line), _MM_HINT_T0);
-        __m512 s0 = v16_f16((const uint16_t *)(const void *)scales);
-        __m512 d = _mm512_set1_ps(ascale[b]);
-        if (fmt == KERN_Q6) {
-            __m512 s1 = v16_f16((const uint16_t *)(const void *)(scales + 32));
-            scales += 32;
-            __m512i lo = _mm512_set1_epi32(-offset * sums[0]);
-            __m512i hi = _mm512_set1_epi32(-offset * sums[1]);
+    for (int r = 0; r < NR; r++)
+        acc[r] = _mm512_setzero_ps();
+
+    for (uint32_t b = 0; b < blocks; b++, aq += 32, sums += 2) {
+        const __m512 d = _mm512_set1_ps(ascale[b]);
+        const int32_t sum = sums[0] + sums[1];
+#pragma GCC unroll 8
+        for (int r = 0; r < NR; r++) {
+            const uint8_t *own = base + (size_t)r * stride;
+            const uint8_t *q = own + map->quants + (size_t)b * quant_bytes;
+            const uint16_t *scales =
+                (const uint16_t *)(const void *)own + b * 16 * (uint32_t)halves;
+            __m512i k[8];
+            load_block(fmt, q, k);
+#pragma GCC unroll 8
+            for (uint32_t line = 0; line < quant_bytes; line += 64) /* keep the memory pipe full */
+                _mm_prefetch((const char *)(q + AHEAD + line), _MM_HINT_T0);
+            const __m512 s0 = v16_f16(scales);
+            if (fmt == KERN_Q6) {
+                const __m512 s1 = v16_f16(scales + 16);
+                __m512i lo = _mm512_set1_epi32(-offset * sums[0]);
+                __m512i hi = _mm512_set1_epi32(-offset * sums[1]);
 #pragma GCC unroll 4
-            for (int j = 0; j < 4; j++) {
-                lo = _mm512_dpbusd_epi32(lo, k[j], bytes4(aq + 4 * j));
-                hi = _mm512_dpbusd_epi32(hi, k[j + 4], bytes4(aq + 16 + 4 * j));
+                for (int j = 0; j < 4; j++) {
+                    lo = _mm512_dpbusd_epi32(lo, k[j], bytes4(aq + 4 * j));
+                    hi = _mm512_dpbusd_epi32(hi, k[j + 4], bytes4(aq + 16 + 4 * j));
+                }
+                acc[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(lo), _mm512_mul_ps(s0, d), acc[r]);
+                acc[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(hi), _mm512_mul_ps(s1, d), acc[r]);
+                continue;
             }
-            acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(lo), _mm512_mul_ps(s0, d), acc);
-            acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(hi), _mm512_mul_ps(s1, d), acc);
-            continue;
-        }
-        /* two chains: half the latency, and integers do not mind the order */
-        __m512i i0 = _mm512_set1_epi32(-offset * (sums[0] + sums[1]));
-        __m512i i1 = _mm512_setzero_si512();
+            /* two chains: half the latency, and integers do not mind the order */
+            __m512i i0 = _mm512_set1_epi32(-offset * sum), i1 = _mm512_setzero_si512();
 #pragma GCC unroll 4
-        for (int j = 0; j < 8; j += 2) {
-            i0 = _mm512_dpbusd_epi32(i0, k[j], bytes4(aq + 4 * j));
-            i1 = _mm512_dpbusd_epi32(i1, k[j + 1], bytes4(aq + 4 * j + 4));
-        }
-        acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(i0, i1)), _mm512_mul_ps(s0, d),
-                              acc);
-        if (kern_fmt_has_min(fmt)) {
-            __m512 min = v16_f16((const uint16_t *)(const void *)mins);
-            mins += 32;
-            acc = _mm512_fmadd_ps(min, _mm512_set1_ps(ascale[b] * (float)(sums[0] + sums[1])), acc);
+            for (int j = 0; j < 8; j += 2) {
+                i0 = _mm512_dpbusd_epi32(i0, k[j], bytes4(aq + 4 * j));
+                i1 = _mm512_dpbusd_epi32(i1, k[j + 1], bytes4(aq + 4 * j + 4));
+            }
+            acc[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(i0, i1)),
+                                     _mm512_mul_ps(s0, d), acc[r]);
+            if (kern_fmt_has_min(fmt)) {
+                const void *min = own + map->mins + (size_t)b * 32;
+                acc[r] = _mm512_fmadd_ps(v16_f16((const uint16_t *)min),
+                                         _mm512_set1_ps(ascale[b] * (float)sum), acc[r]);
+            }
         }
     }
-    ops_put(out + tile * 16, _mm512_mul_ps(acc, _mm512_set1_ps(w->mul)), w->n_rows - tile * 16);
+#pragma GCC unroll 8
+    for (uint32_t r = 0; r < (uint32_t)NR; r++)
+        ops_put(out + (tile + r) * 16, _mm512_mul_ps(acc[r], _mm512_set1_ps(w->mul)),
+                w->n_rows - (tile + r) * 16);
 }
 
 /* ---- several tokens: panels ------------------------------------------------------------------ */
@@ -275,9 +290,18 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
             t += nt;
         }
     }
-    for (; t < n_tokens; t++)
-        for (uint32_t tile = tile0; tile < tile1; tile++)
-            tile_one(w, a, tile, t, out + t * out_ld, fmt, &map);
+    for (; t < n_tokens; t++) {
+        float *to = out + t * out_ld;
+        uint32_t tile = tile0;
+        for (; tile + 8 <= tile1; tile += 8)
+            tiles_one(w, a, tile, t, to, fmt, 8, &map);
+        for (; tile + 4 <= tile1; tile += 4)
+            tiles_one(w, a, tile, t, to, fmt, 4, &map);
+        for (; tile + 2 <= tile1; tile += 2)
+            tiles_one(w, a, tile, t, to, fmt, 2, &map);
+        if (tile < tile1)
+            tiles_one(w, a, tile, t, to, fmt, 1, &map);
+    }
 }
 
 /* ---- wide groups ----------------------------------------------------------------------------- */
