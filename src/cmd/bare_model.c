@@ -133,19 +133,24 @@ static bool named(const struct gguf_tensor *t, const char *name)
     return t->name.n == strlen(name) && memcmp(t->name.p, name, t->name.n) == 0;
 }
 
-uint64_t bare_model_touched_bytes(const struct gguf *g, uint64_t *n_weights)
+uint64_t bare_model_touched_bytes(const struct gguf *g, uint64_t *n_weights, uint64_t *n_output)
 {
     bool tied = !gguf_find_tensor(g, "output.weight");
-    uint64_t bytes = 0, weights = 0;
+    uint64_t bytes = 0, weights = 0, output = 0;
     for (size_t i = 0; i < g->n_tensors; i++) {
         const struct gguf_tensor *t = &g->tensors[i];
         if ((named(t, "token_embd.weight") && !tied) || named(t, "position_embd.weight") ||
             named(t, "token_types.weight"))
             continue;
         bytes += t->n_bytes;
-        if (t->n_dims >= 2)
-            weights += t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
+        if (t->n_dims < 2)
+            continue;
+        const uint64_t n = t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
+        weights += n;
+        if (named(t, tied ? "token_embd.weight" : "output.weight"))
+            output += n;
     }
     *n_weights = weights;
+    *n_output = output;
     return bytes;
 }

@@ -43,7 +43,8 @@ static inline const uint32_t *bare_model_pages(const struct bare_model *m, uint3
     return m->pages + (size_t)seq * m->pages_per_seq;
 }
 /* Bytes of the tensors that one token touches: all but the tables that are only looked up, unless
- * the embedding is the output matrix too. */
-uint64_t bare_model_touched_bytes(const struct gguf *g, uint64_t *n_weights);
+ * the embedding is the output matrix too.  *n_weights: of their matrices; *n_output: of these, what
+ * only a token with logits is multiplied with. */
+uint64_t bare_model_touched_bytes(const struct gguf *g, uint64_t *n_weights, uint64_t *n_output);
 
 #endif

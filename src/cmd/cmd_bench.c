@@ -62,7 +62,7 @@ struct bench_run {
     size_t n_prompt, n_decode, n_seqs, n_threads;
     struct row rows[MAX_ROWS];
     size_t n_rows;
-    uint64_t touched_bytes, n_weights;
+    uint64_t touched_bytes, n_weights, n_output; /* n_output: of these, for logits alone */
     bool integer_weights;
     struct machine machine;
     int32_t *ids;
@@ -224,12 +224,15 @@ static void add_limits(struct bench_run *b)
         double gops =
             b->integer_weights ? machine_int8_peak(decoder_kernels(b->m.d), b->threads[t]) : 0;
         double read_s = gb_s > 0 ? (double)b->touched_bytes / (gb_s * 1e9) : 0;
-        double token_s = gops > 0 ? 2 * (double)b->n_weights / (gops * 1e9) : 0;
+        double weight_s = gops > 0 ? 2 / (gops * 1e9) : 0;
         for (size_t i = 0; i < b->n_rows; i++) {
             struct row *r = &b->rows[i];
             uint32_t together = r->seqs ? r->seqs : r->n, batch = decoder_max_batch(b->m.d);
             double passes = r->seqs ? 1 : (double)((r->n + batch - 1) / batch);
-            double memory = read_s * passes, compute = token_s * together;
+            /* of a prompt only the last token has logits */
+            double products = (double)(b->n_weights - b->n_output) * together +
+                              (double)b->n_output * (r->seqs ? together : 1);
+            double memory = read_s * passes, compute = weight_s * products;
             if (r->threads != b->threads[t] || memory <= 0 || (together > 1 && compute <= 0))
                 continue;
             r->memory_bound = memory >= compute;
@@ -323,7 +326,7 @@ static int open_model(struct bench_run *b)
         return cmd_fail(b->o->page, "out of memory");
     for (uint32_t i = 0; i < longest; i++)
         b->ids[i] = (int32_t)(((uint64_t)i * 7919 + 1) % n_vocab);
-    b->touched_bytes = bare_model_touched_bytes(b->m.g, &b->n_weights);
+    b->touched_bytes = bare_model_touched_bytes(b->m.g, &b->n_weights, &b->n_output);
     for (size_t i = 0; i < b->m.g->n_tensors; i++)
         b->integer_weights |= !kern_fmt_is_float(kern_fmt_of(b->m.g->tensors[i].type));
     return CMD_OK;
