@@ -163,7 +163,7 @@ static bool copy_phase(struct crew *c, uint32_t serial, struct slot *s)
 {
     if (serial_of(atomic_load_explicit(&c->open, memory_order_acquire)) != serial)
         return false;
-    uint64_t words[SLOT_WORDS];
+    uint64_t words[SLOT_WORDS] = {0};
     for (size_t i = 0; i < SLOT_WORDS; i++)
         words[i] = atomic_load_explicit(&c->slots[serial % 4][i], memory_order_acquire);
     memcpy(s, words, sizeof(*s));
