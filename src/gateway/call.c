@@ -27,7 +27,7 @@ void *gw_take(struct gw_spares *s, size_t bytes)
 
 void gw_give(struct gw_spares *s, void *p)
 {
-    if (s->n < GW_MAX_SPARES)
+    if (s->n != GW_MAX_SPARES)
         s->list[s->n++] = p;
     else
         mem_free(p);
