@@ -10,12 +10,18 @@
 
 #include "gateway/generate.h"
 #include "gateway/gw.h"
+#include "gateway/health.h"
 #include "gateway/recall.h"
 #include "store/prompt_cache.h"
 
+static inline void gw_site_moved(void *gw)
+{
+    health_changed(gw);
+}
+
 static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
 {
-    struct models_opts mo = {.cache_dir = ""};
+    struct models_opts mo = {.cache_dir = "", .moved = gw_site_moved, .ctx = gw};
     struct gw_loop *gl = &gw->loops[0];
     *gw = (struct gw){.n_loops = 1};
     int rc = config_create(&gw->config, NULL);
@@ -24,6 +30,7 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
         gl->gw = gw;
         gl->config = gw->config;
         gl->wake_engines.fn = acquire_wake;
+        gl->health.fn = health_on_change;
         rc = recall_create(&gl->recall, NULL);
     }
     if (rc == 0) {

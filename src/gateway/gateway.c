@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "gateway/generate.h"
 #include "gateway/gw.h"
+#include "gateway/health.h"
 #include "gateway/recall.h"
 #include "net/listen.h"
 #include "net/tls.h"
@@ -49,6 +50,8 @@ static void check_drained(struct loop_timer *t)
 {
     struct gw_loop *gl = LOOP_OF(t, struct gw_loop, drain_timer);
     struct http_stats st;
+    if (gl->n_calls == atomic_load(&gl->n_watchers)) /* they are told until all else is done */
+        health_end(gl);
     http_server_stats(gl->http, &st);
     if (gl->n_calls == 0 && st.conns == 0)
         loop_stop(gl->loop);
@@ -59,6 +62,7 @@ static void check_drained(struct loop_timer *t)
 static void on_drain(struct loop_task *t)
 {
     struct gw_loop *gl = LOOP_OF(t, struct gw_loop, drain);
+    health_tell(gl);
     http_server_drain(gl->http);
     check_drained(&gl->drain_timer);
 }
@@ -187,6 +191,7 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
     gl->reload.fn = on_reload;
     gl->drain_timer.fn = check_drained;
     gl->wake_engines.fn = acquire_wake;
+    gl->health.fn = health_on_change;
     if (getrandom(&gl->next_seed, sizeof(gl->next_seed), 0) < 0)
         gl->next_seed = clock_ns();
     int rc = loop_create(&gl->loop, e);
@@ -268,6 +273,11 @@ static void on_changed(void *ctx, const char *old_version)
         prompt_cache_purge(gw->cache, gen_cache_group(old_version));
 }
 
+static void on_moved(void *ctx)
+{
+    health_changed(ctx);
+}
+
 int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
 {
     struct gateway *g = mem_zalloc(sizeof(*g));
@@ -294,7 +304,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
                              .idle_unload_ms = config->idle_unload_ms,
                              .cache_dir = config->cache_dir,
                              .changed = on_changed,
-                             .changed_ctx = gw};
+                             .moved = on_moved,
+                             .ctx = gw};
     int rc = clients_create(&gw->clients, config, e);
     if (rc == 0)
         rc = pool_create(&gw->pool, POOL_THREADS, POOL_WAITING, e);

@@ -8,7 +8,6 @@
 struct call;
 
 void grpc_handle(struct call *c); /* /shoal.v1.Shoal/... */
-void grpc_health(struct call *c); /* /grpc.health.v1.Health/... */
 /* /grpc.reflection.v1.ServerReflection/... and v1alpha's: as many questions as come */
 void grpc_reflection(struct call *c);
 

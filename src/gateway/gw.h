@@ -23,6 +23,7 @@ struct gw;
 struct pool;
 struct prompt_cache;
 struct recall;
+struct watcher;
 
 #define GW_MAX_LOOPS 64u
 #define GW_MAX_ROUTES 48u
@@ -61,6 +62,11 @@ struct gw_loop {
     struct model *to_wake[GW_MAX_WAKES];
     uint32_t n_to_wake, n_held_tasks;
     struct loop_task wake_engines;
+    /* Who watches the health, see health.h. */
+    struct watcher *watchers;
+    _Atomic uint32_t n_watchers;
+    _Atomic bool health_posted;
+    struct loop_task health;
 };
 
 struct gw {

@@ -55,6 +55,20 @@ static void slot_free(struct model_slot *s)
     mem_free(s);
 }
 
+static void moved(struct models *ms)
+{
+    if (ms->opts.moved)
+        ms->opts.moved(ms->opts.ctx);
+}
+
+static void set_state(struct model_slot *s, enum model_state state)
+{
+    if (s->state == state)
+        return;
+    s->state = state;
+    moved(s->all);
+}
+
 /* ---- the loading thread ---- */
 
 static bool on_progress(void *ctx, double part)
@@ -84,7 +98,7 @@ static void close_engine(struct models *ms, struct model_slot *s)
 {
     struct shoal_engine *en = s->engine;
     s->engine = NULL;
-    s->state = MODEL_UNLOADING;
+    set_state(s, MODEL_UNLOADING);
     detach(s);
     pthread_mutex_unlock(&ms->lock);
     shoal_engine_close(en);
@@ -92,7 +106,7 @@ static void close_engine(struct models *ms, struct model_slot *s)
     ms->used_bytes -= s->bytes;
     s->bytes = 0;
     s->want_unload = false;
-    s->state = s->want_load ? MODEL_LOADING : MODEL_UNLOADED;
+    set_state(s, s->want_load ? MODEL_LOADING : MODEL_UNLOADED);
     s->want_load = false;
     log_info("models", "unloaded path=%s", s->path);
 }
@@ -108,13 +122,13 @@ static void finish_load(struct models *ms, struct model_slot *s, struct shoal_en
         s->bytes = info.weights_bytes + info.scratch_bytes + info.kv_bytes;
         s->load_ms = info.load_ms;
         ms->used_bytes += s->bytes;
-        s->state = MODEL_READY;
+        set_state(s, MODEL_READY);
         s->last_used_ns = clock_ns();
         s->error[0] = '\0';
         log_info("models", "loaded path=%s mib=%zu ms=%.0f kernels=%s", s->path, s->bytes >> 20,
                  info.load_ms, info.kernels);
     } else {
-        s->state = MODEL_FAILED;
+        set_state(s, MODEL_FAILED);
         s->error_code = rc;
         snprintf(s->error, sizeof(s->error), "%s", e->msg);
         log_error("models", "cannot load path=%s: %s", s->path, e->msg);
@@ -168,7 +182,7 @@ static void identify(struct model *m)
     snprintf(m->version, sizeof(m->version), "fp_%012llx",
              (unsigned long long)(h & 0xffffffffffff));
     if (old[0] && strcmp(old, m->version) != 0 && m->slot->all->opts.changed)
-        m->slot->all->opts.changed(m->slot->all->opts.changed_ctx, old);
+        m->slot->all->opts.changed(m->slot->all->opts.ctx, old);
 }
 
 static void load_one(struct models *ms, struct model_slot *s)
@@ -402,7 +416,7 @@ static void start_loading(struct model_slot *s)
     if (s->state == MODEL_UNLOADING)
         s->want_load = true;
     else
-        s->state = MODEL_LOADING;
+        set_state(s, MODEL_LOADING);
 }
 
 int models_add(struct models *ms, const struct model_spec *spec, struct err *e)
@@ -435,6 +449,7 @@ int models_add(struct models *ms, const struct model_spec *spec, struct err *e)
         if (spec->pinned && (m->slot->state == MODEL_UNLOADED || m->slot->state == MODEL_UNLOADING))
             start_loading(m->slot);
         identify(m);
+        moved(ms);
         pthread_cond_signal(&ms->work);
     }
     pthread_mutex_unlock(&ms->lock);
@@ -557,6 +572,7 @@ static int change(struct models *ms, const char *name, enum change what, struct 
         s->want_unload = s->state == MODEL_READY;
     } else if (s) {
         m->gone = true;
+        moved(ms);
     }
     pthread_cond_signal(&ms->work);
     pthread_mutex_unlock(&ms->lock);
@@ -585,6 +601,16 @@ void models_each(struct models *ms, void (*fn)(void *ctx, const struct model *m)
         if (!m->gone)
             fn(ctx, m);
     pthread_mutex_unlock(&ms->lock);
+}
+
+bool models_state(struct models *ms, const char *name, enum model_state *out)
+{
+    pthread_mutex_lock(&ms->lock);
+    const struct model *m = find(ms, name);
+    if (m)
+        *out = m->slot->state;
+    pthread_mutex_unlock(&ms->lock);
+    return m != NULL;
 }
 
 bool models_ready(struct models *ms)

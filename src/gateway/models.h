@@ -91,7 +91,10 @@ struct models_opts {
     /* A model's file became another one: what was kept of this version is of no use any more.
      * On the registry's thread, under its lock; may be NULL. */
     void (*changed)(void *ctx, const char *old_version);
-    void *changed_ctx;
+    /* A model's state is another one, or a name came or went.  On any thread, under the registry's
+     * lock; may be NULL. */
+    void (*moved)(void *ctx);
+    void *ctx; /* of both */
 };
 
 SHOAL_MUST_CHECK int models_create(struct models **out, const struct models_opts *o, struct err *e);
@@ -121,6 +124,8 @@ SHOAL_MUST_CHECK int models_load(struct models *ms, const char *name, struct err
 SHOAL_MUST_CHECK int models_unload(struct models *ms, const char *name, struct err *e);
 /* Every name in order, under the lock: look, do not keep, do not call the registry. */
 void models_each(struct models *ms, void (*fn)(void *ctx, const struct model *m), void *ctx);
+/* false: there is no such name. */
+bool models_state(struct models *ms, const char *name, enum model_state *out);
 /* Pinned models are loaded, or have failed. */
 bool models_ready(struct models *ms);
 const char *model_state_name(enum model_state s);

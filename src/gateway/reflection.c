@@ -154,6 +154,14 @@ static size_t list_services(char names[][MAX_NAME])
     return n;
 }
 
+void reflection_each_service(void (*fn)(void *ctx, const char *name), void *ctx)
+{
+    char names[MAX_SERVICES][MAX_NAME];
+    size_t n = list_services(names);
+    for (size_t i = 0; i < n; i++)
+        fn(ctx, names[i]);
+}
+
 bool reflection_has_service(const char *name)
 {
     char names[MAX_SERVICES][MAX_NAME];

@@ -15,6 +15,7 @@
 /* The ServerReflectionResponse to a ServerReflectionRequest, appended. */
 SHOAL_MUST_CHECK int reflection_answer(struct buf *out, const uint8_t *p, size_t n);
 /* "shoal.v1.Shoal", ... */
+void reflection_each_service(void (*fn)(void *ctx, const char *name), void *ctx);
 bool reflection_has_service(const char *name);
 
 /* A google.protobuf.FileDescriptorSet, made at build (CMakeLists.txt). */

@@ -3,6 +3,7 @@
 #include "gateway/assets.h"
 #include "gateway/grpc.h"
 #include "gateway/gw.h"
+#include "gateway/health.h"
 #include "gateway/ollama.h"
 #include "gateway/openai.h"
 #include "gateway/process.h"
@@ -55,7 +56,7 @@ const struct route gw_routes[] = {
      "load, unload, add, remove a model", api_admin_fields, &api_n_admin_fields, "Admin"},
     {"POST", "/shoal.v1.Shoal/*", ROUTE_OPEN, grpc_handle, "gRPC: proto/shoal/v1/shoal.proto", NULL,
      NULL, "gRPC"}, /* the key is checked for the request it becomes */
-    {"POST", "/grpc.health.v1.Health/*", ROUTE_OPEN, grpc_health, "gRPC: health", NULL, NULL,
+    {"POST", "/grpc.health.v1.Health/*", ROUTE_OPEN, health_handle, "gRPC: health", NULL, NULL,
      "gRPC"},
     {"POST", "/grpc.reflection.v1.ServerReflection/*", ROUTE_OPEN | ROUTE_EARLY, grpc_reflection,
      "gRPC: the services and their files", NULL, NULL, "gRPC"},

@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-// gRPC below the calls: reflection by a client that has no file of ours, streams in both directions, gzip and broken
-// messages on the wire.
+// gRPC below the calls: reflection by a client that has no file of ours, streams in both directions, health as it
+// changes, gzip and broken messages on the wire.
 // Usage: grpc_stream.js SHOAL
 'use strict';
+const fs = require('fs');
 const http2 = require('http2');
 const path = require('path');
 const zlib = require('zlib');
@@ -10,9 +11,11 @@ const t = require('../integration/serve.js');
 const { grpc, use, load, call, gather, decodeDetails, frame, raw } = require('./grpc_client.js');
 
 const shoal = path.resolve(process.argv[2]);
+const long = path.join(t.root, 'tests/data/refs/qwen3.gguf');
 const plain = grpc.credentials.createInsecure();
 const { status } = grpc;
 const { Shoal } = load('shoal/v1/shoal.proto').shoal.v1;
+const { Health } = load('grpc/health/v1/health.proto').grpc.health.v1;
 const { ServerReflection } = load('grpc/reflection/v1/reflection.proto').grpc.reflection.v1;
 const services = ['grpc.health.v1.Health', 'grpc.reflection.v1.ServerReflection',
     'grpc.reflection.v1alpha.ServerReflection', 'shoal.v1.Shoal'];
@@ -30,7 +33,7 @@ async function discovers(address, version) {
     t.same(classes.data[0].label, 'turn_off', `${version}: a call`);
     client.close();
     const health = (await reflection.getDescriptorByFileName('grpc/health/v1/health.proto')).getPackageObject();
-    t.check(health.grpc.health.v1.Health.service.Check, 'by the name of the file');
+    t.same(Object.keys(health.grpc.health.v1.Health.service).join(), 'Check,Watch,List', 'by the name of the file');
     const details = (await reflection.getDescriptorBySymbol('google.rpc.Status')).getPackageObject();
     t.check(details.google.rpc.Status && details.google.protobuf.Any, 'a file and what it imports');
     t.same((await reflection.getAllExtensionNumbersOfType('shoal.v1.Message')).extension_number.length, 0, 'extensions');
@@ -89,6 +92,115 @@ async function converses(client) {
     t.same((await rest).length, 1, 'another stream');
 }
 
+// What a watcher is told, in order.
+function watch(client, service) {
+    const stream = client.Watch({ service }), w = { stream, told: [] };
+    w.ended = new Promise((done) => stream.on('status', done));
+    stream.on('error', () => {});
+    stream.on('data', (m) => w.told.push(m.status));
+    w.is = async (...want) => {
+        await t.until(() => w.told.length >= want.length, `health of "${service}": ${want.at(-1)}`);
+        t.same(w.told.join(), want.join(), `health of "${service}"`);
+    };
+    return w;
+}
+
+const admin = async (server, body) => (await fetch(`${server.url}/admin/models`,
+    { method: 'POST', body: JSON.stringify(body) })).status;
+const stateOf = async (server, model) => (await (await fetch(`${server.url}/admin/models`)).json()).models
+    .find((m) => m.model === model).state;
+
+async function watches(server, address) {
+    const health = new Health(address, plain), [SERVING, NOT, UNKNOWN] = ['SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'];
+    const file = path.join(t.tmp, 'later.gguf'), bytes = fs.readFileSync(long);
+    const change = async (model, action, more = {}) =>
+        t.same(await admin(server, { model, action, ...more }), 200, `${action} ${model}`);
+    const [whole, service, enc, later] = ['', 'shoal.v1.Shoal', 'enc', 'later'].map((s) => watch(health, s));
+    await whole.is(SERVING);
+    await service.is(SERVING);
+    await enc.is(SERVING);
+    await later.is(UNKNOWN);
+    await change('enc', 'unload');
+    await enc.is(SERVING, NOT);
+    t.same((await call(health, 'Check', { service: 'enc' })).status, NOT, 'Check of a model');
+    await change('enc', 'load');
+    await enc.is(SERVING, NOT, SERVING);
+    // a name comes, is loaded, cannot be loaded any more, can again, and goes
+    fs.writeFileSync(file, bytes);
+    const told = [UNKNOWN];
+    for (const [action, status_, before] of [['add', NOT], ['load', SERVING], ['unload', NOT],
+        ['load', null, () => fs.writeFileSync(file, bytes.subarray(0, 5000))],
+        ['load', SERVING, () => fs.writeFileSync(file, bytes)], ['remove', UNKNOWN]]) {
+        before?.();
+        await change('later', action, action === 'add' ? { path: file, pinned: false } : {});
+        if (status_) {
+            told.push(status_);
+            await later.is(...told);
+        } else {
+            await t.until(async () => await stateOf(server, 'later') === 'failed', 'a broken file');
+            await later.is(...told);
+        }
+    }
+    const { statuses } = await call(health, 'List', {});
+    t.same(Object.keys(statuses).sort().join(), ['', 'enc', ...services, 'long'].sort().join(), 'List');
+    t.check(Object.values(statuses).every((s) => s.status === SERVING), `List: ${JSON.stringify(statuses)}`);
+    // one goes, the others stay
+    enc.stream.cancel();
+    t.same((await enc.ended).code, status.CANCELLED, 'cancel');
+    await many(server, address);
+    // like /readyz, the server as a whole does not serve while a model that belongs to it is being loaded
+    for (const w of [whole, service]) {
+        await t.until(() => w.told.at(-1) === SERVING, 'the whole');
+        t.check(w.told.every((s, i) => s === (i % 2 ? NOT : SERVING)), `only changes are told: ${w.told}`);
+    }
+    health.close();
+}
+
+// Several hundred watch; all hear of a change, and each costs little.
+async function many(server, address) {
+    const clients = Array.from({ length: 5 }, () => new Health(address, plain, { 'grpc.use_local_subchannel_pool': 1 }));
+    const before = t.memory(server).rss, all = clients.flatMap((c) => Array.from({ length: 100 }, () => watch(c, 'enc')));
+    for (const w of all)
+        await w.is('SERVING');
+    t.check(t.memory(server).rss - before < 40 << 10, `${t.memory(server).rss - before} KiB for ${all.length} watchers`);
+    await admin(server, { model: 'enc', action: 'unload' });
+    for (const w of all)
+        await w.is('SERVING', 'NOT_SERVING');
+    all.forEach((w, i) => i % 2 && w.stream.cancel());
+    await admin(server, { model: 'enc', action: 'load' });
+    for (const w of all.filter((_, i) => i % 2 === 0))
+        await w.is('SERVING', 'NOT_SERVING', 'SERVING');
+    clients.forEach((c) => c.close());
+}
+
+// On the wire: a deadline; a client that takes nothing for a while gets what was first and what is now.
+async function watchesRaw(server, session) {
+    const { requestSerialize, responseDeserialize } = Health.service.Watch, method = '/grpc.health.v1.Health/Watch';
+    const late = await raw(session, method, frame(requestSerialize({})), { 'grpc-timeout': '80m' });
+    t.same(late.status, status.DEADLINE_EXCEEDED, 'deadline');
+    t.same(responseDeserialize(late.messages[0].bytes).status, 'SERVING', 'until then');
+    const wrong = await raw(session, method, frame(requestSerialize({ service: 'x'.repeat(300) })));
+    t.same(wrong.status, status.INVALID_ARGUMENT, 'a long name');
+    const details = decodeDetails(Buffer.from(wrong.trailers['grpc-status-details-bin'], 'base64'));
+    t.same(details.BadRequest.fieldViolations[0].field, 'service', 'names the field');
+    const slow = http2.connect(server.url, { settings: { initialWindowSize: 0 } });
+    const got = raw(slow, method, frame(requestSerialize({ service: 'enc' })), { 'grpc-timeout': '60S' });
+    const health = new Health(`127.0.0.1:${server.port}`, plain), other = watch(health, 'enc');
+    const told = ['SERVING'];
+    await other.is(...told);
+    for (const action of ['unload', 'load', 'unload', 'load', 'unload']) {
+        await admin(server, { model: 'enc', action });
+        told.push(action === 'load' ? 'SERVING' : 'NOT_SERVING');
+        await other.is(...told);
+    }
+    await new Promise((done) => slow.settings({ initialWindowSize: 1 << 16 }, done));
+    await admin(server, { model: 'enc', action: 'load' });
+    await other.is(...told, 'SERVING');
+    other.stream.cancel();
+    health.close();
+    return { got, slow, responseDeserialize };
+}
+
 async function compresses(session) {
     const { requestSerialize, responseDeserialize } = Shoal.service.Classify;
     const texts = Array.from({ length: 60 }, (_, i) => `turn off the lights in room ${i}`);
@@ -132,7 +244,7 @@ async function breaks(session) {
         [frame(bomb, 1), 8, 'MESSAGE_TOO_LARGE', gzip], [bytes('\0\xff\xff\xff\xff'), 8, 'MESSAGE_TOO_LARGE'],
         [frame(zipped, 1), 12, 'UNSUPPORTED_ENCODING', { 'grpc-encoding': 'snappy' }],
         [frame(bytes('')), 12, 'UNKNOWN_METHOD', {}, '/shoal.v1.Shoal/Sing'], [frame(bytes('')), 12, 'UNKNOWN_METHOD', {}, '/shoal.v1.Shoal/'],
-        [frame(bytes('')), 12, 'UNKNOWN_METHOD', {}, '/grpc.health.v1.Health/Watch'],
+        [frame(bytes('')), 12, 'UNKNOWN_METHOD', {}, '/grpc.health.v1.Health/Wat'],
         [frame(bytes('')), 12, 'UNKNOWN_METHOD', {}, '/grpc.reflection.v1.ServerReflection/No'],
         [bytes('\x02'), 3, 'INVALID_MESSAGE', {}, info], [frame(bytes('\xff\xff')), 3, 'INVALID_MESSAGE', {}, info],
         [bytes('\0\0\0\0\x09ab'), 3, 'INVALID_MESSAGE', {}, info], [bytes('\0\x7f\0\0\0'), 8, 'MESSAGE_TOO_LARGE', {}, info],
@@ -155,7 +267,7 @@ async function breaks(session) {
 }
 
 (async () => {
-    const server = await t.start(shoal, ['-m', `enc=${t.root}/models/encoder`]);
+    const server = await t.start(shoal, ['-m', `enc=${t.root}/models/encoder`, '-m', `long=${long}`]);
     const address = `127.0.0.1:${server.port}`;
     await discovers(address, 'v1');
     await discovers(address, 'v1alpha');
@@ -164,17 +276,47 @@ async function breaks(session) {
     const session = http2.connect(server.url);
     await compresses(session);
     await breaks(session);
+    await watches(server, address);
+    const slow = await watchesRaw(server, session);
     // a stream that waits for questions does not hold up the end
     const open = client.ServerReflectionInfo();
     const ended = new Promise((done) => open.on('status', done));
     open.write({ list_services: '' });
     await new Promise((done) => open.once('data', done));
     session.close();
-    const began = Date.now();
-    t.same((await server.stop()).code, 0, 'exit');
+    // who watches is told of the drain while work goes on, and the stream ends after it
+    const health = new Health(address, plain);
+    const [whole, model, none] = ['', 'long', 'none'].map((s) => watch(health, s));
+    await whole.is('SERVING');
+    await model.is('SERVING');
+    await none.is('SERVICE_UNKNOWN');
+    const shoalClient = new Shoal(address, plain);
+    const work = shoalClient.GenerateStream({ model: 'long', prompt: 'Once upon', max_tokens: 100000, ignore_eos: true });
+    work.on('error', () => {});
+    await new Promise((done) => work.once('data', done));
+    const began = Date.now(), stopped = server.stop();
+    await whole.is('SERVING', 'NOT_SERVING');
+    await model.is('SERVING', 'NOT_SERVING');
+    const goes = new Promise((done) => work.once('data', () => done('work')));
+    t.same(await Promise.race([whole.ended, goes]), 'work', 'work goes on');
+    work.cancel();
+    for (const w of [whole, model, none]) {
+        const end = await w.ended;
+        t.same(end.code, status.UNAVAILABLE, 'the end of a watch');
+        const d = decodeDetails(end.metadata.get('grpc-status-details-bin')[0]);
+        t.same(d.ErrorInfo.reason, 'DRAINING', 'why');
+        t.check(d.RetryInfo.retryDelay.seconds > 0, 'when again');
+    }
+    await none.is('SERVICE_UNKNOWN');
+    const last = await slow.got;
+    t.same(last.status, status.UNAVAILABLE, 'a slow watch');
+    const told = last.messages.map((m) => slow.responseDeserialize(m.bytes).status);
+    t.check(/^SERVING,((NOT_SERVING,)?SERVING,)?NOT_SERVING$/.test(told.join()), `a slow watch: ${told}`);
+    slow.slow.close();
+    t.same((await stopped).code, 0, 'exit');
     t.check(Date.now() - began < 15000, 'before the time to drain is over');
     t.same((await ended).code, status.OK, 'the stream ends');
-    client.close();
+    [client, health, shoalClient].forEach((c) => c.close());
     t.finish();
 })().catch((e) => {
     console.log(e);

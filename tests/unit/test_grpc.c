@@ -311,6 +311,7 @@ static const struct {
     {"/shoal.v1.Shoal/GenerateStream", "\x0a\1m\x1a\2hi\x20\3", 9, NULL},
     {"/shoal.v1.Shoal/Generate", "\x0a\1n\x1a\2hi", 7, NULL}, /* no such model */
     {"/grpc.health.v1.Health/Check", "", 0, NULL},
+    {"/grpc.health.v1.Health/List", "", 0, "shoal.v1.Shoal"},
     {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "\x3a\0", 2, "shoal.v1.Shoal"},
     {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "\x1a\1x", 3,
      "no such file"},
@@ -342,19 +343,24 @@ static bool has(const char *got, size_t n, const char *want)
     return !want || memmem(got, n, want, strlen(want)) != NULL;
 }
 
+static void open_site(struct gw *gw)
+{
+    static const struct model_spec spec = {
+        .name = "m", .path = SHOAL_TEST_DATA "/refs/qwen3.gguf", .n_ctx = 256, .pinned = true};
+    struct err e = {0};
+    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    if (gw_site_open(gw, 0) < 0 || models_add(gw->models, &spec, &e) < 0)
+        fail_msg("%s", e.msg);
+    for (int i = 0; i < 5000 && !models_ready(gw->models); i++)
+        loop_turn(gw->loops[0].loop, 1);
+}
+
 static void test_calls_are_answered_while_memory_fails(void **state)
 {
     static struct gw gw;
     static char got[1 << 20];
-    static const struct model_spec spec = {
-        .name = "m", .path = SHOAL_TEST_DATA "/refs/qwen3.gguf", .n_ctx = 256, .pinned = true};
-    struct err e = {0};
     (void)state;
-    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    if (gw_site_open(&gw, 0) < 0 || models_add(gw.models, &spec, &e) < 0)
-        fail_msg("%s", e.msg);
-    for (int i = 0; i < 5000 && !models_ready(gw.models); i++)
-        loop_turn(gw.loops[0].loop, 1);
+    open_site(&gw);
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
         struct buf b;
         buf_init(&b, 4096);
@@ -381,6 +387,138 @@ static void test_calls_are_answered_while_memory_fails(void **state)
     gw_site_close(&gw);
 }
 
+/* A connection whose answers gather in got. */
+struct peer {
+    int fd;
+    size_t have;
+    char got[8192];
+};
+
+/* Turns until got has these bytes behind `from`, or patience is over. */
+static bool hears(struct gw *gw, struct peer *p, size_t from, const char *want, size_t n)
+{
+    for (int i = 0; i < 5000; i++) {
+        if (p->have >= from && memmem(p->got + from, p->have - from, want, n))
+            return true;
+        loop_turn(gw->loops[0].loop, 1);
+        ssize_t k = recv(p->fd, p->got + p->have, sizeof(p->got) - p->have, 0);
+        p->have += k > 0 ? (size_t)k : 0;
+        if (k == 0)
+            return false;
+    }
+    return false;
+}
+
+static void open_peer(struct gw *gw, struct peer *p, const struct buf *b)
+{
+    int fd[2];
+    p->have = 0;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
+    p->fd = fd[0];
+    if (http_server_adopt(gw->loops[0].http, fd[1], NULL) == 0)
+        assert_int_equal(send(fd[0], b->data, b->len, MSG_NOSIGNAL), (ssize_t)b->len);
+}
+
+/* Statuses as they are on the wire. */
+#define SERVING "\0\0\0\0\2\x08\1", 7
+#define NOT_SERVING "\0\0\0\0\2\x08\2", 7
+#define UNKNOWN "\0\0\0\0\2\x08\3", 7
+
+static void test_watchers_hear_of_every_change(void **state)
+{
+    static struct gw gw;
+    static struct peer model, server, none;
+    struct peer *all[] = {&model, &server, &none};
+    const char *const names[] = {"\x0a\1m", "", "\x0a\1n"};
+    struct gw_loop *gl = &gw.loops[0];
+    struct err e = {0};
+    (void)state;
+    open_site(&gw);
+    for (size_t i = 0; i < 3; i++) {
+        struct buf b;
+        buf_init(&b, 4096);
+        put_call(&b, "/grpc.health.v1.Health/Watch", names[i], strlen(names[i]));
+        open_peer(&gw, all[i], &b);
+        buf_fini(&b);
+    }
+    assert_true(hears(&gw, &model, 0, SERVING));
+    assert_true(hears(&gw, &server, 0, SERVING));
+    assert_true(hears(&gw, &none, 0, UNKNOWN));
+    assert_int_equal(gl->n_watchers, 3);
+    size_t before = model.have;
+    assert_int_equal(models_unload(gw.models, "m", &e), 0);
+    assert_true(hears(&gw, &model, before, NOT_SERVING));
+    before = model.have;
+    assert_int_equal(models_load(gw.models, "m", &e), 0);
+    assert_true(hears(&gw, &model, before, SERVING));
+    const struct model_spec spec = {.name = "n", .path = "/no such file", .pinned = true};
+    before = none.have;
+    assert_int_equal(models_add(gw.models, &spec, &e), 0);
+    assert_true(hears(&gw, &none, before, NOT_SERVING));
+    enum model_state s = MODEL_LOADING;
+    for (int i = 0; i < 5000 && s != MODEL_FAILED; i++) {
+        loop_turn(gl->loop, 1);
+        assert_true(models_state(gw.models, "n", &s));
+    }
+    before = none.have;
+    assert_int_equal(models_remove(gw.models, "n", &e), 0);
+    assert_true(hears(&gw, &none, before, UNKNOWN));
+    close(none.fd); /* one goes */
+    for (int i = 0; i < 5000 && gl->n_watchers > 2; i++)
+        loop_turn(gl->loop, 1);
+    assert_int_equal(gl->n_watchers, 2);
+    before = model.have;
+    gw.draining = true;
+    health_tell(gl);
+    assert_true(hears(&gw, &model, before, NOT_SERVING));
+    health_end(gl); /* trailers: type 1, flags 5 */
+    assert_true(hears(&gw, &model, before, "\1\5", 2));
+    assert_true(hears(&gw, &server, 0, "\1\5", 2));
+    assert_int_equal(gl->n_watchers, 0);
+    assert_int_equal(gl->n_calls, 0);
+    close(model.fd);
+    close(server.fd);
+    gw_site_close(&gw);
+}
+
+/* Whatever allocation fails: the watch begins, or there is none. */
+static void test_watchers_while_memory_fails(void **state)
+{
+    static struct gw gw;
+    static struct peer p;
+    struct gw_loop *gl = &gw.loops[0];
+    struct buf b;
+    (void)state;
+    open_site(&gw);
+    buf_init(&b, 4096);
+    put_call(&b, "/grpc.health.v1.Health/Watch", "\x0a\1m", 3);
+    for (uint64_t k = 1; k < 300; k++) {
+        uint64_t before = mem_calls();
+        mem_fail_at(k);
+        open_peer(&gw, &p, &b);
+        for (int i = 0; i < 12; i++) {
+            loop_turn(gl->loop, 0);
+            ssize_t n = recv(p.fd, p.got + p.have, sizeof(p.got) - p.have, 0);
+            p.have += n > 0 ? (size_t)n : 0;
+        }
+        mem_fail_at(0);
+        bool failed = mem_calls() - before >= k;
+        if (!failed)
+            assert_true(hears(&gw, &p, 0, SERVING));
+        assert_int_equal(gl->n_watchers, gl->n_calls);
+        close(p.fd);
+        for (int i = 0; i < 4; i++)
+            loop_turn(gl->loop, 0);
+        assert_int_equal(gl->n_watchers, 0);
+        assert_int_equal(gl->n_calls, 0);
+        if (!failed)
+            break;
+        assert_true(k < 299);
+    }
+    buf_fini(&b);
+    gw_site_close(&gw);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +529,8 @@ int main(void)
         cmocka_unit_test(test_reflection_gives_a_file_and_its_imports),
         cmocka_unit_test(test_every_allocation_may_fail),
         cmocka_unit_test(test_calls_are_answered_while_memory_fails),
+        cmocka_unit_test(test_watchers_hear_of_every_change),
+        cmocka_unit_test(test_watchers_while_memory_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
