@@ -76,8 +76,8 @@ static void account(struct call *c, int status, uint64_t bytes)
     metrics_add(&gw->responses[kind >= 1 && kind <= 5 ? kind : 0], 1);
     if (status != 499)
         histogram_add(&gw->call_time[route_index(c)], took);
-    if (c->entered)
-        clients_leave(gw->clients, c->client);
+    if (c->places > 0)
+        clients_leave(gw->clients, c->client, c->places);
     if (c->gl->config->log_requests)
         log_info("http",
                  "req=%s method=%s path=%s status=%d bytes=%" PRIu64 " us=%" PRIu64 "%s%s%s%s%s%s",
@@ -514,12 +514,31 @@ static bool enter(struct call *c)
     if (!(c->route->flags & ROUTE_WORK))
         return true;
     enum admit a = clients_enter(c->gl->gw->clients, c->client, &retry_ms);
-    c->entered = a == ADMIT_OK;
-    if (c->entered)
+    c->places = a == ADMIT_OK;
+    if (c->places > 0)
         return true;
     call_refuse(c, a == ADMIT_RATE ? REFUSED_RATE : REFUSED_BUSY, 429, (retry_ms + 999) / 1000,
                 a == ADMIT_RATE ? "too many requests: this key may send no more now"
                                 : "too many requests in flight");
+    return false;
+}
+
+bool call_enter_more(struct call *c, uint32_t n_prompts)
+{
+    uint32_t most, more = n_prompts - 1;
+    if (c->places == 0 || more == 0)
+        return true;
+    if (clients_enter_more(c->gl->gw->clients, c->client, more, &most) == ADMIT_OK) {
+        c->places += more;
+        return true;
+    }
+    if (n_prompts > most)
+        call_fail(c, 400, NULL, "prompt", "invalid_value",
+                  "'prompt' holds %u prompts, and only %u requests may be in flight", n_prompts,
+                  most);
+    else
+        call_refuse(c, REFUSED_BUSY, 429, 1, "too many requests in flight for %u prompts more",
+                    more);
     return false;
 }
 

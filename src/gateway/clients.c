@@ -153,11 +153,35 @@ enum admit clients_enter(struct clients *cs, struct client *c, uint32_t *retry_m
     return result;
 }
 
-void clients_leave(struct clients *cs, struct client *c)
+/* Of a limit where 0 is none. */
+static uint32_t places_left(uint32_t max, uint32_t used)
+{
+    return max == 0 ? UINT32_MAX : max > used ? max - used : 0;
+}
+
+enum admit clients_enter_more(struct clients *cs, struct client *c, uint32_t n, uint32_t *most)
 {
     pthread_mutex_lock(&cs->lock);
-    cs->in_flight--;
+    uint32_t all = places_left(cs->max_in_flight, 0), left;
+    uint32_t own = c ? places_left(c->max_in_flight, 0) : UINT32_MAX;
+    *most = own < all ? own : all;
+    all = places_left(cs->max_in_flight, cs->in_flight);
+    own = c ? places_left(c->max_in_flight, c->in_flight) : UINT32_MAX;
+    left = own < all ? own : all;
+    if (n <= left) {
+        cs->in_flight += n;
+        if (c)
+            c->in_flight += n;
+    }
+    pthread_mutex_unlock(&cs->lock);
+    return n <= left ? ADMIT_OK : ADMIT_IN_FLIGHT;
+}
+
+void clients_leave(struct clients *cs, struct client *c, uint32_t n_places)
+{
+    pthread_mutex_lock(&cs->lock);
+    cs->in_flight -= n_places;
     if (c)
-        c->in_flight--;
+        c->in_flight -= n_places;
     pthread_mutex_unlock(&cs->lock);
 }

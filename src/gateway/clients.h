@@ -42,7 +42,10 @@ bool clients_needed(struct clients *cs);
 struct client *clients_find(struct clients *cs, const char *key, size_t n);
 /* One more request; leave gives its place back.  *retry_ms: when to try again. */
 enum admit clients_enter(struct clients *cs, struct client *c, uint32_t *retry_ms);
-void clients_leave(struct clients *cs, struct client *c);
+/* n more places for a request that is inside: it is as much work as so many.  *most: how many it
+ * could ever have, with its own. */
+enum admit clients_enter_more(struct clients *cs, struct client *c, uint32_t n, uint32_t *most);
+void clients_leave(struct clients *cs, struct client *c, uint32_t n_places);
 /* 64 hex digits and NUL. */
 void clients_hash(const char *key, size_t n, char out[65]);
 

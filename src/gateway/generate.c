@@ -42,7 +42,7 @@ struct gen *gen_create(struct call *c, const struct gen_sink *sink, const char *
     }
     g->call = c;
     g->sink = sink;
-    g->p.n = 1;
+    g->p.n = g->p.n_prompts = 1;
     pthread_mutex_init(&g->lock, NULL);
     buf_init(&g->queue, 2 * QUEUE_BYTES);
     buf_init(&g->taken, 2 * QUEUE_BYTES);
@@ -75,12 +75,15 @@ void gen_free(struct gen *g)
     g->call->abandon = NULL;
     g->call->resume = NULL;
     if (g->model && g->counted) {
-        atomic_fetch_sub_explicit(&g->model->metrics.in_flight, 1, memory_order_relaxed);
+        struct model_metrics *m = &g->model->metrics;
+        atomic_fetch_sub_explicit(&m->in_flight, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&m->more_tasks, g->p.n - 1, memory_order_relaxed);
     }
     if (g->model)
         models_put(g->model);
     mem_free(g->choices);
     mem_free(g->tokens);
+    mem_free(g->ends);
     mem_free(g->p.bias);
     buf_fini(&g->queue);
     buf_fini(&g->taken);
@@ -298,6 +301,7 @@ static void make_key(struct gen *g)
                               p.n_stop,
                               p.max_tokens,
                               p.n,
+                              p.n_prompts,
                               p.ignore_end,
                               p.special,
                               g->echo,
@@ -314,6 +318,8 @@ static void make_key(struct gen *g)
         EVP_DigestUpdate(md, p.stop[i], strlen(p.stop[i]) + 1);
     EVP_DigestUpdate(md, g->tokens, g->n_tokens * sizeof(*g->tokens));
     EVP_DigestUpdate(md, buf_str(&g->prompt), g->prompt.len);
+    if (g->ends)
+        EVP_DigestUpdate(md, g->ends, p.n_prompts * sizeof(*g->ends));
     g->cacheable = EVP_DigestFinal_ex(md, g->key, &n) == 1;
     EVP_MD_CTX_free(md);
 }
@@ -407,11 +413,30 @@ static void on_resume(struct call *c)
 
 /* ---- starting ---- */
 
+static uint32_t per_prompt(const struct gen *g)
+{
+    return g->p.n / g->p.n_prompts;
+}
+
+const int32_t *gen_prompt_of(const struct gen *g, uint32_t choice, size_t *n)
+{
+    uint32_t i = choice / per_prompt(g);
+    size_t from = g->ends && i > 0 ? g->ends[i - 1] : 0;
+    *n = (g->ends ? g->ends[i] : g->n_tokens) - from;
+    return g->tokens + from;
+}
+
+/* Of several prompts, the message names the one that it is about. */
+static void fail_choice(struct gen *g, uint32_t i, int code, const char *msg)
+{
+    char text[sizeof(g->error.msg) + 32];
+    snprintf(text, sizeof(text), "prompt[%u]: %s", i / per_prompt(g), msg);
+    fail(g, code, g->p.n_prompts > 1 ? text : msg);
+}
+
 static void submit(struct gen *g)
 {
-    struct shoal_task_opts o = {.tokens = g->tokens,
-                                .n_tokens = (uint32_t)g->n_tokens,
-                                .max_tokens = g->p.max_tokens,
+    struct shoal_task_opts o = {.max_tokens = g->p.max_tokens,
                                 .sampling = g->p.sampling,
                                 .stop = g->p.stop,
                                 .n_stop = g->p.n_stop,
@@ -427,15 +452,19 @@ static void submit(struct gen *g)
     g->call->resume = on_resume;
     for (uint32_t i = 0; i < g->p.n && rc == 0; i++) {
         struct shoal_task *task = NULL;
+        size_t n;
+        o.tokens = gen_prompt_of(g, i, &n);
+        o.n_tokens = (uint32_t)n;
+        /* with a seed that was given, a prompt's answers do not depend on those beside it */
+        o.sampling.seed = g->p.sampling.seed + (g->p.has_seed ? i % per_prompt(g) : i);
         o.event_ctx = &g->choices[i];
         rc = shoal_task_submit(model_engine(g->model), &o, &task, &e);
         if (rc == 0) {
             g->choices[i].task = task;
             g->n_left++;
-            o.sampling.seed++;
         } else {
             g->choices[i].seen = true;
-            fail(g, rc, e.msg);
+            fail_choice(g, i, rc, e.msg);
         }
     }
     for (uint32_t i = g->n_left; i < g->p.n; i++)
@@ -506,33 +535,43 @@ static bool answer_from_cache(struct gen *g)
     return true;
 }
 
-/* Whether the deadline can be met by what this model has cost so far. */
+/* The time to the last of our first tokens by what this model has cost so far, with so many tasks
+ * in flight, ours among them. */
+static uint64_t first_tokens_ns(struct gen *g, uint32_t n_tasks)
+{
+    struct model_metrics *m = &g->model->metrics;
+    struct shoal_engine_info info;
+    shoal_engine_info(model_engine(g->model), &info);
+    uint64_t prompts = metrics_read(&m->prompt_token_ns) * g->n_tokens;
+    uint64_t each = metrics_read(&m->token_ns);
+    /* Those that run beside us share the machine; those beyond wait for a place first. */
+    uint64_t rounds = (n_tasks > 0 ? n_tasks - 1 : 0) / (info.max_tasks ? info.max_tasks : 1);
+    return prompts + each + rounds * (prompts / g->p.n_prompts + each);
+}
+
+/* Whether the deadline can be met; if not, the call is answered. */
 static bool can_make_it(struct gen *g)
 {
     struct model_metrics *m = &g->model->metrics;
     uint64_t deadline = g->call->deadline_ns, now = clock_ns();
     if (deadline == 0)
         return true;
-    struct shoal_engine_info info;
-    shoal_engine_info(model_engine(g->model), &info);
-    uint64_t first = metrics_read(&m->prompt_token_ns) * g->n_tokens;
-    uint64_t each = metrics_read(&m->token_ns);
-    uint32_t ahead = atomic_load_explicit(&m->in_flight, memory_order_relaxed);
-    /* Those that run beside us share the machine; those beyond wait for a place first. */
-    uint64_t rounds = ahead / (info.max_tasks ? info.max_tasks : 1);
-    uint64_t need = first + each + rounds * (first + each);
-    if (now + need <= deadline)
+    uint64_t left = deadline > now ? deadline - now : 0;
+    uint32_t n = atomic_load_explicit(&m->in_flight, memory_order_relaxed) +
+                 atomic_load_explicit(&m->more_tasks, memory_order_relaxed);
+    uint64_t need = first_tokens_ns(g, n), alone = first_tokens_ns(g, g->p.n);
+    if (left > 0 && need <= left)
         return true;
-    if (rounds > 0)
+    if (left > 0 && alone <= left)
         call_refuse(g->call, REFUSED_BUSY, 429, 1,
-                    "%u requests are ahead: the first token would take about %" PRIu64
+                    "%u tasks are ahead: the first token would take about %" PRIu64
                     " ms, the budget is over in %" PRIu64 " ms",
-                    ahead, need / 1000000u, deadline > now ? (deadline - now) / 1000000u : 0);
+                    n - g->p.n, need / 1000000u, left / 1000000u);
     else
         call_refuse(g->call, REFUSED_DEADLINE, 504, 0,
                     "the first token takes about %" PRIu64
                     " ms by what was measured, the budget is over in %" PRIu64 " ms",
-                    need / 1000000u, deadline > now ? (deadline - now) / 1000000u : 0);
+                    alone / 1000000u, left / 1000000u);
     return false;
 }
 
@@ -578,6 +617,7 @@ static bool begin(struct gen *g)
 {
     metrics_add(&g->model->metrics.requests, 1);
     atomic_fetch_add_explicit(&g->model->metrics.in_flight, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&g->model->metrics.more_tasks, g->p.n - 1, memory_order_relaxed);
     g->counted = true;
     g->choices = mem_zalloc_n(g->p.n, sizeof(*g->choices));
     if (!g->choices) {
@@ -667,6 +707,14 @@ bool gen_recall(struct call *c)
     return true;
 }
 
+uint32_t gen_prompt_tokens(const struct gen *g)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->p.n; i += per_prompt(g))
+        n += g->choices[i].done.prompt_tokens;
+    return n;
+}
+
 uint32_t gen_completion_tokens(const struct gen *g)
 {
     uint32_t n = 0;
@@ -677,6 +725,8 @@ uint32_t gen_completion_tokens(const struct gen *g)
 
 uint32_t gen_cached_tokens(const struct gen *g)
 {
-    /* Choices share their prompt: what the first one found is what the request found. */
-    return g->choices[0].done.cached_tokens;
+    uint32_t n = 0; /* choices share their prompt: what the first one found was found */
+    for (uint32_t i = 0; i < g->p.n; i += per_prompt(g))
+        n += g->choices[i].done.cached_tokens;
+    return n;
 }

@@ -14,7 +14,8 @@
 #include "gateway/gw.h"
 #include "gateway/pool.h"
 
-#define GEN_MAX_CHOICES 16u
+#define GEN_MAX_CHOICES 128u
+#define GEN_MAX_PROMPTS 64u
 #define GEN_MAX_STOPS 16u
 #define GEN_MAX_BIAS 1024u
 
@@ -24,7 +25,8 @@ struct gen_params {
     struct shoal_sampling sampling;
     struct shoal_bias *bias;         /* owned */
     const char *stop[GEN_MAX_STOPS]; /* point into the call's JSON */
-    uint32_t n_stop, max_tokens, n;  /* n: choices */
+    uint32_t n_stop, max_tokens;
+    uint32_t n, n_prompts; /* choices of all prompts, as many of each, in order */
     bool stream, include_usage, has_seed, ignore_end, special;
     int32_t priority;
 };
@@ -65,8 +67,9 @@ struct gen {
     /* Fills tokens; may look at the call's JSON and the engine. */
     int (*prepare)(struct gen *g, struct err *e);
     struct model *model; /* held once it is there */
-    int32_t *tokens;     /* mem_free */
+    int32_t *tokens;     /* of all prompts; mem_free */
     size_t n_tokens;
+    size_t *ends; /* of several prompts: where each ends (before prepare: in `prompt`); mem_free */
     struct gen_choice *choices; /* [p.n] */
     char id[48];                /* of the answer: "chatcmpl-..." */
     uint64_t created_s;
@@ -107,6 +110,10 @@ bool gen_recall(struct call *c);
 /* Of a model's version, in the prompt cache. */
 uint64_t gen_cache_group(const char *version);
 
+/* The tokens of a choice's prompt. */
+const int32_t *gen_prompt_of(const struct gen *g, uint32_t choice, size_t *n);
+/* Of all prompts and choices. */
+uint32_t gen_prompt_tokens(const struct gen *g);
 uint32_t gen_completion_tokens(const struct gen *g);
 uint32_t gen_cached_tokens(const struct gen *g);
 

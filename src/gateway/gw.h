@@ -119,7 +119,8 @@ struct call {
     cJSON *json;           /* ROUTE_JSON: the body */
     char id[64];
     char trace[64]; /* traceparent, or "" */
-    bool lenient, ollama, began, entered;
+    bool lenient, ollama, began;
+    uint32_t places; /* in the limits of requests in flight */
     uint64_t start_ns, deadline_ns;
     uint32_t holds;
     struct buf out;                      /* for the handler to build its answer in */
@@ -161,6 +162,9 @@ void call_begin_with(struct call *c, const char *type, const struct http_header 
 void call_write(struct call *c, const char *p, size_t n);
 void call_end(struct call *c);
 void call_end_trailers(struct call *c, const struct http_header *trailers, size_t n);
+/* The request is as much work as so many of one prompt: it needs a place for each.  false: there
+ * are not enough, and it is answered. */
+bool call_enter_more(struct call *c, uint32_t n_prompts);
 /* The body's latency_budget_ms: an earlier deadline than the one there is.  0: none given. */
 void call_set_budget(struct call *c, double ms);
 /* The connection became something else: there is no request any more. */

@@ -32,6 +32,7 @@ struct model_metrics {
     _Atomic uint64_t requests, prompt_tokens, cached_tokens, generated_tokens, cancelled, errors;
     _Atomic uint64_t cache_hits, cache_misses;
     _Atomic uint32_t in_flight;
+    _Atomic uint32_t more_tasks; /* of those in flight that are more than one task */
     /* Measured cost, for admission: smoothed, in nanoseconds; 0: not known yet. */
     _Atomic uint64_t prompt_token_ns, token_ns;
 };

@@ -13,6 +13,14 @@
 #define MAX_CONTEXT_BYTES ((size_t)64 << 20)
 #define AT(member) offsetof(struct openai_body, member)
 #define MAX_SEED 9223372036854775807.0
+#define MAX_N 16u
+#define IDS_SCHEMA                                                                                 \
+    "{\"type\":\"array\",\"minItems\":1,\"items\":{\"type\":\"integer\",\"minimum\":0}}"
+#define SEVERAL "{\"type\":\"array\",\"minItems\":1,\"maxItems\":64,\"items\":"
+#define PROMPT_SCHEMA                                                                              \
+    "{\"oneOf\":[{\"type\":\"string\"}," IDS_SCHEMA "," SEVERAL                                    \
+    "{\"type\":\"string\"}}," SEVERAL IDS_SCHEMA "}]}"
+_Static_assert(GEN_MAX_PROMPTS == 64, "as in SEVERAL");
 #define STOP_SCHEMA                                                                                \
     "{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}}]}"
 
@@ -30,7 +38,7 @@
         {"max_tokens", FIELD_INT, AT(max_tokens), 1, 1 << 24, "most tokens of the answer", NULL},   \
         {"temperature", FIELD_NUM, AT(temperature), 0, 2, "0: always the likeliest token", NULL},   \
         {"top_p", FIELD_NUM, AT(top_p), 0, 1, "keep the likeliest tokens up to this mass", NULL},   \
-        {"n", FIELD_INT, AT(n), 1, GEN_MAX_CHOICES, "answers to the same prompt", NULL},            \
+        {"n", FIELD_INT, AT(n), 1, MAX_N, "answers to each prompt", NULL},                          \
         {"stop", FIELD_VALUE, AT(stop), 0, 0, "texts that end the answer", STOP_SCHEMA},            \
         {"seed", FIELD_INT, AT(seed), -MAX_SEED, MAX_SEED, "the same seed, the same answer", NULL}, \
         {"presence_penalty",                                                                        \
@@ -93,8 +101,8 @@ const struct field openai_chat_fields[] = {
 const size_t openai_n_chat_fields = sizeof(openai_chat_fields) / sizeof(openai_chat_fields[0]);
 
 const struct field openai_completion_fields[] = {
-    {"prompt", FIELD_VALUE, AT(prompt), 0, 0, "text, or token ids",
-     "{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}]}"},
+    {"prompt", FIELD_VALUE, AT(prompt), 0, 0, "text, or token ids, or a list of one of these",
+     PROMPT_SCHEMA},
     COMMON_FIELDS,
     {"echo", FIELD_BOOL, AT(echo), 0, 0, "the prompt in front of the answer", NULL},
     {"best_of", FIELD_INT, AT(best_of), 1, 1, "only 1", NULL},
@@ -406,48 +414,131 @@ void openai_chat(struct call *c)
 
 /* ---- completions ---- */
 
-static int take_ids(struct gen *g, const cJSON *list, struct fields_error *e)
+static int take_ids(struct buf *out, const cJSON *list, const char *name, struct fields_error *e)
 {
     const cJSON *v;
-    size_t n = 0;
-    cJSON_ArrayForEach(v, list) n++;
-    g->tokens = mem_zalloc_n(n, sizeof(*g->tokens));
-    if (!g->tokens)
-        return fields_fail(e, "prompt", NULL, "out of memory");
     cJSON_ArrayForEach(v, list)
     {
         if (!cJSON_IsNumber(v) || v->valuedouble < 0 || v->valuedouble > INT32_MAX ||
             v->valuedouble != floor(v->valuedouble))
-            return fields_fail(e, "prompt", "invalid_value",
-                               "'prompt' has something that is not a "
-                               "token id");
-        g->tokens[g->n_tokens++] = (int32_t)v->valuedouble;
+            return fields_fail(e, name, "invalid_value",
+                               "'%s' has something that is not a token id", name);
+        int32_t id = (int32_t)v->valuedouble;
+        buf_put(out, &id, sizeof(id));
     }
+    return 0;
+}
+
+/* What has been gathered is the prompts' tokens. */
+static int keep_tokens(struct gen *g, struct buf *ids)
+{
+    size_t n;
+    g->tokens = (int32_t *)(void *)buf_take(ids, &n);
+    g->n_tokens = g->tokens ? n / sizeof(*g->tokens) : 0;
+    return g->tokens ? 0 : SHOAL_ENOMEM;
+}
+
+/* A list of prompts, all texts or all lists of ids. */
+static int read_prompts(struct gen *g, const cJSON *list, struct buf *ids, struct fields_error *e)
+{
+    bool texts = cJSON_IsString(list->child);
+    const cJSON *v;
+    uint32_t i = 0;
+    g->ends = mem_zalloc_n(g->p.n_prompts, sizeof(*g->ends));
+    if (!g->ends)
+        return fields_fail(e, "prompt", NULL, "out of memory");
+    cJSON_ArrayForEach(v, list)
+    {
+        char name[32];
+        snprintf(name, sizeof(name), "prompt[%u]", i);
+        if (texts ? !cJSON_IsString(v) : !cJSON_IsArray(v) || !v->child)
+            return fields_fail(e, name, "invalid_type",
+                               texts ? "'%s' must be a text, like the first one"
+                                     : "'%s' must be a list of token ids",
+                               name);
+        if (texts)
+            buf_puts(&g->prompt, v->valuestring);
+        else if (take_ids(ids, v, name, e) < 0)
+            return SHOAL_EINVAL;
+        g->ends[i++] = texts ? g->prompt.len : ids->len / sizeof(*g->tokens);
+    }
+    return 0;
+}
+
+/* How many there are; what there may be is bounded, since each is a task for every choice. */
+static int count_prompts(struct gen *g, const cJSON *list, struct fields_error *e)
+{
+    uint64_t n = (uint64_t)cJSON_GetArraySize(list);
+    if (n > GEN_MAX_PROMPTS)
+        return fields_fail(e, "prompt", "invalid_value",
+                           "'prompt' holds %llu prompts: at most %u may be sent at a time",
+                           (unsigned long long)n, GEN_MAX_PROMPTS);
+    if (n * g->p.n > GEN_MAX_CHOICES)
+        return fields_fail(e, "prompt", "invalid_value",
+                           "'prompt' holds %llu prompts, which makes %llu choices with 'n': at "
+                           "most %u may be asked for at a time",
+                           (unsigned long long)n, (unsigned long long)(n * g->p.n),
+                           GEN_MAX_CHOICES);
+    g->p.n_prompts = (uint32_t)n;
+    g->p.n *= (uint32_t)n;
     return 0;
 }
 
 static int read_prompt(struct gen *g, const cJSON *prompt, struct fields_error *e)
 {
+    struct buf ids;
+    int rc = 0;
     if (cJSON_IsArray(prompt) && prompt->child && !prompt->child->next &&
         !cJSON_IsNumber(prompt->child))
         prompt = prompt->child; /* a list of one prompt */
-    if (cJSON_IsString(prompt)) {
+    const cJSON *first = cJSON_IsArray(prompt) ? prompt->child : NULL;
+    buf_init(&ids, MAX_CONTEXT_BYTES);
+    if (cJSON_IsString(prompt))
         buf_puts(&g->prompt, prompt->valuestring);
-        return g->prompt.rc < 0 ? fields_fail(e, "prompt", NULL, "out of memory") : 0;
+    else if (cJSON_IsNumber(first))
+        rc = take_ids(&ids, prompt, "prompt", e);
+    else if (!cJSON_IsString(first) && !cJSON_IsArray(first))
+        rc = fields_fail(e, "prompt", prompt ? "invalid_type" : "missing_required_parameter",
+                         "'prompt' must be a text, a list of token ids, or a list of these");
+    else if ((rc = count_prompts(g, prompt, e)) == 0)
+        rc = read_prompts(g, prompt, &ids, e);
+    bool short_of = g->prompt.rc < 0 || ids.rc < 0;
+    if (rc == 0 && (short_of || (ids.len > 0 && keep_tokens(g, &ids) < 0)))
+        rc = fields_fail(e, "prompt", NULL, "out of memory");
+    buf_fini(&ids);
+    return rc;
+}
+
+/* Texts of several prompts: their tokens behind each other, and `ends` says where. */
+static int prepare_texts(struct gen *g, struct err *e)
+{
+    struct buf ids;
+    size_t at = 0;
+    int rc = 0;
+    buf_init(&ids, (size_t)256 << 20);
+    for (uint32_t i = 0; i < g->p.n_prompts && rc == 0; i++) {
+        int32_t *tokens = NULL;
+        size_t n = 0, end = g->ends[i];
+        rc = shoal_tokenize(model_engine(g->model), buf_str(&g->prompt) + at, end - at,
+                            SHOAL_TEXT_ADD_SPECIAL, &tokens, &n, (struct shoal_error *)(void *)e);
+        if (rc == 0)
+            buf_put(&ids, tokens, n * sizeof(*tokens));
+        g->ends[i] = ids.len / sizeof(*tokens);
+        at = end;
+        shoal_free(tokens);
     }
-    if (cJSON_IsArray(prompt) && prompt->child && cJSON_IsNumber(prompt->child))
-        return take_ids(g, prompt, e);
-    if (cJSON_IsArray(prompt) && prompt->child)
-        return fields_fail(e, "prompt", "unsupported_parameter",
-                           "'prompt' holds several prompts: send one request for each");
-    return fields_fail(e, "prompt", prompt ? "invalid_type" : "missing_required_parameter",
-                       "'prompt' must be a text or a list of token ids");
+    if (rc == 0 && (ids.rc < 0 || keep_tokens(g, &ids) < 0))
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory");
+    buf_fini(&ids);
+    return rc;
 }
 
 static int prepare_text(struct gen *g, struct err *e)
 {
     if (g->tokens)
         return 0; /* ids were given */
+    if (g->ends)
+        return prepare_texts(g, e);
     return shoal_tokenize(model_engine(g->model), buf_str(&g->prompt), g->prompt.len,
                           SHOAL_TEXT_ADD_SPECIAL, &g->tokens, &g->n_tokens,
                           (struct shoal_error *)(void *)e);
@@ -481,8 +572,10 @@ void openai_completions(struct call *c)
     struct gen *g = gen_create(c, &openai_text_sink, "cmpl-");
     if (!g)
         return;
-    if (read_completion(g, &b, &e) < 0) {
+    bool ok = read_completion(g, &b, &e) == 0;
+    if (!ok)
         call_fail_fields(c, &e);
+    if (!ok || !call_enter_more(c, g->p.n_prompts)) {
         gen_free(g);
         return;
     }

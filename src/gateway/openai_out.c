@@ -28,7 +28,7 @@ static void put_head(struct gen *g, struct json_out *j, const char *object)
 
 static void put_usage(struct gen *g, struct json_out *j)
 {
-    uint32_t made = gen_completion_tokens(g), prompt = g->choices[0].done.prompt_tokens;
+    uint32_t made = gen_completion_tokens(g), prompt = gen_prompt_tokens(g);
     json_out_key(j, "usage");
     json_out_object(j);
     json_out_key(j, "prompt_tokens");
@@ -261,12 +261,13 @@ const struct gen_sink openai_chat_stream_sink = {"text/event-stream; charset=utf
 
 /* ---- completions ---- */
 
-static void put_echo(struct gen *g, struct buf *b)
+static void put_echo(struct gen *g, uint32_t choice, struct buf *b)
 {
     char *text = NULL;
-    size_t n = 0;
+    size_t n = 0, n_tokens = 0;
+    const int32_t *tokens = g->echo ? gen_prompt_of(g, choice, &n_tokens) : NULL;
     if (g->echo &&
-        shoal_detokenize(model_engine(g->model), g->tokens, g->n_tokens, 0, &text, &n, NULL) == 0)
+        shoal_detokenize(model_engine(g->model), tokens, n_tokens, 0, &text, &n, NULL) == 0)
         buf_put(b, text, n);
     shoal_free(text);
 }
@@ -316,7 +317,7 @@ static void text_token(struct gen *g, const struct gen_token *t)
 {
     struct gen_choice *ch = &g->choices[t->choice];
     if (ch->text.len == 0)
-        put_echo(g, &ch->text);
+        put_echo(g, t->choice, &ch->text);
     if (g->p.sampling.logprobs && t->token >= 0) {
         struct text_record r = {t->token, t->logprob, t->n_top, (uint32_t)ch->text.len};
         buf_put(&ch->extra, &r, sizeof(r));
@@ -371,6 +372,8 @@ static void text_finish(struct gen *g)
     json_out_array(&j);
     for (uint32_t i = 0; i < g->p.n; i++) {
         struct gen_choice *ch = &g->choices[i];
+        if (ch->text.len == 0) /* it ended before the first token */
+            put_echo(g, i, &ch->text);
         json_out_object(&j);
         json_out_key(&j, "index");
         json_out_uint(&j, i);
@@ -405,7 +408,7 @@ static void text_stream_begin(struct gen *g)
     for (uint32_t i = 0; g->echo && i < g->p.n; i++) {
         struct buf text;
         buf_init(&text, (size_t)64 << 20);
-        put_echo(g, &text);
+        put_echo(g, i, &text);
         chunk_begin(g, i);
         buf_puts(b, "\"text\":");
         struct json_out j = json_out_make(b);

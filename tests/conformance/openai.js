@@ -2,6 +2,8 @@
 // The official OpenAI client against `shoal serve`.  Usage: openai.js SHOAL
 'use strict';
 const { execFileSync } = require('child_process');
+const crypto = require('crypto');
+const fs = require('fs');
 const path = require('path');
 const t = require('../integration/serve.js');
 
@@ -131,6 +133,120 @@ async function completions(ai) {
     t.same(by_ids.choices[0].text, want.text, 'a prompt of token ids');
 }
 
+// Several prompts in one request: as if each had been sent alone.
+async function prompts(server, ai) {
+    const texts = ['Once upon a time', 'The sea', 'Once upon a time', 'a'], ids = (s) => cli('tokenize', '-m', long, s).trim()
+        .split(/[\s,]+/).map(Number);
+    const base = { model: 'long', max_tokens: 12, temperature: 2, seed: 11, n: 2 };
+    const alone = [];
+    for (const prompt of texts)
+        alone.push(await ai.completions.create({ ...base, prompt }));
+    const want = alone.flatMap((a) => a.choices.map((c) => c.text));
+    const sum = (field) => alone.reduce((all, a) => all + a.usage[field], 0);
+    t.check(new Set(want).size === 6, 'unlike answers, but for the prompt that is there twice');
+    for (const [prompt, name] of [[texts, 'texts'], [texts.map(ids), 'lists of ids']]) {
+        const { data: whole, response } = await ai.completions.create({ ...base, prompt }).withResponse();
+        t.same(whole.choices.map((c) => c.index).join(), '0,1,2,3,4,5,6,7', `${name}: index`);
+        t.same(JSON.stringify(whole.choices.map((c) => c.text)), JSON.stringify(want), `${name}: answers`);
+        for (const field of ['prompt_tokens', 'completion_tokens', 'total_tokens'])
+            t.same(whole.usage[field], sum(field), `${name}: ${field}`);
+        t.same(response.headers.get('x-shoal-cache'), 'miss', `${name}: the first time`);
+        const again = await ai.completions.create({ ...base, prompt }).withResponse();
+        t.same(again.response.headers.get('x-shoal-cache'), 'hit', `${name}: cached`);
+        t.same(again.data.usage.prompt_tokens_details.cached_tokens, sum('prompt_tokens'), `${name}: all of it`);
+        for (const more of [{}, { logprobs: 1 }]) { // from the cache, and computed
+            const seen = [], got = Array(8).fill('');
+            await text(await ai.completions.create({ ...base, ...more, prompt, stream: true,
+                stream_options: { include_usage: true } }), seen);
+            for (const chunk of seen)
+                for (const c of chunk.choices)
+                    got[c.index] += c.text;
+            t.same(JSON.stringify(got), JSON.stringify(want), `${name}: streamed`);
+            t.same(seen.filter((x) => x.choices[0]?.finish_reason).length, 8, `${name}: every end`);
+            t.same(seen.at(-1).usage.total_tokens, sum('total_tokens'), `${name}: usage of the stream`);
+        }
+    }
+    // where one ends and the next begins is part of the request
+    const other = await ai.completions.create({ ...base, prompt: ['Once upon a timeThe', ' sea', ...texts.slice(2)] })
+        .withResponse();
+    t.same(other.response.headers.get('x-shoal-cache'), 'miss', 'other prompts of the same letters');
+    const echo = await ai.completions.create({ ...base, prompt: texts, echo: true });
+    t.check(echo.choices.every((c, i) => c.text === texts[i >> 1] + want[i]), 'echo of its own prompt');
+    const echoed = Array(8).fill('');
+    for await (const chunk of await ai.completions.create({ ...base, prompt: texts, echo: true, stream: true }))
+        chunk.choices.forEach((c) => { echoed[c.index] += c.text; });
+    t.check(echoed.every((s, i) => s === texts[i >> 1] + want[i]), 'echo, streamed');
+    const random = await ai.completions.create({ ...base, seed: undefined, n: 1, prompt: Array(6).fill('Once') });
+    t.same(new Set(random.choices.map((c) => c.text)).size, 6, 'without a seed equal prompts have answers of their own');
+    const api = await (await fetch(`${server.url}/openapi.json`)).json();
+    const { schema } = api.paths['/v1/completions'].post.requestBody.content['application/json'];
+    t.same(schema.properties.prompt.oneOf.map((s) => `${s.items?.items?.type ?? s.items?.type ?? s.type} ${s.maxItems}`).join(),
+        'string undefined,integer undefined,string 64,integer 64', 'openapi');
+    const one = await ai.completions.create({ ...base, prompt: [texts[0]] });
+    t.same(one.choices.map((c) => c.text).join(), want.slice(0, 2).join(), 'a list of one');
+    const most = await ai.completions.create({ ...base, n: 2, max_tokens: 1, prompt: Array(64).fill('a') });
+    t.same(most.choices.length, 128, 'as many as there may be');
+    for (const [prompt, param, what, more] of [[[], 'prompt', /list/], [[[]], 'prompt', /list/], [7, 'prompt', /must be/],
+        [{}, 'prompt', /must be/], [[null], 'prompt', /must be/], [['a', 5], 'prompt[1]', /text/],
+        [['a', ['b']], 'prompt[1]', /text/],
+        [[5, 'a'], 'prompt', /token id/], [[5, [6]], 'prompt', /token id/], [[[5], 'a'], 'prompt[1]', /token ids/],
+        [[[5], []], 'prompt[1]', /token ids/], [[[5], [1.5]], 'prompt[1]', /token id/], [[[5], [-1]], 'prompt[1]', /token id/],
+        [[[5], [['x']]], 'prompt[1]', /token id/], [Array(65).fill('a'), 'prompt', /65 prompts: at most 64/],
+        [Array(33).fill('a'), 'prompt', /132 choices.*at most 128/, { n: 4 }]]) {
+        const e = await t.fails(ai.completions.create({ ...base, n: 1, ...more, prompt }), JSON.stringify(prompt));
+        t.same(e.status, 400, `${JSON.stringify(prompt).slice(0, 40)}: status`);
+        t.same(e.param, param, `${JSON.stringify(prompt).slice(0, 40)}: param`);
+        t.check(what.test(e.error?.message), `${JSON.stringify(prompt).slice(0, 40)}: ${e.error?.message}`);
+    }
+    for (const prompt of [['a', 'a', 'word '.repeat(9000)], [[5], [5], [99999999]]]) { // which one is told
+        const e = await t.fails(ai.completions.create({ ...base, prompt }), 'a bad prompt');
+        t.same(e.status, 400, 'a bad prompt');
+        t.check(/^prompt\[2\]: /.test(e.error.message), `its number: ${e.error.message}`);
+    }
+    await t.until(async () => await t.metric(server, 'shoal_in_flight{model="long"}') === 0, 'nothing stays');
+}
+
+// Each prompt takes a place of the requests that may be in flight.
+async function promptLimits() {
+    const config = path.join(t.tmp, 'prompts.yaml'), key = (s) => crypto.createHash('sha256').update(s).digest('hex');
+    fs.writeFileSync(config, `
+models: [{name: long, path: ${long}, parallel: 2, queue: 8}]
+keys: [{name: four, sha256: ${key('k-four')}, in_flight: 4}, {name: any, sha256: ${key('k-any')}}]
+`);
+    const server = await t.start(shoal, ['--config', config]);
+    const [four, any] = ['k-four', 'k-any'].map((apiKey) => new OpenAI({ baseURL: `${server.url}/v1`, apiKey, maxRetries: 0 }));
+    const base = { model: 'long', max_tokens: 2 };
+    t.same((await four.completions.create({ ...base, prompt: Array(4).fill('a') })).choices.length, 4, 'all places');
+    const never = await t.fails(four.completions.create({ ...base, prompt: Array(5).fill('a') }), 'too many for the key');
+    t.same(`${never.status} ${never.param}`, '400 prompt', 'too many for the key');
+    t.check(/5 prompts.*only 4/.test(never.error.message), never.error.message);
+    const stop = new AbortController();
+    const endless = { ...base, max_tokens: 100000, ignore_eos: true, prompt: ['a', 'b', 'c'], stream: true };
+    for await (const chunk of await four.completions.create(endless))
+        if (chunk.choices.length)
+            break;
+    await t.until(async () => await t.metric(server, 'shoal_in_flight{model="long"}') === 0, 'the client is gone');
+    const running = await four.completions.create(endless, { signal: stop.signal });
+    const reading = (async () => { for await (const chunk of running) void chunk; })().catch(() => {});
+    const busy = await t.fails(four.completions.create({ ...base, prompt: ['a', 'b'] }), 'no places');
+    t.same(`${busy.status} ${busy.code} ${busy.headers.get('retry-after')}`, '429 overloaded 1', 'no places for now');
+    t.same((await four.completions.create({ ...base, prompt: ['a'] })).choices.length, 1, 'but one');
+    stop.abort();
+    await reading;
+    // the engine's queue counts each too: 2 run, 8 wait
+    const full = await t.fails(any.completions.create({ ...base, prompt: Array(60).fill('a'), max_tokens: 50 }), 'queue');
+    t.same(`${full.status} ${full.code}`, '429 overloaded', 'more than the queue has places for');
+    await t.until(async () => await t.metric(server, 'shoal_in_flight{model="long"}') === 0, 'what was queued is gone');
+    t.same((await any.completions.create({ ...base, prompt: Array(8).fill('a') })).choices.length, 8, 'as many as it has');
+    // a budget that is enough for one is not for what takes many rounds
+    for (let i = 0; i < 3; i++) // something to measure by
+        await any.completions.create({ ...base, prompt: 'a'.repeat(200), max_tokens: 20, ignore_eos: true });
+    const late = await t.fails(any.completions.create({ ...base, prompt: Array(8).fill('b'.repeat(3000)),
+        latency_budget_ms: 5 }), 'late');
+    t.same(`${late.status} ${late.code} ${late.headers.get('retry-after')}`, '504 deadline null', 'it can never be in time');
+    t.same((await server.stop()).code, 0, 'exit');
+}
+
 async function errors(ai) {
     const base = { model: 'reply', messages };
     const cases = [
@@ -206,11 +322,13 @@ async function abort(server, ai) {
     await sampling(ai);
     await logprobs(ai);
     await completions(ai);
+    await prompts(server, ai);
     await errors(ai);
     await injection(ai);
     await abort(server, ai);
     const { code } = await server.stop();
     t.same(code, 0, 'exit code');
+    await promptLimits();
     t.finish();
 })().catch((e) => {
     console.log(e);

@@ -126,7 +126,7 @@ static void test_keys_have_rates_and_places(void **state)
     char text[512], digest[65];
     struct gw_config *config;
     struct clients *cs;
-    uint32_t retry;
+    uint32_t retry, most;
     (void)state;
     clients_hash("secret", 6, digest);
     snprintf(text, sizeof(text),
@@ -147,13 +147,18 @@ static void test_keys_have_rates_and_places(void **state)
     assert_true(retry > 500000);
     assert_int_equal(clients_enter(cs, NULL, &retry), ADMIT_OK);
     assert_int_equal(clients_enter(cs, NULL, &retry), ADMIT_IN_FLIGHT);
-    clients_leave(cs, a);
+    clients_leave(cs, a, 1);
+    assert_int_equal(clients_enter_more(cs, a, 2, &most), ADMIT_IN_FLIGHT);
+    assert_int_equal(most, 3);
+    assert_int_equal(clients_enter_more(cs, a, 1, &most), ADMIT_OK);
+    assert_int_equal(clients_enter(cs, NULL, &retry), ADMIT_IN_FLIGHT);
+    clients_leave(cs, a, 1);
     assert_int_equal(clients_enter(cs, NULL, &retry), ADMIT_OK);
     config->n_keys = 0; /* a reload without the key */
     assert_int_equal(clients_reload(cs, config, NULL), 0);
     assert_null(clients_find(cs, "secret", 6));
     assert_false(clients_needed(cs));
-    clients_leave(cs, a); /* who is inside may still leave */
+    clients_leave(cs, a, 1); /* who is inside may still leave */
     config->n_keys = 1;
     clients_destroy(cs);
     config_unref(config);
@@ -219,6 +224,9 @@ static const struct {
      "\"temperature\":0,\"stream\":true}"},
     {"/v1/completions",
      "{\"prompt\":\"hello\",\"max_tokens\":3,\"n\":2,\"seed\":1,\"logprobs\":2,\"echo\":true}"},
+    {"/v1/completions",
+     "{\"prompt\":[\"hello\",\"a\"],\"max_tokens\":3,\"n\":2,\"seed\":1,\"echo\":true}"},
+    {"/v1/completions", "{\"prompt\":[[5,6],[7]],\"max_tokens\":2,\"stream\":true}"},
     {"/api/chat",
      "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"options\":{\"num_predict\":2}}"},
     {"/v1/process", "{\"text\":\"turn off the kitchen lights\",\"stream\":true}"},
