@@ -6,7 +6,7 @@ const net = require("net");
 const os = require("os");
 const path = require("path");
 const { execFileSync } = require("child_process");
-const { ROOT, Server, findPeer, modelFile, median, spread, printTable, writeRows } = require("./lib.js");
+const { ROOT, Server, modelFile, median, spread, printTable, writeRows } = require("./lib.js");
 
 const PEER = "3.22.1", IN = 20, OUT = 16, CLIENTS = [1, 8];
 const USAGE = `usage: bench/run gateway [--only overhead|stream] [--rounds N] [--seconds S] [--shapes LIST] [--starts N] [--tries N]
@@ -308,7 +308,7 @@ async function startTimes(list) {
 }
 
 async function stream(rows, shape, modules) {
-  const file = await modelFile(shape, "q8_0", findPeer(), say);
+  const file = modelFile(shape, "q8_0");
   const list = sides(file, modules), got = {};
   say(`stream: ${shape}, starts`);
   const starts = await startTimes(list);

@@ -1,4 +1,4 @@
-// Shared by the benchmark parts: engines behind bench/PROTOCOL.md, medians, the table, bench.json.
+// Shared by the benchmark parts in JavaScript: engines behind bench/PROTOCOL.md, medians, the table, bench.json.
 "use strict";
 const fs = require("fs");
 const os = require("os");
@@ -54,14 +54,6 @@ class Engine {
 
   resume() {
     if (this.alive) this.proc.kill("SIGCONT");
-  }
-
-  // CPU time of all its threads, in milliseconds: what its neighbours cannot stretch.
-  cpuMs() {
-    const tasks = `/proc/${this.proc.pid}/task`;
-    let ns = 0;
-    for (const t of fs.readdirSync(tasks)) ns += Number(fs.readFileSync(`${tasks}/${t}/schedstat`, "utf8").split(" ")[0]);
-    return ns / 1e6;
   }
 
   async close() {
@@ -184,119 +176,11 @@ async function withSpinners(n, work) {
   }
 }
 
-// The peer behind bench/PROTOCOL.md, as argv; null where it cannot be built.
-function findPeer() {
-  try {
-    return [path.join(ROOT, execFileSync(path.join(ROOT, "bench/build-peer"), { encoding: "utf8" }).trim())];
-  } catch (e) {
-    return null;
-  }
-}
-
-// The file of a shape with weights of a type, made when it is not there.
-async function modelFile(shape, type, peerArgv, say) {
-  const of = (t) => path.join(CACHE, `${shape}-${t}.gguf`);
-  const out = of(type), f16 = of("f16");
-  if (fs.existsSync(out)) return out;
-  fs.mkdirSync(CACHE, { recursive: true });
-  if (!fs.existsSync(f16)) {
-    say(`making ${path.basename(f16)}`);
-    execFileSync(path.join(ROOT, "build/make_shapes"), [shape, f16]);
-  }
-  if (type === "f16") return f16;
-  say(`making ${path.basename(out)}`);
-  if (peerArgv) { // its own quantizer, so that it gets the mixture of types it was made for
-    const peer = new Engine("peer", peerArgv);
-    await peer.ask("quantize", { in: f16, out: `${out}.part`, type, threads: os.availableParallelism() }, 1800000);
-    await peer.close();
-  } else {
-    execFileSync(path.join(ROOT, "build/shoal"), ["model", "quantize", f16, `${out}.part`, "--type", type.replace("_m", "")]);
-  }
-  fs.renameSync(`${out}.part`, out);
-  return out;
-}
-
-const GGUF_SIZES = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];
-// [values, bytes] of a block of the tensor types that occur in the benchmark's files
-const BLOCKS = { 0: [1, 4], 1: [1, 2], 2: [32, 18], 3: [32, 20], 6: [32, 22], 7: [32, 24], 8: [32, 34], 10: [256, 84],
-  11: [256, 110], 12: [256, 144], 13: [256, 176], 14: [256, 210], 16: [256, 66], 20: [32, 18], 30: [1, 2] };
-
-// Sizes of a GGUF's tensors: touched bytes per decoded token, weights of the layers, KV bytes per token.
-function readShape(file) {
-  const fd = fs.openSync(file, "r");
-  const b = Buffer.alloc(Math.min(fs.fstatSync(fd).size, 32 << 20));
-  fs.readSync(fd, b, 0, b.length, 0);
-  fs.closeSync(fd);
-  let at = 8;
-  const u32 = () => { at += 4; return b.readUInt32LE(at - 4); };
-  const u64 = () => { at += 8; return Number(b.readBigUInt64LE(at - 8)); };
-  const str = () => { const n = u64(); at += n; return b.toString("utf8", at - n, at); };
-  const skip = (type) => { if (type === 8) str(); else at += GGUF_SIZES[type]; };
-  const nTensors = u64(), nKeys = u64(), meta = {};
-  for (let i = 0; i < nKeys; i++) {
-    const key = str(), type = u32();
-    if (type === 9) {
-      const elem = u32(), n = u64();
-      if (elem === 8) for (let j = 0; j < n; j++) str();
-      else at += n * GGUF_SIZES[elem];
-    } else if (type === 4) meta[key] = u32();
-    else if (type === 8) meta[key] = str();
-    else skip(type);
-  }
-  const tensors = [];
-  for (let i = 0; i < nTensors; i++) {
-    const name = str(), dims = [];
-    for (let n = u32(); n > 0; n--) dims.push(u64());
-    const type = u32(), values = dims.reduce((x, y) => x * y, 1);
-    if (!BLOCKS[type]) throw new Error(`${file}: tensor type ${type}`);
-    at += 8;
-    tensors.push({ name, matrix: dims.length > 1, values, bytes: values / BLOCKS[type][0] * BLOCKS[type][1] });
-  }
-  const tied = !tensors.some((t) => t.name === "output.weight");
-  const sum = (list, key) => list.reduce((x, t) => x + t[key], 0);
-  const arch = meta["general.architecture"], heads = meta[`${arch}.attention.head_count`];
-  const width = meta[`${arch}.attention.key_length`] || meta[`${arch}.embedding_length`] / heads;
-  return {
-    weightsBytes: sum(tensors, "bytes"),
-    touchedBytes: sum(tensors.filter((t) => t.name !== "position_embd.weight" && (t.name !== "token_embd.weight" || tied)), "bytes"),
-    layerWeights: sum(tensors.filter((t) => t.matrix && t.name.startsWith("blk.")), "values"),
-    kvTokenBytes: meta[`${arch}.block_count`] * (meta[`${arch}.attention.head_count_kv`] || heads) * width * 2 * 2, // F16
-  };
-}
-
-// What shoal doctor measures; several runs keep the best of each figure: a limit is what can be reached.
-class Machine {
-  constructor(doctor) {
-    this.doctor = doctor;
-    this.bandwidth = new Map();
-    this.peak = new Map();
-  }
-
-  measure() {
-    try {
-      const d = JSON.parse(execFileSync(this.doctor[0], this.doctor.slice(1), { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }));
-      this.cpu = d.cpu;
-      for (const r of d.bandwidth || []) {
-        const key = `${r.threads} ${r.bytes}`, old = this.bandwidth.get(key);
-        if (!old || old.gb_s < r.gb_s) this.bandwidth.set(key, r);
-      }
-      for (const r of d.peak || []) this.peak.set(r.threads, Math.max(this.peak.get(r.threads) || 0, r.int8_gops));
-    } catch (e) {
-      this.error = e.message.split("\n")[0];
-    }
-  }
-
-  // tokens per second when `bytes` stream once per token
-  decodeLimit(bytes, threads) {
-    const rows = [...this.bandwidth.values()].filter((r) => r.threads === threads).sort((a, b) => a.bytes - b.bytes);
-    const row = rows.find((r) => r.bytes >= bytes) || rows[rows.length - 1];
-    return row ? row.gb_s * 1e9 / bytes : null;
-  }
-
-  promptLimit(weights, threads) {
-    const gops = this.peak.get(threads);
-    return gops ? gops * 1e9 / (2 * weights) : null;
-  }
+// The file of a shape with weights of a type, made by the engine benchmark's driver when it is not there.
+function modelFile(shape, type) {
+  const argv = ["--files", "--shapes", shape, "--types", type];
+  return path.join(ROOT, execFileSync(path.join(ROOT, "build/bench/bench_engine"), argv,
+    { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] }).trim());
 }
 
 function digits(v) {
@@ -325,4 +209,4 @@ function writeRows(part, rows, about) {
   fs.renameSync(`${file}.tmp`, file);
 }
 
-module.exports = { ROOT, CACHE, Engine, Machine, Server, findPeer, modelFile, median, spread, withSpinners, readShape, printTable, writeRows };
+module.exports = { ROOT, CACHE, Engine, Server, modelFile, median, spread, withSpinners, printTable, writeRows };

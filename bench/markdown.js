@@ -16,6 +16,6 @@ for (const part of new Set(all.rows.map((r) => r.part))) {
   console.log("| measure | ours | peer | unit | ratio | of the limit: ours, peer | threads: ours, peer | spread: ours, peer | target | met |");
   console.log("|---|---|---|---|---|---|---|---|---|---|");
   for (const r of all.rows.filter((x) => x.part === part))
-    console.log(`| ${r.name} | ${num(r.ours)} | ${num(r.peer)} | ${r.unit} | ${num(r.ratio)} | ${share(r.roofline, r.limit_doubtful)}, ${share(r.peer_roofline, r.limit_doubtful)} | ${pair(r.threads, (v) => v ?? "-")} | ${pair(r.spread, (v) => share(v))} | ${r.target || "-"} | ${r.met === null ? "-" : r.met ? "yes" : "no"} |`);
+    console.log(`| ${r.name} | ${num(r.ours)} | ${r.peer_below ? "< " : ""}${num(r.peer ?? r.peer_below)} | ${r.unit} | ${num(r.ratio)} | ${share(r.roofline, r.limit_doubtful)}, ${share(r.peer_roofline, r.limit_doubtful)} | ${pair(r.threads, (v) => v ?? "-")} | ${pair(r.spread, (v) => share(v))} | ${r.target || "-"} | ${r.met === null ? "-" : r.met ? "yes" : "no"} |`);
   console.log("");
 }
