@@ -219,11 +219,14 @@ static int ended(struct duel_prog *p, struct err *e)
 /* Waits until something can be read, or `until`. */
 static int wait_readable(struct duel *d, struct pollfd *f, nfds_t n, uint64_t until, struct err *e)
 {
-    const uint64_t last = d->until && d->until < until ? d->until : until, now = clock_ns();
-    const uint64_t ms = last > now ? (last - now) / 1000000 + 1 : 0;
+    const uint64_t last = d->until && d->until < until ? d->until : until;
     struct signalfd_siginfo info;
+    int ready;
     f[n - 1] = (struct pollfd){.fd = d->signal_fd, .events = POLLIN};
-    int ready = poll(f, n, ms > INT_MAX ? INT_MAX : (int)ms);
+    do { /* a driver that was stopped by hand and continued waits on */
+        const uint64_t now = clock_ns(), ms = last > now ? (last - now) / 1000000 + 1 : 0;
+        ready = poll(f, n, ms > INT_MAX ? INT_MAX : (int)ms);
+    } while (ready < 0 && errno == EINTR);
     if (ready > 0 && f[n - 1].revents && read(d->signal_fd, &info, sizeof(info)) > 0) {
         d->signal = (int)info.ssi_signo;
         return err_set(e, SHOAL_ECANCELLED, "interrupted");

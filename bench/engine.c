@@ -193,11 +193,11 @@ static void print_head(const struct engine_run *b, const cJSON *about)
     const struct engine_opts *o = b->o;
     const char *peer = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(about, "peer"));
     const cJSON *load = cJSON_GetObjectItemCaseSensitive(about, "load");
-    printf("ours: %s\npeer: %s\n%s, %u cores%s%s, load %.1f, %s%s of %.0f rounds, threads",
+    printf("ours: %s\npeer: %s\n%s, %u cores%s%s%s, load %.1f, %s%s of %.0f rounds, threads",
            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(about, "ours")),
            peer ? peer : "none",
            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(about, "cpu")), o->n_cpus,
-           o->cpu_list ? " of number " : "", o->cpu_list ? o->cpu_list : "",
+           o->cpu_list ? " (" : "", o->cpu_list ? o->cpu_list : "", o->cpu_list ? ")" : "",
            cJSON_IsNumber(load) ? load->valuedouble : NAN, o->cpu ? "CPU time, " : "",
            o->best ? "best" : "medians", o->rounds);
     for (uint32_t i = 0; i < o->n_threads; i++)
@@ -233,7 +233,7 @@ static void drop_f16(const struct engine_opts *o, const char *shape)
 
 static int measure_limits(struct engine_run *b, struct err *e)
 {
-    int rc = b->o->no_limits ? 0 : engine_limits_measure(&b->limits, &b->d, b->o->ours, e);
+    int rc = engine_limits_measure(&b->limits, &b->d, b->o->ours, b->o->no_limits, e);
     if (rc < 0 && rc != SHOAL_ECANCELLED) {
         fprintf(stderr, "no roofline: %s\n", e->msg);
         engine_failed(b, e->msg);

@@ -101,8 +101,9 @@ struct engine_limits { /* best of each figure so far: a limit is what can be rea
     char cpu[128];
 };
 
+/* names: only what the machine is. */
 SHOAL_MUST_CHECK int engine_limits_measure(struct engine_limits *l, struct duel *d,
-                                           const char *shoal, struct err *e);
+                                           const char *shoal, bool names, struct err *e);
 /* Tokens per second; NAN: not known. */
 double engine_limits_decode(const struct engine_limits *l, double bytes, uint32_t threads);
 double engine_limits_prompt(const struct engine_limits *l, double weights, uint32_t threads);

@@ -47,9 +47,10 @@ static void keep_peak(struct engine_limits *l, uint32_t threads, double gops)
     l->peak[i].gops = gops > l->peak[i].gops ? gops : l->peak[i].gops;
 }
 
-int engine_limits_measure(struct engine_limits *l, struct duel *d, const char *shoal, struct err *e)
+int engine_limits_measure(struct engine_limits *l, struct duel *d, const char *shoal, bool names,
+                          struct err *e)
 {
-    const char *const argv[] = {shoal, "doctor", "--json", NULL};
+    const char *const argv[] = {shoal, "doctor", "--json", names ? "--no-measure" : NULL, NULL};
     struct buf out;
     buf_init(&out, MAX_DOCTOR_BYTES);
     int rc = duel_output(d, argv, true, DOCTOR_SECONDS, &out, e);
