@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "gateway/generate.h"
+#include "gateway/grpc_call.h"
 #include "gateway/gw.h"
 #include "gateway/health.h"
 #include "gateway/recall.h"
@@ -48,6 +49,8 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
         rc = http_server_create(&gl->http, gl->loop, NULL, gw_handle, gl, NULL);
     if (rc == 0)
         http_server_set_early(gl->http, gw_early);
+    if (rc == 0)
+        http_server_set_refuse(gl->http, grpc_call_refuse);
     return rc;
 }
 

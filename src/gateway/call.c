@@ -311,7 +311,7 @@ void call_fail_code(struct call *c, int code, const char *msg)
     if (code == SHOAL_EBUSY)
         call_refuse(c, REFUSED_BUSY, 429, 1, "%s", msg);
     else if (code == SHOAL_EDEADLINE)
-        call_refuse(c, REFUSED_DEADLINE, 504, 1, "%s", msg);
+        call_fail_late(c, false, false, msg);
     else
         call_fail(c, status, NULL, NULL,
                   code == SHOAL_ELIMIT      ? "context_length_exceeded"
@@ -320,20 +320,33 @@ void call_fail_code(struct call *c, int code, const char *msg)
                   "%s", msg);
 }
 
+static void refuse_with(struct call *c, enum refusal why, const char *code, int status,
+                        uint32_t retry_after_s, const char *msg)
+{
+    char retry[16];
+    metrics_add(&c->gl->gw->refused[why], 1);
+    snprintf(retry, sizeof(retry), "%u", retry_after_s);
+    fail_with(c, status, call_type_of(status), NULL, code, retry_after_s ? retry : NULL, msg);
+}
+
 void call_refuse(struct call *c, enum refusal why, int status, uint32_t retry_after_s,
                  const char *fmt, ...)
 {
     static const char *const codes[N_REFUSED] = {
         "invalid_api_key", "rate_limit_exceeded", "overloaded", "deadline", "draining", NULL,
         "model_loading"};
-    char msg[512], retry[16];
+    char msg[512];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(msg, sizeof(msg), fmt, ap);
     va_end(ap);
-    metrics_add(&c->gl->gw->refused[why], 1);
-    snprintf(retry, sizeof(retry), "%u", retry_after_s);
-    fail_with(c, status, call_type_of(status), NULL, codes[why], retry_after_s ? retry : NULL, msg);
+    refuse_with(c, why, codes[why], status, retry_after_s, msg);
+}
+
+void call_fail_late(struct call *c, bool refused, bool others, const char *msg)
+{
+    refuse_with(c, REFUSED_DEADLINE, refused && !others ? "deadline_unreachable" : "deadline", 504,
+                others ? 1 : 0, msg);
 }
 
 void call_begin(struct call *c, const char *type)

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "gateway/generate.h"
+#include "gateway/grpc_call.h"
 #include "gateway/gw.h"
 #include "gateway/health.h"
 #include "gateway/recall.h"
@@ -201,6 +202,8 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
         rc = http_server_create(&gl->http, gl->loop, &gw->config->limits, gw_handle, gl, e);
     if (rc == 0)
         http_server_set_early(gl->http, gw_early);
+    if (rc == 0)
+        http_server_set_refuse(gl->http, grpc_call_refuse);
     if (rc == 0 && gw->config->tls_cert)
         rc = open_tls(&gl->tls, gw->config, e);
     return rc;

@@ -255,6 +255,10 @@ static void answer_error(struct gen *g)
     struct call *c = g->call;
     if (!c->req)
         return;
+    if (!c->began && g->error.code == SHOAL_EDEADLINE) {
+        call_fail_late(c, g->refused, metrics_others(&g->model->metrics), g->error.msg);
+        return;
+    }
     if (!c->began) {
         call_fail_code(c, g->error.code, g->error.msg);
         return;
@@ -431,6 +435,7 @@ static void fail_choice(struct gen *g, uint32_t i, int code, const char *msg)
 {
     char text[sizeof(g->error.msg) + 32];
     snprintf(text, sizeof(text), "prompt[%u]: %s", i / per_prompt(g), msg);
+    g->refused = true;
     fail(g, code, g->p.n_prompts > 1 ? text : msg);
 }
 
@@ -562,16 +567,20 @@ static bool can_make_it(struct gen *g)
     uint64_t need = first_tokens_ns(g, n), alone = first_tokens_ns(g, g->p.n);
     if (left > 0 && need <= left)
         return true;
-    if (left > 0 && alone <= left)
+    if (left > 0 && alone <= left) {
         call_refuse(g->call, REFUSED_BUSY, 429, 1,
                     "%u tasks are ahead: the first token would take about %" PRIu64
                     " ms, the budget is over in %" PRIu64 " ms",
                     n - g->p.n, need / 1000000u, left / 1000000u);
-    else
-        call_refuse(g->call, REFUSED_DEADLINE, 504, 0,
-                    "the first token takes about %" PRIu64
-                    " ms by what was measured, the budget is over in %" PRIu64 " ms",
-                    alone / 1000000u, left / 1000000u);
+        return false;
+    }
+    char msg[160] = "the budget was over before the work could begin";
+    if (left > 0)
+        snprintf(msg, sizeof(msg),
+                 "the first token takes about %" PRIu64
+                 " ms by what was measured, the budget is over in %" PRIu64 " ms",
+                 alone / 1000000u, left / 1000000u);
+    call_fail_late(g->call, true, false, msg);
     return false;
 }
 

@@ -89,7 +89,7 @@ struct gen {
     bool posted;
     int overflow; /* 0, or why tokens were lost */
     uint32_t n_left;
-    bool held, failed, counted, named; /* named: the request says which model */
+    bool held, failed, refused, counted, named; /* named: the request says which model */
     int prepare_rc;
     struct err error;
     struct loop_task wake, prepared;

@@ -30,22 +30,33 @@ void grpc_call_finish(struct call *c)
     call_end_trailers(c, &ok, 1);
 }
 
-void grpc_call_fail(struct call *c, const struct grpc_error *e)
-{
+struct ending {
     char code[8], text[512];
     struct buf details;
+    struct http_header trailers[3];
+    size_t n;
+};
+
+static void ending_init(struct ending *x, const struct grpc_error *e)
+{
+    snprintf(x->code, sizeof(x->code), "%d", (int)e->status);
+    grpc_message_text(x->text, sizeof(x->text), e->message);
+    buf_init(&x->details, (size_t)8 << 10);
+    x->n = grpc_details(&x->details, e) == 0 ? 3 : 2; /* without memory, the code at least */
+    x->trailers[0] = (struct http_header){"grpc-status", x->code};
+    x->trailers[1] = (struct http_header){"grpc-message", x->text};
+    x->trailers[2] = (struct http_header){"grpc-status-details-bin", buf_str(&x->details)};
+}
+
+void grpc_call_fail(struct call *c, const struct grpc_error *e)
+{
+    struct ending x;
     if (!c->req)
         return;
     grpc_call_begin(c);
-    snprintf(code, sizeof(code), "%d", (int)e->status);
-    grpc_message_text(text, sizeof(text), e->message);
-    buf_init(&details, (size_t)8 << 10);
-    int rc = grpc_details(&details, e);
-    const struct http_header trailers[] = {{"grpc-status", code},
-                                           {"grpc-message", text},
-                                           {"grpc-status-details-bin", buf_str(&details)}};
-    call_end_trailers(c, trailers, rc == 0 ? 3 : 2); /* without memory, the code at least */
-    buf_fini(&details);
+    ending_init(&x, e);
+    call_end_trailers(c, x.trailers, x.n);
+    buf_fini(&x.details);
 }
 
 void grpc_call_fail_plain(struct call *c, enum grpc_status status, const char *reason,
@@ -153,10 +164,36 @@ bool grpc_call_read_whole(struct call *c, struct grpc_frame *f, struct buf *plai
     return false;
 }
 
+static bool has_type(const struct http_req *r)
+{
+    const char *type = http_header(r, "content-type");
+    return type && strncmp(type, "application/grpc", 16) == 0;
+}
+
+bool grpc_call_refuse(struct http_req *r, const struct http_refusal *why)
+{
+    const struct http_header headers[] = {{"content-type", "application/grpc"},
+                                          {"grpc-accept-encoding", GRPC_ENCODINGS}};
+    const struct grpc_error e = {.status = why->status == 408 ? GRPC_DEADLINE_EXCEEDED
+                                           : why->status == 413 || why->status == 431
+                                               ? GRPC_RESOURCE_EXHAUSTED
+                                               : grpc_status_of(why->status),
+                                 .message = why->why,
+                                 .reason = why->status == 413 ? "MESSAGE_TOO_LARGE" : why->code,
+                                 .retry_s = why->retry_s};
+    struct ending x;
+    if (!has_type(r))
+        return false;
+    ending_init(&x, &e);
+    http_begin(r, 200, headers, 2, -1);
+    http_end_trailers(r, x.trailers, x.n);
+    buf_fini(&x.details);
+    return true;
+}
+
 static bool is_grpc(struct call *c)
 {
-    const char *type = http_header(c->req, "content-type");
-    if (type && strncmp(type, "application/grpc", 16) == 0)
+    if (has_type(c->req))
         return true;
     call_fail(c, 415, NULL, NULL, NULL, "this path speaks gRPC: content-type application/grpc");
     return false;

@@ -10,6 +10,8 @@
 #include "gateway/grpc_status.h"
 
 struct call;
+struct http_refusal;
+struct http_req;
 
 /* Whether it is a call of gRPC, of the method with this name; false: it is answered. */
 bool grpc_call_is(struct call *c, const char *name);
@@ -32,5 +34,8 @@ void grpc_call_fail_plain(struct call *c, enum grpc_status status, const char *r
                           const char *msg);
 /* rc: what is wrong with the bytes of a message. */
 void grpc_call_fail_frame(struct call *c, int rc);
+
+/* What HTTP/2 refuses, if it is a call of gRPC: for http_server_set_refuse. */
+bool grpc_call_refuse(struct http_req *r, const struct http_refusal *why);
 
 #endif

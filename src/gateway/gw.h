@@ -155,6 +155,9 @@ void call_fail_fields(struct call *c, const struct fields_error *e);
 void call_fail_code(struct call *c, int code, const char *msg);
 void call_refuse(struct call *c, enum refusal why, int status, uint32_t retry_after_s,
                  const char *fmt, ...) SHOAL_PRINTF(5, 6);
+/* A deadline that cannot be or was not met.  refused: nothing was begun; others: other work was in
+ * the way, so that it may help to come again. */
+void call_fail_late(struct call *c, bool refused, bool others, const char *msg);
 /* Streams. */
 void call_begin(struct call *c, const char *type);
 void call_begin_with(struct call *c, const char *type, const struct http_header *extra,

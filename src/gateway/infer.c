@@ -88,7 +88,10 @@ static void answer(struct infer *f)
     }
     if (rc < 0) {
         metrics_add(&m->errors, 1);
-        call_fail_code(c, rc, f->error.msg);
+        if (rc == SHOAL_EDEADLINE)
+            call_fail_late(c, f->rc < 0, metrics_others(m), f->error.msg);
+        else
+            call_fail_code(c, rc, f->error.msg);
         return;
     }
     buf_clear(&c->out);

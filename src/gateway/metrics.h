@@ -6,6 +6,7 @@
 #define SHOAL_GATEWAY_METRICS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -67,6 +68,12 @@ void metrics_smooth(_Atomic uint64_t *at, uint64_t v);
 static inline void metrics_add(_Atomic uint64_t *at, uint64_t n)
 {
     atomic_fetch_add_explicit(at, n, memory_order_relaxed);
+}
+
+/* Whether a model works on more than the request that asks. */
+static inline bool metrics_others(struct model_metrics *m)
+{
+    return atomic_load_explicit(&m->in_flight, memory_order_relaxed) > 1;
 }
 
 static inline uint64_t metrics_read(_Atomic uint64_t *at)

@@ -168,6 +168,14 @@ static void count_done(struct process *p)
         metrics_add(&p->encoder->metrics.cancelled, 1);
 }
 
+static void fail_code(struct process *p, int code, bool refused, const char *msg)
+{
+    if (code == SHOAL_EDEADLINE)
+        call_fail_late(p->call, refused, metrics_others(&p->encoder->metrics), msg);
+    else
+        call_fail_code(p->call, code, msg);
+}
+
 static void fail(struct process *p)
 {
     struct call *c = p->call;
@@ -175,7 +183,7 @@ static void fail(struct process *p)
                           ? "the deadline passed before the answer was complete"
                           : p->message;
     if (!c->began) {
-        call_fail_code(c, p->code, msg);
+        fail_code(p, p->code, false, msg);
         return;
     }
     buf_clear(&c->out);
@@ -262,7 +270,7 @@ static void submit(struct process *p)
     if (rc == 0)
         rc = ask_submit(ask, &o, &p->request, &e);
     if (rc < 0) {
-        call_fail_code(c, rc, e.msg);
+        fail_code(p, rc, true, e.msg);
         process_free(p);
     }
 }

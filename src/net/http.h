@@ -61,6 +61,13 @@ struct http_req {
 
 typedef void (*http_handler)(void *ctx, struct http_req *r);
 
+/* Why a request is refused before a handler sees it. */
+struct http_refusal {
+    int status;
+    const char *code, *why; /* code: for programs */
+    uint32_t retry_s;       /* when it may work; 0: never */
+};
+
 /* NULL when the request has no such header; name in lower case. */
 const char *http_header(const struct http_req *r, const char *name);
 /* Value of a query parameter, percent-decoded into out; false when it is not there or too long. */
@@ -121,6 +128,10 @@ struct loop *http_server_loop(const struct http_server *s);
 /* Requests of HTTP/2 for which early says true reach the handler with their headers: for streams in
  * both directions.  When the server drains, their bodies end. */
 void http_server_set_early(struct http_server *s, bool (*early)(const char *path));
+/* For protocols on top of HTTP/2 that refuse in a way of their own.  r has the headers as far as
+ * they came; true: r is answered, to its end. */
+void http_server_set_refuse(struct http_server *s,
+                            bool (*refuse)(struct http_req *r, const struct http_refusal *why));
 /* Replaces size, count and time limits for what comes from now on. */
 void http_server_set_limits(struct http_server *s, const struct http_limits *limits);
 

@@ -17,6 +17,7 @@
 #define CONN_WINDOW (4 << 20)
 #define MAX_RESETS 400u /* of streams, in RESET_WINDOW: more is an attack */
 #define RESET_WINDOW_NS 10000000000u
+#define NOTICE_MS 1000u /* for the client to learn that we drain */
 
 struct h2;
 
@@ -34,7 +35,7 @@ struct h2_stream {
     struct http_header headers[MAX_HEADERS + 1];
     uint32_t method, path, authority; /* in head; 0: not there */
     uint64_t began_ns, heard_ns;      /* heard: early, the last bytes of the body */
-    int refuse;                       /* status, instead of the handler */
+    uint8_t refuse;                   /* enum refusal, instead of the handler */
     bool handled, ended, was_full;
     struct buf trailers; /* name, NUL, value, NUL, ... */
     uint32_t n_trailers;
@@ -49,6 +50,7 @@ struct h2 {
     uint64_t resets_since;
     struct loop_task flush;
     bool in_flush, closing;
+    bool knows; /* draining: the client does, and opens no more streams */
 };
 
 static struct h2 *state(struct http_conn *c)
@@ -261,37 +263,63 @@ static const char *find_header(const struct h2_stream *s, const char *name)
     return NULL;
 }
 
-/* gRPC has its status in the trailers, whatever happens. */
-static bool refuse_grpc(struct h2_stream *s, const char *why)
+/* ---- refusals ---- */
+
+enum refusal {
+    REFUSE_NONE,
+    REFUSE_LARGE,
+    REFUSE_MUCH,
+    REFUSE_HEADERS,
+    REFUSE_LATE,
+    REFUSE_BAD,
+    REFUSE_MEMORY,
+    REFUSE_DRAINING
+};
+
+static const struct http_refusal refusals[] = {
+    [REFUSE_LARGE] = {413, "body_too_large", "the body is larger than this server accepts", 0},
+    [REFUSE_MUCH] = {429, "overloaded", "too many large bodies at a time on this connection", 1},
+    [REFUSE_HEADERS] = {431, "headers_too_large", "the headers are larger than this server accepts",
+                        0},
+    [REFUSE_LATE] = {408, "request_timeout", "the request did not come in time", 1},
+    [REFUSE_BAD] = {400, "invalid_request", "this is not a request that can be answered", 0},
+    [REFUSE_MEMORY] = {503, "out_of_memory", "out of memory", 1},
+    [REFUSE_DRAINING] = {503, "draining", "the server is stopping", 1}};
+
+static size_t list_headers(struct h2_stream *s)
 {
-    const char *type = find_header(s, "content-type");
-    const struct http_header head = {"content-type", "application/grpc"};
-    const struct http_header trailers[] = {{"grpc-status", s->refuse == 408 ? "4" : "8"},
-                                           {"grpc-message", why}};
-    if (!type || strncmp(type, head.value, strlen(head.value)) != 0)
-        return false;
-    h2_begin(&s->req, 200, &head, 1, -1);
-    h2_end(&s->req, trailers, 2);
-    return true;
+    size_t n = 0;
+    if (s->head.rc < 0)
+        return 0;
+    for (; n < s->n_headers; n++)
+        s->headers[n] = (struct http_header){text_at(s, s->at[n].name), text_at(s, s->at[n].value)};
+    if (s->authority)
+        s->headers[n++] = (struct http_header){"host", text_at(s, s->authority)};
+    return n;
 }
 
 static void refuse(struct h2_stream *s)
 {
-    const struct http_header type = {"content-type", "application/json"};
-    const char *why = s->refuse == 413   ? "the body is larger than this server accepts"
-                      : s->refuse == 431 ? "the headers are larger than this server accepts"
-                      : s->refuse == 408 ? "the request did not come in time"
-                                         : "this is not a request that can be answered";
-    char body[256];
+    const struct http_refusal *f = &refusals[s->refuse];
+    struct http_server *server = s->h->conn->server;
+    struct http_header headers[] = {{"content-type", "application/json"}, {"retry-after", NULL}};
+    char body[256], retry[16];
     int n = snprintf(body, sizeof(body),
-                     "{\"error\":{\"message\":\"%s\",\"type\":\"invalid_request_error\","
-                     "\"param\":null,\"code\":null}}\n",
-                     why);
+                     "{\"error\":{\"message\":\"%s\",\"type\":\"%s\",\"param\":null,"
+                     "\"code\":\"%s\"}}\n",
+                     f->why, f->status < 500 ? "invalid_request_error" : "server_error", f->code);
+    snprintf(retry, sizeof(retry), "%u", f->retry_s);
+    headers[1].value = retry;
     s->handled = true;
-    s->req = (struct http_req){.ops = &ops};
-    if (refuse_grpc(s, why))
+    s->req = (struct http_req){.method = "",
+                               .path = "",
+                               .query = "",
+                               .headers = s->headers,
+                               .n_headers = list_headers(s),
+                               .ops = &ops};
+    if (server->refuse && server->refuse(&s->req, f))
         return;
-    h2_begin(&s->req, s->refuse, &type, 1, n);
+    h2_begin(&s->req, f->status, headers, f->retry_s ? 2 : 1, n);
     h2_write(&s->req, body, (size_t)n);
     h2_end(&s->req, NULL, 0);
 }
@@ -304,18 +332,13 @@ static void handle(struct h2_stream *s, bool early)
     if (s->handled)
         return;
     if (s->head.rc < 0)
-        s->refuse = 431;
+        s->refuse = s->head.rc == SHOAL_ELIMIT ? REFUSE_HEADERS : REFUSE_MEMORY;
     if (!s->refuse && (!s->method || !s->path))
-        s->refuse = 400;
+        s->refuse = REFUSE_BAD;
     if (s->refuse) {
         refuse(s);
         return;
     }
-    size_t n = 0;
-    for (; n < s->n_headers; n++)
-        s->headers[n] = (struct http_header){text_at(s, s->at[n].name), text_at(s, s->at[n].value)};
-    if (s->authority)
-        s->headers[n++] = (struct http_header){"host", text_at(s, s->authority)};
     char *path = s->head.data + s->path, *q = strchr(path, '?');
     if (q)
         *q = '\0';
@@ -324,7 +347,7 @@ static void handle(struct h2_stream *s, bool early)
                                .path = path,
                                .query = q ? q + 1 : "",
                                .headers = s->headers,
-                               .n_headers = n,
+                               .n_headers = list_headers(s),
                                .body = buf_str(&s->body),
                                .body_bytes = s->body.len,
                                .peer = c->peer,
@@ -352,6 +375,8 @@ static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *
     if (!s)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     nghttp2_session_set_stream_user_data(session, s->id, s);
+    if (h->conn->draining)
+        s->refuse = REFUSE_DRAINING; /* the client has not read yet that we go */
     return 0;
 }
 
@@ -373,7 +398,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
         return 0; /* trailers of a request: nobody asked for them */
     if (s->head.len + n_name + n_value > h->conn->server->limits.max_header_bytes ||
         memchr(value, '\0', n_value)) {
-        s->refuse = 431;
+        s->refuse = REFUSE_HEADERS;
         return 0;
     }
     if (name[0] == ':') {
@@ -388,7 +413,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     }
     uint32_t most = h->conn->server->limits.max_headers;
     if (s->n_headers >= (most < MAX_HEADERS ? most : MAX_HEADERS)) {
-        s->refuse = 431;
+        s->refuse = REFUSE_HEADERS;
         return 0;
     }
     s->at[s->n_headers].name = put_text(s, name, n_name);
@@ -411,15 +436,19 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     if (!s || (s->handled && !early))
         return 0;
     /* All streams of a connection together may hold two of the largest bodies. */
-    bool fits = s->body.len + n <= most && h->body_bytes + n <= 2 * most;
+    enum refusal why = s->body.len + n > most         ? REFUSE_LARGE
+                       : h->body_bytes + n > 2 * most ? REFUSE_MUCH
+                                                      : REFUSE_NONE;
     size_t before = s->body.len;
-    if (fits)
+    if (!why)
         buf_put(&s->body, p, n);
+    if (!why && s->body.rc < 0)
+        why = REFUSE_MEMORY;
     h->body_bytes += s->body.len - before;
-    if (early && (!fits || s->body.rc < 0)) {
+    if (early && why) {
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_ENHANCE_YOUR_CALM);
-    } else if (!fits || s->body.rc < 0) {
-        s->refuse = 413;
+    } else if (why) {
+        s->refuse = why;
         refuse(s);
     } else if (early) {
         s->heard_ns = loop_now(h->conn->server->loop);
@@ -442,7 +471,9 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         if (expect && strcmp(expect, "100-continue") == 0)
             nghttp2_submit_headers(session, NGHTTP2_FLAG_NONE, s->id, NULL, &go_on, 1, NULL);
         bool (*early)(const char *path) = h->conn->server->early;
-        if (early && !s->refuse && s->path && early(text_at(s, s->path)))
+        if (s->refuse)
+            handle(s, false); /* its body would be in vain */
+        else if (early && s->path && early(text_at(s, s->path)))
             handle(s, true);
     }
     if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) && s &&
@@ -452,6 +483,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         else
             handle(s, false);
     }
+    if (frame->hd.type == NGHTTP2_PING && (frame->hd.flags & NGHTTP2_FLAG_ACK))
+        h->knows |= h->conn->draining;
     if (frame->hd.type == NGHTTP2_RST_STREAM) {
         uint64_t now = loop_now(h->conn->server->loop);
         if (now - h->resets_since > RESET_WINDOW_NS) {
@@ -464,14 +497,15 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     return 0;
 }
 
-/* An early request may be answered before its end: the client need not send the rest. */
+/* Early requests and those that are refused may be answered before their end: the client need not
+ * send the rest. */
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     int32_t id = frame->hd.stream_id;
     struct h2_stream *s = nghttp2_session_get_stream_user_data(session, id);
     (void)user;
-    if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) && s && s->req.take &&
-        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) &&
+    if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) && s &&
+        (s->req.take || s->refuse) && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) &&
         nghttp2_session_get_stream_remote_close(session, id) == 0)
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_NO_ERROR);
     return 0;
@@ -494,7 +528,8 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
 static void watch_time(struct h2 *h)
 {
     const struct http_limits *lim = &h->conn->server->limits;
-    http_conn_timer(h->conn, h->n_streams == 0                 ? lim->idle_ms
+    http_conn_timer(h->conn, h->conn->draining && !h->knows    ? NOTICE_MS
+                             : h->n_streams == 0               ? lim->idle_ms
                              : lim->request_ms < lim->write_ms ? lim->request_ms
                                                                : lim->write_ms);
 }
@@ -532,7 +567,7 @@ static void on_flush(struct loop_task *t)
         sock_write(&c->sock, p, (size_t)n);
     }
     tell_drained(h);
-    if (c->draining && h->n_streams == 0 && !h->closing) {
+    if (c->draining && h->knows && h->n_streams == 0 && !h->closing) {
         h->closing = true;
         nghttp2_session_terminate_session(h->session, NGHTTP2_NO_ERROR);
         schedule(h);
@@ -569,13 +604,15 @@ static void h2_drained(struct http_conn *c)
 static void h2_drain(struct http_conn *c)
 {
     struct h2 *h = state(c);
-    nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE,
-                          nghttp2_session_get_last_proc_stream_id(h->session), NGHTTP2_NO_ERROR,
-                          NULL, 0);
+    /* Streams that are on their way are answered too, to say that we go; once the client has
+     * answered the ping, it has read the notice, and no more come. */
+    nghttp2_submit_shutdown_notice(h->session);
+    nghttp2_submit_ping(h->session, NGHTTP2_FLAG_NONE, NULL);
     for (struct h2_stream *s = h->streams; s; s = s->next)
         if (s->handled && s->req.more)
             end_body(s);
     schedule(h);
+    watch_time(h);
 }
 
 static void h2_timeout(struct http_conn *c)
@@ -583,6 +620,10 @@ static void h2_timeout(struct http_conn *c)
     struct h2 *h = state(c);
     const struct http_limits *lim = &c->server->limits;
     uint64_t now = loop_now(c->server->loop);
+    if (c->draining && !h->knows) { /* it does not answer pings */
+        h->knows = true;
+        schedule(h);
+    }
     if (sock_queued(&c->sock) > 0 &&
         now - c->sock.progress_ns >= (uint64_t)lim->write_ms * 1000000u) {
         sock_break(&c->sock); /* nobody reads */
@@ -596,7 +637,7 @@ static void h2_timeout(struct http_conn *c)
     }
     for (struct h2_stream *s = h->streams; s; s = s->next)
         if (!s->handled && now - s->began_ns >= (uint64_t)lim->request_ms * 1000000u) {
-            s->refuse = 408;
+            s->refuse = REFUSE_LATE;
             refuse(s);
         } else if (s->handled && s->req.more &&
                    now - s->heard_ns >= (uint64_t)lim->idle_ms * 1000000u) {

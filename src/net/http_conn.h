@@ -36,7 +36,8 @@ struct http_server {
     struct http_limits limits;
     http_handler handler;
     void *ctx;
-    bool (*early)(const char *path); /* or NULL */
+    bool (*early)(const char *path);                                    /* or NULL */
+    bool (*refuse)(struct http_req *r, const struct http_refusal *why); /* or NULL */
     struct http_listener *listeners;
     struct tls_server *tls;
     struct http_conn *conns;

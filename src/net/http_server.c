@@ -306,6 +306,12 @@ void http_server_set_early(struct http_server *s, bool (*early)(const char *path
     s->early = early;
 }
 
+void http_server_set_refuse(struct http_server *s,
+                            bool (*refuse)(struct http_req *r, const struct http_refusal *why))
+{
+    s->refuse = refuse;
+}
+
 void http_server_set_limits(struct http_server *s, const struct http_limits *limits)
 {
     s->limits = *limits;

@@ -1,0 +1,160 @@
+#!/usr/bin/env node
+// Calls of gRPC that are refused before a handler sees them, or because of their deadline: each says why, and when to
+// come again only if that may help.
+// Usage: grpc_refused.js SHOAL
+'use strict';
+const fs = require('fs');
+const http2 = require('http2');
+const net = require('net');
+const path = require('path');
+const { Duplex } = require('stream');
+const t = require('../integration/serve.js');
+const { grpc, load, decodeDetails, frame, raw } = require('./grpc_client.js');
+
+const shoal = path.resolve(process.argv[2]);
+const long = path.join(t.root, 'tests/data/refs/qwen3.gguf');
+const { status } = grpc;
+const { Shoal } = load('shoal/v1/shoal.proto').shoal.v1;
+const method = '/shoal.v1.Shoal/Generate', body = (request) => frame(Shoal.service.Generate.requestSerialize(request));
+
+function refused(r, code, reason, retry) {
+    t.same(r.headers[':status'], 200, `${reason}: no matter of HTTP`);
+    t.same(r.headers['content-type'], 'application/grpc', `${reason}: type`);
+    t.same(r.status, code, `${reason}: code`);
+    const d = decodeDetails(Buffer.from(r.trailers['grpc-status-details-bin'] ?? '', 'base64'));
+    t.same(d.code, code, `${reason}: the code of the details`);
+    t.check(d.message.length > 10 && d.message === decodeURIComponent(r.trailers['grpc-message']), `${reason}: ${d.message}`);
+    t.same(d.ErrorInfo?.reason, reason, `${reason}: reason`);
+    t.same(d.ErrorInfo?.domain, 'shoal', `${reason}: domain`);
+    t.same((d.RetryInfo?.retryDelay?.seconds ?? 0) > 0, retry, `${reason}: when again`);
+}
+
+async function limits(session) {
+    const ask = body({ model: 'long', prompt: 'a', max_tokens: 1 });
+    t.same((await raw(session, method, ask)).status, 0, 'a call');
+    refused(await raw(session, method, frame(Buffer.alloc(300000))), status.RESOURCE_EXHAUSTED, 'MESSAGE_TOO_LARGE', false);
+    refused(await raw(session, method, ask, { a: 'x'.repeat(5000) }), status.RESOURCE_EXHAUSTED, 'HEADERS_TOO_LARGE', false);
+    const many = Object.fromEntries(Array.from({ length: 110 }, (_, i) => [`a${i}`, 'b']));
+    refused(await raw(session, method, ask, many), status.RESOURCE_EXHAUSTED, 'HEADERS_TOO_LARGE', false);
+    // the client is told before it has sent all, and need not send the rest
+    for (const [headers, write, code, reason, retry] of [
+        [{ a: 'x'.repeat(5000) }, 'x', status.RESOURCE_EXHAUSTED, 'HEADERS_TOO_LARGE', false],
+        [{}, Buffer.alloc(250000), status.RESOURCE_EXHAUSTED, 'MESSAGE_TOO_LARGE', false],
+        [{}, ask.subarray(0, 3), status.DEADLINE_EXCEEDED, 'REQUEST_TIMEOUT', true]]) {
+        const r = session.request({ ':method': 'POST', ':path': method, 'content-type': 'application/grpc', ...headers });
+        const got = { headers: {}, trailers: {} };
+        r.on('response', (h) => { got.headers = h; });
+        r.on('trailers', (h) => { got.trailers = h; });
+        r.on('error', () => {});
+        r.write(write);
+        r.resume();
+        await new Promise((done) => r.on('close', done));
+        t.same(r.rstCode, http2.constants.NGHTTP2_NO_ERROR, `${reason}: the stream ends`);
+        got.status = Number(got.trailers['grpc-status']);
+        refused(got, code, reason, retry);
+    }
+    // bodies that are too much together, on one connection: later there is room
+    const parts = Array.from({ length: 3 }, () => session.request({ ':method': 'POST', ':path': method,
+        'content-type': 'application/grpc' }));
+    const ends = parts.map((r) => new Promise((done) => {
+        r.on('trailers', done);
+        r.on('error', () => {});
+        r.resume();
+    }));
+    const most = Buffer.alloc(190000);
+    most.writeUInt32BE(most.length - 5, 1);
+    parts.forEach((r) => r.write(most));
+    const first = await Promise.race(ends);
+    const headers = { ':status': 200, 'content-type': 'application/grpc' };
+    refused({ headers, trailers: first, status: Number(first['grpc-status']) }, status.RESOURCE_EXHAUSTED, 'OVERLOADED', true);
+    parts.forEach((r) => r.close(http2.constants.NGHTTP2_CANCEL));
+    // and what is no call of gRPC gets words in JSON
+    const plain = session.request({ ':method': 'GET', ':path': '/healthz', a: 'x'.repeat(5000) });
+    plain.on('response', (h) => { plain.status = h[':status']; });
+    let text = '';
+    for await (const part of plain)
+        text += part;
+    t.same(`${plain.status} ${JSON.parse(text).error.code}`, '431 headers_too_large', 'not of gRPC');
+}
+
+async function deadlines(server, session) {
+    const ask = (request, timeout) => raw(session, method, body(request), { 'grpc-timeout': timeout });
+    // alone: only a longer deadline helps
+    refused(await ask({ model: 'long', prompt: 'Once', max_tokens: 2000, temperature: 1 }, '30m'),
+        status.DEADLINE_EXCEEDED, 'DEADLINE', false);
+    refused(await ask({ model: 'long', prompt: 'x'.repeat(1900), max_tokens: 2 }, '1m'),
+        status.DEADLINE_EXCEEDED, 'DEADLINE_UNREACHABLE', false);
+    // behind others: it may help to come again
+    const stop = new AbortController();
+    const work = await fetch(`${server.url}/v1/completions`, { method: 'POST', signal: stop.signal,
+        body: JSON.stringify({ model: 'one', prompt: Array(64).fill('a'), max_tokens: 2000, ignore_eos: true, stream: true }) });
+    const reading = (async () => { for await (const part of work.body) void part; })().catch(() => {});
+    refused(await ask({ model: 'one', prompt: 'Once', max_tokens: 2 }, '40m'), status.DEADLINE_EXCEEDED, 'DEADLINE', true);
+    stop.abort();
+    await reading;
+}
+
+// A connection whose client reads only when it is let.
+function slowSocket(port) {
+    const socket = net.connect(port, '127.0.0.1'), duplex = new Duplex({
+        read() {}, write(part, _, done) { socket.write(part, done); }, final(done) { socket.end(done); } });
+    let held = null;
+    socket.on('data', (part) => (held ? held.push(part) : duplex.push(part)));
+    socket.on('end', () => duplex.push(null));
+    socket.on('error', () => duplex.destroy());
+    duplex.hold = () => { held = []; };
+    duplex.seen = () => held.length;
+    duplex.release = () => {
+        const parts = held;
+        held = null;
+        parts.forEach((part) => duplex.push(part));
+    };
+    return duplex;
+}
+
+// The server drains, and a client that does not know it yet goes on asking.
+async function drains(server) {
+    const socket = slowSocket(server.port), session = http2.connect(server.url, { createConnection: () => socket });
+    const other = http2.connect(server.url), gone = new Promise((done) => other.on('goaway', done));
+    for (const s of [session, other])
+        await raw(s, method, body({ model: 'long', prompt: 'a', max_tokens: 1 }));
+    const work = session.request({ ':method': 'POST', ':path': '/v1/completions' }); // keeps the connection
+    work.on('error', () => {});
+    work.end(JSON.stringify({ model: 'long', prompt: Array(64).fill('a'), n: 2, max_tokens: 2000, ignore_eos: true }));
+    await t.until(async () => await t.metric(server, 'shoal_in_flight{model="long"}') === 1, 'work');
+    socket.hold();
+    const ended = server.stop();
+    await gone;
+    const call = raw(session, method, body({ model: 'long', prompt: 'a', max_tokens: 1 }));
+    const plain = session.request({ ':method': 'GET', ':path': '/healthz' });
+    const answer = new Promise((done) => plain.on('response', done));
+    plain.on('error', () => {});
+    plain.resume();
+    await t.until(() => socket.seen() > 1, 'an answer');
+    await t.sleep(50);
+    socket.release();
+    refused(await call, status.UNAVAILABLE, 'DRAINING', true);
+    const headers = await answer;
+    t.same(`${headers[':status']} ${headers['retry-after']}`, '503 1', 'a request that is not of gRPC');
+    work.close(http2.constants.NGHTTP2_CANCEL);
+    t.same((await ended).code, 0, 'exit');
+    session.destroy();
+}
+
+(async () => {
+    const config = path.join(t.tmp, 'refused.yaml');
+    fs.writeFileSync(config, `
+models: [{name: long, path: ${long}}, {name: one, path: ${long.replace('qwen3', 'qwen2')}, parallel: 1}]
+limits: {body: 200KiB, headers: 4KiB, request_timeout: 1500ms}
+`);
+    const server = await t.start(shoal, ['--config', config]);
+    const session = http2.connect(server.url);
+    await limits(session);
+    await deadlines(server, session);
+    session.close();
+    await drains(server);
+    t.finish();
+})().catch((e) => {
+    console.log(e);
+    process.exit(1);
+});
