@@ -80,13 +80,24 @@ char *mem_strdup(const char *s)
 
 void *mem_pages(size_t n)
 {
+    return mem_pages_partly(n, n);
+}
+
+void *mem_pages_partly(size_t n, size_t n_large)
+{
+    const size_t most = (size_t)64 << 10; /* of the kernels' page sizes */
     if (must_fail() || n == 0)
         return NULL;
-    void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return NULL;
-    if (n >= ((size_t)4 << 20))
-        (void)madvise(p, n, MADV_HUGEPAGE); /* an optimization: refusal costs only speed */
+    /* optimizations: refusal costs only speed or memory */
+    if (n_large < n) {
+        n_large = n_large / most * most;
+        (void)madvise(p + n_large, n - n_large, MADV_NOHUGEPAGE);
+    }
+    if (n_large >= ((size_t)4 << 20))
+        (void)madvise(p, n_large, MADV_HUGEPAGE);
     return p;
 }
 

@@ -24,6 +24,9 @@ void *mem_aligned(size_t n);
 /* 64-byte aligned, zeroed pages straight from the kernel; 2 MiB pages asked for when large.
  * The length must be given back to mem_pages_free. */
 void *mem_pages(size_t n);
+/* The same, but large pages for the first n_large bytes alone: memory that is reserved for the
+ * worst case and mostly used little of would only grow by them. */
+void *mem_pages_partly(size_t n, size_t n_large);
 void mem_pages_free(void *p, size_t n);
 
 /* false when a * b does not fit. */

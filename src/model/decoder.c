@@ -143,7 +143,10 @@ static int plan_tensors(struct decoder *d, struct err *e)
 
 /* ---- scratch ------------------------------------------------------------------------------- */
 
-static void lay_out_scratch(struct decoder *d, uint8_t *base)
+/* Returns the size of its first part, which prompts walk through in long strides: large pages are
+ * worth their memory there, but not in the rest, which is reserved for the worst case (a row of
+ * logits for each token of a pass, most of all) and seldom used. */
+static size_t lay_out_scratch(struct decoder *d, uint8_t *base)
 {
     const struct decoder_config *c = &d->c;
     struct carve at = {.base = base};
@@ -157,12 +160,13 @@ static void lay_out_scratch(struct decoder *d, uint8_t *base)
     d->keep = c->parallel ? carve_take(&at, b * c->dim * f) : NULL;
     d->hidden = carve_take(&at, b * c->ffn_dim * f);
     d->hidden_up = c->gated ? carve_take(&at, b * c->ffn_dim * f) : NULL;
-    d->rope_cs[0] = carve_take(&at, b * c->rope_dim * 2 * f);
-    d->rope_cs[1] = carve_take(&at, b * c->rope_dim * 2 * f);
-    d->logits = carve_take(&at, (size_t)d->max_logits * c->n_vocab * f);
     carve_act(&at, &d->act_x, d->xn, d->max_batch, c->dim);
     carve_act(&at, &d->act_att, d->att, d->max_batch, heads);
     carve_act(&at, &d->act_hidden, d->hidden, d->max_batch, c->ffn_dim);
+    const size_t strided = at.bytes;
+    d->rope_cs[0] = carve_take(&at, b * c->rope_dim * 2 * f);
+    d->rope_cs[1] = carve_take(&at, b * c->rope_dim * 2 * f);
+    d->logits = carve_take(&at, (size_t)d->max_logits * c->n_vocab * f);
     d->attn_scratch = carve_take(&at, members * sizeof(float *));
     for (uint32_t i = 0; i < members; i++) {
         float *s = carve_take(&at, kern_attn_scratch(d->n_ctx) * f);
@@ -184,6 +188,7 @@ static void lay_out_scratch(struct decoder *d, uint8_t *base)
     d->run_first = carve_take(&at, b * sizeof(uint32_t));
     d->logit_token = carve_take(&at, d->max_logits * sizeof(uint32_t));
     d->scratch_bytes = at.bytes;
+    return strided;
 }
 
 static void which_inputs_are_quantized(struct decoder *d)
@@ -259,14 +264,14 @@ int decoder_create(struct decoder **out, const struct gguf *g, const char *path,
         rc = crew_create(&d->crew, o->n_threads ? o->n_threads : crew_cores(), e);
     if (rc == 0) {
         d->max_threads = crew_size(d->crew);
-        lay_out_scratch(d, NULL);
-        d->scratch = mem_pages(d->scratch_bytes);
+        size_t strided = lay_out_scratch(d, NULL);
+        d->scratch = mem_pages_partly(d->scratch_bytes, strided);
         rc = d->scratch ? 0
                         : err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of scratch",
                                   d->scratch_bytes);
     }
     if (rc == 0) {
-        lay_out_scratch(d, d->scratch);
+        (void)lay_out_scratch(d, d->scratch);
         which_inputs_are_quantized(d);
         rc =
             weights_load(&d->weights, path, o->cache_dir, d->crew, o->progress, o->progress_ctx, e);
@@ -292,7 +297,7 @@ int decoder_measure(struct decoder_sizes *out, const struct gguf *g, const struc
     if (rc == 0)
         rc = crew_create(&d->crew, 1, e);
     if (rc == 0) {
-        lay_out_scratch(d, NULL);
+        (void)lay_out_scratch(d, NULL);
         /* attention scratch is per thread */
         size_t more = (o->n_threads ? o->n_threads : crew_cores()) - 1;
         d->scratch_bytes += more * kern_attn_scratch(d->n_ctx) * sizeof(float);
