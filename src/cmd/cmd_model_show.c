@@ -163,9 +163,7 @@ static void put_elem(struct json_out *j, const struct gguf_kv *kv, uint64_t i)
     enum gguf_type type = kv->type == GGUF_TYPE_ARRAY ? kv->elem_type : kv->type;
     int64_t n;
     double d;
-    if (type == GGUF_TYPE_STRING && kv->strings)
-        json_out_strn(j, kv->strings[i].p, kv->strings[i].n);
-    else if (type == GGUF_TYPE_BOOL && kv->data_bytes > i)
+    if (type == GGUF_TYPE_BOOL && kv->data_bytes > i)
         json_out_bool(j, kv->data[i] != 0);
     else if (type != GGUF_TYPE_F32 && type != GGUF_TYPE_F64 && gguf_kv_i64(kv, i, &n))
         json_out_int(j, n);
@@ -184,9 +182,13 @@ static void put_value(struct json_out *j, const struct gguf *g, const struct ggu
     struct gguf_str s;
     uint64_t u;
     if (kv->type == GGUF_TYPE_ARRAY) {
+        struct gguf_strings strings = gguf_kv_strings(kv);
         json_out_array(j);
         for (uint64_t i = 0; i < kv->n_elems && i < max_elems; i++)
-            put_elem(j, kv, i);
+            if (gguf_strings_next(&strings, &s))
+                json_out_strn(j, s.p, s.n);
+            else
+                put_elem(j, kv, i);
         json_out_array_end(j);
         return;
     }

@@ -56,10 +56,10 @@ void file_map_close(struct file_map *m)
     *m = (struct file_map){0};
 }
 
-void file_map_trim(const struct file_map *m)
+void file_map_trim(const struct file_map *m, size_t n)
 {
     if (m->bytes)
-        (void)madvise((void *)(uintptr_t)m->bytes, m->n_bytes, MADV_DONTNEED);
+        (void)madvise((void *)(uintptr_t)m->bytes, n, MADV_DONTNEED);
 }
 
 void file_map_read(const struct file_map *m, size_t at, void *out, size_t n)

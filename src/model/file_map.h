@@ -21,9 +21,9 @@ struct file_map {
 
 SHOAL_MUST_CHECK int file_map_open(struct file_map *out, const char *path, struct err *e);
 void file_map_close(struct file_map *m);
-/* Gives the pages back: what was read stays readable, but counts no longer as our memory until it
- * is read again. */
-void file_map_trim(const struct file_map *m);
+/* Gives the pages of the first n bytes back: what was read stays readable, but counts no longer as
+ * our memory until it is read again. */
+void file_map_trim(const struct file_map *m, size_t n);
 /* Copies n bytes at offset `at`, which must be inside.  Unlike a look at the bytes this maps no
  * pages (a kernel may map 2 MiB around every byte looked at). */
 void file_map_read(const struct file_map *m, size_t at, void *out, size_t n);

@@ -57,11 +57,8 @@ static int read_string_array(struct gguf_kv *kv, struct rd *r, struct err *e)
     if (kv->n_elems > rd_left(r) / MIN_STRING_BYTES)
         return err_set(e, SHOAL_EFORMAT, "key %.*s claims %llu strings, the file is too short",
                        (int)kv->key.n, kv->key.p, (unsigned long long)kv->n_elems);
-    kv->strings = mem_zalloc_n((size_t)kv->n_elems, sizeof(*kv->strings));
-    if (!kv->strings)
-        return err_set(e, SHOAL_ENOMEM, "index of %.*s", (int)kv->key.n, kv->key.p);
     for (uint64_t i = 0; i < kv->n_elems; i++)
-        kv->strings[i] = read_str(r);
+        (void)read_str(r);
     return r->bad ? truncated(r, "an array of strings", e) : 0;
 }
 
@@ -272,8 +269,6 @@ void gguf_close(struct gguf *g)
 {
     if (!g)
         return;
-    for (size_t i = 0; i < g->n_kvs; i++)
-        mem_free(g->kvs[i].strings);
     for (size_t i = 0; i < g->n_maps; i++)
         file_map_close(&g->maps[i]);
     for (size_t i = 0; i < g->n_owned; i++)
@@ -288,7 +283,13 @@ void gguf_close(struct gguf *g)
 void gguf_trim(const struct gguf *g)
 {
     for (size_t i = 0; i < g->n_maps; i++)
-        file_map_trim(&g->maps[i]);
+        file_map_trim(&g->maps[i], g->maps[i].n_bytes);
+}
+
+void gguf_trim_meta(const struct gguf *g)
+{
+    if (g->n_maps == 1 && g->bytes == g->maps[0].bytes)
+        file_map_trim(&g->maps[0], g->data_offset);
 }
 
 void gguf_read(const struct gguf *g, const struct gguf_tensor *t, size_t at, void *out, size_t n)

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/rd.h"
 #include "kernels/quants.h"
 #include "model/file_map.h"
 
@@ -47,7 +48,13 @@ struct gguf_kv {
     uint64_t n_elems;         /* of an array; 1 for scalars */
     const uint8_t *data;      /* first byte of the value (after type and count) */
     size_t data_bytes;
-    struct gguf_str *strings; /* index of an array of strings, owned by the gguf; else NULL */
+};
+
+/* The strings of an array, one after the other: there is no index, since vocabularies are large and
+ * read once.  Bounded again, since somebody may write to the file meanwhile. */
+struct gguf_strings {
+    struct rd r;
+    uint64_t left;
 };
 
 /* How a tensor's values lie in its file.  Only views of other formats have anything but PLAIN. */
@@ -92,8 +99,9 @@ SHOAL_MUST_CHECK int gguf_open(struct gguf **out, const char *path, struct err *
 /* bytes: the whole file, at any alignment. */
 SHOAL_MUST_CHECK int gguf_parse(struct gguf **out, const void *bytes, size_t n, struct err *e);
 void gguf_close(struct gguf *g);
-/* Gives the files' pages back: see file_map_trim. */
+/* Gives the files' pages back: see file_map_trim; trim_meta: only those of a file's metadata. */
 void gguf_trim(const struct gguf *g);
+void gguf_trim_meta(const struct gguf *g);
 /* Copies n bytes at offset `at` of a PLAIN tensor, which must be inside of it, without mapping
  * pages where it lies in a file. */
 void gguf_read(const struct gguf *g, const struct gguf_tensor *t, size_t at, void *out, size_t n);
@@ -120,5 +128,21 @@ bool gguf_get_str(const struct gguf *g, const char *key, struct gguf_str *v);
  * of another kind. */
 bool gguf_kv_f64(const struct gguf_kv *kv, uint64_t i, double *v);
 bool gguf_kv_i64(const struct gguf_kv *kv, uint64_t i, int64_t *v);
+/* kv may be NULL; what is no array of strings has none. */
+static inline struct gguf_strings gguf_kv_strings(const struct gguf_kv *kv)
+{
+    if (!kv || kv->type != GGUF_TYPE_ARRAY || kv->elem_type != GGUF_TYPE_STRING)
+        return (struct gguf_strings){0};
+    return (struct gguf_strings){rd_make(kv->data, kv->data_bytes), kv->n_elems};
+}
+static inline bool gguf_strings_next(struct gguf_strings *it, struct gguf_str *s)
+{
+    if (it->left == 0)
+        return false;
+    it->left--;
+    s->n = (size_t)rd_u64(&it->r);
+    s->p = (const char *)rd_take(&it->r, s->n);
+    return !it->r.bad;
+}
 
 #endif

@@ -205,7 +205,8 @@ static int plain_set(struct heads *h, struct heads_head *head, const struct head
     struct heads_set *s = keep(h, mem_zalloc(sizeof(*s)));
     const char **labels = keep(h, mem_zalloc_n(head->rows, sizeof(*labels)));
     const cJSON *names = member(config, "id2label");
-    const struct gguf_kv *kv = NULL;
+    struct gguf_strings texts = {0};
+    struct gguf_str given;
     char key[96];
     if (!s || !labels)
         return err_set(e, SHOAL_ENOMEM, "labels");
@@ -214,15 +215,16 @@ static int plain_set(struct heads *h, struct heads_head *head, const struct head
     s->multi = strcmp(text_of(config, "problem_type"), "multi_label_classification") == 0;
     snprintf(key, sizeof(key), "%.40s.classifier.output_labels", src->arch ? src->arch : "");
     if (src->g)
-        kv = gguf_find(src->g, key);
+        texts = gguf_kv_strings(gguf_find(src->g, key));
     for (uint32_t i = 0; i < head->rows; i++) {
         char text[32];
         snprintf(text, sizeof(text), "%u", i);
         const char *name = names ? cJSON_GetStringValue(member(names, text)) : NULL;
+        bool has_given = gguf_strings_next(&texts, &given);
         if (name)
             labels[i] = keep_str(h, name, strlen(name));
-        else if (kv && kv->strings && i < kv->n_elems)
-            labels[i] = keep_str(h, kv->strings[i].p, kv->strings[i].n);
+        else if (has_given)
+            labels[i] = keep_str(h, given.p, given.n);
         else
             labels[i] = keep_str(h, text, (size_t)snprintf(text, sizeof(text), "LABEL_%u", i));
         if (!labels[i])

@@ -19,16 +19,19 @@ struct merge {     /* one "left right", read and hashed but not looked up yet */
     const char *p; /* both parts, decoded, one after the other */
     size_t n_left, n;
     uint64_t h_left, h_right, h;
-    uint32_t left, right, merged, rank;
+    uint32_t left, right, merged;
     bool good;
 };
 
 struct builder {
     struct tokenizer *t;
     const struct bpe_merges *src;
+    uint64_t n_read;             /* merges taken from src */
+    struct gguf_str left, right; /* the next one, where there is one */
+    bool has_next;
     struct strmap extra; /* strings that merges make and that are no tokens */
     char *bytes;         /* storage of their keys, made when the first one comes */
-    size_t n_bytes, cap_bytes;
+    size_t n_bytes;
     uint32_t n_sym;
     struct tok_alphabet alphabet;
     struct merge batch[BATCH];
@@ -65,11 +68,11 @@ static bool find_sym(const struct builder *b, const char *p, size_t n, uint64_t 
 static int add_extra(struct builder *b, const char *p, size_t n, uint32_t *sym)
 {
     if (!b->bytes) {
-        b->bytes = mem_alloc(b->cap_bytes);
+        b->bytes = mem_alloc(b->src->n_bytes);
         if (!b->bytes || strmap_init(&b->extra, 64) < 0)
             return SHOAL_ENOMEM;
     }
-    if (n > b->cap_bytes - b->n_bytes || b->n_sym == TOK_NO_SYM - 1)
+    if (n > b->src->n_bytes - b->n_bytes || b->n_sym == TOK_NO_SYM - 1)
         return SHOAL_ELIMIT;
     char *key = b->bytes + b->n_bytes;
     memcpy(key, p, n);
@@ -79,34 +82,25 @@ static int add_extra(struct builder *b, const char *p, size_t n, uint32_t *sym)
     return rc < 0 ? rc : 0;
 }
 
-static size_t pair_slot(const struct tokenizer *t, uint32_t left, uint32_t right)
-{
-    return hash_mix((uint64_t)left << 32 | right) & (t->n_pairs - 1);
-}
-
+/* Of all pairs that may apply, in their order: so a number in the index is a rank. */
 static void add_pair(struct tokenizer *t, const struct merge *m)
 {
-    for (size_t i = pair_slot(t, m->left, m->right);; i = (i + 1) & (t->n_pairs - 1)) {
-        struct bpe_pair *q = &t->pairs[i];
-        if (q->rank1 == 0) {
-            *q = (struct bpe_pair){m->left, m->right, m->merged, m->rank + 1};
-            return;
-        }
-        if (q->left == m->left && q->right == m->right)
+    const uint64_t h = bpe_pair_hash(m->left, m->right);
+    struct tok_index *x = &t->pair_index;
+    uint32_t slot, k;
+    for (uint32_t i = tok_index_first(x, h); (slot = x->slots[i]) != 0; i = tok_index_after(x, i))
+        if (tok_index_match(x, slot, h, &k) && t->pairs[k].left == m->left &&
+            t->pairs[k].right == m->right)
             return; /* the first of equals counts */
-    }
-}
-
-static void prefetch_slot(const struct tok_vocab *v, uint64_t h)
-{
-    __builtin_prefetch(&v->slots[h & (v->n_slots - 1)]);
+    tok_index_put(x, h, t->n_pairs);
+    t->pairs[t->n_pairs++] = (struct bpe_pair){m->left, m->right, m->merged};
 }
 
 static void prefetch_piece(const struct tok_vocab *v, uint64_t h)
 {
-    uint64_t slot = v->slots[h & (v->n_slots - 1)];
-    if (slot != 0)
-        __builtin_prefetch(v->bytes + v->at[(uint32_t)slot - 1]);
+    uint32_t slot = v->plain.slots[tok_index_first(&v->plain, h)], k;
+    if (slot != 0 && tok_index_match(&v->plain, slot, h, &k))
+        __builtin_prefetch(v->bytes + v->at[k]);
 }
 
 /* Reads a merge into out.  One that can never apply is no good. */
@@ -123,9 +117,9 @@ static void read_merge(const struct builder *b, struct merge *m, struct gguf_str
     m->h_left = tok_hash(m->p, m->n_left);
     m->h_right = tok_hash(m->p + m->n_left, n_right);
     m->h = tok_hash(m->p, m->n);
-    prefetch_slot(&b->t->v, m->h_left);
-    prefetch_slot(&b->t->v, m->h_right);
-    prefetch_slot(&b->t->v, m->h);
+    tok_index_prefetch(&b->t->v.plain, m->h_left);
+    tok_index_prefetch(&b->t->v.plain, m->h_right);
+    tok_index_prefetch(&b->t->v.plain, m->h);
 }
 
 /* Finds the three symbols of a merge. */
@@ -144,22 +138,42 @@ static int resolve(struct builder *b, struct merge *m)
     return add_extra(b, m->p, m->n, &m->merged);
 }
 
-/* Takes up to BATCH merges from `from` on; returns how many, or a negative code.  The tables are
- * larger than the caches: each step asks for the memory that the next one reads. */
-static int add_batch(struct builder *b, uint64_t from)
+/* Reads up to BATCH merges; returns how many, or a negative code. */
+static int read_batch(struct builder *b)
 {
-    struct tokenizer *t = b->t;
+    const struct bpe_merges *src = b->src;
     size_t used = 0;
     int k = 0;
-    for (; k < BATCH && from + (uint64_t)k < b->src->n; k++) {
-        struct gguf_str left, right;
-        b->src->get(b->src->ctx, from + (uint64_t)k, &left, &right);
-        if (left.n + right.n > b->cap_text - used)
+    for (; k < BATCH; k++) {
+        if (!b->has_next && b->n_read < src->n) {
+            b->has_next = src->next(src->ctx, &b->left, &b->right);
+            if (!b->has_next)
+                return SHOAL_EFORMAT; /* fewer than there were when it was opened */
+            b->n_read++;
+        }
+        size_t n = b->left.n + b->right.n;
+        if (!b->has_next || (n > b->cap_text - used && k > 0))
             break;
-        b->batch[k].rank = (uint32_t)(from + (uint64_t)k);
-        read_merge(b, &b->batch[k], left, right, b->text + used);
-        used += left.n + right.n;
+        if (n > b->cap_text) {
+            mem_free(b->text);
+            b->text = mem_alloc(n);
+            b->cap_text = b->text ? n : 0;
+            if (!b->text)
+                return SHOAL_ENOMEM;
+        }
+        read_merge(b, &b->batch[k], b->left, b->right, b->text + used);
+        used += n;
+        b->has_next = false;
     }
+    return k;
+}
+
+/* Takes the next merges; returns how many, or a negative code.  The tables are larger than the
+ * caches: each step asks for the memory that the next one reads. */
+static int add_batch(struct builder *b)
+{
+    struct tokenizer *t = b->t;
+    const int k = read_batch(b);
     for (int i = 0; i < k; i++)
         if (b->batch[i].good) {
             prefetch_piece(&t->v, b->batch[i].h_left);
@@ -172,7 +186,7 @@ static int add_batch(struct builder *b, uint64_t from)
         if (rc < 0)
             return rc;
         if (m->good)
-            __builtin_prefetch(&t->pairs[pair_slot(t, m->left, m->right)], 1);
+            tok_index_prefetch(&t->pair_index, bpe_pair_hash(m->left, m->right));
     }
     for (int i = 0; i < k; i++)
         if (b->batch[i].good)
@@ -184,29 +198,15 @@ static int load_merges(struct builder *b, struct err *e)
 {
     struct tokenizer *t = b->t;
     uint64_t n = b->src->n;
-    size_t slots = 16;
+    t->pairs = mem_zalloc_n((size_t)n, sizeof(*t->pairs));
+    b->text = mem_alloc(BATCH_BYTES);
     b->cap_text = BATCH_BYTES;
-    for (uint64_t i = 0; i < n; i++) {
-        struct gguf_str left, right;
-        b->src->get(b->src->ctx, i, &left, &right);
-        b->cap_bytes += left.n + right.n;
-        if (left.n + right.n > b->cap_text)
-            b->cap_text = left.n + right.n;
-    }
-    while (slots < n * 2)
-        slots *= 2;
-    t->pairs = mem_pages(slots * sizeof(*t->pairs));
-    t->n_pairs = t->pairs ? slots : 0;
-    b->text = mem_alloc(b->cap_text);
-    if (!t->pairs || !b->text)
-        return err_set(e, SHOAL_ENOMEM, "%llu merges", (unsigned long long)n);
-    for (uint64_t i = 0; i < n;) {
-        int rc = add_batch(b, i);
-        if (rc < 0)
-            return err_set(e, rc, "%llu merges", (unsigned long long)n);
-        i += (uint64_t)rc;
-    }
-    return 0;
+    int rc = t->pairs && b->text ? tok_index_init(&t->pair_index, (uint32_t)n) : SHOAL_ENOMEM;
+    if (rc == 0)
+        do
+            rc = add_batch(b);
+        while (rc > 0);
+    return rc < 0 ? err_set(e, rc, "%llu merges", (unsigned long long)n) : 0;
 }
 
 int bpe_load_merges(struct tokenizer *t, const struct bpe_merges *src, struct err *e)
@@ -241,10 +241,13 @@ void bpe_split_merge(struct gguf_str s, struct gguf_str *left, struct gguf_str *
         *right = (struct gguf_str){space + 1, s.n - at - 1};
 }
 
-static void get_merge(const void *ctx, uint64_t i, struct gguf_str *left, struct gguf_str *right)
+static bool next_merge(void *ctx, struct gguf_str *left, struct gguf_str *right)
 {
-    const struct gguf_kv *kv = ctx;
-    bpe_split_merge(kv->strings[i], left, right);
+    struct gguf_str s;
+    if (!gguf_strings_next(ctx, &s))
+        return false;
+    bpe_split_merge(s, left, right);
+    return true;
 }
 
 int bpe_load(struct tokenizer *t, const struct gguf *g, struct err *e)
@@ -253,14 +256,15 @@ int bpe_load(struct tokenizer *t, const struct gguf *g, struct err *e)
     if (!kv || kv->type != GGUF_TYPE_ARRAY || kv->elem_type != GGUF_TYPE_STRING)
         return err_set(e, SHOAL_EFORMAT,
                        "tokenizer.ggml.merges is missing or is no array of strings");
-    struct bpe_merges src = {kv->n_elems, get_merge, kv};
+    struct gguf_strings strings = gguf_kv_strings(kv);
+    struct bpe_merges src = {kv->n_elems, kv->data_bytes, next_merge, &strings};
     return bpe_load_merges(t, &src, e);
 }
 
 void bpe_fini(struct tokenizer *t)
 {
-    if (t->pairs)
-        mem_pages_free(t->pairs, t->n_pairs * sizeof(*t->pairs));
+    mem_free(t->pairs);
+    mem_free(t->pair_index.slots);
     pretok_destroy(t->pretok);
 }
 

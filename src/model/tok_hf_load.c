@@ -93,20 +93,29 @@ static int make_vocab(struct hf_build *b, struct err *e)
     return tok_vocab_index(v, e);
 }
 
-static void get_merge(const void *ctx, uint64_t i, struct gguf_str *left, struct gguf_str *right)
+static bool next_merge(void *ctx, struct gguf_str *left, struct gguf_str *right)
 {
-    const struct hf_merge *m = ctx;
-    *left = m[i].left;
-    *right = m[i].right;
+    const struct hf_merge **m = ctx;
+    *left = (*m)->left;
+    *right = (*m)->right;
+    (*m)++;
+    return true;
+}
+
+static int make_merges(struct hf_build *b, struct err *e)
+{
+    const struct hf_merge *m = b->merges;
+    struct bpe_merges src = {b->n_merges, 0, next_merge, &m};
+    for (size_t i = 0; i < b->n_merges; i++)
+        src.n_bytes += m[i].left.n + m[i].right.n;
+    return bpe_load_merges(b->t, &src, e);
 }
 
 static int make_model(struct hf_build *b, struct err *e)
 {
     struct tokenizer *t = b->t;
-    if (t->info.kind == TOKENIZER_KIND_BPE) {
-        struct bpe_merges src = {b->n_merges, get_merge, b->merges};
-        return bpe_load_merges(t, &src, e);
-    }
+    if (t->info.kind == TOKENIZER_KIND_BPE)
+        return make_merges(b, e);
     if (t->info.kind == TOKENIZER_KIND_SPM)
         return spm_set_scores(t, b->scores, e);
     if (t->info.kind != TOKENIZER_KIND_UNIGRAM)
@@ -220,6 +229,23 @@ static int32_t or_id(int32_t id, int32_t other)
     return id >= 0 ? id : other;
 }
 
+struct added_at {
+    const struct hf_build *b;
+    size_t i;
+};
+
+static bool next_added(void *ctx, uint32_t *id, struct gguf_str *text)
+{
+    struct added_at *at = ctx;
+    while (at->i < at->b->n_added && !at->b->added[at->i].special)
+        at->i++;
+    if (at->i == at->b->n_added)
+        return false;
+    *id = at->b->added[at->i].id;
+    *text = at->b->added[at->i++].text;
+    return true;
+}
+
 static int find_ids(struct hf_build *b, struct err *e)
 {
     struct tokenizer *t = b->t;
@@ -249,17 +275,8 @@ static int find_ids(struct hf_build *b, struct err *e)
         return 0;
     }
     /* what ends a turn by its spelling, as in GGUF files, but of added tokens only */
-    struct gguf_str *spellings = mem_zalloc_n(b->n, sizeof(*spellings));
-    if (!spellings)
-        return err_set(e, SHOAL_ENOMEM, "tokenizer");
-    for (uint32_t i = 0; i < b->n; i++)
-        spellings[i] = (struct gguf_str){"", 0};
-    for (size_t i = 0; i < b->n_added; i++)
-        if (b->added[i].special)
-            spellings[b->added[i].id] = b->added[i].text;
-    int rc = tok_vocab_find_special(t, spellings, b->n, e);
-    mem_free(spellings);
-    return rc;
+    struct added_at at = {b, 0};
+    return tok_vocab_find_special(t, &(struct tok_spellings){next_added, &at}, e);
 }
 
 /* What the templates say, for those who ask info. */

@@ -30,20 +30,49 @@ enum tok_attr { /* beside the type of a token */
                 TOK_ATTR_NORMALIZED = 1 << 5,  /* added token: looked for in normalized text */
 };
 
+/* From hashes to the numbers 0 .. n - 1 of things: open addressing, a quarter of the slots is used.
+ * A slot has its number + 1 (0 is free) and above it as many bits of the hash as there is room for;
+ * what the number stands for is compared by whoever looks. */
+struct tok_index {
+    uint32_t *slots;
+    uint32_t n_slots;
+    uint32_t n_bits; /* of number + 1 */
+};
+
+static inline uint32_t tok_index_first(const struct tok_index *x, uint64_t h)
+{
+    return (uint32_t)((h >> 32) * x->n_slots >> 32);
+}
+
+static inline uint32_t tok_index_after(const struct tok_index *x, uint32_t i)
+{
+    return i + 1 < x->n_slots ? i + 1 : 0;
+}
+
+static inline void tok_index_prefetch(const struct tok_index *x, uint64_t h)
+{
+    __builtin_prefetch(&x->slots[tok_index_first(x, h)]);
+}
+
+/* The number in a slot that is not free; false when it is one of another hash. */
+static inline bool tok_index_match(const struct tok_index *x, uint32_t slot, uint64_t h,
+                                   uint32_t *k)
+{
+    *k = (slot ^ (uint32_t)h << x->n_bits) - 1;
+    return *k >> x->n_bits == 0;
+}
+
 enum tok_whole { TOK_WHOLE_UNTRIED, TOK_WHOLE_YES, TOK_WHOLE_NO };
 
 struct tok_vocab {
     uint32_t n;
-    char *bytes;   /* the pieces, one after the other; spaces are spaces, not U+2581 */
-    uint32_t *at;  /* [n + 1]: piece i is bytes[at[i] .. at[i + 1]) */
-    uint8_t *type; /* enum tokenizer_type */
-    uint8_t *attr; /* enum tok_attr */
-    /* Pieces that plain text can become (no control, unknown and byte tokens): open addressing,
-     * n_slots is a power of two.  A slot has the upper half of the hash over id + 1; 0 is free. */
-    uint64_t *slots;
-    size_t n_slots;
-    int32_t byte_id[256]; /* the token of one byte, or TOKENIZER_NONE */
-    uint32_t max_len;     /* longest piece in slots */
+    char *bytes;            /* the pieces, one after the other; spaces are spaces, not U+2581 */
+    uint32_t *at;           /* [n + 1]: piece i is bytes[at[i] .. at[i + 1]) */
+    uint8_t *type;          /* enum tokenizer_type */
+    uint8_t *attr;          /* enum tok_attr */
+    struct tok_index plain; /* what plain text can become: no control, unknown and byte tokens */
+    int32_t byte_id[256];   /* the token of one byte, or TOKENIZER_NONE */
+    uint32_t max_len;       /* longest piece of `plain` */
 };
 
 static inline uint64_t tok_hash(const char *p, size_t n)
@@ -55,14 +84,13 @@ static inline uint64_t tok_hash(const char *p, size_t n)
 static inline bool tok_find_hashed(const struct tok_vocab *v, const char *p, size_t n, uint64_t h,
                                    uint32_t *id)
 {
-    for (size_t i = h & (v->n_slots - 1);; i = (i + 1) & (v->n_slots - 1)) {
-        uint64_t slot = v->slots[i];
+    const struct tok_index *x = &v->plain;
+    for (uint32_t i = tok_index_first(x, h);; i = tok_index_after(x, i)) {
+        uint32_t slot = x->slots[i], k;
         if (slot == 0)
             return false;
-        if (slot >> 32 != h >> 32)
-            continue;
-        uint32_t k = (uint32_t)slot - 1;
-        if (v->at[k + 1] - v->at[k] == n && memcmp(v->bytes + v->at[k], p, n) == 0) {
+        if (tok_index_match(x, slot, h, &k) && v->at[k + 1] - v->at[k] == n &&
+            memcmp(v->bytes + v->at[k], p, n) == 0) {
             *id = k;
             return true;
         }
@@ -97,8 +125,12 @@ enum { TOK_TEMPLATE_A = -1, TOK_TEMPLATE_B = -2 };
 
 struct bpe_pair {
     uint32_t left, right, merged; /* symbols */
-    uint32_t rank1;               /* rank + 1; 0 in a free slot */
 };
+
+static inline uint64_t bpe_pair_hash(uint32_t left, uint32_t right)
+{
+    return hash_mix((uint64_t)left << 32 | right);
+}
 
 struct tokenizer {
     struct tokenizer_info info;
@@ -112,8 +144,9 @@ struct tokenizer {
     bool ignore_merges;     /* a word that is a token is that token */
     bool newline_runs;      /* a run of newlines that is a token is that token */
     uint32_t *prio;         /* SPM: [n] smaller merges first */
-    struct bpe_pair *pairs; /* BPE: open addressing, n_pairs is a power of two; mem_pages */
-    size_t n_pairs;
+    struct bpe_pair *pairs; /* BPE: [n_pairs] by rank, the first to apply first */
+    uint32_t n_pairs;
+    struct tok_index pair_index;
     uint32_t byte_sym[256];        /* BPE over bytes: first symbol of a byte */
     uint8_t glue[256];             /* chars: nonzero where a token has this byte before a space */
     _Atomic uint8_t *whole;        /* [n] enum tok_whole: does the piece merge to this one token? */
@@ -232,9 +265,16 @@ void tok_vocab_fini(struct tokenizer *t);
 /* Memory for n tokens, all normal; the table from text to token, once the pieces are there. */
 SHOAL_MUST_CHECK int tok_vocab_alloc(struct tokenizer *t, uint32_t n, struct err *e);
 SHOAL_MUST_CHECK int tok_vocab_index(struct tok_vocab *v, struct err *e);
-/* End-of-turn and such by their spelling among strings[0 .. n); empty ones are passed over. */
-SHOAL_MUST_CHECK int tok_vocab_find_special(struct tokenizer *t, const struct gguf_str *strings,
-                                            uint32_t n, struct err *e);
+/* Room for n numbers; one more, which must not be there. */
+SHOAL_MUST_CHECK int tok_index_init(struct tok_index *x, uint32_t n);
+void tok_index_put(struct tok_index *x, uint64_t h, uint32_t k);
+struct tok_spellings { /* tokens as a file spells them, in any order */
+    bool (*next)(void *ctx, uint32_t *id, struct gguf_str *text);
+    void *ctx;
+};
+/* End-of-turn and such by their spelling. */
+SHOAL_MUST_CHECK int tok_vocab_find_special(struct tokenizer *t, const struct tok_spellings *src,
+                                            struct err *e);
 bool tok_is_byte_spelling(const char *p, size_t n, uint8_t *byte); /* <0x0A> */
 
 /* Byte-level BPE writes each byte as a character: those that print as themselves, the others as
@@ -256,8 +296,9 @@ SHOAL_MUST_CHECK int bpe_load(struct tokenizer *t, const struct gguf *g, struct 
 void bpe_fini(struct tokenizer *t);
 struct bpe_merges { /* where merges come from, the first to apply first */
     uint64_t n;
-    void (*get)(const void *ctx, uint64_t i, struct gguf_str *left, struct gguf_str *right);
-    const void *ctx;
+    size_t n_bytes; /* of their texts, at most */
+    bool (*next)(void *ctx, struct gguf_str *left, struct gguf_str *right);
+    void *ctx;
 };
 SHOAL_MUST_CHECK int bpe_load_merges(struct tokenizer *t, const struct bpe_merges *src,
                                      struct err *e);

@@ -19,17 +19,18 @@
 static uint32_t bpe_pair_rank(const struct tokenizer *t, uint32_t left, uint32_t right,
                               uint32_t *merged)
 {
-    size_t mask = t->n_pairs - 1;
+    const struct tok_index *x = &t->pair_index;
+    const uint64_t h = bpe_pair_hash(left, right);
     if (t->n_pairs == 0 || left == TOK_NO_SYM)
         return NO_RANK;
-    size_t i = hash_mix((uint64_t)left << 32 | right) & mask;
-    for (;; i = (i + 1) & mask) {
-        const struct bpe_pair *q = &t->pairs[i];
-        if (q->rank1 == 0)
+    for (uint32_t i = tok_index_first(x, h);; i = tok_index_after(x, i)) {
+        uint32_t slot = x->slots[i], k;
+        if (slot == 0)
             return NO_RANK;
-        if (q->left == left && q->right == right) {
-            *merged = q->merged;
-            return q->rank1 - 1;
+        if (tok_index_match(x, slot, h, &k) && t->pairs[k].left == left &&
+            t->pairs[k].right == right) {
+            *merged = t->pairs[k].merged;
+            return k;
         }
     }
 }

@@ -200,23 +200,23 @@ static void set_eog(struct tokenizer *t, int32_t id)
 }
 
 /* Finds special tokens by their spelling: at[k] is the token spelled spellings[k], or NONE. */
-static int find_spellings(int32_t *at, const struct gguf_str *strings, uint64_t n, struct err *e)
+static int find_spellings(int32_t *at, const struct tok_spellings *src, struct err *e)
 {
     struct strmap m;
+    struct gguf_str w;
+    uint32_t id, k;
     int rc = 0;
-    for (size_t k = 0; k < N_SPELLINGS; k++)
+    for (k = 0; k < N_SPELLINGS; k++)
         at[k] = TOKENIZER_NONE;
     if (strmap_init(&m, N_SPELLINGS) < 0)
         return err_set(e, SHOAL_ENOMEM, "tokenizer");
-    for (uint32_t k = 0; k < N_SPELLINGS && rc >= 0; k++)
+    for (k = 0; k < N_SPELLINGS && rc >= 0; k++)
         rc = strmap_put(&m, spellings[k].text, strlen(spellings[k].text), k);
-    for (uint32_t i = 0; i < n && rc >= 0; i++) {
-        struct gguf_str w = strings[i];
-        uint32_t k;
+    while (rc >= 0 && src->next(src->ctx, &id, &w)) {
         if (w.n < 4 || !(*w.p == '<' || *w.p == '[' || *w.p == '_' || *w.p == '\xe2'))
             continue; /* no spelling begins otherwise */
-        if (strmap_get(&m, w.p, w.n, &k) && at[k] < 0)
-            at[k] = (int32_t)i;
+        if (strmap_get(&m, w.p, w.n, &k) && (at[k] < 0 || (int32_t)id < at[k]))
+            at[k] = (int32_t)id;
     }
     strmap_fini(&m);
     return rc < 0 ? err_set(e, SHOAL_ENOMEM, "tokenizer") : 0;
@@ -232,8 +232,7 @@ static bool has_spelling(const int32_t *at, const char *text, int32_t *id)
     return false;
 }
 
-int tok_vocab_find_special(struct tokenizer *t, const struct gguf_str *strings, uint32_t n,
-                           struct err *e)
+int tok_vocab_find_special(struct tokenizer *t, const struct tok_spellings *src, struct err *e)
 {
     struct tokenizer_info *in = &t->info;
     int32_t *const role[N_ROLES] = {
@@ -242,7 +241,7 @@ int tok_vocab_find_special(struct tokenizer *t, const struct gguf_str *strings, 
         [ROLE_FIM_REP] = &in->fim_rep, [ROLE_FIM_SEP] = &in->fim_sep,
     };
     int32_t at[N_SPELLINGS], id, other;
-    int rc = find_spellings(at, strings, n, e);
+    int rc = find_spellings(at, src, e);
     if (rc < 0)
         return rc;
     for (size_t k = 0; k < N_SPELLINGS; k++) {
@@ -375,26 +374,46 @@ static size_t make_piece(struct tokenizer *t, uint32_t id, struct gguf_str w, ch
     return w.n;
 }
 
+int tok_index_init(struct tok_index *x, uint32_t n)
+{
+    if (n > UINT32_MAX / 4 - 1)
+        return SHOAL_ELIMIT;
+    x->n_slots = 4 * n + 1; /* one is always free: it ends every search */
+    x->n_bits = n > 0 ? 32u - (uint32_t)__builtin_clz(n) : 1;
+    x->slots = mem_zalloc_n(x->n_slots, sizeof(*x->slots));
+    return x->slots ? 0 : SHOAL_ENOMEM;
+}
+
+void tok_index_put(struct tok_index *x, uint64_t h, uint32_t k)
+{
+    uint32_t i = tok_index_first(x, h);
+    while (x->slots[i] != 0)
+        i = tok_index_after(x, i);
+    x->slots[i] = (uint32_t)h << x->n_bits ^ (k + 1);
+}
+
 /* The table from text to token; of two tokens with one piece the first counts. */
 int tok_vocab_index(struct tok_vocab *v, struct err *e)
 {
-    size_t n = 16;
-    while (n < (size_t)v->n * 2)
-        n *= 2;
-    v->slots = mem_zalloc_n(n, sizeof(*v->slots));
-    if (!v->slots)
-        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", v->n);
-    v->n_slots = n;
-    for (uint32_t id = 0; id < v->n; id++) {
-        const char *p = v->bytes + v->at[id];
-        uint32_t len = v->at[id + 1] - v->at[id], other;
-        uint64_t h = tok_hash(p, len);
-        if (!(v->attr[id] & TOK_ATTR_PLAIN) || tok_find_hashed(v, p, len, h, &other))
-            continue;
-        size_t i = h & (n - 1);
-        while (v->slots[i] != 0)
-            i = (i + 1) & (n - 1);
-        v->slots[i] = (h >> 32 << 32) | (id + 1);
+    int rc = tok_index_init(&v->plain, v->n);
+    if (rc < 0)
+        return err_set(e, rc, "vocabulary of %u tokens", v->n);
+    /* The table is larger than the caches: ask for the memory of tokens some time before they come.
+     */
+    enum { AHEAD = 16 };
+    uint64_t hashes[AHEAD];
+    for (uint32_t next = 0; next < v->n + AHEAD; next++) {
+        uint32_t id = next - AHEAD, other;
+        if (next >= AHEAD && (v->attr[id] & TOK_ATTR_PLAIN)) {
+            uint64_t h = hashes[id % AHEAD];
+            if (!tok_find_hashed(v, v->bytes + v->at[id], v->at[id + 1] - v->at[id], h, &other))
+                tok_index_put(&v->plain, h, id);
+        }
+        if (next < v->n) {
+            uint64_t h = tok_hash(v->bytes + v->at[next], v->at[next + 1] - v->at[next]);
+            hashes[next % AHEAD] = h;
+            tok_index_prefetch(&v->plain, h);
+        }
     }
     return 0;
 }
@@ -403,11 +422,12 @@ static int load_pieces(struct tokenizer *t, const struct gguf_kv *tokens, struct
 {
     struct tok_vocab *v = &t->v;
     struct tok_alphabet alphabet;
-    size_t total = 0;
+    struct gguf_strings strings = gguf_kv_strings(tokens);
+    struct gguf_str w;
+    size_t total = tokens->data_bytes - (size_t)v->n * sizeof(uint64_t); /* without lengths */
     int n_bytes = 0;
-    for (uint32_t i = 0; i < v->n; i++)
-        if (!mem_add(&total, total, tokens->strings[i].n) || total > UINT32_MAX)
-            return err_set(e, SHOAL_ELIMIT, "the vocabulary has more than 4 GiB of text");
+    if (total > UINT32_MAX)
+        return err_set(e, SHOAL_ELIMIT, "the vocabulary has more than 4 GiB of text");
     v->bytes = mem_alloc(total + 1);
     if (!v->bytes)
         return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", v->n);
@@ -415,8 +435,10 @@ static int load_pieces(struct tokenizer *t, const struct gguf_kv *tokens, struct
     uint32_t at = 0;
     for (uint32_t i = 0; i < v->n; i++) {
         bool reachable;
-        uint32_t n =
-            (uint32_t)make_piece(t, i, tokens->strings[i], v->bytes + at, &alphabet, &reachable);
+        /* no piece is longer than its spelling */
+        if (!gguf_strings_next(&strings, &w) || w.n > total - at)
+            return err_set(e, SHOAL_EFORMAT, KEY "tokens changed while it was read");
+        uint32_t n = (uint32_t)make_piece(t, i, w, v->bytes + at, &alphabet, &reachable);
         v->at[i] = at;
         if (n > t->info.max_piece_bytes)
             t->info.max_piece_bytes = n;
@@ -504,6 +526,18 @@ int tok_vocab_alloc(struct tokenizer *t, uint32_t n, struct err *e)
     return 0;
 }
 
+struct in_order { /* all tokens of a file */
+    struct gguf_strings strings;
+    uint32_t id;
+};
+
+static bool next_spelling(void *ctx, uint32_t *id, struct gguf_str *text)
+{
+    struct in_order *o = ctx;
+    *id = o->id++;
+    return gguf_strings_next(&o->strings, text);
+}
+
 int tok_vocab_load(struct tokenizer *t, const struct gguf *g, struct err *e)
 {
     const struct gguf_kv *tokens = NULL;
@@ -517,14 +551,17 @@ int tok_vocab_load(struct tokenizer *t, const struct gguf *g, struct err *e)
     rc = load_types(t, g, e);
     if (rc < 0)
         return rc;
-    if (t->chars && !gguf_find(g, KEY "token_type"))
-        for (uint32_t i = 0; i < v->n; i++) {
-            uint8_t byte;
-            if (tok_is_byte_spelling(tokens->strings[i].p, tokens->strings[i].n, &byte))
+    if (t->chars && !gguf_find(g, KEY "token_type")) {
+        struct gguf_strings strings = gguf_kv_strings(tokens);
+        struct gguf_str w;
+        uint8_t byte;
+        for (uint32_t i = 0; gguf_strings_next(&strings, &w); i++)
+            if (tok_is_byte_spelling(w.p, w.n, &byte))
                 v->type[i] = TOKENIZER_TYPE_BYTE;
-        }
+    }
     load_ids(t, g);
-    rc = tok_vocab_find_special(t, tokens->strings, v->n, e);
+    struct in_order order = {gguf_kv_strings(tokens), 0};
+    rc = tok_vocab_find_special(t, &(struct tok_spellings){next_spelling, &order}, e);
     if (rc == 0)
         rc = load_pieces(t, tokens, e);
     if (rc == 0)
@@ -550,7 +587,7 @@ void tok_vocab_fini(struct tokenizer *t)
     mem_free(t->v.at);
     mem_free(t->v.type);
     mem_free(t->v.attr);
-    mem_free(t->v.slots);
+    mem_free(t->v.plain.slots);
     mem_free(t->special.e);
     mem_free(t->piece_bytes);
     mem_free(t->piece_at);

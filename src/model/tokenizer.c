@@ -160,6 +160,7 @@ int tokenizer_create(struct tokenizer **out, const struct gguf *g, struct err *e
     if (!t)
         return err_set(e, SHOAL_ENOMEM, "tokenizer");
     int rc = load(t, g, e);
+    gguf_trim_meta(g); /* what was needed of it is copied */
     if (rc == 0) {
         *out = t;
         t = NULL;

@@ -14,14 +14,16 @@ static void touch(const struct gguf *g)
 {
     for (size_t i = 0; i < g->n_kvs; i++) {
         const struct gguf_kv *kv = &g->kvs[i];
+        struct gguf_strings strings = gguf_kv_strings(kv);
+        struct gguf_str s;
         double f;
         int64_t n;
-        for (uint64_t j = 0; j < kv->n_elems && j < 1000; j++) {
-            if (kv->strings && kv->strings[j].n > 0)
-                sink += (uint8_t)kv->strings[j].p[kv->strings[j].n - 1];
+        while (gguf_strings_next(&strings, &s))
+            if (s.n > 0)
+                sink += (uint8_t)s.p[s.n - 1];
+        for (uint64_t j = 0; j < kv->n_elems && j < 1000; j++)
             if (gguf_kv_f64(kv, j, &f) && gguf_kv_i64(kv, j, &n))
                 sink += (uint64_t)n;
-        }
     }
     for (size_t i = 0; i < g->n_tensors; i++) {
         const struct gguf_tensor *t = &g->tensors[i];

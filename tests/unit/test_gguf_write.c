@@ -135,8 +135,15 @@ static void test_the_reader_reads_what_was_written(void **state)
     assert_true(gguf_kv_i64(gguf_find(g, "t.i64"), 0, &i) && i == INT64_MIN);
     assert_true(gguf_get_f64(g, "t.f64", &f) && f == 0.1);
     const struct gguf_kv *kv = gguf_find(g, "t.words");
-    assert_true(kv && kv->n_elems == 3 && kv->strings[1].n == 0 && kv->strings[2].n == 3);
+    assert_true(kv && kv->n_elems == 3);
+    struct gguf_strings words = gguf_kv_strings(kv);
+    assert_true(gguf_strings_next(&words, &s) && s.n == 1 && s.p[0] == 'a');
+    assert_true(gguf_strings_next(&words, &s) && s.n == 0);
+    assert_true(gguf_strings_next(&words, &s) && s.n == 3 && !memcmp(s.p, "c\0d", 3));
+    assert_false(gguf_strings_next(&words, &s));
     kv = gguf_find(g, "t.shorts");
+    words = gguf_kv_strings(kv);
+    assert_false(gguf_strings_next(&words, &s));
     assert_true(kv && kv->n_elems == 3 && gguf_kv_i64(kv, 0, &i) && i == -3);
     kv = gguf_find(g, "t.none");
     assert_true(kv && kv->n_elems == 0);
