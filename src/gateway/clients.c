@@ -31,43 +31,53 @@ void clients_hash(const char *key, size_t n, char out[65])
         snprintf(out + 2 * i, 3, "%02x", md[i]);
 }
 
+/* The client of a key that is the same in all that others read without the lock; or a new one,
+ * which nobody finds yet.  NULL: no memory. */
+static struct client *client_of(struct clients *cs, const struct config_key *k)
+{
+    unsigned char md[32];
+    for (int b = 0; b < 32; b++)
+        md[b] = (unsigned char)(nibble(k->sha256[2 * b]) * 16 + nibble(k->sha256[2 * b + 1]));
+    for (struct client *c = cs->list; c; c = c->next)
+        if (memcmp(c->sha256, md, 32) == 0 && c->admin == k->admin && c->priority == k->priority &&
+            strncmp(c->name, k->name, sizeof(c->name) - 1) == 0)
+            return c;
+    struct client *c = mem_zalloc(sizeof(*c));
+    if (!c)
+        return NULL;
+    memcpy(c->sha256, md, 32);
+    snprintf(c->name, sizeof(c->name), "%s", k->name);
+    c->admin = k->admin;
+    c->priority = k->priority;
+    c->tokens = k->burst;
+    c->filled_ns = clock_ns();
+    c->revoked = true;
+    c->next = cs->list;
+    cs->list = c;
+    return c;
+}
+
 int clients_reload(struct clients *cs, const struct gw_config *config, struct err *e)
 {
-    int rc = 0;
+    struct client *found[CONFIG_MAX_KEYS];
+    uint32_t n = 0;
     pthread_mutex_lock(&cs->lock);
-    for (struct client *c = cs->list; c; c = c->next)
-        c->revoked = true;
-    cs->n_active = config->n_keys;
-    cs->max_in_flight = config->max_in_flight;
-    for (uint32_t i = 0; i < config->n_keys && rc == 0; i++) {
-        const struct config_key *k = &config->keys[i];
-        unsigned char md[32];
-        for (int b = 0; b < 32; b++)
-            md[b] = (unsigned char)(nibble(k->sha256[2 * b]) * 16 + nibble(k->sha256[2 * b + 1]));
-        struct client *c = cs->list;
-        while (c && memcmp(c->sha256, md, 32) != 0)
-            c = c->next;
-        if (!c) {
-            if (!(c = mem_zalloc(sizeof(*c)))) {
-                rc = err_set(e, SHOAL_ENOMEM, "keys");
-                break;
-            }
-            memcpy(c->sha256, md, 32);
-            c->tokens = k->burst;
-            c->filled_ns = clock_ns();
-            c->next = cs->list;
-            cs->list = c;
+    while (n < config->n_keys && (found[n] = client_of(cs, &config->keys[n])))
+        n++;
+    if (n == config->n_keys) { /* all or nothing */
+        for (struct client *c = cs->list; c; c = c->next)
+            c->revoked = true;
+        for (uint32_t i = 0; i < n; i++) {
+            found[i]->rate = config->keys[i].rate;
+            found[i]->burst = config->keys[i].burst;
+            found[i]->max_in_flight = config->keys[i].max_in_flight;
+            found[i]->revoked = false;
         }
-        snprintf(c->name, sizeof(c->name), "%s", k->name);
-        c->admin = k->admin;
-        c->priority = k->priority;
-        c->rate = k->rate;
-        c->burst = k->burst;
-        c->max_in_flight = k->max_in_flight;
-        c->revoked = false;
+        cs->n_active = n;
+        cs->max_in_flight = config->max_in_flight;
     }
     pthread_mutex_unlock(&cs->lock);
-    return rc;
+    return n == config->n_keys ? 0 : err_set(e, SHOAL_ENOMEM, "keys");
 }
 
 int clients_create(struct clients **out, const struct gw_config *config, struct err *e)

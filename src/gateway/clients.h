@@ -18,6 +18,7 @@ struct clients;
 struct gw_config;
 
 struct client {
+    /* never another: a key that is given others of these becomes another client */
     char name[64];
     bool admin;
     int32_t priority;

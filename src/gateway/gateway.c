@@ -51,7 +51,11 @@ static void check_drained(struct loop_timer *t)
 {
     struct gw_loop *gl = LOOP_OF(t, struct gw_loop, drain_timer);
     struct http_stats st;
-    if (gl->n_calls == atomic_load(&gl->n_watchers)) /* they are told until all else is done */
+    bool idle = gl->n_calls == atomic_load(&gl->n_watchers);
+    atomic_store(&gl->idle, idle);
+    for (uint32_t i = 0; i < gl->gw->n_loops; i++)
+        idle &= atomic_load(&gl->gw->loops[i].idle);
+    if (idle) /* those who watch stay until all else is done */
         health_end(gl);
     http_server_stats(gl->http, &st);
     if (gl->n_calls == 0 && st.conns == 0)

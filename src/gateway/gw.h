@@ -53,6 +53,7 @@ struct gw_loop {
     uint32_t n_jobs;  /* of calls, that something outside the loop may still post to */
     struct loop_task drain, reload;
     struct loop_timer drain_timer;
+    _Atomic bool idle; /* draining: there are no calls but of those who watch */
     uint64_t next_id, next_seed;
     struct buf spare; /* an answer's memory, for the next one */
     struct recall *recall;

@@ -160,8 +160,62 @@ static void test_keys_have_rates_and_places(void **state)
     assert_false(clients_needed(cs));
     clients_leave(cs, a, 1); /* who is inside may still leave */
     config->n_keys = 1;
+    assert_int_equal(clients_reload(cs, config, NULL), 0); /* it comes back with its counters */
+    assert_ptr_equal(clients_find(cs, "secret", 6), a);
+    config->keys[0].priority = 7; /* who holds the client goes on with what it was */
+    mem_fail_at(1);
+    assert_int_equal(clients_reload(cs, config, NULL), SHOAL_ENOMEM);
+    mem_fail_at(0);
+    assert_ptr_equal(clients_find(cs, "secret", 6), a);
+    assert_int_equal(clients_reload(cs, config, NULL), 0);
+    struct client *b = clients_find(cs, "secret", 6);
+    assert_true(b != a && b->priority == 7 && a->priority == 0);
     clients_destroy(cs);
     config_unref(config);
+}
+
+struct reader {
+    struct clients *cs;
+    _Atomic bool stop;
+    uint32_t n, n_torn;
+};
+
+static void *read_keys(void *arg)
+{
+    struct reader *r = arg;
+    while (!r->stop || r->n == 0) {
+        struct client *c = clients_find(r->cs, "secret", 6);
+        r->n_torn += !c || c->priority != (c->name[0] == 'a' ? 1 : 2) || strlen(c->name) != 40;
+        r->n++;
+    }
+    return NULL;
+}
+
+/* Other threads read a client that they found, without the lock, while keys change. */
+static void test_keys_change_while_they_are_read(void **state)
+{
+    char text[512], digest[65];
+    struct gw_config *config[2];
+    struct reader r = {.n = 0};
+    pthread_t thread;
+    (void)state;
+    clients_hash("secret", 6, digest);
+    for (int i = 0; i < 2; i++) {
+        snprintf(text, sizeof(text), "keys: [{name: %c%039d, sha256: %s, priority: %d}]\n", 'a' + i,
+                 0, digest, i + 1);
+        assert_int_equal(config_create(&config[i], NULL), 0);
+        assert_int_equal(config_parse(config[i], text, strlen(text), "f", NULL), 0);
+    }
+    assert_int_equal(clients_create(&r.cs, config[0], NULL), 0);
+    assert_int_equal(pthread_create(&thread, NULL, read_keys, &r), 0);
+    for (int i = 0; i < 2000; i++)
+        assert_int_equal(clients_reload(r.cs, config[i % 2], NULL), 0);
+    r.stop = true;
+    pthread_join(thread, NULL);
+    assert_int_equal(r.n_torn, 0);
+    clients_destroy(r.cs);
+    config_unref(config[0]);
+    config_unref(config[1]);
 }
 
 /* ---- figures ---- */
@@ -336,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_fields_say_what_is_wrong),
         cmocka_unit_test(test_configuration_is_read),
         cmocka_unit_test(test_keys_have_rates_and_places),
+        cmocka_unit_test(test_keys_change_while_they_are_read),
         cmocka_unit_test(test_quantiles_lie_between_bounds),
         cmocka_unit_test(test_batches_and_labels_as_prometheus_reads_them),
         cmocka_unit_test(test_requests_are_answered_while_memory_fails),

@@ -1,0 +1,137 @@
+/* test_gateway_threads.c - what an engine's thread or the pool's holds when it wakes the loop.
+ *
+ * Whoever posts a request's end does so under the request's lock, and gives that up afterwards; the
+ * loop frees the request.  Here the poster stays inside of loop_post for a while: if the loop does
+ * not wait for it, the request is gone too early.  The program is linked with --wrap=loop_post. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "gw_site.h"
+
+#define HOLD_MS 40
+
+static struct {
+    pthread_t loop;
+    _Atomic bool armed, too_early;
+    _Atomic uint32_t n_jobs; /* of the loop, as its thread sees it between turns */
+    _Atomic uint32_t n_posts, n_ends;
+} watch;
+
+void __real_loop_post(struct loop *l, struct loop_task *task);
+void __wrap_loop_post(struct loop *l, struct loop_task *task);
+
+void __wrap_loop_post(struct loop *l, struct loop_task *task)
+{
+    __real_loop_post(l, task);
+    if (!atomic_load(&watch.armed) || pthread_equal(pthread_self(), watch.loop))
+        return;
+    atomic_fetch_add(&watch.n_posts, 1);
+    for (int i = 0; i < HOLD_MS; i++) {
+        usleep(1000);
+        if (atomic_load(&watch.n_jobs) == 0)
+            atomic_store(&watch.too_early, true);
+    }
+    atomic_fetch_add(&watch.n_ends, 1);
+}
+
+/* One request, until its job is over and nobody is in loop_post any more. */
+static void run(struct gw *gw, const char *path, const char *body, bool goes_away)
+{
+    static char request[64 << 10], got[64 << 10];
+    struct gw_loop *gl = &gw->loops[0];
+    int fd[2];
+    size_t have = 0;
+    int n = snprintf(
+        request, sizeof(request),
+        "POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s", path,
+        strlen(body), body);
+    assert_in_range(n, 1, sizeof(request) - 1);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
+    assert_int_equal(http_server_adopt(gl->http, fd[1], NULL), 0);
+    assert_int_equal(send(fd[0], request, (size_t)n, MSG_NOSIGNAL), n);
+    atomic_store(&watch.n_jobs, 1); /* so that nobody sees an end before the beginning */
+    atomic_store(&watch.n_posts, 0);
+    atomic_store(&watch.n_ends, 0);
+    atomic_store(&watch.armed, true);
+    for (int i = 0; i < 200 && gl->n_jobs == 0; i++)
+        loop_turn(gl->loop, 1);
+    assert_true(gl->n_jobs > 0);
+    if (goes_away)
+        close(fd[0]);
+    for (int i = 0; i < 20000 && (gl->n_jobs > 0 || watch.n_ends < watch.n_posts); i++) {
+        loop_turn(gl->loop, 1);
+        atomic_store(&watch.n_jobs, gl->n_jobs);
+    }
+    for (int i = 0; i < 100 && !goes_away; i++) {
+        loop_turn(gl->loop, 1);
+        ssize_t k = recv(fd[0], got + have, sizeof(got) - 1 - have, 0);
+        have += k > 0 ? (size_t)k : 0;
+        if (k == 0)
+            break;
+    }
+    atomic_store(&watch.armed, false);
+    if (!goes_away)
+        close(fd[0]);
+    got[have] = '\0';
+    if (!goes_away && strncmp(got, "HTTP/1.1 200", 12) != 0)
+        fail_msg("%s: %.300s", path, got);
+    assert_int_equal(gl->n_jobs, 0);
+    assert_true(watch.n_posts > 0);
+    if (watch.too_early)
+        fail_msg("%s: freed while another thread was about to unlock it", path);
+}
+
+/* Inputs that are more than what is tokenized on the loop. */
+static void make_long(char *out, size_t cap)
+{
+    size_t n = (size_t)snprintf(out, cap, "{\"input\":[");
+    for (int i = 0; i < 24; i++)
+        n += (size_t)snprintf(out + n, cap - n, "%s\"%0200d\"", i ? "," : "", i);
+    snprintf(out + n, cap - n, "]}");
+}
+
+static void test_nothing_is_freed_while_its_lock_is_held(void **state)
+{
+    static const struct model_spec specs[] = {
+        {.name = "m", .path = SHOAL_TEST_DATA "/refs/qwen3.gguf", .n_ctx = 256, .pinned = true},
+        {.name = "intent", .path = SHOAL_TEST_DATA "/../../models/encoder", .pinned = true}};
+    static struct gw gw;
+    static char many[8192];
+    struct err e = {0};
+    (void)state;
+    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    watch.loop = pthread_self();
+    if (gw_site_open(&gw, 0) < 0 || models_add(gw.models, &specs[0], &e) < 0 ||
+        models_add(gw.models, &specs[1], &e) < 0)
+        fail_msg("%s", e.msg);
+    for (int i = 0; i < 5000 && !models_ready(gw.models); i++)
+        loop_turn(gw.loops[0].loop, 1);
+    make_long(many, sizeof(many));
+    for (int away = 0; away < 2; away++) { /* and the same when the client does not wait */
+        run(&gw, "/v1/classify", "{\"input\":\"turn off the lights\"}", away);
+        run(&gw, "/v1/classify", "{\"input\":[\"turn off the lights\",\"call Anna\"]}", away);
+        run(&gw, "/v1/embeddings", many, away);
+        run(&gw, "/v1/completions", "{\"prompt\":\"a\",\"max_tokens\":2}", away);
+        run(&gw, "/v1/completions", "{\"prompt\":[\"a\",\"b\"],\"max_tokens\":2,\"stream\":true}",
+            away);
+        run(&gw, "/v1/process", "{\"text\":\"turn off the lights\",\"reply\":false}", away);
+    }
+    gw_site_close(&gw);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_is_freed_while_its_lock_is_held)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
