@@ -10,8 +10,8 @@
  * session  a conversation: keeps its tokens, so that each turn costs only what is new.
  *
  * Threads: shoal_engine_open/close from one thread, when no task is left; everything else from any
- * thread.  Events come on the engine's thread: handle them shortly, never call shoal_task_wait or
- * shoal_engine_close from one.
+ * thread.  Events come on threads of the engine's, never two at a time: handle them shortly, never
+ * call shoal_task_wait or shoal_engine_close from one.
  * Errors: 0 or a negative SHOAL_E* (shoal_errors.h); the text goes into the caller's shoal_error.
  * Determinism: (model, tokens so far, sampling with its seed) is the whole state of a generation.
  * A task submitted with the prompt and the tokens that another one produced continues exactly as

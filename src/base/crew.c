@@ -21,7 +21,8 @@
 
 /* How long a member spins before it sleeps.  Inside a program: a few times as long as its own last
  * chunk took, since whoever holds the last chunk of the phase is done by then unless the OS has
- * taken it off its core.  Between programs (a token is sampled, the next step begins): fixed. */
+ * taken it off its core.  Between programs (a token is sampled, the next step begins), with nothing
+ * to do: fixed. */
 #define SPIN_CHUNKS 4u
 /* After so many of its chunk times a waiting member computes a missing chunk itself. */
 #define REDO_CHUNKS 2u
@@ -29,9 +30,10 @@
 #define SPIN_LEAST_NS 50000u
 #define SPIN_MOST_NS 3000000u
 #define SPIN_IDLE_NS 200000u
+#define AHEAD_STEPS 64u
 
 struct slot {
-    struct crew_phase phase;
+    struct crew_phase phase, next; /* next: of which something can be brought near, or zeros */
     void *ctx;
     uint64_t number;
 };
@@ -45,8 +47,9 @@ struct crew {
      * Slots are the crew's own memory, since a member that comes late may look at one when the
      * program, which is its owner's, is gone; and words, since it may look while one is written. */
     _Alignas(64) _Atomic uint64_t slots[4][SLOT_WORDS];
-    /* Set by crew_run before the first phase opens, used by whoever finishes a phase. */
+    /* Set before the program's first phase opens, used by whoever finishes a phase. */
     _Alignas(64) void *ctx;
+    crew_more_fn more;
     const struct crew_phase *phases;
     uint32_t first_serial, n_phases;
     uint64_t number; /* of the phase that was opened last */
@@ -89,13 +92,25 @@ static uint32_t *serial_futex(struct crew *c)
     return (uint32_t *)(void *)&c->open + 1; /* the high half: little-endian machines only */
 }
 
+/* The phase that follows p: after the last one, what a program like this would begin with again. */
+static struct crew_phase following(const struct crew *c, const struct crew_phase *p)
+{
+    static const struct crew_phase none;
+    for (uint32_t i = 1; i <= c->n_phases; i++) {
+        const struct crew_phase *q = &c->phases[((uint32_t)(p - c->phases) + i) % c->n_phases];
+        if (q->n_chunks > 0)
+            return q->ahead ? *q : none;
+    }
+    return none;
+}
+
 /* Opens phase p (NULL: none, the program is over).  seq_cst orders the store before the look at
  * sleepers: whoever counts itself a sleeper after that look sees the new serial before it sleeps.
  */
 static void publish(struct crew *c, uint32_t serial, const struct crew_phase *p)
 {
     if (p) {
-        const struct slot s = {*p, c->ctx, ++c->number};
+        const struct slot s = {*p, following(c, p), c->ctx, ++c->number};
         uint64_t words[SLOT_WORDS] = {0};
         memcpy(words, &s, sizeof(s));
         for (size_t i = 0; i < SLOT_WORDS; i++)
@@ -135,6 +150,32 @@ static bool wait_past(struct crew *c, uint32_t serial, uint64_t spin_ns, uint64_
     return false;
 }
 
+/* Puts the program where finish_phase finds it, its finishes that come before any chunk already
+ * run; false: it has no chunk at all. */
+static bool begin_program(struct crew *c, const struct crew_phase *phases, uint32_t n_phases,
+                          uint32_t serial, uint32_t member)
+{
+    uint32_t at = 0;
+    for (; at < n_phases && phases[at].n_chunks == 0; at++)
+        if (phases[at].finish)
+            phases[at].finish(c->ctx, &phases[at], member);
+    c->phases = phases;
+    c->n_phases = n_phases;
+    c->first_serial = serial - at;
+    return at < n_phases;
+}
+
+/* The program that follows, if there is one: true, and its first phase is to get this serial. */
+static bool next_program(struct crew *c, uint32_t serial, uint32_t member)
+{
+    const struct crew_phase *phases;
+    uint32_t n;
+    while (c->more && (n = c->more(c->ctx, &phases)) > 0)
+        if (begin_program(c, phases, n, serial, member))
+            return true;
+    return false;
+}
+
 /* Finishes the phase with this serial and opens the next one that has chunks. */
 static void finish_phase(struct crew *c, uint32_t serial, uint32_t member)
 {
@@ -147,8 +188,10 @@ static void finish_phase(struct crew *c, uint32_t serial, uint32_t member)
         if (at >= c->n_phases || c->phases[at].n_chunks > 0)
             break;
     }
+    uint32_t next = c->first_serial + at;
+    const bool open = at < c->n_phases || next_program(c, next, member);
     atomic_store_explicit(&c->done, 0, memory_order_relaxed); /* before publish, which releases */
-    publish(c, c->first_serial + at, at < c->n_phases ? &c->phases[at] : NULL);
+    publish(c, next, open ? &c->phases[next - c->first_serial] : NULL);
 }
 
 static uint64_t spin_for(uint64_t chunk_ns)
@@ -209,6 +252,16 @@ static uint32_t chunk_at(const struct crew *c, uint32_t member, uint32_t n, uint
     return i < own ? from + i : (from + n - 1 - (i - own)) % n;
 }
 
+/* While others still work on this phase: what the member will read first in the next one. */
+static void fetch_ahead(struct crew *c, const struct slot *s, uint32_t serial, uint32_t member)
+{
+    const uint32_t chunk = s->next.ahead ? chunk_at(c, member, s->next.n_chunks, 0) : 0;
+    for (uint32_t step = 0; s->next.ahead && step < AHEAD_STEPS; step++)
+        if (serial_of(atomic_load_explicit(&c->open, memory_order_acquire)) != serial ||
+            !s->next.ahead(s->ctx, &s->next, chunk, step))
+            return;
+}
+
 /* Takes and runs chunks of the open phase until none is left; returns its serial.  *chunk_ns: how
  * long the last chunk took. */
 static uint32_t work(struct crew *c, uint32_t member, uint64_t *chunk_ns)
@@ -231,6 +284,7 @@ static uint32_t work(struct crew *c, uint32_t member, uint64_t *chunk_ns)
             *chunk_ns = now - began;
             began = now;
         }
+        fetch_ahead(c, &s, serial, member);
         if (serial_of(atomic_load_explicit(&c->open, memory_order_acquire)) == serial)
             return serial;
     }
@@ -326,26 +380,20 @@ uint32_t crew_size(const struct crew *c)
     return c->n_members;
 }
 
-void crew_run(struct crew *c, void *ctx, const struct crew_phase *phases, uint32_t n_phases)
+void crew_run(struct crew *c, void *ctx, const struct crew_phase *phases, uint32_t n_phases,
+              crew_more_fn more)
 {
-    uint32_t before = serial_of(atomic_load_explicit(&c->open, memory_order_relaxed));
-    uint32_t at = 0;
-    for (; at < n_phases && phases[at].n_chunks == 0; at++)
-        if (phases[at].finish)
-            phases[at].finish(ctx, &phases[at], 0);
-    if (at == n_phases)
-        return;
+    uint32_t first = serial_of(atomic_load_explicit(&c->open, memory_order_relaxed)) + 1;
     /* No member reads these while no chunk can be taken: the last program's serial is closed. */
     c->ctx = ctx;
-    c->phases = phases;
-    c->n_phases = n_phases;
-    c->first_serial = before + 1 - at;
-    uint32_t end = c->first_serial + n_phases;
-    publish(c, before + 1, &phases[at]);
+    c->more = more;
+    if (!begin_program(c, phases, n_phases, first, 0) && !next_program(c, first, 0))
+        return;
+    publish(c, first, &c->phases[first - c->first_serial]);
     uint64_t chunk_ns = 0;
     for (;;) {
         uint32_t serial = work(c, 0, &chunk_ns);
-        if (serial == end)
+        if ((uint32_t)atomic_load_explicit(&c->open, memory_order_acquire) == 0)
             return;
         wait_or_help(c, serial, chunk_ns, 0);
     }

@@ -13,6 +13,7 @@
 #ifndef SHOAL_BASE_CREW_H
 #define SHOAL_BASE_CREW_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -31,8 +32,12 @@ struct crew_phase {
      * copy. */
     void (*commit)(void *ctx, const struct crew_phase *p, uint32_t chunk, uint32_t member);
     void (*finish)(void *ctx, const struct crew_phase *p, uint32_t member); /* may be NULL */
-    uint32_t arg, n_items, n_groups;                                        /* the caller's own */
-    uint32_t n_chunks; /* 0: only finish; at most CREW_MAX_CHUNKS */
+    /* NULL, or: brings some of what `chunk` will read near, the next part of it with every step;
+     * false: that was all.  Called while the phase before is not over, by a member that waits for
+     * it and will begin with this chunk, and beside later phases: what commit says goes for it. */
+    bool (*ahead)(void *ctx, const struct crew_phase *p, uint32_t chunk, uint32_t step);
+    uint32_t arg, n_items, n_groups; /* the caller's own */
+    uint32_t n_chunks;               /* 0: only finish; at most CREW_MAX_CHUNKS */
 };
 #define CREW_MAX_CHUNKS 4096u
 #define CREW_MAX_COMMITS 512u /* chunks of a phase with a commit */
@@ -40,8 +45,13 @@ struct crew_phase {
 SHOAL_MUST_CHECK int crew_create(struct crew **out, uint32_t n_members, struct err *e);
 void crew_destroy(struct crew *c);
 uint32_t crew_size(const struct crew *c);
-/* Runs all phases in order; returns when the last is finished.  The phases are read only while
- * this call runs. */
-void crew_run(struct crew *c, void *ctx, const struct crew_phase *phases, uint32_t n_phases);
+/* Called by whichever member ended a program: what it did and every member did before is seen.
+ * Gives the program that follows at once, for the same ctx, and its number of phases; 0: none. */
+typedef uint32_t (*crew_more_fn)(void *ctx, const struct crew_phase **phases);
+/* Runs all phases in order, then those that `more` (may be NULL) gives, until it gives none;
+ * returns when all is finished.  Programs are read only while this call runs.  With `more`, the
+ * next one does not wait for the owner's thread either when the OS has taken that off its core. */
+void crew_run(struct crew *c, void *ctx, const struct crew_phase *phases, uint32_t n_phases,
+              crew_more_fn more);
 
 #endif

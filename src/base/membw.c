@@ -12,19 +12,27 @@
 typedef uint64_t vec __attribute__((vector_size(64), may_alias));
 typedef uint64_t (*read_fn)(const void *p, size_t n);
 
-/* Several streams, far apart, keep more lines in flight than one does. */
+/* Several streams, far apart, keep more lines in flight than one does; asking for lines early keeps
+ * the streams apart from each other's misses. */
+#define STREAMS 8u
+#define TURN 4u /* lines of a stream, one after the other */
+#define AHEAD_LINES 16u
+/* Streams that begin a power of two apart would meet in the same sets of caches and banks of memory
+ * all the way: so much of a slice is left out. */
+#define SHIFT_BYTES (STREAMS * (4096u + 5 * 64u))
 #define READ_BODY(p, n)                                                                            \
-    const size_t part = (n) / 256 * 64 / sizeof(vec);                                              \
-    const vec *a = (const vec *)(p), *b = a + part, *c = b + part, *d = c + part;                  \
-    vec s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};                                                    \
-    for (size_t i = 0; i < part; i++) {                                                            \
-        s0 ^= a[i];                                                                                \
-        s1 ^= b[i];                                                                                \
-        s2 ^= c[i];                                                                                \
-        s3 ^= d[i];                                                                                \
-    }                                                                                              \
-    s0 ^= s1 ^ s2 ^ s3;                                                                            \
-    return s0[0] ^ s0[1] ^ s0[2] ^ s0[3] ^ s0[4] ^ s0[5] ^ s0[6] ^ s0[7]
+    const size_t part = (n) / sizeof(vec) / STREAMS;                                               \
+    const vec *from = (const vec *)(p);                                                            \
+    vec sums[TURN] = {{0}};                                                                        \
+    for (size_t i = 0; i + TURN <= part; i += TURN)                                                \
+        for (size_t s = 0; s < STREAMS; s++)                                                       \
+            for (size_t k = 0; k < TURN; k++) {                                                    \
+                const vec *at = from + s * part + i + k;                                           \
+                __builtin_prefetch(at + AHEAD_LINES, 0, 3);                                        \
+                sums[k] ^= *at;                                                                    \
+            }                                                                                      \
+    const vec x = sums[0] ^ sums[1] ^ sums[2] ^ sums[3];                                           \
+    return x[0] ^ x[1] ^ x[2] ^ x[3] ^ x[4] ^ x[5] ^ x[6] ^ x[7]
 
 static uint64_t read_plain(const void *p, size_t n)
 {
@@ -114,6 +122,7 @@ double membw_read(const void *p, size_t n, uint32_t n_threads, uint32_t budget_m
     uint32_t started = 1;
     n_threads = n_threads < 1 ? 1 : n_threads > MEMBW_MAX_THREADS ? MEMBW_MAX_THREADS : n_threads;
     size_t slice = n / n_threads / 4096 * 4096;
+    slice -= slice > 16 * SHIFT_BYTES ? SHIFT_BYTES : 0;
     for (uint32_t i = 0; i < n_threads; i++)
         members[i] =
             (struct member){.pass = &pass, .p = (const uint8_t *)p + i * slice, .n = slice};

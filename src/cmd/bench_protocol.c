@@ -169,50 +169,83 @@ static int compare_double(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* One token of every sequence a step. */
+struct decoding {
+    struct bench *b;
+    struct decoder_run *runs; /* [seqs] */
+    int32_t *ids;             /* [seqs][past + n] */
+    uint64_t *began;          /* [n + 1] */
+    uint32_t n, seqs, past, at;
+};
+
+static uint32_t next_step(void *ctx, const struct decoder_run **runs)
+{
+    struct decoding *g = ctx;
+    const uint32_t i = g->at++;
+    g->began[i] = clock_ns();
+    if (i == g->n)
+        return 0;
+    for (uint32_t s = 0; s < g->seqs; s++)
+        g->runs[s] =
+            (struct decoder_run){.tokens = g->ids + (size_t)s * (g->past + g->n) + g->past + i,
+                                 .n = 1,
+                                 .pos0 = g->past + i,
+                                 .pages = g->b->pages + (size_t)s * g->b->pages_per_seq,
+                                 .n_logits_last = 1};
+    *runs = g->runs;
+    return g->seqs;
+}
+
+static int decode_steps(struct decoding *g, struct json_out *j, struct err *e)
+{
+    const uint32_t n = g->n;
+    double *steps = mem_zalloc_n(n, sizeof(*steps));
+    if (!steps)
+        return err_set(e, SHOAL_ENOMEM, "decode");
+    decoder_passes(g->b->d, next_step, g);
+    for (uint32_t i = 0; i < n; i++)
+        steps[i] = (double)(g->began[i + 1] - g->began[i]) / 1e6;
+    const double total = (double)(g->began[n] - g->began[0]) / 1e6;
+    qsort(steps, n, sizeof(*steps), compare_double);
+    json_out_key(j, "ms");
+    json_out_num(j, total);
+    json_out_key(j, "tok_s");
+    json_out_num(j, (double)n * g->seqs * 1e3 / total);
+    json_out_key(j, "step_ms_min");
+    json_out_num(j, steps[0]);
+    json_out_key(j, "step_ms_p50");
+    json_out_num(j, steps[n / 2]);
+    json_out_key(j, "step_ms_max");
+    json_out_num(j, steps[n - 1]);
+    mem_free(steps);
+    return 0;
+}
+
 static int decode(struct bench *b, const cJSON *req, struct json_out *j, struct err *e)
 {
     uint32_t n = whole(req, "n", 1), seqs = whole(req, "seqs", 1), past = whole(req, "past", 0);
     if (n == 0 || seqs == 0 || seqs > b->seqs || past + n > b->ctx)
         return err_set(e, SHOAL_EINVAL, "%u steps after %u tokens, %u sequences; loaded for %u, %u",
                        n, past, seqs, b->ctx, b->seqs);
-    struct decoder_run *runs = mem_zalloc_n(seqs, sizeof(*runs));
-    int32_t *ids = mem_zalloc_n((size_t)seqs * (past + n), sizeof(*ids));
-    double *steps = mem_zalloc_n(n, sizeof(*steps));
-    int rc = runs && ids && steps ? 0 : err_set(e, SHOAL_ENOMEM, "decode");
-    double total = 0;
+    struct decoding g = {.b = b,
+                         .runs = mem_zalloc_n(seqs, sizeof(*g.runs)),
+                         .ids = mem_zalloc_n((size_t)seqs * (past + n), sizeof(*g.ids)),
+                         .began = mem_zalloc_n(n + 1, sizeof(*g.began)),
+                         .n = n,
+                         .seqs = seqs,
+                         .past = past};
+    int rc = g.runs && g.ids && g.began ? 0 : err_set(e, SHOAL_ENOMEM, "decode");
     for (uint32_t s = 0; rc == 0 && s < seqs; s++) {
+        int32_t *ids = g.ids + (size_t)s * (past + n);
         for (uint32_t i = 0; i < past + n; i++)
-            ids[(size_t)s * (past + n) + i] = input_id(b, i, s);
-        feed(b, s, ids + (size_t)s * (past + n), 0, past, false);
+            ids[i] = input_id(b, i, s);
+        feed(b, s, ids, 0, past, false);
     }
-    for (uint32_t i = 0; rc == 0 && i < n; i++) {
-        for (uint32_t s = 0; s < seqs; s++)
-            runs[s] = (struct decoder_run){.tokens = ids + (size_t)s * (past + n) + past + i,
-                                           .n = 1,
-                                           .pos0 = past + i,
-                                           .pages = b->pages + (size_t)s * b->pages_per_seq,
-                                           .n_logits_last = 1};
-        uint64_t t0 = clock_ns();
-        decoder_forward(b->d, runs, seqs);
-        steps[i] = (double)(clock_ns() - t0) / 1e6;
-        total += steps[i];
-    }
-    if (rc == 0) {
-        qsort(steps, n, sizeof(*steps), compare_double);
-        json_out_key(j, "ms");
-        json_out_num(j, total);
-        json_out_key(j, "tok_s");
-        json_out_num(j, (double)n * seqs * 1e3 / total);
-        json_out_key(j, "step_ms_min");
-        json_out_num(j, steps[0]);
-        json_out_key(j, "step_ms_p50");
-        json_out_num(j, steps[n / 2]);
-        json_out_key(j, "step_ms_max");
-        json_out_num(j, steps[n - 1]);
-    }
-    mem_free(runs);
-    mem_free(ids);
-    mem_free(steps);
+    if (rc == 0)
+        rc = decode_steps(&g, j, e);
+    mem_free(g.runs);
+    mem_free(g.ids);
+    mem_free(g.began);
     return rc;
 }
 

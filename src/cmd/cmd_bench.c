@@ -140,18 +140,31 @@ static double run_prompt(struct bench_run *b, uint32_t n)
     return n * 1e9 / (double)(clock_ns() - t0);
 }
 
+struct decoding {
+    struct bench_run *b;
+    uint32_t n, seqs, at;
+};
+
+static uint32_t next_step(void *ctx, const struct decoder_run **runs)
+{
+    struct decoding *g = ctx;
+    struct bench_run *b = g->b;
+    const uint32_t i = g->at++;
+    for (uint32_t s = 0; i < g->n && s < g->seqs; s++)
+        b->runs[s] = (struct decoder_run){.tokens = b->ids + i,
+                                          .n = 1,
+                                          .pos0 = i,
+                                          .pages = bare_model_pages(&b->m, s),
+                                          .n_logits_last = 1};
+    *runs = b->runs;
+    return i < g->n ? g->seqs : 0;
+}
+
 static double run_decode(struct bench_run *b, uint32_t n, uint32_t seqs)
 {
+    struct decoding g = {.b = b, .n = n, .seqs = seqs};
     uint64_t t0 = clock_ns();
-    for (uint32_t i = 0; i < n; i++) {
-        for (uint32_t s = 0; s < seqs; s++)
-            b->runs[s] = (struct decoder_run){.tokens = b->ids + i,
-                                              .n = 1,
-                                              .pos0 = i,
-                                              .pages = bare_model_pages(&b->m, s),
-                                              .n_logits_last = 1};
-        decoder_forward(b->m.d, b->runs, seqs);
-    }
+    decoder_passes(b->m.d, next_step, &g);
     return (double)n * seqs * 1e9 / (double)(clock_ns() - t0);
 }
 

@@ -100,6 +100,12 @@ void decoder_set_kv(struct decoder *d, uint8_t *kv);
 
 /* Runs all runs; together at most max_batch tokens and max_logits rows. */
 void decoder_forward(struct decoder *d, const struct decoder_run *runs, uint32_t n_runs);
+/* Passes one after another, as long as `next` gives runs (the same limits; 0: the end).  It is
+ * called by whichever compute thread ended the pass before, never by two at a time: so the next
+ * token does not wait for a thread that the OS has taken off its core.  The runs stay valid until
+ * the next call. */
+typedef uint32_t (*decoder_next_fn)(void *ctx, const struct decoder_run **runs);
+void decoder_passes(struct decoder *d, decoder_next_fn next, void *ctx);
 /* Row i of the last pass, in the order of runs; valid until the next pass. */
 const float *decoder_logits(const struct decoder *d, uint32_t i);
 

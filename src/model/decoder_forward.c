@@ -197,7 +197,8 @@ static void watch_inputs(struct decoder *d, const struct linear *l, uint32_t n_l
     }
 }
 
-/* name_chunk computes a chunk of the products that BATCH describes, name_commit stores it. */
+/* name_chunk computes a chunk of the products that name_batch describes, name_commit stores it,
+ * name_ahead brings its weights near. */
 #define PRODUCT_PHASE(name, LINEARS, N, ACT, OUT, LD)                                              \
     static struct products name##_batch(const struct decoder *d, uint32_t layer)                   \
     {                                                                                              \
@@ -220,6 +221,13 @@ static void watch_inputs(struct decoder *d, const struct linear *l, uint32_t n_l
         const struct products b = name##_batch(d, p->arg);                                         \
         const struct products_with w = with(d);                                                    \
         products_commit(&w, &b, p, c, member);                                                     \
+    }                                                                                              \
+    static bool name##_ahead(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t step)     \
+    {                                                                                              \
+        const struct decoder *d = ctx;                                                             \
+        const struct products b = name##_batch(d, p->arg);                                         \
+        const struct products_with w = with(d);                                                    \
+        return products_ahead(&w, &b, p, c, step);                                                 \
     }
 PRODUCT_PHASE(qkv, l->qkv, l->n_qkv, act_x, qkv, d->qkv_dim)
 PRODUCT_PHASE(attn_out, &l->attn_out, 1, act_att, proj, d->c.dim)
@@ -305,6 +313,14 @@ static void ffn_commit(void *ctx, const struct crew_phase *p, uint32_t c, uint32
     products_ffn_commit(&w, &f, p, c, member);
 }
 
+static bool ffn_ahead(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t step)
+{
+    const struct decoder *d = ctx;
+    const struct products_with w = with(d);
+    const struct products_ffn f = ffn_of(d, p->arg);
+    return products_ffn_ahead(&w, &f, p, c, step);
+}
+
 /* The rows that need logits, moved together and normed. */
 static void gather_all(void *ctx, const struct crew_phase *p, uint32_t member)
 {
@@ -322,6 +338,7 @@ static void gather_all(void *ctx, const struct crew_phase *p, uint32_t member)
 
 typedef void (*chunk_fn)(void *ctx, const struct crew_phase *p, uint32_t chunk, uint32_t member);
 typedef void (*finish_fn)(void *ctx, const struct crew_phase *p, uint32_t member);
+typedef bool (*ahead_fn)(void *ctx, const struct crew_phase *p, uint32_t chunk, uint32_t step);
 
 static void add_phase(struct decoder *d, uint32_t *n, uint32_t layer, uint32_t n_chunks,
                       chunk_fn chunk, finish_fn finish)
@@ -333,19 +350,28 @@ static void add_phase(struct decoder *d, uint32_t *n, uint32_t layer, uint32_t n
                                             .n_chunks = n_chunks};
 }
 
+/* What a phase of products calls. */
+struct product_fns {
+    chunk_fn chunk, commit;
+    ahead_fn ahead;
+};
+#define PRODUCT_FNS(name) (&(const struct product_fns){name##_chunk, name##_commit, name##_ahead})
+
 /* A phase of products of n_items rows.  Few of them are staged and committed, so that a member
  * which the OS takes away does not stop the others. */
 static void add_products(struct decoder *d, uint32_t *n, uint32_t layer, size_t bytes,
-                         uint32_t units, uint32_t n_items, chunk_fn chunk, chunk_fn commit,
+                         uint32_t units, uint32_t n_items, const struct product_fns *f,
                          finish_fn finish)
 {
     const uint32_t members = crew_size(d->crew);
-    add_phase(d, n, layer, 0, chunk, finish);
+    add_phase(d, n, layer, 0, f->chunk, finish);
     struct crew_phase *p = &d->phases[*n - 1];
     products_divide(p, members, n_items, bytes, units);
     p->n_items = n_items;
-    p->commit =
-        n_items <= PRODUCTS_FEW && members > 1 && p->n_chunks <= CREW_MAX_COMMITS ? commit : NULL;
+    if (n_items <= PRODUCTS_FEW && members > 1) {
+        p->commit = p->n_chunks <= CREW_MAX_COMMITS ? f->commit : NULL;
+        p->ahead = f->ahead;
+    }
 }
 
 static void layer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t token_chunks,
@@ -360,7 +386,7 @@ static void layer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t to
         bytes += mat_bytes(d, &l->qkv[j]);
         tiles += mat_tiles(d, &l->qkv[j]);
     }
-    add_products(d, n, i, bytes, tiles, d->n_tokens, qkv_chunk, qkv_commit,
+    add_products(d, n, i, bytes, tiles, d->n_tokens, PRODUCT_FNS(qkv),
                  small_attention ? attend_all
                  : few           ? prepare_all
                                  : NULL);
@@ -374,13 +400,13 @@ static void layer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t to
     if (!few)
         add_phase(d, n, i, token_chunks, round_attended_chunk, NULL);
     add_products(d, n, i, mat_bytes(d, &l->attn_out), mat_tiles(d, &l->attn_out), d->n_tokens,
-                 attn_out_chunk, attn_out_commit, few ? join_attention_all : NULL);
+                 PRODUCT_FNS(attn_out), few ? join_attention_all : NULL);
     if (!few)
         add_phase(d, n, i, token_chunks, join_attention_chunk, NULL);
     add_products(d, n, i, mat_bytes(d, &l->up) + mat_bytes(d, &l->gate), (d->c.ffn_dim + 31) / 32,
-                 d->n_tokens, ffn_chunk, ffn_commit, NULL);
-    add_products(d, n, i, mat_bytes(d, &l->down), mat_tiles(d, &l->down), d->n_tokens, down_chunk,
-                 down_commit, few ? join_ffn_all : NULL);
+                 d->n_tokens, PRODUCT_FNS(ffn), NULL);
+    add_products(d, n, i, mat_bytes(d, &l->down), mat_tiles(d, &l->down), d->n_tokens,
+                 PRODUCT_FNS(down), few ? join_ffn_all : NULL);
     if (!few)
         add_phase(d, n, i, token_chunks, join_ffn_chunk, NULL);
 }
@@ -408,11 +434,12 @@ static void lay_out(struct decoder *d, const struct decoder_run *runs, uint32_t 
     }
 }
 
-void decoder_forward(struct decoder *d, const struct decoder_run *runs, uint32_t n_runs)
+/* The phases of a pass over these runs; their number, 0 when there is no token. */
+static uint32_t plan_pass(struct decoder *d, const struct decoder_run *runs, uint32_t n_runs)
 {
     lay_out(d, runs, n_runs);
     if (d->n_tokens == 0)
-        return;
+        return 0;
     bool few = d->n_tokens <= PRODUCTS_FEW;
     const uint32_t members = crew_size(d->crew), most = members == 1 ? 1 : members * CHUNKS_EACH;
     uint32_t token_chunks = few ? 0 : d->n_tokens < most ? d->n_tokens : most;
@@ -430,9 +457,30 @@ void decoder_forward(struct decoder *d, const struct decoder_run *runs, uint32_t
     if (d->n_logits > 0) {
         add_phase(d, &n, 0, 0, NULL, gather_all);
         add_products(d, &n, 0, mat_bytes(d, &d->output), mat_tiles(d, &d->output), d->n_logits,
-                     output_chunk, output_commit, NULL);
+                     PRODUCT_FNS(output), NULL);
     }
-    crew_run(d->crew, d, d->phases, n);
+    return n;
+}
+
+static uint32_t next_pass(void *ctx, const struct crew_phase **phases)
+{
+    struct decoder *d = ctx;
+    const struct decoder_run *runs;
+    const uint32_t n_runs = d->next(d->next_ctx, &runs);
+    *phases = d->phases;
+    return n_runs ? plan_pass(d, runs, n_runs) : 0;
+}
+
+void decoder_forward(struct decoder *d, const struct decoder_run *runs, uint32_t n_runs)
+{
+    crew_run(d->crew, d, d->phases, plan_pass(d, runs, n_runs), NULL);
+}
+
+void decoder_passes(struct decoder *d, decoder_next_fn next, void *ctx)
+{
+    d->next = next;
+    d->next_ctx = ctx;
+    crew_run(d->crew, d, NULL, 0, next_pass);
 }
 
 const float *decoder_logits(const struct decoder *d, uint32_t i)

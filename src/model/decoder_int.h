@@ -55,6 +55,8 @@ struct decoder {
     uint32_t stage_rows;
     struct kern_act act_x, act_att, act_hidden;
     struct attn_unit *units;
+    decoder_next_fn next; /* of decoder_passes */
+    void *next_ctx;
     struct crew_phase *phases;
     uint32_t qkv_dim;
     bool int_x, int_att, int_hidden; /* some consumer of this input has integer weights */

@@ -388,11 +388,11 @@ void encoder_forward(struct encoder *d, const struct encoder_seq *seqs, uint32_t
         return;
     if (make_groups(d)) {
         d->phases[0] = (struct crew_phase){.chunk = group_chunk, .n_chunks = d->n_groups};
-        crew_run(d->crew, d, d->phases, 1);
+        crew_run(d->crew, d, d->phases, 1, NULL);
         return;
     }
     make_jobs(d);
-    crew_run(d->crew, d, d->phases, shared_program(d));
+    crew_run(d->crew, d, d->phases, shared_program(d), NULL);
 }
 
 const float *encoder_hidden(const struct encoder *d, uint32_t seq, uint32_t token)

@@ -4,9 +4,9 @@
 #include <string.h>
 
 /* A chunk of weights should last long against taking it, and be short against a time slice. */
-#define CHUNK_BYTES (128u << 10)
+#define CHUNK_BYTES (256u << 10)
 #define TILE_TOKENS 16u /* groups of tokens are made of whole tiles */
-#define GROUP_LEAST 16u /* tokens that are worth unpacking the weights for them alone */
+#define GROUP_LEAST 32u /* tokens that are worth unpacking the weights for them alone */
 
 void products_divide(struct crew_phase *p, uint32_t n_members, uint32_t n_tokens, size_t bytes,
                      uint32_t units)
@@ -111,6 +111,33 @@ void products_commit(const struct products_with *w, const struct products *b,
                        w->stage[member] + (size_t)t * w->stage_rows + at, rows * sizeof(float));
 }
 
+/* The kernels read a range of tiles as so many streams at once, each with its part of it. */
+#define STREAMS 8u
+#define AHEAD_BYTES 512u /* of every stream in a step */
+
+static bool tiles_ahead(const struct kern_mat *m, uint32_t t0, uint32_t t1, uint32_t step)
+{
+    const size_t each = (t1 - t0) / STREAMS * m->tile_bytes, from = (size_t)step * AHEAD_BYTES;
+    const uint8_t *at = m->data + t0 * m->tile_bytes + from;
+    if (from >= each)
+        return false;
+    for (uint32_t r = 0; r < STREAMS; r++, at += each)
+        for (uint32_t line = 0; line < AHEAD_BYTES; line += 64)
+            __builtin_prefetch(at + line, 0, 2);
+    return true;
+}
+
+bool products_ahead(const struct products_with *w, const struct products *b,
+                    const struct crew_phase *p, uint32_t c, uint32_t step)
+{
+    const struct share s = share_of(p, c);
+    uint32_t t0, t1, rows, at;
+    for (uint32_t i = 0; i < b->n_linears; i++)
+        if (part_of(w, b, &s, i, &t0, &t1, &rows, &at))
+            return tiles_ahead(&w->weights->mats[b->l[i].mat], t0, t1, step);
+    return false;
+}
+
 /* Rows r0 to r1 of the hidden layer, units u0 to u1: what a share has. */
 static void ffn_range(const struct products_ffn *f, const struct share *s, uint32_t *u0,
                       uint32_t *u1, uint32_t *r0, uint32_t *r1)
@@ -172,4 +199,13 @@ void products_ffn_commit(const struct products_with *w, const struct products_ff
                w->stage[member] + (size_t)t * w->stage_rows, (r1 - r0) * sizeof(float));
         linear_round(w->k, f->hidden, f->form, t, u0, u1);
     }
+}
+
+bool products_ffn_ahead(const struct products_with *w, const struct products_ffn *f,
+                        const struct crew_phase *p, uint32_t c, uint32_t step)
+{
+    const struct share s = share_of(p, c);
+    uint32_t u0, u1, r0, r1, rows = w->k->layout.tile_rows;
+    ffn_range(f, &s, &u0, &u1, &r0, &r1);
+    return tiles_ahead(&w->weights->mats[f->up->mat], r0 / rows, (r1 + rows - 1) / rows, step);
 }

@@ -49,6 +49,10 @@ void products_run(const struct products_with *w, const struct products *b,
 void products_commit(const struct products_with *w, const struct products *b,
                      const struct crew_phase *p, uint32_t c, uint32_t member);
 
+/* Brings a part of the weights that chunk c begins with near (crew_phase.ahead). */
+bool products_ahead(const struct products_with *w, const struct products *b,
+                    const struct crew_phase *p, uint32_t c, uint32_t step);
+
 /* ---- feed-forward: act(gate) * up, or act(up) ------------------------------------------------ */
 
 enum products_act {
@@ -76,5 +80,7 @@ void products_ffn_run(const struct products_with *w, const struct products_ffn *
                       const struct crew_phase *p, uint32_t c, uint32_t member);
 void products_ffn_commit(const struct products_with *w, const struct products_ffn *f,
                          const struct crew_phase *p, uint32_t c, uint32_t member);
+bool products_ffn_ahead(const struct products_with *w, const struct products_ffn *f,
+                        const struct crew_phase *p, uint32_t c, uint32_t step);
 
 #endif

@@ -420,7 +420,7 @@ static void add_attention(struct program *g, uint32_t layer, enum product produc
 
 static void run(struct program *g)
 {
-    crew_run(g->t->crew, g->t, g->t->phases, (uint32_t)(g->next - g->t->phases));
+    crew_run(g->t->crew, g->t, g->t->phases, (uint32_t)(g->next - g->t->phases), NULL);
 }
 
 void t5_encode(struct t5 *t, const struct t5_source *sources, uint32_t n)

@@ -95,7 +95,7 @@ static int run_slab(struct tensor_stream *s, struct gguf_write *w, struct chunk_
 {
     uint32_t n_chunks = (uint32_t)((s->slab_rows + s->chunk_rows - 1) / s->chunk_rows);
     struct crew_phase phase = {.chunk = encode_chunk, .n_chunks = n_chunks};
-    crew_run(s->crew, s, &phase, 1);
+    crew_run(s->crew, s, &phase, 1, NULL);
     for (uint32_t i = 0; i < n_chunks; i++) {
         const struct chunk_result *r = &s->results[i];
         if (r->bad_row != UINT64_MAX)

@@ -420,7 +420,7 @@ static int pack_all(struct weights *w, uint8_t *data, struct crew *crew,
     }
     if (!phases || !p.work || (largest && !(p.made = mem_alloc(largest))))
         goto out;
-    crew_run(crew, &p, phases, plan_phases(&p, phases));
+    crew_run(crew, &p, phases, plan_phases(&p, phases), NULL);
     rc = atomic_load(&p.stop) ? err_set(e, SHOAL_ECANCELLED, "loading was cancelled") : 0;
 out:
     for (uint32_t i = 0; p.work && i < members; i++)

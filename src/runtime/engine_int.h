@@ -82,7 +82,7 @@ struct shoal_engine {
     uint64_t next_serial;
     _Atomic uint32_t pages_free; /* for info */
 
-    /* the engine's thread only */
+    /* the engine's thread only, or who does its work between two steps (scheduler.c) */
     struct shoal_task *waiting;        /* best first */
     struct shoal_task **active;        /* [max_tasks], best first */
     uint32_t n_active, pages_reserved; /* pages promised to active tasks */
@@ -91,6 +91,7 @@ struct shoal_engine {
     struct shoal_task **run_task;
     uint32_t *run_slot;
     int *run_code;
+    uint32_t n_runs; /* of the step under way */
 };
 
 /* Parses the model's chat template; one that cannot be parsed is reported when it is asked for

@@ -31,12 +31,23 @@ struct lm_info {
     bool pages_hold_kv; /* pages are memory that sequences may share; else each slot has its own */
 };
 
+/* What one pass computes: together at most max_batch tokens.  slots[i] is the sequence's place,
+ * kept from its first run (pos0 == 0) until release.  codes[i], 0 before, becomes a SHOAL_E* when
+ * that run failed, which happens only outside of the native engine. */
+struct lm_pass {
+    const struct decoder_run *runs;
+    const uint32_t *slots;
+    int *codes;
+    uint32_t n_runs;
+};
+
+/* Fills *pass, which stays valid until the next call; false: there is none.  Called by any thread
+ * of the model's, but never by two at a time. */
+typedef bool (*lm_next_fn)(void *ctx, struct lm_pass *pass);
+
 struct lm_ops {
-    /* Computes all runs; together at most max_batch tokens.  slots[i] is the sequence's place, kept
-     * from its first run (pos0 == 0) until release.  codes[i], 0 before, becomes a SHOAL_E* when
-     * that run failed, which happens only outside of the native engine. */
-    void (*forward)(void *impl, const struct decoder_run *runs, const uint32_t *slots,
-                    uint32_t n_runs, int *codes);
+    /* Pass after pass until `next` has none. */
+    void (*passes)(void *impl, lm_next_fn next, void *ctx);
     /* Row i of the last pass, in the order of runs that asked for one; valid until the next. */
     const float *(*logits)(const void *impl, uint32_t i);
     void (*release)(void *impl, uint32_t slot); /* NULL: a slot holds nothing */

@@ -1,12 +1,25 @@
 /* lm_native.c - the native decoder as the scheduler sees it; see lm.h. */
 #include "runtime/lm.h"
 
-static void native_forward(void *impl, const struct decoder_run *runs, const uint32_t *slots,
-                           uint32_t n_runs, int *codes)
+struct passes {
+    lm_next_fn next;
+    void *ctx;
+};
+
+static uint32_t native_next(void *ctx, const struct decoder_run **runs)
 {
-    (void)slots;
-    (void)codes;
-    decoder_forward(impl, runs, n_runs);
+    const struct passes *p = ctx;
+    struct lm_pass pass = {0};
+    if (!p->next(p->ctx, &pass))
+        return 0;
+    *runs = pass.runs;
+    return pass.n_runs;
+}
+
+static void native_passes(void *impl, lm_next_fn next, void *ctx)
+{
+    struct passes p = {next, ctx};
+    decoder_passes(impl, native_next, &p);
 }
 
 static const float *native_logits(const void *impl, uint32_t i)
@@ -20,7 +33,7 @@ static void native_close(void *impl)
 }
 
 static const struct lm_ops native_ops = {
-    .forward = native_forward, .logits = native_logits, .close = native_close};
+    .passes = native_passes, .logits = native_logits, .close = native_close};
 
 void lm_from_decoder(struct lm *lm, struct decoder *d)
 {

@@ -257,26 +257,32 @@ static int run(struct onnx_lm *lm, struct slot *k, const int32_t *tokens, uint32
     return rc;
 }
 
-static void lm_forward(void *impl, const struct decoder_run *runs, const uint32_t *slots,
-                       uint32_t n_runs, int *codes)
+static void lm_forward(struct onnx_lm *lm, const struct lm_pass *pass)
 {
-    struct onnx_lm *lm = impl;
     uint32_t row = 0;
-    for (uint32_t i = 0; i < n_runs; i++) {
-        struct slot *k = &lm->slots[slots[i]];
-        float *logits = runs[i].n_logits_last ? lm->logits + (size_t)row++ * lm->n_vocab : NULL;
+    for (uint32_t i = 0; i < pass->n_runs; i++) {
+        const struct decoder_run *r = &pass->runs[i];
+        struct slot *k = &lm->slots[pass->slots[i]];
+        float *logits = r->n_logits_last ? lm->logits + (size_t)row++ * lm->n_vocab : NULL;
         struct err e = {0};
-        if (runs[i].pos0 == 0)
+        if (r->pos0 == 0)
             slot_clear(lm, k);
-        codes[i] = k->n == runs[i].pos0 && runs[i].n <= lm->n_ctx - k->n
-                       ? run(lm, k, runs[i].tokens, runs[i].n, logits, false, &e)
-                       : err_set(&e, SHOAL_EINTERNAL, "%u tokens at %u of a sequence of %u",
-                                 runs[i].n, runs[i].pos0, k->n);
-        if (codes[i] < 0) {
+        pass->codes[i] = k->n == r->pos0 && r->n <= lm->n_ctx - k->n
+                             ? run(lm, k, r->tokens, r->n, logits, false, &e)
+                             : err_set(&e, SHOAL_EINTERNAL, "%u tokens at %u of a sequence of %u",
+                                       r->n, r->pos0, k->n);
+        if (pass->codes[i] < 0) {
             log_warn("onnx", "run failed error=\"%s\"", e.msg);
             slot_clear(lm, k);
         }
     }
+}
+
+static void lm_passes(void *impl, lm_next_fn next, void *ctx)
+{
+    struct lm_pass pass;
+    while (next(ctx, &pass))
+        lm_forward(impl, &pass);
 }
 
 static const float *lm_logits(const void *impl, uint32_t i)
@@ -372,7 +378,7 @@ int onnx_lm_from_session(struct lm *out, struct onnx_session *s, const struct on
                          struct err *e)
 {
     static const struct lm_ops ops = {
-        .forward = lm_forward, .logits = lm_logits, .release = lm_release, .close = lm_destroy};
+        .passes = lm_passes, .logits = lm_logits, .release = lm_release, .close = lm_destroy};
     uint32_t most = o->n_ctx_train ? o->n_ctx_train : DEFAULT_MAX_CTX;
     memset(out, 0, sizeof(*out));
     struct onnx_lm *lm = mem_zalloc(sizeof(*lm));

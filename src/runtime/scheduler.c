@@ -1,4 +1,5 @@
 /* scheduler.c - the engine's thread: which tasks run, what each step computes, what comes of it.
+ * Between steps that is done by whichever thread of the model's ended the last one.
  *
  * A step takes one token of every task that generates and, in what is left of the batch, a chunk of
  * the prompts that wait, all ordered by priority and deadline.  Nothing is allocated here. */
@@ -288,23 +289,28 @@ static void take_run(struct shoal_engine *en, uint32_t i, const float *logits)
         forget_active(en, at, need);
 }
 
-static void step(struct shoal_engine *en)
+/* Takes what the last step computed and plans the next; false: nothing is left to compute. */
+static bool next_step(void *engine, struct lm_pass *pass)
 {
-    uint32_t n_runs = plan_step(en), row = 0;
-    en->lm.ops->forward(en->lm.impl, en->runs, en->run_slot, n_runs, en->run_code);
-    for (uint32_t i = 0; i < n_runs; i++)
+    struct shoal_engine *en = engine;
+    uint32_t row = 0;
+    for (uint32_t i = 0; i < en->n_runs; i++)
         take_run(en, i, en->runs[i].n_logits_last ? en->lm.ops->logits(en->lm.impl, row++) : NULL);
+    en->n_runs = 0;
+    if ((en->n_active == 0 && !en->waiting) || !engine_receive(en))
+        return false;
+    sweep(en);
+    admit(en);
+    en->n_runs = plan_step(en);
+    *pass = (struct lm_pass){en->runs, en->run_slot, en->run_code, en->n_runs};
+    return en->n_runs > 0;
 }
 
 void *scheduler_main(void *engine)
 {
     struct shoal_engine *en = engine;
-    while (engine_receive(en)) {
-        sweep(en);
-        admit(en);
-        if (en->n_active > 0)
-            step(en);
-    }
+    while (engine_receive(en))
+        en->lm.ops->passes(en->lm.impl, next_step, en);
     while (en->n_active > 0) {
         struct shoal_task *t = en->active[0];
         drop_active(en, 0);

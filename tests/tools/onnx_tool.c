@@ -109,6 +109,21 @@ static int32_t likeliest(const float *x, uint32_t n)
     return (int32_t)best;
 }
 
+static bool once_only(void *ctx, struct lm_pass *pass)
+{
+    struct lm_pass *left = ctx;
+    *pass = *left;
+    left->n_runs = 0;
+    return pass->n_runs > 0;
+}
+
+static void forward(const struct lm *lm, const struct decoder_run *runs, const uint32_t *slots,
+                    uint32_t n_runs, int *codes)
+{
+    struct lm_pass pass = {runs, slots, codes, n_runs};
+    lm->ops->passes(lm->impl, once_only, &pass);
+}
+
 static int generate(const char *file, struct input *in, uint32_t n, uint32_t threads,
                     uint32_t n_new, uint32_t chunk)
 {
@@ -135,7 +150,7 @@ static int generate(const char *file, struct input *in, uint32_t n, uint32_t thr
                                            .pos0 = done[i],
                                            .n_logits_last = done[i] + left == in[i].n};
         }
-        lm.ops->forward(lm.impl, runs, slots, n, codes);
+        forward(&lm, runs, slots, n, codes);
         for (uint32_t i = 0; i < n; i++) {
             if (codes[i] < 0) {
                 printf("%s\n", err_name(codes[i]));
@@ -252,7 +267,7 @@ static int once(const char *file, bool decoder, struct err *e)
         int rc = onnx_lm_open(&lm, file, &o, e);
         if (rc < 0)
             return rc;
-        lm.ops->forward(lm.impl, &r, &slot, 1, &code);
+        forward(&lm, &r, &slot, 1, &code);
         lm_close(&lm);
         return code;
     }

@@ -1,8 +1,10 @@
 /* test_crew.c - phases run in order, every chunk once, whatever the number of members. */
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -56,7 +58,7 @@ static void test_every_chunk_runs_once_in_order(void **state)
                                                   .finish = finish,
                                                   .arg = i,
                                                   .n_chunks = (i * 7 + round) % 9 * 3};
-            crew_run(c, &p, p.phases, N_PHASES);
+            crew_run(c, &p, p.phases, N_PHASES, NULL);
             assert_int_equal(atomic_load(&p.errors), 0);
             assert_int_equal(atomic_load(&p.finished), N_PHASES);
             if (round % 100 == 50)
@@ -103,7 +105,7 @@ static void test_a_late_member_is_not_waited_for(void **state)
         for (uint32_t i = 0; i < N_PHASES; i++)
             l.phases[i] = (struct crew_phase){
                 .chunk = late_chunk, .commit = late_commit, .arg = i, .n_chunks = 6};
-        crew_run(c, &l, l.phases, N_PHASES);
+        crew_run(c, &l, l.phases, N_PHASES, NULL);
         for (uint32_t i = 0; i < N_PHASES; i++)
             for (uint32_t k = 0; k < 6; k++) {
                 assert_int_equal(atomic_load(&l.commits[i][k]), 1);
@@ -119,6 +121,106 @@ static void test_a_late_member_is_not_waited_for(void **state)
 #ifndef __SANITIZE_THREAD__
     assert_true(redone >= 10); /* mostly somebody else was there to do it */
 #endif
+}
+
+/* Programs that follow each other without their owner. */
+#define N_PROGRAMS 40u
+struct following {
+    struct late late;
+    uint32_t given; /* no two at a time may ask for the next */
+    _Atomic uint32_t asking, by_others, errors;
+    pthread_t owner;
+    bool empty_ones;
+};
+
+static uint32_t next_program(void *ctx, const struct crew_phase **phases)
+{
+    struct following *f = ctx;
+    if (atomic_fetch_add(&f->asking, 1) != 0)
+        atomic_fetch_add(&f->errors, 1);
+    if (!pthread_equal(pthread_self(), f->owner))
+        atomic_fetch_add(&f->by_others, 1);
+    for (uint32_t i = 0; f->given > 0 && i < N_PHASES; i++)
+        for (uint32_t k = 0; k < f->late.phases[i].n_chunks; k++)
+            if (atomic_exchange(&f->late.commits[i][k], 0) != 1 ||
+                f->late.result[i][k] != i * 1000 + k)
+                atomic_fetch_add(&f->errors, 1);
+    const bool empty = f->empty_ones && f->given % 3 == 1;
+    for (uint32_t i = 0; i < N_PHASES; i++)
+        f->late.phases[i] = (struct crew_phase){
+            .chunk = late_chunk, .commit = late_commit, .arg = i, .n_chunks = empty ? 0 : 6};
+    if (f->given % 10 == 9)
+        atomic_store(&f->late.naps, 0); /* somebody is away again */
+    *phases = f->late.phases;
+    atomic_fetch_sub(&f->asking, 1);
+    return f->given++ < N_PROGRAMS ? N_PHASES : 0;
+}
+
+static void test_programs_follow_without_their_owner(void **state)
+{
+    (void)state;
+    static struct following f;
+    uint32_t by_others = 0;
+    for (uint32_t members = 1; members <= 3; members++) {
+        struct crew *c = NULL;
+        assert_int_equal(crew_create(&c, members, NULL), 0);
+        for (uint32_t round = 0; round < 4; round++) {
+            memset(&f, 0, sizeof(f));
+            f.owner = pthread_self();
+            f.empty_ones = round % 2;
+            crew_run(c, &f, NULL, 0, next_program);
+            assert_int_equal(f.given, N_PROGRAMS + 1);
+            assert_int_equal(atomic_load(&f.errors), 0);
+            usleep(40000); /* f is reused: let the late one come home */
+        }
+        by_others += atomic_load(&f.by_others);
+        crew_destroy(c);
+    }
+    assert_true(by_others > 0);
+}
+
+/* Who waits brings near what it begins the next phase with. */
+struct fetching {
+    _Atomic uint32_t steps[4], errors;
+};
+
+static void slow_chunk(void *ctx, const struct crew_phase *p, uint32_t chunk, uint32_t member)
+{
+    (void)ctx;
+    (void)member;
+    if (p->arg == 0 && chunk == 3)
+        usleep(20000); /* the others wait for this one */
+}
+
+static bool fetch(void *ctx, const struct crew_phase *p, uint32_t chunk, uint32_t step)
+{
+    struct fetching *f = ctx;
+    if (p->arg != 1 || chunk % 2 != 0 || chunk > 6 || step > 2)
+        atomic_fetch_add(&f->errors, 1);
+    else
+        atomic_fetch_add(&f->steps[chunk / 2], 1);
+    return step < 2;
+}
+
+static void test_who_waits_fetches_ahead(void **state)
+{
+    (void)state;
+    struct crew *c;
+    struct fetching f = {0};
+    const struct crew_phase phases[] = {
+        {.chunk = slow_chunk, .n_chunks = 4},
+        {.n_chunks = 0}, /* nothing to fetch: the one after it counts */
+        {.chunk = slow_chunk, .ahead = fetch, .arg = 1, .n_chunks = 8},
+    };
+    assert_int_equal(crew_create(&c, 4, NULL), 0);
+    for (int round = 0; round < 5; round++)
+        crew_run(c, &f, phases, 3, NULL);
+    crew_destroy(c);
+    uint32_t fetched = 0;
+    for (uint32_t i = 0; i < 4; i++)
+        fetched += atomic_load(&f.steps[i]);
+    assert_int_equal(atomic_load(&f.errors), 0);
+    assert_true(fetched >= 3);
 }
 
 static void test_bad_sizes_are_refused(void **state)
@@ -154,7 +256,7 @@ static void test_members_begin_with_their_share(void **state)
     assert_int_equal(crew_create(&c, 4, NULL), 0);
     for (int round = 0; round < 20; round++) {
         struct meeting m = {0};
-        crew_run(c, &m, &(struct crew_phase){.chunk = meet_chunk, .n_chunks = 4}, 1);
+        crew_run(c, &m, &(struct crew_phase){.chunk = meet_chunk, .n_chunks = 4}, 1, NULL);
         for (uint32_t i = 0; i < 4; i++)
             assert_int_equal(m.who[i], i);
     }
@@ -166,6 +268,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_chunk_runs_once_in_order),
         cmocka_unit_test(test_a_late_member_is_not_waited_for),
+        cmocka_unit_test(test_programs_follow_without_their_owner),
+        cmocka_unit_test(test_who_waits_fetches_ahead),
         cmocka_unit_test(test_bad_sizes_are_refused),
         cmocka_unit_test(test_members_begin_with_their_share),
     };

@@ -16,7 +16,7 @@ extern const struct kern_ops kern_avx512;
 static const struct kern_layout layout = {
     .tile_rows = 16, .group = 4, .q8_unsigned = true, .wide_signed = true};
 
-#define LEAST_TOKENS 7u /* below, a tile is too empty; KERN_Q8W is laid out for tiles alone */
+#define LEAST_TOKENS 7u /* below, tiles are too empty; KERN_Q8W is laid out for tiles alone */
 #define MAX_PARTS 512u
 #define GROUP_TOKENS 128u /* tokens that share one unpacking of a tile */
 
@@ -94,24 +94,47 @@ static void fill_factors(struct scratch *s, const struct kern_act *a, uint32_t t
     }
 }
 
-/* What the next tile of rows will read: fetched into L2 in `steps` steps. */
-struct ahead {
-    const uint8_t *at, *end;
-    uint32_t lines; /* a step */
+/* What comes next of the weights is fetched into L2, some lines a step.  Not in the order in which
+ * it is read: the CPU's own prefetching follows one stream in every page of 4 KiB, and of one such
+ * stream alone fewer lines are in flight than the memory could bring. */
+#define PAGE_BYTES 4096u
+#define PAGES 4u /* that are fetched from in turn */
+
+struct ahead {    /* addresses, since some of them are behind the weights */
+    uintptr_t at; /* the line to fetch next, with those at its place in the pages behind it */
+    uintptr_t goal, end; /* how far before the next tile, and at all */
+    uint32_t step;       /* so many lines of every page a step */
 };
 
-static struct ahead ahead_of(const struct kern_mat *w, uint32_t tile, uint32_t tile1,
-                             uint32_t steps)
+static struct ahead ahead_from(const struct kern_mat *w, uint32_t tile)
 {
-    const uint8_t *at = w->data + (tile + 1) * w->tile_bytes;
-    const size_t bytes = tile + 1 < tile1 ? w->tile_bytes : 0;
-    return (struct ahead){at, at + bytes, steps ? (uint32_t)(bytes / 64) / steps + 1 : 0};
+    const uintptr_t data = (uintptr_t)w->data;
+    return (struct ahead){
+        .at = (data + tile * w->tile_bytes) / PAGE_BYTES * PAGE_BYTES,
+        .end = data + kern_n_tiles(&layout, w->n_rows) * w->tile_bytes,
+    };
 }
 
-static ALWAYS_INLINE void fetch_ahead(struct ahead *next)
+static ALWAYS_INLINE void fetch_ahead(struct ahead *f)
 {
-    for (uint32_t i = 0; i < next->lines && next->at < next->end; i++, next->at += 64)
-        _mm_prefetch((const char *)next->at, _MM_HINT_T1);
+    for (uint32_t i = 0; i < f->step && f->at < f->goal; i++) {
+#pragma GCC unroll 4
+        for (uint32_t p = 0; p < PAGES; p++)
+            _mm_prefetch((const char *)(f->at + p * PAGE_BYTES), _MM_HINT_T1);
+        f->at += 64;
+        if (f->at % PAGE_BYTES == 0)
+            f->at += (PAGES - 1) * PAGE_BYTES;
+    }
+}
+
+/* Before a tile: in so many steps everything that the one after it reads. */
+static void plan_ahead(struct ahead *f, const struct kern_mat *w, uint32_t tile, uint32_t steps)
+{
+    const uintptr_t need = (uintptr_t)w->data + (tile + 2) * w->tile_bytes;
+    f->goal = need < f->end ? need : f->end;
+    f->step = 0;
+    if (f->goal > f->at && steps > 0)
+        f->step = (uint32_t)((f->goal - f->at) / (64 * PAGES) / steps) + 1;
 }
 
 /* Starts the product of one part; odd and last are constants in every caller. */
@@ -257,7 +280,7 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
                                    uint32_t n_tokens, uint32_t tile0, uint32_t tile1, float *out,
                                    size_t out_ld, enum kern_fmt fmt)
 {
-    const uint32_t blocks = w->n_cols / 32, least = fmt == KERN_Q8W ? 1 : LEAST_TOKENS;
+    const uint32_t blocks = w->n_cols / 32;
     struct scratch s;
     const struct job j = {.w = w,
                           .a = a,
@@ -267,17 +290,14 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
                           .parts = w->n_cols / part_columns(fmt),
                           .s = &s};
     uint32_t t0 = 0;
-    while (n_tokens - t0 >= least) {
+    while (t0 < n_tokens) {
         uint32_t group = n_tokens - t0 < GROUP_TOKENS ? n_tokens - t0 : GROUP_TOKENS;
-        uint32_t last = group % 16;
-        if (last < least && group > 16) { /* a few left over: not with tiles */
-            group -= last;
-            last = 0;
-        }
+        const uint32_t last = group % 16;
         fill_factors(&s, a, t0, group, fmt == KERN_Q8W ? j.parts : blocks, kern_fmt_has_min(fmt));
         configure(16, last ? last : 1, part_columns(fmt));
+        struct ahead next = ahead_from(w, tile0);
         for (uint32_t tile = tile0; tile < tile1; tile++) {
-            struct ahead next = ahead_of(w, tile, tile1, (group + 15) / 16 * (j.parts / 2));
+            plan_ahead(&next, w, tile, (group + 15) / 16 * (j.parts / 2));
             if (fmt != KERN_Q8W)
                 unpack(fmt, w->data + tile * w->tile_bytes + j.map.quants, blocks, &s);
             uint32_t t = 0;
@@ -289,10 +309,6 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
         t0 += group;
     }
     _tile_release();
-    if (t0 < n_tokens) {
-        const struct kern_act left = kern_act_from(a, t0);
-        kern_avx512.gemm(w, &left, n_tokens - t0, tile0, tile1, out + t0 * out_ld, out_ld);
-    }
 }
 
 #include "kernels/gemm_formats.h"

@@ -28,14 +28,15 @@ static ALWAYS_INLINE unsigned offset_shift(enum kern_fmt fmt)
 
 #define AHEAD 1024u /* bytes of every stream that are on their way */
 
-/* NR tiles at once: several streams, far apart, keep more of the memory's lines in flight than one
- * does, and share the broadcast activations. */
+/* NR tiles at once, so far `apart`: several streams keep more of the memory's lines in flight than
+ * one does, and share the broadcast activations.  Each goes on in the tile behind its own. */
 static ALWAYS_INLINE void tiles_one(const struct kern_mat *w, const struct kern_act *a,
-                                    uint32_t tile, uint32_t t, float *out, enum kern_fmt fmt,
-                                    const int NR, const struct kern_tile_map *map)
+                                    uint32_t tile, uint32_t apart, uint32_t t, float *out,
+                                    enum kern_fmt fmt, const int NR,
+                                    const struct kern_tile_map *map)
 {
     const uint8_t *base = w->data + tile * w->tile_bytes;
-    const size_t stride = w->tile_bytes;
+    const size_t stride = apart * w->tile_bytes;
     const uint32_t blocks = w->n_cols / 32, quant_bytes = 16 * kern_block_quant_bytes(fmt);
     const int offset = kern_fmt_offset(fmt), halves = fmt == KERN_Q6 ? 2 : 1;
     const int8_t *aq = a->q + (size_t)t * a->n_cols;
@@ -53,13 +54,16 @@ static ALWAYS_INLINE void tiles_one(const struct kern_mat *w, const struct kern_
         for (int r = 0; r < NR; r++) {
             const uint8_t *own = base + (size_t)r * stride;
             const uint8_t *q = own + map->quants + (size_t)b * quant_bytes;
+            /* near the end: the first quants of the next tile, behind its scales */
+            const uint8_t *next = q + AHEAD + (b + AHEAD / quant_bytes >= blocks ? map->quants : 0);
             const uint16_t *scales =
                 (const uint16_t *)(const void *)own + b * 16 * (uint32_t)halves;
             __m512i k[8];
             load_block(fmt, q, k);
 #pragma GCC unroll 8
             for (uint32_t line = 0; line < quant_bytes; line += 64) /* keep the memory pipe full */
-                _mm_prefetch((const char *)(q + AHEAD + line), _MM_HINT_T0);
+                _mm_prefetch((const char *)(next + line), _MM_HINT_T0);
+            _mm_prefetch((const char *)(own + w->tile_bytes + b * 32), _MM_HINT_T0);
             const __m512 s0 = v16_f16(scales);
             if (fmt == KERN_Q6) {
                 const __m512 s1 = v16_f16(scales + 16);
@@ -91,9 +95,27 @@ static ALWAYS_INLINE void tiles_one(const struct kern_mat *w, const struct kern_
         }
     }
 #pragma GCC unroll 8
-    for (uint32_t r = 0; r < (uint32_t)NR; r++)
-        ops_put(out + (tile + r) * 16, _mm512_mul_ps(acc[r], _mm512_set1_ps(w->mul)),
-                w->n_rows - (tile + r) * 16);
+    for (uint32_t r = 0; r < (uint32_t)NR; r++) {
+        const uint32_t row = (tile + r * apart) * 16;
+        ops_put(out + row, _mm512_mul_ps(acc[r], _mm512_set1_ps(w->mul)), w->n_rows - row);
+    }
+}
+
+/* Tiles tile0 to tile1 - 1: as many streams as there can be, each as long as it can be. */
+static ALWAYS_INLINE void gemm_one(const struct kern_mat *w, const struct kern_act *a, uint32_t t,
+                                   uint32_t tile0, uint32_t tile1, float *out, enum kern_fmt fmt,
+                                   const struct kern_tile_map *map)
+{
+    uint32_t tile = tile0, each = (tile1 - tile0) / 8;
+    for (uint32_t i = 0; i < each; i++)
+        tiles_one(w, a, tile + i, each, t, out, fmt, 8, map);
+    tile += each * 8;
+    for (; tile + 4 <= tile1; tile += 4)
+        tiles_one(w, a, tile, 1, t, out, fmt, 4, map);
+    for (; tile + 2 <= tile1; tile += 2)
+        tiles_one(w, a, tile, 1, t, out, fmt, 2, map);
+    if (tile < tile1)
+        tiles_one(w, a, tile, 1, t, out, fmt, 1, map);
 }
 
 /* ---- several tokens: panels ------------------------------------------------------------------ */
@@ -290,18 +312,8 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
             t += nt;
         }
     }
-    for (; t < n_tokens; t++) {
-        float *to = out + t * out_ld;
-        uint32_t tile = tile0;
-        for (; tile + 8 <= tile1; tile += 8)
-            tiles_one(w, a, tile, t, to, fmt, 8, &map);
-        for (; tile + 4 <= tile1; tile += 4)
-            tiles_one(w, a, tile, t, to, fmt, 4, &map);
-        for (; tile + 2 <= tile1; tile += 2)
-            tiles_one(w, a, tile, t, to, fmt, 2, &map);
-        if (tile < tile1)
-            tiles_one(w, a, tile, t, to, fmt, 1, &map);
-    }
+    for (; t < n_tokens; t++)
+        gemm_one(w, a, t, tile0, tile1, out + t * out_ld, fmt, &map);
 }
 
 /* ---- wide groups ----------------------------------------------------------------------------- */
