@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/rd.h"
 #include "base/strmap.h"
@@ -89,6 +90,32 @@ static void test_strmap_grows_and_keeps_the_first(void **state)
 }
 
 /* Each byte at each place of short and long strings: words of eight are looked at together. */
+/* Files in the cache folder are named and checked by hashes: a value must never change. */
+static void test_hash_of_any_length_stays(void **state)
+{
+    uint8_t bytes[40];
+    (void)state;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t)(0xf1 * (i + 3));
+    for (size_t n = 0; n <= sizeof(bytes); n++) {
+        uint64_t want = hash_mix(7 ^ (0x9e3779b97f4a7c15u * (n + 1)));
+        for (size_t at = 0; at <= n; at += 8) {
+            uint64_t word = 0;
+            for (size_t k = 0; k < 8 && at + k < n; k++)
+                word |= (uint64_t)bytes[at + k] << (8 * k);
+            want =
+                at + 8 <= n ? hash_mix(want ^ word) + 0x9e3779b97f4a7c15u : hash_mix(want ^ word);
+        }
+        /* a copy that ends where the bytes do: a sanitizer sees every read beyond */
+        uint8_t *copy = malloc(n + !n);
+        assert_non_null(copy);
+        memcpy(copy, bytes, n);
+        assert_true(hash_bytes(copy, n, 7) == want);
+        free(copy);
+    }
+    assert_true(hash_bytes("abc", 3, 0) == 0x9093faa279ea4c14u);
+}
+
 static void test_json_out_escapes_every_byte(void **state)
 {
     char text[24], want[64];
@@ -194,6 +221,7 @@ int main(void)
         cmocka_unit_test(test_buf_reports_failed_allocation),
         cmocka_unit_test(test_rd_is_sticky_at_the_end),
         cmocka_unit_test(test_strmap_grows_and_keeps_the_first),
+        cmocka_unit_test(test_hash_of_any_length_stays),
         cmocka_unit_test(test_json_out_escapes_and_separates),
         cmocka_unit_test(test_json_out_escapes_every_byte),
         cmocka_unit_test(test_json_out_numbers_read_back),
