@@ -30,6 +30,7 @@ const good = [
     (r) => ['/v1/chat/completions', { model: 'reply', messages: messages(r), max_tokens: 12 }],
     (r) => ['/v1/completions', { model: r.of(['chat', 'lazy']), prompt: sentence(r), max_tokens: 5, seed: r.below(3), echo: true }],
     (r) => ['/v1/completions', { model: 'chat', prompt: sentence(r), max_tokens: 3, logit_bias: { 5: -100, 7: 3 } }],
+    (r) => ['/v1/completions', { model: 'chat', prompt: many(r, 6), n: 1 + r.below(2), max_tokens: 4, stream: r.chance(0.5) }],
     (r) => ['/v1/embeddings', { model: 'intent', input: many(r, 8), encoding_format: r.of(['float', 'base64']) }],
     (r) => ['/v1/classify', { model: 'intent', input: many(r, 8), top: 3 }],
     (r) => ['/v1/entities', { model: 'intent', input: sentence(r, 20) }],
@@ -61,8 +62,9 @@ async function burst(site, r, see) {
         const [url, body] = r.of(good)(r), short = i % 4 === 0 && body, limited = i % 4 === 1;
         const a = await site.ask(url, body, { tls: i % 2 === 0, key: limited ? site.keys.slow : site.keys.app,
             headers: short ? { 'x-latency-budget-ms': `${1 + r.below(60)}` } : {} });
+        const never = limited && Array.isArray(body?.prompt) && body.prompt.length > 2; // more than it has places
         see(short ? 'deadline' : limited ? 'limited key' : 'burst', a.status,
-            [...fine(url), ...(short ? [429, 504] : limited ? [429] : [])], a.text);
+            [...(never ? [400] : fine(url)), ...(short ? [429, 504] : limited ? [429] : [])], a.text);
     }));
 }
 
@@ -154,6 +156,8 @@ const bad = [
     [400, () => ['/v1/chat/completions', {}]],
     [400, (r) => ['/v1/completions', JSON.stringify(chat(r)).slice(0, -1 - r.below(20))]],
     [400, () => ['/v1/completions', { model: 'chat', prompt: 'x '.repeat(5000) }]],
+    [400, () => ['/v1/completions', { model: 'chat', prompt: ['a', 'b', 'x '.repeat(5000)] }]],
+    [400, () => ['/v1/completions', { model: 'chat', prompt: Array(65).fill('a') }]],
     [400, () => ['/v1/classify', { model: 'chat', input: 'x' }]],
     [400, () => ['/v1/embeddings', { model: 'intent', input: Array(257).fill('x') }]],
     [400, () => ['/v1/score', { model: 'anomaly', series: [[1], [1, 2]] }]],
@@ -288,6 +292,19 @@ async function websocket(site, r, see) {
     await closed;
 }
 
+// The first status, and whatever comes for a while.
+async function watched(health, r) {
+    const stream = health.Watch({ service: r.of(['', 'chat', 'lazy', 'extra']) });
+    stream.on('error', () => {});
+    const first = await new Promise((done) => {
+        stream.once('data', (m) => done(m.status));
+        stream.once('error', (e) => done(e.code));
+    });
+    await t.sleep(r.below(500));
+    stream.cancel();
+    return first;
+}
+
 async function grpcCalls(site, r, see) {
     const secure = r.chance(0.5), meta = new grpc.Metadata();
     meta.set('authorization', `Bearer ${site.keys.app}`);
@@ -312,6 +329,7 @@ async function grpcCalls(site, r, see) {
         one('Generate', { ...ask, max_tokens: 400 }, { deadline: Date.now() + 1 + r.below(30) })
             .then((c) => see('grpc deadline', c, [0, status.DEADLINE_EXCEEDED, status.RESOURCE_EXHAUSTED])),
         code(call(health, 'Check', {})).then((c) => see('grpc health', c, [0])),
+        watched(health, r).then((s) => see('grpc watch', s, ['SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'])),
     ]);
     const s = client.GenerateStream({ model: 'chat', prompt: 'a', max_tokens: 400, temperature: 1 }, meta);
     const ended = new Promise((done) => {
