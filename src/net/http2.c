@@ -21,6 +21,17 @@
 
 struct h2;
 
+enum refusal {
+    REFUSE_NONE,
+    REFUSE_LARGE,
+    REFUSE_MUCH,
+    REFUSE_HEADERS,
+    REFUSE_LATE,
+    REFUSE_BAD,
+    REFUSE_MEMORY,
+    REFUSE_DRAINING
+};
+
 struct h2_stream {
     struct http_req req;
     struct h2 *h;
@@ -35,7 +46,7 @@ struct h2_stream {
     struct http_header headers[MAX_HEADERS + 1];
     uint32_t method, path, authority; /* in head; 0: not there */
     uint64_t began_ns, heard_ns;      /* heard: early, the last bytes of the body */
-    uint8_t refuse;                   /* enum refusal, instead of the handler */
+    enum refusal refuse;              /* instead of the handler */
     bool handled, ended, was_full;
     struct buf trailers; /* name, NUL, value, NUL, ... */
     uint32_t n_trailers;
@@ -264,17 +275,6 @@ static const char *find_header(const struct h2_stream *s, const char *name)
 }
 
 /* ---- refusals ---- */
-
-enum refusal {
-    REFUSE_NONE,
-    REFUSE_LARGE,
-    REFUSE_MUCH,
-    REFUSE_HEADERS,
-    REFUSE_LATE,
-    REFUSE_BAD,
-    REFUSE_MEMORY,
-    REFUSE_DRAINING
-};
 
 static const struct http_refusal refusals[] = {
     [REFUSE_LARGE] = {413, "body_too_large", "the body is larger than this server accepts", 0},
