@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
@@ -31,6 +32,8 @@
 #define SPIN_MOST_NS 3000000u
 #define SPIN_IDLE_NS 200000u
 #define AHEAD_STEPS 64u
+/* Moving to another core is tried at most so often. */
+#define MOVE_NS 2000000u
 
 struct slot {
     struct crew_phase phase, next; /* next: of which something can be brought near, or zeros */
@@ -59,8 +62,12 @@ struct crew {
     _Atomic uint32_t committed[CREW_MAX_COMMITS];
     /* Number of the last phase whose chunk i was taken. */
     _Alignas(64) _Atomic uint64_t taken[CREW_MAX_CHUNKS];
+    _Atomic uint64_t moved_ns; /* when a member last moved to another core */
     uint32_t n_members, n_threads;
-    pthread_t threads[];
+    struct member {
+        pthread_t thread;
+        _Alignas(64) _Atomic int core; /* where it last began with a phase */
+    } members[];                       /* the first is the owner's: no thread */
 };
 
 struct member_start {
@@ -119,6 +126,34 @@ static void publish(struct crew *c, uint32_t serial, const struct crew_phase *p)
     atomic_store_explicit(&c->open, word(serial, p ? p->n_chunks : 0), memory_order_seq_cst);
     if (atomic_load_explicit(&c->sleepers, memory_order_seq_cst) > 0)
         syscall(SYS_futex, serial_futex(c), FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Two members on one core take turns there while a busy process has another core for itself, and
+ * the OS calls that balanced.  Who waits, and finds the core it is on to be another member's, goes
+ * to one that no member is on: for this moment only those are allowed. */
+static void leave_shared_core(struct crew *c, uint32_t member)
+{
+    const int here = sched_getcpu();
+    const uint64_t now = clock_ns();
+    uint64_t moved = atomic_load_explicit(&c->moved_ns, memory_order_relaxed);
+    cpu_set_t all, free_ones;
+    bool shared = false;
+    for (uint32_t i = 0; i < c->n_members; i++)
+        shared |=
+            i != member && atomic_load_explicit(&c->members[i].core, memory_order_relaxed) == here;
+    if (!shared || now - moved < MOVE_NS || sched_getaffinity(0, sizeof(all), &all) < 0 ||
+        !atomic_compare_exchange_strong_explicit(&c->moved_ns, &moved, now, memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return;
+    free_ones = all;
+    CPU_CLR((size_t)here, &free_ones);
+    for (uint32_t i = 0; i < c->n_members; i++)
+        CPU_CLR((size_t)atomic_load_explicit(&c->members[i].core, memory_order_relaxed),
+                &free_ones);
+    if (CPU_COUNT(&free_ones) == 0 || sched_setaffinity(0, sizeof(free_ones), &free_ones) < 0)
+        return;
+    (void)sched_setaffinity(0, sizeof(all), &all);
+    atomic_store_explicit(&c->members[member].core, sched_getcpu(), memory_order_relaxed);
 }
 
 /* Returns when the open phase is no longer `serial`, or, with redo_ns, when so much time has
@@ -262,6 +297,14 @@ static void fetch_ahead(struct crew *c, const struct slot *s, uint32_t serial, u
             return;
 }
 
+static void note_core(struct crew *c, uint32_t member)
+{
+    _Atomic int *core = &c->members[member].core;
+    const int here = sched_getcpu();
+    if (atomic_load_explicit(core, memory_order_relaxed) != here)
+        atomic_store_explicit(core, here, memory_order_relaxed);
+}
+
 /* Takes and runs chunks of the open phase until none is left; returns its serial.  *chunk_ns: how
  * long the last chunk took. */
 static uint32_t work(struct crew *c, uint32_t member, uint64_t *chunk_ns)
@@ -274,6 +317,7 @@ static uint32_t work(struct crew *c, uint32_t member, uint64_t *chunk_ns)
             return serial;
         if (!copy_phase(c, serial, &s))
             continue; /* away too long: others did it */
+        note_core(c, member);
         uint64_t began = clock_ns();
         for (uint32_t i = 0; i < n; i++) {
             const uint32_t chunk = chunk_at(c, member, n, i);
@@ -311,6 +355,7 @@ static void wait_or_help(struct crew *c, uint32_t serial, uint64_t chunk_ns, uin
     redo = 0; /* a late chunk reads what later phases write, and is thrown away: a race by intent */
 #endif
     if (wait_past(c, serial, spin_for(chunk_ns), redo)) {
+        leave_shared_core(c, member);
         redo_missing(c, serial, member);
         (void)wait_past(c, serial, spin_for(chunk_ns), 0);
     }
@@ -344,15 +389,17 @@ int crew_create(struct crew **out, uint32_t n_members, struct err *e)
     *out = NULL;
     if (n_members == 0 || n_members > 256)
         return err_set(e, SHOAL_EINVAL, "%u compute threads (1 to 256)", n_members);
-    struct crew *c = mem_aligned(sizeof(struct crew) + n_members * sizeof(pthread_t));
+    struct crew *c = mem_aligned(sizeof(struct crew) + n_members * sizeof(struct member));
     if (!c)
         return err_set(e, SHOAL_ENOMEM, "compute threads");
     c->n_members = n_members;
+    for (uint32_t i = 0; i < n_members; i++)
+        atomic_init(&c->members[i].core, -1);
     for (uint32_t i = 1; i < n_members; i++) {
         struct member_start *start = mem_alloc(sizeof(*start));
         if (start)
             *start = (struct member_start){c, i};
-        if (!start || pthread_create(&c->threads[c->n_threads], NULL, member_main, start) != 0) {
+        if (!start || pthread_create(&c->members[i].thread, NULL, member_main, start) != 0) {
             mem_free(start);
             crew_destroy(c);
             return err_set(e, SHOAL_ENOMEM, "cannot start compute thread %u", i);
@@ -370,8 +417,8 @@ void crew_destroy(struct crew *c)
     atomic_store_explicit(&c->stop, true, memory_order_seq_cst);
     uint64_t w = atomic_load_explicit(&c->open, memory_order_relaxed);
     publish(c, serial_of(w) + 1, NULL);
-    for (uint32_t i = 0; i < c->n_threads; i++)
-        pthread_join(c->threads[i], NULL);
+    for (uint32_t i = 1; i <= c->n_threads; i++)
+        pthread_join(c->members[i].thread, NULL);
     mem_free(c);
 }
 

@@ -6,7 +6,8 @@
  * for a member that the OS has taken off its core, unless that member holds a chunk.  Where a phase
  * has a commit, not even then: the chunk is computed again by whoever waits, the first to be ready
  * commits it, and what the late one made is thrown away.  Otherwise waiting spins only shortly
- * before it sleeps, which gives the core to whoever holds the chunk.
+ * before it sleeps, which gives the core to whoever holds the chunk.  Two members that find
+ * themselves on one core while another one has no member part: one of them moves there.
  *
  * Thread:    one owner calls crew_run; it works as member 0.
  * Ownership: crew_create gives, crew_destroy joins the threads and takes back (NULL is fine). */

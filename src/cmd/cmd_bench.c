@@ -225,12 +225,11 @@ static int measure(struct bench_run *b)
 /* The limit of every row: the longer of reading the weights and multiplying with them. */
 static void add_limits(struct bench_run *b)
 {
-    static const size_t sizes[] = {4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, 512 * MIB};
     struct machine_region region;
     size_t s = 0;
-    while (s < 4 && sizes[s] < b->touched_bytes)
+    while (s + 1 < MACHINE_N_SIZES && machine_sizes[s] * MIB < b->touched_bytes)
         s++;
-    if (!machine_region_open(&region, &b->machine, sizes[s]))
+    if (!machine_region_open(&region, &b->machine, machine_sizes[s] * MIB))
         return;
     for (size_t t = 0; t < b->n_threads; t++) {
         double gb_s = machine_bandwidth(&region, region.n, b->threads[t]);

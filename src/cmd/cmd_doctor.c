@@ -107,7 +107,6 @@ static void read_onnx(struct onnx *x)
 
 static void measure(struct report *r)
 {
-    static const size_t sizes[] = {4, 16, 64, 256, 512};
     uint32_t threads[2] = {1, r->m.n_usable};
     size_t n_counts = r->m.n_usable > 1 ? 2 : 1;
     struct machine_region region;
@@ -119,13 +118,13 @@ static void measure(struct report *r)
         r->n_peak = t + 1;
     }
     if (machine_region_open(&region, &r->m, 512 * MIB)) {
-        for (size_t s = 0; s < 5; s++)
-            for (size_t t = 0; t < n_counts && sizes[s] * MIB <= region.n; t++) {
-                term_progress_show(&bar, (double)(s * 2 + t) / 10, NULL);
+        for (size_t s = 0; s < MACHINE_N_SIZES; s++)
+            for (size_t t = 0; t < n_counts && machine_sizes[s] * MIB <= region.n; t++) {
+                term_progress_show(&bar, (double)(s * 2 + t) / (2 * MACHINE_N_SIZES), NULL);
                 r->bandwidth[r->n_bandwidth].threads = threads[t];
-                r->bandwidth[r->n_bandwidth].bytes = sizes[s] * MIB;
+                r->bandwidth[r->n_bandwidth].bytes = machine_sizes[s] * MIB;
                 r->bandwidth[r->n_bandwidth++].gb_s =
-                    machine_bandwidth(&region, sizes[s] * MIB, threads[t]);
+                    machine_bandwidth(&region, machine_sizes[s] * MIB, threads[t]);
             }
         machine_region_close(&region);
     }

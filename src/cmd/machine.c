@@ -150,6 +150,8 @@ void machine_read(struct machine *m)
     read_limits(m);
 }
 
+const size_t machine_sizes[MACHINE_N_SIZES] = {4, 16, 64, 128, 192, 256, 512};
+
 /* ---- measuring ------------------------------------------------------------------------------ */
 
 bool machine_region_open(struct machine_region *r, const struct machine *m, size_t max_bytes)

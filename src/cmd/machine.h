@@ -40,6 +40,10 @@ struct machine_region {
 };
 bool machine_region_open(struct machine_region *r, const struct machine *m, size_t max_bytes);
 void machine_region_close(struct machine_region *r);
+/* The sizes that bandwidth is measured for, in MiB: dense where a model may or may not fit into a
+ * large cache. */
+#define MACHINE_N_SIZES 7u
+extern const size_t machine_sizes[MACHINE_N_SIZES];
 /* 10^9 bytes per second over the first n bytes of the region. */
 double machine_bandwidth(const struct machine_region *r, size_t n, uint32_t n_threads);
 /* 10^9 8-bit operations per second with the set's own instruction. */

@@ -223,6 +223,43 @@ static void test_who_waits_fetches_ahead(void **state)
     assert_true(fetched >= 3);
 }
 
+/* A member that shares its core may move, but what its thread is allowed stays as it was. */
+struct placed {
+    cpu_set_t allowed;
+    _Atomic uint32_t errors;
+};
+
+static void placed_chunk(void *ctx, const struct crew_phase *p, uint32_t chunk, uint32_t member)
+{
+    struct placed *s = ctx;
+    cpu_set_t now;
+    (void)p;
+    (void)member;
+    for (uint32_t i = 0; i < (chunk ? 1000 : 200000); i++)
+        atomic_load(&s->errors); /* some are long: the others wait */
+    if (sched_getaffinity(0, sizeof(now), &now) != 0 || !CPU_EQUAL(&now, &s->allowed))
+        atomic_fetch_add(&s->errors, 1);
+}
+
+static void test_threads_may_run_where_they_might(void **state)
+{
+    (void)state;
+    cpu_set_t all, one;
+    assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    for (int narrow = 0; narrow < 2; narrow++) { /* all on one core; then where the OS puts them */
+        struct placed s = {.allowed = narrow ? all : one};
+        struct crew *c;
+        assert_int_equal(sched_setaffinity(0, sizeof(s.allowed), &s.allowed), 0);
+        assert_int_equal(crew_create(&c, 3, NULL), 0);
+        for (int round = 0; round < 50; round++)
+            crew_run(c, &s, &(struct crew_phase){.chunk = placed_chunk, .n_chunks = 6}, 1, NULL);
+        crew_destroy(c);
+        assert_int_equal(atomic_load(&s.errors), 0);
+    }
+}
+
 static void test_bad_sizes_are_refused(void **state)
 {
     (void)state;
@@ -270,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_a_late_member_is_not_waited_for),
         cmocka_unit_test(test_programs_follow_without_their_owner),
         cmocka_unit_test(test_who_waits_fetches_ahead),
+        cmocka_unit_test(test_threads_may_run_where_they_might),
         cmocka_unit_test(test_bad_sizes_are_refused),
         cmocka_unit_test(test_members_begin_with_their_share),
     };
