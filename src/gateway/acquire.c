@@ -102,8 +102,11 @@ void acquire_model(struct acquire *a, struct call *c, const char *name, enum sho
     int rc = models_get(c->gl->gw->models, name, kind, &m, &a->wait, &e);
     if (rc == SHOAL_EBUSY) { /* on_loaded runs on this thread: not before we return */
         snprintf(a->wait_text, sizeof(a->wait_text), "%s", e.msg);
-        loop_timer_set(c->gl->loop, &a->timer,
-                       loop_now(c->gl->loop) + (uint64_t)c->gl->config->load_wait_ms * 1000000u);
+        uint32_t ms = c->gl->config->load_wait_ms;
+        if (ms > 0)
+            loop_timer_set(c->gl->loop, &a->timer, loop_now(c->gl->loop) + (uint64_t)ms * 1000000u);
+        else
+            on_timer(&a->timer); /* however soon it is there: nobody waits */
         return;
     }
     if (rc < 0)

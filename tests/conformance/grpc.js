@@ -27,7 +27,7 @@ async function generates(server, client) {
     const events = await gather(client.GenerateStream({ ...request, seed: 5 }));
     t.same(events.map((e) => e.text).join(''), whole.text, 'streamed');
     t.same(events.at(-1).usage.prompt_tokens, whole.usage.prompt_tokens, 'usage at the end');
-    const chat = await call(client, 'Generate', { model: 'long', max_tokens: 3,
+    const chat = await call(client, 'Generate', { model: 'long', max_tokens: 3, ignore_eos: true,
         messages: [{ role: 'user', content: 'hi' }] });
     t.same(chat.usage.completion_tokens, 3, 'chat');
     // biases: "a" always; the end always, and not heeded
@@ -97,7 +97,7 @@ async function refuses() {
     const config = path.join(t.tmp, 'grpc.yaml');
     fs.writeFileSync(config, `
 models: [{name: long, path: ${long}}, {name: late, path: ${t.root}/models/encoder, lazy: true}]
-load_wait: 1ms
+load_wait: 0
 keys: [{name: slow, sha256: ${sha('k-slow')}, rate: 0.01, burst: 1}, {name: one, sha256: ${sha('k-one')}, in_flight: 1},
        {name: any, sha256: ${sha('k-any')}}]
 `);
