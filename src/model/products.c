@@ -21,7 +21,8 @@ void products_divide(struct crew_phase *p, uint32_t n_members, uint32_t n_tokens
             p->n_groups = n_members;
         n = n_members * 4u / p->n_groups;
     } else {
-        n = n < n_members ? n_members : n > n_members * 32u ? n_members * 32u : n;
+        n = (n + n_members - 1) / n_members; /* as many for each: the last one waits for nobody */
+        n = (n < 1 ? 1 : n > 32 ? 32 : n) * n_members;
     }
     p->n_chunks = (n > units ? units : (uint32_t)n) * p->n_groups;
 }
