@@ -145,14 +145,14 @@ static void plan_file(struct plan *p, const struct engine_opts *o, const char *s
 {
     static const uint32_t prompts[] = {32, 128, 512};
     const bool q8 = strcmp(type, "q8_0") == 0;
-    const bool noisy = strcmp(shape, "s15m") == 0 || strcmp(shape, "smol135m") == 0;
+    const bool for_busy = strcmp(shape, "s15m") == 0 || strcmp(shape, "smol135m") == 0;
     if (engine_wants(o, ENGINE_DECODE))
         p->at[p->n++] = (struct engine_measure){shape, type, ENGINE_DECODE, 0};
     for (size_t i = 0; i < 3 && engine_wants(o, ENGINE_PROMPT); i++)
         p->at[p->n++] = (struct engine_measure){shape, type, ENGINE_PROMPT, prompts[i]};
     if (engine_wants(o, ENGINE_SEQS) && strcmp(type, "q4_k_m") != 0)
         p->at[p->n++] = (struct engine_measure){shape, type, ENGINE_SEQS, 0};
-    if (engine_wants(o, ENGINE_BUSY) && q8 && noisy)
+    if (engine_wants(o, ENGINE_BUSY) && q8 && for_busy)
         p->at[p->n++] = (struct engine_measure){shape, type, ENGINE_BUSY, 0};
     if (engine_wants(o, ENGINE_LOAD) && q8)
         p->at[p->n++] = (struct engine_measure){shape, type, ENGINE_LOAD, 0};

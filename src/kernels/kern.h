@@ -191,6 +191,9 @@ static inline size_t kern_attn_full_scratch(uint32_t n_keys, uint32_t head_dim)
 struct kern_ops {
     const char *name;
     struct kern_layout layout;
+    /* For one token, gemm reads its range of tiles as so many streams at once, each an equal part;
+     * 0: one after the other. */
+    uint8_t streams;
 
     /* Rows of tiles [tile0, tile1) for tokens 0..n_tokens-1:
      * out[t * out_ld + row] = mul * sum_b fma(float(isum), scale_w * scale_a, .)

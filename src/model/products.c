@@ -112,17 +112,19 @@ void products_commit(const struct products_with *w, const struct products *b,
                        w->stage[member] + (size_t)t * w->stage_rows + at, rows * sizeof(float));
 }
 
-/* The kernels read a range of tiles as so many streams at once, each with its part of it. */
-#define STREAMS 8u
 #define AHEAD_BYTES 512u /* of every stream in a step */
 
-static bool tiles_ahead(const struct kern_mat *m, uint32_t t0, uint32_t t1, uint32_t step)
+/* Tiles t0 to t1 - 1 from the beginnings of the streams on that one token reads them in. */
+static bool tiles_ahead(const struct products_with *w, uint32_t mat, uint32_t t0, uint32_t t1,
+                        uint32_t step)
 {
-    const size_t each = (t1 - t0) / STREAMS * m->tile_bytes, from = (size_t)step * AHEAD_BYTES;
+    const struct kern_mat *m = &w->weights->mats[mat];
+    const uint32_t streams = w->k->streams ? w->k->streams : 1;
+    const size_t each = (t1 - t0) / streams * m->tile_bytes, from = (size_t)step * AHEAD_BYTES;
     const uint8_t *at = m->data + t0 * m->tile_bytes + from;
     if (from >= each)
         return false;
-    for (uint32_t r = 0; r < STREAMS; r++, at += each)
+    for (uint32_t r = 0; r < streams; r++, at += each)
         for (uint32_t line = 0; line < AHEAD_BYTES; line += 64)
             __builtin_prefetch(at + line, 0, 2);
     return true;
@@ -135,7 +137,7 @@ bool products_ahead(const struct products_with *w, const struct products *b,
     uint32_t t0, t1, rows, at;
     for (uint32_t i = 0; i < b->n_linears; i++)
         if (part_of(w, b, &s, i, &t0, &t1, &rows, &at))
-            return tiles_ahead(&w->weights->mats[b->l[i].mat], t0, t1, step);
+            return tiles_ahead(w, b->l[i].mat, t0, t1, step);
     return false;
 }
 
@@ -208,5 +210,5 @@ bool products_ffn_ahead(const struct products_with *w, const struct products_ffn
     const struct share s = share_of(p, c);
     uint32_t u0, u1, r0, r1, rows = w->k->layout.tile_rows;
     ffn_range(f, &s, &u0, &u1, &r0, &r1);
-    return tiles_ahead(&w->weights->mats[f->up->mat], r0 / rows, (r1 + rows - 1) / rows, step);
+    return tiles_ahead(w, f->up->mat, r0 / rows, (r1 + rows - 1) / rows, step);
 }

@@ -332,6 +332,7 @@ static void gemm(const struct kern_mat *w, const struct kern_act *a, uint32_t n_
 const struct kern_ops kern_amx = {
     .name = "avx512-amx",
     .layout = {.tile_rows = 16, .group = 4, .q8_unsigned = true, .wide_signed = true},
+    .streams = AVX512_STREAMS, /* one token goes to that set */
     .gemm = gemm,
     OPS_TABLE,
 };

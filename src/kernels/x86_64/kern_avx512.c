@@ -42,7 +42,8 @@ static ALWAYS_INLINE void tiles_one(const struct kern_mat *w, const struct kern_
     const int8_t *aq = a->q + (size_t)t * a->n_cols;
     const float *ascale = a->scale + (size_t)t * blocks;
     const int32_t *sums = a->sums + (size_t)t * blocks * 2;
-    __m512 acc[8];
+    const size_t head = map->quants / blocks; /* scales and mins of a block */
+    __m512 acc[AVX512_STREAMS];
 #pragma GCC unroll 8
     for (int r = 0; r < NR; r++)
         acc[r] = _mm512_setzero_ps();
@@ -63,7 +64,7 @@ static ALWAYS_INLINE void tiles_one(const struct kern_mat *w, const struct kern_
 #pragma GCC unroll 8
             for (uint32_t line = 0; line < quant_bytes; line += 64) /* keep the memory pipe full */
                 _mm_prefetch((const char *)(next + line), _MM_HINT_T0);
-            _mm_prefetch((const char *)(own + w->tile_bytes + b * 32), _MM_HINT_T0);
+            _mm_prefetch((const char *)(own + w->tile_bytes + b * head), _MM_HINT_T0);
             const __m512 s0 = v16_f16(scales);
             if (fmt == KERN_Q6) {
                 const __m512 s1 = v16_f16(scales + 16);
@@ -106,10 +107,10 @@ static ALWAYS_INLINE void gemm_one(const struct kern_mat *w, const struct kern_a
                                    uint32_t tile0, uint32_t tile1, float *out, enum kern_fmt fmt,
                                    const struct kern_tile_map *map)
 {
-    uint32_t tile = tile0, each = (tile1 - tile0) / 8;
+    uint32_t tile = tile0, each = (tile1 - tile0) / AVX512_STREAMS;
     for (uint32_t i = 0; i < each; i++)
-        tiles_one(w, a, tile + i, each, t, out, fmt, 8, map);
-    tile += each * 8;
+        tiles_one(w, a, tile + i, each, t, out, fmt, AVX512_STREAMS, map);
+    tile += each * AVX512_STREAMS;
     for (; tile + 4 <= tile1; tile += 4)
         tiles_one(w, a, tile, 1, t, out, fmt, 4, map);
     for (; tile + 2 <= tile1; tile += 2)
@@ -435,6 +436,7 @@ static void gemm(const struct kern_mat *w, const struct kern_act *a, uint32_t n_
 const struct kern_ops kern_avx512 = {
     .name = "avx512-vnni",
     .layout = {.tile_rows = 16, .group = 4, .q8_unsigned = true},
+    .streams = AVX512_STREAMS,
     .gemm = gemm,
     OPS_TABLE,
 };

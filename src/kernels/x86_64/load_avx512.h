@@ -7,6 +7,8 @@
 
 #include "kernels/kern.h"
 
+#define AVX512_STREAMS 8 /* of weights, for one token (kern_ops.streams) */
+
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
 /* The 32 columns of a block: w[j] holds columns 4j..4j+3 of 16 rows. */
