@@ -172,7 +172,9 @@ static int rates(struct engine_run *b, const struct engine_measure *m, const cha
     return 0;
 }
 
-/* Steps of about a second a round, however slow the neighbours make it. */
+#define MOST_STEPS 256.0
+/* Steps of about a second a round, however slow the neighbours make it; no more than MOST_STEPS, so
+ * that what stands before a token costs little, here and in quiet. */
 static int size_job(struct engine_run *b, size_t side, struct turns_job *j, struct err *e)
 {
     const struct turns_job few = {false, 4, 0};
@@ -181,7 +183,7 @@ static int size_job(struct engine_run *b, size_t side, struct turns_job *j, stru
     if (rc == 0)
         rc = turns_ask(b, side, &few, &rate, &best, e);
     if (rc == 0)
-        *j = (struct turns_job){false, (uint32_t)fmax(4, fmin(64, round(rate))), 0};
+        *j = (struct turns_job){false, (uint32_t)fmax(4, fmin(MOST_STEPS, round(rate))), 0};
     return rc;
 }
 
