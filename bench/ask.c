@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "flow/ask_pack.h"
-#include "runtime/quality.h"
+#include "flow/home/ask_pack.h"
+#include "eval/quality.h"
 
 struct one {
     uint64_t start, plan, first;

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "model/encoder.h"
 #include "model/heads.h"
-#include "model/model_file.h"
+#include "format/model_file.h"
 
 enum { MAX_TOKENS = 4096, MAX_SEQS = 256, MAX_TIMES = 10000 };
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "engine.h"
-#include "model/gguf.h"
+#include "format/gguf.h"
 
 #define DOCTOR_SECONDS 120
 #define MAKE_SECONDS 1800

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "model/trees.h"
+#include "score/trees.h"
 
 enum { TRAIN_ROWS = 6000, ROWS = 1000, MAX_FEATURES = 64, MAX_OUTPUTS = 8, MAX_ROUNDS = 200 };
 

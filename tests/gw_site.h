@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "gateway/generate.h"
-#include "gateway/grpc_call.h"
+#include "gateway/grpc/grpc_call.h"
 #include "gateway/gw.h"
-#include "gateway/health.h"
+#include "gateway/grpc/health.h"
 #include "gateway/recall.h"
-#include "store/prompt_cache.h"
+#include "host/prompt_cache.h"
 
 static inline void gw_site_moved(void *gw)
 {

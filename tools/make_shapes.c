@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "kernels/quants.h"
-#include "model/gguf_write.h"
+#include "kernels/quants/quants.h"
+#include "format/gguf_write.h"
 
 static const struct shape {
     const char *name, *arch, *pre; /* pre: of byte-level BPE; NULL: SentencePiece */

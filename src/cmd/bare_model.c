@@ -8,9 +8,9 @@
 #include "cmd/cmd.h"
 #include "cmd/model_name.h"
 #include "cmd/term.h"
-#include "model/model_file.h"
-#include "runtime/cache_dir.h"
-#include "runtime/onnx_files.h"
+#include "format/model_file.h"
+#include "engine/cache_dir.h"
+#include "engine/onnx/onnx_files.h"
 
 #define TINY_MODEL_BYTES ((size_t)2 << 20)
 

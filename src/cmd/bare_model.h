@@ -9,8 +9,8 @@
 
 #include "cmd/opts.h"
 #include "model/decoder.h"
-#include "model/gguf.h"
-#include "model/tokenizer.h"
+#include "format/gguf.h"
+#include "text/tokenizer/tokenizer.h"
 
 struct bare_model_opts { /* all zero but path means defaults */
     const char *path;

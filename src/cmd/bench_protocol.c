@@ -11,10 +11,10 @@
 #include "base/mem.h"
 #include "cmd/bench_protocol.h"
 #include "model/decoder.h"
-#include "model/model_file.h"
-#include "model/tokenizer.h"
-#include "runtime/cache_dir.h"
-#include "runtime/perplexity.h"
+#include "format/model_file.h"
+#include "text/tokenizer/tokenizer.h"
+#include "engine/cache_dir.h"
+#include "eval/perplexity.h"
 #include "wire/json_out.h"
 
 #define MAX_REPLY ((size_t)1 << 30)

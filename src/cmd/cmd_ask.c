@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "cmd/cmd.h"
 #include "cmd/term.h"
-#include "flow/ask_pack.h"
+#include "flow/home/ask_pack.h"
 
 static const struct opts_def defs[] = {
     {"explain", 0, OPTS_FLAG, NULL, NULL, 0, 0, "also what each model said, and how long it took"},

@@ -10,8 +10,8 @@
 #include "cmd/machine.h"
 #include "cmd/term.h"
 #include "kernels/kern.h"
-#include "runtime/cache_dir.h"
-#include "runtime/onnx_api.h"
+#include "engine/cache_dir.h"
+#include "engine/onnx/onnx_api.h"
 #include "shoal/shoal.h"
 #include "wire/json_out.h"
 

@@ -8,7 +8,7 @@
 #include "cmd/cmd.h"
 #include "cmd/eval.h"
 #include "cmd/model_opts.h"
-#include "runtime/quality.h"
+#include "eval/quality.h"
 
 static const struct opts_def defs[] = {
     {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0, "label set; default: the model's own"},

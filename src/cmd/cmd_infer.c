@@ -11,7 +11,7 @@
 #include "cmd/lines.h"
 #include "cmd/model_opts.h"
 #include "cmd/term.h"
-#include "runtime/result_json.h"
+#include "wire/result_json.h"
 
 #define IN_FLIGHT 64u
 

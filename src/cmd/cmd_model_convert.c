@@ -2,8 +2,8 @@
 #include <sys/stat.h>
 
 #include "cmd/quantize_report.h"
-#include "model/convert_llama2c.h"
-#include "model/model_file.h"
+#include "format/convert/convert_llama2c.h"
+#include "format/model_file.h"
 
 static const struct opts_def defs[] = {
     {"type", 0, OPTS_TEXT, "TYPE", NULL, 0, 0,

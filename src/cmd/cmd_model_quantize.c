@@ -4,9 +4,9 @@
 
 #include "cmd/bare_model.h"
 #include "cmd/quantize_report.h"
-#include "model/model_file.h"
-#include "runtime/calibration.h"
-#include "runtime/perplexity.h"
+#include "format/model_file.h"
+#include "eval/calibration.h"
+#include "eval/perplexity.h"
 
 #define MAX_TEXT_BYTES ((size_t)1 << 30)
 

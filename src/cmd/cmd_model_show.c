@@ -7,9 +7,9 @@
 #include "cmd/term.h"
 #include "model/decoder.h"
 #include "model/encoder.h"
-#include "model/model_file.h"
+#include "format/model_file.h"
 #include "model/t5.h"
-#include "model/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "wire/json_out.h"
 
 #define MAX_OUTPUT_BYTES ((size_t)1 << 30)

@@ -8,8 +8,8 @@
 #include "cmd/cmd.h"
 #include "cmd/model_opts.h"
 #include "cmd/term.h"
-#include "runtime/perplexity.h"
-#include "runtime/quality.h"
+#include "eval/perplexity.h"
+#include "eval/quality.h"
 #include "wire/json_out.h"
 
 static const struct opts_def defs[] = {

@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "cmd/cmd.h"
 #include "cmd/model_name.h"
-#include "model/tokenizer.h"
-#include "runtime/onnx_files.h"
+#include "text/tokenizer/tokenizer.h"
+#include "engine/onnx/onnx_files.h"
 #include "wire/json_out.h"
 
 #define MAX_TOKENS ((size_t)1 << 28)

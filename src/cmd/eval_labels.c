@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "cmd/eval.h"
-#include "runtime/quality.h"
+#include "eval/quality.h"
 
 static const char *const text_keys[] = {"text", "sentence", NULL};
 static const char *const label_keys[] = {"label", "intent", NULL};

@@ -6,8 +6,8 @@
 
 #include "base/mem.h"
 #include "cmd/eval_series.h"
-#include "runtime/quality.h"
-#include "runtime/quality_series.h"
+#include "eval/quality.h"
+#include "eval/quality_series.h"
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 

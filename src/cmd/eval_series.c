@@ -9,8 +9,8 @@
 #include "base/mem.h"
 #include "cmd/cmd.h"
 #include "cmd/columns.h"
-#include "model/scorer.h"
-#include "runtime/quality.h"
+#include "score/scorer.h"
+#include "eval/quality.h"
 
 enum { MAX_FILE_BYTES = 1 << 30 };
 

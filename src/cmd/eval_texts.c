@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "cmd/eval.h"
-#include "runtime/quality.h"
+#include "eval/quality.h"
 
 static const char *const text_keys[] = {"text", "sentence", NULL};
 static const char *const query_keys[] = {"query", "text", NULL};

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "store/pack.h"
+#include "host/pack.h"
 
 static int from_pack(struct model_name *m, const struct pack *p, const char *name, struct err *e)
 {

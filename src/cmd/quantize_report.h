@@ -7,7 +7,7 @@
 
 #include "cmd/cmd.h"
 #include "cmd/term.h"
-#include "model/quantize.h"
+#include "format/convert/quantize.h"
 #include "wire/json_out.h"
 
 /* "f32, f16, q8_0, ..." */

@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "store/pack.h"
+#include "host/pack.h"
 
 #define MAX_FILE_BYTES ((size_t)4 << 20)
 #define MAX_CARD_BYTES ((size_t)256 << 10)

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "gateway/models.h"
+#include "host/models.h"
 #include "net/http.h"
 
 #define CONFIG_MAX_LISTEN 8u

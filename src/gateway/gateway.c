@@ -12,13 +12,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "gateway/generate.h"
-#include "gateway/grpc_call.h"
+#include "gateway/grpc/grpc_call.h"
 #include "gateway/gw.h"
-#include "gateway/health.h"
+#include "gateway/grpc/health.h"
 #include "gateway/recall.h"
 #include "net/listen.h"
 #include "net/tls.h"
-#include "store/prompt_cache.h"
+#include "host/prompt_cache.h"
 
 #define POOL_THREADS 2u
 #define POOL_WAITING 1024u

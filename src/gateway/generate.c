@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "gateway/recall.h"
-#include "store/prompt_cache.h"
+#include "host/prompt_cache.h"
 
 #define QUEUE_BYTES ((size_t)256 << 10)  /* tokens that wait for the loop */
 #define OUT_BYTES ((size_t)128 << 10)    /* bytes that wait for the client before we hold back */

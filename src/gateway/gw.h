@@ -12,9 +12,9 @@
 #include "base/buf.h"
 #include "gateway/clients.h"
 #include "gateway/config.h"
-#include "gateway/fields.h"
-#include "gateway/metrics.h"
-#include "gateway/models.h"
+#include "gateway/api/fields.h"
+#include "host/metrics.h"
+#include "host/models.h"
 #include "net/http.h"
 #include "net/loop.h"
 

@@ -1,13 +1,13 @@
 /* routes.c - every path of the server, in one table. */
-#include "gateway/api.h"
+#include "gateway/api/api.h"
 #include "gateway/assets.h"
-#include "gateway/grpc.h"
+#include "gateway/grpc/grpc.h"
 #include "gateway/gw.h"
-#include "gateway/health.h"
-#include "gateway/ollama.h"
-#include "gateway/openai.h"
-#include "gateway/process.h"
-#include "gateway/specialists.h"
+#include "gateway/grpc/health.h"
+#include "gateway/api/ollama.h"
+#include "gateway/api/openai.h"
+#include "gateway/api/process.h"
+#include "gateway/api/specialists.h"
 #include "gateway/stream_ws.h"
 
 #define WORK (ROUTE_JSON | ROUTE_WORK)

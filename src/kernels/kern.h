@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "kernels/quants.h"
+#include "kernels/quants/quants.h"
 
 /* ---- packed matrices ---------------------------------------------------------------------- */
 

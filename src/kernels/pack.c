@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/scalar/quants_iq.h"
+#include "kernels/quants/quants_iq.h"
 
 static const struct {
     const char *name;

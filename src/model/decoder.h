@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 #include "kernels/kern.h"
-#include "model/gguf.h"
+#include "format/gguf.h"
 
 enum decoder_act { DECODER_ACT_SILU, DECODER_ACT_GELU };
 

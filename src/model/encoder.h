@@ -18,7 +18,7 @@
 
 #include "base/err.h"
 #include "kernels/kern.h"
-#include "model/gguf.h"
+#include "format/gguf.h"
 
 enum encoder_act { ENCODER_ACT_GELU_ERF, ENCODER_ACT_GELU_TANH, ENCODER_ACT_RELU };
 

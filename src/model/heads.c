@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "model/encoder.h"
-#include "model/gguf.h"
+#include "format/gguf.h"
 #include "model/heads_int.h"
 
 #define MAX_LABELS 65535u /* tags are 16-bit */

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "model/encoder.h"
 #include "model/heads_int.h"
-#include "model/utf8.h"
+#include "base/utf8.h"
 
 /* ---- words ---------------------------------------------------------------------------------- */
 

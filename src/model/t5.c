@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "model/arch.h"
+#include "model/arch/arch.h"
 #include "model/t5_int.h"
 
 bool t5_knows(const struct gguf *g)

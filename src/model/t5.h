@@ -20,7 +20,7 @@
 
 #include "base/err.h"
 #include "kernels/kern.h"
-#include "model/gguf.h"
+#include "format/gguf.h"
 
 struct t5_config {
     uint32_t n_vocab, n_ctx_train, dim, n_heads, head_dim, ffn_dim;

@@ -17,7 +17,7 @@
 #include "base/crew.h"
 #include "base/err.h"
 #include "kernels/kern.h"
-#include "model/gguf.h"
+#include "format/gguf.h"
 
 /* What becomes of the numbers when they are packed. */
 enum weights_round {

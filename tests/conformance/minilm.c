@@ -8,8 +8,8 @@
 
 #include "model/encoder.h"
 #include "model/heads.h"
-#include "model/model_file.h"
-#include "model/tokenizer.h"
+#include "format/model_file.h"
+#include "text/tokenizer/tokenizer.h"
 #include "unit/ref_file.h"
 
 enum { MAX_SENTENCES = 64, MAX_DIM = 384, MAX_TOKENS = 2048 };

@@ -15,10 +15,10 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "model/gguf.h"
-#include "model/gguf_write.h"
-#include "model/tok_pretok.h"
-#include "model/tokenizer.h"
+#include "format/gguf.h"
+#include "format/gguf_write.h"
+#include "text/tokenizer/tok_pretok.h"
+#include "text/tokenizer/tokenizer.h"
 #include "tok_peer.h"
 
 static uint64_t rng;

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "model/gguf.h"
-#include "model/tokenizer.h"
+#include "format/gguf.h"
+#include "text/tokenizer/tokenizer.h"
 
 #define SEPARATOR "\n__ggml_vocab_test__\n"
 #define MIN_PAIRS 15 /* so many there are in the pinned package */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "model/anomaly.h"
+#include "score/anomaly.h"
 
 enum { MAX_VALUES = 4096 };
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "flow/ask_rules.h"
-#include "flow/ask_text.h"
+#include "flow/home/ask_rules.h"
+#include "flow/home/ask_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "model/chat_template.h"
-#include "model/utf8.h"
+#include "text/chat_template.h"
+#include "base/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/grpc_codec.h"
-#include "gateway/grpc_frame.h"
-#include "gateway/reflection.h"
+#include "gateway/grpc/grpc_codec.h"
+#include "gateway/grpc/grpc_frame.h"
+#include "gateway/grpc/reflection.h"
 
 #define MAX_PLAIN 4096u
 

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "model/decoder.h"
-#include "model/model_file.h"
+#include "format/model_file.h"
 
 static volatile uint64_t sink; /* so that reads are not optimized away */
 static char folder[64], config_path[96], model_path[96];

@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "model/convert_llama2c.h"
+#include "format/convert/convert_llama2c.h"
 
 static volatile float sink; /* so that reads are not optimized away */
 

@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/pack.h"
+#include "host/pack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

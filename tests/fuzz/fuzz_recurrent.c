@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "model/recurrent.h"
+#include "score/recurrent.h"
 
 enum { MAX_SCRATCH = 1 << 22, SAMPLES = 4 };
 

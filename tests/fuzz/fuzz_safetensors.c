@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/safetensors.h"
+#include "format/safetensors.h"
 
 static volatile uint64_t sink; /* so that reads are not optimized away */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/seq2seq_opts.h"
+#include "engine/native/seq2seq_opts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "model/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "support/gguf_build.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

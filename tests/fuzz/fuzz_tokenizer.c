@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/rd.h"
-#include "model/tok_pretok.h"
-#include "model/tokenizer.h"
+#include "text/tokenizer/tok_pretok.h"
+#include "text/tokenizer/tokenizer.h"
 #include "support/gguf_build.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

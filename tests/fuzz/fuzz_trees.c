@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "model/trees.h"
+#include "score/trees.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

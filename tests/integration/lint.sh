@@ -7,7 +7,7 @@ tools/check-banned
 broken=$(mktemp -d)
 trap 'rm -rf "$broken"' EXIT
 mkdir -p "$broken/src/model"
-echo '#include "runtime/sampler.h"' >"$broken/src/model/up.c"
+echo '#include "engine/sampler.h"' >"$broken/src/model/up.c"
 if tools/check-includes "$broken" >/dev/null; then
     echo "an include that points upwards was not refused"
     exit 1

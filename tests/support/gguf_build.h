@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "model/gguf.h"
+#include "format/gguf.h"
 
 static inline void gb_u32(struct buf *b, uint32_t v)
 {

@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "model/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "support/gguf_build.h"
 
 #define TB_MAX 1200

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/trees.h"
+#include "score/trees.h"
 
 enum { MAX_LINE = 1 << 20 };
 

@@ -23,9 +23,9 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "runtime/onnx_encoder.h"
-#include "runtime/onnx_lm.h"
-#include "runtime/onnx_session.h"
+#include "engine/onnx/onnx_encoder.h"
+#include "engine/onnx/onnx_lm.h"
+#include "engine/onnx/onnx_session.h"
 #include "shoal/shoal.h"
 
 #define MAX_SEQS 64u

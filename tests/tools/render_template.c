@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "model/chat_template.h"
+#include "text/chat_template.h"
 
 static void die(const char *what)
 {

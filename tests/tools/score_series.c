@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "model/scorer.h"
+#include "score/scorer.h"
 
 static double *read_rows(const char *path, size_t *n)
 {

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "model/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "support/gguf_build.h"
 
 static int die(const char *what, const char *why)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kernels/quants.h"
+#include "kernels/quants/quants.h"
 
 typedef struct {
     float v[16];

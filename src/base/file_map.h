@@ -1,0 +1,31 @@
+/* file_map.h - a file mapped read-only, with what tells it from other files.
+ *
+ * Thread:    immutable after open; any number of readers.
+ * Ownership: open maps and keeps the file open, close undoes both (a zeroed one is fine).
+ * Failure:   SHOAL_EIO with the system's reason, SHOAL_EFORMAT for an empty file; then *out is
+ *            zeroed. */
+#ifndef SHOAL_BASE_FILE_MAP_H
+#define SHOAL_BASE_FILE_MAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct file_map {
+    const uint8_t *bytes; /* NULL: none */
+    size_t n_bytes;
+    int fd;
+    int64_t mtime_s, mtime_ns; /* when it was last written */
+};
+
+SHOAL_MUST_CHECK int file_map_open(struct file_map *out, const char *path, struct err *e);
+void file_map_close(struct file_map *m);
+/* Gives the pages of the first n bytes back: what was read stays readable, but counts no longer as
+ * our memory until it is read again. */
+void file_map_trim(const struct file_map *m, size_t n);
+/* Copies n bytes at offset `at`, which must be inside.  Unlike a look at the bytes this maps no
+ * pages (a kernel may map 2 MiB around every byte looked at). */
+void file_map_read(const struct file_map *m, size_t at, void *out, size_t n);
+
+#endif

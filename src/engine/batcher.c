@@ -1,0 +1,83 @@
+/* batcher.c - the thread of an engine with a specialist: takes the best tasks that fit one batch,
+ * computes them together, hands out the results.
+ *
+ * There is no waiting for a batch to fill: what comes while one runs makes the next one, so that an
+ * idle engine answers at once and a busy one takes large batches. */
+#include "base/clock.h"
+#include "engine/engine_int.h"
+
+static void finish(struct shoal_engine *en, struct shoal_task *t, int code)
+{
+    struct job *j = t->job;
+    uint64_t now = clock_ns();
+    if (code < 0)
+        job_fail(j, code, err_text(code));
+    j->result.queue_ns = (t->started_ns ? t->started_ns : now) - t->submitted_ns;
+    j->result.run_ns = t->started_ns ? now - t->started_ns : 0;
+    j->result.total_ns = now - t->submitted_ns;
+    atomic_fetch_sub_explicit(&en->cost_ahead, j->cost, memory_order_relaxed);
+    if (j->o.done)
+        j->o.done(j->o.done_ctx, &j->result);
+    task_done(en, t, j->result.code);
+}
+
+/* Ends what was cancelled or is too late, and takes the best of the rest. */
+static uint32_t gather(struct shoal_engine *en, uint32_t *cost)
+{
+    uint64_t now = clock_ns();
+    uint32_t n = 0;
+    *cost = 0;
+    for (struct shoal_task **at = &en->waiting; *at && n < en->specialist.max_jobs;) {
+        struct shoal_task *t = *at;
+        int code = task_gave_up(t, now);
+        if (code == 0 && n > 0 && *cost + t->job->cost > en->specialist.max_cost)
+            break; /* the order is kept: nothing smaller overtakes */
+        task_take_waiting(en, at);
+        if (code < 0) {
+            finish(en, t, code);
+            continue;
+        }
+        t->started_ns = now;
+        *cost += t->job->cost;
+        en->active[n] = t;
+        en->jobs[n++] = t->job;
+    }
+    return n;
+}
+
+void job_finish(struct job *j)
+{
+    struct shoal_task *t = j->task;
+    t->engine->active[j->place] = NULL;
+    finish(t->engine, t, 0);
+}
+
+static void run_batch(struct shoal_engine *en, uint32_t n, uint32_t cost)
+{
+    uint64_t t0 = clock_ns();
+    for (uint32_t i = 0; i < n; i++) {
+        en->jobs[i]->place = i;
+        en->jobs[i]->result.batch = n;
+    }
+    en->specialist.ops->run(en->specialist.self, en->jobs, n);
+    measured(&en->ns_per_cost, (double)(clock_ns() - t0) / (cost ? cost : 1));
+    for (uint32_t i = 0; i < n; i++)
+        if (en->active[i])
+            finish(en, en->active[i], 0);
+}
+
+void *batcher_main(void *engine)
+{
+    struct shoal_engine *en = engine;
+    while (engine_receive(en)) {
+        uint32_t cost, n = gather(en, &cost);
+        if (n > 0)
+            run_batch(en, n, cost);
+    }
+    while (en->waiting) {
+        struct shoal_task *t = en->waiting;
+        task_take_waiting(en, &en->waiting);
+        finish(en, t, SHOAL_ECANCELLED);
+    }
+    return NULL;
+}

@@ -1,0 +1,85 @@
+/* chat.c - messages to prompt text with the model's own template. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "text/chat_template.h"
+#include "engine/engine_int.h"
+#include "wire/json_out.h"
+
+#define MAX_CONTEXT_BYTES ((size_t)64 << 20)
+#define MAX_PROMPT_BYTES ((size_t)64 << 20)
+
+/* For models that bring no template: the one that most of them were trained on. */
+static const char chatml[] =
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+
+void chat_open(struct shoal_engine *en)
+{
+    const struct tokenizer_info *info = tokenizer_info(en->tokenizer);
+    const char *src = info->chat_template ? info->chat_template : chatml;
+    size_t n = info->chat_template ? info->chat_template_bytes : sizeof(chatml) - 1;
+    if (chat_template_parse(&en->chat, src, n, &en->chat_error) < 0)
+        en->chat = NULL;
+}
+
+void chat_close(struct shoal_engine *en)
+{
+    chat_template_destroy(en->chat);
+    en->chat = NULL;
+}
+
+static void put_token(struct json_out *j, const struct tokenizer *t, const char *key, int32_t id)
+{
+    struct tok_piece p = tokenizer_piece(t, id, TOKENIZER_RENDER_SPECIAL);
+    json_out_key(j, key);
+    json_out_strn(j, p.p, id == TOKENIZER_NONE ? 0 : p.n);
+}
+
+/* The caller's object with bos_token and eos_token in front: what the caller gives comes later in
+ * the text and so stands. */
+static int put_context(struct buf *b, const struct tokenizer *t, const char *json, size_t n,
+                       struct err *e)
+{
+    size_t at = 0;
+    while (at < n && strchr(" \t\r\n", json[at]) && json[at])
+        at++;
+    if (at == n || json[at] != '{')
+        return err_set(e, SHOAL_EFORMAT, "the context of a chat must be a JSON object");
+    at++;
+    while (at < n && strchr(" \t\r\n", json[at]) && json[at])
+        at++;
+    struct json_out j = json_out_make(b);
+    json_out_object(&j);
+    put_token(&j, t, "bos_token", tokenizer_info(t)->bos);
+    put_token(&j, t, "eos_token", tokenizer_info(t)->eos);
+    if (at < n && json[at] != '}')
+        buf_putc(b, ',');
+    buf_put(b, json + at, n - at);
+    return b->rc < 0 ? err_set(e, b->rc, "context of %zu bytes", n) : 0;
+}
+
+int shoal_chat_prompt(const struct shoal_engine *en, const char *context_json, size_t n_json,
+                      char **text, size_t *n, struct shoal_error *err)
+{
+    struct err *e = (struct err *)(void *)err;
+    struct buf context, out;
+    *text = NULL;
+    *n = 0;
+    if (!(en->kinds & SHOAL_KIND_GENERATE))
+        return engine_lacks(en, SHOAL_KIND_GENERATE, e);
+    if (!en->chat)
+        return err_set(e, en->chat_error.code, "the model's chat template: %s", en->chat_error.msg);
+    buf_init(&context, MAX_CONTEXT_BYTES);
+    buf_init(&out, MAX_PROMPT_BYTES);
+    int rc = put_context(&context, en->tokenizer, context_json, n_json, e);
+    if (rc == 0)
+        rc = chat_template_render(en->chat, &out, buf_str(&context), context.len, e);
+    if (rc == 0 && !(*text = buf_take(&out, n)))
+        rc = err_set(e, SHOAL_ENOMEM, "prompt text");
+    buf_fini(&context);
+    buf_fini(&out);
+    return rc;
+}

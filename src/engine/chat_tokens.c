@@ -1,0 +1,179 @@
+/* chat_tokens.c - messages to tokens, with nothing but the template's own special tokens.
+ *
+ * A template is rendered to text, and the text of a user may spell a special token: "<|im_end|>" in
+ * a message must not end that message.  Cutting the prompt into pieces at every message would give
+ * other tokens than the model was trained on, and hiding the messages from the template would break
+ * templates that look into them.  So only what spells a special token is put between two
+ * noncharacters (which no text has) before rendering, and taken as plain text afterwards.  The same
+ * is done with an end that something behind it could complete ("<|im_" + "end|>" in two parts). */
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/mem.h"
+#include "engine/engine_int.h"
+
+#define MAX_TEXT_BYTES ((size_t)64 << 20)
+#define MAX_PROMPT_TOKENS ((size_t)1 << 26)
+#define MAX_DEPTH 64
+
+#define MARK_BEGIN "\xef\xb7\x90" /* U+FDD0 */
+#define MARK_END "\xef\xb7\x91"   /* U+FDD1 */
+#define MARK_BYTES 3u
+#define REPLACEMENT "\xef\xbf\xbd"
+
+static bool is_mark(const char *p, size_t n)
+{
+    return n >= MARK_BYTES && (memcmp(p, MARK_BEGIN, 3) == 0 || memcmp(p, MARK_END, 3) == 0);
+}
+
+/* s with its special spellings marked; *changed when there are any. */
+static void mark(struct buf *out, const struct tokenizer *t, const char *s, bool *changed)
+{
+    size_t n = strlen(s);
+    for (size_t i = 0; i < n;) {
+        bool open = false;
+        size_t k = tokenizer_control_at(t, s + i, n - i, &open);
+        if (k == 0 && open)
+            k = n - i;
+        if (k > 0) {
+            buf_puts(out, MARK_BEGIN);
+            buf_put(out, s + i, k);
+            buf_puts(out, MARK_END);
+            *changed = true;
+            i += k;
+        } else if (is_mark(s + i, n - i)) {
+            buf_puts(out, REPLACEMENT);
+            *changed = true;
+            i += MARK_BYTES;
+        } else {
+            buf_putc(out, s[i++]);
+        }
+    }
+}
+
+/* Every string below v; names of members come from the caller, not from users. */
+static int mark_all(cJSON *v, const struct tokenizer *t, struct buf *b, bool *changed, int depth,
+                    struct err *e)
+{
+    if (depth > MAX_DEPTH)
+        return err_set(e, SHOAL_ELIMIT, "the context of a chat is nested deeper than %d",
+                       MAX_DEPTH);
+    for (; v; v = v->next) {
+        int rc = 0;
+        bool here = false;
+        if (cJSON_IsString(v)) {
+            buf_clear(b);
+            mark(b, t, v->valuestring, &here);
+            if (b->rc < 0 || (here && !cJSON_SetValuestring(v, buf_str(b))))
+                rc = err_set(e, SHOAL_ENOMEM, "messages");
+            *changed |= here;
+        } else if (v->child) {
+            rc = mark_all(v->child, t, b, changed, depth + 1, e);
+        }
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* The context with marks in *marked (cJSON_free), or NULL there when it needs none. */
+static int mark_context(const struct shoal_engine *en, const char *json, size_t n, char **marked,
+                        struct err *e)
+{
+    bool changed = false;
+    struct buf b;
+    *marked = NULL;
+    cJSON *root = cJSON_ParseWithLength(json, n);
+    if (!root)
+        return err_set(e, SHOAL_EFORMAT, "the context of a chat is not JSON");
+    buf_init(&b, MAX_TEXT_BYTES);
+    int rc = mark_all(root->child, en->tokenizer, &b, &changed, 0, e);
+    if (rc == 0 && changed && !(*marked = cJSON_PrintUnformatted(root)))
+        rc = err_set(e, SHOAL_ENOMEM, "messages");
+    buf_fini(&b);
+    cJSON_Delete(root);
+    return rc;
+}
+
+/* The next stretch of text that is of one kind; a template may have cut a mark's partner off: then
+ * the mark means nothing. */
+static size_t next_piece(const struct tokenizer *t, const char *p, size_t n, bool *plain,
+                         size_t *skip)
+{
+    const char *from = p, *end = p + n;
+    size_t longest = tokenizer_info(t)->max_piece_bytes;
+    *plain = false;
+    *skip = 0;
+    if (is_mark(p, n)) {
+        size_t room = n - MARK_BYTES < longest + MARK_BYTES ? n - MARK_BYTES : longest + MARK_BYTES;
+        const char *close = memcmp(p, MARK_BEGIN, 3) == 0
+                                ? memmem(p + MARK_BYTES, room, MARK_END, MARK_BYTES)
+                                : NULL;
+        *skip = MARK_BYTES;
+        *plain = close != NULL;
+        return close ? (size_t)(close - p) - MARK_BYTES : 0;
+    }
+    while (from < end) {
+        const char *at = memchr(from, 0xef, (size_t)(end - from));
+        if (!at)
+            return n;
+        if (is_mark(at, (size_t)(end - at)))
+            return (size_t)(at - p);
+        from = at + 1;
+    }
+    return n;
+}
+
+static int encode(const struct shoal_engine *en, struct tok_ids *ids, const char *p, size_t n,
+                  struct err *e)
+{
+    const struct tokenizer *t = en->tokenizer;
+    const struct tokenizer_info *info = tokenizer_info(t);
+    int rc = 0;
+    /* Templates spell the BOS themselves or leave it to the tokenizer: one is enough. */
+    if (info->add_bos)
+        rc = tok_ids_push(ids, info->bos);
+    while (n > 0 && rc == 0) {
+        bool plain;
+        size_t skip, k = next_piece(t, p, n, &plain, &skip);
+        if (k > 0)
+            rc = tokenizer_encode(t, ids, p + skip, k, plain ? 0 : TOKENIZER_PARSE_SPECIAL, e);
+        p += skip + k;
+        n -= skip + k;
+    }
+    if (rc == 0 && info->add_bos && ids->n > 1 && ids->ids[1] == info->bos) {
+        ids->n--;
+        memmove(ids->ids, ids->ids + 1, ids->n * sizeof(*ids->ids));
+    }
+    return rc == SHOAL_ENOMEM ? err_set(e, rc, "tokens of a chat") : rc;
+}
+
+int shoal_chat_tokens(const struct shoal_engine *en, const char *context_json, size_t n_json,
+                      int32_t **tokens, size_t *n_tokens, struct shoal_error *err)
+{
+    struct err *e = (struct err *)(void *)err;
+    struct tok_ids ids;
+    char *marked = NULL, *text = NULL;
+    size_t n = 0;
+    *tokens = NULL;
+    *n_tokens = 0;
+    if (!(en->kinds & SHOAL_KIND_GENERATE))
+        return engine_lacks(en, SHOAL_KIND_GENERATE, e);
+    tok_ids_init(&ids, MAX_PROMPT_TOKENS);
+    int rc = mark_context(en, context_json, n_json, &marked, e);
+    if (rc == 0)
+        rc = shoal_chat_prompt(en, marked ? marked : context_json, marked ? strlen(marked) : n_json,
+                               &text, &n, err);
+    if (rc == 0)
+        rc = encode(en, &ids, text, n, e);
+    if (rc == 0) {
+        *tokens = ids.ids;
+        *n_tokens = ids.n;
+        ids.ids = NULL;
+    }
+    tok_ids_fini(&ids);
+    cJSON_free(marked);
+    mem_free(text);
+    return rc;
+}

@@ -1,0 +1,520 @@
+/* encoder_specialist.c - classify, tag, embed and rerank with an encoder and its heads, natively or
+ * in ONNX Runtime.
+ *
+ * Tasks that bring the same tokens (one text to be classified and tagged) share one sequence of
+ * the pass.  Everything that a result needs is reserved when its task is submitted. */
+#include "engine/native/encoder_specialist.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/encoder.h"
+#include "model/heads.h"
+#include "text/tokenizer/tokenizer.h"
+#include "engine/cache_dir.h"
+#include "engine/onnx/onnx_encoder.h"
+#include "engine/onnx/onnx_files.h"
+#include "engine/onnx/onnx_session.h"
+
+struct enc {
+    const struct gguf *gguf; /* borrowed from the engine */
+    struct encoder *encoder; /* or, if NULL: */
+    struct onnx_encoder *onnx;
+    const struct kern_ops *kernels;
+    struct heads *heads;
+    const struct tokenizer *tokenizer; /* borrowed likewise */
+    char *arch;                        /* ONNX */
+    uint32_t n_ctx, max_seqs;
+    bool types; /* the model tells two texts apart */
+    /* the engine's thread only */
+    struct encoder_seq *seqs; /* [max_seqs] */
+    struct heads_work *work;
+    float *row; /* logits of the largest label set, or a vector */
+    uint16_t *tags;
+    float *tag_scores;
+    struct heads_span *spans; /* [n_ctx] each */
+};
+
+struct input { /* of a job; the arrays that its result points to come behind it */
+    struct tok_encoding x;
+    const struct heads_set *set;
+    struct heads_word *words;
+    uint32_t n_words;
+    struct shoal_label *labels;
+    struct shoal_span *spans;
+    float *vector;
+    double value;
+    uint32_t seq; /* of the pass */
+};
+
+static enum heads_task task_of(enum shoal_kind kind)
+{
+    return kind == SHOAL_KIND_CLASSIFY ? HEADS_CLASSIFY
+           : kind == SHOAL_KIND_TAG    ? HEADS_TAG
+           : kind == SHOAL_KIND_EMBED  ? HEADS_EMBED
+                                       : HEADS_RERANK;
+}
+
+/* ---- preparing ------------------------------------------------------------------------------ */
+
+static int reserve_tags(const struct enc *s, struct job *j, struct input *in, struct err *e)
+{
+    in->words = mem_zalloc_n(in->x.n, sizeof(*in->words));
+    if (!in->words)
+        return err_set(e, SHOAL_ENOMEM, "task of %zu tokens", in->x.n);
+    in->n_words = heads_words(s->heads, j->text, j->o.text_bytes, in->x.start, in->x.end,
+                              (uint32_t)in->x.n, in->words);
+    in->spans = mem_zalloc_n(in->n_words, sizeof(*in->spans));
+    return in->spans ? 0 : err_set(e, SHOAL_ENOMEM, "task of %u words", in->n_words);
+}
+
+static int reserve_result(const struct enc *s, struct job *j, struct input *in, struct err *e)
+{
+    const struct heads_info *info = heads_info(s->heads);
+    int rc = 0;
+    switch (j->o.kind) {
+    case SHOAL_KIND_CLASSIFY:
+        in->labels = mem_zalloc_n(in->set->count, sizeof(*in->labels));
+        return in->labels ? 0 : err_set(e, SHOAL_ENOMEM, "task");
+    case SHOAL_KIND_TAG:
+        return reserve_tags(s, j, in, e);
+    case SHOAL_KIND_EMBED:
+        if (j->o.dimensions > info->dim)
+            return err_set(e, SHOAL_EINVAL, "%u dimensions, the model's vectors have %u",
+                           j->o.dimensions, info->dim);
+        in->vector = mem_zalloc_n(info->dim, sizeof(*in->vector));
+        return in->vector ? 0 : err_set(e, SHOAL_ENOMEM, "task");
+    default:
+        return rc;
+    }
+}
+
+static int prepare(const void *self, struct job *j, struct err *e)
+{
+    const struct enc *s = self;
+    struct input *in = mem_zalloc(sizeof(*in));
+    bool pair = j->o.kind == SHOAL_KIND_RERANK;
+    if (!in)
+        return err_set(e, SHOAL_ENOMEM, "task");
+    j->input = in;
+    tok_encoding_init(&in->x);
+    int rc = tokenizer_encode_pair(s->tokenizer, &in->x, j->text, j->o.text_bytes,
+                                   pair ? j->document : NULL, pair ? j->o.document_bytes : 0,
+                                   s->n_ctx, TOKENIZER_ADD_SPECIAL | TOKENIZER_CUT_SECOND, e);
+    if (rc < 0)
+        return rc;
+    if (in->x.n == 0)
+        return err_set(e, SHOAL_EINVAL, "the text is empty");
+    if (j->o.kind == SHOAL_KIND_CLASSIFY || j->o.kind == SHOAL_KIND_TAG)
+        rc = heads_find_set(s->heads, task_of(j->o.kind), j->labels, &in->set, e);
+    if (rc == 0)
+        rc = reserve_result(s, j, in, e);
+    j->cost = (uint32_t)in->x.n;
+    j->result.n_tokens = (uint32_t)in->x.n;
+    j->result.truncated = in->x.cut;
+    return rc;
+}
+
+static void drop(struct job *j)
+{
+    struct input *in = j->input;
+    if (!in)
+        return;
+    tok_encoding_fini(&in->x);
+    mem_free(in->words);
+    mem_free(in->labels);
+    mem_free(in->spans);
+    mem_free(in->vector);
+    mem_free(in);
+}
+
+/* ---- computing ------------------------------------------------------------------------------ */
+
+static int best_first(const void *x, const void *y)
+{
+    float a = ((const struct shoal_label *)x)->score, b = ((const struct shoal_label *)y)->score;
+    return (a < b) - (a > b);
+}
+
+/* Logits of a set, or the only one of a reranker (set NULL). */
+static void class_logits(struct enc *s, uint32_t seq, const struct heads_set *set)
+{
+    if (s->encoder) {
+        heads_class_logits(s->heads, s->encoder, seq, set, s->row);
+        return;
+    }
+    const float *all = onnx_encoder_get(s->onnx, ONNX_ENCODER_LOGITS, seq, 0);
+    memcpy(s->row, all + (set ? set->first : 0), (set ? set->count : 1) * sizeof(*s->row));
+}
+
+static void word_logits(struct enc *s, const struct input *in)
+{
+    if (s->encoder) {
+        heads_word_logits(s->heads, s->encoder, in->seq, in->set, in->words, in->n_words, s->work);
+        return;
+    }
+    float *out = heads_work_logits(s->work);
+    for (uint32_t i = 0; i < in->n_words; i++, out += in->set->count)
+        memcpy(out,
+               onnx_encoder_get(s->onnx, ONNX_ENCODER_TOKEN_LOGITS, in->seq, in->words[i].token) +
+                   in->set->first,
+               in->set->count * sizeof(*out));
+}
+
+static void vector(struct enc *s, const struct input *in, uint32_t n)
+{
+    const struct heads_info *info = heads_info(s->heads);
+    if (s->encoder) {
+        heads_vector(s->heads, s->encoder, in->seq, n, in->vector);
+        return;
+    }
+    enum onnx_encoder_output whole =
+        info->pooling == HEADS_POOLING_POOLER ? ONNX_ENCODER_POOLED : ONNX_ENCODER_SENTENCE;
+    const float *v = onnx_encoder_get(s->onnx, whole, in->seq, 0);
+    if (v) /* pooled inside of the file */
+        memcpy(in->vector, v, info->dim * sizeof(*v));
+    else
+        heads_pool(s->kernels, info->pooling,
+                   onnx_encoder_get(s->onnx, ONNX_ENCODER_HIDDEN, in->seq, 0), (uint32_t)in->x.n,
+                   info->dim, in->vector);
+    heads_normalize(s->kernels, in->vector, n ? n : info->dimensions);
+}
+
+static void classify(struct enc *s, struct job *j, struct input *in)
+{
+    const struct heads_set *set = in->set;
+    class_logits(s, in->seq, set);
+    heads_probabilities(s->kernels, set, s->row);
+    struct heads_answer best = heads_answer(set, s->row);
+    for (uint32_t i = 0; i < set->count; i++)
+        in->labels[i] = (struct shoal_label){set->labels[i], s->row[i]};
+    qsort(in->labels, set->count, sizeof(*in->labels), best_first);
+    j->result.label = set->labels[best.label];
+    j->result.confidence = best.confidence;
+    j->result.labels = in->labels;
+    j->result.n_labels = set->count;
+}
+
+static void tag(struct enc *s, struct job *j, struct input *in)
+{
+    const struct heads_set *set = in->set;
+    word_logits(s, in);
+    heads_tags(s->kernels, set, in->n_words, s->work, s->tags, s->tag_scores);
+    uint32_t n = heads_spans(s->heads, set, j->text, j->o.text_bytes, in->words, in->n_words,
+                             s->tags, s->tag_scores, s->spans);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct heads_span *from = &s->spans[i];
+        in->spans[i] = (struct shoal_span){.label = from->label,
+                                           .start = from->start,
+                                           .end = from->end,
+                                           .start_char = from->start_char,
+                                           .end_char = from->end_char,
+                                           .score = from->score};
+    }
+    j->result.spans = in->spans;
+    j->result.n_spans = n;
+}
+
+static void embed(struct enc *s, struct job *j, struct input *in)
+{
+    const struct heads_info *info = heads_info(s->heads);
+    vector(s, in, j->o.dimensions);
+    j->result.vector = in->vector;
+    j->result.n_dims = j->o.dimensions ? j->o.dimensions : info->dimensions;
+}
+
+static void rerank(struct enc *s, struct job *j, struct input *in)
+{
+    class_logits(s, in->seq, NULL);
+    in->value = (double)heads_relevance(s->heads, s->row[0], j->o.raw);
+    j->result.values = &in->value;
+    j->result.n_values = 1;
+}
+
+static bool same_tokens(const struct encoder_seq *seq, const struct tok_encoding *x)
+{
+    return seq->n == x->n && memcmp(seq->tokens, x->ids, x->n * sizeof(*x->ids)) == 0 &&
+           (!seq->types || memcmp(seq->types, x->types, x->n) == 0);
+}
+
+static int forward(struct enc *s, uint32_t n_seqs, struct err *e)
+{
+    if (s->encoder) {
+        encoder_forward(s->encoder, s->seqs, n_seqs);
+        return 0;
+    }
+    return onnx_encoder_forward(s->onnx, s->seqs, n_seqs, e);
+}
+
+static void run(void *self, struct job *const *jobs, uint32_t n)
+{
+    struct enc *s = self;
+    struct err e = {0};
+    uint32_t n_seqs = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct input *in = jobs[i]->input;
+        for (in->seq = 0; in->seq < n_seqs && !same_tokens(&s->seqs[in->seq], &in->x); in->seq++)
+            ;
+        if (in->seq == n_seqs)
+            s->seqs[n_seqs++] = (struct encoder_seq){.tokens = in->x.ids,
+                                                     .types = s->types ? in->x.types : NULL,
+                                                     .n = (uint32_t)in->x.n};
+    }
+    int rc = forward(s, n_seqs, &e);
+    for (uint32_t i = 0; i < n; i++) {
+        static void (*const how[])(struct enc *, struct job *, struct input *) = {
+            [HEADS_CLASSIFY] = classify,
+            [HEADS_TAG] = tag,
+            [HEADS_EMBED] = embed,
+            [HEADS_RERANK] = rerank,
+        };
+        if (rc < 0)
+            job_fail(jobs[i], rc, err_text(rc));
+        else
+            how[task_of(jobs[i]->o.kind)](s, jobs[i], jobs[i]->input);
+    }
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static const char *label_set(const void *self, enum shoal_kind kind, uint32_t i)
+{
+    const struct enc *s = self;
+    enum heads_task task = task_of(kind);
+    const struct heads_set *first = NULL;
+    if (i >= heads_n_sets(s->heads, task) || heads_find_set(s->heads, task, NULL, &first, NULL) < 0)
+        return NULL;
+    if (i == 0)
+        return first->name;
+    for (uint32_t k = 0; k < heads_n_sets(s->heads, task); k++) {
+        const struct heads_set *set = heads_set(s->heads, task, k);
+        if (set != first && --i == 0)
+            return set->name;
+    }
+    return NULL;
+}
+
+static const char *label(const void *self, enum shoal_kind kind, const char *name, uint32_t i)
+{
+    const struct enc *s = self;
+    const struct heads_set *set;
+    if (heads_find_set(s->heads, task_of(kind), name, &set, NULL) < 0)
+        return NULL;
+    return i < set->count ? set->labels[i] : NULL;
+}
+
+static void info_onnx(const struct enc *s, struct shoal_engine_info *out)
+{
+    const struct onnx_encoder_info *i = onnx_encoder_info(s->onnx);
+    out->engine = "onnx";
+    out->arch = s->arch;
+    out->kernels = i->library;
+    out->n_vocab = tokenizer_info(s->tokenizer)->n_vocab;
+    out->dim = heads_info(s->heads)->dim;
+    out->n_threads = i->n_threads;
+    out->file_bytes = out->weights_bytes = i->file_bytes;
+}
+
+static void info(const void *self, struct shoal_engine_info *out)
+{
+    const struct enc *s = self;
+    out->n_ctx = out->n_ctx_train = s->n_ctx;
+    if (s->onnx)
+        info_onnx(s, out);
+    else
+        encoder_core_info(s->encoder, s->gguf, out);
+}
+
+static void close_(void *self)
+{
+    struct enc *s = self;
+    encoder_destroy(s->encoder);
+    onnx_encoder_close(s->onnx);
+    heads_work_destroy(s->work);
+    heads_destroy(s->heads);
+    mem_free(s->seqs);
+    mem_free(s->arch);
+    mem_free(s->row);
+    mem_free(s->tags);
+    mem_free(s->tag_scores);
+    mem_free(s->spans);
+    mem_free(s);
+}
+
+static const struct specialist_ops ops = {
+    .engine = "native",
+    .prepare = prepare,
+    .run = run,
+    .drop = drop,
+    .label_set = label_set,
+    .label = label,
+    .info = info,
+    .close = close_,
+};
+
+static int reserve(struct enc *s, struct err *e)
+{
+    uint32_t widest = heads_info(s->heads)->dim;
+    for (int task = HEADS_CLASSIFY; task <= HEADS_TAG; task++)
+        for (uint32_t i = 0; i < heads_n_sets(s->heads, (enum heads_task)task); i++) {
+            uint32_t n = heads_set(s->heads, (enum heads_task)task, i)->count;
+            widest = n > widest ? n : widest;
+        }
+    s->seqs = mem_zalloc_n(s->max_seqs, sizeof(*s->seqs));
+    s->row = mem_zalloc_n(widest, sizeof(*s->row));
+    s->tags = mem_zalloc_n(s->n_ctx, sizeof(*s->tags));
+    s->tag_scores = mem_zalloc_n(s->n_ctx, sizeof(*s->tag_scores));
+    s->spans = mem_zalloc_n(s->n_ctx, sizeof(*s->spans));
+    if (!s->seqs || !s->row || !s->tags || !s->tag_scores || !s->spans)
+        return err_set(e, SHOAL_ENOMEM, "encoder for %u sequences", s->max_seqs);
+    return heads_has(s->heads, HEADS_TAG) ? heads_work_create(&s->work, s->heads, s->n_ctx, e) : 0;
+}
+
+static int fits(const struct encoder_sizes *need, const struct shoal_engine_opts *o, struct err *e)
+{
+    const double mib = 1024.0 * 1024.0;
+    if (!o->memory_bytes || need->weights + need->scratch <= o->memory_bytes)
+        return 0;
+    return err_set(
+        e, SHOAL_ELIMIT, "%.1f MiB of weights + %.1f MiB of scratch do not fit in %.1f MiB",
+        (double)need->weights / mib, (double)need->scratch / mib, (double)o->memory_bytes / mib);
+}
+
+int encoder_core_open(struct encoder **encoder, struct heads **heads, const struct gguf *g,
+                      const struct tokenizer *tokenizer, const char *path,
+                      const struct shoal_engine_opts *o, struct err *e)
+{
+    char dir[PATH_MAX];
+    struct encoder_sizes sizes;
+    struct encoder_opts eo = {.n_threads = o->n_threads,
+                              .int8 = o->int8,
+                              .max_seqs = o->max_tasks,
+                              .cache_dir = cache_dir_wanted(o->cache_dir, dir, sizeof(dir)),
+                              .progress = o->progress,
+                              .progress_ctx = o->progress_ctx};
+    if (o->kernels && !(eo.kernels = kern_select(o->kernels, e)))
+        return SHOAL_EUNSUPPORTED;
+    int rc = encoder_measure(&sizes, g, &eo, e);
+    if (rc == 0)
+        rc = fits(&sizes, o, e);
+    if (rc == 0)
+        rc = encoder_create(encoder, g, path, &eo, e);
+    if (rc == 0)
+        rc = heads_open(heads, g, *encoder, e);
+    if (rc < 0)
+        return rc;
+    uint32_t n_vocab = encoder_config(*encoder)->n_vocab;
+    if (tokenizer_info(tokenizer)->n_vocab > n_vocab)
+        return err_set(e, SHOAL_EFORMAT, "the tokenizer has %u tokens, the model %u",
+                       tokenizer_info(tokenizer)->n_vocab, n_vocab);
+    return 0;
+}
+
+void encoder_core_info(const struct encoder *encoder, const struct gguf *g,
+                       struct shoal_engine_info *out)
+{
+    const struct encoder_config *c = encoder_config(encoder);
+    const struct encoder_sizes sizes = encoder_sizes(encoder);
+    out->arch = c->arch;
+    out->kernels = encoder_kernels(encoder)->name;
+    out->n_vocab = c->n_vocab;
+    out->n_ctx = out->n_ctx_train = sizes.n_ctx;
+    out->n_layers = c->n_layers;
+    out->dim = c->dim;
+    out->n_threads = encoder_n_threads(encoder);
+    out->n_params = gguf_n_params(g);
+    out->file_bytes = g->n_bytes;
+    out->weights_bytes = sizes.weights;
+    out->scratch_bytes = sizes.scratch;
+    out->from_cache = encoder_from_cache(encoder);
+}
+
+static int load(struct enc *s, const char *path, const struct shoal_engine_opts *o,
+                uint32_t *max_cost, struct err *e)
+{
+    int rc = encoder_core_open(&s->encoder, &s->heads, s->gguf, s->tokenizer, path, o, e);
+    if (rc < 0)
+        return rc;
+    struct encoder_sizes sizes = encoder_sizes(s->encoder);
+    s->kernels = encoder_kernels(s->encoder);
+    s->types = encoder_config(s->encoder)->n_types > 1;
+    s->n_ctx = sizes.n_ctx;
+    s->max_seqs = sizes.max_seqs;
+    *max_cost = sizes.max_tokens;
+    return reserve(s, e);
+}
+
+/* What the heads are told about a file whose layers nobody sees. */
+static int open_onnx_heads(struct enc *s, struct err *e)
+{
+    const struct onnx_encoder_info *i = onnx_encoder_info(s->onnx);
+    struct gguf_str config = {"", 0}, pooling = {"", 0};
+    bool has_config = gguf_get_str(s->gguf, "huggingface.config", &config);
+    bool has_pooling = gguf_get_str(s->gguf, "huggingface.sentence_pooling", &pooling);
+    uint32_t dim = i->dims[ONNX_ENCODER_SENTENCE] ? i->dims[ONNX_ENCODER_SENTENCE]
+                                                  : i->dims[ONNX_ENCODER_HIDDEN];
+    struct heads_source source = {.g = s->gguf,
+                                  .config = has_config ? config.p : NULL,
+                                  .n_config = config.n,
+                                  .pooling = has_pooling ? pooling.p : NULL,
+                                  .n_pooling = pooling.n,
+                                  .arch = s->arch,
+                                  .dim = dim,
+                                  .n_classes = i->dims[ONNX_ENCODER_LOGITS],
+                                  .n_tags = i->dims[ONNX_ENCODER_TOKEN_LOGITS],
+                                  .has_pooler = i->dims[ONNX_ENCODER_POOLED] > 0};
+    return heads_create(&s->heads, &source, e);
+}
+
+static int load_onnx(struct enc *s, struct onnx_session *session, const struct shoal_engine_opts *o,
+                     uint32_t *max_cost, struct err *e)
+{
+    struct onnx_encoder_opts oo = {.max_tokens = onnx_files_n_ctx(s->gguf)};
+    struct gguf_str arch = {"", 0};
+    int rc = onnx_encoder_from_session(&s->onnx, session, &oo, e);
+    (void)gguf_get_str(s->gguf, "general.architecture", &arch);
+    s->arch = mem_strndup(arch.p, arch.n);
+    if (rc == 0 && !s->arch)
+        rc = err_set(e, SHOAL_ENOMEM, "encoder");
+    if (rc == 0 && !(s->kernels = kern_select(o->kernels, e)))
+        rc = SHOAL_EUNSUPPORTED;
+    if (rc == 0)
+        rc = open_onnx_heads(s, e);
+    if (rc < 0)
+        return rc;
+    s->types = true; /* a file without that input is not given it */
+    s->n_ctx = onnx_encoder_info(s->onnx)->max_tokens;
+    s->max_seqs = o->max_tasks ? o->max_tasks : 64;
+    *max_cost = s->n_ctx * 4;
+    return reserve(s, e);
+}
+
+int encoder_specialist_open(struct specialist *sp, const struct gguf *g,
+                            const struct tokenizer *tokenizer, const char *path,
+                            struct onnx_session *onnx, const struct shoal_engine_opts *o,
+                            struct err *e)
+{
+    static const enum shoal_kind kinds[] = {SHOAL_KIND_CLASSIFY, SHOAL_KIND_TAG, SHOAL_KIND_EMBED,
+                                            SHOAL_KIND_RERANK};
+    struct enc *s = mem_zalloc(sizeof(*s));
+    if (!s) {
+        onnx_session_close(onnx);
+        return err_set(e, SHOAL_ENOMEM, "encoder");
+    }
+    s->gguf = g;
+    s->tokenizer = tokenizer;
+    int rc = onnx ? load_onnx(s, onnx, o, &sp->max_cost, e) : load(s, path, o, &sp->max_cost, e);
+    if (rc < 0) {
+        close_(s);
+        return err_wrap(e, "%s", path);
+    }
+    sp->ops = &ops;
+    sp->self = s;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (heads_has(s->heads, task_of(kinds[i])))
+            sp->kinds |= kinds[i];
+    sp->max_jobs = s->max_seqs;
+    return 0;
+}

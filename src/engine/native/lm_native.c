@@ -1,0 +1,59 @@
+/* lm_native.c - the native decoder as the scheduler sees it; see lm.h. */
+#include "engine/lm.h"
+
+struct passes {
+    lm_next_fn next;
+    void *ctx;
+};
+
+static uint32_t native_next(void *ctx, const struct decoder_run **runs)
+{
+    const struct passes *p = ctx;
+    struct lm_pass pass = {0};
+    if (!p->next(p->ctx, &pass))
+        return 0;
+    *runs = pass.runs;
+    return pass.n_runs;
+}
+
+static void native_passes(void *impl, lm_next_fn next, void *ctx)
+{
+    struct passes p = {next, ctx};
+    decoder_passes(impl, native_next, &p);
+}
+
+static const float *native_logits(const void *impl, uint32_t i)
+{
+    return decoder_logits(impl, i);
+}
+
+static void native_close(void *impl)
+{
+    decoder_destroy(impl);
+}
+
+static const struct lm_ops native_ops = {
+    .passes = native_passes, .logits = native_logits, .close = native_close};
+
+void lm_from_decoder(struct lm *lm, struct decoder *d)
+{
+    const struct decoder_config *c = decoder_config(d);
+    struct decoder_sizes sizes = decoder_sizes(d);
+    *lm = (struct lm){.ops = &native_ops,
+                      .impl = d,
+                      .info = {.engine = "native",
+                               .kernels = decoder_kernels(d)->name,
+                               .arch = c->arch,
+                               .n_vocab = c->n_vocab,
+                               .n_ctx = decoder_n_ctx(d),
+                               .n_ctx_train = c->n_ctx_train,
+                               .n_layers = c->n_layers,
+                               .dim = c->dim,
+                               .n_threads = decoder_n_threads(d),
+                               .max_batch = decoder_max_batch(d),
+                               .weights_bytes = sizes.weights,
+                               .scratch_bytes = sizes.scratch,
+                               .kv_page_bytes = sizes.kv_page,
+                               .from_cache = decoder_from_cache(d),
+                               .pages_hold_kv = true}};
+}

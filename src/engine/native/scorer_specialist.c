@@ -1,0 +1,212 @@
+/* scorer_specialist.c - see scorer_specialist.h. */
+#include "engine/native/scorer_specialist.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "score/scorer.h"
+
+#define MAX_JOBS 64u
+#define MAX_ROWS 65536u /* of a batch */
+
+struct scoring {
+    struct scorer *scorer, *raw; /* raw: of trees, without the objective's transformation */
+    void *scratch;
+    uint64_t file_bytes;
+};
+
+/* What a job brings along: the scores, and the memory of its series behind them. */
+struct scores {
+    uint32_t n_columns;
+    double *values;
+    void *state;
+};
+
+static void free_scores(struct scores *x)
+{
+    if (!x)
+        return;
+    mem_free(x->values);
+    mem_free(x->state);
+    mem_free(x);
+}
+
+static int prepare(const void *self, struct job *j, struct err *e)
+{
+    const struct scoring *s = self;
+    struct scorer_info info = scorer_info(s->scorer);
+    uint32_t own = info.n_inputs ? info.n_inputs : 1;
+    uint32_t n_columns = j->o.n_columns ? j->o.n_columns : own;
+    if (info.n_inputs ? n_columns != info.n_inputs : n_columns > info.max_inputs)
+        return err_set(e, SHOAL_EINVAL, "rows of %u values, the model reads %s%u", n_columns,
+                       info.n_inputs ? "" : "at most ", info.max_inputs);
+    if (j->o.n_values % n_columns != 0)
+        return err_set(e, SHOAL_EINVAL, "%u values, a row has %u", j->o.n_values, n_columns);
+    size_t rows = j->o.n_values / n_columns, n = scorer_n_scores(s->scorer, rows);
+    if (n == 0)
+        return err_set(e, SHOAL_EINVAL, "%zu rows, the model looks at %u at a time", rows,
+                       info.window);
+    struct scores *x = j->input = mem_zalloc(sizeof(*x));
+    size_t state = scorer_state_bytes(s->scorer, n_columns);
+    if (x) {
+        x->n_columns = n_columns;
+        x->values = mem_zalloc_n(n, info.n_outputs * sizeof(double));
+        x->state = state ? mem_aligned(state) : NULL;
+    }
+    if (!x || !x->values || (state && !x->state))
+        return err_set(e, SHOAL_ENOMEM, "%zu scores", n);
+    j->result.values = x->values;
+    j->result.n_values = (uint32_t)(n * info.n_outputs);
+    j->cost = (uint32_t)rows;
+    return 0;
+}
+
+static void run(void *self, struct job *const *jobs, uint32_t n)
+{
+    struct scoring *s = self;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct scores *x = jobs[i]->input;
+        scorer_run(jobs[i]->o.raw ? s->raw : s->scorer, jobs[i]->values,
+                   jobs[i]->o.n_values / x->n_columns, x->n_columns, x->values, x->state,
+                   s->scratch);
+    }
+}
+
+static void drop(struct job *j)
+{
+    free_scores(j->input);
+}
+
+/* The only set there is: the names of the outputs. */
+static const char *label_set(const void *self, enum shoal_kind kind, uint32_t i)
+{
+    (void)self;
+    (void)kind;
+    return i == 0 ? "" : NULL;
+}
+
+static const char *label(const void *self, enum shoal_kind kind, const char *set, uint32_t i)
+{
+    const struct scoring *s = self;
+    struct scorer_info info = scorer_info(s->scorer);
+    (void)kind;
+    return (!set || !*set) && i < info.n_outputs ? info.output_names[i] : NULL;
+}
+
+static const char *input(const void *self, uint32_t i)
+{
+    const struct scoring *s = self;
+    struct scorer_info x = scorer_info(s->scorer);
+    return x.input_names && i < x.n_inputs ? x.input_names[i] : NULL;
+}
+
+static void info(const void *self, struct shoal_engine_info *out)
+{
+    const struct scoring *s = self;
+    struct scorer_info i = scorer_info(s->scorer);
+    out->arch = i.kind == SCORER_TREES     ? "lightgbm"
+                : i.kind == SCORER_ANOMALY ? "anomaly"
+                                           : "layers";
+    out->name = i.description;
+    out->n_ctx = i.window;
+    out->dim = i.n_inputs;
+    out->n_threads = 1;
+    out->file_bytes = s->file_bytes;
+}
+
+static void close_(void *self)
+{
+    struct scoring *s = self;
+    if (s->raw != s->scorer)
+        scorer_close(s->raw);
+    scorer_close(s->scorer);
+    mem_free(s->scratch);
+    mem_free(s);
+}
+
+static const struct specialist_ops ops = {
+    .engine = "native",
+    .prepare = prepare,
+    .run = run,
+    .drop = drop,
+    .label_set = label_set,
+    .label = label,
+    .input = input,
+    .info = info,
+    .close = close_,
+};
+
+static bool begins_with(const char *path, const char *text)
+{
+    char head[32];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof(head));
+    if (fd >= 0)
+        close(fd);
+    return n >= (ssize_t)strlen(text) && memcmp(head, text, strlen(text)) == 0;
+}
+
+static bool file_has(const char *path, const char *text)
+{
+    char block[4096];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, block, sizeof(block) - 1);
+    if (fd >= 0)
+        close(fd);
+    if (n < 0)
+        return false;
+    block[n] = '\0';
+    return strstr(block, text) != NULL;
+}
+
+bool scorer_specialist_knows(const char *path)
+{
+    char config[PATH_MAX];
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return false;
+    if (!S_ISDIR(st.st_mode))
+        return begins_with(path, "tree\n") || begins_with(path, "tree\r\n");
+    int n = snprintf(config, sizeof(config), "%s/config.json", path);
+    return n < (int)sizeof(config) &&
+           (file_has(config, "\"shoal_scorer\"") || file_has(config, "\"shoal_anomaly\""));
+}
+
+int scorer_specialist_open(struct specialist *sp, const char *path,
+                           const struct shoal_engine_opts *o, struct err *e)
+{
+    struct scoring *s = mem_zalloc(sizeof(*s));
+    struct scorer_opts so = {.int8 = o->int8};
+    struct stat st;
+    if (!s)
+        return err_set(e, SHOAL_ENOMEM, "scorer");
+    int rc = scorer_open(&s->scorer, path, &so, e);
+    s->raw = s->scorer;
+    if (rc == 0 && scorer_info(s->scorer).kind == SCORER_TREES) {
+        so.raw = true;
+        s->raw = NULL;
+        rc = scorer_open(&s->raw, path, &so, e);
+    }
+    if (rc == 0) {
+        size_t n = scorer_scratch_bytes(s->scorer), raw = scorer_scratch_bytes(s->raw);
+        s->scratch = mem_aligned(n > raw ? n : raw);
+        if (!s->scratch)
+            rc = err_set(e, SHOAL_ENOMEM, "scratch of a scorer");
+    }
+    if (rc < 0) {
+        close_(s);
+        return err_wrap(e, "%s", path);
+    }
+    s->file_bytes = stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+    *sp = (struct specialist){.ops = &ops,
+                              .self = s,
+                              .kinds = SHOAL_KIND_SCORE,
+                              .max_cost = MAX_ROWS,
+                              .max_jobs = o->max_tasks ? o->max_tasks : MAX_JOBS};
+    return 0;
+}

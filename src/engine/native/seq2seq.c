@@ -1,0 +1,464 @@
+/* seq2seq.c - summarize with T5: greedy, drawn or by beam search.
+ *
+ * Tasks of a batch are read together and then write together, a token each in one step of the
+ * decoder; those that find no room begin when others end.  Hypotheses of a beam share the pages of
+ * the tokens that they have in common: only a page that is being written is copied. */
+#include "engine/native/seq2seq.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "model/t5.h"
+#include "engine/native/beams.h"
+#include "engine/cache_dir.h"
+#include "engine/engine_int.h"
+#include "engine/native/seq2seq_opts.h"
+
+#define MAX_ROWS BEAMS_MAX /* hypotheses in a step, of all tasks together */
+#define DEFAULT_MAX_JOBS 8u
+#define TINY_MODEL_BYTES ((size_t)2 << 20) /* a second thread costs more than it brings */
+#define MAX_OUTPUT_BYTES ((size_t)16 << 20)
+
+struct s2s {
+    const struct gguf *gguf; /* borrowed from the engine, as what follows */
+    const struct tokenizer *tokenizer;
+    struct t5 *t5;
+    struct seq2seq_opts opts;
+    uint32_t n_ctx, max_jobs, n_pages;
+    size_t kv_bytes;
+    uint8_t *kv;
+    /* the engine's thread only */
+    struct kv_pages *pages;
+    struct sampler *sampler;
+    struct beams_with with;
+    uint32_t pages_promised;
+    struct job **active; /* [max_jobs] */
+    uint32_t n_active;
+    struct t5_source *sources; /* [max_jobs] */
+    struct t5_row *rows;       /* [MAX_ROWS] */
+};
+
+struct input { /* of a job */
+    struct tok_encoding x;
+    struct beams *beams;
+    struct buf text;
+    uint32_t n_source_pages, pages_each; /* of the source; of a hypothesis at its longest */
+    uint32_t need;                       /* pages at most at once */
+    uint32_t n_rows, n_pages;            /* rows that hold pages, and how many each */
+    uint32_t *source_pages;              /* [n_source_pages], what follows lives behind it */
+    uint32_t *pages, *next_pages;        /* [n_beams][pages_each] */
+    bool *taken;                         /* [n_beams]: a page of the row before went on */
+};
+
+/* ---- preparing ------------------------------------------------------------------------------ */
+
+static uint32_t pages_for(size_t n_tokens)
+{
+    return (uint32_t)((n_tokens + KERN_PAGE - 1) / KERN_PAGE);
+}
+
+static uint32_t pages_needed(size_t n_source, const struct beams_opts *w)
+{
+    /* one more each: a page is copied before the old one is given back */
+    return pages_for(n_source) + w->n_beams * (pages_for(w->max_tokens) + 1);
+}
+
+static int settings(const struct s2s *s, const struct shoal_infer_opts *o, struct beams_opts *w,
+                    struct err *e)
+{
+    *w = s->opts.write;
+    if (o->max_tokens > s->n_ctx)
+        return err_set(e, SHOAL_EINVAL, "%u tokens to write, the model can write %u", o->max_tokens,
+                       s->n_ctx);
+    if (o->beams > BEAMS_MAX)
+        return err_set(e, SHOAL_EINVAL, "%u beams, at most %u", o->beams, BEAMS_MAX);
+    w->max_tokens = o->max_tokens ? o->max_tokens : w->max_tokens;
+    w->n_beams = o->beams ? o->beams : w->n_beams;
+    w->sampling.seed = o->seed;
+    if (o->temperature == 0.0f)
+        return 0;
+    if (o->beams > 1)
+        return err_set(e, SHOAL_EINVAL, "a text is drawn or searched by %u beams, not both",
+                       o->beams);
+    w->n_beams = 1;
+    w->sampling.temperature = o->temperature;
+    return sampler_check(&w->sampling, t5_config(s->t5)->n_vocab, e);
+}
+
+static int reserve_pages(const struct s2s *s, struct input *in, const struct beams_opts *w,
+                         struct err *e)
+{
+    in->n_source_pages = pages_for(in->x.n);
+    in->pages_each = pages_for(w->max_tokens);
+    in->need = pages_needed(in->x.n, w);
+    if (in->need > s->n_pages)
+        return err_set(e, SHOAL_ELIMIT,
+                       "%zu tokens to read and %u to write in %u beams need %u pages of keys and "
+                       "values, there are %u",
+                       in->x.n, w->max_tokens, w->n_beams, in->need, s->n_pages);
+    const size_t each = (size_t)w->n_beams * in->pages_each;
+    in->source_pages = mem_zalloc_n(in->n_source_pages + 2 * each, sizeof(*in->source_pages));
+    in->taken = mem_zalloc_n(w->n_beams, sizeof(*in->taken));
+    in->beams = beams_create(w);
+    if (!in->source_pages || !in->taken || !in->beams)
+        return err_set(e, SHOAL_ENOMEM, "task of %u beams", w->n_beams);
+    in->pages = in->source_pages + in->n_source_pages;
+    in->next_pages = in->pages + each;
+    return 0;
+}
+
+static int prepare(const void *self, struct job *j, struct err *e)
+{
+    const struct s2s *s = self;
+    struct beams_opts w;
+    struct buf text;
+    struct input *in = mem_zalloc(sizeof(*in));
+    if (!in)
+        return err_set(e, SHOAL_ENOMEM, "task");
+    j->input = in;
+    tok_encoding_init(&in->x);
+    buf_init(&in->text, MAX_OUTPUT_BYTES);
+    int rc = settings(s, &j->o, &w, e);
+    if (rc < 0)
+        return rc;
+    buf_init(&text, SIZE_MAX / 2);
+    buf_puts(&text, s->opts.prefix);
+    buf_put(&text, j->text, j->o.text_bytes);
+    rc = text.rc < 0 ? err_set(e, text.rc, "text")
+                     : tokenizer_encode_pair(s->tokenizer, &in->x, buf_str(&text), text.len, NULL,
+                                             0, s->n_ctx, TOKENIZER_ADD_SPECIAL, e);
+    buf_fini(&text);
+    if (rc < 0)
+        return rc;
+    if (in->x.n == 0)
+        return err_set(e, SHOAL_EINVAL, "the text is empty");
+    j->cost = (uint32_t)in->x.n + w.max_tokens;
+    j->result.n_tokens = (uint32_t)in->x.n;
+    j->result.truncated = in->x.cut;
+    return reserve_pages(s, in, &w, e);
+}
+
+static void drop(struct job *j)
+{
+    struct input *in = j->input;
+    if (!in)
+        return;
+    tok_encoding_fini(&in->x);
+    buf_fini(&in->text);
+    beams_destroy(in->beams);
+    mem_free(in->source_pages);
+    mem_free(in->taken);
+    mem_free(in);
+}
+
+/* ---- pages ---------------------------------------------------------------------------------- */
+
+static void release(struct s2s *s, uint32_t *pages, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        kv_pages_release(s->pages, pages[i]);
+}
+
+/* The pages of the rows that go on, from those of their parents; a page that two of them write to
+ * is copied. */
+static void follow(struct s2s *s, struct input *in)
+{
+    const uint32_t n = beams_n_rows(in->beams), each = in->pages_each;
+    const uint32_t full = beams_n_tokens(in->beams) / KERN_PAGE; /* of every row */
+    memset(in->taken, 0, in->n_rows * sizeof(*in->taken));
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t parent = beams_parent(in->beams, i);
+        const uint32_t *from = in->pages + (size_t)parent * each;
+        uint32_t *to = in->next_pages + (size_t)i * each;
+        for (uint32_t p = 0; p < in->n_pages; p++) {
+            to[p] = from[p];
+            if (p < full || !in->taken[parent]) {
+                kv_pages_hold(s->pages, to[p]);
+            } else {
+                to[p] = kv_pages_take(s->pages);
+                t5_copy_page(s->t5, to[p], from[p]);
+            }
+        }
+        in->taken[parent] = true;
+        if (full == in->n_pages) /* the next token begins a page */
+            to[full] = kv_pages_take(s->pages);
+    }
+    for (uint32_t i = 0; i < in->n_rows; i++)
+        release(s, in->pages + (size_t)i * each, in->n_pages);
+    uint32_t *old = in->pages;
+    in->pages = in->next_pages;
+    in->next_pages = old;
+    in->n_rows = n;
+    in->n_pages = full + 1;
+}
+
+/* ---- the tasks of a batch -------------------------------------------------------------------- */
+
+static bool has_room(const struct s2s *s, const struct input *in, uint32_t n_rows)
+{
+    return s->n_active < s->max_jobs && s->pages_promised + in->need <= s->n_pages &&
+           n_rows + beams_opts(in->beams)->n_beams <= MAX_ROWS;
+}
+
+static void begin(struct s2s *s, struct job *j)
+{
+    struct input *in = j->input;
+    s->pages_promised += in->need;
+    for (uint32_t i = 0; i < in->n_source_pages; i++)
+        in->source_pages[i] = kv_pages_take(s->pages);
+    in->pages[0] = kv_pages_take(s->pages);
+    in->n_rows = in->n_pages = 1;
+    s->active[s->n_active++] = j;
+}
+
+/* Takes the task at place i out; code 0: its text is the result. */
+static void end(struct s2s *s, uint32_t i, int code)
+{
+    struct job *j = s->active[i];
+    struct input *in = j->input;
+    float score;
+    uint32_t n;
+    for (uint32_t r = 0; r < in->n_rows; r++)
+        release(s, in->pages + (size_t)r * in->pages_each, in->n_pages);
+    release(s, in->source_pages, in->n_source_pages);
+    s->pages_promised -= in->need;
+    s->active[i] = s->active[--s->n_active];
+    if (code == 0) {
+        const int32_t *tokens = beams_result(in->beams, &n, &score);
+        tokenizer_decode(s->tokenizer, &in->text, tokens, n, 0);
+        code = in->text.rc;
+        j->result.text = buf_str(&in->text);
+        j->result.text_bytes = in->text.len;
+    }
+    if (code < 0)
+        job_fail(j, code, err_text(code));
+    job_finish(j); /* a short one does not wait for the longest */
+}
+
+/* Begins what has room, reading all of it in one pass if it fits; returns how many of the jobs have
+ * begun or ended. */
+static uint32_t admit(struct s2s *s, struct job *const *jobs, uint32_t at, uint32_t n)
+{
+    const uint32_t first = s->n_active, max_tokens = t5_sizes(s->t5).max_tokens;
+    uint32_t n_rows = 0, n_sources = 0, n_tokens = 0;
+    for (uint32_t i = 0; i < s->n_active; i++)
+        n_rows += beams_opts(((struct input *)s->active[i]->input)->beams)->n_beams;
+    for (; at < n; at++) {
+        struct input *in = jobs[at]->input;
+        int code = job_gave_up(jobs[at]);
+        if (code < 0) {
+            job_fail(jobs[at], code, err_text(code));
+            continue;
+        }
+        if (!has_room(s, in, n_rows))
+            break;
+        n_rows += beams_opts(in->beams)->n_beams;
+        begin(s, jobs[at]);
+    }
+    for (uint32_t i = first; i < s->n_active; i++) {
+        struct input *in = s->active[i]->input;
+        if (n_tokens + in->x.n > max_tokens) {
+            t5_encode(s->t5, s->sources, n_sources);
+            n_sources = n_tokens = 0;
+        }
+        s->sources[n_sources++] =
+            (struct t5_source){in->x.ids, (uint32_t)in->x.n, in->source_pages};
+        n_tokens += (uint32_t)in->x.n;
+    }
+    t5_encode(s->t5, s->sources, n_sources);
+    return at;
+}
+
+/* One token of every hypothesis of every task. */
+static void step(struct s2s *s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n_active; i++) {
+        struct input *in = s->active[i]->input;
+        for (uint32_t r = 0; r < in->n_rows; r++)
+            s->rows[n++] = (struct t5_row){.token = beams_token(in->beams, r),
+                                           .pos = beams_n_tokens(in->beams),
+                                           .pages = in->pages + (size_t)r * in->pages_each,
+                                           .source_pages = in->source_pages,
+                                           .n_source = (uint32_t)in->x.n};
+    }
+    t5_decode(s->t5, s->rows, n);
+    for (uint32_t i = s->n_active; i-- > 0;) { /* backwards: the last one fills a gap */
+        struct job *j = s->active[i];
+        struct input *in = j->input;
+        n -= in->n_rows;
+        int code = job_gave_up(j);
+        if (code == 0 && beams_step(in->beams, &s->with, t5_logits(s->t5, n)))
+            follow(s, in);
+        else
+            end(s, i, code);
+    }
+}
+
+static void run(void *self, struct job *const *jobs, uint32_t n)
+{
+    struct s2s *s = self;
+    uint32_t at = admit(s, jobs, 0, n);
+    while (s->n_active > 0) {
+        uint32_t before = s->n_active;
+        step(s);
+        if (s->n_active < before && at < n)
+            at = admit(s, jobs, at, n);
+    }
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static void info(const void *self, struct shoal_engine_info *out)
+{
+    const struct s2s *s = self;
+    const struct t5_config *c = t5_config(s->t5);
+    const struct t5_sizes sizes = t5_sizes(s->t5);
+    out->arch = "t5";
+    out->kernels = t5_kernels(s->t5)->name;
+    out->n_vocab = c->n_vocab;
+    out->n_ctx = s->n_ctx;
+    out->n_ctx_train = c->n_ctx_train;
+    out->n_layers = c->n_enc + c->n_dec;
+    out->dim = c->dim;
+    out->n_threads = t5_n_threads(s->t5);
+    out->n_params = gguf_n_params(s->gguf);
+    out->file_bytes = s->gguf->n_bytes;
+    out->weights_bytes = sizes.weights;
+    out->scratch_bytes = sizes.scratch;
+    out->kv_bytes = s->kv_bytes;
+    out->kv_pages = s->n_pages;
+    out->page_tokens = KERN_PAGE;
+    out->from_cache = t5_from_cache(s->t5);
+}
+
+static void close_(void *self)
+{
+    struct s2s *s = self;
+    t5_destroy(s->t5);
+    seq2seq_opts_fini(&s->opts);
+    kv_pages_destroy(s->pages);
+    sampler_destroy(s->sampler);
+    if (s->kv)
+        mem_pages_free(s->kv, s->kv_bytes);
+    mem_free(s->with.row);
+    mem_free(s->active);
+    mem_free(s->sources);
+    mem_free(s->rows);
+    mem_free(s);
+}
+
+static const struct specialist_ops ops = {
+    .engine = "native",
+    .prepare = prepare,
+    .run = run,
+    .drop = drop,
+    .info = info,
+    .close = close_,
+};
+
+/* Settings that the model and its tokenizer must bear out. */
+static int check_settings(struct s2s *s, const struct t5_config *c, struct err *e)
+{
+    struct beams_opts *w = &s->opts.write;
+    const struct tokenizer_info *t = tokenizer_info(s->tokenizer);
+    if (w->start == TOKENIZER_NONE)
+        w->start = c->start_token;
+    if (w->n_ends == 0 && t->eos != TOKENIZER_NONE)
+        w->ends[w->n_ends++] = t->eos;
+    if (t->n_vocab > c->n_vocab)
+        return err_set(e, SHOAL_EFORMAT, "the tokenizer has %u tokens, the model %u", t->n_vocab,
+                       c->n_vocab);
+    if ((uint32_t)w->start >= c->n_vocab)
+        return err_set(e, SHOAL_EFORMAT, "the decoder's first token is %d of %u", w->start,
+                       c->n_vocab);
+    for (uint32_t i = 0; i < w->n_ends; i++)
+        if ((uint32_t)w->ends[i] >= c->n_vocab)
+            return err_set(e, SHOAL_EFORMAT, "the end is token %d of %u", w->ends[i], c->n_vocab);
+    if (w->max_tokens > s->n_ctx)
+        w->max_tokens = s->n_ctx;
+    return 0;
+}
+
+static int reserve(struct s2s *s, struct err *e)
+{
+    const struct t5_config *c = t5_config(s->t5);
+    s->kv_bytes = s->n_pages * t5_sizes(s->t5).kv_page;
+    s->kv = mem_pages(s->kv_bytes);
+    if (!s->kv)
+        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of key-value cache", s->kv_bytes);
+    t5_set_kv(s->t5, s->kv);
+    int rc = kv_pages_create(&s->pages, s->n_pages, KERN_PAGE, e);
+    if (rc == 0)
+        rc = sampler_create(&s->sampler, t5_kernels(s->t5), c->n_vocab, e);
+    if (rc < 0)
+        return rc;
+    s->with = (struct beams_with){.k = t5_kernels(s->t5),
+                                  .n_vocab = c->n_vocab,
+                                  .row = mem_aligned(c->n_vocab * sizeof(float)),
+                                  .sampler = s->sampler};
+    s->active = mem_zalloc_n(s->max_jobs, sizeof(*s->active));
+    s->sources = mem_zalloc_n(s->max_jobs, sizeof(*s->sources));
+    s->rows = mem_zalloc_n(MAX_ROWS, sizeof(*s->rows));
+    if (!s->with.row || !s->active || !s->sources || !s->rows)
+        return err_set(e, SHOAL_ENOMEM, "places for %u tasks", s->max_jobs);
+    return 0;
+}
+
+static int load(struct s2s *s, const char *path, const struct shoal_engine_opts *o, struct err *e)
+{
+    char dir[PATH_MAX];
+    struct t5_sizes sizes;
+    struct t5_opts to = {.n_threads = o->n_threads,
+                         .n_ctx = o->n_ctx,
+                         .max_seqs = s->max_jobs,
+                         .max_rows = MAX_ROWS,
+                         .kv_kind = o->kv_q8 ? KERN_KV_Q8 : KERN_KV_F16,
+                         .int8 = o->int8,
+                         .cache_dir = cache_dir_wanted(o->cache_dir, dir, sizeof(dir)),
+                         .progress = o->progress,
+                         .progress_ctx = o->progress_ctx};
+    if (o->kernels && !(to.kernels = kern_select(o->kernels, e)))
+        return SHOAL_EUNSUPPORTED;
+    int rc = t5_measure(&sizes, s->gguf, &to, e);
+    if (rc == 0)
+        rc = seq2seq_opts_init(&s->opts, s->gguf, e);
+    if (rc < 0)
+        return rc;
+    s->n_ctx = sizes.n_ctx;
+    if (to.n_threads == 0 && sizes.weights < TINY_MODEL_BYTES)
+        to.n_threads = 1;
+    const struct engine_need need = {sizes.weights, sizes.scratch, sizes.kv_page};
+    const size_t each = pages_needed(s->n_ctx, &s->opts.write);
+    rc =
+        engine_plan_pages(&s->n_pages, &need, each * (s->max_jobs > 1 ? s->max_jobs / 2 : 1), o, e);
+    if (rc == 0)
+        rc = t5_create(&s->t5, s->gguf, path, &to, e);
+    if (rc == 0)
+        rc = check_settings(s, t5_config(s->t5), e);
+    return rc < 0 ? rc : reserve(s, e);
+}
+
+int seq2seq_open(struct specialist *sp, const struct gguf *g, const struct tokenizer *t,
+                 const char *path, const struct shoal_engine_opts *o, struct err *e)
+{
+    struct s2s *s = mem_zalloc(sizeof(*s));
+    if (!s)
+        return err_set(e, SHOAL_ENOMEM, "sequence-to-sequence model");
+    s->gguf = g;
+    s->tokenizer = t;
+    s->max_jobs = o->max_tasks ? o->max_tasks : DEFAULT_MAX_JOBS;
+    int rc = load(s, path, o, e);
+    if (rc < 0) {
+        close_(s);
+        return err_wrap(e, "%s", path);
+    }
+    *sp = (struct specialist){.ops = &ops,
+                              .self = s,
+                              .kinds = SHOAL_KIND_SUMMARIZE,
+                              .max_jobs = s->max_jobs,
+                              .max_cost = s->max_jobs * 2 * s->n_ctx};
+    return 0;
+}

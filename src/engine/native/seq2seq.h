@@ -1,0 +1,14 @@
+/* seq2seq.h - summarize with a sequence-to-sequence model: text in, text out. */
+#ifndef SHOAL_ENGINE_NATIVE_SEQ2SEQ_H
+#define SHOAL_ENGINE_NATIVE_SEQ2SEQ_H
+
+#include "format/gguf.h"
+#include "text/tokenizer/tokenizer.h"
+#include "engine/specialist.h"
+
+/* Fills sp.  g and t are borrowed until the specialist is closed. */
+SHOAL_MUST_CHECK int seq2seq_open(struct specialist *sp, const struct gguf *g,
+                                  const struct tokenizer *t, const char *path,
+                                  const struct shoal_engine_opts *o, struct err *e);
+
+#endif

@@ -1,0 +1,226 @@
+/* sampler.c - see sampler.h. */
+#include "engine/sampler.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+
+struct candidate {
+    float p; /* weight, the likeliest has 1 */
+    int32_t token;
+};
+
+struct sampler {
+    const struct kern_ops *k;
+    uint32_t n_vocab;
+    float *work;            /* [n_vocab] */
+    float *weight;          /* [n_vocab] */
+    uint32_t *count;        /* [n_vocab], all zero between runs */
+    struct candidate *heap; /* [n_vocab] */
+};
+
+int sampler_create(struct sampler **out, const struct kern_ops *k, uint32_t n_vocab, struct err *e)
+{
+    struct sampler *s = mem_zalloc(sizeof(*s));
+    *out = NULL;
+    if (!s)
+        return err_set(e, SHOAL_ENOMEM, "sampler");
+    s->k = k;
+    s->n_vocab = n_vocab;
+    s->work = mem_aligned((size_t)n_vocab * sizeof(float));
+    s->weight = mem_aligned((size_t)n_vocab * sizeof(float));
+    s->count = mem_zalloc_n(n_vocab, sizeof(*s->count));
+    s->heap = mem_zalloc_n(n_vocab, sizeof(*s->heap));
+    if (!s->work || !s->weight || !s->count || !s->heap) {
+        sampler_destroy(s);
+        return err_set(e, SHOAL_ENOMEM, "sampler of %u tokens", n_vocab);
+    }
+    *out = s;
+    return 0;
+}
+
+void sampler_destroy(struct sampler *s)
+{
+    if (!s)
+        return;
+    mem_free(s->work);
+    mem_free(s->weight);
+    mem_free(s->count);
+    mem_free(s->heap);
+    mem_free(s);
+}
+
+int sampler_check(const struct shoal_sampling *o, uint32_t n_vocab, struct err *e)
+{
+    const struct {
+        const char *name;
+        float v, min, max;
+    } ranges[] = {
+        {"temperature", o->temperature, 0.0f, 100.0f},
+        {"top_p", o->top_p, 0.0f, 1.0f},
+        {"min_p", o->min_p, 0.0f, 1.0f},
+        {"repeat_penalty", o->repeat_penalty, 0.0f, 10.0f},
+        {"presence_penalty", o->presence_penalty, -10.0f, 10.0f},
+        {"frequency_penalty", o->frequency_penalty, -10.0f, 10.0f},
+    };
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+        if (!(ranges[i].v >= ranges[i].min && ranges[i].v <= ranges[i].max))
+            return err_set(e, SHOAL_EINVAL, "%s is %g, expected %g to %g", ranges[i].name,
+                           (double)ranges[i].v, (double)ranges[i].min, (double)ranges[i].max);
+    if (o->n_logprobs > SAMPLER_MAX_TOP)
+        return err_set(e, SHOAL_EINVAL, "%u log-probabilities a token, at most %u", o->n_logprobs,
+                       SAMPLER_MAX_TOP);
+    for (uint32_t i = 0; i < o->n_bias; i++)
+        if (o->bias[i].token < 0 || (uint32_t)o->bias[i].token >= n_vocab || isnan(o->bias[i].bias))
+            return err_set(e, SHOAL_EINVAL, "bias of token %d, the vocabulary has %u",
+                           o->bias[i].token, n_vocab);
+    return 0;
+}
+
+double sampler_uniform(uint64_t seed, uint64_t position)
+{
+    /* Two rounds over both words, so that close seeds and positions are unrelated. */
+    uint64_t x = hash_mix(seed + 0x9e3779b97f4a7c15u);
+    x = hash_mix(x ^ hash_mix(position + 0xd1b54a32d192ed03u));
+    return (double)(x >> 11) * 0x1.0p-53;
+}
+
+static void penalize(struct sampler *s, const struct shoal_sampling *o, const int32_t *history,
+                     uint32_t n, uint32_t n_generated)
+{
+    float *w = s->work;
+    for (uint32_t i = 0; i < o->n_bias; i++)
+        w[o->bias[i].token] += o->bias[i].bias;
+    if (o->repeat_penalty > 0.0f && o->repeat_penalty != 1.0f) {
+        uint32_t last = o->repeat_last_n ? o->repeat_last_n : 64;
+        last = last < n ? last : n;
+        for (uint32_t i = n - last; i < n; i++) {
+            int32_t t = history[i];
+            if (s->count[t]++ == 0)
+                w[t] = w[t] > 0.0f ? w[t] / o->repeat_penalty : w[t] * o->repeat_penalty;
+        }
+        for (uint32_t i = n - last; i < n; i++)
+            s->count[history[i]] = 0;
+    }
+    if (o->presence_penalty != 0.0f || o->frequency_penalty != 0.0f) {
+        for (uint32_t i = n - n_generated; i < n; i++)
+            s->count[history[i]]++;
+        for (uint32_t i = n - n_generated; i < n; i++) {
+            int32_t t = history[i];
+            if (s->count[t])
+                w[t] -= o->presence_penalty + o->frequency_penalty * (float)s->count[t];
+            s->count[t] = 0;
+        }
+    }
+}
+
+/* Heap order: likelier first, lower id first among equals. */
+static bool before(struct candidate a, struct candidate b)
+{
+    return a.p > b.p || (a.p == b.p && a.token < b.token);
+}
+
+static void sift_down(struct candidate *h, uint32_t n, uint32_t i)
+{
+    struct candidate c = h[i];
+    for (;;) {
+        uint32_t child = 2 * i + 1;
+        if (child >= n)
+            break;
+        if (child + 1 < n && before(h[child + 1], h[child]))
+            child++;
+        if (!before(h[child], c))
+            break;
+        h[i] = h[child];
+        i = child;
+    }
+    h[i] = c;
+}
+
+/* All tokens with at least `least` of the likeliest one's weight, as a heap; returns how many. */
+static uint32_t make_heap(struct sampler *s, const float *weight, float least)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n_vocab; i++)
+        if (weight[i] >= least)
+            s->heap[n++] = (struct candidate){weight[i], (int32_t)i};
+    for (uint32_t i = n / 2; i-- > 0;)
+        sift_down(s->heap, n, i);
+    return n;
+}
+
+/* Moves the best to the end of the heap, so that the picked ones stand at heap[n-1], heap[n-2]. */
+static struct candidate pop(struct sampler *s, uint32_t *n)
+{
+    struct candidate top = s->heap[0];
+    s->heap[0] = s->heap[--*n];
+    sift_down(s->heap, *n, 0);
+    s->heap[*n] = top;
+    return top;
+}
+
+static int32_t draw(struct sampler *s, const struct shoal_sampling *o, uint64_t position)
+{
+    const float max = s->k->max(s->work, s->n_vocab);
+    if (!isfinite(max)) /* everything forbidden, or not a number */
+        return (int32_t)s->k->argmax(s->work, s->n_vocab);
+    const float inv = 1.0f / o->temperature;
+    s->k->scale(s->work, inv, s->n_vocab);
+    float total = s->k->softmax_exp(s->weight, s->work, s->n_vocab, max * inv);
+    /* Tokens this unlikely cannot be drawn in practice; leaving them out keeps the heap small. */
+    float least = o->min_p > 1e-8f ? o->min_p : 1e-8f;
+    uint32_t all = make_heap(s, s->weight, least), left = all;
+    const float whole = o->top_p > 0.0f && o->top_p < 1.0f ? o->top_p * total : INFINITY;
+    uint32_t most = o->top_k ? o->top_k : all;
+    float kept = 0.0f;
+    while (left > 0 && all - left < most && kept < whole)
+        kept += pop(s, &left).p;
+    double at = sampler_uniform(o->seed, position) * (double)kept;
+    double sum = 0.0;
+    for (uint32_t i = all; i-- > left;) {
+        sum += (double)s->heap[i].p;
+        if (at < sum)
+            return s->heap[i].token;
+    }
+    return s->heap[left].token; /* rounding: the last one kept */
+}
+
+static void report(struct sampler *s, struct sampler_pick *out, const float *logits,
+                   const struct shoal_sampling *o)
+{
+    const float max = s->k->max(logits, s->n_vocab);
+    float total = s->k->softmax_exp(s->weight, logits, s->n_vocab, max);
+    float log_total = logf(total);
+    out->logprob = logits[out->token] - max - log_total;
+    if (o->n_logprobs == 0)
+        return;
+    /* weights under exp's floor are all equal: order those by the logits themselves */
+    float least = 1e-30f;
+    uint32_t n = make_heap(s, s->weight, least);
+    while (out->n_top < o->n_logprobs && n > 0) {
+        int32_t t = pop(s, &n).token;
+        out->top[out->n_top++] = (struct shoal_logprob){t, logits[t] - max - log_total};
+    }
+}
+
+void sampler_run(struct sampler *s, struct sampler_pick *out, const float *logits,
+                 const struct shoal_sampling *o, const int32_t *history, uint32_t n_history,
+                 uint32_t n_generated)
+{
+    bool changed = o->n_bias > 0 || (o->repeat_penalty > 0.0f && o->repeat_penalty != 1.0f) ||
+                   o->presence_penalty != 0.0f || o->frequency_penalty != 0.0f;
+    out->n_top = 0;
+    out->logprob = 0.0f;
+    if (o->temperature == 0.0f && !changed) {
+        out->token = (int32_t)s->k->argmax(logits, s->n_vocab);
+    } else {
+        memcpy(s->work, logits, (size_t)s->n_vocab * sizeof(float));
+        penalize(s, o, history, n_history, n_generated);
+        out->token = o->temperature == 0.0f ? (int32_t)s->k->argmax(s->work, s->n_vocab)
+                                            : draw(s, o, n_history);
+    }
+    if (o->logprobs || o->n_logprobs > 0)
+        report(s, out, logits, o);
+}

@@ -1,0 +1,39 @@
+/* sampler.h - from logits to a token.
+ *
+ * The draw uses a counter-based generator: its number at position p depends on (seed, p) alone, so
+ * a generation that continues elsewhere from its tokens draws the same rest.
+ *
+ * Thread:    belongs to the engine's thread.
+ * Ownership: all scratch is reserved at create; picking allocates nothing. */
+#ifndef SHOAL_ENGINE_SAMPLER_H
+#define SHOAL_ENGINE_SAMPLER_H
+
+#include "base/err.h"
+#include "kernels/kern.h"
+#include "shoal/shoal.h"
+
+#define SAMPLER_MAX_TOP 20u
+
+struct sampler;
+
+struct sampler_pick {
+    int32_t token;
+    float logprob; /* of the model's own distribution, before bias and penalties */
+    uint32_t n_top;
+    struct shoal_logprob top[SAMPLER_MAX_TOP];
+};
+
+SHOAL_MUST_CHECK int sampler_create(struct sampler **out, const struct kern_ops *k,
+                                    uint32_t n_vocab, struct err *e);
+void sampler_destroy(struct sampler *s);
+/* SHOAL_EINVAL with a text when a value makes no sense. */
+SHOAL_MUST_CHECK int sampler_check(const struct shoal_sampling *o, uint32_t n_vocab, struct err *e);
+/* history: all tokens so far (prompt, then n_generated generated ones); the token to pick gets
+ * position n_history. */
+void sampler_run(struct sampler *s, struct sampler_pick *out, const float *logits,
+                 const struct shoal_sampling *o, const int32_t *history, uint32_t n_history,
+                 uint32_t n_generated);
+/* Uniform in [0, 1). */
+double sampler_uniform(uint64_t seed, uint64_t position);
+
+#endif

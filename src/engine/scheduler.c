@@ -1,0 +1,325 @@
+/* scheduler.c - the engine's thread: which tasks run, what each step computes, what comes of it.
+ * Between steps that is done by whichever thread of the model's ended the last one.
+ *
+ * A step takes one token of every task that generates and, in what is left of the batch, a chunk of
+ * the prompts that wait, all ordered by priority and deadline.  Nothing is allocated here. */
+#include <assert.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/engine_int.h"
+
+/* While tasks generate, prompts get this part of a chunk per step, so that a long prompt does not
+ * stall the answers that run beside it. */
+#define SHARED_CHUNK_PART 4u
+
+/* Gives back all that was computed: pages, and the place in the model. */
+static void release_pages(struct shoal_engine *en, struct shoal_task *t)
+{
+    while (t->n_pages > 0)
+        kv_pages_release(en->pages, t->pages[--t->n_pages]);
+    t->n_published = 0;
+    t->n_computed = 0;
+    if (t->slot != TASK_NO_SLOT) {
+        if (en->lm.ops->release)
+            en->lm.ops->release(en->lm.impl, t->slot);
+        en->slot_used[t->slot] = false;
+        t->slot = TASK_NO_SLOT;
+    }
+    atomic_store_explicit(&en->pages_free, kv_pages_free(en->pages), memory_order_relaxed);
+}
+
+static void finish(struct shoal_engine *en, struct shoal_task *t, enum shoal_finish why, int code)
+{
+    uint64_t now = clock_ns();
+    struct shoal_event ev = {.kind = SHOAL_EVENT_DONE,
+                             .finish = why,
+                             .code = code,
+                             .token = -1,
+                             .text = "",
+                             .prompt_tokens = t->n_prompt,
+                             .cached_tokens = t->n_cached,
+                             .generated_tokens = t->n_tokens - t->n_prompt,
+                             .queue_ns = (t->started_ns ? t->started_ns : now) - t->submitted_ns,
+                             .first_token_ns =
+                                 t->first_token_ns ? t->first_token_ns - t->submitted_ns : 0,
+                             .total_ns = now - t->submitted_ns};
+    release_pages(en, t);
+    if (t->event)
+        t->event(t->event_ctx, &ev);
+    task_done(en, t, code);
+}
+
+/* Takes the i-th task, which was promised so many pages and may be gone, from the active ones. */
+static void forget_active(struct shoal_engine *en, uint32_t i, uint32_t need_pages)
+{
+    en->pages_reserved -= need_pages;
+    memmove(&en->active[i], &en->active[i + 1], (en->n_active - i - 1) * sizeof(*en->active));
+    en->n_active--;
+}
+
+static void drop_active(struct shoal_engine *en, uint32_t i)
+{
+    forget_active(en, i, en->active[i]->need_pages);
+}
+
+static void sweep(struct shoal_engine *en)
+{
+    uint64_t now = clock_ns();
+    for (struct shoal_task **at = &en->waiting; *at;) {
+        struct shoal_task *t = *at;
+        int code = task_gave_up(t, now);
+        if (code < 0) {
+            task_take_waiting(en, at);
+            finish(en, t, SHOAL_FINISH_ERROR, code);
+        } else {
+            at = &t->next;
+        }
+    }
+    for (uint32_t i = 0; i < en->n_active;) {
+        struct shoal_task *t = en->active[i];
+        int code = task_gave_up(t, now);
+        if (code < 0) {
+            drop_active(en, i);
+            finish(en, t, SHOAL_FINISH_ERROR, code);
+        } else {
+            i++;
+        }
+    }
+}
+
+/* A task of higher priority takes the place of the worst one, which waits again with its tokens;
+ * its pages stay findable, so little is computed twice. */
+static bool make_room(struct shoal_engine *en, const struct shoal_task *t)
+{
+    if (en->n_active == 0)
+        return false;
+    struct shoal_task *worst = en->active[en->n_active - 1];
+    if (worst->priority >= t->priority)
+        return false;
+    drop_active(en, en->n_active - 1);
+    release_pages(en, worst);
+    task_enqueue(en, worst);
+    pthread_mutex_lock(&en->lock);
+    en->n_waiting++;
+    pthread_mutex_unlock(&en->lock);
+    return true;
+}
+
+static void admit(struct shoal_engine *en)
+{
+    while (en->waiting) {
+        struct shoal_task *t = en->waiting;
+        if (en->n_active == en->max_tasks || en->pages_reserved + t->need_pages > en->n_pages) {
+            if (!make_room(en, t))
+                return;
+            continue;
+        }
+        task_take_waiting(en, &en->waiting);
+        if (!t->started_ns) {
+            t->started_ns = clock_ns();
+            measured(&en->ns_in_queue, (double)(t->started_ns - t->submitted_ns));
+        }
+        en->pages_reserved += t->need_pages;
+        uint32_t i = en->n_active++;
+        for (; i > 0 && task_goes_before(t, en->active[i - 1]); i--)
+            en->active[i] = en->active[i - 1];
+        en->active[i] = t;
+        for (t->slot = 0; en->slot_used[t->slot];) /* one is free: as many slots as active tasks */
+            t->slot++;
+        en->slot_used[t->slot] = true;
+    }
+}
+
+/* Whole pages that are already there: found, held, and not computed again.  The last token is
+ * always computed, for its logits. */
+static void adopt_pages(struct shoal_engine *en, struct shoal_task *t)
+{
+    while (en->lm.info.pages_hold_kv && t->n_computed % KERN_PAGE == 0 &&
+           t->n_computed / KERN_PAGE == t->n_pages && t->n_computed + KERN_PAGE < t->n_tokens) {
+        uint32_t parent = t->n_pages ? t->pages[t->n_pages - 1] : KV_NO_PAGE;
+        uint32_t page = kv_pages_find(en->pages, parent, t->tokens + t->n_computed);
+        if (page == KV_NO_PAGE)
+            return;
+        t->pages[t->n_pages++] = page;
+        t->n_published = t->n_pages;
+        t->n_computed += KERN_PAGE;
+        if (t->n_computed <= t->n_prompt)
+            t->n_cached += KERN_PAGE;
+    }
+}
+
+/* Another run of this step computes the same page: wait a step and find it. */
+static bool being_computed(const struct shoal_engine *en, uint32_t n_runs,
+                           const struct shoal_task *t)
+{
+    if (!en->lm.info.pages_hold_kv || t->n_computed % KERN_PAGE != 0 ||
+        t->n_tokens - t->n_computed <= KERN_PAGE)
+        return false;
+    for (uint32_t i = 0; i < n_runs; i++) {
+        const struct shoal_task *o = en->run_task[i];
+        if (o->n_computed == t->n_computed && en->runs[i].n >= KERN_PAGE &&
+            memcmp(o->tokens, t->tokens, (t->n_computed + KERN_PAGE) * sizeof(*t->tokens)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Plans n tokens of t as run i; pages were promised at admission. */
+static void add_run(struct shoal_engine *en, uint32_t i, struct shoal_task *t, uint32_t n)
+{
+    uint32_t end = t->n_computed + n;
+    while (t->n_pages * KERN_PAGE < end) {
+        uint32_t page = kv_pages_take(en->pages);
+        assert(page != KV_NO_PAGE);
+        t->pages[t->n_pages++] = page;
+    }
+    en->run_task[i] = t;
+    en->run_slot[i] = t->slot;
+    en->run_code[i] = 0;
+    en->runs[i] = (struct decoder_run){.tokens = t->tokens + t->n_computed,
+                                       .n = n,
+                                       .pos0 = t->n_computed,
+                                       .pages = t->pages,
+                                       .n_logits_last = end == t->n_tokens ? 1 : 0};
+}
+
+static uint32_t plan_step(struct shoal_engine *en)
+{
+    uint32_t n_runs = 0, budget = en->lm.info.max_batch, generating = 0;
+    for (uint32_t i = 0; i < en->n_active; i++)
+        adopt_pages(en, en->active[i]);
+    for (uint32_t i = 0; i < en->n_active && budget > 0; i++)
+        if (en->active[i]->n_tokens - en->active[i]->n_computed == 1) {
+            add_run(en, n_runs++, en->active[i], 1);
+            budget--;
+            generating++;
+        }
+    uint32_t most =
+        generating ? (en->chunk + SHARED_CHUNK_PART - 1) / SHARED_CHUNK_PART : en->chunk;
+    budget = budget < most ? budget : most;
+    for (uint32_t i = 0; i < en->n_active && budget > 0; i++) {
+        struct shoal_task *t = en->active[i];
+        uint32_t left = t->n_tokens - t->n_computed;
+        if (left <= 1 || being_computed(en, n_runs, t))
+            continue;
+        uint32_t n = left < budget ? left : budget;
+        add_run(en, n_runs++, t, n);
+        budget -= n;
+    }
+    atomic_store_explicit(&en->pages_free, kv_pages_free(en->pages), memory_order_relaxed);
+    return n_runs;
+}
+
+static void publish_pages(struct shoal_engine *en, struct shoal_task *t)
+{
+    while (en->lm.info.pages_hold_kv && (t->n_published + 1) * KERN_PAGE <= t->n_computed) {
+        uint32_t p = t->n_published++;
+        uint32_t parent = p ? t->pages[p - 1] : KV_NO_PAGE;
+        t->pages[p] =
+            kv_pages_publish(en->pages, t->pages[p], parent, t->tokens + (size_t)p * KERN_PAGE);
+    }
+}
+
+/* One sampled token: shown, and the task ended if it was the last.  true: the task is over. */
+static bool take_token(struct shoal_engine *en, struct shoal_task *t, const float *logits)
+{
+    struct sampler_pick pick;
+    uint32_t generated = t->n_tokens - t->n_prompt;
+    sampler_run(en->sampler, &pick, logits, &t->sampling, t->tokens, t->n_tokens,
+                generated + t->n_continued);
+    if (!t->first_token_ns) {
+        t->first_token_ns = clock_ns();
+        if (t->n_prompt >= KERN_PAGE) /* a shorter one says more about a step than about prompts */
+            measured(&en->ns_per_prompt_token,
+                     (double)(t->first_token_ns - t->started_ns) / t->n_prompt);
+    }
+    if (!t->ignore_end && tokenizer_is_eog(en->tokenizer, pick.token)) {
+        size_t rest = text_out_flush(&t->text);
+        if (rest > 0 && t->event) {
+            struct shoal_event last = {
+                .kind = SHOAL_EVENT_TOKEN, .token = -1, .text = t->text.pending.data};
+            last.text_bytes = rest;
+            t->event(t->event_ctx, &last);
+        }
+        finish(en, t, SHOAL_FINISH_STOP, 0);
+        return true;
+    }
+    t->tokens[t->n_tokens++] = pick.token;
+    generated++;
+    bool full = generated == t->max_tokens || t->n_tokens == t->capacity;
+    size_t show;
+    bool stopped = text_out_push(&t->text, pick.token, &show);
+    if (full && !stopped)
+        show = text_out_flush(&t->text);
+    struct shoal_event ev = {.kind = SHOAL_EVENT_TOKEN,
+                             .token = pick.token,
+                             .text = buf_str(&t->text.pending),
+                             .text_bytes = show,
+                             .logprob = pick.logprob,
+                             .top = pick.top,
+                             .n_top = pick.n_top};
+    if (t->event)
+        t->event(t->event_ctx, &ev);
+    text_out_shown(&t->text, show);
+    if (stopped || full) {
+        finish(en, t, stopped ? SHOAL_FINISH_STOP : SHOAL_FINISH_LENGTH, 0);
+        return true;
+    }
+    return false;
+}
+
+/* What came of run i: its tokens are computed, and it may have brought the next one. */
+static void take_run(struct shoal_engine *en, uint32_t i, const float *logits)
+{
+    struct shoal_task *t = en->run_task[i];
+    uint32_t at = 0, need = t->need_pages; /* t may be gone after its last token */
+    bool over = false;
+    while (en->active[at] != t)
+        at++;
+    if (en->run_code[i] < 0) {
+        finish(en, t, SHOAL_FINISH_ERROR, en->run_code[i]);
+        over = true;
+    } else {
+        t->n_computed += en->runs[i].n;
+        publish_pages(en, t);
+        over = logits && take_token(en, t, logits);
+    }
+    if (over)
+        forget_active(en, at, need);
+}
+
+/* Takes what the last step computed and plans the next; false: nothing is left to compute. */
+static bool next_step(void *engine, struct lm_pass *pass)
+{
+    struct shoal_engine *en = engine;
+    uint32_t row = 0;
+    for (uint32_t i = 0; i < en->n_runs; i++)
+        take_run(en, i, en->runs[i].n_logits_last ? en->lm.ops->logits(en->lm.impl, row++) : NULL);
+    en->n_runs = 0;
+    if ((en->n_active == 0 && !en->waiting) || !engine_receive(en))
+        return false;
+    sweep(en);
+    admit(en);
+    en->n_runs = plan_step(en);
+    *pass = (struct lm_pass){en->runs, en->run_slot, en->run_code, en->n_runs};
+    return en->n_runs > 0;
+}
+
+void *scheduler_main(void *engine)
+{
+    struct shoal_engine *en = engine;
+    while (engine_receive(en))
+        en->lm.ops->passes(en->lm.impl, next_step, en);
+    while (en->n_active > 0) {
+        struct shoal_task *t = en->active[0];
+        drop_active(en, 0);
+        finish(en, t, SHOAL_FINISH_ERROR, SHOAL_ECANCELLED);
+    }
+    while (en->waiting) {
+        struct shoal_task *t = en->waiting;
+        en->waiting = t->next;
+        finish(en, t, SHOAL_FINISH_ERROR, SHOAL_ECANCELLED);
+    }
+    return NULL;
+}

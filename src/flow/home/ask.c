@@ -1,0 +1,671 @@
+/* ask.c - the way of a request, see ask.h. */
+#include "flow/home/ask.h"
+
+#include <cjson/cJSON.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "flow/home/ask_text.h"
+
+#define ARENA_BYTES ((size_t)8 << 20)
+#define REPLY_BYTES ((size_t)1 << 16)
+#define REPLY_TOKENS 120u
+#define PER_CLAUSE 3u /* intent, router, entities */
+#define MAX_FLOWS 64u
+
+struct ask {
+    struct shoal_engine *encoder, *reply;
+    float threshold;
+    struct {
+        char *label, *flow;
+    } flows[MAX_FLOWS];
+    uint32_t n_flows;
+};
+
+enum stage { STAGE_UNDERSTAND, STAGE_REPLY };
+
+struct ask_request {
+    struct ask *ask;
+    struct shoal_engine *reply_engine; /* NULL: actions only */
+    _Atomic uint32_t refs;             /* the caller's and the flow's own */
+    _Atomic uint32_t pending; /* parts of the stage that are not done, and whoever starts them */
+    _Atomic bool cancel;
+    enum stage stage;
+    int code; /* the first failure */
+    char message[320];
+
+    struct arena arena;
+    struct ask_clause clauses[ASK_MAX_CLAUSES];
+    uint32_t n_clauses;
+    struct ask_plan plan;
+    const char **contexts;
+    uint32_t n_contexts, at_context;
+    struct buf reply;
+    struct tm now;
+
+    uint64_t start_ns, deadline_ns, step_ns, total_ns;
+    struct ask_step steps[ASK_MAX_STEPS];
+    uint32_t n_steps, step_tokens;
+    int32_t priority;
+    void (*event)(void *ctx, const struct ask_request *r, const struct ask_event *ev);
+    void *event_ctx;
+
+    pthread_mutex_t lock; /* guards tasks, code and message, done */
+    pthread_cond_t finished;
+    struct shoal_task *tasks[ASK_MAX_CLAUSES * PER_CLAUSE];
+    uint32_t n_tasks;
+    bool done;
+};
+
+/* ---- the flow itself ------------------------------------------------------------------------ */
+
+static int read_config(struct ask *a, const char *json, size_t n, struct err *e)
+{
+    cJSON *c = json ? cJSON_ParseWithLength(json, n) : NULL;
+    const cJSON *s = cJSON_GetObjectItemCaseSensitive(c, "shoal"), *v;
+    const cJSON *router = cJSON_GetObjectItemCaseSensitive(s, "router");
+    const cJSON *intent = cJSON_GetObjectItemCaseSensitive(s, "intent");
+    const cJSON *sets = cJSON_GetObjectItemCaseSensitive(intent, "label_sets");
+    const cJSON *combined = cJSON_GetObjectItemCaseSensitive(sets, "combined");
+    const cJSON *threshold = cJSON_GetObjectItemCaseSensitive(combined, "threshold");
+    int rc = 0;
+    if (!cJSON_IsObject(router) || !cJSON_IsNumber(threshold))
+        rc = err_set(e, SHOAL_EFORMAT,
+                     "the encoder's config.json has no shoal.router and shoal.intent");
+    else
+        a->threshold = (float)threshold->valuedouble;
+    cJSON_ArrayForEach(v, cJSON_GetObjectItemCaseSensitive(router, "flow"))
+    {
+        if (rc < 0 || !cJSON_IsString(v) || a->n_flows == MAX_FLOWS)
+            continue;
+        a->flows[a->n_flows].label = mem_strdup(v->string);
+        a->flows[a->n_flows].flow = mem_strdup(v->valuestring);
+        if (!a->flows[a->n_flows].label || !a->flows[a->n_flows].flow)
+            rc = err_set(e, SHOAL_ENOMEM, "flow");
+        a->n_flows++;
+    }
+    cJSON_Delete(c);
+    return rc;
+}
+
+int ask_create(struct ask **out, struct shoal_engine *encoder, struct shoal_engine *reply,
+               struct err *e)
+{
+    struct shoal_engine_info info;
+    *out = NULL;
+    shoal_engine_info(encoder, &info);
+    if (!(info.kinds & SHOAL_KIND_CLASSIFY) || !(info.kinds & SHOAL_KIND_TAG))
+        return err_set(e, SHOAL_EUNSUPPORTED, "the encoder of ask must classify and tag");
+    struct ask *a = mem_zalloc(sizeof(*a));
+    if (!a)
+        return err_set(e, SHOAL_ENOMEM, "flow");
+    a->encoder = encoder;
+    a->reply = reply;
+    size_t n = 0;
+    const char *config = shoal_engine_metadata(encoder, "huggingface.config", &n);
+    int rc = read_config(a, config, n, e);
+    if (rc < 0) {
+        ask_destroy(a);
+        return rc;
+    }
+    *out = a;
+    return 0;
+}
+
+void ask_destroy(struct ask *a)
+{
+    if (!a)
+        return;
+    for (uint32_t i = 0; i < a->n_flows; i++) {
+        mem_free(a->flows[i].label);
+        mem_free(a->flows[i].flow);
+    }
+    mem_free(a);
+}
+
+static const char *flow_of(const struct ask *a, const char *label)
+{
+    for (uint32_t i = 0; i < a->n_flows; i++)
+        if (strcmp(a->flows[i].label, label) == 0)
+            return a->flows[i].flow;
+    return "";
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static void unref(struct ask_request *r)
+{
+    if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    for (uint32_t i = 0; i < r->n_tasks; i++)
+        shoal_task_free(r->tasks[i]);
+    buf_fini(&r->reply);
+    arena_fini(&r->arena);
+    pthread_mutex_destroy(&r->lock);
+    pthread_cond_destroy(&r->finished);
+    mem_free(r);
+}
+
+static void emit(struct ask_request *r, const struct ask_event *ev)
+{
+    if (r->event)
+        r->event(r->event_ctx, r, ev);
+}
+
+static void fail(struct ask_request *r, int code, const char *message)
+{
+    pthread_mutex_lock(&r->lock); /* whoever submits and an engine may both fail */
+    if (r->code == 0) {           /* the first one tells the reason */
+        r->code = code;
+        snprintf(r->message, sizeof(r->message), "%s", message);
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void step_end(struct ask_request *r, const char *name, const char *model)
+{
+    uint64_t now = clock_ns();
+    if (r->n_steps < ASK_MAX_STEPS)
+        r->steps[r->n_steps++] = (struct ask_step){.name = name,
+                                                   .model = model,
+                                                   .start_ns = r->step_ns - r->start_ns,
+                                                   .ns = now - r->step_ns,
+                                                   .tokens = r->step_tokens};
+    r->step_ns = now;
+    r->step_tokens = 0;
+}
+
+static void finish(struct ask_request *r)
+{
+    r->total_ns = clock_ns() - r->start_ns;
+    emit(r, &(struct ask_event){.kind = ASK_EVENT_DONE, .code = r->code, .message = r->message});
+    pthread_mutex_lock(&r->lock);
+    r->done = true;
+    pthread_cond_broadcast(&r->finished);
+    pthread_mutex_unlock(&r->lock);
+    unref(r);
+}
+
+/* A task of the stage under way, kept so that it can be cancelled. */
+static void keep_task(struct ask_request *r, struct shoal_task *t)
+{
+    pthread_mutex_lock(&r->lock);
+    r->tasks[r->n_tasks++] = t;
+    pthread_mutex_unlock(&r->lock);
+    if (atomic_load_explicit(&r->cancel, memory_order_relaxed))
+        shoal_task_cancel(t);
+}
+
+static void drop_tasks(struct ask_request *r)
+{
+    pthread_mutex_lock(&r->lock);
+    for (uint32_t i = 0; i < r->n_tasks; i++)
+        shoal_task_free(r->tasks[i]);
+    r->n_tasks = 0;
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void advance(struct ask_request *r);
+
+static void part_done(struct ask_request *r)
+{
+    if (atomic_fetch_sub_explicit(&r->pending, 1, memory_order_acq_rel) == 1)
+        advance(r);
+}
+
+/* ---- understanding -------------------------------------------------------------------------- */
+
+/* Every result has its own place, so that results of several engines need no lock.  They come one
+ * after the other: an engine has one thread. */
+struct part {
+    struct ask_request *r;
+    struct ask_clause *clause;
+    uint32_t which; /* 0: intent, 1: router, 2: entities */
+};
+
+static void take_label(struct part *p, const struct shoal_result *res)
+{
+    struct arena *a = &p->r->arena;
+    /* the best label as it is: the rules know what to do with one that is not sure */
+    const char *name = arena_printf(a, "%s", res->labels[0].name);
+    if (p->which == 0) {
+        p->clause->intent = name;
+        p->clause->intent_p = res->labels[0].score;
+    } else {
+        p->clause->router = name;
+        p->clause->router_p = res->labels[0].score;
+        p->clause->flow = flow_of(p->r->ask, name);
+    }
+}
+
+/* Spans in bytes to entities in words. */
+static void take_entities(struct part *p, const struct shoal_result *res)
+{
+    struct arena *a = &p->r->arena;
+    const char *text = p->clause->text;
+    struct ask_entity *list = arena_zalloc_n(a, (size_t)res->n_spans + 1, sizeof(*list));
+    uint32_t n = 0;
+    for (uint32_t i = 0; list && i < res->n_spans; i++) {
+        struct ask_entity *e = &list[n];
+        uint32_t word = 0;
+        bool inside = false;
+        *e = (struct ask_entity){.from = UINT32_MAX};
+        for (uint32_t b = 0; b < res->spans[i].end && text[b]; b++) {
+            bool space = strchr(" \t\n\v\f\r", text[b]) != NULL;
+            if (!space && !inside)
+                word++;
+            inside = !space;
+            if (!space && b >= res->spans[i].start) {
+                e->from = e->from == UINT32_MAX ? word - 1 : e->from;
+                e->to = word;
+            }
+        }
+        if (e->from == UINT32_MAX)
+            continue;
+        e->type = arena_printf(a, "%s", res->spans[i].label);
+        n++;
+    }
+    p->clause->entities = list;
+    p->clause->n_entities = list ? n : 0;
+}
+
+static void part_result(void *ctx, const struct shoal_result *res)
+{
+    struct part *p = ctx;
+    struct ask_request *r = p->r;
+    if (res->code < 0)
+        fail(r, res->code, res->message);
+    else if (p->which < 2)
+        take_label(p, res);
+    else
+        take_entities(p, res);
+    r->step_tokens += p->which == 0 ? res->n_tokens : 0;
+    part_done(r);
+}
+
+static void submit_part(struct ask_request *r, struct part *p)
+{
+    static const char *const sets[] = {"combined", "router", "home"};
+    struct shoal_error e = {0};
+    struct shoal_task *t;
+    struct shoal_infer_opts o = {.kind = p->which < 2 ? SHOAL_KIND_CLASSIFY : SHOAL_KIND_TAG,
+                                 .text = p->clause->text,
+                                 .text_bytes = strlen(p->clause->text),
+                                 .labels = sets[p->which],
+                                 .deadline_ns = r->deadline_ns,
+                                 .priority = r->priority,
+                                 .done = part_result,
+                                 .done_ctx = p};
+    if (shoal_infer_submit(r->ask->encoder, &o, &t, &e) < 0) {
+        fail(r, e.code, e.msg);
+        part_done(r);
+        return;
+    }
+    keep_task(r, t);
+}
+
+static void understand(struct ask_request *r)
+{
+    uint32_t n = r->n_clauses * PER_CLAUSE;
+    struct part *parts = arena_zalloc_n(&r->arena, n + 1, sizeof(*parts));
+    r->stage = STAGE_UNDERSTAND;
+    /* one more: nothing goes on while this submits */
+    atomic_store_explicit(&r->pending, (parts ? n : 0) + 1, memory_order_relaxed);
+    for (uint32_t i = 0; parts && i < n; i++) {
+        parts[i] = (struct part){r, &r->clauses[i / PER_CLAUSE], i % PER_CLAUSE};
+        submit_part(r, &parts[i]);
+    }
+    part_done(r);
+}
+
+static void decide(struct ask_request *r)
+{
+    for (uint32_t i = 0; i < r->n_clauses; i++)
+        ask_decide(&r->arena, &r->plan, &r->clauses[i], &r->now);
+    r->n_contexts = ask_contexts(&r->arena, &r->plan, &r->contexts);
+    if (r->arena.rc < 0)
+        fail(r, r->arena.rc, err_text(r->arena.rc));
+    step_end(r, "decide", NULL);
+}
+
+/* ---- replying ------------------------------------------------------------------------------- */
+
+static void reply_event(void *ctx, const struct shoal_event *ev)
+{
+    struct ask_request *r = ctx;
+    if (ev->kind == SHOAL_EVENT_TOKEN) {
+        if (ev->text_bytes == 0)
+            return;
+        buf_put(&r->reply, ev->text, ev->text_bytes);
+        emit(r, &(struct ask_event){
+                    .kind = ASK_EVENT_TEXT, .text = ev->text, .text_bytes = ev->text_bytes});
+        return;
+    }
+    if (ev->finish == SHOAL_FINISH_ERROR)
+        fail(r, ev->code, err_text(ev->code));
+    r->step_tokens = ev->generated_tokens;
+    part_done(r);
+}
+
+/* The context as the reply model's only message; what a user said stays text in it. */
+static int reply_tokens(struct ask_request *r, const char *context, int32_t **tokens, size_t *n,
+                        struct shoal_error *e)
+{
+    struct buf json;
+    buf_init(&json, REPLY_BYTES);
+    struct json_out j = json_out_make(&json);
+    json_out_object(&j);
+    json_out_key(&j, "messages");
+    json_out_array(&j);
+    json_out_object(&j);
+    json_out_key(&j, "role");
+    json_out_str(&j, "user");
+    json_out_key(&j, "content");
+    json_out_str(&j, context);
+    json_out_object_end(&j);
+    json_out_array_end(&j);
+    json_out_key(&j, "add_generation_prompt");
+    json_out_bool(&j, true);
+    json_out_object_end(&j);
+    int rc = json.rc < 0
+                 ? err_set((struct err *)(void *)e, json.rc, "context")
+                 : shoal_chat_tokens(r->reply_engine, buf_str(&json), json.len, tokens, n, e);
+    buf_fini(&json);
+    return rc;
+}
+
+static void start_reply(struct ask_request *r)
+{
+    struct shoal_error e = {0};
+    struct shoal_task *t;
+    int32_t *tokens = NULL;
+    size_t n = 0;
+    r->stage = STAGE_REPLY;
+    atomic_store_explicit(&r->pending, 2, memory_order_relaxed); /* the task, and this */
+    int rc = reply_tokens(r, r->contexts[r->at_context], &tokens, &n, &e);
+    if (rc == 0 && r->at_context > 0) { /* replies are joined by a space */
+        buf_putc(&r->reply, ' ');
+        emit(r, &(struct ask_event){.kind = ASK_EVENT_TEXT, .text = " ", .text_bytes = 1});
+    }
+    struct shoal_task_opts o = {.tokens = tokens,
+                                .n_tokens = (uint32_t)n,
+                                .max_tokens = REPLY_TOKENS,
+                                .deadline_ns = r->deadline_ns,
+                                .priority = r->priority,
+                                .event = reply_event,
+                                .event_ctx = r};
+    if (rc == 0)
+        rc = shoal_task_submit(r->reply_engine, &o, &t, &e);
+    shoal_free(tokens);
+    if (rc < 0) {
+        fail(r, e.code, e.msg);
+        part_done(r);
+    } else {
+        keep_task(r, t);
+    }
+    part_done(r);
+}
+
+/* A stage is over: what comes next. */
+static void advance(struct ask_request *r)
+{
+    drop_tasks(r);
+    if (r->stage == STAGE_UNDERSTAND) {
+        step_end(r, "understand", "encoder");
+        if (r->code == 0)
+            decide(r);
+        if (r->code == 0)
+            emit(r, &(struct ask_event){.kind = ASK_EVENT_PLAN});
+    } else {
+        step_end(r, "reply", "reply");
+        r->at_context++;
+        if (r->reply.rc < 0)
+            fail(r, r->reply.rc, err_text(r->reply.rc));
+    }
+    if (r->code == 0 && atomic_load_explicit(&r->cancel, memory_order_relaxed))
+        fail(r, SHOAL_ECANCELLED, err_text(SHOAL_ECANCELLED));
+    if (r->code == 0 && r->reply_engine && r->at_context < r->n_contexts)
+        start_reply(r);
+    else
+        finish(r);
+}
+
+/* ---- submitting ----------------------------------------------------------------------------- */
+
+static int split(struct ask_request *r, const struct ask_opts *o, struct err *e)
+{
+    const char **clauses, *text = arena_printf(&r->arena, "%.*s", (int)o->text_bytes, o->text);
+    uint32_t n = ask_clauses(&r->arena, text, &clauses);
+    if (r->arena.rc < 0)
+        return err_set(e, r->arena.rc, "text of %zu bytes", o->text_bytes);
+    if (n == 0)
+        return err_set(e, SHOAL_EINVAL, "the text is empty");
+    if (n > ASK_MAX_CLAUSES)
+        return err_set(e, SHOAL_ELIMIT, "%u commands in one text, at most %u", n, ASK_MAX_CLAUSES);
+    for (uint32_t i = 0; i < n; i++)
+        r->clauses[i] = (struct ask_clause){.text = clauses[i],
+                                            .intent = "",
+                                            .router = "",
+                                            .flow = "",
+                                            .threshold = r->ask->threshold};
+    r->n_clauses = n;
+    return 0;
+}
+
+int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out, struct err *e)
+{
+    *out = NULL;
+    if (o->text_bytes > ASK_MAX_TEXT)
+        return err_set(e, SHOAL_ELIMIT, "a text of %zu bytes, at most %u", o->text_bytes,
+                       ASK_MAX_TEXT);
+    struct ask_request *r = mem_zalloc(sizeof(*r));
+    if (!r)
+        return err_set(e, SHOAL_ENOMEM, "request");
+    r->ask = a;
+    atomic_init(&r->refs, 2);
+    arena_init(&r->arena, ARENA_BYTES);
+    buf_init(&r->reply, REPLY_BYTES);
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->finished, NULL);
+    r->start_ns = r->step_ns = clock_ns();
+    r->deadline_ns = o->deadline_ns;
+    r->priority = o->priority;
+    r->reply_engine = o->no_reply ? NULL : o->reply ? o->reply : a->reply;
+    r->event = o->event;
+    r->event_ctx = o->event_ctx;
+    time_t now = o->now ? o->now : time(NULL);
+    localtime_r(&now, &r->now);
+    int rc = split(r, o, e);
+    if (rc < 0) {
+        atomic_store_explicit(&r->refs, 1, memory_order_relaxed);
+        unref(r);
+        return rc;
+    }
+    step_end(r, "split", NULL);
+    *out = r;
+    understand(r);
+    return 0;
+}
+
+void ask_cancel(struct ask_request *r)
+{
+    atomic_store_explicit(&r->cancel, true, memory_order_relaxed);
+    pthread_mutex_lock(&r->lock);
+    for (uint32_t i = 0; i < r->n_tasks; i++)
+        shoal_task_cancel(r->tasks[i]);
+    pthread_mutex_unlock(&r->lock);
+}
+
+int ask_wait(struct ask_request *r)
+{
+    pthread_mutex_lock(&r->lock);
+    while (!r->done)
+        pthread_cond_wait(&r->finished, &r->lock);
+    pthread_mutex_unlock(&r->lock);
+    return r->code;
+}
+
+void ask_free(struct ask_request *r)
+{
+    if (!r)
+        return;
+    ask_cancel(r);
+    unref(r);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+const struct ask_plan *ask_plan_of(const struct ask_request *r)
+{
+    return &r->plan;
+}
+
+const char *ask_reply_of(const struct ask_request *r, size_t *n)
+{
+    *n = r->reply.len;
+    return buf_str(&r->reply);
+}
+
+uint32_t ask_steps_of(const struct ask_request *r, const struct ask_step **steps)
+{
+    *steps = r->steps;
+    return r->n_steps;
+}
+
+uint64_t ask_total_ns(const struct ask_request *r)
+{
+    return r->total_ns;
+}
+
+const char *ask_message_of(const struct ask_request *r)
+{
+    return r->message;
+}
+
+static const char *entity_text(struct arena *a, const struct ask_clause *c, uint32_t i)
+{
+    struct ask_words w = ask_words(a, c->text);
+    if (a->rc < 0)
+        return ""; /* the caller looks at the arena */
+    return ask_trim_end(a, ask_join(a, &w, c->entities[i].from, c->entities[i].to), ".,;:!?)");
+}
+
+void ask_explain(struct buf *b, const struct ask_request *r)
+{
+    struct arena a;
+    arena_init(&a, ARENA_BYTES);
+    for (uint32_t i = 0; i < r->n_clauses; i++) {
+        const struct ask_clause *c = &r->clauses[i];
+        buf_printf(b, "\n\"%s\"\n  intent  %s %.2f\n  router  %s %.2f (%s)\n", c->text, c->intent,
+                   (double)c->intent_p, c->router, (double)c->router_p, c->flow);
+        for (uint32_t k = 0; k < c->n_entities; k++)
+            buf_printf(b, "  %s  %s\n", c->entities[k].type, entity_text(&a, c, k));
+    }
+    for (uint32_t i = 0; i < r->n_contexts; i++)
+        buf_printf(b, "%scontext \"%s\"\n", i ? "" : "\n", r->contexts[i]);
+    if (a.rc < 0)
+        b->rc = a.rc;
+    arena_fini(&a);
+}
+
+static void clause_json(struct json_out *j, struct arena *a, const struct ask_clause *c)
+{
+    json_out_object(j);
+    json_out_key(j, "text");
+    json_out_str(j, c->text);
+    json_out_key(j, "intent");
+    json_out_str(j, c->intent);
+    json_out_key(j, "confidence");
+    json_out_float(j, c->intent_p);
+    json_out_key(j, "router");
+    json_out_str(j, c->router);
+    json_out_key(j, "router_confidence");
+    json_out_float(j, c->router_p);
+    json_out_key(j, "entities");
+    json_out_array(j);
+    for (uint32_t i = 0; i < c->n_entities; i++) {
+        json_out_object(j);
+        json_out_key(j, "type");
+        json_out_str(j, c->entities[i].type);
+        json_out_key(j, "text");
+        json_out_str(j, entity_text(a, c, i));
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+    json_out_object_end(j);
+}
+
+static void steps_json(struct json_out *j, const struct ask_request *r)
+{
+    json_out_key(j, "steps");
+    json_out_array(j);
+    for (uint32_t i = 0; i < r->n_steps; i++) {
+        const struct ask_step *s = &r->steps[i];
+        json_out_object(j);
+        json_out_key(j, "step");
+        json_out_str(j, s->name);
+        if (s->model) {
+            json_out_key(j, "model");
+            json_out_str(j, s->model);
+            json_out_key(j, "tokens");
+            json_out_uint(j, s->tokens);
+        }
+        json_out_key(j, "start_ms");
+        json_out_num(j, (double)s->start_ns / 1e6);
+        json_out_key(j, "ms");
+        json_out_num(j, (double)s->ns / 1e6);
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+    json_out_key(j, "total_ms");
+    json_out_num(j, (double)r->total_ns / 1e6);
+}
+
+static void actions_json(struct json_out *j, const struct ask_request *r)
+{
+    json_out_key(j, "actions");
+    json_out_array(j);
+    for (uint32_t i = 0; i < r->plan.n_actions; i++)
+        ask_action_json(j, r->plan.actions[i]);
+    json_out_array_end(j);
+}
+
+static void understood_json(struct json_out *j, const struct ask_request *r)
+{
+    struct arena scratch;
+    arena_init(&scratch, ARENA_BYTES);
+    json_out_key(j, "clauses");
+    json_out_array(j);
+    for (uint32_t i = 0; i < r->n_clauses; i++)
+        clause_json(j, &scratch, &r->clauses[i]);
+    json_out_array_end(j);
+    json_out_key(j, "contexts");
+    json_out_array(j);
+    for (uint32_t i = 0; i < r->n_contexts; i++)
+        json_out_str(j, r->contexts[i]);
+    json_out_array_end(j);
+    if (scratch.rc < 0)
+        j->b->rc = scratch.rc;
+    arena_fini(&scratch);
+}
+
+void ask_plan_json(struct json_out *j, const struct ask_request *r)
+{
+    actions_json(j, r);
+    understood_json(j, r);
+}
+
+void ask_json(struct json_out *j, const struct ask_request *r, bool explain)
+{
+    actions_json(j, r);
+    json_out_key(j, "reply");
+    json_out_strn(j, buf_str(&r->reply), r->reply.len);
+    if (!explain)
+        return;
+    understood_json(j, r);
+    steps_json(j, r);
+}

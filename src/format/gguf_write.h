@@ -1,0 +1,56 @@
+/* gguf_write.h - streaming writer of GGUF v3 files.
+ *
+ * Set metadata, declare tensors, begin, give the data of every tensor in the order of declaration,
+ * finish.  The file appears under its name whole or not at all: until gguf_write_finish it grows in
+ * a neighbouring temporary file, which goes away on failure.
+ *
+ * Thread:    belongs to its caller.
+ * Ownership: create gives the writer to the caller, destroy takes it back (NULL is fine).  All
+ *            arguments are copied.
+ * Failure:   the calls that set and declare are sticky: the first failure is kept and reported by
+ *            gguf_write_begin.  SHOAL_EIO with the system's reason when the disk is full; space is
+ *            asked for at begin, so that this shows before the work and not after it. */
+#ifndef SHOAL_FORMAT_GGUF_WRITE_H
+#define SHOAL_FORMAT_GGUF_WRITE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "format/gguf.h"
+
+struct gguf_write;
+
+SHOAL_MUST_CHECK int gguf_write_create(struct gguf_write **out, const char *path, struct err *e);
+void gguf_write_destroy(struct gguf_write *w);
+
+/* Metadata keeps the order of first mention; a key set again gets the new value.
+ * scalar: type is no STRING and no ARRAY, value points to one of it (BOOL: one byte). */
+void gguf_write_scalar(struct gguf_write *w, const char *key, enum gguf_type type,
+                       const void *value);
+void gguf_write_u32(struct gguf_write *w, const char *key, uint32_t v);
+void gguf_write_f32(struct gguf_write *w, const char *key, float v);
+void gguf_write_bool(struct gguf_write *w, const char *key, bool v);
+void gguf_write_str(struct gguf_write *w, const char *key, const char *s, size_t n);
+/* n elements of a scalar type. */
+void gguf_write_array(struct gguf_write *w, const char *key, enum gguf_type elem, const void *v,
+                      size_t n);
+void gguf_write_strings(struct gguf_write *w, const char *key, const struct gguf_str *v, size_t n);
+/* Every key of g as it is there. */
+void gguf_write_copy(struct gguf_write *w, const struct gguf *g);
+void gguf_write_remove(struct gguf_write *w, const char *key);
+
+/* dims[0] is the row length and a multiple of the type's block. */
+void gguf_write_tensor(struct gguf_write *w, const char *name, size_t name_len,
+                       enum quant_type type, uint32_t n_dims, const uint64_t *dims);
+
+/* Writes the header.  Size of the whole file: gguf_write_size, valid from here on. */
+SHOAL_MUST_CHECK int gguf_write_begin(struct gguf_write *w, struct err *e);
+uint64_t gguf_write_size(const struct gguf_write *w);
+/* The next n bytes of tensor data, in pieces of any size; padding between tensors is not the
+ * caller's business, but a piece belongs to one tensor. */
+SHOAL_MUST_CHECK int gguf_write_data(struct gguf_write *w, const void *p, size_t n, struct err *e);
+/* Everything on the disk and under its name.  The writer is then only good for destroy. */
+SHOAL_MUST_CHECK int gguf_write_finish(struct gguf_write *w, struct err *e);
+
+#endif

@@ -1,0 +1,109 @@
+/* hf_config.c - reading config.json into GGUF metadata; see hf_map.h. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "format/hf/hf_map.h"
+
+static const cJSON *item(const cJSON *object, const char *key)
+{
+    const cJSON *j = key ? cJSON_GetObjectItemCaseSensitive(object, key) : NULL;
+    return cJSON_IsNull(j) ? NULL : j;
+}
+
+static int to_u32(const cJSON *j, const char *key, uint32_t max, uint32_t *out, struct err *e)
+{
+    if (!cJSON_IsNumber(j) || j->valuedouble < 1 || j->valuedouble > (double)max ||
+        floor(j->valuedouble) != j->valuedouble)
+        return err_set(e, SHOAL_EFORMAT, "config.json: %s is no whole number from 1 to %u", key,
+                       max);
+    *out = (uint32_t)j->valuedouble;
+    return 0;
+}
+
+int hf_config_u32(const struct hf_folder *f, const char *key, const char *second, uint32_t max,
+                  uint32_t *out, struct err *e)
+{
+    const cJSON *j = item(f->config, key);
+    if (!j && (j = item(f->config, second)))
+        key = second;
+    if (!j)
+        return err_set(e, SHOAL_EFORMAT, "config.json has no %s", key);
+    return to_u32(j, key, max, out, e);
+}
+
+int hf_config_u32_or(const struct hf_folder *f, const char *key, uint32_t max, uint32_t missing,
+                     uint32_t *out, struct err *e)
+{
+    const cJSON *j = item(f->config, key);
+    *out = missing;
+    return j ? to_u32(j, key, max, out, e) : 0;
+}
+
+int hf_config_f32_or(const struct hf_folder *f, const cJSON *object, const char *key,
+                     double missing, float *out, struct err *e)
+{
+    const cJSON *j = item(object ? object : f->config, key);
+    double v = j ? j->valuedouble : missing;
+    if (j && (!cJSON_IsNumber(j) || !isfinite(v) || fabs(v) > 1e30))
+        return err_set(e, SHOAL_EFORMAT, "config.json: %s is no number", key);
+    *out = (float)v;
+    return 0;
+}
+
+bool hf_config_bool_or(const struct hf_folder *f, const char *key, bool missing)
+{
+    const cJSON *j = item(f->config, key);
+    return cJSON_IsBool(j) ? cJSON_IsTrue(j) : missing;
+}
+
+const char *hf_config_str(const cJSON *object, const char *key)
+{
+    const char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+    return s ? s : "";
+}
+
+int hf_config_act(const struct hf_folder *f, const char *key, const char *missing,
+                  const char *const *known, const char **out, struct err *e)
+{
+    const char *s = hf_config_str(f->config, key);
+    if (!s[0])
+        s = missing;
+    for (; *known; known++)
+        if (!strcmp(s, *known)) {
+            *out = *known;
+            return 0;
+        }
+    return err_set(e, SHOAL_EUNSUPPORTED, "config.json: %s \"%.60s\" is not supported for %s", key,
+                   s, f->arch->name);
+}
+
+static const char *full_key(const struct hf_folder *f, const char *key, char *out, size_t cap)
+{
+    snprintf(out, cap, "%s.%s", f->arch->name, key);
+    return out;
+}
+
+void hf_config_put_u32(struct hf_folder *f, const char *key, uint32_t v)
+{
+    char name[128];
+    gguf_meta_u32(&f->meta, full_key(f, key, name, sizeof(name)), v);
+}
+
+void hf_config_put_f32(struct hf_folder *f, const char *key, float v)
+{
+    char name[128];
+    gguf_meta_f32(&f->meta, full_key(f, key, name, sizeof(name)), v);
+}
+
+void hf_config_put_bool(struct hf_folder *f, const char *key, bool v)
+{
+    char name[128];
+    gguf_meta_bool(&f->meta, full_key(f, key, name, sizeof(name)), v);
+}
+
+void hf_config_put_str(struct hf_folder *f, const char *key, const char *v)
+{
+    char name[128];
+    gguf_meta_str(&f->meta, full_key(f, key, name, sizeof(name)), v, strlen(v));
+}

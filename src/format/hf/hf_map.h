@@ -1,0 +1,92 @@
+/* hf_map.h - what hf_folder.c and the tables of architectures (hf_map_*.c) share.
+ * Private to src/model. */
+#ifndef SHOAL_FORMAT_HF_HF_MAP_H
+#define SHOAL_FORMAT_HF_HF_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/err.h"
+#include "format/gguf_meta.h"
+#include "format/safetensors.h"
+
+enum hf_op {
+    HF_COPY = 0,
+    HF_SKIP,      /* known and not needed: buffers, heads of the training */
+    HF_TRANSPOSE, /* matrices [in, out] (GPT-2's Conv1D); vectors stay */
+    HF_ROPE_Q,    /* rows from halves to neighbouring pairs, per head: GGUF's order for llama */
+    HF_ROPE_K,
+    HF_POSITIONS, /* without the first hf_folder.skip_positions rows */
+    HF_HEAD,      /* `to`, or tag.output.* in a model that labels tokens */
+    HF_OUTPUT,    /* skipped when it is tied to the embedding */
+};
+
+/* from and to: '#' is a layer's number, '*' the last part of the name. */
+struct hf_rule {
+    const char *from, *to;
+    enum hf_op op;
+};
+
+struct hf_folder;
+
+struct hf_arch {
+    const char *model_type;      /* of config.json */
+    const char *name;            /* general.architecture */
+    const char *prefix;          /* of the names, which may be there or not */
+    const struct hf_rule *rules; /* ends with from == NULL */
+    int (*configure)(struct hf_folder *f, struct err *e);
+};
+
+extern const struct hf_arch hf_encoders[], hf_decoders[]; /* end with model_type == NULL */
+
+/* A folder that is being opened. */
+struct hf_folder {
+    const char *path;
+    const struct hf_arch *arch;
+    cJSON *config;
+    struct safetensors *st;
+    struct gguf_meta meta;
+    struct gguf *view;
+    /* Set by configure. */
+    uint32_t n_heads, n_kv_heads; /* of HF_ROPE_* */
+    uint32_t skip_positions;
+    bool labels_tokens; /* ForTokenClassification */
+    bool tied;          /* the output matrix is the embedding */
+    float *rope_freqs;  /* becomes rope_freqs.weight; mem_free */
+    uint32_t n_rope_freqs;
+};
+
+/* ---- files of the folder (hf_documents.c) ---- */
+
+bool hf_documents_has(const struct hf_folder *f, const char *name);
+SHOAL_MUST_CHECK int hf_documents_read_config(struct hf_folder *f, struct err *e);
+/* Modules of a sentence embedder: one that we do not compute must not be passed over. */
+SHOAL_MUST_CHECK int hf_documents_check_modules(const struct hf_folder *f, struct err *e);
+/* All documents, verbatim, as metadata. */
+SHOAL_MUST_CHECK int hf_documents_add(struct hf_folder *f, struct err *e);
+
+/* ---- config.json (hf_config.c) ---- */
+
+/* A whole number from 1 to max; the second name counts where the first is missing (NULL: none).
+ * _or: a value for when both are missing or null. */
+SHOAL_MUST_CHECK int hf_config_u32(const struct hf_folder *f, const char *key, const char *second,
+                                   uint32_t max, uint32_t *out, struct err *e);
+SHOAL_MUST_CHECK int hf_config_u32_or(const struct hf_folder *f, const char *key, uint32_t max,
+                                      uint32_t missing, uint32_t *out, struct err *e);
+SHOAL_MUST_CHECK int hf_config_f32_or(const struct hf_folder *f, const cJSON *object,
+                                      const char *key, double missing, float *out, struct err *e);
+bool hf_config_bool_or(const struct hf_folder *f, const char *key, bool missing);
+/* "" when missing. */
+const char *hf_config_str(const cJSON *object, const char *key);
+/* The name of an activation, which must be in the list (NULL at its end: ""). */
+SHOAL_MUST_CHECK int hf_config_act(const struct hf_folder *f, const char *key, const char *missing,
+                                   const char *const *known, const char **out, struct err *e);
+/* "<arch>.<key>" */
+void hf_config_put_u32(struct hf_folder *f, const char *key, uint32_t v);
+void hf_config_put_f32(struct hf_folder *f, const char *key, float v);
+void hf_config_put_bool(struct hf_folder *f, const char *key, bool v);
+void hf_config_put_str(struct hf_folder *f, const char *key, const char *v);
+
+#endif

@@ -1,0 +1,23 @@
+/* api.h - the handlers that are no generation: what there is, how it is, tokens. */
+#ifndef SHOAL_GATEWAY_API_API_H
+#define SHOAL_GATEWAY_API_API_H
+
+#include "gateway/api/fields.h"
+
+struct call;
+
+void api_healthz(struct call *c);
+void api_readyz(struct call *c);
+void api_metrics(struct call *c);
+void api_models(struct call *c);
+void api_model(struct call *c);
+void api_openapi(struct call *c);
+
+extern const struct field api_tokenize_fields[], api_detokenize_fields[], api_admin_fields[];
+extern const size_t api_n_tokenize_fields, api_n_detokenize_fields, api_n_admin_fields;
+void api_tokenize(struct call *c);
+void api_detokenize(struct call *c);
+void api_admin_models(struct call *c);
+void api_admin_change(struct call *c);
+
+#endif

@@ -1,0 +1,156 @@
+/* api_admin.c - /admin/models: what is loaded, and load, unload, add and remove at run time. */
+#include <string.h>
+
+#include "gateway/api/api.h"
+#include "gateway/gw.h"
+#include "wire/json_out.h"
+
+struct body {
+    const char *model, *action, *path, *task, *labels;
+    bool pinned;
+    int64_t context, parallel;
+};
+
+#define AT(member) offsetof(struct body, member)
+const struct field api_admin_fields[] = {
+    {"model", FIELD_STR, AT(model), 0, 0, "name of a model", NULL},
+    {"action", FIELD_STR, AT(action), 0, 0, "load, unload, add or remove", NULL},
+    {"path", FIELD_STR, AT(path), 0, 0, "add: the file or folder", NULL},
+    {"task", FIELD_STR, AT(task), 0, 0, "add: what it is the default for", NULL},
+    {"labels", FIELD_STR, AT(labels), 0, 0, "add: its label set", NULL},
+    {"pinned", FIELD_BOOL, AT(pinned), 0, 0, "add: load now and keep", NULL},
+    {"context", FIELD_INT, AT(context), 0, 1 << 24, "add: longest sequence in tokens", NULL},
+    {"parallel", FIELD_INT, AT(parallel), 0, 1024, "add: tasks that run at once", NULL}};
+const size_t api_n_admin_fields = sizeof(api_admin_fields) / sizeof(api_admin_fields[0]);
+
+static double per_second(uint64_t ns)
+{
+    return ns > 0 ? 1e9 / (double)ns : 0.0;
+}
+
+/* What it did since the server started, and how fast; 0: not known yet. */
+static void put_measured(struct json_out *j, struct model *m)
+{
+    struct model_metrics *k = &m->metrics;
+    json_out_key(j, "requests");
+    json_out_uint(j, metrics_read(&k->requests));
+    json_out_key(j, "median_ms");
+    json_out_num(j, (double)histogram_quantile(&k->total, 0.5) / 1e6);
+    json_out_key(j, "tokens_per_s");
+    json_out_num(j, per_second(metrics_read(&k->token_ns)));
+    json_out_key(j, "prompt_tokens_per_s");
+    json_out_num(j, per_second(metrics_read(&k->prompt_token_ns)));
+}
+
+static void put_engine(struct json_out *j, const struct shoal_engine *en)
+{
+    struct shoal_engine_info info;
+    shoal_engine_info(en, &info);
+    json_out_key(j, "architecture");
+    json_out_str(j, info.arch);
+    json_out_key(j, "parameters");
+    json_out_uint(j, info.n_params);
+    json_out_key(j, "file_bytes");
+    json_out_uint(j, info.file_bytes);
+    json_out_key(j, "context");
+    json_out_uint(j, info.n_ctx);
+    json_out_key(j, "kernels");
+    json_out_str(j, info.kernels);
+    json_out_key(j, "threads");
+    json_out_uint(j, info.n_threads);
+}
+
+static void put_model(void *ctx, const struct model *m)
+{
+    struct json_out *j = ctx;
+    const struct model_slot *s = m->slot;
+    json_out_object(j);
+    json_out_key(j, "model");
+    json_out_str(j, m->name);
+    json_out_key(j, "task");
+    json_out_str(j, m->task);
+    json_out_key(j, "path");
+    json_out_str(j, s->path);
+    json_out_key(j, "state");
+    json_out_str(j, model_state_name(s->state));
+    if (s->state == MODEL_LOADING) {
+        json_out_key(j, "progress");
+        json_out_num(j, (double)atomic_load_explicit(&((struct model_slot *)(uintptr_t)s)->progress,
+                                                     memory_order_relaxed) /
+                            1000.0);
+    }
+    if (s->error[0]) {
+        json_out_key(j, "error");
+        json_out_str(j, s->error);
+    }
+    json_out_key(j, "bytes");
+    json_out_uint(j, s->bytes);
+    json_out_key(j, "users");
+    json_out_uint(j, m->users);
+    json_out_key(j, "pinned");
+    json_out_bool(j, s->spec.pinned);
+    json_out_key(j, "load_ms");
+    json_out_num(j, s->load_ms);
+    json_out_key(j, "version");
+    json_out_str(j, m->version);
+    json_out_key(j, "card");
+    json_out_bool(j, m->card != NULL);
+    put_measured(j, (struct model *)(uintptr_t)m);
+    if (s->engine)
+        put_engine(j, s->engine);
+    json_out_object_end(j);
+}
+
+void api_admin_models(struct call *c)
+{
+    struct json_out j = json_out_make(&c->out);
+    json_out_object(&j);
+    json_out_key(&j, "models");
+    json_out_array(&j);
+    models_each(c->gl->gw->models, put_model, &j);
+    json_out_array_end(&j);
+    json_out_object_end(&j);
+    call_json(c, 200);
+}
+
+static int act(struct models *ms, const struct body *b, struct err *e)
+{
+    if (strcmp(b->action, "load") == 0)
+        return models_load(ms, b->model, e);
+    if (strcmp(b->action, "unload") == 0)
+        return models_unload(ms, b->model, e);
+    if (strcmp(b->action, "remove") == 0)
+        return models_remove(ms, b->model, e);
+    if (strcmp(b->action, "add") != 0)
+        return err_set(e, SHOAL_EINVAL, "'action' must be load, unload, add or remove");
+    if (!b->path)
+        return err_set(e, SHOAL_EINVAL, "'path' is missing");
+    struct model_spec spec = {.name = b->model,
+                              .path = b->path,
+                              .task = b->task,
+                              .labels = b->labels,
+                              .n_ctx = (uint32_t)b->context,
+                              .max_tasks = (uint32_t)b->parallel,
+                              .pinned = b->pinned};
+    return models_add(ms, &spec, e);
+}
+
+void api_admin_change(struct call *c)
+{
+    struct body b = {.model = NULL};
+    struct fields_error fe = {{0}, {0}, NULL};
+    struct err e = {0};
+    int rc = fields_read(api_admin_fields, api_n_admin_fields, c->json, &b, c->lenient, &fe);
+    if (rc == 0 && (!b.model || !b.model[0] || !b.action))
+        rc = fields_fail(&fe, b.model ? "action" : "model", "missing_required_parameter",
+                         "'model' and 'action' are needed");
+    if (rc < 0) {
+        call_fail_fields(c, &fe);
+        return;
+    }
+    rc = act(c->gl->gw->models, &b, &e);
+    if (rc < 0)
+        call_fail_code(c, rc, e.msg);
+    else
+        api_admin_models(c);
+}

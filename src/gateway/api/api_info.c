@@ -1,0 +1,257 @@
+/* api_info.c - health, metrics, lists of models. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "gateway/api/api.h"
+#include "gateway/gw.h"
+#include "wire/json_out.h"
+
+void api_healthz(struct call *c)
+{
+    call_text(c, 200, "text/plain; charset=utf-8", "ok\n", 3);
+}
+
+void api_readyz(struct call *c)
+{
+    struct gw *gw = c->gl->gw;
+    if (atomic_load(&gw->draining))
+        call_refuse(c, REFUSED_DRAINING, 503, 1, "the server is stopping");
+    else if (!models_ready(gw->models))
+        call_refuse(c, REFUSED_NOT_LOADED, 503, 1, "models are being loaded");
+    else
+        call_text(c, 200, "text/plain; charset=utf-8", "ready\n", 6);
+}
+
+/* ---- models ---- */
+
+static void put_model(struct json_out *j, const struct model *m)
+{
+    json_out_object(j);
+    json_out_key(j, "id");
+    json_out_str(j, m->name);
+    json_out_key(j, "object");
+    json_out_str(j, "model");
+    json_out_key(j, "created");
+    json_out_uint(j, m->created_s);
+    json_out_key(j, "owned_by");
+    json_out_str(j, "shoal");
+    json_out_key(j, "task");
+    json_out_str(j, m->task);
+    json_out_key(j, "kinds");
+    json_out_array(j);
+    for (unsigned k = 1; k <= SHOAL_KIND_SCORE; k <<= 1)
+        if (m->slot->kinds & k)
+            json_out_str(j, shoal_kind_name((enum shoal_kind)k));
+    json_out_array_end(j);
+    json_out_key(j, "state");
+    json_out_str(j, model_state_name(m->slot->state));
+    json_out_object_end(j);
+}
+
+static void list_model(void *ctx, const struct model *m)
+{
+    put_model(ctx, m);
+}
+
+void api_models(struct call *c)
+{
+    struct json_out j = json_out_make(&c->out);
+    json_out_object(&j);
+    json_out_key(&j, "object");
+    json_out_str(&j, "list");
+    json_out_key(&j, "data");
+    json_out_array(&j);
+    models_each(c->gl->gw->models, list_model, &j);
+    json_out_array_end(&j);
+    json_out_object_end(&j);
+    call_json(c, 200);
+}
+
+struct wanted {
+    struct json_out j;
+    const char *name;
+    bool found;
+};
+
+static void find_model(void *ctx, const struct model *m)
+{
+    struct wanted *w = ctx;
+    if (strcmp(m->name, w->name) != 0)
+        return;
+    put_model(&w->j, m);
+    w->found = true;
+}
+
+static void find_card(void *ctx, const struct model *m)
+{
+    struct wanted *w = ctx;
+    size_t n = strlen(m->name);
+    if (!m->card || strncmp(w->name, m->name, n) != 0 || strcmp(w->name + n, "/card") != 0)
+        return;
+    buf_puts(w->j.b, m->card);
+    w->found = true;
+}
+
+void api_model(struct call *c)
+{
+    struct wanted w = {json_out_make(&c->out), c->req->path + strlen("/v1/models/"), false};
+    models_each(c->gl->gw->models, find_card, &w);
+    if (w.found) {
+        call_text(c, 200, "text/markdown; charset=utf-8", buf_str(&c->out), c->out.len);
+        return;
+    }
+    models_each(c->gl->gw->models, find_model, &w);
+    if (w.found)
+        call_json(c, 200);
+    else
+        call_fail(c, 404, NULL, "model", "model_not_found", "the model '%.64s' does not exist",
+                  w.name);
+}
+
+/* ---- metrics ---- */
+
+struct scrape {
+    struct buf *b;
+    int part;
+};
+
+enum { PART_COUNTERS = 0, PART_HISTOGRAMS = 20, PART_BATCH = 30, PART_MEMORY };
+
+static const struct {
+    const char *name, *type, *help;
+} model_rows[] = {
+    {"shoal_requests_total", "counter", "requests to a model"},
+    {"shoal_prompt_tokens_total", "counter", "tokens of prompts"},
+    {"shoal_generated_tokens_total", "counter", "tokens generated"},
+    {"shoal_cancelled_total", "counter", "requests whose client went away"},
+    {"shoal_errors_total", "counter", "generations that failed"},
+    {"shoal_in_flight", "gauge", "requests that a model works on now"},
+    {"shoal_prompt_cache_hits_total", "counter", "answers from the prompt cache"},
+    {"shoal_prompt_cache_misses_total", "counter", "requests that the prompt cache did not have"},
+    {"shoal_model_bytes", "gauge", "memory reserved by a model"},
+    {"shoal_kv_pages", "gauge", "pages of the key-value cache"},
+    {"shoal_kv_pages_free", "gauge", "of them, in use by nobody"},
+    {"shoal_kv_pages_used", "gauge", "of them, in use"},
+};
+#define ROW_KV 9 /* from here on: of decoders */
+#define N_MODEL_ROWS (sizeof(model_rows) / sizeof(model_rows[0]))
+
+static const struct {
+    const char *name, *help;
+} model_times[] = {
+    {"shoal_queue_seconds", "from submit until a task runs"},
+    {"shoal_first_token_seconds", "from submit to the first token"},
+    {"shoal_token_seconds", "between tokens"},
+    {"shoal_generation_seconds", "from submit to the last token"},
+};
+
+static void put_row(struct buf *b, const struct model *cm, int row)
+{
+    struct model *m = (struct model *)(uintptr_t)cm; /* counters are atomics: reading needs it */
+    struct model_metrics *k = &m->metrics;
+    struct shoal_engine_info info = {.arch = NULL};
+    char label[METRICS_LABEL_BYTES];
+    if (row >= ROW_KV && m->slot->engine)
+        shoal_engine_info(m->slot->engine, &info);
+    if (row >= ROW_KV && info.kv_pages == 0) /* not loaded, or no decoder */
+        return;
+    const uint64_t v[N_MODEL_ROWS] = {metrics_read(&k->requests),
+                                      metrics_read(&k->prompt_tokens),
+                                      metrics_read(&k->generated_tokens),
+                                      metrics_read(&k->cancelled),
+                                      metrics_read(&k->errors),
+                                      atomic_load(&k->in_flight),
+                                      metrics_read(&k->cache_hits),
+                                      metrics_read(&k->cache_misses),
+                                      m->slot->bytes,
+                                      info.kv_pages,
+                                      info.kv_pages_free,
+                                      info.kv_pages - info.kv_pages_free};
+    buf_printf(b, "%s{%s} %" PRIu64 "\n", model_rows[row].name, metrics_model(label, m->name),
+               v[row]);
+}
+
+static void put_memory(struct buf *b, const struct model *m, const char *label)
+{
+    static const char *const kinds[] = {"weights", "scratch", "kv"};
+    struct shoal_engine_info info = {.arch = NULL};
+    if (!m->slot->engine)
+        return;
+    shoal_engine_info(m->slot->engine, &info);
+    const size_t bytes[] = {info.weights_bytes, info.scratch_bytes, info.kv_bytes};
+    for (size_t i = 0; i < 3; i++)
+        buf_printf(b, "shoal_model_memory_bytes{%s,kind=\"%s\"} %zu\n", label, kinds[i], bytes[i]);
+}
+
+static void put_part(void *ctx, const struct model *cm)
+{
+    struct scrape *s = ctx;
+    struct model *m = (struct model *)(uintptr_t)cm;
+    char label[METRICS_LABEL_BYTES];
+    metrics_model(label, m->name);
+    if (s->part == PART_MEMORY) {
+        put_memory(s->b, cm, label);
+    } else if (s->part == PART_BATCH) {
+        if (m->slot->kinds & ~(unsigned)SHOAL_KIND_GENERATE)
+            batch_histogram_put(s->b, "shoal_batch_size", label, &m->metrics.batch);
+    } else if (s->part < PART_HISTOGRAMS) {
+        put_row(s->b, cm, s->part);
+    } else {
+        struct histogram *all[] = {&m->metrics.queue, &m->metrics.first_token,
+                                   &m->metrics.per_token, &m->metrics.total};
+        int i = s->part - PART_HISTOGRAMS;
+        histogram_put(s->b, model_times[i].name, label, all[i]);
+    }
+}
+
+static void put_models(struct gw *gw, struct buf *b, int part, const char *name, const char *type,
+                       const char *help)
+{
+    struct scrape s = {b, part};
+    metrics_help(b, name, type, help);
+    models_each(gw->models, put_part, &s);
+}
+
+static void put_server(struct gw *gw, struct buf *b)
+{
+    metrics_help(b, "shoal_responses_total", "counter", "answers by the first digit of the status");
+    for (int i = 1; i <= 5; i++)
+        buf_printf(b, "shoal_responses_total{status=\"%dxx\"} %" PRIu64 "\n", i,
+                   metrics_read(&gw->responses[i]));
+    metrics_help(b, "shoal_refused_total", "counter", "requests refused, by reason");
+    for (int i = 0; i < N_REFUSED; i++)
+        buf_printf(b, "shoal_refused_total{reason=\"%s\"} %" PRIu64 "\n",
+                   refusal_name((enum refusal)i), metrics_read(&gw->refused[i]));
+    metrics_help(b, "shoal_http_seconds", "histogram",
+                 "from the last byte of a request to the end "
+                 "of its answer");
+    for (size_t i = 0; i < gw_n_routes; i++) {
+        char labels[160];
+        snprintf(labels, sizeof(labels), "route=\"%s %s\"", gw_routes[i].method, gw_routes[i].path);
+        histogram_put(b, "shoal_http_seconds", labels, &gw->call_time[i]);
+    }
+    metrics_help(b, "shoal_uptime_seconds", "gauge", "since the server started");
+    buf_printf(b, "shoal_uptime_seconds %.3f\n", (double)(clock_ns() - gw->started_ns) / 1e9);
+}
+
+void api_metrics(struct call *c)
+{
+    struct gw *gw = c->gl->gw;
+    struct buf *b = &c->out;
+    put_server(gw, b);
+    for (int i = 0; i < (int)N_MODEL_ROWS; i++)
+        put_models(gw, b, i, model_rows[i].name, model_rows[i].type, model_rows[i].help);
+    put_models(gw, b, PART_MEMORY, "shoal_model_memory_bytes", "gauge",
+               "memory reserved by a model that is loaded, by what it is for");
+    for (int i = 0; i < 4; i++)
+        put_models(gw, b, PART_HISTOGRAMS + i, model_times[i].name, "histogram",
+                   model_times[i].help);
+    put_models(gw, b, PART_BATCH, "shoal_batch_size", "histogram",
+               "inputs of a specialist that were computed together, seen from each of them");
+    if (c->out.rc < 0)
+        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+    else
+        call_text(c, 200, "text/plain; version=0.0.4; charset=utf-8", buf_str(&c->out), c->out.len);
+}

@@ -1,0 +1,117 @@
+/* fields.c - see fields.h. */
+#include "gateway/api/fields.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int fields_fail(struct fields_error *e, const char *param, const char *code, const char *fmt, ...)
+{
+    va_list ap;
+    snprintf(e->param, sizeof(e->param), "%s", param);
+    e->code = code;
+    va_start(ap, fmt);
+    vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
+    va_end(ap);
+    return SHOAL_EINVAL;
+}
+
+static int wrong_type(struct fields_error *e, const struct field *f, const char *want)
+{
+    return fields_fail(e, f->name, "invalid_type", "'%s' must be %s", f->name, want);
+}
+
+static int out_of_range(struct fields_error *e, const struct field *f, double v)
+{
+    return fields_fail(e, f->name, "invalid_value", "'%s' is %.15g, it must be from %.15g to %.15g",
+                       f->name, v, f->min, f->max);
+}
+
+static int read_number(const struct field *f, const cJSON *v, void *at, struct fields_error *e)
+{
+    bool whole = f->type == FIELD_INT;
+    if (!cJSON_IsNumber(v) || (whole && v->valuedouble != floor(v->valuedouble)))
+        return wrong_type(e, f, whole ? "a whole number" : "a number");
+    double d = v->valuedouble;
+    if (!(d >= f->min && d <= f->max))
+        return out_of_range(e, f, d);
+    if (whole)
+        *(int64_t *)at = d >= 9.2233720368547748e18 ? INT64_MAX : (int64_t)d;
+    else
+        *(double *)at = d;
+    return 0;
+}
+
+/* A field that is not built may still say what is done anyway: "store": false. */
+static bool is_neutral(const struct field *f, const cJSON *v)
+{
+    if (!f->schema)
+        return false;
+    return cJSON_IsString(v) ? strcmp(v->valuestring, f->schema) == 0
+                             : cJSON_IsFalse(v) && strcmp(f->schema, "false") == 0;
+}
+
+static int read_one(const struct field *f, const cJSON *v, void *into, bool lenient,
+                    struct fields_error *e)
+{
+    void *at = (char *)into + f->offset;
+    switch (f->type) {
+    case FIELD_BOOL:
+        if (!cJSON_IsBool(v))
+            return wrong_type(e, f, "true or false");
+        *(bool *)at = cJSON_IsTrue(v);
+        return 0;
+    case FIELD_INT:
+    case FIELD_NUM:
+        return read_number(f, v, at, e);
+    case FIELD_STR:
+        if (!cJSON_IsString(v))
+            return wrong_type(e, f, "a string");
+        *(const char **)at = v->valuestring;
+        return 0;
+    case FIELD_VALUE:
+        *(const cJSON **)at = v;
+        return 0;
+    case FIELD_IGNORED:
+        return 0;
+    case FIELD_UNBUILT:
+        break;
+    }
+    if (lenient || is_neutral(f, v))
+        return 0;
+    return fields_fail(e, f->name, "unsupported_parameter",
+                       "'%s' is not supported yet; leave it out, or send 'x-shoal-lenient: 1' to "
+                       "have it ignored",
+                       f->name);
+}
+
+int fields_read(const struct field *table, size_t n, const cJSON *object, void *into, bool lenient,
+                struct fields_error *e)
+{
+    uint64_t seen = 0;
+    const cJSON *v;
+    if (!cJSON_IsObject(object))
+        return fields_fail(e, "", "invalid_type", "the body must be a JSON object");
+    cJSON_ArrayForEach(v, object)
+    {
+        size_t i = 0;
+        while (i < n && strcmp(table[i].name, v->string) != 0)
+            i++;
+        if (i == n) {
+            if (lenient)
+                continue;
+            return fields_fail(e, v->string, "unknown_parameter", "unknown field '%.64s'",
+                               v->string);
+        }
+        if (seen >> i & 1)
+            return fields_fail(e, v->string, "invalid_value", "'%s' is given twice", v->string);
+        seen |= (uint64_t)1 << i;
+        if (cJSON_IsNull(v))
+            continue;
+        int rc = read_one(&table[i], v, into, lenient, e);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}

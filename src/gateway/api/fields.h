@@ -1,0 +1,53 @@
+/* fields.h - a JSON object of a request into a struct, by a table; what is not in the table is
+ * refused by name.  The same tables describe the interface in /openapi.json.
+ *
+ * Thread:    no state.
+ * Ownership: strings and values point into the cJSON tree.
+ * Failure:   SHOAL_EINVAL with param and text filled. */
+#ifndef SHOAL_GATEWAY_API_FIELDS_H
+#define SHOAL_GATEWAY_API_FIELDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/err.h"
+
+enum field_type {
+    FIELD_BOOL,    /* bool */
+    FIELD_INT,     /* int64_t, min to max */
+    FIELD_NUM,     /* double, min to max */
+    FIELD_STR,     /* const char * */
+    FIELD_VALUE,   /* const cJSON *: the handler looks */
+    FIELD_IGNORED, /* accepted: changes nothing in an answer */
+    FIELD_UNBUILT, /* known, and refused until it is built */
+};
+
+struct field {
+    const char *name;
+    enum field_type type;
+    size_t offset; /* in the struct; not for IGNORED and UNBUILT */
+    double min, max;
+    const char *help;
+    const char *schema; /* of a VALUE, as JSON Schema for /openapi.json; of an UNBUILT one, the text
+                           (or "false") that asks for nothing and is accepted */
+};
+
+struct fields_error {
+    char param[64];
+    char msg[256];
+    const char *code; /* OpenAI's name of the kind of error, or NULL */
+};
+
+#define FIELDS_MAX 64u
+
+/* A field that is null counts as not given and leaves its place as it is.  lenient: unknown and
+ * unbuilt fields are skipped. */
+SHOAL_MUST_CHECK int fields_read(const struct field *table, size_t n, const cJSON *object,
+                                 void *into, bool lenient, struct fields_error *e);
+int fields_fail(struct fields_error *e, const char *param, const char *code, const char *fmt, ...)
+    SHOAL_PRINTF(4, 5);
+
+#endif

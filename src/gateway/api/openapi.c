@@ -1,0 +1,175 @@
+/* openapi.c - /openapi.json, written from the table of routes and their fields: what it says is
+ * what the server checks. */
+#include <ctype.h>
+#include <string.h>
+
+#include "gateway/api/api.h"
+#include "gateway/gw.h"
+#include "wire/json_out.h"
+
+static void put_pair(struct json_out *j, const char *key, const char *value)
+{
+    json_out_key(j, key);
+    json_out_str(j, value);
+}
+
+static void put_field(struct json_out *j, const struct field *f)
+{
+    static const char *const names[] = {"boolean", "integer", "number", "string"};
+    json_out_key(j, f->name);
+    json_out_object(j);
+    if (f->type <= FIELD_STR)
+        put_pair(j, "type", names[f->type]);
+    if (f->type == FIELD_INT || f->type == FIELD_NUM) {
+        json_out_key(j, "minimum");
+        json_out_num(j, f->min);
+        json_out_key(j, "maximum");
+        json_out_num(j, f->max);
+    }
+    if (f->schema) { /* its members beside the description */
+        size_t n = strlen(f->schema);
+        buf_put(j->b, f->schema + 1, n - 2);
+        j->comma = n > 2;
+    }
+    if (f->help)
+        put_pair(j, "description", f->help);
+    json_out_object_end(j);
+}
+
+static void put_body(struct json_out *j, const struct route *r)
+{
+    json_out_key(j, "requestBody");
+    json_out_object(j);
+    json_out_key(j, "required");
+    json_out_bool(j, true);
+    json_out_key(j, "content");
+    json_out_object(j);
+    json_out_key(j, "application/json");
+    json_out_object(j);
+    json_out_key(j, "schema");
+    json_out_object(j);
+    put_pair(j, "type", "object");
+    if (r->fields) {
+        json_out_key(j, "properties");
+        json_out_object(j);
+        for (size_t i = 0; i < *r->n_fields; i++)
+            if (r->fields[i].type != FIELD_UNBUILT)
+                put_field(j, &r->fields[i]);
+        json_out_object_end(j);
+        json_out_key(j, "additionalProperties");
+        json_out_bool(j, false);
+    }
+    for (int i = 0; i < 4; i++)
+        json_out_object_end(j);
+}
+
+static void put_response(struct json_out *j, const char *status, const char *what)
+{
+    json_out_key(j, status);
+    json_out_object(j);
+    put_pair(j, "description", what);
+    json_out_object_end(j);
+}
+
+static void put_operation(struct json_out *j, const struct route *r)
+{
+    char method[8] = "";
+    for (size_t i = 0; i < sizeof(method) - 1 && r->method[i]; i++)
+        method[i] = (char)tolower((unsigned char)r->method[i]);
+    json_out_key(j, method);
+    json_out_object(j);
+    put_pair(j, "summary", r->summary);
+    json_out_key(j, "tags");
+    json_out_array(j);
+    json_out_str(j, r->tag);
+    json_out_array_end(j);
+    if (strchr(r->path, '*')) {
+        json_out_key(j, "parameters");
+        json_out_array(j);
+        json_out_object(j);
+        put_pair(j, "name", "name");
+        put_pair(j, "in", "path");
+        json_out_key(j, "required");
+        json_out_bool(j, true);
+        json_out_key(j, "schema");
+        json_out_object(j);
+        put_pair(j, "type", "string");
+        json_out_object_end(j);
+        json_out_object_end(j);
+        json_out_array_end(j);
+    }
+    if (r->flags & ROUTE_JSON)
+        put_body(j, r);
+    json_out_key(j, "responses");
+    json_out_object(j);
+    put_response(j, "200", "the answer");
+    if (r->flags & ROUTE_JSON)
+        put_response(j, "400", "the request is wrong: error.param names the field");
+    if (!(r->flags & ROUTE_OPEN))
+        put_response(j, "401", "an API key is needed");
+    if (r->flags & ROUTE_WORK) {
+        put_response(j, "429", "too much at once: see Retry-After");
+        put_response(j, "503", "the model is being loaded: see Retry-After");
+        put_response(j, "504", "the latency budget cannot be met, or was used up");
+    }
+    json_out_object_end(j);
+    if (r->flags & ROUTE_OPEN) {
+        json_out_key(j, "security");
+        json_out_array(j);
+        json_out_array_end(j);
+    }
+    json_out_object_end(j);
+}
+
+static void put_paths(struct json_out *j)
+{
+    json_out_key(j, "paths");
+    json_out_object(j);
+    for (size_t i = 0; i < gw_n_routes; i++) {
+        const struct route *r = &gw_routes[i];
+        bool seen = false;
+        for (size_t k = 0; k < i; k++)
+            seen |= strcmp(gw_routes[k].path, r->path) == 0;
+        if (seen || strcmp(r->path, "/*") == 0)
+            continue;
+        struct buf path;
+        buf_init(&path, 256);
+        size_t n = strlen(r->path);
+        bool open = r->path[n - 1] == '*';
+        buf_put(&path, r->path, open ? n - 1 : n);
+        if (open)
+            buf_puts(&path, "{name}");
+        json_out_key(j, buf_str(&path));
+        buf_fini(&path);
+        json_out_object(j);
+        for (size_t k = i; k < gw_n_routes; k++)
+            if (strcmp(gw_routes[k].path, r->path) == 0)
+                put_operation(j, &gw_routes[k]);
+        json_out_object_end(j);
+    }
+    json_out_object_end(j);
+}
+
+void api_openapi(struct call *c)
+{
+    struct json_out j = json_out_make(&c->out);
+    json_out_object(&j);
+    put_pair(&j, "openapi", "3.1.0");
+    json_out_key(&j, "info");
+    json_out_object(&j);
+    put_pair(&j, "title", "Shoal");
+    put_pair(&j, "version", shoal_version());
+    put_pair(&j, "description",
+             "Small language models on the machine you have. Unknown fields are refused unless "
+             "'x-shoal-lenient: 1' is sent; 'x-latency-budget-ms' sets a deadline.");
+    json_out_object_end(&j);
+    json_out_key(&j, "components");
+    buf_puts(j.b, "{\"securitySchemes\":{\"key\":{\"type\":\"http\",\"scheme\":\"bearer\"}}}");
+    j.comma = true;
+    json_out_key(&j, "security");
+    buf_puts(j.b, "[{\"key\":[]}]");
+    j.comma = true;
+    put_paths(&j);
+    json_out_object_end(&j);
+    call_json(c, 200);
+}

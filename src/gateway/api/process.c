@@ -1,0 +1,359 @@
+/* process.c - see process.h.
+ *
+ * Events come on the engines' threads: they are written there, into a queue that the loop empties.
+ * A reply has an end that is known, so the queue needs no other bound than the reply's. */
+#include "gateway/api/process.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "flow/home/ask_pack.h"
+#include "gateway/acquire.h"
+
+#define QUEUE_BYTES ((size_t)4 << 20)
+
+struct body {
+    const char *text;
+    bool stream, explain, reply;
+    int64_t priority;
+    double latency_budget_ms;
+};
+
+#define AT(member) offsetof(struct body, member)
+const struct field process_fields[] = {
+    {"text", FIELD_STR, AT(text), 0, 0, "a command or a question", NULL},
+    {"stream", FIELD_BOOL, AT(stream), 0, 0, "events plan, text and done as they come", NULL},
+    {"explain", FIELD_BOOL, AT(explain), 0, 0, "also what each model said, and how long it took",
+     NULL},
+    {"reply", FIELD_BOOL, AT(reply), 0, 0, "false: actions only; default true", NULL},
+    {"priority", FIELD_INT, AT(priority), -100, 100, "higher first", NULL},
+    {"latency_budget_ms", FIELD_NUM, AT(latency_budget_ms), 1, 86400000,
+     "refuse or stop what takes longer", NULL}};
+const size_t n_process_fields = sizeof(process_fields) / sizeof(process_fields[0]);
+
+struct process {
+    struct call *call;
+    struct body body;
+    struct acquire for_encoder, for_reply;
+    struct model *encoder, *reply; /* held; reply NULL: actions only */
+    struct ask_request *request;
+    struct loop_task wake;
+
+    pthread_mutex_t lock; /* guards what follows */
+    struct buf queue;     /* events that wait for the loop, or the whole answer */
+    bool posted, done;
+    int code;
+    char message[320];
+    /* how fast the reply comes; engines' threads only */
+    uint64_t last_text_ns, text_ns;
+    uint32_t last_step, n_texts;
+};
+
+/* ---- from the engines' threads ---- */
+
+static void put_event(struct process *p, const char *name, const struct ask_request *r,
+                      const struct ask_event *ev)
+{
+    struct json_out j = json_out_make(&p->queue);
+    if (p->body.stream)
+        buf_printf(&p->queue, "event: %s\ndata: ", name);
+    json_out_object(&j);
+    if (p->body.stream) { /* for those who see the data alone */
+        json_out_key(&j, "type");
+        json_out_str(&j, name);
+    }
+    if (ev->kind == ASK_EVENT_PLAN) {
+        ask_plan_json(&j, r);
+    } else if (ev->kind == ASK_EVENT_TEXT) {
+        json_out_key(&j, "text");
+        json_out_strn(&j, ev->text, ev->text_bytes);
+    } else {
+        ask_json(&j, r, p->body.explain || p->body.stream);
+    }
+    json_out_object_end(&j);
+    buf_puts(&p->queue, p->body.stream ? "\n\n" : "\n");
+}
+
+/* Tokens of one context follow each other; between contexts there is a prompt to read. */
+static void time_text(struct process *p, const struct ask_request *r)
+{
+    const struct ask_step *steps;
+    uint32_t n = ask_steps_of(r, &steps);
+    uint64_t now = clock_ns();
+    if (p->last_text_ns && n == p->last_step) {
+        p->text_ns += now - p->last_text_ns;
+        p->n_texts++;
+    }
+    p->last_text_ns = now;
+    p->last_step = n;
+}
+
+static void on_event(void *ctx, const struct ask_request *r, const struct ask_event *ev)
+{
+    static const char *const names[] = {
+        [ASK_EVENT_PLAN] = "plan", [ASK_EVENT_TEXT] = "text", [ASK_EVENT_DONE] = "done"};
+    struct process *p = ctx;
+    bool last = ev->kind == ASK_EVENT_DONE;
+    if (ev->kind == ASK_EVENT_TEXT)
+        time_text(p, r);
+    if (!p->body.stream && !last)
+        return;
+    pthread_mutex_lock(&p->lock);
+    if (last) {
+        p->done = true;
+        p->code = p->code < 0 ? p->code : ev->code;
+        if (ev->code < 0)
+            snprintf(p->message, sizeof(p->message), "%s", ev->message);
+    }
+    if (!last || ev->code == 0)
+        put_event(p, names[ev->kind], r, ev);
+    if (!p->posted) {
+        p->posted = true;
+        /* under the lock: once it is given up, the loop may free p */
+        loop_post(p->call->gl->loop, &p->wake);
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- on the loop ---- */
+
+static void count_begin(struct model *m)
+{
+    metrics_add(&m->metrics.requests, 1);
+    atomic_fetch_add_explicit(&m->metrics.in_flight, 1, memory_order_relaxed);
+}
+
+static void put_back(struct model *m)
+{
+    if (!m)
+        return;
+    atomic_fetch_sub_explicit(&m->metrics.in_flight, 1, memory_order_relaxed);
+    models_put(m);
+}
+
+static void process_free(struct process *p)
+{
+    ask_free(p->request);
+    put_back(p->encoder);
+    put_back(p->reply);
+    p->call->job = NULL;
+    p->call->abandon = NULL;
+    p->call->gl->n_jobs--;
+    buf_fini(&p->queue);
+    pthread_mutex_destroy(&p->lock);
+    call_release(p->call);
+    mem_free(p);
+}
+
+static void count_done(struct process *p)
+{
+    const struct ask_step *steps;
+    uint32_t n = ask_steps_of(p->request, &steps);
+    for (uint32_t i = 0; i < n; i++) {
+        bool reads = steps[i].model && strcmp(steps[i].name, "understand") == 0;
+        struct model *m = !steps[i].model ? NULL : reads ? p->encoder : p->reply;
+        if (!m)
+            continue;
+        metrics_add(reads ? &m->metrics.prompt_tokens : &m->metrics.generated_tokens,
+                    steps[i].tokens);
+        histogram_add(&m->metrics.total, steps[i].ns);
+    }
+    if (p->reply && p->n_texts > 0)
+        metrics_smooth(&p->reply->metrics.token_ns, p->text_ns / p->n_texts);
+    if (p->code < 0 && p->code != SHOAL_ECANCELLED)
+        metrics_add(&p->encoder->metrics.errors, 1);
+    if (!p->call->req)
+        metrics_add(&p->encoder->metrics.cancelled, 1);
+}
+
+static void fail_code(struct process *p, int code, bool refused, const char *msg)
+{
+    if (code == SHOAL_EDEADLINE)
+        call_fail_late(p->call, refused, metrics_others(&p->encoder->metrics), msg);
+    else
+        call_fail_code(p->call, code, msg);
+}
+
+static void fail(struct process *p)
+{
+    struct call *c = p->call;
+    const char *msg = p->code == SHOAL_EDEADLINE
+                          ? "the deadline passed before the answer was complete"
+                          : p->message;
+    if (!c->began) {
+        fail_code(p, p->code, false, msg);
+        return;
+    }
+    buf_clear(&c->out);
+    buf_puts(&c->out, "event: error\ndata: ");
+    call_put_error(c, &c->out, call_type_of(call_status_of(p->code)), NULL, err_name(p->code), msg);
+    buf_putc(&c->out, '\n');
+    call_write(c, buf_str(&c->out), c->out.len);
+    call_end(c);
+}
+
+static void on_wake(struct loop_task *t)
+{
+    struct process *p = LOOP_OF(t, struct process, wake);
+    struct call *c = p->call;
+    struct buf *out = &c->out;
+    pthread_mutex_lock(&p->lock);
+    buf_clear(out);
+    if (p->queue.len > 0)
+        buf_put(out, p->queue.data, p->queue.len);
+    out->rc = out->rc < 0 ? out->rc : p->queue.rc;
+    buf_clear(&p->queue);
+    p->posted = false;
+    bool done = p->done;
+    if (out->rc < 0) { /* half an event is none: the answer ends with the error */
+        p->code = out->rc;
+        snprintf(p->message, sizeof(p->message), "%s", err_text(out->rc));
+        buf_clear(out);
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (c->req && p->body.stream && out->len > 0) {
+        if (!c->began)
+            call_begin(c, "text/event-stream");
+        call_write(c, buf_str(out), out->len);
+    }
+    if (!done)
+        return;
+    count_done(p);
+    if (c->req && p->code < 0)
+        fail(p);
+    else if (c->req && p->body.stream)
+        call_end(c);
+    else if (c->req)
+        call_json(c, 200);
+    process_free(p);
+}
+
+/* ---- starting ---- */
+
+static void on_abandon(struct call *c)
+{
+    struct process *p = c->job;
+    if (p->request)
+        ask_cancel(p->request);
+}
+
+static int make_ask(void **out, struct shoal_engine *encoder, struct err *e)
+{
+    struct ask *a = NULL;
+    int rc = ask_create(&a, encoder, NULL, e);
+    *out = a;
+    return rc;
+}
+
+static void drop_ask(void *ask)
+{
+    ask_destroy(ask);
+}
+
+static void submit(struct process *p)
+{
+    struct call *c = p->call;
+    struct err e = {0};
+    void *ask = NULL;
+    struct ask_opts o = {.text = p->body.text,
+                         .text_bytes = strlen(p->body.text),
+                         .no_reply = !p->reply,
+                         .reply = p->reply ? model_engine(p->reply) : NULL,
+                         .deadline_ns = c->deadline_ns,
+                         .priority =
+                             (int32_t)p->body.priority + (c->client ? c->client->priority : 0),
+                         .event = on_event,
+                         .event_ctx = p};
+    int rc = models_attach(p->encoder, make_ask, drop_ask, &ask, &e);
+    if (rc == 0)
+        rc = ask_submit(ask, &o, &p->request, &e);
+    if (rc < 0) {
+        fail_code(p, rc, true, e.msg);
+        process_free(p);
+    }
+}
+
+static void on_reply(struct acquire *a, struct model *m)
+{
+    struct process *p = LOOP_OF(a, struct process, for_reply);
+    if (!m) {
+        process_free(p);
+        return;
+    }
+    p->reply = m;
+    count_begin(m);
+    submit(p);
+}
+
+static void on_encoder(struct acquire *a, struct model *m)
+{
+    struct process *p = LOOP_OF(a, struct process, for_encoder);
+    if (!m) {
+        process_free(p);
+        return;
+    }
+    p->encoder = m;
+    count_begin(m);
+    if (p->body.reply)
+        acquire_model(&p->for_reply, p->call, ASK_REPLY, SHOAL_KIND_GENERATE, on_reply);
+    else
+        submit(p);
+}
+
+struct needed {
+    bool encoder, reply;
+};
+
+static void look(void *ctx, const struct model *m)
+{
+    struct needed *have = ctx;
+    have->encoder |= strcmp(m->name, ASK_ENCODER) == 0;
+    have->reply |= strcmp(m->name, ASK_REPLY) == 0;
+}
+
+/* true: the server has the models that this needs. */
+static bool check_models(struct call *c, const struct body *b)
+{
+    struct needed have = {false, false};
+    models_each(c->gl->gw->models, look, &have);
+    if (have.encoder && (have.reply || !b->reply))
+        return true;
+    call_fail(c, 404, NULL, NULL, "model_not_found",
+              "/v1/process needs the model '%s', which this server does not have: start "
+              "'shoal serve' with the models that come with Shoal (without -m)",
+              have.encoder ? ASK_REPLY : ASK_ENCODER);
+    return false;
+}
+
+void process_handle(struct call *c)
+{
+    struct body b = {.reply = true};
+    struct fields_error e = {{0}, {0}, NULL};
+    int rc = fields_read(process_fields, n_process_fields, c->json, &b, c->lenient, &e);
+    if (rc == 0 && !b.text)
+        rc = fields_fail(&e, "text", "missing_required_parameter", "'text' is missing");
+    if (rc < 0) {
+        call_fail_fields(c, &e);
+        return;
+    }
+    if (!check_models(c, &b))
+        return;
+    struct process *p = mem_zalloc(sizeof(*p));
+    if (!p) {
+        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+        return;
+    }
+    p->call = c;
+    p->body = b;
+    p->wake.fn = on_wake;
+    pthread_mutex_init(&p->lock, NULL);
+    buf_init(&p->queue, QUEUE_BYTES);
+    call_hold(c);
+    call_set_budget(c, b.latency_budget_ms);
+    c->gl->n_jobs++;
+    c->job = p;
+    c->abandon = on_abandon;
+    acquire_model(&p->for_encoder, c, ASK_ENCODER, SHOAL_KIND_CLASSIFY, on_encoder);
+}

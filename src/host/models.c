@@ -1,0 +1,624 @@
+/* models.c - see models.h. */
+#include "host/models.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "host/pack.h"
+
+struct models {
+    pthread_mutex_t lock;
+    pthread_cond_t work; /* for the loading thread */
+    struct model *list;  /* in the order they were added */
+    struct model_slot *slots;
+    struct models_opts opts;
+    char *cache_dir;
+    pthread_t thread;
+    bool has_thread;
+    _Atomic bool stop; /* written under the lock; loading looks at it without */
+    size_t used_bytes;
+};
+
+const char *model_state_name(enum model_state s)
+{
+    static const char *const names[] = {"unloaded", "loading", "ready", "unloading", "failed"};
+    return names[s];
+}
+
+static void model_free(struct model *m)
+{
+    mem_free(m->name);
+    mem_free(m->task);
+    mem_free(m->labels);
+    mem_free(m->card);
+    mem_free(m);
+}
+
+static void detach(struct model_slot *s)
+{
+    if (s->attached)
+        s->detach(s->attached);
+    s->attached = NULL;
+}
+
+static void slot_free(struct model_slot *s)
+{
+    mem_free(s->path);
+    mem_free(s->pack);
+    mem_free(s);
+}
+
+static void moved(struct models *ms)
+{
+    if (ms->opts.moved)
+        ms->opts.moved(ms->opts.ctx);
+}
+
+static void set_state(struct model_slot *s, enum model_state state)
+{
+    if (s->state == state)
+        return;
+    s->state = state;
+    moved(s->all);
+}
+
+/* ---- the loading thread ---- */
+
+static bool on_progress(void *ctx, double part)
+{
+    struct model_slot *s = ctx;
+    atomic_store_explicit(&s->progress, (uint32_t)(part * 1000.0), memory_order_relaxed);
+    return s->all->stop;
+}
+
+/* The loaded file that has to go first: not pinned, not used, lowest priority, longest idle. */
+static struct model_slot *find_victim(struct models *ms, int32_t priority)
+{
+    struct model_slot *best = NULL;
+    for (struct model_slot *s = ms->slots; s; s = s->next) {
+        if (s->state != MODEL_READY || s->spec.pinned || s->users > 0 ||
+            s->spec.priority > priority)
+            continue;
+        if (!best || s->spec.priority < best->spec.priority ||
+            (s->spec.priority == best->spec.priority && s->last_used_ns < best->last_used_ns))
+            best = s;
+    }
+    return best;
+}
+
+/* The lock is held, and given up while the engine closes. */
+static void close_engine(struct models *ms, struct model_slot *s)
+{
+    struct shoal_engine *en = s->engine;
+    s->engine = NULL;
+    set_state(s, MODEL_UNLOADING);
+    detach(s);
+    pthread_mutex_unlock(&ms->lock);
+    shoal_engine_close(en);
+    pthread_mutex_lock(&ms->lock);
+    ms->used_bytes -= s->bytes;
+    s->bytes = 0;
+    s->want_unload = false;
+    set_state(s, s->want_load ? MODEL_LOADING : MODEL_UNLOADED);
+    s->want_load = false;
+    log_info("models", "unloaded path=%s", s->path);
+}
+
+static void finish_load(struct models *ms, struct model_slot *s, struct shoal_engine *en, int rc,
+                        const struct shoal_error *e)
+{
+    struct shoal_engine_info info;
+    if (rc == 0 && en) {
+        shoal_engine_info(en, &info);
+        s->engine = en;
+        s->kinds = info.kinds;
+        s->bytes = info.weights_bytes + info.scratch_bytes + info.kv_bytes;
+        s->load_ms = info.load_ms;
+        ms->used_bytes += s->bytes;
+        set_state(s, MODEL_READY);
+        s->last_used_ns = clock_ns();
+        s->error[0] = '\0';
+        log_info("models", "loaded path=%s mib=%zu ms=%.0f kernels=%s", s->path, s->bytes >> 20,
+                 info.load_ms, info.kernels);
+    } else {
+        set_state(s, MODEL_FAILED);
+        s->error_code = rc;
+        snprintf(s->error, sizeof(s->error), "%s", e->msg);
+        log_error("models", "cannot load path=%s: %s", s->path, e->msg);
+    }
+    struct model_wait *list = s->waiting;
+    s->waiting = NULL;
+    for (struct model_wait *w = list; w && rc == 0; w = w->next) {
+        s->users++;
+        w->model->users++;
+    }
+    pthread_mutex_unlock(&ms->lock);
+    while (list) {
+        struct model_wait *w = list;
+        list = w->next;
+        w->fn(w, w->model, rc);
+    }
+    pthread_mutex_lock(&ms->lock);
+}
+
+/* The files are those of the manifest. */
+static int verify(const struct model_slot *s, struct shoal_error *out)
+{
+    struct pack *p = NULL;
+    struct err *e = (struct err *)(void *)out;
+    if (!s->pack)
+        return 0;
+    int rc = pack_open(&p, s->pack, e);
+    for (uint32_t i = 0; rc == 0 && i < p->n_models; i++)
+        if (strcmp(p->models[i].open, s->path) == 0) {
+            rc = pack_verify(&p->models[i], e);
+            break; /* other names of the same files have the same hashes */
+        }
+    pack_close(p);
+    return rc;
+}
+
+/* What the file is now; it may be another one than when it was loaded last.  Nobody uses m. */
+static void identify(struct model *m)
+{
+    struct stat st;
+    uint64_t h = 0;
+    const char *path = m->slot->path;
+    if (stat(path, &st) == 0) {
+        uint64_t what[4] = {(uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
+                            (uint64_t)st.st_mtim.tv_nsec, (uint64_t)st.st_ino};
+        m->created_s = (uint64_t)st.st_mtim.tv_sec;
+        h = hash_bytes(what, sizeof(what), hash_bytes(path, strlen(path), 0));
+    }
+    char old[sizeof(m->version)];
+    memcpy(old, m->version, sizeof(old));
+    snprintf(m->version, sizeof(m->version), "fp_%012llx",
+             (unsigned long long)(h & 0xffffffffffff));
+    if (old[0] && strcmp(old, m->version) != 0 && m->slot->all->opts.changed)
+        m->slot->all->opts.changed(m->slot->all->opts.ctx, old);
+}
+
+static void load_one(struct models *ms, struct model_slot *s)
+{
+    struct shoal_engine_opts o = {.n_ctx = s->spec.n_ctx,
+                                  .max_tasks = s->spec.max_tasks,
+                                  .max_queue = s->spec.max_queue,
+                                  .n_threads = s->spec.n_threads,
+                                  .kv_bytes = s->spec.kv_bytes,
+                                  .kv_q8 = s->spec.kv_q8,
+                                  .int8 = s->spec.int8,
+                                  .cache_dir = ms->cache_dir,
+                                  .progress = on_progress,
+                                  .progress_ctx = s};
+    struct shoal_engine *en = NULL;
+    struct shoal_error e = {0};
+    int rc;
+    for (struct model *m = ms->list; m; m = m->next)
+        if (m->slot == s)
+            identify(m);
+    for (;;) {
+        size_t limit = ms->opts.memory_bytes;
+        /* 1: nothing fits; the engine's message shows the arithmetic */
+        o.memory_bytes = limit == 0 ? 0 : limit > ms->used_bytes ? limit - ms->used_bytes : 1;
+        pthread_mutex_unlock(&ms->lock);
+        rc = verify(s, &e);
+        if (rc == 0)
+            rc = shoal_engine_open(&en, s->path, &o, &e);
+        pthread_mutex_lock(&ms->lock);
+        struct model_slot *victim = rc == SHOAL_ELIMIT ? find_victim(ms, s->spec.priority) : NULL;
+        if (!victim || ms->stop)
+            break;
+        log_info("models", "making room for path=%s by unloading path=%s", s->path, victim->path);
+        close_engine(ms, victim);
+    }
+    finish_load(ms, s, en, rc, &e);
+}
+
+/* Something to do, and how long until an idle model is due (UINT64_MAX: none). */
+static struct model_slot *next_work(struct models *ms, uint64_t *wait_ns)
+{
+    uint64_t now = clock_ns(), idle = (uint64_t)ms->opts.idle_unload_ms * 1000000u;
+    *wait_ns = UINT64_MAX;
+    for (struct model_slot *s = ms->slots; s; s = s->next) {
+        if (s->state == MODEL_LOADING && s->n_names > 0)
+            return s;
+        if (s->users > 0)
+            continue;
+        if (s->n_names == 0 || (s->state == MODEL_READY && s->want_unload))
+            return s;
+        if (s->state != MODEL_READY || idle == 0 || s->spec.pinned)
+            continue;
+        uint64_t due = s->last_used_ns + idle;
+        if (due <= now) {
+            s->want_unload = true;
+            return s;
+        }
+        *wait_ns = due - now < *wait_ns ? due - now : *wait_ns;
+    }
+    return NULL;
+}
+
+/* Names that were taken out and that nobody uses any more. */
+static void forget_names(struct models *ms)
+{
+    for (struct model **at = &ms->list; *at;) {
+        struct model *m = *at;
+        if (!m->gone || m->users > 0 || m->slot->waiting) {
+            at = &m->next;
+            continue;
+        }
+        *at = m->next;
+        m->slot->n_names--;
+        model_free(m);
+    }
+}
+
+static void take_out(struct models *ms, struct model_slot *s)
+{
+    struct model_slot **at = &ms->slots;
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    slot_free(s);
+}
+
+static void sleep_for(struct models *ms, uint64_t wait_ns)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    uint64_t at = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + wait_ns;
+    ts = (struct timespec){(time_t)(at / 1000000000u), (long)(at % 1000000000u)};
+    pthread_cond_timedwait(&ms->work, &ms->lock, &ts);
+}
+
+static void *main_loop(void *arg)
+{
+    struct models *ms = arg;
+    pthread_mutex_lock(&ms->lock);
+    while (!ms->stop) {
+        uint64_t wait;
+        forget_names(ms);
+        struct model_slot *s = next_work(ms, &wait);
+        if (s && s->state == MODEL_LOADING && s->n_names > 0) {
+            load_one(ms, s);
+        } else if (s) {
+            if (s->engine)
+                close_engine(ms, s);
+            if (s->n_names == 0)
+                take_out(ms, s);
+        } else if (wait == UINT64_MAX) {
+            pthread_cond_wait(&ms->work, &ms->lock);
+        } else {
+            sleep_for(ms, wait);
+        }
+    }
+    for (struct model_slot *s = ms->slots; s; s = s->next) { /* nobody may wait for ever */
+        struct shoal_error e = {.code = SHOAL_ECANCELLED, .msg = "the server is stopping"};
+        if (s->waiting)
+            finish_load(ms, s, NULL, SHOAL_ECANCELLED, &e);
+    }
+    pthread_mutex_unlock(&ms->lock);
+    return NULL;
+}
+
+/* ---- registry ---- */
+
+int models_create(struct models **out, const struct models_opts *o, struct err *e)
+{
+    struct models *ms = mem_zalloc(sizeof(*ms));
+    pthread_condattr_t attr;
+    *out = NULL;
+    if (!ms)
+        return err_set(e, SHOAL_ENOMEM, "models");
+    ms->opts = *o;
+    pthread_mutex_init(&ms->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&ms->work, &attr);
+    pthread_condattr_destroy(&attr);
+    if (o->cache_dir && !(ms->cache_dir = mem_strdup(o->cache_dir))) {
+        models_destroy(ms);
+        return err_set(e, SHOAL_ENOMEM, "models");
+    }
+    if (pthread_create(&ms->thread, NULL, main_loop, ms) != 0) {
+        models_destroy(ms);
+        return err_set(e, SHOAL_ENOMEM, "cannot start the thread that loads models");
+    }
+    ms->has_thread = true;
+    *out = ms;
+    return 0;
+}
+
+void models_destroy(struct models *ms)
+{
+    if (!ms)
+        return;
+    if (ms->has_thread) {
+        pthread_mutex_lock(&ms->lock);
+        ms->stop = true;
+        pthread_cond_signal(&ms->work);
+        pthread_mutex_unlock(&ms->lock);
+        pthread_join(ms->thread, NULL);
+    }
+    while (ms->list) {
+        struct model *m = ms->list;
+        ms->list = m->next;
+        model_free(m);
+    }
+    while (ms->slots) {
+        struct model_slot *s = ms->slots;
+        ms->slots = s->next;
+        detach(s);
+        shoal_engine_close(s->engine);
+        slot_free(s);
+    }
+    mem_free(ms->cache_dir);
+    pthread_mutex_destroy(&ms->lock);
+    pthread_cond_destroy(&ms->work);
+    mem_free(ms);
+}
+
+static struct model *find(struct models *ms, const char *name)
+{
+    for (struct model *m = ms->list; m; m = m->next)
+        if (!m->gone && strcmp(m->name, name) == 0)
+            return m;
+    return NULL;
+}
+
+/* The first that is there for this, or that is known to be able to. */
+static struct model *find_for(struct models *ms, enum shoal_kind kind)
+{
+    for (struct model *m = ms->list; m; m = m->next)
+        if (!m->gone && strcmp(m->task, shoal_kind_name(kind)) == 0)
+            return m;
+    for (struct model *m = ms->list; m; m = m->next)
+        if (!m->gone && ((m->slot->kinds & kind) || (!m->task[0] && !m->slot->kinds)))
+            return m;
+    return NULL;
+}
+
+/* The slot of a path: one that is there, or a new one.  NULL: no memory. */
+static struct model_slot *find_slot(struct models *ms, const struct model_spec *spec)
+{
+    struct model_slot **at = &ms->slots;
+    for (; *at; at = &(*at)->next)
+        if (strcmp((*at)->path, spec->path) == 0)
+            return *at;
+    struct model_slot *s = mem_zalloc(sizeof(*s));
+    if (s) {
+        s->path = mem_strdup(spec->path);
+        s->pack = spec->pack ? mem_strdup(spec->pack) : NULL;
+    }
+    if (!s || !s->path || (spec->pack && !s->pack)) {
+        if (s)
+            slot_free(s);
+        return NULL;
+    }
+    s->all = ms;
+    s->spec = *spec;
+    s->spec.name = s->spec.path = s->spec.task = s->spec.labels = NULL;
+    s->spec.card = s->spec.pack = NULL;
+    *at = s;
+    return s;
+}
+
+/* Now, or when what is being closed is gone. */
+static void start_loading(struct model_slot *s)
+{
+    if (s->state == MODEL_UNLOADING)
+        s->want_load = true;
+    else
+        set_state(s, MODEL_LOADING);
+}
+
+int models_add(struct models *ms, const struct model_spec *spec, struct err *e)
+{
+    struct model *m = mem_zalloc(sizeof(*m));
+    int rc = 0;
+    if (m) {
+        m->name = mem_strdup(spec->name);
+        m->task = mem_strdup(spec->task ? spec->task : "");
+        m->labels = spec->labels ? mem_strdup(spec->labels) : NULL;
+        m->card = spec->card ? mem_strdup(spec->card) : NULL;
+    }
+    if (!m || !m->name || !m->task || (spec->labels && !m->labels) || (spec->card && !m->card)) {
+        if (m)
+            model_free(m);
+        return err_set(e, SHOAL_ENOMEM, "model");
+    }
+    pthread_mutex_lock(&ms->lock);
+    if (find(ms, spec->name))
+        rc = err_set(e, SHOAL_EINVAL, "there is a model named %s already", spec->name);
+    else if (!(m->slot = find_slot(ms, spec)))
+        rc = err_set(e, SHOAL_ENOMEM, "model");
+    if (rc == 0) {
+        struct model **at = &ms->list;
+        while (*at)
+            at = &(*at)->next;
+        *at = m;
+        m->slot->n_names++;
+        m->slot->spec.pinned |= spec->pinned;
+        if (spec->pinned && (m->slot->state == MODEL_UNLOADED || m->slot->state == MODEL_UNLOADING))
+            start_loading(m->slot);
+        identify(m);
+        moved(ms);
+        pthread_cond_signal(&ms->work);
+    }
+    pthread_mutex_unlock(&ms->lock);
+    if (rc < 0)
+        model_free(m);
+    return rc;
+}
+
+int model_check(const struct model *m, enum shoal_kind kind, struct err *e)
+{
+    char can[128] = "";
+    size_t n = 0;
+    if (m->slot->kinds & kind)
+        return 0;
+    for (unsigned k = 1; k <= SHOAL_KIND_SCORE; k <<= 1)
+        if ((m->slot->kinds & k) && n < sizeof(can))
+            n += (size_t)snprintf(can + n, sizeof(can) - n, "%s%s", n ? ", " : "",
+                                  shoal_kind_name((enum shoal_kind)k));
+    return err_set(e, SHOAL_EINVAL, "the model '%s' cannot %s; what it can: %s", m->name,
+                   shoal_kind_name(kind), can);
+}
+
+static void use(struct model *m)
+{
+    m->users++;
+    m->slot->users++;
+    m->slot->want_unload = false;
+    m->slot->last_used_ns = clock_ns();
+}
+
+/* The model is not loaded: starts that. */
+static int wait_for(struct models *ms, struct model *m, struct model_wait *w, struct err *e)
+{
+    struct model_slot *s = m->slot;
+    if (s->state == MODEL_FAILED)
+        return err_set(e, s->error_code == SHOAL_EBUSY ? SHOAL_EIO : s->error_code,
+                       "the model '%s' could not be loaded: %.200s", m->name, s->error);
+    start_loading(s);
+    if (w) {
+        w->model = m;
+        w->next = s->waiting;
+        s->waiting = w;
+    }
+    pthread_cond_signal(&ms->work);
+    return err_set(e, SHOAL_EBUSY, "the model '%s' is being loaded (%u %%)", m->name,
+                   atomic_load_explicit(&s->progress, memory_order_relaxed) / 10);
+}
+
+int models_get(struct models *ms, const char *name, enum shoal_kind kind, struct model **out,
+               struct model_wait *w, struct err *e)
+{
+    int rc = 0;
+    *out = NULL;
+    pthread_mutex_lock(&ms->lock);
+    struct model *m = name ? find(ms, name) : find_for(ms, kind);
+    if (!m && name)
+        rc = err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' does not exist", name);
+    else if (!m)
+        rc = err_set(e, SHOAL_ENOTFOUND, "there is no model here that can %s",
+                     shoal_kind_name(kind));
+    else if (m->slot->kinds)
+        rc = model_check(m, kind, e);
+    if (rc == 0 && m && m->slot->state == MODEL_READY) {
+        use(m);
+        *out = m;
+    } else if (rc == 0 && m) {
+        rc = wait_for(ms, m, w, e);
+    }
+    pthread_mutex_unlock(&ms->lock);
+    return rc;
+}
+
+void models_hold(struct model *m)
+{
+    pthread_mutex_lock(&m->slot->all->lock);
+    m->users++;
+    m->slot->users++;
+    pthread_mutex_unlock(&m->slot->all->lock);
+}
+
+void models_put(struct model *m)
+{
+    struct model_slot *s = m->slot;
+    struct models *ms = s->all;
+    pthread_mutex_lock(&ms->lock);
+    m->users--;
+    s->users--;
+    s->last_used_ns = clock_ns();
+    if ((s->users == 0 && (s->want_unload || ms->opts.idle_unload_ms)) || m->gone)
+        pthread_cond_signal(&ms->work);
+    pthread_mutex_unlock(&ms->lock);
+}
+
+int models_attach(struct model *m, int (*make)(void **out, struct shoal_engine *en, struct err *e),
+                  void (*detach_fn)(void *attached), void **out, struct err *e)
+{
+    struct model_slot *s = m->slot;
+    int rc = 0;
+    pthread_mutex_lock(&s->all->lock);
+    if (!s->attached)
+        rc = make(&s->attached, s->engine, e);
+    s->detach = detach_fn;
+    *out = s->attached;
+    pthread_mutex_unlock(&s->all->lock);
+    return rc;
+}
+
+enum change { CHANGE_LOAD, CHANGE_UNLOAD, CHANGE_REMOVE };
+
+static int change(struct models *ms, const char *name, enum change what, struct err *e)
+{
+    pthread_mutex_lock(&ms->lock);
+    struct model *m = find(ms, name);
+    struct model_slot *s = m ? m->slot : NULL;
+    if (s && what == CHANGE_LOAD) {
+        s->want_unload = false;
+        if (s->state != MODEL_READY)
+            start_loading(s);
+    } else if (s && what == CHANGE_UNLOAD) {
+        s->want_unload = s->state == MODEL_READY;
+    } else if (s) {
+        m->gone = true;
+        moved(ms);
+    }
+    pthread_cond_signal(&ms->work);
+    pthread_mutex_unlock(&ms->lock);
+    return m ? 0 : err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' does not exist", name);
+}
+
+int models_load(struct models *ms, const char *name, struct err *e)
+{
+    return change(ms, name, CHANGE_LOAD, e);
+}
+
+int models_unload(struct models *ms, const char *name, struct err *e)
+{
+    return change(ms, name, CHANGE_UNLOAD, e);
+}
+
+int models_remove(struct models *ms, const char *name, struct err *e)
+{
+    return change(ms, name, CHANGE_REMOVE, e);
+}
+
+void models_each(struct models *ms, void (*fn)(void *ctx, const struct model *m), void *ctx)
+{
+    pthread_mutex_lock(&ms->lock);
+    for (struct model *m = ms->list; m; m = m->next)
+        if (!m->gone)
+            fn(ctx, m);
+    pthread_mutex_unlock(&ms->lock);
+}
+
+bool models_state(struct models *ms, const char *name, enum model_state *out)
+{
+    pthread_mutex_lock(&ms->lock);
+    const struct model *m = find(ms, name);
+    if (m)
+        *out = m->slot->state;
+    pthread_mutex_unlock(&ms->lock);
+    return m != NULL;
+}
+
+bool models_ready(struct models *ms)
+{
+    bool ready = true;
+    pthread_mutex_lock(&ms->lock);
+    for (struct model_slot *s = ms->slots; s; s = s->next)
+        ready &= !(s->spec.pinned && s->state == MODEL_LOADING);
+    pthread_mutex_unlock(&ms->lock);
+    return ready;
+}

@@ -1,0 +1,302 @@
+/* pack.c - see pack.h. */
+#include "host/pack.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <openssl/evp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+#define MANIFEST "models.json"
+#define MAX_MANIFEST_BYTES ((size_t)4 << 20)
+#define MAX_MODELS 4096
+#define MAX_FILES 256
+
+/* ---- the manifest --------------------------------------------------------------------------- */
+
+static const char *text_of(const cJSON *o, const char *key)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
+    return cJSON_IsString(v) ? v->valuestring : NULL;
+}
+
+/* No way out of the folder: no absolute path, no "..". */
+static bool stays_inside(const char *path)
+{
+    if (!*path || *path == '/')
+        return false;
+    for (const char *p = path; *p;) {
+        size_t n = strcspn(p, "/");
+        if (n == 2 && p[0] == '.' && p[1] == '.')
+            return false;
+        p += n + (p[n] == '/');
+    }
+    return true;
+}
+
+static bool read_hex(const char *s, uint8_t out[32])
+{
+    static const char digits[] = "0123456789abcdef";
+    if (!s || strlen(s) != 64)
+        return false;
+    for (size_t i = 0; i < 64; i++) {
+        const char *d = strchr(digits, s[i]);
+        if (!d)
+            return false;
+        unsigned v = (unsigned)(d - digits);
+        out[i / 2] = (uint8_t)(i % 2 ? out[i / 2] | v : v << 4);
+    }
+    return true;
+}
+
+static char *join(const char *dir, const char *name)
+{
+    struct buf b;
+    buf_init(&b, PATH_MAX);
+    buf_printf(&b, "%s/%s", dir, name);
+    char *s = buf_take(&b, NULL);
+    buf_fini(&b);
+    return s;
+}
+
+static int read_one_file(struct pack_file *f, const char *dir, const cJSON *o, const char *model,
+                         struct err *e)
+{
+    const char *file = text_of(o, "file");
+    const cJSON *bytes = cJSON_GetObjectItemCaseSensitive(o, "bytes");
+    if (!file || !stays_inside(file))
+        return err_set(e, SHOAL_EFORMAT, "model %s: file is missing or leaves the folder", model);
+    if (!cJSON_IsNumber(bytes) || bytes->valuedouble < 0 || bytes->valuedouble > 1e15)
+        return err_set(e, SHOAL_EFORMAT, "model %s: bytes of %s is no size", model, file);
+    if (!read_hex(text_of(o, "sha256"), f->sha256))
+        return err_set(e, SHOAL_EFORMAT, "model %s: sha256 of %s is not 64 hex digits", model,
+                       file);
+    f->bytes = (uint64_t)bytes->valuedouble;
+    f->path = join(dir, file);
+    return f->path ? 0 : err_set(e, SHOAL_ENOMEM, "manifest");
+}
+
+static int read_model(struct pack_model *m, const char *dir, const cJSON *o, struct err *e)
+{
+    m->name = text_of(o, "name");
+    m->task = text_of(o, "task");
+    m->format = text_of(o, "format");
+    m->licence = text_of(o, "licence");
+    m->labels = text_of(o, "labels");
+    m->int8 = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "int8"));
+    if (!m->name || !*m->name || !m->task || !m->format)
+        return err_set(e, SHOAL_EFORMAT, "a model without name, task or format");
+    const cJSON *also = cJSON_GetObjectItemCaseSensitive(o, "also");
+    int n_also = cJSON_IsArray(also) ? cJSON_GetArraySize(also) : 0;
+    if (n_also > MAX_FILES)
+        return err_set(e, SHOAL_EFORMAT, "model %s has %d files", m->name, n_also);
+    m->files = mem_zalloc_n((size_t)n_also + 1, sizeof(*m->files));
+    if (!m->files)
+        return err_set(e, SHOAL_ENOMEM, "manifest");
+    m->n_files = 1;
+    int rc = read_one_file(&m->files[0], dir, o, m->name, e);
+    const cJSON *f;
+    cJSON_ArrayForEach(f, also)
+    {
+        if (rc == 0)
+            rc = read_one_file(&m->files[m->n_files++], dir, f, m->name, e);
+    }
+    const char *card = text_of(o, "card");
+    if (rc == 0 && card && stays_inside(card) && !(m->card = join(dir, card)))
+        rc = err_set(e, SHOAL_ENOMEM, "manifest");
+    if (rc < 0)
+        return rc;
+    const char *path = m->files[0].path, *slash = strrchr(path, '/');
+    bool folder = strncmp(m->format, "hf-", 3) == 0 || strcmp(m->format, "folder") == 0;
+    m->open = folder ? mem_strndup(path, (size_t)(slash - path)) : mem_strdup(path);
+    return m->open ? 0 : err_set(e, SHOAL_ENOMEM, "manifest");
+}
+
+int pack_parse(struct pack **out, const char *dir, const char *json, size_t n, struct err *e)
+{
+    *out = NULL;
+    struct pack *p = mem_zalloc(sizeof(*p));
+    if (!p)
+        return err_set(e, SHOAL_ENOMEM, "manifest");
+    int rc = 0;
+    p->dir = mem_strdup(dir);
+    const char *end = NULL;
+    p->json = cJSON_ParseWithLengthOpts(json, n, &end, false);
+    const cJSON *models = p->json ? cJSON_GetObjectItemCaseSensitive(p->json, "models") : NULL;
+    int n_models = cJSON_IsArray(models) ? cJSON_GetArraySize(models) : -1;
+    if (!p->dir)
+        rc = err_set(e, SHOAL_ENOMEM, "manifest");
+    else if (!p->json)
+        rc = err_set(e, SHOAL_EFORMAT, "no JSON at byte %td", end ? end - json : 0);
+    else if (n_models < 0 || n_models > MAX_MODELS)
+        rc = err_set(e, SHOAL_EFORMAT, "\"models\" is not a list of at most %d", MAX_MODELS);
+    else if (!(p->models = mem_zalloc_n((size_t)n_models, sizeof(*p->models))))
+        rc = err_set(e, SHOAL_ENOMEM, "manifest");
+    const cJSON *m;
+    cJSON_ArrayForEach(m, models)
+    {
+        if (rc == 0)
+            rc = read_model(&p->models[p->n_models++], dir, m, e);
+        if (rc == 0 && pack_find(p, p->models[p->n_models - 1].name) != &p->models[p->n_models - 1])
+            rc = err_set(e, SHOAL_EFORMAT, "two models of the name %s",
+                         p->models[p->n_models - 1].name);
+    }
+    if (rc < 0) {
+        pack_close(p);
+        return rc;
+    }
+    *out = p;
+    return 0;
+}
+
+void pack_close(struct pack *p)
+{
+    if (!p)
+        return;
+    for (uint32_t i = 0; i < p->n_models; i++) {
+        struct pack_model *m = &p->models[i];
+        for (uint32_t j = 0; j < m->n_files; j++)
+            mem_free(m->files[j].path);
+        mem_free(m->files);
+        mem_free((void *)(uintptr_t)m->card);
+        mem_free((void *)(uintptr_t)m->open);
+    }
+    mem_free(p->models);
+    mem_free(p->dir);
+    cJSON_Delete(p->json);
+    mem_free(p);
+}
+
+/* ---- the folder ----------------------------------------------------------------------------- */
+
+static int read_manifest(const char *path, struct buf *b, struct err *e)
+{
+    char block[16384];
+    ssize_t got;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(e, errno == ENOENT ? SHOAL_ENOTFOUND : SHOAL_EIO, "cannot open %s: %s", path,
+                       strerror(errno));
+    while ((got = read(fd, block, sizeof(block))) > 0)
+        buf_put(b, block, (size_t)got);
+    close(fd);
+    if (got < 0)
+        return err_set(e, SHOAL_EIO, "cannot read %s: %s", path, strerror(errno));
+    return b->rc < 0 ? err_set(e, b->rc, "%s is too large", path) : 0;
+}
+
+static int open_dir(struct pack **out, const char *dir, struct err *e)
+{
+    struct buf b;
+    char *path = join(dir, MANIFEST);
+    if (!path)
+        return err_set(e, SHOAL_ENOMEM, "manifest");
+    buf_init(&b, MAX_MANIFEST_BYTES);
+    int rc = read_manifest(path, &b, e);
+    if (rc == 0 && (rc = pack_parse(out, dir, buf_str(&b), b.len, e)) < 0)
+        err_wrap(e, "%s", path);
+    buf_fini(&b);
+    mem_free(path);
+    return rc;
+}
+
+/* Beside the program (build/shoal: ../models), or installed (bin/shoal: ../share/shoal/models). */
+static int open_beside_program(struct pack **out, struct err *e)
+{
+    static const char *const places[] = {"/../models", "/models", "/../share/shoal/models"};
+    char exe[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 32);
+    int rc = SHOAL_ENOTFOUND;
+    if (n <= 0)
+        return rc;
+    exe[n] = '\0';
+    char *slash = strrchr(exe, '/');
+    for (size_t i = 0; slash && rc == SHOAL_ENOTFOUND && i < sizeof(places) / sizeof(places[0]);
+         i++) {
+        memcpy(slash, places[i], strlen(places[i]) + 1);
+        rc = open_dir(out, exe, e);
+    }
+    return rc;
+}
+
+int pack_open(struct pack **out, const char *dir, struct err *e)
+{
+    const char *env = getenv("SHOAL_MODELS");
+    *out = NULL;
+    if (dir || (env && *env))
+        return open_dir(out, dir ? dir : env, e);
+    int rc = open_dir(out, "models", e);
+    if (rc == SHOAL_ENOTFOUND)
+        rc = open_beside_program(out, e);
+    if (rc == SHOAL_ENOTFOUND)
+        return err_set(e, rc, "no models folder here or beside the program; set SHOAL_MODELS");
+    return rc;
+}
+
+const struct pack_model *pack_find(const struct pack *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->n_models; i++)
+        if (strcmp(p->models[i].name, name) == 0)
+            return &p->models[i];
+    return NULL;
+}
+
+void pack_names(const struct pack *p, char *out, size_t cap)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < p->n_models && n < cap; i++)
+        n += (size_t)snprintf(out + n, cap - n, "%s%s", i ? ", " : "", p->models[i].name);
+}
+
+/* ---- hashes --------------------------------------------------------------------------------- */
+
+static int hash_file(const struct pack_file *f, EVP_MD_CTX *md, uint8_t *block, size_t block_bytes,
+                     struct err *e)
+{
+    uint8_t sum[EVP_MAX_MD_SIZE];
+    uint64_t n = 0;
+    ssize_t got = 0;
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(e, SHOAL_EIO, "cannot open %s: %s", f->path, strerror(errno));
+    bool ok = EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1;
+    while (ok && (got = read(fd, block, block_bytes)) > 0) {
+        ok = EVP_DigestUpdate(md, block, (size_t)got) == 1;
+        n += (uint64_t)got;
+    }
+    int why = errno;
+    close(fd);
+    if (got < 0)
+        return err_set(e, SHOAL_EIO, "cannot read %s: %s", f->path, strerror(why));
+    if (!ok || EVP_DigestFinal_ex(md, sum, NULL) != 1)
+        return err_set(e, SHOAL_EINTERNAL, "SHA-256 is not to be had");
+    if (n != f->bytes || memcmp(sum, f->sha256, sizeof(f->sha256)) != 0)
+        return err_set(e, SHOAL_EFORMAT,
+                       "%s is not the file of the manifest (%s); bring it back (git checkout) or "
+                       "correct " MANIFEST,
+                       f->path, n != f->bytes ? "another size" : "another SHA-256");
+    return 0;
+}
+
+int pack_verify(const struct pack_model *m, struct err *e)
+{
+    const size_t block_bytes = (size_t)1 << 18;
+    uint8_t *block = mem_alloc(block_bytes);
+    EVP_MD_CTX *md = EVP_MD_CTX_new();
+    int rc = block && md ? 0 : err_set(e, SHOAL_ENOMEM, "hash");
+    for (uint32_t i = 0; rc == 0 && i < m->n_files; i++)
+        rc = hash_file(&m->files[i], md, block, block_bytes, e);
+    EVP_MD_CTX_free(md);
+    mem_free(block);
+    return rc;
+}

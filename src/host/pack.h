@@ -1,0 +1,53 @@
+/* pack.h - a folder of models with a manifest (models.json): names, tasks, files and their hashes.
+ *
+ * Thread:    immutable after open.
+ * Ownership: pack_open gives, pack_close takes back; texts are the pack's.
+ * Failure:   SHOAL_ENOTFOUND (no folder), SHOAL_EFORMAT (what in the manifest), SHOAL_EIO.  Paths
+ * in a manifest stay inside its folder: anything else is refused. */
+#ifndef SHOAL_HOST_PACK_H
+#define SHOAL_HOST_PACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct pack_file {
+    char *path; /* folder of the pack in front */
+    uint64_t bytes;
+    uint8_t sha256[32];
+};
+
+struct pack_model {
+    const char *name, *task, *format, *licence;
+    const char *labels; /* label set that the name stands for; NULL: the model's default */
+    bool int8;          /* to be computed with 8-bit weights, whatever the file has */
+    const char *card;   /* path, or NULL */
+    const char *open;   /* what to open: the file, or its folder for formats "hf-*" */
+    struct pack_file *files;
+    uint32_t n_files;
+};
+
+struct pack {
+    char *dir;
+    struct pack_model *models;
+    uint32_t n_models;
+    void *json; /* texts live in it */
+};
+
+/* dir NULL: $SHOAL_MODELS, else ./models, else models beside the program, or share/shoal/models of
+ * its prefix; the first that has a manifest. */
+SHOAL_MUST_CHECK int pack_open(struct pack **out, const char *dir, struct err *e);
+/* The manifest's bytes instead of a file; dir is put in front of its paths. */
+SHOAL_MUST_CHECK int pack_parse(struct pack **out, const char *dir, const char *json, size_t n,
+                                struct err *e);
+void pack_close(struct pack *p);
+/* NULL: none of that name. */
+const struct pack_model *pack_find(const struct pack *p, const char *name);
+/* "reply, intent, ..." */
+void pack_names(const struct pack *p, char *out, size_t cap);
+/* Sizes and SHA-256 of all files of the model are those of the manifest. */
+SHOAL_MUST_CHECK int pack_verify(const struct pack_model *m, struct err *e);
+
+#endif

@@ -1,0 +1,65 @@
+/* quants.h - the tensor encodings that GGUF files carry, and their plain C codecs.
+ *
+ * Thread:    pure functions.
+ * These are the reference: every packed layout is made from, and tested against, quant_to_f32. */
+#ifndef SHOAL_KERNELS_QUANTS_QUANTS_H
+#define SHOAL_KERNELS_QUANTS_QUANTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Values are the file format's own. */
+enum quant_type {
+    QUANT_F32 = 0,
+    QUANT_F16 = 1,
+    QUANT_Q4_0 = 2,
+    QUANT_Q4_1 = 3,
+    QUANT_Q5_0 = 6,
+    QUANT_Q5_1 = 7,
+    QUANT_Q8_0 = 8,
+    QUANT_Q2_K = 10,
+    QUANT_Q3_K = 11,
+    QUANT_Q4_K = 12,
+    QUANT_Q5_K = 13,
+    QUANT_Q6_K = 14,
+    QUANT_IQ2_XXS = 16,
+    QUANT_IQ4_NL = 20,
+    QUANT_BF16 = 30,
+};
+
+struct quant_info {
+    const char *name; /* as GGUF tools print it: "Q4_K" */
+    uint32_t block;   /* values per block; a row is a whole number of blocks */
+    uint32_t block_bytes;
+    bool supported;
+};
+
+/* NULL for a number that is no tensor type at all; types we know by name but cannot read have
+ * supported == false. */
+const struct quant_info *quant_info(uint32_t type);
+/* "q4_0" or "Q4_0" -> type; false when unknown or not supported. */
+bool quant_from_name(const char *name, enum quant_type *type);
+
+/* n values; n is a multiple of the block. */
+void quant_to_f32(enum quant_type type, const void *src, float *dst, size_t n);
+
+/* Encoders: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, IQ4_NL; false for the
+ * other types.  Scales minimize sum of weight[i] * error^2; weight: importance per value (only the
+ * ratios within a block count) or NULL for all alike.  Values must be finite; others do no harm
+ * beyond their own block. */
+bool quant_from_f32(enum quant_type type, const float *src, void *dst, size_t n,
+                    const float *weight);
+
+float quant_f16_to_f32(uint16_t h);
+uint16_t quant_f32_to_f16(float f); /* nearest, ties to even */
+static inline float quant_bf16_to_f32(uint16_t h)
+{
+    union {
+        uint32_t u;
+        float f;
+    } v = {(uint32_t)h << 16};
+    return v.f;
+}
+
+#endif

@@ -1,0 +1,24 @@
+/* arch_gemma3.c - Gemma 3 (text): norms before and after each block, five local layers to a global
+ * one with their own rotation bases, scaled embeddings, gated GELU. */
+#include "model/arch/arch.h"
+
+#include <math.h>
+
+int arch_gemma3(struct decoder_config *c, const struct gguf *g, struct err *e)
+{
+    int rc = arch_common(c, g, e);
+    if (rc == 0)
+        rc = arch_rms_eps(c, g, e);
+    if (rc == 0)
+        rc = arch_u32(c, g, "attention.sliding_window", 1, 1u << 24, &c->window, e);
+    if (rc == 0)
+        rc = arch_u32_or(c, g, "attention.sliding_window_pattern", 1, 64, 6, &c->window_pattern, e);
+    if (rc == 0)
+        rc = arch_f32_or(c, g, "rope.freq_base_swa", 10000.0f, &c->rope_base_local, e);
+    c->window_global = c->window_pattern - 1;
+    c->rope_neox = true;
+    c->gated = true;
+    c->act = DECODER_ACT_GELU;
+    c->embed_scale = sqrtf((float)c->dim);
+    return rc;
+}

@@ -1,0 +1,13 @@
+/* arch_gpt2.c - GPT-2 and DistilGPT-2: layer norms, learned positions, plain GELU. */
+#include "model/arch/arch.h"
+
+int arch_gpt2(struct decoder_config *c, const struct gguf *g, struct err *e)
+{
+    int rc = arch_common(c, g, e);
+    if (rc == 0)
+        rc = arch_layer_eps(c, g, e);
+    c->rope_dim = 0;
+    c->learned_positions = true;
+    c->act = DECODER_ACT_GELU;
+    return rc;
+}

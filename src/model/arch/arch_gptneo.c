@@ -1,0 +1,14 @@
+/* arch_gptneo.c - GPT-Neo: GPT-2 with separate projections, products of queries and keys that are
+ * not scaled, and a window in every second layer. */
+#include "model/arch/arch.h"
+
+int arch_gptneo(struct decoder_config *c, const struct gguf *g, struct err *e)
+{
+    int rc = arch_gpt2(c, g, e);
+    if (rc == 0)
+        rc = arch_u32_or(c, g, "attention.sliding_window", 0, 1u << 24, 0, &c->window, e);
+    c->window_pattern = 2;
+    c->window_global = 0;
+    c->attn_scale = 1.0f;
+    return rc;
+}

@@ -1,0 +1,14 @@
+/* arch_phi2.c - Phi-1.5 and Phi-2: attention and feed-forward side by side after one layer norm,
+ * rotation of a part of each head, biases everywhere. */
+#include "model/arch/arch.h"
+
+int arch_phi2(struct decoder_config *c, const struct gguf *g, struct err *e)
+{
+    int rc = arch_common(c, g, e);
+    if (rc == 0)
+        rc = arch_layer_eps(c, g, e);
+    c->rope_neox = true;
+    c->parallel = true;
+    c->act = DECODER_ACT_GELU;
+    return rc;
+}

@@ -1,0 +1,25 @@
+/* jinja_json.h - JSON text to values and back, as the tojson filter writes it.
+ *
+ * Thread, ownership, failure: as in jinja_value.h. */
+#ifndef SHOAL_TEXT_JINJA_JINJA_JSON_H
+#define SHOAL_TEXT_JINJA_JINJA_JSON_H
+
+#include "text/jinja/jinja_value.h"
+
+struct jinja_json_opts { /* all zero: {"a": 1, "b": [1, 2]} on one line */
+    size_t indent;       /* spaces per level, one value per line */
+    bool ensure_ascii;   /* \uXXXX for what is not ASCII */
+    bool sort_keys;
+    bool separators; /* the two below are set */
+    struct jinja_str item_separator, key_separator;
+    bool undefined; /* write "undefined" where tojson writes null */
+};
+
+/* Numbers without a fraction are INT, others FLOAT; of equal keys the last counts. */
+SHOAL_MUST_CHECK int jinja_json_read(struct jinja_run *r, struct jinja_value *out, const char *text,
+                                     size_t n);
+/* Appends to r->out. */
+SHOAL_MUST_CHECK int jinja_json_write(struct jinja_run *r, const struct jinja_value *v,
+                                      const struct jinja_json_opts *o);
+
+#endif

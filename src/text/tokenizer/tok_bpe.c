@@ -1,0 +1,293 @@
+/* tok_bpe.c - BPE with a table of merges, over bytes ("gpt2") or characters ("gemma4"), from GGUF
+ * metadata or from tokenizer.json.
+ *
+ * A merge names two strings.  They become symbols: the token with that text, or a number beyond the
+ * vocabulary for a string that is none, which only tables from odd converters have. */
+#include "text/tokenizer/tok_internal.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/strmap.h"
+#include "format/gguf.h"
+
+#define BATCH 16         /* merges in flight: enough to hide the latency of memory */
+#define BATCH_BYTES 8192 /* of their texts; a longer merge is a batch of its own */
+
+struct merge {     /* one "left right", read and hashed but not looked up yet */
+    const char *p; /* both parts, decoded, one after the other */
+    size_t n_left, n;
+    uint64_t h_left, h_right, h;
+    uint32_t left, right, merged;
+    bool good;
+};
+
+struct builder {
+    struct tokenizer *t;
+    const struct bpe_merges *src;
+    uint64_t n_read;             /* merges taken from src */
+    struct gguf_str left, right; /* the next one, where there is one */
+    bool has_next;
+    struct strmap extra; /* strings that merges make and that are no tokens */
+    char *bytes;         /* storage of their keys, made when the first one comes */
+    size_t n_bytes;
+    uint32_t n_sym;
+    struct tok_alphabet alphabet;
+    struct merge batch[BATCH];
+    char *text; /* of the batch */
+    size_t cap_text;
+};
+
+/* The part of a merge as the text that words have: bytes decoded, or U+2581 as a space. */
+static bool decode_part(const struct builder *b, char *out, size_t *n_out, const char *p, size_t n)
+{
+    if (!b->t->chars)
+        return tok_decode_bytes(out, n_out, p, n, &b->alphabet);
+    if (!b->t->hf) {
+        *n_out = tok_unescape(out, p, n);
+        return true;
+    }
+    memcpy(out, p, n);
+    *n_out = n;
+    return true;
+}
+
+static bool find_sym(const struct builder *b, const char *p, size_t n, uint64_t h, uint32_t *sym)
+{
+    if (n <= b->t->v.max_len && tok_find_hashed(&b->t->v, p, n, h, sym))
+        return true;
+    if (n == 1 && !b->t->chars) {
+        *sym = b->t->byte_sym[(uint8_t)*p];
+        return true;
+    }
+    return strmap_get(&b->extra, p, n, sym);
+}
+
+/* A new symbol for a string that is no token. */
+static int add_extra(struct builder *b, const char *p, size_t n, uint32_t *sym)
+{
+    if (!b->bytes) {
+        b->bytes = mem_alloc(b->src->n_bytes);
+        if (!b->bytes || strmap_init(&b->extra, 64) < 0)
+            return SHOAL_ENOMEM;
+    }
+    if (n > b->src->n_bytes - b->n_bytes || b->n_sym == TOK_NO_SYM - 1)
+        return SHOAL_ELIMIT;
+    char *key = b->bytes + b->n_bytes;
+    memcpy(key, p, n);
+    b->n_bytes += n;
+    *sym = b->n_sym++;
+    int rc = strmap_put(&b->extra, key, n, *sym);
+    return rc < 0 ? rc : 0;
+}
+
+/* Of all pairs that may apply, in their order: so a number in the index is a rank. */
+static void add_pair(struct tokenizer *t, const struct merge *m)
+{
+    const uint64_t h = bpe_pair_hash(m->left, m->right);
+    struct tok_index *x = &t->pair_index;
+    uint32_t slot, k;
+    for (uint32_t i = tok_index_first(x, h); (slot = x->slots[i]) != 0; i = tok_index_after(x, i))
+        if (tok_index_match(x, slot, h, &k) && t->pairs[k].left == m->left &&
+            t->pairs[k].right == m->right)
+            return; /* the first of equals counts */
+    tok_index_put(x, h, t->n_pairs);
+    t->pairs[t->n_pairs++] = (struct bpe_pair){m->left, m->right, m->merged};
+}
+
+static void prefetch_piece(const struct tok_vocab *v, uint64_t h)
+{
+    uint32_t slot = v->plain.slots[tok_index_first(&v->plain, h)], k;
+    if (slot != 0 && tok_index_match(&v->plain, slot, h, &k))
+        __builtin_prefetch(v->bytes + v->at[k]);
+}
+
+/* Reads a merge into out.  One that can never apply is no good. */
+static void read_merge(const struct builder *b, struct merge *m, struct gguf_str left,
+                       struct gguf_str right, char *out)
+{
+    size_t n_right = 0;
+    m->p = out;
+    m->good = left.n > 0 && right.n > 0 && decode_part(b, out, &m->n_left, left.p, left.n) &&
+              decode_part(b, out + m->n_left, &n_right, right.p, right.n) && n_right > 0;
+    if (!m->good)
+        return;
+    m->n = m->n_left + n_right;
+    m->h_left = tok_hash(m->p, m->n_left);
+    m->h_right = tok_hash(m->p + m->n_left, n_right);
+    m->h = tok_hash(m->p, m->n);
+    tok_index_prefetch(&b->t->v.plain, m->h_left);
+    tok_index_prefetch(&b->t->v.plain, m->h_right);
+    tok_index_prefetch(&b->t->v.plain, m->h);
+}
+
+/* Finds the three symbols of a merge. */
+static int resolve(struct builder *b, struct merge *m)
+{
+    const char *right = m->p + m->n_left;
+    m->good = find_sym(b, m->p, m->n_left, m->h_left, &m->left) &&
+              find_sym(b, right, m->n - m->n_left, m->h_right, &m->right);
+    if (!m->good || find_sym(b, m->p, m->n, m->h, &m->merged))
+        return 0;
+    if (tokenizer_find(b->t, m->p, m->n) >= 0) {
+        m->good = false; /* it would make a control token out of plain text */
+        return 0;
+    }
+    memset(b->t->glue, 1, sizeof(b->t->glue)); /* it may hold spaces: never cut before one */
+    return add_extra(b, m->p, m->n, &m->merged);
+}
+
+/* Reads up to BATCH merges; returns how many, or a negative code. */
+static int read_batch(struct builder *b)
+{
+    const struct bpe_merges *src = b->src;
+    size_t used = 0;
+    int k = 0;
+    for (; k < BATCH; k++) {
+        if (!b->has_next && b->n_read < src->n) {
+            b->has_next = src->next(src->ctx, &b->left, &b->right);
+            if (!b->has_next)
+                return SHOAL_EFORMAT; /* fewer than there were when it was opened */
+            b->n_read++;
+        }
+        size_t n = b->left.n + b->right.n;
+        if (!b->has_next || (n > b->cap_text - used && k > 0))
+            break;
+        if (n > b->cap_text) {
+            mem_free(b->text);
+            b->text = mem_alloc(n);
+            b->cap_text = b->text ? n : 0;
+            if (!b->text)
+                return SHOAL_ENOMEM;
+        }
+        read_merge(b, &b->batch[k], b->left, b->right, b->text + used);
+        used += n;
+        b->has_next = false;
+    }
+    return k;
+}
+
+/* Takes the next merges; returns how many, or a negative code.  The tables are larger than the
+ * caches: each step asks for the memory that the next one reads. */
+static int add_batch(struct builder *b)
+{
+    struct tokenizer *t = b->t;
+    const int k = read_batch(b);
+    for (int i = 0; i < k; i++)
+        if (b->batch[i].good) {
+            prefetch_piece(&t->v, b->batch[i].h_left);
+            prefetch_piece(&t->v, b->batch[i].h_right);
+            prefetch_piece(&t->v, b->batch[i].h);
+        }
+    for (int i = 0; i < k; i++) {
+        struct merge *m = &b->batch[i];
+        int rc = m->good ? resolve(b, m) : 0;
+        if (rc < 0)
+            return rc;
+        if (m->good)
+            tok_index_prefetch(&t->pair_index, bpe_pair_hash(m->left, m->right));
+    }
+    for (int i = 0; i < k; i++)
+        if (b->batch[i].good)
+            add_pair(t, &b->batch[i]);
+    return k;
+}
+
+static int load_merges(struct builder *b, struct err *e)
+{
+    struct tokenizer *t = b->t;
+    uint64_t n = b->src->n;
+    t->pairs = mem_zalloc_n((size_t)n, sizeof(*t->pairs));
+    b->text = mem_alloc(BATCH_BYTES);
+    b->cap_text = BATCH_BYTES;
+    int rc = t->pairs && b->text ? tok_index_init(&t->pair_index, (uint32_t)n) : SHOAL_ENOMEM;
+    if (rc == 0)
+        do
+            rc = add_batch(b);
+        while (rc > 0);
+    return rc < 0 ? err_set(e, rc, "%llu merges", (unsigned long long)n) : 0;
+}
+
+int bpe_load_merges(struct tokenizer *t, const struct bpe_merges *src, struct err *e)
+{
+    struct builder b = {.t = t, .src = src, .n_sym = t->v.n};
+    if (src->n >= UINT32_MAX / 4)
+        return err_set(e, SHOAL_ELIMIT, "%llu merges are too many", (unsigned long long)src->n);
+    if (t->chars) {
+        tok_merge_index_chars(t);
+    } else {
+        tok_alphabet_init(&b.alphabet);
+        for (int i = 0; i < 256; i++) {
+            char c = (char)i;
+            if (!tok_find(&t->v, &c, 1, &t->byte_sym[i]))
+                t->byte_sym[i] = b.n_sym++;
+        }
+    }
+    int rc = load_merges(&b, e);
+    mem_free(b.text);
+    mem_free(b.bytes);
+    strmap_fini(&b.extra);
+    return rc;
+}
+
+void bpe_split_merge(struct gguf_str s, struct gguf_str *left, struct gguf_str *right)
+{
+    const char *space = s.n > 1 ? memchr(s.p + 1, ' ', s.n - 1) : NULL;
+    size_t at = space ? (size_t)(space - s.p) : s.n;
+    *left = (struct gguf_str){s.p, at};
+    *right = (struct gguf_str){s.p + at, 0};
+    if (space)
+        *right = (struct gguf_str){space + 1, s.n - at - 1};
+}
+
+static bool next_merge(void *ctx, struct gguf_str *left, struct gguf_str *right)
+{
+    struct gguf_str s;
+    if (!gguf_strings_next(ctx, &s))
+        return false;
+    bpe_split_merge(s, left, right);
+    return true;
+}
+
+int bpe_load(struct tokenizer *t, const struct gguf *g, struct err *e)
+{
+    const struct gguf_kv *kv = gguf_find(g, "tokenizer.ggml.merges");
+    if (!kv || kv->type != GGUF_TYPE_ARRAY || kv->elem_type != GGUF_TYPE_STRING)
+        return err_set(e, SHOAL_EFORMAT,
+                       "tokenizer.ggml.merges is missing or is no array of strings");
+    struct gguf_strings strings = gguf_kv_strings(kv);
+    struct bpe_merges src = {kv->n_elems, kv->data_bytes, next_merge, &strings};
+    return bpe_load_merges(t, &src, e);
+}
+
+void bpe_fini(struct tokenizer *t)
+{
+    mem_free(t->pairs);
+    mem_free(t->pair_index.slots);
+    pretok_destroy(t->pretok);
+}
+
+static int encode_word(void *ctx, const char *p, size_t n)
+{
+    struct tok_scratch *s = ctx;
+    uint32_t id;
+    if (!s->t->chars)
+        return tok_merge_word(s, p, n);
+    /* pieces are runs of newlines or have none at all */
+    if (s->t->newline_runs && *p == '\n' && tok_find(&s->t->v, p, n, &id))
+        return tok_emit(s, (int32_t)id, p, n);
+    return tok_merge_spaced(s, p, n);
+}
+
+int bpe_encode(struct tok_scratch *s, const char *p, size_t n)
+{
+    if (s->t->chars && memmem(p, n, "\xe2\x96\x81", 3)) {
+        int rc = tok_unescape_view(s, p, n, false);
+        if (rc < 0)
+            return rc;
+        p = s->text.p;
+        n = s->text.n;
+    }
+    return pretok_split(s->t->pretok, &s->pre, p, n, encode_word, s);
+}

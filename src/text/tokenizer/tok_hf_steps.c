@@ -1,0 +1,382 @@
+/* tok_hf_steps.c - normalizer and pre_tokenizer of tokenizer.json into steps. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "text/tokenizer/tok_charsmap.h"
+#include "text/tokenizer/tok_hf_build.h"
+
+#define MAX_TEXT 1024 /* of a replacement: a short text must not become a long one */
+
+static int unknown(struct err *e, const char *what, const cJSON *j)
+{
+    struct gguf_str type = hf_get_str(j, "type");
+    return err_set(e, SHOAL_EUNSUPPORTED, "%s \"%.64s\" is not supported", what,
+                   type.p ? type.p : "(no type)");
+}
+
+static int copy(char **out, size_t *n, struct gguf_str s, struct err *e)
+{
+    if (s.n > MAX_TEXT)
+        return err_set(e, SHOAL_ELIMIT, "a replacement of %zu bytes is too long", s.n);
+    *out = mem_strndup(s.p ? s.p : "", s.n);
+    *n = s.n;
+    return *out ? 0 : err_set(e, SHOAL_ENOMEM, "tokenizer");
+}
+
+/* {"String": "..."} or {"Regex": "..."}; of an old form just "...". */
+static int parse_pattern(const cJSON *j, struct gguf_str *text, struct tok_regex **rx,
+                         struct err *e)
+{
+    const cJSON *pattern = hf_get(j, "pattern");
+    struct gguf_str regex = hf_get_str(pattern, "Regex");
+    *text = cJSON_IsString(pattern) ? hf_str(pattern) : hf_get_str(pattern, "String");
+    if (regex.p) {
+        char *translated;
+        int rc = tok_regex_translate(&translated, regex.p, regex.n, e);
+        if (rc < 0)
+            return rc;
+        rc = tok_regex_create(rx, translated, strlen(translated), false, e);
+        mem_free(translated);
+        return rc;
+    }
+    if (!text->p)
+        return err_set(e, SHOAL_EFORMAT, "a pattern is neither String nor Regex");
+    return 0;
+}
+
+/* ---- normalizers ---- */
+
+static int decode_base64(uint8_t *out, size_t *n_out, struct gguf_str s)
+{
+    uint32_t bits = 0;
+    unsigned n_bits = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < s.n && s.p[i] != '='; i++) {
+        char c = s.p[i];
+        int v = c >= 'A' && c <= 'Z'   ? c - 'A'
+                : c >= 'a' && c <= 'z' ? c - 'a' + 26
+                : c >= '0' && c <= '9' ? c - '0' + 52
+                : c == '+'             ? 62
+                : c == '/'             ? 63
+                                       : -1;
+        if (v < 0)
+            return SHOAL_EFORMAT;
+        bits = bits << 6 | (uint32_t)v;
+        n_bits += 6;
+        if (n_bits >= 8) {
+            n_bits -= 8;
+            out[n++] = (uint8_t)(bits >> n_bits);
+        }
+    }
+    *n_out = n;
+    return 0;
+}
+
+static int parse_charsmap(struct hf_norm *h, const cJSON *j, struct err *e)
+{
+    struct gguf_str s = hf_get_str(j, "precompiled_charsmap");
+    size_t n = 0;
+    uint8_t *bytes = mem_alloc(s.n + 1);
+    if (!bytes)
+        return err_set(e, SHOAL_ENOMEM, "tokenizer");
+    int rc = s.p ? decode_base64(bytes, &n, s) : SHOAL_EFORMAT;
+    rc = rc < 0 ? err_set(e, rc, "precompiled_charsmap is no base64")
+                : charsmap_create(&h->charsmap, bytes, n, e);
+    mem_free(bytes);
+    return rc;
+}
+
+static unsigned bert_opts(const cJSON *j)
+{
+    bool lower = hf_get_bool(j, "lowercase", true);
+    unsigned opts = lower ? HF_BERT_LOWERCASE : 0;
+    if (hf_get_bool(j, "clean_text", true))
+        opts |= HF_BERT_CLEAN;
+    if (hf_get_bool(j, "handle_chinese_chars", true))
+        opts |= HF_BERT_CJK;
+    if (hf_get_bool(j, "strip_accents", lower)) /* null: as lowercase */
+        opts |= HF_BERT_STRIP_ACCENTS;
+    return opts;
+}
+
+static int fill_norm(struct hf_norm *h, const cJSON *j, struct err *e)
+{
+    struct gguf_str text;
+    int rc = 0;
+    switch (h->kind) {
+    case HF_NORM_BERT:
+        h->opts = bert_opts(j);
+        break;
+    case HF_NORM_STRIP:
+        h->opts = (hf_get_bool(j, "strip_left", true) ? HF_STRIP_LEFT : 0u) |
+                  (hf_get_bool(j, "strip_right", true) ? HF_STRIP_RIGHT : 0u);
+        break;
+    case HF_NORM_REPLACE:
+        rc = parse_pattern(j, &text, &h->rx, e);
+        if (rc == 0 && !h->rx)
+            rc = copy(&h->text, &h->n_text, text, e);
+        if (rc == 0)
+            rc = copy(&h->content, &h->n_content, hf_get_str(j, "content"), e);
+        break;
+    case HF_NORM_PREPEND:
+        rc = copy(&h->text, &h->n_text, hf_get_str(j, "prepend"), e);
+        break;
+    case HF_NORM_PRECOMPILED:
+        rc = parse_charsmap(h, j, e);
+        break;
+    default:
+        break;
+    }
+    return rc;
+}
+
+static int add_norm(struct tok_hf *hf, const cJSON *j, int depth, struct err *e)
+{
+    static const struct {
+        const char *name;
+        enum hf_norm_kind kind;
+    } known[] = {
+        {"BertNormalizer", HF_NORM_BERT},
+        {"NFC", HF_NORM_NFC},
+        {"NFD", HF_NORM_NFD},
+        {"NFKC", HF_NORM_NFKC},
+        {"NFKD", HF_NORM_NFKD},
+        {"Lowercase", HF_NORM_LOWERCASE},
+        {"StripAccents", HF_NORM_STRIP_ACCENTS},
+        {"Strip", HF_NORM_STRIP},
+        {"Replace", HF_NORM_REPLACE},
+        {"Prepend", HF_NORM_PREPEND},
+        {"Nmt", HF_NORM_NMT},
+        {"Precompiled", HF_NORM_PRECOMPILED},
+    };
+    struct gguf_str type = hf_get_str(j, "type");
+    int rc = 0;
+    if (hf_is(type, "Sequence")) {
+        const cJSON *list = hf_get(j, "normalizers");
+        if (depth == HF_MAX_DEPTH)
+            return err_set(e, SHOAL_ELIMIT, "normalizer: sequences are nested too deep");
+        for (const cJSON *c = list ? list->child : NULL; c && rc == 0; c = c->next)
+            rc = add_norm(hf, c, depth + 1, e);
+        return rc;
+    }
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (hf_is(type, known[i].name)) {
+            if (hf->n_norm == HF_MAX_NORMS)
+                return err_set(e, SHOAL_ELIMIT, "normalizer: more than %d steps", HF_MAX_NORMS);
+            struct hf_norm *h = &hf->norm[hf->n_norm++];
+            h->kind = known[i].kind;
+            return fill_norm(h, j, e);
+        }
+    return unknown(e, "normalizer", j);
+}
+
+int hf_parse_normalizer(struct hf_build *b, struct err *e)
+{
+    const cJSON *j = hf_get(b->json, "normalizer");
+    return j ? add_norm(b->t->hf, j, 0, e) : 0;
+}
+
+/* ---- pre-tokenizers ---- */
+
+/* Expressions that a scanner does, as tokenizer.json files have them. */
+#define CONTRACT "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LEAD "[^\\r\\n\\p{L}\\p{N}]?"
+#define REST "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+static const struct {
+    const char *regex;
+    split_fn scan;
+    unsigned opts;
+} scanners[] = {
+    {"'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
+     split_gpt2, 0},
+    {CONTRACT "|" LEAD "\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" REST, split_cl100k,
+     SPLIT_CONTRACT | SPLIT_N3 | SPLIT_TAIL_NL},
+    {CONTRACT "|" LEAD "\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" REST, split_cl100k,
+     SPLIT_CONTRACT | SPLIT_N1 | SPLIT_TAIL_NL},
+    {LEAD UPPER "*" LOWER "+" CONTRACT "?|" LEAD UPPER "+" LOWER "*" CONTRACT
+                "?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" REST,
+     split_o200k, SPLIT_CONTRACT | SPLIT_N3 | SPLIT_TAIL_NL | SPLIT_TAIL_SLASH},
+};
+
+static int add_step(struct tok_hf *hf, struct hf_pre **out, struct err *e)
+{
+    if (hf->n_pre == HF_MAX_PRES)
+        return err_set(e, SHOAL_ELIMIT, "pre_tokenizer: more than %d steps", HF_MAX_PRES);
+    *out = &hf->pre[hf->n_pre++];
+    return 0;
+}
+
+static int parse_behavior(struct hf_pre *h, const cJSON *j, struct err *e)
+{
+    static const char *const names[] = {[HF_REMOVED] = "Removed",
+                                        [HF_ISOLATED] = "Isolated",
+                                        [HF_PREVIOUS] = "MergedWithPrevious",
+                                        [HF_NEXT] = "MergedWithNext",
+                                        [HF_CONTIGUOUS] = "Contiguous"};
+    struct gguf_str s = hf_get_str(j, "behavior");
+    h->behavior = HF_ISOLATED;
+    if (!s.p)
+        return 0;
+    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (hf_is(s, names[i])) {
+            h->behavior = (enum hf_behavior)i;
+            return 0;
+        }
+    return err_set(e, SHOAL_EUNSUPPORTED, "pre_tokenizer: behavior \"%.32s\" is not supported",
+                   s.p);
+}
+
+static int add_class(struct tok_hf *hf, const cJSON *j, enum hf_class class, struct err *e)
+{
+    struct hf_pre *h = NULL;
+    int rc = add_step(hf, &h, e);
+    if (rc < 0)
+        return rc;
+    h->kind = HF_PRE_CLASS;
+    h->class = class;
+    if (class == HF_CLASS_PUNCTUATION)
+        return parse_behavior(h, j, e);
+    h->behavior = class == HF_CLASS_SPACE                      ? HF_REMOVED
+                  : hf_get_bool(j, "individual_digits", false) ? HF_ISOLATED
+                                                               : HF_CONTIGUOUS;
+    return 0;
+}
+
+static int add_split(struct tok_hf *hf, const cJSON *j, struct err *e)
+{
+    struct hf_pre *h = NULL;
+    struct gguf_str regex = hf_get_str(hf_get(j, "pattern"), "Regex"), text;
+    int rc = add_step(hf, &h, e);
+    if (rc == 0)
+        rc = parse_behavior(h, j, e);
+    if (rc < 0)
+        return rc;
+    h->invert = hf_get_bool(j, "invert", false);
+    h->kind = HF_PRE_SCAN;
+    for (size_t i = 0; i < sizeof(scanners) / sizeof(scanners[0]); i++)
+        if (hf_is(regex, scanners[i].regex)) {
+            h->scan = scanners[i].scan;
+            h->opts = scanners[i].opts;
+            return 0;
+        }
+    rc = parse_pattern(j, &text, &h->rx, e);
+    if (rc < 0)
+        return rc;
+    h->kind = h->rx ? HF_PRE_REGEX : HF_PRE_TEXT;
+    if (!h->rx && text.n == 0)
+        return err_set(e, SHOAL_EFORMAT, "pre_tokenizer: Split at an empty text");
+    return h->rx ? 0 : copy(&h->text, &h->n_text, text, e);
+}
+
+static int add_delimiter(struct tok_hf *hf, const cJSON *j, struct err *e)
+{
+    struct hf_pre *h = NULL;
+    struct gguf_str text = hf_get_str(j, "delimiter");
+    int rc = add_step(hf, &h, e);
+    if (rc < 0)
+        return rc;
+    h->kind = HF_PRE_TEXT;
+    h->behavior = HF_REMOVED;
+    if (text.n == 0)
+        return err_set(e, SHOAL_EFORMAT, "pre_tokenizer: CharDelimiterSplit without delimiter");
+    return copy(&h->text, &h->n_text, text, e);
+}
+
+static int add_byte_level(struct tok_hf *hf, const cJSON *j, struct err *e)
+{
+    struct hf_pre *h = NULL;
+    int rc = 0;
+    hf->byte_level = true;
+    if (hf_get_bool(j, "add_prefix_space", true)) {
+        rc = add_step(hf, &h, e);
+        if (rc < 0)
+            return rc;
+        h->kind = HF_PRE_PREFIX_SPACE;
+    }
+    if (!hf_get_bool(j, "use_regex", true))
+        return 0;
+    rc = add_step(hf, &h, e);
+    if (rc < 0)
+        return rc;
+    h->kind = HF_PRE_SCAN;
+    h->behavior = HF_ISOLATED;
+    h->scan = split_gpt2;
+    return 0;
+}
+
+static int add_metaspace(struct tok_hf *hf, const cJSON *j, struct err *e)
+{
+    struct hf_pre *h = NULL;
+    struct gguf_str with = hf_get_str(j, "replacement"), scheme = hf_get_str(j, "prepend_scheme");
+    int rc = add_step(hf, &h, e);
+    if (rc < 0)
+        return rc;
+    h->kind = HF_PRE_METASPACE;
+    h->behavior = HF_NEXT;
+    h->split = hf_get_bool(j, "split", true);
+    h->prepend = HF_PREPEND_ALWAYS;
+    if (hf_is(scheme, "first"))
+        h->prepend = HF_PREPEND_FIRST;
+    else if (hf_is(scheme, "never") || !hf_get_bool(j, "add_prefix_space", true))
+        h->prepend = HF_PREPEND_NEVER;
+    else if (scheme.p && !hf_is(scheme, "always"))
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "pre_tokenizer: prepend_scheme \"%.32s\" is not supported", scheme.p);
+    if (with.p && with.n == 0)
+        return err_set(e, SHOAL_EFORMAT, "pre_tokenizer: Metaspace without replacement");
+    return copy(&h->text, &h->n_text, with.p ? with : (struct gguf_str){"\xe2\x96\x81", 3}, e);
+}
+
+static int add_words(struct tok_hf *hf, enum hf_pre_kind kind, struct err *e)
+{
+    struct hf_pre *h = NULL;
+    int rc = add_step(hf, &h, e);
+    if (rc == 0)
+        h->kind = kind;
+    return rc;
+}
+
+static int add_pre(struct tok_hf *hf, const cJSON *j, int depth, struct err *e)
+{
+    struct gguf_str type = hf_get_str(j, "type");
+    int rc = 0;
+    if (hf_is(type, "Sequence")) {
+        const cJSON *list = hf_get(j, "pretokenizers");
+        if (depth == HF_MAX_DEPTH)
+            return err_set(e, SHOAL_ELIMIT, "pre_tokenizer: sequences are nested too deep");
+        for (const cJSON *c = list ? list->child : NULL; c && rc == 0; c = c->next)
+            rc = add_pre(hf, c, depth + 1, e);
+        return rc;
+    }
+    if (hf->byte_level)
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "pre_tokenizer \"%.64s\" after ByteLevel is not supported",
+                       type.p ? type.p : "(no type)");
+    if (hf_is(type, "BertPreTokenizer"))
+        return add_words(hf, HF_PRE_BERT, e);
+    if (hf_is(type, "Whitespace"))
+        return add_words(hf, HF_PRE_WORDS, e);
+    if (hf_is(type, "WhitespaceSplit"))
+        return add_class(hf, j, HF_CLASS_SPACE, e);
+    if (hf_is(type, "Punctuation"))
+        return add_class(hf, j, HF_CLASS_PUNCTUATION, e);
+    if (hf_is(type, "Digits"))
+        return add_class(hf, j, HF_CLASS_NUMBER, e);
+    if (hf_is(type, "Split"))
+        return add_split(hf, j, e);
+    if (hf_is(type, "CharDelimiterSplit"))
+        return add_delimiter(hf, j, e);
+    if (hf_is(type, "ByteLevel"))
+        return add_byte_level(hf, j, e);
+    if (hf_is(type, "Metaspace"))
+        return add_metaspace(hf, j, e);
+    return unknown(e, "pre_tokenizer", j);
+}
+
+int hf_parse_pre_tokenizer(struct hf_build *b, struct err *e)
+{
+    const cJSON *j = hf_get(b->json, "pre_tokenizer");
+    return j ? add_pre(b->t->hf, j, 0, e) : 0;
+}

@@ -1,0 +1,113 @@
+/* tok_special.c - tokens that are found in a text by their spelling. */
+#include "text/tokenizer/tok_internal.h"
+#include "text/tokenizer/tok_hf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int compare(const void *a, const void *b)
+{
+    const struct tok_special_entry *x = a, *y = b;
+    int c = memcmp(x->p, y->p, x->n < y->n ? x->n : y->n);
+    if (c != 0)
+        return c;
+    if (x->n != y->n)
+        return x->n < y->n ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id; /* of two with one spelling the first is in front */
+}
+
+void tok_special_index(struct tok_special *sp)
+{
+    uint32_t k = 0;
+    if (sp->n > 0)
+        qsort(sp->e, sp->n, sizeof(*sp->e), compare);
+    for (unsigned b = 0; b <= 256; b++) {
+        while (k < sp->n && (uint8_t)*sp->e[k].p < b)
+            k++;
+        sp->first[b] = k;
+    }
+}
+
+/* The first entry of [lo, hi) whose byte k is >= c, or > c with `above`. */
+static uint32_t bound(const struct tok_special *sp, uint32_t lo, uint32_t hi, size_t k, uint8_t c,
+                      bool above)
+{
+    for (uint32_t size = hi - lo; size > 0;) {
+        uint32_t half = size / 2;
+        uint8_t b = (uint8_t)sp->e[lo + half].p[k];
+        if (b < c || (above && b == c)) {
+            lo += half + 1;
+            size -= half + 1;
+        } else {
+            size = half;
+        }
+    }
+    return lo;
+}
+
+/* The list is sorted, so each byte narrows a range. */
+int32_t tok_special_at(const struct tok_special *sp, const uint8_t *type, const char *p, size_t n)
+{
+    uint32_t lo = sp->first[(uint8_t)*p], hi = sp->first[(uint8_t)*p + 1];
+    int32_t found = TOKENIZER_NONE;
+    size_t found_n = 0;
+    for (size_t k = 1; lo < hi; k++) {
+        /* entries in [lo, hi) agree with p in their first k bytes; the shortest stands first */
+        for (; lo < hi && sp->e[lo].n == k; lo++) {
+            bool may = !type || type[sp->e[lo].id] == TOKENIZER_TYPE_USER_DEFINED;
+            if (may && found_n != k) {
+                found = (int32_t)lo;
+                found_n = k;
+            }
+        }
+        if (k == n)
+            break;
+        lo = bound(sp, lo, hi, k, (uint8_t)p[k], false);
+        hi = bound(sp, lo, hi, k, (uint8_t)p[k], true);
+    }
+    return found;
+}
+
+int32_t tok_special_find(const struct tok_special *sp, const char *p, size_t n)
+{
+    uint32_t lo = 0, hi = sp->n;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        const struct tok_special_entry *w = &sp->e[mid];
+        int c = memcmp(w->p, p, w->n < n ? w->n : n);
+        if (c == 0 && w->n == n)
+            return (int32_t)w->id;
+        if (c < 0 || (c == 0 && w->n < n))
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return TOKENIZER_NONE;
+}
+
+/* How much of a text spells a control token of the set at p; *open as in the header. */
+static size_t control_in(const struct tokenizer *t, const struct tok_special *sp, const char *p,
+                         size_t n, bool *open)
+{
+    if (n == 0 || !tok_special_may(sp, *p))
+        return 0;
+    for (uint32_t i = sp->first[(uint8_t)*p]; i < sp->first[(uint8_t)*p + 1] && !*open; i++)
+        *open = sp->e[i].n > n && memcmp(sp->e[i].p, p, n) == 0;
+    int32_t at = tok_special_at(sp, NULL, p, n);
+    if (at < 0 || t->v.type[sp->e[at].id] == TOKENIZER_TYPE_USER_DEFINED)
+        return 0;
+    return sp->e[at].n;
+}
+
+size_t tokenizer_control_at(const struct tokenizer *t, const char *p, size_t n, bool *open)
+{
+    *open = false;
+    size_t most = control_in(t, &t->special, p, n, open);
+    if (t->hf) { /* a tokenizer.json has lists of its own */
+        size_t raw = control_in(t, &t->hf->raw, p, n, open);
+        size_t normal = control_in(t, &t->hf->normal, p, n, open);
+        most = raw > most ? raw : most;
+        most = normal > most ? normal : most;
+    }
+    return most;
+}

@@ -1,0 +1,38 @@
+/* tok_spiece.h - SentencePiece's model file (spiece.model, tokenizer.model), a protobuf message.
+ *
+ * Thread:    belongs to the call that loads.
+ * Ownership: texts are borrowed from the bytes; spiece_fini frees the list.
+ * Failure:   SHOAL_EFORMAT says what and at which byte; SHOAL_EUNSUPPORTED names a kind of model
+ *            that is not known; then nothing is left allocated. */
+#ifndef SHOAL_TEXT_TOKENIZER_TOK_SPIECE_H
+#define SHOAL_TEXT_TOKENIZER_TOK_SPIECE_H
+
+#include "format/gguf.h"
+
+enum spiece_type {
+    SPIECE_NORMAL = 1,
+    SPIECE_UNKNOWN = 2,
+    SPIECE_CONTROL = 3,
+    SPIECE_USER_DEFINED = 4,
+    SPIECE_UNUSED = 5,
+    SPIECE_BYTE = 6,
+};
+
+struct spiece_piece {
+    struct gguf_str text;
+    float score;
+    uint32_t type;
+};
+
+struct spiece {
+    struct spiece_piece *pieces;
+    uint32_t n_pieces;
+    struct gguf_str charsmap; /* n 0: none */
+    int32_t unk, bos, eos, pad;
+    bool bpe, byte_fallback, dummy_prefix, remove_extra, escape;
+};
+
+SHOAL_MUST_CHECK int spiece_read(struct spiece *m, const void *bytes, size_t n, struct err *e);
+void spiece_fini(struct spiece *m);
+
+#endif

@@ -1,0 +1,303 @@
+/* test_cmd.c - commands when memory runs out at any point: an error, no crash and no leak (the
+ * sanitizer build looks), and calibration against sums made by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "cmd/bare_model.h"
+#include "cmd/cmd.h"
+#include "base/nearest.h"
+#include "cmd/opts.h"
+#include "eval/calibration.h"
+
+#define MODEL SHOAL_TEST_DATA "/refs/qwen3.gguf"
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+static const struct opts_def defs[] = {
+    {"count", 'n', OPTS_UINT, "N", "7", 1, 100, "a number"},
+    {"rate", 0, OPTS_REAL, "X", "0.5", -1, 1, "another"},
+    {"name", 0, OPTS_TEXT, "TEXT", NULL, 0, 0, "a text"},
+    {"item", 'i', OPTS_LIST, "TEXT", NULL, 0, 0, "some texts"},
+    {"mode", 0, OPTS_CHOICE, "fast|slow", "fast", 0, 0, "a word"},
+    {"loud", 'l', OPTS_FLAG, NULL, NULL, 0, 0, "a flag"},
+};
+static const struct opts_page page = {.command = "test",
+                                      .arguments = "[A] [B]",
+                                      .max_args = 2,
+                                      .summary = "For tests.",
+                                      .groups = {OPTS_GROUP("Options", defs)}};
+
+static void test_options_in_any_order_and_form(void **state)
+{
+    (void)state;
+    static const char *const argv[] = {"one", "-n5", "--rate=-0.25", "-i",   "a",  "--item",
+                                       "b",   "-l",  "--mode",       "slow", "--", "-x"};
+    const char *const *list;
+    struct opts o;
+    assert_int_equal(opts_parse(&o, &page, 12, argv), OPTS_RUN);
+    assert_int_equal(opts_u32(&o, "count"), 5);
+    assert_true(opts_real(&o, "rate") == -0.25);
+    assert_null(opts_text(&o, "name"));
+    assert_int_equal(opts_list(&o, "item", &list), 2);
+    assert_string_equal(list[1], "b");
+    assert_true(opts_flag(&o, "loud"));
+    assert_string_equal(opts_text(&o, "mode"), "slow");
+    assert_int_equal(o.n_args, 2);
+    assert_string_equal(o.args[1], "-x");
+    opts_fini(&o);
+}
+
+static void test_options_not_given_have_their_defaults(void **state)
+{
+    (void)state;
+    const char *const *list;
+    struct opts o;
+    assert_int_equal(opts_parse(&o, &page, 0, NULL), OPTS_RUN);
+    assert_int_equal(opts_uint(&o, "count"), 7);
+    assert_true(opts_real(&o, "rate") == 0.5);
+    assert_false(opts_given(&o, "count"));
+    assert_int_equal(opts_list(&o, "item", &list), 0);
+    assert_string_equal(opts_text(&o, "mode"), "fast");
+    opts_fini(&o);
+}
+
+static void test_bad_options_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *why;
+        int argc;
+        const char *argv[3];
+    } cases[] = {
+        {"below the least", 1, {"--count=0"}},
+        {"above the most", 1, {"--count=101"}},
+        {"negative", 1, {"--count=-1"}},
+        {"a fraction", 1, {"--count=1.5"}},
+        {"overflow", 1, {"--count=99999999999999999999999"}},
+        {"blank", 1, {"--count= 5"}},
+        {"not a number", 1, {"--rate=nan"}},
+        {"empty", 1, {"--rate="}},
+        {"tail", 1, {"--rate=1x"}},
+        {"part of a word", 1, {"--mode=fas"}},
+        {"words", 1, {"--mode=fast|slow"}},
+        {"empty word", 1, {"--mode="}},
+        {"a flag with a value", 1, {"--loud=1"}},
+        {"prefix of a name", 1, {"--cou=1"}},
+        {"no value", 1, {"--name"}},
+        {"unknown letter", 1, {"-z"}},
+        {"too many", 3, {"a", "b", "c"}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct opts o;
+        if (opts_parse(&o, &page, cases[i].argc, cases[i].argv) != OPTS_USAGE)
+            fail_msg("%s: accepted", cases[i].why);
+        opts_fini(&o);
+    }
+}
+
+static void test_nearest_word(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"temp", "top-k", "threads", "max-tokens", NULL};
+    static const struct {
+        const char *typed, *want;
+    } cases[] = {{"tmp", "temp"},   {"temperature", NULL}, {"thread", "threads"},
+                 {"topk", "top-k"}, {"max", "max-tokens"}, {"xyzzy", NULL},
+                 {"tepm", "temp"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *got = nearest_word(cases[i].typed, words);
+        if (cases[i].want)
+            assert_string_equal(got, cases[i].want);
+        else
+            assert_null(got);
+    }
+}
+
+static void test_ids(void **state)
+{
+    (void)state;
+    int32_t *ids = NULL;
+    size_t n = 0;
+    struct err e = {0};
+    assert_int_equal(cmd_parse_ids("[1, 2,3]\n44", 11, &ids, &n, &e), 0);
+    assert_int_equal(cmd_parse_ids(" 2147483647", 11, &ids, &n, &e), 0);
+    assert_int_equal(n, 5);
+    assert_int_equal(ids[3], 44);
+    assert_int_equal(ids[4], INT32_MAX);
+    assert_int_equal(cmd_parse_ids("2147483648", 10, &ids, &n, &e), SHOAL_EINVAL);
+    assert_int_equal(cmd_parse_ids("1 -2", 4, &ids, &n, &e), SHOAL_EINVAL);
+    assert_int_equal(cmd_parse_ids("1.5", 3, &ids, &n, &e), SHOAL_EINVAL);
+    mem_free(ids);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+typedef int (*command_fn)(int argc, const char *const *argv);
+
+/* Every allocation of the command fails in its turn. */
+static void torture(command_fn run, int argc, const char *const *argv)
+{
+    uint64_t calls = mem_calls();
+    mem_fail_at(0);
+    assert_int_equal(run(argc, argv), CMD_OK);
+    uint64_t n = mem_calls() - calls, n_failed = 0;
+    uint64_t step = n > 400 ? n / 200 : 1;
+    for (uint64_t i = 1; i <= n; i += step) {
+        mem_fail_at(i);
+        int rc = run(argc, argv);
+        mem_fail_at(0);
+        /* Some allocations only save time: without them the command still succeeds. */
+        assert_in_range(rc, CMD_OK, CMD_USAGE);
+        n_failed += rc != CMD_OK;
+    }
+    assert_true(n_failed > 0);
+}
+
+static void test_generate_without_memory(void **state)
+{
+    (void)state;
+    static const char *const argv[] = {"-m", MODEL, "-n", "4", "--json", "--no-cache", "was the"};
+    torture(cmd_generate, 7, argv);
+}
+
+static void test_tokenize_without_memory(void **state)
+{
+    (void)state;
+    static const char *const argv[] = {"-m", MODEL, "--json", "was the"};
+    torture(cmd_tokenize, 4, argv);
+}
+
+static void test_logits_without_memory(void **state)
+{
+    (void)state;
+    static const char *const argv[] = {"-m", MODEL, "--no-cache", "--text", "was", "--json"};
+    torture(cmd_logits, 6, argv);
+}
+
+static void test_show_without_memory(void **state)
+{
+    (void)state;
+    static const char *const argv[] = {MODEL, "--json"};
+    torture(cmd_model_show, 2, argv);
+}
+
+static void test_perplexity_without_memory(void **state)
+{
+    (void)state;
+    static const char *const argv[] = {
+        "-m", MODEL, "--no-cache", "-c", "16", "--json", SHOAL_TEST_DATA "/refs/README.md"};
+    torture(cmd_perplexity, 7, argv);
+}
+
+static void test_quantize_without_memory(void **state)
+{
+    (void)state;
+    char out[] = "/tmp/shoal-test-XXXXXX";
+    int fd = mkstemp(out);
+    assert_true(fd >= 0);
+    close(fd);
+    const char *const argv[] = {MODEL,       out, "--type",      "q8_0",
+                                "--threads", "1", "-c",          "16",
+                                "--chunks",  "2", "--calibrate", SHOAL_TEST_DATA "/refs/README.md"};
+    torture(cmd_model_quantize, 12, argv);
+    unlink(out);
+}
+
+/* ---- calibration ---------------------------------------------------------------------------- */
+
+struct by_hand {
+    double sum[64];
+    uint64_t n;
+};
+
+static void add_by_hand(void *ctx, const char *tensor, const float *x, uint32_t n_cols)
+{
+    struct by_hand *h = ctx;
+    if (strcmp(tensor, "blk.1.ffn_up.weight") != 0)
+        return;
+    assert_int_equal(n_cols, 64);
+    for (uint32_t i = 0; i < n_cols; i++)
+        h->sum[i] += (double)x[i] * (double)x[i];
+    h->n++;
+}
+
+static void test_calibration_is_the_mean_square_of_the_input(void **state)
+{
+    (void)state;
+    static const char text[] = "was the guess that the water was he a the was as the waters were";
+    struct bare_model m;
+    struct bare_model_opts mo = {.path = MODEL,
+                                 .no_cache = true,
+                                 .n_ctx = 256,
+                                 .max_batch = 16,
+                                 .max_logits = 4,
+                                 .interrupt_fd = -1};
+    struct calibration *c = NULL;
+    struct calibration_opts co = {0};
+    struct by_hand h = {0};
+    struct tok_ids ids;
+    struct err e = {0};
+    assert_int_equal(bare_model_open(&m, &page, &mo), CMD_OK);
+    assert_int_equal(calibration_run(&c, m.d, m.g, m.t, text, sizeof(text) - 1, &co, &e), 0);
+    const float *means = calibration_importance(c, "blk.1.ffn_up.weight", 64);
+    assert_non_null(means);
+    assert_null(calibration_importance(c, "blk.1.ffn_up.weight", 65));
+    assert_null(calibration_importance(c, "blk.9.ffn_up.weight", 64));
+    assert_null(calibration_importance(c, "blk.0.attn_norm.weight", 64));
+    /* the embedding is the output matrix in a model without one */
+    bool tied = !gguf_find_tensor(m.g, "output.weight");
+    assert_non_null(calibration_importance(c, tied ? "token_embd.weight" : "output.weight", 64));
+
+    tok_ids_init(&ids, 1000);
+    assert_int_equal(tokenizer_encode(m.t, &ids, text, sizeof(text) - 1, TOKENIZER_ADD_SPECIAL, &e),
+                     0);
+    assert_int_equal(calibration_n_tokens(c), ids.n);
+    decoder_watch(m.d, add_by_hand, &h);
+    for (size_t at = 0; at < ids.n; at++) {
+        struct decoder_run run = {
+            .tokens = ids.ids + at, .n = 1, .pos0 = (uint32_t)at, .pages = bare_model_pages(&m, 0)};
+        decoder_forward(m.d, &run, 1);
+    }
+    assert_int_equal(h.n, ids.n);
+    for (size_t i = 0; i < 64; i++) {
+        double want = h.sum[i] / (double)h.n;
+        assert_true(means[i] > 0 && (double)means[i] > want * 0.999 &&
+                    (double)means[i] < want * 1.001);
+    }
+    struct calibration *none = NULL;
+    assert_int_equal(calibration_run(&none, m.d, m.g, m.t, "a", 1, &co, &e), SHOAL_EINVAL);
+    assert_null(none);
+    tok_ids_fini(&ids);
+    calibration_destroy(c);
+    bare_model_close(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_options_in_any_order_and_form),
+        cmocka_unit_test(test_options_not_given_have_their_defaults),
+        cmocka_unit_test(test_bad_options_are_refused),
+        cmocka_unit_test(test_nearest_word),
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_generate_without_memory),
+        cmocka_unit_test(test_tokenize_without_memory),
+        cmocka_unit_test(test_logits_without_memory),
+        cmocka_unit_test(test_show_without_memory),
+        cmocka_unit_test(test_perplexity_without_memory),
+        cmocka_unit_test(test_quantize_without_memory),
+        cmocka_unit_test(test_calibration_is_the_mean_square_of_the_input),
+    };
+    /* What the commands print is not this test's: only their exit codes are. */
+    if (!freopen("/dev/null", "w", stdout))
+        return 2;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,282 @@
+/* test_ask_rules.c - the rules of the ask flow against the examples that its definition in Python
+ * made (tests/data/ask), and against texts that mean harm. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/mem.h"
+#include "flow/home/ask_rules.h"
+#include "flow/home/ask_text.h"
+
+static const cJSON *get(const cJSON *o, const char *key)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
+    if (!v)
+        fail_msg("no %s in an example", key);
+    return v;
+}
+
+/* Words of the clause, from `from` on, that spell the entity. */
+static struct ask_entity place(struct arena *a, const struct ask_words *w, uint32_t from,
+                               const char *type, const char *text)
+{
+    for (; from < w->n; from++)
+        for (uint32_t to = from + 1; to <= w->n; to++)
+            if (strcmp(ask_trim_end(a, ask_join(a, w, from, to), ".,;:!?)"), text) == 0)
+                return (struct ask_entity){type, from, to};
+    fail_msg("entity \"%s\" is not in its clause", text);
+    return (struct ask_entity){0};
+}
+
+static void decide(struct arena *a, struct ask_plan *plan, const cJSON *c, const cJSON *flows,
+                   const struct tm *now)
+{
+    struct ask_entity entities[32];
+    struct ask_clause clause = {.text = get(c, "text")->valuestring,
+                                .intent = get(c, "intent")->valuestring,
+                                .intent_p = (float)get(c, "intent_p")->valuedouble,
+                                .threshold = 0.56f,
+                                .router = get(c, "router")->valuestring,
+                                .router_p = (float)get(c, "router_p")->valuedouble,
+                                .entities = entities};
+    const cJSON *e, *flow = cJSON_GetObjectItemCaseSensitive(flows, clause.router);
+    struct ask_words w = ask_words(a, clause.text);
+    uint32_t from = 0;
+    clause.flow = flow ? flow->valuestring : "";
+    cJSON_ArrayForEach(e, get(c, "entities"))
+    {
+        struct ask_entity *to = &entities[clause.n_entities++];
+        *to = place(a, &w, from, get(e, "type")->valuestring, get(e, "text")->valuestring);
+        from = to->to;
+    }
+    ask_decide(a, plan, &clause, now);
+}
+
+static void check_actions(const cJSON *row, const struct ask_plan *plan)
+{
+    struct buf b;
+    const cJSON *want = get(row, "actions");
+    const char *text = get(row, "text")->valuestring;
+    buf_init(&b, 1 << 16);
+    struct json_out j = json_out_make(&b);
+    json_out_array(&j);
+    for (uint32_t i = 0; i < plan->n_actions; i++)
+        ask_action_json(&j, plan->actions[i]);
+    json_out_array_end(&j);
+    cJSON *have = cJSON_Parse(buf_str(&b));
+    assert_non_null(have);
+    if (!cJSON_Compare(have, want, true)) {
+        char *s = cJSON_PrintUnformatted(want);
+        fail_msg("%s\n  have %s\n  want %s", text, buf_str(&b), s);
+    }
+    cJSON_Delete(have);
+    buf_fini(&b);
+}
+
+static void check_row(const cJSON *row, const cJSON *flows)
+{
+    struct arena a;
+    struct ask_plan plan = {0};
+    struct tm now = {0};
+    const char **list, *text = get(row, "text")->valuestring;
+    const cJSON *clauses = get(row, "clauses"), *contexts = get(row, "contexts"), *c;
+    arena_init(&a, 1 << 20);
+    assert_non_null(strptime(get(row, "now")->valuestring, "%Y-%m-%dT%H:%M:%S", &now));
+    uint32_t n = ask_clauses(&a, text, &list), i = 0;
+    if ((int)n != cJSON_GetArraySize(clauses))
+        fail_msg("%s: %u clauses", text, n);
+    cJSON_ArrayForEach(c, clauses)
+    {
+        assert_string_equal(list[i++], get(c, "text")->valuestring);
+        decide(&a, &plan, c, flows, &now);
+    }
+    check_actions(row, &plan);
+    n = ask_contexts(&a, &plan, &list);
+    i = 0;
+    cJSON_ArrayForEach(c, contexts)
+    {
+        assert_true(i < n);
+        assert_string_equal(list[i++], c->valuestring);
+    }
+    assert_int_equal(i, n);
+    assert_int_equal(a.rc, 0);
+    arena_fini(&a);
+}
+
+static char *read_file(const char *path)
+{
+    FILE *f = fopen(path, "re");
+    assert_non_null(f);
+    fseek(f, 0, SEEK_END);
+    long n = ftell(f);
+    rewind(f);
+    char *s = malloc((size_t)n + 1);
+    assert_non_null(s);
+    assert_int_equal(fread(s, 1, (size_t)n, f), n);
+    s[n] = '\0';
+    fclose(f);
+    return s;
+}
+
+static void test_examples(void **state)
+{
+    (void)state;
+    char *text = read_file(SHOAL_TEST_DATA "/ask/examples.jsonl");
+    char *config = read_file(SHOAL_TEST_DATA "/../../models/encoder/config.json");
+    cJSON *c = cJSON_Parse(config);
+    const cJSON *flows = get(get(get(c, "shoal"), "router"), "flow");
+    int n = 0;
+    for (char *save, *line = strtok_r(text, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        cJSON *row = cJSON_Parse(line);
+        assert_non_null(row);
+        check_row(row, flows);
+        cJSON_Delete(row);
+        n++;
+    }
+    assert_true(n >= 70);
+    cJSON_Delete(c);
+    free(config);
+    free(text);
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *action, *show;
+        double number;
+        const char *unit;
+    } values[] = {
+        {"twenty-one degrees", "set_temperature", "21 degrees", 21, "celsius"},
+        {"1", "set_temperature", "1 degree", 1, "celsius"},
+        {"one hundred percent", "open", "100%", 100, "percent"},
+        {"minus five", "set_temperature", "minus 5", 0, NULL},
+        {"-5 °C", "set_temperature", "-5 degrees", -5, "celsius"},
+        {"4 Bar", "set_machine", "4 Bar", 4, "Bar"},
+        {"two point five kW", "set_machine", "2.5 kW", 2.5, "kW"},
+        {"half", "set_brightness", "50%", 50, "percent"},
+    };
+    static const struct {
+        const char *text, *show;
+        double seconds;
+    } durations[] = {
+        {"ten minutes", "10 minutes", 600},     {"an hour and a half", "1 hour 30 minutes", 5400},
+        {"half an hour", "30 minutes", 1800},   {"1h 20m", "1 hour 20 minutes", 4800},
+        {"a couple of days", "2 days", 172800}, {"a while", "a while", -1}};
+    static const struct {
+        const char *text, *show, *time;
+    } times[] = {{"half past seven", "7:30", "07:30"},
+                 {"quarter to nine", "8:45", "08:45"},
+                 {"7pm", "7 pm", "19:00"},
+                 {"12 am", "12 am", "00:00"},
+                 {"seven thirty in the evening", "7:30 pm", "19:30"},
+                 {"07:30", "07:30", "07:30"},
+                 {"ten minutes to one", "12:50", "12:50"},
+                 {"Sunset", "sunset", "sunset"},
+                 {"25:00", "25:00", "25:00"},
+                 {"75 to 3", "75 to 3", "75 to 3"}};
+    struct arena a;
+    arena_init(&a, 1 << 20);
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        struct ask_value v = ask_value(&a, values[i].text, values[i].action);
+        assert_string_equal(v.show, values[i].show);
+        assert_true(v.number == values[i].number);
+        if (values[i].unit)
+            assert_string_equal(v.unit, values[i].unit);
+        else
+            assert_null(v.unit);
+    }
+    for (size_t i = 0; i < sizeof(durations) / sizeof(durations[0]); i++) {
+        struct ask_value v = ask_duration(&a, durations[i].text);
+        assert_string_equal(v.show, durations[i].show);
+        assert_true(v.understood == (durations[i].seconds >= 0));
+        if (v.understood)
+            assert_true(v.number == durations[i].seconds);
+    }
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        struct ask_value v = ask_clock(&a, times[i].text);
+        assert_string_equal(v.show, times[i].show);
+        assert_string_equal(v.text, times[i].time);
+    }
+    assert_string_equal(ask_date(&a, "the 1st of may"), "1 May");
+    assert_string_equal(ask_date(&a, "next friday"), "next Friday");
+    arena_fini(&a);
+}
+
+static void test_arithmetic(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *expr, *show;
+    } cases[] = {{"7 times 8", "56"},
+                 {"twenty percent of fifty", "10"},
+                 {"10 divided by 4", "2.5"},
+                 {"the square root of two", "1.41"},
+                 {"3-5", "-2"},
+                 {"1 over 0", NULL},
+                 {"the meaning of life", NULL},
+                 {"0 times -1", "0"}};
+    struct arena a;
+    arena_init(&a, 1 << 20);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *show;
+        double x;
+        bool ok = ask_calculate(&a, cases[i].expr, &show, &x);
+        assert_true(ok == (cases[i].show != NULL));
+        if (ok)
+            assert_string_equal(show, cases[i].show);
+    }
+    arena_fini(&a);
+}
+
+static void test_failed_allocations_are_told(void **state)
+{
+    (void)state;
+    const char *text = "turn off the lights and the heating on, then add milk and eggs";
+    struct ask_entity entities[] = {{"device", 3, 4}, {"duration", 2, 3}, {"value", 0, 1}};
+    struct ask_clause c = {.text = text,
+                           .intent = "turn_off",
+                           .intent_p = 1,
+                           .flow = "act",
+                           .entities = entities,
+                           .n_entities = 3};
+    struct tm now = {0};
+    for (uint64_t i = 1;; i++) {
+        struct arena a;
+        struct ask_plan plan = {0};
+        const char **list;
+        arena_init(&a, 1 << 20);
+        mem_fail_at(i);
+        (void)ask_clauses(&a, text, &list);
+        ask_decide(&a, &plan, &c, &now);
+        uint32_t n = ask_contexts(&a, &plan, &list);
+        mem_fail_at(0);
+        int rc = a.rc;
+        arena_fini(&a);
+        if (rc == 0) {
+            assert_true(i > 1 && n == 1);
+            break;
+        }
+        assert_int_equal(rc, SHOAL_ENOMEM);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_examples),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_arithmetic),
+        cmocka_unit_test(test_failed_allocations_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

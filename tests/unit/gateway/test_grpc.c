@@ -1,0 +1,536 @@
+/* test_grpc.c - gRPC's messages: frames, gzip, codec, status details, reflection; and calls through
+ * the gateway while memory fails. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <google/rpc/error_details.pb-c.h>
+#include <google/rpc/status.pb-c.h>
+#include <grpc/reflection/v1/reflection.pb-c.h>
+#include <openssl/evp.h>
+#include <shoal/v1/shoal.pb-c.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "gateway/grpc/grpc_codec.h"
+#include "gateway/grpc/grpc_frame.h"
+#include "gateway/grpc/grpc_status.h"
+#include "wire/pb.h"
+#include "gateway/grpc/reflection.h"
+#include "gw_site.h"
+
+/* Runs op with every allocation failing in turn: an error each time, and no leak. */
+static void fail_each(int (*op)(struct buf *out))
+{
+    for (uint64_t n = 1; n < 500; n++) {
+        struct buf out;
+        uint64_t before = mem_calls();
+        buf_init(&out, 1 << 24);
+        mem_fail_at(n);
+        int rc = op(&out);
+        mem_fail_at(0);
+        bool failed = mem_calls() - before >= n;
+        buf_fini(&out);
+        if (!failed) {
+            assert_int_equal(rc, 0);
+            return;
+        }
+        if (rc >= 0)
+            fail_msg("allocation %u failed and nobody said so", (unsigned)n);
+    }
+    fail_msg("more allocations than expected");
+}
+
+/* ---- frames ---- */
+
+static void test_frames_are_found_when_they_are_whole(void **state)
+{
+    static const uint8_t two[] = {0, 0, 0, 0, 3, 'a', 'b', 'c', 1, 0, 0, 0, 0};
+    struct grpc_frame f;
+    (void)state;
+    for (size_t n = 0; n < 8; n++)
+        assert_int_equal(grpc_frame_next(&f, two, n, 100), 0);
+    assert_int_equal(grpc_frame_next(&f, two, sizeof(two), 100), 1);
+    assert_int_equal(f.bytes, 8);
+    assert_memory_equal(f.p, "abc", f.n);
+    assert_false(f.packed);
+    assert_int_equal(grpc_frame_next(&f, two + 8, 5, 100), 1);
+    assert_true(f.packed);
+    assert_int_equal(f.n, 0);
+    assert_int_equal(grpc_frame_next(&f, two, 5, 2), SHOAL_ELIMIT); /* before it is there */
+    assert_int_equal(grpc_frame_next(&f, (const uint8_t *)"\2", 1, 100), SHOAL_EFORMAT);
+    assert_true(grpc_accepts_gzip("identity,deflate, GZIP"));
+    assert_false(grpc_accepts_gzip("identity,gzipper,x-gzip"));
+    assert_false(grpc_accepts_gzip(NULL));
+}
+
+static void test_gzip_is_bounded_and_only_where_it_helps(void **state)
+{
+    static uint8_t zeros[1 << 20], noise[60000];
+    struct buf packed, plain;
+    (void)state;
+    buf_init(&packed, sizeof(zeros));
+    buf_init(&plain, 2 * sizeof(zeros));
+    uint32_t x = 1;
+    for (size_t i = 0; i < sizeof(noise); i++) {
+        x = x * 1664525 + 1013904223;
+        noise[i] = (uint8_t)(x >> 24);
+    }
+    assert_false(grpc_zip(&packed, noise, sizeof(noise)));
+    assert_false(grpc_zip(&packed, noise, 2000));
+    assert_false(grpc_zip(&packed, zeros, 1000)); /* small enough as it is */
+    assert_int_equal(packed.len, 0);
+    assert_true(grpc_zip(&packed, zeros, sizeof(zeros)));
+    assert_true(packed.len < 10000);
+    const struct grpc_frame zipped = {(const uint8_t *)packed.data, packed.len, 0, true};
+    struct grpc_frame f = zipped;
+    assert_int_equal(grpc_frame_unpack(&f, &plain, sizeof(zeros)), 0);
+    assert_int_equal(f.n, sizeof(zeros));
+    assert_memory_equal(f.p, zeros, f.n);
+    f = zipped;
+    buf_clear(&plain);
+    assert_int_equal(grpc_frame_unpack(&f, &plain, 5000), SHOAL_ELIMIT);
+    assert_true(plain.len < 25000); /* it stopped soon */
+    f = zipped;
+    f.n--;
+    buf_clear(&plain);
+    assert_int_equal(grpc_frame_unpack(&f, &plain, sizeof(zeros)), SHOAL_EFORMAT);
+    f = zipped;
+    buf_putc(&packed, 'x');
+    f.n++;
+    buf_clear(&plain);
+    assert_int_equal(grpc_frame_unpack(&f, &plain, sizeof(zeros)), SHOAL_EFORMAT);
+    buf_fini(&packed);
+    buf_fini(&plain);
+}
+
+static int zip_and_unpack(struct buf *out)
+{
+    static const char text[4000] = "x";
+    struct buf packed;
+    buf_init(&packed, sizeof(text));
+    int rc = grpc_zip(&packed, text, sizeof(text)) ? 0 : SHOAL_ENOMEM;
+    struct grpc_frame f = {(const uint8_t *)packed.data, packed.len, 0, true};
+    if (rc == 0)
+        rc = grpc_frame_unpack(&f, out, sizeof(text));
+    buf_fini(&packed);
+    return rc;
+}
+
+/* ---- codec ---- */
+
+static const uint8_t generate_bytes[] =
+    "\x0a\1m\x1a\2hi\x20\5\x29\0\0\0\0\0\0\0\0\x40\7J\1x\x50\1\x58\1"
+    "\x62\7\x08\5\x15\0\0\x80\x3f\x62\2\x08\x07";
+
+static int make_body(struct buf *out)
+{
+    const char *path = "";
+    return grpc_to_json(grpc_method("Generate"), out, &path, generate_bytes,
+                        sizeof(generate_bytes) - 1);
+}
+
+static int make_message(struct buf *out)
+{
+    cJSON *v = cJSON_Parse("{\"model\":\"m\",\"data\":[{\"label\":\"a\",\"confidence\":0.5,"
+                           "\"labels\":[{\"label\":\"a\",\"score\":0.5},{\"label\":\"b\"}]},{}]}");
+    int rc = v ? grpc_to_message(grpc_method("Classify"), out, v) : SHOAL_ENOMEM;
+    cJSON_Delete(v);
+    return rc;
+}
+
+static void test_messages_and_json(void **state)
+{
+    struct buf out;
+    const char *path = "";
+    (void)state;
+    buf_init(&out, 1 << 20);
+    assert_int_equal(make_body(&out), 0);
+    assert_string_equal(buf_str(&out),
+                        "{\"model\":\"m\",\"prompt\":\"hi\",\"max_tokens\":5,\"temperature\":0,"
+                        "\"seed\":7,\"stop\":[\"x\"],\"priority\":1,\"ignore_eos\":true,"
+                        "\"logit_bias\":{\"5\":1,\"7\":0}}");
+    buf_clear(&out);
+    assert_int_equal(grpc_to_json(grpc_method("Score"), &out, &path,
+                                  (const uint8_t *)"\x12\x0a\x0a\x08\0\0\0\0\0\0\xf8\x7f\x18\1",
+                                  14),
+                     0);
+    assert_string_equal(path, "/v1/score");
+    assert_string_equal(buf_str(&out), "{\"input\":[[null]],\"raw\":true}");
+    buf_clear(&out);
+    assert_int_equal(make_message(&out), 0);
+    Shoal__V1__ClassifyResponse *m =
+        shoal__v1__classify_response__unpack(pb_heap(), out.len, (const uint8_t *)buf_str(&out));
+    assert_non_null(m);
+    assert_int_equal(m->n_data, 2);
+    assert_string_equal(m->data[0]->labels[1]->label, "b");
+    assert_true(m->data[0]->confidence > 0.4f);
+    assert_int_equal(m->data[1]->n_labels, 0);
+    shoal__v1__classify_response__free_unpacked(m, pb_heap());
+    buf_fini(&out);
+}
+
+/* ---- status ---- */
+
+static int make_details(struct buf *out)
+{
+    const struct grpc_error e = {.status = GRPC_INVALID_ARGUMENT,
+                                 .message = "'stop' is wrong",
+                                 .reason = "invalid_value",
+                                 .field = "stop",
+                                 .model = "m",
+                                 .retry_s = 3};
+    return grpc_details(out, &e);
+}
+
+static void test_details_name_the_field(void **state)
+{
+    struct buf out;
+    uint8_t bytes[1024];
+    (void)state;
+    buf_init(&out, 1 << 16);
+    assert_int_equal(make_details(&out), 0);
+    assert_null(strchr(buf_str(&out), '='));
+    size_t n = out.len * 3 / 4;
+    while (out.len % 4)
+        buf_putc(&out, '=');
+    assert_true(EVP_DecodeBlock(bytes, (const unsigned char *)out.data, (int)out.len) >= (int)n);
+    Google__Rpc__Status *s = google__rpc__status__unpack(NULL, n, bytes);
+    assert_non_null(s);
+    assert_int_equal(s->code, 3);
+    assert_string_equal(s->message, "'stop' is wrong");
+    assert_int_equal(s->n_details, 3);
+    assert_string_equal(s->details[0]->type_url, "type.googleapis.com/google.rpc.ErrorInfo");
+    Google__Rpc__ErrorInfo *info =
+        google__rpc__error_info__unpack(NULL, s->details[0]->value.len, s->details[0]->value.data);
+    assert_string_equal(info->reason, "INVALID_VALUE");
+    assert_string_equal(info->domain, "shoal");
+    assert_string_equal(info->metadata[0]->value, "m");
+    Google__Rpc__BadRequest *bad =
+        google__rpc__bad_request__unpack(NULL, s->details[2]->value.len, s->details[2]->value.data);
+    assert_string_equal(bad->field_violations[0]->field, "stop");
+    google__rpc__bad_request__free_unpacked(bad, NULL);
+    google__rpc__error_info__free_unpacked(info, NULL);
+    google__rpc__status__free_unpacked(s, NULL);
+    buf_fini(&out);
+    char text[32];
+    grpc_message_text(text, sizeof(text), "100 % \n\xc3\xa4");
+    assert_string_equal(text, "100 %25 %0A%C3%A4");
+    grpc_message_text(text, 8, "\xc3\xa4\xc3\xa4\xc3\xa4"); /* cut between bytes */
+    assert_string_equal(text, "%C3%A4");
+}
+
+/* ---- reflection ---- */
+
+static int ask_symbol(struct buf *out)
+{
+    static const char question[] = "\"\x11google.rpc.Status";
+    return reflection_answer(out, (const uint8_t *)question, sizeof(question) - 1);
+}
+
+static void test_reflection_gives_a_file_and_its_imports(void **state)
+{
+    struct buf out;
+    (void)state;
+    buf_init(&out, 1 << 20);
+    assert_int_equal(ask_symbol(&out), 0);
+    Grpc__Reflection__V1__ServerReflectionResponse *m =
+        grpc__reflection__v1__server_reflection_response__unpack(NULL, out.len,
+                                                                 (const uint8_t *)buf_str(&out));
+    assert_non_null(m);
+    assert_string_equal(m->original_request->file_containing_symbol, "google.rpc.Status");
+    assert_int_equal(m->file_descriptor_response->n_file_descriptor_proto, 2);
+    ProtobufCBinaryData *files = m->file_descriptor_response->file_descriptor_proto;
+    assert_memory_equal(files[0].data + 2, "google/rpc/status.proto", 23);
+    assert_memory_equal(files[1].data + 2, "google/protobuf/any.proto", 25);
+    grpc__reflection__v1__server_reflection_response__free_unpacked(m, NULL);
+    buf_fini(&out);
+    assert_true(reflection_has_service("shoal.v1.Shoal"));
+    assert_true(reflection_has_service("grpc.health.v1.Health"));
+    assert_false(reflection_has_service("shoal.v1"));
+}
+
+/* ---- memory ---- */
+
+static void test_every_allocation_may_fail(void **state)
+{
+    (void)state;
+    fail_each(zip_and_unpack);
+    fail_each(make_body);
+    fail_each(make_message);
+    fail_each(make_details);
+    fail_each(ask_symbol);
+}
+
+/* An HTTP/2 frame. */
+static void put_frame(struct buf *b, int type, int flags, const void *p, size_t n)
+{
+    const char head[9] = {0, (char)(n >> 8), (char)n, (char)type, (char)flags, 0, 0, 0, 1};
+    buf_put(b, head, sizeof(head));
+    buf_put(b, p, n);
+}
+
+/* A call in HTTP/2: the message comes in two pieces, and the end after it. */
+static void put_call(struct buf *b, const char *path, const void *message, size_t n)
+{
+    static const char settings[9] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
+    struct buf block, body;
+    char head[GRPC_HEAD_BYTES];
+    buf_init(&block, 1024);
+    buf_init(&body, 1024);
+    buf_puts(&block, "\x83\x86\x41\1x\x04"); /* POST, http, an authority, the path */
+    buf_putc(&block, (char)strlen(path));
+    buf_puts(&block, path);
+    buf_puts(&block, "\x0f\x10\x10"
+                     "application/grpc");
+    grpc_frame_head(head, n, false);
+    buf_put(&body, head, sizeof(head));
+    buf_put(&body, message, n);
+    buf_puts(b, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    buf_put(b, settings, sizeof(settings));
+    put_frame(b, 1, 4, block.data, block.len);
+    put_frame(b, 0, 0, body.data, 3);
+    put_frame(b, 0, 0, body.data + 3, body.len - 3);
+    put_frame(b, 0, 1, "", 0);
+    assert_int_equal(b->rc, 0);
+    buf_fini(&block);
+    buf_fini(&body);
+}
+
+static const struct {
+    const char *path, *message;
+    size_t n;
+    const char *want; /* in the answer; NULL: any */
+} calls[] = {
+    {"/shoal.v1.Shoal/Generate", (const char *)generate_bytes, sizeof(generate_bytes) - 1, NULL},
+    {"/shoal.v1.Shoal/GenerateStream", "\x0a\1m\x1a\2hi\x20\3", 9, NULL},
+    {"/shoal.v1.Shoal/Generate", "\x0a\1n\x1a\2hi", 7, NULL}, /* no such model */
+    {"/grpc.health.v1.Health/Check", "", 0, NULL},
+    {"/grpc.health.v1.Health/List", "", 0, "shoal.v1.Shoal"},
+    {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "\x3a\0", 2, "shoal.v1.Shoal"},
+    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "\x1a\1x", 3,
+     "no such file"},
+};
+
+/* What comes back until the server has nothing to do any more. */
+static size_t ask(struct gw *gw, const struct buf *b, char *got, size_t cap)
+{
+    struct gw_loop *gl = &gw->loops[0];
+    int fd[2], idle = 0;
+    size_t have = 0;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd) < 0)
+        return 0;
+    if (http_server_adopt(gl->http, fd[1], NULL) == 0 &&
+        send(fd[0], b->data, b->len, MSG_NOSIGNAL) == (ssize_t)b->len)
+        for (int i = 0; i < 5000 && idle < 4; i++) {
+            loop_turn(gl->loop, i < 4 ? 0 : 1);
+            ssize_t k = recv(fd[0], got + have, cap - have, 0);
+            have += k > 0 ? (size_t)k : 0;
+            idle = gl->n_calls == 0 && gl->n_jobs == 0 && k <= 0 ? idle + 1 : 0;
+        }
+    close(fd[0]);
+    loop_turn(gl->loop, 0);
+    return have;
+}
+
+static bool has(const char *got, size_t n, const char *want)
+{
+    return !want || memmem(got, n, want, strlen(want)) != NULL;
+}
+
+static void open_site(struct gw *gw)
+{
+    static const struct model_spec spec = {
+        .name = "m", .path = SHOAL_TEST_DATA "/refs/qwen3.gguf", .n_ctx = 256, .pinned = true};
+    struct err e = {0};
+    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    if (gw_site_open(gw, 0) < 0 || models_add(gw->models, &spec, &e) < 0)
+        fail_msg("%s", e.msg);
+    for (int i = 0; i < 5000 && !models_ready(gw->models); i++)
+        loop_turn(gw->loops[0].loop, 1);
+}
+
+static void test_calls_are_answered_while_memory_fails(void **state)
+{
+    static struct gw gw;
+    static char got[1 << 20];
+    (void)state;
+    open_site(&gw);
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        struct buf b;
+        buf_init(&b, 4096);
+        put_call(&b, calls[i].path, calls[i].message, calls[i].n);
+        /* the trailers end the stream: type 1, flags 5 */
+        static const char end[] = "\1\5";
+        for (uint64_t k = 0; k < 600; k++) {
+            uint64_t before = mem_calls();
+            mem_fail_at(k);
+            size_t n = ask(&gw, &b, got, sizeof(got));
+            gw_site_settle(&gw);
+            mem_fail_at(0);
+            assert_int_equal(gw.loops[0].n_jobs, 0);
+            assert_int_equal(gw.loops[0].n_calls, 0);
+            bool failed = k > 0 && mem_calls() - before >= k;
+            if (!failed && (!has(got, n, end) || !has(got, n, calls[i].want)))
+                fail_msg("%s: %u bytes", calls[i].path, (unsigned)n);
+            if (k > 0 && !failed)
+                break;
+            assert_true(k < 599);
+        }
+        buf_fini(&b);
+    }
+    gw_site_close(&gw);
+}
+
+/* A connection whose answers gather in got. */
+struct peer {
+    int fd;
+    size_t have;
+    char got[8192];
+};
+
+/* Turns until got has these bytes behind `from`, or patience is over. */
+static bool hears(struct gw *gw, struct peer *p, size_t from, const char *want, size_t n)
+{
+    for (int i = 0; i < 5000; i++) {
+        if (p->have >= from && memmem(p->got + from, p->have - from, want, n))
+            return true;
+        loop_turn(gw->loops[0].loop, 1);
+        ssize_t k = recv(p->fd, p->got + p->have, sizeof(p->got) - p->have, 0);
+        p->have += k > 0 ? (size_t)k : 0;
+        if (k == 0)
+            return false;
+    }
+    return false;
+}
+
+static void open_peer(struct gw *gw, struct peer *p, const struct buf *b)
+{
+    int fd[2];
+    p->have = 0;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
+    p->fd = fd[0];
+    if (http_server_adopt(gw->loops[0].http, fd[1], NULL) == 0)
+        assert_int_equal(send(fd[0], b->data, b->len, MSG_NOSIGNAL), (ssize_t)b->len);
+}
+
+/* Statuses as they are on the wire. */
+#define SERVING "\0\0\0\0\2\x08\1", 7
+#define NOT_SERVING "\0\0\0\0\2\x08\2", 7
+#define UNKNOWN "\0\0\0\0\2\x08\3", 7
+
+static void test_watchers_hear_of_every_change(void **state)
+{
+    static struct gw gw;
+    static struct peer model, server, none;
+    struct peer *all[] = {&model, &server, &none};
+    const char *const names[] = {"\x0a\1m", "", "\x0a\1n"};
+    struct gw_loop *gl = &gw.loops[0];
+    struct err e = {0};
+    (void)state;
+    open_site(&gw);
+    for (size_t i = 0; i < 3; i++) {
+        struct buf b;
+        buf_init(&b, 4096);
+        put_call(&b, "/grpc.health.v1.Health/Watch", names[i], strlen(names[i]));
+        open_peer(&gw, all[i], &b);
+        buf_fini(&b);
+    }
+    assert_true(hears(&gw, &model, 0, SERVING));
+    assert_true(hears(&gw, &server, 0, SERVING));
+    assert_true(hears(&gw, &none, 0, UNKNOWN));
+    assert_int_equal(gl->n_watchers, 3);
+    size_t before = model.have;
+    assert_int_equal(models_unload(gw.models, "m", &e), 0);
+    assert_true(hears(&gw, &model, before, NOT_SERVING));
+    before = model.have;
+    assert_int_equal(models_load(gw.models, "m", &e), 0);
+    assert_true(hears(&gw, &model, before, SERVING));
+    const struct model_spec spec = {.name = "n", .path = "/no such file", .pinned = true};
+    before = none.have;
+    assert_int_equal(models_add(gw.models, &spec, &e), 0);
+    assert_true(hears(&gw, &none, before, NOT_SERVING));
+    enum model_state s = MODEL_LOADING;
+    for (int i = 0; i < 5000 && s != MODEL_FAILED; i++) {
+        loop_turn(gl->loop, 1);
+        assert_true(models_state(gw.models, "n", &s));
+    }
+    before = none.have;
+    assert_int_equal(models_remove(gw.models, "n", &e), 0);
+    assert_true(hears(&gw, &none, before, UNKNOWN));
+    close(none.fd); /* one goes */
+    for (int i = 0; i < 5000 && gl->n_watchers > 2; i++)
+        loop_turn(gl->loop, 1);
+    assert_int_equal(gl->n_watchers, 2);
+    before = model.have;
+    gw.draining = true;
+    health_tell(gl);
+    assert_true(hears(&gw, &model, before, NOT_SERVING));
+    health_end(gl); /* trailers: type 1, flags 5 */
+    assert_true(hears(&gw, &model, before, "\1\5", 2));
+    assert_true(hears(&gw, &server, 0, "\1\5", 2));
+    assert_int_equal(gl->n_watchers, 0);
+    assert_int_equal(gl->n_calls, 0);
+    close(model.fd);
+    close(server.fd);
+    gw_site_close(&gw);
+}
+
+/* Whatever allocation fails: the watch begins, or there is none. */
+static void test_watchers_while_memory_fails(void **state)
+{
+    static struct gw gw;
+    static struct peer p;
+    struct gw_loop *gl = &gw.loops[0];
+    struct buf b;
+    (void)state;
+    open_site(&gw);
+    buf_init(&b, 4096);
+    put_call(&b, "/grpc.health.v1.Health/Watch", "\x0a\1m", 3);
+    for (uint64_t k = 1; k < 300; k++) {
+        uint64_t before = mem_calls();
+        mem_fail_at(k);
+        open_peer(&gw, &p, &b);
+        for (int i = 0; i < 12; i++) {
+            loop_turn(gl->loop, 0);
+            ssize_t n = recv(p.fd, p.got + p.have, sizeof(p.got) - p.have, 0);
+            p.have += n > 0 ? (size_t)n : 0;
+        }
+        mem_fail_at(0);
+        bool failed = mem_calls() - before >= k;
+        if (!failed)
+            assert_true(hears(&gw, &p, 0, SERVING));
+        assert_int_equal(gl->n_watchers, gl->n_calls);
+        close(p.fd);
+        for (int i = 0; i < 4; i++)
+            loop_turn(gl->loop, 0);
+        assert_int_equal(gl->n_watchers, 0);
+        assert_int_equal(gl->n_calls, 0);
+        if (!failed)
+            break;
+        assert_true(k < 299);
+    }
+    buf_fini(&b);
+    gw_site_close(&gw);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_frames_are_found_when_they_are_whole),
+        cmocka_unit_test(test_gzip_is_bounded_and_only_where_it_helps),
+        cmocka_unit_test(test_messages_and_json),
+        cmocka_unit_test(test_details_name_the_field),
+        cmocka_unit_test(test_reflection_gives_a_file_and_its_imports),
+        cmocka_unit_test(test_every_allocation_may_fail),
+        cmocka_unit_test(test_calls_are_answered_while_memory_fails),
+        cmocka_unit_test(test_watchers_hear_of_every_change),
+        cmocka_unit_test(test_watchers_while_memory_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

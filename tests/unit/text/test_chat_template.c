@@ -1,0 +1,478 @@
+/* test_chat_template.c - chat templates: what they write, what they refuse, their limits.
+ * tests/conformance/chat_templates compares with the reference on a far larger set. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "text/chat_template.h"
+
+static const char context[] =
+    "{\"messages\":[{\"role\":\"system\",\"content\":\" Be kind. \"},"
+    "{\"role\":\"user\",\"content\":\"Hi\"},{\"role\":\"assistant\",\"content\":\"Hello!\"},"
+    "{\"role\":\"user\",\"content\":\"Z\\u00fcrich \\ud83e\\udd88?\"}],"
+    "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":"
+    "{\"type\":\"object\",\"properties\":{},\"n\":[1,2.5,1e21,true,null]}}}],"
+    "\"add_generation_prompt\":true,\"bos_token\":\"<s>\",\"eos_token\":\"</s>\","
+    "\"l\":[3,1,2],\"d\":{\"b\":1,\"a\":\"x\"},\"el\":[],\"s\":\"Hello "
+    "World\",\"none_value\":null}";
+
+/* Renders with a fixed time, 2025-07-24 13:04:05; gives the code, and the text or the error. */
+static int render(const char *template, const char *json, char *text, size_t room,
+                  const struct chat_template_opts *limits)
+{
+    struct chat_template_opts o = limits ? *limits : (struct chat_template_opts){0};
+    struct chat_template *t = NULL;
+    struct err e = {0};
+    struct buf out;
+    o.fixed_time = true;
+    o.unix_s = 1753362245 - 7200;
+    o.utc_offset_s = 7200;
+    buf_init(&out, 1u << 20);
+    int rc = chat_template_parse(&t, template, strlen(template), &e);
+    if (rc == 0)
+        rc = chat_template_render_opts(t, &out, json, strlen(json), &o, &e);
+    else
+        assert_null(t);
+    if (rc < 0) {
+        assert_int_equal(e.code, rc);
+        assert_int_equal(out.len, 0);
+    }
+    snprintf(text, room, "%s", rc < 0 ? e.msg : buf_str(&out));
+    buf_fini(&out);
+    chat_template_destroy(t);
+    return rc;
+}
+
+static char *read_data(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/chat_templates/%s", SHOAL_TEST_DATA, name);
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        fail_msg("cannot open %s", path);
+    char *text = calloc(1, 65536);
+    assert_non_null(text);
+    assert_true(fread(text, 1, 65535, f) > 0);
+    fclose(f);
+    return text;
+}
+
+static void test_families_write_their_prompts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *want;
+    } cases[] = {
+        {"chatml.jinja",
+         "<|im_start|>system\n Be kind. <|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+         "<|im_start|>assistant\nHello!<|im_end|>\n"
+         "<|im_start|>user\nZürich 🦈?<|im_end|>\n<|im_start|>assistant\n"},
+        {"smollm2.jinja",
+         "<|im_start|>system\n Be kind. <|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+         "<|im_start|>assistant\nHello!<|im_end|>\n"
+         "<|im_start|>user\nZürich 🦈?<|im_end|>\n<|im_start|>assistant\n"},
+        {"llama2.jinja", "<s>[INST] <<SYS>>\n Be kind. \n<</SYS>>\n\nHi [/INST] Hello! </s>"
+                         "<s>[INST] Zürich 🦈? [/INST]"},
+        {"llama3.jinja", "<s><|start_header_id|>system<|end_header_id|>\n\nBe kind.<|eot_id|>"
+                         "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
+                         "<|start_header_id|>assistant<|end_header_id|>\n\nHello!<|eot_id|>"
+                         "<|start_header_id|>user<|end_header_id|>\n\nZürich 🦈?<|eot_id|>"
+                         "<|start_header_id|>assistant<|end_header_id|>\n\n"},
+        {"zephyr.jinja", "<|system|>\n Be kind. </s>\n<|user|>\nHi</s>\n<|assistant|>\nHello!</s>\n"
+                         "<|user|>\nZürich 🦈?</s>\n<|assistant|>\n"},
+        {"tinyllama.jinja",
+         "<|system|>\n Be kind. </s>\n<|user|>\nHi</s>\n<|assistant|>\nHello!</s>\n"
+         "<|user|>\nZürich 🦈?</s>\n<|assistant|>\n"},
+        {"mistral_v03.jinja",
+         "<s>[INST] Hi[/INST] Hello!</s>[AVAILABLE_TOOLS] [{\"type\": \"function\", \"function\": "
+         "{\"name\": \"f\", \"parameters\": {\"type\": \"object\", \"properties\": {}, \"n\": "
+         "[1, 2.5, 1e+21, true, null]}}}][/AVAILABLE_TOOLS][INST]  Be kind. \n\n"
+         "Zürich 🦈?[/INST]"},
+        {"gemma3.jinja", "<s><start_of_turn>user\n Be kind. \n\nHi<end_of_turn>\n"
+                         "<start_of_turn>model\nHello!<end_of_turn>\n"
+                         "<start_of_turn>user\nZürich 🦈?<end_of_turn>\n<start_of_turn>model\n"},
+        {"phi1_5.jinja",
+         " Be kind. \n\nInstruct: Hi\nOutput: Hello!\nInstruct: Zürich 🦈?\nOutput:"},
+        {"phi3.jinja",
+         "<|system|>\n Be kind. <|end|>\n<|user|>\nHi<|end|>\n<|assistant|>\nHello!<|end|>\n"
+         "<|user|>\nZürich 🦈?<|end|>\n<|assistant|>\n"},
+        {"phi4.jinja",
+         "<|im_start|>system<|im_sep|> Be kind. <|im_end|><|im_start|>user<|im_sep|>Hi"
+         "<|im_end|><|im_start|>assistant<|im_sep|>Hello!<|im_end|>"
+         "<|im_start|>user<|im_sep|>Zürich 🦈?<|im_end|><|im_start|>assistant<|im_sep|>"},
+        {"phi4_mini.jinja", "<|system|> Be kind. <|end|><|user|>Hi<|end|><|assistant|>Hello!<|end|>"
+                            "<|user|>Zürich 🦈?<|end|><|assistant|>"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[4096], *source = read_data(cases[i].file);
+        int rc = render(source, context, text, sizeof(text), NULL);
+        free(source);
+        if (rc < 0 || strcmp(text, cases[i].want) != 0)
+            fail_msg("%s: %d\n got: %s\nwant: %s", cases[i].file, rc, text, cases[i].want);
+    }
+}
+
+static void test_constructs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *template, *want;
+    } cases[] = {
+        {"{% for x in l %}{{ loop.index }}{{ x }}{{ ',' if not loop.last }}{% endfor %}",
+         "13,21,32"},
+        {"{% for x in el %}a{% else %}none{% endfor %}", "none"},
+        {"{% for x in l if x > 1 %}{{ x }}{{ loop.length }}{% endfor %}", "3222"},
+        {"{% for x in l %}{% if x == 1 %}{% continue %}{% endif %}{{ x }}{% endfor %}", "32"},
+        {"{% for x in l %}{% if x == 1 %}{% break %}{% endif %}{{ x }}{% endfor %}", "3"},
+        {"{% for k, v in d.items() %}{{ k }}={{ v }};{% endfor %}", "b=1;a=x;"},
+        {"{% for k, v in d | dictsort %}{{ k }}={{ v }};{% endfor %}", "a=x;b=1;"},
+        {"{% set n = namespace(x=0) %}{% for x in l %}{% set n.x = n.x + x %}{% endfor %}{{ n.x }}",
+         "6"},
+        {"{% set x %}a{{ s }}{% endset %}{{ x | upper }}", "AHELLO WORLD"},
+        {"{% set a, b = 1, 2 %}{{ a + b }}", "3"},
+        {"{% macro m(a, b=2) %}{{ a }}{{ b }}{% endmacro %}{{ m(1) }}{{ m(1, b=3) }}", "1213"},
+        {"{% macro m() %}<{{ caller(1) }}>{% endmacro %}{% call(x) m() %}{{ x }}{% endcall %}",
+         "<1>"},
+        {"{% filter upper %}abc{% endfilter %}", "ABC"},
+        {"{{ s[0] }}{{ s[-1] }}{{ s[::-1] }}{{ l[1:] }}{{ s[:-6] }}", "HddlroW olleH[1, 2]Hello"},
+        {"{{ s.split(' ') | last }}{{ s.replace('o', '0') }}{{ s.startswith('He') }}",
+         "WorldHell0 W0rldtrue"},
+        {"{{ l | sort | join('-') }}{{ l | length }}{{ l | first }}{{ l | last }}", "1-2-3332"},
+        {"{{ messages | map(attribute='role') | join(' ') }}", "system user assistant user"},
+        {"{{ messages | selectattr('role', 'equalto', 'user') | list | length }}", "2"},
+        {"{{ messages | rejectattr('role', 'in', ['user']) | list | length }}", "2"},
+        {"{{ l | select('odd') | list }}{{ l | reject('odd') | list }}{{ l | map('string') | join "
+         "}}",
+         "[3, 1][2]312"},
+        {"{{ 5 is eq 5 }}{{ 5 is in l }}{{ 6 is divisibleby(3) }}", "truefalsetrue"},
+        {"{{ '<a>' | e }}{{ undef | default('x') }}{{ '' | default('y', true) }}", "&lt;a&gt;xy"},
+        {"{{ {'a': [1, 'ü']} | tojson }}{{ {'a': 'ü'} | tojson(ensure_ascii=true) }}",
+         "{\"a\": [1, \"ü\"]}{\"a\": \"\\u00fc\"}"},
+        {"{{ d | tojson(indent=2) }}", "{\n  \"b\": 1,\n  \"a\": \"x\"\n}"},
+        {"{{ 7 // 2 }}{{ 7 / 2 }}{{ 7 % 4 }}{{ 2 ** 3 }}{{ 1.0 }}{{ 3.0 * 2 }}{{ 0.1 + 0.2 }}",
+         "33.5381.06.00.30000000000000004"},
+        {"{{ 'a' ~ 1 ~ true }}{{ 'x' in 'xyz' }}{{ 'b' not in d }}{{ 1 if s else 2 }}",
+         "a1truetruefalse1"},
+        {"{{ strftime_now('%d %b %Y %H:%M') }}", "24 Jul 2025 13:04"},
+        {"{{ undef }}{{ none_value }}{{ true }}{{ undef is defined }}{{ s is string }}",
+         "truefalsetrue"},
+        {"{# gone #}a {#- gone -#} b", "ab"},
+        {"  {% if true %}\n  x\n  {% endif %}\ny\n", "  x\ny"},
+        {"a {%- if true -%} b {%- endif %} c", "ab c"},
+        {"{% generation %}x{% endgeneration %}", "x"},
+        {"{{ s[20] }}|{{ ('🦈'[0] ~ '🦈'[1]) }}|{{ '🦈'[0] }}",
+         "undefined|🦈|\xef\xbf\xbd"},
+        {"{{ [] | first | default('kept') if false else 'ok' }}", "ok"},
+        {"{% set s = '' %}{% for i in range(3) %}{% set s = s + 'ab' %}{{ s }};{% endfor %}{{ s }}",
+         "ab;abab;ababab;"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[1024];
+        int rc = render(cases[i].template, context, text, sizeof(text), NULL);
+        if (rc < 0 || strcmp(text, cases[i].want) != 0)
+            fail_msg("%s: %d\n got: %s\nwant: %s", cases[i].template, rc, text, cases[i].want);
+    }
+}
+
+static void test_errors_name_the_construct_and_its_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *template;
+        int code;
+        const char *want;
+    } cases[] = {
+        {"a\nü {% include 'x' %}", SHOAL_EUNSUPPORTED, "line 2, column 6: statement 'include'"},
+        {"{{ s | nosuch }}", SHOAL_EUNSUPPORTED,
+         "line 1, column 8: filter 'nosuch' is not supported"},
+        {"{{ s is nosuch }}", SHOAL_EUNSUPPORTED,
+         "line 1, column 9: test 'nosuch' is not supported"},
+        {"{{ s.nosuch() }}", SHOAL_EUNSUPPORTED, "'nosuch' cannot be called"},
+        {"\n\n  {{ raise_exception('roles must alternate') }}", SHOAL_EINVAL,
+         "line 3, column 6: roles must alternate"},
+        {"{{ undef + 'a' }}", SHOAL_EINVAL, "line 1, column 10: operator '+'"},
+        {"{% if true %}", SHOAL_EFORMAT, "{% endif %}"},
+        {"{{ 'abc }}", SHOAL_EFORMAT, "line 1, column 4: string without its closing quote"},
+        {"{{ 'a\\q' }}", SHOAL_EFORMAT, "line 1, column 6: unknown escape"},
+        {"{{ 1 $ 2 }}", SHOAL_EFORMAT, "line 1, column 6: unexpected character"},
+        {"{# x", SHOAL_EFORMAT, "comment without #}"},
+        {"{{ [1, }}", SHOAL_EFORMAT, "expected a value"},
+        {"{% for x in l recursive %}{% endfor %}", SHOAL_EUNSUPPORTED, "recursive"},
+        {"{% break %}", SHOAL_EINVAL, "outside of a loop"},
+        {"\xff", SHOAL_EFORMAT, "UTF-8"},
+        {"{% for x in 5 %}{% endfor %}", SHOAL_EINVAL, "cannot loop over an integer"},
+        {"{{ d | tojson(sort_keys=true) }}{{ {'ü': 1} | tojson(sort_keys=true) }}",
+         SHOAL_EUNSUPPORTED, "sort_keys"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[512];
+        int rc = render(cases[i].template, context, text, sizeof(text), NULL);
+        if (rc != cases[i].code || !strstr(text, cases[i].want))
+            fail_msg("%s: %d %s; want %d %s", cases[i].template, rc, text, cases[i].code,
+                     cases[i].want);
+    }
+}
+
+static void test_bad_contexts_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json, *want;
+        int code;
+    } cases[] = {
+        {"", "not JSON", SHOAL_EFORMAT},
+        {"{\"a\":", "not JSON", SHOAL_EFORMAT},
+        {"{} x", "goes on", SHOAL_EFORMAT},
+        {"[]", "not a JSON object", SHOAL_EFORMAT},
+        {"{\"a\":\"\\u0000b\"}", "NUL", SHOAL_EFORMAT},
+        {"{\"a\":\"\xc3\"}", "UTF-8", SHOAL_EFORMAT},
+        {"{\"true\":1}", "redefine 'true'", SHOAL_EINVAL},
+        {"{\"namespace\":1}", "redefine", SHOAL_EINVAL},
+    };
+    char text[512];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int rc = render("x", cases[i].json, text, sizeof(text), NULL);
+        if (rc != cases[i].code || !strstr(text, cases[i].want))
+            fail_msg("%s: %d %s", cases[i].json, rc, text);
+    }
+    assert_int_equal(render("{{ a }}", "{\"a\":\"\\\\u0000\"}", text, sizeof(text), NULL), 0);
+    assert_string_equal(text, "\\u0000");
+    char deep[2001];
+    memset(deep, '[', 900);
+    memset(deep + 900, ']', 900);
+    deep[1800] = '\0';
+    char json[2100];
+    snprintf(json, sizeof(json), "{\"a\":%s}", deep);
+    assert_int_equal(render("x", json, text, sizeof(text), NULL), SHOAL_ELIMIT);
+}
+
+/* head, body n times, tail */
+static char *repeated(const char *head, const char *body, size_t n, const char *tail)
+{
+    struct buf b;
+    buf_init(&b, 1u << 26);
+    buf_puts(&b, head);
+    for (size_t i = 0; i < n; i++)
+        buf_puts(&b, body);
+    buf_puts(&b, tail);
+    char *text = buf_take(&b, NULL);
+    assert_non_null(text);
+    return text;
+}
+
+static void test_limits(void **state)
+{
+    (void)state;
+    const struct chat_template_opts small = {
+        .max_steps = 100000, .max_output_bytes = 10000, .max_memory_bytes = 1u << 20};
+    char text[512];
+    static const char *const run[] = {
+        "{% for i in range(1000000000) %}{% endfor %}",
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+        "{% for i in range(100) %}{{ s * 1 if false else s }}{{ s }}{{ s }}{{ s }}{{ s }}{{ s }}"
+        "{{ s }}{{ s }}{{ s }}{{ s }}{% endfor %}",
+        "{% set x = namespace(s='ab') %}{% for i in range(60) %}{% set x.s = x.s + x.s %}{% endfor "
+        "%}",
+        "{% set x = namespace(l=[1]) %}{% for i in range(60) %}{% set x.l = x.l + x.l %}{% endfor "
+        "%}",
+        "{% set n = namespace() %}{% set n.n = n %}{{ n }}",
+        "{{ d | tojson(indent=9000000000) }}",
+        "{{ 'a\nb' | indent(9000000000) }}",
+        "{% for i in range(10000) %}{% for j in range(10000) %}{% set y = j %}{% endfor %}{% "
+        "endfor %}",
+        "{% set x = namespace(s='a') %}{% for i in range(14) %}{% set x.s = x.s + x.s %}{% endfor "
+        "%}"
+        "{% for i in range(20000) %}{% if 'b' in x.s %}{% endif %}{% endfor %}",
+    };
+    for (size_t i = 0; i < sizeof(run) / sizeof(run[0]); i++) {
+        int rc = render(run[i], context, text, sizeof(text), &small);
+        if (rc != SHOAL_ELIMIT)
+            fail_msg("%s: %d %s", run[i], rc, text);
+    }
+    static const struct {
+        const char *head, *body, *tail;
+    } source[] = {
+        {"{{ ", "(", "1 }}"},           {"{{ ", "not ", "1 }}"},
+        {"{{ ", "- ", "1 }}"},          {"{{ ", "[", "1 }}"},
+        {"{{ 1", " + 1", " }}"},        {"{{ x", ".a", " }}"},
+        {"{{ x", "(1)", " }}"},         {"{{ x", "|trim", " }}"},
+        {"", "{% if true %}", ""},      {"{{ 1", " if 1 else 1", " }}"},
+        {"{{ 1", " is defined", " }}"}, {"{{ ", "{'a':", "1 }}"},
+    };
+    for (size_t i = 0; i < sizeof(source) / sizeof(source[0]); i++) {
+        char *t = repeated(source[i].head, source[i].body, 20000, source[i].tail);
+        int rc = render(t, context, text, sizeof(text), NULL);
+        mem_free(t);
+        if (rc != SHOAL_ELIMIT)
+            fail_msg("many '%s': %d %s", source[i].body, rc, text);
+    }
+    char *big = repeated("", "0123456789abcdef", 70000, "");
+    assert_int_equal(render(big, context, text, sizeof(text), NULL), SHOAL_ELIMIT);
+    mem_free(big);
+    char *elif = repeated("{% if false %}", "{% elif false %}", 20000, "{% else %}x{% endif %}");
+    assert_int_equal(render(elif, context, text, sizeof(text), NULL), 0);
+    assert_string_equal(text, "x");
+    mem_free(elif);
+}
+
+static void test_appends_and_leaves_the_buffer_alone_on_failure(void **state)
+{
+    (void)state;
+    struct chat_template *t = NULL;
+    struct err e = {0};
+    struct buf out;
+    buf_init(&out, 20);
+    buf_puts(&out, "before ");
+    assert_int_equal(chat_template_parse(&t, "{{ s }}", 7, &e), 0);
+    assert_int_equal(chat_template_render(t, &out, "{\"s\":\"x\"}", 9, &e), 0);
+    assert_string_equal(buf_str(&out), "before x");
+    const char *longer = "{\"s\":\"0123456789abcdef\"}";
+    assert_int_equal(chat_template_render(t, &out, longer, strlen(longer), &e), SHOAL_ELIMIT);
+    assert_string_equal(buf_str(&out), "before x");
+    chat_template_destroy(t);
+    buf_fini(&out);
+    chat_template_destroy(NULL);
+}
+
+static void test_failed_allocations(void **state)
+{
+    (void)state;
+    char *source = read_data("toolbox.jinja");
+    bool done = false;
+    int n = 1;
+    for (; !done; n++) {
+        struct chat_template *t = NULL;
+        struct err e = {0};
+        struct buf out;
+        buf_init(&out, 1u << 20);
+        mem_fail_at((uint64_t)n);
+        int rc = chat_template_parse(&t, source, strlen(source), &e);
+        if (rc == 0)
+            rc = chat_template_render(t, &out, context, sizeof(context) - 1, &e);
+        mem_fail_at(0);
+        if (rc == 0)
+            done = true;
+        else if (rc != SHOAL_ENOMEM || !e.msg[0])
+            fail_msg("allocation %d: %d %s", n, rc, e.msg);
+        chat_template_destroy(t);
+        buf_fini(&out);
+    }
+    assert_true(n > 5);
+    free(source);
+}
+
+struct job {
+    const struct chat_template *t;
+    char want[4096];
+    int bad;
+};
+
+static void *render_often(void *arg)
+{
+    struct job *j = arg;
+    for (int i = 0; i < 200; i++) {
+        struct chat_template_opts o = {.fixed_time = true};
+        struct err e = {0};
+        struct buf out;
+        buf_init(&out, 1u << 20);
+        int rc = chat_template_render_opts(j->t, &out, context, sizeof(context) - 1, &o, &e);
+        j->bad += rc != 0 || strcmp(buf_str(&out), j->want) != 0;
+        buf_fini(&out);
+    }
+    return NULL;
+}
+
+static void test_threads_render_one_template(void **state)
+{
+    (void)state;
+    static struct job jobs[4];
+    struct chat_template *t = NULL;
+    struct err e = {0};
+    char *source = read_data("toolbox.jinja");
+    assert_int_equal(chat_template_parse(&t, source, strlen(source), &e), 0);
+    struct buf out;
+    buf_init(&out, 1u << 20);
+    struct chat_template_opts o = {.fixed_time = true};
+    assert_int_equal(chat_template_render_opts(t, &out, context, sizeof(context) - 1, &o, &e), 0);
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) {
+        jobs[i].t = t;
+        snprintf(jobs[i].want, sizeof(jobs[i].want), "%s", buf_str(&out));
+        assert_int_equal(pthread_create(&threads[i], NULL, render_often, &jobs[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(jobs[i].bad, 0);
+    }
+    buf_fini(&out);
+    chat_template_destroy(t);
+    free(source);
+}
+
+static void *recurse(void *arg)
+{
+    static const char *const sources[] = {
+        "{% macro f(a) %}{% for x in l %}{% if true %}{{ [f(a)] | join }}{% endif %}{% endfor %}"
+        "{% endmacro %}{{ f(1) }}",
+        "{% macro f() %}{{ caller() }}{% endmacro %}{% macro g() %}{% call f() %}{{ g() }}"
+        "{% endcall %}{% endmacro %}{{ g() }}",
+    };
+    int *bad = arg;
+    for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+        struct chat_template *t = NULL;
+        struct err e = {0};
+        struct buf out;
+        buf_init(&out, 1000);
+        int rc = chat_template_parse(&t, sources[i], strlen(sources[i]), &e);
+        if (rc == 0)
+            rc = chat_template_render(t, &out, context, sizeof(context) - 1, &e);
+        *bad += rc != SHOAL_ELIMIT;
+        chat_template_destroy(t);
+        buf_fini(&out);
+    }
+    return NULL;
+}
+
+/* The deepest calls fit the stack of a pool's thread; sanitizers make frames larger. */
+static void test_deep_calls_fit_a_small_stack(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    const size_t stack_bytes = 8u << 20;
+#else
+    const size_t stack_bytes = 768u << 10;
+#endif
+    int bad = 0;
+    pthread_t thread;
+    pthread_attr_t attr;
+    assert_int_equal(pthread_attr_init(&attr), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attr, stack_bytes), 0);
+    assert_int_equal(pthread_create(&thread, &attr, recurse, &bad), 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attr);
+    assert_int_equal(bad, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_families_write_their_prompts),
+        cmocka_unit_test(test_constructs),
+        cmocka_unit_test(test_errors_name_the_construct_and_its_place),
+        cmocka_unit_test(test_bad_contexts_are_refused),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_appends_and_leaves_the_buffer_alone_on_failure),
+        cmocka_unit_test(test_failed_allocations),
+        cmocka_unit_test(test_threads_render_one_template),
+        cmocka_unit_test(test_deep_calls_fit_a_small_stack),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
