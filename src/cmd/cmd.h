@@ -13,9 +13,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "cmd/exit_code.h"
 #include "cmd/opts.h"
-
-enum { CMD_OK = 0, CMD_FAILED = 1, CMD_USAGE = 2, CMD_INTERRUPTED = 130 };
 
 int cmd_generate(int argc, const char *const *argv);
 int cmd_chat(int argc, const char *const *argv);

@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/nearest.h"
-#include "cmd/cmd.h"
+#include "cmd/exit_code.h"
 
 #define HELP_COLUMN 30
 #define HELP_WIDTH 96

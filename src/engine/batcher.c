@@ -3,8 +3,11 @@
  *
  * There is no waiting for a batch to fill: what comes while one runs makes the next one, so that an
  * idle engine answers at once and a busy one takes large batches. */
+#include "engine/batcher.h"
+
 #include "base/clock.h"
-#include "engine/engine_int.h"
+#include "engine/job.h"
+#include "engine/queue.h"
 
 static void finish(struct shoal_engine *en, struct shoal_task *t, int code)
 {
@@ -18,7 +21,7 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, int code)
     atomic_fetch_sub_explicit(&en->cost_ahead, j->cost, memory_order_relaxed);
     if (j->o.done)
         j->o.done(j->o.done_ctx, &j->result);
-    task_done(en, t, j->result.code);
+    queue_done(en, t, j->result.code);
 }
 
 /* Ends what was cancelled or is too late, and takes the best of the rest. */
@@ -32,7 +35,7 @@ static uint32_t gather(struct shoal_engine *en, uint32_t *cost)
         int code = task_gave_up(t, now);
         if (code == 0 && n > 0 && *cost + t->job->cost > en->specialist.max_cost)
             break; /* the order is kept: nothing smaller overtakes */
-        task_take_waiting(en, at);
+        queue_take(en, at);
         if (code < 0) {
             finish(en, t, code);
             continue;
@@ -45,7 +48,7 @@ static uint32_t gather(struct shoal_engine *en, uint32_t *cost)
     return n;
 }
 
-void job_finish(struct job *j)
+void batcher_finish(struct job *j)
 {
     struct shoal_task *t = j->task;
     t->engine->active[j->place] = NULL;
@@ -69,14 +72,14 @@ static void run_batch(struct shoal_engine *en, uint32_t n, uint32_t cost)
 void *batcher_main(void *engine)
 {
     struct shoal_engine *en = engine;
-    while (engine_receive(en)) {
+    while (queue_receive(en)) {
         uint32_t cost, n = gather(en, &cost);
         if (n > 0)
             run_batch(en, n, cost);
     }
     while (en->waiting) {
         struct shoal_task *t = en->waiting;
-        task_take_waiting(en, &en->waiting);
+        queue_take(en, &en->waiting);
         finish(en, t, SHOAL_ECANCELLED);
     }
     return NULL;

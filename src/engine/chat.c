@@ -1,9 +1,12 @@
 /* chat.c - messages to prompt text with the model's own template. */
+#include "engine/chat.h"
+
 #include <string.h>
 
 #include "base/mem.h"
 #include "text/chat_template.h"
-#include "engine/engine_int.h"
+#include "engine/engine_state.h"
+#include "engine/kinds.h"
 #include "wire/json_out.h"
 
 #define MAX_CONTEXT_BYTES ((size_t)64 << 20)
@@ -69,7 +72,7 @@ int shoal_chat_prompt(const struct shoal_engine *en, const char *context_json, s
     *text = NULL;
     *n = 0;
     if (!(en->kinds & SHOAL_KIND_GENERATE))
-        return engine_lacks(en, SHOAL_KIND_GENERATE, e);
+        return kinds_lack(en->kinds, SHOAL_KIND_GENERATE, e);
     if (!en->chat)
         return err_set(e, en->chat_error.code, "the model's chat template: %s", en->chat_error.msg);
     buf_init(&context, MAX_CONTEXT_BYTES);

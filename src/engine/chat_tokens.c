@@ -10,8 +10,10 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
-#include "engine/engine_int.h"
+#include "engine/engine_state.h"
+#include "engine/kinds.h"
 
 #define MAX_TEXT_BYTES ((size_t)64 << 20)
 #define MAX_PROMPT_TOKENS ((size_t)1 << 26)
@@ -159,7 +161,7 @@ int shoal_chat_tokens(const struct shoal_engine *en, const char *context_json, s
     *tokens = NULL;
     *n_tokens = 0;
     if (!(en->kinds & SHOAL_KIND_GENERATE))
-        return engine_lacks(en, SHOAL_KIND_GENERATE, e);
+        return kinds_lack(en->kinds, SHOAL_KIND_GENERATE, e);
     tok_ids_init(&ids, MAX_PROMPT_TOKENS);
     int rc = mark_context(en, context_json, n_json, &marked, e);
     if (rc == 0)

@@ -1,23 +1,17 @@
 /* engine.c - opening and closing an engine, what it is, and text. */
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "format/model_file.h"
-#include "engine/cache_dir.h"
-#include "engine/engine_int.h"
-#include "engine/onnx/onnx_files.h"
-#include "engine/onnx/onnx_lm.h"
+#include "engine/backends.h"
+#include "engine/batcher.h"
+#include "engine/chat.h"
+#include "engine/engine_state.h"
 #include "engine/onnx/onnx_session.h"
+#include "engine/scheduler.h"
 
 #define DEFAULT_MAX_TASKS 8u
 #define DEFAULT_MAX_QUEUE 256u
 #define DEFAULT_CHUNK 128u
-/* Below this a second thread costs more than it brings. */
-#define TINY_MODEL_BYTES ((size_t)2 << 20)
 
 const char *shoal_version(void)
 {
@@ -27,145 +21,6 @@ const char *shoal_version(void)
 void shoal_free(void *p)
 {
     mem_free(p);
-}
-
-static size_t available_bytes(void)
-{
-    char line[128];
-    unsigned long long kb = 0;
-    FILE *f = fopen("/proc/meminfo", "re");
-    while (f && fgets(line, sizeof(line), f))
-        if (sscanf(line, "MemAvailable: %llu kB", &kb) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return kb ? (size_t)kb * 1024 : SIZE_MAX;
-}
-
-int engine_plan_pages(uint32_t *n_pages, const struct engine_need *need, size_t wanted,
-                      const struct shoal_engine_opts *o, struct err *e)
-{
-    const double mib = 1024.0 * 1024.0;
-    size_t limit = o->memory_bytes ? o->memory_bytes : available_bytes();
-    size_t pages;
-    if (o->kv_bytes) {
-        pages = o->kv_bytes / need->kv_page;
-    } else {
-        pages = wanted;
-        if (pages > limit / 4 / need->kv_page) /* the default takes at most a quarter */
-            pages = limit / 4 / need->kv_page;
-    }
-    if (pages == 0)
-        return err_set(e, SHOAL_ELIMIT,
-                       "one page of the key-value cache (16 tokens) takes %.1f MiB, the limit is "
-                       "%.1f MiB",
-                       (double)need->kv_page / mib,
-                       (double)(o->kv_bytes ? o->kv_bytes : limit / 4) / mib);
-    pages = pages < 1u << 30 ? pages : 1u << 30;
-    size_t kv = pages * need->kv_page, all = need->weights + need->scratch + kv;
-    if (all > limit)
-        return err_set(
-            e, SHOAL_ELIMIT,
-            "does not fit: weights %.1f + scratch %.1f + key-value cache %.1f (%zu pages "
-            "of 16 tokens) = %.1f MiB, %s %.1f MiB",
-            (double)need->weights / mib, (double)need->scratch / mib, (double)kv / mib, pages,
-            (double)all / mib, o->memory_bytes ? "the limit is" : "available are",
-            (double)limit / mib);
-    *n_pages = (uint32_t)pages;
-    return 0;
-}
-
-static int plan_memory(struct shoal_engine *en, const struct shoal_engine_opts *o,
-                       const struct decoder_sizes *sizes, struct err *e)
-{
-    const struct engine_need need = {sizes->weights, sizes->scratch, sizes->kv_page};
-    size_t tasks = en->max_tasks > 1 ? en->max_tasks / 2 : 1;
-    size_t per_task = ((size_t)sizes->n_ctx + KERN_PAGE - 1) / KERN_PAGE + 1;
-    int rc = engine_plan_pages(&en->n_pages, &need, per_task * tasks, o, e);
-    en->kv_bytes = en->n_pages * sizes->kv_page;
-    return rc;
-}
-
-static int load_native(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
-                       struct err *e)
-{
-    struct decoder *decoder;
-    char dir[PATH_MAX];
-    struct decoder_sizes sizes;
-    struct decoder_opts d = {.n_threads = o->n_threads,
-                             .n_ctx = o->n_ctx,
-                             .max_batch = en->chunk > en->max_tasks ? en->chunk : en->max_tasks,
-                             .max_logits = en->max_tasks,
-                             .kv_kind = o->kv_q8 ? KERN_KV_Q8 : KERN_KV_F16,
-                             .cache_dir = cache_dir_wanted(o->cache_dir, dir, sizeof(dir)),
-                             .progress = o->progress,
-                             .progress_ctx = o->progress_ctx};
-    int rc = en->gguf ? 0 : model_open(&en->gguf, path, e);
-    if (rc < 0)
-        return rc;
-    if (o->kernels && !(d.kernels = kern_select(o->kernels, e)))
-        return SHOAL_EUNSUPPORTED;
-    rc = decoder_measure(&sizes, en->gguf, &d, e);
-    if (rc == 0 && d.n_threads == 0 && sizes.weights < TINY_MODEL_BYTES)
-        d.n_threads = 1;
-    if (rc == 0)
-        rc = tokenizer_create(&en->tokenizer, en->gguf, e);
-    if (rc == 0)
-        rc = plan_memory(en, o, &sizes, e);
-    if (rc == 0)
-        rc = decoder_create(&decoder, en->gguf, path, &d, e);
-    if (rc < 0)
-        return err_wrap(e, "%s", path);
-    lm_from_decoder(&en->lm, decoder);
-    en->kernels = decoder_kernels(decoder);
-    en->kv = mem_pages(en->kv_bytes);
-    if (!en->kv)
-        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of key-value cache",
-                       en->kv_bytes);
-    decoder_set_kv(decoder, en->kv);
-    return 0;
-}
-
-/* The library keeps keys and values itself: pages only count what it may keep. */
-static int load_onnx(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
-                     struct err *e)
-{
-    struct onnx_lm_opts lo = {.n_ctx = o->n_ctx, .max_tasks = en->max_tasks, .chunk = o->chunk};
-    struct onnx_session *session = en->onnx;
-    struct gguf_str arch;
-    lo.n_ctx_train = onnx_files_n_ctx(en->gguf);
-    if (!(en->kernels = kern_select(o->kernels, e)))
-        return SHOAL_EUNSUPPORTED;
-    if (gguf_get_str(en->gguf, "general.architecture", &arch))
-        en->arch = mem_strndup(arch.p, arch.n);
-    lo.arch = en->arch;
-    int rc = tokenizer_create(&en->tokenizer, en->gguf, e);
-    if (rc == 0) {
-        en->onnx = NULL;
-        rc = onnx_lm_from_session(&en->lm, session, &lo, e);
-    }
-    if (rc < 0)
-        return err_wrap(e, "%s", path);
-    const struct decoder_sizes sizes = {.weights = en->lm.info.weights_bytes,
-                                        .scratch = en->lm.info.scratch_bytes,
-                                        .kv_page = en->lm.info.kv_page_bytes,
-                                        .n_ctx = en->lm.info.n_ctx};
-    en->chunk = en->lm.info.max_batch;
-    rc = plan_memory(en, o, &sizes, e);
-    return rc < 0 ? err_wrap(e, "%s", path) : 0;
-}
-
-static int load(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
-                struct err *e)
-{
-    int rc = en->onnx ? load_onnx(en, path, o, e) : load_native(en, path, o, e);
-    if (rc < 0)
-        return rc;
-    if (tokenizer_info(en->tokenizer)->n_vocab > en->lm.info.n_vocab)
-        return err_set(e, SHOAL_EFORMAT, "%s: the tokenizer has %u tokens, the model %u", path,
-                       tokenizer_info(en->tokenizer)->n_vocab, en->lm.info.n_vocab);
-    chat_open(en);
-    return 0;
 }
 
 static int reserve(struct shoal_engine *en, struct err *e)
@@ -191,17 +46,8 @@ static int reserve(struct shoal_engine *en, struct err *e)
     return 0;
 }
 
-static int open_decoder(struct shoal_engine *en, const char *path,
-                        const struct shoal_engine_opts *o, struct err *e)
-{
-    int rc = load(en, path, o, e);
-    en->kinds = SHOAL_KIND_GENERATE;
-    return rc < 0 ? rc : reserve(en, e);
-}
-
 static int reserve_jobs(struct shoal_engine *en, struct err *e)
 {
-    en->kinds = en->specialist.kinds;
     en->active = mem_zalloc_n(en->specialist.max_jobs, sizeof(*en->active));
     en->jobs = mem_zalloc_n(en->specialist.max_jobs, sizeof(*en->jobs));
     if (!en->active || !en->jobs)
@@ -231,10 +77,10 @@ int shoal_engine_open(struct shoal_engine **out, const char *path,
         rc = err_set(e, SHOAL_EINVAL, "max_tasks %u (at most 1024), chunk %u (at most 4096)",
                      en->max_tasks, en->chunk);
     if (rc == 0)
-        rc = specialist_open(en, path, o, e);
-    bool specialist = en->specialist.ops != NULL;
+        rc = backends_open(en, path, o, e);
+    const bool specialist = en->specialist.ops != NULL;
     if (rc == 0)
-        rc = specialist ? reserve_jobs(en, e) : open_decoder(en, path, o, e);
+        rc = specialist ? reserve_jobs(en, e) : reserve(en, e);
     if (rc == 0 &&
         pthread_create(&en->thread, NULL, specialist ? batcher_main : scheduler_main, en) != 0)
         rc = err_set(e, SHOAL_ENOMEM, "cannot start the engine's thread");

@@ -1,7 +1,7 @@
 /* lm.h - what the scheduler needs of a language model, whichever engine computes it.
  *
  * native   decoder.h: runs of all sequences in one pass, keys and values in pages that sequences
- *          share (lm_native.c).
+ *          share (native/native_lm.h).
  * onnx     ONNX Runtime: one run after another, each slot owns its keys and values; pages are only
  *          counted (onnx_lm.h).
  *
@@ -59,9 +59,6 @@ struct lm {
     void *impl;
     struct lm_info info;
 };
-
-/* Takes the decoder over. */
-void lm_from_decoder(struct lm *lm, struct decoder *d);
 
 static inline void lm_close(struct lm *lm)
 {

@@ -1,17 +1,9 @@
-/* queue.c - the order of an engine's tasks, for whichever way they are computed. */
+/* queue.c - see queue.h. */
+#include "engine/queue.h"
+
 #include "base/clock.h"
-#include "engine/engine_int.h"
 
-bool task_goes_before(const struct shoal_task *a, const struct shoal_task *b)
-{
-    if (a->priority != b->priority)
-        return a->priority > b->priority;
-    uint64_t da = a->deadline_ns ? a->deadline_ns : UINT64_MAX;
-    uint64_t db = b->deadline_ns ? b->deadline_ns : UINT64_MAX;
-    return da != db ? da < db : a->serial < b->serial;
-}
-
-void task_enqueue(struct shoal_engine *en, struct shoal_task *t)
+void queue_insert(struct shoal_engine *en, struct shoal_task *t)
 {
     struct shoal_task **at = &en->waiting;
     while (*at && task_goes_before(*at, t))
@@ -20,14 +12,7 @@ void task_enqueue(struct shoal_engine *en, struct shoal_task *t)
     *at = t;
 }
 
-int task_gave_up(const struct shoal_task *t, uint64_t now)
-{
-    if (atomic_load_explicit(&t->cancel, memory_order_relaxed))
-        return SHOAL_ECANCELLED;
-    return t->deadline_ns && now > t->deadline_ns ? SHOAL_EDEADLINE : 0;
-}
-
-void task_take_waiting(struct shoal_engine *en, struct shoal_task **at)
+void queue_take(struct shoal_engine *en, struct shoal_task **at)
 {
     *at = (*at)->next;
     pthread_mutex_lock(&en->lock);
@@ -45,7 +30,7 @@ static bool must_wake(struct shoal_engine *en)
     return wake;
 }
 
-int task_submit(struct shoal_engine *en, struct shoal_task *t, bool held, struct err *e)
+int queue_submit(struct shoal_engine *en, struct shoal_task *t, bool held, struct err *e)
 {
     int rc = 0;
     bool wake = false;
@@ -100,7 +85,7 @@ int refuse_late(double need_ns, uint64_t deadline_ns, _Atomic double *const *ave
                    left / 1e6);
 }
 
-void task_done(struct shoal_engine *en, struct shoal_task *t, int code)
+void queue_done(struct shoal_engine *en, struct shoal_task *t, int code)
 {
     pthread_mutex_lock(&en->lock);
     t->done = true;
@@ -110,7 +95,7 @@ void task_done(struct shoal_engine *en, struct shoal_task *t, int code)
     task_unref(t);
 }
 
-bool engine_receive(struct shoal_engine *en)
+bool queue_receive(struct shoal_engine *en)
 {
     pthread_mutex_lock(&en->lock);
     while (!en->stop && !en->incoming && !en->waiting && en->n_active == 0) {
@@ -124,8 +109,19 @@ bool engine_receive(struct shoal_engine *en)
     pthread_mutex_unlock(&en->lock);
     while (list) {
         struct shoal_task *next = list->next;
-        task_enqueue(en, list);
+        queue_insert(en, list);
         list = next;
     }
     return go_on;
+}
+
+int shoal_task_wait(struct shoal_task *t)
+{
+    struct shoal_engine *en = t->engine;
+    pthread_mutex_lock(&en->lock);
+    while (!t->done)
+        pthread_cond_wait(&en->finished, &en->lock);
+    int code = t->code;
+    pthread_mutex_unlock(&en->lock);
+    return code;
 }

@@ -3,11 +3,13 @@
  *
  * A step takes one token of every task that generates and, in what is left of the batch, a chunk of
  * the prompts that wait, all ordered by priority and deadline.  Nothing is allocated here. */
+#include "engine/scheduler.h"
+
 #include <assert.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "engine/engine_int.h"
+#include "engine/queue.h"
 
 /* While tasks generate, prompts get this part of a chunk per step, so that a long prompt does not
  * stall the answers that run beside it. */
@@ -47,7 +49,7 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, enum shoal_fin
     release_pages(en, t);
     if (t->event)
         t->event(t->event_ctx, &ev);
-    task_done(en, t, code);
+    queue_done(en, t, code);
 }
 
 /* Takes the i-th task, which was promised so many pages and may be gone, from the active ones. */
@@ -70,7 +72,7 @@ static void sweep(struct shoal_engine *en)
         struct shoal_task *t = *at;
         int code = task_gave_up(t, now);
         if (code < 0) {
-            task_take_waiting(en, at);
+            queue_take(en, at);
             finish(en, t, SHOAL_FINISH_ERROR, code);
         } else {
             at = &t->next;
@@ -99,7 +101,7 @@ static bool make_room(struct shoal_engine *en, const struct shoal_task *t)
         return false;
     drop_active(en, en->n_active - 1);
     release_pages(en, worst);
-    task_enqueue(en, worst);
+    queue_insert(en, worst);
     pthread_mutex_lock(&en->lock);
     en->n_waiting++;
     pthread_mutex_unlock(&en->lock);
@@ -115,7 +117,7 @@ static void admit(struct shoal_engine *en)
                 return;
             continue;
         }
-        task_take_waiting(en, &en->waiting);
+        queue_take(en, &en->waiting);
         if (!t->started_ns) {
             t->started_ns = clock_ns();
             measured(&en->ns_in_queue, (double)(t->started_ns - t->submitted_ns));
@@ -297,7 +299,7 @@ static bool next_step(void *engine, struct lm_pass *pass)
     for (uint32_t i = 0; i < en->n_runs; i++)
         take_run(en, i, en->runs[i].n_logits_last ? en->lm.ops->logits(en->lm.impl, row++) : NULL);
     en->n_runs = 0;
-    if ((en->n_active == 0 && !en->waiting) || !engine_receive(en))
+    if ((en->n_active == 0 && !en->waiting) || !queue_receive(en))
         return false;
     sweep(en);
     admit(en);
@@ -309,7 +311,7 @@ static bool next_step(void *engine, struct lm_pass *pass)
 void *scheduler_main(void *engine)
 {
     struct shoal_engine *en = engine;
-    while (engine_receive(en))
+    while (queue_receive(en))
         en->lm.ops->passes(en->lm.impl, next_step, en);
     while (en->n_active > 0) {
         struct shoal_task *t = en->active[0];

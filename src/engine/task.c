@@ -1,12 +1,8 @@
-/* task.c - submitting, cancelling and waiting for tasks; sessions.  Any thread. */
-#include <string.h>
+/* task.c - see task.h. */
+#include "engine/task.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
-#include "engine/engine_int.h"
-
-/* The public error and the internal one are the same bytes. */
-_Static_assert(sizeof(struct shoal_error) == sizeof(struct err), "one error, two names");
+#include "engine/job.h"
 
 void task_destroy(struct shoal_task *t)
 {
@@ -25,123 +21,30 @@ void task_unref(struct shoal_task *t)
         task_destroy(t);
 }
 
-static int check(const struct shoal_engine *en, const struct shoal_task_opts *o, struct err *e)
+bool task_goes_before(const struct shoal_task *a, const struct shoal_task *b)
 {
-    uint32_t n_vocab = en->lm.info.n_vocab, n_ctx = en->lm.info.n_ctx;
-    if (!o->tokens || o->n_tokens == 0)
-        return err_set(e, SHOAL_EINVAL, "the prompt is empty");
-    if (o->n_continued > o->n_tokens)
-        return err_set(e, SHOAL_EINVAL, "%u continued tokens in a prompt of %u", o->n_continued,
-                       o->n_tokens);
-    for (uint32_t i = 0; i < o->n_tokens; i++)
-        if (o->tokens[i] < 0 || (uint32_t)o->tokens[i] >= n_vocab)
-            return err_set(e, SHOAL_EINVAL, "token %d at %u, the vocabulary has %u", o->tokens[i],
-                           i, n_vocab);
-    if (o->n_tokens >= n_ctx)
-        return err_set(e, SHOAL_ELIMIT, "the prompt has %u tokens, the context holds %u",
-                       o->n_tokens, n_ctx);
-    if (o->deadline_ns && clock_ns() > o->deadline_ns)
-        return err_set(e, SHOAL_EDEADLINE, "the deadline passed before the task was submitted");
-    return sampler_check(&o->sampling, n_vocab, e);
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    uint64_t da = a->deadline_ns ? a->deadline_ns : UINT64_MAX;
+    uint64_t db = b->deadline_ns ? b->deadline_ns : UINT64_MAX;
+    return da != db ? da < db : a->serial < b->serial;
 }
 
-/* Refused at once when even its first token would come too late, as things go. */
-static int feasible(struct shoal_engine *en, const struct shoal_task_opts *o, struct err *e)
+int task_gave_up(const struct shoal_task *t, uint64_t now)
 {
-    double each = atomic_load_explicit(&en->ns_per_prompt_token, memory_order_relaxed);
-    double wait = atomic_load_explicit(&en->ns_in_queue, memory_order_relaxed);
-    pthread_mutex_lock(&en->lock);
-    bool queue = en->n_waiting > 0;
-    pthread_mutex_unlock(&en->lock);
-    return refuse_late(o->n_tokens * each + (queue ? wait : 0.0), o->deadline_ns,
-                       (_Atomic double *const[]){&en->ns_per_prompt_token, &en->ns_in_queue}, 2, e);
+    if (atomic_load_explicit(&t->cancel, memory_order_relaxed))
+        return SHOAL_ECANCELLED;
+    return t->deadline_ns && now > t->deadline_ns ? SHOAL_EDEADLINE : 0;
 }
 
-static int task_create(struct shoal_task **out, struct shoal_engine *en,
-                       const struct shoal_task_opts *o, struct err *e)
+const struct shoal_result *shoal_task_result(const struct shoal_task *t)
 {
-    struct shoal_task *t = mem_zalloc(sizeof(*t));
-    if (!t)
-        return err_set(e, SHOAL_ENOMEM, "task");
-    uint32_t n_ctx = en->lm.info.n_ctx, room = n_ctx - o->n_tokens;
-    t->engine = en;
-    t->slot = TASK_NO_SLOT;
-    atomic_init(&t->refs, 2);
-    t->sampling = o->sampling;
-    t->n_prompt = t->n_tokens = o->n_tokens;
-    t->n_continued = o->n_continued;
-    t->max_tokens = o->max_tokens && o->max_tokens < room ? o->max_tokens : room;
-    t->capacity = t->n_prompt + t->max_tokens;
-    t->ignore_end = o->ignore_end;
-    t->deadline_ns = o->deadline_ns;
-    t->priority = o->priority;
-    t->event = o->event;
-    t->event_ctx = o->event_ctx;
-    /* The last token is never computed, but a page more costs little and keeps this simple. */
-    t->need_pages = (t->capacity + KERN_PAGE - 1) / KERN_PAGE;
-    int rc = 0;
-    if (t->need_pages > en->n_pages)
-        rc = err_set(e, SHOAL_ELIMIT,
-                     "%u prompt and %u new tokens need %u pages of %u tokens, the cache has %u",
-                     t->n_prompt, t->max_tokens, t->need_pages, KERN_PAGE, en->n_pages);
-    t->tokens = mem_zalloc_n(t->capacity, sizeof(*t->tokens));
-    t->pages = mem_zalloc_n(t->need_pages, sizeof(*t->pages));
-    t->bias = mem_zalloc_n(o->sampling.n_bias, sizeof(*t->bias));
-    if (rc == 0 && (!t->tokens || !t->pages || !t->bias))
-        rc = err_set(e, SHOAL_ENOMEM, "task of %u tokens", t->capacity);
-    if (rc == 0)
-        rc = text_out_init(&t->text, en->tokenizer, o->tokens[o->n_tokens - 1],
-                           o->special ? TOKENIZER_RENDER_SPECIAL : 0, o->stop, o->n_stop, e);
-    if (rc < 0) {
-        task_destroy(t);
-        return rc;
-    }
-    memcpy(t->tokens, o->tokens, o->n_tokens * sizeof(*t->tokens));
-    if (o->sampling.n_bias)
-        memcpy(t->bias, o->sampling.bias, o->sampling.n_bias * sizeof(*t->bias));
-    t->sampling.bias = t->bias;
-    *out = t;
-    return 0;
-}
-
-int shoal_task_submit(struct shoal_engine *en, const struct shoal_task_opts *o,
-                      struct shoal_task **task, struct shoal_error *err)
-{
-    struct err *e = (struct err *)(void *)err;
-    struct shoal_task *t = NULL;
-    *task = NULL;
-    if (!en->lm.ops)
-        return engine_lacks(en, SHOAL_KIND_GENERATE, e);
-    int rc = check(en, o, e);
-    if (rc == 0)
-        rc = feasible(en, o, e);
-    if (rc == 0)
-        rc = task_create(&t, en, o, e);
-    if (rc < 0)
-        return rc;
-    rc = task_submit(en, t, o->held, e);
-    if (rc < 0) {
-        task_destroy(t);
-        return rc;
-    }
-    *task = t;
-    return 0;
+    return t->job ? &t->job->result : NULL;
 }
 
 void shoal_task_cancel(struct shoal_task *t)
 {
     atomic_store_explicit(&t->cancel, true, memory_order_relaxed);
-}
-
-int shoal_task_wait(struct shoal_task *t)
-{
-    struct shoal_engine *en = t->engine;
-    pthread_mutex_lock(&en->lock);
-    while (!t->done)
-        pthread_cond_wait(&en->finished, &en->lock);
-    int code = t->code;
-    pthread_mutex_unlock(&en->lock);
-    return code;
 }
 
 void shoal_task_free(struct shoal_task *t)
@@ -150,91 +53,4 @@ void shoal_task_free(struct shoal_task *t)
         return;
     shoal_task_cancel(t);
     task_unref(t);
-}
-
-/* ---- sessions ------------------------------------------------------------------------------- */
-
-struct shoal_session {
-    struct shoal_engine *engine;
-    int32_t *tokens;
-    size_t n, cap;
-    pthread_mutex_t lock; /* a task's events come on the engine's thread */
-    shoal_event_fn event;
-    void *event_ctx;
-};
-
-int shoal_session_create(struct shoal_session **out, struct shoal_engine *en,
-                         struct shoal_error *err)
-{
-    struct err *e = (struct err *)(void *)err;
-    *out = NULL;
-    if (!en->lm.ops)
-        return engine_lacks(en, SHOAL_KIND_GENERATE, e);
-    struct shoal_session *s = mem_zalloc(sizeof(*s));
-    size_t cap = en->lm.info.n_ctx;
-    if (s)
-        s->tokens = mem_zalloc_n(cap, sizeof(*s->tokens));
-    if (!s || !s->tokens) {
-        mem_free(s);
-        return err_set(e, SHOAL_ENOMEM, "session");
-    }
-    s->engine = en;
-    s->cap = cap;
-    pthread_mutex_init(&s->lock, NULL);
-    *out = s;
-    return 0;
-}
-
-void shoal_session_destroy(struct shoal_session *s)
-{
-    if (!s)
-        return;
-    pthread_mutex_destroy(&s->lock);
-    mem_free(s->tokens);
-    mem_free(s);
-}
-
-int shoal_session_append(struct shoal_session *s, const int32_t *tokens, size_t n,
-                         struct shoal_error *err)
-{
-    struct err *e = (struct err *)(void *)err;
-    int rc = 0;
-    pthread_mutex_lock(&s->lock);
-    if (n > s->cap - s->n) {
-        rc = err_set(e, SHOAL_ELIMIT, "the conversation has %zu tokens, %zu more do not fit in %zu",
-                     s->n, n, s->cap);
-    } else if (n > 0) {
-        memcpy(s->tokens + s->n, tokens, n * sizeof(*tokens));
-        s->n += n;
-    }
-    pthread_mutex_unlock(&s->lock);
-    return rc;
-}
-
-static void session_event(void *ctx, const struct shoal_event *ev)
-{
-    struct shoal_session *s = ctx;
-    if (ev->kind == SHOAL_EVENT_TOKEN && ev->token >= 0)
-        (void)shoal_session_append(s, &ev->token, 1, NULL); /* cap is the context: there is room */
-    if (s->event)
-        s->event(s->event_ctx, ev);
-}
-
-int shoal_session_generate(struct shoal_session *s, const struct shoal_task_opts *opts,
-                           struct shoal_task **task, struct shoal_error *err)
-{
-    struct shoal_task_opts o = *opts;
-    s->event = opts->event;
-    s->event_ctx = opts->event_ctx;
-    o.event = session_event;
-    o.event_ctx = s;
-    o.tokens = s->tokens;
-    o.n_tokens = (uint32_t)s->n;
-    return shoal_task_submit(s->engine, &o, task, err);
-}
-
-size_t shoal_session_tokens(const struct shoal_session *s, const int32_t **tokens)
-{
-    *tokens = s->tokens;
-    return s->n;
 }

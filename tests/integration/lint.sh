@@ -12,3 +12,9 @@ if tools/check-includes "$broken" >/dev/null; then
     echo "an include that points upwards was not refused"
     exit 1
 fi
+mkdir -p "$broken/src/host" "$broken/src/flow"
+touch "$broken/src/host/same.c" "$broken/src/flow/same.c"
+if tools/check-names "$broken" >/dev/null; then
+    echo "two files with one name were not refused"
+    exit 1
+fi

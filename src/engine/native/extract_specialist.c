@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "score/extract.h"
 #include "format/model_file.h"
-#include "engine/native/encoder_specialist.h"
+#include "engine/native/encoder_core.h"
+#include "engine/task.h"
 
 #define MAX_JOBS 16u
 
@@ -116,7 +118,7 @@ static void summarize(struct sum *s, struct job *j)
 {
     struct input *in = j->input;
     for (uint32_t at = 0; at < in->doc->n;) {
-        int code = job_gave_up(j);
+        int code = task_gave_up(j->task, clock_ns());
         if (code < 0) {
             job_fail(j, code, err_text(code));
             return;

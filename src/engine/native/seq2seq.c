@@ -9,11 +9,15 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "model/t5.h"
 #include "engine/native/beams.h"
 #include "engine/cache_dir.h"
-#include "engine/engine_int.h"
+#include "engine/task.h"
+#include "engine/batcher.h"
+#include "engine/kv_pages.h"
+#include "engine/memory_plan.h"
 #include "engine/native/seq2seq_opts.h"
 
 #define MAX_ROWS BEAMS_MAX /* hypotheses in a step, of all tasks together */
@@ -234,7 +238,7 @@ static void end(struct s2s *s, uint32_t i, int code)
     }
     if (code < 0)
         job_fail(j, code, err_text(code));
-    job_finish(j); /* a short one does not wait for the longest */
+    batcher_finish(j); /* a short one does not wait for the longest */
 }
 
 /* Begins what has room, reading all of it in one pass if it fits; returns how many of the jobs have
@@ -247,7 +251,7 @@ static uint32_t admit(struct s2s *s, struct job *const *jobs, uint32_t at, uint3
         n_rows += beams_opts(((struct input *)s->active[i]->input)->beams)->n_beams;
     for (; at < n; at++) {
         struct input *in = jobs[at]->input;
-        int code = job_gave_up(jobs[at]);
+        int code = task_gave_up(jobs[at]->task, clock_ns());
         if (code < 0) {
             job_fail(jobs[at], code, err_text(code));
             continue;
@@ -289,7 +293,7 @@ static void step(struct s2s *s)
         struct job *j = s->active[i];
         struct input *in = j->input;
         n -= in->n_rows;
-        int code = job_gave_up(j);
+        int code = task_gave_up(j->task, clock_ns());
         if (code == 0 && beams_step(in->beams, &s->with, t5_logits(s->t5, n)))
             follow(s, in);
         else
@@ -430,10 +434,10 @@ static int load(struct s2s *s, const char *path, const struct shoal_engine_opts 
     s->n_ctx = sizes.n_ctx;
     if (to.n_threads == 0 && sizes.weights < TINY_MODEL_BYTES)
         to.n_threads = 1;
-    const struct engine_need need = {sizes.weights, sizes.scratch, sizes.kv_page};
+    const struct memory_plan_need need = {sizes.weights, sizes.scratch, sizes.kv_page};
     const size_t each = pages_needed(s->n_ctx, &s->opts.write);
     rc =
-        engine_plan_pages(&s->n_pages, &need, each * (s->max_jobs > 1 ? s->max_jobs / 2 : 1), o, e);
+        memory_plan_pages(&s->n_pages, &need, each * (s->max_jobs > 1 ? s->max_jobs / 2 : 1), o, e);
     if (rc == 0)
         rc = t5_create(&s->t5, s->gguf, path, &to, e);
     if (rc == 0)

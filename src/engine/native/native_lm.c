@@ -1,5 +1,5 @@
-/* lm_native.c - the native decoder as the scheduler sees it; see lm.h. */
-#include "engine/lm.h"
+/* native_lm.c - see native_lm.h. */
+#include "engine/native/native_lm.h"
 
 struct passes {
     lm_next_fn next;
@@ -35,7 +35,7 @@ static void native_close(void *impl)
 static const struct lm_ops native_ops = {
     .passes = native_passes, .logits = native_logits, .close = native_close};
 
-void lm_from_decoder(struct lm *lm, struct decoder *d)
+void native_lm_from_decoder(struct lm *lm, struct decoder *d)
 {
     const struct decoder_config *c = decoder_config(d);
     struct decoder_sizes sizes = decoder_sizes(d);

@@ -1,0 +1,7 @@
+/* exit_code.h - exit codes of the shoal program. */
+#ifndef SHOAL_CMD_EXIT_CODE_H
+#define SHOAL_CMD_EXIT_CODE_H
+
+enum { CMD_OK = 0, CMD_FAILED = 1, CMD_USAGE = 2, CMD_INTERRUPTED = 130 };
+
+#endif

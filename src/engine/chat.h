@@ -1,0 +1,11 @@
+/* chat.h - the chat template of an engine's model. */
+#ifndef SHOAL_ENGINE_CHAT_H
+#define SHOAL_ENGINE_CHAT_H
+
+struct shoal_engine;
+
+/* Parses the template.  An error is kept and reported when the template is first used. */
+void chat_open(struct shoal_engine *en);
+void chat_close(struct shoal_engine *en);
+
+#endif

@@ -1,0 +1,67 @@
+/* engine_state.h - the inside of an engine.  Private to src/engine.
+ *
+ * Thread: each group of fields says who may touch it. */
+#ifndef SHOAL_ENGINE_ENGINE_STATE_H
+#define SHOAL_ENGINE_ENGINE_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine/kv_pages.h"
+#include "engine/lm.h"
+#include "engine/sampler.h"
+#include "engine/specialist.h"
+#include "format/gguf.h"
+#include "shoal/shoal.h"
+#include "text/tokenizer/tokenizer.h"
+
+struct shoal_engine {
+    unsigned kinds;               /* enum shoal_kind */
+    struct specialist specialist; /* ops NULL: a decoder */
+    struct job **jobs;            /* [specialist.max_jobs]: the current batch */
+    _Atomic uint64_t cost_ahead;  /* of jobs that wait or run */
+    /* Measured, moving averages, 0: not yet.  What a unit of cost takes; what a decoder takes from
+     * the beginning to the first token, per token of the prompt; how long tasks waited. */
+    _Atomic double ns_per_cost, ns_per_prompt_token, ns_in_queue;
+
+    struct gguf *gguf;
+    struct onnx_session *onnx; /* while an ONNX model is being opened */
+    struct lm lm;
+    const struct kern_ops *kernels; /* for the sampler */
+    struct tokenizer *tokenizer;
+    struct chat_template *chat; /* NULL: chat_error says why */
+    struct err chat_error;
+    struct kv_pages *pages;
+    struct sampler *sampler;
+    uint8_t *kv; /* NULL: the model keeps its own, and kv_bytes is its limit */
+    size_t kv_bytes;
+    uint32_t n_pages, max_tasks, max_queue, chunk;
+    char *name;
+    char *arch; /* of an ONNX model */
+    double load_ms;
+
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t lock; /* guards incoming, n_waiting, stop, done of tasks */
+    pthread_cond_t wake, finished;
+    bool idle;                   /* under lock: the thread sleeps and nobody has woken it yet */
+    struct shoal_task *incoming; /* newest first */
+    uint32_t n_waiting;          /* incoming and waiting */
+    bool stop;
+    uint64_t next_serial;
+    _Atomic uint32_t pages_free; /* for info */
+
+    /* the engine's thread only, or the crew member that does its work between two steps
+     * (scheduler.c) */
+    struct shoal_task *waiting;        /* best first */
+    struct shoal_task **active;        /* [max_tasks], best first */
+    uint32_t n_active, pages_reserved; /* pages promised to active tasks */
+    bool *slot_used;                   /* [max_tasks] */
+    struct decoder_run *runs;          /* [max_tasks], like the next three */
+    struct shoal_task **run_task;
+    uint32_t *run_slot;
+    int *run_code;
+    uint32_t n_runs; /* of the current step */
+};
+
+#endif

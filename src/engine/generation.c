@@ -1,0 +1,115 @@
+/* generation.c - submitting generations to an engine.  Any thread. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "engine/engine_state.h"
+#include "engine/kinds.h"
+#include "engine/queue.h"
+#include "engine/task.h"
+
+/* The public error and the internal one are the same bytes. */
+_Static_assert(sizeof(struct shoal_error) == sizeof(struct err), "one error, two names");
+
+static int check(const struct shoal_engine *en, const struct shoal_task_opts *o, struct err *e)
+{
+    uint32_t n_vocab = en->lm.info.n_vocab, n_ctx = en->lm.info.n_ctx;
+    if (!o->tokens || o->n_tokens == 0)
+        return err_set(e, SHOAL_EINVAL, "the prompt is empty");
+    if (o->n_continued > o->n_tokens)
+        return err_set(e, SHOAL_EINVAL, "%u continued tokens in a prompt of %u", o->n_continued,
+                       o->n_tokens);
+    for (uint32_t i = 0; i < o->n_tokens; i++)
+        if (o->tokens[i] < 0 || (uint32_t)o->tokens[i] >= n_vocab)
+            return err_set(e, SHOAL_EINVAL, "token %d at %u, the vocabulary has %u", o->tokens[i],
+                           i, n_vocab);
+    if (o->n_tokens >= n_ctx)
+        return err_set(e, SHOAL_ELIMIT, "the prompt has %u tokens, the context holds %u",
+                       o->n_tokens, n_ctx);
+    if (o->deadline_ns && clock_ns() > o->deadline_ns)
+        return err_set(e, SHOAL_EDEADLINE, "the deadline passed before the task was submitted");
+    return sampler_check(&o->sampling, n_vocab, e);
+}
+
+/* Refused at once when even its first token would come too late, as things go. */
+static int feasible(struct shoal_engine *en, const struct shoal_task_opts *o, struct err *e)
+{
+    double each = atomic_load_explicit(&en->ns_per_prompt_token, memory_order_relaxed);
+    double wait = atomic_load_explicit(&en->ns_in_queue, memory_order_relaxed);
+    pthread_mutex_lock(&en->lock);
+    bool queue = en->n_waiting > 0;
+    pthread_mutex_unlock(&en->lock);
+    return refuse_late(o->n_tokens * each + (queue ? wait : 0.0), o->deadline_ns,
+                       (_Atomic double *const[]){&en->ns_per_prompt_token, &en->ns_in_queue}, 2, e);
+}
+
+static int task_create(struct shoal_task **out, struct shoal_engine *en,
+                       const struct shoal_task_opts *o, struct err *e)
+{
+    struct shoal_task *t = mem_zalloc(sizeof(*t));
+    if (!t)
+        return err_set(e, SHOAL_ENOMEM, "task");
+    uint32_t n_ctx = en->lm.info.n_ctx, room = n_ctx - o->n_tokens;
+    t->engine = en;
+    t->slot = TASK_NO_SLOT;
+    atomic_init(&t->refs, 2);
+    t->sampling = o->sampling;
+    t->n_prompt = t->n_tokens = o->n_tokens;
+    t->n_continued = o->n_continued;
+    t->max_tokens = o->max_tokens && o->max_tokens < room ? o->max_tokens : room;
+    t->capacity = t->n_prompt + t->max_tokens;
+    t->ignore_end = o->ignore_end;
+    t->deadline_ns = o->deadline_ns;
+    t->priority = o->priority;
+    t->event = o->event;
+    t->event_ctx = o->event_ctx;
+    /* The last token is never computed, but a page more costs little and keeps this simple. */
+    t->need_pages = (t->capacity + KERN_PAGE - 1) / KERN_PAGE;
+    int rc = 0;
+    if (t->need_pages > en->n_pages)
+        rc = err_set(e, SHOAL_ELIMIT,
+                     "%u prompt and %u new tokens need %u pages of %u tokens, the cache has %u",
+                     t->n_prompt, t->max_tokens, t->need_pages, KERN_PAGE, en->n_pages);
+    t->tokens = mem_zalloc_n(t->capacity, sizeof(*t->tokens));
+    t->pages = mem_zalloc_n(t->need_pages, sizeof(*t->pages));
+    t->bias = mem_zalloc_n(o->sampling.n_bias, sizeof(*t->bias));
+    if (rc == 0 && (!t->tokens || !t->pages || !t->bias))
+        rc = err_set(e, SHOAL_ENOMEM, "task of %u tokens", t->capacity);
+    if (rc == 0)
+        rc = text_out_init(&t->text, en->tokenizer, o->tokens[o->n_tokens - 1],
+                           o->special ? TOKENIZER_RENDER_SPECIAL : 0, o->stop, o->n_stop, e);
+    if (rc < 0) {
+        task_destroy(t);
+        return rc;
+    }
+    memcpy(t->tokens, o->tokens, o->n_tokens * sizeof(*t->tokens));
+    if (o->sampling.n_bias)
+        memcpy(t->bias, o->sampling.bias, o->sampling.n_bias * sizeof(*t->bias));
+    t->sampling.bias = t->bias;
+    *out = t;
+    return 0;
+}
+
+int shoal_task_submit(struct shoal_engine *en, const struct shoal_task_opts *o,
+                      struct shoal_task **task, struct shoal_error *err)
+{
+    struct err *e = (struct err *)(void *)err;
+    struct shoal_task *t = NULL;
+    *task = NULL;
+    if (!en->lm.ops)
+        return kinds_lack(en->kinds, SHOAL_KIND_GENERATE, e);
+    int rc = check(en, o, e);
+    if (rc == 0)
+        rc = feasible(en, o, e);
+    if (rc == 0)
+        rc = task_create(&t, en, o, e);
+    if (rc < 0)
+        return rc;
+    rc = queue_submit(en, t, o->held, e);
+    if (rc < 0) {
+        task_destroy(t);
+        return rc;
+    }
+    *task = t;
+    return 0;
+}

@@ -1,0 +1,51 @@
+/* job.c - see job.h. */
+#include "engine/job.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+struct job *job_create(const struct shoal_infer_opts *o)
+{
+    struct job *j = mem_zalloc(sizeof(*j));
+    if (!j)
+        return NULL;
+    j->o = *o;
+    j->result.kind = o->kind;
+    bool score = o->kind == SHOAL_KIND_SCORE;
+    j->text = score ? NULL : mem_strndup(o->text, o->text_bytes);
+    j->document = o->document ? mem_strndup(o->document, o->document_bytes) : NULL;
+    j->labels = o->labels ? mem_strdup(o->labels) : NULL;
+    j->values = score ? mem_alloc(o->n_values * sizeof(*j->values)) : NULL;
+    if ((!score && !j->text) || (o->document && !j->document) || (o->labels && !j->labels) ||
+        (score && !j->values)) {
+        job_destroy(j);
+        return NULL;
+    }
+    if (score)
+        memcpy(j->values, o->values, o->n_values * sizeof(*j->values));
+    j->o.text = j->text;
+    j->o.document = j->document;
+    j->o.labels = j->labels;
+    j->o.values = j->values;
+    return j;
+}
+
+void job_fail(struct job *j, int code, const char *message)
+{
+    j->result.code = code;
+    j->result.message = message;
+}
+
+void job_destroy(struct job *j)
+{
+    if (!j)
+        return;
+    if (j->drop)
+        j->drop(j);
+    mem_free(j->text);
+    mem_free(j->document);
+    mem_free(j->labels);
+    mem_free(j->values);
+    mem_free(j);
+}

@@ -1,0 +1,19 @@
+/* encoder_core.h - a native encoder with its heads, opened as the engine's options say. */
+#ifndef SHOAL_ENGINE_NATIVE_ENCODER_CORE_H
+#define SHOAL_ENGINE_NATIVE_ENCODER_CORE_H
+
+#include "format/gguf.h"
+#include "model/encoder.h"
+#include "model/heads.h"
+#include "shoal/shoal.h"
+#include "text/tokenizer/tokenizer.h"
+
+/* What was opened belongs to the caller even after a failure. */
+SHOAL_MUST_CHECK int encoder_core_open(struct encoder **encoder, struct heads **heads,
+                                       const struct gguf *g, const struct tokenizer *tokenizer,
+                                       const char *path, const struct shoal_engine_opts *o,
+                                       struct err *e);
+void encoder_core_info(const struct encoder *encoder, const struct gguf *g,
+                       struct shoal_engine_info *out);
+
+#endif

@@ -1,0 +1,31 @@
+/* queue.h - the queue of an engine: tasks come in on any thread and leave on the engine's.
+ *
+ * Thread:    queue_submit from any thread, the others from the engine's.
+ * Ownership: the queue holds the engine's reference to a task from queue_submit to queue_done. */
+#ifndef SHOAL_ENGINE_QUEUE_H
+#define SHOAL_ENGINE_QUEUE_H
+
+#include "engine/engine_state.h"
+#include "engine/task.h"
+
+/* SHOAL_EBUSY: the queue is full.  held: the engine is not woken for this task. */
+SHOAL_MUST_CHECK int queue_submit(struct shoal_engine *en, struct shoal_task *t, bool held,
+                                  struct err *e);
+/* Moves new tasks into the waiting list; sleeps while the engine has nothing to do.  false: stop.
+ */
+bool queue_receive(struct shoal_engine *en);
+/* Puts t back into the waiting list. */
+void queue_insert(struct shoal_engine *en, struct shoal_task *t);
+/* Takes *at out of the waiting list. */
+void queue_take(struct shoal_engine *en, struct shoal_task **at);
+/* Ends t: wakes whoever waits for it and drops the engine's reference. */
+void queue_done(struct shoal_engine *en, struct shoal_task *t, int code);
+
+/* A new figure for a moving average. */
+void measured(_Atomic double *average, double value);
+/* Refuses a task that needs so long and has less time, with the arithmetic.  The averages that say
+ * so fade a little: else a slow moment would be held against everybody who comes later. */
+SHOAL_MUST_CHECK int refuse_late(double need_ns, uint64_t deadline_ns,
+                                 _Atomic double *const *averages, size_t n_averages, struct err *e);
+
+#endif

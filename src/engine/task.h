@@ -1,0 +1,57 @@
+/* task.h - one request to an engine: a generation or an inference.
+ *
+ * Thread:    the fields below "fixed at submit" are read by any thread; those below "the engine's
+ *            thread only" belong to the engine.
+ * Ownership: two references, the caller's and the engine's; the last task_unref frees the task. */
+#ifndef SHOAL_ENGINE_TASK_H
+#define SHOAL_ENGINE_TASK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/text_out.h"
+#include "shoal/shoal.h"
+
+#define TASK_NO_SLOT UINT32_MAX
+
+struct job;
+
+struct shoal_task {
+    struct shoal_engine *engine;
+    struct shoal_task *next; /* in one list at a time */
+    _Atomic uint32_t refs;   /* the caller's and the engine's */
+    _Atomic bool cancel;
+    bool done; /* under the engine's lock */
+    int code;
+    struct job *job; /* an inference; NULL: a generation */
+
+    /* fixed at submit */
+    struct shoal_sampling sampling;
+    struct shoal_bias *bias;
+    uint32_t n_prompt, n_continued, max_tokens, capacity; /* capacity of tokens */
+    bool ignore_end;
+    uint64_t deadline_ns, submitted_ns, serial;
+    int32_t priority;
+    shoal_event_fn event;
+    void *event_ctx;
+
+    /* the engine's thread only, from here on */
+    int32_t *tokens; /* the prompt and the generated tokens */
+    uint32_t n_tokens, n_computed, n_cached;
+    uint32_t *pages; /* [n_pages] held */
+    uint32_t n_pages, n_published, need_pages;
+    uint32_t slot; /* while active: its slot in the model, else TASK_NO_SLOT */
+    struct text_out text;
+    uint64_t started_ns, first_token_ns;
+};
+
+void task_unref(struct shoal_task *t);
+/* Frees a task that was never submitted. */
+void task_destroy(struct shoal_task *t);
+/* Order in the queue: priority, then deadline, then order of submission. */
+bool task_goes_before(const struct shoal_task *a, const struct shoal_task *b);
+/* 0, or the code to end the task with: cancelled, or its deadline has passed. */
+int task_gave_up(const struct shoal_task *t, uint64_t now);
+
+#endif
