@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 /* How long a member spins before it sleeps.  Inside a program: a few times as long as its own last
  * chunk took, since whoever holds the last chunk of the phase is done by then unless the OS has
@@ -399,7 +400,8 @@ int crew_create(struct crew **out, uint32_t n_members, struct err *e)
         struct member_start *start = mem_alloc(sizeof(*start));
         if (start)
             *start = (struct member_start){c, i};
-        if (!start || pthread_create(&c->members[i].thread, NULL, member_main, start) != 0) {
+        if (!start ||
+            thread_create_numbered(&c->members[i].thread, "crew", i, member_main, start, e) < 0) {
             mem_free(start);
             crew_destroy(c);
             return err_set(e, SHOAL_ENOMEM, "cannot start compute thread %u", i);

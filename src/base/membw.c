@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 typedef uint64_t vec __attribute__((vector_size(64), may_alias));
 typedef uint64_t (*read_fn)(const void *p, size_t n);
@@ -126,8 +127,8 @@ double membw_read(const void *p, size_t n, uint32_t n_threads, uint32_t budget_m
     for (uint32_t i = 0; i < n_threads; i++)
         members[i] =
             (struct member){.pass = &pass, .p = (const uint8_t *)p + i * slice, .n = slice};
-    while (started < n_threads &&
-           pthread_create(&members[started].thread, NULL, member_main, &members[started]) == 0)
+    while (started < n_threads && thread_create_numbered(&members[started].thread, "membw", started,
+                                                         member_main, &members[started], NULL) == 0)
         started++;
     double best = 0;
     if (started == n_threads && slice > 0) {

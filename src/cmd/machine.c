@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/membw.h"
+#include "base/thread.h"
 #include "kernels/peak.h"
 
 #define BANDWIDTH_BUDGET_MS 50u
@@ -206,8 +207,8 @@ double machine_int8_peak(const struct kern_ops *k, uint32_t n_threads)
     n_threads = n_threads < MAX_PEAK_THREADS ? n_threads : MAX_PEAK_THREADS;
     for (uint32_t i = 0; i < n_threads; i++)
         members[i] = (struct peak_member){.k = k};
-    while (started < n_threads &&
-           pthread_create(&members[started].thread, NULL, peak_main, &members[started]) == 0)
+    while (started < n_threads && thread_create_numbered(&members[started].thread, "peak", started,
+                                                         peak_main, &members[started], NULL) == 0)
         started++;
     peak_main(&members[0]);
     for (uint32_t i = 0; i < started; i++) {

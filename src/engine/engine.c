@@ -1,7 +1,11 @@
 /* engine.c - opening and closing an engine, what it is, and text. */
+#include <stdio.h>
+#include <string.h>
+
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "engine/backends.h"
 #include "engine/batcher.h"
 #include "engine/chat.h"
@@ -55,6 +59,22 @@ static int reserve_jobs(struct shoal_engine *en, struct err *e)
     return 0;
 }
 
+/* The thread is named after the model: "engine-reply" for models/reply.gguf. */
+static int start_thread(struct shoal_engine *en, const char *path, thread_fn fn, struct err *e)
+{
+    size_t n = strlen(path);
+    while (n > 0 && path[n - 1] == '/')
+        n--;
+    size_t from = n;
+    while (from > 0 && path[from - 1] != '/')
+        from--;
+    const char *dot = memchr(path + from, '.', n - from);
+    const size_t end = dot && dot > path + from ? (size_t)(dot - path) : n;
+    char name[THREAD_NAME_BYTES];
+    snprintf(name, sizeof(name), "engine-%.*s", (int)(end - from), path + from);
+    return thread_create(&en->thread, name, fn, en, e);
+}
+
 int shoal_engine_open(struct shoal_engine **out, const char *path,
                       const struct shoal_engine_opts *opts, struct shoal_error *err)
 {
@@ -81,9 +101,8 @@ int shoal_engine_open(struct shoal_engine **out, const char *path,
     const bool specialist = en->specialist.ops != NULL;
     if (rc == 0)
         rc = specialist ? reserve_jobs(en, e) : reserve(en, e);
-    if (rc == 0 &&
-        pthread_create(&en->thread, NULL, specialist ? batcher_main : scheduler_main, en) != 0)
-        rc = err_set(e, SHOAL_ENOMEM, "cannot start the engine's thread");
+    if (rc == 0)
+        rc = start_thread(en, path, specialist ? batcher_main : scheduler_main, e);
     if (rc < 0) {
         shoal_engine_close(en);
         return rc;

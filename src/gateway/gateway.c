@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "gateway/generate.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/gw.h"
@@ -264,9 +265,10 @@ static int start_threads(struct gateway *g, struct err *e)
         pthread_mutex_lock(&g->lock);
         g->n_running++;
         pthread_mutex_unlock(&g->lock);
-        if (pthread_create(&gl->thread, NULL, loop_main, gl) != 0) {
+        int rc = thread_create_numbered(&gl->thread, "loop", i, loop_main, gl, e);
+        if (rc < 0) {
             g->n_running--;
-            return err_set(e, SHOAL_ENOMEM, "cannot start a thread");
+            return rc;
         }
         gl->has_thread = true;
     }

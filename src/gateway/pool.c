@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/mem.h"
+#include "base/thread.h"
 
 #define MAX_THREADS 16u
 
@@ -52,11 +53,14 @@ int pool_create(struct pool **out, uint32_t n_threads, uint32_t max_waiting, str
     p->tail = &p->head;
     p->max_waiting = max_waiting;
     n_threads = n_threads < MAX_THREADS ? n_threads : MAX_THREADS;
-    while (p->n_threads < n_threads && pthread_create(&p->threads[p->n_threads], NULL, run, p) == 0)
+    int rc = 0;
+    while (p->n_threads < n_threads &&
+           (rc = thread_create_numbered(&p->threads[p->n_threads], "pool", p->n_threads, run, p,
+                                        e)) == 0)
         p->n_threads++;
-    if (p->n_threads == 0) {
+    if (p->n_threads == 0) { /* with fewer than wanted it works too */
         pool_destroy(p);
-        return err_set(e, SHOAL_ENOMEM, "cannot start a thread");
+        return rc;
     }
     *out = p;
     return 0;

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "host/pack.h"
 
 struct models {
@@ -327,9 +328,10 @@ int models_create(struct models **out, const struct models_opts *o, struct err *
         models_destroy(ms);
         return err_set(e, SHOAL_ENOMEM, "models");
     }
-    if (pthread_create(&ms->thread, NULL, main_loop, ms) != 0) {
+    int rc = thread_create(&ms->thread, "registry", main_loop, ms, e);
+    if (rc < 0) {
         models_destroy(ms);
-        return err_set(e, SHOAL_ENOMEM, "cannot start the thread that loads models");
+        return rc;
     }
     ms->has_thread = true;
     *out = ms;
