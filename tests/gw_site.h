@@ -22,7 +22,7 @@ static inline void gw_site_moved(void *gw)
 
 static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
 {
-    struct models_opts mo = {.cache_dir = "", .moved = gw_site_moved, .ctx = gw};
+    struct registry_opts mo = {.cache_dir = "", .moved = gw_site_moved, .ctx = gw};
     struct gw_loop *gl = &gw->loops[0];
     *gw = (struct gw){.n_loops = 1};
     int rc = config_create(&gw->config, NULL);
@@ -35,12 +35,13 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
         rc = recall_create(&gl->recall, NULL);
     }
     if (rc == 0) {
-        rc = clients_create(&gw->clients, gw->config, NULL);
+        struct admission_opts ao = config_admission(gw->config);
+        rc = admission_create(&gw->admission, &ao, NULL);
     }
     if (rc == 0)
         rc = pool_create(&gw->pool, 1, 16, NULL);
     if (rc == 0)
-        rc = models_create(&gw->models, &mo, NULL);
+        rc = registry_create(&gw->registry, &mo, NULL);
     if (rc == 0 && cache_bytes)
         rc = prompt_cache_create(&gw->cache, cache_bytes, 0, NULL);
     if (rc == 0)
@@ -68,10 +69,10 @@ static inline void gw_site_close(struct gw *gw)
     if (gl->loop)
         gw_site_settle(gw);
     pool_destroy(gw->pool);
-    models_destroy(gw->models);
+    registry_destroy(gw->registry);
     prompt_cache_destroy(gw->cache);
     loop_destroy(gl->loop);
-    clients_destroy(gw->clients);
+    admission_destroy(gw->admission);
     recall_destroy(gl->recall);
     gw_spares_fini(&gl->gens);
     gw_spares_fini(&gl->infers);

@@ -9,23 +9,23 @@ void acquire_wake(struct loop_task *t)
 {
     struct gw_loop *gl = LOOP_OF(t, struct gw_loop, wake_engines);
     for (uint32_t i = 0; i < gl->n_to_wake; i++) {
-        shoal_engine_wake(model_engine(gl->to_wake[i]));
-        models_put(gl->to_wake[i]);
+        shoal_engine_wake(registry_engine(gl->to_wake[i]));
+        registry_put(gl->to_wake[i]);
     }
     gl->n_to_wake = gl->n_held_tasks = 0;
 }
 
-void acquire_wake_later(struct gw_loop *gl, struct model *m)
+void acquire_wake_later(struct gw_loop *gl, struct registry_model *m)
 {
     uint32_t i = 0;
     while (i < gl->n_to_wake && gl->to_wake[i] != m)
         i++;
     if (i == GW_MAX_WAKES) {
-        shoal_engine_wake(model_engine(m));
+        shoal_engine_wake(registry_engine(m));
         return;
     }
     if (i == gl->n_to_wake) {
-        models_hold(m); /* its task may be done before */
+        registry_hold(m); /* its task may be done before */
         gl->to_wake[gl->n_to_wake++] = m;
     }
     if (++gl->n_held_tasks >= MAX_HELD_TASKS)
@@ -46,13 +46,13 @@ static void refuse(struct call *c, int rc, const char *msg)
         call_fail(c, 503, NULL, NULL, "model_failed", "%s", msg);
 }
 
-static void give(struct acquire *a, struct model *m)
+static void give(struct acquire *a, struct registry_model *m)
 {
     struct err e = {0};
-    if (m && a->call->req && model_check(m, a->kind, &e) < 0)
+    if (m && a->call->req && registry_check(m, a->kind, &e) < 0)
         refuse(a->call, SHOAL_EINVAL, e.msg);
     if (m && !a->call->req) { /* the client is gone, or was refused */
-        models_put(m);
+        registry_put(m);
         m = NULL;
     }
     if (m)
@@ -70,7 +70,7 @@ static void on_loaded(struct loop_task *t)
 }
 
 /* On the registry's thread. */
-static void on_waited(struct model_wait *w, struct model *m, int rc)
+static void on_waited(struct registry_wait *w, struct registry_model *m, int rc)
 {
     struct acquire *a = LOOP_OF(w, struct acquire, wait);
     a->rc = rc;
@@ -85,21 +85,21 @@ static void on_timer(struct loop_timer *t)
 {
     struct acquire *a = LOOP_OF(t, struct acquire, timer);
     if (a->call->req)
-        call_refuse(a->call, REFUSED_NOT_LOADED, 503, 2, "%s", a->wait_text);
+        call_refuse(a->call, GW_REFUSED_NOT_LOADED, 503, 2, "%s", a->wait_text);
 }
 
 void acquire_model(struct acquire *a, struct call *c, const char *name, enum shoal_kind kind,
-                   void (*ready)(struct acquire *a, struct model *m))
+                   void (*ready)(struct acquire *a, struct registry_model *m))
 {
     struct err e = {0};
-    struct model *m = NULL;
+    struct registry_model *m = NULL;
     a->call = c;
     a->ready = ready;
     a->kind = kind;
     a->wait.fn = on_waited;
     a->loaded.fn = on_loaded;
     a->timer.fn = on_timer;
-    int rc = models_get(c->gl->gw->models, name, kind, &m, &a->wait, &e);
+    int rc = registry_get(c->gl->gw->registry, name, kind, &m, &a->wait, &e);
     if (rc == SHOAL_EBUSY) { /* on_loaded runs on this thread: not before we return */
         snprintf(a->wait_text, sizeof(a->wait_text), "%s", e.msg);
         uint32_t ms = c->gl->config->load_wait_ms;

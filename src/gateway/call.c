@@ -73,11 +73,11 @@ static void account(struct call *c, int status, uint64_t bytes)
     struct gw *gw = c->gl->gw;
     uint64_t took = clock_ns() - c->start_ns;
     int kind = status / 100;
-    metrics_add(&gw->responses[kind >= 1 && kind <= 5 ? kind : 0], 1);
+    counter_add(&gw->responses[kind >= 1 && kind <= 5 ? kind : 0], 1);
     if (status != 499)
         histogram_add(&gw->call_time[route_index(c)], took);
     if (c->places > 0)
-        clients_leave(gw->clients, c->client, c->places);
+        admission_leave(gw->admission, c->client, c->places);
     if (c->gl->config->log_requests)
         log_info("http",
                  "req=%s method=%s path=%s status=%d bytes=%" PRIu64 " us=%" PRIu64 "%s%s%s%s%s%s",
@@ -278,7 +278,7 @@ static void fail_with(struct call *c, int status, const char *type, const char *
 {
     struct head head = {.n = 0};
     if (status == 400 || status == 404 || status == 405 || status == 413)
-        metrics_add(&c->gl->gw->refused[REFUSED_INVALID], 1);
+        counter_add(&c->gl->gw->refused[GW_REFUSED_INVALID], 1);
     buf_clear(&c->out);
     call_put_error(c, &c->out, type, param, code, msg);
     add(&head, "content-type", "application/json");
@@ -309,7 +309,7 @@ void call_fail_code(struct call *c, int code, const char *msg)
 {
     int status = call_status_of(code);
     if (code == SHOAL_EBUSY)
-        call_refuse(c, REFUSED_BUSY, 429, 1, "%s", msg);
+        call_refuse(c, GW_REFUSED_BUSY, 429, 1, "%s", msg);
     else if (code == SHOAL_EDEADLINE)
         call_fail_late(c, false, false, msg);
     else
@@ -320,19 +320,19 @@ void call_fail_code(struct call *c, int code, const char *msg)
                   "%s", msg);
 }
 
-static void refuse_with(struct call *c, enum refusal why, const char *code, int status,
+static void refuse_with(struct call *c, enum gw_refusal why, const char *code, int status,
                         uint32_t retry_after_s, const char *msg)
 {
     char retry[16];
-    metrics_add(&c->gl->gw->refused[why], 1);
+    counter_add(&c->gl->gw->refused[why], 1);
     snprintf(retry, sizeof(retry), "%u", retry_after_s);
     fail_with(c, status, call_type_of(status), NULL, code, retry_after_s ? retry : NULL, msg);
 }
 
-void call_refuse(struct call *c, enum refusal why, int status, uint32_t retry_after_s,
+void call_refuse(struct call *c, enum gw_refusal why, int status, uint32_t retry_after_s,
                  const char *fmt, ...)
 {
-    static const char *const codes[N_REFUSED] = {
+    static const char *const codes[GW_N_REFUSED] = {
         "invalid_api_key", "rate_limit_exceeded", "overloaded", "deadline", "draining", NULL,
         "model_loading"};
     char msg[512];
@@ -345,8 +345,8 @@ void call_refuse(struct call *c, enum refusal why, int status, uint32_t retry_af
 
 void call_fail_late(struct call *c, bool refused, bool others, const char *msg)
 {
-    refuse_with(c, REFUSED_DEADLINE, refused && !others ? "deadline_unreachable" : "deadline", 504,
-                others ? 1 : 0, msg);
+    refuse_with(c, GW_REFUSED_DEADLINE, refused && !others ? "deadline_unreachable" : "deadline",
+                504, others ? 1 : 0, msg);
 }
 
 void call_begin(struct call *c, const char *type)
@@ -498,16 +498,16 @@ static bool check_key(struct call *c)
     struct gw *gw = c->gl->gw;
     if (c->route->flags & ROUTE_OPEN)
         return true;
-    if (!clients_needed(gw->clients))
+    if (!admission_needed(gw->admission))
         return !(c->route->flags & ROUTE_ADMIN) || check_local(c);
     const char *auth = http_header(c->req, "authorization"),
                *key = http_header(c->req, "x-api-key");
     if (auth && strncasecmp(auth, "bearer ", 7) == 0)
         key = auth + 7;
     if (key)
-        c->client = clients_find(gw->clients, key, strlen(key));
+        c->client = admission_find(gw->admission, key, strlen(key));
     if (!c->client) {
-        call_refuse(c, REFUSED_AUTH, 401, 0,
+        call_refuse(c, GW_REFUSED_AUTH, 401, 0,
                     key ? "this API key is not known here"
                         : "no API key: send Authorization: "
                           "Bearer KEY");
@@ -526,13 +526,14 @@ static bool enter(struct call *c)
     uint32_t retry_ms;
     if (!(c->route->flags & ROUTE_WORK))
         return true;
-    enum admit a = clients_enter(c->gl->gw->clients, c->client, &retry_ms);
-    c->places = a == ADMIT_OK;
+    enum admission_verdict a = admission_enter(c->gl->gw->admission, c->client, &retry_ms);
+    c->places = a == ADMISSION_OK;
     if (c->places > 0)
         return true;
-    call_refuse(c, a == ADMIT_RATE ? REFUSED_RATE : REFUSED_BUSY, 429, (retry_ms + 999) / 1000,
-                a == ADMIT_RATE ? "too many requests: this key may send no more now"
-                                : "too many requests in flight");
+    call_refuse(c, a == ADMISSION_RATE ? GW_REFUSED_RATE : GW_REFUSED_BUSY, 429,
+                (retry_ms + 999) / 1000,
+                a == ADMISSION_RATE ? "too many requests: this key may send no more now"
+                                    : "too many requests in flight");
     return false;
 }
 
@@ -541,7 +542,7 @@ bool call_enter_more(struct call *c, uint32_t n_prompts)
     uint32_t most, more = n_prompts - 1;
     if (c->places == 0 || more == 0)
         return true;
-    if (clients_enter_more(c->gl->gw->clients, c->client, more, &most) == ADMIT_OK) {
+    if (admission_enter_more(c->gl->gw->admission, c->client, more, &most) == ADMISSION_OK) {
         c->places += more;
         return true;
     }
@@ -550,7 +551,7 @@ bool call_enter_more(struct call *c, uint32_t n_prompts)
                   "'prompt' holds %u prompts, and only %u requests may be in flight", n_prompts,
                   most);
     else
-        call_refuse(c, REFUSED_BUSY, 429, 1, "too many requests in flight for %u prompts more",
+        call_refuse(c, GW_REFUSED_BUSY, 429, 1, "too many requests in flight for %u prompts more",
                     more);
     return false;
 }

@@ -81,7 +81,7 @@ int config_add_listen(struct gw_config *c, const char *address, struct err *e)
     return 0;
 }
 
-int config_add_model(struct gw_config *c, const struct model_spec *spec, struct err *e)
+int config_add_model(struct gw_config *c, const struct registry_spec *spec, struct err *e)
 {
     if (!spec->name || !spec->name[0] || !spec->path || !spec->path[0])
         return err_set(e, SHOAL_EINVAL, "a model needs a name and a path");
@@ -90,7 +90,7 @@ int config_add_model(struct gw_config *c, const struct model_spec *spec, struct 
             return err_set(e, SHOAL_EINVAL, "two models are named %s", spec->name);
     if (c->n_models == CONFIG_MAX_MODELS)
         return err_set(e, SHOAL_ELIMIT, "more than %u models", CONFIG_MAX_MODELS);
-    struct model_spec copy = *spec;
+    struct registry_spec copy = *spec;
     copy.name = mem_strdup(spec->name);
     copy.path = mem_strdup(spec->path);
     copy.task = mem_strdup(spec->task ? spec->task : "");
@@ -115,7 +115,7 @@ int config_add_model_arg(struct gw_config *c, const char *arg, struct err *e)
     if (end == from || (size_t)(end - from) >= sizeof(name))
         return err_set(e, SHOAL_EINVAL, "%s: expected NAME=PATH", arg);
     snprintf(name, sizeof(name), "%.*s", (int)(end - from), from);
-    struct model_spec spec = {.name = name, .path = named ? eq + 1 : arg, .pinned = true};
+    struct registry_spec spec = {.name = name, .path = named ? eq + 1 : arg, .pinned = true};
     return config_add_model(c, &spec, e);
 }
 
@@ -147,15 +147,15 @@ static int add_pack_model(struct gw_config *c, const struct pack *p, const struc
     struct err none = {0};
     buf_init(&card, MAX_CARD_BYTES);
     bool has_card = m->card && read_file(m->card, &card, &none) == 0; /* it may be left out */
-    struct model_spec spec = {.name = m->name,
-                              .path = m->open,
-                              .task = m->task,
-                              .labels = m->labels,
-                              .card = has_card ? buf_str(&card) : NULL,
-                              .pack = p->dir,
-                              .int8 = m->int8,
-                              /* what drafts for another is loaded when it is asked for */
-                              .pinned = strstr(m->name, "-draft") == NULL};
+    struct registry_spec spec = {.name = m->name,
+                                 .path = m->open,
+                                 .task = m->task,
+                                 .labels = m->labels,
+                                 .card = has_card ? buf_str(&card) : NULL,
+                                 .pack = p->dir,
+                                 .int8 = m->int8,
+                                 /* what drafts for another is loaded when it is asked for */
+                                 .pinned = strstr(m->name, "-draft") == NULL};
     int rc = config_add_model(c, &spec, e);
     buf_fini(&card);
     return rc;

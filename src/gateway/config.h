@@ -13,23 +13,14 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "host/models.h"
+#include "host/admission.h"
+#include "host/registry.h"
 #include "net/http.h"
 
 #define CONFIG_MAX_LISTEN 8u
 #define CONFIG_MAX_MODELS 64u
 #define CONFIG_MAX_KEYS 256u
 #define CONFIG_MAX_ORIGINS 32u
-
-struct config_key {
-    char *name;
-    char sha256[65];
-    double rate; /* requests a second; 0: no limit */
-    double burst;
-    uint32_t max_in_flight; /* 0: no limit */
-    bool admin;
-    int32_t priority;
-};
 
 struct gw_config {
     _Atomic uint32_t refs;
@@ -38,11 +29,11 @@ struct gw_config {
     uint32_t threads; /* event loops; 0: by the cores */
     char *tls_cert, *tls_key, *tls_client_ca;
     struct http_limits limits;
-    struct model_spec models[CONFIG_MAX_MODELS];
+    struct registry_spec models[CONFIG_MAX_MODELS];
     uint32_t n_models;
     size_t memory_bytes;
     uint32_t idle_unload_ms, load_wait_ms;
-    struct config_key keys[CONFIG_MAX_KEYS];
+    struct admission_key keys[CONFIG_MAX_KEYS];
     uint32_t n_keys;
     char *origins[CONFIG_MAX_ORIGINS]; /* CORS; "*": any */
     uint32_t n_origins;
@@ -55,6 +46,12 @@ struct gw_config {
     char *cache_dir;
 };
 
+/* The part that admission needs; borrowed from c. */
+static inline struct admission_opts config_admission(const struct gw_config *c)
+{
+    return (struct admission_opts){c->keys, c->n_keys, c->max_in_flight};
+}
+
 SHOAL_MUST_CHECK int config_create(struct gw_config **out, struct err *e);
 struct gw_config *config_ref(struct gw_config *c);
 void config_unref(struct gw_config *c);
@@ -64,7 +61,7 @@ SHOAL_MUST_CHECK int config_parse(struct gw_config *c, const char *text, size_t 
                                   struct err *e);
 void config_clear_listen(struct gw_config *c);
 SHOAL_MUST_CHECK int config_add_listen(struct gw_config *c, const char *address, struct err *e);
-SHOAL_MUST_CHECK int config_add_model(struct gw_config *c, const struct model_spec *spec,
+SHOAL_MUST_CHECK int config_add_model(struct gw_config *c, const struct registry_spec *spec,
                                       struct err *e);
 /* "NAME=PATH", or a path whose file name is the name. */
 SHOAL_MUST_CHECK int config_add_model_arg(struct gw_config *c, const char *arg, struct err *e);

@@ -236,7 +236,7 @@ static int read_cors(struct reader *r, yaml_node_t *v, const char *name)
 }
 
 struct model_keys {
-    struct model_spec spec;
+    struct registry_spec spec;
     char *name, *path, *task, *labels, *kv;
     bool lazy;
 };
@@ -288,7 +288,7 @@ static int read_models(struct reader *r, yaml_node_t *v, const char *name)
 }
 
 struct key_keys {
-    struct config_key key;
+    struct admission_key key;
     char *sha256;
 };
 

@@ -129,7 +129,7 @@ struct listed {
     size_t n_gone;
 };
 
-static void find_gone(void *ctx, const struct model *m)
+static void find_gone(void *ctx, const struct registry_model *m)
 {
     struct listed *l = ctx;
     for (uint32_t i = 0; i < l->config->n_models; i++)
@@ -147,25 +147,26 @@ static void update_models(struct gateway *g, const struct gw_config *config)
     if (!l)
         return;
     l->config = config;
-    models_each(g->gw.models, find_gone, l);
+    registry_each(g->gw.registry, find_gone, l);
     for (size_t i = 0; i < l->n_gone; i++)
-        if (models_remove(g->gw.models, l->gone[i], &e) < 0)
+        if (registry_remove(g->gw.registry, l->gone[i], &e) < 0)
             log_warn("gateway", "%s", e.msg);
     mem_free(l);
     for (uint32_t i = 0; i < config->n_models; i++)
-        if (models_add(g->gw.models, &config->models[i], &e) < 0 && e.code != SHOAL_EINVAL)
+        if (registry_add(g->gw.registry, &config->models[i], &e) < 0 && e.code != SHOAL_EINVAL)
             log_warn("gateway", "%s", e.msg); /* EINVAL: it is there already */
 }
 
 int gateway_reload(struct gateway *g, struct gw_config *config, struct err *e)
 {
     struct gw *gw = &g->gw;
+    const struct admission_opts ao = config_admission(config);
     int rc = 0;
     for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
         if (gw->loops[i].tls)
             rc = open_tls(&gw->loops[i].next_tls, config, e);
     if (rc == 0)
-        rc = clients_reload(gw->clients, config, e);
+        rc = admission_reload(gw->admission, &ao, e);
     if (rc < 0) {
         for (uint32_t i = 0; i < gw->n_loops; i++) {
             tls_server_close(gw->loops[i].next_tls);
@@ -309,13 +310,14 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
         gw->id_salt = gw->started_ns;
     uint32_t n = config->threads ? config->threads : default_loops();
     n = n < GW_MAX_LOOPS ? n : GW_MAX_LOOPS;
-    struct models_opts mo = {.memory_bytes = config->memory_bytes,
-                             .idle_unload_ms = config->idle_unload_ms,
-                             .cache_dir = config->cache_dir,
-                             .changed = on_changed,
-                             .moved = on_moved,
-                             .ctx = gw};
-    int rc = clients_create(&gw->clients, config, e);
+    struct registry_opts mo = {.memory_bytes = config->memory_bytes,
+                               .idle_unload_ms = config->idle_unload_ms,
+                               .cache_dir = config->cache_dir,
+                               .changed = on_changed,
+                               .moved = on_moved,
+                               .ctx = gw};
+    const struct admission_opts ao = config_admission(config);
+    int rc = admission_create(&gw->admission, &ao, e);
     if (rc == 0)
         rc = pool_create(&gw->pool, POOL_THREADS, POOL_WAITING, e);
     if (rc == 0 && config->cache_bytes > 0)
@@ -328,9 +330,9 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     if (rc == 0)
         rc = listen_all(g, e);
     if (rc == 0)
-        rc = models_create(&gw->models, &mo, e);
+        rc = registry_create(&gw->registry, &mo, e);
     for (uint32_t i = 0; i < config->n_models && rc == 0; i++)
-        rc = models_add(gw->models, &config->models[i], e);
+        rc = registry_add(gw->registry, &config->models[i], e);
     if (rc == 0)
         rc = start_threads(g, e);
     if (rc < 0) {
@@ -348,7 +350,7 @@ const char *gateway_address(const struct gateway *g, size_t i)
 
 bool gateway_ready(struct gateway *g)
 {
-    return models_ready(g->gw.models);
+    return registry_ready(g->gw.registry);
 }
 
 /* After its thread has ended the loop belongs to us: connections are closed (which cancels their
@@ -379,7 +381,7 @@ void gateway_destroy(struct gateway *g)
         if (gw->loops[i].http)
             end_calls(&gw->loops[i]);
     pool_destroy(gw->pool);
-    models_destroy(gw->models);
+    registry_destroy(gw->registry);
     for (uint32_t i = 0; i < gw->n_loops; i++) {
         if (gw->loops[i].loop)
             loop_flush(gw->loops[i].loop);
@@ -395,7 +397,7 @@ void gateway_destroy(struct gateway *g)
         if (g->unix_paths[i][0])
             unlink(g->unix_paths[i]);
     prompt_cache_destroy(gw->cache);
-    clients_destroy(gw->clients);
+    admission_destroy(gw->admission);
     config_unref(gw->config);
     pthread_mutex_destroy(&g->lock);
     pthread_cond_destroy(&g->changed);

@@ -75,12 +75,12 @@ void gen_free(struct gen *g)
     g->call->abandon = NULL;
     g->call->resume = NULL;
     if (g->model && g->counted) {
-        struct model_metrics *m = &g->model->metrics;
+        struct model_stats *m = &g->model->stats;
         atomic_fetch_sub_explicit(&m->in_flight, 1, memory_order_relaxed);
         atomic_fetch_sub_explicit(&m->more_tasks, g->p.n - 1, memory_order_relaxed);
     }
     if (g->model)
-        models_put(g->model);
+        registry_put(g->model);
     mem_free(g->choices);
     mem_free(g->tokens);
     mem_free(g->ends);
@@ -109,7 +109,7 @@ static void on_abandon(struct call *c)
 {
     struct gen *g = c->job;
     if (g->model)
-        metrics_add(&g->model->metrics.cancelled, 1);
+        counter_add(&g->model->stats.cancelled, 1);
     cancel_tasks(g);
     if (g->held) { /* nobody will drain the connection any more */
         g->held = false;
@@ -203,22 +203,22 @@ static void show_tokens(struct gen *g, const char *records, size_t n)
 
 static void count_done(struct gen *g, const struct shoal_event *d)
 {
-    struct model_metrics *m = &g->model->metrics;
-    metrics_add(&m->generated_tokens, d->generated_tokens);
+    struct model_stats *m = &g->model->stats;
+    counter_add(&m->generated_tokens, d->generated_tokens);
     histogram_add(&m->queue, d->queue_ns);
     histogram_add(&m->total, d->total_ns);
     if (d->finish == SHOAL_FINISH_ERROR && d->code != SHOAL_ECANCELLED)
-        metrics_add(&m->errors, 1);
+        counter_add(&m->errors, 1);
     if (d->generated_tokens == 0 || d->first_token_ns == 0)
         return;
     histogram_add(&m->first_token, d->first_token_ns);
     uint32_t computed = d->prompt_tokens - d->cached_tokens;
     if (computed > 0 && d->first_token_ns > d->queue_ns)
-        metrics_smooth(&m->prompt_token_ns, (d->first_token_ns - d->queue_ns) / computed);
+        model_stats_smooth(&m->prompt_token_ns, (d->first_token_ns - d->queue_ns) / computed);
     if (d->generated_tokens > 1) {
         uint64_t each = (d->total_ns - d->first_token_ns) / (d->generated_tokens - 1);
         histogram_add(&m->per_token, each);
-        metrics_smooth(&m->token_ns, each);
+        model_stats_smooth(&m->token_ns, each);
     }
 }
 
@@ -256,7 +256,7 @@ static void answer_error(struct gen *g)
     if (!c->req)
         return;
     if (!c->began && g->error.code == SHOAL_EDEADLINE) {
-        call_fail_late(c, g->refused, metrics_others(&g->model->metrics), g->error.msg);
+        call_fail_late(c, g->refused, model_stats_others(&g->model->stats), g->error.msg);
         return;
     }
     if (!c->began) {
@@ -463,7 +463,7 @@ static void submit(struct gen *g)
         /* with a seed that was given, a prompt's answers do not depend on those beside it */
         o.sampling.seed = g->p.sampling.seed + (g->p.has_seed ? i % per_prompt(g) : i);
         o.event_ctx = &g->choices[i];
-        rc = shoal_task_submit(model_engine(g->model), &o, &task, &e);
+        rc = shoal_task_submit(registry_engine(g->model), &o, &task, &e);
         if (rc == 0) {
             g->choices[i].task = task;
             g->n_left++;
@@ -486,7 +486,7 @@ static void submit(struct gen *g)
 static void answer_hit(struct gen *g, const struct prompt_entry *e)
 {
     size_t ends = g->p.n * sizeof(struct shoal_event);
-    metrics_add(&g->model->metrics.cache_hits, 1);
+    counter_add(&g->model->stats.cache_hits, 1);
     g->call->cache_note = "hit";
     g->hit = true;
     for (uint32_t i = 0; i < g->p.n; i++) {
@@ -531,7 +531,7 @@ static bool answer_from_cache(struct gen *g)
         return false;
     const struct prompt_entry *e = prompt_cache_get(c->gl->gw->cache, g->key, clock_ns());
     if (!e) {
-        metrics_add(&g->model->metrics.cache_misses, 1);
+        counter_add(&g->model->stats.cache_misses, 1);
         c->cache_note = "miss";
         return false;
     }
@@ -544,11 +544,11 @@ static bool answer_from_cache(struct gen *g)
  * in flight, ours among them. */
 static uint64_t first_tokens_ns(struct gen *g, uint32_t n_tasks)
 {
-    struct model_metrics *m = &g->model->metrics;
+    struct model_stats *m = &g->model->stats;
     struct shoal_engine_info info;
-    shoal_engine_info(model_engine(g->model), &info);
-    uint64_t prompts = metrics_read(&m->prompt_token_ns) * g->n_tokens;
-    uint64_t each = metrics_read(&m->token_ns);
+    shoal_engine_info(registry_engine(g->model), &info);
+    uint64_t prompts = counter_read(&m->prompt_token_ns) * g->n_tokens;
+    uint64_t each = counter_read(&m->token_ns);
     /* Those that run beside us share the machine; those beyond wait for a place first. */
     uint64_t rounds = (n_tasks > 0 ? n_tasks - 1 : 0) / (info.max_tasks ? info.max_tasks : 1);
     return prompts + each + rounds * (prompts / g->p.n_prompts + each);
@@ -557,7 +557,7 @@ static uint64_t first_tokens_ns(struct gen *g, uint32_t n_tasks)
 /* Whether the deadline can be met; if not, the call is answered. */
 static bool can_make_it(struct gen *g)
 {
-    struct model_metrics *m = &g->model->metrics;
+    struct model_stats *m = &g->model->stats;
     uint64_t deadline = g->call->deadline_ns, now = clock_ns();
     if (deadline == 0)
         return true;
@@ -568,7 +568,7 @@ static bool can_make_it(struct gen *g)
     if (left > 0 && need <= left)
         return true;
     if (left > 0 && alone <= left) {
-        call_refuse(g->call, REFUSED_BUSY, 429, 1,
+        call_refuse(g->call, GW_REFUSED_BUSY, 429, 1,
                     "%u tasks are ahead: the first token would take about %" PRIu64
                     " ms, the budget is over in %" PRIu64 " ms",
                     n - g->p.n, need / 1000000u, left / 1000000u);
@@ -599,7 +599,7 @@ static void run_prepared(struct gen *g)
         gen_free(g);
         return;
     }
-    metrics_add(&g->model->metrics.prompt_tokens, g->n_tokens);
+    counter_add(&g->model->stats.prompt_tokens, g->n_tokens);
     submit(g);
 }
 
@@ -624,9 +624,9 @@ static void nothing(struct call *c)
 /* The model is there.  false: no memory, and the call is answered. */
 static bool begin(struct gen *g)
 {
-    metrics_add(&g->model->metrics.requests, 1);
-    atomic_fetch_add_explicit(&g->model->metrics.in_flight, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&g->model->metrics.more_tasks, g->p.n - 1, memory_order_relaxed);
+    counter_add(&g->model->stats.requests, 1);
+    atomic_fetch_add_explicit(&g->model->stats.in_flight, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&g->model->stats.more_tasks, g->p.n - 1, memory_order_relaxed);
     g->counted = true;
     g->choices = mem_zalloc_n(g->p.n, sizeof(*g->choices));
     if (!g->choices) {
@@ -656,12 +656,12 @@ static void with_model(struct gen *g)
     }
     g->pool_task.fn = prepare_on_pool;
     if (pool_submit(c->gl->gw->pool, &g->pool_task) < 0) {
-        call_refuse(c, REFUSED_BUSY, 429, 1, "too many long prompts are waiting");
+        call_refuse(c, GW_REFUSED_BUSY, 429, 1, "too many long prompts are waiting");
         gen_free(g);
     }
 }
 
-static void on_model(struct acquire *a, struct model *m)
+static void on_model(struct acquire *a, struct registry_model *m)
 {
     struct gen *g = LOOP_OF(a, struct gen, acquire);
     g->model = m;
@@ -690,19 +690,19 @@ bool gen_recall(struct call *c)
     struct gw *gw = c->gl->gw;
     const struct recalled *r = gw->cache ? recall_find(c->gl->recall, c) : NULL;
     const struct prompt_entry *e = NULL;
-    struct model *m = NULL;
-    if (!r ||
-        models_get(gw->models, r->named ? r->model : NULL, SHOAL_KIND_GENERATE, &m, NULL, NULL) < 0)
+    struct registry_model *m = NULL;
+    if (!r || registry_get(gw->registry, r->named ? r->model : NULL, SHOAL_KIND_GENERATE, &m, NULL,
+                           NULL) < 0)
         return false;
     if (strcmp(m->name, r->model) == 0 && strcmp(m->version, r->version) == 0)
         e = prompt_cache_get(gw->cache, r->key, clock_ns());
     if (!e) { /* gone, or of a model that was: read, computed and kept anew */
-        models_put(m);
+        registry_put(m);
         return false;
     }
     struct gen *g = gen_create(c, r->sink, r->id_prefix);
     if (!g) {
-        models_put(m);
+        registry_put(m);
         prompt_cache_unref(e);
         return true;
     }

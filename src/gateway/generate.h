@@ -66,8 +66,8 @@ struct gen {
     const struct gen_sink *sink;
     /* Fills tokens; may look at the call's JSON and the engine. */
     int (*prepare)(struct gen *g, struct err *e);
-    struct model *model; /* held once it is there */
-    int32_t *tokens;     /* of all prompts; mem_free */
+    struct registry_model *model; /* held once it is there */
+    int32_t *tokens;              /* of all prompts; mem_free */
     size_t n_tokens;
     size_t *ends; /* of several prompts: where each ends (before prepare: in `prompt`); mem_free */
     struct gen_choice *choices; /* [p.n] */

@@ -10,11 +10,11 @@
 #include <stdatomic.h>
 
 #include "base/buf.h"
-#include "gateway/clients.h"
 #include "gateway/config.h"
 #include "gateway/api/fields.h"
-#include "host/metrics.h"
-#include "host/models.h"
+#include "host/admission.h"
+#include "host/histogram.h"
+#include "host/registry.h"
 #include "net/http.h"
 #include "net/loop.h"
 
@@ -34,6 +34,18 @@ struct watcher;
 #else
 #define GW_MAX_SPARES 16u
 #endif
+
+/* Why a request was turned away: a label of shoal_refused_total. */
+enum gw_refusal {
+    GW_REFUSED_AUTH,
+    GW_REFUSED_RATE,
+    GW_REFUSED_BUSY,
+    GW_REFUSED_DEADLINE,
+    GW_REFUSED_DRAINING,
+    GW_REFUSED_INVALID,
+    GW_REFUSED_NOT_LOADED,
+    GW_N_REFUSED
+};
 
 /* Memory of one size that is needed for every call: what is over serves the next one. */
 struct gw_spares {
@@ -60,7 +72,7 @@ struct gw_loop {
     struct gw_spares gens, infers;
     /* Models with tasks of this turn, held: woken at its end, so that what came together is
      * computed together. */
-    struct model *to_wake[GW_MAX_WAKES];
+    struct registry_model *to_wake[GW_MAX_WAKES];
     uint32_t n_to_wake, n_held_tasks;
     struct loop_task wake_engines;
     /* Who watches the health, see health.h. */
@@ -72,15 +84,15 @@ struct gw_loop {
 
 struct gw {
     struct gw_config *config; /* the newest; loops hold their own reference */
-    struct models *models;
-    struct clients *clients;
+    struct registry *registry;
+    struct admission *admission;
     struct pool *pool;
     struct prompt_cache *cache;
     struct gw_loop loops[GW_MAX_LOOPS];
     uint32_t n_loops;
     _Atomic bool draining;
     uint64_t started_ns, started_s, id_salt;
-    _Atomic uint64_t refused[N_REFUSED];
+    _Atomic uint64_t refused[GW_N_REFUSED];
     _Atomic uint64_t responses[6];                 /* by the first digit of the status */
     struct histogram call_time[GW_MAX_ROUTES + 1]; /* by route; the last: none */
 };
@@ -116,8 +128,8 @@ struct call {
     struct gw_loop *gl;
     struct http_req *req; /* NULL: over, or the client is gone */
     const struct route *route;
-    struct client *client; /* who asks, or NULL */
-    cJSON *json;           /* ROUTE_JSON: the body */
+    struct admission_client *client; /* who asks, or NULL */
+    cJSON *json;                     /* ROUTE_JSON: the body */
     char id[64];
     char trace[64]; /* traceparent, or "" */
     bool lenient, ollama, began;
@@ -154,7 +166,7 @@ void call_fail(struct call *c, int status, const char *type, const char *param, 
 void call_fail_fields(struct call *c, const struct fields_error *e);
 /* An error of the library with the status that suits it. */
 void call_fail_code(struct call *c, int code, const char *msg);
-void call_refuse(struct call *c, enum refusal why, int status, uint32_t retry_after_s,
+void call_refuse(struct call *c, enum gw_refusal why, int status, uint32_t retry_after_s,
                  const char *fmt, ...) SHOAL_PRINTF(5, 6);
 /* A deadline that cannot be or was not met.  refused: nothing was begun; others: other work was in
  * the way, so that it may help to come again. */

@@ -37,8 +37,8 @@ void infer_free(struct infer *f)
         mem_free(f->inputs[i].values);
     }
     if (f->model) {
-        atomic_fetch_sub_explicit(&f->model->metrics.in_flight, 1, memory_order_relaxed);
-        models_put(f->model);
+        atomic_fetch_sub_explicit(&f->model->stats.in_flight, 1, memory_order_relaxed);
+        registry_put(f->model);
     }
     f->call->job = NULL;
     f->call->abandon = NULL;
@@ -69,27 +69,27 @@ static void on_abandon(struct call *c)
 static void answer(struct infer *f)
 {
     struct call *c = f->call;
-    struct model_metrics *m = &f->model->metrics;
+    struct model_stats *m = &f->model->stats;
     int rc = f->rc;
     for (uint32_t i = 0; i < f->n && f->inputs[i].task; i++) {
         const struct shoal_result *r = shoal_task_result(f->inputs[i].task);
         f->inputs[i].result = r;
         histogram_add(&m->queue, r->queue_ns);
         histogram_add(&m->total, r->total_ns);
-        metrics_add(&m->prompt_tokens, r->n_tokens);
+        counter_add(&m->prompt_tokens, r->n_tokens);
         batch_histogram_add(&m->batch, r->code == 0 ? r->batch : 0);
         if (rc == 0 && r->code < 0)
             rc = err_set(&f->error, r->code, "%s",
                          r->message && r->message[0] ? r->message : err_text(r->code));
     }
     if (!c->req) {
-        metrics_add(&m->cancelled, 1);
+        counter_add(&m->cancelled, 1);
         return;
     }
     if (rc < 0) {
-        metrics_add(&m->errors, 1);
+        counter_add(&m->errors, 1);
         if (rc == SHOAL_EDEADLINE)
-            call_fail_late(c, f->rc < 0, metrics_others(m), f->error.msg);
+            call_fail_late(c, f->rc < 0, model_stats_others(m), f->error.msg);
         else
             call_fail_code(c, rc, f->error.msg);
         return;
@@ -146,7 +146,7 @@ static void submit(struct infer *f, bool on_loop)
             o.values = in->values;
             o.n_values = in->n_values;
         }
-        f->rc = shoal_infer_submit(model_engine(f->model), &o, &in->task, &e);
+        f->rc = shoal_infer_submit(registry_engine(f->model), &o, &in->task, &e);
         if (f->rc < 0) {
             err_set(&f->error, f->rc, "%s", e.msg);
             break;
@@ -160,7 +160,7 @@ static void submit(struct infer *f, bool on_loop)
     if (on_loop)
         acquire_wake_later(f->call->gl, f->model);
     else
-        shoal_engine_wake(model_engine(f->model));
+        shoal_engine_wake(registry_engine(f->model));
     one_less(f, f->n - i + 1);
 }
 
@@ -169,7 +169,7 @@ static void submit_on_pool(struct pool_task *t)
     submit(LOOP_OF(t, struct infer, pool_task), false);
 }
 
-static void on_model(struct acquire *a, struct model *m)
+static void on_model(struct acquire *a, struct registry_model *m)
 {
     struct infer *f = LOOP_OF(a, struct infer, acquire);
     struct call *c = f->call;
@@ -178,8 +178,8 @@ static void on_model(struct acquire *a, struct model *m)
         return;
     }
     f->model = m;
-    metrics_add(&m->metrics.requests, 1);
-    atomic_fetch_add_explicit(&m->metrics.in_flight, 1, memory_order_relaxed);
+    counter_add(&m->stats.requests, 1);
+    atomic_fetch_add_explicit(&m->stats.in_flight, 1, memory_order_relaxed);
     if (!f->opts.labels)
         f->opts.labels = m->labels;
     f->opts.deadline_ns = c->deadline_ns;
@@ -192,7 +192,7 @@ static void on_model(struct acquire *a, struct model *m)
     }
     f->pool_task.fn = submit_on_pool;
     if (pool_submit(c->gl->gw->pool, &f->pool_task) < 0) {
-        call_refuse(c, REFUSED_BUSY, 429, 1, "too many long inputs are waiting");
+        call_refuse(c, GW_REFUSED_BUSY, 429, 1, "too many long inputs are waiting");
         infer_free(f);
     }
 }

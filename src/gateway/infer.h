@@ -22,7 +22,7 @@ struct infer {
         const struct shoal_result *result; /* in `put` */
     } * inputs;
     uint32_t n;
-    struct model *model; /* in `put` */
+    struct registry_model *model; /* in `put` */
     /* Writes the answer into the call's out. */
     void (*put)(struct infer *f);
     /* the handler's */

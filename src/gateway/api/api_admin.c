@@ -29,17 +29,17 @@ static double per_second(uint64_t ns)
 }
 
 /* What it did since the server started, and how fast; 0: not known yet. */
-static void put_measured(struct json_out *j, struct model *m)
+static void put_measured(struct json_out *j, struct registry_model *m)
 {
-    struct model_metrics *k = &m->metrics;
+    struct model_stats *k = &m->stats;
     json_out_key(j, "requests");
-    json_out_uint(j, metrics_read(&k->requests));
+    json_out_uint(j, counter_read(&k->requests));
     json_out_key(j, "median_ms");
     json_out_num(j, (double)histogram_quantile(&k->total, 0.5) / 1e6);
     json_out_key(j, "tokens_per_s");
-    json_out_num(j, per_second(metrics_read(&k->token_ns)));
+    json_out_num(j, per_second(counter_read(&k->token_ns)));
     json_out_key(j, "prompt_tokens_per_s");
-    json_out_num(j, per_second(metrics_read(&k->prompt_token_ns)));
+    json_out_num(j, per_second(counter_read(&k->prompt_token_ns)));
 }
 
 static void put_engine(struct json_out *j, const struct shoal_engine *en)
@@ -60,10 +60,10 @@ static void put_engine(struct json_out *j, const struct shoal_engine *en)
     json_out_uint(j, info.n_threads);
 }
 
-static void put_model(void *ctx, const struct model *m)
+static void put_model(void *ctx, const struct registry_model *m)
 {
     struct json_out *j = ctx;
-    const struct model_slot *s = m->slot;
+    const struct registry_slot *s = m->slot;
     json_out_object(j);
     json_out_key(j, "model");
     json_out_str(j, m->name);
@@ -72,12 +72,13 @@ static void put_model(void *ctx, const struct model *m)
     json_out_key(j, "path");
     json_out_str(j, s->path);
     json_out_key(j, "state");
-    json_out_str(j, model_state_name(s->state));
-    if (s->state == MODEL_LOADING) {
+    json_out_str(j, registry_state_name(s->state));
+    if (s->state == REGISTRY_LOADING) {
         json_out_key(j, "progress");
-        json_out_num(j, (double)atomic_load_explicit(&((struct model_slot *)(uintptr_t)s)->progress,
-                                                     memory_order_relaxed) /
-                            1000.0);
+        json_out_num(j,
+                     (double)atomic_load_explicit(&((struct registry_slot *)(uintptr_t)s)->progress,
+                                                  memory_order_relaxed) /
+                         1000.0);
     }
     if (s->error[0]) {
         json_out_key(j, "error");
@@ -95,7 +96,7 @@ static void put_model(void *ctx, const struct model *m)
     json_out_str(j, m->version);
     json_out_key(j, "card");
     json_out_bool(j, m->card != NULL);
-    put_measured(j, (struct model *)(uintptr_t)m);
+    put_measured(j, (struct registry_model *)(uintptr_t)m);
     if (s->engine)
         put_engine(j, s->engine);
     json_out_object_end(j);
@@ -107,32 +108,32 @@ void api_admin_models(struct call *c)
     json_out_object(&j);
     json_out_key(&j, "models");
     json_out_array(&j);
-    models_each(c->gl->gw->models, put_model, &j);
+    registry_each(c->gl->gw->registry, put_model, &j);
     json_out_array_end(&j);
     json_out_object_end(&j);
     call_json(c, 200);
 }
 
-static int act(struct models *ms, const struct body *b, struct err *e)
+static int act(struct registry *ms, const struct body *b, struct err *e)
 {
     if (strcmp(b->action, "load") == 0)
-        return models_load(ms, b->model, e);
+        return registry_load(ms, b->model, e);
     if (strcmp(b->action, "unload") == 0)
-        return models_unload(ms, b->model, e);
+        return registry_unload(ms, b->model, e);
     if (strcmp(b->action, "remove") == 0)
-        return models_remove(ms, b->model, e);
+        return registry_remove(ms, b->model, e);
     if (strcmp(b->action, "add") != 0)
         return err_set(e, SHOAL_EINVAL, "'action' must be load, unload, add or remove");
     if (!b->path)
         return err_set(e, SHOAL_EINVAL, "'path' is missing");
-    struct model_spec spec = {.name = b->model,
-                              .path = b->path,
-                              .task = b->task,
-                              .labels = b->labels,
-                              .n_ctx = (uint32_t)b->context,
-                              .max_tasks = (uint32_t)b->parallel,
-                              .pinned = b->pinned};
-    return models_add(ms, &spec, e);
+    struct registry_spec spec = {.name = b->model,
+                                 .path = b->path,
+                                 .task = b->task,
+                                 .labels = b->labels,
+                                 .n_ctx = (uint32_t)b->context,
+                                 .max_tasks = (uint32_t)b->parallel,
+                                 .pinned = b->pinned};
+    return registry_add(ms, &spec, e);
 }
 
 void api_admin_change(struct call *c)
@@ -148,7 +149,7 @@ void api_admin_change(struct call *c)
         call_fail_fields(c, &fe);
         return;
     }
-    rc = act(c->gl->gw->models, &b, &e);
+    rc = act(c->gl->gw->registry, &b, &e);
     if (rc < 0)
         call_fail_code(c, rc, e.msg);
     else

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "gateway/api/api.h"
 #include "gateway/gw.h"
+#include "gateway/prometheus.h"
 #include "wire/json_out.h"
 
 void api_healthz(struct call *c)
@@ -17,16 +18,16 @@ void api_readyz(struct call *c)
 {
     struct gw *gw = c->gl->gw;
     if (atomic_load(&gw->draining))
-        call_refuse(c, REFUSED_DRAINING, 503, 1, "the server is stopping");
-    else if (!models_ready(gw->models))
-        call_refuse(c, REFUSED_NOT_LOADED, 503, 1, "models are being loaded");
+        call_refuse(c, GW_REFUSED_DRAINING, 503, 1, "the server is stopping");
+    else if (!registry_ready(gw->registry))
+        call_refuse(c, GW_REFUSED_NOT_LOADED, 503, 1, "models are being loaded");
     else
         call_text(c, 200, "text/plain; charset=utf-8", "ready\n", 6);
 }
 
 /* ---- models ---- */
 
-static void put_model(struct json_out *j, const struct model *m)
+static void put_model(struct json_out *j, const struct registry_model *m)
 {
     json_out_object(j);
     json_out_key(j, "id");
@@ -46,11 +47,11 @@ static void put_model(struct json_out *j, const struct model *m)
             json_out_str(j, shoal_kind_name((enum shoal_kind)k));
     json_out_array_end(j);
     json_out_key(j, "state");
-    json_out_str(j, model_state_name(m->slot->state));
+    json_out_str(j, registry_state_name(m->slot->state));
     json_out_object_end(j);
 }
 
-static void list_model(void *ctx, const struct model *m)
+static void list_model(void *ctx, const struct registry_model *m)
 {
     put_model(ctx, m);
 }
@@ -63,7 +64,7 @@ void api_models(struct call *c)
     json_out_str(&j, "list");
     json_out_key(&j, "data");
     json_out_array(&j);
-    models_each(c->gl->gw->models, list_model, &j);
+    registry_each(c->gl->gw->registry, list_model, &j);
     json_out_array_end(&j);
     json_out_object_end(&j);
     call_json(c, 200);
@@ -75,7 +76,7 @@ struct wanted {
     bool found;
 };
 
-static void find_model(void *ctx, const struct model *m)
+static void find_model(void *ctx, const struct registry_model *m)
 {
     struct wanted *w = ctx;
     if (strcmp(m->name, w->name) != 0)
@@ -84,7 +85,7 @@ static void find_model(void *ctx, const struct model *m)
     w->found = true;
 }
 
-static void find_card(void *ctx, const struct model *m)
+static void find_card(void *ctx, const struct registry_model *m)
 {
     struct wanted *w = ctx;
     size_t n = strlen(m->name);
@@ -97,12 +98,12 @@ static void find_card(void *ctx, const struct model *m)
 void api_model(struct call *c)
 {
     struct wanted w = {json_out_make(&c->out), c->req->path + strlen("/v1/models/"), false};
-    models_each(c->gl->gw->models, find_card, &w);
+    registry_each(c->gl->gw->registry, find_card, &w);
     if (w.found) {
         call_text(c, 200, "text/markdown; charset=utf-8", buf_str(&c->out), c->out.len);
         return;
     }
-    models_each(c->gl->gw->models, find_model, &w);
+    registry_each(c->gl->gw->registry, find_model, &w);
     if (w.found)
         call_json(c, 200);
     else
@@ -147,33 +148,34 @@ static const struct {
     {"shoal_generation_seconds", "from submit to the last token"},
 };
 
-static void put_row(struct buf *b, const struct model *cm, int row)
+static void put_row(struct buf *b, const struct registry_model *cm, int row)
 {
-    struct model *m = (struct model *)(uintptr_t)cm; /* counters are atomics: reading needs it */
-    struct model_metrics *k = &m->metrics;
+    struct registry_model *m =
+        (struct registry_model *)(uintptr_t)cm; /* counters are atomics: reading needs it */
+    struct model_stats *k = &m->stats;
     struct shoal_engine_info info = {.arch = NULL};
-    char label[METRICS_LABEL_BYTES];
+    char label[PROMETHEUS_LABEL_BYTES];
     if (row >= ROW_KV && m->slot->engine)
         shoal_engine_info(m->slot->engine, &info);
     if (row >= ROW_KV && info.kv_pages == 0) /* not loaded, or no decoder */
         return;
-    const uint64_t v[N_MODEL_ROWS] = {metrics_read(&k->requests),
-                                      metrics_read(&k->prompt_tokens),
-                                      metrics_read(&k->generated_tokens),
-                                      metrics_read(&k->cancelled),
-                                      metrics_read(&k->errors),
+    const uint64_t v[N_MODEL_ROWS] = {counter_read(&k->requests),
+                                      counter_read(&k->prompt_tokens),
+                                      counter_read(&k->generated_tokens),
+                                      counter_read(&k->cancelled),
+                                      counter_read(&k->errors),
                                       atomic_load(&k->in_flight),
-                                      metrics_read(&k->cache_hits),
-                                      metrics_read(&k->cache_misses),
+                                      counter_read(&k->cache_hits),
+                                      counter_read(&k->cache_misses),
                                       m->slot->bytes,
                                       info.kv_pages,
                                       info.kv_pages_free,
                                       info.kv_pages - info.kv_pages_free};
-    buf_printf(b, "%s{%s} %" PRIu64 "\n", model_rows[row].name, metrics_model(label, m->name),
+    buf_printf(b, "%s{%s} %" PRIu64 "\n", model_rows[row].name, prometheus_model(label, m->name),
                v[row]);
 }
 
-static void put_memory(struct buf *b, const struct model *m, const char *label)
+static void put_memory(struct buf *b, const struct registry_model *m, const char *label)
 {
     static const char *const kinds[] = {"weights", "scratch", "kv"};
     struct shoal_engine_info info = {.arch = NULL};
@@ -185,24 +187,24 @@ static void put_memory(struct buf *b, const struct model *m, const char *label)
         buf_printf(b, "shoal_model_memory_bytes{%s,kind=\"%s\"} %zu\n", label, kinds[i], bytes[i]);
 }
 
-static void put_part(void *ctx, const struct model *cm)
+static void put_part(void *ctx, const struct registry_model *cm)
 {
     struct scrape *s = ctx;
-    struct model *m = (struct model *)(uintptr_t)cm;
-    char label[METRICS_LABEL_BYTES];
-    metrics_model(label, m->name);
+    struct registry_model *m = (struct registry_model *)(uintptr_t)cm;
+    char label[PROMETHEUS_LABEL_BYTES];
+    prometheus_model(label, m->name);
     if (s->part == PART_MEMORY) {
         put_memory(s->b, cm, label);
     } else if (s->part == PART_BATCH) {
         if (m->slot->kinds & ~(unsigned)SHOAL_KIND_GENERATE)
-            batch_histogram_put(s->b, "shoal_batch_size", label, &m->metrics.batch);
+            prometheus_batches(s->b, "shoal_batch_size", label, &m->stats.batch);
     } else if (s->part < PART_HISTOGRAMS) {
         put_row(s->b, cm, s->part);
     } else {
-        struct histogram *all[] = {&m->metrics.queue, &m->metrics.first_token,
-                                   &m->metrics.per_token, &m->metrics.total};
+        struct histogram *all[] = {&m->stats.queue, &m->stats.first_token, &m->stats.per_token,
+                                   &m->stats.total};
         int i = s->part - PART_HISTOGRAMS;
-        histogram_put(s->b, model_times[i].name, label, all[i]);
+        prometheus_histogram(s->b, model_times[i].name, label, all[i]);
     }
 }
 
@@ -210,29 +212,33 @@ static void put_models(struct gw *gw, struct buf *b, int part, const char *name,
                        const char *help)
 {
     struct scrape s = {b, part};
-    metrics_help(b, name, type, help);
-    models_each(gw->models, put_part, &s);
+    prometheus_help(b, name, type, help);
+    registry_each(gw->registry, put_part, &s);
 }
+
+static const char *const refusals[GW_N_REFUSED] = {"auth",     "rate",    "busy",      "deadline",
+                                                   "draining", "invalid", "not_loaded"};
 
 static void put_server(struct gw *gw, struct buf *b)
 {
-    metrics_help(b, "shoal_responses_total", "counter", "answers by the first digit of the status");
+    prometheus_help(b, "shoal_responses_total", "counter",
+                    "answers by the first digit of the status");
     for (int i = 1; i <= 5; i++)
         buf_printf(b, "shoal_responses_total{status=\"%dxx\"} %" PRIu64 "\n", i,
-                   metrics_read(&gw->responses[i]));
-    metrics_help(b, "shoal_refused_total", "counter", "requests refused, by reason");
-    for (int i = 0; i < N_REFUSED; i++)
-        buf_printf(b, "shoal_refused_total{reason=\"%s\"} %" PRIu64 "\n",
-                   refusal_name((enum refusal)i), metrics_read(&gw->refused[i]));
-    metrics_help(b, "shoal_http_seconds", "histogram",
-                 "from the last byte of a request to the end "
-                 "of its answer");
+                   counter_read(&gw->responses[i]));
+    prometheus_help(b, "shoal_refused_total", "counter", "requests refused, by reason");
+    for (int i = 0; i < GW_N_REFUSED; i++)
+        buf_printf(b, "shoal_refused_total{reason=\"%s\"} %" PRIu64 "\n", refusals[i],
+                   counter_read(&gw->refused[i]));
+    prometheus_help(b, "shoal_http_seconds", "histogram",
+                    "from the last byte of a request to the end "
+                    "of its answer");
     for (size_t i = 0; i < gw_n_routes; i++) {
         char labels[160];
         snprintf(labels, sizeof(labels), "route=\"%s %s\"", gw_routes[i].method, gw_routes[i].path);
-        histogram_put(b, "shoal_http_seconds", labels, &gw->call_time[i]);
+        prometheus_histogram(b, "shoal_http_seconds", labels, &gw->call_time[i]);
     }
-    metrics_help(b, "shoal_uptime_seconds", "gauge", "since the server started");
+    prometheus_help(b, "shoal_uptime_seconds", "gauge", "since the server started");
     buf_printf(b, "shoal_uptime_seconds %.3f\n", (double)(clock_ns() - gw->started_ns) / 1e9);
 }
 

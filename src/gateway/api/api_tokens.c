@@ -40,7 +40,7 @@ struct job {
     struct pool_task pool_task;
     struct loop_task finished;
     struct call *call;
-    struct model *model;
+    struct registry_model *model;
     struct body body;
     bool decode;
     int rc;
@@ -50,7 +50,7 @@ struct job {
 static void job_free(struct job *j)
 {
     if (j->model)
-        models_put(j->model);
+        registry_put(j->model);
     j->call->job = NULL;
     j->call->abandon = NULL;
     j->call->gl->n_jobs--;
@@ -65,7 +65,7 @@ static int encode(struct job *job)
     size_t n = 0;
     unsigned flags = (b->add_special ? SHOAL_TEXT_ADD_SPECIAL : 0) |
                      (b->parse_special ? SHOAL_TEXT_PARSE_SPECIAL : 0);
-    int rc = shoal_tokenize(model_engine(job->model), b->text, strlen(b->text), flags, &ids, &n,
+    int rc = shoal_tokenize(registry_engine(job->model), b->text, strlen(b->text), flags, &ids, &n,
                             (struct shoal_error *)(void *)&job->error);
     if (rc < 0)
         return rc;
@@ -76,7 +76,7 @@ static int encode(struct job *job)
     for (size_t i = 0; i < n; i++) {
         size_t len;
         const char *p =
-            shoal_token_text(model_engine(job->model), ids[i], SHOAL_TEXT_SPECIAL, &len);
+            shoal_token_text(registry_engine(job->model), ids[i], SHOAL_TEXT_SPECIAL, &len);
         if (!b->with_pieces) {
             json_out_int(&j, ids[i]);
             continue;
@@ -115,8 +115,9 @@ static int decode(struct job *job)
         }
         ids[k++] = (int32_t)v->valuedouble;
     }
-    int rc = shoal_detokenize(model_engine(job->model), ids, n, b->special ? SHOAL_TEXT_SPECIAL : 0,
-                              &text, &len, (struct shoal_error *)(void *)&job->error);
+    int rc =
+        shoal_detokenize(registry_engine(job->model), ids, n, b->special ? SHOAL_TEXT_SPECIAL : 0,
+                         &text, &len, (struct shoal_error *)(void *)&job->error);
     if (rc == 0) {
         struct json_out j = json_out_make(&job->call->out);
         json_out_object(&j);
@@ -157,7 +158,7 @@ static void on_pool(struct pool_task *t)
     loop_post(j->call->gl->loop, &j->finished);
 }
 
-static void on_model(struct acquire *a, struct model *m)
+static void on_model(struct acquire *a, struct registry_model *m)
 {
     struct job *j = LOOP_OF(a, struct job, acquire);
     j->model = m;
@@ -167,7 +168,7 @@ static void on_model(struct acquire *a, struct model *m)
         work(j);
         answer(j);
     } else if (pool_submit(j->call->gl->gw->pool, &j->pool_task) < 0) {
-        call_refuse(j->call, REFUSED_BUSY, 429, 1, "too many long texts are waiting");
+        call_refuse(j->call, GW_REFUSED_BUSY, 429, 1, "too many long texts are waiting");
         job_free(j);
     }
 }

@@ -216,10 +216,10 @@ static int prepare(struct gen *g, struct err *e)
 {
     struct shoal_error *se = (struct shoal_error *)(void *)e;
     if (g->echo) /* raw */
-        return shoal_tokenize(model_engine(g->model), buf_str(&g->prompt), g->prompt.len,
+        return shoal_tokenize(registry_engine(g->model), buf_str(&g->prompt), g->prompt.len,
                               SHOAL_TEXT_ADD_SPECIAL, &g->tokens, &g->n_tokens, se);
-    return shoal_chat_tokens(model_engine(g->model), buf_str(&g->prompt), g->prompt.len, &g->tokens,
-                             &g->n_tokens, se);
+    return shoal_chat_tokens(registry_engine(g->model), buf_str(&g->prompt), g->prompt.len,
+                             &g->tokens, &g->n_tokens, se);
 }
 
 static void put_message(struct json_out *j, const char *role, const char *text)
@@ -299,7 +299,7 @@ struct listing {
     bool found;
 };
 
-static void put_details(struct json_out *j, const struct model *m)
+static void put_details(struct json_out *j, const struct registry_model *m)
 {
     struct shoal_engine_info info = {.arch = NULL};
     char size[32] = "";
@@ -320,13 +320,13 @@ static void put_details(struct json_out *j, const struct model *m)
     json_out_object_end(j);
 }
 
-static void put_tag(void *ctx, const struct model *m)
+static void put_tag(void *ctx, const struct registry_model *m)
 {
     struct listing *l = ctx;
     struct tm tm;
     time_t at = (time_t)m->created_s;
     char stamp[40];
-    if (l->loaded_only && m->slot->state != MODEL_READY)
+    if (l->loaded_only && m->slot->state != REGISTRY_READY)
         return;
     gmtime_r(&at, &tm);
     strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", &tm);
@@ -351,7 +351,7 @@ static void list(struct call *c, bool loaded_only)
     json_out_object(&l.j);
     json_out_key(&l.j, "models");
     json_out_array(&l.j);
-    models_each(c->gl->gw->models, put_tag, &l);
+    registry_each(c->gl->gw->registry, put_tag, &l);
     json_out_array_end(&l.j);
     json_out_object_end(&l.j);
     call_json(c, 200);
@@ -367,7 +367,7 @@ void ollama_ps(struct call *c)
     list(c, true);
 }
 
-static void put_shown(void *ctx, const struct model *m)
+static void put_shown(void *ctx, const struct registry_model *m)
 {
     struct listing *l = ctx;
     struct shoal_engine_info info = {.arch = NULL};
@@ -411,7 +411,7 @@ void ollama_show(struct call *c)
         return;
     }
     struct listing l = {json_out_make(&c->out), false, name->valuestring, false};
-    models_each(c->gl->gw->models, put_shown, &l);
+    registry_each(c->gl->gw->registry, put_shown, &l);
     if (l.found)
         call_json(c, 200);
     else

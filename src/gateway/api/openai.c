@@ -338,7 +338,7 @@ int openai_put_messages(struct buf *b, const cJSON *messages, bool lenient, stru
 static int prepare_chat(struct gen *g, struct err *e)
 {
     struct buf *context = g->user;
-    return shoal_chat_tokens(model_engine(g->model), buf_str(context), context->len, &g->tokens,
+    return shoal_chat_tokens(registry_engine(g->model), buf_str(context), context->len, &g->tokens,
                              &g->n_tokens, (struct shoal_error *)(void *)e);
 }
 
@@ -519,7 +519,7 @@ static int prepare_texts(struct gen *g, struct err *e)
     for (uint32_t i = 0; i < g->p.n_prompts && rc == 0; i++) {
         int32_t *tokens = NULL;
         size_t n = 0, end = g->ends[i];
-        rc = shoal_tokenize(model_engine(g->model), buf_str(&g->prompt) + at, end - at,
+        rc = shoal_tokenize(registry_engine(g->model), buf_str(&g->prompt) + at, end - at,
                             SHOAL_TEXT_ADD_SPECIAL, &tokens, &n, (struct shoal_error *)(void *)e);
         if (rc == 0)
             buf_put(&ids, tokens, n * sizeof(*tokens));
@@ -539,7 +539,7 @@ static int prepare_text(struct gen *g, struct err *e)
         return 0; /* ids were given */
     if (g->ends)
         return prepare_texts(g, e);
-    return shoal_tokenize(model_engine(g->model), buf_str(&g->prompt), g->prompt.len,
+    return shoal_tokenize(registry_engine(g->model), buf_str(&g->prompt), g->prompt.len,
                           SHOAL_TEXT_ADD_SPECIAL, &g->tokens, &g->n_tokens,
                           (struct shoal_error *)(void *)e);
 }

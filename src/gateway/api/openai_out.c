@@ -50,7 +50,7 @@ static void put_usage(struct gen *g, struct json_out *j)
 static void put_logprob(struct gen *g, struct json_out *j, int32_t token, float logprob)
 {
     size_t n;
-    const char *p = shoal_token_text(model_engine(g->model), token, SHOAL_TEXT_SPECIAL, &n);
+    const char *p = shoal_token_text(registry_engine(g->model), token, SHOAL_TEXT_SPECIAL, &n);
     json_out_key(j, "token");
     json_out_strn(j, p, n);
     json_out_key(j, "logprob");
@@ -267,7 +267,7 @@ static void put_echo(struct gen *g, uint32_t choice, struct buf *b)
     size_t n = 0, n_tokens = 0;
     const int32_t *tokens = g->echo ? gen_prompt_of(g, choice, &n_tokens) : NULL;
     if (g->echo &&
-        shoal_detokenize(model_engine(g->model), tokens, n_tokens, 0, &text, &n, NULL) == 0)
+        shoal_detokenize(registry_engine(g->model), tokens, n_tokens, 0, &text, &n, NULL) == 0)
         buf_put(b, text, n);
     shoal_free(text);
 }
@@ -276,7 +276,7 @@ static void put_echo(struct gen *g, uint32_t choice, struct buf *b)
 static void put_text_logprobs(struct gen *g, struct buf *b, const struct gen_token *t, size_t at)
 {
     size_t n;
-    const char *p = shoal_token_text(model_engine(g->model), t->token, SHOAL_TEXT_SPECIAL, &n);
+    const char *p = shoal_token_text(registry_engine(g->model), t->token, SHOAL_TEXT_SPECIAL, &n);
     struct json_out j = json_out_make(b);
     json_out_object(&j);
     json_out_key(&j, "tokens");
@@ -292,7 +292,7 @@ static void put_text_logprobs(struct gen *g, struct buf *b, const struct gen_tok
     json_out_object(&j);
     for (uint32_t i = 0; i < t->n_top; i++) {
         char name[256] = "";
-        p = shoal_token_text(model_engine(g->model), t->top[i].token, SHOAL_TEXT_SPECIAL, &n);
+        p = shoal_token_text(registry_engine(g->model), t->top[i].token, SHOAL_TEXT_SPECIAL, &n);
         memcpy(name, p, n < sizeof(name) ? n : sizeof(name) - 1);
         json_out_key(&j, name);
         json_out_float(&j, t->top[i].logprob);
@@ -339,7 +339,8 @@ static void put_column(struct gen *g, struct json_out *j, const struct buf *reco
         memcpy(&r, records->data + at, sizeof(r));
         memcpy(top, records->data + at + sizeof(r), r.n_top * sizeof(top[0]));
         at += sizeof(r) + r.n_top * sizeof(top[0]);
-        const char *p = shoal_token_text(model_engine(g->model), r.token, SHOAL_TEXT_SPECIAL, &n);
+        const char *p =
+            shoal_token_text(registry_engine(g->model), r.token, SHOAL_TEXT_SPECIAL, &n);
         if (column == COLUMN_TOKEN) {
             json_out_strn(j, p, n);
         } else if (column == COLUMN_LOGPROB) {
@@ -350,7 +351,8 @@ static void put_column(struct gen *g, struct json_out *j, const struct buf *reco
             json_out_object(j);
             for (uint32_t i = 0; i < r.n_top; i++) {
                 char name[256] = "";
-                p = shoal_token_text(model_engine(g->model), top[i].token, SHOAL_TEXT_SPECIAL, &n);
+                p = shoal_token_text(registry_engine(g->model), top[i].token, SHOAL_TEXT_SPECIAL,
+                                     &n);
                 memcpy(name, p, n < sizeof(name) ? n : sizeof(name) - 1);
                 json_out_key(j, name);
                 json_out_float(j, top[i].logprob);

@@ -37,7 +37,7 @@ struct process {
     struct call *call;
     struct body body;
     struct acquire for_encoder, for_reply;
-    struct model *encoder, *reply; /* held; reply NULL: actions only */
+    struct registry_model *encoder, *reply; /* held; reply NULL: actions only */
     struct ask_request *request;
     struct loop_task wake;
 
@@ -119,18 +119,18 @@ static void on_event(void *ctx, const struct ask_request *r, const struct ask_ev
 
 /* ---- on the loop ---- */
 
-static void count_begin(struct model *m)
+static void count_begin(struct registry_model *m)
 {
-    metrics_add(&m->metrics.requests, 1);
-    atomic_fetch_add_explicit(&m->metrics.in_flight, 1, memory_order_relaxed);
+    counter_add(&m->stats.requests, 1);
+    atomic_fetch_add_explicit(&m->stats.in_flight, 1, memory_order_relaxed);
 }
 
-static void put_back(struct model *m)
+static void put_back(struct registry_model *m)
 {
     if (!m)
         return;
-    atomic_fetch_sub_explicit(&m->metrics.in_flight, 1, memory_order_relaxed);
-    models_put(m);
+    atomic_fetch_sub_explicit(&m->stats.in_flight, 1, memory_order_relaxed);
+    registry_put(m);
 }
 
 static void process_free(struct process *p)
@@ -153,25 +153,24 @@ static void count_done(struct process *p)
     uint32_t n = ask_steps_of(p->request, &steps);
     for (uint32_t i = 0; i < n; i++) {
         bool reads = steps[i].model && strcmp(steps[i].name, "understand") == 0;
-        struct model *m = !steps[i].model ? NULL : reads ? p->encoder : p->reply;
+        struct registry_model *m = !steps[i].model ? NULL : reads ? p->encoder : p->reply;
         if (!m)
             continue;
-        metrics_add(reads ? &m->metrics.prompt_tokens : &m->metrics.generated_tokens,
-                    steps[i].tokens);
-        histogram_add(&m->metrics.total, steps[i].ns);
+        counter_add(reads ? &m->stats.prompt_tokens : &m->stats.generated_tokens, steps[i].tokens);
+        histogram_add(&m->stats.total, steps[i].ns);
     }
     if (p->reply && p->n_texts > 0)
-        metrics_smooth(&p->reply->metrics.token_ns, p->text_ns / p->n_texts);
+        model_stats_smooth(&p->reply->stats.token_ns, p->text_ns / p->n_texts);
     if (p->code < 0 && p->code != SHOAL_ECANCELLED)
-        metrics_add(&p->encoder->metrics.errors, 1);
+        counter_add(&p->encoder->stats.errors, 1);
     if (!p->call->req)
-        metrics_add(&p->encoder->metrics.cancelled, 1);
+        counter_add(&p->encoder->stats.cancelled, 1);
 }
 
 static void fail_code(struct process *p, int code, bool refused, const char *msg)
 {
     if (code == SHOAL_EDEADLINE)
-        call_fail_late(p->call, refused, metrics_others(&p->encoder->metrics), msg);
+        call_fail_late(p->call, refused, model_stats_others(&p->encoder->stats), msg);
     else
         call_fail_code(p->call, code, msg);
 }
@@ -260,13 +259,13 @@ static void submit(struct process *p)
     struct ask_opts o = {.text = p->body.text,
                          .text_bytes = strlen(p->body.text),
                          .no_reply = !p->reply,
-                         .reply = p->reply ? model_engine(p->reply) : NULL,
+                         .reply = p->reply ? registry_engine(p->reply) : NULL,
                          .deadline_ns = c->deadline_ns,
                          .priority =
                              (int32_t)p->body.priority + (c->client ? c->client->priority : 0),
                          .event = on_event,
                          .event_ctx = p};
-    int rc = models_attach(p->encoder, make_ask, drop_ask, &ask, &e);
+    int rc = registry_attach(p->encoder, make_ask, drop_ask, &ask, &e);
     if (rc == 0)
         rc = ask_submit(ask, &o, &p->request, &e);
     if (rc < 0) {
@@ -275,7 +274,7 @@ static void submit(struct process *p)
     }
 }
 
-static void on_reply(struct acquire *a, struct model *m)
+static void on_reply(struct acquire *a, struct registry_model *m)
 {
     struct process *p = LOOP_OF(a, struct process, for_reply);
     if (!m) {
@@ -287,7 +286,7 @@ static void on_reply(struct acquire *a, struct model *m)
     submit(p);
 }
 
-static void on_encoder(struct acquire *a, struct model *m)
+static void on_encoder(struct acquire *a, struct registry_model *m)
 {
     struct process *p = LOOP_OF(a, struct process, for_encoder);
     if (!m) {
@@ -306,7 +305,7 @@ struct needed {
     bool encoder, reply;
 };
 
-static void look(void *ctx, const struct model *m)
+static void look(void *ctx, const struct registry_model *m)
 {
     struct needed *have = ctx;
     have->encoder |= strcmp(m->name, ASK_ENCODER) == 0;
@@ -317,7 +316,7 @@ static void look(void *ctx, const struct model *m)
 static bool check_models(struct call *c, const struct body *b)
 {
     struct needed have = {false, false};
-    models_each(c->gl->gw->models, look, &have);
+    registry_each(c->gl->gw->registry, look, &have);
     if (have.encoder && (have.reply || !b->reply))
         return true;
     call_fail(c, 404, NULL, NULL, "model_not_found",

@@ -32,13 +32,14 @@ struct watcher {
 
 static status_kind server_status(struct gw *gw)
 {
-    return !atomic_load(&gw->draining) && models_ready(gw->models) ? STATUS(SERVING)
-                                                                   : STATUS(NOT_SERVING);
+    return !atomic_load(&gw->draining) && registry_ready(gw->registry) ? STATUS(SERVING)
+                                                                       : STATUS(NOT_SERVING);
 }
 
-static status_kind model_status(const struct gw *gw, enum model_state s)
+static status_kind model_status(const struct gw *gw, enum registry_state s)
 {
-    return s == MODEL_READY && !atomic_load(&gw->draining) ? STATUS(SERVING) : STATUS(NOT_SERVING);
+    return s == REGISTRY_READY && !atomic_load(&gw->draining) ? STATUS(SERVING)
+                                                              : STATUS(NOT_SERVING);
 }
 
 /* A service is "" or one of gRPC's, for which the server as a whole answers, or a model. */
@@ -49,10 +50,11 @@ static bool is_server(const char *service)
 
 static status_kind status_of(struct gw *gw, bool server, const char *service)
 {
-    enum model_state s;
+    enum registry_state s;
     if (server)
         return server_status(gw);
-    return models_state(gw->models, service, &s) ? model_status(gw, s) : STATUS(SERVICE_UNKNOWN);
+    return registry_state(gw->registry, service, &s) ? model_status(gw, s)
+                                                     : STATUS(SERVICE_UNKNOWN);
 }
 
 /* ---- Check ---- */
@@ -252,7 +254,7 @@ static void list_one(struct listing *l, const char *name, status_kind s)
     l->rc = l->rc < 0 ? l->rc : rc;
 }
 
-static void list_model(void *ctx, const struct model *m)
+static void list_model(void *ctx, const struct registry_model *m)
 {
     struct listing *l = ctx;
     list_one(l, m->name, model_status(l->gw, m->slot->state));
@@ -268,7 +270,7 @@ static void list(struct call *c)
 {
     struct listing l = {.gw = c->gl->gw};
     buf_init(&l.out, MAX_LIST_BYTES);
-    models_each(l.gw->models, list_model, &l);
+    registry_each(l.gw->registry, list_model, &l);
     list_service(&l, ""); /* of two with a name the last one counts: the services */
     reflection_each_service(list_service, &l);
     if (l.rc < 0) {

@@ -1,4 +1,4 @@
-/* test_gateway.c - fields, configuration, keys, and requests while memory fails. */
+/* test_gateway.c - fields, configuration, and requests while memory fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "gateway/prometheus.h"
 #include "gw_site.h"
 
 /* ---- fields ---- */
@@ -119,134 +120,19 @@ static void test_configuration_is_read(void **state)
     fail_msg("more allocations than expected");
 }
 
-/* ---- keys ---- */
-
-static void test_keys_have_rates_and_places(void **state)
-{
-    char text[512], digest[65];
-    struct gw_config *config;
-    struct clients *cs;
-    uint32_t retry, most;
-    (void)state;
-    clients_hash("secret", 6, digest);
-    snprintf(text, sizeof(text),
-             "keys: [{name: a, sha256: %s, rate: 0.001, burst: 2, in_flight: 5}]\n"
-             "limits: {in_flight: 3}\n",
-             digest);
-    assert_int_equal(config_create(&config, NULL), 0);
-    assert_int_equal(config_parse(config, text, strlen(text), "f", NULL), 0);
-    assert_int_equal(clients_create(&cs, config, NULL), 0);
-    assert_true(clients_needed(cs));
-    assert_null(clients_find(cs, "Secret", 6));
-    struct client *a = clients_find(cs, "secret", 6);
-    assert_non_null(a);
-    assert_string_equal(a->name, "a");
-    assert_int_equal(clients_enter(cs, a, &retry), ADMIT_OK);
-    assert_int_equal(clients_enter(cs, a, &retry), ADMIT_OK);
-    assert_int_equal(clients_enter(cs, a, &retry), ADMIT_RATE);
-    assert_true(retry > 500000);
-    assert_int_equal(clients_enter(cs, NULL, &retry), ADMIT_OK);
-    assert_int_equal(clients_enter(cs, NULL, &retry), ADMIT_IN_FLIGHT);
-    clients_leave(cs, a, 1);
-    assert_int_equal(clients_enter_more(cs, a, 2, &most), ADMIT_IN_FLIGHT);
-    assert_int_equal(most, 3);
-    assert_int_equal(clients_enter_more(cs, a, 1, &most), ADMIT_OK);
-    assert_int_equal(clients_enter(cs, NULL, &retry), ADMIT_IN_FLIGHT);
-    clients_leave(cs, a, 1);
-    assert_int_equal(clients_enter(cs, NULL, &retry), ADMIT_OK);
-    config->n_keys = 0; /* a reload without the key */
-    assert_int_equal(clients_reload(cs, config, NULL), 0);
-    assert_null(clients_find(cs, "secret", 6));
-    assert_false(clients_needed(cs));
-    clients_leave(cs, a, 1); /* who is inside may still leave */
-    config->n_keys = 1;
-    assert_int_equal(clients_reload(cs, config, NULL), 0); /* it comes back with its counters */
-    assert_ptr_equal(clients_find(cs, "secret", 6), a);
-    config->keys[0].priority = 7; /* who holds the client goes on with what it was */
-    mem_fail_at(1);
-    assert_int_equal(clients_reload(cs, config, NULL), SHOAL_ENOMEM);
-    mem_fail_at(0);
-    assert_ptr_equal(clients_find(cs, "secret", 6), a);
-    assert_int_equal(clients_reload(cs, config, NULL), 0);
-    struct client *b = clients_find(cs, "secret", 6);
-    assert_true(b != a && b->priority == 7 && a->priority == 0);
-    clients_destroy(cs);
-    config_unref(config);
-}
-
-struct reader {
-    struct clients *cs;
-    _Atomic bool stop;
-    uint32_t n, n_torn;
-};
-
-static void *read_keys(void *arg)
-{
-    struct reader *r = arg;
-    while (!r->stop || r->n == 0) {
-        struct client *c = clients_find(r->cs, "secret", 6);
-        r->n_torn += !c || c->priority != (c->name[0] == 'a' ? 1 : 2) || strlen(c->name) != 40;
-        r->n++;
-    }
-    return NULL;
-}
-
-/* Other threads read a client that they found, without the lock, while keys change. */
-static void test_keys_change_while_they_are_read(void **state)
-{
-    char text[512], digest[65];
-    struct gw_config *config[2];
-    struct reader r = {.n = 0};
-    pthread_t thread;
-    (void)state;
-    clients_hash("secret", 6, digest);
-    for (int i = 0; i < 2; i++) {
-        snprintf(text, sizeof(text), "keys: [{name: %c%039d, sha256: %s, priority: %d}]\n", 'a' + i,
-                 0, digest, i + 1);
-        assert_int_equal(config_create(&config[i], NULL), 0);
-        assert_int_equal(config_parse(config[i], text, strlen(text), "f", NULL), 0);
-    }
-    assert_int_equal(clients_create(&r.cs, config[0], NULL), 0);
-    assert_int_equal(pthread_create(&thread, NULL, read_keys, &r), 0);
-    for (int i = 0; i < 2000; i++)
-        assert_int_equal(clients_reload(r.cs, config[i % 2], NULL), 0);
-    r.stop = true;
-    pthread_join(thread, NULL);
-    assert_int_equal(r.n_torn, 0);
-    clients_destroy(r.cs);
-    config_unref(config[0]);
-    config_unref(config[1]);
-}
-
 /* ---- figures ---- */
-
-static void test_quantiles_lie_between_bounds(void **state)
-{
-    struct histogram h = {.sum_ns = 0};
-    (void)state;
-    assert_int_equal(histogram_quantile(&h, 0.5), 0);
-    for (int i = 0; i < 10; i++)
-        histogram_add(&h, 2000000); /* 1 to 2.5 ms */
-    assert_int_equal(histogram_quantile(&h, 0.5), 1750000);
-    for (int i = 0; i < 90; i++)
-        histogram_add(&h, 40000); /* up to 50 us */
-    assert_in_range(histogram_quantile(&h, 0.5), 1, 50000);
-    assert_int_equal(histogram_quantile(&h, 1.0), 2500000);
-    histogram_add(&h, UINT64_C(99000000000)); /* above all bounds */
-    assert_int_equal(histogram_quantile(&h, 1.0), UINT64_C(30000000000));
-}
 
 static void test_batches_and_labels_as_prometheus_reads_them(void **state)
 {
     struct batch_histogram h = {.sum = 0};
-    char label[METRICS_LABEL_BYTES], name[600];
+    char label[PROMETHEUS_LABEL_BYTES], name[600];
     struct buf b;
     (void)state;
     const uint32_t sizes[] = {0, 1, 2, 3, 128, 129};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         batch_histogram_add(&h, sizes[i]);
     buf_init(&b, 4096);
-    batch_histogram_put(&b, "x", metrics_model(label, "a\"\\\n"), &h);
+    prometheus_batches(&b, "x", prometheus_model(label, "a\"\\\n"), &h);
     static const char want[] = "x_bucket{model=\"a\\\"\\\\\\n\",le=\"1\"} 1\n"
                                "x_bucket{model=\"a\\\"\\\\\\n\",le=\"2\"} 2\n"
                                "x_bucket{model=\"a\\\"\\\\\\n\",le=\"4\"} 3\n";
@@ -260,9 +146,9 @@ static void test_batches_and_labels_as_prometheus_reads_them(void **state)
     memset(name, '"', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
     for (size_t i = 0; i < 2; i++) { /* a long name is cut, never inside an escape */
-        metrics_model(label, name);
+        prometheus_model(label, name);
         size_t n = strlen(label);
-        assert_in_range(n, METRICS_LABEL_BYTES - 8, METRICS_LABEL_BYTES - 1);
+        assert_in_range(n, PROMETHEUS_LABEL_BYTES - 8, PROMETHEUS_LABEL_BYTES - 1);
         assert_string_equal(label + n - 3, "\\\"\"");
         name[0] = 'a'; /* the other parity */
     }
@@ -301,17 +187,17 @@ static size_t make_request(char *out, size_t cap, size_t i)
 static void load(struct gw *gw)
 {
     static const char decoder[] = SHOAL_TEST_DATA "/refs/qwen3.gguf";
-    static const struct model_spec specs[] = {
+    static const struct registry_spec specs[] = {
         {.name = "m", .path = decoder, .n_ctx = 256, .pinned = true},
         {.name = "reply", .path = decoder, .n_ctx = 256, .pinned = true}, /* whatever it says */
         {.name = "intent", .path = SHOAL_TEST_DATA "/../../models/encoder", .pinned = true}};
     struct err e = {0};
     int rc = gw_site_open(gw, 1 << 20);
     for (size_t i = 0; rc == 0 && i < sizeof(specs) / sizeof(specs[0]); i++)
-        rc = models_add(gw->models, &specs[i], &e);
+        rc = registry_add(gw->registry, &specs[i], &e);
     if (rc < 0)
         fail_msg("%s", e.msg);
-    for (int i = 0; i < 5000 && !models_ready(gw->models); i++)
+    for (int i = 0; i < 5000 && !registry_ready(gw->registry); i++)
         loop_turn(gw->loops[0].loop, 1);
 }
 
@@ -389,9 +275,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fields_say_what_is_wrong),
         cmocka_unit_test(test_configuration_is_read),
-        cmocka_unit_test(test_keys_have_rates_and_places),
-        cmocka_unit_test(test_keys_change_while_they_are_read),
-        cmocka_unit_test(test_quantiles_lie_between_bounds),
         cmocka_unit_test(test_batches_and_labels_as_prometheus_reads_them),
         cmocka_unit_test(test_requests_are_answered_while_memory_fails),
         cmocka_unit_test(test_bodies_are_recalled),

@@ -102,7 +102,7 @@ static void make_long(char *out, size_t cap)
 
 static void test_nothing_is_freed_while_its_lock_is_held(void **state)
 {
-    static const struct model_spec specs[] = {
+    static const struct registry_spec specs[] = {
         {.name = "m", .path = SHOAL_TEST_DATA "/refs/qwen3.gguf", .n_ctx = 256, .pinned = true},
         {.name = "intent", .path = SHOAL_TEST_DATA "/../../models/encoder", .pinned = true}};
     static struct gw gw;
@@ -111,10 +111,10 @@ static void test_nothing_is_freed_while_its_lock_is_held(void **state)
     (void)state;
     log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     watch.loop = pthread_self();
-    if (gw_site_open(&gw, 0) < 0 || models_add(gw.models, &specs[0], &e) < 0 ||
-        models_add(gw.models, &specs[1], &e) < 0)
+    if (gw_site_open(&gw, 0) < 0 || registry_add(gw.registry, &specs[0], &e) < 0 ||
+        registry_add(gw.registry, &specs[1], &e) < 0)
         fail_msg("%s", e.msg);
-    for (int i = 0; i < 5000 && !models_ready(gw.models); i++)
+    for (int i = 0; i < 5000 && !registry_ready(gw.registry); i++)
         loop_turn(gw.loops[0].loop, 1);
     make_long(many, sizeof(many));
     for (int away = 0; away < 2; away++) { /* and the same when the client does not wait */

@@ -345,13 +345,13 @@ static bool has(const char *got, size_t n, const char *want)
 
 static void open_site(struct gw *gw)
 {
-    static const struct model_spec spec = {
+    static const struct registry_spec spec = {
         .name = "m", .path = SHOAL_TEST_DATA "/refs/qwen3.gguf", .n_ctx = 256, .pinned = true};
     struct err e = {0};
     log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    if (gw_site_open(gw, 0) < 0 || models_add(gw->models, &spec, &e) < 0)
+    if (gw_site_open(gw, 0) < 0 || registry_add(gw->registry, &spec, &e) < 0)
         fail_msg("%s", e.msg);
-    for (int i = 0; i < 5000 && !models_ready(gw->models); i++)
+    for (int i = 0; i < 5000 && !registry_ready(gw->registry); i++)
         loop_turn(gw->loops[0].loop, 1);
 }
 
@@ -446,22 +446,22 @@ static void test_watchers_hear_of_every_change(void **state)
     assert_true(hears(&gw, &none, 0, UNKNOWN));
     assert_int_equal(gl->n_watchers, 3);
     size_t before = model.have;
-    assert_int_equal(models_unload(gw.models, "m", &e), 0);
+    assert_int_equal(registry_unload(gw.registry, "m", &e), 0);
     assert_true(hears(&gw, &model, before, NOT_SERVING));
     before = model.have;
-    assert_int_equal(models_load(gw.models, "m", &e), 0);
+    assert_int_equal(registry_load(gw.registry, "m", &e), 0);
     assert_true(hears(&gw, &model, before, SERVING));
-    const struct model_spec spec = {.name = "n", .path = "/no such file", .pinned = true};
+    const struct registry_spec spec = {.name = "n", .path = "/no such file", .pinned = true};
     before = none.have;
-    assert_int_equal(models_add(gw.models, &spec, &e), 0);
+    assert_int_equal(registry_add(gw.registry, &spec, &e), 0);
     assert_true(hears(&gw, &none, before, NOT_SERVING));
-    enum model_state s = MODEL_LOADING;
-    for (int i = 0; i < 5000 && s != MODEL_FAILED; i++) {
+    enum registry_state s = REGISTRY_LOADING;
+    for (int i = 0; i < 5000 && s != REGISTRY_FAILED; i++) {
         loop_turn(gl->loop, 1);
-        assert_true(models_state(gw.models, "n", &s));
+        assert_true(registry_state(gw.registry, "n", &s));
     }
     before = none.have;
-    assert_int_equal(models_remove(gw.models, "n", &e), 0);
+    assert_int_equal(registry_remove(gw.registry, "n", &e), 0);
     assert_true(hears(&gw, &none, before, UNKNOWN));
     close(none.fd); /* one goes */
     for (int i = 0; i < 5000 && gl->n_watchers > 2; i++)

@@ -1,14 +1,14 @@
-/* models.h - the models of a server: which there are, which are loaded, and who uses them.
+/* registry.h - the models of this process: which there are, which are loaded, and who uses them.
  *
  * Loading and unloading happen on a thread of the registry's own; requests for a model that is not
  * loaded start that and wait.
  *
  * Thread:    any, unless told.
- * Ownership: models_get gives a reference that models_put takes back; while one is held, the
+ * Ownership: registry_get gives a reference that registry_put takes back; while one is held, the
  *            engine stays.
  * Failure:   a model that cannot be loaded stays listed with the reason; the others go on. */
-#ifndef SHOAL_HOST_MODELS_H
-#define SHOAL_HOST_MODELS_H
+#ifndef SHOAL_HOST_REGISTRY_H
+#define SHOAL_HOST_REGISTRY_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,14 +17,20 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "host/metrics.h"
+#include "host/model_stats.h"
 #include "shoal/shoal.h"
 
-struct models;
+struct registry;
 
-enum model_state { MODEL_UNLOADED, MODEL_LOADING, MODEL_READY, MODEL_UNLOADING, MODEL_FAILED };
+enum registry_state {
+    REGISTRY_UNLOADED,
+    REGISTRY_LOADING,
+    REGISTRY_READY,
+    REGISTRY_UNLOADING,
+    REGISTRY_FAILED
+};
 
-struct model_spec { /* from the configuration; strings are copied */
+struct registry_spec { /* from the configuration; strings are copied */
     const char *name, *path;
     const char *task;   /* "generate", ...; NULL or "": whatever the file can do */
     const char *labels; /* label set that the name stands for; NULL: the model's default */
@@ -38,17 +44,17 @@ struct model_spec { /* from the configuration; strings are copied */
 };
 
 /* One file (or folder) with its engine; several names may stand for it. */
-struct model_slot {
-    struct model_slot *next;
-    struct models *all;
+struct registry_slot {
+    struct registry_slot *next;
+    struct registry *all;
     char *path, *pack;
-    struct model_spec spec; /* of the first name; strings are not valid */
+    struct registry_spec spec; /* of the first name; strings are not valid */
     uint32_t n_names;
     /* under the registry's lock */
-    enum model_state state;
+    enum registry_state state;
     bool want_unload, want_load; /* want_load: once it is closed */
     struct shoal_engine *engine;
-    void *attached; /* of models_attach; freed before the engine is closed */
+    void *attached; /* of registry_attach; freed before the engine is closed */
     void (*detach)(void *attached);
     unsigned kinds; /* enum shoal_kind, known once it was loaded */
     uint32_t users;
@@ -57,34 +63,34 @@ struct model_slot {
     double load_ms;
     int error_code;
     char error[320];
-    struct model_wait *waiting;
+    struct registry_wait *waiting;
     _Atomic uint32_t progress; /* of loading, in thousandths */
 };
 
-struct model { /* a name */
+struct registry_model { /* a name */
     char *name, *task, *labels, *card;
-    struct model *next;
-    struct model_slot *slot;
+    struct registry_model *next;
+    struct registry_slot *slot;
     bool gone; /* taken out of the list when the last user leaves */
     uint32_t users;
     uint64_t created_s; /* of the file, for lists */
     char version[20];   /* hash over what makes the file what it is */
-    struct model_metrics metrics;
+    struct model_stats stats;
 };
 
-static inline struct shoal_engine *model_engine(const struct model *m)
+static inline struct shoal_engine *registry_engine(const struct registry_model *m)
 {
     return m->slot->engine; /* does not change while m is held */
 }
 
-/* Somebody who waits until a model is loaded.  fn: on the registry's thread; rc as models_get. */
-struct model_wait {
-    struct model_wait *next;
-    struct model *model;
-    void (*fn)(struct model_wait *w, struct model *m, int rc);
+/* Somebody who waits until a model is loaded.  fn: on the registry's thread; rc as registry_get. */
+struct registry_wait {
+    struct registry_wait *next;
+    struct registry_model *model;
+    void (*fn)(struct registry_wait *w, struct registry_model *m, int rc);
 };
 
-struct models_opts {
+struct registry_opts {
     size_t memory_bytes;     /* over all that is loaded; 0: what the machine has */
     uint32_t idle_unload_ms; /* 0: never */
     const char *cache_dir;   /* as in shoal_engine_opts */
@@ -97,37 +103,43 @@ struct models_opts {
     void *ctx; /* of both */
 };
 
-SHOAL_MUST_CHECK int models_create(struct models **out, const struct models_opts *o, struct err *e);
+SHOAL_MUST_CHECK int registry_create(struct registry **out, const struct registry_opts *o,
+                                     struct err *e);
 /* Waits for the loading thread; every reference must be back. */
-void models_destroy(struct models *ms);
+void registry_destroy(struct registry *r);
 
 /* SHOAL_EINVAL: the name is there already. */
-SHOAL_MUST_CHECK int models_add(struct models *ms, const struct model_spec *spec, struct err *e);
+SHOAL_MUST_CHECK int registry_add(struct registry *r, const struct registry_spec *spec,
+                                  struct err *e);
 /* Takes a model out of the list; it is unloaded when its last user leaves. */
-SHOAL_MUST_CHECK int models_remove(struct models *ms, const char *name, struct err *e);
+SHOAL_MUST_CHECK int registry_remove(struct registry *r, const char *name, struct err *e);
 /* NULL name: the first model that does it.  0: *out is ready and held.  SHOAL_EBUSY: it is being
  * loaded; w (may be NULL) is called once it is ready (held) or failed (not held).
  * SHOAL_ENOTFOUND, SHOAL_EINVAL (it does other things), or why it could not be loaded. */
-SHOAL_MUST_CHECK int models_get(struct models *ms, const char *name, enum shoal_kind kind,
-                                struct model **out, struct model_wait *w, struct err *e);
+SHOAL_MUST_CHECK int registry_get(struct registry *r, const char *name, enum shoal_kind kind,
+                                  struct registry_model **out, struct registry_wait *w,
+                                  struct err *e);
 /* Can this model, which is held, do that?  SHOAL_EINVAL says what it does instead. */
-SHOAL_MUST_CHECK int model_check(const struct model *m, enum shoal_kind kind, struct err *e);
-void models_put(struct model *m);
+SHOAL_MUST_CHECK int registry_check(const struct registry_model *m, enum shoal_kind kind,
+                                    struct err *e);
+void registry_put(struct registry_model *m);
 /* One more reference to a model that is held. */
-void models_hold(struct model *m);
+void registry_hold(struct registry_model *m);
 /* What was made for the engine of a model, which is held: made once, kept while it is loaded. */
-SHOAL_MUST_CHECK int models_attach(struct model *m,
-                                   int (*make)(void **out, struct shoal_engine *en, struct err *e),
-                                   void (*detach)(void *attached), void **out, struct err *e);
+SHOAL_MUST_CHECK int registry_attach(struct registry_model *m,
+                                     int (*make)(void **out, struct shoal_engine *en,
+                                                 struct err *e),
+                                     void (*detach)(void *attached), void **out, struct err *e);
 /* Starts loading or unloading; unloading waits for the users. */
-SHOAL_MUST_CHECK int models_load(struct models *ms, const char *name, struct err *e);
-SHOAL_MUST_CHECK int models_unload(struct models *ms, const char *name, struct err *e);
+SHOAL_MUST_CHECK int registry_load(struct registry *r, const char *name, struct err *e);
+SHOAL_MUST_CHECK int registry_unload(struct registry *r, const char *name, struct err *e);
 /* Every name in order, under the lock: look, do not keep, do not call the registry. */
-void models_each(struct models *ms, void (*fn)(void *ctx, const struct model *m), void *ctx);
+void registry_each(struct registry *r, void (*fn)(void *ctx, const struct registry_model *m),
+                   void *ctx);
 /* false: there is no such name. */
-bool models_state(struct models *ms, const char *name, enum model_state *out);
+bool registry_state(struct registry *r, const char *name, enum registry_state *out);
 /* Pinned models are loaded, or have failed. */
-bool models_ready(struct models *ms);
-const char *model_state_name(enum model_state s);
+bool registry_ready(struct registry *r);
+const char *registry_state_name(enum registry_state s);
 
 #endif

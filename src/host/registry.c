@@ -1,5 +1,5 @@
-/* models.c - see models.h. */
-#include "host/models.h"
+/* registry.c - see registry.h. */
+#include "host/registry.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,12 +14,12 @@
 #include "base/thread.h"
 #include "host/pack.h"
 
-struct models {
+struct registry {
     pthread_mutex_t lock;
-    pthread_cond_t work; /* for the loading thread */
-    struct model *list;  /* in the order they were added */
-    struct model_slot *slots;
-    struct models_opts opts;
+    pthread_cond_t work;         /* for the loading thread */
+    struct registry_model *list; /* in the order they were added */
+    struct registry_slot *slots;
+    struct registry_opts opts;
     char *cache_dir;
     pthread_t thread;
     bool has_thread;
@@ -27,13 +27,13 @@ struct models {
     size_t used_bytes;
 };
 
-const char *model_state_name(enum model_state s)
+const char *registry_state_name(enum registry_state s)
 {
     static const char *const names[] = {"unloaded", "loading", "ready", "unloading", "failed"};
     return names[s];
 }
 
-static void model_free(struct model *m)
+static void model_free(struct registry_model *m)
 {
     mem_free(m->name);
     mem_free(m->task);
@@ -42,27 +42,27 @@ static void model_free(struct model *m)
     mem_free(m);
 }
 
-static void detach(struct model_slot *s)
+static void detach(struct registry_slot *s)
 {
     if (s->attached)
         s->detach(s->attached);
     s->attached = NULL;
 }
 
-static void slot_free(struct model_slot *s)
+static void slot_free(struct registry_slot *s)
 {
     mem_free(s->path);
     mem_free(s->pack);
     mem_free(s);
 }
 
-static void moved(struct models *ms)
+static void moved(struct registry *r)
 {
-    if (ms->opts.moved)
-        ms->opts.moved(ms->opts.ctx);
+    if (r->opts.moved)
+        r->opts.moved(r->opts.ctx);
 }
 
-static void set_state(struct model_slot *s, enum model_state state)
+static void set_state(struct registry_slot *s, enum registry_state state)
 {
     if (s->state == state)
         return;
@@ -74,17 +74,17 @@ static void set_state(struct model_slot *s, enum model_state state)
 
 static bool on_progress(void *ctx, double part)
 {
-    struct model_slot *s = ctx;
+    struct registry_slot *s = ctx;
     atomic_store_explicit(&s->progress, (uint32_t)(part * 1000.0), memory_order_relaxed);
     return s->all->stop;
 }
 
 /* The loaded file that has to go first: not pinned, not used, lowest priority, longest idle. */
-static struct model_slot *find_victim(struct models *ms, int32_t priority)
+static struct registry_slot *find_victim(struct registry *r, int32_t priority)
 {
-    struct model_slot *best = NULL;
-    for (struct model_slot *s = ms->slots; s; s = s->next) {
-        if (s->state != MODEL_READY || s->spec.pinned || s->users > 0 ||
+    struct registry_slot *best = NULL;
+    for (struct registry_slot *s = r->slots; s; s = s->next) {
+        if (s->state != REGISTRY_READY || s->spec.pinned || s->users > 0 ||
             s->spec.priority > priority)
             continue;
         if (!best || s->spec.priority < best->spec.priority ||
@@ -95,25 +95,25 @@ static struct model_slot *find_victim(struct models *ms, int32_t priority)
 }
 
 /* The lock is held, and given up while the engine closes. */
-static void close_engine(struct models *ms, struct model_slot *s)
+static void close_engine(struct registry *r, struct registry_slot *s)
 {
     struct shoal_engine *en = s->engine;
     s->engine = NULL;
-    set_state(s, MODEL_UNLOADING);
+    set_state(s, REGISTRY_UNLOADING);
     detach(s);
-    pthread_mutex_unlock(&ms->lock);
+    pthread_mutex_unlock(&r->lock);
     shoal_engine_close(en);
-    pthread_mutex_lock(&ms->lock);
-    ms->used_bytes -= s->bytes;
+    pthread_mutex_lock(&r->lock);
+    r->used_bytes -= s->bytes;
     s->bytes = 0;
     s->want_unload = false;
-    set_state(s, s->want_load ? MODEL_LOADING : MODEL_UNLOADED);
+    set_state(s, s->want_load ? REGISTRY_LOADING : REGISTRY_UNLOADED);
     s->want_load = false;
-    log_info("models", "unloaded path=%s", s->path);
+    log_info("registry", "unloaded path=%s", s->path);
 }
 
-static void finish_load(struct models *ms, struct model_slot *s, struct shoal_engine *en, int rc,
-                        const struct shoal_error *e)
+static void finish_load(struct registry *r, struct registry_slot *s, struct shoal_engine *en,
+                        int rc, const struct shoal_error *e)
 {
     struct shoal_engine_info info;
     if (rc == 0 && en) {
@@ -122,35 +122,35 @@ static void finish_load(struct models *ms, struct model_slot *s, struct shoal_en
         s->kinds = info.kinds;
         s->bytes = info.weights_bytes + info.scratch_bytes + info.kv_bytes;
         s->load_ms = info.load_ms;
-        ms->used_bytes += s->bytes;
-        set_state(s, MODEL_READY);
+        r->used_bytes += s->bytes;
+        set_state(s, REGISTRY_READY);
         s->last_used_ns = clock_ns();
         s->error[0] = '\0';
-        log_info("models", "loaded path=%s mib=%zu ms=%.0f kernels=%s", s->path, s->bytes >> 20,
+        log_info("registry", "loaded path=%s mib=%zu ms=%.0f kernels=%s", s->path, s->bytes >> 20,
                  info.load_ms, info.kernels);
     } else {
-        set_state(s, MODEL_FAILED);
+        set_state(s, REGISTRY_FAILED);
         s->error_code = rc;
         snprintf(s->error, sizeof(s->error), "%s", e->msg);
-        log_error("models", "cannot load path=%s: %s", s->path, e->msg);
+        log_error("registry", "cannot load path=%s: %s", s->path, e->msg);
     }
-    struct model_wait *list = s->waiting;
+    struct registry_wait *list = s->waiting;
     s->waiting = NULL;
-    for (struct model_wait *w = list; w && rc == 0; w = w->next) {
+    for (struct registry_wait *w = list; w && rc == 0; w = w->next) {
         s->users++;
         w->model->users++;
     }
-    pthread_mutex_unlock(&ms->lock);
+    pthread_mutex_unlock(&r->lock);
     while (list) {
-        struct model_wait *w = list;
+        struct registry_wait *w = list;
         list = w->next;
         w->fn(w, w->model, rc);
     }
-    pthread_mutex_lock(&ms->lock);
+    pthread_mutex_lock(&r->lock);
 }
 
 /* The files are those of the manifest. */
-static int verify(const struct model_slot *s, struct shoal_error *out)
+static int verify(const struct registry_slot *s, struct shoal_error *out)
 {
     struct pack *p = NULL;
     struct err *e = (struct err *)(void *)out;
@@ -167,7 +167,7 @@ static int verify(const struct model_slot *s, struct shoal_error *out)
 }
 
 /* What the file is now; it may be another one than when it was loaded last.  Nobody uses m. */
-static void identify(struct model *m)
+static void identify(struct registry_model *m)
 {
     struct stat st;
     uint64_t h = 0;
@@ -186,7 +186,7 @@ static void identify(struct model *m)
         m->slot->all->opts.changed(m->slot->all->opts.ctx, old);
 }
 
-static void load_one(struct models *ms, struct model_slot *s)
+static void load_one(struct registry *r, struct registry_slot *s)
 {
     struct shoal_engine_opts o = {.n_ctx = s->spec.n_ctx,
                                   .max_tasks = s->spec.max_tasks,
@@ -195,46 +195,46 @@ static void load_one(struct models *ms, struct model_slot *s)
                                   .kv_bytes = s->spec.kv_bytes,
                                   .kv_q8 = s->spec.kv_q8,
                                   .int8 = s->spec.int8,
-                                  .cache_dir = ms->cache_dir,
+                                  .cache_dir = r->cache_dir,
                                   .progress = on_progress,
                                   .progress_ctx = s};
     struct shoal_engine *en = NULL;
     struct shoal_error e = {0};
     int rc;
-    for (struct model *m = ms->list; m; m = m->next)
+    for (struct registry_model *m = r->list; m; m = m->next)
         if (m->slot == s)
             identify(m);
     for (;;) {
-        size_t limit = ms->opts.memory_bytes;
+        size_t limit = r->opts.memory_bytes;
         /* 1: nothing fits; the engine's message shows the arithmetic */
-        o.memory_bytes = limit == 0 ? 0 : limit > ms->used_bytes ? limit - ms->used_bytes : 1;
-        pthread_mutex_unlock(&ms->lock);
+        o.memory_bytes = limit == 0 ? 0 : limit > r->used_bytes ? limit - r->used_bytes : 1;
+        pthread_mutex_unlock(&r->lock);
         rc = verify(s, &e);
         if (rc == 0)
             rc = shoal_engine_open(&en, s->path, &o, &e);
-        pthread_mutex_lock(&ms->lock);
-        struct model_slot *victim = rc == SHOAL_ELIMIT ? find_victim(ms, s->spec.priority) : NULL;
-        if (!victim || ms->stop)
+        pthread_mutex_lock(&r->lock);
+        struct registry_slot *victim = rc == SHOAL_ELIMIT ? find_victim(r, s->spec.priority) : NULL;
+        if (!victim || r->stop)
             break;
-        log_info("models", "making room for path=%s by unloading path=%s", s->path, victim->path);
-        close_engine(ms, victim);
+        log_info("registry", "making room for path=%s by unloading path=%s", s->path, victim->path);
+        close_engine(r, victim);
     }
-    finish_load(ms, s, en, rc, &e);
+    finish_load(r, s, en, rc, &e);
 }
 
 /* Something to do, and how long until an idle model is due (UINT64_MAX: none). */
-static struct model_slot *next_work(struct models *ms, uint64_t *wait_ns)
+static struct registry_slot *next_work(struct registry *r, uint64_t *wait_ns)
 {
-    uint64_t now = clock_ns(), idle = (uint64_t)ms->opts.idle_unload_ms * 1000000u;
+    uint64_t now = clock_ns(), idle = (uint64_t)r->opts.idle_unload_ms * 1000000u;
     *wait_ns = UINT64_MAX;
-    for (struct model_slot *s = ms->slots; s; s = s->next) {
-        if (s->state == MODEL_LOADING && s->n_names > 0)
+    for (struct registry_slot *s = r->slots; s; s = s->next) {
+        if (s->state == REGISTRY_LOADING && s->n_names > 0)
             return s;
         if (s->users > 0)
             continue;
-        if (s->n_names == 0 || (s->state == MODEL_READY && s->want_unload))
+        if (s->n_names == 0 || (s->state == REGISTRY_READY && s->want_unload))
             return s;
-        if (s->state != MODEL_READY || idle == 0 || s->spec.pinned)
+        if (s->state != REGISTRY_READY || idle == 0 || s->spec.pinned)
             continue;
         uint64_t due = s->last_used_ns + idle;
         if (due <= now) {
@@ -247,10 +247,10 @@ static struct model_slot *next_work(struct models *ms, uint64_t *wait_ns)
 }
 
 /* Names that were taken out and that nobody uses any more. */
-static void forget_names(struct models *ms)
+static void forget_names(struct registry *r)
 {
-    for (struct model **at = &ms->list; *at;) {
-        struct model *m = *at;
+    for (struct registry_model **at = &r->list; *at;) {
+        struct registry_model *m = *at;
         if (!m->gone || m->users > 0 || m->slot->waiting) {
             at = &m->next;
             continue;
@@ -261,140 +261,140 @@ static void forget_names(struct models *ms)
     }
 }
 
-static void take_out(struct models *ms, struct model_slot *s)
+static void take_out(struct registry *r, struct registry_slot *s)
 {
-    struct model_slot **at = &ms->slots;
+    struct registry_slot **at = &r->slots;
     while (*at != s)
         at = &(*at)->next;
     *at = s->next;
     slot_free(s);
 }
 
-static void sleep_for(struct models *ms, uint64_t wait_ns)
+static void sleep_for(struct registry *r, uint64_t wait_ns)
 {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
     uint64_t at = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + wait_ns;
     ts = (struct timespec){(time_t)(at / 1000000000u), (long)(at % 1000000000u)};
-    pthread_cond_timedwait(&ms->work, &ms->lock, &ts);
+    pthread_cond_timedwait(&r->work, &r->lock, &ts);
 }
 
 static void *main_loop(void *arg)
 {
-    struct models *ms = arg;
-    pthread_mutex_lock(&ms->lock);
-    while (!ms->stop) {
+    struct registry *r = arg;
+    pthread_mutex_lock(&r->lock);
+    while (!r->stop) {
         uint64_t wait;
-        forget_names(ms);
-        struct model_slot *s = next_work(ms, &wait);
-        if (s && s->state == MODEL_LOADING && s->n_names > 0) {
-            load_one(ms, s);
+        forget_names(r);
+        struct registry_slot *s = next_work(r, &wait);
+        if (s && s->state == REGISTRY_LOADING && s->n_names > 0) {
+            load_one(r, s);
         } else if (s) {
             if (s->engine)
-                close_engine(ms, s);
+                close_engine(r, s);
             if (s->n_names == 0)
-                take_out(ms, s);
+                take_out(r, s);
         } else if (wait == UINT64_MAX) {
-            pthread_cond_wait(&ms->work, &ms->lock);
+            pthread_cond_wait(&r->work, &r->lock);
         } else {
-            sleep_for(ms, wait);
+            sleep_for(r, wait);
         }
     }
-    for (struct model_slot *s = ms->slots; s; s = s->next) { /* nobody may wait for ever */
+    for (struct registry_slot *s = r->slots; s; s = s->next) { /* nobody may wait for ever */
         struct shoal_error e = {.code = SHOAL_ECANCELLED, .msg = "the server is stopping"};
         if (s->waiting)
-            finish_load(ms, s, NULL, SHOAL_ECANCELLED, &e);
+            finish_load(r, s, NULL, SHOAL_ECANCELLED, &e);
     }
-    pthread_mutex_unlock(&ms->lock);
+    pthread_mutex_unlock(&r->lock);
     return NULL;
 }
 
 /* ---- registry ---- */
 
-int models_create(struct models **out, const struct models_opts *o, struct err *e)
+int registry_create(struct registry **out, const struct registry_opts *o, struct err *e)
 {
-    struct models *ms = mem_zalloc(sizeof(*ms));
+    struct registry *r = mem_zalloc(sizeof(*r));
     pthread_condattr_t attr;
     *out = NULL;
-    if (!ms)
-        return err_set(e, SHOAL_ENOMEM, "models");
-    ms->opts = *o;
-    pthread_mutex_init(&ms->lock, NULL);
+    if (!r)
+        return err_set(e, SHOAL_ENOMEM, "model registry");
+    r->opts = *o;
+    pthread_mutex_init(&r->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&ms->work, &attr);
+    pthread_cond_init(&r->work, &attr);
     pthread_condattr_destroy(&attr);
-    if (o->cache_dir && !(ms->cache_dir = mem_strdup(o->cache_dir))) {
-        models_destroy(ms);
-        return err_set(e, SHOAL_ENOMEM, "models");
+    if (o->cache_dir && !(r->cache_dir = mem_strdup(o->cache_dir))) {
+        registry_destroy(r);
+        return err_set(e, SHOAL_ENOMEM, "model registry");
     }
-    int rc = thread_create(&ms->thread, "registry", main_loop, ms, e);
+    int rc = thread_create(&r->thread, "registry", main_loop, r, e);
     if (rc < 0) {
-        models_destroy(ms);
+        registry_destroy(r);
         return rc;
     }
-    ms->has_thread = true;
-    *out = ms;
+    r->has_thread = true;
+    *out = r;
     return 0;
 }
 
-void models_destroy(struct models *ms)
+void registry_destroy(struct registry *r)
 {
-    if (!ms)
+    if (!r)
         return;
-    if (ms->has_thread) {
-        pthread_mutex_lock(&ms->lock);
-        ms->stop = true;
-        pthread_cond_signal(&ms->work);
-        pthread_mutex_unlock(&ms->lock);
-        pthread_join(ms->thread, NULL);
+    if (r->has_thread) {
+        pthread_mutex_lock(&r->lock);
+        r->stop = true;
+        pthread_cond_signal(&r->work);
+        pthread_mutex_unlock(&r->lock);
+        pthread_join(r->thread, NULL);
     }
-    while (ms->list) {
-        struct model *m = ms->list;
-        ms->list = m->next;
+    while (r->list) {
+        struct registry_model *m = r->list;
+        r->list = m->next;
         model_free(m);
     }
-    while (ms->slots) {
-        struct model_slot *s = ms->slots;
-        ms->slots = s->next;
+    while (r->slots) {
+        struct registry_slot *s = r->slots;
+        r->slots = s->next;
         detach(s);
         shoal_engine_close(s->engine);
         slot_free(s);
     }
-    mem_free(ms->cache_dir);
-    pthread_mutex_destroy(&ms->lock);
-    pthread_cond_destroy(&ms->work);
-    mem_free(ms);
+    mem_free(r->cache_dir);
+    pthread_mutex_destroy(&r->lock);
+    pthread_cond_destroy(&r->work);
+    mem_free(r);
 }
 
-static struct model *find(struct models *ms, const char *name)
+static struct registry_model *find(struct registry *r, const char *name)
 {
-    for (struct model *m = ms->list; m; m = m->next)
+    for (struct registry_model *m = r->list; m; m = m->next)
         if (!m->gone && strcmp(m->name, name) == 0)
             return m;
     return NULL;
 }
 
 /* The first that is there for this, or that is known to be able to. */
-static struct model *find_for(struct models *ms, enum shoal_kind kind)
+static struct registry_model *find_for(struct registry *r, enum shoal_kind kind)
 {
-    for (struct model *m = ms->list; m; m = m->next)
+    for (struct registry_model *m = r->list; m; m = m->next)
         if (!m->gone && strcmp(m->task, shoal_kind_name(kind)) == 0)
             return m;
-    for (struct model *m = ms->list; m; m = m->next)
+    for (struct registry_model *m = r->list; m; m = m->next)
         if (!m->gone && ((m->slot->kinds & kind) || (!m->task[0] && !m->slot->kinds)))
             return m;
     return NULL;
 }
 
 /* The slot of a path: one that is there, or a new one.  NULL: no memory. */
-static struct model_slot *find_slot(struct models *ms, const struct model_spec *spec)
+static struct registry_slot *find_slot(struct registry *r, const struct registry_spec *spec)
 {
-    struct model_slot **at = &ms->slots;
+    struct registry_slot **at = &r->slots;
     for (; *at; at = &(*at)->next)
         if (strcmp((*at)->path, spec->path) == 0)
             return *at;
-    struct model_slot *s = mem_zalloc(sizeof(*s));
+    struct registry_slot *s = mem_zalloc(sizeof(*s));
     if (s) {
         s->path = mem_strdup(spec->path);
         s->pack = spec->pack ? mem_strdup(spec->pack) : NULL;
@@ -404,7 +404,7 @@ static struct model_slot *find_slot(struct models *ms, const struct model_spec *
             slot_free(s);
         return NULL;
     }
-    s->all = ms;
+    s->all = r;
     s->spec = *spec;
     s->spec.name = s->spec.path = s->spec.task = s->spec.labels = NULL;
     s->spec.card = s->spec.pack = NULL;
@@ -413,17 +413,17 @@ static struct model_slot *find_slot(struct models *ms, const struct model_spec *
 }
 
 /* Now, or when what is being closed is gone. */
-static void start_loading(struct model_slot *s)
+static void start_loading(struct registry_slot *s)
 {
-    if (s->state == MODEL_UNLOADING)
+    if (s->state == REGISTRY_UNLOADING)
         s->want_load = true;
     else
-        set_state(s, MODEL_LOADING);
+        set_state(s, REGISTRY_LOADING);
 }
 
-int models_add(struct models *ms, const struct model_spec *spec, struct err *e)
+int registry_add(struct registry *r, const struct registry_spec *spec, struct err *e)
 {
-    struct model *m = mem_zalloc(sizeof(*m));
+    struct registry_model *m = mem_zalloc(sizeof(*m));
     int rc = 0;
     if (m) {
         m->name = mem_strdup(spec->name);
@@ -436,31 +436,32 @@ int models_add(struct models *ms, const struct model_spec *spec, struct err *e)
             model_free(m);
         return err_set(e, SHOAL_ENOMEM, "model");
     }
-    pthread_mutex_lock(&ms->lock);
-    if (find(ms, spec->name))
+    pthread_mutex_lock(&r->lock);
+    if (find(r, spec->name))
         rc = err_set(e, SHOAL_EINVAL, "there is a model named %s already", spec->name);
-    else if (!(m->slot = find_slot(ms, spec)))
+    else if (!(m->slot = find_slot(r, spec)))
         rc = err_set(e, SHOAL_ENOMEM, "model");
     if (rc == 0) {
-        struct model **at = &ms->list;
+        struct registry_model **at = &r->list;
         while (*at)
             at = &(*at)->next;
         *at = m;
         m->slot->n_names++;
         m->slot->spec.pinned |= spec->pinned;
-        if (spec->pinned && (m->slot->state == MODEL_UNLOADED || m->slot->state == MODEL_UNLOADING))
+        if (spec->pinned &&
+            (m->slot->state == REGISTRY_UNLOADED || m->slot->state == REGISTRY_UNLOADING))
             start_loading(m->slot);
         identify(m);
-        moved(ms);
-        pthread_cond_signal(&ms->work);
+        moved(r);
+        pthread_cond_signal(&r->work);
     }
-    pthread_mutex_unlock(&ms->lock);
+    pthread_mutex_unlock(&r->lock);
     if (rc < 0)
         model_free(m);
     return rc;
 }
 
-int model_check(const struct model *m, enum shoal_kind kind, struct err *e)
+int registry_check(const struct registry_model *m, enum shoal_kind kind, struct err *e)
 {
     char can[128] = "";
     size_t n = 0;
@@ -474,7 +475,7 @@ int model_check(const struct model *m, enum shoal_kind kind, struct err *e)
                    shoal_kind_name(kind), can);
 }
 
-static void use(struct model *m)
+static void use(struct registry_model *m)
 {
     m->users++;
     m->slot->users++;
@@ -483,10 +484,11 @@ static void use(struct model *m)
 }
 
 /* The model is not loaded: starts that. */
-static int wait_for(struct models *ms, struct model *m, struct model_wait *w, struct err *e)
+static int wait_for(struct registry *r, struct registry_model *m, struct registry_wait *w,
+                    struct err *e)
 {
-    struct model_slot *s = m->slot;
-    if (s->state == MODEL_FAILED)
+    struct registry_slot *s = m->slot;
+    if (s->state == REGISTRY_FAILED)
         return err_set(e, s->error_code == SHOAL_EBUSY ? SHOAL_EIO : s->error_code,
                        "the model '%s' could not be loaded: %.200s", m->name, s->error);
     start_loading(s);
@@ -495,36 +497,36 @@ static int wait_for(struct models *ms, struct model *m, struct model_wait *w, st
         w->next = s->waiting;
         s->waiting = w;
     }
-    pthread_cond_signal(&ms->work);
+    pthread_cond_signal(&r->work);
     return err_set(e, SHOAL_EBUSY, "the model '%s' is being loaded (%u %%)", m->name,
                    atomic_load_explicit(&s->progress, memory_order_relaxed) / 10);
 }
 
-int models_get(struct models *ms, const char *name, enum shoal_kind kind, struct model **out,
-               struct model_wait *w, struct err *e)
+int registry_get(struct registry *r, const char *name, enum shoal_kind kind,
+                 struct registry_model **out, struct registry_wait *w, struct err *e)
 {
     int rc = 0;
     *out = NULL;
-    pthread_mutex_lock(&ms->lock);
-    struct model *m = name ? find(ms, name) : find_for(ms, kind);
+    pthread_mutex_lock(&r->lock);
+    struct registry_model *m = name ? find(r, name) : find_for(r, kind);
     if (!m && name)
         rc = err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' does not exist", name);
     else if (!m)
         rc = err_set(e, SHOAL_ENOTFOUND, "there is no model here that can %s",
                      shoal_kind_name(kind));
     else if (m->slot->kinds)
-        rc = model_check(m, kind, e);
-    if (rc == 0 && m && m->slot->state == MODEL_READY) {
+        rc = registry_check(m, kind, e);
+    if (rc == 0 && m && m->slot->state == REGISTRY_READY) {
         use(m);
         *out = m;
     } else if (rc == 0 && m) {
-        rc = wait_for(ms, m, w, e);
+        rc = wait_for(r, m, w, e);
     }
-    pthread_mutex_unlock(&ms->lock);
+    pthread_mutex_unlock(&r->lock);
     return rc;
 }
 
-void models_hold(struct model *m)
+void registry_hold(struct registry_model *m)
 {
     pthread_mutex_lock(&m->slot->all->lock);
     m->users++;
@@ -532,23 +534,24 @@ void models_hold(struct model *m)
     pthread_mutex_unlock(&m->slot->all->lock);
 }
 
-void models_put(struct model *m)
+void registry_put(struct registry_model *m)
 {
-    struct model_slot *s = m->slot;
-    struct models *ms = s->all;
-    pthread_mutex_lock(&ms->lock);
+    struct registry_slot *s = m->slot;
+    struct registry *r = s->all;
+    pthread_mutex_lock(&r->lock);
     m->users--;
     s->users--;
     s->last_used_ns = clock_ns();
-    if ((s->users == 0 && (s->want_unload || ms->opts.idle_unload_ms)) || m->gone)
-        pthread_cond_signal(&ms->work);
-    pthread_mutex_unlock(&ms->lock);
+    if ((s->users == 0 && (s->want_unload || r->opts.idle_unload_ms)) || m->gone)
+        pthread_cond_signal(&r->work);
+    pthread_mutex_unlock(&r->lock);
 }
 
-int models_attach(struct model *m, int (*make)(void **out, struct shoal_engine *en, struct err *e),
-                  void (*detach_fn)(void *attached), void **out, struct err *e)
+int registry_attach(struct registry_model *m,
+                    int (*make)(void **out, struct shoal_engine *en, struct err *e),
+                    void (*detach_fn)(void *attached), void **out, struct err *e)
 {
-    struct model_slot *s = m->slot;
+    struct registry_slot *s = m->slot;
     int rc = 0;
     pthread_mutex_lock(&s->all->lock);
     if (!s->attached)
@@ -561,66 +564,67 @@ int models_attach(struct model *m, int (*make)(void **out, struct shoal_engine *
 
 enum change { CHANGE_LOAD, CHANGE_UNLOAD, CHANGE_REMOVE };
 
-static int change(struct models *ms, const char *name, enum change what, struct err *e)
+static int change(struct registry *r, const char *name, enum change what, struct err *e)
 {
-    pthread_mutex_lock(&ms->lock);
-    struct model *m = find(ms, name);
-    struct model_slot *s = m ? m->slot : NULL;
+    pthread_mutex_lock(&r->lock);
+    struct registry_model *m = find(r, name);
+    struct registry_slot *s = m ? m->slot : NULL;
     if (s && what == CHANGE_LOAD) {
         s->want_unload = false;
-        if (s->state != MODEL_READY)
+        if (s->state != REGISTRY_READY)
             start_loading(s);
     } else if (s && what == CHANGE_UNLOAD) {
-        s->want_unload = s->state == MODEL_READY;
+        s->want_unload = s->state == REGISTRY_READY;
     } else if (s) {
         m->gone = true;
-        moved(ms);
+        moved(r);
     }
-    pthread_cond_signal(&ms->work);
-    pthread_mutex_unlock(&ms->lock);
+    pthread_cond_signal(&r->work);
+    pthread_mutex_unlock(&r->lock);
     return m ? 0 : err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' does not exist", name);
 }
 
-int models_load(struct models *ms, const char *name, struct err *e)
+int registry_load(struct registry *r, const char *name, struct err *e)
 {
-    return change(ms, name, CHANGE_LOAD, e);
+    return change(r, name, CHANGE_LOAD, e);
 }
 
-int models_unload(struct models *ms, const char *name, struct err *e)
+int registry_unload(struct registry *r, const char *name, struct err *e)
 {
-    return change(ms, name, CHANGE_UNLOAD, e);
+    return change(r, name, CHANGE_UNLOAD, e);
 }
 
-int models_remove(struct models *ms, const char *name, struct err *e)
+int registry_remove(struct registry *r, const char *name, struct err *e)
 {
-    return change(ms, name, CHANGE_REMOVE, e);
+    return change(r, name, CHANGE_REMOVE, e);
 }
 
-void models_each(struct models *ms, void (*fn)(void *ctx, const struct model *m), void *ctx)
+void registry_each(struct registry *r, void (*fn)(void *ctx, const struct registry_model *m),
+                   void *ctx)
 {
-    pthread_mutex_lock(&ms->lock);
-    for (struct model *m = ms->list; m; m = m->next)
+    pthread_mutex_lock(&r->lock);
+    for (struct registry_model *m = r->list; m; m = m->next)
         if (!m->gone)
             fn(ctx, m);
-    pthread_mutex_unlock(&ms->lock);
+    pthread_mutex_unlock(&r->lock);
 }
 
-bool models_state(struct models *ms, const char *name, enum model_state *out)
+bool registry_state(struct registry *r, const char *name, enum registry_state *out)
 {
-    pthread_mutex_lock(&ms->lock);
-    const struct model *m = find(ms, name);
+    pthread_mutex_lock(&r->lock);
+    const struct registry_model *m = find(r, name);
     if (m)
         *out = m->slot->state;
-    pthread_mutex_unlock(&ms->lock);
+    pthread_mutex_unlock(&r->lock);
     return m != NULL;
 }
 
-bool models_ready(struct models *ms)
+bool registry_ready(struct registry *r)
 {
     bool ready = true;
-    pthread_mutex_lock(&ms->lock);
-    for (struct model_slot *s = ms->slots; s; s = s->next)
-        ready &= !(s->spec.pinned && s->state == MODEL_LOADING);
-    pthread_mutex_unlock(&ms->lock);
+    pthread_mutex_lock(&r->lock);
+    for (struct registry_slot *s = r->slots; s; s = s->next)
+        ready &= !(s->spec.pinned && s->state == REGISTRY_LOADING);
+    pthread_mutex_unlock(&r->lock);
     return ready;
 }

@@ -1,0 +1,70 @@
+/* prometheus.c - see prometheus.h. */
+#include "gateway/prometheus.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "host/counter.h"
+
+void prometheus_help(struct buf *b, const char *name, const char *type, const char *help)
+{
+    buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* One bucket; returns how many there are up to here. */
+static uint64_t put_bucket(struct buf *b, const char *name, const char *labels, double bound,
+                           uint64_t n)
+{
+    char le[32] = "+Inf";
+    if (!isinf(bound))
+        snprintf(le, sizeof(le), "%g", bound);
+    buf_printf(b, "%s_bucket{%s%sle=\"%s\"} %" PRIu64 "\n", name, labels, labels[0] ? "," : "", le,
+               n);
+    return n;
+}
+
+static void put_totals(struct buf *b, const char *name, const char *labels, double sum, uint64_t n)
+{
+    const char *open = labels[0] ? "{" : "", *close = labels[0] ? "}" : "";
+    buf_printf(b, "%s_sum%s%s%s %.9f\n", name, open, labels, close, sum);
+    buf_printf(b, "%s_count%s%s%s %" PRIu64 "\n", name, open, labels, close, n);
+}
+
+void prometheus_histogram(struct buf *b, const char *name, const char *labels, struct histogram *h)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i <= HISTOGRAM_BUCKETS; i++)
+        n = put_bucket(b, name, labels,
+                       i < HISTOGRAM_BUCKETS ? (double)histogram_bound_us(i) / 1e6
+                                             : (double)INFINITY,
+                       n + counter_read(&h->bucket[i]));
+    put_totals(b, name, labels, (double)counter_read(&h->sum_ns) / 1e9, n);
+}
+
+void prometheus_batches(struct buf *b, const char *name, const char *labels,
+                        struct batch_histogram *h)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i <= HISTOGRAM_BATCHES; i++)
+        n = put_bucket(b, name, labels,
+                       i < HISTOGRAM_BATCHES ? (double)(1u << i) : (double)INFINITY,
+                       n + counter_read(&h->bucket[i]));
+    put_totals(b, name, labels, (double)counter_read(&h->sum), n);
+}
+
+const char *prometheus_model(char out[PROMETHEUS_LABEL_BYTES], const char *name)
+{
+    size_t n = (size_t)snprintf(out, PROMETHEUS_LABEL_BYTES, "model=\"");
+    for (; *name && n < PROMETHEUS_LABEL_BYTES - 4; name++) {
+        if (*name == '"' || *name == '\\' || *name == '\n')
+            out[n++] = '\\';
+        out[n++] = *name;
+        if (*name == '\n')
+            out[n - 1] = 'n';
+    }
+    out[n++] = '"';
+    out[n] = '\0';
+    return out;
+}

@@ -1,0 +1,22 @@
+/* prometheus.h - counters and histograms as Prometheus text.
+ *
+ * Thread:    any.
+ * Failure:   sticky in the buffer. */
+#ifndef SHOAL_GATEWAY_PROMETHEUS_H
+#define SHOAL_GATEWAY_PROMETHEUS_H
+
+#include "host/histogram.h"
+
+struct buf;
+
+#define PROMETHEUS_LABEL_BYTES 272
+
+void prometheus_help(struct buf *b, const char *name, const char *type, const char *help);
+/* `model="NAME"` into out, which is returned: quotes in the name escaped, a long one cut. */
+const char *prometheus_model(char out[PROMETHEUS_LABEL_BYTES], const char *name);
+/* labels: `model="x"` or "". */
+void prometheus_histogram(struct buf *b, const char *name, const char *labels, struct histogram *h);
+void prometheus_batches(struct buf *b, const char *name, const char *labels,
+                        struct batch_histogram *h);
+
+#endif

@@ -1,0 +1,73 @@
+/* admission.h - who may ask, how often, and how much at once.
+ *
+ * A client is known by the SHA-256 of its key alone.  Without keys, everybody may ask.
+ *
+ * Thread:    any; one lock covers all counters and is held for a few instructions.
+ * Ownership: clients live as long as the table.  A reload replaces the keys and keeps the counters
+ *            of the clients that stay.
+ * Failure:   SHOAL_ENOMEM; the keys from before then stay in force. */
+#ifndef SHOAL_HOST_ADMISSION_H
+#define SHOAL_HOST_ADMISSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct admission;
+
+struct admission_key {
+    char *name;
+    char sha256[65]; /* hex digits */
+    double rate;     /* requests per second; 0: no limit */
+    double burst;
+    uint32_t max_in_flight; /* 0: no limit */
+    bool admin;
+    int32_t priority;
+};
+
+struct admission_opts { /* read by the call alone */
+    const struct admission_key *keys;
+    uint32_t n_keys;
+    uint32_t max_in_flight; /* of all clients together; 0: no limit */
+};
+
+struct admission_client {
+    /* These three never change: a key whose name or rights change becomes another client. */
+    char name[64];
+    bool admin;
+    int32_t priority;
+    /* private */
+    struct admission_client *next;
+    unsigned char sha256[32];
+    bool revoked;
+    double rate, burst, tokens;
+    uint64_t filled_ns;
+    uint32_t max_in_flight, in_flight;
+};
+
+enum admission_verdict { ADMISSION_OK, ADMISSION_RATE, ADMISSION_FULL };
+
+SHOAL_MUST_CHECK int admission_create(struct admission **out, const struct admission_opts *o,
+                                      struct err *e);
+void admission_destroy(struct admission *a); /* NULL is fine */
+SHOAL_MUST_CHECK int admission_reload(struct admission *a, const struct admission_opts *o,
+                                      struct err *e);
+/* Whether a key is needed at all. */
+bool admission_needed(struct admission *a);
+/* The client whose key this is, or NULL. */
+struct admission_client *admission_find(struct admission *a, const char *key, size_t n);
+/* One more request (c NULL: of nobody in particular); admission_leave gives its place back.
+ * *retry_ms: when to try again. */
+enum admission_verdict admission_enter(struct admission *a, struct admission_client *c,
+                                       uint32_t *retry_ms);
+/* n more places for a request that is inside already and is as much work as n more requests.
+ * *most: how many places it could ever have, its own included. */
+enum admission_verdict admission_enter_more(struct admission *a, struct admission_client *c,
+                                            uint32_t n, uint32_t *most);
+void admission_leave(struct admission *a, struct admission_client *c, uint32_t n_places);
+/* 64 hex digits and NUL. */
+void admission_hash(const char *key, size_t n, char out[65]);
+
+#endif

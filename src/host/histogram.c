@@ -1,0 +1,49 @@
+/* histogram.c - see histogram.h. */
+#include "host/histogram.h"
+
+#include "host/counter.h"
+
+/* From a cache hit to a long answer. */
+static const uint32_t bounds_us[HISTOGRAM_BUCKETS] = {
+    50,    100,    250,    500,    1000,    2500,    5000,    10000,    25000,
+    50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000, 30000000};
+
+uint32_t histogram_bound_us(uint32_t i)
+{
+    return bounds_us[i];
+}
+
+void histogram_add(struct histogram *h, uint64_t ns)
+{
+    uint32_t i = 0;
+    while (i < HISTOGRAM_BUCKETS && ns > (uint64_t)bounds_us[i] * 1000u)
+        i++;
+    counter_add(&h->bucket[i], 1);
+    counter_add(&h->sum_ns, ns);
+}
+
+uint64_t histogram_quantile(struct histogram *h, double part)
+{
+    uint64_t count[HISTOGRAM_BUCKETS + 1], n = 0;
+    for (uint32_t i = 0; i <= HISTOGRAM_BUCKETS; i++)
+        n += count[i] = counter_read(&h->bucket[i]);
+    double rank = part * (double)n, below = 0;
+    for (uint32_t i = 0; n > 0 && i < HISTOGRAM_BUCKETS; i++) {
+        double from = i > 0 ? bounds_us[i - 1] : 0.0, in = (double)count[i];
+        if (in > 0 && below + in >= rank)
+            return (uint64_t)((from + (bounds_us[i] - from) * (rank - below) / in) * 1e3);
+        below += in;
+    }
+    return n > 0 ? (uint64_t)(bounds_us[HISTOGRAM_BUCKETS - 1] * 1e3) : 0;
+}
+
+void batch_histogram_add(struct batch_histogram *h, uint32_t n)
+{
+    uint32_t i = 0;
+    if (n == 0)
+        return;
+    while (i < HISTOGRAM_BATCHES && n > 1u << i)
+        i++;
+    counter_add(&h->bucket[i], 1);
+    counter_add(&h->sum, n);
+}

@@ -1,0 +1,34 @@
+/* histogram.h - distributions of times and of batch sizes.
+ *
+ * Thread:    any: relaxed atomics; a reader may see a count before its sum.
+ * Failure:   none. */
+#ifndef SHOAL_HOST_HISTOGRAM_H
+#define SHOAL_HOST_HISTOGRAM_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define HISTOGRAM_BUCKETS 18u
+#define HISTOGRAM_BATCHES 8u /* up to 1, 2, 4, ... 128 */
+
+struct histogram {                                  /* of times */
+    _Atomic uint64_t bucket[HISTOGRAM_BUCKETS + 1]; /* the last one: above all bounds */
+    _Atomic uint64_t sum_ns;
+};
+
+/* How many inputs were computed together, as each input saw it. */
+struct batch_histogram {
+    _Atomic uint64_t bucket[HISTOGRAM_BATCHES + 1]; /* the last one: above all bounds */
+    _Atomic uint64_t sum;
+};
+
+void histogram_add(struct histogram *h, uint64_t ns);
+/* The time below which this part (0 to 1) of all samples lie, interpolated within a bucket.
+ * 0: there are no samples. */
+uint64_t histogram_quantile(struct histogram *h, double part);
+/* The upper bound of a bucket; i < HISTOGRAM_BUCKETS. */
+uint32_t histogram_bound_us(uint32_t i);
+/* n 0 is not counted: the input was never computed. */
+void batch_histogram_add(struct batch_histogram *h, uint32_t n);
+
+#endif

@@ -1,0 +1,33 @@
+/* test_histogram.c - quantiles of times. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "host/histogram.h"
+
+static void test_quantiles_lie_between_bounds(void **state)
+{
+    struct histogram h = {.sum_ns = 0};
+    (void)state;
+    assert_int_equal(histogram_quantile(&h, 0.5), 0);
+    for (int i = 0; i < 10; i++)
+        histogram_add(&h, 2000000); /* 1 to 2.5 ms */
+    assert_int_equal(histogram_quantile(&h, 0.5), 1750000);
+    for (int i = 0; i < 90; i++)
+        histogram_add(&h, 40000); /* up to 50 us */
+    assert_in_range(histogram_quantile(&h, 0.5), 1, 50000);
+    assert_int_equal(histogram_quantile(&h, 1.0), 2500000);
+    histogram_add(&h, UINT64_C(99000000000)); /* above all bounds */
+    assert_int_equal(histogram_quantile(&h, 1.0), UINT64_C(30000000000));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_quantiles_lie_between_bounds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
