@@ -37,8 +37,8 @@ static bool add_chunk(struct arena *a, size_t n)
     size_t bytes = a->chunks ? a->chunks->bytes * 2 : CHUNK_MIN;
     if (bytes > CHUNK_MAX)
         bytes = CHUNK_MAX;
-    /* A large piece gets as much room again: a string that grows by appending is then copied a
-     * logarithmic number of times (arena_grow). */
+    /* A large allocation gets twice the space, so that a string that grows by appending is copied
+     * only a logarithmic number of times (arena_grow). */
     if (n > bytes / 2)
         bytes = n > SIZE_MAX / 4 ? n : n * 2;
     size_t left = a->max_bytes - a->used_bytes;

@@ -1,9 +1,10 @@
-/* arena.h - memory of one piece of work, such as a parsed template: given out piece by piece,
- * freed whole.
+/* arena.h - memory for one piece of work, such as a parsed template: allocated in pieces, freed as
+ * a whole.
  *
  * Thread:    belongs to its caller.
- * Ownership: pieces live until arena_fini; none is freed alone.
- * Failure:   NULL, and rc says why (SHOAL_ENOMEM, or SHOAL_ELIMIT past max_bytes); rc stays. */
+ * Ownership: pieces live until arena_fini; they cannot be freed one by one.
+ * Failure:   NULL, and rc says why (SHOAL_ENOMEM, or SHOAL_ELIMIT past max_bytes).  rc is sticky.
+ */
 #ifndef SHOAL_BASE_ARENA_H
 #define SHOAL_BASE_ARENA_H
 
@@ -25,11 +26,11 @@ void *arena_zalloc(struct arena *a, size_t n);                /* aligned, zeroed
 void *arena_zalloc_n(struct arena *a, size_t n, size_t size); /* n * size, checked */
 char *arena_bytes(struct arena *a, size_t n);                 /* any alignment */
 char *arena_copy(struct arena *a, const char *p, size_t n);
-/* NUL-terminated; "" when memory is out, which rc tells: check once. */
+/* NUL-terminated; "" if the allocation fails.  rc is then set, so one check at the end suffices. */
 const char *arena_printf(struct arena *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* True when the piece that ends at `end` is the newest one and has been made n bytes longer in
- * place: appending to the string made last costs nothing but the new bytes. */
+/* Extends the piece that ends at `end` by n bytes in place.  True if it is the newest piece and
+ * there is room: appending to the newest string then copies only the new bytes. */
 bool arena_grow(struct arena *a, const char *end, size_t n);
 
 #endif

@@ -26,7 +26,7 @@ void buf_clear(struct buf *b)
         b->data[0] = '\0';
 }
 
-/* Room for n more bytes and the NUL. */
+/* Makes room for n more bytes and the NUL. */
 static int reserve(struct buf *b, size_t n)
 {
     if (b->rc < 0)
@@ -38,7 +38,7 @@ static int reserve(struct buf *b, size_t n)
     size_t need = b->len + n + 1;
     if (need <= b->cap)
         return 0;
-    size_t cap = b->cap + b->cap / 2 + 16; /* grown from time to time, not for every byte */
+    size_t cap = b->cap + b->cap / 2 + 16; /* geometric growth */
     cap = cap < 64 ? 64 : cap;
     cap = cap < need ? need : cap;
     char *p = mem_realloc(b->data, cap);

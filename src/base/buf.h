@@ -1,4 +1,4 @@
-/* buf.h - growing byte buffer with a hard limit.
+/* buf.h - growing byte buffer with a hard limit on its size.
  *
  * Thread:    belongs to its caller.
  * Ownership: buf_fini frees; buf_take moves the bytes out (mem_free them).  The content is always
@@ -15,19 +15,19 @@
 #include "base/err.h"
 
 struct buf {
-    char *data; /* NULL until the first byte */
+    char *data; /* NULL until the first append */
     size_t len, cap, max;
     int rc;
 };
 
 void buf_init(struct buf *b, size_t max_bytes);
 void buf_fini(struct buf *b);
-void buf_clear(struct buf *b); /* keeps the memory, forgets the error */
-/* Room for n more bytes at the end, of which buf_used then counts some; NULL: rc is set. */
+void buf_clear(struct buf *b); /* keeps the memory, clears the error */
+/* Makes room for n more bytes at the end; report those written with buf_used.  NULL: rc is set. */
 char *buf_room(struct buf *b, size_t n);
 void buf_printf(struct buf *b, const char *fmt, ...) SHOAL_PRINTF(2, 3);
 const char *buf_str(const struct buf *b);   /* "" when empty */
-char *buf_take(struct buf *b, size_t *len); /* NULL when rc is set or memory is out */
+char *buf_take(struct buf *b, size_t *len); /* NULL if rc is set or memory runs out */
 
 static inline void buf_used(struct buf *b, size_t n)
 {
@@ -35,7 +35,7 @@ static inline void buf_used(struct buf *b, size_t n)
     b->data[b->len] = '\0';
 }
 
-/* The usual case of an append is a copy into memory that is there: without a call. */
+/* Inline: most appends fit into the memory at hand and need no function call. */
 static inline void buf_put(struct buf *b, const void *p, size_t n)
 {
     bool there = b->rc == 0 && n < b->cap - b->len && n <= b->max - b->len;

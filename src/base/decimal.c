@@ -40,8 +40,8 @@ size_t decimal_span(const char *p, size_t n)
     return i;
 }
 
-/* p: what decimal_span accepted.  Rewritten as DIGITSe+N because strtod wants a NUL, and because
- * digits after the 700th no longer change a double. */
+/* Rewrites the literal as DIGITSe+N: strtod needs a NUL, and digits after the 700th never change a
+ * double. */
 double decimal_read(const char *p, size_t n)
 {
     char text[760];

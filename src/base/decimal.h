@@ -8,7 +8,7 @@
 
 /* Length of the decimal literal (sign, digits, fraction, exponent) at the start of p; 0: none. */
 size_t decimal_span(const char *p, size_t n);
-/* The value of a literal whose length decimal_span returned. */
+/* The value of a literal of n bytes, n being the result of decimal_span. */
 double decimal_read(const char *p, size_t n);
 
 #endif

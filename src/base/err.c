@@ -28,7 +28,7 @@ int err_wrap(struct err *e, const char *fmt, ...)
     va_end(ap);
     if (n >= 0 && (size_t)n < sizeof(e->msg) &&
         snprintf(e->msg + n, sizeof(e->msg) - (size_t)n, ": %s", old) < 0)
-        e->msg[n] = '\0'; /* asking also tells gcc -O1 that cutting the text is meant */
+        e->msg[n] = '\0'; /* the check also tells gcc -O1 that truncation is intended */
     return e->code;
 }
 

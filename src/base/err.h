@@ -1,8 +1,8 @@
-/* err.h - errors as values: a negative code for the program, a text for the person.
+/* err.h - errors as values: a negative code for the program, a text for the user.
  *
  * Thread:    no state; a struct err lives on its caller's stack.
  * Failure:   fallible functions return 0 or a negative SHOAL_E* and fill the caller's err once,
- *            where the failure is understood.  Texts: lower case, no full stop, "cannot open X". */
+ *            where the cause is known.  Texts: lower case, no full stop, "cannot open X". */
 #ifndef SHOAL_BASE_ERR_H
 #define SHOAL_BASE_ERR_H
 
@@ -18,9 +18,9 @@ struct err {
     char msg[320];
 };
 
-/* Fills e (NULL is fine) and returns code, so that "return err_set(...)" reads well. */
+/* Fills e (NULL is fine) and returns code, for use as "return err_set(...)". */
 int err_set(struct err *e, int code, const char *fmt, ...) SHOAL_PRINTF(3, 4);
-/* Puts "prefix: " in front of the text that is there; returns e->code. */
+/* Prepends "prefix: " to the text in e; returns e->code. */
 int err_wrap(struct err *e, const char *fmt, ...) SHOAL_PRINTF(2, 3);
 /* "NOMEM", "IO", ... and the general text of a code. */
 const char *err_name(int code);

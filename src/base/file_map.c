@@ -33,7 +33,7 @@ int file_map_open(struct file_map *out, const char *path, struct err *e)
         rc = err_set(e, SHOAL_EIO, "cannot map %s: %s", path, strerror(errno));
         goto out;
     }
-    /* Little of a file is read for long: no huge pages around each such byte. */
+    /* Few bytes are read again after loading: a huge page around each of them wastes memory. */
     (void)madvise(map, (size_t)st.st_size, MADV_NOHUGEPAGE);
     *out = (struct file_map){.bytes = map,
                              .n_bytes = (size_t)st.st_size,
@@ -65,6 +65,6 @@ void file_map_trim(const struct file_map *m, size_t n)
 void file_map_read(const struct file_map *m, size_t at, void *out, size_t n)
 {
     ssize_t got = pread(m->fd, out, n, (off_t)at);
-    if (got < (ssize_t)n) /* cut short while we had it open: zeros, not a crash */
+    if (got < (ssize_t)n) /* the file was truncated while open: return zeros, do not crash */
         memset((uint8_t *)out + (got > 0 ? got : 0), 0, n - (size_t)(got > 0 ? got : 0));
 }

@@ -1,4 +1,4 @@
-/* file_map.h - a file mapped read-only, with what tells it from other files.
+/* file_map.h - a file mapped read-only, with the attributes that identify it.
  *
  * Thread:    immutable after open; any number of readers.
  * Ownership: open maps and keeps the file open, close undoes both (a zeroed one is fine).
@@ -16,16 +16,16 @@ struct file_map {
     const uint8_t *bytes; /* NULL: none */
     size_t n_bytes;
     int fd;
-    int64_t mtime_s, mtime_ns; /* when it was last written */
+    int64_t mtime_s, mtime_ns; /* time of the last modification */
 };
 
 SHOAL_MUST_CHECK int file_map_open(struct file_map *out, const char *path, struct err *e);
 void file_map_close(struct file_map *m);
-/* Gives the pages of the first n bytes back: what was read stays readable, but counts no longer as
- * our memory until it is read again. */
+/* Releases the pages of the first n bytes: they stay readable, but do not count as our memory until
+ * they are read again. */
 void file_map_trim(const struct file_map *m, size_t n);
-/* Copies n bytes at offset `at`, which must be inside.  Unlike a look at the bytes this maps no
- * pages (a kernel may map 2 MiB around every byte looked at). */
+/* Copies n bytes from offset `at`, which must be inside the file.  Unlike access through `bytes`
+ * this maps no pages (the kernel may map 2 MiB around every byte accessed). */
 void file_map_read(const struct file_map *m, size_t at, void *out, size_t n);
 
 #endif

@@ -15,8 +15,8 @@ static inline uint64_t hash_mix(uint64_t x) /* splitmix64's finalizer */
     return x ^ (x >> 31);
 }
 
-/* n < 8 bytes as a number, the first one lowest.  Overlapping loads: compilers turn memcpy of a
- * length that they do not know into a loop, which costs more than all the rest for short texts. */
+/* n < 8 bytes as a little-endian number.  Uses overlapping loads: compilers turn memcpy of an
+ * unknown length into a loop, which dominates the cost for short texts. */
 static inline uint64_t hash_tail(const uint8_t *p, size_t n)
 {
     if (n >= 4) {
@@ -30,7 +30,7 @@ static inline uint64_t hash_tail(const uint8_t *p, size_t n)
     return p[0] | (uint64_t)p[n / 2] << (8 * (n / 2)) | (uint64_t)p[n - 1] << (8 * (n - 1));
 }
 
-/* Eight bytes a step; seed chains several ranges into one hash. */
+/* Eight bytes per step; seed chains several ranges into one hash. */
 static inline uint64_t hash_bytes(const void *data, size_t n, uint64_t seed)
 {
     const uint8_t *p = data;

@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The log sink is the one piece of global state in the program; set once at start. */
+/* The log sink is the program's only global state; it is set once at start. */
 static enum log_level max_level = LOG_LEVEL_WARN;
 static enum log_format line_format = LOG_FORMAT_LOGFMT;
 
@@ -15,7 +15,7 @@ void log_setup(enum log_level max, enum log_format format)
     line_format = format;
 }
 
-/* Quotes, backslashes and control characters in s, escaped for logfmt and JSON alike. */
+/* Escapes quotes, backslashes and control characters in a way that suits both logfmt and JSON. */
 static size_t put_escaped(char *out, size_t cap, const char *s)
 {
     size_t n = 0;
@@ -59,5 +59,5 @@ void log_event(enum log_level level, const char *mod, const char *fmt, ...)
     int n = snprintf(line, sizeof(line), shape, stamp, names[level], mod, safe);
     if (n > 0 &&
         write(STDERR_FILENO, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line)) < 0)
-        return; /* nowhere left to complain */
+        return; /* stderr is gone: nothing else to report to */
 }

@@ -8,7 +8,7 @@
 
 #define SMALL_BYTES 1024u
 
-/* Relaxed is enough for both: they are counters that order nothing. */
+/* Both are plain counters that order no other memory, so relaxed is enough. */
 static _Atomic uint64_t calls;
 static _Atomic uint64_t fail_countdown;
 
@@ -35,7 +35,7 @@ void *mem_zalloc(size_t n)
         return NULL;
     if (n > SMALL_BYTES)
         return calloc(1, n);
-    void *p = malloc(n ? n : 1); /* glibc's calloc does not look into the thread's own cache */
+    void *p = malloc(n ? n : 1); /* glibc's calloc bypasses the per-thread cache */
     return p ? memset(p, 0, n) : NULL;
 }
 
@@ -85,13 +85,13 @@ void *mem_pages(size_t n)
 
 void *mem_pages_partly(size_t n, size_t n_large)
 {
-    const size_t most = (size_t)64 << 10; /* of the kernels' page sizes */
+    const size_t most = (size_t)64 << 10; /* largest base page size of any kernel */
     if (must_fail() || n == 0)
         return NULL;
     uint8_t *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return NULL;
-    /* optimizations: refusal costs only speed or memory */
+    /* Only hints: if the kernel refuses, we lose speed or memory, not correctness. */
     if (n_large < n) {
         n_large = n_large / most * most;
         (void)madvise(p + n_large, n - n_large, MADV_NOHUGEPAGE);

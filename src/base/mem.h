@@ -1,7 +1,7 @@
-/* mem.h - the only way to the heap.
+/* mem.h - heap allocation; all other code allocates through these functions.
  *
  * Thread:    any.
- * Ownership: what mem_* gives goes back through mem_free (NULL is fine).
+ * Ownership: memory from mem_* is freed with mem_free (NULL is fine).
  * Failure:   NULL; nothing aborts.  Tests make the n-th call fail (mem_fail_at) and count calls. */
 #ifndef SHOAL_BASE_MEM_H
 #define SHOAL_BASE_MEM_H
@@ -18,18 +18,18 @@ void mem_free(void *p);
 char *mem_strdup(const char *s);
 char *mem_strndup(const char *s, size_t n);
 
-/* Zeroed and 64-byte aligned; goes back through mem_free. */
+/* Zeroed and 64-byte aligned; freed with mem_free. */
 void *mem_aligned(size_t n);
 
-/* 64-byte aligned, zeroed pages straight from the kernel; 2 MiB pages asked for when large.
- * The length must be given back to mem_pages_free. */
+/* Zeroed, page-aligned memory directly from the kernel, with 2 MiB pages if it is large.  Freed
+ * with mem_pages_free, which needs the same length. */
 void *mem_pages(size_t n);
-/* The same, but large pages for the first n_large bytes alone: memory that is reserved for the
- * worst case and mostly used little of would only grow by them. */
+/* The same, but only the first n_large bytes use large pages.  Memory that is reserved for the
+ * worst case and rarely used in full should not, since each touched byte would cost 2 MiB. */
 void *mem_pages_partly(size_t n, size_t n_large);
 void mem_pages_free(void *p, size_t n);
 
-/* false when a * b does not fit. */
+/* Returns false if a * b overflows. */
 static inline bool mem_mul(size_t *out, size_t a, size_t b)
 {
     return !__builtin_mul_overflow(a, b, out);

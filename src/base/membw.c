@@ -1,5 +1,5 @@
-/* membw.c - see membw.h.  The same loop is compiled for several vector widths: narrow loads would
- * be the limit, and not the memory, while the data is in a cache. */
+/* membw.c - see membw.h.  The same loop is compiled for several vector widths: for data in a cache,
+ * narrow loads would be the bottleneck instead of the memory. */
 #include "base/membw.h"
 
 #include <pthread.h>
@@ -13,13 +13,13 @@
 typedef uint64_t vec __attribute__((vector_size(64), may_alias));
 typedef uint64_t (*read_fn)(const void *p, size_t n);
 
-/* Several streams, far apart, keep more lines in flight than one does; asking for lines early keeps
- * the streams apart from each other's misses. */
+/* Several distant streams keep more cache lines in flight than one; prefetching keeps one stream's
+ * misses from stalling the others. */
 #define STREAMS 8u
-#define TURN 4u /* lines of a stream, one after the other */
+#define TURN 4u /* consecutive lines read from one stream */
 #define AHEAD_LINES 16u
-/* Streams that begin a power of two apart would meet in the same sets of caches and banks of memory
- * all the way: so much of a slice is left out. */
+/* Streams a power of two apart would map to the same cache sets and memory banks all the way.
+ * Leaving out this much of a slice shifts them against each other. */
 #define SHIFT_BYTES (STREAMS * (4096u + 5 * 64u))
 #define READ_BODY(p, n)                                                                            \
     const size_t part = (n) / sizeof(vec) / STREAMS;                                               \
@@ -67,11 +67,11 @@ static read_fn choose(void)
 struct pass {
     read_fn read;
     uint32_t n_threads;
-    /* Members meet here before a pass and report there after it; orders are acquire/release so
-     * that the first member's clock brackets everybody's reads. */
+    /* `opened` starts a pass, `finished` counts the members that are done.  Release/acquire order
+     * makes the first member's clock readings enclose all reads. */
     _Atomic uint32_t opened, finished;
     _Atomic bool quit;
-    _Atomic uint64_t sink; /* keeps the reads alive */
+    _Atomic uint64_t sink; /* keeps the compiler from removing the reads */
 };
 
 struct member {
@@ -133,7 +133,7 @@ double membw_read(const void *p, size_t n, uint32_t n_threads, uint32_t budget_m
     double best = 0;
     if (started == n_threads && slice > 0) {
         uint64_t t0 = clock_ns(), budget = (uint64_t)budget_ms * 1000000u;
-        /* On a busy machine three passes of a large set may take seconds: then fewer. */
+        /* On a busy machine three passes of a large set may take seconds; then do fewer. */
         for (uint32_t i = 0; i == 0 || clock_ns() - t0 < (i < 3 ? 4 * budget : budget); i++) {
             double gb_s = (double)slice * n_threads / one_pass(members, n_threads);
             best = gb_s > best ? gb_s : best;

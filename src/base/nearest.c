@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Edits (insert, delete, replace, swap of neighbours) that turn a into b. */
+/* Number of edits (insert, delete, replace, swap of neighbours) that turn a into b. */
 static size_t distance(const char *a, const char *b)
 {
     enum { MAX = 40 };
@@ -36,7 +36,7 @@ const char *nearest_word(const char *typed, const char *const *words)
     const char *best = NULL;
     size_t best_score = SIZE_MAX, n = strlen(typed);
     for (; *words; words++) {
-        /* A word that begins with what was typed is the likeliest. */
+        /* A word that starts with the typed text is the most likely one. */
         size_t score = n >= 3 && strncmp(typed, *words, n) == 0 ? 0 : distance(typed, *words);
         if (score < best_score) {
             best_score = score;

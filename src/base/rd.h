@@ -1,7 +1,7 @@
 /* rd.h - bounded reader over untrusted bytes.
  *
  * Thread:    belongs to its caller.
- * Ownership: borrows the bytes; what rd_take returns points into them.
+ * Ownership: borrows the bytes; rd_take returns pointers into them.
  * Failure:   sticky: the first read past the end sets bad, later reads return zeros, and the
  *            caller checks once after the last read. */
 #ifndef SHOAL_BASE_RD_H

@@ -23,7 +23,7 @@ void strmap_fini(struct strmap *m)
     *m = (struct strmap){0};
 }
 
-/* The slot that holds key, or the free one where it belongs. */
+/* The slot that holds key, or the free slot where it belongs. */
 static struct strmap_slot *find(const struct strmap *m, const char *key, size_t len)
 {
     size_t i = hash_bytes(key, len, 0) & (m->n_slots - 1);

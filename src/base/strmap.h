@@ -1,4 +1,4 @@
-/* strmap.h - hash map from byte strings to uint32_t, built once and then only read.
+/* strmap.h - hash map from byte strings to uint32_t, built once and read-only afterwards.
  *
  * Thread:    one writer while it is built; any number of readers afterwards.
  * Ownership: keys are borrowed: their bytes must outlive the map. */
@@ -21,11 +21,10 @@ struct strmap {
     size_t n_slots, n_used; /* n_slots is a power of two, at most half used */
 };
 
-/* Room for n_keys without growing. */
+/* Reserves room for n_keys. */
 SHOAL_MUST_CHECK int strmap_init(struct strmap *m, size_t n_keys);
 void strmap_fini(struct strmap *m);
-/* The first value of a key stays: returns 1 when the key was there already, 0 when it was added,
- * or a negative code. */
+/* Returns 0 if the key was added, 1 if it exists already (its value stays), or a negative code. */
 SHOAL_MUST_CHECK int strmap_put(struct strmap *m, const char *key, size_t len, uint32_t value);
 bool strmap_get(const struct strmap *m, const char *key, size_t len, uint32_t *value);
 

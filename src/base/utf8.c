@@ -5,8 +5,8 @@
 
 #include "base/buf.h"
 
-/* How many bytes a sequence with this first byte has, and the range of its second byte, which is
- * where overlong forms, surrogates and values above U+10FFFF show. */
+/* Length of a sequence with this first byte, and the valid range of its second byte: that range
+ * excludes overlong forms, surrogates and values above U+10FFFF. */
 static unsigned lead(uint8_t b, uint8_t *lo, uint8_t *hi)
 {
     *lo = 0x80;
@@ -78,14 +78,14 @@ size_t utf8_valid_prefix(const char *text, size_t n)
     return (size_t)(p - start);
 }
 
-/* Bytes at the end of p that begin a character and may still become one. */
+/* Number of bytes at the end of p that start a character and may still complete one. */
 static unsigned cut_tail(const uint8_t *p, size_t n)
 {
     for (unsigned k = 1; k <= 3 && k <= n; k++) {
         const uint8_t *q = p + n - k;
         uint8_t lo, hi;
         if ((*q & 0xc0) == 0x80)
-            continue; /* a continuation byte: its first byte is further left */
+            continue; /* a continuation byte: the first byte is further left */
         unsigned want = lead(*q, &lo, &hi);
         if (want <= k || (k > 1 && (q[1] < lo || q[1] > hi)))
             return 0;
@@ -96,8 +96,8 @@ static unsigned cut_tail(const uint8_t *p, size_t n)
 
 void utf8_stream_push(struct utf8_stream *s, struct buf *out, const char *p, size_t n)
 {
-    /* Held bytes are fewer than four, so a character that they begin ends within the next four
-     * bytes: complete it byte by byte, then pass the rest in one go. */
+    /* Fewer than four bytes are held, so the character they start ends within the next four bytes:
+     * complete it byte by byte, then pass the rest on at once. */
     while (n > 0 && s->n_held > 0) {
         s->held[s->n_held++] = (uint8_t)*p++;
         n--;

@@ -1,9 +1,9 @@
-/* utf8.h - strict UTF-8: decoding, checking, and holding back cut sequences of a stream.
+/* utf8.h - strict UTF-8: decoding, validation, and holding back incomplete sequences of a stream.
  *
- * Thread:    no state but the caller's struct utf8_stream.
+ * Thread:    no state except the caller's struct utf8_stream.
  * Ownership: borrows all bytes.
- * Failure:   nothing fails on invalid bytes: they are reported one by one and pass through as they
- *            are.  utf8_stream_* report only what the output buffer reports (its sticky rc). */
+ * Failure:   invalid bytes are no failure: they are reported one by one and passed through
+ *            unchanged.  utf8_stream_* report only the output buffer's errors (its sticky rc). */
 #ifndef SHOAL_BASE_UTF8_H
 #define SHOAL_BASE_UTF8_H
 
@@ -13,11 +13,11 @@
 
 struct buf;
 
-/* Length (2..4) and code point of the well-formed sequence at p, which must be < end and whose
- * first byte is >= 0x80; 0 when there is none (overlong, surrogate, cut, stray byte). */
+/* Length (2..4) and code point of the well-formed sequence at p < end, whose first byte must be
+ * >= 0x80; 0 if there is none (overlong, surrogate, truncated, stray byte). */
 unsigned utf8_decode_multi(const uint8_t *p, const uint8_t *end, uint32_t *cp);
 
-/* Length (1..4) and code point of the sequence at p < end; 0 when the byte there begins none. */
+/* Length (1..4) and code point of the sequence at p < end; 0 if no valid sequence starts there. */
 static inline unsigned utf8_decode(const uint8_t *p, const uint8_t *end, uint32_t *cp)
 {
     if (*p < 0x80) {
@@ -29,19 +29,19 @@ static inline unsigned utf8_decode(const uint8_t *p, const uint8_t *end, uint32_
 
 /* Writes 1..4 bytes; cp must be a scalar value (<= 0x10ffff, no surrogate). */
 unsigned utf8_encode(char out[4], uint32_t cp);
-/* Bytes at the front of p that are valid UTF-8; n when all are. */
+/* Length of the longest prefix of p that is valid UTF-8; n if all of it is. */
 size_t utf8_valid_prefix(const char *p, size_t n);
 
-/* Text that arrives in arbitrary pieces (tokens) and leaves in whole characters: the bytes of a
- * character that is not complete yet are held back.  Bytes that can no longer become a character
- * pass through at once, unchanged. */
+/* Text that arrives in arbitrary pieces (tokens) and leaves in whole characters: the bytes of an
+ * incomplete character are held back.  Bytes that can no longer become a character pass through at
+ * once, unchanged. */
 struct utf8_stream { /* all zero is a fresh stream */
     uint8_t held[4];
     uint8_t n_held;
 };
 
 void utf8_stream_push(struct utf8_stream *s, struct buf *out, const char *p, size_t n);
-/* End of the text: gives out what is still held. */
+/* End of the text: writes the bytes still held. */
 void utf8_stream_flush(struct utf8_stream *s, struct buf *out);
 
 #endif

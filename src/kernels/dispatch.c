@@ -1,5 +1,5 @@
-/* dispatch.c - which kernel set runs: asked of the CPU and the OS once, at start.
- * Built for the baseline machine; no ISA code in here. */
+/* dispatch.c - chooses the kernel set for this CPU and OS, once at start.
+ * Compiled for the baseline machine: it contains no ISA-specific code. */
 #include <string.h>
 
 #include "kernels/kern.h"
@@ -29,7 +29,7 @@ static int has_avx512(void)
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vnni");
 }
-/* The tile unit's state is large: the OS hands it out only to a process that asked for it. */
+/* AMX tile state is large: Linux enables it only for a process that requests it. */
 static int has_amx(void)
 {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
@@ -37,8 +37,8 @@ static int has_amx(void)
     return has_avx512() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & 1u << 24) &&
            (d & 1u << 25) && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
-/* "avx2" also says that the OS saves ymm registers; two features that not every compiler knows by
- * name are read from the CPU. */
+/* "avx2" implies that the OS saves ymm registers.  Not every compiler knows F16C and AVX-VNNI by
+ * name, so these are read with cpuid. */
 static int has_avx2(void)
 {
     unsigned a, b, c = 0, d;
@@ -57,7 +57,7 @@ static int always(void)
     return 1;
 }
 
-/* Best first; scalar last: always there, and the reference. */
+/* Best first; scalar, the reference, is last and always usable. */
 static const struct {
     const struct kern_ops *ops;
     int (*usable)(void);
@@ -86,7 +86,7 @@ const struct kern_ops *kern_select(const char *force, struct err *e)
             strncat(names, names[0] ? ", " : "", sizeof(names) - strlen(names) - 1);
             strncat(names, table[i].ops->name, sizeof(names) - strlen(names) - 1);
         }
-    err_set(e, SHOAL_EUNSUPPORTED, "no kernel set named %s can run here (there are: %s)", force,
+    err_set(e, SHOAL_EUNSUPPORTED, "no kernel set named %s can run here; available: %s", force,
             names);
     return NULL;
 }

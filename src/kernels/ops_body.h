@@ -1,8 +1,8 @@
 /* ops_body.h - the float operations of a kernel set, written once over v16.
  *
  * Included by exactly one .c file per set, after that set's v16_*.h.  Everything is static; the
- * including file names the functions in its kern_ops.  The order of every sum is fixed here (see
- * kern.h), so that all sets agree to the bit. */
+ * including file lists the functions in its kern_ops.  The order of every sum is fixed here (see
+ * kern.h), so that all sets give identical bits. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,27 +10,27 @@
 
 #include "kernels/kern.h"
 
-/* Loops over registers; the scalar set, which has none, leaves them rolled (V16_ROLLED). */
+/* Unrolls loops over registers; the scalar set has none and keeps them rolled (V16_ROLLED). */
 #ifdef V16_ROLLED
 #define OPS_UNROLL
 #else
 #define OPS_UNROLL _Pragma("GCC unroll 8")
 #endif
 
-/* How many v16 the registers hold.  Sets with narrow vectors say less in their v16_*.h and get
- * smaller tiles; results do not depend on it. */
+/* How many v16 the registers hold.  Sets with narrow vectors define a smaller number in their
+ * v16_*.h and get smaller tiles; results do not depend on it. */
 #ifndef V16_REGS
 #define V16_REGS 32
 #endif
 #define OPS_WIDE (V16_REGS >= 16)
 
-/* Whether the set's KERN_Q8W is stored unsigned; then it needs sums of the activations. */
+/* 1 if the set stores KERN_Q8W unsigned, which needs sums of the activations. */
 #ifndef OPS_WIDE_SUMS
 #define OPS_WIDE_SUMS 0
 #endif
 
 /* e^x, relative error under 2e-7.  Clamped to the range where 2^n is a normal number, so large
- * negative arguments give about 1e-38 and not 0. */
+ * negative arguments give about 1e-38, not 0. */
 static inline v16 ops_exp(v16 x)
 {
     x = v16_min(v16_max(x, v16_set1(-87.0f)), v16_set1(88.0f));
@@ -61,9 +61,9 @@ static inline v16 ops_gelu1(v16 x)
     return ops_gate(x, u);
 }
 
-/* x * Phi(x) with Phi, the normal distribution, as 1/2 + x * P(x^2), a polynomial of degree 12 that
- * was fitted for |x| <= 5 with x^2 moved to -1..1, where its terms do not cancel.  Error under 2e-6
- * (relative under 3e-6 for |x| < 1), and no division. */
+/* x * Phi(x), Phi being the normal distribution function, as 1/2 + x * P(x^2).  P is a polynomial
+ * of degree 12 fitted for |x| <= 5, with x^2 mapped to -1..1 so that its terms do not cancel. Error
+ * under 2e-6 (relative under 3e-6 for |x| < 1); no division needed. */
 static inline v16 ops_gelu_erf1(v16 x)
 {
     v16 c = v16_min(v16_max(x, v16_set1(-5.0f)), v16_set1(5.0f));
@@ -96,13 +96,13 @@ static inline void ops_put(float *p, v16 a, uint32_t left)
     else
         v16_store_n(p, a, left);
 }
-/* Within -127..127; what is not a number (a broken model) becomes -127 in every set. */
+/* Clamps to -127..127; NaN (a broken model) becomes -127 in every set. */
 static inline v16 ops_to_i8(v16 x)
 {
     return v16_min(v16_max(x, v16_set1(-127.0f)), v16_set1(127.0f));
 }
 
-/* 32 whole numbers as bytes, and the sums of both halves. */
+/* Stores 32 integral floats as bytes, and the sums of both halves. */
 static inline void ops_store_block(int8_t *q, v16 lo, v16 hi, int32_t *sums)
 {
 #ifdef V16_STORE_BLOCK
@@ -123,7 +123,7 @@ static void ops_quantize(const struct kern_act *a, uint32_t t, uint32_t b0, uint
         v16 lo = v16_load(x), hi = v16_load(x + 16);
         float amax = v16_hmax(v16_max(v16_abs(lo), v16_abs(hi)));
         float inv = amax > 0.0f ? 127.0f / amax : 0.0f;
-        if (!(inv <= 3.0e38f)) /* amax so small that 127/amax overflows, or not a number */
+        if (!(inv <= 3.0e38f)) /* amax is so small that 127/amax overflows, or it is NaN */
             inv = 0.0f;
         v16 k = v16_set1(inv);
         scale[b] = inv > 0.0f ? amax / 127.0f : 0.0f;
@@ -148,7 +148,7 @@ static void ops_quantize_wide(const struct kern_act *a, uint32_t t, uint32_t g0,
         for (uint32_t i = 0; i < KERN_WIDE; i += 16) {
             v16 r = ops_to_i8(v16_mul(v16_load(x + i), k));
             if (OPS_WIDE_SUMS)
-                sum = v16_add(sum, v16_round(r)); /* whole numbers: exact in any order */
+                sum = v16_add(sum, v16_round(r)); /* integral values: exact in any order */
             (void)v16_store_i8(q + i, r);
         }
         scale[g] = inv > 0.0f ? amax / 127.0f : 0.0f;
@@ -180,7 +180,7 @@ static void ops_layernorm(float *y, const float *x, const float *w, const float 
     v16 m = v16_set1(mean);
     for (uint32_t i = 0; i < n; i += 16) {
         v16 d = v16_sub(ops_load(x + i, n - i), m);
-        if (n - i < 16) { /* lanes past the end count 0, not -mean */
+        if (n - i < 16) { /* lanes past the end count as 0, not as -mean */
             float t[16];
             v16_store(t, d);
             d = v16_load_n(t, n - i);
@@ -255,7 +255,7 @@ static void ops_tanh(float *y, const float *x, uint32_t n) /* 2 sigmoid(2x) - 1 
     }
 }
 
-/* own * c + partner * s, rounded in between. */
+/* own * c + partner * s, rounding each product. */
 static inline v16 ops_turn(v16 own, v16 partner, const float *cs, uint32_t rot, uint32_t left)
 {
     return v16_add(v16_mul(own, ops_load(cs, left)), v16_mul(partner, ops_load(cs + rot, left)));
@@ -417,7 +417,7 @@ OPS_SCORES(ops_scores_8x2, 8, 2)
 #undef OPS_SCORES
 
 /* Weighted sum of values for NQ rows, NV vectors of 16 dims from dim d0, times inv of the row; keys
- * ascending.  Every row has its own key range: outside of it the weight is not applied at all. */
+ * ascending.  Each row has its own key range; keys outside it are skipped, not weighted with 0. */
 #define OPS_VALUES(NAME, NQ, NV)                                                                   \
     static inline void NAME(const struct kern_attn *job, const struct ops_rows *rows, uint32_t d0, \
                             uint32_t first, bool q8, const float *inv)                             \
@@ -464,7 +464,7 @@ OPS_VALUES(ops_values_8x2, 8, 2)
 OPS_VALUES(ops_values_8x1, 8, 1)
 #undef OPS_VALUES
 
-/* Dims that are left when head_dim is no multiple of 16 (tiny test models). */
+/* The remaining dims when head_dim is not a multiple of 16 (tiny test models). */
 static void ops_values_tail(const struct kern_attn *job, const struct ops_rows *rows, uint32_t i,
                             uint32_t d0, uint32_t first, bool q8, float inv)
 {
@@ -482,8 +482,8 @@ static void ops_values_tail(const struct kern_attn *job, const struct ops_rows *
     }
 }
 
-/* Softmax over a row's keys: scores become weights, with the value's scale in them for Q8; returns
- * 1 / sum.  Key t counts in partial sum t % 16. */
+/* Softmax over a row's keys: turns scores into weights (for Q8 multiplied by the value's scale) and
+ * returns 1 / sum.  Key t is added to partial sum t % 16. */
 static float ops_weights(const struct kern_attn *job, const struct ops_rows *rows, uint32_t i,
                          uint32_t first, bool q8)
 {
@@ -492,7 +492,8 @@ static float ops_weights(const struct kern_attn *job, const struct ops_rows *row
     float part[16];
     if (rows->bias[i])
         ops_add(s + (lo - first), rows->bias[i] + lo, hi - lo);
-    /* Keys of the edge pages that are not the row's must not raise the maximum. */
+    /* Keys in the first and last page that are outside the row's range must not raise the maximum.
+     */
     uint32_t page_lo = lo / KERN_PAGE * KERN_PAGE;
     uint32_t page_hi = (hi + KERN_PAGE - 1) / KERN_PAGE * KERN_PAGE;
     float max = s[lo - first];
@@ -504,7 +505,7 @@ static float ops_weights(const struct kern_attn *job, const struct ops_rows *row
     v16 m = v16_set1(max), sum = v16_zero();
     for (uint32_t t = page_lo; t < page_hi; t += KERN_PAGE) {
         v16 p = ops_exp(v16_sub(v16_load(s + (t - first)), m));
-        if (t < lo || t + KERN_PAGE > hi) { /* an edge page: only the row's own keys count */
+        if (t < lo || t + KERN_PAGE > hi) { /* first or last page: only keys in range count */
             v16_store(part, p);
             for (uint32_t k = 0; k < KERN_PAGE; k++)
                 if (t + k < lo || t + k >= hi)
@@ -603,12 +604,12 @@ static void ops_attend(const struct kern_attn *job, uint32_t r0, uint32_t r1)
 
 /* ---- attention over a whole sequence ------------------------------------------------------- */
 
-struct ops_full_rows { /* query rows; the last is repeated where fewer are left */
+struct ops_full_rows { /* query rows; the last one is repeated if fewer remain */
     const float *q[KERN_ATTN_FULL_ROWS];
     float *score[KERN_ATTN_FULL_ROWS];
 };
 
-/* Keys turned: [head_dim][ld], lanes past the last key 0. */
+/* Transposes the keys to [head_dim][ld]; lanes past the last key are 0. */
 static void ops_turn_keys(const struct kern_attn_full *job, float *kt, uint32_t ld)
 {
     const uint32_t hd = job->head_dim;
@@ -725,7 +726,7 @@ static void ops_attend_full(const struct kern_attn_full *job, uint32_t r0, uint3
 
 /* ---- products with float weights ---------------------------------------------------------- */
 
-/* Where the sums of 16 rows of KERN_Q8W start. */
+/* Initial value of the KERN_Q8W sums of 16 rows. */
 static inline v16 ops_wide_start(const struct kern_mat *w, uint32_t row)
 {
     return w->bias ? v16_load(w->bias + row) : v16_zero();
@@ -794,8 +795,8 @@ static inline void ops_fgemm_fmt(const struct kern_mat *w, const struct kern_act
     }
 }
 
-/* For sets whose tiles have 16 rows; the order of sums is the contract's, so the scalar set with
- * tiles of one row agrees. */
+/* For sets with tiles of 16 rows.  Sums follow the order in kern.h, so the scalar set, with tiles
+ * of one row, gives the same bits. */
 __attribute__((unused)) static void ops_fgemm(const struct kern_mat *w, const struct kern_act *a,
                                               uint32_t n_tokens, uint32_t tile0, uint32_t tile1,
                                               float *out, size_t out_ld)

@@ -1,5 +1,5 @@
-/* peak.c - see peak.h.  Built for the baseline machine: the instructions are written out, and only
- * the set that the dispatcher found usable is run. */
+/* peak.c - see peak.h.  Compiled for the baseline machine: the instructions are inline assembly,
+ * and only the loop of a set that the dispatcher found usable is run. */
 #include "kernels/peak.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #define ROUNDS 20000u
 
 #if defined(__x86_64__)
-/* Twelve chains hide the latency of any of these instructions. */
+/* Twelve independent chains hide the latency of all these instructions. */
 #define TWELVE(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 #define CLOBBERS                                                                                   \
     "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",       \
@@ -60,7 +60,7 @@ static const struct {
     const char *name;
     uint64_t (*run)(void);
 } loops[] = {
-    /* the tile unit itself is far faster, but every block of 32 columns passes the vector units */
+    /* The tile unit itself is far faster, but its results must be scaled in the vector units. */
     {"avx512-amx", run_avx512},
     {"avx512-vnni", run_avx512},
     {"avx-vnni", run_avxvnni},
@@ -68,8 +68,8 @@ static const struct {
 #define N_LOOPS (sizeof(loops) / sizeof(loops[0]))
 
 #elif defined(__aarch64__)
-/* Sixteen chains: four pipes of four cycles.  As numbers, because an assembler refuses instructions
- * by name that are above its baseline. */
+/* Sixteen independent chains fill four pipes of four cycles' latency.  Instructions are given as
+ * numbers because the assembler rejects mnemonics above its baseline. */
 #define SIXTEEN(X)                                                                                 \
     X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23)
 #define CLOBBERS                                                                                   \

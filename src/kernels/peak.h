@@ -1,8 +1,9 @@
-/* peak.h - the 8-bit multiply-add rate of the instruction that a kernel set's products rest on.
+/* peak.h - peak rate of the 8-bit multiply-add instruction that a kernel set's products use.
  *
- * Thread:    pure: burns the calling thread for a moment; run it on several for the machine's peak.
- * A set that has no loop of its own here (scalar) is measured with its own product on a matrix that
- * lies in the first cache. */
+ * Thread:    pure; keeps the calling thread busy for a moment.  Run it on several threads at once
+ *            to measure the whole machine.
+ * A set without a loop of its own here (scalar) is measured with its own product on a matrix that
+ * fits into the L1 cache. */
 #ifndef SHOAL_KERNELS_PEAK_H
 #define SHOAL_KERNELS_PEAK_H
 
@@ -10,8 +11,8 @@
 
 #include "kernels/kern.h"
 
-/* Runs a fixed piece of work once and returns how many operations it was (a multiplication and an
- * addition are two).  k must be usable here. */
+/* Runs a fixed amount of work once and returns the number of operations (a multiplication and an
+ * addition count as two).  k must be usable on this machine. */
 uint64_t peak_int8_run(const struct kern_ops *k);
 
 #endif

@@ -1,4 +1,4 @@
-/* decoder.c - loading: from a GGUF's tensors to packed weights, vectors and reserved scratch. */
+/* decoder.c - loading: packs the tensors of a model file, converts vectors, reserves scratch. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static int layer(struct loading *o, int i)
     return rc;
 }
 
-/* Frequencies of the rotation; rope_freqs.weight divides them (Llama 3's scaling). */
+/* Rotation frequencies; rope_freqs.weight divides them (Llama 3's scaling). */
 static int frequencies(struct loading *o)
 {
     struct decoder *d = o->d;
@@ -86,7 +86,7 @@ static int frequencies(struct loading *o)
             (double)(local && d->c.rope_base_local > 0.0f ? d->c.rope_base_local : d->c.rope_base);
         d->inv_freq[which] = mem_zalloc_n(half, sizeof(float));
         if (!d->inv_freq[which])
-            return err_set(o->p.e, SHOAL_ENOMEM, "rotation table");
+            return err_set(o->p.e, SHOAL_ENOMEM, "out of memory for the rotation table");
         for (uint32_t i = 0; i < half; i++) {
             double f = pow(base, -2.0 * i / d->c.rope_dim);
             if (!local)
@@ -126,7 +126,7 @@ static int plan_tensors(struct decoder *d, struct err *e)
     int rc = plan_init(&o.p, d->g, &d->weights, &d->vectors, e);
     d->layers = mem_zalloc_n(d->c.n_layers, sizeof(*d->layers));
     if (rc == 0 && !d->layers)
-        rc = err_set(e, SHOAL_ENOMEM, "plan of the model");
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for the tensor plan");
     for (uint32_t i = 0; rc == 0 && i < d->c.n_layers; i++)
         rc = layer(&o, (int)i);
     if (rc == 0)
@@ -143,9 +143,9 @@ static int plan_tensors(struct decoder *d, struct err *e)
 
 /* ---- scratch ------------------------------------------------------------------------------- */
 
-/* Returns the size of its first part, which prompts walk through in long strides: large pages are
- * worth their memory there, but not in the rest, which is reserved for the worst case (a row of
- * logits for each token of a pass, most of all) and seldom used. */
+/* Returns the size of the first part, which prefill reads with long strides: large pages pay off
+ * there.  The rest is reserved for the worst case (mostly a row of logits for each token of a pass)
+ * and rarely used, so it gets normal pages. */
 static size_t lay_out_scratch(struct decoder *d, uint8_t *base)
 {
     const struct decoder_config *c = &d->c;
@@ -231,15 +231,19 @@ static int configure(struct decoder *d, const struct gguf *g, const struct decod
     uint32_t own = d->c.n_ctx_train;
     d->n_ctx = o->n_ctx ? o->n_ctx : own < 4096 ? own : 4096;
     if (d->c.learned_positions && d->n_ctx > own)
-        return err_set(e, SHOAL_ELIMIT, "context of %u, the model has positions for %u", d->n_ctx,
-                       own);
+        return err_set(e, SHOAL_ELIMIT, "context of %u tokens exceeds the model's %u positions",
+                       d->n_ctx, own);
     if (d->n_ctx > 1u << 20)
-        return err_set(e, SHOAL_ELIMIT, "context of %u (at most %u)", d->n_ctx, 1u << 20);
+        return err_set(e, SHOAL_ELIMIT, "context of %u tokens exceeds the limit of %u", d->n_ctx,
+                       1u << 20);
     d->max_batch = o->max_batch ? o->max_batch : 128;
     d->max_logits = o->max_logits ? o->max_logits : 1;
     if (d->max_batch > 4096 || d->max_logits > d->max_batch)
-        return err_set(e, SHOAL_EINVAL, "batch of %u tokens with %u rows of logits", d->max_batch,
-                       d->max_logits);
+        return err_set(
+            e, SHOAL_EINVAL,
+            "batch of %u tokens with %u logits rows is not possible: at most 4096 tokens "
+            "and one row per token",
+            d->max_batch, d->max_logits);
     d->kv_kind = o->kv_kind;
     d->qkv_dim = (d->c.n_heads + 2 * d->c.n_kv_heads) * d->c.head_dim;
     d->kv_head_bytes = (kern_kv_head_bytes(d->kv_kind, d->c.head_dim) + 63) / 64 * 64;
@@ -275,7 +279,7 @@ int decoder_create(struct decoder **out, const struct gguf *g, const char *path,
         which_inputs_are_quantized(d);
         rc =
             weights_load(&d->weights, path, o->cache_dir, d->crew, o->progress, o->progress_ctx, e);
-        gguf_trim(g); /* from here on only rows of the embedding are read */
+        gguf_trim(g); /* from now on only rows of the embedding are read */
     }
     if (rc < 0) {
         decoder_destroy(d);
@@ -382,7 +386,8 @@ int decoder_set_threads(struct decoder *d, uint32_t n_threads, struct err *e)
 {
     struct crew *crew;
     if (n_threads == 0 || n_threads > d->max_threads)
-        return err_set(e, SHOAL_EINVAL, "%u threads (1 to %u)", n_threads, d->max_threads);
+        return err_set(e, SHOAL_EINVAL, "cannot use %u threads: choose 1 to %u", n_threads,
+                       d->max_threads);
     int rc = crew_create(&crew, n_threads, e);
     if (rc < 0)
         return rc;

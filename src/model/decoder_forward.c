@@ -1,16 +1,16 @@
 /* decoder_forward.c - one pass: a program of phases over the layers, run by the crew.
  *
  * Per layer: qkv products | prepare (rotate, store) | attend | attn_out | join + norm |
- * gate, up, activation | down | join + next norm.  What is small is not a phase of its own but the
- * finish of the one before, run by whoever ends it: for one token a layer is four or five phases.
- */
+ * gate, up, activation | down | join + next norm.  Small steps are not phases of their own: they
+ * are the finish of the phase before, run by the member that completes it.  With one token a layer
+ * takes four or five phases. */
 #include <math.h>
 #include <string.h>
 
 #include "model/decoder_int.h"
 
-#define CHUNKS_EACH 8u /* of per-token work, for every member */
-/* Attention over fewer key-times-head pairs than this is done by one member in a finish. */
+#define CHUNKS_EACH 8u /* chunks of per-token work per member */
+/* If there are fewer key-times-head pairs than this, one member does the attention in a finish. */
 #define SMALL_ATTENTION 1024u
 /* ---- splitting ------------------------------------------------------------------------------ */
 
@@ -53,7 +53,7 @@ static void embed(struct decoder *d, uint32_t t)
     const struct decoder_run *r = &d->runs[d->run_of[t]];
     uint32_t at = t - d->run_first[d->run_of[t]], token = (uint32_t)r->tokens[at];
     uint32_t pos = r->pos0 + at;
-    /* the row as the file has it is never longer than as floats */
+    /* a row in the file's encoding is never longer than as floats */
     float *x = d->x + (size_t)t * d->c.dim, *raw = d->xn + (size_t)t * d->c.dim;
     size_t row = d->embd->n_bytes / d->c.n_vocab;
     gguf_read(d->g, d->embd, token * row, raw, row);
@@ -94,7 +94,7 @@ static void head_norms(const struct decoder *d, float *x, uint32_t n_heads, cons
         d->k->rmsnorm(x, x, w, d->c.head_dim, d->c.norm_eps);
 }
 
-/* Norms of heads, rotation, and this token's keys and values into its page. */
+/* Norms of heads, rotation, and storing this token's key and value in its page. */
 static void prepare(struct decoder *d, uint32_t layer, uint32_t t)
 {
     const struct layer *l = &d->layers[layer];
@@ -117,13 +117,13 @@ static void prepare(struct decoder *d, uint32_t layer, uint32_t t)
                        v + h * c->head_dim);
 }
 
-/* The residual after attention, and the feed-forward's input. */
+/* Adds attention's result to the residual and prepares the feed-forward's input. */
 static void join_attention(struct decoder *d, uint32_t layer, uint32_t t)
 {
     const struct layer *l = &d->layers[layer];
     size_t at = (size_t)t * d->c.dim;
     float *o = d->proj + at, *x = d->x + at;
-    if (d->c.parallel) { /* feed-forward reads the input that attention read */
+    if (d->c.parallel) { /* the feed-forward has the same input as attention */
         memcpy(d->keep + at, o, d->c.dim * sizeof(float));
         return;
     }
@@ -153,7 +153,7 @@ static void join_ffn(struct decoder *d, uint32_t layer, uint32_t t)
 #define EACH_TOKEN(call)                                                                           \
     for (uint32_t t = 0; t < d->n_tokens; t++)                                                     \
     call
-/* name##_chunk does the step for some tokens, name##_all for all (as a finish). */
+/* name##_chunk does the step for some tokens, name##_all for all of them (as a finish). */
 #define TOKEN_STEP(name, call)                                                                     \
     static void name##_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)   \
     {                                                                                              \
@@ -180,7 +180,7 @@ TOKEN_STEP(join_attention, join_attention(d, layer, t))
 TOKEN_STEP(join_ffn, join_ffn(d, layer, t))
 #undef TOKEN_STEP
 
-/* Calibration only: shows the input of some products, once per layer. */
+/* Calibration only: reports the input of some products, once per layer. */
 static void watch_inputs(struct decoder *d, const struct linear *l, uint32_t n_linears,
                          const struct kern_act *a, uint32_t n_tokens)
 {
@@ -198,7 +198,7 @@ static void watch_inputs(struct decoder *d, const struct linear *l, uint32_t n_l
 }
 
 /* name_chunk computes a chunk of the products that name_batch describes, name_commit stores it,
- * name_ahead brings its weights near. */
+ * name_ahead prefetches its weights. */
 #define PRODUCT_PHASE(name, LINEARS, N, ACT, OUT, LD)                                              \
     static struct products name##_batch(const struct decoder *d, uint32_t layer)                   \
     {                                                                                              \
@@ -269,7 +269,7 @@ static void attend_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint
         attend_unit(d, p->arg, &d->units[i], member);
 }
 
-/* Few tokens and few keys: all of it by whoever ended the qkv products. */
+/* Few tokens and few keys: done by the member that completed the qkv products. */
 static void attend_all(void *ctx, const struct crew_phase *p, uint32_t member)
 {
     struct decoder *d = ctx;
@@ -321,7 +321,7 @@ static bool ffn_ahead(void *ctx, const struct crew_phase *p, uint32_t c, uint32_
     return products_ffn_ahead(&w, &f, p, c, step);
 }
 
-/* The rows that need logits, moved together and normed. */
+/* Gathers the rows that need logits and applies the final norm. */
 static void gather_all(void *ctx, const struct crew_phase *p, uint32_t member)
 {
     struct decoder *d = ctx;
@@ -350,15 +350,15 @@ static void add_phase(struct decoder *d, uint32_t *n, uint32_t layer, uint32_t n
                                             .n_chunks = n_chunks};
 }
 
-/* What a phase of products calls. */
+/* The callbacks of a phase of products. */
 struct product_fns {
     chunk_fn chunk, commit;
     ahead_fn ahead;
 };
 #define PRODUCT_FNS(name) (&(const struct product_fns){name##_chunk, name##_commit, name##_ahead})
 
-/* A phase of products of n_items rows.  Few of them are staged and committed, so that a member
- * which the OS takes away does not stop the others. */
+/* Adds a phase of products of n_items rows.  If there are few, they are staged and committed, so
+ * that a preempted member does not stall the others. */
 static void add_products(struct decoder *d, uint32_t *n, uint32_t layer, size_t bytes,
                          uint32_t units, uint32_t n_items, const struct product_fns *f,
                          finish_fn finish)
@@ -411,7 +411,7 @@ static void layer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t to
         add_phase(d, n, i, token_chunks, join_ffn_chunk, NULL);
 }
 
-/* Which tokens belong where, and what attention has to do. */
+/* Maps tokens to runs and lists the work of attention. */
 static void lay_out(struct decoder *d, const struct decoder_run *runs, uint32_t n_runs)
 {
     const uint32_t group = d->c.n_heads / d->c.n_kv_heads;
@@ -425,7 +425,7 @@ static void lay_out(struct decoder *d, const struct decoder_run *runs, uint32_t 
         for (uint32_t j = runs[i].n - runs[i].n_logits_last; j < runs[i].n; j++)
             d->logit_token[d->n_logits++] = d->n_tokens + j;
         d->n_tokens += runs[i].n;
-        /* at most 32 tokens a unit: rows of a unit share the keys they read */
+        /* at most 32 tokens per unit: its rows share the keys they read */
         for (uint32_t j = 0; j < runs[i].n; j += 32)
             for (uint32_t h = 0; h < d->c.n_kv_heads; h++) {
                 uint32_t to = j + 32 < runs[i].n ? j + 32 : runs[i].n;
@@ -434,7 +434,7 @@ static void lay_out(struct decoder *d, const struct decoder_run *runs, uint32_t 
     }
 }
 
-/* The phases of a pass over these runs; their number, 0 when there is no token. */
+/* Plans the phases of a pass over these runs; returns their number, 0 if there are no tokens. */
 static uint32_t plan_pass(struct decoder *d, const struct decoder_run *runs, uint32_t n_runs)
 {
     lay_out(d, runs, n_runs);

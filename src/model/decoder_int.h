@@ -1,4 +1,4 @@
-/* decoder_int.h - inside of a decoder, shared by decoder.c (loading) and decoder_forward.c.
+/* decoder_int.h - internals of a decoder, shared by decoder.c (loading) and decoder_forward.c.
  * Private to src/model. */
 #ifndef SHOAL_MODEL_DECODER_INT_H
 #define SHOAL_MODEL_DECODER_INT_H
@@ -10,13 +10,13 @@ struct layer {
     const float *attn_norm_w, *attn_norm_b, *ffn_norm_w, *ffn_norm_b;
     const float *q_norm, *k_norm, *post_attn_norm, *post_ffn_norm;
     struct linear qkv[3];
-    uint32_t n_qkv; /* 1: fused in the file */
+    uint32_t n_qkv; /* number of matrices; 1: fused in the file */
     struct linear attn_out, gate, up, down;
     uint32_t window;
     bool local_rope;
 };
 
-struct attn_unit { /* rows of one KV head of one run: what one chunk may take */
+struct attn_unit { /* rows of one KV head of one run: the smallest unit of a chunk */
     uint32_t run, kv_head, row0, row1;
 };
 
@@ -30,7 +30,7 @@ struct decoder {
     const float *final_norm_w, *final_norm_b;
     struct linear output;
     const struct gguf_tensor *embd, *pos_embd;
-    struct vectors vectors; /* every small tensor */
+    struct vectors vectors; /* all small tensors */
     float *inv_freq[2];     /* global and local: [rope_dim / 2] */
 
     uint32_t n_ctx, max_batch, max_logits, max_threads;
@@ -38,20 +38,20 @@ struct decoder {
     uint8_t *kv;
     size_t kv_head_bytes, kv_page_bytes;
 
-    /* scratch, one block of pages */
+    /* scratch, one allocation */
     uint8_t *scratch;
     size_t scratch_bytes;
     float *x;    /* [max_batch][dim]: the residual stream */
-    float *xn;   /* [max_batch][dim]: its norm, input of products */
+    float *xn;   /* [max_batch][dim]: x after the norm, input of products */
     float *qkv;  /* [max_batch][qkv_dim] */
     float *att;  /* [max_batch][n_heads * head_dim] */
     float *proj; /* [max_batch][dim]: results of attn_out and down */
-    float *keep; /* [max_batch][dim]: attention's result, parallel architectures only */
+    float *keep; /* [max_batch][dim]: attention's result; only for parallel architectures */
     float *hidden, *hidden_up; /* [max_batch][ffn_dim] */
     float *rope_cs[2];         /* [max_batch][2][rope_dim], see kern.h */
     float *logits;             /* [max_logits][n_vocab] */
     float **attn_scratch;      /* per member */
-    float **stage;             /* per member: [2][PRODUCTS_FEW][stage_rows], a chunk's results */
+    float **stage;             /* per member: [2][PRODUCTS_FEW][stage_rows], results of a chunk */
     uint32_t stage_rows;
     struct kern_act act_x, act_att, act_hidden;
     struct attn_unit *units;
@@ -59,9 +59,9 @@ struct decoder {
     void *next_ctx;
     struct crew_phase *phases;
     uint32_t qkv_dim;
-    bool int_x, int_att, int_hidden; /* some consumer of this input has integer weights */
+    bool int_x, int_att, int_hidden; /* some product with this input has integer weights */
 
-    /* the pass under way */
+    /* the current pass */
     const struct decoder_run *runs;
     uint32_t n_runs, n_tokens, n_logits, n_units;
     uint32_t *run_of, *run_first; /* per token; per run */

@@ -1,4 +1,4 @@
-/* encoder.c - loading: from a GGUF's tensors to packed weights, vectors and reserved scratch. */
+/* encoder.c - loading: packs the tensors of a model file, converts vectors, reserves scratch. */
 #include "model/encoder.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ static int read_u32(const struct encoder_config *c, const struct gguf *g, const 
     uint64_t v;
     snprintf(name, sizeof(name), "%s.%s", c->arch, key);
     if (!gguf_get_u64(g, name, &v) || v < 1 || v > max)
-        return err_set(e, SHOAL_EFORMAT, "metadata key %s is missing or not 1 to %u", name, max);
+        return err_set(e, SHOAL_EFORMAT, "metadata key %s is missing or not in 1 to %u", name, max);
     *out = (uint32_t)v;
     return 0;
 }
@@ -84,13 +84,14 @@ static int read_config(struct encoder_config *c, const struct gguf *g, struct er
         (rc = read_act(c, g, e)) < 0)
         return rc;
     if (c->dim % c->n_heads != 0)
-        return err_set(e, SHOAL_EFORMAT, "%u heads in a width of %u", c->n_heads, c->dim);
+        return err_set(e, SHOAL_EFORMAT, "%u heads do not divide a width of %u", c->n_heads,
+                       c->dim);
     c->head_dim = c->dim / c->n_heads;
     char key[96];
     double eps = 1e-12;
     snprintf(key, sizeof(key), "%s.attention.layer_norm_epsilon", c->arch);
     if (gguf_find(g, key) && (!gguf_get_f64(g, key, &eps) || !(eps >= 0 && eps < 1)))
-        return err_set(e, SHOAL_EFORMAT, "metadata key %s is no small number", key);
+        return err_set(e, SHOAL_EFORMAT, "metadata key %s is not a small number", key);
     c->norm_eps = (float)eps;
     return 0;
 }
@@ -140,15 +141,17 @@ static int embeddings(struct plan *p, struct encoder *d)
     if (rc < 0)
         return rc;
     if (n_rows < c->n_ctx)
-        return err_set(p->e, SHOAL_EFORMAT, "tensor position_embd.weight has %u rows for %u tokens",
-                       n_rows, c->n_ctx);
-    /* RoBERTa counts positions from after the padding index; where those rows were kept, they are
-     * what is too many */
+        return err_set(p->e, SHOAL_EFORMAT,
+                       "tensor position_embd.weight has %u rows, too few for %u tokens", n_rows,
+                       c->n_ctx);
+    /* RoBERTa's positions start after the padding index.  If the file kept the rows before it,
+     * they are the surplus. */
     if (strcmp(c->arch, "roberta") == 0)
         c->pos0 = n_rows - c->n_ctx;
     rc = plan_table(p, &d->types, "token_types.weight", &c->n_types, c->dim, false);
     if (rc == 0 && c->n_types > 256)
-        rc = err_set(p->e, SHOAL_EUNSUPPORTED, "%u token types", c->n_types);
+        rc = err_set(p->e, SHOAL_EUNSUPPORTED, "%u token types are not supported: at most 256",
+                     c->n_types);
     return rc < 0 ? rc : norm(p, &d->embd_norm, -1, "token_embd_norm", c->dim);
 }
 
@@ -161,7 +164,7 @@ static int plan_tensors(struct encoder *d, struct err *e)
     int rc = plan_init(&p, d->g, &d->weights, &d->vectors, e);
     d->layers = mem_zalloc_n(d->c.n_layers, sizeof(*d->layers));
     if (rc == 0 && !d->layers)
-        rc = err_set(e, SHOAL_ENOMEM, "plan of the model");
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for the tensor plan");
     if (rc == 0)
         rc = embeddings(&p, d);
     for (uint32_t i = 0; rc == 0 && i < d->c.n_layers; i++)
@@ -208,7 +211,7 @@ static int configure(struct encoder *d, const struct gguf *g, const struct encod
     weights_init(&d->weights, &d->k->layout);
     d->weights.round = o->int8 ? WEIGHTS_WIDE : WEIGHTS_AS_STORED;
     rc = plan_tensors(d, e);
-    if (rc == 0 && d->c.n_ctx > d->max_tokens) /* after the tables were checked against it */
+    if (rc == 0 && d->c.n_ctx > d->max_tokens) /* only after the tables were checked against it */
         d->c.n_ctx = d->max_tokens;
     return rc;
 }
@@ -237,7 +240,7 @@ int encoder_create(struct encoder **out, const struct gguf *g, const char *path,
         which_inputs_are_quantized(d);
         rc =
             weights_load(&d->weights, path, o->cache_dir, d->crew, o->progress, o->progress_ctx, e);
-        gguf_trim(g); /* from here on only rows of the embedding are read */
+        gguf_trim(g); /* from now on only rows of the embedding are read */
     }
     if (rc < 0) {
         encoder_destroy(d);

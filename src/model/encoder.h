@@ -1,14 +1,14 @@
 /* encoder.h - a bidirectional transformer (BERT, DistilBERT, RoBERTa): weights packed for the
- * kernel set, scratch reserved, one pass over a batch of sequences.
+ * kernel set, preallocated scratch, one pass over a batch of sequences.
  *
- * Sequences of unlike length are packed one after the other, without padding.  The bits of a
- * sequence's result depend on nothing but its tokens: not on what else is in the batch, not on the
- * kernel set, not on the number of threads.
+ * Sequences of different length are packed one after the other, without padding.  The bits of a
+ * sequence's result depend only on its tokens: not on the rest of the batch, the kernel set or the
+ * number of threads.
  *
- * Thread:    belongs to one thread (the runtime's); inside, a crew shares the work.
- * Ownership: encoder_create borrows the gguf, which must stay open; destroy takes all back.
+ * Thread:    belongs to one thread (the runtime's), which shares the work with a crew.
+ * Ownership: encoder_create borrows g, which must stay open until destroy.
  * Failure:   SHOAL_E* with a text; then *out is NULL and nothing is left allocated.  A pass
- *            allocates nothing and cannot fail: its limits were checked at create. */
+ *            allocates nothing and cannot fail: create has checked its limits. */
 #ifndef SHOAL_MODEL_ENCODER_H
 #define SHOAL_MODEL_ENCODER_H
 
@@ -27,20 +27,20 @@ struct encoder_config {
     uint32_t n_vocab;
     uint32_t n_ctx; /* longest sequence */
     uint32_t dim, n_layers, n_heads, head_dim, ffn_dim;
-    uint32_t n_types; /* token types, 0: the model has none */
-    uint32_t pos0;    /* row of position_embd.weight of the first token (RoBERTa: 2) */
+    uint32_t n_types; /* number of token types; 0: the model does not use them */
+    uint32_t pos0;    /* row of position_embd.weight for the first token (RoBERTa: 2) */
     float norm_eps;
     enum encoder_act act;
 };
 
 struct encoder_opts {               /* all zero means defaults */
     const struct kern_ops *kernels; /* NULL: best */
-    uint32_t n_threads;             /* 0: measured cores */
+    uint32_t n_threads;             /* 0: number of cores */
     uint32_t max_tokens;            /* per pass; 0: 512, at least the longest sequence */
     uint32_t max_seqs;              /* per pass; 0: 64 */
-    bool int8;                      /* all weights are rounded to 8 bits at load, activations too */
-    const char *cache_dir;          /* packed weights are kept there; NULL: nowhere */
-    /* Progress of packing, 0..1; returns true to give up. */
+    bool int8;             /* round all weights to 8 bits at load, and activations at run time */
+    const char *cache_dir; /* folder for packed weights; NULL: none */
+    /* Progress of packing, 0..1; returns true to cancel. */
     bool (*progress)(void *ctx, double part);
     void *progress_ctx;
 };
@@ -51,14 +51,14 @@ struct encoder_seq {
     uint32_t n;            /* 1 .. n_ctx */
 };
 
-struct encoder_sizes { /* bytes, and how the sum came about */
+struct encoder_sizes { /* memory in bytes, by purpose */
     size_t weights, scratch;
     uint32_t n_ctx, max_tokens, max_seqs;
 };
 
 struct encoder;
 
-/* Whether general.architecture names an encoder. */
+/* True if general.architecture names an encoder. */
 bool encoder_knows(const struct gguf *g);
 SHOAL_MUST_CHECK int encoder_create(struct encoder **out, const struct gguf *g, const char *path,
                                     const struct encoder_opts *o, struct err *e);
@@ -67,34 +67,34 @@ const struct encoder_config *encoder_config(const struct encoder *d);
 const struct kern_ops *encoder_kernels(const struct encoder *d);
 uint32_t encoder_n_threads(const struct encoder *d);
 struct encoder_sizes encoder_sizes(const struct encoder *d);
-/* What a model will need, before anything is reserved. */
+/* Computes the memory a model needs without reserving any. */
 SHOAL_MUST_CHECK int encoder_measure(struct encoder_sizes *out, const struct gguf *g,
                                      const struct encoder_opts *o, struct err *e);
-/* true when the packed weights came from the cache. */
+/* True if the packed weights came from the cache. */
 bool encoder_from_cache(const struct encoder *d);
 
 /* Computes all sequences; at most max_seqs of them, together at most max_tokens tokens. */
 void encoder_forward(struct encoder *d, const struct encoder_seq *seqs, uint32_t n_seqs);
-/* The last layer's vector of a token of the last pass, [dim]; the vectors of a sequence follow each
- * other.  Valid until the next pass. */
+/* The last layer's vector of a token of the last pass, [dim].  The vectors of a sequence are
+ * contiguous.  Valid until the next pass. */
 const float *encoder_hidden(const struct encoder *d, uint32_t seq, uint32_t token);
 uint32_t encoder_seq_len(const struct encoder *d, uint32_t seq);
 
 /* ---- the layers on top, for heads.h ---------------------------------------------------------- */
 
 enum encoder_top {
-    ENCODER_TOP_CLS,        /* cls: pooler or dense layer in front of the classes, dim x dim */
+    ENCODER_TOP_CLS,        /* cls: pooler or dense layer before the classes, dim x dim */
     ENCODER_TOP_CLS_OUTPUT, /* cls.output: classes */
-    ENCODER_TOP_TAG_OUTPUT, /* tag.output: classes of tokens */
+    ENCODER_TOP_TAG_OUTPUT, /* tag.output: classes per token */
     ENCODER_N_TOPS
 };
-/* Rows of that matrix; 0: the model has none. */
+/* Number of rows of that matrix; 0: the model does not have it. */
 uint32_t encoder_top_rows(const struct encoder *d, enum encoder_top top);
 /* out[i * ld + r - from] = row r of the product with x[i], for rows from..to-1 and i < n.
  * x[i]: dim floats. */
 void encoder_top(struct encoder *d, enum encoder_top top, const float *const *x, uint32_t n,
                  uint32_t from, uint32_t to, float *out, size_t ld);
-/* dim floats of scratch that passes and encoder_top leave alone. */
+/* dim floats of scratch that passes and encoder_top do not touch. */
 float *encoder_spare(struct encoder *d);
 
 #endif

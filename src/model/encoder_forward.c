@@ -1,19 +1,19 @@
 /* encoder_forward.c - one pass over a batch of sequences.
  *
- * Sequences do not look at each other, so members of the crew take whole groups of them through all
- * layers, without meeting.  Where there are too few sequences for that, they share the products of
- * each layer instead: qkv | attend | attn_out | join | up | down | join. */
+ * Sequences are independent, so each member of the crew takes whole groups of them through all
+ * layers without synchronizing.  If there are too few sequences for that, the members share the
+ * products of each layer instead: qkv | attend | attn_out | join | up | down | join. */
 #include <math.h>
 #include <string.h>
 
 #include "model/encoder_int.h"
 
-/* A group's activations should stay in the second-level cache beside a layer's weights. */
+/* A group's activations should stay in the L2 cache next to a layer's weights. */
 #define GROUP_TOKENS 64u
-#define UP_FLOATS (16u << 10) /* of the hidden layer, made before they are activated */
+#define UP_FLOATS (16u << 10) /* of the hidden layer, computed before they are activated */
 #define ROWS_PER_JOB 128u
-#define TOKEN_CHUNKS 8u /* of per-token work, for every member */
-#define TOP_ROWS 32u    /* inputs of a head at a time */
+#define TOKEN_CHUNKS 8u /* chunks of per-token work per member */
+#define TOP_ROWS 32u    /* inputs of a head per call */
 
 /* ---- scratch ------------------------------------------------------------------------------- */
 
@@ -29,7 +29,7 @@ static uint32_t widest_top(const struct encoder *d)
         uint32_t rows = encoder_top_rows(d, (enum encoder_top)i);
         n = rows > n ? rows : n;
     }
-    return n + 32; /* whole tiles */
+    return n + 32; /* rounded up to whole tiles */
 }
 
 void encoder_lay_out(struct encoder *d, uint8_t *base, uint32_t n_members)
@@ -80,7 +80,7 @@ static uint32_t tiles_of(const struct encoder *d, const struct linear *l)
     return kern_n_tiles(&d->k->layout, d->weights.mats[l->mat].n_rows);
 }
 
-/* Tiles [t0, t1) of a product for n tokens from token `first`; out: of the whole batch. */
+/* Tiles [t0, t1) of a product for n tokens from token `first`; out: result of the whole batch. */
 static void product(const struct encoder *d, const struct linear *l, const struct kern_act *a,
                     uint32_t first, uint32_t n, uint32_t t0, uint32_t t1, float *out, size_t ld)
 {
@@ -134,7 +134,7 @@ static void attend(struct encoder *d, uint32_t seq, uint32_t head, uint32_t r0, 
     d->k->attend_full(&job, r0, r1);
 }
 
-/* The hidden layer is divided where its own groups end. */
+/* The hidden layer is split at the boundaries of its own groups. */
 static uint32_t up_rows(const struct encoder *d)
 {
     return linear_input_unit(d->in_hidden);
@@ -164,7 +164,7 @@ static uint32_t up_units(const struct encoder *d)
     return (d->c.ffn_dim + up_rows(d) - 1) / up_rows(d);
 }
 
-/* The residual and its norm. */
+/* Adds the residual and applies the norm. */
 static void join(struct encoder *d, const struct norm *n, uint32_t t)
 {
     const size_t at = (size_t)t * d->c.dim;
@@ -190,7 +190,7 @@ static void group_layer(struct encoder *d, const struct encoder_layer *l, uint32
     product(d, &l->attn_out, &d->act_att, first, n, 0, tiles_of(d, &l->attn_out), d->proj, dim);
     for (uint32_t t = first; t < end; t++)
         join(d, &l->attn_norm, t);
-    /* as many rows of the hidden layer at a time as stay in the first-level cache */
+    /* as many rows of the hidden layer at a time as fit into the L1 cache */
     const uint32_t some = UP_FLOATS / (n * up_rows(d)) + 1;
     for (uint32_t u = 0; u < up_units(d); u += some)
         up(d, l, first, n, u, u + some < up_units(d) ? u + some : up_units(d));
@@ -210,8 +210,8 @@ static void group_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint3
         group_layer(d, &d->layers[i], s0, s1, member);
 }
 
-/* Divides the sequences into groups of about the same number of tokens; false: they cannot keep all
- * members busy. */
+/* Divides the sequences into groups of about equal numbers of tokens.  Returns false if they cannot
+ * keep all members busy. */
 static bool make_groups(struct encoder *d)
 {
     const uint32_t members = crew_size(d->crew);
@@ -222,7 +222,7 @@ static bool make_groups(struct encoder *d)
     for (uint32_t s = 0; s < d->n_seqs;) {
         const uint32_t from = d->seq_first[s];
         d->group_first[d->n_groups++] = s++;
-        /* one more where that brings the group nearer to its share */
+        /* take one more if that brings the group closer to its share */
         while (s < d->n_seqs &&
                d->seq_first[s + 1] - from <= share + (d->seq_first[s + 1] - d->seq_first[s]) / 2)
             s++;
@@ -230,14 +230,14 @@ static bool make_groups(struct encoder *d)
         most = tokens > most ? tokens : most;
     }
     d->group_first[d->n_groups] = d->n_seqs;
-    /* unlike groups even out where there are many: whoever is done takes the next */
+    /* many groups even out differences in size: a member that is done takes the next group */
     return members == 1 || (d->n_groups >= members &&
                             (most <= share + share / 4 || most * members * 4 <= d->n_tokens));
 }
 
 /* ---- few sequences: products shared ---------------------------------------------------------- */
 
-/* What chunk c of n has of `units`. */
+/* First unit of chunk c if `units` are split into n chunks. */
 static uint32_t part(uint32_t units, uint32_t c, uint32_t n)
 {
     return (uint32_t)((uint64_t)units * c / n);
@@ -284,7 +284,7 @@ static void attend_finish(void *ctx, const struct crew_phase *p, uint32_t member
         linear_round_all(d->k, &d->act_att, d->in_att, t);
 }
 
-/* attn_out and down: a product into proj. */
+/* attn_out and down: products into proj. */
 static void proj_chunk(struct encoder *d, const struct linear *l, const struct kern_act *a,
                        const struct crew_phase *p, uint32_t c)
 {

@@ -1,4 +1,4 @@
-/* encoder_int.h - inside of an encoder, shared by encoder.c (loading) and encoder_forward.c.
+/* encoder_int.h - internals of an encoder, shared by encoder.c (loading) and encoder_forward.c.
  * Private to src/model. */
 #ifndef SHOAL_MODEL_ENCODER_INT_H
 #define SHOAL_MODEL_ENCODER_INT_H
@@ -36,22 +36,22 @@ struct encoder {
     uint32_t max_tokens, max_seqs;
     enum linear_input in_x, in_att, in_hidden;
 
-    /* scratch, one block of pages */
+    /* scratch, one allocation */
     uint8_t *scratch;
     size_t scratch_bytes;
-    float *x;      /* [max_tokens][dim]: a layer's input and, in the end, the result */
+    float *x;      /* [max_tokens][dim]: a layer's input and, at the end, the result */
     float *qkv;    /* [max_tokens][3 * dim] */
     float *att;    /* [max_tokens][dim] */
     float *proj;   /* [max_tokens][dim]: results of attn_out and down */
     float *hidden; /* [max_tokens][ffn_dim] */
     struct kern_act act_x, act_att, act_hidden;
-    struct kern_act act_top; /* inputs gathered for a head */
+    struct kern_act act_top; /* gathered inputs of a head */
     float *top_x, *top_out, *spare;
     float **attn_scratch; /* per member */
     struct attn_job *jobs;
     struct crew_phase *phases;
 
-    /* the pass under way */
+    /* the current pass */
     const struct encoder_seq *seqs;
     uint32_t n_seqs, n_tokens, n_jobs, n_groups;
     uint32_t *seq_first;   /* [max_seqs + 1]: first token of each sequence */
@@ -59,7 +59,7 @@ struct encoder {
     uint32_t *seq_of;      /* [max_tokens] */
 };
 
-/* Where scratch is divided, for loading. */
+/* Divides the scratch memory; called by loading. */
 void encoder_lay_out(struct encoder *d, uint8_t *base, uint32_t n_members);
 
 #endif

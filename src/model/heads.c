@@ -1,4 +1,4 @@
-/* heads.c - reading what a model says about its heads; see heads.h. */
+/* heads.c - reads the description of a model's heads; see heads.h. */
 #include "model/heads.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #define MAX_LABELS 65535u /* tags are 16-bit */
 #define MAX_SETS 64
 
-/* ---- memory: everything a model's heads hold, freed together --------------------------------- */
+/* ---- memory: all allocations of a model's heads, freed together ------------------------------ */
 
 static void *keep(struct heads *h, void *p)
 {
@@ -63,7 +63,7 @@ static int parse(cJSON **out, const char *text, size_t n, const char *what, stru
         return 0;
     cJSON_Delete(*out);
     *out = NULL;
-    return err_set(e, SHOAL_EFORMAT, "%s is no JSON object", what);
+    return err_set(e, SHOAL_EFORMAT, "%s is not a JSON object", what);
 }
 
 /* ---- label sets ----------------------------------------------------------------------------- */
@@ -71,24 +71,27 @@ static int parse(cJSON **out, const char *text, size_t n, const char *what, stru
 static int check_set(const struct heads_set *s, uint32_t rows, struct err *e)
 {
     if (s->count == 0 || s->count > MAX_LABELS || s->first > rows || s->count > rows - s->first)
-        return err_set(e, SHOAL_EFORMAT, "label set \"%.60s\": rows %u to %u of %u", s->name,
-                       s->first, s->first + s->count, rows);
+        return err_set(e, SHOAL_EFORMAT,
+                       "label set \"%.60s\": rows %u to %u are not within the head's %u rows",
+                       s->name, s->first, s->first + s->count, rows);
     if (!(s->temperature > 0.0f && s->temperature < 1e6f))
-        return err_set(e, SHOAL_EFORMAT, "label set \"%.60s\": temperature", s->name);
+        return err_set(e, SHOAL_EFORMAT, "label set \"%.60s\": the temperature is out of range",
+                       s->name);
     return 0;
 }
 
 static int read_labels(struct heads *h, struct heads_set *s, const cJSON *list, struct err *e)
 {
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != (int)s->count)
-        return err_set(e, SHOAL_EFORMAT, "label set \"%.60s\": not %u labels", s->name, s->count);
+        return err_set(e, SHOAL_EFORMAT, "label set \"%.60s\": expected %u labels", s->name,
+                       s->count);
     const char **labels = keep(h, mem_zalloc_n(s->count, sizeof(*labels)));
     uint32_t i = 0;
     for (const cJSON *c = list->child; labels && c; c = c->next) {
         const char *text = cJSON_GetStringValue(c);
         if (!text)
-            return err_set(e, SHOAL_EFORMAT, "label set \"%.60s\": label %u is no text", s->name,
-                           i);
+            return err_set(e, SHOAL_EFORMAT, "label set \"%.60s\": label %u is not a string",
+                           s->name, i);
         labels[i] = keep_str(h, text, strlen(text));
         labels = labels[i++] ? labels : NULL;
     }
@@ -123,7 +126,7 @@ static int32_t label_index(const struct heads_set *s, const char *label)
     return -1;
 }
 
-/* One member of "label_sets". */
+/* Reads one member of "label_sets". */
 static int read_set(struct heads *h, struct heads_set *s, const struct heads_source *src,
                     uint32_t rows, const cJSON *o, struct err *e)
 {
@@ -131,7 +134,7 @@ static int read_set(struct heads *h, struct heads_set *s, const struct heads_sou
     *s = (struct heads_set){.oos = -1};
     s->name = keep_str(h, o->string, strlen(o->string));
     if (!s->name)
-        return err_set(e, SHOAL_ENOMEM, "label set");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a label set");
     s->first = first >= 0 && first < 1e9 ? (uint32_t)first : UINT32_MAX;
     s->count = count >= 0 && count < 1e9 ? (uint32_t)count : 0;
     s->temperature = (float)number_or(o, "temperature", 1);
@@ -144,12 +147,12 @@ static int read_set(struct heads *h, struct heads_set *s, const struct heads_sou
         return rc;
     s->oos = label_index(s, text_of(o, "oos"));
     if (s->oos < 0 && text_of(o, "oos")[0])
-        return err_set(e, SHOAL_EFORMAT, "label set \"%.60s\": \"%.60s\" is none of its labels",
+        return err_set(e, SHOAL_EFORMAT, "label set \"%.60s\": \"%.60s\" is not one of its labels",
                        s->name, text_of(o, "oos"));
     return text_of(o, "transitions")[0] ? read_transitions(h, s, src->g, e) : 0;
 }
 
-/* One head of the section "shoal": an object with label_sets. */
+/* Reads one head of the section "shoal": an object with label_sets. */
 static int read_head(struct heads *h, struct heads_head *head, const struct heads_source *src,
                      const cJSON *o, struct err *e)
 {
@@ -160,7 +163,7 @@ static int read_head(struct heads *h, struct heads_head *head, const struct head
                        o->string);
     head->sets = keep(h, mem_zalloc_n((size_t)n, sizeof(*head->sets)));
     if (!head->sets)
-        return err_set(e, SHOAL_ENOMEM, "label sets");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the label sets");
     for (const cJSON *c = sets->child; c; c = c->next) {
         int rc = read_set(h, &head->sets[head->n_sets++], src, head->rows, c, e);
         if (rc < 0)
@@ -264,7 +267,7 @@ static void read_pooling(struct heads *h, const struct heads_source *src, const 
         }
 }
 
-/* Sentence-transformers gives the name of a torch class. */
+/* The activation is given as the name of a torch class by sentence-transformers. */
 static bool rerank_is_raw(const cJSON *config)
 {
     const char *old = text_of(config, "sbert_ce_default_activation_function");
@@ -290,10 +293,10 @@ static int read_all(struct heads *h, const struct heads_source *s, const cJSON *
         return rc;
     h->reranks = s->n_classes == 1;
     h->info.rerank_sigmoid = !rerank_is_raw(config);
-    if (!s->n_classes && !s->n_tags) /* a bare body is there for its vectors */
+    if (!s->n_classes && !s->n_tags) /* a model without heads is used for its embeddings */
         h->embeds = true;
     if (h->info.pooling == HEADS_POOLING_POOLER && !s->has_pooler)
-        return err_set(e, SHOAL_EFORMAT, "vectors by the pooler, which the model has not");
+        return err_set(e, SHOAL_EFORMAT, "the pooling mode is \"pooler\", but there is no pooler");
     return 0;
 }
 
@@ -403,7 +406,7 @@ int heads_find_set(const struct heads *h, enum heads_task task, const char *name
         }
         if (at < sizeof(known))
             at += (size_t)snprintf(known + at, sizeof(known) - at, "%s%.40s", i ? ", " : "",
-                                   s->name[0] ? s->name : "only one, without a name");
+                                   s->name[0] ? s->name : "the default, without a name");
     }
-    return err_set(e, SHOAL_EINVAL, "label set \"%.60s\" (there are: %s)", name, known);
+    return err_set(e, SHOAL_EINVAL, "unknown label set \"%.60s\"; available: %s", name, known);
 }

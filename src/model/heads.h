@@ -1,14 +1,14 @@
-/* heads.h - what an encoder's last layer means: classes, tags of words, vectors, scores.
+/* heads.h - interprets an encoder's last layer: classes, tags of words, embeddings, scores.
  *
- * Parsed once from a model's metadata: config.json (id2label, problem_type; or our own section
- * "shoal" with several label sets over one head), the sentence-transformers pooling, GGUF keys.
- * Then pure arithmetic: logits to calibrated probabilities, tags to spans of the text, token
- * vectors to one.
+ * The description is parsed once from a model's metadata: config.json (id2label, problem_type, or
+ * our own section "shoal" with several label sets over one head), the sentence-transformers
+ * pooling, GGUF keys.  The rest is arithmetic: logits to calibrated probabilities, tags to spans of
+ * text, token vectors to one embedding.
  *
- * Thread:    immutable after create but for heads_work, which belongs to its owner.
+ * Thread:    immutable after create, except heads_work, which belongs to its owner.
  * Ownership: create copies what it needs; names and sets are borrowed until destroy.
- * Failure:   SHOAL_EFORMAT says what in the metadata is wrong, SHOAL_EINVAL an unknown label set;
- *            running allocates nothing and cannot fail. */
+ * Failure:   SHOAL_EFORMAT: the metadata is wrong, the text says where; SHOAL_EINVAL: unknown label
+ *            set.  Running allocates nothing and cannot fail. */
 #ifndef SHOAL_MODEL_HEADS_H
 #define SHOAL_MODEL_HEADS_H
 
@@ -25,40 +25,40 @@ struct heads;
 
 enum heads_task { HEADS_CLASSIFY, HEADS_TAG, HEADS_EMBED, HEADS_RERANK };
 
-/* Some rows of a head that belong together. */
+/* Rows of a head that form one set of labels. */
 struct heads_set {
-    const char *name;      /* "" where the model has only one */
+    const char *name;      /* "" if the model has only one set */
     uint32_t first, count; /* rows of the head */
     const char *const *labels;
     float temperature;        /* logits are divided by it */
-    float threshold;          /* a best probability below it is out of scope; 0: none */
-    int32_t oos;              /* the label for that, -1: none */
-    bool multi;               /* every label for itself (sigmoid), not one of them (softmax) */
+    float threshold;          /* a best probability below it means out of scope; 0: never */
+    int32_t oos;              /* the out-of-scope label, -1: none */
+    bool multi;               /* labels are independent (sigmoid), not exclusive (softmax) */
     const float *transitions; /* TAG: [count + 1][count], from row to column, the last row starts a
-                                 sentence; NULL: the best tag of each word alone */
+                                 sentence; NULL: choose the best tag of each word alone */
 };
 
 enum heads_pooling {
     HEADS_POOLING_MEAN,
     HEADS_POOLING_CLS,    /* the first token */
-    HEADS_POOLING_POOLER, /* the first token through dense and tanh */
+    HEADS_POOLING_POOLER, /* the first token through a dense layer and tanh */
     HEADS_POOLING_MAX,
     HEADS_POOLING_LAST,
 };
 
 struct heads_info {
     enum heads_pooling pooling; /* EMBED */
-    uint32_t dim, dimensions;   /* of the model; of its vectors by default */
-    bool rerank_sigmoid;        /* RERANK: the score is a probability, else the logit */
-    bool whole_words; /* TAG: words are what white space divides; else punctuation divides too */
+    uint32_t dim, dimensions;   /* of the model; of its embeddings by default */
+    bool rerank_sigmoid;        /* RERANK: the score is a probability; false: it is the logit */
+    bool whole_words; /* TAG: only white space separates words; false: punctuation does too */
 };
 
 struct heads_source {             /* borrowed during create */
-    const struct gguf *g;         /* transitions and keys; NULL: none */
-    const char *config, *pooling; /* JSON texts, NULL: none */
+    const struct gguf *g;         /* transitions and keys; may be NULL */
+    const char *config, *pooling; /* JSON texts; may be NULL */
     size_t n_config, n_pooling;
-    const char *arch;                /* of keys "<arch>.pooling_type"; may be NULL */
-    uint32_t dim, n_classes, n_tags; /* rows of the heads, 0: not there */
+    const char *arch;                /* for keys "<arch>.pooling_type"; may be NULL */
+    uint32_t dim, n_classes, n_tags; /* rows of the heads, 0: no such head */
     bool has_pooler;
 };
 
@@ -69,60 +69,61 @@ SHOAL_MUST_CHECK int heads_open(struct heads **out, const struct gguf *g, const 
 void heads_destroy(struct heads *h);
 bool heads_has(const struct heads *h, enum heads_task task);
 const struct heads_info *heads_info(const struct heads *h);
-/* CLASSIFY and TAG. */
+/* Label sets of CLASSIFY or TAG. */
 uint32_t heads_n_sets(const struct heads *h, enum heads_task task);
 const struct heads_set *heads_set(const struct heads *h, enum heads_task task, uint32_t i);
-/* By name, NULL or "": the default. */
+/* Finds a set by name; NULL or "": the default set. */
 SHOAL_MUST_CHECK int heads_find_set(const struct heads *h, enum heads_task task, const char *name,
                                     const struct heads_set **out, struct err *e);
 
 /* ---- sequences ------------------------------------------------------------------------------- */
 
 struct heads_answer {
-    uint32_t label;   /* index in the set: the best one, or oos */
-    float confidence; /* of it; out of scope by threshold: 1 - the best probability */
+    uint32_t label;   /* index in the set: the best label, or oos */
+    float confidence; /* probability of that label; for oos by threshold: 1 - the best one */
 };
 
-/* logits [count] of a set become probabilities, in place. */
+/* Converts the logits [count] of a set to probabilities, in place. */
 void heads_probabilities(const struct kern_ops *k, const struct heads_set *set, float *logits);
 struct heads_answer heads_answer(const struct heads_set *set, const float *probabilities);
-/* Relevance from the only logit of a reranker. */
+/* Relevance from a reranker's single logit. */
 float heads_relevance(const struct heads *h, float logit, bool raw);
-/* A vector of the first n of dim values, made to length 1, in place. */
+/* Scales the first n values of v to a vector of length 1, in place. */
 void heads_normalize(const struct kern_ops *k, float *v, uint32_t n);
-/* tokens: [n][dim], one sequence's last layer.  Not for HEADS_POOLING_POOLER. */
+/* Pools one sequence's last layer, tokens: [n][dim].  Not for HEADS_POOLING_POOLER. */
 void heads_pool(const struct kern_ops *k, enum heads_pooling pooling, const float *tokens,
                 uint32_t n, uint32_t dim, float *out);
 
-/* The same on an encoder's last pass.  Logits of a set for sequence seq, [count]; RERANK: set NULL,
- * one logit. */
+/* The same on an encoder's last pass: logits [count] of a set for sequence seq; RERANK: set is
+ * NULL and there is one logit. */
 void heads_class_logits(const struct heads *h, struct encoder *d, uint32_t seq,
                         const struct heads_set *set, float *out);
-/* The sequence's vector: pooled, cut to n (0: as the model says), length 1. */
+/* The embedding of a sequence: pooled, truncated to n (0: the model's default), length 1. */
 void heads_vector(const struct heads *h, struct encoder *d, uint32_t seq, uint32_t n, float *out);
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
 struct heads_word {
-    uint32_t token;      /* its first one in the sequence */
+    uint32_t token;      /* index of its first token in the sequence */
     uint32_t start, end; /* bytes of the text */
 };
 
-/* Words of a text from the byte ranges of its tokens (empty: added ones); at most one a token. */
+/* Finds the words of a text from the byte ranges of its tokens (empty for special tokens).  Writes
+ * at most n_tokens words. */
 uint32_t heads_words(const struct heads *h, const char *text, size_t n_text, const uint32_t *start,
                      const uint32_t *end, uint32_t n_tokens, struct heads_word *words);
 
-/* Memory for decoding so many words. */
+/* Memory for decoding the tags of a given number of words. */
 struct heads_work;
 SHOAL_MUST_CHECK int heads_work_create(struct heads_work **out, const struct heads *h,
                                        uint32_t max_words, struct err *e);
 void heads_work_destroy(struct heads_work *w);
-/* The logits [n_words][count] that heads_tags reads; fill it, or let heads_word_logits do it. */
+/* The logits [n_words][count] that heads_tags reads.  Fill them, or call heads_word_logits. */
 float *heads_work_logits(struct heads_work *w);
 void heads_word_logits(const struct heads *h, struct encoder *d, uint32_t seq,
                        const struct heads_set *set, const struct heads_word *words,
                        uint32_t n_words, struct heads_work *w);
-/* The best tags (indices of the set's labels) of the words, with each one's probability. */
+/* The best tags of the words (indices of the set's labels), with the probability of each. */
 void heads_tags(const struct kern_ops *k, const struct heads_set *set, uint32_t n_words,
                 struct heads_work *w, uint16_t *tags, float *scores);
 
@@ -131,10 +132,10 @@ struct heads_span {
     uint32_t start, end;           /* bytes of the text */
     uint32_t start_char, end_char; /* characters of the text */
     uint32_t first_word, n_words;
-    float score; /* mean probability of its tags */
+    float score; /* mean probability of the span's tags */
 };
 
-/* BIO, BIOES, BILOU and plain tags to spans; at most n_words of them. */
+/* Converts BIO, BIOES, BILOU and plain tags to spans; at most n_words of them. */
 uint32_t heads_spans(const struct heads *h, const struct heads_set *set, const char *text,
                      size_t n_text, const struct heads_word *words, uint32_t n_words,
                      const uint16_t *tags, const float *scores, struct heads_span *spans);

@@ -1,4 +1,4 @@
-/* heads_int.h - inside of the heads of a model.  Private to src/model. */
+/* heads_int.h - internals of the heads of a model.  Private to src/model. */
 #ifndef SHOAL_MODEL_HEADS_INT_H
 #define SHOAL_MODEL_HEADS_INT_H
 
@@ -7,7 +7,7 @@
 #define HEADS_N_HEADS 2u /* HEADS_CLASSIFY, HEADS_TAG */
 
 struct heads_head {
-    uint32_t rows; /* 0: not there */
+    uint32_t rows; /* 0: no such head */
     struct heads_set *sets;
     uint32_t n_sets, def;
 };

@@ -1,4 +1,4 @@
-/* heads_run.c - logits to answers, token vectors to one; see heads.h. */
+/* heads_run.c - logits to results, token vectors to one embedding; see heads.h. */
 #include <math.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ void heads_pool(const struct kern_ops *k, enum heads_pooling pooling, const floa
     }
 }
 
-/* The first token through the layer in front of the classes, where there is one; [dim]. */
+/* The first token through the layer before the classes, if there is one; [dim]. */
 static const float *front(const struct heads *h, struct encoder *d, uint32_t seq)
 {
     const struct kern_ops *k = encoder_kernels(d);

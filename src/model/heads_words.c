@@ -11,7 +11,7 @@
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
-/* Code point at p < end; a byte that begins none counts as itself, one byte long. */
+/* Code point at p < end; an invalid byte counts as itself, one byte long. */
 static unsigned code_at(const char *text, size_t at, size_t n, uint32_t *cp)
 {
     const uint8_t *p = (const uint8_t *)text;
@@ -21,7 +21,7 @@ static unsigned code_at(const char *text, size_t at, size_t n, uint32_t *cp)
     return len ? len : 1;
 }
 
-/* Where str.split() of the training divided. */
+/* White space as in Python's str.split(), which the training data was split with. */
 static bool is_space(uint32_t c)
 {
     return c == ' ' || (c >= 9 && c <= 13) || (c >= 0x1c && c <= 0x1f) || c == 0x85 || c == 0xa0 ||
@@ -29,7 +29,8 @@ static bool is_space(uint32_t c)
            c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
-/* What BERT's tokenizers make a word of its own: punctuation, symbols of ASCII, ideographs. */
+/* Characters that BERT's tokenizers make words of their own: punctuation, ASCII symbols,
+ * ideographs. */
 static bool stands_alone(uint32_t c)
 {
     if (c < 0x80)
@@ -42,7 +43,7 @@ static bool stands_alone(uint32_t c)
     return cat >= UTF8PROC_CATEGORY_PC && cat <= UTF8PROC_CATEGORY_PO;
 }
 
-/* White space divides; a word is the text between, its first token the first that begins in it. */
+/* Splits at white space; a word's first token is the first one that starts inside it. */
 static uint32_t whole_words(const char *text, size_t n_text, const uint32_t *start,
                             const uint32_t *end, uint32_t n_tokens, struct heads_word *words)
 {
@@ -67,7 +68,7 @@ static uint32_t whole_words(const char *text, size_t n_text, const uint32_t *sta
     return n;
 }
 
-/* Whether the piece [start, ..) goes on with the word that ended at `before`. */
+/* True if the piece at `start` continues the word that ended before it. */
 static bool goes_on(const char *text, size_t n_text, uint32_t start, const struct heads_word *prev)
 {
     uint32_t cp, last = 0;
@@ -92,7 +93,7 @@ static uint32_t plain_words(const char *text, size_t n_text, const uint32_t *sta
             continue;
         }
         for (; from < end[i]; from += code_at(text, from, n_text, &cp)) {
-            (void)code_at(text, from, n_text, &cp); /* byte-level pieces begin with their space */
+            (void)code_at(text, from, n_text, &cp); /* byte-level pieces start with their space */
             if (!is_space(cp))
                 break;
         }
@@ -112,7 +113,7 @@ uint32_t heads_words(const struct heads *h, const char *text, size_t n_text, con
 /* ---- tags ----------------------------------------------------------------------------------- */
 
 struct heads_work {
-    uint32_t max_words, most; /* most: labels of the largest set */
+    uint32_t max_words, most; /* most: number of labels of the largest set */
     float *logits;            /* [max_words][most] */
     float *score, *next;      /* [most] */
     uint16_t *back;           /* [max_words][most] */
@@ -142,7 +143,7 @@ int heads_work_create(struct heads_work **out, const struct heads *h, uint32_t m
         }
     }
     heads_work_destroy(w);
-    return err_set(e, SHOAL_ENOMEM, "memory to tag %u words", max_words);
+    return err_set(e, SHOAL_ENOMEM, "out of memory to tag %u words", max_words);
 }
 
 void heads_work_destroy(struct heads_work *w)
@@ -173,7 +174,7 @@ void heads_word_logits(const struct heads *h, struct encoder *d, uint32_t seq,
                 w->logits, set->count);
 }
 
-/* Viterbi over log-probabilities; rows of the table are where a tag comes from. */
+/* Viterbi over log-probabilities; a row of the table is the tag that a transition starts from. */
 static void best_path(const struct heads_set *set, uint32_t n_words, struct heads_work *w,
                       uint16_t *tags)
 {
@@ -211,7 +212,7 @@ void heads_tags(const struct kern_ops *k, const struct heads_set *set, uint32_t 
                 struct heads_work *w, uint16_t *tags, float *scores)
 {
     const uint32_t n = set->count;
-    for (uint32_t t = 0; t < n_words; t++) { /* to log-probabilities */
+    for (uint32_t t = 0; t < n_words; t++) { /* logits to log-probabilities */
         float *l = w->logits + (size_t)t * n, max = k->max(l, n);
         float log_sum = max + logf(k->softmax_exp(w->next, l, n, max));
         tags[t] = (uint16_t)k->argmax(l, n);
@@ -250,7 +251,7 @@ static bool closes(char c)
     return strchr(".,;:!?)", c) != NULL && c != '\0';
 }
 
-struct counting { /* characters up to a byte, asked in ascending order */
+struct counting { /* counts characters up to a byte; queries must ascend */
     const char *text;
     size_t n, at;
     uint32_t chars;

@@ -23,7 +23,7 @@ void linear_product(const struct kern_ops *k, const struct weights *w, const str
     m.data += t0 * m.tile_bytes;
     m.n_rows -= r0;
     if (m.fmt == KERN_Q8W && l->bias)
-        m.bias = l->bias + r0; /* vectors have room for a whole tile behind them */
+        m.bias = l->bias + r0; /* vectors are padded, so a whole tile may be read */
     k->gemm(&m, a, n_tokens, 0, t1 - t0, out, ld);
     if (!l->bias || m.bias)
         return;
@@ -62,7 +62,7 @@ int plan_init(struct plan *p, const struct gguf *g, struct weights *w, struct ve
 {
     *p = (struct plan){.g = g, .weights = w, .vectors = v, .e = e};
     p->claimed = mem_zalloc_n(g->n_tensors + 1, sizeof(*p->claimed));
-    return p->claimed ? 0 : err_set(e, SHOAL_ENOMEM, "plan of the model");
+    return p->claimed ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for the tensor plan");
 }
 
 void plan_fini(struct plan *p)
@@ -96,7 +96,7 @@ static void name_of(char *out, size_t cap, int layer, const char *part, const ch
         snprintf(out, cap, "blk.%d.%s.%s", layer, part, kind);
 }
 
-/* n values of t, owned by the plan's vectors; 16 more are there, 0. */
+/* n values of t, owned by the plan's vectors and padded with 16 zeros. */
 static int floats(struct plan *p, const float **out, const struct gguf_tensor *t, size_t n)
 {
     struct vectors *all = p->vectors;
@@ -136,7 +136,7 @@ int plan_table(struct plan *p, const float **out, const char *name, uint32_t *n_
     if (!t)
         return required ? err_set(p->e, SHOAL_EFORMAT, "tensor %s is missing", name) : 0;
     if (t->n_dims > 2 || t->dims[0] != n_cols || t->dims[1] > INT32_MAX)
-        return err_set(p->e, SHOAL_EFORMAT, "tensor %s is not a table %u wide", name, n_cols);
+        return err_set(p->e, SHOAL_EFORMAT, "tensor %s is not a table of %u columns", name, n_cols);
     *n_rows = (uint32_t)t->dims[1];
     return floats(p, out, t, (size_t)t->dims[1] * n_cols);
 }
@@ -166,7 +166,7 @@ int plan_check_all_claimed(const struct plan *p, const char *arch)
     for (size_t i = 0; i < p->g->n_tensors; i++)
         if (!p->claimed[i])
             return err_set(p->e, SHOAL_EUNSUPPORTED,
-                           "tensor %.*s is not part of the %s architecture as it is known here",
+                           "unexpected tensor %.*s: this %s variant is not supported",
                            (int)p->g->tensors[i].name.n, p->g->tensors[i].name.p, arch);
     return 0;
 }
@@ -174,7 +174,7 @@ int plan_check_all_claimed(const struct plan *p, const char *arch)
 void *carve_take(struct carve *c, size_t n)
 {
     void *at = c->base ? c->base + c->bytes : NULL;
-    c->bytes += (n + 127) / 64 * 64; /* 64 bytes apart: over-reads of vectors stay inside */
+    c->bytes += (n + 127) / 64 * 64; /* at least 64 bytes apart: vector over-reads stay inside */
     return at;
 }
 

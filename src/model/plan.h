@@ -1,9 +1,9 @@
-/* plan.h - from a file's tensors to what a model computes with: vectors as floats, matrices for
- * packing; and what is still unclaimed, since a tensor that no one asked for means an architecture
- * that would be computed wrongly.
+/* plan.h - turns a file's tensors into the parts of a model: vectors as floats, matrices to pack.
+ * It also tracks which tensors were claimed: a tensor that nobody asked for means that the
+ * architecture is not fully understood and would compute wrong results.
  *
- * Thread:    used by one thread while a model is loaded; what it filled is immutable afterwards.
- * Ownership: borrows the gguf and the weights; vectors own their floats until vectors_fini.
+ * Thread:    used by one thread while a model is loaded; its results are immutable afterwards.
+ * Ownership: borrows the model file and the weights; vectors own their floats until vectors_fini.
  * Failure:   0 or SHOAL_E* with the tensor's name.  Private to src/model. */
 #ifndef SHOAL_MODEL_PLAN_H
 #define SHOAL_MODEL_PLAN_H
@@ -19,12 +19,12 @@ struct vectors { /* small tensors, as floats */
 void vectors_fini(struct vectors *v);
 
 struct linear {        /* y = W x + bias */
-    uint32_t mat;      /* index in weights, NO_MAT: absent */
+    uint32_t mat;      /* index in weights; NO_MAT: absent */
     const float *bias; /* or NULL */
-    uint32_t out_at;   /* first column of its result */
+    uint32_t out_at;   /* first column of its result in the output */
 };
 
-/* Tiles [t0, t1) of one product with its bias; column 0 of out is the first row of tile t0. */
+/* Computes tiles [t0, t1) of one product with its bias; column 0 of out is the first row of t0. */
 void linear_product(const struct kern_ops *k, const struct weights *w, const struct linear *l,
                     const struct kern_act *a, uint32_t n_tokens, uint32_t t0, uint32_t t1,
                     float *out, size_t ld);
@@ -33,21 +33,21 @@ static inline bool linear_is_int(const struct weights *w, const struct linear *l
     return l->mat != NO_MAT && !kern_fmt_is_float(w->mats[l->mat].fmt);
 }
 
-/* The form of a product's input beside floats.  Wide and blocks never meet: int8 makes all matrices
- * of an input wide, or none. */
+/* Form of a product's input besides floats.  Blocks and wide groups never mix: with int8 all
+ * matrices that share an input are wide, or none. */
 enum linear_input { LINEAR_INPUT_FLOATS, LINEAR_INPUT_BLOCKS, LINEAR_INPUT_WIDE };
-/* What a matrix wants of its input, beside that of others; absent ones want nothing. */
+/* The form that a matrix needs, combined with that of others; absent ones need none. */
 enum linear_input linear_wants(const struct weights *w, const struct linear *l,
                                enum linear_input others);
-/* Columns that are rounded together or, for floats, that it is good to divide by. */
+/* Columns that are rounded together; for floats, a good granularity for splitting. */
 static inline uint32_t linear_input_unit(enum linear_input in)
 {
     return in == LINEAR_INPUT_WIDE ? KERN_WIDE : 32;
 }
-/* Brings units u0 to u1 of token t's input into that form. */
+/* Converts units u0 to u1 of token t's input to that form. */
 void linear_round(const struct kern_ops *k, const struct kern_act *a, enum linear_input in,
                   uint32_t t, uint32_t u0, uint32_t u1);
-/* All of it. */
+/* Converts the whole input. */
 void linear_round_all(const struct kern_ops *k, const struct kern_act *a, enum linear_input in,
                       uint32_t t);
 
@@ -62,24 +62,23 @@ struct plan {
 SHOAL_MUST_CHECK int plan_init(struct plan *p, const struct gguf *g, struct weights *w,
                                struct vectors *v, struct err *e);
 void plan_fini(struct plan *p);
-/* NULL when the file has no such tensor; claim_prefix: all whose names begin so. */
+/* NULL if the file has no such tensor.  claim_prefix: claims all whose names start like that. */
 const struct gguf_tensor *plan_claim(struct plan *p, const char *name);
 void plan_claim_prefix(struct plan *p, const char *prefix);
-/* "part.kind" (layer < 0) or "blk.layer.part.kind": a vector of n floats, NULL where the file has
- * none and it is not required. */
+/* "part.kind" (layer < 0) or "blk.layer.part.kind": a vector of n floats; NULL if the file has none
+ * and it is not required. */
 SHOAL_MUST_CHECK int plan_vector(struct plan *p, const float **out, int layer, const char *part,
                                  const char *kind, uint32_t n, bool required);
-/* A whole table [*n_rows][n_cols] as floats, NULL where the file has none and it is not required.
- */
+/* A whole table [*n_rows][n_cols] as floats; NULL if the file has none and it is not required. */
 SHOAL_MUST_CHECK int plan_table(struct plan *p, const float **out, const char *name,
                                 uint32_t *n_rows, uint32_t n_cols, bool required);
-/* "....weight" with, where there is one, "....bias".  n_rows 0: as many as the file has. */
+/* "....weight" and, if present, "....bias".  n_rows 0: as many as the file has. */
 SHOAL_MUST_CHECK int plan_linear(struct plan *p, struct linear *l, int layer, const char *part,
                                  uint32_t n_rows, uint32_t n_cols, bool required);
-/* Every tensor was asked for; arch is for the message. */
+/* Fails if a tensor was not claimed; arch is for the message. */
 SHOAL_MUST_CHECK int plan_check_all_claimed(const struct plan *p, const char *arch);
 
-/* ---- scratch: one block of pages, divided in two rounds, the first of which only counts ------ */
+/* ---- scratch: one allocation, divided in two rounds; the first only computes the size -------- */
 
 struct carve {
     uint8_t *base; /* NULL: only count */

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-/* A chunk of weights should last long against taking it, and be short against a time slice. */
+/* A chunk should take long compared to claiming it, and short compared to a time slice. */
 #define CHUNK_BYTES (256u << 10)
-#define TILE_TOKENS 16u /* groups of tokens are made of whole tiles */
-#define GROUP_LEAST 32u /* tokens that are worth unpacking the weights for them alone */
+#define TILE_TOKENS 16u /* groups of tokens consist of whole tiles */
+#define GROUP_LEAST 32u /* fewer tokens are not worth unpacking the weights for */
 
 void products_divide(struct crew_phase *p, uint32_t n_members, uint32_t n_tokens, size_t bytes,
                      uint32_t units)
@@ -15,19 +15,18 @@ void products_divide(struct crew_phase *p, uint32_t n_members, uint32_t n_tokens
     p->n_groups = 1;
     if (n_members == 1) {
         n = 1;
-    } else if (n_tokens >
-               PRODUCTS_FEW) { /* a chunk lays out its inputs first: few and large ones */
+    } else if (n_tokens > PRODUCTS_FEW) { /* chunks prepare their inputs first: few large ones */
         if (n_tokens >= n_members * GROUP_LEAST)
             p->n_groups = n_members;
         n = n_members * 4u / p->n_groups;
     } else {
-        n = (n + n_members - 1) / n_members; /* as many for each: the last one waits for nobody */
+        n = (n + n_members - 1) / n_members; /* the same number for each member */
         n = (n < 1 ? 1 : n > 32 ? 32 : n) * n_members;
     }
     p->n_chunks = (n > units ? units : (uint32_t)n) * p->n_groups;
 }
 
-/* What chunk c has: tokens t .. t + n - 1, and part *part of *parts of the rows. */
+/* The share of chunk c: tokens t .. t + n - 1, and part `part` of `parts` of the rows. */
 struct share {
     uint32_t t, n, part, parts;
 };
@@ -43,7 +42,7 @@ static struct share share_of(const struct crew_phase *p, uint32_t c)
 
 uint32_t products_stage_rows(uint32_t n_members, uint32_t most_rows)
 {
-    /* a chunk has at most its member's share of the rows, and a tile or a unit more */
+    /* a chunk covers at most its member's share of the rows plus one tile or unit */
     return n_members > 1 ? most_rows / n_members + KERN_WIDE : 0;
 }
 
@@ -60,8 +59,8 @@ uint32_t products_tiles(const struct products_with *w, const struct linear *l)
     return l->mat == NO_MAT ? 0 : kern_n_tiles(&w->k->layout, w->weights->mats[l->mat].n_rows);
 }
 
-/* What a share has of linear i: tiles *t0 to *t1, *rows of them, which begin at row *at of the
- * chunk.  false: nothing. */
+/* The part of linear i that a share covers: tiles *t0 to *t1, *rows rows, starting at row *at of
+ * the chunk.  Returns false if it is empty. */
 static bool part_of(const struct products_with *w, const struct products *b, const struct share *s,
                     uint32_t i, uint32_t *t0, uint32_t *t1, uint32_t *rows, uint32_t *at)
 {
@@ -112,9 +111,10 @@ void products_commit(const struct products_with *w, const struct products *b,
                        w->stage[member] + (size_t)t * w->stage_rows + at, rows * sizeof(float));
 }
 
-#define AHEAD_BYTES 512u /* of every stream in a step */
+#define AHEAD_BYTES 512u /* per stream and step */
 
-/* Tiles t0 to t1 - 1 from the beginnings of the streams on that one token reads them in. */
+/* Prefetches tiles t0 to t1 - 1, from the start of each stream that gemm will read for one token.
+ */
 static bool tiles_ahead(const struct products_with *w, uint32_t mat, uint32_t t0, uint32_t t1,
                         uint32_t step)
 {
@@ -141,7 +141,7 @@ bool products_ahead(const struct products_with *w, const struct products *b,
     return false;
 }
 
-/* Rows r0 to r1 of the hidden layer, units u0 to u1: what a share has. */
+/* The share's rows r0 to r1 of the hidden layer, as units u0 to u1. */
 static void ffn_range(const struct products_ffn *f, const struct share *s, uint32_t *u0,
                       uint32_t *u1, uint32_t *r0, uint32_t *r1)
 {
@@ -168,7 +168,7 @@ static void activate(const struct kern_ops *k, const struct products_ffn *f, boo
         k->gelu(h, h, n);
 }
 
-/* Gate, up and activation of whole blocks of the down product's input. */
+/* Computes gate, up and activation for whole blocks of the down product's input. */
 void products_ffn_run(const struct products_with *w, const struct products_ffn *f,
                       const struct crew_phase *p, uint32_t c, uint32_t member)
 {

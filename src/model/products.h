@@ -1,7 +1,7 @@
-/* products.h - the matrix products of a pass as phases of a crew: which part a chunk has, computed
- * in place or into its member's stage.
+/* products.h - the matrix products of a pass as phases of a crew: splits them into chunks, which
+ * are computed in place or into the member's stage.
  *
- * Thread:    crew members; pure but for the memory that out and the stage point to.
+ * Thread:    crew members; no state except the memory behind out and stage.
  * Ownership: borrows everything.  Private to src/model. */
 #ifndef SHOAL_MODEL_PRODUCTS_H
 #define SHOAL_MODEL_PRODUCTS_H
@@ -9,12 +9,12 @@
 #include "base/crew.h"
 #include "model/plan.h"
 
-/* Up to so many tokens the per-token work is done in finishes, above it in phases of its own; and
- * products are staged and committed, so that a member which the OS takes away does not stop the
+/* Up to this many tokens, per-token work is done in the finish of a phase instead of a phase of its
+ * own, and products are staged and committed so that a preempted member does not stall the
  * others. */
 #define PRODUCTS_FEW 2u
 
-/* What a model computes its products with. */
+/* The context that a model computes its products in. */
 struct products_with {
     const struct kern_ops *k;
     const struct weights *weights;
@@ -22,7 +22,7 @@ struct products_with {
     size_t stage_rows;
 };
 
-/* Some products over the same input, one after the other. */
+/* Several products over the same input, one after the other. */
 struct products {
     const struct linear *l;
     uint32_t n_linears;
@@ -31,25 +31,25 @@ struct products {
     size_t ld;
 };
 
-/* How a phase of products is divided: n_chunks for so many bytes of weights in so many units that
- * can be taken, and n_groups of tokens.  Chunk c has some rows of group c / (n_chunks / n_groups):
- * with as many groups as members, each keeps to its own tokens and their caches. */
+/* Chooses n_chunks for a phase of products from the bytes of its weights, the number of units that
+ * they can be split into, and n_groups of tokens.  Chunk c covers some rows of group
+ * c / (n_chunks / n_groups): with one group per member, each keeps to its own tokens and caches. */
 void products_divide(struct crew_phase *p, uint32_t n_members, uint32_t n_tokens, size_t bytes,
                      uint32_t units);
-/* Rows of a member's stage when the widest products have most_rows. */
+/* Rows of a member's stage if the widest products have most_rows. */
 uint32_t products_stage_rows(uint32_t n_members, uint32_t most_rows);
-/* 0 for a linear that is absent. */
+/* 0 if the linear is absent. */
 size_t products_bytes(const struct products_with *w, const struct linear *l);
 uint32_t products_tiles(const struct products_with *w, const struct linear *l);
 
-/* Computes chunk c of phase p, of p->n_items tokens: into its place or, when the phase commits,
- * into the member's stage, from where commit takes it. */
+/* Computes chunk c of phase p with p->n_items tokens: in place or, if the phase has a commit, into
+ * the member's stage, from which commit copies it. */
 void products_run(const struct products_with *w, const struct products *b,
                   const struct crew_phase *p, uint32_t c, uint32_t member);
 void products_commit(const struct products_with *w, const struct products *b,
                      const struct crew_phase *p, uint32_t c, uint32_t member);
 
-/* Brings a part of the weights that chunk c begins with near (crew_phase.ahead). */
+/* Prefetches the next part of the weights that chunk c reads first (crew_phase.ahead). */
 bool products_ahead(const struct products_with *w, const struct products *b,
                     const struct crew_phase *p, uint32_t c, uint32_t step);
 
@@ -59,18 +59,18 @@ enum products_act {
     PRODUCTS_ACT_SILU, /* gated only */
     PRODUCTS_ACT_GELU, /* tanh form */
     PRODUCTS_ACT_GELU_ERF,
-    PRODUCTS_ACT_RELU /* these two: not gated */
+    PRODUCTS_ACT_RELU /* the last two: not gated */
 };
 
 struct products_ffn {
-    const struct linear *gate, *up; /* gate->mat NO_MAT: not gated */
+    const struct linear *gate, *up; /* gate->mat is NO_MAT: not gated */
     enum products_act act;
     const struct kern_act *in, *hidden; /* hidden->n_cols: the width */
-    float *h, *h_up;                    /* [tokens][width]; h is what hidden reads */
-    enum linear_input form;             /* that hidden is wanted in */
+    float *h, *h_up;                    /* [tokens][width]; hidden reads h */
+    enum linear_input form;             /* the form that hidden needs */
 };
 
-/* In units that a phase's chunks can take. */
+/* Number of units that a phase's chunks can be split into. */
 static inline uint32_t products_ffn_units(const struct products_ffn *f)
 {
     const uint32_t unit = linear_input_unit(f->form);

@@ -1,4 +1,4 @@
-/* t5.c - loading: from a GGUF's tensors to packed weights, vectors and reserved scratch. */
+/* t5.c - loading: packs the tensors of a model file, converts vectors, reserves scratch. */
 #include "model/t5.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static int read_act(struct t5 *t, struct err *e)
     static const struct {
         const char *name;
         enum products_act act;
-        bool gated, plain; /* where it is known */
+        bool gated, plain; /* in which variants it exists */
     } acts[] = {
         {"relu", PRODUCTS_ACT_RELU, false, true},
         {"gelu", PRODUCTS_ACT_GELU_ERF, false, true},
@@ -41,8 +41,8 @@ static int read_act(struct t5 *t, struct err *e)
             t->act = acts[i].act;
             return 0;
         }
-    return err_set(e, SHOAL_EUNSUPPORTED, "t5.activation \"%.*s\"%s", (int)(s.n < 64 ? s.n : 64),
-                   s.p, t->c.gated ? " with a gate" : "");
+    return err_set(e, SHOAL_EUNSUPPORTED, "t5.activation \"%.*s\" is not supported%s",
+                   (int)(s.n < 64 ? s.n : 64), s.p, t->c.gated ? " with a gate" : "");
 }
 
 static int read_config(struct t5 *t, struct err *e)
@@ -72,16 +72,18 @@ static int read_config(struct t5 *t, struct err *e)
         (rc = arch_f32_or(&as, g, "attention.layer_norm_rms_epsilon", 1e-6f, &c->norm_eps, e)) < 0)
         return rc;
     if (c->head_dim == 0 || value_len != c->head_dim)
-        return err_set(e, SHOAL_EUNSUPPORTED, "values of %u and keys of %u dimensions", value_len,
-                       c->head_dim);
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "value heads of %u dimensions and key heads of %u are not supported: they "
+                       "must be equal",
+                       value_len, c->head_dim);
     if (c->max_distance <= c->n_buckets / 2)
-        return err_set(e, SHOAL_EFORMAT, "%u buckets for distances of up to %u", c->n_buckets,
-                       c->max_distance);
+        return err_set(e, SHOAL_EFORMAT, "%u buckets are too many for distances of up to %u",
+                       c->n_buckets, c->max_distance);
     c->start_token = (int32_t)start;
-    bool scaled = !gguf_find_tensor(g, "output.weight"); /* tied, where nothing else is said */
+    bool scaled = !gguf_find_tensor(g, "output.weight"); /* default: scaled if tied */
     if (gguf_find(g, "t5.scale_decoder_outputs") &&
         !gguf_get_bool(g, "t5.scale_decoder_outputs", &scaled))
-        return err_set(e, SHOAL_EFORMAT, "metadata key t5.scale_decoder_outputs is no bool");
+        return err_set(e, SHOAL_EFORMAT, "metadata key t5.scale_decoder_outputs is not a bool");
     c->output_scale = scaled ? 1.0f / sqrtf((float)c->dim) : 1.0f;
     return read_act(t, e);
 }
@@ -131,7 +133,7 @@ static int cross(struct loading *o, struct t5_layer *l)
         rc = matrix(o, &l->cross_kv[1], "cross_attn_v", inner, dim, inner);
     if (rc == 0)
         rc = matrix(o, &l->cross_out, "cross_attn_o", dim, inner, 0);
-    /* some files have it; nobody uses it */
+    /* present in some files, but never used */
     (void)plan_claim(&o->p, part_name(o, name, sizeof(name), "cross_attn_rel_b.weight"));
     return rc;
 }
@@ -158,7 +160,7 @@ static int layer(struct loading *o, struct t5_layer *l)
     return rc < 0 ? rc : matrix(o, &l->down, "ffn_down", c->dim, c->ffn_dim, 0);
 }
 
-/* The layers of one side, its last norm and its biases, which all layers share. */
+/* The layers of one side, its last norm and its position biases, which all layers share. */
 static int side(struct loading *o, bool dec)
 {
     struct t5 *t = o->t;
@@ -194,7 +196,8 @@ static int embeddings(struct loading *o)
                        t->c.dim);
     t->c.n_vocab = (uint32_t)t->embd->dims[1];
     if ((uint32_t)t->c.start_token >= t->c.n_vocab)
-        return err_set(o->p.e, SHOAL_EFORMAT, "the decoder's first token is %d of %u",
+        return err_set(o->p.e, SHOAL_EFORMAT,
+                       "t5.decoder_start_token_id is %d, but the vocabulary has %u tokens",
                        t->c.start_token, t->c.n_vocab);
     int rc = plan_linear(&o->p, &t->output, -1, "output", t->c.n_vocab, t->c.dim, false);
     if (rc == 0 && t->output.mat == NO_MAT) /* tied to the embedding */
@@ -208,7 +211,7 @@ static int plan_tensors(struct t5 *t, struct err *e)
     int rc = plan_init(&o.p, t->g, &t->weights, &t->vectors, e);
     t->layers = mem_zalloc_n(t->c.n_enc + t->c.n_dec, sizeof(*t->layers));
     if (rc == 0 && !t->layers)
-        rc = err_set(e, SHOAL_ENOMEM, "plan of the model");
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for the tensor plan");
     if (rc == 0)
         rc = side(&o, false);
     if (rc == 0)
@@ -250,8 +253,8 @@ uint32_t t5_bucket(int64_t d, bool both_ways, uint32_t n_buckets, uint32_t max_d
         n /= 2;
         first = d > 0 ? n : 0;
     }
-    /* half of the buckets are for one distance each, the others grow with the logarithm; rounded
-     * as the reference rounds, since a distance may lie on an edge */
+    /* Half of the buckets hold one distance each, the others grow logarithmically.  Rounded like
+     * the reference, since a distance may lie exactly on a boundary. */
     const uint32_t exact = n / 2;
     if (away < exact)
         return first + (uint32_t)away;
@@ -296,8 +299,10 @@ static int configure(struct t5 *t, const struct gguf *g, const struct t5_opts *o
     t->max_seqs = o->max_seqs ? o->max_seqs : 8;
     t->max_rows = o->max_rows ? o->max_rows : 16;
     if (t->n_ctx > 65536 || t->max_tokens > 1u << 20 || t->max_seqs > 4096 || t->max_rows > 4096)
-        return err_set(e, SHOAL_EINVAL, "texts of %u tokens, passes of %u tokens and %u rows",
-                       t->n_ctx, t->max_tokens, t->max_rows);
+        return err_set(e, SHOAL_EINVAL,
+                       "limits too large: %u tokens per text, %u tokens, %u texts and %u rows per "
+                       "pass",
+                       t->n_ctx, t->max_tokens, t->max_seqs, t->max_rows);
     t->inner = t->c.n_heads * t->c.head_dim;
     t->kv_kind = o->kv_kind;
     t->kv_head_bytes = (kern_kv_head_bytes(t->kv_kind, t->c.head_dim) + 63) / 64 * 64;
@@ -340,7 +345,7 @@ int t5_create(struct t5 **out, const struct gguf *g, const char *path, const str
         t5_destroy(t);
         return rc;
     }
-    gguf_trim(g); /* from here on only rows of the embedding are read */
+    gguf_trim(g); /* from now on only rows of the embedding are read */
     *out = t;
     return 0;
 }

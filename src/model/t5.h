@@ -1,16 +1,16 @@
-/* t5.h - T5 and its kin: an encoder that reads a text, a decoder that writes one and looks at what
- * the encoder made of the first.
+/* t5.h - T5 and its relatives: an encoder reads the source text, a decoder writes the target and
+ * attends to the encoder's output.
  *
- * Sources of unlike length are packed one after the other, without padding; a step of the decoder
- * computes one token of each of some rows (hypotheses of beams, tasks).  Keys and values, those of
- * the sources too, live in pages of KERN_PAGE tokens of all layers of the decoder.  The bits of a
- * result depend on the tokens alone: not on what else is computed with them, not on the kernel set,
- * not on the number of threads.
+ * Sources of different length are packed one after the other, without padding; one decoder step
+ * computes one token for each of several rows (beam hypotheses, tasks).  Keys and values, also
+ * those of the sources, are stored in pages of KERN_PAGE tokens for all decoder layers.  The bits
+ * of a result depend only on its tokens: not on the rest of the batch, the kernel set or the number
+ * of threads.
  *
- * Thread:    belongs to one thread (the runtime's); inside, a crew shares the work.
- * Ownership: t5_create borrows the gguf, which must stay open; destroy takes all back.
+ * Thread:    belongs to one thread (the runtime's), which shares the work with a crew.
+ * Ownership: t5_create borrows g, which must stay open until destroy.
  * Failure:   SHOAL_E* with a text; then *out is NULL and nothing is left allocated.  A pass
- *            allocates nothing and cannot fail: its limits were checked at create. */
+ *            allocates nothing and cannot fail: create has checked its limits. */
 #ifndef SHOAL_MODEL_T5_H
 #define SHOAL_MODEL_T5_H
 
@@ -26,24 +26,24 @@ struct t5_config {
     uint32_t n_vocab, n_ctx_train, dim, n_heads, head_dim, ffn_dim;
     uint32_t n_enc, n_dec; /* layers */
     uint32_t n_buckets, max_distance;
-    int32_t start_token; /* the decoder's first */
+    int32_t start_token; /* first token of every target */
     float norm_eps;
-    float output_scale; /* of the decoder's result, before the output matrix; 1: none */
-    bool gated;         /* act(gate) * up; else act(up) */
+    float output_scale; /* factor on the decoder's result before the output matrix; 1: none */
+    bool gated;         /* act(gate) * up; false: act(up) */
 };
 
 struct t5_opts {                    /* all zero means defaults */
     const struct kern_ops *kernels; /* NULL: best */
-    uint32_t n_threads;             /* 0: measured cores */
-    uint32_t n_ctx;                 /* longest source, and longest target; 0: the model's own, at
+    uint32_t n_threads;             /* 0: number of cores */
+    uint32_t n_ctx;                 /* longest source and longest target; 0: the model's own, at
                                        most 4096 */
-    uint32_t max_tokens;            /* of the sources of a pass; 0: n_ctx */
-    uint32_t max_seqs;              /* sources of a pass; 0: 8 */
-    uint32_t max_rows;              /* of a step; 0: 16 */
+    uint32_t max_tokens;            /* source tokens per pass; 0: n_ctx */
+    uint32_t max_seqs;              /* sources per pass; 0: 8 */
+    uint32_t max_rows;              /* rows per step; 0: 16 */
     enum kern_kv kv_kind;
-    bool int8;             /* float weights are rounded to 8-bit blocks at load */
-    const char *cache_dir; /* packed weights are kept there; NULL: nowhere */
-    /* Progress of packing, 0..1; returns true to give up. */
+    bool int8;             /* round float weights to 8-bit blocks at load */
+    const char *cache_dir; /* folder for packed weights; NULL: none */
+    /* Progress of packing, 0..1; returns true to cancel. */
     bool (*progress)(void *ctx, double part);
     void *progress_ctx;
 };
@@ -51,54 +51,54 @@ struct t5_opts {                    /* all zero means defaults */
 struct t5_source {
     const int32_t *tokens; /* each 0 .. n_vocab - 1 */
     uint32_t n;            /* 1 .. n_ctx */
-    const uint32_t *pages; /* for its keys and values, enough for n tokens */
+    const uint32_t *pages; /* for its keys and values; enough for n tokens */
 };
 
 struct t5_row {
     int32_t token;
-    uint32_t pos; /* of the token in the target, 0 .. n_ctx - 1 */
+    uint32_t pos; /* position of the token in the target, 0 .. n_ctx - 1 */
     const uint32_t
-        *pages; /* of the target, enough for pos + 1 tokens; the last is this row's own */
+        *pages; /* of the target, enough for pos + 1 tokens; only this row writes the last one */
     const uint32_t *source_pages;
     uint32_t n_source;
 };
 
-struct t5_sizes { /* bytes, and how the sum came about */
+struct t5_sizes { /* memory in bytes, by purpose */
     size_t weights, scratch, kv_page;
     uint32_t n_ctx, max_tokens, max_seqs, max_rows;
 };
 
 struct t5;
 
-/* Whether general.architecture is t5. */
+/* True if general.architecture is t5. */
 bool t5_knows(const struct gguf *g);
 SHOAL_MUST_CHECK int t5_create(struct t5 **out, const struct gguf *g, const char *path,
                                const struct t5_opts *o, struct err *e);
 void t5_destroy(struct t5 *t);
-/* What a model will need, before anything is reserved. */
+/* Computes the memory a model needs without reserving any. */
 SHOAL_MUST_CHECK int t5_measure(struct t5_sizes *out, const struct gguf *g, const struct t5_opts *o,
                                 struct err *e);
 const struct t5_config *t5_config(const struct t5 *t);
 const struct kern_ops *t5_kernels(const struct t5 *t);
 uint32_t t5_n_threads(const struct t5 *t);
 struct t5_sizes t5_sizes(const struct t5 *t);
-/* true when the packed weights came from the cache. */
+/* True if the packed weights came from the cache. */
 bool t5_from_cache(const struct t5 *t);
 /* The memory that page numbers index: n_pages * sizes.kv_page, 64-byte aligned, zeroed. */
 void t5_set_kv(struct t5 *t, uint8_t *kv);
 void t5_copy_page(struct t5 *t, uint32_t to, uint32_t from);
 
-/* Reads the sources into their pages; at most max_seqs of them, together at most max_tokens. */
+/* Encodes the sources into their pages; at most max_seqs, together at most max_tokens tokens. */
 void t5_encode(struct t5 *t, const struct t5_source *sources, uint32_t n);
-/* The encoder's vector of a token of the last t5_encode, [dim]; valid until the next pass. */
+/* The encoder's output for a token of the last t5_encode, [dim]; valid until the next pass. */
 const float *t5_encoded(const struct t5 *t, uint32_t source, uint32_t token);
-/* One token of each row, at most max_rows of them. */
+/* Computes one token of each row; at most max_rows rows. */
 void t5_decode(struct t5 *t, const struct t5_row *rows, uint32_t n);
-/* Row i's of the last t5_decode, [n_vocab]; valid until the next pass. */
+/* Logits of row i of the last t5_decode, [n_vocab]; valid until the next pass. */
 const float *t5_logits(const struct t5 *t, uint32_t i);
 
-/* The bucket of a key at distance d from its query (negative: before it); n_buckets and
- * max_distance as in the configuration. */
+/* The bucket for a key at distance d from its query (negative: before it); n_buckets and
+ * max_distance are those of the configuration. */
 uint32_t t5_bucket(int64_t d, bool both_ways, uint32_t n_buckets, uint32_t max_distance);
 
 #endif

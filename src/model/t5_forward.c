@@ -1,16 +1,16 @@
-/* t5_forward.c - the passes of T5: sources through the encoder and into the pages of their keys and
- * values, and one step of the decoder, as programs of phases that the crew runs.
+/* t5_forward.c - the passes of T5 as programs of phases that the crew runs: encoding sources into
+ * the pages of their keys and values, and one step of the decoder.
  *
- * A phase is a product of all tokens, attention of some heads, or a small step per token.  With few
- * tokens the small steps are finishes of the phase before. */
+ * A phase is a product over all tokens, attention of some heads, or a small per-token step.  With
+ * few tokens the small steps are the finish of the phase before. */
 
 #include "model/t5_int.h"
 
 #define ROWS_PER_UNIT 128u
-/* Attention over fewer key-times-head pairs than this is done by one member in a finish. */
+/* If there are fewer key-times-head pairs than this, one member does the attention in a finish. */
 #define SMALL_ATTENTION 1024u
 
-enum product { /* which matrices a phase multiplies with */
+enum product { /* which matrices a phase multiplies */
                PRODUCT_QKV,
                PRODUCT_ATTN_OUT,
                PRODUCT_CROSS_Q,
@@ -21,17 +21,17 @@ enum product { /* which matrices a phase multiplies with */
                PRODUCT_NONE
 };
 
-enum step { /* what is done to each token */
+enum step { /* per-token work */
             STEP_NONE,
             STEP_START,  /* embed, first norm */
-            STEP_ATTEND, /* attention's result becomes an input */
-            STEP_SELF,   /* residuals: after self attention, */
-            STEP_CROSS,  /* after cross attention, */
-            STEP_FFN,    /* after the feed-forward */
-            STEP_STORE   /* keys and values of a source into their page */
+            STEP_ATTEND, /* quantize attention's result for the next product */
+            STEP_SELF,   /* residual after self attention */
+            STEP_CROSS,  /* residual after cross attention */
+            STEP_FFN,    /* residual after the feed-forward */
+            STEP_STORE   /* store keys and values of a source in their page */
 };
 
-/* All that a phase needs to know travels in its arg. */
+/* A phase's arg encodes all its parameters. */
 static uint32_t pack_arg(uint32_t layer, enum product product, enum step step)
 {
     return layer | (uint32_t)product << 16 | (uint32_t)step << 24;
@@ -112,7 +112,7 @@ static void embed(struct t5 *t, uint32_t layer, uint32_t token)
     const uint32_t seq = t->seq_of[token];
     const int32_t id =
         t->rows ? t->rows[token].token : t->sources[seq].tokens[token - t->seq_first[seq]];
-    /* the row as the file has it is never longer than as floats */
+    /* a row in the file's encoding is never longer than as floats */
     float *x = t->x + (size_t)token * t->c.dim, *raw = t->xn + (size_t)token * t->c.dim;
     const size_t row = t->embd->n_bytes / t->c.n_vocab;
     gguf_read(t->g, t->embd, (size_t)id * row, raw, row);
@@ -175,7 +175,7 @@ static void run_step(struct t5 *t, uint32_t arg, uint32_t token)
     }
 }
 
-/* What chunk c of n has of `units`. */
+/* First unit of chunk c if `units` are split into n chunks. */
 static uint32_t part(uint32_t units, uint32_t c, uint32_t n)
 {
     return (uint32_t)((uint64_t)units * c / n);
@@ -229,8 +229,8 @@ static void source_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint
         attend_source(t, &t->units[i], member);
 }
 
-/* One head of one row: over its own tokens, of which this one's key and value are new, or over its
- * source. */
+/* One head of one row: attends to the row's own tokens, the newest of which it stores first, or to
+ * its source. */
 static void attend_row(struct t5 *t, uint32_t arg, uint32_t unit, uint32_t member)
 {
     const uint32_t layer = layer_of(arg), hd = t->c.head_dim;
@@ -266,7 +266,7 @@ static void row_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_
         attend_row(t, p->arg, i, member);
 }
 
-/* Few rows and few keys: all of it by whoever ended the products. */
+/* Few rows and few keys: done by the member that completed the products. */
 static void row_finish(void *ctx, const struct crew_phase *p, uint32_t member)
 {
     struct t5 *t = ctx;
@@ -356,7 +356,7 @@ static void add(struct program *g, struct crew_phase p)
     *g->next++ = p;
 }
 
-/* A step of its own, unless it can be the finish of the phase before. */
+/* Adds a step as a phase of its own, unless it can be the finish of the phase before. */
 static void add_step(struct program *g, uint32_t arg)
 {
     const uint32_t members = crew_size(g->t->crew), most = members == 1 ? 1 : members * 8;
@@ -400,7 +400,7 @@ static void add_ffn(struct program *g, uint32_t layer)
     add_product(g, layer, PRODUCT_DOWN, STEP_FFN);
 }
 
-/* Attention after the products that made its queries; small: by whoever ended those. */
+/* Adds attention after the products of its queries; if small, as their finish. */
 static void add_attention(struct program *g, uint32_t layer, enum product product, uint32_t units,
                           bool small)
 {

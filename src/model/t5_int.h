@@ -1,11 +1,11 @@
-/* t5_int.h - inside of T5, shared by t5.c (loading) and t5_forward.c.  Private to src/model. */
+/* t5_int.h - internals of T5, shared by t5.c (loading) and t5_forward.c.  Private to src/model. */
 #ifndef SHOAL_MODEL_T5_INT_H
 #define SHOAL_MODEL_T5_INT_H
 
 #include "model/products.h"
 #include "model/t5.h"
 
-struct t5_layer { /* of the encoder or, with the cross parts, of the decoder */
+struct t5_layer { /* encoder layer or, with the cross attention, decoder layer */
     const float *attn_norm, *cross_norm, *ffn_norm;
     struct linear qkv[3], attn_out;
     struct linear cross_q, cross_kv[2], cross_out;
@@ -25,7 +25,7 @@ struct t5 {
     struct vectors vectors;
     struct t5_layer *layers; /* [n_enc + n_dec] */
     const float *enc_norm, *dec_norm;
-    const float *rel_b[2]; /* encoder's, decoder's: [n_buckets][n_heads] */
+    const float *rel_b[2]; /* of the encoder and the decoder: [n_buckets][n_heads] */
     struct linear output;
     const struct gguf_tensor *embd;
     enum products_act act;
@@ -35,19 +35,19 @@ struct t5 {
     uint8_t *kv;
     size_t kv_head_bytes, kv_page_bytes;
 
-    /* scratch, one block of pages */
+    /* scratch, one allocation */
     uint8_t *scratch;
     size_t scratch_bytes;
     uint32_t inner; /* n_heads * head_dim */
     float *x;       /* [tokens][dim]: the residual stream; tokens: max_tokens or max_rows */
-    float *xn;      /* [tokens][dim]: its norm, input of products */
+    float *xn;      /* [tokens][dim]: x after the norm, input of products */
     float *qkv;     /* [tokens][3 * inner] */
     float *att;     /* [tokens][inner] */
     float *proj;    /* [tokens][dim]: results of attn_out, cross_out and down */
     float *hidden, *hidden_up; /* [tokens][ffn_dim] */
     float *logits;             /* [max_rows][n_vocab] */
-    /* By distance: the encoder's [n_heads][2 * n_ctx] with distance d at n_ctx + d, the decoder's
-     * [n_heads][n_ctx] with distance -d at n_ctx - 1 - d. */
+    /* Biases by distance: the encoder's [n_heads][2 * n_ctx] has distance d at n_ctx + d, the
+     * decoder's [n_heads][n_ctx] has distance -d at n_ctx - 1 - d. */
     float *enc_bias, *dec_bias;
     float **attn_scratch, **stage; /* per member */
     uint32_t stage_rows;
@@ -56,7 +56,7 @@ struct t5 {
     struct crew_phase *phases;
     uint32_t *seq_of, *seq_first; /* per token of a pass; per source */
 
-    /* the pass under way */
+    /* the current pass */
     const struct t5_source *sources;
     const struct t5_row *rows;
     uint32_t n_tokens, n_units;

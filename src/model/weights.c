@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-/* Changes whenever a packed layout does. */
+/* Change this with every change of a packed layout. */
 #define PACK_VERSION 1
 #define PACK_MAGIC "SHOALPK2"
 #define HEADER_BYTES 4096u /* header and table of factors; data begins on a page */
@@ -27,7 +27,7 @@ struct header {
     uint64_t key;
     uint64_t data_bytes;
     uint32_t n_mats, complete;
-    char source[PATH_MAX]; /* what it was packed from */
+    char source[PATH_MAX]; /* path of the model it was packed from */
 };
 
 void weights_init(struct weights *w, const struct kern_layout *layout)
@@ -89,10 +89,10 @@ int weights_add(struct weights *w, const struct gguf_tensor *t, uint32_t *index,
                          .mul = 1.0f};
     m.tile_bytes = kern_tile_bytes(&w->layout, m.fmt, m.n_cols);
     if (m.tile_bytes == 0)
-        return err_set(e, SHOAL_EUNSUPPORTED, "tensor %.*s: rows of %u values of %s",
+        return err_set(e, SHOAL_EUNSUPPORTED, "tensor %.*s: rows of %u %s values are not supported",
                        (int)t->name.n, t->name.p, m.n_cols, quant_info(t->type)->name);
     if (w->n == w->cap && grow(w) < 0)
-        return err_set(e, SHOAL_ENOMEM, "table of weights");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the weight table");
     w->mats[w->n] = m;
     w->tensors[w->n] = t;
     w->offsets[w->n] = w->data_bytes;
@@ -109,7 +109,7 @@ static size_t header_bytes(const struct weights *w)
 
 /* ---- the cache file ------------------------------------------------------------------------ */
 
-/* Everything that the packed bytes depend on, without reading the whole model: the identity of its
+/* Hashes all that the packed bytes depend on without reading the whole model: the identity of its
  * files, the plan, and some bytes from the middle of every tensor. */
 static bool cache_key(const struct weights *w, const char *source, char *real, uint64_t *key,
                       uint64_t *name)
@@ -179,14 +179,14 @@ static bool map_cached(struct weights *w, const char *path, uint64_t key)
     return true;
 }
 
-/* A writable mapping of a new file of the right size, or NULL (the caller then does without). */
+/* A writable mapping of a new file of the given size, or NULL; the caller then uses memory. */
 static uint8_t *create_file(const char *tmp, size_t total)
 {
     int fd = open(tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return NULL;
     void *map = MAP_FAILED;
-    /* Real blocks now: a full disk must fail here, not as SIGBUS in the middle of packing. */
+    /* Allocate the blocks now: a full disk must fail here, not with SIGBUS while packing. */
     if (posix_fallocate(fd, 0, (off_t)total) == 0)
         map = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
@@ -204,13 +204,13 @@ static void make_dirs(const char *dir)
     for (char *p = part + 1; *p; p++)
         if (*p == '/') {
             *p = '\0';
-            (void)mkdir(part, 0700); /* what is missing in the end shows at open() */
+            (void)mkdir(part, 0700); /* open() reports any failure later */
             *p = '/';
         }
     (void)mkdir(part, 0700);
 }
 
-/* Is it a packed file of ours whose source is gone, or one of an older version? */
+/* True for a packed file of ours whose source no longer exists, or of an older version. */
 static bool is_stale(const char *path)
 {
     struct header h = {0};
@@ -219,14 +219,14 @@ static bool is_stale(const char *path)
     if (fd >= 0)
         close(fd);
     if (n < 8 || memcmp(h.magic, PACK_MAGIC, 7) != 0)
-        return false; /* not ours: leave it */
+        return false; /* not our file: leave it alone */
     if (memcmp(h.magic, PACK_MAGIC, 8) != 0 || n != (ssize_t)sizeof(h))
         return true;
     h.source[sizeof(h.source) - 1] = '\0';
     return access(h.source, F_OK) < 0 && errno == ENOENT;
 }
 
-/* Whoever adds a packed file takes away those that nobody will map again. */
+/* Removes packed files that will never be mapped again. */
 static void prune(const char *dir)
 {
     char path[PATH_MAX + 64];
@@ -237,7 +237,7 @@ static void prune(const char *dir)
             continue;
         snprintf(path, sizeof(path), "%s/%s", dir, f->d_name);
         if (is_stale(path))
-            unlink(path); /* who has it mapped keeps it */
+            unlink(path); /* processes that have it mapped keep it */
     }
     if (d)
         closedir(d);
@@ -249,23 +249,23 @@ struct packing {
     struct weights *w;
     uint8_t *data;
     void **work;   /* per member */
-    uint8_t *made; /* the matrix that is being packed, where its file has another order */
+    uint8_t *made; /* the current matrix, if its file stores the rows in another order */
     _Atomic size_t done_bytes;
     _Atomic bool stop;
     bool (*progress)(void *ctx, double part);
     void *progress_ctx;
 };
 
-/* Tiles per chunk, so that a chunk is a fraction of a millisecond of work. */
+/* Tiles per chunk: a chunk should be a fraction of a millisecond of work. */
 static uint32_t pack_tiles_per_chunk(const struct packing *p, uint32_t mat)
 {
     size_t n = ((size_t)1 << 20) / p->w->mats[mat].tile_bytes;
     uint32_t tiles = kern_n_tiles(&p->w->layout, p->w->mats[mat].n_rows);
-    uint32_t least = tiles / CREW_MAX_CHUNKS + 1; /* a phase has room for so many */
+    uint32_t least = tiles / CREW_MAX_CHUNKS + 1; /* stay within a phase's number of chunks */
     return n < least ? least : (uint32_t)n;
 }
 
-/* What a member needs to pack rows of so many values: the packer's own, then a tile of rows as
+/* Work memory of a member for rows of n_cols values: the packer's own, then a tile of rows as
  * floats, then one as Q8_0. */
 static size_t packer_bytes(uint32_t n_cols)
 {
@@ -329,13 +329,13 @@ static void pack_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk
         atomic_store_explicit(&p->stop, true, memory_order_relaxed);
 }
 
-/* The source pages of a packed tensor are not needed any more: they must not count as memory. */
+/* Releases the source pages of a packed tensor, so that they no longer count as memory in use. */
 static void pack_finish(void *ctx, const struct crew_phase *phase, uint32_t member)
 {
     struct packing *p = ctx;
     const struct gguf_tensor *t = p->w->tensors[phase->arg];
     (void)member;
-    if (!t->map || t->in_memory) /* such pages would be lost */
+    if (!t->map || t->in_memory) /* anonymous memory: its contents would be lost */
         return;
     uintptr_t at = (uintptr_t)(t->data ? t->data : t->stored);
     uintptr_t from = (at + 4095) / 4096 * 4096, to = (at + t->n_bytes) / 4096 * 4096;
@@ -343,7 +343,7 @@ static void pack_finish(void *ctx, const struct crew_phase *phase, uint32_t memb
         (void)madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
-/* Before such a matrix is packed: some of its rows in their right order. */
+/* Rows per chunk when a matrix is first brought into row order. */
 enum { MAKE_ROWS = 64 };
 
 static void make_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk, uint32_t member)
@@ -371,7 +371,7 @@ static void make_finish(void *ctx, const struct crew_phase *phase, uint32_t memb
     find_mul(ctx, phase->arg);
 }
 
-/* The phases that pack everything; returns their number. */
+/* Plans the phases that pack everything; returns their number. */
 static uint32_t plan_phases(struct packing *p, struct crew_phase *phases)
 {
     struct weights *w = p->w;
@@ -404,7 +404,7 @@ static int pack_all(struct weights *w, uint8_t *data, struct crew *crew,
     struct packing p = {.w = w, .data = data, .progress = progress, .progress_ctx = progress_ctx};
     uint32_t members = crew_size(crew), widest = 32;
     size_t largest = 0;
-    int rc = err_set(e, SHOAL_ENOMEM, "memory to pack weights");
+    int rc = err_set(e, SHOAL_ENOMEM, "out of memory to pack weights");
     struct crew_phase *phases = mem_zalloc_n(w->n, 2 * sizeof(*phases));
     p.work = mem_zalloc_n(members, sizeof(*p.work));
     for (uint32_t i = 0; i < w->n; i++) {
@@ -469,7 +469,7 @@ int weights_load(struct weights *w, const char *source, const char *cache_dir, s
         memcpy(map + sizeof(h) + i * sizeof(float), &w->mats[i].mul, sizeof(float));
     memcpy(map, &h, sizeof(h));
     if (rename(tmp, path) < 0)
-        unlink(tmp); /* the mapping stays valid: only the next start packs again */
+        unlink(tmp); /* the mapping stays valid; the next start just packs again */
     prune(cache_dir);
     return 0;
 }

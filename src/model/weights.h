@@ -1,12 +1,12 @@
 /* weights.h - the matrices of a model, packed for a kernel set and kept in a cache file.
  *
- * The first load packs every matrix into a file of the cache folder and maps it; later loads map
- * it at once.  Without a usable folder (none given, no room, not writable) the packed weights live
- * in anonymous memory instead: slower to load, otherwise the same.  Whoever adds a file removes
- * those whose model is gone.
+ * The first load packs every matrix into a file in the cache folder and maps it; later loads only
+ * map it.  Without a usable folder (none given, disk full, not writable) the packed weights live in
+ * anonymous memory: loading is slower, the rest is the same.  Adding a file to the cache removes
+ * files whose model no longer exists.
  *
  * Thread:    built by one thread; matrices are immutable afterwards.
- * Ownership: borrows the gguf and its tensors; weights_fini unmaps. */
+ * Ownership: borrows the model file's tensors; weights_fini unmaps. */
 #ifndef SHOAL_MODEL_WEIGHTS_H
 #define SHOAL_MODEL_WEIGHTS_H
 
@@ -19,33 +19,33 @@
 #include "kernels/kern.h"
 #include "format/gguf.h"
 
-/* What becomes of the numbers when they are packed. */
+/* Rounding of the values when they are packed. */
 enum weights_round {
     WEIGHTS_AS_STORED,
-    WEIGHTS_BLOCKS, /* floats become KERN_Q8, where rows are whole blocks */
-    WEIGHTS_WIDE,   /* everything becomes KERN_Q8W, where rows are a multiple of 64 long */
+    WEIGHTS_BLOCKS, /* floats become KERN_Q8 if their rows are whole blocks */
+    WEIGHTS_WIDE,   /* everything becomes KERN_Q8W if row lengths are multiples of 64 */
 };
 
 struct weights {
     struct kern_layout layout;
-    enum weights_round round; /* set before adding */
+    enum weights_round round; /* set before weights_add */
     struct kern_mat *mats;
     const struct gguf_tensor **tensors;
-    size_t *offsets; /* of each matrix in the data */
+    size_t *offsets; /* of each matrix within the data */
     uint32_t n, cap;
     size_t data_bytes;
     uint8_t *map;
     size_t map_bytes;
-    bool from_cache; /* the packed file was there */
+    bool from_cache; /* the packed file existed already */
     bool in_file;    /* the data is a mapped file, not anonymous memory */
 };
 
 void weights_init(struct weights *w, const struct kern_layout *layout);
 void weights_fini(struct weights *w);
-/* Plans one matrix (rows = product of the outer dims); *index is its place in mats. */
+/* Registers one matrix (rows = product of the outer dims); *index is its position in mats. */
 SHOAL_MUST_CHECK int weights_add(struct weights *w, const struct gguf_tensor *t, uint32_t *index,
                                  struct err *e);
-/* Maps or packs everything that was added.  source: the model file, for the cache's key. */
+/* Maps or packs all registered matrices.  source: the model file, for the cache's key. */
 SHOAL_MUST_CHECK int weights_load(struct weights *w, const char *source, const char *cache_dir,
                                   struct crew *crew, bool (*progress)(void *ctx, double part),
                                   void *progress_ctx, struct err *e);

@@ -18,7 +18,7 @@ cp out from_file
 same "stdin" "$(grep -o '"label":"[a-z_]*"' piped | head -n 9)" "$(grep -o '"label":"[a-z_]*"' from_file | head -n 9)"
 seq -f 'turn on light %g' 300 >many
 run 0 classify -m intent -f many; same "all lines" "$(wc -l <out)" 300
-run 1 classify -m intent --labels nosuch "x"; has err 'there are: snips'
+run 1 classify -m intent --labels nosuch "x"; has err 'available: snips'
 run 1 classify -m reply "x"; has err "it can: generate"
 run 1 generate -m intent "x"; has err "cannot generate"
 echo x | "$shoal" chat -m intent >out 2>err; has err "cannot generate"

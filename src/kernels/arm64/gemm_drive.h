@@ -1,11 +1,11 @@
-/* gemm_drive.h - the loops around the arm64 products.
+/* gemm_drive.h - the outer loops of the arm64 products.
  *
- * Included last by each set's file, which has defined: layout; struct panel and panel_fill();
- * panel_tile(), one tile against NT = 2, 4 or 8 tokens of a panel; vector_tiles(), NS tiles against
- * one token; gemm_wide(), KERN_Q8W; PANEL_TOKENS: 4 or 8; PANEL_PAD: whether a panel may have less
+ * Included last by each set's file, which must define: layout; struct panel and panel_fill();
+ * panel_tile(), one tile times NT = 2, 4 or 8 tokens of a panel; vector_tiles(), NS tiles times one
+ * token; gemm_wide() for KERN_Q8W; PANEL_TOKENS: 4 or 8; PANEL_PAD: whether a panel may hold fewer
  * than NT tokens. */
 
-/* How many of the tokens that are left go into the next panel. */
+/* How many of the `left` remaining tokens go into the next panel. */
 static ALWAYS_INLINE uint32_t panel_take(uint32_t left)
 {
     if (left >= PANEL_TOKENS)

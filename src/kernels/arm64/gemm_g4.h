@@ -1,8 +1,9 @@
 /* gemm_g4.h - arm64 products on groups of 4 columns, for NEON and for the dot product extension.
  *
- * Included by exactly one .c file per set, after neon_blocks.h.  The file has defined
+ * Included by exactly one .c file per set, after neon_blocks.h.  That file must define
  *   dot16(fmt, sum, w, x): adds 16 columns of 4 rows to sum, w[j] holding columns 4j..4j+3;
- *   PANEL_TOKENS, PANEL_VECS: how many tokens (4 or 8) meet how many vectors of 4 rows at once. */
+ *   PANEL_TOKENS, PANEL_VECS: how many tokens (4 or 8) are multiplied with how many vectors of 4
+ *   rows at once. */
 static const struct kern_layout layout = {.tile_rows = 16, .group = 4, .q8_unsigned = false};
 
 /* Columns 16 * pass .. + 15 of rows 4r .. 4r + 3 of a block. */
@@ -16,7 +17,7 @@ static ALWAYS_INLINE void weights16(enum kern_fmt fmt, const uint8_t *q, int pas
             continue;
         }
         uint8x16_t raw = vld1q_u8(q + 64 * j + 16 * r);
-        if (is_5bit(fmt)) /* 8 bytes of bits a group, two groups in a vector */
+        if (is_5bit(fmt)) /* 8 bytes of high bits per group, two groups per vector */
             w[j] = with_fifth_bit(raw, pass, vmvnq_u8(vld1q_u8(q + 256 + 32 * pass + j / 2 * 16)),
                                   two_bytes(8 * (j % 2) + 2 * r));
         else if (fmt == KERN_Q6)
@@ -27,13 +28,13 @@ static ALWAYS_INLINE void weights16(enum kern_fmt fmt, const uint8_t *q, int pas
     }
 }
 
-/* One block of NV * 4 rows from row 4 * r0 against NT tokens.
+/* One block of NV * 4 rows, starting at row 4 * r0, times NT tokens.
  * x: [2][NT][16], start: [1, for 6 bits 2][NT]; ascale, minf: [NT] */
 static ALWAYS_INLINE void block_g4(enum kern_fmt fmt, struct at w, int r0, const int NV,
                                    const int NT, const int8_t *x, const int32x4_t *start,
                                    const float *ascale, const float *minf, float32x4_t acc[8][4])
 {
-    const bool split = fmt == KERN_Q6; /* each half of a block has its own scale */
+    const bool split = fmt == KERN_Q6; /* the halves of a block have separate scales */
     UNROLL for (int v = 0; v < NV; v++)
     {
         int32x4_t sum[8];
@@ -58,7 +59,8 @@ static ALWAYS_INLINE void block_g4(enum kern_fmt fmt, struct at w, int r0, const
     }
 }
 
-/* NS tiles from `tile` against token t, side by side: each is a stream to the prefetcher. */
+/* NS tiles from `tile` times token t, in parallel: each is one stream for the hardware prefetcher.
+ */
 static ALWAYS_INLINE void vector_tiles(enum kern_fmt fmt, const struct kern_mat *w,
                                        const struct kern_tile_map *map, const struct kern_act *a,
                                        uint32_t t, uint32_t tile, const int NS, float *out)
@@ -147,7 +149,7 @@ static ALWAYS_INLINE void panel_tile(enum kern_fmt fmt, const struct kern_mat *w
             start += starts;
             scale += NT;
             minf += NT;
-            __asm__("" : "+r"(x)); /* one pointer and offsets, not a register for each offset */
+            __asm__("" : "+r"(x)); /* use one base pointer, not one register per offset */
         }
         UNROLL for (int i = 0; i < NT; i++) UNROLL for (int v = 0; v < NV; v++)
         {
@@ -158,7 +160,7 @@ static ALWAYS_INLINE void panel_tile(enum kern_fmt fmt, const struct kern_mat *w
     }
 }
 
-/* KERN_Q8W: one tile against NT tokens, 4 rows at a time. */
+/* KERN_Q8W: one tile times NT tokens, 4 rows at a time. */
 static ALWAYS_INLINE void wide_tile(const struct kern_mat *w, const struct kern_act *a,
                                     uint32_t tile, uint32_t t, float *out, size_t out_ld,
                                     const int NT)

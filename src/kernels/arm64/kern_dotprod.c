@@ -1,4 +1,4 @@
-/* kern_dotprod.c - NEON with sdot (Armv8.2 dotprod): Cortex-A55 and A76, Neoverse N1 and later. */
+/* kern_dotprod.c - NEON with sdot (Armv8.2 dotprod): Cortex-A55, A76, Neoverse N1 and later. */
 #include "kernels/arm64/v16_neon.h"
 
 #include "kernels/ops_body.h"

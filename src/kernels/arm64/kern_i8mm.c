@@ -1,8 +1,8 @@
 /* kern_i8mm.c - NEON with smmla (Armv8.6 i8mm): Neoverse V1 and N2, Cortex-A510, A710 and later.
  *
  * Groups of 8 columns: a vector holds 8 columns of two rows.  smmla multiplies it with 8 columns of
- * two tokens into 2 x 2 sums, the lanes being (token 0, row 0), (0, 1), (1, 0), (1, 1).  One token
- * uses sdot on the same layout: two lanes a row, added at the end of a block. */
+ * two tokens into 2 x 2 sums, in lanes (token 0, row 0), (0, 1), (1, 0), (1, 1).  A single token
+ * uses sdot on the same layout: two lanes per row, added at the end of a block. */
 #include "kernels/arm64/v16_neon.h"
 
 #include "kernels/ops_body.h"
@@ -17,7 +17,7 @@ static ALWAYS_INLINE int8x16_t weights8(enum kern_fmt fmt, const uint8_t *q, int
     if (fmt == KERN_Q8)
         return vld1q_s8((const int8_t *)q + 128 * (2 * pass + j) + 16 * p);
     uint8x16_t raw = vld1q_u8(q + 128 * j + 16 * p);
-    if (is_5bit(fmt)) /* one byte of bits a row, 16 rows in a vector */
+    if (is_5bit(fmt)) /* one byte of high bits per row, 16 rows per vector */
         return with_fifth_bit(raw, pass, vmvnq_u8(vld1q_u8(q + 256 + 16 * (2 * pass + j))),
                               two_bytes(2 * p));
     if (fmt == KERN_Q6)
@@ -50,7 +50,7 @@ static ALWAYS_INLINE void block_vector(enum kern_fmt fmt, struct at w, const int
     {
         int32x4_t sum[2] = {start[0], start[0]}, s;
         s = dot16_rows4(fmt, w.q, 0, r, vld1q_s8(x), sum);
-        if (fmt == KERN_Q6) { /* each half of a block has its own scale */
+        if (fmt == KERN_Q6) { /* the halves of a block have separate scales */
             acc[r] = vfmaq_f32(acc[r], to_float(s), vmulq_n_f32(half4(w.scales + 4 * r), ascale));
             sum[0] = sum[1] = start[1];
         }
@@ -63,13 +63,14 @@ static ALWAYS_INLINE void block_vector(enum kern_fmt fmt, struct at w, const int
     }
 }
 
-/* The start of two lanes a row: one gets it all. */
+/* Initial sums with two lanes per row: the first lane gets the whole value. */
 static ALWAYS_INLINE int32x4_t start_pair(enum kern_fmt fmt, int32_t sum)
 {
     return vreinterpretq_s32_u64(vdupq_n_u64((uint32_t)(NEON_MAGIC + neon_shift(fmt) * sum)));
 }
 
-/* NS tiles from `tile` against token t, side by side: each is a stream to the prefetcher. */
+/* NS tiles from `tile` times token t, in parallel: each is one stream for the hardware prefetcher.
+ */
 static ALWAYS_INLINE void vector_tiles(enum kern_fmt fmt, const struct kern_mat *w,
                                        const struct kern_tile_map *map, const struct kern_act *a,
                                        uint32_t t, uint32_t tile, const int NS, float *out)
@@ -103,9 +104,9 @@ static ALWAYS_INLINE void vector_tiles(enum kern_fmt fmt, const struct kern_mat 
 /* ---- several tokens ----------------------------------------------------------------------- */
 
 #define PANEL_TOKENS 8
-#define PANEL_PAD 1 /* tokens that are missing read as zero and are not stored */
+#define PANEL_PAD 1 /* missing tokens are read as zero and their results are not stored */
 
-struct panel { /* pair: two tokens, the lanes of a vector being (0, 0, 1, 1) */
+struct panel { /* a pair is two tokens; vector lanes belong to tokens (0, 0, 1, 1) */
     int8_t x[PANEL_BLOCKS * 8 * 32];     /* [block][4][pair][2][8]: columns 8j .. 8j + 7 */
     int32_t start[PANEL_BLOCKS * 8 * 4]; /* [block][1 or 2][pair][4] */
     float scale[PANEL_BLOCKS * 4 * 4];   /* [block][pair][4] */
@@ -114,7 +115,7 @@ struct panel { /* pair: two tokens, the lanes of a vector being (0, 0, 1, 1) */
     bool first, last;
 };
 
-/* How many tokens wide panel_tile will be. */
+/* The number of tokens that panel_tile() will process for n_tokens. */
 static ALWAYS_INLINE uint32_t panel_width(uint32_t n_tokens)
 {
     return n_tokens > 4 ? 8 : n_tokens > 2 ? 4 : 2;
@@ -154,7 +155,7 @@ static ALWAYS_INLINE void row_pairs(const uint16_t *p, float32x4_t out[2])
     out[1] = vreinterpretq_f32_f64(vdupq_laneq_f64(v, 1));
 }
 
-/* One block of rows 4r .. 4r + 3 against NP pairs of tokens: acc[pair of tokens][pair of rows]. */
+/* One block of rows 4r .. 4r + 3 times NP pairs of tokens: acc[pair of tokens][pair of rows]. */
 static ALWAYS_INLINE void block_pairs(enum kern_fmt fmt, struct at w, int r, const int NP,
                                       const int8_t *x, const int32_t *start, const float *ascale,
                                       const float *minf, float32x4_t acc[4][2])
@@ -162,7 +163,7 @@ static ALWAYS_INLINE void block_pairs(enum kern_fmt fmt, struct at w, int r, con
     const bool split = fmt == KERN_Q6;
     int32x4_t sum[4][2];
     const int32_t *again = start;
-    __asm__("" : "+r"(again)); /* hides that both are one: a load costs less than a move */
+    __asm__("" : "+r"(again)); /* hides from gcc that it equals start: a load beats a move */
     UNROLL for (int pass = 0; pass < 2; pass++)
     {
         if (pass == 0 || split)
@@ -231,7 +232,7 @@ static ALWAYS_INLINE void panel_tile(enum kern_fmt fmt, const struct kern_mat *w
             start += starts;
             scale += 4 * NP;
             minf += 4 * NP;
-            __asm__("" : "+r"(x)); /* one pointer and offsets, not a register for each offset */
+            __asm__("" : "+r"(x)); /* use one base pointer, not one register per offset */
         }
         const float32x4_t mul = vdupq_n_f32(p->last ? w->mul : 1.0f);
         UNROLL for (int i = 0; i < NP; i++)
@@ -246,8 +247,8 @@ static ALWAYS_INLINE void panel_tile(enum kern_fmt fmt, const struct kern_mat *w
     }
 }
 
-/* KERN_Q8W: rows 4r .. 4r + 3 of a tile against NP pairs of tokens; the last token again where one
- * is missing. */
+/* KERN_Q8W: rows 4r .. 4r + 3 of a tile times NP pairs of tokens; an odd last token is paired with
+ * itself. */
 static ALWAYS_INLINE void wide_rows(const struct kern_mat *w, const struct kern_act *a,
                                     uint32_t tile, uint32_t r, uint32_t t, uint32_t n, float *out,
                                     size_t out_ld, const int NP)

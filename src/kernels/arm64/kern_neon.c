@@ -1,6 +1,6 @@
-/* kern_neon.c - NEON alone, what every Armv8 has: Cortex-A53, A72.
+/* kern_neon.c - plain NEON, available on every Armv8 CPU: Cortex-A53, A72.
  *
- * Bytes are multiplied into 16 bits.  Activations are at most 127, so a lane takes
+ * Bytes are multiplied into 16-bit lanes.  Activations are at most 127, so one lane can hold
  *   4 and 5 bits (at most 16 in size): 8 products, 8 * 16 * 127 = 16256;
  *   6 bits: 4 products, 4 * 63 * 127 = 32004;
  *   8 bits: 2 products, 2 * 128 * 127 = 32512. */
@@ -10,8 +10,7 @@
 #include "kernels/pack.h"
 #include "kernels/arm64/neon_blocks.h"
 
-/* Four steps of four columns: lo gets rows 0 and 1, hi rows 2 and 3; two lanes a pair of columns.
- */
+/* Four steps of four columns: lo gets rows 0 and 1, hi rows 2 and 3; two lanes per column pair. */
 static ALWAYS_INLINE int32x4_t dot16(enum kern_fmt fmt, int32x4_t sum, const int8x16_t w[4],
                                      int8x16_t x)
 {
@@ -42,7 +41,7 @@ static ALWAYS_INLINE int32x4_t dot16(enum kern_fmt fmt, int32x4_t sum, const int
     return vpadalq_s16(sum, vpaddq_s16(lo, hi));
 }
 #define PANEL_TOKENS 4
-#define PANEL_VECS 2 /* which share the spread activations */
+#define PANEL_VECS 2 /* vectors that share the broadcast activations */
 #include "kernels/arm64/gemm_g4.h"
 
 const struct kern_ops kern_neon = {

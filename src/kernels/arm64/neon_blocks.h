@@ -1,17 +1,17 @@
-/* neon_blocks.h - what the arm64 products share: from packed bits to bytes, from sums to floats.
+/* neon_blocks.h - shared by the arm64 products: unpacks bits to bytes, converts sums to floats.
  *
  * Included by exactly one .c file per set, after v16_neon.h, ops_body.h and pack.h; all static.
  *
- * Every weight becomes a signed byte.  What is still wrong with its value, the same number for all
- * weights of a format (neon_shift), goes into the start of the integer sum, together with the bits
- * of 1.5 * 2^23: a sum below 2^22 in size then reads as the float 1.5 * 2^23 + sum, and one
- * subtraction, which any vector pipe does, replaces a conversion that only some do. */
+ * Every weight is unpacked to a signed byte.  Bytes of some formats are off by a constant
+ * (neon_shift); the correction goes into the initial value of the integer sum, together with the
+ * bits of 1.5 * 2^23.  A sum below 2^22 in size then reads as the float 1.5 * 2^23 + sum, and one
+ * subtraction, which runs on every vector pipe, replaces a conversion, which runs only on some. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
 
 #define NEON_MAGIC 0x4b400000 /* as a float: 12582912 */
 
-/* What must be added to the unpacked bytes: bytes + shift = q - offset. */
+/* The correction for unpacked bytes: bytes + shift = q - offset. */
 static ALWAYS_INLINE int neon_shift(enum kern_fmt fmt)
 {
     return fmt == KERN_Q4    ? -8
@@ -35,14 +35,14 @@ static ALWAYS_INLINE float32x4_t to_float(int32x4_t sum)
     return vsubq_f32(vreinterpretq_f32_s32(sum), vdupq_n_f32(12582912.0f));
 }
 
-/* Nibbles: the low ones are the first half of a block (pass 0), the high ones the second. */
+/* Nibbles: the low ones are the first half of a block (pass 0), the high ones the second half. */
 static ALWAYS_INLINE int8x16_t nibbles(uint8x16_t raw, int pass)
 {
     return vreinterpretq_s8_u8(pass ? vshrq_n_u8(raw, 4) : vandq_u8(raw, vdupq_n_u8(15)));
 }
 
-/* Nibbles below a fifth bit, as q - 16.  clear: bytes with the complement of the bits; of byte
- * from[lane] bit lane % 8 counts.  A clear bit gives 0xf.: the nibble minus 16. */
+/* Nibbles with a fifth bit, as q - 16.  clear: bytes with the complement of the bits; a lane uses
+ * bit lane % 8 of byte from[lane].  A clear bit gives 0xf.: the nibble minus 16. */
 static ALWAYS_INLINE int8x16_t with_fifth_bit(uint8x16_t raw, int pass, uint8x16_t clear,
                                               uint8x16_t from)
 {
@@ -51,7 +51,7 @@ static ALWAYS_INLINE int8x16_t with_fifth_bit(uint8x16_t raw, int pass, uint8x16
     return vreinterpretq_s8_u8(pass ? vsriq_n_u8(m, raw, 4) : vbslq_u8(vdupq_n_u8(0xf0), m, raw));
 }
 
-/* Nibbles below the 2-bit field k of high. */
+/* Nibbles with the 2-bit field k of high above them. */
 static ALWAYS_INLINE int8x16_t with_two_bits(uint8x16_t raw, int pass, uint8x16_t high, int k)
 {
     uint8x16_t t = k == 0   ? vshlq_n_u8(high, 4)
@@ -73,7 +73,7 @@ static ALWAYS_INLINE float32x4_t half4(const uint16_t *p)
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
 }
 
-/* n <= 4 floats at the end of a matrix's rows. */
+/* Stores n <= 4 floats at the end of a matrix's rows. */
 static ALWAYS_INLINE float32x4_t load_rows(const float *p, uint32_t n)
 {
     float t[4] = {0};
@@ -99,13 +99,13 @@ static ALWAYS_INLINE uint32_t rows_left(const struct kern_mat *w, uint32_t row)
     return row < w->n_rows ? w->n_rows - row : 0;
 }
 
-/* KERN_Q8W: where the sums of four rows start. */
+/* KERN_Q8W: initial value of the sums of four rows. */
 static ALWAYS_INLINE float32x4_t wide_start(const struct kern_mat *w, uint32_t row)
 {
     return w->bias ? vld1q_f32(w->bias + row) : vdupq_n_f32(0.0f);
 }
 
-/* Where the current block of a tile is. */
+/* Pointers to the current block of a tile. */
 struct at {
     const uint8_t *q;
     const uint16_t *scales, *mins;
@@ -125,7 +125,7 @@ static ALWAYS_INLINE struct at block_at(enum kern_fmt fmt, const struct kern_mat
         (const uint16_t *)(const void *)(base + map->mins + (size_t)b * 32)};
 }
 
-/* For one token the weights are one long read: asks for the block 8 ahead. */
+/* A single token reads the weights once, in order: prefetch 8 blocks ahead. */
 static ALWAYS_INLINE void prefetch_block(enum kern_fmt fmt, const uint8_t *q)
 {
     const uint32_t bytes = 16 * (fmt == KERN_Q8   ? 32
@@ -136,8 +136,9 @@ static ALWAYS_INLINE void prefetch_block(enum kern_fmt fmt, const uint8_t *q)
         __builtin_prefetch(q + 8 * bytes + line);
 }
 
-/* Several tokens are copied into a panel, PANEL_BLOCKS blocks of PANEL_TOKENS in the order the
- * products read them, which then meets PANEL_TILES tiles; the tiles' part of the weights stays in
- * L2 for the next tokens.  Sums that go on in the next panel wait in out, exactly. */
+/* Activations of several tokens are copied into a panel: PANEL_BLOCKS blocks of up to PANEL_TOKENS
+ * tokens, in the order the products read them.  A panel is multiplied with PANEL_TILES tiles, whose
+ * weights stay in L2 for the next tokens.  Sums that continue in the next panel are kept, exactly,
+ * in out. */
 #define PANEL_BLOCKS 32
 #define PANEL_TILES 16

@@ -10,7 +10,7 @@ typedef struct {
     float32x4_t a, b, c, d;
 } v16;
 
-#define V16_REGS 8 /* how many v16 fit into the registers: ops_body.h sizes its tiles by it */
+#define V16_REGS 8 /* how many v16 fit into the registers; ops_body.h chooses tile sizes by it */
 
 #define V16_EACH1(f, x) ((v16){f((x).a), f((x).b), f((x).c), f((x).d)})
 #define V16_EACH2(f, x, y)                                                                         \
@@ -69,7 +69,7 @@ static inline v16 v16_fma(v16 x, v16 y, v16 z)
     return (v16){vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c),
                  vfmaq_f32(z.d, x.d, y.d)};
 }
-/* Compare and select, not fmax: of a NaN and a number the second comes out, as in every set. */
+/* Compare and select, not fmax: with a NaN the second operand is returned, as in every set. */
 static inline float32x4_t v16_max4(float32x4_t x, float32x4_t y)
 {
     return vbslq_f32(vcgtq_f32(x, y), x, y);

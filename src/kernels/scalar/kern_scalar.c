@@ -6,7 +6,7 @@
 
 static const struct kern_layout layout = {.tile_rows = 1, .group = 8, .q8_unsigned = false};
 
-/* Value of column c in a block of one row, with the offset taken off. */
+/* Value of column c in one row's block, with the offset subtracted. */
 static int weight(enum kern_fmt fmt, const uint8_t *q, uint32_t c)
 {
     if (fmt == KERN_Q8 || fmt == KERN_Q8W)

@@ -1,7 +1,8 @@
-/* v16_scalar.h - sixteen floats as a plain array: the reference of every v16_*.h.
+/* v16_scalar.h - sixteen floats as a plain array: the reference for every v16_*.h.
  *
- * Each instruction set has such a header with the same functions; ops_body.h is written in terms
- * of them.  All functions are static, so that code built for one set never leaks into another. */
+ * Each instruction set has a header with the same functions; ops_body.h is written in terms of
+ * them.  All functions are static, so that code compiled for one set is never linked into another.
+ */
 #ifndef SHOAL_KERNELS_V16_SCALAR_H
 #define SHOAL_KERNELS_V16_SCALAR_H
 
@@ -125,7 +126,7 @@ static inline void v16_store_f16(uint16_t *p, v16 a)
     V16_EACH p[i] = quant_f32_to_f16(a.v[i]);
 }
 static inline int32_t v16_store_i8(int8_t *p,
-                                   v16 a) /* to the nearest, ties to even; returns their sum */
+                                   v16 a) /* rounds to nearest, ties to even; returns their sum */
 {
     int32_t sum = 0;
     V16_EACH
@@ -135,13 +136,13 @@ static inline int32_t v16_store_i8(int8_t *p,
     }
     return sum;
 }
-static inline v16 v16_swap(v16 a) /* neighbours change places */
+static inline v16 v16_swap(v16 a) /* swaps neighbouring lanes */
 {
     v16 r;
     V16_EACH r.v[i] = a.v[i ^ 1];
     return r;
 }
-static inline float v16_sum(v16 a) /* the fixed tree of kern.h */
+static inline float v16_sum(v16 a) /* in the fixed order given in kern.h */
 {
     for (int half = 8; half >= 1; half /= 2)
         for (int i = 0; i < half; i++)

@@ -1,12 +1,12 @@
 /* gemm_ymm.h - products with integer weights in 256-bit registers, for AVX2 and AVX-VNNI.
  *
  * Included by exactly one .c file per set, after v16_avx2.h and ops_body.h, with YMM_VNNI defined
- * as 0 or 1.  Tiles of 16 rows are two vectors of 8 rows, one int32 lane a row.
+ * as 0 or 1.  A tile of 16 rows is two vectors of 8 rows, one int32 lane per row.
  *
- * Bytes are multiplied unsigned (weights, with their offset still in) by signed (activations), and
- * the offset is taken out at the end of a block as offset * sum(activations).  Without VNNI the
- * products go through 16 bits, which must not saturate; activations are at most 127, so
- *   4 bits: 2 * 15 * 127 =  3810 a step: all 8 steps of a block fit into 16 bits;
+ * Bytes are multiplied unsigned (weights, including their offset) by signed (activations), and the
+ * offset is removed at the end of a block as offset * sum(activations).  Without VNNI the products
+ * pass through 16 bits, which must not saturate; activations are at most 127, so
+ *   4 bits: 2 * 15 * 127 =  3810 per step: all 8 steps of a block fit into 16 bits;
  *   5 bits: 2 * 31 * 127 =  7874: 4 steps fit, half a block;
  *   6 bits: 2 * 63 * 127 = 16002: 2 steps fit;
  *   8 bits: signed, as |w| * (a with the sign of w): 2 * 128 * 127 = 32512, one step. */
@@ -21,7 +21,7 @@ static ALWAYS_INLINE __m256i load_ymm(const uint8_t *p)
     return _mm256_load_si256((const __m256i *)(const void *)p);
 }
 
-/* 32 bits to 32 bytes of 0 or 16. */
+/* Expands 32 bits to 32 bytes of 0 or 16. */
 static ALWAYS_INLINE __m256i fifth_bits(const uint8_t *p)
 {
     const __m256i from =
@@ -33,7 +33,7 @@ static ALWAYS_INLINE __m256i fifth_bits(const uint8_t *p)
     return _mm256_and_si256(_mm256_cmpeq_epi8(v, bit), _mm256_set1_epi8(16));
 }
 
-/* Bits 4..5 of the columns 8k + 4 (j % 2) .. + 3, in place. */
+/* Bits 4..5 of columns 8k + 4 (j % 2) .. + 3, shifted into place. */
 static ALWAYS_INLINE __m256i two_bits(const uint8_t *p, int k)
 {
     __m256i v = load_ymm(p);
@@ -91,7 +91,7 @@ static ALWAYS_INLINE void step(enum kern_fmt fmt, __m256i w, __m256i abs_w, __m2
         __asm__("" : "+x"(*sum));
     } else {
         *part = _mm256_add_epi16(*part, _mm256_maddubs_epi16(w, x));
-        __asm__("" : "+x"(*part)); /* or gcc makes a tree of the sums, all products live at once */
+        __asm__("" : "+x"(*part)); /* keeps gcc from summing as a tree with all products live */
     }
 #endif
 }
@@ -102,7 +102,7 @@ static ALWAYS_INLINE void flush(__m256i *part, __m256i *sum)
     *part = _mm256_setzero_si256();
 }
 
-/* One pass is 16 columns of a block: adds their products to sum[i][h]. */
+/* Adds the products of one pass, 16 columns of a block, to sum[i][h]. */
 static ALWAYS_INLINE void pass16(enum kern_fmt fmt, const uint8_t *q, const int8_t *x, size_t x_ld,
                                  int pass, const int NT, __m256i part[4][2], __m256i sum[4][2])
 {
@@ -130,7 +130,7 @@ static ALWAYS_INLINE void pass16(enum kern_fmt fmt, const uint8_t *q, const int8
     }
 }
 
-/* -offset * s: the offsets are powers of two. */
+/* -offset * s; all offsets are powers of two. */
 static ALWAYS_INLINE __m256i bias(enum kern_fmt fmt, __m256i s)
 {
     const int offset = fmt == KERN_Q8 && !YMM_VNNI ? 0 : kern_fmt_offset(fmt);
@@ -140,19 +140,19 @@ static ALWAYS_INLINE __m256i bias(enum kern_fmt fmt, __m256i s)
                             _mm256_slli_epi32(s, __builtin_ctz((unsigned)offset | 256u)));
 }
 
-/* Where one tile's current block is. */
+/* Pointers to one tile's current block. */
 struct at {
     const uint8_t *q;
     const uint16_t *scales, *mins;
 };
 
-/* One block of one tile against NT tokens. */
+/* One block of one tile times NT tokens. */
 static ALWAYS_INLINE void block_tokens(enum kern_fmt fmt, struct at w, const int8_t *x,
                                        const float *ascale, const int32_t *sums, uint32_t n_cols,
                                        const int NT, __m256 acc[4][2])
 {
     const size_t blocks = n_cols / 32;
-    const bool split = fmt == KERN_Q6; /* each half of a block has its own scale */
+    const bool split = fmt == KERN_Q6; /* the halves of a block have separate scales */
     __m256i part[4][2], sum[4][2];
     UNROLL for (int i = 0; i < NT; i++)
     {
@@ -196,9 +196,8 @@ static ALWAYS_INLINE void block_tokens(enum kern_fmt fmt, struct at w, const int
         }
 }
 
-/* NS tiles against NT tokens from token t.  For one token several tiles go side by side: each is a
- * stream of its own to the hardware prefetcher, which alone does not keep enough lines in flight.
- */
+/* NS tiles times NT tokens from token t.  With one token several tiles are processed in parallel:
+ * the hardware prefetcher does not keep enough cache lines in flight for a single stream. */
 static ALWAYS_INLINE void tiles_tokens(const struct kern_mat *w, const struct kern_act *a,
                                        uint32_t tile, uint32_t t, float *out, size_t out_ld,
                                        enum kern_fmt fmt, const int NS, const int NT,
@@ -255,7 +254,7 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
     }
 }
 
-/* KERN_Q8W: one tile against NT tokens. */
+/* KERN_Q8W: one tile times NT tokens. */
 static ALWAYS_INLINE void tile_wide(const struct kern_mat *w, const struct kern_act *a,
                                     uint32_t tile, uint32_t t, float *out, size_t out_ld,
                                     const int NT)

@@ -1,10 +1,10 @@
 /* kern_amx.c - AVX-512 with the AMX tile unit for products of many tokens.
  *
- * The packed layout is the AVX-512 one: 64 bytes are 4 columns of 16 rows, which is just how a tile
- * of the second operand wants its rows.  One tile instruction multiplies up to 16 tokens with 16
- * rows over one part: all columns that share a scale.  Scaling and adding up stays in vector
- * registers, in the order that kern.h prescribes.  Few tokens and float weights go to the AVX-512
- * set. */
+ * The packed layout is that of AVX-512: 64 bytes are 4 columns of 16 rows, exactly a row of the AMX
+ * tile for the second operand.  One tile instruction multiplies up to 16 tokens with 16 rows over
+ * one part, which is all columns that share a scale.  Scaling and accumulation stay in vector
+ * registers, in the order that kern.h prescribes.  Small numbers of tokens and float weights are
+ * left to the AVX-512 set. */
 #include "kernels/x86_64/v16_avx512.h"
 
 #include "kernels/ops_body.h"
@@ -16,7 +16,7 @@ extern const struct kern_ops kern_avx512;
 static const struct kern_layout layout = {
     .tile_rows = 16, .group = 4, .q8_unsigned = true, .wide_signed = true};
 
-#define LEAST_TOKENS 7u /* below, tiles are too empty; KERN_Q8W is laid out for tiles alone */
+#define LEAST_TOKENS 7u /* fewer leave tiles too empty; KERN_Q8W always uses tiles */
 #define MAX_PARTS 512u
 #define GROUP_TOKENS 128u /* tokens that share one unpacking of a tile */
 
@@ -27,8 +27,8 @@ struct tile_config { /* as ldtilecfg reads it */
 };
 
 /* Tiles 0, 1: results, 2: activations, 3: weights; 4, 5, 6: results and activations of the last
- * tokens, when they do not fill a tile.  Two results, so that one part is being multiplied while
- * the other one is stored; the rest needs no second register, the CPU renames them. */
+ * tokens, when they do not fill a tile.  There are two result tiles so that one part is multiplied
+ * while the other is stored; the rest need no second register, the CPU renames them. */
 static void configure(uint32_t n_tokens, uint32_t n_last, uint32_t columns)
 {
     struct tile_config c = {.palette = 1};
@@ -46,7 +46,7 @@ static ALWAYS_INLINE uint32_t part_columns(enum kern_fmt fmt)
 }
 
 struct scratch {
-    /* results of two parts, [token][row]: one being added while the next is stored */
+    /* results of two parts, [token][row]: one is added while the next is stored */
     _Alignas(64) int32_t sums[2][16 * 16];
     _Alignas(64) int8_t rows[MAX_PARTS * 512]; /* one tile of weights as signed bytes */
     /* per 16 tokens and block: their scales, and scale * sum for formats with a min */
@@ -54,8 +54,8 @@ struct scratch {
     _Alignas(64) float min_factor[GROUP_TOKENS / 16][MAX_PARTS][16];
 };
 
-/* Some blocks of a tile with the offset taken off, 512 bytes each: signed, so that sums need no
- * correction. */
+/* Unpacks blocks of a tile, 512 bytes each, with the offset subtracted: signed weights need no
+ * correction of the sums. */
 static ALWAYS_INLINE void unpack(enum kern_fmt fmt, const uint8_t *q, uint32_t blocks,
                                  struct scratch *s)
 {
@@ -68,7 +68,7 @@ static ALWAYS_INLINE void unpack(enum kern_fmt fmt, const uint8_t *q, uint32_t b
                                _mm512_sub_epi8(load_words(fmt, q, j), offset));
 }
 
-/* Token i of a group goes to lane i. */
+/* Writes token i of a group to lane i. */
 static void fill_factors(struct scratch *s, const struct kern_act *a, uint32_t t, uint32_t n,
                          uint32_t n_scales, bool mins)
 {
@@ -94,16 +94,17 @@ static void fill_factors(struct scratch *s, const struct kern_act *a, uint32_t t
     }
 }
 
-/* What comes next of the weights is fetched into L2, some lines a step.  Not in the order in which
- * it is read: the CPU's own prefetching follows one stream in every page of 4 KiB, and of one such
- * stream alone fewer lines are in flight than the memory could bring. */
+/* Prefetches the next weights into L2, a few lines per step.  The lines are not fetched in order:
+ * the hardware prefetcher follows one stream per 4 KiB page, and a single stream keeps fewer lines
+ * in flight than the memory can deliver.  So lines are taken from several pages in turn. */
 #define PAGE_BYTES 4096u
-#define PAGES 4u /* that are fetched from in turn */
+#define PAGES 4u /* fetched from in turn */
 
-struct ahead {    /* addresses, since some of them are behind the weights */
-    uintptr_t at; /* the line to fetch next, with those at its place in the pages behind it */
-    uintptr_t goal, end; /* how far before the next tile, and at all */
-    uint32_t step;       /* so many lines of every page a step */
+struct ahead {      /* addresses as integers, since some lie past the end of the weights */
+    uintptr_t at;   /* next line to fetch, along with the same line of the following pages */
+    uintptr_t goal; /* where to stop before the next tile */
+    uintptr_t end;  /* end of the weights */
+    uint32_t step;  /* lines of every page per step */
 };
 
 static struct ahead ahead_from(const struct kern_mat *w, uint32_t tile)
@@ -127,7 +128,7 @@ static ALWAYS_INLINE void fetch_ahead(struct ahead *f)
     }
 }
 
-/* Before a tile: in so many steps everything that the one after it reads. */
+/* Called before a tile: spreads the prefetch of all that the next tile reads over `steps` steps. */
 static void plan_ahead(struct ahead *f, const struct kern_mat *w, uint32_t tile, uint32_t steps)
 {
     const uintptr_t need = (uintptr_t)w->data + (tile + 2) * w->tile_bytes;
@@ -175,7 +176,7 @@ static ALWAYS_INLINE void store(struct scratch *s, const bool odd, const bool la
         _tile_stored(0, s->sums[0], 64);
 }
 
-/* One product: what all its steps need. */
+/* Everything that the steps of one product share. */
 struct job {
     const struct kern_mat *w;
     const struct kern_act *a;
@@ -186,7 +187,7 @@ struct job {
     struct scratch *s;
 };
 
-/* Adds part number `part`, whose sums were stored, to those of NT tokens of group g. */
+/* Adds the stored sums of part number `part` to the accumulators of NT tokens of group g. */
 static ALWAYS_INLINE void add_part(__m512 acc[16], const struct job *j, const uint8_t *base,
                                    uint32_t part, uint32_t g, enum kern_fmt fmt, const int NT,
                                    const bool odd)
@@ -210,10 +211,10 @@ static ALWAYS_INLINE void add_part(__m512 acc[16], const struct job *j, const ui
     }
 }
 
-/* One tile of rows against NT tokens from t (group g); n of them exist.  What the missing ones give
- * is computed from leftovers and not stored.  Parts go through three stages: while one is being
- * multiplied, the one before it is stored and the one before that is added; in this order neither
- * unit waits for the other.  Two rounds at a time, so that the tile numbers are constants. */
+/* One tile of rows times NT tokens from t (group g), of which n exist; results of the others are
+ * computed from leftover data and not stored.  Parts go through three stages: while one is
+ * multiplied, the one before it is stored and the one before that is added, so that neither unit
+ * waits for the other.  The loop does two rounds at a time to keep tile numbers constant. */
 static ALWAYS_INLINE void tile_tokens(const struct job *j, uint32_t tile, uint32_t t, uint32_t g,
                                       uint32_t n, struct ahead *next, enum kern_fmt fmt,
                                       const int NT, const bool last)
@@ -233,7 +234,7 @@ static ALWAYS_INLINE void tile_tokens(const struct job *j, uint32_t tile, uint32
     if (parts > 1)
         multiply(x + columns, ld, rows + 16 * columns, true, last);
     store(j->s, false, last);
-    uint32_t p = 2; /* the next to multiply: p - 1 is multiplied, p - 2 stored */
+    uint32_t p = 2; /* the next part to multiply: p - 1 is multiplied, p - 2 is stored */
     for (; p + 1 < parts; p += 2) {
         fetch_ahead(next);
         multiply(x + p * columns, ld, rows + p * 16 * columns, false, last);
@@ -332,7 +333,7 @@ static void gemm(const struct kern_mat *w, const struct kern_act *a, uint32_t n_
 const struct kern_ops kern_amx = {
     .name = "avx512-amx",
     .layout = {.tile_rows = 16, .group = 4, .q8_unsigned = true, .wide_signed = true},
-    .streams = AVX512_STREAMS, /* one token goes to that set */
+    .streams = AVX512_STREAMS, /* a single token is left to the AVX-512 set */
     .gemm = gemm,
     OPS_TABLE,
 };

@@ -1,7 +1,7 @@
-/* kern_avx512.c - AVX-512 with VNNI: tiles of 16 rows, one int32 lane a row.
+/* kern_avx512.c - AVX-512 with VNNI: tiles of 16 rows, one int32 lane per row.
  *
- * vpdpbusd multiplies unsigned bytes (weights, with their offset still in) with signed ones
- * (activations); the offset is taken out by starting every sum at -offset * sum(activations). */
+ * vpdpbusd multiplies unsigned bytes (weights, including their offset) with signed ones
+ * (activations); every sum starts at -offset * sum(activations), which removes the offset. */
 #include "kernels/x86_64/v16_avx512.h"
 
 #define OPS_WIDE_SUMS 1
@@ -11,7 +11,7 @@
 
 static const struct kern_layout layout = {.tile_rows = 16, .group = 4, .q8_unsigned = true};
 
-/* Four activations to every lane, straight from memory: as an operand this costs no shuffle. */
+/* Four activations broadcast to every lane from memory: as an operand this needs no shuffle. */
 typedef int32_t __attribute__((may_alias, aligned(1))) word;
 static ALWAYS_INLINE __m512i bytes4(const void *p)
 {
@@ -26,10 +26,11 @@ static ALWAYS_INLINE unsigned offset_shift(enum kern_fmt fmt)
 
 /* ---- one token: streams of weights ----------------------------------------------------------- */
 
-#define AHEAD 1024u /* bytes of every stream that are on their way */
+#define AHEAD 1024u /* prefetch distance in bytes, per stream */
 
-/* NR tiles at once, so far `apart`: several streams keep more of the memory's lines in flight than
- * one does, and share the broadcast activations.  Each goes on in the tile behind its own. */
+/* NR tiles at once, `apart` tiles from each other.  Several streams keep more cache lines in flight
+ * than one, and share the broadcast activations.  The next call continues each stream with the tile
+ * after its own. */
 static ALWAYS_INLINE void tiles_one(const struct kern_mat *w, const struct kern_act *a,
                                     uint32_t tile, uint32_t apart, uint32_t t, float *out,
                                     enum kern_fmt fmt, const int NR,
@@ -55,14 +56,14 @@ static ALWAYS_INLINE void tiles_one(const struct kern_mat *w, const struct kern_
         for (int r = 0; r < NR; r++) {
             const uint8_t *own = base + (size_t)r * stride;
             const uint8_t *q = own + map->quants + (size_t)b * quant_bytes;
-            /* near the end: the first quants of the next tile, behind its scales */
+            /* near the end of the tile: the first quants of the next tile, after its scales */
             const uint8_t *next = q + AHEAD + (b + AHEAD / quant_bytes >= blocks ? map->quants : 0);
             const uint16_t *scales =
                 (const uint16_t *)(const void *)own + b * 16 * (uint32_t)halves;
             __m512i k[8];
             load_block(fmt, q, k);
 #pragma GCC unroll 8
-            for (uint32_t line = 0; line < quant_bytes; line += 64) /* keep the memory pipe full */
+            for (uint32_t line = 0; line < quant_bytes; line += 64)
                 _mm_prefetch((const char *)(next + line), _MM_HINT_T0);
             _mm_prefetch((const char *)(own + w->tile_bytes + b * head), _MM_HINT_T0);
             const __m512 s0 = v16_f16(scales);
@@ -79,7 +80,7 @@ static ALWAYS_INLINE void tiles_one(const struct kern_mat *w, const struct kern_
                 acc[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(hi), _mm512_mul_ps(s1, d), acc[r]);
                 continue;
             }
-            /* two chains: half the latency, and integers do not mind the order */
+            /* two chains halve the latency; integer sums are exact in any order */
             __m512i i0 = _mm512_set1_epi32(-offset * sum), i1 = _mm512_setzero_si512();
 #pragma GCC unroll 4
             for (int j = 0; j < 8; j += 2) {
@@ -102,7 +103,7 @@ static ALWAYS_INLINE void tiles_one(const struct kern_mat *w, const struct kern_
     }
 }
 
-/* Tiles tile0 to tile1 - 1: as many streams as there can be, each as long as it can be. */
+/* Tiles tile0 to tile1 - 1: as many streams as possible, each as long as possible. */
 static ALWAYS_INLINE void gemm_one(const struct kern_mat *w, const struct kern_act *a, uint32_t t,
                                    uint32_t tile0, uint32_t tile1, float *out, enum kern_fmt fmt,
                                    const struct kern_tile_map *map)
@@ -123,7 +124,7 @@ static ALWAYS_INLINE void gemm_one(const struct kern_mat *w, const struct kern_a
 
 /* Activations of NT tokens, block by block, so that one pointer reaches everything: words [8][NT],
  * then scales [NT], then minus the sum of q over the block [NT] (KERN_Q6: over each half [2][NT]),
- * then, as the 12th, scale * sum [NT]. */
+ * then, as the twelfth row, scale * sum [NT]. */
 #define PANEL_TOKENS 6
 #define PANEL_BLOCK_WORDS (PANEL_TOKENS * 12)
 #define PANEL_MAX_BLOCKS 512u
@@ -131,7 +132,7 @@ struct panel {
     _Alignas(64) uint32_t words[PANEL_MAX_BLOCKS * PANEL_BLOCK_WORDS];
 };
 
-/* Eight words of up to eight tokens, turned: r[j] becomes word j of every token. */
+/* Transposes eight words of up to eight tokens: r[j] becomes word j of every token. */
 static ALWAYS_INLINE void transpose8(__m256i r[8])
 {
     __m256i a[8], b[8];
@@ -168,7 +169,7 @@ static void fill_panel(struct panel *p, const struct kern_act *a, uint32_t t, ui
             r[i] = _mm256_loadu_si256((const __m256i *)(const void *)q);
         }
         transpose8(r);
-        /* each store is eight words long, of which nt count: the next one overwrites the rest */
+        /* each store writes eight words, of which nt are valid: the next one overwrites the rest */
 #pragma GCC unroll 8
         for (uint32_t j = 0; j < 8; j++)
             _mm256_storeu_si256((__m256i *)(void *)(to + j * nt), r[j]);
@@ -189,7 +190,7 @@ static ALWAYS_INLINE __m512 float1(const uint32_t *p)
     return _mm512_castsi512_ps(bytes4(p));
 }
 
-/* NR tiles of rows against the NT tokens of a panel: a broadcast activation serves NR products. */
+/* NR tiles of rows times the NT tokens of a panel: each broadcast activation is used NR times. */
 static ALWAYS_INLINE void tiles_panel(const struct kern_mat *w, const struct panel *panel,
                                       uint32_t tile, float *out, size_t out_ld, enum kern_fmt fmt,
                                       const int NR, const int NT, const struct kern_tile_map *map)
@@ -300,7 +301,7 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
         struct panel panel;
         while (n_tokens - t > 1) {
             uint32_t left = n_tokens - t;
-            /* six at a time; what is left over in fours and twos */
+            /* six at a time, the rest in fours and twos */
             uint32_t nt = left >= 6 && left != 8 ? 6 : left >= 4 ? 4 : 2;
             float *to = out + t * out_ld;
             fill_panel(&panel, a, t, nt, fmt == KERN_Q6);
@@ -319,7 +320,7 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
 
 /* ---- wide groups ----------------------------------------------------------------------------- */
 
-/* NR tiles of rows against NT tokens. */
+/* NR tiles of rows times NT tokens. */
 static ALWAYS_INLINE void tiles_wide(const struct kern_mat *w, const struct kern_act *a,
                                      uint32_t tile, uint32_t t, float *out, size_t out_ld,
                                      const int NR, const int NT)

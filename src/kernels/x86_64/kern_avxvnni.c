@@ -1,5 +1,5 @@
-/* kern_avxvnni.c - AVX2 with the VEX form of VNNI: client CPUs without AVX-512 (from Alder Lake,
- * its small cores alone, and Zen 5). */
+/* kern_avxvnni.c - AVX2 with the VEX-encoded VNNI: client CPUs without AVX-512, from Alder Lake and
+ * its E-core-only successors on. */
 #include "kernels/x86_64/v16_avx2.h"
 
 #define OPS_WIDE_SUMS 1

@@ -1,5 +1,5 @@
-/* load_avx512.h - blocks of packed weights into AVX-512 registers, as unsigned bytes; shared by the
- * sets that have tiles of 16 rows and groups of 4 columns. */
+/* load_avx512.h - unpacks blocks of weights into AVX-512 registers as unsigned bytes; shared by the
+ * sets with tiles of 16 rows and groups of 4 columns. */
 #ifndef SHOAL_KERNELS_LOAD_AVX512_H
 #define SHOAL_KERNELS_LOAD_AVX512_H
 
@@ -7,7 +7,7 @@
 
 #include "kernels/kern.h"
 
-#define AVX512_STREAMS 8 /* of weights, for one token (kern_ops.streams) */
+#define AVX512_STREAMS 8 /* weight streams for a single token (kern_ops.streams) */
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
@@ -47,7 +47,7 @@ static ALWAYS_INLINE void load_block(enum kern_fmt fmt, const uint8_t *q, __m512
     }
 }
 
-/* One vector of it: columns 4j..4j+3. */
+/* One of these vectors: columns 4j..4j+3. */
 static ALWAYS_INLINE __m512i load_words(enum kern_fmt fmt, const uint8_t *q, int j)
 {
     if (fmt == KERN_Q8)

@@ -10,7 +10,7 @@ typedef struct {
 } v16;
 
 #define V16_NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
-#define V16_REGS 8 /* how many v16 fit into the registers: ops_body.h sizes its tiles by it */
+#define V16_REGS 8 /* how many v16 fit into the registers; ops_body.h chooses tile sizes by it */
 
 static inline v16 v16_set1(float x)
 {
@@ -25,7 +25,7 @@ static inline v16 v16_load(const float *p)
 {
     return (v16){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
 }
-/* Lanes first .. first+7 that are below n. */
+/* Mask of lanes first .. first+7 that are below n. */
 static inline __m256i v16_lanes(uint32_t n, int first)
 {
     __m256i lane =
@@ -122,7 +122,7 @@ static inline int32_t v16_store_i8(int8_t *p, v16 a)
 {
     const __m256i byte = _mm256_set1_epi32(255);
     __m256i lo = _mm256_cvtps_epi32(a.lo), hi = _mm256_cvtps_epi32(a.hi);
-    /* packing works within 128-bit lanes: put the quarters back in order in between */
+    /* packing works within 128-bit lanes, so the quarters are put back in order in between */
     __m256i w = _mm256_packus_epi32(_mm256_and_si256(lo, byte), _mm256_and_si256(hi, byte));
     w = _mm256_permute4x64_epi64(w, 0xd8);
     _mm_storeu_si128((__m128i *)p,

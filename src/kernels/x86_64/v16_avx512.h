@@ -96,7 +96,7 @@ static inline int32_t v16_store_i8(int8_t *p, v16 a)
     _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(w));
     return _mm512_reduce_add_epi32(w);
 }
-#define V16_STORE_BLOCK 1 /* better than two v16_store_i8 */
+#define V16_STORE_BLOCK 1 /* faster than two v16_store_i8 */
 static inline void v16_store_block(int8_t *p, v16 lo, v16 hi, int32_t *sums)
 {
     __m128i a = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(lo));

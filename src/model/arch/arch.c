@@ -1,4 +1,4 @@
-/* arch.c - the table of architectures, and what their files share. */
+/* arch.c - the table of architectures, and functions shared by their files. */
 #include "model/arch/arch.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ int arch_u32(const struct decoder_config *c, const struct gguf *g, const char *k
     char name[128];
     uint64_t v;
     if (!gguf_get_u64(g, full_key(name, sizeof(name), c, key), &v))
-        return err_set(e, SHOAL_EFORMAT, "metadata key %s is missing or no whole number", name);
+        return err_set(e, SHOAL_EFORMAT, "metadata key %s is missing or not a whole number", name);
     if (v < min || v > max)
         return err_set(e, SHOAL_EFORMAT, "%s is %llu, expected %u to %u", name,
                        (unsigned long long)v, min, max);
@@ -68,12 +68,12 @@ int arch_f32_or(const struct decoder_config *c, const struct gguf *g, const char
         return 0;
     }
     if (!gguf_get_f64(g, name, &v) || !isfinite(v))
-        return err_set(e, SHOAL_EFORMAT, "metadata key %s is no number", name);
+        return err_set(e, SHOAL_EFORMAT, "metadata key %s is not a number", name);
     *out = (float)v;
     return 0;
 }
 
-/* Scaled positions: linear here; "llama3" comes as the tensor rope_freqs.weight. */
+/* Scaling of positions: linear is handled here; "llama3" is the tensor rope_freqs.weight. */
 static int rope_scaling(struct decoder_config *c, const struct gguf *g, struct err *e)
 {
     char name[128];
@@ -88,8 +88,9 @@ static int rope_scaling(struct decoder_config *c, const struct gguf *g, struct e
     if (typed && type.n == 4 && memcmp(type.p, "none", 4) == 0)
         return 0;
     if (typed && !(type.n == 6 && memcmp(type.p, "linear", 6) == 0))
-        return err_set(e, SHOAL_EUNSUPPORTED, "%s \"%.*s\" (linear and llama3 are supported)", name,
-                       (int)type.n, type.p);
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "%s \"%.*s\" is not supported (only linear and llama3)", name, (int)type.n,
+                       type.p);
     if (factor > 0.0f)
         c->rope_scale = 1.0f / factor;
     return 0;
@@ -116,12 +117,12 @@ int arch_common(struct decoder_config *c, const struct gguf *g, struct err *e)
         (rc = rope_scaling(c, g, e)) < 0)
         return rc;
     if (experts > 0)
-        return err_set(e, SHOAL_EUNSUPPORTED, "mixture of experts (%u)", experts);
+        return err_set(e, SHOAL_EUNSUPPORTED, "mixture of experts (%u) is not supported", experts);
     if (c->head_dim == 0 || c->n_heads % c->n_kv_heads != 0)
-        return err_set(e, SHOAL_EFORMAT, "%u query heads over %u key heads of %u", c->n_heads,
-                       c->n_kv_heads, c->head_dim);
+        return err_set(e, SHOAL_EFORMAT, "%u query heads cannot share %u key heads of %u",
+                       c->n_heads, c->n_kv_heads, c->head_dim);
     if (c->rope_dim > c->head_dim || c->rope_dim % 2 != 0)
-        return err_set(e, SHOAL_EFORMAT, "rotation of %u of %u dimensions", c->rope_dim,
+        return err_set(e, SHOAL_EFORMAT, "cannot rotate %u of %u dimensions", c->rope_dim,
                        c->head_dim);
     if (!(c->rope_base > 0.0f))
         return err_set(e, SHOAL_EFORMAT, "rope.freq_base is not positive");
@@ -129,8 +130,10 @@ int arch_common(struct decoder_config *c, const struct gguf *g, struct err *e)
     if ((rc = arch_u32_or(c, g, "attention.value_length", 1, 1024, c->head_dim, &value_len, e)) < 0)
         return rc;
     if (value_len != c->head_dim)
-        return err_set(e, SHOAL_EUNSUPPORTED, "values of %u and keys of %u dimensions", value_len,
-                       c->head_dim);
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "value heads of %u dimensions and key heads of %u are not supported: they "
+                       "must be equal",
+                       value_len, c->head_dim);
     c->attn_scale = 1.0f / sqrtf((float)c->head_dim);
     c->embed_scale = 1.0f;
     return 0;

@@ -1,4 +1,4 @@
-/* arch.h - what the arch_*.c files share: reading metadata into a decoder_config.
+/* arch.h - shared by the arch_*.c files: reads metadata into a decoder_config.
  * Private to src/model. */
 #ifndef SHOAL_MODEL_ARCH_ARCH_H
 #define SHOAL_MODEL_ARCH_ARCH_H
@@ -13,11 +13,11 @@ int arch_gptneo(struct decoder_config *c, const struct gguf *g, struct err *e);
 int arch_phi2(struct decoder_config *c, const struct gguf *g, struct err *e);
 int arch_gemma3(struct decoder_config *c, const struct gguf *g, struct err *e);
 
-/* Sizes, heads, rotation: what every architecture names alike. */
+/* Sizes, heads, rotation: keys that all architectures have in common. */
 int arch_common(struct decoder_config *c, const struct gguf *g, struct err *e);
 int arch_rms_eps(struct decoder_config *c, const struct gguf *g, struct err *e);
 int arch_layer_eps(struct decoder_config *c, const struct gguf *g, struct err *e);
-/* "<arch>.<key>" within min..max; _or: a value for when it is missing. */
+/* "<arch>.<key>" within min..max; _or: with a default for a missing key. */
 int arch_u32(const struct decoder_config *c, const struct gguf *g, const char *key, uint32_t min,
              uint32_t max, uint32_t *out, struct err *e);
 int arch_u32_or(const struct decoder_config *c, const struct gguf *g, const char *key, uint32_t min,

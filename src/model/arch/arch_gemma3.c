@@ -1,5 +1,5 @@
-/* arch_gemma3.c - Gemma 3 (text): norms before and after each block, five local layers to a global
- * one with their own rotation bases, scaled embeddings, gated GELU. */
+/* arch_gemma3.c - Gemma 3 (text): norms before and after each block, five local layers per global
+ * one, each kind with its own rotation base, scaled embeddings, gated GELU. */
 #include "model/arch/arch.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* arch_gptneo.c - GPT-Neo: GPT-2 with separate projections, products of queries and keys that are
- * not scaled, and a window in every second layer. */
+/* arch_gptneo.c - GPT-Neo: GPT-2 with separate projections, unscaled attention scores, and a window
+ * in every second layer. */
 #include "model/arch/arch.h"
 
 int arch_gptneo(struct decoder_config *c, const struct gguf *g, struct err *e)

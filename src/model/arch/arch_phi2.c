@@ -1,5 +1,5 @@
-/* arch_phi2.c - Phi-1.5 and Phi-2: attention and feed-forward side by side after one layer norm,
- * rotation of a part of each head, biases everywhere. */
+/* arch_phi2.c - Phi-1.5 and Phi-2: attention and feed-forward in parallel after one layer norm,
+ * partial rotation of each head, biases everywhere. */
 #include "model/arch/arch.h"
 
 int arch_phi2(struct decoder_config *c, const struct gguf *g, struct err *e)

@@ -1,5 +1,5 @@
 /* arch_qwen2.c - Qwen 2 and 2.5: like Llama, with biases on query, key and value, and rotation of
- * halves instead of neighbours. */
+ * halves instead of neighbouring pairs. */
 #include "model/arch/arch.h"
 
 int arch_qwen2(struct decoder_config *c, const struct gguf *g, struct err *e)

@@ -1,5 +1,5 @@
-/* arch_qwen3.c - Qwen 3: Qwen 2 without biases and with norms on every query and key head, which
- * the loader takes from the tensors attn_q_norm and attn_k_norm. */
+/* arch_qwen3.c - Qwen 3: Qwen 2 without biases, with norms on every query and key head (loaded from
+ * the tensors attn_q_norm and attn_k_norm). */
 #include "model/arch/arch.h"
 
 int arch_qwen3(struct decoder_config *c, const struct gguf *g, struct err *e)

@@ -244,15 +244,17 @@ static void test_what_lies_is_refused(void **state)
         {"t5.embedding_length", 0, "t5.embedding_length is 0"},
         {"t5.embedding_length", 4000000000u, "t5.embedding_length is 4000000000"},
         {"t5.attention.head_count", 3, "enc.blk.0.attn_q.weight is 64 x 64, expected 48 x 64"},
-        {"t5.attention.key_length", 32, "values of 16 and keys of 32"},
-        {"t5.attention.value_length", 8, "values of 8 and keys of 16"},
+        {"t5.attention.key_length", 32, "value heads of 16 dimensions and key heads of 32"},
+        {"t5.attention.value_length", 8, "value heads of 8 dimensions and key heads of 16"},
         {"t5.feed_forward_length", 65, "enc.blk.0.ffn_up.weight is 64 x 64, expected 65 x 64"},
         {"t5.block_count", 3, "enc.blk.2.attn_norm.weight is missing"},
         {"t5.block_count", 1, "enc.blk.1."},
         {"t5.decoder_block_count", 1000, "dec.blk.1.attn_norm.weight is missing"},
         {"t5.attention.relative_buckets_count", 16, "has 32 buckets, expected 16"},
-        {"t5.attention.relative_max_distance", 16, "32 buckets for distances of up to 16"},
-        {"t5.decoder_start_token_id", 128, "first token is 128 of 128"},
+        {"t5.attention.relative_max_distance", 16,
+         "32 buckets are too many for distances of up to 16"},
+        {"t5.decoder_start_token_id", 128,
+         "start_token_id is 128, but the vocabulary has 128 tokens"},
     };
     for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
         char path[512];
