@@ -10,7 +10,7 @@
 #include "model/heads.h"
 #include "format/model_file.h"
 #include "text/tokenizer/tokenizer.h"
-#include "unit/ref_file.h"
+#include "support/ref_file.h"
 
 enum { MAX_SENTENCES = 64, MAX_DIM = 384, MAX_TOKENS = 2048 };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gw_site.h"
+#include "support/gw_site.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,4 @@
-/* test_base.c - errors, memory, buffers, readers, maps and the JSON writer. */
-#include <math.h>
+/* test_base.c - errors, memory, buffers, readers, maps, hashes and the nearest word. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,9 +10,9 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "base/rd.h"
 #include "base/strmap.h"
-#include "wire/json_out.h"
 
 static void test_err_wraps_context_in_front(void **state)
 {
@@ -89,7 +88,6 @@ static void test_strmap_grows_and_keeps_the_first(void **state)
     strmap_fini(&m);
 }
 
-/* Each byte at each place of short and long strings: words of eight are looked at together. */
 /* Files in the cache folder are named and checked by hashes: a value must never change. */
 static void test_hash_of_any_length_stays(void **state)
 {
@@ -116,101 +114,22 @@ static void test_hash_of_any_length_stays(void **state)
     assert_true(hash_bytes("abc", 3, 0) == 0x9093faa279ea4c14u);
 }
 
-static void test_json_out_escapes_every_byte(void **state)
+static void test_nearest_word(void **state)
 {
-    char text[24], want[64];
-    struct buf b;
     (void)state;
-    buf_init(&b, 4096);
-    for (size_t n = 1; n <= sizeof(text); n++)
-        for (size_t at = 0; at < n; at++)
-            for (int c = 0; c < 256; c++) {
-                char one[8] = {(char)c};
-                memset(text, 'a', n);
-                text[at] = (char)c;
-                if (c == '"' || c == '\\')
-                    snprintf(one, sizeof(one), "\\%c", c);
-                else if (c == '\n' || c == '\t' || c == '\r')
-                    snprintf(one, sizeof(one), "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : 'r');
-                else if (c < 0x20 || c == 0x7f)
-                    snprintf(one, sizeof(one), "\\u%04x", c);
-                else if (c >= 0x80)
-                    snprintf(one, sizeof(one), "\xef\xbf\xbd");
-                snprintf(want, sizeof(want), "\"%.*s%s%.*s\"", (int)at, "aaaaaaaaaaaaaaaaaaaaaaaa",
-                         one, (int)(n - at - 1), "aaaaaaaaaaaaaaaaaaaaaaaa");
-                buf_clear(&b);
-                struct json_out j = json_out_make(&b);
-                json_out_strn(&j, text, n);
-                assert_string_equal(buf_str(&b), want);
-            }
-    buf_fini(&b);
-}
-
-/* Every number is read back as it was, in as few digits as %g needs for that. */
-static void test_json_out_numbers_read_back(void **state)
-{
-    static const double edges[] = {0.0,     -0.0,    1.0,  -2.5,  0.1,    0.3,      1e-4,
-                                   9.9e-5,  1e9,     1e15, 1e16,  1e22,   1e23,     5e-324,
-                                   1.7e308, 1.0 / 3, 1e-7, 123.0, 999999, 99999.95, 0.00012345};
-    uint64_t x = 88172645463325252u;
-    struct buf b;
-    (void)state;
-    buf_init(&b, 4096);
-    for (int i = 0; i < 40000; i++) {
-        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-        double scale = (double)((x >> 20) % 1000000007u) / 1e5;
-        double v = i < 21       ? edges[i]
-                   : i % 4 == 0 ? scale / 1e4
-                   : i % 4 == 1 ? -scale / 3.0
-                   : i % 4 == 2 ? (double)(int64_t)x / 1e20
-                                : round(scale * 100) / 100;
-        struct json_out j = json_out_make(&b);
-        char want[320];
-        int digits = 1;
-        do
-            snprintf(want, sizeof(want), "%.*g", digits++, v);
-        while (strtod(want, NULL) != v);
-        buf_clear(&b);
-        json_out_num(&j, v);
-        if (strtod(buf_str(&b), NULL) != v || (!strchr(want, 'e') && strcmp(want, b.data) != 0))
-            fail_msg("%.17g: %s, expected %s", v, buf_str(&b), want);
-        float f = (float)v;
-        digits = 1;
-        do
-            snprintf(want, sizeof(want), "%.*g", digits++, (double)f);
-        while (strtof(want, NULL) != f);
-        buf_clear(&b);
-        j = json_out_make(&b);
-        json_out_float(&j, f);
-        if (isfinite(f) && (strtof(buf_str(&b), NULL) != f || strlen(b.data) > strlen(want) + 6))
-            fail_msg("%.9g: %s, expected %s", (double)f, buf_str(&b), want);
+    static const char *const words[] = {"temp", "top-k", "threads", "max-tokens", NULL};
+    static const struct {
+        const char *typed, *want;
+    } cases[] = {{"tmp", "temp"},   {"temperature", NULL}, {"thread", "threads"},
+                 {"topk", "top-k"}, {"max", "max-tokens"}, {"xyzzy", NULL},
+                 {"tepm", "temp"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *got = nearest_word(cases[i].typed, words);
+        if (cases[i].want)
+            assert_string_equal(got, cases[i].want);
+        else
+            assert_null(got);
     }
-    buf_fini(&b);
-}
-
-static void test_json_out_escapes_and_separates(void **state)
-{
-    (void)state;
-    struct buf b;
-    buf_init(&b, 1000);
-    struct json_out j = json_out_make(&b);
-    json_out_object(&j);
-    json_out_key(&j, "a\"b");
-    json_out_strn(&j, "x\n\xff\xc3\xa9\x01", 6);
-    json_out_key(&j, "n");
-    json_out_array(&j);
-    json_out_int(&j, -3);
-    json_out_num(&j, 0.1);
-    json_out_float(&j, 0.1f);
-    json_out_num(&j, 1.0 / 0.0);
-    json_out_bool(&j, true);
-    json_out_array_end(&j);
-    json_out_key(&j, "z");
-    json_out_null(&j);
-    json_out_object_end(&j);
-    assert_string_equal(buf_str(&b), "{\"a\\\"b\":\"x\\n\xef\xbf\xbd\xc3\xa9\\u0001\","
-                                     "\"n\":[-3,0.1,0.1,null,true],\"z\":null}");
-    buf_fini(&b);
 }
 
 int main(void)
@@ -222,9 +141,7 @@ int main(void)
         cmocka_unit_test(test_rd_is_sticky_at_the_end),
         cmocka_unit_test(test_strmap_grows_and_keeps_the_first),
         cmocka_unit_test(test_hash_of_any_length_stays),
-        cmocka_unit_test(test_json_out_escapes_and_separates),
-        cmocka_unit_test(test_json_out_escapes_every_byte),
-        cmocka_unit_test(test_json_out_numbers_read_back),
+        cmocka_unit_test(test_nearest_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

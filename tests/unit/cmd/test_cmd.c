@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "cmd/bare_model.h"
 #include "cmd/cmd.h"
-#include "base/nearest.h"
 #include "cmd/opts.h"
 #include "eval/calibration.h"
 
@@ -100,24 +99,6 @@ static void test_bad_options_are_refused(void **state)
         if (opts_parse(&o, &page, cases[i].argc, cases[i].argv) != OPTS_USAGE)
             fail_msg("%s: accepted", cases[i].why);
         opts_fini(&o);
-    }
-}
-
-static void test_nearest_word(void **state)
-{
-    (void)state;
-    static const char *const words[] = {"temp", "top-k", "threads", "max-tokens", NULL};
-    static const struct {
-        const char *typed, *want;
-    } cases[] = {{"tmp", "temp"},   {"temperature", NULL}, {"thread", "threads"},
-                 {"topk", "top-k"}, {"max", "max-tokens"}, {"xyzzy", NULL},
-                 {"tepm", "temp"}};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const char *got = nearest_word(cases[i].typed, words);
-        if (cases[i].want)
-            assert_string_equal(got, cases[i].want);
-        else
-            assert_null(got);
     }
 }
 
@@ -286,7 +267,6 @@ int main(void)
         cmocka_unit_test(test_options_in_any_order_and_form),
         cmocka_unit_test(test_options_not_given_have_their_defaults),
         cmocka_unit_test(test_bad_options_are_refused),
-        cmocka_unit_test(test_nearest_word),
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_generate_without_memory),
         cmocka_unit_test(test_tokenize_without_memory),

@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "format/model_file.h"
 #include "model/t5.h"
-#include "ref_file.h"
+#include "support/ref_file.h"
 #include "engine/native/beams.h"
 #include "engine/native/seq2seq_opts.h"
 #include "shoal/shoal.h"

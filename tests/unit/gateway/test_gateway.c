@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "gateway/prometheus.h"
-#include "gw_site.h"
+#include "support/gw_site.h"
 
 /* ---- fields ---- */
 

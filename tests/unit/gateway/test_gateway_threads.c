@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "gw_site.h"
+#include "support/gw_site.h"
 
 #define HOLD_MS 40
 

@@ -22,7 +22,7 @@
 #include "gateway/grpc/grpc_status.h"
 #include "wire/pb.h"
 #include "gateway/grpc/reflection.h"
-#include "gw_site.h"
+#include "support/gw_site.h"
 
 /* Runs op with every allocation failing in turn: an error each time, and no leak. */
 static void fail_each(int (*op)(struct buf *out))

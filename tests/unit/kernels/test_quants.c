@@ -9,7 +9,7 @@
 
 #include "base/hash.h"
 #include "kernels/quants/quants.h"
-#include "ref_file.h"
+#include "support/ref_file.h"
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "model/encoder.h"
 #include "format/model_file.h"
-#include "ref_file.h"
+#include "support/ref_file.h"
 
 static const char *const names[] = {"bert",      "bert-cls",    "bert-tag",
                                     "bert-tanh", "distilbert",  "distilbert-cls",

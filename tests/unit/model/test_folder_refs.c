@@ -17,7 +17,7 @@
 #include "format/model_file.h"
 #include "format/convert/quantize.h"
 #include "model/t5.h"
-#include "ref_file.h"
+#include "support/ref_file.h"
 
 static const struct model {
     const char *name, *arch;

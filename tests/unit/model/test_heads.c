@@ -11,7 +11,7 @@
 #include "model/encoder.h"
 #include "model/heads.h"
 #include "format/model_file.h"
-#include "ref_file.h"
+#include "support/ref_file.h"
 
 struct rig {
     struct ref_file f;

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "model/decoder.h"
-#include "ref_file.h"
+#include "support/ref_file.h"
 
 static const struct model {
     const char *name;

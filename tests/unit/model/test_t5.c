@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "format/model_file.h"
 #include "model/t5.h"
-#include "ref_file.h"
+#include "support/ref_file.h"
 
 enum { MAX_SOURCES = 8, PAGES = 64, N_PAGES = 512 };
 
