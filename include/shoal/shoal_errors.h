@@ -1,4 +1,4 @@
-/* shoal_errors.h - every error code of Shoal, in one list. */
+/* shoal_errors.h - every error code of Shoal in one list, and the struct that carries a text. */
 #ifndef SHOAL_SHOAL_ERRORS_H
 #define SHOAL_SHOAL_ERRORS_H
 
@@ -18,5 +18,18 @@
 #define SHOAL_ERR_ENUM(n, id, text) SHOAL_E##id = n,
 enum { SHOAL_OK = 0, SHOAL_ERR_MAP(SHOAL_ERR_ENUM) };
 #undef SHOAL_ERR_ENUM
+
+/* Shoal's own sources call this struct "err", without the prefix that a public name needs.  It is
+ * one struct with one definition. */
+#ifdef SHOAL_BUILD
+#define shoal_error err
+#endif
+
+/* Belongs to the caller, usually on its stack; means something only after a failure.  Its layout
+ * never changes. Every function that takes one accepts NULL. */
+struct shoal_error {
+    int code;      /* SHOAL_E* */
+    char msg[320]; /* a sentence for a person, NUL-terminated */
+};
 
 #endif

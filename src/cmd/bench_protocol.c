@@ -15,6 +15,7 @@
 #include "text/tokenizer/tokenizer.h"
 #include "engine/cache_dir.h"
 #include "eval/perplexity.h"
+#include "shoal/shoal_version.h"
 #include "wire/json_out.h"
 
 #define MAX_REPLY ((size_t)1 << 30)

@@ -166,8 +166,9 @@ static int make_prompt(struct chat *c, int32_t **tokens, size_t *n, struct err *
 
 static int run_task(struct chat *c, const int32_t *tokens, size_t n, struct err *e)
 {
-    struct shoal_error se = {0};
-    struct shoal_task_opts t = {.tokens = tokens,
+    struct err se = {0};
+    struct shoal_task_opts t = {.size = sizeof(t),
+                                .tokens = tokens,
                                 .n_tokens = (uint32_t)n,
                                 .max_tokens = opts_u32(c->o, "max-tokens"),
                                 .sampling = c->sampling.sampling,
@@ -403,8 +404,8 @@ static int try_template(struct chat *c)
 
 static int start(struct chat *c)
 {
-    struct shoal_engine_info info;
-    const struct shoal_engine_opts base = {.max_tasks = 1};
+    struct shoal_engine_info info = {.size = sizeof(info)};
+    const struct shoal_engine_opts base = {.size = sizeof(base), .max_tasks = 1};
     int rc = model_opts_open(c->o, &base, c->interrupt_fd, &c->engine);
     if (rc != CMD_OK)
         return rc;

@@ -103,7 +103,7 @@ static void put_latency(struct eval *ev, struct json_out *j, struct buf *text)
 static void put_head(const struct opts *o, const struct eval *ev, struct json_out *j,
                      struct buf *text)
 {
-    struct shoal_engine_info info;
+    struct shoal_engine_info info = {.size = sizeof(info)};
     shoal_engine_info(ev->engine, &info);
     json_out_key(j, "task");
     json_out_str(j, o->args[0]);

@@ -198,7 +198,7 @@ static double prompt_speed(const struct shoal_event *d)
 static void put_result(struct buf *b, const struct generation *g, uint64_t seed)
 {
     const struct shoal_event *d = &g->done;
-    struct shoal_engine_info info;
+    struct shoal_engine_info info = {.size = sizeof(info)};
     struct json_out j = json_out_make(b);
     shoal_engine_info(g->engine, &info);
     json_out_object(&j);
@@ -255,7 +255,7 @@ static void put_result(struct buf *b, const struct generation *g, uint64_t seed)
 static void print_stats(const struct generation *g, uint64_t seed)
 {
     const struct shoal_event *d = &g->done;
-    struct shoal_engine_info info;
+    struct shoal_engine_info info = {.size = sizeof(info)};
     shoal_engine_info(g->engine, &info);
     fprintf(stderr,
             "prompt    %u tokens (%u cached), %.1f tokens/s, first token after %.1f ms\n"
@@ -301,7 +301,7 @@ static int read_prompt(const struct opts *o, struct prompt *p)
 static int tokenize_prompt(const struct opts *o, const struct shoal_engine *engine,
                            struct prompt *p)
 {
-    struct shoal_error e = {0};
+    struct err e = {0};
     unsigned flags = SHOAL_TEXT_ADD_SPECIAL;
     if (opts_flag(o, "special"))
         flags |= SHOAL_TEXT_PARSE_SPECIAL;
@@ -315,8 +315,9 @@ static int tokenize_prompt(const struct opts *o, const struct shoal_engine *engi
 static int submit(const struct opts *o, struct generation *g, struct shoal_engine *engine,
                   const struct sampling_opts *so, const struct prompt *p)
 {
-    struct shoal_error e = {0};
-    struct shoal_task_opts t = {.tokens = p->tokens,
+    struct err e = {0};
+    struct shoal_task_opts t = {.size = sizeof(t),
+                                .tokens = p->tokens,
                                 .n_tokens = p->n < UINT32_MAX ? (uint32_t)p->n : UINT32_MAX,
                                 .n_continued = opts_u32(o, "continued"),
                                 .max_tokens = opts_u32(o, "max-tokens"),
@@ -364,7 +365,7 @@ static int run(const struct opts *o, struct generation *g, const struct sampling
     struct shoal_engine *engine = NULL;
     struct err e = {0};
     /* One task: its cache is one sequence. */
-    const struct shoal_engine_opts base = {.max_tasks = 1};
+    const struct shoal_engine_opts base = {.size = sizeof(base), .max_tasks = 1};
     int rc = model_opts_open(o, &base, interrupt_fd, &engine);
     if (rc != CMD_OK)
         return rc;

@@ -270,6 +270,7 @@ static int put_all(struct work *w, struct err *e)
 static void read_task(struct work *w, enum shoal_kind kind, const struct model_name *name)
 {
     const struct opts *o = w->o;
+    w->task.size = sizeof(w->task);
     w->task.kind = kind;
     if (kind == SHOAL_KIND_CLASSIFY || kind == SHOAL_KIND_TAG)
         w->task.labels = opts_text(o, "labels") ? opts_text(o, "labels") : name->labels;

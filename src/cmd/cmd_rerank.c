@@ -71,8 +71,10 @@ static int score(struct work *w, struct shoal_engine *engine, const struct opts 
     infer_pipe_init(&pipe, engine, IN_FLIGHT, take, w);
     for (size_t i = 0; rc == 0 && i < w->n + !w->pairs; i++) {
         struct doc *d = &w->docs[i];
-        struct shoal_infer_opts io = {
-            .kind = SHOAL_KIND_EMBED, .text = d->text, .text_bytes = strlen(d->text)};
+        struct shoal_infer_opts io = {.size = sizeof(io),
+                                      .kind = SHOAL_KIND_EMBED,
+                                      .text = d->text,
+                                      .text_bytes = strlen(d->text)};
         if (w->pairs) {
             io.kind = SHOAL_KIND_RERANK;
             io.text = o->args[0];
@@ -167,7 +169,7 @@ int cmd_rerank(int argc, const char *const *argv)
     struct buf file;
     struct shoal_engine *engine = NULL;
     struct model_name name = {0};
-    struct shoal_engine_info info;
+    struct shoal_engine_info info = {.size = sizeof(info)};
     struct err e = {0};
     int rc;
     p.groups[1] = specialist_opts_group;

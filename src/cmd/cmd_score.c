@@ -72,11 +72,12 @@ static int print(const struct opts *o, const struct shoal_engine *engine,
 static int run(const struct opts *o, struct shoal_engine *engine, const double *values,
                size_t n_rows, uint32_t n_columns)
 {
-    struct shoal_error e = {0};
+    struct err e = {0};
     struct shoal_task *task;
     if (n_rows > UINT32_MAX / n_columns)
         return cmd_fail(o->page, "%zu rows are too many", n_rows);
-    struct shoal_infer_opts io = {.kind = SHOAL_KIND_SCORE,
+    struct shoal_infer_opts io = {.size = sizeof(io),
+                                  .kind = SHOAL_KIND_SCORE,
                                   .values = values,
                                   .n_values = (uint32_t)(n_rows * n_columns),
                                   .n_columns = n_columns,
@@ -92,7 +93,7 @@ static int run(const struct opts *o, struct shoal_engine *engine, const double *
 
 static int score(const struct opts *o, struct shoal_engine *engine, const struct table *t)
 {
-    struct shoal_engine_info info;
+    struct shoal_engine_info info = {.size = sizeof(info)};
     struct columns c;
     struct err e = {0};
     shoal_engine_info(engine, &info);

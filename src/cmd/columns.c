@@ -117,7 +117,7 @@ static int all_numbers(struct columns *c, const struct table *t, uint32_t n_inpu
 int columns_choose(struct columns *c, const struct table *t, const struct shoal_engine *engine,
                    const char *list, const char *label, struct err *e)
 {
-    struct shoal_engine_info info;
+    struct shoal_engine_info info = {.size = sizeof(info)};
     shoal_engine_info(engine, &info);
     *c = (struct columns){0};
     c->at = mem_zalloc_n((size_t)t->n_cols + info.dim, sizeof(*c->at));

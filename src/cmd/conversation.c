@@ -131,7 +131,7 @@ void conversation_json(const struct conversation *c, struct buf *b)
 static int render(const struct conversation *c, char **text, size_t *n, struct err *e)
 {
     struct buf b;
-    struct shoal_error se = {0};
+    struct err se = {0};
     buf_init(&b, MAX_CONTEXT_BYTES);
     struct json_out j = json_out_make(&b);
     json_out_object(&j);
@@ -157,7 +157,7 @@ static int render(const struct conversation *c, char **text, size_t *n, struct e
 static int encode(const struct conversation *c, const char *text, size_t n, unsigned flags,
                   int32_t **tokens, size_t *n_tokens, struct err *e)
 {
-    struct shoal_error se = {0};
+    struct err se = {0};
     int rc =
         shoal_tokenize(c->engine, text, n, SHOAL_TEXT_PARSE_SPECIAL | flags, tokens, n_tokens, &se);
     return rc < 0 ? err_set(e, rc, "%s", se.msg) : 0;

@@ -102,7 +102,7 @@ int eval_run(struct eval *ev,
     infer_pipe_init(&pipe, ev->engine, ev->in_flight, take_one, &x);
     term_progress_init(&ev->bar, "eval");
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        struct shoal_infer_opts o = {.labels = ev->labels};
+        struct shoal_infer_opts o = {.size = sizeof(o), .labels = ev->labels};
         rc = make(ctx, i, &o, e);
         if (rc == 0)
             rc = infer_pipe_put(&pipe, &o, (void *)(uintptr_t)i, e);

@@ -416,7 +416,7 @@ int eval_score(struct eval *ev, struct json_out *j, struct buf *text, struct err
         {.key = "threshold", .name = "plain threshold", .level = NAN},
         {.key = "z_score", .name = "z-score", .level = NAN, .window = Z_SCORE_WINDOW},
     };
-    struct shoal_engine_info info;
+    struct shoal_engine_info info = {.size = sizeof(info)};
     struct eval_set set;
     shoal_engine_info(ev->engine, &info);
     if (!(info.kinds & SHOAL_KIND_SCORE))

@@ -30,7 +30,7 @@ int infer_pipe_put(struct infer_pipe *p, const struct shoal_infer_opts *o, void 
     if (rc < 0)
         return rc;
     uint32_t at = (p->first + p->n) % INFER_PIPE_MAX;
-    rc = shoal_infer_submit(p->engine, o, &p->tasks[at], (struct shoal_error *)(void *)e);
+    rc = shoal_infer_submit(p->engine, o, &p->tasks[at], e);
     if (rc < 0)
         return rc;
     p->rows[at] = row;

@@ -75,7 +75,7 @@ static int open_engine(const struct opts *o, struct shoal_engine_opts *eo,
                        const struct model_name *name, int interrupt_fd,
                        struct shoal_engine **engine)
 {
-    struct shoal_error e = {0};
+    struct err e = {0};
     struct packing packing = {.interrupt_fd = interrupt_fd};
     eo->kernels = opts_text(o, "kernels");
     eo->n_threads = opts_u32(o, "threads");
@@ -93,7 +93,7 @@ static int open_engine(const struct opts *o, struct shoal_engine_opts *eo,
     }
     if (rc < 0)
         return cmd_fail(o->page, "%s", e.msg);
-    struct shoal_engine_info info;
+    struct shoal_engine_info info = {.size = sizeof(info)};
     shoal_engine_info(*engine, &info);
     log_info("cmd", "model loaded path=%s arch=%s kernels=%s threads=%u ctx=%u ms=%.1f cached=%d",
              name->path, info.arch, info.kernels, info.n_threads, info.n_ctx, info.load_ms,
@@ -113,7 +113,7 @@ static int find_model(const struct opts *o, const char *model, struct model_name
 int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, int interrupt_fd,
                     struct shoal_engine **engine)
 {
-    struct shoal_engine_opts eo = {0};
+    struct shoal_engine_opts eo = {.size = sizeof(eo)};
     struct model_name name;
     *engine = NULL;
     int rc = find_model(o, opts_text(o, "model"), &name);
@@ -131,7 +131,7 @@ int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, 
 int specialist_opts_open_as(const struct opts *o, const char *model, int interrupt_fd,
                             struct shoal_engine **engine, struct model_name *name)
 {
-    struct shoal_engine_opts eo = {0};
+    struct shoal_engine_opts eo = {.size = sizeof(eo)};
     *engine = NULL;
     int rc = find_model(o, model, name);
     eo.int8 = opts_flag(o, "int8") || name->int8;

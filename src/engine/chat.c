@@ -65,10 +65,11 @@ static int put_context(struct buf *b, const struct tokenizer *t, const char *jso
 }
 
 int shoal_chat_prompt(const struct shoal_engine *en, const char *context_json, size_t n_json,
-                      char **text, size_t *n, struct shoal_error *err)
+                      char **text, size_t *n, struct err *e)
 {
-    struct err *e = (struct err *)(void *)err;
     struct buf context, out;
+    struct err own;
+    e = e ? e : &own;
     *text = NULL;
     *n = 0;
     if (!(en->kinds & SHOAL_KIND_GENERATE))

@@ -152,12 +152,13 @@ static int encode(const struct shoal_engine *en, struct tok_ids *ids, const char
 }
 
 int shoal_chat_tokens(const struct shoal_engine *en, const char *context_json, size_t n_json,
-                      int32_t **tokens, size_t *n_tokens, struct shoal_error *err)
+                      int32_t **tokens, size_t *n_tokens, struct err *e)
 {
-    struct err *e = (struct err *)(void *)err;
     struct tok_ids ids;
+    struct err own;
     char *marked = NULL, *text = NULL;
     size_t n = 0;
+    e = e ? e : &own;
     *tokens = NULL;
     *n_tokens = 0;
     if (!(en->kinds & SHOAL_KIND_GENERATE))
@@ -166,7 +167,7 @@ int shoal_chat_tokens(const struct shoal_engine *en, const char *context_json, s
     int rc = mark_context(en, context_json, n_json, &marked, e);
     if (rc == 0)
         rc = shoal_chat_prompt(en, marked ? marked : context_json, marked ? strlen(marked) : n_json,
-                               &text, &n, err);
+                               &text, &n, e);
     if (rc == 0)
         rc = encode(en, &ids, text, n, e);
     if (rc == 0) {

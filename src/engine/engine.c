@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "base/thread.h"
 #include "engine/backends.h"
 #include "engine/batcher.h"
@@ -20,6 +21,21 @@
 const char *shoal_version(void)
 {
     return SHOAL_VERSION;
+}
+
+int shoal_version_number(void)
+{
+    return SHOAL_VERSION_NUMBER;
+}
+
+const char *shoal_error_name(int code)
+{
+    return err_name(code);
+}
+
+const char *shoal_error_text(int code)
+{
+    return err_text(code);
 }
 
 void shoal_free(void *p)
@@ -76,28 +92,30 @@ static int start_thread(struct shoal_engine *en, const char *path, thread_fn fn,
 }
 
 int shoal_engine_open(struct shoal_engine **out, const char *path,
-                      const struct shoal_engine_opts *opts, struct shoal_error *err)
+                      const struct shoal_engine_opts *opts, struct err *e)
 {
-    static const struct shoal_engine_opts defaults;
-    const struct shoal_engine_opts *o = opts ? opts : &defaults;
-    struct err *e = (struct err *)(void *)err;
+    struct shoal_engine_opts o = {.size = sizeof(o)};
+    struct err own;
     uint64_t t0 = clock_ns();
+    e = e ? e : &own;
     *out = NULL;
+    int rc = opts ? sized_read(&o, sizeof(o), opts, "shoal_engine_opts", e) : 0;
+    if (rc < 0)
+        return rc;
     struct shoal_engine *en = mem_zalloc(sizeof(*en));
     if (!en)
         return err_set(e, SHOAL_ENOMEM, "engine");
     pthread_mutex_init(&en->lock, NULL);
     pthread_cond_init(&en->wake, NULL);
     pthread_cond_init(&en->finished, NULL);
-    en->max_tasks = o->max_tasks ? o->max_tasks : DEFAULT_MAX_TASKS;
-    en->max_queue = o->max_queue ? o->max_queue : DEFAULT_MAX_QUEUE;
-    en->chunk = o->chunk ? o->chunk : DEFAULT_CHUNK;
-    int rc = 0;
+    en->max_tasks = o.max_tasks ? o.max_tasks : DEFAULT_MAX_TASKS;
+    en->max_queue = o.max_queue ? o.max_queue : DEFAULT_MAX_QUEUE;
+    en->chunk = o.chunk ? o.chunk : DEFAULT_CHUNK;
     if (en->max_tasks > 1024 || en->chunk > 4096)
         rc = err_set(e, SHOAL_EINVAL, "max_tasks %u (at most 1024), chunk %u (at most 4096)",
                      en->max_tasks, en->chunk);
     if (rc == 0)
-        rc = backends_open(en, path, o, e);
+        rc = backends_open(en, path, &o, e);
     const bool specialist = en->specialist.ops != NULL;
     if (rc == 0)
         rc = specialist ? reserve_jobs(en, e) : reserve(en, e);
@@ -149,7 +167,7 @@ void shoal_engine_close(struct shoal_engine *en)
     mem_free(en);
 }
 
-void shoal_engine_info(const struct shoal_engine *en, struct shoal_engine_info *info)
+static void read_info(const struct shoal_engine *en, struct shoal_engine_info *info)
 {
     if (en->specialist.ops) {
         *info = (struct shoal_engine_info){.kinds = en->kinds,
@@ -191,6 +209,13 @@ void shoal_engine_info(const struct shoal_engine *en, struct shoal_engine_info *
     };
 }
 
+int shoal_engine_info(const struct shoal_engine *en, struct shoal_engine_info *info)
+{
+    struct shoal_engine_info all;
+    read_info(en, &all);
+    return sized_write(info, &all, sizeof(all), "shoal_engine_info", NULL);
+}
+
 const char *shoal_engine_metadata(const struct shoal_engine *en, const char *key, size_t *n)
 {
     struct gguf_str v;
@@ -206,12 +231,13 @@ const char *shoal_engine_metadata(const struct shoal_engine *en, const char *key
 #define MAX_TEXT_BYTES ((size_t)1 << 30)
 
 int shoal_tokenize(const struct shoal_engine *en, const char *text, size_t n, unsigned flags,
-                   int32_t **tokens, size_t *n_tokens, struct shoal_error *err)
+                   int32_t **tokens, size_t *n_tokens, struct err *e)
 {
-    struct err *e = (struct err *)(void *)err;
     struct tok_ids ids;
+    struct err own;
     unsigned f = (flags & SHOAL_TEXT_ADD_SPECIAL ? TOKENIZER_ADD_SPECIAL : 0u) |
                  (flags & SHOAL_TEXT_PARSE_SPECIAL ? TOKENIZER_PARSE_SPECIAL : 0u);
+    e = e ? e : &own;
     *tokens = NULL;
     *n_tokens = 0;
     tok_ids_init(&ids, MAX_TEXT_TOKENS);
@@ -228,10 +254,11 @@ int shoal_tokenize(const struct shoal_engine *en, const char *text, size_t n, un
 }
 
 int shoal_detokenize(const struct shoal_engine *en, const int32_t *tokens, size_t n_tokens,
-                     unsigned flags, char **text, size_t *n, struct shoal_error *err)
+                     unsigned flags, char **text, size_t *n, struct err *e)
 {
-    struct err *e = (struct err *)(void *)err;
     struct buf b;
+    *text = NULL;
+    *n = 0;
     if (!en->tokenizer)
         return err_set(e, SHOAL_EUNSUPPORTED, "this model writes no text");
     buf_init(&b, MAX_TEXT_BYTES);

@@ -3,13 +3,14 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "engine/engine_state.h"
 #include "engine/kinds.h"
 #include "engine/queue.h"
 #include "engine/task.h"
 
 /* The public error and the internal one are the same bytes. */
-_Static_assert(sizeof(struct shoal_error) == sizeof(struct err), "one error, two names");
+_Static_assert(sizeof(struct err) == sizeof(struct err), "one error, two names");
 
 static int check(const struct shoal_engine *en, const struct shoal_task_opts *o, struct err *e)
 {
@@ -90,22 +91,26 @@ static int task_create(struct shoal_task **out, struct shoal_engine *en,
     return 0;
 }
 
-int shoal_task_submit(struct shoal_engine *en, const struct shoal_task_opts *o,
-                      struct shoal_task **task, struct shoal_error *err)
+int shoal_task_submit(struct shoal_engine *en, const struct shoal_task_opts *opts,
+                      struct shoal_task **task, struct err *e)
 {
-    struct err *e = (struct err *)(void *)err;
+    struct shoal_task_opts o;
     struct shoal_task *t = NULL;
+    struct err own;
+    e = e ? e : &own;
     *task = NULL;
     if (!en->lm.ops)
         return kinds_lack(en->kinds, SHOAL_KIND_GENERATE, e);
-    int rc = check(en, o, e);
+    int rc = sized_read(&o, sizeof(o), opts, "shoal_task_opts", e);
     if (rc == 0)
-        rc = feasible(en, o, e);
+        rc = check(en, &o, e);
     if (rc == 0)
-        rc = task_create(&t, en, o, e);
+        rc = feasible(en, &o, e);
+    if (rc == 0)
+        rc = task_create(&t, en, &o, e);
     if (rc < 0)
         return rc;
-    rc = queue_submit(en, t, o->held, e);
+    rc = queue_submit(en, t, o.held, e);
     if (rc < 0) {
         task_destroy(t);
         return rc;

@@ -2,6 +2,7 @@
  */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/sized.h"
 #include "engine/engine_state.h"
 #include "engine/job.h"
 #include "engine/kinds.h"
@@ -44,24 +45,28 @@ static int feasible(struct shoal_engine *en, const struct job *j, struct err *e)
                        (_Atomic double *const[]){&en->ns_per_cost}, 1, e);
 }
 
-int shoal_infer_submit(struct shoal_engine *en, const struct shoal_infer_opts *o,
-                       struct shoal_task **task, struct shoal_error *err)
+int shoal_infer_submit(struct shoal_engine *en, const struct shoal_infer_opts *opts,
+                       struct shoal_task **task, struct err *e)
 {
-    struct err *e = (struct err *)(void *)err;
+    struct shoal_infer_opts o;
+    struct err own;
+    e = e ? e : &own;
     *task = NULL;
-    int rc = check(en, o, e);
+    int rc = sized_read(&o, sizeof(o), opts, "shoal_infer_opts", e);
+    if (rc == 0)
+        rc = check(en, &o, e);
     if (rc < 0)
         return rc;
     struct shoal_task *t = mem_zalloc(sizeof(*t));
-    struct job *j = t ? job_create(o) : NULL;
+    struct job *j = t ? job_create(&o) : NULL;
     if (!j) {
         mem_free(t);
         return err_set(e, SHOAL_ENOMEM, "task");
     }
     t->engine = en;
     t->job = j;
-    t->deadline_ns = o->deadline_ns;
-    t->priority = o->priority;
+    t->deadline_ns = o.deadline_ns;
+    t->priority = o.priority;
     atomic_init(&t->refs, 2);
     j->task = t;
     j->drop = en->specialist.ops->drop;
@@ -70,7 +75,7 @@ int shoal_infer_submit(struct shoal_engine *en, const struct shoal_infer_opts *o
         rc = feasible(en, j, e);
     if (rc == 0) {
         atomic_fetch_add_explicit(&en->cost_ahead, j->cost, memory_order_relaxed);
-        rc = queue_submit(en, t, o->held, e);
+        rc = queue_submit(en, t, o.held, e);
         if (rc < 0)
             atomic_fetch_sub_explicit(&en->cost_ahead, j->cost, memory_order_relaxed);
     }

@@ -11,6 +11,7 @@ struct job *job_create(const struct shoal_infer_opts *o)
     if (!j)
         return NULL;
     j->o = *o;
+    j->result.size = sizeof(j->result);
     j->result.kind = o->kind;
     bool score = o->kind == SHOAL_KIND_SCORE;
     j->text = score ? NULL : mem_strndup(o->text, o->text_bytes);

@@ -34,7 +34,8 @@ static void release_pages(struct shoal_engine *en, struct shoal_task *t)
 static void finish(struct shoal_engine *en, struct shoal_task *t, enum shoal_finish why, int code)
 {
     uint64_t now = clock_ns();
-    struct shoal_event ev = {.kind = SHOAL_EVENT_DONE,
+    struct shoal_event ev = {.size = sizeof(ev),
+                             .kind = SHOAL_EVENT_DONE,
                              .finish = why,
                              .code = code,
                              .token = -1,
@@ -239,8 +240,10 @@ static bool take_token(struct shoal_engine *en, struct shoal_task *t, const floa
     if (!t->ignore_end && tokenizer_is_eog(en->tokenizer, pick.token)) {
         size_t rest = text_out_flush(&t->text);
         if (rest > 0 && t->event) {
-            struct shoal_event last = {
-                .kind = SHOAL_EVENT_TOKEN, .token = -1, .text = t->text.pending.data};
+            struct shoal_event last = {.size = sizeof(last),
+                                       .kind = SHOAL_EVENT_TOKEN,
+                                       .token = -1,
+                                       .text = t->text.pending.data};
             last.text_bytes = rest;
             t->event(t->event_ctx, &last);
         }
@@ -254,7 +257,8 @@ static bool take_token(struct shoal_engine *en, struct shoal_task *t, const floa
     bool stopped = text_out_push(&t->text, pick.token, &show);
     if (full && !stopped)
         show = text_out_flush(&t->text);
-    struct shoal_event ev = {.kind = SHOAL_EVENT_TOKEN,
+    struct shoal_event ev = {.size = sizeof(ev),
+                             .kind = SHOAL_EVENT_TOKEN,
                              .token = pick.token,
                              .text = buf_str(&t->text.pending),
                              .text_bytes = show,

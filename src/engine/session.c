@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sized.h"
 #include "engine/engine_state.h"
 #include "engine/kinds.h"
 
@@ -16,10 +17,8 @@ struct shoal_session {
     void *event_ctx;
 };
 
-int shoal_session_create(struct shoal_session **out, struct shoal_engine *en,
-                         struct shoal_error *err)
+int shoal_session_create(struct shoal_session **out, struct shoal_engine *en, struct err *e)
 {
-    struct err *e = (struct err *)(void *)err;
     *out = NULL;
     if (!en->lm.ops)
         return kinds_lack(en->kinds, SHOAL_KIND_GENERATE, e);
@@ -47,10 +46,8 @@ void shoal_session_destroy(struct shoal_session *s)
     mem_free(s);
 }
 
-int shoal_session_append(struct shoal_session *s, const int32_t *tokens, size_t n,
-                         struct shoal_error *err)
+int shoal_session_append(struct shoal_session *s, const int32_t *tokens, size_t n, struct err *e)
 {
-    struct err *e = (struct err *)(void *)err;
     int rc = 0;
     pthread_mutex_lock(&s->lock);
     if (n > s->cap - s->n) {
@@ -74,16 +71,20 @@ static void session_event(void *ctx, const struct shoal_event *ev)
 }
 
 int shoal_session_generate(struct shoal_session *s, const struct shoal_task_opts *opts,
-                           struct shoal_task **task, struct shoal_error *err)
+                           struct shoal_task **task, struct err *e)
 {
-    struct shoal_task_opts o = *opts;
-    s->event = opts->event;
-    s->event_ctx = opts->event_ctx;
+    struct shoal_task_opts o;
+    *task = NULL;
+    int rc = sized_read(&o, sizeof(o), opts, "shoal_task_opts", e);
+    if (rc < 0)
+        return rc;
+    s->event = o.event;
+    s->event_ctx = o.event_ctx;
     o.event = session_event;
     o.event_ctx = s;
     o.tokens = s->tokens;
     o.n_tokens = (uint32_t)s->n;
-    return shoal_task_submit(s->engine, &o, task, err);
+    return shoal_task_submit(s->engine, &o, task, e);
 }
 
 size_t shoal_session_tokens(const struct shoal_session *s, const int32_t **tokens)

@@ -441,7 +441,8 @@ static void fail_choice(struct gen *g, uint32_t i, int code, const char *msg)
 
 static void submit(struct gen *g)
 {
-    struct shoal_task_opts o = {.max_tokens = g->p.max_tokens,
+    struct shoal_task_opts o = {.size = sizeof(o),
+                                .max_tokens = g->p.max_tokens,
                                 .sampling = g->p.sampling,
                                 .stop = g->p.stop,
                                 .n_stop = g->p.n_stop,
@@ -451,7 +452,7 @@ static void submit(struct gen *g)
                                 .priority = g->p.priority,
                                 .held = true,
                                 .event = on_event};
-    struct shoal_error e = {0};
+    struct err e = {0};
     int rc = 0;
     g->call->abandon = on_abandon;
     g->call->resume = on_resume;
@@ -545,7 +546,7 @@ static bool answer_from_cache(struct gen *g)
 static uint64_t first_tokens_ns(struct gen *g, uint32_t n_tasks)
 {
     struct model_stats *m = &g->model->stats;
-    struct shoal_engine_info info;
+    struct shoal_engine_info info = {.size = sizeof(info)};
     shoal_engine_info(registry_engine(g->model), &info);
     uint64_t prompts = counter_read(&m->prompt_token_ns) * g->n_tokens;
     uint64_t each = counter_read(&m->token_ns);

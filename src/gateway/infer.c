@@ -136,7 +136,7 @@ static void submit(struct infer *f, bool on_loop)
     f->n_left = f->n + 1;
     for (; i < f->n && f->rc == 0; i++) {
         struct infer_input *in = &f->inputs[i];
-        struct shoal_error e = {0};
+        struct err e = {0};
         if (o.kind == SHOAL_KIND_RERANK) {
             o.document = in->text;
             o.document_bytes = in->text_bytes;

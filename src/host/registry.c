@@ -113,9 +113,9 @@ static void close_engine(struct registry *r, struct registry_slot *s)
 }
 
 static void finish_load(struct registry *r, struct registry_slot *s, struct shoal_engine *en,
-                        int rc, const struct shoal_error *e)
+                        int rc, const struct err *e)
 {
-    struct shoal_engine_info info;
+    struct shoal_engine_info info = {.size = sizeof(info)};
     if (rc == 0 && en) {
         shoal_engine_info(en, &info);
         s->engine = en;
@@ -150,10 +150,9 @@ static void finish_load(struct registry *r, struct registry_slot *s, struct shoa
 }
 
 /* The files are those of the manifest. */
-static int verify(const struct registry_slot *s, struct shoal_error *out)
+static int verify(const struct registry_slot *s, struct err *e)
 {
     struct pack *p = NULL;
-    struct err *e = (struct err *)(void *)out;
     if (!s->pack)
         return 0;
     int rc = pack_open(&p, s->pack, e);
@@ -188,7 +187,8 @@ static void identify(struct registry_model *m)
 
 static void load_one(struct registry *r, struct registry_slot *s)
 {
-    struct shoal_engine_opts o = {.n_ctx = s->spec.n_ctx,
+    struct shoal_engine_opts o = {.size = sizeof(o),
+                                  .n_ctx = s->spec.n_ctx,
                                   .max_tasks = s->spec.max_tasks,
                                   .max_queue = s->spec.max_queue,
                                   .n_threads = s->spec.n_threads,
@@ -199,7 +199,7 @@ static void load_one(struct registry *r, struct registry_slot *s)
                                   .progress = on_progress,
                                   .progress_ctx = s};
     struct shoal_engine *en = NULL;
-    struct shoal_error e = {0};
+    struct err e = {0};
     int rc;
     for (struct registry_model *m = r->list; m; m = m->next)
         if (m->slot == s)
@@ -301,7 +301,7 @@ static void *main_loop(void *arg)
         }
     }
     for (struct registry_slot *s = r->slots; s; s = s->next) { /* nobody may wait for ever */
-        struct shoal_error e = {.code = SHOAL_ECANCELLED, .msg = "the server is stopping"};
+        struct err e = {.code = SHOAL_ECANCELLED, .msg = "the server is stopping"};
         if (s->waiting)
             finish_load(r, s, NULL, SHOAL_ECANCELLED, &e);
     }

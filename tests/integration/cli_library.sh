@@ -7,7 +7,7 @@ cmake --install "$build" --prefix "$tmp/prefix" >install.log || { cat install.lo
 lib=$(dirname "$(find "$tmp/prefix" -name libshoal.so)")
 names=$(nm -D --defined-only "$lib/libshoal.so" | awk '$2 != "A" {print $3}')
 same "names that are not shoal_*" "$(grep -v '^shoal_' <<<"$names")" ""
-declared=$(grep -hoE '\bshoal_[a-z_]+\(' "$root/include/shoal/shoal.h" | tr -d '(' | sort -u)
+declared=$(grep -hoE '\bshoal_[a-z_]+\(' "$root"/include/shoal/*.h | tr -d '(' | sort -u)
 same "declared and exported" "$(sort -u <<<"$names" | comm -3 - <(echo "$declared"))" ""
 cat >use.c <<'C'
 #include <shoal/shoal.h>
@@ -27,7 +27,7 @@ int main(int argc, char **argv)
         shoal_tokenize(en, argv[2], 7, SHOAL_TEXT_ADD_SPECIAL, &tokens, &n, &err) < 0)
         return fprintf(stderr, "%s\n", err.msg), 1;
     struct shoal_task_opts o = {
-        .tokens = tokens, .n_tokens = (uint32_t)n, .max_tokens = 24, .event = event, .event_ctx = stdout};
+        .size = sizeof(o), .tokens = tokens, .n_tokens = (uint32_t)n, .max_tokens = 24, .event = event, .event_ctx = stdout};
     if (shoal_task_submit(en, &o, &task, &err) < 0)
         return fprintf(stderr, "%s\n", err.msg), 1;
     int rc = shoal_task_wait(task);

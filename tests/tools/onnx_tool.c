@@ -197,13 +197,14 @@ static int engine(const char *folder, const struct input *in, uint32_t n, uint32
                   uint32_t n_new)
 {
     static struct answer answers[MAX_SEQS];
-    struct shoal_engine_opts o = {.max_tasks = tasks, .n_threads = 1};
-    struct shoal_error e = {0};
+    struct shoal_engine_opts o = {.size = sizeof(o), .max_tasks = tasks, .n_threads = 1};
+    struct err e = {0};
     struct shoal_engine *en;
     if (shoal_engine_open(&en, folder, &o, &e) < 0)
-        return fail((const struct err *)(const void *)&e);
+        return fail(&e);
     for (uint32_t i = 0; i < n; i++) {
-        struct shoal_task_opts t = {.tokens = in[i].ids,
+        struct shoal_task_opts t = {.size = sizeof(t),
+                                    .tokens = in[i].ids,
                                     .n_tokens = in[i].n,
                                     .max_tokens = n_new,
                                     .ignore_end = true,
@@ -211,7 +212,7 @@ static int engine(const char *folder, const struct input *in, uint32_t n, uint32
                                     .event = on_event,
                                     .event_ctx = &answers[i]};
         if (shoal_task_submit(en, &t, &answers[i].task, &e) < 0)
-            return fail((const struct err *)(const void *)&e);
+            return fail(&e);
         while (i == 0 && answers[0].n < 3 && answers[0].n < n_new)
             usleep(50);
     }

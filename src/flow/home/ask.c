@@ -95,7 +95,7 @@ static int read_config(struct ask *a, const char *json, size_t n, struct err *e)
 int ask_create(struct ask **out, struct shoal_engine *encoder, struct shoal_engine *reply,
                struct err *e)
 {
-    struct shoal_engine_info info;
+    struct shoal_engine_info info = {.size = sizeof(info)};
     *out = NULL;
     shoal_engine_info(encoder, &info);
     if (!(info.kinds & SHOAL_KIND_CLASSIFY) || !(info.kinds & SHOAL_KIND_TAG))
@@ -290,9 +290,10 @@ static void part_result(void *ctx, const struct shoal_result *res)
 static void submit_part(struct ask_request *r, struct part *p)
 {
     static const char *const sets[] = {"combined", "router", "home"};
-    struct shoal_error e = {0};
+    struct err e = {0};
     struct shoal_task *t;
-    struct shoal_infer_opts o = {.kind = p->which < 2 ? SHOAL_KIND_CLASSIFY : SHOAL_KIND_TAG,
+    struct shoal_infer_opts o = {.size = sizeof(o),
+                                 .kind = p->which < 2 ? SHOAL_KIND_CLASSIFY : SHOAL_KIND_TAG,
                                  .text = p->clause->text,
                                  .text_bytes = strlen(p->clause->text),
                                  .labels = sets[p->which],
@@ -353,7 +354,7 @@ static void reply_event(void *ctx, const struct shoal_event *ev)
 
 /* The context as the reply model's only message; what a user said stays text in it. */
 static int reply_tokens(struct ask_request *r, const char *context, int32_t **tokens, size_t *n,
-                        struct shoal_error *e)
+                        struct err *e)
 {
     struct buf json;
     buf_init(&json, REPLY_BYTES);
@@ -372,7 +373,7 @@ static int reply_tokens(struct ask_request *r, const char *context, int32_t **to
     json_out_bool(&j, true);
     json_out_object_end(&j);
     int rc = json.rc < 0
-                 ? err_set((struct err *)(void *)e, json.rc, "context")
+                 ? err_set(e, json.rc, "context")
                  : shoal_chat_tokens(r->reply_engine, buf_str(&json), json.len, tokens, n, e);
     buf_fini(&json);
     return rc;
@@ -380,7 +381,7 @@ static int reply_tokens(struct ask_request *r, const char *context, int32_t **to
 
 static void start_reply(struct ask_request *r)
 {
-    struct shoal_error e = {0};
+    struct err e = {0};
     struct shoal_task *t;
     int32_t *tokens = NULL;
     size_t n = 0;
@@ -391,7 +392,8 @@ static void start_reply(struct ask_request *r)
         buf_putc(&r->reply, ' ');
         emit(r, &(struct ask_event){.kind = ASK_EVENT_TEXT, .text = " ", .text_bytes = 1});
     }
-    struct shoal_task_opts o = {.tokens = tokens,
+    struct shoal_task_opts o = {.size = sizeof(o),
+                                .tokens = tokens,
                                 .n_tokens = (uint32_t)n,
                                 .max_tokens = REPLY_TOKENS,
                                 .deadline_ns = r->deadline_ns,

@@ -9,12 +9,13 @@ static int open_model(struct shoal_engine **out, const struct pack *p, const cha
     const struct pack_model *m = pack_find(p, name);
     if (!m)
         return err_set(e, SHOAL_ENOTFOUND, "%s has no model \"%s\"", p->dir, name);
-    struct shoal_engine_opts eo = {.int8 = m->int8,
+    struct shoal_engine_opts eo = {.size = sizeof(eo),
+                                   .int8 = m->int8,
                                    .n_threads = o->n_threads,
                                    .progress = o->progress,
                                    .progress_ctx = o->progress_ctx};
     int rc = pack_verify(m, e);
-    return rc < 0 ? rc : shoal_engine_open(out, m->open, &eo, (struct shoal_error *)(void *)e);
+    return rc < 0 ? rc : shoal_engine_open(out, m->open, &eo, e);
 }
 
 int ask_pack_open(struct ask_pack *p, const struct ask_pack_opts *o, struct err *e)

@@ -44,7 +44,7 @@ static void put_measured(struct json_out *j, struct registry_model *m)
 
 static void put_engine(struct json_out *j, const struct shoal_engine *en)
 {
-    struct shoal_engine_info info;
+    struct shoal_engine_info info = {.size = sizeof(info)};
     shoal_engine_info(en, &info);
     json_out_key(j, "architecture");
     json_out_str(j, info.arch);

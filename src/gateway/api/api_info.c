@@ -153,7 +153,7 @@ static void put_row(struct buf *b, const struct registry_model *cm, int row)
     struct registry_model *m =
         (struct registry_model *)(uintptr_t)cm; /* counters are atomics: reading needs it */
     struct model_stats *k = &m->stats;
-    struct shoal_engine_info info = {.arch = NULL};
+    struct shoal_engine_info info = {.size = sizeof(info)};
     char label[PROMETHEUS_LABEL_BYTES];
     if (row >= ROW_KV && m->slot->engine)
         shoal_engine_info(m->slot->engine, &info);
@@ -178,7 +178,7 @@ static void put_row(struct buf *b, const struct registry_model *cm, int row)
 static void put_memory(struct buf *b, const struct registry_model *m, const char *label)
 {
     static const char *const kinds[] = {"weights", "scratch", "kv"};
-    struct shoal_engine_info info = {.arch = NULL};
+    struct shoal_engine_info info = {.size = sizeof(info)};
     if (!m->slot->engine)
         return;
     shoal_engine_info(m->slot->engine, &info);

@@ -66,7 +66,7 @@ static int encode(struct job *job)
     unsigned flags = (b->add_special ? SHOAL_TEXT_ADD_SPECIAL : 0) |
                      (b->parse_special ? SHOAL_TEXT_PARSE_SPECIAL : 0);
     int rc = shoal_tokenize(registry_engine(job->model), b->text, strlen(b->text), flags, &ids, &n,
-                            (struct shoal_error *)(void *)&job->error);
+                            &job->error);
     if (rc < 0)
         return rc;
     struct json_out j = json_out_make(&job->call->out);
@@ -115,9 +115,8 @@ static int decode(struct job *job)
         }
         ids[k++] = (int32_t)v->valuedouble;
     }
-    int rc =
-        shoal_detokenize(registry_engine(job->model), ids, n, b->special ? SHOAL_TEXT_SPECIAL : 0,
-                         &text, &len, (struct shoal_error *)(void *)&job->error);
+    int rc = shoal_detokenize(registry_engine(job->model), ids, n,
+                              b->special ? SHOAL_TEXT_SPECIAL : 0, &text, &len, &job->error);
     if (rc == 0) {
         struct json_out j = json_out_make(&job->call->out);
         json_out_object(&j);

@@ -214,12 +214,11 @@ static const struct gen_sink sink = {
 
 static int prepare(struct gen *g, struct err *e)
 {
-    struct shoal_error *se = (struct shoal_error *)(void *)e;
     if (g->echo) /* raw */
         return shoal_tokenize(registry_engine(g->model), buf_str(&g->prompt), g->prompt.len,
-                              SHOAL_TEXT_ADD_SPECIAL, &g->tokens, &g->n_tokens, se);
+                              SHOAL_TEXT_ADD_SPECIAL, &g->tokens, &g->n_tokens, e);
     return shoal_chat_tokens(registry_engine(g->model), buf_str(&g->prompt), g->prompt.len,
-                             &g->tokens, &g->n_tokens, se);
+                             &g->tokens, &g->n_tokens, e);
 }
 
 static void put_message(struct json_out *j, const char *role, const char *text)
@@ -301,7 +300,7 @@ struct listing {
 
 static void put_details(struct json_out *j, const struct registry_model *m)
 {
-    struct shoal_engine_info info = {.arch = NULL};
+    struct shoal_engine_info info = {.size = sizeof(info)};
     char size[32] = "";
     if (m->slot->engine)
         shoal_engine_info(m->slot->engine, &info);
@@ -370,7 +369,7 @@ void ollama_ps(struct call *c)
 static void put_shown(void *ctx, const struct registry_model *m)
 {
     struct listing *l = ctx;
-    struct shoal_engine_info info = {.arch = NULL};
+    struct shoal_engine_info info = {.size = sizeof(info)};
     if (strcmp(m->name, l->name) != 0)
         return;
     l->found = true;

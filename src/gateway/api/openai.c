@@ -339,7 +339,7 @@ static int prepare_chat(struct gen *g, struct err *e)
 {
     struct buf *context = g->user;
     return shoal_chat_tokens(registry_engine(g->model), buf_str(context), context->len, &g->tokens,
-                             &g->n_tokens, (struct shoal_error *)(void *)e);
+                             &g->n_tokens, e);
 }
 
 static int put_context(struct buf *b, const struct openai_body *body, bool lenient,
@@ -520,7 +520,7 @@ static int prepare_texts(struct gen *g, struct err *e)
         int32_t *tokens = NULL;
         size_t n = 0, end = g->ends[i];
         rc = shoal_tokenize(registry_engine(g->model), buf_str(&g->prompt) + at, end - at,
-                            SHOAL_TEXT_ADD_SPECIAL, &tokens, &n, (struct shoal_error *)(void *)e);
+                            SHOAL_TEXT_ADD_SPECIAL, &tokens, &n, e);
         if (rc == 0)
             buf_put(&ids, tokens, n * sizeof(*tokens));
         g->ends[i] = ids.len / sizeof(*tokens);
@@ -540,8 +540,7 @@ static int prepare_text(struct gen *g, struct err *e)
     if (g->ends)
         return prepare_texts(g, e);
     return shoal_tokenize(registry_engine(g->model), buf_str(&g->prompt), g->prompt.len,
-                          SHOAL_TEXT_ADD_SPECIAL, &g->tokens, &g->n_tokens,
-                          (struct shoal_error *)(void *)e);
+                          SHOAL_TEXT_ADD_SPECIAL, &g->tokens, &g->n_tokens, e);
 }
 
 static int read_completion(struct gen *g, struct openai_body *b, struct fields_error *e)

@@ -190,7 +190,8 @@ static int take_series(struct infer_input *in, const cJSON *series, uint32_t *n_
 static void use_body(struct infer *f, const struct body *b, enum shoal_kind kind)
 {
     struct call *c = f->call;
-    f->opts = (struct shoal_infer_opts){.kind = kind,
+    f->opts = (struct shoal_infer_opts){.size = sizeof(struct shoal_infer_opts),
+                                        .kind = kind,
                                         .labels = b->labels,
                                         .dimensions = (uint32_t)b->dimensions,
                                         .max_sentences = (uint32_t)b->max_sentences,

@@ -15,9 +15,9 @@
 
 static struct shoal_engine *open_model(void)
 {
-    struct shoal_engine_opts o = {.cache_dir = "", .n_threads = 1};
+    struct shoal_engine_opts o = {.size = sizeof(o), .cache_dir = "", .n_threads = 1};
     struct shoal_engine *en;
-    struct shoal_error e = {0};
+    struct err e = {0};
     if (shoal_engine_open(&en, MODEL, &o, &e) < 0)
         fail_msg("%s", e.msg);
     return en;
@@ -31,7 +31,7 @@ struct tokens {
 static struct tokens chat(const struct shoal_engine *en, const char *json)
 {
     struct tokens t;
-    struct shoal_error e = {0};
+    struct err e = {0};
     if (shoal_chat_tokens(en, json, strlen(json), &t.ids, &t.n, &e) < 0)
         fail_msg("%s: %s", json, e.msg);
     return t;
@@ -40,7 +40,7 @@ static struct tokens chat(const struct shoal_engine *en, const char *json)
 static int32_t special(const struct shoal_engine *en, const char *spelling)
 {
     struct tokens t;
-    struct shoal_error e = {0};
+    struct err e = {0};
     if (shoal_tokenize(en, spelling, strlen(spelling), SHOAL_TEXT_PARSE_SPECIAL, &t.ids, &t.n, &e) <
         0)
         fail_msg("%s", e.msg);
@@ -129,7 +129,7 @@ static void test_bad_contexts_and_no_memory(void **state)
     static const char *const bad[] = {"", "x", "[]", "{", "{\"messages\":5}"};
     struct shoal_engine *en = open_model();
     struct tokens t;
-    struct shoal_error e = {0};
+    struct err e = {0};
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         if (shoal_chat_tokens(en, bad[i], strlen(bad[i]), &t.ids, &t.n, &e) == 0)

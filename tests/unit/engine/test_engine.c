@@ -83,7 +83,8 @@ static void on_event(void *ctx, const struct shoal_event *ev)
 static struct shoal_engine *open_engine(struct shoal_engine_opts o)
 {
     struct shoal_engine *en = NULL;
-    struct shoal_error e = {0};
+    struct err e = {0};
+    o.size = sizeof(o);
     o.cache_dir = "";
     if (shoal_engine_open(&en, MODEL, &o, &e) < 0)
         fail_msg("%s", e.msg);
@@ -98,7 +99,8 @@ static const int32_t prompt[] = {1,  7,   33, 120, 260, 9,  14,  77, 300, 45,  8
 static struct shoal_task_opts task_opts(struct got *g)
 {
     memset(g, 0, sizeof(*g));
-    return (struct shoal_task_opts){.tokens = prompt,
+    return (struct shoal_task_opts){.size = sizeof(struct shoal_task_opts),
+                                    .tokens = prompt,
                                     .n_tokens = N_PROMPT,
                                     .max_tokens = 40,
                                     .ignore_end = true,
@@ -109,7 +111,7 @@ static struct shoal_task_opts task_opts(struct got *g)
 static int run(struct shoal_engine *en, struct shoal_task_opts o)
 {
     struct shoal_task *t = NULL;
-    struct shoal_error e = {0};
+    struct err e = {0};
     if (shoal_task_submit(en, &o, &t, &e) < 0)
         fail_msg("%s", e.msg);
     int rc = shoal_task_wait(t);
@@ -122,7 +124,7 @@ static void test_generates_and_reports(void **state)
     (void)state;
     static struct got a, b;
     struct shoal_engine *en = open_engine((struct shoal_engine_opts){0});
-    struct shoal_engine_info info;
+    struct shoal_engine_info info = {.size = sizeof(info)};
     shoal_engine_info(en, &info);
     assert_string_equal(info.arch, "llama");
     assert_true(info.weights_bytes > 0 && info.kv_pages == info.kv_pages_free);
@@ -229,7 +231,7 @@ static void test_batched_tasks_equal_tasks_alone(void **state)
         assert_int_equal(together[i].n, alone[i].n);
         assert_memory_equal(together[i].tokens, alone[i].tokens, alone[i].n * sizeof(int32_t));
     }
-    struct shoal_engine_info info;
+    struct shoal_engine_info info = {.size = sizeof(info)};
     shoal_engine_info(en, &info);
     assert_int_equal(info.kv_pages, info.kv_pages_free);
     shoal_engine_close(en);
@@ -320,7 +322,7 @@ static void test_cancel_and_deadline_end_a_task(void **state)
     static struct got a, b;
     struct shoal_engine *en = open_engine((struct shoal_engine_opts){.n_ctx = 2048});
     struct shoal_task *t;
-    struct shoal_error e = {0};
+    struct err e = {0};
     struct shoal_task_opts o = task_opts(&a);
     o.max_tokens = 0;
     assert_int_equal(shoal_task_submit(en, &o, &t, &e), 0);
@@ -354,7 +356,7 @@ static void test_what_comes_too_late_is_refused(void **state)
     static int32_t tokens[512];
     struct shoal_engine *en = open_engine((struct shoal_engine_opts){.n_ctx = 1024});
     struct shoal_task *t;
-    struct shoal_error e = {0};
+    struct err e = {0};
     struct shoal_task_opts o = task_opts(&a);
     for (uint32_t i = 0; i < 512; i++)
         tokens[i] = (int32_t)(i % 200) + 3;
@@ -415,14 +417,15 @@ static void test_limits_are_refused_with_reasons(void **state)
     static struct got a;
     static int32_t many[300];
     struct shoal_engine *en = NULL;
-    struct shoal_error e = {0};
-    struct shoal_engine_opts small = {.memory_bytes = 100000, .cache_dir = ""};
+    struct err e = {0};
+    struct shoal_engine_opts small = {
+        .size = sizeof(small), .memory_bytes = 100000, .cache_dir = ""};
     assert_int_equal(shoal_engine_open(&en, MODEL, &small, &e), SHOAL_ELIMIT);
     assert_non_null(strstr(e.msg, "weights"));
     assert_non_null(strstr(e.msg, "limit is"));
     assert_null(en);
     assert_int_equal(shoal_engine_open(&en, SHOAL_TEST_DATA "/none.gguf", NULL, &e), SHOAL_EIO);
-    struct shoal_engine_opts unknown = {.kernels = "mmx", .cache_dir = ""};
+    struct shoal_engine_opts unknown = {.size = sizeof(unknown), .kernels = "mmx", .cache_dir = ""};
     assert_int_equal(shoal_engine_open(&en, MODEL, &unknown, &e), SHOAL_EUNSUPPORTED);
 
     en = open_engine((struct shoal_engine_opts){
@@ -512,11 +515,11 @@ static void test_sessions_keep_the_conversation(void **state)
 static void test_failed_allocations_leave_nothing(void **state)
 {
     (void)state;
-    struct shoal_engine_opts o = {.cache_dir = "", .n_threads = 2};
+    struct shoal_engine_opts o = {.size = sizeof(o), .cache_dir = "", .n_threads = 2};
     int failures = 0;
     for (uint64_t i = 1; i < 10000; i++) {
         struct shoal_engine *en = NULL;
-        struct shoal_error e = {0};
+        struct err e = {0};
         mem_fail_at(i);
         int rc = shoal_engine_open(&en, MODEL, &o, &e);
         bool reached = rc < 0;

@@ -230,9 +230,10 @@ static void test_settings_that_make_no_sense_are_refused(void **state)
 static struct shoal_engine *open_engine(const char *name, const struct shoal_engine_opts *opts)
 {
     struct shoal_engine *en;
-    struct shoal_error e = {0};
+    struct err e = {0};
     struct shoal_engine_opts o = opts ? *opts : (struct shoal_engine_opts){0};
     char path[512];
+    o.size = sizeof(o);
     o.cache_dir = "";
     snprintf(path, sizeof(path), "%s/t5/%s", SHOAL_TEST_DATA, name);
     if (shoal_engine_open(&en, path, &o, &e) < 0)
@@ -258,8 +259,9 @@ static struct shoal_task *submit(struct shoal_engine *en, const char *text, uint
                                  uint32_t max_tokens)
 {
     struct shoal_task *t;
-    struct shoal_error e = {0};
-    struct shoal_infer_opts o = {.kind = SHOAL_KIND_SUMMARIZE,
+    struct err e = {0};
+    struct shoal_infer_opts o = {.size = sizeof(o),
+                                 .kind = SHOAL_KIND_SUMMARIZE,
                                  .text = text,
                                  .text_bytes = strlen(text),
                                  .beams = beams,
@@ -317,11 +319,14 @@ static void test_what_does_not_fit_is_refused(void **state)
 {
     (void)state;
     struct shoal_engine *en = open_engine("t5-gated", NULL);
-    struct shoal_engine_info info;
+    struct shoal_engine_info info = {.size = sizeof(info)};
     struct shoal_task *t = NULL;
-    struct shoal_error e = {0};
-    struct shoal_infer_opts o = {
-        .kind = SHOAL_KIND_SUMMARIZE, .text = "boats", .text_bytes = 5, .beams = 65};
+    struct err e = {0};
+    struct shoal_infer_opts o = {.size = sizeof(o),
+                                 .kind = SHOAL_KIND_SUMMARIZE,
+                                 .text = "boats",
+                                 .text_bytes = 5,
+                                 .beams = 65};
     shoal_engine_info(en, &info);
     assert_int_equal(info.kinds, SHOAL_KIND_SUMMARIZE);
     assert_string_equal(info.arch, "t5");
@@ -341,9 +346,13 @@ static void test_what_does_not_fit_is_refused(void **state)
     shoal_engine_close(en);
 
     /* few pages: the default search needs more, a plain text does not */
-    struct shoal_engine_opts small = {.kv_bytes = info.kv_bytes / info.kv_pages * 6};
+    struct shoal_engine_opts small = {.size = sizeof(small),
+                                      .kv_bytes = info.kv_bytes / info.kv_pages * 6};
     en = open_engine("t5-gated", &small);
-    o = (struct shoal_infer_opts){.kind = SHOAL_KIND_SUMMARIZE, .text = "boats", .text_bytes = 5};
+    o = (struct shoal_infer_opts){.size = sizeof(struct shoal_infer_opts),
+                                  .kind = SHOAL_KIND_SUMMARIZE,
+                                  .text = "boats",
+                                  .text_bytes = 5};
     assert_int_equal(shoal_infer_submit(en, &o, &t, &e), SHOAL_ELIMIT);
     assert_non_null(strstr(e.msg, "there are 6"));
     o.beams = 1;
@@ -375,7 +384,8 @@ static void test_drawn_texts_follow_the_seed(void **state)
     char texts[3][512];
     for (uint32_t i = 0; i < 3; i++) {
         struct shoal_task *t;
-        struct shoal_infer_opts o = {.kind = SHOAL_KIND_SUMMARIZE,
+        struct shoal_infer_opts o = {.size = sizeof(o),
+                                     .kind = SHOAL_KIND_SUMMARIZE,
                                      .text = "The boats wait.",
                                      .text_bytes = 15,
                                      .temperature = 1.0f,
@@ -400,7 +410,8 @@ static void test_tasks_end_when_they_are_told(void **state)
     const char *text = cJSON_GetObjectItem(item, "text")->valuestring;
     for (int i = 0; i < 50; i++) {
         struct shoal_task *other = submit(en, text, 0, 0), *t = submit(en, text, 4, 64), *late;
-        struct shoal_infer_opts o = {.kind = SHOAL_KIND_SUMMARIZE,
+        struct shoal_infer_opts o = {.size = sizeof(o),
+                                     .kind = SHOAL_KIND_SUMMARIZE,
                                      .text = text,
                                      .text_bytes = strlen(text),
                                      .max_tokens = 64,
@@ -458,8 +469,8 @@ static void test_without_memory(void **state)
     for (int rc = -1; rc < 0;
          n += n < 40 ? 1 : 7) { /* the loader's many have a test of their own */
         struct shoal_engine *en = NULL;
-        struct shoal_error e = {0};
-        struct shoal_engine_opts o = {.cache_dir = "", .n_threads = 1};
+        struct err e = {0};
+        struct shoal_engine_opts o = {.size = sizeof(o), .cache_dir = "", .n_threads = 1};
         mem_fail_at(n + 1);
         rc = shoal_engine_open(&en, path, &o, &e);
         mem_fail_at(0);
@@ -470,10 +481,12 @@ static void test_without_memory(void **state)
     struct shoal_engine *en = open_engine("t5-gated", NULL);
     n = 0;
     for (int rc = -1; rc < 0; n++) {
-        struct shoal_infer_opts o = {
-            .kind = SHOAL_KIND_SUMMARIZE, .text = "The boats wait.", .text_bytes = 15};
+        struct shoal_infer_opts o = {.size = sizeof(o),
+                                     .kind = SHOAL_KIND_SUMMARIZE,
+                                     .text = "The boats wait.",
+                                     .text_bytes = 15};
         struct shoal_task *t = NULL;
-        struct shoal_error e = {0};
+        struct err e = {0};
         mem_fail_at(n + 1);
         rc = shoal_infer_submit(en, &o, &t, &e);
         if (rc == 0)

@@ -36,7 +36,7 @@ static const char *const texts[] = {
 static struct shoal_engine *open_with(const char *path, const struct shoal_engine_opts *o)
 {
     struct shoal_engine *en;
-    struct shoal_error e = {0};
+    struct err e = {0};
     if (shoal_engine_open(&en, path, o, &e) < 0)
         fail_msg("%s", e.msg);
     return en;
@@ -44,7 +44,8 @@ static struct shoal_engine *open_with(const char *path, const struct shoal_engin
 
 static struct shoal_engine *open_encoder(void)
 {
-    struct shoal_engine_opts o = {.cache_dir = "", .int8 = true, .max_tasks = 16};
+    struct shoal_engine_opts o = {
+        .size = sizeof(o), .cache_dir = "", .int8 = true, .max_tasks = 16};
     return open_with(ENCODER, &o);
 }
 
@@ -52,9 +53,12 @@ static struct shoal_task *submit(struct shoal_engine *en, enum shoal_kind kind, 
                                  const char *labels)
 {
     struct shoal_task *t;
-    struct shoal_error e = {0};
-    struct shoal_infer_opts o = {
-        .kind = kind, .text = text, .text_bytes = strlen(text), .labels = labels};
+    struct err e = {0};
+    struct shoal_infer_opts o = {.size = sizeof(o),
+                                 .kind = kind,
+                                 .text = text,
+                                 .text_bytes = strlen(text),
+                                 .labels = labels};
     if (shoal_infer_submit(en, &o, &t, &e) < 0)
         fail_msg("%s", e.msg);
     return t;
@@ -77,9 +81,13 @@ static void hold(void *ctx, const struct shoal_result *r)
 
 static void gate_close(struct gate *g, struct shoal_engine *en)
 {
-    struct shoal_error e = {0};
-    struct shoal_infer_opts o = {
-        .kind = SHOAL_KIND_EMBED, .text = "hold", .text_bytes = 4, .done = hold, .done_ctx = g};
+    struct err e = {0};
+    struct shoal_infer_opts o = {.size = sizeof(o),
+                                 .kind = SHOAL_KIND_EMBED,
+                                 .text = "hold",
+                                 .text_bytes = 4,
+                                 .done = hold,
+                                 .done_ctx = g};
     sem_init(&g->held, 0, 0);
     sem_init(&g->open, 0, 0);
     assert_int_equal(shoal_infer_submit(en, &o, &g->task, &e), 0);
@@ -155,7 +163,7 @@ static void test_answers_and_label_sets(void **state)
 {
     (void)state;
     struct shoal_engine *en = open_encoder();
-    struct shoal_engine_info info;
+    struct shoal_engine_info info = {.size = sizeof(info)};
     const char *set;
     uint32_t n = 0, n_labels = 0;
     shoal_engine_info(en, &info);
@@ -187,7 +195,7 @@ static void refuse(struct shoal_engine *en, const struct shoal_infer_opts *o, in
                    const char *why)
 {
     struct shoal_task *t;
-    struct shoal_error e = {0};
+    struct err e = {0};
     assert_int_equal(shoal_infer_submit(en, o, &t, &e), code);
     assert_null(t);
     if (!strstr(e.msg, why))
@@ -198,11 +206,12 @@ static void test_what_cannot_be_is_refused(void **state)
 {
     (void)state;
     struct shoal_engine *en = open_encoder();
-    struct shoal_infer_opts o = {.kind = SHOAL_KIND_CLASSIFY, .text = "a", .text_bytes = 1};
-    struct shoal_task_opts g = {.tokens = (const int32_t[]){1}, .n_tokens = 1};
+    struct shoal_infer_opts o = {
+        .size = sizeof(o), .kind = SHOAL_KIND_CLASSIFY, .text = "a", .text_bytes = 1};
+    struct shoal_task_opts g = {.size = sizeof(g), .tokens = (const int32_t[]){1}, .n_tokens = 1};
     struct shoal_session *session;
     struct shoal_task *t;
-    struct shoal_error e = {0};
+    struct err e = {0};
     double row[8] = {0};
     char *text;
     size_t n;
@@ -230,11 +239,17 @@ static void test_what_cannot_be_is_refused(void **state)
     shoal_engine_close(en);
 
     en = open_with(TREES, NULL);
-    o = (struct shoal_infer_opts){.kind = SHOAL_KIND_SCORE, .values = row, .n_values = 7};
+    o = (struct shoal_infer_opts){.size = sizeof(struct shoal_infer_opts),
+                                  .kind = SHOAL_KIND_SCORE,
+                                  .values = row,
+                                  .n_values = 7};
     refuse(en, &o, SHOAL_EINVAL, "a row has");
     o.n_values = 0;
     refuse(en, &o, SHOAL_EINVAL, "values");
-    o = (struct shoal_infer_opts){.kind = SHOAL_KIND_TAG, .text = "a", .text_bytes = 1};
+    o = (struct shoal_infer_opts){.size = sizeof(struct shoal_infer_opts),
+                                  .kind = SHOAL_KIND_TAG,
+                                  .text = "a",
+                                  .text_bytes = 1};
     refuse(en, &o, SHOAL_EUNSUPPORTED, "it can: score");
     assert_int_equal(shoal_tokenize(en, "a", 1, 0, (int32_t **)&text, &n, &e), SHOAL_EUNSUPPORTED);
     shoal_engine_close(en);
@@ -275,13 +290,14 @@ static void note(void *ctx, const struct shoal_result *r)
 static void test_priority_then_deadline(void **state)
 {
     (void)state;
-    struct shoal_engine_opts eo = {.cache_dir = "", .max_tasks = 1}; /* one at a time */
+    struct shoal_engine_opts eo = {
+        .size = sizeof(eo), .cache_dir = "", .max_tasks = 1}; /* one at a time */
     struct shoal_engine *en = open_with(ENCODER, &eo);
     struct order order = {0};
     struct gate gate;
     struct one ones[4];
     struct shoal_task *t[4];
-    struct shoal_error e = {0};
+    struct err e = {0};
     uint64_t now = clock_ns();
     const struct {
         int32_t priority;
@@ -290,7 +306,8 @@ static void test_priority_then_deadline(void **state)
     gate_close(&gate, en);
     for (uint32_t i = 0; i < 4; i++) {
         ones[i] = (struct one){&order, i};
-        struct shoal_infer_opts o = {.kind = SHOAL_KIND_EMBED,
+        struct shoal_infer_opts o = {.size = sizeof(o),
+                                     .kind = SHOAL_KIND_EMBED,
                                      .text = "a",
                                      .text_bytes = 1,
                                      .priority = how[i].priority,
@@ -313,12 +330,14 @@ static void test_priority_then_deadline(void **state)
 static void test_cancel_deadline_and_full_queue(void **state)
 {
     (void)state;
-    struct shoal_engine_opts eo = {.cache_dir = "", .max_tasks = 1, .max_queue = 4};
+    struct shoal_engine_opts eo = {
+        .size = sizeof(eo), .cache_dir = "", .max_tasks = 1, .max_queue = 4};
     struct shoal_engine *en = open_with(ENCODER, &eo);
     struct shoal_task *t[5];
-    struct shoal_error e = {0};
+    struct err e = {0};
     struct gate gate;
-    struct shoal_infer_opts o = {.kind = SHOAL_KIND_EMBED, .text = "a", .text_bytes = 1};
+    struct shoal_infer_opts o = {
+        .size = sizeof(o), .kind = SHOAL_KIND_EMBED, .text = "a", .text_bytes = 1};
     gate_close(&gate, en);
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(shoal_infer_submit(en, &o, &t[i], &e), 0);
@@ -380,9 +399,9 @@ static void test_scores(void **state)
 {
     (void)state;
     struct shoal_engine *en = open_with(TREES, NULL);
-    struct shoal_engine_info info;
+    struct shoal_engine_info info = {.size = sizeof(info)};
     struct shoal_task *t;
-    struct shoal_error e = {0};
+    struct err e = {0};
     double rows[16];
     shoal_engine_info(en, &info);
     assert_int_equal(info.kinds, SHOAL_KIND_SCORE);
@@ -390,7 +409,7 @@ static void test_scores(void **state)
     for (uint32_t i = 0; i < 2 * info.dim; i++)
         rows[i] = i % info.dim * 0.25; /* two equal rows */
     struct shoal_infer_opts o = {
-        .kind = SHOAL_KIND_SCORE, .values = rows, .n_values = 2 * info.dim};
+        .size = sizeof(o), .kind = SHOAL_KIND_SCORE, .values = rows, .n_values = 2 * info.dim};
     assert_int_equal(shoal_infer_submit(en, &o, &t, &e), 0);
     assert_int_equal(shoal_task_wait(t), 0);
     assert_int_equal(shoal_task_result(t)->n_values, 2);
@@ -405,8 +424,8 @@ static void test_any_channels(void **state)
     enum { N = 240 };
     (void)state;
     struct shoal_engine *en = open_with(ANOMALY, NULL);
-    struct shoal_engine_info info;
-    struct shoal_error e = {0};
+    struct shoal_engine_info info = {.size = sizeof(info)};
+    struct err e = {0};
     struct shoal_task *t;
     double values[N], one[3], same[3];
     shoal_engine_info(en, &info);
@@ -416,8 +435,11 @@ static void test_any_channels(void **state)
     for (int i = 0; i < N; i++)
         values[i] = i * i % 17;
     for (uint32_t columns = 0; columns <= 3; columns++) {
-        struct shoal_infer_opts o = {
-            .kind = SHOAL_KIND_SCORE, .values = values, .n_values = N, .n_columns = columns};
+        struct shoal_infer_opts o = {.size = sizeof(o),
+                                     .kind = SHOAL_KIND_SCORE,
+                                     .values = values,
+                                     .n_values = N,
+                                     .n_columns = columns};
         uint32_t rows = N / (columns ? columns : 1);
         assert_int_equal(shoal_infer_submit(en, &o, &t, &e), 0);
         assert_int_equal(shoal_task_wait(t), 0);
@@ -428,8 +450,11 @@ static void test_any_channels(void **state)
         shoal_task_free(t);
     }
     assert_memory_equal(one, same, sizeof(one));
-    struct shoal_infer_opts o = {
-        .kind = SHOAL_KIND_SCORE, .values = values, .n_values = N, .n_columns = 7};
+    struct shoal_infer_opts o = {.size = sizeof(o),
+                                 .kind = SHOAL_KIND_SCORE,
+                                 .values = values,
+                                 .n_values = N,
+                                 .n_columns = 7};
     assert_int_equal(shoal_infer_submit(en, &o, &t, &e), SHOAL_EINVAL);
     assert_non_null(strstr(e.msg, "240 values, a row has 7"));
     o.n_columns = UINT32_MAX;
@@ -441,9 +466,9 @@ static void test_any_channels(void **state)
 static void test_failed_allocations_leave_nothing(void **state)
 {
     (void)state;
-    struct shoal_engine_opts eo = {.cache_dir = "", .n_threads = 1};
+    struct shoal_engine_opts eo = {.size = sizeof(eo), .cache_dir = "", .n_threads = 1};
     struct shoal_engine *en;
-    struct shoal_error e;
+    struct err e;
     for (uint64_t i = 1;; i += 1 + i / 20) { /* every early one, then some of the many */
         mem_fail_at(i);
         int rc = shoal_engine_open(&en, ENCODER, &eo, &e);
@@ -455,8 +480,10 @@ static void test_failed_allocations_leave_nothing(void **state)
     for (size_t k = 0; k < 3; k++)
         for (uint64_t i = 1;; i++) {
             struct shoal_task *t;
-            struct shoal_infer_opts o = {
-                .kind = kinds[k], .text = texts[0], .text_bytes = strlen(texts[0])};
+            struct shoal_infer_opts o = {.size = sizeof(o),
+                                         .kind = kinds[k],
+                                         .text = texts[0],
+                                         .text_bytes = strlen(texts[0])};
             mem_fail_at(i);
             int rc = shoal_infer_submit(en, &o, &t, &e);
             mem_fail_at(0);

@@ -92,15 +92,16 @@ static void test_sentences_and_features(void **state)
  * with 8-bit ones. */
 static void run_engine(bool int8)
 {
-    struct shoal_engine_opts o = {.cache_dir = "", .int8 = int8};
+    struct shoal_engine_opts o = {.size = sizeof(o), .cache_dir = "", .int8 = int8};
     struct shoal_engine *en;
-    struct shoal_error e = {0};
+    struct err e = {0};
     if (shoal_engine_open(&en, MODEL, &o, &e) < 0)
         fail_msg("%s", e.msg);
     for (size_t i = 0; i < n_rows; i++) {
         const char *text = get(rows[i], "text")->valuestring, *title = text_of(rows[i], "title");
         struct shoal_task *t;
-        struct shoal_infer_opts io = {.kind = SHOAL_KIND_SUMMARIZE,
+        struct shoal_infer_opts io = {.size = sizeof(io),
+                                      .kind = SHOAL_KIND_SUMMARIZE,
                                       .text = text,
                                       .text_bytes = strlen(text),
                                       .document = title,

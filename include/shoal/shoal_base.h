@@ -1,0 +1,53 @@
+/* shoal_base.h - what the other headers share: symbol visibility, version, sized structs.
+ *
+ * Sized structs.  Every struct of options or information starts with `size`, the number of bytes
+ * that its owner knows of.  New versions add members at the end only, so that a program and a
+ * library of different versions still understand each other:
+ *   - The caller fills options.  Members beyond `size` take their defaults.  A larger `size` than
+ *     the library knows is accepted when the unknown members are zero; otherwise the call fails
+ *     with SHOAL_EUNSUPPORTED.  A `size` below sizeof(size_t) is a mistake: SHOAL_EINVAL.
+ *   - Information that the caller provides room for (shoal_engine_info) is filled up to `size`.
+ *     On return `size` says how much of it the library filled.
+ *   - Structs that the library passes to a callback carry the library's `size`.
+ * Structs without `size` keep their layout for as long as the major version stays the same.
+ *
+ * Set `size` in one of two ways:
+ *   struct shoal_task_opts o = {.size = sizeof(o), .max_tokens = 24};      C, C++20
+ *   struct shoal_task_opts o; SHOAL_INIT(&o); o.max_tokens = 24;           any C or C++ */
+#ifndef SHOAL_SHOAL_BASE_H
+#define SHOAL_SHOAL_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "shoal/shoal_errors.h"
+#include "shoal/shoal_version.h"
+
+#define SHOAL_API __attribute__((visibility("default")))
+
+/* Clears *s and sets its size. */
+#define SHOAL_INIT(s) (memset((s), 0, sizeof(*(s))), (void)((s)->size = sizeof(*(s))))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of the library that runs, which may be newer than SHOAL_VERSION of the headers.
+ * "0.1.0", constant; and as SHOAL_VERSION_NUMBER. */
+SHOAL_API const char *shoal_version(void);
+SHOAL_API int shoal_version_number(void);
+
+/* "NOMEM", "IO", ... and the general text of an error code; constants, never NULL. */
+SHOAL_API const char *shoal_error_name(int code);
+SHOAL_API const char *shoal_error_text(int code);
+
+/* Frees memory that a function of the library gave to the caller; NULL is fine. */
+SHOAL_API void shoal_free(void *p);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

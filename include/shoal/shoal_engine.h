@@ -1,0 +1,114 @@
+/* shoal_engine.h - an engine: one loaded model, and the text functions that need it.
+ *
+ * Thread:    open and close from one thread, close when no task is left; the rest from any thread.
+ * Ownership: open gives the engine to the caller, close takes it back (NULL is fine).
+ * Lifetime:  strings from shoal_engine_info, shoal_engine_metadata, shoal_token_text and the label
+ *            functions are the engine's: valid until shoal_engine_close. */
+#ifndef SHOAL_SHOAL_ENGINE_H
+#define SHOAL_SHOAL_ENGINE_H
+
+#include "shoal/shoal_base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct shoal_engine;
+
+struct shoal_engine_opts { /* zero means default; strings are copied */
+    size_t size;
+    const char *kernels;   /* name of a kernel set; NULL: the best that runs here */
+    uint32_t n_threads;    /* 0: by the size of the model and the cores here */
+    uint32_t n_ctx;        /* longest sequence in tokens; 0: the model's own, at most 4096 */
+    uint32_t max_tasks;    /* tasks that run at once; 0: 8 */
+    uint32_t max_queue;    /* tasks that may wait; 0: 256 */
+    uint32_t chunk;        /* prompt tokens per step; 0: 128 */
+    size_t kv_bytes;       /* hard limit of the key-value cache; 0: n_ctx tokens for half of
+                              max_tasks */
+    bool kv_q8;            /* 8-bit keys and values: half the memory, a little less exact */
+    bool int8;             /* specialists: compute with 8-bit weights, whatever the file has */
+    size_t memory_bytes;   /* refuse a model that needs more in all; 0: what the machine has free */
+    const char *cache_dir; /* packed weights are kept there; NULL: $SHOAL_CACHE_DIR, else
+                              $XDG_CACHE_HOME/shoal, else ~/.cache/shoal; "": do not keep */
+    /* Called while weights are packed the first time, on any thread, one call at a time.  part: 0
+     * to 1.  Return true to give up: then opening fails with SHOAL_ECANCELLED. */
+    bool (*progress)(void *ctx, double part);
+    void *progress_ctx;
+};
+
+/* What a model can do; an engine may have several bits. */
+enum shoal_kind {
+    SHOAL_KIND_GENERATE = 1 << 0,  /* shoal_task_submit */
+    SHOAL_KIND_CLASSIFY = 1 << 1,  /* the others: shoal_infer_submit */
+    SHOAL_KIND_TAG = 1 << 2,       /* spans of a text: entities, slots, personal data */
+    SHOAL_KIND_EMBED = 1 << 3,     /* a vector for a text */
+    SHOAL_KIND_RERANK = 1 << 4,    /* how well a document answers a query */
+    SHOAL_KIND_SUMMARIZE = 1 << 5, /* a short text for a long one */
+    SHOAL_KIND_SCORE = 1 << 6,     /* numbers for numbers */
+};
+/* "classify", ...; a constant, NULL when kind is not one of the bits. */
+SHOAL_API const char *shoal_kind_name(enum shoal_kind kind);
+
+struct shoal_engine_info { /* strings live as long as the engine */
+    size_t size;
+    unsigned kinds;      /* enum shoal_kind bits; members that do not apply to them are 0 */
+    const char *arch;    /* "llama" */
+    const char *name;    /* general.name of the file, or "" */
+    const char *engine;  /* "native" or "onnx" */
+    const char *kernels; /* the kernel set in use, or the library with its version */
+    uint32_t n_vocab, n_ctx, n_ctx_train, n_layers, dim, n_threads, max_tasks;
+    uint64_t n_params, file_bytes;
+    size_t weights_bytes, scratch_bytes, kv_bytes; /* reserved */
+    uint32_t kv_pages, kv_pages_free, page_tokens;
+    double load_ms;
+    bool from_cache;           /* packed weights were found in the cache */
+    const char *chat_template; /* or NULL */
+};
+
+/* path: a GGUF file, a Hugging Face folder, an ONNX folder, ...  opts may be NULL.  Reserves all
+ * the memory the engine will ever use; a model that does not fit is refused with the arithmetic
+ * (SHOAL_ELIMIT).  On failure *out is NULL. */
+SHOAL_API int shoal_engine_open(struct shoal_engine **out, const char *path,
+                                const struct shoal_engine_opts *opts, struct shoal_error *err);
+/* Cancels the tasks that are left and frees the engine. */
+SHOAL_API void shoal_engine_close(struct shoal_engine *engine);
+/* Fills *info, whose size the caller has set.  0, or SHOAL_EINVAL for a bad size. */
+SHOAL_API int shoal_engine_info(const struct shoal_engine *engine, struct shoal_engine_info *info);
+/* A text of the model's metadata, such as "huggingface.config" or "general.licence"; not
+ * NUL-terminated.  NULL: there is none. */
+SHOAL_API const char *shoal_engine_metadata(const struct shoal_engine *engine, const char *key,
+                                            size_t *n);
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+#define SHOAL_TEXT_ADD_SPECIAL 1u   /* tokenize: add BOS and the like, as the model asks */
+#define SHOAL_TEXT_PARSE_SPECIAL 2u /* tokenize: special tokens may be spelled in the text */
+#define SHOAL_TEXT_SPECIAL 4u       /* detokenize: show special tokens */
+
+/* *tokens and *text belong to the caller, who frees them with shoal_free; *text is NUL-terminated.
+ * On failure they are NULL. */
+SHOAL_API int shoal_tokenize(const struct shoal_engine *engine, const char *text, size_t n,
+                             unsigned flags, int32_t **tokens, size_t *n_tokens,
+                             struct shoal_error *err);
+SHOAL_API int shoal_detokenize(const struct shoal_engine *engine, const int32_t *tokens,
+                               size_t n_tokens, unsigned flags, char **text, size_t *n,
+                               struct shoal_error *err);
+/* Renders the model's chat template (or ChatML when it has none) to prompt text.  context_json:
+ * {"messages":[{"role":"user","content":"..."}],"tools":[...],"add_generation_prompt":true,...} */
+SHOAL_API int shoal_chat_prompt(const struct shoal_engine *engine, const char *context_json,
+                                size_t n_json, char **text, size_t *n, struct shoal_error *err);
+/* The same as tokens, ready to be submitted.  Only the template's own special tokens become special
+ * tokens: one that is spelled in a message stays text.  Use this for messages that others wrote. */
+SHOAL_API int shoal_chat_tokens(const struct shoal_engine *engine, const char *context_json,
+                                size_t n_json, int32_t **tokens, size_t *n_tokens,
+                                struct shoal_error *err);
+/* The bytes of one token as they stand inside a text (SHOAL_TEXT_SPECIAL: special ones too); not
+ * NUL-terminated, "" for an id that does not exist. */
+SHOAL_API const char *shoal_token_text(const struct shoal_engine *engine, int32_t token,
+                                       unsigned flags, size_t *n);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

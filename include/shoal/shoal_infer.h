@@ -1,0 +1,108 @@
+/* shoal_infer.h - specialists: classify, tag, embed, rerank, summarize, score.
+ *
+ * An inference is a task like a generation: shoal_task_wait, _cancel and _free apply to it.
+ *
+ * Thread:    any; the done callback comes on the engine's thread, as events do (shoal_task.h).
+ * Ownership: texts and values are copied at submit.
+ * Lifetime:  a result and everything it points to live until the task is freed.  Label and input
+ *            names live as long as the engine. */
+#ifndef SHOAL_SHOAL_INFER_H
+#define SHOAL_SHOAL_INFER_H
+
+#include "shoal/shoal_task.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct shoal_result;
+
+struct shoal_infer_opts { /* members that do not belong to the kind are ignored; zero: default */
+    size_t size;
+    enum shoal_kind kind; /* one bit */
+    const char *text;     /* RERANK: the query */
+    size_t text_bytes;
+    const char *document; /* RERANK; SUMMARIZE: the text's title, or NULL */
+    size_t document_bytes;
+    const double *values; /* SCORE: rows one after the other.  NaN: missing */
+    uint32_t n_values;
+    uint32_t n_columns;     /* SCORE: values of a row; 0: the model's own, or 1 */
+    const char *labels;     /* CLASSIFY, TAG: name of a label set; NULL: the model's default */
+    uint32_t dimensions;    /* EMBED: keep this many of the first dimensions; 0: all */
+    uint32_t max_sentences; /* SUMMARIZE: 0: the model's default */
+    uint32_t max_tokens;    /* SUMMARIZE, where text is generated; 0: the model's default */
+    uint32_t beams;         /* SUMMARIZE, where text is generated; 1: no search; 0: the model's
+                               default */
+    float temperature;      /* SUMMARIZE, where text is generated: above 0 samples, by the seed */
+    uint64_t seed;
+    bool raw;             /* SCORE: before the objective's transform; RERANK: the logit */
+    uint64_t deadline_ns; /* absolute, CLOCK_MONOTONIC; 0: none */
+    int32_t priority;     /* higher first */
+    bool held;            /* as in shoal_task_opts */
+    void (*done)(void *ctx, const struct shoal_result *result); /* called once; may be NULL */
+    void *done_ctx;
+};
+
+struct shoal_label {
+    const char *name;
+    float score; /* calibrated probability; in a multi-label set each label has its own */
+};
+
+struct shoal_span {
+    const char *label;
+    uint32_t start, end;           /* bytes of the text */
+    uint32_t start_char, end_char; /* characters of the text */
+    float score;
+};
+
+struct shoal_result {
+    size_t size;
+    enum shoal_kind kind;
+    int code;            /* 0 or SHOAL_E*: cancelled, deadline, ... */
+    const char *message; /* with a code: what was wrong */
+    /* CLASSIFY */
+    const char *label; /* the answer: the best one, or the set's out-of-scope label */
+    float confidence;  /* of label; out of scope by threshold: 1 - the best score */
+    const struct shoal_label *labels; /* all of the set, best first */
+    uint32_t n_labels;
+    /* TAG, SUMMARIZE (the sentences that were taken, in their order) */
+    const struct shoal_span *spans;
+    uint32_t n_spans;
+    /* EMBED */
+    const float *vector;
+    uint32_t n_dims;
+    /* RERANK: values[0]; SCORE: n_outputs for each row */
+    const double *values;
+    uint32_t n_values;
+    /* SUMMARIZE */
+    const char *text;
+    size_t text_bytes;
+
+    uint32_t n_tokens;                   /* of the input */
+    bool truncated;                      /* the input was longer than the model can read */
+    uint32_t batch;                      /* tasks that were computed together */
+    uint64_t queue_ns, run_ns, total_ns; /* from submit */
+};
+
+/* Fails as shoal_task_submit does; SHOAL_EDEADLINE also when the queue and the measured speed say
+ * that the deadline cannot be met. */
+SHOAL_API int shoal_infer_submit(struct shoal_engine *engine, const struct shoal_infer_opts *opts,
+                                 struct shoal_task **task, struct shoal_error *err);
+/* Of a task that is done (in its callback, or after shoal_task_wait); NULL for a generation. */
+SHOAL_API const struct shoal_result *shoal_task_result(const struct shoal_task *task);
+
+/* Label set i of a kind (CLASSIFY, TAG), the default first; NULL after the last. */
+SHOAL_API const char *shoal_label_set(const struct shoal_engine *engine, enum shoal_kind kind,
+                                      uint32_t i);
+/* Label i of a set (NULL: the default), SCORE: name of output i; NULL after the last. */
+SHOAL_API const char *shoal_label(const struct shoal_engine *engine, enum shoal_kind kind,
+                                  const char *set, uint32_t i);
+/* SCORE: name of value i of a row, NULL if it has none.  A row has info.dim values; 0: any number.
+ */
+SHOAL_API const char *shoal_input_name(const struct shoal_engine *engine, uint32_t i);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

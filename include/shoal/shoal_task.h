@@ -1,0 +1,134 @@
+/* shoal_task.h - generation: tasks, their token events, and sessions.
+ *
+ * Thread:    any.  Events come on threads of the engine, one at a time per task: handle them
+ *            quickly, and never call shoal_task_wait or shoal_engine_close from one.
+ * Ownership: submit gives the caller a task to free; prompt, stop texts and biases are copied.
+ * Lifetime:  an event and everything it points to are valid during the callback only. */
+#ifndef SHOAL_SHOAL_TASK_H
+#define SHOAL_SHOAL_TASK_H
+
+#include "shoal/shoal_engine.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct shoal_bias {
+    int32_t token;
+    float bias; /* added to the logit; -INFINITY forbids the token */
+};
+
+/* Applied in this order: bias, repetition, presence and frequency penalties, temperature, top-k,
+ * top-p, min-p.  Keeps its layout: later versions add sampling options to shoal_task_opts. */
+struct shoal_sampling {
+    float temperature;    /* 0: always the likeliest token */
+    uint32_t top_k;       /* 0: all */
+    float top_p;          /* 0 or 1: all */
+    float min_p;          /* keep tokens at least min_p times as likely as the likeliest; 0: all */
+    float repeat_penalty; /* 0 or 1: none; above 1: recent tokens become less likely */
+    uint32_t repeat_last_n;  /* how many tokens back; 0: 64 */
+    float presence_penalty;  /* once for every token generated before */
+    float frequency_penalty; /* for each time it was generated */
+    uint64_t seed;           /* the draw at position p depends on (seed, p) alone */
+    const struct shoal_bias *bias;
+    uint32_t n_bias;
+    uint32_t n_logprobs; /* alternatives to report with each token, at most 20 */
+    bool logprobs;       /* report each token's log-probability */
+};
+
+enum shoal_event_kind {
+    SHOAL_EVENT_TOKEN, /* one token; text may be empty while a character or stop string is open */
+    SHOAL_EVENT_DONE,  /* the last event of a task */
+};
+
+enum shoal_finish {
+    SHOAL_FINISH_NONE,
+    SHOAL_FINISH_STOP,   /* the model ended, or a stop string came */
+    SHOAL_FINISH_LENGTH, /* max_tokens or the context is used up */
+    SHOAL_FINISH_ERROR,  /* see code: cancelled, deadline, ... */
+};
+
+struct shoal_logprob {
+    int32_t token;
+    float logprob;
+};
+
+struct shoal_event {
+    size_t size;
+    enum shoal_event_kind kind;
+    int32_t token;    /* TOKEN; -1: text that was held back and follows the last token */
+    const char *text; /* what can be shown now; not NUL-terminated */
+    size_t text_bytes;
+    float logprob;
+    const struct shoal_logprob *top; /* the likeliest, best first */
+    uint32_t n_top;
+    /* DONE */
+    enum shoal_finish finish;
+    int code; /* SHOAL_E* with SHOAL_FINISH_ERROR */
+    uint32_t prompt_tokens, cached_tokens, generated_tokens;
+    uint64_t queue_ns, first_token_ns, total_ns; /* from submit */
+};
+
+typedef void (*shoal_event_fn)(void *ctx, const struct shoal_event *event);
+
+struct shoal_task_opts { /* zero means default */
+    size_t size;
+    const int32_t *tokens; /* the prompt; copied */
+    uint32_t n_tokens;
+    uint32_t
+        n_continued; /* this many of the last ones were generated before: penalties count them */
+    uint32_t max_tokens; /* 0: until the context is full */
+    struct shoal_sampling sampling;
+    const char *const *stop; /* texts that end the generation; copied, not part of the output */
+    uint32_t n_stop;
+    bool ignore_end;      /* do not stop at the model's own end token */
+    bool special;         /* show special tokens in the text */
+    uint64_t deadline_ns; /* absolute, CLOCK_MONOTONIC; 0: none */
+    int32_t priority;     /* higher first */
+    bool held;            /* do not wake an idle engine: shoal_engine_wake does */
+    shoal_event_fn event; /* may be NULL */
+    void *event_ctx;
+};
+
+struct shoal_task;
+
+/* SHOAL_EBUSY: the queue is full.  SHOAL_ELIMIT: the prompt can never fit.  SHOAL_EDEADLINE: the
+ * deadline is past, or by measured speed not even the first token can come before it.  On failure
+ * *task is NULL and there are no events. */
+SHOAL_API int shoal_task_submit(struct shoal_engine *engine, const struct shoal_task_opts *opts,
+                                struct shoal_task **task, struct shoal_error *err);
+/* For tasks submitted with `held`: wakes the engine once for all of them, so that they begin
+ * together. */
+SHOAL_API void shoal_engine_wake(struct shoal_engine *engine);
+/* Ends the task within one token; its DONE event still comes.  Any thread, any time before free. */
+SHOAL_API void shoal_task_cancel(struct shoal_task *task);
+/* Waits for DONE; returns the finish code (0 or SHOAL_E*). */
+SHOAL_API int shoal_task_wait(struct shoal_task *task);
+/* Gives up the caller's reference (NULL is fine); before DONE it also cancels. */
+SHOAL_API void shoal_task_free(struct shoal_task *task);
+
+/* ---- sessions: a conversation keeps its tokens, so that a turn costs only what is new -------- */
+
+struct shoal_session;
+
+/* The engine must outlive the session. */
+SHOAL_API int shoal_session_create(struct shoal_session **out, struct shoal_engine *engine,
+                                   struct shoal_error *err);
+/* After its last task is done; NULL is fine. */
+SHOAL_API void shoal_session_destroy(struct shoal_session *session);
+/* Adds tokens, which are copied, to the end of the conversation. */
+SHOAL_API int shoal_session_append(struct shoal_session *session, const int32_t *tokens, size_t n,
+                                   struct shoal_error *err);
+/* Generates from the tokens so far (opts->tokens is ignored) and adds what is produced to the
+ * conversation.  One task at a time. */
+SHOAL_API int shoal_session_generate(struct shoal_session *session,
+                                     const struct shoal_task_opts *opts, struct shoal_task **task,
+                                     struct shoal_error *err);
+/* The number of tokens; *tokens is the session's own array, valid until the session changes. */
+SHOAL_API size_t shoal_session_tokens(const struct shoal_session *session, const int32_t **tokens);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,18 @@
+/* shoal_version.h - the version of these headers.
+ *
+ * Versions are MAJOR.MINOR.PATCH.  While MAJOR is 0, a new MINOR may change the interface; from
+ * 1.0.0 on only a new MAJOR may.  The build reads the version from here. */
+#ifndef SHOAL_SHOAL_VERSION_H
+#define SHOAL_SHOAL_VERSION_H
+
+#define SHOAL_VERSION_MAJOR 0
+#define SHOAL_VERSION_MINOR 1
+#define SHOAL_VERSION_PATCH 0
+#define SHOAL_VERSION "0.1.0"
+
+/* One number to compare: SHOAL_VERSION_NUMBER >= SHOAL_VERSION_OF(0, 2, 0). */
+#define SHOAL_VERSION_OF(major, minor, patch) ((major)*1000000 + (minor)*1000 + (patch))
+#define SHOAL_VERSION_NUMBER                                                                       \
+    SHOAL_VERSION_OF(SHOAL_VERSION_MAJOR, SHOAL_VERSION_MINOR, SHOAL_VERSION_PATCH)
+
+#endif
