@@ -1,4 +1,4 @@
-/* ask.c - how fast the models of the pack are ready and answer a command: one JSON line.
+/* ask.c - measures how fast the included models load and answer a command; prints one JSON line.
  *
  * bench_ask MODELS_DIR N THREADS TEXT */
 #include <stdio.h>

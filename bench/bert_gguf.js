@@ -1,5 +1,5 @@
-// A GGUF of a BERT folder that llama.cpp can load: what `shoal model convert` wrote, with the vocabulary of
-// tokenizer.json in llama.cpp's own keys.
+// Makes a GGUF file of a BERT folder that llama.cpp can load: the output of `shoal model convert` plus the vocabulary
+// of tokenizer.json in llama.cpp's own keys.
 "use strict";
 const fs = require("fs");
 
@@ -12,7 +12,7 @@ function withVocabulary(from, tokenizer, to) {
   const file = fs.readFileSync(from), vocab = JSON.parse(fs.readFileSync(tokenizer)).model.vocab;
   const tokens = [];
   for (const [piece, id] of Object.entries(vocab)) tokens[id] = piece;
-  // word beginnings carry U+2581 there, and what goes on has no ##
+  // there, word starts carry U+2581 and continuations have no ##
   const spelled = tokens.map((t) => (/^\[.*\]$/.test(t) ? t : t.startsWith("##") ? t.slice(2) : "\u2581" + t));
   const keys = [
     [str("tokenizer.ggml.model"), u32(8), str("bert")],

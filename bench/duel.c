@@ -44,7 +44,7 @@ int duel_init(struct duel *d, struct err *e)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
     *d = (struct duel){.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)};
-    sigaddset(&set, SIGPIPE); /* a program that is gone shows as EPIPE */
+    sigaddset(&set, SIGPIPE); /* writing to a dead program returns EPIPE instead */
     for (size_t i = 0; i < 2; i++)
         d->prog[i] = (struct duel_prog){.pid_fd = -1, .in = -1, .out = -1, .err = -1};
     if (d->signal_fd < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
@@ -62,7 +62,7 @@ void duel_fini(struct duel *d)
     close_fd(&d->signal_fd);
 }
 
-/* In the child: as a fresh process would be, on the given cores, and never without its parent. */
+/* In the child: resets signals, pins it to the given cores, and makes it die with its parent. */
 static void become_child(const struct duel *d, bool pinned, pid_t parent)
 {
     sigset_t none;
@@ -74,7 +74,7 @@ static void become_child(const struct duel *d, bool pinned, pid_t parent)
         _exit(126);
 }
 
-/* In the child; what stops it from starting goes to `report`, which exec closes. */
+/* In the child.  If exec fails, writes errno to `report`, which a successful exec closes. */
 static void run_program(const struct duel_prog *p, int in, int out, int err, int report)
 {
     if (dup2(in, 0) >= 0 && dup2(out, 1) >= 0 && dup2(err, 2) >= 0)
@@ -127,7 +127,7 @@ static int start(struct duel *d, struct duel_prog *p, bool pinned, struct err *e
     return 0;
 }
 
-/* Stopping is over when the kernel says so: until then threads may still run. */
+/* Waits until the kernel reports the stop: before that, threads may still run. */
 static void stop(struct duel_prog *p)
 {
     siginfo_t info;
@@ -160,7 +160,7 @@ int duel_start(struct duel *d, struct duel_prog *p, struct err *e)
     return start(d, p, d->pinned, e);
 }
 
-/* The program's last words, on one line. */
+/* Appends the program's stderr to p->said, as one line. */
 static void read_errors(struct duel_prog *p)
 {
     char chunk[256];
@@ -178,7 +178,7 @@ static void read_errors(struct duel_prog *p)
     close_fd(&p->err);
 }
 
-/* Ends it and waits; the status is that of waitpid. */
+/* Ends the program and waits; returns the status of waitpid. */
 static int end(struct duel_prog *p, double grace_s)
 {
     int status = 0;
@@ -208,22 +208,22 @@ static int ended(struct duel_prog *p, struct err *e)
     const int status = end(p, 1.0);
     const char *said = p->said + strspn(p->said, " ");
     if (WIFSIGNALED(status))
-        return err_set(e, SHOAL_EIO, "%s: ended by signal %d. %.200s", p->name, WTERMSIG(status),
-                       said);
-    return err_set(e, SHOAL_EIO, "%s: ended with code %d. %.200s", p->name, WEXITSTATUS(status),
-                   said);
+        return err_set(e, SHOAL_EIO, "%s: killed by signal %d%s%.200s", p->name, WTERMSIG(status),
+                       *said ? ": " : "", said);
+    return err_set(e, SHOAL_EIO, "%s: exited with code %d%s%.200s", p->name, WEXITSTATUS(status),
+                   *said ? ": " : "", said);
 }
 
-/* ---- talking ---- */
+/* ---- requests and replies ---- */
 
-/* Waits until something can be read, or `until`. */
+/* Waits until something can be read, but no longer than `until`. */
 static int wait_readable(struct duel *d, struct pollfd *f, nfds_t n, uint64_t until, struct err *e)
 {
     const uint64_t last = d->until && d->until < until ? d->until : until;
     struct signalfd_siginfo info;
     int ready;
     f[n - 1] = (struct pollfd){.fd = d->signal_fd, .events = POLLIN};
-    do { /* a driver that was stopped by hand and continued waits on */
+    do { /* retry if the driver itself was stopped and continued */
         const uint64_t now = clock_ns(), ms = last > now ? (last - now) / 1000000 + 1 : 0;
         ready = poll(f, n, ms > INT_MAX ? INT_MAX : (int)ms);
     } while (ready < 0 && errno == EINTR);
@@ -234,8 +234,8 @@ static int wait_readable(struct duel *d, struct pollfd *f, nfds_t n, uint64_t un
     if (ready > 0)
         return 0;
     if (d->until && last == d->until)
-        return err_set(e, SHOAL_ECANCELLED, "the time is over");
-    return err_set(e, SHOAL_EDEADLINE, "the time is over");
+        return err_set(e, SHOAL_ECANCELLED, "the time limit is reached");
+    return err_set(e, SHOAL_EDEADLINE, "timeout");
 }
 
 int duel_sleep(struct duel *d, double seconds, struct err *e)
@@ -245,7 +245,7 @@ int duel_sleep(struct duel *d, double seconds, struct err *e)
     return rc == SHOAL_EDEADLINE ? 0 : rc;
 }
 
-/* Reads into p->got: up to the end of a line, or (whole) up to the end of the output. */
+/* Reads into p->got up to the end of a line or, if whole, to the end of the output. */
 static int receive(struct duel *d, struct duel_prog *p, bool whole, uint64_t until, struct err *e)
 {
     for (;;) {
@@ -259,7 +259,7 @@ static int receive(struct duel *d, struct duel_prog *p, bool whole, uint64_t unt
             read_errors(p);
         char *at = f[0].revents ? buf_room(&p->got, 4096) : NULL;
         if (f[0].revents && !at)
-            return err_set(e, SHOAL_ELIMIT, "%s: its answer is too long", p->name);
+            return err_set(e, SHOAL_ELIMIT, "%s: the reply is too long", p->name);
         ssize_t n = at ? read(p->out, at, 4096) : -1;
         if (n > 0)
             buf_used(&p->got, (size_t)n);
@@ -285,7 +285,7 @@ static int send_line(struct duel_prog *p, cJSON *request, struct err *e)
     return rc;
 }
 
-/* Takes the first line out of p->got. */
+/* Parses and removes the first line of p->got. */
 static int parse_line(struct duel_prog *p, const char *op, cJSON **reply, struct err *e)
 {
     const size_t n = (size_t)((char *)memchr(p->got.data, '\n', p->got.len) - p->got.data) + 1;
@@ -293,11 +293,11 @@ static int parse_line(struct duel_prog *p, const char *op, cJSON **reply, struct
     const cJSON *error = cJSON_GetObjectItemCaseSensitive(v, "error");
     int rc = 0;
     if (!cJSON_IsObject(v))
-        rc = err_set(e, SHOAL_EFORMAT, "%s: %s: the answer is not JSON: %.80s", p->name, op,
+        rc = err_set(e, SHOAL_EFORMAT, "%s: %s: the reply is not JSON: %.80s", p->name, op,
                      p->got.data);
     else if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(v, "ok")))
         rc = err_set(e, SHOAL_EINVAL, "%s: %s: %s", p->name, op,
-                     cJSON_IsString(error) ? error->valuestring : "an error without a text");
+                     cJSON_IsString(error) ? error->valuestring : "error without a message");
     memmove(p->got.data, p->got.data + n, p->got.len - n + 1);
     p->got.len -= n;
     if (rc == 0 && reply)
@@ -327,7 +327,7 @@ int duel_ask(struct duel *d, struct duel_prog *p, cJSON *request, double limit_s
         err_set(e, rc, "%s: no answer to %s in %.3g s", p->name, op, limit_s);
     if (rc == 0)
         rc = parse_line(p, op, reply, e);
-    if (rc < 0 && rc != SHOAL_EINVAL) /* the next answer could be to this request */
+    if (rc < 0 && rc != SHOAL_EINVAL) /* a late reply would be taken for that of the next request */
         duel_kill(p);
     return rc;
 }
@@ -364,7 +364,7 @@ double duel_cpu_ms(const struct duel_prog *p)
     return ns * 1e-6;
 }
 
-/* ---- neighbours and helpers ---- */
+/* ---- busy processes and helper programs ---- */
 
 static void spin(void)
 {
@@ -383,7 +383,7 @@ int duel_busy(struct duel *d, size_t n, struct err *e)
         }
         if (pid == 0) {
             become_child(d, d->pinned, self);
-            close_range(0, ~0u, 0); /* the programs' pipes are not its business */
+            close_range(0, ~0u, 0); /* it must not hold the programs' pipes open */
             spin();
         }
         d->busy[d->n_busy++] = pid;
@@ -412,7 +412,7 @@ int duel_output(struct duel *d, const char *const *argv, bool pinned, double lim
     if (rc == 0)
         rc = receive(d, &p, true, after(limit_s), e);
     if (rc == SHOAL_EDEADLINE)
-        err_set(e, rc, "%s: not ready in %.3g s", p.name, limit_s);
+        err_set(e, rc, "%s: not done after %.3g s", p.name, limit_s);
     if (rc == 0)
         status = end(&p, QUIT_SECONDS);
     if (rc == 0 && status != 0)

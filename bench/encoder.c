@@ -1,5 +1,5 @@
-/* encoder.c - our encoder behind bench/PROTOCOL.md, the operations of sentence vectors only: hello,
- * load, embed, quit.  The runtime is left out as it is on the peers' side. */
+/* encoder.c - our encoder behind bench/PROTOCOL.md, with the operations for embeddings only: hello,
+ * load, embed, quit.  The runtime is left out, as on the peers' side. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,13 +46,13 @@ static int load(struct engine *e, const cJSON *req, struct err *err)
                                    .max_seqs = MAX_SEQS,
                                    .int8 = number(req, "int8", 1) != 0};
     unload(e);
-    int rc = path ? model_open(&e->g, path, err) : err_set(err, SHOAL_EINVAL, "no model");
+    int rc = path ? model_open(&e->g, path, err) : err_set(err, SHOAL_EINVAL, "model is missing");
     if (rc == 0)
         rc = encoder_create(&e->d, e->g, path, &o, err);
     return rc < 0 ? rc : heads_open(&e->h, e->g, e->d, err);
 }
 
-/* The request's "tokens": a list of lists. */
+/* Reads the request's "tokens": a list of lists. */
 static int read_tokens(struct engine *e, const cJSON *req, struct err *err)
 {
     const uint32_t n_vocab = encoder_config(e->d)->n_vocab, n_ctx = encoder_config(e->d)->n_ctx;
@@ -74,14 +74,14 @@ static int read_tokens(struct engine *e, const cJSON *req, struct err *err)
             return err_set(err, SHOAL_EINVAL, "sequences");
         e->seqs[e->n_seqs++] = (struct encoder_seq){e->ids + first, NULL, n - first};
     }
-    return e->n_seqs ? 0 : err_set(err, SHOAL_EINVAL, "no tokens");
+    return e->n_seqs ? 0 : err_set(err, SHOAL_EINVAL, "tokens is missing or empty");
 }
 
-/* Times of n passes over all sequences, their vectors made. */
+/* Times n passes over all sequences, including their embeddings. */
 static int embed(struct engine *e, const cJSON *req, cJSON *reply, struct err *err)
 {
     static float vector[65536];
-    int rc = e->d ? read_tokens(e, req, err) : err_set(err, SHOAL_EINVAL, "nothing is loaded");
+    int rc = e->d ? read_tokens(e, req, err) : err_set(err, SHOAL_EINVAL, "no model is loaded");
     double n = number(req, "n", 1);
     cJSON *times = rc == 0 ? cJSON_AddArrayToObject(reply, "times_ms") : NULL;
     for (int i = 0; times && i < n && i < MAX_TIMES; i++) {

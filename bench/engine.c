@@ -1,5 +1,5 @@
-/* engine.c - the engine benchmark: ours and libllama on the same files, taking turns.  Builds the
- * list of measures, runs it, and reports; see bench/README.md. */
+/* engine.c - the engine benchmark: ours and libllama on the same files, in turn.  Makes the list of
+ * measurements, runs them, and reports; see bench/README.md. */
 #include "engine.h"
 
 #include <errno.h>
@@ -54,11 +54,11 @@ static void set_argv(struct duel_prog *p, const char *name, const char *const *a
         p->argv[i] = argv[i];
 }
 
-/* build/peer_llama, fetched and built where this is the source tree. */
+/* Builds build/peer_llama; works only in the source tree. */
 static int build_peer(struct engine_run *b, struct err *e)
 {
     const char *const argv[] = {"bench/build-peer", NULL};
-    engine_say("looking for the peer (bench/build-peer)");
+    engine_say("building the peer (bench/build-peer)");
     int rc = duel_output(&b->d, argv, false, BUILD_SECONDS, NULL, e);
     engine_say("%s", "");
     return rc;
@@ -72,19 +72,19 @@ static int find_programs(struct engine_run *b, struct err *e)
     const char *const theirs[] = {peer, o->peer_libs ? "--libs" : NULL, o->peer_libs, NULL};
     b->has_peer = !o->no_peer;
     if (access(o->ours, X_OK) < 0)
-        return err_set(e, SHOAL_EIO, "cannot run %s: %s (make builds it)", o->ours,
+        return err_set(e, SHOAL_EIO, "cannot run %s: %s (run make to build it)", o->ours,
                        strerror(errno));
     if (o->peer && access(peer, X_OK) < 0)
-        return err_set(e, SHOAL_EIO, "cannot run %s: %s (bench/build-peer fetches and builds it)",
-                       peer, strerror(errno));
+        return err_set(e, SHOAL_EIO, "cannot run %s: %s (run bench/build-peer to build it)", peer,
+                       strerror(errno));
     if (b->has_peer && !o->peer) {
         int rc = build_peer(b, e);
         if (rc == SHOAL_ECANCELLED)
             return rc;
         if (rc < 0) {
             fprintf(stderr,
-                    "%s\nno peer: ours runs against the roofline alone (bench/build-peer fetches "
-                    "and builds one, --peer PATH names one)\n",
+                    "%s\nno peer: measuring ours only (run bench/build-peer to build one, or name "
+                    "one with --peer PATH)\n",
                     e->msg);
             b->has_peer = false;
         }
@@ -122,7 +122,7 @@ static int hello(struct engine_run *b, size_t side, cJSON *about, struct err *e)
     return rc;
 }
 
-/* Who they are; a peer that does not answer is left out. */
+/* Asks both programs for their names and versions; a peer that does not reply is left out. */
 static int meet(struct engine_run *b, cJSON *about, struct err *e)
 {
     int rc = hello(b, 0, about, e);
@@ -130,7 +130,7 @@ static int meet(struct engine_run *b, cJSON *about, struct err *e)
         return rc;
     rc = hello(b, 1, about, e);
     if (rc < 0 && rc != SHOAL_ECANCELLED) {
-        fprintf(stderr, "%s: ours runs against the roofline alone\n", e->msg);
+        fprintf(stderr, "%s\nno peer: measuring ours only\n", e->msg);
         engine_failed(b, e->msg);
         b->has_peer = false;
         rc = 0;
@@ -206,7 +206,7 @@ static void print_head(const struct engine_run *b, const cJSON *about)
     fflush(stdout);
 }
 
-/* What is known so far, so that a run that is cut off leaves it. */
+/* Writes the results so far, so that an interrupted run keeps them. */
 static int write_json(struct engine_run *b, const cJSON *about, const struct plan *p, struct err *e)
 {
     char name[ENGINE_NAME_BYTES];
@@ -235,14 +235,14 @@ static int measure_limits(struct engine_run *b, struct err *e)
 {
     int rc = engine_limits_measure(&b->limits, &b->d, b->o->ours, b->o->no_limits, e);
     if (rc < 0 && rc != SHOAL_ECANCELLED) {
-        fprintf(stderr, "no roofline: %s\n", e->msg);
+        fprintf(stderr, "cannot measure the limits: %s\n", e->msg);
         engine_failed(b, e->msg);
         rc = 0;
     }
     return rc;
 }
 
-/* All measures of one file, from p->done on, and their table. */
+/* Runs all measurements of one file, from p->done on, and prints their table. */
 static int run_file(struct engine_run *b, struct plan *p, const cJSON *about, struct err *e)
 {
     const struct engine_measure *first = &p->at[p->done];
@@ -331,13 +331,13 @@ static int make_files(struct engine_run *b, struct err *e)
     return rc;
 }
 
-/* For cJSON: its callers here need not ask each time. */
+/* Allocator for cJSON: it never fails, so that callers need no checks. */
 static void *must_alloc(size_t n)
 {
     void *p = mem_alloc(n);
     if (!p) {
         fprintf(stderr, "bench_engine: out of memory\n");
-        _exit(1); /* what was started ends with us */
+        _exit(1); /* started processes end with the driver */
     }
     return p;
 }
@@ -349,7 +349,7 @@ int main(int argc, char **argv)
     struct err e = {0};
     cJSON_InitHooks(&(cJSON_Hooks){must_alloc, mem_free});
     if (engine_opts_read(&o, argc, argv, &e) < 0) {
-        fprintf(stderr, "bench_engine: %s\n(--help shows what there is)\n", e.msg);
+        fprintf(stderr, "bench_engine: %s\n(--help lists the options)\n", e.msg);
         return 2;
     }
     if (o.help) {

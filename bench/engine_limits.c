@@ -1,5 +1,5 @@
-/* engine_limits.c - what the machine can do at most, by `shoal doctor`, and what a model file asks
- * of it; the model files themselves. */
+/* engine_limits.c - the machine's limits, from `shoal doctor`; what a model file needs; and making
+ * the model files. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -73,7 +73,7 @@ double engine_limits_decode(const struct engine_limits *l, double bytes, uint32_
 {
     double size = NAN, gb_s = NAN;
     for (size_t i = 0; i < l->n_band; i++) {
-        /* the smallest measured size that holds the bytes; the largest when none does */
+        /* the smallest measured size that holds the bytes; the largest if none does */
         const double b = l->band[i].bytes;
         const bool better = isnan(size) || (b >= bytes ? size < bytes || b < size : b > size);
         if (l->band[i].threads == threads && better)
@@ -109,7 +109,7 @@ void engine_limits_about(const struct engine_limits *l, cJSON *about)
     cJSON_AddItemToObject(about, "int8_gops", peak);
 }
 
-/* ---- what a file asks ---- */
+/* ---- needs of a file ---- */
 
 static bool is(const struct gguf_tensor *t, const char *name)
 {
@@ -155,14 +155,14 @@ int engine_shape_read(struct engine_shape *s, const char *path, struct err *e)
     return 0;
 }
 
-/* ---- the files ---- */
+/* ---- model files ---- */
 
 void engine_make_folders(const char *path)
 {
     char folder[1024];
     for (const char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
         snprintf(folder, sizeof(folder), "%.*s", (int)(p - path), path);
-        mkdir(folder, 0777); /* what is missing shows when the file is opened */
+        mkdir(folder, 0777); /* opening the file reports any failure */
     }
 }
 
@@ -171,12 +171,12 @@ static int make_f16(struct engine_run *b, const char *shape, const char *part, s
     char maker[1024];
     const char *slash = strrchr(b->o->ours, '/');
     snprintf(maker, sizeof(maker), "%.*smake_shapes", slash ? (int)(slash + 1 - b->o->ours) : 0,
-             b->o->ours); /* it lies beside ours */
+             b->o->ours); /* it is next to ours */
     const char *const argv[] = {maker, shape, part, NULL};
     return duel_output(&b->d, argv, false, MAKE_SECONDS, NULL, e);
 }
 
-/* The peer's own quantizer, so that it gets the mixture of types it was made for. */
+/* Uses the peer's own quantizer, so that the peer gets the mix of types it was tuned for. */
 static int quantize_peer(struct engine_run *b, const char *f16, const char *part, const char *type,
                          struct err *e)
 {
@@ -190,7 +190,7 @@ static int quantize_peer(struct engine_run *b, const char *f16, const char *part
     cJSON_AddStringToObject(q, "type", type);
     cJSON_AddNumberToObject(q, "threads", (double)sysconf(_SC_NPROCESSORS_ONLN));
     b->holds[1] = false;
-    b->d.pinned = false; /* nothing is measured here */
+    b->d.pinned = false; /* not a measurement */
     int rc = duel_start(&b->d, p, e);
     b->d.pinned = pinned;
     if (rc == 0)
@@ -215,7 +215,7 @@ static int quantize_ours(struct engine_run *b, const char *f16, const char *part
     return duel_output(&b->d, argv, false, MAKE_SECONDS, NULL, e);
 }
 
-/* One file by way of another name, so that a run that is cut off leaves no half of it. */
+/* Makes one file under a temporary name, so that an interrupted run leaves no partial file. */
 static int make(struct engine_run *b, const char *shape, const char *type, const char *f16,
                 const char *out, struct err *e)
 {
@@ -231,7 +231,7 @@ static int make(struct engine_run *b, const char *shape, const char *type, const
             rc = quantize_peer(b, f16, part, type, e);
         if (rc < 0 && rc != SHOAL_ECANCELLED) {
             if (b->has_peer)
-                fprintf(stderr, "%s; ours quantizes instead\n", e->msg);
+                fprintf(stderr, "%s; quantizing with ours instead\n", e->msg);
             rc = quantize_ours(b, f16, part, type, e);
         }
     }

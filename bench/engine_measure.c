@@ -1,4 +1,4 @@
-/* engine_measure.c - what the engine benchmark measures, and what is asked of it. */
+/* engine_measure.c - the measurements of the engine benchmark and their targets. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #define MIB 1048576.0
 #define LOAD_CTX 512u
 #define N_SEQS 16u
-#define DOUBTFUL 1.02 /* more than all of a limit: it was measured while something else ran */
+#define DOUBTFUL 1.02 /* a larger share of a limit means that the limit was measured too low */
 
 static bool is_small(const char *shape) /* up to 135 M */
 {
@@ -65,7 +65,7 @@ static void judge(struct engine_run *b, const struct engine_measure *m, struct e
     case TARGET_RATIO:
         snprintf(row->target, sizeof(row->target), "%.4gx peer", t.min);
         row->met = at_least(row->ratio, t.min);
-        /* it is slower than this, by how much is not known: enough to say yes, never no */
+        /* an upper bound of the peer's rate can prove a met target, not a missed one */
         if (isnan(row->ratio) && peer_below > 0 && row->ours >= t.min * peer_below)
             row->met = 1;
         break;
@@ -94,7 +94,7 @@ static double limit_of(const struct engine_run *b, const struct engine_measure *
         return ops;
     if (isnan(bytes) || isnan(ops))
         return NAN;
-    /* weights once for 16 tokens, or the products of 16, whichever is longer */
+    /* the slower of reading the weights once per step and computing 16 products */
     return N_SEQS * bytes < ops ? N_SEQS * bytes : ops;
 }
 
@@ -147,7 +147,7 @@ static void add_rates(struct engine_run *b, const struct engine_measure *m,
     engine_rows_add(&b->rows, &row);
 }
 
-/* ---- the measures ---- */
+/* ---- measurements ---- */
 
 static int rates(struct engine_run *b, const struct engine_measure *m, const char *file,
                  const struct engine_shape *s, struct err *e)
@@ -173,8 +173,8 @@ static int rates(struct engine_run *b, const struct engine_measure *m, const cha
 }
 
 #define MOST_STEPS 256.0
-/* Steps of about a second a round, however slow the neighbours make it; no more than MOST_STEPS, so
- * that what stands before a token costs little, here and in quiet. */
+/* Chooses the steps of a round so that it takes about a second even beside busy processes, but at
+ * most MOST_STEPS, so that attention over the previous tokens stays cheap in all runs. */
 static int size_job(struct engine_run *b, size_t side, struct turns_job *j, struct err *e)
 {
     const struct turns_job few = {false, 4, 0};
@@ -192,7 +192,7 @@ static int beside(struct engine_run *b, size_t n_busy, struct turns_samples s[2]
     struct turns_job job[2] = {{false, 4, 0}, {false, 4, 0}};
     int rc = 0;
     turns_begin(b, s);
-    /* a program that has to be loaded is loaded in quiet */
+    /* load programs before the busy processes start */
     for (size_t side = 0; side < 2 && rc == 0; side++)
         if (!s[side].out)
             rc = turns_note(b, &s[side], NULL, turns_ready(b, side, e), e);
@@ -256,7 +256,7 @@ static void add_beside(struct engine_run *b, const struct engine_measure *m, siz
     engine_rows_add(&b->rows, &part);
 }
 
-/* Both with all cores, as a user would start them, beside processes that spin. */
+/* Both programs on all cores, as a user would run them, beside busy processes. */
 static int busy(struct engine_run *b, const struct engine_measure *m, const char *file,
                 struct err *e)
 {
@@ -273,13 +273,13 @@ static int busy(struct engine_run *b, const struct engine_measure *m, const char
     return 0;
 }
 
-struct loads { /* of one program, a value a round */
+struct loads { /* of one program, one value per round */
     double load[ENGINE_MAX_ROUNDS], first[ENGINE_MAX_ROUNDS], rss[ENGINE_MAX_ROUNDS],
         anon[ENGINE_MAX_ROUNDS];
     size_t n;
 };
 
-/* A fresh process; false on the caller's side when it is not counted. */
+/* Starts a fresh process; counts: false for a warm-up. */
 static int load_once(struct engine_run *b, size_t side, bool counts, struct loads *l, struct err *e)
 {
     struct duel_prog *p = &b->d.prog[side];
@@ -320,7 +320,7 @@ static void add_load(struct engine_run *b, const struct engine_measure *m, const
                              .roofline = NAN,
                              .met = NAN,
                              .more = more};
-    row.ratio = row.peer / row.ours; /* of times and bytes less is better */
+    row.ratio = row.peer / row.ours; /* for times and bytes less is better */
     snprintf(row.name, sizeof(row.name), "%s %s %s", m->shape, m->type, what);
     if (most > 0) {
         snprintf(row.target, sizeof(row.target), "< %.0f %s", most, unit);
@@ -329,7 +329,7 @@ static void add_load(struct engine_run *b, const struct engine_measure *m, const
     engine_rows_add(&b->rows, &row);
 }
 
-/* The first start of each is not counted: page cache and caches of ours are warm then. */
+/* The first start of each is not counted: it warms the page cache and our weight cache. */
 static int loading(struct engine_run *b, const struct engine_measure *m, const char *file,
                    const struct engine_shape *s, struct err *e)
 {

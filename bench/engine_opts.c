@@ -22,47 +22,45 @@ static const struct def {
     const char *help;
 } defs[] = {
 #define AT(member) offsetof(struct engine_opts, member)
-    {"--quick", "", FLAG, AT(quick), 0, 0, "s15m at q8_0 alone"},
-    {"--shapes", "LIST", TEXT, AT(shape_list), 0, 0, "of s15m,s110m,smol135m,qwen05b,tiny1b"},
-    {"--types", "LIST", TEXT, AT(type_list), 0, 0, "of q8_0,q4_0,q4_k_m,f16 (all but f16)"},
-    {"--tests", "LIST", TEXT, AT(test_list), 0, 0, "of decode,prompt,seqs,busy,load"},
-    {"--rounds", "N", REAL, AT(rounds), 1, ENGINE_MAX_ROUNDS, "rounds that medians are of (5)"},
+    {"--quick", "", FLAG, AT(quick), 0, 0, "only s15m at q8_0"},
+    {"--shapes", "LIST", TEXT, AT(shape_list), 0, 0, "any of s15m,s110m,smol135m,qwen05b,tiny1b"},
+    {"--types", "LIST", TEXT, AT(type_list), 0, 0, "any of q8_0,q4_0,q4_k_m,f16 (all but f16)"},
+    {"--tests", "LIST", TEXT, AT(test_list), 0, 0, "any of decode,prompt,seqs,busy,load (all)"},
+    {"--rounds", "N", REAL, AT(rounds), 1, ENGINE_MAX_ROUNDS, "number of rounds (5)"},
     {"--threads", "LIST", TEXT, AT(thread_list), 0, 0,
-     "numbers of threads to try (1 and all cores); the better one counts"},
-    {"--one-thread", "", FLAG, AT(one_thread), 0, 0, "also rows of both with one thread"},
-    {"--cpus", "LIST", TEXT, AT(cpu_list), 0, 0, "pin both and the busy processes: 2,3 or 4-7"},
+     "thread counts to try (1 and all cores); the better one counts"},
+    {"--one-thread", "", FLAG, AT(one_thread), 0, 0, "also report both with one thread"},
+    {"--cpus", "LIST", TEXT, AT(cpu_list), 0, 0, "pin all programs to these cores: 2,3 or 4-7"},
     {"--limit", "SECONDS", REAL, AT(limit_s), 1, 1e6,
-     "stop then, and say what was not measured (no limit)"},
+     "stop after this time and list what was not measured (no limit)"},
     {"--answer", "SECONDS", REAL, AT(answer_s), 0.1, 1e5,
-     "kill a program that does not answer in this time (60)"},
+     "kill a program that does not reply within this time (60)"},
     {"--best", "", FLAG, AT(best), 0, 0,
-     "judge by the best round and the fastest step: for a busy machine, where\n"
-     "medians show the neighbours (busy, load: medians all the same)"},
-    {"--cpu", "", FLAG, AT(cpu), 0, 0,
-     "one thread, rates by processor time: fair on a busy machine"},
-    {"--no-limits", "", FLAG, AT(no_limits), 0, 0, "do not measure the machine: no rooflines"},
+     "report the best round and the fastest step, not medians: for a busy\n"
+     "machine (busy and load always report medians)"},
+    {"--cpu", "", FLAG, AT(cpu), 0, 0, "one thread, rates by CPU time: for a busy machine"},
+    {"--no-limits", "", FLAG, AT(no_limits), 0, 0, "do not measure the machine's limits"},
     {"--ours", "PATH", TEXT, AT(ours), 0, 0,
-     "our program (build/shoal); make_shapes lies beside it"},
+     "our program (build/shoal); make_shapes must be next to it"},
     {"--peer", "PATH", TEXT, AT(peer), 0, 0, "the peer (build/peer_llama, by bench/build-peer)"},
-    {"--peer-libs", "DIR", TEXT, AT(peer_libs), 0, 0, "where the peer finds llama.cpp's libraries"},
-    {"--no-peer", "", FLAG, AT(no_peer), 0, 0, "ours alone"},
-    {"--peer-both", "", FLAG, AT(peer_both), 0, 0, "the peer on both sides, to test the driver"},
-    {"--models", "DIR", TEXT, AT(models), 0, 0, "the model files (.cache/bench-models)"},
-    {"--files", "", FLAG, AT(files), 0, 0,
-     "make the model files, print their names, measure nothing"},
+    {"--peer-libs", "DIR", TEXT, AT(peer_libs), 0, 0, "folder of llama.cpp's libraries"},
+    {"--no-peer", "", FLAG, AT(no_peer), 0, 0, "measure ours only"},
+    {"--peer-both", "", FLAG, AT(peer_both), 0, 0,
+     "run the peer on both sides, to test the driver"},
+    {"--models", "DIR", TEXT, AT(models), 0, 0, "folder of the model files (.cache/bench-models)"},
+    {"--files", "", FLAG, AT(files), 0, 0, "make the model files, print their names, and exit"},
     {"--keep-f16", "", FLAG, AT(keep_f16), 0, 0,
-     "keep the F16 files that the others are made from"},
-    {"--json", "FILE", TEXT, AT(json), 0, 0, "where the rows go (build/bench.json)"},
-    {"--jsonl", "FILE", TEXT, AT(jsonl), 0, 0,
-     "also each row as soon as it is measured, a line each"},
-    {"--help", "", FLAG, AT(help), 0, 0, "this page"},
+     "keep the F16 files that the other types are made from"},
+    {"--json", "FILE", TEXT, AT(json), 0, 0, "file for the rows (build/bench.json)"},
+    {"--jsonl", "FILE", TEXT, AT(jsonl), 0, 0, "also write each row at once, one per line"},
+    {"--help", "", FLAG, AT(help), 0, 0, "show this help"},
 #undef AT
 };
 
 void engine_opts_help(FILE *out)
 {
     fprintf(out, "usage: bench/run engine [OPTION ...]      (build/bench/bench_engine)\n"
-                 "Measures our engine and llama.cpp on the same model files, taking turns.\n\n");
+                 "Compares our engine with llama.cpp on the same model files, in turn.\n\n");
     for (size_t i = 0; i < sizeof(defs) / sizeof(defs[0]); i++) {
         char left[40];
         const char *line = defs[i].help, *end;
@@ -94,7 +92,7 @@ bool engine_wants(const struct engine_opts *o, enum engine_test test)
     return engine_has_word(&o->tests, all_tests.at[test]);
 }
 
-/* The words of a list, as they stand in the set; each once. */
+/* Parses a list of words of the set, without duplicates. */
 static int read_words(struct engine_words *out, const char *name, const char *list,
                       const struct engine_words *set, struct err *e)
 {
@@ -105,7 +103,7 @@ static int read_words(struct engine_words *out, const char *name, const char *li
         while (i < set->n && (strlen(set->at[i]) != n || memcmp(set->at[i], p, n) != 0))
             i++;
         if (i == set->n)
-            return err_set(e, SHOAL_EINVAL, "%s: %.*s is not known", name, (int)n, p);
+            return err_set(e, SHOAL_EINVAL, "%s: unknown value %.*s", name, (int)n, p);
         if (!engine_has_word(out, set->at[i]))
             out->at[out->n++] = set->at[i];
         if (!p[n])
@@ -145,10 +143,10 @@ static int read_threads(struct engine_opts *o, struct err *e)
         o->max_threads = o->threads[i] > o->max_threads ? o->threads[i] : o->max_threads;
     }
     if (o->cpu && (o->n_threads > 1 || !one))
-        return err_set(e, SHOAL_EINVAL, "--cpu is for one thread");
+        return err_set(e, SHOAL_EINVAL, "--cpu needs a single thread");
     if (o->one_thread && !one) {
         if (o->n_threads == ENGINE_MAX_LIST)
-            return err_set(e, SHOAL_EINVAL, "--threads: too many numbers beside --one-thread");
+            return err_set(e, SHOAL_EINVAL, "--threads: too many numbers with --one-thread");
         o->threads[o->n_threads++] = 1;
     }
     return 0;
@@ -159,7 +157,7 @@ static int read_cpus(struct engine_opts *o, struct err *e)
     cpu_set_t usable;
     CPU_ZERO(&usable);
     if (sched_getaffinity(0, sizeof(usable), &usable) < 0)
-        return err_set(e, SHOAL_EIO, "cannot ask which cpus are usable");
+        return err_set(e, SHOAL_EIO, "cannot find out which CPUs are usable");
     CPU_ZERO(&o->cpus);
     o->pinned = o->cpu_list != NULL;
     for (const char *p = o->cpu_list; p;) {
@@ -175,7 +173,7 @@ static int read_cpus(struct engine_opts *o, struct err *e)
                            o->cpu_list);
         for (; first <= last; first++) {
             if (!CPU_ISSET(first, &usable))
-                return err_set(e, SHOAL_EINVAL, "--cpus: cpu %lu is not usable here", first);
+                return err_set(e, SHOAL_EINVAL, "--cpus: CPU %lu is not usable here", first);
             CPU_SET(first, &o->cpus);
         }
         p = *p ? p + 1 : NULL;
@@ -192,11 +190,11 @@ static int read_option(struct engine_opts *o, int argc, char **argv, int *i, str
     while (d < end && (strlen(d->name) != n || memcmp(d->name, arg, n) != 0))
         d++;
     if (d == end)
-        return err_set(e, SHOAL_EINVAL, "%s is not known", arg);
+        return err_set(e, SHOAL_EINVAL, "%s: unknown option", arg);
     char *at = (char *)o + d->at;
     if (d->kind == FLAG) {
         *(bool *)(void *)at = true;
-        return value ? err_set(e, SHOAL_EINVAL, "%s has no value", d->name) : 0;
+        return value ? err_set(e, SHOAL_EINVAL, "%s does not take a value", d->name) : 0;
     }
     if (!value && *i + 1 < argc)
         value = argv[++*i];
@@ -233,7 +231,7 @@ int engine_opts_read(struct engine_opts *o, int argc, char **argv, struct err *e
     if (o->quick && !o->type_list)
         o->type_list = "q8_0";
     o->shapes = all_shapes, o->types = all_types, o->tests = all_tests;
-    o->types.n = 3; /* f16 only when asked for */
+    o->types.n = 3; /* f16 only if requested */
     if (o->shape_list)
         rc = read_words(&o->shapes, "--shapes", o->shape_list, &all_shapes, e);
     if (rc == 0 && o->type_list)
@@ -241,7 +239,7 @@ int engine_opts_read(struct engine_opts *o, int argc, char **argv, struct err *e
     if (rc == 0 && o->test_list)
         rc = read_words(&o->tests, "--tests", o->test_list, &all_tests, e);
     if (rc == 0 && o->no_peer && (o->peer || o->peer_both))
-        rc = err_set(e, SHOAL_EINVAL, "--no-peer beside a peer");
+        rc = err_set(e, SHOAL_EINVAL, "--no-peer cannot be combined with options for a peer");
     if (rc == 0)
         rc = read_cpus(o, e);
     return rc == 0 ? read_threads(o, e) : rc;

@@ -207,7 +207,7 @@ void engine_rows_judge(const struct engine_rows *r, const char *path)
 
 /* ---- build/bench.json ---- */
 
-/* What is in the file; an empty object where there is none. */
+/* The file's contents; an empty object if it does not exist. */
 static cJSON *read_file(const char *path)
 {
     struct buf b;
@@ -226,7 +226,7 @@ static cJSON *read_file(const char *path)
     buf_fini(&b);
     if (cJSON_IsObject(all))
         return all;
-    fprintf(stderr, "%s is not a JSON object: begun anew\n", path);
+    fprintf(stderr, "%s is not a JSON object: starting a new file\n", path);
     cJSON_Delete(all);
     return cJSON_CreateObject();
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 cJSON *turns_request(const char *op)
 {
@@ -27,7 +27,7 @@ int turns_load(struct engine_run *b, size_t side, double *ms, struct err *e)
     cJSON_AddNumberToObject(q, "threads", b->o->max_threads);
     cJSON_AddNumberToObject(q, "ctx", b->ctx);
     cJSON_AddNumberToObject(q, "seqs", b->seqs);
-    /* a first load may pack all weights */
+    /* the first load may have to pack all weights */
     int rc = duel_ask(&b->d, &b->d.prog[side], q, 5 * b->o->answer_s, &reply, e);
     *ms = turns_field(reply, "load_ms");
     cJSON_Delete(reply);
@@ -73,7 +73,7 @@ int turns_ask(struct engine_run *b, size_t side, const struct turns_job *j, doub
         *rate = b->o->cpu ? tokens * 1000 / (duel_cpu_ms(p) - cpu) : turns_field(reply, "tok_s");
         *best = b->o->cpu || !(step > 0) ? *rate : tokens / j->n * 1000 / step;
         if (!(*rate > 0) || !isfinite(*rate))
-            rc = err_set(e, SHOAL_EFORMAT, "%s: an answer without a rate", p->name);
+            rc = err_set(e, SHOAL_EFORMAT, "%s: a reply without a rate", p->name);
     }
     cJSON_Delete(reply);
     return rc;
@@ -110,7 +110,7 @@ int turns_run(struct engine_run *b, const struct turns_job job[2], struct turns_
     return 0;
 }
 
-/* ---- one measure at each number of threads ---- */
+/* ---- one measurement at each number of threads ---- */
 
 void turns_begin(const struct engine_run *b, struct turns_samples s[2])
 {

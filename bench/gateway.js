@@ -1,5 +1,5 @@
-// The gateway's speed.  Overhead: requests that cost next to nothing behind the door, beside nginx with a static page.
-// Stream: 20 tokens in, 16 out, beside npm node-llama-cpp behind a plain Node server on the same file.  See README.md.
+// The gateway's speed.  Overhead: requests with almost no work behind them, compared with nginx serving a static page.
+// Stream: 20 tokens in, 16 out, compared with npm node-llama-cpp behind a plain Node server.  See README.md.
 "use strict";
 const fs = require("fs");
 const net = require("net");
@@ -10,18 +10,18 @@ const { ROOT, Server, modelFile, median, spread, printTable, writeRows } = requi
 
 const PEER = "3.22.1", IN = 20, OUT = 16, CLIENTS = [1, 8];
 const USAGE = `usage: bench/run gateway [--only overhead|stream] [--rounds N] [--seconds S] [--shapes LIST] [--starts N] [--tries N]
-  --rounds N     rounds that the medians are of (5)
+  --rounds N     number of rounds; medians are reported (5)
   --seconds S    length of one run of wrk (2; stream: twice that)
-  --shapes LIST  of s15m,smol135m
-  --starts N     starts that the time until ready is the median of (5)
-  --tries N      overhead: so often a run is repeated that others disturbed (5)`;
+  --shapes LIST  any of s15m,smol135m
+  --starts N     number of starts; the median time is reported (5)
+  --tries N      overhead: repeat a run disturbed by other processes up to N times (5)`;
 
 function readArgs(argv) {
   const o = { only: null, rounds: 5, seconds: 2, shapes: ["s15m", "smol135m"], starts: 5, tries: 5 };
   for (let i = 0; i < argv.length; i++) {
     const name = argv[i].replace(/^--/, ""), value = argv[i + 1];
     if (name === "help") { console.log(USAGE); process.exit(0); }
-    if (!(name in o) || value === undefined) throw new Error(`${argv[i]} is not known, or has no value\n${USAGE}`);
+    if (!(name in o) || value === undefined) throw new Error(`${argv[i]} is unknown or has no value\n${USAGE}`);
     o[name] = name === "only" ? value : name === "shapes" ? value.split(",") : Number(value);
     i++;
   }
@@ -37,7 +37,7 @@ const milli = 1000;
 
 // ---- one run of wrk ----
 
-// wrk's own text is for people; this line is for us.
+// wrk's own output is for humans; this line is for us.
 const DONE = `done = function(s, latency)
   local e = s.errors
   io.write(string.format("RESULT {\\"requests\\":%d,\\"us\\":%d,\\"p50\\":%.1f,\\"p99\\":%.1f,\\"failed\\":%d}\\n", s.requests, s.duration,
@@ -52,7 +52,7 @@ function luaFile(text) {
   return file;
 }
 
-// Times in microseconds, rate in requests per second.  Fails with what wrk printed.
+// Times in microseconds, rate in requests per second.  An error contains wrk's output.
 async function wrk(url, clients, seconds, script, cpu = []) {
   const argv = [...cpu, "wrk", "-t1", `-c${clients}`, `-d${seconds}s`, "--timeout", "30s", "-s", script, url];
   const run = new Server("wrk", argv);
@@ -68,20 +68,20 @@ async function wrk(url, clients, seconds, script, cpu = []) {
   return { p50: r.p50, p99: r.p99, rate: r.requests * 1e6 / r.us, requests: r.requests };
 }
 
-// ---- neighbours ----
+// ---- other processes ----
 
-const ticks = (pid) => { // user time of a process, and of its children that have ended
+const ticks = (pid) => { // user time of a process and of its exited children
   const f = fs.readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /, "").split(" ");
   return Number(f[11]) + Number(f[13]);
 };
 
-// User time of all processes, and of ours.  wrk counts as a child of this process once it has ended.
+// User time of all processes, and of ours.  wrk counts as a child of this process once it has exited.
 function userTicks(servers) {
   const [, user, nice] = fs.readFileSync("/proc/stat", "utf8").split(/\s+/).map(Number);
   return { all: user + nice, ours: [process.pid, ...servers.map((s) => s.proc.pid)].reduce((sum, pid) => sum + ticks(pid), 0) };
 }
 
-// Runs until nobody else took more than a tenth of a core meanwhile; else the least disturbed of the tries.
+// Repeats a run until other processes used less than a tenth of a core; otherwise the least disturbed try counts.
 async function undisturbed(servers, run) {
   let best = null;
   for (let i = 0; i < o.tries; i++) {
@@ -104,7 +104,7 @@ async function freePort() {
   return port;
 }
 
-// Until the URL answers with 200.
+// Waits until the URL answers with 200.
 async function ready(server, url, body) {
   const ask = async () => {
     for (;;) {
@@ -114,7 +114,7 @@ async function ready(server, url, body) {
         if (r.status === 200) return text;
         if (r.status < 500) throw new Error(`${url}: ${r.status} ${text}`);
       } catch (e) {
-        if (!e.cause) throw e; // cause: it does not listen yet
+        if (!e.cause) throw e; // cause: it is not listening yet
       }
       await sleep(5);
     }
@@ -147,7 +147,7 @@ async function startShoal(cpu, ...models) {
 
 // ---- overhead ----
 
-// A model that does nothing: one tree of two leaves over one number, as LightGBM writes it.
+// A trivial model: one tree of two leaves over one number, in LightGBM's format.
 function writeStump() {
   const file = path.join(tmp, "stump.txt"), tree = `Tree=0
 num_leaves=2
@@ -188,14 +188,14 @@ ${tree}end of trees
 const post = (body) => luaFile(`wrk.method = "POST"; wrk.body = ${JSON.stringify(JSON.stringify(body))}\n`);
 
 async function overhead(rows) {
-  // server and client each have a core, so that the rate is that of the server
+  // server and client have separate cores, so that the rate is that of the server
   const cores = os.availableParallelism(), on = (c) => (cores > 1 ? ["taskset", "-c", String(c)] : []);
   const nginx = await startNginx(on(1));
   const shoal = await startShoal(on(1), `m=${path.join(ROOT, "tests/data/refs/phi2-qkv.gguf")}`,
     `s=${writeStump()}`);
   const get = luaFile("");
   const score = { model: "s", input: [1] }, chat = { model: "m", messages: [{ role: "user", content: "hello there" }], max_tokens: 8, temperature: 0 };
-  const text = { model: "m", prompt: [1], max_tokens: 1, temperature: 1, top_k: 1 }; // at a temperature nothing is cached
+  const text = { model: "m", prompt: [1], max_tokens: 1, temperature: 1, top_k: 1 }; // sampled: nothing is cached
   const what = { nginx: [nginx.url, get], request: [`${shoal.url}/healthz`, get], score: [`${shoal.url}/v1/score`, post(score)],
     token: [`${shoal.url}/v1/completions`, post(text)], hit: [`${shoal.url}/v1/chat/completions`, post(chat)] };
   await ready(shoal, what.score[0], score);
@@ -216,7 +216,7 @@ async function overhead(rows) {
       target: target || null, met: target ? judge(ours, ratio) : null, spread: [spread(of(key)), spread(of(peerKey))],
       others: [median(got[key].map((x) => x.others)), median(got[peerKey].map((x) => x.others))] });
   };
-  const of = { request: "a request, no model", score: "a score by one tree of two leaves", token: "a token by a model of one layer", hit: "chat from the prompt cache" };
+  const of = { request: "request without a model", score: "score, one tree of two leaves", token: "one token, one-layer model", hit: "chat from the prompt cache" };
   for (const key of ["request", "score"]) {
     row(`${of[key]}, 1 client, p50`, `${key}1`, "p50", "< 60 us", (v) => v < 60);
     row(`${of[key]}, 8 clients, rate`, `${key}8`, "rate", ">= 0.6 x", (v, r) => r >= 0.6);
@@ -230,7 +230,7 @@ async function overhead(rows) {
 
 // ---- stream ----
 
-// node-llama-cpp with what it needs, without its install scripts and libraries for GPUs.
+// node-llama-cpp with its dependencies, without its install scripts and GPU libraries.
 function installPeer() {
   const platform = { x64: "linux-x64", arm64: "linux-arm64" }[process.arch];
   const dir = path.join(ROOT, `.cache/npm-llama-${PEER}`);
@@ -244,7 +244,7 @@ function installPeer() {
   return path.join(dir, "node_modules");
 }
 
-// Texts of exactly IN tokens, no two alike: of words whose tokens were counted.
+// Makes distinct texts of exactly IN tokens, from words whose tokens were counted.
 async function promptMaker(url) {
   const count = async (content) => (await (await fetch(`${url}/tokenize`, { method: "POST",
     body: JSON.stringify({ content, add_special: true }) })).json()).tokens.length;
@@ -277,12 +277,12 @@ async function promptMaker(url) {
 
 const streamBody = (prompt) => ({ prompt, max_tokens: OUT, temperature: 0, stream: true, ignore_eos: true, stream_options: { include_usage: true } });
 
-// The tokens that a whole answer says it had, and the events that brought them.
+// Checks the number of tokens that a whole response reports, and the number of events.
 function checkAnswer(name, text) {
   const events = text.split("\n\n").filter((x) => x.startsWith("data: {")).map((x) => JSON.parse(x.slice(6)));
   const usage = events.map((e) => e.usage).find((u) => u);
   if (!usage || usage.prompt_tokens !== IN || usage.completion_tokens !== OUT || !text.includes("data: [DONE]"))
-    throw new Error(`${name}: not ${IN} tokens in and ${OUT} out: ${text.slice(0, 2000)}`);
+    throw new Error(`${name}: expected ${IN} tokens in and ${OUT} out: ${text.slice(0, 2000)}`);
 }
 
 function sides(file, modules) {
@@ -293,7 +293,7 @@ function sides(file, modules) {
   return list;
 }
 
-// From the start of the process until the first token has come; the first start of each warms caches.
+// Times from process start to the first token; the first start of each warms caches and is not counted.
 async function startTimes(list) {
   const ms = {};
   for (let i = -1; i < o.starts; i++)
@@ -317,7 +317,7 @@ async function stream(rows, shape, modules) {
     side.server = new Server(side.name, side.argv);
     side.url = (await side.server.listening()).replace(/\/$/, "") + (side.path || "/");
     side.rate = {};
-    make ??= await promptMaker(side.server.url); // ours is the first
+    make ??= await promptMaker(side.server.url); // the first side is ours
     for (let i = 0; i < 3; i++) checkAnswer(side.name, await ready(side.server, side.url, streamBody(make())));
   }
   const only = (side) => { for (const s of list) s.server.signal(s === side ? "SIGCONT" : "SIGSTOP"); };
@@ -328,14 +328,14 @@ async function stream(rows, shape, modules) {
         const n = Math.ceil(seconds * (side.rate[clients] || 250 * clients) * 1.5) + 64, bodies = path.join(tmp, "bodies");
         fs.writeFileSync(bodies, Array.from({ length: n }, () => JSON.stringify(streamBody(make())) + "\n").join(""));
         const script = luaFile(`wrk.method = "POST"; local lines = io.lines("${bodies}")
-request = function() return wrk.format(nil, nil, nil, lines() or "no prompt is left") end\n`);
-        only(side); // its neighbours' threads would spin for their next work
+request = function() return wrk.format(nil, nil, nil, lines() or "no prompts left") end\n`);
+        only(side); // stop the other servers: their threads would spin for work
         say(`stream: ${shape}, ${side.name}, ${clients} clients`);
         const samples = (got[`${side.name} ${clients}`] ??= []);
         try {
           samples.push(await wrk(side.url, clients, seconds, script));
           side.rate[clients] = Math.max(side.rate[clients] || 0, samples[samples.length - 1].rate);
-        } catch (e) { // beside busy neighbours the peer's threads wait for each other for seconds
+        } catch (e) { // beside busy processes the peer's threads can wait for each other for seconds
           if (side.name === "ours") throw e;
           failures.push(`${shape}, ${side.name}, ${clients} clients: ${e.message.split("\n")[0]}`);
         }
@@ -350,7 +350,7 @@ request = function() return wrk.format(nil, nil, nil, lines() or "no prompt is l
   const peers = list.slice(1).map((s) => s.name);
   const add = (name, unit, of, target, judge, more) => {
     const value = (k) => median(of(k)) ?? Infinity;
-    const best = peers.reduce((a, b) => (value(a) <= value(b) ? a : b)); // the better of its thread counts
+    const best = peers.reduce((a, b) => (value(a) <= value(b) ? a : b)); // the peer's better thread count
     const ours = median(of("ours")), peer = median(of(best)), ratio = peer ? peer / ours : null;
     rows.push({ part: "stream", name: `${shape} q8_0 ${name}`, ours, peer, unit, ratio, roofline: null, target: target || null,
       met: target && ratio ? judge(ratio) : null, threads: [null, list.find((s) => s.name === best).threads], spread: [spread(of("ours")), spread(of(best))], ...more });
@@ -363,15 +363,15 @@ request = function() return wrk.format(nil, nil, nil, lines() or "no prompt is l
   add("resident memory after it", "MiB", (k) => [rss[k]]);
 }
 
-// One half: its rows are printed and put in place of its former ones, with the machine as it was.
+// Runs one half, prints its rows and replaces those in the file.
 async function half(part, peer, measure) {
   const rows = [], load = os.loadavg()[0];
   await measure(rows);
   const about = { date: new Date().toISOString().slice(0, 10), cpu: os.cpus()[0].model, cores: os.availableParallelism(), load, load_after: os.loadavg()[0],
     statistic: "medians", rounds: o.rounds, ours: execFileSync(path.join(ROOT, "build/shoal"), ["--version"], { encoding: "utf8" }).trim(), peer, failures };
-  console.log(`${part}: ${about.cpu}, ${about.cores} cores, load ${load.toFixed(1)} before and ${about.load_after.toFixed(1)} after, medians of ${o.rounds} rounds`);
+  console.log(`${part}: ${about.cpu}, ${about.cores} cores, load average ${load.toFixed(1)} before and ${about.load_after.toFixed(1)} after, medians of ${o.rounds} rounds`);
   const others = rows.flatMap((r) => r.others || []);
-  if (others.length) console.log(`other processes took ${(median(others) * 100).toFixed(0)} % of a core in the median row, ${(Math.max(...others) * 100).toFixed(0)} % at most`);
+  if (others.length) console.log(`other processes used ${(median(others) * 100).toFixed(0)} % of a core in the median row, at most ${(Math.max(...others) * 100).toFixed(0)} %`);
   printTable(rows);
   writeRows(part, rows, about);
 }

@@ -1,8 +1,8 @@
-/* kernels.c - how fast each kernel set multiplies: GB/s of packed weights and 10^9 operations/s.
+/* kernels.c - measures the matrix products of each kernel set: GB/s of packed weights and GOPS.
  *
- * One thread; the matrices are one working set of packed tiles (random quants, all scales 1/64)
- * that lies in L2, in L3 or in memory.  The machine may be busy: the best of many short windows
- * counts. "read" is a plain sum over the same bytes, the roof for one token. */
+ * One thread.  The matrices form a working set of packed tiles (random quants, all scales 1/64)
+ * that fits into L2, L3 or memory.  The machine may be busy, so the best of many short windows
+ * counts. "read" is a plain sum over the same bytes: the limit for one token. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,10 +37,10 @@ static void usage(FILE *to)
 static size_t cache_bytes(int level, size_t fallback)
 {
     long n = sysconf(level == 2 ? _SC_LEVEL2_CACHE_SIZE : _SC_LEVEL3_CACHE_SIZE);
-    return n > 0 ? (size_t)n : fallback; /* arm64 kernels often do not say */
+    return n > 0 ? (size_t)n : fallback; /* arm64 systems often do not report it */
 }
 
-/* Quants are random; every F16 scale and min is 2^-6, every float weight the same. */
+/* Random quants; every F16 scale and min is 2^-6, and so is every float weight. */
 static void fill(uint8_t *data, size_t n_tiles, const struct kern_ops *k, enum kern_fmt fmt,
                  uint32_t cols)
 {
@@ -80,20 +80,20 @@ static double read_rate(const uint8_t *data, size_t bytes, double seconds)
             for (int j = 0; j < 8; j++)
                 sum[j] += v[j];
         }
-        __asm__ volatile("" : : "m"(sum)); /* the sums count as used */
+        __asm__ volatile("" : : "m"(sum)); /* keeps the compiler from removing the sums */
         double rate = (double)window / (double)(clock_ns() - t0);
         best = rate > best ? rate : best;
     }
     return best;
 }
 
-/* Best rate in GB/s of weights; operations follow from it. */
+/* The best rate in GB/s of weights; the rate of operations follows from it. */
 static double gemm_rate(const struct kern_ops *k, const struct kern_mat *m, struct kern_act *a,
                         uint32_t tokens, size_t bytes, float *out, double seconds)
 {
     const uint64_t stop = clock_ns() + (uint64_t)(seconds * 1e9);
     const uint32_t n_tiles = (uint32_t)(bytes / m->tile_bytes);
-    /* windows of a few milliseconds, so that a quiet moment is enough */
+    /* windows of a few milliseconds, so that a short quiet moment is enough */
     size_t want = (tokens == 1 ? 16u << 20 : (2u << 20) / tokens + (64u << 10)) / m->tile_bytes + 1;
     uint32_t window = want < n_tiles ? (uint32_t)want : n_tiles;
     double best = 0;
@@ -152,7 +152,7 @@ static int bench_fmt(const struct kern_ops *k, enum kern_fmt fmt, const struct p
     mem_pages_free(scale, n_x / 8);
     mem_pages_free(sums, n_x / 4);
     if (rc)
-        fprintf(stderr, "kernels: no memory for %zu bytes of weights\n", bytes);
+        fprintf(stderr, "kernels: cannot allocate %zu bytes of weights\n", bytes);
     return rc;
 }
 
@@ -220,7 +220,7 @@ int main(int argc, char **argv)
     for (size_t s = 0; s < n_sets; s++)
         for (int f = 0; f < KERN_N_FMTS; f++)
             for (size_t p = 0; p < sizeof(places) / sizeof(places[0]); p++) {
-                /* the reference is slow: only when asked for by name */
+                /* the reference is slow: run it only if it is named */
                 if (o.set ? strcmp(o.set, sets[s]->name) != 0 : sets[s] == &kern_scalar)
                     continue;
                 if ((o.fmt && strcmp(o.fmt, kern_fmt_name((enum kern_fmt)f)) != 0) ||

@@ -1,4 +1,4 @@
-// Shared by the benchmark parts in JavaScript: engines behind bench/PROTOCOL.md, medians, the table, bench.json.
+// Shared by the JavaScript parts: engines behind bench/PROTOCOL.md, medians, tables, bench.json.
 "use strict";
 const fs = require("fs");
 const os = require("os");
@@ -9,7 +9,7 @@ const readline = require("readline");
 const ROOT = path.resolve(__dirname, "..");
 const CACHE = path.join(ROOT, ".cache/bench-models");
 
-// One engine process.  Requests go one at a time; a process that dies fails the request in flight.
+// One engine process.  It handles one request at a time; if it dies, the current request fails.
 class Engine {
   constructor(name, argv) {
     this.name = name;
@@ -47,7 +47,7 @@ class Engine {
     return reply;
   }
 
-  // Stopped, a process takes no processor time at all.
+  // A stopped process uses no CPU time.
   pause() {
     if (this.alive) this.proc.kill("SIGSTOP");
   }
@@ -66,7 +66,7 @@ class Engine {
   }
 }
 
-// A server in a process group of its own: listens when it prints /listening on URL/, ends with all that it started.
+// A server in its own process group.  Ready when it prints /listening on URL/; stops together with its children.
 class Server {
   constructor(name, argv, options = {}) {
     this.name = name;
@@ -83,7 +83,7 @@ class Server {
     this.proc.on("error", (e) => { this.errors += e.message; });
   }
 
-  // Its address, from what it prints.
+  // Its address, from its output.
   async listening(timeoutMs = 60000) {
     let text = "";
     const printed = new Promise((resolve) => this.proc.stdout.on("data", (d) => {
@@ -95,11 +95,11 @@ class Server {
     return this.url;
   }
 
-  // The promise, or an error when the server ends or the time is over before.
+  // Resolves like the promise, or rejects if the server exits or the time is up first.
   async within(timeoutMs, what, promise) {
     let timer;
     const late = new Promise((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`${this.name}: ${what}: nothing for ${timeoutMs} ms; it said: ${this.errors.trim() || "nothing"}`)), timeoutMs);
+      timer = setTimeout(() => reject(new Error(`${this.name}: ${what}: timeout after ${timeoutMs} ms; its output: ${this.errors.trim() || "none"}`)), timeoutMs);
       this.ended.then((why) => reject(new Error(why)));
     });
     return Promise.race([promise, late]).finally(() => clearTimeout(timer));
@@ -110,7 +110,7 @@ class Server {
   }
 
   signal(name) {
-    try { process.kill(-this.proc.pid, name); } catch { /* it has ended */ }
+    try { process.kill(-this.proc.pid, name); } catch { /* already gone */ }
   }
 
   rssMib() {
@@ -127,12 +127,12 @@ class Server {
   }
 }
 
-// A session of its own has a priority of its own (sched_autogroup): it gets ours.
+// A new session gets a scheduling group of its own (sched_autogroup): give it our priority.
 function samePriority(pid) {
   try {
     const nice = /nice (-?\d+)/.exec(fs.readFileSync("/proc/self/autogroup", "utf8"))[1];
     if (nice !== "0") fs.writeFileSync(`/proc/${pid}/autogroup`, nice);
-  } catch { /* no such thing here */ }
+  } catch { /* not supported by this kernel */ }
 }
 
 function median(list) {
@@ -141,14 +141,14 @@ function median(list) {
   return s.length % 2 ? s[(s.length - 1) / 2] : (s[s.length / 2 - 1] + s[s.length / 2]) / 2;
 }
 
-// Half the distance between the quartiles over the median: how far to trust a figure.
+// Half the interquartile range over the median: how reliable a figure is.
 function spread(list) {
   const s = [...list].sort((a, b) => a - b);
   if (s.length < 4) return null;
   return (s[Math.floor(s.length * 0.75)] - s[Math.floor(s.length * 0.25)]) / 2 / median(s);
 }
 
-// Every process that we started and that must not outlive us, however we end.
+// All processes that we started and that must end with us, however we end.
 const children = new Set();
 function started(proc) {
   children.add(proc);
@@ -158,12 +158,12 @@ function started(proc) {
 const groups = new Set();
 process.on("exit", () => {
   for (const c of children) c.kill("SIGTERM");
-  for (const g of groups) try { process.kill(-g.pid, "SIGKILL"); } catch { /* it has ended */ }
+  for (const g of groups) try { process.kill(-g.pid, "SIGKILL"); } catch { /* already gone */ }
 });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
   process.on(signal, () => process.exit(128 + os.constants.signals[signal]));
 
-// Runs n processes that do nothing but burn a core each, at our priority, while `work` runs.
+// Runs `work` while n processes of our priority keep one core each busy.
 async function withSpinners(n, work) {
   const spinners = [];
   try {
@@ -172,11 +172,11 @@ async function withSpinners(n, work) {
     await new Promise((resolve) => setTimeout(resolve, 300));
     return await work();
   } finally {
-    for (const s of spinners) s.kill("SIGTERM"); // timeout hands it on
+    for (const s of spinners) s.kill("SIGTERM"); // timeout forwards it
   }
 }
 
-// The file of a shape with weights of a type, made by the engine benchmark's driver when it is not there.
+// The file of a shape with weights of a type; the engine benchmark's driver makes it if it does not exist.
 function modelFile(shape, type) {
   const argv = ["--files", "--shapes", shape, "--types", type];
   return path.join(ROOT, execFileSync(path.join(ROOT, "build/bench/bench_engine"), argv,
@@ -197,11 +197,11 @@ function printTable(rows) {
     console.log(t.map((c, i) => (i === 0 || i === 6 ? c.padEnd(widths[i]) : c.padStart(widths[i]))).join("  "));
 }
 
-// Puts the rows of one part in place of its former ones.
+// Replaces the rows of one part in the file.
 function writeRows(part, rows, about) {
   const file = path.join(ROOT, "build/bench.json");
   let all = { rows: [] };
-  try { all = JSON.parse(fs.readFileSync(file, "utf8")); } catch { /* the first part to write */ }
+  try { all = JSON.parse(fs.readFileSync(file, "utf8")); } catch { /* no file yet */ }
   all.rows = (all.rows || []).filter((r) => r.part !== part).concat(rows);
   all[part] = about;
   fs.mkdirSync(path.dirname(file), { recursive: true });

@@ -1,4 +1,4 @@
-// Prints build/bench.json (or the file named) as the tables of docs/BENCH.md: one row a file and measure.
+// Prints build/bench.json (or the given file) as Markdown tables, one row per measurement.
 "use strict";
 const fs = require("fs");
 const path = require("path");

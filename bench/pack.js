@@ -1,5 +1,4 @@
-// The models that come with Shoal: ready, and answering a command on one core. There is no peer for this; the
-// figures stand beside what was asked for. bench/run pack [N]
+// Latency, start time and memory of the included models on one core, without a peer: bench/run pack [N]
 "use strict";
 const path = require("path");
 const { execFileSync } = require("child_process");

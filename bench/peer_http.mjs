@@ -1,6 +1,6 @@
-// llama.cpp by npm node-llama-cpp behind a plain Node HTTP server: POST / {"prompt", "max_tokens"} streams server-sent
-// events, one a token, as /v1/completions with "stream" does.  One context with a sequence for each client, its batching
-// on; a request takes a sequence, clears it, and gives it back.  argv: node_modules, model file, threads, sequences.
+// llama.cpp from npm node-llama-cpp behind a plain Node HTTP server: POST / {"prompt", "max_tokens"} streams one
+// server-sent event per token, like /v1/completions with "stream".  One context with a sequence per client, batching
+// on; a request takes a sequence, clears it, and returns it.  argv: node_modules, model file, threads, sequences.
 import http from "node:http";
 import path from "node:path";
 import { pathToFileURL } from "node:url";

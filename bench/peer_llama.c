@@ -5,13 +5,13 @@
  * The libraries are those of npm @node-llama-cpp/linux-*, opened at run time from DIR; the headers
  * come from npm node-llama-cpp (see bench/build-peer).  Neither is part of the project.
  *
- * Measuring must be fair to the peer: default parameters (memory-mapped, weights repacked, flash
- * attention where it helps), the CPU library that it rates best for the machine, and a thread pool
- * that lives as long as the context, as its own benchmark tool does; without one it would start
- * its threads anew for each token.
+ * The measurement must be fair to the peer: default parameters (memory-mapped, weights repacked,
+ * flash attention where it helps), the CPU library that it rates best for the machine, and a thread
+ * pool that lives as long as the context, as in its own benchmark tool; without one it would start
+ * its threads again for each token.
  *
  * Thread:    one; libllama has its own pool.
- * Failure:   a failed request is answered with its error; only a missing library ends the program.
+ * Failure:   a failed request gets an error reply; only a missing library ends the program.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -83,7 +83,7 @@ struct api {
 #define X(f) __typeof__(&f) f;
     API_MAP(X)
 #undef X
-    __typeof__(&ggml_threadpool_new) threadpool_new; /* from the CPU library, by its registry */
+    __typeof__(&ggml_threadpool_new) threadpool_new; /* from the CPU library, via its registry */
     __typeof__(&ggml_threadpool_free) threadpool_free;
 };
 
@@ -93,12 +93,12 @@ struct peer {
     struct llama_model *model;
     struct llama_context *ctx;
     const struct llama_vocab *vocab;
-    /* By number of threads.  They live until the context is gone: the CPU library pauses the pool
-     * it had when it gets another one. */
+    /* Indexed by number of threads.  They live as long as the context: when the CPU library gets
+     * another pool, it pauses the previous one. */
     struct ggml_threadpool *pools[MAX_THREADS + 1];
-    int n_threads, n_seqs, n_vocab, n_ctx; /* n_ctx: of one sequence */
+    int n_threads, n_seqs, n_vocab, n_ctx; /* n_ctx: per sequence */
     char error[256];
-    char log[200]; /* the library's last line of error, for replies */
+    char log[200]; /* the library's last error line, for replies */
 };
 
 typedef int (*op_fn)(struct peer *p, const cJSON *in, cJSON *out);
@@ -171,7 +171,7 @@ static int open_libllama(struct peer *p, void **handle, const char *dir)
     return *handle ? 0 : fail(p, "%s", dlerror());
 }
 
-/* The file name of the CPU library that was picked: the only one of its kind that is mapped. */
+/* The file name of the chosen CPU library: only that one is mapped. */
 static void find_kernels(struct peer *p)
 {
     char line[4096];
@@ -256,7 +256,7 @@ static void clear_kv(struct peer *p)
     p->api.llama_memory_clear(p->api.llama_get_memory(p->ctx), false);
 }
 
-/* ids of the request's "tokens"; *ids is the caller's to free. */
+/* The ids of the request's "tokens"; the caller frees *ids. */
 static int get_tokens(struct peer *p, const cJSON *in, int32_t **ids, int *n)
 {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(in, "tokens"), *v;
@@ -265,7 +265,7 @@ static int get_tokens(struct peer *p, const cJSON *in, int32_t **ids, int *n)
     *ids = NULL;
     *n = cJSON_GetArraySize(list);
     if (!cJSON_IsArray(list) || *n < 1)
-        return fail(p, "tokens: a list of ids is needed");
+        return fail(p, "tokens must be a list of ids");
     *ids = calloc((size_t)*n, sizeof(**ids));
     if (!*ids)
         return fail(p, "out of memory");
@@ -349,7 +349,7 @@ static int kv_type(struct peer *p, const char *name, enum ggml_type *type)
     return 0;
 }
 
-/* Beside the protocol's fields: "flash" (auto, on, off) and "repack" (true), for references. */
+/* Fields besides the protocol's: "flash" (auto, on, off) and "repack" (true), for references. */
 static int op_load(struct peer *p, const cJSON *in, cJSON *out)
 {
     struct llama_model_params mp = p->api.llama_model_default_params();
@@ -361,7 +361,7 @@ static int op_load(struct peer *p, const cJSON *in, cJSON *out)
 
     unload(p);
     if (!path)
-        return fail(p, "model: a path is needed");
+        return fail(p, "model must be a path");
     p->n_ctx = get_int(in, "ctx", 512);
     p->n_seqs = get_int(in, "seqs", 1);
     if (p->n_ctx < 1 || p->n_seqs < 1 || p->n_seqs > 256)
@@ -376,7 +376,7 @@ static int op_load(struct peer *p, const cJSON *in, cJSON *out)
         cp.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
     else if (!strcmp(flash, "on"))
         cp.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
-    if (get_bool(in, "embeddings", false)) { /* attention sees a whole batch: it must be one */
+    if (get_bool(in, "embeddings", false)) { /* attention sees a whole batch: use one batch */
         cp.embeddings = true;
         cp.n_batch = cp.n_ubatch = cp.n_ctx;
     }
@@ -391,7 +391,7 @@ static int op_load(struct peer *p, const cJSON *in, cJSON *out)
     p->ctx = p->api.llama_init_from_model(p->model, cp);
     if (!p->ctx || set_threads(p, threads) < 0) {
         unload(p);
-        return fail(p, "cannot make a context for %s: %s", path, p->log);
+        return fail(p, "cannot create a context for %s: %s", path, p->log);
     }
     put_num(out, "load_ms", now_ms() - start);
     put_num(out, "n_vocab", p->n_vocab);
@@ -446,7 +446,7 @@ static int op_decode(struct peer *p, const cJSON *in, cJSON *out)
     if (need_model(p) < 0)
         return -1;
     if (n < 1 || seqs < 1 || past < 0 || seqs > p->n_seqs || n + past > p->n_ctx)
-        return fail(p, "%d sequences of %d + %d tokens do not fit", seqs, past, n);
+        return fail(p, "%d sequences of %d + %d tokens do not fit the context", seqs, past, n);
     b = p->api.llama_batch_init(seqs + past, 0, 1);
     step = calloc((size_t)n, sizeof(*step));
     clear_kv(p);
@@ -495,7 +495,7 @@ static int op_first(struct peer *p, const cJSON *in, cJSON *out)
     return rc;
 }
 
-/* Rows of the last batch from index `first` on. */
+/* Writes the logits rows of the last batch, from index `first` on. */
 static int emit_logits(struct peer *p, FILE *f, cJSON *rows, int first, int n_rows)
 {
     for (int i = first; i < n_rows; i++) {
@@ -554,7 +554,7 @@ static int op_logits(struct peer *p, const cJSON *in, cJSON *out)
     return rc;
 }
 
-/* Sequences `from` to `to` of the lists in one batch, and their vectors. */
+/* Computes sequences `from` to `to` of the lists in one batch, with their embeddings. */
 static int embed_some(struct peer *p, const cJSON *lists, int from, int to, struct llama_batch *b)
 {
     int s = 0;
@@ -576,11 +576,11 @@ static int embed_some(struct peer *p, const cJSON *lists, int from, int to, stru
         return fail(p, "llama_encode: %s", p->log);
     for (s = from; s < to; s++)
         if (!p->api.llama_get_embeddings_seq(p->ctx, s - from))
-            return fail(p, "no vector");
+            return fail(p, "no embedding");
     return 0;
 }
 
-/* Mode "each": sequences one by one; "padded": all of them in one batch. */
+/* Mode "each": sequences one by one; "padded": all in one batch. */
 static int op_embed(struct peer *p, const cJSON *in, cJSON *out)
 {
     const cJSON *lists = cJSON_GetObjectItemCaseSensitive(in, "tokens");
@@ -708,8 +708,8 @@ static double row_nll(const struct peer *p, const float *row, int32_t id)
     return log(sum) - (row[id] - max);
 }
 
-/* One chunk of `size` tokens at ids; adds to *nll.  The logits are asked for where they are scored
- * alone. */
+/* Scores one chunk of `size` tokens at ids and adds to *nll.  Logits are computed only at the
+ * scored positions. */
 static int score_chunk(struct peer *p, const int32_t *ids, int size, double *nll)
 {
     bool bos = p->api.llama_vocab_get_add_bos(p->vocab);
@@ -824,8 +824,8 @@ static const struct {
     {"iq4_nl", LLAMA_FTYPE_MOSTLY_IQ4_NL}, {"iq2_xxs", LLAMA_FTYPE_MOSTLY_IQ2_XXS},
 };
 
-/* "tensors": [{"pattern": regular expression over names, "type": "q6_k"}, ...] -> *list, ended by a
- * NULL pattern, the caller's to free; patterns are borrowed from the request. */
+/* "tensors": [{"pattern": regular expression over names, "type": "q6_k"}, ...] -> *list, terminated
+ * by a NULL pattern; the caller frees it; patterns are borrowed from the request. */
 static int get_overrides(struct peer *p, const cJSON *in, struct llama_model_tensor_override **list)
 {
     const cJSON *all = cJSON_GetObjectItemCaseSensitive(in, "tensors"), *v;
@@ -845,7 +845,7 @@ static int get_overrides(struct peer *p, const cJSON *in, struct llama_model_ten
             t++;
         if (t == GGML_TYPE_COUNT || !get_str(v, "pattern", NULL)) {
             free(*list);
-            return fail(p, "tensors[%d]: a pattern and a type are needed", at);
+            return fail(p, "tensors[%d] needs a pattern and a type", at);
         }
         (*list)[at].pattern = get_str(v, "pattern", NULL);
         (*list)[at++].type = (enum ggml_type)t;
@@ -864,11 +864,11 @@ static int op_quantize(struct peer *p, const cJSON *in, cJSON *out)
 
     (void)out;
     if (!from || !to)
-        return fail(p, "in and out: paths are needed");
+        return fail(p, "in and out must be paths");
     while (i < n && strcmp(ftypes[i].name, type) != 0)
         i++;
     if (i == n)
-        return fail(p, "type: %s is not known", type);
+        return fail(p, "unknown type %s", type);
     qp.ftype = ftypes[i].type;
     qp.nthread = get_int(in, "threads", 2);
     qp.pure = get_bool(in, "pure", false);
@@ -904,7 +904,7 @@ static const struct {
     {"quantize", op_quantize},     {"quit", op_quit},
 };
 
-/* Answers one line; true when it was the last. */
+/* Handles one line; true if it was the last. */
 static bool answer(struct peer *p, const char *line)
 {
     cJSON *in = cJSON_Parse(line), *out = cJSON_CreateObject(), *id;
@@ -918,7 +918,7 @@ static bool answer(struct peer *p, const char *line)
     if (!in)
         rc = fail(p, "not JSON");
     else if (i == n)
-        rc = fail(p, "op: %s is not known", op);
+        rc = fail(p, "unknown op %s", op);
     else
         rc = ops[i].run(p, in, out);
     if (rc < 0) {

@@ -1,12 +1,12 @@
-// ONNX Runtime behind bench/PROTOCOL.md, the operations of sentence vectors only: hello, load, embed,
-// quit.  argv: folder of onnxruntime-node, folder of onnxruntime-common.
+// ONNX Runtime behind bench/PROTOCOL.md, with the operations for embeddings only: hello, load, embed, quit.
+// argv: folder of onnxruntime-node, folder of onnxruntime-common.
 "use strict";
 const Module = require("module");
 const path = require("path");
 const readline = require("readline");
 
 const [node, common] = process.argv.slice(2);
-const resolve = Module._resolveFilename; // packages as they were published, without an install
+const resolve = Module._resolveFilename; // finds the packages as published, without an install
 Module._resolveFilename = (name, ...rest) => resolve(name === "onnxruntime-common" ? common : name, ...rest);
 const ort = require(path.resolve(node));
 
@@ -18,7 +18,7 @@ const ops = {
       graphOptimizationLevel: "all", executionMode: "sequential" });
     return {};
   },
-  // mode "each": sequences one by one; "padded": all at once, filled up to the longest
+  // mode "each": sequences one by one; "padded": one batch, padded to the longest
   embed: async (r) => {
     const batches = r.mode === "padded" ? [r.tokens] : r.tokens.map((t) => [t]);
     const feeds = batches.map((lists) => {
@@ -29,7 +29,7 @@ const ops = {
     const times = [];
     for (let i = 0; i < (r.n || 1); i++) {
       const t0 = process.hrtime.bigint();
-      for (const f of feeds) await session.run(f); // its mean is not taken: that is our handicap
+      for (const f of feeds) await session.run(f); // without the mean over tokens, which our time includes
       times.push(Number(process.hrtime.bigint() - t0) * 1e-6);
     }
     return { times_ms: times };

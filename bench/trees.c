@@ -1,10 +1,10 @@
-/* trees.c - our trees beside LightGBM's single-row C API, one thread each.
+/* trees.c - our trees compared with LightGBM's single-row C API, one thread each.
  *
  * usage: bench_trees LIB_LIGHTGBM.so [ROUNDS]
  *
- * Trains models of several shapes through the library itself, on rows from a formula, and scores
- * 1,000 other rows one by one with both, in turn.  Prints a line of JSON a shape: nanoseconds a row
- * of every round, and the largest difference of the answers. */
+ * Trains models of several shapes with the library itself, on generated rows, and scores 1,000
+ * other rows one by one with both, in turn.  Prints one line of JSON per shape: nanoseconds per row
+ * of every round, and the largest difference between the results. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -134,7 +134,7 @@ static void train(const struct shape *s, const char *path)
     lgbm.free_dataset(data);
 }
 
-/* Time of this thread alone, in which both compute: what other processes take does not count. */
+/* CPU time of this thread, on which both compute: other processes do not affect it. */
 static uint64_t cpu_ns(void)
 {
     struct timespec ts;
@@ -179,7 +179,7 @@ static void compare(const struct shape *s, int rounds)
     handle booster = NULL, fast = NULL;
     int n, fd = mkstemp(path);
     if (fd < 0)
-        die("no temporary file");
+        die("cannot create a temporary file");
     close(fd);
     train(s, path);
     for (uint64_t r = 0; r < ROWS; r++)
@@ -191,7 +191,7 @@ static void compare(const struct shape *s, int rounds)
         die("cannot load the model");
     unlink(path);
     double *scratch = malloc(trees_scratch(t) * sizeof(*scratch));
-    round_ours(t, s, x, ours, scratch); /* warm both up */
+    round_ours(t, s, x, ours, scratch); /* warm-up of both */
     round_theirs(fast, s, x, theirs);
     for (int i = 0; i < rounds; i++) {
         if (i % 2)

@@ -87,10 +87,10 @@ mv tiny models/s15m-q8_0.gguf
 
 # a peer that is not there, dies, or never says a word
 bench 1 --peer ./nowhere; has err "bench/build-peer"
-bench 1 --ours ./nowhere --peer ./twin; has err "make builds it"
+bench 1 --ours ./nowhere --peer ./twin; has err "run make to build it"
 for p in dead mute odd; do
     bench 0 --peer ./$p --tests decode --answer 1
-    has err "ours runs against the roofline alone"
+    has err "measuring ours only"
     same "$p: peer" "$(field 'rows[1].peer')" null
     same "$p: failures" "$(field engine.failures.length)" 1
 done
@@ -105,10 +105,10 @@ has text "< 8"
 BREAK=decode HOW='exec sleep 600' bench 0 --peer ./frail --tests busy --answer 1 --threads 1
 same "hangs: beside" "$(field 'rows[2].peer_below')" 4
 BREAK=prompt HOW='echo bad >&2; exit 4' bench 0 --peer ./frail --tests prompt --threads 1
-same "dies: note" "$(field 'rows[1].notes[0]')" "peer: ended with code 4. bad  (1 thread)"
+same "dies: note" "$(field 'rows[1].notes[0]')" "peer: exited with code 4: bad  (1 thread)"
 BREAK=load HOW='kill -9 $$' bench 0 --peer ./frail --tests load
 same "killed: load" "$(field 'rows[1].peer')" null
-same "killed: note" "$(field 'rows[1].notes[0]')" "peer: ended by signal 9. "
+same "killed: note" "$(field 'rows[1].notes[0]')" "peer: killed by signal 9"
 BREAK=threads HOW="echo '{\"ok\":false,\"error\":\"no threads\"}'; continue" bench 0 --peer ./frail --tests decode
 same "refuses: note" "$(field 'rows[1].notes[0]')" "peer: threads: no threads (1 thread)"
 
