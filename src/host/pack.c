@@ -2,6 +2,7 @@
 #include "host/pack.h"
 
 #include <cjson/cJSON.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -178,14 +179,32 @@ void pack_close(struct pack *p)
 
 /* ---- the folder ----------------------------------------------------------------------------- */
 
+/* Where pack_open looks.  SHOAL_MODELS_DIR is the folder of the prefix that was configured. */
+static const char *const places_program[] = {
+    "../models", /* build/shoal */
+    "models",
+    "../share/shoal/models", /* bin/shoal */
+    NULL,
+};
+static const char *const places_library[] = {
+    "../share/shoal/models",    /* lib/libshoal.so */
+    "../../share/shoal/models", /* lib/x86_64-linux-gnu/libshoal.so */
+    NULL,
+};
+
+static bool is_absent(int error)
+{
+    return error == ENOENT || error == ENOTDIR || error == EACCES;
+}
+
 static int read_manifest(const char *path, struct buf *b, struct err *e)
 {
     char block[16384];
     ssize_t got;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return err_set(e, errno == ENOENT ? SHOAL_ENOTFOUND : SHOAL_EIO, "cannot open %s: %s", path,
-                       strerror(errno));
+        return err_set(e, is_absent(errno) ? SHOAL_ENOTFOUND : SHOAL_EIO, "cannot open %s: %s",
+                       path, strerror(errno));
     while ((got = read(fd, block, sizeof(block))) > 0)
         buf_put(b, block, (size_t)got);
     close(fd);
@@ -209,36 +228,56 @@ static int open_dir(struct pack **out, const char *dir, struct err *e)
     return rc;
 }
 
-/* Beside the program (build/shoal: ../models), or installed (bin/shoal: ../share/shoal/models). */
-static int open_beside_program(struct pack **out, struct err *e)
+/* Tries dir/place for each place; a place that is not there or may not be read is passed over. */
+static int open_near(struct pack **out, const char *dir, const char *const *places, struct err *e)
 {
-    static const char *const places[] = {"/../models", "/models", "/../share/shoal/models"};
-    char exe[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 32);
     int rc = SHOAL_ENOTFOUND;
-    if (n <= 0)
-        return rc;
-    exe[n] = '\0';
-    char *slash = strrchr(exe, '/');
-    for (size_t i = 0; slash && rc == SHOAL_ENOTFOUND && i < sizeof(places) / sizeof(places[0]);
-         i++) {
-        memcpy(slash, places[i], strlen(places[i]) + 1);
-        rc = open_dir(out, exe, e);
+    for (; rc == SHOAL_ENOTFOUND && *places; places++) {
+        char *path = join(dir, *places);
+        if (!path)
+            return err_set(e, SHOAL_ENOMEM, "manifest");
+        rc = open_dir(out, path, e);
+        mem_free(path);
     }
     return rc;
+}
+
+static const char *program_dir(char path[PATH_MAX])
+{
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    path[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(path, '/');
+    return slash ? (*slash = '\0', path) : NULL;
+}
+
+/* Of the shared library that this code is part of; else of the program again, or nothing. */
+static const char *library_dir(char path[PATH_MAX])
+{
+    Dl_info info;
+    if (!dladdr(places_library, &info) || !info.dli_fname || !realpath(info.dli_fname, path))
+        return NULL;
+    char *slash = strrchr(path, '/');
+    return slash ? (*slash = '\0', path) : NULL;
 }
 
 int pack_open(struct pack **out, const char *dir, struct err *e)
 {
     const char *env = getenv("SHOAL_MODELS");
+    char path[PATH_MAX];
     *out = NULL;
     if (dir || (env && *env))
         return open_dir(out, dir ? dir : env, e);
     int rc = open_dir(out, "models", e);
+    if (rc == SHOAL_ENOTFOUND && program_dir(path))
+        rc = open_near(out, path, places_program, e);
+    if (rc == SHOAL_ENOTFOUND && library_dir(path))
+        rc = open_near(out, path, places_library, e);
     if (rc == SHOAL_ENOTFOUND)
-        rc = open_beside_program(out, e);
+        rc = open_dir(out, SHOAL_MODELS_DIR, e);
     if (rc == SHOAL_ENOTFOUND)
-        return err_set(e, rc, "no models folder here or beside the program; set SHOAL_MODELS");
+        return err_set(e, rc,
+                       "no models folder here, beside the program or in " SHOAL_MODELS_DIR
+                       "; set SHOAL_MODELS");
     return rc;
 }
 

@@ -36,8 +36,9 @@ struct pack {
     void *json; /* texts live in it */
 };
 
-/* dir NULL: $SHOAL_MODELS, else ./models, else models beside the program, or share/shoal/models of
- * its prefix; the first that has a manifest. */
+/* dir NULL: $SHOAL_MODELS, else the first of these that has a manifest: ./models, models beside the
+ * program or above it, share/shoal/models of the program's or the library's prefix, and of the
+ * prefix that was configured. */
 SHOAL_MUST_CHECK int pack_open(struct pack **out, const char *dir, struct err *e);
 /* The manifest's bytes instead of a file; dir is put in front of its paths. */
 SHOAL_MUST_CHECK int pack_parse(struct pack **out, const char *dir, const char *json, size_t n,

@@ -1,48 +1,68 @@
 #!/usr/bin/env bash
-# The installed library: a C program outside of the tree builds against it, shared and static, and
+# The installed library: the examples build against it with pkg-config, shared and static, and run;
 # nothing but the public names leaves it.  Arguments: shoal, cli_tool, build folder, C compiler.
 . "$(dirname "$0")/lib.sh"
 cc=$4
-cmake --install "$build" --prefix "$tmp/prefix" >install.log || { cat install.log; fail "install"; }
-lib=$(dirname "$(find "$tmp/prefix" -name libshoal.so)")
-names=$(nm -D --defined-only "$lib/libshoal.so" | awk '$2 != "A" {print $3}')
-same "names that are not shoal_*" "$(grep -v '^shoal_' <<<"$names")" ""
-declared=$(grep -hoE '\bshoal_[a-z_]+\(' "$root"/include/shoal/*.h | tr -d '(' | sort -u)
-same "declared and exported" "$(sort -u <<<"$names" | comm -3 - <(echo "$declared"))" ""
-cat >use.c <<'C'
-#include <shoal/shoal.h>
-#include <stdio.h>
-static void event(void *ctx, const struct shoal_event *e)
-{
-    fwrite(e->text, 1, e->text_bytes, ctx);
+DESTDIR=$tmp/stage cmake --install "$build" --prefix /usr/local >install.log || { cat install.log; fail "install"; }
+prefix=$tmp/stage/usr/local
+pc=$(dirname "$(find "$prefix" -name shoal.pc)")
+export PKG_CONFIG_PATH=$pc
+lib=$(dirname "$pc")
+
+# Names: what the headers declare, no more and no less.
+public() { # nm options, file
+    nm --defined-only "$@" | awk 'NF == 3 && $2 != "A" {print $3}' | sort -u
 }
-int main(int argc, char **argv)
+declared=$(grep -hoE '\bshoal_[a-z_]+\(' "$prefix"/include/shoal/*.h | tr -d '(' | sort -u)
+differ "names are declared" "$declared" ""
+same "names of the shared library" "$(public -D "$lib/libshoal.so" | comm -3 - <(echo "$declared"))" ""
+same "names of the static library" "$(public -g "$lib/libshoal.a" | comm -3 - <(echo "$declared"))" ""
+same "its name for the loader" "$(readelf -d "$lib/libshoal.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')" \
+    "libshoal.so.$(pkg-config --modversion shoal | cut -d. -f1-2)"
+
+# Headers: each stands alone, in C11 and in C++.
+cxx=$(command -v g++ c++ clang++-14 | head -n 1)
+differ "a C++ compiler" "$cxx" ""
+for header in "$prefix"/include/shoal/*.h; do
+    name=$(basename "$header")
+    printf '#include <shoal/%s>\nint use(void);\nint use(void) { return SHOAL_OK; }\n' "$name" >one.c
+    [ "$name" != shoal_version.h ] || sed -i 's/SHOAL_OK/SHOAL_VERSION_NUMBER/' one.c
+    checked=$((checked + 2))
+    "$cc" -std=c11 -Wall -Wextra -Wpedantic -Werror $(pkg-config --cflags shoal) -fsyntax-only one.c || fail "$name in C"
+    "$cxx" -x c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror $(pkg-config --cflags shoal) -fsyntax-only one.c || fail "$name in C++"
+done
+cat >use.cc <<'C'
+#include <shoal/shoal.h>
+int use(shoal_engine *engine, shoal_task **task)
 {
-    struct shoal_engine *en;
-    struct shoal_error err = {0};
-    struct shoal_task *task;
-    int32_t *tokens;
-    size_t n;
-    if (argc != 3 || shoal_engine_open(&en, argv[1], NULL, &err) < 0 ||
-        shoal_tokenize(en, argv[2], 7, SHOAL_TEXT_ADD_SPECIAL, &tokens, &n, &err) < 0)
-        return fprintf(stderr, "%s\n", err.msg), 1;
-    struct shoal_task_opts o = {
-        .size = sizeof(o), .tokens = tokens, .n_tokens = (uint32_t)n, .max_tokens = 24, .event = event, .event_ctx = stdout};
-    if (shoal_task_submit(en, &o, &task, &err) < 0)
-        return fprintf(stderr, "%s\n", err.msg), 1;
-    int rc = shoal_task_wait(task);
-    shoal_task_free(task);
-    shoal_free(tokens);
-    shoal_engine_close(en);
-    return rc != 0;
+    shoal_task_opts opts;
+    SHOAL_INIT(&opts);
+    opts.max_tokens = 3;
+    return shoal_task_submit(engine, &opts, task, nullptr);
 }
 C
-run 0 generate -m "$refs/qwen3.gguf" --temp 0 -n 24 "was the"; cp out want
-checked=$((checked + 2))
-"$cc" -std=c11 -Wall -Werror -I"$tmp/prefix/include" use.c -o use-shared -L"$lib" -lshoal ${CFLAGS_EXTRA:-} || fail "shared does not link"
-LD_LIBRARY_PATH=$lib ./use-shared "$refs/qwen3.gguf" "was the" >out || fail "shared does not run"
-cmp out want || fail "the library gives another text than the program"
-"$cc" -std=c11 -I"$tmp/prefix/include" use.c -o use-static "$lib/libshoal.a" -lpcre2-8 -lutf8proc -lcjson -lpthread -lm ${CFLAGS_EXTRA:-} || fail "static does not link"
-./use-static "$refs/qwen3.gguf" "was the" >out || fail "static does not run"
-cmp out want || fail "the static library gives another text"
+checked=$((checked + 1))
+"$cxx" -std=c++11 -Wall -Wextra -Werror $(pkg-config --cflags shoal) -fsyntax-only use.cc || fail "C++ use"
+
+# Examples.
+example() { # name, then arguments of the example; wants the file `want`
+    local name=$1 libs
+    shift
+    checked=$((checked + 4))
+    "$cc" -std=c11 -Wall -Wextra -Werror "$root/examples/$name.c" -o "$name-shared" $(pkg-config --cflags --libs shoal) ||
+        fail "$name: shared does not link"
+    LD_LIBRARY_PATH=$lib "./$name-shared" "$@" >out 2>err || { fail "$name: shared does not run"; cat err; }
+    cmp out want || fail "$name: the shared library gives another text than the program"
+    libs=$(pkg-config --static --libs shoal)
+    "$cc" -std=c11 -Wall -Wextra -Werror "$root/examples/$name.c" -o "$name-static" $(pkg-config --cflags shoal) ${libs/-lshoal/-l:libshoal.a} ||
+        fail "$name: static does not link"
+    "./$name-static" "$@" >out 2>err || { fail "$name: static does not run"; cat err; }
+    cmp out want || fail "$name: the static library gives another text than the program"
+}
+run 0 generate -m "$refs/qwen3.gguf" --temp 0 -n 24 "was the"
+cp out want
+[ "$(tail -c 1 want | wc -l)" = 0 ] || truncate -s -1 want # the program ends its line
+example generate "$refs/qwen3.gguf" "was the" 24
+"./generate-static" none.gguf "was the" 24 >out 2>err && fail "a missing model is no error"
+has err "cannot open none.gguf"
 finish
