@@ -276,11 +276,11 @@ static int start_threads(struct gateway *g, struct err *e)
     return 0;
 }
 
-static void on_changed(void *ctx, const char *old_version)
+static void on_changed(void *ctx, const uint8_t *old_identity)
 {
     struct gw *gw = ctx;
     if (gw->cache)
-        prompt_cache_purge(gw->cache, gen_cache_group(old_version));
+        prompt_cache_purge(gw->cache, old_identity);
 }
 
 static void on_moved(void *ctx)

@@ -6,12 +6,11 @@
 #include <string.h>
 #include <time.h>
 
-#include <openssl/evp.h>
-
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "gateway/recall.h"
+#include "host/kept_answer.h"
 #include "host/prompt_cache.h"
 
 #define QUEUE_BYTES ((size_t)256 << 10)  /* tokens that wait for the loop */
@@ -48,7 +47,7 @@ struct gen *gen_create(struct call *c, const struct gen_sink *sink, const char *
     buf_init(&g->taken, 2 * QUEUE_BYTES);
     buf_init(&g->prefix, 64 << 10);
     buf_init(&g->prompt, (size_t)64 << 20);
-    buf_init(&g->record, CACHED_BYTES);
+    buf_init(&g->kept, CACHED_BYTES);
     g->wake.fn = on_wake;
     g->prepared.fn = on_prepared;
     clock_gettime(CLOCK_REALTIME_COARSE, &ts);
@@ -89,7 +88,7 @@ void gen_free(struct gen *g)
     buf_fini(&g->taken);
     buf_fini(&g->prefix);
     buf_fini(&g->prompt);
-    buf_fini(&g->record);
+    buf_fini(&g->kept);
     pthread_mutex_destroy(&g->lock);
     struct gw_loop *gl = g->call->gl;
     gl->n_jobs--;
@@ -177,8 +176,24 @@ static void begin_stream(struct gen *g)
     g->sink->begin(g);
 }
 
+static void show_token(struct gen *g, const struct gen_token *t)
+{
+    if (!g->call->req || g->failed)
+        return;
+    if (g->p.stream)
+        begin_stream(g);
+    g->sink->token(g, t);
+}
+
+static void keep_token(struct gen *g, const struct gen_token *t)
+{
+    const struct kept_token k = {t->choice, t->token, t->logprob,   t->top,
+                                 t->n_top,  t->text,  t->text_bytes};
+    kept_answer_put_token(&g->kept, &k);
+}
+
 /* Whole records, as they were queued. */
-static void show_tokens(struct gen *g, const char *records, size_t n)
+static void show_records(struct gen *g, const char *records, size_t n)
 {
     size_t at = 0;
     while (at < n) {
@@ -193,11 +208,9 @@ static void show_tokens(struct gen *g, const char *records, size_t n)
                               .text = p + r.n_top * sizeof(struct shoal_logprob),
                               .text_bytes = r.text_bytes};
         at += r.bytes;
-        if (g->call->req && !g->failed) {
-            if (g->p.stream)
-                begin_stream(g);
-            g->sink->token(g, &t);
-        }
+        if (g->cacheable)
+            keep_token(g, &t);
+        show_token(g, &t);
     }
 }
 
@@ -268,82 +281,61 @@ static void answer_error(struct gen *g)
     call_end(c);
 }
 
-/* ---- the prompt cache ----
- *
- * What is kept of an answer: the end of each choice, then every token as the engine gave it; so one
- * entry serves every interface, whole or streamed. */
+/* ---- the prompt cache ---- */
 
-uint64_t gen_cache_group(const char *version)
+static void make_question(struct gen *g)
 {
-    return hash_bytes(version, strlen(version), 1);
+    const struct gen_params *p = &g->p;
+    const struct registry_slot *slot = g->model->slot;
+    const struct prompt_question q = {.kind = g->tokens ? PROMPT_KIND_TOKENS : g->prompt_kind,
+                                      .text = buf_str(&g->prompt),
+                                      .text_bytes = g->prompt.len,
+                                      .tokens = g->tokens,
+                                      .n_tokens = g->n_tokens,
+                                      .ends = g->ends,
+                                      .n_prompts = p->n_prompts,
+                                      .n_choices = p->n,
+                                      .max_tokens = p->max_tokens,
+                                      .sampling = p->sampling,
+                                      .stop = p->stop,
+                                      .n_stop = p->n_stop,
+                                      .ignore_end = p->ignore_end,
+                                      .special = p->special,
+                                      .n_ctx = slot->n_ctx,
+                                      .int8 = slot->spec.int8,
+                                      .kv_q8 = slot->spec.kv_q8};
+    /* an echo needs the prompt's tokens, which a hit would save */
+    g->cacheable = g->call->gl->gw->cache && !g->echo &&
+                   prompt_key_repeats(&p->sampling, p->has_seed) &&
+                   prompt_key_question(g->question, &q);
 }
 
-/* Only what would come out the same again: no randomness, or a seed that was given. */
-static void make_key(struct gen *g)
+static struct prompt_key key_of(const uint8_t question[SHA256_BYTES],
+                                const struct registry_model *m)
 {
-    struct gen_params p = g->p;
-    unsigned n = 0;
-    g->cacheable = false;
-    /* an echo needs the prompt's tokens, which a hit would save */
-    if (!g->call->gl->gw->cache || g->echo || (p.sampling.temperature > 0 && !p.has_seed))
-        return;
-    EVP_MD_CTX *md = EVP_MD_CTX_new();
-    if (!md)
-        return;
-    const struct shoal_sampling *s = &p.sampling;
-    const double numbers[] = {s->temperature,
-                              s->top_k,
-                              s->top_p,
-                              s->min_p,
-                              s->repeat_penalty,
-                              s->repeat_last_n,
-                              s->presence_penalty,
-                              s->frequency_penalty,
-                              s->n_bias,
-                              s->n_logprobs,
-                              s->logprobs,
-                              p.n_stop,
-                              p.max_tokens,
-                              p.n,
-                              p.n_prompts,
-                              p.ignore_end,
-                              p.special,
-                              g->echo,
-                              (double)g->n_tokens};
-    uint64_t seed = s->temperature > 0 ? s->seed : 0;
-    EVP_DigestInit_ex(md, EVP_sha256(), NULL);
-    EVP_DigestUpdate(md, g->model->version, sizeof(g->model->version));
-    EVP_DigestUpdate(md, g->model->name, strlen(g->model->name) + 1);
-    EVP_DigestUpdate(md, &g->prepare, sizeof(g->prepare)); /* how the prompt is to be read */
-    EVP_DigestUpdate(md, numbers, sizeof(numbers));
-    EVP_DigestUpdate(md, &seed, sizeof(seed));
-    EVP_DigestUpdate(md, p.bias, s->n_bias * sizeof(*p.bias));
-    for (uint32_t i = 0; i < p.n_stop; i++)
-        EVP_DigestUpdate(md, p.stop[i], strlen(p.stop[i]) + 1);
-    EVP_DigestUpdate(md, g->tokens, g->n_tokens * sizeof(*g->tokens));
-    EVP_DigestUpdate(md, buf_str(&g->prompt), g->prompt.len);
-    if (g->ends)
-        EVP_DigestUpdate(md, g->ends, p.n_prompts * sizeof(*g->ends));
-    g->cacheable = EVP_DigestFinal_ex(md, g->key, &n) == 1;
-    EVP_MD_CTX_free(md);
+    struct prompt_key key;
+    memcpy(key.model, registry_identity(m), sizeof(key.model));
+    memcpy(key.question, question, sizeof(key.question));
+    return key;
 }
 
 static void keep(struct gen *g)
 {
-    struct prompt_cache *cache = g->call->gl->gw->cache;
+    struct kept_choice ends[GEN_MAX_CHOICES];
     struct buf b;
-    if (!g->cacheable || g->hit || g->failed || g->record.rc < 0)
+    if (!g->cacheable || g->hit || g->failed)
         return;
-    for (uint32_t i = 0; i < g->p.n; i++)
-        if (g->choices[i].done.finish == SHOAL_FINISH_ERROR)
-            return; /* cut off: by its client, or a deadline */
+    for (uint32_t i = 0; i < g->p.n; i++) {
+        const struct shoal_event *d = &g->choices[i].done;
+        ends[i] = (struct kept_choice){d->finish,   d->prompt_tokens,  d->generated_tokens,
+                                       d->queue_ns, d->first_token_ns, d->total_ns};
+    }
     buf_init(&b, 2 * CACHED_BYTES);
-    for (uint32_t i = 0; i < g->p.n; i++)
-        buf_put(&b, &g->choices[i].done, sizeof(g->choices[i].done));
-    buf_put(&b, buf_str(&g->record), g->record.len);
-    if (b.rc == 0)
-        prompt_cache_put(cache, g->key, gen_cache_group(g->model->version), b.data, b.len,
-                         clock_ns());
+    /* refuses what was cut off by its client or a deadline */
+    if (kept_answer_put(&b, ends, g->p.n, &g->kept) == 0) {
+        const struct prompt_key key = key_of(g->question, g->model);
+        prompt_cache_put(g->call->gl->gw->cache, &key, b.data, b.len, clock_ns());
+    }
     buf_fini(&b);
 }
 
@@ -385,9 +377,7 @@ static void on_wake(struct loop_task *t)
         done[i] = g->choices[i].is_done && !g->choices[i].seen;
     pthread_mutex_unlock(&g->lock);
 
-    if (g->cacheable)
-        buf_put(&g->record, buf_str(&g->taken), g->taken.len);
-    show_tokens(g, buf_str(&g->taken), g->taken.len);
+    show_records(g, buf_str(&g->taken), g->taken.len);
     buf_clear(&g->taken);
     if (overflow && c->req)
         fail(g, overflow,
@@ -483,22 +473,33 @@ static void submit(struct gen *g)
     }
 }
 
-/* The answer that was given before; takes the entry. */
-static void answer_hit(struct gen *g, const struct prompt_entry *e)
+/* Answers with what was kept.  false: these bytes are no answer to this question. */
+static bool answer_hit(struct gen *g, const struct prompt_entry *e)
 {
-    size_t ends = g->p.n * sizeof(struct shoal_event);
+    struct kept_answer a;
+    struct kept_token k;
+    if (kept_answer_open(&a, e->data, e->n, NULL) < 0 || a.n_choices != g->p.n)
+        return false;
     counter_add(&g->model->stats.cache_hits, 1);
     g->call->cache_note = "hit";
     g->hit = true;
     for (uint32_t i = 0; i < g->p.n; i++) {
-        struct shoal_event *d = &g->choices[i].done;
-        memcpy(d, e->data + i * sizeof(*d), sizeof(*d));
-        d->cached_tokens = d->prompt_tokens; /* nothing was computed */
-        d->text = "";
-        d->top = NULL;
+        const struct kept_choice c = kept_answer_choice(&a, i);
+        g->choices[i].done = (struct shoal_event){.kind = SHOAL_EVENT_DONE,
+                                                  .text = "",
+                                                  .finish = c.finish,
+                                                  .prompt_tokens = c.prompt_tokens,
+                                                  .cached_tokens = c.prompt_tokens,
+                                                  .generated_tokens = c.generated_tokens,
+                                                  .queue_ns = c.queue_ns,
+                                                  .first_token_ns = c.first_token_ns,
+                                                  .total_ns = c.total_ns};
     }
-    show_tokens(g, e->data + ends, e->n - ends);
-    prompt_cache_unref(e);
+    while (kept_answer_next(&a, &k)) {
+        const struct gen_token t = {k.choice,  k.token, k.text, k.text_bytes,
+                                    k.logprob, k.top,   k.n_top};
+        show_token(g, &t);
+    }
     for (uint32_t i = 0; i < g->p.n; i++) {
         if (g->p.stream)
             begin_stream(g);
@@ -506,6 +507,7 @@ static void answer_hit(struct gen *g, const struct prompt_entry *e)
     }
     answer(g);
     gen_free(g);
+    return true;
 }
 
 /* The next time it need not be read. */
@@ -514,12 +516,12 @@ static void remember(struct gen *g)
     struct recalled r = {.sink = g->sink, .id_prefix = g->id_prefix, .p = g->p, .named = g->named};
     if (!g->recallable || !g->call->req || strlen(g->model->name) >= sizeof(r.model))
         return;
-    memcpy(r.key, g->key, sizeof(r.key));
+    memcpy(r.question, g->question, sizeof(r.question));
     r.p.bias = NULL;
     r.p.sampling.bias = NULL;
     r.p.n_stop = 0;
     snprintf(r.model, sizeof(r.model), "%s", g->model->name);
-    snprintf(r.version, sizeof(r.version), "%s", g->model->version);
+    r.slot = g->model->slot->serial;
     recall_keep(g->call->gl->recall, g->call, &r);
 }
 
@@ -527,18 +529,20 @@ static void remember(struct gen *g)
 static bool answer_from_cache(struct gen *g)
 {
     struct call *c = g->call;
-    make_key(g);
+    make_question(g);
     if (!g->cacheable)
         return false;
-    const struct prompt_entry *e = prompt_cache_get(c->gl->gw->cache, g->key, clock_ns());
-    if (!e) {
-        counter_add(&g->model->stats.cache_misses, 1);
-        c->cache_note = "miss";
-        return false;
-    }
-    remember(g);
-    answer_hit(g, e);
-    return true;
+    const struct prompt_key key = key_of(g->question, g->model);
+    const struct prompt_entry *e = prompt_cache_get(c->gl->gw->cache, &key, clock_ns());
+    if (e)
+        remember(g);
+    bool hit = e && answer_hit(g, e);
+    prompt_cache_unref(e);
+    if (hit)
+        return true;
+    counter_add(&g->model->stats.cache_misses, 1);
+    c->cache_note = "miss";
+    return false;
 }
 
 /* The time to the last of our first tokens by what this model has cost so far, with so many tasks
@@ -695,8 +699,10 @@ bool gen_recall(struct call *c)
     if (!r || registry_get(gw->registry, r->named ? r->model : NULL, SHOAL_KIND_GENERATE, &m, NULL,
                            NULL) < 0)
         return false;
-    if (strcmp(m->name, r->model) == 0 && strcmp(m->version, r->version) == 0)
-        e = prompt_cache_get(gw->cache, r->key, clock_ns());
+    if (strcmp(m->name, r->model) == 0 && m->slot->serial == r->slot) {
+        const struct prompt_key key = key_of(r->question, m);
+        e = prompt_cache_get(gw->cache, &key, clock_ns());
+    }
     if (!e) { /* gone, or of a model that was: read, computed and kept anew */
         registry_put(m);
         return false;
@@ -710,11 +716,11 @@ bool gen_recall(struct call *c)
     g->p = r->p;
     g->model = m;
     c->model_name = m->name;
-    if (begin(g))
-        answer_hit(g, e);
-    else
-        prompt_cache_unref(e);
-    return true;
+    bool answered = !begin(g) || answer_hit(g, e);
+    prompt_cache_unref(e);
+    if (!answered)
+        gen_free(g);
+    return answered;
 }
 
 uint32_t gen_prompt_tokens(const struct gen *g)

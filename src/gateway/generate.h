@@ -13,6 +13,7 @@
 #include "gateway/acquire.h"
 #include "gateway/gw.h"
 #include "gateway/pool.h"
+#include "host/prompt_key.h"
 
 #define GEN_MAX_CHOICES 128u
 #define GEN_MAX_PROMPTS 64u
@@ -76,14 +77,15 @@ struct gen {
     struct buf prompt; /* for prepare: the context of a template, a text */
     struct buf prefix; /* the sink's: what every chunk begins with */
     void *user;        /* the handler's and the sink's */
-    bool echo;         /* the prompt belongs in front of the answer */
-    bool recallable;   /* the body and p are all that the sink needs: see recall.h */
+    enum prompt_kind prompt_kind;
+    bool echo;       /* the prompt belongs in front of the answer */
+    bool recallable; /* the body and p are all that the sink needs: see recall.h */
 
     /* private */
     const char *id_prefix;
-    uint8_t key[32]; /* in the prompt cache */
+    uint8_t question[SHA256_BYTES]; /* in the prompt cache */
     bool cacheable, hit;
-    struct buf record;    /* every token so far, as it came: for the cache */
+    struct buf kept;      /* every token so far, as kept_answer.h has it */
     pthread_mutex_t lock; /* guards queue, posted, overflow, is_done */
     struct buf queue, taken;
     bool posted;
@@ -106,9 +108,6 @@ void gen_run(struct gen *g, const char *model);
 /* Answers a call whose body came before and whose answer is still in the prompt cache, as gen_run
  * would.  false: it is to be read. */
 bool gen_recall(struct call *c);
-
-/* Of a model's version, in the prompt cache. */
-uint64_t gen_cache_group(const char *version);
 
 /* The tokens of a choice's prompt. */
 const int32_t *gen_prompt_of(const struct gen *g, uint32_t choice, size_t *n);

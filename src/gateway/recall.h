@@ -11,16 +11,18 @@
 #define SHOAL_GATEWAY_RECALL_H
 
 #include "gateway/generate.h"
+#include "host/sha256.h"
 
 struct recall;
 
 struct recalled {
-    uint8_t key[32]; /* in the prompt cache */
+    uint8_t question[SHA256_BYTES]; /* in the prompt cache */
     const struct gen_sink *sink;
     const char *id_prefix;
     struct gen_params p; /* without what the key stands for: stops, biases */
     bool named;          /* the request named the model */
-    char model[128], version[20];
+    char model[128];
+    uint64_t slot; /* serial of the model's slot: it decides how the model is loaded */
 };
 
 SHOAL_MUST_CHECK int recall_create(struct recall **out, struct err *e);

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include <openssl/crypto.h>
-#include <openssl/sha.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "host/sha256.h"
 
 struct admission {
     pthread_mutex_t lock;
@@ -17,35 +17,38 @@ struct admission {
     uint32_t n_active, max_in_flight, in_flight; /* over all */
 };
 
-static int nibble(char c)
+/* Of a key.  false: no memory. */
+static bool hash_key(uint8_t out[SHA256_BYTES], const char *key, size_t n)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c - 'A' + 10;
+    struct sha256 s;
+    sha256_begin(&s);
+    sha256_add(&s, key, n);
+    return sha256_end(&s, out);
 }
 
-void admission_hash(const char *key, size_t n, char out[65])
+bool admission_hash(const char *key, size_t n, char out[65])
 {
-    unsigned char md[32];
-    SHA256((const unsigned char *)key, n, md);
-    for (int i = 0; i < 32; i++)
-        snprintf(out + 2 * i, 3, "%02x", md[i]);
+    uint8_t sum[SHA256_BYTES];
+    bool ok = hash_key(sum, key, n);
+    if (ok)
+        sha256_hex(out, sum);
+    return ok;
 }
 
 /* The client of a key.  Others read name, admin and priority without the lock, so a client is
  * reused only if these are the same; otherwise a new one, which stays revoked (nobody finds it) for
  * now. NULL: no memory. */
-static struct admission_client *client_of(struct admission *a, const struct admission_key *k)
+static struct admission_client *client_of(struct admission *a, const struct admission_key *k,
+                                          const uint8_t sum[SHA256_BYTES])
 {
-    unsigned char md[32];
-    for (int b = 0; b < 32; b++)
-        md[b] = (unsigned char)(nibble(k->sha256[2 * b]) * 16 + nibble(k->sha256[2 * b + 1]));
     for (struct admission_client *c = a->list; c; c = c->next)
-        if (memcmp(c->sha256, md, 32) == 0 && c->admin == k->admin && c->priority == k->priority &&
-            strncmp(c->name, k->name, sizeof(c->name) - 1) == 0)
+        if (memcmp(c->sha256, sum, SHA256_BYTES) == 0 && c->admin == k->admin &&
+            c->priority == k->priority && strncmp(c->name, k->name, sizeof(c->name) - 1) == 0)
             return c;
     struct admission_client *c = mem_zalloc(sizeof(*c));
     if (!c)
         return NULL;
-    memcpy(c->sha256, md, 32);
+    memcpy(c->sha256, sum, SHA256_BYTES);
     snprintf(c->name, sizeof(c->name), "%s", k->name);
     c->admin = k->admin;
     c->priority = k->priority;
@@ -60,11 +63,19 @@ static struct admission_client *client_of(struct admission *a, const struct admi
 int admission_reload(struct admission *a, const struct admission_opts *o, struct err *e)
 {
     struct admission_client **found = mem_zalloc_n((size_t)o->n_keys + 1, sizeof(*found));
+    uint8_t sum[SHA256_BYTES];
     uint32_t n = 0;
-    if (!found)
-        return err_set(e, SHOAL_ENOMEM, "keys");
+    int rc = found ? 0 : err_set(e, SHOAL_ENOMEM, "keys");
+    for (uint32_t i = 0; i < o->n_keys && rc == 0; i++)
+        if (!sha256_read_hex(sum, o->keys[i].sha256))
+            rc = err_set(e, SHOAL_EINVAL, "key %s: sha256 is not 64 hex digits", o->keys[i].name);
+    if (rc < 0) {
+        mem_free(found);
+        return rc;
+    }
     pthread_mutex_lock(&a->lock);
-    while (n < o->n_keys && (found[n] = client_of(a, &o->keys[n])))
+    while (n < o->n_keys && sha256_read_hex(sum, o->keys[n].sha256) &&
+           (found[n] = client_of(a, &o->keys[n], sum)))
         n++;
     if (n == o->n_keys) { /* all or nothing */
         for (struct admission_client *c = a->list; c; c = c->next)
@@ -122,12 +133,13 @@ bool admission_needed(struct admission *a)
 
 struct admission_client *admission_find(struct admission *a, const char *key, size_t n)
 {
-    unsigned char md[32];
+    uint8_t sum[SHA256_BYTES];
     struct admission_client *found = NULL;
-    SHA256((const unsigned char *)key, n, md);
+    if (!hash_key(sum, key, n))
+        return NULL;
     pthread_mutex_lock(&a->lock);
     for (struct admission_client *c = a->list; c; c = c->next)
-        if (!c->revoked && CRYPTO_memcmp(c->sha256, md, 32) == 0)
+        if (!c->revoked && CRYPTO_memcmp(c->sha256, sum, SHA256_BYTES) == 0)
             found = c;
     pthread_mutex_unlock(&a->lock);
     return found;

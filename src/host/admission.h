@@ -5,7 +5,8 @@
  * Thread:    any; one lock covers all counters and is held for a few instructions.
  * Ownership: clients live as long as the table.  A reload replaces the keys and keeps the counters
  *            of the clients that stay.
- * Failure:   SHOAL_ENOMEM; the keys from before then stay in force. */
+ * Failure:   SHOAL_ENOMEM, SHOAL_EINVAL (a hash that is none); the keys from before then stay in
+ *            force. */
 #ifndef SHOAL_HOST_ADMISSION_H
 #define SHOAL_HOST_ADMISSION_H
 
@@ -67,7 +68,7 @@ enum admission_verdict admission_enter(struct admission *a, struct admission_cli
 enum admission_verdict admission_enter_more(struct admission *a, struct admission_client *c,
                                             uint32_t n, uint32_t *most);
 void admission_leave(struct admission *a, struct admission_client *c, uint32_t n_places);
-/* 64 hex digits and NUL. */
-void admission_hash(const char *key, size_t n, char out[65]);
+/* 64 hex digits and NUL.  false: no memory. */
+SHOAL_MUST_CHECK bool admission_hash(const char *key, size_t n, char out[65]);
 
 #endif

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <openssl/evp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "host/sha256.h"
 
 #define MANIFEST "models.json"
 #define MAX_MANIFEST_BYTES ((size_t)4 << 20)
@@ -44,21 +44,6 @@ static bool stays_inside(const char *path)
     return true;
 }
 
-static bool read_hex(const char *s, uint8_t out[32])
-{
-    static const char digits[] = "0123456789abcdef";
-    if (!s || strlen(s) != 64)
-        return false;
-    for (size_t i = 0; i < 64; i++) {
-        const char *d = strchr(digits, s[i]);
-        if (!d)
-            return false;
-        unsigned v = (unsigned)(d - digits);
-        out[i / 2] = (uint8_t)(i % 2 ? out[i / 2] | v : v << 4);
-    }
-    return true;
-}
-
 static char *join(const char *dir, const char *name)
 {
     struct buf b;
@@ -78,7 +63,8 @@ static int read_one_file(struct pack_file *f, const char *dir, const cJSON *o, c
         return err_set(e, SHOAL_EFORMAT, "model %s: file is missing or leaves the folder", model);
     if (!cJSON_IsNumber(bytes) || bytes->valuedouble < 0 || bytes->valuedouble > 1e15)
         return err_set(e, SHOAL_EFORMAT, "model %s: bytes of %s is no size", model, file);
-    if (!read_hex(text_of(o, "sha256"), f->sha256))
+    const char *sum = text_of(o, "sha256");
+    if (!sum || strlen(sum) != 2 * SHA256_BYTES || !sha256_read_hex(f->sha256, sum))
         return err_set(e, SHOAL_EFORMAT, "model %s: sha256 of %s is not 64 hex digits", model,
                        file);
     f->bytes = (uint64_t)bytes->valuedouble;
@@ -299,26 +285,29 @@ void pack_names(const struct pack *p, char *out, size_t cap)
 
 /* ---- hashes --------------------------------------------------------------------------------- */
 
-static int hash_file(const struct pack_file *f, EVP_MD_CTX *md, uint8_t *block, size_t block_bytes,
-                     struct err *e)
+#define BLOCK_BYTES ((size_t)1 << 18)
+
+static int verify_file(const struct pack_file *f, uint8_t *block, struct err *e)
 {
-    uint8_t sum[EVP_MAX_MD_SIZE];
+    uint8_t sum[SHA256_BYTES];
+    struct sha256 h;
     uint64_t n = 0;
-    ssize_t got = 0;
+    ssize_t got;
     int fd = open(f->path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return err_set(e, SHOAL_EIO, "cannot open %s: %s", f->path, strerror(errno));
-    bool ok = EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1;
-    while (ok && (got = read(fd, block, block_bytes)) > 0) {
-        ok = EVP_DigestUpdate(md, block, (size_t)got) == 1;
+    sha256_begin(&h);
+    while ((got = read(fd, block, BLOCK_BYTES)) > 0) {
+        sha256_add(&h, block, (size_t)got);
         n += (uint64_t)got;
     }
     int why = errno;
     close(fd);
+    bool ok = sha256_end(&h, sum);
     if (got < 0)
         return err_set(e, SHOAL_EIO, "cannot read %s: %s", f->path, strerror(why));
-    if (!ok || EVP_DigestFinal_ex(md, sum, NULL) != 1)
-        return err_set(e, SHOAL_EINTERNAL, "SHA-256 is not to be had");
+    if (!ok)
+        return err_set(e, SHOAL_EINTERNAL, "cannot compute SHA-256");
     if (n != f->bytes || memcmp(sum, f->sha256, sizeof(f->sha256)) != 0)
         return err_set(e, SHOAL_EFORMAT,
                        "%s is not the file of the manifest (%s); bring it back (git checkout) or "
@@ -329,13 +318,10 @@ static int hash_file(const struct pack_file *f, EVP_MD_CTX *md, uint8_t *block, 
 
 int pack_verify(const struct pack_model *m, struct err *e)
 {
-    const size_t block_bytes = (size_t)1 << 18;
-    uint8_t *block = mem_alloc(block_bytes);
-    EVP_MD_CTX *md = EVP_MD_CTX_new();
-    int rc = block && md ? 0 : err_set(e, SHOAL_ENOMEM, "hash");
+    uint8_t *block = mem_alloc(BLOCK_BYTES);
+    int rc = block ? 0 : err_set(e, SHOAL_ENOMEM, "hash");
     for (uint32_t i = 0; rc == 0 && i < m->n_files; i++)
-        rc = hash_file(&m->files[i], md, block, block_bytes, e);
-    EVP_MD_CTX_free(md);
+        rc = verify_file(&m->files[i], block, e);
     mem_free(block);
     return rc;
 }

@@ -13,8 +13,8 @@ struct entry {
     struct prompt_entry pub; /* first */
     struct entry *chain;     /* in its bucket */
     struct entry *prev, *next;
-    uint8_t key[PROMPT_KEY_BYTES];
-    uint64_t group, put_ns;
+    struct prompt_key key;
+    uint64_t put_ns;
     size_t cost;
     _Atomic uint32_t refs;
 };
@@ -48,10 +48,10 @@ void prompt_cache_unref(const struct prompt_entry *pub)
         mem_free(e);
 }
 
-static struct entry **bucket(struct prompt_cache *c, const uint8_t *key)
+static struct entry **bucket(struct prompt_cache *c, const struct prompt_key *key)
 {
     uint32_t h;
-    memcpy(&h, key, sizeof(h));
+    memcpy(&h, key->question, sizeof(h)); /* the model does not count: it may be renamed */
     return &c->buckets[h % N_BUCKETS];
 }
 
@@ -80,7 +80,7 @@ static void link_newest(struct prompt_cache *c, struct entry *e)
 
 static void take_out(struct prompt_cache *c, struct entry *e)
 {
-    struct entry **at = bucket(c, e->key);
+    struct entry **at = bucket(c, &e->key);
     while (*at != e)
         at = &(*at)->chain;
     *at = e->chain;
@@ -100,16 +100,16 @@ void prompt_cache_destroy(struct prompt_cache *c)
     mem_free(c);
 }
 
-static struct entry *find(struct prompt_cache *c, const uint8_t *key)
+static struct entry *find(struct prompt_cache *c, const struct prompt_key *key)
 {
     struct entry *e = *bucket(c, key);
-    while (e && memcmp(e->key, key, PROMPT_KEY_BYTES) != 0)
+    while (e && memcmp(&e->key, key, sizeof(*key)) != 0)
         e = e->chain;
     return e;
 }
 
-const struct prompt_entry *prompt_cache_get(struct prompt_cache *c,
-                                            const uint8_t key[PROMPT_KEY_BYTES], uint64_t now_ns)
+const struct prompt_entry *prompt_cache_get(struct prompt_cache *c, const struct prompt_key *key,
+                                            uint64_t now_ns)
 {
     pthread_mutex_lock(&c->lock);
     struct entry *e = find(c, key);
@@ -130,8 +130,8 @@ const struct prompt_entry *prompt_cache_get(struct prompt_cache *c,
     return e ? &e->pub : NULL;
 }
 
-void prompt_cache_put(struct prompt_cache *c, const uint8_t key[PROMPT_KEY_BYTES], uint64_t group,
-                      const char *data, size_t n, uint64_t now_ns)
+void prompt_cache_put(struct prompt_cache *c, const struct prompt_key *key, const char *data,
+                      size_t n, uint64_t now_ns)
 {
     size_t cost = sizeof(struct entry) + n;
     if (cost > c->max_bytes / 4) /* one answer is not worth most of the cache */
@@ -140,10 +140,9 @@ void prompt_cache_put(struct prompt_cache *c, const uint8_t key[PROMPT_KEY_BYTES
     if (!e)
         return;
     char *copy = (char *)(e + 1);
-    *e = (struct entry){.pub = {copy, n}, .group = group, .put_ns = now_ns, .cost = cost};
+    *e = (struct entry){.pub = {copy, n}, .key = *key, .put_ns = now_ns, .cost = cost};
     if (n > 0)
         memcpy(copy, data, n);
-    memcpy(e->key, key, PROMPT_KEY_BYTES);
     atomic_init(&e->refs, 1);
     pthread_mutex_lock(&c->lock);
     struct entry *old = find(c, key);
@@ -162,13 +161,31 @@ void prompt_cache_put(struct prompt_cache *c, const uint8_t key[PROMPT_KEY_BYTES
     pthread_mutex_unlock(&c->lock);
 }
 
-void prompt_cache_purge(struct prompt_cache *c, uint64_t group)
+void prompt_cache_purge(struct prompt_cache *c, const uint8_t model[SHA256_BYTES])
 {
     pthread_mutex_lock(&c->lock);
     for (struct entry *e = c->newest, *next; e; e = next) {
         next = e->next;
-        if (e->group == group)
+        if (memcmp(e->key.model, model, SHA256_BYTES) == 0)
             take_out(c, e);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+void prompt_cache_rename(struct prompt_cache *c, const uint8_t from[SHA256_BYTES],
+                         const uint8_t to[SHA256_BYTES])
+{
+    pthread_mutex_lock(&c->lock);
+    for (struct entry *e = c->newest, *next; e; e = next) {
+        struct prompt_key key = e->key;
+        next = e->next;
+        if (memcmp(key.model, from, SHA256_BYTES) != 0)
+            continue;
+        memcpy(key.model, to, SHA256_BYTES);
+        if (find(c, &key)) /* answered under the new name already */
+            take_out(c, e);
+        else
+            e->key = key;
     }
     pthread_mutex_unlock(&c->lock);
 }

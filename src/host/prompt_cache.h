@@ -1,9 +1,9 @@
-/* prompt_cache.h - answers that were given before, by a hash of what was asked.
+/* prompt_cache.h - answers that were given before, by model and question.
  *
- * Least recently used entries go first when the bytes are used up; entries older than the time to
- * live are not given any more.
+ * The least recently used entries go first when the bytes are used up.  Entries older than the time
+ * to live are not given any more.
  *
- * Thread:    any; one lock, held for a lookup or an insertion.
+ * Thread:    any; one lock, held for a lookup or an insertion (longer for purge and rename).
  * Ownership: get gives a reference that unref takes back; the bytes of an entry never change.
  * Failure:   put may do nothing (no memory, too large): a cache needs no errors. */
 #ifndef SHOAL_HOST_PROMPT_CACHE_H
@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "host/prompt_key.h"
 
 struct prompt_cache;
 
@@ -28,19 +29,21 @@ struct prompt_cache_stats {
     uint32_t entries;
 };
 
-#define PROMPT_KEY_BYTES 32u
-
 SHOAL_MUST_CHECK int prompt_cache_create(struct prompt_cache **out, size_t max_bytes,
                                          uint64_t ttl_ns, struct err *e);
 void prompt_cache_destroy(struct prompt_cache *c); /* NULL is fine */
 /* now_ns: CLOCK_MONOTONIC.  NULL: not there. */
-const struct prompt_entry *prompt_cache_get(struct prompt_cache *c,
-                                            const uint8_t key[PROMPT_KEY_BYTES], uint64_t now_ns);
+const struct prompt_entry *prompt_cache_get(struct prompt_cache *c, const struct prompt_key *key,
+                                            uint64_t now_ns);
 void prompt_cache_unref(const struct prompt_entry *e);
-/* Copies the bytes.  group: for purge, such as a model's version. */
-void prompt_cache_put(struct prompt_cache *c, const uint8_t key[PROMPT_KEY_BYTES], uint64_t group,
-                      const char *data, size_t n, uint64_t now_ns);
-void prompt_cache_purge(struct prompt_cache *c, uint64_t group);
+/* Copies the bytes. */
+void prompt_cache_put(struct prompt_cache *c, const struct prompt_key *key, const char *data,
+                      size_t n, uint64_t now_ns);
+/* Drops all answers of a model. */
+void prompt_cache_purge(struct prompt_cache *c, const uint8_t model[SHA256_BYTES]);
+/* The same model is known by another identity from now on. */
+void prompt_cache_rename(struct prompt_cache *c, const uint8_t from[SHA256_BYTES],
+                         const uint8_t to[SHA256_BYTES]);
 void prompt_cache_stats(struct prompt_cache *c, struct prompt_cache_stats *out);
 
 #endif

@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -25,6 +24,7 @@ struct registry {
     bool has_thread;
     _Atomic bool stop; /* written under the lock; loading looks at it without */
     size_t used_bytes;
+    uint64_t next_serial;
 };
 
 const char *registry_state_name(enum registry_state s)
@@ -120,6 +120,7 @@ static void finish_load(struct registry *r, struct registry_slot *s, struct shoa
         shoal_engine_info(en, &info);
         s->engine = en;
         s->kinds = info.kinds;
+        s->n_ctx = info.n_ctx;
         s->bytes = info.weights_bytes + info.scratch_bytes + info.kv_bytes;
         s->load_ms = info.load_ms;
         r->used_bytes += s->bytes;
@@ -165,24 +166,30 @@ static int verify(const struct registry_slot *s, struct err *e)
     return rc;
 }
 
-/* What the file is now; it may be another one than when it was loaded last.  Nobody uses m. */
-static void identify(struct registry_model *m)
+/* What the file is now; it may be another one than when it was loaded last.  Nobody uses the slot.
+ */
+static void identify(struct registry_slot *s)
 {
-    struct stat st;
-    uint64_t h = 0;
-    const char *path = m->slot->path;
-    if (stat(path, &st) == 0) {
-        uint64_t what[4] = {(uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
-                            (uint64_t)st.st_mtim.tv_nsec, (uint64_t)st.st_ino};
-        m->created_s = (uint64_t)st.st_mtim.tv_sec;
-        h = hash_bytes(what, sizeof(what), hash_bytes(path, strlen(path), 0));
-    }
-    char old[sizeof(m->version)];
-    memcpy(old, m->version, sizeof(old));
-    snprintf(m->version, sizeof(m->version), "fp_%012llx",
-             (unsigned long long)(h & 0xffffffffffff));
-    if (old[0] && strcmp(old, m->version) != 0 && m->slot->all->opts.changed)
-        m->slot->all->opts.changed(m->slot->all->opts.ctx, old);
+    struct stat st = {.st_size = 0};
+    bool there = stat(s->path, &st) == 0;
+    const uint64_t what[4] = {(uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
+                              (uint64_t)st.st_mtim.tv_nsec, (uint64_t)st.st_ino};
+    static const uint8_t none[SHA256_BYTES];
+    uint8_t old[SHA256_BYTES];
+    struct sha256 h;
+    memcpy(old, s->identity, sizeof(old));
+    sha256_begin(&h);
+    sha256_add(&h, s->path, strlen(s->path));
+    sha256_add(&h, what, sizeof(what));
+    if (!sha256_end(&h, s->identity) || !there)
+        memset(s->identity, 0, sizeof(s->identity));
+    if (memcmp(old, none, sizeof(old)) != 0 && memcmp(old, s->identity, sizeof(old)) != 0 &&
+        s->all->opts.changed)
+        s->all->opts.changed(s->all->opts.ctx, old);
+    char hex[2 * SHA256_BYTES + 1];
+    sha256_hex(hex, s->identity);
+    snprintf(s->version, sizeof(s->version), "fp_%.12s", hex);
+    s->created_s = (uint64_t)st.st_mtim.tv_sec;
 }
 
 static void load_one(struct registry *r, struct registry_slot *s)
@@ -201,9 +208,7 @@ static void load_one(struct registry *r, struct registry_slot *s)
     struct shoal_engine *en = NULL;
     struct err e = {0};
     int rc;
-    for (struct registry_model *m = r->list; m; m = m->next)
-        if (m->slot == s)
-            identify(m);
+    identify(s);
     for (;;) {
         size_t limit = r->opts.memory_bytes;
         /* 1: nothing fits; the engine's message shows the arithmetic */
@@ -405,6 +410,7 @@ static struct registry_slot *find_slot(struct registry *r, const struct registry
         return NULL;
     }
     s->all = r;
+    s->serial = ++r->next_serial;
     s->spec = *spec;
     s->spec.name = s->spec.path = s->spec.task = s->spec.labels = NULL;
     s->spec.card = s->spec.pack = NULL;
@@ -451,7 +457,8 @@ int registry_add(struct registry *r, const struct registry_spec *spec, struct er
         if (spec->pinned &&
             (m->slot->state == REGISTRY_UNLOADED || m->slot->state == REGISTRY_UNLOADING))
             start_loading(m->slot);
-        identify(m);
+        if (m->slot->n_names == 1 && m->slot->state != REGISTRY_READY)
+            identify(m->slot);
         moved(r);
         pthread_cond_signal(&r->work);
     }

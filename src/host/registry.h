@@ -18,6 +18,7 @@
 
 #include "base/err.h"
 #include "host/model_stats.h"
+#include "host/sha256.h"
 #include "shoal/shoal.h"
 
 struct registry;
@@ -48,6 +49,7 @@ struct registry_slot {
     struct registry_slot *next;
     struct registry *all;
     char *path, *pack;
+    uint64_t serial;           /* never used again, unlike an address */
     struct registry_spec spec; /* of the first name; strings are not valid */
     uint32_t n_names;
     /* under the registry's lock */
@@ -57,6 +59,10 @@ struct registry_slot {
     void *attached; /* of registry_attach; freed before the engine is closed */
     void (*detach)(void *attached);
     unsigned kinds; /* enum shoal_kind, known once it was loaded */
+    uint32_t n_ctx; /* the same */
+    uint8_t identity[SHA256_BYTES];
+    char version[20];   /* short form of the identity, for people */
+    uint64_t created_s; /* time of the file */
     uint32_t users;
     uint64_t last_used_ns;
     size_t bytes; /* reserved while loaded */
@@ -73,14 +79,18 @@ struct registry_model { /* a name */
     struct registry_slot *slot;
     bool gone; /* taken out of the list when the last user leaves */
     uint32_t users;
-    uint64_t created_s; /* of the file, for lists */
-    char version[20];   /* hash over what makes the file what it is */
     struct model_stats stats;
 };
 
 static inline struct shoal_engine *registry_engine(const struct registry_model *m)
 {
     return m->slot->engine; /* does not change while m is held */
+}
+
+/* The model's half of a key in the prompt cache; borrowed while m is held. */
+static inline const uint8_t *registry_identity(const struct registry_model *m)
+{
+    return m->slot->identity;
 }
 
 /* Somebody who waits until a model is loaded.  fn: on the registry's thread; rc as registry_get. */
@@ -94,9 +104,9 @@ struct registry_opts {
     size_t memory_bytes;     /* over all that is loaded; 0: what the machine has */
     uint32_t idle_unload_ms; /* 0: never */
     const char *cache_dir;   /* as in shoal_engine_opts */
-    /* A model's file became another one: what was kept of this version is of no use any more.
+    /* A model's file became another one: what was kept of the old one is of no use any more.
      * On the registry's thread, under its lock; may be NULL. */
-    void (*changed)(void *ctx, const char *old_version);
+    void (*changed)(void *ctx, const uint8_t old_identity[SHA256_BYTES]);
     /* A model's state is another one, or a name came or went.  On any thread, under the registry's
      * lock; may be NULL. */
     void (*moved)(void *ctx);

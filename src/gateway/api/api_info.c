@@ -35,7 +35,7 @@ static void put_model(struct json_out *j, const struct registry_model *m)
     json_out_key(j, "object");
     json_out_str(j, "model");
     json_out_key(j, "created");
-    json_out_uint(j, m->created_s);
+    json_out_uint(j, m->slot->created_s);
     json_out_key(j, "owned_by");
     json_out_str(j, "shoal");
     json_out_key(j, "task");

@@ -274,6 +274,7 @@ static void start(struct call *c, const struct field *table, size_t n, bool chat
     }
     g->p.stream = b.stream;
     g->prepare = prepare;
+    g->prompt_kind = !chat && b.raw ? PROMPT_KIND_TEXT : PROMPT_KIND_CHAT;
     g->user = chat ? g : NULL;
     g->echo = !chat && b.raw;
     gen_run(g, b.model);
@@ -323,7 +324,7 @@ static void put_tag(void *ctx, const struct registry_model *m)
 {
     struct listing *l = ctx;
     struct tm tm;
-    time_t at = (time_t)m->created_s;
+    time_t at = (time_t)m->slot->created_s;
     char stamp[40];
     if (l->loaded_only && m->slot->state != REGISTRY_READY)
         return;
@@ -339,7 +340,7 @@ static void put_tag(void *ctx, const struct registry_model *m)
     json_out_key(&l->j, "size");
     json_out_uint(&l->j, m->slot->bytes);
     json_out_key(&l->j, "digest");
-    json_out_str(&l->j, m->version);
+    json_out_str(&l->j, m->slot->version);
     put_details(&l->j, m);
     json_out_object_end(&l->j);
 }

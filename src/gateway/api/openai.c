@@ -408,6 +408,7 @@ void openai_chat(struct call *c)
     }
     g->sink = g->p.stream ? &openai_chat_stream_sink : &openai_chat_sink;
     g->prepare = prepare_chat;
+    g->prompt_kind = PROMPT_KIND_CHAT;
     g->recallable = true;
     gen_run(g, b.model);
 }
@@ -580,6 +581,7 @@ void openai_completions(struct call *c)
     }
     g->sink = g->p.stream ? &openai_text_stream_sink : &openai_text_sink;
     g->prepare = prepare_text;
+    g->prompt_kind = PROMPT_KIND_TEXT;
     g->recallable = true;
     g->echo = b.echo;
     gen_run(g, b.model);

@@ -23,7 +23,7 @@ static void put_head(struct gen *g, struct json_out *j, const char *object)
     json_out_key(j, "model");
     json_out_str(j, g->model->name);
     json_out_key(j, "system_fingerprint");
-    json_out_str(j, g->model->version);
+    json_out_str(j, g->model->slot->version);
 }
 
 static void put_usage(struct gen *g, struct json_out *j)

@@ -264,7 +264,10 @@ static void test_bodies_are_recalled(void **state)
     assert_null(recall_find(gw.loops[0].recall, &c));
     req.body_bytes++;
     /* without its entry in the prompt cache it is read again */
-    prompt_cache_purge(gw.cache, gen_cache_group(r->version));
+    struct registry_model *m = NULL;
+    assert_int_equal(registry_get(gw.registry, r->model, SHOAL_KIND_GENERATE, &m, NULL, NULL), 0);
+    prompt_cache_purge(gw.cache, registry_identity(m));
+    registry_put(m);
     gw_site_ask(&gw, request, n, got, sizeof(got), "\x7f");
     assert_non_null(strstr(got, "x-shoal-cache: miss"));
     gw_site_close(&gw);

@@ -20,7 +20,10 @@ static void test_keys_have_rates_and_places(void **state)
     struct admission *all;
     uint32_t retry, most;
     (void)state;
-    admission_hash("secret", 6, key.sha256);
+    assert_true(admission_hash("secret", 6, key.sha256));
+    key.sha256[5] = 'x';
+    assert_int_equal(admission_create(&all, &o, NULL), SHOAL_EINVAL);
+    assert_true(admission_hash("secret", 6, key.sha256));
     assert_int_equal(admission_create(&all, &o, NULL), 0);
     assert_true(admission_needed(all));
     assert_null(admission_find(all, "Secret", 6));
@@ -89,7 +92,7 @@ static void test_keys_change_while_they_are_read(void **state)
     for (int i = 0; i < 2; i++) {
         snprintf(names[i], sizeof(names[i]), "%c%039d", 'a' + i, 0);
         keys[i].name = names[i];
-        admission_hash("secret", 6, keys[i].sha256);
+        assert_true(admission_hash("secret", 6, keys[i].sha256));
     }
     assert_int_equal(admission_create(&r.all, &(struct admission_opts){keys, 1, 0}, NULL), 0);
     assert_int_equal(pthread_create(&thread, NULL, read_keys, &r), 0);

@@ -1,4 +1,4 @@
-/* test_prompt_cache.c - least recently used first, time to live, purge, references. */
+/* test_prompt_cache.c - least recently used first, time to live, purge, rename, references. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,29 +10,28 @@
 #include "base/mem.h"
 #include "host/prompt_cache.h"
 
-static void make_key(uint8_t key[PROMPT_KEY_BYTES], uint32_t i)
+static struct prompt_key make_key(uint32_t i, uint8_t model)
 {
-    memset(key, 0, PROMPT_KEY_BYTES);
-    memcpy(key + 8, &i, sizeof(i)); /* all in one bucket: chains are walked */
+    struct prompt_key key = {.model = {model}};
+    memcpy(key.question + 8, &i, sizeof(i)); /* all in one bucket: chains are walked */
+    return key;
 }
 
-static bool has(struct prompt_cache *c, uint32_t i, uint64_t now)
+static bool has(struct prompt_cache *c, uint32_t i, uint8_t model, uint64_t now)
 {
-    uint8_t key[PROMPT_KEY_BYTES];
-    make_key(key, i);
-    const struct prompt_entry *e = prompt_cache_get(c, key, now);
+    const struct prompt_key key = make_key(i, model);
+    const struct prompt_entry *e = prompt_cache_get(c, &key, now);
     bool there = e && e->n == 100 && e->data[0] == (char)i;
     prompt_cache_unref(e);
     return there;
 }
 
-static void put(struct prompt_cache *c, uint32_t i, uint64_t group, uint64_t now)
+static void put(struct prompt_cache *c, uint32_t i, uint8_t model, uint64_t now)
 {
-    uint8_t key[PROMPT_KEY_BYTES];
+    const struct prompt_key key = make_key(i, model);
     char data[100];
-    make_key(key, i);
     memset(data, (char)i, sizeof(data));
-    prompt_cache_put(c, key, group, data, sizeof(data), now);
+    prompt_cache_put(c, &key, data, sizeof(data), now);
 }
 
 static void test_the_least_recently_used_goes_first(void **state)
@@ -47,11 +46,11 @@ static void test_the_least_recently_used_goes_first(void **state)
         prompt_cache_stats(c, &st);
     } while (st.evicted == 0 && n < 100);
     assert_in_range(n, 5, 50);
-    assert_false(has(c, 0, 0));
-    assert_true(has(c, 1, 0)); /* and is now the newest */
+    assert_false(has(c, 0, 1, 0));
+    assert_true(has(c, 1, 1, 0)); /* and is now the newest */
     put(c, 100, 1, 0);
-    assert_true(has(c, 1, 0));
-    assert_false(has(c, 2, 0));
+    assert_true(has(c, 1, 1, 0));
+    assert_false(has(c, 2, 1, 0));
     prompt_cache_stats(c, &st);
     assert_true(st.bytes <= 3000);
     prompt_cache_destroy(c);
@@ -61,21 +60,20 @@ static void test_time_purge_and_replacement(void **state)
 {
     struct prompt_cache *c;
     struct prompt_cache_stats st;
-    uint8_t key[PROMPT_KEY_BYTES];
     (void)state;
     assert_int_equal(prompt_cache_create(&c, 1 << 20, 50, NULL), 0);
     put(c, 1, 7, 0);
     put(c, 2, 8, 0);
-    assert_true(has(c, 1, 50));
-    assert_false(has(c, 1, 51));
+    assert_true(has(c, 1, 7, 50));
+    assert_false(has(c, 1, 7, 51));
     put(c, 1, 7, 60);
     put(c, 1, 7, 70);
-    prompt_cache_purge(c, 7);
-    assert_false(has(c, 1, 70));
-    assert_true(has(c, 2, 50));
-    make_key(key, 2);
-    const struct prompt_entry *e = prompt_cache_get(c, key, 50);
-    prompt_cache_purge(c, 8);
+    prompt_cache_purge(c, make_key(0, 7).model);
+    assert_false(has(c, 1, 7, 70));
+    assert_true(has(c, 2, 8, 50));
+    const struct prompt_key key = make_key(2, 8);
+    const struct prompt_entry *e = prompt_cache_get(c, &key, 50);
+    prompt_cache_purge(c, make_key(0, 8).model);
     assert_int_equal(e->data[99], 2); /* whoever holds it may go on reading */
     prompt_cache_stats(c, &st);
     assert_int_equal(st.entries, 0);
@@ -84,20 +82,37 @@ static void test_time_purge_and_replacement(void **state)
     prompt_cache_unref(e);
 }
 
+static void test_a_renamed_model_keeps_its_answers(void **state)
+{
+    struct prompt_cache *c;
+    struct prompt_cache_stats st;
+    (void)state;
+    assert_int_equal(prompt_cache_create(&c, 1 << 20, 0, NULL), 0);
+    put(c, 1, 7, 0);
+    put(c, 2, 7, 0);
+    put(c, 3, 9, 0);
+    put(c, 2, 8, 0); /* there under the new name already */
+    prompt_cache_rename(c, make_key(0, 7).model, make_key(0, 8).model);
+    assert_true(has(c, 1, 8, 0) && has(c, 2, 8, 0) && has(c, 3, 9, 0));
+    assert_false(has(c, 1, 7, 0) || has(c, 2, 7, 0) || has(c, 3, 8, 0));
+    prompt_cache_stats(c, &st);
+    assert_int_equal(st.entries, 3);
+    prompt_cache_destroy(c);
+}
+
 static void test_no_memory_and_too_large_store_nothing(void **state)
 {
     struct prompt_cache *c;
     static char large[1000];
-    uint8_t key[PROMPT_KEY_BYTES];
     (void)state;
     assert_int_equal(prompt_cache_create(&c, 2000, 0, NULL), 0);
-    make_key(key, 1);
-    prompt_cache_put(c, key, 0, large, sizeof(large), 0);
-    assert_null(prompt_cache_get(c, key, 0));
+    const struct prompt_key key = make_key(1, 0);
+    prompt_cache_put(c, &key, large, sizeof(large), 0);
+    assert_null(prompt_cache_get(c, &key, 0));
     mem_fail_at(1);
     put(c, 2, 0, 0);
     mem_fail_at(0);
-    assert_false(has(c, 2, 0));
+    assert_false(has(c, 2, 0, 0));
     prompt_cache_destroy(c);
     struct err e = {0};
     mem_fail_at(1);
@@ -110,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_least_recently_used_goes_first),
         cmocka_unit_test(test_time_purge_and_replacement),
+        cmocka_unit_test(test_a_renamed_model_keeps_its_answers),
         cmocka_unit_test(test_no_memory_and_too_large_store_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,54 @@
+/* prompt_key.h - the name of a question in the prompt cache.
+ *
+ * Two nodes that are asked the same thing get the same key: a SHA-256 over every field that the
+ * answer depends on, each encoded on its own (little-endian, lengths in front), never over the
+ * bytes of a struct.  The model is the other half of the key, so that entries can be dropped or
+ * renamed by model.
+ *
+ * Thread:    any.
+ * Failure:   false: no key, so nothing is looked up and nothing is kept. */
+#ifndef SHOAL_HOST_PROMPT_KEY_H
+#define SHOAL_HOST_PROMPT_KEY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host/sha256.h"
+#include "shoal/shoal.h"
+
+struct prompt_key {
+    uint8_t model[SHA256_BYTES];    /* identity, see registry_identity() */
+    uint8_t question[SHA256_BYTES]; /* of prompt_key_question() */
+};
+
+enum prompt_kind { /* what the prompt's bytes are; the values are part of the key */
+                   PROMPT_KIND_CHAT = 1,   /* the context of the model's chat template, as JSON */
+                   PROMPT_KIND_TEXT = 2,   /* text to tokenize */
+                   PROMPT_KIND_TOKENS = 3, /* token ids */
+};
+
+struct prompt_question { /* all zero: nothing asked */
+    enum prompt_kind kind;
+    const char *text; /* CHAT and TEXT: of all prompts, one after the other */
+    size_t text_bytes;
+    const int32_t *tokens; /* TOKENS: the same */
+    size_t n_tokens;
+    const size_t *ends; /* of several prompts: where each ends; or NULL */
+    uint32_t n_prompts, n_choices;
+    uint32_t max_tokens;
+    struct shoal_sampling sampling; /* with its biases */
+    const char *const *stop;
+    uint32_t n_stop;
+    bool ignore_end, special;
+    /* How the model was loaded, as far as answers depend on it. */
+    uint32_t n_ctx;
+    bool int8, kv_q8;
+};
+
+SHOAL_MUST_CHECK bool prompt_key_question(uint8_t out[SHA256_BYTES],
+                                          const struct prompt_question *q);
+/* Only an answer that would come out the same again may be kept: no randomness, or a given seed. */
+bool prompt_key_repeats(const struct shoal_sampling *s, bool has_seed);
+
+#endif
