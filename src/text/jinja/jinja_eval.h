@@ -7,7 +7,9 @@
 #ifndef SHOAL_TEXT_JINJA_JINJA_EVAL_H
 #define SHOAL_TEXT_JINJA_JINJA_EVAL_H
 
+#include "text/jinja/jinja_equal.h"
 #include "text/jinja/jinja_lex.h"
+#include "text/jinja/jinja_print.h"
 #include "text/jinja/jinja_value.h"
 
 struct jinja_template;

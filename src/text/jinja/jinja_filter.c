@@ -8,7 +8,7 @@
 
 #include "text/jinja/jinja_eval.h"
 #include "text/jinja/jinja_json.h"
-#include "text/jinja/jinja_parse.h"
+#include "text/jinja/jinja_node.h"
 
 enum filter_id {
     FILTER_ABS,

@@ -1,7 +1,7 @@
 /* jinja_macro.c - see jinja_macro.h. */
 #include "text/jinja/jinja_macro.h"
 
-#include "text/jinja/jinja_parse.h"
+#include "text/jinja/jinja_node.h"
 
 /* A macro takes surplus arguments only when its body reads `kwargs` or `varargs` before it sets
  * them; the order in which Jinja walks the tree decides what "before" is. */

@@ -5,8 +5,7 @@
 #include <stdio.h>
 
 #include "base/hash.h"
-#include "text/jinja/jinja_json.h"
-#include "text/jinja/jinja_parse.h"
+#include "text/jinja/jinja_node.h"
 
 enum { INDEX_FROM = 16 }; /* entries; below, looking at each key is faster than hashing */
 
@@ -81,97 +80,6 @@ bool jinja_truth(const struct jinja_value *v)
     default:
         return false;
     }
-}
-
-/* ---- equality ------------------------------------------------------------------------------- */
-
-/* The type of a value's content in JavaScript, which decides how == converts. */
-enum js_type { JS_UNDEFINED, JS_BOOL, JS_NUMBER, JS_STRING, JS_OBJECT };
-
-static enum js_type js_type_of(const struct jinja_value *v)
-{
-    switch (v->kind) {
-    case JINJA_ABSENT:
-    case JINJA_UNDEFINED:
-    case JINJA_NONE: /* whose content in the reference is undefined, too */
-        return JS_UNDEFINED;
-    case JINJA_BOOL:
-        return JS_BOOL;
-    case JINJA_INT:
-    case JINJA_FLOAT:
-        return JS_NUMBER;
-    case JINJA_STRING:
-        return v->str.p ? JS_STRING : JS_UNDEFINED;
-    default:
-        return JS_OBJECT;
-    }
-}
-
-static const void *identity(const struct jinja_value *v)
-{
-    if (jinja_is_list(v))
-        return v->list;
-    return v->kind == JINJA_FUNCTION ? (const void *)v->function : v->dict;
-}
-
-bool jinja_same(const struct jinja_value *a, const struct jinja_value *b)
-{
-    enum js_type type = js_type_of(a);
-    if (type != js_type_of(b))
-        return false;
-    switch (type) {
-    case JS_BOOL:
-        return a->b == b->b;
-    case JS_NUMBER:
-        return a->num == b->num;
-    case JS_STRING:
-        return jinja_str_eq(a->str, b->str);
-    case JS_OBJECT:
-        return identity(a) == identity(b);
-    default:
-        return true;
-    }
-}
-
-int jinja_equal(struct jinja_run *r, const struct jinja_value *a, const struct jinja_value *b,
-                bool *out)
-{
-    enum js_type ta = js_type_of(a), tb = js_type_of(b);
-    *out = false;
-    if (ta == tb) {
-        *out = jinja_same(a, b);
-        return 0;
-    }
-    if (ta == JS_UNDEFINED || tb == JS_UNDEFINED)
-        return 0;
-    if (tb == JS_OBJECT) {
-        const struct jinja_value *v = a;
-        a = b;
-        b = v;
-        ta = tb;
-        tb = js_type_of(b);
-    }
-    /* Now b is a boolean, a number or a string; so is a, or it is a list or dict that counts as
-     * its text. */
-    struct jinja_str text = {0};
-    if (ta == JS_OBJECT) {
-        int rc = jinja_raw_text(r, a, &text);
-        if (rc < 0)
-            return rc;
-        if (tb == JS_STRING) {
-            *out = jinja_str_eq(text, b->str);
-            return 0;
-        }
-    }
-    double x = ta == JS_OBJECT   ? jinja_text_to_number(text)
-               : ta == JS_STRING ? jinja_text_to_number(a->str)
-               : ta == JS_BOOL   ? (double)a->b
-                                 : a->num;
-    double y = tb == JS_STRING ? jinja_text_to_number(b->str)
-               : tb == JS_BOOL ? (double)b->b
-                               : b->num;
-    *out = x == y;
-    return 0;
 }
 
 /* ---- lists and dicts ------------------------------------------------------------------------ */
@@ -289,7 +197,7 @@ int jinja_dict_set(struct jinja_run *r, struct jinja_dict *d, struct jinja_str k
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-static int check_out(struct jinja_run *r)
+int jinja_check_out(struct jinja_run *r)
 {
     if (r->out.rc == SHOAL_ELIMIT)
         return jinja_fail(r, SHOAL_ELIMIT, "template writes more than %zu bytes", r->out.max);
@@ -300,7 +208,7 @@ static int check_out(struct jinja_run *r)
 
 int jinja_cut(struct jinja_run *r, size_t mark, struct jinja_value *out)
 {
-    int rc = check_out(r);
+    int rc = jinja_check_out(r);
     if (rc == 0)
         rc = jinja_charge(r, (r->out.len - mark) / 64);
     if (rc < 0)
@@ -335,85 +243,4 @@ int jinja_concat(struct jinja_run *r, struct jinja_str a, struct jinja_str b,
     memcpy(p + a.n, b.p, b.n);
     *out = jinja_string((struct jinja_str){p, a.n + b.n});
     return 0;
-}
-
-static int not_text(struct jinja_run *r, const struct jinja_value *v)
-{
-    return jinja_fail(r, SHOAL_EINVAL, "%s cannot be written as text", jinja_kind_name(v));
-}
-
-int jinja_print(struct jinja_run *r, const struct jinja_value *v)
-{
-    char text[JINJA_TEXT_NUMBER];
-    switch (v->kind) {
-    case JINJA_UNDEFINED:
-    case JINJA_NONE:
-        buf_puts(&r->out, "undefined"); /* only seen inside a list: {{ none }} writes nothing */
-        break;
-    case JINJA_BOOL:
-        buf_puts(&r->out, v->b ? "true" : "false");
-        break;
-    case JINJA_INT:
-        buf_put(&r->out, text, jinja_text_number(text, v->num));
-        break;
-    case JINJA_FLOAT:
-        buf_put(&r->out, text, jinja_text_float(text, v->num));
-        break;
-    case JINJA_STRING:
-        if (v->str.p)
-            buf_put(&r->out, v->str.p, v->str.n);
-        else
-            buf_puts(&r->out, "undefined");
-        break;
-    case JINJA_LIST:
-    case JINJA_DICT:
-    case JINJA_NAMESPACE: {
-        int rc = jinja_json_write(r, v, &(struct jinja_json_opts){.undefined = true});
-        if (rc < 0)
-            return rc;
-        break;
-    }
-    default: /* absent, tuple, named arguments, function: the reference writes none of them */
-        return not_text(r, v);
-    }
-    return check_out(r);
-}
-
-int jinja_write_raw(struct jinja_run *r, const struct jinja_value *v)
-{
-    char text[JINJA_TEXT_NUMBER];
-    if (v->kind == JINJA_FLOAT) {
-        buf_put(&r->out, text, jinja_text_number(text, v->num));
-        return check_out(r);
-    }
-    if (jinja_is_dict(v) || v->kind == JINJA_NAMESPACE) {
-        buf_puts(&r->out, "[object Map]"); /* what the reference makes of it */
-        return check_out(r);
-    }
-    if (!jinja_is_list(v))
-        return v->kind == JINJA_ABSENT ? not_text(r, v) : jinja_print(r, v);
-    int rc = jinja_charge(r, v->list->n);
-    for (size_t i = 0; rc == 0 && i < v->list->n; i++) {
-        if (i)
-            buf_putc(&r->out, ',');
-        if (v->list->at[i].kind != JINJA_ABSENT)
-            rc = jinja_print(r, &v->list->at[i]);
-    }
-    return rc < 0 ? rc : check_out(r);
-}
-
-int jinja_raw_text(struct jinja_run *r, const struct jinja_value *v, struct jinja_str *out)
-{
-    struct jinja_value text;
-    if (v->kind == JINJA_STRING && v->str.p) {
-        *out = v->str;
-        return 0;
-    }
-    size_t mark = r->out.len;
-    int rc = jinja_write_raw(r, v);
-    if (rc == 0)
-        rc = jinja_cut(r, mark, &text);
-    if (rc == 0)
-        *out = text.str;
-    return rc;
 }

@@ -161,12 +161,8 @@ static inline bool jinja_is_hollow(const struct jinja_value *v) /* s[i] past the
     return v->kind == JINJA_STRING && !v->str.p;
 }
 
-const char *jinja_kind_name(const struct jinja_value *v);                  /* "a list" */
-bool jinja_truth(const struct jinja_value *v);                             /* what `if` sees */
-bool jinja_same(const struct jinja_value *a, const struct jinja_value *b); /* in, is eq */
-/* a == b */
-SHOAL_MUST_CHECK int jinja_equal(struct jinja_run *r, const struct jinja_value *a,
-                                 const struct jinja_value *b, bool *out);
+const char *jinja_kind_name(const struct jinja_value *v); /* "a list" */
+bool jinja_truth(const struct jinja_value *v);            /* what `if` sees */
 
 SHOAL_MUST_CHECK int jinja_list_make(struct jinja_run *r, struct jinja_value *out, size_t cap);
 SHOAL_MUST_CHECK int jinja_list_push(struct jinja_run *r, struct jinja_list *l,
@@ -182,11 +178,7 @@ const struct jinja_value *jinja_dict_get(struct jinja_run *r, const struct jinja
 SHOAL_MUST_CHECK int jinja_cut(struct jinja_run *r, size_t mark, struct jinja_value *out);
 SHOAL_MUST_CHECK int jinja_concat(struct jinja_run *r, struct jinja_str a, struct jinja_str b,
                                   struct jinja_value *out);
-/* What {{ v }} writes. */
-SHOAL_MUST_CHECK int jinja_print(struct jinja_run *r, const struct jinja_value *v);
-/* What ~ and + put into a string: as {{ v }}, but 1.0 is "1" and a list its items with commas. */
-SHOAL_MUST_CHECK int jinja_write_raw(struct jinja_run *r, const struct jinja_value *v);
-SHOAL_MUST_CHECK int jinja_raw_text(struct jinja_run *r, const struct jinja_value *v,
-                                    struct jinja_str *out);
+/* Has what was written to r->out fitted? */
+SHOAL_MUST_CHECK int jinja_check_out(struct jinja_run *r);
 
 #endif
