@@ -1,6 +1,6 @@
-/* kernels.c - measures the matrix products of each kernel set: GB/s of packed weights and GOPS.
+/* kernels.c - measures the matrix products of each kernel set: GB/s of tiled weights and GOPS.
  *
- * One thread.  The matrices form a working set of packed tiles (random quants, all scales 1/64)
+ * One thread.  The matrices form a working set of tiles (random quants, all scales 1/64)
  * that fits into L2, L3 or memory.  The machine may be busy, so the best of many short windows
  * counts. "read" is a plain sum over the same bytes: the limit for one token. */
 #include <getopt.h>
@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "kernels/kern.h"
-#include "kernels/pack.h"
+#include "kernels/tiles.h"
 
 #define MAX_TOKENS 512
 
@@ -44,7 +44,7 @@ static size_t cache_bytes(int level, size_t fallback)
 static void fill(uint8_t *data, size_t n_tiles, const struct kern_ops *k, enum kern_fmt fmt,
                  uint32_t cols)
 {
-    const struct kern_tile_map map = kern_tile_map(&k->layout, fmt, cols);
+    const struct tiles_map map = tiles_map(&k->layout, fmt, cols);
     const float w32 = 0.015625f;
     const uint16_t w16 = fmt == KERN_BF16 ? 0x3c80 : quant_f32_to_f16(w32);
     uint64_t seed = 1;
@@ -113,7 +113,7 @@ static int bench_fmt(const struct kern_ops *k, enum kern_fmt fmt, const struct p
 {
     static const uint32_t usual[] = {1, 8, 128};
     struct kern_mat m = {.fmt = fmt, .n_cols = o->cols, .mul = 1.0f};
-    m.tile_bytes = kern_tile_bytes(&k->layout, fmt, o->cols);
+    m.tile_bytes = tiles_bytes(&k->layout, fmt, o->cols);
     const uint32_t n_tiles = (uint32_t)(place->bytes / m.tile_bytes) + 1;
     m.n_rows = n_tiles * k->layout.tile_rows;
     const size_t bytes = n_tiles * m.tile_bytes, n_x = (size_t)MAX_TOKENS * o->cols;
@@ -133,7 +133,7 @@ static int bench_fmt(const struct kern_ops *k, enum kern_fmt fmt, const struct p
             x[i] = (float)(int64_t)(hash_mix(i) >> 40) * 0x1p-23f - 1.0f;
         for (uint32_t t = 0; t < MAX_TOKENS; t++)
             k->quantize(&a, t, 0, o->cols / 32);
-        printf("%-12s %-5s %-4s %7.1f", k->name, kern_fmt_name(fmt), place->name,
+        printf("%-12s %-5s %-4s %7.1f", k->name, tiles_fmt_name(fmt), place->name,
                read_rate(data, bytes, o->seconds));
         for (size_t i = 0; i < (o->tokens ? 1 : 3); i++) {
             uint32_t n = o->tokens ? o->tokens : usual[i];
@@ -223,7 +223,7 @@ int main(int argc, char **argv)
                 /* the reference is slow: run it only if it is named */
                 if (o.set ? strcmp(o.set, sets[s]->name) != 0 : sets[s] == &kern_scalar)
                     continue;
-                if ((o.fmt && strcmp(o.fmt, kern_fmt_name((enum kern_fmt)f)) != 0) ||
+                if ((o.fmt && strcmp(o.fmt, tiles_fmt_name((enum kern_fmt)f)) != 0) ||
                     (o.place && strcmp(o.place, places[p].name) != 0))
                     continue;
                 rc |= bench_fmt(sets[s], (enum kern_fmt)f, &places[p], &o);

@@ -12,7 +12,7 @@ function once(count) {
   return JSON.parse(execFileSync("taskset", args, { encoding: "utf8" }));
 }
 
-once(1); // packs the weights and warms the page cache
+once(1); // tiles the weights and warms the page cache
 const starts = Array.from({ length: 5 }, () => once(1).ready_ms).sort((a, b) => a - b);
 const r = once(n);
 const row = (name, ours, target, unit = "ms") => ({ part: "pack", name, ours, peer: null, unit, ratio: null, roofline: null, target: `< ${target}`, met: ours < target });

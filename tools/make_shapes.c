@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "kernels/quants/quants.h"
+#include "kernels/quants/quant.h"
 #include "format/gguf_write.h"
 
 static const struct shape {

@@ -14,15 +14,15 @@
 
 #define TINY_MODEL_BYTES ((size_t)2 << 20)
 
-struct packing {
+struct tiling {
     struct term_progress bar;
     int interrupt_fd;
     bool interrupted;
 };
 
-static bool packing_progress(void *ctx, double part)
+static bool tiling_progress(void *ctx, double part)
 {
-    struct packing *p = ctx;
+    struct tiling *p = ctx;
     term_progress_show(&p->bar, part, NULL);
     p->interrupted |= term_interrupted(p->interrupt_fd);
     return p->interrupted;
@@ -40,7 +40,7 @@ struct bare_model_opts bare_model_opts_read(const struct opts *o, int interrupt_
                                     .interrupt_fd = interrupt_fd};
 }
 
-static int load(struct bare_model *m, const struct bare_model_opts *o, struct packing *packing,
+static int load(struct bare_model *m, const struct bare_model_opts *o, struct tiling *tiling,
                 struct err *e)
 {
     char dir[PATH_MAX];
@@ -50,8 +50,8 @@ static int load(struct bare_model *m, const struct bare_model_opts *o, struct pa
                              .max_logits = o->max_logits,
                              .kv_kind = o->kv_q8 ? KERN_KV_Q8 : KERN_KV_F16,
                              .cache_dir = o->no_cache ? NULL : cache_dir_default(dir, sizeof(dir)),
-                             .progress = packing_progress,
-                             .progress_ctx = packing};
+                             .progress = tiling_progress,
+                             .progress_ctx = tiling};
     struct onnx_files files;
     int rc = onnx_files_find(&files, o->path, e);
     if (rc == 1)
@@ -98,7 +98,7 @@ int bare_model_open(struct bare_model *m, const struct opts_page *page,
                     const struct bare_model_opts *o)
 {
     struct err e = {0};
-    struct packing packing = {.interrupt_fd = o->interrupt_fd};
+    struct tiling tiling = {.interrupt_fd = o->interrupt_fd};
     struct bare_model_opts named = *o;
     struct model_name name;
     memset(m, 0, sizeof(*m));
@@ -106,14 +106,14 @@ int bare_model_open(struct bare_model *m, const struct opts_page *page,
         return opts_usage(page, "no model: give -m MODEL");
     int rc = model_name_find(&name, o->path, &e);
     named.path = name.path;
-    term_progress_init(&packing.bar, "packing weights");
+    term_progress_init(&tiling.bar, "tiling weights");
     if (rc == 0)
-        rc = load(m, &named, &packing, &e);
-    term_progress_end(&packing.bar);
+        rc = load(m, &named, &tiling, &e);
+    term_progress_end(&tiling.bar);
     if (rc == 0)
         rc = reserve(m, &named, &e);
     model_name_fini(&name);
-    if (packing.interrupted)
+    if (tiling.interrupted)
         return CMD_INTERRUPTED;
     return rc < 0 ? cmd_fail(page, "%s", e.msg) : CMD_OK;
 }

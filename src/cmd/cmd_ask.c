@@ -41,7 +41,7 @@ struct work {
     bool interrupted, streamed;
 };
 
-static bool packing(void *ctx, double part)
+static bool tiling(void *ctx, double part)
 {
     struct work *w = ctx;
     term_progress_show(&w->bar, part, NULL);
@@ -153,9 +153,9 @@ int cmd_ask(int argc, const char *const *argv)
     struct ask_pack_opts po = {.dir = opts_text(&o, "models"),
                                .no_reply = opts_flag(&o, "no-reply"),
                                .n_threads = opts_u32(&o, "threads"),
-                               .progress = packing,
+                               .progress = tiling,
                                .progress_ctx = &w};
-    term_progress_init(&w.bar, "packing weights");
+    term_progress_init(&w.bar, "tiling weights");
     if (rc == CMD_OK && ask_pack_open(&p, &po, &e) < 0)
         rc = w.interrupted ? CMD_INTERRUPTED : cmd_fail(&page, "%s", e.msg);
     term_progress_end(&w.bar);

@@ -11,6 +11,7 @@
 #include "cmd/machine.h"
 #include "cmd/model_opts.h"
 #include "cmd/term.h"
+#include "kernels/tiles.h"
 #include "wire/json_out.h"
 
 #define MAX_OUTPUT_BYTES ((size_t)16 << 20)
@@ -340,7 +341,7 @@ static int open_model(struct bench_run *b)
         b->ids[i] = (int32_t)(((uint64_t)i * 7919 + 1) % n_vocab);
     b->touched_bytes = bare_model_touched_bytes(b->m.g, &b->n_weights, &b->n_output);
     for (size_t i = 0; i < b->m.g->n_tensors; i++)
-        b->integer_weights |= !kern_fmt_is_float(kern_fmt_of(b->m.g->tensors[i].type));
+        b->integer_weights |= !kern_fmt_is_float(tiles_fmt_of(b->m.g->tensors[i].type));
     return CMD_OK;
 }
 

@@ -156,13 +156,13 @@ static void find_problems(struct report *r)
                     "transparent huge pages are off: large models read memory slower");
     if (!c->path[0])
         add_problem(r, "set SHOAL_CACHE_DIR or HOME",
-                    "no cache folder: weights are packed again at every start");
+                    "no cache folder: weights are tiled again at every start");
     else if (c->exists && !c->writable)
         add_problem(r, "make it writable or set SHOAL_CACHE_DIR to another folder",
                     "the cache folder cannot be written");
     else if (c->exists && c->free_bytes < 256 * MIB)
         add_problem(r, "free some room or set SHOAL_CACHE_DIR to another disk",
-                    "only %llu MiB are free where packed weights are kept",
+                    "only %llu MiB are free where tiled weights are kept",
                     (unsigned long long)(c->free_bytes / MIB));
     if (r->onnx.why.code < 0 && r->onnx.why.code != SHOAL_ENOTFOUND)
         add_problem(r, "unset SHOAL_ONNXRUNTIME and run " ONNX_INSTALL_COMMAND,
@@ -377,7 +377,7 @@ static void put_text(struct buf *b, const struct report *r)
     put_engines(b, r);
     put_kernels(b, r);
     put_measured(b, r);
-    buf_printf(b, "packed weights\n  %s, %llu files, %s%s\n",
+    buf_printf(b, "tiled weights\n  %s, %llu files, %s%s\n",
                r->cache.path[0] ? r->cache.path : "no folder", (unsigned long long)r->cache.n_files,
                term_bytes(x, (double)r->cache.bytes),
                r->cache.exists ? "" : " (will be made at the first load)");

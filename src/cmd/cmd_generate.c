@@ -263,7 +263,7 @@ static void print_stats(const struct generation *g, uint64_t seed)
             "load      %.1f ms%s, %s kernels, %u threads, seed %llu\n",
             d->prompt_tokens, d->cached_tokens, prompt_speed(d), (double)d->first_token_ns / 1e6,
             d->generated_tokens, decode_speed(d), finish_name(d), info.load_ms,
-            info.from_cache ? " (packed weights from the cache)" : "", info.kernels, info.n_threads,
+            info.from_cache ? " (tiled weights from the cache)" : "", info.kernels, info.n_threads,
             (unsigned long long)seed);
 }
 

@@ -23,7 +23,7 @@ static const struct opts_def model_defs[] = {
      "force a kernel set (see 'shoal doctor'); default: the best that runs here"},
     {"kv", 0, OPTS_CHOICE, "f16|q8", "f16", 0, 0, "precision of the key-value cache"},
     {"chunk", 0, OPTS_UINT, "N", "0", 0, 4096, "prompt tokens per step; 0: 128"},
-    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not keep packed weights on disk"},
+    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not keep tiled weights on disk"},
 };
 const struct opts_group model_opts_group = OPTS_GROUP("Model", model_defs);
 
@@ -34,7 +34,7 @@ static const struct opts_def specialist_defs[] = {
     {"threads", 't', OPTS_UINT, "N", "0", 0, 256, "0: chosen for this model and machine"},
     {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
      "force a kernel set (see 'shoal doctor'); default: the best that runs here"},
-    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not keep packed weights on disk"},
+    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not keep tiled weights on disk"},
 };
 const struct opts_group specialist_opts_group = OPTS_GROUP("Model", specialist_defs);
 
@@ -55,15 +55,15 @@ static const struct opts_def sampling_defs[] = {
 };
 const struct opts_group sampling_opts_group = OPTS_GROUP("Sampling", sampling_defs);
 
-struct packing {
+struct tiling {
     struct term_progress bar;
     int interrupt_fd;
     bool interrupted;
 };
 
-static bool packing_progress(void *ctx, double part)
+static bool tiling_progress(void *ctx, double part)
 {
-    struct packing *p = ctx;
+    struct tiling *p = ctx;
     term_progress_show(&p->bar, part, NULL);
     if (term_interrupted(p->interrupt_fd))
         p->interrupted = true;
@@ -76,17 +76,17 @@ static int open_engine(const struct opts *o, struct shoal_engine_opts *eo,
                        struct shoal_engine **engine)
 {
     struct err e = {0};
-    struct packing packing = {.interrupt_fd = interrupt_fd};
+    struct tiling tiling = {.interrupt_fd = interrupt_fd};
     eo->kernels = opts_text(o, "kernels");
     eo->n_threads = opts_u32(o, "threads");
     eo->cache_dir = opts_flag(o, "no-cache") ? "" : NULL;
-    eo->progress = packing_progress;
-    eo->progress_ctx = &packing; /* cppcheck-suppress autoVariables */
-    term_progress_init(&packing.bar, "packing weights");
+    eo->progress = tiling_progress;
+    eo->progress_ctx = &tiling; /* cppcheck-suppress autoVariables */
+    term_progress_init(&tiling.bar, "tiling weights");
     int rc = shoal_engine_open(engine, name->path, eo, &e);
     eo->progress_ctx = NULL;
-    term_progress_end(&packing.bar);
-    if (packing.interrupted) {
+    term_progress_end(&tiling.bar);
+    if (tiling.interrupted) {
         shoal_engine_close(*engine);
         *engine = NULL;
         return CMD_INTERRUPTED;

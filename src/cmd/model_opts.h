@@ -14,7 +14,7 @@ extern const struct opts_group model_opts_group;
 /* --temp and the like */
 extern const struct opts_group sampling_opts_group;
 
-/* Loads the model, with progress when its weights are packed for the first time.  base: defaults
+/* Loads the model, with progress when its weights are tiled for the first time.  base: defaults
  * of the command's own, or NULL.  CMD_OK, or an exit code after a message. */
 int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, int interrupt_fd,
                     struct shoal_engine **engine);

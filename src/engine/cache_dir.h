@@ -1,4 +1,4 @@
-/* cache_dir.h - where packed weights are kept. */
+/* cache_dir.h - where tiled weights are kept. */
 #ifndef SHOAL_ENGINE_CACHE_DIR_H
 #define SHOAL_ENGINE_CACHE_DIR_H
 

@@ -17,7 +17,7 @@
 
 #include "base/err.h"
 #include "base/rd.h"
-#include "kernels/quants/quants.h"
+#include "kernels/quants/quant.h"
 #include "base/file_map.h"
 
 enum gguf_type {

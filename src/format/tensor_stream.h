@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "kernels/quants/quants.h"
+#include "kernels/quants/quant.h"
 
 struct gguf_write;
 struct tensor_stream;

@@ -18,12 +18,13 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "kernels/quants/quants.h"
+#include "kernels/quants/quant.h"
 
-/* ---- packed matrices ---------------------------------------------------------------------- */
+/* ---- tiled matrices ----------------------------------------------------------------------- */
 
-/* The format of a packed weight matrix: three float formats and seven integer formats.  Integer
- * formats have blocks of 32 columns: w = scale * (q - offset) [+ min], scale and min in F16. */
+/* The format of a tiled weight matrix (tiles.h): three float formats and seven integer formats.
+ * Integer formats have blocks of 32 columns: w = scale * (q - offset) [+ min], scale and min in
+ * F16. */
 enum kern_fmt {
     KERN_F32,
     KERN_F16,
@@ -70,32 +71,10 @@ struct kern_mat {
         *bias; /* KERN_Q8W only: initial value of the sums, padded to whole tiles; NULL: 0 */
 };
 
-static inline uint32_t kern_n_tiles(const struct kern_layout *l, uint32_t n_rows)
-{
-    return (n_rows + l->tile_rows - 1) / l->tile_rows;
-}
-
-/* Which format a tensor encoding is packed into. */
-enum kern_fmt kern_fmt_of(enum quant_type type);
-const char *kern_fmt_name(enum kern_fmt fmt);
 static inline bool kern_fmt_is_float(enum kern_fmt fmt)
 {
     return fmt <= KERN_BF16;
 }
-/* Bytes of one packed tile; 0 when the shape does not fit the format (columns not divisible). */
-size_t kern_tile_bytes(const struct kern_layout *l, enum kern_fmt fmt, uint32_t n_cols);
-/* The power of two for a matrix: 1 where scales are copied, otherwise the one that brings products
- * of scales into the range where F16 is most precise.  Reads all of src. */
-float kern_pack_mul(enum quant_type type, const void *src, uint32_t n_rows, uint32_t n_cols);
-/* Packs tile number `tile` of the row-major matrix src into dst (kern_tile_bytes).  work: n_cols
- * floats and n_cols/32 * sizeof(struct kern_block) bytes, see kern_pack_work_bytes. */
-void kern_pack_tile(const struct kern_layout *l, enum quant_type type, const void *src,
-                    uint32_t n_rows, uint32_t n_cols, float mul, uint32_t tile, void *dst,
-                    void *work);
-size_t kern_pack_work_bytes(uint32_t n_cols);
-/* Packs one tile of KERN_Q8W from its rows as floats, [n_rows][n_cols]; scale = amax / 127. */
-void kern_pack_wide(const struct kern_layout *l, const float *rows, uint32_t n_rows,
-                    uint32_t n_cols, void *dst);
 
 /* ---- activations -------------------------------------------------------------------------- */
 
@@ -111,7 +90,7 @@ struct kern_act {
     int8_t *q;       /* [n_tokens][n_cols] */
     float *scale;    /* [n_tokens][n_cols/32] */
     int32_t *sums;   /* [n_tokens][n_cols/16]: sums of q over halves of blocks */
-    uint32_t n_cols; /* of this input; q, scale, sums are packed to it */
+    uint32_t n_cols; /* of this input; q, scale and sums have rows of this length */
 };
 
 /* The same input, starting at token t. */

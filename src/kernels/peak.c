@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "kernels/tiles.h"
+
 #define ROUNDS 20000u
 
 #if defined(__x86_64__)
@@ -141,7 +143,7 @@ static uint64_t run_product(const struct kern_ops *k)
     float scale[TOKENS * BLOCKS], out[TOKENS * MAX_ROWS];
     int32_t sums[TOKENS * COLS / 16];
     uint32_t rows = k->layout.tile_rows;
-    size_t tile = kern_tile_bytes(&k->layout, KERN_Q8, COLS);
+    size_t tile = tiles_bytes(&k->layout, KERN_Q8, COLS);
     if (rows > MAX_ROWS || tile > sizeof(weights))
         return 0;
     memset(weights, 0, sizeof(weights));

@@ -1,4 +1,4 @@
-/* decoder.c - loading: packs the tensors of a model file, converts vectors, reserves scratch. */
+/* decoder.c - loading: tiles the tensors of a model file, converts vectors, reserves scratch. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

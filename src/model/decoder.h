@@ -1,4 +1,4 @@
-/* decoder.h - a decoder-only transformer of any supported architecture: weights packed for the
+/* decoder.h - a decoder-only transformer of any supported architecture: weights tiled for the
  * kernel set, preallocated scratch, one forward pass over a batch of runs.
  *
  * Thread:    belongs to one thread (the runtime's), which shares the work with a crew.
@@ -55,8 +55,8 @@ struct decoder_opts {               /* all zero means defaults */
     uint32_t max_batch;             /* tokens per forward pass; 0: 128 */
     uint32_t max_logits;            /* rows of logits per pass; 0: 1 */
     enum kern_kv kv_kind;
-    const char *cache_dir; /* folder for packed weights; NULL: none */
-    /* Progress of packing, 0..1; returns true to cancel. */
+    const char *cache_dir; /* folder for tiled weights; NULL: none */
+    /* Progress of tiling, 0..1; returns true to cancel. */
     bool (*progress)(void *ctx, double part);
     void *progress_ctx;
 };
@@ -90,7 +90,7 @@ struct decoder_sizes decoder_sizes(const struct decoder *d);
 /* Computes the memory a model needs without reserving any. */
 SHOAL_MUST_CHECK int decoder_measure(struct decoder_sizes *out, const struct gguf *g,
                                      const struct decoder_opts *o, struct err *e);
-/* True if the packed weights came from the cache. */
+/* True if the tiled weights came from the cache. */
 bool decoder_from_cache(const struct decoder *d);
 
 /* Bytes of one KV page (KERN_PAGE tokens, all layers). */

@@ -1,4 +1,4 @@
-/* encoder.c - loading: packs the tensors of a model file, converts vectors, reserves scratch. */
+/* encoder.c - loading: tiles the tensors of a model file, converts vectors, reserves scratch. */
 #include "model/encoder.h"
 
 #include <math.h>

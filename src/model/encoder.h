@@ -1,4 +1,4 @@
-/* encoder.h - a bidirectional transformer (BERT, DistilBERT, RoBERTa): weights packed for the
+/* encoder.h - a bidirectional transformer (BERT, DistilBERT, RoBERTa): weights tiled for the
  * kernel set, preallocated scratch, one pass over a batch of sequences.
  *
  * Sequences of different length are packed one after the other, without padding.  The bits of a
@@ -39,8 +39,8 @@ struct encoder_opts {               /* all zero means defaults */
     uint32_t max_tokens;            /* per pass; 0: 512, at least the longest sequence */
     uint32_t max_seqs;              /* per pass; 0: 64 */
     bool int8;             /* round all weights to 8 bits at load, and activations at run time */
-    const char *cache_dir; /* folder for packed weights; NULL: none */
-    /* Progress of packing, 0..1; returns true to cancel. */
+    const char *cache_dir; /* folder for tiled weights; NULL: none */
+    /* Progress of tiling, 0..1; returns true to cancel. */
     bool (*progress)(void *ctx, double part);
     void *progress_ctx;
 };
@@ -70,7 +70,7 @@ struct encoder_sizes encoder_sizes(const struct encoder *d);
 /* Computes the memory a model needs without reserving any. */
 SHOAL_MUST_CHECK int encoder_measure(struct encoder_sizes *out, const struct gguf *g,
                                      const struct encoder_opts *o, struct err *e);
-/* True if the packed weights came from the cache. */
+/* True if the tiled weights came from the cache. */
 bool encoder_from_cache(const struct encoder *d);
 
 /* Computes all sequences; at most max_seqs of them, together at most max_tokens tokens. */

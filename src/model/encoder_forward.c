@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/tiles.h"
 #include "model/encoder_int.h"
 
 /* A group's activations should stay in the L2 cache next to a layer's weights. */
@@ -77,7 +78,7 @@ static struct kern_act act_at(const struct kern_act *a, uint32_t t)
 
 static uint32_t tiles_of(const struct encoder *d, const struct linear *l)
 {
-    return kern_n_tiles(&d->k->layout, d->weights.mats[l->mat].n_rows);
+    return tiles_count(&d->k->layout, d->weights.mats[l->mat].n_rows);
 }
 
 /* Tiles [t0, t1) of a product for n tokens from token `first`; out: result of the whole batch. */
@@ -103,7 +104,7 @@ static void embed(struct encoder *d, uint32_t t)
     const size_t row = d->embd->n_bytes / d->c.n_vocab;
     float *x = d->x + (size_t)t * dim;
     const uint8_t *raw = d->embd->data + (size_t)s->tokens[at] * row;
-    const enum kern_fmt fmt = kern_fmt_of(d->embd->type);
+    const enum kern_fmt fmt = tiles_fmt_of(d->embd->type);
     if (kern_fmt_is_float(fmt) && (uintptr_t)raw % 4 == 0)
         d->k->widen(x, fmt, raw, dim);
     else

@@ -1,4 +1,4 @@
-/* plan.h - turns a file's tensors into the parts of a model: vectors as floats, matrices to pack.
+/* plan.h - turns a file's tensors into the parts of a model: vectors as floats, matrices to tile.
  * It also tracks which tensors were claimed: a tensor that nobody asked for means that the
  * architecture is not fully understood and would compute wrong results.
  *

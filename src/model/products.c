@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "kernels/tiles.h"
+
 /* A chunk should take long compared to claiming it, and short compared to a time slice. */
 #define CHUNK_BYTES (256u << 10)
 #define TILE_TOKENS 16u /* groups of tokens consist of whole tiles */
@@ -51,12 +53,12 @@ size_t products_bytes(const struct products_with *w, const struct linear *l)
     if (l->mat == NO_MAT)
         return 0;
     const struct kern_mat *m = &w->weights->mats[l->mat];
-    return m->tile_bytes * kern_n_tiles(&w->k->layout, m->n_rows);
+    return m->tile_bytes * tiles_count(&w->k->layout, m->n_rows);
 }
 
 uint32_t products_tiles(const struct products_with *w, const struct linear *l)
 {
-    return l->mat == NO_MAT ? 0 : kern_n_tiles(&w->k->layout, w->weights->mats[l->mat].n_rows);
+    return l->mat == NO_MAT ? 0 : tiles_count(&w->k->layout, w->weights->mats[l->mat].n_rows);
 }
 
 /* The part of linear i that a share covers: tiles *t0 to *t1, *rows rows, starting at row *at of

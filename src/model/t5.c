@@ -1,4 +1,4 @@
-/* t5.c - loading: packs the tensors of a model file, converts vectors, reserves scratch. */
+/* t5.c - loading: tiles the tensors of a model file, converts vectors, reserves scratch. */
 #include "model/t5.h"
 
 #include <math.h>

@@ -42,8 +42,8 @@ struct t5_opts {                    /* all zero means defaults */
     uint32_t max_rows;              /* rows per step; 0: 16 */
     enum kern_kv kv_kind;
     bool int8;             /* round float weights to 8-bit blocks at load */
-    const char *cache_dir; /* folder for packed weights; NULL: none */
-    /* Progress of packing, 0..1; returns true to cancel. */
+    const char *cache_dir; /* folder for tiled weights; NULL: none */
+    /* Progress of tiling, 0..1; returns true to cancel. */
     bool (*progress)(void *ctx, double part);
     void *progress_ctx;
 };
@@ -82,7 +82,7 @@ const struct t5_config *t5_config(const struct t5 *t);
 const struct kern_ops *t5_kernels(const struct t5 *t);
 uint32_t t5_n_threads(const struct t5 *t);
 struct t5_sizes t5_sizes(const struct t5 *t);
-/* True if the packed weights came from the cache. */
+/* True if the tiled weights came from the cache. */
 bool t5_from_cache(const struct t5 *t);
 /* The memory that page numbers index: n_pages * sizes.kv_page, 64-byte aligned, zeroed. */
 void t5_set_kv(struct t5 *t, uint8_t *kv);

@@ -32,7 +32,7 @@ enum step { /* per-token work */
 };
 
 /* A phase's arg encodes all its parameters. */
-static uint32_t pack_arg(uint32_t layer, enum product product, enum step step)
+static uint32_t phase_arg(uint32_t layer, enum product product, enum step step)
 {
     return layer | (uint32_t)product << 16 | (uint32_t)step << 24;
 }
@@ -373,7 +373,7 @@ static void add_step(struct program *g, uint32_t arg)
 static void add_product(struct program *g, uint32_t layer, enum product product, enum step step)
 {
     const struct products_with w = with(g->t);
-    const uint32_t arg = pack_arg(layer, product, STEP_NONE);
+    const uint32_t arg = phase_arg(layer, product, STEP_NONE);
     const struct products b = products_of(g->t, arg);
     size_t bytes = 0;
     uint32_t tiles = 0;
@@ -385,13 +385,13 @@ static void add_product(struct program *g, uint32_t layer, enum product product,
     products_divide(&p, crew_size(g->t->crew), g->t->n_tokens, bytes, tiles);
     add(g, p);
     if (step != STEP_NONE)
-        add_step(g, pack_arg(layer, product, step));
+        add_step(g, phase_arg(layer, product, step));
 }
 
 static void add_ffn(struct program *g, uint32_t layer)
 {
     const struct products_with w = with(g->t);
-    const uint32_t arg = pack_arg(layer, PRODUCT_NONE, STEP_NONE);
+    const uint32_t arg = phase_arg(layer, PRODUCT_NONE, STEP_NONE);
     const struct products_ffn f = ffn_of(g->t, arg);
     const size_t bytes = products_bytes(&w, f.gate) + products_bytes(&w, f.up);
     struct crew_phase p = {.chunk = ffn_chunk, .commit = ffn_commit, .arg = arg};
@@ -405,14 +405,14 @@ static void add_attention(struct program *g, uint32_t layer, enum product produc
                           bool small)
 {
     const uint32_t members = crew_size(g->t->crew), most = members == 1 ? 1 : members * 8;
-    const uint32_t arg = pack_arg(layer, product, STEP_ATTEND);
+    const uint32_t arg = phase_arg(layer, product, STEP_ATTEND);
     if (small) {
         g->next[-1].arg = arg;
         g->next[-1].finish = row_finish;
         return;
     }
     add(g, (struct crew_phase){.chunk = g->t->rows ? row_chunk : source_chunk,
-                               .arg = pack_arg(layer, product, STEP_NONE),
+                               .arg = phase_arg(layer, product, STEP_NONE),
                                .n_chunks = units < most ? units : most});
     if (g->t->in_att != LINEAR_INPUT_FLOATS)
         add_step(g, arg);
@@ -441,7 +441,7 @@ void t5_encode(struct t5 *t, const struct t5_source *sources, uint32_t n)
     if (t->n_tokens == 0)
         return;
     struct program g = {t, t->phases, t->n_tokens <= PRODUCTS_FEW};
-    add_step(&g, pack_arg(0, PRODUCT_NONE, STEP_START));
+    add_step(&g, phase_arg(0, PRODUCT_NONE, STEP_START));
     for (uint32_t i = 0; i < t->c.n_enc; i++) {
         add_product(&g, i, PRODUCT_QKV, STEP_NONE);
         add_attention(&g, i, PRODUCT_QKV, t->n_units, false);
@@ -474,7 +474,7 @@ void t5_decode(struct t5 *t, const struct t5_row *rows, uint32_t n)
     const bool small_own = few && (alone || own * t->c.n_heads < SMALL_ATTENTION);
     const bool small_source = few && (alone || source * t->c.n_heads < SMALL_ATTENTION);
     struct program g = {t, t->phases, few};
-    add_step(&g, pack_arg(t->c.n_enc, PRODUCT_NONE, STEP_START));
+    add_step(&g, phase_arg(t->c.n_enc, PRODUCT_NONE, STEP_START));
     for (uint32_t i = t->c.n_enc; i < t->c.n_enc + t->c.n_dec; i++) {
         add_product(&g, i, PRODUCT_QKV, STEP_NONE);
         add_attention(&g, i, PRODUCT_QKV, n * t->c.n_heads, small_own);

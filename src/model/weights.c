@@ -16,10 +16,13 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "kernels/tiles.h"
 
-/* Change this with every change of a packed layout. */
-#define PACK_VERSION 1
-#define PACK_MAGIC "SHOALPK2"
+/* Change this with every change of a tile layout. */
+#define TILES_VERSION 1
+#define CACHE_MAGIC "SHOALPK2" /* the last byte is the version of the header */
+#define CACHE_SUFFIX ".tiles"
+#define OLD_SUFFIX ".pack" /* of earlier versions: removed by prune() */
 #define HEADER_BYTES 4096u /* header and table of factors; data begins on a page */
 
 struct header {
@@ -27,7 +30,7 @@ struct header {
     uint64_t key;
     uint64_t data_bytes;
     uint32_t n_mats, complete;
-    char source[PATH_MAX]; /* path of the model it was packed from */
+    char source[PATH_MAX]; /* path of the model that the tiles were made from */
 };
 
 void weights_init(struct weights *w, const struct kern_layout *layout)
@@ -63,9 +66,9 @@ static int grow(struct weights *w)
     return 0;
 }
 
-static enum kern_fmt packed_fmt(const struct weights *w, const struct gguf_tensor *t)
+static enum kern_fmt tiled_fmt(const struct weights *w, const struct gguf_tensor *t)
 {
-    const enum kern_fmt own = kern_fmt_of(t->type);
+    const enum kern_fmt own = tiles_fmt_of(t->type);
     if (w->round == WEIGHTS_WIDE && t->dims[0] % KERN_WIDE == 0 && t->dims[0] <= KERN_WIDE_MAX)
         return KERN_Q8W;
     if (w->round == WEIGHTS_BLOCKS && kern_fmt_is_float(own) && t->dims[0] % 32 == 0)
@@ -75,7 +78,7 @@ static enum kern_fmt packed_fmt(const struct weights *w, const struct gguf_tenso
 
 static bool is_rounded(const struct weights *w, const struct gguf_tensor *t)
 {
-    return packed_fmt(w, t) != kern_fmt_of(t->type);
+    return tiled_fmt(w, t) != tiles_fmt_of(t->type);
 }
 
 int weights_add(struct weights *w, const struct gguf_tensor *t, uint32_t *index, struct err *e)
@@ -83,11 +86,11 @@ int weights_add(struct weights *w, const struct gguf_tensor *t, uint32_t *index,
     uint64_t n_rows = t->dims[1] * t->dims[2] * t->dims[3]; /* bounded by the file's size */
     if (n_rows > INT32_MAX)
         return err_set(e, SHOAL_ELIMIT, "tensor %.*s has too many rows", (int)t->name.n, t->name.p);
-    struct kern_mat m = {.fmt = packed_fmt(w, t),
+    struct kern_mat m = {.fmt = tiled_fmt(w, t),
                          .n_rows = (uint32_t)n_rows,
                          .n_cols = (uint32_t)t->dims[0],
                          .mul = 1.0f};
-    m.tile_bytes = kern_tile_bytes(&w->layout, m.fmt, m.n_cols);
+    m.tile_bytes = tiles_bytes(&w->layout, m.fmt, m.n_cols);
     if (m.tile_bytes == 0)
         return err_set(e, SHOAL_EUNSUPPORTED, "tensor %.*s: rows of %u %s values are not supported",
                        (int)t->name.n, t->name.p, m.n_cols, quant_info(t->type)->name);
@@ -96,7 +99,7 @@ int weights_add(struct weights *w, const struct gguf_tensor *t, uint32_t *index,
     w->mats[w->n] = m;
     w->tensors[w->n] = t;
     w->offsets[w->n] = w->data_bytes;
-    w->data_bytes += kern_n_tiles(&w->layout, m.n_rows) * m.tile_bytes;
+    w->data_bytes += tiles_count(&w->layout, m.n_rows) * m.tile_bytes;
     *index = w->n++;
     return 0;
 }
@@ -109,14 +112,14 @@ static size_t header_bytes(const struct weights *w)
 
 /* ---- the cache file ------------------------------------------------------------------------ */
 
-/* Hashes all that the packed bytes depend on without reading the whole model: the identity of its
+/* Hashes all that the tiles depend on without reading the whole model: the identity of its
  * files, the plan, and some bytes from the middle of every tensor. */
 static bool cache_key(const struct weights *w, const char *source, char *real, uint64_t *key,
                       uint64_t *name)
 {
     if (!realpath(source, real))
         return false;
-    uint64_t words[] = {PACK_VERSION | (uint64_t)w->round << 32 |
+    uint64_t words[] = {TILES_VERSION | (uint64_t)w->round << 32 |
                             (uint64_t)(w->round && w->layout.wide_signed) << 40,
                         w->layout.tile_rows,
                         w->layout.group,
@@ -161,7 +164,7 @@ static bool map_cached(struct weights *w, const char *path, uint64_t key)
         return false;
     struct header h;
     memcpy(&h, map, sizeof(h));
-    bool ok = memcmp(h.magic, PACK_MAGIC, 8) == 0 && h.key == key && h.complete == 1 &&
+    bool ok = memcmp(h.magic, CACHE_MAGIC, 8) == 0 && h.key == key && h.complete == 1 &&
               h.data_bytes == w->data_bytes && h.n_mats == w->n;
     for (uint32_t i = 0; ok && i < w->n; i++) {
         memcpy(&w->mats[i].mul, (uint8_t *)map + sizeof(h) + i * sizeof(float), sizeof(float));
@@ -186,7 +189,8 @@ static uint8_t *create_file(const char *tmp, size_t total)
     if (fd < 0)
         return NULL;
     void *map = MAP_FAILED;
-    /* Allocate the blocks now: a full disk must fail here, not with SIGBUS while packing. */
+    /* Allocate the blocks now: a full disk must fail here, not with SIGBUS while tiles are written.
+     */
     if (posix_fallocate(fd, 0, (off_t)total) == 0)
         map = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
@@ -210,42 +214,43 @@ static void make_dirs(const char *dir)
     (void)mkdir(part, 0700);
 }
 
-/* True for a packed file of ours whose source no longer exists, or of an older version. */
-static bool is_stale(const char *path)
+/* True for a cache file of ours whose model no longer exists, or of an older version. */
+static bool is_stale(const char *path, bool old)
 {
     struct header h = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, &h, sizeof(h));
     if (fd >= 0)
         close(fd);
-    if (n < 8 || memcmp(h.magic, PACK_MAGIC, 7) != 0)
+    if (n < 8 || memcmp(h.magic, CACHE_MAGIC, 7) != 0)
         return false; /* not our file: leave it alone */
-    if (memcmp(h.magic, PACK_MAGIC, 8) != 0 || n != (ssize_t)sizeof(h))
+    if (old || memcmp(h.magic, CACHE_MAGIC, 8) != 0 || n != (ssize_t)sizeof(h))
         return true;
     h.source[sizeof(h.source) - 1] = '\0';
     return access(h.source, F_OK) < 0 && errno == ENOENT;
 }
 
-/* Removes packed files that will never be mapped again. */
+/* Removes cache files that will never be mapped again. */
 static void prune(const char *dir)
 {
     char path[PATH_MAX + 64];
     DIR *d = opendir(dir);
     for (struct dirent *f; d && (f = readdir(d)) != NULL;) {
-        size_t n = strlen(f->d_name);
-        if (n != 21 || strcmp(f->d_name + 16, ".pack") != 0)
+        const char *suffix = strlen(f->d_name) > 16 ? f->d_name + 16 : "";
+        bool old = strcmp(suffix, OLD_SUFFIX) == 0;
+        if (!old && strcmp(suffix, CACHE_SUFFIX) != 0)
             continue;
         snprintf(path, sizeof(path), "%s/%s", dir, f->d_name);
-        if (is_stale(path))
+        if (is_stale(path, old))
             unlink(path); /* processes that have it mapped keep it */
     }
     if (d)
         closedir(d);
 }
 
-/* ---- packing ------------------------------------------------------------------------------- */
+/* ---- tiling -------------------------------------------------------------------------------- */
 
-struct packing {
+struct tiling {
     struct weights *w;
     uint8_t *data;
     void **work;   /* per member */
@@ -257,34 +262,34 @@ struct packing {
 };
 
 /* Tiles per chunk: a chunk should be a fraction of a millisecond of work. */
-static uint32_t pack_tiles_per_chunk(const struct packing *p, uint32_t mat)
+static uint32_t tiles_per_chunk(const struct tiling *p, uint32_t mat)
 {
     size_t n = ((size_t)1 << 20) / p->w->mats[mat].tile_bytes;
-    uint32_t tiles = kern_n_tiles(&p->w->layout, p->w->mats[mat].n_rows);
+    uint32_t tiles = tiles_count(&p->w->layout, p->w->mats[mat].n_rows);
     uint32_t least = tiles / CREW_MAX_CHUNKS + 1; /* stay within a phase's number of chunks */
     return n < least ? least : (uint32_t)n;
 }
 
-/* Work memory of a member for rows of n_cols values: the packer's own, then a tile of rows as
+/* Work memory of a member for rows of n_cols values: that of tiles_fill, then a tile of rows as
  * floats, then one as Q8_0. */
-static size_t packer_bytes(uint32_t n_cols)
+static size_t fill_bytes(uint32_t n_cols)
 {
-    return (kern_pack_work_bytes(n_cols) + 63) / 64 * 64;
+    return (tiles_work_bytes(n_cols) + 63) / 64 * 64;
 }
 
 static size_t work_bytes(const struct weights *w, uint32_t n_cols)
 {
     const size_t tile = (size_t)w->layout.tile_rows * n_cols;
-    return packer_bytes(n_cols) +
+    return fill_bytes(n_cols) +
            (w->round == WEIGHTS_AS_STORED ? 0 : tile * sizeof(float) + tile / 32 * 34);
 }
 
-static const uint8_t *source(const struct packing *p, const struct gguf_tensor *t)
+static const uint8_t *source(const struct tiling *p, const struct gguf_tensor *t)
 {
     return t->data ? t->data : p->made;
 }
 
-static void pack_rounded(const struct packing *p, uint32_t mat, uint32_t tile, uint8_t *dst,
+static void tile_rounded(const struct tiling *p, uint32_t mat, uint32_t tile, uint8_t *dst,
                          uint8_t *work)
 {
     const struct kern_mat *m = &p->w->mats[mat];
@@ -293,34 +298,34 @@ static void pack_rounded(const struct packing *p, uint32_t mat, uint32_t tile, u
     const uint32_t height = p->w->layout.tile_rows, r0 = tile * height;
     const uint32_t rows = m->n_rows - r0 < height ? m->n_rows - r0 : height;
     const size_t row_bytes = (size_t)m->n_cols / from->block * from->block_bytes;
-    float *values = (float *)(void *)(work + packer_bytes(m->n_cols));
+    float *values = (float *)(void *)(work + fill_bytes(m->n_cols));
     uint8_t *q8 = (uint8_t *)(values + (size_t)height * m->n_cols);
     quant_to_f32(t->type, source(p, t) + r0 * row_bytes, values, (size_t)rows * m->n_cols);
     if (m->fmt == KERN_Q8W) {
-        kern_pack_wide(&p->w->layout, values, rows, m->n_cols, dst);
+        tiles_fill_wide(&p->w->layout, values, rows, m->n_cols, dst);
         return;
     }
     (void)quant_from_f32(QUANT_Q8_0, values, q8, (size_t)rows * m->n_cols, NULL);
-    kern_pack_tile(&p->w->layout, QUANT_Q8_0, q8, rows, m->n_cols, 1.0f, 0, dst, work);
+    tiles_fill(&p->w->layout, QUANT_Q8_0, q8, rows, m->n_cols, 1.0f, 0, dst, work);
 }
 
-static void pack_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk, uint32_t member)
+static void tile_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk, uint32_t member)
 {
-    struct packing *p = ctx;
+    struct tiling *p = ctx;
     const uint32_t mat = phase->arg;
     const struct kern_mat *m = &p->w->mats[mat];
     const struct gguf_tensor *t = p->w->tensors[mat];
-    uint32_t per = pack_tiles_per_chunk(p, mat), tiles = kern_n_tiles(&p->w->layout, m->n_rows);
+    uint32_t per = tiles_per_chunk(p, mat), tiles = tiles_count(&p->w->layout, m->n_rows);
     uint32_t from = chunk * per, to = from + per < tiles ? from + per : tiles;
     if (atomic_load_explicit(&p->stop, memory_order_relaxed))
         return;
     for (uint32_t i = from; i < to; i++) {
         uint8_t *dst = p->data + p->w->offsets[mat] + i * m->tile_bytes;
         if (is_rounded(p->w, t))
-            pack_rounded(p, mat, i, dst, p->work[member]);
+            tile_rounded(p, mat, i, dst, p->work[member]);
         else
-            kern_pack_tile(&p->w->layout, t->type, source(p, t), m->n_rows, m->n_cols, m->mul, i,
-                           dst, p->work[member]);
+            tiles_fill(&p->w->layout, t->type, source(p, t), m->n_rows, m->n_cols, m->mul, i, dst,
+                       p->work[member]);
     }
     size_t done = atomic_fetch_add_explicit(&p->done_bytes, (to - from) * m->tile_bytes,
                                             memory_order_relaxed);
@@ -329,10 +334,10 @@ static void pack_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk
         atomic_store_explicit(&p->stop, true, memory_order_relaxed);
 }
 
-/* Releases the source pages of a packed tensor, so that they no longer count as memory in use. */
-static void pack_finish(void *ctx, const struct crew_phase *phase, uint32_t member)
+/* Releases the source pages of a tiled tensor, so that they no longer count as memory in use. */
+static void tile_finish(void *ctx, const struct crew_phase *phase, uint32_t member)
 {
-    struct packing *p = ctx;
+    struct tiling *p = ctx;
     const struct gguf_tensor *t = p->w->tensors[phase->arg];
     (void)member;
     if (!t->map || t->in_memory) /* anonymous memory: its contents would be lost */
@@ -348,7 +353,7 @@ enum { MAKE_ROWS = 64 };
 
 static void make_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk, uint32_t member)
 {
-    struct packing *p = ctx;
+    struct tiling *p = ctx;
     const struct gguf_tensor *t = p->w->tensors[phase->arg];
     uint64_t from = (uint64_t)chunk * phase->n_items, left = t->dims[1] - from;
     size_t row_bytes = t->n_bytes / (size_t)t->dims[1];
@@ -357,12 +362,11 @@ static void make_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk
               p->made + (size_t)from * row_bytes);
 }
 
-static void find_mul(struct packing *p, uint32_t mat)
+static void find_mul(struct tiling *p, uint32_t mat)
 {
     const struct gguf_tensor *t = p->w->tensors[mat];
     struct kern_mat *m = &p->w->mats[mat];
-    m->mul =
-        is_rounded(p->w, t) ? 1.0f : kern_pack_mul(t->type, source(p, t), m->n_rows, m->n_cols);
+    m->mul = is_rounded(p->w, t) ? 1.0f : tiles_mul(t->type, source(p, t), m->n_rows, m->n_cols);
 }
 
 static void make_finish(void *ctx, const struct crew_phase *phase, uint32_t member)
@@ -371,8 +375,8 @@ static void make_finish(void *ctx, const struct crew_phase *phase, uint32_t memb
     find_mul(ctx, phase->arg);
 }
 
-/* Plans the phases that pack everything; returns their number. */
-static uint32_t plan_phases(struct packing *p, struct crew_phase *phases)
+/* Plans the phases that tile everything; returns their number. */
+static uint32_t plan_phases(struct tiling *p, struct crew_phase *phases)
 {
     struct weights *w = p->w;
     uint32_t n = 0;
@@ -388,23 +392,23 @@ static uint32_t plan_phases(struct packing *p, struct crew_phase *phases)
         } else {
             find_mul(p, i);
         }
-        uint32_t per = pack_tiles_per_chunk(p, i);
-        uint32_t tiles = kern_n_tiles(&w->layout, w->mats[i].n_rows);
-        phases[n++] = (struct crew_phase){.chunk = pack_chunk,
-                                          .finish = pack_finish,
+        uint32_t per = tiles_per_chunk(p, i);
+        uint32_t tiles = tiles_count(&w->layout, w->mats[i].n_rows);
+        phases[n++] = (struct crew_phase){.chunk = tile_chunk,
+                                          .finish = tile_finish,
                                           .arg = i,
                                           .n_chunks = (tiles + per - 1) / per};
     }
     return n;
 }
 
-static int pack_all(struct weights *w, uint8_t *data, struct crew *crew,
+static int tile_all(struct weights *w, uint8_t *data, struct crew *crew,
                     bool (*progress)(void *ctx, double part), void *progress_ctx, struct err *e)
 {
-    struct packing p = {.w = w, .data = data, .progress = progress, .progress_ctx = progress_ctx};
+    struct tiling p = {.w = w, .data = data, .progress = progress, .progress_ctx = progress_ctx};
     uint32_t members = crew_size(crew), widest = 32;
     size_t largest = 0;
-    int rc = err_set(e, SHOAL_ENOMEM, "out of memory to pack weights");
+    int rc = err_set(e, SHOAL_ENOMEM, "out of memory to tile the weights");
     struct crew_phase *phases = mem_zalloc_n(w->n, 2 * sizeof(*phases));
     p.work = mem_zalloc_n(members, sizeof(*p.work));
     for (uint32_t i = 0; i < w->n; i++) {
@@ -440,7 +444,8 @@ int weights_load(struct weights *w, const char *source, const char *cache_dir, s
     uint8_t *map = NULL;
 
     if (cache_dir && cache_key(w, source, real, &key, &name)) {
-        snprintf(path, sizeof(path), "%s/%016llx.pack", cache_dir, (unsigned long long)name);
+        snprintf(path, sizeof(path), "%s/%016llx" CACHE_SUFFIX, cache_dir,
+                 (unsigned long long)name);
         snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid());
         if (map_cached(w, path, key))
             return 0;
@@ -451,11 +456,11 @@ int weights_load(struct weights *w, const char *source, const char *cache_dir, s
     if (!map)
         map = mem_pages(total);
     if (!map)
-        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes for packed weights", total);
+        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes for tiled weights", total);
     w->map = map;
     w->map_bytes = total;
     place_mats(w, map + head);
-    int rc = pack_all(w, map + head, crew, progress, progress_ctx, e);
+    int rc = tile_all(w, map + head, crew, progress, progress_ctx, e);
     if (!w->in_file)
         return rc;
     if (rc < 0) {
@@ -463,13 +468,13 @@ int weights_load(struct weights *w, const char *source, const char *cache_dir, s
         return rc;
     }
     struct header h = {.key = key, .data_bytes = w->data_bytes, .n_mats = w->n, .complete = 1};
-    memcpy(h.magic, PACK_MAGIC, 8);
+    memcpy(h.magic, CACHE_MAGIC, 8);
     snprintf(h.source, sizeof(h.source), "%s", real);
     for (uint32_t i = 0; i < w->n; i++)
         memcpy(map + sizeof(h) + i * sizeof(float), &w->mats[i].mul, sizeof(float));
     memcpy(map, &h, sizeof(h));
     if (rename(tmp, path) < 0)
-        unlink(tmp); /* the mapping stays valid; the next start just packs again */
+        unlink(tmp); /* the mapping stays valid; the next start just tiles again */
     prune(cache_dir);
     return 0;
 }

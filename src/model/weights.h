@@ -1,7 +1,7 @@
-/* weights.h - the matrices of a model, packed for a kernel set and kept in a cache file.
+/* weights.h - the matrices of a model as the tiles of a kernel set, kept in a cache file.
  *
- * The first load packs every matrix into a file in the cache folder and maps it; later loads only
- * map it.  Without a usable folder (none given, disk full, not writable) the packed weights live in
+ * The first load tiles every matrix into a file in the cache folder and maps it; later loads only
+ * map it.  Without a usable folder (none given, disk full, not writable) the tiled weights live in
  * anonymous memory: loading is slower, the rest is the same.  Adding a file to the cache removes
  * files whose model no longer exists.
  *
@@ -19,7 +19,7 @@
 #include "kernels/kern.h"
 #include "format/gguf.h"
 
-/* Rounding of the values when they are packed. */
+/* Rounding of the values when they are tiled. */
 enum weights_round {
     WEIGHTS_AS_STORED,
     WEIGHTS_BLOCKS, /* floats become KERN_Q8 if their rows are whole blocks */
@@ -36,7 +36,7 @@ struct weights {
     size_t data_bytes;
     uint8_t *map;
     size_t map_bytes;
-    bool from_cache; /* the packed file existed already */
+    bool from_cache; /* the cache file existed already */
     bool in_file;    /* the data is a mapped file, not anonymous memory */
 };
 
@@ -45,7 +45,7 @@ void weights_fini(struct weights *w);
 /* Registers one matrix (rows = product of the outer dims); *index is its position in mats. */
 SHOAL_MUST_CHECK int weights_add(struct weights *w, const struct gguf_tensor *t, uint32_t *index,
                                  struct err *e);
-/* Maps or packs all registered matrices.  source: the model file, for the cache's key. */
+/* Maps or tiles all registered matrices.  source: the model file, for the cache's key. */
 SHOAL_MUST_CHECK int weights_load(struct weights *w, const char *source, const char *cache_dir,
                                   struct crew *crew, bool (*progress)(void *ctx, double part),
                                   void *progress_ctx, struct err *e);

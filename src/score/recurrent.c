@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "kernels/tiles.h"
 #include "score/recurrent_int.h"
 
 struct run {
@@ -63,7 +64,7 @@ static void product(const struct run *u, const struct recurrent_mat *w, const fl
         for (uint32_t t = 0; t < n_tokens; t++)
             u->k->quantize(&a, t, 0, padded / 32);
     }
-    u->k->gemm(&w->m, &a, n_tokens, 0, kern_n_tiles(&u->k->layout, w->m.n_rows), out, w->m.n_rows);
+    u->k->gemm(&w->m, &a, n_tokens, 0, tiles_count(&u->k->layout, w->m.n_rows), out, w->m.n_rows);
     for (uint32_t t = 0; w->bias && t < n_tokens; t++)
         u->k->add(out + (size_t)t * w->m.n_rows, w->bias, w->m.n_rows);
 }

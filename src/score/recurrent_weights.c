@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "kernels/tiles.h"
 
 enum {
     BLOCK = 32,              /* columns of an 8-bit block */
@@ -170,7 +171,7 @@ static void put_quants(const float *values, float scale, uint32_t width, uint8_t
     }
 }
 
-/* All rows as the packer wants them: floats, or Q8_0 blocks. */
+/* All rows as tiles_fill takes them: floats, or Q8_0 blocks. */
 static int fill_rows(const struct source *s, bool int8, float *plain, float *row, uint8_t *rows,
                      size_t row_bytes, struct err *e)
 {
@@ -193,7 +194,7 @@ static int fill_rows(const struct source *s, bool int8, float *plain, float *row
     return 0;
 }
 
-static int pack(struct recurrent_weights *w, struct source *s, struct kern_mat *out, struct err *e)
+static int tile(struct recurrent_weights *w, struct source *s, struct kern_mat *out, struct err *e)
 {
     /* A narrow input leaves a block of 8 bits half empty: it stays in floats. */
     const bool int8 = (w->int8 || s->scales) && s->kernel * s->n_cols > BLOCK / 2;
@@ -201,24 +202,24 @@ static int pack(struct recurrent_weights *w, struct source *s, struct kern_mat *
     const uint32_t n = s->kernel * s->n_cols;
     s->width = int8 ? (n + BLOCK - 1) / BLOCK * BLOCK : n;
     size_t row_bytes = int8 ? (size_t)s->width / BLOCK * BLOCK_BYTES : (size_t)n * sizeof(float);
-    struct kern_mat m = {.fmt = kern_fmt_of(type), .n_rows = s->n_rows, .n_cols = s->width};
-    m.tile_bytes = kern_tile_bytes(&w->k->layout, m.fmt, m.n_cols);
-    const uint32_t n_tiles = kern_n_tiles(&w->k->layout, s->n_rows);
+    struct kern_mat m = {.fmt = tiles_fmt_of(type), .n_rows = s->n_rows, .n_cols = s->width};
+    m.tile_bytes = tiles_bytes(&w->k->layout, m.fmt, m.n_cols);
+    const uint32_t n_tiles = tiles_count(&w->k->layout, s->n_rows);
 
     uint8_t *data = arena_zalloc_n(w->arena, (size_t)n_tiles + 1, m.tile_bytes + 64);
     float *row = mem_zalloc_n((size_t)s->width + n + 1, sizeof(*row));
     uint8_t *rows = mem_zalloc_n((size_t)s->n_rows + 1, row_bytes);
-    void *work = mem_aligned(kern_pack_work_bytes(s->width));
+    void *work = mem_aligned(tiles_work_bytes(s->width));
     int rc = data && row && rows && work ? 0 : err_set(e, SHOAL_ENOMEM, "%.200s", s->t->name);
     if (rc == 0)
         rc = fill_rows(s, int8, row + s->width, row, rows, row_bytes, e);
     if (rc == 0) {
         data += (64 - (uintptr_t)data % 64) % 64;
         m.data = data;
-        m.mul = kern_pack_mul(type, rows, m.n_rows, m.n_cols);
+        m.mul = tiles_mul(type, rows, m.n_rows, m.n_cols);
         for (uint32_t i = 0; i < n_tiles; i++)
-            kern_pack_tile(&w->k->layout, type, rows, m.n_rows, m.n_cols, m.mul, i,
-                           data + i * m.tile_bytes, work);
+            tiles_fill(&w->k->layout, type, rows, m.n_rows, m.n_cols, m.mul, i,
+                       data + i * m.tile_bytes, work);
         *out = m;
         w->any_int8 |= int8;
     }
@@ -259,6 +260,6 @@ int recurrent_weights_matrix(struct recurrent_weights *w, struct recurrent_mat *
                      safetensors_type_name(t->type));
     }
     if (rc == 0)
-        rc = pack(w, &s, &out->m, e);
+        rc = tile(w, &s, &out->m, e);
     return rc < 0 ? rc : recurrent_weights_vector(w, &out->bias, name, bias, s.n_rows, false, e);
 }

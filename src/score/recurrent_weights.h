@@ -1,4 +1,4 @@
-/* recurrent_weights.h - the tensors of a layer program, packed for the kernels.
+/* recurrent_weights.h - the tensors of a layer program, tiled for the kernels.
  *
  * Thread:    used by one thread while a scorer is opened.
  * Ownership: borrows the safetensors and the arena; what it gives lives in the arena.

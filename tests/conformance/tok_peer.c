@@ -149,8 +149,8 @@ static void gen_special(struct buf *b, const struct tokenizer *t)
         int32_t id = (int32_t)(tries & 1 ? rnd(n)
                                : rnd(2)  ? rnd(n < 400 ? n : 400)
                                          : n - 1 - rnd(n < 400 ? n : 400));
-        enum tokenizer_type type = tokenizer_type(t, id);
-        if (type == TOKENIZER_TYPE_NORMAL || type == TOKENIZER_TYPE_BYTE)
+        enum token_type type = tokenizer_token_type(t, id);
+        if (type == TOKEN_TYPE_NORMAL || type == TOKEN_TYPE_BYTE)
             continue;
         struct tok_piece w = tokenizer_piece(t, id, TOKENIZER_RENDER_SPECIAL);
         buf_put(b, w.p, rnd(12) ? w.n : rnd((uint32_t)w.n + 1));
@@ -307,7 +307,7 @@ static void compare_vocab(struct peer *p)
             struct tok_piece w = tokenizer_piece(p->t, id, special ? TOKENIZER_RENDER_SPECIAL : 0);
             if (k < 0 || (size_t)k != w.n || memcmp(a, w.p, w.n) != 0) {
                 if (special ? pieces++ < n_show : hidden++ < n_show) {
-                    printf("  piece %d (type %d): peer ", id, tokenizer_type(p->t, id));
+                    printf("  piece %d (type %d): peer ", id, tokenizer_token_type(p->t, id));
                     show_text(a, k < 0 ? 0 : (size_t)k);
                     printf(" ours ");
                     show_text(w.p, w.n);

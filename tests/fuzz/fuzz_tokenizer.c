@@ -35,7 +35,7 @@ static void use(const struct tokenizer *t, const char *text, size_t n)
         tok_stream_init(&s, t, TOKENIZER_NONE, flags);
         for (size_t i = 0; i < ids.n; i++) {
             check(ids.ids[i] >= 0 && (uint32_t)ids.ids[i] < in->n_vocab);
-            check((flags & 3) || tokenizer_type(t, ids.ids[i]) != TOKENIZER_TYPE_CONTROL ||
+            check((flags & 3) || tokenizer_token_type(t, ids.ids[i]) != TOKEN_TYPE_CONTROL ||
                   ids.ids[i] == in->unk);
             tok_stream_push(&s, &streamed, ids.ids[i]);
         }

@@ -15,7 +15,7 @@ for f in gpt2 gptneo llama llama3 mistral qwen2 qwen3 phi; do
     run 0 model show $f.gguf --kv huggingface.config; same "$f: config" "$(cat out)" "$(cat "$folders/$f/config.json")"
     run 0 model show $f.gguf --kv tokenizer.huggingface.json
     same "$f: tokenizer" "$(cat out)" "$(cat "$folders/$f/tokenizer.json")"
-    # both ways of loading give the same answers, from the cache of packed weights too
+    # both ways of loading give the same answers, from the cache of tiled weights too
     run 0 generate -m "$folders/$f" -n 16 --seed 7 --ignore-end --json "The old harbour"; answer=$(field tokens)
     run 0 generate -m "$folders/$f" -n 16 --seed 7 --ignore-end --json "The old harbour"
     same "$f: cached" "$(field tokens)" "$answer"

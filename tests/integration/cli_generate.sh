@@ -107,11 +107,14 @@ S
 run 0 --log-level info --log-format json generate "${greedy[@]}" -n 24 "was the"
 cmp -s out want || fail "logging changes stdout"
 same "log lines" "$("$tool" jsonl <err)" 1
-# packed weights of models that are gone go when others come; what is not ours stays
-mkdir packs; echo mine >packs/0123456789abcdef.pack
+# tiled weights of models that are gone, and files of earlier versions, go when others come; what
+# is not ours stays
+mkdir tiles; echo mine >tiles/0123456789abcdef.tiles; echo mine >tiles/0123456789abcdef.pack
 cp "$refs/llama-gqa.gguf" gone.gguf
-SHOAL_CACHE_DIR=$tmp/packs run 0 generate -m gone.gguf -n 1 --temp 0 "a"; same "packed" "$(ls packs | wc -l)" 2
-rm gone.gguf
-SHOAL_CACHE_DIR=$tmp/packs run 0 generate -m "$refs/qwen2.gguf" -n 1 --temp 0 "a"; same "pruned" "$(ls packs | wc -l)" 2
-same "not ours" "$(cat packs/0123456789abcdef.pack)" mine
+SHOAL_CACHE_DIR=$tmp/tiles run 0 generate -m gone.gguf -n 1 --temp 0 "a"; same "tiled" "$(ls tiles | wc -l)" 3
+own=$(ls -t tiles/*.tiles | head -1); cp "$own" tiles/fedcba9876543210.pack
+SHOAL_CACHE_DIR=$tmp/tiles run 0 generate -m "$refs/llama-gqa.gguf" -n 1 --temp 0 "a"
+same "old suffix" "$(ls tiles | wc -l)" 4; rm gone.gguf
+SHOAL_CACHE_DIR=$tmp/tiles run 0 generate -m "$refs/qwen2.gguf" -n 1 --temp 0 "a"; same "pruned" "$(ls tiles | wc -l)" 4
+same "not ours" "$(cat tiles/0123456789abcdef.tiles tiles/0123456789abcdef.pack)" "$(printf 'mine\nmine')"
 finish

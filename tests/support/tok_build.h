@@ -52,7 +52,7 @@ static inline void tb_add_byte_tokens(struct tok_build *b)
     for (unsigned i = 0; i < 256; i++) {
         char t[8];
         snprintf(t, sizeof(t), "<0x%02X>", i);
-        tb_add(b, t, 0, TOKENIZER_TYPE_BYTE);
+        tb_add(b, t, 0, TOKEN_TYPE_BYTE);
     }
 }
 
@@ -64,7 +64,7 @@ static inline void tb_add_byte_chars(struct tok_build *b)
         bool prints = (i >= '!' && i <= '~') || (i >= 0xa1 && i <= 0xac) || i >= 0xae;
         char t[8] = "";
         utf8_encode(t, prints ? i : next++);
-        tb_add(b, t, 0, TOKENIZER_TYPE_NORMAL);
+        tb_add(b, t, 0, TOKEN_TYPE_NORMAL);
     }
 }
 
@@ -162,12 +162,12 @@ static inline void tb_spm(struct tok_build *b)
         {"aaaa", -11},
     };
     tb_init(b, "llama", NULL);
-    tb_add(b, "<unk>", 0, TOKENIZER_TYPE_UNKNOWN);
-    tb_add(b, "<s>", 0, TOKENIZER_TYPE_CONTROL);
-    tb_add(b, "</s>", 0, TOKENIZER_TYPE_CONTROL);
+    tb_add(b, "<unk>", 0, TOKEN_TYPE_UNKNOWN);
+    tb_add(b, "<s>", 0, TOKEN_TYPE_CONTROL);
+    tb_add(b, "</s>", 0, TOKEN_TYPE_CONTROL);
     tb_add_byte_tokens(b);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        tb_add(b, words[i].text, words[i].score, TOKENIZER_TYPE_NORMAL);
+        tb_add(b, words[i].text, words[i].score, TOKEN_TYPE_NORMAL);
 }
 
 /* 256 byte characters, a few merges and their tokens, an end token. */
@@ -179,7 +179,7 @@ static inline void tb_bpe(struct tok_build *b, const char *pre)
     tb_init(b, "gpt2", pre);
     tb_add_byte_chars(b);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        tb_add(b, words[i], 0, TOKENIZER_TYPE_NORMAL);
+        tb_add(b, words[i], 0, TOKEN_TYPE_NORMAL);
     tb_add_merge(b, "h e");
     tb_add_merge(b, "l l");
     tb_add_merge(b, "he ll");
@@ -190,7 +190,7 @@ static inline void tb_bpe(struct tok_build *b, const char *pre)
     tb_add_merge(b, "a a");
     tb_add_merge(b, "aa aa");
     tb_add_merge(b, "\xc4\xa0 \xc4\xa0");
-    b->eos = (int)tb_add(b, "<|endoftext|>", 0, TOKENIZER_TYPE_CONTROL);
+    b->eos = (int)tb_add(b, "<|endoftext|>", 0, TOKEN_TYPE_CONTROL);
     b->bos = b->eos;
 }
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "kernels/quants/quants.h"
+#include "kernels/quants/quant.h"
 
 #define MAX_IO 4096u /* inputs or outputs; a model of 200 layers has 800 */
 

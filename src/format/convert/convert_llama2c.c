@@ -226,7 +226,7 @@ struct source_row {
 
 struct convert {
     struct llama2c m;
-    struct tok_llama2c vocab;
+    struct llama2c_vocab vocab;
     struct gguf_str *pieces;
     const char *name;
     struct quantize_source_tensor *tensors;
@@ -244,7 +244,7 @@ static void put_metadata(const void *ctx, struct gguf_write *w)
 {
     const struct convert *c = ctx;
     const struct llama2c *m = &c->m;
-    const struct tok_llama2c *v = &c->vocab;
+    const struct llama2c_vocab *v = &c->vocab;
 
     gguf_write_str(w, "general.architecture", "llama", 5);
     gguf_write_str(w, "general.name", c->name, strlen(c->name));
@@ -316,7 +316,7 @@ static int read_inputs(struct convert *c, const struct file_map *model, const ch
         err_wrap(e, "%s", model_path);
         return rc;
     }
-    rc = tok_llama2c_parse(&c->vocab, tok->bytes, tok->n_bytes, c->m.n_vocab, e);
+    rc = llama2c_vocab_parse(&c->vocab, tok->bytes, tok->n_bytes, c->m.n_vocab, e);
     if (rc < 0)
         err_wrap(e, "%s", tok_path);
     return rc;
@@ -349,7 +349,7 @@ int convert_llama2c(const char *model_path, const char *tokenizer_path, const ch
                                       .metadata_ctx = &c};
         rc = quantize_source_run(&src, out_path, o, result, e);
     }
-    tok_llama2c_fini(&c.vocab);
+    llama2c_vocab_fini(&c.vocab);
     mem_free(c.pieces);
     mem_free(c.tensors);
     mem_free(c.rows);

@@ -1,4 +1,4 @@
-/* tok_llama2c.c - see tok_llama2c.h. */
+/* llama2c_vocab.c - see llama2c_vocab.h. */
 #include "format/convert/llama2c_vocab.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 /* Each token takes eight bytes and its text, so a count that the file cannot hold is seen before
  * anything is allocated for it. */
-static int allocate(struct tok_llama2c *v, size_t n_bytes, uint32_t n_vocab, struct err *e)
+static int allocate(struct llama2c_vocab *v, size_t n_bytes, uint32_t n_vocab, struct err *e)
 {
     if (n_vocab == 0 || n_vocab > n_bytes / 8)
         return err_set(e, SHOAL_EFORMAT, "tokenizer.bin: %zu bytes do not hold %u tokens", n_bytes,
@@ -28,12 +28,12 @@ static int allocate(struct tok_llama2c *v, size_t n_bytes, uint32_t n_vocab, str
 static int32_t type_of(uint32_t id, const uint8_t *p, size_t n)
 {
     if (id == 0)
-        return TOKENIZER_TYPE_UNKNOWN;
+        return TOKEN_TYPE_UNKNOWN;
     if (id < 3)
-        return TOKENIZER_TYPE_CONTROL;
+        return TOKEN_TYPE_CONTROL;
     if (n == 6 && memcmp(p, "<0x", 3) == 0 && p[5] == '>')
-        return TOKENIZER_TYPE_BYTE;
-    return TOKENIZER_TYPE_NORMAL;
+        return TOKEN_TYPE_BYTE;
+    return TOKEN_TYPE_NORMAL;
 }
 
 /* llama2.c writes begin and end as "\n<s>\n" and "\n</s>\n", for its own printing. */
@@ -58,7 +58,7 @@ static bool is_raw_byte(uint32_t id, const uint8_t *p, size_t n)
 }
 
 /* Spells those tokens as they are spelled today: otherwise a comma would have two ids. */
-static void name_raw_bytes(struct tok_llama2c *v, char *o)
+static void name_raw_bytes(struct llama2c_vocab *v, char *o)
 {
     static const char hex[] = "0123456789ABCDEF";
     for (uint32_t id = 3; id < 259; id++, o += 6) {
@@ -66,16 +66,16 @@ static void name_raw_bytes(struct tok_llama2c *v, char *o)
         memcpy(o, name, 6);
         v->pieces[id] = o;
         v->piece_bytes[id] = 6;
-        v->types[id] = TOKENIZER_TYPE_BYTE;
+        v->types[id] = TOKEN_TYPE_BYTE;
     }
 }
 
-int tok_llama2c_parse(struct tok_llama2c *out, const void *bytes, size_t n, uint32_t n_vocab,
-                      struct err *e)
+int llama2c_vocab_parse(struct llama2c_vocab *out, const void *bytes, size_t n, uint32_t n_vocab,
+                        struct err *e)
 {
     struct rd r = rd_make(bytes, n);
-    struct tok_llama2c v = {.bos = 1, .eos = 2, .unk = 0};
-    *out = (struct tok_llama2c){0};
+    struct llama2c_vocab v = {.bos = 1, .eos = 2, .unk = 0};
+    *out = (struct llama2c_vocab){0};
     (void)rd_i32(&r); /* the longest token; we do not need it */
     int rc = allocate(&v, n, n_vocab, e);
     char *o = v.bytes;
@@ -113,19 +113,19 @@ int tok_llama2c_parse(struct tok_llama2c *out, const void *bytes, size_t n, uint
     if (rc == 0 && n_raw == 256)
         name_raw_bytes(&v, o);
     if (rc < 0) {
-        tok_llama2c_fini(&v);
+        llama2c_vocab_fini(&v);
         return rc;
     }
     *out = v;
     return 0;
 }
 
-void tok_llama2c_fini(struct tok_llama2c *v)
+void llama2c_vocab_fini(struct llama2c_vocab *v)
 {
     mem_free(v->pieces);
     mem_free(v->piece_bytes);
     mem_free(v->scores);
     mem_free(v->types);
     mem_free(v->bytes);
-    *v = (struct tok_llama2c){0};
+    *v = (struct llama2c_vocab){0};
 }

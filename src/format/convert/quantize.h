@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "kernels/quants/quants.h"
+#include "kernels/quants/quant.h"
 
 struct gguf;
 

@@ -16,7 +16,7 @@ static ALWAYS_INLINE uint32_t panel_take(uint32_t left)
 static ALWAYS_INLINE void vector_range(const struct kern_mat *w, const struct kern_act *a,
                                        uint32_t t, uint32_t tile0, uint32_t tile1, float *out,
                                        size_t out_ld, enum kern_fmt fmt,
-                                       const struct kern_tile_map *map)
+                                       const struct tiles_map *map)
 {
     uint32_t tile = tile0;
     for (; tile + 2 <= tile1; tile += 2)
@@ -27,8 +27,7 @@ static ALWAYS_INLINE void vector_range(const struct kern_mat *w, const struct ke
 
 static ALWAYS_INLINE void panel_range(const struct kern_mat *w, const struct kern_act *a,
                                       uint32_t n_tokens, uint32_t tile0, uint32_t tile1, float *out,
-                                      size_t out_ld, enum kern_fmt fmt,
-                                      const struct kern_tile_map *map)
+                                      size_t out_ld, enum kern_fmt fmt, const struct tiles_map *map)
 {
     struct panel panel;
     const uint32_t blocks = w->n_cols / 32;
@@ -58,7 +57,7 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
                                    uint32_t n_tokens, uint32_t tile0, uint32_t tile1, float *out,
                                    size_t out_ld, enum kern_fmt fmt)
 {
-    const struct kern_tile_map map = kern_tile_map(&layout, fmt, w->n_cols);
+    const struct tiles_map map = tiles_map(&layout, fmt, w->n_cols);
     uint32_t in_panels = n_tokens == 1 ? 0 : PANEL_PAD ? n_tokens : n_tokens & ~1u;
     while (tile0 < tile1) {
         uint32_t end = in_panels && tile1 - tile0 > PANEL_TILES ? tile0 + PANEL_TILES : tile1;

@@ -52,7 +52,7 @@ static ALWAYS_INLINE void block_g4(enum kern_fmt fmt, struct at w, int r0, const
             UNROLL for (int i = 0; i < NT; i++) acc[i][v] =
                 vfmaq_f32(acc[i][v], to_float(sum[i]), vmulq_n_f32(scale, ascale[i]));
         }
-        if (kern_fmt_has_min(fmt)) {
+        if (tiles_fmt_has_min(fmt)) {
             float32x4_t min = half4(w.mins + 4 * (r0 + v));
             UNROLL for (int i = 0; i < NT; i++) acc[i][v] = vfmaq_n_f32(acc[i][v], min, minf[i]);
         }
@@ -62,7 +62,7 @@ static ALWAYS_INLINE void block_g4(enum kern_fmt fmt, struct at w, int r0, const
 /* NS tiles from `tile` times token t, in parallel: each is one stream for the hardware prefetcher.
  */
 static ALWAYS_INLINE void vector_tiles(enum kern_fmt fmt, const struct kern_mat *w,
-                                       const struct kern_tile_map *map, const struct kern_act *a,
+                                       const struct tiles_map *map, const struct kern_act *a,
                                        uint32_t t, uint32_t tile, const int NS, float *out)
 {
     const uint32_t blocks = w->n_cols / 32;
@@ -127,7 +127,7 @@ static ALWAYS_INLINE void panel_fill(struct panel *p, enum kern_fmt fmt, const s
 }
 
 static ALWAYS_INLINE void panel_tile(enum kern_fmt fmt, const struct kern_mat *w,
-                                     const struct kern_tile_map *map, const struct panel *p,
+                                     const struct tiles_map *map, const struct panel *p,
                                      uint32_t tile, const int NT, float *out, size_t out_ld)
 {
     const int NV = PANEL_VECS;
@@ -167,7 +167,7 @@ static ALWAYS_INLINE void wide_tile(const struct kern_mat *w, const struct kern_
 {
     const uint8_t *base = w->data + tile * w->tile_bytes;
     const uint16_t *scales = (const uint16_t *)(const void *)base;
-    const size_t quants = kern_tile_map(&layout, KERN_Q8W, w->n_cols).quants;
+    const size_t quants = tiles_map(&layout, KERN_Q8W, w->n_cols).quants;
     const size_t blocks = w->n_cols / 32;
     const int8_t *x = a->q + (size_t)t * a->n_cols;
     const float *ascale = a->scale + t * blocks;

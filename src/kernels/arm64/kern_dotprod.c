@@ -2,7 +2,7 @@
 #include "kernels/arm64/v16_neon.h"
 
 #include "kernels/ops_body.h"
-#include "kernels/pack.h"
+#include "kernels/tiles.h"
 #include "kernels/arm64/neon_blocks.h"
 
 static ALWAYS_INLINE int32x4_t dot16(enum kern_fmt fmt, int32x4_t sum, const int8x16_t w[4],

@@ -6,7 +6,7 @@
 #include "kernels/arm64/v16_neon.h"
 
 #include "kernels/ops_body.h"
-#include "kernels/pack.h"
+#include "kernels/tiles.h"
 #include "kernels/arm64/neon_blocks.h"
 
 static const struct kern_layout layout = {.tile_rows = 16, .group = 8, .q8_unsigned = false};
@@ -58,7 +58,7 @@ static ALWAYS_INLINE void block_vector(enum kern_fmt fmt, struct at w, const int
         acc[r] =
             vfmaq_f32(acc[r], to_float(s),
                       vmulq_n_f32(half4(w.scales + (fmt == KERN_Q6 ? 16 : 0) + 4 * r), ascale));
-        if (kern_fmt_has_min(fmt))
+        if (tiles_fmt_has_min(fmt))
             acc[r] = vfmaq_n_f32(acc[r], half4(w.mins + 4 * r), minf);
     }
 }
@@ -72,7 +72,7 @@ static ALWAYS_INLINE int32x4_t start_pair(enum kern_fmt fmt, int32_t sum)
 /* NS tiles from `tile` times token t, in parallel: each is one stream for the hardware prefetcher.
  */
 static ALWAYS_INLINE void vector_tiles(enum kern_fmt fmt, const struct kern_mat *w,
-                                       const struct kern_tile_map *map, const struct kern_act *a,
+                                       const struct tiles_map *map, const struct kern_act *a,
                                        uint32_t t, uint32_t tile, const int NS, float *out)
 {
     const uint32_t blocks = w->n_cols / 32;
@@ -194,7 +194,7 @@ static ALWAYS_INLINE void block_pairs(enum kern_fmt fmt, struct at w, int r, con
                 vfmaq_f32(acc[i][v], to_float(sum[i][v]), vmulq_f32(scale[v], d));
         }
     }
-    if (kern_fmt_has_min(fmt)) {
+    if (tiles_fmt_has_min(fmt)) {
         float32x4_t min[2];
         row_pairs(w.mins + 4 * r, min);
         UNROLL for (int i = 0; i < NP; i++) UNROLL for (int v = 0; v < 2; v++) acc[i][v] =
@@ -203,7 +203,7 @@ static ALWAYS_INLINE void block_pairs(enum kern_fmt fmt, struct at w, int r, con
 }
 
 static ALWAYS_INLINE void panel_tile(enum kern_fmt fmt, const struct kern_mat *w,
-                                     const struct kern_tile_map *map, const struct panel *p,
+                                     const struct tiles_map *map, const struct panel *p,
                                      uint32_t tile, const int NT, float *out, size_t out_ld)
 {
     const int NP = NT / 2;
@@ -255,7 +255,7 @@ static ALWAYS_INLINE void wide_rows(const struct kern_mat *w, const struct kern_
 {
     const uint8_t *base = w->data + tile * w->tile_bytes;
     const uint16_t *scales = (const uint16_t *)(const void *)base + 4 * r;
-    const uint8_t *q = base + kern_tile_map(&layout, KERN_Q8W, w->n_cols).quants + 32 * r;
+    const uint8_t *q = base + tiles_map(&layout, KERN_Q8W, w->n_cols).quants + 32 * r;
     const size_t blocks = w->n_cols / 32;
     const uint32_t row = tile * 16 + 4 * r;
     const int8_t *x[8];

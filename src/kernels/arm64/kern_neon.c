@@ -7,7 +7,7 @@
 #include "kernels/arm64/v16_neon.h"
 
 #include "kernels/ops_body.h"
-#include "kernels/pack.h"
+#include "kernels/tiles.h"
 #include "kernels/arm64/neon_blocks.h"
 
 /* Four steps of four columns: lo gets rows 0 and 1, hi rows 2 and 3; two lanes per column pair. */

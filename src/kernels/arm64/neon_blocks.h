@@ -1,6 +1,6 @@
 /* neon_blocks.h - shared by the arm64 products: unpacks bits to bytes, converts sums to floats.
  *
- * Included by exactly one .c file per set, after v16_neon.h, ops_body.h and pack.h; all static.
+ * Included by exactly one .c file per set, after v16_neon.h, ops_body.h and tiles.h; all static.
  *
  * Every weight is unpacked to a signed byte.  Bytes of some formats are off by a constant
  * (neon_shift); the correction goes into the initial value of the integer sum, together with the
@@ -112,7 +112,7 @@ struct at {
 };
 
 static ALWAYS_INLINE struct at block_at(enum kern_fmt fmt, const struct kern_mat *w,
-                                        const struct kern_tile_map *map, uint32_t tile, uint32_t b)
+                                        const struct tiles_map *map, uint32_t tile, uint32_t b)
 {
     const uint8_t *base = w->data + tile * w->tile_bytes;
     const size_t quant_bytes = 16 * (fmt == KERN_Q8   ? 32

@@ -2,7 +2,7 @@
 #include "kernels/scalar/v16_scalar.h"
 
 #include "kernels/ops_body.h"
-#include "kernels/pack.h"
+#include "kernels/tiles.h"
 
 static const struct kern_layout layout = {.tile_rows = 1, .group = 8, .q8_unsigned = false};
 
@@ -17,7 +17,7 @@ static int weight(enum kern_fmt fmt, const uint8_t *q, uint32_t c)
         v |= (high[c / 8] >> (c % 8) & 1) << 4;
     else if (fmt == KERN_Q6)
         v |= (high[c % 8] >> (2 * (c / 8)) & 3) << 4;
-    return v - kern_fmt_offset(fmt);
+    return v - tiles_fmt_offset(fmt);
 }
 
 static float row_dot(const struct kern_mat *w, const struct kern_act *a, uint32_t t, uint32_t row)
@@ -39,9 +39,9 @@ static float row_dot(const struct kern_mat *w, const struct kern_act *a, uint32_
         }
         return acc * w->mul;
     }
-    const struct kern_tile_map map = kern_tile_map(&layout, w->fmt, w->n_cols);
+    const struct tiles_map map = tiles_map(&layout, w->fmt, w->n_cols);
     const uint32_t blocks = w->n_cols / 32, halves = w->fmt == KERN_Q6 ? 2 : 1;
-    const uint32_t quant_bytes = kern_block_quant_bytes(w->fmt);
+    const uint32_t quant_bytes = tiles_block_quant_bytes(w->fmt);
     const int8_t *aq = a->q + (size_t)t * a->n_cols;
     const float *ascale = a->scale + (size_t)t * blocks;
     const int32_t *sums = a->sums + (size_t)t * blocks * 2;
@@ -55,7 +55,7 @@ static float row_dot(const struct kern_mat *w, const struct kern_act *a, uint32_
                 isum += weight(w->fmt, q, c) * aq[b * 32 + c];
             acc = fmaf((float)isum, quant_f16_to_f32(scale) * ascale[b], acc);
         }
-        if (kern_fmt_has_min(w->fmt)) {
+        if (tiles_fmt_has_min(w->fmt)) {
             uint16_t min;
             memcpy(&min, tile + map.mins + (size_t)b * 2, 2);
             acc = fmaf(quant_f16_to_f32(min), ascale[b] * (float)(sums[2 * b] + sums[2 * b + 1]),
@@ -69,7 +69,7 @@ static float row_dot_wide(const struct kern_mat *w, const struct kern_act *a, ui
                           uint32_t row)
 {
     const uint8_t *tile = w->data + row * w->tile_bytes;
-    const struct kern_tile_map map = kern_tile_map(&layout, KERN_Q8W, w->n_cols);
+    const struct tiles_map map = tiles_map(&layout, KERN_Q8W, w->n_cols);
     const int8_t *aq = a->q + (size_t)t * a->n_cols;
     const float *ascale = a->scale + (size_t)t * (a->n_cols / 32);
     float acc = w->bias ? w->bias[row] : 0.0f;

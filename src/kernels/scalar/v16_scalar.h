@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kernels/quants/quants.h"
+#include "kernels/quants/quant.h"
 
 typedef struct {
     float v[16];

@@ -133,7 +133,7 @@ static ALWAYS_INLINE void pass16(enum kern_fmt fmt, const uint8_t *q, const int8
 /* -offset * s; all offsets are powers of two. */
 static ALWAYS_INLINE __m256i bias(enum kern_fmt fmt, __m256i s)
 {
-    const int offset = fmt == KERN_Q8 && !YMM_VNNI ? 0 : kern_fmt_offset(fmt);
+    const int offset = fmt == KERN_Q8 && !YMM_VNNI ? 0 : tiles_fmt_offset(fmt);
     if (offset == 0)
         return _mm256_setzero_si256();
     return _mm256_sub_epi32(_mm256_setzero_si256(),
@@ -186,7 +186,7 @@ static ALWAYS_INLINE void block_tokens(enum kern_fmt fmt, struct at w, const int
             }
         }
     }
-    if (kern_fmt_has_min(fmt))
+    if (tiles_fmt_has_min(fmt))
         UNROLL for (int i = 0; i < NT; i++)
         {
             const int32_t *s = sums + (size_t)i * blocks * 2;
@@ -201,10 +201,10 @@ static ALWAYS_INLINE void block_tokens(enum kern_fmt fmt, struct at w, const int
 static ALWAYS_INLINE void tiles_tokens(const struct kern_mat *w, const struct kern_act *a,
                                        uint32_t tile, uint32_t t, float *out, size_t out_ld,
                                        enum kern_fmt fmt, const int NS, const int NT,
-                                       const struct kern_tile_map *map)
+                                       const struct tiles_map *map)
 {
     const uint8_t *base = w->data + tile * w->tile_bytes;
-    const uint32_t blocks = w->n_cols / 32, quant_bytes = 16 * kern_block_quant_bytes(fmt);
+    const uint32_t blocks = w->n_cols / 32, quant_bytes = 16 * tiles_block_quant_bytes(fmt);
     const uint32_t scale_bytes = fmt == KERN_Q6 ? 64 : 32;
     const int8_t *x = a->q + (size_t)t * a->n_cols;
     const float *ascale = a->scale + (size_t)t * blocks;
@@ -238,7 +238,7 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
                                    uint32_t n_tokens, uint32_t tile0, uint32_t tile1, float *out,
                                    size_t out_ld, enum kern_fmt fmt)
 {
-    const struct kern_tile_map map = kern_tile_map(&layout, fmt, w->n_cols);
+    const struct tiles_map map = tiles_map(&layout, fmt, w->n_cols);
     uint32_t tile = tile0;
     if (n_tokens == 1)
         for (; tile + YMM_STREAMS <= tile1; tile += YMM_STREAMS)
@@ -260,7 +260,7 @@ static ALWAYS_INLINE void tile_wide(const struct kern_mat *w, const struct kern_
                                     const int NT)
 {
     const uint8_t *base = w->data + tile * w->tile_bytes;
-    const uint8_t *q = base + kern_tile_map(&layout, KERN_Q8W, w->n_cols).quants;
+    const uint8_t *q = base + tiles_map(&layout, KERN_Q8W, w->n_cols).quants;
     const size_t blocks = w->n_cols / 32;
     const int8_t *x = a->q + (size_t)t * a->n_cols;
     const float *ascale = a->scale + t * blocks;

@@ -1,6 +1,6 @@
 /* kern_amx.c - AVX-512 with the AMX tile unit for products of many tokens.
  *
- * The packed layout is that of AVX-512: 64 bytes are 4 columns of 16 rows, exactly a row of the AMX
+ * The tile layout is that of AVX-512: 64 bytes are 4 columns of 16 rows, exactly a row of the AMX
  * tile for the second operand.  One tile instruction multiplies up to 16 tokens with 16 rows over
  * one part, which is all columns that share a scale.  Scaling and accumulation stay in vector
  * registers, in the order that kern.h prescribes.  Small numbers of tokens and float weights are
@@ -8,7 +8,7 @@
 #include "kernels/x86_64/v16_avx512.h"
 
 #include "kernels/ops_body.h"
-#include "kernels/pack.h"
+#include "kernels/tiles.h"
 #include "kernels/x86_64/load_avx512.h"
 
 extern const struct kern_ops kern_avx512;
@@ -59,8 +59,8 @@ struct scratch {
 static ALWAYS_INLINE void unpack(enum kern_fmt fmt, const uint8_t *q, uint32_t blocks,
                                  struct scratch *s)
 {
-    const size_t quant_bytes = 16 * (size_t)kern_block_quant_bytes(fmt);
-    const __m512i offset = _mm512_set1_epi8((char)kern_fmt_offset(fmt));
+    const size_t quant_bytes = 16 * (size_t)tiles_block_quant_bytes(fmt);
+    const __m512i offset = _mm512_set1_epi8((char)tiles_fmt_offset(fmt));
     for (uint32_t b = 0; b < blocks; b++, q += quant_bytes)
 #pragma GCC unroll 8
         for (int j = 0; j < 8; j++)
@@ -112,7 +112,7 @@ static struct ahead ahead_from(const struct kern_mat *w, uint32_t tile)
     const uintptr_t data = (uintptr_t)w->data;
     return (struct ahead){
         .at = (data + tile * w->tile_bytes) / PAGE_BYTES * PAGE_BYTES,
-        .end = data + kern_n_tiles(&layout, w->n_rows) * w->tile_bytes,
+        .end = data + tiles_count(&layout, w->n_rows) * w->tile_bytes,
     };
 }
 
@@ -182,7 +182,7 @@ struct job {
     const struct kern_act *a;
     float *out;
     size_t out_ld;
-    struct kern_tile_map map;
+    struct tiles_map map;
     uint32_t parts;
     struct scratch *s;
 };
@@ -201,7 +201,7 @@ static ALWAYS_INLINE void add_part(__m512 acc[16], const struct job *j, const ui
     for (int i = 0; i < NT; i++)
         acc[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_load_si512(isum + 16 * i)),
                                  _mm512_mul_ps(scale, _mm512_set1_ps(d[i])), acc[i]);
-    if (kern_fmt_has_min(fmt)) {
+    if (tiles_fmt_has_min(fmt)) {
         at = base + j->map.mins + (size_t)b * 32;
         const __m512 min = v16_f16((const uint16_t *)at);
         d = j->s->min_factor[g][b];
@@ -287,14 +287,14 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
                           .a = a,
                           .out = out,
                           .out_ld = out_ld,
-                          .map = kern_tile_map(&layout, fmt, w->n_cols),
+                          .map = tiles_map(&layout, fmt, w->n_cols),
                           .parts = w->n_cols / part_columns(fmt),
                           .s = &s};
     uint32_t t0 = 0;
     while (t0 < n_tokens) {
         uint32_t group = n_tokens - t0 < GROUP_TOKENS ? n_tokens - t0 : GROUP_TOKENS;
         const uint32_t last = group % 16;
-        fill_factors(&s, a, t0, group, fmt == KERN_Q8W ? j.parts : blocks, kern_fmt_has_min(fmt));
+        fill_factors(&s, a, t0, group, fmt == KERN_Q8W ? j.parts : blocks, tiles_fmt_has_min(fmt));
         configure(16, last ? last : 1, part_columns(fmt));
         struct ahead next = ahead_from(w, tile0);
         for (uint32_t tile = tile0; tile < tile1; tile++) {

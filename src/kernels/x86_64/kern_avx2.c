@@ -2,7 +2,7 @@
 #include "kernels/x86_64/v16_avx2.h"
 
 #include "kernels/ops_body.h"
-#include "kernels/pack.h"
+#include "kernels/tiles.h"
 
 #define YMM_VNNI 0
 #include "kernels/x86_64/gemm_ymm.h"

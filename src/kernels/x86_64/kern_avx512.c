@@ -6,7 +6,7 @@
 
 #define OPS_WIDE_SUMS 1
 #include "kernels/ops_body.h"
-#include "kernels/pack.h"
+#include "kernels/tiles.h"
 #include "kernels/x86_64/load_avx512.h"
 
 static const struct kern_layout layout = {.tile_rows = 16, .group = 4, .q8_unsigned = true};
@@ -33,13 +33,12 @@ static ALWAYS_INLINE unsigned offset_shift(enum kern_fmt fmt)
  * after its own. */
 static ALWAYS_INLINE void tiles_one(const struct kern_mat *w, const struct kern_act *a,
                                     uint32_t tile, uint32_t apart, uint32_t t, float *out,
-                                    enum kern_fmt fmt, const int NR,
-                                    const struct kern_tile_map *map)
+                                    enum kern_fmt fmt, const int NR, const struct tiles_map *map)
 {
     const uint8_t *base = w->data + tile * w->tile_bytes;
     const size_t stride = apart * w->tile_bytes;
-    const uint32_t blocks = w->n_cols / 32, quant_bytes = 16 * kern_block_quant_bytes(fmt);
-    const int offset = kern_fmt_offset(fmt), halves = fmt == KERN_Q6 ? 2 : 1;
+    const uint32_t blocks = w->n_cols / 32, quant_bytes = 16 * tiles_block_quant_bytes(fmt);
+    const int offset = tiles_fmt_offset(fmt), halves = fmt == KERN_Q6 ? 2 : 1;
     const int8_t *aq = a->q + (size_t)t * a->n_cols;
     const float *ascale = a->scale + (size_t)t * blocks;
     const int32_t *sums = a->sums + (size_t)t * blocks * 2;
@@ -89,7 +88,7 @@ static ALWAYS_INLINE void tiles_one(const struct kern_mat *w, const struct kern_
             }
             acc[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(i0, i1)),
                                      _mm512_mul_ps(s0, d), acc[r]);
-            if (kern_fmt_has_min(fmt)) {
+            if (tiles_fmt_has_min(fmt)) {
                 const void *min = own + map->mins + (size_t)b * 32;
                 acc[r] = _mm512_fmadd_ps(v16_f16((const uint16_t *)min),
                                          _mm512_set1_ps(ascale[b] * (float)sum), acc[r]);
@@ -106,7 +105,7 @@ static ALWAYS_INLINE void tiles_one(const struct kern_mat *w, const struct kern_
 /* Tiles tile0 to tile1 - 1: as many streams as possible, each as long as possible. */
 static ALWAYS_INLINE void gemm_one(const struct kern_mat *w, const struct kern_act *a, uint32_t t,
                                    uint32_t tile0, uint32_t tile1, float *out, enum kern_fmt fmt,
-                                   const struct kern_tile_map *map)
+                                   const struct tiles_map *map)
 {
     uint32_t tile = tile0, each = (tile1 - tile0) / AVX512_STREAMS;
     for (uint32_t i = 0; i < each; i++)
@@ -193,7 +192,7 @@ static ALWAYS_INLINE __m512 float1(const uint32_t *p)
 /* NR tiles of rows times the NT tokens of a panel: each broadcast activation is used NR times. */
 static ALWAYS_INLINE void tiles_panel(const struct kern_mat *w, const struct panel *panel,
                                       uint32_t tile, float *out, size_t out_ld, enum kern_fmt fmt,
-                                      const int NR, const int NT, const struct kern_tile_map *map)
+                                      const int NR, const int NT, const struct tiles_map *map)
 {
     const uint8_t *base = w->data + tile * w->tile_bytes;
     const size_t stride = w->tile_bytes;
@@ -258,7 +257,7 @@ static ALWAYS_INLINE void tiles_panel(const struct kern_mat *w, const struct pan
         }
 #pragma GCC unroll 2
         for (int r = 0; r < 2; r++) {
-            if (r >= NR || !kern_fmt_has_min(fmt))
+            if (r >= NR || !tiles_fmt_has_min(fmt))
                 continue;
             const void *at = base + (size_t)r * stride + map->mins + (size_t)b * 32;
             __m512 min = v16_f16((const uint16_t *)at);
@@ -281,8 +280,7 @@ static ALWAYS_INLINE void tiles_panel(const struct kern_mat *w, const struct pan
 
 static ALWAYS_INLINE void gemm_panel(const struct kern_mat *w, const struct panel *panel,
                                      uint32_t tile0, uint32_t tile1, float *out, size_t out_ld,
-                                     enum kern_fmt fmt, const int NT,
-                                     const struct kern_tile_map *map)
+                                     enum kern_fmt fmt, const int NT, const struct tiles_map *map)
 {
     uint32_t tile = tile0;
     for (; tile + 2 <= tile1; tile += 2)
@@ -295,7 +293,7 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
                                    uint32_t n_tokens, uint32_t tile0, uint32_t tile1, float *out,
                                    size_t out_ld, enum kern_fmt fmt)
 {
-    const struct kern_tile_map map = kern_tile_map(&layout, fmt, w->n_cols);
+    const struct tiles_map map = tiles_map(&layout, fmt, w->n_cols);
     uint32_t t = 0;
     if (n_tokens > 1 && w->n_cols / 32 <= PANEL_MAX_BLOCKS) {
         struct panel panel;
@@ -326,7 +324,7 @@ static ALWAYS_INLINE void tiles_wide(const struct kern_mat *w, const struct kern
                                      const int NR, const int NT)
 {
     const uint8_t *base = w->data + tile * w->tile_bytes;
-    const uint8_t *q = base + kern_tile_map(&layout, KERN_Q8W, w->n_cols).quants;
+    const uint8_t *q = base + tiles_map(&layout, KERN_Q8W, w->n_cols).quants;
     const size_t stride = w->tile_bytes, x_ld = a->n_cols, blocks = a->n_cols / 32;
     const int8_t *x = a->q + t * x_ld;
     const float *ascale = a->scale + t * blocks;

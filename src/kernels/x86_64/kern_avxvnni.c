@@ -4,7 +4,7 @@
 
 #define OPS_WIDE_SUMS 1
 #include "kernels/ops_body.h"
-#include "kernels/pack.h"
+#include "kernels/tiles.h"
 
 #define YMM_VNNI 1
 #include "kernels/x86_64/gemm_ymm.h"

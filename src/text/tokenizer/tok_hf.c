@@ -108,7 +108,7 @@ static bool takes(const struct tokenizer *t, int32_t id, unsigned flags, const c
 {
     uint8_t attr = t->v.attr[id];
     uint32_t c;
-    if (t->v.type[id] != TOKENIZER_TYPE_USER_DEFINED && !(flags & TOKENIZER_PARSE_SPECIAL))
+    if (t->v.type[id] != TOKEN_TYPE_USER_DEFINED && !(flags & TOKENIZER_PARSE_SPECIAL))
         return false;
     if (attr & TOK_ATTR_SINGLE_WORD) {
         if (*from > start && (char_before(start, *from, &c), hf_is_word(c)))

@@ -40,16 +40,16 @@ static void set_types(struct hf_build *b)
     uint8_t byte;
     for (uint32_t i = 0; i < b->n; i++) {
         if (!b->raw[i].p)
-            v->type[i] = TOKENIZER_TYPE_UNUSED;
+            v->type[i] = TOKEN_TYPE_UNUSED;
         else if (b->byte_fallback && tok_is_byte_spelling(b->raw[i].p, b->raw[i].n, &byte)) {
-            v->type[i] = TOKENIZER_TYPE_BYTE;
+            v->type[i] = TOKEN_TYPE_BYTE;
             if (v->byte_id[byte] < 0)
                 v->byte_id[byte] = (int32_t)i;
         }
     }
     for (size_t i = 0; i < b->n_added; i++) {
         const struct hf_added *a = &b->added[i];
-        v->type[a->id] = a->special ? TOKENIZER_TYPE_CONTROL : TOKENIZER_TYPE_USER_DEFINED;
+        v->type[a->id] = a->special ? TOKEN_TYPE_CONTROL : TOKEN_TYPE_USER_DEFINED;
         v->attr[a->id] =
             (uint8_t)((a->lstrip ? TOK_ATTR_LSTRIP : 0) | (a->rstrip ? TOK_ATTR_RSTRIP : 0) |
                       (a->single_word ? TOK_ATTR_SINGLE_WORD : 0) |
@@ -79,9 +79,9 @@ static int make_vocab(struct hf_build *b, struct err *e)
         v->at[i] = at;
         uint32_t n = (uint32_t)spell(b, i, v->bytes + at, &alphabet);
         /* the reference finds "<0x0A>" in a text too, but only by its Unigram */
-        bool byte = v->type[i] == TOKENIZER_TYPE_BYTE &&
-                    (b->made || t->info.kind != TOKENIZER_KIND_UNIGRAM);
-        bool plain = b->in_model[i] && v->type[i] != TOKENIZER_TYPE_CONTROL && !byte;
+        bool byte =
+            v->type[i] == TOKEN_TYPE_BYTE && (b->made || t->info.kind != TOKENIZER_KIND_UNIGRAM);
+        bool plain = b->in_model[i] && v->type[i] != TOKEN_TYPE_CONTROL && !byte;
         if (plain && n > 0) {
             v->attr[i] |= TOK_ATTR_PLAIN;
             if (n > v->max_len)

@@ -68,7 +68,7 @@ struct tok_vocab {
     uint32_t n;
     char *bytes;            /* the pieces, one after the other; spaces are spaces, not U+2581 */
     uint32_t *at;           /* [n + 1]: piece i is bytes[at[i] .. at[i + 1]) */
-    uint8_t *type;          /* enum tokenizer_type */
+    uint8_t *type;          /* enum token_type */
     uint8_t *attr;          /* enum tok_attr */
     struct tok_index plain; /* what plain text can become: no control, unknown and byte tokens */
     int32_t byte_id[256];   /* the token of one byte, or TOKENIZER_NONE */

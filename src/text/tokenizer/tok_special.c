@@ -54,7 +54,7 @@ int32_t tok_special_at(const struct tok_special *sp, const uint8_t *type, const 
     for (size_t k = 1; lo < hi; k++) {
         /* entries in [lo, hi) agree with p in their first k bytes; the shortest stands first */
         for (; lo < hi && sp->e[lo].n == k; lo++) {
-            bool may = !type || type[sp->e[lo].id] == TOKENIZER_TYPE_USER_DEFINED;
+            bool may = !type || type[sp->e[lo].id] == TOKEN_TYPE_USER_DEFINED;
             if (may && found_n != k) {
                 found = (int32_t)lo;
                 found_n = k;
@@ -94,7 +94,7 @@ static size_t control_in(const struct tokenizer *t, const struct tok_special *sp
     for (uint32_t i = sp->first[(uint8_t)*p]; i < sp->first[(uint8_t)*p + 1] && !*open; i++)
         *open = sp->e[i].n > n && memcmp(sp->e[i].p, p, n) == 0;
     int32_t at = tok_special_at(sp, NULL, p, n);
-    if (at < 0 || t->v.type[sp->e[at].id] == TOKENIZER_TYPE_USER_DEFINED)
+    if (at < 0 || t->v.type[sp->e[at].id] == TOKEN_TYPE_USER_DEFINED)
         return 0;
     return sp->e[at].n;
 }

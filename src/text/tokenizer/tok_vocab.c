@@ -136,7 +136,7 @@ static int load_types(struct tokenizer *t, const struct gguf *g, struct err *e)
         int64_t v;
         if (!gguf_kv_i64(kv, i, &v))
             return err_set(e, SHOAL_EFORMAT, KEY "token_type is no array of integers");
-        if (v >= TOKENIZER_TYPE_NORMAL && v <= TOKENIZER_TYPE_BYTE)
+        if (v >= TOKEN_TYPE_NORMAL && v <= TOKEN_TYPE_BYTE)
             t->v.type[i] = (uint8_t)v;
     }
     return 0;
@@ -254,7 +254,7 @@ int tok_vocab_find_special(struct tokenizer *t, const struct tok_spellings *src,
         if (sp->eog)
             set_eog(t, at[k]);
         if (takes || sp->eog) /* some files say it is a word; plain text must not become it */
-            t->v.type[at[k]] = TOKENIZER_TYPE_CONTROL;
+            t->v.type[at[k]] = TOKEN_TYPE_CONTROL;
     }
     /* Where replies consist of several messages, <|end|> ends only one of them. */
     if (has_spelling(at, "<|end|>", &id) &&
@@ -267,7 +267,7 @@ int tok_vocab_find_special(struct tokenizer *t, const struct tok_spellings *src,
     /* In gemma 4, </s> is a tag of HTML. */
     if (has_spelling(at, "</s>", &id) && has_spelling(at, "<|tool_response>", &other)) {
         t->v.attr[id] &= (uint8_t)~TOK_ATTR_EOG;
-        t->v.type[id] = TOKENIZER_TYPE_NORMAL;
+        t->v.type[id] = TOKEN_TYPE_NORMAL;
     }
     set_eog(t, in->eos);
     set_eog(t, in->eot);
@@ -281,8 +281,8 @@ int tok_vocab_find_special(struct tokenizer *t, const struct tok_spellings *src,
 static bool is_special(const struct tokenizer *t, uint32_t id)
 {
     uint8_t type = t->v.type[id];
-    return type == TOKENIZER_TYPE_CONTROL || type == TOKENIZER_TYPE_USER_DEFINED ||
-           type == TOKENIZER_TYPE_UNKNOWN;
+    return type == TOKEN_TYPE_CONTROL || type == TOKEN_TYPE_USER_DEFINED ||
+           type == TOKEN_TYPE_UNKNOWN;
 }
 
 void tok_alphabet_init(struct tok_alphabet *a)
@@ -349,7 +349,7 @@ static size_t make_piece(struct tokenizer *t, uint32_t id, struct gguf_str w, ch
     uint8_t type = t->v.type[id], byte;
     size_t n = w.n;
     *reachable = false;
-    if (type == TOKENIZER_TYPE_BYTE && tok_is_byte_spelling(w.p, w.n, &byte)) {
+    if (type == TOKEN_TYPE_BYTE && tok_is_byte_spelling(w.p, w.n, &byte)) {
         *out = (char)byte;
         if (t->v.byte_id[byte] < 0)
             t->v.byte_id[byte] = (int32_t)id;
@@ -357,7 +357,7 @@ static size_t make_piece(struct tokenizer *t, uint32_t id, struct gguf_str w, ch
     }
     if (is_special(t, id)) {
         memcpy(out, w.p, n);
-        *reachable = type == TOKENIZER_TYPE_USER_DEFINED && plain_ascii(w);
+        *reachable = type == TOKEN_TYPE_USER_DEFINED && plain_ascii(w);
         return n;
     }
     if (escaped) {
@@ -520,7 +520,7 @@ int tok_vocab_alloc(struct tokenizer *t, uint32_t n, struct err *e)
     t->whole = mem_zalloc_n(n, sizeof(*t->whole));
     if (!v->at || !v->type || !v->attr || !t->whole)
         return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", n);
-    memset(v->type, TOKENIZER_TYPE_NORMAL, n);
+    memset(v->type, TOKEN_TYPE_NORMAL, n);
     for (int b = 0; b < 256; b++)
         v->byte_id[b] = TOKENIZER_NONE;
     return 0;
@@ -557,7 +557,7 @@ int tok_vocab_load(struct tokenizer *t, const struct gguf *g, struct err *e)
         uint8_t byte;
         for (uint32_t i = 0; gguf_strings_next(&strings, &w); i++)
             if (tok_is_byte_spelling(w.p, w.n, &byte))
-                v->type[i] = TOKENIZER_TYPE_BYTE;
+                v->type[i] = TOKEN_TYPE_BYTE;
     }
     load_ids(t, g);
     struct in_order order = {gguf_kv_strings(tokens), 0};

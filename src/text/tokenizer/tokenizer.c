@@ -195,10 +195,10 @@ const char *tokenizer_kind_name(enum tokenizer_kind kind)
 
 /* ---- decoding ---- */
 
-enum tokenizer_type tokenizer_type(const struct tokenizer *t, int32_t id)
+enum token_type tokenizer_token_type(const struct tokenizer *t, int32_t id)
 {
     if (id < 0 || (uint32_t)id >= t->v.n)
-        return TOKENIZER_TYPE_UNKNOWN;
+        return TOKEN_TYPE_UNKNOWN;
     return t->v.type[id];
 }
 
@@ -221,8 +221,7 @@ struct tok_piece tokenizer_piece(const struct tokenizer *t, int32_t id, unsigned
     struct tok_piece none = {"", 0};
     if (id < 0 || (uint32_t)id >= t->v.n)
         return none;
-    bool hidden =
-        t->v.type[id] == TOKENIZER_TYPE_CONTROL || t->v.type[id] == TOKENIZER_TYPE_UNKNOWN;
+    bool hidden = t->v.type[id] == TOKEN_TYPE_CONTROL || t->v.type[id] == TOKEN_TYPE_UNKNOWN;
     if (hidden && !(flags & TOKENIZER_RENDER_SPECIAL))
         return none;
     if (!t->piece_at)
@@ -239,11 +238,11 @@ static bool space_follows(const struct tokenizer *t, int32_t prev)
         return false;
     if (prev < 0)
         return true;
-    enum tokenizer_type type = tokenizer_type(t, prev);
-    if (prev == t->info.unk || type == TOKENIZER_TYPE_UNKNOWN)
+    enum token_type type = tokenizer_token_type(t, prev);
+    if (prev == t->info.unk || type == TOKEN_TYPE_UNKNOWN)
         return t
             ->spells_all; /* then it came from its name in the text; else from an unknown word */
-    return type == TOKENIZER_TYPE_CONTROL || type == TOKENIZER_TYPE_USER_DEFINED;
+    return type == TOKEN_TYPE_CONTROL || type == TOKEN_TYPE_USER_DEFINED;
 }
 
 /* The piece of id at its place: with the added space taken away. */

@@ -138,7 +138,7 @@ void tok_stream_init(struct tok_stream *s, const struct tokenizer *t, int32_t pr
 void tok_stream_push(struct tok_stream *s, struct buf *out, int32_t id);
 void tok_stream_flush(struct tok_stream *s, struct buf *out);
 
-enum tokenizer_type tokenizer_type(const struct tokenizer *t, int32_t id);
+enum token_type tokenizer_token_type(const struct tokenizer *t, int32_t id);
 /* Does this token end a generation (EOS, end of turn, ...)? */
 bool tokenizer_is_eog(const struct tokenizer *t, int32_t id);
 /* The id whose token is spelled exactly so in the vocabulary (special tokens included), or NONE. */

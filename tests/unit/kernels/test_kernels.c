@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "kernels/kern.h"
-#include "kernels/pack.h"
+#include "kernels/tiles.h"
 
 static uint64_t rng_state = 1;
 
@@ -89,16 +89,16 @@ static void *aligned(size_t n)
     return p;
 }
 
-static struct kern_mat pack(const struct kern_layout *l, enum quant_type type, const void *src,
-                            uint32_t rows, uint32_t cols)
+static struct kern_mat tiled(const struct kern_layout *l, enum quant_type type, const void *src,
+                             uint32_t rows, uint32_t cols)
 {
-    struct kern_mat m = {.fmt = kern_fmt_of(type), .n_rows = rows, .n_cols = cols};
-    m.mul = kern_pack_mul(type, src, rows, cols);
-    m.tile_bytes = kern_tile_bytes(l, m.fmt, cols);
-    uint32_t tiles = kern_n_tiles(l, rows);
-    uint8_t *data = aligned(tiles * m.tile_bytes), *work = aligned(kern_pack_work_bytes(cols));
+    struct kern_mat m = {.fmt = tiles_fmt_of(type), .n_rows = rows, .n_cols = cols};
+    m.mul = tiles_mul(type, src, rows, cols);
+    m.tile_bytes = tiles_bytes(l, m.fmt, cols);
+    uint32_t tiles = tiles_count(l, rows);
+    uint8_t *data = aligned(tiles * m.tile_bytes), *work = aligned(tiles_work_bytes(cols));
     for (uint32_t t = 0; t < tiles; t++)
-        kern_pack_tile(l, type, src, rows, cols, m.mul, t, data + t * m.tile_bytes, work);
+        tiles_fill(l, type, src, rows, cols, m.mul, t, data + t * m.tile_bytes, work);
     free(work);
     m.data = data;
     return m;
@@ -137,8 +137,8 @@ static void test_expected_set_is_live(void **state)
     assert_non_null(strstr(e.msg, "scalar"));
 }
 
-/* What is packed for the scalar set, read back, is the tensor: exact where numbers are copied. */
-static void test_packing_keeps_the_values(void **state)
+/* What is tiled for the scalar set, read back, is the tensor: exact where numbers are copied. */
+static void test_tiling_keeps_the_values(void **state)
 {
     (void)state;
     enum { ROWS = 3, COLS = 512 };
@@ -148,11 +148,11 @@ static void test_packing_keeps_the_values(void **state)
         uint8_t *src = aligned(ROWS * row_bytes);
         for (int r = 0; r < ROWS; r++)
             random_row(all_types[i], src + (size_t)r * row_bytes, COLS);
-        struct kern_mat m = pack(&kern_scalar.layout, all_types[i], src, ROWS, COLS);
+        struct kern_mat m = tiled(&kern_scalar.layout, all_types[i], src, ROWS, COLS);
         if (kern_fmt_is_float(m.fmt)) {
             assert_memory_equal(m.data, src, ROWS * row_bytes);
         } else {
-            struct kern_block blocks[COLS / 32];
+            struct tiles_block blocks[COLS / 32];
             float want[COLS], work[256];
             for (int r = 0; r < ROWS; r++) {
                 const uint8_t *row = src + (size_t)r * row_bytes;
@@ -160,12 +160,12 @@ static void test_packing_keeps_the_values(void **state)
                 quant_to_f32(all_types[i], row, want, COLS);
                 for (int c = 0; c < COLS; c++)
                     peak = fabsf(want[c]) > peak ? fabsf(want[c]) : peak;
-                kern_row_blocks(all_types[i], row, COLS, m.mul, blocks, work);
+                tiles_row_blocks(all_types[i], row, COLS, m.mul, blocks, work);
                 for (int c = 0; c < COLS; c++) {
-                    const struct kern_block *b = &blocks[c / 32];
+                    const struct tiles_block *b = &blocks[c / 32];
                     int half = m.fmt == KERN_Q6 ? c % 32 / 16 : 0;
                     float s = quant_f16_to_f32(b->scale[half]) * m.mul;
-                    float v = s * (float)(b->q[c % 32] - kern_fmt_offset(m.fmt)) +
+                    float v = s * (float)(b->q[c % 32] - tiles_fmt_offset(m.fmt)) +
                               quant_f16_to_f32(b->min) * m.mul;
                     float bound = peak * (all_types[i] == QUANT_Q2_K ? 5e-3f : 5e-4f);
                     bool exact = all_types[i] == QUANT_Q8_0 || all_types[i] == QUANT_Q4_0 ||
@@ -209,16 +209,16 @@ static void test_gemm_equals_scalar(void **state)
             for (uint32_t r = 0; r < rows; r++)
                 random_row(all_types[i], src + r * row_bytes, cols);
             float *want = aligned((size_t)n * rows * 4), *got = aligned((size_t)n * rows * 4);
-            struct kern_mat ref = pack(&kern_scalar.layout, all_types[i], src, rows, cols);
+            struct kern_mat ref = tiled(&kern_scalar.layout, all_types[i], src, rows, cols);
             struct kern_act ra = act_make(&kern_scalar, x, n, cols);
             kern_scalar.gemm(&ref, &ra, n, 0, rows, want, rows);
             for (size_t s = 0; s < n_sets; s++) {
-                struct kern_mat m = pack(&sets[s]->layout, all_types[i], src, rows, cols);
+                struct kern_mat m = tiled(&sets[s]->layout, all_types[i], src, rows, cols);
                 struct kern_act a = act_make(sets[s], x, n, cols);
                 assert_memory_equal(a.q, ra.q, (size_t)n * cols);
                 assert_memory_equal(a.scale, ra.scale, (size_t)n * cols / 32 * 4);
                 assert_memory_equal(a.sums, ra.sums, (size_t)n * cols / 16 * 4);
-                uint32_t tiles = kern_n_tiles(&sets[s]->layout, rows);
+                uint32_t tiles = tiles_count(&sets[s]->layout, rows);
                 memset(got, 0xff, (size_t)n * rows * 4);
                 sets[s]->gemm(&m, &a, n, 0, tiles / 2, got, rows);
                 sets[s]->gemm(&m, &a, n, tiles / 2, tiles, got, rows);
@@ -257,18 +257,18 @@ static void test_gemm_at_the_edges(void **state)
         const struct quant_info *qi = quant_info(all_types[i]);
         size_t row_bytes = COLS / qi->block * qi->block_bytes;
         uint8_t *src = aligned(ROWS * row_bytes);
-        if (kern_fmt_is_float(kern_fmt_of(all_types[i]))) {
+        if (kern_fmt_is_float(tiles_fmt_of(all_types[i]))) {
             free(src);
             continue;
         }
         for (uint32_t r = 0; r < ROWS; r++)
             fill_row(all_types[i], src + r * row_bytes, COLS, fills[r % sizeof(fills)]);
-        struct kern_mat ref = pack(&kern_scalar.layout, all_types[i], src, ROWS, COLS);
+        struct kern_mat ref = tiled(&kern_scalar.layout, all_types[i], src, ROWS, COLS);
         struct kern_act ra = act_make(&kern_scalar, x, TOKENS, COLS);
         kern_scalar.gemm(&ref, &ra, TOKENS, 0, ROWS, want, ROWS);
         for (size_t s = 0; s < n_sets; s++) {
-            struct kern_mat m = pack(&sets[s]->layout, all_types[i], src, ROWS, COLS);
-            uint32_t tiles = kern_n_tiles(&sets[s]->layout, ROWS);
+            struct kern_mat m = tiled(&sets[s]->layout, all_types[i], src, ROWS, COLS);
+            uint32_t tiles = tiles_count(&sets[s]->layout, ROWS);
             for (uint32_t n = 1; n <= TOKENS; n += 8) { /* one token has its own path */
                 sets[s]->gemm(&m, &ra, n, 0, tiles, got, ROWS);
                 for (uint32_t k = 0; k < n * ROWS; k++)
@@ -299,7 +299,7 @@ static void test_scalar_gemm_equals_double(void **state)
         uint8_t *src = aligned(ROWS * row_bytes);
         for (int r = 0; r < ROWS; r++)
             random_row(all_types[i], src + (size_t)r * row_bytes, COLS);
-        struct kern_mat m = pack(&kern_scalar.layout, all_types[i], src, ROWS, COLS);
+        struct kern_mat m = tiled(&kern_scalar.layout, all_types[i], src, ROWS, COLS);
         struct kern_act a = act_make(&kern_scalar, x, 1, COLS);
         kern_scalar.gemm(&m, &a, 1, 0, ROWS, out, ROWS);
         for (int r = 0; r < ROWS; r++) {
@@ -327,17 +327,17 @@ static void expect_same(const char *set, const char *what, const float *got, con
             fail_msg("%s %s [%zu]: %.9g, want %.9g", set, what, i, (double)got[i], (double)want[i]);
 }
 
-static struct kern_mat pack_wide(const struct kern_layout *l, const float *src, uint32_t rows,
-                                 uint32_t cols)
+static struct kern_mat tiled_wide(const struct kern_layout *l, const float *src, uint32_t rows,
+                                  uint32_t cols)
 {
     struct kern_mat m = {.fmt = KERN_Q8W, .n_rows = rows, .n_cols = cols, .mul = 1.0f};
-    m.tile_bytes = kern_tile_bytes(l, m.fmt, cols);
-    uint32_t tiles = kern_n_tiles(l, rows), height = l->tile_rows;
+    m.tile_bytes = tiles_bytes(l, m.fmt, cols);
+    uint32_t tiles = tiles_count(l, rows), height = l->tile_rows;
     uint8_t *data = aligned(tiles * m.tile_bytes);
     for (uint32_t t = 0; t < tiles; t++)
-        kern_pack_wide(l, src + (size_t)t * height * cols,
-                       rows - t * height < height ? rows - t * height : height, cols,
-                       data + t * m.tile_bytes);
+        tiles_fill_wide(l, src + (size_t)t * height * cols,
+                        rows - t * height < height ? rows - t * height : height, cols,
+                        data + t * m.tile_bytes);
     m.data = data;
     return m;
 }
@@ -356,7 +356,7 @@ static void test_wide_gemm_equals_scalar_and_double(void **state)
     static const uint32_t tokens[] = {1, 2, 3, 4, 7, 16, 17, 20, 32, 33, 70};
     const struct kern_ops *sets[8];
     size_t n_sets = kern_usable(sets, 8);
-    assert_int_equal(kern_tile_bytes(&kern_scalar.layout, KERN_Q8W, 96), 0);
+    assert_int_equal(tiles_bytes(&kern_scalar.layout, KERN_Q8W, 96), 0);
     for (size_t c = 0; c < 5; c++)
         for (size_t r = 0; r < 4; r++) {
             const uint32_t nc = cols[c], nr = rows[r], most = 70;
@@ -366,7 +366,7 @@ static void test_wide_gemm_equals_scalar_and_double(void **state)
                 src[i] = rng_float();
             for (size_t i = 0; i < (size_t)most * nc; i++)
                 x[i] = i / nc == 3 ? 0.0f : rng_float() * (i % 97 ? 1.0f : 9.0f);
-            struct kern_mat m = pack_wide(&kern_scalar.layout, src, nr, nc);
+            struct kern_mat m = tiled_wide(&kern_scalar.layout, src, nr, nc);
             struct kern_act a = act_make(&kern_scalar, x, most, nc);
             wide_act(&kern_scalar, &a, most);
             kern_scalar.gemm(&m, &a, most, 0, nr, want, nr);
@@ -390,9 +390,9 @@ static void test_wide_gemm_equals_scalar_and_double(void **state)
             }
             for (size_t s = 0; s < n_sets; s++) {
                 const struct kern_ops *k = sets[s];
-                struct kern_mat mine = pack_wide(&k->layout, src, nr, nc);
+                struct kern_mat mine = tiled_wide(&k->layout, src, nr, nc);
                 struct kern_act b = act_make(k, x, most, nc);
-                uint32_t tiles = kern_n_tiles(&k->layout, nr);
+                uint32_t tiles = tiles_count(&k->layout, nr);
                 wide_act(k, &b, most);
                 assert_memory_equal(a.q, b.q, (size_t)most * nc);
                 assert_memory_equal(a.scale, b.scale, (size_t)most * (nc / 32) * 4);
@@ -797,7 +797,7 @@ int main(void)
     fflush(stdout);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_expected_set_is_live),
-        cmocka_unit_test(test_packing_keeps_the_values),
+        cmocka_unit_test(test_tiling_keeps_the_values),
         cmocka_unit_test(test_gemm_equals_scalar),
         cmocka_unit_test(test_gemm_at_the_edges),
         cmocka_unit_test(test_scalar_gemm_equals_double),

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "kernels/quants/quants.h"
+#include "kernels/quants/quant.h"
 #include "support/ref_file.h"
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))

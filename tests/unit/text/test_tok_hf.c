@@ -161,17 +161,17 @@ static void test_ranges_of_gguf_kinds(void **state)
     };
     struct tok_build b;
     tb_init(&b, "bert", NULL);
-    tb_add(&b, "[CLS]", 0, TOKENIZER_TYPE_CONTROL);
-    tb_add(&b, "[SEP]", 0, TOKENIZER_TYPE_CONTROL);
+    tb_add(&b, "[CLS]", 0, TOKEN_TYPE_CONTROL);
+    tb_add(&b, "[SEP]", 0, TOKEN_TYPE_CONTROL);
     tb_add(&b,
            "\xe2\x96\x81"
            "a",
-           0, TOKENIZER_TYPE_NORMAL);
-    tb_add(&b, "e", 0, TOKENIZER_TYPE_NORMAL);
+           0, TOKEN_TYPE_NORMAL);
+    tb_add(&b, "e", 0, TOKEN_TYPE_NORMAL);
     tb_add(&b,
            "\xe2\x96\x81"
            "b",
-           0, TOKENIZER_TYPE_NORMAL);
+           0, TOKEN_TYPE_NORMAL);
     b.bos = 0;
     b.sep = 1;
     struct tokenizer *t = tb_tokenizer(&b);

@@ -36,7 +36,7 @@ static const char *pieces_of(struct buf *b, const struct tokenizer *t, const cha
         struct tok_piece w = tokenizer_piece(t, ids.ids[i], TOKENIZER_RENDER_SPECIAL);
         if (i > 0)
             buf_putc(b, '|');
-        if (tokenizer_type(t, ids.ids[i]) == TOKENIZER_TYPE_BYTE)
+        if (tokenizer_token_type(t, ids.ids[i]) == TOKEN_TYPE_BYTE)
             buf_printf(b, "x%02x", (unsigned)(uint8_t)*w.p);
         else
             buf_put(b, w.p, w.n);
@@ -109,8 +109,8 @@ static void test_spm_without_prefix_and_with_words_over_spaces(void **state)
     tb_spm(&b);
     b.space_prefix = 0;
     b.add_bos = 0;
-    tb_add(&b, "\xc3\xa9\xe2\x96\x81", 5, TOKENIZER_TYPE_NORMAL);
-    tb_add(&b, "\xc3\xa9\xe2\x96\x81he", 4, TOKENIZER_TYPE_NORMAL);
+    tb_add(&b, "\xc3\xa9\xe2\x96\x81", 5, TOKEN_TYPE_NORMAL);
+    tb_add(&b, "\xc3\xa9\xe2\x96\x81he", 4, TOKEN_TYPE_NORMAL);
     struct tokenizer *t = tb_tokenizer(&b);
     check_examples(t, cases, sizeof(cases) / sizeof(cases[0]));
     assert_false(tokenizer_info(t)->add_bos);
@@ -126,11 +126,11 @@ static void test_spm_without_byte_tokens_says_unknown(void **state)
     };
     struct tok_build b;
     tb_init(&b, "llama", NULL);
-    tb_add(&b, "<unk>", 0, TOKENIZER_TYPE_UNKNOWN);
-    tb_add(&b, "<s>", 0, TOKENIZER_TYPE_CONTROL);
-    tb_add(&b, "</s>", 0, TOKENIZER_TYPE_CONTROL);
-    tb_add(&b, "\xe2\x96\x81", 0, TOKENIZER_TYPE_NORMAL);
-    tb_add(&b, "h", 0, TOKENIZER_TYPE_NORMAL);
+    tb_add(&b, "<unk>", 0, TOKEN_TYPE_UNKNOWN);
+    tb_add(&b, "<s>", 0, TOKEN_TYPE_CONTROL);
+    tb_add(&b, "</s>", 0, TOKEN_TYPE_CONTROL);
+    tb_add(&b, "\xe2\x96\x81", 0, TOKEN_TYPE_NORMAL);
+    tb_add(&b, "h", 0, TOKEN_TYPE_NORMAL);
     struct tokenizer *t = tb_tokenizer(&b);
     check_examples(t, cases, sizeof(cases) / sizeof(cases[0]));
     tokenizer_destroy(t);
@@ -183,8 +183,8 @@ static void test_bpe_with_odd_merges(void **state)
     };
     struct tok_build b;
     tb_bpe(&b, "gpt-2");
-    tb_add(&b, "xyz", 0, TOKENIZER_TYPE_NORMAL);
-    tb_add(&b, "<s>", 0, TOKENIZER_TYPE_CONTROL);
+    tb_add(&b, "xyz", 0, TOKEN_TYPE_NORMAL);
+    tb_add(&b, "<s>", 0, TOKEN_TYPE_CONTROL);
     tb_add_merge(&b, "x y"); /* xy is no token */
     tb_add_merge(&b, "xy z");
     tb_add_merge(&b, "s >"); /* no token either */
@@ -210,8 +210,8 @@ static void test_bpe_drops_bytes_that_it_cannot_spell(void **state)
     };
     struct tok_build b;
     tb_init(&b, "gpt2", "gpt-2");
-    tb_add(&b, "a", 0, TOKENIZER_TYPE_NORMAL);
-    b.unk = b.eos = (int)tb_add(&b, "<|endoftext|>", 0, TOKENIZER_TYPE_CONTROL);
+    tb_add(&b, "a", 0, TOKEN_TYPE_NORMAL);
+    b.unk = b.eos = (int)tb_add(&b, "<|endoftext|>", 0, TOKEN_TYPE_CONTROL);
     struct tokenizer *t = tb_tokenizer(&b);
     check_examples(t, cases, sizeof(cases) / sizeof(cases[0]));
     tokenizer_destroy(t);
@@ -230,15 +230,15 @@ static void test_gemma4_merges_characters(void **state)
     };
     struct tok_build b;
     tb_init(&b, "gemma4", NULL);
-    b.eos = (int)tb_add(&b, "<eos>", 0, TOKENIZER_TYPE_CONTROL);
-    b.bos = (int)tb_add(&b, "<bos>", 0, TOKENIZER_TYPE_CONTROL);
+    b.eos = (int)tb_add(&b, "<eos>", 0, TOKEN_TYPE_CONTROL);
+    b.bos = (int)tb_add(&b, "<bos>", 0, TOKEN_TYPE_CONTROL);
     b.add_bos = 0; /* files say so, and are wrong */
-    tb_add(&b, "<tool>", 0, TOKENIZER_TYPE_USER_DEFINED);
+    tb_add(&b, "<tool>", 0, TOKEN_TYPE_USER_DEFINED);
     tb_add_byte_tokens(&b);
     static const char *const words[] = {"h",  "i",   "hi", "\xe2\x96\x81", "\xe2\x96\x81hi",
                                         "\n", "\n\n"};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        tb_add(&b, words[i], 0, TOKENIZER_TYPE_NORMAL);
+        tb_add(&b, words[i], 0, TOKEN_TYPE_NORMAL);
     tb_add_merge(&b, "h i");
     tb_add_merge(&b, "\xe2\x96\x81 hi");
     struct tokenizer *t = tb_tokenizer(&b);
@@ -289,13 +289,13 @@ static void test_wordpiece(void **state)
     while (b.n < 100) {
         char name[16];
         snprintf(name, sizeof(name), "[unused%u]", b.n);
-        tb_add(&b, name, 0, TOKENIZER_TYPE_UNUSED);
+        tb_add(&b, name, 0, TOKEN_TYPE_UNUSED);
     }
-    tb_add(&b, "[UNK]", 0, TOKENIZER_TYPE_CONTROL);
-    tb_add(&b, "[CLS]", 0, TOKENIZER_TYPE_CONTROL);
-    tb_add(&b, "[SEP]", 0, TOKENIZER_TYPE_CONTROL);
+    tb_add(&b, "[UNK]", 0, TOKEN_TYPE_CONTROL);
+    tb_add(&b, "[CLS]", 0, TOKEN_TYPE_CONTROL);
+    tb_add(&b, "[SEP]", 0, TOKEN_TYPE_CONTROL);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        tb_add(&b, words[i], 0, TOKENIZER_TYPE_NORMAL);
+        tb_add(&b, words[i], 0, TOKEN_TYPE_NORMAL);
     struct tokenizer *t = tb_tokenizer(&b);
     check_examples(t, cases, sizeof(cases) / sizeof(cases[0]));
     static const int32_t ids[] = {101, 108, 100, 107, 102};
@@ -321,12 +321,12 @@ static void test_special_tokens_longest_first(void **state)
     struct tok_build b;
     tb_bpe(&b, "gpt-2");
     b.name = "Phi-3 mini"; /* these models swallow the white space after special tokens */
-    tb_add(&b, "<a>", 0, TOKENIZER_TYPE_USER_DEFINED);
-    tb_add(&b, "<a><a>", 0, TOKENIZER_TYPE_USER_DEFINED);
-    tb_add(&b, "\xc2\xa0\xc2\xa0", 0, TOKENIZER_TYPE_USER_DEFINED);
-    tb_add(&b, "<c>", 0, TOKENIZER_TYPE_CONTROL);
-    tb_add(&b, "<ca>", 0, TOKENIZER_TYPE_CONTROL);
-    tb_add(&b, "<unk>", 0, TOKENIZER_TYPE_UNKNOWN);
+    tb_add(&b, "<a>", 0, TOKEN_TYPE_USER_DEFINED);
+    tb_add(&b, "<a><a>", 0, TOKEN_TYPE_USER_DEFINED);
+    tb_add(&b, "\xc2\xa0\xc2\xa0", 0, TOKEN_TYPE_USER_DEFINED);
+    tb_add(&b, "<c>", 0, TOKEN_TYPE_CONTROL);
+    tb_add(&b, "<ca>", 0, TOKEN_TYPE_CONTROL);
+    tb_add(&b, "<unk>", 0, TOKEN_TYPE_UNKNOWN);
     struct tokenizer *t = tb_tokenizer(&b);
     check_examples(t, cases, sizeof(cases) / sizeof(cases[0]));
     tokenizer_destroy(t);
@@ -337,20 +337,20 @@ static void test_end_of_generation_by_spelling(void **state)
     (void)state;
     struct tok_build b;
     tb_bpe(&b, "qwen2");
-    int32_t im_end = (int32_t)tb_add(&b, "<|im_end|>", 0, TOKENIZER_TYPE_NORMAL);
-    int32_t fim = (int32_t)tb_add(&b, "<|fim_prefix|>", 0, TOKENIZER_TYPE_CONTROL);
+    int32_t im_end = (int32_t)tb_add(&b, "<|im_end|>", 0, TOKEN_TYPE_NORMAL);
+    int32_t fim = (int32_t)tb_add(&b, "<|fim_prefix|>", 0, TOKEN_TYPE_CONTROL);
     struct tokenizer *t = tb_tokenizer(&b);
     assert_int_equal(tokenizer_info(t)->eot, im_end); /* before <|endoftext|> */
     assert_int_equal(tokenizer_info(t)->fim_pre, fim);
-    assert_int_equal(tokenizer_type(t, im_end), TOKENIZER_TYPE_CONTROL);
+    assert_int_equal(tokenizer_token_type(t, im_end), TOKEN_TYPE_CONTROL);
     assert_true(tokenizer_is_eog(t, im_end) && tokenizer_is_eog(t, tokenizer_info(t)->eos));
     assert_false(tokenizer_is_eog(t, fim));
     tokenizer_destroy(t);
 
     tb_bpe(&b, "gpt-4o"); /* where replies have parts, <|end|> ends only one of them */
-    int32_t end = (int32_t)tb_add(&b, "<|end|>", 0, TOKENIZER_TYPE_CONTROL);
-    int32_t ret = (int32_t)tb_add(&b, "<|return|>", 0, TOKENIZER_TYPE_CONTROL);
-    tb_add(&b, "<|call|>", 0, TOKENIZER_TYPE_CONTROL);
+    int32_t end = (int32_t)tb_add(&b, "<|end|>", 0, TOKEN_TYPE_CONTROL);
+    int32_t ret = (int32_t)tb_add(&b, "<|return|>", 0, TOKEN_TYPE_CONTROL);
+    tb_add(&b, "<|call|>", 0, TOKEN_TYPE_CONTROL);
     t = tb_tokenizer(&b);
     assert_true(tokenizer_is_eog(t, ret) && !tokenizer_is_eog(t, end));
     tokenizer_destroy(t);
@@ -827,7 +827,7 @@ static void put_llama2c(struct buf *b, const char *text, float score)
 static void test_llama2c_vocabulary(void **state)
 {
     (void)state;
-    struct tok_llama2c v;
+    struct llama2c_vocab v;
     struct buf b;
     struct err e = {0};
     buf_init(&b, 10000);
@@ -837,7 +837,7 @@ static void test_llama2c_vocabulary(void **state)
     put_llama2c(&b, "\n</s>\n", 0);
     put_llama2c(&b, "<0x0A>", 0);
     put_llama2c(&b, " a b", -1.5f);
-    assert_int_equal(tok_llama2c_parse(&v, b.data, b.len, 5, &e), 0);
+    assert_int_equal(llama2c_vocab_parse(&v, b.data, b.len, 5, &e), 0);
     static const int32_t types[] = {2, 3, 3, 6, 1};
     static const char *const pieces[] = {"<unk>", "<s>", "</s>", "<0x0A>",
                                          "\xe2\x96\x81"
@@ -849,20 +849,20 @@ static void test_llama2c_vocabulary(void **state)
         assert_memory_equal(v.pieces[i], pieces[i], v.piece_bytes[i]);
     }
     assert_true(v.scores[4] == -1.5f && v.bos == 1 && v.eos == 2 && v.unk == 0);
-    tok_llama2c_fini(&v);
+    llama2c_vocab_fini(&v);
     for (size_t n = 0; n < b.len; n++) { /* cut anywhere */
         void *copy = malloc(n + 1);
         memcpy(copy, b.data, n);
-        assert_int_equal(tok_llama2c_parse(&v, copy, n, 5, &e), SHOAL_EFORMAT);
+        assert_int_equal(llama2c_vocab_parse(&v, copy, n, 5, &e), SHOAL_EFORMAT);
         assert_null(v.pieces);
         free(copy);
     }
-    assert_int_equal(tok_llama2c_parse(&v, b.data, b.len, 4, &e), SHOAL_EFORMAT);
-    assert_int_equal(tok_llama2c_parse(&v, b.data, b.len, 0, &e), SHOAL_EFORMAT);
-    assert_int_equal(tok_llama2c_parse(&v, b.data, b.len, UINT32_MAX, &e), SHOAL_EFORMAT);
+    assert_int_equal(llama2c_vocab_parse(&v, b.data, b.len, 4, &e), SHOAL_EFORMAT);
+    assert_int_equal(llama2c_vocab_parse(&v, b.data, b.len, 0, &e), SHOAL_EFORMAT);
+    assert_int_equal(llama2c_vocab_parse(&v, b.data, b.len, UINT32_MAX, &e), SHOAL_EFORMAT);
     for (uint64_t n = 1; n <= 5; n++) {
         mem_fail_at(n);
-        assert_int_equal(tok_llama2c_parse(&v, b.data, b.len, 5, &e), SHOAL_ENOMEM);
+        assert_int_equal(llama2c_vocab_parse(&v, b.data, b.len, 5, &e), SHOAL_ENOMEM);
         mem_fail_at(0);
     }
     buf_fini(&b);
@@ -872,7 +872,7 @@ static void test_llama2c_vocabulary(void **state)
 static void check_llama2c_file(const char *path, uint32_t n_vocab, const char *want)
 {
     FILE *f = fopen(path, "rb");
-    struct tok_llama2c v;
+    struct llama2c_vocab v;
     struct buf raw, meta, text;
     struct gguf *g = NULL;
     struct tokenizer *t = NULL;
@@ -885,7 +885,7 @@ static void check_llama2c_file(const char *path, uint32_t n_vocab, const char *w
     for (size_t n; (n = fread(part, 1, sizeof(part), f)) > 0;)
         buf_put(&raw, part, n);
     fclose(f);
-    assert_int_equal(tok_llama2c_parse(&v, raw.data, raw.len, n_vocab, &e), 0);
+    assert_int_equal(llama2c_vocab_parse(&v, raw.data, raw.len, n_vocab, &e), 0);
     gb_begin(&meta);
     gb_kv_str(&meta, "tokenizer.ggml.model", "llama");
     gb_kv_array(&meta, "tokenizer.ggml.tokens", GGUF_TYPE_STRING, v.n);
@@ -902,7 +902,7 @@ static void check_llama2c_file(const char *path, uint32_t n_vocab, const char *w
     check_round_trips(t, true);
     tokenizer_destroy(t);
     gguf_close(g);
-    tok_llama2c_fini(&v);
+    llama2c_vocab_fini(&v);
     buf_fini(&raw);
     buf_fini(&meta);
     buf_fini(&text);

@@ -1,13 +1,13 @@
-/* quants.c - the table of tensor encodings, half floats, and decoding every readable type.
+/* quant.c - the table of tensor encodings, and decoding every readable type.
  *
  * The order of the float operations is part of the format: it is the one that GGUF tools use, so
  * that values agree bit for bit with theirs. */
-#include "kernels/quants/quants.h"
+#include "kernels/quants/quant.h"
 
 #include <string.h>
 #include <strings.h>
 
-#include "kernels/quants/quants_iq.h"
+#include "kernels/quants/quant_iq.h"
 
 /* Types that were withdrawn from the format keep their rows, so that an error can name them. */
 static const struct quant_info infos[] = {
@@ -71,48 +71,6 @@ bool quant_from_name(const char *name, enum quant_type *type)
             return true;
         }
     return false;
-}
-
-static float f32_of_bits(uint32_t u)
-{
-    float f;
-    memcpy(&f, &u, sizeof(f));
-    return f;
-}
-
-float quant_f16_to_f32(uint16_t h)
-{
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
-    uint32_t mag = h & 0x7fffu;
-
-    if (mag >= 0x7c00) /* infinity and NaN, payload and all */
-        return f32_of_bits(sign | 0x7f800000u | mag << 13);
-    if (mag >= 0x0400)
-        return f32_of_bits(sign | ((mag << 13) + ((127u - 15u) << 23)));
-    /* Subnormal: the mantissa counts units of 2^-24, and both steps are exact. */
-    float f = (float)mag * 0x1p-24f;
-    return sign ? -f : f;
-}
-
-uint16_t quant_f32_to_f16(float f)
-{
-    uint32_t u;
-    memcpy(&u, &f, sizeof(u));
-    uint16_t sign = (uint16_t)(u >> 16 & 0x8000u);
-    u &= 0x7fffffffu;
-
-    if (u > 0x7f800000u)
-        return sign | 0x7e00;
-    if (u >= 0x477ff000u) /* from 65520 on the nearest half is infinity */
-        return sign | 0x7c00;
-    if (u >= 0x38800000u) { /* normal: rebias, then round the 13 bits that fall away */
-        uint32_t r = u - ((127u - 15u) << 23);
-        return sign | (uint16_t)((r + 0xfffu + (r >> 13 & 1)) >> 13);
-    }
-    /* Subnormal: adding 0.5 puts one unit of 2^-24 at the last bit, and the FPU rounds. */
-    float shifted = f32_of_bits(u) + 0.5f;
-    memcpy(&u, &shifted, sizeof(u));
-    return sign | (uint16_t)(u - 0x3f000000u);
 }
 
 static float half_at(const uint8_t *p)
@@ -308,7 +266,7 @@ static block_fn block_decoder(enum quant_type type)
     case QUANT_Q6_K:
         return block_q6_k;
     case QUANT_IQ2_XXS:
-        return quant_block_iq2_xxs;
+        return quant_iq2_xxs_block;
     case QUANT_IQ4_NL:
         return block_iq4_nl;
     case QUANT_F32:

@@ -1,9 +1,9 @@
-/* quants_fit.c - scales of one block by weighted least squares.
+/* quant_fit.c - scales of one block by weighted least squares.
  *
  * For fixed codes the best scale (and minimum) is a closed formula; for a fixed scale the best
  * codes are the nearest ones.  Alternating the two goes downhill to a local minimum only, so each
  * fit starts from a row of scales around the one that just covers the largest value. */
-#include "kernels/quants/quants_fit.h"
+#include "kernels/quants/quant_fit.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static void scale_sums(float *xc, float *cc, const float *x, const float *w, int
     struct lanes sxc = {{0}}, scc = {{0}};
     for (int i = 0; i < n; i += 4)
         for (int k = 0; k < 4; k++) {
-            float c = quants_fit_round(x[i + k] * inverse, lo, hi), wc = w[i + k] * c;
+            float c = quant_fit_round(x[i + k] * inverse, lo, hi), wc = w[i + k] * c;
             sxc.v[k] += wc * x[i + k];
             scc.v[k] += wc * c;
         }
@@ -43,7 +43,7 @@ static float extreme(const float *x, int n)
     return best;
 }
 
-float quants_fit_scale(const float *x, const float *w, int n, float lo, float hi)
+float quant_fit_scale(const float *x, const float *w, int n, float lo, float hi)
 {
     /* How much of the code range the extreme value is stretched over: around 1 finely, and some
      * far beyond for weights that make the extreme value matter little. */
@@ -86,7 +86,7 @@ static void line_sums_codes(struct line_sums *s, const float *x, const float *w,
     struct lanes sc = {{0}}, scc = {{0}}, sxc = {{0}};
     for (int i = 0; i < n; i += 4)
         for (int k = 0; k < 4; k++) {
-            float c = quants_fit_round((x[i + k] - min) * inverse, 0, hi), wc = w[i + k] * c;
+            float c = quant_fit_round((x[i + k] - min) * inverse, 0, hi), wc = w[i + k] * c;
             sc.v[k] += wc;
             scc.v[k] += wc * c;
             sxc.v[k] += wc * x[i + k];
@@ -118,8 +118,7 @@ static bool line_solve(const struct line_sums *s, bool any_min, float *scale, fl
     return *scale > 0;
 }
 
-float quants_fit_scale_min(float *min, const float *x, const float *w, int n, float hi,
-                           bool any_min)
+float quant_fit_scale_min(float *min, const float *x, const float *w, int n, float hi, bool any_min)
 {
     struct line_sums s = {0};
     float low = INFINITY, high = -INFINITY, best = INFINITY, scale = 0;
@@ -154,7 +153,7 @@ float quants_fit_scale_min(float *min, const float *x, const float *w, int n, fl
     return scale;
 }
 
-int quants_fit_level(float v, const float mids[15])
+int quant_fit_level(float v, const float mids[15])
 {
     int code = v > mids[7] ? 8 : 0;
     code += v > mids[code + 3] ? 4 : 0;
@@ -167,14 +166,14 @@ static void level_sums(float *xc, float *cc, const float *x, const float *w, int
 {
     *xc = *cc = 0;
     for (int i = 0; i < n; i++) {
-        float c = levels[quants_fit_level(x[i] * inverse, mids)], wc = w[i] * c;
+        float c = levels[quant_fit_level(x[i] * inverse, mids)], wc = w[i] * c;
         *xc += wc * x[i];
         *cc += wc * c;
     }
 }
 
-float quants_fit_levels(const float *x, const float *w, int n, const float levels[16],
-                        const float mids[15])
+float quant_fit_levels(const float *x, const float *w, int n, const float levels[16],
+                       const float mids[15])
 {
     float top = extreme(x, n), best = 0, scale = 0;
     if (!(fabsf(top) > 0))
@@ -195,14 +194,14 @@ float quants_fit_levels(const float *x, const float *w, int n, const float level
     return scale;
 }
 
-float quants_fit_error(const float *x, const float *w, int n, float scale, float min, float lo,
-                       float hi)
+float quant_fit_error(const float *x, const float *w, int n, float scale, float min, float lo,
+                      float hi)
 {
     struct lanes sum = {{0}};
     float inverse = scale != 0 ? 1 / scale : 0;
     for (int i = 0; i < n; i += 4)
         for (int k = 0; k < 4; k++) {
-            float c = quants_fit_round((x[i + k] - min) * inverse, lo, hi);
+            float c = quant_fit_round((x[i + k] - min) * inverse, lo, hi);
             float e = x[i + k] - (scale * c + min);
             sum.v[k] += w[i + k] * e * e;
         }

@@ -1,14 +1,14 @@
-/* pack.c - from a tensor's encoding to a kernel set's tiles; see kern.h for the layouts.
+/* tiles.c - see tiles.h; kern.h has the layouts.
  *
- * Every encoding first becomes kern_blocks (numbers as they are in the file, no rounding, but for
+ * Every encoding first becomes tiles_blocks (numbers as they are in the file, no rounding, but for
  * products of scales, which round to F16, and Q2_K, which is requantized to 8 bits); then one
  * writer places them for any tile height. */
-#include "kernels/pack.h"
+#include "kernels/tiles.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "kernels/quants/quants_iq.h"
+#include "kernels/quants/quant_iq.h"
 
 static const struct {
     const char *name;
@@ -20,17 +20,17 @@ static const struct {
     [KERN_Q8W] = {"q8w", 32},
 };
 
-const char *kern_fmt_name(enum kern_fmt fmt)
+const char *tiles_fmt_name(enum kern_fmt fmt)
 {
     return fmts[fmt].name;
 }
 
-uint32_t kern_block_quant_bytes(enum kern_fmt fmt)
+uint32_t tiles_block_quant_bytes(enum kern_fmt fmt)
 {
     return fmts[fmt].quant_bytes;
 }
 
-enum kern_fmt kern_fmt_of(enum quant_type type)
+enum kern_fmt tiles_fmt_of(enum quant_type type)
 {
     switch (type) {
     case QUANT_F32:
@@ -61,9 +61,9 @@ static size_t pad64(size_t n)
     return (n + 63) / 64 * 64;
 }
 
-struct kern_tile_map kern_tile_map(const struct kern_layout *l, enum kern_fmt fmt, uint32_t n_cols)
+struct tiles_map tiles_map(const struct kern_layout *l, enum kern_fmt fmt, uint32_t n_cols)
 {
-    struct kern_tile_map m = {0, 0, 0};
+    struct tiles_map m = {0, 0, 0};
     size_t rows = l->tile_rows, blocks = n_cols / 32;
     if (kern_fmt_is_float(fmt)) {
         m.bytes = pad64(rows * n_cols * (fmt == KERN_F32 ? 4 : 2));
@@ -75,17 +75,17 @@ struct kern_tile_map kern_tile_map(const struct kern_layout *l, enum kern_fmt fm
         return m;
     }
     m.mins = pad64(blocks * rows * 2 * (fmt == KERN_Q6 ? 2 : 1));
-    m.quants = m.mins + (kern_fmt_has_min(fmt) ? pad64(blocks * rows * 2) : 0);
+    m.quants = m.mins + (tiles_fmt_has_min(fmt) ? pad64(blocks * rows * 2) : 0);
     m.bytes = m.quants + pad64(blocks * rows * fmts[fmt].quant_bytes);
     return m;
 }
 
-size_t kern_tile_bytes(const struct kern_layout *l, enum kern_fmt fmt, uint32_t n_cols)
+size_t tiles_bytes(const struct kern_layout *l, enum kern_fmt fmt, uint32_t n_cols)
 {
     const uint32_t whole = kern_fmt_is_float(fmt) ? 1 : fmt == KERN_Q8W ? 64 : 32;
     if (n_cols == 0 || n_cols % whole != 0 || (fmt == KERN_Q8W && n_cols > KERN_WIDE_MAX))
         return 0;
-    return kern_tile_map(l, fmt, n_cols).bytes;
+    return tiles_map(l, fmt, n_cols).bytes;
 }
 
 /* ---- encodings to blocks ------------------------------------------------------------------- */
@@ -133,7 +133,7 @@ static void k_scale(const uint8_t *s, int j, uint32_t *sc, uint32_t *m)
 }
 
 /* Q4_K and Q5_K: value = d*sc * q - dmin*m, eight blocks of 32. */
-static void k45_blocks(const uint8_t *p, bool five, float inv_mul, struct kern_block *out)
+static void k45_blocks(const uint8_t *p, bool five, float inv_mul, struct tiles_block *out)
 {
     float d = f16_at(p), dmin = f16_at(p + 2);
     const uint8_t *scales = p + 4, *high = p + 16, *qs = p + (five ? 48 : 16);
@@ -151,14 +151,14 @@ static void k45_blocks(const uint8_t *p, bool five, float inv_mul, struct kern_b
     }
 }
 
-static void q6k_blocks(const uint8_t *p, float inv_mul, struct kern_block *out)
+static void q6k_blocks(const uint8_t *p, float inv_mul, struct tiles_block *out)
 {
     const uint8_t *ql = p, *qh = p + 128;
     const int8_t *sc = (const int8_t *)p + 192;
     float d = f16_at(p + 208);
     for (int half = 0; half < 2; half++, ql += 64, qh += 32, sc += 8)
         for (int k = 0; k < 4; k++) { /* columns half*128 + k*32 .. */
-            struct kern_block *b = &out[half * 4 + k];
+            struct tiles_block *b = &out[half * 4 + k];
             for (int i = 0; i < 32; i++) {
                 uint32_t low = ql[(k & 1) * 32 + i] >> (k >= 2 ? 4 : 0) & 15u;
                 b->q[i] = (uint8_t)(low | (uint32_t)(qh[i] >> (2 * k) & 3) << 4);
@@ -169,7 +169,7 @@ static void q6k_blocks(const uint8_t *p, float inv_mul, struct kern_block *out)
 }
 
 /* Q3_K: scale (6 bits, -32..31) times q (-4..3) is a whole number in int8: one scale d a block. */
-static void q3k_blocks(const uint8_t *p, struct kern_block *out)
+static void q3k_blocks(const uint8_t *p, struct tiles_block *out)
 {
     const uint8_t *hmask = p, *qs = p + 32, *packed = p + 96;
     uint16_t d = u16_at(p + 108);
@@ -187,7 +187,7 @@ static void q3k_blocks(const uint8_t *p, struct kern_block *out)
         out[b].scale[0] = d;
 }
 
-static void iq4nl_block(const uint8_t *p, struct kern_block *out)
+static void iq4nl_block(const uint8_t *p, struct tiles_block *out)
 {
     out->scale[0] = u16_at(p);
     for (int i = 0; i < 16; i++) {
@@ -197,7 +197,7 @@ static void iq4nl_block(const uint8_t *p, struct kern_block *out)
 }
 
 /* Values are 8, 25 or 43 with a sign, times d * (2 s + 1) / 8. */
-static void iq2xxs_blocks(const uint8_t *p, float inv_mul, float *work, struct kern_block *out)
+static void iq2xxs_blocks(const uint8_t *p, float inv_mul, float *work, struct tiles_block *out)
 {
     float d = f16_at(p);
     quant_to_f32(QUANT_IQ2_XXS, p, work, 256);
@@ -214,7 +214,7 @@ static void iq2xxs_blocks(const uint8_t *p, float inv_mul, float *work, struct k
 }
 
 /* Any encoding, rounded to 8 bits per block. */
-static void requantize(const float *x, float inv_mul, struct kern_block *out)
+static void requantize(const float *x, float inv_mul, struct tiles_block *out)
 {
     float amax = 0.0f;
     for (int i = 0; i < 32; i++)
@@ -227,8 +227,8 @@ static void requantize(const float *x, float inv_mul, struct kern_block *out)
     }
 }
 
-void kern_row_blocks(enum quant_type type, const void *row, uint32_t n_cols, float mul,
-                     struct kern_block *out, float *work)
+void tiles_row_blocks(enum quant_type type, const void *row, uint32_t n_cols, float mul,
+                      struct tiles_block *out, float *work)
 {
     const struct quant_info *qi = quant_info(type);
     const uint8_t *p = row;
@@ -309,7 +309,7 @@ static float block_scale_bound(enum quant_type type, const uint8_t *p)
     }
 }
 
-float kern_pack_mul(enum quant_type type, const void *src, uint32_t n_rows, uint32_t n_cols)
+float tiles_mul(enum quant_type type, const void *src, uint32_t n_rows, uint32_t n_cols)
 {
     const struct quant_info *qi = quant_info(type);
     const uint8_t *p = src;
@@ -329,7 +329,7 @@ float kern_pack_mul(enum quant_type type, const void *src, uint32_t n_rows, uint
 
 /* ---- blocks to tiles ----------------------------------------------------------------------- */
 
-static void put_q8_block(const struct kern_layout *l, const struct kern_block *blk, uint32_t row,
+static void put_q8_block(const struct kern_layout *l, const struct tiles_block *blk, uint32_t row,
                          uint8_t *q)
 {
     const uint32_t g = l->group;
@@ -341,7 +341,7 @@ static void put_q8_block(const struct kern_layout *l, const struct kern_block *b
         memcpy(q + (size_t)(c / g * l->tile_rows + row) * g, (const uint8_t *)words + c, g);
 }
 
-static void put_block(const struct kern_layout *l, enum kern_fmt fmt, const struct kern_block *blk,
+static void put_block(const struct kern_layout *l, enum kern_fmt fmt, const struct tiles_block *blk,
                       uint32_t row, uint8_t *q)
 {
     const uint32_t rows = l->tile_rows, g = l->group;
@@ -361,7 +361,7 @@ static void put_block(const struct kern_layout *l, enum kern_fmt fmt, const stru
     }
 }
 
-static void pack_float_tile(const struct kern_layout *l, enum quant_type type, const uint8_t *src,
+static void fill_float_tile(const struct kern_layout *l, enum quant_type type, const uint8_t *src,
                             uint32_t n_rows, uint32_t n_cols, uint32_t tile, uint8_t *dst)
 {
     const uint32_t rows = l->tile_rows, size = type == QUANT_F32 ? 4 : 2;
@@ -372,36 +372,35 @@ static void pack_float_tile(const struct kern_layout *l, enum quant_type type, c
     }
 }
 
-size_t kern_pack_work_bytes(uint32_t n_cols)
+size_t tiles_work_bytes(uint32_t n_cols)
 {
-    return 256 * sizeof(float) + (size_t)n_cols / 32 * sizeof(struct kern_block);
+    return 256 * sizeof(float) + (size_t)n_cols / 32 * sizeof(struct tiles_block);
 }
 
-void kern_pack_tile(const struct kern_layout *l, enum quant_type type, const void *src,
-                    uint32_t n_rows, uint32_t n_cols, float mul, uint32_t tile, void *dst,
-                    void *work)
+void tiles_fill(const struct kern_layout *l, enum quant_type type, const void *src, uint32_t n_rows,
+                uint32_t n_cols, float mul, uint32_t tile, void *dst, void *work)
 {
-    const enum kern_fmt fmt = kern_fmt_of(type);
-    const struct kern_tile_map map = kern_tile_map(l, fmt, n_cols);
+    const enum kern_fmt fmt = tiles_fmt_of(type);
+    const struct tiles_map map = tiles_map(l, fmt, n_cols);
     const struct quant_info *qi = quant_info(type);
     const uint32_t rows = l->tile_rows, halves = fmt == KERN_Q6 ? 2 : 1;
     uint8_t *out = dst;
     memset(out, 0, map.bytes);
     if (kern_fmt_is_float(fmt)) {
-        pack_float_tile(l, type, src, n_rows, n_cols, tile, out);
+        fill_float_tile(l, type, src, n_rows, n_cols, tile, out);
         return;
     }
     float *values = work;
-    struct kern_block *blocks = (struct kern_block *)(values + 256);
+    struct tiles_block *blocks = (struct tiles_block *)(values + 256);
     const size_t row_bytes = (size_t)n_cols / qi->block * qi->block_bytes;
     const size_t block_bytes = (size_t)fmts[fmt].quant_bytes * rows;
     for (uint32_t r = 0; r < rows && tile * rows + r < n_rows; r++) {
         const uint8_t *row = (const uint8_t *)src + (tile * rows + r) * row_bytes;
-        kern_row_blocks(type, row, n_cols, mul, blocks, values);
+        tiles_row_blocks(type, row, n_cols, mul, blocks, values);
         for (uint32_t b = 0; b < n_cols / 32; b++) {
             for (uint32_t h = 0; h < halves; h++)
                 memcpy(out + (((size_t)b * halves + h) * rows + r) * 2, &blocks[b].scale[h], 2);
-            if (kern_fmt_has_min(fmt))
+            if (tiles_fmt_has_min(fmt))
                 memcpy(out + map.mins + ((size_t)b * rows + r) * 2, &blocks[b].min, 2);
             uint8_t *quants = out + map.quants + b * block_bytes;
             if (fmt == KERN_Q8)
@@ -413,7 +412,7 @@ void kern_pack_tile(const struct kern_layout *l, enum quant_type type, const voi
 }
 
 /* One group of a row: two blocks and their scale. */
-static void wide_group(const float *x, struct kern_block blocks[2], uint16_t *scale)
+static void wide_group(const float *x, struct tiles_block blocks[2], uint16_t *scale)
 {
     float amax = 0.0f;
     for (uint32_t i = 0; i < KERN_WIDE; i++)
@@ -427,10 +426,10 @@ static void wide_group(const float *x, struct kern_block blocks[2], uint16_t *sc
     }
 }
 
-void kern_pack_wide(const struct kern_layout *l, const float *rows, uint32_t n_rows,
-                    uint32_t n_cols, void *dst)
+void tiles_fill_wide(const struct kern_layout *l, const float *rows, uint32_t n_rows,
+                     uint32_t n_cols, void *dst)
 {
-    const struct kern_tile_map map = kern_tile_map(l, KERN_Q8W, n_cols);
+    const struct tiles_map map = tiles_map(l, KERN_Q8W, n_cols);
     const size_t block_bytes = (size_t)32 * l->tile_rows;
     struct kern_layout own = *l;
     own.q8_unsigned = l->q8_unsigned && !l->wide_signed;
@@ -438,7 +437,7 @@ void kern_pack_wide(const struct kern_layout *l, const float *rows, uint32_t n_r
     memset(out, 0, map.bytes);
     for (uint32_t r = 0; r < n_rows; r++, rows += n_cols)
         for (uint32_t g = 0; g < n_cols / KERN_WIDE; g++) {
-            struct kern_block blocks[2];
+            struct tiles_block blocks[2];
             uint16_t scale;
             wide_group(rows + g * KERN_WIDE, blocks, &scale);
             memcpy(out + ((size_t)g * l->tile_rows + r) * 2, &scale, 2);

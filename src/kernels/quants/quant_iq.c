@@ -1,13 +1,13 @@
-/* quants_iq.c - codebooks of the IQ encodings, and decoding IQ2_XXS.
+/* quant_iq.c - codebooks of the IQ encodings, and decoding IQ2_XXS.
  *
  * IQ2_XXS names each group of 8 magnitudes by one byte: its place in a list of 256 points of the
  * lattice {8, 25, 43}^8.  The list is part of the format and is kept here as numbers in base 3,
  * first magnitude in the lowest digit. */
-#include "kernels/quants/quants_iq.h"
+#include "kernels/quants/quant_iq.h"
 
 #include <string.h>
 
-#include "kernels/quants/quants.h"
+#include "kernels/quants/quant_half.h"
 
 const int8_t quant_iq4_levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                      1,    13,   25,  38,  53,  69,  89,  113};
@@ -33,7 +33,7 @@ static const uint16_t iq2_xxs_points[256] = {
 
 /* Each 32 values take two words: four list places, then four 7-bit sign sets and a 4-bit scale.
  * The eighth sign of a set is not stored: the number of minus signs is even. */
-void quant_block_iq2_xxs(const uint8_t *b, float *y)
+void quant_iq2_xxs_block(const uint8_t *b, float *y)
 {
     static const float levels[3] = {8, 25, 43};
     uint16_t h;

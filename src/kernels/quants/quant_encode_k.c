@@ -1,22 +1,22 @@
-/* quants_encode_k.c - encoding F32 rows: super-blocks of 256 values.
+/* quant_encode_k.c - encoding F32 rows: super-blocks of 256 values.
  *
  * A super-block holds the scales of its parts as small integers times one (or two) half floats.
  * Each part is fitted alone; then the integers and the half floats are improved in turn on the
  * error that remains after decoding, as long as it falls. */
-#include "kernels/quants/quants_encode.h"
+#include "kernels/quants/quant_encode.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "kernels/quants/quants.h"
-#include "kernels/quants/quants_fit.h"
+#include "kernels/quants/quant.h"
+#include "kernels/quants/quant_fit.h"
 
 #define SUPER 256
 #define ROUNDS 3
 
 static int clamp_int(float v, int lo, int hi)
 {
-    return (int)quants_fit_round(v, (float)lo, (float)hi);
+    return (int)quant_fit_round(v, (float)lo, (float)hi);
 }
 
 /* A half that decodes: what the file will hold for f. */
@@ -34,8 +34,8 @@ struct k45 {
 static float k45_part_error(const struct k45 *k, int j, int scale, int min, const float *x,
                             const float *w, float hi)
 {
-    return quants_fit_error(x + 32 * j, w + 32 * j, 32, k->d * (float)scale,
-                            -(k->dmin * (float)min), 0, hi);
+    return quant_fit_error(x + 32 * j, w + 32 * j, 32, k->d * (float)scale, -(k->dmin * (float)min),
+                           0, hi);
 }
 
 /* Best integers of each part near where they are; returns the error of the whole. */
@@ -66,8 +66,8 @@ static void k45_step_halves(struct k45 *k, const float *x, const float *w, int h
     for (int j = 0; j < 8; j++) {
         uint8_t codes[32];
         double v = -k->min[j];
-        quants_encode_codes(codes, x + 32 * j, 32, k->d * (float)k->scale[j],
-                            -(k->dmin * (float)k->min[j]), 0, hi);
+        quant_encode_codes(codes, x + 32 * j, 32, k->d * (float)k->scale[j],
+                           -(k->dmin * (float)k->min[j]), 0, hi);
         for (int i = 0; i < 32; i++) {
             double wi = (double)w[32 * j + i], xi = (double)x[32 * j + i];
             double u = k->scale[j] * codes[i];
@@ -91,7 +91,7 @@ static void k45_fit(struct k45 *k, const float *x, const float *w, int hi)
 {
     float scale[8], min[8], max_scale = 0, max_min = 0;
     for (int j = 0; j < 8; j++) {
-        scale[j] = quants_fit_scale_min(&min[j], x + 32 * j, w + 32 * j, 32, (float)hi, false);
+        scale[j] = quant_fit_scale_min(&min[j], x + 32 * j, w + 32 * j, 32, (float)hi, false);
         max_scale = fmaxf(max_scale, scale[j]);
         max_min = fmaxf(max_min, -min[j]);
     }
@@ -116,8 +116,8 @@ static void k45_fit(struct k45 *k, const float *x, const float *w, int hi)
 /* d, dmin and the eight 6-bit pairs: 16 bytes. */
 static void k45_put_head(const struct k45 *k, uint8_t *b)
 {
-    quants_encode_half(b, k->d);
-    quants_encode_half(b + 2, k->dmin);
+    quant_encode_half(b, k->d);
+    quant_encode_half(b + 2, k->dmin);
     for (int j = 0; j < 4; j++) {
         b[4 + j] = (uint8_t)(k->scale[j] | (k->scale[j + 4] >> 4) << 6);
         b[8 + j] = (uint8_t)(k->min[j] | (k->min[j + 4] >> 4) << 6);
@@ -131,8 +131,8 @@ static void k45_encode(const float *x, const float *w, uint8_t *b, uint8_t *code
     k45_fit(&k, x, w, hi);
     k45_put_head(&k, b);
     for (int j = 0; j < 8; j++)
-        quants_encode_codes(codes + 32 * j, x + 32 * j, 32, k.d * (float)k.scale[j],
-                            -(k.dmin * (float)k.min[j]), 0, hi);
+        quant_encode_codes(codes + 32 * j, x + 32 * j, 32, k.d * (float)k.scale[j],
+                           -(k.dmin * (float)k.min[j]), 0, hi);
 }
 
 static void put_nibble_pairs(uint8_t *p, const uint8_t *codes)
@@ -142,14 +142,14 @@ static void put_nibble_pairs(uint8_t *p, const uint8_t *codes)
             p[l] = (uint8_t)((codes[32 * j + l] & 15) | (codes[32 * j + 32 + l] & 15) << 4);
 }
 
-void quants_encode_q4_k(const float *x, const float *w, uint8_t *b)
+void quant_encode_q4_k(const float *x, const float *w, uint8_t *b)
 {
     uint8_t codes[SUPER];
     k45_encode(x, w, b, codes, 15);
     put_nibble_pairs(b + 16, codes);
 }
 
-void quants_encode_q5_k(const float *x, const float *w, uint8_t *b)
+void quant_encode_q5_k(const float *x, const float *w, uint8_t *b)
 {
     uint8_t codes[SUPER];
     k45_encode(x, w, b, codes, 31);
@@ -172,7 +172,7 @@ static float k6_step_integers(struct k6 *k, const float *x, const float *w)
         int s0 = k->scale[j];
         float best = INFINITY;
         for (int s = s0 > -128 ? s0 - 1 : s0; s <= s0 + 1 && s < 128; s++) {
-            float error = quants_fit_error(x + 16 * j, w + 16 * j, 16, k->d * (float)s, 0, -32, 31);
+            float error = quant_fit_error(x + 16 * j, w + 16 * j, 16, k->d * (float)s, 0, -32, 31);
             if (error < best) {
                 best = error;
                 k->scale[j] = s;
@@ -188,7 +188,7 @@ static void k6_step_half(struct k6 *k, const float *x, const float *w)
     double uu = 0, xu = 0; /* x ~ d * u */
     for (int j = 0; j < 16; j++) {
         uint8_t codes[16];
-        quants_encode_codes(codes, x + 16 * j, 16, k->d * (float)k->scale[j], 0, -32, 31);
+        quant_encode_codes(codes, x + 16 * j, 16, k->d * (float)k->scale[j], 0, -32, 31);
         for (int i = 0; i < 16; i++) {
             double wi = (double)w[16 * j + i], u = k->scale[j] * (codes[i] - 32);
             uu += wi * u * u;
@@ -199,14 +199,14 @@ static void k6_step_half(struct k6 *k, const float *x, const float *w)
         k->d = as_half((float)(xu / uu));
 }
 
-void quants_encode_q6_k(const float *x, const float *w, uint8_t *b)
+void quant_encode_q6_k(const float *x, const float *w, uint8_t *b)
 {
     float scale[16], max = 0;
     uint8_t codes[SUPER];
     struct k6 k;
 
     for (int j = 0; j < 16; j++) {
-        scale[j] = quants_fit_scale(x + 16 * j, w + 16 * j, 16, -32, 31);
+        scale[j] = quant_fit_scale(x + 16 * j, w + 16 * j, 16, -32, 31);
         if (fabsf(scale[j]) > fabsf(max))
             max = scale[j];
     }
@@ -224,10 +224,10 @@ void quants_encode_q6_k(const float *x, const float *w, uint8_t *b)
         k = next;
     }
     for (int j = 0; j < 16; j++) {
-        quants_encode_codes(codes + 16 * j, x + 16 * j, 16, k.d * (float)k.scale[j], 0, -32, 31);
+        quant_encode_codes(codes + 16 * j, x + 16 * j, 16, k.d * (float)k.scale[j], 0, -32, 31);
         b[192 + j] = (uint8_t)(int8_t)k.scale[j];
     }
-    quants_encode_half(b + 208, k.d);
+    quant_encode_half(b + 208, k.d);
     memset(b, 0, 192);
     for (int i = 0; i < SUPER; i++) { /* the same walk as decoding */
         int j = i / 32, r = j % 4, l = i % 32;

@@ -1,13 +1,15 @@
-/* quants.h - the tensor encodings that GGUF files carry, and their plain C codecs.
+/* quant.h - the tensor encodings that GGUF files carry, and their plain C codecs.
  *
  * Thread:    pure functions.
- * These are the reference: every packed layout is made from, and tested against, quant_to_f32. */
-#ifndef SHOAL_KERNELS_QUANTS_QUANTS_H
-#define SHOAL_KERNELS_QUANTS_QUANTS_H
+ * These are the reference: every tile layout is made from, and tested against, quant_to_f32. */
+#ifndef SHOAL_KERNELS_QUANTS_QUANT_H
+#define SHOAL_KERNELS_QUANTS_QUANT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "kernels/quants/quant_half.h"
 
 /* Values are the file format's own. */
 enum quant_type {
@@ -50,16 +52,5 @@ void quant_to_f32(enum quant_type type, const void *src, float *dst, size_t n);
  * beyond their own block. */
 bool quant_from_f32(enum quant_type type, const float *src, void *dst, size_t n,
                     const float *weight);
-
-float quant_f16_to_f32(uint16_t h);
-uint16_t quant_f32_to_f16(float f); /* nearest, ties to even */
-static inline float quant_bf16_to_f32(uint16_t h)
-{
-    union {
-        uint32_t u;
-        float f;
-    } v = {(uint32_t)h << 16};
-    return v.f;
-}
 
 #endif

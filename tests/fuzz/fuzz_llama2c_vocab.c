@@ -1,4 +1,4 @@
-/* fuzz_tok_llama2c.c - hostile tokenizer.bin: the first two bytes are the size of the vocabulary.
+/* fuzz_llama2c_vocab.c - hostile tokenizer.bin: the first two bytes are the size of the vocabulary.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,12 +9,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct tok_llama2c v;
+    struct llama2c_vocab v;
     struct err e;
     volatile char sum = 0;
     if (size < 2)
         return 0;
-    if (tok_llama2c_parse(&v, data + 2, size - 2, data[0] | (uint32_t)data[1] << 8, &e) < 0)
+    if (llama2c_vocab_parse(&v, data + 2, size - 2, data[0] | (uint32_t)data[1] << 8, &e) < 0)
         return 0;
     for (uint32_t i = 0; i < v.n; i++) {
         if (v.types[i] < 1 || v.types[i] > 6)
@@ -22,6 +22,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t k = 0; k < v.piece_bytes[i]; k++)
             sum = (char)(sum + v.pieces[i][k]);
     }
-    tok_llama2c_fini(&v);
+    llama2c_vocab_fini(&v);
     return 0;
 }

@@ -1,16 +1,16 @@
-/* quants_encode.c - encoding F32 rows: the small blocks.
+/* quant_encode.c - encoding F32 rows: the small blocks.
  *
- * Scales come from quants_fit.h; what is decided here is where the bits go.  Codes are always
+ * Scales come from quant_fit.h; what is decided here is where the bits go.  Codes are always
  * chosen against the scale as it is stored, not as it was before rounding. */
-#include "kernels/quants/quants.h"
+#include "kernels/quants/quant.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-#include "kernels/quants/quants_encode.h"
-#include "kernels/quants/quants_fit.h"
-#include "kernels/quants/quants_iq.h"
+#include "kernels/quants/quant_encode.h"
+#include "kernels/quants/quant_fit.h"
+#include "kernels/quants/quant_iq.h"
 
 static uint16_t to_bf16(float f)
 {
@@ -21,20 +21,20 @@ static uint16_t to_bf16(float f)
     return (uint16_t)((u + 0x7fffu + (u >> 16 & 1)) >> 16);
 }
 
-float quants_encode_half(uint8_t *p, float f)
+float quant_encode_half(uint8_t *p, float f)
 {
     uint16_t h = quant_f32_to_f16(f);
     memcpy(p, &h, sizeof(h));
     return quant_f16_to_f32(h);
 }
 
-void quants_encode_codes(uint8_t *codes, const float *x, int n, float scale, float min, int lo,
-                         int hi)
+void quant_encode_codes(uint8_t *codes, const float *x, int n, float scale, float min, int lo,
+                        int hi)
 {
     float inverse = scale != 0 ? 1 / scale : 0;
     for (int i = 0; i < n; i++)
         codes[i] =
-            (uint8_t)((int)quants_fit_round((x[i] - min) * inverse, (float)lo, (float)hi) - lo);
+            (uint8_t)((int)quant_fit_round((x[i] - min) * inverse, (float)lo, (float)hi) - lo);
 }
 
 static void put_nibbles(uint8_t *p, const uint8_t codes[32])
@@ -54,26 +54,26 @@ static void put_fifth_bits(uint8_t *p, const uint8_t codes[32])
 static void encode_q4_0(const float *x, const float *w, uint8_t *b)
 {
     uint8_t codes[32];
-    float d = quants_encode_half(b, quants_fit_scale(x, w, 32, -8, 7));
-    quants_encode_codes(codes, x, 32, d, 0, -8, 7);
+    float d = quant_encode_half(b, quant_fit_scale(x, w, 32, -8, 7));
+    quant_encode_codes(codes, x, 32, d, 0, -8, 7);
     put_nibbles(b + 2, codes);
 }
 
 static void encode_q4_1(const float *x, const float *w, uint8_t *b)
 {
     uint8_t codes[32];
-    float min, d = quants_fit_scale_min(&min, x, w, 32, 15, true);
-    d = quants_encode_half(b, d);
-    min = quants_encode_half(b + 2, min);
-    quants_encode_codes(codes, x, 32, d, min, 0, 15);
+    float min, d = quant_fit_scale_min(&min, x, w, 32, 15, true);
+    d = quant_encode_half(b, d);
+    min = quant_encode_half(b + 2, min);
+    quant_encode_codes(codes, x, 32, d, min, 0, 15);
     put_nibbles(b + 4, codes);
 }
 
 static void encode_q5_0(const float *x, const float *w, uint8_t *b)
 {
     uint8_t codes[32];
-    float d = quants_encode_half(b, quants_fit_scale(x, w, 32, -16, 15));
-    quants_encode_codes(codes, x, 32, d, 0, -16, 15);
+    float d = quant_encode_half(b, quant_fit_scale(x, w, 32, -16, 15));
+    quant_encode_codes(codes, x, 32, d, 0, -16, 15);
     put_fifth_bits(b + 2, codes);
     put_nibbles(b + 6, codes);
 }
@@ -81,10 +81,10 @@ static void encode_q5_0(const float *x, const float *w, uint8_t *b)
 static void encode_q5_1(const float *x, const float *w, uint8_t *b)
 {
     uint8_t codes[32];
-    float min, d = quants_fit_scale_min(&min, x, w, 32, 31, true);
-    d = quants_encode_half(b, d);
-    min = quants_encode_half(b + 2, min);
-    quants_encode_codes(codes, x, 32, d, min, 0, 31);
+    float min, d = quant_fit_scale_min(&min, x, w, 32, 31, true);
+    d = quant_encode_half(b, d);
+    min = quant_encode_half(b + 2, min);
+    quant_encode_codes(codes, x, 32, d, min, 0, 31);
     put_fifth_bits(b + 4, codes);
     put_nibbles(b + 8, codes);
 }
@@ -97,9 +97,9 @@ static void encode_q8_0(const float *x, const float *w, uint8_t *b)
     (void)w;
     for (int j = 0; j < 32; j++)
         max = fmaxf(max, fabsf(x[j]));
-    float d = quants_encode_half(b, max / 127), inverse = d > 0 ? 1 / d : 0;
+    float d = quant_encode_half(b, max / 127), inverse = d > 0 ? 1 / d : 0;
     for (int j = 0; j < 32; j++)
-        b[2 + j] = (uint8_t)(int8_t)quants_fit_round(x[j] * inverse, -127, 127);
+        b[2 + j] = (uint8_t)(int8_t)quant_fit_round(x[j] * inverse, -127, 127);
 }
 
 static void encode_iq4_nl(const float *x, const float *w, uint8_t *b)
@@ -110,10 +110,10 @@ static void encode_iq4_nl(const float *x, const float *w, uint8_t *b)
         levels[k] = (float)quant_iq4_levels[k];
     for (int k = 0; k < 15; k++)
         mids[k] = (levels[k] + levels[k + 1]) * 0.5f;
-    float d = quants_encode_half(b, quants_fit_levels(x, w, 32, levels, mids));
+    float d = quant_encode_half(b, quant_fit_levels(x, w, 32, levels, mids));
     float inverse = d != 0 ? 1 / d : 0;
     for (int i = 0; i < 32; i++)
-        codes[i] = (uint8_t)quants_fit_level(x[i] * inverse, mids);
+        codes[i] = (uint8_t)quant_fit_level(x[i] * inverse, mids);
     put_nibbles(b + 2, codes);
 }
 
@@ -135,11 +135,11 @@ static encode_fn block_encoder(enum quant_type type)
     case QUANT_IQ4_NL:
         return encode_iq4_nl;
     case QUANT_Q4_K:
-        return quants_encode_q4_k;
+        return quant_encode_q4_k;
     case QUANT_Q5_K:
-        return quants_encode_q5_k;
+        return quant_encode_q5_k;
     case QUANT_Q6_K:
-        return quants_encode_q6_k;
+        return quant_encode_q6_k;
     default:
         return NULL;
     }
@@ -182,7 +182,7 @@ bool quant_from_f32(enum quant_type type, const float *src, void *dst, size_t n,
         memcpy(dst, src, n * sizeof(*src));
     } else if (type == QUANT_F16) {
         for (size_t i = 0; i < n; i++)
-            quants_encode_half(p + 2 * i, src[i]);
+            quant_encode_half(p + 2 * i, src[i]);
     } else if (type == QUANT_BF16) {
         for (size_t i = 0; i < n; i++) {
             uint16_t h = to_bf16(src[i]);

@@ -1,8 +1,8 @@
-/* quants_iq.h - codebooks of the IQ encodings.  Internal to src/kernels/scalar.
+/* quant_iq.h - codebooks of the IQ encodings.  Private to src/kernels.
  *
  * Thread:    pure functions and const tables. */
-#ifndef SHOAL_KERNELS_QUANTS_QUANTS_IQ_H
-#define SHOAL_KERNELS_QUANTS_QUANTS_IQ_H
+#ifndef SHOAL_KERNELS_QUANTS_QUANT_IQ_H
+#define SHOAL_KERNELS_QUANTS_QUANT_IQ_H
 
 #include <stdint.h>
 
@@ -10,6 +10,6 @@
 extern const int8_t quant_iq4_levels[16];
 
 /* One block: 66 bytes to 256 values. */
-void quant_block_iq2_xxs(const uint8_t *b, float *y);
+void quant_iq2_xxs_block(const uint8_t *b, float *y);
 
 #endif
