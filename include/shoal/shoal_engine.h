@@ -28,9 +28,9 @@ struct shoal_engine_opts { /* zero means default; strings are copied */
     bool kv_q8;            /* 8-bit keys and values: half the memory, a little less exact */
     bool int8;             /* specialists: compute with 8-bit weights, whatever the file has */
     size_t memory_bytes;   /* refuse a model that needs more in all; 0: what the machine has free */
-    const char *cache_dir; /* packed weights are kept there; NULL: $SHOAL_CACHE_DIR, else
+    const char *cache_dir; /* tiled weights are kept there; NULL: $SHOAL_CACHE_DIR, else
                               $XDG_CACHE_HOME/shoal, else ~/.cache/shoal; "": do not keep */
-    /* Called while weights are packed the first time, on any thread, one call at a time.  part: 0
+    /* Called while weights are tiled the first time, on any thread, one call at a time.  part: 0
      * to 1.  Return true to give up: then opening fails with SHOAL_ECANCELLED. */
     bool (*progress)(void *ctx, double part);
     void *progress_ctx;
@@ -61,7 +61,7 @@ struct shoal_engine_info { /* strings live as long as the engine */
     size_t weights_bytes, scratch_bytes, kv_bytes; /* reserved */
     uint32_t kv_pages, kv_pages_free, page_tokens;
     double load_ms;
-    bool from_cache;           /* packed weights were found in the cache */
+    bool from_cache;           /* tiled weights were found in the cache */
     const char *chat_template; /* or NULL */
 };
 
