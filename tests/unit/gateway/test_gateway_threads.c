@@ -20,6 +20,7 @@
 #include "support/gw_site.h"
 
 #define HOLD_MS 40
+#define MAX_TURNS 60000 /* of a millisecond: only ends a test that hangs */
 
 static struct {
     pthread_t loop;
@@ -45,13 +46,11 @@ void __wrap_loop_post(struct loop *l, struct loop_task *task)
     atomic_fetch_add(&watch.n_ends, 1);
 }
 
-/* One request, until its job is over and nobody is in loop_post any more. */
-static void run(struct gw *gw, const char *path, const char *body, bool goes_away)
+/* Sends one request on a connection of its own and gives the client's side of it. */
+static int send_request(struct gw_loop *gl, const char *path, const char *body)
 {
-    static char request[64 << 10], got[64 << 10];
-    struct gw_loop *gl = &gw->loops[0];
+    static char request[64 << 10];
     int fd[2];
-    size_t have = 0;
     int n = snprintf(
         request, sizeof(request),
         "POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s", path,
@@ -60,37 +59,65 @@ static void run(struct gw *gw, const char *path, const char *body, bool goes_awa
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
     assert_int_equal(http_server_adopt(gl->http, fd[1], NULL), 0);
     assert_int_equal(send(fd[0], request, (size_t)n, MSG_NOSIGNAL), n);
-    atomic_store(&watch.n_jobs, 1); /* so that nobody sees an end before the beginning */
-    atomic_store(&watch.n_posts, 0);
-    atomic_store(&watch.n_ends, 0);
-    atomic_store(&watch.armed, true);
-    /* A job can begin and end within one turn; then it has posted. */
-    for (int i = 0; i < 20000 && gl->n_jobs == 0 && watch.n_posts == 0; i++)
+    return fd[0];
+}
+
+/* Reads the response until the server closes. */
+static void check_response(struct gw_loop *gl, int fd, const char *path)
+{
+    static char got[64 << 10];
+    size_t have = 0;
+    for (int i = 0; i < MAX_TURNS; i++) {
         loop_turn(gl->loop, 1);
-    assert_true(gl->n_jobs > 0 || watch.n_posts > 0);
-    if (goes_away)
-        close(fd[0]);
-    for (int i = 0; i < 20000 && (gl->n_jobs > 0 || watch.n_ends < watch.n_posts); i++) {
-        loop_turn(gl->loop, 1);
-        atomic_store(&watch.n_jobs, gl->n_jobs);
-    }
-    for (int i = 0; i < 20000 && !goes_away; i++) {
-        loop_turn(gl->loop, 1);
-        ssize_t k = recv(fd[0], got + have, sizeof(got) - 1 - have, 0);
+        ssize_t k = recv(fd, got + have, sizeof(got) - 1 - have, 0);
         have += k > 0 ? (size_t)k : 0;
         if (k == 0)
             break;
     }
-    atomic_store(&watch.armed, false);
-    if (!goes_away)
-        close(fd[0]);
     got[have] = '\0';
-    if (!goes_away && strncmp(got, "HTTP/1.1 200", 12) != 0)
+    if (strncmp(got, "HTTP/1.1 200", 12) != 0)
         fail_msg("%s: %.300s", path, got);
+}
+
+/* One request, until its job is over and nobody is in loop_post any more.  False when no other
+ * thread posted: the engine was done before the loop looked, which is rare and tests nothing. */
+static bool run_once(struct gw *gw, const char *path, const char *body, bool goes_away)
+{
+    struct gw_loop *gl = &gw->loops[0];
+    atomic_store(&watch.n_jobs, 1); /* so that nobody sees an end before the beginning */
+    atomic_store(&watch.n_posts, 0);
+    atomic_store(&watch.n_ends, 0);
+    atomic_store(&watch.armed, true);
+    int fd = send_request(gl, path, body);
+    char byte;
+    for (int i = 0; i < MAX_TURNS && gl->n_jobs == 0 && watch.n_posts == 0; i++) {
+        loop_turn(gl->loop, 1);
+        if (recv(fd, &byte, 1, MSG_PEEK) == 1)
+            break;
+    }
+    if (goes_away)
+        close(fd);
+    for (int i = 0; i < MAX_TURNS && (gl->n_jobs > 0 || watch.n_ends < watch.n_posts); i++) {
+        loop_turn(gl->loop, 1);
+        atomic_store(&watch.n_jobs, gl->n_jobs);
+    }
+    if (!goes_away) {
+        check_response(gl, fd, path);
+        close(fd);
+    }
+    atomic_store(&watch.armed, false);
     assert_int_equal(gl->n_jobs, 0);
-    assert_true(watch.n_posts > 0);
     if (watch.too_early)
         fail_msg("%s: freed while another thread was about to unlock it", path);
+    return watch.n_posts > 0;
+}
+
+static void run(struct gw *gw, const char *path, const char *body, bool goes_away)
+{
+    for (int i = 0; i < 100; i++)
+        if (run_once(gw, path, body, goes_away))
+            return;
+    fail_msg("%s: no other thread ever posted", path);
 }
 
 /* Inputs that are more than what is tokenized on the loop. */
@@ -116,7 +143,7 @@ static void test_nothing_is_freed_while_its_lock_is_held(void **state)
     if (gw_site_open(&gw, 0) < 0 || registry_add(gw.registry, &specs[0], &e) < 0 ||
         registry_add(gw.registry, &specs[1], &e) < 0)
         fail_msg("%s", e.msg);
-    for (int i = 0; i < 60000 && !registry_ready(gw.registry); i++)
+    for (int i = 0; i < MAX_TURNS && !registry_ready(gw.registry); i++)
         loop_turn(gw.loops[0].loop, 1);
     assert_true(registry_ready(gw.registry));
     make_long(many, sizeof(many));
