@@ -1,22 +1,31 @@
-# Thin front of CMake; every target first makes sure that the packages it needs are there.
+# A front for CMake.  Each target first installs the Debian packages it needs; `make help` lists them.
 PREFIX ?= /usr/local
 DESTDIR ?=
-.PHONY: all configure build install uninstall test nightly check bench run fmt clean deps
+.PHONY: all help deps configure build install uninstall unit test check nightly bench run fmt clean
 all: build
 
-deps:
+help: ## this list
+	@echo "usage: make [TARGET] [VARIABLE=value]"
+	@echo
+	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  \1\t\2/p' Makefile | expand -t 13
+	@echo
+	@echo "  BENCH=NAME   what make bench runs, with its options (all)"
+	@echo "  DURATION=N   seconds of make nightly (600)"
+	@echo "  PREFIX=DIR   where make install puts the files (/usr/local)"
+	@echo "  DESTDIR=DIR  a folder in front of PREFIX, for packagers (none)"
+	@echo "  TESTS=...    what make test runs: arguments of ctest, for example '-R serve' (all)"
+
+deps: ## install the Debian packages that the build needs
 	@tools/install-deps build
 
 configure: deps
 	@cmake --preset release >build.log 2>&1 || { cat build.log; rm -f build.log; exit 1; }
 	@rm -f build.log
 
-build: configure
+build: configure ## build everything in build/ (the default)
 	@cmake --build build
 
-# make install PREFIX=/usr/local DESTDIR=/tmp/stage: the program, the library with its headers, the
-# models, the manual, completions and the systemd unit.
-install: deps
+install: deps ## install the program, the library, the models and the manual
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >build.log 2>&1 || { cat build.log; rm -f build.log; exit 1; }
 	@rm -f build.log
 	@cmake --build build
@@ -24,34 +33,35 @@ install: deps
 	@cp build/install_manifest.txt build/installed.txt
 	@echo "installed in $(DESTDIR)$(PREFIX)"
 
-# Removes what the last make install wrote.
-uninstall:
+uninstall: ## remove what the last make install wrote
 	@packaging/uninstall build/installed.txt "$(DESTDIR)"
 
-test:
-	@tools/install-deps test
-	@tools/run-tests
+unit: ## unit and fuzz tests: a quarter of a minute, no network
+	@tools/run-tests --unit
 
-# Ten minutes of mixed load under the sanitizers; make nightly DURATION=60 for one.
-nightly:
+test: ## every test, then part of them again under the sanitizers
 	@tools/install-deps test
-	@tools/run-nightly $(DURATION)
+	@tools/run-tests $(TESTS)
 
-check:
+check: ## format, includes, banned calls, a build with clang, cppcheck
 	@tools/install-deps check
 	@tools/run-checks
 
-bench: build
+nightly: ## mixed load on the server under AddressSanitizer
+	@tools/install-deps test
+	@tools/run-nightly $(DURATION)
+
+bench: build ## measure, beside the peers
 	@tools/install-deps bench
 	@bench/run $(BENCH)
 
-run: configure
+run: configure ## start the server with the models of this repository
 	@cmake --build build --target shoal
 	@tools/run-demo
 
-fmt:
+fmt: ## format all C files
 	@tools/install-deps check
 	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
 
-clean:
+clean: ## remove what was built
 	rm -rf build build-*

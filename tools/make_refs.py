@@ -2,7 +2,7 @@
 """Makes the reference files in tests/data/refs: small random models of each architecture, and what
 transformers and llama.cpp answer for them.  A developer's tool: the tests only read its output.
 
-usage: tools/make_refs.py [NAME ...]       names of models, or dequant, stories15M, stories260K; all
+usage: tools/make_refs.py [NAME ...]       names of models, or dequant, stories15M; all
 
 Needs a C compiler, node's npm and PyPI; makes a Python environment of its own in .cache/refs-venv.
 What is in the files is told in tests/data/refs/README.md.
@@ -20,8 +20,8 @@ from refs_common import ROOT, SEED, enter_venv, write_ref
 
 OUT = ROOT / "tests/data/refs"
 WORK = ROOT / ".cache/refs"
-# real text and weights that are not part of the project
-SHARED = pathlib.Path(os.environ.get("SHOAL_DATA", ROOT / "../shared/data"))
+# text/wikitext2-valid.txt, text/tinyshakespeare.txt and reference/ in it; what is missing is left out
+DATA = pathlib.Path(os.environ.get("SHOAL_DATA", "/nonexistent"))
 
 enter_venv()
 
@@ -526,7 +526,7 @@ def make_dequant():
     print("dequant", len(sections) // 2, "types")
 
 
-# ---- real weights: stories15M from npm, stories260K where the shared data is ----
+# ---- real weights: stories15M from npm ----
 
 def read_llama2c(data, n_bytes):
     dim, ffn, layers, heads, kv, vocab, ctx = struct.unpack_from("<7i", data)
@@ -618,7 +618,7 @@ def data_hash(path):
     return h.hexdigest()
 
 
-STORIES = ["stories15M", "stories260K"]
+STORIES = ["stories15M"]
 
 
 def stories_sources():
@@ -626,12 +626,6 @@ def stories_sources():
                          capture_output=True, text=True).stdout.strip()
     data = (pathlib.Path(npm) / "src/llama2.data").read_bytes()
     yield "stories15M", data, 60816028, data[60816028:]
-    small = SHARED / "models/stories260K/stories260K.bin"
-    if small.exists():
-        data = small.read_bytes()
-        yield "stories260K", data, len(data), (small.parent / "tok512.bin").read_bytes()
-    else:
-        print("stories260K: no weights here, left out")
 
 
 def make_stories(peer, wanted):
@@ -677,7 +671,7 @@ def one_story(peer, name, path, config):
     peer.load(path, ctx=ctx + 64)
     greedy = peer.ask("generate", tokens=[1], n=ctx - 1)["tokens"]
     text = peer.ask("detokenize", tokens=greedy)["text"]
-    llama2c = SHARED / f"reference/{name}.greedy.n256.txt"
+    llama2c = DATA / f"reference/{name}.greedy.n256.txt"
     same = None
     if llama2c.exists():
         want = llama2c.read_text().strip()
@@ -685,9 +679,9 @@ def one_story(peer, name, path, config):
         same = "all" if same == min(len(want), len(text.strip())) else same
     texts = {"story.txt": OUT / "story.txt"}
     for other in ("wikitext2-valid.txt", "tinyshakespeare.txt"):
-        if (SHARED / "text" / other).exists():
+        if (DATA / "text" / other).exists():
             cut = WORK / other
-            cut.write_bytes((SHARED / "text" / other).read_bytes()[:65536])
+            cut.write_bytes((DATA / "text" / other).read_bytes()[:65536])
             texts[other] = cut
     ids = peer.ask("tokenize", text=(OUT / "story.txt").read_text())["tokens"][:LONG]
     sections = [("greedy", np.array(greedy, "<u2")), ("tokens", np.array(ids, "<u2"))]

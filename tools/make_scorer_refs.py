@@ -6,7 +6,7 @@ usage: tools/make_scorer_refs.py
 
 Needs PyPI; makes a Python environment of its own in .cache/scorers-venv.  NAME/config.json and
 NAME/model.safetensors are the scorer, NAME/expected.f32 has the scores as little-endian floats.  The
-series itself is made by a formula, here in series() and in tests/unit/test_recurrent.c.
+series itself is made by a formula, here in series() and in tests/unit/score/test_recurrent.c.
 """
 import json
 import os

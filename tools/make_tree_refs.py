@@ -6,7 +6,7 @@ usage: tools/make_tree_refs.py
 
 Needs PyPI; makes a Python environment of its own in .cache/trees-venv.  NAME.txt is the model,
 NAME.f64 has the predictions of all rows and then their raw scores, as little-endian doubles.  The
-rows themselves are made by a formula, here in rows() and in tests/unit/test_trees.c.
+rows themselves are made by a formula, here in rows() and in tests/unit/score/test_trees.c.
 """
 import os
 import pathlib

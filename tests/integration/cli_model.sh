@@ -68,19 +68,4 @@ run 0 doctor --json
 [ "$(field bandwidth.length)" -ge 2 ] || fail "doctor measured no bandwidth"
 [ "$(field peak.length)" -ge 1 ] || fail "doctor measured no peak"
 
-# a real checkpoint, where the data is there
-data=
-for d in "$root/.." "$root/../.."; do # beside the project, or beside a worktree of it
-    [ -e "$d/shared/data/models/stories260K/stories260K.bin" ] && data=$d/shared/data/models/stories260K
-done
-if [ -n "$data" ]; then
-    run 0 model convert "$data/stories260K.bin" s.gguf --tokenizer "$data/tok512.bin"
-    run 0 generate -m s.gguf --temp 0 -n 40 "Once upon a time"
-    has out ", there was a little girl named Lily. She loved to play outside in the park."
-    run 0 model convert "$data/stories260K.bin" s8.gguf --tokenizer "$data/tok512.bin" --type q8_0 --json
-    same "size" "$(field bytes_to)" "$(stat -c %s s8.gguf)"
-    run 0 generate -m s8.gguf --temp 0 -n 40 "Once upon a time"; has out ", there was a little girl named"
-else
-    echo "no stories260K here: its checks are left out"
-fi
 finish

@@ -4,17 +4,78 @@ set -eu
 cd "$(dirname "$0")/../.."
 tools/check-includes
 tools/check-banned
-broken=$(mktemp -d)
-trap 'rm -rf "$broken"' EXIT
-mkdir -p "$broken/src/model"
-echo '#include "engine/sampler.h"' >"$broken/src/model/up.c"
-if tools/check-includes "$broken" >/dev/null; then
-    echo "an include that points upwards was not refused"
-    exit 1
-fi
-mkdir -p "$broken/src/host" "$broken/src/flow"
-touch "$broken/src/host/same.c" "$broken/src/flow/same.c"
-if tools/check-names "$broken" >/dev/null; then
-    echo "two files with one name were not refused"
-    exit 1
-fi
+tools/check-names
+tools/check-tests
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failed=0
+# refused CHECK TEXT WHY: CHECK fails for the tree in $dir and says TEXT.  Then the tree is emptied.
+refused() {
+    if "tools/$1" "$dir" >"$dir.out" 2>&1; then
+        echo "$1 accepts $3"
+        failed=1
+    elif ! grep -q "$2" "$dir.out"; then
+        echo "$1 refuses $3, but does not say \"$2\":"
+        cat "$dir.out"
+        failed=1
+    fi
+    rm -rf "$dir.out" "${dir:?}"/*
+}
+# accepted CHECK WHY
+accepted() {
+    if ! "tools/$1" "$dir" >"$dir.out" 2>&1; then
+        echo "$1 refuses $2:"
+        cat "$dir.out"
+        failed=1
+    fi
+    rm -rf "$dir.out" "${dir:?}"/*
+}
+put() { # file line...
+    mkdir -p "$dir/$(dirname "$1")"
+    printf '%s\n' "${@:2}" >"$dir/$1"
+}
+
+put src/model/up.c '#include "engine/sampler.h"'
+refused check-includes 'must not include "engine/sampler.h"' "an include that points up"
+
+put src/new/a.c '#include "base/buf.h"'
+refused check-includes 'src/new' "a folder that it does not know"
+
+put src/base/a.h '#include "base/b.h"'
+put src/base/b.h '#include "base/a.h"'
+refused check-includes 'circle' "two headers in a circle"
+
+put src/base/a.c '#include "base/a.h"' '#include "base/b.h"'
+put src/base/b.c '#include "base/b.h"' '#include "base/c.h"'
+put src/base/c.c '#include "base/c.h"' '#include "base/a.h"'
+refused check-includes 'base/b' "three files in a circle"
+
+put src/base/a.c '#include "base/a.h"' '#include "base/a_int.h"' '#include "base/b.h"'
+put src/base/a_int.h '#include "base/a.h"'
+put src/base/b.c '#include "base/b.h"' '#include "base/c.h"'
+put src/wire/a.c '#include "base/a.h"' '#include "wire/b.h"'
+accepted check-includes "files without a circle"
+
+put src/host/same.c
+put src/flow/same.c
+refused check-names 'same' "two files with one name"
+
+put src/base/a.c
+put src/wire/b.c
+put tests/unit/base/test_a.c
+refused check-tests 'src/wire has no tests' "a folder without tests"
+
+put src/base/a.c
+put tests/unit/base/test_a.c
+put tests/unit/old/test_b.c
+refused check-tests 'tests/unit/old' "tests of no folder"
+
+put src/base/a.c
+put tests/unit/base/test_a.c 'fopen("../''shared/x", "r")'
+refused check-tests 'test_a.c' "a test that reads a file from outside"
+
+put src/base/a.c
+put tests/unit/base/test_a.c
+accepted check-tests "a tree where tests mirror src"
+exit "$failed"

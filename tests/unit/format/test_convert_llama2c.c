@@ -416,33 +416,6 @@ static void test_failures_leave_no_file(void **state)
     }
 }
 
-/* The real stories260K, where the shared data is at hand. */
-static void test_a_real_checkpoint(void **state)
-{
-    static const char bin[] = "../shared/data/models/stories260K/stories260K.bin";
-    static const char tok[] = "../shared/data/models/stories260K/tok512.bin";
-    struct quantize_opts o = {.kind = QUANTIZE_F32};
-    struct quantize_result r;
-    struct err e = {0};
-    struct gguf *g;
-    float first[64];
-    (void)state;
-    FILE *f = fopen(bin, "rb");
-    if (!f)
-        skip();
-    fseek(f, 28, SEEK_SET);
-    assert_int_equal(fread(first, sizeof(float), 64, f), 64);
-    fclose(f);
-    if (convert_llama2c(bin, tok, out_path, NULL, &o, &r, &e) < 0)
-        fail_msg("%s", e.msg);
-    quantize_result_fini(&r);
-    assert_int_equal(gguf_open(&g, out_path, &e), 0);
-    const struct gguf_tensor *t = gguf_find_tensor(g, "token_embd.weight");
-    assert_true(t && t->dims[0] == 64 && t->dims[1] == 512);
-    assert_memory_equal(t->data, first, sizeof(first));
-    gguf_close(g);
-}
-
 #define WITH_FOLDER(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
 
 int main(void)
@@ -453,7 +426,6 @@ int main(void)
         cmocka_unit_test(test_sizes_must_agree_with_the_file),
         cmocka_unit_test(test_hostile_headers_are_refused),
         WITH_FOLDER(test_failures_leave_no_file),
-        WITH_FOLDER(test_a_real_checkpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -868,55 +868,6 @@ static void test_llama2c_vocabulary(void **state)
     buf_fini(&b);
 }
 
-/* A real file, where the sample data lies beside the repository. */
-static void check_llama2c_file(const char *path, uint32_t n_vocab, const char *want)
-{
-    FILE *f = fopen(path, "rb");
-    struct llama2c_vocab v;
-    struct buf raw, meta, text;
-    struct gguf *g = NULL;
-    struct tokenizer *t = NULL;
-    struct err e = {0};
-    char part[4096];
-    if (!f)
-        return;
-    buf_init(&raw, 1 << 24);
-    buf_init(&text, 1000);
-    for (size_t n; (n = fread(part, 1, sizeof(part), f)) > 0;)
-        buf_put(&raw, part, n);
-    fclose(f);
-    assert_int_equal(llama2c_vocab_parse(&v, raw.data, raw.len, n_vocab, &e), 0);
-    gb_begin(&meta);
-    gb_kv_str(&meta, "tokenizer.ggml.model", "llama");
-    gb_kv_array(&meta, "tokenizer.ggml.tokens", GGUF_TYPE_STRING, v.n);
-    for (uint32_t i = 0; i < v.n; i++)
-        gb_text(&meta, v.pieces[i], v.piece_bytes[i]);
-    gb_kv_array(&meta, "tokenizer.ggml.scores", GGUF_TYPE_F32, v.n);
-    buf_put(&meta, v.scores, v.n * sizeof(float));
-    gb_kv_array(&meta, "tokenizer.ggml.token_type", GGUF_TYPE_I32, v.n);
-    buf_put(&meta, v.types, v.n * sizeof(int32_t));
-    assert_int_equal(gguf_parse(&g, meta.data, meta.len, &e), 0);
-    assert_int_equal(tokenizer_create(&t, g, &e), 0);
-    assert_string_equal(pieces_of(&text, t, "Once upon a time", 16, TOKENIZER_ADD_SPECIAL), want);
-    rng_state = 7;
-    check_round_trips(t, true);
-    tokenizer_destroy(t);
-    gguf_close(g);
-    llama2c_vocab_fini(&v);
-    buf_fini(&raw);
-    buf_fini(&meta);
-    buf_fini(&text);
-}
-
-static void test_llama2c_sample_files(void **state)
-{
-    (void)state;
-    check_llama2c_file("../shared/data/models/stories260K/tok512.bin", 512,
-                       "<s>| Once| upon| a| time");
-    check_llama2c_file("../shared/data/models/stories15M/tokenizer.bin", 32000,
-                       "<s>| Once| upon| a| time");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -940,7 +891,6 @@ int main(void)
         cmocka_unit_test(test_long_words),
         cmocka_unit_test(test_threads_share_a_tokenizer),
         cmocka_unit_test(test_llama2c_vocabulary),
-        cmocka_unit_test(test_llama2c_sample_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
