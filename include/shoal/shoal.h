@@ -7,6 +7,7 @@
  *          priority and deadline; prompts advance in chunks, so a long one does not stall the
  *          others; tasks that begin with the same tokens share that part of the memory.
  * session  a conversation: keeps its tokens, so that each turn costs only what is new.
+ * ask      the built-in flow over several models: a command in, actions and a reply out.
  *
  * Errors:      functions return 0 or a negative SHOAL_E* (shoal_errors.h) and put a text into the
  *              caller's shoal_error, which may be NULL.
@@ -19,6 +20,7 @@
 #ifndef SHOAL_SHOAL_H
 #define SHOAL_SHOAL_H
 
+#include "shoal/shoal_ask.h"
 #include "shoal/shoal_base.h"
 #include "shoal/shoal_engine.h"
 #include "shoal/shoal_infer.h"

@@ -63,6 +63,12 @@ run 0 generate -m "$refs/qwen3.gguf" --temp 0 -n 24 "was the"
 cp out want
 [ "$(tail -c 1 want | wc -l)" = 0 ] || truncate -s -1 want # the program ends its line
 example generate "$refs/qwen3.gguf" "was the" 24
+run 0 ask --json "turn off the kitchen lights"
+cp out want
+SHOAL_MODELS=$(pkg-config --variable=modelsdir shoal) example ask "turn off the kitchen lights"
+has err "kitchen"
+LD_LIBRARY_PATH=$lib ./ask-shared "turn off the kitchen lights" >out 2>err || { fail "the shared library does not find its models"; cat err; }
+cmp out want || fail "ask: the models that the library found give another answer"
 "./generate-static" none.gguf "was the" 24 >out 2>err && fail "a missing model is no error"
 has err "cannot open none.gguf"
 finish
