@@ -31,14 +31,14 @@ struct anomaly {
     bool absolute[ANOMALY_N_FEATURES];                         /* the trees take their size */
     uint32_t n_first, smooth, top;
     struct setting one, several;
-    size_t channel_bytes; /* a channel's features and the layers' memory of it */
-    size_t layers_at;     /* in a channel */
+    size_t channel_bytes; /* state of one channel: its features, then the layers' state */
+    size_t layers_at;     /* offset of the layers' state in a channel */
     size_t row_at, x_at, layers_scratch_at, scratch_bytes;
 };
 
-struct stream { /* what a state begins with; the channels follow */
+struct stream { /* start of a state; the channels follow */
     uint32_t n_channels;
-    uint64_t n, last_on;   /* points so far; the last one that was above the level, from 1 */
+    uint64_t n, last_on;   /* points so far; the last one above the level, counted from 1 */
     double smooth, weight; /* weighted sums of the odds and their weights */
     double slow, slow_weight;
     double slow_mean; /* after the last point */
@@ -65,27 +65,28 @@ static int find_feature(const char *name)
     return -1;
 }
 
-/* A list of features by name, as many as fit. */
+/* Reads a list of feature names. */
 static int read_features(const cJSON *config, const char *key, uint8_t out[MAX_INPUTS], uint32_t *n,
                          struct err *e)
 {
     const cJSON *list = json_config_item(config, key), *v;
     *n = 0;
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > MAX_INPUTS)
-        return err_set(e, SHOAL_EFORMAT, "%s is no list of at most %d", key, MAX_INPUTS);
+        return err_set(e, SHOAL_EFORMAT, "%s is not a list of at most %d features", key,
+                       MAX_INPUTS);
     cJSON_ArrayForEach(v, list)
     {
         const char *name = cJSON_GetStringValue(v);
         int f = find_feature(name);
         if (f < 0)
-            return err_set(e, SHOAL_EUNSUPPORTED, "%s: value %u, %.40s, is no feature", key, *n,
-                           name ? name : "no text");
+            return err_set(e, SHOAL_EUNSUPPORTED, "%s: value %u (%.40s) is not a feature", key, *n,
+                           name ? name : "not a string");
         out[(*n)++] = (uint8_t)f;
     }
     return 0;
 }
 
-/* The features are made for these; others would be other features under the same names. */
+/* The features are defined for these scales; others would give different features. */
 static int check_scales(const cJSON *config, struct err *e)
 {
     const cJSON *list = json_config_item(config, "scales"), *v;
@@ -97,7 +98,7 @@ static int check_scales(const cJSON *config, struct err *e)
         n++;
     }
     if (!ok)
-        return err_set(e, SHOAL_EUNSUPPORTED, "scales are not 4, 16, 64, 256, 2048");
+        return err_set(e, SHOAL_EUNSUPPORTED, "scales must be 4, 16, 64, 256, 2048");
     return json_config_u32(config, "long", longest, longest, -1, &same, e);
 }
 
@@ -106,7 +107,7 @@ static int read_number(const cJSON *object, const char *key, double min, double 
 {
     const cJSON *v = json_config_item(object, key);
     if (!cJSON_IsNumber(v) || !(v->valuedouble >= min && v->valuedouble <= max))
-        return err_set(e, SHOAL_EFORMAT, "%s is no number from %g to %g", key, min, max);
+        return err_set(e, SHOAL_EFORMAT, "%s is not a number from %g to %g", key, min, max);
     *out = v->valuedouble;
     return 0;
 }
@@ -114,7 +115,8 @@ static int read_number(const cJSON *object, const char *key, double min, double 
 static int read_setting(const cJSON *config, const char *key, struct setting *s, struct err *e)
 {
     const cJSON *v = json_config_item(config, key);
-    int rc = cJSON_IsObject(v) ? 0 : err_set(e, SHOAL_EFORMAT, "no settings");
+    int rc =
+        cJSON_IsObject(v) ? 0 : err_set(e, SHOAL_EFORMAT, "settings are missing or not an object");
     if (rc == 0)
         rc = read_number(v, "level", -1000, 1000, &s->level, e);
     if (rc == 0)
@@ -152,26 +154,28 @@ static int read_config(struct anomaly *a, const cJSON *config, struct err *e)
     return rc;
 }
 
-/* Both must read what the features give, and answer with one probability a point. */
+/* Both parts must read the features and return one probability per point. */
 static int check_parts(struct anomaly *a, struct err *e)
 {
     struct trees_info t = trees_info(a->trees);
     struct recurrent_info r = recurrent_info(a->layers);
     if (t.n_features != a->n_tree_inputs || t.n_outputs != 1)
-        return err_set(e, SHOAL_EFORMAT, "trees of %u features and %u outputs, not %u and 1",
-                       t.n_features, t.n_outputs, a->n_tree_inputs);
+        return err_set(e, SHOAL_EFORMAT,
+                       "the trees have %u features and %u outputs, expected %u and 1", t.n_features,
+                       t.n_outputs, a->n_tree_inputs);
     if (strncmp(t.objective, "binary", 6) != 0)
-        return err_set(e, SHOAL_EUNSUPPORTED, "trees of objective %.40s, not binary", t.objective);
+        return err_set(e, SHOAL_EUNSUPPORTED, "the trees' objective is %.40s, not binary",
+                       t.objective);
     if (r.window != 1 || r.hop != 1 || !r.stateful || r.n_outputs != 1)
         return err_set(e, SHOAL_EFORMAT,
-                       "layers that are not stateful with one output for a window of one");
+                       "the layers must be stateful, with one output and a window of one");
     if (r.channels > MAX_INPUTS || !r.input_names)
-        return err_set(e, SHOAL_EFORMAT, "layers with %u inputs%s", r.channels,
+        return err_set(e, SHOAL_EFORMAT, "the layers have %u inputs%s", r.channels,
                        r.input_names ? "" : " without names");
     for (uint32_t i = 0; i < r.channels; i++) {
         int f = find_feature(r.input_names[i]);
         if (f < 0)
-            return err_set(e, SHOAL_EUNSUPPORTED, "input %.40s of the layers is no feature",
+            return err_set(e, SHOAL_EUNSUPPORTED, "input %.40s of the layers is not a feature",
                            r.input_names[i]);
         a->layer_inputs[i] = (uint8_t)f;
     }
@@ -189,7 +193,7 @@ static int check_parts(struct anomaly *a, struct err *e)
     return 0;
 }
 
-/* What opened, or NULL and the failure. */
+/* Passes on the opened model, or closes it and passes on the failure. */
 static int finish(struct anomaly **out, struct anomaly *a, int rc)
 {
     if (rc < 0) {
@@ -205,7 +209,7 @@ int anomaly_parse(struct anomaly **out, const struct anomaly_bytes *b, struct er
     cJSON *json = NULL;
     struct anomaly *a = mem_zalloc(sizeof(*a));
     if (!a)
-        return finish(out, NULL, err_set(e, SHOAL_ENOMEM, "anomaly model"));
+        return finish(out, NULL, err_set(e, SHOAL_ENOMEM, "out of memory for the anomaly model"));
     int rc = json_config_parse(&json, b->config, b->n_config, ANOMALY_MODEL_TYPE, e);
     if (rc == 0)
         rc = read_config(a, json, e);
@@ -219,13 +223,13 @@ int anomaly_parse(struct anomaly **out, const struct anomaly_bytes *b, struct er
     return finish(out, a, rc);
 }
 
-/* dir and the name that the config has under key, which must be beside it. */
+/* The path of the file named under key, which must be in the config's folder. */
 static int part_path(const cJSON *config, const char *key, const char *dir, char *out, size_t cap,
                      struct err *e)
 {
     const char *name = cJSON_GetStringValue(json_config_item(config, key));
     if (!name || !*name || *name == '.' || strchr(name, '/') || strlen(name) > MAX_NAME)
-        return err_set(e, SHOAL_EFORMAT, "%s is no name beside the config", key);
+        return err_set(e, SHOAL_EFORMAT, "%s is not the name of a file next to the config", key);
     snprintf(out, cap, "%s%s", dir, name);
     return 0;
 }
@@ -236,7 +240,7 @@ int anomaly_open(struct anomaly **out, const char *path, struct err *e)
     cJSON *json = NULL;
     struct anomaly *a = mem_zalloc(sizeof(*a));
     if (!a)
-        return finish(out, NULL, err_set(e, SHOAL_ENOMEM, "anomaly model"));
+        return finish(out, NULL, err_set(e, SHOAL_ENOMEM, "out of memory for the anomaly model"));
     int rc = json_config_open(&json, path, ANOMALY_MODEL_TYPE, dir, sizeof(dir), e);
     if (rc < 0)
         return finish(out, a, rc);
@@ -308,13 +312,13 @@ void anomaly_reset(const struct anomaly *a, void *state, uint32_t n_channels)
     const struct setting *set = n_channels == 1 ? &a->one : &a->several;
     memset(state, 0, anomaly_state_bytes(a, n_channels));
     *(struct stream *)state = (struct stream){
-        .n_channels = n_channels, .point.score = 1 / (1 + exp(set->level)), /* as of value 0 */
+        .n_channels = n_channels, .point.score = 1 / (1 + exp(set->level)), /* that of value 0 */
     };
     for (uint32_t i = 0; i < n_channels; i++)
         recurrent_reset(a->layers, layers_memory(a, channel_at(a, state, i)));
 }
 
-/* Log odds of a probability, whatever a model may have answered. */
+/* Log odds of a probability; clamped, whatever a model returned. */
 static double odds(double p)
 {
     p = p > 1 ? 1 : p > 0 ? p : 0;
@@ -340,7 +344,7 @@ static void step_channel(const struct anomaly *a, struct channel *c, double valu
     c->odds = (1 - set->layers_share) * odds(trees) + set->layers_share * odds((double)layers);
 }
 
-/* Mean of the highest odds of the channels that have begun. */
+/* Mean of the highest odds among the channels that have had a value. */
 static double highest_odds(const struct anomaly *a, void *state, uint32_t n_channels)
 {
     double best[MAX_TOP] = {0}, sum = 0;

@@ -1,17 +1,17 @@
-/* anomaly.h - scores a stream of sensor values, one channel or many, point by point.
+/* anomaly.h - scores a stream of sensor values, with one or many channels, point by point.
  *
- * A folder with a config.json of model_type "shoal_anomaly", trees and a layer program, both over
- * features of each channel (anomaly_features.h); models/anomaly.md is the definition.  A stream's
- * memory is the caller's and of fixed size; a point costs the same however many came before.
+ * The model is a folder with a config.json of model_type "shoal_anomaly", trees, and a layer
+ * program, both over features of each channel (anomaly_features.h); models/anomaly.md defines it.
+ * The caller owns a stream's state, which has a fixed size; the cost of a point does not grow with
+ * the stream.
  *
- * A value that is missing (NaN or infinite) leaves its channel as it was; a row without any value
- * repeats the last answer.
+ * A missing value (NaN or infinite) leaves its channel unchanged; a row without any value repeats
+ * the last result.
  *
- * Thread:    immutable after opening; any number of threads, each with state and scratch of its
- * own.
- * Ownership: open and parse give, close takes back (NULL is fine); nothing points into parsed
- * bytes.
- * Failure:   SHOAL_EFORMAT (the key in the text), SHOAL_EUNSUPPORTED, SHOAL_ELIMIT, SHOAL_EIO,
+ * Thread:    immutable after opening; any number of threads, each with its own state and scratch.
+ * Ownership: the caller closes what open and parse return (NULL is fine); nothing points into the
+ *            parsed bytes.
+ * Failure:   SHOAL_EFORMAT (the text names the key), SHOAL_EUNSUPPORTED, SHOAL_ELIMIT, SHOAL_EIO,
  *            SHOAL_ENOMEM; then *out is NULL.  Running cannot fail and allocates nothing. */
 #ifndef SHOAL_SCORE_ANOMALY_H
 #define SHOAL_SCORE_ANOMALY_H
@@ -29,14 +29,14 @@ struct anomaly;
 
 struct anomaly_info {
     uint32_t n_trees, warm_up, pause;
-    bool int8;                       /* at least one matrix of the layer program */
-    double level_one, level_several; /* of value, from which on there is an alarm */
+    bool int8;                       /* at least one matrix of the layer program is 8-bit */
+    double level_one, level_several; /* an alarm starts when value exceeds this level */
 };
 
 struct anomaly_point {
     double value; /* compared with the level */
-    double score; /* 0 to 1; above 0.5 where value is above the level */
-    bool alarm;   /* on, or paused for at most info.pause points; never in the first info.warm_up */
+    double score; /* 0 to 1; above 0.5 if value is above the level */
+    bool alarm;   /* stays on for info.pause points below the level; never in the first warm_up */
 };
 
 struct anomaly_bytes { /* for anomaly_parse */
@@ -48,18 +48,18 @@ struct anomaly_bytes { /* for anomaly_parse */
 SHOAL_MUST_CHECK int anomaly_open(struct anomaly **out, const char *path, struct err *e);
 SHOAL_MUST_CHECK int anomaly_parse(struct anomaly **out, const struct anomaly_bytes *b,
                                    struct err *e);
-/* Whether these bytes are the config of such a model. */
+/* True if these bytes are the config of such a model. */
 bool anomaly_detect(const void *bytes, size_t n);
 void anomaly_close(struct anomaly *a);
 struct anomaly_info anomaly_info(const struct anomaly *a);
 
-/* Bytes of 64-byte aligned memory: a stream of so many channels (1 to ANOMALY_MAX_CHANNELS)
- * keeps the state, a call works in the scratch. */
+/* Sizes in bytes of 64-byte aligned memory: the state of a stream of n_channels channels (1 to
+ * ANOMALY_MAX_CHANNELS), and the scratch of a call. */
 size_t anomaly_state_bytes(const struct anomaly *a, uint32_t n_channels);
 size_t anomaly_scratch_bytes(const struct anomaly *a);
-/* A stream begins. */
+/* Starts a stream. */
 void anomaly_reset(const struct anomaly *a, void *state, uint32_t n_channels);
-/* row: [n_channels] of the reset. */
+/* row: [n_channels], as in the reset. */
 void anomaly_step(const struct anomaly *a, void *state, const double *row,
                   struct anomaly_point *out, void *scratch);
 

@@ -18,7 +18,7 @@ const char *const anomaly_feature_names[ANOMALY_N_FEATURES] = {
     "first_rough_16",
 };
 
-/* What a value is compared with: the channel as it was before it. */
+/* The reference for a new value: the channel before that value. */
 struct scale {
     double floor, mean, dev, rough; /* F, M, S, D */
     double first_mean, first_dev, first_rough;
@@ -29,7 +29,7 @@ static double limited(double v, double limit)
     return v > limit ? limit : v < -limit ? -limit : v;
 }
 
-/* The means take x in; before[] is what they were (at the first value: what they are). */
+/* Adds x to the means; before[] gets their previous values (at the first value: the new ones). */
 static void push_means(struct anomaly_channel *c, double x, double d,
                        double mean_before[ANOMALY_N_SCALES], double dev_before[ANOMALY_N_SCALES],
                        double *rough_before)
@@ -52,7 +52,7 @@ static void push_means(struct anomaly_channel *c, double x, double d,
     c->rough = rough;
 }
 
-/* What the first values say is normal. */
+/* Updates the statistics of the first values, which define what is normal. */
 static void push_first(struct anomaly_channel *c, double x, double d, uint32_t n_first,
                        struct scale *s)
 {
@@ -67,7 +67,7 @@ static void push_first(struct anomaly_channel *c, double x, double d, uint32_t n
     s->first_rough = fmax(c->first_d / n, s->floor / 10);
 }
 
-/* Sums and counts that run over the points; returns the largest of the last peaks. */
+/* Updates running sums and counts; returns the largest of the last peaks. */
 static double push_runs(struct anomaly_channel *c, double far, double d, double peak,
                         const struct scale *s)
 {
@@ -83,7 +83,7 @@ static double push_runs(struct anomaly_channel *c, double far, double d, double 
     return largest;
 }
 
-/* ln of a ratio, of which neither side is taken for less than a hundredth of unit. */
+/* ln of a ratio; both sides are at least a hundredth of unit. */
 static double ratio(double a, double b, double unit)
 {
     return log((a + 0.01 * unit) / (b + 0.01 * unit));

@@ -1,8 +1,8 @@
-/* anomaly_features.h - what the anomaly model knows of one channel after each value: 25 features of
- * its past, without units (models/anomaly.md defines them).
+/* anomaly_features.h - the state of one channel of the anomaly model: 25 dimensionless features of
+ * its past, updated with each value (models/anomaly.md defines them).
  *
- * A fixed struct a channel and a fixed amount of work a value.  Any finite values do: they are
- * limited to +-1e100, and the features to +-20.
+ * A fixed-size struct per channel and constant work per value.  Any finite values are accepted;
+ * they are clamped to +-1e100, and the features to +-20.
  *
  * Thread:    a channel belongs to its caller.
  * Failure:   none. */
@@ -13,7 +13,7 @@
 
 enum { ANOMALY_N_FEATURES = 25, ANOMALY_N_SCALES = 5, ANOMALY_PEAKS = 16 };
 
-/* Points that the exponentially weighted means look back. */
+/* Time constants, in points, of the exponentially weighted means. */
 extern const uint32_t anomaly_scales[ANOMALY_N_SCALES];
 
 enum anomaly_feature {
@@ -44,26 +44,26 @@ enum anomaly_feature {
     ANOMALY_FIRST_ROUGH_16,
 };
 
-/* The name that files call a feature by. */
+/* Feature names as used in model files. */
 extern const char *const anomaly_feature_names[ANOMALY_N_FEATURES];
 
-struct anomaly_channel { /* all zero: nothing has come */
+struct anomaly_channel { /* all zero: no value yet */
     uint64_t n;          /* values so far */
-    double first, x;     /* the first value; the last one less that */
-    double largest;      /* |x| */
-    /* Weighted sums of x, x * x, differences (for 16, 64 and the longest scale) and of being far
-     * out (16), and their weights. */
+    double first, x;     /* the first value; the last value minus the first */
+    double largest;      /* largest |x| */
+    /* Weighted sums of x, x * x, differences (for 16, 64 and the longest scale) and of outliers
+     * (16), and their weights. */
     double weight[ANOMALY_N_SCALES], sum_x[ANOMALY_N_SCALES], sum_xx[ANOMALY_N_SCALES];
     double sum_d[ANOMALY_N_SCALES], sum_out;
     double mean[ANOMALY_N_SCALES], dev[ANOMALY_N_SCALES], rough; /* after the last value */
     double first_x, first_xx, first_d; /* plain sums over the first values */
     double up, down;
     uint64_t n_flat;
-    double peaks[ANOMALY_PEAKS]; /* a ring */
+    double peaks[ANOMALY_PEAKS]; /* ring buffer */
 };
 
-/* The next value, which must be finite.  n_first: how many values tell what is normal.  Returns the
- * direction of the step: -1, 0 or 1. */
+/* Adds the next value, which must be finite.  n_first: number of values that define what is normal.
+ * Returns the direction of the step: -1, 0 or 1. */
 int anomaly_channel_push(struct anomaly_channel *c, double value, uint32_t n_first,
                          float out[ANOMALY_N_FEATURES]);
 

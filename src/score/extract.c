@@ -34,7 +34,7 @@ static const char *const names[EXTRACT_FEATURES] = {"centroid", "start", "positi
                                                     "backward", "first", "question"};
 
 struct extract {
-    cJSON *json; /* the words of the sets live in it */
+    cJSON *json; /* owns the words of the sets */
     const char *encoder;
     double weights[EXTRACT_FEATURES], bias, redundancy;
     uint32_t n_sentences, max_sentences;
@@ -48,7 +48,7 @@ static int read_number(const cJSON *o, const char *key, double min, double max, 
 {
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
     if (!cJSON_IsNumber(v) || !(v->valuedouble >= min && v->valuedouble <= max))
-        return err_set(e, SHOAL_EFORMAT, "%s is no number from %g to %g", key, min, max);
+        return err_set(e, SHOAL_EFORMAT, "%s is not a number from %g to %g", key, min, max);
     *out = v->valuedouble;
     return 0;
 }
@@ -57,13 +57,13 @@ static int read_words(const cJSON *o, const char *key, struct strmap *out, struc
 {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(o, key), *w;
     if (!cJSON_IsArray(list))
-        return err_set(e, SHOAL_EFORMAT, "%s is no list", key);
+        return err_set(e, SHOAL_EFORMAT, "%s is not a list", key);
     if (strmap_init(out, (size_t)cJSON_GetArraySize(list)) < 0)
         return err_set(e, SHOAL_ENOMEM, "%s", key);
     cJSON_ArrayForEach(w, list)
     {
         if (!cJSON_IsString(w))
-            return err_set(e, SHOAL_EFORMAT, "%s has something that is no word", key);
+            return err_set(e, SHOAL_EFORMAT, "%s contains a value that is not a string", key);
         if (strmap_put(out, w->valuestring, strlen(w->valuestring), 0) < 0)
             return err_set(e, SHOAL_ENOMEM, "%s", key);
     }
@@ -76,15 +76,15 @@ static int read_weights(struct extract *x, struct err *e)
     const cJSON *w = cJSON_GetObjectItemCaseSensitive(x->json, "weights");
     if (!cJSON_IsArray(f) || cJSON_GetArraySize(f) != (int)EXTRACT_FEATURES || !cJSON_IsArray(w) ||
         cJSON_GetArraySize(w) != (int)EXTRACT_FEATURES)
-        return err_set(e, SHOAL_EFORMAT, "features and weights are not lists of %u",
+        return err_set(e, SHOAL_EFORMAT, "features and weights must be lists of %u values",
                        EXTRACT_FEATURES);
     f = f->child;
     w = w->child;
     for (uint32_t i = 0; i < EXTRACT_FEATURES; i++, f = f->next, w = w->next) {
         if (!cJSON_IsString(f) || strcmp(f->valuestring, names[i]) != 0)
-            return err_set(e, SHOAL_EUNSUPPORTED, "feature %u is not \"%s\"", i, names[i]);
+            return err_set(e, SHOAL_EUNSUPPORTED, "feature %u must be \"%s\"", i, names[i]);
         if (!cJSON_IsNumber(w) || !isfinite(w->valuedouble))
-            return err_set(e, SHOAL_EFORMAT, "weight %u is no number", i);
+            return err_set(e, SHOAL_EFORMAT, "weight %u is not a number", i);
         x->weights[i] = w->valuedouble;
     }
     return 0;
@@ -97,9 +97,9 @@ static int read_all(struct extract *x, struct err *e)
     double k = 0, most = 0;
     int rc;
     if (!cJSON_IsString(type) || strcmp(type->valuestring, MODEL_TYPE) != 0)
-        return err_set(e, SHOAL_EUNSUPPORTED, "model_type is not \"" MODEL_TYPE "\"");
+        return err_set(e, SHOAL_EUNSUPPORTED, "model_type must be \"" MODEL_TYPE "\"");
     if (!cJSON_IsString(encoder) || !*encoder->valuestring)
-        return err_set(e, SHOAL_EFORMAT, "encoder is no folder");
+        return err_set(e, SHOAL_EFORMAT, "encoder is not the name of a folder");
     x->encoder = encoder->valuestring;
     if ((rc = read_weights(x, e)) < 0 ||
         (rc = read_number(x->json, "bias", -1e6, 1e6, &x->bias, e)) < 0 ||
@@ -179,7 +179,7 @@ struct span {
     size_t n;
 };
 
-/* Bytes of the white space at p, as Python splits words; 0: none. */
+/* Length of the white space at p, as Python splits words; 0: none. */
 static size_t space_at(const char *p, size_t n)
 {
     const unsigned char *u = (const unsigned char *)p;
@@ -197,7 +197,7 @@ static size_t space_at(const char *p, size_t n)
     return space ? 3 : 0;
 }
 
-/* The next word at or behind *at; false: none. */
+/* Finds the next word at or after *at; false: none. */
 static bool next_word(const char *p, size_t n, size_t *at, struct span *w)
 {
     size_t k;
@@ -210,7 +210,7 @@ static bool next_word(const char *p, size_t n, size_t *at, struct span *w)
     return w->n > 0;
 }
 
-/* Quotes and brackets at an end: ASCII ones, and one of two others that share their first bytes. */
+/* Strips closing quotes and brackets: ASCII ones, and two others that share their first bytes. */
 static struct span strip_close(struct span w)
 {
     for (;;) {
@@ -258,7 +258,7 @@ static bool is_abbreviation(const struct extract *x, struct span name)
     return strmap_get(&x->abbreviations, low, name.n, &value);
 }
 
-/* Does a sentence end after word w, when next follows it? */
+/* True if a sentence ends after word w when `next` follows. */
 static bool ends_sentence(const struct extract *x, struct span w, struct span next)
 {
     struct span core = strip_close(w), head = strip_open(next);
@@ -273,7 +273,7 @@ static bool ends_sentence(const struct extract *x, struct span w, struct span ne
     return !is_abbreviation(x, strip_open(core));
 }
 
-/* End of the paragraph that begins at `at`: an empty line, or the end of the text. */
+/* End of the paragraph that starts at `at`: an empty line, or the end of the text. */
 static size_t paragraph_end(const char *p, size_t n, size_t at)
 {
     for (; at < n; at++) {
@@ -296,7 +296,7 @@ static uint32_t count_chars(const char *p, size_t n)
     return k;
 }
 
-/* Bytes from..to of the text as a sentence: its words with one space between. */
+/* Adds bytes from..to of the text as a sentence, its words joined by single spaces. */
 static void add_sentence(struct extract_doc *d, const char *text, size_t from, size_t to)
 {
     char *s = arena_bytes(&d->arena, to - from + 1);
@@ -342,14 +342,14 @@ static void split(struct extract_doc *d, const struct extract *x, const char *te
 /* ---- features ------------------------------------------------------------------------------- */
 
 struct counts {          /* of content words */
-    struct strmap words; /* to an index of n */
+    struct strmap words; /* word to index in n */
     uint32_t *n;
     uint32_t used, top;
     bool *in_title;
     uint32_t n_title;
 };
 
-/* The next content word at or behind *at, lower case into low; 0: none. */
+/* Finds the next content word at or after *at and writes it to low in lower case; 0: none. */
 static size_t next_content(const struct extract *x, const char *s, size_t n, size_t *at, char *low,
                            size_t cap)
 {
@@ -372,7 +372,7 @@ static size_t next_content(const struct extract *x, const char *s, size_t n, siz
     return 0;
 }
 
-/* Index of a word in the counts, which may be new; UINT32_MAX: no memory. */
+/* Index of a word in the counts, added if new; UINT32_MAX: out of memory. */
 static uint32_t word_index(struct counts *c, struct arena *a, const char *low, size_t len)
 {
     uint32_t i;
@@ -417,7 +417,7 @@ static int count_words(struct counts *c, struct extract_doc *d, const struct ext
     return 0;
 }
 
-/* frequency and title of a sentence; seen: a mark a word, which must be s + 1 to count as new. */
+/* Features frequency and title of a sentence; seen: per word, s + 1 if sentence s has it. */
 static void word_features(struct extract_sentence *s, const struct extract *x, struct counts *c,
                           uint32_t *seen, uint32_t mark)
 {
@@ -473,12 +473,13 @@ int extract_doc_create(struct extract_doc **out, const struct extract *x, const 
     d->sentences = arena_zalloc_n(&d->arena, x->max_sentences, sizeof(*d->sentences));
     if (d->sentences)
         split(d, x, text, n);
-    int rc = d->arena.rc < 0 ? err_set(e, d->arena.rc, "document of %zu bytes", n) : 0;
+    int rc =
+        d->arena.rc < 0 ? err_set(e, d->arena.rc, "cannot hold a document of %zu bytes", n) : 0;
     if (rc == 0)
         rc = count_words(&c, d, x, title ? title : "", title ? n_title : 0, e);
     uint32_t *seen = rc == 0 ? arena_zalloc_n(&d->arena, c.used + 1u, sizeof(*seen)) : NULL;
     if (rc == 0 && !seen)
-        rc = err_set(e, d->arena.rc, "document of %zu bytes", n);
+        rc = err_set(e, d->arena.rc, "cannot hold a document of %zu bytes", n);
     uint32_t chars = 0, at = 0;
     for (uint32_t i = 0; rc == 0 && i < d->n; i++) {
         struct extract_sentence *s = &d->sentences[i];

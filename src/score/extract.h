@@ -1,10 +1,10 @@
-/* extract.h - summaries by taking sentences out of a text: how a text is split, what is looked at
- * in each sentence, and which ones are chosen (models/summary.md).
+/* extract.h - extractive summaries: splits a text into sentences, computes features of each, and
+ * chooses some (models/summary.md).
  *
  * Thread:    immutable after opening; a document belongs to its caller.
- * Ownership: open and doc_create give, close and doc_destroy take back (NULL is fine); a document
+ * Ownership: the caller closes the extractor and destroys documents (NULL is fine); a document
  *            borrows the extractor, not the text.
- * Failure:   SHOAL_EIO, SHOAL_EFORMAT (what in the file), SHOAL_ENOMEM. */
+ * Failure:   SHOAL_EIO, SHOAL_EFORMAT (the text says what is wrong in the file), SHOAL_ENOMEM. */
 #ifndef SHOAL_SCORE_EXTRACT_H
 #define SHOAL_SCORE_EXTRACT_H
 
@@ -19,19 +19,19 @@
 
 struct extract;
 
-/* Whether a file is one: its first bytes name the model type. */
+/* True if a file is an extractor: its first bytes name the model type. */
 bool extract_detect(const char *path);
 SHOAL_MUST_CHECK int extract_open(struct extract **out, const char *path, struct err *e);
 SHOAL_MUST_CHECK int extract_parse(struct extract **out, const char *json, size_t n, struct err *e);
 void extract_close(struct extract *x);
-/* The folder of the encoder that makes the sentences' vectors, relative to the file. */
+/* The folder of the encoder that computes the sentence embeddings, relative to the file. */
 const char *extract_encoder(const struct extract *x);
 
 struct extract_sentence {
     const char *text; /* words joined by one space; NUL-terminated */
     size_t n;
-    uint32_t start, end;           /* bytes of the document */
-    uint32_t start_char, end_char; /* characters of it */
+    uint32_t start, end;           /* byte range in the document */
+    uint32_t start_char, end_char; /* character range */
     double features[EXTRACT_FEATURES];
     double score;
 };
@@ -47,10 +47,10 @@ SHOAL_MUST_CHECK int extract_doc_create(struct extract_doc **out, const struct e
                                         const char *text, size_t n, const char *title,
                                         size_t n_title, struct err *e);
 void extract_doc_destroy(struct extract_doc *d);
-/* How many sentences are chosen when k were asked for (0: the model's own number). */
+/* Number of sentences chosen when k are requested (0: the model's default). */
 uint32_t extract_count(const struct extract *x, const struct extract_doc *d, uint32_t k);
-/* vectors: [n][dim], each of length 1; mean: dim floats of scratch.  Fills the scores; chosen:
- * extract_count indices in the order of the text. */
+/* vectors: [n][dim], each of length 1; mean: dim floats of scratch.  Fills the scores; chosen gets
+ * extract_count indices in text order. */
 void extract_choose(const struct extract *x, struct extract_doc *d, const float *vectors,
                     uint32_t dim, uint32_t k, float *mean, uint32_t *chosen);
 

@@ -39,7 +39,7 @@ size_t recurrent_scratch_bytes(const struct recurrent *r)
 
 /* ---- products ----------------------------------------------------------------------------- */
 
-/* out[t][row] = W x[t] + bias for n_tokens inputs of n_cols values, one after the other. */
+/* out[t][row] = W x[t] + bias for n_tokens consecutive inputs of n_cols values. */
 static void product(const struct run *u, const struct recurrent_mat *w, const float *x,
                     uint32_t n_cols, uint32_t n_tokens, float *out)
 {
@@ -50,7 +50,7 @@ static void product(const struct run *u, const struct recurrent_mat *w, const fl
         float *wide = u->scratch + r->columns_at;
         a.n_cols = padded;
         if (padded != n_cols) {
-            /* The columns of a convolution already stand there: widened from the last one on. */
+            /* A convolution's columns are already in place: widen them from the last one on. */
             for (uint32_t t = n_tokens; t-- > 0;) {
                 memmove(wide + (size_t)t * padded, x + (size_t)t * n_cols, n_cols * sizeof(*x));
                 memset(wide + (size_t)t * padded + n_cols, 0, (padded - n_cols) * sizeof(*x));
@@ -100,7 +100,7 @@ static void lstm_cell(const struct run *u, float *g, float *h, float *c, uint32_
         h[i] *= g[3 * n + i];
 }
 
-/* g: W x + b of all gates; s: U h + b of them, whose part of the candidate is gated before it is
+/* g: W x + b of all gates; s: U h + b of all gates; the candidate's part of s is gated before it is
  * added. */
 static void gru_cell(const struct run *u, float *g, const float *s, float *h, uint32_t n)
 {
@@ -150,7 +150,7 @@ static void run_pad(const struct recurrent_layer *l, const float *x, float *out)
         if (outside && l->pad_mode == RECURRENT_PAD_EDGE)
             from = from < 0 ? 0 : last;
         if (outside &&
-            l->pad_mode == RECURRENT_PAD_REFLECT) /* the loader has seen that one will do */
+            l->pad_mode == RECURRENT_PAD_REFLECT) /* the loader checked that one pass is enough */
             from = from < 0 ? -from : 2 * last - from;
         memcpy(out + (size_t)t * c, x + (size_t)from * c, c * sizeof(*out));
     }
@@ -203,7 +203,7 @@ static void run_norm(const struct run *u, const struct recurrent_layer *l, const
                         l->beta, l->in_channels, l->eps);
 }
 
-/* Returns where the result is: in y, or in x when the layer works in place. */
+/* Returns where the result is: y, or x if the layer works in place. */
 static float *run_layer(const struct run *u, const struct recurrent_layer *l, float *x, float *y,
                         float *state)
 {
@@ -254,7 +254,7 @@ static float *run_layer(const struct run *u, const struct recurrent_layer *l, fl
 
 /* ---- windows ------------------------------------------------------------------------------ */
 
-/* x: [window][channels]; memory: h and c of the layers are at their state_at in it. */
+/* x: [window][channels]; memory: holds h and c of the layers at their state_at. */
 static void run_window(const struct recurrent *r, const float *x, float *memory, float *out,
                        void *scratch)
 {

@@ -1,4 +1,5 @@
-/* recurrent_int.h - between the loader and the run of a layer program; see recurrent.h. */
+/* recurrent_int.h - shared by the loader and the interpreter of a layer program; see recurrent.h.
+ */
 #ifndef SHOAL_SCORE_RECURRENT_INT_H
 #define SHOAL_SCORE_RECURRENT_INT_H
 
@@ -47,21 +48,21 @@ struct recurrent_layer {
     enum recurrent_pad pad_mode;
     uint32_t hidden, n_dirs, n_gates;
     struct recurrent_dir dirs[2];
-    size_t state_at; /* of its h, and c behind it: floats from the state's begin */
+    size_t state_at; /* offset in the state, in floats, of its h, followed by c */
     float eps;
     const float *gamma, *beta;
 };
 
 struct recurrent {
     const struct kern_ops *k;
-    struct arena arena; /* everything below */
+    struct arena arena; /* owns everything below */
     struct recurrent_layer *layers;
     const float *mean, *inverse_std; /* [channels] or NULL */
     struct recurrent_info info;
-    size_t context_floats; /* samples that a stream keeps, at the begin of its state */
+    size_t context_floats; /* samples kept by a stream, at the start of its state */
     size_t state_floats;
-    /* parts of the scratch, in floats from its begin */
-    size_t act_floats; /* two of them, from 0 */
+    /* offsets of parts of the scratch, in floats */
+    size_t act_floats; /* size of each of two buffers, starting at 0 */
     size_t columns_at, gates_at, step_at, state_at, window_at, quants_at, scales_at, sums_at;
     size_t scratch_bytes;
 };

@@ -1,6 +1,6 @@
 /* recurrent_load.c - reads a layer program and its weights; see recurrent.h and docs/SCORERS.md.
  *
- * Shapes are followed from the window through all layers, so that every size is known and checked
+ * Shapes are propagated from the window through all layers, so that every size is known and checked
  * when the scorer is opened. */
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -41,9 +41,9 @@ static const char *const kind_names[RECURRENT_N_KINDS] = {
 struct loader {
     struct recurrent *r;
     struct recurrent_weights w;
-    uint32_t time, channels; /* of what the next layer gets */
+    uint32_t time, channels; /* shape of the next layer's input */
     uint32_t max_layers;
-    bool int8;                           /* asked for, where a layer does not refuse */
+    bool int8;                           /* requested; a layer may opt out */
     size_t columns, gates, step, quants; /* largest so far: floats, and bytes of quants */
     size_t acts;
 };
@@ -59,7 +59,7 @@ static int get_bool(const cJSON *object, const char *key, bool missing, bool *ou
     return 0;
 }
 
-/* A list of n finite numbers, or one number for all; NULL where there is none. */
+/* Reads a list of n finite numbers, or one number for all; NULL if missing. */
 static int get_numbers(struct loader *l, const cJSON *object, const char *key, uint32_t n,
                        float **out, struct err *e)
 {
@@ -68,20 +68,20 @@ static int get_numbers(struct loader *l, const cJSON *object, const char *key, u
     if (!j)
         return 0;
     if (!cJSON_IsNumber(j) && (!cJSON_IsArray(j) || cJSON_GetArraySize(j) != (int)n))
-        return err_set(e, SHOAL_EFORMAT, "%s is no list of %u numbers", key, n);
+        return err_set(e, SHOAL_EFORMAT, "%s is not a list of %u numbers", key, n);
     *out = arena_zalloc_n(&l->r->arena, n, sizeof(**out));
     if (!*out)
-        return err_set(e, SHOAL_ENOMEM, "%s of %u numbers", key, n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %s of %u numbers", key, n);
     for (uint32_t i = 0; i < n; i++) {
         v = cJSON_IsNumber(j) ? j : v ? v->next : j->child;
         if (!cJSON_IsNumber(v) || !isfinite((float)v->valuedouble))
-            return err_set(e, SHOAL_EFORMAT, "%s: value %u is no number", key, i);
+            return err_set(e, SHOAL_EFORMAT, "%s: value %u is not a number", key, i);
         (*out)[i] = (float)v->valuedouble;
     }
     return 0;
 }
 
-/* A list of n names; NULL where there is none. */
+/* Reads a list of n names; NULL if missing. */
 static int get_names(struct loader *l, const cJSON *object, uint32_t n, const char *const **out,
                      struct err *e)
 {
@@ -90,27 +90,27 @@ static int get_names(struct loader *l, const cJSON *object, uint32_t n, const ch
     if (!j)
         return 0;
     if (!cJSON_IsArray(j) || cJSON_GetArraySize(j) != (int)n)
-        return err_set(e, SHOAL_EFORMAT, "names is no list of %u", n);
+        return err_set(e, SHOAL_EFORMAT, "names is not a list of %u strings", n);
     const char **list = arena_zalloc_n(&l->r->arena, n, sizeof(*list));
     for (uint32_t i = 0; list && i < n; i++) {
         v = v ? v->next : j->child;
         if (!cJSON_IsString(v))
-            return err_set(e, SHOAL_EFORMAT, "names: value %u is no text", i);
+            return err_set(e, SHOAL_EFORMAT, "names: value %u is not a string", i);
         list[i] = arena_printf(&l->r->arena, "%s", v->valuestring);
     }
     *out = list;
-    return l->r->arena.rc < 0 ? err_set(e, l->r->arena.rc, "%u names", n) : 0;
+    return l->r->arena.rc < 0 ? err_set(e, l->r->arena.rc, "out of memory for %u names", n) : 0;
 }
 
 /* ---- layers ------------------------------------------------------------------------------- */
 
-/* What follows gets [time][channels]. */
+/* Sets the shape of the layer's result, [time][channels]. */
 static int set_shape(struct loader *l, struct recurrent_layer *layer, uint64_t time,
                      uint64_t channels, struct err *e)
 {
     if (time > MAX_WINDOW || channels > MAX_VALUES || time * channels > MAX_VALUES)
-        return err_set(e, SHOAL_ELIMIT, "result of %llu x %llu values", (unsigned long long)time,
-                       (unsigned long long)channels);
+        return err_set(e, SHOAL_ELIMIT, "a result of %llu x %llu values is too large",
+                       (unsigned long long)time, (unsigned long long)channels);
     layer->out_time = l->time = (uint32_t)time;
     layer->out_channels = l->channels = (uint32_t)channels;
     if (time * channels > l->acts)
@@ -118,14 +118,14 @@ static int set_shape(struct loader *l, struct recurrent_layer *layer, uint64_t t
     return 0;
 }
 
-/* Scratch of a product with n_tokens inputs; columns: whether they are gathered first. */
+/* Reserves scratch for a product with n_tokens inputs; columns: they are gathered first. */
 static int note_product(struct loader *l, const struct recurrent_mat *w, uint64_t n_tokens,
                         bool columns, struct err *e)
 {
     uint64_t n = n_tokens * w->m.n_cols;
     if (n > MAX_VALUES)
-        return err_set(e, SHOAL_ELIMIT, "%llu inputs of %u values", (unsigned long long)n_tokens,
-                       w->m.n_cols);
+        return err_set(e, SHOAL_ELIMIT, "%llu inputs of %u values are too many",
+                       (unsigned long long)n_tokens, w->m.n_cols);
     bool ints = !kern_fmt_is_float(w->m.fmt);
     if ((columns || ints) && n > l->columns)
         l->columns = (size_t)n;
@@ -151,7 +151,7 @@ static int read_conv1d(struct loader *l, struct recurrent_layer *layer, const cJ
     uint32_t n_rows, groups = 1;
     int rc = json_config_u32(j, "groups", 1, MAX_WIDTH, 1, &groups, e);
     if (rc == 0 && groups != 1)
-        rc = err_set(e, SHOAL_EUNSUPPORTED, "convolution in %u groups", groups);
+        rc = err_set(e, SHOAL_EUNSUPPORTED, "a convolution in %u groups is not supported", groups);
     if (rc == 0)
         rc = recurrent_weights_kernel(&l->w, name, &layer->kernel, e);
     if (rc == 0)
@@ -168,14 +168,14 @@ static int read_conv1d(struct loader *l, struct recurrent_layer *layer, const cJ
     uint64_t reach = (uint64_t)(layer->kernel - 1) * layer->dilation + 1;
     uint64_t time = (uint64_t)l->time + 2 * (uint64_t)layer->pad_left;
     if (reach > time)
-        return err_set(e, SHOAL_EFORMAT, "a kernel over %llu samples has only %llu",
+        return err_set(e, SHOAL_EFORMAT, "a kernel over %llu samples gets only %llu",
                        (unsigned long long)reach, (unsigned long long)time);
     time = (time - reach) / layer->stride + 1;
     rc = note_product(l, &layer->w, time, true, e);
     return rc < 0 ? rc : set_shape(l, layer, time, n_rows, e);
 }
 
-/* One layer and direction: NAME.weight_ih_l0 and so on, without _l0 for a cell. */
+/* Reads one layer and direction: NAME.weight_ih_l0 and so on, without _l0 for a cell. */
 static int read_dir(struct loader *l, struct recurrent_layer *layer, const char *name,
                     uint32_t index, uint32_t d, struct err *e)
 {
@@ -208,7 +208,7 @@ static int read_recurrent(struct loader *l, struct recurrent_layer *layer, const
     r->state_floats += (size_t)2 * layer->n_dirs * layer->hidden;
     size_t width = (size_t)layer->n_gates * layer->hidden, all = width * l->time;
     if (all > MAX_VALUES)
-        return err_set(e, SHOAL_ELIMIT, "gates of %zu values", all);
+        return err_set(e, SHOAL_ELIMIT, "gates of %zu values are too large", all);
     l->gates = all > l->gates ? all : l->gates;
     l->step = width > l->step ? width : l->step;
     int rc = 0;
@@ -231,12 +231,12 @@ static int read_pad(struct loader *l, struct recurrent_layer *layer, const cJSON
         while (m < 3 && !(cJSON_IsString(mode) && strcmp(mode->valuestring, modes[m]) == 0))
             m++;
         if (m == 3)
-            return err_set(e, SHOAL_EUNSUPPORTED, "mode of pad is none of zeros, reflect, edge");
+            return err_set(e, SHOAL_EUNSUPPORTED, "mode of pad must be zeros, reflect or edge");
         layer->pad_mode = (enum recurrent_pad)m;
     }
     if (layer->pad_mode == RECURRENT_PAD_REFLECT &&
         (layer->pad_left >= l->time || layer->pad_right >= l->time))
-        return err_set(e, SHOAL_EFORMAT, "%u samples do not reflect into %u and %u", l->time,
+        return err_set(e, SHOAL_EFORMAT, "%u samples are too few to reflect %u and %u", l->time,
                        layer->pad_left, layer->pad_right);
     return set_shape(l, layer, (uint64_t)l->time + layer->pad_left + layer->pad_right, l->channels,
                      e);
@@ -248,7 +248,7 @@ static int read_norm(struct loader *l, struct recurrent_layer *layer, const cJSO
     const cJSON *eps = json_config_item(j, "eps");
     double v = cJSON_IsNumber(eps) ? eps->valuedouble : 1e-5;
     if ((eps && !cJSON_IsNumber(eps)) || !(v > 0 && v < 1))
-        return err_set(e, SHOAL_EFORMAT, "eps is no number between 0 and 1");
+        return err_set(e, SHOAL_EFORMAT, "eps is not a number between 0 and 1");
     layer->eps = (float)v;
     int rc = recurrent_weights_vector(&l->w, &layer->gamma, name, "weight", l->channels, true, e);
     if (rc == 0)
@@ -256,7 +256,7 @@ static int read_norm(struct loader *l, struct recurrent_layer *layer, const cJSO
     return rc;
 }
 
-/* Everything but the recurrent kinds. */
+/* Reads any layer except the recurrent kinds. */
 static int read_plain(struct loader *l, struct recurrent_layer *layer, const cJSON *j,
                       const char *name, struct err *e)
 {
@@ -271,7 +271,8 @@ static int read_plain(struct loader *l, struct recurrent_layer *layer, const cJS
         return read_pad(l, layer, j, e);
     case RECURRENT_MAGNITUDE:
         if (l->channels % 2 != 0)
-            return err_set(e, SHOAL_EFORMAT, "%u channels are no real and imaginary parts",
+            return err_set(e, SHOAL_EFORMAT,
+                           "%u channels cannot be split into real and imaginary parts",
                            l->channels);
         return set_shape(l, layer, l->time, l->channels / 2, e);
     case RECURRENT_LAST:
@@ -308,7 +309,7 @@ static int read_layer(struct loader *l, const cJSON *j, struct err *e)
     while (type && kind < RECURRENT_N_KINDS && strcmp(type, kind_names[kind]) != 0)
         kind++;
     if (!type)
-        return err_set(e, SHOAL_EFORMAT, "no type");
+        return err_set(e, SHOAL_EFORMAT, "type is missing");
     if (kind == RECURRENT_N_KINDS)
         return err_set(e, SHOAL_EUNSUPPORTED, "type \"%.40s\"", type);
     l->w.int8 = l->int8;
@@ -334,7 +335,7 @@ static int read_layer(struct loader *l, const cJSON *j, struct err *e)
     if (rc == 0)
         rc = get_bool(j, "bidirectional", false, &both, e);
     if (rc == 0 && both && l->r->info.stateful)
-        rc = err_set(e, SHOAL_EFORMAT, "a stateful scorer cannot look back from the end");
+        rc = err_set(e, SHOAL_EFORMAT, "a stateful scorer cannot be bidirectional");
     for (uint32_t i = 0; rc == 0 && i < n; i++) {
         struct recurrent_layer *layer = add_layer(l, (enum recurrent_kind)kind, e);
         if (!layer)
@@ -351,7 +352,7 @@ static int read_layers(struct loader *l, const cJSON *config, struct err *e)
     const cJSON *list = json_config_item(config, "layers"), *j;
     int rc = 0, i = 0;
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) < 1)
-        return err_set(e, SHOAL_EFORMAT, "layers is no list of layers");
+        return err_set(e, SHOAL_EFORMAT, "layers is not a list of layers");
     l->max_layers = MAX_LAYERS;
     l->r->layers = arena_zalloc_n(&l->r->arena, MAX_LAYERS, sizeof(*l->r->layers));
     if (!l->r->layers)
@@ -376,7 +377,7 @@ static int read_input(struct loader *l, const cJSON *config, struct err *e)
     const cJSON *input = json_config_item(config, "input");
     float *mean, *std;
     if (!cJSON_IsObject(input))
-        return err_set(e, SHOAL_EFORMAT, "no input");
+        return err_set(e, SHOAL_EFORMAT, "input is missing");
     int rc = json_config_u32(input, "channels", 1, MAX_WIDTH, 1, &r->info.channels, e);
     if (rc == 0)
         rc = json_config_u32(input, "window", 1, MAX_WINDOW, 1, &r->info.window, e);
@@ -393,10 +394,10 @@ static int read_input(struct loader *l, const cJSON *config, struct err *e)
     if (rc < 0)
         return rc;
     if (!mean != !std)
-        return err_set(e, SHOAL_EFORMAT, "mean and std go together");
+        return err_set(e, SHOAL_EFORMAT, "mean and std must be given together");
     for (uint32_t i = 0; std && i < r->info.channels; i++) {
         if (!(std[i] > 0) || !isfinite(1.0f / std[i]))
-            return err_set(e, SHOAL_EFORMAT, "std: value %u is not above zero", i);
+            return err_set(e, SHOAL_EFORMAT, "std: value %u is not positive", i);
         std[i] = 1.0f / std[i];
     }
     r->mean = mean;
@@ -405,7 +406,7 @@ static int read_input(struct loader *l, const cJSON *config, struct err *e)
     l->channels = r->info.channels;
     l->acts = (size_t)l->time * l->channels;
     if (l->acts > MAX_VALUES)
-        return err_set(e, SHOAL_ELIMIT, "window of %zu values", l->acts);
+        return err_set(e, SHOAL_ELIMIT, "a window of %zu values is too large", l->acts);
     r->context_floats = (size_t)(r->info.window - r->info.hop) * r->info.channels;
     r->state_floats = r->context_floats;
     return 0;
@@ -418,12 +419,12 @@ static int read_output(struct loader *l, const cJSON *config, struct err *e)
                 *threshold = json_config_item(output, "threshold");
     uint64_t n = (uint64_t)l->time * l->channels;
     if (output && !cJSON_IsObject(output))
-        return err_set(e, SHOAL_EFORMAT, "output is no object");
+        return err_set(e, SHOAL_EFORMAT, "output is not an object");
     if (n > MAX_WIDTH)
-        return err_set(e, SHOAL_ELIMIT, "%llu outputs", (unsigned long long)n);
+        return err_set(e, SHOAL_ELIMIT, "%llu outputs are too many", (unsigned long long)n);
     info->n_outputs = (uint32_t)n;
     if (threshold && (!cJSON_IsNumber(threshold) || !isfinite(threshold->valuedouble)))
-        return err_set(e, SHOAL_EFORMAT, "threshold is no number");
+        return err_set(e, SHOAL_EFORMAT, "threshold is not a number");
     info->has_threshold = threshold != NULL;
     info->threshold = threshold ? threshold->valuedouble : 0;
     int rc = get_names(l, output, info->n_outputs, &info->output_names, e);
@@ -433,10 +434,11 @@ static int read_output(struct loader *l, const cJSON *config, struct err *e)
     for (uint32_t i = 0; names && i < info->n_outputs; i++)
         names[i] = info->n_outputs == 1 ? "score" : arena_printf(&l->r->arena, "score%u", i);
     info->output_names = names;
-    return l->r->arena.rc < 0 ? err_set(e, l->r->arena.rc, "names of outputs") : 0;
+    return l->r->arena.rc < 0 ? err_set(e, l->r->arena.rc, "out of memory for the names of outputs")
+                              : 0;
 }
 
-/* Lays the scratch out; each part begins on a cache line. */
+/* Divides the scratch; each part starts on a cache line. */
 static void plan_scratch(struct loader *l)
 {
     struct recurrent *r = l->r;
@@ -453,7 +455,7 @@ static void plan_scratch(struct loader *l)
         {&r->scales_at, l->quants / 32},
         {&r->sums_at, l->quants / 16},
     };
-    r->act_floats = (l->acts + 31) / 16 * 16; /* vectors may look past the end */
+    r->act_floats = (l->acts + 31) / 16 * 16; /* vector loads may read past the end */
     at = 2 * r->act_floats;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         *parts[i].to = at;
@@ -468,7 +470,7 @@ static int load(struct recurrent *r, const cJSON *config, const struct safetenso
     struct loader l = {.r = r};
     const char *quantize = cJSON_GetStringValue(json_config_item(config, "quantize"));
     if (json_config_item(config, "quantize") && (!quantize || strcmp(quantize, "int8") != 0))
-        return err_set(e, SHOAL_EUNSUPPORTED, "quantize is not \"int8\"");
+        return err_set(e, SHOAL_EUNSUPPORTED, "quantize must be \"int8\"");
     r->k = kern_select(o ? o->kernels : NULL, e);
     if (!r->k)
         return e && e->code < 0 ? e->code : SHOAL_EINVAL;
@@ -533,8 +535,8 @@ int recurrent_open(struct recurrent **out, const char *path, const struct recurr
     if (rc < 0)
         return rc;
     const char *name = cJSON_GetStringValue(json_config_item(json, "weights"));
-    if (name && (strchr(name, '/') || strlen(name) > 255)) /* beside the config, nowhere else */
-        rc = err_set(e, SHOAL_EFORMAT, "%s: weights is no file name", path);
+    if (name && (strchr(name, '/') || strlen(name) > 255)) /* only next to the config */
+        rc = err_set(e, SHOAL_EFORMAT, "%s: weights is not a file name", path);
     snprintf(file, sizeof(file), "%s%s", dir, name ? name : "model.safetensors");
     if (rc == 0)
         rc = safetensors_open(&st, file, e);

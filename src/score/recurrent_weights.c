@@ -20,7 +20,7 @@ int recurrent_weights_init(struct recurrent_weights *w, const struct safetensors
 {
     *w = (struct recurrent_weights){.st = st, .arena = arena, .k = k};
     w->claimed = mem_zalloc_n(st->n_tensors + 1, sizeof(*w->claimed));
-    return w->claimed ? 0 : err_set(e, SHOAL_ENOMEM, "weights of the scorer");
+    return w->claimed ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for the weights");
 }
 
 void recurrent_weights_fini(struct recurrent_weights *w)
@@ -37,7 +37,7 @@ int recurrent_weights_check(const struct recurrent_weights *w, struct err *e)
     return 0;
 }
 
-/* NULL when there is none; end: "" or "_scale". */
+/* NULL if there is none; end: "" or "_scale". */
 static const struct safetensors_tensor *find(const struct recurrent_weights *w, const char *name,
                                              const char *part, const char *end)
 {
@@ -60,11 +60,11 @@ static uint64_t n_values(const struct safetensors_tensor *t)
 {
     uint64_t n = 1;
     for (uint32_t i = 0; i < t->n_dims; i++)
-        n *= t->dims[i]; /* the reader has seen that the bytes are there: no overflow */
+        n *= t->dims[i]; /* cannot overflow: the reader checked it against the file size */
     return n;
 }
 
-/* n values from value `at` on; false for a type that is no float. */
+/* Reads n values starting at value `at`; false if the type is not a float. */
 static bool read_floats(const struct safetensors_tensor *t, size_t at, size_t n, float *out)
 {
     switch (t->type) {
@@ -103,13 +103,13 @@ static int read_vector(struct recurrent_weights *w, const struct safetensors_ten
                        const float **out, struct err *e)
 {
     if (n_values(t) != n)
-        return err_set(e, SHOAL_EFORMAT, "%.200s has %llu values, not %u", t->name,
+        return err_set(e, SHOAL_EFORMAT, "%.200s has %llu values, expected %u", t->name,
                        (unsigned long long)n_values(t), n);
     float *v = arena_zalloc_n(w->arena, (size_t)n + BLOCK, sizeof(*v));
     if (!v)
         return err_set(e, w->arena->rc, "%.200s", t->name);
     if (!read_floats(t, 0, n, v))
-        return err_set(e, SHOAL_EUNSUPPORTED, "%.200s of type %s", t->name,
+        return err_set(e, SHOAL_EUNSUPPORTED, "%.200s: type %s is not supported", t->name,
                        safetensors_type_name(t->type));
     *out = v;
     return check_finite(t, v, n, e);
@@ -121,7 +121,7 @@ int recurrent_weights_vector(struct recurrent_weights *w, const float **out, con
     const struct safetensors_tensor *t = find(w, name, part, "");
     *out = NULL;
     if (!t)
-        return required ? err_set(e, SHOAL_EFORMAT, "no tensor %.120s.%s", name, part) : 0;
+        return required ? err_set(e, SHOAL_EFORMAT, "tensor %.120s.%s is missing", name, part) : 0;
     return read_vector(w, t, n, out, e);
 }
 
@@ -130,22 +130,22 @@ int recurrent_weights_kernel(const struct recurrent_weights *w, const char *name
 {
     const struct safetensors_tensor *t = find(w, name, "weight", "");
     if (!t)
-        return err_set(e, SHOAL_EFORMAT, "no tensor %.120s.weight", name);
+        return err_set(e, SHOAL_EFORMAT, "tensor %.120s.weight is missing", name);
     if (t->n_dims != 3 || t->dims[2] < 1 || t->dims[2] > MAX_COLS)
-        return err_set(e, SHOAL_EFORMAT, "%.200s is no kernel of a convolution", t->name);
+        return err_set(e, SHOAL_EFORMAT, "%.200s is not a convolution kernel", t->name);
     *kernel = (uint32_t)t->dims[2];
     return 0;
 }
 
-/* One matrix on its way into tiles. */
+/* One matrix while it is packed. */
 struct source {
     const struct safetensors_tensor *t;
-    const float *scales; /* per row, of an I8 tensor; else NULL */
+    const float *scales; /* per row, for an I8 tensor; otherwise NULL */
     uint32_t n_rows, n_cols, kernel;
-    uint32_t width; /* kernel * n_cols, padded where it becomes 8 bits */
+    uint32_t width; /* kernel * n_cols, padded if it becomes 8-bit */
 };
 
-/* A row in the order [kernel][n_cols]; for I8 the quants themselves, as floats. */
+/* Reads a row in the order [kernel][n_cols]; for I8 the quants themselves, as floats. */
 static void read_row(const struct source *s, uint32_t row, float *plain, float *out)
 {
     const uint32_t n = s->kernel * s->n_cols;
@@ -160,7 +160,7 @@ static void read_row(const struct source *s, uint32_t row, float *plain, float *
     memset(out + n, 0, (s->width - n) * sizeof(*out));
 }
 
-/* Blocks of Q8_0 with the file's own quants: only the scale is rounded, to F16. */
+/* Writes Q8_0 blocks with the file's own quants: only the scale is rounded, to F16. */
 static void put_quants(const float *values, float scale, uint32_t width, uint8_t *out)
 {
     uint16_t d = quant_f32_to_f16(scale);
@@ -171,7 +171,7 @@ static void put_quants(const float *values, float scale, uint32_t width, uint8_t
     }
 }
 
-/* All rows as tiles_fill takes them: floats, or Q8_0 blocks. */
+/* Converts all rows to the input of tiles_fill: floats, or Q8_0 blocks. */
 static int fill_rows(const struct source *s, bool int8, float *plain, float *row, uint8_t *rows,
                      size_t row_bytes, struct err *e)
 {
@@ -196,7 +196,7 @@ static int fill_rows(const struct source *s, bool int8, float *plain, float *row
 
 static int tile(struct recurrent_weights *w, struct source *s, struct kern_mat *out, struct err *e)
 {
-    /* A narrow input leaves a block of 8 bits half empty: it stays in floats. */
+    /* A narrow input would leave an 8-bit block half empty: it stays in floats. */
     const bool int8 = (w->int8 || s->scales) && s->kernel * s->n_cols > BLOCK / 2;
     const enum quant_type type = int8 ? QUANT_Q8_0 : QUANT_F32;
     const uint32_t n = s->kernel * s->n_cols;
@@ -236,17 +236,17 @@ int recurrent_weights_matrix(struct recurrent_weights *w, struct recurrent_mat *
     const struct safetensors_tensor *t = find(w, name, part, "");
     struct source s = {.t = t, .n_cols = n_cols, .kernel = kernel};
     if (!t)
-        return err_set(e, SHOAL_EFORMAT, "no tensor %.120s.%s", name, part);
+        return err_set(e, SHOAL_EFORMAT, "tensor %.120s.%s is missing", name, part);
     /* A convolution over one sample is a matrix with a third dimension of 1. */
     bool shaped = (t->n_dims == 3 && t->dims[2] == kernel) || (t->n_dims == 2 && kernel == 1);
     if (!shaped || t->dims[1] != n_cols || t->dims[0] < 1 || t->dims[0] > MAX_ROWS ||
         (n_rows && t->dims[0] != n_rows))
-        return err_set(e, SHOAL_EFORMAT, "%.200s: [%llu, %llu%s] where %u inputs come in", t->name,
+        return err_set(e, SHOAL_EFORMAT, "%.200s: [%llu, %llu%s] does not fit %u inputs", t->name,
                        (unsigned long long)(t->n_dims > 0 ? t->dims[0] : 0),
                        (unsigned long long)(t->n_dims > 1 ? t->dims[1] : 0),
                        t->n_dims > 2 ? ", ..." : "", n_cols);
     if ((uint64_t)kernel * n_cols > MAX_COLS)
-        return err_set(e, SHOAL_ELIMIT, "%.200s: rows of %llu values", t->name,
+        return err_set(e, SHOAL_ELIMIT, "%.200s: rows of %llu values are too long", t->name,
                        (unsigned long long)kernel * n_cols);
     s.n_rows = *rows_found = (uint32_t)t->dims[0];
     float one;
@@ -254,9 +254,9 @@ int recurrent_weights_matrix(struct recurrent_weights *w, struct recurrent_mat *
     if (t->type == SAFETENSORS_I8) {
         const struct safetensors_tensor *scale = find(w, name, part, "_scale");
         rc = scale ? read_vector(w, scale, s.n_rows, &s.scales, e)
-                   : err_set(e, SHOAL_EFORMAT, "no tensor %.200s_scale", t->name);
+                   : err_set(e, SHOAL_EFORMAT, "tensor %.200s_scale is missing", t->name);
     } else if (!read_floats(t, 0, 0, &one)) {
-        rc = err_set(e, SHOAL_EUNSUPPORTED, "%.200s of type %s", t->name,
+        rc = err_set(e, SHOAL_EUNSUPPORTED, "%.200s: type %s is not supported", t->name,
                      safetensors_type_name(t->type));
     }
     if (rc == 0)

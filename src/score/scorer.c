@@ -13,13 +13,13 @@
 #include "score/trees.h"
 
 struct scorer {
-    struct trees *trees; /* one of the three */
+    struct trees *trees; /* exactly one of the three is set */
     struct recurrent *layers;
     struct anomaly *anomaly;
     struct scorer_info info;
-    struct arena arena; /* of texts in info */
+    struct arena arena; /* owns the texts in info */
     bool raw;
-    /* a layer program's parts of the scratch, in bytes from its begin; its own is in front */
+    /* offsets in bytes of parts of a layer program's scratch; the program's own scratch is first */
     size_t window_at, scores_at, scratch_bytes;
 };
 
@@ -32,7 +32,7 @@ static size_t lines_of(size_t n_bytes)
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
-/* "score", or one name a class. */
+/* "score", or one name per class. */
 static const char *const *class_names(struct scorer *s, uint32_t n)
 {
     const char **names = arena_zalloc_n(&s->arena, n, sizeof(*names));
@@ -118,7 +118,7 @@ static int open_anomaly(struct scorer *s, const char *path, struct err *e)
     return 0;
 }
 
-/* What is at path, by its first bytes or those of the folder's config. */
+/* Detects the kind of the file by its first bytes, or by those of the folder's config. */
 static int find_kind(const char *path, enum scorer_kind *kind, struct err *e)
 {
     struct file_map map;

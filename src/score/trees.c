@@ -1,4 +1,4 @@
-/* trees.c - see trees.h: opening, and walking a row through the nodes of trees_int.h. */
+/* trees.c - see trees.h: opens trees, and walks a row through the nodes of trees_int.h. */
 #include "score/trees.h"
 
 #include <float.h>
@@ -61,7 +61,7 @@ size_t trees_scratch(const struct trees *t)
 
 /* ---- a row in slots ----------------------------------------------------------------------- */
 
-/* Past the end of every set, as an int would be. */
+/* Not in any set, like an int that is out of range. */
 #define NO_CATEGORY 2147483648.0
 
 static void fill_slots(const struct trees *t, const double *row, double *slots)
@@ -77,7 +77,7 @@ static void fill_slots(const struct trees *t, const double *row, double *slots)
         double x = row[from[i]];
         slots[i] = isnan(x) ? -INFINITY : x;
     }
-    /* An infinite value must not look like a missing one. */
+    /* An infinite value must not be taken for a missing one. */
     for (; i < ends[TREES_READ_NAN_RIGHT]; i++) {
         double x = row[from[i]];
         slots[i] = isnan(x) ? INFINITY : x < DBL_MAX ? x : DBL_MAX;
@@ -92,7 +92,7 @@ static void fill_slots(const struct trees *t, const double *row, double *slots)
     }
     for (; i < ends[TREES_READ_CATEGORY]; i++) {
         double x = row[from[i]];
-        /* Above the range of int LightGBM's conversion gives a negative number too. */
+        /* Above the range of int, LightGBM's conversion also gives a negative number. */
         slots[i] = x > -1 && x < NO_CATEGORY ? trunc(x) : NO_CATEGORY;
     }
 }
@@ -104,7 +104,7 @@ static inline uint32_t step(const struct trees_node *n, const double *slots)
     return n->next + (slots[n->slot] > n->threshold);
 }
 
-/* No branches here either: which kind of split comes next cannot be foretold. */
+/* Branchless: the kind of the next split is unpredictable. */
 static inline uint32_t step_sets(const uint32_t *words, const struct trees_node *n,
                                  const double *slots, uint32_t first_set)
 {
@@ -114,7 +114,7 @@ static inline uint32_t step_sets(const uint32_t *words, const struct trees_node 
         double d;
         uint64_t bits;
     } category = {x};
-    category.bits &= (uint64_t)(int64_t)(int32_t)set; /* a number that fits, whatever x is */
+    category.bits &= (uint64_t)(int64_t)(int32_t)set; /* a valid index, whatever x is */
     const uint64_t c = (uint64_t)(int64_t)category.d;
     const uint32_t inside = 0u - (uint32_t)(c / 32 < ((n->set.words - TREES_SET) & set));
     const uint32_t word = words[(n->set.word + (uint32_t)(c / 32)) & inside];
@@ -123,8 +123,8 @@ static inline uint32_t step_sets(const uint32_t *words, const struct trees_node 
     return n->next + (right & 1);
 }
 
-/* Eight trees at once, since each step waits for memory.  Trees that are at a leaf stay there while
- * the others go on; whether all are is asked at every fourth step only. */
+/* Walks eight trees at once to hide memory latency.  Trees that have reached a leaf stay there
+ * while the others continue; the check whether all are done runs only every fourth step. */
 static void walk(const struct trees *t, const double *slots, uint32_t group,
                  uint32_t at[TREES_LANES])
 {

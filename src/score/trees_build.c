@@ -1,7 +1,7 @@
-/* trees_build.c - turns one tree after the other into the node array of trees_int.h.
+/* trees_build.c - converts the trees of a file, one by one, to the node array of trees_int.h.
  *
- * A tree is laid out from its root down, level by level; each of its nodes and leaves must be met
- * exactly once, so no walk can run in circles or leave the array. */
+ * A tree is laid out from its root, level by level.  Each node and leaf must be reached exactly
+ * once, so that no walk can loop or leave the array. */
 #include <float.h>
 #include <limits.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 
 enum { DECISION_SET = 1, DECISION_DEFAULT_LEFT = 2 };
 
-struct pending { /* a node of the file whose place in the array is known */
+struct pending { /* a node of the file whose position in the array is known */
     uint32_t raw, node;
 };
 
@@ -52,7 +52,7 @@ static uint32_t n_nodes(const struct trees_build *b)
     return (uint32_t)(b->nodes.len / sizeof(struct trees_node));
 }
 
-/* A leaf of value 0 that nobody has put anything into yet. */
+/* Appends an empty leaf of value 0. */
 static void add_node(struct trees_build *b)
 {
     uint32_t at = n_nodes(b), none = UINT32_MAX;
@@ -66,8 +66,8 @@ static struct trees_node *node_at(struct trees_build *b, uint32_t i)
     return (struct trees_node *)(void *)b->nodes.data + i;
 }
 
-/* Where a row is read, LightGBM takes the smallest values for zero first: the same is had by moving
- * a threshold that lies among them. */
+/* LightGBM treats tiny values of a row as zero.  Moving a threshold that lies among them has the
+ * same effect. */
 static double past_zero(double threshold)
 {
     if (fabs(threshold) > TREES_ZERO)
@@ -80,19 +80,21 @@ static int put_set(struct trees_build *b, const struct trees_raw *raw, uint32_t 
 {
     double index = raw->thresholds[i];
     if (!(index >= 0 && index < (double)raw->n_sets) || index != floor(index))
-        return err_set(e, SHOAL_EFORMAT, "node %u: no set %g among %lld", i, index,
+        return err_set(e, SHOAL_EFORMAT, "node %u: there is no set %g among %lld", i, index,
                        (long long)raw->n_sets);
     int64_t from = raw->set_bounds[(size_t)index], to = raw->set_bounds[(size_t)index + 1];
     if (from < 0 || to < from || (uint64_t)to > raw->n_set_words)
-        return err_set(e, SHOAL_EFORMAT, "node %u: set of words %lld to %lld of %zu", i,
+        return err_set(e, SHOAL_EFORMAT,
+                       "node %u: set of words %lld to %lld is outside the %zu words", i,
                        (long long)from, (long long)to, raw->n_set_words);
     if (to - from > TREES_SET_MAX_WORDS)
-        return err_set(e, SHOAL_ELIMIT, "node %u: set of %lld words", i, (long long)(to - from));
+        return err_set(e, SHOAL_ELIMIT, "node %u: a set of %lld words is too large", i,
+                       (long long)(to - from));
     n->set.word = (uint32_t)(b->words.len / sizeof(uint32_t));
     n->set.words = TREES_SET + (uint32_t)(to - from);
     for (int64_t w = from; w < to; w++) {
         if (raw->set_words[w] < 0 || raw->set_words[w] > UINT32_MAX)
-            return err_set(e, SHOAL_EFORMAT, "node %u: set word %lld", i,
+            return err_set(e, SHOAL_EFORMAT, "node %u: set word %lld is out of range", i,
                            (long long)raw->set_words[w]);
         uint32_t word = (uint32_t)raw->set_words[w];
         buf_put(&b->words, &word, sizeof(word));
@@ -101,7 +103,7 @@ static int put_set(struct trees_build *b, const struct trees_raw *raw, uint32_t 
     return b->words.rc;
 }
 
-/* Fills everything of a split but where its children are. */
+/* Fills a split except for the positions of its children. */
 static int put_split(struct trees_build *b, const struct trees_raw *raw, uint32_t i, uint32_t node,
                      struct err *e)
 {
@@ -115,10 +117,11 @@ static int put_split(struct trees_build *b, const struct trees_raw *raw, uint32_
     enum trees_read read = TREES_READ_CATEGORY;
 
     if (feature < 0 || feature >= b->t->n_features)
-        return err_set(e, SHOAL_EFORMAT, "node %u: feature %lld of %u", i, (long long)feature,
-                       b->t->n_features);
+        return err_set(e, SHOAL_EFORMAT, "node %u: feature %lld is not one of %u", i,
+                       (long long)feature, b->t->n_features);
     if (decision < 0 || decision >> 2 > 2)
-        return err_set(e, SHOAL_EFORMAT, "node %u: decision type %lld", i, (long long)decision);
+        return err_set(e, SHOAL_EFORMAT, "node %u: unknown decision type %lld", i,
+                       (long long)decision);
     if (decision & DECISION_SET) {
         int rc = put_set(b, raw, i, &n, e);
         if (rc < 0)
@@ -126,12 +129,12 @@ static int put_split(struct trees_build *b, const struct trees_raw *raw, uint32_
     } else {
         read = reads[decision >> 2][(decision & DECISION_DEFAULT_LEFT) != 0];
         n.threshold = past_zero(raw->thresholds[i]);
-        /* Missing values that go right are infinite: nothing else may be, see fill_slots. */
+        /* Missing values that go right are plus infinity; no other value may be, see fill_slots. */
         if (n.threshold > DBL_MAX &&
             (read == TREES_READ_NAN_RIGHT || read == TREES_READ_ZERO_RIGHT))
             n.threshold = DBL_MAX;
     }
-    /* The slot's number is given out when all are known. */
+    /* Slots are renumbered when all are known. */
     n.slot = (uint32_t)read * b->t->n_features + (uint32_t)feature + 1;
     n.next = n_nodes(b);
     *node_at(b, node) = n;
@@ -151,18 +154,18 @@ static int put_leaf(struct trees_build *b, const struct trees_raw *raw, uint32_t
     return 0;
 }
 
-/* Child of node i, whose place is known; a leaf is done here, a split waits for its turn. */
+/* Places a child of node i: a leaf is completed here, a split is queued. */
 static int place(struct trees_build *b, const struct trees_raw *raw, uint32_t i, int64_t child,
                  uint32_t node, struct err *e)
 {
     bool is_leaf = child < 0;
     int64_t at = is_leaf ? -1 - child : child, n = is_leaf ? raw->n_leaves : raw->n_leaves - 1;
     if (at >= n)
-        return err_set(e, SHOAL_EFORMAT, "node %u: no %s %lld among %lld", i,
+        return err_set(e, SHOAL_EFORMAT, "node %u: there is no %s %lld among %lld", i,
                        is_leaf ? "leaf" : "node", (long long)at, (long long)n);
     char *seen = b->seen.data + (is_leaf ? raw->n_leaves : 0) + at;
     if (*seen)
-        return err_set(e, SHOAL_EFORMAT, "node %u: %s %lld is met a second time", i,
+        return err_set(e, SHOAL_EFORMAT, "node %u: %s %lld has two parents", i,
                        is_leaf ? "leaf" : "node", (long long)at);
     *seen = 1;
     if (is_leaf)
@@ -181,8 +184,8 @@ static int put_nodes(struct trees_build *b, const struct trees_raw *raw, uint32_
         buf_putc(&b->seen, 0);
     if (b->seen.rc < 0)
         return b->seen.rc;
-    /* Each child is met once, so this ends, and when it does all have been met: a tree of n
-     * splits has n + 1 leaves. */
+    /* Each child is reached once, so this terminates, and then all were reached: a tree of n splits
+     * has n + 1 leaves. */
     int rc = place(b, raw, 0, raw->n_leaves > 1 ? 0 : -1, root, e);
     for (size_t done = 0; rc == 0 && done < b->pending.len; done += sizeof(struct pending)) {
         struct pending p;
@@ -210,13 +213,14 @@ static int put_linear(struct trees_build *b, const struct trees_raw *raw, struct
         struct trees_linear l = {.constant = raw->constants[leaf],
                                  .at = (uint32_t)(b->coeffs.len / sizeof(struct trees_coeff))};
         if (n < 0 || (uint64_t)n > raw->n_all_coeffs - at || !isfinite(l.constant))
-            return err_set(e, SHOAL_EFORMAT, "leaf %lld: bad constant or %lld coefficients",
+            return err_set(e, SHOAL_EFORMAT,
+                           "leaf %lld: bad constant or number of coefficients (%lld)",
                            (long long)leaf, (long long)n);
         l.n = (uint32_t)n;
         for (size_t end = at + (size_t)n; at < end; at++) {
             int64_t f = raw->coeff_features[at];
             if (f < 0 || f >= b->t->n_features || !isfinite(raw->coeffs[at]))
-                return err_set(e, SHOAL_EFORMAT, "leaf %lld: coefficient of feature %lld",
+                return err_set(e, SHOAL_EFORMAT, "leaf %lld: bad coefficient of feature %lld",
                                (long long)leaf, (long long)f);
             struct trees_coeff c = {raw->coeffs[at], (uint32_t)f};
             buf_put(&b->coeffs, &c, sizeof(c));
@@ -229,17 +233,17 @@ static int put_linear(struct trees_build *b, const struct trees_raw *raw, struct
 int trees_build_add(struct trees_build *b, const struct trees_raw *raw, struct err *e)
 {
     if (raw->n_leaves < 1 || raw->n_leaves > TREES_MAX_LEAVES)
-        return err_set(e, SHOAL_ELIMIT, "%lld leaves", (long long)raw->n_leaves);
+        return err_set(e, SHOAL_ELIMIT, "%lld leaves are too many", (long long)raw->n_leaves);
     if (b->t->n_trees >= TREES_MAX_TREES || n_nodes(b) > UINT32_MAX / 2 - 2 * TREES_MAX_LEAVES)
         return err_set(e, SHOAL_ELIMIT, "more than %u trees", b->t->n_trees);
-    /* Siblings begin at even places, so that both are in one line of the cache. */
+    /* Siblings start at even positions, so that both are in one cache line. */
     do
         add_node(b);
     while (b->nodes.rc == 0 && n_nodes(b) % 2 == 0);
     struct trees_tree tree = {.root = n_nodes(b), .linear = raw->linear};
     add_node(b);
     if (b->nodes.rc < 0 || b->leaf_of.rc < 0)
-        return err_set(e, SHOAL_ENOMEM, "%u nodes", tree.root);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %u nodes", tree.root);
     tree.linear_at = (uint32_t)(b->linears.len / sizeof(struct trees_linear));
     int rc = put_nodes(b, raw, tree.root, e);
     if (rc == 0 && raw->linear) {
@@ -256,20 +260,21 @@ int trees_build_add(struct trees_build *b, const struct trees_raw *raw, struct e
         rc = b->trees.rc < 0 ? b->trees.rc : b->group_sets.rc;
     }
     if (rc == SHOAL_ENOMEM)
-        err_set(e, rc, "tree of %lld leaves", (long long)raw->n_leaves);
+        err_set(e, rc, "cannot hold a tree of %lld leaves", (long long)raw->n_leaves);
     return rc;
 }
 
-/* Numbers the slots that are read, those of one way of reading side by side. */
+/* Numbers the slots that are used, grouped by the way of reading. */
 static int number_slots(struct trees *t, struct err *e)
 {
     size_t n_keys = (size_t)t->n_features * TREES_N_READS + 1;
     uint32_t *numbers = mem_zalloc_n(n_keys, sizeof(*numbers));
     if (!numbers)
-        return err_set(e, SHOAL_ENOMEM, "slots of %u features", t->n_features);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the slots of %u features",
+                       t->n_features);
     for (uint32_t i = 0; i < t->n_nodes; i++)
         numbers[t->nodes[i].slot] = 1;
-    numbers[0] = 0; /* the leaves' */
+    numbers[0] = 0; /* slot of the leaves */
     t->n_slots = 1;
     for (size_t k = 1; k < n_keys; k++) {
         if (numbers[k])
@@ -284,10 +289,11 @@ static int number_slots(struct trees *t, struct err *e)
     for (uint32_t i = 0; i < t->n_nodes; i++)
         t->nodes[i].slot = numbers[t->nodes[i].slot];
     mem_free(numbers);
-    return t->slot_features ? 0 : err_set(e, SHOAL_ENOMEM, "%u slots", t->n_slots);
+    return t->slot_features ? 0
+                            : err_set(e, SHOAL_ENOMEM, "out of memory for %u slots", t->n_slots);
 }
 
-/* What a buffer holds, as memory of the trees; never NULL for lack of bytes. */
+/* Takes the contents of a buffer; never NULL just because it is empty. */
 static void *take(struct buf *b)
 {
     if (b->len == 0)
@@ -300,7 +306,7 @@ int trees_build_finish(struct trees_build *b, struct err *e)
     struct trees *t = b->t;
     uint32_t n_roots = (t->n_trees + TREES_LANES - 1) / TREES_LANES * TREES_LANES;
 
-    add_node(b); /* the leaf of value 0 that fills the last group */
+    add_node(b); /* the leaf of value 0 that pads the last group */
     buf_putc(&b->group_sets, b->has_sets);
     t->n_nodes = n_nodes(b);
     t->nodes = b->nodes.rc < 0 ? NULL : mem_aligned(b->nodes.len);
@@ -313,7 +319,8 @@ int trees_build_finish(struct trees_build *b, struct err *e)
     t->group_sets = take(&b->group_sets);
     if (!t->nodes || !t->roots || !t->trees || !t->leaf_of || !t->words || !t->linears ||
         !t->coeffs || !t->group_sets)
-        return err_set(e, SHOAL_ENOMEM, "%u trees of %u nodes", t->n_trees, t->n_nodes);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %u trees of %u nodes", t->n_trees,
+                       t->n_nodes);
     memcpy(t->nodes, b->nodes.data, b->nodes.len);
     for (uint32_t i = 0; i < n_roots; i++)
         t->roots[i] = i < t->n_trees ? t->trees[i].root : t->n_nodes - 1;

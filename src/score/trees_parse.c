@@ -1,5 +1,5 @@
 /* trees_parse.c - LightGBM's model text: a header of KEY=VALUE lines, then a block of such lines
- * per tree, then what training left behind, which is not read. */
+ * per tree, then information from training, which is ignored. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ struct text {
 
 struct reader {
     const char *p, *end;
-    unsigned long line; /* of the last line that was taken */
+    unsigned long line; /* number of the last line read */
 };
 
 static bool text_is(struct text t, const char *s)
@@ -27,7 +27,7 @@ static bool starts_with(struct text t, const char *s)
     return t.n >= strlen(s) && memcmp(t.p, s, strlen(s)) == 0;
 }
 
-/* The next line without its end; false at the end of the file. */
+/* Reads the next line without its line end; false at the end of the file. */
 static bool take_line(struct reader *r, struct text *out)
 {
     if (r->p == r->end)
@@ -42,7 +42,7 @@ static bool take_line(struct reader *r, struct text *out)
     return true;
 }
 
-/* The next word between spaces; false when there is none. */
+/* Reads the next word between spaces; false if there is none. */
 static bool take_word(struct text *list, struct text *word)
 {
     while (list->n > 0 && *list->p == ' ') {
@@ -117,7 +117,7 @@ static const char *const header_names[HEADER_N_KEYS] = {
     [HEADER_FEATURE_NAMES] = "feature_names",
 };
 
-/* Keeps the value of a line whose key is among the names. */
+/* Stores the value of a line whose key is one of the names. */
 static void note(struct text line, const char *const *names, size_t n, struct text *values)
 {
     struct text key, value;
@@ -131,7 +131,7 @@ static int header_int(const struct text *h, enum header_key key, int64_t min, in
                       int64_t *out, struct err *e)
 {
     if (!h[key].p)
-        return err_set(e, SHOAL_EFORMAT, "header has no %s", header_names[key]);
+        return err_set(e, SHOAL_EFORMAT, "the header has no %s", header_names[key]);
     if (!read_int(h[key], out) || *out < min || *out > max)
         return err_set(e, SHOAL_EFORMAT, "%s is not a number from %lld to %lld", header_names[key],
                        (long long)min, (long long)max);
@@ -145,7 +145,8 @@ static int read_names(struct trees *t, struct text list, struct err *e)
     t->names_text = mem_strndup(list.p ? list.p : "", list.n);
     t->names = mem_zalloc_n(t->n_features, sizeof(*t->names));
     if (!t->names_text || !t->names)
-        return err_set(e, SHOAL_ENOMEM, "names of %u features", t->n_features);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the names of %u features",
+                       t->n_features);
     struct text rest = {t->names_text, strlen(t->names_text)};
     while (take_word(&rest, &word)) {
         if (n < t->n_features)
@@ -231,19 +232,20 @@ static int read_objective(struct trees *t, struct text text, struct err *e)
             continue;
         struct text value = {word.p + 8, word.n - 8};
         if (!read_number(value, &t->sigmoid) || !isfinite(t->sigmoid) || t->sigmoid <= 0)
-            return err_set(e, SHOAL_EFORMAT, "sigmoid of the objective is not above zero");
+            return err_set(e, SHOAL_EFORMAT,
+                           "the sigmoid parameter of the objective is not positive");
     }
     bool one = t->link == TREES_LINK_EXP || t->link == TREES_LINK_LOG1P_EXP ||
                t->link == TREES_LINK_SIGNED_SQUARE;
     if (one && t->n_outputs != 1)
-        return err_set(e, SHOAL_EFORMAT, "objective %s with %u outputs", t->objective,
+        return err_set(e, SHOAL_EFORMAT, "objective %s cannot have %u outputs", t->objective,
                        t->n_outputs);
     return 0;
 }
 
-/* LightGBM up to 2.2.2 put transformed values into the leaves of a forest; their version is 2 as
- * that of later files with untransformed ones.  Probabilities betray themselves: a forest of log
- * odds without one leaf below 0 or above 1 does not happen. */
+/* LightGBM up to 2.2.2 stored transformed values in the leaves of a forest, later versions do not,
+ * and both may say version 2.  Probabilities are recognizable: a forest of log odds without any
+ * leaf below 0 or above 1 does not occur. */
 static bool old_forest(const struct trees_build *b, struct text version)
 {
     if (!b->t->average || text_is(version, "v3") || text_is(version, "v4"))
@@ -272,9 +274,11 @@ static int read_header(struct trees_build *b, const struct text *h, struct err *
     if (rc < 0)
         return rc;
     if (n_outputs != n_class)
-        return err_set(e, SHOAL_EUNSUPPORTED, "%lld classes with %lld trees an iteration",
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "%lld classes with %lld trees per iteration are not supported",
                        (long long)n_class, (long long)n_outputs);
-    /* Each name takes two bytes at least: so a lie here costs no more memory than the file. */
+    /* Each name takes at least two bytes, so a false count cannot cost more memory than the file.
+     */
     if ((uint64_t)max_feature > h[HEADER_FEATURE_NAMES].n)
         return err_set(e, SHOAL_EFORMAT, "feature_names is too short for %lld features",
                        (long long)max_feature + 1);
@@ -326,11 +330,11 @@ static const char *const tree_names[TREE_N_KEYS] = {
     [TREE_COEFFS] = "leaf_coeff",
 };
 
-struct lists { /* reused from tree to tree */
+struct lists { /* reused for each tree */
     struct buf of[TREE_N_KEYS];
 };
 
-/* A list as int64_t or double; n: how many there must be, or -1. */
+/* Reads a list of int64_t or double; n: the required length, or -1. */
 static int read_list(struct lists *l, const struct text *fields, enum tree_key key, int64_t n,
                      struct err *e)
 {
@@ -351,9 +355,9 @@ static int read_list(struct lists *l, const struct text *fields, enum tree_key k
         buf_put(b, key >= TREE_THRESHOLDS ? (const void *)&d : (const void *)&v, 8);
     }
     if (b->rc < 0)
-        return err_set(e, b->rc, "%s of %lld values", tree_names[key], (long long)got);
+        return err_set(e, b->rc, "cannot hold %s of %lld values", tree_names[key], (long long)got);
     if (n >= 0 && got != n)
-        return err_set(e, SHOAL_EFORMAT, "%s has %lld values, not %lld", tree_names[key],
+        return err_set(e, SHOAL_EFORMAT, "%s has %lld values, expected %lld", tree_names[key],
                        (long long)got, (long long)n);
     return 0;
 }
@@ -384,7 +388,7 @@ static int read_splits(struct lists *l, const struct text *fields, struct trees_
     int rc = 0;
     if (fields[TREE_DECISIONS].p) {
         rc = read_list(l, fields, TREE_DECISIONS, raw->n_leaves - 1, e);
-    } else { /* all are numerical, and missing is zero */
+    } else { /* all splits are numerical, and missing values are zero */
         struct buf *b = &l->of[TREE_DECISIONS];
         buf_clear(b);
         for (int64_t i = 0; i < raw->n_leaves - 1; i++)
@@ -440,7 +444,7 @@ static int read_tree(struct trees_build *b, struct lists *l, const struct text *
     if (rc < 0)
         return rc;
     if (raw.n_leaves < 1)
-        return err_set(e, SHOAL_EFORMAT, "no num_leaves");
+        return err_set(e, SHOAL_EFORMAT, "num_leaves is missing");
     raw.linear = linear != 0;
     rc = read_list(l, fields, TREE_VALUES, raw.n_leaves, e);
     raw.values = numbers_of(l, TREE_VALUES);
@@ -489,7 +493,7 @@ int trees_parse(struct trees **out, const void *bytes, size_t n, struct err *e)
     *out = NULL;
     if (!trees_detect(bytes, n))
         return err_set(e, SHOAL_EFORMAT,
-                       "not a LightGBM model: it does not begin with tree, version");
+                       "not a LightGBM model: it does not start with tree, version");
     for (int i = 0; i < TREE_N_KEYS; i++)
         buf_init(&l.of[i], SIZE_MAX / 2);
     while (take_line(&r, &line) && !starts_with(line, "Tree=") && !text_is(line, "end of trees"))
@@ -498,7 +502,8 @@ int trees_parse(struct trees **out, const void *bytes, size_t n, struct err *e)
     if (rc == 0)
         rc = read_trees(&b, &l, &r, line, e);
     if (rc == 0 && (b.t->n_trees == 0 || b.t->n_trees % b.t->n_outputs != 0))
-        rc = err_set(e, SHOAL_EFORMAT, "%u trees for %u outputs", b.t->n_trees, b.t->n_outputs);
+        rc = err_set(e, SHOAL_EFORMAT, "%u trees cannot be divided among %u outputs", b.t->n_trees,
+                     b.t->n_outputs);
     if (rc == 0 && old_forest(&b, h[HEADER_VERSION]))
         b.t->link = TREES_LINK_NONE;
     if (rc == 0)

@@ -27,7 +27,7 @@ int json_config_u32(const cJSON *object, const char *key, int64_t min, int64_t m
     }
     if (!cJSON_IsNumber(j) || j->valuedouble < (double)min || j->valuedouble > (double)max ||
         floor(j->valuedouble) != j->valuedouble)
-        return err_set(e, SHOAL_EFORMAT, "%s is no whole number from %lld to %lld", key,
+        return err_set(e, SHOAL_EFORMAT, "%s is not a whole number from %lld to %lld", key,
                        (long long)min, (long long)max);
     *out = (uint32_t)j->valuedouble;
     return 0;
@@ -39,13 +39,15 @@ int json_config_parse(cJSON **out, const void *bytes, size_t n, const char *mode
     int rc = 0;
     *out = NULL;
     if (n > MAX_CONFIG_BYTES)
-        return err_set(e, SHOAL_ELIMIT, "config of %zu bytes (at most %d)", n, MAX_CONFIG_BYTES);
+        return err_set(e, SHOAL_ELIMIT, "a config of %zu bytes is too large: at most %d", n,
+                       MAX_CONFIG_BYTES);
     cJSON *j = cJSON_ParseWithLength(bytes, n);
     const char *type = cJSON_GetStringValue(json_config_item(j, "model_type"));
     if (!cJSON_IsObject(j))
-        rc = err_set(e, SHOAL_EFORMAT, "config is no JSON object");
+        rc = err_set(e, SHOAL_EFORMAT, "config is not a JSON object");
     else if (json_config_item(j, "tree_info"))
-        rc = err_set(e, SHOAL_EUNSUPPORTED, "a dump of LightGBM trees: save the model as text");
+        rc = err_set(e, SHOAL_EUNSUPPORTED,
+                     "this is a JSON dump of LightGBM trees: save the model as text");
     else if (!type || strcmp(type, model_type) != 0)
         rc = err_set(e, SHOAL_EFORMAT, "model_type is %s%.60s%s, not %s", type ? "\"" : "",
                      type ? type : "missing", type ? "\"" : "", model_type);

@@ -327,28 +327,31 @@ static void test_hostile(void **state)
         const char *text;
     } cases[] = {
         {"{", "{", SHOAL_OK, ""},
-        {"{", "[", SHOAL_EFORMAT, "config is no JSON object"},
+        {"{", "[", SHOAL_EFORMAT, "config is not a JSON object"},
         {"shoal_anomaly", "shoal_scorer", SHOAL_EFORMAT, "not shoal_anomaly"},
-        {"\"features\": [", "\"features\": 1, \"x\": [", SHOAL_EFORMAT, "features is no list"},
-        {"\"z_long\"", "\"z_short\"", SHOAL_EUNSUPPORTED, "features: value 0, z_short, is no"},
-        {"\"z_long\"", "7", SHOAL_EUNSUPPORTED, "value 0, no text, is no feature"},
-        {"\"z_long\",", "", SHOAL_EFORMAT, "trees of 25 features and 1 outputs, not 24 and 1"},
-        {"\"z_long\",", "\"z_long\",\"z_64\",", SHOAL_EFORMAT, "features is no list of at most 25"},
+        {"\"features\": [", "\"features\": 1, \"x\": [", SHOAL_EFORMAT, "features is not a list"},
+        {"\"z_long\"", "\"z_short\"", SHOAL_EUNSUPPORTED, "features: value 0 (z_short) is not a"},
+        {"\"z_long\"", "7", SHOAL_EUNSUPPORTED, "value 0 (not a string) is not a feature"},
+        {"\"z_long\",", "", SHOAL_EFORMAT,
+         "the trees have 25 features and 1 outputs, expected 24 and 1"},
+        {"\"z_long\",", "\"z_long\",\"z_64\",", SHOAL_EFORMAT,
+         "features is not a list of at most 25 features"},
         {"\"absolute\": [", "\"absolute\": [\"level\",", SHOAL_EUNSUPPORTED, "absolute: value 0"},
-        {"\"scales\": [", "\"scales\": [2,", SHOAL_EUNSUPPORTED, "scales are not"},
-        {"\"scales\": [", "\"scales\": \"4\", \"x\": [", SHOAL_EUNSUPPORTED, "scales are not"},
-        {"\"long\": 2048", "\"long\": 1024", SHOAL_EFORMAT, "long is no whole number"},
-        {"\"first\": 256", "\"first\": 0", SHOAL_EFORMAT, "first is no whole number"},
-        {"\"warm_up\": 64", "\"warm_up\": -1", SHOAL_EFORMAT, "warm_up is no whole number"},
-        {"\"pause\": 24", "\"pause\": 1e99", SHOAL_EFORMAT, "pause is no whole number"},
-        {"\"smooth\": 16", "\"smooth\": null", SHOAL_EFORMAT, "smooth is no whole number"},
-        {"\"top\": 3", "\"top\": 17", SHOAL_EFORMAT, "top is no whole number from 1 to 16"},
-        {"\"one_channel\": {", "\"one_channel\": 1, \"x\": {", SHOAL_EFORMAT, "no settings"},
+        {"\"scales\": [", "\"scales\": [2,", SHOAL_EUNSUPPORTED, "scales must be"},
+        {"\"scales\": [", "\"scales\": \"4\", \"x\": [", SHOAL_EUNSUPPORTED, "scales must be"},
+        {"\"long\": 2048", "\"long\": 1024", SHOAL_EFORMAT, "long is not a whole number"},
+        {"\"first\": 256", "\"first\": 0", SHOAL_EFORMAT, "first is not a whole number"},
+        {"\"warm_up\": 64", "\"warm_up\": -1", SHOAL_EFORMAT, "warm_up is not a whole number"},
+        {"\"pause\": 24", "\"pause\": 1e99", SHOAL_EFORMAT, "pause is not a whole number"},
+        {"\"smooth\": 16", "\"smooth\": null", SHOAL_EFORMAT, "smooth is not a whole number"},
+        {"\"top\": 3", "\"top\": 17", SHOAL_EFORMAT, "top is not a whole number from 1 to 16"},
+        {"\"one_channel\": {", "\"one_channel\": 1, \"x\": {", SHOAL_EFORMAT,
+         "settings are missing or not an object"},
         {"\"level\": 2.859", "\"level\": \"high\"", SHOAL_EFORMAT, "one_channel: level"},
-        {"\"level\": 1.374", "\"level\": 1e999", SHOAL_EFORMAT, "several: level is no number"},
-        {"\"lstm_share\": 0.2", "\"lstm_share\": 1.2", SHOAL_EFORMAT, "lstm_share is no number"},
-        {"\"minus\": 0.5", "\"minus\": -1", SHOAL_EFORMAT, "several: minus is no number"},
-        {"\"several\"", "\"many\"", SHOAL_EFORMAT, "several: no settings"},
+        {"\"level\": 1.374", "\"level\": 1e999", SHOAL_EFORMAT, "several: level is not a number"},
+        {"\"lstm_share\": 0.2", "\"lstm_share\": 1.2", SHOAL_EFORMAT, "lstm_share is not a number"},
+        {"\"minus\": 0.5", "\"minus\": -1", SHOAL_EFORMAT, "several: minus is not a number"},
+        {"\"several\"", "\"many\"", SHOAL_EFORMAT, "several: settings are missing"},
     };
     struct files f;
     (void)state;
@@ -367,9 +370,9 @@ static void test_hostile(void **state)
         const char *from, *to; /* in the layers' config, of the same length */
         const char *text;
     } parts[] = {
-        {"z_long", "a_long", "input a_long of the layers is no feature"},
-        {"\"stateful\": true", "\"stateful\":false", "layers that are not stateful"},
-        {"\"names\"", "\"named\"", "layers with 7 inputs without names"},
+        {"z_long", "a_long", "input a_long of the layers is not a feature"},
+        {"\"stateful\": true", "\"stateful\":false", "the layers must be stateful"},
+        {"\"names\"", "\"named\"", "the layers have 7 inputs without names"},
     };
     replace(&f, "{", "{");
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
@@ -399,10 +402,10 @@ static void test_open(void **state)
     static const struct {
         const char *trees, *text;
     } cases[] = {
-        {"../trees.txt", "trees is no name beside the config"},
-        {"/etc/passwd", "trees is no name beside the config"},
-        {"..", "trees is no name beside the config"},
-        {"", "trees is no name beside the config"},
+        {"../trees.txt", "trees is not the name of a file next to the config"},
+        {"/etc/passwd", "trees is not the name of a file next to the config"},
+        {"..", "trees is not the name of a file next to the config"},
+        {"", "trees is not the name of a file next to the config"},
         {"nothing.txt", "cannot open"},
     };
     char dir[] = "/tmp/shoal-anomaly-XXXXXX", path[64];

@@ -130,7 +130,7 @@ static void test_errors(void **state)
         {"{\"model_type\": \"bert\"}", SHOAL_EFORMAT, "model_type is \"bert\", not shoal_scorer"},
         {"{\"model_type\": \"shoal_scorer\"}", SHOAL_EIO, "model.safetensors"},
         {"{}", SHOAL_EFORMAT, "model_type is missing"},
-        {"{\"tree_info\": []}", SHOAL_EUNSUPPORTED, "a dump of LightGBM trees"},
+        {"{\"tree_info\": []}", SHOAL_EUNSUPPORTED, "a JSON dump of LightGBM trees"},
         {"", SHOAL_EFORMAT, "empty"},
     };
     int fd = mkstemp(path);
