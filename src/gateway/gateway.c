@@ -276,11 +276,13 @@ static int start_threads(struct gateway *g, struct err *e)
     return 0;
 }
 
-static void on_changed(void *ctx, const uint8_t *old_identity)
+static void on_identity(void *ctx, const uint8_t *from, const uint8_t *to)
 {
     struct gw *gw = ctx;
-    if (gw->cache)
-        prompt_cache_purge(gw->cache, old_identity);
+    if (gw->cache && to)
+        prompt_cache_rename(gw->cache, from, to);
+    else if (gw->cache)
+        prompt_cache_purge(gw->cache, from);
 }
 
 static void on_moved(void *ctx)
@@ -313,7 +315,7 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     struct registry_opts mo = {.memory_bytes = config->memory_bytes,
                                .idle_unload_ms = config->idle_unload_ms,
                                .cache_dir = config->cache_dir,
-                               .changed = on_changed,
+                               .identity = on_identity,
                                .moved = on_moved,
                                .ctx = gw};
     const struct admission_opts ao = config_admission(config);

@@ -305,16 +305,16 @@ static void make_question(struct gen *g)
                                       .int8 = slot->spec.int8,
                                       .kv_q8 = slot->spec.kv_q8};
     /* an echo needs the prompt's tokens, which a hit would save */
-    g->cacheable = g->call->gl->gw->cache && !g->echo &&
-                   prompt_key_repeats(&p->sampling, p->has_seed) &&
-                   prompt_key_question(g->question, &q);
+    g->cacheable =
+        g->call->gl->gw->cache && !g->echo && registry_identity(g->model)->kind != IDENTITY_NONE &&
+        prompt_key_repeats(&p->sampling, p->has_seed) && prompt_key_question(g->question, &q);
 }
 
 static struct prompt_key key_of(const uint8_t question[SHA256_BYTES],
                                 const struct registry_model *m)
 {
     struct prompt_key key;
-    memcpy(key.model, registry_identity(m), sizeof(key.model));
+    memcpy(key.model, registry_identity(m)->sum, sizeof(key.model));
     memcpy(key.question, question, sizeof(key.question));
     return key;
 }

@@ -1,7 +1,6 @@
-/* registry.c - see registry.h. */
-#include "host/registry.h"
-
-#include <errno.h>
+/* registry.c - see registry.h.  Names and references; loading is in registry_load.c, hashing in
+ * registry_identity.c. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,21 +10,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "host/pack.h"
-
-struct registry {
-    pthread_mutex_t lock;
-    pthread_cond_t work;         /* for the loading thread */
-    struct registry_model *list; /* in the order they were added */
-    struct registry_slot *slots;
-    struct registry_opts opts;
-    char *cache_dir;
-    pthread_t thread;
-    bool has_thread;
-    _Atomic bool stop; /* written under the lock; loading looks at it without */
-    size_t used_bytes;
-    uint64_t next_serial;
-};
+#include "engine/cache_dir.h"
+#include "host/registry_private.h"
 
 const char *registry_state_name(enum registry_state s)
 {
@@ -33,7 +19,7 @@ const char *registry_state_name(enum registry_state s)
     return names[s];
 }
 
-static void model_free(struct registry_model *m)
+void registry_model_free(struct registry_model *m)
 {
     mem_free(m->name);
     mem_free(m->task);
@@ -42,284 +28,39 @@ static void model_free(struct registry_model *m)
     mem_free(m);
 }
 
-static void detach(struct registry_slot *s)
+void registry_detach(struct registry_slot *s)
 {
     if (s->attached)
         s->detach(s->attached);
     s->attached = NULL;
 }
 
-static void slot_free(struct registry_slot *s)
+void registry_slot_free(struct registry_slot *s)
 {
     mem_free(s->path);
     mem_free(s->pack);
     mem_free(s);
 }
 
-static void moved(struct registry *r)
+void registry_moved(struct registry *r)
 {
     if (r->opts.moved)
         r->opts.moved(r->opts.ctx);
 }
 
-static void set_state(struct registry_slot *s, enum registry_state state)
+void registry_set_state(struct registry_slot *s, enum registry_state state)
 {
     if (s->state == state)
         return;
     s->state = state;
-    moved(s->all);
+    registry_moved(s->all);
 }
-
-/* ---- the loading thread ---- */
-
-static bool on_progress(void *ctx, double part)
-{
-    struct registry_slot *s = ctx;
-    atomic_store_explicit(&s->progress, (uint32_t)(part * 1000.0), memory_order_relaxed);
-    return s->all->stop;
-}
-
-/* The loaded file that has to go first: not pinned, not used, lowest priority, longest idle. */
-static struct registry_slot *find_victim(struct registry *r, int32_t priority)
-{
-    struct registry_slot *best = NULL;
-    for (struct registry_slot *s = r->slots; s; s = s->next) {
-        if (s->state != REGISTRY_READY || s->spec.pinned || s->users > 0 ||
-            s->spec.priority > priority)
-            continue;
-        if (!best || s->spec.priority < best->spec.priority ||
-            (s->spec.priority == best->spec.priority && s->last_used_ns < best->last_used_ns))
-            best = s;
-    }
-    return best;
-}
-
-/* The lock is held, and given up while the engine closes. */
-static void close_engine(struct registry *r, struct registry_slot *s)
-{
-    struct shoal_engine *en = s->engine;
-    s->engine = NULL;
-    set_state(s, REGISTRY_UNLOADING);
-    detach(s);
-    pthread_mutex_unlock(&r->lock);
-    shoal_engine_close(en);
-    pthread_mutex_lock(&r->lock);
-    r->used_bytes -= s->bytes;
-    s->bytes = 0;
-    s->want_unload = false;
-    set_state(s, s->want_load ? REGISTRY_LOADING : REGISTRY_UNLOADED);
-    s->want_load = false;
-    log_info("registry", "unloaded path=%s", s->path);
-}
-
-static void finish_load(struct registry *r, struct registry_slot *s, struct shoal_engine *en,
-                        int rc, const struct err *e)
-{
-    struct shoal_engine_info info = {.size = sizeof(info)};
-    if (rc == 0 && en) {
-        shoal_engine_info(en, &info);
-        s->engine = en;
-        s->kinds = info.kinds;
-        s->n_ctx = info.n_ctx;
-        s->bytes = info.weights_bytes + info.scratch_bytes + info.kv_bytes;
-        s->load_ms = info.load_ms;
-        r->used_bytes += s->bytes;
-        set_state(s, REGISTRY_READY);
-        s->last_used_ns = clock_ns();
-        s->error[0] = '\0';
-        log_info("registry", "loaded path=%s mib=%zu ms=%.0f kernels=%s", s->path, s->bytes >> 20,
-                 info.load_ms, info.kernels);
-    } else {
-        set_state(s, REGISTRY_FAILED);
-        s->error_code = rc;
-        snprintf(s->error, sizeof(s->error), "%s", e->msg);
-        log_error("registry", "cannot load path=%s: %s", s->path, e->msg);
-    }
-    struct registry_wait *list = s->waiting;
-    s->waiting = NULL;
-    for (struct registry_wait *w = list; w && rc == 0; w = w->next) {
-        s->users++;
-        w->model->users++;
-    }
-    pthread_mutex_unlock(&r->lock);
-    while (list) {
-        struct registry_wait *w = list;
-        list = w->next;
-        w->fn(w, w->model, rc);
-    }
-    pthread_mutex_lock(&r->lock);
-}
-
-/* The files are those of the manifest. */
-static int verify(const struct registry_slot *s, struct err *e)
-{
-    struct pack *p = NULL;
-    if (!s->pack)
-        return 0;
-    int rc = pack_open(&p, s->pack, e);
-    for (uint32_t i = 0; rc == 0 && i < p->n_models; i++)
-        if (strcmp(p->models[i].open, s->path) == 0) {
-            rc = pack_verify(&p->models[i], e);
-            break; /* other names of the same files have the same hashes */
-        }
-    pack_close(p);
-    return rc;
-}
-
-/* What the file is now; it may be another one than when it was loaded last.  Nobody uses the slot.
- */
-static void identify(struct registry_slot *s)
-{
-    struct stat st = {.st_size = 0};
-    bool there = stat(s->path, &st) == 0;
-    const uint64_t what[4] = {(uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
-                              (uint64_t)st.st_mtim.tv_nsec, (uint64_t)st.st_ino};
-    static const uint8_t none[SHA256_BYTES];
-    uint8_t old[SHA256_BYTES];
-    struct sha256 h;
-    memcpy(old, s->identity, sizeof(old));
-    sha256_begin(&h);
-    sha256_add(&h, s->path, strlen(s->path));
-    sha256_add(&h, what, sizeof(what));
-    if (!sha256_end(&h, s->identity) || !there)
-        memset(s->identity, 0, sizeof(s->identity));
-    if (memcmp(old, none, sizeof(old)) != 0 && memcmp(old, s->identity, sizeof(old)) != 0 &&
-        s->all->opts.changed)
-        s->all->opts.changed(s->all->opts.ctx, old);
-    char hex[2 * SHA256_BYTES + 1];
-    sha256_hex(hex, s->identity);
-    snprintf(s->version, sizeof(s->version), "fp_%.12s", hex);
-    s->created_s = (uint64_t)st.st_mtim.tv_sec;
-}
-
-static void load_one(struct registry *r, struct registry_slot *s)
-{
-    struct shoal_engine_opts o = {.size = sizeof(o),
-                                  .n_ctx = s->spec.n_ctx,
-                                  .max_tasks = s->spec.max_tasks,
-                                  .max_queue = s->spec.max_queue,
-                                  .n_threads = s->spec.n_threads,
-                                  .kv_bytes = s->spec.kv_bytes,
-                                  .kv_q8 = s->spec.kv_q8,
-                                  .int8 = s->spec.int8,
-                                  .cache_dir = r->cache_dir,
-                                  .progress = on_progress,
-                                  .progress_ctx = s};
-    struct shoal_engine *en = NULL;
-    struct err e = {0};
-    int rc;
-    identify(s);
-    for (;;) {
-        size_t limit = r->opts.memory_bytes;
-        /* 1: nothing fits; the engine's message shows the arithmetic */
-        o.memory_bytes = limit == 0 ? 0 : limit > r->used_bytes ? limit - r->used_bytes : 1;
-        pthread_mutex_unlock(&r->lock);
-        rc = verify(s, &e);
-        if (rc == 0)
-            rc = shoal_engine_open(&en, s->path, &o, &e);
-        pthread_mutex_lock(&r->lock);
-        struct registry_slot *victim = rc == SHOAL_ELIMIT ? find_victim(r, s->spec.priority) : NULL;
-        if (!victim || r->stop)
-            break;
-        log_info("registry", "making room for path=%s by unloading path=%s", s->path, victim->path);
-        close_engine(r, victim);
-    }
-    finish_load(r, s, en, rc, &e);
-}
-
-/* Something to do, and how long until an idle model is due (UINT64_MAX: none). */
-static struct registry_slot *next_work(struct registry *r, uint64_t *wait_ns)
-{
-    uint64_t now = clock_ns(), idle = (uint64_t)r->opts.idle_unload_ms * 1000000u;
-    *wait_ns = UINT64_MAX;
-    for (struct registry_slot *s = r->slots; s; s = s->next) {
-        if (s->state == REGISTRY_LOADING && s->n_names > 0)
-            return s;
-        if (s->users > 0)
-            continue;
-        if (s->n_names == 0 || (s->state == REGISTRY_READY && s->want_unload))
-            return s;
-        if (s->state != REGISTRY_READY || idle == 0 || s->spec.pinned)
-            continue;
-        uint64_t due = s->last_used_ns + idle;
-        if (due <= now) {
-            s->want_unload = true;
-            return s;
-        }
-        *wait_ns = due - now < *wait_ns ? due - now : *wait_ns;
-    }
-    return NULL;
-}
-
-/* Names that were taken out and that nobody uses any more. */
-static void forget_names(struct registry *r)
-{
-    for (struct registry_model **at = &r->list; *at;) {
-        struct registry_model *m = *at;
-        if (!m->gone || m->users > 0 || m->slot->waiting) {
-            at = &m->next;
-            continue;
-        }
-        *at = m->next;
-        m->slot->n_names--;
-        model_free(m);
-    }
-}
-
-static void take_out(struct registry *r, struct registry_slot *s)
-{
-    struct registry_slot **at = &r->slots;
-    while (*at != s)
-        at = &(*at)->next;
-    *at = s->next;
-    slot_free(s);
-}
-
-static void sleep_for(struct registry *r, uint64_t wait_ns)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    uint64_t at = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + wait_ns;
-    ts = (struct timespec){(time_t)(at / 1000000000u), (long)(at % 1000000000u)};
-    pthread_cond_timedwait(&r->work, &r->lock, &ts);
-}
-
-static void *main_loop(void *arg)
-{
-    struct registry *r = arg;
-    pthread_mutex_lock(&r->lock);
-    while (!r->stop) {
-        uint64_t wait;
-        forget_names(r);
-        struct registry_slot *s = next_work(r, &wait);
-        if (s && s->state == REGISTRY_LOADING && s->n_names > 0) {
-            load_one(r, s);
-        } else if (s) {
-            if (s->engine)
-                close_engine(r, s);
-            if (s->n_names == 0)
-                take_out(r, s);
-        } else if (wait == UINT64_MAX) {
-            pthread_cond_wait(&r->work, &r->lock);
-        } else {
-            sleep_for(r, wait);
-        }
-    }
-    for (struct registry_slot *s = r->slots; s; s = s->next) { /* nobody may wait for ever */
-        struct err e = {.code = SHOAL_ECANCELLED, .msg = "the server is stopping"};
-        if (s->waiting)
-            finish_load(r, s, NULL, SHOAL_ECANCELLED, &e);
-    }
-    pthread_mutex_unlock(&r->lock);
-    return NULL;
-}
-
-/* ---- registry ---- */
 
 int registry_create(struct registry **out, const struct registry_opts *o, struct err *e)
 {
     struct registry *r = mem_zalloc(sizeof(*r));
     pthread_condattr_t attr;
+    char dir[PATH_MAX];
     *out = NULL;
     if (!r)
         return err_set(e, SHOAL_ENOMEM, "model registry");
@@ -329,16 +70,23 @@ int registry_create(struct registry **out, const struct registry_opts *o, struct
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&r->work, &attr);
     pthread_condattr_destroy(&attr);
-    if (o->cache_dir && !(r->cache_dir = mem_strdup(o->cache_dir))) {
+    pthread_cond_init(&r->hash_work, NULL);
+    const char *memo_dir = cache_dir_wanted(o->cache_dir, dir, sizeof(dir));
+    if ((o->cache_dir && !(r->cache_dir = mem_strdup(o->cache_dir))) ||
+        (memo_dir && !(r->memo_dir = mem_strdup(memo_dir)))) {
         registry_destroy(r);
         return err_set(e, SHOAL_ENOMEM, "model registry");
     }
-    int rc = thread_create(&r->thread, "registry", main_loop, r, e);
+    int rc = thread_create(&r->load_thread, "registry", registry_load_main, r, e);
+    r->has_load_thread = rc == 0;
+    if (rc == 0) {
+        rc = thread_create(&r->hash_thread, "identity", registry_hash_main, r, e);
+        r->has_hash_thread = rc == 0;
+    }
     if (rc < 0) {
         registry_destroy(r);
         return rc;
     }
-    r->has_thread = true;
     *out = r;
     return 0;
 }
@@ -347,28 +95,32 @@ void registry_destroy(struct registry *r)
 {
     if (!r)
         return;
-    if (r->has_thread) {
-        pthread_mutex_lock(&r->lock);
-        r->stop = true;
-        pthread_cond_signal(&r->work);
-        pthread_mutex_unlock(&r->lock);
-        pthread_join(r->thread, NULL);
-    }
+    pthread_mutex_lock(&r->lock);
+    r->stop = true;
+    pthread_cond_signal(&r->work);
+    pthread_cond_signal(&r->hash_work);
+    pthread_mutex_unlock(&r->lock);
+    if (r->has_load_thread)
+        pthread_join(r->load_thread, NULL);
+    if (r->has_hash_thread)
+        pthread_join(r->hash_thread, NULL);
     while (r->list) {
         struct registry_model *m = r->list;
         r->list = m->next;
-        model_free(m);
+        registry_model_free(m);
     }
     while (r->slots) {
         struct registry_slot *s = r->slots;
         r->slots = s->next;
-        detach(s);
+        registry_detach(s);
         shoal_engine_close(s->engine);
-        slot_free(s);
+        registry_slot_free(s);
     }
     mem_free(r->cache_dir);
+    mem_free(r->memo_dir);
     pthread_mutex_destroy(&r->lock);
     pthread_cond_destroy(&r->work);
+    pthread_cond_destroy(&r->hash_work);
     mem_free(r);
 }
 
@@ -406,10 +158,11 @@ static struct registry_slot *find_slot(struct registry *r, const struct registry
     }
     if (!s || !s->path || (spec->pack && !s->pack)) {
         if (s)
-            slot_free(s);
+            registry_slot_free(s);
         return NULL;
     }
     s->all = r;
+    atomic_init(&s->identity, &s->local);
     s->serial = ++r->next_serial;
     s->spec = *spec;
     s->spec.name = s->spec.path = s->spec.task = s->spec.labels = NULL;
@@ -424,12 +177,13 @@ static void start_loading(struct registry_slot *s)
     if (s->state == REGISTRY_UNLOADING)
         s->want_load = true;
     else
-        set_state(s, REGISTRY_LOADING);
+        registry_set_state(s, REGISTRY_LOADING);
 }
 
 int registry_add(struct registry *r, const struct registry_spec *spec, struct err *e)
 {
     struct registry_model *m = mem_zalloc(sizeof(*m));
+    struct stat st;
     int rc = 0;
     if (m) {
         m->name = mem_strdup(spec->name);
@@ -439,7 +193,7 @@ int registry_add(struct registry *r, const struct registry_spec *spec, struct er
     }
     if (!m || !m->name || !m->task || (spec->labels && !m->labels) || (spec->card && !m->card)) {
         if (m)
-            model_free(m);
+            registry_model_free(m);
         return err_set(e, SHOAL_ENOMEM, "model");
     }
     pthread_mutex_lock(&r->lock);
@@ -457,14 +211,14 @@ int registry_add(struct registry *r, const struct registry_spec *spec, struct er
         if (spec->pinned &&
             (m->slot->state == REGISTRY_UNLOADED || m->slot->state == REGISTRY_UNLOADING))
             start_loading(m->slot);
-        if (m->slot->n_names == 1 && m->slot->state != REGISTRY_READY)
-            identify(m->slot);
-        moved(r);
+        if (m->slot->created_s == 0 && stat(m->slot->path, &st) == 0)
+            m->slot->created_s = (uint64_t)st.st_mtim.tv_sec;
+        registry_moved(r);
         pthread_cond_signal(&r->work);
     }
     pthread_mutex_unlock(&r->lock);
     if (rc < 0)
-        model_free(m);
+        registry_model_free(m);
     return rc;
 }
 
@@ -584,7 +338,7 @@ static int change(struct registry *r, const char *name, enum change what, struct
         s->want_unload = s->state == REGISTRY_READY;
     } else if (s) {
         m->gone = true;
-        moved(r);
+        registry_moved(r);
     }
     pthread_cond_signal(&r->work);
     pthread_mutex_unlock(&r->lock);

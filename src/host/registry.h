@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "host/identity.h"
 #include "host/model_stats.h"
-#include "host/sha256.h"
 #include "shoal/shoal.h"
 
 struct registry;
@@ -60,9 +60,12 @@ struct registry_slot {
     void (*detach)(void *attached);
     unsigned kinds; /* enum shoal_kind, known once it was loaded */
     uint32_t n_ctx; /* the same */
-    uint8_t identity[SHA256_BYTES];
-    char version[20];   /* short form of the identity, for people */
+    struct identity local, content;
+    bool hash_failed;   /* the content could not be read: not tried again until the next load */
     uint64_t created_s; /* time of the file */
+    /* One of the two above.  Release and acquire: whoever sees the pointer sees what it points to,
+     * which does not change while the slot is used. */
+    _Atomic(const struct identity *) identity;
     uint32_t users;
     uint64_t last_used_ns;
     size_t bytes; /* reserved while loaded */
@@ -87,10 +90,11 @@ static inline struct shoal_engine *registry_engine(const struct registry_model *
     return m->slot->engine; /* does not change while m is held */
 }
 
-/* The model's half of a key in the prompt cache; borrowed while m is held. */
-static inline const uint8_t *registry_identity(const struct registry_model *m)
+/* Which model this is, as far as it is known now; borrowed while m is held.  Its content may become
+ * known at any time, so what is asked for twice may differ, but both mean the same bytes. */
+static inline const struct identity *registry_identity(const struct registry_model *m)
 {
-    return m->slot->identity;
+    return atomic_load_explicit(&m->slot->identity, memory_order_acquire);
 }
 
 /* Somebody who waits until a model is loaded.  fn: on the registry's thread; rc as registry_get. */
@@ -104,9 +108,10 @@ struct registry_opts {
     size_t memory_bytes;     /* over all that is loaded; 0: what the machine has */
     uint32_t idle_unload_ms; /* 0: never */
     const char *cache_dir;   /* as in shoal_engine_opts */
-    /* A model's file became another one: what was kept of the old one is of no use any more.
-     * On the registry's thread, under its lock; may be NULL. */
-    void (*changed)(void *ctx, const uint8_t old_identity[SHA256_BYTES]);
+    /* What was kept of a model under the identity `from` belongs to `to` from now on; NULL: the
+     * file is another one, and it is of no use any more.  On a thread of the registry's, under its
+     * lock; may be NULL. */
+    void (*identity)(void *ctx, const uint8_t from[SHA256_BYTES], const uint8_t *to);
     /* A model's state is another one, or a name came or went.  On any thread, under the registry's
      * lock; may be NULL. */
     void (*moved)(void *ctx);

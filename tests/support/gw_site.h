@@ -20,9 +20,17 @@ static inline void gw_site_moved(void *gw)
     health_changed(gw);
 }
 
+static inline void gw_site_identity(void *ctx, const uint8_t *from, const uint8_t *to)
+{
+    struct gw *gw = ctx;
+    if (gw->cache && to)
+        prompt_cache_rename(gw->cache, from, to);
+}
+
 static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
 {
-    struct registry_opts mo = {.cache_dir = "", .moved = gw_site_moved, .ctx = gw};
+    struct registry_opts mo = {
+        .cache_dir = "", .identity = gw_site_identity, .moved = gw_site_moved, .ctx = gw};
     struct gw_loop *gl = &gw->loops[0];
     *gw = (struct gw){.n_loops = 1};
     int rc = config_create(&gw->config, NULL);
@@ -40,10 +48,10 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
     }
     if (rc == 0)
         rc = pool_create(&gw->pool, 1, 16, NULL);
-    if (rc == 0)
-        rc = registry_create(&gw->registry, &mo, NULL);
     if (rc == 0 && cache_bytes)
         rc = prompt_cache_create(&gw->cache, cache_bytes, 0, NULL);
+    if (rc == 0)
+        rc = registry_create(&gw->registry, &mo, NULL);
     if (rc == 0)
         rc = loop_create(&gl->loop, NULL);
     if (rc == 0)

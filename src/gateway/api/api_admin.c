@@ -93,7 +93,8 @@ static void put_model(void *ctx, const struct registry_model *m)
     json_out_key(j, "load_ms");
     json_out_num(j, s->load_ms);
     json_out_key(j, "version");
-    json_out_str(j, m->slot->version);
+    const char *version = registry_identity(m)->version;
+    version[0] ? json_out_str(j, version) : json_out_null(j);
     json_out_key(j, "card");
     json_out_bool(j, m->card != NULL);
     put_measured(j, (struct registry_model *)(uintptr_t)m);

@@ -325,7 +325,7 @@ static void put_tag(void *ctx, const struct registry_model *m)
     struct listing *l = ctx;
     struct tm tm;
     time_t at = (time_t)m->slot->created_s;
-    char stamp[40];
+    char stamp[40], digest[2 * SHA256_BYTES + 1] = "";
     if (l->loaded_only && m->slot->state != REGISTRY_READY)
         return;
     gmtime_r(&at, &tm);
@@ -340,7 +340,10 @@ static void put_tag(void *ctx, const struct registry_model *m)
     json_out_key(&l->j, "size");
     json_out_uint(&l->j, m->slot->bytes);
     json_out_key(&l->j, "digest");
-    json_out_str(&l->j, m->slot->version);
+    const struct identity *id = registry_identity(m);
+    if (id->kind == IDENTITY_CONTENT)
+        sha256_hex(digest, id->sum);
+    json_out_str(&l->j, digest);
     put_details(&l->j, m);
     json_out_object_end(&l->j);
 }

@@ -23,7 +23,8 @@ static void put_head(struct gen *g, struct json_out *j, const char *object)
     json_out_key(j, "model");
     json_out_str(j, g->model->name);
     json_out_key(j, "system_fingerprint");
-    json_out_str(j, g->model->slot->version);
+    const char *version = registry_identity(g->model)->version;
+    version[0] ? json_out_str(j, version) : json_out_null(j);
 }
 
 static void put_usage(struct gen *g, struct json_out *j)

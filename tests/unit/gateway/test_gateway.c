@@ -266,7 +266,10 @@ static void test_bodies_are_recalled(void **state)
     /* without its entry in the prompt cache it is read again */
     struct registry_model *m = NULL;
     assert_int_equal(registry_get(gw.registry, r->model, SHOAL_KIND_GENERATE, &m, NULL, NULL), 0);
-    prompt_cache_purge(gw.cache, registry_identity(m));
+    for (int i = 0; i < 30000 && registry_identity(m)->kind != IDENTITY_CONTENT; i++)
+        usleep(1000);
+    assert_int_equal(registry_identity(m)->kind, IDENTITY_CONTENT);
+    prompt_cache_purge(gw.cache, registry_identity(m)->sum);
     registry_put(m);
     gw_site_ask(&gw, request, n, got, sizeof(got), "\x7f");
     assert_non_null(strstr(got, "x-shoal-cache: miss"));

@@ -1,8 +1,11 @@
-/* test_registry.c - the registry of models: what is asked for while it is being unloaded. */
+/* test_registry.c - the registry of models: what is asked for while it is being unloaded, and who a
+ * model is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,12 +44,12 @@ static enum registry_state state_of(struct registry *ms)
 }
 
 /* Gets it, waiting as long as it takes. */
-static struct registry_model *get(struct registry *ms)
+static struct registry_model *get_named(struct registry *ms, const char *name)
 {
     struct waiter w = {.wait.fn = on_loaded};
     struct registry_model *m = NULL;
     struct err e = {0};
-    int rc = registry_get(ms, "a", SHOAL_KIND_GENERATE, &m, &w.wait, &e);
+    int rc = registry_get(ms, name, SHOAL_KIND_GENERATE, &m, &w.wait, &e);
     if (rc == SHOAL_EBUSY) {
         for (int i = 0; i < 30000 && !w.calls; i++)
             usleep(1000);
@@ -58,6 +61,11 @@ static struct registry_model *get(struct registry *ms)
     if (rc < 0)
         fail_msg("%d %s", rc, e.msg);
     return m;
+}
+
+static struct registry_model *get(struct registry *ms)
+{
+    return get_named(ms, "a");
 }
 
 static struct registry *open_models(void)
@@ -112,11 +120,118 @@ static void test_load_while_unloading_loads(void **state)
     registry_destroy(ms);
 }
 
+/* ---- identity ---- */
+
+struct told {
+    uint32_t renamed, dropped;
+    uint8_t from[SHA256_BYTES], to[SHA256_BYTES];
+};
+
+static void on_identity(void *ctx, const uint8_t *from, const uint8_t *to)
+{
+    struct told *t = ctx;
+    memcpy(t->from, from, sizeof(t->from));
+    if (to)
+        memcpy(t->to, to, sizeof(t->to));
+    t->renamed += to != NULL;
+    t->dropped += to == NULL;
+}
+
+/* changed: this much is added to the last byte. */
+static void copy_model(const char *to, uint8_t changed)
+{
+    static char bytes[1 << 22];
+    FILE *in = fopen(PATH, "rb"), *out = fopen(to, "wb");
+    assert_true(in && out);
+    size_t n = fread(bytes, 1, sizeof(bytes), in);
+    assert_in_range(n, 1, sizeof(bytes) - 1);
+    bytes[n - 1] = (char)(bytes[n - 1] + changed);
+    assert_int_equal(fwrite(bytes, 1, n, out), n);
+    fclose(in);
+    assert_int_equal(fclose(out), 0);
+}
+
+/* Once its content is known. */
+static struct identity identity_of(struct registry *r, const char *name)
+{
+    struct registry_model *m = get_named(r, name);
+    for (int i = 0; i < 30000 && registry_identity(m)->kind != IDENTITY_CONTENT; i++)
+        usleep(1000);
+    const struct identity id = *registry_identity(m);
+    registry_put(m);
+    if (id.kind != IDENTITY_CONTENT)
+        fail_msg("%s: the content is not known after 30 s", name);
+    return id;
+}
+
+static void reload(struct registry *r, const char *name)
+{
+    struct err e = {0};
+    enum registry_state state = REGISTRY_READY;
+    assert_int_equal(registry_unload(r, name, &e), 0);
+    for (int i = 0; i < 30000 && state != REGISTRY_UNLOADED; i++) {
+        usleep(1000);
+        assert_true(registry_state(r, name, &state));
+    }
+    assert_int_equal(state, REGISTRY_UNLOADED);
+}
+
+static void test_a_model_is_its_bytes(void **state)
+{
+    char dir[] = "/tmp/test_registry.XXXXXX", one[64], two[64];
+    struct told told = {.renamed = 0};
+    const struct registry_opts o = {.cache_dir = "", .identity = on_identity, .ctx = &told};
+    struct registry *r;
+    struct err e = {0};
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(one, sizeof(one), "%s/one.gguf", dir);
+    snprintf(two, sizeof(two), "%s/two.gguf", dir);
+    copy_model(one, 0);
+    usleep(20000); /* so that the times differ */
+    copy_model(two, 0);
+    assert_int_equal(registry_create(&r, &o, &e), 0);
+    const struct registry_spec specs[] = {
+        {.name = "one", .path = one, .n_ctx = 64, .max_tasks = 1},
+        {.name = "two", .path = two, .n_ctx = 64, .max_tasks = 1}};
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(registry_add(r, &specs[i], &e), 0);
+    struct identity a = identity_of(r, "one"), b = identity_of(r, "two");
+    assert_memory_equal(a.sum, b.sum, sizeof(a.sum));
+    assert_string_equal(a.version, b.version);
+    assert_int_equal(told.renamed, 2); /* from what is good here only to the content */
+    assert_memory_equal(told.to, a.sum, sizeof(a.sum));
+    assert_int_equal(told.dropped, 0);
+
+    reload(r, "one"); /* the same file: known at once */
+    struct registry_model *m = get_named(r, "one");
+    assert_memory_equal(registry_identity(m)->sum, a.sum, sizeof(a.sum));
+    registry_put(m);
+
+    reload(r, "one");
+    copy_model(one, 1); /* one byte */
+    struct identity c = identity_of(r, "one");
+    assert_memory_not_equal(c.sum, a.sum, sizeof(a.sum));
+    assert_string_not_equal(c.version, a.version);
+    assert_int_equal(told.dropped, 1); /* what was kept of the old one */
+    assert_int_equal(told.renamed, 3);
+
+    reload(r, "one");
+    copy_model(one, 0); /* and back: another file again, but the same model as at first */
+    c = identity_of(r, "one");
+    assert_memory_equal(c.sum, a.sum, sizeof(a.sum));
+    registry_destroy(r);
+    unlink(one);
+    unlink(two);
+    rmdir(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_request_while_unloading_waits),
         cmocka_unit_test(test_load_while_unloading_loads),
+        cmocka_unit_test(test_a_model_is_its_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,57 @@
+/* identity.h - which model this is: SHA-256 over the bytes that make it.
+ *
+ * Two nodes that hold the same bytes get the same identity, whatever the path, the times or the
+ * inode.  A file's identity is the hash of its content.  A folder's is a hash over the sorted names
+ * and hashes of its files, hidden ones and documentation (*.md, LICENSE, pictures) left out.  An
+ * .onnx file counts with its data and with the settings and tokenizer beside it or one folder
+ * above.
+ *
+ * Hashing a large model takes seconds, so it has two steps: identity_list() looks at the files
+ * without reading them and gives an identity that is good on this machine only; the content is then
+ * known from a verified manifest or from an earlier run (cache_dir), or is read in the background.
+ *
+ * Thread:    a listing belongs to its caller.
+ * Ownership: identity_list gives, identity_list_free takes back.
+ * Failure:   SHOAL_EIO, SHOAL_ELIMIT (too many files), SHOAL_ENOMEM, SHOAL_ECANCELLED. */
+#ifndef SHOAL_HOST_IDENTITY_H
+#define SHOAL_HOST_IDENTITY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "host/sha256.h"
+
+struct identity_list;
+struct pack_model;
+
+enum identity_kind {
+    IDENTITY_NONE,    /* nothing may be kept under it */
+    IDENTITY_LOCAL,   /* of the files' numbers and times: never leaves this process */
+    IDENTITY_CONTENT, /* of the bytes: the same everywhere */
+};
+
+struct identity {
+    enum identity_kind kind;
+    uint8_t sum[SHA256_BYTES];
+    char version[20]; /* for people: "fp_" and 12 hex digits; "" until the content is known */
+};
+
+/* The files of a model as they are now, with their sizes and times. */
+SHOAL_MUST_CHECK int identity_list(struct identity_list **out, const char *path, struct err *e);
+void identity_list_free(struct identity_list *l); /* NULL is fine */
+/* The newest of the files' times, in seconds. */
+uint64_t identity_list_time_s(const struct identity_list *l);
+/* IDENTITY_LOCAL: equal while no file was changed or replaced. */
+struct identity identity_local(const struct identity_list *l);
+/* IDENTITY_CONTENT if every file's hash is known without reading it: from the manifest that the
+ * files were just checked against (or NULL), or from cache_dir (or NULL).  Else IDENTITY_NONE. */
+struct identity identity_known(struct identity_list *l, const char *cache_dir,
+                               const struct pack_model *verified);
+/* Reads what is not known.  *stop may become true on another thread: SHOAL_ECANCELLED.  A file that
+ * changes meanwhile is SHOAL_EIO. */
+SHOAL_MUST_CHECK int identity_read(struct identity *out, struct identity_list *l,
+                                   const char *cache_dir, const _Atomic bool *stop, struct err *e);
+
+#endif

@@ -1,0 +1,161 @@
+/* registry_identity.c - which models the registry holds: identities while loading, and the thread
+ * that reads the content afterwards. */
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "host/pack.h"
+#include "host/registry_private.h"
+
+static bool same(const struct identity *a, const struct identity *b)
+{
+    return a->kind == b->kind && memcmp(a->sum, b->sum, sizeof(a->sum)) == 0;
+}
+
+static const struct pack_model *find_in_pack(const struct pack *p, const char *path)
+{
+    for (uint32_t i = 0; i < p->n_models; i++) /* other names of the same files: same hashes */
+        if (strcmp(p->models[i].open, path) == 0)
+            return &p->models[i];
+    return NULL;
+}
+
+int registry_check_files(const struct registry *r, const struct registry_slot *s,
+                         struct registry_found *out, struct err *e)
+{
+    const struct pack_model *verified = NULL;
+    struct identity_list *list = NULL;
+    struct pack *pack = NULL;
+    struct err why = {0};
+    int rc = 0;
+    *out = (struct registry_found){.time_s = 0};
+    /* a failure is no reason not to load: the engine says what is wrong with a file */
+    if (identity_list(&list, s->path, &why) == 0) {
+        out->local = identity_local(list);
+        out->time_s = identity_list_time_s(list);
+    }
+    if (s->pack)
+        rc = pack_open(&pack, s->pack, e);
+    if (rc == 0 && pack && (verified = find_in_pack(pack, s->path)))
+        rc = pack_verify(verified, e);
+    if (rc == 0 && list)
+        out->content = identity_known(list, r->memo_dir, verified);
+    pack_close(pack);
+    identity_list_free(list);
+    return rc;
+}
+
+void registry_recheck_files(const struct registry_slot *s, struct registry_found *f)
+{
+    struct identity_list *list = NULL;
+    struct identity now = {.kind = IDENTITY_NONE};
+    if (identity_list(&list, s->path, NULL) == 0)
+        now = identity_local(list);
+    identity_list_free(list);
+    if (same(&now, &f->local))
+        return;
+    log_warn("registry", "path=%s changed while it was loaded: nothing is kept of its answers",
+             s->path);
+    *f = (struct registry_found){.time_s = f->time_s};
+}
+
+static void tell(struct registry_slot *s, const struct identity *from, const struct identity *to)
+{
+    const struct registry_opts *o = &s->all->opts;
+    if (o->identity && from->kind != IDENTITY_NONE)
+        o->identity(o->ctx, from->sum, to ? to->sum : NULL);
+}
+
+static void publish_content(struct registry_slot *s, const struct identity *content)
+{
+    s->content = *content;
+    atomic_store_explicit(&s->identity, &s->content, memory_order_release);
+    log_info("registry", "identified path=%s version=%s", s->path, content->version);
+}
+
+void registry_publish_identity(struct registry_slot *s, const struct registry_found *f)
+{
+    const struct identity was = *atomic_load_explicit(&s->identity, memory_order_relaxed);
+    bool same_file = f->local.kind != IDENTITY_NONE && same(&s->local, &f->local);
+    if (same_file && s->content.kind == IDENTITY_CONTENT)
+        return;
+    s->hash_failed = false;
+    s->local = f->local;
+    s->content = (struct identity){.kind = IDENTITY_NONE};
+    s->created_s = f->time_s ? f->time_s : s->created_s;
+    atomic_store_explicit(&s->identity, &s->local, memory_order_release);
+    if (f->content.kind == IDENTITY_CONTENT)
+        publish_content(s, &f->content);
+    const struct identity *now = atomic_load_explicit(&s->identity, memory_order_relaxed);
+    if (!same(&was, now))
+        tell(s, &was, same_file ? now : NULL);
+}
+
+/* ---- the hashing thread ---- */
+
+static struct registry_slot *next_to_hash(struct registry *r)
+{
+    for (struct registry_slot *s = r->slots; s; s = s->next)
+        if (s->state == REGISTRY_READY && s->local.kind == IDENTITY_LOCAL &&
+            s->content.kind == IDENTITY_NONE && !s->hash_failed)
+            return s;
+    return NULL;
+}
+
+static struct registry_slot *find_serial(struct registry *r, uint64_t serial)
+{
+    struct registry_slot *s = r->slots;
+    while (s && s->serial != serial)
+        s = s->next;
+    return s;
+}
+
+/* The lock is held, and given up while the files are read. */
+static void hash_one(struct registry *r, struct registry_slot *s)
+{
+    const struct identity local = s->local;
+    const uint64_t serial = s->serial;
+    char *path = mem_strdup(s->path);
+    struct identity_list *list = NULL;
+    struct identity content, now;
+    struct err e = {0};
+    pthread_mutex_unlock(&r->lock);
+    int rc = path ? identity_list(&list, path, &e) : err_set(&e, SHOAL_ENOMEM, "path");
+    if (rc == 0) {
+        now = identity_local(list);
+        rc = same(&now, &local) ? identity_read(&content, list, r->memo_dir, &r->stop, &e)
+                                : err_set(&e, SHOAL_EIO, "%s changed after it was loaded", path);
+    }
+    identity_list_free(list);
+    pthread_mutex_lock(&r->lock);
+    s = find_serial(r, serial); /* it may have been removed or loaded again */
+    if (s && same(&s->local, &local) && s->content.kind == IDENTITY_NONE) {
+        if (rc == 0) {
+            publish_content(s, &content);
+            tell(s, &local, &content);
+        } else if (rc != SHOAL_ECANCELLED) {
+            s->hash_failed = true;
+            log_warn("registry", "cannot identify path=%s: %s", s->path, e.msg);
+        }
+    }
+    mem_free(path);
+}
+
+void *registry_hash_main(void *arg)
+{
+    struct registry *r = arg;
+    /* Nobody waits for a hash: requests go first.  On Linux this is about the calling thread. */
+    (void)setpriority(PRIO_PROCESS, 0, 19);
+    pthread_mutex_lock(&r->lock);
+    while (!r->stop) {
+        struct registry_slot *s = next_to_hash(r);
+        if (s)
+            hash_one(r, s);
+        else
+            pthread_cond_wait(&r->hash_work, &r->lock);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}

@@ -1,0 +1,216 @@
+/* registry_load.c - the registry's loading thread: loads, unloads, and keeps to the memory budget.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "host/registry_private.h"
+
+static bool on_progress(void *ctx, double part)
+{
+    struct registry_slot *s = ctx;
+    atomic_store_explicit(&s->progress, (uint32_t)(part * 1000.0), memory_order_relaxed);
+    return s->all->stop;
+}
+
+/* The loaded file that has to go first: not pinned, not used, lowest priority, longest idle. */
+static struct registry_slot *find_victim(struct registry *r, int32_t priority)
+{
+    struct registry_slot *best = NULL;
+    for (struct registry_slot *s = r->slots; s; s = s->next) {
+        if (s->state != REGISTRY_READY || s->spec.pinned || s->users > 0 ||
+            s->spec.priority > priority)
+            continue;
+        if (!best || s->spec.priority < best->spec.priority ||
+            (s->spec.priority == best->spec.priority && s->last_used_ns < best->last_used_ns))
+            best = s;
+    }
+    return best;
+}
+
+/* The lock is held, and given up while the engine closes. */
+static void close_engine(struct registry *r, struct registry_slot *s)
+{
+    struct shoal_engine *en = s->engine;
+    s->engine = NULL;
+    registry_set_state(s, REGISTRY_UNLOADING);
+    registry_detach(s);
+    pthread_mutex_unlock(&r->lock);
+    shoal_engine_close(en);
+    pthread_mutex_lock(&r->lock);
+    r->used_bytes -= s->bytes;
+    s->bytes = 0;
+    s->want_unload = false;
+    registry_set_state(s, s->want_load ? REGISTRY_LOADING : REGISTRY_UNLOADED);
+    s->want_load = false;
+    log_info("registry", "unloaded path=%s", s->path);
+}
+
+static void finish_load(struct registry *r, struct registry_slot *s, struct shoal_engine *en,
+                        int rc, const struct err *e)
+{
+    struct shoal_engine_info info = {.size = sizeof(info)};
+    if (rc == 0 && en) {
+        shoal_engine_info(en, &info);
+        s->engine = en;
+        s->kinds = info.kinds;
+        s->n_ctx = info.n_ctx;
+        s->bytes = info.weights_bytes + info.scratch_bytes + info.kv_bytes;
+        s->load_ms = info.load_ms;
+        r->used_bytes += s->bytes;
+        registry_set_state(s, REGISTRY_READY);
+        pthread_cond_signal(&r->hash_work);
+        s->last_used_ns = clock_ns();
+        s->error[0] = '\0';
+        log_info("registry", "loaded path=%s mib=%zu ms=%.0f kernels=%s", s->path, s->bytes >> 20,
+                 info.load_ms, info.kernels);
+    } else {
+        registry_set_state(s, REGISTRY_FAILED);
+        s->error_code = rc;
+        snprintf(s->error, sizeof(s->error), "%s", e->msg);
+        log_error("registry", "cannot load path=%s: %s", s->path, e->msg);
+    }
+    struct registry_wait *list = s->waiting;
+    s->waiting = NULL;
+    for (struct registry_wait *w = list; w && rc == 0; w = w->next) {
+        s->users++;
+        w->model->users++;
+    }
+    pthread_mutex_unlock(&r->lock);
+    while (list) {
+        struct registry_wait *w = list;
+        list = w->next;
+        w->fn(w, w->model, rc);
+    }
+    pthread_mutex_lock(&r->lock);
+}
+
+static void load_one(struct registry *r, struct registry_slot *s)
+{
+    struct shoal_engine_opts o = {.size = sizeof(o),
+                                  .n_ctx = s->spec.n_ctx,
+                                  .max_tasks = s->spec.max_tasks,
+                                  .max_queue = s->spec.max_queue,
+                                  .n_threads = s->spec.n_threads,
+                                  .kv_bytes = s->spec.kv_bytes,
+                                  .kv_q8 = s->spec.kv_q8,
+                                  .int8 = s->spec.int8,
+                                  .cache_dir = r->cache_dir,
+                                  .progress = on_progress,
+                                  .progress_ctx = s};
+    struct shoal_engine *en = NULL;
+    struct err e = {0};
+    struct registry_found found;
+    pthread_mutex_unlock(&r->lock);
+    int rc = registry_check_files(r, s, &found, &e);
+    pthread_mutex_lock(&r->lock);
+    while (rc == 0) {
+        size_t limit = r->opts.memory_bytes;
+        /* 1: nothing fits; the engine's message shows the arithmetic */
+        o.memory_bytes = limit == 0 ? 0 : limit > r->used_bytes ? limit - r->used_bytes : 1;
+        pthread_mutex_unlock(&r->lock);
+        rc = shoal_engine_open(&en, s->path, &o, &e);
+        if (rc == 0)
+            registry_recheck_files(s, &found);
+        pthread_mutex_lock(&r->lock);
+        struct registry_slot *victim = rc == SHOAL_ELIMIT ? find_victim(r, s->spec.priority) : NULL;
+        if (!victim || r->stop)
+            break;
+        log_info("registry", "making room for path=%s by unloading path=%s", s->path, victim->path);
+        close_engine(r, victim);
+        rc = 0; /* again */
+    }
+    if (rc == 0)
+        registry_publish_identity(s, &found);
+    finish_load(r, s, en, rc, &e);
+}
+
+/* Something to do, and how long until an idle model is due (UINT64_MAX: none). */
+static struct registry_slot *next_work(struct registry *r, uint64_t *wait_ns)
+{
+    uint64_t now = clock_ns(), idle = (uint64_t)r->opts.idle_unload_ms * 1000000u;
+    *wait_ns = UINT64_MAX;
+    for (struct registry_slot *s = r->slots; s; s = s->next) {
+        if (s->state == REGISTRY_LOADING && s->n_names > 0)
+            return s;
+        if (s->users > 0)
+            continue;
+        if (s->n_names == 0 || (s->state == REGISTRY_READY && s->want_unload))
+            return s;
+        if (s->state != REGISTRY_READY || idle == 0 || s->spec.pinned)
+            continue;
+        uint64_t due = s->last_used_ns + idle;
+        if (due <= now) {
+            s->want_unload = true;
+            return s;
+        }
+        *wait_ns = due - now < *wait_ns ? due - now : *wait_ns;
+    }
+    return NULL;
+}
+
+/* Names that were taken out and that nobody uses any more. */
+static void forget_names(struct registry *r)
+{
+    for (struct registry_model **at = &r->list; *at;) {
+        struct registry_model *m = *at;
+        if (!m->gone || m->users > 0 || m->slot->waiting) {
+            at = &m->next;
+            continue;
+        }
+        *at = m->next;
+        m->slot->n_names--;
+        registry_model_free(m);
+    }
+}
+
+static void take_out(struct registry *r, struct registry_slot *s)
+{
+    struct registry_slot **at = &r->slots;
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    registry_slot_free(s);
+}
+
+static void sleep_for(struct registry *r, uint64_t wait_ns)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    uint64_t at = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + wait_ns;
+    ts = (struct timespec){(time_t)(at / 1000000000u), (long)(at % 1000000000u)};
+    pthread_cond_timedwait(&r->work, &r->lock, &ts);
+}
+
+void *registry_load_main(void *arg)
+{
+    struct registry *r = arg;
+    pthread_mutex_lock(&r->lock);
+    while (!r->stop) {
+        uint64_t wait;
+        forget_names(r);
+        struct registry_slot *s = next_work(r, &wait);
+        if (s && s->state == REGISTRY_LOADING && s->n_names > 0) {
+            load_one(r, s);
+        } else if (s) {
+            if (s->engine)
+                close_engine(r, s);
+            if (s->n_names == 0)
+                take_out(r, s);
+        } else if (wait == UINT64_MAX) {
+            pthread_cond_wait(&r->work, &r->lock);
+        } else {
+            sleep_for(r, wait);
+        }
+    }
+    for (struct registry_slot *s = r->slots; s; s = s->next) { /* nobody may wait for ever */
+        struct err e = {.code = SHOAL_ECANCELLED, .msg = "the server is stopping"};
+        if (s->waiting)
+            finish_load(r, s, NULL, SHOAL_ECANCELLED, &e);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}

@@ -1,0 +1,55 @@
+/* registry_private.h - the inside of the registry, for its own files alone.
+ *
+ * Thread:    everything is under `lock` unless told. */
+#ifndef SHOAL_HOST_REGISTRY_PRIVATE_H
+#define SHOAL_HOST_REGISTRY_PRIVATE_H
+
+#include "host/registry.h"
+
+struct identity_list;
+
+struct registry {
+    pthread_mutex_t lock;
+    pthread_cond_t work;         /* for the loading thread */
+    pthread_cond_t hash_work;    /* for the hashing thread */
+    struct registry_model *list; /* in the order they were added */
+    struct registry_slot *slots;
+    struct registry_opts opts;
+    char *cache_dir; /* option of the engines */
+    char *memo_dir;  /* where hashes are remembered; NULL: nowhere */
+    pthread_t load_thread, hash_thread;
+    bool has_load_thread, has_hash_thread;
+    _Atomic bool stop; /* written under the lock; loading and hashing look at it without */
+    size_t used_bytes;
+    uint64_t next_serial;
+};
+
+void registry_moved(struct registry *r);
+void registry_set_state(struct registry_slot *s, enum registry_state state);
+void registry_detach(struct registry_slot *s);
+void registry_slot_free(struct registry_slot *s);
+void registry_model_free(struct registry_model *m);
+
+/* registry_load.c: loads, unloads, makes room, forgets what was removed.  Ends with r->stop. */
+void *registry_load_main(void *registry);
+
+/* registry_identity.c: what was found out about a model's files while it was loaded. */
+struct registry_found {
+    struct identity local, content;
+    uint64_t time_s;
+};
+
+/* Without the lock, before the engine opens the files: checks them against the manifest of the
+ * slot's pack, if it has one. */
+SHOAL_MUST_CHECK int registry_check_files(const struct registry *r, const struct registry_slot *s,
+                                          struct registry_found *out, struct err *e);
+/* Without the lock, once the engine is open: if the files changed meanwhile, nobody knows what was
+ * loaded, and nothing may be kept of it. */
+void registry_recheck_files(const struct registry_slot *s, struct registry_found *f);
+/* Nobody uses the slot. */
+void registry_publish_identity(struct registry_slot *s, const struct registry_found *f);
+/* The hashing thread: reads the content of loaded models whose hash is not known.  Ends with
+ * r->stop. */
+void *registry_hash_main(void *registry);
+
+#endif
