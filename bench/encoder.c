@@ -11,12 +11,12 @@
 #include "base/mem.h"
 #include "model/encoder.h"
 #include "model/heads.h"
-#include "format/model_file.h"
+#include "format/model_open.h"
 
 enum { MAX_TOKENS = 4096, MAX_SEQS = 256, MAX_TIMES = 10000 };
 
 struct engine {
-    struct gguf *g;
+    struct model_file *g;
     struct encoder *d;
     struct heads *h;
     int32_t ids[MAX_TOKENS];
@@ -34,7 +34,7 @@ static void unload(struct engine *e)
 {
     heads_destroy(e->h);
     encoder_destroy(e->d);
-    gguf_close(e->g);
+    model_file_close(e->g);
     *e = (struct engine){0};
 }
 

@@ -111,30 +111,30 @@ void engine_limits_about(const struct engine_limits *l, cJSON *about)
 
 /* ---- needs of a file ---- */
 
-static bool is(const struct gguf_tensor *t, const char *name)
+static bool is(const struct model_file_tensor *t, const char *name)
 {
     return t->name.n == strlen(name) && memcmp(t->name.p, name, t->name.n) == 0;
 }
 
-static double meta(const struct gguf *g, const struct gguf_str *arch, const char *key)
+static double meta(const struct model_file *g, const struct str *arch, const char *key)
 {
     char name[128];
     uint64_t v = 0;
     snprintf(name, sizeof(name), "%.*s.%s", (int)arch->n, arch->p, key);
-    return gguf_get_u64(g, name, &v) ? (double)v : 0;
+    return model_file_get_u64(g, name, &v) ? (double)v : 0;
 }
 
 int engine_shape_read(struct engine_shape *s, const char *path, struct err *e)
 {
-    struct gguf *g = NULL;
-    struct gguf_str arch = {0};
+    struct model_file *g = NULL;
+    struct str arch = {0};
     int rc = gguf_open(&g, path, e);
     if (rc < 0)
         return rc;
     *s = (struct engine_shape){0};
-    const bool tied = !gguf_find_tensor(g, "output.weight");
+    const bool tied = !model_file_find_tensor(g, "output.weight");
     for (size_t i = 0; i < g->n_tensors; i++) {
-        const struct gguf_tensor *t = &g->tensors[i];
+        const struct model_file_tensor *t = &g->tensors[i];
         s->weights_bytes += (double)t->n_bytes;
         if (!is(t, "position_embd.weight") && !is(t, "token_types.weight") &&
             (tied || !is(t, "token_embd.weight")))
@@ -143,7 +143,7 @@ int engine_shape_read(struct engine_shape *s, const char *path, struct err *e)
             s->layer_weights +=
                 (double)t->dims[0] * (double)t->dims[1] * (double)t->dims[2] * (double)t->dims[3];
     }
-    if (gguf_get_str(g, "general.architecture", &arch) && arch.n < 64) {
+    if (model_file_get_str(g, "general.architecture", &arch) && arch.n < 64) {
         const double heads = meta(g, &arch, "attention.head_count");
         const double kv = meta(g, &arch, "attention.head_count_kv");
         double width = meta(g, &arch, "attention.key_length");
@@ -151,7 +151,7 @@ int engine_shape_read(struct engine_shape *s, const char *path, struct err *e)
             width = meta(g, &arch, "embedding_length") / heads;
         s->kv_token_bytes = meta(g, &arch, "block_count") * (kv > 0 ? kv : heads) * width * 2 * 2;
     }
-    gguf_close(g);
+    model_file_close(g);
     return 0;
 }
 

@@ -96,16 +96,16 @@ static size_t byte_char(char out[4], uint32_t b)
 }
 
 struct vocab {
-    struct gguf_str *tokens, *merges;
+    struct str *tokens, *merges;
     float *scores;
     int32_t *types;
     char *text; /* what tokens and merges point into */
     size_t used;
 };
 
-static struct gguf_str keep(struct vocab *v, const char *p, size_t n)
+static struct str keep(struct vocab *v, const char *p, size_t n)
 {
-    struct gguf_str s = {v->text + v->used, n};
+    struct str s = {v->text + v->used, n};
     memcpy(v->text + v->used, p, n);
     v->used += n;
     return s;
@@ -176,11 +176,11 @@ static int put_vocab(struct maker *m, struct err *e)
     if (bpe)
         gguf_write_str(m->w, "tokenizer.ggml.pre", m->s->pre, strlen(m->s->pre));
     gguf_write_strings(m->w, "tokenizer.ggml.tokens", v.tokens, n);
-    gguf_write_array(m->w, "tokenizer.ggml.token_type", GGUF_TYPE_I32, v.types, n);
+    gguf_write_array(m->w, "tokenizer.ggml.token_type", MODEL_FILE_I32, v.types, n);
     if (bpe)
         gguf_write_strings(m->w, "tokenizer.ggml.merges", v.merges, n_merges);
     else
-        gguf_write_array(m->w, "tokenizer.ggml.scores", GGUF_TYPE_F32, v.scores, n);
+        gguf_write_array(m->w, "tokenizer.ggml.scores", MODEL_FILE_F32, v.scores, n);
     gguf_write_u32(m->w, "tokenizer.ggml.bos_token_id", bpe ? n - 1 : 1);
     gguf_write_u32(m->w, "tokenizer.ggml.eos_token_id", bpe ? n - 1 : 2);
     gguf_write_bool(m->w, "tokenizer.ggml.add_bos_token", !bpe);

@@ -8,7 +8,7 @@
 #include "cmd/cmd.h"
 #include "cmd/model_name.h"
 #include "cmd/term.h"
-#include "format/model_file.h"
+#include "format/model_open.h"
 #include "engine/cache_dir.h"
 #include "engine/onnx/onnx_files.h"
 
@@ -122,23 +122,24 @@ void bare_model_close(struct bare_model *m)
 {
     decoder_destroy(m->d);
     tokenizer_destroy(m->t);
-    gguf_close(m->g);
+    model_file_close(m->g);
     mem_pages_free(m->kv, m->kv_bytes);
     mem_free(m->pages);
     memset(m, 0, sizeof(*m));
 }
 
-static bool named(const struct gguf_tensor *t, const char *name)
+static bool named(const struct model_file_tensor *t, const char *name)
 {
     return t->name.n == strlen(name) && memcmp(t->name.p, name, t->name.n) == 0;
 }
 
-uint64_t bare_model_touched_bytes(const struct gguf *g, uint64_t *n_weights, uint64_t *n_output)
+uint64_t bare_model_touched_bytes(const struct model_file *g, uint64_t *n_weights,
+                                  uint64_t *n_output)
 {
-    bool tied = !gguf_find_tensor(g, "output.weight");
+    bool tied = !model_file_find_tensor(g, "output.weight");
     uint64_t bytes = 0, weights = 0, output = 0;
     for (size_t i = 0; i < g->n_tensors; i++) {
-        const struct gguf_tensor *t = &g->tensors[i];
+        const struct model_file_tensor *t = &g->tensors[i];
         if ((named(t, "token_embd.weight") && !tied) || named(t, "position_embd.weight") ||
             named(t, "token_types.weight"))
             continue;

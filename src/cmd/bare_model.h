@@ -9,7 +9,7 @@
 
 #include "cmd/opts.h"
 #include "model/decoder.h"
-#include "format/gguf.h"
+#include "format/model_file.h"
 #include "text/tokenizer/tokenizer.h"
 
 struct bare_model_opts { /* all zero but path means defaults */
@@ -23,7 +23,7 @@ struct bare_model_opts { /* all zero but path means defaults */
 };
 
 struct bare_model {
-    struct gguf *g;
+    struct model_file *g;
     struct decoder *d;
     struct tokenizer *t; /* NULL with no_tokenizer */
     uint8_t *kv;
@@ -45,6 +45,7 @@ static inline const uint32_t *bare_model_pages(const struct bare_model *m, uint3
 /* Bytes of the tensors that one token touches: all but the tables that are only looked up, unless
  * the embedding is the output matrix too.  *n_weights: of their matrices; *n_output: of these, what
  * only a token with logits is multiplied with. */
-uint64_t bare_model_touched_bytes(const struct gguf *g, uint64_t *n_weights, uint64_t *n_output);
+uint64_t bare_model_touched_bytes(const struct model_file *g, uint64_t *n_weights,
+                                  uint64_t *n_output);
 
 #endif

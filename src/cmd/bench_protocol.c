@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "cmd/bench_protocol.h"
 #include "model/decoder.h"
-#include "format/model_file.h"
+#include "format/model_open.h"
 #include "text/tokenizer/tokenizer.h"
 #include "engine/cache_dir.h"
 #include "eval/perplexity.h"
@@ -22,7 +22,7 @@
 #define BATCH 128u
 
 struct bench {
-    struct gguf *g;
+    struct model_file *g;
     struct decoder *d;
     struct tokenizer *t;
     uint8_t *kv;
@@ -35,7 +35,7 @@ static void unload(struct bench *b)
 {
     decoder_destroy(b->d);
     tokenizer_destroy(b->t);
-    gguf_close(b->g);
+    model_file_close(b->g);
     mem_pages_free(b->kv, b->kv_bytes);
     mem_free(b->pages);
     *b = (struct bench){0};
@@ -101,7 +101,7 @@ static int load(struct bench *b, const cJSON *req, struct json_out *j, struct er
         b->t = NULL;
     uint64_t bytes = 0, params = 0;
     for (size_t i = 0; i < b->g->n_tensors; i++) {
-        const struct gguf_tensor *t = &b->g->tensors[i];
+        const struct model_file_tensor *t = &b->g->tensors[i];
         bytes += t->n_bytes;
         params += t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
     }

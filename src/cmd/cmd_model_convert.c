@@ -3,7 +3,7 @@
 
 #include "cmd/quantize_report.h"
 #include "format/convert/convert_llama2c.h"
-#include "format/model_file.h"
+#include "format/model_open.h"
 
 static const struct opts_def defs[] = {
     {"type", 0, OPTS_TEXT, "TYPE", NULL, 0, 0,
@@ -52,9 +52,9 @@ static int print_result(const struct opts *o, const struct quantize_result *r)
 }
 
 /* As the embedding is: then nothing is lost and nothing grows. */
-static enum quantize_kind own_kind(const struct gguf *g)
+static enum quantize_kind own_kind(const struct model_file *g)
 {
-    const struct gguf_tensor *t = gguf_find_tensor(g, "token_embd.weight");
+    const struct model_file_tensor *t = model_file_find_tensor(g, "token_embd.weight");
     return t && t->type == QUANT_F16    ? QUANTIZE_F16
            : t && t->type == QUANT_BF16 ? QUANTIZE_BF16
                                         : QUANTIZE_F32;
@@ -63,14 +63,14 @@ static enum quantize_kind own_kind(const struct gguf *g)
 static int convert_folder(const struct opts *o, struct quantize_opts *qo, struct quantize_result *r,
                           struct err *e)
 {
-    struct gguf *g = NULL;
+    struct model_file *g = NULL;
     int rc = model_open(&g, o->args[0], e);
     if (rc == 0) {
         if (!opts_text(o, "type"))
             qo->kind = own_kind(g);
         rc = quantize_run(g, o->args[1], qo, r, e);
     }
-    gguf_close(g);
+    model_file_close(g);
     return rc;
 }
 

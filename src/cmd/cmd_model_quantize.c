@@ -4,7 +4,7 @@
 
 #include "cmd/bare_model.h"
 #include "cmd/quantize_report.h"
-#include "format/model_file.h"
+#include "format/model_open.h"
 #include "eval/calibration.h"
 #include "eval/perplexity.h"
 
@@ -166,7 +166,7 @@ static int quantize(struct job *job, enum quantize_kind kind)
                                .progress = quantize_report_progress,
                                .progress_ctx = &w};
     struct err e = {0};
-    struct gguf *g = NULL;
+    struct model_file *g = NULL;
     (void)quant_from_name(opts_text(job->o, "attention"), &qo.attn_type);
     (void)quant_from_name(opts_text(job->o, "ffn"), &qo.ffn_type);
     if (job->calibration) {
@@ -177,7 +177,7 @@ static int quantize(struct job *job, enum quantize_kind kind)
     int rc = model_open(&g, job->o->args[0], &e);
     if (rc == 0)
         rc = quantize_run(g, job->o->args[1], &qo, &job->result, &e);
-    gguf_close(g);
+    model_file_close(g);
     term_progress_end(&w.bar);
     return rc == SHOAL_ECANCELLED ? CMD_INTERRUPTED
            : rc < 0

@@ -7,7 +7,7 @@
 #include "cmd/term.h"
 #include "model/decoder.h"
 #include "model/encoder.h"
-#include "format/model_file.h"
+#include "format/model_open.h"
 #include "model/t5.h"
 #include "text/tokenizer/tokenizer.h"
 #include "wire/json_out.h"
@@ -40,7 +40,7 @@ static const struct opts_page page = {
 };
 
 struct facts {
-    const struct gguf *g;
+    const struct model_file *g;
     const char *path;
     struct tokenizer *t; /* NULL: see t_error */
     struct err t_error;
@@ -60,13 +60,13 @@ struct facts {
     size_t n_types;
 };
 
-static uint64_t n_values(const struct gguf_tensor *t)
+static uint64_t n_values(const struct model_file_tensor *t)
 {
     return t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
 }
 
 /* Sizes of what is no decoder, which all architectures name alike. */
-static void gather_shape(struct facts *f, struct gguf_str name)
+static void gather_shape(struct facts *f, struct str name)
 {
     struct decoder_config *c = &f->config;
     const struct {
@@ -80,7 +80,7 @@ static void gather_shape(struct facts *f, struct gguf_str name)
         char key[128];
         uint64_t v;
         snprintf(key, sizeof(key), "%.*s.%s", (int)name.n, name.p, keys[i].key);
-        if (gguf_get_u64(f->g, key, &v) && v <= UINT32_MAX)
+        if (model_file_get_u64(f->g, key, &v) && v <= UINT32_MAX)
             *keys[i].to = (uint32_t)v;
         else if (i < 5 && f->has_config) {
             err_set(&f->config_error, SHOAL_EFORMAT, "metadata key %s is missing", key);
@@ -92,9 +92,9 @@ static void gather_shape(struct facts *f, struct gguf_str name)
         c->head_dim = c->dim / c->n_heads;
 }
 
-static void gather_model(struct facts *f, struct gguf_str name, uint32_t n_ctx)
+static void gather_model(struct facts *f, struct str name, uint32_t n_ctx)
 {
-    const struct gguf_tensor *embd = gguf_find_tensor(f->g, "token_embd.weight");
+    const struct model_file_tensor *embd = model_file_find_tensor(f->g, "token_embd.weight");
     const struct arch *arch = arch_find(name.p, name.n);
     if (arch) {
         struct decoder_opts d = {.n_ctx = n_ctx, .n_threads = 1};
@@ -131,9 +131,9 @@ static void gather_model(struct facts *f, struct gguf_str name, uint32_t n_ctx)
 
 static void gather(struct facts *f, const struct opts *o)
 {
-    struct gguf_str name;
+    struct str name;
     for (size_t i = 0; i < f->g->n_tensors; i++) {
-        const struct gguf_tensor *t = &f->g->tensors[i];
+        const struct model_file_tensor *t = &f->g->tensors[i];
         size_t k = 0;
         while (k < f->n_types && f->types[k].type != t->type)
             k++;
@@ -149,7 +149,7 @@ static void gather(struct facts *f, const struct opts *o)
     }
     if (tokenizer_create(&f->t, f->g, &f->t_error) < 0)
         f->t = NULL;
-    if (gguf_get_str(f->g, "general.architecture", &name))
+    if (model_file_get_str(f->g, "general.architecture", &name))
         gather_model(f, name, opts_u32(o, "ctx"));
     else
         err_set(&f->config_error, SHOAL_EFORMAT, "the file names no architecture");
@@ -158,34 +158,34 @@ static void gather(struct facts *f, const struct opts *o)
 /* ---- metadata values ------------------------------------------------------------------------ */
 
 /* One element as JSON. */
-static void put_elem(struct json_out *j, const struct gguf_kv *kv, uint64_t i)
+static void put_elem(struct json_out *j, const struct model_file_value *kv, uint64_t i)
 {
-    enum gguf_type type = kv->type == GGUF_TYPE_ARRAY ? kv->elem_type : kv->type;
+    enum model_file_type type = kv->type == MODEL_FILE_ARRAY ? kv->elem_type : kv->type;
     int64_t n;
     double d;
-    if (type == GGUF_TYPE_BOOL && kv->data_bytes > i)
+    if (type == MODEL_FILE_BOOL && kv->n_bytes > i)
         json_out_bool(j, kv->data[i] != 0);
-    else if (type != GGUF_TYPE_F32 && type != GGUF_TYPE_F64 && gguf_kv_i64(kv, i, &n))
+    else if (type != MODEL_FILE_F32 && type != MODEL_FILE_F64 && model_file_i64_at(kv, i, &n))
         json_out_int(j, n);
-    else if (type == GGUF_TYPE_F32 && gguf_kv_f64(kv, i, &d))
+    else if (type == MODEL_FILE_F32 && model_file_f64_at(kv, i, &d))
         json_out_float(j, (float)d);
-    else if (gguf_kv_f64(kv, i, &d))
+    else if (model_file_f64_at(kv, i, &d))
         json_out_num(j, d);
     else
         json_out_null(j);
 }
 
-static void put_value(struct json_out *j, const struct gguf *g, const struct gguf_kv *kv,
-                      uint64_t max_elems)
+static void put_value(struct json_out *j, const struct model_file *g,
+                      const struct model_file_value *kv, uint64_t max_elems)
 {
     char key[256];
-    struct gguf_str s;
+    struct str s;
     uint64_t u;
-    if (kv->type == GGUF_TYPE_ARRAY) {
-        struct gguf_strings strings = gguf_kv_strings(kv);
+    if (kv->type == MODEL_FILE_ARRAY) {
+        struct model_file_strings strings = model_file_strings(kv);
         json_out_array(j);
         for (uint64_t i = 0; i < kv->n_elems && i < max_elems; i++)
-            if (gguf_strings_next(&strings, &s))
+            if (model_file_strings_next(&strings, &s))
                 json_out_strn(j, s.p, s.n);
             else
                 put_elem(j, kv, i);
@@ -193,24 +193,24 @@ static void put_value(struct json_out *j, const struct gguf *g, const struct ggu
         return;
     }
     snprintf(key, sizeof(key), "%.*s", (int)(kv->key.n < 255 ? kv->key.n : 255), kv->key.p);
-    if (kv->type == GGUF_TYPE_STRING && gguf_get_str(g, key, &s))
+    if (kv->type == MODEL_FILE_STRING && model_file_get_str(g, key, &s))
         json_out_strn(j, s.p, s.n);
-    else if (kv->type == GGUF_TYPE_U64 && gguf_get_u64(g, key, &u))
+    else if (kv->type == MODEL_FILE_U64 && model_file_get_u64(g, key, &u))
         json_out_uint(j, u);
     else
         put_elem(j, kv, 0);
 }
 
-static int print_key(const struct opts *o, const struct gguf *g)
+static int print_key(const struct opts *o, const struct model_file *g)
 {
     const char *key = opts_text(o, "kv");
-    const struct gguf_kv *kv = gguf_find(g, key);
-    struct gguf_str s;
+    const struct model_file_value *kv = model_file_find(g, key);
+    struct str s;
     struct buf b;
     if (!kv)
         return cmd_fail(o->page, "%s has no key %s", o->args[0], key);
     buf_init(&b, MAX_OUTPUT_BYTES);
-    if (kv->type == GGUF_TYPE_STRING && !opts_flag(o, "json") && gguf_get_str(g, key, &s)) {
+    if (kv->type == MODEL_FILE_STRING && !opts_flag(o, "json") && model_file_get_str(g, key, &s)) {
         buf_put(&b, s.p, s.n);
     } else {
         struct json_out j = json_out_make(&b);
@@ -263,12 +263,12 @@ static void json_tokenizer(struct json_out *j, const struct facts *f)
     json_out_object_end(j);
 }
 
-static void json_tensors(struct json_out *j, const struct gguf *g)
+static void json_tensors(struct json_out *j, const struct model_file *g)
 {
     json_out_key(j, "tensors");
     json_out_array(j);
     for (size_t i = 0; i < g->n_tensors; i++) {
-        const struct gguf_tensor *t = &g->tensors[i];
+        const struct model_file_tensor *t = &g->tensors[i];
         json_out_object(j);
         json_out_key(j, "name");
         json_out_strn(j, t->name.p, t->name.n);
@@ -325,7 +325,7 @@ static void put_json(struct buf *b, const struct opts *o, const struct facts *f)
 {
     static const char *const names[] = {"file_bytes", "version", "n_params", "tensor_bytes",
                                         "n_tensors"};
-    const uint64_t values[] = {f->g->n_bytes, f->g->version, f->n_params, f->tensor_bytes,
+    const uint64_t values[] = {f->g->n_bytes, f->g->gguf_version, f->n_params, f->tensor_bytes,
                                f->g->n_tensors};
     struct json_out json = json_out_make(b), *j = &json;
     json_out_object(j);
@@ -351,11 +351,11 @@ static void put_json(struct buf *b, const struct opts *o, const struct facts *f)
     json_out_array_end(j);
     json_out_key(j, "metadata");
     json_out_object(j);
-    for (size_t i = 0; i < f->g->n_kvs; i++) {
-        const struct gguf_kv *kv = &f->g->kvs[i];
+    for (size_t i = 0; i < f->g->n_values; i++) {
+        const struct model_file_value *kv = &f->g->values[i];
         char key[256];
         /* Vocabularies are long: their length here, themselves by --kv. */
-        bool whole = kv->type != GGUF_TYPE_ARRAY || kv->n_elems <= 64;
+        bool whole = kv->type != MODEL_FILE_ARRAY || kv->n_elems <= 64;
         snprintf(key, sizeof(key), "%.*s", (int)(kv->key.n < 255 ? kv->key.n : 255), kv->key.p);
         json_out_key(j, key);
         if (whole) {
@@ -420,15 +420,15 @@ static void text_tokenizer(struct buf *b, const struct facts *f)
                i->add_bos ? " (added)" : "", i->eos, i->chat_template ? "yes" : "no");
 }
 
-static void text_metadata(struct buf *b, const struct gguf *g)
+static void text_metadata(struct buf *b, const struct model_file *g)
 {
     struct buf value;
     buf_init(&value, MAX_OUTPUT_BYTES);
     buf_printf(b, "metadata\n");
-    for (size_t i = 0; i < g->n_kvs; i++) {
-        const struct gguf_kv *kv = &g->kvs[i];
+    for (size_t i = 0; i < g->n_values; i++) {
+        const struct model_file_value *kv = &g->values[i];
         struct json_out j = json_out_make(&value);
-        bool array = kv->type == GGUF_TYPE_ARRAY;
+        bool array = kv->type == MODEL_FILE_ARRAY;
         buf_clear(&value);
         put_value(&j, g, kv, SHOWN_ELEMS);
         buf_printf(b, "  %.*s = ", (int)(kv->key.n < 200 ? kv->key.n : 200), kv->key.p);
@@ -447,8 +447,8 @@ static void text_metadata(struct buf *b, const struct gguf *g)
 static void put_text(struct buf *b, const struct opts *o, const struct facts *f)
 {
     char x[32];
-    if (f->g->version)
-        buf_printf(b, "%s\nfile           GGUF v%u", f->path, f->g->version);
+    if (f->g->gguf_version)
+        buf_printf(b, "%s\nfile           GGUF v%u", f->path, f->g->gguf_version);
     else
         buf_printf(b, "%s\nfolder         Hugging Face, %zu safetensors file%s", f->path,
                    f->g->n_maps, f->g->n_maps == 1 ? "" : "s");
@@ -466,7 +466,7 @@ static void put_text(struct buf *b, const struct opts *o, const struct facts *f)
         return;
     buf_printf(b, "tensors\n");
     for (size_t i = 0; i < f->g->n_tensors; i++) {
-        const struct gguf_tensor *t = &f->g->tensors[i];
+        const struct model_file_tensor *t = &f->g->tensors[i];
         char dims[96] = "";
         size_t at = 0;
         for (uint32_t d = 0; d < t->n_dims && at < sizeof(dims); d++)
@@ -480,7 +480,7 @@ static void put_text(struct buf *b, const struct opts *o, const struct facts *f)
 int cmd_model_show(int argc, const char *const *argv)
 {
     struct opts o;
-    struct gguf *g = NULL;
+    struct model_file *g = NULL;
     struct err e = {0};
     struct buf b;
     int rc;
@@ -501,7 +501,7 @@ int cmd_model_show(int argc, const char *const *argv)
         rc = cmd_print(&page, &b);
         tokenizer_destroy(f.t);
     }
-    gguf_close(g);
+    model_file_close(g);
     buf_fini(&b);
     opts_fini(&o);
     return rc;

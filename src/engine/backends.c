@@ -16,7 +16,7 @@
 #include "engine/onnx/onnx_files.h"
 #include "engine/onnx/onnx_lm.h"
 #include "engine/onnx/onnx_session.h"
-#include "format/model_file.h"
+#include "format/model_open.h"
 #include "model/encoder.h"
 #include "model/t5.h"
 #include "score/extract.h"
@@ -25,7 +25,7 @@
 #define TINY_MODEL_BYTES ((size_t)2 << 20)
 
 /* Opens the model as a specialist if it is one: then en->specialist.ops is set.  Otherwise
- * en->gguf or en->onnx may be open already, for open_decoder. */
+ * en->file or en->onnx may be open already, for open_decoder. */
 static int open_specialist(struct shoal_engine *en, const char *path,
                            const struct shoal_engine_opts *o, struct err *e)
 {
@@ -33,11 +33,11 @@ static int open_specialist(struct shoal_engine *en, const char *path,
     if (scorer_specialist_knows(path))
         return scorer_specialist_open(&en->specialist, path, o, e);
     if (extract_detect(path))
-        return extract_specialist_open(&en->specialist, &en->gguf, &en->tokenizer, path, o, e);
+        return extract_specialist_open(&en->specialist, &en->file, &en->tokenizer, path, o, e);
     int found = onnx_files_find(&files, path, e);
     if (found < 0)
         return found;
-    int rc = found ? onnx_files_open(&files, &en->gguf, e) : model_open(&en->gguf, path, e);
+    int rc = found ? onnx_files_open(&files, &en->file, e) : model_open(&en->file, path, e);
     if (rc < 0)
         return rc;
     if (found) { /* what it is, its inputs tell */
@@ -46,17 +46,17 @@ static int open_specialist(struct shoal_engine *en, const char *path,
             return rc;
         if (onnx_session_has_past(en->onnx))
             return 0;
-    } else if (!t5_knows(en->gguf) && !encoder_knows(en->gguf)) {
+    } else if (!t5_knows(en->file) && !encoder_knows(en->file)) {
         return 0;
     }
-    rc = tokenizer_create(&en->tokenizer, en->gguf, e);
+    rc = tokenizer_create(&en->tokenizer, en->file, e);
     if (rc < 0)
         return err_wrap(e, "%s", path);
-    if (!found && t5_knows(en->gguf))
-        return seq2seq_open(&en->specialist, en->gguf, en->tokenizer, path, o, e);
+    if (!found && t5_knows(en->file))
+        return seq2seq_open(&en->specialist, en->file, en->tokenizer, path, o, e);
     struct onnx_session *onnx = en->onnx;
     en->onnx = NULL;
-    return encoder_specialist_open(&en->specialist, en->gguf, en->tokenizer, path, onnx, o, e);
+    return encoder_specialist_open(&en->specialist, en->file, en->tokenizer, path, onnx, o, e);
 }
 
 static int plan_memory(struct shoal_engine *en, const struct shoal_engine_opts *o,
@@ -84,20 +84,20 @@ static int open_native(struct shoal_engine *en, const char *path, const struct s
                              .cache_dir = cache_dir_wanted(o->cache_dir, dir, sizeof(dir)),
                              .progress = o->progress,
                              .progress_ctx = o->progress_ctx};
-    int rc = en->gguf ? 0 : model_open(&en->gguf, path, e);
+    int rc = en->file ? 0 : model_open(&en->file, path, e);
     if (rc < 0)
         return rc;
     if (o->kernels && !(d.kernels = kern_select(o->kernels, e)))
         return SHOAL_EUNSUPPORTED;
-    rc = decoder_measure(&sizes, en->gguf, &d, e);
+    rc = decoder_measure(&sizes, en->file, &d, e);
     if (rc == 0 && d.n_threads == 0 && sizes.weights < TINY_MODEL_BYTES)
         d.n_threads = 1;
     if (rc == 0)
-        rc = tokenizer_create(&en->tokenizer, en->gguf, e);
+        rc = tokenizer_create(&en->tokenizer, en->file, e);
     if (rc == 0)
         rc = plan_memory(en, o, &sizes, e);
     if (rc == 0)
-        rc = decoder_create(&decoder, en->gguf, path, &d, e);
+        rc = decoder_create(&decoder, en->file, path, &d, e);
     if (rc < 0)
         return err_wrap(e, "%s", path);
     native_lm_from_decoder(&en->lm, decoder);
@@ -116,14 +116,14 @@ static int open_onnx(struct shoal_engine *en, const char *path, const struct sho
 {
     struct onnx_lm_opts lo = {.n_ctx = o->n_ctx, .max_tasks = en->max_tasks, .chunk = o->chunk};
     struct onnx_session *session = en->onnx;
-    struct gguf_str arch;
-    lo.n_ctx_train = onnx_files_n_ctx(en->gguf);
+    struct str arch;
+    lo.n_ctx_train = onnx_files_n_ctx(en->file);
     if (!(en->kernels = kern_select(o->kernels, e)))
         return SHOAL_EUNSUPPORTED;
-    if (gguf_get_str(en->gguf, "general.architecture", &arch))
+    if (model_file_get_str(en->file, "general.architecture", &arch))
         en->arch = mem_strndup(arch.p, arch.n);
     lo.arch = en->arch;
-    int rc = tokenizer_create(&en->tokenizer, en->gguf, e);
+    int rc = tokenizer_create(&en->tokenizer, en->file, e);
     if (rc == 0) {
         en->onnx = NULL;
         rc = onnx_lm_from_session(&en->lm, session, &lo, e);

@@ -45,7 +45,7 @@ void shoal_free(void *p)
 
 static int reserve(struct shoal_engine *en, struct err *e)
 {
-    struct gguf_str name;
+    struct str name;
     int rc = kv_pages_create(&en->pages, en->n_pages, KERN_PAGE, e);
     if (rc == 0)
         rc = sampler_create(&en->sampler, en->kernels, en->lm.info.n_vocab, e);
@@ -57,8 +57,8 @@ static int reserve(struct shoal_engine *en, struct err *e)
     en->run_slot = mem_zalloc_n(en->max_tasks, sizeof(*en->run_slot));
     en->run_code = mem_zalloc_n(en->max_tasks, sizeof(*en->run_code));
     en->slot_used = mem_zalloc_n(en->max_tasks, sizeof(*en->slot_used));
-    en->name = gguf_get_str(en->gguf, "general.name", &name) ? mem_strndup(name.p, name.n)
-                                                             : mem_strdup("");
+    en->name = model_file_get_str(en->file, "general.name", &name) ? mem_strndup(name.p, name.n)
+                                                                   : mem_strdup("");
     if (!en->active || !en->runs || !en->run_task || !en->run_slot || !en->run_code ||
         !en->slot_used || !en->name)
         return err_set(e, SHOAL_ENOMEM, "places for %u tasks", en->max_tasks);
@@ -148,7 +148,7 @@ void shoal_engine_close(struct shoal_engine *en)
         en->specialist.ops->close(en->specialist.self);
     chat_close(en);
     tokenizer_destroy(en->tokenizer);
-    gguf_close(en->gguf);
+    model_file_close(en->file);
     kv_pages_destroy(en->pages);
     sampler_destroy(en->sampler);
     mem_pages_free(en->kv, en->kv_bytes);
@@ -194,8 +194,8 @@ static void read_info(const struct shoal_engine *en, struct shoal_engine_info *i
         .dim = c->dim,
         .n_threads = c->n_threads,
         .max_tasks = en->max_tasks,
-        .n_params = gguf_n_params(en->gguf),
-        .file_bytes = c->file_bytes ? c->file_bytes : en->gguf->n_bytes,
+        .n_params = model_file_n_params(en->file),
+        .file_bytes = c->file_bytes ? c->file_bytes : en->file->n_bytes,
         .weights_bytes = c->weights_bytes,
         .scratch_bytes = c->scratch_bytes,
         .kv_bytes = en->kv_bytes,
@@ -218,8 +218,8 @@ int shoal_engine_info(const struct shoal_engine *en, struct shoal_engine_info *i
 
 const char *shoal_engine_metadata(const struct shoal_engine *en, const char *key, size_t *n)
 {
-    struct gguf_str v;
-    if (!en->gguf || !gguf_get_str(en->gguf, key, &v))
+    struct str v;
+    if (!en->file || !model_file_get_str(en->file, key, &v))
         return NULL;
     *n = v.n;
     return v.p;

@@ -11,7 +11,7 @@
 #include "engine/lm.h"
 #include "engine/sampler.h"
 #include "engine/specialist.h"
-#include "format/gguf.h"
+#include "format/model_file.h"
 #include "shoal/shoal.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -24,7 +24,7 @@ struct shoal_engine {
      * the beginning to the first token, per token of the prompt; how long tasks waited. */
     _Atomic double ns_per_cost, ns_per_prompt_token, ns_in_queue;
 
-    struct gguf *gguf;
+    struct model_file *file;
     struct onnx_session *onnx; /* while an ONNX model is being opened */
     struct lm lm;
     const struct kern_ops *kernels; /* for the sampler */

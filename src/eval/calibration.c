@@ -40,14 +40,14 @@ void calibration_destroy(struct calibration *c)
 }
 
 /* Room for every matrix of the file, so that watching allocates nothing. */
-static int reserve(struct calibration *c, const struct gguf *g)
+static int reserve(struct calibration *c, const struct model_file *g)
 {
-    c->tied = !gguf_find_tensor(g, "output.weight");
+    c->tied = !model_file_find_tensor(g, "output.weight");
     c->tensors = mem_zalloc_n(g->n_tensors, sizeof(*c->tensors));
     if (!c->tensors || strmap_init(&c->by_name, g->n_tensors) < 0)
         return SHOAL_ENOMEM;
     for (size_t i = 0; i < g->n_tensors; i++) {
-        const struct gguf_tensor *t = &g->tensors[i];
+        const struct model_file_tensor *t = &g->tensors[i];
         if (t->n_dims < 2 || t->dims[0] > UINT32_MAX)
             continue;
         struct columns *k = &c->tensors[c->n_tensors++];
@@ -133,7 +133,7 @@ static int run_text(struct calibration *c, struct decoder *d, const struct token
     return rc;
 }
 
-int calibration_run(struct calibration **out, struct decoder *d, const struct gguf *g,
+int calibration_run(struct calibration **out, struct decoder *d, const struct model_file *g,
                     const struct tokenizer *t, const char *text, size_t n,
                     const struct calibration_opts *o, struct err *e)
 {

@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 #include "model/decoder.h"
-#include "format/gguf.h"
+#include "format/model_file.h"
 #include "text/tokenizer/tokenizer.h"
 
 struct calibration;
@@ -28,7 +28,7 @@ struct calibration_opts { /* all zero means defaults */
 
 /* The decoder runs g, and pages 0.. of its cache are used. */
 SHOAL_MUST_CHECK int calibration_run(struct calibration **out, struct decoder *d,
-                                     const struct gguf *g, const struct tokenizer *t,
+                                     const struct model_file *g, const struct tokenizer *t,
                                      const char *text, size_t n, const struct calibration_opts *o,
                                      struct err *e);
 void calibration_destroy(struct calibration *c);

@@ -1,4 +1,4 @@
-/* gguf.c - see gguf.h.  One pass over the header with a bounded reader; no byte is trusted. */
+/* gguf.c - see gguf.h.  One pass over the header with a bounded reader. */
 #include "format/gguf.h"
 
 #include <string.h>
@@ -6,38 +6,26 @@
 #include "base/mem.h"
 #include "base/rd.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "GGUF is read in place as little-endian");
-
-/* Smallest encodings: they bound the counts a file may claim by the bytes that are left. */
+/* The smallest encodings bound the counts that a file may claim by the bytes that are left. */
 enum {
     MIN_KV_BYTES = 8 + 4 + 1,
     MIN_TENSOR_BYTES = 8 + 4 + 4 + 8,
     MIN_STRING_BYTES = 8,
-    MAX_NAME_BYTES = 256, /* the format allows 64 for tensors; be generous, not endless */
+    MAX_NAME_BYTES = 256, /* the format allows 64 for tensors */
 };
 
-static const struct {
-    const char *name;
-    uint8_t bytes; /* 0: variable */
-} types[] = {
-    [GGUF_TYPE_U8] = {"u8", 1},         [GGUF_TYPE_I8] = {"i8", 1},
-    [GGUF_TYPE_U16] = {"u16", 2},       [GGUF_TYPE_I16] = {"i16", 2},
-    [GGUF_TYPE_U32] = {"u32", 4},       [GGUF_TYPE_I32] = {"i32", 4},
-    [GGUF_TYPE_F32] = {"f32", 4},       [GGUF_TYPE_BOOL] = {"bool", 1},
-    [GGUF_TYPE_STRING] = {"string", 0}, [GGUF_TYPE_ARRAY] = {"array", 0},
-    [GGUF_TYPE_U64] = {"u64", 8},       [GGUF_TYPE_I64] = {"i64", 8},
-    [GGUF_TYPE_F64] = {"f64", 8},
+/* What only the parser needs to know of a file. */
+struct parse {
+    struct model_file *m;
+    const uint8_t *bytes;
+    size_t n_bytes;
+    uint32_t alignment;
+    size_t data_offset; /* where tensor data begins */
 };
-#define N_TYPES (sizeof(types) / sizeof(types[0]))
 
-const char *gguf_type_name(enum gguf_type t)
+static struct str read_str(struct rd *r)
 {
-    return (size_t)t < N_TYPES ? types[t].name : "unknown";
-}
-
-static struct gguf_str read_str(struct rd *r)
-{
-    struct gguf_str s = {NULL, 0};
+    struct str s = {NULL, 0};
     uint64_t n = rd_u64(r);
     const uint8_t *p = rd_take(r, n);
     if (p) {
@@ -52,7 +40,7 @@ static int truncated(const struct rd *r, const char *what, struct err *e)
     return err_set(e, SHOAL_EFORMAT, "file ends inside %s at offset %zu", what, rd_pos(r));
 }
 
-static int read_string_array(struct gguf_kv *kv, struct rd *r, struct err *e)
+static int read_string_array(struct model_file_value *kv, struct rd *r, struct err *e)
 {
     if (kv->n_elems > rd_left(r) / MIN_STRING_BYTES)
         return err_set(e, SHOAL_EFORMAT, "key %.*s claims %llu strings, the file is too short",
@@ -62,7 +50,7 @@ static int read_string_array(struct gguf_kv *kv, struct rd *r, struct err *e)
     return r->bad ? truncated(r, "an array of strings", e) : 0;
 }
 
-static int read_kv(struct gguf_kv *kv, struct rd *r, struct err *e)
+static int read_kv(struct model_file_value *kv, struct rd *r, struct err *e)
 {
     kv->key = read_str(r);
     uint32_t type = rd_u32(r);
@@ -71,46 +59,48 @@ static int read_kv(struct gguf_kv *kv, struct rd *r, struct err *e)
     if (kv->key.n == 0 || kv->key.n > 65535)
         return err_set(e, SHOAL_EFORMAT, "metadata key of %zu bytes at offset %zu", kv->key.n,
                        rd_pos(r));
-    if (type >= N_TYPES)
+    if (type >= MODEL_FILE_N_TYPES)
         return err_set(e, SHOAL_EFORMAT, "key %.*s has unknown type %u", (int)kv->key.n, kv->key.p,
                        type);
-    kv->type = (enum gguf_type)type;
+    kv->type = (enum model_file_type)type;
     kv->elem_type = kv->type;
     kv->n_elems = 1;
-    if (kv->type == GGUF_TYPE_ARRAY) {
+    if (kv->type == MODEL_FILE_ARRAY) {
         uint32_t elem = rd_u32(r);
         kv->n_elems = rd_u64(r);
         if (r->bad)
             return truncated(r, "an array header", e);
-        if (elem >= N_TYPES || elem == GGUF_TYPE_ARRAY)
+        if (elem >= MODEL_FILE_N_TYPES || elem == MODEL_FILE_ARRAY)
             return err_set(e, SHOAL_EFORMAT, "key %.*s is an array of unsupported type %u",
                            (int)kv->key.n, kv->key.p, elem);
-        kv->elem_type = (enum gguf_type)elem;
+        kv->elem_type = (enum model_file_type)elem;
     }
     size_t from = rd_pos(r);
     kv->data = r->p;
-    if (kv->elem_type == GGUF_TYPE_STRING) {
-        if (kv->type == GGUF_TYPE_ARRAY) {
+    if (kv->elem_type == MODEL_FILE_STRING) {
+        if (kv->type == MODEL_FILE_ARRAY) {
             int rc = read_string_array(kv, r, e);
             if (rc < 0)
                 return rc;
         } else {
-            (void)read_str(r);
+            struct str s = read_str(r);
+            from += s.p ? sizeof(uint64_t) : 0;
+            kv->data = (const uint8_t *)s.p;
         }
     } else {
         uint64_t n;
-        if (__builtin_mul_overflow(kv->n_elems, (uint64_t)types[kv->elem_type].bytes, &n))
+        if (__builtin_mul_overflow(kv->n_elems, (uint64_t)model_file_type_bytes(kv->elem_type), &n))
             n = UINT64_MAX;
         (void)rd_take(r, n);
     }
     if (r->bad)
         return err_set(e, SHOAL_EFORMAT, "value of %.*s leaves the file (offset %zu)",
                        (int)kv->key.n, kv->key.p, from);
-    kv->data_bytes = rd_pos(r) - from;
+    kv->n_bytes = rd_pos(r) - from;
     return 0;
 }
 
-static int read_tensor(struct gguf_tensor *t, uint64_t *offset, struct rd *r, struct err *e)
+static int read_tensor(struct model_file_tensor *t, uint64_t *offset, struct rd *r, struct err *e)
 {
     t->name = read_str(r);
     t->n_dims = rd_u32(r);
@@ -119,10 +109,10 @@ static int read_tensor(struct gguf_tensor *t, uint64_t *offset, struct rd *r, st
     if (t->name.n == 0 || t->name.n > MAX_NAME_BYTES)
         return err_set(e, SHOAL_EFORMAT, "tensor name of %zu bytes at offset %zu", t->name.n,
                        rd_pos(r));
-    if (t->n_dims == 0 || t->n_dims > GGUF_MAX_DIMS)
+    if (t->n_dims == 0 || t->n_dims > MODEL_FILE_MAX_DIMS)
         return err_set(e, SHOAL_EFORMAT, "tensor %.*s has %u dimensions", (int)t->name.n, t->name.p,
                        t->n_dims);
-    for (uint32_t d = 0; d < GGUF_MAX_DIMS; d++)
+    for (uint32_t d = 0; d < MODEL_FILE_MAX_DIMS; d++)
         t->dims[d] = d < t->n_dims ? rd_u64(r) : 1;
     uint32_t type = rd_u32(r);
     *offset = rd_u64(r);
@@ -149,7 +139,8 @@ static int read_tensor(struct gguf_tensor *t, uint64_t *offset, struct rd *r, st
     return 0;
 }
 
-static int place_tensor(struct gguf *g, struct gguf_tensor *t, uint64_t offset, struct err *e)
+static int place_tensor(const struct parse *g, struct model_file_tensor *t, uint64_t offset,
+                        struct err *e)
 {
     uint64_t room = g->n_bytes - g->data_offset;
     if (offset % g->alignment != 0)
@@ -164,59 +155,60 @@ static int place_tensor(struct gguf *g, struct gguf_tensor *t, uint64_t offset, 
     return 0;
 }
 
-static int read_directory(struct gguf *g, struct rd *r, uint64_t n_tensors, struct err *e)
+static int read_directory(struct parse *g, struct rd *r, uint64_t n_tensors, struct err *e)
 {
+    struct model_file *m = g->m;
     int rc = 0;
     uint64_t *offsets = mem_zalloc_n((size_t)n_tensors, sizeof(*offsets));
-    g->tensors = mem_zalloc_n((size_t)n_tensors, sizeof(*g->tensors));
-    if (!offsets || !g->tensors) {
+    m->tensors = mem_zalloc_n((size_t)n_tensors, sizeof(*m->tensors));
+    if (!offsets || !m->tensors) {
         rc = err_set(e, SHOAL_ENOMEM, "directory of %llu tensors", (unsigned long long)n_tensors);
         goto out;
     }
-    g->n_tensors = (size_t)n_tensors;
-    for (size_t i = 0; i < g->n_tensors && rc == 0; i++)
-        rc = read_tensor(&g->tensors[i], &offsets[i], r, e);
+    m->n_tensors = m->cap_tensors = (size_t)n_tensors;
+    for (size_t i = 0; i < m->n_tensors && rc == 0; i++)
+        rc = read_tensor(&m->tensors[i], &offsets[i], r, e);
     if (rc < 0)
         goto out;
     size_t pos = rd_pos(r), pad = (g->alignment - pos % g->alignment) % g->alignment;
     /* A vocabulary-only file may end right here. */
     g->data_offset = pad <= rd_left(r) ? pos + pad : g->n_bytes;
-    for (size_t i = 0; i < g->n_tensors && rc == 0; i++)
-        rc = place_tensor(g, &g->tensors[i], offsets[i], e);
+    for (size_t i = 0; i < m->n_tensors && rc == 0; i++)
+        rc = place_tensor(g, &m->tensors[i], offsets[i], e);
 out:
     mem_free(offsets);
     return rc;
 }
 
-static int parse(struct gguf *g, struct err *e)
+static int parse(struct parse *g, struct err *e)
 {
+    struct model_file *m = g->m;
     struct rd r = rd_make(g->bytes, g->n_bytes);
     const uint8_t *magic = rd_take(&r, 4);
     if (!magic || memcmp(magic, "GGUF", 4) != 0)
         return err_set(e, SHOAL_EFORMAT, "not a GGUF file (it does not begin with \"GGUF\")");
-    g->version = rd_u32(&r);
-    if (!r.bad && g->version != 2 && g->version != 3)
-        return err_set(e, SHOAL_EUNSUPPORTED, "GGUF version %u (2 and 3 are supported%s)",
-                       g->version,
-                       (g->version & 0xffff) == 0 ? "; this looks like a big-endian file" : "");
-    uint64_t n_tensors = rd_u64(&r), n_kvs = rd_u64(&r);
+    uint32_t version = m->gguf_version = rd_u32(&r);
+    if (!r.bad && version != 2 && version != 3)
+        return err_set(e, SHOAL_EUNSUPPORTED, "GGUF version %u (2 and 3 are supported%s)", version,
+                       (version & 0xffff) == 0 ? "; this looks like a big-endian file" : "");
+    uint64_t n_tensors = rd_u64(&r), n_values = rd_u64(&r);
     if (r.bad)
         return truncated(&r, "the header", e);
-    if (n_kvs > rd_left(&r) / MIN_KV_BYTES || n_tensors > rd_left(&r) / MIN_TENSOR_BYTES)
+    if (n_values > rd_left(&r) / MIN_KV_BYTES || n_tensors > rd_left(&r) / MIN_TENSOR_BYTES)
         return err_set(e, SHOAL_EFORMAT,
                        "header claims %llu keys and %llu tensors, the file has %zu bytes",
-                       (unsigned long long)n_kvs, (unsigned long long)n_tensors, g->n_bytes);
-    g->kvs = mem_zalloc_n((size_t)n_kvs, sizeof(*g->kvs));
-    if (!g->kvs)
-        return err_set(e, SHOAL_ENOMEM, "%llu metadata keys", (unsigned long long)n_kvs);
-    g->n_kvs = (size_t)n_kvs;
-    for (size_t i = 0; i < g->n_kvs; i++) {
-        int rc = read_kv(&g->kvs[i], &r, e);
+                       (unsigned long long)n_values, (unsigned long long)n_tensors, g->n_bytes);
+    m->values = mem_zalloc_n((size_t)n_values, sizeof(*m->values));
+    if (!m->values)
+        return err_set(e, SHOAL_ENOMEM, "%llu metadata keys", (unsigned long long)n_values);
+    m->cap_values = (size_t)n_values;
+    for (; m->n_values < (size_t)n_values; m->n_values++) {
+        int rc = read_kv(&m->values[m->n_values], &r, e);
         if (rc < 0)
             return rc;
     }
     uint64_t alignment = 32;
-    (void)gguf_get_u64(g, "general.alignment", &alignment);
+    (void)model_file_get_u64(m, "general.alignment", &alignment);
     if (alignment == 0 || alignment > 65536 || (alignment & (alignment - 1)) != 0)
         return err_set(e, SHOAL_EFORMAT, "general.alignment of %llu is not a small power of two",
                        (unsigned long long)alignment);
@@ -224,246 +216,48 @@ static int parse(struct gguf *g, struct err *e)
     return read_directory(g, &r, n_tensors, e);
 }
 
-int gguf_parse(struct gguf **out, const void *bytes, size_t n, struct err *e)
+/* map: the file that the bytes are, or NULL. */
+static int load(struct model_file **out, const void *bytes, size_t n, struct file_map *map,
+                struct err *e)
 {
-    struct gguf *g = mem_zalloc(sizeof(*g));
+    struct parse g = {.bytes = bytes, .n_bytes = n};
+    int rc = model_file_create(&g.m, e);
     *out = NULL;
-    if (!g)
-        return err_set(e, SHOAL_ENOMEM, "gguf handle");
-    g->bytes = bytes;
-    g->n_bytes = n;
-    int rc = parse(g, e);
+    if (rc == 0)
+        rc = parse(&g, e);
     if (rc < 0) {
-        gguf_close(g);
+        model_file_close(g.m);
         return rc;
     }
-    *out = g;
+    g.m->n_bytes = n;
+    if (map) { /* the mapping now belongs to the model */
+        g.m->maps = map;
+        g.m->n_maps = 1;
+        g.m->header_bytes = g.data_offset;
+        for (size_t i = 0; i < g.m->n_tensors; i++)
+            g.m->tensors[i].map = map;
+    }
+    *out = g.m;
     return 0;
 }
 
-int gguf_open(struct gguf **out, const char *path, struct err *e)
+int gguf_parse(struct model_file **out, const void *bytes, size_t n, struct err *e)
+{
+    return load(out, bytes, n, NULL, e);
+}
+
+int gguf_open(struct model_file **out, const char *path, struct err *e)
 {
     struct file_map *map = mem_zalloc(sizeof(*map));
     *out = NULL;
     if (!map)
-        return err_set(e, SHOAL_ENOMEM, "gguf handle");
+        return err_set(e, SHOAL_ENOMEM, "model file");
     int rc = file_map_open(map, path, e);
-    if (rc == 0) {
-        rc = gguf_parse(out, map->bytes, map->n_bytes, e);
-        if (rc < 0)
-            err_wrap(e, "%s", path);
-    }
+    if (rc == 0 && (rc = load(out, map->bytes, map->n_bytes, map, e)) < 0)
+        err_wrap(e, "%s", path);
     if (rc < 0) {
         file_map_close(map);
         mem_free(map);
-        return rc;
     }
-    (*out)->maps = map; /* mapping and file now belong to the handle */
-    (*out)->n_maps = 1;
-    for (size_t i = 0; i < (*out)->n_tensors; i++)
-        (*out)->tensors[i].map = map;
-    return 0;
-}
-
-void gguf_close(struct gguf *g)
-{
-    if (!g)
-        return;
-    for (size_t i = 0; i < g->n_maps; i++)
-        file_map_close(&g->maps[i]);
-    for (size_t i = 0; i < g->n_owned; i++)
-        mem_free(g->owned[i]);
-    mem_free(g->kvs);
-    mem_free(g->tensors);
-    mem_free(g->maps);
-    mem_free(g->owned);
-    mem_free(g);
-}
-
-void gguf_trim(const struct gguf *g)
-{
-    for (size_t i = 0; i < g->n_maps; i++)
-        file_map_trim(&g->maps[i], g->maps[i].n_bytes);
-}
-
-void gguf_trim_meta(const struct gguf *g)
-{
-    if (g->n_maps == 1 && g->bytes == g->maps[0].bytes)
-        file_map_trim(&g->maps[0], g->data_offset);
-}
-
-void gguf_read(const struct gguf *g, const struct gguf_tensor *t, size_t at, void *out, size_t n)
-{
-    (void)g; /* the tensor knows its file; g shows whose it must be */
-    if (!t->map || t->in_memory)
-        memcpy(out, t->data + at, n);
-    else
-        file_map_read(t->map, (size_t)(t->data - t->map->bytes) + at, out, n);
-}
-
-/* out[r][c] = in[c][r] for cells of a type; in has rows of `stride` cells. */
-#define TURN(type)                                                                                 \
-    for (size_t c = 0; c < n_cols; c++)                                                            \
-        for (size_t r = 0; r < n_rows; r++) {                                                      \
-            type cell;                                                                             \
-            memcpy(&cell, in + (c * stride + r) * sizeof(cell), sizeof(cell));                     \
-            memcpy(out + (r * n_cols + c) * sizeof(cell), &cell, sizeof(cell));                    \
-        }
-
-static void turn(uint8_t *out, const uint8_t *in, size_t stride, size_t n_rows, size_t n_cols,
-                 size_t size)
-{
-    if (size == sizeof(uint32_t)) {
-        TURN(uint32_t)
-    } else {
-        TURN(uint16_t)
-    }
-}
-#undef TURN
-
-void gguf_rows(const struct gguf_tensor *t, uint64_t row, uint64_t n_rows, uint64_t col,
-               uint64_t n_cols, void *out)
-{
-    const struct quant_info *qi = quant_info(t->type);
-    const size_t row_bytes = (size_t)(t->dims[0] / qi->block) * qi->block_bytes;
-    const size_t part = (size_t)(n_cols / qi->block) * qi->block_bytes;
-    const size_t at = (size_t)(col / qi->block) * qi->block_bytes;
-    const uint64_t width = t->order == GGUF_ORDER_HALVES ? t->dims[1] / t->n_heads : 0;
-
-    if (t->order == GGUF_ORDER_TURNED) {
-        turn(out, t->stored + (size_t)(col * t->dims[1] + row) * qi->block_bytes,
-             (size_t)t->dims[1], (size_t)n_rows, (size_t)n_cols, qi->block_bytes);
-        return;
-    }
-    for (uint64_t r = row; r < row + n_rows; r++) {
-        uint64_t from = r;
-        if (width) {
-            uint64_t in_head = r % width;
-            from = r - in_head + in_head / 2 + (in_head % 2) * (width / 2);
-        }
-        memcpy((uint8_t *)out + (size_t)(r - row) * part,
-               (width ? t->stored : t->data) + (size_t)from * row_bytes + at, part);
-    }
-}
-
-static bool str_is(struct gguf_str s, const char *text)
-{
-    size_t n = strlen(text);
-    return s.n == n && memcmp(s.p, text, n) == 0;
-}
-
-const struct gguf_kv *gguf_find(const struct gguf *g, const char *key)
-{
-    for (size_t i = 0; i < g->n_kvs; i++)
-        if (g->kvs[i].key.p && str_is(g->kvs[i].key, key))
-            return &g->kvs[i];
-    return NULL;
-}
-
-const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *name)
-{
-    for (size_t i = 0; i < g->n_tensors; i++)
-        if (str_is(g->tensors[i].name, name))
-            return &g->tensors[i];
-    return NULL;
-}
-
-uint64_t gguf_n_params(const struct gguf *g)
-{
-    uint64_t n = 0;
-    for (size_t i = 0; i < g->n_tensors; i++) {
-        const uint64_t *d = g->tensors[i].dims;
-        n += d[0] * d[1] * d[2] * d[3];
-    }
-    return n;
-}
-
-bool gguf_kv_i64(const struct gguf_kv *kv, uint64_t i, int64_t *v)
-{
-    if (i >= kv->n_elems)
-        return false;
-    switch (kv->elem_type) {
-#define LOAD(T, ctype)                                                                             \
-    case GGUF_TYPE_##T: {                                                                          \
-        ctype x;                                                                                   \
-        memcpy(&x, kv->data + i * sizeof(x), sizeof(x));                                           \
-        *v = (int64_t)x;                                                                           \
-        return true;                                                                               \
-    }
-        LOAD(U8, uint8_t)
-        LOAD(I8, int8_t)
-        LOAD(BOOL, uint8_t)
-        LOAD(U16, uint16_t)
-        LOAD(I16, int16_t)
-        LOAD(U32, uint32_t)
-        LOAD(I32, int32_t)
-        LOAD(I64, int64_t)
-    case GGUF_TYPE_U64: {
-        uint64_t x;
-        memcpy(&x, kv->data + i * sizeof(x), sizeof(x));
-        *v = (int64_t)x;
-        return x <= INT64_MAX;
-    }
-    default:
-        return false;
-    }
-}
-
-bool gguf_kv_f64(const struct gguf_kv *kv, uint64_t i, double *v)
-{
-    int64_t integer;
-    if (i >= kv->n_elems)
-        return false;
-    switch (kv->elem_type) {
-    case GGUF_TYPE_F32: {
-        float x;
-        memcpy(&x, kv->data + i * sizeof(x), sizeof(x));
-        *v = (double)x;
-        return true;
-    }
-    case GGUF_TYPE_F64:
-        memcpy(v, kv->data + i * sizeof(*v), sizeof(*v));
-        return true;
-    default:
-        if (!gguf_kv_i64(kv, i, &integer))
-            return false;
-        *v = (double)integer;
-        return true;
-    }
-#undef LOAD
-}
-
-bool gguf_get_u64(const struct gguf *g, const char *key, uint64_t *v)
-{
-    const struct gguf_kv *kv = gguf_find(g, key);
-    int64_t x;
-    if (!kv || kv->type == GGUF_TYPE_ARRAY || !gguf_kv_i64(kv, 0, &x) || x < 0)
-        return false;
-    *v = (uint64_t)x;
-    return true;
-}
-
-bool gguf_get_f64(const struct gguf *g, const char *key, double *v)
-{
-    const struct gguf_kv *kv = gguf_find(g, key);
-    return kv && kv->type != GGUF_TYPE_ARRAY && gguf_kv_f64(kv, 0, v);
-}
-
-bool gguf_get_bool(const struct gguf *g, const char *key, bool *v)
-{
-    const struct gguf_kv *kv = gguf_find(g, key);
-    if (!kv || kv->type != GGUF_TYPE_BOOL)
-        return false;
-    *v = kv->data[0] != 0;
-    return true;
-}
-
-bool gguf_get_str(const struct gguf *g, const char *key, struct gguf_str *v)
-{
-    const struct gguf_kv *kv = gguf_find(g, key);
-    if (!kv || kv->type != GGUF_TYPE_STRING)
-        return false;
-    v->p = (const char *)kv->data + 8;
-    v->n = kv->data_bytes - 8;
-    return true;
+    return rc;
 }

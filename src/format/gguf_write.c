@@ -11,7 +11,6 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "format/gguf_meta.h"
 
 enum {
     DEFAULT_ALIGNMENT = 32,
@@ -24,8 +23,11 @@ struct tensor {
     char *name;
     enum quant_type type;
     uint32_t n_dims;
-    uint64_t dims[GGUF_MAX_DIMS], offset, n_bytes;
+    uint64_t dims[MODEL_FILE_MAX_DIMS], offset, n_bytes;
 };
+
+#define MAX_HEADER_BYTES ((size_t)1 << 31)
+#define VERSION 3u
 
 enum stage { STAGE_HEADER, STAGE_DATA, STAGE_DONE };
 
@@ -34,7 +36,7 @@ struct gguf_write {
     int fd;
     bool temp_exists;
     enum stage stage;
-    struct gguf_meta meta; /* its first error is that of all sticky calls */
+    struct model_file *meta; /* its first error is that of all sticky calls */
     struct tensor *tensors;
     size_t n_tensors, cap_tensors;
     uint32_t alignment;
@@ -82,6 +84,8 @@ int gguf_write_create(struct gguf_write **out, const char *path, struct err *e)
     if (!w->path || !w->out)
         rc = err_set(e, SHOAL_ENOMEM, "gguf writer");
     if (rc == 0)
+        rc = model_file_create(&w->meta, e);
+    if (rc == 0)
         rc = open_temp(w, e);
     if (rc < 0) {
         gguf_write_destroy(w);
@@ -101,7 +105,7 @@ void gguf_write_destroy(struct gguf_write *w)
         unlink(w->temp);
     for (size_t i = 0; i < w->n_tensors; i++)
         mem_free(w->tensors[i].name);
-    gguf_meta_fini(&w->meta);
+    model_file_close(w->meta);
     mem_free(w->tensors);
     mem_free(w->out);
     mem_free(w->temp);
@@ -112,9 +116,9 @@ void gguf_write_destroy(struct gguf_write *w)
 /* true when the sticky calls may go on. */
 static bool ready(struct gguf_write *w)
 {
-    if (w->meta.first.code == 0 && w->stage != STAGE_HEADER)
-        err_set(&w->meta.first, SHOAL_EINTERNAL, "metadata set after the header was written");
-    return w->meta.first.code == 0;
+    if (w->meta->first.code == 0 && w->stage != STAGE_HEADER)
+        err_set(&w->meta->first, SHOAL_EINTERNAL, "metadata set after the header was written");
+    return w->meta->first.code == 0;
 }
 
 /* Room for one more element; the doubled array or NULL. */
@@ -129,57 +133,57 @@ static void *grow(void *array, size_t n, size_t *cap, size_t size)
     return p;
 }
 
-static struct gguf_meta *meta(struct gguf_write *w)
+static struct model_file *meta(struct gguf_write *w)
 {
     (void)ready(w);
-    return &w->meta;
+    return w->meta;
 }
 
-void gguf_write_scalar(struct gguf_write *w, const char *key, enum gguf_type type,
+void gguf_write_scalar(struct gguf_write *w, const char *key, enum model_file_type type,
                        const void *value)
 {
-    gguf_meta_scalar(meta(w), key, type, value);
+    model_file_put_scalar(meta(w), key, type, value);
 }
 
 void gguf_write_u32(struct gguf_write *w, const char *key, uint32_t v)
 {
-    gguf_meta_u32(meta(w), key, v);
+    model_file_put_u32(meta(w), key, v);
 }
 
 void gguf_write_f32(struct gguf_write *w, const char *key, float v)
 {
-    gguf_meta_f32(meta(w), key, v);
+    model_file_put_f32(meta(w), key, v);
 }
 
 void gguf_write_bool(struct gguf_write *w, const char *key, bool v)
 {
-    gguf_meta_bool(meta(w), key, v);
+    model_file_put_bool(meta(w), key, v);
 }
 
 void gguf_write_str(struct gguf_write *w, const char *key, const char *s, size_t n)
 {
-    gguf_meta_str(meta(w), key, s, n);
+    model_file_put_str(meta(w), key, s, n);
 }
 
-void gguf_write_array(struct gguf_write *w, const char *key, enum gguf_type elem, const void *v,
-                      size_t n)
+void gguf_write_array(struct gguf_write *w, const char *key, enum model_file_type elem,
+                      const void *v, size_t n)
 {
-    gguf_meta_array(meta(w), key, elem, v, n);
+    model_file_put_array(meta(w), key, elem, v, n);
 }
 
-void gguf_write_strings(struct gguf_write *w, const char *key, const struct gguf_str *v, size_t n)
+void gguf_write_strings(struct gguf_write *w, const char *key, const struct str *v, size_t n)
 {
-    gguf_meta_strings(meta(w), key, v, n);
+    model_file_put_strings(meta(w), key, v, n);
 }
 
-void gguf_write_copy(struct gguf_write *w, const struct gguf *g)
+void gguf_write_copy(struct gguf_write *w, const struct model_file *m)
 {
-    gguf_meta_copy(meta(w), g);
+    model_file_put_all(meta(w), m);
 }
 
 void gguf_write_remove(struct gguf_write *w, const char *key)
 {
-    gguf_meta_remove(meta(w), key);
+    model_file_remove(meta(w), key);
 }
 
 static bool tensor_size(struct tensor *t)
@@ -203,19 +207,19 @@ void gguf_write_tensor(struct gguf_write *w, const char *name, size_t name_len,
         return;
     struct tensor t = {.type = type, .n_dims = n_dims};
     if (name_len == 0 || name_len > MAX_TENSOR_NAME || memchr(name, 0, name_len)) {
-        err_set(&w->meta.first, SHOAL_EINVAL, "tensor name of %zu bytes", name_len);
+        err_set(&w->meta->first, SHOAL_EINVAL, "tensor name of %zu bytes", name_len);
         return;
     }
     for (size_t i = 0; i < w->n_tensors; i++)
         if (strlen(w->tensors[i].name) == name_len && !memcmp(w->tensors[i].name, name, name_len)) {
-            err_set(&w->meta.first, SHOAL_EINVAL, "two tensors are named %.*s", (int)name_len,
+            err_set(&w->meta->first, SHOAL_EINVAL, "two tensors are named %.*s", (int)name_len,
                     name);
             return;
         }
-    for (uint32_t d = 0; d < n_dims && d < GGUF_MAX_DIMS; d++)
+    for (uint32_t d = 0; d < n_dims && d < MODEL_FILE_MAX_DIMS; d++)
         t.dims[d] = dims[d];
-    if (n_dims > GGUF_MAX_DIMS || !tensor_size(&t)) {
-        err_set(&w->meta.first, SHOAL_EINVAL, "tensor %.*s has impossible dimensions",
+    if (n_dims > MODEL_FILE_MAX_DIMS || !tensor_size(&t)) {
+        err_set(&w->meta->first, SHOAL_EINVAL, "tensor %.*s has impossible dimensions",
                 (int)name_len, name);
         return;
     }
@@ -224,7 +228,7 @@ void gguf_write_tensor(struct gguf_write *w, const char *name, size_t name_len,
         w->tensors = tensors;
     t.name = tensors ? mem_strndup(name, name_len) : NULL;
     if (!t.name) {
-        err_set(&w->meta.first, SHOAL_ENOMEM, "tensor %.*s", (int)name_len, name);
+        err_set(&w->meta->first, SHOAL_ENOMEM, "tensor %.*s", (int)name_len, name);
         return;
     }
     w->tensors[w->n_tensors++] = t;
@@ -288,39 +292,73 @@ static int pad(struct gguf_write *w, struct err *e)
     return 0;
 }
 
-/* The file's own word on alignment, if it has one. */
+/* The alignment that the metadata asks for, if it does. */
 static int choose_alignment(struct gguf_write *w, struct err *e)
 {
     static const char key[] = "general.alignment";
-    const struct gguf_meta_kv *kv = gguf_meta_find(&w->meta, key);
-    uint32_t type = 0, v = 0;
+    const struct model_file_value *value = model_file_find(w->meta, key);
+    uint32_t v = 0;
 
     w->alignment = DEFAULT_ALIGNMENT;
-    if (!kv)
+    if (!value)
         return 0;
-    if (kv->value.len == sizeof(type) + sizeof(v)) {
-        memcpy(&type, kv->value.data, sizeof(type));
-        memcpy(&v, kv->value.data + sizeof(type), sizeof(v));
-    }
-    if (type != GGUF_TYPE_U32 || v < 8 || v > 65536 || (v & (v - 1)) != 0)
+    if (value->type == MODEL_FILE_U32)
+        memcpy(&v, value->data, sizeof(v));
+    if (v < 8 || v > 65536 || (v & (v - 1)) != 0)
         return err_set(e, SHOAL_EINVAL, "%s must be a u32, a power of two from 8 to 65536", key);
     w->alignment = v;
     return 0;
 }
 
+static void put_u32(struct buf *b, uint32_t v)
+{
+    buf_put(b, &v, sizeof(v));
+}
+
+static void put_u64(struct buf *b, uint64_t v)
+{
+    buf_put(b, &v, sizeof(v));
+}
+
+static void put_str(struct buf *b, const char *s, size_t n)
+{
+    put_u64(b, n);
+    buf_put(b, s, n);
+}
+
+static void put_metadata(const struct gguf_write *w, struct buf *h)
+{
+    buf_puts(h, "GGUF");
+    put_u32(h, VERSION);
+    put_u64(h, w->n_tensors);
+    put_u64(h, w->meta->n_values);
+    for (size_t i = 0; i < w->meta->n_values; i++) {
+        const struct model_file_value *v = &w->meta->values[i];
+        put_str(h, v->key.p, v->key.n);
+        put_u32(h, v->type);
+        if (v->type == MODEL_FILE_ARRAY) {
+            put_u32(h, v->elem_type);
+            put_u64(h, v->n_elems);
+        } else if (v->type == MODEL_FILE_STRING) {
+            put_u64(h, v->n_bytes);
+        }
+        buf_put(h, v->data, v->n_bytes);
+    }
+}
+
 static int make_header(struct gguf_write *w, struct buf *h, struct err *e)
 {
-    gguf_meta_encode(&w->meta, h, w->n_tensors);
+    put_metadata(w, h);
     uint64_t offset = 0;
     for (size_t i = 0; i < w->n_tensors; i++) {
         struct tensor *t = &w->tensors[i];
         t->offset = offset;
-        gguf_meta_put_str(h, t->name, strlen(t->name));
-        gguf_meta_put_u32(h, t->n_dims);
+        put_str(h, t->name, strlen(t->name));
+        put_u32(h, t->n_dims);
         for (uint32_t d = 0; d < t->n_dims; d++)
-            gguf_meta_put_u64(h, t->dims[d]);
-        gguf_meta_put_u32(h, t->type);
-        gguf_meta_put_u64(h, t->offset);
+            put_u64(h, t->dims[d]);
+        put_u32(h, t->type);
+        put_u64(h, t->offset);
         offset = aligned(w, offset + t->n_bytes);
         if (offset > INT64_MAX / 2)
             return err_set(e, SHOAL_ELIMIT, "%s would be too large", w->path);
@@ -337,10 +375,10 @@ int gguf_write_begin(struct gguf_write *w, struct err *e)
     struct buf header;
     if (!ready(w)) {
         if (e)
-            *e = w->meta.first;
-        return w->meta.first.code;
+            *e = w->meta->first;
+        return w->meta->first.code;
     }
-    buf_init(&header, GGUF_META_MAX_BYTES);
+    buf_init(&header, MAX_HEADER_BYTES);
     int rc = choose_alignment(w, e);
     if (rc == 0)
         rc = make_header(w, &header, e);

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "format/gguf.h"
+#include "format/model_file.h"
 
 struct gguf_write;
 
@@ -25,19 +25,19 @@ SHOAL_MUST_CHECK int gguf_write_create(struct gguf_write **out, const char *path
 void gguf_write_destroy(struct gguf_write *w);
 
 /* Metadata keeps the order of first mention; a key set again gets the new value.
- * scalar: type is no STRING and no ARRAY, value points to one of it (BOOL: one byte). */
-void gguf_write_scalar(struct gguf_write *w, const char *key, enum gguf_type type,
+ * scalar: type is neither STRING nor ARRAY, value points to one of it (BOOL: one byte). */
+void gguf_write_scalar(struct gguf_write *w, const char *key, enum model_file_type type,
                        const void *value);
 void gguf_write_u32(struct gguf_write *w, const char *key, uint32_t v);
 void gguf_write_f32(struct gguf_write *w, const char *key, float v);
 void gguf_write_bool(struct gguf_write *w, const char *key, bool v);
 void gguf_write_str(struct gguf_write *w, const char *key, const char *s, size_t n);
 /* n elements of a scalar type. */
-void gguf_write_array(struct gguf_write *w, const char *key, enum gguf_type elem, const void *v,
-                      size_t n);
-void gguf_write_strings(struct gguf_write *w, const char *key, const struct gguf_str *v, size_t n);
-/* Every key of g as it is there. */
-void gguf_write_copy(struct gguf_write *w, const struct gguf *g);
+void gguf_write_array(struct gguf_write *w, const char *key, enum model_file_type elem,
+                      const void *v, size_t n);
+void gguf_write_strings(struct gguf_write *w, const char *key, const struct str *v, size_t n);
+/* Every value of a model. */
+void gguf_write_copy(struct gguf_write *w, const struct model_file *m);
 void gguf_write_remove(struct gguf_write *w, const char *key);
 
 /* dims[0] is the row length and a multiple of the type's block. */

@@ -207,11 +207,11 @@ static void which_inputs_are_quantized(struct decoder *d)
 
 /* ---- create -------------------------------------------------------------------------------- */
 
-static int configure(struct decoder *d, const struct gguf *g, const struct decoder_opts *o,
+static int configure(struct decoder *d, const struct model_file *g, const struct decoder_opts *o,
                      struct err *e)
 {
-    struct gguf_str name;
-    if (!gguf_get_str(g, "general.architecture", &name))
+    struct str name;
+    if (!model_file_get_str(g, "general.architecture", &name))
         return err_set(e, SHOAL_EFORMAT, "metadata key general.architecture is missing");
     const struct arch *a = arch_find(name.p, name.n);
     if (!a) {
@@ -252,7 +252,7 @@ static int configure(struct decoder *d, const struct gguf *g, const struct decod
     return 0;
 }
 
-int decoder_create(struct decoder **out, const struct gguf *g, const char *path,
+int decoder_create(struct decoder **out, const struct model_file *g, const char *path,
                    const struct decoder_opts *o, struct err *e)
 {
     static const struct decoder_opts defaults;
@@ -279,7 +279,7 @@ int decoder_create(struct decoder **out, const struct gguf *g, const char *path,
         which_inputs_are_quantized(d);
         rc =
             weights_load(&d->weights, path, o->cache_dir, d->crew, o->progress, o->progress_ctx, e);
-        gguf_trim(g); /* from now on only rows of the embedding are read */
+        model_file_trim(g); /* from now on only rows of the embedding are read */
     }
     if (rc < 0) {
         decoder_destroy(d);
@@ -289,8 +289,8 @@ int decoder_create(struct decoder **out, const struct gguf *g, const char *path,
     return 0;
 }
 
-int decoder_measure(struct decoder_sizes *out, const struct gguf *g, const struct decoder_opts *o,
-                    struct err *e)
+int decoder_measure(struct decoder_sizes *out, const struct model_file *g,
+                    const struct decoder_opts *o, struct err *e)
 {
     struct decoder *d = mem_zalloc(sizeof(*d));
     if (!d)

@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 #include "kernels/kern.h"
-#include "format/gguf.h"
+#include "format/model_file.h"
 
 enum decoder_act { DECODER_ACT_SILU, DECODER_ACT_GELU };
 
@@ -42,7 +42,7 @@ struct decoder_config {
 /* One entry per architecture.  A new one needs a file and a row in arch.c. */
 struct arch {
     const char *name;
-    int (*configure)(struct decoder_config *c, const struct gguf *g, struct err *e);
+    int (*configure)(struct decoder_config *c, const struct model_file *g, struct err *e);
 };
 const struct arch *arch_find(const char *name, size_t n);
 /* "llama, qwen2, ...", for messages. */
@@ -77,8 +77,8 @@ struct decoder_sizes { /* memory in bytes, by purpose */
 
 struct decoder;
 
-SHOAL_MUST_CHECK int decoder_create(struct decoder **out, const struct gguf *g, const char *path,
-                                    const struct decoder_opts *o, struct err *e);
+SHOAL_MUST_CHECK int decoder_create(struct decoder **out, const struct model_file *g,
+                                    const char *path, const struct decoder_opts *o, struct err *e);
 void decoder_destroy(struct decoder *d);
 const struct decoder_config *decoder_config(const struct decoder *d);
 uint32_t decoder_n_ctx(const struct decoder *d);
@@ -88,7 +88,7 @@ const struct kern_ops *decoder_kernels(const struct decoder *d);
 uint32_t decoder_n_threads(const struct decoder *d);
 struct decoder_sizes decoder_sizes(const struct decoder *d);
 /* Computes the memory a model needs without reserving any. */
-SHOAL_MUST_CHECK int decoder_measure(struct decoder_sizes *out, const struct gguf *g,
+SHOAL_MUST_CHECK int decoder_measure(struct decoder_sizes *out, const struct model_file *g,
                                      const struct decoder_opts *o, struct err *e);
 /* True if the tiled weights came from the cache. */
 bool decoder_from_cache(const struct decoder *d);

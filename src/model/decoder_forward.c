@@ -56,14 +56,14 @@ static void embed(struct decoder *d, uint32_t t)
     /* a row in the file's encoding is never longer than as floats */
     float *x = d->x + (size_t)t * d->c.dim, *raw = d->xn + (size_t)t * d->c.dim;
     size_t row = d->embd->n_bytes / d->c.n_vocab;
-    gguf_read(d->g, d->embd, token * row, raw, row);
+    model_file_read(d->embd, token * row, raw, row);
     quant_to_f32(d->embd->type, raw, x, d->c.dim);
     if (d->c.embed_scale != 1.0f)
         d->k->scale(x, d->c.embed_scale, d->c.dim);
     if (d->pos_embd) {
         float *place = d->proj + (size_t)t * d->c.dim;
         row = d->pos_embd->n_bytes / (size_t)d->pos_embd->dims[1];
-        gguf_read(d->g, d->pos_embd, pos * row, raw, row);
+        model_file_read(d->pos_embd, pos * row, raw, row);
         quant_to_f32(d->pos_embd->type, raw, place, d->c.dim);
         d->k->add(x, place, d->c.dim);
     }
@@ -188,7 +188,7 @@ static void watch_inputs(struct decoder *d, const struct linear *l, uint32_t n_l
         char name[96];
         if (l[i].mat == NO_MAT)
             continue;
-        struct gguf_str s = d->weights.tensors[l[i].mat]->name;
+        struct str s = d->weights.tensors[l[i].mat]->name;
         size_t n = s.n < sizeof(name) - 1 ? s.n : sizeof(name) - 1;
         memcpy(name, s.p, n);
         name[n] = '\0';

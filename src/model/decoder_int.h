@@ -23,13 +23,13 @@ struct attn_unit { /* rows of one KV head of one run: the smallest unit of a chu
 struct decoder {
     struct decoder_config c;
     const struct kern_ops *k;
-    const struct gguf *g;
+    const struct model_file *g;
     struct crew *crew;
     struct weights weights;
     struct layer *layers;
     const float *final_norm_w, *final_norm_b;
     struct linear output;
-    const struct gguf_tensor *embd, *pos_embd;
+    const struct model_file_tensor *embd, *pos_embd;
     struct vectors vectors; /* all small tensors */
     float *inv_freq[2];     /* global and local: [rope_dim / 2] */
 

@@ -11,10 +11,10 @@
 static const char *const archs[] = {"bert", "distilbert", "roberta"};
 #define N_ARCHS (sizeof(archs) / sizeof(archs[0]))
 
-static const char *arch_of(const struct gguf *g, struct gguf_str *name)
+static const char *arch_of(const struct model_file *g, struct str *name)
 {
-    *name = (struct gguf_str){"", 0};
-    if (!gguf_get_str(g, "general.architecture", name))
+    *name = (struct str){"", 0};
+    if (!model_file_get_str(g, "general.architecture", name))
         return NULL;
     for (size_t i = 0; i < N_ARCHS; i++)
         if (strlen(archs[i]) == name->n && memcmp(archs[i], name->p, name->n) == 0)
@@ -22,27 +22,27 @@ static const char *arch_of(const struct gguf *g, struct gguf_str *name)
     return NULL;
 }
 
-bool encoder_knows(const struct gguf *g)
+bool encoder_knows(const struct model_file *g)
 {
-    struct gguf_str name;
+    struct str name;
     return arch_of(g, &name) != NULL;
 }
 
 /* ---- configuration ------------------------------------------------------------------------- */
 
-static int read_u32(const struct encoder_config *c, const struct gguf *g, const char *key,
+static int read_u32(const struct encoder_config *c, const struct model_file *g, const char *key,
                     uint32_t max, uint32_t *out, struct err *e)
 {
     char name[96];
     uint64_t v;
     snprintf(name, sizeof(name), "%s.%s", c->arch, key);
-    if (!gguf_get_u64(g, name, &v) || v < 1 || v > max)
+    if (!model_file_get_u64(g, name, &v) || v < 1 || v > max)
         return err_set(e, SHOAL_EFORMAT, "metadata key %s is missing or not in 1 to %u", name, max);
     *out = (uint32_t)v;
     return 0;
 }
 
-static int read_act(struct encoder_config *c, const struct gguf *g, struct err *e)
+static int read_act(struct encoder_config *c, const struct model_file *g, struct err *e)
 {
     static const struct {
         const char *name;
@@ -54,10 +54,10 @@ static int read_act(struct encoder_config *c, const struct gguf *g, struct err *
         {"relu", ENCODER_ACT_RELU},
     };
     char key[96];
-    struct gguf_str s;
+    struct str s;
     snprintf(key, sizeof(key), "%s.activation", c->arch);
     c->act = ENCODER_ACT_GELU_ERF;
-    if (!gguf_get_str(g, key, &s))
+    if (!model_file_get_str(g, key, &s))
         return 0;
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++)
         if (strlen(acts[i].name) == s.n && memcmp(acts[i].name, s.p, s.n) == 0) {
@@ -67,9 +67,9 @@ static int read_act(struct encoder_config *c, const struct gguf *g, struct err *
     return err_set(e, SHOAL_EUNSUPPORTED, "%s \"%.*s\"", key, (int)(s.n < 64 ? s.n : 64), s.p);
 }
 
-static int read_config(struct encoder_config *c, const struct gguf *g, struct err *e)
+static int read_config(struct encoder_config *c, const struct model_file *g, struct err *e)
 {
-    struct gguf_str name;
+    struct str name;
     c->arch = arch_of(g, &name);
     if (!c->arch)
         return err_set(e, SHOAL_EUNSUPPORTED,
@@ -90,7 +90,7 @@ static int read_config(struct encoder_config *c, const struct gguf *g, struct er
     char key[96];
     double eps = 1e-12;
     snprintf(key, sizeof(key), "%s.attention.layer_norm_epsilon", c->arch);
-    if (gguf_find(g, key) && (!gguf_get_f64(g, key, &eps) || !(eps >= 0 && eps < 1)))
+    if (model_file_find(g, key) && (!model_file_get_f64(g, key, &eps) || !(eps >= 0 && eps < 1)))
         return err_set(e, SHOAL_EFORMAT, "metadata key %s is not a small number", key);
     c->norm_eps = (float)eps;
     return 0;
@@ -172,9 +172,10 @@ static int plan_tensors(struct encoder *d, struct err *e)
     for (int i = 0; rc == 0 && i < ENCODER_N_TOPS; i++)
         rc = plan_linear(&p, &d->top[i], -1, tops[i], i == ENCODER_TOP_CLS ? d->c.dim : 0, d->c.dim,
                          false);
-    plan_claim_prefix(&p, "tag.transitions.");
-    if (rc == 0)
+    if (rc == 0) {
+        plan_claim_prefix(&p, "tag.transitions.");
         rc = plan_check_all_claimed(&p, d->c.arch);
+    }
     plan_fini(&p);
     return rc;
 }
@@ -193,7 +194,7 @@ static void which_inputs_are_quantized(struct encoder *d)
 
 /* ---- create -------------------------------------------------------------------------------- */
 
-static int configure(struct encoder *d, const struct gguf *g, const struct encoder_opts *o,
+static int configure(struct encoder *d, const struct model_file *g, const struct encoder_opts *o,
                      struct err *e)
 {
     d->g = g;
@@ -216,7 +217,7 @@ static int configure(struct encoder *d, const struct gguf *g, const struct encod
     return rc;
 }
 
-int encoder_create(struct encoder **out, const struct gguf *g, const char *path,
+int encoder_create(struct encoder **out, const struct model_file *g, const char *path,
                    const struct encoder_opts *o, struct err *e)
 {
     static const struct encoder_opts defaults;
@@ -240,7 +241,7 @@ int encoder_create(struct encoder **out, const struct gguf *g, const char *path,
         which_inputs_are_quantized(d);
         rc =
             weights_load(&d->weights, path, o->cache_dir, d->crew, o->progress, o->progress_ctx, e);
-        gguf_trim(g); /* from now on only rows of the embedding are read */
+        model_file_trim(g); /* from now on only rows of the embedding are read */
     }
     if (rc < 0) {
         encoder_destroy(d);
@@ -250,8 +251,8 @@ int encoder_create(struct encoder **out, const struct gguf *g, const char *path,
     return 0;
 }
 
-int encoder_measure(struct encoder_sizes *out, const struct gguf *g, const struct encoder_opts *o,
-                    struct err *e)
+int encoder_measure(struct encoder_sizes *out, const struct model_file *g,
+                    const struct encoder_opts *o, struct err *e)
 {
     struct encoder *d = mem_zalloc(sizeof(*d));
     if (!d)

@@ -18,7 +18,7 @@
 
 #include "base/err.h"
 #include "kernels/kern.h"
-#include "format/gguf.h"
+#include "format/model_file.h"
 
 enum encoder_act { ENCODER_ACT_GELU_ERF, ENCODER_ACT_GELU_TANH, ENCODER_ACT_RELU };
 
@@ -59,16 +59,16 @@ struct encoder_sizes { /* memory in bytes, by purpose */
 struct encoder;
 
 /* True if general.architecture names an encoder. */
-bool encoder_knows(const struct gguf *g);
-SHOAL_MUST_CHECK int encoder_create(struct encoder **out, const struct gguf *g, const char *path,
-                                    const struct encoder_opts *o, struct err *e);
+bool encoder_knows(const struct model_file *g);
+SHOAL_MUST_CHECK int encoder_create(struct encoder **out, const struct model_file *g,
+                                    const char *path, const struct encoder_opts *o, struct err *e);
 void encoder_destroy(struct encoder *d);
 const struct encoder_config *encoder_config(const struct encoder *d);
 const struct kern_ops *encoder_kernels(const struct encoder *d);
 uint32_t encoder_n_threads(const struct encoder *d);
 struct encoder_sizes encoder_sizes(const struct encoder *d);
 /* Computes the memory a model needs without reserving any. */
-SHOAL_MUST_CHECK int encoder_measure(struct encoder_sizes *out, const struct gguf *g,
+SHOAL_MUST_CHECK int encoder_measure(struct encoder_sizes *out, const struct model_file *g,
                                      const struct encoder_opts *o, struct err *e);
 /* True if the tiled weights came from the cache. */
 bool encoder_from_cache(const struct encoder *d);

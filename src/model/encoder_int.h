@@ -23,13 +23,13 @@ struct attn_job { /* rows of one head of one sequence */
 struct encoder {
     struct encoder_config c;
     const struct kern_ops *k;
-    const struct gguf *g;
+    const struct model_file *g;
     struct crew *crew;
     struct weights weights;
     struct vectors vectors;
     struct encoder_layer *layers;
     struct norm embd_norm;
-    const struct gguf_tensor *embd;
+    const struct model_file_tensor *embd;
     const float *positions; /* [pos0 + n_ctx][dim] */
     const float *types;     /* [n_types][dim] or NULL */
     struct linear top[ENCODER_N_TOPS];

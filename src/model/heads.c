@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "model/encoder.h"
-#include "format/gguf.h"
+#include "format/model_file.h"
 #include "model/heads_int.h"
 
 #define MAX_LABELS 65535u /* tags are 16-bit */
@@ -99,12 +99,12 @@ static int read_labels(struct heads *h, struct heads_set *s, const cJSON *list, 
     return labels ? 0 : err_set(e, SHOAL_ENOMEM, "labels");
 }
 
-static int read_transitions(struct heads *h, struct heads_set *s, const struct gguf *g,
+static int read_transitions(struct heads *h, struct heads_set *s, const struct model_file *g,
                             struct err *e)
 {
     char name[128];
     snprintf(name, sizeof(name), "tag.transitions.%.80s", s->name);
-    const struct gguf_tensor *t = g ? gguf_find_tensor(g, name) : NULL;
+    const struct model_file_tensor *t = g ? model_file_find_tensor(g, name) : NULL;
     if (!t)
         return err_set(e, SHOAL_EFORMAT, "tensor %s is missing", name);
     if (t->n_dims != 2 || t->dims[0] != s->count || t->dims[1] != s->count + 1)
@@ -208,8 +208,8 @@ static int plain_set(struct heads *h, struct heads_head *head, const struct head
     struct heads_set *s = keep(h, mem_zalloc(sizeof(*s)));
     const char **labels = keep(h, mem_zalloc_n(head->rows, sizeof(*labels)));
     const cJSON *names = member(config, "id2label");
-    struct gguf_strings texts = {0};
-    struct gguf_str given;
+    struct model_file_strings texts = {0};
+    struct str given;
     char key[96];
     if (!s || !labels)
         return err_set(e, SHOAL_ENOMEM, "labels");
@@ -218,12 +218,12 @@ static int plain_set(struct heads *h, struct heads_head *head, const struct head
     s->multi = strcmp(text_of(config, "problem_type"), "multi_label_classification") == 0;
     snprintf(key, sizeof(key), "%.40s.classifier.output_labels", src->arch ? src->arch : "");
     if (src->g)
-        texts = gguf_kv_strings(gguf_find(src->g, key));
+        texts = model_file_strings(model_file_find(src->g, key));
     for (uint32_t i = 0; i < head->rows; i++) {
         char text[32];
         snprintf(text, sizeof(text), "%u", i);
         const char *name = names ? cJSON_GetStringValue(member(names, text)) : NULL;
-        bool has_given = gguf_strings_next(&texts, &given);
+        bool has_given = model_file_strings_next(&texts, &given);
         if (name)
             labels[i] = keep_str(h, name, strlen(name));
         else if (has_given)
@@ -254,7 +254,7 @@ static void read_pooling(struct heads *h, const struct heads_source *src, const 
     char key[96];
     uint64_t type;
     snprintf(key, sizeof(key), "%.40s.pooling_type", src->arch ? src->arch : "");
-    if (src->g && gguf_get_u64(src->g, key, &type) && type >= 1 && type <= 3) {
+    if (src->g && model_file_get_u64(src->g, key, &type) && type >= 1 && type <= 3) {
         h->embeds = true;
         h->info.pooling = type == 2   ? HEADS_POOLING_CLS
                           : type == 3 ? HEADS_POOLING_LAST
@@ -327,11 +327,12 @@ int heads_create(struct heads **out, const struct heads_source *s, struct err *e
     return 0;
 }
 
-int heads_open(struct heads **out, const struct gguf *g, const struct encoder *d, struct err *e)
+int heads_open(struct heads **out, const struct model_file *g, const struct encoder *d,
+               struct err *e)
 {
-    struct gguf_str config = {NULL, 0}, pooling = {NULL, 0};
-    (void)gguf_get_str(g, "huggingface.config", &config);
-    (void)gguf_get_str(g, "huggingface.sentence_pooling", &pooling);
+    struct str config = {NULL, 0}, pooling = {NULL, 0};
+    (void)model_file_get_str(g, "huggingface.config", &config);
+    (void)model_file_get_str(g, "huggingface.sentence_pooling", &pooling);
     const struct heads_source s = {.g = g,
                                    .config = config.p,
                                    .n_config = config.n,

@@ -20,7 +20,7 @@
 #include "kernels/kern.h"
 
 struct encoder;
-struct gguf;
+struct model_file;
 struct heads;
 
 enum heads_task { HEADS_CLASSIFY, HEADS_TAG, HEADS_EMBED, HEADS_RERANK };
@@ -54,7 +54,7 @@ struct heads_info {
 };
 
 struct heads_source {             /* borrowed during create */
-    const struct gguf *g;         /* transitions and keys; may be NULL */
+    const struct model_file *g;   /* transitions and keys; may be NULL */
     const char *config, *pooling; /* JSON texts; may be NULL */
     size_t n_config, n_pooling;
     const char *arch;                /* for keys "<arch>.pooling_type"; may be NULL */
@@ -64,8 +64,8 @@ struct heads_source {             /* borrowed during create */
 
 SHOAL_MUST_CHECK int heads_create(struct heads **out, const struct heads_source *s, struct err *e);
 /* The same for a native encoder, from its metadata. */
-SHOAL_MUST_CHECK int heads_open(struct heads **out, const struct gguf *g, const struct encoder *d,
-                                struct err *e);
+SHOAL_MUST_CHECK int heads_open(struct heads **out, const struct model_file *g,
+                                const struct encoder *d, struct err *e);
 void heads_destroy(struct heads *h);
 bool heads_has(const struct heads *h, enum heads_task task);
 const struct heads_info *heads_info(const struct heads *h);

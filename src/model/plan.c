@@ -57,7 +57,7 @@ void linear_round_all(const struct kern_ops *k, const struct kern_act *a, enum l
     linear_round(k, a, in, t, 0, (a->n_cols + unit - 1) / unit);
 }
 
-int plan_init(struct plan *p, const struct gguf *g, struct weights *w, struct vectors *v,
+int plan_init(struct plan *p, const struct model_file *g, struct weights *w, struct vectors *v,
               struct err *e)
 {
     *p = (struct plan){.g = g, .weights = w, .vectors = v, .e = e};
@@ -70,9 +70,9 @@ void plan_fini(struct plan *p)
     mem_free(p->claimed);
 }
 
-const struct gguf_tensor *plan_claim(struct plan *p, const char *name)
+const struct model_file_tensor *plan_claim(struct plan *p, const char *name)
 {
-    const struct gguf_tensor *t = gguf_find_tensor(p->g, name);
+    const struct model_file_tensor *t = model_file_find_tensor(p->g, name);
     if (t)
         p->claimed[t - p->g->tensors] = true;
     return t;
@@ -82,7 +82,7 @@ void plan_claim_prefix(struct plan *p, const char *prefix)
 {
     size_t n = strlen(prefix);
     for (size_t i = 0; i < p->g->n_tensors; i++) {
-        struct gguf_str s = p->g->tensors[i].name;
+        struct str s = p->g->tensors[i].name;
         if (s.n >= n && memcmp(s.p, prefix, n) == 0)
             p->claimed[i] = true;
     }
@@ -97,7 +97,7 @@ static void name_of(char *out, size_t cap, int layer, const char *part, const ch
 }
 
 /* n values of t, owned by the plan's vectors and padded with 16 zeros. */
-static int floats(struct plan *p, const float **out, const struct gguf_tensor *t, size_t n)
+static int floats(struct plan *p, const float **out, const struct model_file_tensor *t, size_t n)
 {
     struct vectors *all = p->vectors;
     float **bigger = mem_realloc(all->list, (all->n + 1) * sizeof(*bigger));
@@ -117,7 +117,7 @@ int plan_vector(struct plan *p, const float **out, int layer, const char *part, 
 {
     char name[96];
     name_of(name, sizeof(name), layer, part, kind);
-    const struct gguf_tensor *t = plan_claim(p, name);
+    const struct model_file_tensor *t = plan_claim(p, name);
     *out = NULL;
     if (!t)
         return required ? err_set(p->e, SHOAL_EFORMAT, "tensor %s is missing", name) : 0;
@@ -130,7 +130,7 @@ int plan_vector(struct plan *p, const float **out, int layer, const char *part, 
 int plan_table(struct plan *p, const float **out, const char *name, uint32_t *n_rows,
                uint32_t n_cols, bool required)
 {
-    const struct gguf_tensor *t = plan_claim(p, name);
+    const struct model_file_tensor *t = plan_claim(p, name);
     *out = NULL;
     *n_rows = 0;
     if (!t)
@@ -146,7 +146,7 @@ int plan_linear(struct plan *p, struct linear *l, int layer, const char *part, u
 {
     char name[96];
     name_of(name, sizeof(name), layer, part, "weight");
-    const struct gguf_tensor *t = plan_claim(p, name);
+    const struct model_file_tensor *t = plan_claim(p, name);
     *l = (struct linear){.mat = NO_MAT};
     if (!t)
         return required ? err_set(p->e, SHOAL_EFORMAT, "tensor %s is missing", name) : 0;

@@ -52,18 +52,18 @@ void linear_round_all(const struct kern_ops *k, const struct kern_act *a, enum l
                       uint32_t t);
 
 struct plan {
-    const struct gguf *g;
+    const struct model_file *g;
     struct weights *weights;
     struct vectors *vectors;
     bool *claimed; /* per tensor of the file */
     struct err *e;
 };
 
-SHOAL_MUST_CHECK int plan_init(struct plan *p, const struct gguf *g, struct weights *w,
+SHOAL_MUST_CHECK int plan_init(struct plan *p, const struct model_file *g, struct weights *w,
                                struct vectors *v, struct err *e);
 void plan_fini(struct plan *p);
 /* NULL if the file has no such tensor.  claim_prefix: claims all whose names start like that. */
-const struct gguf_tensor *plan_claim(struct plan *p, const char *name);
+const struct model_file_tensor *plan_claim(struct plan *p, const char *name);
 void plan_claim_prefix(struct plan *p, const char *prefix);
 /* "part.kind" (layer < 0) or "blk.layer.part.kind": a vector of n floats; NULL if the file has none
  * and it is not required. */

@@ -9,10 +9,11 @@
 #include "model/arch/arch.h"
 #include "model/t5_int.h"
 
-bool t5_knows(const struct gguf *g)
+bool t5_knows(const struct model_file *g)
 {
-    struct gguf_str s;
-    return gguf_get_str(g, "general.architecture", &s) && s.n == 2 && memcmp(s.p, "t5", 2) == 0;
+    struct str s;
+    return model_file_get_str(g, "general.architecture", &s) && s.n == 2 &&
+           memcmp(s.p, "t5", 2) == 0;
 }
 
 /* ---- configuration ------------------------------------------------------------------------- */
@@ -30,10 +31,10 @@ static int read_act(struct t5 *t, struct err *e)
         {"gelu_pytorch_tanh", PRODUCTS_ACT_GELU, true, true},
         {"silu", PRODUCTS_ACT_SILU, true, false},
     };
-    struct gguf_str s;
-    t->c.gated = gguf_find_tensor(t->g, "enc.blk.0.ffn_gate.weight") != NULL;
+    struct str s;
+    t->c.gated = model_file_find_tensor(t->g, "enc.blk.0.ffn_gate.weight") != NULL;
     t->act = t->c.gated ? PRODUCTS_ACT_GELU : PRODUCTS_ACT_RELU;
-    if (!gguf_get_str(t->g, "t5.activation", &s))
+    if (!model_file_get_str(t->g, "t5.activation", &s))
         return 0;
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++)
         if (strlen(acts[i].name) == s.n && memcmp(acts[i].name, s.p, s.n) == 0 &&
@@ -48,7 +49,7 @@ static int read_act(struct t5 *t, struct err *e)
 static int read_config(struct t5 *t, struct err *e)
 {
     const struct decoder_config as = {.arch = "t5"}; /* only its name is read */
-    const struct gguf *g = t->g;
+    const struct model_file *g = t->g;
     struct t5_config *c = &t->c;
     uint32_t value_len, start;
     int rc;
@@ -80,9 +81,9 @@ static int read_config(struct t5 *t, struct err *e)
         return err_set(e, SHOAL_EFORMAT, "%u buckets are too many for distances of up to %u",
                        c->n_buckets, c->max_distance);
     c->start_token = (int32_t)start;
-    bool scaled = !gguf_find_tensor(g, "output.weight"); /* default: scaled if tied */
-    if (gguf_find(g, "t5.scale_decoder_outputs") &&
-        !gguf_get_bool(g, "t5.scale_decoder_outputs", &scaled))
+    bool scaled = !model_file_find_tensor(g, "output.weight"); /* default: scaled if tied */
+    if (model_file_find(g, "t5.scale_decoder_outputs") &&
+        !model_file_get_bool(g, "t5.scale_decoder_outputs", &scaled))
         return err_set(e, SHOAL_EFORMAT, "metadata key t5.scale_decoder_outputs is not a bool");
     c->output_scale = scaled ? 1.0f / sqrtf((float)c->dim) : 1.0f;
     return read_act(t, e);
@@ -285,7 +286,8 @@ static void fill_biases(struct t5 *t)
 
 /* ---- create -------------------------------------------------------------------------------- */
 
-static int configure(struct t5 *t, const struct gguf *g, const struct t5_opts *o, struct err *e)
+static int configure(struct t5 *t, const struct model_file *g, const struct t5_opts *o,
+                     struct err *e)
 {
     t->g = g;
     int rc = read_config(t, e);
@@ -324,8 +326,8 @@ static int reserve(struct t5 *t, struct err *e)
     return 0;
 }
 
-int t5_create(struct t5 **out, const struct gguf *g, const char *path, const struct t5_opts *o,
-              struct err *e)
+int t5_create(struct t5 **out, const struct model_file *g, const char *path,
+              const struct t5_opts *o, struct err *e)
 {
     static const struct t5_opts defaults;
     o = o ? o : &defaults;
@@ -345,12 +347,13 @@ int t5_create(struct t5 **out, const struct gguf *g, const char *path, const str
         t5_destroy(t);
         return rc;
     }
-    gguf_trim(g); /* from now on only rows of the embedding are read */
+    model_file_trim(g); /* from now on only rows of the embedding are read */
     *out = t;
     return 0;
 }
 
-int t5_measure(struct t5_sizes *out, const struct gguf *g, const struct t5_opts *o, struct err *e)
+int t5_measure(struct t5_sizes *out, const struct model_file *g, const struct t5_opts *o,
+               struct err *e)
 {
     struct t5 *t = mem_zalloc(sizeof(*t));
     if (!t)

@@ -20,7 +20,7 @@
 
 #include "base/err.h"
 #include "kernels/kern.h"
-#include "format/gguf.h"
+#include "format/model_file.h"
 
 struct t5_config {
     uint32_t n_vocab, n_ctx_train, dim, n_heads, head_dim, ffn_dim;
@@ -71,13 +71,13 @@ struct t5_sizes { /* memory in bytes, by purpose */
 struct t5;
 
 /* True if general.architecture is t5. */
-bool t5_knows(const struct gguf *g);
-SHOAL_MUST_CHECK int t5_create(struct t5 **out, const struct gguf *g, const char *path,
+bool t5_knows(const struct model_file *g);
+SHOAL_MUST_CHECK int t5_create(struct t5 **out, const struct model_file *g, const char *path,
                                const struct t5_opts *o, struct err *e);
 void t5_destroy(struct t5 *t);
 /* Computes the memory a model needs without reserving any. */
-SHOAL_MUST_CHECK int t5_measure(struct t5_sizes *out, const struct gguf *g, const struct t5_opts *o,
-                                struct err *e);
+SHOAL_MUST_CHECK int t5_measure(struct t5_sizes *out, const struct model_file *g,
+                                const struct t5_opts *o, struct err *e);
 const struct t5_config *t5_config(const struct t5 *t);
 const struct kern_ops *t5_kernels(const struct t5 *t);
 uint32_t t5_n_threads(const struct t5 *t);

@@ -115,7 +115,7 @@ static void embed(struct t5 *t, uint32_t layer, uint32_t token)
     /* a row in the file's encoding is never longer than as floats */
     float *x = t->x + (size_t)token * t->c.dim, *raw = t->xn + (size_t)token * t->c.dim;
     const size_t row = t->embd->n_bytes / t->c.n_vocab;
-    gguf_read(t->g, t->embd, (size_t)id * row, raw, row);
+    model_file_read(t->embd, (size_t)id * row, raw, row);
     quant_to_f32(t->embd->type, raw, x, t->c.dim);
     norm_in(t, t->layers[layer].attn_norm, token);
 }

@@ -19,7 +19,7 @@ struct t5_unit { /* rows of one head of one source */
 struct t5 {
     struct t5_config c;
     const struct kern_ops *k;
-    const struct gguf *g;
+    const struct model_file *g;
     struct crew *crew;
     struct weights weights;
     struct vectors vectors;
@@ -27,7 +27,7 @@ struct t5 {
     const float *enc_norm, *dec_norm;
     const float *rel_b[2]; /* of the encoder and the decoder: [n_buckets][n_heads] */
     struct linear output;
-    const struct gguf_tensor *embd;
+    const struct model_file_tensor *embd;
     enum products_act act;
     uint32_t n_ctx, max_tokens, max_seqs, max_rows;
     enum linear_input in_x, in_att, in_hidden;

@@ -66,7 +66,7 @@ static int grow(struct weights *w)
     return 0;
 }
 
-static enum kern_fmt tiled_fmt(const struct weights *w, const struct gguf_tensor *t)
+static enum kern_fmt tiled_fmt(const struct weights *w, const struct model_file_tensor *t)
 {
     const enum kern_fmt own = tiles_fmt_of(t->type);
     if (w->round == WEIGHTS_WIDE && t->dims[0] % KERN_WIDE == 0 && t->dims[0] <= KERN_WIDE_MAX)
@@ -76,12 +76,13 @@ static enum kern_fmt tiled_fmt(const struct weights *w, const struct gguf_tensor
     return own;
 }
 
-static bool is_rounded(const struct weights *w, const struct gguf_tensor *t)
+static bool is_rounded(const struct weights *w, const struct model_file_tensor *t)
 {
     return tiled_fmt(w, t) != tiles_fmt_of(t->type);
 }
 
-int weights_add(struct weights *w, const struct gguf_tensor *t, uint32_t *index, struct err *e)
+int weights_add(struct weights *w, const struct model_file_tensor *t, uint32_t *index,
+                struct err *e)
 {
     uint64_t n_rows = t->dims[1] * t->dims[2] * t->dims[3]; /* bounded by the file's size */
     if (n_rows > INT32_MAX)
@@ -129,7 +130,7 @@ static bool cache_key(const struct weights *w, const char *source, char *real, u
     *name = hash_bytes(real, strlen(real), hash_bytes(words, 4 * sizeof(words[0]), 0));
     *key = hash_bytes(words, sizeof(words), *name);
     for (uint32_t i = 0; i < w->n; i++) {
-        const struct gguf_tensor *t = w->tensors[i];
+        const struct model_file_tensor *t = w->tensors[i];
         uint64_t shape[] = {t->type, t->dims[0], t->dims[1], t->n_bytes};
         size_t n = t->n_bytes < 64 ? t->n_bytes : 64;
         if (t->map && (i == 0 || t->map != w->tensors[i - 1]->map)) {
@@ -284,7 +285,7 @@ static size_t work_bytes(const struct weights *w, uint32_t n_cols)
            (w->round == WEIGHTS_AS_STORED ? 0 : tile * sizeof(float) + tile / 32 * 34);
 }
 
-static const uint8_t *source(const struct tiling *p, const struct gguf_tensor *t)
+static const uint8_t *source(const struct tiling *p, const struct model_file_tensor *t)
 {
     return t->data ? t->data : p->made;
 }
@@ -293,7 +294,7 @@ static void tile_rounded(const struct tiling *p, uint32_t mat, uint32_t tile, ui
                          uint8_t *work)
 {
     const struct kern_mat *m = &p->w->mats[mat];
-    const struct gguf_tensor *t = p->w->tensors[mat];
+    const struct model_file_tensor *t = p->w->tensors[mat];
     const struct quant_info *from = quant_info(t->type);
     const uint32_t height = p->w->layout.tile_rows, r0 = tile * height;
     const uint32_t rows = m->n_rows - r0 < height ? m->n_rows - r0 : height;
@@ -314,7 +315,7 @@ static void tile_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk
     struct tiling *p = ctx;
     const uint32_t mat = phase->arg;
     const struct kern_mat *m = &p->w->mats[mat];
-    const struct gguf_tensor *t = p->w->tensors[mat];
+    const struct model_file_tensor *t = p->w->tensors[mat];
     uint32_t per = tiles_per_chunk(p, mat), tiles = tiles_count(&p->w->layout, m->n_rows);
     uint32_t from = chunk * per, to = from + per < tiles ? from + per : tiles;
     if (atomic_load_explicit(&p->stop, memory_order_relaxed))
@@ -338,7 +339,7 @@ static void tile_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk
 static void tile_finish(void *ctx, const struct crew_phase *phase, uint32_t member)
 {
     struct tiling *p = ctx;
-    const struct gguf_tensor *t = p->w->tensors[phase->arg];
+    const struct model_file_tensor *t = p->w->tensors[phase->arg];
     (void)member;
     if (!t->map || t->in_memory) /* anonymous memory: its contents would be lost */
         return;
@@ -354,17 +355,17 @@ enum { MAKE_ROWS = 64 };
 static void make_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk, uint32_t member)
 {
     struct tiling *p = ctx;
-    const struct gguf_tensor *t = p->w->tensors[phase->arg];
+    const struct model_file_tensor *t = p->w->tensors[phase->arg];
     uint64_t from = (uint64_t)chunk * phase->n_items, left = t->dims[1] - from;
     size_t row_bytes = t->n_bytes / (size_t)t->dims[1];
     (void)member;
-    gguf_rows(t, from, left < phase->n_items ? left : phase->n_items, 0, t->dims[0],
-              p->made + (size_t)from * row_bytes);
+    model_file_rows(t, from, left < phase->n_items ? left : phase->n_items, 0, t->dims[0],
+                    p->made + (size_t)from * row_bytes);
 }
 
 static void find_mul(struct tiling *p, uint32_t mat)
 {
-    const struct gguf_tensor *t = p->w->tensors[mat];
+    const struct model_file_tensor *t = p->w->tensors[mat];
     struct kern_mat *m = &p->w->mats[mat];
     m->mul = is_rounded(p->w, t) ? 1.0f : tiles_mul(t->type, source(p, t), m->n_rows, m->n_cols);
 }
@@ -381,8 +382,8 @@ static uint32_t plan_phases(struct tiling *p, struct crew_phase *phases)
     struct weights *w = p->w;
     uint32_t n = 0;
     for (uint32_t i = 0; i < w->n; i++) {
-        const struct gguf_tensor *t = w->tensors[i];
-        if (t->order != GGUF_ORDER_PLAIN) {
+        const struct model_file_tensor *t = w->tensors[i];
+        if (t->order != MODEL_FILE_PLAIN) {
             uint32_t rows = w->mats[i].n_rows / CREW_MAX_CHUNKS + MAKE_ROWS;
             phases[n++] = (struct crew_phase){.chunk = make_chunk,
                                               .finish = make_finish,
@@ -412,9 +413,9 @@ static int tile_all(struct weights *w, uint8_t *data, struct crew *crew,
     struct crew_phase *phases = mem_zalloc_n(w->n, 2 * sizeof(*phases));
     p.work = mem_zalloc_n(members, sizeof(*p.work));
     for (uint32_t i = 0; i < w->n; i++) {
-        const struct gguf_tensor *t = w->tensors[i];
+        const struct model_file_tensor *t = w->tensors[i];
         widest = w->mats[i].n_cols > widest ? w->mats[i].n_cols : widest;
-        if (t->order != GGUF_ORDER_PLAIN && t->n_bytes > largest)
+        if (t->order != MODEL_FILE_PLAIN && t->n_bytes > largest)
             largest = t->n_bytes;
     }
     for (uint32_t i = 0; p.work && i < members; i++) {

@@ -17,7 +17,7 @@
 #include "base/crew.h"
 #include "base/err.h"
 #include "kernels/kern.h"
-#include "format/gguf.h"
+#include "format/model_file.h"
 
 /* Rounding of the values when they are tiled. */
 enum weights_round {
@@ -30,7 +30,7 @@ struct weights {
     struct kern_layout layout;
     enum weights_round round; /* set before weights_add */
     struct kern_mat *mats;
-    const struct gguf_tensor **tensors;
+    const struct model_file_tensor **tensors;
     size_t *offsets; /* of each matrix within the data */
     uint32_t n, cap;
     size_t data_bytes;
@@ -43,8 +43,8 @@ struct weights {
 void weights_init(struct weights *w, const struct kern_layout *layout);
 void weights_fini(struct weights *w);
 /* Registers one matrix (rows = product of the outer dims); *index is its position in mats. */
-SHOAL_MUST_CHECK int weights_add(struct weights *w, const struct gguf_tensor *t, uint32_t *index,
-                                 struct err *e);
+SHOAL_MUST_CHECK int weights_add(struct weights *w, const struct model_file_tensor *t,
+                                 uint32_t *index, struct err *e);
 /* Maps or tiles all registered matrices.  source: the model file, for the cache's key. */
 SHOAL_MUST_CHECK int weights_load(struct weights *w, const char *source, const char *cache_dir,
                                   struct crew *crew, bool (*progress)(void *ctx, double part),

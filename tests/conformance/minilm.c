@@ -8,7 +8,7 @@
 
 #include "model/encoder.h"
 #include "model/heads.h"
-#include "format/model_file.h"
+#include "format/model_open.h"
 #include "text/tokenizer/tokenizer.h"
 #include "support/ref_file.h"
 
@@ -28,7 +28,7 @@ static int fail(const char *what)
 }
 
 /* Tokenizes the sentences; the ids must be those of the reference. */
-static int read_sentences(struct sentences *s, const char *path, const struct gguf *g,
+static int read_sentences(struct sentences *s, const char *path, const struct model_file *g,
                           const struct ref_file *ref)
 {
     static char line[4096];
@@ -79,7 +79,7 @@ static uint32_t nearest(const float *v, uint32_t n, uint32_t i)
     return best;
 }
 
-static int check(const char *folder, const struct gguf *g, const struct sentences *s,
+static int check(const char *folder, const struct model_file *g, const struct sentences *s,
                  const float *want, bool int8, double bound)
 {
     struct err e = {0};
@@ -114,7 +114,7 @@ int main(int argc, char **argv)
     static struct sentences s;
     struct ref_file ref;
     struct err e = {0};
-    struct gguf *g;
+    struct model_file *g;
     char path[4096];
     if (argc != 3)
         return fail("usage: minilm FOLDER DATA");
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
     int rc = read_sentences(&s, path, g, &ref);
     if (rc == 0)
         rc = check(argv[1], g, &s, want, false, 0.9999) | check(argv[1], g, &s, want, true, 0.995);
-    gguf_close(g);
+    model_file_close(g);
     ref_close(&ref);
     return rc;
 }

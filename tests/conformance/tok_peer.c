@@ -365,7 +365,7 @@ static void compare_speed(struct peer *p)
 
 static int compare_file(const char *path)
 {
-    struct gguf *g = NULL;
+    struct model_file *g = NULL;
     struct tokenizer *t = NULL;
     struct err e = {0};
     uint64_t t0 = clock_ns();
@@ -375,7 +375,7 @@ static int compare_file(const char *path)
     if (rc == 0)
         rc = tokenizer_create(&t, g, &e);
     uint64_t t2 = clock_ns();
-    gguf_close(g);
+    model_file_close(g);
     if (!m || rc < 0) {
         printf("  cannot load: peer %s, ours %s\n", m ? "can" : "cannot", rc < 0 ? e.msg : "can");
     } else {
@@ -398,7 +398,7 @@ static int compare_file(const char *path)
 static int compare_pre(const char *base, const char *pre)
 {
     char path[] = "/tmp/tok_peer.XXXXXX";
-    struct gguf *g = NULL;
+    struct model_file *g = NULL;
     struct gguf_write *w = NULL;
     struct err e = {0};
     int fd = mkstemp(path);
@@ -413,7 +413,7 @@ static int compare_pre(const char *base, const char *pre)
     if (rc == 0)
         rc = gguf_write_finish(w, &e);
     gguf_write_destroy(w);
-    gguf_close(g);
+    model_file_close(g);
     printf("== %s as %s\n", base, pre);
     if (rc < 0)
         printf("  cannot write the copy: %s\n", e.msg);

@@ -120,7 +120,7 @@ static int run_pair(const struct tokenizer *t, const char *path)
 /* 0 good, 1 bad; *pairs counts. */
 static int run_vocab(const char *path, int *pairs)
 {
-    struct gguf *g = NULL;
+    struct model_file *g = NULL;
     struct tokenizer *t = NULL;
     struct err e = {0};
     char inp[2048];
@@ -130,7 +130,7 @@ static int run_vocab(const char *path, int *pairs)
     int rc = gguf_open(&g, path, &e);
     if (rc == 0)
         rc = tokenizer_create(&t, g, &e);
-    gguf_close(g); /* the tokenizer must not need it */
+    model_file_close(g); /* the tokenizer must not need it */
     if (rc < 0) {
         printf("  not loaded: %s\n", e.msg);
         bad = f || rc != SHOAL_EUNSUPPORTED;

@@ -6,34 +6,35 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "format/gguf.h"
 #include "model/decoder.h"
 
 static volatile uint64_t sink; /* so that reads are not optimized away */
 
-static void touch(const struct gguf *g)
+static void touch(const struct model_file *g, const uint8_t *bytes)
 {
-    for (size_t i = 0; i < g->n_kvs; i++) {
-        const struct gguf_kv *kv = &g->kvs[i];
-        struct gguf_strings strings = gguf_kv_strings(kv);
-        struct gguf_str s;
+    for (size_t i = 0; i < g->n_values; i++) {
+        const struct model_file_value *kv = &g->values[i];
+        struct model_file_strings strings = model_file_strings(kv);
+        struct str s;
         double f;
         int64_t n;
-        while (gguf_strings_next(&strings, &s))
+        while (model_file_strings_next(&strings, &s))
             if (s.n > 0)
                 sink += (uint8_t)s.p[s.n - 1];
         for (uint64_t j = 0; j < kv->n_elems && j < 1000; j++)
-            if (gguf_kv_f64(kv, j, &f) && gguf_kv_i64(kv, j, &n))
+            if (model_file_f64_at(kv, j, &f) && model_file_i64_at(kv, j, &n))
                 sink += (uint64_t)n;
     }
     for (size_t i = 0; i < g->n_tensors; i++) {
-        const struct gguf_tensor *t = &g->tensors[i];
-        if (t->data < g->bytes || t->n_bytes > (size_t)(g->bytes + g->n_bytes - t->data))
+        const struct model_file_tensor *t = &g->tensors[i];
+        if (t->data < bytes || t->n_bytes > (size_t)(bytes + g->n_bytes - t->data))
             abort(); /* a tensor outside of the file */
         sink += t->data[0] + t->data[t->n_bytes - 1];
     }
 }
 
-static void run(const struct gguf *g)
+static void run(const struct model_file *g)
 {
     struct decoder *d = NULL;
     struct err e;
@@ -60,12 +61,12 @@ static void run(const struct gguf *g)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct gguf *g = NULL;
+    struct model_file *g = NULL;
     struct err e;
     if (gguf_parse(&g, data, size, &e) == 0) {
-        touch(g);
+        touch(g, data);
         run(g);
-        gguf_close(g);
+        model_file_close(g);
     }
     return 0;
 }

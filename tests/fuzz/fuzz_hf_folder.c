@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "model/decoder.h"
-#include "format/model_file.h"
+#include "format/model_open.h"
 
 static volatile uint64_t sink; /* so that reads are not optimized away */
 static char folder[64], config_path[96], model_path[96];
@@ -38,7 +38,7 @@ static void put(const char *path, const uint8_t *p, size_t n)
         abort();
 }
 
-static void run(const struct gguf *g)
+static void run(const struct model_file *g)
 {
     struct decoder *d = NULL;
     struct err e;
@@ -63,7 +63,7 @@ static void run(const struct gguf *g)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct gguf *g = NULL;
+    struct model_file *g = NULL;
     struct err e;
     if (size < 2)
         return 0;
@@ -76,17 +76,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (model_open(&g, folder, &e) < 0)
         return 0;
     for (size_t i = 0; i < g->n_tensors; i++) {
-        const struct gguf_tensor *t = &g->tensors[i];
+        const struct model_file_tensor *t = &g->tensors[i];
         uint8_t byte, cell[4];
         if (t->data) {
-            gguf_read(g, t, t->n_bytes - 1, &byte, 1);
+            model_file_read(t, t->n_bytes - 1, &byte, 1);
             sink += t->data[0] + byte;
         } else {
-            gguf_rows(t, t->dims[1] - 1, 1, t->dims[0] - 1, 1, cell);
+            model_file_rows(t, t->dims[1] - 1, 1, t->dims[0] - 1, 1, cell);
             sink += cell[0];
         }
     }
     run(g);
-    gguf_close(g);
+    model_file_close(g);
     return 0;
 }

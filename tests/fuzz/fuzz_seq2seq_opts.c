@@ -14,10 +14,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct seq2seq_opts o;
     struct err e = {0};
     const uint8_t *nul = size ? memchr(data, 0, size) : NULL;
-    struct gguf_str config = {(const char *)data, nul ? (size_t)(nul - data) : size};
-    struct gguf_str generation = {NULL, 0};
+    struct str config = {(const char *)data, nul ? (size_t)(nul - data) : size};
+    struct str generation = {NULL, 0};
     if (nul)
-        generation = (struct gguf_str){(const char *)nul + 1, size - config.n - 1};
+        generation = (struct str){(const char *)nul + 1, size - config.n - 1};
     if (seq2seq_opts_read(&o, config, generation, &e) < 0) {
         if (e.code == 0 || o.prefix)
             abort();

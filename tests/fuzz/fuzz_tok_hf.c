@@ -53,14 +53,14 @@ static void use(const struct tokenizer *t, const char *text, size_t n)
 
 static void put(struct buf *b, const char *key, const uint8_t *p, size_t n)
 {
-    gb_key(b, key, GGUF_TYPE_STRING);
+    gb_key(b, key, MODEL_FILE_STRING);
     gb_text(b, (const char *)p, n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tokenizer *t = NULL;
-    struct gguf *g = NULL;
+    struct model_file *g = NULL;
     struct buf b;
     struct err e;
     if (size < 2)
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         put(&b, "tokenizer.huggingface.json", doc, n);
         break;
     case 1:
-        gb_kv_array(&b, "tokenizer.huggingface.spiece", GGUF_TYPE_U8, n);
+        gb_kv_array(&b, "tokenizer.huggingface.spiece", MODEL_FILE_U8, n);
         buf_put(&b, doc, n);
         break;
     case 2:
@@ -95,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (tokenizer_create(&t, g, &e) == 0)
         use(t, text, n_text < 4000 ? n_text : 4000);
     tokenizer_destroy(t);
-    gguf_close(g);
+    model_file_close(g);
     buf_fini(&b);
     return 0;
 }

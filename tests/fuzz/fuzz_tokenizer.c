@@ -70,18 +70,18 @@ static void build(struct buf *b, struct rd *r)
     gb_begin(b);
     gb_kv_str(b, "tokenizer.ggml.model", model);
     gb_kv_str(b, "tokenizer.ggml.pre", pre);
-    gb_kv_array(b, "tokenizer.ggml.tokens", GGUF_TYPE_STRING, n);
+    gb_kv_array(b, "tokenizer.ggml.tokens", MODEL_FILE_STRING, n);
     for (unsigned i = 0; i < n; i++)
         put_text(b, r, 12);
-    gb_kv_array(b, "tokenizer.ggml.scores", GGUF_TYPE_F32, n);
+    gb_kv_array(b, "tokenizer.ggml.scores", MODEL_FILE_F32, n);
     for (unsigned i = 0; i < n; i++)
         gb_u32(b, have & 1 ? rd_u32(r) : rd_u8(r) * 0x01010101u);
     if (have & 2) {
-        gb_kv_array(b, "tokenizer.ggml.token_type", GGUF_TYPE_I32, n);
+        gb_kv_array(b, "tokenizer.ggml.token_type", MODEL_FILE_I32, n);
         for (unsigned i = 0; i < n; i++)
             gb_u32(b, rd_u8(r) % 8);
     }
-    gb_kv_array(b, "tokenizer.ggml.merges", GGUF_TYPE_STRING, n_merges);
+    gb_kv_array(b, "tokenizer.ggml.merges", MODEL_FILE_STRING, n_merges);
     for (unsigned i = 0; i < n_merges; i++)
         put_text(b, r, 12);
     if (have & 4)
@@ -100,7 +100,7 @@ static void build(struct buf *b, struct rd *r)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct gguf *g = NULL;
+    struct model_file *g = NULL;
     struct tokenizer *t = NULL;
     struct err e;
     struct buf b;
@@ -117,7 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             use(t, (const char *)r.p, rd_left(&r) < 4000 ? rd_left(&r) : 4000);
         buf_fini(&b);
     }
-    gguf_close(g);
+    model_file_close(g);
     tokenizer_destroy(t);
     return 0;
 }

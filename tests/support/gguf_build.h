@@ -36,7 +36,7 @@ static inline void gb_begin(struct buf *b)
     gb_u64(b, 0); /* keys: counted by gb_key */
 }
 
-static inline void gb_key(struct buf *b, const char *key, enum gguf_type type)
+static inline void gb_key(struct buf *b, const char *key, enum model_file_type type)
 {
     uint64_t n;
     gb_text(b, key, strlen(key));
@@ -50,26 +50,27 @@ static inline void gb_key(struct buf *b, const char *key, enum gguf_type type)
 
 static inline void gb_kv_str(struct buf *b, const char *key, const char *s)
 {
-    gb_key(b, key, GGUF_TYPE_STRING);
+    gb_key(b, key, MODEL_FILE_STRING);
     gb_text(b, s, strlen(s));
 }
 
 static inline void gb_kv_u32(struct buf *b, const char *key, uint32_t v)
 {
-    gb_key(b, key, GGUF_TYPE_U32);
+    gb_key(b, key, MODEL_FILE_U32);
     gb_u32(b, v);
 }
 
 static inline void gb_kv_bool(struct buf *b, const char *key, bool v)
 {
-    gb_key(b, key, GGUF_TYPE_BOOL);
+    gb_key(b, key, MODEL_FILE_BOOL);
     buf_putc(b, (char)v);
 }
 
 /* Then n elements follow, each put by the caller. */
-static inline void gb_kv_array(struct buf *b, const char *key, enum gguf_type elem, uint64_t n)
+static inline void gb_kv_array(struct buf *b, const char *key, enum model_file_type elem,
+                               uint64_t n)
 {
-    gb_key(b, key, GGUF_TYPE_ARRAY);
+    gb_key(b, key, MODEL_FILE_ARRAY);
     gb_u32(b, (uint32_t)elem);
     gb_u64(b, n);
 }

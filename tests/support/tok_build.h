@@ -26,7 +26,7 @@ struct tok_build {
     int add_bos, space_prefix; /* -1: no key */
     const char *name, *chat_template;
     struct buf bytes;
-    struct gguf *g;
+    struct model_file *g;
 };
 
 static inline uint32_t tb_add(struct tok_build *b, const char *text, float score, int32_t type)
@@ -75,7 +75,7 @@ static inline void tb_add_merge(struct tok_build *b, const char *merge)
 }
 
 /* Writes the metadata and parses it. */
-static inline struct gguf *tb_gguf(struct tok_build *b)
+static inline struct model_file *tb_gguf(struct tok_build *b)
 {
     struct err e;
     gb_begin(&b->bytes);
@@ -84,14 +84,14 @@ static inline struct gguf *tb_gguf(struct tok_build *b)
     gb_kv_str(&b->bytes, "tokenizer.ggml.model", b->model);
     if (b->pre)
         gb_kv_str(&b->bytes, "tokenizer.ggml.pre", b->pre);
-    gb_kv_array(&b->bytes, "tokenizer.ggml.tokens", GGUF_TYPE_STRING, b->n);
+    gb_kv_array(&b->bytes, "tokenizer.ggml.tokens", MODEL_FILE_STRING, b->n);
     for (uint32_t i = 0; i < b->n; i++)
         gb_text(&b->bytes, b->text[i], strlen(b->text[i]));
-    gb_kv_array(&b->bytes, "tokenizer.ggml.scores", GGUF_TYPE_F32, b->n);
+    gb_kv_array(&b->bytes, "tokenizer.ggml.scores", MODEL_FILE_F32, b->n);
     buf_put(&b->bytes, b->score, b->n * sizeof(float));
-    gb_kv_array(&b->bytes, "tokenizer.ggml.token_type", GGUF_TYPE_I32, b->n);
+    gb_kv_array(&b->bytes, "tokenizer.ggml.token_type", MODEL_FILE_I32, b->n);
     buf_put(&b->bytes, b->type, b->n * sizeof(int32_t));
-    gb_kv_array(&b->bytes, "tokenizer.ggml.merges", GGUF_TYPE_STRING, b->n_merges);
+    gb_kv_array(&b->bytes, "tokenizer.ggml.merges", MODEL_FILE_STRING, b->n_merges);
     for (uint32_t i = 0; i < b->n_merges; i++)
         gb_text(&b->bytes, b->merges[i], strlen(b->merges[i]));
     if (b->bos >= 0)
@@ -115,7 +115,7 @@ static inline struct gguf *tb_gguf(struct tok_build *b)
 
 static inline void tok_build_fini(struct tok_build *b)
 {
-    gguf_close(b->g);
+    model_file_close(b->g);
     buf_fini(&b->bytes);
 }
 

@@ -38,10 +38,10 @@ static void put_file(struct buf *b, const char *folder, const char *name, const 
         buf_put(&all, part, n);
     fclose(f);
     if (text) {
-        gb_key(b, key, GGUF_TYPE_STRING);
+        gb_key(b, key, MODEL_FILE_STRING);
         gb_u64(b, all.len);
     } else {
-        gb_kv_array(b, key, GGUF_TYPE_U8, all.len);
+        gb_kv_array(b, key, MODEL_FILE_U8, all.len);
     }
     buf_put(b, all.data, all.len);
     buf_fini(&all);
@@ -50,7 +50,7 @@ static void put_file(struct buf *b, const char *folder, const char *name, const 
 static struct tokenizer *open_folder(const char *folder)
 {
     struct tokenizer *t = NULL;
-    struct gguf *g = NULL;
+    struct model_file *g = NULL;
     struct err e = {0};
     struct buf b;
     gb_begin(&b);
@@ -65,7 +65,7 @@ static struct tokenizer *open_folder(const char *folder)
     put_file(&b, folder, "merges.txt", "tokenizer.huggingface.merges_txt", true);
     if (b.rc < 0 || gguf_parse(&g, b.data, b.len, &e) < 0 || tokenizer_create(&t, g, &e) < 0)
         die(folder, b.rc < 0 ? "cannot be read" : e.msg);
-    gguf_close(g);
+    model_file_close(g);
     buf_fini(&b);
     return t;
 }

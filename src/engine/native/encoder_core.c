@@ -15,7 +15,7 @@ static int fits(const struct encoder_sizes *need, const struct shoal_engine_opts
         (double)need->weights / mib, (double)need->scratch / mib, (double)o->memory_bytes / mib);
 }
 
-int encoder_core_open(struct encoder **encoder, struct heads **heads, const struct gguf *g,
+int encoder_core_open(struct encoder **encoder, struct heads **heads, const struct model_file *g,
                       const struct tokenizer *tokenizer, const char *path,
                       const struct shoal_engine_opts *o, struct err *e)
 {
@@ -45,7 +45,7 @@ int encoder_core_open(struct encoder **encoder, struct heads **heads, const stru
     return 0;
 }
 
-void encoder_core_info(const struct encoder *encoder, const struct gguf *g,
+void encoder_core_info(const struct encoder *encoder, const struct model_file *g,
                        struct shoal_engine_info *out)
 {
     const struct encoder_config *c = encoder_config(encoder);
@@ -57,7 +57,7 @@ void encoder_core_info(const struct encoder *encoder, const struct gguf *g,
     out->n_layers = c->n_layers;
     out->dim = c->dim;
     out->n_threads = encoder_n_threads(encoder);
-    out->n_params = gguf_n_params(g);
+    out->n_params = model_file_n_params(g);
     out->file_bytes = g->n_bytes;
     out->weights_bytes = sizes.weights;
     out->scratch_bytes = sizes.scratch;

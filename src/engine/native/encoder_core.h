@@ -2,7 +2,7 @@
 #ifndef SHOAL_ENGINE_NATIVE_ENCODER_CORE_H
 #define SHOAL_ENGINE_NATIVE_ENCODER_CORE_H
 
-#include "format/gguf.h"
+#include "format/model_file.h"
 #include "model/encoder.h"
 #include "model/heads.h"
 #include "shoal/shoal.h"
@@ -10,10 +10,10 @@
 
 /* What was opened belongs to the caller even after a failure. */
 SHOAL_MUST_CHECK int encoder_core_open(struct encoder **encoder, struct heads **heads,
-                                       const struct gguf *g, const struct tokenizer *tokenizer,
-                                       const char *path, const struct shoal_engine_opts *o,
-                                       struct err *e);
-void encoder_core_info(const struct encoder *encoder, const struct gguf *g,
+                                       const struct model_file *g,
+                                       const struct tokenizer *tokenizer, const char *path,
+                                       const struct shoal_engine_opts *o, struct err *e);
+void encoder_core_info(const struct encoder *encoder, const struct model_file *g,
                        struct shoal_engine_info *out);
 
 #endif

@@ -19,8 +19,8 @@
 #include "engine/onnx/onnx_session.h"
 
 struct enc {
-    const struct gguf *gguf; /* borrowed from the engine */
-    struct encoder *encoder; /* or, if NULL: */
+    const struct model_file *file; /* borrowed from the engine */
+    struct encoder *encoder;       /* or, if NULL: */
     struct onnx_encoder *onnx;
     const struct kern_ops *kernels;
     struct heads *heads;
@@ -324,7 +324,7 @@ static void info(const void *self, struct shoal_engine_info *out)
     if (s->onnx)
         info_onnx(s, out);
     else
-        encoder_core_info(s->encoder, s->gguf, out);
+        encoder_core_info(s->encoder, s->file, out);
 }
 
 static void close_(void *self)
@@ -375,7 +375,7 @@ static int reserve(struct enc *s, struct err *e)
 static int load(struct enc *s, const char *path, const struct shoal_engine_opts *o,
                 uint32_t *max_cost, struct err *e)
 {
-    int rc = encoder_core_open(&s->encoder, &s->heads, s->gguf, s->tokenizer, path, o, e);
+    int rc = encoder_core_open(&s->encoder, &s->heads, s->file, s->tokenizer, path, o, e);
     if (rc < 0)
         return rc;
     struct encoder_sizes sizes = encoder_sizes(s->encoder);
@@ -391,12 +391,12 @@ static int load(struct enc *s, const char *path, const struct shoal_engine_opts 
 static int open_onnx_heads(struct enc *s, struct err *e)
 {
     const struct onnx_encoder_info *i = onnx_encoder_info(s->onnx);
-    struct gguf_str config = {"", 0}, pooling = {"", 0};
-    bool has_config = gguf_get_str(s->gguf, "huggingface.config", &config);
-    bool has_pooling = gguf_get_str(s->gguf, "huggingface.sentence_pooling", &pooling);
+    struct str config = {"", 0}, pooling = {"", 0};
+    bool has_config = model_file_get_str(s->file, "huggingface.config", &config);
+    bool has_pooling = model_file_get_str(s->file, "huggingface.sentence_pooling", &pooling);
     uint32_t dim = i->dims[ONNX_ENCODER_SENTENCE] ? i->dims[ONNX_ENCODER_SENTENCE]
                                                   : i->dims[ONNX_ENCODER_HIDDEN];
-    struct heads_source source = {.g = s->gguf,
+    struct heads_source source = {.g = s->file,
                                   .config = has_config ? config.p : NULL,
                                   .n_config = config.n,
                                   .pooling = has_pooling ? pooling.p : NULL,
@@ -412,10 +412,10 @@ static int open_onnx_heads(struct enc *s, struct err *e)
 static int load_onnx(struct enc *s, struct onnx_session *session, const struct shoal_engine_opts *o,
                      uint32_t *max_cost, struct err *e)
 {
-    struct onnx_encoder_opts oo = {.max_tokens = onnx_files_n_ctx(s->gguf)};
-    struct gguf_str arch = {"", 0};
+    struct onnx_encoder_opts oo = {.max_tokens = onnx_files_n_ctx(s->file)};
+    struct str arch = {"", 0};
     int rc = onnx_encoder_from_session(&s->onnx, session, &oo, e);
-    (void)gguf_get_str(s->gguf, "general.architecture", &arch);
+    (void)model_file_get_str(s->file, "general.architecture", &arch);
     s->arch = mem_strndup(arch.p, arch.n);
     if (rc == 0 && !s->arch)
         rc = err_set(e, SHOAL_ENOMEM, "encoder");
@@ -432,7 +432,7 @@ static int load_onnx(struct enc *s, struct onnx_session *session, const struct s
     return reserve(s, e);
 }
 
-int encoder_specialist_open(struct specialist *sp, const struct gguf *g,
+int encoder_specialist_open(struct specialist *sp, const struct model_file *g,
                             const struct tokenizer *tokenizer, const char *path,
                             struct onnx_session *onnx, const struct shoal_engine_opts *o,
                             struct err *e)
@@ -444,7 +444,7 @@ int encoder_specialist_open(struct specialist *sp, const struct gguf *g,
         onnx_session_close(onnx);
         return err_set(e, SHOAL_ENOMEM, "encoder");
     }
-    s->gguf = g;
+    s->file = g;
     s->tokenizer = tokenizer;
     int rc = onnx ? load_onnx(s, onnx, o, &sp->max_cost, e) : load(s, path, o, &sp->max_cost, e);
     if (rc < 0) {

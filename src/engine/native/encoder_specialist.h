@@ -2,7 +2,7 @@
 #ifndef SHOAL_ENGINE_NATIVE_ENCODER_SPECIALIST_H
 #define SHOAL_ENGINE_NATIVE_ENCODER_SPECIALIST_H
 
-#include "format/gguf.h"
+#include "format/model_file.h"
 #include "text/tokenizer/tokenizer.h"
 #include "engine/specialist.h"
 
@@ -10,7 +10,7 @@ struct onnx_session;
 
 /* Fills sp.  g and tokenizer are borrowed until the specialist is closed.  onnx: runs there, and is
  * taken over, also when this fails; NULL: natively. */
-SHOAL_MUST_CHECK int encoder_specialist_open(struct specialist *sp, const struct gguf *g,
+SHOAL_MUST_CHECK int encoder_specialist_open(struct specialist *sp, const struct model_file *g,
                                              const struct tokenizer *tokenizer, const char *path,
                                              struct onnx_session *onnx,
                                              const struct shoal_engine_opts *o, struct err *e);

@@ -8,14 +8,14 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "score/extract.h"
-#include "format/model_file.h"
+#include "format/model_open.h"
 #include "engine/native/encoder_core.h"
 #include "engine/task.h"
 
 #define MAX_JOBS 16u
 
 struct sum {
-    const struct gguf *gguf; /* borrowed, as the tokenizer */
+    const struct model_file *file; /* borrowed, as the tokenizer */
     const struct tokenizer *tokenizer;
     struct extract *extract;
     struct encoder *encoder;
@@ -159,7 +159,7 @@ static void run(void *self, struct job *const *jobs, uint32_t n)
 static void info(const void *self, struct shoal_engine_info *out)
 {
     const struct sum *s = self;
-    encoder_core_info(s->encoder, s->gguf, out);
+    encoder_core_info(s->encoder, s->file, out);
 }
 
 static void close_(void *self)
@@ -181,8 +181,8 @@ static const struct specialist_ops ops = {
     .close = close_,
 };
 
-static int load(struct sum *s, struct gguf **g, struct tokenizer **tokenizer, const char *path,
-                const struct shoal_engine_opts *o, struct err *e)
+static int load(struct sum *s, struct model_file **g, struct tokenizer **tokenizer,
+                const char *path, const struct shoal_engine_opts *o, struct err *e)
 {
     char folder[PATH_MAX];
     int rc = extract_open(&s->extract, path, e);
@@ -202,7 +202,7 @@ static int load(struct sum *s, struct gguf **g, struct tokenizer **tokenizer, co
         rc = encoder_core_open(&s->encoder, &s->heads, *g, *tokenizer, folder, o, e);
     if (rc < 0)
         return err_wrap(e, "%s", folder);
-    s->gguf = *g;
+    s->file = *g;
     s->tokenizer = *tokenizer;
     s->n_ctx = encoder_sizes(s->encoder).n_ctx;
     s->max_seqs = encoder_sizes(s->encoder).max_seqs;
@@ -212,8 +212,9 @@ static int load(struct sum *s, struct gguf **g, struct tokenizer **tokenizer, co
     return s->seqs ? 0 : err_set(e, SHOAL_ENOMEM, "summarizer");
 }
 
-int extract_specialist_open(struct specialist *sp, struct gguf **g, struct tokenizer **tokenizer,
-                            const char *path, const struct shoal_engine_opts *o, struct err *e)
+int extract_specialist_open(struct specialist *sp, struct model_file **g,
+                            struct tokenizer **tokenizer, const char *path,
+                            const struct shoal_engine_opts *o, struct err *e)
 {
     struct sum *s = mem_zalloc(sizeof(*s));
     struct shoal_engine_opts eo = *o;

@@ -2,12 +2,12 @@
 #ifndef SHOAL_ENGINE_NATIVE_EXTRACT_SPECIALIST_H
 #define SHOAL_ENGINE_NATIVE_EXTRACT_SPECIALIST_H
 
-#include "format/gguf.h"
+#include "format/model_file.h"
 #include "text/tokenizer/tokenizer.h"
 #include "engine/specialist.h"
 
 /* Fills sp, the view of its encoder and that one's tokenizer, which the caller closes after sp. */
-SHOAL_MUST_CHECK int extract_specialist_open(struct specialist *sp, struct gguf **g,
+SHOAL_MUST_CHECK int extract_specialist_open(struct specialist *sp, struct model_file **g,
                                              struct tokenizer **tokenizer, const char *path,
                                              const struct shoal_engine_opts *o, struct err *e);
 

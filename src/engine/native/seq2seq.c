@@ -26,7 +26,7 @@
 #define MAX_OUTPUT_BYTES ((size_t)16 << 20)
 
 struct s2s {
-    const struct gguf *gguf; /* borrowed from the engine, as what follows */
+    const struct model_file *file; /* borrowed from the engine, as what follows */
     const struct tokenizer *tokenizer;
     struct t5 *t5;
     struct seq2seq_opts opts;
@@ -328,8 +328,8 @@ static void info(const void *self, struct shoal_engine_info *out)
     out->n_layers = c->n_enc + c->n_dec;
     out->dim = c->dim;
     out->n_threads = t5_n_threads(s->t5);
-    out->n_params = gguf_n_params(s->gguf);
-    out->file_bytes = s->gguf->n_bytes;
+    out->n_params = model_file_n_params(s->file);
+    out->file_bytes = s->file->n_bytes;
     out->weights_bytes = sizes.weights;
     out->scratch_bytes = sizes.scratch;
     out->kv_bytes = s->kv_bytes;
@@ -426,9 +426,9 @@ static int load(struct s2s *s, const char *path, const struct shoal_engine_opts 
                          .progress_ctx = o->progress_ctx};
     if (o->kernels && !(to.kernels = kern_select(o->kernels, e)))
         return SHOAL_EUNSUPPORTED;
-    int rc = t5_measure(&sizes, s->gguf, &to, e);
+    int rc = t5_measure(&sizes, s->file, &to, e);
     if (rc == 0)
-        rc = seq2seq_opts_init(&s->opts, s->gguf, e);
+        rc = seq2seq_opts_init(&s->opts, s->file, e);
     if (rc < 0)
         return rc;
     s->n_ctx = sizes.n_ctx;
@@ -439,19 +439,19 @@ static int load(struct s2s *s, const char *path, const struct shoal_engine_opts 
     rc =
         memory_plan_pages(&s->n_pages, &need, each * (s->max_jobs > 1 ? s->max_jobs / 2 : 1), o, e);
     if (rc == 0)
-        rc = t5_create(&s->t5, s->gguf, path, &to, e);
+        rc = t5_create(&s->t5, s->file, path, &to, e);
     if (rc == 0)
         rc = check_settings(s, t5_config(s->t5), e);
     return rc < 0 ? rc : reserve(s, e);
 }
 
-int seq2seq_open(struct specialist *sp, const struct gguf *g, const struct tokenizer *t,
+int seq2seq_open(struct specialist *sp, const struct model_file *g, const struct tokenizer *t,
                  const char *path, const struct shoal_engine_opts *o, struct err *e)
 {
     struct s2s *s = mem_zalloc(sizeof(*s));
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "sequence-to-sequence model");
-    s->gguf = g;
+    s->file = g;
     s->tokenizer = t;
     s->max_jobs = o->max_tasks ? o->max_tasks : DEFAULT_MAX_JOBS;
     int rc = load(s, path, o, e);

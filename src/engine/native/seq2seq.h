@@ -2,12 +2,12 @@
 #ifndef SHOAL_ENGINE_NATIVE_SEQ2SEQ_H
 #define SHOAL_ENGINE_NATIVE_SEQ2SEQ_H
 
-#include "format/gguf.h"
+#include "format/model_file.h"
 #include "text/tokenizer/tokenizer.h"
 #include "engine/specialist.h"
 
 /* Fills sp.  g and t are borrowed until the specialist is closed. */
-SHOAL_MUST_CHECK int seq2seq_open(struct specialist *sp, const struct gguf *g,
+SHOAL_MUST_CHECK int seq2seq_open(struct specialist *sp, const struct model_file *g,
                                   const struct tokenizer *t, const char *path,
                                   const struct shoal_engine_opts *o, struct err *e);
 

@@ -140,7 +140,7 @@ static int read_settings(const struct reading *r, const cJSON *obj)
 }
 
 /* A document that is there must be an object. */
-static int parse(cJSON **out, struct gguf_str text, const struct reading *r)
+static int parse(cJSON **out, struct str text, const struct reading *r)
 {
     if (!text.p)
         return 0;
@@ -150,8 +150,8 @@ static int parse(cJSON **out, struct gguf_str text, const struct reading *r)
     return err_set(r->e, SHOAL_EFORMAT, "%s is no JSON object", r->document);
 }
 
-int seq2seq_opts_read(struct seq2seq_opts *o, struct gguf_str config_text,
-                      struct gguf_str generation_text, struct err *e)
+int seq2seq_opts_read(struct seq2seq_opts *o, struct str config_text, struct str generation_text,
+                      struct err *e)
 {
     cJSON *config = NULL, *generation = NULL;
     struct reading r = {o, "config.json", e};
@@ -184,11 +184,11 @@ int seq2seq_opts_read(struct seq2seq_opts *o, struct gguf_str config_text,
     return rc;
 }
 
-int seq2seq_opts_init(struct seq2seq_opts *o, const struct gguf *g, struct err *e)
+int seq2seq_opts_init(struct seq2seq_opts *o, const struct model_file *g, struct err *e)
 {
-    struct gguf_str config = {NULL, 0}, generation = {NULL, 0};
-    (void)gguf_get_str(g, "huggingface.config", &config); /* stays NULL where there is none */
-    (void)gguf_get_str(g, "huggingface.generation_config", &generation);
+    struct str config = {NULL, 0}, generation = {NULL, 0};
+    (void)model_file_get_str(g, "huggingface.config", &config); /* stays NULL where there is none */
+    (void)model_file_get_str(g, "huggingface.generation_config", &generation);
     return seq2seq_opts_read(o, config, generation, e);
 }
 

@@ -9,7 +9,7 @@
 #ifndef SHOAL_ENGINE_NATIVE_SEQ2SEQ_OPTS_H
 #define SHOAL_ENGINE_NATIVE_SEQ2SEQ_OPTS_H
 
-#include "format/gguf.h"
+#include "format/model_file.h"
 #include "text/tokenizer/tokenizer.h"
 #include "engine/native/beams.h"
 
@@ -18,10 +18,11 @@ struct seq2seq_opts {
     char *prefix;            /* in front of every text: "summarize: " */
 };
 
-SHOAL_MUST_CHECK int seq2seq_opts_init(struct seq2seq_opts *o, const struct gguf *g, struct err *e);
+SHOAL_MUST_CHECK int seq2seq_opts_init(struct seq2seq_opts *o, const struct model_file *g,
+                                       struct err *e);
 /* The same from the text of the documents; p NULL: there is none. */
-SHOAL_MUST_CHECK int seq2seq_opts_read(struct seq2seq_opts *o, struct gguf_str config,
-                                       struct gguf_str generation, struct err *e);
+SHOAL_MUST_CHECK int seq2seq_opts_read(struct seq2seq_opts *o, struct str config,
+                                       struct str generation, struct err *e);
 void seq2seq_opts_fini(struct seq2seq_opts *o);
 
 #endif

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "format/hf/hf_folder.h"
-#include "format/model_file.h"
+#include "format/model_open.h"
 
 static bool ends_with(const char *s, const char *end)
 {
@@ -116,7 +116,7 @@ int onnx_files_find(struct onnx_files *out, const char *path, struct err *e)
     return 1;
 }
 
-int onnx_files_open(const struct onnx_files *f, struct gguf **out, struct err *e)
+int onnx_files_open(const struct onnx_files *f, struct model_file **out, struct err *e)
 {
     *out = NULL;
     if (!f->folder[0])
@@ -127,7 +127,7 @@ int onnx_files_open(const struct onnx_files *f, struct gguf **out, struct err *e
     return hf_folder_open_documents(out, f->folder, e);
 }
 
-int onnx_files_view(struct gguf **out, const char *path, struct err *e)
+int onnx_files_view(struct model_file **out, const char *path, struct err *e)
 {
     struct onnx_files files;
     *out = NULL;
@@ -149,12 +149,12 @@ static uint32_t skipped_positions(const cJSON *config)
     return 0;
 }
 
-uint32_t onnx_files_n_ctx(const struct gguf *view)
+uint32_t onnx_files_n_ctx(const struct model_file *m)
 {
     static const char *const keys[] = {"max_position_embeddings", "n_positions", "n_ctx"};
-    struct gguf_str text;
+    struct str text;
     uint32_t n_ctx = 0;
-    if (!gguf_get_str(view, "huggingface.config", &text))
+    if (!model_file_get_str(m, "huggingface.config", &text))
         return 0;
     cJSON *config = cJSON_ParseWithLength(text.p, text.n);
     for (size_t i = 0; i < sizeof(keys) / sizeof(*keys) && n_ctx == 0; i++) {

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "format/gguf.h"
+#include "format/model_file.h"
 
 struct onnx_files {
     char model[PATH_MAX];
@@ -24,11 +24,12 @@ struct onnx_files {
 
 /* 1: it is an ONNX model, and out says where; 0: it is none. */
 SHOAL_MUST_CHECK int onnx_files_find(struct onnx_files *out, const char *path, struct err *e);
-/* Tokenizer and settings as a view without tensors (hf_folder.h); gguf_close. */
-SHOAL_MUST_CHECK int onnx_files_open(const struct onnx_files *f, struct gguf **out, struct err *e);
+/* Tokenizer and settings without tensors (hf_folder.h); model_file_close. */
+SHOAL_MUST_CHECK int onnx_files_open(const struct onnx_files *f, struct model_file **out,
+                                     struct err *e);
 /* Tokenizer and settings of any model: as above when it is an ONNX model, else model_open. */
-SHOAL_MUST_CHECK int onnx_files_view(struct gguf **out, const char *path, struct err *e);
-/* The longest sequence that config.json of such a view tells, or 0. */
-uint32_t onnx_files_n_ctx(const struct gguf *view);
+SHOAL_MUST_CHECK int onnx_files_view(struct model_file **out, const char *path, struct err *e);
+/* The longest sequence that config.json of such a model says, or 0. */
+uint32_t onnx_files_n_ctx(const struct model_file *m);
 
 #endif

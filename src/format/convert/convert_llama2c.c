@@ -6,10 +6,8 @@
 
 #include "base/mem.h"
 #include "base/rd.h"
-#include "format/gguf.h"
-#include "format/gguf_write.h"
-#include "format/convert/quantize_source.h"
 #include "format/convert/llama2c_vocab.h"
+#include "format/model_file.h"
 
 #define MAGIC 0x616b3432u /* "ak42", as a number; the bytes stand the other way round */
 
@@ -207,7 +205,7 @@ void llama2c_row(const struct llama2c *m, enum llama2c_part part, uint32_t layer
     }
 }
 
-/* ---- writing ------------------------------------------------------------------------------ */
+/* ---- as a struct model_file --------------------------------------------------------------- */
 
 static const char *const part_names[LLAMA2C_N_PARTS] = {
     [LLAMA2C_EMBEDDING] = "token_embd",   [LLAMA2C_ATTN_NORM] = "attn_norm",
@@ -227,11 +225,8 @@ struct source_row {
 struct convert {
     struct llama2c m;
     struct llama2c_vocab vocab;
-    struct gguf_str *pieces;
     const char *name;
-    struct quantize_source_tensor *tensors;
-    struct source_row *rows; /* one per tensor */
-    size_t n_tensors;
+    struct model_file *file;
 };
 
 static void row_of(const void *ctx, uint64_t row, float *out)
@@ -240,72 +235,84 @@ static void row_of(const void *ctx, uint64_t row, float *out)
     llama2c_row(s->m, s->part, s->layer, row, out);
 }
 
-static void put_metadata(const void *ctx, struct gguf_write *w)
+static int put_vocabulary(struct model_file *f, const struct llama2c_vocab *v, struct err *e)
 {
-    const struct convert *c = ctx;
-    const struct llama2c *m = &c->m;
-    const struct llama2c_vocab *v = &c->vocab;
-
-    gguf_write_str(w, "general.architecture", "llama", 5);
-    gguf_write_str(w, "general.name", c->name, strlen(c->name));
-    gguf_write_u32(w, "llama.vocab_size", m->n_vocab);
-    gguf_write_u32(w, "llama.context_length", m->n_ctx);
-    gguf_write_u32(w, "llama.embedding_length", m->dim);
-    gguf_write_u32(w, "llama.block_count", m->n_layers);
-    gguf_write_u32(w, "llama.feed_forward_length", m->n_hidden);
-    gguf_write_u32(w, "llama.attention.head_count", m->n_heads);
-    gguf_write_u32(w, "llama.attention.head_count_kv", m->n_kv_heads);
-    gguf_write_f32(w, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
-    gguf_write_u32(w, "llama.rope.dimension_count", m->dim / m->n_heads);
-    gguf_write_f32(w, "llama.rope.freq_base", 10000);
-    gguf_write_str(w, "tokenizer.ggml.model", "llama", 5);
-    gguf_write_strings(w, "tokenizer.ggml.tokens", c->pieces, v->n);
-    gguf_write_array(w, "tokenizer.ggml.scores", GGUF_TYPE_F32, v->scores, v->n);
-    gguf_write_array(w, "tokenizer.ggml.token_type", GGUF_TYPE_I32, v->types, v->n);
-    gguf_write_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)v->bos);
-    gguf_write_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)v->eos);
-    gguf_write_u32(w, "tokenizer.ggml.unknown_token_id", (uint32_t)v->unk);
-    gguf_write_bool(w, "tokenizer.ggml.add_bos_token", true);
-    gguf_write_bool(w, "tokenizer.ggml.add_eos_token", false);
-}
-
-static void add_tensor(struct convert *c, enum llama2c_part part, uint32_t layer,
-                       const struct quantize_opts *o)
-{
-    struct quantize_source_tensor *t = &c->tensors[c->n_tensors];
-    struct source_row *row = &c->rows[c->n_tensors++];
-    *row = (struct source_row){&c->m, part, layer};
-    *t = (struct quantize_source_tensor){.row = row_of, .row_ctx = row, .from = QUANT_F32};
-    if (is_layered(part))
-        snprintf(t->name, sizeof(t->name), "blk.%u.%s.weight", layer, part_names[part]);
-    else
-        snprintf(t->name, sizeof(t->name), "%s.weight", part_names[part]);
-    llama2c_shape(&c->m, part, &t->dims[1], &t->dims[0]);
-    t->n_dims = is_norm(part) ? 1 : 2;
-    t->n_bytes = part_bytes(&c->m, part);
-    struct quantize_shape shape = {
-        .name = t->name, .n_dims = t->n_dims, .dims = t->dims, .n_layers = c->m.n_layers};
-    t->to = quantize_choose(&shape, t->from, o);
-}
-
-static int list_tensors(struct convert *c, const struct quantize_opts *o, struct err *e)
-{
-    size_t n = (size_t)c->m.n_layers * (LLAMA2C_FFN_UP - LLAMA2C_ATTN_NORM + 1) + 3;
-    c->tensors = mem_zalloc_n(n, sizeof(*c->tensors));
-    c->rows = mem_zalloc_n(n, sizeof(*c->rows));
-    c->pieces = mem_zalloc_n(c->vocab.n, sizeof(*c->pieces));
-    if (!c->tensors || !c->rows || !c->pieces)
-        return err_set(e, SHOAL_ENOMEM, "list of %zu tensors", n);
-    for (uint32_t i = 0; i < c->vocab.n; i++)
-        c->pieces[i] = (struct gguf_str){c->vocab.pieces[i], c->vocab.piece_bytes[i]};
-    add_tensor(c, LLAMA2C_EMBEDDING, 0, o);
-    for (uint32_t l = 0; l < c->m.n_layers; l++)
-        for (int part = LLAMA2C_ATTN_NORM; part <= LLAMA2C_FFN_UP; part++)
-            add_tensor(c, (enum llama2c_part)part, l, o);
-    add_tensor(c, LLAMA2C_FINAL_NORM, 0, o);
-    if (!c->m.shared)
-        add_tensor(c, LLAMA2C_OUTPUT, 0, o);
+    struct str *pieces = mem_zalloc_n(v->n, sizeof(*pieces));
+    if (!pieces)
+        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", v->n);
+    for (uint32_t i = 0; i < v->n; i++)
+        pieces[i] = (struct str){v->pieces[i], v->piece_bytes[i]};
+    model_file_put_str(f, "tokenizer.ggml.model", "llama", 5);
+    model_file_put_strings(f, "tokenizer.ggml.tokens", pieces, v->n);
+    model_file_put_array(f, "tokenizer.ggml.scores", MODEL_FILE_F32, v->scores, v->n);
+    model_file_put_array(f, "tokenizer.ggml.token_type", MODEL_FILE_I32, v->types, v->n);
+    model_file_put_u32(f, "tokenizer.ggml.bos_token_id", (uint32_t)v->bos);
+    model_file_put_u32(f, "tokenizer.ggml.eos_token_id", (uint32_t)v->eos);
+    model_file_put_u32(f, "tokenizer.ggml.unknown_token_id", (uint32_t)v->unk);
+    model_file_put_bool(f, "tokenizer.ggml.add_bos_token", true);
+    model_file_put_bool(f, "tokenizer.ggml.add_eos_token", false);
+    mem_free(pieces);
     return 0;
+}
+
+static int put_metadata(const struct convert *c, struct err *e)
+{
+    struct model_file *f = c->file;
+    const struct llama2c *m = &c->m;
+
+    model_file_put_str(f, "general.architecture", "llama", 5);
+    model_file_put_str(f, "general.name", c->name, strlen(c->name));
+    model_file_put_u32(f, "llama.vocab_size", m->n_vocab);
+    model_file_put_u32(f, "llama.context_length", m->n_ctx);
+    model_file_put_u32(f, "llama.embedding_length", m->dim);
+    model_file_put_u32(f, "llama.block_count", m->n_layers);
+    model_file_put_u32(f, "llama.feed_forward_length", m->n_hidden);
+    model_file_put_u32(f, "llama.attention.head_count", m->n_heads);
+    model_file_put_u32(f, "llama.attention.head_count_kv", m->n_kv_heads);
+    model_file_put_f32(f, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    model_file_put_u32(f, "llama.rope.dimension_count", m->dim / m->n_heads);
+    model_file_put_f32(f, "llama.rope.freq_base", 10000);
+    int rc = put_vocabulary(f, &c->vocab, e);
+    return rc < 0 ? rc : model_file_check(f, e);
+}
+
+static int add_tensor(const struct convert *c, enum llama2c_part part, uint32_t layer,
+                      struct err *e)
+{
+    char name[64];
+    int n = is_layered(part)
+                ? snprintf(name, sizeof(name), "blk.%u.%s.weight", layer, part_names[part])
+                : snprintf(name, sizeof(name), "%s.weight", part_names[part]);
+    struct source_row *row = model_file_alloc(c->file, sizeof(*row));
+    char *own_name = model_file_alloc(c->file, (size_t)n + 1);
+    struct model_file_tensor *t = model_file_add_tensor(c->file);
+    if (!row || !own_name || !t)
+        return err_set(e, SHOAL_ENOMEM, "tensor %s", name);
+    memcpy(own_name, name, (size_t)n);
+    *row = (struct source_row){&c->m, part, layer};
+    *t = (struct model_file_tensor){.name = {own_name, (size_t)n},
+                                    .type = QUANT_F32,
+                                    .n_dims = is_norm(part) ? 1 : 2,
+                                    .dims = {1, 1, 1, 1},
+                                    .n_bytes = (size_t)part_bytes(&c->m, part),
+                                    .order = MODEL_FILE_COMPUTED,
+                                    .row = row_of,
+                                    .row_ctx = row};
+    llama2c_shape(&c->m, part, &t->dims[1], &t->dims[0]);
+    return 0;
+}
+
+static int add_tensors(const struct convert *c, struct err *e)
+{
+    int rc = add_tensor(c, LLAMA2C_EMBEDDING, 0, e);
+    for (uint32_t l = 0; l < c->m.n_layers && rc == 0; l++)
+        for (int part = LLAMA2C_ATTN_NORM; part <= LLAMA2C_FFN_UP && rc == 0; part++)
+            rc = add_tensor(c, (enum llama2c_part)part, l, e);
+    if (rc == 0)
+        rc = add_tensor(c, LLAMA2C_FINAL_NORM, 0, e);
+    if (rc == 0 && !c->m.shared)
+        rc = add_tensor(c, LLAMA2C_OUTPUT, 0, e);
+    return rc;
 }
 
 static int read_inputs(struct convert *c, const struct file_map *model, const char *model_path,
@@ -340,19 +347,17 @@ int convert_llama2c(const char *model_path, const char *tokenizer_path, const ch
     if (rc == 0)
         rc = read_inputs(&c, &model, model_path, &tok, tokenizer_path, e);
     if (rc == 0)
-        rc = list_tensors(&c, o, e);
+        rc = model_file_create(&c.file, e);
+    if (rc == 0)
+        rc = put_metadata(&c, e);
+    if (rc == 0)
+        rc = add_tensors(&c, e);
     if (rc == 0) {
-        struct quantize_source src = {.tensors = c.tensors,
-                                      .n_tensors = c.n_tensors,
-                                      .n_bytes = model.n_bytes,
-                                      .metadata = put_metadata,
-                                      .metadata_ctx = &c};
-        rc = quantize_source_run(&src, out_path, o, result, e);
+        c.file->n_bytes = model.n_bytes;
+        rc = quantize_run(c.file, out_path, o, result, e);
     }
+    model_file_close(c.file);
     llama2c_vocab_fini(&c.vocab);
-    mem_free(c.pieces);
-    mem_free(c.tensors);
-    mem_free(c.rows);
     file_map_close(&model);
     file_map_close(&tok);
     return rc;

@@ -1,5 +1,4 @@
-/* quantize.h - writes a model (a GGUF file or a folder shown as one) as a GGUF file with its
- * matrices in other encodings.
+/* quantize.h - writes a model of any format as a GGUF file with its matrices in other encodings.
  *
  * Thread:    quantize_run uses threads of its own; its callbacks run on the caller's thread.
  * Ownership: quantize_result_fini frees what a result holds.
@@ -16,7 +15,7 @@
 #include "base/err.h"
 #include "kernels/quants/quant.h"
 
-struct gguf;
+struct model_file;
 
 /* What to make of a model: an encoding for most matrices, and rules for the others. */
 enum quantize_kind {
@@ -78,9 +77,10 @@ struct quantize_result {
     } types[QUANT_BF16 + 1]; /* of the output, by enum quant_type */
 };
 
-/* The encoding that each of g's tensors would get; types: g->n_tensors of them. */
-void quantize_plan(enum quant_type *types, const struct gguf *g, const struct quantize_opts *o);
-/* The same for one tensor of a model that is being made. */
+/* The encoding that each tensor would get; types: m->n_tensors of them. */
+void quantize_plan(enum quant_type *types, const struct model_file *m,
+                   const struct quantize_opts *o);
+/* The same for one tensor of a model with n_layers. */
 struct quantize_shape {
     const char *name;
     uint32_t n_dims;
@@ -93,7 +93,7 @@ enum quant_type quantize_choose(const struct quantize_shape *t, enum quant_type 
 uint32_t quantize_file_type(const struct quantize_opts *o);
 
 /* in: an open model; it may even be the file that out_path names. */
-SHOAL_MUST_CHECK int quantize_run(const struct gguf *in, const char *out_path,
+SHOAL_MUST_CHECK int quantize_run(const struct model_file *in, const char *out_path,
                                   const struct quantize_opts *o, struct quantize_result *result,
                                   struct err *e);
 void quantize_result_fini(struct quantize_result *r);

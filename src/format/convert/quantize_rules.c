@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "format/gguf.h"
+#include "format/model_file.h"
 
 static const struct {
     const char *name;
@@ -133,17 +133,18 @@ enum quant_type quantize_choose(const struct quantize_shape *t, enum quant_type 
     return fit(type, t->dims[0], o->kind == QUANTIZE_MIXED || o->pure);
 }
 
-void quantize_plan(enum quant_type *types, const struct gguf *g, const struct quantize_opts *o)
+void quantize_plan(enum quant_type *types, const struct model_file *m,
+                   const struct quantize_opts *o)
 {
     char key[128], name[512];
-    struct gguf_str arch = {"", 0};
+    struct str arch = {"", 0};
     uint64_t n_layers = 0;
 
-    (void)gguf_get_str(g, "general.architecture", &arch);
+    (void)model_file_get_str(m, "general.architecture", &arch);
     snprintf(key, sizeof(key), "%.*s.block_count", (int)(arch.n < 64 ? arch.n : 64), arch.p);
-    (void)gguf_get_u64(g, key, &n_layers);
-    for (size_t i = 0; i < g->n_tensors; i++) {
-        const struct gguf_tensor *t = &g->tensors[i];
+    (void)model_file_get_u64(m, key, &n_layers);
+    for (size_t i = 0; i < m->n_tensors; i++) {
+        const struct model_file_tensor *t = &m->tensors[i];
         snprintf(name, sizeof(name), "%.*s", (int)t->name.n, t->name.p);
         struct quantize_shape shape = {.name = name,
                                        .n_dims = t->n_dims,

@@ -1,4 +1,4 @@
-/* hf_config.c - reading config.json into GGUF metadata; see hf_map.h. */
+/* hf_config.c - reads config.json into metadata; see hf_map.h. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -87,23 +87,23 @@ static const char *full_key(const struct hf_folder *f, const char *key, char *ou
 void hf_config_put_u32(struct hf_folder *f, const char *key, uint32_t v)
 {
     char name[128];
-    gguf_meta_u32(&f->meta, full_key(f, key, name, sizeof(name)), v);
+    model_file_put_u32(f->file, full_key(f, key, name, sizeof(name)), v);
 }
 
 void hf_config_put_f32(struct hf_folder *f, const char *key, float v)
 {
     char name[128];
-    gguf_meta_f32(&f->meta, full_key(f, key, name, sizeof(name)), v);
+    model_file_put_f32(f->file, full_key(f, key, name, sizeof(name)), v);
 }
 
 void hf_config_put_bool(struct hf_folder *f, const char *key, bool v)
 {
     char name[128];
-    gguf_meta_bool(&f->meta, full_key(f, key, name, sizeof(name)), v);
+    model_file_put_bool(f->file, full_key(f, key, name, sizeof(name)), v);
 }
 
 void hf_config_put_str(struct hf_folder *f, const char *key, const char *v)
 {
     char name[128];
-    gguf_meta_str(&f->meta, full_key(f, key, name, sizeof(name)), v, strlen(v));
+    model_file_put_str(f->file, full_key(f, key, name, sizeof(name)), v, strlen(v));
 }

@@ -54,16 +54,13 @@ static int add_list(struct hf_folder *f, const struct document *list, size_t n, 
 {
     for (size_t i = 0; i < n; i++) {
         struct file_map m;
-        if (gguf_meta_find(&f->meta, list[i].key))
+        if (model_file_find(f->file, list[i].key))
             continue; /* the first of several names */
         int rc = map_document(f, list[i].file, MAX_DOCUMENT_BYTES, &m, e);
         if (rc < 0)
             return rc;
-        if (rc == 1 && list[i].binary)
-            gguf_meta_array(&f->meta, list[i].key, GGUF_TYPE_U8, m.bytes, m.n_bytes);
-        else if (rc == 1)
-            gguf_meta_str(&f->meta, list[i].key, (const char *)m.bytes, m.n_bytes);
-        file_map_close(&m);
+        if (rc == 1)
+            model_file_put_document(f->file, list[i].key, list[i].binary, &m);
     }
     return 0;
 }
@@ -91,7 +88,7 @@ int hf_documents_add(struct hf_folder *f, struct err *e)
         {"merges.txt", "tokenizer.huggingface.merges_txt", false},
     };
     int rc = add_list(f, documents, sizeof(documents) / sizeof(documents[0]), e);
-    if (rc < 0 || gguf_meta_find(&f->meta, "tokenizer.huggingface.json"))
+    if (rc < 0 || model_file_find(f->file, "tokenizer.huggingface.json"))
         return rc;
     return add_list(f, parts, sizeof(parts) / sizeof(parts[0]), e);
 }

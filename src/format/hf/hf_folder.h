@@ -1,8 +1,9 @@
-/* hf_folder.h - a Hugging Face folder (config.json, safetensors, tokenizer files) shown as a GGUF.
+/* hf_folder.h - a Hugging Face folder (config.json, safetensors, tokenizer files) as a
+ * struct model_file.
  *
- * Tensors appear under their GGUF names and point into the mapped files; where GGUF wants them
- * transposed or their rows in another order, they say so (gguf_order).  Settings become GGUF
- * metadata; the folder's JSON documents are there verbatim as strings:
+ * Tensors have their GGUF names and point into the mapped files; where GGUF wants them transposed
+ * or their rows in another order, they say so (enum model_file_order).  Settings become metadata;
+ * the folder's documents are there verbatim, as strings that point into the mapped documents:
  *   huggingface.config              config.json
  *   huggingface.generation_config   generation_config.json
  *   huggingface.preprocessor        preprocessor_config.json
@@ -12,26 +13,27 @@
  *   tokenizer.huggingface.json      tokenizer.json
  *   tokenizer.huggingface.config    tokenizer_config.json
  *   tokenizer.chat_template         chat_template.jinja
- * and without a tokenizer.json what else a tokenizer is made of:
+ * and, without a tokenizer.json, the other files that a tokenizer is made of:
  *   tokenizer.huggingface.vocab_txt     vocab.txt
  *   tokenizer.huggingface.spiece        spiece.model, tokenizer.model or sentencepiece.bpe.model,
  *                                       an array of bytes
  *   tokenizer.huggingface.vocab_json    vocab.json
  *   tokenizer.huggingface.merges_txt    merges.txt
  *
- * Thread:    as gguf.h.
- * Ownership: the view belongs to the caller: gguf_close.
+ * Thread:    as model_file.h.
+ * Ownership: the model belongs to the caller: model_file_close.
  * Failure:   SHOAL_EIO, SHOAL_EFORMAT, SHOAL_EUNSUPPORTED (an architecture, a setting or a tensor
  *            by name), SHOAL_ELIMIT, SHOAL_ENOMEM; then *out is NULL. */
 #ifndef SHOAL_FORMAT_HF_HF_FOLDER_H
 #define SHOAL_FORMAT_HF_HF_FOLDER_H
 
 #include "base/err.h"
-#include "format/gguf.h"
+#include "format/model_file.h"
 
-SHOAL_MUST_CHECK int hf_folder_open(struct gguf **out, const char *path, struct err *e);
-/* The folder without its weights, for one whose weights are of another format: metadata and
- * documents only, of any model_type; config.json may be missing. */
-SHOAL_MUST_CHECK int hf_folder_open_documents(struct gguf **out, const char *path, struct err *e);
+SHOAL_MUST_CHECK int hf_folder_open(struct model_file **out, const char *path, struct err *e);
+/* Metadata and documents only, of any model_type, for a folder whose weights have another format;
+ * config.json may be missing. */
+SHOAL_MUST_CHECK int hf_folder_open_documents(struct model_file **out, const char *path,
+                                              struct err *e);
 
 #endif

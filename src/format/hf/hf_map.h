@@ -1,5 +1,5 @@
-/* hf_map.h - what hf_folder.c and the tables of architectures (hf_map_*.c) share.
- * Private to src/model. */
+/* hf_map.h - shared by hf_folder.c, hf_config.c, hf_documents.c and the tables of architectures
+ * (hf_map_*.c).  Private to src/format/hf. */
 #ifndef SHOAL_FORMAT_HF_HF_MAP_H
 #define SHOAL_FORMAT_HF_HF_MAP_H
 
@@ -9,7 +9,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/err.h"
-#include "format/gguf_meta.h"
+#include "format/model_file.h"
 #include "format/safetensors.h"
 
 enum hf_op {
@@ -47,8 +47,7 @@ struct hf_folder {
     const struct hf_arch *arch;
     cJSON *config;
     struct safetensors *st;
-    struct gguf_meta meta;
-    struct gguf *view;
+    struct model_file *file; /* what is being filled */
     /* Set by configure. */
     uint32_t n_heads, n_kv_heads; /* of HF_ROPE_* */
     uint32_t skip_positions;

@@ -33,12 +33,12 @@ static const char *full_key(char *out, size_t cap, const struct decoder_config *
     return out;
 }
 
-int arch_u32(const struct decoder_config *c, const struct gguf *g, const char *key, uint32_t min,
-             uint32_t max, uint32_t *out, struct err *e)
+int arch_u32(const struct decoder_config *c, const struct model_file *g, const char *key,
+             uint32_t min, uint32_t max, uint32_t *out, struct err *e)
 {
     char name[128];
     uint64_t v;
-    if (!gguf_get_u64(g, full_key(name, sizeof(name), c, key), &v))
+    if (!model_file_get_u64(g, full_key(name, sizeof(name), c, key), &v))
         return err_set(e, SHOAL_EFORMAT, "metadata key %s is missing or not a whole number", name);
     if (v < min || v > max)
         return err_set(e, SHOAL_EFORMAT, "%s is %llu, expected %u to %u", name,
@@ -47,44 +47,44 @@ int arch_u32(const struct decoder_config *c, const struct gguf *g, const char *k
     return 0;
 }
 
-int arch_u32_or(const struct decoder_config *c, const struct gguf *g, const char *key, uint32_t min,
-                uint32_t max, uint32_t missing, uint32_t *out, struct err *e)
+int arch_u32_or(const struct decoder_config *c, const struct model_file *g, const char *key,
+                uint32_t min, uint32_t max, uint32_t missing, uint32_t *out, struct err *e)
 {
     char name[128];
-    if (!gguf_find(g, full_key(name, sizeof(name), c, key))) {
+    if (!model_file_find(g, full_key(name, sizeof(name), c, key))) {
         *out = missing;
         return 0;
     }
     return arch_u32(c, g, key, min, max, out, e);
 }
 
-int arch_f32_or(const struct decoder_config *c, const struct gguf *g, const char *key,
+int arch_f32_or(const struct decoder_config *c, const struct model_file *g, const char *key,
                 float missing, float *out, struct err *e)
 {
     char name[128];
     double v;
-    if (!gguf_find(g, full_key(name, sizeof(name), c, key))) {
+    if (!model_file_find(g, full_key(name, sizeof(name), c, key))) {
         *out = missing;
         return 0;
     }
-    if (!gguf_get_f64(g, name, &v) || !isfinite(v))
+    if (!model_file_get_f64(g, name, &v) || !isfinite(v))
         return err_set(e, SHOAL_EFORMAT, "metadata key %s is not a number", name);
     *out = (float)v;
     return 0;
 }
 
 /* Scaling of positions: linear is handled here; "llama3" is the tensor rope_freqs.weight. */
-static int rope_scaling(struct decoder_config *c, const struct gguf *g, struct err *e)
+static int rope_scaling(struct decoder_config *c, const struct model_file *g, struct err *e)
 {
     char name[128];
-    struct gguf_str type;
+    struct str type;
     float factor;
     c->rope_scale = 1.0f;
     if (arch_f32_or(c, g, "rope.scale_linear", 0.0f, &factor, e) < 0) /* the key's old name */
         return e->code;
     if (factor == 0.0f && arch_f32_or(c, g, "rope.scaling.factor", 0.0f, &factor, e) < 0)
         return e->code;
-    bool typed = gguf_get_str(g, full_key(name, sizeof(name), c, "rope.scaling.type"), &type);
+    bool typed = model_file_get_str(g, full_key(name, sizeof(name), c, "rope.scaling.type"), &type);
     if (typed && type.n == 4 && memcmp(type.p, "none", 4) == 0)
         return 0;
     if (typed && !(type.n == 6 && memcmp(type.p, "linear", 6) == 0))
@@ -96,7 +96,7 @@ static int rope_scaling(struct decoder_config *c, const struct gguf *g, struct e
     return 0;
 }
 
-int arch_common(struct decoder_config *c, const struct gguf *g, struct err *e)
+int arch_common(struct decoder_config *c, const struct model_file *g, struct err *e)
 {
     const uint32_t most = 1u << 24;
     uint32_t experts;
@@ -139,12 +139,12 @@ int arch_common(struct decoder_config *c, const struct gguf *g, struct err *e)
     return 0;
 }
 
-int arch_rms_eps(struct decoder_config *c, const struct gguf *g, struct err *e)
+int arch_rms_eps(struct decoder_config *c, const struct model_file *g, struct err *e)
 {
     return arch_f32_or(c, g, "attention.layer_norm_rms_epsilon", 1e-5f, &c->norm_eps, e);
 }
 
-int arch_layer_eps(struct decoder_config *c, const struct gguf *g, struct err *e)
+int arch_layer_eps(struct decoder_config *c, const struct model_file *g, struct err *e)
 {
     c->layer_norm = true;
     return arch_f32_or(c, g, "attention.layer_norm_epsilon", 1e-5f, &c->norm_eps, e);

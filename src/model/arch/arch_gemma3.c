@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-int arch_gemma3(struct decoder_config *c, const struct gguf *g, struct err *e)
+int arch_gemma3(struct decoder_config *c, const struct model_file *g, struct err *e)
 {
     int rc = arch_common(c, g, e);
     if (rc == 0)

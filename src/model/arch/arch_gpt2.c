@@ -1,7 +1,7 @@
 /* arch_gpt2.c - GPT-2 and DistilGPT-2: layer norms, learned positions, plain GELU. */
 #include "model/arch/arch.h"
 
-int arch_gpt2(struct decoder_config *c, const struct gguf *g, struct err *e)
+int arch_gpt2(struct decoder_config *c, const struct model_file *g, struct err *e)
 {
     int rc = arch_common(c, g, e);
     if (rc == 0)

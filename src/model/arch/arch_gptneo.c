@@ -2,7 +2,7 @@
  * in every second layer. */
 #include "model/arch/arch.h"
 
-int arch_gptneo(struct decoder_config *c, const struct gguf *g, struct err *e)
+int arch_gptneo(struct decoder_config *c, const struct model_file *g, struct err *e)
 {
     int rc = arch_gpt2(c, g, e);
     if (rc == 0)

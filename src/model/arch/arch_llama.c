@@ -1,7 +1,7 @@
 /* arch_llama.c - Llama 2 and 3, TinyLlama, SmolLM2, Mistral (with its sliding window). */
 #include "model/arch/arch.h"
 
-int arch_llama(struct decoder_config *c, const struct gguf *g, struct err *e)
+int arch_llama(struct decoder_config *c, const struct model_file *g, struct err *e)
 {
     int rc = arch_common(c, g, e);
     if (rc == 0)

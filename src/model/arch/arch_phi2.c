@@ -2,7 +2,7 @@
  * partial rotation of each head, biases everywhere. */
 #include "model/arch/arch.h"
 
-int arch_phi2(struct decoder_config *c, const struct gguf *g, struct err *e)
+int arch_phi2(struct decoder_config *c, const struct model_file *g, struct err *e)
 {
     int rc = arch_common(c, g, e);
     if (rc == 0)

@@ -2,7 +2,7 @@
  * halves instead of neighbouring pairs. */
 #include "model/arch/arch.h"
 
-int arch_qwen2(struct decoder_config *c, const struct gguf *g, struct err *e)
+int arch_qwen2(struct decoder_config *c, const struct model_file *g, struct err *e)
 {
     int rc = arch_common(c, g, e);
     if (rc == 0)

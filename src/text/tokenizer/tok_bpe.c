@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/strmap.h"
-#include "format/gguf.h"
+#include "format/model_file.h"
 
 #define BATCH 16         /* merges in flight: enough to hide the latency of memory */
 #define BATCH_BYTES 8192 /* of their texts; a longer merge is a batch of its own */
@@ -26,8 +26,8 @@ struct merge {     /* one "left right", read and hashed but not looked up yet */
 struct builder {
     struct tokenizer *t;
     const struct bpe_merges *src;
-    uint64_t n_read;             /* merges taken from src */
-    struct gguf_str left, right; /* the next one, where there is one */
+    uint64_t n_read;        /* merges taken from src */
+    struct str left, right; /* the next one, where there is one */
     bool has_next;
     struct strmap extra; /* strings that merges make and that are no tokens */
     char *bytes;         /* storage of their keys, made when the first one comes */
@@ -104,8 +104,8 @@ static void prefetch_piece(const struct tok_vocab *v, uint64_t h)
 }
 
 /* Reads a merge into out.  One that can never apply is no good. */
-static void read_merge(const struct builder *b, struct merge *m, struct gguf_str left,
-                       struct gguf_str right, char *out)
+static void read_merge(const struct builder *b, struct merge *m, struct str left, struct str right,
+                       char *out)
 {
     size_t n_right = 0;
     m->p = out;
@@ -231,33 +231,33 @@ int bpe_load_merges(struct tokenizer *t, const struct bpe_merges *src, struct er
     return rc;
 }
 
-void bpe_split_merge(struct gguf_str s, struct gguf_str *left, struct gguf_str *right)
+void bpe_split_merge(struct str s, struct str *left, struct str *right)
 {
     const char *space = s.n > 1 ? memchr(s.p + 1, ' ', s.n - 1) : NULL;
     size_t at = space ? (size_t)(space - s.p) : s.n;
-    *left = (struct gguf_str){s.p, at};
-    *right = (struct gguf_str){s.p + at, 0};
+    *left = (struct str){s.p, at};
+    *right = (struct str){s.p + at, 0};
     if (space)
-        *right = (struct gguf_str){space + 1, s.n - at - 1};
+        *right = (struct str){space + 1, s.n - at - 1};
 }
 
-static bool next_merge(void *ctx, struct gguf_str *left, struct gguf_str *right)
+static bool next_merge(void *ctx, struct str *left, struct str *right)
 {
-    struct gguf_str s;
-    if (!gguf_strings_next(ctx, &s))
+    struct str s;
+    if (!model_file_strings_next(ctx, &s))
         return false;
     bpe_split_merge(s, left, right);
     return true;
 }
 
-int bpe_load(struct tokenizer *t, const struct gguf *g, struct err *e)
+int bpe_load(struct tokenizer *t, const struct model_file *g, struct err *e)
 {
-    const struct gguf_kv *kv = gguf_find(g, "tokenizer.ggml.merges");
-    if (!kv || kv->type != GGUF_TYPE_ARRAY || kv->elem_type != GGUF_TYPE_STRING)
+    const struct model_file_value *kv = model_file_find(g, "tokenizer.ggml.merges");
+    if (!kv || kv->type != MODEL_FILE_ARRAY || kv->elem_type != MODEL_FILE_STRING)
         return err_set(e, SHOAL_EFORMAT,
                        "tokenizer.ggml.merges is missing or is no array of strings");
-    struct gguf_strings strings = gguf_kv_strings(kv);
-    struct bpe_merges src = {kv->n_elems, kv->data_bytes, next_merge, &strings};
+    struct model_file_strings strings = model_file_strings(kv);
+    struct bpe_merges src = {kv->n_elems, kv->n_bytes, next_merge, &strings};
     return bpe_load_merges(t, &src, e);
 }
 

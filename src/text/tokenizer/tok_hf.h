@@ -9,7 +9,7 @@
 #ifndef SHOAL_TEXT_TOKENIZER_TOK_HF_H
 #define SHOAL_TEXT_TOKENIZER_TOK_HF_H
 
-#include "format/gguf.h"
+#include "format/model_file.h"
 #include "text/tokenizer/tok_internal.h"
 #include "text/tokenizer/tok_regex.h"
 #include "text/tokenizer/tok_split.h"
@@ -112,8 +112,8 @@ SHOAL_MUST_CHECK int hf_scratch_work(struct hf_scratch *x, size_t n);
 void hf_scratch_fini(struct hf_scratch *x);
 
 /* tok_hf_load.c: does the file bring such a tokenizer?  Then it is loaded. */
-bool hf_present(const struct gguf *g);
-SHOAL_MUST_CHECK int hf_load(struct tokenizer *t, const struct gguf *g, struct err *e);
+bool hf_present(const struct model_file *g);
+SHOAL_MUST_CHECK int hf_load(struct tokenizer *t, const struct model_file *g, struct err *e);
 
 /* tok_hf_norm.c: runs all normalizers over [*p, *p + *n) of *view and points all three at the
  * result, which lives in x. */

@@ -22,13 +22,13 @@
 #define HF_KEY_CONFIG "tokenizer.huggingface.config"
 
 struct hf_added {
-    struct gguf_str text;
+    struct str text;
     uint32_t id;
     bool single_word, lstrip, rstrip, normalized, special;
 };
 
 struct hf_merge {
-    struct gguf_str left, right;
+    struct str left, right;
 };
 
 struct hf_build {
@@ -38,7 +38,7 @@ struct hf_build {
     const cJSON *json;                        /* tokenizer.json */
     const cJSON *config, *model, *generation; /* the other documents; NULL when missing */
     uint32_t n;                               /* ids */
-    struct gguf_str *raw;                     /* [n] spellings; p NULL: no such token */
+    struct str *raw;                          /* [n] spellings; p NULL: no such token */
     bool *in_model;                           /* [n] */
     double *scores;                           /* [n] */
     struct strmap ids;                        /* spelling to id */
@@ -46,18 +46,17 @@ struct hf_build {
     size_t n_added;
     struct hf_merge *merges;
     size_t n_merges;
-    struct gguf_str prefix; /* WordPiece: of what continues a word */
+    struct str prefix; /* WordPiece: of what continues a word */
     bool byte_fallback;
     int32_t bos, eos, pad; /* as the file itself names them, or NONE */
 };
 
-struct gguf_str hf_str(const cJSON *j);                           /* of a string */
-const cJSON *hf_get(const cJSON *object, const char *key);        /* NULL: missing or null */
-struct gguf_str hf_get_str(const cJSON *object, const char *key); /* p NULL: no string */
+struct str hf_str(const cJSON *j);                           /* of a string */
+const cJSON *hf_get(const cJSON *object, const char *key);   /* NULL: missing or null */
+struct str hf_get_str(const cJSON *object, const char *key); /* p NULL: no string */
 bool hf_get_bool(const cJSON *object, const char *key, bool otherwise);
-int32_t hf_find(const struct hf_build *b, struct gguf_str spelling); /* id or NONE */
+int32_t hf_find(const struct hf_build *b, struct str spelling); /* id or NONE */
 
-bool hf_is(struct gguf_str s, const char *text);
 bool hf_is_id(const cJSON *j, uint32_t *id);
 
 /* tok_hf_read.c: the model of b->json; the spellings of added tokens; room for tokens; one of the
@@ -66,16 +65,15 @@ SHOAL_MUST_CHECK int hf_read_model(struct hf_build *b, struct err *e);
 SHOAL_MUST_CHECK int hf_add_added(struct hf_build *b, struct err *e);
 SHOAL_MUST_CHECK int hf_build_reserve(struct hf_build *b, uint64_t n_tokens, uint32_t n_ids,
                                       struct err *e);
-SHOAL_MUST_CHECK int hf_build_token(struct hf_build *b, uint32_t id, struct gguf_str s,
-                                    double score);
+SHOAL_MUST_CHECK int hf_build_token(struct hf_build *b, uint32_t id, struct str s, double score);
 /* {"piece": id, ...} and the added tokens, with room for `more` of them. */
 SHOAL_MUST_CHECK int hf_read_vocab_object(struct hf_build *b, const cJSON *vocab,
                                           const cJSON *added, size_t more, struct err *e);
 /* tok_hf_files.c: vocabulary, merges and special tokens out of the other files, and b->json with
  * the steps that they stand for. */
-SHOAL_MUST_CHECK int hf_read_vocab_txt(struct hf_build *b, struct gguf_str text, struct err *e);
-SHOAL_MUST_CHECK int hf_read_vocab_json(struct hf_build *b, struct gguf_str vocab,
-                                        struct gguf_str merges, struct err *e);
+SHOAL_MUST_CHECK int hf_read_vocab_txt(struct hf_build *b, struct str text, struct err *e);
+SHOAL_MUST_CHECK int hf_read_vocab_json(struct hf_build *b, struct str vocab, struct str merges,
+                                        struct err *e);
 SHOAL_MUST_CHECK int hf_read_spiece(struct hf_build *b, const void *bytes, size_t n, struct err *e);
 /* tok_hf_steps.c: normalizer and pre_tokenizer of b->json into b->t->hf. */
 SHOAL_MUST_CHECK int hf_parse_normalizer(struct hf_build *b, struct err *e);

@@ -24,11 +24,6 @@ static const char *truth(bool v)
     return v ? "true" : "false";
 }
 
-static bool has(struct gguf_str s, const char *part)
-{
-    return s.p && memmem(s.p, s.n, part, strlen(part)) != NULL;
-}
-
 /* ---- special tokens that tokenizer_config.json names ---- */
 
 static const char *const special_keys[] = {"bos_token", "eos_token", "unk_token", "sep_token",
@@ -41,9 +36,9 @@ static void add_named(struct hf_build *b, const char *const defaults[N_SPECIAL_K
 {
     for (size_t i = 0; i < N_SPECIAL_KEYS; i++) {
         const cJSON *j = hf_get(b->config, special_keys[i]);
-        struct gguf_str s = cJSON_IsString(j) ? hf_str(j) : hf_get_str(j, "content");
+        struct str s = cJSON_IsString(j) ? hf_str(j) : hf_get_str(j, "content");
         if (!s.p && defaults[i])
-            s = (struct gguf_str){defaults[i], strlen(defaults[i])};
+            s = (struct str){defaults[i], strlen(defaults[i])};
         int32_t id = hf_find(b, s);
         bool there = id < 0;
         for (size_t k = 0; k < b->n_added && !there; k++)
@@ -61,13 +56,13 @@ static void add_named(struct hf_build *b, const char *const defaults[N_SPECIAL_K
 /* ---- vocab.txt ---- */
 
 /* The next line, without its end; false past the last. */
-static bool next_line(struct gguf_str *rest, struct gguf_str *line)
+static bool next_line(struct str *rest, struct str *line)
 {
     if (rest->n == 0)
         return false;
     const char *nl = memchr(rest->p, '\n', rest->n);
     size_t n = nl ? (size_t)(nl - rest->p) : rest->n, used = nl ? n + 1 : n;
-    *line = (struct gguf_str){rest->p, n};
+    *line = (struct str){rest->p, n};
     if (n > 0 && line->p[n - 1] == '\r')
         line->n--;
     rest->p += used;
@@ -75,9 +70,9 @@ static bool next_line(struct gguf_str *rest, struct gguf_str *line)
     return true;
 }
 
-static int read_lines(struct hf_build *b, struct gguf_str text, struct err *e)
+static int read_lines(struct hf_build *b, struct str text, struct err *e)
 {
-    struct gguf_str rest = text, line;
+    struct str rest = text, line;
     uint64_t n = 0;
     uint32_t id = 0;
     while (next_line(&rest, &line))
@@ -96,11 +91,11 @@ static int read_lines(struct hf_build *b, struct gguf_str text, struct err *e)
 static int32_t id_of(const struct hf_build *b, const char *key, const char *otherwise)
 {
     const cJSON *j = hf_get(b->config, key);
-    struct gguf_str s = cJSON_IsString(j) ? hf_str(j) : hf_get_str(j, "content");
-    return hf_find(b, s.p ? s : (struct gguf_str){otherwise, strlen(otherwise)});
+    struct str s = cJSON_IsString(j) ? hf_str(j) : hf_get_str(j, "content");
+    return hf_find(b, s.p ? s : (struct str){otherwise, strlen(otherwise)});
 }
 
-int hf_read_vocab_txt(struct hf_build *b, struct gguf_str text, struct err *e)
+int hf_read_vocab_txt(struct hf_build *b, struct str text, struct err *e)
 {
     static const char *const defaults[N_SPECIAL_KEYS] = {NULL,    NULL,    "[UNK]", "[SEP]",
                                                          "[PAD]", "[CLS]", "[MASK]"};
@@ -118,7 +113,7 @@ int hf_read_vocab_txt(struct hf_build *b, struct gguf_str text, struct err *e)
     t->info.kind = TOKENIZER_KIND_WPM;
     t->max_word_chars = WPM_MAX_WORD_CHARS;
     t->model_unk = id_of(b, "unk_token", "[UNK]");
-    b->prefix = (struct gguf_str){"##", 2};
+    b->prefix = STR("##");
     int32_t cls = id_of(b, "cls_token", "[CLS]"), sep = id_of(b, "sep_token", "[SEP]");
     buf_init(&json, 4096);
     buf_printf(&json,
@@ -140,9 +135,9 @@ int hf_read_vocab_txt(struct hf_build *b, struct gguf_str text, struct err *e)
 
 /* ---- vocab.json and merges.txt ---- */
 
-static int read_merge_lines(struct hf_build *b, struct gguf_str text, struct err *e)
+static int read_merge_lines(struct hf_build *b, struct str text, struct err *e)
 {
-    struct gguf_str rest = text, line;
+    struct str rest = text, line;
     size_t n = 0;
     while (next_line(&rest, &line))
         n++;
@@ -166,19 +161,19 @@ static int read_merge_lines(struct hf_build *b, struct gguf_str text, struct err
     "\"behavior\":\"Isolated\"},"                                                                  \
     "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}]}"
 
-int hf_read_vocab_json(struct hf_build *b, struct gguf_str vocab, struct gguf_str merges,
-                       struct err *e)
+int hf_read_vocab_json(struct hf_build *b, struct str vocab, struct str merges, struct err *e)
 {
-    struct gguf_str class = hf_get_str(b->config, "tokenizer_class");
-    bool qwen2 = has(class, "Qwen2"),
-         roberta = has(class, "Roberta") || has(class, "Bart") || has(class, "Longformer");
+    struct str class = hf_get_str(b->config, "tokenizer_class");
+    bool qwen2 = str_has(class, "Qwen2"), roberta = str_has(class, "Roberta") ||
+                                                    str_has(class, "Bart") ||
+                                                    str_has(class, "Longformer");
     const char *defaults[N_SPECIAL_KEYS] = {
         "<|endoftext|>", "<|endoftext|>", NULL, NULL, NULL, NULL, NULL};
     static const char *const of_roberta[N_SPECIAL_KEYS] = {"<s>",   "</s>", "<unk>", "</s>",
                                                            "<pad>", "<s>",  "<mask>"};
     struct tokenizer *t = b->t;
     struct buf json;
-    if (has(class, "CLIP"))
+    if (str_has(class, "CLIP"))
         return err_set(e, SHOAL_EUNSUPPORTED, "tokenizer_class \"%.64s\" is not supported",
                        class.p);
     b->made_vocab = cJSON_ParseWithLength(vocab.p, vocab.n);
@@ -241,7 +236,7 @@ static uint32_t piece_id(uint32_t i, bool xlmr)
 /* The two that the file does not have. */
 static int add_xlmr(struct hf_build *b, uint32_t n_pieces)
 {
-    const struct gguf_str pad = {"<pad>", 5}, mask = {"<mask>", 6};
+    const struct str pad = {"<pad>", 5}, mask = {"<mask>", 6};
     b->added[b->n_added++] = (struct hf_added){.text = pad, .id = 1, .special = true};
     b->added[b->n_added++] =
         (struct hf_added){.text = mask, .id = n_pieces + 1, .special = true, .lstrip = true};
@@ -291,11 +286,11 @@ static int add_spiece_norm(struct hf_build *b, const struct spiece *m, struct er
 /* What stands around texts, by the class of the tokenizer: the file does not say it. */
 static void put_spiece_template(struct hf_build *b, struct buf *json, const struct spiece *m)
 {
-    struct gguf_str class = hf_get_str(b->config, "tokenizer_class");
+    struct str class = hf_get_str(b->config, "tokenizer_class");
     int32_t cls = id_of(b, "cls_token", "[CLS]"), sep = id_of(b, "sep_token", "[SEP]");
-    bool bos = hf_get_bool(b->config, "add_bos_token", has(class, "Llama")) && m->bos >= 0;
-    bool eos = hf_get_bool(b->config, "add_eos_token", !has(class, "Llama")) && m->eos >= 0;
-    bool xlmr = has(class, "XLMRoberta");
+    bool bos = hf_get_bool(b->config, "add_bos_token", str_has(class, "Llama")) && m->bos >= 0;
+    bool eos = hf_get_bool(b->config, "add_eos_token", !str_has(class, "Llama")) && m->eos >= 0;
+    bool xlmr = str_has(class, "XLMRoberta");
     if (xlmr || (cls >= 0 && sep >= 0)) {
         buf_printf(json,
                    ",\"post_processor\":{\"type\":\"%sProcessing\",\"cls\":[\"\",%d],"
@@ -322,21 +317,21 @@ static void put_spiece_template(struct hf_build *b, struct buf *json, const stru
 int hf_read_spiece(struct hf_build *b, const void *bytes, size_t n, struct err *e)
 {
     static const char *const none[N_SPECIAL_KEYS] = {NULL};
-    struct gguf_str class = hf_get_str(b->config, "tokenizer_class");
+    struct str class = hf_get_str(b->config, "tokenizer_class");
     const cJSON *extra = hf_get(b->config, "extra_ids");
     /* these too number the pieces in ways of their own, which no file tells */
     static const char *const renumbered[] = {"Camembert", "Barthez",       "MBart", "Nllb",
                                              "PLBart",    "XLMProphetNet", "XGLM",  "M2M100",
                                              "BartPho",   "SeamlessM4T"};
-    bool xlmr = has(class, "XLMRoberta");
-    uint32_t n_extra = has(class, "T5") ? 100 : 0;
+    bool xlmr = str_has(class, "XLMRoberta");
+    uint32_t n_extra = str_has(class, "T5") ? 100 : 0;
     struct tokenizer *t = b->t;
     struct spiece m;
     struct buf json;
     if (cJSON_IsNumber(extra) && extra->valuedouble >= 0 && extra->valuedouble <= 10000)
         n_extra = (uint32_t)extra->valuedouble;
     for (size_t i = 0; i < sizeof(renumbered) / sizeof(renumbered[0]); i++)
-        if (has(class, renumbered[i]))
+        if (str_has(class, renumbered[i]))
             return err_set(e, SHOAL_EUNSUPPORTED,
                            "tokenizer_class \"%.64s\" without a tokenizer.json is not supported",
                            class.p);

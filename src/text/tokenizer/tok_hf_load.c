@@ -15,7 +15,7 @@
 /* The spelling under which the model looks for a token; returns its length. */
 static size_t spell(const struct hf_build *b, uint32_t id, char *out, const struct tok_alphabet *a)
 {
-    struct gguf_str s = b->raw[id];
+    struct str s = b->raw[id];
     size_t n;
     if (!s.p)
         return 0;
@@ -93,7 +93,7 @@ static int make_vocab(struct hf_build *b, struct err *e)
     return tok_vocab_index(v, e);
 }
 
-static bool next_merge(void *ctx, struct gguf_str *left, struct gguf_str *right)
+static bool next_merge(void *ctx, struct str *left, struct str *right)
 {
     const struct hf_merge **m = ctx;
     *left = (*m)->left;
@@ -203,7 +203,7 @@ static int make_added(struct hf_build *b, struct err *e)
 static int32_t named(const struct hf_build *b, const char *key)
 {
     const cJSON *j = hf_get(b->config, key);
-    struct gguf_str s = cJSON_IsString(j) ? hf_str(j) : hf_get_str(j, "content");
+    struct str s = cJSON_IsString(j) ? hf_str(j) : hf_get_str(j, "content");
     return hf_find(b, s);
 }
 
@@ -234,7 +234,7 @@ struct added_at {
     size_t i;
 };
 
-static bool next_added(void *ctx, uint32_t *id, struct gguf_str *text)
+static bool next_added(void *ctx, uint32_t *id, struct str *text)
 {
     struct added_at *at = ctx;
     while (at->i < at->b->n_added && !at->b->added[at->i].special)
@@ -268,10 +268,10 @@ static int find_ids(struct hf_build *b, struct err *e)
     if (in->eos >= 0)
         t->v.attr[in->eos] |= TOK_ATTR_EOG;
     if (in->kind == TOKENIZER_KIND_WPM) { /* a folder without tokenizer_config.json */
-        in->bos = or_id(in->bos, hf_find(b, (struct gguf_str){"[CLS]", 5}));
-        in->sep = or_id(in->sep, hf_find(b, (struct gguf_str){"[SEP]", 5}));
-        in->pad = or_id(in->pad, hf_find(b, (struct gguf_str){"[PAD]", 5}));
-        in->mask = or_id(in->mask, hf_find(b, (struct gguf_str){"[MASK]", 6}));
+        in->bos = or_id(in->bos, hf_find(b, STR("[CLS]")));
+        in->sep = or_id(in->sep, hf_find(b, STR("[SEP]")));
+        in->pad = or_id(in->pad, hf_find(b, STR("[PAD]")));
+        in->mask = or_id(in->mask, hf_find(b, STR("[MASK]")));
         return 0;
     }
     /* what ends a turn by its spelling, as in GGUF files, but of added tokens only */
@@ -306,14 +306,14 @@ static void add_by_config(struct hf_build *b)
         tok_templates_from_info(t);
 }
 
-static int copy_chat_template(struct hf_build *b, const struct gguf *g, struct err *e)
+static int copy_chat_template(struct hf_build *b, const struct model_file *g, struct err *e)
 {
-    struct gguf_str s = {NULL, 0};
+    struct str s = {NULL, 0};
     const cJSON *j = hf_get(b->config, "chat_template");
-    if (!gguf_get_str(g, "tokenizer.chat_template", &s)) {
+    if (!model_file_get_str(g, "tokenizer.chat_template", &s)) {
         s = hf_str(j);
         for (const cJSON *c = cJSON_IsArray(j) ? j->child : NULL; c; c = c->next)
-            if (hf_is(hf_get_str(c, "name"), "default"))
+            if (str_is(hf_get_str(c, "name"), "default"))
                 s = hf_get_str(c, "template");
     }
     if (!s.p)
@@ -330,7 +330,7 @@ static int copy_chat_template(struct hf_build *b, const struct gguf *g, struct e
 
 /* cJSON ends strings with a NUL.  So \\u0000 becomes a character that no text has, and hf_text
  * turns it back.  Returns a copy of the document, or NULL when it has none of them. */
-static char *hide_nul(struct gguf_str s, bool *failed)
+static char *hide_nul(struct str s, bool *failed)
 {
     static const char nul[] = "\\u0000", hidden[] = "\\ufdd0";
     char *out = NULL;
@@ -356,12 +356,12 @@ static char *hide_nul(struct gguf_str s, bool *failed)
 }
 
 /* The document under a key; *out stays NULL when there is none. */
-static int read_doc(cJSON **out, const struct gguf *g, const char *key, struct err *e)
+static int read_doc(cJSON **out, const struct model_file *g, const char *key, struct err *e)
 {
-    struct gguf_str s;
+    struct str s;
     bool failed = false;
     *out = NULL;
-    if (!gguf_get_str(g, key, &s) || s.n == 0)
+    if (!model_file_get_str(g, key, &s) || s.n == 0)
         return 0;
     const char *end = NULL;
     char *copy = hide_nul(s, &failed);
@@ -376,7 +376,7 @@ static int read_doc(cJSON **out, const struct gguf *g, const char *key, struct e
     return err_set(e, SHOAL_EFORMAT, "%s is no JSON: wrong at byte %zu of %zu", key, at, s.n);
 }
 
-static int finish(struct hf_build *b, const struct gguf *g, struct err *e)
+static int finish(struct hf_build *b, const struct model_file *g, struct err *e)
 {
     struct tokenizer *t = b->t;
     struct tok_ids nl;
@@ -424,31 +424,32 @@ static void build_fini(struct hf_build *b)
 }
 
 /* Reads the first of the files that is there; *name is what errors call it. */
-static int read_source(struct hf_build *b, const struct gguf *g, const char **name, struct err *e)
+static int read_source(struct hf_build *b, const struct model_file *g, const char **name,
+                       struct err *e)
 {
-    const struct gguf_kv *spiece = gguf_find(g, HF_KEY_SPIECE);
-    struct gguf_str text, merges;
+    const struct model_file_value *spiece = model_file_find(g, HF_KEY_SPIECE);
+    struct str text, merges;
     if (b->json) {
         *name = "tokenizer.json";
         return 0;
     }
-    if (spiece && spiece->type == GGUF_TYPE_ARRAY && spiece->elem_type == GGUF_TYPE_U8) {
+    if (spiece && spiece->type == MODEL_FILE_ARRAY && spiece->elem_type == MODEL_FILE_U8) {
         *name = "spiece.model";
-        return hf_read_spiece(b, spiece->data, spiece->data_bytes, e);
+        return hf_read_spiece(b, spiece->data, spiece->n_bytes, e);
     }
-    if (gguf_get_str(g, HF_KEY_VOCAB_JSON, &text)) {
+    if (model_file_get_str(g, HF_KEY_VOCAB_JSON, &text)) {
         *name = "vocab.json";
-        return gguf_get_str(g, HF_KEY_MERGES, &merges)
+        return model_file_get_str(g, HF_KEY_MERGES, &merges)
                    ? hf_read_vocab_json(b, text, merges, e)
                    : err_set(e, SHOAL_EFORMAT, "there is no merges.txt");
     }
     *name = "vocab.txt";
-    if (gguf_get_str(g, HF_KEY_VOCAB_TXT, &text))
+    if (model_file_get_str(g, HF_KEY_VOCAB_TXT, &text))
         return hf_read_vocab_txt(b, text, e);
     return err_set(e, SHOAL_EFORMAT, "is not a text");
 }
 
-static int load(struct hf_build *b, const struct gguf *g, struct err *e)
+static int load(struct hf_build *b, const struct model_file *g, struct err *e)
 {
     const char *name = "";
     int rc = read_source(b, g, &name, e);
@@ -463,13 +464,13 @@ static int load(struct hf_build *b, const struct gguf *g, struct err *e)
     return rc < 0 ? err_wrap(e, "%s", name) : 0;
 }
 
-bool hf_present(const struct gguf *g)
+bool hf_present(const struct model_file *g)
 {
-    return gguf_find(g, HF_KEY_JSON) || gguf_find(g, HF_KEY_SPIECE) ||
-           gguf_find(g, HF_KEY_VOCAB_JSON) || gguf_find(g, HF_KEY_VOCAB_TXT);
+    return model_file_find(g, HF_KEY_JSON) || model_file_find(g, HF_KEY_SPIECE) ||
+           model_file_find(g, HF_KEY_VOCAB_JSON) || model_file_find(g, HF_KEY_VOCAB_TXT);
 }
 
-int hf_load(struct tokenizer *t, const struct gguf *g, struct err *e)
+int hf_load(struct tokenizer *t, const struct model_file *g, struct err *e)
 {
     struct hf_build b = {
         .t = t, .bos = TOKENIZER_NONE, .eos = TOKENIZER_NONE, .pad = TOKENIZER_NONE};

@@ -27,7 +27,7 @@ static double type_id(const cJSON *j)
 static int put_special(struct hf_build *b, struct tok_template *tp, const cJSON *table,
                        const cJSON *token, struct err *e)
 {
-    struct gguf_str name = hf_get_str(token, "id");
+    struct str name = hf_get_str(token, "id");
     const cJSON *def = name.p ? cJSON_GetObjectItemCaseSensitive(table, name.p) : NULL;
     const cJSON *ids = hf_get(def, "ids");
     int rc = 0;
@@ -54,12 +54,12 @@ static int parse_template(struct hf_build *b, struct tok_template *tp, const cJS
     tp->n = 0;
     for (const cJSON *c = list ? list->child : NULL; c && rc == 0; c = c->next) {
         const cJSON *token = hf_get(c, "SpecialToken"), *text = hf_get(c, "Sequence");
-        struct gguf_str which = hf_get_str(text, "id");
+        struct str which = hf_get_str(text, "id");
         if (token)
             rc = put_special(b, tp, table, token, e);
-        else if (hf_is(which, "A") || hf_is(which, "B"))
-            rc =
-                put_item(tp, hf_is(which, "B") ? TOK_TEMPLATE_B : TOK_TEMPLATE_A, type_id(text), e);
+        else if (str_is(which, "A") || str_is(which, "B"))
+            rc = put_item(tp, str_is(which, "B") ? TOK_TEMPLATE_B : TOK_TEMPLATE_A, type_id(text),
+                          e);
         else
             rc = err_set(e, SHOAL_EFORMAT, "post_processor: a template with an unknown piece");
     }
@@ -102,9 +102,9 @@ static int set_classic(struct hf_build *b, const cJSON *j, bool roberta, struct 
 static int add_post(struct hf_build *b, const cJSON *j, int depth, struct err *e)
 {
     struct tokenizer *t = b->t;
-    struct gguf_str type = hf_get_str(j, "type");
+    struct str type = hf_get_str(j, "type");
     int rc = 0;
-    if (hf_is(type, "Sequence")) {
+    if (str_is(type, "Sequence")) {
         const cJSON *list = hf_get(j, "processors");
         if (depth == HF_MAX_DEPTH)
             return err_set(e, SHOAL_ELIMIT, "post_processor: sequences are nested too deep");
@@ -112,17 +112,17 @@ static int add_post(struct hf_build *b, const cJSON *j, int depth, struct err *e
             rc = add_post(b, c, depth + 1, e);
         return rc;
     }
-    if (hf_is(type, "ByteLevel")) {
+    if (str_is(type, "ByteLevel")) {
         t->trim_spans = hf_get_bool(j, "trim_offsets", true);
         return 0;
     }
-    if (hf_is(type, "BertProcessing"))
+    if (str_is(type, "BertProcessing"))
         return set_classic(b, j, false, e);
-    if (hf_is(type, "RobertaProcessing")) {
+    if (str_is(type, "RobertaProcessing")) {
         t->trim_spans = hf_get_bool(j, "trim_offsets", true);
         return set_classic(b, j, true, e);
     }
-    if (!hf_is(type, "TemplateProcessing"))
+    if (!str_is(type, "TemplateProcessing"))
         return err_set(e, SHOAL_EUNSUPPORTED, "post_processor \"%.64s\" is not supported",
                        type.p ? type.p : "(no type)");
     const cJSON *table = hf_get(j, "special_tokens");
@@ -156,7 +156,7 @@ enum decoder_kind {
 
 struct decoder {
     enum decoder_kind kind;
-    struct gguf_str a, b; /* prefix; what is replaced, and by what; what is stripped */
+    struct str a, b; /* prefix; what is replaced, and by what; what is stripped */
     bool cleanup;
     unsigned start, stop; /* how many may be stripped */
 };
@@ -184,7 +184,7 @@ static int parse_strip(struct hf_build *b, struct decoders *x, struct decoder *d
     d->stop = get_count(j, "stop");
     if (!x->fused)
         return 0;
-    b->t->hf->strip_first |= d->start > 0 && hf_is(d->a, " ");
+    b->t->hf->strip_first |= d->start > 0 && str_is(d->a, " ");
     x->n--;
     return 0;
 }
@@ -192,9 +192,9 @@ static int parse_strip(struct hf_build *b, struct decoders *x, struct decoder *d
 static int add_decoder(struct hf_build *b, struct decoders *x, const cJSON *j, int depth,
                        struct err *e)
 {
-    struct gguf_str type = hf_get_str(j, "type"), scheme;
+    struct str type = hf_get_str(j, "type"), scheme;
     int rc = 0;
-    if (hf_is(type, "Sequence")) {
+    if (str_is(type, "Sequence")) {
         const cJSON *list = hf_get(j, "decoders");
         if (depth == HF_MAX_DEPTH)
             return err_set(e, SHOAL_ELIMIT, "decoder: sequences are nested too deep");
@@ -202,38 +202,38 @@ static int add_decoder(struct hf_build *b, struct decoders *x, const cJSON *j, i
             rc = add_decoder(b, x, c, depth + 1, e);
         return rc;
     }
-    if (hf_is(type, "Fuse")) {
+    if (str_is(type, "Fuse")) {
         x->fused = true;
         return 0;
     }
     if (x->n == HF_MAX_DECODERS)
         return err_set(e, SHOAL_ELIMIT, "decoder: more than %d steps", HF_MAX_DECODERS);
     struct decoder *d = &x->d[x->n++];
-    if (hf_is(type, "ByteLevel")) {
+    if (str_is(type, "ByteLevel")) {
         d->kind = DECODE_BYTE_LEVEL;
-    } else if (hf_is(type, "WordPiece")) {
+    } else if (str_is(type, "WordPiece")) {
         d->kind = DECODE_WORDPIECE;
         d->a = hf_get_str(j, "prefix");
         d->cleanup = hf_get_bool(j, "cleanup", true);
         b->t->hf->strip_first = true;
-    } else if (hf_is(type, "Metaspace")) {
+    } else if (str_is(type, "Metaspace")) {
         d->kind = DECODE_REPLACE;
         d->a = hf_get_str(j, "replacement");
-        d->b = (struct gguf_str){" ", 1};
+        d->b = STR(" ");
         scheme = hf_get_str(j, "prepend_scheme");
         b->t->hf->strip_first =
-            !hf_is(scheme, "never") && (scheme.p || hf_get_bool(j, "add_prefix_space", true));
-    } else if (hf_is(type, "BPEDecoder")) {
+            !str_is(scheme, "never") && (scheme.p || hf_get_bool(j, "add_prefix_space", true));
+    } else if (str_is(type, "BPEDecoder")) {
         d->kind = DECODE_REPLACE;
         d->a = hf_get_str(j, "suffix");
-        d->b = (struct gguf_str){" ", 1};
-    } else if (hf_is(type, "ByteFallback")) {
+        d->b = STR(" ");
+    } else if (str_is(type, "ByteFallback")) {
         d->kind = DECODE_BYTES;
-    } else if (hf_is(type, "Replace") && hf_get_str(hf_get(j, "pattern"), "String").p) {
+    } else if (str_is(type, "Replace") && hf_get_str(hf_get(j, "pattern"), "String").p) {
         d->kind = DECODE_REPLACE;
         d->a = hf_get_str(hf_get(j, "pattern"), "String");
         d->b = hf_get_str(j, "content");
-    } else if (hf_is(type, "Strip")) {
+    } else if (str_is(type, "Strip")) {
         return parse_strip(b, x, d, j);
     } else {
         return err_set(e, SHOAL_EUNSUPPORTED, "decoder \"%.64s\" is not supported",
@@ -242,7 +242,7 @@ static int add_decoder(struct hf_build *b, struct decoders *x, const cJSON *j, i
     return 0;
 }
 
-static void replace(struct buf *out, struct gguf_str s, struct gguf_str a, struct gguf_str b)
+static void replace(struct buf *out, struct str s, struct str a, struct str b)
 {
     const char *p = s.p, *end = s.p + s.n, *hit;
     while (a.n > 0 && (hit = memmem(p, (size_t)(end - p), a.p, a.n))) {
@@ -254,7 +254,7 @@ static void replace(struct buf *out, struct gguf_str s, struct gguf_str a, struc
 }
 
 /* A space that English does not have before its punctuation. */
-static bool is_stray_space(struct gguf_str s)
+static bool is_stray_space(struct str s)
 {
     static const char *const from[] = {" .",  " ?",  " !",   " ,",  " n't",
                                        " 'm", " 's", " 've", " 're"};
@@ -264,7 +264,7 @@ static bool is_stray_space(struct gguf_str s)
     return false;
 }
 
-static void decode_wordpiece(struct buf *out, const struct decoder *d, struct gguf_str s)
+static void decode_wordpiece(struct buf *out, const struct decoder *d, struct str s)
 {
     if (d->a.n > 0 && s.n >= d->a.n && memcmp(s.p, d->a.p, d->a.n) == 0) {
         buf_put(out, s.p + d->a.n, s.n - d->a.n);
@@ -272,13 +272,13 @@ static void decode_wordpiece(struct buf *out, const struct decoder *d, struct gg
     }
     buf_putc(out, ' ');
     buf_put(out, s.p, s.n);
-    if (d->cleanup && is_stray_space((struct gguf_str){buf_str(out), out->len})) {
+    if (d->cleanup && is_stray_space((struct str){buf_str(out), out->len})) {
         buf_clear(out);
         buf_put(out, s.p, s.n);
     }
 }
 
-static void strip(struct buf *out, const struct decoder *d, struct gguf_str s)
+static void strip(struct buf *out, const struct decoder *d, struct str s)
 {
     for (unsigned i = 0; i < d->start && d->a.n > 0 && s.n >= d->a.n; i++) {
         if (memcmp(s.p, d->a.p, d->a.n) != 0)
@@ -296,7 +296,7 @@ static void strip(struct buf *out, const struct decoder *d, struct gguf_str s)
 
 /* One step over s into out; the text that comes out is in out. */
 static void run_decoder(struct buf *out, const struct decoders *x, const struct decoder *d,
-                        struct gguf_str s, char *bytes)
+                        struct str s, char *bytes)
 {
     size_t n;
     uint8_t byte;
@@ -338,11 +338,11 @@ static int decode_all(struct hf_build *b, const struct decoders *x, struct buf *
     buf_init(&turn[0], MAX_PIECES / 16);
     buf_init(&turn[1], MAX_PIECES / 16);
     for (uint32_t i = 0; i < b->n; i++) {
-        struct gguf_str s = b->raw[i].p ? b->raw[i] : (struct gguf_str){"", 0};
+        struct str s = b->raw[i].p ? b->raw[i] : STR("");
         for (unsigned k = 0; k < x->n; k++) {
             struct buf *out = &turn[k & 1];
             run_decoder(out, x, &x->d[k], s, bytes);
-            s = (struct gguf_str){buf_str(out), out->len};
+            s = (struct str){buf_str(out), out->len};
         }
         t->piece_at[i] = (uint32_t)all->len;
         if (s.n > t->info.max_piece_bytes)

@@ -8,26 +8,26 @@
 
 /* ---- JSON ---- */
 
-struct gguf_str hf_str(const cJSON *j)
+struct str hf_str(const cJSON *j)
 {
     if (!cJSON_IsString(j))
-        return (struct gguf_str){NULL, 0};
-    return (struct gguf_str){j->valuestring, strlen(j->valuestring)};
+        return (struct str){NULL, 0};
+    return (struct str){j->valuestring, strlen(j->valuestring)};
 }
 
 /* A string of the vocabulary: U+FDD0 stands for a NUL (see hide_nul).  To be asked once: the string
  * is changed. */
-static struct gguf_str hf_text(char *s)
+static struct str hf_text(char *s)
 {
     if (!s)
-        return (struct gguf_str){NULL, 0};
+        return (struct str){NULL, 0};
     char *out = s;
     for (const char *p = s; *p; p++, out++) {
         bool hidden = p[0] == '\xef' && p[1] == '\xb7' && p[2] == '\x90';
         *out = hidden ? 0 : *p;
         p += hidden ? 2 : 0;
     }
-    return (struct gguf_str){s, (size_t)(out - s)};
+    return (struct str){s, (size_t)(out - s)};
 }
 
 const cJSON *hf_get(const cJSON *object, const char *key)
@@ -36,7 +36,7 @@ const cJSON *hf_get(const cJSON *object, const char *key)
     return cJSON_IsNull(j) ? NULL : j;
 }
 
-struct gguf_str hf_get_str(const cJSON *object, const char *key)
+struct str hf_get_str(const cJSON *object, const char *key)
 {
     return hf_str(hf_get(object, key));
 }
@@ -47,12 +47,7 @@ bool hf_get_bool(const cJSON *object, const char *key, bool otherwise)
     return cJSON_IsBool(j) ? cJSON_IsTrue(j) : otherwise;
 }
 
-bool hf_is(struct gguf_str s, const char *text)
-{
-    return s.p && s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
-
-int32_t hf_find(const struct hf_build *b, struct gguf_str s)
+int32_t hf_find(const struct hf_build *b, struct str s)
 {
     uint32_t id;
     return s.p && strmap_get(&b->ids, s.p, s.n, &id) ? (int32_t)id : TOKENIZER_NONE;
@@ -85,7 +80,7 @@ int hf_build_reserve(struct hf_build *b, uint64_t n_tokens, uint32_t n_ids, stru
     return 0;
 }
 
-int hf_build_token(struct hf_build *b, uint32_t id, struct gguf_str s, double score)
+int hf_build_token(struct hf_build *b, uint32_t id, struct str s, double score)
 {
     if (id >= b->n)
         return SHOAL_EFORMAT;
@@ -173,7 +168,7 @@ static int read_vocab_list(struct hf_build *b, const cJSON *vocab, struct err *e
     uint32_t id = 0;
     for (const cJSON *c = vocab->child; c && rc == 0; c = c->next, id++) {
         const cJSON *score = c->child ? c->child->next : NULL;
-        struct gguf_str s = hf_text(cJSON_GetStringValue(c->child));
+        struct str s = hf_text(cJSON_GetStringValue(c->child));
         if (!s.p || !cJSON_IsNumber(score))
             return err_set(e, SHOAL_EFORMAT, "model: piece %u is no text with a score", id);
         rc = hf_build_token(b, id, s, score->valuedouble);
@@ -222,7 +217,7 @@ static int read_merges(struct hf_build *b, const cJSON *list, struct err *e)
 
 static int refuse_text(const cJSON *model, const char *key, struct err *e)
 {
-    struct gguf_str s = hf_get_str(model, key);
+    struct str s = hf_get_str(model, key);
     return s.n > 0
                ? err_set(e, SHOAL_EUNSUPPORTED, "model: %s \"%.32s\" is not supported", key, s.p)
                : 0;
@@ -259,7 +254,7 @@ static int read_wordpiece(struct hf_build *b, const cJSON *model, struct err *e)
         b->t->max_word_chars = (uint32_t)longest->valuedouble;
     b->prefix = hf_get_str(model, "continuing_subword_prefix");
     if (!b->prefix.p)
-        b->prefix = (struct gguf_str){"##", 2};
+        b->prefix = STR("##");
     return hf_read_vocab_object(b, hf_get(model, "vocab"), hf_get(b->json, "added_tokens"), 0, e);
 }
 
@@ -282,9 +277,9 @@ static int read_unigram(struct hf_build *b, const cJSON *model, struct err *e)
 static const char *model_type(const cJSON *model)
 {
     static const char *const known[] = {"BPE", "WordPiece", "Unigram", "WordLevel"};
-    struct gguf_str type = hf_get_str(model, "type");
+    struct str type = hf_get_str(model, "type");
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (hf_is(type, known[i]))
+        if (str_is(type, known[i]))
             return known[i];
     if (type.p)
         return NULL;
@@ -299,7 +294,7 @@ int hf_read_model(struct hf_build *b, struct err *e)
     struct tokenizer *t = b->t;
     const cJSON *model = hf_get(b->json, "model"), *vocab = hf_get(model, "vocab");
     const char *type = model_type(model);
-    struct gguf_str unk;
+    struct str unk;
     int rc;
     if (!type)
         return err_set(e, SHOAL_EUNSUPPORTED, "model \"%.64s\" is not supported",

@@ -9,12 +9,12 @@
 
 static int unknown(struct err *e, const char *what, const cJSON *j)
 {
-    struct gguf_str type = hf_get_str(j, "type");
+    struct str type = hf_get_str(j, "type");
     return err_set(e, SHOAL_EUNSUPPORTED, "%s \"%.64s\" is not supported", what,
                    type.p ? type.p : "(no type)");
 }
 
-static int copy(char **out, size_t *n, struct gguf_str s, struct err *e)
+static int copy(char **out, size_t *n, struct str s, struct err *e)
 {
     if (s.n > MAX_TEXT)
         return err_set(e, SHOAL_ELIMIT, "a replacement of %zu bytes is too long", s.n);
@@ -24,11 +24,10 @@ static int copy(char **out, size_t *n, struct gguf_str s, struct err *e)
 }
 
 /* {"String": "..."} or {"Regex": "..."}; of an old form just "...". */
-static int parse_pattern(const cJSON *j, struct gguf_str *text, struct tok_regex **rx,
-                         struct err *e)
+static int parse_pattern(const cJSON *j, struct str *text, struct tok_regex **rx, struct err *e)
 {
     const cJSON *pattern = hf_get(j, "pattern");
-    struct gguf_str regex = hf_get_str(pattern, "Regex");
+    struct str regex = hf_get_str(pattern, "Regex");
     *text = cJSON_IsString(pattern) ? hf_str(pattern) : hf_get_str(pattern, "String");
     if (regex.p) {
         char *translated;
@@ -46,7 +45,7 @@ static int parse_pattern(const cJSON *j, struct gguf_str *text, struct tok_regex
 
 /* ---- normalizers ---- */
 
-static int decode_base64(uint8_t *out, size_t *n_out, struct gguf_str s)
+static int decode_base64(uint8_t *out, size_t *n_out, struct str s)
 {
     uint32_t bits = 0;
     unsigned n_bits = 0;
@@ -74,7 +73,7 @@ static int decode_base64(uint8_t *out, size_t *n_out, struct gguf_str s)
 
 static int parse_charsmap(struct hf_norm *h, const cJSON *j, struct err *e)
 {
-    struct gguf_str s = hf_get_str(j, "precompiled_charsmap");
+    struct str s = hf_get_str(j, "precompiled_charsmap");
     size_t n = 0;
     uint8_t *bytes = mem_alloc(s.n + 1);
     if (!bytes)
@@ -101,7 +100,7 @@ static unsigned bert_opts(const cJSON *j)
 
 static int fill_norm(struct hf_norm *h, const cJSON *j, struct err *e)
 {
-    struct gguf_str text;
+    struct str text;
     int rc = 0;
     switch (h->kind) {
     case HF_NORM_BERT:
@@ -149,9 +148,9 @@ static int add_norm(struct tok_hf *hf, const cJSON *j, int depth, struct err *e)
         {"Nmt", HF_NORM_NMT},
         {"Precompiled", HF_NORM_PRECOMPILED},
     };
-    struct gguf_str type = hf_get_str(j, "type");
+    struct str type = hf_get_str(j, "type");
     int rc = 0;
-    if (hf_is(type, "Sequence")) {
+    if (str_is(type, "Sequence")) {
         const cJSON *list = hf_get(j, "normalizers");
         if (depth == HF_MAX_DEPTH)
             return err_set(e, SHOAL_ELIMIT, "normalizer: sequences are nested too deep");
@@ -160,7 +159,7 @@ static int add_norm(struct tok_hf *hf, const cJSON *j, int depth, struct err *e)
         return rc;
     }
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (hf_is(type, known[i].name)) {
+        if (str_is(type, known[i].name)) {
             if (hf->n_norm == HF_MAX_NORMS)
                 return err_set(e, SHOAL_ELIMIT, "normalizer: more than %d steps", HF_MAX_NORMS);
             struct hf_norm *h = &hf->norm[hf->n_norm++];
@@ -215,12 +214,12 @@ static int parse_behavior(struct hf_pre *h, const cJSON *j, struct err *e)
                                         [HF_PREVIOUS] = "MergedWithPrevious",
                                         [HF_NEXT] = "MergedWithNext",
                                         [HF_CONTIGUOUS] = "Contiguous"};
-    struct gguf_str s = hf_get_str(j, "behavior");
+    struct str s = hf_get_str(j, "behavior");
     h->behavior = HF_ISOLATED;
     if (!s.p)
         return 0;
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (hf_is(s, names[i])) {
+        if (str_is(s, names[i])) {
             h->behavior = (enum hf_behavior)i;
             return 0;
         }
@@ -247,7 +246,7 @@ static int add_class(struct tok_hf *hf, const cJSON *j, enum hf_class class, str
 static int add_split(struct tok_hf *hf, const cJSON *j, struct err *e)
 {
     struct hf_pre *h = NULL;
-    struct gguf_str regex = hf_get_str(hf_get(j, "pattern"), "Regex"), text;
+    struct str regex = hf_get_str(hf_get(j, "pattern"), "Regex"), text;
     int rc = add_step(hf, &h, e);
     if (rc == 0)
         rc = parse_behavior(h, j, e);
@@ -256,7 +255,7 @@ static int add_split(struct tok_hf *hf, const cJSON *j, struct err *e)
     h->invert = hf_get_bool(j, "invert", false);
     h->kind = HF_PRE_SCAN;
     for (size_t i = 0; i < sizeof(scanners) / sizeof(scanners[0]); i++)
-        if (hf_is(regex, scanners[i].regex)) {
+        if (str_is(regex, scanners[i].regex)) {
             h->scan = scanners[i].scan;
             h->opts = scanners[i].opts;
             return 0;
@@ -273,7 +272,7 @@ static int add_split(struct tok_hf *hf, const cJSON *j, struct err *e)
 static int add_delimiter(struct tok_hf *hf, const cJSON *j, struct err *e)
 {
     struct hf_pre *h = NULL;
-    struct gguf_str text = hf_get_str(j, "delimiter");
+    struct str text = hf_get_str(j, "delimiter");
     int rc = add_step(hf, &h, e);
     if (rc < 0)
         return rc;
@@ -309,7 +308,7 @@ static int add_byte_level(struct tok_hf *hf, const cJSON *j, struct err *e)
 static int add_metaspace(struct tok_hf *hf, const cJSON *j, struct err *e)
 {
     struct hf_pre *h = NULL;
-    struct gguf_str with = hf_get_str(j, "replacement"), scheme = hf_get_str(j, "prepend_scheme");
+    struct str with = hf_get_str(j, "replacement"), scheme = hf_get_str(j, "prepend_scheme");
     int rc = add_step(hf, &h, e);
     if (rc < 0)
         return rc;
@@ -317,16 +316,16 @@ static int add_metaspace(struct tok_hf *hf, const cJSON *j, struct err *e)
     h->behavior = HF_NEXT;
     h->split = hf_get_bool(j, "split", true);
     h->prepend = HF_PREPEND_ALWAYS;
-    if (hf_is(scheme, "first"))
+    if (str_is(scheme, "first"))
         h->prepend = HF_PREPEND_FIRST;
-    else if (hf_is(scheme, "never") || !hf_get_bool(j, "add_prefix_space", true))
+    else if (str_is(scheme, "never") || !hf_get_bool(j, "add_prefix_space", true))
         h->prepend = HF_PREPEND_NEVER;
-    else if (scheme.p && !hf_is(scheme, "always"))
+    else if (scheme.p && !str_is(scheme, "always"))
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "pre_tokenizer: prepend_scheme \"%.32s\" is not supported", scheme.p);
     if (with.p && with.n == 0)
         return err_set(e, SHOAL_EFORMAT, "pre_tokenizer: Metaspace without replacement");
-    return copy(&h->text, &h->n_text, with.p ? with : (struct gguf_str){"\xe2\x96\x81", 3}, e);
+    return copy(&h->text, &h->n_text, with.p ? with : STR("\xe2\x96\x81"), e);
 }
 
 static int add_words(struct tok_hf *hf, enum hf_pre_kind kind, struct err *e)
@@ -340,9 +339,9 @@ static int add_words(struct tok_hf *hf, enum hf_pre_kind kind, struct err *e)
 
 static int add_pre(struct tok_hf *hf, const cJSON *j, int depth, struct err *e)
 {
-    struct gguf_str type = hf_get_str(j, "type");
+    struct str type = hf_get_str(j, "type");
     int rc = 0;
-    if (hf_is(type, "Sequence")) {
+    if (str_is(type, "Sequence")) {
         const cJSON *list = hf_get(j, "pretokenizers");
         if (depth == HF_MAX_DEPTH)
             return err_set(e, SHOAL_ELIMIT, "pre_tokenizer: sequences are nested too deep");
@@ -354,23 +353,23 @@ static int add_pre(struct tok_hf *hf, const cJSON *j, int depth, struct err *e)
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "pre_tokenizer \"%.64s\" after ByteLevel is not supported",
                        type.p ? type.p : "(no type)");
-    if (hf_is(type, "BertPreTokenizer"))
+    if (str_is(type, "BertPreTokenizer"))
         return add_words(hf, HF_PRE_BERT, e);
-    if (hf_is(type, "Whitespace"))
+    if (str_is(type, "Whitespace"))
         return add_words(hf, HF_PRE_WORDS, e);
-    if (hf_is(type, "WhitespaceSplit"))
+    if (str_is(type, "WhitespaceSplit"))
         return add_class(hf, j, HF_CLASS_SPACE, e);
-    if (hf_is(type, "Punctuation"))
+    if (str_is(type, "Punctuation"))
         return add_class(hf, j, HF_CLASS_PUNCTUATION, e);
-    if (hf_is(type, "Digits"))
+    if (str_is(type, "Digits"))
         return add_class(hf, j, HF_CLASS_NUMBER, e);
-    if (hf_is(type, "Split"))
+    if (str_is(type, "Split"))
         return add_split(hf, j, e);
-    if (hf_is(type, "CharDelimiterSplit"))
+    if (str_is(type, "CharDelimiterSplit"))
         return add_delimiter(hf, j, e);
-    if (hf_is(type, "ByteLevel"))
+    if (str_is(type, "ByteLevel"))
         return add_byte_level(hf, j, e);
-    if (hf_is(type, "Metaspace"))
+    if (str_is(type, "Metaspace"))
         return add_metaspace(hf, j, e);
     return unknown(e, "pre_tokenizer", j);
 }

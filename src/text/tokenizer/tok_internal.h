@@ -15,7 +15,7 @@
 #include "text/tokenizer/tok_pretok.h"
 #include "text/tokenizer/tokenizer.h"
 
-struct gguf_str;
+struct str;
 
 #define TOK_MAX_VOCAB (1u << 24)
 #define TOK_MAX_TEXT ((size_t)1 << 30) /* symbols of a text are counted in 32 bits */
@@ -260,7 +260,7 @@ static inline bool tok_special_may(const struct tok_special *sp, char c)
 void tok_templates_from_info(struct tokenizer *t);
 
 /* tok_vocab.c: tokens, types, special ids from the metadata. */
-SHOAL_MUST_CHECK int tok_vocab_load(struct tokenizer *t, const struct gguf *g, struct err *e);
+SHOAL_MUST_CHECK int tok_vocab_load(struct tokenizer *t, const struct model_file *g, struct err *e);
 void tok_vocab_fini(struct tokenizer *t);
 /* Memory for n tokens, all normal; the table from text to token, once the pieces are there. */
 SHOAL_MUST_CHECK int tok_vocab_alloc(struct tokenizer *t, uint32_t n, struct err *e);
@@ -269,7 +269,7 @@ SHOAL_MUST_CHECK int tok_vocab_index(struct tok_vocab *v, struct err *e);
 SHOAL_MUST_CHECK int tok_index_init(struct tok_index *x, uint32_t n);
 void tok_index_put(struct tok_index *x, uint64_t h, uint32_t k);
 struct tok_spellings { /* tokens as a file spells them, in any order */
-    bool (*next)(void *ctx, uint32_t *id, struct gguf_str *text);
+    bool (*next)(void *ctx, uint32_t *id, struct str *text);
     void *ctx;
 };
 /* End-of-turn and such by their spelling. */
@@ -289,23 +289,23 @@ bool tok_decode_bytes(char *out, size_t *n_out, const char *text, size_t n,
 
 /* tok_spm.c, tok_bpe.c, tok_wpm.c: what create needs beyond the vocabulary, and one fragment of
  * plain text to ids. */
-SHOAL_MUST_CHECK int spm_load(struct tokenizer *t, const struct gguf *g, struct err *e);
+SHOAL_MUST_CHECK int spm_load(struct tokenizer *t, const struct model_file *g, struct err *e);
 SHOAL_MUST_CHECK int spm_set_scores(struct tokenizer *t, const double *scores, struct err *e);
 SHOAL_MUST_CHECK int spm_encode(struct tok_scratch *s, const char *p, size_t n, bool space_prefix);
-SHOAL_MUST_CHECK int bpe_load(struct tokenizer *t, const struct gguf *g, struct err *e);
+SHOAL_MUST_CHECK int bpe_load(struct tokenizer *t, const struct model_file *g, struct err *e);
 void bpe_fini(struct tokenizer *t);
 struct bpe_merges { /* where merges come from, the first to apply first */
     uint64_t n;
     size_t n_bytes; /* of their texts, at most */
-    bool (*next)(void *ctx, struct gguf_str *left, struct gguf_str *right);
+    bool (*next)(void *ctx, struct str *left, struct str *right);
     void *ctx;
 };
 SHOAL_MUST_CHECK int bpe_load_merges(struct tokenizer *t, const struct bpe_merges *src,
                                      struct err *e);
 /* "left right"; a space that is the first character belongs to the left. */
-void bpe_split_merge(struct gguf_str s, struct gguf_str *left, struct gguf_str *right);
+void bpe_split_merge(struct str s, struct str *left, struct str *right);
 SHOAL_MUST_CHECK int bpe_encode(struct tok_scratch *s, const char *p, size_t n);
-SHOAL_MUST_CHECK int wpm_load(struct tokenizer *t, const struct gguf *g, struct err *e);
+SHOAL_MUST_CHECK int wpm_load(struct tokenizer *t, const struct model_file *g, struct err *e);
 SHOAL_MUST_CHECK int wpm_encode(struct tok_scratch *s, const char *p, size_t n);
 #define WPM_MAX_WORD_CHARS 100 /* a longer word is unknown, as in the models' own tokenizer */
 /* One word: a space that is not of the input, then its characters. */

@@ -57,9 +57,9 @@ static bool next_field(struct rd *r, struct field *f)
     return !r->bad;
 }
 
-static struct gguf_str text_of(const struct field *f)
+static struct str text_of(const struct field *f)
 {
-    return (struct gguf_str){(const char *)f->bytes.p, rd_left(&f->bytes)};
+    return (struct str){(const char *)f->bytes.p, rd_left(&f->bytes)};
 }
 
 static bool read_piece(struct spiece_piece *p, struct rd r)

@@ -7,7 +7,7 @@
 #ifndef SHOAL_TEXT_TOKENIZER_TOK_SPIECE_H
 #define SHOAL_TEXT_TOKENIZER_TOK_SPIECE_H
 
-#include "format/gguf.h"
+#include "format/model_file.h"
 
 enum spiece_type {
     SPIECE_NORMAL = 1,
@@ -19,7 +19,7 @@ enum spiece_type {
 };
 
 struct spiece_piece {
-    struct gguf_str text;
+    struct str text;
     float score;
     uint32_t type;
 };
@@ -27,7 +27,7 @@ struct spiece_piece {
 struct spiece {
     struct spiece_piece *pieces;
     uint32_t n_pieces;
-    struct gguf_str charsmap; /* n 0: none */
+    struct str charsmap; /* n 0: none */
     int32_t unk, bos, eos, pad;
     bool bpe, byte_fallback, dummy_prefix, remove_extra, escape;
 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "format/gguf.h"
+#include "format/model_file.h"
 
 /* Order of merging as an integer: the higher the score, the smaller. */
 static uint32_t priority(double score)
@@ -20,18 +20,18 @@ static uint32_t priority(double score)
     return bits < UINT32_MAX ? bits : UINT32_MAX - 1;       /* the last value means no pair */
 }
 
-int spm_load(struct tokenizer *t, const struct gguf *g, struct err *e)
+int spm_load(struct tokenizer *t, const struct model_file *g, struct err *e)
 {
-    const struct gguf_kv *kv = gguf_find(g, "tokenizer.ggml.scores");
+    const struct model_file_value *kv = model_file_find(g, "tokenizer.ggml.scores");
     t->prio = mem_zalloc_n(t->v.n, sizeof(*t->prio));
     if (!t->prio)
         return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", t->v.n);
-    if (!kv || kv->type != GGUF_TYPE_ARRAY || kv->n_elems < t->v.n)
+    if (!kv || kv->type != MODEL_FILE_ARRAY || kv->n_elems < t->v.n)
         return err_set(e, SHOAL_EFORMAT,
                        "tokenizer.ggml.scores is missing or shorter than the vocabulary");
     for (uint32_t i = 0; i < t->v.n; i++) {
         double score;
-        if (!gguf_kv_f64(kv, i, &score))
+        if (!model_file_f64_at(kv, i, &score))
             return err_set(e, SHOAL_EFORMAT, "tokenizer.ggml.scores is no array of numbers");
         t->prio[i] = priority(score);
     }

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "base/strmap.h"
-#include "format/gguf.h"
+#include "format/model_file.h"
 
 #define KEY "tokenizer.ggml."
 
@@ -102,21 +102,12 @@ static const struct spelling {
 };
 #define N_SPELLINGS (sizeof(spellings) / sizeof(spellings[0]))
 
-static bool str_is(struct gguf_str s, const char *text)
-{
-    return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
-}
-
-static bool str_has(struct gguf_str s, const char *part)
-{
-    return memmem(s.p, s.n, part, strlen(part)) != NULL;
-}
-
 /* tokenizer.ggml.tokens, checked. */
-static int find_tokens(const struct gguf_kv **out, const struct gguf *g, struct err *e)
+static int find_tokens(const struct model_file_value **out, const struct model_file *g,
+                       struct err *e)
 {
-    const struct gguf_kv *kv = gguf_find(g, KEY "tokens");
-    if (!kv || kv->type != GGUF_TYPE_ARRAY || kv->elem_type != GGUF_TYPE_STRING)
+    const struct model_file_value *kv = model_file_find(g, KEY "tokens");
+    if (!kv || kv->type != MODEL_FILE_ARRAY || kv->elem_type != MODEL_FILE_STRING)
         return err_set(e, SHOAL_EFORMAT, KEY "tokens is missing or is no array of strings");
     if (kv->n_elems == 0 || kv->n_elems > TOK_MAX_VOCAB)
         return err_set(e, SHOAL_EFORMAT, "a vocabulary of %llu tokens is not possible",
@@ -125,16 +116,16 @@ static int find_tokens(const struct gguf_kv **out, const struct gguf *g, struct 
     return 0;
 }
 
-static int load_types(struct tokenizer *t, const struct gguf *g, struct err *e)
+static int load_types(struct tokenizer *t, const struct model_file *g, struct err *e)
 {
-    const struct gguf_kv *kv = gguf_find(g, KEY "token_type");
+    const struct model_file_value *kv = model_file_find(g, KEY "token_type");
     if (!kv)
         return 0;
-    if (kv->type != GGUF_TYPE_ARRAY || kv->n_elems < t->v.n)
+    if (kv->type != MODEL_FILE_ARRAY || kv->n_elems < t->v.n)
         return err_set(e, SHOAL_EFORMAT, KEY "token_type has fewer elements than there are tokens");
     for (uint32_t i = 0; i < t->v.n; i++) {
         int64_t v;
-        if (!gguf_kv_i64(kv, i, &v))
+        if (!model_file_i64_at(kv, i, &v))
             return err_set(e, SHOAL_EFORMAT, KEY "token_type is no array of integers");
         if (v >= TOKEN_TYPE_NORMAL && v <= TOKEN_TYPE_BYTE)
             t->v.type[i] = (uint8_t)v;
@@ -143,16 +134,17 @@ static int load_types(struct tokenizer *t, const struct gguf *g, struct err *e)
 }
 
 /* The id under a key when it is one of the vocabulary; else what *id holds, if that is one. */
-static void get_id(const struct tokenizer *t, const struct gguf *g, const char *key, int32_t *id)
+static void get_id(const struct tokenizer *t, const struct model_file *g, const char *key,
+                   int32_t *id)
 {
     uint64_t v;
     if (*id >= 0 && (uint32_t)*id >= t->v.n)
         *id = TOKENIZER_NONE;
-    if (gguf_get_u64(g, key, &v) && v < t->v.n)
+    if (model_file_get_u64(g, key, &v) && v < t->v.n)
         *id = (int32_t)v;
 }
 
-static void load_ids(struct tokenizer *t, const struct gguf *g)
+static void load_ids(struct tokenizer *t, const struct model_file *g)
 {
     struct tokenizer_info *in = &t->info;
     bool spm = in->kind == TOKENIZER_KIND_SPM, wpm = in->kind == TOKENIZER_KIND_WPM;
@@ -203,7 +195,7 @@ static void set_eog(struct tokenizer *t, int32_t id)
 static int find_spellings(int32_t *at, const struct tok_spellings *src, struct err *e)
 {
     struct strmap m;
-    struct gguf_str w;
+    struct str w;
     uint32_t id, k;
     int rc = 0;
     for (k = 0; k < N_SPELLINGS; k++)
@@ -332,7 +324,7 @@ bool tok_is_byte_spelling(const char *p, size_t n, uint8_t *byte)
     return true;
 }
 
-static bool plain_ascii(struct gguf_str w)
+static bool plain_ascii(struct str w)
 {
     for (size_t i = 0; i < w.n; i++)
         if (w.p[i] < '!' || w.p[i] > '~')
@@ -342,7 +334,7 @@ static bool plain_ascii(struct gguf_str w)
 
 /* Writes the piece of token id to out; returns its length.  *reachable: plain text may become it.
  */
-static size_t make_piece(struct tokenizer *t, uint32_t id, struct gguf_str w, char *out,
+static size_t make_piece(struct tokenizer *t, uint32_t id, struct str w, char *out,
                          const struct tok_alphabet *a, bool *reachable)
 {
     bool escaped = t->chars || t->info.kind == TOKENIZER_KIND_WPM;
@@ -418,13 +410,13 @@ int tok_vocab_index(struct tok_vocab *v, struct err *e)
     return 0;
 }
 
-static int load_pieces(struct tokenizer *t, const struct gguf_kv *tokens, struct err *e)
+static int load_pieces(struct tokenizer *t, const struct model_file_value *tokens, struct err *e)
 {
     struct tok_vocab *v = &t->v;
     struct tok_alphabet alphabet;
-    struct gguf_strings strings = gguf_kv_strings(tokens);
-    struct gguf_str w;
-    size_t total = tokens->data_bytes - (size_t)v->n * sizeof(uint64_t); /* without lengths */
+    struct model_file_strings strings = model_file_strings(tokens);
+    struct str w;
+    size_t total = tokens->n_bytes - (size_t)v->n * sizeof(uint64_t); /* without lengths */
     int n_bytes = 0;
     if (total > UINT32_MAX)
         return err_set(e, SHOAL_ELIMIT, "the vocabulary has more than 4 GiB of text");
@@ -436,7 +428,7 @@ static int load_pieces(struct tokenizer *t, const struct gguf_kv *tokens, struct
     for (uint32_t i = 0; i < v->n; i++) {
         bool reachable;
         /* no piece is longer than its spelling */
-        if (!gguf_strings_next(&strings, &w) || w.n > total - at)
+        if (!model_file_strings_next(&strings, &w) || w.n > total - at)
             return err_set(e, SHOAL_EFORMAT, KEY "tokens changed while it was read");
         uint32_t n = (uint32_t)make_piece(t, i, w, v->bytes + at, &alphabet, &reachable);
         v->at[i] = at;
@@ -483,12 +475,12 @@ static int list_special(struct tokenizer *t, struct err *e)
 }
 
 /* White space around special tokens, which some models take away and no key tells. */
-static void set_strip(struct tokenizer *t, const struct gguf *g)
+static void set_strip(struct tokenizer *t, const struct model_file *g)
 {
-    struct gguf_str name = {"", 0}, arch = {"", 0};
+    struct str name = {"", 0}, arch = {"", 0};
     const char *mask = NULL;
-    (void)gguf_get_str(g, "general.name", &name);
-    (void)gguf_get_str(g, "general.architecture", &arch);
+    (void)model_file_get_str(g, "general.name", &name);
+    (void)model_file_get_str(g, "general.architecture", &arch);
     bool phi3 = false;
     for (size_t i = 0; i + 4 <= name.n && !phi3; i++)
         phi3 = (strncasecmp(name.p + i, "phi3", 4) == 0) ||
@@ -501,7 +493,7 @@ static void set_strip(struct tokenizer *t, const struct gguf *g)
     for (uint32_t k = 0; k < t->special.n; k++) {
         uint32_t id = t->special.e[k].id;
         struct tok_piece w = tok_text(t, id);
-        struct gguf_str text = {w.p, w.n};
+        struct str text = {w.p, w.n};
         if (mask && str_is(text, mask))
             t->v.attr[id] |= TOK_ATTR_LSTRIP;
         if (!mask && phi3 && !str_is(text, "<unk>") && !str_is(text, "<s>") &&
@@ -527,20 +519,20 @@ int tok_vocab_alloc(struct tokenizer *t, uint32_t n, struct err *e)
 }
 
 struct in_order { /* all tokens of a file */
-    struct gguf_strings strings;
+    struct model_file_strings strings;
     uint32_t id;
 };
 
-static bool next_spelling(void *ctx, uint32_t *id, struct gguf_str *text)
+static bool next_spelling(void *ctx, uint32_t *id, struct str *text)
 {
     struct in_order *o = ctx;
     *id = o->id++;
-    return gguf_strings_next(&o->strings, text);
+    return model_file_strings_next(&o->strings, text);
 }
 
-int tok_vocab_load(struct tokenizer *t, const struct gguf *g, struct err *e)
+int tok_vocab_load(struct tokenizer *t, const struct model_file *g, struct err *e)
 {
-    const struct gguf_kv *tokens = NULL;
+    const struct model_file_value *tokens = NULL;
     int rc = find_tokens(&tokens, g, e);
     if (rc < 0)
         return rc;
@@ -551,16 +543,16 @@ int tok_vocab_load(struct tokenizer *t, const struct gguf *g, struct err *e)
     rc = load_types(t, g, e);
     if (rc < 0)
         return rc;
-    if (t->chars && !gguf_find(g, KEY "token_type")) {
-        struct gguf_strings strings = gguf_kv_strings(tokens);
-        struct gguf_str w;
+    if (t->chars && !model_file_find(g, KEY "token_type")) {
+        struct model_file_strings strings = model_file_strings(tokens);
+        struct str w;
         uint8_t byte;
-        for (uint32_t i = 0; gguf_strings_next(&strings, &w); i++)
+        for (uint32_t i = 0; model_file_strings_next(&strings, &w); i++)
             if (tok_is_byte_spelling(w.p, w.n, &byte))
                 v->type[i] = TOKEN_TYPE_BYTE;
     }
     load_ids(t, g);
-    struct in_order order = {gguf_kv_strings(tokens), 0};
+    struct in_order order = {model_file_strings(tokens), 0};
     rc = tok_vocab_find_special(t, &(struct tok_spellings){next_spelling, &order}, e);
     if (rc == 0)
         rc = load_pieces(t, tokens, e);
@@ -570,13 +562,13 @@ int tok_vocab_load(struct tokenizer *t, const struct gguf *g, struct err *e)
         return rc;
     set_strip(t, g);
     bool b;
-    if (gguf_get_bool(g, KEY "add_bos_token", &b))
+    if (model_file_get_bool(g, KEY "add_bos_token", &b))
         t->info.add_bos = b;
-    if (gguf_get_bool(g, KEY "add_eos_token", &b))
+    if (model_file_get_bool(g, KEY "add_eos_token", &b))
         t->info.add_eos = b;
-    if (gguf_get_bool(g, KEY "add_sep_token", &b))
+    if (model_file_get_bool(g, KEY "add_sep_token", &b))
         t->info.add_sep = b;
-    if (gguf_get_bool(g, KEY "add_space_prefix", &b))
+    if (model_file_get_bool(g, KEY "add_space_prefix", &b))
         t->info.add_space_prefix = b;
     return 0;
 }

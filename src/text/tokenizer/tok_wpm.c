@@ -8,7 +8,7 @@
 
 #include <utf8proc.h>
 
-#include "format/gguf.h"
+#include "format/model_file.h"
 
 #define MAX_WORD (1 + WPM_MAX_WORD_CHARS * 4)
 
@@ -131,13 +131,13 @@ int wpm_encode(struct tok_scratch *s, const char *text, size_t n)
     return rc == 0 ? end_word(s, &w) : rc;
 }
 
-int wpm_load(struct tokenizer *t, const struct gguf *g, struct err *e)
+int wpm_load(struct tokenizer *t, const struct model_file *g, struct err *e)
 {
     (void)e;
     t->max_word_chars = WPM_MAX_WORD_CHARS;
     t->lowercase = true;
-    (void)gguf_get_bool(g, "tokenizer.ggml.normalizer.lowercase", &t->lowercase);
+    (void)model_file_get_bool(g, "tokenizer.ggml.normalizer.lowercase", &t->lowercase);
     t->strip_accents = t->lowercase;
-    (void)gguf_get_bool(g, "tokenizer.ggml.normalizer.strip_accents", &t->strip_accents);
+    (void)model_file_get_bool(g, "tokenizer.ggml.normalizer.strip_accents", &t->strip_accents);
     return 0;
 }

@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "format/gguf.h"
+#include "format/model_file.h"
 #include "text/tokenizer/tok_hf.h"
 #include "text/tokenizer/tok_unigram.h"
 
@@ -49,12 +49,12 @@ int tok_ids_push(struct tok_ids *a, int32_t id)
 
 /* ---- creation ---- */
 
-static int copy_strings(struct tokenizer *t, const struct gguf *g, struct gguf_str model,
+static int copy_strings(struct tokenizer *t, const struct model_file *g, struct str model,
                         struct err *e)
 {
-    struct gguf_str pre = {"", 0}, chat = {"", 0};
-    (void)gguf_get_str(g, "tokenizer.ggml.pre", &pre);
-    bool has_chat = gguf_get_str(g, "tokenizer.chat_template", &chat);
+    struct str pre = {"", 0}, chat = {"", 0};
+    (void)model_file_get_str(g, "tokenizer.ggml.pre", &pre);
+    bool has_chat = model_file_get_str(g, "tokenizer.chat_template", &chat);
     t->strings = mem_zalloc(model.n + pre.n + chat.n + 3);
     if (!t->strings)
         return err_set(e, SHOAL_ENOMEM, "tokenizer");
@@ -115,12 +115,12 @@ static int find_newline(struct tokenizer *t, struct err *e)
     return rc;
 }
 
-static int load(struct tokenizer *t, const struct gguf *g, struct err *e)
+static int load(struct tokenizer *t, const struct model_file *g, struct err *e)
 {
-    struct gguf_str model;
+    struct str model;
     if (hf_present(g))
         return hf_load(t, g, e);
-    if (!gguf_get_str(g, "tokenizer.ggml.model", &model) || model.n == 0)
+    if (!model_file_get_str(g, "tokenizer.ggml.model", &model) || model.n == 0)
         return err_set(e, SHOAL_EFORMAT, "the file has no tokenizer (no tokenizer.ggml.model)");
     int rc = copy_strings(t, g, model, e);
     if (rc == 0)
@@ -153,14 +153,14 @@ static int load(struct tokenizer *t, const struct gguf *g, struct err *e)
     return rc;
 }
 
-int tokenizer_create(struct tokenizer **out, const struct gguf *g, struct err *e)
+int tokenizer_create(struct tokenizer **out, const struct model_file *g, struct err *e)
 {
     struct tokenizer *t = mem_zalloc(sizeof(*t));
     *out = NULL;
     if (!t)
         return err_set(e, SHOAL_ENOMEM, "tokenizer");
     int rc = load(t, g, e);
-    gguf_trim_meta(g); /* what was needed of it is copied */
+    model_file_trim_metadata(g); /* what was needed of it is copied */
     if (rc == 0) {
         *out = t;
         t = NULL;

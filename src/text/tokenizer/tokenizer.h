@@ -7,13 +7,12 @@
  * Unigram and whole words, with the normalizers and pre-tokenizers that they name.
  *
  * Thread:    immutable after create: any number of threads encode and decode at once.
- * Ownership: create copies what it needs; the gguf may be closed afterwards.  Pieces, names and the
- *            chat template are borrowed until destroy.
- * Failure:   SHOAL_EUNSUPPORTED names the model or pre-tokenizer that is not known, SHOAL_EFORMAT
- *            what is wrong in the metadata, SHOAL_ELIMIT an output that would pass its limit.
- *            Text is never an error: invalid UTF-8 is encoded byte by byte; in tokenizers of
- *            Hugging Face folders each maximal piece of it is read as U+FFFD, as decoders of text
- *            on the web and in Python do.
+ * Ownership: create copies what it needs; the model file may be closed afterwards.  Pieces, names
+ * and the chat template are borrowed until destroy. Failure:   SHOAL_EUNSUPPORTED names the model
+ * or pre-tokenizer that is not known, SHOAL_EFORMAT what is wrong in the metadata, SHOAL_ELIMIT an
+ * output that would pass its limit. Text is never an error: invalid UTF-8 is encoded byte by byte;
+ * in tokenizers of Hugging Face folders each maximal piece of it is read as U+FFFD, as decoders of
+ * text on the web and in Python do.
  *
  * Round trip: decode(encode(text)) gives the bytes of text, with these exceptions that lie in the
  * vocabularies: WordPiece normalizes; SentencePiece and gemma4 read U+2581 as a space; a vocabulary
@@ -30,7 +29,7 @@
 #include "format/token_type.h"
 
 struct buf;
-struct gguf;
+struct model_file;
 struct tokenizer; /* opaque: tok_internal.h */
 
 #define TOKENIZER_NONE (-1) /* no such token */
@@ -76,7 +75,8 @@ void tok_ids_init(struct tok_ids *a, size_t max_ids);
 void tok_ids_fini(struct tok_ids *a);
 SHOAL_MUST_CHECK int tok_ids_push(struct tok_ids *a, int32_t id);
 
-SHOAL_MUST_CHECK int tokenizer_create(struct tokenizer **out, const struct gguf *g, struct err *e);
+SHOAL_MUST_CHECK int tokenizer_create(struct tokenizer **out, const struct model_file *g,
+                                      struct err *e);
 void tokenizer_destroy(struct tokenizer *t);
 const struct tokenizer_info *tokenizer_info(const struct tokenizer *t);
 

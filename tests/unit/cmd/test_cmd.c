@@ -234,7 +234,7 @@ static void test_calibration_is_the_mean_square_of_the_input(void **state)
     assert_null(calibration_importance(c, "blk.9.ffn_up.weight", 64));
     assert_null(calibration_importance(c, "blk.0.attn_norm.weight", 64));
     /* the embedding is the output matrix in a model without one */
-    bool tied = !gguf_find_tensor(m.g, "output.weight");
+    bool tied = !model_file_find_tensor(m.g, "output.weight");
     assert_non_null(calibration_importance(c, tied ? "token_embd.weight" : "output.weight", 64));
 
     tok_ids_init(&ids, 1000);

@@ -106,8 +106,8 @@ static void test_documents_are_next_to_it_or_above(void **state)
 {
     (void)state;
     struct onnx_files f;
-    struct gguf *g;
-    struct gguf_str s;
+    struct model_file *g;
+    struct str s;
     struct err e = {0};
     put("onnx/model.onnx", "x");
     assert_int_equal(onnx_files_find(&f, at("onnx/model.onnx"), &e), 1);
@@ -120,22 +120,22 @@ static void test_documents_are_next_to_it_or_above(void **state)
     assert_int_equal(onnx_files_open(&f, &g, &e), 0);
     assert_int_equal(onnx_files_n_ctx(g), 77);
     assert_int_equal(g->n_tensors, 0);
-    assert_true(gguf_get_str(g, "general.architecture", &s) && s.n == 5);
-    gguf_close(g);
+    assert_true(model_file_get_str(g, "general.architecture", &s) && s.n == 5);
+    model_file_close(g);
     put("onnx/config.json", "{}"); /* nearer, and without anything in it */
     assert_int_equal(onnx_files_find(&f, at("onnx/model.onnx"), &e), 1);
     assert_int_equal(onnx_files_open(&f, &g, &e), 0);
     assert_int_equal(onnx_files_n_ctx(g), 0);
-    gguf_close(g);
+    model_file_close(g);
     put("onnx/config.json",
         "{\"max_position_embeddings\":1e99,\"n_positions\":\"5\",\"n_ctx\":-1}");
     assert_int_equal(onnx_files_open(&f, &g, &e), 0);
     assert_int_equal(onnx_files_n_ctx(g), 0);
-    gguf_close(g);
+    model_file_close(g);
     put("onnx/config.json", "{\"model_type\":\"roberta\",\"max_position_embeddings\":514}");
     assert_int_equal(onnx_files_open(&f, &g, &e), 0);
     assert_int_equal(onnx_files_n_ctx(g), 512);
-    gguf_close(g);
+    model_file_close(g);
     put("onnx/config.json", "[1");
     assert_int_equal(onnx_files_open(&f, &g, &e), SHOAL_EFORMAT);
     assert_null(g);
@@ -145,7 +145,7 @@ static void test_documents_without_memory(void **state)
 {
     (void)state;
     struct onnx_files f;
-    struct gguf *g;
+    struct model_file *g;
     struct err e = {0};
     put("model.onnx", "x");
     put("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n##b\n");
@@ -157,7 +157,7 @@ static void test_documents_without_memory(void **state)
         mem_fail_at(0);
         if (rc == 0) {
             assert_true(n > 3);
-            gguf_close(g);
+            model_file_close(g);
             return;
         }
         assert_int_equal(rc, SHOAL_ENOMEM);

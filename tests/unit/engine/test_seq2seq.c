@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "format/model_file.h"
+#include "format/model_open.h"
 #include "model/t5.h"
 #include "support/ref_file.h"
 #include "engine/native/beams.h"
@@ -99,7 +99,7 @@ static void check_model(const char *name)
     static const uint32_t source_pages[] = {3, 0, 2, 1};
     char path[512];
     struct err e = {0};
-    struct gguf *g;
+    struct model_file *g;
     struct t5 *t = NULL;
     struct ref_file f;
     snprintf(path, sizeof(path), "%s/t5/%s.ref", SHOAL_TEST_DATA, name);
@@ -131,7 +131,7 @@ static void check_model(const char *name)
     }
     mem_free(w.row);
     t5_destroy(t);
-    gguf_close(g);
+    model_file_close(g);
     mem_pages_free(kv, kv_bytes);
     ref_close(&f);
 }
@@ -148,8 +148,8 @@ static void test_tokens_are_those_of_transformers(void **state)
 static int read_opts(struct seq2seq_opts *o, const char *config, const char *generation,
                      struct err *e)
 {
-    struct gguf_str a = {config, config ? strlen(config) : 0};
-    struct gguf_str b = {generation, generation ? strlen(generation) : 0};
+    struct str a = {config, config ? strlen(config) : 0};
+    struct str b = {generation, generation ? strlen(generation) : 0};
     *e = (struct err){0};
     return seq2seq_opts_read(o, a, b, e);
 }

@@ -191,14 +191,14 @@ static const char *const names[] = {
     "ffn_norm",   "ffn_gate",  "ffn_down", "ffn_up", "output_norm", "output",
 };
 
-static void check_tensor(const struct gguf *g, enum llama2c_part part, uint32_t layer)
+static void check_tensor(const struct model_file *g, enum llama2c_part part, uint32_t layer)
 {
     char name[64];
     if (part == LLAMA2C_EMBEDDING || part == LLAMA2C_FINAL_NORM || part == LLAMA2C_OUTPUT)
         snprintf(name, sizeof(name), "%s.weight", names[part]);
     else
         snprintf(name, sizeof(name), "blk.%u.%s.weight", layer, names[part]);
-    const struct gguf_tensor *t = gguf_find_tensor(g, name);
+    const struct model_file_tensor *t = model_file_find_tensor(g, name);
     if (!t)
         fail_msg("no tensor %s", name);
     assert_int_equal(t->dims[0], part == LLAMA2C_FFN_DOWN ? HIDDEN : DIM);
@@ -214,7 +214,7 @@ static void check_tensor(const struct gguf *g, enum llama2c_part part, uint32_t 
     }
 }
 
-static void check_metadata(const struct gguf *g)
+static void check_metadata(const struct model_file *g)
 {
     static const struct {
         const char *key;
@@ -235,22 +235,23 @@ static void check_metadata(const struct gguf *g)
     };
     uint64_t v;
     double f;
-    struct gguf_str s;
+    struct str s;
     for (size_t i = 0; i < ARRAY_LEN(want); i++)
-        if (!gguf_get_u64(g, want[i].key, &v) || v != want[i].v)
+        if (!model_file_get_u64(g, want[i].key, &v) || v != want[i].v)
             fail_msg("%s is wrong", want[i].key);
-    assert_true(gguf_get_f64(g, "llama.attention.layer_norm_rms_epsilon", &f) && f > 0.9e-5 &&
+    assert_true(model_file_get_f64(g, "llama.attention.layer_norm_rms_epsilon", &f) && f > 0.9e-5 &&
                 f < 1.1e-5);
-    assert_true(gguf_get_str(g, "general.architecture", &s) && s.n == 5);
-    assert_true(gguf_get_str(g, "general.name", &s) && s.n == 9 && !memcmp(s.p, "model.bin", 9));
-    const struct gguf_kv *kv = gguf_find(g, "tokenizer.ggml.tokens");
+    assert_true(model_file_get_str(g, "general.architecture", &s) && s.n == 5);
+    assert_true(model_file_get_str(g, "general.name", &s) && s.n == 9 &&
+                !memcmp(s.p, "model.bin", 9));
+    const struct model_file_value *kv = model_file_find(g, "tokenizer.ggml.tokens");
     assert_true(kv && kv->n_elems == VOCAB);
-    struct gguf_strings tokens = gguf_kv_strings(kv);
-    for (int i = 0; gguf_strings_next(&tokens, &s); i++)
+    struct model_file_strings tokens = model_file_strings(kv);
+    for (int i = 0; model_file_strings_next(&tokens, &s); i++)
         assert_true((i != 1 || s.n == 3) && (i != 7 || s.n == 5));
-    kv = gguf_find(g, "tokenizer.ggml.scores");
-    assert_true(kv && kv->n_elems == VOCAB && gguf_kv_f64(kv, 7, &f) && f == -7);
-    kv = gguf_find(g, "tokenizer.ggml.token_type");
+    kv = model_file_find(g, "tokenizer.ggml.scores");
+    assert_true(kv && kv->n_elems == VOCAB && model_file_f64_at(kv, 7, &f) && f == -7);
+    kv = model_file_find(g, "tokenizer.ggml.token_type");
     assert_true(kv && kv->n_elems == VOCAB);
 }
 
@@ -262,7 +263,7 @@ static void test_all_formats_convert_to_the_same_weights(void **state)
             struct quantize_opts o = {.kind = QUANTIZE_F32};
             struct quantize_result r;
             struct err e = {0};
-            struct gguf *g;
+            struct model_file *g;
             write_inputs(version, shared);
             if (convert_llama2c(bin_path, tok_path, out_path, NULL, &o, &r, &e) < 0)
                 fail_msg("version %d: %s", version, e.msg);
@@ -277,7 +278,7 @@ static void test_all_formats_convert_to_the_same_weights(void **state)
                 for (uint32_t l = 0; l < (layered ? LAYERS : 1); l++)
                     check_tensor(g, (enum llama2c_part)part, l);
             }
-            gguf_close(g);
+            model_file_close(g);
         }
 }
 
@@ -286,17 +287,18 @@ static void test_other_encodings_follow_the_rules_of_quantize(void **state)
     struct quantize_opts o = {.kind = QUANTIZE_MIXED};
     struct quantize_result r;
     struct err e = {0};
-    struct gguf *g;
+    struct model_file *g;
     (void)state;
     write_inputs(0, true);
     assert_int_equal(convert_llama2c(bin_path, tok_path, out_path, "tiny", &o, &r, &e), 0);
     quantize_result_fini(&r);
     assert_int_equal(gguf_open(&g, out_path, &e), 0);
-    assert_int_equal(gguf_find_tensor(g, "blk.1.attn_q.weight")->type, QUANT_Q8_0);
-    assert_int_equal(gguf_find_tensor(g, "blk.1.ffn_up.weight")->type, QUANT_Q4_0);
-    assert_int_equal(gguf_find_tensor(g, "blk.1.ffn_down.weight")->type, QUANT_F16); /* 48 wide */
-    assert_int_equal(gguf_find_tensor(g, "output_norm.weight")->type, QUANT_F32);
-    gguf_close(g);
+    assert_int_equal(model_file_find_tensor(g, "blk.1.attn_q.weight")->type, QUANT_Q8_0);
+    assert_int_equal(model_file_find_tensor(g, "blk.1.ffn_up.weight")->type, QUANT_Q4_0);
+    assert_int_equal(model_file_find_tensor(g, "blk.1.ffn_down.weight")->type,
+                     QUANT_F16); /* 48 wide */
+    assert_int_equal(model_file_find_tensor(g, "output_norm.weight")->type, QUANT_F32);
+    model_file_close(g);
 }
 
 static void test_sizes_must_agree_with_the_file(void **state)

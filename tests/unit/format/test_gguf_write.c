@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "format/gguf.h"
 #include "format/gguf_write.h"
 
 static char folder[64];
@@ -51,7 +52,7 @@ static int remove_folder(void **state)
 static int write_sample(struct err *e)
 {
     static const uint64_t dims[2] = {32, 3}, vector[1] = {100};
-    static const struct gguf_str words[] = {{"a", 1}, {"", 0}, {"c\0d", 3}};
+    static const struct str words[] = {{"a", 1}, {"", 0}, {"c\0d", 3}};
     static const int16_t shorts[] = {-3, 0, 7};
     int8_t i8 = -5;
     uint8_t u8 = 200;
@@ -68,20 +69,20 @@ static int write_sample(struct err *e)
     if (rc < 0)
         return rc;
     gguf_write_str(w, "general.architecture", "test", 4);
-    gguf_write_scalar(w, "t.u8", GGUF_TYPE_U8, &u8);
-    gguf_write_scalar(w, "t.i8", GGUF_TYPE_I8, &i8);
-    gguf_write_scalar(w, "t.u16", GGUF_TYPE_U16, &u16);
-    gguf_write_scalar(w, "t.i16", GGUF_TYPE_I16, &i16);
+    gguf_write_scalar(w, "t.u8", MODEL_FILE_U8, &u8);
+    gguf_write_scalar(w, "t.i8", MODEL_FILE_I8, &i8);
+    gguf_write_scalar(w, "t.u16", MODEL_FILE_U16, &u16);
+    gguf_write_scalar(w, "t.i16", MODEL_FILE_I16, &i16);
     gguf_write_u32(w, "t.u32", 4000000000u);
-    gguf_write_scalar(w, "t.i32", GGUF_TYPE_I32, &i32);
+    gguf_write_scalar(w, "t.i32", MODEL_FILE_I32, &i32);
     gguf_write_f32(w, "t.f32", 0.25f);
     gguf_write_bool(w, "t.bool", true);
-    gguf_write_scalar(w, "t.u64", GGUF_TYPE_U64, &u64);
-    gguf_write_scalar(w, "t.i64", GGUF_TYPE_I64, &i64);
-    gguf_write_scalar(w, "t.f64", GGUF_TYPE_F64, &f64);
+    gguf_write_scalar(w, "t.u64", MODEL_FILE_U64, &u64);
+    gguf_write_scalar(w, "t.i64", MODEL_FILE_I64, &i64);
+    gguf_write_scalar(w, "t.f64", MODEL_FILE_F64, &f64);
     gguf_write_strings(w, "t.words", words, 3);
-    gguf_write_array(w, "t.shorts", GGUF_TYPE_I16, shorts, 3);
-    gguf_write_array(w, "t.none", GGUF_TYPE_U8, NULL, 0);
+    gguf_write_array(w, "t.shorts", MODEL_FILE_I16, shorts, 3);
+    gguf_write_array(w, "t.none", MODEL_FILE_U8, NULL, 0);
     gguf_write_str(w, "t.gone", "x", 1);
     gguf_write_u32(w, "t.u32", 4000000001u); /* set again: new value, old place */
     gguf_write_remove(w, "t.gone");
@@ -107,66 +108,65 @@ static int write_sample(struct err *e)
 static void test_the_reader_reads_what_was_written(void **state)
 {
     struct err e = {0};
-    struct gguf *g;
+    struct model_file *g;
     uint64_t u;
     int64_t i;
     double f;
     bool b;
-    struct gguf_str s;
+    struct str s;
     (void)state;
 
     assert_int_equal(write_sample(&e), 0);
     assert_int_equal(count_files(), 1);
     assert_int_equal(gguf_open(&g, path, &e), 0);
-    assert_int_equal(g->version, 3);
-    assert_int_equal(g->alignment, 64);
-    assert_int_equal(g->n_kvs, 16);
-    assert_true(gguf_get_str(g, "general.architecture", &s) && s.n == 4);
-    assert_true(gguf_get_u64(g, "t.u8", &u) && u == 200);
-    assert_true(gguf_kv_i64(gguf_find(g, "t.i8"), 0, &i) && i == -5);
-    assert_true(gguf_get_u64(g, "t.u16", &u) && u == 60000);
-    assert_true(gguf_kv_i64(gguf_find(g, "t.i16"), 0, &i) && i == -30000);
-    assert_true(gguf_get_u64(g, "t.u32", &u) && u == 4000000001u);
-    assert_true(&g->kvs[5] == gguf_find(g, "t.u32"));
-    assert_true(gguf_kv_i64(gguf_find(g, "t.i32"), 0, &i) && i == -2000000000);
-    assert_true(gguf_get_f64(g, "t.f32", &f) && f == 0.25);
-    assert_true(gguf_get_bool(g, "t.bool", &b) && b);
-    assert_true(gguf_get_u64(g, "t.u64", &u) && u == INT64_MAX);
-    assert_true(gguf_kv_i64(gguf_find(g, "t.i64"), 0, &i) && i == INT64_MIN);
-    assert_true(gguf_get_f64(g, "t.f64", &f) && f == 0.1);
-    const struct gguf_kv *kv = gguf_find(g, "t.words");
+    assert_int_equal(g->gguf_version, 3);
+    assert_int_equal(g->n_values, 16);
+    assert_true(model_file_get_str(g, "general.architecture", &s) && s.n == 4);
+    assert_true(model_file_get_u64(g, "t.u8", &u) && u == 200);
+    assert_true(model_file_i64_at(model_file_find(g, "t.i8"), 0, &i) && i == -5);
+    assert_true(model_file_get_u64(g, "t.u16", &u) && u == 60000);
+    assert_true(model_file_i64_at(model_file_find(g, "t.i16"), 0, &i) && i == -30000);
+    assert_true(model_file_get_u64(g, "t.u32", &u) && u == 4000000001u);
+    assert_true(&g->values[5] == model_file_find(g, "t.u32"));
+    assert_true(model_file_i64_at(model_file_find(g, "t.i32"), 0, &i) && i == -2000000000);
+    assert_true(model_file_get_f64(g, "t.f32", &f) && f == 0.25);
+    assert_true(model_file_get_bool(g, "t.bool", &b) && b);
+    assert_true(model_file_get_u64(g, "t.u64", &u) && u == INT64_MAX);
+    assert_true(model_file_i64_at(model_file_find(g, "t.i64"), 0, &i) && i == INT64_MIN);
+    assert_true(model_file_get_f64(g, "t.f64", &f) && f == 0.1);
+    const struct model_file_value *kv = model_file_find(g, "t.words");
     assert_true(kv && kv->n_elems == 3);
-    struct gguf_strings words = gguf_kv_strings(kv);
-    assert_true(gguf_strings_next(&words, &s) && s.n == 1 && s.p[0] == 'a');
-    assert_true(gguf_strings_next(&words, &s) && s.n == 0);
-    assert_true(gguf_strings_next(&words, &s) && s.n == 3 && !memcmp(s.p, "c\0d", 3));
-    assert_false(gguf_strings_next(&words, &s));
-    kv = gguf_find(g, "t.shorts");
-    words = gguf_kv_strings(kv);
-    assert_false(gguf_strings_next(&words, &s));
-    assert_true(kv && kv->n_elems == 3 && gguf_kv_i64(kv, 0, &i) && i == -3);
-    kv = gguf_find(g, "t.none");
+    struct model_file_strings words = model_file_strings(kv);
+    assert_true(model_file_strings_next(&words, &s) && s.n == 1 && s.p[0] == 'a');
+    assert_true(model_file_strings_next(&words, &s) && s.n == 0);
+    assert_true(model_file_strings_next(&words, &s) && s.n == 3 && !memcmp(s.p, "c\0d", 3));
+    assert_false(model_file_strings_next(&words, &s));
+    kv = model_file_find(g, "t.shorts");
+    words = model_file_strings(kv);
+    assert_false(model_file_strings_next(&words, &s));
+    assert_true(kv && kv->n_elems == 3 && model_file_i64_at(kv, 0, &i) && i == -3);
+    kv = model_file_find(g, "t.none");
     assert_true(kv && kv->n_elems == 0);
-    assert_null(gguf_find(g, "t.gone"));
+    assert_null(model_file_find(g, "t.gone"));
 
     assert_int_equal(g->n_tensors, 2);
-    const struct gguf_tensor *t = gguf_find_tensor(g, "one");
+    const struct model_file_tensor *t = model_file_find_tensor(g, "one");
     assert_true(t && t->type == QUANT_Q8_0 && t->dims[0] == 32 && t->dims[1] == 3);
-    assert_int_equal((size_t)(t->data - g->bytes) % 64, 0);
+    assert_int_equal((size_t)(t->data - g->maps[0].bytes) % 64, 0);
     assert_true(t->data[0] == 7 && t->data[34 * 3 - 1] == 7);
-    t = gguf_find_tensor(g, "two");
+    t = model_file_find_tensor(g, "two");
     assert_true(t && t->n_bytes == 400);
-    assert_int_equal((size_t)(t->data - g->bytes) % 64, 0);
+    assert_int_equal((size_t)(t->data - g->maps[0].bytes) % 64, 0);
     float last;
     memcpy(&last, t->data + 396, sizeof(last));
     assert_true(last == 99);
-    gguf_close(g);
+    model_file_close(g);
 }
 
 static void test_a_copy_is_equal_and_may_replace_its_source(void **state)
 {
     struct err e = {0};
-    struct gguf *a, *b;
+    struct model_file *a, *b;
     struct gguf_write *w;
     (void)state;
     assert_int_equal(write_sample(&e), 0);
@@ -185,9 +185,9 @@ static void test_a_copy_is_equal_and_may_replace_its_source(void **state)
     assert_int_equal(gguf_open(&b, path, &e), 0);
     assert_int_equal(b->n_bytes, size);
     assert_int_equal(a->n_bytes, b->n_bytes);
-    assert_memory_equal(a->bytes, b->bytes, a->n_bytes);
-    gguf_close(a);
-    gguf_close(b);
+    assert_memory_equal(a->maps[0].bytes, b->maps[0].bytes, a->n_bytes);
+    model_file_close(a);
+    model_file_close(b);
     assert_int_equal(count_files(), 1);
 }
 
@@ -232,7 +232,7 @@ static void test_misuse_is_an_error(void **state)
     gguf_write_destroy(w);
     uint32_t three = 3;
     assert_int_equal(gguf_write_create(&w, path, &e), 0);
-    gguf_write_scalar(w, "general.alignment", GGUF_TYPE_U32, &three);
+    gguf_write_scalar(w, "general.alignment", MODEL_FILE_U32, &three);
     assert_int_equal(gguf_write_begin(w, &e), SHOAL_EINVAL);
     gguf_write_destroy(w);
     assert_int_equal(count_files(), 0);
@@ -257,7 +257,7 @@ static void test_places_that_cannot_be_written(void **state)
 static void test_a_full_disk_leaves_the_old_file_and_no_other(void **state)
 {
     struct err e = {0};
-    struct gguf *g;
+    struct model_file *g;
     struct rlimit old, small = {0};
     (void)state;
     assert_int_equal(write_sample(&e), 0);
@@ -274,7 +274,7 @@ static void test_a_full_disk_leaves_the_old_file_and_no_other(void **state)
     assert_non_null(strstr(e.msg, "File too large"));
     assert_int_equal(count_files(), 1);
     assert_int_equal(gguf_open(&g, path, &e), 0); /* the old one, whole */
-    gguf_close(g);
+    model_file_close(g);
 }
 
 static void test_every_allocation_may_fail(void **state)
@@ -286,7 +286,7 @@ static void test_every_allocation_may_fail(void **state)
         int rc = write_sample(&e);
         mem_fail_at(0);
         if (rc == 0) {
-            assert_true(n > 30);
+            assert_true(n > 15);
             break;
         }
         assert_int_equal(rc, SHOAL_ENOMEM);

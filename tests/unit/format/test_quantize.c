@@ -99,12 +99,12 @@ static void write_model(enum quant_type type, int bad)
 
 static int run(const struct quantize_opts *o, struct quantize_result *r, struct err *e)
 {
-    struct gguf *g;
+    struct model_file *g;
     int rc = gguf_open(&g, in_path, e);
     if (rc < 0)
         return rc;
     rc = quantize_run(g, out_path, o, r, e);
-    gguf_close(g);
+    model_file_close(g);
     return rc;
 }
 
@@ -195,15 +195,15 @@ static void test_every_kind_round_trips(void **state)
         struct quantize_opts o = {.kind = kinds[k].kind, .n_threads = 1 + (uint32_t)k % 3};
         struct quantize_result r;
         struct err e = {0};
-        struct gguf *g;
-        struct gguf_str s;
+        struct model_file *g;
+        struct str s;
         uint64_t v;
         assert_int_equal(run(&o, &r, &e), 0);
         assert_int_equal(gguf_open(&g, out_path, &e), 0);
         assert_int_equal(g->n_bytes, r.bytes_to);
-        assert_true(gguf_get_str(g, "keep.me", &s) && s.n == 3);
-        assert_true(gguf_get_u64(g, "general.file_type", &v) && v == quantize_file_type(&o));
-        assert_true(gguf_get_u64(g, "general.quantization_version", &v) && v == 2);
+        assert_true(model_file_get_str(g, "keep.me", &s) && s.n == 3);
+        assert_true(model_file_get_u64(g, "general.file_type", &v) && v == quantize_file_type(&o));
+        assert_true(model_file_get_u64(g, "general.quantization_version", &v) && v == 2);
         assert_int_equal(g->n_tensors, ARRAY_LEN(model));
         assert_int_equal(r.n_tensors, ARRAY_LEN(model));
         uint64_t bytes = 0, tensors = 0;
@@ -213,7 +213,7 @@ static void test_every_kind_round_trips(void **state)
         }
         assert_int_equal(tensors, ARRAY_LEN(model));
         for (size_t t = 0; t < g->n_tensors; t++) {
-            const struct gguf_tensor *gt = &g->tensors[t];
+            const struct model_file_tensor *gt = &g->tensors[t];
             double error = 0, size = 0;
             assert_int_equal(gt->type, r.tensors[t].to);
             bytes -= gt->n_bytes;
@@ -232,18 +232,18 @@ static void test_every_kind_round_trips(void **state)
             assert_true(fabs(rmse - r.tensors[t].rmse) < 1e-9);
         }
         assert_int_equal(bytes, 0);
-        gguf_close(g);
+        model_file_close(g);
         quantize_result_fini(&r);
     }
 }
 
 static uint64_t hash_file(const char *path)
 {
-    struct gguf *g;
+    struct model_file *g;
     struct err e;
     assert_int_equal(gguf_open(&g, path, &e), 0);
-    uint64_t h = hash_bytes(g->bytes, g->n_bytes, 0);
-    gguf_close(g);
+    uint64_t h = hash_bytes(g->maps[0].bytes, g->n_bytes, 0);
+    model_file_close(g);
     return h;
 }
 
@@ -283,7 +283,7 @@ static void test_importance_reaches_the_tensor_it_is_for(void **state)
     struct quantize_opts o = {.kind = QUANTIZE_Q4_0};
     struct quantize_result r;
     struct err e = {0};
-    struct gguf *g;
+    struct model_file *g;
     double weighted[2] = {0, 0};
     static float back[256 * 288];
     (void)state;
@@ -305,7 +305,7 @@ static void test_importance_reaches_the_tensor_it_is_for(void **state)
             double d = (double)value_at(7, i) - (double)back[i];
             weighted[with] += d * d * (double)importance_values[i % 256];
         }
-        gguf_close(g);
+        model_file_close(g);
     }
     assert_true(asked > 0);
     assert_true(weighted[1] < 0.8 * weighted[0]);

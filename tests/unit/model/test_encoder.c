@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "model/encoder.h"
-#include "format/model_file.h"
+#include "format/model_open.h"
 #include "support/ref_file.h"
 
 static const char *const names[] = {"bert",      "bert-cls",    "bert-tag",
@@ -22,7 +22,7 @@ enum { MAX_SEQS = 16 };
 
 struct rig {
     struct ref_file f;
-    struct gguf *g;
+    struct model_file *g;
     struct encoder *d;
     int32_t *tokens;
     struct encoder_seq seqs[MAX_SEQS];
@@ -63,7 +63,7 @@ static void rig_open(struct rig *r, const char *name, const struct encoder_opts 
 static void rig_close(struct rig *r)
 {
     encoder_destroy(r->d);
-    gguf_close(r->g);
+    model_file_close(r->g);
     ref_close(&r->f);
     free(r->tokens);
 }

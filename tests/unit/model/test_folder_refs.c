@@ -12,9 +12,10 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "format/gguf.h"
 #include "model/decoder.h"
 #include "model/encoder.h"
-#include "format/model_file.h"
+#include "format/model_open.h"
 #include "format/convert/quantize.h"
 #include "model/t5.h"
 #include "support/ref_file.h"
@@ -34,8 +35,8 @@ static const struct model {
 enum { MAX_TOKENS = 32 };
 
 /* Logits of all tokens, in two passes; free() them. */
-static float *logits_of(const struct gguf *g, const char *path, const int32_t *ids, uint32_t n,
-                        uint32_t *n_vocab)
+static float *logits_of(const struct model_file *g, const char *path, const int32_t *ids,
+                        uint32_t n, uint32_t *n_vocab)
 {
     struct err e = {0};
     struct decoder *d;
@@ -63,11 +64,11 @@ static float *logits_of(const struct gguf *g, const char *path, const int32_t *i
 }
 
 /* file: a pattern for mkstemp; unlink it. */
-static struct gguf *convert(const struct gguf *g, enum quantize_kind kind, char *file)
+static struct model_file *convert(const struct model_file *g, enum quantize_kind kind, char *file)
 {
     struct quantize_opts o = {.kind = kind, .n_threads = 1};
     struct quantize_result r;
-    struct gguf *converted = NULL;
+    struct model_file *converted = NULL;
     struct err e = {0};
     int fd = mkstemp(file);
     assert_true(fd >= 0);
@@ -82,9 +83,9 @@ static void check_model(const struct model *m)
 {
     char folder[512], ref[512], file[] = "/tmp/shoal-folder-XXXXXX";
     struct ref_file f;
-    struct gguf *g, *converted;
+    struct model_file *g, *converted;
     struct err e = {0};
-    struct gguf_str arch;
+    struct str arch;
     int32_t ids[MAX_TOKENS];
     uint32_t n_vocab, n_vocab2;
     snprintf(folder, sizeof(folder), "%s/folders/%s", SHOAL_TEST_DATA, m->name);
@@ -97,7 +98,7 @@ static void check_model(const struct model *m)
 
     if (model_open(&g, folder, &e) < 0)
         fail_msg("%s", e.msg);
-    assert_true(gguf_get_str(g, "general.architecture", &arch));
+    assert_true(model_file_get_str(g, "general.architecture", &arch));
     assert_true(arch.n == strlen(m->arch) && !memcmp(arch.p, m->arch, arch.n));
     float *got = logits_of(g, folder, ids, tokens->cols, &n_vocab);
     assert_int_equal(n_vocab, want->cols);
@@ -115,10 +116,10 @@ static void check_model(const struct model *m)
     float *again = logits_of(converted, file, ids, tokens->cols, &n_vocab2);
     assert_int_equal(n_vocab, n_vocab2);
     assert_memory_equal(got, again, (size_t)want->rows * want->cols * sizeof(float));
-    assert_non_null(gguf_find(converted, "huggingface.config"));
-    assert_non_null(gguf_find(converted, "tokenizer.huggingface.json"));
-    gguf_close(converted);
-    gguf_close(g);
+    assert_non_null(model_file_find(converted, "huggingface.config"));
+    assert_non_null(model_file_find(converted, "tokenizer.huggingface.json"));
+    model_file_close(converted);
+    model_file_close(g);
     unlink(file);
     free(got);
     free(again);
@@ -133,7 +134,7 @@ static void test_folders_give_the_references_logits(void **state)
 }
 
 /* The last layer of some tokens, then the classes of the first and of all; free() them. */
-static float *answers_of(const struct gguf *g, const char *path, size_t *n)
+static float *answers_of(const struct model_file *g, const char *path, size_t *n)
 {
     struct err e = {0};
     struct encoder *d;
@@ -165,20 +166,21 @@ static float *answers_of(const struct gguf *g, const char *path, size_t *n)
 }
 
 static void check_converted(const char *path, enum quantize_kind kind,
-                            float *(*answers)(const struct gguf *g, const char *path, size_t *n))
+                            float *(*answers)(const struct model_file *g, const char *path,
+                                              size_t *n))
 {
     char file[] = "/tmp/shoal-folder-XXXXXX";
-    struct gguf *g;
+    struct model_file *g;
     struct err e = {0};
     size_t n, n2;
     if (model_open(&g, path, &e) < 0)
         fail_msg("%s", e.msg);
-    struct gguf *converted = convert(g, kind, file);
+    struct model_file *converted = convert(g, kind, file);
     float *got = answers(g, path, &n), *again = answers(converted, file, &n2);
     assert_int_equal(n, n2);
     assert_memory_equal(got, again, n * sizeof(float));
-    gguf_close(converted);
-    gguf_close(g);
+    model_file_close(converted);
+    model_file_close(g);
     unlink(file);
     free(got);
     free(again);
@@ -202,7 +204,7 @@ static void test_converted_encoders_give_the_same_bits(void **state)
 }
 
 /* Logits of a few steps; free() them. */
-static float *t5_answers(const struct gguf *g, const char *path, size_t *n)
+static float *t5_answers(const struct model_file *g, const char *path, size_t *n)
 {
     enum { STEPS = 4, PAGES = 4 };
     static const int32_t ids[] = {5, 9, 30, 12, 7, 1};
@@ -260,7 +262,7 @@ static void test_packed_weights_follow_the_files(void **state)
     for (int round = 0; round < 4; round++) {
         struct decoder_opts o = {.n_threads = 1, .cache_dir = cache};
         struct decoder *d = NULL;
-        struct gguf *g;
+        struct model_file *g;
         struct err e = {0};
         if (round == 2) { /* the same size, other values, another time */
             FILE *f = fopen(shard, "r+b");
@@ -275,7 +277,7 @@ static void test_packed_weights_follow_the_files(void **state)
             fail_msg("%s", e.msg);
         assert_int_equal(decoder_from_cache(d), round == 1 || round == 3);
         decoder_destroy(d);
-        gguf_close(g);
+        model_file_close(g);
     }
     snprintf(cmd, sizeof(cmd), "rm -r %s", folder);
     assert_int_equal(system(cmd), 0);

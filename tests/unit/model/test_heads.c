@@ -10,12 +10,12 @@
 #include "base/mem.h"
 #include "model/encoder.h"
 #include "model/heads.h"
-#include "format/model_file.h"
+#include "format/model_open.h"
 #include "support/ref_file.h"
 
 struct rig {
     struct ref_file f;
-    struct gguf *g;
+    struct model_file *g;
     struct encoder *d;
     struct heads *h;
     int32_t *tokens;
@@ -53,7 +53,7 @@ static void rig_close(struct rig *r)
 {
     heads_destroy(r->h);
     encoder_destroy(r->d);
-    gguf_close(r->g);
+    model_file_close(r->g);
     ref_close(&r->f);
     free(r->tokens);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "format/gguf.h"
 #include "model/decoder.h"
 #include "support/ref_file.h"
 
@@ -31,7 +32,7 @@ static const struct model {
 enum { BATCH = 64 };
 
 struct rig {
-    struct gguf *g;
+    struct model_file *g;
     struct decoder *d;
     uint8_t *kv;
     size_t kv_bytes;
@@ -62,7 +63,7 @@ static void rig_open(struct rig *r, const char *name, const struct kern_ops *k, 
 static void rig_close(struct rig *r)
 {
     decoder_destroy(r->d);
-    gguf_close(r->g);
+    model_file_close(r->g);
     mem_pages_free(r->kv, r->kv_bytes);
 }
 

@@ -7,14 +7,14 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "format/model_file.h"
+#include "format/model_open.h"
 #include "model/t5.h"
 #include "support/ref_file.h"
 
 enum { MAX_SOURCES = 8, PAGES = 64, N_PAGES = 512 };
 
 struct rig {
-    struct gguf *g;
+    struct model_file *g;
     struct t5 *t;
     uint8_t *kv;
     size_t kv_bytes;
@@ -57,7 +57,7 @@ static void rig_open(struct rig *r, const char *name, const struct t5_opts *o)
 static void rig_close(struct rig *r)
 {
     t5_destroy(r->t);
-    gguf_close(r->g);
+    model_file_close(r->g);
     mem_pages_free(r->kv, r->kv_bytes);
     ref_close(&r->f);
     free(r->tokens);
@@ -222,9 +222,9 @@ static void test_buckets_are_the_references(void **state)
     }
 }
 
-static struct gguf *open_folder(const char *name, char path[512])
+static struct model_file *open_folder(const char *name, char path[512])
 {
-    struct gguf *g;
+    struct model_file *g;
     struct err e = {0};
     snprintf(path, 512, "%s/t5/%s", SHOAL_TEST_DATA, name);
     if (model_open(&g, path, &e) < 0)
@@ -258,21 +258,21 @@ static void test_what_lies_is_refused(void **state)
     };
     for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
         char path[512];
-        struct gguf *g = open_folder("t5-relu", path);
+        struct model_file *g = open_folder("t5-relu", path);
         struct t5 *t;
         struct err e = {0};
-        const struct gguf_kv *kv = gguf_find(g, lies[i].key);
+        const struct model_file_value *kv = model_file_find(g, lies[i].key);
         assert_non_null(kv);
         uint8_t bytes[4];
         memcpy(bytes, &lies[i].value, 4);
-        g->kvs[kv - g->kvs].data = bytes;
+        g->values[kv - g->values].data = bytes;
         if (t5_create(&t, g, path, NULL, &e) == 0)
             fail_msg("%s = %u was believed", lies[i].key, lies[i].value);
         assert_null(t);
         if (!strstr(e.msg, lies[i].expect))
             fail_msg("%s = %u: \"%s\", expected \"%s\"", lies[i].key, lies[i].value, e.msg,
                      lies[i].expect);
-        gguf_close(g);
+        model_file_close(g);
     }
 }
 
@@ -280,7 +280,7 @@ static void test_create_without_memory(void **state)
 {
     (void)state;
     char path[512];
-    struct gguf *g = open_folder("t5-gated", path);
+    struct model_file *g = open_folder("t5-gated", path);
     struct t5 *t = NULL;
     uint64_t n = 0;
     for (int rc = -1; rc < 0; n++) {
@@ -296,7 +296,7 @@ static void test_create_without_memory(void **state)
     }
     assert_true(n > 30); /* it did fail often before it worked */
     t5_destroy(t);
-    gguf_close(g);
+    model_file_close(g);
 }
 
 int main(void)

@@ -14,7 +14,7 @@
 /* A tokenizer from a tokenizer.json; config may be NULL. */
 static int create(struct tokenizer **t, const char *json, const char *config, struct err *e)
 {
-    struct gguf *g = NULL;
+    struct model_file *g = NULL;
     struct buf b;
     gb_begin(&b);
     gb_kv_str(&b, "tokenizer.huggingface.json", json);
@@ -22,7 +22,7 @@ static int create(struct tokenizer **t, const char *json, const char *config, st
         gb_kv_str(&b, "tokenizer.huggingface.config", config);
     assert_int_equal(gguf_parse(&g, b.data, b.len, e), 0);
     int rc = tokenizer_create(t, g, e);
-    gguf_close(g);
+    model_file_close(g);
     buf_fini(&b);
     return rc;
 }
@@ -215,10 +215,10 @@ static void put_folder(struct buf *b, const char *name)
         assert_true(n < sizeof(data));
         fclose(f);
         if (files[i].bytes) {
-            gb_kv_array(b, files[i].key, GGUF_TYPE_U8, n);
+            gb_kv_array(b, files[i].key, MODEL_FILE_U8, n);
             buf_put(b, data, n);
         } else {
-            gb_key(b, files[i].key, GGUF_TYPE_STRING);
+            gb_key(b, files[i].key, MODEL_FILE_STRING);
             gb_text(b, data, n);
         }
     }
@@ -227,14 +227,14 @@ static void put_folder(struct buf *b, const char *name)
 static struct tokenizer *open_folder(const char *name)
 {
     struct tokenizer *t = NULL;
-    struct gguf *g = NULL;
+    struct model_file *g = NULL;
     struct err e = {0};
     struct buf b;
     put_folder(&b, name);
     assert_int_equal(gguf_parse(&g, b.data, b.len, &e), 0);
     if (tokenizer_create(&t, g, &e) < 0)
         fail_msg("%s: %s", name, e.msg);
-    gguf_close(g);
+    model_file_close(g);
     buf_fini(&b);
     return t;
 }
@@ -275,7 +275,7 @@ static void test_several_ids_end_a_generation(void **state)
 {
     (void)state;
     struct tokenizer *t = NULL;
-    struct gguf *g = NULL;
+    struct model_file *g = NULL;
     struct err e;
     struct buf b;
     gb_begin(&b);
@@ -288,7 +288,7 @@ static void test_several_ids_end_a_generation(void **state)
     for (int32_t i = 0; i < 12; i++)
         assert_int_equal(tokenizer_is_eog(t, i), i == 4 || i == 6 || i == 7);
     tokenizer_destroy(t);
-    gguf_close(g);
+    model_file_close(g);
     buf_fini(&b);
 }
 
@@ -419,7 +419,7 @@ static void fail_everywhere(const char *name, const struct buf *b)
         " The  pump\tin caf\xc3\xa9 e\xcc\x81 <s> \xef\xac\x81ne \xe4\xb8\xad "
         "42-a \xff\xf0\x9f\x98\x80 \xea\xb0\x80 tag";
     struct tokenizer *t = NULL;
-    struct gguf *g = NULL;
+    struct model_file *g = NULL;
     struct err e;
     assert_int_equal(gguf_parse(&g, b->data, b->len, &e), 0);
     uint64_t calls = mem_calls();
@@ -436,7 +436,7 @@ static void fail_everywhere(const char *name, const struct buf *b)
         assert_true((rc == 0) == (other != NULL));
         tokenizer_destroy(other);
     }
-    gguf_close(g);
+    model_file_close(g);
     int rc = -1;
     for (uint64_t n = 1; rc < 0; n++) {
         struct tok_encoding x;

@@ -72,9 +72,9 @@ static void write_model(struct buf *file, const struct words *w)
     gb_begin(file);
     gb_kv_str(file, "tokenizer.ggml.model", "gpt2");
     gb_kv_str(file, "tokenizer.ggml.pre", "gpt-2");
-    gb_kv_array(file, "tokenizer.ggml.tokens", GGUF_TYPE_STRING, w->n_tokens);
+    gb_kv_array(file, "tokenizer.ggml.tokens", MODEL_FILE_STRING, w->n_tokens);
     buf_put(file, w->tokens.data, w->tokens.len);
-    gb_kv_array(file, "tokenizer.ggml.merges", GGUF_TYPE_STRING, w->n_merges);
+    gb_kv_array(file, "tokenizer.ggml.merges", MODEL_FILE_STRING, w->n_merges);
     buf_put(file, w->merges.data, w->merges.len);
 }
 
@@ -82,7 +82,7 @@ static void test_a_large_vocabulary_is_small_in_memory(void **state)
 {
     struct words w;
     struct buf file;
-    struct gguf *g = NULL;
+    struct model_file *g = NULL;
     struct tokenizer *t = NULL;
     struct tok_ids ids;
     struct err e = {0};
@@ -97,7 +97,7 @@ static void test_a_large_vocabulary_is_small_in_memory(void **state)
     assert_int_equal(gguf_parse(&g, file.data, file.len, &e), 0);
     size_t parsed = heap_bytes() - before;
     assert_int_equal(tokenizer_create(&t, g, &e), 0);
-    gguf_close(g);
+    model_file_close(g);
     size_t made = heap_bytes() - before;
     buf_fini(&w.tokens);
     buf_fini(&w.merges);

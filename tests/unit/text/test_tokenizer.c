@@ -497,7 +497,7 @@ static void test_limits_leave_the_output_as_it_was(void **state)
 static void expect_failure(void (*write)(struct buf *b), int code, const char *word)
 {
     struct buf b;
-    struct gguf *g = NULL;
+    struct model_file *g = NULL;
     struct tokenizer *t = NULL;
     struct err e = {0};
     gb_begin(&b);
@@ -507,13 +507,13 @@ static void expect_failure(void (*write)(struct buf *b), int code, const char *w
     assert_null(t);
     if (!strstr(e.msg, word))
         fail_msg("\"%s\" does not say \"%s\"", e.msg, word);
-    gguf_close(g);
+    model_file_close(g);
     buf_fini(&b);
 }
 
 static void put_tokens(struct buf *b)
 {
-    gb_kv_array(b, "tokenizer.ggml.tokens", GGUF_TYPE_STRING, 2);
+    gb_kv_array(b, "tokenizer.ggml.tokens", MODEL_FILE_STRING, 2);
     gb_text(b, "a", 1);
     gb_text(b, "b", 1);
 }
@@ -544,14 +544,14 @@ static void no_tokens(struct buf *b)
 static void tokens_of_numbers(struct buf *b)
 {
     gb_kv_str(b, "tokenizer.ggml.model", "llama");
-    gb_kv_array(b, "tokenizer.ggml.tokens", GGUF_TYPE_U32, 1);
+    gb_kv_array(b, "tokenizer.ggml.tokens", MODEL_FILE_U32, 1);
     gb_u32(b, 1);
 }
 
 static void empty_tokens(struct buf *b)
 {
     gb_kv_str(b, "tokenizer.ggml.model", "llama");
-    gb_kv_array(b, "tokenizer.ggml.tokens", GGUF_TYPE_STRING, 0);
+    gb_kv_array(b, "tokenizer.ggml.tokens", MODEL_FILE_STRING, 0);
 }
 
 static void no_scores(struct buf *b)
@@ -563,21 +563,21 @@ static void no_scores(struct buf *b)
 static void short_scores(struct buf *b)
 {
     no_scores(b);
-    gb_kv_array(b, "tokenizer.ggml.scores", GGUF_TYPE_F32, 1);
+    gb_kv_array(b, "tokenizer.ggml.scores", MODEL_FILE_F32, 1);
     gb_u32(b, 0);
 }
 
 static void short_types(struct buf *b)
 {
     no_scores(b);
-    gb_kv_array(b, "tokenizer.ggml.token_type", GGUF_TYPE_I32, 1);
+    gb_kv_array(b, "tokenizer.ggml.token_type", MODEL_FILE_I32, 1);
     gb_u32(b, 1);
 }
 
 static void types_of_text(struct buf *b)
 {
     no_scores(b);
-    gb_kv_array(b, "tokenizer.ggml.token_type", GGUF_TYPE_STRING, 2);
+    gb_kv_array(b, "tokenizer.ggml.token_type", MODEL_FILE_STRING, 2);
     gb_text(b, "", 0);
     gb_text(b, "", 0);
 }

@@ -1,0 +1,10 @@
+/* model_open.h - opens a model in any supported format: a GGUF file or a Hugging Face folder. */
+#ifndef SHOAL_FORMAT_MODEL_OPEN_H
+#define SHOAL_FORMAT_MODEL_OPEN_H
+
+#include "format/model_file.h"
+
+/* As gguf_open and hf_folder_open; model_file_close takes it back. */
+SHOAL_MUST_CHECK int model_open(struct model_file **out, const char *path, struct err *e);
+
+#endif
