@@ -32,6 +32,23 @@ void arena_fini(struct arena *a)
     *a = (struct arena){0};
 }
 
+void arena_reset(struct arena *a, size_t keep_bytes)
+{
+    struct arena_chunk *c = a->chunks;
+    size_t max = a->max_bytes;
+    while (c && (c->next || c->bytes > keep_bytes)) {
+        struct arena_chunk *next = c->next;
+        mem_free(c);
+        c = next;
+    }
+    *a = (struct arena){.chunks = c, .max_bytes = max};
+    if (c) {
+        a->used_bytes = c->bytes;
+        a->cur = c->data;
+        a->end = c->data + c->bytes;
+    }
+}
+
 static bool add_chunk(struct arena *a, size_t n)
 {
     size_t bytes = a->chunks ? a->chunks->bytes * 2 : CHUNK_MIN;

@@ -22,6 +22,8 @@ struct arena {
 
 void arena_init(struct arena *a, size_t max_bytes);
 void arena_fini(struct arena *a);
+/* Frees all pieces; a first chunk of at most keep_bytes stays for the next ones. */
+void arena_reset(struct arena *a, size_t keep_bytes);
 void *arena_zalloc(struct arena *a, size_t n);                /* aligned, zeroed */
 void *arena_zalloc_n(struct arena *a, size_t n, size_t size); /* n * size, checked */
 char *arena_bytes(struct arena *a, size_t n);                 /* any alignment */

@@ -6,18 +6,25 @@
  * templates that look into them.  So only what spells a special token is put between two
  * noncharacters (which no text has) before rendering, and taken as plain text afterwards.  The same
  * is done with an end that something behind it could complete ("<|im_" + "end|>" in two parts). */
+#include "engine/chat_tokens.h"
+
 #include <string.h>
 
 #include <cjson/cJSON.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/value.h"
 #include "engine/engine_state.h"
 #include "engine/kinds.h"
+#include "text/chat_template.h"
 
 #define MAX_TEXT_BYTES ((size_t)64 << 20)
 #define MAX_PROMPT_TOKENS ((size_t)1 << 26)
 #define MAX_DEPTH 64
+#define MAX_CONTEXT_BYTES ((size_t)256 << 20)
+#define MAX_PROMPT_BYTES ((size_t)64 << 20)
 
 #define MARK_BEGIN "\xef\xb7\x90" /* U+FDD0 */
 #define MARK_END "\xef\xb7\x91"   /* U+FDD1 */
@@ -178,5 +185,171 @@ int shoal_chat_tokens(const struct shoal_engine *en, const char *context_json, s
     tok_ids_fini(&ids);
     cJSON_free(marked);
     mem_free(text);
+    return rc;
+}
+
+/* ---- typed messages ---- */
+
+struct marker {
+    const struct tokenizer *tokenizer;
+    struct arena arena; /* texts that had to change, and the tree of the template's context */
+    struct buf text;
+};
+
+/* Whether the text spells a special token, or has one of our marks. */
+static bool needs_marks(const struct tokenizer *t, const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool open = false;
+        if (tokenizer_control_at(t, p + i, n - i, &open) > 0 || open || is_mark(p + i, n - i))
+            return true;
+    }
+    return false;
+}
+
+/* The text itself, or a marked copy. */
+static struct value marked_text(struct marker *m, const char *p, size_t n)
+{
+    bool changed = false;
+    if (!needs_marks(m->tokenizer, p, n))
+        return value_text(p, n);
+    buf_clear(&m->text);
+    mark(&m->text, m->tokenizer, p, &changed);
+    if (m->text.rc < 0)
+        m->arena.rc = m->text.rc;
+    char *copy = arena_copy(&m->arena, buf_str(&m->text), m->text.len + 1);
+    return value_text(copy ? copy : "", copy ? m->text.len : 0);
+}
+
+static struct value marked(struct marker *m, const struct value *v, int depth);
+
+static struct value marked_list(struct marker *m, const struct value *v, int depth)
+{
+    struct value out = *v;
+    struct value *items = arena_zalloc_n(&m->arena, v->list.n, sizeof(*items));
+    for (size_t i = 0; items && i < v->list.n; i++)
+        items[i] = marked(m, &v->list.items[i], depth + 1);
+    out.list.items = items;
+    return out;
+}
+
+static struct value marked_map(struct marker *m, const struct value *v, int depth)
+{
+    struct value out = *v;
+    struct value_member *members = arena_zalloc_n(&m->arena, v->map.n, sizeof(*members));
+    for (size_t i = 0; members && i < v->map.n; i++) {
+        members[i].key = v->map.members[i].key; /* names are the caller's, not a user's */
+        members[i].value = marked(m, &v->map.members[i].value, depth + 1);
+    }
+    out.map.members = members;
+    return out;
+}
+
+static struct value marked(struct marker *m, const struct value *v, int depth)
+{
+    if (depth > MAX_DEPTH) {
+        m->arena.rc = SHOAL_ELIMIT;
+        return (struct value){.kind = VALUE_NULL};
+    }
+    switch (v->kind) {
+    case VALUE_TEXT:
+        return marked_text(m, v->text.p, v->text.n);
+    case VALUE_LIST:
+        return marked_list(m, v, depth);
+    case VALUE_MAP:
+        return marked_map(m, v, depth);
+    default:
+        return *v;
+    }
+}
+
+static struct value message_value(struct marker *m, const struct chat_message *from)
+{
+    struct value out = {.kind = VALUE_MAP};
+    struct value_member *at = arena_zalloc_n(&m->arena, 3, sizeof(*at));
+    if (!at)
+        return out;
+    out.map.members = at;
+    at[out.map.n++] = (struct value_member){"role", marked_text(m, from->role, strlen(from->role))};
+    if (from->name)
+        at[out.map.n++] =
+            (struct value_member){"name", marked_text(m, from->name, strlen(from->name))};
+    at[out.map.n++] =
+        (struct value_member){"content", marked_text(m, from->content, from->content_bytes)};
+    return out;
+}
+
+static struct value piece_value(const struct tokenizer *t, int32_t id)
+{
+    struct tok_piece p = tokenizer_piece(t, id, TOKENIZER_RENDER_SPECIAL);
+    return value_text(p.p, id == TOKENIZER_NONE ? 0 : p.n);
+}
+
+/* The variables that a template sees.  What the caller gives comes last and so counts. */
+static struct value context_value(struct marker *m, const struct chat *c)
+{
+    const struct tokenizer_info *info = tokenizer_info(m->tokenizer);
+    struct value out = {.kind = VALUE_MAP}, list = {.kind = VALUE_LIST};
+    struct value_member *at = arena_zalloc_n(&m->arena, (size_t)c->n_vars + 4, sizeof(*at));
+    struct value *messages = arena_zalloc_n(&m->arena, c->n_messages, sizeof(*messages));
+    if (!at || !messages)
+        return out;
+    for (uint32_t i = 0; i < c->n_messages; i++)
+        messages[i] = message_value(m, &c->messages[i]);
+    list.list.items = messages;
+    list.list.n = c->n_messages;
+    out.map.members = at;
+    at[out.map.n++] = (struct value_member){"bos_token", piece_value(m->tokenizer, info->bos)};
+    at[out.map.n++] = (struct value_member){"eos_token", piece_value(m->tokenizer, info->eos)};
+    at[out.map.n++] = (struct value_member){"messages", list};
+    at[out.map.n++] = (struct value_member){"add_generation_prompt", value_bool(true)};
+    for (uint32_t i = 0; i < c->n_vars; i++)
+        at[out.map.n++] = (struct value_member){c->vars[i].key, marked(m, &c->vars[i].value, 1)};
+    return out;
+}
+
+/* The prompt's text, with marks. */
+static int render_chat(const struct shoal_engine *en, const struct chat *c, struct buf *out,
+                       struct err *e)
+{
+    struct marker m = {.tokenizer = en->tokenizer};
+    arena_init(&m.arena, MAX_CONTEXT_BYTES);
+    buf_init(&m.text, MAX_TEXT_BYTES);
+    struct value context = context_value(&m, c);
+    int rc = m.arena.rc;
+    if (rc == SHOAL_ELIMIT)
+        err_set(e, rc, "the context of a chat is nested deeper than %d", MAX_DEPTH);
+    else if (rc < 0)
+        err_set(e, rc, "messages");
+    else
+        rc = chat_template_render_value(en->chat, out, &context, e);
+    buf_fini(&m.text);
+    arena_fini(&m.arena);
+    return rc;
+}
+
+int chat_tokens_of(const struct shoal_engine *en, const struct chat *chat, int32_t **tokens,
+                   size_t *n_tokens, struct err *e)
+{
+    struct tok_ids ids;
+    struct buf text;
+    *tokens = NULL;
+    *n_tokens = 0;
+    if (!(en->kinds & SHOAL_KIND_GENERATE))
+        return kinds_lack(en->kinds, SHOAL_KIND_GENERATE, e);
+    if (!en->chat)
+        return err_set(e, en->chat_error.code, "the model's chat template: %s", en->chat_error.msg);
+    tok_ids_init(&ids, MAX_PROMPT_TOKENS);
+    buf_init(&text, MAX_PROMPT_BYTES);
+    int rc = render_chat(en, chat, &text, e);
+    if (rc == 0)
+        rc = encode(en, &ids, buf_str(&text), text.len, e);
+    if (rc == 0) {
+        *tokens = ids.ids;
+        *n_tokens = ids.n;
+        ids.ids = NULL;
+    }
+    tok_ids_fini(&ids);
+    buf_fini(&text);
     return rc;
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "gateway/gw.h"
+#include "gateway/call.h"
 
 /* Only what is built in runs, and only this server is talked to. */
 static const char policy[] = "default-src 'none'; script-src 'self'; style-src 'self'; "

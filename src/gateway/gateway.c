@@ -12,11 +12,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "gateway/generate.h"
+#include "flow/pool.h"
+#include "gateway/api/recall.h"
+#include "gateway/door.h"
 #include "gateway/grpc/grpc_call.h"
-#include "gateway/gw.h"
 #include "gateway/grpc/health.h"
-#include "gateway/recall.h"
 #include "net/listen.h"
 #include "net/tls.h"
 #include "host/prompt_cache.h"
@@ -48,7 +48,7 @@ static void *loop_main(void *arg)
 
 /* ---- drain ---- */
 
-static void check_drained(struct loop_timer *t)
+static void check_drained(struct executor_timer *t)
 {
     struct gw_loop *gl = LOOP_OF(t, struct gw_loop, drain_timer);
     struct http_stats st;
@@ -65,7 +65,7 @@ static void check_drained(struct loop_timer *t)
         loop_timer_set(gl->loop, t, loop_now(gl->loop) + 10000000u);
 }
 
-static void on_drain(struct loop_task *t)
+static void on_drain(struct executor_task *t)
 {
     struct gw_loop *gl = LOOP_OF(t, struct gw_loop, drain);
     health_tell(gl);
@@ -98,12 +98,13 @@ void gateway_drain(struct gateway *g)
 
 /* ---- reload ---- */
 
-static void on_reload(struct loop_task *t)
+static void on_reload(struct executor_task *t)
 {
     struct gw_loop *gl = LOOP_OF(t, struct gw_loop, reload);
     struct gateway *g = LOOP_OF(gl->gw, struct gateway, gw);
     config_unref(gl->config);
     gl->config = config_ref(gl->gw->config);
+    gl->flow.load_wait_ms = gl->config->load_wait_ms;
     http_server_set_limits(gl->http, &gl->config->limits);
     if (gl->tls) {
         http_server_set_tls(gl->http, gl->next_tls);
@@ -197,17 +198,19 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
     gl->drain.fn = on_drain;
     gl->reload.fn = on_reload;
     gl->drain_timer.fn = check_drained;
-    gl->wake_engines.fn = acquire_wake;
     gl->health.fn = health_on_change;
-    if (getrandom(&gl->next_seed, sizeof(gl->next_seed), 0) < 0)
-        gl->next_seed = clock_ns();
     int rc = loop_create(&gl->loop, e);
+    if (rc < 0)
+        return rc;
+    flow_owner_init(&gl->flow, &gw->flow, loop_executor(gl->loop));
+    gl->flow.load_wait_ms = gl->config->load_wait_ms;
+    if (getrandom(&gl->flow.next_seed, sizeof(gl->flow.next_seed), 0) < 0)
+        gl->flow.next_seed = clock_ns();
+    rc = recall_create(&gl->recall, e);
     if (rc == 0)
-        rc = recall_create(&gl->recall, e);
+        rc = http_server_create(&gl->http, gl->loop, &gw->config->limits, door_handle, gl, e);
     if (rc == 0)
-        rc = http_server_create(&gl->http, gl->loop, &gw->config->limits, gw_handle, gl, e);
-    if (rc == 0)
-        http_server_set_early(gl->http, gw_early);
+        http_server_set_early(gl->http, door_early);
     if (rc == 0)
         http_server_set_refuse(gl->http, grpc_call_refuse);
     if (rc == 0 && gw->config->tls_cert)
@@ -333,6 +336,7 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
         rc = listen_all(g, e);
     if (rc == 0)
         rc = registry_create(&gw->registry, &mo, e);
+    gw->flow = (struct flow){gw->registry, gw->cache, gw->pool};
     for (uint32_t i = 0; i < config->n_models && rc == 0; i++)
         rc = registry_add(gw->registry, &config->models[i], e);
     if (rc == 0)
@@ -361,10 +365,10 @@ static void end_calls(struct gw_loop *gl)
 {
     http_server_destroy(gl->http);
     gl->http = NULL;
-    for (int i = 0; i < 1000 && gl->n_jobs > 0; i++) {
+    for (int i = 0; i < 1000 && gl->flow.n_jobs > 0; i++) {
         struct timespec ms = {0, 5000000};
         loop_flush(gl->loop);
-        if (gl->n_jobs > 0)
+        if (gl->flow.n_jobs > 0)
             nanosleep(&ms, NULL);
     }
 }
@@ -390,8 +394,7 @@ void gateway_destroy(struct gateway *g)
         tls_server_close(gw->loops[i].tls);
         loop_destroy(gw->loops[i].loop);
         recall_destroy(gw->loops[i].recall);
-        gw_spares_fini(&gw->loops[i].gens);
-        gw_spares_fini(&gw->loops[i].infers);
+        flow_owner_fini(&gw->loops[i].flow);
         buf_fini(&gw->loops[i].spare);
         config_unref(gw->loops[i].config);
     }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "gateway/gw.h"
+#include "gateway/door.h"
 #include "net/ws.h"
 #include "wire/json_out.h"
 
@@ -233,7 +233,7 @@ static void start(struct session *s, const char *id, const char *path, const cJS
                                .received_ns = loop_now(s->gl->loop),
                                .server = s->gl->http,
                                .ops = &ops};
-    gw_handle(s->gl, &c->req);
+    door_handle(s->gl, &c->req);
 }
 
 static void on_message(struct ws *w, const char *p, size_t n, bool text)

@@ -59,7 +59,7 @@ struct h2 {
     uint32_t n_streams, n_resets;
     size_t body_bytes; /* of all requests that are still coming */
     uint64_t resets_since;
-    struct loop_task flush;
+    struct executor_task flush;
     bool in_flush, closing;
     bool knows; /* draining: the client does, and opens no more streams */
 };
@@ -549,7 +549,7 @@ static void tell_drained(struct h2 *h)
     }
 }
 
-static void on_flush(struct loop_task *t)
+static void on_flush(struct executor_task *t)
 {
     struct h2 *h = LOOP_OF(t, struct h2, flush);
     struct http_conn *c = h->conn;

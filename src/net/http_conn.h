@@ -24,8 +24,8 @@ struct http_conn {
     struct sock sock;
     const struct http_proto *proto;
     void *state; /* the protocol's */
-    struct loop_timer timer;
-    struct loop_task free;
+    struct executor_timer timer;
+    struct executor_task free;
     struct http_conn *prev, *next;
     bool secure, draining;
     char peer[56];

@@ -35,7 +35,7 @@ struct http_listener {
 
 /* ---- connections ---- */
 
-static void conn_free(struct loop_task *t)
+static void conn_free(struct executor_task *t)
 {
     struct http_conn *c = LOOP_OF(t, struct http_conn, free);
     struct http_server *s = c->server;
@@ -132,7 +132,7 @@ static const struct sock_ops sock_callbacks = {.data = on_data,
                                                .drained = on_drained,
                                                .secured = on_secured};
 
-static void on_timer(struct loop_timer *t)
+static void on_timer(struct executor_timer *t)
 {
     struct http_conn *c = LOOP_OF(t, struct http_conn, timer);
     if (!c->sock.dead)

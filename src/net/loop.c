@@ -19,17 +19,46 @@
 #define MAX_EVENTS 256
 
 struct loop {
+    struct executor executor; /* first */
     int epoll_fd;
     struct loop_io wake;
-    _Atomic(struct loop_task *) posted; /* newest first */
-    _Atomic bool stop, asleep;          /* asleep: in epoll_wait, or about to */
-    struct loop_task *later, **later_end;
+    _Atomic(struct executor_task *) posted; /* newest first */
+    _Atomic bool stop, asleep;              /* asleep: in epoll_wait, or about to */
+    struct executor_task *later, **later_end;
     uint64_t now;
     uint64_t tick; /* slots up to this one are done */
     uint32_t n_timers;
     uint64_t used[N_SLOTS / 64];
-    struct loop_timer slots[N_SLOTS]; /* heads of rings */
+    struct executor_timer slots[N_SLOTS]; /* heads of rings */
 };
+
+static void executor_post_to(struct executor *x, struct executor_task *t)
+{
+    loop_post((struct loop *)(void *)x, t);
+}
+
+static void executor_put_off(struct executor *x, struct executor_task *t)
+{
+    loop_later((struct loop *)(void *)x, t);
+}
+
+static void executor_set_timer(struct executor *x, struct executor_timer *t, uint64_t at_ns)
+{
+    loop_timer_set((struct loop *)(void *)x, t, at_ns);
+}
+
+static void executor_clear_timer(struct executor *x, struct executor_timer *t)
+{
+    loop_timer_clear((struct loop *)(void *)x, t);
+}
+
+struct executor *loop_executor(struct loop *l)
+{
+    static const struct executor_ops ops = {executor_post_to, executor_put_off, executor_set_timer,
+                                            executor_clear_timer};
+    l->executor.ops = &ops;
+    return &l->executor;
+}
 
 static void on_wake(struct loop_io *io, uint32_t events)
 {
@@ -110,7 +139,7 @@ void loop_io_del(struct loop *l, struct loop_io *io)
 
 /* ---- timers ---- */
 
-void loop_timer_clear(struct loop *l, struct loop_timer *t)
+void loop_timer_clear(struct loop *l, struct executor_timer *t)
 {
     if (!t->prev)
         return;
@@ -120,14 +149,14 @@ void loop_timer_clear(struct loop *l, struct loop_timer *t)
     l->n_timers--;
 }
 
-void loop_timer_set(struct loop *l, struct loop_timer *t, uint64_t at_ns)
+void loop_timer_set(struct loop *l, struct executor_timer *t, uint64_t at_ns)
 {
     uint64_t tick = at_ns / TICK_NS + 1;
     loop_timer_clear(l, t);
     if (tick <= l->tick)
         tick = l->tick + 1;
     uint32_t slot = (uint32_t)(tick % N_SLOTS);
-    struct loop_timer *head = &l->slots[slot];
+    struct executor_timer *head = &l->slots[slot];
     t->at_ns = at_ns;
     t->next = head;
     t->prev = head->prev;
@@ -162,12 +191,12 @@ static int next_timeout(struct loop *l)
 
 static void run_slot(struct loop *l, uint32_t slot)
 {
-    struct loop_timer *head = &l->slots[slot], due;
+    struct executor_timer *head = &l->slots[slot], due;
     if (head->next == head)
         return;
     /* Timers that fire may set and clear others in this slot: they leave the ring first. */
     due.prev = due.next = &due;
-    for (struct loop_timer *t = head->next, *next; t != head; t = next) {
+    for (struct executor_timer *t = head->next, *next; t != head; t = next) {
         next = t->next;
         if (t->at_ns > l->now)
             continue; /* a later round of the wheel */
@@ -179,7 +208,7 @@ static void run_slot(struct loop *l, uint32_t slot)
         due.prev = t;
     }
     while (due.next != &due) {
-        struct loop_timer *t = due.next;
+        struct executor_timer *t = due.next;
         loop_timer_clear(l, t);
         t->fn(t);
     }
@@ -207,9 +236,9 @@ static void wake(struct loop *l)
         return;
 }
 
-void loop_post(struct loop *l, struct loop_task *task)
+void loop_post(struct loop *l, struct executor_task *task)
 {
-    struct loop_task *head = atomic_load_explicit(&l->posted, memory_order_relaxed);
+    struct executor_task *head = atomic_load_explicit(&l->posted, memory_order_relaxed);
     do {
         task->next = head;
         /* release: the loop sees what the task points to; seq_cst: and either it sees the task
@@ -223,22 +252,22 @@ void loop_post(struct loop *l, struct loop_task *task)
 
 static void run_posted(struct loop *l)
 {
-    struct loop_task *list = atomic_exchange_explicit(&l->posted, NULL, memory_order_acquire);
-    struct loop_task *in_order = NULL;
+    struct executor_task *list = atomic_exchange_explicit(&l->posted, NULL, memory_order_acquire);
+    struct executor_task *in_order = NULL;
     while (list) {
-        struct loop_task *next = list->next;
+        struct executor_task *next = list->next;
         list->next = in_order;
         in_order = list;
         list = next;
     }
     while (in_order) {
-        struct loop_task *t = in_order;
+        struct executor_task *t = in_order;
         in_order = t->next;
         t->fn(t);
     }
 }
 
-void loop_later(struct loop *l, struct loop_task *task)
+void loop_later(struct loop *l, struct executor_task *task)
 {
     if (task->queued)
         return;
@@ -248,11 +277,11 @@ void loop_later(struct loop *l, struct loop_task *task)
     l->later_end = &task->next;
 }
 
-void loop_forget(struct loop *l, struct loop_task *task)
+void loop_forget(struct loop *l, struct executor_task *task)
 {
     if (!task->queued)
         return;
-    struct loop_task **at = &l->later;
+    struct executor_task **at = &l->later;
     while (*at != task)
         at = &(*at)->next;
     *at = task->next;
@@ -265,7 +294,7 @@ void loop_forget(struct loop *l, struct loop_task *task)
 static void run_later(struct loop *l)
 {
     while (l->later) {
-        struct loop_task *t = l->later;
+        struct executor_task *t = l->later;
         l->later = t->next;
         if (!l->later)
             l->later_end = &l->later;

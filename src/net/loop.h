@@ -13,29 +13,17 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/executor.h"
 
 struct loop;
 
 /* The struct that has member as a part, from a pointer to the part. */
-#define LOOP_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define LOOP_OF(ptr, type, member) EXECUTOR_OF(ptr, type, member)
 
 struct loop_io {
     int fd; /* set by the caller before add */
     uint32_t events;
     void (*fn)(struct loop_io *io, uint32_t events); /* EPOLLIN, ... */
-};
-
-struct loop_timer {
-    struct loop_timer *prev, *next; /* prev NULL: not set */
-    uint64_t at_ns;
-    void (*fn)(struct loop_timer *t);
-};
-
-/* One call on the loop's thread; free to be used again once fn runs. */
-struct loop_task {
-    struct loop_task *next;
-    void (*fn)(struct loop_task *task);
-    bool queued; /* loop_later only: already in the list */
 };
 
 SHOAL_MUST_CHECK int loop_create(struct loop **out, struct err *e);
@@ -46,6 +34,8 @@ void loop_stop(struct loop *l);    /* any thread, also from a signal handler */
 void loop_turn(struct loop *l, int max_wait_ms);
 /* Runs what was posted and put off; only while nobody runs the loop. */
 void loop_flush(struct loop *l);
+/* For code that must not know of loops: posts, later work and timers of this one. */
+struct executor *loop_executor(struct loop *l);
 /* The time of the current turn. */
 uint64_t loop_now(const struct loop *l);
 
@@ -57,14 +47,14 @@ void loop_io_set(struct loop *l, struct loop_io *io, uint32_t events);
 void loop_io_del(struct loop *l, struct loop_io *io);
 
 /* Timers fire at or up to 5 ms after their time, once.  Setting one again moves it. */
-void loop_timer_set(struct loop *l, struct loop_timer *t, uint64_t at_ns);
-void loop_timer_clear(struct loop *l, struct loop_timer *t);
+void loop_timer_set(struct loop *l, struct executor_timer *t, uint64_t at_ns);
+void loop_timer_clear(struct loop *l, struct executor_timer *t);
 
 /* From any thread: fn runs soon on the loop's thread.  Posts of one thread keep their order. */
-void loop_post(struct loop *l, struct loop_task *task);
+void loop_post(struct loop *l, struct executor_task *task);
 /* From the loop's thread: fn runs after all events of this turn; asking twice is asking once. */
-void loop_later(struct loop *l, struct loop_task *task);
+void loop_later(struct loop *l, struct executor_task *task);
 /* Takes back what was put off, if it was. */
-void loop_forget(struct loop *l, struct loop_task *task);
+void loop_forget(struct loop *l, struct executor_task *task);
 
 #endif

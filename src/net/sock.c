@@ -14,8 +14,8 @@
 #define KEEP_BYTES ((size_t)16 << 10)   /* an idle stream gives larger buffers back */
 
 static void on_io(struct loop_io *io, uint32_t events);
-static void on_flush(struct loop_task *t);
-static void on_again(struct loop_task *t);
+static void on_flush(struct executor_task *t);
+static void on_again(struct executor_task *t);
 
 int sock_init(struct sock *s, struct loop *l, int fd, struct tls_server *tls,
               const struct sock_ops *ops, char *scratch, size_t n_scratch, struct err *e)
@@ -183,7 +183,7 @@ static void read_in(struct sock *s)
     watch(s);
 }
 
-static void on_again(struct loop_task *t)
+static void on_again(struct executor_task *t)
 {
     struct sock *s = LOOP_OF(t, struct sock, again);
     if (s->dead)
@@ -266,7 +266,7 @@ static void send_out(struct sock *s)
     watch(s);
 }
 
-static void on_flush(struct loop_task *t)
+static void on_flush(struct executor_task *t)
 {
     struct sock *s = LOOP_OF(t, struct sock, flush);
     if (s->dead || s->handshaking)

@@ -39,7 +39,7 @@ struct sock {
     size_t n_scratch;
     struct buf in, out;
     size_t out_at; /* sent of out */
-    struct loop_task flush, again;
+    struct executor_task flush, again;
     bool read_off, dead, finishing, blocked, handshaking;
     bool linger, lingering, eof;
     uint64_t progress_ns; /* when the kernel last took bytes */

@@ -1,10 +1,13 @@
 /* chat_template.c - see chat_template.h. */
 #include "text/chat_template.h"
 
+#include <math.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/value.h"
 #include "text/jinja/jinja_eval.h"
 #include "text/jinja/jinja_json.h"
 #include "text/jinja/jinja_parse.h"
@@ -43,17 +46,68 @@ static void set_time(struct tm *out, const struct chat_template_opts *o)
         *out = (struct tm){.tm_year = 70, .tm_mday = 1}; /* a year that does not fit an int */
 }
 
-static int render(struct jinja_run *r, const struct chat_template *t, const char *json, size_t n)
+/* What a template is rendered with: JSON text, or typed values. */
+struct context {
+    const struct value *value; /* NULL: json */
+    const char *json;
+    size_t json_bytes;
+};
+
+static int take_value(struct jinja_run *r, struct jinja_value *out, const struct value *v,
+                      int depth)
+{
+    struct jinja_value item;
+    int rc = jinja_charge(r, 1);
+    if (rc == 0 && depth > JINJA_MAX_DATA_DEPTH)
+        rc = jinja_fail(r, SHOAL_ELIMIT, "context is nested too deeply");
+    if (rc < 0)
+        return rc;
+    switch (v->kind) {
+    case VALUE_NULL:
+        *out = jinja_none();
+        return 0;
+    case VALUE_BOOL:
+        *out = jinja_bool(v->boolean);
+        return 0;
+    case VALUE_NUMBER:
+        *out = v->number == floor(v->number) ? jinja_int(v->number) : jinja_float(v->number);
+        return 0;
+    case VALUE_TEXT: /* the caller's bytes stay until the run is over */
+        *out = jinja_string((struct jinja_str){v->text.p, v->text.n});
+        return jinja_charge(r, v->text.n / 64);
+    case VALUE_LIST:
+        rc = jinja_list_make(r, out, v->list.n);
+        for (size_t i = 0; rc == 0 && i < v->list.n; i++) {
+            rc = take_value(r, &item, &v->list.items[i], depth + 1);
+            if (rc == 0)
+                rc = jinja_list_push(r, out->list, item);
+        }
+        return rc;
+    case VALUE_MAP:
+        rc = jinja_dict_make(r, out);
+        for (size_t i = 0; rc == 0 && i < v->map.n; i++) {
+            const char *key = v->map.members[i].key;
+            rc = take_value(r, &item, &v->map.members[i].value, depth + 1);
+            if (rc == 0)
+                rc = jinja_dict_set(r, out->dict, (struct jinja_str){key, strlen(key)}, item);
+        }
+        return rc;
+    }
+    return jinja_fail(r, SHOAL_EINTERNAL, "unknown kind of value");
+}
+
+static int render(struct jinja_run *r, const struct chat_template *t, const struct context *c)
 {
     struct jinja_value context;
-    int rc = jinja_json_read(r, &context, json, n);
+    int rc = c->value ? take_value(r, &context, c->value, 0)
+                      : jinja_json_read(r, &context, c->json, c->json_bytes);
     if (rc == 0 && context.kind != JINJA_DICT)
         rc = jinja_fail(r, SHOAL_EFORMAT, "context is not a JSON object");
     return rc < 0 ? rc : jinja_eval_template(r, &t->jinja, context.dict);
 }
 
-int chat_template_render_opts(const struct chat_template *t, struct buf *out, const char *json,
-                              size_t n, const struct chat_template_opts *o, struct err *e)
+static int render_context(const struct chat_template *t, struct buf *out, const struct context *c,
+                          const struct chat_template_opts *o, struct err *e)
 {
     static const struct chat_template_opts defaults;
     if (!o)
@@ -63,7 +117,7 @@ int chat_template_render_opts(const struct chat_template *t, struct buf *out, co
     arena_init(&r.arena, o->max_memory_bytes ? o->max_memory_bytes : 128u << 20);
     buf_init(&r.out, o->max_output_bytes ? o->max_output_bytes : 16u << 20);
     set_time(&r.now, o);
-    int rc = render(&r, t, json, n);
+    int rc = render(&r, t, c);
     if (rc == 0) {
         jinja_text_repair(out, (struct jinja_str){buf_str(&r.out), r.out.len});
         if (out->rc < 0) {
@@ -76,6 +130,18 @@ int chat_template_render_opts(const struct chat_template *t, struct buf *out, co
     buf_fini(&r.out);
     arena_fini(&r.arena);
     return rc;
+}
+
+int chat_template_render_opts(const struct chat_template *t, struct buf *out, const char *json,
+                              size_t n, const struct chat_template_opts *o, struct err *e)
+{
+    return render_context(t, out, &(struct context){NULL, json, n}, o, e);
+}
+
+int chat_template_render_value(const struct chat_template *t, struct buf *out,
+                               const struct value *context, struct err *e)
+{
+    return render_context(t, out, &(struct context){context, NULL, 0}, NULL, e);
 }
 
 int chat_template_render(const struct chat_template *t, struct buf *out, const char *context_json,

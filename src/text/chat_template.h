@@ -26,6 +26,7 @@
 
 struct buf;
 struct chat_template;
+struct value;
 
 struct chat_template_opts { /* all zero means defaults */
     bool fixed_time;        /* strftime_now() shows unix_s + utc_offset_s, not the clock */
@@ -45,6 +46,10 @@ void chat_template_destroy(struct chat_template *t);
  * of the template, such as "enable_thinking". */
 SHOAL_MUST_CHECK int chat_template_render(const struct chat_template *t, struct buf *out,
                                           const char *context_json, size_t n, struct err *e);
+/* The same from typed values: context is a map of the variables (base/value.h), its texts valid
+ * UTF-8. */
+SHOAL_MUST_CHECK int chat_template_render_value(const struct chat_template *t, struct buf *out,
+                                                const struct value *context, struct err *e);
 /* The same with limits and a time of the caller's; o may be NULL. */
 SHOAL_MUST_CHECK int chat_template_render_opts(const struct chat_template *t, struct buf *out,
                                                const char *context_json, size_t n,

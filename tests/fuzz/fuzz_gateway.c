@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (have < 12 || memcmp(got, "HTTP/1.1 ", 9) != 0)
         abort(); /* no answer */
     gw_site_settle(&gw);
-    if (gw.loops[0].n_calls != 0 || gw.loops[0].n_jobs != 0)
+    if (gw.loops[0].n_calls != 0 || gw.loops[0].flow.n_jobs != 0)
         abort(); /* something stayed */
     return 0;
 }

@@ -8,11 +8,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gateway/generate.h"
+#include "base/clock.h"
+#include "flow/pool.h"
+#include "gateway/api/recall.h"
+#include "gateway/door.h"
 #include "gateway/grpc/grpc_call.h"
-#include "gateway/gw.h"
 #include "gateway/grpc/health.h"
-#include "gateway/recall.h"
 #include "host/prompt_cache.h"
 
 static inline void gw_site_moved(void *gw)
@@ -38,7 +39,6 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
         gw->config->log_requests = false;
         gl->gw = gw;
         gl->config = gw->config;
-        gl->wake_engines.fn = acquire_wake;
         gl->health.fn = health_on_change;
         rc = recall_create(&gl->recall, NULL);
     }
@@ -54,10 +54,16 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
         rc = registry_create(&gw->registry, &mo, NULL);
     if (rc == 0)
         rc = loop_create(&gl->loop, NULL);
+    if (rc == 0) {
+        gw->flow = (struct flow){gw->registry, gw->cache, gw->pool};
+        flow_owner_init(&gl->flow, &gw->flow, loop_executor(gl->loop));
+        gl->flow.load_wait_ms = gw->config->load_wait_ms;
+        gl->flow.next_seed = clock_ns();
+    }
     if (rc == 0)
-        rc = http_server_create(&gl->http, gl->loop, NULL, gw_handle, gl, NULL);
+        rc = http_server_create(&gl->http, gl->loop, NULL, door_handle, gl, NULL);
     if (rc == 0)
-        http_server_set_early(gl->http, gw_early);
+        http_server_set_early(gl->http, door_early);
     if (rc == 0)
         http_server_set_refuse(gl->http, grpc_call_refuse);
     return rc;
@@ -66,7 +72,7 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
 /* Turns the loop until nothing outside of it can post any more. */
 static inline void gw_site_settle(struct gw *gw)
 {
-    for (int i = 0; i < 5000 && gw->loops[0].n_jobs > 0; i++)
+    for (int i = 0; i < 5000 && gw->loops[0].flow.n_jobs > 0; i++)
         loop_turn(gw->loops[0].loop, 1);
 }
 
@@ -82,8 +88,7 @@ static inline void gw_site_close(struct gw *gw)
     loop_destroy(gl->loop);
     admission_destroy(gw->admission);
     recall_destroy(gl->recall);
-    gw_spares_fini(&gl->gens);
-    gw_spares_fini(&gl->infers);
+    flow_owner_fini(&gl->flow);
     buf_fini(&gl->spare);
     config_unref(gw->config);
 }

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "gateway/api/api.h"
-#include "gateway/gw.h"
+#include "gateway/call.h"
 #include "wire/json_out.h"
 
 struct body {

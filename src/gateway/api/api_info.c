@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "gateway/api/api.h"
-#include "gateway/gw.h"
+#include "gateway/call.h"
 #include "gateway/prometheus.h"
 #include "wire/json_out.h"
 

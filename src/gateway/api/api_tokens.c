@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "gateway/acquire.h"
+#include "flow/acquire.h"
+#include "flow/pool.h"
 #include "gateway/api/api.h"
-#include "gateway/pool.h"
+#include "gateway/call.h"
 #include "wire/json_out.h"
 
 #define INLINE_BODY_BYTES ((size_t)8 << 10)
@@ -38,7 +39,7 @@ const size_t api_n_detokenize_fields =
 struct job {
     struct acquire acquire;
     struct pool_task pool_task;
-    struct loop_task finished;
+    struct executor_task finished;
     struct call *call;
     struct registry_model *model;
     struct body body;
@@ -53,7 +54,7 @@ static void job_free(struct job *j)
         registry_put(j->model);
     j->call->job = NULL;
     j->call->abandon = NULL;
-    j->call->gl->n_jobs--;
+    j->call->gl->flow.n_jobs--;
     call_release(j->call);
     mem_free(j);
 }
@@ -145,7 +146,7 @@ static void answer(struct job *j)
     job_free(j);
 }
 
-static void on_finished(struct loop_task *t)
+static void on_finished(struct executor_task *t)
 {
     answer(LOOP_OF(t, struct job, finished));
 }
@@ -154,13 +155,15 @@ static void on_pool(struct pool_task *t)
 {
     struct job *j = LOOP_OF(t, struct job, pool_task);
     work(j);
-    loop_post(j->call->gl->loop, &j->finished);
+    executor_post(j->call->gl->flow.executor, &j->finished);
 }
 
 static void on_model(struct acquire *a, struct registry_model *m)
 {
     struct job *j = LOOP_OF(a, struct job, acquire);
     j->model = m;
+    if (m)
+        j->call->model_name = m->name;
     if (!m) {
         job_free(j);
     } else if (j->call->req->body_bytes <= INLINE_BODY_BYTES) {
@@ -172,9 +175,15 @@ static void on_model(struct acquire *a, struct registry_model *m)
     }
 }
 
-static void nothing(struct call *c)
+static void on_failed(struct acquire *a, const struct failure *f)
 {
-    (void)c;
+    call_fail_with(LOOP_OF(a, struct job, acquire)->call, f);
+}
+
+static void on_abandon(struct call *c)
+{
+    struct job *j = c->job;
+    acquire_cancel(&j->acquire);
 }
 
 static void start(struct call *c, const struct body *b, bool decoding)
@@ -190,10 +199,13 @@ static void start(struct call *c, const struct body *b, bool decoding)
     j->pool_task.fn = on_pool;
     j->finished.fn = on_finished;
     call_hold(c);
-    c->gl->n_jobs++;
+    c->gl->flow.n_jobs++;
     c->job = j;
-    c->abandon = nothing;
-    acquire_model(&j->acquire, c, b->model, SHOAL_KIND_GENERATE, on_model);
+    c->abandon = on_abandon;
+    j->acquire.owner = &c->gl->flow;
+    j->acquire.ready = on_model;
+    j->acquire.failed = on_failed;
+    acquire_model(&j->acquire, b->model, SHOAL_KIND_GENERATE);
 }
 
 void api_tokenize(struct call *c)

@@ -6,8 +6,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "flow/generate.h"
 #include "gateway/api/openai.h"
+#include "gateway/call.h"
 #include "wire/json_out.h"
+
+#define MAX_TEXT_BYTES ((size_t)64 << 20)
 
 struct body {
     const char *model, *prompt, *system;
@@ -78,7 +82,7 @@ static const struct field option_fields[] = {
     {"use_mmap", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
     {"low_vram", FIELD_IGNORED, 0, 0, 0, NULL, NULL}};
 
-static int read_options(struct gen *g, const cJSON *o, struct fields_error *e)
+static int read_options(struct request *r, const cJSON *o, bool lenient, struct fields_error *e)
 {
     /* Ollama's own defaults */
     struct options v = {.seed = INT64_MIN,
@@ -88,23 +92,79 @@ static int read_options(struct gen *g, const cJSON *o, struct fields_error *e)
                         .repeat_penalty = 1.1,
                         .repeat_last_n = 64,
                         .num_predict = -1};
+    struct request_generate *g = &r->generate;
     int rc = o ? fields_read(option_fields, sizeof(option_fields) / sizeof(option_fields[0]), o, &v,
-                             g->call->lenient, e)
+                             lenient, e)
                : 0;
     if (rc == 0)
-        rc = openai_read_stop(&g->p, v.stop, e);
-    g->p.has_seed = v.seed != INT64_MIN;
-    g->p.max_tokens = v.num_predict > 0 ? (uint32_t)v.num_predict : 0;
-    g->p.sampling = (struct shoal_sampling){.temperature = (float)v.temperature,
-                                            .top_k = (uint32_t)v.top_k,
-                                            .top_p = (float)v.top_p,
-                                            .min_p = (float)v.min_p,
-                                            .repeat_penalty = (float)v.repeat_penalty,
-                                            .repeat_last_n = (uint32_t)v.repeat_last_n,
-                                            .presence_penalty = (float)v.presence_penalty,
-                                            .frequency_penalty = (float)v.frequency_penalty,
-                                            .seed = g->p.has_seed ? (uint64_t)v.seed : 0};
+        rc = openai_read_stop(r, v.stop, e);
+    g->has_seed = v.seed != INT64_MIN;
+    g->max_tokens = v.num_predict > 0 ? (uint32_t)v.num_predict : 0;
+    g->sampling = (struct shoal_sampling){.temperature = (float)v.temperature,
+                                          .top_k = (uint32_t)v.top_k,
+                                          .top_p = (float)v.top_p,
+                                          .min_p = (float)v.min_p,
+                                          .repeat_penalty = (float)v.repeat_penalty,
+                                          .repeat_last_n = (uint32_t)v.repeat_last_n,
+                                          .presence_penalty = (float)v.presence_penalty,
+                                          .frequency_penalty = (float)v.frequency_penalty,
+                                          .seed = g->has_seed ? (uint64_t)v.seed : 0};
     return rc;
+}
+
+static struct chat_message message_of(struct request *r, const char *role, const char *text)
+{
+    struct chat_message m = {.role = role};
+    m.content = request_copy_utf8(r, text, strlen(text), &m.content_bytes);
+    r->input_bytes += m.content_bytes;
+    return m;
+}
+
+/* A prompt becomes a conversation of one question, unless it is to stay as it is. */
+static void use_prompt(struct request *r, const struct body *b)
+{
+    struct request_generate *g = &r->generate;
+    if (b->raw) {
+        struct request_prompt *p = arena_zalloc(&r->arena, sizeof(*p));
+        if (!p)
+            return; /* request_rc tells */
+        p->text_bytes = strlen(b->prompt);
+        p->text = request_copy(r, b->prompt, p->text_bytes);
+        r->input_bytes += p->text_bytes;
+        g->prompts = p;
+        return;
+    }
+    struct chat_message *list = arena_zalloc_n(&r->arena, 2, sizeof(*list));
+    if (!list)
+        return;
+    if (b->system && b->system[0])
+        list[g->chat.n_messages++] = message_of(r, "system", b->system);
+    list[g->chat.n_messages++] = message_of(r, "user", b->prompt);
+    g->chat.messages = list;
+}
+
+int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body, bool chat,
+                bool lenient, struct fields_error *e)
+{
+    struct body b = {.stream = true, .prompt = ""};
+    int rc =
+        chat ? fields_read(ollama_chat_fields, ollama_n_chat_fields, body, &b, lenient, e)
+             : fields_read(ollama_generate_fields, ollama_n_generate_fields, body, &b, lenient, e);
+    r->kind = REQUEST_GENERATE;
+    r->generate.n = r->generate.n_prompts = 1;
+    if (rc == 0)
+        rc = read_options(r, b.options, lenient, e);
+    if (rc == 0 && chat)
+        rc = openai_read_messages(r, b.messages, lenient, e);
+    if (rc < 0)
+        return rc;
+    if (!chat)
+        use_prompt(r, &b);
+    if (b.model)
+        r->model = request_copy(r, b.model, strlen(b.model));
+    *shape = (struct ollama_shape){chat, b.stream};
+    return request_rc(r) < 0 ? fields_fail(e, chat ? "messages" : "prompt", NULL, "out of memory")
+                             : 0;
 }
 
 /* ---- answers ---- */
@@ -122,28 +182,35 @@ static void put_time(struct json_out *j)
     json_out_str(j, text);
 }
 
-static void put_text(struct gen *g, struct json_out *j, const char *p, size_t n)
+/* Turns the events of a generation into an answer to the call. */
+struct answer {
+    struct sink sink;
+    struct call *call; /* held */
+    struct ollama_shape shape;
+    const char *model;
+    struct buf text; /* whole answers: so far */
+};
+
+static void put_text(struct answer *a, struct json_out *j, const char *p, size_t n)
 {
-    bool chat = g->user != NULL;
     json_out_object(j);
     json_out_key(j, "model");
-    json_out_str(j, g->model->name);
+    json_out_str(j, a->model);
     put_time(j);
-    json_out_key(j, chat ? "message" : "response");
-    if (chat) {
+    json_out_key(j, a->shape.chat ? "message" : "response");
+    if (a->shape.chat) {
         json_out_object(j);
         json_out_key(j, "role");
         json_out_str(j, "assistant");
         json_out_key(j, "content");
     }
     json_out_strn(j, p, n);
-    if (chat)
+    if (a->shape.chat)
         json_out_object_end(j);
 }
 
-static void put_end(struct gen *g, struct json_out *j)
+static void put_end(struct json_out *j, const struct sink_done *d)
 {
-    const struct shoal_event *d = &g->choices[0].done;
     const struct {
         const char *name;
         uint64_t v;
@@ -162,132 +229,144 @@ static void put_end(struct gen *g, struct json_out *j)
         json_out_uint(j, rows[i].v);
     }
     json_out_object_end(j);
-    buf_putc(j->b, '\n');
 }
 
-static void on_begin(struct gen *g)
+static struct answer *answer_of(struct sink *s)
 {
-    (void)g;
+    return (struct answer *)(void *)s; /* its first member */
 }
 
-static void on_done(struct gen *g, uint32_t choice)
+static void begin_stream(struct call *c)
 {
-    (void)g;
-    (void)choice;
+    if (c->began)
+        return;
+    call_begin(c, "application/x-ndjson");
+    buf_clear(&c->out);
 }
 
-static void on_token(struct gen *g, const struct gen_token *t)
+static void on_start(struct sink *s, const struct sink_start *e)
 {
-    if (!g->p.stream) {
-        buf_put(&g->choices[0].text, t->text, t->text_bytes);
-    } else if (t->text_bytes > 0) {
-        struct json_out j = json_out_make(&g->call->out);
-        put_text(g, &j, t->text, t->text_bytes);
-        json_out_key(&j, "done");
-        json_out_bool(&j, false);
-        json_out_object_end(&j);
-        buf_putc(&g->call->out, '\n');
+    struct answer *a = answer_of(s);
+    a->model = e->model;
+    call_set_model(a->call, e);
+}
+
+static void on_token(struct sink *s, const struct sink_token *t)
+{
+    struct answer *a = answer_of(s);
+    struct call *c = a->call;
+    if (!c->req)
+        return;
+    if (!a->shape.stream) {
+        buf_put(&a->text, t->text, t->text_bytes);
+        return;
     }
+    begin_stream(c);
+    if (t->text_bytes == 0)
+        return;
+    struct json_out j = json_out_make(&c->out);
+    put_text(a, &j, t->text, t->text_bytes);
+    json_out_key(&j, "done");
+    json_out_bool(&j, false);
+    json_out_object_end(&j);
+    call_line_end(c);
 }
 
-static void on_finish(struct gen *g)
+static void on_done(struct sink *s, const struct sink_done *d)
 {
-    const struct buf *text = &g->choices[0].text;
-    if (!g->p.stream)
-        buf_clear(&g->call->out);
-    if (text->rc < 0)
-        g->call->out.rc = text->rc;
-    struct json_out j = json_out_make(&g->call->out);
-    put_text(g, &j, buf_str(text), text->len);
-    put_end(g, &j);
-}
-
-static void on_error(struct gen *g, int code, const char *msg)
-{
-    call_put_error(g->call, &g->call->out, "", NULL, err_name(code), msg);
-}
-
-static const struct gen_sink sink = {
-    "application/x-ndjson", on_begin, on_token, on_done, on_finish, on_error};
-
-/* ---- requests ---- */
-
-static int prepare(struct gen *g, struct err *e)
-{
-    if (g->echo) /* raw */
-        return shoal_tokenize(registry_engine(g->model), buf_str(&g->prompt), g->prompt.len,
-                              SHOAL_TEXT_ADD_SPECIAL, &g->tokens, &g->n_tokens, e);
-    return shoal_chat_tokens(registry_engine(g->model), buf_str(&g->prompt), g->prompt.len,
-                             &g->tokens, &g->n_tokens, e);
-}
-
-static void put_message(struct json_out *j, const char *role, const char *text)
-{
-    json_out_object(j);
-    json_out_key(j, "role");
-    json_out_str(j, role);
-    json_out_key(j, "content");
-    json_out_str(j, text);
-    json_out_object_end(j);
-}
-
-static int put_prompt(struct gen *g, const struct body *b, bool chat, struct fields_error *e)
-{
-    struct buf *out = &g->prompt;
-    if (!chat && b->raw) {
-        buf_puts(out, b->prompt);
-        return out->rc < 0 ? fields_fail(e, "prompt", NULL, "out of memory") : 0;
-    }
-    buf_puts(out, "{\"messages\":");
-    if (chat) {
-        int rc = openai_put_messages(out, b->messages, g->call->lenient, e);
-        if (rc < 0)
-            return rc;
+    struct answer *a = answer_of(s);
+    struct call *c = a->call;
+    if (!c->req)
+        return;
+    if (a->shape.stream)
+        begin_stream(c);
+    else
+        buf_clear(&c->out);
+    if (a->text.rc < 0)
+        c->out.rc = a->text.rc;
+    struct json_out j = json_out_make(&c->out);
+    put_text(a, &j, buf_str(&a->text), a->text.len);
+    put_end(&j, d);
+    if (a->shape.stream) {
+        call_line_end(c);
+        call_end_flushed(c);
     } else {
-        struct json_out j = json_out_make(out);
-        json_out_array(&j);
-        if (b->system && b->system[0])
-            put_message(&j, "system", b->system);
-        put_message(&j, "user", b->prompt);
-        json_out_array_end(&j);
+        buf_putc(&c->out, '\n');
+        call_json(c, 200);
     }
-    buf_puts(out, ",\"add_generation_prompt\":true}");
-    return out->rc < 0 ? fields_fail(e, "messages", NULL, "out of memory") : 0;
 }
 
-static void start(struct call *c, const struct field *table, size_t n, bool chat)
+static void on_fail(struct sink *s, const struct failure *f)
 {
-    struct body b = {.stream = true, .prompt = ""};
-    struct fields_error e = {{0}, {0}, NULL};
-    struct gen *g = gen_create(c, &sink, "ollama-");
-    if (!g)
+    struct call *c = answer_of(s)->call;
+    if (!c->req)
         return;
-    int rc = fields_read(table, n, c->json, &b, c->lenient, &e);
-    if (rc == 0)
-        rc = read_options(g, b.options, &e);
-    if (rc == 0)
-        rc = put_prompt(g, &b, chat, &e);
-    if (rc < 0) {
-        call_fail_fields(c, &e);
-        gen_free(g);
+    if (!c->began) {
+        call_fail_with(c, f);
         return;
     }
-    g->p.stream = b.stream;
-    g->prepare = prepare;
-    g->prompt_kind = !chat && b.raw ? PROMPT_KIND_TEXT : PROMPT_KIND_CHAT;
-    g->user = chat ? g : NULL;
-    g->echo = !chat && b.raw;
-    gen_run(g, b.model);
+    call_put_failure(c, f);
+    call_line_end(c);
+    call_end_flushed(c);
+}
+
+static void on_flush(struct sink *s)
+{
+    struct answer *a = answer_of(s);
+    if (a->shape.stream)
+        call_flush(a->call);
+}
+
+static bool on_full(struct sink *s)
+{
+    return call_full(answer_of(s)->call);
+}
+
+static void on_closed(struct sink *s)
+{
+    struct answer *a = answer_of(s);
+    buf_fini(&a->text);
+    call_unset_sink(a->call);
+}
+
+static const struct sink_ops answer_ops = {on_start, on_token,  NULL,     on_done,
+                                           on_fail,  on_closed, on_flush, on_full};
+
+/* ---- handlers ---- */
+
+static void start(struct call *c, bool chat)
+{
+    struct fields_error e = {{0}, {0}, NULL};
+    struct ollama_shape shape;
+    struct request *r = call_request(c);
+    if (!r)
+        return;
+    int rc = ollama_read(r, &shape, c->json, chat, c->lenient, &e);
+    struct answer *a = rc == 0 ? arena_zalloc(&r->arena, sizeof(*a)) : NULL;
+    if (!a) {
+        if (rc < 0)
+            call_fail_fields(c, &e);
+        else
+            call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+        flow_give_request(&c->gl->flow, r);
+        return;
+    }
+    a->sink.ops = &answer_ops;
+    a->call = c;
+    a->shape = shape;
+    buf_init(&a->text, MAX_TEXT_BYTES);
+    call_set_sink(c, &a->sink);
+    generate_run(&c->gl->flow, r, &a->sink);
 }
 
 void ollama_chat(struct call *c)
 {
-    start(c, ollama_chat_fields, ollama_n_chat_fields, true);
+    start(c, true);
 }
 
 void ollama_generate(struct call *c)
 {
-    start(c, ollama_generate_fields, ollama_n_generate_fields, false);
+    start(c, false);
 }
 
 /* ---- lists ---- */

@@ -1,12 +1,28 @@
-/* ollama.h - the part of Ollama's interface that its clients need. */
+/* ollama.h - the part of Ollama's interface that its clients need: bodies to requests, events to
+ * answers, lists of models.
+ *
+ * Thread: the loop's; reading has no state. */
 #ifndef SHOAL_GATEWAY_API_OLLAMA_H
 #define SHOAL_GATEWAY_API_OLLAMA_H
 
-#include "gateway/gw.h"
+#include "flow/request.h"
+#include "gateway/api/fields.h"
+
+struct call;
 
 extern const struct field ollama_chat_fields[], ollama_generate_fields[];
 extern const size_t ollama_n_chat_fields, ollama_n_generate_fields;
 
+struct ollama_shape { /* how the answer is to look */
+    bool chat, stream;
+};
+
+/* A body of /api/chat or /api/generate into an empty request.  lenient: unknown fields are
+ * skipped. */
+SHOAL_MUST_CHECK int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body,
+                                 bool chat, bool lenient, struct fields_error *e);
+
+/* Handlers. */
 void ollama_chat(struct call *c);
 void ollama_generate(struct call *c);
 void ollama_tags(struct call *c);

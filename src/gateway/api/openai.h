@@ -1,34 +1,68 @@
-/* openai.h - what the handlers of OpenAI's interface share. */
+/* openai.h - OpenAI's chat and text completions: bodies to requests, events to answers.
+ *
+ * Thread: the loop's; reading has no state. */
 #ifndef SHOAL_GATEWAY_API_OPENAI_H
 #define SHOAL_GATEWAY_API_OPENAI_H
 
-#include "gateway/generate.h"
+#include <math.h>
 
-/* Bodies of /v1/chat/completions and /v1/completions; what is not given keeps its default. */
-struct openai_body {
-    const char *model;
-    const cJSON *messages, *prompt, *stop, *logit_bias, *logprobs, *stream_options,
-        *response_format, *template_vars;
-    bool stream, echo, ignore_eos;
-    int64_t max_tokens, max_completion_tokens, n, best_of, seed, top_logprobs, top_k, priority;
-    double temperature, top_p, min_p, presence_penalty, frequency_penalty, repeat_penalty,
-        latency_budget_ms;
-};
+#include "base/buf.h"
+#include "flow/flow.h"
+#include "gateway/api/fields.h"
+#include "gateway/api/openai_shape.h"
+
+struct call;
 
 extern const struct field openai_chat_fields[], openai_completion_fields[];
 extern const size_t openai_n_chat_fields, openai_n_completion_fields;
 
+/* A body into an empty request.  lenient: unknown fields are skipped. */
+SHOAL_MUST_CHECK int openai_read_chat(struct request *r, struct openai_shape *shape,
+                                      const cJSON *body, bool lenient, struct fields_error *e);
+SHOAL_MUST_CHECK int openai_read_completion(struct request *r, struct openai_shape *shape,
+                                            const cJSON *body, bool lenient,
+                                            struct fields_error *e);
+/* Parts of bodies that other interfaces have, too. */
+SHOAL_MUST_CHECK int openai_read_messages(struct request *r, const cJSON *messages, bool lenient,
+                                          struct fields_error *e);
+SHOAL_MUST_CHECK int openai_read_stop(struct request *r, const cJSON *stop, struct fields_error *e);
+/* The role that a template sees, a constant; NULL: message i has none of the known ones. */
+const char *openai_role(const char *given, uint32_t i, struct fields_error *e);
+
+/* -100 forbids a token. */
+static inline struct shoal_bias openai_bias(int32_t token, double v)
+{
+    return (struct shoal_bias){token, v <= -100.0 ? -INFINITY : (float)v};
+}
+
+struct openai_choice {      /* of an answer that is gathered, or (n_extra) of a stream */
+    struct buf text, extra; /* extra: log-probabilities */
+    uint32_t n_extra;
+    enum shoal_finish finish;
+};
+
+/* Turns the events of a generation into an answer to the call. */
+struct openai_answer {
+    struct sink sink;
+    struct call *call; /* held */
+    bool recalled;     /* the body is known already */
+    struct openai_shape shape;
+    char id[48]; /* "chatcmpl-..." */
+    uint64_t created_s;
+    const char *model, *version;
+    struct buf prefix;             /* what every chunk of a stream begins with */
+    struct openai_choice *choices; /* [n_choices]; mem_free */
+    uint32_t n_choices;
+};
+
+/* Connects a to the call; `closed` disconnects it.  SHOAL_ENOMEM: nothing was done. */
+SHOAL_MUST_CHECK int openai_answer_open(struct openai_answer *a, struct call *c,
+                                        const struct openai_shape *shape);
+
+/* Handlers. */
 void openai_chat(struct call *c);
 void openai_completions(struct call *c);
-
-extern const struct gen_sink openai_chat_sink, openai_chat_stream_sink, openai_text_sink,
-    openai_text_stream_sink;
-
-/* Messages (an array of {"role","content"}) checked and written as the value of "messages" of a
- * template's context.  param: how errors name it. */
-SHOAL_MUST_CHECK int openai_put_messages(struct buf *b, const cJSON *messages, bool lenient,
-                                         struct fields_error *e);
-SHOAL_MUST_CHECK int openai_read_stop(struct gen_params *p, const cJSON *stop,
-                                      struct fields_error *e);
+/* Answers a call whose body came before, from the prompt cache.  False: it is to be read. */
+bool openai_recall(struct call *c);
 
 #endif

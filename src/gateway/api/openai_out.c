@@ -1,304 +1,344 @@
-/* openai_out.c - answers in OpenAI's shape, whole and as server-sent events.
+/* openai_out.c - events to answers in OpenAI's shape, whole and as server-sent events.
  *
- * What is the same in every chunk of a stream is written once (gen.prefix). */
+ * What is the same in every chunk of a stream is written once (openai_answer.prefix). */
 #include <string.h>
+#include <time.h>
 
+#include "base/hash.h"
+#include "base/mem.h"
 #include "gateway/api/openai.h"
+#include "gateway/api/recall.h"
+#include "gateway/call.h"
 #include "wire/json_out.h"
+#include "wire/sse.h"
 
-static const char *finish_name(const struct shoal_event *d)
+#define MAX_TEXT_BYTES ((size_t)64 << 20)
+
+static const char *finish_name(enum shoal_finish finish)
 {
-    return d->finish == SHOAL_FINISH_LENGTH ? "length" : "stop";
+    return finish == SHOAL_FINISH_LENGTH ? "length" : "stop";
 }
 
-static void put_head(struct gen *g, struct json_out *j, const char *object)
+static struct openai_answer *answer_of(struct sink *s)
+{
+    return (struct openai_answer *)(void *)s; /* its first member */
+}
+
+static void put_head(const struct openai_answer *a, struct json_out *j, const char *object)
 {
     json_out_object(j);
     json_out_key(j, "id");
-    json_out_str(j, g->id);
+    json_out_str(j, a->id);
     json_out_key(j, "object");
     json_out_str(j, object);
     json_out_key(j, "created");
-    json_out_uint(j, g->created_s);
+    json_out_uint(j, a->created_s);
     json_out_key(j, "model");
-    json_out_str(j, g->model->name);
+    json_out_str(j, a->model);
     json_out_key(j, "system_fingerprint");
-    const char *version = registry_identity(g->model)->version;
-    version[0] ? json_out_str(j, version) : json_out_null(j);
+    a->version[0] ? json_out_str(j, a->version) : json_out_null(j);
 }
 
-static void put_usage(struct gen *g, struct json_out *j)
+static void put_usage(struct json_out *j, const struct sink_usage *u)
 {
-    uint32_t made = gen_completion_tokens(g), prompt = gen_prompt_tokens(g);
     json_out_key(j, "usage");
     json_out_object(j);
     json_out_key(j, "prompt_tokens");
-    json_out_uint(j, prompt);
+    json_out_uint(j, u->prompt_tokens);
     json_out_key(j, "completion_tokens");
-    json_out_uint(j, made);
+    json_out_uint(j, u->generated_tokens);
     json_out_key(j, "total_tokens");
-    json_out_uint(j, (uint64_t)prompt + made);
+    json_out_uint(j, (uint64_t)u->prompt_tokens + u->generated_tokens);
     json_out_key(j, "prompt_tokens_details");
     json_out_object(j);
     json_out_key(j, "cached_tokens");
-    json_out_uint(j, gen_cached_tokens(g));
+    json_out_uint(j, u->cached_tokens);
     json_out_object_end(j);
     json_out_object_end(j);
 }
 
 /* ---- log-probabilities ---- */
 
-static void put_logprob(struct gen *g, struct json_out *j, int32_t token, float logprob)
+/* What cannot be is as unlikely as OpenAI says it: JSON has no infinity. */
+static void put_logprob_number(struct json_out *j, float logprob)
 {
-    size_t n;
-    const char *p = shoal_token_text(registry_engine(g->model), token, SHOAL_TEXT_SPECIAL, &n);
-    json_out_key(j, "token");
-    json_out_strn(j, p, n);
-    json_out_key(j, "logprob");
-    /* what cannot be is as unlikely as OpenAI says it: JSON has no infinity */
     json_out_float(j, logprob < -9999.0f ? -9999.0f : logprob);
+}
+
+static void put_logprob(struct json_out *j, const struct sink_logprob *l)
+{
+    json_out_key(j, "token");
+    json_out_strn(j, l->text, l->text_bytes);
+    json_out_key(j, "logprob");
+    put_logprob_number(j, l->logprob);
     json_out_key(j, "bytes");
     json_out_array(j);
-    for (size_t i = 0; i < n; i++)
-        json_out_uint(j, (uint8_t)p[i]);
+    for (size_t i = 0; i < l->text_bytes; i++)
+        json_out_uint(j, (uint8_t)l->text[i]);
     json_out_array_end(j);
 }
 
 /* One element of logprobs.content. */
-static void put_chat_logprobs(struct gen *g, struct json_out *j, const struct gen_token *t)
+static void put_chat_logprobs(struct json_out *j, const struct sink_token *t)
 {
     json_out_object(j);
-    put_logprob(g, j, t->token, t->logprob);
+    put_logprob(j, &t->logprobs[0]);
     json_out_key(j, "top_logprobs");
     json_out_array(j);
-    for (uint32_t i = 0; i < t->n_top; i++) {
+    for (uint32_t i = 1; i < t->n_logprobs; i++) {
         json_out_object(j);
-        put_logprob(g, j, t->top[i].token, t->top[i].logprob);
+        put_logprob(j, &t->logprobs[i]);
         json_out_object_end(j);
     }
     json_out_array_end(j);
     json_out_object_end(j);
 }
 
-/* ---- chat, whole ---- */
-
-static void chat_token(struct gen *g, const struct gen_token *t)
+/* The name of an alternative in a text completion, where names are keys. */
+static void put_top_logprobs(struct json_out *j, const struct sink_logprob *top, uint32_t n)
 {
-    struct gen_choice *ch = &g->choices[t->choice];
+    json_out_object(j);
+    for (uint32_t i = 0; i < n; i++) {
+        char name[256] = "";
+        memcpy(name, top[i].text,
+               top[i].text_bytes < sizeof(name) ? top[i].text_bytes : sizeof(name) - 1);
+        json_out_key(j, name);
+        json_out_float(j, top[i].logprob);
+    }
+    json_out_object_end(j);
+}
+
+/* ---- whole answers ---- */
+
+/* Memory that ran out while an answer was gathered. */
+static void check_choice(struct openai_answer *a, const struct openai_choice *ch)
+{
+    if (ch->text.rc < 0 || ch->extra.rc < 0)
+        a->call->out.rc = SHOAL_ENOMEM;
+}
+
+static void gather_chat(struct openai_choice *ch, const struct sink_token *t)
+{
     buf_put(&ch->text, t->text, t->text_bytes);
-    if (g->p.sampling.logprobs && t->token >= 0) {
+    if (t->logprobs) {
         struct json_out j = json_out_make(&ch->extra);
         j.comma = ch->n_extra++ > 0;
-        put_chat_logprobs(g, &j, t);
+        put_chat_logprobs(&j, t);
     }
 }
 
-static void nothing(struct gen *g)
+static void put_chat_choice(struct openai_answer *a, struct json_out *j,
+                            const struct openai_choice *ch)
 {
-    (void)g;
+    json_out_key(j, "message");
+    json_out_object(j);
+    json_out_key(j, "role");
+    json_out_str(j, "assistant");
+    json_out_key(j, "content");
+    json_out_strn(j, buf_str(&ch->text), ch->text.len);
+    json_out_key(j, "refusal");
+    json_out_null(j);
+    json_out_object_end(j);
+    json_out_key(j, "logprobs");
+    if (!a->shape.logprobs) {
+        json_out_null(j);
+        return;
+    }
+    buf_puts(j->b, "{\"content\":[");
+    buf_put(j->b, buf_str(&ch->extra), ch->extra.len);
+    buf_puts(j->b, "],\"refusal\":null}");
+    j->comma = true;
 }
 
-static void no_done(struct gen *g, uint32_t choice)
+/* Columns are gathered as records, one per token, and put together at the end: each has this, the
+ * token's text, and for every alternative a struct text_top and its text. */
+struct text_record {
+    float logprob;
+    uint32_t n_top, at, text_bytes;
+};
+
+struct text_top {
+    float logprob;
+    uint32_t text_bytes;
+};
+
+static void gather_text(struct openai_choice *ch, const struct sink_token *t)
 {
-    (void)g;
-    (void)choice;
+    if (t->logprobs) {
+        const struct sink_logprob *own = &t->logprobs[0];
+        struct text_record r = {own->logprob, t->n_logprobs - 1, (uint32_t)ch->text.len,
+                                (uint32_t)own->text_bytes};
+        buf_put(&ch->extra, &r, sizeof(r));
+        buf_put(&ch->extra, own->text, own->text_bytes);
+        for (uint32_t i = 1; i < t->n_logprobs; i++) {
+            struct text_top top = {t->logprobs[i].logprob, (uint32_t)t->logprobs[i].text_bytes};
+            buf_put(&ch->extra, &top, sizeof(top));
+            buf_put(&ch->extra, t->logprobs[i].text, top.text_bytes);
+        }
+    }
+    buf_put(&ch->text, t->text, t->text_bytes);
 }
 
-static void no_error(struct gen *g, int code, const char *msg)
+enum column { COLUMN_TOKEN, COLUMN_LOGPROB, COLUMN_TOP, COLUMN_OFFSET };
+
+static void put_column(struct json_out *j, const struct buf *records, enum column column)
 {
-    (void)g; /* an answer that has not begun fails as a whole */
-    (void)code;
-    (void)msg;
+    json_out_array(j);
+    for (size_t at = 0; at < records->len;) {
+        struct sink_logprob top[20];
+        struct text_record r;
+        memcpy(&r, records->data + at, sizeof(r));
+        const char *text = records->data + at + sizeof(r);
+        at += sizeof(r) + r.text_bytes;
+        for (uint32_t i = 0; i < r.n_top; i++) {
+            struct text_top t;
+            memcpy(&t, records->data + at, sizeof(t));
+            top[i] = (struct sink_logprob){.logprob = t.logprob,
+                                           .text = records->data + at + sizeof(t),
+                                           .text_bytes = t.text_bytes};
+            at += sizeof(t) + t.text_bytes;
+        }
+        if (column == COLUMN_TOKEN)
+            json_out_strn(j, text, r.text_bytes);
+        else if (column == COLUMN_LOGPROB)
+            put_logprob_number(j, r.logprob);
+        else if (column == COLUMN_OFFSET)
+            json_out_uint(j, r.at);
+        else
+            put_top_logprobs(j, top, r.n_top);
+    }
+    json_out_array_end(j);
 }
 
-/* Memory that ran out while an answer was gathered. */
-static void check_choice(struct gen *g, const struct gen_choice *ch)
+static void put_text_choice(struct openai_answer *a, struct json_out *j,
+                            const struct openai_choice *ch)
 {
-    if (ch->text.rc < 0 || ch->extra.rc < 0)
-        g->call->out.rc = SHOAL_ENOMEM;
+    static const char *const names[] = {"tokens", "token_logprobs", "top_logprobs", "text_offset"};
+    json_out_key(j, "text");
+    json_out_strn(j, buf_str(&ch->text), ch->text.len);
+    json_out_key(j, "logprobs");
+    if (!a->shape.logprobs || ch->extra.rc < 0) {
+        json_out_null(j);
+        return;
+    }
+    json_out_object(j);
+    for (int k = COLUMN_TOKEN; k <= COLUMN_OFFSET; k++) {
+        json_out_key(j, names[k]);
+        put_column(j, &ch->extra, (enum column)k);
+    }
+    json_out_object_end(j);
 }
 
-static void chat_finish(struct gen *g)
+static void put_whole(struct openai_answer *a, const struct sink_usage *usage)
 {
-    struct buf *b = &g->call->out;
+    struct buf *b = &a->call->out;
     buf_clear(b);
     struct json_out j = json_out_make(b);
-    put_head(g, &j, "chat.completion");
+    put_head(a, &j, a->shape.chat ? "chat.completion" : "text_completion");
     json_out_key(&j, "choices");
     json_out_array(&j);
-    for (uint32_t i = 0; i < g->p.n; i++) {
-        struct gen_choice *ch = &g->choices[i];
+    for (uint32_t i = 0; i < a->n_choices; i++) {
+        const struct openai_choice *ch = &a->choices[i];
         json_out_object(&j);
         json_out_key(&j, "index");
         json_out_uint(&j, i);
-        json_out_key(&j, "message");
-        json_out_object(&j);
-        json_out_key(&j, "role");
-        json_out_str(&j, "assistant");
-        json_out_key(&j, "content");
-        json_out_strn(&j, buf_str(&ch->text), ch->text.len);
-        json_out_key(&j, "refusal");
-        json_out_null(&j);
-        json_out_object_end(&j);
-        json_out_key(&j, "logprobs");
-        if (g->p.sampling.logprobs) {
-            buf_puts(b, "{\"content\":[");
-            buf_put(b, buf_str(&ch->extra), ch->extra.len);
-            buf_puts(b, "],\"refusal\":null}");
-            j.comma = true;
-        } else {
-            json_out_null(&j);
-        }
+        if (a->shape.chat)
+            put_chat_choice(a, &j, ch);
+        else
+            put_text_choice(a, &j, ch);
         json_out_key(&j, "finish_reason");
-        json_out_str(&j, finish_name(&ch->done));
+        json_out_str(&j, finish_name(ch->finish));
         json_out_object_end(&j);
-        check_choice(g, ch);
+        check_choice(a, ch);
     }
     json_out_array_end(&j);
-    put_usage(g, &j);
+    put_usage(&j, usage);
     json_out_object_end(&j);
     buf_putc(b, '\n');
 }
 
 /* ---- streams ---- */
 
-static void make_prefix(struct gen *g, const char *object)
+static void chunk_begin(struct openai_answer *a, uint32_t choice)
 {
-    buf_clear(&g->prefix);
-    buf_puts(&g->prefix, "data: ");
-    struct json_out j = json_out_make(&g->prefix);
-    put_head(g, &j, object);
+    struct buf *b = &a->call->out;
+    call_event_begin(a->call, NULL);
+    buf_put(b, buf_str(&a->prefix), a->prefix.len);
+    if (choice < 10) {
+        char text[] = ",\"choices\":[{\"index\":0,";
+        text[sizeof(text) - 3] = (char)('0' + choice);
+        buf_put(b, text, sizeof(text) - 1);
+    } else {
+        buf_printf(b, ",\"choices\":[{\"index\":%u,", choice);
+    }
 }
 
-static void chunk_begin(struct gen *g, uint32_t choice)
+static void chunk_end(struct openai_answer *a, const char *finish)
 {
-    struct buf *b = &g->call->out;
-    buf_put(b, buf_str(&g->prefix), g->prefix.len);
-    buf_printf(b, ",\"choices\":[{\"index\":%u,", choice);
-}
-
-static void chunk_end(struct gen *g, const char *finish)
-{
-    struct buf *b = &g->call->out;
+    struct buf *b = &a->call->out;
     buf_puts(b, ",\"finish_reason\":");
     if (finish)
         buf_printf(b, "\"%s\"}]", finish);
     else
         buf_puts(b, "null}]");
-    buf_puts(b, g->p.include_usage ? ",\"usage\":null}\n\n" : "}\n\n");
+    buf_puts(b, a->shape.include_usage ? ",\"usage\":null}" : "}");
+    call_event_end(a->call);
 }
 
-static void chat_stream_begin(struct gen *g)
+/* Before the first event: until then a failure is an answer of its own. */
+static void begin_stream(struct openai_answer *a)
 {
-    struct buf *b = &g->call->out;
-    make_prefix(g, "chat.completion.chunk");
-    for (uint32_t i = 0; i < g->p.n; i++) {
-        chunk_begin(g, i);
-        buf_puts(b, "\"delta\":{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null},"
-                    "\"logprobs\":null");
-        chunk_end(g, NULL);
+    struct call *c = a->call;
+    if (c->began)
+        return;
+    call_begin(c, SSE_TYPE "; charset=utf-8");
+    buf_clear(&c->out);
+    buf_clear(&a->prefix);
+    struct json_out j = json_out_make(&a->prefix);
+    put_head(a, &j, a->shape.chat ? "chat.completion.chunk" : "text_completion");
+    for (uint32_t i = 0; a->shape.chat && i < a->n_choices; i++) {
+        chunk_begin(a, i);
+        buf_puts(&c->out, "\"delta\":{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null},"
+                          "\"logprobs\":null");
+        chunk_end(a, NULL);
     }
 }
 
-static void chat_stream_token(struct gen *g, const struct gen_token *t)
+static void stream_chat(struct openai_answer *a, const struct sink_token *t)
 {
-    struct buf *b = &g->call->out;
-    bool logprobs = g->p.sampling.logprobs && t->token >= 0;
-    if (t->text_bytes == 0 && !logprobs)
-        return;
-    chunk_begin(g, t->choice);
+    struct buf *b = &a->call->out;
+    chunk_begin(a, t->choice);
     buf_puts(b, "\"delta\":{\"content\":");
     struct json_out j = json_out_make(b);
     json_out_strn(&j, t->text, t->text_bytes);
     buf_puts(b, "},\"logprobs\":");
-    if (logprobs) {
+    if (t->logprobs) {
         buf_puts(b, "{\"content\":[");
         j = json_out_make(b);
-        put_chat_logprobs(g, &j, t);
+        put_chat_logprobs(&j, t);
         buf_puts(b, "],\"refusal\":null}");
     } else {
         buf_puts(b, "null");
     }
-    chunk_end(g, NULL);
-}
-
-static void chat_stream_done(struct gen *g, uint32_t choice)
-{
-    chunk_begin(g, choice);
-    buf_puts(&g->call->out, "\"delta\":{},\"logprobs\":null");
-    chunk_end(g, finish_name(&g->choices[choice].done));
-}
-
-static void stream_finish(struct gen *g)
-{
-    struct buf *b = &g->call->out;
-    if (g->p.include_usage) {
-        buf_put(b, buf_str(&g->prefix), g->prefix.len);
-        buf_puts(b, ",\"choices\":[]");
-        struct json_out j = json_out_make(b);
-        j.comma = true;
-        put_usage(g, &j);
-        buf_puts(b, "}\n\n");
-    }
-    buf_puts(b, "data: [DONE]\n\n");
-}
-
-static void stream_error(struct gen *g, int code, const char *msg)
-{
-    struct buf *b = &g->call->out;
-    buf_puts(b, "data: ");
-    call_put_error(g->call, b, call_type_of(call_status_of(code)), NULL, err_name(code), msg);
-    buf_puts(b, "\ndata: [DONE]\n\n");
-}
-
-const struct gen_sink openai_chat_sink = {NULL,    nothing,     chat_token,
-                                          no_done, chat_finish, no_error};
-const struct gen_sink openai_chat_stream_sink = {"text/event-stream; charset=utf-8",
-                                                 chat_stream_begin,
-                                                 chat_stream_token,
-                                                 chat_stream_done,
-                                                 stream_finish,
-                                                 stream_error};
-
-/* ---- completions ---- */
-
-static void put_echo(struct gen *g, uint32_t choice, struct buf *b)
-{
-    char *text = NULL;
-    size_t n = 0, n_tokens = 0;
-    const int32_t *tokens = g->echo ? gen_prompt_of(g, choice, &n_tokens) : NULL;
-    if (g->echo &&
-        shoal_detokenize(registry_engine(g->model), tokens, n_tokens, 0, &text, &n, NULL) == 0)
-        buf_put(b, text, n);
-    shoal_free(text);
+    chunk_end(a, NULL);
 }
 
 /* {"tokens":[..],"token_logprobs":[..],"top_logprobs":[{..}],"text_offset":[..]} of one token. */
-static void put_text_logprobs(struct gen *g, struct buf *b, const struct gen_token *t, size_t at)
+static void put_text_logprobs(struct buf *b, const struct sink_token *t, size_t at)
 {
-    size_t n;
-    const char *p = shoal_token_text(registry_engine(g->model), t->token, SHOAL_TEXT_SPECIAL, &n);
     struct json_out j = json_out_make(b);
     json_out_object(&j);
     json_out_key(&j, "tokens");
     json_out_array(&j);
-    json_out_strn(&j, p, n);
+    json_out_strn(&j, t->logprobs[0].text, t->logprobs[0].text_bytes);
     json_out_array_end(&j);
     json_out_key(&j, "token_logprobs");
     json_out_array(&j);
-    json_out_float(&j, t->logprob < -9999.0f ? -9999.0f : t->logprob);
+    put_logprob_number(&j, t->logprobs[0].logprob);
     json_out_array_end(&j);
     json_out_key(&j, "top_logprobs");
     json_out_array(&j);
-    json_out_object(&j);
-    for (uint32_t i = 0; i < t->n_top; i++) {
-        char name[256] = "";
-        p = shoal_token_text(registry_engine(g->model), t->top[i].token, SHOAL_TEXT_SPECIAL, &n);
-        memcpy(name, p, n < sizeof(name) ? n : sizeof(name) - 1);
-        json_out_key(&j, name);
-        json_out_float(&j, t->top[i].logprob);
-    }
-    json_out_object_end(&j);
+    put_top_logprobs(&j, t->logprobs + 1, t->n_logprobs - 1);
     json_out_array_end(&j);
     json_out_key(&j, "text_offset");
     json_out_array(&j);
@@ -307,152 +347,160 @@ static void put_text_logprobs(struct gen *g, struct buf *b, const struct gen_tok
     json_out_object_end(&j);
 }
 
-/* Whole answers gather the columns as records, one per token, and are put together at the end. */
-struct text_record {
-    int32_t token;
-    float logprob;
-    uint32_t n_top, at;
-};
-
-static void text_token(struct gen *g, const struct gen_token *t)
+static void stream_text(struct openai_answer *a, const struct sink_token *t)
 {
-    struct gen_choice *ch = &g->choices[t->choice];
-    if (ch->text.len == 0)
-        put_echo(g, t->choice, &ch->text);
-    if (g->p.sampling.logprobs && t->token >= 0) {
-        struct text_record r = {t->token, t->logprob, t->n_top, (uint32_t)ch->text.len};
-        buf_put(&ch->extra, &r, sizeof(r));
-        buf_put(&ch->extra, t->top, t->n_top * sizeof(*t->top));
-    }
-    buf_put(&ch->text, t->text, t->text_bytes);
-}
-
-enum column { COLUMN_TOKEN, COLUMN_LOGPROB, COLUMN_TOP, COLUMN_OFFSET };
-
-static void put_column(struct gen *g, struct json_out *j, const struct buf *records,
-                       enum column column)
-{
-    json_out_array(j);
-    for (size_t at = 0; at < records->len;) {
-        struct text_record r;
-        struct shoal_logprob top[20];
-        size_t n;
-        memcpy(&r, records->data + at, sizeof(r));
-        memcpy(top, records->data + at + sizeof(r), r.n_top * sizeof(top[0]));
-        at += sizeof(r) + r.n_top * sizeof(top[0]);
-        const char *p =
-            shoal_token_text(registry_engine(g->model), r.token, SHOAL_TEXT_SPECIAL, &n);
-        if (column == COLUMN_TOKEN) {
-            json_out_strn(j, p, n);
-        } else if (column == COLUMN_LOGPROB) {
-            json_out_float(j, r.logprob < -9999.0f ? -9999.0f : r.logprob);
-        } else if (column == COLUMN_OFFSET) {
-            json_out_uint(j, r.at);
-        } else {
-            json_out_object(j);
-            for (uint32_t i = 0; i < r.n_top; i++) {
-                char name[256] = "";
-                p = shoal_token_text(registry_engine(g->model), top[i].token, SHOAL_TEXT_SPECIAL,
-                                     &n);
-                memcpy(name, p, n < sizeof(name) ? n : sizeof(name) - 1);
-                json_out_key(j, name);
-                json_out_float(j, top[i].logprob);
-            }
-            json_out_object_end(j);
-        }
-    }
-    json_out_array_end(j);
-}
-
-static void text_finish(struct gen *g)
-{
-    static const char *const names[] = {"tokens", "token_logprobs", "top_logprobs", "text_offset"};
-    struct buf *b = &g->call->out;
-    buf_clear(b);
-    struct json_out j = json_out_make(b);
-    put_head(g, &j, "text_completion");
-    json_out_key(&j, "choices");
-    json_out_array(&j);
-    for (uint32_t i = 0; i < g->p.n; i++) {
-        struct gen_choice *ch = &g->choices[i];
-        if (ch->text.len == 0) /* it ended before the first token */
-            put_echo(g, i, &ch->text);
-        json_out_object(&j);
-        json_out_key(&j, "index");
-        json_out_uint(&j, i);
-        json_out_key(&j, "text");
-        json_out_strn(&j, buf_str(&ch->text), ch->text.len);
-        json_out_key(&j, "logprobs");
-        if (g->p.sampling.logprobs && ch->extra.rc == 0) {
-            json_out_object(&j);
-            for (int k = COLUMN_TOKEN; k <= COLUMN_OFFSET; k++) {
-                json_out_key(&j, names[k]);
-                put_column(g, &j, &ch->extra, (enum column)k);
-            }
-            json_out_object_end(&j);
-        } else {
-            json_out_null(&j);
-        }
-        json_out_key(&j, "finish_reason");
-        json_out_str(&j, finish_name(&ch->done));
-        json_out_object_end(&j);
-        check_choice(g, ch);
-    }
-    json_out_array_end(&j);
-    put_usage(g, &j);
-    json_out_object_end(&j);
-    buf_putc(b, '\n');
-}
-
-static void text_stream_begin(struct gen *g)
-{
-    struct buf *b = &g->call->out;
-    make_prefix(g, "text_completion");
-    for (uint32_t i = 0; g->echo && i < g->p.n; i++) {
-        struct buf text;
-        buf_init(&text, (size_t)64 << 20);
-        put_echo(g, i, &text);
-        chunk_begin(g, i);
-        buf_puts(b, "\"text\":");
-        struct json_out j = json_out_make(b);
-        json_out_strn(&j, buf_str(&text), text.len);
-        buf_puts(b, ",\"logprobs\":null");
-        chunk_end(g, NULL);
-        buf_fini(&text);
-    }
-}
-
-static void text_stream_token(struct gen *g, const struct gen_token *t)
-{
-    struct buf *b = &g->call->out;
-    bool logprobs = g->p.sampling.logprobs && t->token >= 0;
-    if (t->text_bytes == 0 && !logprobs)
-        return;
-    chunk_begin(g, t->choice);
+    struct buf *b = &a->call->out;
+    chunk_begin(a, t->choice);
     buf_puts(b, "\"text\":");
     struct json_out j = json_out_make(b);
     json_out_strn(&j, t->text, t->text_bytes);
     buf_puts(b, ",\"logprobs\":");
-    if (logprobs)
-        put_text_logprobs(g, b, t, g->choices[t->choice].n_extra);
+    if (t->logprobs)
+        put_text_logprobs(b, t, a->choices[t->choice].n_extra);
     else
         buf_puts(b, "null");
-    g->choices[t->choice].n_extra += (uint32_t)t->text_bytes;
-    chunk_end(g, NULL);
+    if (!t->echo)
+        a->choices[t->choice].n_extra += (uint32_t)t->text_bytes;
+    chunk_end(a, NULL);
 }
 
-static void text_stream_done(struct gen *g, uint32_t choice)
+static void stream_done(struct openai_answer *a, const struct sink_done *d)
 {
-    chunk_begin(g, choice);
-    buf_puts(&g->call->out, "\"text\":\"\",\"logprobs\":null");
-    chunk_end(g, finish_name(&g->choices[choice].done));
+    struct buf *b = &a->call->out;
+    chunk_begin(a, d->choice);
+    buf_puts(b,
+             a->shape.chat ? "\"delta\":{},\"logprobs\":null" : "\"text\":\"\",\"logprobs\":null");
+    chunk_end(a, finish_name(d->finish));
+    if (!d->last)
+        return;
+    if (a->shape.include_usage) {
+        call_event_begin(a->call, NULL);
+        buf_put(b, buf_str(&a->prefix), a->prefix.len);
+        buf_puts(b, ",\"choices\":[]");
+        struct json_out j = json_out_make(b);
+        j.comma = true;
+        put_usage(&j, &d->usage);
+        buf_putc(b, '}');
+        call_event_end(a->call);
+    }
+    call_event_last(a->call);
 }
 
-const struct gen_sink openai_text_sink = {NULL,    nothing,     text_token,
-                                          no_done, text_finish, no_error};
-const struct gen_sink openai_text_stream_sink = {"text/event-stream; charset=utf-8",
-                                                 text_stream_begin,
-                                                 text_stream_token,
-                                                 text_stream_done,
-                                                 stream_finish,
-                                                 stream_error};
+/* ---- events ---- */
+
+static void on_start(struct sink *s, const struct sink_start *e)
+{
+    struct openai_answer *a = answer_of(s);
+    a->model = e->model;
+    a->version = e->version;
+    call_set_model(a->call, e);
+    if (e->cache == SINK_CACHE_HIT && !a->recalled) /* the next time the body need not be read */
+        recall_keep(a->call, &a->shape, e);
+}
+
+static void on_token(struct sink *s, const struct sink_token *t)
+{
+    struct openai_answer *a = answer_of(s);
+    struct openai_choice *ch = &a->choices[t->choice];
+    if (!a->call->req)
+        return;
+    if (!a->shape.stream) {
+        if (a->shape.chat)
+            gather_chat(ch, t);
+        else
+            gather_text(ch, t);
+        return;
+    }
+    begin_stream(a);
+    if (t->text_bytes == 0 && !t->logprobs && !t->echo)
+        return;
+    if (a->shape.chat)
+        stream_chat(a, t);
+    else
+        stream_text(a, t);
+}
+
+static void on_done(struct sink *s, const struct sink_done *d)
+{
+    struct openai_answer *a = answer_of(s);
+    a->choices[d->choice].finish = d->finish;
+    if (!a->call->req)
+        return;
+    if (a->shape.stream) {
+        begin_stream(a);
+        stream_done(a, d);
+    } else if (d->last) {
+        put_whole(a, &d->usage);
+    }
+    if (!d->last)
+        return;
+    if (a->shape.stream)
+        call_end_flushed(a->call);
+    else
+        call_json(a->call, 200);
+}
+
+static void on_fail(struct sink *s, const struct failure *f)
+{
+    struct call *c = answer_of(s)->call;
+    if (!c->req)
+        return;
+    if (!c->began) {
+        call_fail_with(c, f);
+        return;
+    }
+    call_event_begin(c, NULL);
+    call_put_failure(c, f);
+    call_event_end(c);
+    call_event_last(c);
+    call_end_flushed(c);
+}
+
+static void on_flush(struct sink *s)
+{
+    struct openai_answer *a = answer_of(s);
+    if (a->shape.stream)
+        call_flush(a->call);
+}
+
+static bool on_full(struct sink *s)
+{
+    return call_full(answer_of(s)->call);
+}
+
+static void on_closed(struct sink *s)
+{
+    struct openai_answer *a = answer_of(s);
+    for (uint32_t i = 0; i < a->n_choices; i++) {
+        buf_fini(&a->choices[i].text);
+        buf_fini(&a->choices[i].extra);
+    }
+    mem_free(a->choices);
+    buf_fini(&a->prefix);
+    call_unset_sink(a->call);
+}
+
+int openai_answer_open(struct openai_answer *a, struct call *c, const struct openai_shape *shape)
+{
+    static const struct sink_ops ops = {on_start, on_token,  NULL,     on_done,
+                                        on_fail,  on_closed, on_flush, on_full};
+    struct timespec ts;
+    *a = (struct openai_answer){.sink = {.ops = &ops}, .shape = *shape};
+    a->n_choices = shape->n_prompts * shape->n;
+    a->choices = mem_zalloc_n(a->n_choices, sizeof(*a->choices));
+    if (!a->choices)
+        return SHOAL_ENOMEM;
+    for (uint32_t i = 0; i < a->n_choices; i++) {
+        buf_init(&a->choices[i].text, MAX_TEXT_BYTES);
+        buf_init(&a->choices[i].extra, MAX_TEXT_BYTES);
+    }
+    buf_init(&a->prefix, 64 << 10);
+    clock_gettime(CLOCK_REALTIME_COARSE, &ts);
+    a->created_s = (uint64_t)ts.tv_sec;
+    size_t n = shape->chat ? 9 : 5;
+    memcpy(a->id, shape->chat ? "chatcmpl-" : "cmpl-", n);
+    hash_hex(a->id + n, hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt ^ c->start_ns));
+    a->call = c;
+    call_set_sink(c, &a->sink);
+    return 0;
+}

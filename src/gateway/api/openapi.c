@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "gateway/api/api.h"
-#include "gateway/gw.h"
+#include "gateway/call.h"
 #include "wire/json_out.h"
 
 static void put_pair(struct json_out *j, const char *key, const char *value)

@@ -10,7 +10,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "flow/home/ask_pack.h"
-#include "gateway/acquire.h"
+#include "flow/acquire.h"
+#include "gateway/call.h"
 
 #define QUEUE_BYTES ((size_t)4 << 20)
 
@@ -35,11 +36,12 @@ const size_t n_process_fields = sizeof(process_fields) / sizeof(process_fields[0
 
 struct process {
     struct call *call;
-    struct body body;
+    struct request *request;
+    bool stream;
     struct acquire for_encoder, for_reply;
     struct registry_model *encoder, *reply; /* held; reply NULL: actions only */
-    struct ask_request *request;
-    struct loop_task wake;
+    struct ask_request *asked;
+    struct executor_task wake;
 
     pthread_mutex_t lock; /* guards what follows */
     struct buf queue;     /* events that wait for the loop, or the whole answer */
@@ -57,10 +59,10 @@ static void put_event(struct process *p, const char *name, const struct ask_requ
                       const struct ask_event *ev)
 {
     struct json_out j = json_out_make(&p->queue);
-    if (p->body.stream)
+    if (p->stream)
         buf_printf(&p->queue, "event: %s\ndata: ", name);
     json_out_object(&j);
-    if (p->body.stream) { /* for those who see the data alone */
+    if (p->stream) { /* for those who see the data alone */
         json_out_key(&j, "type");
         json_out_str(&j, name);
     }
@@ -70,10 +72,10 @@ static void put_event(struct process *p, const char *name, const struct ask_requ
         json_out_key(&j, "text");
         json_out_strn(&j, ev->text, ev->text_bytes);
     } else {
-        ask_json(&j, r, p->body.explain || p->body.stream);
+        ask_json(&j, r, p->request->ask.explain || p->stream);
     }
     json_out_object_end(&j);
-    buf_puts(&p->queue, p->body.stream ? "\n\n" : "\n");
+    buf_puts(&p->queue, p->stream ? "\n\n" : "\n");
 }
 
 /* Tokens of one context follow each other; between contexts there is a prompt to read. */
@@ -98,7 +100,7 @@ static void on_event(void *ctx, const struct ask_request *r, const struct ask_ev
     bool last = ev->kind == ASK_EVENT_DONE;
     if (ev->kind == ASK_EVENT_TEXT)
         time_text(p, r);
-    if (!p->body.stream && !last)
+    if (!p->stream && !last)
         return;
     pthread_mutex_lock(&p->lock);
     if (last) {
@@ -112,7 +114,7 @@ static void on_event(void *ctx, const struct ask_request *r, const struct ask_ev
     if (!p->posted) {
         p->posted = true;
         /* under the lock: once it is given up, the loop may free p */
-        loop_post(p->call->gl->loop, &p->wake);
+        executor_post(p->call->gl->flow.executor, &p->wake);
     }
     pthread_mutex_unlock(&p->lock);
 }
@@ -135,12 +137,13 @@ static void put_back(struct registry_model *m)
 
 static void process_free(struct process *p)
 {
-    ask_free(p->request);
+    ask_free(p->asked);
     put_back(p->encoder);
     put_back(p->reply);
     p->call->job = NULL;
     p->call->abandon = NULL;
-    p->call->gl->n_jobs--;
+    p->call->gl->flow.n_jobs--;
+    flow_give_request(&p->call->gl->flow, p->request);
     buf_fini(&p->queue);
     pthread_mutex_destroy(&p->lock);
     call_release(p->call);
@@ -150,7 +153,7 @@ static void process_free(struct process *p)
 static void count_done(struct process *p)
 {
     const struct ask_step *steps;
-    uint32_t n = ask_steps_of(p->request, &steps);
+    uint32_t n = ask_steps_of(p->asked, &steps);
     for (uint32_t i = 0; i < n; i++) {
         bool reads = steps[i].model && strcmp(steps[i].name, "understand") == 0;
         struct registry_model *m = !steps[i].model ? NULL : reads ? p->encoder : p->reply;
@@ -169,10 +172,12 @@ static void count_done(struct process *p)
 
 static void fail_code(struct process *p, int code, bool refused, const char *msg)
 {
+    struct failure f;
     if (code == SHOAL_EDEADLINE)
-        call_fail_late(p->call, refused, model_stats_others(&p->encoder->stats), msg);
+        failure_late(&f, refused, model_stats_others(&p->encoder->stats), msg);
     else
-        call_fail_code(p->call, code, msg);
+        failure_of(&f, code, msg);
+    call_fail_with(p->call, &f);
 }
 
 static void fail(struct process *p)
@@ -185,15 +190,16 @@ static void fail(struct process *p)
         fail_code(p, p->code, false, msg);
         return;
     }
+    struct failure f;
+    failure_of(&f, p->code, msg);
     buf_clear(&c->out);
-    buf_puts(&c->out, "event: error\ndata: ");
-    call_put_error(c, &c->out, call_type_of(call_status_of(p->code)), NULL, err_name(p->code), msg);
-    buf_putc(&c->out, '\n');
-    call_write(c, buf_str(&c->out), c->out.len);
-    call_end(c);
+    call_event_begin(c, "error");
+    call_put_failure(c, &f);
+    call_event_end(c);
+    call_end_flushed(c);
 }
 
-static void on_wake(struct loop_task *t)
+static void on_wake(struct executor_task *t)
 {
     struct process *p = LOOP_OF(t, struct process, wake);
     struct call *c = p->call;
@@ -212,7 +218,7 @@ static void on_wake(struct loop_task *t)
         buf_clear(out);
     }
     pthread_mutex_unlock(&p->lock);
-    if (c->req && p->body.stream && out->len > 0) {
+    if (c->req && p->stream && out->len > 0) {
         if (!c->began)
             call_begin(c, "text/event-stream");
         call_write(c, buf_str(out), out->len);
@@ -222,7 +228,7 @@ static void on_wake(struct loop_task *t)
     count_done(p);
     if (c->req && p->code < 0)
         fail(p);
-    else if (c->req && p->body.stream)
+    else if (c->req && p->stream)
         call_end(c);
     else if (c->req)
         call_json(c, 200);
@@ -234,8 +240,10 @@ static void on_wake(struct loop_task *t)
 static void on_abandon(struct call *c)
 {
     struct process *p = c->job;
-    if (p->request)
-        ask_cancel(p->request);
+    acquire_cancel(&p->for_encoder);
+    acquire_cancel(&p->for_reply);
+    if (p->asked)
+        ask_cancel(p->asked);
 }
 
 static int make_ask(void **out, struct shoal_engine *encoder, struct err *e)
@@ -253,25 +261,49 @@ static void drop_ask(void *ask)
 
 static void submit(struct process *p)
 {
-    struct call *c = p->call;
+    const struct request *r = p->request;
     struct err e = {0};
     void *ask = NULL;
-    struct ask_opts o = {.text = p->body.text,
-                         .text_bytes = strlen(p->body.text),
+    struct ask_opts o = {.text = r->ask.text,
+                         .text_bytes = strlen(r->ask.text),
                          .no_reply = !p->reply,
                          .reply = p->reply ? registry_engine(p->reply) : NULL,
-                         .deadline_ns = c->deadline_ns,
-                         .priority =
-                             (int32_t)p->body.priority + (c->client ? c->client->priority : 0),
+                         .deadline_ns = r->deadline_ns,
+                         .priority = r->priority + r->client.priority,
                          .event = on_event,
                          .event_ctx = p};
     int rc = registry_attach(p->encoder, make_ask, drop_ask, &ask, &e);
     if (rc == 0)
-        rc = ask_submit(ask, &o, &p->request, &e);
+        rc = ask_submit(ask, &o, &p->asked, &e);
     if (rc < 0) {
         fail_code(p, rc, true, e.msg);
         process_free(p);
     }
+}
+
+static void acquire_failed(struct process *p, const struct failure *f)
+{
+    if (p->call->req)
+        call_fail_with(p->call, f);
+}
+
+static void on_encoder_failed(struct acquire *a, const struct failure *f)
+{
+    acquire_failed(LOOP_OF(a, struct process, for_encoder), f);
+}
+
+static void on_reply_failed(struct acquire *a, const struct failure *f)
+{
+    acquire_failed(LOOP_OF(a, struct process, for_reply), f);
+}
+
+static void acquire(struct process *p, struct acquire *a, const char *name, enum shoal_kind kind,
+                    void (*ready)(struct acquire *a, struct registry_model *m))
+{
+    a->owner = &p->call->gl->flow;
+    a->ready = ready;
+    a->failed = a == &p->for_reply ? on_reply_failed : on_encoder_failed;
+    acquire_model(a, name, kind);
 }
 
 static void on_reply(struct acquire *a, struct registry_model *m)
@@ -282,6 +314,7 @@ static void on_reply(struct acquire *a, struct registry_model *m)
         return;
     }
     p->reply = m;
+    p->call->model_name = m->name;
     count_begin(m);
     submit(p);
 }
@@ -294,9 +327,10 @@ static void on_encoder(struct acquire *a, struct registry_model *m)
         return;
     }
     p->encoder = m;
+    p->call->model_name = m->name;
     count_begin(m);
-    if (p->body.reply)
-        acquire_model(&p->for_reply, p->call, ASK_REPLY, SHOAL_KIND_GENERATE, on_reply);
+    if (p->request->ask.reply)
+        acquire(p, &p->for_reply, ASK_REPLY, SHOAL_KIND_GENERATE, on_reply);
     else
         submit(p);
 }
@@ -313,7 +347,7 @@ static void look(void *ctx, const struct registry_model *m)
 }
 
 /* true: the server has the models that this needs. */
-static bool check_models(struct call *c, const struct body *b)
+static bool check_models(struct call *c, const struct request_ask *b)
 {
     struct needed have = {false, false};
     registry_each(c->gl->gw->registry, look, &have);
@@ -326,33 +360,59 @@ static bool check_models(struct call *c, const struct body *b)
     return false;
 }
 
-void process_handle(struct call *c)
+int process_read(struct request *r, bool *stream, const cJSON *json, bool lenient,
+                 struct fields_error *e)
 {
     struct body b = {.reply = true};
-    struct fields_error e = {{0}, {0}, NULL};
-    int rc = fields_read(process_fields, n_process_fields, c->json, &b, c->lenient, &e);
+    int rc = fields_read(process_fields, n_process_fields, json, &b, lenient, e);
     if (rc == 0 && !b.text)
-        rc = fields_fail(&e, "text", "missing_required_parameter", "'text' is missing");
-    if (rc < 0) {
-        call_fail_fields(c, &e);
-        return;
-    }
-    if (!check_models(c, &b))
-        return;
+        rc = fields_fail(e, "text", "missing_required_parameter", "'text' is missing");
+    if (rc < 0)
+        return rc;
+    r->kind = REQUEST_ASK;
+    r->priority = (int32_t)b.priority;
+    request_set_budget(r, b.latency_budget_ms);
+    r->input_bytes = strlen(b.text);
+    r->ask.text = request_copy(r, b.text, r->input_bytes);
+    r->ask.explain = b.explain;
+    r->ask.reply = b.reply;
+    *stream = b.stream;
+    return request_rc(r) < 0 ? fields_fail(e, "text", NULL, "out of memory") : 0;
+}
+
+static void start(struct call *c, struct request *r, bool stream)
+{
     struct process *p = mem_zalloc(sizeof(*p));
     if (!p) {
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+        flow_give_request(&c->gl->flow, r);
         return;
     }
     p->call = c;
-    p->body = b;
+    p->request = r;
+    p->stream = stream;
     p->wake.fn = on_wake;
     pthread_mutex_init(&p->lock, NULL);
     buf_init(&p->queue, QUEUE_BYTES);
     call_hold(c);
-    call_set_budget(c, b.latency_budget_ms);
-    c->gl->n_jobs++;
+    c->gl->flow.n_jobs++;
     c->job = p;
     c->abandon = on_abandon;
-    acquire_model(&p->for_encoder, c, ASK_ENCODER, SHOAL_KIND_CLASSIFY, on_encoder);
+    acquire(p, &p->for_encoder, ASK_ENCODER, SHOAL_KIND_CLASSIFY, on_encoder);
+}
+
+void process_handle(struct call *c)
+{
+    struct fields_error e = {{0}, {0}, NULL};
+    struct request *r = call_request(c);
+    bool stream = false;
+    if (!r)
+        return;
+    int rc = process_read(r, &stream, c->json, c->lenient, &e);
+    if (rc < 0)
+        call_fail_fields(c, &e);
+    if (rc < 0 || !check_models(c, &r->ask))
+        flow_give_request(&c->gl->flow, r);
+    else
+        start(c, r, stream);
 }

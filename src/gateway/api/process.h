@@ -5,12 +5,17 @@
 #ifndef SHOAL_GATEWAY_API_PROCESS_H
 #define SHOAL_GATEWAY_API_PROCESS_H
 
+#include "flow/request.h"
 #include "gateway/api/fields.h"
 
 struct call;
 
 extern const struct field process_fields[];
 extern const size_t n_process_fields;
+
+/* A body into an empty request.  lenient: unknown fields are skipped. */
+SHOAL_MUST_CHECK int process_read(struct request *r, bool *stream, const cJSON *json, bool lenient,
+                                  struct fields_error *e);
 void process_handle(struct call *c);
 
 #endif

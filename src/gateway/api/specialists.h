@@ -1,14 +1,42 @@
-/* specialists.h - /v1/embeddings, classify, entities, rerank, summarize and score. */
+/* specialists.h - /v1/embeddings, classify, entities, rerank, summarize and score: bodies to
+ * requests, results to answers.
+ *
+ * Thread: the loop's; reading has no state. */
 #ifndef SHOAL_GATEWAY_API_SPECIALISTS_H
 #define SHOAL_GATEWAY_API_SPECIALISTS_H
 
-#include "gateway/gw.h"
+#include "flow/request.h"
+#include "gateway/api/fields.h"
+
+struct call;
 
 extern const struct field embed_fields[], classify_fields[], entities_fields[], rerank_fields[],
     summarize_fields[], score_fields[];
 extern const size_t n_embed_fields, n_classify_fields, n_entities_fields, n_rerank_fields,
     n_summarize_fields, n_score_fields;
 
+enum specialist_body {
+    SPECIALIST_EMBED,
+    SPECIALIST_OLLAMA_EMBED,
+    SPECIALIST_CLASSIFY,
+    SPECIALIST_ENTITIES,
+    SPECIALIST_RERANK,
+    SPECIALIST_SUMMARIZE,
+    SPECIALIST_SCORE
+};
+
+struct specialist_shape { /* how the answer is to look */
+    enum specialist_body body;
+    uint32_t top; /* at most so many labels, or documents; 0: all */
+    bool base64, with_documents;
+};
+
+/* A body into an empty request.  lenient: unknown fields are skipped. */
+SHOAL_MUST_CHECK int specialist_read(struct request *r, struct specialist_shape *shape,
+                                     enum specialist_body body, const cJSON *json, bool lenient,
+                                     struct fields_error *e);
+
+/* Handlers. */
 void specialist_embeddings(struct call *c);
 void specialist_classify(struct call *c);
 void specialist_entities(struct call *c);

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/grpc/grpc_codec.h"
-#include "gateway/gw.h"
+#include "gateway/door.h"
 #include "gateway/grpc/reflection.h"
 
 #define MAX_JSON_BYTES ((size_t)64 << 20)
@@ -200,7 +200,7 @@ static void start(struct call *c, struct inner *in, const char *path)
     c->job = in;
     c->abandon = on_abandon;
     c->resume = on_resume;
-    gw_handle(c->gl, &in->req);
+    door_handle(c->gl, &in->req);
 }
 
 static void read_request(struct inner *in)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "gateway/gw.h"
+#include "gateway/call.h"
 
 #define MAX_ZIPPED_BYTES ((size_t)64 << 20)
 

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "gateway/grpc/grpc_call.h"
-#include "gateway/gw.h"
+#include "gateway/call.h"
 #include "wire/pb.h"
 #include "gateway/grpc/reflection.h"
 
@@ -21,7 +21,7 @@ typedef Grpc__Health__V1__HealthCheckResponse__ServingStatus status_kind;
 struct watcher {
     struct watcher *prev, *next;
     struct call *call; /* held */
-    struct loop_timer deadline;
+    struct executor_timer deadline;
     int told;     /* the status that the client knows; -1: none yet */
     bool waiting; /* it has not read that yet */
     bool server;
@@ -135,7 +135,7 @@ static void on_gone(struct call *c)
     watcher_free(c->job);
 }
 
-static void on_deadline(struct loop_timer *t)
+static void on_deadline(struct executor_timer *t)
 {
     struct watcher *w = LOOP_OF(t, struct watcher, deadline);
     grpc_call_fail_plain(w->call, GRPC_DEADLINE_EXCEEDED, "DEADLINE", "the deadline passed");
@@ -209,7 +209,7 @@ void health_tell(struct gw_loop *gl)
     }
 }
 
-void health_on_change(struct loop_task *t)
+void health_on_change(struct executor_task *t)
 {
     struct gw_loop *gl = LOOP_OF(t, struct gw_loop, health);
     atomic_store(&gl->health_posted, false); /* what changes while we look is told again */

@@ -11,13 +11,13 @@
 struct call;
 struct gw;
 struct gw_loop;
-struct loop_task;
+struct executor_task;
 
 void health_handle(struct call *c); /* /grpc.health.v1.Health/... */
 /* Any thread, under any lock: what is watched may be another thing now. */
 void health_changed(struct gw *gw);
 /* Of gw_loop.health. */
-void health_on_change(struct loop_task *t);
+void health_on_change(struct executor_task *t);
 /* Those who watch learn what is another thing now. */
 void health_tell(struct gw_loop *gl);
 /* The server ends: so do the streams of those who watch. */

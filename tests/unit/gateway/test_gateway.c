@@ -220,7 +220,7 @@ static void test_requests_are_answered_while_memory_fails(void **state)
             gw_site_ask(&gw, request, n, got, sizeof(got), "\x7f");
             gw_site_settle(&gw);
             mem_fail_at(0);
-            assert_int_equal(gw.loops[0].n_jobs, 0);
+            assert_int_equal(gw.loops[0].flow.n_jobs, 0);
             assert_int_equal(gw.loops[0].n_calls, 0);
             if (mem_calls() - before < k)
                 break;
@@ -246,26 +246,27 @@ static void test_bodies_are_recalled(void **state)
     load(&gw);
     assert_string_equal(gw_routes[0].path, requests[0].path);
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(recall_find(gw.loops[0].recall, &c) != NULL, i >= 2);
+        assert_int_equal(recall_find(&c) != NULL, i >= 2);
         gw_site_ask(&gw, request, n, got, sizeof(got), "\x7f");
         assert_non_null(strstr(got, i > 0 ? "x-shoal-cache: hit" : "x-shoal-cache: miss"));
         assert_non_null(strstr(got, "[DONE]"));
     }
-    const struct recalled *r = recall_find(gw.loops[0].recall, &c);
-    assert_string_equal(r->model, "m");
-    assert_false(r->named);
+    const struct recalled *r = recall_find(&c);
+    assert_string_equal(r->memo.model, "m");
+    assert_false(r->memo.named);
     c.lenient = true;
-    assert_null(recall_find(gw.loops[0].recall, &c));
+    assert_null(recall_find(&c));
     c.lenient = false;
     c.route++;
-    assert_null(recall_find(gw.loops[0].recall, &c));
+    assert_null(recall_find(&c));
     c.route--;
     req.body_bytes--;
-    assert_null(recall_find(gw.loops[0].recall, &c));
+    assert_null(recall_find(&c));
     req.body_bytes++;
     /* without its entry in the prompt cache it is read again */
     struct registry_model *m = NULL;
-    assert_int_equal(registry_get(gw.registry, r->model, SHOAL_KIND_GENERATE, &m, NULL, NULL), 0);
+    assert_int_equal(registry_get(gw.registry, r->memo.model, SHOAL_KIND_GENERATE, &m, NULL, NULL),
+                     0);
     for (int i = 0; i < 30000 && registry_identity(m)->kind != IDENTITY_CONTENT; i++)
         usleep(1000);
     assert_int_equal(registry_identity(m)->kind, IDENTITY_CONTENT);

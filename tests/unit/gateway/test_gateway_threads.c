@@ -1,9 +1,8 @@
 /* test_gateway_threads.c - the loop does not free a request that another thread has still locked.
  *
  * A thread of an engine or of the pool posts the end of a request while it holds the request's
- * lock, then unlocks it; the loop frees the request.  Here the poster stays inside loop_post for a
- * while: a loop that does not wait for the lock frees the request too early.  The program is linked
- * with --wrap=loop_post. */
+ * lock, then unlocks it; the loop frees the request.  Here the poster stays inside executor_post
+ * for a while: a loop that does not wait for the lock frees the request too early. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,12 +28,13 @@ static struct {
     _Atomic uint32_t n_posts, n_ends;
 } watch;
 
-void __real_loop_post(struct loop *l, struct loop_task *task);
-void __wrap_loop_post(struct loop *l, struct loop_task *task);
+/* The loop's executor with a slow post. */
+static struct executor slow, *real;
 
-void __wrap_loop_post(struct loop *l, struct loop_task *task)
+static void slow_post(struct executor *x, struct executor_task *task)
 {
-    __real_loop_post(l, task);
+    (void)x;
+    executor_post(real, task);
     if (!atomic_load(&watch.armed) || pthread_equal(pthread_self(), watch.loop))
         return;
     atomic_fetch_add(&watch.n_posts, 1);
@@ -44,6 +44,24 @@ void __wrap_loop_post(struct loop *l, struct loop_task *task)
             atomic_store(&watch.too_early, true);
     }
     atomic_fetch_add(&watch.n_ends, 1);
+}
+
+static void slow_later(struct executor *x, struct executor_task *task)
+{
+    (void)x;
+    executor_later(real, task);
+}
+
+static void slow_timer_set(struct executor *x, struct executor_timer *t, uint64_t at_ns)
+{
+    (void)x;
+    executor_timer_set(real, t, at_ns);
+}
+
+static void slow_timer_clear(struct executor *x, struct executor_timer *t)
+{
+    (void)x;
+    executor_timer_clear(real, t);
 }
 
 /* Sends one request on a connection of its own and gives the client's side of it. */
@@ -79,7 +97,7 @@ static void check_response(struct gw_loop *gl, int fd, const char *path)
         fail_msg("%s: %.300s", path, got);
 }
 
-/* One request, until its job is over and nobody is in loop_post any more.  False when no other
+/* One request, until its job is over and nobody is in executor_post any more.  False when no other
  * thread posted: the engine was done before the loop looked, which is rare and tests nothing. */
 static bool run_once(struct gw *gw, const char *path, const char *body, bool goes_away)
 {
@@ -90,23 +108,23 @@ static bool run_once(struct gw *gw, const char *path, const char *body, bool goe
     atomic_store(&watch.armed, true);
     int fd = send_request(gl, path, body);
     char byte;
-    for (int i = 0; i < MAX_TURNS && gl->n_jobs == 0 && watch.n_posts == 0; i++) {
+    for (int i = 0; i < MAX_TURNS && gl->flow.n_jobs == 0 && watch.n_posts == 0; i++) {
         loop_turn(gl->loop, 1);
         if (recv(fd, &byte, 1, MSG_PEEK) == 1)
             break;
     }
     if (goes_away)
         close(fd);
-    for (int i = 0; i < MAX_TURNS && (gl->n_jobs > 0 || watch.n_ends < watch.n_posts); i++) {
+    for (int i = 0; i < MAX_TURNS && (gl->flow.n_jobs > 0 || watch.n_ends < watch.n_posts); i++) {
         loop_turn(gl->loop, 1);
-        atomic_store(&watch.n_jobs, gl->n_jobs);
+        atomic_store(&watch.n_jobs, gl->flow.n_jobs);
     }
     if (!goes_away) {
         check_response(gl, fd, path);
         close(fd);
     }
     atomic_store(&watch.armed, false);
-    assert_int_equal(gl->n_jobs, 0);
+    assert_int_equal(gl->flow.n_jobs, 0);
     if (watch.too_early)
         fail_msg("%s: freed while another thread was about to unlock it", path);
     return watch.n_posts > 0;
@@ -146,6 +164,11 @@ static void test_nothing_is_freed_while_its_lock_is_held(void **state)
     for (int i = 0; i < MAX_TURNS && !registry_ready(gw.registry); i++)
         loop_turn(gw.loops[0].loop, 1);
     assert_true(registry_ready(gw.registry));
+    static const struct executor_ops ops = {slow_post, slow_later, slow_timer_set,
+                                            slow_timer_clear};
+    slow.ops = &ops;
+    real = gw.loops[0].flow.executor;
+    gw.loops[0].flow.executor = &slow;
     make_long(many, sizeof(many));
     for (int away = 0; away < 2; away++) { /* and the same when the client does not wait */
         run(&gw, "/v1/classify", "{\"input\":\"turn off the lights\"}", away);

@@ -331,7 +331,7 @@ static size_t ask(struct gw *gw, const struct buf *b, char *got, size_t cap)
             loop_turn(gl->loop, i < 4 ? 0 : 1);
             ssize_t k = recv(fd[0], got + have, cap - have, 0);
             have += k > 0 ? (size_t)k : 0;
-            idle = gl->n_calls == 0 && gl->n_jobs == 0 && k <= 0 ? idle + 1 : 0;
+            idle = gl->n_calls == 0 && gl->flow.n_jobs == 0 && k <= 0 ? idle + 1 : 0;
         }
     close(fd[0]);
     loop_turn(gl->loop, 0);
@@ -373,7 +373,7 @@ static void test_calls_are_answered_while_memory_fails(void **state)
             size_t n = ask(&gw, &b, got, sizeof(got));
             gw_site_settle(&gw);
             mem_fail_at(0);
-            assert_int_equal(gw.loops[0].n_jobs, 0);
+            assert_int_equal(gw.loops[0].flow.n_jobs, 0);
             assert_int_equal(gw.loops[0].n_calls, 0);
             bool failed = k > 0 && mem_calls() - before >= k;
             if (!failed && (!has(got, n, end) || !has(got, n, calls[i].want)))

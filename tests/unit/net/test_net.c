@@ -36,12 +36,12 @@ struct seen {
 };
 
 struct timer {
-    struct loop_timer t;
+    struct executor_timer t;
     struct seen *seen;
     char name;
 };
 
-static void on_timer(struct loop_timer *t)
+static void on_timer(struct executor_timer *t)
 {
     struct timer *x = LOOP_OF(t, struct timer, t);
     x->seen->order[x->seen->n++] = x->name;
@@ -73,12 +73,12 @@ static void test_timers_fire_in_order_and_not_when_cleared(void **state)
 }
 
 struct posted {
-    struct loop_task task;
+    struct executor_task task;
     struct seen *seen;
     uint32_t value;
 };
 
-static void on_post(struct loop_task *t)
+static void on_post(struct executor_task *t)
 {
     struct posted *p = LOOP_OF(t, struct posted, task);
     p->seen->n += p->value;
@@ -110,13 +110,13 @@ static void test_posts_from_another_thread_all_arrive(void **state)
 }
 
 struct later {
-    struct loop_task task;
+    struct executor_task task;
     struct seen *seen;
     char name;
     struct later *also;
 };
 
-static void on_later(struct loop_task *t)
+static void on_later(struct executor_task *t)
 {
     struct later *x = LOOP_OF(t, struct later, task);
     x->seen->order[x->seen->n++] = x->name;

@@ -1,10 +1,12 @@
 /* recall.c - see recall.h. */
-#include "gateway/recall.h"
+#include "gateway/api/recall.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "gateway/call.h"
 
 #define N_PLACES 256u
 #define MAX_BODY_BYTES ((size_t)4 << 10) /* so at most 1 MiB for a loop */
@@ -39,27 +41,37 @@ static uint32_t place(const struct call *c)
     return (uint32_t)(hash_bytes(c->req->body, c->req->body_bytes, c->gl->gw->id_salt) % N_PLACES);
 }
 
-const struct recalled *recall_find(const struct recall *r, const struct call *c)
+const struct recalled *recall_find(const struct call *c)
 {
     size_t n = c->req->body_bytes;
-    if (n > MAX_BODY_BYTES)
+    if (!c->gl->gw->cache || n > MAX_BODY_BYTES)
         return NULL;
-    const struct kept *k = r->places[place(c)];
+    const struct kept *k = c->gl->recall->places[place(c)];
     if (!k || k->route != c->route || k->lenient != c->lenient || k->body_bytes != n ||
         memcmp(k->body, c->req->body, n) != 0)
         return NULL;
     return &k->what;
 }
 
-void recall_keep(struct recall *r, const struct call *c, const struct recalled *what)
+void recall_keep(const struct call *c, const struct openai_shape *shape, const struct sink_start *e)
 {
-    size_t n = c->req->body_bytes;
-    struct kept *k = n > MAX_BODY_BYTES ? NULL : mem_alloc(sizeof(*k) + n);
+    size_t n = c->req ? c->req->body_bytes : 0;
+    struct recalled what = {.shape = *shape};
+    if (n == 0 || n > MAX_BODY_BYTES || strlen(e->model) >= sizeof(what.memo.model))
+        return;
+    struct kept *k = mem_alloc(sizeof(*k) + n);
     if (!k)
         return;
-    *k = (struct kept){.route = c->route, .lenient = c->lenient, .body_bytes = n, .what = *what};
+    memcpy(what.memo.question, e->question, sizeof(what.memo.question));
+    what.memo.named = shape->named;
+    what.memo.logprobs = shape->logprobs;
+    what.memo.n_prompts = shape->n_prompts;
+    what.memo.n = shape->n;
+    snprintf(what.memo.model, sizeof(what.memo.model), "%s", e->model);
+    what.memo.slot = e->slot;
+    *k = (struct kept){.route = c->route, .lenient = c->lenient, .body_bytes = n, .what = what};
     memcpy(k->body, c->req->body, n);
-    struct kept **at = &r->places[place(c)];
+    struct kept **at = &c->gl->recall->places[place(c)];
     mem_free(*at);
     *at = k;
 }

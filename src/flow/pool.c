@@ -1,5 +1,5 @@
 /* pool.c - see pool.h. */
-#include "gateway/pool.h"
+#include "flow/pool.h"
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,10 +1,11 @@
-/* pool.h - a few threads for work that must not run on a loop: large templates, long prompts.
+/* pool.h - a few threads for work that would keep an owner thread too long: large templates, long
+ * prompts.
  *
  * Thread:    pool_submit from any.
  * Ownership: a task belongs to the pool from submit until its fn runs.
  * Failure:   SHOAL_EBUSY when too much waits already. */
-#ifndef SHOAL_GATEWAY_POOL_H
-#define SHOAL_GATEWAY_POOL_H
+#ifndef SHOAL_FLOW_POOL_H
+#define SHOAL_FLOW_POOL_H
 
 #include <stdint.h>
 

@@ -1,0 +1,36 @@
+/* acquire.h - a request gets its model: at once, or when it is loaded, or a failure that says why
+ * not.
+ *
+ * Thread:    the owner's.
+ * Ownership: part of the job that asks, which stays until `ready` was called. */
+#ifndef SHOAL_FLOW_ACQUIRE_H
+#define SHOAL_FLOW_ACQUIRE_H
+
+#include "flow/flow.h"
+#include "host/registry.h"
+
+struct acquire {
+    struct flow_owner *owner;
+    /* Called once, at the end.  m is held; NULL: there is none, and `failed` was called or the
+     * request was cancelled. */
+    void (*ready)(struct acquire *a, struct registry_model *m);
+    /* Called at most once, before ready; the model may still be loading then. */
+    void (*failed)(struct acquire *a, const struct failure *f);
+    /* private */
+    enum shoal_kind kind;
+    bool over; /* failed or cancelled: a model that still comes is put back */
+    struct registry_wait wait;
+    struct registry_model *model;
+    int rc;
+    struct executor_task loaded;
+    struct executor_timer timer;
+    char text[320], wait_text[320];
+};
+
+/* owner, ready and failed are set by the caller; the rest is zero.  name: NULL is the default model
+ * of the kind.  ready may be called before this returns. */
+void acquire_model(struct acquire *a, const char *name, enum shoal_kind kind);
+/* Nobody wants the model any more; ready still comes. */
+void acquire_cancel(struct acquire *a);
+
+#endif

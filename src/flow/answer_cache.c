@@ -1,0 +1,170 @@
+/* answer_cache.c - see answer_cache.h. */
+#include "flow/answer_cache.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "flow/token_queue.h"
+#include "host/kept_answer.h"
+#include "host/registry.h"
+
+/* ---- the question ----
+ *
+ * A conversation as bytes: every text behind its length, every value behind its kind, all
+ * little-endian, so that two nodes get the same bytes. */
+
+static void put_uint(struct buf *b, uint64_t v)
+{
+    uint8_t bytes[8];
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(v >> (8 * i));
+    buf_put(b, bytes, sizeof(bytes));
+}
+
+static void put_text(struct buf *b, const char *p, size_t n)
+{
+    put_uint(b, n);
+    buf_put(b, p, n);
+}
+
+static void put_value(struct buf *b, const struct value *v)
+{
+    uint64_t bits;
+    buf_putc(b, (char)v->kind);
+    switch (v->kind) {
+    case VALUE_NULL:
+        break;
+    case VALUE_BOOL:
+        buf_putc(b, v->boolean ? 1 : 0);
+        break;
+    case VALUE_NUMBER:
+        memcpy(&bits, &v->number, sizeof(bits));
+        put_uint(b, bits);
+        break;
+    case VALUE_TEXT:
+        put_text(b, v->text.p, v->text.n);
+        break;
+    case VALUE_LIST:
+        put_uint(b, v->list.n);
+        for (size_t i = 0; i < v->list.n; i++)
+            put_value(b, &v->list.items[i]);
+        break;
+    case VALUE_MAP:
+        put_uint(b, v->map.n);
+        for (size_t i = 0; i < v->map.n; i++) {
+            put_text(b, v->map.members[i].key, strlen(v->map.members[i].key));
+            put_value(b, &v->map.members[i].value);
+        }
+        break;
+    }
+}
+
+static void put_chat(struct buf *b, const struct chat *c)
+{
+    const struct value vars = {.kind = VALUE_MAP, .map = {c->vars, c->n_vars}};
+    put_uint(b, c->n_messages);
+    for (uint32_t i = 0; i < c->n_messages; i++) {
+        const struct chat_message *m = &c->messages[i];
+        put_text(b, m->role, strlen(m->role));
+        buf_putc(b, m->name ? 1 : 0);
+        if (m->name)
+            put_text(b, m->name, strlen(m->name));
+        put_text(b, m->content, m->content_bytes);
+    }
+    put_value(b, &vars);
+}
+
+/* Several prompts one after the other, in b; and where each ends. */
+static void put_prompts(struct buf *b, const struct request_generate *g, size_t *ends)
+{
+    for (uint32_t i = 0; i < g->n_prompts; i++) {
+        const struct request_prompt *p = &g->prompts[i];
+        if (p->text)
+            buf_put(b, p->text, p->text_bytes);
+        else
+            buf_put(b, p->ids, p->n_ids * sizeof(*p->ids));
+        ends[i] = p->text ? b->len : b->len / sizeof(*p->ids);
+    }
+}
+
+/* What the model reads; false: out of memory. */
+static bool use_prompt(struct prompt_question *q, struct buf *b, struct request *r)
+{
+    const struct request_generate *g = &r->generate;
+    const struct request_prompt *first = g->prompts;
+    bool chat = g->chat.n_messages > 0;
+    q->kind = chat ? PROMPT_KIND_CHAT : first->text ? PROMPT_KIND_TEXT : PROMPT_KIND_TOKENS;
+    if (chat) {
+        put_chat(b, &g->chat);
+    } else if (g->n_prompts > 1) {
+        size_t *ends = arena_zalloc_n(&r->arena, g->n_prompts, sizeof(*ends));
+        if (!ends)
+            return false;
+        put_prompts(b, g, ends);
+        q->ends = ends;
+    }
+    bool gathered = chat || g->n_prompts > 1;
+    if (q->kind == PROMPT_KIND_TOKENS) {
+        q->tokens = gathered ? (const int32_t *)(const void *)b->data : first->ids;
+        q->n_tokens = gathered ? b->len / sizeof(*q->tokens) : first->n_ids;
+    } else {
+        q->text = gathered ? buf_str(b) : first->text;
+        q->text_bytes = gathered ? b->len : first->text_bytes;
+    }
+    return b->rc == 0;
+}
+
+bool answer_cache_question(uint8_t out[SHA256_BYTES], struct request *r,
+                           const struct registry_model *m)
+{
+    const struct request_generate *g = &r->generate;
+    struct prompt_question q = {.n_prompts = g->n_prompts,
+                                .n_choices = request_choices(g),
+                                .max_tokens = g->max_tokens,
+                                .sampling = g->sampling,
+                                .stop = g->stop,
+                                .n_stop = g->n_stop,
+                                .ignore_end = g->ignore_end,
+                                .special = g->special,
+                                .n_ctx = m->slot->n_ctx,
+                                .int8 = m->slot->spec.int8,
+                                .kv_q8 = m->slot->spec.kv_q8};
+    struct buf b;
+    /* An echo needs the prompt's tokens, which a hit would save. */
+    if (g->echo || registry_identity(m)->kind == IDENTITY_NONE ||
+        !prompt_key_repeats(&g->sampling, g->has_seed))
+        return false;
+    buf_init(&b, REQUEST_MAX_BYTES);
+    bool ok = use_prompt(&q, &b, r) && prompt_key_question(out, &q);
+    buf_fini(&b);
+    return ok;
+}
+
+struct prompt_key answer_cache_key(const uint8_t question[SHA256_BYTES],
+                                   const struct registry_model *m)
+{
+    struct prompt_key key;
+    memcpy(key.model, registry_identity(m)->sum, sizeof(key.model));
+    memcpy(key.question, question, sizeof(key.question));
+    return key;
+}
+
+/* ---- the answer ---- */
+
+void answer_cache_keep(struct prompt_cache *cache, const struct prompt_key *key,
+                       const struct token_queue_end *ends, uint32_t n, const struct buf *tokens)
+{
+    struct kept_choice list[REQUEST_MAX_CHOICES];
+    struct buf b;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct shoal_event *d = &ends[i].done;
+        list[i] = (struct kept_choice){d->finish,   d->prompt_tokens,  d->generated_tokens,
+                                       d->queue_ns, d->first_token_ns, d->total_ns};
+    }
+    buf_init(&b, 2 * ANSWER_CACHE_MAX_BYTES);
+    /* refuses an answer that its client or a deadline has cut off */
+    if (kept_answer_put(&b, list, n, tokens) == 0)
+        prompt_cache_put(cache, key, b.data, b.len, clock_ns());
+    buf_fini(&b);
+}

@@ -1,0 +1,57 @@
+/* failure.c - see failure.h. */
+#include "flow/failure.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void failure_set(struct failure *f, enum failure_kind kind, int code, const char *param,
+                 const char *reason, const char *fmt, ...)
+{
+    va_list ap;
+    f->kind = kind;
+    f->code = code;
+    f->param = param;
+    f->reason = reason;
+    f->retry_after_s = 0;
+    va_start(ap, fmt);
+    vsnprintf(f->message, sizeof(f->message), fmt, ap);
+    va_end(ap);
+}
+
+void failure_late(struct failure *f, bool refused, bool others, const char *msg)
+{
+    failure_set(f, FAILURE_DEADLINE, SHOAL_EDEADLINE, NULL,
+                refused && !others ? "deadline_unreachable" : "deadline", "%s", msg);
+    f->retry_after_s = others ? 1 : 0;
+}
+
+void failure_of(struct failure *f, int code, const char *msg)
+{
+    switch (code) {
+    case SHOAL_EINVAL:
+    case SHOAL_EFORMAT:
+    case SHOAL_EUNSUPPORTED:
+        failure_set(f, FAILURE_INVALID, code, NULL, NULL, "%s", msg);
+        break;
+    case SHOAL_ELIMIT:
+        failure_set(f, FAILURE_INVALID, code, NULL, "context_length_exceeded", "%s", msg);
+        break;
+    case SHOAL_ENOTFOUND:
+        failure_set(f, FAILURE_NOT_FOUND, code, NULL, "model_not_found", "%s", msg);
+        break;
+    case SHOAL_EBUSY:
+        failure_set(f, FAILURE_BUSY, code, NULL, "overloaded", "%s", msg);
+        f->retry_after_s = 1;
+        break;
+    case SHOAL_EDEADLINE:
+        failure_late(f, false, false, msg);
+        break;
+    case SHOAL_ENOMEM:
+    case SHOAL_ECANCELLED:
+        failure_set(f, FAILURE_UNAVAILABLE, code, NULL, NULL, "%s", msg);
+        break;
+    default:
+        failure_set(f, FAILURE_INTERNAL, code, NULL, NULL, "%s", msg);
+        break;
+    }
+}

@@ -1,0 +1,39 @@
+/* failure.h - why a request failed, typed: codecs turn it into a status, a body, trailers.
+ *
+ * Thread:    plain data. */
+#ifndef SHOAL_FLOW_FAILURE_H
+#define SHOAL_FLOW_FAILURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum failure_kind {
+    FAILURE_INVALID,     /* the request itself is wrong */
+    FAILURE_NOT_FOUND,   /* there is no such model */
+    FAILURE_BUSY,        /* too much work at the moment */
+    FAILURE_DEADLINE,    /* the deadline cannot be met, or was not */
+    FAILURE_NOT_LOADED,  /* the model is still being loaded */
+    FAILURE_UNAVAILABLE, /* out of memory, or the model cannot be loaded */
+    FAILURE_INTERNAL,
+};
+
+struct failure {
+    enum failure_kind kind;
+    int code;               /* SHOAL_E* */
+    const char *reason;     /* for programs, such as "model_not_found"; NULL: none; constant */
+    const char *param;      /* the part of the request that is wrong; NULL: none; constant */
+    uint32_t retry_after_s; /* when it may work; 0: do not say */
+    char message[512];
+};
+
+/* An error of the library, with the kind and the reason that suit it. */
+void failure_of(struct failure *f, int code, const char *msg);
+/* A deadline that cannot be met (refused: nothing was begun) or was not.  others: other work was in
+ * the way, so that it may help to come again. */
+void failure_late(struct failure *f, bool refused, bool others, const char *msg);
+void failure_set(struct failure *f, enum failure_kind kind, int code, const char *param,
+                 const char *reason, const char *fmt, ...) SHOAL_PRINTF(6, 7);
+
+#endif

@@ -1,0 +1,90 @@
+/* flow.h - what requests run on: the host's parts that all threads share, and what one owner thread
+ * keeps for its requests.
+ *
+ * An owner is a thread that starts requests and gets their events: an event loop of the gateway, a
+ * command, a node.  It brings an executor, through which other threads reach it.
+ *
+ * Thread:    struct flow: any, read only.  struct flow_owner and all jobs on it: the owner's. */
+#ifndef SHOAL_FLOW_FLOW_H
+#define SHOAL_FLOW_FLOW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/executor.h"
+#include "flow/request.h"
+#include "flow/sink.h"
+
+struct registry_model;
+struct registry;
+struct pool;
+struct prompt_cache;
+
+#define FLOW_MAX_WAKES 8u
+
+#ifdef __SANITIZE_ADDRESS__
+#define FLOW_MAX_SPARES 0u /* so that use-after-free is detected */
+#else
+#define FLOW_MAX_SPARES 16u
+#endif
+
+struct flow {
+    struct registry *registry;
+    struct prompt_cache *cache; /* NULL: none */
+    struct pool *pool;          /* for long prompts */
+};
+
+/* Freed objects of one size, for the next request. */
+struct flow_spares {
+    uint32_t n;
+    void *list[FLOW_MAX_SPARES + 1];
+};
+
+struct flow_owner {
+    const struct flow *flow;
+    struct executor *executor;
+    uint32_t load_wait_ms; /* how long a request waits for a model that is being loaded */
+    uint64_t next_seed;    /* of requests that bring none */
+    uint32_t n_jobs;       /* begun and not closed */
+    /* private */
+    struct flow_spares requests, generations, inferences;
+    /* Models with tasks of this turn, held: woken at its end, so that tasks that came together are
+     * computed together. */
+    struct registry_model *to_wake[FLOW_MAX_WAKES];
+    uint32_t n_to_wake, n_held_tasks;
+    struct executor_task wake_engines;
+};
+
+/* Work on a request, as its sink sees it. */
+struct flow_job {
+    const struct flow_job_ops *ops;
+};
+
+struct flow_job_ops {
+    void (*cancel)(struct flow_job *j);
+    void (*resume)(struct flow_job *j);
+};
+
+void flow_owner_init(struct flow_owner *o, const struct flow *flow, struct executor *executor);
+void flow_owner_fini(struct flow_owner *o); /* no job may be left */
+
+/* An empty request, or NULL: out of memory.  Give back one that was never run. */
+struct request *flow_take_request(struct flow_owner *o);
+void flow_give_request(struct flow_owner *o, struct request *r);
+
+/* Stops the work that feeds the sink, if there is any: only `closed` comes after this. */
+void flow_cancel(struct sink *s);
+/* A sink that was full has room again. */
+void flow_resume(struct sink *s);
+
+/* A task was submitted to the model's engine with `held`: the engine is woken at the end of the
+ * owner's turn, with all others of the turn. */
+void flow_wake_later(struct flow_owner *o, struct registry_model *m);
+/* Wakes them now. */
+void flow_wake(struct flow_owner *o);
+
+/* For jobs.  bytes: always the same for one s.  Zeroed, or NULL. */
+void *flow_take(struct flow_spares *s, size_t bytes);
+void flow_give(struct flow_spares *s, void *p);
+
+#endif

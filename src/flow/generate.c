@@ -1,0 +1,608 @@
+/* generate.c - see generate.h. */
+#include "flow/generate.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "flow/acquire.h"
+#include "flow/answer_cache.h"
+#include "flow/pool.h"
+#include "flow/prompt.h"
+#include "flow/token_queue.h"
+#include "host/kept_answer.h"
+
+#define INLINE_BYTES ((size_t)8 << 10) /* shorter prompts are prepared on the owner's thread */
+#define MAX_LOGPROBS 21u               /* the token's own and 20 others */
+
+struct choice {
+    struct generation *generation;
+    struct shoal_task *task;
+    bool seen; /* its end was taken, or it never began */
+};
+
+struct generation {
+    struct flow_job job; /* first */
+    struct flow_owner *owner;
+    struct request *request; /* owned */
+    struct sink *sink;
+    bool quiet;                   /* the sink wants nothing but `closed` any more */
+    struct registry_model *model; /* held */
+    bool counted;                 /* in the model's figures of work in flight */
+    struct prompt prompt;
+    uint32_t n, n_left;           /* choices: all, not ended */
+    struct choice *choices;       /* [n], in the request's arena, as is ends */
+    struct token_queue_end *ends; /* [n] */
+    struct token_queue queue;
+    bool held; /* the sink was full */
+    bool echoed;
+    bool failed, refused; /* refused: before any work */
+    struct err error;
+    /* the prompt cache */
+    uint8_t question[SHA256_BYTES];
+    bool cacheable;
+    struct buf kept; /* every token so far, as kept_answer.h has it */
+    /* preparing */
+    int prepare_rc;
+    struct acquire acquire;
+    struct pool_task pool_task;
+    struct executor_task wake, prepared;
+};
+
+static void on_wake(struct executor_task *t);
+
+/* ---- lifetime ---- */
+
+static void generation_close(struct generation *g)
+{
+    struct flow_owner *o = g->owner;
+    for (uint32_t i = 0; g->choices && i < g->n; i++)
+        shoal_task_free(g->choices[i].task);
+    if (g->counted) {
+        struct model_stats *m = &g->model->stats;
+        atomic_fetch_sub_explicit(&m->in_flight, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&m->more_tasks, g->n - 1, memory_order_relaxed);
+    }
+    if (g->model)
+        registry_put(g->model);
+    prompt_fini(&g->prompt);
+    token_queue_fini(&g->queue);
+    buf_fini(&g->kept);
+    g->sink->job = NULL;
+    g->sink->ops->closed(g->sink);
+    flow_give_request(o, g->request);
+    flow_give(&o->generations, g);
+    o->n_jobs--;
+}
+
+static void cancel_tasks(struct generation *g)
+{
+    for (uint32_t i = 0; g->choices && i < g->n; i++)
+        if (g->choices[i].task)
+            shoal_task_cancel(g->choices[i].task);
+}
+
+static void send_failure(struct generation *g, const struct failure *f)
+{
+    if (g->quiet)
+        return;
+    g->quiet = true;
+    g->sink->ops->fail(g->sink, f);
+}
+
+static void send_error(struct generation *g, int code, const char *msg)
+{
+    struct failure f;
+    if (code == SHOAL_EDEADLINE)
+        failure_late(&f, g->refused, model_stats_others(&g->model->stats), msg);
+    else
+        failure_of(&f, code, msg);
+    send_failure(g, &f);
+}
+
+static void on_cancel(struct flow_job *j)
+{
+    struct generation *g = (struct generation *)(void *)j;
+    if (g->quiet)
+        return;
+    g->quiet = true;
+    acquire_cancel(&g->acquire);
+    if (g->model)
+        counter_add(&g->model->stats.cancelled, 1);
+    cancel_tasks(g);
+    if (g->held) { /* nobody resumes any more */
+        g->held = false;
+        on_wake(&g->wake);
+    }
+}
+
+static void on_resume(struct flow_job *j)
+{
+    struct generation *g = (struct generation *)(void *)j;
+    if (g->held) {
+        g->held = false;
+        on_wake(&g->wake);
+    }
+}
+
+/* ---- events to the sink ---- */
+
+static void put_logprob(struct sink_logprob *out, struct shoal_engine *en, int32_t token,
+                        float logprob)
+{
+    out->token = token;
+    out->logprob = logprob;
+    out->text = shoal_token_text(en, token, SHOAL_TEXT_SPECIAL, &out->text_bytes);
+}
+
+static void send_token(struct sink *s, struct shoal_engine *en, const struct kept_token *t,
+                       bool logprobs)
+{
+    struct sink_logprob list[MAX_LOGPROBS];
+    struct sink_token e = {
+        .choice = t->choice, .token = t->token, .text = t->text, .text_bytes = t->text_bytes};
+    if (logprobs && t->token >= 0) {
+        e.logprobs = list;
+        put_logprob(&list[e.n_logprobs++], en, t->token, t->logprob);
+        for (uint32_t i = 0; i < t->n_top && e.n_logprobs < MAX_LOGPROBS; i++)
+            put_logprob(&list[e.n_logprobs++], en, t->top[i].token, t->top[i].logprob);
+    }
+    s->ops->token(s, &e);
+}
+
+static struct sink_done done_of(uint32_t choice, const struct shoal_event *d)
+{
+    return (struct sink_done){.choice = choice,
+                              .finish = d->finish,
+                              .prompt_tokens = d->prompt_tokens,
+                              .cached_tokens = d->cached_tokens,
+                              .generated_tokens = d->generated_tokens,
+                              .queue_ns = d->queue_ns,
+                              .first_token_ns = d->first_token_ns,
+                              .total_ns = d->total_ns};
+}
+
+/* Choices of one prompt share it: its tokens count once. */
+static void add_usage(struct sink_usage *u, const struct sink_done *d, bool first_of_prompt)
+{
+    u->generated_tokens += d->generated_tokens;
+    if (!first_of_prompt)
+        return;
+    u->prompt_tokens += d->prompt_tokens;
+    u->cached_tokens += d->cached_tokens;
+}
+
+/* The prompts come in front of their answers. */
+static void send_echo(struct generation *g)
+{
+    g->echoed = true;
+    for (uint32_t i = 0; g->request->generate.echo && i < g->n && !g->quiet; i++) {
+        char *text = NULL;
+        size_t n = 0, n_tokens;
+        const int32_t *tokens = prompt_tokens(&g->prompt, i / g->request->generate.n, &n_tokens);
+        if (shoal_detokenize(registry_engine(g->model), tokens, n_tokens, 0, &text, &n, NULL) < 0)
+            n = 0;
+        struct sink_token e = {
+            .choice = i, .token = -1, .echo = true, .text = n > 0 ? text : "", .text_bytes = n};
+        g->sink->ops->token(g->sink, &e);
+        shoal_free(text);
+    }
+}
+
+/* ---- what came from the engine ---- */
+
+static void on_event(void *ctx, const struct shoal_event *ev)
+{
+    struct choice *ch = ctx;
+    struct generation *g = ch->generation;
+    uint32_t i = (uint32_t)(ch - g->choices);
+    token_queue_push(&g->queue, &g->ends[i], i, ev);
+}
+
+static void count_done(struct generation *g, const struct shoal_event *d)
+{
+    struct model_stats *m = &g->model->stats;
+    counter_add(&m->generated_tokens, d->generated_tokens);
+    histogram_add(&m->queue, d->queue_ns);
+    histogram_add(&m->total, d->total_ns);
+    if (d->finish == SHOAL_FINISH_ERROR && d->code != SHOAL_ECANCELLED)
+        counter_add(&m->errors, 1);
+    if (d->generated_tokens == 0 || d->first_token_ns == 0)
+        return;
+    histogram_add(&m->first_token, d->first_token_ns);
+    uint32_t computed = d->prompt_tokens - d->cached_tokens;
+    if (computed > 0 && d->first_token_ns > d->queue_ns)
+        model_stats_smooth(&m->prompt_token_ns, (d->first_token_ns - d->queue_ns) / computed);
+    if (d->generated_tokens > 1) {
+        uint64_t each = (d->total_ns - d->first_token_ns) / (d->generated_tokens - 1);
+        histogram_add(&m->per_token, each);
+        model_stats_smooth(&m->token_ns, each);
+    }
+}
+
+/* The client hears of it when all choices have ended. */
+static void fail(struct generation *g, int code, const char *msg)
+{
+    if (g->failed)
+        return;
+    g->failed = true;
+    err_set(&g->error, code, "%s", msg);
+    cancel_tasks(g);
+}
+
+static void send_done(struct generation *g, uint32_t i)
+{
+    struct sink_done e = done_of(i, &g->ends[i].done);
+    if (!g->echoed)
+        send_echo(g);
+    e.last = g->n_left == 0;
+    for (uint32_t k = 0; e.last && k < g->n; k++) {
+        const struct sink_done each = done_of(k, &g->ends[k].done);
+        add_usage(&e.usage, &each, k % g->request->generate.n == 0);
+    }
+    if (e.last && g->cacheable) {
+        const struct prompt_key key = answer_cache_key(g->question, g->model);
+        answer_cache_keep(g->owner->flow->cache, &key, g->ends, g->n, &g->kept);
+    }
+    if (g->quiet)
+        return;
+    g->quiet = e.last;
+    g->sink->ops->done(g->sink, &e);
+}
+
+static void see_done(struct generation *g, uint32_t i)
+{
+    const struct shoal_event *d = &g->ends[i].done;
+    g->choices[i].seen = true;
+    g->n_left--;
+    count_done(g, d);
+    if (g->quiet || g->failed)
+        return;
+    if (d->finish != SHOAL_FINISH_ERROR)
+        send_done(g, i);
+    else
+        fail(g, d->code,
+             d->code == SHOAL_EDEADLINE ? "the deadline passed before the answer was complete"
+                                        : err_text(d->code));
+}
+
+static void on_wake(struct executor_task *t)
+{
+    struct generation *g = EXECUTOR_OF(t, struct generation, wake);
+    struct sink *s = g->sink;
+    bool is_done[REQUEST_MAX_CHOICES];
+    struct kept_token token;
+    const char *records;
+    size_t n, at = 0;
+    if (!g->quiet && s->ops->full && s->ops->full(s)) {
+        g->held = true; /* on_resume goes on */
+        return;
+    }
+    int overflow = token_queue_take(&g->queue, g->ends, g->n, is_done, &records, &n);
+    bool logprobs = g->request->generate.sampling.logprobs;
+    while (!g->quiet && !g->failed && token_queue_next(records, n, &at, &token)) {
+        if (g->cacheable)
+            kept_answer_put_token(&g->kept, &token);
+        if (!g->echoed)
+            send_echo(g);
+        send_token(s, registry_engine(g->model), &token, logprobs);
+    }
+    if (overflow && !g->quiet)
+        fail(g, overflow,
+             overflow == SHOAL_EBUSY ? "the client reads too slowly" : "out of memory");
+    for (uint32_t i = 0; i < g->n; i++)
+        if (is_done[i] && !g->choices[i].seen)
+            see_done(g, i);
+    if (g->n_left == 0) {
+        if (g->failed)
+            send_error(g, g->error.code, g->error.msg);
+        generation_close(g);
+    } else if (!g->quiet && s->ops->flush) {
+        s->ops->flush(s);
+    }
+}
+
+/* ---- the prompt cache ---- */
+
+/* All events of a kept answer.  n: answers to each prompt.  False: the entry is not one for such a
+ * request, and no event came. */
+static bool replay(struct sink *s, struct registry_model *m, const struct sink_start *start,
+                   const struct prompt_entry *entry, uint32_t n_prompts, uint32_t n, bool logprobs)
+{
+    struct sink_usage usage = {0, 0, 0};
+    struct kept_answer kept;
+    struct kept_token token;
+    if (kept_answer_open(&kept, entry->data, entry->n, NULL) < 0 || kept.n_choices != n_prompts * n)
+        return false;
+    counter_add(&m->stats.cache_hits, 1);
+    s->ops->start(s, start);
+    while (kept_answer_next(&kept, &token))
+        send_token(s, registry_engine(m), &token, logprobs);
+    for (uint32_t i = 0; i < kept.n_choices; i++) {
+        const struct kept_choice c = kept_answer_choice(&kept, i);
+        struct sink_done e = {.choice = i,
+                              .finish = c.finish,
+                              .prompt_tokens = c.prompt_tokens,
+                              .cached_tokens = c.prompt_tokens, /* nothing was computed */
+                              .generated_tokens = c.generated_tokens,
+                              .queue_ns = c.queue_ns,
+                              .first_token_ns = c.first_token_ns,
+                              .total_ns = c.total_ns};
+        add_usage(&usage, &e, i % n == 0);
+        e.last = i + 1 == kept.n_choices;
+        e.usage = usage;
+        s->ops->done(s, &e);
+    }
+    return true;
+}
+
+static struct sink_start start_of(const struct registry_model *m, enum sink_cache cache,
+                                  const uint8_t *question)
+{
+    return (struct sink_start){.model = m->name,
+                               .version = registry_identity(m)->version,
+                               .cache = cache,
+                               .question = question,
+                               .slot = m->slot->serial};
+}
+
+/* True: the answer was there, and the generation is over. */
+static bool answer_from_cache(struct generation *g)
+{
+    struct prompt_cache *cache = g->owner->flow->cache;
+    const struct request_generate *q = &g->request->generate;
+    struct sink_start start = start_of(g->model, SINK_CACHE_HIT, g->question);
+    bool hit = false;
+    g->cacheable = cache && answer_cache_question(g->question, g->request, g->model);
+    if (g->cacheable) {
+        const struct prompt_key key = answer_cache_key(g->question, g->model);
+        const struct prompt_entry *entry = prompt_cache_get(cache, &key, clock_ns());
+        g->quiet = true; /* all events come from here */
+        hit = entry &&
+              replay(g->sink, g->model, &start, entry, q->n_prompts, q->n, q->sampling.logprobs);
+        prompt_cache_unref(entry);
+    }
+    if (hit) {
+        generation_close(g);
+        return true;
+    }
+    g->quiet = false;
+    if (g->cacheable)
+        counter_add(&g->model->stats.cache_misses, 1);
+    start.cache = g->cacheable ? SINK_CACHE_MISS : SINK_CACHE_OFF;
+    g->sink->ops->start(g->sink, &start);
+    return false;
+}
+
+bool generate_replay(struct flow_owner *o, const struct generate_memo *memo, struct sink *s)
+{
+    const struct prompt_entry *entry = NULL;
+    struct registry_model *m = NULL;
+    if (!o->flow->cache || registry_get(o->flow->registry, memo->named ? memo->model : NULL,
+                                        SHOAL_KIND_GENERATE, &m, NULL, NULL) < 0)
+        return false;
+    if (strcmp(m->name, memo->model) == 0 && m->slot->serial == memo->slot) {
+        const struct prompt_key key = answer_cache_key(memo->question, m);
+        entry = prompt_cache_get(o->flow->cache, &key, clock_ns());
+    }
+    const struct sink_start start = start_of(m, SINK_CACHE_HIT, memo->question);
+    bool hit = entry && replay(s, m, &start, entry, memo->n_prompts, memo->n, memo->logprobs);
+    prompt_cache_unref(entry);
+    if (hit) {
+        counter_add(&m->stats.requests, 1);
+        s->ops->closed(s);
+    }
+    registry_put(m);
+    return hit;
+}
+
+/* ---- starting ---- */
+
+/* Of several prompts, the message names the one that it is about. */
+static void fail_choice(struct generation *g, uint32_t i, int code, const char *msg)
+{
+    const struct request_generate *q = &g->request->generate;
+    char text[sizeof(g->error.msg) + 32];
+    snprintf(text, sizeof(text), "prompt[%u]: %s", i / q->n, msg);
+    g->refused = true;
+    fail(g, code, q->n_prompts > 1 ? text : msg);
+}
+
+static void submit(struct generation *g)
+{
+    const struct request *r = g->request;
+    const struct request_generate *q = &r->generate;
+    struct shoal_task_opts o = {.size = sizeof(o),
+                                .max_tokens = q->max_tokens,
+                                .sampling = q->sampling,
+                                .stop = q->stop,
+                                .n_stop = q->n_stop,
+                                .ignore_end = q->ignore_end,
+                                .special = q->special,
+                                .deadline_ns = r->deadline_ns,
+                                .priority = r->priority + r->client.priority,
+                                .held = true,
+                                .event = on_event};
+    struct err e = {0};
+    int rc = 0;
+    for (uint32_t i = 0; i < g->n && rc == 0; i++) {
+        struct shoal_task *task = NULL;
+        size_t n;
+        o.tokens = prompt_tokens(&g->prompt, i / q->n, &n);
+        o.n_tokens = (uint32_t)n;
+        /* with the client's seed, a prompt's answers do not depend on those beside it */
+        o.sampling.seed = q->sampling.seed + (q->has_seed ? i % q->n : i);
+        o.event_ctx = &g->choices[i];
+        rc = shoal_task_submit(registry_engine(g->model), &o, &task, &e);
+        if (rc == 0) {
+            g->choices[i].task = task;
+            g->n_left++;
+        } else {
+            fail_choice(g, i, rc, e.msg);
+        }
+    }
+    for (uint32_t i = g->n_left; i < g->n; i++)
+        g->choices[i].seen = true;
+    if (g->n_left == 0) {
+        send_error(g, g->error.code, g->error.msg);
+        generation_close(g);
+    } else {
+        flow_wake_later(g->owner, g->model);
+    }
+}
+
+/* The time to the last of our first tokens by what this model has cost so far, with so many tasks
+ * in flight, ours among them. */
+static uint64_t first_tokens_ns(struct generation *g, uint32_t n_tasks)
+{
+    struct model_stats *m = &g->model->stats;
+    struct shoal_engine_info info = {.size = sizeof(info)};
+    shoal_engine_info(registry_engine(g->model), &info);
+    uint64_t prompts = counter_read(&m->prompt_token_ns) * g->prompt.n_tokens;
+    uint64_t each = counter_read(&m->token_ns);
+    /* Those that run beside us share the machine; those beyond wait for a place first. */
+    uint64_t rounds = (n_tasks > 0 ? n_tasks - 1 : 0) / (info.max_tasks ? info.max_tasks : 1);
+    return prompts + each + rounds * (prompts / g->request->generate.n_prompts + each);
+}
+
+/* Whether the deadline can be met; if not, f says so. */
+static bool can_make_it(struct generation *g, struct failure *f)
+{
+    struct model_stats *m = &g->model->stats;
+    uint64_t deadline = g->request->deadline_ns, now = clock_ns();
+    if (deadline == 0)
+        return true;
+    uint64_t left = deadline > now ? deadline - now : 0;
+    uint32_t n = atomic_load_explicit(&m->in_flight, memory_order_relaxed) +
+                 atomic_load_explicit(&m->more_tasks, memory_order_relaxed);
+    uint64_t need = first_tokens_ns(g, n), alone = first_tokens_ns(g, g->n);
+    if (left > 0 && need <= left)
+        return true;
+    if (left > 0 && alone <= left) {
+        failure_set(f, FAILURE_BUSY, SHOAL_EBUSY, NULL, "overloaded",
+                    "%u tasks are ahead: the first token would take about %" PRIu64
+                    " ms, the budget is over in %" PRIu64 " ms",
+                    n - g->n, need / 1000000u, left / 1000000u);
+        f->retry_after_s = 1;
+        return false;
+    }
+    char msg[160] = "the budget was over before the work could begin";
+    if (left > 0)
+        snprintf(msg, sizeof(msg),
+                 "the first token takes about %" PRIu64
+                 " ms by what was measured, the budget is over in %" PRIu64 " ms",
+                 alone / 1000000u, left / 1000000u);
+    failure_late(f, true, false, msg);
+    return false;
+}
+
+static void run_prepared(struct generation *g)
+{
+    struct failure f;
+    if (g->quiet) {
+        generation_close(g);
+    } else if (g->prepare_rc < 0) {
+        failure_of(&f, g->prepare_rc, g->error.msg);
+        send_failure(g, &f);
+        generation_close(g);
+    } else if (!can_make_it(g, &f)) {
+        send_failure(g, &f);
+        generation_close(g);
+    } else {
+        counter_add(&g->model->stats.prompt_tokens, g->prompt.n_tokens);
+        submit(g);
+    }
+}
+
+static void on_prepared(struct executor_task *t)
+{
+    run_prepared(EXECUTOR_OF(t, struct generation, prepared));
+}
+
+static void prepare_on_pool(struct pool_task *t)
+{
+    struct generation *g = EXECUTOR_OF(t, struct generation, pool_task);
+    g->prepare_rc = prompt_make(&g->prompt, g->request, registry_engine(g->model), &g->error);
+    executor_post(g->owner->executor, &g->prepared);
+}
+
+static void prepare(struct generation *g)
+{
+    struct failure f;
+    if (g->request->input_bytes <= INLINE_BYTES) { /* microseconds: a thread costs more */
+        g->prepare_rc = prompt_make(&g->prompt, g->request, registry_engine(g->model), &g->error);
+        run_prepared(g);
+        return;
+    }
+    g->pool_task.fn = prepare_on_pool;
+    g->prepared.fn = on_prepared;
+    if (pool_submit(g->owner->flow->pool, &g->pool_task) == 0)
+        return;
+    failure_of(&f, SHOAL_EBUSY, "too many long prompts are waiting");
+    send_failure(g, &f);
+    generation_close(g);
+}
+
+static void on_failed(struct acquire *a, const struct failure *f)
+{
+    send_failure(EXECUTOR_OF(a, struct generation, acquire), f);
+}
+
+static void on_model(struct acquire *a, struct registry_model *m)
+{
+    struct generation *g = EXECUTOR_OF(a, struct generation, acquire);
+    struct arena *arena = &g->request->arena;
+    if (!m) {
+        generation_close(g);
+        return;
+    }
+    g->model = m;
+    g->counted = true;
+    counter_add(&m->stats.requests, 1);
+    atomic_fetch_add_explicit(&m->stats.in_flight, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&m->stats.more_tasks, g->n - 1, memory_order_relaxed);
+    g->ends = arena_zalloc_n(arena, g->n, sizeof(*g->ends));
+    g->choices = arena_zalloc_n(arena, g->n, sizeof(*g->choices));
+    if (!g->ends || !g->choices) {
+        send_error(g, SHOAL_ENOMEM, "out of memory");
+        generation_close(g);
+        return;
+    }
+    for (uint32_t i = 0; i < g->n; i++)
+        g->choices[i].generation = g;
+    if (!answer_from_cache(g))
+        prepare(g);
+}
+
+void generate_run(struct flow_owner *o, struct request *r, struct sink *s)
+{
+    static const struct flow_job_ops ops = {on_cancel, on_resume};
+    struct generation *g = flow_take(&o->generations, sizeof(*g));
+    if (!g) {
+        struct failure f;
+        failure_of(&f, SHOAL_ENOMEM, "out of memory");
+        s->ops->fail(s, &f);
+        s->ops->closed(s);
+        flow_give_request(o, r);
+        return;
+    }
+    g->job.ops = &ops;
+    g->owner = o;
+    g->request = r;
+    g->sink = s;
+    g->n = request_choices(&r->generate);
+    g->wake.fn = on_wake;
+    s->job = &g->job;
+    o->n_jobs++;
+    token_queue_init(&g->queue, o->executor, &g->wake);
+    buf_init(&g->kept, ANSWER_CACHE_MAX_BYTES);
+    if (!r->generate.has_seed)
+        r->generate.sampling.seed = hash_mix(o->next_seed++);
+    g->acquire.owner = o;
+    g->acquire.ready = on_model;
+    g->acquire.failed = on_failed;
+    acquire_model(&g->acquire, r->model, SHOAL_KIND_GENERATE);
+}

@@ -1,0 +1,29 @@
+/* generate.h - the life of a generation: wait for the model, ask the prompt cache, prepare the
+ * prompt, check the deadline, submit one task per choice, bring the events to the sink.
+ *
+ * Thread:    the owner's. */
+#ifndef SHOAL_FLOW_GENERATE_H
+#define SHOAL_FLOW_GENERATE_H
+
+#include "flow/flow.h"
+#include "host/sha256.h"
+
+/* Takes the request, of kind REQUEST_GENERATE.  Events may come before this returns; sink->job says
+ * whether it is over already. */
+void generate_run(struct flow_owner *o, struct request *r, struct sink *s);
+
+/* What it takes to give an answer of the prompt cache again. */
+struct generate_memo {
+    uint8_t question[SHA256_BYTES];
+    bool named; /* the request named its model */
+    bool logprobs;
+    uint32_t n_prompts, n; /* n: answers to each */
+    char model[128];
+    uint64_t slot; /* serial of the model's slot: it decides how the model is loaded */
+};
+
+/* Brings the kept answer to the sink, all events before this returns.  False: there is none any
+ * more, or the model is another one; no event came. */
+bool generate_replay(struct flow_owner *o, const struct generate_memo *memo, struct sink *s);
+
+#endif

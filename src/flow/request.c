@@ -1,0 +1,77 @@
+/* request.c - see request.h. */
+#include "flow/request.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+
+#define KEPT_BYTES ((size_t)16 << 10) /* of a request that waits to be used again */
+#define REPLACEMENT "\xef\xbf\xbd"    /* U+FFFD */
+
+struct request *request_create(void)
+{
+    struct request *r = mem_zalloc(sizeof(*r));
+    if (r)
+        arena_init(&r->arena, REQUEST_MAX_BYTES);
+    return r;
+}
+
+void request_destroy(struct request *r)
+{
+    if (!r)
+        return;
+    arena_fini(&r->arena);
+    mem_free(r);
+}
+
+void request_reset(struct request *r)
+{
+    struct arena kept = r->arena;
+    arena_reset(&kept, KEPT_BYTES);
+    memset(r, 0, sizeof(*r));
+    r->arena = kept;
+}
+
+const char *request_copy(struct request *r, const char *p, size_t n)
+{
+    char *to = arena_bytes(&r->arena, n + 1);
+    if (!to)
+        return "";
+    if (n > 0)
+        memcpy(to, p, n);
+    to[n] = '\0';
+    return to;
+}
+
+const char *request_copy_utf8(struct request *r, const char *p, size_t n, size_t *n_out)
+{
+    size_t valid = utf8_valid_prefix(p, n), len = 0;
+    if (n_out)
+        *n_out = n;
+    if (valid == n)
+        return request_copy(r, p, n);
+    char *to = n > SIZE_MAX / 4 ? NULL : arena_bytes(&r->arena, 3 * n + 1);
+    if (!to) {
+        r->arena.rc = r->arena.rc < 0 ? r->arena.rc : SHOAL_ELIMIT;
+        return "";
+    }
+    for (size_t i = 0; i < n;) {
+        uint32_t cp;
+        unsigned k = utf8_decode((const uint8_t *)p + i, (const uint8_t *)p + n, &cp);
+        memcpy(to + len, k > 0 ? p + i : REPLACEMENT, k > 0 ? k : 3);
+        len += k > 0 ? k : 3;
+        i += k > 0 ? k : 1;
+    }
+    to[len] = '\0';
+    if (n_out)
+        *n_out = len;
+    return to;
+}
+
+void request_set_budget(struct request *r, double ms)
+{
+    uint64_t at = r->received_ns + (uint64_t)(ms * 1e6);
+    if (ms > 0 && (r->deadline_ns == 0 || at < r->deadline_ns))
+        r->deadline_ns = at;
+}

@@ -1,0 +1,122 @@
+/* request.h - what a client asks for, fully typed: one struct that every codec fills and that flows
+ * and (later) other nodes carry.
+ *
+ * Thread:    belongs to one thread at a time.
+ * Ownership: everything that a request points to lives in its arena and is freed with it.  Nothing
+ *            points into a parser's tree or a connection's buffer.
+ * Failure:   allocation failures stick in arena.rc: a codec checks request_rc once at its end. */
+#ifndef SHOAL_FLOW_REQUEST_H
+#define SHOAL_FLOW_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/value.h"
+#include "engine/chat_tokens.h"
+#include "shoal/shoal.h"
+
+#define REQUEST_MAX_CHOICES 128u
+#define REQUEST_MAX_PROMPTS 64u
+#define REQUEST_MAX_STOPS 16u
+#define REQUEST_MAX_BIAS 1024u
+#define REQUEST_MAX_INPUTS 256u
+#define REQUEST_MAX_BYTES ((size_t)256 << 20) /* of its arena */
+
+enum request_kind { REQUEST_GENERATE, REQUEST_INFER, REQUEST_ASK };
+
+/* One text to continue: as text, or as token ids. */
+struct request_prompt {
+    const char *text; /* NULL: ids */
+    size_t text_bytes;
+    const int32_t *ids;
+    size_t n_ids;
+};
+
+struct request_generate {
+    struct chat chat;                     /* n_messages 0: prompts */
+    const struct request_prompt *prompts; /* [n_prompts] */
+    uint32_t n_prompts;                   /* a conversation counts as one */
+    uint32_t n;                           /* answers to each prompt */
+    uint32_t max_tokens;                  /* 0: until the context is full */
+    struct shoal_sampling sampling;       /* its bias in the arena */
+    const char *const *stop;
+    uint32_t n_stop;
+    bool has_seed;   /* the client chose sampling.seed */
+    bool ignore_end; /* do not stop at the model's end token */
+    bool special;    /* show special tokens */
+    bool echo;       /* the prompt comes in front of the answer */
+};
+
+struct request_input {
+    const char *text; /* RERANK: a document */
+    size_t text_bytes;
+    const double *values; /* SCORE */
+    uint32_t n_values;
+};
+
+struct request_infer {
+    enum shoal_kind kind;
+    const struct request_input *inputs;
+    uint32_t n_inputs;
+    const char *query;  /* RERANK */
+    const char *labels; /* NULL: the model's default set */
+    uint32_t n_columns, dimensions, max_sentences, max_tokens, beams;
+    bool raw;
+};
+
+struct request_ask {
+    const char *text;
+    bool explain, reply;
+};
+
+struct request_client { /* who asks */
+    char name[64];      /* "": nobody in particular */
+    int32_t priority;
+};
+
+struct request {
+    struct arena arena;
+    char id[64];
+    char trace[64];   /* traceparent, or "" */
+    char session[64]; /* or "" */
+    struct request_client client;
+    const char *model;    /* NULL: the default one */
+    uint64_t received_ns; /* CLOCK_MONOTONIC */
+    uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none */
+    int32_t priority;     /* added to the client's */
+    size_t input_bytes;   /* texts and token ids that a model will read */
+    enum request_kind kind;
+    union {
+        struct request_generate generate;
+        struct request_infer infer;
+        struct request_ask ask;
+    };
+};
+
+/* NULL: out of memory. */
+struct request *request_create(void);
+void request_destroy(struct request *r); /* NULL is fine */
+/* Empties a request for the next one; keeps a little of its memory. */
+void request_reset(struct request *r);
+
+/* Copies into the arena, with a NUL behind.  "" when memory is out, which request_rc tells. */
+const char *request_copy(struct request *r, const char *p, size_t n);
+/* The same; bytes that are not UTF-8 become U+FFFD.  *n_out: the copy's length; may be NULL. */
+const char *request_copy_utf8(struct request *r, const char *p, size_t n, size_t *n_out);
+/* An earlier deadline than the one there is; 0 ms: none given. */
+void request_set_budget(struct request *r, double ms);
+static inline int request_rc(const struct request *r)
+{
+    return r->arena.rc;
+}
+
+/* Prompts of a generation times answers to each. */
+static inline uint32_t request_choices(const struct request_generate *g)
+{
+    return g->n_prompts * g->n;
+}
+
+#endif

@@ -1,0 +1,97 @@
+/* sink.h - where the events of a request go.
+ *
+ * A codec (HTTP, gRPC, WebSocket, a command, another node) implements a sink: it turns typed events
+ * into its own bytes.  The events of a request are, in this order:
+ *
+ *   start    once the model is known and the prompt cache was asked
+ *   token    a generation: one token, or text alone
+ *   result   specialists: one input's result
+ *   done     one choice of a generation is complete; `last`: so is the request
+ *   fail     the request failed
+ *   closed   always, exactly once: nothing follows, and the request is freed
+ *
+ * After done with `last`, after fail, and after flow_cancel only closed comes: at once, or when the
+ * engines have let go of the work.  A sink may live in the arena of its request.
+ *
+ * Thread:    all events come on the owner's thread (flow.h).
+ * Ownership: events and what they point to are borrowed for the call. */
+#ifndef SHOAL_FLOW_SINK_H
+#define SHOAL_FLOW_SINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "flow/failure.h"
+#include "shoal/shoal.h"
+
+struct flow_job;
+struct sink;
+
+enum sink_cache { SINK_CACHE_OFF, SINK_CACHE_MISS, SINK_CACHE_HIT };
+
+struct sink_start {
+    const char *model;   /* lives as long as the request, as does version */
+    const char *version; /* "": not known yet */
+    enum sink_cache cache;
+    /* For generate_memo, unless the cache is off. */
+    const uint8_t *question;
+    uint64_t slot;
+};
+
+struct sink_logprob {
+    int32_t token;
+    float logprob;
+    const char *text; /* the token's bytes; not NUL-terminated */
+    size_t text_bytes;
+};
+
+struct sink_token {
+    uint32_t choice;
+    int32_t token;    /* -1: text alone */
+    bool echo;        /* the prompt, which the client wants in front */
+    const char *text; /* what can be shown now; not NUL-terminated */
+    size_t text_bytes;
+    /* With sampling.logprobs; else NULL.  [0]: the token itself; then the likeliest ones. */
+    const struct sink_logprob *logprobs;
+    uint32_t n_logprobs;
+};
+
+struct sink_result {
+    uint32_t index;                    /* of the input */
+    const struct shoal_result *result; /* of all inputs: stays until done has returned */
+    bool last;                         /* of the request */
+};
+
+struct sink_usage { /* of a whole request */
+    uint32_t prompt_tokens, cached_tokens, generated_tokens;
+};
+
+struct sink_done {
+    uint32_t choice;
+    enum shoal_finish finish; /* STOP or LENGTH */
+    uint32_t prompt_tokens, cached_tokens, generated_tokens;
+    uint64_t queue_ns, first_token_ns, total_ns;
+    bool last;
+    struct sink_usage usage; /* valid with `last` */
+};
+
+struct sink_ops {
+    void (*start)(struct sink *s, const struct sink_start *e);
+    void (*token)(struct sink *s, const struct sink_token *e);
+    void (*result)(struct sink *s, const struct sink_result *e);
+    void (*done)(struct sink *s, const struct sink_done *e);
+    void (*fail)(struct sink *s, const struct failure *f);
+    void (*closed)(struct sink *s);
+    /* Several events may come at once: what was gathered can be sent.  May be NULL. */
+    void (*flush)(struct sink *s);
+    /* Whether events should wait until flow_resume: the reader is slow.  May be NULL: never. */
+    bool (*full)(struct sink *s);
+};
+
+struct sink {
+    const struct sink_ops *ops;
+    struct flow_job *job; /* flow's: who feeds it; NULL: nobody */
+};
+
+#endif

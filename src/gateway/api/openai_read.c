@@ -1,0 +1,591 @@
+/* openai_read.c - bodies of /v1/chat/completions and /v1/completions to requests. */
+#include "gateway/api/openai.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Both bodies; what is not given keeps its default. */
+struct openai_body {
+    const char *model;
+    const cJSON *messages, *prompt, *stop, *logit_bias, *logprobs, *stream_options,
+        *response_format, *template_vars;
+    bool stream, echo, ignore_eos;
+    int64_t max_tokens, max_completion_tokens, n, best_of, seed, top_logprobs, top_k, priority;
+    double temperature, top_p, min_p, presence_penalty, frequency_penalty, repeat_penalty,
+        latency_budget_ms;
+};
+
+#define AT(member) offsetof(struct openai_body, member)
+#define MAX_SEED 9223372036854775807.0
+#define MAX_N 16u
+#define IDS_SCHEMA                                                                                 \
+    "{\"type\":\"array\",\"minItems\":1,\"items\":{\"type\":\"integer\",\"minimum\":0}}"
+#define SEVERAL "{\"type\":\"array\",\"minItems\":1,\"maxItems\":64,\"items\":"
+#define PROMPT_SCHEMA                                                                              \
+    "{\"oneOf\":[{\"type\":\"string\"}," IDS_SCHEMA "," SEVERAL                                    \
+    "{\"type\":\"string\"}}," SEVERAL IDS_SCHEMA "}]}"
+_Static_assert(REQUEST_MAX_PROMPTS == 64, "as in SEVERAL");
+#define STOP_SCHEMA                                                                                \
+    "{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}}]}"
+
+/* What both take. */
+#define COMMON_FIELDS                                                                               \
+    {"model", FIELD_STR, AT(model), 0, 0, "name of a model of /v1/models", NULL},                   \
+        {"stream", FIELD_BOOL, AT(stream), 0, 0, "server-sent events as tokens come", NULL},        \
+        {"stream_options",                                                                          \
+         FIELD_VALUE,                                                                               \
+         AT(stream_options),                                                                        \
+         0,                                                                                         \
+         0,                                                                                         \
+         "{\"include_usage\": true} adds a last chunk with token counts",                           \
+         "{\"type\":\"object\",\"properties\":{\"include_usage\":{\"type\":\"boolean\"}}}"},        \
+        {"max_tokens", FIELD_INT, AT(max_tokens), 1, 1 << 24, "most tokens of the answer", NULL},   \
+        {"temperature", FIELD_NUM, AT(temperature), 0, 2, "0: always the likeliest token", NULL},   \
+        {"top_p", FIELD_NUM, AT(top_p), 0, 1, "keep the likeliest tokens up to this mass", NULL},   \
+        {"n", FIELD_INT, AT(n), 1, MAX_N, "answers to each prompt", NULL},                          \
+        {"stop", FIELD_VALUE, AT(stop), 0, 0, "texts that end the answer", STOP_SCHEMA},            \
+        {"seed", FIELD_INT, AT(seed), -MAX_SEED, MAX_SEED, "the same seed, the same answer", NULL}, \
+        {"presence_penalty",                                                                        \
+         FIELD_NUM,                                                                                 \
+         AT(presence_penalty),                                                                      \
+         -2,                                                                                        \
+         2,                                                                                         \
+         "against tokens that were there",                                                          \
+         NULL},                                                                                     \
+        {"frequency_penalty",        FIELD_NUM, AT(frequency_penalty), -2, 2,                       \
+         "for every time they were", NULL},                                                         \
+        {"logit_bias",                                                                              \
+         FIELD_VALUE,                                                                               \
+         AT(logit_bias),                                                                            \
+         0,                                                                                         \
+         0,                                                                                         \
+         "token id to a number from -100 to 100",                                                   \
+         "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"number\"}}"},                   \
+        {"user", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                            \
+        {"top_k", FIELD_INT, AT(top_k), 0, INT_MAX, "keep so many tokens; 0: all", NULL},           \
+        {"min_p", FIELD_NUM, AT(min_p), 0, 1, "keep tokens at least so likely, relative", NULL},    \
+        {"repeat_penalty", FIELD_NUM, AT(repeat_penalty), 0, 10, "1: none", NULL},                  \
+        {"ignore_eos", FIELD_BOOL, AT(ignore_eos), 0, 0, "do not stop at the end token", NULL},     \
+        {"priority", FIELD_INT, AT(priority), -100, 100, "higher first", NULL},                     \
+    {                                                                                               \
+        "latency_budget_ms", FIELD_NUM, AT(latency_budget_ms), 1, 86400000,                         \
+            "refuse or stop what takes longer", NULL                                                \
+    }
+
+const struct field openai_chat_fields[] = {
+    {"messages", FIELD_VALUE, AT(messages), 0, 0, "the conversation",
+     "{\"type\":\"array\",\"minItems\":1,\"items\":{\"type\":\"object\",\"required\":[\"role\"],"
+     "\"properties\":{\"role\":{\"enum\":[\"system\",\"developer\",\"user\",\"assistant\","
+     "\"tool\"]},\"content\":{\"type\":\"string\"}}}}"},
+    COMMON_FIELDS,
+    {"max_completion_tokens", FIELD_INT, AT(max_completion_tokens), 1, 1 << 24,
+     "most tokens of the answer", NULL},
+    {"logprobs", FIELD_VALUE, AT(logprobs), 0, 0, "log-probability of every token",
+     "{\"type\":\"boolean\"}"},
+    {"top_logprobs", FIELD_INT, AT(top_logprobs), 0, 20, "and of so many likeliest ones", NULL},
+    {"response_format", FIELD_VALUE, AT(response_format), 0, 0, "only {\"type\": \"text\"} yet",
+     "{\"type\":\"object\",\"properties\":{\"type\":{\"enum\":[\"text\"]}}}"},
+    {"chat_template_kwargs", FIELD_VALUE, AT(template_vars), 0, 0,
+     "variables of the model's chat template", "{\"type\":\"object\"}"},
+    {"metadata", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"safety_identifier", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"tools", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"tool_choice", FIELD_UNBUILT, 0, 0, 0, NULL, "none"},
+    {"parallel_tool_calls", FIELD_UNBUILT, 0, 0, 0, NULL, "false"},
+    {"functions", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"function_call", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"modalities", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"audio", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"prediction", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"reasoning_effort", FIELD_UNBUILT, 0, 0, 0, NULL, "none"},
+    {"store", FIELD_UNBUILT, 0, 0, 0, NULL, "false"},
+    {"service_tier", FIELD_UNBUILT, 0, 0, 0, NULL, "auto"},
+    {"web_search_options", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+};
+const size_t openai_n_chat_fields = sizeof(openai_chat_fields) / sizeof(openai_chat_fields[0]);
+
+const struct field openai_completion_fields[] = {
+    {"prompt", FIELD_VALUE, AT(prompt), 0, 0, "text, or token ids, or a list of one of these",
+     PROMPT_SCHEMA},
+    COMMON_FIELDS,
+    {"echo", FIELD_BOOL, AT(echo), 0, 0, "the prompt in front of the answer", NULL},
+    {"best_of", FIELD_INT, AT(best_of), 1, 1, "only 1", NULL},
+    {"logprobs", FIELD_VALUE, AT(logprobs), 0, 0, "so many likeliest tokens with each",
+     "{\"type\":\"integer\",\"minimum\":0,\"maximum\":20}"},
+    {"suffix", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+};
+const size_t openai_n_completion_fields =
+    sizeof(openai_completion_fields) / sizeof(openai_completion_fields[0]);
+
+_Static_assert(sizeof(openai_chat_fields) / sizeof(openai_chat_fields[0]) <= FIELDS_MAX, "mask");
+
+/* ---- parts of a body ---- */
+
+int openai_read_stop(struct request *r, const cJSON *stop, struct fields_error *e)
+{
+    struct request_generate *g = &r->generate;
+    bool list = cJSON_IsArray(stop);
+    const cJSON *one = list ? stop->child : stop;
+    if (!stop)
+        return 0;
+    if (!list && !cJSON_IsString(stop))
+        return fields_fail(e, "stop", "invalid_type", "'stop' must be a string or a list of them");
+    const char **texts = arena_zalloc_n(&r->arena, REQUEST_MAX_STOPS, sizeof(*texts));
+    for (; texts && one; one = list ? one->next : NULL) {
+        if (!cJSON_IsString(one))
+            return fields_fail(e, "stop", "invalid_type", "'stop' must hold strings");
+        if (g->n_stop == REQUEST_MAX_STOPS)
+            return fields_fail(e, "stop", "invalid_value", "'stop' holds more than %u texts",
+                               REQUEST_MAX_STOPS);
+        texts[g->n_stop++] = request_copy(r, one->valuestring, strlen(one->valuestring));
+    }
+    for (uint32_t i = 0; i < g->n_stop; i++)
+        if (texts[i][0] == '\0' && request_rc(r) == 0)
+            return fields_fail(e, "stop", "invalid_value", "'stop' has an empty text");
+    g->stop = texts;
+    return 0;
+}
+
+static int read_bias(struct request *r, const cJSON *bias, struct fields_error *e)
+{
+    struct shoal_sampling *s = &r->generate.sampling;
+    const cJSON *one;
+    if (!bias)
+        return 0;
+    int n = cJSON_GetArraySize(bias);
+    if (!cJSON_IsObject(bias))
+        return fields_fail(e, "logit_bias", "invalid_type",
+                           "'logit_bias' must be an object of token ids and numbers");
+    if (n > (int)REQUEST_MAX_BIAS)
+        return fields_fail(e, "logit_bias", "invalid_value", "'logit_bias' has more than %u tokens",
+                           REQUEST_MAX_BIAS);
+    struct shoal_bias *list = arena_zalloc_n(&r->arena, (size_t)n, sizeof(*list));
+    if (!list)
+        return 0; /* request_rc tells */
+    cJSON_ArrayForEach(one, bias)
+    {
+        char *end;
+        long id = strtol(one->string, &end, 10);
+        if (end == one->string || *end || id < 0 || id > INT32_MAX || !cJSON_IsNumber(one) ||
+            !(one->valuedouble >= -100 && one->valuedouble <= 100))
+            return fields_fail(e, "logit_bias", "invalid_value",
+                               "'logit_bias' has \"%.20s\": a token id and a number from -100 to "
+                               "100 are needed",
+                               one->string);
+        list[s->n_bias++] = openai_bias((int32_t)id, one->valuedouble);
+    }
+    s->bias = list;
+    return 0;
+}
+
+static int read_stream_options(struct openai_shape *s, const cJSON *o, bool lenient,
+                               struct fields_error *e)
+{
+    static const struct field table[] = {
+        {"include_usage", FIELD_BOOL, offsetof(struct openai_shape, include_usage), 0, 0, NULL,
+         NULL},
+        {"include_obfuscation", FIELD_IGNORED, 0, 0, 0, NULL, NULL}};
+    if (!o)
+        return 0;
+    if (!s->stream && !lenient)
+        return fields_fail(e, "stream_options", "invalid_value",
+                           "'stream_options' needs 'stream': true");
+    return fields_read(table, 2, o, s, lenient, e);
+}
+
+/* What both bodies have alike. */
+static int read_params(struct request *r, struct openai_shape *shape, const struct openai_body *b,
+                       bool lenient, struct fields_error *e)
+{
+    struct request_generate *g = &r->generate;
+    r->kind = REQUEST_GENERATE;
+    if (b->model)
+        r->model = request_copy(r, b->model, strlen(b->model));
+    r->priority = (int32_t)b->priority;
+    request_set_budget(r, b->latency_budget_ms);
+    shape->stream = b->stream;
+    g->n = (uint32_t)b->n;
+    g->n_prompts = 1;
+    g->max_tokens = (uint32_t)(b->max_completion_tokens ? b->max_completion_tokens : b->max_tokens);
+    g->ignore_end = b->ignore_eos;
+    g->has_seed = b->seed != INT64_MIN;
+    g->sampling = (struct shoal_sampling){.temperature = (float)b->temperature,
+                                          .top_k = (uint32_t)b->top_k,
+                                          .top_p = b->top_p > 0 ? (float)b->top_p : 1e-6f,
+                                          .min_p = (float)b->min_p,
+                                          .repeat_penalty = (float)b->repeat_penalty,
+                                          .presence_penalty = (float)b->presence_penalty,
+                                          .frequency_penalty = (float)b->frequency_penalty,
+                                          .seed = g->has_seed ? (uint64_t)b->seed : 0};
+    int rc = openai_read_stop(r, b->stop, e);
+    if (rc == 0)
+        rc = read_bias(r, b->logit_bias, e);
+    if (rc == 0)
+        rc = read_stream_options(shape, b->stream_options, lenient, e);
+    return rc;
+}
+
+/* What the answer depends on, once everything is read. */
+static int finish(struct request *r, struct openai_shape *shape, const char *param,
+                  struct fields_error *e)
+{
+    shape->logprobs = r->generate.sampling.logprobs;
+    shape->n_prompts = r->generate.n_prompts;
+    shape->n = r->generate.n;
+    shape->named = r->model != NULL;
+    return request_rc(r) < 0 ? fields_fail(e, param, NULL, "out of memory") : 0;
+}
+
+static struct openai_body defaults(void)
+{
+    return (struct openai_body){.n = 1, .temperature = 1, .top_p = 1, .seed = INT64_MIN};
+}
+
+/* ---- chat ---- */
+
+/* A content of several parts: their texts, one after the other. */
+static int join_parts(struct request *r, struct chat_message *m, const cJSON *parts,
+                      const char *param, struct fields_error *e)
+{
+    const cJSON *part;
+    size_t n = 0;
+    cJSON_ArrayForEach(part, parts)
+    {
+        const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(part, "type"));
+        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(part, "text"));
+        if (!type || strcmp(type, "text") != 0 || !text)
+            return fields_fail(e, param, "invalid_value",
+                               "'%s' has a part of type '%.32s': only text is understood", param,
+                               type ? type : "?");
+        n += strlen(text);
+    }
+    char *joined = arena_bytes(&r->arena, n + 1);
+    if (!joined)
+        return 0; /* request_rc tells */
+    n = 0;
+    cJSON_ArrayForEach(part, parts)
+    {
+        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(part, "text"));
+        memcpy(joined + n, text, strlen(text));
+        n += strlen(text);
+    }
+    m->content = request_copy_utf8(r, joined, n, &m->content_bytes);
+    return 0;
+}
+
+static int read_content(struct request *r, struct chat_message *m, const cJSON *content, int i,
+                        struct fields_error *e)
+{
+    char param[64];
+    m->content = "";
+    if (!content || cJSON_IsNull(content))
+        return 0;
+    if (cJSON_IsString(content)) {
+        m->content = request_copy_utf8(r, content->valuestring, strlen(content->valuestring),
+                                       &m->content_bytes);
+        return 0;
+    }
+    snprintf(param, sizeof(param), "messages[%d].content", i);
+    if (cJSON_IsArray(content))
+        return join_parts(r, m, content, param, e);
+    return fields_fail(e, param, "invalid_type", "'%s' must be a string or a list of parts", param);
+}
+
+struct message_body {
+    const char *role, *name;
+    const cJSON *content;
+};
+
+const char *openai_role(const char *given, uint32_t i, struct fields_error *e)
+{
+    /* models were trained with system messages; "developer" is their new name */
+    static const char *const roles[][2] = {{"system", "system"},
+                                           {"developer", "system"},
+                                           {"user", "user"},
+                                           {"assistant", "assistant"},
+                                           {"tool", "tool"}};
+    char param[64];
+    for (size_t k = 0; given && k < sizeof(roles) / sizeof(roles[0]); k++)
+        if (strcmp(given, roles[k][0]) == 0)
+            return roles[k][1];
+    snprintf(param, sizeof(param), "messages[%u].role", i);
+    fields_fail(e, param, "invalid_value",
+                "'%s' must be system, developer, user, assistant or tool", param);
+    return NULL;
+}
+
+static int read_message(struct request *r, struct chat_message *m, const cJSON *v, int i,
+                        bool lenient, struct fields_error *e)
+{
+    static const struct field table[] = {
+        {"role", FIELD_STR, offsetof(struct message_body, role), 0, 0, NULL, NULL},
+        {"content", FIELD_VALUE, offsetof(struct message_body, content), 0, 0, NULL, NULL},
+        {"name", FIELD_STR, offsetof(struct message_body, name), 0, 0, NULL, NULL},
+        {"refusal", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
+        {"annotations", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
+        {"tool_calls", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+        {"tool_call_id", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+        {"function_call", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+        {"audio", FIELD_UNBUILT, 0, 0, 0, NULL, NULL}};
+    struct message_body b = {NULL, NULL, NULL};
+    struct fields_error inner = {{0}, {0}, NULL};
+    if (fields_read(table, sizeof(table) / sizeof(table[0]), v, &b, lenient, &inner) < 0) {
+        char param[64];
+        snprintf(param, sizeof(param), "messages[%d]%s%.40s", i, inner.param[0] ? "." : "",
+                 inner.param);
+        return fields_fail(e, param, inner.code, "messages[%d]: %.200s", i, inner.msg);
+    }
+    m->role = openai_role(b.role, (uint32_t)i, e);
+    if (!m->role)
+        return SHOAL_EINVAL;
+    if (b.name)
+        m->name = request_copy_utf8(r, b.name, strlen(b.name), NULL);
+    return read_content(r, m, b.content, i, e);
+}
+
+int openai_read_messages(struct request *r, const cJSON *messages, bool lenient,
+                         struct fields_error *e)
+{
+    const cJSON *v;
+    int i = 0;
+    if (!cJSON_IsArray(messages) || !messages->child)
+        return fields_fail(e, "messages", messages ? "invalid_type" : "missing_required_parameter",
+                           "'messages' must be a list with at least one message");
+    size_t n = (size_t)cJSON_GetArraySize(messages);
+    struct chat_message *list = arena_zalloc_n(&r->arena, n, sizeof(*list));
+    if (!list)
+        return 0; /* request_rc tells */
+    cJSON_ArrayForEach(v, messages)
+    {
+        int rc = read_message(r, &list[i], v, i, lenient, e);
+        if (rc < 0)
+            return rc;
+        r->input_bytes += list[i++].content_bytes;
+    }
+    r->generate.chat.messages = list;
+    r->generate.chat.n_messages = (uint32_t)n;
+    return 0;
+}
+
+static struct value read_value(struct request *r, const cJSON *v);
+
+static struct value read_list(struct request *r, const cJSON *v)
+{
+    size_t n = (size_t)cJSON_GetArraySize(v), i = 0;
+    struct value *items = arena_zalloc_n(&r->arena, n, sizeof(*items));
+    const cJSON *one;
+    cJSON_ArrayForEach(one, v) if (items) items[i++] = read_value(r, one);
+    return (struct value){.kind = VALUE_LIST, .list = {items, i}};
+}
+
+static struct value read_map(struct request *r, const cJSON *v)
+{
+    size_t n = (size_t)cJSON_GetArraySize(v), i = 0;
+    struct value_member *members = arena_zalloc_n(&r->arena, n, sizeof(*members));
+    const cJSON *one;
+    cJSON_ArrayForEach(one, v) if (members)
+    {
+        members[i].key = request_copy_utf8(r, one->string, strlen(one->string), NULL);
+        members[i++].value = read_value(r, one);
+    }
+    return (struct value){.kind = VALUE_MAP, .map = {members, i}};
+}
+
+/* The parser bounds how deep this goes. */
+static struct value read_value(struct request *r, const cJSON *v)
+{
+    struct value out = {.kind = VALUE_NULL};
+    if (cJSON_IsBool(v))
+        out = value_bool(cJSON_IsTrue(v));
+    else if (cJSON_IsNumber(v) && isfinite(v->valuedouble))
+        out = (struct value){.kind = VALUE_NUMBER, .number = v->valuedouble};
+    else if (cJSON_IsArray(v))
+        out = read_list(r, v);
+    else if (cJSON_IsObject(v))
+        out = read_map(r, v);
+    else if (cJSON_IsString(v)) {
+        out.kind = VALUE_TEXT;
+        out.text.p = request_copy_utf8(r, v->valuestring, strlen(v->valuestring), &out.text.n);
+    }
+    return out;
+}
+
+static int read_template_vars(struct request *r, const cJSON *vars, struct fields_error *e)
+{
+    if (!vars)
+        return 0;
+    if (!cJSON_IsObject(vars))
+        return fields_fail(e, "chat_template_kwargs", "invalid_type",
+                           "'chat_template_kwargs' must be an object");
+    struct value map = read_map(r, vars);
+    r->generate.chat.vars = map.map.members;
+    r->generate.chat.n_vars = (uint32_t)map.map.n;
+    return 0;
+}
+
+static int read_chat_logprobs(struct shoal_sampling *s, const struct openai_body *b,
+                              struct fields_error *e)
+{
+    if (b->logprobs && !cJSON_IsBool(b->logprobs))
+        return fields_fail(e, "logprobs", "invalid_type", "'logprobs' must be true or false");
+    s->logprobs = cJSON_IsTrue(b->logprobs);
+    s->n_logprobs = (uint32_t)b->top_logprobs;
+    if (b->top_logprobs > 0 && !s->logprobs)
+        return fields_fail(e, "top_logprobs", "invalid_value",
+                           "'top_logprobs' needs 'logprobs': true");
+    return 0;
+}
+
+int openai_read_chat(struct request *r, struct openai_shape *shape, const cJSON *body, bool lenient,
+                     struct fields_error *e)
+{
+    struct openai_body b = defaults();
+    *shape = (struct openai_shape){.chat = true};
+    int rc = fields_read(openai_chat_fields, openai_n_chat_fields, body, &b, lenient, e);
+    if (rc == 0)
+        rc = read_params(r, shape, &b, lenient, e);
+    if (rc == 0)
+        rc = read_chat_logprobs(&r->generate.sampling, &b, e);
+    if (rc < 0)
+        return rc;
+    const cJSON *type = cJSON_GetObjectItemCaseSensitive(b.response_format, "type");
+    if (b.response_format && !lenient &&
+        (!cJSON_IsString(type) || strcmp(type->valuestring, "text") != 0))
+        return fields_fail(e, "response_format", "unsupported_parameter",
+                           "'response_format' other than {\"type\": \"text\"} is not supported "
+                           "yet");
+    rc = openai_read_messages(r, b.messages, lenient, e);
+    if (rc == 0)
+        rc = read_template_vars(r, b.template_vars, e);
+    return rc < 0 ? rc : finish(r, shape, "messages", e);
+}
+
+/* ---- completions ---- */
+
+static int read_ids(struct request *r, struct request_prompt *p, const cJSON *list,
+                    const char *name, struct fields_error *e)
+{
+    size_t n = (size_t)cJSON_GetArraySize(list);
+    int32_t *ids = arena_zalloc_n(&r->arena, n, sizeof(*ids));
+    const cJSON *v;
+    if (!ids)
+        return 0; /* request_rc tells */
+    cJSON_ArrayForEach(v, list)
+    {
+        if (!cJSON_IsNumber(v) || v->valuedouble < 0 || v->valuedouble > INT32_MAX ||
+            v->valuedouble != floor(v->valuedouble))
+            return fields_fail(e, name, "invalid_value",
+                               "'%s' has something that is not a token id", name);
+        ids[p->n_ids++] = (int32_t)v->valuedouble;
+    }
+    p->ids = ids;
+    r->input_bytes += n * sizeof(*ids);
+    return 0;
+}
+
+static void read_text(struct request *r, struct request_prompt *p, const cJSON *v)
+{
+    p->text_bytes = strlen(v->valuestring);
+    p->text = request_copy(r, v->valuestring, p->text_bytes);
+    r->input_bytes += p->text_bytes;
+}
+
+/* A list of prompts, all texts or all lists of ids. */
+static int read_prompts(struct request *r, struct request_prompt *out, const cJSON *list,
+                        struct fields_error *e)
+{
+    bool texts = cJSON_IsString(list->child);
+    const cJSON *v;
+    uint32_t i = 0;
+    cJSON_ArrayForEach(v, list)
+    {
+        char name[32];
+        snprintf(name, sizeof(name), "prompt[%u]", i);
+        if (texts ? !cJSON_IsString(v) : !cJSON_IsArray(v) || !v->child)
+            return fields_fail(e, name, "invalid_type",
+                               texts ? "'%s' must be a text, like the first one"
+                                     : "'%s' must be a list of token ids",
+                               name);
+        if (texts)
+            read_text(r, &out[i], v);
+        else if (read_ids(r, &out[i], v, name, e) < 0)
+            return SHOAL_EINVAL;
+        i++;
+    }
+    return 0;
+}
+
+/* How many there are; their number is bounded, since each is a task for every choice. */
+static int count_prompts(struct request_generate *g, const cJSON *list, struct fields_error *e)
+{
+    uint64_t n = (uint64_t)cJSON_GetArraySize(list);
+    if (n > REQUEST_MAX_PROMPTS)
+        return fields_fail(e, "prompt", "invalid_value",
+                           "'prompt' holds %llu prompts: at most %u may be sent at a time",
+                           (unsigned long long)n, REQUEST_MAX_PROMPTS);
+    if (n * g->n > REQUEST_MAX_CHOICES)
+        return fields_fail(e, "prompt", "invalid_value",
+                           "'prompt' holds %llu prompts, which makes %llu choices with 'n': at "
+                           "most %u may be asked for at a time",
+                           (unsigned long long)n, (unsigned long long)(n * g->n),
+                           REQUEST_MAX_CHOICES);
+    g->n_prompts = (uint32_t)n;
+    return 0;
+}
+
+static int read_prompt(struct request *r, const cJSON *prompt, struct fields_error *e)
+{
+    struct request_generate *g = &r->generate;
+    int rc = 0;
+    if (cJSON_IsArray(prompt) && prompt->child && !prompt->child->next &&
+        !cJSON_IsNumber(prompt->child))
+        prompt = prompt->child; /* a list of one prompt */
+    const cJSON *first = cJSON_IsArray(prompt) ? prompt->child : NULL;
+    bool several = cJSON_IsString(first) || cJSON_IsArray(first);
+    if (several)
+        rc = count_prompts(g, prompt, e);
+    struct request_prompt *list = arena_zalloc_n(&r->arena, g->n_prompts, sizeof(*list));
+    if (rc < 0 || !list)
+        return rc;
+    g->prompts = list;
+    if (cJSON_IsString(prompt))
+        read_text(r, &list[0], prompt);
+    else if (cJSON_IsNumber(first))
+        rc = read_ids(r, &list[0], prompt, "prompt", e);
+    else if (several)
+        rc = read_prompts(r, list, prompt, e);
+    else
+        rc = fields_fail(e, "prompt", prompt ? "invalid_type" : "missing_required_parameter",
+                         "'prompt' must be a text, a list of token ids, or a list of these");
+    return rc;
+}
+
+int openai_read_completion(struct request *r, struct openai_shape *shape, const cJSON *body,
+                           bool lenient, struct fields_error *e)
+{
+    struct openai_body b = defaults();
+    struct shoal_sampling *s = &r->generate.sampling;
+    b.max_tokens = 16; /* the default of this endpoint */
+    *shape = (struct openai_shape){.chat = false};
+    int rc =
+        fields_read(openai_completion_fields, openai_n_completion_fields, body, &b, lenient, e);
+    if (rc == 0)
+        rc = read_params(r, shape, &b, lenient, e);
+    if (rc == 0)
+        rc = read_prompt(r, b.prompt, e);
+    if (rc < 0)
+        return rc;
+    r->generate.echo = b.echo;
+    if (b.logprobs && !cJSON_IsFalse(b.logprobs)) {
+        double n = b.logprobs->valuedouble;
+        if (!cJSON_IsNumber(b.logprobs) || !(n >= 0 && n <= 20) || n != floor(n))
+            return fields_fail(e, "logprobs", "invalid_value",
+                               "'logprobs' must be a whole number from 0 to 20");
+        s->logprobs = true;
+        s->n_logprobs = (uint32_t)n;
+    }
+    return finish(r, shape, "prompt", e);
+}

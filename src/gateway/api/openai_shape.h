@@ -1,0 +1,15 @@
+/* openai_shape.h - how an answer is to look in OpenAI's interface, apart from what it says. */
+#ifndef SHOAL_GATEWAY_API_OPENAI_SHAPE_H
+#define SHOAL_GATEWAY_API_OPENAI_SHAPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct openai_shape {
+    bool chat; /* else a text completion */
+    bool stream, include_usage, logprobs;
+    bool named;            /* the request names its model */
+    uint32_t n_prompts, n; /* n: answers to each prompt */
+};
+
+#endif

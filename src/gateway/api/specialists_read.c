@@ -1,0 +1,292 @@
+/* specialists_read.c - bodies of requests to specialists.
+ *
+ * "input" is a text or a list of texts everywhere. */
+#include <math.h>
+#include <string.h>
+
+#include "gateway/api/specialists.h"
+
+#define MAX_VALUES (1u << 20)
+#define MAX_SERIES_VALUES (1u << 20)
+
+struct body {
+    const char *model, *labels, *query, *encoding_format;
+    const cJSON *input, *documents, *text, *series;
+    int64_t top, top_n, dimensions, max_sentences, max_tokens, beams, priority;
+    bool raw, return_documents, truncate;
+    double latency_budget_ms;
+};
+
+#define AT(member) offsetof(struct body, member)
+#define TEXTS                                                                                      \
+    "{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}}]}"
+#define INPUT                                                                                      \
+    {                                                                                              \
+        "input", FIELD_VALUE, AT(input), 0, 0, "a text, or a list of them", TEXTS                  \
+    }
+#define COMMON                                                                                     \
+    {"model", FIELD_STR, AT(model), 0, 0, "name of a model of /v1/models", NULL},                  \
+        {"priority", FIELD_INT, AT(priority), -100, 100, "higher first", NULL},                    \
+        {"latency_budget_ms",                                                                      \
+         FIELD_NUM,                                                                                \
+         AT(latency_budget_ms),                                                                    \
+         1,                                                                                        \
+         86400000,                                                                                 \
+         "refuse or stop what takes longer",                                                       \
+         NULL},                                                                                    \
+    {                                                                                              \
+        "user", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL                              \
+    }
+#define LABELS                                                                                     \
+    {                                                                                              \
+        "labels", FIELD_STR, AT(labels), 0, 0, "a label set of the model", NULL                    \
+    }
+
+const struct field embed_fields[] = {
+    INPUT,
+    COMMON,
+    {"encoding_format", FIELD_STR, AT(encoding_format), 0, 0, "float or base64", NULL},
+    {"dimensions", FIELD_INT, AT(dimensions), 1, 65536, "only the first so many", NULL}};
+const struct field classify_fields[] = {
+    INPUT,
+    COMMON,
+    LABELS,
+    {"top", FIELD_INT, AT(top), 1, 10000, "at most so many labels; default all", NULL}};
+const struct field entities_fields[] = {INPUT, COMMON, LABELS};
+const struct field rerank_fields[] = {
+    {"query", FIELD_STR, AT(query), 0, 0, "what is looked for", NULL},
+    {"documents", FIELD_VALUE, AT(documents), 0, 0, "a list of texts, or of {\"text\": ...}",
+     "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"},
+    {"top_n", FIELD_INT, AT(top_n), 1, REQUEST_MAX_INPUTS, "at most so many; default all", NULL},
+    {"return_documents", FIELD_BOOL, AT(return_documents), 0, 0, "with their texts", NULL},
+    {"raw", FIELD_BOOL, AT(raw), 0, 0, "logits instead of probabilities", NULL},
+    COMMON};
+const struct field summarize_fields[] = {
+    INPUT,
+    COMMON,
+    {"max_sentences", FIELD_INT, AT(max_sentences), 1, 1000, "for extracts", NULL},
+    {"max_tokens", FIELD_INT, AT(max_tokens), 1, 65536, "for written summaries", NULL},
+    {"beams", FIELD_INT, AT(beams), 1, 16, "1: greedy", NULL}};
+const struct field score_fields[] = {
+    {"input", FIELD_VALUE, AT(input), 0, 0, "a row of numbers (null: missing), or a list of rows",
+     "{\"type\":\"array\"}"},
+    {"series", FIELD_VALUE, AT(series), 0, 0,
+     "instead of input: rows that follow each other in time, for models that remember",
+     "{\"type\":\"array\",\"items\":{\"type\":\"array\"}}"},
+    {"raw", FIELD_BOOL, AT(raw), 0, 0, "before the model's last transform", NULL},
+    COMMON};
+static const struct field ollama_embed_fields[] = {
+    INPUT,
+    COMMON,
+    {"truncate", FIELD_BOOL, AT(truncate), 0, 0, "accepted: long texts are always cut", NULL},
+    {"dimensions", FIELD_INT, AT(dimensions), 1, 65536, "only the first so many", NULL},
+    {"options", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"keep_alive", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL}};
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+const size_t n_embed_fields = COUNT(embed_fields), n_classify_fields = COUNT(classify_fields),
+             n_entities_fields = COUNT(entities_fields), n_rerank_fields = COUNT(rerank_fields),
+             n_summarize_fields = COUNT(summarize_fields), n_score_fields = COUNT(score_fields);
+
+/* ---- inputs ---- */
+
+static int count_inputs(const cJSON *v, const char *name, uint32_t *n, struct fields_error *e)
+{
+    int k = cJSON_IsArray(v) ? cJSON_GetArraySize(v) : 1;
+    if (!v)
+        return fields_fail(e, name, "missing_required_parameter", "'%s' is missing", name);
+    if (k == 0 || k > (int)REQUEST_MAX_INPUTS)
+        return fields_fail(e, name, "invalid_value", "'%s' must hold 1 to %u items", name,
+                           REQUEST_MAX_INPUTS);
+    *n = (uint32_t)k;
+    return 0;
+}
+
+static int take_text(struct request *r, struct request_input *in, const cJSON *v, const char *name,
+                     struct fields_error *e)
+{
+    const cJSON *text = cJSON_IsObject(v) ? cJSON_GetObjectItemCaseSensitive(v, "text") : v;
+    if (!cJSON_IsString(text))
+        return fields_fail(e, name, "invalid_type", "'%s' must be a text or a list of texts", name);
+    if (text->valuestring[0] == '\0')
+        return fields_fail(e, name, "invalid_value", "'%s' has an empty text", name);
+    in->text_bytes = strlen(text->valuestring);
+    in->text = request_copy(r, text->valuestring, in->text_bytes);
+    r->input_bytes += in->text_bytes;
+    return 0;
+}
+
+/* Room for n inputs; NULL: request_rc tells. */
+static struct request_input *make_inputs(struct request *r, uint32_t n)
+{
+    struct request_input *list = arena_zalloc_n(&r->arena, n, sizeof(*list));
+    r->infer.inputs = list;
+    r->infer.n_inputs = list ? n : 0;
+    return list;
+}
+
+static int take_texts(struct request *r, const cJSON *v, const char *name, struct fields_error *e)
+{
+    const cJSON *one = cJSON_IsArray(v) ? v->child : v;
+    uint32_t n = 0;
+    int rc = count_inputs(v, name, &n, e);
+    struct request_input *list = rc == 0 ? make_inputs(r, n) : NULL;
+    for (uint32_t i = 0; list && i < n && rc == 0; i++, one = one->next)
+        rc = take_text(r, &list[i], one, name, e);
+    return rc;
+}
+
+static int take_number(double *out, const cJSON *v, const char *name, struct fields_error *e)
+{
+    if (!cJSON_IsNumber(v) && !cJSON_IsNull(v))
+        return fields_fail(e, name, "invalid_type",
+                           "'%s' has something that is neither a number nor null", name);
+    *out = cJSON_IsNull(v) ? (double)NAN : v->valuedouble;
+    return 0;
+}
+
+static int take_row(struct request *r, struct request_input *in, const cJSON *row,
+                    struct fields_error *e)
+{
+    const cJSON *v;
+    int n = cJSON_GetArraySize(row);
+    if (!cJSON_IsArray(row) || n == 0 || (uint32_t)n > MAX_VALUES)
+        return fields_fail(e, "input", "invalid_type",
+                           "'input' must be a row of numbers, or a "
+                           "list of rows");
+    double *values = arena_zalloc_n(&r->arena, (size_t)n, sizeof(double));
+    if (!values)
+        return 0; /* request_rc tells */
+    in->values = values;
+    cJSON_ArrayForEach(v, row)
+    {
+        int rc = take_number(&values[in->n_values++], v, "input", e);
+        if (rc < 0)
+            return rc;
+    }
+    r->input_bytes += (size_t)n * sizeof(double);
+    return 0;
+}
+
+static int take_rows(struct request *r, const cJSON *input, struct fields_error *e)
+{
+    bool rows = input && cJSON_IsArray(input->child);
+    const cJSON *row = rows ? input->child : input;
+    uint32_t n = 1;
+    int rc = rows || !input ? count_inputs(input, "input", &n, e) : 0;
+    struct request_input *list = rc == 0 ? make_inputs(r, n) : NULL;
+    for (uint32_t i = 0; list && i < n && rc == 0; i++, row = row->next)
+        rc = take_row(r, &list[i], row, e);
+    return rc;
+}
+
+/* All rows of a series as one input. */
+static int take_series(struct request *r, const cJSON *series, struct fields_error *e)
+{
+    const cJSON *row, *v;
+    int n_rows = cJSON_GetArraySize(series), n = n_rows > 0 ? cJSON_GetArraySize(series->child) : 0;
+    if (!cJSON_IsArray(series) || n <= 0 || (uint64_t)n_rows * (uint64_t)n > MAX_SERIES_VALUES)
+        return fields_fail(e, "series", "invalid_type",
+                           "'series' must be a list of rows, at most %u numbers in all",
+                           MAX_SERIES_VALUES);
+    struct request_input *in = make_inputs(r, 1);
+    double *values = arena_zalloc_n(&r->arena, (size_t)n_rows * (size_t)n, sizeof(double));
+    if (!in || !values)
+        return 0; /* request_rc tells */
+    in->values = values;
+    cJSON_ArrayForEach(row, series)
+    {
+        if (!cJSON_IsArray(row) || cJSON_GetArraySize(row) != n)
+            return fields_fail(e, "series", "invalid_value", "'series' has rows of unlike length");
+        cJSON_ArrayForEach(v, row)
+        {
+            int rc = take_number(&values[in->n_values++], v, "series", e);
+            if (rc < 0)
+                return rc;
+        }
+    }
+    r->input_bytes += in->n_values * sizeof(double);
+    r->infer.n_columns = (uint32_t)n;
+    return 0;
+}
+
+/* ---- bodies ---- */
+
+static const char *copy(struct request *r, const char *text)
+{
+    return text ? request_copy(r, text, strlen(text)) : NULL;
+}
+
+static void use_body(struct request *r, const struct body *b)
+{
+    struct request_infer *q = &r->infer;
+    r->model = copy(r, b->model);
+    r->priority = (int32_t)b->priority;
+    request_set_budget(r, b->latency_budget_ms);
+    q->labels = copy(r, b->labels);
+    q->query = copy(r, b->query);
+    q->dimensions = (uint32_t)b->dimensions;
+    q->max_sentences = (uint32_t)b->max_sentences;
+    q->max_tokens = (uint32_t)b->max_tokens;
+    q->beams = (uint32_t)b->beams;
+    q->raw = b->raw;
+}
+
+static int check_format(const struct body *b, bool *base64, struct fields_error *e)
+{
+    *base64 = b->encoding_format && strcmp(b->encoding_format, "base64") == 0;
+    if (!b->encoding_format || *base64 || strcmp(b->encoding_format, "float") == 0)
+        return 0;
+    return fields_fail(e, "encoding_format", "invalid_value",
+                       "'encoding_format' must be float or base64");
+}
+
+static int check_query(const struct body *b, struct fields_error *e)
+{
+    if (b->query && b->query[0])
+        return 0;
+    return fields_fail(e, "query", "missing_required_parameter", "'query' is missing");
+}
+
+int specialist_read(struct request *r, struct specialist_shape *shape, enum specialist_body body,
+                    const cJSON *json, bool lenient, struct fields_error *e)
+{
+    static const struct {
+        enum shoal_kind kind;
+        const struct field *fields;
+        size_t n;
+    } bodies[] = {
+        [SPECIALIST_EMBED] = {SHOAL_KIND_EMBED, embed_fields, COUNT(embed_fields)},
+        [SPECIALIST_OLLAMA_EMBED] = {SHOAL_KIND_EMBED, ollama_embed_fields,
+                                     COUNT(ollama_embed_fields)},
+        [SPECIALIST_CLASSIFY] = {SHOAL_KIND_CLASSIFY, classify_fields, COUNT(classify_fields)},
+        [SPECIALIST_ENTITIES] = {SHOAL_KIND_TAG, entities_fields, COUNT(entities_fields)},
+        [SPECIALIST_RERANK] = {SHOAL_KIND_RERANK, rerank_fields, COUNT(rerank_fields)},
+        [SPECIALIST_SUMMARIZE] = {SHOAL_KIND_SUMMARIZE, summarize_fields, COUNT(summarize_fields)},
+        [SPECIALIST_SCORE] = {SHOAL_KIND_SCORE, score_fields, COUNT(score_fields)}};
+    struct body b = {.model = NULL};
+    int rc = fields_read(bodies[body].fields, bodies[body].n, json, &b, lenient, e);
+    if (rc < 0)
+        return rc;
+    r->kind = REQUEST_INFER;
+    r->infer.kind = bodies[body].kind;
+    *shape = (struct specialist_shape){.body = body};
+    if (body == SPECIALIST_SCORE && b.series && b.input)
+        return fields_fail(e, "series", "invalid_value", "'input' and 'series' exclude each other");
+    use_body(r, &b);
+    if (body == SPECIALIST_SCORE)
+        rc = b.series ? take_series(r, b.series, e) : take_rows(r, b.input, e);
+    else if (body == SPECIALIST_RERANK)
+        rc = take_texts(r, b.documents, "documents", e);
+    else
+        rc = take_texts(r, b.input, "input", e);
+    if (rc == 0 && body == SPECIALIST_RERANK)
+        rc = check_query(&b, e);
+    if (rc == 0 && body == SPECIALIST_EMBED)
+        rc = check_format(&b, &shape->base64, e);
+    shape->top = (uint32_t)(body == SPECIALIST_RERANK ? b.top_n : b.top);
+    shape->with_documents = b.return_documents;
+    if (rc == 0 && request_rc(r) < 0)
+        rc = fields_fail(e, "input", NULL, "out of memory");
+    return rc;
+}

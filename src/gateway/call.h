@@ -1,0 +1,149 @@
+/* call.h - one HTTP request and its answer: headers, whole bodies, streams of events, errors.
+ *
+ * The same struct serves HTTP, gRPC and messages of a WebSocket: they differ in how events are
+ * framed and errors are told.
+ *
+ * Thread:    the loop's.
+ * Ownership: freed when the HTTP side is over and the last hold is given back.
+ * Failure:   answering cannot fail for the caller: where the client is gone, nothing happens. */
+#ifndef SHOAL_GATEWAY_CALL_H
+#define SHOAL_GATEWAY_CALL_H
+
+#include <cjson/cJSON.h>
+
+#include "gateway/api/fields.h"
+#include "gateway/gw.h"
+#include "wire/sse.h"
+
+struct call {
+    struct gw_loop *gl;
+    struct http_req *req; /* NULL: over, or the client is gone */
+    const struct route *route;
+    struct admission_client *client; /* who asks, or NULL */
+    cJSON *json;                     /* ROUTE_JSON: the body */
+    char id[64];
+    char trace[64]; /* traceparent, or "" */
+    bool lenient, ollama, began;
+    uint32_t places; /* in the limits of requests in flight */
+    uint64_t start_ns, deadline_ns;
+    uint32_t holds;
+    struct buf out;                      /* for the handler to build its answer in */
+    const char *model_name, *cache_note; /* for headers and the log; cache_note: "hit", ... */
+    struct sink *sink;                   /* of the request that the call became, or NULL */
+    /* Sends what is in `out` as one event; NULL: events are framed as text. */
+    void (*event)(struct call *c);
+    /* Of handlers without a sink. */
+    void *job;
+    void (*abandon)(struct call *c); /* the client is gone: stop working */
+    void (*resume)(struct call *c);  /* the client has read: there is room again */
+    void (*arrived)(struct call *c); /* ROUTE_EARLY: more of the body, or its end */
+};
+
+/* A failure as an interface tells it. */
+struct call_error {
+    int status;        /* of HTTP */
+    const char *type;  /* OpenAI's, such as "invalid_request_error" */
+    const char *param; /* or NULL */
+    const char *code;  /* or NULL */
+    const char *message;
+    uint32_t retry_after_s; /* 0: do not say */
+};
+
+/* ---- lifetime ---- */
+
+/* r becomes a call of the loop; NULL: out of memory, and r is answered. */
+struct call *call_create(struct gw_loop *gl, struct http_req *r);
+void call_hold(struct call *c);
+void call_release(struct call *c);
+/* An empty request with all that the call knows about it: who asks, until when.  NULL: out of
+ * memory, and the call is answered. */
+struct request *call_request(struct call *c);
+/* Connects the call, which is held, to a sink: when the client is gone the sink's work is
+ * cancelled. */
+void call_set_sink(struct call *c, struct sink *s);
+/* The sink is closed; gives the hold back. */
+void call_unset_sink(struct call *c);
+/* For headers and the log. */
+void call_set_model(struct call *c, const struct sink_start *e);
+
+/* ---- whole answers: each ends the call; c may be gone afterwards unless it is held ---- */
+
+void call_json(struct call *c, int status); /* what is in c->out */
+void call_text(struct call *c, int status, const char *type, const char *body, size_t n);
+/* A body that is there already, with headers of its own. */
+void call_file(struct call *c, int status, const char *type, const struct http_header *extra,
+               size_t n_extra, const char *body, size_t n);
+/* The origin of the page that asks, if the configuration allows it; NULL: none, or not. */
+const char *call_origin(const struct call *c);
+/* An answer without a body to a browser that asks before it sends. */
+void call_preflight(struct call *c);
+
+/* ---- errors: each ends the call ---- */
+
+/* type: NULL is the one that suits the status. */
+void call_fail(struct call *c, int status, const char *type, const char *param, const char *code,
+               const char *fmt, ...) SHOAL_PRINTF(6, 7);
+void call_fail_fields(struct call *c, const struct fields_error *e);
+void call_fail_with(struct call *c, const struct failure *f);
+/* An error of the library with the status that suits it. */
+void call_fail_code(struct call *c, int code, const char *msg);
+/* retry_after_s: 0 says nothing about when. */
+void call_refuse(struct call *c, enum gw_refusal why, int status, uint32_t retry_after_s,
+                 const char *fmt, ...) SHOAL_PRINTF(5, 6);
+/* The error as a JSON answer, whatever the route's way is. */
+void call_send_error(struct call *c, const struct call_error *e);
+/* The failure as an object for a stream that has begun, into c->out. */
+void call_put_failure(struct call *c, const struct failure *f);
+/* {"error":{...}} in OpenAI's shape, or Ollama's. */
+void call_put_error(struct buf *b, const struct call_error *e, bool ollama);
+int call_status_of(const struct failure *f);
+const char *call_type_of(int status);
+
+/* ---- streams ---- */
+
+void call_begin(struct call *c, const char *type);
+void call_begin_with(struct call *c, const char *type, const struct http_header *extra,
+                     size_t n_extra);
+void call_write(struct call *c, const char *p, size_t n);
+/* Writes what is in c->out, of a stream that has begun. */
+void call_flush(struct call *c);
+void call_end(struct call *c);
+void call_end_flushed(struct call *c); /* writes c->out first */
+void call_end_trailers(struct call *c, const struct http_header *trailers, size_t n);
+/* So many bytes wait for the client that events should wait, too. */
+bool call_full(const struct call *c);
+/* The connection became something else: there is no request any more. */
+void call_detach(struct call *c, int status);
+
+/* One event of a stream of server-sent events: begin, its data into c->out, end. */
+static inline void call_event_begin(struct call *c, const char *name)
+{
+    if (!c->event)
+        sse_begin(&c->out, name);
+}
+
+static inline void call_event_end(struct call *c)
+{
+    if (c->event)
+        c->event(c);
+    else
+        sse_end(&c->out);
+}
+
+/* OpenAI's mark for the end of a stream. */
+static inline void call_event_last(struct call *c)
+{
+    if (!c->event)
+        sse_done(&c->out);
+}
+
+/* The end of one line of a stream of JSON lines. */
+static inline void call_line_end(struct call *c)
+{
+    if (c->event)
+        c->event(c);
+    else
+        buf_putc(&c->out, '\n');
+}
+
+#endif

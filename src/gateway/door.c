@@ -1,0 +1,270 @@
+/* door.c - see door.h. */
+#include "gateway/door.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/hash.h"
+
+#define LONG_BODY_BYTES ((size_t)64 << 10)
+
+static void make_id(struct call *c)
+{
+    const char *given = http_header(c->req, "x-request-id");
+    size_t n = given ? strspn(given, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                     "0123456789._:-")
+                     : 0;
+    if (n > 0 && given[n] == '\0' && n < sizeof(c->id)) {
+        memcpy(c->id, given, n + 1);
+        return;
+    }
+    struct gw_loop *gl = c->gl;
+    uint64_t seed[2] = {gl->gw->id_salt, ((uint64_t)(gl - gl->gw->loops) << 48) + gl->next_id++};
+    memcpy(c->id, "req_", 4);
+    hash_hex(c->id + 4, hash_bytes(seed, sizeof(seed), 7));
+}
+
+/* W3C trace context: ours goes on with the caller's trace. */
+static void read_trace(struct call *c)
+{
+    const char *tp = http_header(c->req, "traceparent");
+    if (!tp || strlen(tp) != 55 || strspn(tp, "0123456789abcdef-") != 55 || tp[2] != '-' ||
+        tp[35] != '-' || tp[52] != '-')
+        return;
+    uint64_t span = hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt);
+    snprintf(c->trace, sizeof(c->trace), "%.35s-%016" PRIx64 "%s", tp, span, tp + 52);
+}
+
+static bool matches(const struct route *r, const char *path)
+{
+    size_t n = strlen(r->path);
+    if (n > 0 && r->path[n - 1] == '*')
+        return strncmp(r->path, path, n - 1) == 0;
+    return strcmp(r->path, path) == 0;
+}
+
+static const struct route *find_route(const struct http_req *r, bool *wrong_method)
+{
+    const char *method = r->head ? "GET" : r->method;
+    *wrong_method = false;
+    for (size_t i = 0; i < gw_n_routes; i++) {
+        if (!matches(&gw_routes[i], r->path))
+            continue;
+        if (*wrong_method && strcmp(gw_routes[i].path, "/*") == 0)
+            break; /* the path is there, only not for this method */
+        if (strcmp(gw_routes[i].method, method) == 0)
+            return &gw_routes[i];
+        *wrong_method = true;
+    }
+    return NULL;
+}
+
+bool door_early(const char *path)
+{
+    for (size_t i = 0; i < gw_n_routes; i++)
+        if ((gw_routes[i].flags & ROUTE_EARLY) && matches(&gw_routes[i], path))
+            return true;
+    return false;
+}
+
+/* Where no keys are configured, only this machine's own people administer: not other machines, and
+ * not pages of other sites in a browser here (which may send to us, and say where they come from).
+ */
+static bool check_local(struct call *c)
+{
+    static const char *const peers[] = {"unix", "127.0.0.1", "::1", "::ffff:127.0.0.1"};
+    static const char *const hosts[] = {"localhost", "127.0.0.1", "[::1]"};
+    const char *origin = http_header(c->req, "origin");
+    bool peer_ok = false, origin_ok = !origin || call_origin(c);
+    for (size_t i = 0; i < sizeof(peers) / sizeof(peers[0]); i++)
+        peer_ok |= strcmp(c->req->peer, peers[i]) == 0;
+    const char *host = origin ? strstr(origin, "://") : NULL;
+    for (size_t i = 0; host && i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+        size_t n = strlen(hosts[i]);
+        origin_ok |=
+            strncasecmp(host + 3, hosts[i], n) == 0 && (host[3 + n] == ':' || host[3 + n] == '\0');
+    }
+    if (peer_ok && origin_ok)
+        return true;
+    call_fail(c, 403, NULL, NULL, NULL,
+              "without keys in the configuration, only this machine may administer");
+    return false;
+}
+
+/* true: the caller may go on. */
+static bool check_key(struct call *c)
+{
+    struct gw *gw = c->gl->gw;
+    if (c->route->flags & ROUTE_OPEN)
+        return true;
+    if (!admission_needed(gw->admission))
+        return !(c->route->flags & ROUTE_ADMIN) || check_local(c);
+    const char *auth = http_header(c->req, "authorization"),
+               *key = http_header(c->req, "x-api-key");
+    if (auth && strncasecmp(auth, "bearer ", 7) == 0)
+        key = auth + 7;
+    if (key)
+        c->client = admission_find(gw->admission, key, strlen(key));
+    if (!c->client) {
+        call_refuse(c, GW_REFUSED_AUTH, 401, 0,
+                    key ? "this API key is not known here"
+                        : "no API key: send Authorization: "
+                          "Bearer KEY");
+        return false;
+    }
+    if ((c->route->flags & ROUTE_ADMIN) && !c->client->admin) {
+        call_fail(c, 403, NULL, NULL, NULL, "the key '%s' may not administer this server",
+                  c->client->name);
+        return false;
+    }
+    return true;
+}
+
+static bool enter(struct call *c)
+{
+    uint32_t retry_ms;
+    if (!(c->route->flags & ROUTE_WORK))
+        return true;
+    enum admission_verdict a = admission_enter(c->gl->gw->admission, c->client, &retry_ms);
+    c->places = a == ADMISSION_OK;
+    if (c->places > 0)
+        return true;
+    call_refuse(c, a == ADMISSION_RATE ? GW_REFUSED_RATE : GW_REFUSED_BUSY, 429,
+                (retry_ms + 999) / 1000,
+                a == ADMISSION_RATE ? "too many requests: this key may send no more now"
+                                    : "too many requests in flight");
+    return false;
+}
+
+bool door_enter_more(struct call *c, uint32_t n_prompts)
+{
+    uint32_t most, more = n_prompts - 1;
+    if (c->places == 0 || more == 0)
+        return true;
+    if (admission_enter_more(c->gl->gw->admission, c->client, more, &most) == ADMISSION_OK) {
+        c->places += more;
+        return true;
+    }
+    if (n_prompts > most)
+        call_fail(c, 400, NULL, "prompt", "invalid_value",
+                  "'prompt' holds %u prompts, and only %u requests may be in flight", n_prompts,
+                  most);
+    else
+        call_refuse(c, GW_REFUSED_BUSY, 429, 1, "too many requests in flight for %u prompts more",
+                    more);
+    return false;
+}
+
+static void set_deadline(struct call *c, uint64_t ms)
+{
+    uint32_t most = c->gl->config->max_deadline_ms;
+    if (most && (ms == 0 || ms > most))
+        ms = most;
+    c->deadline_ns = ms ? c->start_ns + ms * 1000000u : 0;
+}
+
+void door_set_budget(struct call *c, double ms)
+{
+    set_deadline(c, ms >= 1 ? (uint64_t)ms : 1);
+}
+
+static bool read_deadline(struct call *c)
+{
+    const char *text = http_header(c->req, "x-latency-budget-ms");
+    if (text) {
+        char *end;
+        double v = strtod(text, &end);
+        if (end == text || *end || !(v > 0 && v <= 86400000.0)) {
+            call_fail(c, 400, NULL, "x-latency-budget-ms", "invalid_value",
+                      "x-latency-budget-ms must be a number of milliseconds above 0");
+            return false;
+        }
+        door_set_budget(c, v);
+    } else {
+        set_deadline(c, c->gl->config->default_deadline_ms);
+    }
+    return true;
+}
+
+static bool read_json(struct call *c)
+{
+    const char *end = NULL;
+    if (!(c->route->flags & ROUTE_JSON))
+        return true;
+    if (c->req->body_bytes == 0) {
+        call_fail(c, 400, NULL, NULL, NULL, "the body is empty: send a JSON object");
+        return false;
+    }
+    c->json = cJSON_ParseWithLengthOpts(c->req->body, c->req->body_bytes, &end, false);
+    if (c->json && end) { /* nothing but white space may follow */
+        end += strspn(end, " \t\r\n");
+        if (end < c->req->body + c->req->body_bytes) {
+            cJSON_Delete(c->json);
+            c->json = NULL;
+        }
+    }
+    if (!c->json) {
+        size_t at = end ? (size_t)(end - c->req->body) : 0;
+        call_fail(c, 400, NULL, NULL, "invalid_json", "the body is not valid JSON (near byte %zu)",
+                  at);
+        return false;
+    }
+    if (!cJSON_IsObject(c->json)) {
+        call_fail(c, 400, NULL, NULL, "invalid_type", "the body must be a JSON object");
+        return false;
+    }
+    return true;
+}
+
+/* The body as JSON, given or parsed. */
+static bool take_json(struct call *c, cJSON *json)
+{
+    if (json) {
+        c->json = json;
+        return true;
+    }
+    return read_json(c);
+}
+
+void door_enter(struct call *c, cJSON *json)
+{
+    struct http_req *r = c->req;
+    bool wrong_method;
+    const char *lenient = http_header(r, "x-shoal-lenient");
+    c->lenient = lenient && strcmp(lenient, "1") == 0;
+    make_id(c);
+    read_trace(c);
+    c->ollama = strncmp(r->path, "/api/", 5) == 0;
+    if (strcmp(r->method, "OPTIONS") == 0) {
+        call_preflight(c);
+    } else if (!(c->route = find_route(r, &wrong_method))) {
+        if (wrong_method)
+            call_fail(c, 405, NULL, NULL, NULL, "%s cannot be used with %.100s", r->method,
+                      r->path);
+        else
+            call_fail(c, 404, NULL, NULL, "not_found", "there is nothing at %.100s", r->path);
+    } else if (check_key(c) && enter(c) && read_deadline(c)) {
+        bool known = !json && c->route->recall && c->route->recall(c);
+        if (!known && take_json(c, json)) {
+            json = NULL; /* taken */
+            c->route->handle(c);
+        }
+    }
+    cJSON_Delete(json);
+}
+
+void door_handle(void *gw_loop, struct http_req *r)
+{
+    struct gw_loop *gl = gw_loop;
+    struct call *c = call_create(gl, r);
+    if (!c)
+        return;
+    if (r->body_bytes > LONG_BODY_BYTES) /* those of this turn do not wait until it is parsed */
+        flow_wake(&gl->flow);
+    call_hold(c); /* while the handler runs */
+    door_enter(c, NULL);
+    call_release(c);
+}

@@ -1,0 +1,22 @@
+/* door.h - where a request comes in: its route, its key, its place, its deadline, its body.
+ *
+ * Thread:    the loop's.
+ * Failure:   what is refused is answered. */
+#ifndef SHOAL_GATEWAY_DOOR_H
+#define SHOAL_GATEWAY_DOOR_H
+
+#include "gateway/call.h"
+
+/* Entry from net. */
+void door_handle(void *gw_loop, struct http_req *r);
+/* The same for a call that was made by hand, as for a message of a WebSocket.  c is held by the
+ * caller; json: its body, taken; NULL: the request's own body is parsed. */
+void door_enter(struct call *c, cJSON *json);
+bool door_early(const char *path); /* whether it is a ROUTE_EARLY */
+/* The request is as much work as so many of one prompt: it needs a place for each.  False: there
+ * are not enough, and it is answered. */
+bool door_enter_more(struct call *c, uint32_t n_prompts);
+/* A time budget of the client's, from when the request came. */
+void door_set_budget(struct call *c, double ms);
+
+#endif
