@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "cmd/describe.h"
 
 #define MAX_INPUT_BYTES ((size_t)1 << 30)
 
@@ -30,6 +31,10 @@ static void setup_log(const struct opts *o)
 bool cmd_begin(struct opts *o, const struct opts_page *page, int argc, const char *const *argv,
                int *exit_code)
 {
+    if (describe_page(page, argc, argv)) {
+        *exit_code = CMD_OK;
+        return false;
+    }
     enum opts_outcome outcome = opts_parse(o, page, argc, argv);
     if (outcome != OPTS_RUN) {
         *exit_code = outcome == OPTS_USAGE ? CMD_USAGE : CMD_OK;

@@ -33,6 +33,8 @@ int cmd_score(int argc, const char *const *argv);
 int cmd_summarize(int argc, const char *const *argv);
 int cmd_eval(int argc, const char *const *argv);
 int cmd_doctor(int argc, const char *const *argv);
+int cmd_completion(int argc, const char *const *argv);
+int cmd_manual(int argc, const char *const *argv);
 int cmd_model(int argc, const char *const *argv);
 int cmd_model_show(int argc, const char *const *argv);
 int cmd_model_convert(int argc, const char *const *argv);

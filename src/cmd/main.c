@@ -3,46 +3,19 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/nearest.h"
 #include "cmd/cmd.h"
+#include "cmd/commands.h"
 #include "shoal/shoal.h"
-
-struct command {
-    const char *name;
-    int (*run)(int argc, const char *const *argv);
-    const char *summary;
-};
-
-static const struct command commands[] = {
-    {"ask", cmd_ask, "a command or question: actions as JSON, and a reply"},
-    {"serve", cmd_serve, "a web page, and everything over HTTP"},
-    {"doctor", cmd_doctor, "what this machine has, what is used, what is wrong"},
-    {"generate", cmd_generate, "continue a text with a model"},
-    {"chat", cmd_chat, "talk with a model"},
-    {"classify", cmd_classify, "what a text is: intent, topic, sentiment"},
-    {"tag", cmd_tag, "entities, slots and personal data in a text"},
-    {"embed", cmd_embed, "a vector for a text"},
-    {"rerank", cmd_rerank, "documents in the order in which they answer a query"},
-    {"score", cmd_score, "numbers for rows of numbers"},
-    {"summarize", cmd_summarize, "a long text made short"},
-    {"tokenize", cmd_tokenize, "text to token ids"},
-    {"detokenize", cmd_detokenize, "token ids to text"},
-    {"logits", cmd_logits, "what a model expects next"},
-    {"eval", cmd_eval, "how good and how fast a model is on a data set"},
-    {"perplexity", cmd_perplexity, "how well a model predicts a text"},
-    {"bench", cmd_bench, "how fast a model runs here, beside the machine's limit"},
-    {"model", cmd_model, "show, convert and quantize model files"},
-};
-#define N_FIRST 3u /* commands to begin with */
-#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static int help(void)
 {
     printf("Shoal runs small language models on the machine you have.\n\n"
-           "Usage: shoal <command> [options]\n\nStart here:\n");
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        printf("%s  %-12s %s\n", i == N_FIRST ? "\nOne model at a time:\n" : "", commands[i].name,
-               commands[i].summary);
+           "Usage: shoal <command> [options]\n");
+    for (const struct command *c = commands_all; c->name; c++) {
+        if (c->heading)
+            printf("\n%s:\n", c->heading);
+        printf("  %-12s %s\n", c->name, c->summary);
+    }
     printf(
         "\nExamples:\n"
         "  shoal ask --explain \"turn off the kitchen lights and set the heating to 19 degrees\"\n"
@@ -55,14 +28,7 @@ static int help(void)
 
 static int unknown(const char *name)
 {
-    const char *names[N_COMMANDS + 3];
-    size_t n = 0;
-    for (; n < N_COMMANDS; n++)
-        names[n] = commands[n].name;
-    names[n++] = "help";
-    names[n++] = "version";
-    names[n] = NULL;
-    const char *near = nearest_word(name, names);
+    const char *near = commands_nearest(commands_all, name);
     fprintf(stderr, "shoal: unknown command %s", name);
     if (near)
         fprintf(stderr, " (did you mean %s?)", near);
@@ -72,10 +38,8 @@ static int unknown(const char *name)
 
 static int dispatch(int argc, const char *const *argv)
 {
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        if (strcmp(commands[i].name, argv[0]) == 0)
-            return commands[i].run(argc - 1, argv + 1);
-    return unknown(argv[0]);
+    const struct command *c = commands_find(commands_all, argv[0]);
+    return c ? c->run(argc - 1, argv + 1) : unknown(argv[0]);
 }
 
 /* How many words at argv are an option that may stand in front of the command; 0: none. */

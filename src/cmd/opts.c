@@ -23,7 +23,7 @@ static const struct opts_def common_defs[] = {
     {"log-format", 0, OPTS_CHOICE, "logfmt|json", "logfmt", 0, 0, "how to log it"},
     {"help", 'h', OPTS_FLAG, NULL, NULL, 0, 0, "show this page"},
 };
-static const struct opts_group common = OPTS_GROUP("General", common_defs);
+const struct opts_group opts_common = OPTS_GROUP("General", common_defs);
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
@@ -229,7 +229,7 @@ enum opts_outcome opts_parse(struct opts *o, const struct opts_page *page, int a
     o->page = page;
     for (size_t g = 0; g < OPTS_MAX_GROUPS && page->groups[g].title; g++)
         add_group(o, &page->groups[g]);
-    add_group(o, &common);
+    add_group(o, &opts_common);
     o->args = mem_zalloc_n((size_t)argc + 1, sizeof(*o->args));
     if (!o->args) {
         opts_usage(page, "out of memory");
@@ -308,7 +308,7 @@ void opts_help(const struct opts_page *page)
         printf("\n%s\n", page->details);
     for (size_t g = 0; g < OPTS_MAX_GROUPS && page->groups[g].title; g++)
         help_group(&page->groups[g]);
-    help_group(&common);
+    help_group(&opts_common);
     if (page->examples)
         printf("\nExamples:\n%s", page->examples);
 }

@@ -43,6 +43,9 @@ struct opts_group {
         (title), (defs), sizeof(defs) / sizeof((defs)[0])                                          \
     }
 
+/* Options that every command has. */
+extern const struct opts_group opts_common;
+
 #define OPTS_MAX_GROUPS 6u
 #define OPTS_MAX_DEFS 64u
 #define OPTS_MAX_LIST 64u

@@ -6,7 +6,7 @@ mkdir -p "$here/golden"
 run 0; golden help; empty err
 run 0 help; golden help
 run 0 --help; golden help
-for c in ask eval generate chat classify tag embed rerank score summarize serve tokenize detokenize logits perplexity bench doctor model; do
+for c in ask eval generate chat classify tag embed rerank score summarize serve tokenize detokenize logits perplexity bench doctor model completion manual; do
     run 0 $c --help; golden "help-$c"; empty err
     run 0 help $c; golden "help-$c"
 done
@@ -57,4 +57,6 @@ usage model convert a
 usage model load
 usage model load a=
 usage model unload
+usage completion
+usage completion csh
 finish

@@ -7,10 +7,21 @@ chmod 755 "$tmp"
 prefix=$tmp/stage/opt/shoal
 mkdir home && chmod 555 home
 same "files that others cannot read" "$(find "$prefix" \( -type f ! -perm -444 \) -o \( -type d ! -perm -555 \))" ""
-for file in bin/shoal share/shoal/models/models.json share/doc/shoal/LICENSE; do
+for file in bin/shoal share/shoal/models/models.json share/doc/shoal/LICENSE lib/systemd/system/shoal.service; do
     checked=$((checked + 1))
     [ -f "$prefix/$file" ] || fail "$file is not installed"
 done
+written() { # file, arguments: the installed file is what the program prints
+    local file=$1
+    shift
+    run 0 "$@"
+    checked=$((checked + 1))
+    cmp out "$prefix/share/$file" || fail "$file is not what shoal $* prints"
+}
+written man/man1/shoal.1 manual
+written bash-completion/completions/shoal completion bash
+written zsh/site-functions/_shoal completion zsh
+written fish/vendor_completions.d/shoal.fish completion fish
 
 # elsewhere CODE NAME=VALUE... -- ARGS...: the installed program from /, as nobody where this is
 # root, with this environment and no other.

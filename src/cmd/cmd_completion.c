@@ -1,0 +1,71 @@
+/* cmd_completion.c - shoal completion and shoal manual: what shells and man need to know. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+#include "cmd/commands.h"
+#include "cmd/describe.h"
+
+static const struct opts_page completion_page = {
+    .command = "completion",
+    .arguments = "bash|zsh|fish",
+    .min_args = 1,
+    .max_args = 1,
+    .summary = "Prints completions of commands and options for a shell.",
+    .details = "make install puts them where shells look for them.",
+    .examples = "  source <(shoal completion bash)    # this shell only\n"
+                "  source <(shoal completion zsh)\n"
+                "  shoal completion fish | source\n",
+};
+
+static const struct opts_page manual_page = {
+    .command = "manual",
+    .arguments = "",
+    .summary = "Prints the manual of all commands in the format of man pages.",
+    .examples = "  shoal manual | man -l -\n",
+};
+
+static void describe(enum describe_form form)
+{
+    char option[64];
+    snprintf(option, sizeof(option), DESCRIBE_OPTION "%s", describe_form_name(form));
+    const char *argv[] = {option};
+    describe_begin(form, commands_all, commands_verbs);
+    for (const struct command *c = commands_all; c->name; c++)
+        if (c->run != cmd_model) /* has no page of its own: its verbs have */
+            c->run(1, argv);
+    for (const struct command *c = commands_verbs; c->name; c++)
+        c->run(1, argv);
+    describe_end(form, commands_all, commands_verbs);
+}
+
+int cmd_completion(int argc, const char *const *argv)
+{
+    struct opts o;
+    int rc;
+    if (!cmd_begin(&o, &completion_page, argc, argv, &rc))
+        return rc;
+    size_t form = 0;
+    while (form < DESCRIBE_MAN && strcmp(describe_form_name(form), o.args[0]) != 0)
+        form++;
+    if (form < DESCRIBE_MAN) {
+        describe((enum describe_form)form);
+        rc = CMD_OK;
+    } else {
+        rc = opts_usage(&completion_page, "unknown shell %s, expected bash, zsh or fish",
+                        o.args[0]);
+    }
+    opts_fini(&o);
+    return rc;
+}
+
+int cmd_manual(int argc, const char *const *argv)
+{
+    struct opts o;
+    int rc;
+    if (!cmd_begin(&o, &manual_page, argc, argv, &rc))
+        return rc;
+    describe(DESCRIBE_MAN);
+    opts_fini(&o);
+    return CMD_OK;
+}

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Completions for one shell: the shell accepts the script, and offers what help shows.  Skipped (77)
+# where the shell is not installed.  Arguments: shoal, cli_tool, bash|zsh|fish.
+shell=$3
+command -v "$shell" >/dev/null || { echo "skipped: $shell is not installed"; exit 77; }
+. "$(dirname "$0")/lib.sh"
+
+run 0 completion "$shell"
+empty err
+cp out script
+checked=$((checked + 1))
+"$shell" -n script || fail "$shell does not accept its script"
+
+# offered WORD...: what the shell offers for the last word of a command line.
+case $shell in
+    bash)
+        offered() {
+            bash -c '. ./script; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _shoal 2>/dev/null; printf "%s\n" "${COMPREPLY[@]}"' - "$@" | sort
+        }
+        ;;
+    fish)
+        export HOME=$tmp
+        offered() {
+            local last=${*: -1} before="${*:1:$#-1}"
+            fish --no-config -c "source script; complete -C '$before $last'" | cut -f 1 | sort
+        }
+        ;;
+    zsh) # its completions need a terminal; what can be checked is that it loads and names all
+        checked=$((checked + 1))
+        zsh -f -c 'autoload -Uz compinit && compinit -D -u && source ./script && [ "${_comps[shoal]}" = _shoal ]' 2>err ||
+            { fail "zsh does not load its script"; cat err; }
+        offered() {
+            case "$*" in
+                "shoal ") sed -n "/shoal_commands=(/,/)/s/^ *'\([a-z]*\):.*/\1/p" script ;;
+                "shoal model ") sed -n "/shoal_verbs=(/,/)/s/^ *'\([a-z]*\):.*/\1/p" script ;;
+                *-) # every option of the page's function
+                    local name="${*:1:$#-1}"
+                    name=${name// /_}
+                    sed -n "/^_$name()/,/^}/p" script | grep -oE -- "--[a-z0-9-]+" ;;
+            esac | sort -u
+        }
+        ;;
+esac
+
+commands=$("$shoal" help | sed -n '/^Examples/q; s/^  \([a-z]*\) .*/\1/p' | sort)
+verbs=$("$shoal" model --help | sed -n '/^Verbs/,$s/^  \([a-z]*\) .*/\1/p' | sort)
+differ "commands" "$commands" ""
+same "commands" "$(offered shoal "" | grep -vE '^(help|version)$')" "$commands"
+same "verbs" "$(offered shoal model "")" "$verbs"
+page() { # command [verb]: exactly the long options of its help
+    local want got
+    want=$("$shoal" "$@" --help | grep -oE '^ {2}(-[a-zA-Z],|   ) --[a-z0-9-]+' | grep -oE -- '--[a-z0-9-]+' | sort -u)
+    got=$(offered shoal "$@" - | grep -oE -- '^--[a-z0-9-]+$')
+    differ "options of $*" "$want" ""
+    same "options of $*" "$got" "$want"
+}
+for c in $commands; do
+    [ "$c" = model ] || page "$c"
+done
+for v in $verbs; do
+    page model "$v"
+done
+if [ "$shell" != zsh ]; then
+    same "the rest of an option" "$(offered shoal ask --expl)" "--explain"
+    same "words of a choice" "$(offered shoal generate --kv "")" "$(printf 'f16\nq8')"
+    same "words of a choice, begun" "$(offered shoal generate --log-level d)" "debug"
+    touch here.gguf
+    same "files" "$(offered shoal generate -m here)" "here.gguf"
+    same "files as arguments" "$(offered shoal model show here)" "here.gguf"
+    same "no files for numbers" "$(offered shoal generate --seed here)" ""
+fi
+finish
