@@ -5,16 +5,9 @@
 #ifndef SHOAL_CMD_COMMANDS_H
 #define SHOAL_CMD_COMMANDS_H
 
-#include <stddef.h>
+#include "cmd/command.h"
 
-struct command {
-    const char *name;
-    int (*run)(int argc, const char *const *argv);
-    const char *summary; /* one line for the list */
-    const char *heading; /* above it in the list, or NULL */
-};
-
-/* Ends with a name of NULL.  Verbs: those of "shoal model". */
+/* Verbs: those of "shoal model". */
 extern const struct command commands_all[];
 extern const struct command commands_verbs[];
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/commands.h"
+#include "cmd/command.h"
 #include "cmd/opts.h"
 #include "shoal/shoal_version.h"
 
@@ -17,7 +17,7 @@ struct form {
 
 /* ---- what all forms need -------------------------------------------------------------------- */
 
-/* Every option of a page, those of all commands last: fn(ctx, def). */
+/* Calls fn for every option of a page, those of all commands last. */
 static void each_option(const struct opts_page *page, void (*fn)(const struct opts_def *d))
 {
     for (size_t g = 0; g < OPTS_MAX_GROUPS && page->groups[g].title; g++)
