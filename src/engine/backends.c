@@ -33,7 +33,8 @@ static int open_specialist(struct shoal_engine *en, const char *path,
     if (scorer_specialist_knows(path))
         return scorer_specialist_open(&en->specialist, path, o, e);
     if (extract_detect(path))
-        return extract_specialist_open(&en->specialist, &en->file, &en->tokenizer, path, o, e);
+        return extract_specialist_open(&en->specialist, &en->file, &en->tokenizer, path, en->crew,
+                                       o, e);
     int found = onnx_files_find(&files, path, e);
     if (found < 0)
         return found;
@@ -53,10 +54,11 @@ static int open_specialist(struct shoal_engine *en, const char *path,
     if (rc < 0)
         return err_wrap(e, "%s", path);
     if (!found && t5_knows(en->file))
-        return seq2seq_open(&en->specialist, en->file, en->tokenizer, path, o, e);
+        return seq2seq_open(&en->specialist, en->file, en->tokenizer, path, en->crew, o, e);
     struct onnx_session *onnx = en->onnx;
     en->onnx = NULL;
-    return encoder_specialist_open(&en->specialist, en->file, en->tokenizer, path, onnx, o, e);
+    return encoder_specialist_open(&en->specialist, en->file, en->tokenizer, path, onnx, en->crew,
+                                   o, e);
 }
 
 static int plan_memory(struct shoal_engine *en, const struct shoal_engine_opts *o,
@@ -76,7 +78,8 @@ static int open_native(struct shoal_engine *en, const char *path, const struct s
     struct decoder *decoder;
     char dir[PATH_MAX];
     struct decoder_sizes sizes;
-    struct decoder_opts d = {.n_threads = o->n_threads,
+    struct decoder_opts d = {.crew = en->crew,
+                             .n_threads = o->n_threads,
                              .n_ctx = o->n_ctx,
                              .max_batch = en->chunk > en->max_tasks ? en->chunk : en->max_tasks,
                              .max_logits = en->max_tasks,

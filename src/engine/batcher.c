@@ -6,6 +6,7 @@
 #include "engine/batcher.h"
 
 #include "base/clock.h"
+#include "base/crew.h"
 #include "engine/job.h"
 #include "engine/queue.h"
 
@@ -62,6 +63,9 @@ static void run_batch(struct shoal_engine *en, uint32_t n, uint32_t cost)
         en->jobs[i]->place = i;
         en->jobs[i]->result.batch = n;
     }
+    if (en->specialist.lane) /* the best job is first */
+        crew_lane_set_urgency(en->specialist.lane, en->active[0]->priority,
+                              en->active[0]->deadline_ns);
     en->specialist.ops->run(en->specialist.self, en->jobs, n);
     measured(&en->ns_per_cost, (double)(clock_ns() - t0) / (cost ? cost : 1));
     for (uint32_t i = 0; i < n; i++)

@@ -13,6 +13,7 @@
 #include "engine/engine_state.h"
 #include "engine/onnx/onnx_session.h"
 #include "engine/scheduler.h"
+#include "engine/shared_crew.h"
 
 #define DEFAULT_MAX_TASKS 8u
 #define DEFAULT_MAX_QUEUE 256u
@@ -115,6 +116,8 @@ int shoal_engine_open(struct shoal_engine **out, const char *path,
         rc = err_set(e, SHOAL_EINVAL, "max_tasks %u (at most 1024), chunk %u (at most 4096)",
                      en->max_tasks, en->chunk);
     if (rc == 0)
+        rc = shared_crew_get(&en->crew, e);
+    if (rc == 0)
         rc = backends_open(en, path, &o, e);
     const bool specialist = en->specialist.ops != NULL;
     if (rc == 0)
@@ -146,6 +149,8 @@ void shoal_engine_close(struct shoal_engine *en)
     onnx_session_close(en->onnx);
     if (en->specialist.ops)
         en->specialist.ops->close(en->specialist.self);
+    if (en->crew)
+        shared_crew_put();
     chat_close(en);
     tokenizer_destroy(en->tokenizer);
     model_file_close(en->file);

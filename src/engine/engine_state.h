@@ -24,6 +24,7 @@ struct shoal_engine {
      * the beginning to the first token, per token of the prompt; how long tasks waited. */
     _Atomic double ns_per_cost, ns_per_prompt_token, ns_in_queue;
 
+    struct crew *crew; /* shared by all engines (shared_crew.h) */
     struct model_file *file;
     struct onnx_session *onnx; /* while an ONNX model is being opened */
     struct lm lm;

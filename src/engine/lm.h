@@ -57,6 +57,7 @@ struct lm_ops {
 struct lm {
     const struct lm_ops *ops; /* NULL: not open */
     void *impl;
+    struct crew_lane *lane; /* of impl, for its urgency; NULL: it computes without a crew */
     struct lm_info info;
 };
 

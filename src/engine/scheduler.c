@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/crew.h"
 #include "engine/queue.h"
 
 /* While tasks generate, prompts get this part of a chunk per step, so that a long prompt does not
@@ -308,6 +309,8 @@ static bool next_step(void *engine, struct lm_pass *pass)
     sweep(en);
     admit(en);
     en->n_runs = plan_step(en);
+    if (en->lm.lane && en->n_active > 0) /* the best task is first */
+        crew_lane_set_urgency(en->lm.lane, en->active[0]->priority, en->active[0]->deadline_ns);
     *pass = (struct lm_pass){en->runs, en->run_slot, en->run_code, en->n_runs};
     return en->n_runs > 0;
 }

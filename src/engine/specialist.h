@@ -16,6 +16,8 @@
 #include "engine/job.h"
 #include "shoal/shoal.h"
 
+struct crew_lane;
+
 struct specialist_ops {
     const char *engine; /* "native", "onnx" */
     /* Checks the job, sets input and cost.  After a failure drop is still called. */
@@ -38,6 +40,7 @@ struct specialist {
     unsigned kinds;    /* enum shoal_kind */
     uint32_t max_cost; /* of jobs that run together; a single job may exceed it */
     uint32_t max_jobs;
+    struct crew_lane *lane; /* of self, for its urgency; NULL: it computes without a crew */
 };
 
 #endif

@@ -24,7 +24,7 @@ struct chunk_result {
 };
 
 struct tensor_stream {
-    struct crew *crew;
+    struct crew_lane *lane;
     /* Of the job that runs. */
     const struct tensor_stream_job *job;
     uint64_t slab_row, slab_rows, chunk_rows;
@@ -44,7 +44,7 @@ int tensor_stream_create(struct tensor_stream **out, uint32_t n_threads, struct 
         long n = sysconf(_SC_NPROCESSORS_ONLN);
         n_threads = n > 0 ? (uint32_t)n : 1;
     }
-    int rc = crew_create(&s->crew, n_threads < MAX_THREADS ? n_threads : MAX_THREADS, e);
+    int rc = crew_lane_create(&s->lane, NULL, n_threads < MAX_THREADS ? n_threads : MAX_THREADS, e);
     if (rc < 0) {
         mem_free(s);
         return rc;
@@ -57,7 +57,7 @@ void tensor_stream_destroy(struct tensor_stream *s)
 {
     if (!s)
         return;
-    crew_destroy(s->crew);
+    crew_lane_destroy(s->lane);
     mem_free(s);
 }
 
@@ -95,7 +95,7 @@ static int run_slab(struct tensor_stream *s, struct gguf_write *w, struct chunk_
 {
     uint32_t n_chunks = (uint32_t)((s->slab_rows + s->chunk_rows - 1) / s->chunk_rows);
     struct crew_phase phase = {.chunk = encode_chunk, .n_chunks = n_chunks};
-    crew_run(s->crew, s, &phase, 1, NULL);
+    crew_run(s->lane, s, &phase, 1, NULL);
     for (uint32_t i = 0; i < n_chunks; i++) {
         const struct chunk_result *r = &s->results[i];
         if (r->bad_row != UINT64_MAX)
@@ -133,7 +133,7 @@ int tensor_stream_run(struct tensor_stream *s, struct gguf_write *w,
     if (max_rows > job->n_rows)
         max_rows = job->n_rows;
     s->slab = mem_alloc((size_t)max_rows * s->row_bytes + 1);
-    s->work = mem_zalloc_n((size_t)job->n_cols * 2 * sizeof(float), crew_size(s->crew));
+    s->work = mem_zalloc_n((size_t)job->n_cols * 2 * sizeof(float), crew_lane_size(s->lane));
     s->results = mem_zalloc_n((size_t)(max_rows / s->chunk_rows + 1), sizeof(*s->results));
     if (!s->slab || !s->work || !s->results)
         rc = err_set(e, SHOAL_ENOMEM, "buffers to encode tensor %s", job->name);

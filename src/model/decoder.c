@@ -151,7 +151,7 @@ static size_t lay_out_scratch(struct decoder *d, uint8_t *base)
     const struct decoder_config *c = &d->c;
     struct carve at = {.base = base};
     const size_t b = d->max_batch, f = sizeof(float);
-    const uint32_t heads = c->n_heads * c->head_dim, members = crew_size(d->crew);
+    const uint32_t heads = c->n_heads * c->head_dim, members = crew_lane_size(d->lane);
     d->x = carve_take(&at, b * c->dim * f);
     d->xn = carve_take(&at, b * c->dim * f);
     d->qkv = carve_take(&at, b * d->qkv_dim * f);
@@ -228,6 +228,7 @@ static int configure(struct decoder *d, const struct model_file *g, const struct
     d->k = o->kernels ? o->kernels : kern_select(NULL, e);
     if (!d->k)
         return e ? e->code : SHOAL_EUNSUPPORTED;
+    d->crew = o->crew;
     uint32_t own = d->c.n_ctx_train;
     d->n_ctx = o->n_ctx ? o->n_ctx : own < 4096 ? own : 4096;
     if (d->c.learned_positions && d->n_ctx > own)
@@ -265,9 +266,9 @@ int decoder_create(struct decoder **out, const struct model_file *g, const char 
     if (rc == 0)
         rc = plan_tensors(d, e);
     if (rc == 0)
-        rc = crew_create(&d->crew, o->n_threads ? o->n_threads : crew_cores(), e);
+        rc = crew_lane_create(&d->lane, d->crew, o->n_threads ? o->n_threads : crew_cores(), e);
     if (rc == 0) {
-        d->max_threads = crew_size(d->crew);
+        d->max_threads = crew_lane_size(d->lane);
         size_t strided = lay_out_scratch(d, NULL);
         d->scratch = mem_pages_partly(d->scratch_bytes, strided);
         rc = d->scratch ? 0
@@ -278,7 +279,7 @@ int decoder_create(struct decoder **out, const struct model_file *g, const char 
         (void)lay_out_scratch(d, d->scratch);
         which_inputs_are_quantized(d);
         rc =
-            weights_load(&d->weights, path, o->cache_dir, d->crew, o->progress, o->progress_ctx, e);
+            weights_load(&d->weights, path, o->cache_dir, d->lane, o->progress, o->progress_ctx, e);
         model_file_trim(g); /* from now on only rows of the embedding are read */
     }
     if (rc < 0) {
@@ -299,7 +300,7 @@ int decoder_measure(struct decoder_sizes *out, const struct model_file *g,
     if (rc == 0)
         rc = plan_tensors(d, e);
     if (rc == 0)
-        rc = crew_create(&d->crew, 1, e);
+        rc = crew_lane_create(&d->lane, NULL, 1, e);
     if (rc == 0) {
         (void)lay_out_scratch(d, NULL);
         /* attention scratch is per thread */
@@ -315,7 +316,7 @@ void decoder_destroy(struct decoder *d)
 {
     if (!d)
         return;
-    crew_destroy(d->crew);
+    crew_lane_destroy(d->lane);
     weights_fini(&d->weights);
     vectors_fini(&d->vectors);
     mem_free(d->layers);
@@ -352,7 +353,12 @@ const struct kern_ops *decoder_kernels(const struct decoder *d)
 
 uint32_t decoder_n_threads(const struct decoder *d)
 {
-    return crew_size(d->crew);
+    return crew_lane_size(d->lane);
+}
+
+struct crew_lane *decoder_lane(const struct decoder *d)
+{
+    return d->lane;
 }
 
 struct decoder_sizes decoder_sizes(const struct decoder *d)
@@ -384,14 +390,14 @@ void decoder_watch(struct decoder *d, decoder_watch_fn fn, void *ctx)
 
 int decoder_set_threads(struct decoder *d, uint32_t n_threads, struct err *e)
 {
-    struct crew *crew;
+    struct crew_lane *lane;
     if (n_threads == 0 || n_threads > d->max_threads)
         return err_set(e, SHOAL_EINVAL, "cannot use %u threads: choose 1 to %u", n_threads,
                        d->max_threads);
-    int rc = crew_create(&crew, n_threads, e);
+    int rc = crew_lane_create(&lane, d->crew, n_threads, e);
     if (rc < 0)
         return rc;
-    crew_destroy(d->crew);
-    d->crew = crew;
+    crew_lane_destroy(d->lane);
+    d->lane = lane;
     return 0;
 }

@@ -48,8 +48,12 @@ const struct arch *arch_find(const char *name, size_t n);
 /* "llama, qwen2, ...", for messages. */
 void arch_names(char *out, size_t cap);
 
+struct crew;
+struct crew_lane;
+
 struct decoder_opts {               /* all zero means defaults */
     const struct kern_ops *kernels; /* NULL: best */
+    struct crew *crew;              /* compute threads to share; NULL: its own */
     uint32_t n_threads;             /* 0: number of cores */
     uint32_t n_ctx;                 /* longest sequence; 0: the model's own, at most 4096 */
     uint32_t max_batch;             /* tokens per forward pass; 0: 128 */
@@ -86,6 +90,8 @@ uint32_t decoder_max_batch(const struct decoder *d);
 uint32_t decoder_max_logits(const struct decoder *d);
 const struct kern_ops *decoder_kernels(const struct decoder *d);
 uint32_t decoder_n_threads(const struct decoder *d);
+/* Its lane in the crew, for crew_lane_set_urgency; borrowed. */
+struct crew_lane *decoder_lane(const struct decoder *d);
 struct decoder_sizes decoder_sizes(const struct decoder *d);
 /* Computes the memory a model needs without reserving any. */
 SHOAL_MUST_CHECK int decoder_measure(struct decoder_sizes *out, const struct model_file *g,

@@ -363,7 +363,7 @@ static void add_products(struct decoder *d, uint32_t *n, uint32_t layer, size_t 
                          uint32_t units, uint32_t n_items, const struct product_fns *f,
                          finish_fn finish)
 {
-    const uint32_t members = crew_size(d->crew);
+    const uint32_t members = crew_lane_size(d->lane);
     add_phase(d, n, layer, 0, f->chunk, finish);
     struct crew_phase *p = &d->phases[*n - 1];
     products_divide(p, members, n_items, bytes, units);
@@ -379,7 +379,7 @@ static void layer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t to
 {
     const struct layer *l = &d->layers[i];
     const bool few = token_chunks == 0;
-    const uint32_t members = crew_size(d->crew);
+    const uint32_t members = crew_lane_size(d->lane);
     size_t bytes = 0;
     uint32_t tiles = 0;
     for (uint32_t j = 0; j < l->n_qkv; j++) {
@@ -441,7 +441,8 @@ static uint32_t plan_pass(struct decoder *d, const struct decoder_run *runs, uin
     if (d->n_tokens == 0)
         return 0;
     bool few = d->n_tokens <= PRODUCTS_FEW;
-    const uint32_t members = crew_size(d->crew), most = members == 1 ? 1 : members * CHUNKS_EACH;
+    const uint32_t members = crew_lane_size(d->lane),
+                   most = members == 1 ? 1 : members * CHUNKS_EACH;
     uint32_t token_chunks = few ? 0 : d->n_tokens < most ? d->n_tokens : most;
     uint64_t keys = 0;
     for (uint32_t i = 0; i < n_runs; i++)
@@ -473,14 +474,14 @@ static uint32_t next_pass(void *ctx, const struct crew_phase **phases)
 
 void decoder_forward(struct decoder *d, const struct decoder_run *runs, uint32_t n_runs)
 {
-    crew_run(d->crew, d, d->phases, plan_pass(d, runs, n_runs), NULL);
+    crew_run(d->lane, d, d->phases, plan_pass(d, runs, n_runs), NULL);
 }
 
 void decoder_passes(struct decoder *d, decoder_next_fn next, void *ctx)
 {
     d->next = next;
     d->next_ctx = ctx;
-    crew_run(d->crew, d, NULL, 0, next_pass);
+    crew_run(d->lane, d, NULL, 0, next_pass);
 }
 
 const float *decoder_logits(const struct decoder *d, uint32_t i)

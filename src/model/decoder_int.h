@@ -24,7 +24,8 @@ struct decoder {
     struct decoder_config c;
     const struct kern_ops *k;
     const struct model_file *g;
-    struct crew *crew;
+    struct crew *crew; /* shared with other models; NULL: the lane has its own */
+    struct crew_lane *lane;
     struct weights weights;
     struct layer *layers;
     const float *final_norm_w, *final_norm_b;

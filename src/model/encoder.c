@@ -228,19 +228,19 @@ int encoder_create(struct encoder **out, const struct model_file *g, const char 
         return err_set(e, SHOAL_ENOMEM, "encoder");
     int rc = configure(d, g, o, e);
     if (rc == 0)
-        rc = crew_create(&d->crew, o->n_threads ? o->n_threads : crew_cores(), e);
+        rc = crew_lane_create(&d->lane, o->crew, o->n_threads ? o->n_threads : crew_cores(), e);
     if (rc == 0) {
-        encoder_lay_out(d, NULL, crew_size(d->crew));
+        encoder_lay_out(d, NULL, crew_lane_size(d->lane));
         d->scratch = mem_pages(d->scratch_bytes);
         rc = d->scratch ? 0
                         : err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of scratch",
                                   d->scratch_bytes);
     }
     if (rc == 0) {
-        encoder_lay_out(d, d->scratch, crew_size(d->crew));
+        encoder_lay_out(d, d->scratch, crew_lane_size(d->lane));
         which_inputs_are_quantized(d);
         rc =
-            weights_load(&d->weights, path, o->cache_dir, d->crew, o->progress, o->progress_ctx, e);
+            weights_load(&d->weights, path, o->cache_dir, d->lane, o->progress, o->progress_ctx, e);
         model_file_trim(g); /* from now on only rows of the embedding are read */
     }
     if (rc < 0) {
@@ -270,7 +270,7 @@ void encoder_destroy(struct encoder *d)
 {
     if (!d)
         return;
-    crew_destroy(d->crew);
+    crew_lane_destroy(d->lane);
     weights_fini(&d->weights);
     vectors_fini(&d->vectors);
     mem_free(d->layers);
@@ -291,7 +291,12 @@ const struct kern_ops *encoder_kernels(const struct encoder *d)
 
 uint32_t encoder_n_threads(const struct encoder *d)
 {
-    return crew_size(d->crew);
+    return crew_lane_size(d->lane);
+}
+
+struct crew_lane *encoder_lane(const struct encoder *d)
+{
+    return d->lane;
 }
 
 struct encoder_sizes encoder_sizes(const struct encoder *d)

@@ -33,8 +33,12 @@ struct encoder_config {
     enum encoder_act act;
 };
 
+struct crew;
+struct crew_lane;
+
 struct encoder_opts {               /* all zero means defaults */
     const struct kern_ops *kernels; /* NULL: best */
+    struct crew *crew;              /* compute threads to share; NULL: its own */
     uint32_t n_threads;             /* 0: number of cores */
     uint32_t max_tokens;            /* per pass; 0: 512, at least the longest sequence */
     uint32_t max_seqs;              /* per pass; 0: 64 */
@@ -66,6 +70,8 @@ void encoder_destroy(struct encoder *d);
 const struct encoder_config *encoder_config(const struct encoder *d);
 const struct kern_ops *encoder_kernels(const struct encoder *d);
 uint32_t encoder_n_threads(const struct encoder *d);
+/* Its lane in the crew, for crew_lane_set_urgency; borrowed. */
+struct crew_lane *encoder_lane(const struct encoder *d);
 struct encoder_sizes encoder_sizes(const struct encoder *d);
 /* Computes the memory a model needs without reserving any. */
 SHOAL_MUST_CHECK int encoder_measure(struct encoder_sizes *out, const struct model_file *g,

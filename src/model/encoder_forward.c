@@ -215,7 +215,7 @@ static void group_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint3
  * keep all members busy. */
 static bool make_groups(struct encoder *d)
 {
-    const uint32_t members = crew_size(d->crew);
+    const uint32_t members = crew_lane_size(d->lane);
     uint32_t n = (d->n_tokens + GROUP_TOKENS - 1) / GROUP_TOKENS, most = 0;
     n = (n + members - 1) / members * members;
     const uint32_t share = (d->n_tokens + n - 1) / n;
@@ -354,7 +354,7 @@ static void make_jobs(struct encoder *d)
 
 static uint32_t shared_program(struct encoder *d)
 {
-    const uint32_t members = crew_size(d->crew), pieces = members * 2;
+    const uint32_t members = crew_lane_size(d->lane), pieces = members * 2;
     const uint32_t most = members * TOKEN_CHUNKS, tokens = d->n_tokens < most ? d->n_tokens : most;
     const uint32_t jobs = d->n_jobs < pieces * 2 ? d->n_jobs : pieces * 2;
     struct crew_phase *p = d->phases;
@@ -389,11 +389,11 @@ void encoder_forward(struct encoder *d, const struct encoder_seq *seqs, uint32_t
         return;
     if (make_groups(d)) {
         d->phases[0] = (struct crew_phase){.chunk = group_chunk, .n_chunks = d->n_groups};
-        crew_run(d->crew, d, d->phases, 1, NULL);
+        crew_run(d->lane, d, d->phases, 1, NULL);
         return;
     }
     make_jobs(d);
-    crew_run(d->crew, d, d->phases, shared_program(d), NULL);
+    crew_run(d->lane, d, d->phases, shared_program(d), NULL);
 }
 
 const float *encoder_hidden(const struct encoder *d, uint32_t seq, uint32_t token)

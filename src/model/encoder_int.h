@@ -24,7 +24,7 @@ struct encoder {
     struct encoder_config c;
     const struct kern_ops *k;
     const struct model_file *g;
-    struct crew *crew;
+    struct crew_lane *lane;
     struct weights weights;
     struct vectors vectors;
     struct encoder_layer *layers;

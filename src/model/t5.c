@@ -316,11 +316,11 @@ static int configure(struct t5 *t, const struct model_file *g, const struct t5_o
 
 static int reserve(struct t5 *t, struct err *e)
 {
-    t5_lay_out(t, NULL, crew_size(t->crew));
+    t5_lay_out(t, NULL, crew_lane_size(t->lane));
     t->scratch = mem_pages(t->scratch_bytes);
     if (!t->scratch)
         return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of scratch", t->scratch_bytes);
-    t5_lay_out(t, t->scratch, crew_size(t->crew));
+    t5_lay_out(t, t->scratch, crew_lane_size(t->lane));
     which_inputs_are_rounded(t);
     fill_biases(t);
     return 0;
@@ -337,12 +337,12 @@ int t5_create(struct t5 **out, const struct model_file *g, const char *path,
         return err_set(e, SHOAL_ENOMEM, "t5");
     int rc = configure(t, g, o, e);
     if (rc == 0)
-        rc = crew_create(&t->crew, o->n_threads ? o->n_threads : crew_cores(), e);
+        rc = crew_lane_create(&t->lane, o->crew, o->n_threads ? o->n_threads : crew_cores(), e);
     if (rc == 0)
         rc = reserve(t, e);
     if (rc == 0)
         rc =
-            weights_load(&t->weights, path, o->cache_dir, t->crew, o->progress, o->progress_ctx, e);
+            weights_load(&t->weights, path, o->cache_dir, t->lane, o->progress, o->progress_ctx, e);
     if (rc < 0) {
         t5_destroy(t);
         return rc;
@@ -371,7 +371,7 @@ void t5_destroy(struct t5 *t)
 {
     if (!t)
         return;
-    crew_destroy(t->crew);
+    crew_lane_destroy(t->lane);
     weights_fini(&t->weights);
     vectors_fini(&t->vectors);
     mem_free(t->layers);
@@ -392,7 +392,12 @@ const struct kern_ops *t5_kernels(const struct t5 *t)
 
 uint32_t t5_n_threads(const struct t5 *t)
 {
-    return crew_size(t->crew);
+    return crew_lane_size(t->lane);
+}
+
+struct crew_lane *t5_lane(const struct t5 *t)
+{
+    return t->lane;
 }
 
 struct t5_sizes t5_sizes(const struct t5 *t)

@@ -32,8 +32,12 @@ struct t5_config {
     bool gated;         /* act(gate) * up; false: act(up) */
 };
 
+struct crew;
+struct crew_lane;
+
 struct t5_opts {                    /* all zero means defaults */
     const struct kern_ops *kernels; /* NULL: best */
+    struct crew *crew;              /* compute threads to share; NULL: its own */
     uint32_t n_threads;             /* 0: number of cores */
     uint32_t n_ctx;                 /* longest source and longest target; 0: the model's own, at
                                        most 4096 */
@@ -81,6 +85,8 @@ SHOAL_MUST_CHECK int t5_measure(struct t5_sizes *out, const struct model_file *g
 const struct t5_config *t5_config(const struct t5 *t);
 const struct kern_ops *t5_kernels(const struct t5 *t);
 uint32_t t5_n_threads(const struct t5 *t);
+/* Its lane in the crew, for crew_lane_set_urgency; borrowed. */
+struct crew_lane *t5_lane(const struct t5 *t);
 struct t5_sizes t5_sizes(const struct t5 *t);
 /* True if the tiled weights came from the cache. */
 bool t5_from_cache(const struct t5 *t);

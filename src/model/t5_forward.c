@@ -351,7 +351,7 @@ struct program {
 static void add(struct program *g, struct crew_phase p)
 {
     p.n_items = g->t->n_tokens;
-    if (!g->few || crew_size(g->t->crew) == 1 || p.n_chunks > CREW_MAX_COMMITS)
+    if (!g->few || crew_lane_size(g->t->lane) == 1 || p.n_chunks > CREW_MAX_COMMITS)
         p.commit = NULL;
     *g->next++ = p;
 }
@@ -359,7 +359,7 @@ static void add(struct program *g, struct crew_phase p)
 /* Adds a step as a phase of its own, unless it can be the finish of the phase before. */
 static void add_step(struct program *g, uint32_t arg)
 {
-    const uint32_t members = crew_size(g->t->crew), most = members == 1 ? 1 : members * 8;
+    const uint32_t members = crew_lane_size(g->t->lane), most = members == 1 ? 1 : members * 8;
     const uint32_t n = (g->t->n_tokens + 3) / 4;
     if (g->few && g->next > g->t->phases && !g->next[-1].finish) {
         g->next[-1].arg = (g->next[-1].arg & 0xffffff) | (arg & 0xff000000);
@@ -382,7 +382,7 @@ static void add_product(struct program *g, uint32_t layer, enum product product,
         tiles += products_tiles(&w, &b.l[i]);
     }
     struct crew_phase p = {.chunk = product_chunk, .commit = product_commit, .arg = arg};
-    products_divide(&p, crew_size(g->t->crew), g->t->n_tokens, bytes, tiles);
+    products_divide(&p, crew_lane_size(g->t->lane), g->t->n_tokens, bytes, tiles);
     add(g, p);
     if (step != STEP_NONE)
         add_step(g, phase_arg(layer, product, step));
@@ -395,7 +395,7 @@ static void add_ffn(struct program *g, uint32_t layer)
     const struct products_ffn f = ffn_of(g->t, arg);
     const size_t bytes = products_bytes(&w, f.gate) + products_bytes(&w, f.up);
     struct crew_phase p = {.chunk = ffn_chunk, .commit = ffn_commit, .arg = arg};
-    products_divide(&p, crew_size(g->t->crew), g->t->n_tokens, bytes, products_ffn_units(&f));
+    products_divide(&p, crew_lane_size(g->t->lane), g->t->n_tokens, bytes, products_ffn_units(&f));
     add(g, p);
     add_product(g, layer, PRODUCT_DOWN, STEP_FFN);
 }
@@ -404,7 +404,7 @@ static void add_ffn(struct program *g, uint32_t layer)
 static void add_attention(struct program *g, uint32_t layer, enum product product, uint32_t units,
                           bool small)
 {
-    const uint32_t members = crew_size(g->t->crew), most = members == 1 ? 1 : members * 8;
+    const uint32_t members = crew_lane_size(g->t->lane), most = members == 1 ? 1 : members * 8;
     const uint32_t arg = phase_arg(layer, product, STEP_ATTEND);
     if (small) {
         g->next[-1].arg = arg;
@@ -420,7 +420,7 @@ static void add_attention(struct program *g, uint32_t layer, enum product produc
 
 static void run(struct program *g)
 {
-    crew_run(g->t->crew, g->t, g->t->phases, (uint32_t)(g->next - g->t->phases), NULL);
+    crew_run(g->t->lane, g->t, g->t->phases, (uint32_t)(g->next - g->t->phases), NULL);
 }
 
 void t5_encode(struct t5 *t, const struct t5_source *sources, uint32_t n)
@@ -470,7 +470,7 @@ void t5_decode(struct t5 *t, const struct t5_row *rows, uint32_t n)
         own += rows[i].pos + 1;
         source += rows[i].n_source;
     }
-    const bool few = n <= PRODUCTS_FEW, alone = crew_size(t->crew) == 1;
+    const bool few = n <= PRODUCTS_FEW, alone = crew_lane_size(t->lane) == 1;
     const bool small_own = few && (alone || own * t->c.n_heads < SMALL_ATTENTION);
     const bool small_source = few && (alone || source * t->c.n_heads < SMALL_ATTENTION);
     struct program g = {t, t->phases, few};

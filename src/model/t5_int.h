@@ -20,7 +20,7 @@ struct t5 {
     struct t5_config c;
     const struct kern_ops *k;
     const struct model_file *g;
-    struct crew *crew;
+    struct crew_lane *lane;
     struct weights weights;
     struct vectors vectors;
     struct t5_layer *layers; /* [n_enc + n_dec] */

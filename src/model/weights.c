@@ -403,11 +403,11 @@ static uint32_t plan_phases(struct tiling *p, struct crew_phase *phases)
     return n;
 }
 
-static int tile_all(struct weights *w, uint8_t *data, struct crew *crew,
+static int tile_all(struct weights *w, uint8_t *data, struct crew_lane *lane,
                     bool (*progress)(void *ctx, double part), void *progress_ctx, struct err *e)
 {
     struct tiling p = {.w = w, .data = data, .progress = progress, .progress_ctx = progress_ctx};
-    uint32_t members = crew_size(crew), widest = 32;
+    uint32_t members = crew_lane_size(lane), widest = 32;
     size_t largest = 0;
     int rc = err_set(e, SHOAL_ENOMEM, "out of memory to tile the weights");
     struct crew_phase *phases = mem_zalloc_n(w->n, 2 * sizeof(*phases));
@@ -425,7 +425,7 @@ static int tile_all(struct weights *w, uint8_t *data, struct crew *crew,
     }
     if (!phases || !p.work || (largest && !(p.made = mem_alloc(largest))))
         goto out;
-    crew_run(crew, &p, phases, plan_phases(&p, phases), NULL);
+    crew_run(lane, &p, phases, plan_phases(&p, phases), NULL);
     rc = atomic_load(&p.stop) ? err_set(e, SHOAL_ECANCELLED, "loading was cancelled") : 0;
 out:
     for (uint32_t i = 0; p.work && i < members; i++)
@@ -436,8 +436,9 @@ out:
     return rc;
 }
 
-int weights_load(struct weights *w, const char *source, const char *cache_dir, struct crew *crew,
-                 bool (*progress)(void *ctx, double part), void *progress_ctx, struct err *e)
+int weights_load(struct weights *w, const char *source, const char *cache_dir,
+                 struct crew_lane *lane, bool (*progress)(void *ctx, double part),
+                 void *progress_ctx, struct err *e)
 {
     char real[PATH_MAX], path[PATH_MAX + 64], tmp[PATH_MAX + 96];
     uint64_t key = 0, name = 0;
@@ -461,7 +462,7 @@ int weights_load(struct weights *w, const char *source, const char *cache_dir, s
     w->map = map;
     w->map_bytes = total;
     place_mats(w, map + head);
-    int rc = tile_all(w, map + head, crew, progress, progress_ctx, e);
+    int rc = tile_all(w, map + head, lane, progress, progress_ctx, e);
     if (!w->in_file)
         return rc;
     if (rc < 0) {

@@ -47,7 +47,7 @@ SHOAL_MUST_CHECK int weights_add(struct weights *w, const struct model_file_tens
                                  uint32_t *index, struct err *e);
 /* Maps or tiles all registered matrices.  source: the model file, for the cache's key. */
 SHOAL_MUST_CHECK int weights_load(struct weights *w, const char *source, const char *cache_dir,
-                                  struct crew *crew, bool (*progress)(void *ctx, double part),
+                                  struct crew_lane *lane, bool (*progress)(void *ctx, double part),
                                   void *progress_ctx, struct err *e);
 
 #endif

@@ -16,12 +16,13 @@ static int fits(const struct encoder_sizes *need, const struct shoal_engine_opts
 }
 
 int encoder_core_open(struct encoder **encoder, struct heads **heads, const struct model_file *g,
-                      const struct tokenizer *tokenizer, const char *path,
+                      const struct tokenizer *tokenizer, const char *path, struct crew *crew,
                       const struct shoal_engine_opts *o, struct err *e)
 {
     char dir[PATH_MAX];
     struct encoder_sizes sizes;
-    struct encoder_opts eo = {.n_threads = o->n_threads,
+    struct encoder_opts eo = {.crew = crew,
+                              .n_threads = o->n_threads,
                               .int8 = o->int8,
                               .max_seqs = o->max_tasks,
                               .cache_dir = cache_dir_wanted(o->cache_dir, dir, sizeof(dir)),

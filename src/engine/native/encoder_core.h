@@ -12,7 +12,8 @@
 SHOAL_MUST_CHECK int encoder_core_open(struct encoder **encoder, struct heads **heads,
                                        const struct model_file *g,
                                        const struct tokenizer *tokenizer, const char *path,
-                                       const struct shoal_engine_opts *o, struct err *e);
+                                       struct crew *crew, const struct shoal_engine_opts *o,
+                                       struct err *e);
 void encoder_core_info(const struct encoder *encoder, const struct model_file *g,
                        struct shoal_engine_info *out);
 

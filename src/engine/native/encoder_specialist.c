@@ -372,10 +372,10 @@ static int reserve(struct enc *s, struct err *e)
     return heads_has(s->heads, HEADS_TAG) ? heads_work_create(&s->work, s->heads, s->n_ctx, e) : 0;
 }
 
-static int load(struct enc *s, const char *path, const struct shoal_engine_opts *o,
-                uint32_t *max_cost, struct err *e)
+static int load(struct enc *s, const char *path, struct crew *crew,
+                const struct shoal_engine_opts *o, uint32_t *max_cost, struct err *e)
 {
-    int rc = encoder_core_open(&s->encoder, &s->heads, s->file, s->tokenizer, path, o, e);
+    int rc = encoder_core_open(&s->encoder, &s->heads, s->file, s->tokenizer, path, crew, o, e);
     if (rc < 0)
         return rc;
     struct encoder_sizes sizes = encoder_sizes(s->encoder);
@@ -434,8 +434,8 @@ static int load_onnx(struct enc *s, struct onnx_session *session, const struct s
 
 int encoder_specialist_open(struct specialist *sp, const struct model_file *g,
                             const struct tokenizer *tokenizer, const char *path,
-                            struct onnx_session *onnx, const struct shoal_engine_opts *o,
-                            struct err *e)
+                            struct onnx_session *onnx, struct crew *crew,
+                            const struct shoal_engine_opts *o, struct err *e)
 {
     static const enum shoal_kind kinds[] = {SHOAL_KIND_CLASSIFY, SHOAL_KIND_TAG, SHOAL_KIND_EMBED,
                                             SHOAL_KIND_RERANK};
@@ -446,7 +446,8 @@ int encoder_specialist_open(struct specialist *sp, const struct model_file *g,
     }
     s->file = g;
     s->tokenizer = tokenizer;
-    int rc = onnx ? load_onnx(s, onnx, o, &sp->max_cost, e) : load(s, path, o, &sp->max_cost, e);
+    int rc =
+        onnx ? load_onnx(s, onnx, o, &sp->max_cost, e) : load(s, path, crew, o, &sp->max_cost, e);
     if (rc < 0) {
         close_(s);
         return err_wrap(e, "%s", path);
@@ -457,5 +458,6 @@ int encoder_specialist_open(struct specialist *sp, const struct model_file *g,
         if (heads_has(s->heads, task_of(kinds[i])))
             sp->kinds |= kinds[i];
     sp->max_jobs = s->max_seqs;
+    sp->lane = s->encoder ? encoder_lane(s->encoder) : NULL;
     return 0;
 }

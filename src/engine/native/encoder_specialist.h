@@ -6,13 +6,14 @@
 #include "text/tokenizer/tokenizer.h"
 #include "engine/specialist.h"
 
+struct crew;
 struct onnx_session;
 
 /* Fills sp.  g and tokenizer are borrowed until the specialist is closed.  onnx: runs there, and is
  * taken over, also when this fails; NULL: natively. */
 SHOAL_MUST_CHECK int encoder_specialist_open(struct specialist *sp, const struct model_file *g,
                                              const struct tokenizer *tokenizer, const char *path,
-                                             struct onnx_session *onnx,
+                                             struct onnx_session *onnx, struct crew *crew,
                                              const struct shoal_engine_opts *o, struct err *e);
 
 #endif

@@ -182,7 +182,8 @@ static const struct specialist_ops ops = {
 };
 
 static int load(struct sum *s, struct model_file **g, struct tokenizer **tokenizer,
-                const char *path, const struct shoal_engine_opts *o, struct err *e)
+                const char *path, struct crew *crew, const struct shoal_engine_opts *o,
+                struct err *e)
 {
     char folder[PATH_MAX];
     int rc = extract_open(&s->extract, path, e);
@@ -199,7 +200,7 @@ static int load(struct sum *s, struct model_file **g, struct tokenizer **tokeniz
         return err_set(e, SHOAL_EUNSUPPORTED, "%s is no encoder", folder);
     rc = tokenizer_create(tokenizer, *g, e);
     if (rc == 0)
-        rc = encoder_core_open(&s->encoder, &s->heads, *g, *tokenizer, folder, o, e);
+        rc = encoder_core_open(&s->encoder, &s->heads, *g, *tokenizer, folder, crew, o, e);
     if (rc < 0)
         return err_wrap(e, "%s", folder);
     s->file = *g;
@@ -213,7 +214,7 @@ static int load(struct sum *s, struct model_file **g, struct tokenizer **tokeniz
 }
 
 int extract_specialist_open(struct specialist *sp, struct model_file **g,
-                            struct tokenizer **tokenizer, const char *path,
+                            struct tokenizer **tokenizer, const char *path, struct crew *crew,
                             const struct shoal_engine_opts *o, struct err *e)
 {
     struct sum *s = mem_zalloc(sizeof(*s));
@@ -221,7 +222,7 @@ int extract_specialist_open(struct specialist *sp, struct model_file **g,
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "summarizer");
     eo.max_tasks = 0; /* sentences of a pass, not texts */
-    int rc = load(s, g, tokenizer, path, &eo, e);
+    int rc = load(s, g, tokenizer, path, crew, &eo, e);
     if (rc < 0) {
         close_(s);
         return rc;
@@ -230,6 +231,7 @@ int extract_specialist_open(struct specialist *sp, struct model_file **g,
                               .self = s,
                               .kinds = SHOAL_KIND_SUMMARIZE,
                               .max_cost = s->max_tokens,
+                              .lane = encoder_lane(s->encoder),
                               .max_jobs = o->max_tasks ? o->max_tasks : MAX_JOBS};
     return 0;
 }

@@ -6,9 +6,12 @@
 #include "text/tokenizer/tokenizer.h"
 #include "engine/specialist.h"
 
+struct crew;
+
 /* Fills sp, the view of its encoder and that one's tokenizer, which the caller closes after sp. */
 SHOAL_MUST_CHECK int extract_specialist_open(struct specialist *sp, struct model_file **g,
                                              struct tokenizer **tokenizer, const char *path,
-                                             const struct shoal_engine_opts *o, struct err *e);
+                                             struct crew *crew, const struct shoal_engine_opts *o,
+                                             struct err *e);
 
 #endif

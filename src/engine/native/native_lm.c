@@ -41,6 +41,7 @@ void native_lm_from_decoder(struct lm *lm, struct decoder *d)
     struct decoder_sizes sizes = decoder_sizes(d);
     *lm = (struct lm){.ops = &native_ops,
                       .impl = d,
+                      .lane = decoder_lane(d),
                       .info = {.engine = "native",
                                .kernels = decoder_kernels(d)->name,
                                .arch = c->arch,

@@ -411,11 +411,13 @@ static int reserve(struct s2s *s, struct err *e)
     return 0;
 }
 
-static int load(struct s2s *s, const char *path, const struct shoal_engine_opts *o, struct err *e)
+static int load(struct s2s *s, const char *path, struct crew *crew,
+                const struct shoal_engine_opts *o, struct err *e)
 {
     char dir[PATH_MAX];
     struct t5_sizes sizes;
-    struct t5_opts to = {.n_threads = o->n_threads,
+    struct t5_opts to = {.crew = crew,
+                         .n_threads = o->n_threads,
                          .n_ctx = o->n_ctx,
                          .max_seqs = s->max_jobs,
                          .max_rows = MAX_ROWS,
@@ -446,7 +448,8 @@ static int load(struct s2s *s, const char *path, const struct shoal_engine_opts 
 }
 
 int seq2seq_open(struct specialist *sp, const struct model_file *g, const struct tokenizer *t,
-                 const char *path, const struct shoal_engine_opts *o, struct err *e)
+                 const char *path, struct crew *crew, const struct shoal_engine_opts *o,
+                 struct err *e)
 {
     struct s2s *s = mem_zalloc(sizeof(*s));
     if (!s)
@@ -454,7 +457,7 @@ int seq2seq_open(struct specialist *sp, const struct model_file *g, const struct
     s->file = g;
     s->tokenizer = t;
     s->max_jobs = o->max_tasks ? o->max_tasks : DEFAULT_MAX_JOBS;
-    int rc = load(s, path, o, e);
+    int rc = load(s, path, crew, o, e);
     if (rc < 0) {
         close_(s);
         return err_wrap(e, "%s", path);
@@ -463,6 +466,7 @@ int seq2seq_open(struct specialist *sp, const struct model_file *g, const struct
                               .self = s,
                               .kinds = SHOAL_KIND_SUMMARIZE,
                               .max_jobs = s->max_jobs,
+                              .lane = t5_lane(s->t5),
                               .max_cost = s->max_jobs * 2 * s->n_ctx};
     return 0;
 }

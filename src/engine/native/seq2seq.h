@@ -6,9 +6,11 @@
 #include "text/tokenizer/tokenizer.h"
 #include "engine/specialist.h"
 
+struct crew;
+
 /* Fills sp.  g and t are borrowed until the specialist is closed. */
 SHOAL_MUST_CHECK int seq2seq_open(struct specialist *sp, const struct model_file *g,
-                                  const struct tokenizer *t, const char *path,
+                                  const struct tokenizer *t, const char *path, struct crew *crew,
                                   const struct shoal_engine_opts *o, struct err *e);
 
 #endif

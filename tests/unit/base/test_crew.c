@@ -48,9 +48,9 @@ static void test_every_chunk_runs_once_in_order(void **state)
     (void)state;
     static struct probe p;
     for (uint32_t members = 1; members <= 4; members++) {
-        struct crew *c = NULL;
-        assert_int_equal(crew_create(&c, members, NULL), 0);
-        assert_int_equal(crew_size(c), members);
+        struct crew_lane *c = NULL;
+        assert_int_equal(crew_lane_create(&c, NULL, members, NULL), 0);
+        assert_int_equal(crew_lane_size(c), members);
         for (uint32_t round = 0; round < 300; round++) {
             memset(&p, 0, sizeof(p));
             for (uint32_t i = 0; i < N_PHASES; i++)
@@ -64,7 +64,7 @@ static void test_every_chunk_runs_once_in_order(void **state)
             if (round % 100 == 50)
                 usleep(1000); /* let members fall asleep */
         }
-        crew_destroy(c);
+        crew_lane_destroy(c);
     }
 }
 
@@ -97,9 +97,9 @@ static void test_a_late_member_is_not_waited_for(void **state)
 {
     (void)state;
     static struct late l;
-    struct crew *c = NULL;
+    struct crew_lane *c = NULL;
     uint32_t redone = 0;
-    assert_int_equal(crew_create(&c, 3, NULL), 0);
+    assert_int_equal(crew_lane_create(&c, NULL, 3, NULL), 0);
     for (uint32_t round = 0; round < 20; round++) {
         memset(&l, 0, sizeof(l));
         for (uint32_t i = 0; i < N_PHASES; i++)
@@ -117,7 +117,7 @@ static void test_a_late_member_is_not_waited_for(void **state)
             for (uint32_t k = 0; k < 6; k++)
                 assert_int_equal(atomic_load(&l.commits[i][k]), 1);
     }
-    crew_destroy(c);
+    crew_lane_destroy(c);
 #ifndef __SANITIZE_THREAD__
     assert_true(redone >= 10); /* mostly somebody else was there to do it */
 #endif
@@ -162,8 +162,8 @@ static void test_programs_follow_without_their_owner(void **state)
     static struct following f;
     uint32_t by_others = 0;
     for (uint32_t members = 1; members <= 3; members++) {
-        struct crew *c = NULL;
-        assert_int_equal(crew_create(&c, members, NULL), 0);
+        struct crew_lane *c = NULL;
+        assert_int_equal(crew_lane_create(&c, NULL, members, NULL), 0);
         for (uint32_t round = 0; round < 4; round++) {
             memset(&f, 0, sizeof(f));
             f.owner = pthread_self();
@@ -174,7 +174,7 @@ static void test_programs_follow_without_their_owner(void **state)
             usleep(40000); /* f is reused: let the late one come home */
         }
         by_others += atomic_load(&f.by_others);
-        crew_destroy(c);
+        crew_lane_destroy(c);
     }
     assert_true(by_others > 0);
 }
@@ -205,17 +205,17 @@ static bool fetch(void *ctx, const struct crew_phase *p, uint32_t chunk, uint32_
 static void test_who_waits_fetches_ahead(void **state)
 {
     (void)state;
-    struct crew *c;
+    struct crew_lane *c;
     struct fetching f = {0};
     const struct crew_phase phases[] = {
         {.chunk = slow_chunk, .n_chunks = 4},
         {.n_chunks = 0}, /* nothing to fetch: the one after it counts */
         {.chunk = slow_chunk, .ahead = fetch, .arg = 1, .n_chunks = 8},
     };
-    assert_int_equal(crew_create(&c, 4, NULL), 0);
+    assert_int_equal(crew_lane_create(&c, NULL, 4, NULL), 0);
     for (int round = 0; round < 5; round++)
         crew_run(c, &f, phases, 3, NULL);
-    crew_destroy(c);
+    crew_lane_destroy(c);
     uint32_t fetched = 0;
     for (uint32_t i = 0; i < 4; i++)
         fetched += atomic_load(&f.steps[i]);
@@ -250,12 +250,12 @@ static void test_threads_may_run_where_they_might(void **state)
     CPU_SET((size_t)sched_getcpu(), &one);
     for (int narrow = 0; narrow < 2; narrow++) { /* all on one core; then where the OS puts them */
         struct placed s = {.allowed = narrow ? all : one};
-        struct crew *c;
+        struct crew_lane *c;
         assert_int_equal(sched_setaffinity(0, sizeof(s.allowed), &s.allowed), 0);
-        assert_int_equal(crew_create(&c, 3, NULL), 0);
+        assert_int_equal(crew_lane_create(&c, NULL, 3, NULL), 0);
         for (int round = 0; round < 50; round++)
             crew_run(c, &s, &(struct crew_phase){.chunk = placed_chunk, .n_chunks = 6}, 1, NULL);
-        crew_destroy(c);
+        crew_lane_destroy(c);
         assert_int_equal(atomic_load(&s.errors), 0);
     }
 }
@@ -263,10 +263,10 @@ static void test_threads_may_run_where_they_might(void **state)
 static void test_bad_sizes_are_refused(void **state)
 {
     (void)state;
-    struct crew *c = NULL;
+    struct crew_lane *c = NULL;
     struct err e = {0};
-    assert_int_equal(crew_create(&c, 0, &e), SHOAL_EINVAL);
-    assert_int_equal(crew_create(&c, 1000, &e), SHOAL_EINVAL);
+    assert_int_equal(crew_lane_create(&c, NULL, 0, &e), SHOAL_EINVAL);
+    assert_int_equal(crew_lane_create(&c, NULL, 1000, &e), SHOAL_EINVAL);
     assert_null(c);
 }
 
@@ -289,15 +289,15 @@ static void meet_chunk(void *ctx, const struct crew_phase *p, uint32_t chunk, ui
 static void test_members_begin_with_their_share(void **state)
 {
     (void)state;
-    struct crew *c;
-    assert_int_equal(crew_create(&c, 4, NULL), 0);
+    struct crew_lane *c;
+    assert_int_equal(crew_lane_create(&c, NULL, 4, NULL), 0);
     for (int round = 0; round < 20; round++) {
         struct meeting m = {0};
         crew_run(c, &m, &(struct crew_phase){.chunk = meet_chunk, .n_chunks = 4}, 1, NULL);
         for (uint32_t i = 0; i < 4; i++)
             assert_int_equal(m.who[i], i);
     }
-    crew_destroy(c);
+    crew_lane_destroy(c);
 }
 
 int main(void)
