@@ -2,7 +2,6 @@
 #include "cmd/cmd.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/file_read.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/describe.h"
@@ -66,32 +66,6 @@ int cmd_print(const struct opts_page *page, const struct buf *b)
     return CMD_OK;
 }
 
-int cmd_read_file(const char *path, struct buf *out, struct err *e)
-{
-    char block[65536];
-    bool is_stdin = strcmp(path, "-") == 0;
-    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC), rc = 0;
-    if (fd < 0)
-        return err_set(e, SHOAL_EIO, "cannot open %s: %s", path, strerror(errno));
-    for (;;) {
-        ssize_t n = read(fd, block, sizeof(block));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            rc = err_set(e, SHOAL_EIO, "cannot read %s: %s", is_stdin ? "stdin" : path,
-                         strerror(errno));
-        if (n <= 0)
-            break;
-        buf_put(out, block, (size_t)n);
-    }
-    if (rc == 0 && out->rc < 0)
-        rc = err_set(e, out->rc, "%s: %s (at most %zu bytes)", is_stdin ? "stdin" : path,
-                     err_text(out->rc), out->max);
-    if (!is_stdin)
-        close(fd);
-    return rc;
-}
-
 int cmd_read_text(const struct opts *o, const char *argument, const char *file, struct buf *out)
 {
     struct err e = {0};
@@ -104,7 +78,7 @@ int cmd_read_text(const struct opts *o, const char *argument, const char *file, 
     }
     if (!file && !argument && isatty(STDIN_FILENO))
         return opts_usage(o->page, "no input: give a text, -f FILE, or a pipe on stdin");
-    if (cmd_read_file(file ? file : "-", out, &e) < 0)
+    if (file_read(file ? file : "-", out, &e) < 0)
         return cmd_fail(o->page, "%s", e.msg);
     return CMD_OK;
 }

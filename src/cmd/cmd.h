@@ -54,8 +54,6 @@ int cmd_print(const struct opts_page *page, const struct buf *b);
 /* What a command reads: the argument, the file of -f, or stdin when it is not a terminal or the
  * argument is "-".  Usage errors and failures are reported; CMD_OK or an exit code. */
 int cmd_read_text(const struct opts *o, const char *argument, const char *file, struct buf *out);
-/* A whole file, or stdin when path is "-". */
-SHOAL_MUST_CHECK int cmd_read_file(const char *path, struct buf *out, struct err *e);
 /* The most memory that this process had so far. */
 double cmd_peak_mib(void);
 /* Numbers separated by commas, blanks or brackets, appended to *ids (mem_free). */

@@ -6,10 +6,10 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/lines.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
 #include "cmd/conversation.h"
-#include "cmd/lines.h"
 #include "cmd/model_opts.h"
 #include "cmd/stream.h"
 #include "cmd/term.h"
@@ -305,6 +305,7 @@ static int read_message(struct chat *c, struct lines *in, struct buf *message, s
         ask(c, message->len > 0);
         int got = lines_next(in, c->interrupt_fd, &line, &n, e);
         if (got == LINES_INTERRUPT) {
+            (void)term_interrupted(c->interrupt_fd);
             if (!c->tty)
                 return got;
             fputs("\n(Ctrl-D or /exit ends the chat)\n", stderr);

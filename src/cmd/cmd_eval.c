@@ -6,8 +6,9 @@
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "cmd/cmd.h"
-#include "cmd/eval.h"
 #include "cmd/model_opts.h"
+#include "cmd/term.h"
+#include "eval/eval.h"
 #include "eval/quality.h"
 
 static const struct opts_def defs[] = {
@@ -131,7 +132,19 @@ static void put_head(const struct opts *o, const struct eval *ev, struct json_ou
     buf_putc(text, '\n');
 }
 
-static int measure(const struct opts *o, size_t task, struct eval *ev)
+struct watch { /* the person at the terminal */
+    int interrupt_fd;
+    struct term_progress bar;
+};
+
+static bool show_progress(void *ctx, double part)
+{
+    struct watch *w = ctx;
+    term_progress_show(&w->bar, part, NULL);
+    return term_interrupted(w->interrupt_fd);
+}
+
+static int measure(const struct opts *o, size_t task, struct eval *ev, struct watch *w)
 {
     struct buf json, text;
     struct err e = {0};
@@ -142,6 +155,7 @@ static int measure(const struct opts *o, size_t task, struct eval *ev)
     json_out_object(&j);
     put_head(o, ev, &j, &text);
     int rc = tasks[task].run(ev, &j, &text, &e);
+    term_progress_end(&w->bar);
     double seconds = (double)(clock_ns() - t0) / 1e9;
     put_latency(ev, &j, &text);
     eval_figure(&j, &text, "peak_rss_mib", cmd_peak_mib(), "%.1f");
@@ -165,24 +179,26 @@ static int read_rows(const struct opts *o, size_t task, struct eval_rows *rows,
         rc = eval_rows_read(rows, o->args[i], &e);
     if (rc == 0 && opts_text(o, "docs"))
         rc = eval_rows_read(docs, opts_text(o, "docs"), &e);
-    size_t limit = opts_uint(o, "limit");
-    for (; rc == 0 && limit && rows->n > limit; rows->n--)
-        cJSON_Delete(rows->rows[rows->n - 1].json);
+    if (rc == 0 && opts_uint(o, "limit"))
+        eval_rows_cut(rows, opts_uint(o, "limit"));
     return rc < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
 }
 
 /* One model, opened, measured and closed. */
-static int run_model(const struct opts *o, size_t task, struct eval *ev, const char *model)
+static int run_model(const struct opts *o, size_t task, struct eval *ev, struct watch *w,
+                     const char *model)
 {
     struct model_name name = {0};
-    int rc = specialist_opts_open_as(o, model, ev->interrupt_fd, &ev->engine, &name);
+    int rc = specialist_opts_open_as(o, model, w->interrupt_fd, &ev->engine, &name);
     ev->model = model;
     ev->path = name.path;
     ev->int8 = opts_flag(o, "int8") || name.int8;
     ev->labels = opts_text(o, "labels") ? opts_text(o, "labels") : name.labels;
     ev->n_latencies = 0;
-    if (rc == CMD_OK)
-        rc = measure(o, task, ev);
+    if (rc == CMD_OK) {
+        term_progress_init(&w->bar, "eval");
+        rc = measure(o, task, ev, w);
+    }
     shoal_engine_close(ev->engine);
     ev->engine = NULL;
     model_name_fini(&name);
@@ -191,22 +207,37 @@ static int run_model(const struct opts *o, size_t task, struct eval *ev, const c
 
 static int run(const struct opts *o, size_t task)
 {
-    struct eval_rows rows = {0};
-    struct eval ev = {.o = o, .rows = &rows, .in_flight = opts_u32(o, "jobs")};
-    int rc = opts_text(o, "model") ? read_rows(o, task, &rows, &ev.docs)
+    struct eval_rows rows = {0}, docs = {0};
+    struct watch watch = {.interrupt_fd = -1};
+    struct eval ev = {.rows = &rows,
+                      .docs = &docs,
+                      .in_flight = opts_u32(o, "jobs"),
+                      .dimensions = opts_u32(o, "dimensions"),
+                      .sentences = opts_u32(o, "sentences"),
+                      .beams = opts_u32(o, "beams"),
+                      .files = o->args + 1,
+                      .n_files = o->n_args - 1,
+                      .columns = opts_text(o, "columns"),
+                      .label_column = opts_text(o, "label"),
+                      .windows_file = opts_text(o, "windows"),
+                      .limit = opts_uint(o, "limit"),
+                      .progress = show_progress,
+                      .progress_ctx = &watch};
+    ev.n_tune_files = opts_list(o, "tune", &ev.tune_files);
+    int rc = opts_text(o, "model") ? read_rows(o, task, &rows, &docs)
                                    : opts_usage(o->page, "no model: give -m MODEL");
-    ev.interrupt_fd = term_catch_interrupt();
+    watch.interrupt_fd = term_catch_interrupt();
     ev.latency_ms = mem_zalloc_n(rows.n + 1, sizeof(*ev.latency_ms));
     if (rc == CMD_OK && !ev.latency_ms)
         rc = cmd_fail(o->page, "out of memory");
     if (rc == CMD_OK)
-        rc = run_model(o, task, &ev, opts_text(o, "model"));
+        rc = run_model(o, task, &ev, &watch, opts_text(o, "model"));
     if (rc == CMD_OK && opts_text(o, "beside"))
-        rc = run_model(o, task, &ev, opts_text(o, "beside"));
+        rc = run_model(o, task, &ev, &watch, opts_text(o, "beside"));
     mem_free(ev.latency_ms);
     eval_rows_fini(&rows);
-    eval_rows_fini(&ev.docs);
-    term_release_interrupt(ev.interrupt_fd);
+    eval_rows_fini(&docs);
+    term_release_interrupt(watch.interrupt_fd);
     return rc;
 }
 

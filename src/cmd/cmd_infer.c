@@ -5,12 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/lines.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
-#include "cmd/infer_pipe.h"
-#include "cmd/lines.h"
 #include "cmd/model_opts.h"
 #include "cmd/term.h"
+#include "eval/infer_pipe.h"
 #include "wire/result_json.h"
 
 #define IN_FLIGHT 64u

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file_read.h"
 #include "cmd/bare_model.h"
 #include "cmd/quantize_report.h"
 #include "format/model_open.h"
@@ -62,7 +63,7 @@ static int read_texts(struct job *job)
     } texts[] = {{opts_text(job->o, "calibrate"), &job->calibrate},
                  {opts_text(job->o, "perplexity"), &job->perplexity}};
     for (size_t i = 0; i < 2; i++)
-        if (texts[i].path && cmd_read_file(texts[i].path, texts[i].b, &e) < 0)
+        if (texts[i].path && file_read(texts[i].path, texts[i].b, &e) < 0)
             return cmd_fail(job->o->page, "%s", e.msg);
     return CMD_OK;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file_read.h"
 #include "base/mem.h"
 #include "cmd/bare_model.h"
 #include "cmd/cmd.h"
@@ -149,7 +150,7 @@ int cmd_perplexity(int argc, const char *const *argv)
     buf_init(&text, (size_t)1 << 30);
     if (!opts_text(&o, "model"))
         rc = opts_usage(&p, "no model: give -m FILE");
-    else if (cmd_read_file(o.args[0], &text, &e) < 0)
+    else if (file_read(o.args[0], &text, &e) < 0)
         rc = cmd_fail(&p, "%s", e.msg);
     else
         rc = run(&o, &text);

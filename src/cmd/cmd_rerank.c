@@ -2,11 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file_read.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
-#include "cmd/infer_pipe.h"
 #include "cmd/model_opts.h"
 #include "cmd/term.h"
+#include "eval/infer_pipe.h"
 #include "wire/json_out.h"
 
 #define IN_FLIGHT 64u
@@ -140,7 +141,7 @@ static int read_docs(const struct opts *o, struct work *w, struct buf *file)
         return opts_usage(o->page, "both documents and a file are given");
     if (!path && n == 0)
         return opts_usage(o->page, "no documents: give some, or -f FILE");
-    if (path && cmd_read_file(path, file, &e) < 0)
+    if (path && file_read(path, file, &e) < 0)
         return cmd_fail(o->page, "%s", e.msg);
     for (const char *p = buf_str(file); path && *p; p++)
         n += *p == '\n';

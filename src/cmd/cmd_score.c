@@ -4,12 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file_read.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
-#include "cmd/columns.h"
 #include "cmd/model_opts.h"
-#include "cmd/table.h"
 #include "cmd/term.h"
+#include "eval/columns.h"
+#include "eval/table.h"
 #include "wire/json_out.h"
 
 static const struct opts_def defs[] = {
@@ -127,7 +128,7 @@ static int read_rows(const struct opts *o, struct table *t)
         buf_puts(&text, o->args[i]);
         buf_putc(&text, '\n');
     }
-    if (o->n_args == 0 && cmd_read_file(file ? file : "-", &text, &e) < 0)
+    if (o->n_args == 0 && file_read(file ? file : "-", &text, &e) < 0)
         rc = cmd_fail(o->page, "%s", e.msg);
     buf_putc(&text, '\n');
     if (rc == CMD_OK && (text.rc < 0 || table_parse(t, text.data, &e) < 0))

@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 #include "base/mem.h"
-#include "cmd/table.h"
+#include "eval/table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

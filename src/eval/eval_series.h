@@ -1,13 +1,13 @@
 /* eval_series.h - labelled series of numbers from files, and the scores of a model on them.
  *
- * Thread:    the main thread.
+ * Thread:    belongs to its caller.
  * Ownership: eval_series_fini frees.
  * Failure:   SHOAL_EFORMAT with the file, SHOAL_EINVAL for columns that are not there,
  *            SHOAL_EIO, SHOAL_ENOMEM, SHOAL_ECANCELLED. */
-#ifndef SHOAL_CMD_EVAL_SERIES_H
-#define SHOAL_CMD_EVAL_SERIES_H
+#ifndef SHOAL_EVAL_EVAL_SERIES_H
+#define SHOAL_EVAL_EVAL_SERIES_H
 
-#include "cmd/eval.h"
+#include "eval/eval.h"
 
 struct eval_series {
     const char *file;

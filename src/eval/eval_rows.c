@@ -1,13 +1,12 @@
-/* eval_run.c - rows and running of evaluations, see eval.h. */
+/* eval_rows.c - see eval_rows.h. */
+#include "eval/eval_rows.h"
+
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/lines.h"
 #include "base/mem.h"
-#include "cmd/eval.h"
-#include "cmd/infer_pipe.h"
-#include "cmd/lines.h"
 
 static int add_row(struct eval_rows *rows, const char *path, uint64_t number, const char *line,
                    size_t n, struct err *e)
@@ -56,15 +55,21 @@ int eval_rows_read(struct eval_rows *rows, const char *path, struct err *e)
     return rc;
 }
 
+void eval_rows_cut(struct eval_rows *rows, size_t n)
+{
+    for (; rows->n > n; rows->n--)
+        cJSON_Delete(rows->rows[rows->n - 1].json);
+}
+
 void eval_rows_fini(struct eval_rows *rows)
 {
-    for (size_t i = 0; i < rows->n; i++)
-        cJSON_Delete(rows->rows[i].json);
+    eval_rows_cut(rows, 0);
     mem_free(rows->rows);
     *rows = (struct eval_rows){0};
 }
 
-int eval_text(const struct eval_row *r, const char *const *keys, const char **out, struct err *e)
+int eval_rows_text(const struct eval_row *r, const char *const *keys, const char **out,
+                   struct err *e)
 {
     for (size_t i = 0; keys[i]; i++) {
         const cJSON *v = cJSON_GetObjectItemCaseSensitive(r->json, keys[i]);
@@ -75,54 +80,4 @@ int eval_text(const struct eval_row *r, const char *const *keys, const char **ou
     }
     return err_set(e, SHOAL_EFORMAT, "%s:%llu: no text under \"%s\"", r->file,
                    (unsigned long long)r->line, keys[0]);
-}
-
-struct running {
-    struct eval *ev;
-    int (*take)(void *ctx, size_t i, const struct shoal_result *r, struct err *e);
-    void *ctx;
-};
-
-static int take_one(void *ctx, void *row, const struct shoal_result *r, struct err *e)
-{
-    struct running *x = ctx;
-    if (x->ev->latency_ms)
-        x->ev->latency_ms[x->ev->n_latencies++] = (double)r->total_ns / 1e6;
-    return x->take(x->ctx, (size_t)(uintptr_t)row, r, e);
-}
-
-int eval_run(struct eval *ev,
-             int (*make)(void *ctx, size_t i, struct shoal_infer_opts *o, struct err *e),
-             int (*take)(void *ctx, size_t i, const struct shoal_result *r, struct err *e),
-             void *ctx, size_t n, struct err *e)
-{
-    struct running x = {ev, take, ctx};
-    struct infer_pipe pipe;
-    int rc = 0;
-    infer_pipe_init(&pipe, ev->engine, ev->in_flight, take_one, &x);
-    term_progress_init(&ev->bar, "eval");
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        struct shoal_infer_opts o = {.size = sizeof(o), .labels = ev->labels};
-        rc = make(ctx, i, &o, e);
-        if (rc == 0)
-            rc = infer_pipe_put(&pipe, &o, (void *)(uintptr_t)i, e);
-        term_progress_show(&ev->bar, (double)i / (double)n, NULL);
-        if (rc == 0 && term_interrupted(ev->interrupt_fd))
-            rc = err_set(e, SHOAL_ECANCELLED, "interrupted");
-    }
-    if (rc == 0)
-        rc = infer_pipe_drain(&pipe, e);
-    term_progress_end(&ev->bar);
-    infer_pipe_fini(&pipe);
-    return rc;
-}
-
-void eval_figure(struct json_out *j, struct buf *text, const char *key, double value,
-                 const char *fmt)
-{
-    char shown[64];
-    json_out_key(j, key);
-    json_out_num(j, value);
-    snprintf(shown, sizeof(shown), fmt, value);
-    buf_printf(text, "  %-20s %s\n", key, shown);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cmd/eval.h"
+#include "eval/eval.h"
 #include "eval/quality.h"
 
 static const char *const text_keys[] = {"text", "sentence", NULL};
@@ -108,7 +108,7 @@ struct vectors {
 static int make_vector(void *ctx, size_t i, struct shoal_infer_opts *o, struct err *e)
 {
     const struct vectors *x = ctx;
-    int rc = eval_text(&x->rows->rows[i], x->keys, &o->text, e);
+    int rc = eval_rows_text(&x->rows->rows[i], x->keys, &o->text, e);
     o->kind = SHOAL_KIND_EMBED;
     o->dimensions = x->dimensions;
     if (rc == 0)
@@ -150,7 +150,7 @@ static int rank_by_label(struct ranking *k, const struct eval_rows *rows, const 
     const char **labels = mem_zalloc_n(rows->n, sizeof(*labels));
     int rc = labels ? 0 : err_set(e, SHOAL_ENOMEM, "labels");
     for (size_t i = 0; rc == 0 && i < rows->n; i++)
-        rc = eval_text(&rows->rows[i], keys, &labels[i], e);
+        rc = eval_rows_text(&rows->rows[i], keys, &labels[i], e);
     for (size_t i = 0; rc == 0 && i < rows->n; i++) {
         size_t n = 0;
         for (size_t d = 0; d < rows->n; d++)
@@ -165,8 +165,8 @@ static int rank_by_label(struct ranking *k, const struct eval_rows *rows, const 
 
 int eval_embed(struct eval *ev, struct json_out *j, struct buf *text, struct err *e)
 {
-    const struct eval_rows *rows = ev->rows, *docs = ev->docs.n ? &ev->docs : NULL;
-    uint32_t dimensions = opts_u32(ev->o, "dimensions");
+    const struct eval_rows *rows = ev->rows, *docs = ev->docs && ev->docs->n ? ev->docs : NULL;
+    uint32_t dimensions = ev->dimensions;
     struct vectors q = {
         .rows = rows, .keys = docs ? query_keys : text_keys, .dimensions = dimensions};
     struct vectors d = {.rows = docs, .keys = text_keys, .dimensions = dimensions};
@@ -208,10 +208,10 @@ struct pairs {
 static int make_pair(void *ctx, size_t i, struct shoal_infer_opts *o, struct err *e)
 {
     const struct pairs *p = ctx;
-    size_t n = p->ev->docs.n;
-    int rc = eval_text(&p->ev->rows->rows[i / n], query_keys, &o->text, e);
+    size_t n = p->ev->docs->n;
+    int rc = eval_rows_text(&p->ev->rows->rows[i / n], query_keys, &o->text, e);
     if (rc == 0)
-        rc = eval_text(&p->ev->docs.rows[i % n], text_keys, &o->document, e);
+        rc = eval_rows_text(&p->ev->docs->rows[i % n], text_keys, &o->document, e);
     if (rc < 0)
         return rc;
     o->kind = SHOAL_KIND_RERANK;
@@ -223,10 +223,10 @@ static int make_pair(void *ctx, size_t i, struct shoal_infer_opts *o, struct err
 static int take_pair(void *ctx, size_t i, const struct shoal_result *r, struct err *e)
 {
     struct pairs *p = ctx;
-    size_t n = p->ev->docs.n;
+    size_t n = p->ev->docs->n;
     (void)e;
     p->list[i % n] = (struct ranked){
-        (float)r->values[0], is_relevant(&p->ev->rows->rows[i / n], &p->ev->docs.rows[i % n])};
+        (float)r->values[0], is_relevant(&p->ev->rows->rows[i / n], &p->ev->docs->rows[i % n])};
     if (i % n == n - 1)
         rank(&p->k, p->list, n);
     return 0;
@@ -235,14 +235,14 @@ static int take_pair(void *ctx, size_t i, const struct shoal_result *r, struct e
 int eval_rerank(struct eval *ev, struct json_out *j, struct buf *text, struct err *e)
 {
     struct pairs p = {.ev = ev};
-    if (ev->docs.n == 0)
+    if (!ev->docs || ev->docs->n == 0)
         return err_set(e, SHOAL_EINVAL, "give the documents: --docs FILE.jsonl");
-    p.list = mem_zalloc_n(ev->docs.n, sizeof(*p.list));
+    p.list = mem_zalloc_n(ev->docs->n, sizeof(*p.list));
     int rc = p.list ? 0 : err_set(e, SHOAL_ENOMEM, "ranking");
     double *latency = ev->latency_ms;
     ev->latency_ms = NULL; /* there are more pairs than rows */
     if (rc == 0)
-        rc = eval_run(ev, make_pair, take_pair, &p, ev->rows->n * ev->docs.n, e);
+        rc = eval_run(ev, make_pair, take_pair, &p, ev->rows->n * ev->docs->n, e);
     ev->latency_ms = latency;
     if (rc == 0)
         rc = put_ranking(&p.k, false, j, text, e);
@@ -261,10 +261,10 @@ struct summaries {
 static int make_summary(void *ctx, size_t i, struct shoal_infer_opts *o, struct err *e)
 {
     const struct summaries *s = ctx;
-    int rc = eval_text(&s->ev->rows->rows[i], long_keys, &o->text, e);
+    int rc = eval_rows_text(&s->ev->rows->rows[i], long_keys, &o->text, e);
     o->kind = SHOAL_KIND_SUMMARIZE;
-    o->max_sentences = opts_u32(s->ev->o, "sentences");
-    o->beams = opts_u32(s->ev->o, "beams");
+    o->max_sentences = s->ev->sentences;
+    o->beams = s->ev->beams;
     if (rc == 0)
         o->text_bytes = strlen(o->text);
     return rc;
@@ -276,7 +276,7 @@ static int take_summary(void *ctx, size_t i, const struct shoal_result *r, struc
     struct quality_rouge m = {0};
     const char *want;
     char *said = mem_strndup(r->text, r->text_bytes);
-    int rc = said ? eval_text(&s->ev->rows->rows[i], summary_keys, &want, e)
+    int rc = said ? eval_rows_text(&s->ev->rows->rows[i], summary_keys, &want, e)
                   : err_set(e, SHOAL_ENOMEM, "summary");
     if (rc == 0)
         rc = quality_rouge(&m, said, want, e);

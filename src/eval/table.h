@@ -8,8 +8,8 @@
  * Ownership: table_fini frees.
  * Failure:   SHOAL_EFORMAT with the line.  An empty cell, "NaN", "NA" or null is a missing value.
  */
-#ifndef SHOAL_CMD_TABLE_H
-#define SHOAL_CMD_TABLE_H
+#ifndef SHOAL_EVAL_TABLE_H
+#define SHOAL_EVAL_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

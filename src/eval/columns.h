@@ -1,14 +1,14 @@
 /* columns.h - which columns of a table a scorer reads.
  *
- * Thread:    the main thread.
+ * Thread:    belongs to its caller.
  * Ownership: columns_fini frees.
  * Failure:   SHOAL_EINVAL for what --columns asks and is not there, SHOAL_EFORMAT for a file that
  *            does not fit the model. */
-#ifndef SHOAL_CMD_COLUMNS_H
-#define SHOAL_CMD_COLUMNS_H
+#ifndef SHOAL_EVAL_COLUMNS_H
+#define SHOAL_EVAL_COLUMNS_H
 
 #include "base/err.h"
-#include "cmd/table.h"
+#include "eval/table.h"
 #include "shoal/shoal.h"
 
 struct columns {

@@ -1,5 +1,5 @@
 /* table.c - see table.h. */
-#include "cmd/table.h"
+#include "eval/table.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

@@ -2,8 +2,8 @@
  *
  * Thread:    the caller's; the engine works beside it.
  * Ownership: caller's storage; fini cancels what is left. */
-#ifndef SHOAL_CMD_INFER_PIPE_H
-#define SHOAL_CMD_INFER_PIPE_H
+#ifndef SHOAL_EVAL_INFER_PIPE_H
+#define SHOAL_EVAL_INFER_PIPE_H
 
 #include "base/err.h"
 #include "shoal/shoal.h"

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cmd/columns.h"
-#include "cmd/table.h"
+#include "eval/columns.h"
+#include "eval/table.h"
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 

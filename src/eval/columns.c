@@ -1,5 +1,5 @@
 /* columns.c - see columns.h. */
-#include "cmd/columns.h"
+#include "eval/columns.h"
 
 #include <stdbool.h>
 #include <stdio.h>

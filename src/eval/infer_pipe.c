@@ -1,5 +1,5 @@
 /* infer_pipe.c - see infer_pipe.h. */
-#include "cmd/infer_pipe.h"
+#include "eval/infer_pipe.h"
 
 void infer_pipe_init(struct infer_pipe *p, struct shoal_engine *engine, uint32_t in_flight,
                      int (*take)(void *ctx, void *row, const struct shoal_result *r, struct err *e),

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cmd/eval_series.h"
+#include "eval/eval_series.h"
 #include "eval/quality.h"
 #include "eval/quality_series.h"
 
@@ -394,12 +394,10 @@ static int put_pairs(const struct eval_set *set, struct json_out *j, struct buf 
 
 static int tune_on(struct eval *ev, struct method m[3], struct err *e)
 {
-    const char *const *files;
-    size_t n = opts_list(ev->o, "tune", &files);
     struct eval_set set;
-    if (n == 0)
+    if (ev->n_tune_files == 0)
         return 0;
-    int rc = eval_set_read(&set, ev, files, n, e);
+    int rc = eval_set_read(&set, ev, ev->tune_files, ev->n_tune_files, e);
     if (rc < 0)
         return rc;
     rc = eval_set_score(&set, ev, false, e);
@@ -421,7 +419,7 @@ int eval_score(struct eval *ev, struct json_out *j, struct buf *text, struct err
     shoal_engine_info(ev->engine, &info);
     if (!(info.kinds & SHOAL_KIND_SCORE))
         return err_set(e, SHOAL_EUNSUPPORTED, "this model scores no numbers");
-    int rc = eval_set_read(&set, ev, ev->o->args + 1, ev->o->n_args - 1, e);
+    int rc = eval_set_read(&set, ev, ev->files, ev->n_files, e);
     if (rc < 0)
         return rc;
     json_out_key(j, "series");

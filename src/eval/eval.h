@@ -1,55 +1,42 @@
-/* eval.h - what the tasks of `shoal eval` share: rows of a data set, results, figures.
+/* eval.h - how good a model is on a data set, one function per task.
  *
- * Thread:    the main thread.
- * Ownership: an evaluation borrows the rows, which live until eval_rows_fini. */
-#ifndef SHOAL_CMD_EVAL_H
-#define SHOAL_CMD_EVAL_H
-
-#include <cjson/cJSON.h>
+ * Thread:    the caller's; the engine works beside it.
+ * Ownership: an evaluation borrows everything but latency_ms, which the caller frees.
+ * Failure:   SHOAL_EFORMAT with file and line, SHOAL_EINVAL, SHOAL_ECANCELLED, SHOAL_ENOMEM, or
+ *            what the engine says. */
+#ifndef SHOAL_EVAL_EVAL_H
+#define SHOAL_EVAL_EVAL_H
 
 #include "base/buf.h"
-#include "cmd/opts.h"
-#include "cmd/term.h"
+#include "eval/eval_rows.h"
 #include "shoal/shoal.h"
 #include "wire/json_out.h"
 
-struct eval_row {
-    cJSON *json;
-    const char *file;
-    uint64_t line;
-};
-
-struct eval_rows {
-    struct eval_row *rows;
-    size_t n, cap;
-};
-
-/* One JSON object a line. */
-SHOAL_MUST_CHECK int eval_rows_read(struct eval_rows *rows, const char *path, struct err *e);
-void eval_rows_fini(struct eval_rows *rows);
-/* A text of the row under the first of these keys (NULL at the end) that it has; fails with file
- * and line. */
-SHOAL_MUST_CHECK int eval_text(const struct eval_row *r, const char *const *keys, const char **out,
-                               struct err *e);
-
 struct eval { /* one model on one data set */
-    const struct opts *o;
     struct shoal_engine *engine;
-    const char *model; /* as it was named */
-    const char *path;  /* what that name stands for */
-    bool int8;
+    const char *model;  /* its name in the figures */
+    const char *path;   /* of the model */
+    bool int8;          /* 8-bit weights, of scorers */
     const char *labels; /* label set, or NULL */
     const struct eval_rows *rows;
-    struct eval_rows docs; /* of retrieval; may be empty */
-    uint32_t in_flight;
-    int interrupt_fd;
-    double *latency_ms; /* [rows.n + 1], or more */
+    const struct eval_rows *docs; /* documents of retrieval; NULL: none */
+    uint32_t in_flight;           /* rows at once */
+    uint32_t dimensions;          /* of vectors; 0: all */
+    uint32_t sentences, beams;    /* of summaries; 0: the model's default */
+    /* Tables, for score: files with a series each, others to choose levels on, and where the inputs
+     * and labels are (NULL: by the usual names). */
+    const char *const *files, *const *tune_files;
+    size_t n_files, n_tune_files;
+    const char *columns, *label_column, *windows_file;
+    uint64_t limit; /* rows of a series; 0: all */
+    /* NULL, or called often, part 0..1; true: stop with SHOAL_ECANCELLED. */
+    bool (*progress)(void *ctx, double part);
+    void *progress_ctx;
+    double *latency_ms; /* [rows.n + 1], or more; a realloc'd block (base/mem.h) */
     size_t n_latencies;
-    struct term_progress bar;
 };
 
-/* Runs every row through the engine: make fills the task of row i,
- * take gets each result in order. */
+/* Runs n rows through the engine: make fills the task of row i, take gets each result in order. */
 SHOAL_MUST_CHECK int
 eval_run(struct eval *ev,
          int (*make)(void *ctx, size_t i, struct shoal_infer_opts *o, struct err *e),
@@ -70,6 +57,8 @@ SHOAL_MUST_CHECK int eval_summarize(struct eval *ev, struct json_out *j, struct 
 SHOAL_MUST_CHECK int eval_score(struct eval *ev, struct json_out *j, struct buf *text,
                                 struct err *e);
 
+/* SHOAL_ECANCELLED when the caller wants to stop. */
+SHOAL_MUST_CHECK int eval_progress(const struct eval *ev, double part, struct err *e);
 /* A figure: key and value in JSON, "name value" for a person. */
 void eval_figure(struct json_out *j, struct buf *text, const char *key, double value,
                  const char *fmt) __attribute__((format(printf, 5, 0)));

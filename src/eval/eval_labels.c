@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cmd/eval.h"
+#include "eval/eval.h"
 #include "eval/quality.h"
 
 static const char *const text_keys[] = {"text", "sentence", NULL};
@@ -11,7 +11,7 @@ static const char *const label_keys[] = {"label", "intent", NULL};
 static int make_text(const struct eval *ev, size_t i, enum shoal_kind kind,
                      struct shoal_infer_opts *o, struct err *e)
 {
-    int rc = eval_text(&ev->rows->rows[i], text_keys, &o->text, e);
+    int rc = eval_rows_text(&ev->rows->rows[i], text_keys, &o->text, e);
     o->kind = kind;
     if (rc == 0)
         o->text_bytes = strlen(o->text);
@@ -38,7 +38,7 @@ static int take_class(void *ctx, size_t i, const struct shoal_result *r, struct 
 {
     struct classes *c = ctx;
     const char *want;
-    int rc = eval_text(&c->ev->rows->rows[i], label_keys, &want, e);
+    int rc = eval_rows_text(&c->ev->rows->rows[i], label_keys, &want, e);
     if (rc < 0)
         return rc;
     bool right = strcmp(want, r->label) == 0, out = strcmp(want, OUT_OF_SCOPE) == 0;
@@ -196,7 +196,7 @@ static int take_tags(void *ctx, size_t i, const struct shoal_result *r, struct e
     const struct eval_row *row = &t->ev->rows->rows[i];
     const char *text, *type;
     uint32_t n = 0;
-    int rc = eval_text(row, text_keys, &text, e);
+    int rc = eval_rows_text(row, text_keys, &text, e);
     if (rc == 0)
         rc = read_tokens(t, row, text, &n, e);
     if (rc < 0)

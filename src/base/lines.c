@@ -1,12 +1,10 @@
 /* lines.c - see lines.h. */
-#include "cmd/lines.h"
+#include "base/lines.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "cmd/term.h"
 
 #define MAX_LINE_BYTES ((size_t)16 << 20)
 
@@ -51,14 +49,14 @@ int lines_next(struct lines *l, int interrupt_fd, char **line, size_t *n, struct
         struct pollfd p[] = {{.fd = l->fd, .events = POLLIN},
                              {.fd = interrupt_fd, .events = POLLIN}};
         if (poll(p, 2, -1) < 0 && errno != EINTR)
-            return err_set(e, SHOAL_EIO, "poll: %s", strerror(errno));
-        if (p[1].revents && term_interrupted(interrupt_fd))
+            return err_set(e, SHOAL_EIO, "cannot wait for a line: %s", strerror(errno));
+        if (p[1].revents)
             return LINES_INTERRUPT;
         if (!p[0].revents)
             continue;
         ssize_t got = read(l->fd, block, sizeof(block));
         if (got < 0 && errno != EINTR && errno != EAGAIN)
-            return err_set(e, SHOAL_EIO, "cannot read stdin: %s", strerror(errno));
+            return err_set(e, SHOAL_EIO, "cannot read a line: %s", strerror(errno));
         if (got == 0)
             return l->in.len ? give(l, l->in.len, l->in.len, line, n) : LINES_END;
         if (got > 0)

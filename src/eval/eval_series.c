@@ -1,14 +1,14 @@
 /* eval_series.c - see eval_series.h. */
-#include "cmd/eval_series.h"
+#include "eval/eval_series.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file_read.h"
 #include "base/mem.h"
-#include "cmd/cmd.h"
-#include "cmd/columns.h"
+#include "eval/columns.h"
 #include "score/scorer.h"
 #include "eval/quality.h"
 
@@ -32,7 +32,7 @@ static int read_table(struct table *t, const char *file, struct err *e)
 {
     struct buf text;
     buf_init(&text, MAX_FILE_BYTES);
-    int rc = cmd_read_file(file, &text, e);
+    int rc = file_read(file, &text, e);
     if (rc == 0)
         buf_putc(&text, '\n');
     if (rc == 0 && text.rc < 0)
@@ -120,7 +120,7 @@ static int read_one(struct eval_series *s, const struct eval *ev, const cJSON *w
 {
     struct table t = {0};
     struct columns c = {0};
-    const char *wanted = opts_text(ev->o, "label");
+    const char *wanted = ev->label_column;
     int rc = read_table(&t, s->file, e);
     if (rc < 0)
         return rc;
@@ -128,11 +128,11 @@ static int read_one(struct eval_series *s, const struct eval *ev, const cJSON *w
     if (label == UINT32_MAX && !windows)
         rc = err_set(e, SHOAL_EFORMAT, "%s: no column %s", s->file,
                      wanted ? wanted : "label or anomaly; name it with --label");
-    if (rc == 0 && (rc = columns_choose(&c, &t, ev->engine, opts_text(ev->o, "columns"),
+    if (rc == 0 && (rc = columns_choose(&c, &t, ev->engine, ev->columns,
                                         label == UINT32_MAX ? NULL : t.names[label], e)) < 0)
         err_wrap(e, "%s", s->file);
     if (rc == 0) {
-        size_t limit = opts_uint(ev->o, "limit");
+        size_t limit = ev->limit;
         s->n = limit && limit < t.n_rows ? limit : t.n_rows;
         s->n_channels = c.n;
         s->values = columns_gather(&c, &t);
@@ -155,7 +155,7 @@ static int read_windows(const char *file, cJSON **out, struct err *e)
 {
     struct buf text;
     buf_init(&text, MAX_FILE_BYTES);
-    int rc = cmd_read_file(file, &text, e);
+    int rc = file_read(file, &text, e);
     if (rc == 0) {
         *out = cJSON_ParseWithLength(text.data, text.len);
         if (!cJSON_IsObject(*out))
@@ -169,7 +169,7 @@ int eval_set_read(struct eval_set *s, const struct eval *ev, const char *const *
                   size_t n_files, struct err *e)
 {
     cJSON *windows = NULL;
-    const char *list = opts_text(ev->o, "windows");
+    const char *list = ev->windows_file;
     *s = (struct eval_set){0};
     int rc = list ? read_windows(list, &windows, e) : 0;
     if (rc == 0 && !(s->series = mem_zalloc_n(n_files, sizeof(*s->series))))
@@ -229,7 +229,6 @@ static int score_all(struct eval_set *set, struct eval *ev, const struct scorer 
                      struct err *e)
 {
     int rc = 0;
-    term_progress_init(&ev->bar, "eval");
     for (size_t i = 0; i < set->n && rc == 0; i++) {
         struct eval_series *x = &set->series[i];
         struct memory m = {0};
@@ -250,11 +249,9 @@ static int score_all(struct eval_set *set, struct eval *ev, const struct scorer 
             ev->n_latencies += x->n_scores;
         mem_free(m.state);
         mem_free(m.scratch);
-        term_progress_show(&ev->bar, (double)(i + 1) / (double)set->n, NULL);
-        if (rc == 0 && term_interrupted(ev->interrupt_fd))
-            rc = err_set(e, SHOAL_ECANCELLED, "interrupted");
+        if (rc == 0)
+            rc = eval_progress(ev, (double)(i + 1) / (double)set->n, e);
     }
-    term_progress_end(&ev->bar);
     return rc;
 }
 
