@@ -56,8 +56,8 @@ const struct route gw_routes[] = {
     {"POST", "/admin/models", ROUTE_ADMIN | ROUTE_JSON, api_admin_change,
      "load, unload, add, remove a model", api_admin_fields, &api_n_admin_fields, "Admin", NULL,
      NULL},
-    {"POST", "/shoal.v1.Shoal/*", ROUTE_OPEN, grpc_handle, "gRPC: proto/shoal/v1/shoal.proto", NULL,
-     NULL, "gRPC", NULL, NULL}, /* the key is checked for the request it becomes */
+    {"POST", "/shoal.v1.Shoal/*", ROUTE_WORK, grpc_handle, "gRPC: proto/shoal/v1/shoal.proto", NULL,
+     NULL, "gRPC", NULL, grpc_fail},
     {"POST", "/grpc.health.v1.Health/*", ROUTE_OPEN, health_handle, "gRPC: health", NULL, NULL,
      "gRPC", NULL, NULL},
     {"POST", "/grpc.reflection.v1.ServerReflection/*", ROUTE_OPEN | ROUTE_EARLY, grpc_reflection,

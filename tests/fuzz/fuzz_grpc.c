@@ -1,12 +1,14 @@
-/* fuzz_grpc.c - messages of proto/shoal/v1 to JSON bodies, and answers of any shape to messages.
+/* fuzz_grpc.c - messages of proto/shoal/v1 to requests, and tokens of any bytes to messages.
  * Also questions to reflection, and the frames of a stream, some of them in gzip.  The first byte
  * chooses. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/grpc/grpc_codec.h"
+#include "gateway/api/fields.h"
+#include "gateway/grpc/grpc_answer.h"
 #include "gateway/grpc/grpc_frame.h"
+#include "gateway/grpc/grpc_read.h"
 #include "gateway/grpc/reflection.h"
 
 #define MAX_PLAIN 4096u
@@ -59,12 +61,44 @@ static void zip(const uint8_t *p, size_t n)
     buf_fini(&plain);
 }
 
+/* What was read is within the limits that flow relies on. */
+static void read_message(const struct grpc_method *m, const uint8_t *p, size_t n)
+{
+    struct fields_error e = {{0}, {0}, NULL};
+    struct request *r = request_create();
+    uint32_t top;
+    if (!r)
+        return;
+    int rc = grpc_read(r, &top, m, p, n, &e);
+    if (rc == SHOAL_EINVAL && !e.msg[0])
+        abort(); /* somebody must be told why */
+    if (rc == 0 && r->kind == REQUEST_GENERATE) {
+        const struct request_generate *g = &r->generate;
+        if (request_choices(g) != 1 || g->n_stop > REQUEST_MAX_STOPS ||
+            (g->chat.n_messages == 0 && !g->prompts[0].text))
+            abort();
+    } else if (rc == 0) {
+        if (r->infer.n_inputs < 1 || r->infer.n_inputs > REQUEST_MAX_INPUTS)
+            abort();
+    }
+    request_destroy(r);
+}
+
+static void write_token(const uint8_t *p, size_t n)
+{
+    struct grpc_frame f;
+    struct buf out;
+    buf_init(&out, 1 << 24);
+    grpc_answer_put_text(&out, (const char *)p, n);
+    if (grpc_frame_next(&f, (const uint8_t *)out.data, out.len, out.len) != 1 || f.bytes != out.len)
+        abort();
+    buf_fini(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const names[] = {"Generate", "GenerateStream", "Classify",
                                         "Tag",      "Embed",          "Score"};
-    struct buf out;
-    const char *path = NULL;
     if (size < 1)
         return 0;
     switch (data[0] % 9) {
@@ -80,20 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     default:
         break;
     }
-    const struct grpc_method *m = grpc_method(names[data[0] % 9]);
-    buf_init(&out, 1 << 24);
-    if (grpc_to_json(m, &out, &path, data + 1, size - 1) == 0) {
-        cJSON *json = cJSON_ParseWithLength(buf_str(&out), out.len);
-        if (!json || !path)
-            abort(); /* what we write is JSON */
-        cJSON_Delete(json);
-    }
-    buf_clear(&out);
-    cJSON *answer = cJSON_ParseWithLength((const char *)data + 1, size - 1);
-    if (answer)
-        if (grpc_to_message(m, &out, answer) < 0)
-            abort(); /* there is memory, and every answer is a message */
-    cJSON_Delete(answer);
-    buf_fini(&out);
+    read_message(grpc_method(names[data[0] % 9]), data + 1, size - 1);
+    write_token(data + 1, size - 1);
     return 0;
 }

@@ -115,3 +115,12 @@ int fields_read(const struct field *table, size_t n, const cJSON *object, void *
     }
     return 0;
 }
+
+int fields_check(const struct field *table, size_t n, const char *name, double v,
+                 struct fields_error *e)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(table[i].name, name) == 0 && !(v >= table[i].min && v <= table[i].max))
+            return isnan(v) ? wrong_type(e, &table[i], "a number") : out_of_range(e, &table[i], v);
+    return 0;
+}

@@ -47,6 +47,9 @@ struct fields_error {
  * unbuilt fields are skipped. */
 SHOAL_MUST_CHECK int fields_read(const struct field *table, size_t n, const cJSON *object,
                                  void *into, bool lenient, struct fields_error *e);
+/* A number that came another way than as JSON, against the limits of its field. */
+SHOAL_MUST_CHECK int fields_check(const struct field *table, size_t n, const char *name, double v,
+                                  struct fields_error *e);
 int fields_fail(struct fields_error *e, const char *param, const char *code, const char *fmt, ...)
     SHOAL_PRINTF(4, 5);
 

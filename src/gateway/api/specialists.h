@@ -15,6 +15,8 @@ extern const struct field embed_fields[], classify_fields[], entities_fields[], 
 extern const size_t n_embed_fields, n_classify_fields, n_entities_fields, n_rerank_fields,
     n_summarize_fields, n_score_fields;
 
+#define SPECIALIST_MAX_VALUES (1u << 20) /* of a row */
+
 enum specialist_body {
     SPECIALIST_EMBED,
     SPECIALIST_OLLAMA_EMBED,

@@ -6,7 +6,6 @@
 
 #include "gateway/api/specialists.h"
 
-#define MAX_VALUES (1u << 20)
 #define MAX_SERIES_VALUES (1u << 20)
 
 struct body {
@@ -150,7 +149,7 @@ static int take_row(struct request *r, struct request_input *in, const cJSON *ro
 {
     const cJSON *v;
     int n = cJSON_GetArraySize(row);
-    if (!cJSON_IsArray(row) || n == 0 || (uint32_t)n > MAX_VALUES)
+    if (!cJSON_IsArray(row) || n == 0 || (uint32_t)n > SPECIALIST_MAX_VALUES)
         return fields_fail(e, "input", "invalid_type",
                            "'input' must be a row of numbers, or a "
                            "list of rows");

@@ -1,13 +1,18 @@
-/* grpc.h - gRPC (proto/): a call becomes a request of the HTTP interface, its answer messages.
+/* grpc.h - gRPC (proto/): messages to requests, events to messages.
  *
- * So keys, limits, deadlines (grpc-timeout) and models are the same; a message costs one JSON more
- * than it must. */
+ * Keys, limits, deadlines (grpc-timeout) and models are those of the HTTP interface.  The key is
+ * checked on the headers, before the message is unpacked.
+ *
+ * Thread: the loop's. */
 #ifndef SHOAL_GATEWAY_GRPC_GRPC_H
 #define SHOAL_GATEWAY_GRPC_GRPC_H
 
 struct call;
+struct call_error;
 
 void grpc_handle(struct call *c); /* /shoal.v1.Shoal/... */
+/* Ends the call with a status of gRPC; as JSON when it is no call of gRPC. */
+void grpc_fail(struct call *c, const struct call_error *e);
 /* /grpc.reflection.v1.ServerReflection/... and v1alpha's: as many questions as come */
 void grpc_reflection(struct call *c);
 

@@ -164,7 +164,7 @@ bool grpc_call_read_whole(struct call *c, struct grpc_frame *f, struct buf *plai
     return false;
 }
 
-static bool has_type(const struct http_req *r)
+bool grpc_call_has_type(const struct http_req *r)
 {
     const char *type = http_header(r, "content-type");
     return type && strncmp(type, "application/grpc", 16) == 0;
@@ -182,7 +182,7 @@ bool grpc_call_refuse(struct http_req *r, const struct http_refusal *why)
                                  .reason = why->status == 413 ? "MESSAGE_TOO_LARGE" : why->code,
                                  .retry_s = why->retry_s};
     struct ending x;
-    if (!has_type(r))
+    if (!grpc_call_has_type(r))
         return false;
     ending_init(&x, &e);
     http_begin(r, 200, headers, 2, -1);
@@ -193,7 +193,7 @@ bool grpc_call_refuse(struct http_req *r, const struct http_refusal *why)
 
 static bool is_grpc(struct call *c)
 {
-    if (has_type(c->req))
+    if (grpc_call_has_type(c->req))
         return true;
     call_fail(c, 415, NULL, NULL, NULL, "this path speaks gRPC: content-type application/grpc");
     return false;

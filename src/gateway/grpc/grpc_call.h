@@ -13,6 +13,7 @@ struct call;
 struct http_refusal;
 struct http_req;
 
+bool grpc_call_has_type(const struct http_req *r); /* content-type application/grpc */
 /* Whether it is a call of gRPC, of the method with this name; false: it is answered. */
 bool grpc_call_is(struct call *c, const char *name);
 /* The first message of the body from `at` on: 1, 0 when more bytes are needed, or an error (it is

@@ -1,5 +1,6 @@
 /* test_grpc.c - gRPC's messages: frames, gzip, codec, status details, reflection; and calls through
  * the gateway while memory fails. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,10 +18,10 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "gateway/grpc/grpc_codec.h"
+#include "gateway/grpc/grpc_answer.h"
 #include "gateway/grpc/grpc_frame.h"
+#include "gateway/grpc/grpc_read.h"
 #include "gateway/grpc/grpc_status.h"
-#include "wire/pb.h"
 #include "gateway/grpc/reflection.h"
 #include "support/gw_site.h"
 
@@ -128,50 +129,129 @@ static const uint8_t generate_bytes[] =
     "\x0a\1m\x1a\2hi\x20\5\x29\0\0\0\0\0\0\0\0\x40\7J\1x\x50\1\x58\1"
     "\x62\7\x08\5\x15\0\0\x80\x3f\x62\2\x08\x07";
 
-static int make_body(struct buf *out)
+static int read_one(const char *method, const void *p, size_t n, struct request *r,
+                    struct fields_error *e)
 {
-    const char *path = "";
-    return grpc_to_json(grpc_method("Generate"), out, &path, generate_bytes,
-                        sizeof(generate_bytes) - 1);
+    uint32_t top = 0;
+    return grpc_read(r, &top, grpc_method(method), p, n, e);
 }
 
-static int make_message(struct buf *out)
+/* The message into a request; out is not used. */
+static int read_generate(struct buf *out)
 {
-    cJSON *v = cJSON_Parse("{\"model\":\"m\",\"data\":[{\"label\":\"a\",\"confidence\":0.5,"
-                           "\"labels\":[{\"label\":\"a\",\"score\":0.5},{\"label\":\"b\"}]},{}]}");
-    int rc = v ? grpc_to_message(grpc_method("Classify"), out, v) : SHOAL_ENOMEM;
-    cJSON_Delete(v);
+    struct fields_error e = {{0}, {0}, NULL};
+    struct request *r = request_create();
+    (void)out;
+    int rc =
+        r ? read_one("Generate", generate_bytes, sizeof(generate_bytes) - 1, r, &e) : SHOAL_ENOMEM;
+    request_destroy(r);
     return rc;
 }
 
-static void test_messages_and_json(void **state)
+static void test_messages_become_requests(void **state)
 {
-    struct buf out;
-    const char *path = "";
+    struct fields_error e = {{0}, {0}, NULL};
+    struct request *r = request_create();
     (void)state;
+    assert_int_equal(read_one("Generate", generate_bytes, sizeof(generate_bytes) - 1, r, &e), 0);
+    const struct request_generate *g = &r->generate;
+    assert_int_equal(r->kind, REQUEST_GENERATE);
+    assert_string_equal(r->model, "m");
+    assert_int_equal(r->priority, 1);
+    assert_string_equal(g->prompts[0].text, "hi");
+    assert_int_equal(g->max_tokens, 5);
+    assert_true(g->has_seed && g->ignore_end);
+    assert_int_equal(g->sampling.seed, 7);
+    assert_true(g->sampling.temperature == 0);
+    assert_int_equal(g->n_stop, 1);
+    assert_string_equal(g->stop[0], "x");
+    assert_int_equal(g->sampling.n_bias, 2);
+    assert_int_equal(g->sampling.bias[0].token, 5);
+    assert_true(g->sampling.bias[0].bias == 1.0f);
+    request_reset(r);
+    assert_int_equal(read_one("Score", "\x12\x0a\x0a\x08\0\0\0\0\0\0\xf8\x7f\x18\1", 14, r, &e), 0);
+    assert_int_equal(r->kind, REQUEST_INFER);
+    assert_int_equal(r->infer.n_inputs, 1);
+    assert_true(isnan(r->infer.inputs[0].values[0]));
+    assert_true(r->infer.raw);
+    request_destroy(r);
+}
+
+static void test_messages_say_what_is_wrong(void **state)
+{
+    static const struct {
+        const char *method, *message;
+        size_t n;
+        int rc;
+        const char *param, *msg;
+    } cases[] = {
+        {"Generate", "\xff", 1, SHOAL_EFORMAT, "", ""},
+        {"Generate", "\x29\0\0\0\0\0\0\x14\x40", 9, SHOAL_EINVAL, "temperature",
+         "'temperature' is 5, it must be from 0 to 2"},
+        {"Generate", "\x4a\0", 2, SHOAL_EINVAL, "stop", "'stop' has an empty text"},
+        {"Generate", "\x12\x03\x0a\1x", 5, SHOAL_EINVAL, "messages[0].role",
+         "'messages[0].role' must be system, developer, user, assistant or tool"},
+        {"Generate", "\x12\x06\x0a\4user\x1a\1p", 11, SHOAL_EINVAL, "prompt",
+         "unknown field 'prompt'"},
+        {"Generate", "\x62\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\1", 13, SHOAL_EINVAL,
+         "logit_bias",
+         "'logit_bias' has \"-1\": a token id and a number from -100 to 100 are needed"},
+        {"Classify", "", 0, SHOAL_EINVAL, "input", "'input' is missing"},
+        {"Classify", "\x12\1x\x20\xd0\x86\3", 7, SHOAL_EINVAL, "top",
+         "'top' is 50000, it must be from 1 to 10000"},
+        {"Embed", "\x12\0", 2, SHOAL_EINVAL, "input", "'input' has an empty text"},
+        {"Score", "\x12\0", 2, SHOAL_EINVAL, "input",
+         "'input' must be a row of numbers, or a list of rows"},
+    };
+    struct request *r = request_create();
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fields_error e = {{0}, {0}, NULL};
+        request_reset(r);
+        assert_int_equal(read_one(cases[i].method, cases[i].message, cases[i].n, r, &e),
+                         cases[i].rc);
+        assert_string_equal(e.param, cases[i].param);
+        assert_string_equal(e.msg, cases[i].msg);
+    }
+    request_destroy(r);
+}
+
+/* A token's message is written by hand: the library must read it as we mean it. */
+static void test_a_token_is_a_message(void **state)
+{
+    static char text[70000], got[70001];
+    static const struct {
+        const char *why;
+        size_t n;
+    } cases[] = {{"empty", 0}, {"one byte of length", 127}, {"two", 128}, {"three", 70000}};
+    struct buf out;
+    (void)state;
+    memset(text, 'x', sizeof(text));
     buf_init(&out, 1 << 20);
-    assert_int_equal(make_body(&out), 0);
-    assert_string_equal(buf_str(&out),
-                        "{\"model\":\"m\",\"prompt\":\"hi\",\"max_tokens\":5,\"temperature\":0,"
-                        "\"seed\":7,\"stop\":[\"x\"],\"priority\":1,\"ignore_eos\":true,"
-                        "\"logit_bias\":{\"5\":1,\"7\":0}}");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct grpc_frame f;
+        buf_clear(&out);
+        grpc_answer_put_text(&out, text, cases[i].n);
+        assert_int_equal(grpc_frame_next(&f, (const uint8_t *)out.data, out.len, out.len), 1);
+        assert_int_equal(f.bytes, out.len);
+        Shoal__V1__GenerateEvent *m = shoal__v1__generate_event__unpack(NULL, f.n, f.p);
+        memcpy(got, text, cases[i].n);
+        got[cases[i].n] = '\0';
+        assert_non_null(m);
+        assert_string_equal(m->text, got);
+        shoal__v1__generate_event__free_unpacked(m, NULL);
+    }
     buf_clear(&out);
-    assert_int_equal(grpc_to_json(grpc_method("Score"), &out, &path,
-                                  (const uint8_t *)"\x12\x0a\x0a\x08\0\0\0\0\0\0\xf8\x7f\x18\1",
-                                  14),
-                     0);
-    assert_string_equal(path, "/v1/score");
-    assert_string_equal(buf_str(&out), "{\"input\":[[null]],\"raw\":true}");
-    buf_clear(&out);
-    assert_int_equal(make_message(&out), 0);
-    Shoal__V1__ClassifyResponse *m =
-        shoal__v1__classify_response__unpack(pb_heap(), out.len, (const uint8_t *)buf_str(&out));
-    assert_non_null(m);
-    assert_int_equal(m->n_data, 2);
-    assert_string_equal(m->data[0]->labels[1]->label, "b");
-    assert_true(m->data[0]->confidence > 0.4f);
-    assert_int_equal(m->data[1]->n_labels, 0);
-    shoal__v1__classify_response__free_unpacked(m, pb_heap());
+    grpc_answer_put_text(&out,
+                         "a\xff"
+                         "b",
+                         3); /* no UTF-8: repaired */
+    assert_int_equal(out.len, GRPC_HEAD_BYTES + 7);
+    assert_memory_equal(out.data + GRPC_HEAD_BYTES,
+                        "\x0a\x05"
+                        "a\xef\xbf\xbd"
+                        "b",
+                        7);
     buf_fini(&out);
 }
 
@@ -261,8 +341,7 @@ static void test_every_allocation_may_fail(void **state)
 {
     (void)state;
     fail_each(zip_and_unpack);
-    fail_each(make_body);
-    fail_each(make_message);
+    fail_each(read_generate);
     fail_each(make_details);
     fail_each(ask_symbol);
 }
@@ -524,7 +603,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_frames_are_found_when_they_are_whole),
         cmocka_unit_test(test_gzip_is_bounded_and_only_where_it_helps),
-        cmocka_unit_test(test_messages_and_json),
+        cmocka_unit_test(test_messages_become_requests),
+        cmocka_unit_test(test_messages_say_what_is_wrong),
+        cmocka_unit_test(test_a_token_is_a_message),
         cmocka_unit_test(test_details_name_the_field),
         cmocka_unit_test(test_reflection_gives_a_file_and_its_imports),
         cmocka_unit_test(test_every_allocation_may_fail),

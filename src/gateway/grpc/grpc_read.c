@@ -1,0 +1,305 @@
+/* grpc_read.c - see grpc_read.h. */
+#include "gateway/grpc/grpc_read.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <shoal/v1/shoal.pb-c.h>
+
+#include "base/utf8.h"
+#include "gateway/api/openai.h"
+#include "gateway/api/specialists.h"
+
+/* ---- unpacking ---- */
+
+static void *arena_alloc(void *arena, size_t n)
+{
+    return arena_zalloc(arena, n);
+}
+
+static void arena_leave(void *arena, void *p)
+{
+    (void)arena; /* freed with the request */
+    (void)p;
+}
+
+/* The message in the request's arena; NULL: the bytes are none, or memory is out. */
+static void *unpack(struct request *r, const ProtobufCMessageDescriptor *d, const uint8_t *p,
+                    size_t n)
+{
+    ProtobufCAllocator heap = {arena_alloc, arena_leave, &r->arena};
+    return protobuf_c_message_unpack(d, &heap, n, p);
+}
+
+/* A text of the message, which need not be UTF-8 though it should. */
+static const char *text_of(struct request *r, const char *s, size_t *n)
+{
+    *n = strlen(s);
+    return utf8_valid_prefix(s, *n) == *n ? s : request_copy_utf8(r, s, *n, n);
+}
+
+static const char *name_of(struct request *r, const char *s)
+{
+    size_t n;
+    return s[0] ? text_of(r, s, &n) : NULL;
+}
+
+/* ---- generate ---- */
+
+static int check(const char *name, double v, struct fields_error *e)
+{
+    return fields_check(openai_completion_fields, openai_n_completion_fields, name, v, e);
+}
+
+static int read_sampling(struct request *r, const Shoal__V1__GenerateRequest *m,
+                         struct fields_error *e)
+{
+    struct request_generate *g = &r->generate;
+    double temperature =
+        m->set_temperature_case == SHOAL__V1__GENERATE_REQUEST__SET_TEMPERATURE_TEMPERATURE
+            ? m->temperature
+            : 1;
+    double top_p = m->set_top_p_case == SHOAL__V1__GENERATE_REQUEST__SET_TOP_P_TOP_P ? m->top_p : 1;
+    g->has_seed = m->set_seed_case == SHOAL__V1__GENERATE_REQUEST__SET_SEED_SEED;
+    int rc = m->max_tokens > 0 ? check("max_tokens", m->max_tokens, e) : 0;
+    if (rc == 0)
+        rc = check("temperature", temperature, e);
+    if (rc == 0)
+        rc = check("top_p", top_p, e);
+    if (rc == 0)
+        rc = check("top_k", m->top_k, e);
+    if (rc == 0)
+        rc = check("priority", m->priority, e);
+    g->max_tokens = m->max_tokens;
+    g->ignore_end = m->ignore_eos;
+    r->priority = m->priority;
+    g->sampling = (struct shoal_sampling){.temperature = (float)temperature,
+                                          .top_k = m->top_k,
+                                          .top_p = top_p > 0 ? (float)top_p : 1e-6f,
+                                          .seed = g->has_seed ? (uint64_t)m->seed : 0};
+    return rc;
+}
+
+static int read_stops(struct request *r, const Shoal__V1__GenerateRequest *m,
+                      struct fields_error *e)
+{
+    const char **list = arena_zalloc_n(&r->arena, m->n_stop, sizeof(*list));
+    size_t n;
+    if (m->n_stop > REQUEST_MAX_STOPS)
+        return fields_fail(e, "stop", "invalid_value", "'stop' holds more than %u texts",
+                           REQUEST_MAX_STOPS);
+    for (size_t i = 0; list && i < m->n_stop; i++) {
+        list[i] = text_of(r, m->stop[i], &n);
+        if (n == 0)
+            return fields_fail(e, "stop", "invalid_value", "'stop' has an empty text");
+    }
+    r->generate.stop = list;
+    r->generate.n_stop = (uint32_t)m->n_stop;
+    return 0;
+}
+
+static int read_bias(struct request *r, const Shoal__V1__GenerateRequest *m, struct fields_error *e)
+{
+    struct shoal_bias *list = arena_zalloc_n(&r->arena, m->n_logit_bias, sizeof(*list));
+    if (m->n_logit_bias > REQUEST_MAX_BIAS)
+        return fields_fail(e, "logit_bias", "invalid_value", "'logit_bias' has more than %u tokens",
+                           REQUEST_MAX_BIAS);
+    for (size_t i = 0; list && i < m->n_logit_bias; i++) {
+        const Shoal__V1__GenerateRequest__LogitBiasEntry *b = m->logit_bias[i];
+        if (b->key < 0 || !(b->value >= -100 && b->value <= 100))
+            return fields_fail(e, "logit_bias", "invalid_value",
+                               "'logit_bias' has \"%d\": a token id and a number from -100 to "
+                               "100 are needed",
+                               b->key);
+        list[i] = openai_bias(b->key, b->value);
+    }
+    r->generate.sampling.bias = list;
+    r->generate.sampling.n_bias = (uint32_t)m->n_logit_bias;
+    return 0;
+}
+
+static int read_messages(struct request *r, const Shoal__V1__GenerateRequest *m,
+                         struct fields_error *e)
+{
+    struct chat_message *list = arena_zalloc_n(&r->arena, m->n_messages, sizeof(*list));
+    if (m->prompt[0])
+        return fields_fail(e, "prompt", "unknown_parameter", "unknown field 'prompt'");
+    for (size_t i = 0; list && i < m->n_messages; i++) {
+        list[i].role = openai_role(m->messages[i]->role, (uint32_t)i, e);
+        if (!list[i].role)
+            return SHOAL_EINVAL;
+        list[i].content = text_of(r, m->messages[i]->content, &list[i].content_bytes);
+        r->input_bytes += list[i].content_bytes;
+    }
+    r->generate.chat.messages = list;
+    r->generate.chat.n_messages = list ? (uint32_t)m->n_messages : 0;
+    return 0;
+}
+
+static void read_prompt(struct request *r, const Shoal__V1__GenerateRequest *m)
+{
+    struct request_prompt *p = arena_zalloc(&r->arena, sizeof(*p));
+    if (!p)
+        return; /* request_rc tells */
+    p->text = text_of(r, m->prompt, &p->text_bytes);
+    r->input_bytes += p->text_bytes;
+    r->generate.prompts = p;
+}
+
+static int read_generate(struct request *r, const Shoal__V1__GenerateRequest *m,
+                         struct fields_error *e)
+{
+    r->kind = REQUEST_GENERATE;
+    r->model = name_of(r, m->model);
+    r->generate.n = r->generate.n_prompts = 1;
+    int rc = read_sampling(r, m, e);
+    if (rc == 0)
+        rc = read_stops(r, m, e);
+    if (rc == 0)
+        rc = read_bias(r, m, e);
+    if (rc == 0 && m->n_messages > 0)
+        rc = read_messages(r, m, e);
+    else if (rc == 0)
+        read_prompt(r, m);
+    return rc;
+}
+
+/* ---- specialists ---- */
+
+static int check_count(size_t n, struct fields_error *e)
+{
+    if (n == 0)
+        return fields_fail(e, "input", "missing_required_parameter", "'input' is missing");
+    if (n > REQUEST_MAX_INPUTS)
+        return fields_fail(e, "input", "invalid_value", "'input' must hold 1 to %u items",
+                           REQUEST_MAX_INPUTS);
+    return 0;
+}
+
+static int read_texts(struct request *r, char *const *texts, size_t n, struct fields_error *e)
+{
+    int rc = check_count(n, e);
+    struct request_input *list = rc == 0 ? arena_zalloc_n(&r->arena, n, sizeof(*list)) : NULL;
+    for (size_t i = 0; list && i < n; i++) {
+        list[i].text = text_of(r, texts[i], &list[i].text_bytes);
+        if (list[i].text_bytes == 0)
+            return fields_fail(e, "input", "invalid_value", "'input' has an empty text");
+        r->input_bytes += list[i].text_bytes;
+    }
+    r->infer.inputs = list;
+    r->infer.n_inputs = list ? (uint32_t)n : 0;
+    return rc;
+}
+
+static int read_classify(struct request *r, uint32_t *top, const Shoal__V1__ClassifyRequest *m,
+                         struct fields_error *e)
+{
+    r->model = name_of(r, m->model);
+    r->infer.labels = name_of(r, m->labels);
+    *top = m->top;
+    int rc = m->top > 0 ? fields_check(classify_fields, n_classify_fields, "top", m->top, e) : 0;
+    return rc < 0 ? rc : read_texts(r, m->input, m->n_input, e);
+}
+
+static int read_tag(struct request *r, const Shoal__V1__TagRequest *m, struct fields_error *e)
+{
+    r->model = name_of(r, m->model);
+    r->infer.labels = name_of(r, m->labels);
+    return read_texts(r, m->input, m->n_input, e);
+}
+
+static int read_embed(struct request *r, const Shoal__V1__EmbedRequest *m, struct fields_error *e)
+{
+    r->model = name_of(r, m->model);
+    r->infer.dimensions = m->dimensions;
+    int rc = m->dimensions > 0
+                 ? fields_check(embed_fields, n_embed_fields, "dimensions", m->dimensions, e)
+                 : 0;
+    return rc < 0 ? rc : read_texts(r, m->input, m->n_input, e);
+}
+
+static int read_score(struct request *r, const Shoal__V1__ScoreRequest *m, struct fields_error *e)
+{
+    int rc = check_count(m->n_input, e);
+    struct request_input *list =
+        rc == 0 ? arena_zalloc_n(&r->arena, m->n_input, sizeof(*list)) : NULL;
+    r->model = name_of(r, m->model);
+    r->infer.raw = m->raw;
+    for (size_t i = 0; list && i < m->n_input; i++) {
+        const Shoal__V1__Row *row = m->input[i];
+        if (row->n_values == 0 || row->n_values > SPECIALIST_MAX_VALUES)
+            return fields_fail(e, "input", "invalid_type",
+                               "'input' must be a row of numbers, or a list of rows");
+        for (size_t k = 0; k < row->n_values; k++)
+            if (!isfinite(row->values[k]))
+                row->values[k] = (double)NAN; /* missing */
+        list[i].values = row->values;
+        list[i].n_values = (uint32_t)row->n_values;
+        r->input_bytes += row->n_values * sizeof(double);
+    }
+    r->infer.inputs = list;
+    r->infer.n_inputs = list ? (uint32_t)m->n_input : 0;
+    return rc;
+}
+
+/* ---- every method ---- */
+
+const struct grpc_method *grpc_method(const char *name)
+{
+    static const struct grpc_method methods[] = {
+        {"Generate", SHOAL_KIND_GENERATE, false}, {"GenerateStream", SHOAL_KIND_GENERATE, true},
+        {"Classify", SHOAL_KIND_CLASSIFY, false}, {"Tag", SHOAL_KIND_TAG, false},
+        {"Embed", SHOAL_KIND_EMBED, false},       {"Score", SHOAL_KIND_SCORE, false}};
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+        if (strcmp(methods[i].name, name) == 0)
+            return &methods[i];
+    return NULL;
+}
+
+static const ProtobufCMessageDescriptor *message_of(const struct grpc_method *m)
+{
+    switch (m->kind) {
+    case SHOAL_KIND_GENERATE:
+        return &shoal__v1__generate_request__descriptor;
+    case SHOAL_KIND_CLASSIFY:
+        return &shoal__v1__classify_request__descriptor;
+    case SHOAL_KIND_TAG:
+        return &shoal__v1__tag_request__descriptor;
+    case SHOAL_KIND_EMBED:
+        return &shoal__v1__embed_request__descriptor;
+    default:
+        return &shoal__v1__score_request__descriptor;
+    }
+}
+
+int grpc_read(struct request *r, uint32_t *top, const struct grpc_method *m, const uint8_t *p,
+              size_t n, struct fields_error *e)
+{
+    void *message = unpack(r, message_of(m), p, n);
+    int rc;
+    *top = 0;
+    if (!message)
+        return request_rc(r) < 0 ? SHOAL_ENOMEM : SHOAL_EFORMAT;
+    r->kind = REQUEST_INFER;
+    r->infer.kind = m->kind;
+    switch (m->kind) {
+    case SHOAL_KIND_GENERATE:
+        memset(&r->infer, 0, sizeof(r->infer));
+        rc = read_generate(r, message, e);
+        break;
+    case SHOAL_KIND_CLASSIFY:
+        rc = read_classify(r, top, message, e);
+        break;
+    case SHOAL_KIND_TAG:
+        rc = read_tag(r, message, e);
+        break;
+    case SHOAL_KIND_EMBED:
+        rc = read_embed(r, message, e);
+        break;
+    default:
+        rc = read_score(r, message, e);
+        break;
+    }
+    return rc == 0 && request_rc(r) < 0 ? SHOAL_ENOMEM : rc;
+}

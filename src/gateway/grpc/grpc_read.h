@@ -1,0 +1,32 @@
+/* grpc_read.h - messages of proto/shoal/v1 to requests.
+ *
+ * A message is unpacked into the arena of its request, which then points to the parts.  Limits are
+ * those of the HTTP interface, whose tables of fields are asked.
+ *
+ * Thread:    no state.
+ * Failure:   SHOAL_EFORMAT: bytes that are no such message; SHOAL_EINVAL: e says what is wrong with
+ *            it; SHOAL_ENOMEM. */
+#ifndef SHOAL_GATEWAY_GRPC_GRPC_READ_H
+#define SHOAL_GATEWAY_GRPC_GRPC_READ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "flow/request.h"
+
+struct fields_error;
+
+struct grpc_method {
+    const char *name;     /* "Generate" */
+    enum shoal_kind kind; /* GENERATE, or a specialist's */
+    bool stream;
+};
+
+/* NULL: there is no such method. */
+const struct grpc_method *grpc_method(const char *name);
+/* A message of the method into an empty request.  *top: at most so many labels; 0: all. */
+SHOAL_MUST_CHECK int grpc_read(struct request *r, uint32_t *top, const struct grpc_method *m,
+                               const uint8_t *p, size_t n, struct fields_error *e);
+
+#endif
