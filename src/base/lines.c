@@ -62,6 +62,6 @@ int lines_next(struct lines *l, int interrupt_fd, char **line, size_t *n, struct
         if (got > 0)
             buf_put(&l->in, block, (size_t)got);
         if (l->in.rc < 0)
-            return err_set(e, l->in.rc, "a line of more than %zu bytes", MAX_LINE_BYTES);
+            return err_set(e, l->in.rc, "a line is longer than %zu bytes", MAX_LINE_BYTES);
     }
 }

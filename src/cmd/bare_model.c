@@ -56,14 +56,14 @@ static int load(struct bare_model *m, const struct bare_model_opts *o, struct ti
     int rc = onnx_files_find(&files, o->path, e);
     if (rc == 1)
         return err_set(e, SHOAL_EUNSUPPORTED,
-                       "%s is an ONNX model: this command looks inside of native ones", o->path);
+                       "%s is an ONNX model: this command needs a native one", o->path);
     if (rc == 0)
         rc = model_open(&m->g, o->path, e);
     if (rc < 0)
         return rc;
     if (o->kernels && !(d.kernels = kern_select(o->kernels, e)))
         return SHOAL_EUNSUPPORTED;
-    if (d.n_threads == 0) { /* as the engine does: a second thread costs a tiny model more */
+    if (d.n_threads == 0) { /* like the engine: a second thread slows a tiny model down */
         struct decoder_sizes sizes;
         rc = decoder_measure(&sizes, m->g, &d, e);
         if (rc == 0 && sizes.weights < TINY_MODEL_BYTES)
@@ -87,7 +87,8 @@ static int reserve(struct bare_model *m, const struct bare_model_opts *o, struct
     m->kv = mem_pages(m->kv_bytes);
     m->pages = mem_zalloc_n(n_pages, sizeof(*m->pages));
     if (!m->kv || !m->pages)
-        return err_set(e, SHOAL_ENOMEM, "%s: key-value cache of %zu bytes", o->path, m->kv_bytes);
+        return err_set(e, SHOAL_ENOMEM, "%s: out of memory for a key-value cache of %zu bytes",
+                       o->path, m->kv_bytes);
     for (size_t i = 0; i < n_pages; i++)
         m->pages[i] = (uint32_t)i;
     decoder_set_kv(m->d, m->kv);
@@ -103,7 +104,7 @@ int bare_model_open(struct bare_model *m, const struct opts_page *page,
     struct model_name name;
     memset(m, 0, sizeof(*m));
     if (!o->path)
-        return opts_usage(page, "no model: give -m MODEL");
+        return opts_usage(page, "no model given: use -m MODEL");
     int rc = model_name_find(&name, o->path, &e);
     named.path = name.path;
     term_progress_init(&tiling.bar, "tiling weights");

@@ -1,5 +1,5 @@
-/* bench_protocol.c - `shoal bench --peer-protocol`: JSON lines in, JSON lines out, so that a driver
- * can let this engine and a peer take turns on the same files (bench/PROTOCOL.md). */
+/* bench_protocol.c - `shoal bench --peer-protocol`: JSON lines in, JSON lines out, so that a
+ * driver can alternate between this engine and a peer on the same files (bench/PROTOCOL.md). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,12 +90,13 @@ static int load(struct bench *b, const cJSON *req, struct json_out *j, struct er
     b->kv = mem_pages(b->kv_bytes);
     b->pages = mem_zalloc_n((size_t)b->pages_per_seq * b->seqs, sizeof(*b->pages));
     if (!b->kv || !b->pages)
-        return err_set(e, SHOAL_ENOMEM, "key-value cache of %zu bytes", b->kv_bytes);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a key-value cache of %zu bytes",
+                       b->kv_bytes);
     for (uint32_t i = 0; i < b->pages_per_seq * b->seqs; i++)
         b->pages[i] = i;
     decoder_set_kv(b->d, b->kv);
     double ms = (double)(clock_ns() - t0) / 1e6;
-    /* the tokenizer is not part of computing a token; benchmark files may even lack one */
+    /* benchmarks do not need the tokenizer; their files may lack one */
     struct err ignored;
     if (tokenizer_create(&b->t, b->g, &ignored) < 0)
         b->t = NULL;
@@ -126,7 +127,7 @@ static int32_t input_id(const struct bench *b, uint32_t i, uint32_t s)
                      decoder_config(b->d)->n_vocab);
 }
 
-/* Tokens from..to-1 of sequence s, in passes as large as they may be; logits of the last one. */
+/* Feeds tokens from..to-1 of sequence s in the largest possible passes; logits of the last one. */
 static void feed(struct bench *b, uint32_t s, const int32_t *ids, uint32_t from, uint32_t to,
                  bool logits)
 {
@@ -147,7 +148,8 @@ static int prompt(struct bench *b, const cJSON *req, struct json_out *j, struct 
 {
     uint32_t n = whole(req, "n", 1);
     if (n == 0 || n > b->ctx)
-        return err_set(e, SHOAL_EINVAL, "prompt of %u tokens in a context of %u", n, b->ctx);
+        return err_set(e, SHOAL_EINVAL, "a prompt of %u tokens does not fit a context of %u", n,
+                       b->ctx);
     int32_t *ids = mem_zalloc_n(n, sizeof(*ids));
     if (!ids)
         return err_set(e, SHOAL_ENOMEM, "prompt");
@@ -170,7 +172,7 @@ static int compare_double(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* One token of every sequence a step. */
+/* One token of every sequence per step. */
 struct decoding {
     struct bench *b;
     struct decoder_run *runs; /* [seqs] */
@@ -226,7 +228,9 @@ static int decode(struct bench *b, const cJSON *req, struct json_out *j, struct 
 {
     uint32_t n = whole(req, "n", 1), seqs = whole(req, "seqs", 1), past = whole(req, "past", 0);
     if (n == 0 || seqs == 0 || seqs > b->seqs || past + n > b->ctx)
-        return err_set(e, SHOAL_EINVAL, "%u steps after %u tokens, %u sequences; loaded for %u, %u",
+        return err_set(e, SHOAL_EINVAL,
+                       "%u steps after %u tokens in %u sequences do not fit: loaded for %u tokens, "
+                       "%u sequences",
                        n, past, seqs, b->ctx, b->seqs);
     struct decoding g = {.b = b,
                          .runs = mem_zalloc_n(seqs, sizeof(*g.runs)),
@@ -256,7 +260,7 @@ static int32_t *token_list(const struct bench *b, const cJSON *req, uint32_t *n,
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(req, "tokens"), *v;
     int size = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
     if (size <= 0 || (uint32_t)size > b->ctx) {
-        err_set(e, SHOAL_EINVAL, "%d tokens in a context of %u", size, b->ctx);
+        err_set(e, SHOAL_EINVAL, "%d tokens do not fit a context of %u", size, b->ctx);
         return NULL;
     }
     int32_t *ids = mem_zalloc_n((size_t)b->ctx, sizeof(*ids));
@@ -388,7 +392,8 @@ static int perplexity(struct bench *b, const cJSON *req, struct json_out *j, str
         return err_set(e, SHOAL_EUNSUPPORTED, "the file has no tokenizer");
     struct perplexity_opts o = {.ctx = whole(req, "ctx", 512), .chunks = whole(req, "chunks", 0)};
     if (o.ctx > b->ctx)
-        return err_set(e, SHOAL_EINVAL, "ctx %u, loaded for %u", o.ctx, b->ctx);
+        return err_set(e, SHOAL_EINVAL, "ctx is %u, but the model was loaded with %u", o.ctx,
+                       b->ctx);
     int rc = perplexity_file(&r, b->d, b->t, string(req, "file", ""), &o, e);
     if (rc < 0)
         return rc;

@@ -71,13 +71,13 @@ int cmd_read_text(const struct opts *o, const char *argument, const char *file, 
     struct err e = {0};
     buf_init(out, MAX_INPUT_BYTES);
     if (argument && file)
-        return opts_usage(o->page, "both a text and a file are given");
+        return opts_usage(o->page, "give either a text or a file, not both");
     if (argument && strcmp(argument, "-") != 0) {
         buf_puts(out, argument);
         return out->rc < 0 ? cmd_fail(o->page, "%s", err_text(out->rc)) : CMD_OK;
     }
     if (!file && !argument && isatty(STDIN_FILENO))
-        return opts_usage(o->page, "no input: give a text, -f FILE, or a pipe on stdin");
+        return opts_usage(o->page, "no input: pass a text, use -f FILE, or pipe it to stdin");
     if (file_read(file ? file : "-", out, &e) < 0)
         return cmd_fail(o->page, "%s", e.msg);
     return CMD_OK;
@@ -110,7 +110,7 @@ int cmd_parse_ids(const char *text, size_t n_bytes, int32_t **ids, size_t *n_ids
             cap = cap < 64 ? 64 : cap * 2;
             int32_t *grown = mem_realloc(*ids, cap * sizeof(**ids));
             if (!grown)
-                return err_set(e, SHOAL_ENOMEM, "%zu token ids", cap);
+                return err_set(e, SHOAL_ENOMEM, "out of memory for %zu token ids", cap);
             *ids = grown;
         }
         (*ids)[(*n_ids)++] = (int32_t)v;

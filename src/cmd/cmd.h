@@ -1,7 +1,7 @@
-/* cmd.h - the subcommands of the shoal program, and what they share.
+/* cmd.h - the subcommands of the shoal program, and their shared functions.
  *
- * A command gets what follows its name and returns the exit code of the program.  Data goes to
- * stdout, everything else to stderr.
+ * A command gets the arguments after its name and returns the exit code of the program.  Data goes
+ * to stdout, everything else to stderr.
  *
  * Thread: the main thread. */
 #ifndef SHOAL_CMD_CMD_H
@@ -43,20 +43,20 @@ int cmd_model_list(int argc, const char *const *argv);
 int cmd_model_load(int argc, const char *const *argv);
 int cmd_model_unload(int argc, const char *const *argv);
 
-/* Parses, sets up logging; true: go on, false: *exit_code says how it ended. */
+/* Parses options and sets up logging.  false: exit with *exit_code. */
 bool cmd_begin(struct opts *o, const struct opts_page *page, int argc, const char *const *argv,
                int *exit_code);
-/* "shoal <command>: <message>" to stderr; returns CMD_FAILED. */
+/* Prints Prints Prints "shoal <command>: <message>" to stderr; returns CMD_FAILED. */
 int cmd_fail(const struct opts_page *page, const char *fmt, ...) SHOAL_PRINTF(2, 3);
 /* Writes all of b to stdout.  CMD_OK, or CMD_FAILED after a message. */
 int cmd_print(const struct opts_page *page, const struct buf *b);
 
-/* What a command reads: the argument, the file of -f, or stdin when it is not a terminal or the
- * argument is "-".  Usage errors and failures are reported; CMD_OK or an exit code. */
+/* Reads a command's input: the argument, the file of -f, or stdin if it is not a terminal or the
+ * argument is "-".  Reports errors; returns CMD_OK or an exit code. */
 int cmd_read_text(const struct opts *o, const char *argument, const char *file, struct buf *out);
-/* The most memory that this process had so far. */
+/* Peak memory of this process so far. */
 double cmd_peak_mib(void);
-/* Numbers separated by commas, blanks or brackets, appended to *ids (mem_free). */
+/* Parses numbers separated by commas, blanks or brackets and appends them to *ids (mem_free). */
 SHOAL_MUST_CHECK int cmd_parse_ids(const char *text, size_t n_bytes, int32_t **ids, size_t *n_ids,
                                    struct err *e);
 

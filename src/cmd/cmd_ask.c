@@ -1,4 +1,4 @@
-/* cmd_ask.c - shoal ask: a command or question to the models that come with Shoal. */
+/* cmd_ask.c - shoal ask: a command or question for the included models. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,24 +9,26 @@
 #include "flow/home/ask_pack.h"
 
 static const struct opts_def defs[] = {
-    {"explain", 0, OPTS_FLAG, NULL, NULL, 0, 0, "also what each model said, and how long it took"},
-    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object instead of lines"},
-    {"no-reply", 0, OPTS_FLAG, NULL, NULL, 0, 0, "actions only"},
-    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "the text from a file; - is stdin"},
-    {"budget-ms", 0, OPTS_UINT, "N", "0", 0, 3600000,
-     "give up after so many milliseconds; 0: never"},
-    {"threads", 't', OPTS_UINT, "N", "0", 0, 256, "0: chosen for the models and the machine"},
+    {"explain", 0, OPTS_FLAG, NULL, NULL, 0, 0, "also show each model's output and time"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
+    {"no-reply", 0, OPTS_FLAG, NULL, NULL, 0, 0, "return only the actions"},
+    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "read the text from FILE; - means stdin"},
+    {"budget-ms", 0, OPTS_UINT, "N", "0", 0, 3600000, "stop after N milliseconds; 0: no limit"},
+    {"threads", 't', OPTS_UINT, "N", "0", 0, 256,
+     "number of threads; 0: chosen for the models and the machine"},
     {"models", 0, OPTS_TEXT, "DIR", NULL, 0, 0,
-     "folder of the models; default: $SHOAL_MODELS, ./models, beside the program"},
+     "folder of the models; default: $SHOAL_MODELS, ./models, or next to the program"},
 };
 
 static const struct opts_page page = {
     .command = "ask",
     .arguments = "[TEXT]",
     .max_args = 1,
-    .summary = "Understands a command or a question: actions as JSON, and a spoken reply.",
-    .details = "Runs the models that come with Shoal, on this machine alone.  No action is carried "
-               "out: whoever\nreads the JSON does that.  docs/ASK.md tells what is understood.",
+    .summary = "Turns a command or question into actions (JSON) and a spoken reply.",
+    .details =
+        "Runs the models included with Shoal, on this machine only.  Shoal does not carry out "
+        "the\nactions: that is up to the program that reads the JSON.  docs/ASK.md describes "
+        "what it\nunderstands.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples =
         "  shoal ask \"turn off the kitchen lights\"\n"
@@ -49,7 +51,7 @@ static bool tiling(void *ctx, double part)
     return w->interrupted;
 }
 
-/* Actions when they are known, the reply as it comes. */
+/* Prints the actions when they are known and streams the reply. */
 static void show(void *ctx, const struct ask_request *r, const struct ask_event *ev)
 {
     struct work *w = ctx;
@@ -159,7 +161,7 @@ int cmd_ask(int argc, const char *const *argv)
     if (rc == CMD_OK && ask_pack_open(&p, &po, &e) < 0)
         rc = w.interrupted ? CMD_INTERRUPTED : cmd_fail(&page, "%s", e.msg);
     term_progress_end(&w.bar);
-    term_release_interrupt(w.interrupt_fd); /* from here on Ctrl-C just ends it */
+    term_release_interrupt(w.interrupt_fd); /* from now on Ctrl-C ends the program */
     if (rc == CMD_OK) {
         rc = answer(&w, &p, &text);
         ask_pack_close(&p);

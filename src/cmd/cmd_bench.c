@@ -1,4 +1,4 @@
-/* cmd_bench.c - shoal bench: how fast this engine runs a model here, beside the machine's limit. */
+/* cmd_bench.c - shoal bench: the speed of a model on this machine, and the machine's limit. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,27 +20,26 @@
 #define MIB ((size_t)1 << 20)
 
 static const struct opts_def defs[] = {
-    {"prompt", 'p', OPTS_TEXT, "LIST", "32,128,512", 0, 0, "prompt lengths to measure; 0: none"},
-    {"decode", 'n', OPTS_TEXT, "LIST", "64", 0, 0, "tokens to generate; 0: none"},
-    {"seqs", 0, OPTS_TEXT, "LIST", "1", 0, 0, "sequences at once while generating"},
+    {"prompt", 'p', OPTS_TEXT, "LIST", "32,128,512", 0, 0, "prompt lengths for prefill; 0: none"},
+    {"decode", 'n', OPTS_TEXT, "LIST", "64", 0, 0, "numbers of tokens to decode; 0: none"},
+    {"seqs", 0, OPTS_TEXT, "LIST", "1", 0, 0, "numbers of sequences to decode at once"},
     {"threads-list", 0, OPTS_TEXT, "LIST", NULL, 0, 0,
-     "thread counts to measure; default: 1 and all, or --threads"},
-    {"reps", 'r', OPTS_UINT, "N", "5", 1, 1000, "rounds; the table shows medians"},
-    {"no-roofline", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not measure the machine"},
+     "thread counts; default: 1 and all cores, or --threads"},
+    {"reps", 'r', OPTS_UINT, "N", "5", 1, 1000, "number of rounds; the table shows medians"},
+    {"no-roofline", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not measure the machine's limit"},
     {"peer-protocol", 0, OPTS_FLAG, NULL, NULL, 0, 0,
-     "serve JSON lines on stdin for a benchmark driver (bench/PROTOCOL.md)"},
-    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object"},
+     "answer JSON lines on stdin for a benchmark driver (bench/PROTOCOL.md)"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
 };
 
 static const struct opts_page page = {
     .command = "bench",
     .arguments = "",
-    .summary = "Measures prompt and generation speed of a model on this machine.",
+    .summary = "Measures prefill and decode speed of a model on this machine.",
     .details =
-        "pp128 is a prompt of 128 tokens, tg64 the generation of 64 tokens, tg64x16 the same in "
-        "16\n"
-        "sequences at once.  The limit is the longer of two times: the weights read at the memory\n"
-        "bandwidth measured beside it, or the products at the 8-bit peak.",
+        "pp128 is the prefill of 128 prompt tokens, tg64 the decode of 64 tokens, tg64x16 the same "
+        "for\n16 sequences at once.  The limit is the larger of two times: reading the weights at "
+        "the\nmeasured memory bandwidth, or computing the products at the 8-bit peak.",
     .groups = {OPTS_GROUP("Benchmark", defs)},
     .examples = "  shoal bench -m model.gguf\n"
                 "  shoal bench -m model.gguf -p 512 -n 128 --threads-list 1,2,4 --json\n"
@@ -49,7 +48,7 @@ static const struct opts_page page = {
 
 struct row {
     char test[32];
-    uint32_t n, seqs, threads; /* seqs 0: a prompt */
+    uint32_t n, seqs, threads; /* seqs 0: prefill */
     double median, min, max;   /* tokens per second */
     double limit;              /* tokens per second; 0: unknown */
     bool memory_bound;
@@ -63,14 +62,14 @@ struct bench_run {
     size_t n_prompt, n_decode, n_seqs, n_threads;
     struct row rows[MAX_ROWS];
     size_t n_rows;
-    uint64_t touched_bytes, n_weights, n_output; /* n_output: of these, for logits alone */
+    uint64_t touched_bytes, n_weights, n_output; /* n_output: those used only for logits */
     bool integer_weights;
     struct machine machine;
     int32_t *ids;
     struct decoder_run *runs;
 };
 
-/* Whole numbers separated by commas; zeros are left out. */
+/* Parses whole numbers separated by commas; skips zeros. */
 static int read_list(const struct opts *o, const char *name, uint32_t max, uint32_t *out, size_t *n)
 {
     const char *text = opts_text(o, name);
@@ -123,7 +122,7 @@ static int compare_double(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* One round, in tokens per second. */
+/* Runs one round; returns tokens per second. */
 static double run_prompt(struct bench_run *b, uint32_t n)
 {
     uint32_t batch = decoder_max_batch(b->m.d);
@@ -186,7 +185,7 @@ static void plan_rows(struct bench_run *b)
     }
 }
 
-/* Rounds go over all rows in turn, so that a busy moment of the machine does not hit one row. */
+/* Each round runs all rows, so that a busy moment does not distort a single row. */
 static int measure(struct bench_run *b)
 {
     uint32_t reps = opts_u32(b->o, "reps");
@@ -223,7 +222,7 @@ static int measure(struct bench_run *b)
     return rc;
 }
 
-/* The limit of every row: the longer of reading the weights and multiplying with them. */
+/* Sets the limit of every row: the longer of reading the weights and multiplying with them. */
 static void add_limits(struct bench_run *b)
 {
     struct machine_region region;
@@ -242,7 +241,7 @@ static void add_limits(struct bench_run *b)
             struct row *r = &b->rows[i];
             uint32_t together = r->seqs ? r->seqs : r->n, batch = decoder_max_batch(b->m.d);
             double passes = r->seqs ? 1 : (double)((r->n + batch - 1) / batch);
-            /* of a prompt only the last token has logits */
+            /* prefill computes logits only for the last token */
             double products = (double)(b->n_weights - b->n_output) * together +
                               (double)b->n_output * (r->seqs ? together : 1);
             double memory = read_s * passes, compute = weight_s * products;
@@ -298,11 +297,11 @@ static void put_json(struct buf *b, const struct bench_run *r)
 static void put_table(struct buf *b, const struct bench_run *r)
 {
     char bytes[32];
-    buf_printf(b, "%s, %s, %s kernels, %s of weights a token\n\n", opts_text(r->o, "model"),
+    buf_printf(b, "%s, %s, %s kernels, %s of weights read per token\n\n", opts_text(r->o, "model"),
                decoder_config(r->m.d)->arch, decoder_kernels(r->m.d)->name,
                term_bytes(bytes, (double)r->touched_bytes));
     buf_printf(b, "%-12s %8s %12s %22s   %s\n", "test", "threads", "tokens/s", "slowest .. fastest",
-               "of the limit");
+               "of limit");
     for (size_t i = 0; i < r->n_rows; i++) {
         const struct row *row = &r->rows[i];
         char range[48];

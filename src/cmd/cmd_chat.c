@@ -1,4 +1,5 @@
-/* cmd_chat.c - shoal chat: a conversation at the terminal, or one line a turn from a pipe. */
+/* cmd_chat.c - shoal chat: a conversation at the terminal, or from a pipe with one turn per
+ * line. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,27 +18,27 @@
 
 #define MAX_TEXT_BYTES ((size_t)64 << 20)
 #define MAX_STOPS 16u
-#define LEAST_ANSWER 16u /* tokens of context that an answer must have left */
+#define LEAST_ANSWER 16u /* minimum room for an answer in the context, in tokens */
 
 static const struct opts_def defs[] = {
-    {"system", 0, OPTS_TEXT, "TEXT", NULL, 0, 0, "what the model is told about its part"},
+    {"system", 0, OPTS_TEXT, "TEXT", NULL, 0, 0, "system message"},
     {"max-tokens", 'n', OPTS_UINT, "N", "1024", 0, 16777216,
-     "most tokens of an answer; 0: until the context is full"},
-    {"stop", 0, OPTS_LIST, "TEXT", NULL, 0, 0,
-     "end an answer before this text; may be given several times"},
+     "maximum tokens per answer; 0: until the context is full"},
+    {"stop", 0, OPTS_LIST, "TEXT", NULL, 0, 0, "stop an answer before this text; may be repeated"},
     {"var", 0, OPTS_LIST, "NAME=JSON", NULL, 0, 0,
-     "variable of the chat template: enable_thinking=false"},
-    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object an answer, a line each"},
-    {"stats", 0, OPTS_FLAG, NULL, NULL, 0, 0, "speed and token counts of each answer to stderr"},
+     "set a variable of the chat template: enable_thinking=false"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object per answer, one per line"},
+    {"stats", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "print speed and token counts of each answer to stderr"},
 };
 
 static const struct opts_page page = {
     .command = "chat",
     .arguments = "",
-    .summary = "Talks with a model: its own chat template, answers streamed.",
-    .details = "Ctrl-C stops an answer, Ctrl-D ends the chat.  A line that ends with \\ goes on in "
-               "the next.\nWhere stdin is a pipe, every line is a turn.  In a chat, /help shows "
-               "the commands.",
+    .summary = "Chats with a model, using its own chat template; answers are streamed.",
+    .details = "Ctrl-C stops an answer, Ctrl-D ends the chat.  A line that ends with \\ continues "
+               "on the\nnext line.  If stdin is a pipe, every line is a turn.  /help lists the "
+               "commands of a chat.",
     .groups = {OPTS_GROUP("Chat", defs)},
     .examples = "  shoal chat -m model.gguf\n"
                 "  shoal chat -m model.gguf --system \"You answer in one sentence.\"\n"
@@ -53,7 +54,7 @@ struct chat {
     uint32_t n_stops, n_ctx;
     int interrupt_fd;
     bool tty, json;
-    /* one answer; the engine's thread until it is done */
+    /* one answer; written by the engine's thread until it is done */
     struct stream stream;
     struct shoal_task *task;
     struct buf text;
@@ -140,7 +141,7 @@ static int put_answer(const struct chat *c)
     return rc;
 }
 
-/* The prompt, with old turns dropped until an answer fits behind it. */
+/* Makes the prompt; drops old turns until an answer fits after it. */
 static int make_prompt(struct chat *c, int32_t **tokens, size_t *n, struct err *e)
 {
     uint32_t n_dropped = 0;
@@ -154,13 +155,14 @@ static int make_prompt(struct chat *c, int32_t **tokens, size_t *n, struct err *
         shoal_free(*tokens);
         *tokens = NULL;
         if (!conversation_forget(&c->conv))
-            return err_set(e, SHOAL_ELIMIT,
-                           "%zu tokens leave no room for an answer in a context of %u (--ctx)",
-                           too_many, c->n_ctx);
+            return err_set(
+                e, SHOAL_ELIMIT,
+                "%zu prompt tokens leave no room for an answer in a context of %u (see --ctx)",
+                too_many, c->n_ctx);
         n_dropped++;
     }
     if (n_dropped)
-        fprintf(stderr, "[the context is full: %u old turns were forgotten]\n", n_dropped);
+        fprintf(stderr, "[the context is full: dropped the %u oldest turns]\n", n_dropped);
     return 0;
 }
 
@@ -195,8 +197,8 @@ static int run_task(struct chat *c, const int32_t *tokens, size_t n, struct err 
     return rc;
 }
 
-/* One question and its answer.  What goes wrong with it is said, and the chat goes on; only a
- * stdout that is gone ends it. */
+/* One question and its answer.  Errors are printed and the chat continues, unless stdout is
+ * closed. */
 static int turn(struct chat *c, const char *line, size_t n_line)
 {
     struct err e = {0};
@@ -233,7 +235,7 @@ static void save(const struct chat *c, const char *path)
 {
     struct buf b;
     if (!path[0]) {
-        fprintf(stderr, "where to? /save FILE\n");
+        fprintf(stderr, "missing file name: /save FILE\n");
         return;
     }
     buf_init(&b, MAX_TEXT_BYTES);
@@ -257,21 +259,21 @@ static bool word(const char *line, const char *command, const char **rest)
     return true;
 }
 
-/* Lines that begin with a slash; false: /exit. */
+/* Runs a line that starts with a slash; false: /exit. */
 static bool command(struct chat *c, const char *line)
 {
     struct err e = {0};
     const char *rest;
     if (word(line, "/help", &rest)) {
-        fprintf(stderr, "/reset         begin anew\n"
-                        "/system TEXT   tell the model about its part; without a text: nothing\n"
-                        "/save FILE     write the conversation as JSON\n"
-                        "/exit          end (Ctrl-D too)\n"
-                        "//...          a message that begins with a slash\n"
-                        "a line that ends with \\ goes on in the next; Ctrl-C stops an answer\n");
+        fprintf(stderr, "/reset         start a new conversation\n"
+                        "/system TEXT   set the system message; without TEXT: remove it\n"
+                        "/save FILE     save the conversation as JSON\n"
+                        "/exit          leave the chat (also Ctrl-D)\n"
+                        "//...          send a message that starts with a slash\n"
+                        "a line that ends with \\ continues on the next; Ctrl-C stops an answer\n");
     } else if (word(line, "/reset", &rest)) {
         conversation_reset(&c->conv);
-        fprintf(stderr, "the conversation begins anew\n");
+        fprintf(stderr, "started a new conversation\n");
     } else if (word(line, "/system", &rest)) {
         if (conversation_system(&c->conv, rest, &e) < 0)
             fprintf(stderr, "%s\n", e.msg);
@@ -280,7 +282,7 @@ static bool command(struct chat *c, const char *line)
     } else if (word(line, "/exit", &rest) || word(line, "/quit", &rest)) {
         return false;
     } else {
-        fprintf(stderr, "unknown command %s; /help shows them\n", line);
+        fprintf(stderr, "unknown command %s; /help lists the commands\n", line);
     }
     return true;
 }
@@ -295,7 +297,7 @@ static void ask(const struct chat *c, bool more)
     }
 }
 
-/* The next message: a line, or several that end with a backslash.  Like lines_next. */
+/* Reads the next message: a line, or several joined by backslashes.  Returns like lines_next. */
 static int read_message(struct chat *c, struct lines *in, struct buf *message, struct err *e)
 {
     char *line;
@@ -308,7 +310,7 @@ static int read_message(struct chat *c, struct lines *in, struct buf *message, s
             (void)term_interrupted(c->interrupt_fd);
             if (!c->tty)
                 return got;
-            fputs("\n(Ctrl-D or /exit ends the chat)\n", stderr);
+            fputs("\n(press Ctrl-D or type /exit to leave the chat)\n", stderr);
             buf_clear(message);
             continue;
         }
@@ -357,7 +359,7 @@ static int loop(struct chat *c)
 
 static int read_stops(struct chat *c, bool has_template)
 {
-    /* A model without a template of its own may know ChatML only as text. */
+    /* A model without its own template may know ChatML only as text. */
     static const char *const chatml[] = {"<|im_end|>", "<|im_start|>"};
     const char *const *list;
     size_t n = opts_list(c->o, "stop", &list);
@@ -385,8 +387,8 @@ static int read_vars(struct chat *c)
     return CMD_OK;
 }
 
-/* A template that cannot be used, or that refuses a system message, shows before the first line is
- * typed. */
+/* Tries the template, so that a broken one, or one that rejects a system message, is reported
+ * before the user types anything. */
 static int try_template(struct chat *c)
 {
     struct err e = {0};
@@ -423,9 +425,9 @@ static int start(struct chat *c)
     if (rc == CMD_OK)
         rc = try_template(c);
     if (rc == CMD_OK && c->tty)
-        fprintf(stderr, "%s, context of %u tokens; /help shows the commands%s\n",
+        fprintf(stderr, "%s, context of %u tokens; /help lists the commands%s\n",
                 info.name[0] ? info.name : info.arch, info.n_ctx,
-                info.chat_template ? "" : "\nthe model has no chat template: ChatML is used");
+                info.chat_template ? "" : "\nthe model has no chat template: using ChatML");
     return rc == CMD_OK ? loop(c) : rc;
 }
 

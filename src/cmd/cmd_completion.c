@@ -52,8 +52,8 @@ int cmd_completion(int argc, const char *const *argv)
         describe((enum describe_form)form);
         rc = CMD_OK;
     } else {
-        rc = opts_usage(&completion_page, "unknown shell %s, expected bash, zsh or fish",
-                        o.args[0]);
+        rc =
+            opts_usage(&completion_page, "unknown shell %s, expected bash, zsh or fish", o.args[0]);
     }
     opts_fini(&o);
     return rc;

@@ -1,4 +1,4 @@
-/* cmd_doctor.c - shoal doctor: what this machine has, what of it is used, what is wrong. */
+/* cmd_doctor.c - shoal doctor: what this machine has, what Shoal uses, and problems. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,29 +22,30 @@
 #define MIB ((size_t)1 << 20)
 
 static const struct opts_def defs[] = {
-    {"no-measure", 0, OPTS_FLAG, NULL, NULL, 0, 0, "skip bandwidth and peak (about two seconds)"},
-    {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0, "measure this kernel set, not the best"},
-    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object"},
+    {"no-measure", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "do not measure bandwidth and peak (saves about two seconds)"},
+    {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0, "measure this kernel set instead of the best"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
 };
 
 static const struct opts_page page = {
     .command = "doctor",
     .arguments = "",
-    .summary = "Shows what this machine has, which engines and kernels run on it, and what to put "
-               "right.",
+    .summary = "Shows what this machine has, which engines and kernels run on it, and how to fix "
+               "problems.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal doctor\n"
                 "  shoal doctor --json | jq .bandwidth\n",
 };
 
 struct cache {
-    char path[4096]; /* "" when there is none */
+    char path[4096]; /* "" if there is none */
     uint64_t n_files, bytes, free_bytes;
     bool exists, writable;
 };
 
 struct onnx {
-    char version[32], path[1024]; /* "": it cannot be used, and why */
+    char version[32], path[1024]; /* "": not usable, `why` says why */
     struct err why;
 };
 
@@ -150,7 +151,7 @@ static void find_problems(struct report *r)
     const struct cache *c = &r->cache;
     if (r->n_usable > 0 && strcmp(r->usable[0]->name, "scalar") == 0)
         add_problem(r, "use a CPU with AVX2, AVX-512 VNNI or arm64 NEON",
-                    "only the scalar kernels run on this CPU: slow");
+                    "only the slow scalar kernels run on this CPU");
     if (strcmp(m->huge_pages, "never") == 0)
         add_problem(r, "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
                     "transparent huge pages are off: large models read memory slower");
@@ -159,26 +160,27 @@ static void find_problems(struct report *r)
                     "no cache folder: weights are tiled again at every start");
     else if (c->exists && !c->writable)
         add_problem(r, "make it writable or set SHOAL_CACHE_DIR to another folder",
-                    "the cache folder cannot be written");
+                    "the cache folder is not writable");
     else if (c->exists && c->free_bytes < 256 * MIB)
-        add_problem(r, "free some room or set SHOAL_CACHE_DIR to another disk",
-                    "only %llu MiB are free where tiled weights are kept",
+        add_problem(r, "free some space or set SHOAL_CACHE_DIR to another disk",
+                    "only %llu MiB are free on the disk of the cache folder",
                     (unsigned long long)(c->free_bytes / MIB));
     if (r->onnx.why.code < 0 && r->onnx.why.code != SHOAL_ENOTFOUND)
         add_problem(r, "unset SHOAL_ONNXRUNTIME and run " ONNX_INSTALL_COMMAND,
                     "ONNX Runtime cannot be used: %s", r->onnx.why.msg);
     if (m->available_bytes && m->available_bytes < 512 * MIB)
-        add_problem(r, "end other programs, or use smaller models and --kv q8",
+        add_problem(r, "close other programs, or use smaller models and --kv q8",
                     "only %llu MiB of memory are available",
                     (unsigned long long)(m->available_bytes / MIB));
     if (m->cpu_quota > 0 && m->cpu_quota < m->n_usable)
-        add_problem(r, "raise the limit, or give --threads that many",
-                    "the control group allows %.1f of %u CPUs: threads will be stopped in turns",
+        add_problem(r, "raise the limit, or set --threads to it",
+                    "the control group allows %.1f of %u CPUs: threads will be throttled",
                     m->cpu_quota, m->n_usable);
     if (m->load > 0.5 * m->n_usable)
-        add_problem(r, "measure again when the machine is quiet",
-                    "the machine is busy (load %.1f on %u CPUs): figures here and speed are lower",
-                    m->load, m->n_usable);
+        add_problem(
+            r, "measure again when the machine is idle",
+            "the machine is busy (load average %.1f on %u CPUs): measured figures are too low",
+            m->load, m->n_usable);
     if (strcmp(m->governor, "powersave") == 0)
         add_problem(r, "as root: cpupower frequency-set -g performance",
                     "the CPU frequency governor is powersave");
@@ -336,7 +338,7 @@ static void put_engines(struct buf *b, const struct report *r)
     else if (r->onnx.why.code == SHOAL_ENOTFOUND)
         buf_printf(b, "%s\n", r->onnx.why.msg);
     else
-        buf_printf(b, "cannot be used, see below\n");
+        buf_printf(b, "not usable, see below\n");
 }
 
 static void put_measured(struct buf *b, const struct report *r)
@@ -380,11 +382,11 @@ static void put_text(struct buf *b, const struct report *r)
     buf_printf(b, "tiled weights\n  %s, %llu files, %s%s\n",
                r->cache.path[0] ? r->cache.path : "no folder", (unsigned long long)r->cache.n_files,
                term_bytes(x, (double)r->cache.bytes),
-               r->cache.exists ? "" : " (will be made at the first load)");
+               r->cache.exists ? "" : " (will be created by the first load)");
     if (r->n_problems == 0)
-        buf_printf(b, "nothing is wrong\n");
+        buf_printf(b, "no problems found\n");
     for (size_t i = 0; i < r->n_problems; i++)
-        buf_printf(b, "%s  %s\n    -> %s\n", i ? "" : "to look at\n", r->problems[i].what,
+        buf_printf(b, "%s  %s\n    -> %s\n", i ? "" : "problems\n", r->problems[i].what,
                    r->problems[i].fix);
 }
 

@@ -1,4 +1,4 @@
-/* cmd_eval.c - shoal eval: how good and how fast a model is on a data set. */
+/* cmd_eval.c - shoal eval: quality and speed of a model on a data set. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,30 +12,32 @@
 #include "eval/quality.h"
 
 static const struct opts_def defs[] = {
-    {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0, "label set; default: the model's own"},
+    {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0, "label set; default: the model's default"},
     {"docs", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
-     "documents of retrieval: rows {\"id\",\"text\"}; DATASET has {\"query\",\"relevant\"}"},
-    {"dimensions", 'd', OPTS_UINT, "N", "0", 0, 65536, "embed: the first N of a vector; 0: all"},
-    {"sentences", 'n', OPTS_UINT, "N", "0", 0, 1000, "summarize: at most N; 0: the default"},
-    {"beams", 0, OPTS_UINT, "N", "0", 0, 64, "summarize, where text is generated: beam search"},
-    {"columns", 'c', OPTS_TEXT, "A,B,...", NULL, 0, 0, "score: the model's inputs, as of 'score'"},
+     "documents for retrieval: rows {\"id\",\"text\"}; DATASET has {\"query\",\"relevant\"}"},
+    {"dimensions", 'd', OPTS_UINT, "N", "0", 0, 65536, "embed: use the first N dimensions; 0: all"},
+    {"sentences", 'n', OPTS_UINT, "N", "0", 0, 1000,
+     "summarize: at most N sentences; 0: the default"},
+    {"beams", 0, OPTS_UINT, "N", "0", 0, 64, "summarize with a generative model: number of beams"},
+    {"columns", 'c', OPTS_TEXT, "A,B,...", NULL, 0, 0,
+     "score: columns for the model's inputs, as in 'shoal score'"},
     {"label", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
-     "score: the column of labels; default: label or anomaly"},
+     "score: column of labels; default: label or anomaly"},
     {"windows", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
      "score: labels as {\"file.csv\": [[\"from\", \"to\"], ...]} instead of a column"},
     {"tune", 0, OPTS_LIST, "FILE", NULL, 0, 0,
-     "score: choose the alarm levels on these series; may be repeated"},
-    {"limit", 0, OPTS_UINT, "N", "0", 0, 1000000000, "only the first N rows; 0: all"},
-    {"beside", 0, OPTS_TEXT, "MODEL", NULL, 0, 0, "another model, measured in the same run"},
+     "score: choose the alarm levels on this series; may be repeated"},
+    {"limit", 0, OPTS_UINT, "N", "0", 0, 1000000000, "use only the first N rows; 0: all"},
+    {"beside", 0, OPTS_TEXT, "MODEL", NULL, 0, 0, "another model to measure in the same run"},
     {"jobs", 'j', OPTS_UINT, "N", "1", 1, 256,
      "rows in flight at once; with more than 1, latency includes waiting"},
-    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object a model"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object per model"},
 };
 
 static const struct {
     const char *name;
     int (*run)(struct eval *ev, struct json_out *j, struct buf *text, struct err *e);
-    bool tables; /* reads its files itself: they are no rows of JSON */
+    bool tables; /* reads its files itself: they are not JSON rows */
 } tasks[] = {
     {"classify", eval_classify, false},   {"tag", eval_tag, false},
     {"embed", eval_embed, false},         {"rerank", eval_rerank, false},
@@ -48,28 +50,26 @@ static const struct opts_page page = {
     .arguments = "TASK DATASET...",
     .min_args = 2,
     .max_args = UINT32_MAX,
-    .summary = "Measures how good and how fast a model is on a data set.",
+    .summary = "Measures quality and speed of a model on a data set.",
     .details =
-        "TASK and the rows of DATASET (one JSON object a line; - is stdin):\n"
-        "  classify    {\"text\",\"label\"}: accuracy, macro F1, calibration error; rows labelled "
-        "\"oos\"\n"
-        "              also in-scope accuracy and recall of what is out of scope\n"
-        "  tag         {\"text\",\"tokens\",\"tags\"} in BIO or BIOES: F1 of whole spans as "
-        "seqeval "
-        "counts\n"
-        "  embed       {\"text\",\"label\"}: is another row of the label among the k nearest; "
-        "with\n"
-        "              --docs: recall@k, hit@k and MRR of queries\n"
-        "  rerank      as embed with --docs, every pair scored\n"
+        "TASK and the rows of DATASET (one JSON object per line; - means stdin):\n"
+        "  classify    {\"text\",\"label\"}: accuracy, macro F1, calibration error; if some labels "
+        "are\n"
+        "              \"oos\", also in-scope accuracy and out-of-scope recall\n"
+        "  tag         {\"text\",\"tokens\",\"tags\"} in BIO or BIOES: F1 of whole spans, counted "
+        "like\n"
+        "              seqeval\n"
+        "  embed       {\"text\",\"label\"}: whether a row with the same label is among the k "
+        "nearest;\n"
+        "              with --docs: recall@k, hit@k and MRR of queries\n"
+        "  rerank      like embed with --docs, but every pair is scored\n"
         "  summarize   {\"text\",\"summary\"}: ROUGE-1, -2 and -L\n"
-        "  score       tables as of 'shoal score', with a column of labels.  The anomaly model: F1 "
-        "of "
-        "events and\n"
-        "              points, false alarms, delay, with a plain threshold and a moving z-score "
-        "beside it;\n"
-        "              others: accuracy, F1 and AUC, or RMSE, as the labels are\n"
+        "  score       tables as for 'shoal score', with a column of labels.  Anomaly model: F1 "
+        "of\n"
+        "              events and points, false alarms and delay, compared with a plain threshold\n"
+        "              and a moving z-score; other models: accuracy, F1 and AUC, or RMSE\n"
         "  perplexity  a text file; see 'shoal perplexity'\n"
-        "Latency is from submitting a row to its result; of score: of one more row of a stream.",
+        "Latency is measured from submitting a row to its result; for score, per row of a stream.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples =
         "  shoal eval classify -m intent --labels snips snips-test.jsonl\n"
@@ -184,7 +184,7 @@ static int read_rows(const struct opts *o, size_t task, struct eval_rows *rows,
     return rc < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
 }
 
-/* One model, opened, measured and closed. */
+/* Opens, measures and closes one model. */
 static int run_model(const struct opts *o, size_t task, struct eval *ev, struct watch *w,
                      const char *model)
 {
@@ -225,7 +225,7 @@ static int run(const struct opts *o, size_t task)
                       .progress_ctx = &watch};
     ev.n_tune_files = opts_list(o, "tune", &ev.tune_files);
     int rc = opts_text(o, "model") ? read_rows(o, task, &rows, &docs)
-                                   : opts_usage(o->page, "no model: give -m MODEL");
+                                   : opts_usage(o->page, "no model given: use -m MODEL");
     watch.interrupt_fd = term_catch_interrupt();
     ev.latency_ms = mem_zalloc_n(rows.n + 1, sizeof(*ev.latency_ms));
     if (rc == CMD_OK && !ev.latency_ms)

@@ -15,36 +15,37 @@
 #define MAX_JSON_BYTES ((size_t)256 << 20)
 
 static const struct opts_def defs[] = {
-    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "read the prompt from a file; - is stdin"},
+    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "read the prompt from FILE; - means stdin"},
     {"tokens", 0, OPTS_TEXT, "IDS", NULL, 0, 0, "the prompt as token ids: 1,2,3"},
     {"continued", 0, OPTS_UINT, "N", "0", 0, 16777216,
-     "the last N prompt tokens were generated before: penalties count them"},
+     "treat the last N prompt tokens as generated: penalties count them"},
     {"max-tokens", 'n', OPTS_UINT, "N", "256", 0, 16777216,
-     "most tokens to generate; 0: until the context is full"},
-    {"stop", 0, OPTS_LIST, "TEXT", NULL, 0, 0,
-     "end before this text comes; may be given several times"},
-    {"ignore-end", 0, OPTS_FLAG, NULL, NULL, 0, 0, "go on when the model says that it is done"},
+     "maximum tokens to generate; 0: until the context is full"},
+    {"stop", 0, OPTS_LIST, "TEXT", NULL, 0, 0, "stop before this text; may be repeated"},
+    {"ignore-end", 0, OPTS_FLAG, NULL, NULL, 0, 0, "continue after the model's end token"},
     {"special", 0, OPTS_FLAG, NULL, NULL, 0, 0,
-     "read special tokens in the prompt and show those that come"},
-    {"echo", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print the prompt in front of what follows"},
-    {"deadline-ms", 0, OPTS_UINT, "MS", "0", 0, 86400000, "give up after this time; 0: never"},
+     "parse special tokens in the prompt and print generated ones"},
+    {"echo", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print the prompt before the generated text"},
+    {"deadline-ms", 0, OPTS_UINT, "MS", "0", 0, 86400000, "stop after this time; 0: no limit"},
 };
 
 static const struct opts_def output_defs[] = {
-    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object at the end"},
-    {"stream", 0, OPTS_FLAG, NULL, NULL, 0, 0, "with --json: one object a token, a line each"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object at the end"},
+    {"stream", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "with --json: print one object per token, one per line"},
     {"logprobs", 0, OPTS_UINT, "N", "0", 0, 20,
-     "with --json: log-probability of each token and of the N likeliest"},
-    {"stats", 0, OPTS_FLAG, NULL, NULL, 0, 0, "speed and token counts to stderr"},
+     "with --json: log-probabilities of each token and of the N most likely ones"},
+    {"stats", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print speed and token counts to stderr"},
 };
 
 static const struct opts_page page = {
     .command = "generate",
     .arguments = "[PROMPT]",
     .max_args = 1,
-    .summary = "Continues a text with a model and streams what comes.",
-    .details = "The prompt is the argument, the file of -f, or stdin.  One newline at the end of a "
-               "file or of\nstdin is not part of it.  Ctrl-C ends the generation (exit code 130).",
+    .summary = "Continues a text and streams the result.",
+    .details =
+        "The prompt is the argument, the contents of -f FILE, or stdin.  One newline at the "
+        "end of a\nfile or of stdin is removed.  Ctrl-C stops the generation (exit code 130).",
     .groups = {OPTS_GROUP("Generation", defs), OPTS_GROUP("Output", output_defs)},
     .examples =
         "  shoal generate -m stories15M.gguf \"Once upon a time\"\n"
@@ -52,7 +53,7 @@ static const struct opts_page page = {
         "  echo \"The capital of France is\" | shoal generate -m model.gguf --stop . --json\n",
 };
 
-/* The page with the groups of other files, which no constant expression can name. */
+/* The page plus the option groups of other files, which are not constant expressions. */
 static struct opts_page full_page(void)
 {
     struct opts_page p = page;
@@ -70,7 +71,7 @@ struct generation {
     struct stream stream;
     struct shoal_task *task;
     uint32_t n_interrupts;
-    /* the engine's thread until the end, then the main thread */
+    /* written by the engine's thread until the end, then by the main thread */
     struct buf text, tokens, details; /* tokens and details: JSON list items */
     struct json_out tokens_json, details_json;
     struct shoal_event done;
@@ -162,7 +163,7 @@ static bool on_interrupt(void *ctx)
 {
     struct generation *g = ctx;
     shoal_task_cancel(g->task);
-    return ++g->n_interrupts > 1; /* the second one does not wait for a reader that is stuck */
+    return ++g->n_interrupts > 1; /* the second one does not wait for a stuck reader */
 }
 
 static const char *finish_name(const struct shoal_event *done)
@@ -275,14 +276,14 @@ struct prompt {
     size_t n;
 };
 
-/* Before the model is loaded, so that mistakes show at once. */
+/* Called before the model is loaded, so that mistakes are reported at once. */
 static int read_prompt(const struct opts *o, struct prompt *p)
 {
     const char *argument = o->n_args > 0 ? o->args[0] : NULL, *ids = opts_text(o, "tokens");
     struct buf *text = &p->text;
     struct err e = {0};
     if (ids && (argument || opts_text(o, "file")))
-        return opts_usage(o->page, "both a text and token ids are given");
+        return opts_usage(o->page, "give either a text or token ids, not both");
     if (ids)
         return cmd_parse_ids(ids, strlen(ids), &p->tokens, &p->n, &e) < 0
                    ? opts_usage(o->page, "--tokens: %s", e.msg)
@@ -364,7 +365,7 @@ static int run(const struct opts *o, struct generation *g, const struct sampling
 {
     struct shoal_engine *engine = NULL;
     struct err e = {0};
-    /* One task: its cache is one sequence. */
+    /* One task needs a cache for one sequence. */
     const struct shoal_engine_opts base = {.size = sizeof(base), .max_tasks = 1};
     int rc = model_opts_open(o, &base, interrupt_fd, &engine);
     if (rc != CMD_OK)
@@ -411,7 +412,7 @@ int cmd_generate(int argc, const char *const *argv)
     if (g.logprobs && g.mode == MODE_TEXT)
         rc = opts_usage(&p, "--logprobs needs --json");
     else if (!opts_text(&o, "model"))
-        rc = opts_usage(&p, "no model: give -m FILE");
+        rc = opts_usage(&p, "no model given: use -m MODEL");
     else
         rc = read_prompt(&o, &prompt);
     if (rc == CMD_OK)

@@ -1,4 +1,4 @@
-/* cmd_infer.c - shoal classify, tag, embed and summarize: texts in, one result each out. */
+/* cmd_infer.c - shoal classify, tag, embed and summarize: one result per text. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,41 +18,43 @@
 /* ---- pages ---------------------------------------------------------------------------------- */
 
 #define COMMON_DEFS                                                                                \
-    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "one text a line from a file; - is stdin"},       \
     {                                                                                              \
-        "json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object a line"                           \
+        "file", 'f', OPTS_TEXT, "FILE",                                                            \
+        NULL,   0,   0,         "read one text per line from FILE; - means stdin"},                \
+    {                                                                                              \
+        "json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object per line"                   \
     }
 
 static const struct opts_def classify_defs[] = {
-    {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0, "label set; default: the model's own"},
-    {"top", 0, OPTS_UINT, "N", "3", 0, 100000, "how many labels to show; 0: all"},
+    {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0, "label set; default: the model's default"},
+    {"top", 0, OPTS_UINT, "N", "3", 0, 100000, "number of labels to show; 0: all"},
     COMMON_DEFS,
 };
 static const struct opts_def tag_defs[] = {
-    {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0, "label set; default: the model's own"},
+    {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0, "label set; default: the model's default"},
     COMMON_DEFS,
 };
 static const struct opts_def embed_defs[] = {
-    {"dimensions", 'd', OPTS_UINT, "N", "0", 0, 65536, "only the first N, to length 1; 0: all"},
+    {"dimensions", 'd', OPTS_UINT, "N", "0", 0, 65536,
+     "keep only the first N, scaled to length 1; 0: all"},
     COMMON_DEFS,
 };
 static const struct opts_def summarize_defs[] = {
     {"sentences", 'n', OPTS_UINT, "N", "0", 0, 1000, "at most N sentences; 0: the model's default"},
-    {"title", 0, OPTS_TEXT, "TEXT", NULL, 0, 0,
-     "of a model that chooses sentences: the text's title, if it has one"},
+    {"title", 0, OPTS_TEXT, "TEXT", NULL, 0, 0, "extractive models: the title of the text"},
     {"max-tokens", 0, OPTS_UINT, "N", "0", 0, 65536,
-     "of a model that writes: at most N tokens; 0: its default"},
-    {"beams", 0, OPTS_UINT, "N", "0", 0, 64, "of a model that writes: beam search; 0: its default"},
-    {"temp", 0, OPTS_REAL, "T", "0", 0, 100, "of a model that writes: above 0 draws the tokens"},
-    {"seed", 0, OPTS_UINT, "N", "0", 0, 0, "same seed, same text"},
-    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "the text from a file; - is stdin"},
-    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object"},
+     "generative models: at most N tokens; 0: the model's default"},
+    {"beams", 0, OPTS_UINT, "N", "0", 0, 64,
+     "generative models: number of beams; 0: the model's default"},
+    {"temp", 0, OPTS_REAL, "T", "0", 0, 100, "generative models: temperature; 0: no sampling"},
+    {"seed", 0, OPTS_UINT, "N", "0", 0, 0, "random seed: same seed, same text"},
+    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "read the text from FILE; - means stdin"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
 };
 
 #define INPUT_TEXT                                                                                 \
-    "Each argument is a text; without any, each line of -f FILE or of stdin is one.  Results "     \
-    "come\n"                                                                                       \
-    "in the order of the texts."
+    "Each argument is a text; without arguments, each line of -f FILE or of stdin is one.\n"       \
+    "Results are in the order of the texts."
 
 static const struct {
     enum shoal_kind kind;
@@ -62,7 +64,7 @@ static const struct {
      {.command = "classify",
       .arguments = "[TEXT...]",
       .max_args = UINT32_MAX,
-      .summary = "Says what a text is: its label and how sure the model is.",
+      .summary = "Classifies texts: prints labels and their probabilities.",
       .details = INPUT_TEXT,
       .groups = {OPTS_GROUP("Options", classify_defs)},
       .examples = "  shoal classify -m intent \"turn off the kitchen lights\"\n"
@@ -73,7 +75,7 @@ static const struct {
       .arguments = "[TEXT...]",
       .max_args = UINT32_MAX,
       .summary = "Finds entities, slots or personal data in a text.",
-      .details = INPUT_TEXT "  In JSON, start and end count characters.",
+      .details = INPUT_TEXT "  In JSON, start and end are character positions.",
       .groups = {OPTS_GROUP("Options", tag_defs)},
       .examples = "  shoal tag -m entities \"set the heating in the bedroom to 19 degrees\"\n"
                   "  shoal tag -m entities --json -f commands.txt\n"}},
@@ -81,9 +83,9 @@ static const struct {
      {.command = "embed",
       .arguments = "[TEXT...]",
       .max_args = UINT32_MAX,
-      .summary = "Makes a vector of a text: similar texts have similar vectors.",
+      .summary = "Computes embeddings: similar texts have similar vectors.",
       .details =
-          INPUT_TEXT "\nVectors have length 1: their dot product says how similar texts are.",
+          INPUT_TEXT "\nVectors have length 1: their dot product is the similarity of two texts.",
       .groups = {OPTS_GROUP("Options", embed_defs)},
       .examples = "  shoal embed -m embed \"the pump is too hot\"\n"
                   "  shoal embed -m ./all-MiniLM-L6-v2 --int8 -f sentences.txt --json\n"}},
@@ -91,8 +93,8 @@ static const struct {
      {.command = "summarize",
       .arguments = "[TEXT]",
       .max_args = 1,
-      .summary = "Makes a long text short.",
-      .details = "The text is the argument, the file of -f, or stdin, all of it.",
+      .summary = "Summarizes a long text.",
+      .details = "The text is the argument, the contents of -f FILE, or stdin.",
       .groups = {OPTS_GROUP("Options", summarize_defs)},
       .examples = "  shoal summarize -m summary -f manual.txt\n"
                   "  shoal summarize -m summary --sentences 2 --json < report.txt\n"}},
@@ -103,10 +105,10 @@ static const struct {
 struct work {
     const struct opts *o;
     struct infer_pipe pipe;
-    struct shoal_infer_opts task; /* as every text is submitted */
+    struct shoal_infer_opts task; /* options of every text */
     struct buf out;
     struct term_progress bar;
-    uint64_t n_taken, bytes_read, bytes_all; /* bytes_all 0: not known */
+    uint64_t n_taken, bytes_read, bytes_all; /* bytes_all 0: unknown */
     int interrupt_fd;
     int exit_code;
 };
@@ -154,7 +156,7 @@ static void print_json(struct work *w, const char *text, const struct shoal_resu
     buf_putc(&w->out, '\n');
 }
 
-/* row: the text, which goes here. */
+/* row: the text; freed here. */
 static int take(void *ctx, void *row, const struct shoal_result *r, struct err *e)
 {
     struct work *w = ctx;
@@ -167,7 +169,7 @@ static int take(void *ctx, void *row, const struct shoal_result *r, struct err *
     w->n_taken++;
     if (w->out.rc < 0)
         return err_set(e, w->out.rc, "result");
-    /* A pipe's reader sees each result at once; a file gets blocks. */
+    /* A pipe gets each result at once; a file gets blocks. */
     w->exit_code = cmd_print(w->o->page, &w->out);
     buf_clear(&w->out);
     return w->exit_code == CMD_OK ? 0 : SHOAL_EIO;
@@ -193,12 +195,12 @@ static void show_progress(struct work *w)
 {
     char note[48];
     snprintf(note, sizeof(note), "%llu texts", (unsigned long long)w->n_taken);
-    if (!isatty(STDOUT_FILENO)) /* results on the terminal are progress enough */
+    if (!isatty(STDOUT_FILENO)) /* results on a terminal show the progress */
         term_progress_show(&w->bar,
                            w->bytes_all ? (double)w->bytes_read / (double)w->bytes_all : 0.0, note);
 }
 
-/* Every line that is not empty. */
+/* Submits every line that is not empty. */
 static int put_lines(struct work *w, int fd, struct err *e)
 {
     struct lines lines;
@@ -244,7 +246,7 @@ static int put_all(struct work *w, struct err *e)
     if (w->task.kind == SHOAL_KIND_SUMMARIZE)
         return put_whole(w, e);
     if (w->o->n_args > 0 && file) {
-        w->exit_code = opts_usage(w->o->page, "both texts and a file are given");
+        w->exit_code = opts_usage(w->o->page, "give either texts or a file, not both");
         return SHOAL_EINVAL;
     }
     if (w->o->n_args > 0) {
@@ -253,7 +255,8 @@ static int put_all(struct work *w, struct err *e)
         return rc < 0 ? rc : infer_pipe_drain(&w->pipe, e);
     }
     if (!file && isatty(STDIN_FILENO)) {
-        w->exit_code = opts_usage(w->o->page, "no input: give a text, -f FILE, or lines on stdin");
+        w->exit_code =
+            opts_usage(w->o->page, "no input: pass a text, use -f FILE, or pipe lines to stdin");
         return SHOAL_EINVAL;
     }
     int fd = file && strcmp(file, "-") != 0 ? open(file, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;

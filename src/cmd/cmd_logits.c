@@ -1,4 +1,4 @@
-/* cmd_logits.c - shoal logits: what a model thinks of every next token. */
+/* cmd_logits.c - shoal logits: logits and probabilities of the next token. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,21 +19,22 @@
 static const struct opts_def defs[] = {
     {"tokens", 0, OPTS_TEXT, "IDS", NULL, 0, 0, "the input as token ids: 1,2,3"},
     {"text", 0, OPTS_TEXT, "TEXT", NULL, 0, 0, "the input as text"},
-    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "the input from a file; - is stdin"},
-    {"special", 0, OPTS_FLAG, NULL, NULL, 0, 0, "read special tokens in the text"},
-    {"no-bos", 0, OPTS_FLAG, NULL, NULL, 0, 0, "add no tokens that the model asks for (BOS, EOS)"},
-    {"top", 'k', OPTS_UINT, "N", "10", 1, MAX_TOP, "show the N likeliest"},
-    {"all", 0, OPTS_FLAG, NULL, NULL, 0, 0, "show every token of the vocabulary, by id"},
-    {"every", 0, OPTS_FLAG, NULL, NULL, 0, 0, "at every position, not only the last"},
+    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "read the input from FILE; - means stdin"},
+    {"special", 0, OPTS_FLAG, NULL, NULL, 0, 0, "parse special tokens in the text"},
+    {"no-bos", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "do not add BOS and EOS, even if the model requires them"},
+    {"top", 'k', OPTS_UINT, "N", "10", 1, MAX_TOP, "show the N most likely tokens"},
+    {"all", 0, OPTS_FLAG, NULL, NULL, 0, 0, "show all tokens of the vocabulary, ordered by id"},
+    {"every", 0, OPTS_FLAG, NULL, NULL, 0, 0, "show every position, not only the last"},
     {"out", 'o', OPTS_TEXT, "FILE", NULL, 0, 0,
-     "write rows of 32-bit floats (little-endian) instead of showing them"},
-    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object"},
+     "write rows of 32-bit floats (little-endian) to FILE"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
 };
 
 static const struct opts_page page = {
     .command = "logits",
     .arguments = "",
-    .summary = "Shows what a model expects next: logits and probabilities.",
+    .summary = "Shows logits and probabilities of the next token.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal logits -m model.gguf --text \"The capital of France is\"\n"
                 "  shoal logits -m model.gguf --tokens 1,15043,3186 --top 3 --every --json\n"
@@ -65,7 +66,7 @@ static int read_input(struct job *job)
     struct err e = {0};
     struct buf input = {0};
     if ((ids != NULL) + (text != NULL) + (file != NULL) > 1)
-        return opts_usage(o->page, "give one of --tokens, --text and --file");
+        return opts_usage(o->page, "use exactly one of --tokens, --text and --file");
     if (ids) {
         int rc = cmd_parse_ids(ids, strlen(ids), &job->ids.ids, &job->ids.n, &e);
         return rc < 0 ? opts_usage(o->page, "--tokens: %s", e.msg) : CMD_OK;
@@ -86,16 +87,17 @@ static int check_input(const struct job *job)
     if (job->ids.n == 0)
         return cmd_fail(job->o->page, "the input is empty");
     if (job->ids.n > job->m.n_ctx)
-        return cmd_fail(job->o->page, "the input has %zu tokens, the context holds %u (--ctx)",
+        return cmd_fail(job->o->page,
+                        "the input has %zu tokens, more than the context of %u (see --ctx)",
                         job->ids.n, job->m.n_ctx);
     for (size_t i = 0; i < job->ids.n; i++)
         if ((uint32_t)job->ids.ids[i] >= n_vocab)
-            return cmd_fail(job->o->page, "token %d, the vocabulary has %u", job->ids.ids[i],
-                            n_vocab);
+            return cmd_fail(job->o->page, "token %d is not in the vocabulary of %u tokens",
+                            job->ids.ids[i], n_vocab);
     return CMD_OK;
 }
 
-/* The n best of a row, best first; the lower id wins a tie. */
+/* Finds the n best of a row, best first; the lower id wins a tie. */
 static void find_top(struct top *out, uint32_t n, const float *row, uint32_t n_vocab)
 {
     uint32_t have = 0;
@@ -190,7 +192,7 @@ static int put_row(struct job *job, uint32_t position, const float *row)
         put_row_json(job, position, row, n_top);
     else
         put_row_text(job, position, row, n_top);
-    /* Whole vocabularies at every position do not fit into memory: out as they come. */
+    /* Whole vocabularies at every position would not fit into memory: print row by row. */
     int rc = cmd_print(job->o->page, &job->b);
     buf_clear(&job->b);
     return rc;
@@ -264,7 +266,7 @@ static int run(struct job *job)
         return cmd_print(job->o->page, &job->b);
     }
     if (path)
-        fprintf(stderr, "%u rows of %u floats written to %s\n", job->n_rows, n_vocab, path);
+        fprintf(stderr, "wrote %u rows of %u floats to %s\n", job->n_rows, n_vocab, path);
     return CMD_OK;
 }
 
@@ -280,7 +282,7 @@ int cmd_logits(int argc, const char *const *argv)
     tok_ids_init(&job.ids, MAX_TOKENS);
     buf_init(&job.b, MAX_OUTPUT_BYTES);
     if (!opts_text(&o, "model")) {
-        rc = opts_usage(&p, "no model: give -m FILE");
+        rc = opts_usage(&p, "no model given: use -m MODEL");
     } else {
         job.interrupt_fd = term_catch_interrupt();
         struct bare_model_opts mo = bare_model_opts_read(&o, job.interrupt_fd);

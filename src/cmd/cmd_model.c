@@ -1,4 +1,4 @@
-/* cmd_model.c - shoal model: what can be done with model files, and with the models of a server. */
+/* cmd_model.c - shoal model: verbs for model files and for the models of a server. */
 #include <stdio.h>
 #include <string.h>
 

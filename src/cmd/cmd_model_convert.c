@@ -8,13 +8,14 @@
 static const struct opts_def defs[] = {
     {"type", 0, OPTS_TEXT, "TYPE", NULL, 0, 0,
      "encoding of the matrices: f32, f16, q8_0, ... (see 'shoal model quantize --help'); "
-     "default: as they are"},
+     "default: unchanged"},
     {"tokenizer", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
-     "tokenizer.bin of a llama2.c checkpoint (required there)"},
-    {"name", 0, OPTS_TEXT, "NAME", NULL, 0, 0, "name inside the file; default: the source's own"},
-    {"threads", 't', OPTS_UINT, "N", "0", 0, 256, "0: one per CPU"},
+     "tokenizer.bin; required for a llama2.c checkpoint"},
+    {"name", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
+     "model name to store in the file; default: the source's"},
+    {"threads", 't', OPTS_UINT, "N", "0", 0, 256, "number of threads; 0: one per CPU"},
     {"tensors", 0, OPTS_FLAG, NULL, NULL, 0, 0, "list every tensor"},
-    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
 };
 
 static const struct opts_page page = {
@@ -22,10 +23,11 @@ static const struct opts_page page = {
     .arguments = "IN OUT",
     .min_args = 2,
     .max_args = 2,
-    .summary = "Makes one GGUF file of a Hugging Face folder or a llama2.c checkpoint.",
-    .details = "A folder has config.json, safetensors (one file or shards) and its tokenizer's "
-               "files;\nlabels, pooling and tokenizer go into the file. Checkpoints are .bin files "
-               "of all\nthree versions.",
+    .summary = "Converts a Hugging Face folder or a llama2.c checkpoint to one GGUF file.",
+    .details =
+        "A folder contains config.json, safetensors (one file or shards) and the tokenizer's "
+        "files.\nLabels, pooling and tokenizer are stored in the GGUF file.  llama2.c "
+        "checkpoints are .bin\nfiles of version 0, 1 or 2.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal model convert ./all-MiniLM-L6-v2 minilm.gguf --type q8_0\n"
                 "  shoal model convert stories15M.bin stories15M.gguf --tokenizer tokenizer.bin\n",
@@ -51,7 +53,7 @@ static int print_result(const struct opts *o, const struct quantize_result *r)
     return rc;
 }
 
-/* As the embedding is: then nothing is lost and nothing grows. */
+/* The encoding of the embedding: nothing is lost and nothing grows. */
 static enum quantize_kind own_kind(const struct model_file *g)
 {
     const struct model_file_tensor *t = model_file_find_tensor(g, "token_embd.weight");
@@ -108,9 +110,11 @@ int cmd_model_convert(int argc, const char *const *argv)
         return rc;
     bool folder = stat(o.args[0], &st) == 0 && S_ISDIR(st.st_mode);
     if (folder && opts_text(&o, "tokenizer"))
-        rc = opts_usage(&page, "%s is a folder: its tokenizer is in it", o.args[0]);
+        rc = opts_usage(&page, "%s is a folder and contains its tokenizer: omit --tokenizer",
+                        o.args[0]);
     else if (!folder && !opts_text(&o, "tokenizer"))
-        rc = opts_usage(&page, "%s is no folder, and a llama2.c checkpoint needs --tokenizer FILE",
+        rc = opts_usage(&page,
+                        "%s is not a folder, and a llama2.c checkpoint needs --tokenizer FILE",
                         o.args[0]);
     else
         rc = convert(&o, folder, &r);

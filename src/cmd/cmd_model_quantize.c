@@ -1,4 +1,4 @@
-/* cmd_model_quantize.c - shoal model quantize: a model in fewer bits. */
+/* cmd_model_quantize.c - shoal model quantize: fewer bits per weight. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,19 +15,22 @@ static const struct opts_def defs[] = {
     {"type", 0, OPTS_TEXT, "TYPE", NULL, 0, 0,
      "f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q4_0, iq4_nl or mixed (required)"},
     {"attention", 0, OPTS_CHOICE, "f16|q8_0", "q8_0", 0, 0, "mixed: encoding of the attention"},
-    {"ffn", 0, OPTS_CHOICE, "q4_0|q4_k|iq4_nl", "q4_0", 0, 0, "mixed: of the feed-forward"},
-    {"pure", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one encoding for all matrices, no exceptions"},
+    {"ffn", 0, OPTS_CHOICE, "q4_0|q4_k|iq4_nl", "q4_0", 0, 0,
+     "mixed: encoding of the feed-forward"},
+    {"pure", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "use one encoding for all matrices without exceptions"},
     {"requantize", 0, OPTS_FLAG, NULL, NULL, 0, 0,
-     "accept a model that is quantized already: the losses add up"},
+     "accept a model that is already quantized; losses accumulate"},
     {"calibrate", 0, OPTS_TEXT, "TEXT", NULL, 0, 0,
-     "text file that shows which columns matter; they get smaller errors"},
+     "text file for calibration: important columns get smaller errors"},
     {"perplexity", 0, OPTS_TEXT, "TEXT", NULL, 0, 0,
-     "text file to measure the model on, before and after"},
-    {"chunks", 0, OPTS_UINT, "N", "0", 0, 1000000000, "use only N chunks of the texts; 0: all"},
+     "text file to measure the model on before and after"},
+    {"chunks", 0, OPTS_UINT, "N", "0", 0, 1000000000,
+     "use only the first N chunks of the texts; 0: all"},
     {"ctx", 'c', OPTS_UINT, "N", "512", 8, 1048576, "tokens per chunk of the texts"},
-    {"threads", 't', OPTS_UINT, "N", "0", 0, 256, "0: one per CPU"},
+    {"threads", 't', OPTS_UINT, "N", "0", 0, 256, "number of threads; 0: one per CPU"},
     {"tensors", 0, OPTS_FLAG, NULL, NULL, 0, 0, "list every tensor with its error"},
-    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
 };
 
 static const struct opts_page page = {
@@ -35,9 +38,9 @@ static const struct opts_page page = {
     .arguments = "IN OUT",
     .min_args = 2,
     .max_args = 2,
-    .summary = "Writes a model again in fewer bits a weight.",
-    .details = "mixed keeps the attention in F16 or Q8_0 and puts the feed-forward into 4 bits.\n"
-               "Calibrate with one text and measure with another.",
+    .summary = "Quantizes a model to fewer bits per weight.",
+    .details = "mixed stores the attention in F16 or Q8_0 and the feed-forward in 4 bits.\n"
+               "Use different texts for calibration and for measuring.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal model quantize model.gguf model-q8.gguf --type q8_0\n"
                 "  shoal model quantize model.gguf small.gguf --type mixed --attention f16 \\\n"

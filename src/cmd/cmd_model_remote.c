@@ -17,24 +17,24 @@
 #define ANSWER_MS 30000u
 #define LOOK_EVERY_MS 50
 
-#define SERVER_DEFS                                                                                  \
-    {                                                                                                \
-        "server",                                                                                    \
-        0,                                                                                           \
-        OPTS_TEXT,                                                                                   \
-        "ADDRESS",                                                                                   \
-        NULL,                                                                                        \
-        0,                                                                                           \
-        0,                                                                                           \
-        "http://HOST:PORT or unix:PATH; default: $SHOAL_SERVER, or http://127.0.0.1:8080"},          \
-        {"key", 0, OPTS_TEXT, "KEY",                                                                 \
-         NULL,  0, 0,         "a key of the server that may administrate; default: $SHOAL_API_KEY"}, \
-    {                                                                                                \
-        "json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "what the server says, as JSON"                      \
+#define SERVER_DEFS                                                                                \
+    {                                                                                              \
+        "server",                                                                                  \
+        0,                                                                                         \
+        OPTS_TEXT,                                                                                 \
+        "ADDRESS",                                                                                 \
+        NULL,                                                                                      \
+        0,                                                                                         \
+        0,                                                                                         \
+        "http://HOST:PORT or unix:PATH; default: $SHOAL_SERVER, or http://127.0.0.1:8080"},        \
+        {"key", 0, OPTS_TEXT, "KEY",                                                               \
+         NULL,  0, 0,         "API key with administration rights; default: $SHOAL_API_KEY"},      \
+    {                                                                                              \
+        "json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print the server's response as JSON"              \
     }
 #define TIMEOUT_DEF                                                                                \
     {                                                                                              \
-        "timeout", 0, OPTS_UINT, "S", "300", 1, 86400, "how long to wait, in seconds"              \
+        "timeout", 0, OPTS_UINT, "S", "300", 1, 86400, "timeout in seconds"                        \
     }
 
 static const struct opts_def list_defs[] = {SERVER_DEFS};
@@ -42,7 +42,7 @@ static const struct opts_def load_defs[] = {SERVER_DEFS, TIMEOUT_DEF};
 static const struct opts_def unload_defs[] = {
     SERVER_DEFS,
     TIMEOUT_DEF,
-    {"remove", 0, OPTS_FLAG, NULL, NULL, 0, 0, "take it out of the server's list too"}};
+    {"remove", 0, OPTS_FLAG, NULL, NULL, 0, 0, "also remove it from the server's list"}};
 
 static const struct opts_page list_page = {
     .command = "model list",
@@ -57,9 +57,9 @@ static const struct opts_page load_page = {
     .arguments = "NAME[=PATH]",
     .min_args = 1,
     .max_args = 1,
-    .summary = "Loads a model on a running server and waits until it is there.",
-    .details = "NAME is in the server's list already; with a PATH it is added to it. The server "
-               "reads\nthe file: PATH is one of its machine.",
+    .summary = "Loads a model on a running server and waits until it is ready.",
+    .details = "NAME must be in the server's list; with a PATH it is added.  The server reads the "
+               "file, so\nPATH is on the server's machine.",
     .groups = {OPTS_GROUP("Options", load_defs)},
     .examples = "  shoal model load big\n"
                 "  shoal model load story=stories15M.gguf --server http://127.0.0.1:8080\n",
@@ -69,8 +69,8 @@ static const struct opts_page unload_page = {
     .arguments = "NAME",
     .min_args = 1,
     .max_args = 1,
-    .summary = "Unloads a model on a running server when nobody uses it any more.",
-    .details = "It stays in the server's list and is loaded again when it is asked for.",
+    .summary = "Unloads a model on a running server as soon as it is no longer in use.",
+    .details = "It stays in the server's list and is loaded again when a request needs it.",
     .groups = {OPTS_GROUP("Options", unload_defs)},
     .examples = "  shoal model unload big\n",
 };
@@ -78,8 +78,8 @@ static const struct opts_page unload_page = {
 struct remote {
     const struct opts *o;
     const char *server, *key;
-    struct buf body; /* the last answer */
-    cJSON *json;     /* the same, parsed */
+    struct buf body; /* the last response */
+    cJSON *json;     /* the response, parsed */
 };
 
 static const char *text_or_env(const struct opts *o, const char *option, const char *variable)
@@ -105,7 +105,7 @@ static void remote_fini(struct remote *r)
     buf_fini(&r->body);
 }
 
-/* A text of the server's for a terminal: what would steer it becomes '?'. */
+/* A text from the server, safe for a terminal: control characters become '?'. */
 static const char *field(const cJSON *object, const char *name)
 {
     char *s = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
@@ -121,21 +121,21 @@ static double number(const cJSON *object, const char *name)
     return cJSON_IsNumber(v) ? v->valuedouble : 0.0;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static int refused(const struct remote *r, int status)
 {
     const cJSON *error = cJSON_GetObjectItemCaseSensitive(r->json, "error");
     const char *why = field(error, "message");
     const char *hint = status == 401 || status == 403
-                           ? "; give a key that may administrate: --key or SHOAL_API_KEY"
+                           ? "; use a key with administration rights: --key or SHOAL_API_KEY"
                            : "";
     if (why[0])
         return cmd_fail(r->o->page, "%s%s", why, hint);
-    return cmd_fail(r->o->page, "%s refused: status %d%s", r->server, status, hint);
+    return cmd_fail(r->o->page, "%s refused the request: status %d%s", r->server, status, hint);
 }
 
-/* Asks; then r->json has "models".  CMD_OK, or a code after a message. */
+/* Sends a request; r->json then has "models".  CMD_OK, or an exit code after a message. */
 static int ask(struct remote *r, const char *json, size_t n)
 {
     struct err e = {0};
@@ -153,8 +153,8 @@ static int ask(struct remote *r, const char *json, size_t n)
     int rc = http_ask(&a, &status, &r->body, &e);
     if (rc == SHOAL_ENOTFOUND)
         return cmd_fail(r->o->page,
-                        "%s\nIs it running? 'shoal serve' starts it; --server says "
-                        "where it is.",
+                        "%s\nIs it running? Start it with 'shoal serve', or name its address "
+                        "with --server.",
                         e.msg);
     if (rc < 0)
         return cmd_fail(r->o->page, "%s", e.msg);
@@ -162,7 +162,7 @@ static int ask(struct remote *r, const char *json, size_t n)
     if (status != 200)
         return refused(r, status);
     if (!cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(r->json, "models")))
-        return cmd_fail(r->o->page, "%s does not answer as 'shoal serve' does", r->server);
+        return cmd_fail(r->o->page, "%s does not respond like 'shoal serve'", r->server);
     return CMD_OK;
 }
 
@@ -186,7 +186,7 @@ static int act(struct remote *r, const char *action, const char *name, const cha
     return rc;
 }
 
-/* The model in the last answer, or NULL. */
+/* The model in the last response, or NULL. */
 static const cJSON *find(const struct remote *r, const char *name)
 {
     const cJSON *m;
@@ -209,7 +209,7 @@ static uint64_t give_up_at(const struct opts *o)
     return clock_ns() + opts_uint(o, "timeout") * 1000000000u;
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
 static int print_one(const struct remote *r, const cJSON *m, const char *done)
 {
@@ -282,7 +282,7 @@ int cmd_model_list(int argc, const char *const *argv)
 
 /* ---- load ---- */
 
-/* Loading has been asked for: until it is done. */
+/* Waits until the requested load is done. */
 static int wait_loaded(struct remote *r, const char *name)
 {
     struct term_progress bar;
@@ -296,15 +296,15 @@ static int wait_loaded(struct remote *r, const char *name)
             break;
         term_progress_show(&bar, number(m, "progress"), NULL);
         if (!m)
-            rc = cmd_fail(r->o->page, "somebody took '%s' out of the server's list", name);
+            rc = cmd_fail(r->o->page, "'%s' was removed from the server's list meanwhile", name);
         else if (strcmp(state, "failed") == 0)
             rc = cmd_fail(r->o->page, "the server cannot load '%s': %s", name, field(m, "error"));
         else if (clock_ns() > until)
-            rc = cmd_fail(r->o->page, "'%s' is still %s; the server goes on", name, state);
+            rc = cmd_fail(r->o->page, "'%s' is still %s; the server continues", name, state);
         if (rc != CMD_OK)
             break;
         pause_a_little();
-        /* it was on its way out when loading was asked for */
+        /* it was being unloaded when the load was requested */
         rc = strcmp(state, "unloaded") == 0 ? act(r, "load", name, NULL) : ask(r, NULL, 0);
         if (rc != CMD_OK)
             break;
@@ -319,12 +319,12 @@ static int load(struct remote *r, char *name)
     bool added = false;
     if (eq) {
         *eq = '\0';
-        /* the server may run in another folder; a path that is not here may be there */
+        /* the server may run in another folder, and a path missing here may exist there */
         path = realpath(eq + 1, NULL);
     }
     if (name[0] == '\0' || (eq && eq[1] == '\0')) {
         free(path);
-        return opts_usage(r->o->page, "%s is no NAME=PATH", r->o->args[0]);
+        return opts_usage(r->o->page, "%s is not NAME=PATH", r->o->args[0]);
     }
     int rc = eq ? act(r, "add", name, path ? path : eq + 1) : CMD_OK;
     added = eq && rc == CMD_OK;
@@ -336,9 +336,9 @@ static int load(struct remote *r, char *name)
         snprintf(done, sizeof(done), "%.100s is loaded", name);
         rc = print_one(r, find(r, name), done);
     } else if (added && find(r, name) && strcmp(field(find(r, name), "state"), "failed") == 0) {
-        (void)act(r, "remove", name, NULL); /* so that the name can be given to another file */
+        (void)act(r, "remove", name, NULL); /* so that the name can be used for another file */
     }
-    free(path); /* realpath's */
+    free(path); /* allocated by realpath */
     return rc;
 }
 
@@ -367,7 +367,7 @@ static int wait_unloaded(struct remote *r, const char *name)
     int rc;
     term_progress_init(&bar, "unloading");
     for (;;) {
-        /* asked for again each time: a request that comes in between keeps the model */
+        /* repeat the request: a client in between keeps the model loaded */
         rc = act(r, "unload", name, NULL);
         const cJSON *m = rc == CMD_OK ? find(r, name) : NULL;
         const char *state = m ? field(m, "state") : "";

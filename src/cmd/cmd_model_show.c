@@ -1,4 +1,4 @@
-/* cmd_model_show.c - shoal model show: what is in a model and what it will need. */
+/* cmd_model_show.c - shoal model show: the contents of a model and its memory needs. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,14 +14,15 @@
 
 #define MAX_OUTPUT_BYTES ((size_t)1 << 30)
 #define MAX_TYPES 64u
-#define SHOWN_ELEMS 8u   /* of an array, unless --kv asks for it */
-#define SHOWN_BYTES 160u /* of a text */
+#define SHOWN_ELEMS 8u   /* elements shown of an array, unless --kv is used */
+#define SHOWN_BYTES 160u /* bytes shown bytes shown bytes shown of a text */
 
 static const struct opts_def defs[] = {
     {"tensors", 0, OPTS_FLAG, NULL, NULL, 0, 0, "list every tensor"},
-    {"kv", 0, OPTS_TEXT, "KEY", NULL, 0, 0, "print the value of one metadata key, whole"},
-    {"ctx", 'c', OPTS_UINT, "N", "0", 0, 16777216, "memory for this context; 0: the default"},
-    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object, with all metadata"},
+    {"kv", 0, OPTS_TEXT, "KEY", NULL, 0, 0, "print the complete value of one metadata key"},
+    {"ctx", 'c', OPTS_UINT, "N", "0", 0, 16777216,
+     "show memory needs for this context length; 0: the default"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object with all metadata"},
 };
 
 static const struct opts_page page = {
@@ -30,9 +31,8 @@ static const struct opts_page page = {
     .min_args = 1,
     .max_args = 1,
     .summary = "Shows metadata, architecture, tokenizer and tensors of a model.",
-    .details =
-        "A model is a GGUF file or a Hugging Face folder; a folder is shown as the file that\n"
-        "'shoal model convert' would make of it.",
+    .details = "MODEL is a GGUF file or a Hugging Face folder; a folder is shown as 'shoal model "
+               "convert'\nwould convert it.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal model show model.gguf\n"
                 "  shoal model show model.gguf --kv tokenizer.chat_template\n"
@@ -65,7 +65,7 @@ static uint64_t n_values(const struct model_file_tensor *t)
     return t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
 }
 
-/* Sizes of what is no decoder, which all architectures name alike. */
+/* Reads the sizes of models other than decoders; all architectures use the same keys. */
 static void gather_shape(struct facts *f, struct str name)
 {
     struct decoder_config *c = &f->config;
@@ -152,7 +152,7 @@ static void gather(struct facts *f, const struct opts *o)
     if (model_file_get_str(f->g, "general.architecture", &name))
         gather_model(f, name, opts_u32(o, "ctx"));
     else
-        err_set(&f->config_error, SHOAL_EFORMAT, "the file names no architecture");
+        err_set(&f->config_error, SHOAL_EFORMAT, "the file does not name an architecture");
 }
 
 /* ---- metadata values ------------------------------------------------------------------------ */
@@ -208,7 +208,7 @@ static int print_key(const struct opts *o, const struct model_file *g)
     struct str s;
     struct buf b;
     if (!kv)
-        return cmd_fail(o->page, "%s has no key %s", o->args[0], key);
+        return cmd_fail(o->page, "%s has no metadata key %s", o->args[0], key);
     buf_init(&b, MAX_OUTPUT_BYTES);
     if (kv->type == MODEL_FILE_STRING && !opts_flag(o, "json") && model_file_get_str(g, key, &s)) {
         buf_put(&b, s.p, s.n);
@@ -354,7 +354,7 @@ static void put_json(struct buf *b, const struct opts *o, const struct facts *f)
     for (size_t i = 0; i < f->g->n_values; i++) {
         const struct model_file_value *kv = &f->g->values[i];
         char key[256];
-        /* Vocabularies are long: their length here, themselves by --kv. */
+        /* Vocabularies are long: show only their length; --kv shows them. */
         bool whole = kv->type != MODEL_FILE_ARRAY || kv->n_elems <= 64;
         snprintf(key, sizeof(key), "%.*s", (int)(kv->key.n < 255 ? kv->key.n : 255), kv->key.p);
         json_out_key(j, key);
@@ -436,7 +436,7 @@ static void text_metadata(struct buf *b, const struct model_file *g)
         buf_put(b, buf_str(&value),
                 cut ? utf8_valid_prefix(buf_str(&value), SHOWN_BYTES) : value.len);
         if (array && kv->n_elems > SHOWN_ELEMS)
-            buf_printf(b, "... (%" PRIu64 " in all)", kv->n_elems);
+            buf_printf(b, "... (%" PRIu64 " in total)", kv->n_elems);
         else if (cut)
             buf_puts(b, "...");
         buf_putc(b, '\n');
@@ -457,7 +457,7 @@ static void put_text(struct buf *b, const struct opts *o, const struct facts *f)
     text_model(b, f);
     text_tokenizer(b, f);
     for (size_t i = 0; i < f->n_types; i++)
-        buf_printf(b, "%-14s %-8s %4" PRIu64 " tensors %10s %6.2f bits a weight\n",
+        buf_printf(b, "%-14s %-8s %4" PRIu64 " tensors %10s %6.2f bits per weight\n",
                    i ? "" : "tensors", quant_info(f->types[i].type)->name, f->types[i].n,
                    term_bytes(x, (double)f->types[i].bytes),
                    (double)f->types[i].bytes * 8 / (double)f->types[i].params);

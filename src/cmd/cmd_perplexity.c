@@ -14,8 +14,8 @@
 #include "wire/json_out.h"
 
 static const struct opts_def defs[] = {
-    {"chunks", 0, OPTS_UINT, "N", "0", 0, 1000000000, "only the first N chunks; 0: all"},
-    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object"},
+    {"chunks", 0, OPTS_UINT, "N", "0", 0, 1000000000, "use only the first N chunks; 0: all"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
 };
 
 static const struct opts_page page = {
@@ -24,14 +24,15 @@ static const struct opts_page page = {
     .min_args = 1,
     .max_args = 1,
     .summary = "Measures how well a model predicts a text; lower is better.",
-    .details = "The text is cut into chunks of --ctx tokens (512 when not given); the second half "
-               "of each is\nscored.  FILE - is stdin.",
+    .details =
+        "The text is split into chunks of --ctx tokens (default 512); the second half of each "
+        "is\nscored.  FILE may be - for stdin.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal perplexity -m model.gguf wiki.txt\n"
                 "  shoal perplexity -m model.gguf --ctx 256 --chunks 20 --json wiki.txt\n",
 };
 
-#define MAX_TIMES 65536u /* chunks whose time is kept */
+#define MAX_TIMES 65536u /* chunks whose time is recorded */
 
 struct watch {
     struct term_progress bar;
@@ -98,8 +99,8 @@ static int print_result(const struct opts *o, const struct bare_model *m, struct
         buf_printf(&b, "perplexity %.4f  (%llu tokens scored in %u chunks of %u, %.1f tokens/s)\n",
                    r->ppl, (unsigned long long)r->n_scored, r->n_chunks, ctx,
                    (double)r->n_chunks * ctx * 1e3 / r->ms);
-        buf_printf(&b, "a chunk: p50 %.2f  p95 %.2f  p99 %.2f ms; peak memory %.1f MiB\n", p50, p95,
-                   p99, cmd_peak_mib());
+        buf_printf(&b, "per chunk: p50 %.2f  p95 %.2f  p99 %.2f ms; peak memory %.1f MiB\n", p50,
+                   p95, p99, cmd_peak_mib());
     }
     int rc = cmd_print(o->page, &b);
     buf_fini(&b);
@@ -115,7 +116,8 @@ static int run(const struct opts *o, const struct buf *text)
     struct err e = {0};
     mo.n_ctx = mo.n_ctx ? mo.n_ctx : 512;
     mo.max_batch = mo.max_batch ? mo.max_batch : 128;
-    mo.max_logits = mo.max_batch < 64 ? mo.max_batch : 64; /* rows of a large vocabulary add up */
+    mo.max_logits = mo.max_batch < 64 ? mo.max_batch : 64; /* rows of a large vocabulary need
+                                                            * much memory */
     w.chunk_ms = mem_zalloc_n(MAX_TIMES, sizeof(*w.chunk_ms));
     int rc = w.chunk_ms ? bare_model_open(&m, o->page, &mo) : cmd_fail(o->page, "out of memory");
     w.last_ns = clock_ns();
@@ -149,7 +151,7 @@ int cmd_perplexity(int argc, const char *const *argv)
         return rc;
     buf_init(&text, (size_t)1 << 30);
     if (!opts_text(&o, "model"))
-        rc = opts_usage(&p, "no model: give -m FILE");
+        rc = opts_usage(&p, "no model given: use -m MODEL");
     else if (file_read(o.args[0], &text, &e) < 0)
         rc = cmd_fail(&p, "%s", e.msg);
     else

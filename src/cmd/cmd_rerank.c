@@ -1,4 +1,4 @@
-/* cmd_rerank.c - shoal rerank: documents in the order in which they answer a query. */
+/* cmd_rerank.c - shoal rerank: sorts documents by relevance to a query. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +14,11 @@
 #define MAX_DOCS 100000u
 
 static const struct opts_def defs[] = {
-    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "one document a line from a file; - is stdin"},
-    {"top", 0, OPTS_UINT, "N", "0", 0, MAX_DOCS, "only the N best; 0: all"},
-    {"raw", 0, OPTS_FLAG, NULL, NULL, 0, 0, "logits instead of scores from 0 to 1"},
-    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object a line"},
+    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0,
+     "read one document per line from FILE; - means stdin"},
+    {"top", 0, OPTS_UINT, "N", "0", 0, MAX_DOCS, "show only the N best; 0: all"},
+    {"raw", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print logits instead of scores from 0 to 1"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object per line"},
 };
 
 static const struct opts_page page = {
@@ -25,10 +26,10 @@ static const struct opts_page page = {
     .arguments = "QUERY [DOCUMENT...]",
     .min_args = 1,
     .max_args = UINT32_MAX,
-    .summary = "Orders documents by how well they answer a query.",
-    .details = "Documents are the arguments behind the query, or the lines of -f FILE.  A model "
-               "that scores pairs (a\ncross-encoder) is used as such; one that makes vectors "
-               "compares those.",
+    .summary = "Sorts documents by relevance to a query.",
+    .details = "Documents are the arguments after the query, or the lines of -f FILE.  A "
+               "cross-encoder scores\npairs of query and document; with an embedding model, the "
+               "embeddings are compared.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples =
         "  shoal rerank -m embed \"pump too hot\" \"Check the coolant.\" \"Play jazz.\"\n"
@@ -43,7 +44,7 @@ struct doc {
 };
 
 struct work {
-    struct doc *docs; /* docs[n] is the query where vectors are compared */
+    struct doc *docs; /* docs[n] is the query if embeddings are compared */
     size_t n;
     bool pairs;
     uint32_t n_dims;
@@ -131,16 +132,16 @@ static int print(const struct opts *o, struct work *w)
     return rc;
 }
 
-/* Arguments, or lines of the file, which is cut in place. */
+/* Reads arguments, or lines of the file, which is split in place. */
 static int read_docs(const struct opts *o, struct work *w, struct buf *file)
 {
     struct err e = {0};
     const char *path = opts_text(o, "file");
     size_t n = o->n_args - 1;
     if (path && n > 0)
-        return opts_usage(o->page, "both documents and a file are given");
+        return opts_usage(o->page, "give either documents or a file, not both");
     if (!path && n == 0)
-        return opts_usage(o->page, "no documents: give some, or -f FILE");
+        return opts_usage(o->page, "no documents: pass some, or use -f FILE");
     if (path && file_read(path, file, &e) < 0)
         return cmd_fail(o->page, "%s", e.msg);
     for (const char *p = buf_str(file); path && *p; p++)

@@ -1,4 +1,4 @@
-/* cmd_score.c - shoal score: numbers for numbers. */
+/* cmd_score.c - shoal score: scores rows of numbers. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,12 +14,12 @@
 #include "wire/json_out.h"
 
 static const struct opts_def defs[] = {
-    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "rows from a file; - is stdin"},
+    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "read rows from FILE; - means stdin"},
     {"columns", 'c', OPTS_TEXT, "A,B,...", NULL, 0, 0,
-     "columns of the file that the model reads, in its order; default: by name, else all of "
-     "numbers"},
-    {"raw", 0, OPTS_FLAG, NULL, NULL, 0, 0, "trees: before the objective's transformation"},
-    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one JSON object a score"},
+     "columns for the model's inputs, in its order; default: by name, or all columns of numbers"},
+    {"raw", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "trees: print the raw score, before the objective's transformation"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object per score"},
 };
 
 static const struct opts_page page = {
@@ -28,12 +28,12 @@ static const struct opts_page page = {
     .max_args = UINT32_MAX,
     .summary = "Scores rows of numbers with trees, a small network or the anomaly model.",
     .details =
-        "Rows are arguments (\"1.5,2,nan\"), or lines of -f FILE or stdin: CSV with or "
-        "without names in the\nfirst line, or JSON arrays or objects.  Columns of times or "
-        "text are left out, which a note says.\nModels that look at a window give a score per "
-        "window.  The anomaly model takes any number of\nchannels, in the order of time, and "
-        "gives score (0 to 1), alarm (0 or 1) and value for each row; it\nalso leaves out "
-        "columns called label, anomaly or changepoint.",
+        "Rows are arguments (\"1.5,2,nan\"), or lines of -f FILE or stdin: CSV with or without "
+        "names in\nthe first line, or JSON arrays or objects.  Columns of times or text are "
+        "ignored, with a note.\nModels with a window print one score per window.  The anomaly "
+        "model accepts any number of\nchannels, in order of time, and prints score (0 to 1), "
+        "alarm (0 or 1) and value for each row; it\nalso ignores columns named label, anomaly or "
+        "changepoint.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal score -m model.txt \"0.5,1,3\"\n"
                 "  shoal score -m model.txt -f rows.csv --json\n"
@@ -99,13 +99,14 @@ static int score(const struct opts *o, struct shoal_engine *engine, const struct
     struct err e = {0};
     shoal_engine_info(engine, &info);
     if (!(info.kinds & SHOAL_KIND_SCORE))
-        return cmd_fail(o->page, "this model scores no numbers");
+        return cmd_fail(o->page, "this model does not score numbers");
     int rc = columns_choose(&c, t, engine, opts_text(o, "columns"), NULL, &e);
     if (rc < 0)
         return rc == SHOAL_EINVAL ? opts_usage(o->page, "%s", e.msg)
                                   : cmd_fail(o->page, "%s", e.msg);
     if (*c.left_out)
-        fprintf(stderr, "shoal score: left out: %s; choose with --columns A,B,...\n", c.left_out);
+        fprintf(stderr, "shoal score: ignored columns: %s; choose columns with --columns A,B,...\n",
+                c.left_out);
     double *values = columns_gather(&c, t);
     rc = values ? run(o, engine, values, t->n_rows, c.n) : cmd_fail(o->page, "out of memory");
     mem_free(values);
@@ -121,9 +122,9 @@ static int read_rows(const struct opts *o, struct table *t)
     int rc = CMD_OK;
     buf_init(&text, (size_t)2 << 30);
     if (o->n_args > 0 && file)
-        return opts_usage(o->page, "both rows and a file are given");
+        return opts_usage(o->page, "give either rows or a file, not both");
     if (o->n_args == 0 && !file && isatty(STDIN_FILENO))
-        return opts_usage(o->page, "no input: give a row, -f FILE, or rows on stdin");
+        return opts_usage(o->page, "no input: pass a row, use -f FILE, or pipe rows to stdin");
     for (size_t i = 0; i < o->n_args; i++) {
         buf_puts(&text, o->args[i]);
         buf_putc(&text, '\n');
@@ -149,7 +150,8 @@ int cmd_score(int argc, const char *const *argv)
     p.groups[1] = specialist_opts_group;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
-    rc = opts_text(&o, "model") ? read_rows(&o, &t) : opts_usage(&p, "no model: give -m MODEL");
+    rc =
+        opts_text(&o, "model") ? read_rows(&o, &t) : opts_usage(&p, "no model given: use -m MODEL");
     if (rc == CMD_OK)
         rc = specialist_opts_open(&o, -1, &engine, &name);
     if (rc == CMD_OK)

@@ -1,4 +1,4 @@
-/* cmd_serve.c - shoal serve: the models of this machine behind one endpoint. */
+/* cmd_serve.c - shoal serve: runs the gateway with the models of this machine. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,20 +11,22 @@
 static const struct opts_def defs[] = {
     {"config", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "YAML file; see docs/GATEWAY.md"},
     {"listen", 0, OPTS_LIST, "ADDRESS", NULL, 0, 0,
-     "HOST:PORT or unix:PATH, default 127.0.0.1:8080; may be given several times"},
+     "HOST:PORT or unix:PATH, default 127.0.0.1:8080; may be repeated"},
     {"model", 'm', OPTS_LIST, "NAME=PATH", NULL, 0, 0,
-     "a model; may be given several times; default: the models that come with Shoal"},
-    {"threads", 0, OPTS_UINT, "N", NULL, 1, 64, "event loops, default by the cores"},
-    {"memory", 0, OPTS_UINT, "MIB", NULL, 1, 1e9, "memory of all models together"},
-    {"check", 0, OPTS_FLAG, NULL, NULL, 0, 0, "read the configuration, say what is wrong, end"},
+     "model to serve; may be repeated; default: the models included with Shoal"},
+    {"threads", 0, OPTS_UINT, "N", NULL, 1, 64,
+     "number of event loops; default: depends on the cores"},
+    {"memory", 0, OPTS_UINT, "MIB", NULL, 1, 1e9, "memory limit for all models together, in MiB"},
+    {"check", 0, OPTS_FLAG, NULL, NULL, 0, 0, "check the configuration, report errors, and exit"},
 };
 
 static const struct opts_page page = {
     .command = "serve",
     .arguments = "",
-    .summary = "Serves models over HTTP: OpenAI's interface, Ollama's, and its own.",
-    .details = "SIGTERM or Ctrl-C ends it when everything that runs is done; SIGHUP reads the "
-               "configuration anew.",
+    .summary = "Serves models over HTTP and gRPC: OpenAI's API, Ollama's, and its own.",
+    .details =
+        "SIGTERM or Ctrl-C stops the server after running requests are done; a second Ctrl-C "
+        "stops\nit at once.  SIGHUP reloads the configuration.",
     .groups = {OPTS_GROUP("Server", defs)},
     .examples = "  shoal serve\n"
                 "  shoal serve -m story=stories15M.gguf --listen 0.0.0.0:8080\n"
@@ -54,7 +56,7 @@ static int configure(struct gw_config **out, const struct opts *o, struct err *e
         rc = config_add_pack(c, NULL, e);
         if (rc == SHOAL_ENOTFOUND)
             rc = err_set(e, rc,
-                         "no models: give -m NAME=PATH, or set SHOAL_MODELS to a folder "
+                         "no models: use -m NAME=PATH, or set SHOAL_MODELS to a folder "
                          "with a models.json");
     }
     if (opts_given(o, "threads"))
@@ -86,13 +88,13 @@ static void reload(struct gateway *g, struct gw_config **current, const struct o
     if (rc == 0)
         rc = gateway_reload(g, next, &e);
     if (rc < 0) {
-        log_error("serve", "the configuration stays as it is: %s", e.msg);
+        log_error("serve", "keeping the old configuration: %s", e.msg);
         config_unref(next);
         return;
     }
     config_unref(*current);
     *current = next;
-    log_info("serve", "configuration read anew");
+    log_info("serve", "configuration reloaded");
 }
 
 static int serve(struct gw_config **c, const struct opts *o)
@@ -100,7 +102,7 @@ static int serve(struct gw_config **c, const struct opts *o)
     struct gateway *g = NULL;
     struct err e = {0};
     sigset_t set;
-    /* The threads inherit the mask, so that signals come to this one alone. */
+    /* Threads inherit the mask, so that only this thread receives signals. */
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
@@ -114,7 +116,7 @@ static int serve(struct gw_config **c, const struct opts *o)
     while (sigwait(&set, &sig) == 0 && sig == SIGHUP)
         reload(g, c, o);
     log_info("serve", "stopping");
-    pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* a second Ctrl-C ends at once */
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* a second Ctrl-C exits at once */
     signal(SIGHUP, SIG_IGN);
     gateway_drain(g);
     gateway_destroy(g);
@@ -132,8 +134,8 @@ int cmd_serve(int argc, const char *const *argv)
     if (configure(&c, &o, &e) < 0)
         code = cmd_fail(&page, "%s", e.msg);
     else if (opts_flag(&o, "check"))
-        code =
-            printf("the configuration is good: %u models\n", c->n_models) < 0 ? CMD_FAILED : CMD_OK;
+        code = printf("the configuration is valid: %u models\n", c->n_models) < 0 ? CMD_FAILED
+                                                                                  : CMD_OK;
     else
         code = serve(&c, &o);
     config_unref(c);

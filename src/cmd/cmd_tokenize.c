@@ -1,5 +1,5 @@
-/* cmd_tokenize.c - shoal tokenize and detokenize.  They read the vocabulary alone, so files without
- * weights work too. */
+/* cmd_tokenize.c - shoal tokenize and detokenize.  They read only the vocabulary, so files
+ * without weights work too. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -14,21 +14,24 @@
 
 static const struct opts_def encode_defs[] = {
     {"model", 'm', OPTS_TEXT, "MODEL", NULL, 0, 0,
-     "file, folder or name of a model (required); only its vocabulary is read"},
-    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "read the text from a file; - is stdin"},
-    {"special", 0, OPTS_FLAG, NULL, NULL, 0, 0, "\"<|im_end|>\" in the text is that token"},
-    {"no-bos", 0, OPTS_FLAG, NULL, NULL, 0, 0, "add no tokens that the model asks for (BOS, EOS)"},
-    {"pieces", 'p', OPTS_FLAG, NULL, NULL, 0, 0, "one token a line: id, tab, its text as JSON"},
-    {"count", 0, OPTS_FLAG, NULL, NULL, 0, 0, "only how many"},
-    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one object with ids and pieces"},
+     "model file, folder or name (required); only its vocabulary is read"},
+    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "read the text from FILE; - means stdin"},
+    {"special", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "parse special tokens in the text, such as \"<|im_end|>\""},
+    {"no-bos", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "do not add BOS and EOS, even if the model requires them"},
+    {"pieces", 'p', OPTS_FLAG, NULL, NULL, 0, 0,
+     "print one token per line: id, tab, its text as JSON"},
+    {"count", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print only the number of tokens"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object with ids and pieces"},
 };
 
 static const struct opts_page encode_page = {
     .command = "tokenize",
     .arguments = "[TEXT]",
     .max_args = 1,
-    .summary = "Shows the tokens that a model reads for a text.",
-    .details = "The text is the argument, the file of -f, or stdin, every byte of it.",
+    .summary = "Converts a text to a model's tokens.",
+    .details = "The text is the argument, the contents of -f FILE, or stdin, without any change.",
     .groups = {OPTS_GROUP("Options", encode_defs)},
     .examples = "  shoal tokenize -m model.gguf \"Hello world\"\n"
                 "  shoal tokenize -m model.gguf --pieces -f README.md\n"
@@ -37,19 +40,19 @@ static const struct opts_page encode_page = {
 
 static const struct opts_def decode_defs[] = {
     {"model", 'm', OPTS_TEXT, "MODEL", NULL, 0, 0,
-     "file, folder or name of a model (required); only its vocabulary is read"},
-    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "read the ids from a file; - is stdin"},
-    {"special", 0, OPTS_FLAG, NULL, NULL, 0, 0, "show special tokens as their text"},
-    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "one object with the text and the pieces"},
+     "model file, folder or name (required); only its vocabulary is read"},
+    {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "read the ids from FILE; - means stdin"},
+    {"special", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print the text of special tokens"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object with the text and the pieces"},
 };
 
 static const struct opts_page decode_page = {
     .command = "detokenize",
     .arguments = "[IDS...]",
     .max_args = UINT32_MAX,
-    .summary = "Shows the text of token ids.",
-    .details = "The ids are the arguments, the file of -f, or stdin; blanks, commas and brackets "
-               "separate them.",
+    .summary = "Converts token ids to text.",
+    .details = "The ids are the arguments, the contents of -f FILE, or stdin, separated by blanks, "
+               "commas or\nbrackets.",
     .groups = {OPTS_GROUP("Options", decode_defs)},
     .examples = "  shoal detokenize -m model.gguf 9707 1879\n"
                 "  shoal tokenize -m model.gguf \"Hello\" | shoal detokenize -m model.gguf\n",
@@ -63,7 +66,7 @@ static int open_tokenizer(const struct opts *o, struct tokenizer **t)
     struct err e = {0};
     *t = NULL;
     if (!path)
-        return opts_usage(o->page, "no model: give -m MODEL");
+        return opts_usage(o->page, "no model given: use -m MODEL");
     int rc = model_name_find(&name, path, &e);
     if (rc == 0)
         rc = onnx_files_view(&g, name.path, &e);
@@ -160,7 +163,7 @@ static int read_ids(const struct opts *o, int32_t **ids, size_t *n)
     bool typed = o->n_args > 0 && strcmp(o->args[0], "-") != 0;
     int rc = CMD_OK;
     if (typed && opts_text(o, "file"))
-        return opts_usage(o->page, "both ids and a file are given");
+        return opts_usage(o->page, "give either ids or a file, not both");
     for (size_t i = 0; typed && i < o->n_args && rc == CMD_OK; i++)
         if (cmd_parse_ids(o->args[i], strlen(o->args[i]), ids, n, &e) < 0)
             rc = opts_usage(o->page, "%s", e.msg);
@@ -179,7 +182,8 @@ static int print_text(const struct opts *o, const struct tokenizer *t, const int
     struct buf text, b;
     for (size_t i = 0; i < n; i++)
         if ((uint32_t)ids[i] >= n_vocab)
-            return cmd_fail(o->page, "token %d, the vocabulary has %u", ids[i], n_vocab);
+            return cmd_fail(o->page, "token %d is not in the vocabulary of %u tokens", ids[i],
+                            n_vocab);
     buf_init(&text, MAX_OUTPUT_BYTES);
     buf_init(&b, MAX_OUTPUT_BYTES);
     tokenizer_decode(t, &text, ids, n, opts_flag(o, "special") ? TOKENIZER_RENDER_SPECIAL : 0);
@@ -194,7 +198,7 @@ static int print_text(const struct opts *o, const struct tokenizer *t, const int
         buf_putc(&b, '\n');
         rc = text.rc < 0 ? cmd_fail(o->page, "%s", err_text(text.rc)) : cmd_print(o->page, &b);
     } else {
-        rc = cmd_print(o->page, &text); /* the bytes and nothing else: a text comes back whole */
+        rc = cmd_print(o->page, &text); /* only the bytes: a text survives a round trip */
     }
     buf_fini(&text);
     buf_fini(&b);

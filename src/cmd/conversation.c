@@ -66,7 +66,7 @@ static int insert_at(struct conversation *c, size_t i, const char *role, const c
     }
     if (!copy || c->n == c->cap) {
         mem_free(copy);
-        return err_set(e, SHOAL_ENOMEM, "message of %zu bytes", n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a message of %zu bytes", n);
     }
     memmove(&c->messages[i + 1], &c->messages[i], (c->n - i) * sizeof(*c->messages));
     c->messages[i] = (struct conversation_message){role, copy};
@@ -163,7 +163,7 @@ static int encode(const struct conversation *c, const char *text, size_t n, unsi
     return rc < 0 ? err_set(e, rc, "%s", se.msg) : 0;
 }
 
-/* Special tokens show nothing unless they are asked for. */
+/* Special tokens have no text unless requested. */
 static bool is_special(const struct conversation *c, int32_t token)
 {
     char *text = NULL;
@@ -173,7 +173,7 @@ static bool is_special(const struct conversation *c, int32_t token)
     return special;
 }
 
-/* head and tail in one new list; both are freed. */
+/* Joins head and tail in a new list; frees both. */
 static int join(int32_t *head, size_t n_head, int32_t *tail, size_t n_tail, int32_t **tokens,
                 size_t *n, struct err *e)
 {
@@ -181,7 +181,8 @@ static int join(int32_t *head, size_t n_head, int32_t *tail, size_t n_tail, int3
     if (!all) {
         mem_free(head);
         shoal_free(tail);
-        return err_set(e, SHOAL_ENOMEM, "prompt of %zu tokens", n_head + n_tail);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a prompt of %zu tokens",
+                       n_head + n_tail);
     }
     memcpy(all + n_head, tail, n_tail * sizeof(*all));
     shoal_free(tail);
@@ -190,8 +191,9 @@ static int join(int32_t *head, size_t n_head, int32_t *tail, size_t n_tail, int3
     return 0;
 }
 
-/* The whole text.  Templates spell the BOS themselves or leave it to the tokenizer: one is enough.
- * Nothing may follow the prompt, so the EOS that some tokenizers add is not wanted either. */
+/* Encodes the whole text.  Templates either contain the BOS or leave it to the tokenizer; only
+ * one is kept.  The EOS that some tokenizers add is removed, since the answer follows the
+ * prompt. */
 static int encode_whole(const struct conversation *c, const char *text, size_t n, int32_t **tokens,
                         size_t *n_tokens, struct err *e)
 {
@@ -209,8 +211,8 @@ static int encode_whole(const struct conversation *c, const char *text, size_t n
     return join(with, 1, bare, n_bare, tokens, n_tokens, e);
 }
 
-/* Where the text goes on behind what was seen, and does so with a special token (so that the cut
- * changes nothing), the old tokens stay and their pages are found again.  1: done. */
+/* If the text continues the seen text with a special token (so that splitting there changes
+ * nothing), keeps the old tokens, whose KV pages are then reused.  1: done. */
 static int encode_rest(const struct conversation *c, int32_t **tokens, size_t *n, struct err *e)
 {
     int32_t *head, *tail = NULL;
@@ -260,7 +262,7 @@ int conversation_answer(struct conversation *c, const int32_t *prompt, size_t n_
         c->seen_bytes = c->asked_bytes + n;
         c->n_seen = n_prompt + n_tokens;
     } else {
-        forget_seen(c); /* only costs time */
+        forget_seen(c); /* costs only time */
     }
     return conversation_add(c, "assistant", text, n, e);
 }

@@ -18,7 +18,7 @@
 #define PEAK_BUDGET_NS 80000000u
 #define MAX_PEAK_THREADS 256u
 
-/* The first line of a small file, without its newline; false when there is none. */
+/* Reads the first line of a small file without its newline; false if there is none. */
 static bool read_line(const char *path, char *out, size_t cap)
 {
     FILE *f = fopen(path, "re");
@@ -70,7 +70,7 @@ static void read_cpuinfo(struct machine *m)
     }
     if (f)
         fclose(f);
-    if (best == 3) { /* arm64 without a name: what the kernel knows instead */
+    if (best == 3) { /* arm64 reports no name: use the implementer instead */
         char id[64];
         if (read_line("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1", id, sizeof(id)))
             snprintf(m->cpu, sizeof(m->cpu), "arm64 CPU, MIDR %s", id);
@@ -163,7 +163,7 @@ bool machine_region_open(struct machine_region *r, const struct machine *m, size
             continue;
         r->p = mem_pages(r->n);
         if (r->p) {
-            memset(r->p, 1, r->n); /* real pages, not the one page of zeros */
+            memset(r->p, 1, r->n); /* allocate real pages, not the shared zero page */
             return true;
         }
     }

@@ -1,4 +1,4 @@
-/* main.c - the shoal program: which command runs. */
+/* main.c - the shoal program: the table of commands. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 static int help(void)
 {
-    printf("Shoal runs small language models on the machine you have.\n\n"
+    printf("Shoal runs small language models on your own machine.\n\n"
            "Usage: shoal <command> [options]\n");
     for (const struct command *c = commands_all; c->name; c++) {
         if (c->heading)
@@ -42,7 +42,7 @@ static int dispatch(int argc, const char *const *argv)
     return c ? c->run(argc - 1, argv + 1) : unknown(argv[0]);
 }
 
-/* How many words at argv are an option that may stand in front of the command; 0: none. */
+/* Number of words at argv that form an option allowed before the command; 0: none. */
 static int leading_option(int argc, char **argv)
 {
     static const char *const names[] = {"--log-level", "--log-format"};
@@ -71,7 +71,7 @@ static int start(int argc, char **argv, const char **args)
         return printf("shoal %s\n", shoal_version()) < 0 ? CMD_FAILED : CMD_OK;
     if (!ask_help && argv[at][0] == '-')
         return unknown(argv[at]);
-    /* The command and its options; then what stood in front of it; then what follows "--". */
+    /* The command and its options, then the options before it, then all after "--". */
     for (at += ask_help; at < argc && strcmp(argv[at], "--") != 0; at++)
         args[n++] = argv[at];
     for (int i = 0; i < n_leading; i++)

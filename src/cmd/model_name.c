@@ -22,21 +22,23 @@ static int from_pack(struct model_name *m, const struct pack *p, const char *nam
     m->path = mem_strdup(found->open);
     m->int8 = found->int8;
     m->labels = found->labels ? mem_strdup(found->labels) : NULL;
-    return m->path && (m->labels || !found->labels) ? 0 : err_set(e, SHOAL_ENOMEM, "model name");
+    return m->path && (m->labels || !found->labels)
+               ? 0
+               : err_set(e, SHOAL_ENOMEM, "out of memory for the model name");
 }
 
 int model_name_find(struct model_name *m, const char *name, struct err *e)
 {
     struct pack *p;
     *m = (struct model_name){0};
-    /* A path, even when there is nothing: then the reader says what is wrong with it. */
+    /* Treat it as a path even if nothing is there: opening it then reports the error. */
     if (access(name, F_OK) == 0 || strchr(name, '/') || strchr(name, '.')) {
         m->path = mem_strdup(name);
-        return m->path ? 0 : err_set(e, SHOAL_ENOMEM, "model name");
+        return m->path ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for the model name");
     }
     int rc = pack_open(&p, NULL, e);
     if (rc < 0)
-        return rc == SHOAL_ENOTFOUND ? err_wrap(e, "%s is no file", name) : rc;
+        return rc == SHOAL_ENOTFOUND ? err_wrap(e, "%s is not a file", name) : rc;
     rc = from_pack(m, p, name, e);
     pack_close(p);
     if (rc < 0)

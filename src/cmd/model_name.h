@@ -1,7 +1,7 @@
-/* model_name.h - what -m means: a path, or the name of a model of the pack (models/models.json).
+/* model_name.h - resolves -m: a path, or the name of an included model (models/models.json).
  *
  * Thread:    the main thread.
- * Ownership: model_name_fini frees what find gave. */
+ * Ownership: model_name_fini frees the result of find. */
 #ifndef SHOAL_CMD_MODEL_NAME_H
 #define SHOAL_CMD_MODEL_NAME_H
 
@@ -10,12 +10,12 @@
 #include "base/err.h"
 
 struct model_name {
-    char *path;   /* what to open */
-    bool int8;    /* to be computed with 8-bit weights */
-    char *labels; /* label set that the name stands for, or NULL */
+    char *path;   /* path to open */
+    bool int8;    /* compute with 8-bit weights */
+    char *labels; /* label set that the name implies, or NULL */
 };
 
-/* A path that exists is taken as it is; otherwise the pack's model of that name, whose files are
+/* An existing path is used as it is; otherwise the included model of that name, whose files are
  * checked against the manifest. */
 SHOAL_MUST_CHECK int model_name_find(struct model_name *m, const char *name, struct err *e);
 void model_name_fini(struct model_name *m);

@@ -15,43 +15,50 @@
 
 static const struct opts_def model_defs[] = {
     {"model", 'm', OPTS_TEXT, "MODEL", NULL, 0, 0,
-     "GGUF file, Hugging Face folder, or the name of a model in models/ (required)"},
+     "GGUF file, Hugging Face folder, or name of a model in models/ (required)"},
     {"ctx", 'c', OPTS_UINT, "N", "0", 0, 16777216,
-     "longest sequence in tokens; 0: the model's own, at most 4096"},
-    {"threads", 't', OPTS_UINT, "N", "0", 0, 256, "0: chosen for this model and machine"},
+     "context length in tokens; 0: the model's own, at most 4096"},
+    {"threads", 't', OPTS_UINT, "N", "0", 0, 256,
+     "number of threads; 0: chosen for this model and machine"},
     {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
-     "force a kernel set (see 'shoal doctor'); default: the best that runs here"},
+     "use this kernel set (see 'shoal doctor'); default: the best for this CPU"},
     {"kv", 0, OPTS_CHOICE, "f16|q8", "f16", 0, 0, "precision of the key-value cache"},
-    {"chunk", 0, OPTS_UINT, "N", "0", 0, 4096, "prompt tokens per step; 0: 128"},
-    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not keep tiled weights on disk"},
+    {"chunk", 0, OPTS_UINT, "N", "0", 0, 4096, "prefill tokens per step; 0: 128"},
+    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not cache tiled weights on disk"},
 };
 const struct opts_group model_opts_group = OPTS_GROUP("Model", model_defs);
 
 static const struct opts_def specialist_defs[] = {
     {"model", 'm', OPTS_TEXT, "MODEL", NULL, 0, 0,
-     "file, Hugging Face folder, or the name of a model in models/ (required)"},
-    {"int8", 0, OPTS_FLAG, NULL, NULL, 0, 0, "compute with 8-bit weights, whatever the file has"},
-    {"threads", 't', OPTS_UINT, "N", "0", 0, 256, "0: chosen for this model and machine"},
+     "model file, Hugging Face folder, or name of a model in models/ (required)"},
+    {"int8", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "compute with 8-bit weights, whatever the file contains"},
+    {"threads", 't', OPTS_UINT, "N", "0", 0, 256,
+     "number of threads; 0: chosen for this model and machine"},
     {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
-     "force a kernel set (see 'shoal doctor'); default: the best that runs here"},
-    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not keep tiled weights on disk"},
+     "use this kernel set (see 'shoal doctor'); default: the best for this CPU"},
+    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not cache tiled weights on disk"},
 };
 const struct opts_group specialist_opts_group = OPTS_GROUP("Model", specialist_defs);
 
 static const struct opts_def sampling_defs[] = {
-    {"temp", 0, OPTS_REAL, "X", "0.8", 0, 100, "0: always the likeliest token"},
-    {"top-k", 0, OPTS_UINT, "N", "40", 0, 1000000000, "draw from the N likeliest; 0: all"},
-    {"top-p", 0, OPTS_REAL, "X", "0.95", 0, 1, "draw from the likeliest that sum up to X"},
+    {"temp", 0, OPTS_REAL, "X", "0.8", 0, 100, "temperature; 0: always take the most likely token"},
+    {"top-k", 0, OPTS_UINT, "N", "40", 0, 1000000000,
+     "sample from the N most likely tokens; 0: all"},
+    {"top-p", 0, OPTS_REAL, "X", "0.95", 0, 1,
+     "sample from the most likely tokens whose probabilities add up to X"},
     {"min-p", 0, OPTS_REAL, "X", "0.05", 0, 1,
-     "only tokens at least X times as likely as the best"},
-    {"repeat-penalty", 0, OPTS_REAL, "X", "1", 0, 10,
-     "above 1: tokens seen lately are less likely"},
-    {"repeat-last-n", 0, OPTS_UINT, "N", "64", 1, 16777216, "how far back the penalty looks"},
-    {"presence-penalty", 0, OPTS_REAL, "X", "0", -10, 10, "once for every token generated before"},
-    {"frequency-penalty", 0, OPTS_REAL, "X", "0", -10, 10, "for every time it was generated"},
+     "drop tokens less than X times as likely as the best"},
+    {"repeat-penalty", 0, OPTS_REAL, "X", "1", 0, 10, "above 1: make recent tokens less likely"},
+    {"repeat-last-n", 0, OPTS_UINT, "N", "64", 1, 16777216,
+     "number of recent tokens that the penalty considers"},
+    {"presence-penalty", 0, OPTS_REAL, "X", "0", -10, 10,
+     "subtracted once from the logit of every generated token"},
+    {"frequency-penalty", 0, OPTS_REAL, "X", "0", -10, 10,
+     "subtracted for each time a token was generated"},
     {"logit-bias", 0, OPTS_LIST, "ID=X", NULL, 0, 0,
-     "added to a token's logit, -inf forbids it; may be given several times"},
-    {"seed", 's', OPTS_UINT, "N", NULL, 0, 0, "same seed, same text; default: a new one each time"},
+     "add X to a token's logit, -inf forbids it; may be repeated"},
+    {"seed", 's', OPTS_UINT, "N", NULL, 0, 0, "random seed: same seed, same text; default: random"},
 };
 const struct opts_group sampling_opts_group = OPTS_GROUP("Sampling", sampling_defs);
 
@@ -70,7 +77,7 @@ static bool tiling_progress(void *ctx, double part)
     return p->interrupted;
 }
 
-/* Opens what -m names; eo has the rest of the options. */
+/* Opens the model of -m; eo has the other options. */
 static int open_engine(const struct opts *o, struct shoal_engine_opts *eo,
                        const struct model_name *name, int interrupt_fd,
                        struct shoal_engine **engine)
@@ -106,7 +113,7 @@ static int find_model(const struct opts *o, const char *model, struct model_name
     struct err e = {0};
     *name = (struct model_name){0};
     if (!model)
-        return opts_usage(o->page, "no model: give -m MODEL");
+        return opts_usage(o->page, "no model given: use -m MODEL");
     return model_name_find(name, model, &e) < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
 }
 
@@ -171,7 +178,7 @@ int sampling_opts_read(const struct opts *o, struct sampling_opts *out)
 {
     uint64_t seed = opts_uint(o, "seed");
     if (!opts_given(o, "seed")) {
-        /* Short enough to be typed again by someone who wants the same text. */
+        /* Short enough to type again to get the same text. */
         if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed))
             seed = clock_ns();
         seed &= 0xffffffffu;

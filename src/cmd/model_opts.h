@@ -1,7 +1,8 @@
 /* model_opts.h - the options of every command that loads or runs a model.
  *
  * Thread:    the main thread.
- * Ownership: model_opts_open gives an engine (shoal_engine_close); sampling_opts_fini frees. */
+ * Ownership: close the engine of model_opts_open with shoal_engine_close; sampling_opts_fini
+ * frees. */
 #ifndef SHOAL_CMD_MODEL_OPTS_H
 #define SHOAL_CMD_MODEL_OPTS_H
 
@@ -14,14 +15,14 @@ extern const struct opts_group model_opts_group;
 /* --temp and the like */
 extern const struct opts_group sampling_opts_group;
 
-/* Loads the model, with progress when its weights are tiled for the first time.  base: defaults
- * of the command's own, or NULL.  CMD_OK, or an exit code after a message. */
+/* Loads the model, with a progress bar when its weights are tiled for the first time.  base: the
+ * command's defaults, or NULL.  CMD_OK, or an exit code after a message. */
 int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, int interrupt_fd,
                     struct shoal_engine **engine);
 
-/* -m, --int8, --threads, --kernels, --no-cache: of commands that run specialists */
+/* -m, --int8, --threads, --kernels, --no-cache: for commands that run specialists */
 extern const struct opts_group specialist_opts_group;
-/* Loads it likewise; name (model_name_fini, whatever comes back) says which label set was meant. */
+/* Loads a specialist; name (always call model_name_fini) says which label set is meant. */
 int specialist_opts_open(const struct opts *o, int interrupt_fd, struct shoal_engine **engine,
                          struct model_name *name);
 /* The same with another model than -m's. */

@@ -19,9 +19,10 @@
 
 /* Every command has these. */
 static const struct opts_def common_defs[] = {
-    {"log-level", 0, OPTS_CHOICE, "error|warn|info|debug", "warn", 0, 0, "what to log to stderr"},
-    {"log-format", 0, OPTS_CHOICE, "logfmt|json", "logfmt", 0, 0, "how to log it"},
-    {"help", 'h', OPTS_FLAG, NULL, NULL, 0, 0, "show this page"},
+    {"log-level", 0, OPTS_CHOICE, "error|warn|info|debug", "warn", 0, 0,
+     "log messages up to this level to stderr"},
+    {"log-format", 0, OPTS_CHOICE, "logfmt|json", "logfmt", 0, 0, "format of log messages"},
+    {"help", 'h', OPTS_FLAG, NULL, NULL, 0, 0, "show this help"},
 };
 const struct opts_group opts_common = OPTS_GROUP("General", common_defs);
 
@@ -161,7 +162,7 @@ static size_t find_letter(const struct opts *o, char letter)
     return SIZE_MAX;
 }
 
-/* One option at argv[*at]; moves *at past its value. */
+/* Parses one option at argv[*at]; moves *at past its value. */
 static int parse_option(struct opts *o, int argc, const char *const *argv, int *at)
 {
     const char *arg = argv[*at], *value = NULL;
@@ -254,7 +255,7 @@ void opts_fini(struct opts *o)
 
 /* ---- help ----------------------------------------------------------------------------------- */
 
-/* Words of text from the current column on, wrapped and indented at HELP_COLUMN. */
+/* Prints text from the current column on, wrapped and indented at HELP_COLUMN. */
 static void put_wrapped(const char *text, int column)
 {
     bool first = true;
@@ -340,7 +341,7 @@ uint64_t opts_uint(const struct opts *o, const char *name)
 uint32_t opts_u32(const struct opts *o, const char *name)
 {
     uint64_t u = value_of(o, name)->u;
-    assert(u <= UINT32_MAX); /* the table's max sees to it */
+    assert(u <= UINT32_MAX); /* the table's max guarantees it */
     return (uint32_t)u;
 }
 

@@ -5,7 +5,7 @@
  *
  * Thread:    belongs to its caller.
  * Ownership: values borrow argv and the tables.  opts_fini frees the lists.
- * Failure:   usage errors are written to stderr, naming the option and what was meant. */
+ * Failure:   usage errors are printed to stderr with the option and the expected value. */
 #ifndef SHOAL_CMD_OPTS_H
 #define SHOAL_CMD_OPTS_H
 
@@ -26,9 +26,9 @@ struct opts_def {
     const char *name; /* without the dashes */
     char letter;      /* short form, or 0 */
     enum opts_type type;
-    const char *value;    /* how help names the value: "N" */
-    const char *fallback; /* default as the user would write it; NULL: none */
-    double min, max;      /* of numbers; both 0: any */
+    const char *value;    /* name of the value in the help: "N" */
+    const char *fallback; /* default value as text; NULL: none */
+    double min, max;      /* range range range of numbers; both 0: any */
     const char *help;
 };
 
@@ -56,7 +56,7 @@ struct opts_page {
     uint32_t min_args, max_args;
     const char *summary;                       /* one sentence */
     const char *details;                       /* paragraphs below the usage, or NULL */
-    struct opts_group groups[OPTS_MAX_GROUPS]; /* up to the first without a title */
+    struct opts_group groups[OPTS_MAX_GROUPS]; /* ends at the first without a title */
     const char *examples;                      /* indented lines */
 };
 
@@ -75,19 +75,19 @@ struct opts {
     const struct opts_def *defs[OPTS_MAX_DEFS];
     struct opts_value values[OPTS_MAX_DEFS];
     size_t n_defs;
-    const char **args; /* what is not an option */
+    const char **args; /* arguments that are not options */
     size_t n_args;
 };
 
 enum opts_outcome { OPTS_RUN, OPTS_HELP_SHOWN, OPTS_USAGE };
 
-/* argv: what follows the command's name.  opts_fini always, whatever the outcome. */
+/* argv: the arguments after the command's name.  Always call opts_fini, whatever the outcome. */
 enum opts_outcome opts_parse(struct opts *o, const struct opts_page *page, int argc,
                              const char *const *argv);
 void opts_fini(struct opts *o);
 void opts_help(const struct opts_page *page); /* to stdout */
 
-/* The name must be in the table: anything else is a bug here. */
+/* The name must be in the table; otherwise the caller has a bug. */
 bool opts_given(const struct opts *o, const char *name);
 bool opts_flag(const struct opts *o, const char *name);
 uint64_t opts_uint(const struct opts *o, const char *name);
@@ -96,7 +96,7 @@ double opts_real(const struct opts *o, const char *name);
 const char *opts_text(const struct opts *o, const char *name); /* NULL: not given, no default */
 size_t opts_list(const struct opts *o, const char *name, const char *const **list);
 
-/* "shoal <command>: <message>" and where to find help, to stderr; returns the exit code 2. */
+/* Prints "shoal <command>: <message>" and a hint at the help to stderr; returns exit code 2. */
 int opts_usage(const struct opts_page *page, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

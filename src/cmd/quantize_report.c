@@ -20,7 +20,7 @@ int quantize_report_kind(const struct opts *o, enum quantize_kind *kind)
     const char *name = opts_text(o, "type");
     quantize_report_kinds(kinds, sizeof(kinds));
     if (!name)
-        return opts_usage(o->page, "no type: give --type, one of %s", kinds);
+        return opts_usage(o->page, "no type given: use --type with one of %s", kinds);
     if (!quantize_kind_from_name(name, kind))
         return opts_usage(o->page, "--type is %s, expected one of %s", name, kinds);
     return CMD_OK;

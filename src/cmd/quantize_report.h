@@ -1,5 +1,5 @@
-/* quantize_report.h - what `model convert` and `model quantize` share: choosing an encoding,
- * progress, and showing what came of it.
+/* quantize_report.h - shared by `model convert` and `model quantize`: choosing an encoding,
+ * progress, and the report.
  *
  * Thread: the main thread. */
 #ifndef SHOAL_CMD_QUANTIZE_REPORT_H
@@ -12,17 +12,17 @@
 
 /* "f32, f16, q8_0, ..." */
 void quantize_report_kinds(char *out, size_t cap);
-/* --type; CMD_OK or CMD_USAGE after a message. */
+/* Reads --type; CMD_OK, or CMD_USAGE after a message. */
 int quantize_report_kind(const struct opts *o, enum quantize_kind *kind);
 
 struct quantize_report_watch {
     struct term_progress bar;
     int interrupt_fd;
 };
-/* For quantize_opts.progress, with such a watch as its context. */
+/* For quantize_opts.progress, with a watch as its context. */
 bool quantize_report_progress(void *ctx, const struct quantize_progress *p);
 
-/* Sizes and types; with tensors, every one of them. */
+/* Sizes and types; with tensors, also every tensor. */
 void quantize_report_text(struct buf *b, const struct quantize_result *r, bool tensors);
 /* The same as members of the open object. */
 void quantize_report_json(struct json_out *j, const struct quantize_result *r);

@@ -61,7 +61,7 @@ void stream_end(struct stream *s)
     wake(s);
 }
 
-/* Moves what waits behind what is being written; true when the stream has ended. */
+/* Appends waiting bytes to those being written; true if the stream has ended. */
 static bool collect(struct stream *s, int *rc)
 {
     uint64_t count;
@@ -109,7 +109,7 @@ int stream_pump(struct stream *s, int fd, int interrupt_fd, bool (*on_interrupt)
         if (ended && !pending)
             return 0;
         struct pollfd p[] = {{.fd = s->event_fd, .events = POLLIN},
-                             {.fd = interrupt_fd, .events = POLLIN}, /* -1 is passed over */
+                             {.fd = interrupt_fd, .events = POLLIN}, /* -1 is ignored */
                              {.fd = pending ? fd : -1, .events = POLLOUT}};
         if (poll(p, 3, -1) < 0 && errno != EINTR)
             return err_set(e, SHOAL_EIO, "poll: %s", strerror(errno));

@@ -1,8 +1,8 @@
-/* stream.h - what a generation writes, on its way from the engine's thread to stdout.
+/* stream.h - passes generated text from the engine's thread to stdout.
  *
- * The engine's thread only appends; the main thread waits for bytes, for Ctrl-C and for a stdout
- * that has room, so neither a slow reader nor a stopped terminal holds up the engine or makes the
- * program deaf.
+ * The engine's thread only appends; the main thread waits for bytes, for Ctrl-C and for stdout
+ * to accept data, so neither a slow reader nor a stopped terminal blocks the engine or the
+ * handling of Ctrl-C.
  *
  * Thread:    stream_put and stream_end from the engine's thread, the rest from the main thread.
  * Ownership: init/fini over the caller's storage. */
@@ -19,9 +19,9 @@ struct stream {
     pthread_mutex_t lock;
     struct buf waiting; /* under lock */
     bool ended;         /* under lock */
-    struct buf writing; /* the main thread's */
+    struct buf writing; /* owned by the main thread */
     int event_fd;
-    char last; /* last byte that was written, 0: none */
+    char last; /* last byte written; 0: none */
 };
 
 SHOAL_MUST_CHECK int stream_init(struct stream *s, struct err *e);
@@ -29,9 +29,9 @@ void stream_fini(struct stream *s);
 void stream_put(struct stream *s, const void *p, size_t n);
 void stream_end(struct stream *s);
 
-/* Writes to fd until stream_end was called and all is written.  on_interrupt is called for every
- * Ctrl-C; when it returns true, what is not written yet is dropped and the call ends.
- * SHOAL_EIO with a text when fd cannot be written. */
+/* Writes to fd until stream_end was called and everything is written.  Calls on_interrupt for
+ * every Ctrl-C; if it returns true, unwritten bytes are dropped and the call returns.  SHOAL_EIO
+ * with a text if writing fails. */
 SHOAL_MUST_CHECK int stream_pump(struct stream *s, int fd, int interrupt_fd,
                                  bool (*on_interrupt)(void *ctx), void *ctx, struct err *e);
 

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 
 static const char *const label_names[] = {"label", "anomaly", "is_anomaly"};
-/* Numbers that are not measured, as sensor files call them. */
+/* Usual names of columns that are not measurements. */
 static const char *const other_names[] = {"time",  "timestamp", "datetime",   "date",
                                           "label", "anomaly",   "is_anomaly", "changepoint"};
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
@@ -39,7 +39,7 @@ static int check_numbers(const struct columns *c, const struct table *t, struct 
 {
     for (uint32_t i = 0; i < c->n; i++)
         if (t->kinds[c->at[i]] > TABLE_NUMBERS)
-            return err_set(e, SHOAL_EFORMAT, "column %s holds %s, not numbers",
+            return err_set(e, SHOAL_EFORMAT, "column %s contains %s, not numbers",
                            name_of(t, c->at[i]),
                            t->kinds[c->at[i]] == TABLE_TIMES ? "times" : "text");
     return 0;
@@ -62,7 +62,7 @@ static int by_list(struct columns *c, const struct table *t, const char *list, u
         p += len + (p[len] == ',');
     }
     if (c->n == 0 || (n_inputs && c->n != n_inputs))
-        return err_set(e, SHOAL_EINVAL, "--columns: %u, the model reads %u", c->n,
+        return err_set(e, SHOAL_EINVAL, "--columns names %u columns, the model reads %u", c->n,
                        n_inputs ? n_inputs : 1);
     return 0;
 }
@@ -86,7 +86,7 @@ static bool is_other(const struct table *t, uint32_t i)
     return false;
 }
 
-/* Every column of numbers; what is left out is noted. */
+/* Chooses every column of numbers and notes those that are ignored. */
 static int all_numbers(struct columns *c, const struct table *t, uint32_t n_inputs,
                        const char *label, struct err *e)
 {
@@ -108,10 +108,11 @@ static int all_numbers(struct columns *c, const struct table *t, uint32_t n_inpu
         return 0;
     c->n = 0;
     if (!n_inputs)
-        return err_set(e, SHOAL_EFORMAT, "no column of numbers; choose with --columns A,B,...");
+        return err_set(e, SHOAL_EFORMAT,
+                       "no column of numbers; choose columns with --columns A,B,...");
     return err_set(e, SHOAL_EFORMAT,
-                   "rows of %u values, the model reads %u; choose with --columns A,B,...", n,
-                   n_inputs);
+                   "rows have %u values, the model reads %u; choose columns with --columns A,B,...",
+                   n, n_inputs);
 }
 
 int columns_choose(struct columns *c, const struct table *t, const struct shoal_engine *engine,
@@ -122,7 +123,7 @@ int columns_choose(struct columns *c, const struct table *t, const struct shoal_
     *c = (struct columns){0};
     c->at = mem_zalloc_n((size_t)t->n_cols + info.dim, sizeof(*c->at));
     if (!c->at)
-        return err_set(e, SHOAL_ENOMEM, "%u columns", t->n_cols);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %u columns", t->n_cols);
     int rc = 0;
     if (list)
         rc = by_list(c, t, list, info.dim, e);

@@ -1,9 +1,9 @@
-/* columns.h - which columns of a table a scorer reads.
+/* columns.h - chooses the columns of a table that a scorer reads.
  *
  * Thread:    belongs to its caller.
  * Ownership: columns_fini frees.
- * Failure:   SHOAL_EINVAL for what --columns asks and is not there, SHOAL_EFORMAT for a file that
- *            does not fit the model. */
+ * Failure:   SHOAL_EINVAL if --columns names a missing column, SHOAL_EFORMAT if the file does
+ * not fit the model. */
 #ifndef SHOAL_EVAL_COLUMNS_H
 #define SHOAL_EVAL_COLUMNS_H
 
@@ -14,21 +14,20 @@
 struct columns {
     uint32_t *at; /* columns of the table, in the model's order */
     uint32_t n;
-    char left_out[256]; /* names of others, for a note; "" when nothing was left out */
+    char left_out[256]; /* names of ignored columns, for a note; "" if none */
 };
 
-/* list: "a,b,c", or NULL: by the names of the model's inputs; else all columns of numbers, for a
- * model of any number of channels without times and labels.  label: a column that is no input, or
- * NULL. */
+/* list: "a,b,c"; NULL: by the names of the model's inputs, or all columns of numbers; for a
+ * model with any number of channels without times and labels.  label: a column that is not an
+ * input, or NULL. */
 SHOAL_MUST_CHECK int columns_choose(struct columns *c, const struct table *t,
                                     const struct shoal_engine *engine, const char *list,
                                     const char *label, struct err *e);
 void columns_fini(struct columns *c);
-/* The values of these columns, [n_rows][c->n]; mem_free.  NULL: no memory. */
+/* The values of these columns, [n_rows][c->n]; mem_free.  NULL: out of memory. */
 double *columns_gather(const struct columns *c, const struct table *t);
 
-/* The column that says what is an anomaly: of this name, or (NULL) of the usual names; UINT32_MAX:
- * none. */
+/* The column with anomaly labels: of this name, or (NULL) with a usual name; UINT32_MAX: none. */
 uint32_t columns_label(const struct table *t, const char *name);
 
 #endif

@@ -418,7 +418,7 @@ int eval_score(struct eval *ev, struct json_out *j, struct buf *text, struct err
     struct eval_set set;
     shoal_engine_info(ev->engine, &info);
     if (!(info.kinds & SHOAL_KIND_SCORE))
-        return err_set(e, SHOAL_EUNSUPPORTED, "this model scores no numbers");
+        return err_set(e, SHOAL_EUNSUPPORTED, "this model does not score numbers");
     int rc = eval_set_read(&set, ev, ev->files, ev->n_files, e);
     if (rc < 0)
         return rc;

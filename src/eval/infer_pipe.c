@@ -15,7 +15,7 @@ static int take_oldest(struct infer_pipe *p, struct err *e)
     void *row = p->rows[p->first];
     p->first = (p->first + 1) % INFER_PIPE_MAX;
     p->n--;
-    (void)shoal_task_wait(t); /* the result has the code */
+    (void)shoal_task_wait(t); /* the result contains the code */
     const struct shoal_result *r = shoal_task_result(t);
     int rc = r->code < 0 ? err_set(e, r->code, "%s", r->message) : p->take(p->ctx, row, r, e);
     shoal_task_free(t);

@@ -29,7 +29,7 @@ uint32_t table_column(const struct table *t, const char *name)
     return UINT32_MAX;
 }
 
-/* Room for one more row, which is all missing. */
+/* Adds one row of missing values. */
 static double *new_row(struct table *t)
 {
     if (t->n_rows == t->cap_rows) {
@@ -117,7 +117,7 @@ static enum table_kind read_cell(char *cell, double *v)
     return TABLE_TEXT;
 }
 
-/* Does a value of this kind belong into the column?  The first one says what all are. */
+/* True if a value of this kind fits the column; the first value decides the kind. */
 static bool fits(struct table *t, uint32_t column, enum table_kind kind)
 {
     enum table_kind *k = &t->kinds[column];
@@ -126,11 +126,11 @@ static bool fits(struct table *t, uint32_t column, enum table_kind kind)
     return kind == *k || kind == TABLE_EMPTY || *k == TABLE_TEXT;
 }
 
-/* n_cols is known: room for what is said of columns. */
+/* Allocates column data, once n_cols is known. */
 static int make_columns(struct table *t, struct err *e)
 {
     t->kinds = mem_zalloc_n(t->n_cols, sizeof(*t->kinds));
-    return t->kinds ? 0 : err_set(e, SHOAL_ENOMEM, "%u columns", t->n_cols);
+    return t->kinds ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for %u columns", t->n_cols);
 }
 
 static char separator_of(const char *line)
@@ -142,7 +142,7 @@ static char separator_of(const char *line)
                                    : ' ';
 }
 
-/* Cuts the next cell off the line; NULL: no more. */
+/* Splits off the next cell of the line; NULL: no more. */
 static char *next_cell(char **line, char separator)
 {
     char *cell = *line;
@@ -161,8 +161,8 @@ static int read_names(struct table *t, char *line, char separator, struct err *e
     t->names = mem_zalloc_n(t->n_cols, sizeof(*t->names));
     for (uint32_t i = 0; t->names && i < t->n_cols && (cell = next_cell(&line, separator)); i++)
         if (!(t->names[i] = mem_strdup(trim(cell))))
-            return err_set(e, SHOAL_ENOMEM, "names of columns");
-    return t->names ? 0 : err_set(e, SHOAL_ENOMEM, "names of columns");
+            return err_set(e, SHOAL_ENOMEM, "out of memory for the names of columns");
+    return t->names ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for the names of columns");
 }
 
 static int read_csv_row(struct table *t, char *line, char separator, uint64_t number, struct err *e)
@@ -171,25 +171,25 @@ static int read_csv_row(struct table *t, char *line, char separator, uint64_t nu
     uint32_t i = 0;
     char *cell;
     if (!row)
-        return err_set(e, SHOAL_ENOMEM, "%zu rows", t->n_rows);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu rows", t->n_rows);
     for (; (cell = next_cell(&line, separator)); i++) {
         if (i >= t->n_cols)
             return err_set(e, SHOAL_EFORMAT, "line %llu: more than %u columns",
                            (unsigned long long)number, t->n_cols);
         if (!fits(t, i, read_cell(cell, &row[i])))
-            return err_set(e, SHOAL_EFORMAT, "line %llu: \"%.40s\" is no %s",
+            return err_set(e, SHOAL_EFORMAT, "line %llu: \"%.40s\" is not a %s",
                            (unsigned long long)number, trim(cell),
                            t->kinds[i] == TABLE_TIMES ? "time" : "number");
         if (t->kinds[i] == TABLE_TEXT)
             row[i] = NAN;
     }
     if (i != t->n_cols)
-        return err_set(e, SHOAL_EFORMAT, "line %llu: %u columns, the first line has %u",
+        return err_set(e, SHOAL_EFORMAT, "line %llu has %u columns, the first line has %u",
                        (unsigned long long)number, i, t->n_cols);
     return 0;
 }
 
-/* The first line has names when one of its cells is neither a number nor a time. */
+/* The first line has names if one of its cells is neither a number nor a time. */
 static int begin_csv(struct table *t, const char *line, char separator, bool *names, struct err *e)
 {
     char *copy = mem_strdup(line), *rest = copy, *cell;
@@ -200,8 +200,9 @@ static int begin_csv(struct table *t, const char *line, char separator, bool *na
     for (; (cell = next_cell(&rest, separator)); t->n_cols++)
         *names |= read_cell(cell, &v) == TABLE_TEXT;
     mem_free(copy);
-    return t->n_cols <= MAX_COLS ? make_columns(t, e)
-                                 : err_set(e, SHOAL_ELIMIT, "%u columns", t->n_cols);
+    return t->n_cols <= MAX_COLS
+               ? make_columns(t, e)
+               : err_set(e, SHOAL_ELIMIT, "out of memory for %u columns", t->n_cols);
 }
 
 /* ---- JSON lines ----------------------------------------------------------------------------- */
@@ -211,7 +212,7 @@ static int begin_json(struct table *t, const cJSON *v, struct err *e)
     const cJSON *c;
     int n = cJSON_GetArraySize(v);
     if (n <= 0 || n > (int)MAX_COLS)
-        return err_set(e, SHOAL_EFORMAT, "line 1: no values");
+        return err_set(e, SHOAL_EFORMAT, "line 1 has no values");
     t->n_cols = (uint32_t)n;
     int rc = make_columns(t, e);
     if (rc < 0 || !cJSON_IsObject(v))
@@ -221,7 +222,7 @@ static int begin_json(struct table *t, const cJSON *v, struct err *e)
     cJSON_ArrayForEach(c, v)
     {
         if (!t->names || !(t->names[i++] = mem_strdup(c->string)))
-            return err_set(e, SHOAL_ENOMEM, "names of columns");
+            return err_set(e, SHOAL_ENOMEM, "out of memory for the names of columns");
     }
     return 0;
 }
@@ -232,12 +233,13 @@ static int read_json_row(struct table *t, const cJSON *v, uint64_t number, struc
     uint32_t i = 0;
     double *row = new_row(t);
     if (!row)
-        return err_set(e, SHOAL_ENOMEM, "%zu rows", t->n_rows);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu rows", t->n_rows);
     cJSON_ArrayForEach(c, v)
     {
         uint32_t at = t->names && c->string ? table_column(t, c->string) : i;
         if (at >= t->n_cols)
-            return err_set(e, SHOAL_EFORMAT, "line %llu: a value that the first line has not",
+            return err_set(e, SHOAL_EFORMAT,
+                           "line %llu has a value that the first line does not have",
                            (unsigned long long)number);
         enum table_kind kind = TABLE_NUMBERS;
         if (cJSON_IsNumber(c) || cJSON_IsBool(c))
@@ -248,7 +250,7 @@ static int read_json_row(struct table *t, const cJSON *v, uint64_t number, struc
             kind = cJSON_IsString(c) && table_time(c->valuestring, &row[at]) ? TABLE_TIMES
                                                                              : TABLE_TEXT;
         if (!fits(t, at, kind) || (kind == TABLE_TEXT && !t->names))
-            return err_set(e, SHOAL_EFORMAT, "line %llu: value %u is no number",
+            return err_set(e, SHOAL_EFORMAT, "line %llu: value %u is not a number",
                            (unsigned long long)number, at + 1);
         i++;
     }
@@ -260,7 +262,7 @@ static int json_line(struct table *t, const char *line, uint64_t number, struct 
     cJSON *v = cJSON_Parse(line);
     int rc = 0;
     if (!cJSON_IsArray(v) && !cJSON_IsObject(v))
-        rc = err_set(e, SHOAL_EFORMAT, "line %llu: neither a JSON array nor an object",
+        rc = err_set(e, SHOAL_EFORMAT, "line %llu is neither a JSON array nor an object",
                      (unsigned long long)number);
     if (rc == 0 && t->n_cols == 0)
         rc = begin_json(t, v, e);
@@ -287,7 +289,7 @@ int table_parse(struct table *t, char *text, struct err *e)
             continue;
         bool json = *line == '[' || *line == '{';
         if (json ? separator != 0 : !separator && t->n_cols > 0) {
-            rc = err_set(e, SHOAL_EFORMAT, "line %llu: JSON and CSV in one file",
+            rc = err_set(e, SHOAL_EFORMAT, "line %llu: the file mixes JSON and CSV",
                          (unsigned long long)number);
             continue;
         }
@@ -305,7 +307,7 @@ int table_parse(struct table *t, char *text, struct err *e)
     }
     if (rc == 0 && t->n_rows == 0)
         rc = err_set(e, SHOAL_EFORMAT,
-                     t->names ? "no row of numbers behind the names in the first line" : "no rows");
+                     t->names ? "no row of numbers after the names in the first line" : "no rows");
     if (rc < 0)
         table_fini(t);
     return rc;

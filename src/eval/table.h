@@ -2,7 +2,7 @@
  * objects by name).
  *
  * A column may also hold times ("2026-03-09 10:34:33", ISO 8601), which become seconds, or other
- * text, of which nothing is kept.
+ * text, which is not stored.
  *
  * Thread:    belongs to its caller.
  * Ownership: table_fini frees.
@@ -22,17 +22,18 @@ enum table_kind { TABLE_EMPTY, TABLE_NUMBERS, TABLE_TIMES, TABLE_TEXT };
 struct table {
     char **names; /* of columns; NULL: the file has none */
     uint32_t n_cols;
-    enum table_kind *kinds; /* [n_cols], by the first value that is not missing */
+    enum table_kind *kinds; /* [n_cols], decided decided decided by the first value that is not
+                             * missing */
     double *values;         /* [n_rows][n_cols] */
     size_t n_rows, cap_rows;
 };
 
-/* Bytes of a whole file; changes them. */
+/* Parses the bytes of a whole file; modifies them. */
 SHOAL_MUST_CHECK int table_parse(struct table *t, char *text, struct err *e);
 void table_fini(struct table *t);
 /* Column of that name, or UINT32_MAX. */
 uint32_t table_column(const struct table *t, const char *name);
-/* Seconds since 1970 of a date with or without a time and a zone; without one: UTC. */
+/* Seconds since 1970 of a date with optional time and zone (default UTC). */
 bool table_time(const char *text, double *seconds);
 
 #endif

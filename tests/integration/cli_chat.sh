@@ -36,7 +36,7 @@ same "saved answer" "$("$tool" json 'messages[4].content' <talk.json)" " gu gu"
 # a context that is full forgets the oldest turns and goes on
 for i in 1 2 3 4 5 6 7 8; do echo "line $i"; done >in
 run 0 chat "${says_gu[@]}" --ctx 160 -n 20 --json <in
-same "turns" "$("$tool" jsonl <out)" 8; has err "forgotten"
+same "turns" "$("$tool" jsonl <out)" 8; has err "dropped the"
 run 1 chat "${says_gu[@]}" --ctx 32 <in; has err "no room for an answer"
 run 2 chat "${says_gu[@]}" --var thinking <in; has err "NAME=JSON"
 run 0 chat "${says_gu[@]}" --var thinking=false -n 2 <in
@@ -71,7 +71,7 @@ key C
 expect cancelled]
 expect > 
 key C
-expect Ctrl-D or /exit
+expect press Ctrl-D or type /exit
 expect > 
 send again\n
 expect gu gu gu

@@ -56,17 +56,17 @@ run 0 score -m "$scorers/trees/missing.txt" --json "1,2,3,4,nan,6,7,8"
 same "a score" "$(wc -l <out)" 1
 run 1 score -m "$scorers/trees/missing.txt" "1,2"; has err "the model reads"
 run 1 score -m "$scorers/trees/missing.txt" "1,2,x,4,5,6"; has err "no row of numbers"
-run 1 score -m intent "1"; has err "scores no numbers"
+run 1 score -m intent "1"; has err "does not score numbers"
 awk 'BEGIN { print "timestamp,temperature,pressure,anomaly"
     for (i = 0; i < 1200; i++) { f = i >= 900 && i < 960; srand(i)
         printf "2026-03-09 %02d:%02d:%02d,%.3f,%.3f,%d\n", i / 3600, i / 60 % 60, i % 60,
             20 + sin(i / 9) + rand() / 5 + 9 * f, 5 + rand() / 3 - 4 * f, f } }' >series.csv
-run 0 score -m anomaly -f series.csv; has err "left out: timestamp, anomaly;"
+run 0 score -m anomaly -f series.csv; has err "ignored columns: timestamp, anomaly;"
 same "a score a row" "$(wc -l <out)" 1200
 same "alarms before" "$(sed -n 1,900p out | awk '{n += $2} END {print n}')" 0
 [ "$(sed -n 901,960p out | awk '{n += $2} END {print n}')" -gt 30 ] || fail "no alarm in the fault"
 run 0 score -m anomaly -c temperature --json -f series.csv; has out '"alarm":1'
-run 1 score -m anomaly -c timestamp -f series.csv; has err "column timestamp holds times, not numbers"
+run 1 score -m anomaly -c timestamp -f series.csv; has err "column timestamp contains times, not numbers"
 run 2 score -m anomaly -c nosuch -f series.csv; has err "nosuch is not in the file"
 run 0 score -m anomaly --json 20 21 20; same "no names" "$(wc -l <out)" 3
 
@@ -122,7 +122,7 @@ run 0 eval score -m "$scorers/trees/dart.txt" --json rows.csv
 field auc >/dev/null || fail "no figure of trees that say yes or no"
 run 0 eval score -m "$scorers/trees/regression.txt" --json rows.csv
 field rmse >/dev/null || fail "no figure of trees that say how much"
-run 1 eval score -m intent rows.csv; has err "scores no numbers"
+run 1 eval score -m intent rows.csv; has err "does not score numbers"
 
 # ask
 run 0 ask "turn off the kitchen lights"

@@ -85,9 +85,9 @@ keys:
     t.same(`${r.code} ${r.out}`, '0 a is unloaded\n', `unload: ${r.err}`);
     t.same((await server.stop()).code, 0, 'exit');
     r = await model(['list'], env);
-    t.check(r.code === 1 && r.err.includes("'shoal serve' starts it"), r.err);
+    t.check(r.code === 1 && r.err.includes("Start it with 'shoal serve'"), r.err);
     r = await model(['list', '--server', `unix:${sock}`]);
-    t.check(r.code === 1 && r.err.includes("'shoal serve' starts it"), r.err);
+    t.check(r.code === 1 && r.err.includes("Start it with 'shoal serve'"), r.err);
 }
 
 // Servers that are none, and addresses that are none.
@@ -96,9 +96,9 @@ async function others() {
         '': 'does not answer as an HTTP server',
         'SSH-2.0-x\r\n': 'does not answer as an HTTP server',
         'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}': 'does not answer as an HTTP server',
-        'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}': "does not answer as 'shoal serve' does",
-        'HTTP/1.1 200 OK\r\n\r\n{"models":3}': "does not answer as 'shoal serve' does",
-        'HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n': 'refused: status 502',
+        'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}': "does not respond like 'shoal serve'",
+        'HTTP/1.1 200 OK\r\n\r\n{"models":3}': "does not respond like 'shoal serve'",
+        'HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n': 'refused the request: status 502',
         'HTTP/1.1 400 Bad\r\n\r\n{"error":{"message":"a\\u001b[2Jb"}}': 'list: a?[2Jb\n',
         [`HTTP/1.1 200 OK\r\n\r\n"${'x'.repeat(9 << 20)}`]: 'is larger than',
         [`HTTP/1.1 200 OK\r\nA: ${'x'.repeat(9 << 20)}`]: 'is larger than',
@@ -132,7 +132,7 @@ async function others() {
         '{"models":[{"model":"x","state":"ready","users":2},{"model":"y","state":"loading"}]}')).listen(0, '127.0.0.1');
     await new Promise((done) => busy.on('listening', done));
     for (const [verb, name, want] of [['unload', 'x', "'x' is still ready, 2 requests use it"],
-        ['load', 'y', "'y' is still loading; the server goes on"], ['load', 'z', "took 'z' out"]]) {
+        ['load', 'y', "'y' is still loading; the server continues"], ['load', 'z', "'z' was removed from the server's list"]]) {
         r = await model([verb, name, '--timeout', '1', '--server', `http://127.0.0.1:${busy.address().port}`]);
         t.check(r.code === 1 && r.err.includes(want), `${verb} ${name}: ${r.err}`);
     }

@@ -90,13 +90,13 @@ static void test_errors(void **state)
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"a,b\n1,2\n1,x\n", "line 3: \"x\" is no number"},
-        {"t,b\n2020-01-01,2\n17,2\n", "line 3: \"17\" is no time"},
-        {"t,b\n1,2\n2020-01-01,2\n", "line 3: \"2020-01-01\" is no number"},
+        {"a,b\n1,2\n1,x\n", "line 3: \"x\" is not a number"},
+        {"t,b\n2020-01-01,2\n17,2\n", "line 3: \"17\" is not a time"},
+        {"t,b\n1,2\n2020-01-01,2\n", "line 3: \"2020-01-01\" is not a number"},
         {"1,2\n1,2,3\n", "line 2: more than 2 columns"},
-        {"1,2\n1\n", "line 2: 1 columns, the first line has 2"},
-        {"{\"a\":1}\n{\"a\":\"x\"}\n", "line 2: value 1 is no number"},
-        {"[1,\"x\"]\n", "line 1: value 2 is no number"},
+        {"1,2\n1\n", "line 2 has 1 columns, the first line has 2"},
+        {"{\"a\":1}\n{\"a\":\"x\"}\n", "line 2: value 1 is not a number"},
+        {"[1,\"x\"]\n", "line 1: value 2 is not a number"},
         {"a,b\n", "no row of numbers"},
         {"", "no rows"},
     };
