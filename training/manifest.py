@@ -19,6 +19,9 @@ MODELS = [
     dict(name="summary", task="summarize", format="shoal-summary", file="summary.json", also=["encoder/model.safetensors"] + ENCODER, int8=True, licence="CC-BY-SA-4.0"),
     dict(name="anomaly", task="score", format="folder", file="anomaly/config.json", also=["anomaly/trees.txt", "anomaly/lstm/config.json", "anomaly/lstm/model.safetensors"], licence="MIT"),
 ]
+TABLES = [
+    dict(name="home", format="shoal-home", file="home.json", licence="MIT"),
+]
 
 
 def entry(name):
@@ -45,13 +48,13 @@ def rows(models):
 
 
 def build():
-    return dict(version=1, models=rows(MODELS))
+    return dict(version=1, models=rows(MODELS), tables=rows(TABLES))
 
 
 if __name__ == "__main__":
     want = json.dumps(build(), indent=2) + "\n"
     total = sum(p.stat().st_size for p in ROOT.rglob("*") if p.is_file())
-    missing = [m["name"] for m in MODELS if (ROOT / m["file"]).exists() and not (ROOT / card(m)).exists()]
+    missing = [m["name"] for m in MODELS + TABLES if (ROOT / m["file"]).exists() and not (ROOT / card(m)).exists()]
     if missing:
         sys.exit(f"no card for {', '.join(missing)}")
     if total > LIMIT:

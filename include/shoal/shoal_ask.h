@@ -31,6 +31,9 @@ struct shoal_ask_opts { /* zero means default */
     uint32_t n_threads; /* 0: by the size of the models and the cores here */
     bool (*progress)(void *ctx, double part); /* as in shoal_engine_opts */
     void *progress_ctx;
+    /* A file with the words, actions and lines of another home or workplace, read while opening
+     * (models/home.md explains it).  NULL: the one of the models folder. */
+    const char *table;
 };
 
 /* Opens the models and checks their files against the manifest.  opts may be NULL.  On failure

@@ -18,6 +18,8 @@ static const struct opts_def defs[] = {
      "number of threads; 0: chosen for the models and the machine"},
     {"models", 0, OPTS_TEXT, "DIR", NULL, 0, 0,
      "folder of the models; default: $SHOAL_MODELS, ./models, or next to the program"},
+    {"table", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
+     "JSON table of words and actions; default: home.json of the models folder"},
 };
 
 static const struct opts_page page = {
@@ -61,7 +63,7 @@ static void show(void *ctx, const struct ask_request *r, const struct ask_event 
         buf_init(&b, (size_t)1 << 20);
         for (uint32_t i = 0; i < plan->n_actions; i++) {
             struct json_out j = json_out_make(&b);
-            ask_action_json(&j, plan->actions[i]);
+            ask_plan_action_json(&j, plan->actions[i]);
             buf_putc(&b, '\n');
         }
         fwrite(buf_str(&b), 1, b.len, stdout);
@@ -153,6 +155,7 @@ int cmd_ask(int argc, const char *const *argv)
     rc = cmd_read_text(&o, o.n_args ? o.args[0] : NULL, opts_text(&o, "file"), &text);
     struct work w = {.o = &o, .interrupt_fd = term_catch_interrupt()};
     struct ask_pack_opts po = {.dir = opts_text(&o, "models"),
+                               .table = opts_text(&o, "table"),
                                .no_reply = opts_flag(&o, "no-reply"),
                                .n_threads = opts_u32(&o, "threads"),
                                .progress = tiling,

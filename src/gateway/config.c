@@ -61,6 +61,7 @@ void config_unref(struct gw_config *c)
     mem_free(c->tls_key);
     mem_free(c->tls_client_ca);
     mem_free(c->cache_dir);
+    mem_free(c->table);
     mem_free(c);
 }
 

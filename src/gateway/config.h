@@ -44,6 +44,7 @@ struct gw_config {
     uint32_t cache_ttl_ms;
     bool log_requests;
     char *cache_dir;
+    char *table; /* of the home flow, read at start; NULL: the one of the models folder */
 };
 
 /* The part that admission needs; borrowed from c. */

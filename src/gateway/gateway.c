@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "flow/home/ask_pack.h"
 #include "flow/pool.h"
 #include "gateway/api/recall.h"
 #include "gateway/door.h"
@@ -293,6 +294,22 @@ static void on_moved(void *ctx)
     health_changed(ctx);
 }
 
+/* The table of the home flow.  Only a table that the configuration names must be there: a server
+ * without one does everything but /v1/process. */
+static int open_table(struct gw *gw, const struct gw_config *config, struct err *e)
+{
+    const char *dir = NULL;
+    struct err why = {0};
+    if (config->table)
+        return ask_pack_table(&gw->home, NULL, config->table, e);
+    for (uint32_t i = 0; !dir && i < config->n_models; i++)
+        dir = config->models[i].pack;
+    int rc = ask_pack_table(&gw->home, dir, NULL, &why);
+    if (rc < 0 && rc != SHOAL_ENOTFOUND)
+        log_warn("gateway", "no /v1/process: %s", why.msg);
+    return 0;
+}
+
 int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
 {
     struct gateway *g = mem_zalloc(sizeof(*g));
@@ -334,6 +351,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     }
     if (rc == 0)
         rc = listen_all(g, e);
+    if (rc == 0)
+        rc = open_table(gw, config, e);
     if (rc == 0)
         rc = registry_create(&gw->registry, &mo, e);
     gw->flow = (struct flow){gw->registry, gw->cache, gw->pool};
@@ -388,6 +407,7 @@ void gateway_destroy(struct gateway *g)
             end_calls(&gw->loops[i]);
     pool_destroy(gw->pool);
     registry_destroy(gw->registry);
+    home_table_close(gw->home); /* flows are attached to models */
     for (uint32_t i = 0; i < gw->n_loops; i++) {
         if (gw->loops[i].loop)
             loop_flush(gw->loops[i].loop);

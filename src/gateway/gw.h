@@ -22,6 +22,7 @@ struct call;
 struct call_error;
 struct field;
 struct gw;
+struct home_table;
 struct pool;
 struct prompt_cache;
 struct recall;
@@ -71,7 +72,8 @@ struct gw {
     struct admission *admission;
     struct pool *pool;
     struct prompt_cache *cache;
-    struct flow flow; /* the three above that requests need */
+    struct flow flow;        /* the three above that requests need */
+    struct home_table *home; /* of /v1/process; NULL: none */
     struct gw_loop loops[GW_MAX_LOOPS];
     uint32_t n_loops;
     _Atomic bool draining;

@@ -20,6 +20,7 @@
 #define MANIFEST "models.json"
 #define MAX_MANIFEST_BYTES ((size_t)4 << 20)
 #define MAX_MODELS 4096
+#define MAX_TABLES 64
 #define MAX_FILES 256
 
 /* ---- the manifest --------------------------------------------------------------------------- */
@@ -54,19 +55,18 @@ static char *join(const char *dir, const char *name)
     return s;
 }
 
-static int read_one_file(struct pack_file *f, const char *dir, const cJSON *o, const char *model,
+static int read_one_file(struct pack_file *f, const char *dir, const cJSON *o, const char *owner,
                          struct err *e)
 {
     const char *file = text_of(o, "file");
     const cJSON *bytes = cJSON_GetObjectItemCaseSensitive(o, "bytes");
     if (!file || !stays_inside(file))
-        return err_set(e, SHOAL_EFORMAT, "model %s: file is missing or leaves the folder", model);
+        return err_set(e, SHOAL_EFORMAT, "%s: file is missing or leaves the folder", owner);
     if (!cJSON_IsNumber(bytes) || bytes->valuedouble < 0 || bytes->valuedouble > 1e15)
-        return err_set(e, SHOAL_EFORMAT, "model %s: bytes of %s is no size", model, file);
+        return err_set(e, SHOAL_EFORMAT, "%s: bytes of %s is no size", owner, file);
     const char *sum = text_of(o, "sha256");
     if (!sum || strlen(sum) != 2 * SHA256_BYTES || !sha256_read_hex(f->sha256, sum))
-        return err_set(e, SHOAL_EFORMAT, "model %s: sha256 of %s is not 64 hex digits", model,
-                       file);
+        return err_set(e, SHOAL_EFORMAT, "%s: sha256 of %s is not 64 hex digits", owner, file);
     f->bytes = (uint64_t)bytes->valuedouble;
     f->path = join(dir, file);
     return f->path ? 0 : err_set(e, SHOAL_ENOMEM, "manifest");
@@ -108,6 +108,31 @@ static int read_model(struct pack_model *m, const char *dir, const cJSON *o, str
     return m->open ? 0 : err_set(e, SHOAL_ENOMEM, "manifest");
 }
 
+static int read_tables(struct pack *p, struct err *e)
+{
+    const cJSON *tables = cJSON_GetObjectItemCaseSensitive(p->json, "tables"), *o;
+    int n = tables ? cJSON_IsArray(tables) ? cJSON_GetArraySize(tables) : -1 : 0;
+    if (n < 0 || n > MAX_TABLES)
+        return err_set(e, SHOAL_EFORMAT, "\"tables\" is not a list of at most %d", MAX_TABLES);
+    p->tables = mem_zalloc_n((size_t)n + 1, sizeof(*p->tables));
+    if (!p->tables)
+        return err_set(e, SHOAL_ENOMEM, "manifest");
+    cJSON_ArrayForEach(o, tables)
+    {
+        struct pack_table *t = &p->tables[p->n_tables];
+        t->name = text_of(o, "name");
+        if (!t->name || !*t->name)
+            return err_set(e, SHOAL_EFORMAT, "a table without name");
+        if (pack_find_table(p, t->name))
+            return err_set(e, SHOAL_EFORMAT, "two tables of the name %s", t->name);
+        p->n_tables++;
+        int rc = read_one_file(&t->file, p->dir, o, t->name, e);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
 int pack_parse(struct pack **out, const char *dir, const char *json, size_t n, struct err *e)
 {
     *out = NULL;
@@ -137,6 +162,8 @@ int pack_parse(struct pack **out, const char *dir, const char *json, size_t n, s
             rc = err_set(e, SHOAL_EFORMAT, "two models of the name %s",
                          p->models[p->n_models - 1].name);
     }
+    if (rc == 0)
+        rc = read_tables(p, e);
     if (rc < 0) {
         pack_close(p);
         return rc;
@@ -157,6 +184,9 @@ void pack_close(struct pack *p)
         mem_free((void *)(uintptr_t)m->card);
         mem_free((void *)(uintptr_t)m->open);
     }
+    for (uint32_t i = 0; i < p->n_tables; i++)
+        mem_free(p->tables[i].file.path);
+    mem_free(p->tables);
     mem_free(p->models);
     mem_free(p->dir);
     cJSON_Delete(p->json);
@@ -275,6 +305,14 @@ const struct pack_model *pack_find(const struct pack *p, const char *name)
     return NULL;
 }
 
+const struct pack_table *pack_find_table(const struct pack *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->n_tables; i++)
+        if (strcmp(p->tables[i].name, name) == 0)
+            return &p->tables[i];
+    return NULL;
+}
+
 void pack_names(const struct pack *p, char *out, size_t cap)
 {
     size_t n = 0;
@@ -316,12 +354,22 @@ static int verify_file(const struct pack_file *f, uint8_t *block, struct err *e)
     return 0;
 }
 
-int pack_verify(const struct pack_model *m, struct err *e)
+static int verify_files(const struct pack_file *files, uint32_t n, struct err *e)
 {
     uint8_t *block = mem_alloc(BLOCK_BYTES);
     int rc = block ? 0 : err_set(e, SHOAL_ENOMEM, "hash");
-    for (uint32_t i = 0; rc == 0 && i < m->n_files; i++)
-        rc = verify_file(&m->files[i], block, e);
+    for (uint32_t i = 0; rc == 0 && i < n; i++)
+        rc = verify_file(&files[i], block, e);
     mem_free(block);
     return rc;
+}
+
+int pack_verify(const struct pack_model *m, struct err *e)
+{
+    return verify_files(m->files, m->n_files, e);
+}
+
+int pack_verify_table(const struct pack_table *t, struct err *e)
+{
+    return verify_files(&t->file, 1, e);
 }

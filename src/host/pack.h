@@ -1,4 +1,5 @@
-/* pack.h - a folder of models with a manifest (models.json): names, tasks, files and their hashes.
+/* pack.h - a folder of models and tables with a manifest (models.json): names, tasks, files and
+ * their hashes.
  *
  * Thread:    immutable after open.
  * Ownership: pack_open gives, pack_close takes back; texts are the pack's.
@@ -29,10 +30,16 @@ struct pack_model {
     uint32_t n_files;
 };
 
+struct pack_table { /* data of an application, such as the words of src/flow/home */
+    const char *name;
+    struct pack_file file;
+};
+
 struct pack {
     char *dir;
     struct pack_model *models;
-    uint32_t n_models;
+    struct pack_table *tables;
+    uint32_t n_models, n_tables;
     void *json; /* texts live in it */
 };
 
@@ -46,9 +53,11 @@ SHOAL_MUST_CHECK int pack_parse(struct pack **out, const char *dir, const char *
 void pack_close(struct pack *p);
 /* NULL: none of that name. */
 const struct pack_model *pack_find(const struct pack *p, const char *name);
+const struct pack_table *pack_find_table(const struct pack *p, const char *name);
 /* "reply, intent, ..." */
 void pack_names(const struct pack *p, char *out, size_t cap);
 /* Sizes and SHA-256 of all files of the model are those of the manifest. */
 SHOAL_MUST_CHECK int pack_verify(const struct pack_model *m, struct err *e);
+SHOAL_MUST_CHECK int pack_verify_table(const struct pack_table *t, struct err *e);
 
 #endif

@@ -309,14 +309,14 @@ void registry_put(struct registry_model *m)
 }
 
 int registry_attach(struct registry_model *m,
-                    int (*make)(void **out, struct shoal_engine *en, struct err *e),
-                    void (*detach_fn)(void *attached), void **out, struct err *e)
+                    int (*make)(void *ctx, void **out, struct shoal_engine *en, struct err *e),
+                    void *ctx, void (*detach_fn)(void *attached), void **out, struct err *e)
 {
     struct registry_slot *s = m->slot;
     int rc = 0;
     pthread_mutex_lock(&s->all->lock);
     if (!s->attached)
-        rc = make(&s->attached, s->engine, e);
+        rc = make(ctx, &s->attached, s->engine, e);
     s->detach = detach_fn;
     *out = s->attached;
     pthread_mutex_unlock(&s->all->lock);

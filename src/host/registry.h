@@ -141,10 +141,10 @@ void registry_put(struct registry_model *m);
 /* One more reference to a model that is held. */
 void registry_hold(struct registry_model *m);
 /* What was made for the engine of a model, which is held: made once, kept while it is loaded. */
-SHOAL_MUST_CHECK int registry_attach(struct registry_model *m,
-                                     int (*make)(void **out, struct shoal_engine *en,
-                                                 struct err *e),
-                                     void (*detach)(void *attached), void **out, struct err *e);
+SHOAL_MUST_CHECK int
+registry_attach(struct registry_model *m,
+                int (*make)(void *ctx, void **out, struct shoal_engine *en, struct err *e),
+                void *ctx, void (*detach)(void *attached), void **out, struct err *e);
 /* Starts loading or unloading; unloading waits for the users. */
 SHOAL_MUST_CHECK int registry_load(struct registry *r, const char *name, struct err *e);
 SHOAL_MUST_CHECK int registry_unload(struct registry *r, const char *name, struct err *e);

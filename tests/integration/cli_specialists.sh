@@ -137,4 +137,16 @@ run 1 ask --budget-ms 1 "tell me a joke"
 run 1 ask --models /nonexistent "x"; has err "models.json"
 mkdir broken && cp -r "$root/models/." broken/ && printf x >>broken/reply.gguf
 run 1 ask --models broken "mute the tv"; has err "is not the file of the manifest"
+cp "$root/models/reply.gguf" broken/ && printf ' ' >>broken/home.json
+run 1 ask --models broken "mute the tv"; has err "home.json is not the file of the manifest"
+
+# ask with a table of one's own
+run 0 ask --no-reply --table "$root/tests/data/ask/workshop.json" "start compressor 2 and set the pressure of pump 3 to 4 bar"
+same "an action of the table" "$(head -n 1 out)" '{"action":"start_machine","machine":"compressor 2","id":"compressor_2","result":"done"}'
+same "a unit of the table" "$(tail -n 1 out)" '{"action":"set_machine","machine":"pump 3","sensor":"pressure","value":4,"unit":"barg","id":"pump_3","result":"done"}'
+run 0 ask --no-reply --json --explain --table "$root/tests/data/ask/workshop.json" "mute the tv"
+has out '"contexts":["oos: mute the tv"]'
+run 1 ask --table /nonexistent/t.json "x"; has err "cannot open /nonexistent/t.json"
+sed 's/"slots": \["machine"\]/"slots": ["motor"]/' "$root/tests/data/ask/workshop.json" >bad.json
+run 1 ask --table bad.json "x"; has err 'bad.json: actions.start_machine.slots[0]: "motor" is no slot of this table'
 finish

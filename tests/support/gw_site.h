@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "flow/home/ask_pack.h"
 #include "flow/pool.h"
 #include "gateway/api/recall.h"
 #include "gateway/door.h"
@@ -48,6 +49,8 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
     }
     if (rc == 0)
         rc = pool_create(&gw->pool, 1, 16, NULL);
+    if (rc == 0)
+        rc = ask_pack_table(&gw->home, SHOAL_TEST_DATA "/../../models", NULL, NULL);
     if (rc == 0 && cache_bytes)
         rc = prompt_cache_create(&gw->cache, cache_bytes, 0, NULL);
     if (rc == 0)
@@ -84,6 +87,7 @@ static inline void gw_site_close(struct gw *gw)
         gw_site_settle(gw);
     pool_destroy(gw->pool);
     registry_destroy(gw->registry);
+    home_table_close(gw->home);
     prompt_cache_destroy(gw->cache);
     loop_destroy(gl->loop);
     admission_destroy(gw->admission);

@@ -1,4 +1,4 @@
-/* ask.c - the way of a request, see ask.h. */
+/* ask.c - the life of a request, see ask.h. */
 #include "flow/home/ask.h"
 
 #include <cjson/cJSON.h>
@@ -9,7 +9,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "flow/home/ask_text.h"
+#include "flow/home/home_clauses.h"
+#include "flow/home/home_rules.h"
+#include "flow/home/home_words.h"
+#include "shoal/shoal.h"
 
 #define ARENA_BYTES ((size_t)8 << 20)
 #define REPLY_BYTES ((size_t)1 << 16)
@@ -18,6 +21,7 @@
 #define MAX_FLOWS 64u
 
 struct ask {
+    const struct home_table *table;
     struct shoal_engine *encoder, *reply;
     float threshold;
     struct {
@@ -39,7 +43,7 @@ struct ask_request {
     char message[320];
 
     struct arena arena;
-    struct ask_clause clauses[ASK_MAX_CLAUSES];
+    struct home_clause clauses[ASK_MAX_CLAUSES];
     uint32_t n_clauses;
     struct ask_plan plan;
     const char **contexts;
@@ -70,12 +74,14 @@ static int read_config(struct ask *a, const char *json, size_t n, struct err *e)
     const cJSON *router = cJSON_GetObjectItemCaseSensitive(s, "router");
     const cJSON *intent = cJSON_GetObjectItemCaseSensitive(s, "intent");
     const cJSON *sets = cJSON_GetObjectItemCaseSensitive(intent, "label_sets");
-    const cJSON *combined = cJSON_GetObjectItemCaseSensitive(sets, "combined");
-    const cJSON *threshold = cJSON_GetObjectItemCaseSensitive(combined, "threshold");
+    const cJSON *set = cJSON_GetObjectItemCaseSensitive(sets, a->table->intent_labels);
+    const cJSON *threshold = cJSON_GetObjectItemCaseSensitive(set, "threshold");
     int rc = 0;
     if (!cJSON_IsObject(router) || !cJSON_IsNumber(threshold))
         rc = err_set(e, SHOAL_EFORMAT,
-                     "the encoder's config.json has no shoal.router and shoal.intent");
+                     "the encoder's config.json has no shoal.router, or no threshold in "
+                     "shoal.intent.label_sets.%s",
+                     a->table->intent_labels);
     else
         a->threshold = (float)threshold->valuedouble;
     cJSON_ArrayForEach(v, cJSON_GetObjectItemCaseSensitive(router, "flow"))
@@ -92,8 +98,8 @@ static int read_config(struct ask *a, const char *json, size_t n, struct err *e)
     return rc;
 }
 
-int ask_create(struct ask **out, struct shoal_engine *encoder, struct shoal_engine *reply,
-               struct err *e)
+int ask_create(struct ask **out, const struct home_table *table, struct shoal_engine *encoder,
+               struct shoal_engine *reply, struct err *e)
 {
     struct shoal_engine_info info = {.size = sizeof(info)};
     *out = NULL;
@@ -103,6 +109,7 @@ int ask_create(struct ask **out, struct shoal_engine *encoder, struct shoal_engi
     struct ask *a = mem_zalloc(sizeof(*a));
     if (!a)
         return err_set(e, SHOAL_ENOMEM, "flow");
+    a->table = table;
     a->encoder = encoder;
     a->reply = reply;
     size_t n = 0;
@@ -223,7 +230,7 @@ static void part_done(struct ask_request *r)
  * after the other: an engine has one thread. */
 struct part {
     struct ask_request *r;
-    struct ask_clause *clause;
+    struct home_clause *clause;
     uint32_t which; /* 0: intent, 1: router, 2: entities */
 };
 
@@ -247,13 +254,13 @@ static void take_entities(struct part *p, const struct shoal_result *res)
 {
     struct arena *a = &p->r->arena;
     const char *text = p->clause->text;
-    struct ask_entity *list = arena_zalloc_n(a, (size_t)res->n_spans + 1, sizeof(*list));
+    struct home_entity *list = arena_zalloc_n(a, (size_t)res->n_spans + 1, sizeof(*list));
     uint32_t n = 0;
     for (uint32_t i = 0; list && i < res->n_spans; i++) {
-        struct ask_entity *e = &list[n];
+        struct home_entity *e = &list[n];
         uint32_t word = 0;
         bool inside = false;
-        *e = (struct ask_entity){.from = UINT32_MAX};
+        *e = (struct home_entity){.from = UINT32_MAX};
         for (uint32_t b = 0; b < res->spans[i].end && text[b]; b++) {
             bool space = strchr(" \t\n\v\f\r", text[b]) != NULL;
             if (!space && !inside)
@@ -289,7 +296,8 @@ static void part_result(void *ctx, const struct shoal_result *res)
 
 static void submit_part(struct ask_request *r, struct part *p)
 {
-    static const char *const sets[] = {"combined", "router", "home"};
+    const struct home_table *table = r->ask->table;
+    const char *const sets[] = {table->intent_labels, table->router_labels, table->entity_labels};
     struct err e = {0};
     struct shoal_task *t;
     struct shoal_infer_opts o = {.size = sizeof(o),
@@ -326,8 +334,8 @@ static void understand(struct ask_request *r)
 static void decide(struct ask_request *r)
 {
     for (uint32_t i = 0; i < r->n_clauses; i++)
-        ask_decide(&r->arena, &r->plan, &r->clauses[i], &r->now);
-    r->n_contexts = ask_contexts(&r->arena, &r->plan, &r->contexts);
+        home_rules_decide(&r->arena, r->ask->table, &r->plan, &r->clauses[i], &r->now);
+    r->n_contexts = ask_plan_contexts(&r->arena, &r->plan, r->ask->table->together, &r->contexts);
     if (r->arena.rc < 0)
         fail(r, r->arena.rc, err_text(r->arena.rc));
     step_end(r, "decide", NULL);
@@ -441,7 +449,7 @@ static void advance(struct ask_request *r)
 static int split(struct ask_request *r, const struct ask_opts *o, struct err *e)
 {
     const char **clauses, *text = arena_printf(&r->arena, "%.*s", (int)o->text_bytes, o->text);
-    uint32_t n = ask_clauses(&r->arena, text, &clauses);
+    uint32_t n = home_clauses_split(&r->arena, r->ask->table, text, &clauses);
     if (r->arena.rc < 0)
         return err_set(e, r->arena.rc, "text of %zu bytes", o->text_bytes);
     if (n == 0)
@@ -449,11 +457,11 @@ static int split(struct ask_request *r, const struct ask_opts *o, struct err *e)
     if (n > ASK_MAX_CLAUSES)
         return err_set(e, SHOAL_ELIMIT, "%u commands in one text, at most %u", n, ASK_MAX_CLAUSES);
     for (uint32_t i = 0; i < n; i++)
-        r->clauses[i] = (struct ask_clause){.text = clauses[i],
-                                            .intent = "",
-                                            .router = "",
-                                            .flow = "",
-                                            .threshold = r->ask->threshold};
+        r->clauses[i] = (struct home_clause){.text = clauses[i],
+                                             .intent = "",
+                                             .router = "",
+                                             .flow = "",
+                                             .threshold = r->ask->threshold};
     r->n_clauses = n;
     return 0;
 }
@@ -548,12 +556,13 @@ const char *ask_message_of(const struct ask_request *r)
     return r->message;
 }
 
-static const char *entity_text(struct arena *a, const struct ask_clause *c, uint32_t i)
+static const char *entity_text(struct arena *a, const struct home_clause *c, uint32_t i)
 {
-    struct ask_words w = ask_words(a, c->text);
+    struct home_words w = home_words_split(a, c->text);
     if (a->rc < 0)
         return ""; /* the caller looks at the arena */
-    return ask_trim_end(a, ask_join(a, &w, c->entities[i].from, c->entities[i].to), ".,;:!?)");
+    return home_words_trim_end(a, home_words_join(a, &w, c->entities[i].from, c->entities[i].to),
+                               HOME_WORDS_CLOSING);
 }
 
 void ask_explain(struct buf *b, const struct ask_request *r)
@@ -561,7 +570,7 @@ void ask_explain(struct buf *b, const struct ask_request *r)
     struct arena a;
     arena_init(&a, ARENA_BYTES);
     for (uint32_t i = 0; i < r->n_clauses; i++) {
-        const struct ask_clause *c = &r->clauses[i];
+        const struct home_clause *c = &r->clauses[i];
         buf_printf(b, "\n\"%s\"\n  intent  %s %.2f\n  router  %s %.2f (%s)\n", c->text, c->intent,
                    (double)c->intent_p, c->router, (double)c->router_p, c->flow);
         for (uint32_t k = 0; k < c->n_entities; k++)
@@ -574,7 +583,7 @@ void ask_explain(struct buf *b, const struct ask_request *r)
     arena_fini(&a);
 }
 
-static void clause_json(struct json_out *j, struct arena *a, const struct ask_clause *c)
+static void clause_json(struct json_out *j, struct arena *a, const struct home_clause *c)
 {
     json_out_object(j);
     json_out_key(j, "text");
@@ -632,7 +641,7 @@ static void actions_json(struct json_out *j, const struct ask_request *r)
     json_out_key(j, "actions");
     json_out_array(j);
     for (uint32_t i = 0; i < r->plan.n_actions; i++)
-        ask_action_json(j, r->plan.actions[i]);
+        ask_plan_action_json(j, r->plan.actions[i]);
     json_out_array_end(j);
 }
 

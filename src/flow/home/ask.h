@@ -1,14 +1,25 @@
-/* ask.h - the flow that is built in (docs/ASK.md): a text is split into clauses, an encoder says
- * what each of them wants, rules make actions of it, a small decoder says it.
+/* ask.h - the home flow (docs/ASK.md): a text is split into clauses, an encoder says what each of
+ * them wants, the rules of a table turn that into actions, and a small decoder says it.
  *
- * Nothing here waits: a request goes from step to step on the engines' threads, and its events come
- * there, one at a time.
+ * It needs neither the gateway nor the command line: ask_pack.h opens everything from the folder of
+ * models, or the caller brings a table and engines of its own.
  *
- * Thread:    ask_submit, ask_cancel and ask_free from any thread; the request's content may be read
- *            in its events and after ask_wait.
- * Ownership: ask_open opens the engines, ask_create borrows them; they must outlive every request.
- * Failure:   SHOAL_E* of ask_submit (then there is no request and no event), or of the DONE event.
- */
+ * Thread:    ask_create and ask_destroy: the thread that owns the flow.
+ *            ask_submit, ask_cancel, ask_free: any thread, also inside an event, except that
+ *            ask_free of the same request twice is an error.
+ *            ask_wait: any thread but those that deliver events (it would wait for itself).
+ *            The event callback: one call at a time for a request, on a thread of the encoder's
+ *            engine (PLAN, or DONE after a failure) or of the reply's (TEXT, DONE); it may also run
+ *            inside ask_submit.  It must not block: the engine waits for it.
+ *            ask_plan_of ... ask_json: inside an event, or after DONE (ask_wait returned).
+ * Lifetime:  table and engines outlive the flow, the flow outlives every request.  The options of
+ *            ask_submit, its text among them, are copied or used before it returns, except
+ *            event_ctx, which must live until DONE.  Everything read from a request lives until
+ *            ask_free; the text of an event only until the callback returns.
+ * Cancel:    ask_cancel asks, DONE with SHOAL_ECANCELLED follows; a request that is just complete
+ *            may still end with 0.  A deadline ends it the same way with SHOAL_EDEADLINE.  Every
+ *            request has exactly one DONE, and no event after it.
+ * Failure:   SHOAL_E* of ask_submit (then there is no request and no event), or of DONE. */
 #ifndef SHOAL_FLOW_HOME_ASK_H
 #define SHOAL_FLOW_HOME_ASK_H
 
@@ -18,8 +29,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "flow/home/ask_rules.h"
-#include "shoal/shoal.h"
+#include "flow/home/ask_plan.h"
 #include "wire/json_out.h"
 
 #define ASK_MAX_TEXT 4096u
@@ -28,16 +38,18 @@
 
 struct ask;
 struct ask_request;
+struct home_table;
+struct shoal_engine;
 
 enum ask_event_kind {
-    ASK_EVENT_PLAN, /* what is wanted is known: actions */
+    ASK_EVENT_PLAN, /* the actions are known */
     ASK_EVENT_TEXT, /* a piece of the reply */
     ASK_EVENT_DONE, /* the last one */
 };
 
 struct ask_event {
     enum ask_event_kind kind;
-    const char *text; /* TEXT; valid during the call, not NUL-terminated */
+    const char *text; /* TEXT; not NUL-terminated */
     size_t text_bytes;
     int code; /* DONE: 0 or SHOAL_E* */
     const char *message;
@@ -48,9 +60,9 @@ struct ask_opts {
     size_t text_bytes;          /* at most ASK_MAX_TEXT */
     time_t now;                 /* 0: the clock's */
     bool no_reply;              /* actions only */
-    struct shoal_engine *reply; /* that says it; NULL: the flow's */
-    uint64_t deadline_ns;
-    int32_t priority;
+    struct shoal_engine *reply; /* says it; NULL: the flow's */
+    uint64_t deadline_ns;       /* on clock_ns(); 0: none */
+    int32_t priority;           /* as of tasks: higher first */
     void (*event)(void *ctx, const struct ask_request *r, const struct ask_event *ev);
     void *event_ctx;
 };
@@ -59,20 +71,22 @@ struct ask_step { /* what happened when, for --explain and the page's waterfall 
     const char *name;
     const char *model; /* NULL: rules */
     uint64_t start_ns, ns;
-    uint32_t tokens; /* read, or written */
+    uint32_t tokens; /* prefill, or decode */
 };
 
-/* The encoder must classify ("combined", "router") and tag ("home"); reply NULL: actions only. */
-SHOAL_MUST_CHECK int ask_create(struct ask **out, struct shoal_engine *encoder,
-                                struct shoal_engine *reply, struct err *e);
-void ask_destroy(struct ask *a);
+/* The encoder must have the table's label sets: it classifies and tags.  reply NULL: actions only,
+ * unless ask_opts bring one. */
+SHOAL_MUST_CHECK int ask_create(struct ask **out, const struct home_table *table,
+                                struct shoal_engine *encoder, struct shoal_engine *reply,
+                                struct err *e);
+void ask_destroy(struct ask *a); /* NULL is fine */
 
 SHOAL_MUST_CHECK int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out,
                                 struct err *e);
 void ask_cancel(struct ask_request *r);
-/* Waits for DONE; its code. */
+/* Waits for DONE; returns its code. */
 int ask_wait(struct ask_request *r);
-/* The caller's part of the request; before DONE it also cancels. */
+/* Gives up the caller's part of the request; before DONE it also cancels.  NULL is fine. */
 void ask_free(struct ask_request *r);
 
 const struct ask_plan *ask_plan_of(const struct ask_request *r);

@@ -2,6 +2,9 @@
 #include "flow/home/ask_pack.h"
 
 #include "host/pack.h"
+#include "shoal/shoal.h"
+
+#define TABLE "home" /* its name in the manifest */
 
 static int open_model(struct shoal_engine **out, const struct pack *p, const char *name,
                       const struct ask_pack_opts *o, struct err *e)
@@ -18,6 +21,18 @@ static int open_model(struct shoal_engine **out, const struct pack *p, const cha
     return rc < 0 ? rc : shoal_engine_open(out, m->open, &eo, e);
 }
 
+static int open_table(struct home_table **out, const struct pack *p, const char *path,
+                      struct err *e)
+{
+    if (path)
+        return home_table_open(out, path, e);
+    const struct pack_table *t = pack_find_table(p, TABLE);
+    if (!t)
+        return err_set(e, SHOAL_ENOTFOUND, "%s has no table \"" TABLE "\"", p->dir);
+    int rc = pack_verify_table(t, e);
+    return rc < 0 ? rc : home_table_open(out, t->file.path, e);
+}
+
 int ask_pack_open(struct ask_pack *p, const struct ask_pack_opts *o, struct err *e)
 {
     struct pack *pack;
@@ -25,11 +40,13 @@ int ask_pack_open(struct ask_pack *p, const struct ask_pack_opts *o, struct err 
     int rc = pack_open(&pack, o->dir, e);
     if (rc < 0)
         return rc;
-    rc = open_model(&p->encoder, pack, ASK_ENCODER, o, e);
-    if (rc == 0 && !o->no_reply)
-        rc = open_model(&p->reply, pack, ASK_REPLY, o, e);
+    rc = open_table(&p->table, pack, o->table, e);
     if (rc == 0)
-        rc = ask_create(&p->ask, p->encoder, p->reply, e);
+        rc = open_model(&p->encoder, pack, p->table->encoder, o, e);
+    if (rc == 0 && !o->no_reply)
+        rc = open_model(&p->reply, pack, p->table->reply, o, e);
+    if (rc == 0)
+        rc = ask_create(&p->ask, p->table, p->encoder, p->reply, e);
     pack_close(pack);
     if (rc < 0)
         ask_pack_close(p);
@@ -41,5 +58,17 @@ void ask_pack_close(struct ask_pack *p)
     ask_destroy(p->ask);
     shoal_engine_close(p->reply);
     shoal_engine_close(p->encoder);
+    home_table_close(p->table);
     *p = (struct ask_pack){0};
+}
+
+int ask_pack_table(struct home_table **out, const char *dir, const char *path, struct err *e)
+{
+    struct pack *pack = NULL;
+    *out = NULL;
+    int rc = path ? 0 : pack_open(&pack, dir, e);
+    if (rc == 0)
+        rc = open_table(out, pack, path, e);
+    pack_close(pack);
+    return rc;
 }

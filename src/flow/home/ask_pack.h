@@ -1,22 +1,23 @@
-/* ask_pack.h - the ask flow with the models of a pack: opened, checked against the manifest, ready.
+/* ask_pack.h - opens the home flow from a pack (host/pack.h: the folder of models that comes with
+ * Shoal): the table and the models it names, each checked against the manifest.
  *
  * Thread:    one thread opens and closes.
- * Ownership: ask_pack_open gives, ask_pack_close takes back; no request may be left. */
+ * Ownership: open gives, close takes back; no request may be left then. */
 #ifndef SHOAL_FLOW_HOME_ASK_PACK_H
 #define SHOAL_FLOW_HOME_ASK_PACK_H
 
 #include "flow/home/ask.h"
-
-#define ASK_ENCODER "intent" /* of the pack: the encoder with all heads */
-#define ASK_REPLY "reply"
+#include "flow/home/home_table.h"
 
 struct ask_pack {
+    struct home_table *table;
     struct shoal_engine *encoder, *reply; /* reply NULL: actions only */
     struct ask *ask;
 };
 
 struct ask_pack_opts {
-    const char *dir; /* NULL: found as pack.h says */
+    const char *dir;   /* NULL: where pack_open looks */
+    const char *table; /* this file instead of the pack's table; NULL: the pack's */
     bool no_reply;
     uint32_t n_threads;
     bool (*progress)(void *ctx, double part); /* as in shoal_engine_opts */
@@ -26,5 +27,9 @@ struct ask_pack_opts {
 SHOAL_MUST_CHECK int ask_pack_open(struct ask_pack *p, const struct ask_pack_opts *o,
                                    struct err *e);
 void ask_pack_close(struct ask_pack *p);
+
+/* The table alone: the file at path, or with NULL the one of the pack in dir. */
+SHOAL_MUST_CHECK int ask_pack_table(struct home_table **out, const char *dir, const char *path,
+                                    struct err *e);
 
 #endif

@@ -34,6 +34,7 @@ int shoal_ask_open(struct shoal_ask **out, const struct shoal_ask_opts *opts, st
     if (!a)
         return err_set(e, SHOAL_ENOMEM, "ask");
     struct ask_pack_opts po = {.dir = o.models,
+                               .table = o.table,
                                .no_reply = o.no_reply,
                                .n_threads = o.n_threads,
                                .progress = o.progress,

@@ -246,10 +246,15 @@ static void on_abandon(struct call *c)
         ask_cancel(p->asked);
 }
 
-static int make_ask(void **out, struct shoal_engine *encoder, struct err *e)
+static struct home_table *home(const struct call *c)
+{
+    return c->gl->gw->home;
+}
+
+static int make_ask(void *table, void **out, struct shoal_engine *encoder, struct err *e)
 {
     struct ask *a = NULL;
-    int rc = ask_create(&a, encoder, NULL, e);
+    int rc = ask_create(&a, table, encoder, NULL, e);
     *out = a;
     return rc;
 }
@@ -272,7 +277,7 @@ static void submit(struct process *p)
                          .priority = r->priority + r->client.priority,
                          .event = on_event,
                          .event_ctx = p};
-    int rc = registry_attach(p->encoder, make_ask, drop_ask, &ask, &e);
+    int rc = registry_attach(p->encoder, make_ask, home(p->call), drop_ask, &ask, &e);
     if (rc == 0)
         rc = ask_submit(ask, &o, &p->asked, &e);
     if (rc < 0) {
@@ -330,33 +335,40 @@ static void on_encoder(struct acquire *a, struct registry_model *m)
     p->call->model_name = m->name;
     count_begin(m);
     if (p->request->ask.reply)
-        acquire(p, &p->for_reply, ASK_REPLY, SHOAL_KIND_GENERATE, on_reply);
+        acquire(p, &p->for_reply, home(p->call)->reply, SHOAL_KIND_GENERATE, on_reply);
     else
         submit(p);
 }
 
 struct needed {
+    const struct home_table *table;
     bool encoder, reply;
 };
 
 static void look(void *ctx, const struct registry_model *m)
 {
     struct needed *have = ctx;
-    have->encoder |= strcmp(m->name, ASK_ENCODER) == 0;
-    have->reply |= strcmp(m->name, ASK_REPLY) == 0;
+    have->encoder |= strcmp(m->name, have->table->encoder) == 0;
+    have->reply |= strcmp(m->name, have->table->reply) == 0;
 }
 
 /* true: the server has the models that this needs. */
 static bool check_models(struct call *c, const struct request_ask *b)
 {
-    struct needed have = {false, false};
+    struct needed have = {.table = home(c)};
+    if (!have.table) {
+        call_fail(c, 404, NULL, NULL, "model_not_found",
+                  "/v1/process needs a table of words and actions, which this server does not "
+                  "have: start 'shoal serve' with the models that come with Shoal (without -m)");
+        return false;
+    }
     registry_each(c->gl->gw->registry, look, &have);
     if (have.encoder && (have.reply || !b->reply))
         return true;
     call_fail(c, 404, NULL, NULL, "model_not_found",
               "/v1/process needs the model '%s', which this server does not have: start "
               "'shoal serve' with the models that come with Shoal (without -m)",
-              have.encoder ? ASK_REPLY : ASK_ENCODER);
+              have.encoder ? have.table->reply : have.table->encoder);
     return false;
 }
 
@@ -398,7 +410,7 @@ static void start(struct call *c, struct request *r, bool stream)
     c->gl->flow.n_jobs++;
     c->job = p;
     c->abandon = on_abandon;
-    acquire(p, &p->for_encoder, ASK_ENCODER, SHOAL_KIND_CLASSIFY, on_encoder);
+    acquire(p, &p->for_encoder, home(c)->encoder, SHOAL_KIND_CLASSIFY, on_encoder);
 }
 
 void process_handle(struct call *c)

@@ -60,6 +60,38 @@ static void test_bad_manifests_are_refused(void **state)
     refused("{\"models\":[" ONE("a", "x", "-3", ABC) "]}", "no size");
     refused("{\"models\":[" ONE("a", "x", "3", "abc") "]}", "64 hex digits");
     refused("{\"models\":[" ONE("a", "x", "3", ABC) "," ONE("a", "x", "3", ABC) "]}", "two models");
+    refused("{\"models\":[],\"tables\":{}}", "\"tables\" is not a list");
+    refused("{\"models\":[],\"tables\":[{}]}", "a table without name");
+    refused("{\"models\":[],\"tables\":[" ONE("a", "../x", "3", ABC) "]}", "leaves the folder");
+    refused("{\"models\":[],\"tables\":[" ONE("a", "x", "3", ABC) "," ONE("a", "x", "3", ABC) "]}",
+            "two tables");
+}
+
+static void test_tables_are_read_and_checked(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/test_pack.XXXXXX";
+    char json[256];
+    struct pack *p;
+    struct err e = {0};
+    int fd = mkstemp(path);
+    assert_true(fd >= 0 && write(fd, "abc", 3) == 3);
+    snprintf(json, sizeof(json),
+             "{\"models\":[],\"tables\":[{\"name\":\"home\",\"file\":\"%s\",\"bytes\":3,"
+             "\"sha256\":\"" ABC "\"}]}",
+             path + strlen("/tmp/"));
+    assert_int_equal(pack_parse(&p, "/tmp", json, strlen(json), &e), 0);
+    assert_null(pack_find_table(p, "house"));
+    const struct pack_table *t = pack_find_table(p, "home");
+    assert_non_null(t);
+    assert_string_equal(t->file.path, path);
+    assert_int_equal(pack_verify_table(t, &e), 0);
+    assert_int_equal(pwrite(fd, "x", 1, 0), 1);
+    assert_int_equal(pack_verify_table(t, &e), SHOAL_EFORMAT);
+    assert_non_null(strstr(e.msg, "another SHA-256"));
+    close(fd);
+    unlink(path);
+    pack_close(p);
 }
 
 static void write_file(const char *path, const char *text)
@@ -119,6 +151,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads_names_and_places),
         cmocka_unit_test(test_bad_manifests_are_refused),
+        cmocka_unit_test(test_tables_are_read_and_checked),
         cmocka_unit_test(test_files_are_checked),
         cmocka_unit_test(test_failed_allocations_leave_nothing),
     };

@@ -1,5 +1,6 @@
-/* test_ask_rules.c - the rules of the ask flow against the examples that its definition in Python
- * made (tests/data/ask), and against texts that mean harm. */
+/* test_home_rules.c - the rules of the home flow with the table of the pack: the examples that
+ * their definition in Python made (tests/data/ask), values as people say them, failed allocations.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +14,29 @@
 #include <cjson/cJSON.h>
 
 #include "base/mem.h"
-#include "flow/home/ask_rules.h"
-#include "flow/home/ask_text.h"
+#include "flow/home/home_clauses.h"
+#include "flow/home/home_rules.h"
+#include "flow/home/home_values.h"
+#include "flow/home/home_words.h"
+
+static struct home_table *table;
+
+static int setup(void **state)
+{
+    struct err e = {0};
+    (void)state;
+    int rc = home_table_open(&table, SHOAL_TEST_DATA "/../../models/home.json", &e);
+    if (rc < 0)
+        print_error("%s\n", e.msg);
+    return rc;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    home_table_close(table);
+    return 0;
+}
 
 static const cJSON *get(const cJSON *o, const char *key)
 {
@@ -25,39 +47,40 @@ static const cJSON *get(const cJSON *o, const char *key)
 }
 
 /* Words of the clause, from `from` on, that spell the entity. */
-static struct ask_entity place(struct arena *a, const struct ask_words *w, uint32_t from,
-                               const char *type, const char *text)
+static struct home_entity place(struct arena *a, const struct home_words *w, uint32_t from,
+                                const char *type, const char *text)
 {
     for (; from < w->n; from++)
         for (uint32_t to = from + 1; to <= w->n; to++)
-            if (strcmp(ask_trim_end(a, ask_join(a, w, from, to), ".,;:!?)"), text) == 0)
-                return (struct ask_entity){type, from, to};
+            if (strcmp(home_words_trim_end(a, home_words_join(a, w, from, to), HOME_WORDS_CLOSING),
+                       text) == 0)
+                return (struct home_entity){type, from, to};
     fail_msg("entity \"%s\" is not in its clause", text);
-    return (struct ask_entity){0};
+    return (struct home_entity){0};
 }
 
 static void decide(struct arena *a, struct ask_plan *plan, const cJSON *c, const cJSON *flows,
                    const struct tm *now)
 {
-    struct ask_entity entities[32];
-    struct ask_clause clause = {.text = get(c, "text")->valuestring,
-                                .intent = get(c, "intent")->valuestring,
-                                .intent_p = (float)get(c, "intent_p")->valuedouble,
-                                .threshold = 0.56f,
-                                .router = get(c, "router")->valuestring,
-                                .router_p = (float)get(c, "router_p")->valuedouble,
-                                .entities = entities};
+    struct home_entity entities[32];
+    struct home_clause clause = {.text = get(c, "text")->valuestring,
+                                 .intent = get(c, "intent")->valuestring,
+                                 .intent_p = (float)get(c, "intent_p")->valuedouble,
+                                 .threshold = 0.56f,
+                                 .router = get(c, "router")->valuestring,
+                                 .router_p = (float)get(c, "router_p")->valuedouble,
+                                 .entities = entities};
     const cJSON *e, *flow = cJSON_GetObjectItemCaseSensitive(flows, clause.router);
-    struct ask_words w = ask_words(a, clause.text);
+    struct home_words w = home_words_split(a, clause.text);
     uint32_t from = 0;
     clause.flow = flow ? flow->valuestring : "";
     cJSON_ArrayForEach(e, get(c, "entities"))
     {
-        struct ask_entity *to = &entities[clause.n_entities++];
+        struct home_entity *to = &entities[clause.n_entities++];
         *to = place(a, &w, from, get(e, "type")->valuestring, get(e, "text")->valuestring);
         from = to->to;
     }
-    ask_decide(a, plan, &clause, now);
+    home_rules_decide(a, table, plan, &clause, now);
 }
 
 static void check_actions(const cJSON *row, const struct ask_plan *plan)
@@ -69,7 +92,7 @@ static void check_actions(const cJSON *row, const struct ask_plan *plan)
     struct json_out j = json_out_make(&b);
     json_out_array(&j);
     for (uint32_t i = 0; i < plan->n_actions; i++)
-        ask_action_json(&j, plan->actions[i]);
+        ask_plan_action_json(&j, plan->actions[i]);
     json_out_array_end(&j);
     cJSON *have = cJSON_Parse(buf_str(&b));
     assert_non_null(have);
@@ -90,7 +113,7 @@ static void check_row(const cJSON *row, const cJSON *flows)
     const cJSON *clauses = get(row, "clauses"), *contexts = get(row, "contexts"), *c;
     arena_init(&a, 1 << 20);
     assert_non_null(strptime(get(row, "now")->valuestring, "%Y-%m-%dT%H:%M:%S", &now));
-    uint32_t n = ask_clauses(&a, text, &list), i = 0;
+    uint32_t n = home_clauses_split(&a, table, text, &list), i = 0;
     if ((int)n != cJSON_GetArraySize(clauses))
         fail_msg("%s: %u clauses", text, n);
     cJSON_ArrayForEach(c, clauses)
@@ -99,7 +122,7 @@ static void check_row(const cJSON *row, const cJSON *flows)
         decide(&a, &plan, c, flows, &now);
     }
     check_actions(row, &plan);
-    n = ask_contexts(&a, &plan, &list);
+    n = ask_plan_contexts(&a, &plan, table->together, &list);
     i = 0;
     cJSON_ArrayForEach(c, contexts)
     {
@@ -187,7 +210,8 @@ static void test_values(void **state)
     struct arena a;
     arena_init(&a, 1 << 20);
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-        struct ask_value v = ask_value(&a, values[i].text, values[i].action);
+        struct home_value v = home_values_amount(&a, table, values[i].text,
+                                                 home_table_action(table, values[i].action));
         assert_string_equal(v.show, values[i].show);
         assert_true(v.number == values[i].number);
         if (values[i].unit)
@@ -196,19 +220,19 @@ static void test_values(void **state)
             assert_null(v.unit);
     }
     for (size_t i = 0; i < sizeof(durations) / sizeof(durations[0]); i++) {
-        struct ask_value v = ask_duration(&a, durations[i].text);
+        struct home_value v = home_values_duration(&a, table, durations[i].text);
         assert_string_equal(v.show, durations[i].show);
         assert_true(v.understood == (durations[i].seconds >= 0));
         if (v.understood)
             assert_true(v.number == durations[i].seconds);
     }
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-        struct ask_value v = ask_clock(&a, times[i].text);
+        struct home_value v = home_values_clock(&a, table, times[i].text);
         assert_string_equal(v.show, times[i].show);
         assert_string_equal(v.text, times[i].time);
     }
-    assert_string_equal(ask_date(&a, "the 1st of may"), "1 May");
-    assert_string_equal(ask_date(&a, "next friday"), "next Friday");
+    assert_string_equal(home_values_date(&a, table, "the 1st of may"), "1 May");
+    assert_string_equal(home_values_date(&a, table, "next friday"), "next Friday");
     arena_fini(&a);
 }
 
@@ -230,7 +254,7 @@ static void test_arithmetic(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *show;
         double x;
-        bool ok = ask_calculate(&a, cases[i].expr, &show, &x);
+        bool ok = home_values_calculate(&a, table, cases[i].expr, &show, &x);
         assert_true(ok == (cases[i].show != NULL));
         if (ok)
             assert_string_equal(show, cases[i].show);
@@ -242,13 +266,13 @@ static void test_failed_allocations_are_told(void **state)
 {
     (void)state;
     const char *text = "turn off the lights and the heating on, then add milk and eggs";
-    struct ask_entity entities[] = {{"device", 3, 4}, {"duration", 2, 3}, {"value", 0, 1}};
-    struct ask_clause c = {.text = text,
-                           .intent = "turn_off",
-                           .intent_p = 1,
-                           .flow = "act",
-                           .entities = entities,
-                           .n_entities = 3};
+    struct home_entity entities[] = {{"device", 3, 4}, {"duration", 2, 3}, {"value", 0, 1}};
+    struct home_clause c = {.text = text,
+                            .intent = "turn_off",
+                            .intent_p = 1,
+                            .flow = "act",
+                            .entities = entities,
+                            .n_entities = 3};
     struct tm now = {0};
     for (uint64_t i = 1;; i++) {
         struct arena a;
@@ -256,9 +280,9 @@ static void test_failed_allocations_are_told(void **state)
         const char **list;
         arena_init(&a, 1 << 20);
         mem_fail_at(i);
-        (void)ask_clauses(&a, text, &list);
-        ask_decide(&a, &plan, &c, &now);
-        uint32_t n = ask_contexts(&a, &plan, &list);
+        (void)home_clauses_split(&a, table, text, &list);
+        home_rules_decide(&a, table, &plan, &c, &now);
+        uint32_t n = ask_plan_contexts(&a, &plan, table->together, &list);
         mem_fail_at(0);
         int rc = a.rc;
         arena_fini(&a);
@@ -278,5 +302,5 @@ int main(void)
         cmocka_unit_test(test_arithmetic),
         cmocka_unit_test(test_failed_allocations_are_told),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,0 +1,204 @@
+/* home_table.h - one home application as data: its words, slots, actions, units and lines
+ * (models/home.json; models/home.md explains every key).
+ *
+ * A table is read once, checked strictly, and compiled into lookup structures: afterwards a word, a
+ * slot or an action is found by one hash.
+ *
+ * Thread:    immutable after open or parse; any number of threads may read it.
+ * Ownership: open and parse give the table to the caller, close takes it back (NULL is fine).
+ *            Everything reached through it lives as long as it does.
+ * Failure:   SHOAL_EFORMAT or SHOAL_ELIMIT with the path of the key ("actions.open.slots[2]: ..."),
+ *            SHOAL_EIO, SHOAL_ENOMEM; *out is then NULL. */
+#ifndef SHOAL_FLOW_HOME_HOME_TABLE_H
+#define SHOAL_FLOW_HOME_HOME_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/strmap.h"
+#include "flow/home/home_template.h"
+
+#define HOME_TABLE_MAX_BYTES ((size_t)256 << 10)
+#define HOME_MAX_SLOTS 8u /* of one action */
+#define HOME_MAX_WHEN 8u
+
+enum home_word { /* what a word can be, as bits */
+                 HOME_WORD_DROP = 1u << 0,
+                 HOME_WORD_JOIN = 1u << 1,
+                 HOME_WORD_JOIN_ALWAYS = 1u << 2,
+                 HOME_WORD_VERB = 1u << 3,
+                 HOME_WORD_POLITE = 1u << 4,
+                 HOME_WORD_FREE_TEXT = 1u << 5,
+                 HOME_WORD_TITLE = 1u << 6,
+                 HOME_WORD_REPEAT_VERB = 1u << 7,
+                 HOME_WORD_REPEAT_FIRST = 1u << 8,
+                 HOME_WORD_REPEAT_BEFORE = 1u << 9,
+                 HOME_WORD_REPEAT_LAST = 1u << 10,
+                 HOME_WORD_REPEAT_ANY = 1u << 11,
+                 HOME_WORD_ARTICLE = 1u << 12,
+};
+
+struct home_list { /* a few texts, in the order of the table */
+    const char *const *w;
+    uint32_t n;
+};
+
+struct home_pair { /* a word or phrase, and what it stands for */
+    const char *from, *to;
+    double number;
+};
+
+struct home_pairs {
+    const struct home_pair *p;
+    uint32_t n;
+};
+
+enum home_slot_type {
+    HOME_SLOT_TEXT,
+    HOME_SLOT_VALUE,
+    HOME_SLOT_DURATION,
+    HOME_SLOT_TIME,
+    HOME_SLOT_DATE,
+};
+
+struct home_slot {
+    const char *name; /* the entity's type, and the key in an action */
+    enum home_slot_type type;
+    bool lower, strip_articles;
+    bool gather;                    /* all pieces are one, from the first word to the last */
+    bool to_you;                    /* shown as said to the listener: "my" is "your" */
+    const struct home_slot *until;  /* several texts are a list, until this slot is filled */
+    struct strmap known;            /* words that its last word must be one of; none: any */
+    struct home_list known_endings; /* that may be taken off that word */
+};
+
+struct home_when { /* when or how long, for an action that has no slot for it */
+    const struct home_slot *slot;
+    struct home_list after; /* words in front that call for this one; none: any other word */
+    const char *show, *key; /* in the context line, in the action */
+    bool later;             /* the action is then scheduled */
+};
+
+struct home_unit {
+    const char *name;
+    struct home_template show, show_one; /* show_one: for the number 1 */
+};
+
+struct home_default { /* what fills a slot that is missing */
+    const struct home_slot *slot;
+    struct home_list words;           /* the clause must have one; none: always */
+    const struct home_slot **with;    /* slots that must be there; NULL-terminated */
+    const struct home_slot **without; /* slots that must be missing; NULL-terminated */
+    const struct home_slot *from;     /* its text moves; NULL: value */
+    const char *value;
+};
+
+struct home_action {
+    const char *name;
+    const struct home_slot *slots[HOME_MAX_SLOTS];
+    uint32_t n_slots;
+    const struct home_slot *needs[HOME_MAX_SLOTS];
+    uint32_t n_needs;
+    struct { /* entities that fill a slot of another name */
+        const struct home_slot *entity, *slot;
+    } accepts[HOME_MAX_SLOTS];
+    uint32_t n_accepts;
+    const struct home_default **defaults; /* in order; NULL-terminated */
+    bool can_wait;
+    bool amounts;                 /* "half" is a value here */
+    const struct home_unit *unit; /* of a bare number; NULL: none */
+    const struct home_slot *compute;
+    struct home_template answer; /* n 0: none */
+    const char *reason;          /* why there is no answer; NULL: there is one, or no question */
+    const struct home_slot *reason_if[HOME_MAX_SLOTS]; /* answer, except with one of these */
+    uint32_t n_reason_if;
+};
+
+struct home_opposite { /* two actions that words tell apart better than the model */
+    const struct home_action *action[2];
+    struct home_list words[2];
+    const struct home_action *both; /* with words of both; NULL: the model decides */
+};
+
+struct home_duration_unit {
+    double seconds;
+    const char *one, *many;
+};
+
+enum home_var { /* names in the templates of lines and answers; slots follow */
+                HOME_VAR_ACTION,
+                HOME_VAR_SLOTS, /* all slots, "; key: value" each */
+                HOME_VAR_RESULT,
+                HOME_VAR_REASON,
+                HOME_VAR_ASK,
+                HOME_VAR_TEXT,
+                HOME_VAR_ANSWER,
+                HOME_VAR_WEEKDAY,
+                HOME_VAR_DAY,
+                HOME_VAR_MONTH,
+                HOME_VAR_YEAR,
+                HOME_VAR_HOUR,
+                HOME_VAR_MINUTE,
+                HOME_VAR_N,
+                HOME_VAR_SLOT, /* + index in the action's slots */
+};
+
+struct home_table {
+    const char *name, *language;
+    const char *encoder, *reply; /* names of the models */
+    const char *intent_labels, *router_labels, *entity_labels, *out_of_scope;
+    struct home_list act_flows, chat_flows;
+    float min_confidence;
+
+    struct strmap words;                                          /* to an index of word_bits */
+    uint32_t *word_bits;                                          /* HOME_WORD_* */
+    struct strmap slots, actions, units, numbers, duration_units; /* to indices */
+    struct home_slot *slot;
+    struct home_action *action;
+    struct home_unit *unit;
+    struct home_duration_unit *duration_unit;
+    uint32_t n_slots, n_actions, n_units;
+    struct home_opposite *opposites;
+    uint32_t n_opposites;
+    struct home_when when[HOME_MAX_WHEN];
+    uint32_t n_when;
+    const struct home_slot *id[HOME_MAX_SLOTS]; /* joined; the last one must be there */
+    uint32_t n_id;
+
+    struct home_list hundred, point, and_a_half;
+    const struct home_unit *amount_unit;
+    struct home_pairs amounts;
+    const char *duration_plural; /* ending of a unit's word; "": none */
+    struct home_pairs duration_replace, duration_phrases;
+    struct home_pairs time_replace, time_words, time_parts;
+    struct home_list time_am, time_pm, time_minutes, time_past, time_to;
+    struct home_list weekdays, months, date_ordinals, date_drop, date_articles;
+    struct strmap date_names; /* lower case, to an index: weekdays, then months */
+    struct home_pairs operators;
+    struct home_list root, percent_of;
+    struct home_pairs you;
+
+    struct home_template line_act, line_failed, line_ask, line_chat, line_out_of_scope;
+    uint32_t together;    /* lines of actions in one context */
+    const char *list_and; /* "and" of "milk, eggs and bread" */
+
+    struct arena arena; /* everything above but the maps */
+};
+
+SHOAL_MUST_CHECK int home_table_open(struct home_table **out, const char *path, struct err *e);
+SHOAL_MUST_CHECK int home_table_parse(struct home_table **out, const char *json, size_t n,
+                                      struct err *e);
+void home_table_close(struct home_table *t);
+
+/* HOME_WORD_* bits of a plain word. */
+uint32_t home_table_word(const struct home_table *t, const char *word);
+/* NULL: not in the table. */
+const struct home_slot *home_table_slot(const struct home_table *t, const char *name);
+const struct home_action *home_table_action(const struct home_table *t, const char *name);
+
+bool home_table_lists(const struct home_list *l, const char *word);
+
+#endif

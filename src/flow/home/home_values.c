@@ -1,0 +1,490 @@
+/* home_values.c - see home_values.h. */
+#include "flow/home/home_values.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flow/home/home_words.h"
+
+#define DIGITS "0123456789"
+
+static bool all_digits(const char *s)
+{
+    return *s && s[strspn(s, DIGITS)] == '\0';
+}
+
+/* Moves *p behind a text that is there. */
+static bool take(const char **p, const char *text)
+{
+    size_t n = strlen(text);
+    if (strncmp(*p, text, n) != 0)
+        return false;
+    *p += n;
+    return true;
+}
+
+static const char *replace(struct arena *a, const char *text, const char *from, const char *to)
+{
+    const char *at = strstr(text, from);
+    if (!at)
+        return text;
+    return arena_printf(a, "%.*s%s%s", (int)(at - text), text, to,
+                        replace(a, at + strlen(from), from, to));
+}
+
+static const char *replace_all(struct arena *a, const char *text, const struct home_pairs *pairs)
+{
+    for (uint32_t i = 0; i < pairs->n; i++)
+        text = replace(a, text, pairs->p[i].from, pairs->p[i].to);
+    return text;
+}
+
+/* How many words from the i-th on are the words of a phrase; 0: they are not. */
+static uint32_t phrase_at(const struct home_words *w, uint32_t i, const char *phrase)
+{
+    uint32_t n = 0;
+    for (const char *p = phrase; *p; n++) {
+        size_t len = strcspn(p, " ");
+        if (i + n >= w->n || strlen(w->w[i + n]) != len || memcmp(w->w[i + n], p, len) != 0)
+            return 0;
+        p += len + (p[len] == ' ');
+    }
+    return n;
+}
+
+static bool is_next(const struct home_words *w, uint32_t i, const struct home_list *l)
+{
+    return i + 1 < w->n && home_table_lists(l, w->w[i + 1]);
+}
+
+/* ---- number words --------------------------------------------------------------------------- */
+
+/* What a number word means, or -1. */
+static int32_t number_of(const struct home_table *t, const char *word)
+{
+    uint32_t n;
+    return strmap_get(&t->numbers, word, strlen(word), &n) ? (int32_t)n : -1;
+}
+
+static bool is_ten(int32_t n)
+{
+    return n >= 20 && n < 100 && n % 10 == 0;
+}
+
+/* 1 to 9 at word i, or 0. */
+static int32_t unit_at(const struct home_table *t, const struct home_words *w, uint32_t i)
+{
+    int32_t n = i < w->n ? number_of(t, w->w[i]) : -1;
+    return n > 0 && n < 10 ? n : 0;
+}
+
+/* Lower case; "twenty-one" is two words. */
+static struct home_words number_words(struct arena *a, const struct home_table *t, const char *text)
+{
+    struct home_words in = home_words_split(a, home_words_lower(a, text)), out = {0};
+    out.w = arena_zalloc_n(a, (size_t)in.n * 2 + 1, sizeof(*out.w));
+    if (!out.w)
+        return out;
+    for (uint32_t i = 0; i < in.n; i++) {
+        const char *dash = strchr(in.w[i], '-');
+        const char *ten = dash ? arena_printf(a, "%.*s", (int)(dash - in.w[i]), in.w[i]) : "";
+        int32_t unit = dash ? number_of(t, dash + 1) : -1;
+        if (is_ten(number_of(t, ten)) && unit > 0 && unit < 10) {
+            out.w[out.n++] = ten;
+            out.w[out.n++] = dash + 1;
+        } else {
+            out.w[out.n++] = in.w[i];
+        }
+    }
+    return out;
+}
+
+/* The number that begins at word *i as digits, and *i at its last word; NULL: there is none. */
+static const char *number_at(struct arena *a, const struct home_table *t,
+                             const struct home_words *w, uint32_t *i)
+{
+    int32_t n = number_of(t, w->w[*i]), unit = unit_at(t, w, *i + 1);
+    if (is_ten(n) && unit) {
+        n += unit;
+        (*i)++;
+    }
+    if (n >= 0 && n < 10 && is_next(w, *i, &t->hundred)) {
+        n *= 100;
+        (*i)++;
+    }
+    if (n < 0 && home_table_lists(&t->hundred, w->w[*i]))
+        n = 100;
+    if (n < 0 && !all_digits(w->w[*i]))
+        return NULL;
+    const char *s = n >= 0 ? arena_printf(a, "%d", (int)n) : w->w[*i];
+    if (is_next(w, *i, &t->point) && *i + 2 < w->n) {
+        int32_t digit = number_of(t, w->w[*i + 2]);
+        if ((digit >= 0 && digit < 10) || all_digits(w->w[*i + 2])) {
+            s = digit >= 0 ? arena_printf(a, "%s.%d", s, (int)digit)
+                           : arena_printf(a, "%s.%s", s, w->w[*i + 2]);
+            *i += 2;
+        }
+        return s;
+    }
+    for (uint32_t k = 0; k < t->and_a_half.n; k++) {
+        uint32_t more = phrase_at(w, *i + 1, t->and_a_half.w[k]);
+        if (more > 0) {
+            *i += more;
+            return arena_printf(a, "%s.5", s);
+        }
+    }
+    return s;
+}
+
+/* Number words become digits: "twenty one degrees" is "21 degrees". */
+static const char *digits(struct arena *a, const struct home_table *t, const char *text)
+{
+    struct home_words w = number_words(a, t, text), out = {0};
+    out.w = arena_zalloc_n(a, (size_t)w.n + 1, sizeof(*out.w));
+    for (uint32_t i = 0; out.w && i < w.n; i++) {
+        const char *s = number_at(a, t, &w, &i);
+        out.w[out.n++] = s ? s : w.w[i];
+    }
+    return home_words_join(a, &out, 0, out.n);
+}
+
+/* Length of [sign] digits [. digits] at s; 0: none. */
+static size_t number_length(const char *s, const char *signs)
+{
+    size_t sign = *s && strchr(signs, *s) ? 1 : 0;
+    size_t n = strspn(s + sign, DIGITS);
+    if (n == 0)
+        return 0;
+    n += sign;
+    size_t more = s[n] == '.' ? strspn(s + n + 1, DIGITS) : 0;
+    return more ? n + 1 + more : n;
+}
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+static const char *get_number(void *ctx, uint32_t var)
+{
+    (void)var; /* {n} is the only name */
+    return ctx;
+}
+
+static const char *show_unit(struct arena *a, const struct home_unit *u, const char *number)
+{
+    return home_template_fill(a, strcmp(number, "1") == 0 ? &u->show_one : &u->show, get_number,
+                              (void *)(uintptr_t)number);
+}
+
+/* "half", "maximum"; NULL: no such word. */
+static const struct home_pair *amount_of(const struct home_table *t, const char *text)
+{
+    for (uint32_t i = 0; i < t->amounts.n; i++)
+        if (strcmp(t->amounts.p[i].from, text) == 0)
+            return &t->amounts.p[i];
+    return NULL;
+}
+
+struct home_value home_values_amount(struct arena *a, const struct home_table *t, const char *text,
+                                     const struct home_action *action)
+{
+    const char *low = digits(a, t, text);
+    const struct home_pair *amount = action->amounts ? amount_of(t, low) : NULL;
+    if (amount) {
+        const char *number = arena_printf(a, "%.0f", amount->number);
+        return (struct home_value){.show = show_unit(a, t->amount_unit, number),
+                                   .number = amount->number,
+                                   .unit = t->amount_unit->name,
+                                   .understood = true};
+    }
+    size_t n = number_length(low, "-+");
+    if (n == 0)
+        return (struct home_value){.show = low, .text = low};
+    const char *num = arena_printf(a, "%.*s", (int)n, low), *u = low + n + strspn(low + n, " ");
+    struct home_value v = {.number = strtod(num, NULL), .understood = true};
+    const struct home_unit *unit = *u ? NULL : action->unit;
+    uint32_t at;
+    if (*u && strmap_get(&t->units, u, strlen(u), &at))
+        unit = &t->unit[at];
+    if (unit) {
+        v.unit = unit->name;
+        v.show = show_unit(a, unit, num);
+    } else if (!*u) {
+        v.show = num;
+    } else { /* units keep their case */
+        const char *lower = home_words_lower(a, text);
+        size_t nt = strlen(text), nu = strlen(u);
+        if (strlen(lower) == nt && nt >= nu && strcmp(lower + nt - nu, u) == 0)
+            u = arena_printf(a, "%s", text + nt - nu);
+        v.unit = u;
+        v.show = arena_printf(a, "%s %s", num, u);
+    }
+    return v;
+}
+
+/* ---- durations ------------------------------------------------------------------------------ */
+
+/* The unit that a word means, plural endings aside; NULL: none. */
+static const struct home_duration_unit *find_unit(const struct home_table *t, const char *word,
+                                                  size_t n)
+{
+    size_t plural = strlen(t->duration_plural);
+    for (;;) {
+        uint32_t i;
+        if (strmap_get(&t->duration_units, word, n, &i))
+            return &t->duration_unit[i];
+        if (plural == 0 || n <= plural ||
+            memcmp(word + n - plural, t->duration_plural, plural) != 0)
+            return NULL;
+        n -= plural;
+    }
+}
+
+/* Numbers as digits, and phrases such as "an hour and a half" in plain units. */
+static const char *plain_duration(struct arena *a, const struct home_table *t, const char *text)
+{
+    const char *s = replace_all(a, digits(a, t, text), &t->duration_replace);
+    struct home_words w = home_words_split(a, s), out = {0};
+    out.w = arena_zalloc_n(a, (size_t)w.n + 1, sizeof(*out.w));
+    for (uint32_t i = 0; out.w && i < w.n;) {
+        uint32_t used = 0;
+        const char *to = w.w[i];
+        for (uint32_t k = 0; k < t->duration_phrases.n; k++) {
+            uint32_t n = phrase_at(&w, i, t->duration_phrases.p[k].from);
+            if (n > used) { /* the longest one */
+                used = n;
+                to = t->duration_phrases.p[k].to;
+            }
+        }
+        out.w[out.n++] = to;
+        i += used ? used : 1;
+    }
+    return home_words_join(a, &out, 0, out.n);
+}
+
+struct home_value home_values_duration(struct arena *a, const struct home_table *t,
+                                       const char *text)
+{
+    const char *show = "";
+    double total = 0.0;
+    for (const char *p = plain_duration(a, t, text); *p;) {
+        size_t n = number_length(p, "");
+        if (n == 0) {
+            p++;
+            continue;
+        }
+        const char *u = p + n + strspn(p + n, " -");
+        size_t nu = strspn(u, "abcdefghijklmnopqrstuvwxyz");
+        if (nu == 0) {
+            p += n;
+            continue;
+        }
+        const struct home_duration_unit *unit = find_unit(t, u, nu);
+        if (!unit)
+            return (struct home_value){.show = home_words_lower(a, text),
+                                       .text = home_words_lower(a, text)};
+        show = arena_printf(a, "%s%s%.*s %s", show, *show ? " " : "", (int)n, p,
+                            n == 1 && *p == '1' ? unit->one : unit->many);
+        total += strtod(p, NULL) * unit->seconds;
+        p = u + nu;
+    }
+    if (!*show)
+        return (struct home_value){.show = home_words_lower(a, text),
+                                   .text = home_words_lower(a, text)};
+    return (struct home_value){.show = show, .number = floor(total + 0.5), .understood = true};
+}
+
+/* ---- times and dates ------------------------------------------------------------------------ */
+
+/* Moves *p behind one of the texts of a list, each with this text before and after it. */
+static bool take_any(const char **p, const char *before, const struct home_list *l,
+                     const char *after)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        const char *q = *p;
+        if (take(&q, before) && take(&q, l->w[i]) && take(&q, after)) {
+            *p = q;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "half past 7", "20 to 9": true and the time. */
+static bool spoken_clock(const struct home_table *t, const char *p, int *hour, int *minute)
+{
+    int m = -1;
+    for (uint32_t i = 0; m < 0 && i < t->time_parts.n; i++)
+        if (take(&p, t->time_parts.p[i].from))
+            m = (int)t->time_parts.p[i].number;
+    if (m < 0) {
+        size_t n = strspn(p, DIGITS);
+        if (n == 0 || n > 3)
+            return false;
+        m = (int)strtol(p, NULL, 10);
+        p += n;
+    }
+    (void)take_any(&p, " ", &t->time_minutes, "");
+    bool past = take_any(&p, " ", &t->time_past, " ");
+    if (!past && !take_any(&p, " ", &t->time_to, " "))
+        return false;
+    if (!all_digits(p) || strlen(p) > 2)
+        return false;
+    *hour = (int)strtol(p, NULL, 10);
+    *minute = m;
+    if (!past) {
+        *hour = *hour == 1 ? 12 : *hour == 0 ? 23 : *hour - 1;
+        *minute = 60 - m;
+    }
+    return true;
+}
+
+/* "7", "7:30", "7.30", "7 30": true, the time and how the hour was written. */
+static bool written_clock(const char *t, int *hour, int *minute, size_t *hour_digits)
+{
+    size_t n = strspn(t, DIGITS), more = 0;
+    if (n == 0 || n > 2)
+        return false;
+    if (t[n] && strchr(":. ", t[n])) {
+        more = strspn(t + n + 1, DIGITS);
+        if (more == 0 || more > 2)
+            return false;
+        *minute = (int)strtol(t + n + 1, NULL, 10);
+    } else {
+        *minute = 0;
+    }
+    *hour = (int)strtol(t, NULL, 10);
+    *hour_digits = n;
+    return t[n + (more ? more + 1 : 0)] == '\0';
+}
+
+/* Takes one of a list off the end of *s. */
+static bool take_end(struct arena *a, const struct home_list *l, const char **s)
+{
+    size_t n = strlen(*s);
+    for (uint32_t i = 0; i < l->n; i++) {
+        size_t len = strlen(l->w[i]);
+        if (n >= len && strcmp(*s + n - len, l->w[i]) == 0) {
+            *s = home_words_trim_end(a, arena_printf(a, "%.*s", (int)(n - len), *s), " ");
+            return true;
+        }
+    }
+    return false;
+}
+
+struct home_value home_values_clock(struct arena *a, const struct home_table *t, const char *text)
+{
+    const char *p = replace_all(a, digits(a, t, text), &t->time_replace);
+    const char *low = home_words_lower(a, text), *show = "";
+    p = home_words_trim_end(a, p + strspn(p, " "), " ");
+    for (uint32_t i = 0; i < t->time_words.n; i++)
+        if (strcmp(t->time_words.p[i].from, p) == 0)
+            return (struct home_value){
+                .show = p, .text = t->time_words.p[i].to, .understood = true};
+    bool am = take_end(a, &t->time_am, &p), pm = !am && take_end(a, &t->time_pm, &p);
+    const char *half = am ? t->time_am.w[0] : pm ? t->time_pm.w[0] : NULL;
+    int hour = 0, minute = 0;
+    size_t hour_digits = 0;
+    if (!spoken_clock(t, p, &hour, &minute) && !written_clock(p, &hour, &minute, &hour_digits))
+        return (struct home_value){.show = low, .text = low};
+    if (hour > 23 || minute > 59 || minute < 0)
+        return (struct home_value){.show = low, .text = low};
+    if (half && hour <= 12) {
+        show = minute ? arena_printf(a, "%d:%02d %s", hour, minute, half)
+                      : arena_printf(a, "%d %s", hour, half);
+        hour = hour % 12 + (pm ? 12 : 0);
+    } else {
+        show = hour_digits ? arena_printf(a, "%.*s:%02d", (int)hour_digits, p, minute)
+                           : arena_printf(a, "%d:%02d", hour, minute);
+    }
+    return (struct home_value){
+        .show = show, .text = arena_printf(a, "%02d:%02d", hour, minute), .understood = true};
+}
+
+const char *home_values_date(struct arena *a, const struct home_table *t, const char *text)
+{
+    struct home_words w = home_words_split(a, home_words_lower(a, text)), out = {0};
+    out.w = arena_zalloc_n(a, (size_t)w.n + 1, sizeof(*out.w));
+    for (uint32_t i = 0; out.w && i < w.n; i++) {
+        size_t n = strspn(w.w[i], DIGITS);
+        uint32_t name;
+        if (home_table_lists(&t->date_drop, w.w[i]))
+            continue;
+        if (n > 0 && home_table_lists(&t->date_ordinals, w.w[i] + n))
+            out.w[out.n++] = arena_printf(a, "%.*s", (int)n, w.w[i]);
+        else if (strmap_get(&t->date_names, w.w[i], strlen(w.w[i]), &name))
+            out.w[out.n++] = name < 7 ? t->weekdays.w[name] : t->months.w[name - 7];
+        else
+            out.w[out.n++] = w.w[i];
+    }
+    const char *s = home_words_join(a, &out, 0, out.n), *rest = s;
+    return take_any(&rest, "", &t->date_articles, " ") && *rest >= '0' && *rest <= '9' ? rest : s;
+}
+
+/* ---- arithmetic ----------------------------------------------------------------------------- */
+
+/* A number at *p, which moves behind it. */
+static bool take_number(const char **p, double *v)
+{
+    size_t n = number_length(*p, "-");
+    if (n == 0)
+        return false;
+    *v = strtod(*p, NULL);
+    *p += n;
+    return true;
+}
+
+/* '+', '-', '*', '/' for an operator at *p; 0: none. */
+static char take_operator(const struct home_table *t, const char **p)
+{
+    *p += strspn(*p, " ");
+    for (uint32_t i = 0; i < t->operators.n; i++)
+        if (take(p, t->operators.p[i].from)) {
+            *p += strspn(*p, " ");
+            return *t->operators.p[i].to;
+        }
+    return 0;
+}
+
+static bool evaluate(const struct home_table *t, const char *text, double *r)
+{
+    double x, y;
+    const char *p = text;
+    if (take_any(&p, "", &t->root, "")) {
+        if (!take_number(&p, &x) || *p || x < 0.0)
+            return false;
+        *r = sqrt(x);
+        return true;
+    }
+    if (!take_number(&p, &x))
+        return false;
+    const char *q = p;
+    if (take_any(&q, "", &t->percent_of, "") && take_number(&q, &y) && !*q) {
+        *r = x * y / 100.0;
+        return true;
+    }
+    char op = take_operator(t, &p);
+    if (!op || !take_number(&p, &y) || *p || (op == '/' && y == 0.0))
+        return false;
+    *r = op == '+' ? x + y : op == '-' ? x - y : op == '*' ? x * y : x / y;
+    return true;
+}
+
+bool home_values_calculate(struct arena *a, const struct home_table *t, const char *expr,
+                           const char **show, double *result)
+{
+    char text[64];
+    double x;
+    if (!evaluate(t, digits(a, t, expr), &x) || !isfinite(x) || fabs(x) >= 1e15)
+        return false;
+    snprintf(text, sizeof(text), "%.2f", x);
+    size_t n = strlen(text);
+    while (text[n - 1] == '0')
+        n--;
+    if (text[n - 1] == '.')
+        n--;
+    text[n] = '\0';
+    *show = strcmp(text, "-0") == 0 ? "0" : arena_printf(a, "%s", text);
+    *result = strtod(*show, NULL);
+    return true;
+}
