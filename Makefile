@@ -28,7 +28,7 @@ build: configure ## build everything in build/ (the default)
 install: deps ## install the program, the library, the models and the manual
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >build.log 2>&1 || { cat build.log; rm -f build.log; exit 1; }
 	@rm -f build.log
-	@cmake --build build
+	@cmake --build build --target shoal shoal_lib shoal_static pages
 	@umask 022; DESTDIR=$(DESTDIR) cmake --install build >build/install.log || { cat build/install.log; exit 1; }
 	@cp build/install_manifest.txt build/installed.txt
 	@echo "installed in $(DESTDIR)$(PREFIX)"
