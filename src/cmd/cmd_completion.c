@@ -45,11 +45,11 @@ int cmd_completion(int argc, const char *const *argv)
     int rc;
     if (!cmd_begin(&o, &completion_page, argc, argv, &rc))
         return rc;
-    size_t form = 0;
+    enum describe_form form = 0;
     while (form < DESCRIBE_MAN && strcmp(describe_form_name(form), o.args[0]) != 0)
         form++;
     if (form < DESCRIBE_MAN) {
-        describe((enum describe_form)form);
+        describe(form);
         rc = CMD_OK;
     } else {
         rc =

@@ -55,7 +55,7 @@ const char *commands_nearest(const struct command *list, const char *name)
 {
     const char *names[MAX_NAMES + 3] = {0};
     size_t n = 0;
-    for (; list[n].name && n < MAX_NAMES; n++)
+    for (; n < MAX_NAMES && list[n].name; n++)
         names[n] = list[n].name;
     if (list == commands_all) { /* main.c knows these */
         names[n++] = "help";

@@ -69,7 +69,8 @@ int shoal_chat_prompt(const struct shoal_engine *en, const char *context_json, s
 {
     struct buf context, out;
     struct err own;
-    e = e ? e : &own;
+    if (!e)
+        e = &own;
     *text = NULL;
     *n = 0;
     if (!(en->kinds & SHOAL_KIND_GENERATE))

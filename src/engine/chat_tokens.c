@@ -165,7 +165,8 @@ int shoal_chat_tokens(const struct shoal_engine *en, const char *context_json, s
     struct err own;
     char *marked = NULL, *text = NULL;
     size_t n = 0;
-    e = e ? e : &own;
+    if (!e)
+        e = &own;
     *tokens = NULL;
     *n_tokens = 0;
     if (!(en->kinds & SHOAL_KIND_GENERATE))

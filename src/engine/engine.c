@@ -98,7 +98,8 @@ int shoal_engine_open(struct shoal_engine **out, const char *path,
     struct shoal_engine_opts o = {.size = sizeof(o)};
     struct err own;
     uint64_t t0 = clock_ns();
-    e = e ? e : &own;
+    if (!e)
+        e = &own;
     *out = NULL;
     int rc = opts ? sized_read(&o, sizeof(o), opts, "shoal_engine_opts", e) : 0;
     if (rc < 0)
@@ -242,7 +243,8 @@ int shoal_tokenize(const struct shoal_engine *en, const char *text, size_t n, un
     struct err own;
     unsigned f = (flags & SHOAL_TEXT_ADD_SPECIAL ? TOKENIZER_ADD_SPECIAL : 0u) |
                  (flags & SHOAL_TEXT_PARSE_SPECIAL ? TOKENIZER_PARSE_SPECIAL : 0u);
-    e = e ? e : &own;
+    if (!e)
+        e = &own;
     *tokens = NULL;
     *n_tokens = 0;
     tok_ids_init(&ids, MAX_TEXT_TOKENS);

@@ -97,7 +97,8 @@ int shoal_task_submit(struct shoal_engine *en, const struct shoal_task_opts *opt
     struct shoal_task_opts o;
     struct shoal_task *t = NULL;
     struct err own;
-    e = e ? e : &own;
+    if (!e)
+        e = &own;
     *task = NULL;
     if (!en->lm.ops)
         return kinds_lack(en->kinds, SHOAL_KIND_GENERATE, e);

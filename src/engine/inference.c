@@ -50,7 +50,8 @@ int shoal_infer_submit(struct shoal_engine *en, const struct shoal_infer_opts *o
 {
     struct shoal_infer_opts o;
     struct err own;
-    e = e ? e : &own;
+    if (!e)
+        e = &own;
     *task = NULL;
     int rc = sized_read(&o, sizeof(o), opts, "shoal_infer_opts", e);
     if (rc == 0)

@@ -25,7 +25,8 @@ int shoal_ask_open(struct shoal_ask **out, const struct shoal_ask_opts *opts, st
 {
     struct shoal_ask_opts o = {.size = sizeof(o)};
     struct err own;
-    e = e ? e : &own;
+    if (!e)
+        e = &own;
     *out = NULL;
     int rc = opts ? sized_read(&o, sizeof(o), opts, "shoal_ask_opts", e) : 0;
     if (rc < 0)
@@ -121,7 +122,8 @@ int shoal_ask_submit(struct shoal_ask *a, const struct shoal_ask_request_opts *o
 {
     struct shoal_ask_request_opts o;
     struct err own;
-    e = e ? e : &own;
+    if (!e)
+        e = &own;
     *request = NULL;
     int rc = sized_read(&o, sizeof(o), opts, "shoal_ask_request_opts", e);
     if (rc < 0)
