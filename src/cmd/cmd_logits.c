@@ -125,7 +125,7 @@ static double log_sum(const float *row, uint32_t n)
 
 static void put_piece(struct json_out *j, const struct tokenizer *t, int32_t id)
 {
-    struct tok_piece p = tokenizer_piece(t, id, TOKENIZER_RENDER_SPECIAL);
+    struct str p = tokenizer_piece(t, id, TOKENIZER_RENDER_SPECIAL);
     json_out_strn(j, p.p, p.n);
 }
 

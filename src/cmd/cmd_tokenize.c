@@ -79,7 +79,7 @@ static int open_tokenizer(const struct opts *o, struct tokenizer **t)
 
 static void put_piece(struct json_out *j, const struct tokenizer *t, int32_t id)
 {
-    struct tok_piece p = tokenizer_piece(t, id, TOKENIZER_RENDER_SPECIAL);
+    struct str p = tokenizer_piece(t, id, TOKENIZER_RENDER_SPECIAL);
     json_out_strn(j, p.p, p.n);
 }
 

@@ -36,7 +36,7 @@ void chat_close(struct shoal_engine *en)
 
 static void put_token(struct json_out *j, const struct tokenizer *t, const char *key, int32_t id)
 {
-    struct tok_piece p = tokenizer_piece(t, id, TOKENIZER_RENDER_SPECIAL);
+    struct str p = tokenizer_piece(t, id, TOKENIZER_RENDER_SPECIAL);
     json_out_key(j, key);
     json_out_strn(j, p.p, id == TOKENIZER_NONE ? 0 : p.n);
 }

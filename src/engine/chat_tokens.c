@@ -282,7 +282,7 @@ static struct value message_value(struct marker *m, const struct chat_message *f
 
 static struct value piece_value(const struct tokenizer *t, int32_t id)
 {
-    struct tok_piece p = tokenizer_piece(t, id, TOKENIZER_RENDER_SPECIAL);
+    struct str p = tokenizer_piece(t, id, TOKENIZER_RENDER_SPECIAL);
     return value_text(p.p, id == TOKENIZER_NONE ? 0 : p.n);
 }
 

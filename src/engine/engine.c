@@ -287,8 +287,8 @@ const char *shoal_token_text(const struct shoal_engine *en, int32_t token, unsig
         *n = 0;
         return "";
     }
-    struct tok_piece p = tokenizer_piece(en->tokenizer, token,
-                                         flags & SHOAL_TEXT_SPECIAL ? TOKENIZER_RENDER_SPECIAL : 0);
+    struct str p = tokenizer_piece(en->tokenizer, token,
+                                   flags & SHOAL_TEXT_SPECIAL ? TOKENIZER_RENDER_SPECIAL : 0);
     *n = p.n;
     return p.p;
 }

@@ -152,7 +152,7 @@ static void gen_special(struct buf *b, const struct tokenizer *t)
         enum token_type type = tokenizer_token_type(t, id);
         if (type == TOKEN_TYPE_NORMAL || type == TOKEN_TYPE_BYTE)
             continue;
-        struct tok_piece w = tokenizer_piece(t, id, TOKENIZER_RENDER_SPECIAL);
+        struct str w = tokenizer_piece(t, id, TOKENIZER_RENDER_SPECIAL);
         buf_put(b, w.p, rnd(12) ? w.n : rnd((uint32_t)w.n + 1));
         break;
     }
@@ -228,7 +228,7 @@ static void show_ids(const char *who, const struct tokenizer *t, const int32_t *
 {
     printf("      %s:", who);
     for (size_t i = 0; i < n && i < 60; i++) {
-        struct tok_piece w = tokenizer_piece(t, ids[i], TOKENIZER_RENDER_SPECIAL);
+        struct str w = tokenizer_piece(t, ids[i], TOKENIZER_RENDER_SPECIAL);
         printf(" %d", ids[i]);
         show_text(w.p, w.n);
     }
@@ -304,7 +304,7 @@ static void compare_vocab(struct peer *p)
         char a[4096];
         for (int special = 0; special < 2; special++) {
             int k = peer_piece(p->vocab, id, a, sizeof(a), special);
-            struct tok_piece w = tokenizer_piece(p->t, id, special ? TOKENIZER_RENDER_SPECIAL : 0);
+            struct str w = tokenizer_piece(p->t, id, special ? TOKENIZER_RENDER_SPECIAL : 0);
             if (k < 0 || (size_t)k != w.n || memcmp(a, w.p, w.n) != 0) {
                 if (special ? pieces++ < n_show : hidden++ < n_show) {
                     printf("  piece %d (type %d): peer ", id, tokenizer_token_type(p->t, id));
@@ -448,9 +448,9 @@ int main(int argc, char **argv)
     }
     int bad = 0;
     for (i++; i < argc; i++) {
-        for (size_t k = 0; pre && pretok_name(k); k++)
-            if (strcmp(pre, "all") == 0 || strstr(pre, pretok_name(k)))
-                bad += compare_pre(argv[i], pretok_name(k)) != 0;
+        for (size_t k = 0; pre && tok_pretok_name(k); k++)
+            if (strcmp(pre, "all") == 0 || strstr(pre, tok_pretok_name(k)))
+                bad += compare_pre(argv[i], tok_pretok_name(k)) != 0;
         if (!pre) {
             printf("== %s\n", argv[i]);
             bad += compare_file(argv[i]);

@@ -24,19 +24,21 @@ static int take_word(void *ctx, const char *p, size_t n)
     return 0;
 }
 
-static void run(struct words *w, const char *name, enum pretok_mode mode, const char *p, size_t n)
+static void run(struct words *w, const char *name, enum tok_pretok_mode mode, const char *p,
+                size_t n)
 {
-    struct pretok *pt;
-    struct pretok_scratch s = {0};
+    struct tok_pretok *pt;
+    struct tok_pretok_scratch s = {0};
     struct err e;
     w->next = p;
     buf_init(&w->lengths, (size_t)1 << 26);
-    if (pretok_create(&pt, name, mode, &e) < 0 || pretok_split(pt, &s, p, n, take_word, w) < 0)
+    if (tok_pretok_create(&pt, name, mode, &e) < 0 ||
+        tok_pretok_split(pt, &s, p, n, take_word, w) < 0)
         abort();
     if (w->next != p + n)
         abort();
-    pretok_scratch_fini(&s);
-    pretok_destroy(pt);
+    tok_pretok_scratch_fini(&s);
+    tok_pretok_destroy(pt);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -46,13 +48,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool ascii = true;
     if (size < 2 || size > 4000)
         return 0;
-    while (pretok_name(n_names))
+    while (tok_pretok_name(n_names))
         n_names++;
-    const char *name = pretok_name(data[0] % n_names), *text = (const char *)data + 1;
+    const char *name = tok_pretok_name(data[0] % n_names), *text = (const char *)data + 1;
     for (size_t i = 1; i < size; i++)
         ascii &= data[i] < 0x80;
-    run(&a, name, PRETOK_FAST, text, size - 1);
-    run(&b, name, PRETOK_REGEX_ONLY, text, size - 1);
+    run(&a, name, TOK_PRETOK_FAST, text, size - 1);
+    run(&b, name, TOK_PRETOK_REGEX_ONLY, text, size - 1);
     if (ascii && (a.lengths.len != b.lengths.len ||
                   memcmp(a.lengths.data, b.lengths.data, a.lengths.len) != 0))
         abort();

@@ -63,9 +63,9 @@ static void build(struct buf *b, struct rd *r)
     static const char *const models[] = {"llama", "gpt2", "gemma4", "bert"};
     const char *model = models[rd_u8(r) % 4];
     size_t n_names = 0;
-    while (pretok_name(n_names))
+    while (tok_pretok_name(n_names))
         n_names++;
-    const char *pre = pretok_name(rd_u8(r) % n_names);
+    const char *pre = tok_pretok_name(rd_u8(r) % n_names);
     unsigned have = rd_u8(r), n = rd_u8(r) % 64 + 1, n_merges = rd_u8(r) % 32;
     gb_begin(b);
     gb_kv_str(b, "tokenizer.ggml.model", model);

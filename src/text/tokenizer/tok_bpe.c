@@ -1,16 +1,14 @@
-/* tok_bpe.c - BPE with a table of merges, over bytes ("gpt2") or characters ("gemma4"), from GGUF
- * metadata or from tokenizer.json.
+/* tok_bpe.c - see tok_bpe.h.
  *
  * A merge names two strings.  They become symbols: the token with that text, or a number beyond the
  * vocabulary for a string that is none, which only tables from odd converters have. */
-#include "text/tokenizer/tok_internal.h"
+#include "text/tokenizer/tok_bpe.h"
 
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/mem.h"
 #include "base/strmap.h"
-#include "format/model_file.h"
+#include "text/tokenizer/tok_merge.h"
 
 #define BATCH 16         /* merges in flight: enough to hide the latency of memory */
 #define BATCH_BYTES 8192 /* of their texts; a longer merge is a batch of its own */
@@ -23,9 +21,27 @@ struct merge {     /* one "left right", read and hashed but not looked up yet */
     bool good;
 };
 
+struct bpe {
+    struct tok_merge merge;
+    const struct tok_special *special;
+    struct tok_pretok *pretok;
+    bool escaped, newline_runs;
+};
+
+struct run { /* one text */
+    const struct bpe *bpe;
+    struct tok_call *call;
+    struct tok_merge_work work;
+    struct tok_pretok_scratch pre;
+    struct tok_rewrite text;
+};
+
+_Static_assert(sizeof(struct tok_merge_work) <= TOKENIZER_WORK_BYTES, "working memory of a word");
+
 struct builder {
-    struct tokenizer *t;
-    const struct bpe_merges *src;
+    struct bpe *bpe;
+    struct tok_merge *m; /* of bpe */
+    const struct tok_bpe_merges *src;
     uint64_t n_read;        /* merges taken from src */
     struct str left, right; /* the next one, where there is one */
     bool has_next;
@@ -42,9 +58,9 @@ struct builder {
 /* The part of a merge as the text that words have: bytes decoded, or U+2581 as a space. */
 static bool decode_part(const struct builder *b, char *out, size_t *n_out, const char *p, size_t n)
 {
-    if (!b->t->chars)
-        return tok_decode_bytes(out, n_out, p, n, &b->alphabet);
-    if (!b->t->hf) {
+    if (!b->m->chars)
+        return tok_alphabet_decode(out, n_out, p, n, &b->alphabet);
+    if (b->bpe->escaped) {
         *n_out = tok_unescape(out, p, n);
         return true;
     }
@@ -55,10 +71,10 @@ static bool decode_part(const struct builder *b, char *out, size_t *n_out, const
 
 static bool find_sym(const struct builder *b, const char *p, size_t n, uint64_t h, uint32_t *sym)
 {
-    if (n <= b->t->v.max_len && tok_find_hashed(&b->t->v, p, n, h, sym))
+    if (n <= b->m->v->max_len && tok_find_hashed(b->m->v, p, n, h, sym))
         return true;
-    if (n == 1 && !b->t->chars) {
-        *sym = b->t->byte_sym[(uint8_t)*p];
+    if (n == 1 && !b->m->chars) {
+        *sym = b->m->byte_sym[(uint8_t)*p];
         return true;
     }
     return strmap_get(&b->extra, p, n, sym);
@@ -72,7 +88,7 @@ static int add_extra(struct builder *b, const char *p, size_t n, uint32_t *sym)
         if (!b->bytes || strmap_init(&b->extra, 64) < 0)
             return SHOAL_ENOMEM;
     }
-    if (n > b->src->n_bytes - b->n_bytes || b->n_sym == TOK_NO_SYM - 1)
+    if (n > b->src->n_bytes - b->n_bytes || b->n_sym == TOK_MERGE_NO_SYM - 1)
         return SHOAL_ELIMIT;
     char *key = b->bytes + b->n_bytes;
     memcpy(key, p, n);
@@ -83,17 +99,17 @@ static int add_extra(struct builder *b, const char *p, size_t n, uint32_t *sym)
 }
 
 /* Of all pairs that may apply, in their order: so a number in the index is a rank. */
-static void add_pair(struct tokenizer *t, const struct merge *m)
+static void add_pair(struct tok_merge *to, const struct merge *m)
 {
-    const uint64_t h = bpe_pair_hash(m->left, m->right);
-    struct tok_index *x = &t->pair_index;
+    const uint64_t h = tok_merge_pair_hash(m->left, m->right);
+    struct tok_index *x = &to->pair_index;
     uint32_t slot, k;
     for (uint32_t i = tok_index_first(x, h); (slot = x->slots[i]) != 0; i = tok_index_after(x, i))
-        if (tok_index_match(x, slot, h, &k) && t->pairs[k].left == m->left &&
-            t->pairs[k].right == m->right)
+        if (tok_index_match(x, slot, h, &k) && to->pairs[k].left == m->left &&
+            to->pairs[k].right == m->right)
             return; /* the first of equals counts */
-    tok_index_put(x, h, t->n_pairs);
-    t->pairs[t->n_pairs++] = (struct bpe_pair){m->left, m->right, m->merged};
+    tok_index_put(x, h, to->n_pairs);
+    to->pairs[to->n_pairs++] = (struct tok_merge_pair){m->left, m->right, m->merged};
 }
 
 static void prefetch_piece(const struct tok_vocab *v, uint64_t h)
@@ -117,9 +133,9 @@ static void read_merge(const struct builder *b, struct merge *m, struct str left
     m->h_left = tok_hash(m->p, m->n_left);
     m->h_right = tok_hash(m->p + m->n_left, n_right);
     m->h = tok_hash(m->p, m->n);
-    tok_index_prefetch(&b->t->v.plain, m->h_left);
-    tok_index_prefetch(&b->t->v.plain, m->h_right);
-    tok_index_prefetch(&b->t->v.plain, m->h);
+    tok_index_prefetch(&b->m->v->plain, m->h_left);
+    tok_index_prefetch(&b->m->v->plain, m->h_right);
+    tok_index_prefetch(&b->m->v->plain, m->h);
 }
 
 /* Finds the three symbols of a merge. */
@@ -130,18 +146,18 @@ static int resolve(struct builder *b, struct merge *m)
               find_sym(b, right, m->n - m->n_left, m->h_right, &m->right);
     if (!m->good || find_sym(b, m->p, m->n, m->h, &m->merged))
         return 0;
-    if (tokenizer_find(b->t, m->p, m->n) >= 0) {
+    if (tok_special_find(b->bpe->special, m->p, m->n) >= 0) {
         m->good = false; /* it would make a control token out of plain text */
         return 0;
     }
-    memset(b->t->glue, 1, sizeof(b->t->glue)); /* it may hold spaces: never cut before one */
+    memset(b->m->glue, 1, sizeof(b->m->glue)); /* it may hold spaces: never cut before one */
     return add_extra(b, m->p, m->n, &m->merged);
 }
 
 /* Reads up to BATCH merges; returns how many, or a negative code. */
 static int read_batch(struct builder *b)
 {
-    const struct bpe_merges *src = b->src;
+    const struct tok_bpe_merges *src = b->src;
     size_t used = 0;
     int k = 0;
     for (; k < BATCH; k++) {
@@ -172,13 +188,12 @@ static int read_batch(struct builder *b)
  * caches: each step asks for the memory that the next one reads. */
 static int add_batch(struct builder *b)
 {
-    struct tokenizer *t = b->t;
     const int k = read_batch(b);
     for (int i = 0; i < k; i++)
         if (b->batch[i].good) {
-            prefetch_piece(&t->v, b->batch[i].h_left);
-            prefetch_piece(&t->v, b->batch[i].h_right);
-            prefetch_piece(&t->v, b->batch[i].h);
+            prefetch_piece(b->m->v, b->batch[i].h_left);
+            prefetch_piece(b->m->v, b->batch[i].h_right);
+            prefetch_piece(b->m->v, b->batch[i].h);
         }
     for (int i = 0; i < k; i++) {
         struct merge *m = &b->batch[i];
@@ -186,22 +201,21 @@ static int add_batch(struct builder *b)
         if (rc < 0)
             return rc;
         if (m->good)
-            tok_index_prefetch(&t->pair_index, bpe_pair_hash(m->left, m->right));
+            tok_index_prefetch(&b->m->pair_index, tok_merge_pair_hash(m->left, m->right));
     }
     for (int i = 0; i < k; i++)
         if (b->batch[i].good)
-            add_pair(t, &b->batch[i]);
+            add_pair(b->m, &b->batch[i]);
     return k;
 }
 
 static int load_merges(struct builder *b, struct err *e)
 {
-    struct tokenizer *t = b->t;
     uint64_t n = b->src->n;
-    t->pairs = mem_zalloc_n((size_t)n, sizeof(*t->pairs));
+    b->m->pairs = mem_zalloc_n((size_t)n, sizeof(*b->m->pairs));
     b->text = mem_alloc(BATCH_BYTES);
     b->cap_text = BATCH_BYTES;
-    int rc = t->pairs && b->text ? tok_index_init(&t->pair_index, (uint32_t)n) : SHOAL_ENOMEM;
+    int rc = b->m->pairs && b->text ? tok_index_init(&b->m->pair_index, (uint32_t)n) : SHOAL_ENOMEM;
     if (rc == 0)
         do
             rc = add_batch(b);
@@ -209,19 +223,18 @@ static int load_merges(struct builder *b, struct err *e)
     return rc < 0 ? err_set(e, rc, "%llu merges", (unsigned long long)n) : 0;
 }
 
-int bpe_load_merges(struct tokenizer *t, const struct bpe_merges *src, struct err *e)
+static int build(struct bpe *bpe, const struct tok_bpe_merges *src, struct err *e)
 {
-    struct builder b = {.t = t, .src = src, .n_sym = t->v.n};
+    struct tok_merge *m = &bpe->merge;
+    struct builder b = {.bpe = bpe, .m = m, .src = src, .n_sym = m->v->n};
     if (src->n >= UINT32_MAX / 4)
         return err_set(e, SHOAL_ELIMIT, "%llu merges are too many", (unsigned long long)src->n);
-    if (t->chars) {
-        tok_merge_index_chars(t);
-    } else {
+    if (!m->chars) {
         tok_alphabet_init(&b.alphabet);
         for (int i = 0; i < 256; i++) {
             char c = (char)i;
-            if (!tok_find(&t->v, &c, 1, &t->byte_sym[i]))
-                t->byte_sym[i] = b.n_sym++;
+            if (!tok_find(m->v, &c, 1, &m->byte_sym[i]))
+                m->byte_sym[i] = b.n_sym++;
         }
     }
     int rc = load_merges(&b, e);
@@ -231,7 +244,41 @@ int bpe_load_merges(struct tokenizer *t, const struct bpe_merges *src, struct er
     return rc;
 }
 
-void bpe_split_merge(struct str s, struct str *left, struct str *right)
+static void destroy(void *state)
+{
+    struct bpe *bpe = state;
+    tok_merge_fini(&bpe->merge);
+    tok_pretok_destroy(bpe->pretok);
+    mem_free(bpe);
+}
+
+int tok_bpe_create(void **out, const struct tok_bpe_opts *o, const struct tok_bpe_merges *src,
+                   struct err *e)
+{
+    struct bpe *bpe = mem_zalloc(sizeof(*bpe));
+    *out = NULL;
+    if (!bpe) {
+        tok_pretok_destroy(o->pretok);
+        return err_set(e, SHOAL_ENOMEM, "tokenizer");
+    }
+    bpe->special = o->special;
+    bpe->pretok = o->pretok;
+    bpe->escaped = o->escaped;
+    bpe->newline_runs = o->newline_runs;
+    bpe->merge.ignore_merges = o->ignore_merges;
+    bpe->merge.fuse_unk = o->fuse_unk;
+    int rc = tok_merge_init(&bpe->merge, o->v, o->chars, e);
+    if (rc == 0)
+        rc = build(bpe, src, e);
+    if (rc < 0) {
+        destroy(bpe);
+        return rc;
+    }
+    *out = bpe;
+    return 0;
+}
+
+void tok_bpe_split_merge(struct str s, struct str *left, struct str *right)
 {
     const char *space = s.n > 1 ? memchr(s.p + 1, ' ', s.n - 1) : NULL;
     size_t at = space ? (size_t)(space - s.p) : s.n;
@@ -241,53 +288,54 @@ void bpe_split_merge(struct str s, struct str *left, struct str *right)
         *right = (struct str){space + 1, s.n - at - 1};
 }
 
-static bool next_merge(void *ctx, struct str *left, struct str *right)
-{
-    struct str s;
-    if (!model_file_strings_next(ctx, &s))
-        return false;
-    bpe_split_merge(s, left, right);
-    return true;
-}
-
-int bpe_load(struct tokenizer *t, const struct model_file *g, struct err *e)
-{
-    const struct model_file_value *kv = model_file_find(g, "tokenizer.ggml.merges");
-    if (!kv || kv->type != MODEL_FILE_ARRAY || kv->elem_type != MODEL_FILE_STRING)
-        return err_set(e, SHOAL_EFORMAT,
-                       "tokenizer.ggml.merges is missing or is no array of strings");
-    struct model_file_strings strings = model_file_strings(kv);
-    struct bpe_merges src = {kv->n_elems, kv->n_bytes, next_merge, &strings};
-    return bpe_load_merges(t, &src, e);
-}
-
-void bpe_fini(struct tokenizer *t)
-{
-    mem_free(t->pairs);
-    mem_free(t->pair_index.slots);
-    pretok_destroy(t->pretok);
-}
+/* ---- encoding ---- */
 
 static int encode_word(void *ctx, const char *p, size_t n)
 {
-    struct tok_scratch *s = ctx;
+    struct run *r = ctx;
+    const struct tok_merge *m = &r->bpe->merge;
     uint32_t id;
-    if (!s->t->chars)
-        return tok_merge_word(s, p, n);
+    if (!m->chars)
+        return tok_merge_word(m, &r->work, r->call, p, n);
     /* pieces are runs of newlines or have none at all */
-    if (s->t->newline_runs && *p == '\n' && tok_find(&s->t->v, p, n, &id))
-        return tok_emit(s, (int32_t)id, p, n);
-    return tok_merge_spaced(s, p, n);
+    if (r->bpe->newline_runs && *p == '\n' && tok_find(m->v, p, n, &id))
+        return tok_call_emit(r->call, (int32_t)id, p, n);
+    return tok_merge_spaced(m, &r->work, r->call, p, n);
 }
 
-int bpe_encode(struct tok_scratch *s, const char *p, size_t n)
+static int encode_plain(void *ctx, struct tok_call *c, const char *p, size_t n)
 {
-    if (s->t->chars && memmem(p, n, "\xe2\x96\x81", 3)) {
-        int rc = tok_unescape_view(s, p, n, false);
+    struct run *r = ctx;
+    if (r->bpe->merge.chars && memmem(p, n, "\xe2\x96\x81", 3)) {
+        int rc = tok_rewrite_unescape(&r->text, c, p, n, false);
         if (rc < 0)
             return rc;
-        p = s->text.p;
-        n = s->text.n;
+        p = r->text.p;
+        n = r->text.n;
     }
-    return pretok_split(s->t->pretok, &s->pre, p, n, encode_word, s);
+    return tok_pretok_split(r->bpe->pretok, &r->pre, p, n, encode_word, r);
 }
+
+static int encode(const void *state, struct tok_call *c, const char *p, size_t n, unsigned flags)
+{
+    struct run r = {.bpe = state, .call = c};
+    int rc = tok_special_split(r.bpe->special, r.bpe->merge.v, c, p, n, flags, encode_plain, &r);
+    tok_merge_work_fini(&r.work);
+    tok_pretok_scratch_fini(&r.pre);
+    tok_rewrite_fini(&r.text);
+    return rc;
+}
+
+static int word(const void *state, struct tok_call *c, void *work, const char *p, size_t n)
+{
+    const struct bpe *bpe = state;
+    return tok_merge_word(&bpe->merge, work, c, p, n);
+}
+
+static void word_end(void *work)
+{
+    tok_merge_work_fini(work);
+}
+
+const struct tokenizer_ops tok_bpe_ops = {
+    .encode = encode, .word = word, .word_end = word_end, .destroy = destroy};

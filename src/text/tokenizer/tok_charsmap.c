@@ -6,13 +6,13 @@
 #include "base/mem.h"
 #include "base/rd.h"
 
-struct charsmap {
+struct tok_charsmap {
     size_t n_units, n_text;
     uint32_t *units; /* [n_units] one block with text, owned by units */
     char *text;      /* ends with a NUL */
 };
 
-int charsmap_create(struct charsmap **out, const void *bytes, size_t n, struct err *e)
+int tok_charsmap_create(struct tok_charsmap **out, const void *bytes, size_t n, struct err *e)
 {
     struct rd r = rd_make(bytes, n);
     uint32_t size = rd_u32(&r);
@@ -21,7 +21,7 @@ int charsmap_create(struct charsmap **out, const void *bytes, size_t n, struct e
     if (r.bad || size % 4 != 0 || size == 0)
         return err_set(e, SHOAL_EFORMAT, "precompiled_charsmap: a table of %u bytes in %zu", size,
                        n);
-    struct charsmap *m = mem_zalloc(sizeof(*m));
+    struct tok_charsmap *m = mem_zalloc(sizeof(*m));
     size_t n_text = rd_left(&r);
     if (m)
         m->units = mem_alloc(size + n_text + 1);
@@ -40,7 +40,7 @@ int charsmap_create(struct charsmap **out, const void *bytes, size_t n, struct e
     return 0;
 }
 
-void charsmap_destroy(struct charsmap *m)
+void tok_charsmap_destroy(struct tok_charsmap *m)
 {
     if (!m)
         return;
@@ -65,7 +65,7 @@ static uint32_t offset(uint32_t u)
 }
 
 /* Walks p; true when a key ends in it.  *used: its length. */
-static bool walk(const struct charsmap *m, const char *p, size_t n, bool longest, size_t *used,
+static bool walk(const struct tok_charsmap *m, const char *p, size_t n, bool longest, size_t *used,
                  uint32_t *value)
 {
     size_t at = offset(m->units[0]);
@@ -90,7 +90,7 @@ static bool walk(const struct charsmap *m, const char *p, size_t n, bool longest
     return found;
 }
 
-static bool replacement(const struct charsmap *m, uint32_t value, const char **to, size_t *n_to)
+static bool replacement(const struct tok_charsmap *m, uint32_t value, const char **to, size_t *n_to)
 {
     if (value >= m->n_text)
         return false;
@@ -99,16 +99,16 @@ static bool replacement(const struct charsmap *m, uint32_t value, const char **t
     return true;
 }
 
-bool charsmap_first(const struct charsmap *m, const char *p, size_t n, const char **to,
-                    size_t *n_to)
+bool tok_charsmap_first(const struct tok_charsmap *m, const char *p, size_t n, const char **to,
+                        size_t *n_to)
 {
     size_t used;
     uint32_t value;
     return walk(m, p, n, false, &used, &value) && replacement(m, value, to, n_to);
 }
 
-bool charsmap_longest(const struct charsmap *m, const char *p, size_t n, size_t *used,
-                      const char **to, size_t *n_to)
+bool tok_charsmap_longest(const struct tok_charsmap *m, const char *p, size_t n, size_t *used,
+                          const char **to, size_t *n_to)
 {
     uint32_t value;
     return walk(m, p, n, true, used, &value) && replacement(m, value, to, n_to);

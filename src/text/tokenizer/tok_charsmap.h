@@ -12,16 +12,16 @@
 
 #include "base/err.h"
 
-struct charsmap; /* opaque: tok_charsmap.c */
+struct tok_charsmap; /* opaque: tok_charsmap.c */
 
-SHOAL_MUST_CHECK int charsmap_create(struct charsmap **out, const void *bytes, size_t n,
-                                     struct err *e);
-void charsmap_destroy(struct charsmap *m);
+SHOAL_MUST_CHECK int tok_charsmap_create(struct tok_charsmap **out, const void *bytes, size_t n,
+                                         struct err *e);
+void tok_charsmap_destroy(struct tok_charsmap *m);
 /* The replacement of the shortest key that p begins with, as Hugging Face's tokenizers look it up;
  * of the longest one, as SentencePiece does, with the length of the key. */
-bool charsmap_first(const struct charsmap *m, const char *p, size_t n, const char **to,
-                    size_t *n_to);
-bool charsmap_longest(const struct charsmap *m, const char *p, size_t n, size_t *used,
-                      const char **to, size_t *n_to);
+bool tok_charsmap_first(const struct tok_charsmap *m, const char *p, size_t n, const char **to,
+                        size_t *n_to);
+bool tok_charsmap_longest(const struct tok_charsmap *m, const char *p, size_t n, size_t *used,
+                          const char **to, size_t *n_to);
 
 #endif

@@ -4,9 +4,12 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
+#include "format/token_type.h"
 #include "text/tokenizer/tok_charsmap.h"
+#include "text/tokenizer/tokenizer_info.h"
 
-int hf_scratch_work(struct hf_scratch *x, size_t n)
+int tok_hf_scratch_work(struct tok_hf_scratch *x, size_t n)
 {
     if (n <= x->cap_work)
         return 0;
@@ -19,12 +22,12 @@ int hf_scratch_work(struct hf_scratch *x, size_t n)
     return 0;
 }
 
-void hf_scratch_fini(struct hf_scratch *x)
+void tok_hf_scratch_fini(struct tok_hf_scratch *x)
 {
     tok_rewrite_fini(&x->clean);
     tok_rewrite_fini(&x->norm[0]);
     tok_rewrite_fini(&x->norm[1]);
-    for (int i = 0; i < HF_MAX_PRES; i++)
+    for (int i = 0; i < TOK_HF_MAX_PRES; i++)
         tok_rewrite_fini(&x->pre[i]);
     tok_regex_match_free(x->match);
     mem_free(x->work);
@@ -55,9 +58,9 @@ static size_t invalid_length(const uint8_t *p, const uint8_t *end)
 }
 
 /* Makes the text valid UTF-8. */
-static int clean(struct tok_scratch *s, const char **p, size_t *n)
+static int clean(struct tok_hf_run *s, const char **p, size_t *n)
 {
-    struct tok_rewrite *r = &s->hf->clean;
+    struct tok_rewrite *r = &s->x.clean;
     size_t good = utf8_valid_prefix(*p, *n);
     const char *q = *p, *end = *p + *n;
     if (good == *n)
@@ -76,7 +79,7 @@ static int clean(struct tok_scratch *s, const char **p, size_t *n)
         q += bad;
         good = utf8_valid_prefix(q, (size_t)(end - q));
     }
-    s->view = tok_rewrite_view(r);
+    s->call->view = tok_rewrite_view(r);
     *p = r->p;
     *n = r->n;
     return 0;
@@ -103,43 +106,42 @@ static size_t char_at(const char *p, const char *end, uint32_t *c)
 
 /* May this added token stand in [from, to) of the text?  Widens it over the white space it takes.
  */
-static bool takes(const struct tokenizer *t, int32_t id, unsigned flags, const char *start,
+static bool takes(const struct tok_vocab *v, int32_t id, unsigned flags, const char *start,
                   const char *plain, const char *end, const char **from, const char **to)
 {
-    uint8_t attr = t->v.attr[id];
+    uint8_t attr = v->attr[id];
     uint32_t c;
-    if (t->v.type[id] != TOKEN_TYPE_USER_DEFINED && !(flags & TOKENIZER_PARSE_SPECIAL))
+    if (v->type[id] != TOKEN_TYPE_USER_DEFINED && !(flags & TOKENIZER_PARSE_SPECIAL))
         return false;
     if (attr & TOK_ATTR_SINGLE_WORD) {
-        if (*from > start && (char_before(start, *from, &c), hf_is_word(c)))
+        if (*from > start && (char_before(start, *from, &c), tok_hf_is_word(c)))
             return false;
-        if (*to < end && (char_at(*to, end, &c), hf_is_word(c)))
+        if (*to < end && (char_at(*to, end, &c), tok_hf_is_word(c)))
             return false;
     }
     if (attr & TOK_ATTR_LSTRIP)
         while (*from > plain) {
             const char *q = char_before(plain, *from, &c);
-            if (!hf_is_space(c))
+            if (!tok_hf_is_space(c))
                 break;
             *from = q;
         }
     if (attr & TOK_ATTR_RSTRIP)
         while (*to < end) {
             size_t len = char_at(*to, end, &c);
-            if (!hf_is_space(c))
+            if (!tok_hf_is_space(c))
                 break;
             *to += len;
         }
     return true;
 }
 
-typedef int (*plain_fn)(struct tok_scratch *s, const char *p, size_t n, unsigned flags);
+typedef int (*plain_fn)(struct tok_hf_run *s, const char *p, size_t n, unsigned flags);
 
 /* Added tokens of a set apart, the text between them to fn. */
-static int cut_added(struct tok_scratch *s, const struct tok_special *set, const char *p, size_t n,
+static int cut_added(struct tok_hf_run *s, const struct tok_special *set, const char *p, size_t n,
                      unsigned flags, plain_fn fn)
 {
-    const struct tokenizer *t = s->t;
     const char *start = p, *plain = p, *end = p + n;
     int rc = 0;
     while (p < end && rc == 0) {
@@ -153,14 +155,14 @@ static int cut_added(struct tok_scratch *s, const struct tok_special *set, const
         const struct tok_special_entry *w = &set->e[at];
         const char *from = p, *to = p + w->n;
         p = to; /* also when it is not taken, as the reference has it */
-        if (!takes(t, (int32_t)w->id, flags, start, plain, end, &from, &to))
+        if (!takes(s->hf->v, (int32_t)w->id, flags, start, plain, end, &from, &to))
             continue;
         if (from < plain)
             from = plain;
         if (from > plain)
             rc = fn(s, plain, (size_t)(from - plain), flags);
         if (rc == 0)
-            rc = tok_emit(s, (int32_t)w->id, from, (size_t)(to - from));
+            rc = tok_call_emit(s->call, (int32_t)w->id, from, (size_t)(to - from));
         plain = to;
         p = to > p ? to : p;
     }
@@ -169,52 +171,64 @@ static int cut_added(struct tok_scratch *s, const struct tok_special *set, const
     return rc;
 }
 
-static int encode_normal(struct tok_scratch *s, const char *p, size_t n, unsigned flags)
+static int encode_normal(struct tok_hf_run *s, const char *p, size_t n, unsigned flags)
 {
     (void)flags;
-    return hf_pretokenize(s, p, n);
+    return tok_hf_pretokenize(s, p, n);
 }
 
-static int encode_raw(struct tok_scratch *s, const char *p, size_t n, unsigned flags)
+static int encode_raw(struct tok_hf_run *s, const char *p, size_t n, unsigned flags)
 {
-    const struct tok_hf *hf = s->t->hf;
-    struct tok_view view = s->view;
-    int rc = hf_normalize(hf, s->hf, &s->view, &p, &n);
+    const struct tok_hf *hf = s->hf;
+    struct tok_view view = s->call->view;
+    int rc = tok_hf_normalize(hf, &s->x, &s->call->view, &p, &n);
     if (rc == 0)
         rc = hf->normal.n > 0 ? cut_added(s, &hf->normal, p, n, flags, encode_normal)
-                              : hf_pretokenize(s, p, n);
-    s->view = view;
+                              : tok_hf_pretokenize(s, p, n);
+    s->call->view = view;
     return rc;
 }
 
-int hf_encode(struct tok_scratch *s, const char *p, size_t n, unsigned flags)
+static int encode(const void *state, struct tok_call *c, const char *p, size_t n, unsigned flags)
 {
-    struct hf_scratch x = {0};
-    s->hf = &x;
-    int rc = clean(s, &p, &n);
+    struct tok_hf_run s = {.hf = state, .call = c};
+    int rc = clean(&s, &p, &n);
     if (rc == 0)
-        rc = cut_added(s, &s->t->hf->raw, p, n, flags, encode_raw);
-    s->hf = NULL;
-    hf_scratch_fini(&x);
+        rc = cut_added(&s, &s.hf->raw, p, n, flags, encode_raw);
+    if (s.hf->model->word_end)
+        s.hf->model->word_end(s.word.bytes);
+    tok_hf_scratch_fini(&s.x);
     return rc;
 }
 
-void tok_hf_destroy(struct tok_hf *hf)
+static size_t control_at(const void *state, const char *p, size_t n, bool *open)
 {
-    if (!hf)
-        return;
+    const struct tok_hf *hf = state;
+    size_t raw = tok_special_control(&hf->raw, hf->v, p, n, open);
+    size_t normal = tok_special_control(&hf->normal, hf->v, p, n, open);
+    return raw > normal ? raw : normal;
+}
+
+static void destroy(void *state)
+{
+    struct tok_hf *hf = state;
     for (unsigned i = 0; i < hf->n_norm; i++) {
         tok_regex_destroy(hf->norm[i].rx);
         mem_free(hf->norm[i].text);
         mem_free(hf->norm[i].content);
-        charsmap_destroy(hf->norm[i].charsmap);
+        tok_charsmap_destroy(hf->norm[i].charsmap);
     }
     for (unsigned i = 0; i < hf->n_pre; i++) {
         tok_regex_destroy(hf->pre[i].rx);
         mem_free(hf->pre[i].text);
     }
+    if (hf->model_state)
+        hf->model->destroy(hf->model_state);
     mem_free(hf->raw.e);
     mem_free(hf->normal.e);
     mem_free(hf->added_bytes);
     mem_free(hf);
 }
+
+const struct tokenizer_ops tok_hf_ops = {
+    .encode = encode, .control_at = control_at, .destroy = destroy};

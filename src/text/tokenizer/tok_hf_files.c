@@ -7,11 +7,13 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "text/tokenizer/tok_charsmap.h"
+#include "text/tokenizer/tok_bpe.h"
 #include "text/tokenizer/tok_hf_build.h"
 #include "text/tokenizer/tok_spiece.h"
+#include "text/tokenizer/tok_wpm.h"
 
 /* Parses what was written; b->json is the result. */
-static int set_json(struct hf_build *b, struct buf *text, struct err *e)
+static int set_json(struct tok_hf_build *b, struct buf *text, struct err *e)
 {
     b->made = text->rc == 0 ? cJSON_ParseWithLength(buf_str(text), text->len) : NULL;
     b->json = b->made;
@@ -32,24 +34,25 @@ static const char *const special_keys[] = {"bos_token", "eos_token", "unk_token"
 
 /* Adds what the configuration names, or else what such models are used to; only tokens that the
  * vocabulary has.  b->added has room for them. */
-static void add_named(struct hf_build *b, const char *const defaults[N_SPECIAL_KEYS])
+static void add_named(struct tok_hf_build *b, const char *const defaults[N_SPECIAL_KEYS])
 {
     for (size_t i = 0; i < N_SPECIAL_KEYS; i++) {
-        const cJSON *j = hf_get(b->config, special_keys[i]);
-        struct str s = cJSON_IsString(j) ? hf_str(j) : hf_get_str(j, "content");
+        const cJSON *j = tok_hf_get(b->config, special_keys[i]);
+        struct str s = cJSON_IsString(j) ? tok_hf_str(j) : tok_hf_get_str(j, "content");
         if (!s.p && defaults[i])
             s = (struct str){defaults[i], strlen(defaults[i])};
-        int32_t id = hf_find(b, s);
+        int32_t id = tok_hf_find(b, s);
         bool there = id < 0;
         for (size_t k = 0; k < b->n_added && !there; k++)
             there = b->added[k].id == (uint32_t)id;
         if (there)
             continue;
-        b->added[b->n_added++] = (struct hf_added){.text = s,
-                                                   .id = (uint32_t)id,
-                                                   .lstrip = hf_get_bool(j, "lstrip", false),
-                                                   .rstrip = hf_get_bool(j, "rstrip", false),
-                                                   .special = true};
+        b->added[b->n_added++] =
+            (struct tok_hf_added){.text = s,
+                                  .id = (uint32_t)id,
+                                  .lstrip = tok_hf_get_bool(j, "lstrip", false),
+                                  .rstrip = tok_hf_get_bool(j, "rstrip", false),
+                                  .special = true};
     }
 }
 
@@ -70,7 +73,7 @@ static bool next_line(struct str *rest, struct str *line)
     return true;
 }
 
-static int read_lines(struct hf_build *b, struct str text, struct err *e)
+static int read_lines(struct tok_hf_build *b, struct str text, struct err *e)
 {
     struct str rest = text, line;
     uint64_t n = 0;
@@ -79,29 +82,29 @@ static int read_lines(struct hf_build *b, struct str text, struct err *e)
         n++;
     if (n > TOK_MAX_VOCAB)
         return err_set(e, SHOAL_ELIMIT, "vocab.txt has %llu lines", (unsigned long long)n);
-    int rc = hf_build_reserve(b, n, (uint32_t)n, e);
+    int rc = tok_hf_build_reserve(b, n, (uint32_t)n, e);
     while (rc == 0 && next_line(&text, &line)) {
-        rc = hf_build_token(b, id++, line, 0);
+        rc = tok_hf_build_token(b, id++, line, 0);
         if (rc < 0)
             return err_set(e, rc, "vocab.txt with %u lines", b->n);
     }
     return rc;
 }
 
-static int32_t id_of(const struct hf_build *b, const char *key, const char *otherwise)
+static int32_t id_of(const struct tok_hf_build *b, const char *key, const char *otherwise)
 {
-    const cJSON *j = hf_get(b->config, key);
-    struct str s = cJSON_IsString(j) ? hf_str(j) : hf_get_str(j, "content");
-    return hf_find(b, s.p ? s : (struct str){otherwise, strlen(otherwise)});
+    const cJSON *j = tok_hf_get(b->config, key);
+    struct str s = cJSON_IsString(j) ? tok_hf_str(j) : tok_hf_get_str(j, "content");
+    return tok_hf_find(b, s.p ? s : (struct str){otherwise, strlen(otherwise)});
 }
 
-int hf_read_vocab_txt(struct hf_build *b, struct str text, struct err *e)
+int tok_hf_read_vocab_txt(struct tok_hf_build *b, struct str text, struct err *e)
 {
     static const char *const defaults[N_SPECIAL_KEYS] = {NULL,    NULL,    "[UNK]", "[SEP]",
                                                          "[PAD]", "[CLS]", "[MASK]"};
     struct tokenizer *t = b->t;
     struct buf json;
-    const cJSON *strip = hf_get(b->config, "strip_accents");
+    const cJSON *strip = tok_hf_get(b->config, "strip_accents");
     int rc = read_lines(b, text, e);
     if (rc < 0)
         return rc;
@@ -111,8 +114,8 @@ int hf_read_vocab_txt(struct hf_build *b, struct str text, struct err *e)
     add_named(b, defaults);
     t->info.model = "WordPiece";
     t->info.kind = TOKENIZER_KIND_WPM;
-    t->max_word_chars = WPM_MAX_WORD_CHARS;
-    t->model_unk = id_of(b, "unk_token", "[UNK]");
+    b->max_word_chars = TOK_WPM_MAX_WORD_CHARS;
+    b->unk = id_of(b, "unk_token", "[UNK]");
     b->prefix = STR("##");
     int32_t cls = id_of(b, "cls_token", "[CLS]"), sep = id_of(b, "sep_token", "[SEP]");
     buf_init(&json, 4096);
@@ -121,8 +124,8 @@ int hf_read_vocab_txt(struct hf_build *b, struct str text, struct err *e)
                "\"handle_chinese_chars\":%s,\"strip_accents\":%s},"
                "\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
                "\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}",
-               truth(hf_get_bool(b->config, "do_lower_case", true)),
-               truth(hf_get_bool(b->config, "tokenize_chinese_chars", true)),
+               truth(tok_hf_get_bool(b->config, "do_lower_case", true)),
+               truth(tok_hf_get_bool(b->config, "tokenize_chinese_chars", true)),
                cJSON_IsBool(strip) ? truth(cJSON_IsTrue(strip)) : "null");
     if (cls >= 0 && sep >= 0)
         buf_printf(&json,
@@ -135,7 +138,7 @@ int hf_read_vocab_txt(struct hf_build *b, struct str text, struct err *e)
 
 /* ---- vocab.json and merges.txt ---- */
 
-static int read_merge_lines(struct hf_build *b, struct str text, struct err *e)
+static int read_merge_lines(struct tok_hf_build *b, struct str text, struct err *e)
 {
     struct str rest = text, line;
     size_t n = 0;
@@ -145,10 +148,10 @@ static int read_merge_lines(struct hf_build *b, struct str text, struct err *e)
     if (!b->merges)
         return err_set(e, SHOAL_ENOMEM, "%zu merges", n);
     for (size_t i = 0; next_line(&text, &line); i++) {
-        struct hf_merge *m = &b->merges[b->n_merges];
+        struct tok_hf_merge *m = &b->merges[b->n_merges];
         if (line.n == 0 || (i == 0 && line.n >= 8 && memcmp(line.p, "#version", 8) == 0))
             continue;
-        bpe_split_merge(line, &m->left, &m->right);
+        tok_bpe_split_merge(line, &m->left, &m->right);
         b->n_merges++;
     }
     return 0;
@@ -161,9 +164,10 @@ static int read_merge_lines(struct hf_build *b, struct str text, struct err *e)
     "\"behavior\":\"Isolated\"},"                                                                  \
     "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}]}"
 
-int hf_read_vocab_json(struct hf_build *b, struct str vocab, struct str merges, struct err *e)
+int tok_hf_read_vocab_json(struct tok_hf_build *b, struct str vocab, struct str merges,
+                           struct err *e)
 {
-    struct str class = hf_get_str(b->config, "tokenizer_class");
+    struct str class = tok_hf_get_str(b->config, "tokenizer_class");
     bool qwen2 = str_has(class, "Qwen2"), roberta = str_has(class, "Roberta") ||
                                                     str_has(class, "Bart") ||
                                                     str_has(class, "Longformer");
@@ -181,11 +185,11 @@ int hf_read_vocab_json(struct hf_build *b, struct str vocab, struct str merges, 
         return err_set(e, SHOAL_EFORMAT, "vocab.json is no JSON object");
     t->info.model = "BPE";
     t->info.kind = TOKENIZER_KIND_BPE;
-    t->model_unk = TOKENIZER_NONE;
+    b->unk = TOKENIZER_NONE;
     int rc = read_merge_lines(b, merges, e);
     if (rc == 0)
-        rc = hf_read_vocab_object(b, b->made_vocab, hf_get(b->config, "added_tokens_decoder"),
-                                  N_SPECIAL_KEYS, e);
+        rc = tok_hf_read_vocab_object(
+            b, b->made_vocab, tok_hf_get(b->config, "added_tokens_decoder"), N_SPECIAL_KEYS, e);
     if (rc < 0)
         return rc;
     add_named(b, roberta ? of_roberta : defaults);
@@ -195,7 +199,7 @@ int hf_read_vocab_json(struct hf_build *b, struct str vocab, struct str merges, 
         buf_puts(&json, "\"normalizer\":{\"type\":\"NFC\"},\"pre_tokenizer\":" QWEN2 ",");
     else
         buf_printf(&json, "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":%s},",
-                   truth(hf_get_bool(b->config, "add_prefix_space", false)));
+                   truth(tok_hf_get_bool(b->config, "add_prefix_space", false)));
     int32_t cls = id_of(b, "cls_token", "<s>"), sep = id_of(b, "sep_token", "</s>");
     if (roberta && cls >= 0 && sep >= 0)
         buf_printf(&json,
@@ -210,7 +214,7 @@ int hf_read_vocab_json(struct hf_build *b, struct str vocab, struct str merges, 
 /* ---- spiece.model ---- */
 
 /* <extra_id_0> and so on, which T5 counts down from the end of the vocabulary. */
-static int name_extra(struct hf_build *b, uint32_t first, uint32_t n, struct err *e)
+static int name_extra(struct tok_hf_build *b, uint32_t first, uint32_t n, struct err *e)
 {
     const size_t room = 24;
     b->names = mem_zalloc_n(n + 1, room);
@@ -220,7 +224,7 @@ static int name_extra(struct hf_build *b, uint32_t first, uint32_t n, struct err
         char *name = b->names + i * room;
         int len = snprintf(name, room, "<extra_id_%u>", n - 1 - i);
         b->added[b->n_added++] =
-            (struct hf_added){.text = {name, (size_t)len}, .id = first + i, .special = true};
+            (struct tok_hf_added){.text = {name, (size_t)len}, .id = first + i, .special = true};
     }
     return 0;
 }
@@ -234,62 +238,64 @@ static uint32_t piece_id(uint32_t i, bool xlmr)
 }
 
 /* The two that the file does not have. */
-static int add_xlmr(struct hf_build *b, uint32_t n_pieces)
+static int add_xlmr(struct tok_hf_build *b, uint32_t n_pieces)
 {
     const struct str pad = {"<pad>", 5}, mask = {"<mask>", 6};
-    b->added[b->n_added++] = (struct hf_added){.text = pad, .id = 1, .special = true};
+    b->added[b->n_added++] = (struct tok_hf_added){.text = pad, .id = 1, .special = true};
     b->added[b->n_added++] =
-        (struct hf_added){.text = mask, .id = n_pieces + 1, .special = true, .lstrip = true};
+        (struct tok_hf_added){.text = mask, .id = n_pieces + 1, .special = true, .lstrip = true};
     b->raw[1] = pad;
     b->raw[n_pieces + 1] = mask;
     return 0;
 }
 
-static int take_pieces(struct hf_build *b, const struct spiece *m, uint32_t n_extra, bool xlmr,
-                       struct err *e)
+static int take_pieces(struct tok_hf_build *b, const struct tok_spiece *m, uint32_t n_extra,
+                       bool xlmr, struct err *e)
 {
-    struct tokenizer *t = b->t;
     uint32_t more = xlmr ? 2 : n_extra;
-    int rc = hf_build_reserve(b, (uint64_t)m->n_pieces + more, m->n_pieces + more, e);
+    int rc = tok_hf_build_reserve(b, (uint64_t)m->n_pieces + more, m->n_pieces + more, e);
     if (rc < 0)
         return rc;
     b->added = mem_zalloc_n((size_t)m->n_pieces + more + N_SPECIAL_KEYS, sizeof(*b->added));
     if (!b->added)
         return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", b->n);
     for (uint32_t i = 0; i < m->n_pieces; i++) {
-        const struct spiece_piece *p = &m->pieces[i];
-        bool control = p->type == SPIECE_CONTROL || p->type == SPIECE_UNKNOWN;
+        const struct tok_spiece_piece *p = &m->pieces[i];
+        bool control = p->type == TOK_SPIECE_CONTROL || p->type == TOK_SPIECE_UNKNOWN;
         uint32_t id = piece_id(i, xlmr);
-        rc = hf_build_token(b, id, p->text, p->score);
+        rc = tok_hf_build_token(b, id, p->text, p->score);
         if (rc < 0)
             return err_set(e, rc, "vocabulary of %u tokens", b->n);
-        if (p->type == SPIECE_UNKNOWN)
-            t->model_unk = (int32_t)id;
-        if (p->type == SPIECE_UNUSED || p->type == SPIECE_UNKNOWN)
+        if (p->type == TOK_SPIECE_UNKNOWN)
+            b->unk = (int32_t)id;
+        if (p->type == TOK_SPIECE_UNUSED || p->type == TOK_SPIECE_UNKNOWN)
             b->in_model[id] = false;
-        if ((control || p->type == SPIECE_USER_DEFINED) && p->text.n > 0)
-            b->added[b->n_added++] = (struct hf_added){
+        if ((control || p->type == TOK_SPIECE_USER_DEFINED) && p->text.n > 0)
+            b->added[b->n_added++] = (struct tok_hf_added){
                 .text = p->text, .id = id, .special = control, .normalized = !control};
     }
     return xlmr ? add_xlmr(b, m->n_pieces) : name_extra(b, m->n_pieces, n_extra, e);
 }
 
-static int add_spiece_norm(struct hf_build *b, const struct spiece *m, struct err *e)
+static int add_spiece_norm(struct tok_hf_build *b, const struct tok_spiece *m, struct err *e)
 {
-    struct hf_norm *h = &b->t->hf->norm[b->t->hf->n_norm++];
-    h->kind = HF_NORM_SPIECE;
-    h->opts = (m->dummy_prefix ? HF_SPIECE_DUMMY_PREFIX : 0u) |
-              (m->remove_extra ? HF_SPIECE_EXTRA_SPACES : 0u) | (m->escape ? HF_SPIECE_ESCAPE : 0u);
-    return m->charsmap.n > 0 ? charsmap_create(&h->charsmap, m->charsmap.p, m->charsmap.n, e) : 0;
+    struct tok_hf_norm *h = &b->hf->norm[b->hf->n_norm++];
+    h->kind = TOK_HF_NORM_SPIECE;
+    h->opts = (m->dummy_prefix ? TOK_HF_SPIECE_DUMMY_PREFIX : 0u) |
+              (m->remove_extra ? TOK_HF_SPIECE_EXTRA_SPACES : 0u) |
+              (m->escape ? TOK_HF_SPIECE_ESCAPE : 0u);
+    return m->charsmap.n > 0 ? tok_charsmap_create(&h->charsmap, m->charsmap.p, m->charsmap.n, e)
+                             : 0;
 }
 
 /* What stands around texts, by the class of the tokenizer: the file does not say it. */
-static void put_spiece_template(struct hf_build *b, struct buf *json, const struct spiece *m)
+static void put_spiece_template(struct tok_hf_build *b, struct buf *json,
+                                const struct tok_spiece *m)
 {
-    struct str class = hf_get_str(b->config, "tokenizer_class");
+    struct str class = tok_hf_get_str(b->config, "tokenizer_class");
     int32_t cls = id_of(b, "cls_token", "[CLS]"), sep = id_of(b, "sep_token", "[SEP]");
-    bool bos = hf_get_bool(b->config, "add_bos_token", str_has(class, "Llama")) && m->bos >= 0;
-    bool eos = hf_get_bool(b->config, "add_eos_token", !str_has(class, "Llama")) && m->eos >= 0;
+    bool bos = tok_hf_get_bool(b->config, "add_bos_token", str_has(class, "Llama")) && m->bos >= 0;
+    bool eos = tok_hf_get_bool(b->config, "add_eos_token", !str_has(class, "Llama")) && m->eos >= 0;
     bool xlmr = str_has(class, "XLMRoberta");
     if (xlmr || (cls >= 0 && sep >= 0)) {
         buf_printf(json,
@@ -314,11 +320,11 @@ static void put_spiece_template(struct hf_build *b, struct buf *json, const stru
     buf_puts(json, "}");
 }
 
-int hf_read_spiece(struct hf_build *b, const void *bytes, size_t n, struct err *e)
+int tok_hf_read_spiece(struct tok_hf_build *b, const void *bytes, size_t n, struct err *e)
 {
     static const char *const none[N_SPECIAL_KEYS] = {NULL};
-    struct str class = hf_get_str(b->config, "tokenizer_class");
-    const cJSON *extra = hf_get(b->config, "extra_ids");
+    struct str class = tok_hf_get_str(b->config, "tokenizer_class");
+    const cJSON *extra = tok_hf_get(b->config, "extra_ids");
     /* these too number the pieces in ways of their own, which no file tells */
     static const char *const renumbered[] = {"Camembert", "Barthez",       "MBart", "Nllb",
                                              "PLBart",    "XLMProphetNet", "XGLM",  "M2M100",
@@ -326,7 +332,7 @@ int hf_read_spiece(struct hf_build *b, const void *bytes, size_t n, struct err *
     bool xlmr = str_has(class, "XLMRoberta");
     uint32_t n_extra = str_has(class, "T5") ? 100 : 0;
     struct tokenizer *t = b->t;
-    struct spiece m;
+    struct tok_spiece m;
     struct buf json;
     if (cJSON_IsNumber(extra) && extra->valuedouble >= 0 && extra->valuedouble <= 10000)
         n_extra = (uint32_t)extra->valuedouble;
@@ -335,8 +341,8 @@ int hf_read_spiece(struct hf_build *b, const void *bytes, size_t n, struct err *
             return err_set(e, SHOAL_EUNSUPPORTED,
                            "tokenizer_class \"%.64s\" without a tokenizer.json is not supported",
                            class.p);
-    t->model_unk = TOKENIZER_NONE;
-    int rc = spiece_read(&m, bytes, n, e);
+    b->unk = TOKENIZER_NONE;
+    int rc = tok_spiece_read(&m, bytes, n, e);
     if (rc == 0 && xlmr && (m.n_pieces < 4 || m.unk != 0 || m.bos != 1 || m.eos != 2))
         rc = err_set(e, SHOAL_EFORMAT, "XLM-RoBERTa's model begins with <unk>, <s>, </s>");
     if (rc == 0)
@@ -369,6 +375,6 @@ int hf_read_spiece(struct hf_build *b, const void *bytes, size_t n, struct err *
         buf_puts(&json, "}");
         rc = set_json(b, &json, e);
     }
-    spiece_fini(&m);
+    tok_spiece_fini(&m);
     return rc;
 }

@@ -1,25 +1,35 @@
-/* tok_hf_load.c - tokenizers of Hugging Face folders out of the documents that the model's metadata
- * carries: vocabulary, merges, added tokens, special ids. */
+/* tok_hf_load.c - see tok_hf_load.h: vocabulary, model, added tokens, special ids. */
+#include "text/tokenizer/tok_hf_load.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/utf8.h"
+#include "format/model_file.h"
+#include "format/token_type.h"
+#include "text/tokenizer/tok_bpe.h"
 #include "text/tokenizer/tok_hf_build.h"
+#include "text/tokenizer/tok_roles.h"
+#include "text/tokenizer/tok_spm.h"
 #include "text/tokenizer/tok_unigram.h"
+#include "text/tokenizer/tok_words.h"
+#include "text/tokenizer/tok_wpm.h"
 
 #define UNK_PENALTY 10.0 /* below the lowest score of all pieces */
 
 /* ---- the tokenizer's vocabulary ---- */
 
 /* The spelling under which the model looks for a token; returns its length. */
-static size_t spell(const struct hf_build *b, uint32_t id, char *out, const struct tok_alphabet *a)
+static size_t spell(const struct tok_hf_build *b, uint32_t id, char *out,
+                    const struct tok_alphabet *a)
 {
     struct str s = b->raw[id];
     size_t n;
     if (!s.p)
         return 0;
-    if (b->t->hf->byte_level && tok_decode_bytes(out, &n, s.p, s.n, a))
+    if (b->hf->byte_level && tok_alphabet_decode(out, &n, s.p, s.n, a))
         return n;
     if (b->t->info.kind == TOKENIZER_KIND_WPM && b->in_model[id]) {
         if (b->prefix.n > 0 && s.n > b->prefix.n && memcmp(s.p, b->prefix.p, b->prefix.n) == 0) {
@@ -34,7 +44,7 @@ static size_t spell(const struct hf_build *b, uint32_t id, char *out, const stru
     return s.n;
 }
 
-static void set_types(struct hf_build *b)
+static void set_types(struct tok_hf_build *b)
 {
     struct tok_vocab *v = &b->t->v;
     uint8_t byte;
@@ -48,7 +58,7 @@ static void set_types(struct hf_build *b)
         }
     }
     for (size_t i = 0; i < b->n_added; i++) {
-        const struct hf_added *a = &b->added[i];
+        const struct tok_hf_added *a = &b->added[i];
         v->type[a->id] = a->special ? TOKEN_TYPE_CONTROL : TOKEN_TYPE_USER_DEFINED;
         v->attr[a->id] =
             (uint8_t)((a->lstrip ? TOK_ATTR_LSTRIP : 0) | (a->rstrip ? TOK_ATTR_RSTRIP : 0) |
@@ -57,13 +67,15 @@ static void set_types(struct hf_build *b)
     }
 }
 
-static int make_vocab(struct hf_build *b, struct err *e)
+static int make_vocab(struct tok_hf_build *b, struct err *e)
 {
     struct tokenizer *t = b->t;
     struct tok_vocab *v = &t->v;
     struct tok_alphabet alphabet;
     size_t total = 1;
-    int rc = tok_vocab_alloc(t, b->n, e);
+    int rc = tok_vocab_alloc(v, b->n, e);
+    t->info.n_vocab = b->n;
+    v->unk = b->unk;
     if (rc < 0)
         return rc;
     for (uint32_t i = 0; i < b->n; i++)
@@ -95,36 +107,58 @@ static int make_vocab(struct hf_build *b, struct err *e)
 
 static bool next_merge(void *ctx, struct str *left, struct str *right)
 {
-    const struct hf_merge **m = ctx;
+    const struct tok_hf_merge **m = ctx;
     *left = (*m)->left;
     *right = (*m)->right;
     (*m)++;
     return true;
 }
 
-static int make_merges(struct hf_build *b, struct err *e)
+static int make_merges(struct tok_hf_build *b, struct err *e)
 {
-    const struct hf_merge *m = b->merges;
-    struct bpe_merges src = {b->n_merges, 0, next_merge, &m};
+    const struct tok_hf_merge *m = b->merges;
+    struct tok_bpe_merges src = {b->n_merges, 0, next_merge, &m};
     for (size_t i = 0; i < b->n_merges; i++)
         src.n_bytes += m[i].left.n + m[i].right.n;
-    return bpe_load_merges(b->t, &src, e);
+    struct tok_bpe_opts o = {.v = &b->t->v,
+                             .special = &b->t->special,
+                             .chars = !b->hf->byte_level,
+                             .ignore_merges = b->ignore_merges,
+                             .fuse_unk = b->fuse_unk};
+    return tok_bpe_create(&b->hf->model_state, &o, &src, e);
 }
 
-static int make_model(struct hf_build *b, struct err *e)
+static int make_model(struct tok_hf_build *b, struct err *e)
 {
-    struct tokenizer *t = b->t;
-    if (t->info.kind == TOKENIZER_KIND_BPE)
+    struct tok_vocab *v = &b->t->v;
+    struct tok_hf *hf = b->hf;
+    switch (b->t->info.kind) {
+    case TOKENIZER_KIND_BPE:
+        hf->model = &tok_bpe_ops;
         return make_merges(b, e);
-    if (t->info.kind == TOKENIZER_KIND_SPM)
-        return spm_set_scores(t, b->scores, e);
-    if (t->info.kind != TOKENIZER_KIND_UNIGRAM)
+    case TOKENIZER_KIND_SPM:
+        hf->model = &tok_spm_ops;
+        return tok_spm_create(&hf->model_state, v, &b->t->special, b->scores, false, e);
+    case TOKENIZER_KIND_WPM:
+        hf->model = &tok_wpm_ops;
+        return tok_wpm_create(&hf->model_state,
+                              &(struct tok_wpm_opts){.v = v,
+                                                     .special = &b->t->special,
+                                                     .max_word_chars = b->max_word_chars},
+                              e);
+    case TOKENIZER_KIND_WORDS:
+        hf->model = &tok_words_ops;
+        hf->model_state = v;
         return 0;
+    case TOKENIZER_KIND_UNIGRAM:
+        break;
+    }
     double lowest = INFINITY;
     for (uint32_t i = 0; i < b->n; i++)
         if (b->in_model[i] && b->scores[i] < lowest)
             lowest = b->scores[i];
-    return unigram_create(&t->unigram, t, b->scores, lowest - UNK_PENALTY, e);
+    hf->model = &tok_unigram_ops;
+    return tok_unigram_create(&hf->model_state, v, b->scores, lowest - UNK_PENALTY, e);
 }
 
 /* ---- added tokens ---- */
@@ -133,19 +167,19 @@ struct added_place { /* of its spellings among the copied bytes: as it is, and n
     size_t raw, normal, n_normal;
 };
 
-static int copy_added(struct hf_build *b, struct added_place *places, struct buf *all)
+static int copy_added(struct tok_hf_build *b, struct added_place *places, struct buf *all)
 {
-    struct hf_scratch x = {0};
+    struct tok_hf_scratch x = {0};
     int rc = 0;
     for (size_t i = 0; i < b->n_added && rc == 0; i++) {
-        const struct hf_added *a = &b->added[i];
+        const struct tok_hf_added *a = &b->added[i];
         struct tok_view view = {.p = a->text.p};
         const char *p = a->text.p;
         size_t n = a->text.n;
         /* SentencePiece's own normalizer leaves its symbols as they are */
-        bool own = b->t->hf->n_norm > 0 && b->t->hf->norm[0].kind == HF_NORM_SPIECE;
+        bool own = b->hf->n_norm > 0 && b->hf->norm[0].kind == TOK_HF_NORM_SPIECE;
         if (a->normalized && !own && utf8_valid_prefix(p, n) == n)
-            rc = hf_normalize(b->t->hf, &x, &view, &p, &n);
+            rc = tok_hf_normalize(b->hf, &x, &view, &p, &n);
         if (rc < 0)
             break;
         places[i] = (struct added_place){all->len, all->len + a->text.n, n};
@@ -153,7 +187,7 @@ static int copy_added(struct hf_build *b, struct added_place *places, struct buf
         buf_put(all, p, n);
         rc = all->rc;
     }
-    hf_scratch_fini(&x);
+    tok_hf_scratch_fini(&x);
     return rc;
 }
 
@@ -163,9 +197,9 @@ static void put_entry(struct tok_special *set, const char *p, size_t n, uint32_t
 }
 
 /* Sorts added tokens by where they are looked for. */
-static int make_added(struct hf_build *b, struct err *e)
+static int make_added(struct tok_hf_build *b, struct err *e)
 {
-    struct tok_hf *hf = b->t->hf;
+    struct tok_hf *hf = b->hf;
     struct tok_special *const sets[3] = {&b->t->special, &hf->raw, &hf->normal};
     struct added_place *places = mem_zalloc_n(b->n_added + 1, sizeof(*places));
     struct buf all;
@@ -182,7 +216,7 @@ static int make_added(struct hf_build *b, struct err *e)
         rc = hf->added_bytes ? 0 : SHOAL_ENOMEM;
     }
     for (size_t i = 0; i < b->n_added && rc == 0; i++) {
-        const struct hf_added *a = &b->added[i];
+        const struct tok_hf_added *a = &b->added[i];
         const char *raw = hf->added_bytes + places[i].raw;
         put_entry(sets[0], raw, a->text.n, a->id);
         if (!a->normalized)
@@ -200,22 +234,22 @@ static int make_added(struct hf_build *b, struct err *e)
 /* ---- special ids and the rest of tokenizer_info ---- */
 
 /* "eos_token": "</s>" or {"content": "</s>"} of tokenizer_config.json. */
-static int32_t named(const struct hf_build *b, const char *key)
+static int32_t named(const struct tok_hf_build *b, const char *key)
 {
-    const cJSON *j = hf_get(b->config, key);
-    struct str s = cJSON_IsString(j) ? hf_str(j) : hf_get_str(j, "content");
-    return hf_find(b, s);
+    const cJSON *j = tok_hf_get(b->config, key);
+    struct str s = cJSON_IsString(j) ? tok_hf_str(j) : tok_hf_get_str(j, "content");
+    return tok_hf_find(b, s);
 }
 
 /* The ids of a number or an array; each ends a generation.  Returns the first. */
-static int32_t end_ids(struct hf_build *b, const cJSON *doc)
+static int32_t end_ids(struct tok_hf_build *b, const cJSON *doc)
 {
-    const cJSON *j = hf_get(doc, "eos_token_id");
+    const cJSON *j = tok_hf_get(doc, "eos_token_id");
     int32_t first = TOKENIZER_NONE;
     for (const cJSON *c = cJSON_IsArray(j) ? j->child : j; c;
          c = cJSON_IsArray(j) ? c->next : NULL) {
         uint32_t id;
-        if (!hf_is_id(c, &id) || id >= b->n)
+        if (!tok_hf_is_id(c, &id) || id >= b->n)
             continue;
         b->t->v.attr[id] |= TOK_ATTR_EOG;
         if (first < 0)
@@ -230,7 +264,7 @@ static int32_t or_id(int32_t id, int32_t other)
 }
 
 struct added_at {
-    const struct hf_build *b;
+    const struct tok_hf_build *b;
     size_t i;
 };
 
@@ -246,7 +280,7 @@ static bool next_added(void *ctx, uint32_t *id, struct str *text)
     return true;
 }
 
-static int find_ids(struct hf_build *b, struct err *e)
+static int find_ids(struct tok_hf_build *b, struct err *e)
 {
     struct tokenizer *t = b->t;
     struct tokenizer_info *in = &t->info;
@@ -257,33 +291,33 @@ static int find_ids(struct hf_build *b, struct err *e)
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         *all[i] = TOKENIZER_NONE;
     in->bos = or_id(or_id(named(b, "bos_token"), named(b, "cls_token")), b->bos);
-    if (in->bos < 0 && hf_is_id(hf_get(b->model, "bos_token_id"), &id) && id < b->n)
+    if (in->bos < 0 && tok_hf_is_id(tok_hf_get(b->model, "bos_token_id"), &id) && id < b->n)
         in->bos = (int32_t)id;
     in->sep = named(b, "sep_token");
     in->pad = or_id(named(b, "pad_token"), b->pad);
     in->mask = named(b, "mask_token");
-    in->unk = or_id(t->model_unk, named(b, "unk_token"));
+    in->unk = or_id(b->unk, named(b, "unk_token"));
     int32_t generation = end_ids(b, b->generation), model = end_ids(b, b->model);
     in->eos = or_id(or_id(named(b, "eos_token"), b->eos), or_id(generation, model));
     if (in->eos >= 0)
         t->v.attr[in->eos] |= TOK_ATTR_EOG;
     if (in->kind == TOKENIZER_KIND_WPM) { /* a folder without tokenizer_config.json */
-        in->bos = or_id(in->bos, hf_find(b, STR("[CLS]")));
-        in->sep = or_id(in->sep, hf_find(b, STR("[SEP]")));
-        in->pad = or_id(in->pad, hf_find(b, STR("[PAD]")));
-        in->mask = or_id(in->mask, hf_find(b, STR("[MASK]")));
+        in->bos = or_id(in->bos, tok_hf_find(b, STR("[CLS]")));
+        in->sep = or_id(in->sep, tok_hf_find(b, STR("[SEP]")));
+        in->pad = or_id(in->pad, tok_hf_find(b, STR("[PAD]")));
+        in->mask = or_id(in->mask, tok_hf_find(b, STR("[MASK]")));
         return 0;
     }
     /* what ends a turn by its spelling, as in GGUF files, but of added tokens only */
     struct added_at at = {b, 0};
-    return tok_vocab_find_special(t, &(struct tok_spellings){next_added, &at}, e);
+    return tok_roles_find(in, &t->v, &(struct tok_roles_source){next_added, &at}, e);
 }
 
 /* What the templates say, for those who ask info. */
 static void describe_template(struct tokenizer *t)
 {
     struct tokenizer_info *in = &t->info;
-    const struct tok_template *tp = &t->single;
+    const struct tokenizer_template *tp = &t->single;
     int32_t first = tp->n > 0 ? tp->items[0].id : TOKENIZER_NONE;
     int32_t last = tp->n > 0 ? tp->items[tp->n - 1].id : TOKENIZER_NONE;
     if (first >= 0 && in->bos < 0)
@@ -294,27 +328,27 @@ static void describe_template(struct tokenizer *t)
 }
 
 /* Where no template says it, tokenizer_config.json may. */
-static void add_by_config(struct hf_build *b)
+static void add_by_config(struct tok_hf_build *b)
 {
     struct tokenizer *t = b->t;
     for (unsigned i = 0; i < t->single.n; i++)
         if (t->single.items[i].id >= 0)
             return;
-    t->info.add_bos = hf_get_bool(b->config, "add_bos_token", false);
-    t->info.add_eos = hf_get_bool(b->config, "add_eos_token", false);
+    t->info.add_bos = tok_hf_get_bool(b->config, "add_bos_token", false);
+    t->info.add_eos = tok_hf_get_bool(b->config, "add_eos_token", false);
     if (t->info.add_bos || t->info.add_eos)
-        tok_templates_from_info(t);
+        tokenizer_core_templates(t);
 }
 
-static int copy_chat_template(struct hf_build *b, const struct model_file *g, struct err *e)
+static int copy_chat_template(struct tok_hf_build *b, const struct model_file *g, struct err *e)
 {
     struct str s = {NULL, 0};
-    const cJSON *j = hf_get(b->config, "chat_template");
+    const cJSON *j = tok_hf_get(b->config, "chat_template");
     if (!model_file_get_str(g, "tokenizer.chat_template", &s)) {
-        s = hf_str(j);
+        s = tok_hf_str(j);
         for (const cJSON *c = cJSON_IsArray(j) ? j->child : NULL; c; c = c->next)
-            if (str_is(hf_get_str(c, "name"), "default"))
-                s = hf_get_str(c, "template");
+            if (str_is(tok_hf_get_str(c, "name"), "default"))
+                s = tok_hf_get_str(c, "template");
     }
     if (!s.p)
         return 0;
@@ -328,7 +362,7 @@ static int copy_chat_template(struct hf_build *b, const struct model_file *g, st
 
 /* ---- the whole of it ---- */
 
-/* cJSON ends strings with a NUL.  So \\u0000 becomes a character that no text has, and hf_text
+/* cJSON ends strings with a NUL.  So \\u0000 becomes a character that no text has, and tok_hf_text
  * turns it back.  Returns a copy of the document, or NULL when it has none of them. */
 static char *hide_nul(struct str s, bool *failed)
 {
@@ -376,13 +410,11 @@ static int read_doc(cJSON **out, const struct model_file *g, const char *key, st
     return err_set(e, SHOAL_EFORMAT, "%s is no JSON: wrong at byte %zu of %zu", key, at, s.n);
 }
 
-static int finish(struct hf_build *b, const struct model_file *g, struct err *e)
+static int finish(struct tok_hf_build *b, const struct model_file *g, struct err *e)
 {
     struct tokenizer *t = b->t;
     struct tok_ids nl;
-    struct err ignored;
-    int rc = hf_add_added(b, e);
-    t->chars = !t->hf->byte_level;
+    int rc = tok_hf_add_added(b, e);
     if (rc == 0)
         rc = make_vocab(b, e);
     if (rc == 0)
@@ -392,9 +424,9 @@ static int finish(struct hf_build *b, const struct model_file *g, struct err *e)
     if (rc == 0)
         rc = find_ids(b, e);
     if (rc == 0)
-        rc = hf_parse_post_processor(b, e);
+        rc = tok_hf_parse_post_processor(b, e);
     if (rc == 0)
-        rc = hf_make_pieces(b, e);
+        rc = tok_hf_make_pieces(b, e);
     if (rc == 0)
         rc = copy_chat_template(b, g, e);
     if (rc < 0)
@@ -402,15 +434,16 @@ static int finish(struct hf_build *b, const struct model_file *g, struct err *e)
     describe_template(t);
     add_by_config(b);
     t->info.add_space_prefix = false;
+    t->strip = b->strip_first ? TOKENIZER_STRIP_FIRST : TOKENIZER_STRIP_NONE;
     tok_ids_init(&nl, 8);
-    rc = tokenizer_encode(t, &nl, "\n", 1, 0, &ignored);
+    rc = tokenizer_core_encode(t, &nl, NULL, "\n", 1, 0);
     if (rc == 0 && nl.n > 0)
         t->info.nl = nl.ids[nl.n - 1];
     tok_ids_fini(&nl);
     return rc == SHOAL_ENOMEM ? err_set(e, rc, "tokenizer") : 0;
 }
 
-static void build_fini(struct hf_build *b)
+static void build_fini(struct tok_hf_build *b)
 {
     mem_free(b->raw);
     mem_free(b->in_model);
@@ -424,10 +457,10 @@ static void build_fini(struct hf_build *b)
 }
 
 /* Reads the first of the files that is there; *name is what errors call it. */
-static int read_source(struct hf_build *b, const struct model_file *g, const char **name,
+static int read_source(struct tok_hf_build *b, const struct model_file *g, const char **name,
                        struct err *e)
 {
-    const struct model_file_value *spiece = model_file_find(g, HF_KEY_SPIECE);
+    const struct model_file_value *spiece = model_file_find(g, TOK_HF_KEY_SPIECE);
     struct str text, merges;
     if (b->json) {
         *name = "tokenizer.json";
@@ -435,53 +468,58 @@ static int read_source(struct hf_build *b, const struct model_file *g, const cha
     }
     if (spiece && spiece->type == MODEL_FILE_ARRAY && spiece->elem_type == MODEL_FILE_U8) {
         *name = "spiece.model";
-        return hf_read_spiece(b, spiece->data, spiece->n_bytes, e);
+        return tok_hf_read_spiece(b, spiece->data, spiece->n_bytes, e);
     }
-    if (model_file_get_str(g, HF_KEY_VOCAB_JSON, &text)) {
+    if (model_file_get_str(g, TOK_HF_KEY_VOCAB_JSON, &text)) {
         *name = "vocab.json";
-        return model_file_get_str(g, HF_KEY_MERGES, &merges)
-                   ? hf_read_vocab_json(b, text, merges, e)
+        return model_file_get_str(g, TOK_HF_KEY_MERGES, &merges)
+                   ? tok_hf_read_vocab_json(b, text, merges, e)
                    : err_set(e, SHOAL_EFORMAT, "there is no merges.txt");
     }
     *name = "vocab.txt";
-    if (model_file_get_str(g, HF_KEY_VOCAB_TXT, &text))
-        return hf_read_vocab_txt(b, text, e);
+    if (model_file_get_str(g, TOK_HF_KEY_VOCAB_TXT, &text))
+        return tok_hf_read_vocab_txt(b, text, e);
     return err_set(e, SHOAL_EFORMAT, "is not a text");
 }
 
-static int load(struct hf_build *b, const struct model_file *g, struct err *e)
+static int load(struct tok_hf_build *b, const struct model_file *g, struct err *e)
 {
     const char *name = "";
     int rc = read_source(b, g, &name, e);
     if (rc == 0)
-        rc = hf_parse_normalizer(b, e);
+        rc = tok_hf_parse_normalizer(b, e);
     if (rc == 0)
-        rc = hf_parse_pre_tokenizer(b, e);
+        rc = tok_hf_parse_pre_tokenizer(b, e);
     if (rc == 0 && !b->made)
-        rc = hf_read_model(b, e);
+        rc = tok_hf_read_model(b, e);
     if (rc == 0)
         rc = finish(b, g, e);
     return rc < 0 ? err_wrap(e, "%s", name) : 0;
 }
 
-bool hf_present(const struct model_file *g)
+bool tok_hf_present(const struct model_file *g)
 {
-    return model_file_find(g, HF_KEY_JSON) || model_file_find(g, HF_KEY_SPIECE) ||
-           model_file_find(g, HF_KEY_VOCAB_JSON) || model_file_find(g, HF_KEY_VOCAB_TXT);
+    return model_file_find(g, TOK_HF_KEY_JSON) || model_file_find(g, TOK_HF_KEY_SPIECE) ||
+           model_file_find(g, TOK_HF_KEY_VOCAB_JSON) || model_file_find(g, TOK_HF_KEY_VOCAB_TXT);
 }
 
-int hf_load(struct tokenizer *t, const struct model_file *g, struct err *e)
+int tok_hf_load(struct tokenizer *t, const struct model_file *g, struct err *e)
 {
-    struct hf_build b = {
-        .t = t, .bos = TOKENIZER_NONE, .eos = TOKENIZER_NONE, .pad = TOKENIZER_NONE};
+    struct tok_hf_build b = {.t = t,
+                             .unk = TOKENIZER_NONE,
+                             .bos = TOKENIZER_NONE,
+                             .eos = TOKENIZER_NONE,
+                             .pad = TOKENIZER_NONE};
     cJSON *docs[4] = {NULL};
-    static const char *const keys[4] = {HF_KEY_JSON, HF_KEY_CONFIG, "huggingface.config",
+    static const char *const keys[4] = {TOK_HF_KEY_JSON, TOK_HF_KEY_CONFIG, "huggingface.config",
                                         "huggingface.generation_config"};
     int rc = 0;
-    t->hf = mem_zalloc(sizeof(*t->hf));
     t->info.pre = "";
-    if (!t->hf)
+    t->ops = &tok_hf_ops;
+    t->state = b.hf = mem_zalloc(sizeof(*b.hf));
+    if (!b.hf)
         return err_set(e, SHOAL_ENOMEM, "tokenizer");
+    b.hf->v = &t->v;
     for (int i = 0; i < 4 && rc == 0; i++)
         rc = read_doc(&docs[i], g, keys[i], e);
     b.json = docs[0];

@@ -6,18 +6,20 @@
 
 #include <utf8proc.h>
 
+#include "base/utf8.h"
 #include "text/tokenizer/tok_charsmap.h"
 #include "text/tokenizer/tok_hf.h"
+#include "text/tokenizer/tok_wpm.h"
 
 struct job { /* one step: reads [p, end) of view, writes out */
-    const struct hf_norm *h;
-    struct hf_scratch *x;
+    const struct tok_hf_norm *h;
+    struct tok_hf_scratch *x;
     const struct tok_view *view;
     const char *p, *end;
     struct tok_rewrite *out;
 };
 
-bool hf_is_space(uint32_t c)
+bool tok_hf_is_space(uint32_t c)
 {
     if (c < 0x80)
         return c == ' ' || (c >= '\t' && c <= '\r');
@@ -26,7 +28,7 @@ bool hf_is_space(uint32_t c)
 }
 
 /* \w as in Rust's regexes: alphabetic, marks, decimal digits, connectors, joiners. */
-bool hf_is_word(uint32_t c)
+bool tok_hf_is_word(uint32_t c)
 {
     if (c < 0x80)
         return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
@@ -106,14 +108,14 @@ static int bert_char(struct job *j, uint32_t c, uint32_t from, uint32_t to)
     utf8proc_int32_t parts[32] = {(utf8proc_int32_t)c};
     utf8proc_ssize_t n = 1;
     int boundary = 0, rc = 0;
-    if ((opts & HF_BERT_STRIP_ACCENTS) && c >= 0xc0)
+    if ((opts & TOK_HF_BERT_STRIP_ACCENTS) && c >= 0xc0)
         n = utf8proc_decompose_char((utf8proc_int32_t)c, parts, 32, UTF8PROC_DECOMPOSE, &boundary);
     for (utf8proc_ssize_t i = 0; i < n && i < 32 && rc == 0; i++) {
         c = (uint32_t)parts[i];
-        if ((opts & HF_BERT_STRIP_ACCENTS) && c >= 0x300 &&
+        if ((opts & TOK_HF_BERT_STRIP_ACCENTS) && c >= 0x300 &&
             utf8proc_category(parts[i]) == UTF8PROC_CATEGORY_MN)
             continue;
-        rc = opts & HF_BERT_LOWERCASE ? put_lower(j, c, from, to) : put_char(j, c, from, to);
+        rc = opts & TOK_HF_BERT_LOWERCASE ? put_lower(j, c, from, to) : put_char(j, c, from, to);
     }
     return rc;
 }
@@ -125,7 +127,8 @@ static int run_bert(struct job *j)
     for (const char *q = j->p; q < j->end && rc == 0;) {
         uint32_t c, from = tok_view_from(j->view, q);
         if (*q >= ' ' && *q < 0x7f && j->out->n < j->out->cap) { /* most of most texts */
-            char low = (opts & HF_BERT_LOWERCASE) && *q >= 'A' && *q <= 'Z' ? (char)(*q + 32) : *q;
+            char low =
+                (opts & TOK_HF_BERT_LOWERCASE) && *q >= 'A' && *q <= 'Z' ? (char)(*q + 32) : *q;
             tok_rewrite_add(j->out, &low, 1, from, tok_view_to(j->view, q));
             q++;
             continue;
@@ -133,13 +136,13 @@ static int run_bert(struct job *j)
         unsigned len = next(q, j->end, &c);
         uint32_t to = tok_view_to(j->view, q + len - 1);
         q += len;
-        if (opts & HF_BERT_CLEAN) {
+        if (opts & TOK_HF_BERT_CLEAN) {
             if (bert_removes(c))
                 continue;
-            if (hf_is_space(c))
+            if (tok_hf_is_space(c))
                 c = ' ';
         }
-        bool cjk = c >= 0x3400 && (opts & HF_BERT_CJK) && wpm_is_cjk(c);
+        bool cjk = c >= 0x3400 && (opts & TOK_HF_BERT_CJK) && tok_wpm_is_cjk(c);
         if (cjk)
             rc = put_char(j, ' ', from, to);
         if (rc == 0)
@@ -208,9 +211,9 @@ static void reorder(struct unit *u, size_t n)
 }
 
 /* Is a text without characters from `limit` on in this form already? */
-static uint32_t stable_below(enum hf_norm_kind kind)
+static uint32_t stable_below(enum tok_hf_norm_kind kind)
 {
-    return kind == HF_NORM_NFC ? 0x300 : kind == HF_NORM_NFD ? 0xc0 : 0xa0;
+    return kind == TOK_HF_NORM_NFC ? 0x300 : kind == TOK_HF_NORM_NFD ? 0xc0 : 0xa0;
 }
 
 static size_t stable_prefix(const char *p, const char *end, uint32_t limit)
@@ -233,13 +236,13 @@ static size_t stable_prefix(const char *p, const char *end, uint32_t limit)
 /* One stretch of text that begins with a character that nothing before composes with. */
 static int put_form(struct job *j, const char *q, const char *end)
 {
-    enum hf_norm_kind kind = j->h->kind;
-    bool compat = kind == HF_NORM_NFKC || kind == HF_NORM_NFKD;
+    enum tok_hf_norm_kind kind = j->h->kind;
+    bool compat = kind == TOK_HF_NORM_NFKC || kind == TOK_HF_NORM_NFKD;
     utf8proc_option_t how = UTF8PROC_DECOMPOSE | UTF8PROC_STABLE | (compat ? UTF8PROC_COMPAT : 0);
     size_t n = 0, row = 0;
     int boundary = 0;
     /* no character decomposes to more than 18, or 6 a byte */
-    int rc = hf_scratch_work(j->x, ((size_t)(end - q) * 6 + 32) * sizeof(struct unit));
+    int rc = tok_hf_scratch_work(j->x, ((size_t)(end - q) * 6 + 32) * sizeof(struct unit));
     struct unit *u = j->x->work;
     while (q < end && rc == 0) {
         utf8proc_int32_t parts[32];
@@ -265,7 +268,7 @@ static int put_form(struct job *j, const char *q, const char *end)
     if (rc < 0)
         return rc;
     reorder(u + row, n - row);
-    if (kind == HF_NORM_NFC || kind == HF_NORM_NFKC)
+    if (kind == TOK_HF_NORM_NFC || kind == TOK_HF_NORM_NFKC)
         n = compose(u, n);
     rc = tok_rewrite_reserve(j->out, n * 4);
     for (size_t i = 0; i < n && rc == 0; i++)
@@ -316,16 +319,16 @@ static uint32_t nmt_char(uint32_t c)
 
 static int run_chars(struct job *j)
 {
-    enum hf_norm_kind kind = j->h->kind;
+    enum tok_hf_norm_kind kind = j->h->kind;
     int rc = tok_rewrite_reserve(j->out, (size_t)(j->end - j->p) + 4);
     for (const char *q = j->p; q < j->end && rc == 0;) {
         uint32_t c, from = tok_view_from(j->view, q);
         unsigned len = next(q, j->end, &c);
         uint32_t to = tok_view_to(j->view, q + len - 1);
         q += len;
-        if (kind == HF_NORM_LOWERCASE) {
+        if (kind == TOK_HF_NORM_LOWERCASE) {
             rc = put_lower(j, c, from, to);
-        } else if (kind == HF_NORM_STRIP_ACCENTS) {
+        } else if (kind == TOK_HF_NORM_STRIP_ACCENTS) {
             if (c < 0x300 || !is_mark(c))
                 rc = put_char(j, c, from, to);
         } else {
@@ -341,20 +344,20 @@ static int run_strip(struct job *j)
 {
     const char *p = j->p, *end = j->end;
     uint32_t c;
-    if (j->h->opts & HF_STRIP_LEFT)
+    if (j->h->opts & TOK_HF_STRIP_LEFT)
         while (p < end) {
             unsigned len = next(p, end, &c);
-            if (!hf_is_space(c))
+            if (!tok_hf_is_space(c))
                 break;
             p += len;
         }
-    if (j->h->opts & HF_STRIP_RIGHT)
+    if (j->h->opts & TOK_HF_STRIP_RIGHT)
         while (p < end) {
             const char *q = end - 1;
             while (q > p && ((uint8_t)*q & 0xc0) == 0x80)
                 q--;
             next(q, end, &c);
-            if (!hf_is_space(c))
+            if (!tok_hf_is_space(c))
                 break;
             end = q;
         }
@@ -363,7 +366,7 @@ static int run_strip(struct job *j)
 
 static int run_replace(struct job *j)
 {
-    const struct hf_norm *h = j->h;
+    const struct tok_hf_norm *h = j->h;
     size_t n = (size_t)(j->end - j->p), at = 0;
     int rc = 0;
     while (at < n && rc == 0) {
@@ -420,7 +423,7 @@ static int put_mapped(struct job *j, const char *p, const char *end)
     const char *to;
     size_t n_to, used;
     int rc = 0;
-    if (end - p < 6 && charsmap_first(j->h->charsmap, p, (size_t)(end - p), &to, &n_to)) {
+    if (end - p < 6 && tok_charsmap_first(j->h->charsmap, p, (size_t)(end - p), &to, &n_to)) {
         uint32_t c;
         unsigned len = next(p, end, &c);
         return put_text(j, to, n_to, tok_view_from(j->view, p), tok_view_to(j->view, p + len - 1));
@@ -428,7 +431,7 @@ static int put_mapped(struct job *j, const char *p, const char *end)
     while (p < end && rc == 0) {
         uint32_t c;
         used = next(p, end, &c);
-        rc = charsmap_first(j->h->charsmap, p, used, &to, &n_to)
+        rc = tok_charsmap_first(j->h->charsmap, p, used, &to, &n_to)
                  ? put_text(j, to, n_to, tok_view_from(j->view, p),
                             tok_view_to(j->view, p + used - 1))
                  : put_same(j, p, used);
@@ -457,12 +460,12 @@ static int run_precompiled(struct job *j)
 }
 
 /* What the table makes of the text at q; returns how much of it was read. */
-static size_t spiece_next(const struct job *j, const char *q, const char **to, size_t *n_to)
+static size_t tok_spiece_next(const struct job *j, const char *q, const char **to, size_t *n_to)
 {
     size_t used;
     uint32_t c;
     if (j->h->charsmap &&
-        charsmap_longest(j->h->charsmap, q, (size_t)(j->end - q), &used, to, n_to))
+        tok_charsmap_longest(j->h->charsmap, q, (size_t)(j->end - q), &used, to, n_to))
         return used;
     *to = q;
     return *n_to = next(q, j->end, &c);
@@ -476,17 +479,18 @@ static bool ends_with(const struct tok_rewrite *r, const char *p, size_t n)
 /* SentencePiece's own normalizer: replacements by the longest key, then white space. */
 static int run_spiece(struct job *j)
 {
-    bool extra = j->h->opts & HF_SPIECE_EXTRA_SPACES, escape = j->h->opts & HF_SPIECE_ESCAPE;
+    bool extra = j->h->opts & TOK_HF_SPIECE_EXTRA_SPACES,
+         escape = j->h->opts & TOK_HF_SPIECE_ESCAPE;
     const char *space = escape ? "\xe2\x96\x81" : " ", *to;
     size_t n_space = escape ? 3 : 1, n_to, used;
     bool after_space = extra, begun = false;
     int rc = 0;
     for (const char *q = j->p; q < j->end && rc == 0; q += used) {
-        used = spiece_next(j, q, &to, &n_to);
+        used = tok_spiece_next(j, q, &to, &n_to);
         uint32_t from = tok_view_from(j->view, q), end = tok_view_to(j->view, q + used - 1);
         if (!begun && extra && n_to == 1 && *to == ' ')
             continue; /* spaces in front go before there is a first one */
-        if (!begun && (j->h->opts & HF_SPIECE_DUMMY_PREFIX))
+        if (!begun && (j->h->opts & TOK_HF_SPIECE_DUMMY_PREFIX))
             rc = put_text(j, space, n_space, from, end);
         begun = true;
         while (after_space && n_to > 0 && *to == ' ') {
@@ -515,17 +519,17 @@ static bool is_ascii(const char *p, const char *end)
 }
 
 /* Does the step leave this text as it is?  A quick look: most texts need most steps not at all. */
-static bool is_idle(const struct hf_norm *h, const char *p, const char *end)
+static bool is_idle(const struct tok_hf_norm *h, const char *p, const char *end)
 {
     switch (h->kind) {
-    case HF_NORM_NFC:
-    case HF_NORM_NFD:
-    case HF_NORM_NFKC:
-    case HF_NORM_NFKD:
+    case TOK_HF_NORM_NFC:
+    case TOK_HF_NORM_NFD:
+    case TOK_HF_NORM_NFKC:
+    case TOK_HF_NORM_NFKD:
         return stable_prefix(p, end, stable_below(h->kind)) == (size_t)(end - p);
-    case HF_NORM_STRIP_ACCENTS:
+    case TOK_HF_NORM_STRIP_ACCENTS:
         return is_ascii(p, end);
-    case HF_NORM_REPLACE:
+    case TOK_HF_NORM_REPLACE:
         return !h->rx && (h->n_text == 0 || !memmem(p, (size_t)(end - p), h->text, h->n_text));
     default:
         return false;
@@ -535,33 +539,33 @@ static bool is_idle(const struct hf_norm *h, const char *p, const char *end)
 static int run_step(struct job *j)
 {
     switch (j->h->kind) {
-    case HF_NORM_BERT:
+    case TOK_HF_NORM_BERT:
         return run_bert(j);
-    case HF_NORM_NFC:
-    case HF_NORM_NFD:
-    case HF_NORM_NFKC:
-    case HF_NORM_NFKD:
+    case TOK_HF_NORM_NFC:
+    case TOK_HF_NORM_NFD:
+    case TOK_HF_NORM_NFKC:
+    case TOK_HF_NORM_NFKD:
         return run_form(j);
-    case HF_NORM_LOWERCASE:
-    case HF_NORM_STRIP_ACCENTS:
-    case HF_NORM_NMT:
+    case TOK_HF_NORM_LOWERCASE:
+    case TOK_HF_NORM_STRIP_ACCENTS:
+    case TOK_HF_NORM_NMT:
         return run_chars(j);
-    case HF_NORM_STRIP:
+    case TOK_HF_NORM_STRIP:
         return run_strip(j);
-    case HF_NORM_REPLACE:
+    case TOK_HF_NORM_REPLACE:
         return run_replace(j);
-    case HF_NORM_PREPEND:
+    case TOK_HF_NORM_PREPEND:
         return run_prepend(j);
-    case HF_NORM_PRECOMPILED:
+    case TOK_HF_NORM_PRECOMPILED:
         return run_precompiled(j);
-    case HF_NORM_SPIECE:
+    case TOK_HF_NORM_SPIECE:
         return run_spiece(j);
     }
     return SHOAL_EINTERNAL;
 }
 
-int hf_normalize(const struct tok_hf *hf, struct hf_scratch *x, struct tok_view *view,
-                 const char **p, size_t *n)
+int tok_hf_normalize(const struct tok_hf *hf, struct tok_hf_scratch *x, struct tok_view *view,
+                     const char **p, size_t *n)
 {
     unsigned turn = 0;
     for (unsigned i = 0; i<hf->n_norm && * n> 0; i++) {

@@ -8,10 +8,11 @@
 
 /* ---- post_processor ---- */
 
-static int put_item(struct tok_template *tp, int32_t id, double type, struct err *e)
+static int put_item(struct tokenizer_template *tp, int32_t id, double type, struct err *e)
 {
-    if (tp->n == TOK_MAX_TEMPLATE)
-        return err_set(e, SHOAL_ELIMIT, "post_processor: more than %d tokens", TOK_MAX_TEMPLATE);
+    if (tp->n == TOKENIZER_MAX_TEMPLATE)
+        return err_set(e, SHOAL_ELIMIT, "post_processor: more than %d tokens",
+                       TOKENIZER_MAX_TEMPLATE);
     tp->items[tp->n].id = id;
     tp->items[tp->n++].type = type >= 1 && type <= 255 ? (uint8_t)type : 0;
     return 0;
@@ -19,20 +20,20 @@ static int put_item(struct tok_template *tp, int32_t id, double type, struct err
 
 static double type_id(const cJSON *j)
 {
-    const cJSON *v = hf_get(j, "type_id");
+    const cJSON *v = tok_hf_get(j, "type_id");
     return cJSON_IsNumber(v) ? v->valuedouble : 0;
 }
 
 /* The ids of one special token of a template. */
-static int put_special(struct hf_build *b, struct tok_template *tp, const cJSON *table,
+static int put_special(struct tok_hf_build *b, struct tokenizer_template *tp, const cJSON *table,
                        const cJSON *token, struct err *e)
 {
-    struct str name = hf_get_str(token, "id");
+    struct str name = tok_hf_get_str(token, "id");
     const cJSON *def = name.p ? cJSON_GetObjectItemCaseSensitive(table, name.p) : NULL;
-    const cJSON *ids = hf_get(def, "ids");
+    const cJSON *ids = tok_hf_get(def, "ids");
     int rc = 0;
     if (!ids || !ids->child) {
-        int32_t id = name.p ? hf_find(b, name) : TOKENIZER_NONE;
+        int32_t id = name.p ? tok_hf_find(b, name) : TOKENIZER_NONE;
         if (id < 0)
             return err_set(e, SHOAL_EFORMAT, "post_processor: no token \"%.64s\"",
                            name.p ? name.p : "");
@@ -47,19 +48,19 @@ static int put_special(struct hf_build *b, struct tok_template *tp, const cJSON 
     return rc;
 }
 
-static int parse_template(struct hf_build *b, struct tok_template *tp, const cJSON *list,
+static int parse_template(struct tok_hf_build *b, struct tokenizer_template *tp, const cJSON *list,
                           const cJSON *table, struct err *e)
 {
     int rc = 0;
     tp->n = 0;
     for (const cJSON *c = list ? list->child : NULL; c && rc == 0; c = c->next) {
-        const cJSON *token = hf_get(c, "SpecialToken"), *text = hf_get(c, "Sequence");
-        struct str which = hf_get_str(text, "id");
+        const cJSON *token = tok_hf_get(c, "SpecialToken"), *text = tok_hf_get(c, "Sequence");
+        struct str which = tok_hf_get_str(text, "id");
         if (token)
             rc = put_special(b, tp, table, token, e);
         else if (str_is(which, "A") || str_is(which, "B"))
-            rc = put_item(tp, str_is(which, "B") ? TOK_TEMPLATE_B : TOK_TEMPLATE_A, type_id(text),
-                          e);
+            rc = put_item(tp, str_is(which, "B") ? TOKENIZER_TEXT_B : TOKENIZER_TEXT_A,
+                          type_id(text), e);
         else
             rc = err_set(e, SHOAL_EFORMAT, "post_processor: a template with an unknown piece");
     }
@@ -67,10 +68,10 @@ static int parse_template(struct hf_build *b, struct tok_template *tp, const cJS
 }
 
 /* ["[SEP]", 102] */
-static int parse_pair(struct hf_build *b, int32_t *id, const cJSON *j, const char *key,
+static int parse_pair(struct tok_hf_build *b, int32_t *id, const cJSON *j, const char *key,
                       struct err *e)
 {
-    const cJSON *v = hf_get(j, key), *n = v && v->child ? v->child->next : NULL;
+    const cJSON *v = tok_hf_get(j, key), *n = v && v->child ? v->child->next : NULL;
     if (!cJSON_IsNumber(n) || !(n->valuedouble >= 0 && n->valuedouble < b->n))
         return err_set(e, SHOAL_EFORMAT, "post_processor: %s is no token with its id", key);
     *id = (int32_t)n->valuedouble;
@@ -78,7 +79,7 @@ static int parse_pair(struct hf_build *b, int32_t *id, const cJSON *j, const cha
 }
 
 /* BERT: cls a sep b sep, where b is segment 1; RoBERTa: cls a sep sep b sep. */
-static int set_classic(struct hf_build *b, const cJSON *j, bool roberta, struct err *e)
+static int set_classic(struct tok_hf_build *b, const cJSON *j, bool roberta, struct err *e)
 {
     struct tokenizer *t = b->t;
     int32_t cls = 0, sep = 0;
@@ -90,54 +91,54 @@ static int set_classic(struct hf_build *b, const cJSON *j, bool roberta, struct 
         return rc;
     t->single.n = 0;
     (void)put_item(&t->single, cls, 0, e); /* far fewer than there is room for */
-    (void)put_item(&t->single, TOK_TEMPLATE_A, 0, e);
+    (void)put_item(&t->single, TOKENIZER_TEXT_A, 0, e);
     (void)put_item(&t->single, sep, 0, e);
     t->pair = t->single;
     if (roberta)
         (void)put_item(&t->pair, sep, 0, e);
-    (void)put_item(&t->pair, TOK_TEMPLATE_B, second, e);
+    (void)put_item(&t->pair, TOKENIZER_TEXT_B, second, e);
     return put_item(&t->pair, sep, second, e);
 }
 
-static int add_post(struct hf_build *b, const cJSON *j, int depth, struct err *e)
+static int add_post(struct tok_hf_build *b, const cJSON *j, int depth, struct err *e)
 {
     struct tokenizer *t = b->t;
-    struct str type = hf_get_str(j, "type");
+    struct str type = tok_hf_get_str(j, "type");
     int rc = 0;
     if (str_is(type, "Sequence")) {
-        const cJSON *list = hf_get(j, "processors");
-        if (depth == HF_MAX_DEPTH)
+        const cJSON *list = tok_hf_get(j, "processors");
+        if (depth == TOK_HF_MAX_DEPTH)
             return err_set(e, SHOAL_ELIMIT, "post_processor: sequences are nested too deep");
         for (const cJSON *c = list ? list->child : NULL; c && rc == 0; c = c->next)
             rc = add_post(b, c, depth + 1, e);
         return rc;
     }
     if (str_is(type, "ByteLevel")) {
-        t->trim_spans = hf_get_bool(j, "trim_offsets", true);
+        t->trim_spans = tok_hf_get_bool(j, "trim_offsets", true);
         return 0;
     }
     if (str_is(type, "BertProcessing"))
         return set_classic(b, j, false, e);
     if (str_is(type, "RobertaProcessing")) {
-        t->trim_spans = hf_get_bool(j, "trim_offsets", true);
+        t->trim_spans = tok_hf_get_bool(j, "trim_offsets", true);
         return set_classic(b, j, true, e);
     }
     if (!str_is(type, "TemplateProcessing"))
         return err_set(e, SHOAL_EUNSUPPORTED, "post_processor \"%.64s\" is not supported",
                        type.p ? type.p : "(no type)");
-    const cJSON *table = hf_get(j, "special_tokens");
-    rc = parse_template(b, &t->single, hf_get(j, "single"), table, e);
-    return rc == 0 ? parse_template(b, &t->pair, hf_get(j, "pair"), table, e) : rc;
+    const cJSON *table = tok_hf_get(j, "special_tokens");
+    rc = parse_template(b, &t->single, tok_hf_get(j, "single"), table, e);
+    return rc == 0 ? parse_template(b, &t->pair, tok_hf_get(j, "pair"), table, e) : rc;
 }
 
-int hf_parse_post_processor(struct hf_build *b, struct err *e)
+int tok_hf_parse_post_processor(struct tok_hf_build *b, struct err *e)
 {
-    const cJSON *j = hf_get(b->json, "post_processor");
+    const cJSON *j = tok_hf_get(b->json, "post_processor");
     struct tokenizer *t = b->t;
     t->single.n = t->pair.n = 0;
-    (void)put_item(&t->single, TOK_TEMPLATE_A, 0, e);
-    (void)put_item(&t->pair, TOK_TEMPLATE_A, 0, e);
-    (void)put_item(&t->pair, TOK_TEMPLATE_B, 1, e);
+    (void)put_item(&t->single, TOKENIZER_TEXT_A, 0, e);
+    (void)put_item(&t->pair, TOKENIZER_TEXT_A, 0, e);
+    (void)put_item(&t->pair, TOKENIZER_TEXT_B, 1, e);
     return j ? add_post(b, j, 0, e) : 0;
 }
 
@@ -162,7 +163,7 @@ struct decoder {
 };
 
 struct decoders {
-    struct decoder d[HF_MAX_DECODERS];
+    struct decoder d[TOK_HF_MAX_DECODERS];
     unsigned n;
     bool fused; /* from here on the whole text */
     struct tok_alphabet alphabet;
@@ -170,33 +171,34 @@ struct decoders {
 
 static unsigned get_count(const cJSON *j, const char *key)
 {
-    const cJSON *v = hf_get(j, key);
+    const cJSON *v = tok_hf_get(j, key);
     return cJSON_IsNumber(v) && v->valuedouble >= 0 && v->valuedouble < 1000
                ? (unsigned)v->valuedouble
                : 0;
 }
 
-static int parse_strip(struct hf_build *b, struct decoders *x, struct decoder *d, const cJSON *j)
+static int parse_strip(struct tok_hf_build *b, struct decoders *x, struct decoder *d,
+                       const cJSON *j)
 {
     d->kind = DECODE_STRIP;
-    d->a = hf_get_str(j, "content");
+    d->a = tok_hf_get_str(j, "content");
     d->start = get_count(j, "start");
     d->stop = get_count(j, "stop");
     if (!x->fused)
         return 0;
-    b->t->hf->strip_first |= d->start > 0 && str_is(d->a, " ");
+    b->strip_first |= d->start > 0 && str_is(d->a, " ");
     x->n--;
     return 0;
 }
 
-static int add_decoder(struct hf_build *b, struct decoders *x, const cJSON *j, int depth,
+static int add_decoder(struct tok_hf_build *b, struct decoders *x, const cJSON *j, int depth,
                        struct err *e)
 {
-    struct str type = hf_get_str(j, "type"), scheme;
+    struct str type = tok_hf_get_str(j, "type"), scheme;
     int rc = 0;
     if (str_is(type, "Sequence")) {
-        const cJSON *list = hf_get(j, "decoders");
-        if (depth == HF_MAX_DEPTH)
+        const cJSON *list = tok_hf_get(j, "decoders");
+        if (depth == TOK_HF_MAX_DEPTH)
             return err_set(e, SHOAL_ELIMIT, "decoder: sequences are nested too deep");
         for (const cJSON *c = list ? list->child : NULL; c && rc == 0; c = c->next)
             rc = add_decoder(b, x, c, depth + 1, e);
@@ -206,33 +208,33 @@ static int add_decoder(struct hf_build *b, struct decoders *x, const cJSON *j, i
         x->fused = true;
         return 0;
     }
-    if (x->n == HF_MAX_DECODERS)
-        return err_set(e, SHOAL_ELIMIT, "decoder: more than %d steps", HF_MAX_DECODERS);
+    if (x->n == TOK_HF_MAX_DECODERS)
+        return err_set(e, SHOAL_ELIMIT, "decoder: more than %d steps", TOK_HF_MAX_DECODERS);
     struct decoder *d = &x->d[x->n++];
     if (str_is(type, "ByteLevel")) {
         d->kind = DECODE_BYTE_LEVEL;
     } else if (str_is(type, "WordPiece")) {
         d->kind = DECODE_WORDPIECE;
-        d->a = hf_get_str(j, "prefix");
-        d->cleanup = hf_get_bool(j, "cleanup", true);
-        b->t->hf->strip_first = true;
+        d->a = tok_hf_get_str(j, "prefix");
+        d->cleanup = tok_hf_get_bool(j, "cleanup", true);
+        b->strip_first = true;
     } else if (str_is(type, "Metaspace")) {
         d->kind = DECODE_REPLACE;
-        d->a = hf_get_str(j, "replacement");
+        d->a = tok_hf_get_str(j, "replacement");
         d->b = STR(" ");
-        scheme = hf_get_str(j, "prepend_scheme");
-        b->t->hf->strip_first =
-            !str_is(scheme, "never") && (scheme.p || hf_get_bool(j, "add_prefix_space", true));
+        scheme = tok_hf_get_str(j, "prepend_scheme");
+        b->strip_first =
+            !str_is(scheme, "never") && (scheme.p || tok_hf_get_bool(j, "add_prefix_space", true));
     } else if (str_is(type, "BPEDecoder")) {
         d->kind = DECODE_REPLACE;
-        d->a = hf_get_str(j, "suffix");
+        d->a = tok_hf_get_str(j, "suffix");
         d->b = STR(" ");
     } else if (str_is(type, "ByteFallback")) {
         d->kind = DECODE_BYTES;
-    } else if (str_is(type, "Replace") && hf_get_str(hf_get(j, "pattern"), "String").p) {
+    } else if (str_is(type, "Replace") && tok_hf_get_str(tok_hf_get(j, "pattern"), "String").p) {
         d->kind = DECODE_REPLACE;
-        d->a = hf_get_str(hf_get(j, "pattern"), "String");
-        d->b = hf_get_str(j, "content");
+        d->a = tok_hf_get_str(tok_hf_get(j, "pattern"), "String");
+        d->b = tok_hf_get_str(j, "content");
     } else if (str_is(type, "Strip")) {
         return parse_strip(b, x, d, j);
     } else {
@@ -303,7 +305,7 @@ static void run_decoder(struct buf *out, const struct decoders *x, const struct 
     buf_clear(out);
     switch (d->kind) {
     case DECODE_BYTE_LEVEL:
-        if (tok_decode_bytes(bytes, &n, s.p, s.n, &x->alphabet))
+        if (tok_alphabet_decode(bytes, &n, s.p, s.n, &x->alphabet))
             buf_put(out, bytes, n);
         else
             buf_put(out, s.p, s.n);
@@ -330,8 +332,8 @@ static void run_decoder(struct buf *out, const struct decoders *x, const struct 
     }
 }
 
-static int decode_all(struct hf_build *b, const struct decoders *x, struct buf *all, char *bytes,
-                      struct err *e)
+static int decode_all(struct tok_hf_build *b, const struct decoders *x, struct buf *all,
+                      char *bytes, struct err *e)
 {
     struct tokenizer *t = b->t;
     struct buf turn[2];
@@ -344,21 +346,21 @@ static int decode_all(struct hf_build *b, const struct decoders *x, struct buf *
             run_decoder(out, x, &x->d[k], s, bytes);
             s = (struct str){buf_str(out), out->len};
         }
-        t->piece_at[i] = (uint32_t)all->len;
+        t->v.shown_at[i] = (uint32_t)all->len;
         if (s.n > t->info.max_piece_bytes)
             t->info.max_piece_bytes = (uint32_t)s.n;
         buf_put(all, s.p, s.n);
     }
-    t->piece_at[b->n] = (uint32_t)all->len;
+    t->v.shown_at[b->n] = (uint32_t)all->len;
     int rc = all->rc < 0 ? all->rc : turn[0].rc < 0 ? turn[0].rc : turn[1].rc;
     buf_fini(&turn[0]);
     buf_fini(&turn[1]);
     return rc < 0 ? err_set(e, rc, "vocabulary of %u tokens", b->n) : 0;
 }
 
-int hf_make_pieces(struct hf_build *b, struct err *e)
+int tok_hf_make_pieces(struct tok_hf_build *b, struct err *e)
 {
-    const cJSON *j = hf_get(b->json, "decoder");
+    const cJSON *j = tok_hf_get(b->json, "decoder");
     struct tokenizer *t = b->t;
     struct decoders x = {.n = 0};
     struct buf all;
@@ -369,23 +371,23 @@ int hf_make_pieces(struct hf_build *b, struct err *e)
         rc = add_decoder(b, &x, j, 0, e);
     } else { /* the reference puts spaces between tokens then */
         x.d[x.n++].kind = DECODE_SPACED;
-        t->hf->strip_first = true;
+        b->strip_first = true;
     }
     if (rc < 0)
         return rc;
     for (uint32_t i = 0; i < b->n; i++)
         if (b->raw[i].n > longest)
             longest = b->raw[i].n;
-    t->piece_at = mem_zalloc_n((size_t)b->n + 1, sizeof(*t->piece_at));
+    t->v.shown_at = mem_zalloc_n((size_t)b->n + 1, sizeof(*t->v.shown_at));
     char *bytes = mem_alloc(longest + 1);
     buf_init(&all, MAX_PIECES);
-    if (!t->piece_at || !bytes)
+    if (!t->v.shown_at || !bytes)
         rc = err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", b->n);
     if (rc == 0)
         rc = decode_all(b, &x, &all, bytes, e);
     if (rc == 0) {
-        t->piece_bytes = buf_take(&all, NULL);
-        if (!t->piece_bytes)
+        t->v.shown_bytes = buf_take(&all, NULL);
+        if (!t->v.shown_bytes)
             rc = err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", b->n);
     }
     mem_free(bytes);

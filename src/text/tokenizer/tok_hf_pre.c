@@ -4,10 +4,11 @@
 
 #include <utf8proc.h>
 
+#include "base/utf8.h"
 #include "text/tokenizer/tok_hf.h"
-#include "text/tokenizer/tok_unigram.h"
+#include "text/tokenizer/tok_wpm.h"
 
-static int cut(struct tok_scratch *s, const char *p, size_t n, unsigned step);
+static int cut(struct tok_hf_run *s, const char *p, size_t n, unsigned step);
 
 static size_t next(const char *p, const char *end, uint32_t *c)
 {
@@ -18,55 +19,17 @@ static size_t next(const char *p, const char *end, uint32_t *c)
     return 1;
 }
 
-/* ---- words to tokens ---- */
-
-/* WordPiece looks words up with a space in front. */
-static int wordpiece(struct tok_scratch *s, const char *p, size_t n)
+static int encode_word(struct tok_hf_run *s, const char *p, size_t n)
 {
-    struct tok_rewrite *r = &s->text;
-    struct tok_view view = s->view;
-    size_t n_chars = 0;
-    for (size_t i = 0; i < n; i++)
-        n_chars += ((uint8_t)p[i] & 0xc0) != 0x80;
-    r->n = 0;
-    int rc = tok_rewrite_reserve(r, n + 1);
-    if (rc < 0)
-        return rc;
-    tok_rewrite_add(r, " ", 1, 0, 0);
-    for (size_t i = 0; i < n; i++)
-        tok_rewrite_add(r, p + i, 1, tok_view_from(&view, p + i), tok_view_to(&view, p + i));
-    s->view = tok_rewrite_view(r);
-    rc = wpm_word(s, r->p, r->n, n_chars);
-    s->view = view;
-    return rc;
-}
-
-static int encode_word(struct tok_scratch *s, const char *p, size_t n)
-{
-    const struct tokenizer *t = s->t;
-    uint32_t id;
-    switch (t->info.kind) {
-    case TOKENIZER_KIND_WPM:
-        return wordpiece(s, p, n);
-    case TOKENIZER_KIND_BPE:
-    case TOKENIZER_KIND_SPM:
-        return tok_merge_word(s, p, n);
-    case TOKENIZER_KIND_UNIGRAM:
-        return unigram_encode(s, p, n);
-    case TOKENIZER_KIND_WORDS:
-        if (tok_find(&t->v, p, n, &id))
-            return tok_emit(s, (int32_t)id, p, n);
-        return t->model_unk >= 0 ? tok_emit(s, t->model_unk, p, n) : 0;
-    }
-    return SHOAL_EINTERNAL;
+    return s->hf->model->word(s->hf->model_state, s->call, s->word.bytes, p, n);
 }
 
 /* ---- cutting ---- */
 
 /* Pieces of one text, matches and what is between them, put together as the behavior says. */
 struct pieces {
-    struct tok_scratch *s;
-    const struct hf_pre *h;
+    struct tok_hf_run *s;
+    const struct tok_hf_pre *h;
     unsigned step;
     const char *from, *to; /* not handed on yet */
     bool held, match;      /* from .. to is there; the last one was a match */
@@ -88,19 +51,19 @@ static int add_piece(struct pieces *w, const char *from, const char *to, bool ma
     match ^= w->h->invert;
     w->match = match;
     switch (w->h->behavior) {
-    case HF_REMOVED:
+    case TOK_HF_REMOVED:
         if (match)
             return 0;
         break;
-    case HF_ISOLATED:
+    case TOK_HF_ISOLATED:
         break;
-    case HF_PREVIOUS:
+    case TOK_HF_PREVIOUS:
         join = w->held && match && !was;
         break;
-    case HF_NEXT:
+    case TOK_HF_NEXT:
         join = w->held && !match && was;
         break;
-    case HF_CONTIGUOUS:
+    case TOK_HF_CONTIGUOUS:
         join = w->held && match == was;
         break;
     }
@@ -115,15 +78,15 @@ static int add_piece(struct pieces *w, const char *from, const char *to, bool ma
     return rc;
 }
 
-static bool in_class(enum hf_class class, uint32_t c)
+static bool in_class(enum tok_hf_class class, uint32_t c)
 {
-    if (class == HF_CLASS_SPACE)
-        return hf_is_space(c);
+    if (class == TOK_HF_CLASS_SPACE)
+        return tok_hf_is_space(c);
     if (c < 0x80)
-        return class == HF_CLASS_NUMBER ? c >= '0' && c <= '9' : wpm_is_punctuation(c, 0);
+        return class == TOK_HF_CLASS_NUMBER ? c >= '0' && c <= '9' : tok_wpm_is_punctuation(c, 0);
     utf8proc_category_t cat = utf8proc_category((utf8proc_int32_t)c);
-    if (class == HF_CLASS_PUNCTUATION)
-        return wpm_is_punctuation(c, (int)cat);
+    if (class == TOK_HF_CLASS_PUNCTUATION)
+        return tok_wpm_is_punctuation(c, (int)cat);
     return cat >= UTF8PROC_CATEGORY_ND && cat <= UTF8PROC_CATEGORY_NO;
 }
 
@@ -147,7 +110,7 @@ static int cut_by_class(struct pieces *w, const char *p, const char *end)
 
 static int cut_by_text(struct pieces *w, const char *p, const char *end)
 {
-    const struct hf_pre *h = w->h;
+    const struct tok_hf_pre *h = w->h;
     const char *hit;
     int rc = 0;
     while (rc == 0 && (hit = memmem(p, (size_t)(end - p), h->text, h->n_text))) {
@@ -165,7 +128,7 @@ static int cut_by_regex(struct pieces *w, const char *p, const char *end)
     int rc = 0;
     while (at < n && rc == 0) {
         size_t from = n, to = n;
-        int m = tok_regex_find(w->h->rx, &w->s->hf->match, p, n, at, &from, &to);
+        int m = tok_regex_find(w->h->rx, &w->s->x.match, p, n, at, &from, &to);
         if (m < 0)
             return m;
         if (m == 0)
@@ -196,18 +159,18 @@ static int cut_by_scan(struct pieces *w, const char *p, const char *end)
 }
 
 /* Words between white space, punctuation characters alone (BERT) or in runs (\w+|[^\w\s]+). */
-static int cut_words(struct tok_scratch *s, const char *p, const char *end, unsigned step)
+static int cut_words(struct tok_hf_run *s, const char *p, const char *end, unsigned step)
 {
-    bool bert = s->t->hf->pre[step].kind == HF_PRE_BERT;
+    bool bert = s->hf->pre[step].kind == TOK_HF_PRE_BERT;
     const char *word = p;
     int rc = 0, kind = 0; /* of what the word has: 0 nothing, 1 word characters, 2 others */
     while (p < end && rc == 0) {
         uint32_t c;
         size_t len = next(p, end, &c);
-        int k = hf_is_space(c)                              ? 0
-                : bert && in_class(HF_CLASS_PUNCTUATION, c) ? 2
-                : bert || hf_is_word(c)                     ? 1
-                                                            : 2;
+        int k = tok_hf_is_space(c)                              ? 0
+                : bert && in_class(TOK_HF_CLASS_PUNCTUATION, c) ? 2
+                : bert || tok_hf_is_word(c)                     ? 1
+                                                                : 2;
         if (kind != 0 && (k != kind || (bert && k == 2)))
             rc = cut(s, word, (size_t)(p - word), step + 1);
         if (k != kind || (bert && k == 2))
@@ -219,10 +182,10 @@ static int cut_words(struct tok_scratch *s, const char *p, const char *end, unsi
 }
 
 /* A space in front where there is none. */
-static int cut_prefixed(struct tok_scratch *s, const char *p, size_t n, unsigned step)
+static int cut_prefixed(struct tok_hf_run *s, const char *p, size_t n, unsigned step)
 {
-    struct tok_rewrite *r = &s->hf->pre[step];
-    struct tok_view view = s->view;
+    struct tok_rewrite *r = &s->x.pre[step];
+    struct tok_view view = s->call->view;
     if (*p == ' ')
         return cut(s, p, n, step + 1);
     r->n = 0;
@@ -232,17 +195,17 @@ static int cut_prefixed(struct tok_scratch *s, const char *p, size_t n, unsigned
     tok_rewrite_add(r, " ", 1, tok_view_from(&view, p), tok_view_from(&view, p));
     for (size_t i = 0; i < n; i++)
         tok_rewrite_add(r, p + i, 1, tok_view_from(&view, p + i), tok_view_to(&view, p + i));
-    s->view = tok_rewrite_view(r);
+    s->call->view = tok_rewrite_view(r);
     rc = cut(s, r->p, r->n, step + 1);
-    s->view = view;
+    s->call->view = view;
     return rc;
 }
 
-static int cut_metaspace(struct tok_scratch *s, const char *p, size_t n, unsigned step)
+static int cut_metaspace(struct tok_hf_run *s, const char *p, size_t n, unsigned step)
 {
-    const struct hf_pre *h = &s->t->hf->pre[step];
-    struct tok_rewrite *r = &s->hf->pre[step];
-    struct tok_view view = s->view;
+    const struct tok_hf_pre *h = &s->hf->pre[step];
+    struct tok_rewrite *r = &s->x.pre[step];
+    struct tok_view view = s->call->view;
     uint32_t c, first = tok_view_from(&view, p);
     size_t spaces = 1;
     for (size_t i = 0; i < n; i++)
@@ -253,13 +216,13 @@ static int cut_metaspace(struct tok_scratch *s, const char *p, size_t n, unsigne
         return rc;
     bool there = *p == ' ' || (n >= h->n_text && memcmp(p, h->text, h->n_text) == 0);
     if (!there &&
-        (h->prepend == HF_PREPEND_ALWAYS || (h->prepend == HF_PREPEND_FIRST && first == 0)))
+        (h->prepend == TOK_HF_PREPEND_ALWAYS || (h->prepend == TOK_HF_PREPEND_FIRST && first == 0)))
         tok_rewrite_add(r, h->text, h->n_text, first,
                         tok_view_to(&view, p + next(p, p + n, &c) - 1));
     for (size_t i = 0; i < n; i++)
         tok_rewrite_add(r, p[i] == ' ' ? h->text : p + i, p[i] == ' ' ? h->n_text : 1,
                         tok_view_from(&view, p + i), tok_view_to(&view, p + i));
-    s->view = tok_rewrite_view(r);
+    s->call->view = tok_rewrite_view(r);
     if (h->split) {
         struct pieces w = {.s = s, .h = h, .step = step};
         rc = cut_by_text(&w, r->p, r->p + r->n);
@@ -268,43 +231,43 @@ static int cut_metaspace(struct tok_scratch *s, const char *p, size_t n, unsigne
     } else {
         rc = cut(s, r->p, r->n, step + 1);
     }
-    s->view = view;
+    s->call->view = view;
     return rc;
 }
 
 /* One piece through the steps from `step` on.  The depth is the number of steps. */
-static int cut(struct tok_scratch *s, const char *p, size_t n, unsigned step)
+static int cut(struct tok_hf_run *s, const char *p, size_t n, unsigned step)
 {
-    const struct tok_hf *hf = s->t->hf;
+    const struct tok_hf *hf = s->hf;
     int rc = 0;
     if (step == hf->n_pre)
         return encode_word(s, p, n);
     struct pieces w = {.s = s, .h = &hf->pre[step], .step = step};
     switch (w.h->kind) {
-    case HF_PRE_BERT:
-    case HF_PRE_WORDS:
+    case TOK_HF_PRE_BERT:
+    case TOK_HF_PRE_WORDS:
         return cut_words(s, p, p + n, step);
-    case HF_PRE_PREFIX_SPACE:
+    case TOK_HF_PRE_PREFIX_SPACE:
         return cut_prefixed(s, p, n, step);
-    case HF_PRE_METASPACE:
+    case TOK_HF_PRE_METASPACE:
         return cut_metaspace(s, p, n, step);
-    case HF_PRE_CLASS:
+    case TOK_HF_PRE_CLASS:
         rc = cut_by_class(&w, p, p + n);
         break;
-    case HF_PRE_TEXT:
+    case TOK_HF_PRE_TEXT:
         rc = cut_by_text(&w, p, p + n);
         break;
-    case HF_PRE_REGEX:
+    case TOK_HF_PRE_REGEX:
         rc = cut_by_regex(&w, p, p + n);
         break;
-    case HF_PRE_SCAN:
+    case TOK_HF_PRE_SCAN:
         rc = cut_by_scan(&w, p, p + n);
         break;
     }
     return rc == 0 ? flush(&w) : rc;
 }
 
-int hf_pretokenize(struct tok_scratch *s, const char *p, size_t n)
+int tok_hf_pretokenize(struct tok_hf_run *s, const char *p, size_t n)
 {
     return n > 0 ? cut(s, p, n, 0) : 0;
 }

@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "text/tokenizer/tok_bpe.h"
 #include "text/tokenizer/tok_hf_build.h"
+#include "text/tokenizer/tok_wpm.h"
 
 /* ---- JSON ---- */
 
-struct str hf_str(const cJSON *j)
+struct str tok_hf_str(const cJSON *j)
 {
     if (!cJSON_IsString(j))
         return (struct str){NULL, 0};
@@ -17,7 +19,7 @@ struct str hf_str(const cJSON *j)
 
 /* A string of the vocabulary: U+FDD0 stands for a NUL (see hide_nul).  To be asked once: the string
  * is changed. */
-static struct str hf_text(char *s)
+static struct str tok_hf_text(char *s)
 {
     if (!s)
         return (struct str){NULL, 0};
@@ -30,24 +32,24 @@ static struct str hf_text(char *s)
     return (struct str){s, (size_t)(out - s)};
 }
 
-const cJSON *hf_get(const cJSON *object, const char *key)
+const cJSON *tok_hf_get(const cJSON *object, const char *key)
 {
     const cJSON *j = cJSON_IsObject(object) ? cJSON_GetObjectItemCaseSensitive(object, key) : NULL;
     return cJSON_IsNull(j) ? NULL : j;
 }
 
-struct str hf_get_str(const cJSON *object, const char *key)
+struct str tok_hf_get_str(const cJSON *object, const char *key)
 {
-    return hf_str(hf_get(object, key));
+    return tok_hf_str(tok_hf_get(object, key));
 }
 
-bool hf_get_bool(const cJSON *object, const char *key, bool otherwise)
+bool tok_hf_get_bool(const cJSON *object, const char *key, bool otherwise)
 {
-    const cJSON *j = hf_get(object, key);
+    const cJSON *j = tok_hf_get(object, key);
     return cJSON_IsBool(j) ? cJSON_IsTrue(j) : otherwise;
 }
 
-int32_t hf_find(const struct hf_build *b, struct str s)
+int32_t tok_hf_find(const struct tok_hf_build *b, struct str s)
 {
     uint32_t id;
     return s.p && strmap_get(&b->ids, s.p, s.n, &id) ? (int32_t)id : TOKENIZER_NONE;
@@ -55,7 +57,7 @@ int32_t hf_find(const struct hf_build *b, struct str s)
 
 /* ---- vocabulary ---- */
 
-bool hf_is_id(const cJSON *j, uint32_t *id)
+bool tok_hf_is_id(const cJSON *j, uint32_t *id)
 {
     if (!cJSON_IsNumber(j) || !(j->valuedouble >= 0 && j->valuedouble < TOK_MAX_VOCAB) ||
         floor(j->valuedouble) != j->valuedouble)
@@ -64,7 +66,7 @@ bool hf_is_id(const cJSON *j, uint32_t *id)
     return true;
 }
 
-int hf_build_reserve(struct hf_build *b, uint64_t n_tokens, uint32_t n_ids, struct err *e)
+int tok_hf_build_reserve(struct tok_hf_build *b, uint64_t n_tokens, uint32_t n_ids, struct err *e)
 {
     /* a few tokens with giant ids would be a small file that takes much memory */
     if (n_ids == 0 || n_ids > TOK_MAX_VOCAB || n_ids > n_tokens * 8 + 65536)
@@ -80,7 +82,7 @@ int hf_build_reserve(struct hf_build *b, uint64_t n_tokens, uint32_t n_ids, stru
     return 0;
 }
 
-int hf_build_token(struct hf_build *b, uint32_t id, struct str s, double score)
+int tok_hf_build_token(struct tok_hf_build *b, uint32_t id, struct str s, double score)
 {
     if (id >= b->n)
         return SHOAL_EFORMAT;
@@ -93,7 +95,7 @@ int hf_build_token(struct hf_build *b, uint32_t id, struct str s, double score)
 }
 
 /* Added tokens of a list: of tokenizer.json, or by id of tokenizer_config.json. */
-static int read_added(struct hf_build *b, const cJSON *list, size_t more, uint64_t *n_ids,
+static int read_added(struct tok_hf_build *b, const cJSON *list, size_t more, uint64_t *n_ids,
                       struct err *e)
 {
     size_t n = 0;
@@ -103,12 +105,12 @@ static int read_added(struct hf_build *b, const cJSON *list, size_t more, uint64
     if (!b->added)
         return err_set(e, SHOAL_ENOMEM, "%zu added tokens", n);
     for (const cJSON *c = list ? list->child : NULL; c; c = c->next) {
-        struct hf_added *a = &b->added[b->n_added];
-        const cJSON *id = hf_get(c, "id");
-        a->text = hf_get_str(c, "content");
+        struct tok_hf_added *a = &b->added[b->n_added];
+        const cJSON *id = tok_hf_get(c, "id");
+        a->text = tok_hf_get_str(c, "content");
         char *end = NULL;
         unsigned long key = c->string ? strtoul(c->string, &end, 10) : 0;
-        bool known = hf_is_id(id, &a->id);
+        bool known = tok_hf_is_id(id, &a->id);
         if (!known && end && *end == 0 && end != c->string && key < TOK_MAX_VOCAB) {
             a->id = (uint32_t)key; /* added_tokens_decoder has the ids as keys */
             known = true;
@@ -116,11 +118,11 @@ static int read_added(struct hf_build *b, const cJSON *list, size_t more, uint64
         if (!a->text.p || a->text.n == 0 || !known)
             return err_set(e, SHOAL_EFORMAT, "added_tokens: token %zu has no content or no id",
                            b->n_added);
-        a->single_word = hf_get_bool(c, "single_word", false);
-        a->lstrip = hf_get_bool(c, "lstrip", false);
-        a->rstrip = hf_get_bool(c, "rstrip", false);
-        a->special = hf_get_bool(c, "special", false);
-        a->normalized = hf_get_bool(c, "normalized", !a->special);
+        a->single_word = tok_hf_get_bool(c, "single_word", false);
+        a->lstrip = tok_hf_get_bool(c, "lstrip", false);
+        a->rstrip = tok_hf_get_bool(c, "rstrip", false);
+        a->special = tok_hf_get_bool(c, "special", false);
+        a->normalized = tok_hf_get_bool(c, "normalized", !a->special);
         if (a->id >= *n_ids)
             *n_ids = (uint64_t)a->id + 1;
         b->n_added++;
@@ -128,14 +130,14 @@ static int read_added(struct hf_build *b, const cJSON *list, size_t more, uint64
     return 0;
 }
 
-int hf_read_vocab_object(struct hf_build *b, const cJSON *vocab, const cJSON *added, size_t more,
-                         struct err *e)
+int tok_hf_read_vocab_object(struct tok_hf_build *b, const cJSON *vocab, const cJSON *added,
+                             size_t more, struct err *e)
 {
     uint64_t n = 0, n_ids = 0;
     uint32_t id = 0;
     int rc = 0;
     for (const cJSON *c = vocab->child; c; c = c->next, n++) {
-        if (!hf_is_id(c, &id))
+        if (!tok_hf_is_id(c, &id))
             return err_set(e, SHOAL_EFORMAT, "model: the id of \"%.64s\" is no number in range",
                            c->string ? c->string : "");
         if (id >= n_ids)
@@ -143,10 +145,10 @@ int hf_read_vocab_object(struct hf_build *b, const cJSON *vocab, const cJSON *ad
     }
     rc = read_added(b, added, more, &n_ids, e);
     if (rc == 0)
-        rc = hf_build_reserve(b, n + b->n_added, (uint32_t)n_ids, e);
+        rc = tok_hf_build_reserve(b, n + b->n_added, (uint32_t)n_ids, e);
     for (const cJSON *c = vocab->child; c && rc == 0; c = c->next) {
-        (void)hf_is_id(c, &id);
-        rc = hf_build_token(b, id, hf_text(c->string), 0);
+        (void)tok_hf_is_id(c, &id);
+        rc = tok_hf_build_token(b, id, tok_hf_text(c->string), 0);
         if (rc < 0)
             return err_set(e, rc, "vocabulary of %u tokens", b->n);
     }
@@ -154,34 +156,34 @@ int hf_read_vocab_object(struct hf_build *b, const cJSON *vocab, const cJSON *ad
 }
 
 /* [["piece", score], ...] */
-static int read_vocab_list(struct hf_build *b, const cJSON *vocab, struct err *e)
+static int read_vocab_list(struct tok_hf_build *b, const cJSON *vocab, struct err *e)
 {
     uint64_t n = 0, n_ids;
     for (const cJSON *c = vocab->child; c; c = c->next)
         n++;
     n_ids = n;
-    int rc = read_added(b, hf_get(b->json, "added_tokens"), 0, &n_ids, e);
+    int rc = read_added(b, tok_hf_get(b->json, "added_tokens"), 0, &n_ids, e);
     if (rc == 0)
         rc = n_ids > TOK_MAX_VOCAB ? err_set(e, SHOAL_ELIMIT, "a vocabulary of %llu tokens",
                                              (unsigned long long)n_ids)
-                                   : hf_build_reserve(b, n_ids, (uint32_t)n_ids, e);
+                                   : tok_hf_build_reserve(b, n_ids, (uint32_t)n_ids, e);
     uint32_t id = 0;
     for (const cJSON *c = vocab->child; c && rc == 0; c = c->next, id++) {
         const cJSON *score = c->child ? c->child->next : NULL;
-        struct str s = hf_text(cJSON_GetStringValue(c->child));
+        struct str s = tok_hf_text(cJSON_GetStringValue(c->child));
         if (!s.p || !cJSON_IsNumber(score))
             return err_set(e, SHOAL_EFORMAT, "model: piece %u is no text with a score", id);
-        rc = hf_build_token(b, id, s, score->valuedouble);
+        rc = tok_hf_build_token(b, id, s, score->valuedouble);
         if (rc < 0)
             return err_set(e, rc, "vocabulary of %u tokens", b->n);
     }
     return rc;
 }
 
-int hf_add_added(struct hf_build *b, struct err *e)
+int tok_hf_add_added(struct tok_hf_build *b, struct err *e)
 {
     for (size_t i = 0; i < b->n_added; i++) {
-        const struct hf_added *a = &b->added[i];
+        const struct tok_hf_added *a = &b->added[i];
         if (!b->raw[a->id].p)
             b->raw[a->id] = a->text;
         if (strmap_put(&b->ids, a->text.p, a->text.n, a->id) < 0)
@@ -192,7 +194,7 @@ int hf_add_added(struct hf_build *b, struct err *e)
 
 /* ---- model ---- */
 
-static int read_merges(struct hf_build *b, const cJSON *list, struct err *e)
+static int read_merges(struct tok_hf_build *b, const cJSON *list, struct err *e)
 {
     size_t n = 0;
     for (const cJSON *c = list ? list->child : NULL; c; c = c->next)
@@ -201,12 +203,12 @@ static int read_merges(struct hf_build *b, const cJSON *list, struct err *e)
     if (!b->merges)
         return err_set(e, SHOAL_ENOMEM, "%zu merges", n);
     for (const cJSON *c = list ? list->child : NULL; c; c = c->next) {
-        struct hf_merge *m = &b->merges[b->n_merges];
+        struct tok_hf_merge *m = &b->merges[b->n_merges];
         if (cJSON_IsString(c)) {
-            bpe_split_merge(hf_text(c->valuestring), &m->left, &m->right);
+            tok_bpe_split_merge(tok_hf_text(c->valuestring), &m->left, &m->right);
         } else if (cJSON_IsArray(c) && c->child && c->child->next) {
-            m->left = hf_text(cJSON_GetStringValue(c->child));
-            m->right = hf_text(cJSON_GetStringValue(c->child->next));
+            m->left = tok_hf_text(cJSON_GetStringValue(c->child));
+            m->right = tok_hf_text(cJSON_GetStringValue(c->child->next));
         }
         if (!m->left.p || !m->right.p)
             return err_set(e, SHOAL_EFORMAT, "model: merge %zu is no pair of texts", b->n_merges);
@@ -217,21 +219,21 @@ static int read_merges(struct hf_build *b, const cJSON *list, struct err *e)
 
 static int refuse_text(const cJSON *model, const char *key, struct err *e)
 {
-    struct str s = hf_get_str(model, key);
+    struct str s = tok_hf_get_str(model, key);
     return s.n > 0
                ? err_set(e, SHOAL_EUNSUPPORTED, "model: %s \"%.32s\" is not supported", key, s.p)
                : 0;
 }
 
-static int read_bpe(struct hf_build *b, const cJSON *model, struct err *e)
+static int read_bpe(struct tok_hf_build *b, const cJSON *model, struct err *e)
 {
     struct tokenizer *t = b->t;
-    const cJSON *dropout = hf_get(model, "dropout");
+    const cJSON *dropout = tok_hf_get(model, "dropout");
     int rc = 0;
     t->info.kind = TOKENIZER_KIND_BPE;
-    t->fuse_unk = hf_get_bool(model, "fuse_unk", false);
-    t->ignore_merges = hf_get_bool(model, "ignore_merges", false);
-    b->byte_fallback = hf_get_bool(model, "byte_fallback", false);
+    b->fuse_unk = tok_hf_get_bool(model, "fuse_unk", false);
+    b->ignore_merges = tok_hf_get_bool(model, "ignore_merges", false);
+    b->byte_fallback = tok_hf_get_bool(model, "byte_fallback", false);
     if (cJSON_IsNumber(dropout) && dropout->valuedouble != 0)
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "model: dropout %g is not supported: it is for training",
@@ -239,36 +241,37 @@ static int read_bpe(struct hf_build *b, const cJSON *model, struct err *e)
     if ((rc = refuse_text(model, "continuing_subword_prefix", e)) < 0 ||
         (rc = refuse_text(model, "end_of_word_suffix", e)) < 0)
         return rc;
-    rc = read_merges(b, hf_get(model, "merges"), e);
+    rc = read_merges(b, tok_hf_get(model, "merges"), e);
     return rc < 0 ? rc
-                  : hf_read_vocab_object(b, hf_get(model, "vocab"), hf_get(b->json, "added_tokens"),
-                                         0, e);
+                  : tok_hf_read_vocab_object(b, tok_hf_get(model, "vocab"),
+                                             tok_hf_get(b->json, "added_tokens"), 0, e);
 }
 
-static int read_wordpiece(struct hf_build *b, const cJSON *model, struct err *e)
+static int read_wordpiece(struct tok_hf_build *b, const cJSON *model, struct err *e)
 {
-    const cJSON *longest = hf_get(model, "max_input_chars_per_word");
+    const cJSON *longest = tok_hf_get(model, "max_input_chars_per_word");
     b->t->info.kind = TOKENIZER_KIND_WPM;
-    b->t->max_word_chars = WPM_MAX_WORD_CHARS;
+    b->max_word_chars = TOK_WPM_MAX_WORD_CHARS;
     if (cJSON_IsNumber(longest) && longest->valuedouble >= 0 && longest->valuedouble < 1e9)
-        b->t->max_word_chars = (uint32_t)longest->valuedouble;
-    b->prefix = hf_get_str(model, "continuing_subword_prefix");
+        b->max_word_chars = (uint32_t)longest->valuedouble;
+    b->prefix = tok_hf_get_str(model, "continuing_subword_prefix");
     if (!b->prefix.p)
         b->prefix = STR("##");
-    return hf_read_vocab_object(b, hf_get(model, "vocab"), hf_get(b->json, "added_tokens"), 0, e);
+    return tok_hf_read_vocab_object(b, tok_hf_get(model, "vocab"),
+                                    tok_hf_get(b->json, "added_tokens"), 0, e);
 }
 
-static int read_unigram(struct hf_build *b, const cJSON *model, struct err *e)
+static int read_unigram(struct tok_hf_build *b, const cJSON *model, struct err *e)
 {
-    const cJSON *unk = hf_get(model, "unk_id");
+    const cJSON *unk = tok_hf_get(model, "unk_id");
     uint32_t id;
     b->t->info.kind = TOKENIZER_KIND_UNIGRAM;
-    b->byte_fallback = hf_get_bool(model, "byte_fallback", false);
-    int rc = read_vocab_list(b, hf_get(model, "vocab"), e);
+    b->byte_fallback = tok_hf_get_bool(model, "byte_fallback", false);
+    int rc = read_vocab_list(b, tok_hf_get(model, "vocab"), e);
     if (rc == 0 && unk) {
-        if (!hf_is_id(unk, &id) || id >= b->n)
+        if (!tok_hf_is_id(unk, &id) || id >= b->n)
             return err_set(e, SHOAL_EFORMAT, "model: unk_id is out of range");
-        b->t->model_unk = (int32_t)id;
+        b->unk = (int32_t)id;
     }
     return rc;
 }
@@ -277,33 +280,33 @@ static int read_unigram(struct hf_build *b, const cJSON *model, struct err *e)
 static const char *model_type(const cJSON *model)
 {
     static const char *const known[] = {"BPE", "WordPiece", "Unigram", "WordLevel"};
-    struct str type = hf_get_str(model, "type");
+    struct str type = tok_hf_get_str(model, "type");
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (str_is(type, known[i]))
             return known[i];
     if (type.p)
         return NULL;
-    return hf_get(model, "merges")                      ? "BPE"
-           : cJSON_IsArray(hf_get(model, "vocab"))      ? "Unigram"
-           : hf_get(model, "continuing_subword_prefix") ? "WordPiece"
-                                                        : "WordLevel";
+    return tok_hf_get(model, "merges")                      ? "BPE"
+           : cJSON_IsArray(tok_hf_get(model, "vocab"))      ? "Unigram"
+           : tok_hf_get(model, "continuing_subword_prefix") ? "WordPiece"
+                                                            : "WordLevel";
 }
 
-int hf_read_model(struct hf_build *b, struct err *e)
+int tok_hf_read_model(struct tok_hf_build *b, struct err *e)
 {
     struct tokenizer *t = b->t;
-    const cJSON *model = hf_get(b->json, "model"), *vocab = hf_get(model, "vocab");
+    const cJSON *model = tok_hf_get(b->json, "model"), *vocab = tok_hf_get(model, "vocab");
     const char *type = model_type(model);
     struct str unk;
     int rc;
     if (!type)
         return err_set(e, SHOAL_EUNSUPPORTED, "model \"%.64s\" is not supported",
-                       hf_get_str(model, "type").p);
+                       tok_hf_get_str(model, "type").p);
     if (strcmp(type, "Unigram") == 0 ? !cJSON_IsArray(vocab) : !cJSON_IsObject(vocab))
         return err_set(e, SHOAL_EFORMAT, "model: %s without a vocab", type);
     t->info.model = type;
-    t->model_unk = TOKENIZER_NONE;
-    if (t->hf->byte_level && strcmp(type, "BPE") != 0)
+    b->unk = TOKENIZER_NONE;
+    if (b->hf->byte_level && strcmp(type, "BPE") != 0)
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "pre_tokenizer ByteLevel with a model %s is not supported", type);
     if (strcmp(type, "BPE") == 0) {
@@ -314,13 +317,13 @@ int hf_read_model(struct hf_build *b, struct err *e)
         rc = read_unigram(b, model, e);
     } else {
         t->info.kind = TOKENIZER_KIND_WORDS;
-        rc = hf_read_vocab_object(b, vocab, hf_get(b->json, "added_tokens"), 0, e);
+        rc = tok_hf_read_vocab_object(b, vocab, tok_hf_get(b->json, "added_tokens"), 0, e);
     }
     if (rc < 0)
         return rc;
-    rc = hf_add_added(b, e); /* one of them may be the unknown */
-    unk = hf_get_str(model, "unk_token");
+    rc = tok_hf_add_added(b, e); /* one of them may be the unknown */
+    unk = tok_hf_get_str(model, "unk_token");
     if (unk.p && t->info.kind != TOKENIZER_KIND_UNIGRAM)
-        t->model_unk = hf_find(b, unk);
+        b->unk = tok_hf_find(b, unk);
     return rc;
 }

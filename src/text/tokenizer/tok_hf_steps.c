@@ -9,7 +9,7 @@
 
 static int unknown(struct err *e, const char *what, const cJSON *j)
 {
-    struct str type = hf_get_str(j, "type");
+    struct str type = tok_hf_get_str(j, "type");
     return err_set(e, SHOAL_EUNSUPPORTED, "%s \"%.64s\" is not supported", what,
                    type.p ? type.p : "(no type)");
 }
@@ -26,9 +26,9 @@ static int copy(char **out, size_t *n, struct str s, struct err *e)
 /* {"String": "..."} or {"Regex": "..."}; of an old form just "...". */
 static int parse_pattern(const cJSON *j, struct str *text, struct tok_regex **rx, struct err *e)
 {
-    const cJSON *pattern = hf_get(j, "pattern");
-    struct str regex = hf_get_str(pattern, "Regex");
-    *text = cJSON_IsString(pattern) ? hf_str(pattern) : hf_get_str(pattern, "String");
+    const cJSON *pattern = tok_hf_get(j, "pattern");
+    struct str regex = tok_hf_get_str(pattern, "Regex");
+    *text = cJSON_IsString(pattern) ? tok_hf_str(pattern) : tok_hf_get_str(pattern, "String");
     if (regex.p) {
         char *translated;
         int rc = tok_regex_translate(&translated, regex.p, regex.n, e);
@@ -71,56 +71,56 @@ static int decode_base64(uint8_t *out, size_t *n_out, struct str s)
     return 0;
 }
 
-static int parse_charsmap(struct hf_norm *h, const cJSON *j, struct err *e)
+static int parse_charsmap(struct tok_hf_norm *h, const cJSON *j, struct err *e)
 {
-    struct str s = hf_get_str(j, "precompiled_charsmap");
+    struct str s = tok_hf_get_str(j, "precompiled_charsmap");
     size_t n = 0;
     uint8_t *bytes = mem_alloc(s.n + 1);
     if (!bytes)
         return err_set(e, SHOAL_ENOMEM, "tokenizer");
     int rc = s.p ? decode_base64(bytes, &n, s) : SHOAL_EFORMAT;
     rc = rc < 0 ? err_set(e, rc, "precompiled_charsmap is no base64")
-                : charsmap_create(&h->charsmap, bytes, n, e);
+                : tok_charsmap_create(&h->charsmap, bytes, n, e);
     mem_free(bytes);
     return rc;
 }
 
 static unsigned bert_opts(const cJSON *j)
 {
-    bool lower = hf_get_bool(j, "lowercase", true);
-    unsigned opts = lower ? HF_BERT_LOWERCASE : 0;
-    if (hf_get_bool(j, "clean_text", true))
-        opts |= HF_BERT_CLEAN;
-    if (hf_get_bool(j, "handle_chinese_chars", true))
-        opts |= HF_BERT_CJK;
-    if (hf_get_bool(j, "strip_accents", lower)) /* null: as lowercase */
-        opts |= HF_BERT_STRIP_ACCENTS;
+    bool lower = tok_hf_get_bool(j, "lowercase", true);
+    unsigned opts = lower ? TOK_HF_BERT_LOWERCASE : 0;
+    if (tok_hf_get_bool(j, "clean_text", true))
+        opts |= TOK_HF_BERT_CLEAN;
+    if (tok_hf_get_bool(j, "handle_chinese_chars", true))
+        opts |= TOK_HF_BERT_CJK;
+    if (tok_hf_get_bool(j, "strip_accents", lower)) /* null: as lowercase */
+        opts |= TOK_HF_BERT_STRIP_ACCENTS;
     return opts;
 }
 
-static int fill_norm(struct hf_norm *h, const cJSON *j, struct err *e)
+static int fill_norm(struct tok_hf_norm *h, const cJSON *j, struct err *e)
 {
     struct str text;
     int rc = 0;
     switch (h->kind) {
-    case HF_NORM_BERT:
+    case TOK_HF_NORM_BERT:
         h->opts = bert_opts(j);
         break;
-    case HF_NORM_STRIP:
-        h->opts = (hf_get_bool(j, "strip_left", true) ? HF_STRIP_LEFT : 0u) |
-                  (hf_get_bool(j, "strip_right", true) ? HF_STRIP_RIGHT : 0u);
+    case TOK_HF_NORM_STRIP:
+        h->opts = (tok_hf_get_bool(j, "strip_left", true) ? TOK_HF_STRIP_LEFT : 0u) |
+                  (tok_hf_get_bool(j, "strip_right", true) ? TOK_HF_STRIP_RIGHT : 0u);
         break;
-    case HF_NORM_REPLACE:
+    case TOK_HF_NORM_REPLACE:
         rc = parse_pattern(j, &text, &h->rx, e);
         if (rc == 0 && !h->rx)
             rc = copy(&h->text, &h->n_text, text, e);
         if (rc == 0)
-            rc = copy(&h->content, &h->n_content, hf_get_str(j, "content"), e);
+            rc = copy(&h->content, &h->n_content, tok_hf_get_str(j, "content"), e);
         break;
-    case HF_NORM_PREPEND:
-        rc = copy(&h->text, &h->n_text, hf_get_str(j, "prepend"), e);
+    case TOK_HF_NORM_PREPEND:
+        rc = copy(&h->text, &h->n_text, tok_hf_get_str(j, "prepend"), e);
         break;
-    case HF_NORM_PRECOMPILED:
+    case TOK_HF_NORM_PRECOMPILED:
         rc = parse_charsmap(h, j, e);
         break;
     default:
@@ -133,26 +133,26 @@ static int add_norm(struct tok_hf *hf, const cJSON *j, int depth, struct err *e)
 {
     static const struct {
         const char *name;
-        enum hf_norm_kind kind;
+        enum tok_hf_norm_kind kind;
     } known[] = {
-        {"BertNormalizer", HF_NORM_BERT},
-        {"NFC", HF_NORM_NFC},
-        {"NFD", HF_NORM_NFD},
-        {"NFKC", HF_NORM_NFKC},
-        {"NFKD", HF_NORM_NFKD},
-        {"Lowercase", HF_NORM_LOWERCASE},
-        {"StripAccents", HF_NORM_STRIP_ACCENTS},
-        {"Strip", HF_NORM_STRIP},
-        {"Replace", HF_NORM_REPLACE},
-        {"Prepend", HF_NORM_PREPEND},
-        {"Nmt", HF_NORM_NMT},
-        {"Precompiled", HF_NORM_PRECOMPILED},
+        {"BertNormalizer", TOK_HF_NORM_BERT},
+        {"NFC", TOK_HF_NORM_NFC},
+        {"NFD", TOK_HF_NORM_NFD},
+        {"NFKC", TOK_HF_NORM_NFKC},
+        {"NFKD", TOK_HF_NORM_NFKD},
+        {"Lowercase", TOK_HF_NORM_LOWERCASE},
+        {"StripAccents", TOK_HF_NORM_STRIP_ACCENTS},
+        {"Strip", TOK_HF_NORM_STRIP},
+        {"Replace", TOK_HF_NORM_REPLACE},
+        {"Prepend", TOK_HF_NORM_PREPEND},
+        {"Nmt", TOK_HF_NORM_NMT},
+        {"Precompiled", TOK_HF_NORM_PRECOMPILED},
     };
-    struct str type = hf_get_str(j, "type");
+    struct str type = tok_hf_get_str(j, "type");
     int rc = 0;
     if (str_is(type, "Sequence")) {
-        const cJSON *list = hf_get(j, "normalizers");
-        if (depth == HF_MAX_DEPTH)
+        const cJSON *list = tok_hf_get(j, "normalizers");
+        if (depth == TOK_HF_MAX_DEPTH)
             return err_set(e, SHOAL_ELIMIT, "normalizer: sequences are nested too deep");
         for (const cJSON *c = list ? list->child : NULL; c && rc == 0; c = c->next)
             rc = add_norm(hf, c, depth + 1, e);
@@ -160,19 +160,19 @@ static int add_norm(struct tok_hf *hf, const cJSON *j, int depth, struct err *e)
     }
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (str_is(type, known[i].name)) {
-            if (hf->n_norm == HF_MAX_NORMS)
-                return err_set(e, SHOAL_ELIMIT, "normalizer: more than %d steps", HF_MAX_NORMS);
-            struct hf_norm *h = &hf->norm[hf->n_norm++];
+            if (hf->n_norm == TOK_HF_MAX_NORMS)
+                return err_set(e, SHOAL_ELIMIT, "normalizer: more than %d steps", TOK_HF_MAX_NORMS);
+            struct tok_hf_norm *h = &hf->norm[hf->n_norm++];
             h->kind = known[i].kind;
             return fill_norm(h, j, e);
         }
     return unknown(e, "normalizer", j);
 }
 
-int hf_parse_normalizer(struct hf_build *b, struct err *e)
+int tok_hf_parse_normalizer(struct tok_hf_build *b, struct err *e)
 {
-    const cJSON *j = hf_get(b->json, "normalizer");
-    return j ? add_norm(b->t->hf, j, 0, e) : 0;
+    const cJSON *j = tok_hf_get(b->json, "normalizer");
+    return j ? add_norm(b->hf, j, 0, e) : 0;
 }
 
 /* ---- pre-tokenizers ---- */
@@ -185,75 +185,75 @@ int hf_parse_normalizer(struct hf_build *b, struct err *e)
 #define REST "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 static const struct {
     const char *regex;
-    split_fn scan;
+    tok_split_fn scan;
     unsigned opts;
 } scanners[] = {
     {"'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
-     split_gpt2, 0},
-    {CONTRACT "|" LEAD "\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" REST, split_cl100k,
-     SPLIT_CONTRACT | SPLIT_N3 | SPLIT_TAIL_NL},
-    {CONTRACT "|" LEAD "\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" REST, split_cl100k,
-     SPLIT_CONTRACT | SPLIT_N1 | SPLIT_TAIL_NL},
+     tok_split_gpt2, 0},
+    {CONTRACT "|" LEAD "\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" REST, tok_split_cl100k,
+     TOK_SPLIT_CONTRACT | TOK_SPLIT_N3 | TOK_SPLIT_TAIL_NL},
+    {CONTRACT "|" LEAD "\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" REST, tok_split_cl100k,
+     TOK_SPLIT_CONTRACT | TOK_SPLIT_N1 | TOK_SPLIT_TAIL_NL},
     {LEAD UPPER "*" LOWER "+" CONTRACT "?|" LEAD UPPER "+" LOWER "*" CONTRACT
                 "?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" REST,
-     split_o200k, SPLIT_CONTRACT | SPLIT_N3 | SPLIT_TAIL_NL | SPLIT_TAIL_SLASH},
+     tok_split_o200k, TOK_SPLIT_CONTRACT | TOK_SPLIT_N3 | TOK_SPLIT_TAIL_NL | TOK_SPLIT_TAIL_SLASH},
 };
 
-static int add_step(struct tok_hf *hf, struct hf_pre **out, struct err *e)
+static int add_step(struct tok_hf *hf, struct tok_hf_pre **out, struct err *e)
 {
-    if (hf->n_pre == HF_MAX_PRES)
-        return err_set(e, SHOAL_ELIMIT, "pre_tokenizer: more than %d steps", HF_MAX_PRES);
+    if (hf->n_pre == TOK_HF_MAX_PRES)
+        return err_set(e, SHOAL_ELIMIT, "pre_tokenizer: more than %d steps", TOK_HF_MAX_PRES);
     *out = &hf->pre[hf->n_pre++];
     return 0;
 }
 
-static int parse_behavior(struct hf_pre *h, const cJSON *j, struct err *e)
+static int parse_behavior(struct tok_hf_pre *h, const cJSON *j, struct err *e)
 {
-    static const char *const names[] = {[HF_REMOVED] = "Removed",
-                                        [HF_ISOLATED] = "Isolated",
-                                        [HF_PREVIOUS] = "MergedWithPrevious",
-                                        [HF_NEXT] = "MergedWithNext",
-                                        [HF_CONTIGUOUS] = "Contiguous"};
-    struct str s = hf_get_str(j, "behavior");
-    h->behavior = HF_ISOLATED;
+    static const char *const names[] = {[TOK_HF_REMOVED] = "Removed",
+                                        [TOK_HF_ISOLATED] = "Isolated",
+                                        [TOK_HF_PREVIOUS] = "MergedWithPrevious",
+                                        [TOK_HF_NEXT] = "MergedWithNext",
+                                        [TOK_HF_CONTIGUOUS] = "Contiguous"};
+    struct str s = tok_hf_get_str(j, "behavior");
+    h->behavior = TOK_HF_ISOLATED;
     if (!s.p)
         return 0;
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (str_is(s, names[i])) {
-            h->behavior = (enum hf_behavior)i;
+            h->behavior = (enum tok_hf_behavior)i;
             return 0;
         }
     return err_set(e, SHOAL_EUNSUPPORTED, "pre_tokenizer: behavior \"%.32s\" is not supported",
                    s.p);
 }
 
-static int add_class(struct tok_hf *hf, const cJSON *j, enum hf_class class, struct err *e)
+static int add_class(struct tok_hf *hf, const cJSON *j, enum tok_hf_class class, struct err *e)
 {
-    struct hf_pre *h = NULL;
+    struct tok_hf_pre *h = NULL;
     int rc = add_step(hf, &h, e);
     if (rc < 0)
         return rc;
-    h->kind = HF_PRE_CLASS;
+    h->kind = TOK_HF_PRE_CLASS;
     h->class = class;
-    if (class == HF_CLASS_PUNCTUATION)
+    if (class == TOK_HF_CLASS_PUNCTUATION)
         return parse_behavior(h, j, e);
-    h->behavior = class == HF_CLASS_SPACE                      ? HF_REMOVED
-                  : hf_get_bool(j, "individual_digits", false) ? HF_ISOLATED
-                                                               : HF_CONTIGUOUS;
+    h->behavior = class == TOK_HF_CLASS_SPACE                      ? TOK_HF_REMOVED
+                  : tok_hf_get_bool(j, "individual_digits", false) ? TOK_HF_ISOLATED
+                                                                   : TOK_HF_CONTIGUOUS;
     return 0;
 }
 
 static int add_split(struct tok_hf *hf, const cJSON *j, struct err *e)
 {
-    struct hf_pre *h = NULL;
-    struct str regex = hf_get_str(hf_get(j, "pattern"), "Regex"), text;
+    struct tok_hf_pre *h = NULL;
+    struct str regex = tok_hf_get_str(tok_hf_get(j, "pattern"), "Regex"), text;
     int rc = add_step(hf, &h, e);
     if (rc == 0)
         rc = parse_behavior(h, j, e);
     if (rc < 0)
         return rc;
-    h->invert = hf_get_bool(j, "invert", false);
-    h->kind = HF_PRE_SCAN;
+    h->invert = tok_hf_get_bool(j, "invert", false);
+    h->kind = TOK_HF_PRE_SCAN;
     for (size_t i = 0; i < sizeof(scanners) / sizeof(scanners[0]); i++)
         if (str_is(regex, scanners[i].regex)) {
             h->scan = scanners[i].scan;
@@ -263,7 +263,7 @@ static int add_split(struct tok_hf *hf, const cJSON *j, struct err *e)
     rc = parse_pattern(j, &text, &h->rx, e);
     if (rc < 0)
         return rc;
-    h->kind = h->rx ? HF_PRE_REGEX : HF_PRE_TEXT;
+    h->kind = h->rx ? TOK_HF_PRE_REGEX : TOK_HF_PRE_TEXT;
     if (!h->rx && text.n == 0)
         return err_set(e, SHOAL_EFORMAT, "pre_tokenizer: Split at an empty text");
     return h->rx ? 0 : copy(&h->text, &h->n_text, text, e);
@@ -271,13 +271,13 @@ static int add_split(struct tok_hf *hf, const cJSON *j, struct err *e)
 
 static int add_delimiter(struct tok_hf *hf, const cJSON *j, struct err *e)
 {
-    struct hf_pre *h = NULL;
-    struct str text = hf_get_str(j, "delimiter");
+    struct tok_hf_pre *h = NULL;
+    struct str text = tok_hf_get_str(j, "delimiter");
     int rc = add_step(hf, &h, e);
     if (rc < 0)
         return rc;
-    h->kind = HF_PRE_TEXT;
-    h->behavior = HF_REMOVED;
+    h->kind = TOK_HF_PRE_TEXT;
+    h->behavior = TOK_HF_REMOVED;
     if (text.n == 0)
         return err_set(e, SHOAL_EFORMAT, "pre_tokenizer: CharDelimiterSplit without delimiter");
     return copy(&h->text, &h->n_text, text, e);
@@ -285,41 +285,42 @@ static int add_delimiter(struct tok_hf *hf, const cJSON *j, struct err *e)
 
 static int add_byte_level(struct tok_hf *hf, const cJSON *j, struct err *e)
 {
-    struct hf_pre *h = NULL;
+    struct tok_hf_pre *h = NULL;
     int rc = 0;
     hf->byte_level = true;
-    if (hf_get_bool(j, "add_prefix_space", true)) {
+    if (tok_hf_get_bool(j, "add_prefix_space", true)) {
         rc = add_step(hf, &h, e);
         if (rc < 0)
             return rc;
-        h->kind = HF_PRE_PREFIX_SPACE;
+        h->kind = TOK_HF_PRE_PREFIX_SPACE;
     }
-    if (!hf_get_bool(j, "use_regex", true))
+    if (!tok_hf_get_bool(j, "use_regex", true))
         return 0;
     rc = add_step(hf, &h, e);
     if (rc < 0)
         return rc;
-    h->kind = HF_PRE_SCAN;
-    h->behavior = HF_ISOLATED;
-    h->scan = split_gpt2;
+    h->kind = TOK_HF_PRE_SCAN;
+    h->behavior = TOK_HF_ISOLATED;
+    h->scan = tok_split_gpt2;
     return 0;
 }
 
 static int add_metaspace(struct tok_hf *hf, const cJSON *j, struct err *e)
 {
-    struct hf_pre *h = NULL;
-    struct str with = hf_get_str(j, "replacement"), scheme = hf_get_str(j, "prepend_scheme");
+    struct tok_hf_pre *h = NULL;
+    struct str with = tok_hf_get_str(j, "replacement"),
+               scheme = tok_hf_get_str(j, "prepend_scheme");
     int rc = add_step(hf, &h, e);
     if (rc < 0)
         return rc;
-    h->kind = HF_PRE_METASPACE;
-    h->behavior = HF_NEXT;
-    h->split = hf_get_bool(j, "split", true);
-    h->prepend = HF_PREPEND_ALWAYS;
+    h->kind = TOK_HF_PRE_METASPACE;
+    h->behavior = TOK_HF_NEXT;
+    h->split = tok_hf_get_bool(j, "split", true);
+    h->prepend = TOK_HF_PREPEND_ALWAYS;
     if (str_is(scheme, "first"))
-        h->prepend = HF_PREPEND_FIRST;
-    else if (str_is(scheme, "never") || !hf_get_bool(j, "add_prefix_space", true))
-        h->prepend = HF_PREPEND_NEVER;
+        h->prepend = TOK_HF_PREPEND_FIRST;
+    else if (str_is(scheme, "never") || !tok_hf_get_bool(j, "add_prefix_space", true))
+        h->prepend = TOK_HF_PREPEND_NEVER;
     else if (scheme.p && !str_is(scheme, "always"))
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "pre_tokenizer: prepend_scheme \"%.32s\" is not supported", scheme.p);
@@ -328,9 +329,9 @@ static int add_metaspace(struct tok_hf *hf, const cJSON *j, struct err *e)
     return copy(&h->text, &h->n_text, with.p ? with : STR("\xe2\x96\x81"), e);
 }
 
-static int add_words(struct tok_hf *hf, enum hf_pre_kind kind, struct err *e)
+static int add_words(struct tok_hf *hf, enum tok_hf_pre_kind kind, struct err *e)
 {
-    struct hf_pre *h = NULL;
+    struct tok_hf_pre *h = NULL;
     int rc = add_step(hf, &h, e);
     if (rc == 0)
         h->kind = kind;
@@ -339,11 +340,11 @@ static int add_words(struct tok_hf *hf, enum hf_pre_kind kind, struct err *e)
 
 static int add_pre(struct tok_hf *hf, const cJSON *j, int depth, struct err *e)
 {
-    struct str type = hf_get_str(j, "type");
+    struct str type = tok_hf_get_str(j, "type");
     int rc = 0;
     if (str_is(type, "Sequence")) {
-        const cJSON *list = hf_get(j, "pretokenizers");
-        if (depth == HF_MAX_DEPTH)
+        const cJSON *list = tok_hf_get(j, "pretokenizers");
+        if (depth == TOK_HF_MAX_DEPTH)
             return err_set(e, SHOAL_ELIMIT, "pre_tokenizer: sequences are nested too deep");
         for (const cJSON *c = list ? list->child : NULL; c && rc == 0; c = c->next)
             rc = add_pre(hf, c, depth + 1, e);
@@ -354,15 +355,15 @@ static int add_pre(struct tok_hf *hf, const cJSON *j, int depth, struct err *e)
                        "pre_tokenizer \"%.64s\" after ByteLevel is not supported",
                        type.p ? type.p : "(no type)");
     if (str_is(type, "BertPreTokenizer"))
-        return add_words(hf, HF_PRE_BERT, e);
+        return add_words(hf, TOK_HF_PRE_BERT, e);
     if (str_is(type, "Whitespace"))
-        return add_words(hf, HF_PRE_WORDS, e);
+        return add_words(hf, TOK_HF_PRE_WORDS, e);
     if (str_is(type, "WhitespaceSplit"))
-        return add_class(hf, j, HF_CLASS_SPACE, e);
+        return add_class(hf, j, TOK_HF_CLASS_SPACE, e);
     if (str_is(type, "Punctuation"))
-        return add_class(hf, j, HF_CLASS_PUNCTUATION, e);
+        return add_class(hf, j, TOK_HF_CLASS_PUNCTUATION, e);
     if (str_is(type, "Digits"))
-        return add_class(hf, j, HF_CLASS_NUMBER, e);
+        return add_class(hf, j, TOK_HF_CLASS_NUMBER, e);
     if (str_is(type, "Split"))
         return add_split(hf, j, e);
     if (str_is(type, "CharDelimiterSplit"))
@@ -374,8 +375,8 @@ static int add_pre(struct tok_hf *hf, const cJSON *j, int depth, struct err *e)
     return unknown(e, "pre_tokenizer", j);
 }
 
-int hf_parse_pre_tokenizer(struct hf_build *b, struct err *e)
+int tok_hf_parse_pre_tokenizer(struct tok_hf_build *b, struct err *e)
 {
-    const cJSON *j = hf_get(b->json, "pre_tokenizer");
-    return j ? add_pre(b->t->hf, j, 0, e) : 0;
+    const cJSON *j = tok_hf_get(b->json, "pre_tokenizer");
+    return j ? add_pre(b->hf, j, 0, e) : 0;
 }

@@ -7,109 +7,108 @@
  *
  * Short words (nearly all) live in a small row that is scanned and closed up; long ones in a linked
  * list with a heap, so that a megabyte without a space takes n log n. */
-#include "text/tokenizer/tok_internal.h"
+#include "text/tokenizer/tok_merge.h"
 
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #define SMALL 48 /* symbols; beyond this the heap is faster than scanning */
 #define NO_RANK UINT32_MAX
 
-static uint32_t bpe_pair_rank(const struct tokenizer *t, uint32_t left, uint32_t right,
-                              uint32_t *merged)
+static uint32_t table_rank(const struct tok_merge *m, uint32_t left, uint32_t right,
+                           uint32_t *merged)
 {
-    const struct tok_index *x = &t->pair_index;
-    const uint64_t h = bpe_pair_hash(left, right);
-    if (t->n_pairs == 0 || left == TOK_NO_SYM)
+    const struct tok_index *x = &m->pair_index;
+    const uint64_t h = tok_merge_pair_hash(left, right);
+    if (m->n_pairs == 0 || left == TOK_MERGE_NO_SYM)
         return NO_RANK;
     for (uint32_t i = tok_index_first(x, h);; i = tok_index_after(x, i)) {
         uint32_t slot = x->slots[i], k;
         if (slot == 0)
             return NO_RANK;
-        if (tok_index_match(x, slot, h, &k) && t->pairs[k].left == left &&
-            t->pairs[k].right == right) {
-            *merged = t->pairs[k].merged;
+        if (tok_index_match(x, slot, h, &k) && m->pairs[k].left == left &&
+            m->pairs[k].right == right) {
+            *merged = m->pairs[k].merged;
             return k;
         }
     }
 }
 
 /* The rank of joining two neighbours whose bytes are [p, p + n). */
-static uint32_t pair_rank(const struct tokenizer *t, uint32_t left, uint32_t right, const char *p,
+static uint32_t pair_rank(const struct tok_merge *m, uint32_t left, uint32_t right, const char *p,
                           size_t n, uint32_t *merged)
 {
-    if (t->info.kind == TOKENIZER_KIND_BPE)
-        return bpe_pair_rank(t, left, right, merged);
-    if (!tok_find(&t->v, p, n, merged))
+    if (!m->prio)
+        return table_rank(m, left, right, merged);
+    if (!tok_find(m->v, p, n, merged))
         return NO_RANK;
-    return t->prio[*merged];
+    return m->prio[*merged];
 }
 
 /* A symbol that is no token: byte tokens, or what the vocabulary has for the unknown. */
-static int emit_bytes(struct tok_scratch *s, const char *p, size_t n)
+static int emit_bytes(const struct tok_merge *m, struct tok_call *c, const char *p, size_t n)
 {
-    const struct tokenizer *t = s->t;
     bool all = true;
     int rc = 0;
     for (size_t i = 0; i < n; i++)
-        all &= t->v.byte_id[(uint8_t)p[i]] >= 0;
-    if (!all && t->chars)
-        return t->model_unk >= 0 ? tok_emit(s, t->model_unk, p, n) : 0;
+        all &= m->v->byte_id[(uint8_t)p[i]] >= 0;
+    if (!all && m->chars)
+        return m->v->unk >= 0 ? tok_call_emit(c, m->v->unk, p, n) : 0;
     for (size_t i = 0; i < n && rc == 0; i++) {
-        int32_t id = t->v.byte_id[(uint8_t)p[i]];
+        int32_t id = m->v->byte_id[(uint8_t)p[i]];
         if (id < 0)
-            id = t->model_unk;
+            id = m->v->unk;
         if (id >= 0)
-            rc = tok_emit(s, id, p + i, 1);
+            rc = tok_call_emit(c, id, p + i, 1);
     }
     return rc;
 }
 
 /* Are these symbols only to be had as unknown ones?  Then several may become one. */
-static bool is_unknown(const struct tokenizer *t, uint32_t sym, const char *p, size_t n)
+static bool is_unknown(const struct tok_merge *m, uint32_t sym, const char *p, size_t n)
 {
-    if (sym < t->v.n)
+    if (sym < m->v->n)
         return false;
     for (size_t i = 0; i < n; i++)
-        if (t->v.byte_id[(uint8_t)p[i]] < 0)
+        if (m->v->byte_id[(uint8_t)p[i]] < 0)
             return true;
     return false;
 }
 
-static int emit(struct tok_scratch *s, const char *word, const uint32_t *start, const uint32_t *sym,
-                uint32_t n)
+static int emit(const struct tok_merge *m, struct tok_call *c, const char *word,
+                const uint32_t *start, const uint32_t *sym, uint32_t n)
 {
-    const struct tokenizer *t = s->t;
     int rc = 0;
     for (uint32_t i = 0; i < n && rc == 0; i++) {
         const char *p = word + start[i];
         size_t len = start[i + 1] - start[i];
-        if (sym[i] < t->v.n) {
-            rc = tok_emit(s, (int32_t)sym[i], p, len);
+        if (sym[i] < m->v->n) {
+            rc = tok_call_emit(c, (int32_t)sym[i], p, len);
             continue;
         }
-        if (t->fuse_unk && is_unknown(t, sym[i], p, len)) {
+        if (m->fuse_unk && is_unknown(m, sym[i], p, len)) {
             while (i + 1 < n &&
-                   is_unknown(t, sym[i + 1], word + start[i + 1], start[i + 2] - start[i + 1]))
+                   is_unknown(m, sym[i + 1], word + start[i + 1], start[i + 2] - start[i + 1]))
                 i++;
             len = start[i + 1] - (size_t)(p - word);
-            rc = t->model_unk >= 0 ? tok_emit(s, t->model_unk, p, len) : 0;
+            rc = m->v->unk >= 0 ? tok_call_emit(c, m->v->unk, p, len) : 0;
             continue;
         }
-        rc = emit_bytes(s, p, len);
+        rc = emit_bytes(m, c, p, len);
     }
     return rc;
 }
 
 /* Merges a row of n symbols in place; start[n] is the length of the word.  Returns what is left. */
-static uint32_t merge_small(const struct tokenizer *t, const char *word, uint32_t *start,
+static uint32_t merge_small(const struct tok_merge *m, const char *word, uint32_t *start,
                             uint32_t *sym, uint32_t n)
 {
     uint32_t rank[SMALL], merged[SMALL];
     for (uint32_t i = 0; i + 1 < n; i++)
         rank[i] =
-            pair_rank(t, sym[i], sym[i + 1], word + start[i], start[i + 2] - start[i], &merged[i]);
+            pair_rank(m, sym[i], sym[i + 1], word + start[i], start[i + 2] - start[i], &merged[i]);
     while (n > 1) {
         uint32_t best = 0;
         for (uint32_t i = 1; i + 1 < n; i++)
@@ -127,7 +126,7 @@ static uint32_t merge_small(const struct tokenizer *t, const char *word, uint32_
         start[n - 1] = start[n];
         n--;
         for (uint32_t i = best > 0 ? best - 1 : 0; i <= best && i + 1 < n; i++)
-            rank[i] = pair_rank(t, sym[i], sym[i + 1], word + start[i], start[i + 2] - start[i],
+            rank[i] = pair_rank(m, sym[i], sym[i + 1], word + start[i], start[i + 2] - start[i],
                                 &merged[i]);
     }
     return n;
@@ -152,86 +151,88 @@ static void heap_down(uint64_t *h, size_t n, size_t i)
     h[i] = x;
 }
 
-static int heap_push(struct tok_scratch *s, uint64_t x)
+static int heap_push(struct tok_merge_work *w, uint64_t x)
 {
-    if (s->n_heap == s->cap_heap) {
-        size_t cap = s->cap_heap ? s->cap_heap * 2 : 1024, bytes;
+    if (w->n_heap == w->cap_heap) {
+        size_t cap = w->cap_heap ? w->cap_heap * 2 : 1024, bytes;
         uint64_t *bigger =
-            mem_mul(&bytes, cap, sizeof(*bigger)) ? mem_realloc(s->heap, bytes) : NULL;
+            mem_mul(&bytes, cap, sizeof(*bigger)) ? mem_realloc(w->heap, bytes) : NULL;
         if (!bigger)
             return SHOAL_ENOMEM;
-        s->heap = bigger;
-        s->cap_heap = cap;
+        w->heap = bigger;
+        w->cap_heap = cap;
     }
-    size_t i = s->n_heap++;
-    for (; i > 0 && x < s->heap[(i - 1) / 4]; i = (i - 1) / 4)
-        s->heap[i] = s->heap[(i - 1) / 4];
-    s->heap[i] = x;
+    size_t i = w->n_heap++;
+    for (; i > 0 && x < w->heap[(i - 1) / 4]; i = (i - 1) / 4)
+        w->heap[i] = w->heap[(i - 1) / 4];
+    w->heap[i] = x;
     return 0;
 }
 
-static uint64_t heap_pop(struct tok_scratch *s)
+static uint64_t heap_pop(struct tok_merge_work *w)
 {
-    uint64_t top = s->heap[0];
-    s->heap[0] = s->heap[--s->n_heap];
-    if (s->n_heap > 0)
-        heap_down(s->heap, s->n_heap, 0);
+    uint64_t top = w->heap[0];
+    w->heap[0] = w->heap[--w->n_heap];
+    if (w->n_heap > 0)
+        heap_down(w->heap, w->n_heap, 0);
     return top;
 }
 
 /* Ranks the pair of symbol i and its successor and puts it into the heap. */
-static int rank_pair(struct tok_scratch *s, const char *word, uint32_t i, uint32_t n)
+static int rank_pair(const struct tok_merge *m, struct tok_merge_work *w, const char *word,
+                     uint32_t i, uint32_t n)
 {
-    uint32_t j = s->next[i];
-    s->rank[i] = NO_RANK;
+    uint32_t j = w->next[i];
+    w->rank[i] = NO_RANK;
     if (j >= n)
         return 0;
-    uint32_t end = s->start[s->next[j] < n ? s->next[j] : n];
-    s->rank[i] =
-        pair_rank(s->t, s->sym[i], s->sym[j], word + s->start[i], end - s->start[i], &s->merged[i]);
-    return s->rank[i] == NO_RANK ? 0 : heap_push(s, (uint64_t)s->rank[i] << 32 | i);
+    uint32_t end = w->start[w->next[j] < n ? w->next[j] : n];
+    w->rank[i] =
+        pair_rank(m, w->sym[i], w->sym[j], word + w->start[i], end - w->start[i], &w->merged[i]);
+    return w->rank[i] == NO_RANK ? 0 : heap_push(w, (uint64_t)w->rank[i] << 32 | i);
 }
 
 /* Merges the n symbols in scratch, start[n] set; the result stands closed up at their front. */
-static int merge_large(struct tok_scratch *s, const char *word, uint32_t n, uint32_t *left)
+static int merge_large(const struct tok_merge *m, struct tok_merge_work *w, const char *word,
+                       uint32_t n, uint32_t *left)
 {
     int rc = 0;
-    s->n_heap = 0;
+    w->n_heap = 0;
     for (uint32_t i = 0; i < n; i++) {
-        s->next[i] = i + 1;
-        s->prev[i] = i - 1; /* of the first: UINT32_MAX, which is >= n */
+        w->next[i] = i + 1;
+        w->prev[i] = i - 1; /* of the first: UINT32_MAX, which is >= n */
     }
     for (uint32_t i = 0; i < n && rc == 0; i++)
-        rc = rank_pair(s, word, i, n);
-    while (rc == 0 && s->n_heap > 0) {
-        uint64_t top = heap_pop(s);
+        rc = rank_pair(m, w, word, i, n);
+    while (rc == 0 && w->n_heap > 0) {
+        uint64_t top = heap_pop(w);
         uint32_t i = (uint32_t)top;
         /* An entry is stale when its symbol is gone or has another pair by now; if that pair has
          * the same rank, then it is its turn as well. */
-        if (s->rank[i] != (uint32_t)(top >> 32))
+        if (w->rank[i] != (uint32_t)(top >> 32))
             continue;
-        uint32_t j = s->next[i], k = s->next[j];
-        s->sym[i] = s->merged[i];
-        s->rank[j] = NO_RANK;
-        s->next[i] = k;
+        uint32_t j = w->next[i], k = w->next[j];
+        w->sym[i] = w->merged[i];
+        w->rank[j] = NO_RANK;
+        w->next[i] = k;
         if (k < n)
-            s->prev[k] = i;
-        rc = rank_pair(s, word, i, n);
-        if (rc == 0 && s->prev[i] < n)
-            rc = rank_pair(s, word, s->prev[i], n);
+            w->prev[k] = i;
+        rc = rank_pair(m, w, word, i, n);
+        if (rc == 0 && w->prev[i] < n)
+            rc = rank_pair(m, w, word, w->prev[i], n);
     }
     uint32_t out = 0;
-    for (uint32_t i = 0; i < n; i = s->next[i], out++) { /* out <= i: never overtakes */
-        s->start[out] = s->start[i];
-        s->sym[out] = s->sym[i];
+    for (uint32_t i = 0; i < n; i = w->next[i], out++) { /* out <= i: never overtakes */
+        w->start[out] = w->start[i];
+        w->sym[out] = w->sym[i];
     }
-    s->start[out] = s->start[n];
+    w->start[out] = w->start[n];
     *left = out;
     return rc;
 }
 
 /* Splits the word into its first symbols; start and sym have room for n + 1. */
-static uint32_t first_symbols(const struct tokenizer *t, const char *p, size_t n, uint32_t *start,
+static uint32_t first_symbols(const struct tok_merge *m, const char *p, size_t n, uint32_t *start,
                               uint32_t *sym)
 {
     const uint8_t *q = (const uint8_t *)p, *end = q + n;
@@ -240,13 +241,13 @@ static uint32_t first_symbols(const struct tokenizer *t, const char *p, size_t n
         uint32_t cp;
         unsigned len = 1;
         start[k] = (uint32_t)(q - (const uint8_t *)p);
-        sym[k] = t->byte_sym[*q];
-        if (t->chars && *q >= 0x80) {
+        sym[k] = m->byte_sym[*q];
+        if (m->chars && *q >= 0x80) {
             len = utf8_decode_multi(q, end, &cp);
             if (len == 0)
                 len = 1; /* not UTF-8: a symbol of its own that only byte tokens can spell */
-            else if (!tok_find(&t->v, (const char *)q, len, &sym[k]))
-                sym[k] = TOK_NO_SYM;
+            else if (!tok_find(m->v, (const char *)q, len, &sym[k]))
+                sym[k] = TOK_MERGE_NO_SYM;
         }
         q += len;
     }
@@ -254,10 +255,10 @@ static uint32_t first_symbols(const struct tokenizer *t, const char *p, size_t n
     return k;
 }
 
-static int reserve(struct tok_scratch *s, size_t n)
+static int reserve(struct tok_merge_work *w, size_t n)
 {
     size_t bytes;
-    if (n <= s->cap)
+    if (n <= w->cap)
         return 0;
     n += n / 2;
     if (!mem_mul(&bytes, n, 6 * sizeof(uint32_t)))
@@ -265,107 +266,113 @@ static int reserve(struct tok_scratch *s, size_t n)
     uint32_t *block = mem_alloc(bytes); /* the old content is not needed */
     if (!block)
         return SHOAL_ENOMEM;
-    mem_free(s->start);
-    s->start = block;
-    s->sym = block + n;
-    s->rank = block + 2 * n;
-    s->merged = block + 3 * n;
-    s->next = block + 4 * n;
-    s->prev = block + 5 * n;
-    s->cap = n;
+    mem_free(w->start);
+    w->start = block;
+    w->sym = block + n;
+    w->rank = block + 2 * n;
+    w->merged = block + 3 * n;
+    w->next = block + 4 * n;
+    w->prev = block + 5 * n;
+    w->cap = n;
     return 0;
 }
 
-static int merge_and_emit(struct tok_scratch *s, const char *p, size_t n)
+static int merge_and_emit(const struct tok_merge *m, struct tok_merge_work *w, struct tok_call *c,
+                          const char *p, size_t n)
 {
     if (n <= SMALL) {
         uint32_t start[SMALL + 1], sym[SMALL + 1];
-        uint32_t k = first_symbols(s->t, p, n, start, sym);
-        return emit(s, p, start, sym, merge_small(s->t, p, start, sym, k));
+        uint32_t k = first_symbols(m, p, n, start, sym);
+        return emit(m, c, p, start, sym, merge_small(m, p, start, sym, k));
     }
-    int rc = reserve(s, n + 1);
+    int rc = reserve(w, n + 1);
     if (rc < 0)
         return rc;
-    uint32_t k = first_symbols(s->t, p, n, s->start, s->sym);
+    uint32_t k = first_symbols(m, p, n, w->start, w->sym);
     if (k <= SMALL)
-        k = merge_small(s->t, p, s->start, s->sym, k);
+        k = merge_small(m, p, w->start, w->sym, k);
     else
-        rc = merge_large(s, p, k, &k);
-    return rc < 0 ? rc : emit(s, p, s->start, s->sym, k);
+        rc = merge_large(m, w, p, k, &k);
+    return rc < 0 ? rc : emit(m, c, p, w->start, w->sym, k);
 }
 
-int tok_merge_word(struct tok_scratch *s, const char *p, size_t n)
+int tok_merge_word(const struct tok_merge *m, struct tok_merge_work *w, struct tok_call *c,
+                   const char *p, size_t n)
 {
-    const struct tokenizer *t = s->t;
     uint32_t id;
-    if (!tok_find(&t->v, p, n, &id))
-        return merge_and_emit(s, p, n);
+    if (!tok_find(m->v, p, n, &id))
+        return merge_and_emit(m, w, c, p, n);
     /* Most words of real text are one token.  Whether merging gets there is a property of the
      * vocabulary, so it is tried once and remembered.  Relaxed: each value stands for itself, and
      * threads that race compute the same one. */
-    uint8_t whole = atomic_load_explicit(&t->whole[id], memory_order_relaxed);
-    if (whole == TOK_WHOLE_YES || t->ignore_merges)
-        return tok_emit(s, (int32_t)id, p, n);
-    size_t before = s->out->n;
-    int rc = merge_and_emit(s, p, n);
-    if (rc == 0 && whole == TOK_WHOLE_UNTRIED) {
-        bool yes = s->out->n == before + 1 && s->out->ids[before] == (int32_t)id;
-        atomic_store_explicit(&t->whole[id], yes ? TOK_WHOLE_YES : TOK_WHOLE_NO,
+    uint8_t whole = atomic_load_explicit(&m->whole[id], memory_order_relaxed);
+    if (whole == TOK_MERGE_WHOLE_YES || m->ignore_merges)
+        return tok_call_emit(c, (int32_t)id, p, n);
+    size_t before = c->out->n;
+    int rc = merge_and_emit(m, w, c, p, n);
+    if (rc == 0 && whole == TOK_MERGE_WHOLE_UNTRIED) {
+        bool yes = c->out->n == before + 1 && c->out->ids[before] == (int32_t)id;
+        atomic_store_explicit(&m->whole[id], yes ? TOK_MERGE_WHOLE_YES : TOK_MERGE_WHOLE_NO,
                               memory_order_relaxed);
     }
     return rc;
 }
 
-int tok_merge_spaced(struct tok_scratch *s, const char *p, size_t n)
+int tok_merge_spaced(const struct tok_merge *m, struct tok_merge_work *w, struct tok_call *c,
+                     const char *p, size_t n)
 {
     const char *end = p + n;
     int rc = 0;
     while (p < end && rc == 0) {
         const char *q = p + 1;
-        while ((q = memchr(q, ' ', (size_t)(end - q))) &&
-               (q[-1] == ' ' || s->t->glue[(uint8_t)q[-1]]))
+        while ((q = memchr(q, ' ', (size_t)(end - q))) && (q[-1] == ' ' || m->glue[(uint8_t)q[-1]]))
             q++;
         if (!q)
             q = end;
-        rc = tok_merge_word(s, p, (size_t)(q - p));
+        rc = tok_merge_word(m, w, c, p, (size_t)(q - p));
         p = q;
     }
     return rc;
 }
 
-void tok_merge_index_chars(struct tokenizer *t)
+/* Fills glue and the symbols of ASCII. */
+static void index_chars(struct tok_merge *m)
 {
     for (unsigned b = 0; b < 256; b++) {
         char c = (char)b;
-        if (b >= 0x80 || !tok_find(&t->v, &c, 1, &t->byte_sym[b]))
-            t->byte_sym[b] = TOK_NO_SYM;
+        if (b >= 0x80 || !tok_find(m->v, &c, 1, &m->byte_sym[b]))
+            m->byte_sym[b] = TOK_MERGE_NO_SYM;
     }
-    for (uint32_t id = 0; id < t->v.n; id++) {
-        struct tok_piece w = tok_text(t, id);
+    for (uint32_t id = 0; id < m->v->n; id++) {
+        struct str w = tok_text(m->v, id);
         for (size_t i = 1; i < w.n; i++)
             if (w.p[i] == ' ' && w.p[i - 1] != ' ')
-                t->glue[(uint8_t)w.p[i - 1]] = 1;
+                m->glue[(uint8_t)w.p[i - 1]] = 1;
     }
 }
 
-size_t tok_unescape(char *out, const char *p, size_t n)
+int tok_merge_init(struct tok_merge *m, const struct tok_vocab *v, bool chars, struct err *e)
 {
-    const char *end = p + n;
-    char *o = out;
-    while (p < end) {
-        const char *q = memchr(p, 0xe2, (size_t)(end - p));
-        size_t k = (size_t)((q ? q : end) - p);
-        memmove(o, p, k);
-        o += k;
-        p += k;
-        if (p == end)
-            break;
-        if (end - p >= 3 && p[1] == (char)0x96 && p[2] == (char)0x81) {
-            *o++ = ' ';
-            p += 3;
-        } else {
-            *o++ = *p++;
-        }
-    }
-    return (size_t)(o - out);
+    m->v = v;
+    m->chars = chars;
+    m->whole = mem_zalloc_n(v->n, sizeof(*m->whole));
+    if (!m->whole)
+        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", v->n);
+    if (chars)
+        index_chars(m);
+    return 0;
+}
+
+void tok_merge_fini(struct tok_merge *m)
+{
+    mem_free(m->prio);
+    mem_free(m->pairs);
+    mem_free(m->pair_index.slots);
+    mem_free((void *)m->whole);
+}
+
+void tok_merge_work_fini(struct tok_merge_work *w)
+{
+    mem_free(w->start);
+    mem_free(w->heap);
 }

@@ -68,7 +68,7 @@
     "\\x{10cc0}-\\x{10cf2}\\x{118a0}-\\x{118df}\\x{1e900}-\\x{1e943}"
 
 struct step {
-    split_fn scan; /* NULL: the regex */
+    tok_split_fn scan; /* NULL: the regex */
     unsigned opts;
     const char *regex;
 };
@@ -79,32 +79,35 @@ struct step {
     }
 #define GPT2                                                                                       \
     {                                                                                              \
-        split_gpt2, 0, RX_GPT2                                                                     \
+        tok_split_gpt2, 0, RX_GPT2                                                                 \
     }
 #define CL100K(contract, number, tail, opts)                                                       \
     {                                                                                              \
-        split_cl100k, opts, RX_CL100K(contract, number, tail)                                      \
+        tok_split_cl100k, opts, RX_CL100K(contract, number, tail)                                  \
     }
-#define LLAMA3 CL100K(CONTRACT "|", "{1,3}", "[\\r\\n]*", SPLIT_CONTRACT | SPLIT_N3 | SPLIT_TAIL_NL)
-#define QWEN2 CL100K(CONTRACT "|", "", "[\\r\\n]*", SPLIT_CONTRACT | SPLIT_N1 | SPLIT_TAIL_NL)
+#define LLAMA3                                                                                     \
+    CL100K(CONTRACT "|", "{1,3}", "[\\r\\n]*",                                                     \
+           TOK_SPLIT_CONTRACT | TOK_SPLIT_N3 | TOK_SPLIT_TAIL_NL)
+#define QWEN2                                                                                      \
+    CL100K(CONTRACT "|", "", "[\\r\\n]*", TOK_SPLIT_CONTRACT | TOK_SPLIT_N1 | TOK_SPLIT_TAIL_NL)
 #define O200K(contract, number, tail, opts)                                                        \
     {                                                                                              \
-        split_o200k, opts, RX_O200K(contract, number, tail)                                        \
+        tok_split_o200k, opts, RX_O200K(contract, number, tail)                                    \
     }
 #define GPT4O                                                                                      \
     O200K("(?:" CONTRACT ")?", "{1,3}", "[\\r\\n/]*",                                              \
-          SPLIT_CONTRACT | SPLIT_N3 | SPLIT_TAIL_NL | SPLIT_TAIL_SLASH)
+          TOK_SPLIT_CONTRACT | TOK_SPLIT_N3 | TOK_SPLIT_TAIL_NL | TOK_SPLIT_TAIL_SLASH)
 #define NUMBERS(number, opts)                                                                      \
     {                                                                                              \
-        split_numbers, opts, "\\p{N}" number                                                       \
+        tok_split_numbers, opts, "\\p{N}" number                                                   \
     }
 #define THOUSANDS                                                                                  \
     {                                                                                              \
-        split_thousands, 0, "\\p{N}{1,3}(?=(?:\\p{N}{3})*+(?!\\p{N}))"                             \
+        tok_split_thousands, 0, "\\p{N}{1,3}(?=(?:\\p{N}{3})*+(?!\\p{N}))"                         \
     }
 #define LINES                                                                                      \
     {                                                                                              \
-        split_lines, 0, "[^\\n]+|\\n+"                                                             \
+        tok_split_lines, 0, "[^\\n]+|\\n+"                                                         \
     }
 
 enum chain_id {
@@ -141,34 +144,39 @@ enum chain_id {
 static const struct step chains[][MAX_STEPS] = {
     [CHAIN_DEFAULT] = {RX("[\\p{P}$+<=>^~|]+"), GPT2, NUMBERS("+", 0), RX("[0-9][0-9][0-9]")},
     [CHAIN_GPT2] = {GPT2},
-    [CHAIN_DIGITS] = {NUMBERS("", SPLIT_N1), GPT2},
+    [CHAIN_DIGITS] = {NUMBERS("", TOK_SPLIT_N1), GPT2},
     [CHAIN_FALCON] = {RX("[\\p{P}$+<=>^~|`]+"), GPT2, RX("[0-9][0-9][0-9]")},
     [CHAIN_LLAMA3] = {LLAMA3},
     [CHAIN_QWEN2] = {QWEN2},
-    [CHAIN_QWEN35] = {{split_cl100k, SPLIT_CONTRACT | SPLIT_N1 | SPLIT_MARKS | SPLIT_TAIL_NL,
+    [CHAIN_QWEN35] = {{tok_split_cl100k,
+                       TOK_SPLIT_CONTRACT | TOK_SPLIT_N1 | TOK_SPLIT_MARKS | TOK_SPLIT_TAIL_NL,
                        RX_QWEN35}},
     [CHAIN_GPT4O] = {GPT4O},
-    [CHAIN_TEKKEN] = {O200K("", "", "[\\r\\n/]*", SPLIT_N1 | SPLIT_TAIL_NL | SPLIT_TAIL_SLASH)},
-    [CHAIN_TINY_AYA] = {{split_thousands, SPLIT_WORD_END,
+    [CHAIN_TEKKEN] = {O200K("", "", "[\\r\\n/]*",
+                            TOK_SPLIT_N1 | TOK_SPLIT_TAIL_NL | TOK_SPLIT_TAIL_SLASH)},
+    [CHAIN_TINY_AYA] = {{tok_split_thousands, TOK_SPLIT_WORD_END,
                          "\\p{Nd}{1,3}(?=(?:\\p{Nd}{3})*(?![\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}]))"},
                         GPT4O},
-    [CHAIN_KIMI] = {{split_o200k, SPLIT_HAN | SPLIT_CONTRACT | SPLIT_N3 | SPLIT_TAIL_NL, RX_KIMI}},
+    [CHAIN_KIMI] = {{tok_split_o200k,
+                     TOK_SPLIT_HAN | TOK_SPLIT_CONTRACT | TOK_SPLIT_N3 | TOK_SPLIT_TAIL_NL,
+                     RX_KIMI}},
     [CHAIN_YOUTU] = {RX("[\\x{ac00}-\\x{d7a3}\\x{3131}-\\x{318e}]+|"
                         "[\\x{ff01}\\x{2026}\\x{201c}\\x{201d}\\x{2018}\\x{2019}\\x{2014}\\x{ff1a}"
                         "\\x{ff1b}\\x{ff0c}\\x{3001}-\\x{303f}\\x{fe30}-\\x{fe4f}]+|"
                         "[\\x{3105}-\\x{312f}]+|" RX_CJK),
                      O200K("(?:" CONTRACT ")?", "", "[\\r\\n/]*",
-                           SPLIT_CONTRACT | SPLIT_N1 | SPLIT_TAIL_NL | SPLIT_TAIL_SLASH)},
+                           TOK_SPLIT_CONTRACT | TOK_SPLIT_N1 | TOK_SPLIT_TAIL_NL |
+                               TOK_SPLIT_TAIL_SLASH)},
     [CHAIN_DEEPSEEK_LLM] = {RX("[\\r\\n]"), RX(S "?[" DEEPSEEK_LETTERS "]+"),
                             RX(S "?[!-/:-~\\x{ff01}-\\x{ff0f}\\x{ff1a}-\\x{ff5e}"
                                  "\\x{2018}-\\x{201f}\\x{3000}-\\x{3002}]+"),
                             RX("(?<!" S ")" S "++\\z"), RX(RX_CJK_WIDE), NUMBERS("+", 0)},
     [CHAIN_DEEPSEEK_CODER] = {RX("[\\r\\n]"), RX(S "?\\p{L}+"), RX(S "?\\p{P}+"), RX(RX_CJK_WIDE),
-                              NUMBERS("", SPLIT_N1)},
-    [CHAIN_DEEPSEEK3] = {NUMBERS("{1,3}", SPLIT_N3), RX(RX_CJK),
+                              NUMBERS("", TOK_SPLIT_N1)},
+    [CHAIN_DEEPSEEK3] = {NUMBERS("{1,3}", TOK_SPLIT_N3), RX(RX_CJK),
                          RX(RX_DEEPSEEK3("[\\r\\n]*", S "*[\\r\\n]+"))},
-    [CHAIN_SPARK] = {NUMBERS("{1,3}", SPLIT_N3), RX(RX_CJK), RX(RX_DEEPSEEK3("", "[\\r\\n]")),
-                     NUMBERS("", SPLIT_N1)},
+    [CHAIN_SPARK] = {NUMBERS("{1,3}", TOK_SPLIT_N3), RX(RX_CJK), RX(RX_DEEPSEEK3("", "[\\r\\n]")),
+                     NUMBERS("", TOK_SPLIT_N1)},
     [CHAIN_AFMOE] = {THOUSANDS,
                      RX("[\\x{4e00}-\\x{9fff}\\x{3400}-\\x{4dbf}\\x{8c48}-\\x{faff}"
                         "\\x{3040}-\\x{30ff}\\x{ff65}-\\x{ff9f}\\x{2f00}-\\x{2fdf}"
@@ -177,28 +185,30 @@ static const struct step chains[][MAX_STEPS] = {
                         "\\x{1100}-\\x{11ff}]+"),
                      RX(RX_DEEPSEEK3("[\\r\\n]*", S "*[\\r\\n]+"))},
     [CHAIN_BLOOM] = {RX(RX_BLOOM)},
-    [CHAIN_VIKING] = {RX(RX_BLOOM), NUMBERS("", SPLIT_N1)},
+    [CHAIN_VIKING] = {RX(RX_BLOOM), NUMBERS("", TOK_SPLIT_N1)},
     [CHAIN_CHAMELEON] = {RX("<sentinel:[0-9]+>"), RX("IMGIMG[A-I]{1,4}Z"), RX("[\\t\\n]|    |  "),
-                         NUMBERS("", SPLIT_N1), RX("[\\p{P}!-/:-@\\[-`{-~]"), GPT2},
-    [CHAIN_JAIS2] = {{split_cl100k, SPLIT_CONTRACT | SPLIT_N3 | SPLIT_TAIL_NL | SPLIT_CASCADE,
+                         NUMBERS("", TOK_SPLIT_N1), RX("[\\p{P}!-/:-@\\[-`{-~]"), GPT2},
+    [CHAIN_JAIS2] = {{tok_split_cl100k,
+                      TOK_SPLIT_CONTRACT | TOK_SPLIT_N3 | TOK_SPLIT_TAIL_NL | TOK_SPLIT_CASCADE,
                       CONTRACT "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^" WS
                                "\\p{L}\\p{N}]+[\\r\\n]*|" S "*[\\r\\n]+|(?:" S "{512}|" S "{256}|" S
                                "{128}|" S "{64}|" S "{32}|" S "{16}|" S "{8}|" S "{4}|" S
                                "{1,2})(?![^" WS "])|" S}},
     [CHAIN_SUPERBPE] = {NUMBERS("+", 0), THOUSANDS},
-    [CHAIN_SEED_CODER] = {CL100K(CONTRACT "|", "", "", SPLIT_CONTRACT | SPLIT_N1)},
-    [CHAIN_NO_CONTRACT] = {CL100K("", "", "[\\r\\n]*", SPLIT_N1 | SPLIT_TAIL_NL)},
+    [CHAIN_SEED_CODER] = {CL100K(CONTRACT "|", "", "", TOK_SPLIT_CONTRACT | TOK_SPLIT_N1)},
+    [CHAIN_NO_CONTRACT] = {CL100K("", "", "[\\r\\n]*", TOK_SPLIT_N1 | TOK_SPLIT_TAIL_NL)},
     [CHAIN_LAGUNA] = {LINES, QWEN2},
     [CHAIN_EXAONE_MOE] = {RX(CONTRACT "|[^\\r\\n\\p{L}\\p{N}]?(?:\\p{L}\\p{M}*+"
                                       "(?: \\p{L}\\p{M}*+)*+)++|\\p{N}| ?[^" WS
                                       "\\p{L}\\p{N}]+[\\r\\n/]?|" S "*[\\r\\n]|" REST)},
-    [CHAIN_MINICPM5] = {NUMBERS("{1,3}", SPLIT_N3),
-                        CL100K(CONTRACT "|", "+", "[\\r\\n]*", SPLIT_CONTRACT | SPLIT_TAIL_NL)},
+    [CHAIN_MINICPM5] = {NUMBERS("{1,3}", TOK_SPLIT_N3),
+                        CL100K(CONTRACT "|", "+", "[\\r\\n]*",
+                               TOK_SPLIT_CONTRACT | TOK_SPLIT_TAIL_NL)},
     [CHAIN_LINES] = {LINES},
 };
 
-#define LLAMA3_TRAITS (PRETOK_IGNORE_MERGES | PRETOK_ADD_BOS)
-#define GEMMA4_TRAITS (PRETOK_CHARS | PRETOK_NEWLINE_RUNS | PRETOK_FORCE_BOS)
+#define LLAMA3_TRAITS (TOK_PRETOK_IGNORE_MERGES | TOK_PRETOK_ADD_BOS)
+#define GEMMA4_TRAITS (TOK_PRETOK_CHARS | TOK_PRETOK_NEWLINE_RUNS | TOK_PRETOK_FORCE_BOS)
 
 static const struct known {
     const char *name;
@@ -225,9 +235,9 @@ static const struct known {
     {"jina-de", CHAIN_GPT2, 0},
     {"jina-v2-es", CHAIN_GPT2, 0},
     {"jina-v2-de", CHAIN_GPT2, 0},
-    {"jina-v1-en", CHAIN_GPT2, PRETOK_ADD_SEP},
-    {"jina-v2-code", CHAIN_GPT2, PRETOK_ADD_SEP},
-    {"roberta-bpe", CHAIN_GPT2, PRETOK_ADD_SEP},
+    {"jina-v1-en", CHAIN_GPT2, TOK_PRETOK_ADD_SEP},
+    {"jina-v2-code", CHAIN_GPT2, TOK_PRETOK_ADD_SEP},
+    {"roberta-bpe", CHAIN_GPT2, TOK_PRETOK_ADD_SEP},
     {"gigachat", CHAIN_GPT2, 0},
     {"a.x-4.0", CHAIN_GPT2, 0},
     {"mellum", CHAIN_GPT2, 0},
@@ -266,12 +276,12 @@ static const struct known {
     {"kanana2", CHAIN_GPT4O, 0},
     {"talkie", CHAIN_GPT4O, 0},
     {"minimax-m2", CHAIN_GPT4O, 0},
-    {"granite-embed-multi-97m", CHAIN_GPT4O, PRETOK_IGNORE_MERGES},
+    {"granite-embed-multi-97m", CHAIN_GPT4O, TOK_PRETOK_IGNORE_MERGES},
     {"tekken", CHAIN_TEKKEN, LLAMA3_TRAITS},
     {"tiny_aya", CHAIN_TINY_AYA, 0},
     {"cohere2moe", CHAIN_TINY_AYA, 0},
     {"kimi-k2", CHAIN_KIMI, 0},
-    {"youtu", CHAIN_YOUTU, PRETOK_IGNORE_MERGES},
+    {"youtu", CHAIN_YOUTU, TOK_PRETOK_IGNORE_MERGES},
     {"deepseek-llm", CHAIN_DEEPSEEK_LLM, 0},
     {"deepseek-coder", CHAIN_DEEPSEEK_CODER, 0},
     {"deepseek-v3", CHAIN_DEEPSEEK3, 0},
@@ -284,39 +294,40 @@ static const struct known {
     {"poro-chat", CHAIN_BLOOM, 0},
     {"gpt3-finnish", CHAIN_BLOOM, 0},
     {"viking", CHAIN_VIKING, 0},
-    {"chameleon", CHAIN_CHAMELEON, PRETOK_ADD_BOS},
+    {"chameleon", CHAIN_CHAMELEON, TOK_PRETOK_ADD_BOS},
     {"jais-2", CHAIN_JAIS2, 0},
     {"superbpe", CHAIN_SUPERBPE, 0},
     {"seed-coder", CHAIN_SEED_CODER, 0},
     {"ufakzeka", CHAIN_NO_CONTRACT, 0},
     {"laguna", CHAIN_LAGUNA, 0},
     {"exaone-moe", CHAIN_EXAONE_MOE, 0},
-    {"minicpm5", CHAIN_MINICPM5, PRETOK_IGNORE_MERGES},
+    {"minicpm5", CHAIN_MINICPM5, TOK_PRETOK_IGNORE_MERGES},
     {"gemma4", CHAIN_LINES, GEMMA4_TRAITS},
     {"granite-embed-multi-311m", CHAIN_LINES, GEMMA4_TRAITS},
-    {"sarvam-moe", CHAIN_LINES, PRETOK_CHARS},
+    {"sarvam-moe", CHAIN_LINES, TOK_PRETOK_CHARS},
 };
 
 #define N_KNOWN (sizeof(known) / sizeof(known[0]))
 
-struct pretok {
+struct tok_pretok {
     const struct known *def;
     const struct step *steps;
     unsigned n_steps;
     struct tok_regex *code[MAX_STEPS]; /* NULL: the step has a scanner */
 };
 
-const char *pretok_name(size_t i)
+const char *tok_pretok_name(size_t i)
 {
     return i < N_KNOWN ? known[i].name : NULL;
 }
 
-unsigned pretok_traits(const struct pretok *pt)
+unsigned tok_pretok_traits(const struct tok_pretok *pt)
 {
     return pt->def->traits;
 }
 
-int pretok_create(struct pretok **out, const char *name, enum pretok_mode mode, struct err *e)
+int tok_pretok_create(struct tok_pretok **out, const char *name, enum tok_pretok_mode mode,
+                      struct err *e)
 {
     const struct known *def = NULL;
     int rc = 0;
@@ -326,7 +337,7 @@ int pretok_create(struct pretok **out, const char *name, enum pretok_mode mode, 
             def = &known[i];
     if (!def)
         return err_set(e, SHOAL_EUNSUPPORTED, "pre-tokenizer \"%.64s\" is not supported", name);
-    struct pretok *pt = mem_zalloc(sizeof(*pt));
+    struct tok_pretok *pt = mem_zalloc(sizeof(*pt));
     if (!pt)
         return err_set(e, SHOAL_ENOMEM, "pre-tokenizer");
     pt->def = def;
@@ -334,7 +345,7 @@ int pretok_create(struct pretok **out, const char *name, enum pretok_mode mode, 
     while (pt->n_steps < MAX_STEPS && pt->steps[pt->n_steps].regex)
         pt->n_steps++;
     for (unsigned i = 0; i < pt->n_steps && rc == 0; i++)
-        if (!pt->steps[i].scan || mode == PRETOK_REGEX_ONLY)
+        if (!pt->steps[i].scan || mode == TOK_PRETOK_REGEX_ONLY)
             rc = tok_regex_create(&pt->code[i], pt->steps[i].regex, strlen(pt->steps[i].regex),
                                   true, e);
     if (rc < 0)
@@ -342,11 +353,11 @@ int pretok_create(struct pretok **out, const char *name, enum pretok_mode mode, 
     *out = pt;
     pt = NULL;
 out:
-    pretok_destroy(pt);
+    tok_pretok_destroy(pt);
     return rc;
 }
 
-void pretok_destroy(struct pretok *pt)
+void tok_pretok_destroy(struct tok_pretok *pt)
 {
     if (!pt)
         return;
@@ -355,25 +366,25 @@ void pretok_destroy(struct pretok *pt)
     mem_free(pt);
 }
 
-void pretok_scratch_fini(struct pretok_scratch *s)
+void tok_pretok_scratch_fini(struct tok_pretok_scratch *s)
 {
     tok_regex_match_free(s->match);
     mem_free(s->clean);
-    *s = (struct pretok_scratch){0};
+    *s = (struct tok_pretok_scratch){0};
 }
 
-struct split_run {
-    const struct pretok *pt;
-    struct pretok_scratch *s;
+struct tok_split_run {
+    const struct tok_pretok *pt;
+    struct tok_pretok_scratch *s;
     const char *subject; /* what is cut: the text, or its copy without invalid bytes */
     const char *text;    /* what is handed out: the same offsets */
-    pretok_word_fn word;
+    tok_pretok_word_fn word;
     void *ctx;
 };
 
-static int cut(const struct split_run *r, const char *p, size_t n, unsigned step);
+static int cut(const struct tok_split_run *r, const char *p, size_t n, unsigned step);
 
-static int cut_by_scan(const struct split_run *r, const char *p, size_t n, unsigned step)
+static int cut_by_scan(const struct tok_split_run *r, const char *p, size_t n, unsigned step)
 {
     const struct step *st = &r->pt->steps[step];
     const uint8_t *q = (const uint8_t *)p, *end = q + n;
@@ -388,7 +399,7 @@ static int cut_by_scan(const struct split_run *r, const char *p, size_t n, unsig
     return 0;
 }
 
-static int cut_by_regex(const struct split_run *r, const char *p, size_t n, unsigned step)
+static int cut_by_regex(const struct tok_split_run *r, const char *p, size_t n, unsigned step)
 {
     size_t at = 0;
     int rc = 0;
@@ -407,7 +418,7 @@ static int cut_by_regex(const struct split_run *r, const char *p, size_t n, unsi
 }
 
 /* One piece through the steps from `step` on.  The depth is the length of the chain. */
-static int cut(const struct split_run *r, const char *p, size_t n, unsigned step)
+static int cut(const struct tok_split_run *r, const char *p, size_t n, unsigned step)
 {
     if (step == r->pt->n_steps)
         return r->word(r->ctx, r->text + (p - r->subject), n);
@@ -416,7 +427,7 @@ static int cut(const struct split_run *r, const char *p, size_t n, unsigned step
 
 /* A copy of the text with a control character in place of each byte that is not UTF-8: PCRE2 takes
  * only valid text, and so the offsets stay. */
-static int clean_copy(struct pretok_scratch *s, const char *p, size_t n, size_t valid)
+static int clean_copy(struct tok_pretok_scratch *s, const char *p, size_t n, size_t valid)
 {
     if (n > s->cap_clean) {
         char *bigger = mem_realloc(s->clean, n);
@@ -433,10 +444,10 @@ static int clean_copy(struct pretok_scratch *s, const char *p, size_t n, size_t 
     return 0;
 }
 
-int pretok_split(const struct pretok *pt, struct pretok_scratch *s, const char *p, size_t n,
-                 pretok_word_fn word, void *ctx)
+int tok_pretok_split(const struct tok_pretok *pt, struct tok_pretok_scratch *s, const char *p,
+                     size_t n, tok_pretok_word_fn word, void *ctx)
 {
-    struct split_run r = {pt, s, p, p, word, ctx};
+    struct tok_split_run r = {pt, s, p, p, word, ctx};
     bool regex = false;
     for (unsigned i = 0; i < pt->n_steps; i++)
         regex |= pt->code[i] != NULL;

@@ -1,9 +1,11 @@
-/* tok_special.c - tokens that are found in a text by their spelling. */
-#include "text/tokenizer/tok_internal.h"
-#include "text/tokenizer/tok_hf.h"
+/* tok_special.c - see tok_special.h. */
+#include "text/tokenizer/tok_special.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "format/token_type.h"
+#include "text/tokenizer/tokenizer_info.h"
 
 static int compare(const void *a, const void *b)
 {
@@ -85,29 +87,64 @@ int32_t tok_special_find(const struct tok_special *sp, const char *p, size_t n)
     return TOKENIZER_NONE;
 }
 
-/* How much of a text spells a control token of the set at p; *open as in the header. */
-static size_t control_in(const struct tokenizer *t, const struct tok_special *sp, const char *p,
-                         size_t n, bool *open)
+size_t tok_special_control(const struct tok_special *sp, const struct tok_vocab *v, const char *p,
+                           size_t n, bool *open)
 {
     if (n == 0 || !tok_special_may(sp, *p))
         return 0;
     for (uint32_t i = sp->first[(uint8_t)*p]; i < sp->first[(uint8_t)*p + 1] && !*open; i++)
         *open = sp->e[i].n > n && memcmp(sp->e[i].p, p, n) == 0;
     int32_t at = tok_special_at(sp, NULL, p, n);
-    if (at < 0 || t->v.type[sp->e[at].id] == TOKEN_TYPE_USER_DEFINED)
+    if (at < 0 || v->type[sp->e[at].id] == TOKEN_TYPE_USER_DEFINED)
         return 0;
     return sp->e[at].n;
 }
 
-size_t tokenizer_control_at(const struct tokenizer *t, const char *p, size_t n, bool *open)
+static bool is_space(char c)
 {
-    *open = false;
-    size_t most = control_in(t, &t->special, p, n, open);
-    if (t->hf) { /* a tokenizer.json has lists of its own */
-        size_t raw = control_in(t, &t->hf->raw, p, n, open);
-        size_t normal = control_in(t, &t->hf->normal, p, n, open);
-        most = raw > most ? raw : most;
-        most = normal > most ? normal : most;
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* Gives a stretch of plain text on; what it does to the view is undone. */
+static int give_plain(struct tok_call *c, const char *p, size_t n, tok_special_plain_fn plain,
+                      void *ctx)
+{
+    struct tok_view view = c->view;
+    int rc = n > 0 ? plain(ctx, c, p, n) : 0;
+    c->view = view;
+    return rc;
+}
+
+int tok_special_split(const struct tok_special *sp, const struct tok_vocab *v, struct tok_call *c,
+                      const char *p, size_t n, unsigned flags, tok_special_plain_fn plain,
+                      void *ctx)
+{
+    const uint8_t *type = flags & TOKENIZER_PARSE_SPECIAL ? NULL : v->type;
+    const char *from = p, *end = p + n;
+    while (p < end) {
+        int32_t at = TOKENIZER_NONE;
+        if (tok_special_may(sp, *p))
+            at = tok_special_at(sp, type, p, (size_t)(end - p));
+        if (at < 0) {
+            p++;
+            continue;
+        }
+        int32_t id = (int32_t)sp->e[at].id;
+        const char *stop = p;
+        if (v->attr[id] & TOK_ATTR_LSTRIP)
+            while (stop > from && is_space(stop[-1]))
+                stop--;
+        size_t len = tok_text(v, (uint32_t)id).n;
+        int rc = give_plain(c, from, (size_t)(stop - from), plain, ctx);
+        if (rc == 0)
+            rc = tok_call_emit(c, id, p, len);
+        if (rc < 0)
+            return rc;
+        p += len;
+        if (v->attr[id] & TOK_ATTR_RSTRIP)
+            while (p < end && is_space(*p))
+                p++;
+        from = p;
     }
-    return most;
+    return give_plain(c, from, (size_t)(end - from), plain, ctx);
 }

@@ -62,10 +62,10 @@ static struct str text_of(const struct field *f)
     return (struct str){(const char *)f->bytes.p, rd_left(&f->bytes)};
 }
 
-static bool read_piece(struct spiece_piece *p, struct rd r)
+static bool read_piece(struct tok_spiece_piece *p, struct rd r)
 {
     struct field f;
-    *p = (struct spiece_piece){.text = {"", 0}, .type = SPIECE_NORMAL};
+    *p = (struct tok_spiece_piece){.text = {"", 0}, .type = TOK_SPIECE_NORMAL};
     while (next_field(&r, &f)) {
         uint32_t bits = (uint32_t)f.value;
         if (f.number == 1 && f.wire == WIRE_BYTES)
@@ -78,7 +78,7 @@ static bool read_piece(struct spiece_piece *p, struct rd r)
     return !r.bad;
 }
 
-static bool read_trainer(struct spiece *m, struct rd r, uint64_t *kind)
+static bool read_trainer(struct tok_spiece *m, struct rd r, uint64_t *kind)
 {
     struct field f;
     while (next_field(&r, &f)) {
@@ -111,7 +111,7 @@ static bool read_trainer(struct spiece *m, struct rd r, uint64_t *kind)
     return !r.bad;
 }
 
-static bool read_normalizer(struct spiece *m, struct rd r)
+static bool read_normalizer(struct tok_spiece *m, struct rd r)
 {
     struct field f;
     while (next_field(&r, &f)) {
@@ -127,7 +127,7 @@ static bool read_normalizer(struct spiece *m, struct rd r)
     return !r.bad;
 }
 
-static int count_pieces(struct spiece *m, struct rd r, struct err *e)
+static int count_pieces(struct tok_spiece *m, struct rd r, struct err *e)
 {
     struct field f;
     uint64_t n = 0;
@@ -147,13 +147,13 @@ static void check_id(int32_t *id, uint32_t n)
         *id = -1;
 }
 
-int spiece_read(struct spiece *m, const void *bytes, size_t n, struct err *e)
+int tok_spiece_read(struct tok_spiece *m, const void *bytes, size_t n, struct err *e)
 {
     struct rd r = rd_make(bytes, n);
     struct field f;
     uint64_t kind = 1;
     bool ok = true;
-    *m = (struct spiece){.unk = 0, .bos = 1, .eos = 2, .pad = -1};
+    *m = (struct tok_spiece){.unk = 0, .bos = 1, .eos = 2, .pad = -1};
     m->dummy_prefix = m->remove_extra = m->escape = true;
     int rc = count_pieces(m, r, e);
     while (rc == 0 && ok && next_field(&r, &f)) {
@@ -178,11 +178,11 @@ int spiece_read(struct spiece *m, const void *bytes, size_t n, struct err *e)
     check_id(&m->eos, m->n_pieces);
     check_id(&m->pad, m->n_pieces);
     if (rc < 0)
-        spiece_fini(m);
+        tok_spiece_fini(m);
     return rc;
 }
 
-void spiece_fini(struct spiece *m)
+void tok_spiece_fini(struct tok_spiece *m)
 {
     mem_free(m->pieces);
     m->pieces = NULL;

@@ -255,18 +255,19 @@ static size_t cascade(const uint8_t *p, const uint8_t *end, size_t kept, size_t 
 /* ` ?[^\s\p{L}\p{N}]+` and its tail; 0 when there is none at p. */
 static size_t punctuation(const uint8_t *p, const uint8_t *end, unsigned opts)
 {
-    unsigned avoid = C_WS | C_L | C_N | (opts & SPLIT_MARKS ? C_M : 0u);
+    unsigned avoid = C_WS | C_L | C_N | (opts & TOK_SPLIT_MARKS ? C_M : 0u);
     const uint8_t *from = *p == ' ' ? p + 1 : p;
     const uint8_t *q = run_not(from, end, avoid);
     if (q == from)
         return 0;
-    if (opts & SPLIT_TAIL_NL)
-        while (q < end && (*q == '\r' || *q == '\n' || (*q == '/' && (opts & SPLIT_TAIL_SLASH))))
+    if (opts & TOK_SPLIT_TAIL_NL)
+        while (q < end &&
+               (*q == '\r' || *q == '\n' || (*q == '/' && (opts & TOK_SPLIT_TAIL_SLASH))))
             q++;
     return (size_t)(q - p);
 }
 
-size_t split_gpt2(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state)
+size_t tok_split_gpt2(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state)
 {
     (void)opts;
     (void)state;
@@ -282,14 +283,14 @@ size_t split_gpt2(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *s
     return n > 0 ? n : white_space(p, end, false);
 }
 
-size_t split_cl100k(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state)
+size_t tok_split_cl100k(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state)
 {
     unsigned len, len2;
     size_t kept = *state;
     unsigned c = class_at(p, end, &len);
-    unsigned letters = opts & SPLIT_MARKS ? C_L | C_M : C_L;
+    unsigned letters = opts & TOK_SPLIT_MARKS ? C_L | C_M : C_L;
     *state = 0; /* only white space keeps it */
-    if (opts & SPLIT_CONTRACT) {
+    if (opts & TOK_SPLIT_CONTRACT) {
         size_t n = contraction(p, end, 0x20);
         if (n > 0)
             return n;
@@ -301,19 +302,19 @@ size_t split_cl100k(const uint8_t *p, const uint8_t *end, unsigned opts, size_t 
             return (size_t)(run(q, end, letters) - p);
     }
     if (c & C_N)
-        return (size_t)(run_max(p, end, C_N, opts & SPLIT_N_MASK) - p);
+        return (size_t)(run_max(p, end, C_N, opts & TOK_SPLIT_N_MASK) - p);
     size_t n = punctuation(p, end, opts);
     if (n > 0)
         return n;
-    return opts & SPLIT_CASCADE ? cascade(p, end, kept, state) : white_space(p, end, true);
+    return opts & TOK_SPLIT_CASCADE ? cascade(p, end, kept, state) : white_space(p, end, true);
 }
 
-/* Like class_at; with SPLIT_HAN a Han character is a letter of neither case. */
+/* Like class_at; with TOK_SPLIT_HAN a Han character is a letter of neither case. */
 static unsigned word_class_at(const uint8_t *p, const uint8_t *end, unsigned opts, unsigned *len)
 {
     unsigned c = class_at(p, end, len);
     uint32_t cp;
-    if ((opts & SPLIT_HAN) && *len > 2 && utf8_decode_multi(p, end, &cp) && is_han(cp))
+    if ((opts & TOK_SPLIT_HAN) && *len > 2 && utf8_decode_multi(p, end, &cp) && is_han(cp))
         c &= ~(unsigned)(C_UP | C_LOW);
     return c;
 }
@@ -370,37 +371,37 @@ static size_t han_run(const uint8_t *p, const uint8_t *end)
     return (size_t)(q - p);
 }
 
-size_t split_o200k(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state)
+size_t tok_split_o200k(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state)
 {
     (void)state;
     unsigned len;
-    size_t n = opts & SPLIT_HAN ? han_run(p, end) : 0;
+    size_t n = opts & TOK_SPLIT_HAN ? han_run(p, end) : 0;
     if (n > 0)
         return n;
     const uint8_t *q = o200k_word(p, end, opts);
     if (q) {
-        if (opts & SPLIT_CONTRACT && q < end)
+        if (opts & TOK_SPLIT_CONTRACT && q < end)
             q += contraction(q, end, 0x20);
         return (size_t)(q - p);
     }
     if (class_at(p, end, &len) & C_N)
-        return (size_t)(run_max(p, end, C_N, opts & SPLIT_N_MASK) - p);
+        return (size_t)(run_max(p, end, C_N, opts & TOK_SPLIT_N_MASK) - p);
     n = punctuation(p, end, opts);
     return n > 0 ? n : white_space(p, end, true);
 }
 
-size_t split_numbers(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state)
+size_t tok_split_numbers(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state)
 {
     (void)state;
-    const uint8_t *q = run_max(p, end, C_N, opts & SPLIT_N_MASK);
+    const uint8_t *q = run_max(p, end, C_N, opts & TOK_SPLIT_N_MASK);
     if (q == p)
         q = run_not(p, end, C_N);
     return (size_t)(q - p);
 }
 
-size_t split_thousands(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state)
+size_t tok_split_thousands(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state)
 {
-    unsigned digit = opts & SPLIT_WORD_END ? C_DIGIT : C_N, len;
+    unsigned digit = opts & TOK_SPLIT_WORD_END ? C_DIGIT : C_N, len;
     const uint8_t *q = p;
     if (*state == 0) { /* *state: numbers left of a run that was counted already */
         size_t n = 0;
@@ -409,7 +410,7 @@ size_t split_thousands(const uint8_t *p, const uint8_t *end, unsigned opts, size
             const uint8_t *number = q;
             for (n = 0; q < end && (class_at(q, end, &len) & digit); n++)
                 q += len;
-            bool open = q < end && (opts & SPLIT_WORD_END) && (class_at(q, end, &len) & C_WORD);
+            bool open = q < end && (opts & TOK_SPLIT_WORD_END) && (class_at(q, end, &len) & C_WORD);
             if (!open) {
                 q = number;
                 break;
@@ -424,7 +425,7 @@ size_t split_thousands(const uint8_t *p, const uint8_t *end, unsigned opts, size
     return (size_t)(run_max(p, end, digit, take) - p);
 }
 
-size_t split_lines(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state)
+size_t tok_split_lines(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state)
 {
     (void)opts;
     (void)state;

@@ -8,33 +8,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum split_opts {
-    SPLIT_N1 = 1,              /* numbers: one digit a piece */
-    SPLIT_N3 = 3,              /* at most three */
-    SPLIT_N_MASK = 3,          /* 0: as many as there are */
-    SPLIT_CONTRACT = 1 << 2,   /* 's 't 're 've 'm 'll 'd in any case */
-    SPLIT_MARKS = 1 << 3,      /* combining marks are letters */
-    SPLIT_TAIL_NL = 1 << 4,    /* newlines after punctuation belong to it */
-    SPLIT_TAIL_SLASH = 1 << 5, /* so do slashes */
-    SPLIT_HAN = 1 << 6,        /* runs of Han characters are words of their own */
-    SPLIT_CASCADE = 1 << 8,    /* white space in pieces of 512, 256, ..., 4, 2, 1 */
-    SPLIT_WORD_END = 1 << 7,   /* digits: only numbers that end a word */
+enum tok_split_opts {
+    TOK_SPLIT_N1 = 1,              /* numbers: one digit a piece */
+    TOK_SPLIT_N3 = 3,              /* at most three */
+    TOK_SPLIT_N_MASK = 3,          /* 0: as many as there are */
+    TOK_SPLIT_CONTRACT = 1 << 2,   /* 's 't 're 've 'm 'll 'd in any case */
+    TOK_SPLIT_MARKS = 1 << 3,      /* combining marks are letters */
+    TOK_SPLIT_TAIL_NL = 1 << 4,    /* newlines after punctuation belong to it */
+    TOK_SPLIT_TAIL_SLASH = 1 << 5, /* so do slashes */
+    TOK_SPLIT_HAN = 1 << 6,        /* runs of Han characters are words of their own */
+    TOK_SPLIT_CASCADE = 1 << 8,    /* white space in pieces of 512, 256, ..., 4, 2, 1 */
+    TOK_SPLIT_WORD_END = 1 << 7,   /* digits: only numbers that end a word */
 };
 
 /* Length (> 0) of the first piece of [p, end), which is not empty.  *state is 0 at the start of a
  * text and belongs to the scanner until its end. */
-typedef size_t (*split_fn)(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
+typedef size_t (*tok_split_fn)(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
 
 /* The families of regexes that GPT-2, cl100k (llama 3, qwen 2, ...) and o200k (gpt-4o, tekken)
  * began; each regex stands beside its use in tok_pretok.c. */
-size_t split_gpt2(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
-size_t split_cl100k(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
-size_t split_o200k(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
-/* Numbers apart from the rest, SPLIT_N* of them a piece. */
-size_t split_numbers(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
+size_t tok_split_gpt2(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
+size_t tok_split_cl100k(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
+size_t tok_split_o200k(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
+/* Numbers apart from the rest, TOK_SPLIT_N* of them a piece. */
+size_t tok_split_numbers(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
 /* Numbers apart, in groups of three counted from their end. */
-size_t split_thousands(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
+size_t tok_split_thousands(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
 /* Runs of newlines apart from the rest. */
-size_t split_lines(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
+size_t tok_split_lines(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
 
 #endif

@@ -1,11 +1,25 @@
-/* tok_spm.c - SentencePiece BPE: pieces with scores, spaces as part of words, byte fallback. */
-#include "text/tokenizer/tok_internal.h"
+/* tok_spm.c - see tok_spm.h. */
+#include "text/tokenizer/tok_spm.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "format/model_file.h"
+#include "text/tokenizer/tok_merge.h"
+
+struct spm {
+    struct tok_merge merge;
+    const struct tok_special *special;
+    bool space_prefix;
+};
+
+struct run { /* one text */
+    const struct spm *spm;
+    struct tok_merge_work work;
+    struct tok_rewrite text;
+};
+
+_Static_assert(sizeof(struct tok_merge_work) <= TOKENIZER_WORK_BYTES, "working memory of a word");
 
 /* Order of merging as an integer: the higher the score, the smaller. */
 static uint32_t priority(double score)
@@ -13,46 +27,70 @@ static uint32_t priority(double score)
     float f = (float)score;
     uint32_t bits;
     if (isnan(f))
-        return UINT32_MAX - 1; /* a file of nonsense: merge it last */
+        return UINT32_MAX - 1; /* a broken file: merge it last */
     f += 0.0f;                 /* -0 is 0 */
     memcpy(&bits, &f, sizeof(bits));
     bits = bits & 0x80000000u ? bits : ~bits & 0x7fffffffu; /* larger floats, smaller integers */
     return bits < UINT32_MAX ? bits : UINT32_MAX - 1;       /* the last value means no pair */
 }
 
-int spm_load(struct tokenizer *t, const struct model_file *g, struct err *e)
+static void destroy(void *state)
 {
-    const struct model_file_value *kv = model_file_find(g, "tokenizer.ggml.scores");
-    t->prio = mem_zalloc_n(t->v.n, sizeof(*t->prio));
-    if (!t->prio)
-        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", t->v.n);
-    if (!kv || kv->type != MODEL_FILE_ARRAY || kv->n_elems < t->v.n)
-        return err_set(e, SHOAL_EFORMAT,
-                       "tokenizer.ggml.scores is missing or shorter than the vocabulary");
-    for (uint32_t i = 0; i < t->v.n; i++) {
-        double score;
-        if (!model_file_f64_at(kv, i, &score))
-            return err_set(e, SHOAL_EFORMAT, "tokenizer.ggml.scores is no array of numbers");
-        t->prio[i] = priority(score);
+    struct spm *spm = state;
+    tok_merge_fini(&spm->merge);
+    mem_free(spm);
+}
+
+int tok_spm_create(void **out, const struct tok_vocab *v, const struct tok_special *special,
+                   const double *scores, bool space_prefix, struct err *e)
+{
+    struct spm *spm = mem_zalloc(sizeof(*spm));
+    *out = NULL;
+    if (!spm)
+        return err_set(e, SHOAL_ENOMEM, "tokenizer");
+    spm->special = special;
+    spm->space_prefix = space_prefix;
+    int rc = tok_merge_init(&spm->merge, v, true, e);
+    uint32_t *prio = rc == 0 ? mem_zalloc_n(v->n, sizeof(*prio)) : NULL;
+    spm->merge.prio = prio;
+    if (rc == 0 && !prio)
+        rc = err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", v->n);
+    if (rc < 0) {
+        destroy(spm);
+        return rc;
     }
-    tok_merge_index_chars(t);
-    t->info.nl = t->v.byte_id['\n'];
+    for (uint32_t i = 0; i < v->n; i++)
+        prio[i] = priority(scores[i]);
+    *out = spm;
     return 0;
 }
 
-int spm_set_scores(struct tokenizer *t, const double *scores, struct err *e)
+static int encode_plain(void *ctx, struct tok_call *c, const char *p, size_t n)
 {
-    t->prio = mem_zalloc_n(t->v.n, sizeof(*t->prio));
-    if (!t->prio)
-        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", t->v.n);
-    for (uint32_t i = 0; i < t->v.n; i++)
-        t->prio[i] = priority(scores[i]);
-    tok_merge_index_chars(t);
-    return 0;
+    struct run *r = ctx;
+    int rc = tok_rewrite_unescape(&r->text, c, p, n, r->spm->space_prefix);
+    return rc < 0 ? rc : tok_merge_spaced(&r->spm->merge, &r->work, c, r->text.p, r->text.n);
 }
 
-int spm_encode(struct tok_scratch *s, const char *p, size_t n, bool space_prefix)
+static int encode(const void *state, struct tok_call *c, const char *p, size_t n, unsigned flags)
 {
-    int rc = tok_unescape_view(s, p, n, space_prefix);
-    return rc < 0 ? rc : tok_merge_spaced(s, s->text.p, s->text.n);
+    struct run r = {.spm = state};
+    int rc = tok_special_split(r.spm->special, r.spm->merge.v, c, p, n, flags, encode_plain, &r);
+    tok_merge_work_fini(&r.work);
+    tok_rewrite_fini(&r.text);
+    return rc;
 }
+
+static int word(const void *state, struct tok_call *c, void *work, const char *p, size_t n)
+{
+    const struct spm *spm = state;
+    return tok_merge_word(&spm->merge, work, c, p, n);
+}
+
+static void word_end(void *work)
+{
+    tok_merge_work_fini(work);
+}
+
+const struct tokenizer_ops tok_spm_ops = {
+    .encode = encode, .word = word, .word_end = word_end, .destroy = destroy};

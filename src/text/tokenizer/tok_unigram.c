@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "text/tokenizer/tok_hf.h"
+#include "base/utf8.h"
+#include "text/tokenizer/tok_call.h"
+#include "text/tokenizer/tokenizer_info.h"
 
 #define NO_WAY UINT32_MAX
 
@@ -18,6 +20,7 @@ struct node {
 };
 
 struct unigram {
+    const struct tok_vocab *v;
     struct node *nodes; /* [0] is the root */
     double *scores;
     double unk_score;
@@ -31,9 +34,9 @@ struct place { /* between two bytes of the word: the best way that ends here */
 
 static int compare(const void *a, const void *b, void *ctx)
 {
-    const struct tokenizer *t = ctx;
+    const struct tok_vocab *v = ctx;
     uint32_t ia = *(const uint32_t *)a, ib = *(const uint32_t *)b;
-    struct tok_piece x = tok_text(t, ia), y = tok_text(t, ib);
+    struct str x = tok_text(v, ia), y = tok_text(v, ib);
     int c = memcmp(x.p, y.p, x.n < y.n ? x.n : y.n);
     if (c != 0)
         return c;
@@ -43,7 +46,7 @@ static int compare(const void *a, const void *b, void *ctx)
 }
 
 /* Bytes at the front that two pieces share. */
-static size_t common(struct tok_piece a, struct tok_piece b)
+static size_t common(struct str a, struct str b)
 {
     size_t n = a.n < b.n ? a.n : b.n, k = 0;
     while (k < n && a.p[k] == b.p[k])
@@ -57,16 +60,16 @@ struct range { /* the pieces under a node */
 
 /* Gives node i its children out of its range of sorted pieces. */
 static void grow(struct unigram *u, struct range *ranges, uint32_t i, uint32_t *n_nodes,
-                 const struct tokenizer *t, const uint32_t *ids)
+                 const struct tok_vocab *v, const uint32_t *ids)
 {
     struct range r = ranges[i];
-    while (r.lo < r.hi && tok_text(t, ids[r.lo]).n == r.depth)
+    while (r.lo < r.hi && tok_text(v, ids[r.lo]).n == r.depth)
         u->nodes[i].id = (int32_t)ids[r.lo++];
     u->nodes[i].child = *n_nodes;
     while (r.lo < r.hi) {
-        uint8_t b = (uint8_t)tok_text(t, ids[r.lo]).p[r.depth];
+        uint8_t b = (uint8_t)tok_text(v, ids[r.lo]).p[r.depth];
         uint32_t end = r.lo + 1;
-        while (end < r.hi && (uint8_t)tok_text(t, ids[end]).p[r.depth] == b)
+        while (end < r.hi && (uint8_t)tok_text(v, ids[end]).p[r.depth] == b)
             end++;
         u->nodes[*n_nodes] = (struct node){0, TOKENIZER_NONE, 0, b};
         ranges[*n_nodes] = (struct range){r.lo, end, r.depth + 1};
@@ -76,20 +79,20 @@ static void grow(struct unigram *u, struct range *ranges, uint32_t i, uint32_t *
     }
 }
 
-static int build(struct unigram *u, const struct tokenizer *t)
+static int build(struct unigram *u, const struct tok_vocab *v)
 {
     uint32_t n = 0, n_nodes = 1;
     size_t total = 1;
-    uint32_t *ids = mem_zalloc_n((size_t)t->v.n + 1, sizeof(*ids));
+    uint32_t *ids = mem_zalloc_n((size_t)v->n + 1, sizeof(*ids));
     if (!ids)
         return SHOAL_ENOMEM;
-    for (uint32_t i = 0; i < t->v.n; i++)
-        if (t->v.attr[i] & TOK_ATTR_PLAIN)
+    for (uint32_t i = 0; i < v->n; i++)
+        if (v->attr[i] & TOK_ATTR_PLAIN)
             ids[n++] = i;
-    qsort_r(ids, n, sizeof(*ids), compare, (void *)t);
+    qsort_r(ids, n, sizeof(*ids), compare, (void *)(uintptr_t)v);
     for (uint32_t i = 0; i < n; i++) {
-        struct tok_piece w = tok_text(t, ids[i]);
-        total += w.n - (i > 0 ? common(tok_text(t, ids[i - 1]), w) : 0);
+        struct str w = tok_text(v, ids[i]);
+        total += w.n - (i > 0 ? common(tok_text(v, ids[i - 1]), w) : 0);
     }
     struct range *ranges = mem_zalloc_n(total, sizeof(*ranges));
     u->nodes = mem_zalloc_n(total, sizeof(*u->nodes));
@@ -97,7 +100,7 @@ static int build(struct unigram *u, const struct tokenizer *t)
         u->nodes[0].id = TOKENIZER_NONE;
         ranges[0].hi = n;
         for (uint32_t i = 0; i < n_nodes; i++)
-            grow(u, ranges, i, &n_nodes, t, ids);
+            grow(u, ranges, i, &n_nodes, v, ids);
     }
     bool ok = ranges && u->nodes;
     mem_free(ranges);
@@ -105,34 +108,35 @@ static int build(struct unigram *u, const struct tokenizer *t)
     return ok ? 0 : SHOAL_ENOMEM;
 }
 
-int unigram_create(struct unigram **out, const struct tokenizer *t, const double *scores,
-                   double unk_score, struct err *e)
+static void destroy(void *state)
+{
+    struct unigram *u = state;
+    mem_free(u->nodes);
+    mem_free(u->scores);
+    mem_free(u);
+}
+
+int tok_unigram_create(void **out, const struct tok_vocab *v, const double *scores,
+                       double unk_score, struct err *e)
 {
     struct unigram *u = mem_zalloc(sizeof(*u));
     int rc = SHOAL_ENOMEM;
     *out = NULL;
-    if (u)
-        u->scores = mem_zalloc_n((size_t)t->v.n + 1, sizeof(*u->scores));
-    if (u && u->scores) {
-        memcpy(u->scores, scores, t->v.n * sizeof(*scores));
-        u->unk_score = unk_score;
-        rc = build(u, t);
+    if (!u)
+        return err_set(e, rc, "tokenizer");
+    u->v = v;
+    u->unk_score = unk_score;
+    u->scores = mem_zalloc_n((size_t)v->n + 1, sizeof(*u->scores));
+    if (u->scores) {
+        memcpy(u->scores, scores, v->n * sizeof(*scores));
+        rc = build(u, v);
     }
     if (rc < 0) {
-        unigram_destroy(u);
-        return err_set(e, rc, "vocabulary of %u tokens", t->v.n);
+        destroy(u);
+        return err_set(e, rc, "vocabulary of %u tokens", v->n);
     }
     *out = u;
     return 0;
-}
-
-void unigram_destroy(struct unigram *u)
-{
-    if (!u)
-        return;
-    mem_free(u->nodes);
-    mem_free(u->scores);
-    mem_free(u);
 }
 
 static const struct node *child(const struct unigram *u, const struct node *at, uint8_t b)
@@ -190,44 +194,74 @@ static void find_best(const struct unigram *u, int32_t unk, struct place *places
 }
 
 /* Bytes that no piece spells: byte tokens if all have one, else the unknown token. */
-static int emit_unknown(struct tok_scratch *s, const char *p, size_t n)
+static int emit_unknown(const struct tok_vocab *v, struct tok_call *c, const char *p, size_t n)
 {
-    const struct tokenizer *t = s->t;
     bool all = true;
     int rc = 0;
     for (size_t i = 0; i < n; i++)
-        all &= t->v.byte_id[(uint8_t)p[i]] >= 0;
+        all &= v->byte_id[(uint8_t)p[i]] >= 0;
     if (!all)
-        return t->model_unk >= 0 ? tok_emit(s, t->model_unk, p, n) : 0;
-    for (size_t i = 0; i < n && rc == 0; i++)
-        rc = tok_emit(s, t->v.byte_id[(uint8_t)p[i]], p, n); /* each is all of them, says the
-                                                                reference */
+        return v->unk >= 0 ? tok_call_emit(c, v->unk, p, n) : 0;
+    for (size_t i = 0; i < n && rc == 0; i++) /* the reference gives each the range of all */
+        rc = tok_call_emit(c, v->byte_id[(uint8_t)p[i]], p, n);
     return rc;
 }
 
-int unigram_encode(struct tok_scratch *s, const char *p, size_t n)
+struct work {
+    struct place *places;
+    size_t cap_bytes;
+};
+
+_Static_assert(sizeof(struct work) <= TOKENIZER_WORK_BYTES, "working memory of a word");
+
+static int reserve(struct work *w, size_t n_places)
 {
-    const struct tokenizer *t = s->t;
-    int rc = hf_scratch_work(s->hf, (n + 1) * sizeof(struct place));
+    size_t n = n_places * sizeof(*w->places);
+    if (n <= w->cap_bytes)
+        return 0;
+    struct place *bigger = mem_alloc(n + n / 2);
+    if (!bigger)
+        return SHOAL_ENOMEM;
+    mem_free(w->places);
+    w->places = bigger;
+    w->cap_bytes = n + n / 2;
+    return 0;
+}
+
+static int word(const void *state, struct tok_call *c, void *work, const char *p, size_t n)
+{
+    const struct unigram *u = state;
+    const struct tok_vocab *v = u->v;
+    struct work *w = work;
+    int rc = reserve(w, n + 1);
     if (rc < 0)
         return rc;
-    struct place *places = s->hf->work;
-    find_best(t->unigram, t->model_unk, places, p, n);
+    struct place *places = w->places;
+    find_best(u, v->unk, places, p, n);
     for (uint32_t i = (uint32_t)n; i > 0; i = places[i].from)
         places[places[i].from].next = i;
     for (uint32_t i = 0; i < n && rc == 0;) {
         uint32_t end = places[i].next, id;
-        if (places[end].id >= 0 && places[end].id != t->model_unk) {
-            rc = tok_emit(s, places[end].id, p + i, end - i);
+        if (places[end].id >= 0 && places[end].id != v->unk) {
+            rc = tok_call_emit(c, places[end].id, p + i, end - i);
         } else {
-            while (end < n && places[places[end].next].id == t->model_unk)
+            while (end < n && places[places[end].next].id == v->unk)
                 end = places[end].next;
-            if (tok_find(&t->v, p + i, end - i, &id))
-                rc = tok_emit(s, (int32_t)id, p + i, end - i);
+            if (tok_find(v, p + i, end - i, &id))
+                rc = tok_call_emit(c, (int32_t)id, p + i, end - i);
             else
-                rc = emit_unknown(s, p + i, end - i);
+                rc = emit_unknown(v, c, p + i, end - i);
         }
         i = end;
     }
     return rc;
 }
+
+static void word_end(void *work)
+{
+    struct work *w = work;
+    mem_free(w->places);
+}
+
+const struct tokenizer_ops tok_unigram_ops = {
+    .word = word, .word_end = word_end, .destroy = destroy};

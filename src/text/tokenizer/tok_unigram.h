@@ -2,19 +2,20 @@
  * sum of scores.
  *
  * Thread:    immutable after create.
- * Ownership: create copies the scores; the spellings are those of the tokenizer's vocabulary.
- * Failure:   SHOAL_ENOMEM, SHOAL_ELIMIT from the output. */
+ * Ownership: create gives the state to the caller; tok_unigram_ops.destroy takes it back.  The
+ *            scores are copied, the vocabulary is borrowed.
+ * Failure:   SHOAL_ENOMEM; then *out is NULL. */
 #ifndef SHOAL_TEXT_TOKENIZER_TOK_UNIGRAM_H
 #define SHOAL_TEXT_TOKENIZER_TOK_UNIGRAM_H
 
-#include "text/tokenizer/tok_internal.h"
+#include "text/tokenizer/tok_vocab.h"
+#include "text/tokenizer/tokenizer_ops.h"
 
-/* scores: [t->v.n]; those of pieces with TOK_ATTR_PLAIN count.  unk_score: of a character that no
+extern const struct tokenizer_ops tok_unigram_ops; /* words only */
+
+/* scores: [v->n]; those of pieces with TOK_ATTR_PLAIN count.  unk_score: of a character that no
  * piece spells. */
-SHOAL_MUST_CHECK int unigram_create(struct unigram **out, const struct tokenizer *t,
-                                    const double *scores, double unk_score, struct err *e);
-void unigram_destroy(struct unigram *u);
-/* One word to tokens, in s->hf's working memory. */
-SHOAL_MUST_CHECK int unigram_encode(struct tok_scratch *s, const char *p, size_t n);
+SHOAL_MUST_CHECK int tok_unigram_create(void **out, const struct tok_vocab *v, const double *scores,
+                                        double unk_score, struct err *e);
 
 #endif

@@ -8,11 +8,12 @@
  *
  * Thread:    immutable after create: any number of threads encode and decode at once.
  * Ownership: create copies what it needs; the model file may be closed afterwards.  Pieces, names
- * and the chat template are borrowed until destroy. Failure:   SHOAL_EUNSUPPORTED names the model
- * or pre-tokenizer that is not known, SHOAL_EFORMAT what is wrong in the metadata, SHOAL_ELIMIT an
- * output that would pass its limit. Text is never an error: invalid UTF-8 is encoded byte by byte;
- * in tokenizers of Hugging Face folders each maximal piece of it is read as U+FFFD, as decoders of
- * text on the web and in Python do.
+ *            and the chat template are borrowed until destroy.
+ * Failure:   SHOAL_EUNSUPPORTED names the model or pre-tokenizer that is not known, SHOAL_EFORMAT
+ *            what is wrong in the metadata, SHOAL_ELIMIT an output that would pass its limit.
+ *            Text is never an error: invalid UTF-8 is encoded byte by byte; in tokenizers of
+ *            Hugging Face folders each maximal piece of it is read as U+FFFD, as decoders of text
+ *            on the web and in Python do.
  *
  * Round trip: decode(encode(text)) gives the bytes of text, with these exceptions that lie in the
  * vocabularies: WordPiece normalizes; SentencePiece and gemma4 read U+2581 as a space; a vocabulary
@@ -20,62 +21,17 @@
 #ifndef SHOAL_TEXT_TOKENIZER_TOKENIZER_H
 #define SHOAL_TEXT_TOKENIZER_TOKENIZER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
+#include "base/str.h"
 #include "base/utf8.h"
 #include "format/token_type.h"
+#include "text/tokenizer/tok_ids.h"
+#include "text/tokenizer/tokenizer_info.h"
 
 struct buf;
 struct model_file;
-struct tokenizer; /* opaque: tok_internal.h */
+struct tokenizer; /* opaque: tokenizer_core.h */
 
-#define TOKENIZER_NONE (-1) /* no such token */
-
-enum tokenizer_kind {
-    TOKENIZER_KIND_SPM,
-    TOKENIZER_KIND_BPE,
-    TOKENIZER_KIND_WPM,
-    TOKENIZER_KIND_UNIGRAM,
-    TOKENIZER_KIND_WORDS
-};
-
-enum tokenizer_flags {
-    TOKENIZER_ADD_SPECIAL = 1 << 0,    /* encode: the BOS, EOS, SEP that the model asks for */
-    TOKENIZER_PARSE_SPECIAL = 1 << 1,  /* encode: "<|im_end|>" in the text is that token; only for
-                                          text of our own making, never for what a user sent */
-    TOKENIZER_RENDER_SPECIAL = 1 << 2, /* decode: control tokens as their text, else as nothing */
-    TOKENIZER_CUT_SECOND = 1 << 3,     /* encode_pair: shorten the second text only */
-};
-
-struct tokenizer_info {
-    enum tokenizer_kind kind;
-    const char *model; /* "llama", "gpt2", ... */
-    const char *pre;   /* pre-tokenizer, as the file names it; "" when it names none */
-    uint32_t n_vocab;
-    uint32_t max_piece_bytes;                        /* longest piece */
-    int32_t bos, eos, eot, eom, unk, sep, pad, mask; /* TOKENIZER_NONE when there is none */
-    int32_t nl;                                      /* what a lone newline encodes to */
-    int32_t fim_pre, fim_suf, fim_mid, fim_pad, fim_rep, fim_sep;
-    bool add_bos, add_eos, add_sep;
-    bool add_space_prefix;
-    const char *chat_template; /* NUL-terminated, or NULL when the file has none */
-    size_t chat_template_bytes;
-};
-
-/* Growing array of ids with a hard limit. */
-struct tok_ids {
-    int32_t *ids;
-    size_t n, cap, max;
-};
-
-void tok_ids_init(struct tok_ids *a, size_t max_ids);
-void tok_ids_fini(struct tok_ids *a);
-SHOAL_MUST_CHECK int tok_ids_push(struct tok_ids *a, int32_t id);
-
-SHOAL_MUST_CHECK int tokenizer_create(struct tokenizer **out, const struct model_file *g,
+SHOAL_MUST_CHECK int tokenizer_create(struct tokenizer **out, const struct model_file *m,
                                       struct err *e);
 void tokenizer_destroy(struct tokenizer *t);
 const struct tokenizer_info *tokenizer_info(const struct tokenizer *t);
@@ -114,14 +70,10 @@ size_t tokenizer_control_at(const struct tokenizer *t, const char *p, size_t n, 
 /* The bytes of one token, as they stand in the middle of a text; a piece may end inside a
  * character.  Control and unknown tokens are empty unless TOKENIZER_RENDER_SPECIAL.  An id out of
  * range is empty. */
-struct tok_piece {
-    const char *p; /* never NULL */
-    size_t n;
-};
-struct tok_piece tokenizer_piece(const struct tokenizer *t, int32_t id, unsigned flags);
+struct str tokenizer_piece(const struct tokenizer *t, int32_t id, unsigned flags);
 
 /* Appends the text of ids.  The space that encode put in front of a text (add_space_prefix) is
- * taken away again, at the start and after special tokens. */
+ * removed again, at the start and after special tokens. */
 void tokenizer_decode(const struct tokenizer *t, struct buf *out, const int32_t *ids, size_t n,
                       unsigned flags);
 

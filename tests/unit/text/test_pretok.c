@@ -31,12 +31,12 @@ static int put_word(void *ctx, const char *p, size_t n)
     return n > 0 ? 0 : SHOAL_EINTERNAL;
 }
 
-static const char *split(struct buf *b, const struct pretok *pt, const char *p, size_t n)
+static const char *split(struct buf *b, const struct tok_pretok *pt, const char *p, size_t n)
 {
-    struct pretok_scratch s = {0};
+    struct tok_pretok_scratch s = {0};
     buf_clear(b);
-    assert_int_equal(pretok_split(pt, &s, p, n, put_word, b), 0);
-    pretok_scratch_fini(&s);
+    assert_int_equal(tok_pretok_split(pt, &s, p, n, put_word, b), 0);
+    tok_pretok_scratch_fini(&s);
     return buf_str(b);
 }
 
@@ -74,14 +74,14 @@ static void test_words_of_known_pre_tokenizers(void **state)
     struct buf b;
     buf_init(&b, 10000);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct pretok *pt;
+        struct tok_pretok *pt;
         struct err e = {0};
-        assert_int_equal(pretok_create(&pt, cases[i].pre, PRETOK_FAST, &e), 0);
+        assert_int_equal(tok_pretok_create(&pt, cases[i].pre, TOK_PRETOK_FAST, &e), 0);
         const char *got = split(&b, pt, cases[i].text, strlen(cases[i].text));
         if (strcmp(got, cases[i].want) != 0)
             fail_msg("%s: \"%s\": got \"%s\", want \"%s\"", cases[i].pre, cases[i].text, got,
                      cases[i].want);
-        pretok_destroy(pt);
+        tok_pretok_destroy(pt);
     }
     buf_fini(&b);
 }
@@ -89,9 +89,9 @@ static void test_words_of_known_pre_tokenizers(void **state)
 static void test_unknown_name(void **state)
 {
     (void)state;
-    struct pretok *pt;
+    struct tok_pretok *pt;
     struct err e;
-    assert_int_equal(pretok_create(&pt, "klingon", PRETOK_FAST, &e), SHOAL_EUNSUPPORTED);
+    assert_int_equal(tok_pretok_create(&pt, "klingon", TOK_PRETOK_FAST, &e), SHOAL_EUNSUPPORTED);
     assert_non_null(strstr(e.msg, "klingon"));
     assert_null(pt);
 }
@@ -134,11 +134,11 @@ static void test_scanners_equal_their_expressions(void **state)
     buf_init(&fast, 1 << 20);
     buf_init(&slow, 1 << 20);
     rng_state = 3;
-    for (size_t i = 0; (name = pretok_name(i)); i++) {
-        struct pretok *a, *b;
+    for (size_t i = 0; (name = tok_pretok_name(i)); i++) {
+        struct tok_pretok *a, *b;
         struct err e = {0};
-        assert_int_equal(pretok_create(&a, name, PRETOK_FAST, &e), 0);
-        if (pretok_create(&b, name, PRETOK_REGEX_ONLY, &e) < 0)
+        assert_int_equal(tok_pretok_create(&a, name, TOK_PRETOK_FAST, &e), 0);
+        if (tok_pretok_create(&b, name, TOK_PRETOK_REGEX_ONLY, &e) < 0)
             fail_msg("%s", e.msg);
         for (int k = 0; k < 400; k++) {
             random_text(&text, k % 4 != 0);
@@ -155,8 +155,8 @@ static void test_scanners_equal_their_expressions(void **state)
                 }
             assert_int_equal(n, text.len);
         }
-        pretok_destroy(a);
-        pretok_destroy(b);
+        tok_pretok_destroy(a);
+        tok_pretok_destroy(b);
     }
     buf_fini(&text);
     buf_fini(&fast);
@@ -177,17 +177,17 @@ static int count_word(void *ctx, const char *p, size_t n)
     return 0;
 }
 
-static double time_split(const struct pretok *pt, const char *text, size_t n)
+static double time_split(const struct tok_pretok *pt, const char *text, size_t n)
 {
     double best = 1e9;
     for (int i = 0; i < 3; i++) {
-        struct pretok_scratch s = {0};
+        struct tok_pretok_scratch s = {0};
         size_t total = 0;
         double t0 = cpu_seconds();
-        assert_int_equal(pretok_split(pt, &s, text, n, count_word, &total), 0);
+        assert_int_equal(tok_pretok_split(pt, &s, text, n, count_word, &total), 0);
         double t = cpu_seconds() - t0;
         assert_int_equal(total, n);
-        pretok_scratch_fini(&s);
+        tok_pretok_scratch_fini(&s);
         best = t < best ? t : best;
     }
     return best;
@@ -212,9 +212,9 @@ static void test_no_text_is_slow(void **state)
     struct buf b;
     buf_init(&b, 1 << 20);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct pretok *pt;
+        struct tok_pretok *pt;
         struct err e;
-        assert_int_equal(pretok_create(&pt, names[i], PRETOK_FAST, &e), 0);
+        assert_int_equal(tok_pretok_create(&pt, names[i], TOK_PRETOK_FAST, &e), 0);
         for (size_t p = 0; p < sizeof(parts) / sizeof(parts[0]); p++)
             for (size_t t = 0; t < sizeof(tails) / sizeof(tails[0]); t++) {
                 double spent[2], slow = 0;
@@ -235,7 +235,7 @@ static void test_no_text_is_slow(void **state)
                     fail_msg("%s, \"%s\" and \"%s\": %.6f s, then %.6f s", names[i], parts[p],
                              tails[t], spent[0], spent[1]);
             }
-        pretok_destroy(pt);
+        tok_pretok_destroy(pt);
     }
     buf_fini(&b);
 }

@@ -47,7 +47,7 @@ static const char *shown(struct buf *out, const struct tokenizer *t, const char 
         tokenizer_encode_pair(t, &x, a, strlen(a), b, b ? strlen(b) : 0, max, flags, &e), 0);
     buf_clear(out);
     for (size_t i = 0; i < x.n; i++) {
-        struct tok_piece w = tokenizer_piece(t, x.ids[i], TOKENIZER_RENDER_SPECIAL);
+        struct str w = tokenizer_piece(t, x.ids[i], TOKENIZER_RENDER_SPECIAL);
         if (i > 0)
             buf_putc(out, '|');
         if (x.inputs[i] == TOK_INPUT_NONE)

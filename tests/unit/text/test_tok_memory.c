@@ -113,7 +113,7 @@ static void test_a_large_vocabulary_is_small_in_memory(void **state)
     assert_int_equal(tokenizer_encode(t, &ids, text, sizeof(text) - 1, 0, &e), 0);
     assert_int_equal(ids.n, 4);
     for (size_t i = 0; i < ids.n; i++) {
-        struct tok_piece piece = tokenizer_piece(t, ids.ids[i], 0);
+        struct str piece = tokenizer_piece(t, ids.ids[i], 0);
         assert_true(piece.n == strlen(want[i]) && memcmp(piece.p, want[i], piece.n) == 0);
     }
     tok_ids_fini(&ids);

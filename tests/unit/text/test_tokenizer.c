@@ -33,7 +33,7 @@ static const char *pieces_of(struct buf *b, const struct tokenizer *t, const cha
     assert_int_equal(tokenizer_encode(t, &ids, text, n, flags, &e), 0);
     buf_clear(b);
     for (size_t i = 0; i < ids.n; i++) {
-        struct tok_piece w = tokenizer_piece(t, ids.ids[i], TOKENIZER_RENDER_SPECIAL);
+        struct str w = tokenizer_piece(t, ids.ids[i], TOKENIZER_RENDER_SPECIAL);
         if (i > 0)
             buf_putc(b, '|');
         if (tokenizer_token_type(t, ids.ids[i]) == TOKEN_TYPE_BYTE)

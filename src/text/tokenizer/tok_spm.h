@@ -1,0 +1,20 @@
+/* tok_spm.h - SentencePiece BPE: pieces with scores, spaces as part of words, byte fallback.
+ *
+ * Thread:    immutable after create.
+ * Ownership: create gives the state to the caller; tok_spm_ops.destroy takes it back.  The
+ *            vocabulary and the special tokens are borrowed.
+ * Failure:   SHOAL_ENOMEM; then *out is NULL. */
+#ifndef SHOAL_TEXT_TOKENIZER_TOK_SPM_H
+#define SHOAL_TEXT_TOKENIZER_TOK_SPM_H
+
+#include "text/tokenizer/tok_special.h"
+#include "text/tokenizer/tokenizer_ops.h"
+
+extern const struct tokenizer_ops tok_spm_ops; /* texts and words */
+
+/* scores: [v->n].  space_prefix: texts get a space in front. */
+SHOAL_MUST_CHECK int tok_spm_create(void **out, const struct tok_vocab *v,
+                                    const struct tok_special *special, const double *scores,
+                                    bool space_prefix, struct err *e);
+
+#endif
