@@ -1,7 +1,9 @@
 /* stream_ws.c - see stream_ws.h.
  *
- * A message becomes a request like any other (struct http_req with operations of its own), so that
- * keys, limits, deadlines and handlers are the same as over HTTP. */
+ * A message becomes a call on an exchange of its own (struct http_req with our operations), so that
+ * keys, limits, deadlines and handlers are the same as over HTTP.  Its body was parsed with the
+ * message, and its events are sent as they are made: nothing is written as text to be read again.
+ */
 #include "gateway/stream_ws.h"
 
 #include <stdio.h>
@@ -22,10 +24,9 @@ struct ws_call {
     struct session *session;
     struct ws_call *next;
     char id[64], path[128];
-    char *body;
-    struct http_header headers[3];
-    struct buf text; /* the answer, as far as it is not sent */
-    enum { ANSWER_JSON, ANSWER_TEXT, ANSWER_EVENTS, ANSWER_LINES } kind;
+    struct http_header headers[2];
+    struct buf text; /* the whole answer */
+    enum { ANSWER_JSON, ANSWER_TEXT, ANSWER_EVENTS } kind;
 };
 
 struct session {
@@ -78,7 +79,6 @@ static void drop(struct ws_call *c)
     *at = c->next;
     c->session->n_calls--;
     buf_fini(&c->text);
-    mem_free(c->body);
     mem_free(c);
 }
 
@@ -93,49 +93,35 @@ static void on_begin(struct http_req *r, int status, const struct http_header *h
         if (strcmp(headers[i].name, "content-type") != 0)
             continue;
         const char *type = headers[i].value;
-        c->kind = strncmp(type, "text/event-stream", 17) == 0      ? ANSWER_EVENTS
-                  : strncmp(type, "application/x-ndjson", 20) == 0 ? ANSWER_LINES
-                  : strncmp(type, "application/json", 16) == 0     ? ANSWER_JSON
-                                                                   : ANSWER_TEXT;
+        bool events = strncmp(type, SSE_TYPE, strlen(SSE_TYPE)) == 0 ||
+                      strncmp(type, "application/x-ndjson", 20) == 0;
+        c->kind = events                                       ? ANSWER_EVENTS
+                  : strncmp(type, "application/json", 16) == 0 ? ANSWER_JSON
+                                                               : ANSWER_TEXT;
     }
 }
 
-/* Whole events of what was written so far. */
-static void send_events(struct ws_call *c)
+/* An event of a stream, as it is in the call's out. */
+static void on_event(struct call *call)
 {
-    const char *end_mark = c->kind == ANSWER_EVENTS ? "\n\n" : "\n";
-    size_t at = 0, n_mark = strlen(end_mark);
-    for (;;) {
-        const char *p = buf_str(&c->text) + at;
-        const char *end = memmem(p, c->text.len - at, end_mark, n_mark);
-        if (!end)
-            break;
-        size_t n = (size_t)(end - p), skip = c->kind == ANSWER_EVENTS ? 6 : 0; /* "data: " */
-        at += n + n_mark;
-        if (skip > 0 && n > 7 && memcmp(p, "event: ", 7) == 0) { /* its name is in the data too */
-            const char *line_end = memchr(p, '\n', n);
-            skip += line_end ? (size_t)(line_end + 1 - p) : n;
-        }
-        if (n <= skip || memcmp(p + skip, "[DONE]", n - skip < 6 ? n - skip : 6) == 0)
-            continue;
+    struct ws_call *c = (struct ws_call *)(void *)call->req;
+    struct buf *event = &call->out;
+    if (c && event->len > 0) {
         struct json_out j = begin_message(c->session, c->id);
         json_out_key(&j, "event");
-        buf_put(&c->session->out, p + skip, n - skip);
+        buf_put(&c->session->out, event->data, event->len);
         j.comma = true;
+        if (event->rc < 0)
+            c->session->out.rc = event->rc;
         send_message(c->session, &j);
     }
-    if (at > 0) {
-        memmove(c->text.data, c->text.data + at, c->text.len - at);
-        c->text.len -= at;
-    }
+    buf_clear(event);
 }
 
 static void on_write(struct http_req *r, const void *p, size_t n)
 {
     struct ws_call *c = (struct ws_call *)(void *)r;
     buf_put(&c->text, p, n);
-    if (c->kind == ANSWER_EVENTS || c->kind == ANSWER_LINES)
-        send_events(c);
 }
 
 static void on_end(struct http_req *r, const struct http_header *trailers, size_t n)
@@ -197,26 +183,23 @@ static void cancel(struct session *s, const char *id)
     send_message(s, &j);
 }
 
-static void start(struct session *s, const char *id, const char *path, const cJSON *body)
+/* Takes the body. */
+static void start(struct session *s, struct stream_ws_message *m)
 {
     struct ws_call *c = mem_zalloc(sizeof(*c));
-    char *text = c && body ? cJSON_PrintUnformatted(body) : NULL;
-    if (c && text)
-        c->body = mem_strdup(text);
-    cJSON_free(text);
-    if (!c || !c->body) {
-        mem_free(c);
-        send_error(s, id, "out of memory");
+    size_t n = 0;
+    if (!c) {
+        cJSON_Delete(m->body);
+        send_error(s, m->id, "out of memory");
         return;
     }
-    snprintf(c->id, sizeof(c->id), "%s", id);
-    snprintf(c->path, sizeof(c->path), "%s", path);
+    memcpy(c->id, m->id, sizeof(c->id));
+    memcpy(c->path, m->path, sizeof(c->path));
     buf_init(&c->text, (size_t)64 << 20);
     c->session = s;
     c->next = s->calls;
     s->calls = c;
     s->n_calls++;
-    size_t n = 0;
     c->headers[n++] = (struct http_header){"host", "websocket"};
     if (s->authorization)
         c->headers[n++] = (struct http_header){"authorization", s->authorization};
@@ -225,39 +208,69 @@ static void start(struct session *s, const char *id, const char *path, const cJS
                                .query = "",
                                .headers = c->headers,
                                .n_headers = n,
-                               .body = c->body,
-                               .body_bytes = strlen(c->body),
+                               .body = "",
                                .peer = s->peer,
                                .peer_name = "",
                                .protocol = "websocket",
                                .received_ns = loop_now(s->gl->loop),
                                .server = s->gl->http,
                                .ops = &ops};
-    door_handle(s->gl, &c->req);
+    struct call *call = call_create(s->gl, &c->req);
+    if (!call) { /* it is answered */
+        cJSON_Delete(m->body);
+        return;
+    }
+    call->event = on_event;
+    call_hold(call);
+    door_enter(call, m->body);
+    call_release(call);
+}
+
+const char *stream_ws_read(struct stream_ws_message *m, const char *p, size_t n, bool text)
+{
+    *m = (struct stream_ws_message){.path = "/v1/chat/completions"};
+    cJSON *json = text ? cJSON_ParseWithLength(p, n) : NULL;
+    const char *id = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "id"));
+    const char *path = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "path"));
+    const char *wrong = NULL;
+    m->cancel = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "cancel"));
+    if (!id || !id[0] || strlen(id) >= sizeof(m->id))
+        wrong = "a message must be a JSON object with an \"id\" of 1 to 63 bytes";
+    else
+        memcpy(m->id, id, strlen(id) + 1);
+    if (!wrong && !m->cancel) {
+        if (!cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(json, "body")))
+            wrong = "\"body\" must be an object, or \"cancel\" true";
+        else if (path && (path[0] != '/' || strlen(path) >= sizeof(m->path)))
+            wrong = "\"path\" must be a path of this server";
+        else if (path)
+            memcpy(m->path, path, strlen(path) + 1);
+    }
+    if (!wrong && !m->cancel)
+        m->body = cJSON_DetachItemFromObjectCaseSensitive(json, "body");
+    cJSON_Delete(json);
+    return wrong;
 }
 
 static void on_message(struct ws *w, const char *p, size_t n, bool text)
 {
     struct session *s = ws_user(w);
-    cJSON *m = text ? cJSON_ParseWithLength(p, n) : NULL;
-    const char *id = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "id"));
-    const char *path = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "path"));
-    const cJSON *body = cJSON_GetObjectItemCaseSensitive(m, "body");
-    if (!id || !id[0] || strlen(id) >= 64)
-        send_error(s, "", "a message must be a JSON object with an \"id\" of 1 to 63 bytes");
-    else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(m, "cancel")))
-        cancel(s, id);
-    else if (!cJSON_IsObject(body))
-        send_error(s, id, "\"body\" must be an object, or \"cancel\" true");
-    else if (find(s, id))
-        send_error(s, id, "a request with this id is running");
-    else if (s->n_calls >= MAX_REQUESTS)
-        send_error(s, id, "too many requests on this connection");
-    else if (path && (path[0] != '/' || strlen(path) >= 128))
-        send_error(s, id, "\"path\" must be a path of this server");
-    else
-        start(s, id, path ? path : "/v1/chat/completions", body);
-    cJSON_Delete(m);
+    struct stream_ws_message m;
+    const char *wrong = stream_ws_read(&m, p, n, text);
+    if (!wrong && m.cancel) {
+        cancel(s, m.id);
+        return;
+    }
+    if (!wrong && find(s, m.id))
+        wrong = "a request with this id is running";
+    else if (!wrong && s->n_calls >= MAX_REQUESTS)
+        wrong = "too many requests on this connection";
+    if (wrong) {
+        send_error(s, m.id, wrong);
+        cJSON_Delete(m.body);
+    } else {
+        start(s, &m);
+    }
 }
 
 static void on_drained(struct ws *w)

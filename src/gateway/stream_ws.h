@@ -1,14 +1,30 @@
-/* stream_ws.h - GET /v1/stream: any route of the server over one WebSocket, several at a time.
+/* stream_ws.h - /v1/stream: requests as messages of a WebSocket, several at a time
+ * (docs/GATEWAY.md).
  *
- * The client sends {"id": "1", "path": "/v1/chat/completions", "body": {...}} (the path may be left
- * out) or {"id": "1", "cancel": true}.  For each event of a stream comes {"id": "1", "event":
- * {...}}, for a whole answer {"id": "1", "status": 200, "body": {...}}, and at the end of either
- * {"id": "1", "status": 200, "done": true}. */
+ * A message names a path of the HTTP interface and has its body; it goes through the same door as a
+ * request of its own.  Events come back as messages, each with the id of its request.
+ *
+ * Thread: the loop's; reading has no state. */
 #ifndef SHOAL_GATEWAY_STREAM_WS_H
 #define SHOAL_GATEWAY_STREAM_WS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <cjson/cJSON.h>
 
 struct call;
 
 void stream_ws(struct call *c);
+
+struct stream_ws_message {
+    char id[64], path[128];
+    bool cancel; /* the request with this id; there is no body */
+    cJSON *body; /* owned */
+};
+
+/* A message from the client; text: it is one.  NULL, or what is wrong with it: then there is no
+ * body, and id is "" when that is what is wrong. */
+const char *stream_ws_read(struct stream_ws_message *m, const char *p, size_t n, bool text);
 
 #endif

@@ -23,7 +23,7 @@ struct http_header { /* of a request: both end with NUL, the name is in lower ca
     const char *name, *value;
 };
 
-struct http_ops { /* what a protocol does; private to src/net */
+struct http_ops { /* what a protocol does; others than HTTP may bring their own */
     void (*begin)(struct http_req *r, int status, const struct http_header *headers, size_t n,
                   int64_t body_bytes);
     void (*write)(struct http_req *r, const void *p, size_t n);

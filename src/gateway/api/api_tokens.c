@@ -9,7 +9,7 @@
 #include "gateway/call.h"
 #include "wire/json_out.h"
 
-#define INLINE_BODY_BYTES ((size_t)8 << 10)
+#define INLINE_BYTES ((size_t)8 << 10)
 
 struct body {
     const char *model, *text, *content, *prompt;
@@ -44,6 +44,7 @@ struct job {
     struct registry_model *model;
     struct body body;
     bool decode;
+    size_t bytes; /* about, of what is to be read */
     int rc;
     struct err error;
 };
@@ -166,7 +167,7 @@ static void on_model(struct acquire *a, struct registry_model *m)
         j->call->model_name = m->name;
     if (!m) {
         job_free(j);
-    } else if (j->call->req->body_bytes <= INLINE_BODY_BYTES) {
+    } else if (j->bytes <= INLINE_BYTES) {
         work(j);
         answer(j);
     } else if (pool_submit(j->call->gl->gw->pool, &j->pool_task) < 0) {
@@ -196,6 +197,7 @@ static void start(struct call *c, const struct body *b, bool decoding)
     j->call = c;
     j->body = *b;
     j->decode = decoding;
+    j->bytes = decoding ? sizeof(int32_t) * (size_t)cJSON_GetArraySize(b->tokens) : strlen(b->text);
     j->pool_task.fn = on_pool;
     j->finished.fn = on_finished;
     call_hold(c);

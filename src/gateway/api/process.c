@@ -55,16 +55,26 @@ struct process {
 
 /* ---- from the engines' threads ---- */
 
-static void put_event(struct process *p, const char *name, const struct ask_request *r,
-                      const struct ask_event *ev)
+/* In the queue, followed by so many bytes of JSON. */
+struct queued {
+    enum ask_event_kind kind;
+    size_t n;
+};
+
+static const char *const event_names[] = {
+    [ASK_EVENT_PLAN] = "plan", [ASK_EVENT_TEXT] = "text", [ASK_EVENT_DONE] = "done"};
+
+/* The event's data; of a whole answer there is only the last one. */
+static void put_event(struct process *p, const struct ask_request *r, const struct ask_event *ev)
 {
     struct json_out j = json_out_make(&p->queue);
-    if (p->stream)
-        buf_printf(&p->queue, "event: %s\ndata: ", name);
+    struct queued head = {.kind = ev->kind};
+    size_t at = p->queue.len;
+    buf_put(&p->queue, &head, sizeof(head));
     json_out_object(&j);
     if (p->stream) { /* for those who see the data alone */
         json_out_key(&j, "type");
-        json_out_str(&j, name);
+        json_out_str(&j, event_names[ev->kind]);
     }
     if (ev->kind == ASK_EVENT_PLAN) {
         ask_plan_json(&j, r);
@@ -75,7 +85,10 @@ static void put_event(struct process *p, const char *name, const struct ask_requ
         ask_json(&j, r, p->request->ask.explain || p->stream);
     }
     json_out_object_end(&j);
-    buf_puts(&p->queue, p->stream ? "\n\n" : "\n");
+    if (p->queue.rc < 0)
+        return;
+    head.n = p->queue.len - at - sizeof(head);
+    memcpy(p->queue.data + at, &head, sizeof(head));
 }
 
 /* Tokens of one context follow each other; between contexts there is a prompt to read. */
@@ -94,8 +107,6 @@ static void time_text(struct process *p, const struct ask_request *r)
 
 static void on_event(void *ctx, const struct ask_request *r, const struct ask_event *ev)
 {
-    static const char *const names[] = {
-        [ASK_EVENT_PLAN] = "plan", [ASK_EVENT_TEXT] = "text", [ASK_EVENT_DONE] = "done"};
     struct process *p = ctx;
     bool last = ev->kind == ASK_EVENT_DONE;
     if (ev->kind == ASK_EVENT_TEXT)
@@ -110,7 +121,7 @@ static void on_event(void *ctx, const struct ask_request *r, const struct ask_ev
             snprintf(p->message, sizeof(p->message), "%s", ev->message);
     }
     if (!last || ev->code == 0)
-        put_event(p, names[ev->kind], r, ev);
+        put_event(p, r, ev);
     if (!p->posted) {
         p->posted = true;
         /* under the lock: once it is given up, the loop may free p */
@@ -199,30 +210,51 @@ static void fail(struct process *p)
     call_end_flushed(c);
 }
 
+/* Events, as they were queued, to the call's out. */
+static void show(struct process *p, const struct buf *events)
+{
+    struct call *c = p->call;
+    struct queued head;
+    for (size_t at = 0; at < events->len; at += sizeof(head) + head.n) {
+        memcpy(&head, events->data + at, sizeof(head));
+        if (p->stream)
+            call_event_begin(c, event_names[head.kind]);
+        buf_put(&c->out, events->data + at + sizeof(head), head.n);
+        if (p->stream)
+            call_event_end(c);
+        else
+            buf_putc(&c->out, '\n');
+    }
+}
+
 static void on_wake(struct executor_task *t)
 {
     struct process *p = LOOP_OF(t, struct process, wake);
     struct call *c = p->call;
-    struct buf *out = &c->out;
     pthread_mutex_lock(&p->lock);
-    buf_clear(out);
-    if (p->queue.len > 0)
-        buf_put(out, p->queue.data, p->queue.len);
-    out->rc = out->rc < 0 ? out->rc : p->queue.rc;
-    buf_clear(&p->queue);
+    struct buf events = p->queue;
+    buf_init(&p->queue, QUEUE_BYTES);
     p->posted = false;
     bool done = p->done;
-    if (out->rc < 0) { /* half an event is none: the answer ends with the error */
-        p->code = out->rc;
-        snprintf(p->message, sizeof(p->message), "%s", err_text(out->rc));
-        buf_clear(out);
+    if (events.rc < 0) { /* half an event is none: the answer ends with the error */
+        p->code = events.rc;
+        snprintf(p->message, sizeof(p->message), "%s", err_text(events.rc));
+        events.len = 0;
     }
     pthread_mutex_unlock(&p->lock);
-    if (c->req && p->stream && out->len > 0) {
-        if (!c->began)
-            call_begin(c, "text/event-stream");
-        call_write(c, buf_str(out), out->len);
+    buf_clear(&c->out);
+    if (c->req && p->stream && events.len > 0 && !c->began)
+        call_begin(c, SSE_TYPE);
+    if (c->req)
+        show(p, &events);
+    buf_fini(&events);
+    if (p->stream && c->out.rc < 0) {
+        p->code = c->out.rc;
+        snprintf(p->message, sizeof(p->message), "%s", err_text(c->out.rc));
+        buf_clear(&c->out);
     }
+    if (p->stream)
+        call_flush(c);
     if (!done)
         return;
     count_done(p);
