@@ -650,7 +650,7 @@ static struct crew_lane *wait_for_work(struct helper *h, uint64_t spin_ns)
         if (!l && !stop)
             futex_wait((uint32_t *)(void *)&c->bell, bell);
         set_asleep(h, false);
-        if (l || stop)
+        if (l || stop || (l = choose(h, NULL)))
             return l;
     }
 }
