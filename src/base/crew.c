@@ -678,7 +678,7 @@ int crew_create(struct crew **out, struct err *e)
     struct crew *c = mem_aligned(sizeof(*c));
     *out = NULL;
     if (!c)
-        return err_set(e, SHOAL_ENOMEM, "compute threads");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for compute threads");
     pthread_mutex_init(&c->lock, NULL);
     atomic_init(&c->most_threads, crew_cores());
     *out = c;
@@ -719,7 +719,7 @@ static int grow(struct crew *c, uint32_t n_threads, struct err *e)
     for (uint32_t n = crew_n_threads(c); n < n_threads; n++) {
         struct helper *h = mem_aligned(sizeof(*h));
         if (!h)
-            return err_set(e, SHOAL_ENOMEM, "compute thread %u", n + 1);
+            return err_set(e, SHOAL_ENOMEM, "out of memory for compute thread %u", n + 1);
         h->crew = c;
         h->member = n + 1;
         atomic_init(&h->core, -1);
@@ -745,7 +745,7 @@ static int find_lane(struct crew_lane **out, struct crew *c, struct err *e)
             continue;
         if (!l) {
             if (!(l = mem_aligned(sizeof(*l))))
-                return err_set(e, SHOAL_ENOMEM, "a lane of the compute threads");
+                return err_set(e, SHOAL_ENOMEM, "out of memory for a lane of the compute threads");
             l->index = i;
             atomic_store_explicit(&c->lanes[i], l, memory_order_release);
         }
@@ -761,7 +761,7 @@ static int open_lane(struct crew_lane **out, struct crew *c, uint32_t n_members,
     if (n_members == 1) { /* no thread of the crew ever looks at it */
         *out = mem_aligned(sizeof(**out));
         if (!*out)
-            return err_set(e, SHOAL_ENOMEM, "a lane of the compute threads");
+            return err_set(e, SHOAL_ENOMEM, "out of memory for a lane of the compute threads");
         (*out)->index = NO_INDEX;
         return 0;
     }

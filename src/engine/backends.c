@@ -21,7 +21,7 @@
 #include "model/t5.h"
 #include "score/extract.h"
 
-/* Below this a second thread costs more than it brings. */
+/* Below this size a second thread costs more than it gains. */
 #define TINY_MODEL_BYTES ((size_t)2 << 20)
 
 /* Opens the model as a specialist if it is one: then en->specialist.ops is set.  Otherwise
@@ -41,7 +41,7 @@ static int open_specialist(struct shoal_engine *en, const char *path,
     int rc = found ? onnx_files_open(&files, &en->file, e) : model_open(&en->file, path, e);
     if (rc < 0)
         return rc;
-    if (found) { /* what it is, its inputs tell */
+    if (found) { /* its inputs tell what kind of model it is */
         struct onnx_session_opts so = {.n_threads = o->n_threads};
         if ((rc = onnx_session_open(&en->onnx, files.model, &so, e)) < 0)
             return rc;
@@ -113,7 +113,7 @@ static int open_native(struct shoal_engine *en, const char *path, const struct s
     return 0;
 }
 
-/* The library keeps keys and values itself: pages only count what it may keep. */
+/* The library holds the keys and values; pages only limit how many. */
 static int open_onnx(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
                      struct err *e)
 {
@@ -149,8 +149,8 @@ static int open_decoder(struct shoal_engine *en, const char *path,
     if (rc < 0)
         return rc;
     if (tokenizer_info(en->tokenizer)->n_vocab > en->lm.info.n_vocab)
-        return err_set(e, SHOAL_EFORMAT, "%s: the tokenizer has %u tokens, the model %u", path,
-                       tokenizer_info(en->tokenizer)->n_vocab, en->lm.info.n_vocab);
+        return err_set(e, SHOAL_EFORMAT, "%s: the tokenizer has %u tokens, but the model only %u",
+                       path, tokenizer_info(en->tokenizer)->n_vocab, en->lm.info.n_vocab);
     chat_open(en);
     return 0;
 }

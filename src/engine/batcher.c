@@ -1,8 +1,8 @@
 /* batcher.c - the thread of an engine with a specialist: takes the best tasks that fit one batch,
- * computes them together, hands out the results.
+ * computes them together and returns the results.
  *
- * There is no waiting for a batch to fill: what comes while one runs makes the next one, so that an
- * idle engine answers at once and a busy one takes large batches. */
+ * It never waits for a batch to fill: tasks that arrive while one runs make up the next.  So an
+ * idle engine answers at once and a busy one runs large batches. */
 #include "engine/batcher.h"
 
 #include "base/clock.h"
@@ -25,7 +25,7 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, int code)
     queue_done(en, t, j->result.code);
 }
 
-/* Ends what was cancelled or is too late, and takes the best of the rest. */
+/* Ends tasks that were cancelled or are too late, and takes the best of the others. */
 static uint32_t gather(struct shoal_engine *en, uint32_t *cost)
 {
     uint64_t now = clock_ns();
@@ -35,7 +35,7 @@ static uint32_t gather(struct shoal_engine *en, uint32_t *cost)
         struct shoal_task *t = *at;
         int code = task_gave_up(t, now);
         if (code == 0 && n > 0 && *cost + t->job->cost > en->specialist.max_cost)
-            break; /* the order is kept: nothing smaller overtakes */
+            break; /* keep the order: a smaller task must not overtake */
         queue_take(en, at);
         if (code < 0) {
             finish(en, t, code);

@@ -12,7 +12,7 @@
 #define MAX_CONTEXT_BYTES ((size_t)64 << 20)
 #define MAX_PROMPT_BYTES ((size_t)64 << 20)
 
-/* For models that bring no template: the one that most of them were trained on. */
+/* ChatML, for models without a template: most of them were trained on it. */
 static const char chatml[] =
     "{% for message in messages %}"
     "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
@@ -41,8 +41,8 @@ static void put_token(struct json_out *j, const struct tokenizer *t, const char 
     json_out_strn(j, p.p, id == TOKENIZER_NONE ? 0 : p.n);
 }
 
-/* The caller's object with bos_token and eos_token in front: what the caller gives comes later in
- * the text and so stands. */
+/* The caller's object with bos_token and eos_token in front, so that the caller can override
+ * them. */
 static int put_context(struct buf *b, const struct tokenizer *t, const char *json, size_t n,
                        struct err *e)
 {
@@ -61,7 +61,7 @@ static int put_context(struct buf *b, const struct tokenizer *t, const char *jso
     if (at < n && json[at] != '}')
         buf_putc(b, ',');
     buf_put(b, json + at, n - at);
-    return b->rc < 0 ? err_set(e, b->rc, "context of %zu bytes", n) : 0;
+    return b->rc < 0 ? err_set(e, b->rc, "the context of %zu bytes is too large", n) : 0;
 }
 
 int shoal_chat_prompt(const struct shoal_engine *en, const char *context_json, size_t n_json,
@@ -76,14 +76,15 @@ int shoal_chat_prompt(const struct shoal_engine *en, const char *context_json, s
     if (!(en->kinds & SHOAL_KIND_GENERATE))
         return kinds_lack(en->kinds, SHOAL_KIND_GENERATE, e);
     if (!en->chat)
-        return err_set(e, en->chat_error.code, "the model's chat template: %s", en->chat_error.msg);
+        return err_set(e, en->chat_error.code, "cannot use the model's chat template: %s",
+                       en->chat_error.msg);
     buf_init(&context, MAX_CONTEXT_BYTES);
     buf_init(&out, MAX_PROMPT_BYTES);
     int rc = put_context(&context, en->tokenizer, context_json, n_json, e);
     if (rc == 0)
         rc = chat_template_render(en->chat, &out, buf_str(&context), context.len, e);
     if (rc == 0 && !(*text = buf_take(&out, n)))
-        rc = err_set(e, SHOAL_ENOMEM, "prompt text");
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for the prompt");
     buf_fini(&context);
     buf_fini(&out);
     return rc;

@@ -1,11 +1,11 @@
-/* chat_tokens.c - messages to tokens, with nothing but the template's own special tokens.
+/* chat_tokens.c - messages to tokens; only the template itself can produce special tokens.
  *
- * A template is rendered to text, and the text of a user may spell a special token: "<|im_end|>" in
- * a message must not end that message.  Cutting the prompt into pieces at every message would give
- * other tokens than the model was trained on, and hiding the messages from the template would break
- * templates that look into them.  So only what spells a special token is put between two
- * noncharacters (which no text has) before rendering, and taken as plain text afterwards.  The same
- * is done with an end that something behind it could complete ("<|im_" + "end|>" in two parts). */
+ * A template renders to text, and a user's message may contain the spelling of a special token:
+ * "<|im_end|>" in a message must not end that message.  Tokenizing each message on its own would
+ * give other tokens than the model was trained on, and hiding the messages from the template would
+ * break templates that inspect them.  So before rendering, every such spelling is enclosed in two
+ * noncharacters (which valid text does not contain); after rendering it is tokenized as plain text.
+ * The same goes for the end of a message that the next piece could complete ("<|im_" + "end|>"). */
 #include "engine/chat_tokens.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ static bool is_mark(const char *p, size_t n)
     return n >= MARK_BYTES && (memcmp(p, MARK_BEGIN, 3) == 0 || memcmp(p, MARK_END, 3) == 0);
 }
 
-/* s with its special spellings marked; *changed when there are any. */
+/* Appends s with spellings of special tokens marked; sets *changed if there are any. */
 static void mark(struct buf *out, const struct tokenizer *t, const char *s, bool *changed)
 {
     size_t n = strlen(s);
@@ -61,7 +61,7 @@ static void mark(struct buf *out, const struct tokenizer *t, const char *s, bool
     }
 }
 
-/* Every string below v; names of members come from the caller, not from users. */
+/* Marks every string below v.  Names of members come from the caller, not from users. */
 static int mark_all(cJSON *v, const struct tokenizer *t, struct buf *b, bool *changed, int depth,
                     struct err *e)
 {
@@ -75,7 +75,7 @@ static int mark_all(cJSON *v, const struct tokenizer *t, struct buf *b, bool *ch
             buf_clear(b);
             mark(b, t, v->valuestring, &here);
             if (b->rc < 0 || (here && !cJSON_SetValuestring(v, buf_str(b))))
-                rc = err_set(e, SHOAL_ENOMEM, "messages");
+                rc = err_set(e, SHOAL_ENOMEM, "out of memory for the messages");
             *changed |= here;
         } else if (v->child) {
             rc = mark_all(v->child, t, b, changed, depth + 1, e);
@@ -86,7 +86,7 @@ static int mark_all(cJSON *v, const struct tokenizer *t, struct buf *b, bool *ch
     return 0;
 }
 
-/* The context with marks in *marked (cJSON_free), or NULL there when it needs none. */
+/* *marked: the context with marks (cJSON_free), or NULL when it needs none. */
 static int mark_context(const struct shoal_engine *en, const char *json, size_t n, char **marked,
                         struct err *e)
 {
@@ -99,14 +99,14 @@ static int mark_context(const struct shoal_engine *en, const char *json, size_t 
     buf_init(&b, MAX_TEXT_BYTES);
     int rc = mark_all(root->child, en->tokenizer, &b, &changed, 0, e);
     if (rc == 0 && changed && !(*marked = cJSON_PrintUnformatted(root)))
-        rc = err_set(e, SHOAL_ENOMEM, "messages");
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for the messages");
     buf_fini(&b);
     cJSON_Delete(root);
     return rc;
 }
 
-/* The next stretch of text that is of one kind; a template may have cut a mark's partner off: then
- * the mark means nothing. */
+/* The next stretch of text, either marked or not.  A mark whose partner the template has cut off is
+ * ignored. */
 static size_t next_piece(const struct tokenizer *t, const char *p, size_t n, bool *plain,
                          size_t *skip)
 {
@@ -140,7 +140,8 @@ static int encode(const struct shoal_engine *en, struct tok_ids *ids, const char
     const struct tokenizer *t = en->tokenizer;
     const struct tokenizer_info *info = tokenizer_info(t);
     int rc = 0;
-    /* Templates spell the BOS themselves or leave it to the tokenizer: one is enough. */
+    /* Some templates write the BOS themselves, others leave it to the tokenizer: add it only once.
+     */
     if (info->add_bos)
         rc = tok_ids_push(ids, info->bos);
     while (n > 0 && rc == 0) {
@@ -155,7 +156,7 @@ static int encode(const struct shoal_engine *en, struct tok_ids *ids, const char
         ids->n--;
         memmove(ids->ids, ids->ids + 1, ids->n * sizeof(*ids->ids));
     }
-    return rc == SHOAL_ENOMEM ? err_set(e, rc, "tokens of a chat") : rc;
+    return rc == SHOAL_ENOMEM ? err_set(e, rc, "out of memory for the tokens of a chat") : rc;
 }
 
 int shoal_chat_tokens(const struct shoal_engine *en, const char *context_json, size_t n_json,
@@ -197,7 +198,7 @@ struct marker {
     struct buf text;
 };
 
-/* Whether the text spells a special token, or has one of our marks. */
+/* Does the text contain the spelling of a special token, or one of our marks? */
 static bool needs_marks(const struct tokenizer *t, const char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -239,7 +240,7 @@ static struct value marked_map(struct marker *m, const struct value *v, int dept
     struct value out = *v;
     struct value_member *members = arena_zalloc_n(&m->arena, v->map.n, sizeof(*members));
     for (size_t i = 0; members && i < v->map.n; i++) {
-        members[i].key = v->map.members[i].key; /* names are the caller's, not a user's */
+        members[i].key = v->map.members[i].key; /* names come from the caller, not from a user */
         members[i].value = marked(m, &v->map.members[i].value, depth + 1);
     }
     out.map.members = members;
@@ -286,7 +287,7 @@ static struct value piece_value(const struct tokenizer *t, int32_t id)
     return value_text(p.p, id == TOKENIZER_NONE ? 0 : p.n);
 }
 
-/* The variables that a template sees.  What the caller gives comes last and so counts. */
+/* The variables that a template sees.  The caller's come last and override ours. */
 static struct value context_value(struct marker *m, const struct chat *c)
 {
     const struct tokenizer_info *info = tokenizer_info(m->tokenizer);
@@ -339,7 +340,8 @@ int chat_tokens_of(const struct shoal_engine *en, const struct chat *chat, int32
     if (!(en->kinds & SHOAL_KIND_GENERATE))
         return kinds_lack(en->kinds, SHOAL_KIND_GENERATE, e);
     if (!en->chat)
-        return err_set(e, en->chat_error.code, "the model's chat template: %s", en->chat_error.msg);
+        return err_set(e, en->chat_error.code, "cannot use the model's chat template: %s",
+                       en->chat_error.msg);
     tok_ids_init(&ids, MAX_PROMPT_TOKENS);
     buf_init(&text, MAX_PROMPT_BYTES);
     int rc = render_chat(en, chat, &text, e);

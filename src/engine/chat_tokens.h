@@ -1,6 +1,6 @@
-/* chat_tokens.h - a conversation to the tokens of a model's prompt, from typed messages.
+/* chat_tokens.h - turns a conversation of typed messages into the tokens of a prompt.
  *
- * Only the template's own special tokens become such: one that is spelled in a message stays text.
+ * Only the template produces special tokens: the spelling of one in a message stays text.
  *
  * Thread:    any.
  * Ownership: the conversation is borrowed for the call; *tokens belongs to the caller: mem_free.

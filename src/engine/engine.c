@@ -1,4 +1,4 @@
-/* engine.c - opening and closing an engine, what it is, and text. */
+/* engine.c - opening, closing and describing an engine; text to tokens and back. */
 #include <stdio.h>
 #include <string.h>
 
@@ -62,7 +62,7 @@ static int reserve(struct shoal_engine *en, struct err *e)
                                                                    : mem_strdup("");
     if (!en->active || !en->runs || !en->run_task || !en->run_slot || !en->run_code ||
         !en->slot_used || !en->name)
-        return err_set(e, SHOAL_ENOMEM, "places for %u tasks", en->max_tasks);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %u tasks", en->max_tasks);
     atomic_init(&en->pages_free, en->n_pages);
     return 0;
 }
@@ -72,7 +72,8 @@ static int reserve_jobs(struct shoal_engine *en, struct err *e)
     en->active = mem_zalloc_n(en->specialist.max_jobs, sizeof(*en->active));
     en->jobs = mem_zalloc_n(en->specialist.max_jobs, sizeof(*en->jobs));
     if (!en->active || !en->jobs)
-        return err_set(e, SHOAL_ENOMEM, "batch of %u tasks", en->specialist.max_jobs);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a batch of %u tasks",
+                       en->specialist.max_jobs);
     return 0;
 }
 
@@ -106,7 +107,7 @@ int shoal_engine_open(struct shoal_engine **out, const char *path,
         return rc;
     struct shoal_engine *en = mem_zalloc(sizeof(*en));
     if (!en)
-        return err_set(e, SHOAL_ENOMEM, "engine");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for an engine");
     pthread_mutex_init(&en->lock, NULL);
     pthread_cond_init(&en->wake, NULL);
     pthread_cond_init(&en->finished, NULL);
@@ -114,7 +115,7 @@ int shoal_engine_open(struct shoal_engine **out, const char *path,
     en->max_queue = o.max_queue ? o.max_queue : DEFAULT_MAX_QUEUE;
     en->chunk = o.chunk ? o.chunk : DEFAULT_CHUNK;
     if (en->max_tasks > 1024 || en->chunk > 4096)
-        rc = err_set(e, SHOAL_EINVAL, "max_tasks %u (at most 1024), chunk %u (at most 4096)",
+        rc = err_set(e, SHOAL_EINVAL, "max_tasks is %u (at most 1024), chunk is %u (at most 4096)",
                      en->max_tasks, en->chunk);
     if (rc == 0)
         rc = shared_crew_get(&en->crew, e);
@@ -249,7 +250,7 @@ int shoal_tokenize(const struct shoal_engine *en, const char *text, size_t n, un
     *n_tokens = 0;
     tok_ids_init(&ids, MAX_TEXT_TOKENS);
     if (!en->tokenizer)
-        return err_set(e, SHOAL_EUNSUPPORTED, "this model reads no text");
+        return err_set(e, SHOAL_EUNSUPPORTED, "this model does not read text");
     int rc = tokenizer_encode(en->tokenizer, &ids, text, n, f, e);
     if (rc < 0) {
         tok_ids_fini(&ids);
@@ -267,7 +268,7 @@ int shoal_detokenize(const struct shoal_engine *en, const int32_t *tokens, size_
     *text = NULL;
     *n = 0;
     if (!en->tokenizer)
-        return err_set(e, SHOAL_EUNSUPPORTED, "this model writes no text");
+        return err_set(e, SHOAL_EUNSUPPORTED, "this model does not write text");
     buf_init(&b, MAX_TEXT_BYTES);
     tokenizer_decode(en->tokenizer, &b, tokens, n_tokens,
                      flags & SHOAL_TEXT_SPECIAL ? TOKENIZER_RENDER_SPECIAL : 0);
@@ -275,7 +276,7 @@ int shoal_detokenize(const struct shoal_engine *en, const int32_t *tokens, size_
     if (!*text) {
         int rc = b.rc < 0 ? b.rc : SHOAL_ENOMEM;
         buf_fini(&b);
-        return err_set(e, rc, "text of %zu tokens", n_tokens);
+        return err_set(e, rc, "cannot render %zu tokens as text", n_tokens);
     }
     return 0;
 }

@@ -18,14 +18,15 @@ static int check(const struct shoal_engine *en, const struct shoal_task_opts *o,
     if (!o->tokens || o->n_tokens == 0)
         return err_set(e, SHOAL_EINVAL, "the prompt is empty");
     if (o->n_continued > o->n_tokens)
-        return err_set(e, SHOAL_EINVAL, "%u continued tokens in a prompt of %u", o->n_continued,
-                       o->n_tokens);
+        return err_set(e, SHOAL_EINVAL, "n_continued is %u, but the prompt has only %u tokens",
+                       o->n_continued, o->n_tokens);
     for (uint32_t i = 0; i < o->n_tokens; i++)
         if (o->tokens[i] < 0 || (uint32_t)o->tokens[i] >= n_vocab)
-            return err_set(e, SHOAL_EINVAL, "token %d at %u, the vocabulary has %u", o->tokens[i],
-                           i, n_vocab);
+            return err_set(e, SHOAL_EINVAL,
+                           "token %d at position %u is not in the vocabulary of %u tokens",
+                           o->tokens[i], i, n_vocab);
     if (o->n_tokens >= n_ctx)
-        return err_set(e, SHOAL_ELIMIT, "the prompt has %u tokens, the context holds %u",
+        return err_set(e, SHOAL_ELIMIT, "the prompt has %u tokens, but the context holds only %u",
                        o->n_tokens, n_ctx);
     if (o->deadline_ns && clock_ns() > o->deadline_ns)
         return err_set(e, SHOAL_EDEADLINE, "the deadline passed before the task was submitted");
@@ -49,7 +50,7 @@ static int task_create(struct shoal_task **out, struct shoal_engine *en,
 {
     struct shoal_task *t = mem_zalloc(sizeof(*t));
     if (!t)
-        return err_set(e, SHOAL_ENOMEM, "task");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
     uint32_t n_ctx = en->lm.info.n_ctx, room = n_ctx - o->n_tokens;
     t->engine = en;
     t->slot = TASK_NO_SLOT;
@@ -64,18 +65,19 @@ static int task_create(struct shoal_task **out, struct shoal_engine *en,
     t->priority = o->priority;
     t->event = o->event;
     t->event_ctx = o->event_ctx;
-    /* The last token is never computed, but a page more costs little and keeps this simple. */
+    /* The last token is never computed, but one more page costs little and keeps this simple. */
     t->need_pages = (t->capacity + KERN_PAGE - 1) / KERN_PAGE;
     int rc = 0;
     if (t->need_pages > en->n_pages)
-        rc = err_set(e, SHOAL_ELIMIT,
-                     "%u prompt and %u new tokens need %u pages of %u tokens, the cache has %u",
-                     t->n_prompt, t->max_tokens, t->need_pages, KERN_PAGE, en->n_pages);
+        rc = err_set(
+            e, SHOAL_ELIMIT,
+            "%u prompt and %u new tokens need %u pages of %u tokens, but the cache has only %u",
+            t->n_prompt, t->max_tokens, t->need_pages, KERN_PAGE, en->n_pages);
     t->tokens = mem_zalloc_n(t->capacity, sizeof(*t->tokens));
     t->pages = mem_zalloc_n(t->need_pages, sizeof(*t->pages));
     t->bias = mem_zalloc_n(o->sampling.n_bias, sizeof(*t->bias));
     if (rc == 0 && (!t->tokens || !t->pages || !t->bias))
-        rc = err_set(e, SHOAL_ENOMEM, "task of %u tokens", t->capacity);
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for a task of %u tokens", t->capacity);
     if (rc == 0)
         rc = text_out_init(&t->text, en->tokenizer, o->tokens[o->n_tokens - 1],
                            o->special ? TOKENIZER_RENDER_SPECIAL : 0, o->stop, o->n_stop, e);

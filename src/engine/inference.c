@@ -19,16 +19,16 @@ static int check(const struct shoal_engine *en, const struct shoal_infer_opts *o
         return kinds_lack(en->kinds, o->kind, e);
     if (o->kind == SHOAL_KIND_SCORE) {
         if (!o->values || o->n_values == 0 || o->n_values > MAX_VALUES)
-            return err_set(e, SHOAL_EINVAL, "%u values to score, expected 1 to %u", o->n_values,
+            return err_set(e, SHOAL_EINVAL, "cannot score %u values, expected 1 to %u", o->n_values,
                            MAX_VALUES);
     } else if (!o->text || o->text_bytes > MAX_TEXT_BYTES || o->document_bytes > MAX_TEXT_BYTES) {
         return err_set(
             e, SHOAL_EINVAL,
-            o->text ? "a text of %zu bytes, at most %zu are read" : "the text is missing",
+            o->text ? "the text has %zu bytes, at most %zu are allowed" : "the text is missing",
             o->text_bytes > o->document_bytes ? o->text_bytes : o->document_bytes, MAX_TEXT_BYTES);
     }
     if (o->kind == SHOAL_KIND_RERANK && !o->document)
-        return err_set(e, SHOAL_EINVAL, "no document to compare the query with");
+        return err_set(e, SHOAL_EINVAL, "the document to compare the query with is missing");
     if (o->deadline_ns && clock_ns() > o->deadline_ns)
         return err_set(e, SHOAL_EDEADLINE, "the deadline passed before the task was submitted");
     return 0;
@@ -62,7 +62,7 @@ int shoal_infer_submit(struct shoal_engine *en, const struct shoal_infer_opts *o
     struct job *j = t ? job_create(&o) : NULL;
     if (!j) {
         mem_free(t);
-        return err_set(e, SHOAL_ENOMEM, "task");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
     }
     t->engine = en;
     t->job = j;

@@ -1,8 +1,8 @@
 /* kv_pages.c - see kv_pages.h.
  *
  * A page's key is (its parent page, that page's serial, its tokens): the parent stands for all
- * tokens before.  The serial changes when a page gets new content, so a child can never be found
- * behind a parent that was overwritten. */
+ * tokens before it.  The serial changes when a page gets new content, so a child is never found
+ * after its parent was overwritten. */
 #include "engine/kv_pages.h"
 
 #include <assert.h>
@@ -34,7 +34,7 @@ int kv_pages_create(struct kv_pages **out, uint32_t n_pages, uint32_t page_token
     struct kv_pages *kv = mem_zalloc(sizeof(*kv));
     *out = NULL;
     if (!kv)
-        return err_set(e, SHOAL_ENOMEM, "table of pages");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a table of pages");
     kv->n_pages = n_pages;
     kv->page_tokens = page_tokens;
     kv->n_buckets = 16;
@@ -45,7 +45,7 @@ int kv_pages_create(struct kv_pages **out, uint32_t n_pages, uint32_t page_token
     kv->buckets = mem_zalloc_n(kv->n_buckets, sizeof(*kv->buckets));
     if (!kv->pages || !kv->tokens || !kv->buckets) {
         kv_pages_destroy(kv);
-        return err_set(e, SHOAL_ENOMEM, "table of %u pages", n_pages);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a table of %u pages", n_pages);
     }
     memset(kv->buckets, 0xff, kv->n_buckets * sizeof(*kv->buckets));
     for (uint32_t i = 0; i <= n_pages; i++) {

@@ -1,4 +1,4 @@
-/* lm.h - what the scheduler needs of a language model, whichever engine computes it.
+/* lm.h - a language model as the scheduler sees it, whatever computes it.
  *
  * native   decoder.h: runs of all sequences in one pass, keys and values in pages that sequences
  *          share (native/native_lm.h).
@@ -6,8 +6,8 @@
  *          counted (onnx_lm.h).
  *
  * Thread:    belongs to the engine's thread once that runs.
- * Ownership: an open function fills the caller's struct lm; lm_close gives all back (a zeroed one
- *            is fine). */
+ * Ownership: an open function fills the caller's struct lm; lm_close frees everything (a zeroed
+ *            struct is fine). */
 #ifndef SHOAL_ENGINE_LM_H
 #define SHOAL_ENGINE_LM_H
 
@@ -26,14 +26,14 @@ struct lm_info {
     size_t weights_bytes; /* reserved */
     size_t scratch_bytes;
     size_t kv_page_bytes; /* of KERN_PAGE tokens */
-    uint64_t file_bytes;  /* 0: the GGUF's */
+    uint64_t file_bytes;  /* 0: the size of the model file */
     bool from_cache;
-    bool pages_hold_kv; /* pages are memory that sequences may share; else each slot has its own */
+    bool pages_hold_kv; /* sequences may share pages; else each slot has its own memory */
 };
 
-/* What one pass computes: together at most max_batch tokens.  slots[i] is the sequence's place,
- * kept from its first run (pos0 == 0) until release.  codes[i], 0 before, becomes a SHOAL_E* when
- * that run failed, which happens only outside of the native engine. */
+/* What one pass computes: together at most max_batch tokens.  slots[i] is the sequence's slot, kept
+ * from its first run (pos0 == 0) until release.  codes[i] is 0 and becomes a SHOAL_E* if that run
+ * fails, which never happens in the native engine. */
 struct lm_pass {
     const struct decoder_run *runs;
     const uint32_t *slots;
@@ -41,16 +41,17 @@ struct lm_pass {
     uint32_t n_runs;
 };
 
-/* Fills *pass, which stays valid until the next call; false: there is none.  Called by any thread
- * of the model's, but never by two at a time. */
+/* Fills *pass, which stays valid until the next call; false: there is none.  Called by any of the
+ * model's compute threads, but never by two at once. */
 typedef bool (*lm_next_fn)(void *ctx, struct lm_pass *pass);
 
 struct lm_ops {
-    /* Pass after pass until `next` has none. */
+    /* Runs passes until `next` returns false. */
     void (*passes)(void *impl, lm_next_fn next, void *ctx);
-    /* Row i of the last pass, in the order of runs that asked for one; valid until the next. */
+    /* Logits row i of the last pass, in the order of the runs that asked for one; valid until the
+     * next pass. */
     const float *(*logits)(const void *impl, uint32_t i);
-    void (*release)(void *impl, uint32_t slot); /* NULL: a slot holds nothing */
+    void (*release)(void *impl, uint32_t slot); /* NULL: slots hold nothing */
     void (*close)(void *impl);
 };
 

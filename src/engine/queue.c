@@ -20,8 +20,8 @@ void queue_take(struct shoal_engine *en, struct shoal_task **at)
     pthread_mutex_unlock(&en->lock);
 }
 
-/* Under the lock.  true: the caller signals, after it has given up the lock: a thread that wakes
- * to a lock that is taken goes back to sleep. */
+/* Under the lock.  true: the caller must signal after it has released the lock, since a thread that
+ * wakes up to a taken lock goes back to sleep. */
 static bool must_wake(struct shoal_engine *en)
 {
     bool wake = en->idle && en->incoming;
@@ -37,7 +37,7 @@ int queue_submit(struct shoal_engine *en, struct shoal_task *t, bool held, struc
     t->submitted_ns = clock_ns();
     pthread_mutex_lock(&en->lock);
     if (en->n_waiting >= en->max_queue) {
-        rc = err_set(e, SHOAL_EBUSY, "%u tasks are waiting already", en->n_waiting);
+        rc = err_set(e, SHOAL_EBUSY, "the queue is full: %u tasks are waiting", en->n_waiting);
     } else {
         t->serial = en->next_serial++;
         t->next = en->incoming;

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 
 struct candidate {
-    float p; /* weight, the likeliest has 1 */
+    float p; /* weight; 1 for the likeliest token */
     int32_t token;
 };
 
@@ -26,7 +26,7 @@ int sampler_create(struct sampler **out, const struct kern_ops *k, uint32_t n_vo
     struct sampler *s = mem_zalloc(sizeof(*s));
     *out = NULL;
     if (!s)
-        return err_set(e, SHOAL_ENOMEM, "sampler");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a sampler");
     s->k = k;
     s->n_vocab = n_vocab;
     s->work = mem_aligned((size_t)n_vocab * sizeof(float));
@@ -35,7 +35,7 @@ int sampler_create(struct sampler **out, const struct kern_ops *k, uint32_t n_vo
     s->heap = mem_zalloc_n(n_vocab, sizeof(*s->heap));
     if (!s->work || !s->weight || !s->count || !s->heap) {
         sampler_destroy(s);
-        return err_set(e, SHOAL_ENOMEM, "sampler of %u tokens", n_vocab);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a sampler of %u tokens", n_vocab);
     }
     *out = s;
     return 0;
@@ -70,18 +70,19 @@ int sampler_check(const struct shoal_sampling *o, uint32_t n_vocab, struct err *
             return err_set(e, SHOAL_EINVAL, "%s is %g, expected %g to %g", ranges[i].name,
                            (double)ranges[i].v, (double)ranges[i].min, (double)ranges[i].max);
     if (o->n_logprobs > SAMPLER_MAX_TOP)
-        return err_set(e, SHOAL_EINVAL, "%u log-probabilities a token, at most %u", o->n_logprobs,
-                       SAMPLER_MAX_TOP);
+        return err_set(e, SHOAL_EINVAL, "cannot report %u log-probabilities per token, at most %u",
+                       o->n_logprobs, SAMPLER_MAX_TOP);
     for (uint32_t i = 0; i < o->n_bias; i++)
         if (o->bias[i].token < 0 || (uint32_t)o->bias[i].token >= n_vocab || isnan(o->bias[i].bias))
-            return err_set(e, SHOAL_EINVAL, "bias of token %d, the vocabulary has %u",
+            return err_set(e, SHOAL_EINVAL,
+                           "the bias names token %d, but the vocabulary has %u tokens",
                            o->bias[i].token, n_vocab);
     return 0;
 }
 
 double sampler_uniform(uint64_t seed, uint64_t position)
 {
-    /* Two rounds over both words, so that close seeds and positions are unrelated. */
+    /* Two rounds over both words, so that nearby seeds and positions give unrelated numbers. */
     uint64_t x = hash_mix(seed + 0x9e3779b97f4a7c15u);
     x = hash_mix(x ^ hash_mix(position + 0xd1b54a32d192ed03u));
     return (double)(x >> 11) * 0x1.0p-53;
@@ -139,7 +140,7 @@ static void sift_down(struct candidate *h, uint32_t n, uint32_t i)
     h[i] = c;
 }
 
-/* All tokens with at least `least` of the likeliest one's weight, as a heap; returns how many. */
+/* Builds a heap of all tokens with a weight of at least `least`; returns their number. */
 static uint32_t make_heap(struct sampler *s, const float *weight, float least)
 {
     uint32_t n = 0;
@@ -151,7 +152,7 @@ static uint32_t make_heap(struct sampler *s, const float *weight, float least)
     return n;
 }
 
-/* Moves the best to the end of the heap, so that the picked ones stand at heap[n-1], heap[n-2]. */
+/* Moves the best to the end of the heap: the picked ones are heap[n-1], heap[n-2], ... */
 static struct candidate pop(struct sampler *s, uint32_t *n)
 {
     struct candidate top = s->heap[0];
@@ -164,7 +165,7 @@ static struct candidate pop(struct sampler *s, uint32_t *n)
 static int32_t draw(struct sampler *s, const struct shoal_sampling *o, uint64_t position)
 {
     const float max = s->k->max(s->work, s->n_vocab);
-    if (!isfinite(max)) /* everything forbidden, or not a number */
+    if (!isfinite(max)) /* every token is forbidden, or the logits are not numbers */
         return (int32_t)s->k->argmax(s->work, s->n_vocab);
     const float inv = 1.0f / o->temperature;
     s->k->scale(s->work, inv, s->n_vocab);
@@ -184,7 +185,7 @@ static int32_t draw(struct sampler *s, const struct shoal_sampling *o, uint64_t 
         if (at < sum)
             return s->heap[i].token;
     }
-    return s->heap[left].token; /* rounding: the last one kept */
+    return s->heap[left].token; /* only by rounding: take the last one */
 }
 
 static void report(struct sampler *s, struct sampler_pick *out, const float *logits,
@@ -196,7 +197,7 @@ static void report(struct sampler *s, struct sampler_pick *out, const float *log
     out->logprob = logits[out->token] - max - log_total;
     if (o->n_logprobs == 0)
         return;
-    /* weights under exp's floor are all equal: order those by the logits themselves */
+    /* weights below the smallest result of exp are all equal: order them by their logits */
     float least = 1e-30f;
     uint32_t n = make_heap(s, s->weight, least);
     while (out->n_top < o->n_logprobs && n > 0) {

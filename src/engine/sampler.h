@@ -1,7 +1,7 @@
-/* sampler.h - from logits to a token.
+/* sampler.h - picks a token from logits.
  *
- * The draw uses a counter-based generator: its number at position p depends on (seed, p) alone, so
- * a generation that continues elsewhere from its tokens draws the same rest.
+ * Random numbers come from a counter-based generator: the one at position p depends on (seed, p)
+ * alone, so a generation that continues elsewhere from its tokens gives the same text.
  *
  * Thread:    belongs to the engine's thread.
  * Ownership: all scratch is reserved at create; picking allocates nothing. */
@@ -26,7 +26,7 @@ struct sampler_pick {
 SHOAL_MUST_CHECK int sampler_create(struct sampler **out, const struct kern_ops *k,
                                     uint32_t n_vocab, struct err *e);
 void sampler_destroy(struct sampler *s);
-/* SHOAL_EINVAL with a text when a value makes no sense. */
+/* SHOAL_EINVAL if a value is out of range; the message names it. */
 SHOAL_MUST_CHECK int sampler_check(const struct shoal_sampling *o, uint32_t n_vocab, struct err *e);
 /* history: all tokens so far (prompt, then n_generated generated ones); the token to pick gets
  * position n_history. */

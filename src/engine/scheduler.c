@@ -1,8 +1,10 @@
-/* scheduler.c - the engine's thread: which tasks run, what each step computes, what comes of it.
- * Between steps that is done by whichever thread of the model's ended the last one.
+/* scheduler.c - the thread of an engine that generates text: chooses the tasks that run, plans each
+ * step and handles its results.  Between steps this runs on whichever compute thread completed the
+ * last one.
  *
- * A step takes one token of every task that generates and, in what is left of the batch, a chunk of
- * the prompts that wait, all ordered by priority and deadline.  Nothing is allocated here. */
+ * A step computes one token of every task that decodes and, in the rest of the batch, a chunk of
+ * the prompts that are not yet prefilled, all ordered by priority and deadline.  Nothing is
+ * allocated here. */
 #include "engine/scheduler.h"
 
 #include <assert.h>
@@ -12,11 +14,11 @@
 #include "base/crew.h"
 #include "engine/queue.h"
 
-/* While tasks generate, prompts get this part of a chunk per step, so that a long prompt does not
- * stall the answers that run beside it. */
+/* While tasks decode, prefill gets only this fraction of a chunk per step, so that a long prompt
+ * does not stall them. */
 #define SHARED_CHUNK_PART 4u
 
-/* Gives back all that was computed: pages, and the place in the model. */
+/* Releases everything that was computed: the pages and the slot in the model. */
 static void release_pages(struct shoal_engine *en, struct shoal_task *t)
 {
     while (t->n_pages > 0)
@@ -54,7 +56,7 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, enum shoal_fin
     queue_done(en, t, code);
 }
 
-/* Takes the i-th task, which was promised so many pages and may be gone, from the active ones. */
+/* Removes the i-th active task, which may be freed already and had reserved so many pages. */
 static void forget_active(struct shoal_engine *en, uint32_t i, uint32_t need_pages)
 {
     en->pages_reserved -= need_pages;
@@ -92,8 +94,8 @@ static void sweep(struct shoal_engine *en)
     }
 }
 
-/* A task of higher priority takes the place of the worst one, which waits again with its tokens;
- * its pages stay findable, so little is computed twice. */
+/* Preempts the worst active task for one of higher priority.  It keeps its tokens and goes back to
+ * the queue; its pages stay findable, so little is computed twice. */
 static bool make_room(struct shoal_engine *en, const struct shoal_task *t)
 {
     if (en->n_active == 0)
@@ -129,14 +131,15 @@ static void admit(struct shoal_engine *en)
         for (; i > 0 && task_goes_before(t, en->active[i - 1]); i--)
             en->active[i] = en->active[i - 1];
         en->active[i] = t;
-        for (t->slot = 0; en->slot_used[t->slot];) /* one is free: as many slots as active tasks */
+        for (t->slot = 0;
+             en->slot_used[t->slot];) /* there are as many slots as active tasks: one is free */
             t->slot++;
         en->slot_used[t->slot] = true;
     }
 }
 
-/* Whole pages that are already there: found, held, and not computed again.  The last token is
- * always computed, for its logits. */
+/* Takes over whole pages that another task has computed.  The last token is always computed, for
+ * its logits. */
 static void adopt_pages(struct shoal_engine *en, struct shoal_task *t)
 {
     while (en->lm.info.pages_hold_kv && t->n_computed % KERN_PAGE == 0 &&
@@ -153,7 +156,8 @@ static void adopt_pages(struct shoal_engine *en, struct shoal_task *t)
     }
 }
 
-/* Another run of this step computes the same page: wait a step and find it. */
+/* Does another run of this step compute the same page?  Then this task waits a step and finds it.
+ */
 static bool being_computed(const struct shoal_engine *en, uint32_t n_runs,
                            const struct shoal_task *t)
 {
@@ -169,7 +173,7 @@ static bool being_computed(const struct shoal_engine *en, uint32_t n_runs,
     return false;
 }
 
-/* Plans n tokens of t as run i; pages were promised at admission. */
+/* Plans n tokens of t as run i; its pages were reserved at admission. */
 static void add_run(struct shoal_engine *en, uint32_t i, struct shoal_task *t, uint32_t n)
 {
     uint32_t end = t->n_computed + n;
@@ -225,7 +229,7 @@ static void publish_pages(struct shoal_engine *en, struct shoal_task *t)
     }
 }
 
-/* One sampled token: shown, and the task ended if it was the last.  true: the task is over. */
+/* Samples a token, sends it, and ends the task if it was the last.  true: the task is over. */
 static bool take_token(struct shoal_engine *en, struct shoal_task *t, const float *logits)
 {
     struct sampler_pick pick;
@@ -234,7 +238,7 @@ static bool take_token(struct shoal_engine *en, struct shoal_task *t, const floa
                 generated + t->n_continued);
     if (!t->first_token_ns) {
         t->first_token_ns = clock_ns();
-        if (t->n_prompt >= KERN_PAGE) /* a shorter one says more about a step than about prompts */
+        if (t->n_prompt >= KERN_PAGE) /* a shorter prompt measures the step rather than prefill */
             measured(&en->ns_per_prompt_token,
                      (double)(t->first_token_ns - t->started_ns) / t->n_prompt);
     }
@@ -276,11 +280,11 @@ static bool take_token(struct shoal_engine *en, struct shoal_task *t, const floa
     return false;
 }
 
-/* What came of run i: its tokens are computed, and it may have brought the next one. */
+/* Handles the result of run i: its tokens are computed and, with logits, the next is sampled. */
 static void take_run(struct shoal_engine *en, uint32_t i, const float *logits)
 {
     struct shoal_task *t = en->run_task[i];
-    uint32_t at = 0, need = t->need_pages; /* t may be gone after its last token */
+    uint32_t at = 0, need = t->need_pages; /* t may be freed after its last token */
     bool over = false;
     while (en->active[at] != t)
         at++;
@@ -296,7 +300,7 @@ static void take_run(struct shoal_engine *en, uint32_t i, const float *logits)
         forget_active(en, at, need);
 }
 
-/* Takes what the last step computed and plans the next; false: nothing is left to compute. */
+/* Handles the results of the last step and plans the next; false: nothing is left to compute. */
 static bool next_step(void *engine, struct lm_pass *pass)
 {
     struct shoal_engine *en = engine;

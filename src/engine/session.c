@@ -12,7 +12,7 @@ struct shoal_session {
     struct shoal_engine *engine;
     int32_t *tokens;
     size_t n, cap;
-    pthread_mutex_t lock; /* a task's events come on the engine's thread */
+    pthread_mutex_t lock; /* events arrive on another thread */
     shoal_event_fn event;
     void *event_ctx;
 };
@@ -28,7 +28,7 @@ int shoal_session_create(struct shoal_session **out, struct shoal_engine *en, st
         s->tokens = mem_zalloc_n(cap, sizeof(*s->tokens));
     if (!s || !s->tokens) {
         mem_free(s);
-        return err_set(e, SHOAL_ENOMEM, "session");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a session");
     }
     s->engine = en;
     s->cap = cap;
@@ -65,7 +65,7 @@ static void session_event(void *ctx, const struct shoal_event *ev)
 {
     struct shoal_session *s = ctx;
     if (ev->kind == SHOAL_EVENT_TOKEN && ev->token >= 0)
-        (void)shoal_session_append(s, &ev->token, 1, NULL); /* cap is the context: there is room */
+        (void)shoal_session_append(s, &ev->token, 1, NULL); /* cap is the context length: it fits */
     if (s->event)
         s->event(s->event_ctx, ev);
 }

@@ -13,23 +13,24 @@ int text_out_init(struct text_out *o, const struct tokenizer *t, int32_t prev, u
     *o = (struct text_out){0};
     buf_init(&o->pending, PENDING_MAX);
     if (n_stops > TEXT_OUT_MAX_STOPS)
-        return err_set(e, SHOAL_ELIMIT, "%u stop strings, at most %u", n_stops, TEXT_OUT_MAX_STOPS);
+        return err_set(e, SHOAL_ELIMIT, "there are %u stop strings, at most %u are allowed",
+                       n_stops, TEXT_OUT_MAX_STOPS);
     tok_stream_init(&o->stream, t, prev, flags);
     for (uint32_t i = 0; i < n_stops; i++) {
         size_t n = strlen(stops[i]);
         if (n == 0 || n > TEXT_OUT_MAX_STOP_BYTES)
-            return err_set(e, SHOAL_EINVAL, "a stop string of %zu bytes (1 to %u)", n,
+            return err_set(e, SHOAL_EINVAL, "a stop string has %zu bytes, expected 1 to %u", n,
                            TEXT_OUT_MAX_STOP_BYTES);
         o->stops[i] = mem_strndup(stops[i], n);
         if (!o->stops[i])
-            return err_set(e, SHOAL_ENOMEM, "stop strings");
+            return err_set(e, SHOAL_ENOMEM, "out of memory for the stop strings");
         o->stop_bytes[i] = n;
         o->n_stops++;
     }
-    /* room for the longest piece twice over and a held-back stop string */
+    /* room for two of the longest pieces and a stop string that is held back */
     size_t room = 2 * (size_t)tokenizer_info(t)->max_piece_bytes + 2 * TEXT_OUT_MAX_STOP_BYTES + 64;
     if (!buf_room(&o->pending, room))
-        return err_set(e, o->pending.rc, "output buffer");
+        return err_set(e, o->pending.rc, "cannot reserve the output buffer");
     return 0;
 }
 

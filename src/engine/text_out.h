@@ -1,5 +1,5 @@
-/* text_out.h - tokens to text that can be shown: whole characters, and nothing that may still turn
- * out to be the beginning of a stop string.
+/* text_out.h - turns tokens into text that may be sent: whole characters only, and nothing that may
+ * still become a stop string.
  *
  * Thread:    one at a time.
  * Ownership: init copies the stop strings and reserves the buffer; pushing allocates nothing as
@@ -27,12 +27,12 @@ SHOAL_MUST_CHECK int text_out_init(struct text_out *o, const struct tokenizer *t
                                    unsigned flags, const char *const *stops, uint32_t n_stops,
                                    struct err *e);
 void text_out_fini(struct text_out *o);
-/* Adds a token.  *show bytes at the front of o->pending may be shown; true: a stop string came, and
- * nothing after *show belongs to the answer. */
+/* Adds a token.  The first *show bytes of o->pending may be sent.  true: a stop string was reached,
+ * and nothing after *show belongs to the answer. */
 bool text_out_push(struct text_out *o, int32_t token, size_t *show);
-/* At the end: everything that was held back. */
+/* At the end of the text: everything that was held back may be sent. */
 size_t text_out_flush(struct text_out *o);
-/* Takes the shown bytes away. */
+/* Removes the bytes that were sent. */
 void text_out_shown(struct text_out *o, size_t n);
 
 #endif

@@ -21,7 +21,7 @@ struct calibration {
     struct columns *tensors;
     size_t n_tensors;
     struct strmap by_name; /* keys are in tensors */
-    bool tied;             /* the embedding is the output matrix: it is seen under that name */
+    bool tied; /* the embedding is also the output matrix and is reported under that name */
     uint64_t n_tokens;
 };
 
@@ -39,7 +39,7 @@ void calibration_destroy(struct calibration *c)
     mem_free(c);
 }
 
-/* Room for every matrix of the file, so that watching allocates nothing. */
+/* Reserves room for every matrix of the file, so that the callback does not allocate. */
 static int reserve(struct calibration *c, const struct model_file *g)
 {
     c->tied = !model_file_find_tensor(g, "output.weight");
@@ -72,7 +72,7 @@ static struct columns *find(const struct calibration *c, const char *tensor)
     return strmap_get(&c->by_name, tensor, strlen(tensor), &i) ? &c->tensors[i] : NULL;
 }
 
-/* Runs on whichever thread of the crew begins a product; products follow one another. */
+/* Called by the compute thread that begins a product; never by two at once. */
 static void watch(void *ctx, const char *tensor, const float *x, uint32_t n_cols)
 {
     struct columns *k = find(ctx, tensor);
@@ -88,7 +88,7 @@ static void run_chunk(struct decoder *d, const int32_t *ids, uint32_t n, const u
     uint32_t most = decoder_max_batch(d), rows = decoder_max_logits(d);
     for (uint32_t at = 0; at < n;) {
         uint32_t k = n - at < most ? n - at : most;
-        /* The output matrix is only seen where logits are asked for. */
+        /* The output matrix is only used for tokens with logits. */
         struct decoder_run run = {.tokens = ids + at,
                                   .n = k,
                                   .pos0 = at,
@@ -112,7 +112,7 @@ static int run_text(struct calibration *c, struct decoder *d, const struct token
                        ids->n);
     uint32_t *pages = mem_zalloc_n(ctx / KERN_PAGE + 1, sizeof(*pages));
     if (!pages)
-        return err_set(e, SHOAL_ENOMEM, "calibration");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a calibration");
     for (uint32_t i = 0; i <= ctx / KERN_PAGE; i++)
         pages[i] = i;
     int rc = 0;
@@ -141,7 +141,8 @@ int calibration_run(struct calibration **out, struct decoder *d, const struct mo
     struct calibration *c = mem_zalloc(sizeof(*c));
     *out = NULL;
     tok_ids_init(&ids, MAX_TOKENS);
-    int rc = c && reserve(c, g) == 0 ? 0 : err_set(e, SHOAL_ENOMEM, "calibration");
+    int rc =
+        c && reserve(c, g) == 0 ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for a calibration");
     if (rc == 0)
         rc = tokenizer_encode(t, &ids, text, n, TOKENIZER_ADD_SPECIAL, e);
     if (rc == 0)

@@ -79,7 +79,7 @@ int eval_classify(struct eval *ev, struct json_out *j, struct buf *text, struct 
 struct tags {
     struct eval *ev;
     struct quality_counts counts;
-    /* of one row, as many as the longest has tokens */
+    /* of one row; as large as the longest row needs */
     const char **tags;
     uint32_t *start, *end; /* bytes of each token */
     struct quality_span *gold, *said;
@@ -113,10 +113,10 @@ static int reserve_tokens(struct tags *t, uint32_t n, struct err *e)
     t->gold = mem_zalloc_n(n, sizeof(*t->gold));
     t->said = mem_zalloc_n(n, sizeof(*t->said));
     t->cap = t->tags && t->start && t->end && t->gold && t->said ? n : 0;
-    return t->cap ? 0 : err_set(e, SHOAL_ENOMEM, "row of %u tokens", n);
+    return t->cap ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for a row of %u tokens", n);
 }
 
-/* Tokens and tags of a row, and where the tokens are in its text. */
+/* Reads the tokens and tags of a row and finds the tokens in its text. */
 static int read_tokens(struct tags *t, const struct eval_row *r, const char *text, uint32_t *n,
                        struct err *e)
 {
@@ -142,14 +142,14 @@ static int read_tokens(struct tags *t, const struct eval_row *r, const char *tex
     cJSON_ArrayForEach(v, tags)
     {
         if (!cJSON_IsString(v))
-            return bad_row(r, "a tag is no text", e);
+            return bad_row(r, "a tag is not a string", e);
         t->tags[i++] = v->valuestring;
     }
     *n = (uint32_t)n_tokens;
     return 0;
 }
 
-/* The text under which a type is counted. */
+/* A copy of the type's name that lives as long as the counts. */
 static const char *keep_type(struct tags *t, const char *type, size_t n, struct err *e)
 {
     for (size_t i = 0; i < t->n_types; i++)
@@ -160,14 +160,14 @@ static const char *keep_type(struct tags *t, const char *type, size_t n, struct 
     if (grown)
         t->types = grown;
     if (!name) {
-        (void)err_set(e, SHOAL_ENOMEM, "types");
+        (void)err_set(e, SHOAL_ENOMEM, "out of memory for the names of types");
         return NULL;
     }
     t->types[t->n_types++] = name;
     return name;
 }
 
-/* Spans of the result in tokens. */
+/* Converts the spans of the result from bytes to tokens. */
 static uint32_t said_spans(struct tags *t, const struct shoal_result *r, uint32_t n_tokens)
 {
     uint32_t n = 0;

@@ -15,7 +15,7 @@ static int add_row(struct eval_rows *rows, const char *path, uint64_t number, co
         size_t cap = rows->cap ? rows->cap * 2 : 1024;
         struct eval_row *grown = mem_realloc(rows->rows, cap * sizeof(*grown));
         if (!grown)
-            return err_set(e, SHOAL_ENOMEM, "%zu rows", cap);
+            return err_set(e, SHOAL_ENOMEM, "out of memory for %zu rows", cap);
         rows->rows = grown;
         rows->cap = cap;
     }

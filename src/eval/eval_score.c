@@ -1,5 +1,5 @@
-/* eval_score.c - shoal eval score: alarms of the anomaly model beside two plain methods, and the
- * answers of other scorers beside a column of what is true. */
+/* eval_score.c - shoal eval score: compares alarms of the anomaly model with those of two simple
+ * methods, and the results of other scorers with a column of true values. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Levels of the plain methods for one channel and for several.  Chosen as those of the model in the
- * pack were, on the same series: those of NAB and of C-MAPSS that are not held out. */
+/* Alarm levels of the simple methods for one channel and for several.  Tuned like those of our
+ * anomaly model, on the same series: NAB and C-MAPSS without the held-out ones. */
 #define THRESHOLD_ONE 10.5
 #define THRESHOLD_SEVERAL 8.5
 #define Z_SCORE_ONE 21.5
@@ -48,7 +48,7 @@ static int make_scored(struct scored *s, const struct eval_set *set, struct err 
     for (size_t i = 0; s->scores && i < set->n; i++)
         if (!(s->scores[i] = mem_zalloc_n(set->series[i].n, sizeof(double))))
             free_scored(s);
-    return s->scores ? 0 : err_set(e, SHOAL_ENOMEM, "%zu series", set->n);
+    return s->scores ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for %zu series", set->n);
 }
 
 static struct quality_alarms judge(const struct scored *s, double level)
@@ -61,7 +61,7 @@ static struct quality_alarms judge(const struct scored *s, double level)
     return q;
 }
 
-/* The level with the best F1 of events, the highest of equals. */
+/* The level with the best F1 of events; among equals, the highest. */
 static double best_level(const struct scored *s, const double *levels, size_t n, double *f1)
 {
     double best = levels[0];
@@ -77,7 +77,7 @@ static double best_level(const struct scored *s, const double *levels, size_t n,
     return best;
 }
 
-/* Fractions between them, evenly. */
+/* n evenly spaced values. */
 static void spread(double *out, size_t n, double from, double to)
 {
     for (size_t i = 0; i < n; i++)
@@ -111,7 +111,7 @@ static void fill_z_score(struct scored *s, uint32_t window)
     }
 }
 
-/* In parts of the level that belongs to a series' number of channels: from 1 on is an alarm. */
+/* Divides scores by the level for the series' number of channels: 1 and above is an alarm. */
 static void scale(struct scored *s, double one, double several)
 {
     for (size_t i = 0; i < s->set->n; i++)
@@ -119,13 +119,13 @@ static void scale(struct scored *s, double one, double several)
             s->scores[i][k] /= s->set->series[i].n_channels == 1 ? one : several;
 }
 
-/* Quantiles of the values themselves. */
+/* Candidate levels: quantiles of the scores. */
 static int model_levels(const struct scored *s, double *levels, size_t n, struct err *e)
 {
     size_t n_all = 0;
     double *all = mem_zalloc_n(s->set->n_rows, sizeof(*all));
     if (!all)
-        return err_set(e, SHOAL_ENOMEM, "%zu rows", s->set->n_rows);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu rows", s->set->n_rows);
     for (size_t i = 0; i < s->set->n; i++) {
         memcpy(all + n_all, s->scores[i], s->set->series[i].n * sizeof(*all));
         n_all += s->set->series[i].n;
@@ -138,7 +138,7 @@ static int model_levels(const struct scored *s, double *levels, size_t n, struct
     return 0;
 }
 
-/* Levels, and the z-score's window, from other series. */
+/* Chooses the levels, and the z-score's window, on other series. */
 static int tune(struct method m[3], const struct eval_set *set, struct err *e)
 {
     static const uint32_t windows[] = {16, 32, 64, 128, 256, 512, 1024};
@@ -257,9 +257,9 @@ static void put_alarms(struct method m[3], const struct eval_set *set, struct js
              "  F1 and delay (in points) are of events, the last column is the F1 of points\n");
 }
 
-/* ---- plain scorers -------------------------------------------------------------------------- */
+/* ---- other scorers -------------------------------------------------------------------------- */
 
-/* Scores and what is true of all series, one after the other. */
+/* Scores and true values of all series, concatenated. */
 struct pairs {
     double *scores, *targets; /* [n][n_outputs], [n] */
     bool *labels;
@@ -273,7 +273,7 @@ static void free_pairs(struct pairs *p)
     mem_free(p->labels);
 }
 
-/* A score is compared with the label of the last row that it has seen. */
+/* A score is compared with the label of the last row it was computed from. */
 static int make_pairs(struct pairs *p, const struct eval_set *set, struct err *e)
 {
     size_t n = 0;
@@ -281,8 +281,10 @@ static int make_pairs(struct pairs *p, const struct eval_set *set, struct err *e
         n += set->series[i].n_scores;
     *p = (struct pairs){mem_zalloc_n(n + 1, set->n_outputs * sizeof(double)),
                         mem_zalloc_n(n + 1, sizeof(double)), mem_zalloc_n(n + 1, sizeof(bool)), 0};
-    if (n == 0 || n > UINT32_MAX || !p->scores || !p->targets || !p->labels)
-        return err_set(e, n == 0 ? SHOAL_EFORMAT : SHOAL_ENOMEM, "%zu scores", n);
+    if (n == 0)
+        return err_set(e, SHOAL_EFORMAT, "the series are too short: the model gives no score");
+    if (n > UINT32_MAX || !p->scores || !p->targets || !p->labels)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu scores", n);
     for (size_t i = 0; i < set->n; i++) {
         const struct eval_series *x = &set->series[i];
         for (size_t k = 0; k < x->n_scores; k++, p->n++) {
@@ -302,7 +304,7 @@ static int put_classes(const struct pairs *p, uint32_t n_outputs, struct json_ou
     struct quality_counts counts = {0};
     char(*names)[16] = mem_zalloc_n(n_outputs, sizeof(*names));
     uint64_t right = 0;
-    int rc = names ? 0 : err_set(e, SHOAL_ENOMEM, "%u classes", n_outputs);
+    int rc = names ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for %u classes", n_outputs);
     for (uint32_t i = 0; i < n_outputs && rc == 0; i++)
         snprintf(names[i], sizeof(names[i]), "%u", i);
     for (size_t i = 0; i < p->n && rc == 0; i++) {
@@ -311,7 +313,7 @@ static int put_classes(const struct pairs *p, uint32_t n_outputs, struct json_ou
             if (p->scores[i * n_outputs + k] > p->scores[i * n_outputs + best])
                 best = k;
         if (!(p->targets[i] >= 0 && p->targets[i] < n_outputs)) {
-            rc = err_set(e, SHOAL_EFORMAT, "label %g is none of %u classes", p->targets[i],
+            rc = err_set(e, SHOAL_EFORMAT, "label %g is not one of %u classes", p->targets[i],
                          n_outputs);
             break;
         }
@@ -336,7 +338,7 @@ static int put_binary(const struct pairs *p, double threshold, struct json_out *
     uint64_t hit = 0, said = 0, true_ = 0, right = 0;
     uint32_t *order = mem_zalloc_n(p->n, sizeof(*order));
     if (!order)
-        return err_set(e, SHOAL_ENOMEM, "%zu scores", p->n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu scores", p->n);
     for (size_t i = 0; i < p->n; i++) {
         bool on = p->scores[i] >= threshold;
         hit += on && p->labels[i];
@@ -371,7 +373,7 @@ static void put_regression(const struct pairs *p, struct json_out *j, struct buf
         eval_figure(j, text, "r2", 1 - squares / spread2, "%.4f");
 }
 
-/* By what the outputs and the labels are: classes, yes or no, or a quantity. */
+/* Outputs and labels decide: classes, yes or no, or a quantity. */
 static int put_pairs(const struct eval_set *set, struct json_out *j, struct buf *text,
                      struct err *e)
 {

@@ -51,7 +51,7 @@ static uint32_t time_column(const struct table *t)
     return UINT32_MAX;
 }
 
-/* Median of the differences of times; 0: there are none. */
+/* Median time step in seconds; 0: the table has no times. */
 static double step_of(const struct table *t, double *scratch)
 {
     uint32_t at = time_column(t);
@@ -89,7 +89,7 @@ static int label_windows(struct eval_series *s, const struct table *t, const cJS
         const char *b = cJSON_GetStringValue(cJSON_GetArrayItem(w, 1));
         double from, to;
         if (!a || !b || !table_time(a, &from) || !table_time(b, &to))
-            return err_set(e, SHOAL_EFORMAT, "a window of %s is no pair of times", list->string);
+            return err_set(e, SHOAL_EFORMAT, "a window of %s is not a pair of times", list->string);
         for (size_t i = 0; i < s->n; i++) {
             double v = t->values[i * t->n_cols + at];
             if (v >= from && v <= to)
@@ -159,7 +159,7 @@ static int read_windows(const char *file, cJSON **out, struct err *e)
     if (rc == 0) {
         *out = cJSON_ParseWithLength(text.data, text.len);
         if (!cJSON_IsObject(*out))
-            rc = err_set(e, SHOAL_EFORMAT, "%s is no JSON object of windows by file", file);
+            rc = err_set(e, SHOAL_EFORMAT, "%s is not a JSON object of windows by file", file);
     }
     buf_fini(&text);
     return rc;
@@ -173,7 +173,7 @@ int eval_set_read(struct eval_set *s, const struct eval *ev, const char *const *
     *s = (struct eval_set){0};
     int rc = list ? read_windows(list, &windows, e) : 0;
     if (rc == 0 && !(s->series = mem_zalloc_n(n_files, sizeof(*s->series))))
-        rc = err_set(e, SHOAL_ENOMEM, "%zu files", n_files);
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for %zu files", n_files);
     for (size_t i = 0; i < n_files && rc == 0; i++) {
         s->series[i].file = files[i];
         s->n = i + 1;
@@ -188,7 +188,7 @@ int eval_set_read(struct eval_set *s, const struct eval *ev, const char *const *
 
 /* ---- scoring -------------------------------------------------------------------------------- */
 
-struct memory { /* what a stream through a scorer needs */
+struct memory { /* state and scratch of a scorer */
     void *state, *scratch;
 };
 
@@ -196,10 +196,12 @@ static int make_memory(struct memory *m, const struct scorer *s, uint32_t n_chan
 {
     m->state = mem_aligned(scorer_state_bytes(s, n_channels) + 1);
     m->scratch = mem_aligned(scorer_scratch_bytes(s) + 1);
-    return m->state && m->scratch ? 0 : err_set(e, SHOAL_ENOMEM, "%u channels", n_channels);
+    return m->state && m->scratch
+               ? 0
+               : err_set(e, SHOAL_ENOMEM, "out of memory for %u channels", n_channels);
 }
 
-/* A stream is timed score by score; windows that stand alone have no stream. */
+/* Times a stream score by score; a model of independent windows is timed as a whole. */
 static void score_one(const struct scorer *s, struct eval_series *x, const struct memory *m,
                       double *latency_ms)
 {
@@ -236,12 +238,12 @@ static int score_all(struct eval_set *set, struct eval *ev, const struct scorer 
         x->n_scores = scorer_n_scores(s, x->n);
         x->scores = mem_zalloc_n(x->n_scores + 1, set->n_outputs * sizeof(double));
         rc = x->scores ? make_memory(&m, s, x->n_channels, e)
-                       : err_set(e, SHOAL_ENOMEM, "%zu scores", x->n_scores);
+                       : err_set(e, SHOAL_ENOMEM, "out of memory for %zu scores", x->n_scores);
         if (rc == 0 && latency) {
             grown =
                 mem_realloc(ev->latency_ms, (ev->n_latencies + x->n_scores + 1) * sizeof(*grown));
             ev->latency_ms = grown ? grown : ev->latency_ms;
-            rc = grown ? 0 : err_set(e, SHOAL_ENOMEM, "%zu scores", x->n_scores);
+            rc = grown ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for %zu scores", x->n_scores);
         }
         if (rc == 0)
             score_one(s, x, &m, latency ? ev->latency_ms + ev->n_latencies : NULL);

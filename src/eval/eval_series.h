@@ -1,8 +1,8 @@
 /* eval_series.h - labelled series of numbers from files, and the scores of a model on them.
  *
  * Thread:    belongs to its caller.
- * Ownership: eval_series_fini frees.
- * Failure:   SHOAL_EFORMAT with the file, SHOAL_EINVAL for columns that are not there,
+ * Ownership: eval_set_fini frees.
+ * Failure:   SHOAL_EFORMAT with the file, SHOAL_EINVAL for missing columns,
  *            SHOAL_EIO, SHOAL_ENOMEM, SHOAL_ECANCELLED. */
 #ifndef SHOAL_EVAL_EVAL_SERIES_H
 #define SHOAL_EVAL_EVAL_SERIES_H
@@ -16,7 +16,7 @@ struct eval_series {
     double *values;  /* [n][n_channels] */
     double *targets; /* [n]: the label column */
     bool *labels;    /* [n]: whether that is above 0 */
-    double step;     /* seconds from row to row, the median; 0: there are no times */
+    double step;     /* median seconds from row to row; 0: no times */
     double *scores;  /* [n_scores][n_outputs] of the model */
     size_t n_scores;
 };
@@ -25,10 +25,10 @@ struct eval_set {
     struct eval_series *series;
     size_t n, n_rows;
     uint32_t n_outputs;
-    uint32_t hop, span; /* rows from score to score, and of the first score */
+    uint32_t hop, span; /* rows from score to score; rows of the first score */
 };
 
-/* One series a file; the options label, columns and windows say where the labels are. */
+/* One series per file; label_column, columns and windows_file of ev say where the labels are. */
 SHOAL_MUST_CHECK int eval_set_read(struct eval_set *s, const struct eval *ev,
                                    const char *const *files, size_t n_files, struct err *e);
 void eval_set_fini(struct eval_set *s);

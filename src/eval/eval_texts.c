@@ -1,7 +1,8 @@
 /* eval_texts.c - shoal eval embed, rerank and summarize: retrieval and summaries.
  *
- * Retrieval knows two kinds of data: rows with a "label", where every row looks for the others of
- * its label; and rows with a "query" and its "relevant" ids among the documents of --docs. */
+ * Retrieval has two kinds of data sets: rows with a "label", where each row is a query for the
+ * others with its label; and rows with a "query" and the "relevant" ids of its documents (--docs).
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,8 @@ static const uint32_t cuts[CUTS] = {1, 5, 10};
 /* ---- ranking -------------------------------------------------------------------------------- */
 
 struct ranking {         /* sums over queries */
-    double recall[CUTS]; /* part of what is relevant among the first k */
-    double hit[CUTS];    /* anything relevant among them */
+    double recall[CUTS]; /* share of the relevant documents among the first k */
+    double hit[CUTS];    /* is any of them relevant? */
     double mrr;
     uint64_t n;
 };
@@ -38,14 +39,14 @@ static int best_first(const void *x, const void *y)
     return (a < b) - (a > b);
 }
 
-/* One query's documents; sorts them. */
+/* Adds one query with its documents, which it sorts. */
 static void rank(struct ranking *k, struct ranked *docs, size_t n)
 {
     size_t relevant = 0, found = 0, first = 0;
     for (size_t i = 0; i < n; i++)
         relevant += docs[i].relevant;
     if (relevant == 0)
-        return; /* nothing to find: says nothing about the model */
+        return; /* nothing to find: not counted */
     qsort(docs, n, sizeof(*docs), best_first);
     for (size_t i = 0, c = 0; c < CUTS; i++) {
         if (i < n && docs[i].relevant) {
@@ -70,9 +71,10 @@ static int put_ranking(const struct ranking *k, bool labels, struct json_out *j,
     static const char *const recall_keys[] = {"recall@1", "recall@5", "recall@10"};
     static const char *const hit_keys[] = {"hit@1", "hit@5", "hit@10"};
     if (k->n == 0)
-        return err_set(e, SHOAL_EFORMAT, "no row has anything relevant to be found");
+        return err_set(e, SHOAL_EFORMAT, "no row has a relevant document");
     double n = (double)k->n;
-    for (uint32_t c = 0; c < CUTS; c++) /* of a label: another one of it among the first k */
+    for (uint32_t c = 0; c < CUTS;
+         c++) /* by label: is another row of the label among the first k? */
         eval_figure(j, text, recall_keys[c], (labels ? k->hit[c] : k->recall[c]) / n, "%.4f");
     for (uint32_t c = 0; !labels && c < CUTS; c++)
         eval_figure(j, text, hit_keys[c], k->hit[c] / n, "%.4f");
@@ -124,7 +126,7 @@ static int take_vector(void *ctx, size_t i, const struct shoal_result *r, struct
         x->v = mem_zalloc_n(x->rows->n, x->dim * sizeof(*x->v));
     }
     if (!x->v)
-        return err_set(e, SHOAL_ENOMEM, "%zu vectors", x->rows->n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu vectors", x->rows->n);
     memcpy(x->v + i * x->dim, r->vector, x->dim * sizeof(*x->v));
     return 0;
 }
@@ -148,7 +150,7 @@ static int rank_by_label(struct ranking *k, const struct eval_rows *rows, const 
 {
     static const char *const keys[] = {"label", "intent", NULL};
     const char **labels = mem_zalloc_n(rows->n, sizeof(*labels));
-    int rc = labels ? 0 : err_set(e, SHOAL_ENOMEM, "labels");
+    int rc = labels ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for the labels");
     for (size_t i = 0; rc == 0 && i < rows->n; i++)
         rc = eval_rows_text(&rows->rows[i], keys, &labels[i], e);
     for (size_t i = 0; rc == 0 && i < rows->n; i++) {
@@ -173,7 +175,7 @@ int eval_embed(struct eval *ev, struct json_out *j, struct buf *text, struct err
     struct ranking k = {0};
     size_t most = docs && docs->n > rows->n ? docs->n : rows->n;
     struct ranked *list = mem_zalloc_n(most, sizeof(*list));
-    int rc = list ? 0 : err_set(e, SHOAL_ENOMEM, "ranking");
+    int rc = list ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for a ranking");
     if (rc == 0)
         rc = eval_run(ev, make_vector, take_vector, &q, rows->n, e);
     double *latency = ev->latency_ms;
@@ -238,7 +240,7 @@ int eval_rerank(struct eval *ev, struct json_out *j, struct buf *text, struct er
     if (!ev->docs || ev->docs->n == 0)
         return err_set(e, SHOAL_EINVAL, "give the documents: --docs FILE.jsonl");
     p.list = mem_zalloc_n(ev->docs->n, sizeof(*p.list));
-    int rc = p.list ? 0 : err_set(e, SHOAL_ENOMEM, "ranking");
+    int rc = p.list ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for a ranking");
     double *latency = ev->latency_ms;
     ev->latency_ms = NULL; /* there are more pairs than rows */
     if (rc == 0)
@@ -277,7 +279,7 @@ static int take_summary(void *ctx, size_t i, const struct shoal_result *r, struc
     const char *want;
     char *said = mem_strndup(r->text, r->text_bytes);
     int rc = said ? eval_rows_text(&s->ev->rows->rows[i], summary_keys, &want, e)
-                  : err_set(e, SHOAL_ENOMEM, "summary");
+                  : err_set(e, SHOAL_ENOMEM, "out of memory for a summary");
     if (rc == 0)
         rc = quality_rouge(&m, said, want, e);
     s->sum.r1 += m.r1;

@@ -63,16 +63,18 @@ int perplexity_text(struct perplexity_result *out, struct decoder *d, const stru
     *out = (struct perplexity_result){0};
     tok_ids_init(&ids, MAX_TOKENS);
     int rc = c < 4 || c > decoder_n_ctx(d)
-                 ? err_set(e, SHOAL_EINVAL, "chunks of %u tokens (4 to %u)", c, decoder_n_ctx(d))
+                 ? err_set(e, SHOAL_EINVAL, "cannot use chunks of %u tokens, expected 4 to %u", c,
+                           decoder_n_ctx(d))
                  : tokenizer_encode(t, &ids, text, n, TOKENIZER_ADD_SPECIAL, e);
     uint32_t n_chunks = rc == 0 ? (uint32_t)(ids.n / c) : 0;
     if (o->chunks && o->chunks < n_chunks)
         n_chunks = o->chunks;
     if (rc == 0 && n_chunks == 0)
-        rc = err_set(e, SHOAL_EINVAL, "the text has %zu tokens, at least %u are needed", ids.n, c);
+        rc = err_set(e, SHOAL_EINVAL, "the text has %zu tokens, but at least %u are needed", ids.n,
+                     c);
     pages = rc == 0 ? mem_zalloc_n(c / KERN_PAGE + 1, sizeof(*pages)) : NULL;
     if (rc == 0 && !pages)
-        rc = err_set(e, SHOAL_ENOMEM, "perplexity");
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for the text");
     for (uint32_t i = 0; rc == 0 && i <= c / KERN_PAGE; i++)
         pages[i] = i;
     for (uint32_t k = 0; rc == 0 && k < n_chunks; k++) {

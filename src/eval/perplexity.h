@@ -20,8 +20,8 @@ struct perplexity_result {
 
 struct perplexity_opts {
     uint32_t ctx;    /* tokens per chunk; 0: 512, at most the decoder's context */
-    uint32_t chunks; /* most chunks; 0: all */
-    /* After each chunk; return true to give up. */
+    uint32_t chunks; /* at most this many; 0: all */
+    /* After each chunk; return true to stop. */
     bool (*progress)(void *ctx, const struct perplexity_result *so_far, uint32_t n_chunks);
     void *progress_ctx;
 };

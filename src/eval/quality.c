@@ -19,7 +19,7 @@ int quality_add(struct quality_counts *c, const char *label, uint32_t hit, uint3
         uint32_t cap = c->cap ? c->cap * 2 : 64;
         struct quality_count *by = mem_realloc(c->by, cap * sizeof(*by));
         if (!by)
-            return err_set(e, SHOAL_ENOMEM, "%u labels", cap);
+            return err_set(e, SHOAL_ENOMEM, "out of memory for %u labels", cap);
         c->by = by;
         c->cap = cap;
     }
@@ -117,7 +117,7 @@ uint32_t quality_spans(const char *const *tags, uint32_t n_tags, struct quality_
 /* ---- ROUGE ---------------------------------------------------------------------------------- */
 
 struct words {
-    uint32_t *id; /* equal words, equal numbers */
+    uint32_t *id; /* equal words have equal numbers */
     uint32_t n;
 };
 
@@ -158,7 +158,7 @@ static uint32_t count_words(const char *s)
     return n;
 }
 
-/* Numbers the words of a text; all: those seen so far, which grow. */
+/* Numbers the words of a text; `all` collects the words seen so far. */
 static void number_words(const char *s, struct words *out, struct word *all, uint32_t *n_all)
 {
     struct word w;
@@ -172,7 +172,7 @@ static void number_words(const char *s, struct words *out, struct word *all, uin
     }
 }
 
-/* n-grams that both have, each as often as in the one that has it less often. */
+/* Number of common n-grams, each counted as often as in the text where it is rarer. */
 static uint32_t common_ngrams(const struct words *a, const struct words *b, uint32_t size,
                               bool *used)
 {
@@ -212,7 +212,9 @@ int quality_rouge(struct quality_rouge *out, const char *said, const char *true_
     struct words a = {.id = mem_zalloc_n(na, sizeof(*a.id))};
     struct words b = {.id = mem_zalloc_n(nb, sizeof(*b.id))};
     uint32_t *row = mem_zalloc_n((size_t)nb + 1, sizeof(*row));
-    int rc = all && a.id && b.id && row ? 0 : err_set(e, SHOAL_ENOMEM, "ROUGE of %u words", na);
+    int rc = all && a.id && b.id && row
+                 ? 0
+                 : err_set(e, SHOAL_ENOMEM, "out of memory for ROUGE of %u words", na);
     if (rc == 0) {
         number_words(said, &a, all, &n_all);
         number_words(true_, &b, all, &n_all);
@@ -245,7 +247,7 @@ double quality_auc(const double *scores, const bool *labels, size_t n, uint32_t 
     qsort_r(order, n, sizeof(*order), by_score, (void *)(uintptr_t)scores);
     double ranks = 0.0;
     size_t positive = 0;
-    for (size_t i = 0, j; i < n; i = j) { /* equal scores share the mean of their ranks */
+    for (size_t i = 0, j; i < n; i = j) { /* equal scores get the mean of their ranks */
         for (j = i + 1; j < n && scores[order[j]] == scores[order[i]]; j++)
             ;
         for (size_t k = i; k < j; k++)

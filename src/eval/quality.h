@@ -1,4 +1,4 @@
-/* quality.h - how good answers are, from pairs of what was said and what is true.
+/* quality.h - quality figures from predictions and the truth.
  *
  * Thread:    pure functions, or the caller's struct.
  * Failure:   SHOAL_ENOMEM. */
@@ -15,7 +15,7 @@
 
 struct quality_count {
     const char *label;         /* borrowed */
-    uint64_t hit, said, true_; /* said and true; said; true */
+    uint64_t hit, said, true_; /* predicted and true; predicted; true */
 };
 
 struct quality_counts {
@@ -23,7 +23,7 @@ struct quality_counts {
     uint32_t n, cap;
 };
 
-/* One more thing that was said and, or, true of this label. */
+/* Adds counts to a label. */
 SHOAL_MUST_CHECK int quality_add(struct quality_counts *c, const char *label, uint32_t hit,
                                  uint32_t said, uint32_t true_, struct err *e);
 void quality_counts_fini(struct quality_counts *c);
@@ -34,7 +34,7 @@ struct quality_f1 {
 struct quality_f1 quality_f1(uint64_t hit, uint64_t said, uint64_t true_);
 /* All labels together. */
 struct quality_f1 quality_micro(const struct quality_counts *c);
-/* Mean of the labels' F1, of those that were said or true at all. */
+/* Mean F1 of all labels that were predicted or true at least once. */
 double quality_macro_f1(const struct quality_counts *c);
 
 /* ---- calibration ---------------------------------------------------------------------------- */
@@ -45,7 +45,7 @@ struct quality_ece {
     double sum[QUALITY_BINS]; /* of confidences */
 };
 void quality_ece_add(struct quality_ece *m, double confidence, bool right);
-/* How far confidence is from being right, weighted over 15 bins of equal width. */
+/* Expected calibration error over 15 bins of equal width. */
 double quality_ece(const struct quality_ece *m);
 
 /* ---- spans ---------------------------------------------------------------------------------- */
@@ -56,7 +56,7 @@ struct quality_span {
     uint32_t from, to; /* tokens */
 };
 
-/* Spans of BIO or BIOES tags, as seqeval reads them (an I- or E- without a beginning opens one).
+/* Spans of BIO or BIOES tags, as seqeval reads them (an I- or E- without a B- opens one).
  * At most n_tags spans into out; returns how many. */
 uint32_t quality_spans(const char *const *tags, uint32_t n_tags, struct quality_span *out);
 
@@ -74,7 +74,7 @@ SHOAL_MUST_CHECK int quality_rouge(struct quality_rouge *out, const char *said, 
 /* Area under the ROC curve of scores against 0/1 labels; order is scratch for n indices.  NaN when
  * all labels are the same. */
 double quality_auc(const double *scores, const bool *labels, size_t n, uint32_t *order);
-/* The q-th part (0..1) of values, by linear interpolation; sorts them. */
+/* The q-quantile (0..1) of values by linear interpolation; sorts them. */
 double quality_quantile(double *values, size_t n, double q);
 
 #endif

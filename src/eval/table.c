@@ -195,7 +195,7 @@ static int begin_csv(struct table *t, const char *line, char separator, bool *na
     char *copy = mem_strdup(line), *rest = copy, *cell;
     double v;
     if (!copy)
-        return err_set(e, SHOAL_ENOMEM, "line");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a line");
     *names = false;
     for (; (cell = next_cell(&rest, separator)); t->n_cols++)
         *names |= read_cell(cell, &v) == TABLE_TEXT;

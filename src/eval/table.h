@@ -20,7 +20,7 @@
 enum table_kind { TABLE_EMPTY, TABLE_NUMBERS, TABLE_TIMES, TABLE_TEXT };
 
 struct table {
-    char **names; /* of columns; NULL: the file has none */
+    char **names; /* of columns; NULL: no names in the file */
     uint32_t n_cols;
     enum table_kind *kinds; /* [n_cols], decided decided decided by the first value that is not
                              * missing */

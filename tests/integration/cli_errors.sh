@@ -29,7 +29,7 @@ echo short >short.txt
 run 1 perplexity -m "$model" short.txt; has err "tokens"
 run 1 generate -m "$model" -f nowhere.txt; has err "cannot open nowhere.txt"
 run 1 generate -m "$model" --kernels best hello; has err "no kernel set named best"
-run 1 generate -m "$model" --ctx 4 "more than four tokens"; has err "the context holds 4"
+run 1 generate -m "$model" --ctx 4 "more than four tokens"; has err "the context holds only 4"
 run 1 generate -m "$model" --tokens 1,999999; has err "999999"
 run 1 generate -m "$model" --logit-bias 999999=1 hello; has err "999999"
 run 1 generate -m "$model" ""; has err "the prompt is empty"

@@ -27,15 +27,15 @@ done
 run 0 model convert "$t5/t5-relu" q8.gguf --type q8_0; run 0 summarize -m q8.gguf -f text.txt
 run 0 model convert "$t5/t5-relu" q4.gguf --type q4_0; run 0 summarize -m q4.gguf -f text.txt --beams 2
 
-run 1 summarize -m "$t5/t5-relu" --temp 1 --beams 2 hello; has err "drawn or searched by 2 beams, not both"
-run 1 summarize -m "$t5/t5-relu" --max-tokens 65 hello; has err "65 tokens to write, the model can write 64"
+run 1 summarize -m "$t5/t5-relu" --temp 1 --beams 2 hello; has err "sampling and a search with 2 beams exclude each other"
+run 1 summarize -m "$t5/t5-relu" --max-tokens 65 hello; has err "cannot write 65 tokens, the model's limit is 64"
 run 1 summarize -m "$t5/t5-relu" --beams 64 --max-tokens 64 hello; has err "pages of keys and values, there are"
 run 2 summarize -m "$t5/t5-relu" --beams 65 hello; has err "--beams"
 run 1 classify -m "$t5/t5-relu" hello; has err "it can: summarize"
 run 1 generate -m "$t5/t5-relu" hello; has err "summarize"
 mkdir broken && cp "$t5/t5-relu/"* broken/
 sed -i 's/"num_beams": 3/"num_beams": 300/' broken/config.json
-run 1 summarize -m broken hello; has err "task_specific_params.summarization: num_beams is no number from 0 to 64"
+run 1 summarize -m broken hello; has err "task_specific_params.summarization: num_beams must be a number from 0 to 64"
 sed -i 's/"num_beams": 300/"num_beams": 3/; s/"num_heads": 4/"num_heads": 5/' broken/config.json
 run 1 summarize -m broken hello; has err "attn_q.weight is 64 x 64, expected 80 x 64"
 finish

@@ -12,7 +12,7 @@ struct hypothesis {
     float score;
 };
 
-struct candidate { /* a live row with one token more */
+struct candidate { /* a live row extended by one token */
     float score;
     uint32_t row;
     int32_t token;
@@ -84,7 +84,7 @@ static bool is_end(const struct beams_opts *o, int32_t token)
     return false;
 }
 
-/* ---- what may not come, or should not -------------------------------------------------------- */
+/* ---- forbidden and penalized tokens -------------------------------------------------------- */
 
 static void penalize_repeats(const struct beams_opts *o, const int32_t *tokens, uint32_t n,
                              float *row)
@@ -99,7 +99,7 @@ static void penalize_repeats(const struct beams_opts *o, const int32_t *tokens, 
     }
 }
 
-/* tokens: all n of the hypothesis, the start too. */
+/* tokens: all n of the hypothesis, including the start. */
 static void constrain(const struct beams_opts *o, const int32_t *tokens, uint32_t n, float *row)
 {
     const uint32_t gram = o->no_repeat_ngram;
@@ -136,7 +136,7 @@ static bool step_alone(struct beams *b, const struct beams_with *w, const float 
 
 /* ---- beam search ----------------------------------------------------------------------------- */
 
-/* Keeps the best `most` candidates, best first; the earlier one of equals stays in front. */
+/* Keeps the best `most` candidates, best first; among equals, the earlier one first. */
 static uint32_t keep_best(struct candidate *best, uint32_t n, uint32_t most, struct candidate c)
 {
     uint32_t at = n < most ? n : most - 1;
@@ -146,7 +146,7 @@ static uint32_t keep_best(struct candidate *best, uint32_t n, uint32_t most, str
     return n < most ? n + 1 : most;
 }
 
-/* The best continuations of all live rows by their whole scores. */
+/* The best continuations of all live rows, by total score. */
 static uint32_t find_best(struct beams *b, const struct beams_with *w, const float *logits)
 {
     const uint32_t most = b->o.n_beams * (b->o.n_ends > 1 ? b->o.n_ends + 1 : 2);
@@ -181,7 +181,7 @@ static void continue_as(struct hypothesis *to, const struct hypothesis *from,
     to->score = c->score;
 }
 
-/* A hypothesis that ended, among the best that did. */
+/* Adds a finished hypothesis if it is among the best. */
 static void add_done(struct beams *b, const struct candidate *c)
 {
     const float score = by_length(b, c->score, b->n_tokens + 1);
@@ -197,7 +197,7 @@ static void add_done(struct beams *b, const struct candidate *c)
     b->done[at] = h;
 }
 
-/* Whether a live hypothesis may still beat the worst of the finished ones. */
+/* Can a live hypothesis still beat the worst of the finished ones? */
 static bool can_improve(const struct beams *b)
 {
     if (b->n_live == 0 || b->n_done < b->o.n_beams)
@@ -216,9 +216,9 @@ static bool step_search(struct beams *b, const struct beams_with *w, const float
     for (uint32_t i = 0; i < n; i++) {
         const struct candidate *c = &b->best[i];
         if (c->score == -INFINITY)
-            continue; /* nothing is allowed there */
+            continue; /* no token is allowed after this row */
         if (last || is_end(&b->o, c->token)) {
-            if (i < b->o.n_beams) /* the others are there only to have enough to go on with */
+            if (i < b->o.n_beams) /* the others only fill up the live rows */
                 add_done(b, c);
         } else if (n_live < b->o.n_beams) {
             continue_as(&b->live[!b->now][n_live], &b->live[b->now][c->row], c, b->n_tokens);

@@ -41,7 +41,7 @@ int encoder_core_open(struct encoder **encoder, struct heads **heads, const stru
         return rc;
     uint32_t n_vocab = encoder_config(*encoder)->n_vocab;
     if (tokenizer_info(tokenizer)->n_vocab > n_vocab)
-        return err_set(e, SHOAL_EFORMAT, "the tokenizer has %u tokens, the model %u",
+        return err_set(e, SHOAL_EFORMAT, "the tokenizer has %u tokens, but the model only %u",
                        tokenizer_info(tokenizer)->n_vocab, n_vocab);
     return 0;
 }

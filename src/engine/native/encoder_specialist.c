@@ -1,8 +1,8 @@
 /* encoder_specialist.c - classify, tag, embed and rerank with an encoder and its heads, natively or
  * in ONNX Runtime.
  *
- * Tasks that bring the same tokens (one text to be classified and tagged) share one sequence of
- * the pass.  Everything that a result needs is reserved when its task is submitted. */
+ * Tasks with the same tokens (one text to be classified and tagged) share one sequence of the
+ * pass.  Memory for a result is reserved when its task is submitted. */
 #include "engine/native/encoder_specialist.h"
 
 #include <limits.h>
@@ -20,14 +20,14 @@
 
 struct enc {
     const struct model_file *file; /* borrowed from the engine */
-    struct encoder *encoder;       /* or, if NULL: */
+    struct encoder *encoder;       /* NULL: the ONNX session computes */
     struct onnx_encoder *onnx;
     const struct kern_ops *kernels;
     struct heads *heads;
-    const struct tokenizer *tokenizer; /* borrowed likewise */
+    const struct tokenizer *tokenizer; /* borrowed too */
     char *arch;                        /* ONNX */
     uint32_t n_ctx, max_seqs;
-    bool types; /* the model tells two texts apart */
+    bool types; /* the model has token types, for pairs of texts */
     /* the engine's thread only */
     struct encoder_seq *seqs; /* [max_seqs] */
     struct heads_work *work;
@@ -37,7 +37,7 @@ struct enc {
     struct heads_span *spans; /* [n_ctx] each */
 };
 
-struct input { /* of a job; the arrays that its result points to come behind it */
+struct input { /* of a job, followed by the arrays that its result points to */
     struct tok_encoding x;
     const struct heads_set *set;
     struct heads_word *words;
@@ -63,11 +63,13 @@ static int reserve_tags(const struct enc *s, struct job *j, struct input *in, st
 {
     in->words = mem_zalloc_n(in->x.n, sizeof(*in->words));
     if (!in->words)
-        return err_set(e, SHOAL_ENOMEM, "task of %zu tokens", in->x.n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a task of %zu tokens", in->x.n);
     in->n_words = heads_words(s->heads, j->text, j->o.text_bytes, in->x.start, in->x.end,
                               (uint32_t)in->x.n, in->words);
     in->spans = mem_zalloc_n(in->n_words, sizeof(*in->spans));
-    return in->spans ? 0 : err_set(e, SHOAL_ENOMEM, "task of %u words", in->n_words);
+    return in->spans
+               ? 0
+               : err_set(e, SHOAL_ENOMEM, "out of memory for a task of %u words", in->n_words);
 }
 
 static int reserve_result(const struct enc *s, struct job *j, struct input *in, struct err *e)
@@ -77,15 +79,16 @@ static int reserve_result(const struct enc *s, struct job *j, struct input *in, 
     switch (j->o.kind) {
     case SHOAL_KIND_CLASSIFY:
         in->labels = mem_zalloc_n(in->set->count, sizeof(*in->labels));
-        return in->labels ? 0 : err_set(e, SHOAL_ENOMEM, "task");
+        return in->labels ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for a task");
     case SHOAL_KIND_TAG:
         return reserve_tags(s, j, in, e);
     case SHOAL_KIND_EMBED:
         if (j->o.dimensions > info->dim)
-            return err_set(e, SHOAL_EINVAL, "%u dimensions, the model's vectors have %u",
+            return err_set(e, SHOAL_EINVAL,
+                           "cannot give %u dimensions, the model's vectors have %u",
                            j->o.dimensions, info->dim);
         in->vector = mem_zalloc_n(info->dim, sizeof(*in->vector));
-        return in->vector ? 0 : err_set(e, SHOAL_ENOMEM, "task");
+        return in->vector ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for a task");
     default:
         return rc;
     }
@@ -97,7 +100,7 @@ static int prepare(const void *self, struct job *j, struct err *e)
     struct input *in = mem_zalloc(sizeof(*in));
     bool pair = j->o.kind == SHOAL_KIND_RERANK;
     if (!in)
-        return err_set(e, SHOAL_ENOMEM, "task");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
     j->input = in;
     tok_encoding_init(&in->x);
     int rc = tokenizer_encode_pair(s->tokenizer, &in->x, j->text, j->o.text_bytes,
@@ -138,7 +141,7 @@ static int best_first(const void *x, const void *y)
     return (a < b) - (a > b);
 }
 
-/* Logits of a set, or the only one of a reranker (set NULL). */
+/* Logits of a label set; set NULL: the single logit of a reranker. */
 static void class_logits(struct enc *s, uint32_t seq, const struct heads_set *set)
 {
     if (s->encoder) {
@@ -173,7 +176,7 @@ static void vector(struct enc *s, const struct input *in, uint32_t n)
     enum onnx_encoder_output whole =
         info->pooling == HEADS_POOLING_POOLER ? ONNX_ENCODER_POOLED : ONNX_ENCODER_SENTENCE;
     const float *v = onnx_encoder_get(s->onnx, whole, in->seq, 0);
-    if (v) /* pooled inside of the file */
+    if (v) /* pooled by the model itself */
         memcpy(in->vector, v, info->dim * sizeof(*v));
     else
         heads_pool(s->kernels, info->pooling,
@@ -368,7 +371,8 @@ static int reserve(struct enc *s, struct err *e)
     s->tag_scores = mem_zalloc_n(s->n_ctx, sizeof(*s->tag_scores));
     s->spans = mem_zalloc_n(s->n_ctx, sizeof(*s->spans));
     if (!s->seqs || !s->row || !s->tags || !s->tag_scores || !s->spans)
-        return err_set(e, SHOAL_ENOMEM, "encoder for %u sequences", s->max_seqs);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for an encoder of %u sequences",
+                       s->max_seqs);
     return heads_has(s->heads, HEADS_TAG) ? heads_work_create(&s->work, s->heads, s->n_ctx, e) : 0;
 }
 
@@ -387,7 +391,7 @@ static int load(struct enc *s, const char *path, struct crew *crew,
     return reserve(s, e);
 }
 
-/* What the heads are told about a file whose layers nobody sees. */
+/* What the heads need to know about an ONNX model, whose layers are not visible. */
 static int open_onnx_heads(struct enc *s, struct err *e)
 {
     const struct onnx_encoder_info *i = onnx_encoder_info(s->onnx);
@@ -418,14 +422,14 @@ static int load_onnx(struct enc *s, struct onnx_session *session, const struct s
     (void)model_file_get_str(s->file, "general.architecture", &arch);
     s->arch = mem_strndup(arch.p, arch.n);
     if (rc == 0 && !s->arch)
-        rc = err_set(e, SHOAL_ENOMEM, "encoder");
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for an encoder");
     if (rc == 0 && !(s->kernels = kern_select(o->kernels, e)))
         rc = SHOAL_EUNSUPPORTED;
     if (rc == 0)
         rc = open_onnx_heads(s, e);
     if (rc < 0)
         return rc;
-    s->types = true; /* a file without that input is not given it */
+    s->types = true; /* ignored by a model without that input */
     s->n_ctx = onnx_encoder_info(s->onnx)->max_tokens;
     s->max_seqs = o->max_tasks ? o->max_tasks : 64;
     *max_cost = s->n_ctx * 4;
@@ -442,7 +446,7 @@ int encoder_specialist_open(struct specialist *sp, const struct model_file *g,
     struct enc *s = mem_zalloc(sizeof(*s));
     if (!s) {
         onnx_session_close(onnx);
-        return err_set(e, SHOAL_ENOMEM, "encoder");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for an encoder");
     }
     s->file = g;
     s->tokenizer = tokenizer;

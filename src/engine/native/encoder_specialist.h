@@ -9,8 +9,9 @@
 struct crew;
 struct onnx_session;
 
-/* Fills sp.  g and tokenizer are borrowed until the specialist is closed.  onnx: runs there, and is
- * taken over, also when this fails; NULL: natively. */
+/* Fills sp.  g and tokenizer are borrowed until the specialist is closed.  onnx: the
+ * session that computes, taken over even if this fails; NULL: the native encoder computes, with
+ * threads of the crew. */
 SHOAL_MUST_CHECK int encoder_specialist_open(struct specialist *sp, const struct model_file *g,
                                              const struct tokenizer *tokenizer, const char *path,
                                              struct onnx_session *onnx, struct crew *crew,

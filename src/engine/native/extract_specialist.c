@@ -15,7 +15,7 @@
 #define MAX_JOBS 16u
 
 struct sum {
-    const struct model_file *file; /* borrowed, as the tokenizer */
+    const struct model_file *file; /* borrowed, like the tokenizer */
     const struct tokenizer *tokenizer;
     struct extract *extract;
     struct encoder *encoder;
@@ -55,7 +55,7 @@ static int prepare(const void *self, struct job *j, struct err *e)
     const struct sum *s = self;
     struct input *in = mem_zalloc(sizeof(*in));
     if (!in)
-        return err_set(e, SHOAL_ENOMEM, "task");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
     j->input = in;
     int rc = extract_doc_create(&in->doc, s->extract, j->text, j->o.text_bytes, j->document,
                                 j->o.document_bytes, e);
@@ -63,8 +63,8 @@ static int prepare(const void *self, struct job *j, struct err *e)
         return rc;
     uint32_t n = in->doc->n;
     if (n == 0)
-        return err_set(e, SHOAL_EINVAL, "the text has no sentence");
-    size_t bytes = n + 1; /* between the sentences, and the end */
+        return err_set(e, SHOAL_EINVAL, "the text contains no sentence");
+    size_t bytes = n + 1; /* separators and the final zero */
     for (uint32_t i = 0; i < n; i++)
         bytes += in->doc->sentences[i].n;
     in->x = mem_zalloc_n(n, sizeof(*in->x));
@@ -74,7 +74,7 @@ static int prepare(const void *self, struct job *j, struct err *e)
     in->spans = mem_zalloc_n(n, sizeof(*in->spans));
     in->text = mem_alloc(bytes);
     if (!in->x || !in->vectors || !in->mean || !in->chosen || !in->spans || !in->text)
-        return err_set(e, SHOAL_ENOMEM, "text of %u sentences", n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a text of %u sentences", n);
     return encode(s, j, in, e);
 }
 
@@ -97,7 +97,7 @@ static void drop(struct job *j)
 
 /* ---- computing ------------------------------------------------------------------------------ */
 
-/* Vectors of sentences from..; as many as one pass takes; returns behind the last. */
+/* Embeds sentences from `from` on, as many as fit one pass; returns the next one to embed. */
 static uint32_t pass(struct sum *s, struct input *in, uint32_t from)
 {
     uint32_t n = 0, tokens = 0;
@@ -193,11 +193,12 @@ static int load(struct sum *s, struct model_file **g, struct tokenizer **tokeniz
     int n =
         snprintf(folder, sizeof(folder), "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, name);
     if (*name == '/' || strstr(name, "..") || n >= (int)sizeof(folder))
-        return err_set(e, SHOAL_EFORMAT, "%s: encoder \"%s\" is not beside it", path, name);
+        return err_set(e, SHOAL_EFORMAT, "%s: its encoder \"%s\" must be in the same folder", path,
+                       name);
     if ((rc = model_open(g, folder, e)) < 0)
         return rc;
     if (!encoder_knows(*g))
-        return err_set(e, SHOAL_EUNSUPPORTED, "%s is no encoder", folder);
+        return err_set(e, SHOAL_EUNSUPPORTED, "%s is not an encoder", folder);
     rc = tokenizer_create(tokenizer, *g, e);
     if (rc == 0)
         rc = encoder_core_open(&s->encoder, &s->heads, *g, *tokenizer, folder, crew, o, e);
@@ -210,7 +211,7 @@ static int load(struct sum *s, struct model_file **g, struct tokenizer **tokeniz
     s->max_tokens = encoder_sizes(s->encoder).max_tokens;
     s->dim = heads_info(s->heads)->dim;
     s->seqs = mem_zalloc_n(s->max_seqs, sizeof(*s->seqs));
-    return s->seqs ? 0 : err_set(e, SHOAL_ENOMEM, "summarizer");
+    return s->seqs ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for a summarizer");
 }
 
 int extract_specialist_open(struct specialist *sp, struct model_file **g,
@@ -220,7 +221,7 @@ int extract_specialist_open(struct specialist *sp, struct model_file **g,
     struct sum *s = mem_zalloc(sizeof(*s));
     struct shoal_engine_opts eo = *o;
     if (!s)
-        return err_set(e, SHOAL_ENOMEM, "summarizer");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a summarizer");
     eo.max_tasks = 0; /* sentences of a pass, not texts */
     int rc = load(s, g, tokenizer, path, crew, &eo, e);
     if (rc < 0) {

@@ -1,4 +1,4 @@
-/* extract_specialist.h - summarize by taking sentences out of a text. */
+/* extract_specialist.h - summarizes a text by selecting sentences. */
 #ifndef SHOAL_ENGINE_NATIVE_EXTRACT_SPECIALIST_H
 #define SHOAL_ENGINE_NATIVE_EXTRACT_SPECIALIST_H
 
@@ -8,7 +8,7 @@
 
 struct crew;
 
-/* Fills sp, the view of its encoder and that one's tokenizer, which the caller closes after sp. */
+/* Fills sp, and *g and *tokenizer with those of its encoder, which the caller closes after sp. */
 SHOAL_MUST_CHECK int extract_specialist_open(struct specialist *sp, struct model_file **g,
                                              struct tokenizer **tokenizer, const char *path,
                                              struct crew *crew, const struct shoal_engine_opts *o,

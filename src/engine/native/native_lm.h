@@ -4,7 +4,7 @@
 
 #include "engine/lm.h"
 
-/* Takes the decoder over. */
+/* Takes over the decoder. */
 void native_lm_from_decoder(struct lm *lm, struct decoder *d);
 
 #endif

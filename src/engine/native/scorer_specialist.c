@@ -15,12 +15,12 @@
 #define MAX_ROWS 65536u /* of a batch */
 
 struct scoring {
-    struct scorer *scorer, *raw; /* raw: of trees, without the objective's transformation */
+    struct scorer *scorer, *raw; /* raw: trees without the objective's transformation */
     void *scratch;
     uint64_t file_bytes;
 };
 
-/* What a job brings along: the scores, and the memory of its series behind them. */
+/* Input of a job: room for the scores, followed by the state of its series. */
 struct scores {
     uint32_t n_columns;
     double *values;
@@ -43,14 +43,15 @@ static int prepare(const void *self, struct job *j, struct err *e)
     uint32_t own = info.n_inputs ? info.n_inputs : 1;
     uint32_t n_columns = j->o.n_columns ? j->o.n_columns : own;
     if (info.n_inputs ? n_columns != info.n_inputs : n_columns > info.max_inputs)
-        return err_set(e, SHOAL_EINVAL, "rows of %u values, the model reads %s%u", n_columns,
-                       info.n_inputs ? "" : "at most ", info.max_inputs);
+        return err_set(e, SHOAL_EINVAL, "the rows have %u values, but the model reads %s%u",
+                       n_columns, info.n_inputs ? "" : "at most ", info.max_inputs);
     if (j->o.n_values % n_columns != 0)
-        return err_set(e, SHOAL_EINVAL, "%u values, a row has %u", j->o.n_values, n_columns);
+        return err_set(e, SHOAL_EINVAL, "%u values are not whole rows of %u", j->o.n_values,
+                       n_columns);
     size_t rows = j->o.n_values / n_columns, n = scorer_n_scores(s->scorer, rows);
     if (n == 0)
-        return err_set(e, SHOAL_EINVAL, "%zu rows, the model looks at %u at a time", rows,
-                       info.window);
+        return err_set(e, SHOAL_EINVAL, "there are %zu rows, but the model needs %u at a time",
+                       rows, info.window);
     struct scores *x = j->input = mem_zalloc(sizeof(*x));
     size_t state = scorer_state_bytes(s->scorer, n_columns);
     if (x) {
@@ -59,7 +60,7 @@ static int prepare(const void *self, struct job *j, struct err *e)
         x->state = state ? mem_aligned(state) : NULL;
     }
     if (!x || !x->values || (state && !x->state))
-        return err_set(e, SHOAL_ENOMEM, "%zu scores", n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu scores", n);
     j->result.values = x->values;
     j->result.n_values = (uint32_t)(n * info.n_outputs);
     j->cost = (uint32_t)rows;
@@ -82,7 +83,7 @@ static void drop(struct job *j)
     free_scores(j->input);
 }
 
-/* The only set there is: the names of the outputs. */
+/* The only label set: the names of the outputs. */
 static const char *label_set(const void *self, enum shoal_kind kind, uint32_t i)
 {
     (void)self;
@@ -184,7 +185,7 @@ int scorer_specialist_open(struct specialist *sp, const char *path,
     struct scorer_opts so = {.int8 = o->int8};
     struct stat st;
     if (!s)
-        return err_set(e, SHOAL_ENOMEM, "scorer");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a scorer");
     int rc = scorer_open(&s->scorer, path, &so, e);
     s->raw = s->scorer;
     if (rc == 0 && scorer_info(s->scorer).kind == SCORER_TREES) {
@@ -196,7 +197,7 @@ int scorer_specialist_open(struct specialist *sp, const char *path,
         size_t n = scorer_scratch_bytes(s->scorer), raw = scorer_scratch_bytes(s->raw);
         s->scratch = mem_aligned(n > raw ? n : raw);
         if (!s->scratch)
-            rc = err_set(e, SHOAL_ENOMEM, "scratch of a scorer");
+            rc = err_set(e, SHOAL_ENOMEM, "out of memory for the scratch memory of a scorer");
     }
     if (rc < 0) {
         close_(s);

@@ -1,8 +1,8 @@
-/* seq2seq.c - summarize with T5: greedy, drawn or by beam search.
+/* seq2seq.c - summarizes with T5: greedy, sampled or by beam search.
  *
- * Tasks of a batch are read together and then write together, a token each in one step of the
- * decoder; those that find no room begin when others end.  Hypotheses of a beam share the pages of
- * the tokens that they have in common: only a page that is being written is copied. */
+ * The tasks of a batch are encoded together and then decoded together, one token each per step;
+ * tasks that do not fit start when others end.  Hypotheses of a beam share the pages of their
+ * common tokens: only a page that is being written to is copied. */
 #include "engine/native/seq2seq.h"
 
 #include <limits.h>
@@ -22,11 +22,12 @@
 
 #define MAX_ROWS BEAMS_MAX /* hypotheses in a step, of all tasks together */
 #define DEFAULT_MAX_JOBS 8u
-#define TINY_MODEL_BYTES ((size_t)2 << 20) /* a second thread costs more than it brings */
+#define TINY_MODEL_BYTES                                                                           \
+    ((size_t)2 << 20) /* below this size a second thread costs more than it gains */
 #define MAX_OUTPUT_BYTES ((size_t)16 << 20)
 
 struct s2s {
-    const struct model_file *file; /* borrowed from the engine, as what follows */
+    const struct model_file *file; /* borrowed from the engine, like the tokenizer */
     const struct tokenizer *tokenizer;
     struct t5 *t5;
     struct seq2seq_opts opts;
@@ -49,11 +50,11 @@ struct input { /* of a job */
     struct beams *beams;
     struct buf text;
     uint32_t n_source_pages, pages_each; /* of the source; of a hypothesis at its longest */
-    uint32_t need;                       /* pages at most at once */
+    uint32_t need;                       /* most pages at once */
     uint32_t n_rows, n_pages;            /* rows that hold pages, and how many each */
-    uint32_t *source_pages;              /* [n_source_pages], what follows lives behind it */
+    uint32_t *source_pages;              /* [n_source_pages], followed by the next three arrays */
     uint32_t *pages, *next_pages;        /* [n_beams][pages_each] */
-    bool *taken;                         /* [n_beams]: a page of the row before went on */
+    bool *taken;                         /* [n_beams]: a row of this step has taken over the page */
 };
 
 /* ---- preparing ------------------------------------------------------------------------------ */
@@ -65,7 +66,7 @@ static uint32_t pages_for(size_t n_tokens)
 
 static uint32_t pages_needed(size_t n_source, const struct beams_opts *w)
 {
-    /* one more each: a page is copied before the old one is given back */
+    /* one more each: a page is copied before the old one is released */
     return pages_for(n_source) + w->n_beams * (pages_for(w->max_tokens) + 1);
 }
 
@@ -74,17 +75,18 @@ static int settings(const struct s2s *s, const struct shoal_infer_opts *o, struc
 {
     *w = s->opts.write;
     if (o->max_tokens > s->n_ctx)
-        return err_set(e, SHOAL_EINVAL, "%u tokens to write, the model can write %u", o->max_tokens,
-                       s->n_ctx);
+        return err_set(e, SHOAL_EINVAL, "cannot write %u tokens, the model's limit is %u",
+                       o->max_tokens, s->n_ctx);
     if (o->beams > BEAMS_MAX)
-        return err_set(e, SHOAL_EINVAL, "%u beams, at most %u", o->beams, BEAMS_MAX);
+        return err_set(e, SHOAL_EINVAL, "cannot search with %u beams, at most %u", o->beams,
+                       BEAMS_MAX);
     w->max_tokens = o->max_tokens ? o->max_tokens : w->max_tokens;
     w->n_beams = o->beams ? o->beams : w->n_beams;
     w->sampling.seed = o->seed;
     if (o->temperature == 0.0f)
         return 0;
     if (o->beams > 1)
-        return err_set(e, SHOAL_EINVAL, "a text is drawn or searched by %u beams, not both",
+        return err_set(e, SHOAL_EINVAL, "sampling and a search with %u beams exclude each other",
                        o->beams);
     w->n_beams = 1;
     w->sampling.temperature = o->temperature;
@@ -107,7 +109,7 @@ static int reserve_pages(const struct s2s *s, struct input *in, const struct bea
     in->taken = mem_zalloc_n(w->n_beams, sizeof(*in->taken));
     in->beams = beams_create(w);
     if (!in->source_pages || !in->taken || !in->beams)
-        return err_set(e, SHOAL_ENOMEM, "task of %u beams", w->n_beams);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a task of %u beams", w->n_beams);
     in->pages = in->source_pages + in->n_source_pages;
     in->next_pages = in->pages + each;
     return 0;
@@ -120,7 +122,7 @@ static int prepare(const void *self, struct job *j, struct err *e)
     struct buf text;
     struct input *in = mem_zalloc(sizeof(*in));
     if (!in)
-        return err_set(e, SHOAL_ENOMEM, "task");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
     j->input = in;
     tok_encoding_init(&in->x);
     buf_init(&in->text, MAX_OUTPUT_BYTES);
@@ -165,8 +167,8 @@ static void release(struct s2s *s, uint32_t *pages, uint32_t n)
         kv_pages_release(s->pages, pages[i]);
 }
 
-/* The pages of the rows that go on, from those of their parents; a page that two of them write to
- * is copied. */
+/* Gives the new rows the pages of their parents; a page that two of them will write to is
+ * copied. */
 static void follow(struct s2s *s, struct input *in)
 {
     const uint32_t n = beams_n_rows(in->beams), each = in->pages_each;
@@ -217,7 +219,7 @@ static void begin(struct s2s *s, struct job *j)
     s->active[s->n_active++] = j;
 }
 
-/* Takes the task at place i out; code 0: its text is the result. */
+/* Ends the i-th active task; code 0: its text is the result. */
 static void end(struct s2s *s, uint32_t i, int code)
 {
     struct job *j = s->active[i];
@@ -238,11 +240,11 @@ static void end(struct s2s *s, uint32_t i, int code)
     }
     if (code < 0)
         job_fail(j, code, err_text(code));
-    batcher_finish(j); /* a short one does not wait for the longest */
+    batcher_finish(j); /* a short text does not wait for the longest */
 }
 
-/* Begins what has room, reading all of it in one pass if it fits; returns how many of the jobs have
- * begun or ended. */
+/* Starts the jobs that fit, encoding them in one pass if possible; returns how many have started or
+ * ended. */
 static uint32_t admit(struct s2s *s, struct job *const *jobs, uint32_t at, uint32_t n)
 {
     const uint32_t first = s->n_active, max_tokens = t5_sizes(s->t5).max_tokens;
@@ -289,7 +291,7 @@ static void step(struct s2s *s)
                                            .n_source = (uint32_t)in->x.n};
     }
     t5_decode(s->t5, s->rows, n);
-    for (uint32_t i = s->n_active; i-- > 0;) { /* backwards: the last one fills a gap */
+    for (uint32_t i = s->n_active; i-- > 0;) { /* backwards, since the last one fills a gap */
         struct job *j = s->active[i];
         struct input *in = j->input;
         n -= in->n_rows;
@@ -363,7 +365,7 @@ static const struct specialist_ops ops = {
     .close = close_,
 };
 
-/* Settings that the model and its tokenizer must bear out. */
+/* Checks the settings against the model and its tokenizer. */
 static int check_settings(struct s2s *s, const struct t5_config *c, struct err *e)
 {
     struct beams_opts *w = &s->opts.write;
@@ -373,14 +375,17 @@ static int check_settings(struct s2s *s, const struct t5_config *c, struct err *
     if (w->n_ends == 0 && t->eos != TOKENIZER_NONE)
         w->ends[w->n_ends++] = t->eos;
     if (t->n_vocab > c->n_vocab)
-        return err_set(e, SHOAL_EFORMAT, "the tokenizer has %u tokens, the model %u", t->n_vocab,
-                       c->n_vocab);
+        return err_set(e, SHOAL_EFORMAT, "the tokenizer has %u tokens, but the model only %u",
+                       t->n_vocab, c->n_vocab);
     if ((uint32_t)w->start >= c->n_vocab)
-        return err_set(e, SHOAL_EFORMAT, "the decoder's first token is %d of %u", w->start,
-                       c->n_vocab);
+        return err_set(e, SHOAL_EFORMAT,
+                       "the decoder's first token is %d, but the vocabulary has %u tokens",
+                       w->start, c->n_vocab);
     for (uint32_t i = 0; i < w->n_ends; i++)
         if ((uint32_t)w->ends[i] >= c->n_vocab)
-            return err_set(e, SHOAL_EFORMAT, "the end is token %d of %u", w->ends[i], c->n_vocab);
+            return err_set(e, SHOAL_EFORMAT,
+                           "the end token is %d, but the vocabulary has %u tokens", w->ends[i],
+                           c->n_vocab);
     if (w->max_tokens > s->n_ctx)
         w->max_tokens = s->n_ctx;
     return 0;
@@ -407,7 +412,7 @@ static int reserve(struct s2s *s, struct err *e)
     s->sources = mem_zalloc_n(s->max_jobs, sizeof(*s->sources));
     s->rows = mem_zalloc_n(MAX_ROWS, sizeof(*s->rows));
     if (!s->with.row || !s->active || !s->sources || !s->rows)
-        return err_set(e, SHOAL_ENOMEM, "places for %u tasks", s->max_jobs);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %u tasks", s->max_jobs);
     return 0;
 }
 
@@ -453,7 +458,7 @@ int seq2seq_open(struct specialist *sp, const struct model_file *g, const struct
 {
     struct s2s *s = mem_zalloc(sizeof(*s));
     if (!s)
-        return err_set(e, SHOAL_ENOMEM, "sequence-to-sequence model");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a sequence-to-sequence model");
     s->file = g;
     s->tokenizer = t;
     s->max_jobs = o->max_tasks ? o->max_tasks : DEFAULT_MAX_JOBS;

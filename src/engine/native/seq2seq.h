@@ -1,4 +1,4 @@
-/* seq2seq.h - summarize with a sequence-to-sequence model: text in, text out. */
+/* seq2seq.h - summarizes with a sequence-to-sequence model. */
 #ifndef SHOAL_ENGINE_NATIVE_SEQ2SEQ_H
 #define SHOAL_ENGINE_NATIVE_SEQ2SEQ_H
 
@@ -8,7 +8,8 @@
 
 struct crew;
 
-/* Fills sp.  g and t are borrowed until the specialist is closed. */
+/* Fills sp.  g and t are borrowed until the specialist is closed.  It computes with threads of the
+ * crew. */
 SHOAL_MUST_CHECK int seq2seq_open(struct specialist *sp, const struct model_file *g,
                                   const struct tokenizer *t, const char *path, struct crew *crew,
                                   const struct shoal_engine_opts *o, struct err *e);

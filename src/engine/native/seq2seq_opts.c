@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 
-#define DEFAULT_TOKENS 200u /* where nobody says how long a text may be */
+#define DEFAULT_TOKENS 200u /* if no document sets a length */
 #define MAX_TOKENS 65536u
 #define MAX_PREFIX_BYTES 4096u
 
@@ -25,13 +25,13 @@ static int number(const struct reading *r, const cJSON *obj, const char *key, do
     if (!v || cJSON_IsNull(v))
         return 0;
     if (!cJSON_IsNumber(v) || !(v->valuedouble >= min && v->valuedouble <= max))
-        return err_set(r->e, SHOAL_EFORMAT, "%s: %s is no number from %g to %g", r->document, key,
-                       min, max);
+        return err_set(r->e, SHOAL_EFORMAT, "%s: %s must be a number from %g to %g", r->document,
+                       key, min, max);
     *out = v->valuedouble;
     return 1;
 }
 
-/* A whole number less `less` of it, into *out. */
+/* *out: a whole number minus `less`. */
 static int whole(const struct reading *r, const cJSON *obj, const char *key, uint32_t less,
                  uint32_t max, uint32_t *out)
 {
@@ -40,7 +40,7 @@ static int whole(const struct reading *r, const cJSON *obj, const char *key, uin
     if (rc <= 0)
         return rc;
     if (v != floor(v))
-        return err_set(r->e, SHOAL_EFORMAT, "%s: %s is no whole number", r->document, key);
+        return err_set(r->e, SHOAL_EFORMAT, "%s: %s must be a whole number", r->document, key);
     *out = v > less ? (uint32_t)v - less : 0;
     return 0;
 }
@@ -75,8 +75,8 @@ static int read_ends(const struct reading *r, const cJSON *obj)
         w->ends[w->n_ends++] = at->valueint;
     }
     if (w->n_ends == 0)
-        return err_set(r->e, SHOAL_EFORMAT, "%s: eos_token_id is not 1 to %u tokens", r->document,
-                       BEAMS_MAX_ENDS);
+        return err_set(r->e, SHOAL_EFORMAT, "%s: eos_token_id must have 1 to %u tokens",
+                       r->document, BEAMS_MAX_ENDS);
     return 0;
 }
 
@@ -86,11 +86,11 @@ static int read_prefix(const struct reading *r, const cJSON *obj)
     if (!cJSON_IsString(v))
         return 0;
     if (strlen(v->valuestring) > MAX_PREFIX_BYTES)
-        return err_set(r->e, SHOAL_EFORMAT, "%s: a prefix of more than %u bytes", r->document,
+        return err_set(r->e, SHOAL_EFORMAT, "%s: the prefix has more than %u bytes", r->document,
                        MAX_PREFIX_BYTES);
     mem_free(r->o->prefix);
     r->o->prefix = mem_strdup(v->valuestring);
-    return r->o->prefix ? 0 : err_set(r->e, SHOAL_ENOMEM, "prefix");
+    return r->o->prefix ? 0 : err_set(r->e, SHOAL_ENOMEM, "out of memory for a prefix");
 }
 
 static int read_sampling(const struct reading *r, const cJSON *obj)
@@ -139,7 +139,7 @@ static int read_settings(const struct reading *r, const cJSON *obj)
     return read_prefix(r, obj);
 }
 
-/* A document that is there must be an object. */
+/* A document that is present must be a JSON object. */
 static int parse(cJSON **out, struct str text, const struct reading *r)
 {
     if (!text.p)
@@ -147,7 +147,7 @@ static int parse(cJSON **out, struct str text, const struct reading *r)
     *out = cJSON_ParseWithLength(text.p, text.n);
     if (cJSON_IsObject(*out))
         return 0;
-    return err_set(r->e, SHOAL_EFORMAT, "%s is no JSON object", r->document);
+    return err_set(r->e, SHOAL_EFORMAT, "%s must be a JSON object", r->document);
 }
 
 int seq2seq_opts_read(struct seq2seq_opts *o, struct str config_text, struct str generation_text,
@@ -173,9 +173,9 @@ int seq2seq_opts_read(struct seq2seq_opts *o, struct str config_text, struct str
     if (rc == 0 && cJSON_IsObject(task))
         rc = read_settings(&r, task);
     if (rc == 0 && !o->prefix) {
-        /* a model that came without any word about itself is taken for the original T5 */
+        /* a model without any configuration is treated as the original T5 */
         o->prefix = mem_strdup(config ? "" : "summarize: ");
-        rc = o->prefix ? 0 : err_set(e, SHOAL_ENOMEM, "prefix");
+        rc = o->prefix ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for a prefix");
     }
     cJSON_Delete(config);
     cJSON_Delete(generation);
@@ -187,7 +187,7 @@ int seq2seq_opts_read(struct seq2seq_opts *o, struct str config_text, struct str
 int seq2seq_opts_init(struct seq2seq_opts *o, const struct model_file *g, struct err *e)
 {
     struct str config = {NULL, 0}, generation = {NULL, 0};
-    (void)model_file_get_str(g, "huggingface.config", &config); /* stays NULL where there is none */
+    (void)model_file_get_str(g, "huggingface.config", &config); /* stays NULL if there is none */
     (void)model_file_get_str(g, "huggingface.generation_config", &generation);
     return seq2seq_opts_read(o, config, generation, e);
 }

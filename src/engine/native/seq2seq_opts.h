@@ -1,8 +1,8 @@
-/* seq2seq_opts.h - how a sequence-to-sequence model wants to write: from the configurations that
- * came with it.
+/* seq2seq_opts.h - generation settings of a sequence-to-sequence model, from its configuration
+ * files.
  *
- * config.json's own settings count least, then generation_config.json's, then those of config.json
- * for the task (task_specific_params.summarization).
+ * generation_config.json overrides the top level of config.json, and config.json's settings for the
+ * task (task_specific_params.summarization) override both.
  *
  * Thread:    any.  Ownership: init copies; fini frees the prefix.
  * Failure:   SHOAL_EFORMAT names the document and the setting. */
@@ -14,13 +14,13 @@
 #include "engine/native/beams.h"
 
 struct seq2seq_opts {
-    struct beams_opts write; /* start and ends are set where a document says so */
+    struct beams_opts write; /* start and ends only if a document sets them */
     char *prefix;            /* in front of every text: "summarize: " */
 };
 
 SHOAL_MUST_CHECK int seq2seq_opts_init(struct seq2seq_opts *o, const struct model_file *g,
                                        struct err *e);
-/* The same from the text of the documents; p NULL: there is none. */
+/* The same from the text of the documents; p NULL: the document is missing. */
 SHOAL_MUST_CHECK int seq2seq_opts_read(struct seq2seq_opts *o, struct str config,
                                        struct str generation, struct err *e);
 void seq2seq_opts_fini(struct seq2seq_opts *o);

@@ -13,7 +13,7 @@
 
 #define LIBRARY "libonnxruntime.so.1"
 
-/* What the library exports: the way to everything else. */
+/* The entry point that the library exports. */
 struct api_base {
     void (*const *(*get_api)(uint32_t version))(void);
     const char *(*version)(void);
@@ -99,7 +99,7 @@ static int find(void **out, struct err *e)
                    ", or set SHOAL_ONNXRUNTIME to " LIBRARY);
 }
 
-/* GetApi itself complains on stderr about versions it does not have: look before asking. */
+/* GetApi writes to stderr about versions it does not have, so check first. */
 static bool recent_enough(const char *version)
 {
     unsigned major = 0, minor = 0;
@@ -131,7 +131,7 @@ static int connect(struct onnx_lib *lib, struct err *e)
     ONNX_SLOTS(FILL)
 #undef FILL
     snprintf(lib->label, sizeof(lib->label), "onnxruntime %s", lib->version);
-    /* Its messages come as errors; only what ends the process may speak up on stderr. */
+    /* Errors are returned to us; only fatal messages may go to stderr. */
     return onnx_lib_check(lib, lib->api.create_env(ORT_LOG_FATAL, "shoal", &lib->env), SHOAL_ENOMEM,
                           "cannot start ONNX Runtime", e);
 }
@@ -141,7 +141,7 @@ int onnx_lib_open(struct onnx_lib **out, struct err *e)
     *out = NULL;
     struct onnx_lib *lib = mem_zalloc(sizeof(*lib));
     if (!lib)
-        return err_set(e, SHOAL_ENOMEM, "ONNX Runtime");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for ONNX Runtime");
     int rc = find(&lib->handle, e);
     if (rc == 0)
         rc = connect(lib, e);

@@ -64,7 +64,7 @@ static int match_input(struct onnx_encoder *enc, size_t i, struct err *e)
         char shape[96];
         onnx_shape_print(shape, sizeof(shape), sh);
         return err_set(e, SHOAL_EUNSUPPORTED,
-                       "input %s is %s %s, int64 or int32 [batch, tokens] is needed", io->name,
+                       "input %s is %s %s, expected int64 or int32 [batch, tokens]", io->name,
                        onnx_type_name(sh->type), shape);
     }
     if (sh->dims[0] > 0 && (uint64_t)sh->dims[0] != 1)
@@ -87,7 +87,7 @@ static int match_inputs(struct onnx_encoder *enc, struct err *e)
     enc->feed_of = mem_zalloc_n(enc->s->n_in + 1, sizeof(*enc->feed_of));
     enc->in = mem_zalloc_n(enc->s->n_in + 1, sizeof(struct onnx_value *));
     if (!enc->feed_of || !enc->in)
-        return err_set(e, SHOAL_ENOMEM, "inputs");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the inputs");
     for (size_t i = 0; i < enc->s->n_in; i++) {
         int rc = match_input(enc, i, e);
         if (rc < 0)
@@ -110,7 +110,7 @@ static int reserve_feeds(struct onnx_encoder *enc, size_t n, struct err *e)
     enc->feed_cap = 0;
     for (size_t f = 0; f < N_FEEDS; f++)
         if (!enc->feeds[f])
-            return err_set(e, SHOAL_ENOMEM, "a run of %zu tokens", n);
+            return err_set(e, SHOAL_ENOMEM, "out of memory for a run of %zu tokens", n);
     enc->feed_cap = n;
     return 0;
 }
@@ -167,7 +167,8 @@ static void match_outputs(struct onnx_encoder *enc)
         enc->want_kind[enc->n_want] = known[k].kind;
         enc->want[enc->n_want++] = (uint32_t)at;
     }
-    if (enc->n_want == 0 && enc->s->n_out == 1) { /* one output by another name: by its shape */
+    if (enc->n_want == 0 &&
+        enc->s->n_out == 1) { /* a single output with another name: its shape decides */
         enc->want_kind[0] = ONNX_ENCODER_LOGITS;
         enc->want[enc->n_want++] = 0;
     }
@@ -182,7 +183,7 @@ static int reserve_result(struct result *r, size_t rows, size_t dims, struct err
         return 0;
     float *data = mem_realloc(r->data, n * sizeof(*data));
     if (!data)
-        return err_set(e, SHOAL_ENOMEM, "%zu results of %zu floats", rows, dims);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu results of %zu floats", rows, dims);
     r->data = data;
     r->cap = n;
     return 0;
@@ -219,8 +220,8 @@ static int collect(struct onnx_encoder *enc, uint32_t w, struct onnx_value *v, u
     return 0;
 }
 
-/* The first run says what the outputs are: their last dimension, and whether logits belong to
- * tokens or to the sequence. */
+/* Learns from the first run what the outputs are: their last dimension, and whether logits belong
+ * to tokens or to the sequence. */
 static int learn(struct onnx_encoder *enc, uint32_t w, struct onnx_value *v, struct err *e)
 {
     struct onnx_shape sh;
@@ -275,8 +276,9 @@ static int check(const struct onnx_encoder *enc, const struct encoder_seq *q, ui
                  struct err *e)
 {
     if (q->n == 0 || q->n > enc->info.max_tokens)
-        return err_set(e, q->n ? SHOAL_ELIMIT : SHOAL_EINVAL, "sequence %u has %u tokens (1 to %u)",
-                       i, q->n, enc->info.max_tokens);
+        return err_set(e, q->n ? SHOAL_ELIMIT : SHOAL_EINVAL,
+                       "sequence %u has %u tokens, expected 1 to %u", i, q->n,
+                       enc->info.max_tokens);
     for (uint32_t t = 0; t < q->n; t++)
         if (q->tokens[t] < 0)
             return err_set(e, SHOAL_EINVAL, "token %d at %u of sequence %u", q->tokens[t], t, i);
@@ -290,7 +292,7 @@ static int pass(struct onnx_encoder *enc, const struct encoder_seq *seqs, uint32
     if (n_seqs >= enc->starts_cap) {
         uint32_t *starts = mem_realloc(enc->starts, ((size_t)n_seqs + 1) * sizeof(*starts));
         if (!starts)
-            return err_set(e, SHOAL_ENOMEM, "%u sequences", n_seqs);
+            return err_set(e, SHOAL_ENOMEM, "out of memory for %u sequences", n_seqs);
         enc->starts = starts;
         enc->starts_cap = (size_t)n_seqs + 1;
     }
@@ -354,7 +356,7 @@ int onnx_encoder_from_session(struct onnx_encoder **out, struct onnx_session *s,
     struct onnx_encoder *enc = mem_zalloc(sizeof(*enc));
     if (!enc) {
         onnx_session_close(s);
-        return err_set(e, SHOAL_ENOMEM, "encoder");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for an encoder");
     }
     enc->s = s;
     enc->max_batch = o->max_batch ? o->max_batch : 1;

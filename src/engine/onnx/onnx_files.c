@@ -58,7 +58,7 @@ static int only_file(char out[PATH_MAX], const char *folder, struct err *e)
 
 static int find_in(struct onnx_files *out, const char *folder, struct err *e)
 {
-    /* 8 bits first: what edge machines want, and what other programs take by default. */
+    /* 8 bits first: best on edge machines, and the default of other programs. */
     static const char *const usual[] = {"model_quantized.onnx", "model_int8.onnx", "model.onnx",
                                         "decoder_model_merged_quantized.onnx",
                                         "decoder_model_merged.onnx"};
@@ -135,7 +135,8 @@ int onnx_files_view(struct model_file **out, const char *path, struct err *e)
     return rc < 0 ? rc : rc == 1 ? onnx_files_open(&files, out, e) : model_open(out, path, e);
 }
 
-/* RoBERTa and its kin number positions from the padding's id + 1: so many rows are not for us. */
+/* RoBERTa and its relatives number positions from the padding id + 1, so those rows do not count.
+ */
 static uint32_t skipped_positions(const cJSON *config)
 {
     static const char *const kin[] = {"roberta", "xlm-roberta", "camembert", "mpnet", "longformer"};

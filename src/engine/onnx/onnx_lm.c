@@ -10,7 +10,7 @@
 
 #define DEFAULT_MAX_CTX 4096u
 #define DEFAULT_CHUNK 512u
-/* A run returns logits of every token: the default chunk keeps them below this. */
+/* A run returns the logits of every token; the default chunk keeps them below this size. */
 #define LOGITS_BYTES ((size_t)64 << 20)
 #define MIN_CHUNK 16u
 
@@ -28,16 +28,16 @@ struct slot {
 
 struct onnx_lm {
     struct onnx_session *s;
-    enum feed *feed_of;        /* [n_in] of the session */
-    uint32_t *past_of;         /* [n_in] which past tensor an input is */
-    void *feeds[FEED_PAST];    /* memory of the inputs: n_ctx elements each, and 2 to try it */
-    struct onnx_value **in;    /* [n_in] of one run */
+    enum feed *feed_of;     /* [n_in] of the session */
+    uint32_t *past_of;      /* [n_in] which past tensor an input is */
+    void *feeds[FEED_PAST]; /* memory of the inputs: n_ctx elements each, and 2 for the trial run */
+    struct onnx_value **in; /* [n_in] of one run */
     struct onnx_shape *shape;  /* [n_past] of an empty past tensor */
     struct onnx_value **empty; /* [n_past] */
     uint32_t n_past;
     uint32_t *want;          /* [1 + n_past] outputs: logits, then present tensors */
     struct onnx_value **out; /* [1 + n_past] */
-    struct slot *slots;      /* [n_slots]; the last one tries the model out */
+    struct slot *slots;      /* [n_slots]; the last one is for the trial run */
     uint32_t n_slots, n_vocab, n_ctx;
     float *logits; /* [n_slots][n_vocab] */
 };
@@ -48,7 +48,7 @@ static int wrong_shape(const struct onnx_io *io, const char *want, struct err *e
 {
     char shape[96];
     onnx_shape_print(shape, sizeof(shape), &io->shape);
-    return err_set(e, SHOAL_EUNSUPPORTED, "input %s is %s %s, %s is needed", io->name,
+    return err_set(e, SHOAL_EUNSUPPORTED, "input %s is %s %s, expected %s", io->name,
                    onnx_type_name(io->shape.type), shape, want);
 }
 
@@ -65,7 +65,7 @@ static int match_past(struct onnx_lm *lm, size_t i, struct err *e)
     snprintf(name, sizeof(name), PRESENT "%s", io->name + strlen(ONNX_PAST));
     int output = onnx_session_output(lm->s, name);
     if (output < 0)
-        return err_set(e, SHOAL_EUNSUPPORTED, "input %s without an output %s", io->name, name);
+        return err_set(e, SHOAL_EUNSUPPORTED, "input %s has no matching output %s", io->name, name);
     lm->shape[lm->n_past] = *sh;
     lm->shape[lm->n_past].dims[0] = 1;
     lm->shape[lm->n_past].dims[2] = 0;
@@ -116,7 +116,7 @@ static int match(struct onnx_lm *lm, struct err *e)
     lm->out = mem_zalloc_n(n, sizeof(struct onnx_value *));
     if (!lm->feed_of || !lm->past_of || !lm->in || !lm->shape || !lm->empty || !lm->want ||
         !lm->out)
-        return err_set(e, SHOAL_ENOMEM, "%zu inputs", s->n_in);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu inputs", s->n_in);
     int logits = onnx_session_output(s, "logits");
     if (onnx_session_input(s, "input_ids") < 0 || logits < 0)
         return err_set(e, SHOAL_EUNSUPPORTED,
@@ -173,7 +173,7 @@ static int feed(struct onnx_lm *lm, size_t i, const struct slot *k, const int32_
     return onnx_value_wrap(&lm->in[i], lm->s, data, &sh, e);
 }
 
-/* Keeps what the run returned as the sequence's past. */
+/* Keeps the returned tensors as the sequence's past. */
 static int keep_present(struct onnx_lm *lm, struct slot *k, uint32_t n, struct err *e)
 {
     for (uint32_t p = 0; p < lm->n_past; p++) {
@@ -201,7 +201,7 @@ static int keep_present(struct onnx_lm *lm, struct slot *k, uint32_t n, struct e
     return 0;
 }
 
-/* The last token's logits, to out; before the vocabulary is known (out is NULL) its size. */
+/* Copies the last token's logits to out; out NULL: learns the size of the vocabulary. */
 static int take_logits(struct onnx_lm *lm, uint32_t n, float *out, struct err *e)
 {
     struct onnx_shape sh;
@@ -224,8 +224,8 @@ static int take_logits(struct onnx_lm *lm, uint32_t n, float *out, struct err *e
     return 0;
 }
 
-/* n tokens of one sequence.  logits: [n_vocab], or NULL when none are wanted (learn: the size of
- * the vocabulary is). */
+/* Runs n tokens of one sequence.  logits: [n_vocab], or NULL if not wanted.  learn: finds out the
+ * size of the vocabulary. */
 static int run(struct onnx_lm *lm, struct slot *k, const int32_t *tokens, uint32_t n, float *logits,
                bool learn, struct err *e)
 {
@@ -331,7 +331,7 @@ static int reserve(struct onnx_lm *lm, struct err *e)
         ok = (lm->slots[i].past = mem_zalloc_n(lm->n_past, sizeof(struct onnx_value *)));
     for (size_t f = 0; f < FEED_PAST; f++)
         ok = (lm->feeds[f] = mem_zalloc_n((size_t)lm->n_ctx + 2, sizeof(int64_t))) && ok;
-    return ok ? 0 : err_set(e, SHOAL_ENOMEM, "%u sequences", lm->n_slots);
+    return ok ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for %u sequences", lm->n_slots);
 }
 
 /* Two runs, the second with a past. */
@@ -341,7 +341,7 @@ static int try_out(struct onnx_lm *lm, struct err *e)
     struct slot *k = &lm->slots[lm->n_slots - 1];
     int rc = run(lm, k, &token, 1, NULL, true, e);
     if (rc == 0 && !(lm->logits = mem_zalloc_n(lm->n_slots, lm->n_vocab * sizeof(*lm->logits))))
-        rc = err_set(e, SHOAL_ENOMEM, "logits of %u tokens", lm->n_vocab);
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for logits of %u tokens", lm->n_vocab);
     if (rc == 0)
         rc = run(lm, k, &token, 1, lm->logits, false, e);
     slot_clear(lm, k);
@@ -384,7 +384,7 @@ int onnx_lm_from_session(struct lm *out, struct onnx_session *s, const struct on
     struct onnx_lm *lm = mem_zalloc(sizeof(*lm));
     if (!lm) {
         onnx_session_close(s);
-        return err_set(e, SHOAL_ENOMEM, "decoder");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a decoder");
     }
     lm->s = s;
     lm->n_ctx = o->n_ctx ? o->n_ctx : most < DEFAULT_MAX_CTX ? most : DEFAULT_MAX_CTX;

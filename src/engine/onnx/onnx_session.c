@@ -121,7 +121,7 @@ static int read_io(const struct onnx_session *s, bool input, size_t i, struct on
     if (st)
         api->release_status(st);
     if (!io->name)
-        return err_set(e, SHOAL_ENOMEM, "names");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for names of inputs and outputs");
     rc = onnx_lib_check(lib, (input ? api->input_type : api->output_type)(s->session, i, &type),
                         SHOAL_EFORMAT, io->name, e);
     if (rc == 0 && (rc = read_type(lib, type, &io->shape, e)) < 0)
@@ -147,7 +147,7 @@ static int read_ios(struct onnx_session *s, bool input, struct err *e)
     *(input ? &s->in : &s->out) = ios;
     *(input ? &s->in_names : &s->out_names) = names;
     if (!ios || !names)
-        return err_set(e, SHOAL_ENOMEM, "%zu names", n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu names", n);
     *(input ? &s->n_in : &s->n_out) = n;
     for (size_t i = 0; i < n && rc == 0; i++) {
         rc = read_io(s, input, i, &ios[i], e);
@@ -156,9 +156,9 @@ static int read_ios(struct onnx_session *s, bool input, struct err *e)
     return rc;
 }
 
-/* Sequences differ in length from run to run: plans by shape would be made and kept for each of
- * them.  The arena stays: without it a long prompt needed several times the memory (the heap cannot
- * give back what lies between), and decoding was slower.  Threads spin inside of a run only. */
+/* Sequences differ in length from run to run, and memory plans by shape would be made and kept for
+ * each length: they are off.  The arena stays on: without it a long prompt needed several times the
+ * memory (heap fragmentation) and decoding was slower.  Threads spin only inside a run. */
 static int configure(struct onnx_session *s, struct ort_session_options *options, struct err *e)
 {
     const struct onnx_api *api = &s->lib->api;
@@ -208,7 +208,7 @@ int onnx_session_open(struct onnx_session **out, const char *path,
     *out = NULL;
     struct onnx_session *s = mem_zalloc(sizeof(*s));
     if (!s)
-        return err_set(e, SHOAL_ENOMEM, "session");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a session");
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     s->n_threads = o->n_threads ? o->n_threads : cores > 0 ? (uint32_t)cores : 1;
     int rc = s->n_threads > 1024 ? err_set(e, SHOAL_EINVAL, "%u threads", s->n_threads) : 0;
@@ -303,7 +303,7 @@ int onnx_value_wrap(struct onnx_value **out, struct onnx_session *s, void *data,
         if (shape->dims[i] < 0 || !mem_mul(&bytes, bytes, (size_t)shape->dims[i]))
             return err_set(e, SHOAL_ELIMIT, "a tensor with dimension %lld",
                            (long long)shape->dims[i]);
-    /* a tensor of no elements still wants an address, which is never read */
+    /* an empty tensor needs an address too, which is never read */
     return onnx_lib_check(s->lib,
                           s->lib->api.wrap_tensor(s->cpu, data ? data : s, bytes, shape->dims,
                                                   shape->n_dims, shape->type, out),

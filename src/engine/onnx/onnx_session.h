@@ -1,13 +1,13 @@
 /* onnx_session.h - one .onnx file opened in ONNX Runtime: its inputs and outputs by name, type and
  * shape, tensors, runs.
  *
- * Thread:    belongs to one thread; inside, the library's threads share the work, and they end with
+ * Thread:    belongs to one thread; the library's own threads share the work and end with
  *            onnx_session_close.
  * Ownership: onnx_session_open gives the session, close takes it back (NULL is fine).  Values are
  *            released by whoever made them, before the session is closed.
  * Failure:   SHOAL_EFORMAT (not a model that ONNX Runtime can open), SHOAL_EIO, SHOAL_ENOTFOUND (no
- *            library), SHOAL_EINTERNAL (a run failed), SHOAL_ENOMEM.  What the file declares about
- *            its outputs is not trusted: shapes are read from what a run really gave. */
+ *            library), SHOAL_EINTERNAL (a run failed), SHOAL_ENOMEM.  Declared output shapes
+ *            are not trusted: they are read from the results of a run. */
 #ifndef SHOAL_ENGINE_ONNX_ONNX_SESSION_H
 #define SHOAL_ENGINE_ONNX_ONNX_SESSION_H
 
@@ -45,13 +45,13 @@ struct onnx_session {
 };
 
 struct onnx_session_opts { /* all zero means defaults */
-    uint32_t n_threads;    /* 0: as many as there are cores */
+    uint32_t n_threads;    /* 0: number of cores */
 };
 
 SHOAL_MUST_CHECK int onnx_session_open(struct onnx_session **out, const char *path,
                                        const struct onnx_session_opts *o, struct err *e);
 void onnx_session_close(struct onnx_session *s);
-/* Whether it continues sequences: a decoder (onnx_lm.h); else it may be an encoder. */
+/* Does it take past keys and values?  Then it is a decoder (onnx_lm.h), else perhaps an encoder. */
 bool onnx_session_has_past(const struct onnx_session *s);
 /* Index of the input or output with this name, or -1. */
 int onnx_session_input(const struct onnx_session *s, const char *name);
@@ -63,8 +63,8 @@ SHOAL_MUST_CHECK int onnx_session_run(struct onnx_session *s, struct onnx_value 
                                       const uint32_t *want, uint32_t n_want,
                                       struct onnx_value **out, struct err *e);
 
-/* A tensor over the caller's memory, which must stay until it is released.  data may be NULL when a
- * dimension is 0. */
+/* A tensor over the caller's memory, which must live until the tensor is released.  data may be
+ * NULL when a dimension is 0. */
 SHOAL_MUST_CHECK int onnx_value_wrap(struct onnx_value **out, struct onnx_session *s, void *data,
                                      const struct onnx_shape *shape, struct err *e);
 /* Shape and memory of a tensor; a value of another kind is an error. */

@@ -198,20 +198,20 @@ static void test_settings_that_make_no_sense_are_refused(void **state)
     static const struct {
         const char *generation, *expect;
     } cases[] = {
-        {"[1, 2]", "generation_config.json is no JSON object"},
-        {"{\"num_beams\": ", "generation_config.json is no JSON object"},
-        {"{\"num_beams\": 65}", "num_beams is no number from 0 to 64"},
+        {"[1, 2]", "generation_config.json must be a JSON object"},
+        {"{\"num_beams\": ", "generation_config.json must be a JSON object"},
+        {"{\"num_beams\": 65}", "num_beams must be a number from 0 to 64"},
         {"{\"num_beams\": 0}", "0 beams"},
-        {"{\"num_beams\": \"3\"}", "num_beams is no number"},
-        {"{\"num_beams\": 1.5}", "num_beams is no whole number"},
+        {"{\"num_beams\": \"3\"}", "num_beams must be a number"},
+        {"{\"num_beams\": 1.5}", "num_beams must be a whole number"},
         {"{\"max_length\": 1}", "0 tokens"},
-        {"{\"max_length\": 1e300}", "max_length is no number from 0 to 65536"},
+        {"{\"max_length\": 1e300}", "max_length must be a number from 0 to 65536"},
         {"{\"max_new_tokens\": -1}", "max_new_tokens"},
         {"{\"length_penalty\": 1e30}", "length_penalty"},
         {"{\"eos_token_id\": -1}", "eos_token_id"},
         {"{\"eos_token_id\": []}", "eos_token_id"},
         {"{\"eos_token_id\": [1, \"x\"]}", "eos_token_id"},
-        {"{\"eos_token_id\": [1,2,3,4,5,6,7,8,9]}", "eos_token_id is not 1 to 8 tokens"},
+        {"{\"eos_token_id\": [1,2,3,4,5,6,7,8,9]}", "eos_token_id must have 1 to 8 tokens"},
         {"{\"do_sample\": true, \"temperature\": 0}", "temperature"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
