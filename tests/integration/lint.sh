@@ -3,6 +3,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 tools/check-includes
+tools/check-names
 tools/check-banned
 tools/check-names
 tools/check-tests
