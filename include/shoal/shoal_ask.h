@@ -27,13 +27,17 @@ struct shoal_ask_opts { /* zero means default */
     /* Folder with models.json.  NULL: $SHOAL_MODELS, else ./models, else beside the program, else
      * the models that were installed with the library. */
     const char *models;
-    bool no_reply;      /* do not load the reply model: requests have actions only */
-    uint32_t n_threads; /* 0: by the size of the models and the cores here */
-    bool (*progress)(void *ctx, double part); /* as in shoal_engine_opts */
-    void *progress_ctx;
     /* A file with the words, actions and lines of another home or workplace, read while opening
      * (models/home.md explains it).  NULL: the one of the models folder. */
     const char *table;
+    /* Your own engines instead of the models of the folder: the encoder must classify and tag, the
+     * reply engine generates.  They must outlive the flow and may be used for other tasks too.
+     * NULL: opened here.  With a table and both engines no folder is needed. */
+    struct shoal_engine *encoder, *reply;
+    bool no_reply;                            /* without reply model: requests have actions only */
+    uint32_t n_threads;                       /* 0: by the size of the models and the cores here */
+    bool (*progress)(void *ctx, double part); /* as in shoal_engine_opts */
+    void *progress_ctx;
 };
 
 /* Opens the models and checks their files against the manifest.  opts may be NULL.  On failure

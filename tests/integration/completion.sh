@@ -31,8 +31,8 @@ case $shell in
             { fail "zsh does not load its script"; cat err; }
         offered() {
             case "$*" in
-                "shoal ") sed -n "/shoal_commands=(/,/)/s/^ *'\([a-z]*\):.*/\1/p" script ;;
-                "shoal model ") sed -n "/shoal_verbs=(/,/)/s/^ *'\([a-z]*\):.*/\1/p" script ;;
+                "shoal ") sed -n "/shoal_commands=(/,/^    )/s/^ *'\([a-z]*\):.*/\1/p" script ;;
+                "shoal model ") sed -n "/shoal_verbs=(/,/^    )/s/^ *'\([a-z]*\):.*/\1/p" script ;;
                 *-) # every option of the page's function
                     local name="${*:1:$#-1}"
                     name=${name// /_}

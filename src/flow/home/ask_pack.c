@@ -21,6 +21,16 @@ static int open_model(struct shoal_engine **out, const struct pack *p, const cha
     return rc < 0 ? rc : shoal_engine_open(out, m->open, &eo, e);
 }
 
+/* An engine that the caller lends, or the pack's model of that name. */
+static int take_engine(struct shoal_engine **out, bool *lent, struct shoal_engine *given,
+                       const struct pack *p, const char *name, const struct ask_pack_opts *o,
+                       struct err *e)
+{
+    *lent = given != NULL;
+    *out = given;
+    return given ? 0 : open_model(out, p, name, o, e);
+}
+
 static int open_table(struct home_table **out, const struct pack *p, const char *path,
                       struct err *e)
 {
@@ -35,16 +45,16 @@ static int open_table(struct home_table **out, const struct pack *p, const char 
 
 int ask_pack_open(struct ask_pack *p, const struct ask_pack_opts *o, struct err *e)
 {
-    struct pack *pack;
+    struct pack *pack = NULL;
     *p = (struct ask_pack){0};
-    int rc = pack_open(&pack, o->dir, e);
-    if (rc < 0)
-        return rc;
-    rc = open_table(&p->table, pack, o->table, e);
+    bool all_given = o->table && o->encoder && (o->reply || o->no_reply);
+    int rc = all_given ? 0 : pack_open(&pack, o->dir, e);
     if (rc == 0)
-        rc = open_model(&p->encoder, pack, p->table->encoder, o, e);
+        rc = open_table(&p->table, pack, o->table, e);
+    if (rc == 0)
+        rc = take_engine(&p->encoder, &p->lent_encoder, o->encoder, pack, p->table->encoder, o, e);
     if (rc == 0 && !o->no_reply)
-        rc = open_model(&p->reply, pack, p->table->reply, o, e);
+        rc = take_engine(&p->reply, &p->lent_reply, o->reply, pack, p->table->reply, o, e);
     if (rc == 0)
         rc = ask_create(&p->ask, p->table, p->encoder, p->reply, e);
     pack_close(pack);
@@ -56,8 +66,10 @@ int ask_pack_open(struct ask_pack *p, const struct ask_pack_opts *o, struct err 
 void ask_pack_close(struct ask_pack *p)
 {
     ask_destroy(p->ask);
-    shoal_engine_close(p->reply);
-    shoal_engine_close(p->encoder);
+    if (!p->lent_reply)
+        shoal_engine_close(p->reply);
+    if (!p->lent_encoder)
+        shoal_engine_close(p->encoder);
     home_table_close(p->table);
     *p = (struct ask_pack){0};
 }

@@ -12,12 +12,14 @@
 struct ask_pack {
     struct home_table *table;
     struct shoal_engine *encoder, *reply; /* reply NULL: actions only */
+    bool lent_encoder, lent_reply;        /* the caller's: not closed here */
     struct ask *ask;
 };
 
 struct ask_pack_opts {
     const char *dir;   /* NULL: where pack_open looks */
     const char *table; /* this file instead of the pack's table; NULL: the pack's */
+    struct shoal_engine *encoder, *reply; /* use these, do not open the pack's; NULL: open */
     bool no_reply;
     uint32_t n_threads;
     bool (*progress)(void *ctx, double part); /* as in shoal_engine_opts */

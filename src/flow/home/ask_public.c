@@ -36,6 +36,8 @@ int shoal_ask_open(struct shoal_ask **out, const struct shoal_ask_opts *opts, st
         return err_set(e, SHOAL_ENOMEM, "ask");
     struct ask_pack_opts po = {.dir = o.models,
                                .table = o.table,
+                               .encoder = o.encoder,
+                               .reply = o.reply,
                                .no_reply = o.no_reply,
                                .n_threads = o.n_threads,
                                .progress = o.progress,

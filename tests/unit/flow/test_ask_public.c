@@ -214,6 +214,51 @@ static void test_bad_requests_are_refused(void **state)
     shoal_ask_close(NULL);
 }
 
+/* A flow over engines of the caller's, without a models folder; they outlive it. */
+static void test_given_engines(void **state)
+{
+    (void)state;
+    static struct got g;
+    struct shoal_engine *encoder = NULL, *reply = NULL;
+    struct shoal_engine_opts eo = {.size = sizeof(eo), .int8 = true};
+    struct shoal_ask *own;
+    struct shoal_ask_request *r;
+    struct err e = {0};
+    if (shoal_engine_open(&encoder, MODELS "/encoder", &eo, &e) < 0 ||
+        shoal_engine_open(&reply, MODELS "/reply.gguf", NULL, &e) < 0)
+        fail_msg("%s", e.msg);
+    struct shoal_ask_opts o = {.size = sizeof(o),
+                               .models = SHOAL_TEST_DATA "/none",
+                               .table = MODELS "/home.json",
+                               .encoder = encoder,
+                               .reply = reply};
+    if (shoal_ask_open(&own, &o, &e) < 0)
+        fail_msg("%s", e.msg);
+    struct shoal_ask_request_opts ro = opts_of(&g);
+    assert_int_equal(shoal_ask_submit(own, &ro, &r, NULL), 0);
+    assert_int_equal(shoal_ask_wait(r), 0);
+    assert_string_equal(g.order, "PTD");
+    char first[sizeof(g.reply)];
+    memcpy(first, g.reply, sizeof(first));
+    shoal_ask_free(r);
+    shoal_ask_close(own);
+
+    ro = opts_of(&g); /* the flow with the models of the folder says the same */
+    assert_int_equal(shoal_ask_submit(ask, &ro, &r, NULL), 0);
+    assert_int_equal(shoal_ask_wait(r), 0);
+    assert_string_equal(first, g.reply);
+    shoal_ask_free(r);
+
+    o.encoder = reply; /* cannot classify */
+    assert_int_equal(shoal_ask_open(&own, &o, NULL), SHOAL_EUNSUPPORTED);
+    o.encoder = NULL; /* then the folder is needed */
+    assert_int_equal(shoal_ask_open(&own, &o, NULL), SHOAL_ENOTFOUND);
+    struct shoal_engine_info info = {.size = sizeof(info)};
+    assert_int_equal(shoal_engine_info(encoder, &info), 0); /* still open */
+    shoal_engine_close(encoder);
+    shoal_engine_close(reply);
+}
+
 static void test_failed_allocations_leave_nothing(void **state)
 {
     (void)state;
@@ -249,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_actions_only),
         cmocka_unit_test(test_cancel_and_free_early),
         cmocka_unit_test(test_bad_requests_are_refused),
+        cmocka_unit_test(test_given_engines),
         cmocka_unit_test(test_failed_allocations_leave_nothing),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
