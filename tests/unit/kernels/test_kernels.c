@@ -1,7 +1,12 @@
 /* test_kernels.c - every kernel set that can run here equals the scalar set, bit for bit.
  *
  * The first line printed says which sets ran.  SHOAL_EXPECT_KERNELS (set by the test runner from
- * what the CPU says) must be the best of them: a path that is dead by mistake fails here. */
+ * what the CPU says) must be the best of them: a path that is dead by mistake fails here.
+ *
+ * SHOAL_SHORT_KERNELS=1 is for an emulator, where vectors are a hundred times slower: only the best
+ * set runs beside the scalar one (each of the others is the best of a lesser CPU), and sizes that
+ * are only combinations of others are left out.  Each format, path and edge still runs; the sizes
+ * are printed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <math.h>
@@ -15,6 +20,22 @@
 #include "base/mem.h"
 #include "kernels/kern.h"
 #include "kernels/tiles.h"
+
+static bool short_run(void)
+{
+    const char *s = getenv("SHOAL_SHORT_KERNELS");
+    return s && strcmp(s, "1") == 0;
+}
+
+/* Best first; the scalar set is last. */
+static size_t sets_to_test(const struct kern_ops *sets[8])
+{
+    size_t n = kern_usable(sets, 8);
+    if (!short_run() || n < 3)
+        return n;
+    sets[1] = sets[n - 1];
+    return 2;
+}
 
 static uint64_t rng_state = 1;
 
@@ -187,18 +208,26 @@ static void test_gemm_equals_scalar(void **state)
     static const struct {
         const char *why;
         uint32_t rows, cols, tokens;
+        struct {
+            uint32_t rows, cols, tokens;
+        } brief; /* for an emulator: what the case is about, and no more */
     } cases[] = {
-        {"one tile and one block of a superblock", 16, 256, 1},
-        {"rows that do not fill a tile", 37, 512, 3},
-        {"a batch that uses every token width", 64, 256, 15},
-        {"a prompt", 48, 768, 35},
-        {"columns beyond one panel of activations", 20, 2304, 11},
-        {"rows beyond one run of tiles", 290, 256, 5},
+        {"one tile and one block of a superblock", 16, 256, 1, {16, 256, 1}},
+        {"rows that do not fill a tile", 37, 512, 3, {37, 512, 3}},
+        {"a batch that uses every token width", 64, 256, 15, {16, 256, 15}},
+        {"a prompt", 48, 768, 35, {16, 256, 35}},
+        {"columns beyond one panel of activations", 20, 2304, 11, {16, 2304, 2}},
+        {"rows beyond one run of tiles", 290, 256, 5, {290, 256, 2}},
     };
     const struct kern_ops *sets[8];
-    size_t n_sets = kern_usable(sets, 8);
+    size_t n_sets = sets_to_test(sets);
     for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
-        uint32_t rows = cases[c].rows, cols = cases[c].cols, n = cases[c].tokens;
+        const bool brief = short_run();
+        uint32_t rows = brief ? cases[c].brief.rows : cases[c].rows;
+        uint32_t cols = brief ? cases[c].brief.cols : cases[c].cols;
+        uint32_t n = brief ? cases[c].brief.tokens : cases[c].tokens;
+        if (brief)
+            printf("  %s: %u rows, %u columns, %u tokens\n", cases[c].why, rows, cols, n);
         float *x = aligned((size_t)n * cols * 4);
         for (uint32_t i = 0; i < n * cols; i++)
             x[i] = rng_float() * (i % 97 == 0 ? 20.0f : 1.0f);
@@ -248,7 +277,7 @@ static void test_gemm_at_the_edges(void **state)
     enum { ROWS = 32, COLS = 256, TOKENS = 9 };
     static const uint8_t fills[] = {0x00, 0xff, 0x80, 0x7f, 0x0f, 0xf0};
     const struct kern_ops *sets[8];
-    size_t n_sets = kern_usable(sets, 8);
+    size_t n_sets = sets_to_test(sets);
     float x[TOKENS * COLS], want[TOKENS * ROWS], got[TOKENS * ROWS];
     for (int t = 0; t < TOKENS; t++) /* all 127, all -127, and signs that change every t columns */
         for (int c = 0; c < COLS; c++)
@@ -355,11 +384,15 @@ static void test_wide_gemm_equals_scalar_and_double(void **state)
     static const uint32_t cols[] = {64, 128, 192, 384, 1536}, rows[] = {1, 16, 40, 67};
     static const uint32_t tokens[] = {1, 2, 3, 4, 7, 16, 17, 20, 32, 33, 70};
     const struct kern_ops *sets[8];
-    size_t n_sets = kern_usable(sets, 8);
+    size_t n_sets = sets_to_test(sets);
     assert_int_equal(tiles_bytes(&kern_scalar.layout, KERN_Q8W, 96), 0);
     for (size_t c = 0; c < 5; c++)
         for (size_t r = 0; r < 4; r++) {
+            if (short_run() && r != (c < 4 ? c : 1)) /* each width and each height once */
+                continue;
             const uint32_t nc = cols[c], nr = rows[r], most = 70;
+            if (short_run())
+                printf("  %u rows, %u columns, 1 to %u tokens\n", nr, nc, most);
             float *src = aligned((size_t)nr * nc * 4), *x = aligned((size_t)most * nc * 4);
             float *want = aligned((size_t)most * nr * 4), *got = aligned((size_t)most * nr * 4);
             for (size_t i = 0; i < (size_t)nr * nc; i++)
@@ -452,7 +485,7 @@ static void test_vector_ops_equal_scalar(void **state)
     (void)state;
     static const uint32_t sizes[] = {1, 8, 15, 16, 33, 48, 288, 576};
     const struct kern_ops *sets[8];
-    size_t n_sets = kern_usable(sets, 8);
+    size_t n_sets = sets_to_test(sets);
     for (size_t z = 0; z < sizeof(sizes) / sizeof(sizes[0]); z++) {
         uint32_t n = sizes[z];
         float x[576], w[576], b[576], cs[576], want[576], got[576];
@@ -616,7 +649,7 @@ static void test_attention_equals_scalar_and_double(void **state)
         {"a bias in a window", 16, 2, 9, 100, 24, KERN_KV_Q8, true},
     };
     const struct kern_ops *sets[8];
-    size_t n_sets = kern_usable(sets, 8);
+    size_t n_sets = sets_to_test(sets);
     for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
         uint32_t hd = cases[c].hd, n_keys = cases[c].pos0 + cases[c].tokens;
         uint32_t n_pages = (n_keys + 15) / 16, rows = cases[c].tokens * cases[c].heads;
@@ -737,7 +770,7 @@ static void test_full_attention_equals_scalar_and_double(void **state)
         {"a bias by distance", 64, 48, 48, true, true},
     };
     const struct kern_ops *sets[8];
-    size_t n_sets = kern_usable(sets, 8);
+    size_t n_sets = sets_to_test(sets);
     for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
         uint32_t hd = cases[c].hd, nq = cases[c].queries, nk = cases[c].keys, ld = 3 * hd;
         size_t most = nq > nk ? nq : nk;
@@ -789,8 +822,8 @@ static void test_full_attention_equals_scalar_and_double(void **state)
 int main(void)
 {
     const struct kern_ops *sets[8];
-    size_t n = kern_usable(sets, 8);
-    printf("kernel sets on this machine:");
+    size_t n = sets_to_test(sets);
+    printf("kernel sets on this machine%s:", short_run() ? ", shapes for an emulator" : "");
     for (size_t i = 0; i < n; i++)
         printf(" %s", sets[i]->name);
     printf("\n");
