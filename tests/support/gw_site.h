@@ -75,7 +75,7 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
 /* Turns the loop until nothing outside of it can post any more. */
 static inline void gw_site_settle(struct gw *gw)
 {
-    for (int i = 0; i < 5000 && gw->loops[0].flow.n_jobs > 0; i++)
+    for (int i = 0; i < 60000 && gw->loops[0].flow.n_jobs > 0; i++)
         loop_turn(gw->loops[0].loop, 1);
 }
 
@@ -110,7 +110,7 @@ static inline size_t gw_site_ask(struct gw *gw, const void *request, size_t n, c
         return 0;
     if (http_server_adopt(gl->http, fd[1], NULL) == 0 &&
         send(fd[0], request, n, MSG_NOSIGNAL) == (ssize_t)n)
-        for (int i = 0; i < 5000; i++) {
+        for (int i = 0; i < 60000; i++) {
             loop_turn(gl->loop, i < 4 ? 0 : 1);
             ssize_t k = recv(fd[0], out + have, cap - 1 - have, 0);
             if (k == 0)

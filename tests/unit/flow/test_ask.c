@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -228,18 +229,35 @@ static void test_bad_texts_are_refused(void **state)
     ask_free(r);
 }
 
+/* An event waits until the time in ctx, so that the request cannot be done before. */
+static void hold(void *ctx, const struct ask_request *r, const struct ask_event *ev)
+{
+    const uint64_t *until_ns = ctx;
+    (void)r;
+    (void)ev;
+    while (clock_ns() < *until_ns)
+        usleep(1000);
+}
+
 static void test_deadline_and_cancel(void **state)
 {
     (void)state;
     struct ask_request *r;
     struct err e = {0};
     struct ask_opts o = {.text = "tell me a joke", .text_bytes = 14};
-    o.deadline_ns = clock_ns() + 1000000; /* enough to be accepted, not to be answered */
-    assert_int_equal(ask_submit(pack.ask, &o, &r, &e), 0);
+    int rc = SHOAL_EDEADLINE; /* again with more time, when it passes before the request is taken */
+    o.event = hold;
+    o.event_ctx = &o.deadline_ns;
+    for (uint64_t ms = 10; rc == SHOAL_EDEADLINE && ms < 60000; ms *= 2) {
+        o.deadline_ns = clock_ns() + ms * 1000000;
+        rc = ask_submit(pack.ask, &o, &r, &e);
+    }
+    assert_int_equal(rc, 0);
     assert_int_equal(ask_wait(r), SHOAL_EDEADLINE);
     assert_true(strlen(ask_message_of(r)) > 0);
     ask_free(r);
     o.deadline_ns = 0;
+    o.event = NULL;
     assert_int_equal(ask_submit(pack.ask, &o, &r, &e), 0);
     ask_cancel(r);
     int code = ask_wait(r);

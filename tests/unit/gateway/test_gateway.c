@@ -197,7 +197,7 @@ static void load(struct gw *gw)
         rc = registry_add(gw->registry, &specs[i], &e);
     if (rc < 0)
         fail_msg("%s", e.msg);
-    for (int i = 0; i < 5000 && !registry_ready(gw->registry); i++)
+    for (int i = 0; i < 60000 && !registry_ready(gw->registry); i++)
         loop_turn(gw->loops[0].loop, 1);
 }
 

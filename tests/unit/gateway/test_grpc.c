@@ -406,7 +406,7 @@ static size_t ask(struct gw *gw, const struct buf *b, char *got, size_t cap)
         return 0;
     if (http_server_adopt(gl->http, fd[1], NULL) == 0 &&
         send(fd[0], b->data, b->len, MSG_NOSIGNAL) == (ssize_t)b->len)
-        for (int i = 0; i < 5000 && idle < 4; i++) {
+        for (int i = 0; i < 60000 && idle < 4; i++) {
             loop_turn(gl->loop, i < 4 ? 0 : 1);
             ssize_t k = recv(fd[0], got + have, cap - have, 0);
             have += k > 0 ? (size_t)k : 0;
@@ -430,7 +430,7 @@ static void open_site(struct gw *gw)
     log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     if (gw_site_open(gw, 0) < 0 || registry_add(gw->registry, &spec, &e) < 0)
         fail_msg("%s", e.msg);
-    for (int i = 0; i < 5000 && !registry_ready(gw->registry); i++)
+    for (int i = 0; i < 60000 && !registry_ready(gw->registry); i++)
         loop_turn(gw->loops[0].loop, 1);
 }
 
@@ -476,7 +476,7 @@ struct peer {
 /* Turns until got has these bytes behind `from`, or patience is over. */
 static bool hears(struct gw *gw, struct peer *p, size_t from, const char *want, size_t n)
 {
-    for (int i = 0; i < 5000; i++) {
+    for (int i = 0; i < 60000; i++) {
         if (p->have >= from && memmem(p->got + from, p->have - from, want, n))
             return true;
         loop_turn(gw->loops[0].loop, 1);
@@ -535,7 +535,7 @@ static void test_watchers_hear_of_every_change(void **state)
     assert_int_equal(registry_add(gw.registry, &spec, &e), 0);
     assert_true(hears(&gw, &none, before, NOT_SERVING));
     enum registry_state s = REGISTRY_LOADING;
-    for (int i = 0; i < 5000 && s != REGISTRY_FAILED; i++) {
+    for (int i = 0; i < 60000 && s != REGISTRY_FAILED; i++) {
         loop_turn(gl->loop, 1);
         assert_true(registry_state(gw.registry, "n", &s));
     }
@@ -543,7 +543,7 @@ static void test_watchers_hear_of_every_change(void **state)
     assert_int_equal(registry_remove(gw.registry, "n", &e), 0);
     assert_true(hears(&gw, &none, before, UNKNOWN));
     close(none.fd); /* one goes */
-    for (int i = 0; i < 5000 && gl->n_watchers > 2; i++)
+    for (int i = 0; i < 60000 && gl->n_watchers > 2; i++)
         loop_turn(gl->loop, 1);
     assert_int_equal(gl->n_watchers, 2);
     before = model.have;

@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/mem.h"
 #include "net/http.h"
 #include "net/listen.h"
@@ -63,8 +62,7 @@ static void test_timers_fire_in_order_and_not_when_cleared(void **state)
     loop_timer_clear(l, &t[3].t);                     /* twice is fine */
     loop_timer_set(l, &t[5].t, now + 1000000u);       /* moved to the front */
     loop_timer_set(l, &t[2].t, now + 20000000000000); /* and beyond the wheel's round */
-    uint64_t end = clock_ns() + 2000000000u;
-    while (seen.n < 4 && clock_ns() < end)
+    for (int i = 0; seen.n < 4 && i < 60000; i++)
         loop_turn(l, 5);
     assert_memory_equal(seen.order, "fbea", 4);
     loop_turn(l, 0);
