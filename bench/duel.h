@@ -9,7 +9,8 @@
  * Ownership: duel_fini ends all programs and frees; argv is borrowed.
  * Failure:   SHOAL_EDEADLINE: no reply in time, the program was killed; SHOAL_EIO: it ended or
  *            cannot be started; SHOAL_EFORMAT: its reply is malformed; SHOAL_EINVAL: it replied
- * with an error and continues; SHOAL_ECANCELLED: a signal came (d->signal) or d->until has passed.
+ *            with an error and continues; SHOAL_ECANCELLED: a signal came (d->signal) or d->until
+ *            has passed.
  */
 #ifndef SHOAL_BENCH_DUEL_H
 #define SHOAL_BENCH_DUEL_H

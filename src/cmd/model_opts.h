@@ -1,8 +1,8 @@
 /* model_opts.h - the options of every command that loads or runs a model.
  *
  * Thread:    the main thread.
- * Ownership: close the engine of model_opts_open with shoal_engine_close; sampling_opts_fini
- * frees. */
+ * Ownership: close the engine of model_opts_open with shoal_engine_close; sampling_opts_fini frees.
+ */
 #ifndef SHOAL_CMD_MODEL_OPTS_H
 #define SHOAL_CMD_MODEL_OPTS_H
 

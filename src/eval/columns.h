@@ -2,8 +2,8 @@
  *
  * Thread:    belongs to its caller.
  * Ownership: columns_fini frees.
- * Failure:   SHOAL_EINVAL if --columns names a missing column, SHOAL_EFORMAT if the file does
- * not fit the model. */
+ * Failure:   SHOAL_EINVAL if --columns names a missing column, SHOAL_EFORMAT if the file does not
+ *            fit the model. */
 #ifndef SHOAL_EVAL_COLUMNS_H
 #define SHOAL_EVAL_COLUMNS_H
 

@@ -1,4 +1,4 @@
-/* http.c - see http.h: what does not depend on the protocol. */
+/* http.c - see http.h: the protocol-independent part. */
 #include "net/http.h"
 
 #include <string.h>

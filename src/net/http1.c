@@ -1,5 +1,5 @@
-/* http1.c - HTTP/1.1 on a connection: llhttp reads, one request at a time is answered, pipelined
- * ones wait in the stream's input. */
+/* http1.c - HTTP/1.1 on a connection: llhttp parses, one request at a time is handled, pipelined
+ * ones wait in the socket's input. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,10 +15,10 @@
 #define MAX_HEADERS 128u
 
 enum h1_phase {
-    H1_IDLE,    /* nothing of the next request has come */
-    H1_READING, /* a request is coming */
-    H1_BUSY,    /* a handler has it */
-    H1_CLOSING, /* the last answer is going out */
+    H1_IDLE,    /* no byte of the next request yet */
+    H1_READING, /* receiving a request */
+    H1_BUSY,    /* a handler is working on it */
+    H1_CLOSING, /* sending the last response */
 };
 
 struct h1 {
@@ -32,10 +32,10 @@ struct h1 {
     } at[MAX_HEADERS];
     struct http_header headers[MAX_HEADERS];
     struct http_req req;
-    int refuse; /* status that ends the connection; 0: none */
+    int refuse; /* error error status that ends the connection; 0: none */
     const char *why;
     bool in_value, head_done, complete, chunked, keep, in_handler, ended, upgraded;
-    int64_t left; /* of a body whose length was announced */
+    int64_t left; /* remaining bytes of a body of known length */
 };
 
 static struct h1 *state(struct http_conn *c)
@@ -89,12 +89,12 @@ static int on_field(llhttp_t *p, const char *at, size_t n)
 {
     struct h1 *h = of_parser(p);
     if (h->head_done)
-        return 0; /* trailers: nobody asked for them */
+        return 0; /* trailers are ignored */
     if (h->n_headers == 0 || h->in_value) {
         uint32_t most = h->conn->server->limits.max_headers;
         if (h->n_headers >= (most < MAX_HEADERS ? most : MAX_HEADERS))
             return refuse(h, 431, "more headers than this server accepts");
-        buf_putc(&h->head, '\0'); /* ends the URL or the value before */
+        buf_putc(&h->head, '\0'); /* terminates the URL or the previous value */
         h->in_value = false;
         h->at[h->n_headers].name = (uint32_t)h->head.len;
         h->at[h->n_headers++].value = 0;
@@ -115,7 +115,7 @@ static int on_value(llhttp_t *p, const char *at, size_t n)
     return put_head(h, at, n);
 }
 
-/* A value may be empty: then on_value did not come.  The white space behind it is not part of it.
+/* on_value is not called for an empty value.  Trailing white space is not part of a value.
  */
 static int on_value_complete(llhttp_t *p)
 {
@@ -145,7 +145,7 @@ static int on_headers(llhttp_t *p)
     if (h->head.rc < 0)
         return refuse(h, 503, "out of memory");
     const char *up = find_header(h, "upgrade");
-    p->upgrade = 0; /* only a handler upgrades, once it has answered 101 */
+    p->upgrade = 0; /* only a handler upgrades, after it has responded with 101 */
     h->req.websocket = up && strcasecmp(up, "websocket") == 0 && p->method == HTTP_GET &&
                        (p->flags & F_CONNECTION_UPGRADE);
     h->keep = llhttp_should_keep_alive(p);
@@ -173,7 +173,7 @@ static int on_body(llhttp_t *p, const char *at, size_t n)
 static int on_complete(llhttp_t *p)
 {
     of_parser(p)->complete = true;
-    return HPE_PAUSED; /* the handler runs outside of the parser */
+    return HPE_PAUSED; /* the handler runs outside the parser */
 }
 
 static const llhttp_settings_t settings = {.on_message_begin = on_begin,
@@ -245,7 +245,7 @@ static void h1_begin(struct http_req *r, int status, const struct http_header *h
         h->chunked = true;
         put_header(b, "transfer-encoding", "chunked");
     } else if (!no_body) {
-        h->keep = false; /* HTTP/1.0: the end of the connection is the end of the body */
+        h->keep = false; /* HTTP/1.0: the body ends when the connection closes */
     }
     if (status != 101)
         put_header(b, "connection", h->keep ? "keep-alive" : "close");
@@ -293,7 +293,7 @@ static void h1_end(struct http_req *r, const struct http_header *trailers, size_
     if (h->chunked && !r->head)
         sock_write(&h->conn->sock, "0\r\n\r\n", 5);
     if (h->in_handler) {
-        h->ended = true; /* feed() goes on */
+        h->ended = true; /* feed() continues */
         return;
     }
     next_request(h);
@@ -308,7 +308,7 @@ static size_t h1_queued(const struct http_req *r)
 
 static const struct http_ops ops = {h1_begin, h1_write, h1_end, h1_queued};
 
-/* The connection cannot go on: says why, if it is still our turn to speak. */
+/* Ends a broken connection; sends an error if no response has started. */
 static void give_up(struct h1 *h, int status, const char *why)
 {
     char body[256];
@@ -343,7 +343,9 @@ static void fill_request(struct h1 *h)
     char *url = h->head.data, *q = strchr(url, '?');
     if (q)
         *q = '\0';
-    if (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0) { /* to a proxy */
+    if (strncmp(url, "http://", 7) == 0 ||
+        strncmp(url, "https://", 8) == 0) { /* absolute form, as sent absolute form, as sent to a
+                                             * proxy */
         char *slash = strchr(url + 8, '/');
         url = slash ? slash : url + strlen(url);
     }
@@ -410,7 +412,7 @@ static size_t h1_data(struct http_conn *c, const char *p, size_t n)
 
 static void h1_eof(struct http_conn *c)
 {
-    if (state(c)->phase == H1_BUSY) /* who reads no answer to the end wants none */
+    if (state(c)->phase == H1_BUSY) /* the client does not wait for the response */
         sock_break(&c->sock);
     else
         sock_finish(&c->sock, false);
@@ -445,7 +447,7 @@ static void h1_timeout(struct http_conn *c)
     if (h->phase == H1_BUSY) {
         uint64_t since = loop_now(l) - c->sock.progress_ns;
         if (sock_queued(&c->sock) > 0 && since >= (uint64_t)lim->write_ms * 1000000u)
-            sock_break(&c->sock); /* nobody reads */
+            sock_break(&c->sock); /* the client does not read */
         else
             http_conn_timer(c, lim->write_ms);
         return;
@@ -488,7 +490,7 @@ struct http_conn *http1_upgrade(struct http_req *r)
     h->phase = H1_CLOSING;
     buf_fini(&h->head);
     buf_fini(&h->body);
-    /* h itself is still on the stack of h1_data when the handler calls this */
+    /* h is still in use by h1_data when the handler calls this */
     h->upgraded = true;
     return c;
 }

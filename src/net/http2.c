@@ -1,7 +1,8 @@
-/* http2.c - HTTP/2 on a connection: nghttp2 frames, one http_req for each stream.
+/* http2.c - HTTP/2 on a connection: nghttp2 does the framing, one http_req per stream.
  *
- * What handlers write waits in their stream until nghttp2 asks for it, which it does only while
- * little waits for the socket: so one slow connection holds at most its streams' own bytes. */
+ * Output of handlers waits in their stream until nghttp2 asks for it, which it does only while
+ * the socket's output buffer is small.  A slow connection therefore holds at most the bytes of
+ * its streams. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,14 +11,14 @@
 #include "base/mem.h"
 #include "net/http_conn.h"
 
-#define SOCKET_BYTES ((size_t)64 << 10) /* do not frame more while so much waits */
+#define SOCKET_BYTES ((size_t)64 << 10) /* do not frame more while this much waits */
 #define MAX_HEADERS 128u
 #define MAX_TRAILERS 16u
 #define STREAM_WINDOW (1 << 20)
 #define CONN_WINDOW (4 << 20)
-#define MAX_RESETS 400u /* of streams, in RESET_WINDOW: more is an attack */
+#define MAX_RESETS 400u /* stream resets per RESET_WINDOW; more is treated as an attack */
 #define RESET_WINDOW_NS 10000000000u
-#define NOTICE_MS 1000u /* for the client to learn that we drain */
+#define NOTICE_MS 1000u /* time for the client to receive the notice that we drain */
 
 struct h2;
 
@@ -44,9 +45,9 @@ struct h2_stream {
         uint32_t name, value;
     } at[MAX_HEADERS];
     struct http_header headers[MAX_HEADERS + 1];
-    uint32_t method, path, authority; /* in head; 0: not there */
-    uint64_t began_ns, heard_ns;      /* heard: early, the last bytes of the body */
-    enum refusal refuse;              /* instead of the handler */
+    uint32_t method, path, authority; /* offsets in head; 0: missing */
+    uint64_t began_ns, heard_ns;      /* heard: early, time of the last bytes of the body */
+    enum refusal refuse;              /* refusal to send instead of calling the handler */
     bool handled, ended, was_full;
     struct buf trailers; /* name, NUL, value, NUL, ... */
     uint32_t n_trailers;
@@ -57,11 +58,11 @@ struct h2 {
     nghttp2_session *session;
     struct h2_stream *streams;
     uint32_t n_streams, n_resets;
-    size_t body_bytes; /* of all requests that are still coming */
+    size_t body_bytes; /* of all incomplete requests */
     uint64_t resets_since;
     struct executor_task flush;
     bool in_flush, closing;
-    bool knows; /* draining: the client does, and opens no more streams */
+    bool knows; /* draining: the client has been notified and opens no more streams */
 };
 
 static struct h2 *state(struct http_conn *c)
@@ -88,7 +89,7 @@ static struct h2_stream *stream_create(struct h2 *h, int32_t id)
     buf_init(&s->body, SIZE_MAX / 2);
     buf_init(&s->out, (size_t)256 << 20);
     buf_init(&s->trailers, 16384);
-    buf_putc(&s->head, '\0'); /* so that 0 is nowhere */
+    buf_putc(&s->head, '\0'); /* so that offset 0 is never used */
     s->next = h->streams;
     if (h->streams)
         h->streams->prev = s;
@@ -132,7 +133,7 @@ static nghttp2_nv pair(const char *name, const char *value)
                         strlen(value), NGHTTP2_NV_FLAG_NONE};
 }
 
-/* Behind the last byte of the body; nghttp2 would send them before it otherwise. */
+/* Called after the last byte of the body; otherwise nghttp2 would send them before it. */
 static void submit_trailers(struct h2_stream *s)
 {
     nghttp2_nv nv[MAX_TRAILERS];
@@ -219,7 +220,7 @@ static void h2_end(struct http_req *r, const struct http_header *trailers, size_
         s->n_trailers++;
     }
     if (s->trailers.rc < 0)
-        s->out.rc = s->trailers.rc; /* the stream is reset: half an ending would be a lie */
+        s->out.rc = s->trailers.rc; /* reset the stream: incomplete trailers would be wrong */
     nghttp2_session_resume_data(s->h->session, s->id);
     schedule(s->h);
 }
@@ -245,7 +246,7 @@ static void h2_take(struct http_req *r, size_t n)
         n = s->body.len;
     if (n == 0)
         return;
-    memmove(s->body.data, s->body.data + n, s->body.len - n + 1); /* the NUL too */
+    memmove(s->body.data, s->body.data + n, s->body.len - n + 1); /* including the NUL */
     s->body.len -= n;
     s->h->body_bytes -= n;
     show_body(s);
@@ -253,7 +254,7 @@ static void h2_take(struct http_req *r, size_t n)
     schedule(s->h);
 }
 
-/* An early request: the client has ended its body, or the server drains. */
+/* Ends the body of an early request: the client has ended it, or the server drains. */
 static void end_body(struct h2_stream *s)
 {
     s->req.more = false;
@@ -376,7 +377,7 @@ static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     nghttp2_session_set_stream_user_data(session, s->id, s);
     if (h->conn->draining)
-        s->refuse = REFUSE_DRAINING; /* the client has not read yet that we go */
+        s->refuse = REFUSE_DRAINING; /* the client has not received the drain notice yet */
     return 0;
 }
 
@@ -395,7 +396,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     struct h2 *h = user;
     (void)flags;
     if (!s || s->handled || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
-        return 0; /* trailers of a request: nobody asked for them */
+        return 0; /* request trailers are ignored */
     if (s->head.len + n_name + n_value > h->conn->server->limits.max_header_bytes ||
         memchr(value, '\0', n_value)) {
         s->refuse = REFUSE_HEADERS;
@@ -429,13 +430,13 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     size_t most = h->conn->server->limits.max_body_bytes;
     bool early = s && s->handled && s->req.more;
     (void)flags;
-    if (early) /* the stream's own window opens when the handler has read */
+    if (early) /* the stream's window opens when the handler consumes */
         nghttp2_session_consume_connection(session, n);
     else
         nghttp2_session_consume(session, id, n);
     if (!s || (s->handled && !early))
         return 0;
-    /* All streams of a connection together may hold two of the largest bodies. */
+    /* All streams of a connection together may buffer two bodies of maximum size. */
     enum refusal why = s->body.len + n > most         ? REFUSE_LARGE
                        : h->body_bytes + n > 2 * most ? REFUSE_MUCH
                                                       : REFUSE_NONE;
@@ -472,7 +473,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
             nghttp2_submit_headers(session, NGHTTP2_FLAG_NONE, s->id, NULL, &go_on, 1, NULL);
         bool (*early)(const char *path) = h->conn->server->early;
         if (s->refuse)
-            handle(s, false); /* its body would be in vain */
+            handle(s, false); /* the body is not needed */
         else if (early && s->path && early(text_at(s, s->path)))
             handle(s, true);
     }
@@ -497,8 +498,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     return 0;
 }
 
-/* Early requests and those that are refused may be answered before their end: the client need not
- * send the rest. */
+/* Early and refused requests may be answered before their end: the client need not send the rest.
+ */
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     int32_t id = frame->hd.stream_id;
@@ -534,12 +535,13 @@ static void watch_time(struct h2 *h)
                                                                : lim->write_ms);
 }
 
-/* Streams whose bytes are all framed may go on. */
+/* Notifies streams whose bytes are all framed. */
 static void tell_drained(struct h2 *h)
 {
     struct h2_stream *s = h->streams;
     while (s) {
-        struct h2_stream *next = s->next; /* a handler ends its own stream at most, and later */
+        struct h2_stream *next = s->next; /* a handler can only end its own stream, and that is
+                                           * deferred */
         if (s->was_full && s->out.len == 0 && s->handled && !s->ended) {
             s->was_full = false;
             if (s->req.drained)
@@ -580,7 +582,7 @@ static size_t h2_data(struct http_conn *c, const char *p, size_t n)
 {
     struct h2 *h = state(c);
     ssize_t k = nghttp2_session_mem_recv(h->session, (const uint8_t *)p, n);
-    if (k < 0) /* not HTTP/2: what nghttp2 has to say goes out first */
+    if (k < 0) /* not HTTP/2: first send nghttp2's error */
         sock_finish(&c->sock, false);
     schedule(h);
     watch_time(h);
@@ -604,8 +606,8 @@ static void h2_drained(struct http_conn *c)
 static void h2_drain(struct http_conn *c)
 {
     struct h2 *h = state(c);
-    /* Streams that are on their way are answered too, to say that we go; once the client has
-     * answered the ping, it has read the notice, and no more come. */
+    /* Streams that the client opened before it received the notice are refused with a response.
+     * Once the client answers the ping, it has received the notice and opens no more. */
     nghttp2_submit_shutdown_notice(h->session);
     nghttp2_submit_ping(h->session, NGHTTP2_FLAG_NONE, NULL);
     for (struct h2_stream *s = h->streams; s; s = s->next)
@@ -620,13 +622,13 @@ static void h2_timeout(struct http_conn *c)
     struct h2 *h = state(c);
     const struct http_limits *lim = &c->server->limits;
     uint64_t now = loop_now(c->server->loop);
-    if (c->draining && !h->knows) { /* it does not answer pings */
+    if (c->draining && !h->knows) { /* the client does not answer pings */
         h->knows = true;
         schedule(h);
     }
     if (sock_queued(&c->sock) > 0 &&
         now - c->sock.progress_ns >= (uint64_t)lim->write_ms * 1000000u) {
-        sock_break(&c->sock); /* nobody reads */
+        sock_break(&c->sock); /* the client does not read */
         return;
     }
     if (h->n_streams == 0) {
@@ -680,7 +682,7 @@ static int open_session(struct h2 *h)
     nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_close);
     nghttp2_option_set_max_outbound_ack(opt, 200);
     nghttp2_option_set_max_settings(opt, 32);
-    nghttp2_option_set_no_auto_window_update(opt, 1); /* on_data does */
+    nghttp2_option_set_no_auto_window_update(opt, 1); /* done in on_data */
     int rc = nghttp2_session_server_new2(&h->session, cb, h, opt);
     nghttp2_option_del(opt);
     nghttp2_session_callbacks_del(cb);

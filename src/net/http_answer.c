@@ -15,7 +15,7 @@ static int on_body(llhttp_t *p, const char *at, size_t n)
 static int on_complete(llhttp_t *p)
 {
     struct http_answer *a = p->data;
-    a->complete = p->status_code >= 200; /* 1xx: the answer is still to come */
+    a->complete = p->status_code >= 200; /* 1xx: the final response follows */
     return a->complete ? HPE_PAUSED : 0;
 }
 

@@ -1,9 +1,9 @@
-/* http_answer.h - the answer to one HTTP/1.1 request, read from bytes as they come.
+/* http_answer.h - parses the response to one HTTP/1.1 request incrementally.
  *
  * Thread:    any; no locks inside.
- * Ownership: body is the caller's buf and gets the answer's; its limit bounds what is read.
- * Failure:   SHOAL_EFORMAT: what came is no HTTP answer, or ended too soon; SHOAL_ELIMIT: more than
- *            body may hold; SHOAL_ENOMEM.  Nothing is to be freed. */
+ * Ownership: body is the caller's buf and receives the response's body; its limit bounds the size.
+ * Failure:   SHOAL_EFORMAT: not an HTTP response, or truncated; SHOAL_ELIMIT: larger than body may
+ *            hold; SHOAL_ENOMEM.  Nothing needs to be freed. */
 #ifndef SHOAL_NET_HTTP_ANSWER_H
 #define SHOAL_NET_HTTP_ANSWER_H
 
@@ -19,13 +19,13 @@ struct buf;
 struct http_answer {
     llhttp_t parser;
     struct buf *body;
-    size_t n_bytes; /* all that came, heads too */
+    size_t n_bytes; /* all bytes received, including headers */
     bool complete;
-    int status; /* valid when complete */
+    int status; /* valid if complete */
 };
 
 void http_answer_init(struct http_answer *a, struct buf *body);
-/* The next bytes; n 0: there are no more.  What follows a complete answer is ignored. */
+/* Adds the next bytes; n 0: end of input.  Bytes after a complete response are ignored. */
 SHOAL_MUST_CHECK int http_answer_feed(struct http_answer *a, const char *p, size_t n);
 
 #endif

@@ -20,7 +20,7 @@
 
 struct talk {
     const struct http_ask *ask;
-    char host[320]; /* HOST:PORT as it is written in the request */
+    char host[320]; /* HOST:PORT for the Host header */
     int fd;
     uint64_t until_ns;
     struct buf *body;
@@ -28,7 +28,7 @@ struct talk {
 
 /* ---- the address ---- */
 
-/* What goes into the request's head must not end a line of it. */
+/* Text in the request's header must not contain line breaks. */
 static bool is_plain(const char *s)
 {
     for (; *s; s++)
@@ -41,16 +41,16 @@ static int read_address(struct talk *t, struct err *e)
 {
     const char *s = t->ask->server, *rest = strncmp(s, "http://", 7) == 0 ? s + 7 : s;
     if (!is_plain(s) && !listen_is_unix(s))
-        return err_set(e, SHOAL_EINVAL, "the server's address has blanks in it");
+        return err_set(e, SHOAL_EINVAL, "the server's address contains blanks");
     if (t->ask->key && !is_plain(t->ask->key))
-        return err_set(e, SHOAL_EINVAL, "the key has blanks in it");
+        return err_set(e, SHOAL_EINVAL, "the key contains blanks");
     if (listen_is_unix(s)) {
         snprintf(t->host, sizeof(t->host), "localhost");
         return 0;
     }
     size_t n = strcspn(rest, "/");
     if (rest == s && strstr(s, "://"))
-        return err_set(e, SHOAL_EINVAL, "%.200s: only http:// and unix: are spoken here", s);
+        return err_set(e, SHOAL_EINVAL, "%.200s: only http:// and unix: are supported", s);
     if (rest[n] && rest[n + 1])
         return err_set(e, SHOAL_EINVAL, "%.200s: nothing may follow the port", s);
     if (n == 0 || n >= sizeof(t->host) - 8)
@@ -58,7 +58,7 @@ static int read_address(struct talk *t, struct err *e)
     memcpy(t->host, rest, n);
     const char *colon = strrchr(t->host, ':'), *bracket = strrchr(t->host, ']');
     if (rest != s && (!colon || (bracket && bracket > colon)))
-        memcpy(t->host + n, ":80", 4); /* as everybody reads it */
+        memcpy(t->host + n, ":80", 4); /* the default port */
     return 0;
 }
 
@@ -66,11 +66,11 @@ static int read_address(struct talk *t, struct err *e)
 
 static int late(const struct talk *t, struct err *e)
 {
-    return err_set(e, SHOAL_EDEADLINE, "no answer from %.200s in %u s", t->ask->server,
+    return err_set(e, SHOAL_EDEADLINE, "no response from %.200s within %u s", t->ask->server,
                    t->ask->timeout_ms / 1000);
 }
 
-/* Waits for the descriptor until the time is over. */
+/* Waits for the descriptor until the deadline. */
 static int await(struct talk *t, short events, struct err *e)
 {
     for (;;) {
@@ -138,7 +138,7 @@ static int open_connection(struct talk *t, struct err *e)
     return err_set(e, SHOAL_ENOTFOUND, "cannot reach %.200s: %s", server, strerror(why));
 }
 
-/* ---- the request and its answer ---- */
+/* ---- request and response ---- */
 
 static int send_all(struct talk *t, const char *p, size_t n, struct err *e)
 {
@@ -178,11 +178,11 @@ static int read_fault(const struct talk *t, int code, struct err *e)
 {
     const char *server = t->ask->server;
     if (code == SHOAL_ELIMIT)
-        return err_set(e, code, "the answer of %.200s is larger than %zu bytes", server,
+        return err_set(e, code, "the response of %.200s is larger than %zu bytes", server,
                        t->body->max);
     if (code == SHOAL_EFORMAT)
-        return err_set(e, code, "%.200s does not answer as an HTTP server does", server);
-    return err_set(e, code, "the answer of %.200s", server);
+        return err_set(e, code, "%.200s does not respond like an HTTP server", server);
+    return err_set(e, code, "cannot read the response of %.200s", server);
 }
 
 static int receive(struct talk *t, int *status, struct err *e)

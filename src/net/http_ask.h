@@ -1,11 +1,11 @@
-/* http_ask.h - one request to a server and its answer: for commands, not for loads.
+/* http_ask.h - a blocking client for one request, for command line tools.
  *
- * HTTP/1.1 without TLS, a connection of its own.
- * Thread:    any; blocks, at most timeout_ms in all (looking up a name aside).
- * Ownership: body is the caller's buf; its limit bounds the answer.
- * Failure:   SHOAL_EINVAL: the address; SHOAL_ENOTFOUND: nobody is there; SHOAL_EDEADLINE;
- *            SHOAL_ELIMIT; SHOAL_EFORMAT: what came is no HTTP; SHOAL_ENOMEM.  A status of 400 and
- *            above is an answer. */
+ * HTTP/1.1 without TLS, one connection per request.
+ * Thread:    any; blocks for at most timeout_ms (not counting name resolution).
+ * Ownership: body is the caller's buf; its limit bounds the response.
+ * Failure:   SHOAL_EINVAL: bad address; SHOAL_ENOTFOUND: cannot connect; SHOAL_EDEADLINE;
+ *            SHOAL_ELIMIT; SHOAL_EFORMAT: the response is not HTTP; SHOAL_ENOMEM.  A status of 400
+ *            and above is not a failure. */
 #ifndef SHOAL_NET_HTTP_ASK_H
 #define SHOAL_NET_HTTP_ASK_H
 

@@ -12,18 +12,19 @@ struct http_conn;
 
 struct http_proto {
     size_t (*data)(struct http_conn *c, const char *p, size_t n);
-    void (*eof)(struct http_conn *c);     /* the client sends no more: finish or give up */
-    void (*drained)(struct http_conn *c); /* all is sent */
-    void (*drain)(struct http_conn *c);   /* end when it is polite to */
-    void (*timeout)(struct http_conn *c); /* conn's timer */
-    void (*destroy)(struct http_conn *c); /* cancels what runs, frees state; the stream is dead */
+    void (*eof)(struct http_conn *c);     /* the client sends no more: finish or close */
+    void (*drained)(struct http_conn *c); /* everything was sent */
+    void (*drain)(struct http_conn *c);   /* close after the current requests */
+    void (*timeout)(struct http_conn *c); /* the connection's timer fired */
+    void (*destroy)(struct http_conn *c); /* cancels running requests, frees state; the socket is
+                                           * closed */
 };
 
 struct http_conn {
     struct http_server *server;
     struct sock sock;
     const struct http_proto *proto;
-    void *state; /* the protocol's */
+    void *state; /* of the protocol */
     struct executor_timer timer;
     struct executor_task free;
     struct http_conn *prev, *next;
@@ -43,23 +44,23 @@ struct http_server {
     struct http_conn *conns;
     struct http_stats stats;
     bool draining;
-    char date[40]; /* for the Date header, of second date_s */
+    char date[40]; /* value of the Date header for second date_s */
     uint64_t date_s;
     size_t n_scratch;
-    char *scratch; /* every read goes through here first */
+    char *scratch; /* shared buffer for all reads */
 };
 
-/* Hands the connection over to another protocol; the timer is cleared. */
+/* Switches the connection to another protocol and clears the timer. */
 void http_conn_switch(struct http_conn *c, const struct http_proto *proto, void *state);
 void http_conn_timer(struct http_conn *c, uint32_t ms); /* 0: none */
 /* "Sun, 06 Nov 1994 08:49:37 GMT" */
 const char *http_server_date(struct http_server *s);
 
-/* Start to speak; false: no memory, the stream is broken. */
+/* Starts the protocol; false: out of memory, the socket is closed. */
 bool http1_start(struct http_conn *c);
 bool http2_start(struct http_conn *c);
-/* HTTP/1.1: the connection and what of its input is left become someone else's, when a request
- * with Upgrade has been answered with 101 by the caller. */
+/* HTTP/1.1: hands over the connection and its remaining input after the caller has answered a
+ * request with Upgrade with status 101. */
 struct http_conn *http1_upgrade(struct http_req *r);
 
 #endif

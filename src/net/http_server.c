@@ -1,4 +1,4 @@
-/* http_server.c - listeners and connections of one loop; which protocol a connection speaks. */
+/* http_server.c - listeners and connections of one loop; detects the protocol of a connection. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -78,7 +78,7 @@ static void on_drained(struct sock *st)
     c->proto->drained(c);
 }
 
-/* Before the first bytes: nothing is allocated for a protocol yet. */
+/* Before the first bytes arrive: no protocol state is allocated yet. */
 
 static bool start(struct http_conn *c, bool h2)
 {
@@ -97,7 +97,7 @@ static size_t sniff_data(struct http_conn *c, const char *p, size_t n)
     size_t k = n < sizeof(preface) - 1 ? n : sizeof(preface) - 1;
     bool h2 = memcmp(p, preface, k) == 0;
     if (h2 && k < 3)
-        return 0; /* "P" may still become POST */
+        return 0; /* a single "P" may be the start of POST */
     if (!start(c, h2))
         return n;
     return c->proto->data(c, p, n);
@@ -210,7 +210,7 @@ static void on_accept(struct loop_io *io, uint32_t events)
         socklen_t n = sizeof(ss);
         int fd = accept4(io->fd, (struct sockaddr *)(void *)&ss, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0)
-            return; /* EAGAIN, or something that concerns that client only */
+            return; /* EAGAIN, or an error of that client only */
         if (s->stats.conns >= s->limits.max_conns) {
             s->stats.refused++;
             close(fd);
@@ -231,7 +231,7 @@ int http_server_create(struct http_server **out, struct loop *l, const struct ht
         s->scratch = mem_alloc(SCRATCH_BYTES);
     if (!s || !s->scratch) {
         mem_free(s);
-        return err_set(e, SHOAL_ENOMEM, "HTTP server");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the HTTP server");
     }
     s->loop = l;
     s->limits = limits ? *limits : http_default_limits;

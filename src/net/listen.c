@@ -26,7 +26,7 @@ static int fail(int fd, const char *address, struct err *e)
     return rc;
 }
 
-/* A socket file that nobody listens on is left over from a process that died. */
+/* A socket file without a listener was left behind by a dead process. */
 static bool is_stale(const struct sockaddr_un *addr)
 {
     struct stat st;

@@ -1,4 +1,4 @@
-/* listen.h - listening sockets from addresses as a person writes them.
+/* listen.h - listening sockets from textual addresses.
  *
  * Addresses: "127.0.0.1:8080", "[::1]:8080", ":8080" (every interface), "localhost:8080",
  * "unix:/run/shoal.sock".
@@ -12,17 +12,19 @@
 
 #include "base/err.h"
 
-/* shared: several sockets may listen on the same TCP port, one per loop; the kernel spreads. */
+/* shared: several sockets may listen on the same TCP port, one per loop; the kernel distributes
+ * connections. */
 SHOAL_MUST_CHECK int listen_open(int *fd, const char *address, bool shared, struct err *e);
-/* "http://127.0.0.1:8080" of a listening socket; port 0 is the one it got. */
+/* "http://127.0.0.1:8080" of a listening socket; port 0 becomes the assigned port. */
 void listen_name(int fd, bool tls, char *out, size_t cap);
 bool listen_is_unix(const char *address);
 struct sockaddr_un;
-/* For clients too: the socket of "unix:PATH"; host (without brackets) and port of "HOST:PORT". */
+/* Also for clients: parse "unix:PATH" to a socket address; "HOST:PORT" to host (without brackets)
+ * and port. */
 SHOAL_MUST_CHECK int listen_unix(struct sockaddr_un *out, const char *address, struct err *e);
 SHOAL_MUST_CHECK int listen_split(const char *address, char *host, size_t cap, const char **port,
                                   struct err *e);
-/* The same address with the port that fd really has (for ":0"). */
+/* The address with the port that was assigned to fd (for ":0"). */
 void listen_address(int fd, char *out, size_t cap);
 
 #endif

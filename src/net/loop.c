@@ -1,7 +1,7 @@
 /* loop.c - see loop.h.
  *
- * Timers are a wheel of lists: setting and clearing touch two pointers, which suits timeouts that
- * are set for every read and almost never fire. */
+ * Timers are a wheel of lists: setting and clearing change two pointers, which suits timeouts
+ * that are set for every read and almost never fire. */
 #include "net/loop.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ struct loop {
     _Atomic bool stop, asleep;              /* asleep: in epoll_wait, or about to */
     struct executor_task *later, **later_end;
     uint64_t now;
-    uint64_t tick; /* slots up to this one are done */
+    uint64_t tick; /* slots up to this one were processed */
     uint32_t n_timers;
     uint64_t used[N_SLOTS / 64];
     struct executor_timer slots[N_SLOTS]; /* heads of rings */
@@ -63,7 +63,7 @@ struct executor *loop_executor(struct loop *l)
 static void on_wake(struct loop_io *io, uint32_t events)
 {
     (void)io;
-    (void)events; /* by edge: every write is told once, and the count need not be read */
+    (void)events; /* edge-triggered: each write is reported once, so the counter need not be read */
 }
 
 int loop_create(struct loop **out, struct err *e)
@@ -71,7 +71,7 @@ int loop_create(struct loop **out, struct err *e)
     struct loop *l = mem_zalloc(sizeof(*l));
     *out = NULL;
     if (!l)
-        return err_set(e, SHOAL_ENOMEM, "event loop");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the event loop");
     l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     l->wake = (struct loop_io){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .fn = on_wake};
     l->later_end = &l->later;
@@ -81,7 +81,7 @@ int loop_create(struct loop **out, struct err *e)
         l->slots[i].prev = l->slots[i].next = &l->slots[i];
     int rc = 0;
     if (l->epoll_fd < 0 || l->wake.fd < 0)
-        rc = err_set(e, SHOAL_EIO, "cannot make an event loop: %s", strerror(errno));
+        rc = err_set(e, SHOAL_EIO, "cannot create an event loop: %s", strerror(errno));
     if (rc == 0)
         rc = loop_io_add(l, &l->wake, EPOLLIN | EPOLLET, e);
     if (rc < 0) {
@@ -129,7 +129,7 @@ void loop_io_set(struct loop *l, struct loop_io *io, uint32_t events)
     if (io->events == events)
         return;
     io->events = events;
-    (void)control(l, EPOLL_CTL_MOD, io); /* fails only for a descriptor that is not there */
+    (void)control(l, EPOLL_CTL_MOD, io); /* fails only for a descriptor that was not added */
 }
 
 void loop_io_del(struct loop *l, struct loop_io *io)
@@ -166,7 +166,7 @@ void loop_timer_set(struct loop *l, struct executor_timer *t, uint64_t at_ns)
     l->n_timers++;
 }
 
-/* Milliseconds until the next slot that may have something due; -1: none. */
+/* Milliseconds until the next slot with timers; -1: none. */
 static int next_timeout(struct loop *l)
 {
     if (l->n_timers == 0)
@@ -194,12 +194,12 @@ static void run_slot(struct loop *l, uint32_t slot)
     struct executor_timer *head = &l->slots[slot], due;
     if (head->next == head)
         return;
-    /* Timers that fire may set and clear others in this slot: they leave the ring first. */
+    /* Callbacks may set and clear timers of this slot, so due timers are moved out of it first. */
     due.prev = due.next = &due;
     for (struct executor_timer *t = head->next, *next; t != head; t = next) {
         next = t->next;
         if (t->at_ns > l->now)
-            continue; /* a later round of the wheel */
+            continue; /* due in due in a later round of the wheel */
         t->prev->next = t->next;
         t->next->prev = t->prev;
         t->next = &due;
@@ -232,7 +232,7 @@ static void run_timers(struct loop *l)
 static void wake(struct loop *l)
 {
     uint64_t one = 1;
-    if (write(l->wake.fd, &one, sizeof(one)) < 0) /* full: the loop is awake already */
+    if (write(l->wake.fd, &one, sizeof(one)) < 0) /* full: the loop is already awake */
         return;
 }
 
@@ -241,12 +241,13 @@ void loop_post(struct loop *l, struct executor_task *task)
     struct executor_task *head = atomic_load_explicit(&l->posted, memory_order_relaxed);
     do {
         task->next = head;
-        /* release: the loop sees what the task points to; seq_cst: and either it sees the task
-         * before it sleeps, or we see that it does */
+        /* release: the loop sees what the task points to; seq_cst: either the loop sees the task
+         * before it sleeps, or we see that it sleeps */
     } while (!atomic_compare_exchange_weak_explicit(&l->posted, &head, task, memory_order_seq_cst,
                                                     memory_order_relaxed));
     if (atomic_load_explicit(&l->asleep, memory_order_seq_cst) &&
-        atomic_exchange_explicit(&l->asleep, false, memory_order_seq_cst)) /* one wakes */
+        atomic_exchange_explicit(&l->asleep, false,
+                                 memory_order_seq_cst)) /* only one thread wakes the loop */
         wake(l);
 }
 
@@ -290,7 +291,7 @@ void loop_forget(struct loop *l, struct executor_task *task)
     task->queued = false;
 }
 
-/* What is put off while this runs is run in the same turn. */
+/* Tasks deferred while this runs are run in the same turn. */
 static void run_later(struct loop *l)
 {
     while (l->later) {

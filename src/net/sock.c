@@ -10,8 +10,8 @@
 #include "net/tls.h"
 
 #define MAX_OUT_BYTES ((size_t)256 << 20)
-#define MAX_IN_BYTES ((size_t)64 << 20) /* kept is much less: see read_off */
-#define KEEP_BYTES ((size_t)16 << 10)   /* an idle stream gives larger buffers back */
+#define MAX_IN_BYTES ((size_t)64 << 20) /* a bound; far less is kept: see read_off */
+#define KEEP_BYTES ((size_t)16 << 10)   /* an idle socket frees larger buffers */
 
 static void on_io(struct loop_io *io, uint32_t events);
 static void on_flush(struct executor_task *t);
@@ -86,7 +86,7 @@ static void watch(struct sock *s)
         loop_io_set(s->loop, &s->io, events);
 }
 
-/* > 0: bytes; 0: the end; SHOAL_EBUSY: not now; SHOAL_EIO. */
+/* > 0: bytes; 0: end of input; SHOAL_EBUSY: would block; SHOAL_EIO. */
 static ssize_t read_some(struct sock *s)
 {
     if (s->tls)
@@ -142,7 +142,7 @@ static void offer(struct sock *s, const char *p, size_t n)
     s->read_off = s->in.len >= SOCK_MAX_KEPT && s->in.len >= s->want;
 }
 
-/* What is queued may still be sent to a side that has only stopped sending. */
+/* Queued output is still sent: the peer may have closed only its sending side. */
 static void end_of_input(struct sock *s)
 {
     if (s->eof)
@@ -178,7 +178,7 @@ static void read_in(struct sock *s)
         } else {
             offer(s, s->scratch, (size_t)n);
         }
-        /* TLS may hold bytes that epoll does not know of */
+        /* TLS may hold decrypted bytes that epoll does not report */
     } while (s->tls && !s->dead && !s->read_off);
     watch(s);
 }
@@ -271,7 +271,7 @@ static void on_flush(struct executor_task *t)
     struct sock *s = LOOP_OF(t, struct sock, flush);
     if (s->dead || s->handshaking)
         return;
-    if (s->out.rc < 0) /* a part of an answer is lost: nothing sensible can follow */
+    if (s->out.rc < 0) /* part of the output is lost: the connection cannot continue */
         die(s, SHOAL_EIO);
     else if (!s->blocked)
         send_out(s);
@@ -300,7 +300,7 @@ static void handshake(struct sock *s)
     s->handshaking = false;
     s->ops->secured(s, tls_conn_protocol(s->tls));
     if (!s->dead)
-        read_in(s); /* the request may have come with the last part of the handshake */
+        read_in(s); /* the request may have arrived with the end of the handshake */
 }
 
 static void on_io(struct loop_io *io, uint32_t events)
@@ -323,7 +323,7 @@ static void on_io(struct loop_io *io, uint32_t events)
         read_in(s);
     else if (events & (EPOLLHUP | EPOLLERR))
         die(s, SHOAL_EIO);
-    else if (events & EPOLLRDHUP) /* while reading is off: the rest of the input is not wanted */
+    else if (events & EPOLLRDHUP) /* reading is off, so the rest of the input is not needed */
         end_of_input(s);
     else if (s->tls && (events & EPOLLOUT) && !s->read_off)
         read_in(s);

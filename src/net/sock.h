@@ -1,12 +1,12 @@
 /* sock.h - a buffered, non-blocking byte stream over a socket, plain or TLS.
  *
- * What is written gathers in one buffer and goes out with one call at the end of the loop's turn.
- * What is read and not consumed is kept and shown again; when too much is kept, reading stops.
+ * Writes are collected in one buffer and sent with one call at the end of the loop's turn.  Input
+ * that is not consumed is kept and passed again; if too much is kept, reading stops.
  *
  * Thread:    the loop's.
- * Ownership: init takes the descriptor, fini closes it.  A stream is part of its user, who frees it
- *            by loop_later, never inside a callback.
- * Failure:   after closed() nothing more comes; writing goes nowhere. */
+ * Ownership: init takes the descriptor, fini closes it.  A sock is embedded in its owner's struct,
+ *            which must be freed with loop_later, never inside a callback.
+ * Failure:   after closed() there are no more callbacks, and writes are dropped. */
 #ifndef SHOAL_NET_SOCK_H
 #define SHOAL_NET_SOCK_H
 
@@ -18,15 +18,15 @@ struct tls_conn;
 struct tls_server;
 
 struct sock_ops {
-    /* n bytes are there; returns how many of them are done with. */
+    /* n bytes are available; returns how many were consumed. */
     size_t (*data)(struct sock *s, const char *p, size_t n);
-    /* The other side sends no more; it may still read.  Call sock_finish or sock_break. */
+    /* The peer sends no more, but may still read.  Call sock_finish or sock_break. */
     void (*ended)(struct sock *s);
-    /* Over: after sock_finish (0) or because it broke (SHOAL_EIO).  Called once. */
+    /* Closed by sock_finish (0) or by an error (SHOAL_EIO).  Called once. */
     void (*closed)(struct sock *s, int why);
-    /* There is room again: everything that was written is with the kernel. */
+    /* Everything written was passed to the kernel: there is room again. */
     void (*drained)(struct sock *s);
-    /* TLS only: the handshake is done; protocol is what ALPN chose, or "". */
+    /* TLS only: the handshake is done; protocol is the result of ALPN, or "". */
     void (*secured)(struct sock *s, const char *protocol);
 };
 
@@ -38,12 +38,13 @@ struct sock {
     char *scratch;        /* borrowed: the loop's read buffer */
     size_t n_scratch;
     struct buf in, out;
-    size_t out_at; /* sent of out */
+    size_t out_at; /* bytes of out already sent */
     struct executor_task flush, again;
     bool read_off, dead, finishing, blocked, handshaking;
     bool linger, lingering, eof;
-    uint64_t progress_ns; /* when the kernel last took bytes */
-    size_t want; /* the user needs so many bytes at once: reading goes on until they are there */
+    uint64_t progress_ns; /* when the kernel last accepted bytes */
+    size_t want; /* the owner needs this many bytes at once: reading continues until they are
+                  * available */
 };
 
 #define SOCK_MAX_KEPT ((size_t)64 << 10)
@@ -53,19 +54,19 @@ SHOAL_MUST_CHECK int sock_init(struct sock *s, struct loop *l, int fd, struct tl
                                struct err *e);
 void sock_fini(struct sock *s);
 
-/* Appends to what is sent; sock_put gives the buffer itself to append to. */
+/* Appends to the output; sock_put returns the buffer to append to. */
 void sock_write(struct sock *s, const void *p, size_t n);
 struct buf *sock_put(struct sock *s);
 size_t sock_queued(const struct sock *s);
-/* Shows what was kept once more, at the end of this turn. */
+/* Passes kept input to data() again at the end of this turn. */
 void sock_again(struct sock *s);
-/* Closes once everything is sent: closed() follows.  linger: not before the other side has closed
- * too, and what it still sends is thrown away; a close with unread bytes would take back our last
- * words. */
+/* Closes after everything is sent; closed() follows.  linger: waits for the peer to close first
+ * and discards what it still sends, because closing with unread input would reset the connection
+ * and lose our last bytes. */
 void sock_finish(struct sock *s, bool linger);
-/* Closes now: closed() follows in this turn unless it was called before. */
+/* Closes at once; closed() follows in this turn unless it was called before. */
 void sock_break(struct sock *s);
-/* The client's certificate name, "" when it has none. */
+/* The name in the client's certificate, "" if it has none. */
 const char *sock_peer_name(const struct sock *s);
 
 #endif

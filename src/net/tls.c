@@ -31,7 +31,7 @@ static int fail(struct err *e, int code, const char *what, const char *path)
     return err_set(e, code, "%s%s%s: %s", what, path[0] ? " " : "", path, text);
 }
 
-/* The first of ours that the client also speaks; a client without ALPN gets HTTP/1.1. */
+/* Chooses our first protocol that the client supports; a client without ALPN gets HTTP/1.1. */
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *n_out,
                            const unsigned char *in, unsigned int n_in, void *arg)
 {
@@ -55,7 +55,7 @@ int tls_server_open(struct tls_server **out, const struct tls_opts *o, struct er
         t->ctx = SSL_CTX_new(TLS_server_method());
     if (!t || !t->ctx) {
         mem_free(t);
-        return err_set(e, SHOAL_ENOMEM, "TLS context");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the TLS context");
     }
     SSL_CTX_set_min_proto_version(t->ctx, TLS1_3_VERSION);
     SSL_CTX_set_mode(t->ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
@@ -98,7 +98,7 @@ int tls_conn_create(struct tls_conn **out, struct tls_server *t, int fd, struct 
         c->ssl = SSL_new(t->ctx);
     if (!c || !c->ssl || SSL_set_fd(c->ssl, fd) != 1) {
         tls_conn_destroy(c);
-        return err_set(e, SHOAL_ENOMEM, "TLS connection");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a TLS connection");
     }
     SSL_set_accept_state(c->ssl);
     *out = c;
@@ -113,12 +113,12 @@ void tls_conn_destroy(struct tls_conn *c)
     mem_free(c);
 }
 
-/* What a failed call means: EBUSY, 0 (the end) or EIO. */
+/* Result of a failed call: EBUSY, 0 (end of input) or EIO. */
 static int outcome(struct tls_conn *c, int ret)
 {
     int why = SSL_get_error(c->ssl, ret);
     c->wants_write = why == SSL_ERROR_WANT_WRITE;
-    ERR_clear_error(); /* the queue belongs to the thread, not to the connection */
+    ERR_clear_error(); /* the error queue belongs to the thread, not to the connection */
     if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)
         return SHOAL_EBUSY;
     return why == SSL_ERROR_ZERO_RETURN ? 0 : SHOAL_EIO;
@@ -161,7 +161,7 @@ ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n)
 
 void tls_conn_bye(struct tls_conn *c)
 {
-    (void)SSL_shutdown(c->ssl); /* once: we do not wait for theirs */
+    (void)SSL_shutdown(c->ssl); /* called once: we do not wait for the peer's close_notify */
     ERR_clear_error();
 }
 

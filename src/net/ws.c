@@ -18,9 +18,9 @@ struct ws {
     struct http_conn *conn;
     const struct ws_ops *ops;
     void *user;
-    struct buf message; /* parts of one that is not whole yet */
+    struct buf message; /* fragments of an incomplete message */
     size_t max_message;
-    enum ws_op op; /* of that message; WS_CONTINUE: none is open */
+    enum ws_op op; /* kind kind of that message; WS_CONTINUE: none is open */
     bool closing, pinged;
 };
 
@@ -36,7 +36,7 @@ int ws_parse(struct ws_frame *f, const char *p, size_t n, size_t max_bytes)
     bool control = f->op >= WS_CLOSE;
     if ((b[0] & 0x70) || !(b[1] & 128) || (f->op > WS_BINARY && !control) || f->op > WS_PONG ||
         (control && (!f->last || bytes > 125)))
-        return 1002; /* reserved bits, no mask, unknown kind, a control frame in parts */
+        return 1002; /* reserved bits, no mask, unknown opcode, or a fragmented control frame */
     if (bytes >= 126) {
         size_t k = bytes == 126 ? 2 : 8;
         if (n < head + k)
@@ -152,11 +152,12 @@ static void control(struct ws *w, const struct ws_frame *f, const char *p)
     w->pinged = false;
 }
 
-/* A part of a message, maybe its last. */
+/* Handles a fragment of a message, possibly the last. */
 static void part(struct ws *w, const struct ws_frame *f, const char *p)
 {
     bool begins = f->op != WS_CONTINUE;
-    if (begins == (w->op != WS_CONTINUE)) { /* a new one inside of another, or a part of none */
+    if (begins == (w->op != WS_CONTINUE)) { /* a new message inside another, or a fragment without
+                                             * a message */
         ws_close(w, 1002);
         return;
     }
@@ -185,8 +186,8 @@ static void part(struct ws *w, const struct ws_frame *f, const char *p)
     buf_clear(&w->message);
 }
 
-/* A frame is taken whole: the socket keeps what is incomplete, so large messages come in frames of
- * at most what it keeps; longer frames are taken in pieces of one message. */
+/* A frame is consumed as a whole while the socket keeps incomplete ones; frames longer than the
+ * socket keeps are consumed in pieces of one message. */
 static size_t on_data(struct http_conn *c, const char *p, size_t n)
 {
     struct ws *w = c->state;
@@ -236,7 +237,7 @@ static void on_timeout(struct http_conn *c)
 {
     struct ws *w = c->state;
     if (w->closing || w->pinged) {
-        sock_break(&c->sock); /* nobody is there */
+        sock_break(&c->sock); /* the client is gone */
         return;
     }
     w->pinged = true;
@@ -281,6 +282,6 @@ struct ws *ws_accept(struct http_req *r, const struct ws_ops *ops, void *user, s
     buf_init(&w->message, max_message);
     http_conn_switch(w->conn, &proto, w);
     http_conn_timer(w->conn, PING_MS);
-    sock_again(&w->conn->sock); /* frames may have come with the request */
+    sock_again(&w->conn->sock); /* frames may have arrived with the request */
     return w;
 }

@@ -1,9 +1,9 @@
-/* ws.h - WebSocket (RFC 6455), the server's side: messages in and out over an HTTP/1.1 connection
- * that was upgraded.
+/* ws.h - WebSocket (RFC 6455), server side: messages over an upgraded HTTP/1.1 connection.
  *
  * Thread:    the loop's.
- * Ownership: a ws belongs to its connection; it is gone after closed().
- * Failure:   a client that breaks the rules is told the code of the specification and closed. */
+ * Ownership: a ws belongs to its connection and is freed after closed().
+ * Failure:   a client that violates the protocol gets the specified close code and is disconnected.
+ */
 #ifndef SHOAL_NET_WS_H
 #define SHOAL_NET_WS_H
 
@@ -15,13 +15,14 @@ struct http_req;
 struct ws;
 
 struct ws_ops {
-    void (*message)(struct ws *w, const char *p, size_t n, bool text); /* whole; NUL behind it */
-    void (*drained)(struct ws *w); /* everything that was sent is on its way */
-    void (*closed)(struct ws *w);  /* once; w is gone afterwards */
+    void (*message)(struct ws *w, const char *p, size_t n,
+                    bool text);    /* complete, NUL-terminated */
+    void (*drained)(struct ws *w); /* everything sent was passed to the socket */
+    void (*closed)(struct ws *w);  /* called once; w is freed afterwards */
 };
 
-/* Answers the upgrade, inside the handler; the request is gone afterwards.  NULL: it is no proper
- * upgrade (or memory is out), the handler answers it. */
+/* Accepts the upgrade, inside the handler; the request is freed afterwards.  NULL: not a valid
+ * upgrade (or out of memory); the handler must respond. */
 struct ws *ws_accept(struct http_req *r, const struct ws_ops *ops, void *user, size_t max_message);
 void *ws_user(const struct ws *w);
 void ws_send(struct ws *w, const char *text, size_t n);
@@ -34,12 +35,13 @@ enum ws_op { WS_CONTINUE = 0, WS_TEXT = 1, WS_BINARY = 2, WS_CLOSE = 8, WS_PING 
 
 struct ws_frame {
     enum ws_op op;
-    bool last;          /* of its message */
-    size_t head, bytes; /* of the frame: bytes of head, of payload */
+    bool last;          /* last frame last frame of its message */
+    size_t head, bytes; /* bytes of the frame's header and payload */
     uint8_t mask[4];
 };
 
-/* 1: *f is the frame at p, whose head is there; 0: more is needed; else a close code (1002, 1009).
+/* 1: *f describes the frame at p; 0: the header is incomplete; otherwise a close code (1002,
+ * 1009).
  */
 int ws_parse(struct ws_frame *f, const char *p, size_t n, size_t max_bytes);
 bool ws_utf8(const char *p, size_t n);

@@ -93,9 +93,9 @@ keys:
 // Servers that are none, and addresses that are none.
 async function others() {
     const answers = {
-        '': 'does not answer as an HTTP server',
-        'SSH-2.0-x\r\n': 'does not answer as an HTTP server',
-        'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}': 'does not answer as an HTTP server',
+        '': 'does not respond like an HTTP server',
+        'SSH-2.0-x\r\n': 'does not respond like an HTTP server',
+        'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}': 'does not respond like an HTTP server',
         'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}': "does not respond like 'shoal serve'",
         'HTTP/1.1 200 OK\r\n\r\n{"models":3}': "does not respond like 'shoal serve'",
         'HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n': 'refused the request: status 502',
@@ -138,7 +138,7 @@ async function others() {
     }
     busy.close();
     const addresses = [['https://127.0.0.1:1', 'only http:// and unix:'], ['http://a:1/x', 'nothing may follow'],
-        ['http://', 'write http://HOST:PORT'], ['localhost', 'has no port'], ['a b:1', 'has blanks'],
+        ['http://', 'write http://HOST:PORT'], ['localhost', 'has no port'], ['a b:1', 'contains blanks'],
         ['unix:', 'must follow unix:'], ['127.0.0.1:port', '127.0.0.1:port: '],
         [`http://${'h'.repeat(400)}:1`, 'write http://HOST:PORT']];
     for (const [address, want] of addresses) {
@@ -146,7 +146,7 @@ async function others() {
         t.check(r.code === 1 && r.err.includes(want), `${address}: ${r.err}`);
     }
     r = await model(['list', '--server', url, '--key', 'a\r\nX: y']);
-    t.check(r.code === 1 && r.err.includes('the key has blanks'), r.err);
+    t.check(r.code === 1 && r.err.includes('the key contains blanks'), r.err);
 }
 
 (async () => {

@@ -273,7 +273,7 @@ tls: {cert: ${dir}/server.pem, key: ${dir}/server.key${mutual ? `, client_ca: ${
         t.same(spawnSync('curl', ['-s', '--unix-socket', sock, 'http://x/healthz']).stdout.toString(), 'ok\n',
             'unix socket');
         server.child.kill('SIGHUP');
-        await t.until(() => server.log.includes('read anew'), 'reload');
+        await t.until(() => server.log.includes('configuration reloaded'), 'reload');
         t.same(curl(...own, url).stdout.toString(), 'ok\n', 'TLS after a reload');
         t.same((await server.stop()).code, 0, 'exit');
         t.check(!fs.existsSync(sock), 'the socket file is gone');
