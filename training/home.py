@@ -4,6 +4,7 @@ One table serves two models: commands with slot tags for the encoders (command()
 replies for the decoder (reply_corpus.py).
 """
 
+import home_table
 import values as v
 from grammar import expand
 
@@ -196,12 +197,10 @@ ACTIONS = {
     "cancel": dict(slots="", say=["(cancel|cancel that|never mind|nevermind|forget it|forget that|stop|stop that|abort|undo|undo that|drop it|leave it|scratch that|ignore that|that was a mistake|go back|cancel everything)"], done=["(canceled|cancelled)", "I stopped that", "all right, nothing is changed"], will="cancel that"),
     "repeat": dict(slots="", say=["(repeat|say) that( again|)( please|)", "(what|pardon|sorry)( did you say|)", "come again", "once more( please|)", "i (didn't|did not) (hear|catch|understand) (that|you)", "can you repeat( that|)", "say again"], done=[], will="repeat that"),
 }
-OOS = "oos"
+OOS = home_table.TABLE["labels"]["out_of_scope"]
 LABELS = sorted(ACTIONS) + [OOS]
-TAGS = sorted({"device", "room", "value", "color", "mode", "scene", "duration", "time", "date", "task", "item", "list", "media",
-               "artist", "sensor", "machine", "place", "event", "person", "message", "expr",
-               "email", "phone", "card_number", "iban", "ip_address", "ssn", "address", "license_plate", "password", "url"})
 PII = ["person", "email", "phone", "card_number", "iban", "ip_address", "ssn", "address", "license_plate", "password", "url"]
+TAGS = sorted(set(home_table.SLOTS) - {"name"} | set(PII))  # a timer's name is said as an item, a task, ...
 FINDABLE = "phone|keys|wallet|glasses|tablet|headphones|bag|watch|laptop|car keys|earbuds|umbrella|remote|charger|passport".split("|")
 
 

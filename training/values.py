@@ -4,6 +4,8 @@ Every function takes a random.Random and returns display text: what a context ho
 must say, so that a program can check it.
 """
 
+import home_table
+
 LIGHTS = """lights|light|lamp|ceiling light|desk lamp|floor lamp|spotlights|led strip|reading light|
 night light|chandelier|table lamp|wall lights|fairy lights|bedside lamp|pendant lights|string lights|
 counter lights|ceiling lights|overhead light|porch light""".replace("\n", "").split("|")
@@ -142,8 +144,7 @@ schedule an inspection|switch to the backup unit|lower the speed|ventilate the r
 WEATHER = """sunny|cloudy|light rain|heavy rain|snow|clear skies|thunderstorms|fog|windy|partly cloudy|
 overcast|drizzle|sleet|hail|showers|light snow|mist|clear|hot and dry|mild and cloudy|sunny spells|
 scattered showers|freezing rain|humid|a heatwave|strong winds|patchy fog|rain""".replace("\n", "").split("|")
-DAYS = "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday".split("|")
-MONTHS = """January|February|March|April|May|June|July|August|September|October|November|December""".split("|")
+DAYS, MONTHS = home_table.WEEKDAYS, home_table.MONTHS
 REASONS = """the device does not answer|the hub is offline|no permission|guests may not do that|
 the window is open|the child lock is on|the battery is empty|the network is down|it needs a PIN|
 the safety switch is open|quiet hours are active|the value is out of range|it is in maintenance mode|
@@ -151,9 +152,8 @@ the door is not closed|the filter is full|the water tank is empty|it is locked b
 the service timed out|the account is not linked|a cycle is still running|it is too windy|
 the limit is 25 degrees|the alarm is armed|an operator must approve it|the emergency stop is pressed|
 the model is busy|the schedule does not allow it|the robot is stuck|the bin is full|the cable is unplugged|
-the firmware is updating|the device was removed|the lid is open|the pressure is too high|no sensor is connected|
-no device is connected|no weather service is connected|I only know the local time|no speaker is connected|
-no calendar is connected""".replace("\n", "").split("|")
+the firmware is updating|the device was removed|the lid is open|the pressure is too high|no speaker is connected|
+no calendar is connected""".replace("\n", "").split("|") + home_table.REASONS
 SYL = """ba be bi bo bu ca ce co da de di do fa fe fi ga go ha he ho ja jo ka ke ki ko la le li lo lu ma me mi mo
 mu na ne ni no pa pe pi po ra re ri ro ru sa se si so ta te ti to tu va ve vi vo wa we xa ya yo za ze zo tan
 ber lin mar ker dor vel nor sen der lon ston wick field mont bran gar tri plex nova""".split()

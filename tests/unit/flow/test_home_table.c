@@ -143,6 +143,25 @@ static void test_bad_tables_are_refused_with_their_place(void **state)
         refused(cases[i].json, cases[i].why);
 }
 
+/* The example of models/home.md is a table. */
+static void test_the_example_of_the_card(void **state)
+{
+    (void)state;
+    static char text[1 << 16];
+    struct home_table *t;
+    struct err e = {0};
+    FILE *f = fopen(SHOAL_TEST_DATA "/../../models/home.md", "re");
+    assert_non_null(f);
+    text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+    fclose(f);
+    char *json = strstr(text, "```json\n"), *end = json ? strstr(json + 8, "```") : NULL;
+    assert_non_null(end);
+    if (home_table_parse(&t, json + 8, (size_t)(end - json - 8), &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_int_equal(t->n_actions, 3);
+    home_table_close(t);
+}
+
 static void test_limits(void **state)
 {
     (void)state;
@@ -294,6 +313,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_smallest_table),
         cmocka_unit_test(test_bad_tables_are_refused_with_their_place),
+        cmocka_unit_test(test_the_example_of_the_card),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_another_language_and_domain),
         cmocka_unit_test(test_failed_allocations_leave_nothing),

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# What repeats models/home.json fits it: docs/ASK.md, models/home.md, the rules in Python and the
+# manifest.  The check itself must find a difference.
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root"
+tools/check-ask
+python3 -B training/manifest.py --check
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+mkdir -p "$dir/models/encoder" "$dir/tests/data"
+cp -r docs tools training "$dir"
+cp -r tests/data/ask "$dir/tests/data/ask"
+cp models/home.json models/home.md "$dir/models"
+cp models/encoder/config.json "$dir/models/encoder"
+failed=0
+# differs SED TEXT: with models/home.json changed so, the check fails and says TEXT.
+differs() {
+    sed "$1" models/home.json >"$dir/models/home.json"
+    if cmp -s models/home.json "$dir/models/home.json"; then
+        echo "nothing changed: $1"
+        failed=1
+    elif "$dir/tools/check-ask" >"$dir/out" 2>&1; then
+        echo "tools/check-ask accepts $1"
+        failed=1
+    elif ! grep -q "$2" "$dir/out"; then
+        echo "tools/check-ask refuses $1, but does not say \"$2\":"
+        cat "$dir/out"
+        failed=1
+    fi
+}
+differs 's/"shut", "set"/"shut", "put", "set"/' 'docs/ASK.md:[0-9]*: not what models/home.json says'
+differs 's/"half an hour": "30 minutes"/"half an hour": "31 minutes"/' 'docs/ASK.md:[0-9]*: not what'
+differs 's/{slots}; result: {result}/{slots}; so: {result}/' 'other actions or contexts: turn off the kitchen'
+differs 's/"next_track"/"next_song"/' 'has no commands for next_song'
+sed -i 's/`several_until`/several/' "$dir/models/home.md"
+cp models/home.json "$dir/models/home.json"
+differs 's/"version": 1,/"version":  1,/' 'does not explain `several_until`'
+exit $failed
