@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "score/anomaly_features.h"
-#include "wire/json_config.h"
+#include "score/score_config.h"
 #include "score/recurrent.h"
 #include "score/trees.h"
 
@@ -69,7 +69,7 @@ static int find_feature(const char *name)
 static int read_features(const cJSON *config, const char *key, uint8_t out[MAX_INPUTS], uint32_t *n,
                          struct err *e)
 {
-    const cJSON *list = json_config_item(config, key), *v;
+    const cJSON *list = json_in_item(config, key), *v;
     *n = 0;
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > MAX_INPUTS)
         return err_set(e, SHOAL_EFORMAT, "%s is not a list of at most %d features", key,
@@ -89,7 +89,7 @@ static int read_features(const cJSON *config, const char *key, uint8_t out[MAX_I
 /* The features are defined for these scales; others would give different features. */
 static int check_scales(const cJSON *config, struct err *e)
 {
-    const cJSON *list = json_config_item(config, "scales"), *v;
+    const cJSON *list = json_in_item(config, "scales"), *v;
     uint32_t n = 0, longest = anomaly_scales[ANOMALY_N_SCALES - 1], same;
     bool ok = cJSON_IsArray(list) && cJSON_GetArraySize(list) == ANOMALY_N_SCALES;
     cJSON_ArrayForEach(v, list)
@@ -99,13 +99,13 @@ static int check_scales(const cJSON *config, struct err *e)
     }
     if (!ok)
         return err_set(e, SHOAL_EUNSUPPORTED, "scales must be 4, 16, 64, 256, 2048");
-    return json_config_u32(config, "long", longest, longest, -1, &same, e);
+    return json_in_u32(config, "long", longest, longest, -1, &same, e);
 }
 
 static int read_number(const cJSON *object, const char *key, double min, double max, double *out,
                        struct err *e)
 {
-    const cJSON *v = json_config_item(object, key);
+    const cJSON *v = json_in_item(object, key);
     if (!cJSON_IsNumber(v) || !(v->valuedouble >= min && v->valuedouble <= max))
         return err_set(e, SHOAL_EFORMAT, "%s is not a number from %g to %g", key, min, max);
     *out = v->valuedouble;
@@ -114,7 +114,7 @@ static int read_number(const cJSON *object, const char *key, double min, double 
 
 static int read_setting(const cJSON *config, const char *key, struct setting *s, struct err *e)
 {
-    const cJSON *v = json_config_item(config, key);
+    const cJSON *v = json_in_item(config, key);
     int rc =
         cJSON_IsObject(v) ? 0 : err_set(e, SHOAL_EFORMAT, "settings are missing or not an object");
     if (rc == 0)
@@ -138,15 +138,15 @@ static int read_config(struct anomaly *a, const cJSON *config, struct err *e)
     if (rc == 0)
         rc = check_scales(config, e);
     if (rc == 0)
-        rc = json_config_u32(config, "first", 1, MAX_POINTS, 0, &a->n_first, e);
+        rc = json_in_u32(config, "first", 1, MAX_POINTS, 0, &a->n_first, e);
     if (rc == 0)
-        rc = json_config_u32(config, "warm_up", 0, MAX_POINTS, -1, &a->info.warm_up, e);
+        rc = json_in_u32(config, "warm_up", 0, MAX_POINTS, -1, &a->info.warm_up, e);
     if (rc == 0)
-        rc = json_config_u32(config, "pause", 0, MAX_POINTS, -1, &a->info.pause, e);
+        rc = json_in_u32(config, "pause", 0, MAX_POINTS, -1, &a->info.pause, e);
     if (rc == 0)
-        rc = json_config_u32(config, "smooth", 1, MAX_POINTS, 0, &a->smooth, e);
+        rc = json_in_u32(config, "smooth", 1, MAX_POINTS, 0, &a->smooth, e);
     if (rc == 0)
-        rc = json_config_u32(config, "top", 1, MAX_TOP, 0, &a->top, e);
+        rc = json_in_u32(config, "top", 1, MAX_TOP, 0, &a->top, e);
     if (rc == 0)
         rc = read_setting(config, "one_channel", &a->one, e);
     if (rc == 0)
@@ -210,7 +210,7 @@ int anomaly_parse(struct anomaly **out, const struct anomaly_bytes *b, struct er
     struct anomaly *a = mem_zalloc(sizeof(*a));
     if (!a)
         return finish(out, NULL, err_set(e, SHOAL_ENOMEM, "out of memory for the anomaly model"));
-    int rc = json_config_parse(&json, b->config, b->n_config, ANOMALY_MODEL_TYPE, e);
+    int rc = score_config_parse(&json, b->config, b->n_config, ANOMALY_MODEL_TYPE, e);
     if (rc == 0)
         rc = read_config(a, json, e);
     if (rc == 0)
@@ -227,7 +227,7 @@ int anomaly_parse(struct anomaly **out, const struct anomaly_bytes *b, struct er
 static int part_path(const cJSON *config, const char *key, const char *dir, char *out, size_t cap,
                      struct err *e)
 {
-    const char *name = cJSON_GetStringValue(json_config_item(config, key));
+    const char *name = cJSON_GetStringValue(json_in_item(config, key));
     if (!name || !*name || *name == '.' || strchr(name, '/') || strlen(name) > MAX_NAME)
         return err_set(e, SHOAL_EFORMAT, "%s is not the name of a file next to the config", key);
     snprintf(out, cap, "%s%s", dir, name);
@@ -241,7 +241,7 @@ int anomaly_open(struct anomaly **out, const char *path, struct err *e)
     struct anomaly *a = mem_zalloc(sizeof(*a));
     if (!a)
         return finish(out, NULL, err_set(e, SHOAL_ENOMEM, "out of memory for the anomaly model"));
-    int rc = json_config_open(&json, path, ANOMALY_MODEL_TYPE, dir, sizeof(dir), e);
+    int rc = score_config_open(&json, path, ANOMALY_MODEL_TYPE, dir, sizeof(dir), e);
     if (rc < 0)
         return finish(out, a, rc);
     rc = read_config(a, json, e);
@@ -265,7 +265,7 @@ bool anomaly_detect(const void *bytes, size_t n)
 {
     cJSON *json;
     struct err e;
-    int rc = json_config_parse(&json, bytes, n, ANOMALY_MODEL_TYPE, &e);
+    int rc = score_config_parse(&json, bytes, n, ANOMALY_MODEL_TYPE, &e);
     cJSON_Delete(json);
     return rc == 0;
 }

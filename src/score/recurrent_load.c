@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "wire/json_config.h"
+#include "score/score_config.h"
 #include "score/recurrent_int.h"
 #include "score/recurrent_weights.h"
 
@@ -52,7 +52,7 @@ struct loader {
 
 static int get_bool(const cJSON *object, const char *key, bool missing, bool *out, struct err *e)
 {
-    const cJSON *j = json_config_item(object, key);
+    const cJSON *j = json_in_item(object, key);
     if (j && !cJSON_IsBool(j))
         return err_set(e, SHOAL_EFORMAT, "%s is neither true nor false", key);
     *out = j ? cJSON_IsTrue(j) : missing;
@@ -63,7 +63,7 @@ static int get_bool(const cJSON *object, const char *key, bool missing, bool *ou
 static int get_numbers(struct loader *l, const cJSON *object, const char *key, uint32_t n,
                        float **out, struct err *e)
 {
-    const cJSON *j = json_config_item(object, key), *v = NULL;
+    const cJSON *j = json_in_item(object, key), *v = NULL;
     *out = NULL;
     if (!j)
         return 0;
@@ -85,7 +85,7 @@ static int get_numbers(struct loader *l, const cJSON *object, const char *key, u
 static int get_names(struct loader *l, const cJSON *object, uint32_t n, const char *const **out,
                      struct err *e)
 {
-    const cJSON *j = json_config_item(object, "names"), *v = NULL;
+    const cJSON *j = json_in_item(object, "names"), *v = NULL;
     *out = NULL;
     if (!j)
         return 0;
@@ -149,17 +149,17 @@ static int read_conv1d(struct loader *l, struct recurrent_layer *layer, const cJ
                        const char *name, struct err *e)
 {
     uint32_t n_rows, groups = 1;
-    int rc = json_config_u32(j, "groups", 1, MAX_WIDTH, 1, &groups, e);
+    int rc = json_in_u32(j, "groups", 1, MAX_WIDTH, 1, &groups, e);
     if (rc == 0 && groups != 1)
         rc = err_set(e, SHOAL_EUNSUPPORTED, "a convolution in %u groups is not supported", groups);
     if (rc == 0)
         rc = recurrent_weights_kernel(&l->w, name, &layer->kernel, e);
     if (rc == 0)
-        rc = json_config_u32(j, "stride", 1, MAX_WINDOW, 1, &layer->stride, e);
+        rc = json_in_u32(j, "stride", 1, MAX_WINDOW, 1, &layer->stride, e);
     if (rc == 0)
-        rc = json_config_u32(j, "dilation", 1, MAX_WINDOW, 1, &layer->dilation, e);
+        rc = json_in_u32(j, "dilation", 1, MAX_WINDOW, 1, &layer->dilation, e);
     if (rc == 0)
-        rc = json_config_u32(j, "padding", 0, MAX_WINDOW, 0, &layer->pad_left, e);
+        rc = json_in_u32(j, "padding", 0, MAX_WINDOW, 0, &layer->pad_left, e);
     if (rc == 0)
         rc = recurrent_weights_matrix(&l->w, &layer->w, name, "weight", "bias", 0, l->channels,
                                       layer->kernel, &n_rows, e);
@@ -220,10 +220,10 @@ static int read_recurrent(struct loader *l, struct recurrent_layer *layer, const
 static int read_pad(struct loader *l, struct recurrent_layer *layer, const cJSON *j, struct err *e)
 {
     static const char *const modes[] = {"zeros", "reflect", "edge"};
-    const cJSON *mode = json_config_item(j, "mode");
-    int rc = json_config_u32(j, "left", 0, MAX_WINDOW, 0, &layer->pad_left, e);
+    const cJSON *mode = json_in_item(j, "mode");
+    int rc = json_in_u32(j, "left", 0, MAX_WINDOW, 0, &layer->pad_left, e);
     if (rc == 0)
-        rc = json_config_u32(j, "right", 0, MAX_WINDOW, 0, &layer->pad_right, e);
+        rc = json_in_u32(j, "right", 0, MAX_WINDOW, 0, &layer->pad_right, e);
     if (rc < 0)
         return rc;
     if (mode) {
@@ -245,7 +245,7 @@ static int read_pad(struct loader *l, struct recurrent_layer *layer, const cJSON
 static int read_norm(struct loader *l, struct recurrent_layer *layer, const cJSON *j,
                      const char *name, struct err *e)
 {
-    const cJSON *eps = json_config_item(j, "eps");
+    const cJSON *eps = json_in_item(j, "eps");
     double v = cJSON_IsNumber(eps) ? eps->valuedouble : 1e-5;
     if ((eps && !cJSON_IsNumber(eps)) || !(v > 0 && v < 1))
         return err_set(e, SHOAL_EFORMAT, "eps is not a number between 0 and 1");
@@ -304,7 +304,7 @@ static struct recurrent_layer *add_layer(struct loader *l, enum recurrent_kind k
 
 static int read_layer(struct loader *l, const cJSON *j, struct err *e)
 {
-    const char *type = cJSON_GetStringValue(json_config_item(j, "type")), *name = "";
+    const char *type = cJSON_GetStringValue(json_in_item(j, "type")), *name = "";
     int kind = 0;
     while (type && kind < RECURRENT_N_KINDS && strcmp(type, kind_names[kind]) != 0)
         kind++;
@@ -319,7 +319,7 @@ static int read_layer(struct loader *l, const cJSON *j, struct err *e)
         if (rc < 0)
             return rc;
         l->w.int8 = l->int8 && allowed;
-        name = cJSON_GetStringValue(json_config_item(j, "name"));
+        name = cJSON_GetStringValue(json_in_item(j, "name"));
         if (!name)
             return err_set(e, SHOAL_EFORMAT, "%s has no name", type);
     }
@@ -329,9 +329,9 @@ static int read_layer(struct loader *l, const cJSON *j, struct err *e)
     }
     uint32_t hidden = 0, n = 0;
     bool both = false;
-    int rc = json_config_u32(j, "hidden", 1, MAX_WIDTH, 0, &hidden, e);
+    int rc = json_in_u32(j, "hidden", 1, MAX_WIDTH, 0, &hidden, e);
     if (rc == 0)
-        rc = json_config_u32(j, "layers", 1, MAX_LAYERS, 1, &n, e);
+        rc = json_in_u32(j, "layers", 1, MAX_LAYERS, 1, &n, e);
     if (rc == 0)
         rc = get_bool(j, "bidirectional", false, &both, e);
     if (rc == 0 && both && l->r->info.stateful)
@@ -349,7 +349,7 @@ static int read_layer(struct loader *l, const cJSON *j, struct err *e)
 
 static int read_layers(struct loader *l, const cJSON *config, struct err *e)
 {
-    const cJSON *list = json_config_item(config, "layers"), *j;
+    const cJSON *list = json_in_item(config, "layers"), *j;
     int rc = 0, i = 0;
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) < 1)
         return err_set(e, SHOAL_EFORMAT, "layers is not a list of layers");
@@ -374,15 +374,15 @@ static int read_layers(struct loader *l, const cJSON *config, struct err *e)
 static int read_input(struct loader *l, const cJSON *config, struct err *e)
 {
     struct recurrent *r = l->r;
-    const cJSON *input = json_config_item(config, "input");
+    const cJSON *input = json_in_item(config, "input");
     float *mean, *std;
     if (!cJSON_IsObject(input))
         return err_set(e, SHOAL_EFORMAT, "input is missing");
-    int rc = json_config_u32(input, "channels", 1, MAX_WIDTH, 1, &r->info.channels, e);
+    int rc = json_in_u32(input, "channels", 1, MAX_WIDTH, 1, &r->info.channels, e);
     if (rc == 0)
-        rc = json_config_u32(input, "window", 1, MAX_WINDOW, 1, &r->info.window, e);
+        rc = json_in_u32(input, "window", 1, MAX_WINDOW, 1, &r->info.window, e);
     if (rc == 0)
-        rc = json_config_u32(input, "hop", 1, r->info.window, r->info.window, &r->info.hop, e);
+        rc = json_in_u32(input, "hop", 1, r->info.window, r->info.window, &r->info.hop, e);
     if (rc == 0)
         rc = get_bool(input, "stateful", false, &r->info.stateful, e);
     if (rc == 0)
@@ -415,8 +415,8 @@ static int read_input(struct loader *l, const cJSON *config, struct err *e)
 static int read_output(struct loader *l, const cJSON *config, struct err *e)
 {
     struct recurrent_info *info = &l->r->info;
-    const cJSON *output = json_config_item(config, "output"),
-                *threshold = json_config_item(output, "threshold");
+    const cJSON *output = json_in_item(config, "output"),
+                *threshold = json_in_item(output, "threshold");
     uint64_t n = (uint64_t)l->time * l->channels;
     if (output && !cJSON_IsObject(output))
         return err_set(e, SHOAL_EFORMAT, "output is not an object");
@@ -468,8 +468,8 @@ static int load(struct recurrent *r, const cJSON *config, const struct safetenso
                 const struct recurrent_opts *o, struct err *e)
 {
     struct loader l = {.r = r};
-    const char *quantize = cJSON_GetStringValue(json_config_item(config, "quantize"));
-    if (json_config_item(config, "quantize") && (!quantize || strcmp(quantize, "int8") != 0))
+    const char *quantize = cJSON_GetStringValue(json_in_item(config, "quantize"));
+    if (json_in_item(config, "quantize") && (!quantize || strcmp(quantize, "int8") != 0))
         return err_set(e, SHOAL_EUNSUPPORTED, "quantize must be \"int8\"");
     r->k = kern_select(o ? o->kernels : NULL, e);
     if (!r->k)
@@ -514,7 +514,7 @@ int recurrent_parse(struct recurrent **out, const void *config, size_t n_config,
     struct safetensors *st = NULL;
     cJSON *json;
     *out = NULL;
-    int rc = json_config_parse(&json, config, n_config, RECURRENT_MODEL_TYPE, e);
+    int rc = score_config_parse(&json, config, n_config, RECURRENT_MODEL_TYPE, e);
     if (rc == 0)
         rc = safetensors_parse(&st, weights, n_weights, e);
     if (rc == 0)
@@ -531,10 +531,10 @@ int recurrent_open(struct recurrent **out, const char *path, const struct recurr
     cJSON *json;
     char dir[4096], file[4096 + 256];
     *out = NULL;
-    int rc = json_config_open(&json, path, RECURRENT_MODEL_TYPE, dir, sizeof(dir), e);
+    int rc = score_config_open(&json, path, RECURRENT_MODEL_TYPE, dir, sizeof(dir), e);
     if (rc < 0)
         return rc;
-    const char *name = cJSON_GetStringValue(json_config_item(json, "weights"));
+    const char *name = cJSON_GetStringValue(json_in_item(json, "weights"));
     if (name && (strchr(name, '/') || strlen(name) > 255)) /* only next to the config */
         rc = err_set(e, SHOAL_EFORMAT, "%s: weights is not a file name", path);
     snprintf(file, sizeof(file), "%s%s", dir, name ? name : "model.safetensors");
