@@ -93,8 +93,8 @@ struct shoal_task_opts { /* zero means default */
 struct shoal_task;
 
 /* SHOAL_EBUSY: the queue is full.  SHOAL_ELIMIT: the prompt can never fit.  SHOAL_EDEADLINE: the
- * deadline is past, or by measured speed not even the first token can come before it.  On failure
- * *task is NULL and there are no events. */
+ * deadline is past, or by measured speed the answer cannot be complete before it ("needs about 12
+ * ms, 5 ms remain").  On failure *task is NULL and there are no events. */
 SHOAL_API int shoal_task_submit(struct shoal_engine *engine, const struct shoal_task_opts *opts,
                                 struct shoal_task **task, struct shoal_error *err);
 /* For tasks submitted with `held`: wakes the engine once for all of them, so that they begin

@@ -20,6 +20,8 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, int code)
     j->result.run_ns = t->started_ns ? now - t->started_ns : 0;
     j->result.total_ns = now - t->submitted_ns;
     atomic_fetch_sub_explicit(&en->cost_ahead, j->cost, memory_order_relaxed);
+    if (j->result.code == 0)
+        cost_saw_total(&en->cost, now, t->predicted_ns, j->result.total_ns);
     if (j->o.done)
         j->o.done(j->o.done_ctx, &j->result);
     queue_done(en, t, j->result.code);
@@ -67,7 +69,8 @@ static void run_batch(struct shoal_engine *en, uint32_t n, uint32_t cost)
         crew_lane_set_urgency(en->specialist.lane, en->active[0]->priority,
                               en->active[0]->deadline_ns);
     en->specialist.ops->run(en->specialist.self, en->jobs, n);
-    measured(&en->ns_per_cost, (double)(clock_ns() - t0) / (cost ? cost : 1));
+    uint64_t now = clock_ns();
+    cost_saw_units(&en->cost, now, now - t0, cost);
     for (uint32_t i = 0; i < n; i++)
         if (en->active[i])
             finish(en, en->active[i], 0);

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "engine/cost.h"
 #include "engine/kv_pages.h"
 #include "engine/lm.h"
 #include "engine/sampler.h"
@@ -15,14 +16,24 @@
 #include "shoal/shoal.h"
 #include "text/tokenizer/tokenizer.h"
 
+/* While tasks generate, prompts get this part of a chunk per step, so that a long prompt does not
+ * stall the answers that run beside it. */
+#define ENGINE_SHARED_CHUNK_PART 4u
+
+/* What there is to do, for estimates on any thread: each value stands for itself. */
+struct engine_load {
+    _Atomic uint32_t n_active, n_waiting;
+    _Atomic uint64_t active_prompt, active_decode;   /* tokens to prefill, tokens expected */
+    _Atomic uint64_t waiting_prompt, waiting_decode; /* the same of tasks that wait */
+};
+
 struct shoal_engine {
     unsigned kinds;               /* enum shoal_kind */
     struct specialist specialist; /* ops NULL: a decoder */
     struct job **jobs;            /* [specialist.max_jobs]: the current batch */
     _Atomic uint64_t cost_ahead;  /* of jobs that wait or run */
-    /* Measured, moving averages, 0: not yet.  What a unit of cost takes; what a decoder takes from
-     * the beginning to the first token, per token of the prompt; how long tasks waited. */
-    _Atomic double ns_per_cost, ns_per_prompt_token, ns_in_queue;
+    struct cost cost;
+    struct engine_load load;
 
     struct crew *crew; /* shared by all engines (shared_crew.h) */
     struct model_file *file;
@@ -62,7 +73,9 @@ struct shoal_engine {
     struct shoal_task **run_task;
     uint32_t *run_slot;
     int *run_code;
-    uint32_t n_runs; /* of the current step */
+    uint32_t n_runs;                       /* of the current step */
+    uint32_t step_decoded, step_prefilled; /* tasks, tokens */
+    uint64_t step_began_ns;
 };
 
 #endif

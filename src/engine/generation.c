@@ -5,12 +5,10 @@
 #include "base/mem.h"
 #include "base/sized.h"
 #include "engine/engine_state.h"
+#include "engine/estimate.h"
 #include "engine/kinds.h"
 #include "engine/queue.h"
 #include "engine/task.h"
-
-/* The public error and the internal one are the same bytes. */
-_Static_assert(sizeof(struct err) == sizeof(struct err), "one error, two names");
 
 static int check(const struct shoal_engine *en, const struct shoal_task_opts *o, struct err *e)
 {
@@ -33,16 +31,22 @@ static int check(const struct shoal_engine *en, const struct shoal_task_opts *o,
     return sampler_check(&o->sampling, n_vocab, e);
 }
 
-/* Refused at once when even its first token would come too late, as things go. */
-static int feasible(struct shoal_engine *en, const struct shoal_task_opts *o, struct err *e)
+/* How many tokens were asked for; 0: no number was given, and the model may end by itself. */
+static uint32_t limit_of(const struct shoal_engine *en, const struct shoal_task_opts *o)
 {
-    double each = atomic_load_explicit(&en->ns_per_prompt_token, memory_order_relaxed);
-    double wait = atomic_load_explicit(&en->ns_in_queue, memory_order_relaxed);
-    pthread_mutex_lock(&en->lock);
-    bool queue = en->n_waiting > 0;
-    pthread_mutex_unlock(&en->lock);
-    return refuse_late(o->n_tokens * each + (queue ? wait : 0.0), o->deadline_ns,
-                       (_Atomic double *const[]){&en->ns_per_prompt_token, &en->ns_in_queue}, 2, e);
+    uint32_t room = en->lm.info.n_ctx - o->n_tokens;
+    bool full = o->max_tokens > room || (o->max_tokens == 0 && o->ignore_end);
+    return full ? room : o->max_tokens;
+}
+
+/* Refused at once when the answer cannot be complete in time, as things go. */
+static int price(struct shoal_engine *en, const struct shoal_task_opts *o,
+                 struct cost_estimate *out, struct err *e)
+{
+    const struct cost_request r = {
+        .prompt_tokens = o->n_tokens, .max_tokens = limit_of(en, o), .ignore_end = o->ignore_end};
+    *out = estimate_request(en, &r);
+    return cost_check(out, o->deadline_ns, clock_ns(), e);
 }
 
 static int task_create(struct shoal_task **out, struct shoal_engine *en,
@@ -98,6 +102,7 @@ int shoal_task_submit(struct shoal_engine *en, const struct shoal_task_opts *opt
 {
     struct shoal_task_opts o;
     struct shoal_task *t = NULL;
+    struct cost_estimate x;
     struct err own;
     if (!e)
         e = &own;
@@ -108,11 +113,13 @@ int shoal_task_submit(struct shoal_engine *en, const struct shoal_task_opts *opt
     if (rc == 0)
         rc = check(en, &o, e);
     if (rc == 0)
-        rc = feasible(en, &o, e);
+        rc = price(en, &o, &x, e);
     if (rc == 0)
         rc = task_create(&t, en, &o, e);
     if (rc < 0)
         return rc;
+    t->expected = cost_expected_tokens(&en->cost, limit_of(en, &o), o.ignore_end);
+    t->predicted_ns = x.total_ns;
     rc = queue_submit(en, t, o.held, e);
     if (rc < 0) {
         task_destroy(t);

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/sized.h"
 #include "engine/engine_state.h"
+#include "engine/estimate.h"
 #include "engine/job.h"
 #include "engine/kinds.h"
 #include "engine/queue.h"
@@ -35,14 +36,12 @@ static int check(const struct shoal_engine *en, const struct shoal_infer_opts *o
 }
 
 /* Refused at once when what is ahead and this task's own work take longer than there is time. */
-static int feasible(struct shoal_engine *en, const struct job *j, struct err *e)
+static int price(struct shoal_engine *en, struct shoal_task *t, struct err *e)
 {
-    double speed = atomic_load_explicit(&en->ns_per_cost, memory_order_relaxed);
-    uint64_t ahead = atomic_load_explicit(&en->cost_ahead, memory_order_relaxed);
-    /* what is ahead may all be of lower rank; it is counted when there is more than a batch */
-    uint64_t units = j->cost + (ahead > en->specialist.max_cost ? ahead : 0);
-    return refuse_late((double)units * speed, j->o.deadline_ns,
-                       (_Atomic double *const[]){&en->ns_per_cost}, 1, e);
+    const struct cost_request r = {.units = t->job->cost ? t->job->cost : 1};
+    const struct cost_estimate x = estimate_request(en, &r);
+    t->predicted_ns = x.total_ns;
+    return cost_check(&x, t->deadline_ns, clock_ns(), e);
 }
 
 int shoal_infer_submit(struct shoal_engine *en, const struct shoal_infer_opts *opts,
@@ -73,7 +72,7 @@ int shoal_infer_submit(struct shoal_engine *en, const struct shoal_infer_opts *o
     j->drop = en->specialist.ops->drop;
     rc = en->specialist.ops->prepare(en->specialist.self, j, e);
     if (rc == 0)
-        rc = feasible(en, j, e);
+        rc = price(en, t, e);
     if (rc == 0) {
         atomic_fetch_add_explicit(&en->cost_ahead, j->cost, memory_order_relaxed);
         rc = queue_submit(en, t, o.held, e);

@@ -3,7 +3,20 @@
 
 #include "base/clock.h"
 
-void queue_insert(struct shoal_engine *en, struct shoal_task *t)
+/* Under the lock: t joins (or leaves) those that wait. */
+static void count_waiting(struct shoal_engine *en, const struct shoal_task *t, bool joins)
+{
+    struct engine_load *l = &en->load;
+    const uint32_t one = joins ? 1 : UINT32_MAX;
+    const uint64_t prompt = joins ? t->n_prompt : UINT64_C(0) - t->n_prompt;
+    const uint64_t decode = joins ? t->expected : UINT64_C(0) - t->expected;
+    en->n_waiting += one;
+    atomic_fetch_add_explicit(&l->n_waiting, one, memory_order_relaxed);
+    atomic_fetch_add_explicit(&l->waiting_prompt, prompt, memory_order_relaxed);
+    atomic_fetch_add_explicit(&l->waiting_decode, decode, memory_order_relaxed);
+}
+
+static void insert(struct shoal_engine *en, struct shoal_task *t)
 {
     struct shoal_task **at = &en->waiting;
     while (*at && task_goes_before(*at, t))
@@ -14,9 +27,18 @@ void queue_insert(struct shoal_engine *en, struct shoal_task *t)
 
 void queue_take(struct shoal_engine *en, struct shoal_task **at)
 {
-    *at = (*at)->next;
+    const struct shoal_task *t = *at;
+    *at = t->next;
     pthread_mutex_lock(&en->lock);
-    en->n_waiting--;
+    count_waiting(en, t, false);
+    pthread_mutex_unlock(&en->lock);
+}
+
+void queue_return(struct shoal_engine *en, struct shoal_task *t)
+{
+    insert(en, t);
+    pthread_mutex_lock(&en->lock);
+    count_waiting(en, t, true);
     pthread_mutex_unlock(&en->lock);
 }
 
@@ -42,7 +64,7 @@ int queue_submit(struct shoal_engine *en, struct shoal_task *t, bool held, struc
         t->serial = en->next_serial++;
         t->next = en->incoming;
         en->incoming = t;
-        en->n_waiting++;
+        count_waiting(en, t, true);
         wake = !held && must_wake(en);
     }
     pthread_mutex_unlock(&en->lock);
@@ -58,31 +80,6 @@ void shoal_engine_wake(struct shoal_engine *en)
     pthread_mutex_unlock(&en->lock);
     if (wake)
         pthread_cond_signal(&en->wake);
-}
-
-#define MEASURED_SHARE 0.125 /* how much a new figure counts */
-#define REFUSED_FADES 0.95
-
-void measured(_Atomic double *average, double value)
-{
-    double old = atomic_load_explicit(average, memory_order_relaxed);
-    atomic_store_explicit(average, old > 0.0 ? old + MEASURED_SHARE * (value - old) : value,
-                          memory_order_relaxed);
-}
-
-int refuse_late(double need_ns, uint64_t deadline_ns, _Atomic double *const *averages,
-                size_t n_averages, struct err *e)
-{
-    uint64_t now = clock_ns();
-    double left = deadline_ns > now ? (double)(deadline_ns - now) : 0.0;
-    if (deadline_ns == 0 || need_ns <= left)
-        return 0;
-    for (size_t i = 0; i < n_averages; i++) {
-        double old = atomic_load_explicit(averages[i], memory_order_relaxed);
-        atomic_store_explicit(averages[i], old * REFUSED_FADES, memory_order_relaxed);
-    }
-    return err_set(e, SHOAL_EDEADLINE, "about %.1f ms are needed, %.1f ms are left", need_ns / 1e6,
-                   left / 1e6);
 }
 
 void queue_done(struct shoal_engine *en, struct shoal_task *t, int code)
@@ -109,7 +106,7 @@ bool queue_receive(struct shoal_engine *en)
     pthread_mutex_unlock(&en->lock);
     while (list) {
         struct shoal_task *next = list->next;
-        queue_insert(en, list);
+        insert(en, list);
         list = next;
     }
     return go_on;

@@ -14,18 +14,11 @@ SHOAL_MUST_CHECK int queue_submit(struct shoal_engine *en, struct shoal_task *t,
 /* Moves new tasks into the waiting list; sleeps while the engine has nothing to do.  false: stop.
  */
 bool queue_receive(struct shoal_engine *en);
-/* Puts t back into the waiting list. */
-void queue_insert(struct shoal_engine *en, struct shoal_task *t);
+/* Puts t, which ran, back into the waiting list. */
+void queue_return(struct shoal_engine *en, struct shoal_task *t);
 /* Takes *at out of the waiting list. */
 void queue_take(struct shoal_engine *en, struct shoal_task **at);
 /* Ends t: wakes whoever waits for it and drops the engine's reference. */
 void queue_done(struct shoal_engine *en, struct shoal_task *t, int code);
-
-/* A new figure for a moving average. */
-void measured(_Atomic double *average, double value);
-/* Refuses a task that needs so long and has less time, with the arithmetic.  The averages that say
- * so fade a little: else a slow moment would be held against everybody who comes later. */
-SHOAL_MUST_CHECK int refuse_late(double need_ns, uint64_t deadline_ns,
-                                 _Atomic double *const *averages, size_t n_averages, struct err *e);
 
 #endif

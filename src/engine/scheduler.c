@@ -14,10 +14,6 @@
 #include "base/crew.h"
 #include "engine/queue.h"
 
-/* While tasks decode, prefill gets only this fraction of a chunk per step, so that a long prompt
- * does not stall them. */
-#define SHARED_CHUNK_PART 4u
-
 /* Releases everything that was computed: the pages and the slot in the model. */
 static void release_pages(struct shoal_engine *en, struct shoal_task *t)
 {
@@ -50,6 +46,9 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, enum shoal_fin
                              .first_token_ns =
                                  t->first_token_ns ? t->first_token_ns - t->submitted_ns : 0,
                              .total_ns = now - t->submitted_ns};
+    cost_saw_answer(&en->cost, now, ev.generated_tokens, why == SHOAL_FINISH_STOP);
+    if (code == 0)
+        cost_saw_total(&en->cost, now, t->predicted_ns, ev.total_ns);
     release_pages(en, t);
     if (t->event)
         t->event(t->event_ctx, &ev);
@@ -105,10 +104,7 @@ static bool make_room(struct shoal_engine *en, const struct shoal_task *t)
         return false;
     drop_active(en, en->n_active - 1);
     release_pages(en, worst);
-    queue_insert(en, worst);
-    pthread_mutex_lock(&en->lock);
-    en->n_waiting++;
-    pthread_mutex_unlock(&en->lock);
+    queue_return(en, worst);
     return true;
 }
 
@@ -122,10 +118,8 @@ static void admit(struct shoal_engine *en)
             continue;
         }
         queue_take(en, &en->waiting);
-        if (!t->started_ns) {
+        if (!t->started_ns)
             t->started_ns = clock_ns();
-            measured(&en->ns_in_queue, (double)(t->started_ns - t->submitted_ns));
-        }
         en->pages_reserved += t->need_pages;
         uint32_t i = en->n_active++;
         for (; i > 0 && task_goes_before(t, en->active[i - 1]); i--)
@@ -195,6 +189,7 @@ static void add_run(struct shoal_engine *en, uint32_t i, struct shoal_task *t, u
 static uint32_t plan_step(struct shoal_engine *en)
 {
     uint32_t n_runs = 0, budget = en->lm.info.max_batch, generating = 0;
+    en->step_prefilled = 0;
     for (uint32_t i = 0; i < en->n_active; i++)
         adopt_pages(en, en->active[i]);
     for (uint32_t i = 0; i < en->n_active && budget > 0; i++)
@@ -203,8 +198,9 @@ static uint32_t plan_step(struct shoal_engine *en)
             budget--;
             generating++;
         }
-    uint32_t most =
-        generating ? (en->chunk + SHARED_CHUNK_PART - 1) / SHARED_CHUNK_PART : en->chunk;
+    uint32_t most = generating
+                        ? (en->chunk + ENGINE_SHARED_CHUNK_PART - 1) / ENGINE_SHARED_CHUNK_PART
+                        : en->chunk;
     budget = budget < most ? budget : most;
     for (uint32_t i = 0; i < en->n_active && budget > 0; i++) {
         struct shoal_task *t = en->active[i];
@@ -214,7 +210,9 @@ static uint32_t plan_step(struct shoal_engine *en)
         uint32_t n = left < budget ? left : budget;
         add_run(en, n_runs++, t, n);
         budget -= n;
+        en->step_prefilled += n;
     }
+    en->step_decoded = generating;
     atomic_store_explicit(&en->pages_free, kv_pages_free(en->pages), memory_order_relaxed);
     return n_runs;
 }
@@ -238,9 +236,7 @@ static bool take_token(struct shoal_engine *en, struct shoal_task *t, const floa
                 generated + t->n_continued);
     if (!t->first_token_ns) {
         t->first_token_ns = clock_ns();
-        if (t->n_prompt >= KERN_PAGE) /* a shorter prompt measures the step rather than prefill */
-            measured(&en->ns_per_prompt_token,
-                     (double)(t->first_token_ns - t->started_ns) / t->n_prompt);
+        cost_saw_prompt(&en->cost, t->first_token_ns, t->n_prompt, t->n_cached);
     }
     if (!t->ignore_end && tokenizer_is_eog(en->tokenizer, pick.token)) {
         size_t rest = text_out_flush(&t->text);
@@ -300,21 +296,45 @@ static void take_run(struct shoal_engine *en, uint32_t i, const float *logits)
         forget_active(en, at, need);
 }
 
+/* What the active tasks still need, for estimates. */
+static void publish_load(struct shoal_engine *en)
+{
+    struct engine_load *l = &en->load;
+    uint64_t prompt = 0, decode = 0;
+    for (uint32_t i = 0; i < en->n_active; i++) {
+        const struct shoal_task *t = en->active[i];
+        uint32_t generated = t->n_tokens - t->n_prompt;
+        prompt += t->n_prompt > t->n_computed ? t->n_prompt - t->n_computed : 0;
+        decode += t->expected > generated ? t->expected - generated : 1;
+    }
+    atomic_store_explicit(&l->n_active, en->n_active, memory_order_relaxed);
+    atomic_store_explicit(&l->active_prompt, prompt, memory_order_relaxed);
+    atomic_store_explicit(&l->active_decode, decode, memory_order_relaxed);
+}
+
 /* Handles the results of the last step and plans the next; false: nothing is left to compute. */
 static bool next_step(void *engine, struct lm_pass *pass)
 {
     struct shoal_engine *en = engine;
     uint32_t row = 0;
+    uint64_t now = clock_ns();
+    if (en->n_runs > 0)
+        cost_saw_step(&en->cost, now, now - en->step_began_ns, en->step_decoded,
+                      en->step_prefilled);
+    en->step_began_ns = now; /* events and planning are part of the next step */
     for (uint32_t i = 0; i < en->n_runs; i++)
         take_run(en, i, en->runs[i].n_logits_last ? en->lm.ops->logits(en->lm.impl, row++) : NULL);
     en->n_runs = 0;
-    if ((en->n_active == 0 && !en->waiting) || !queue_receive(en))
+    if ((en->n_active == 0 && !en->waiting) || !queue_receive(en)) {
+        publish_load(en);
         return false;
+    }
     sweep(en);
     admit(en);
     en->n_runs = plan_step(en);
     if (en->lm.lane && en->n_active > 0) /* the best task is first */
         crew_lane_set_urgency(en->lm.lane, en->active[0]->priority, en->active[0]->deadline_ns);
+    publish_load(en);
     *pass = (struct lm_pass){en->runs, en->run_slot, en->run_code, en->n_runs};
     return en->n_runs > 0;
 }

@@ -32,6 +32,8 @@ struct shoal_task {
     uint32_t n_prompt, n_continued, max_tokens, capacity; /* capacity of tokens */
     bool ignore_end;
     uint64_t deadline_ns, submitted_ns, serial;
+    uint32_t expected;   /* tokens of the answer */
+    double predicted_ns; /* from submit to the end; 0: nobody could tell */
     int32_t priority;
     shoal_event_fn event;
     void *event_ctx;

@@ -1,7 +1,6 @@
 /* generate.c - see generate.h. */
 #include "flow/generate.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,7 +63,6 @@ static void generation_close(struct generation *g)
     if (g->counted) {
         struct model_stats *m = &g->model->stats;
         atomic_fetch_sub_explicit(&m->in_flight, 1, memory_order_relaxed);
-        atomic_fetch_sub_explicit(&m->more_tasks, g->n - 1, memory_order_relaxed);
     }
     if (g->model)
         registry_put(g->model);
@@ -213,14 +211,8 @@ static void count_done(struct generation *g, const struct shoal_event *d)
     if (d->generated_tokens == 0 || d->first_token_ns == 0)
         return;
     histogram_add(&m->first_token, d->first_token_ns);
-    uint32_t computed = d->prompt_tokens - d->cached_tokens;
-    if (computed > 0 && d->first_token_ns > d->queue_ns)
-        model_stats_smooth(&m->prompt_token_ns, (d->first_token_ns - d->queue_ns) / computed);
-    if (d->generated_tokens > 1) {
-        uint64_t each = (d->total_ns - d->first_token_ns) / (d->generated_tokens - 1);
-        histogram_add(&m->per_token, each);
-        model_stats_smooth(&m->token_ns, each);
-    }
+    if (d->generated_tokens > 1)
+        histogram_add(&m->per_token, (d->total_ns - d->first_token_ns) / (d->generated_tokens - 1));
 }
 
 /* The client hears of it when all choices have ended. */
@@ -454,48 +446,28 @@ static void submit(struct generation *g)
     }
 }
 
-/* The time to the last of our first tokens by what this model has cost so far, with so many tasks
- * in flight, ours among them. */
-static uint64_t first_tokens_ns(struct generation *g, uint32_t n_tasks)
-{
-    struct model_stats *m = &g->model->stats;
-    struct shoal_engine_info info = {.size = sizeof(info)};
-    shoal_engine_info(registry_engine(g->model), &info);
-    uint64_t prompts = counter_read(&m->prompt_token_ns) * g->prompt.n_tokens;
-    uint64_t each = counter_read(&m->token_ns);
-    /* Those that run beside us share the machine; those beyond wait for a place first. */
-    uint64_t rounds = (n_tasks > 0 ? n_tasks - 1 : 0) / (info.max_tasks ? info.max_tasks : 1);
-    return prompts + each + rounds * (prompts / g->request->generate.n_prompts + each);
-}
-
 /* Whether the deadline can be met; if not, f says so. */
 static bool can_make_it(struct generation *g, struct failure *f)
 {
-    struct model_stats *m = &g->model->stats;
+    const struct cost_request r = {.prompt_tokens = (uint32_t)g->prompt.n_tokens,
+                                   .max_tokens = g->request->generate.max_tokens,
+                                   .n_choices = g->n,
+                                   .ignore_end = g->request->generate.ignore_end};
     uint64_t deadline = g->request->deadline_ns, now = clock_ns();
     if (deadline == 0)
         return true;
-    uint64_t left = deadline > now ? deadline - now : 0;
-    uint32_t n = atomic_load_explicit(&m->in_flight, memory_order_relaxed) +
-                 atomic_load_explicit(&m->more_tasks, memory_order_relaxed);
-    uint64_t need = first_tokens_ns(g, n), alone = first_tokens_ns(g, g->n);
-    if (left > 0 && need <= left)
+    const struct cost_estimate x = registry_estimate(g->model, &r);
+    struct err e = {0};
+    if (cost_check(&x, deadline, now, &e) == 0)
         return true;
-    if (left > 0 && alone <= left) {
-        failure_set(f, FAILURE_BUSY, SHOAL_EBUSY, NULL, "overloaded",
-                    "%u tasks are ahead: the first token would take about %" PRIu64
-                    " ms, the budget is over in %" PRIu64 " ms",
-                    n - g->n, need / 1000000u, left / 1000000u);
+    if (now < deadline && x.alone_ns <= (double)(deadline - now)) {
+        failure_set(f, FAILURE_BUSY, SHOAL_EBUSY, NULL, "overloaded", "%u tasks are ahead: %s",
+                    x.n_ahead, e.msg);
         f->retry_after_s = 1;
-        return false;
+    } else {
+        failure_late(f, true, false,
+                     now < deadline ? e.msg : "the budget was over before the work could begin");
     }
-    char msg[160] = "the budget was over before the work could begin";
-    if (left > 0)
-        snprintf(msg, sizeof(msg),
-                 "the first token takes about %" PRIu64
-                 " ms by what was measured, the budget is over in %" PRIu64 " ms",
-                 alone / 1000000u, left / 1000000u);
-    failure_late(f, true, false, msg);
     return false;
 }
 
@@ -563,7 +535,6 @@ static void on_model(struct acquire *a, struct registry_model *m)
     g->counted = true;
     counter_add(&m->stats.requests, 1);
     atomic_fetch_add_explicit(&m->stats.in_flight, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&m->stats.more_tasks, g->n - 1, memory_order_relaxed);
     g->ends = arena_zalloc_n(arena, g->n, sizeof(*g->ends));
     g->choices = arena_zalloc_n(arena, g->n, sizeof(*g->choices));
     if (!g->ends || !g->choices) {

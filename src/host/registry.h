@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "engine/cost.h"
 #include "host/identity.h"
 #include "host/model_stats.h"
 #include "shoal/shoal.h"
@@ -145,6 +146,11 @@ SHOAL_MUST_CHECK int
 registry_attach(struct registry_model *m,
                 int (*make)(void *ctx, void **out, struct shoal_engine *en, struct err *e),
                 void *ctx, void (*detach)(void *attached), void **out, struct err *e);
+/* How long a request to a model, which is held, would take now. */
+struct cost_estimate registry_estimate(const struct registry_model *m,
+                                       const struct cost_request *r);
+/* As cost_speed, of a model that is held, or within registry_each; 0 if it is not loaded. */
+void registry_speed(const struct registry_model *m, double *prefill_ns, double *token_ns);
 /* Starts loading or unloading; unloading waits for the users. */
 SHOAL_MUST_CHECK int registry_load(struct registry *r, const char *name, struct err *e);
 SHOAL_MUST_CHECK int registry_unload(struct registry *r, const char *name, struct err *e);

@@ -23,23 +23,26 @@ const struct field api_admin_fields[] = {
     {"parallel", FIELD_INT, AT(parallel), 0, 1024, "add: tasks that run at once", NULL}};
 const size_t api_n_admin_fields = sizeof(api_admin_fields) / sizeof(api_admin_fields[0]);
 
-static double per_second(uint64_t ns)
+static double per_second(double ns)
 {
-    return ns > 0 ? 1e9 / (double)ns : 0.0;
+    return ns > 0 ? 1e9 / ns : 0.0;
 }
 
-/* What it did since the server started, and how fast; 0: not known yet. */
+/* What it did since the server started, and how fast it is since it was loaded; 0: not known yet.
+ */
 static void put_measured(struct json_out *j, struct registry_model *m)
 {
     struct model_stats *k = &m->stats;
+    double prefill_ns, token_ns;
+    registry_speed(m, &prefill_ns, &token_ns);
     json_out_key(j, "requests");
     json_out_uint(j, counter_read(&k->requests));
     json_out_key(j, "median_ms");
     json_out_num(j, (double)histogram_quantile(&k->total, 0.5) / 1e6);
     json_out_key(j, "tokens_per_s");
-    json_out_num(j, per_second(counter_read(&k->token_ns)));
+    json_out_num(j, per_second(token_ns));
     json_out_key(j, "prompt_tokens_per_s");
-    json_out_num(j, per_second(counter_read(&k->prompt_token_ns)));
+    json_out_num(j, per_second(prefill_ns));
 }
 
 static void put_engine(struct json_out *j, const struct shoal_engine *en)

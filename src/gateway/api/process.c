@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "flow/home/ask_pack.h"
 #include "flow/acquire.h"
@@ -48,9 +47,6 @@ struct process {
     bool posted, done;
     int code;
     char message[320];
-    /* how fast the reply comes; engines' threads only */
-    uint64_t last_text_ns, text_ns;
-    uint32_t last_step, n_texts;
 };
 
 /* ---- from the engines' threads ---- */
@@ -91,26 +87,10 @@ static void put_event(struct process *p, const struct ask_request *r, const stru
     memcpy(p->queue.data + at, &head, sizeof(head));
 }
 
-/* Tokens of one context follow each other; between contexts there is a prompt to read. */
-static void time_text(struct process *p, const struct ask_request *r)
-{
-    const struct ask_step *steps;
-    uint32_t n = ask_steps_of(r, &steps);
-    uint64_t now = clock_ns();
-    if (p->last_text_ns && n == p->last_step) {
-        p->text_ns += now - p->last_text_ns;
-        p->n_texts++;
-    }
-    p->last_text_ns = now;
-    p->last_step = n;
-}
-
 static void on_event(void *ctx, const struct ask_request *r, const struct ask_event *ev)
 {
     struct process *p = ctx;
     bool last = ev->kind == ASK_EVENT_DONE;
-    if (ev->kind == ASK_EVENT_TEXT)
-        time_text(p, r);
     if (!p->stream && !last)
         return;
     pthread_mutex_lock(&p->lock);
@@ -173,8 +153,6 @@ static void count_done(struct process *p)
         counter_add(reads ? &m->stats.prompt_tokens : &m->stats.generated_tokens, steps[i].tokens);
         histogram_add(&m->stats.total, steps[i].ns);
     }
-    if (p->reply && p->n_texts > 0)
-        model_stats_smooth(&p->reply->stats.token_ns, p->text_ns / p->n_texts);
     if (p->code < 0 && p->code != SHOAL_ECANCELLED)
         counter_add(&p->encoder->stats.errors, 1);
     if (!p->call->req)

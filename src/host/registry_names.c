@@ -1,5 +1,5 @@
-/* registry.c - see registry.h.  Names and references; loading is in registry_load.c, hashing in
- * registry_identity.c. */
+/* registry_names.c - the registry's names and references, and what may be asked of it.  Loading is
+ * in registry_load.c, hashing in registry_identity.c. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "engine/cache_dir.h"
+#include "engine/estimate.h"
 #include "host/registry_private.h"
 
 const char *registry_state_name(enum registry_state s)
@@ -321,6 +322,18 @@ int registry_attach(struct registry_model *m,
     *out = s->attached;
     pthread_mutex_unlock(&s->all->lock);
     return rc;
+}
+
+struct cost_estimate registry_estimate(const struct registry_model *m, const struct cost_request *r)
+{
+    return estimate_request(registry_engine(m), r);
+}
+
+void registry_speed(const struct registry_model *m, double *prefill_ns, double *token_ns)
+{
+    *prefill_ns = *token_ns = 0.0;
+    if (m->slot->engine)
+        estimate_speed(m->slot->engine, prefill_ns, token_ns);
 }
 
 enum change { CHANGE_LOAD, CHANGE_UNLOAD, CHANGE_REMOVE };

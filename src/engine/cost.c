@@ -1,0 +1,196 @@
+/* cost.c - see cost.h. */
+#include "engine/cost.h"
+
+#define MEMORY 8u       /* a new figure counts for an eighth, once there are so many */
+#define MIN_PREFILL 16u /* a shorter prompt says more about a step than about prompts */
+#define MIN_PART 0.05   /* of a step that decodes and prefills, for either */
+
+static double read_mean(struct cost_mean *m, uint64_t since_ns)
+{
+    uint64_t at = atomic_load_explicit(&m->at_ns, memory_order_relaxed);
+    return at > 0 && at >= since_ns ? atomic_load_explicit(&m->value, memory_order_relaxed) : 0.0;
+}
+
+static bool is_stale(struct cost_mean *m, uint64_t now_ns)
+{
+    uint64_t at = atomic_load_explicit(&m->at_ns, memory_order_relaxed);
+    return at == 0 || now_ns > at + COST_FRESH_NS;
+}
+
+/* An old value is replaced, a young one moves towards the new figure: by half at the second, a
+ * third at the third, and so on, so that one odd figure at the beginning does not stay. */
+static void add(struct cost_mean *m, uint64_t now_ns, double value)
+{
+    uint32_t n = is_stale(m, now_ns) ? 0 : atomic_load_explicit(&m->n, memory_order_relaxed);
+    double old = atomic_load_explicit(&m->value, memory_order_relaxed);
+    if (n > 0)
+        value = old + (value - old) / (n + 1);
+    atomic_store_explicit(&m->value, value, memory_order_relaxed);
+    atomic_store_explicit(&m->n, n + 1 < MEMORY ? n + 1 : MEMORY - 1, memory_order_relaxed);
+    atomic_store_explicit(&m->at_ns, now_ns ? now_ns : 1, memory_order_relaxed);
+}
+
+static uint32_t batch_of(uint32_t n)
+{
+    uint32_t i = 0;
+    while (i + 1 < COST_BATCHES && n > 1u << i)
+        i++;
+    return i;
+}
+
+/* A larger batch than any measured is taken to cost no more: the first to try it finds out. Nothing
+ * is said about smaller ones. */
+static double step_ns(struct cost *c, uint32_t n, uint64_t since_ns)
+{
+    for (uint32_t i = batch_of(n) + 1; i-- > 0;) {
+        double ns = read_mean(&c->step[i], since_ns);
+        if (ns > 0.0)
+            return ns;
+    }
+    return 0.0;
+}
+
+/* ---- learning ---- */
+
+/* A step that decodes and prefills: its time is divided as the two cost so far.  What is not known
+ * yet gets the rest; if neither is, they share. */
+static void saw_mixed(struct cost *c, uint64_t now_ns, double ns, uint32_t n_decoded,
+                      uint32_t n_prefilled)
+{
+    double decode = step_ns(c, n_decoded, 0), prefill = read_mean(&c->prefill, 0) * n_prefilled;
+    double part = decode > 0.0 && prefill > 0.0 ? decode / (decode + prefill)
+                  : decode > 0.0                ? decode / ns
+                  : prefill > 0.0               ? 1.0 - prefill / ns
+                                                : 0.5;
+    part = part < MIN_PART ? MIN_PART : part > 1.0 - MIN_PART ? 1.0 - MIN_PART : part;
+    add(&c->step[batch_of(n_decoded)], now_ns, part * ns);
+    add(&c->prefill, now_ns, (1.0 - part) * ns / n_prefilled);
+}
+
+void cost_saw_step(struct cost *c, uint64_t now_ns, uint64_t ns, uint32_t n_decoded,
+                   uint32_t n_prefilled)
+{
+    if (n_prefilled > 0 && n_decoded > 0 && ns > 0)
+        saw_mixed(c, now_ns, (double)ns, n_decoded, n_prefilled);
+    else if (n_decoded > 0)
+        add(&c->step[batch_of(n_decoded)], now_ns, (double)ns);
+    else if (n_prefilled >= MIN_PREFILL || (n_prefilled > 0 && is_stale(&c->prefill, now_ns)))
+        add(&c->prefill, now_ns, (double)ns / n_prefilled);
+}
+
+void cost_saw_answer(struct cost *c, uint64_t now_ns, uint32_t n_tokens, bool ended)
+{
+    if (ended || n_tokens > read_mean(&c->length, 0))
+        add(&c->length, now_ns, n_tokens > 0 ? n_tokens : 1);
+}
+
+void cost_saw_prompt(struct cost *c, uint64_t now_ns, uint32_t n_tokens, uint32_t n_cached)
+{
+    if (n_tokens > 0)
+        add(&c->reused, now_ns, (double)n_cached / n_tokens);
+}
+
+void cost_saw_units(struct cost *c, uint64_t now_ns, uint64_t ns, uint64_t units)
+{
+    add(&c->unit, now_ns, (double)ns / (double)(units ? units : 1));
+}
+
+void cost_saw_total(struct cost *c, uint64_t now_ns, double predicted_ns, uint64_t actual_ns)
+{
+    double off = (double)actual_ns - predicted_ns;
+    if (predicted_ns > 0.0)
+        add(&c->error, now_ns, (off < 0.0 ? -off : off) / predicted_ns);
+}
+
+/* ---- asking ---- */
+
+static double expected(struct cost *c, uint32_t max_tokens, bool ignore_end, uint64_t since_ns)
+{
+    double learned = read_mean(&c->length, since_ns), limit = max_tokens;
+    if (ignore_end)
+        return limit > 0.0 ? limit : 1.0;
+    if (learned <= 0.0)
+        return limit > 0.0 ? limit : 1.0;
+    return limit > 0.0 && limit < learned ? limit : learned;
+}
+
+uint32_t cost_expected_tokens(struct cost *c, uint32_t max_tokens, bool ignore_end)
+{
+    double n = expected(c, max_tokens, ignore_end, 0);
+    return n < 1.0 ? 1 : n > 1e9 ? (uint32_t)1e9 : (uint32_t)n;
+}
+
+/* Until the first token and the end of the request, with what is there already. */
+static void predict(struct cost *c, const struct cost_load *l, const struct cost_request *r,
+                    uint64_t since_ns, double *first, double *total)
+{
+    const double choices = r->n_choices ? r->n_choices : 1;
+    const double length = expected(c, r->max_tokens, r->ignore_end, since_ns);
+    const double ahead = (double)l->n_active + l->n_waiting, tasks = ahead + choices;
+    const double most = l->max_active ? l->max_active : 1;
+    const double batch = tasks < most ? tasks : most;
+    const double step = step_ns(c, (uint32_t)batch, since_ns);
+    double prefill = read_mean(&c->prefill, since_ns), prompt = r->prompt_tokens;
+    if (r->cached_tokens > 0)
+        prompt -= r->cached_tokens < r->prompt_tokens ? r->cached_tokens : r->prompt_tokens;
+    else
+        prompt *= 1.0 - read_mean(&c->reused, since_ns);
+    if (l->n_active > 0 && l->shared_chunk > 0) /* each chunk waits for a step of the others */
+        prefill += step / l->shared_chunk;
+    /* Tasks beyond the batch wait for others to end: on average one ends every time that a whole
+     * answer takes, divided by how many run. */
+    double mean = ((double)l->decode_tokens + choices * length) / tasks;
+    double wait = tasks > most ? (tasks - most) * mean * step / batch : 0.0;
+    double own = prompt * prefill > step ? prompt * prefill : step;
+    *first = wait + (double)l->prompt_tokens * prefill + own;
+    *total = *first + (length - 1.0) * step;
+}
+
+struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
+                                  const struct cost_request *r, uint64_t now_ns)
+{
+    const struct cost_load nothing = {.max_active = l->max_active, .batch_units = l->batch_units};
+    struct cost_estimate x = {.n_ahead = l->n_active + l->n_waiting,
+                              .error = read_mean(&c->error, 0)};
+    uint64_t since = 0;
+    double first;
+    if (l->n_active == 0 && now_ns > COST_FRESH_NS)
+        since = now_ns - COST_FRESH_NS;
+    if (r->units > 0) {
+        double unit = read_mean(&c->unit, l->units > 0 ? 0 : since);
+        /* what is ahead may all be of lower rank: it counts when it is more than a batch */
+        uint64_t all = r->units + (l->units > l->batch_units ? l->units : 0);
+        x.alone_ns = unit * (double)r->units;
+        x.first_ns = x.total_ns = unit * (double)all;
+    } else {
+        predict(c, l, r, since, &x.first_ns, &x.total_ns);
+        predict(c, &nothing, r, since, &first, &x.alone_ns);
+    }
+    x.known = x.total_ns > 0.0;
+    return x;
+}
+
+int cost_check(const struct cost_estimate *x, uint64_t deadline_ns, uint64_t now_ns, struct err *e)
+{
+    double left = deadline_ns > now_ns ? (double)(deadline_ns - now_ns) : 0.0;
+    if (deadline_ns == 0 || (left > 0.0 && x->total_ns <= left))
+        return 0;
+    double need = x->total_ns / 1e6;
+    left /= 1e6;
+    return err_set(e, SHOAL_EDEADLINE, "needs about %.*f ms, %.*f ms remain", need < 10.0, need,
+                   left < 10.0, left);
+}
+
+void cost_speed(struct cost *c, double *prefill_ns, double *token_ns)
+{
+    uint64_t newest = 0;
+    *prefill_ns = read_mean(&c->prefill, 0);
+    *token_ns = 0.0;
+    for (uint32_t i = 0; i < COST_BATCHES; i++) {
+        uint64_t at = atomic_load_explicit(&c->step[i].at_ns, memory_order_relaxed);
+        if (at > newest) {
+            newest = at;
+            *token_ns = atomic_load_explicit(&c->step[i].value, memory_order_relaxed);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+/* cost.h - what work costs on one loaded model: learned from what was computed, asked before more
+ * is taken.
+ *
+ * One model of cost for everything that has to know: submitting to an engine, admission, and later
+ * routing, placement and the detection of stalls.  It lives in the engine, the lowest folder that
+ * needs it; the host exposes it per model (registry_estimate).
+ *
+ * A decoder computes steps.  A step decodes one token of every task that generates and may prefill
+ * prompts beside that.  Learned are: the time of a step by how many tasks it decodes, the time to
+ * prefill a token, the length of answers, and the part of a prompt that is found in the KV cache.
+ * A specialist's work is priced in units.
+ *
+ * What is not known costs nothing, so that work is let through and measured.  While nothing runs,
+ * old measurements count as not known: the machine may have become faster since, and a model that
+ * refuses everything would never be measured again.
+ *
+ * Thread:    cost_saw_* from one thread at a time; the others from any.  Relaxed atomics: each
+ * value stands for itself, and a reader may see one before another. Failure:   none. */
+#ifndef SHOAL_ENGINE_COST_H
+#define SHOAL_ENGINE_COST_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define COST_BATCHES 9u                    /* steps of up to 1, 2, 4, ... 256 tasks */
+#define COST_FRESH_NS UINT64_C(2000000000) /* older measurements count less, see above */
+
+struct cost_mean { /* moving average */
+    _Atomic double value;
+    _Atomic uint64_t at_ns; /* when it was last measured; 0: never */
+    _Atomic uint32_t n;     /* figures that made it, up to a limit */
+};
+
+struct cost {                            /* all zero: nothing is known */
+    struct cost_mean step[COST_BATCHES]; /* ns of a step without prompts */
+    struct cost_mean prefill;            /* ns for each token of a prompt */
+    struct cost_mean length;             /* tokens of an answer that ended by itself */
+    struct cost_mean reused;             /* part of a prompt that was found, 0 to 1 */
+    struct cost_mean unit;               /* ns for each unit of a specialist's cost */
+    struct cost_mean error;              /* |actual - predicted| / predicted, of whole tasks */
+};
+
+struct cost_load {                /* what there is to do already */
+    uint32_t n_active, n_waiting; /* tasks */
+    uint32_t max_active;          /* how many can run at a time */
+    uint32_t shared_chunk;        /* tokens of prompts in a step that decodes too */
+    uint64_t prompt_tokens;       /* not computed yet, of all tasks */
+    uint64_t decode_tokens;       /* expected still to come, of all tasks */
+    uint64_t units, batch_units;  /* of a specialist: waiting or running; most in one batch */
+};
+
+struct cost_request {
+    uint32_t prompt_tokens; /* of all prompts */
+    uint32_t cached_tokens; /* known to be in the KV cache; 0: not known */
+    uint32_t max_tokens;    /* of each choice; 0: no limit */
+    uint32_t n_choices;     /* 0: 1 */
+    bool ignore_end;        /* max_tokens will be used up */
+    uint64_t units;         /* a specialist's request: this alone counts */
+};
+
+struct cost_estimate {
+    bool known;       /* something was measured */
+    uint32_t n_ahead; /* tasks that wait or run */
+    double first_ns;  /* until the last choice's first token */
+    double total_ns;  /* until the last choice is complete */
+    double alone_ns;  /* the same if nothing else were there */
+    double error;     /* how far off predictions were lately, as a part of them; 0: not known */
+};
+
+/* A step took ns; it decoded so many tasks and prefilled so many tokens. */
+void cost_saw_step(struct cost *c, uint64_t now_ns, uint64_t ns, uint32_t n_decoded,
+                   uint32_t n_prefilled);
+/* An answer of so many tokens.  ended: by itself; else it was cut off, so that its length is only
+ * known to be at least this. */
+void cost_saw_answer(struct cost *c, uint64_t now_ns, uint32_t n_tokens, bool ended);
+void cost_saw_prompt(struct cost *c, uint64_t now_ns, uint32_t n_tokens, uint32_t n_cached);
+void cost_saw_units(struct cost *c, uint64_t now_ns, uint64_t ns, uint64_t units);
+/* A task is complete that was predicted to take so long; 0: it was not. */
+void cost_saw_total(struct cost *c, uint64_t now_ns, double predicted_ns, uint64_t actual_ns);
+
+/* How many tokens an answer will have: the limit or the learned length, whichever is less.  1:
+ * nobody can say. */
+uint32_t cost_expected_tokens(struct cost *c, uint32_t max_tokens, bool ignore_end);
+struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
+                                  const struct cost_request *r, uint64_t now_ns);
+/* SHOAL_EDEADLINE if the deadline (CLOCK_MONOTONIC; 0: none) comes before the estimated end:
+ * "needs about 12 ms, 5 ms remain". */
+SHOAL_MUST_CHECK int cost_check(const struct cost_estimate *x, uint64_t deadline_ns,
+                                uint64_t now_ns, struct err *e);
+/* As lists show it: ns for a token of a prompt, and between two tokens of an answer, at the batch
+ * measured last; 0: not known. */
+void cost_speed(struct cost *c, double *prefill_ns, double *token_ns);
+
+#endif

@@ -1,0 +1,268 @@
+/* test_cost.c - the model of cost alone: what it learns, what it predicts, what it forgets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/cost.h"
+
+#define MS UINT64_C(1000000)
+#define NOW UINT64_C(1000000000000)
+
+static bool near(double a, double b)
+{
+    double off = a > b ? a - b : b - a;
+    return off <= 1e-6 * (b > 1.0 ? b : 1.0);
+}
+
+static const struct cost_load idle = {.max_active = 4};
+
+/* Steps of one task take 2 ms, a token of a prompt 0.1 ms, answers have 11 tokens. */
+static void teach(struct cost *c, uint64_t now)
+{
+    cost_saw_step(c, now, 2 * MS, 1, 0);
+    cost_saw_step(c, now, 10 * MS, 0, 100);
+    cost_saw_answer(c, now, 11, true);
+}
+
+static void test_nothing_is_known_at_first(void **state)
+{
+    struct cost c = {0};
+    const struct cost_request r = {.prompt_tokens = 1000, .max_tokens = 1000};
+    (void)state;
+    struct cost_estimate x = cost_predict(&c, &idle, &r, NOW);
+    assert_false(x.known);
+    assert_int_equal(cost_check(&x, NOW + 1, NOW, NULL), 0); /* so it is let through */
+    assert_int_equal(cost_check(&x, NOW, NOW, NULL), SHOAL_EDEADLINE);
+    assert_int_equal(cost_check(&x, 0, NOW, NULL), 0);
+    assert_int_equal(cost_expected_tokens(&c, 0, false), 1);
+    assert_int_equal(cost_expected_tokens(&c, 7, false), 7);
+}
+
+static void test_a_request_alone(void **state)
+{
+    struct cost c = {0};
+    struct cost_request r = {.prompt_tokens = 200};
+    struct err e = {0};
+    (void)state;
+    teach(&c, NOW);
+    struct cost_estimate x = cost_predict(&c, &idle, &r, NOW);
+    assert_true(x.known);
+    assert_true(near(x.first_ns, 20e6));
+    assert_true(near(x.total_ns, 20e6 + 10 * 2e6)); /* the learned length */
+    assert_true(near(x.alone_ns, x.total_ns));
+    r.max_tokens = 5;
+    assert_true(near(cost_predict(&c, &idle, &r, NOW).total_ns, 20e6 + 4 * 2e6));
+    r.max_tokens = 1000; /* more than answers usually have */
+    assert_true(near(cost_predict(&c, &idle, &r, NOW).total_ns, 40e6));
+    r.ignore_end = true;
+    assert_true(near(cost_predict(&c, &idle, &r, NOW).total_ns, 20e6 + 999 * 2e6));
+    r = (struct cost_request){.prompt_tokens = 200, .cached_tokens = 150};
+    assert_true(near(cost_predict(&c, &idle, &r, NOW).first_ns, 5e6));
+    cost_saw_prompt(&c, NOW, 100, 50); /* half of a prompt is usually found */
+    r.cached_tokens = 0;
+    x = cost_predict(&c, &idle, &r, NOW);
+    assert_true(near(x.first_ns, 10e6));
+    assert_int_equal(cost_check(&x, NOW + 30 * MS, NOW, &e), 0);
+    assert_int_equal(cost_check(&x, NOW + 29 * MS, NOW, &e), SHOAL_EDEADLINE);
+    assert_string_equal(e.msg, "needs about 30 ms, 29 ms remain");
+    assert_int_equal(cost_check(&x, NOW + MS / 2, NOW, &e), SHOAL_EDEADLINE);
+    assert_string_equal(e.msg, "needs about 30 ms, 0.5 ms remain");
+}
+
+static void test_what_is_ahead_counts(void **state)
+{
+    struct cost c = {0};
+    const struct cost_request r = {.prompt_tokens = 100, .max_tokens = 10, .ignore_end = true};
+    (void)state;
+    teach(&c, NOW);
+    struct cost_load l = {.max_active = 4, .n_active = 1, .decode_tokens = 50};
+    /* a batch that was never tried is taken to cost no more: somebody has to find out */
+    assert_true(near(cost_predict(&c, &l, &r, NOW).total_ns, 10e6 + 9 * 2e6));
+    cost_saw_step(&c, NOW, 3 * MS, 2, 0);
+    cost_saw_step(&c, NOW, 4 * MS, 4, 0);
+    assert_true(near(cost_predict(&c, &l, &r, NOW).total_ns, 10e6 + 9 * 3e6));
+    l.prompt_tokens = 30; /* of others */
+    struct cost_estimate x = cost_predict(&c, &l, &r, NOW);
+    assert_true(near(x.first_ns, 13e6));
+    assert_true(near(x.alone_ns, 10e6 + 9 * 2e6));
+    assert_int_equal(x.n_ahead, 1);
+    l.prompt_tokens = 0;
+    l.shared_chunk = 10; /* every 10 tokens of a prompt wait for a step of the others */
+    assert_true(near(cost_predict(&c, &l, &r, NOW).first_ns, 10e6 + 10 * 3e6));
+    /* 4 run and 3 wait: 4 must end before this one runs, each of 10 tokens, 4 at a time */
+    l = (struct cost_load){.max_active = 4, .n_active = 4, .n_waiting = 3, .decode_tokens = 70};
+    x = cost_predict(&c, &l, &r, NOW);
+    assert_true(near(x.first_ns, 4 * 10 * 4e6 / 4 + 10e6));
+    assert_true(near(x.total_ns, x.first_ns + 9 * 4e6));
+    /* choices of its own count like others */
+    const struct cost_request eight = {
+        .prompt_tokens = 100, .max_tokens = 10, .ignore_end = true, .n_choices = 8};
+    assert_true(near(cost_predict(&c, &idle, &eight, NOW).total_ns, x.total_ns));
+}
+
+static void test_prompts_beside_answers(void **state)
+{
+    struct cost c = {0};
+    double prefill, token;
+    (void)state;
+    cost_saw_step(&c, NOW, 14 * MS, 2, 70); /* nobody can tell the parts: they share */
+    cost_speed(&c, &prefill, &token);
+    assert_true(near(prefill, 1e5) && near(token, 7e6));
+    c = (struct cost){0};
+    cost_saw_step(&c, NOW, 2 * MS, 2, 0); /* one part is known: the other one gets the rest */
+    cost_saw_step(&c, NOW, 9 * MS, 2, 70);
+    cost_speed(&c, &prefill, &token);
+    assert_true(near(prefill, 1e5) && near(token, 2e6));
+    cost_saw_step(&c, NOW, 18 * MS, 2, 70); /* both twice as slow */
+    cost_speed(&c, &prefill, &token);
+    assert_true(near(prefill, 1.5e5) && near(token, 2e6 + 2e6 / 3));
+    cost_saw_step(&c, NOW, 2 * MS, 0, 3); /* a short prompt says little */
+    cost_speed(&c, &prefill, &token);
+    assert_true(near(prefill, 1.5e5));
+    c = (struct cost){0};
+    cost_saw_step(&c, NOW, 10 * MS, 0, 100);
+    cost_saw_step(&c, NOW, 9 * MS, 2, 70);
+    cost_speed(&c, &prefill, &token);
+    assert_true(near(prefill, 1e5) && near(token, 2e6));
+    cost_saw_step(&c, NOW, MS / 2, 2, 1000); /* faster than ever: still neither was for nothing */
+    cost_speed(&c, &prefill, &token);
+    assert_true(prefill > 0.0 && token > 0.0);
+}
+
+/* One odd figure at the beginning does not stay; later ones count for an eighth. */
+static void test_means(void **state)
+{
+    struct cost c = {0};
+    double prefill, token;
+    (void)state;
+    cost_saw_step(&c, NOW, 81 * MS, 1, 0);
+    for (int i = 0; i < 7; i++)
+        cost_saw_step(&c, NOW, MS, 1, 0);
+    cost_speed(&c, &prefill, &token);
+    assert_true(near(token, 11e6));
+    cost_saw_step(&c, NOW, 3 * MS, 1, 0);
+    cost_speed(&c, &prefill, &token);
+    assert_true(near(token, 10e6));
+}
+
+/* An answer that was cut off had at least this many tokens. */
+static void test_lengths(void **state)
+{
+    struct cost c = {0};
+    (void)state;
+    cost_saw_answer(&c, NOW, 40, false);
+    assert_int_equal(cost_expected_tokens(&c, 0, false), 40);
+    cost_saw_answer(&c, NOW, 8, false);
+    assert_int_equal(cost_expected_tokens(&c, 0, false), 40);
+    cost_saw_answer(&c, NOW, 8, true);
+    assert_int_equal(cost_expected_tokens(&c, 0, false), 24);
+    cost_saw_answer(&c, NOW, 0, true); /* as one token */
+    assert_int_equal(cost_expected_tokens(&c, 0, false), 16);
+    assert_int_equal(cost_expected_tokens(&c, 9, false), 9);
+    assert_int_equal(cost_expected_tokens(&c, 90, true), 90);
+}
+
+/* After an overload, measured while everything was slow, an idle model is tried again. */
+static void test_old_figures_are_forgotten_when_idle(void **state)
+{
+    struct cost c = {0};
+    const struct cost_request r = {.prompt_tokens = 100, .max_tokens = 16};
+    const struct cost_load busy = {.max_active = 4, .n_active = 3, .decode_tokens = 30};
+    (void)state;
+    cost_saw_step(&c, NOW, 500 * MS, 1, 0);
+    cost_saw_step(&c, NOW, 600 * MS, 4, 0);
+    cost_saw_step(&c, NOW, 900 * MS, 0, 100);
+    uint64_t soon = NOW + COST_FRESH_NS - MS, later = NOW + COST_FRESH_NS + MS;
+    assert_true(cost_predict(&c, &idle, &r, soon).total_ns > 5e9);
+    assert_false(cost_predict(&c, &idle, &r, later).known);
+    /* while it works it is measured all the time: what is known counts */
+    assert_true(cost_predict(&c, &busy, &r, later).total_ns > 5e9);
+    /* the one that is let through finds out, and old figures do not weigh on the new */
+    cost_saw_step(&c, later, 2 * MS, 1, 0);
+    cost_saw_step(&c, later, 10 * MS, 0, 100);
+    assert_true(near(cost_predict(&c, &idle, &r, later).total_ns, 10e6 + 15 * 2e6));
+}
+
+/* In an overload only large batches are measured; they say nothing about a request alone. */
+static void test_large_batches_do_not_price_small_ones(void **state)
+{
+    struct cost c = {0};
+    const struct cost_request r = {.prompt_tokens = 0, .max_tokens = 16};
+    (void)state;
+    cost_saw_step(&c, NOW, 600 * MS, 4, 0);
+    assert_false(cost_predict(&c, &idle, &r, NOW).known);
+}
+
+static void test_units_of_specialists(void **state)
+{
+    struct cost c = {0};
+    const struct cost_request r = {.units = 10};
+    struct cost_load l = {.batch_units = 100, .units = 100};
+    (void)state;
+    assert_false(cost_predict(&c, &l, &r, NOW).known);
+    cost_saw_units(&c, NOW, 5 * MS, 50);
+    assert_true(near(cost_predict(&c, &l, &r, NOW).total_ns, 1e6)); /* goes with the next batch */
+    l.units = 101;
+    struct cost_estimate x = cost_predict(&c, &l, &r, NOW);
+    assert_true(near(x.total_ns, 11.1e6));
+    assert_true(near(x.alone_ns, 1e6));
+    l.units = 0;
+    assert_false(cost_predict(&c, &l, &r, NOW + COST_FRESH_NS + MS).known);
+}
+
+static void test_the_error_is_tracked(void **state)
+{
+    struct cost c = {0};
+    const struct cost_request r = {.prompt_tokens = 1};
+    (void)state;
+    cost_saw_total(&c, NOW, 0.0, 5); /* was not predicted */
+    assert_true(cost_predict(&c, &idle, &r, NOW).error == 0.0);
+    cost_saw_total(&c, NOW, 100.0, 150);
+    assert_true(near(cost_predict(&c, &idle, &r, NOW).error, 0.5));
+    cost_saw_total(&c, NOW, 100.0, 90);
+    assert_true(near(cost_predict(&c, &idle, &r, NOW).error, 0.3));
+}
+
+/* No input makes a number that is none. */
+static void test_extremes(void **state)
+{
+    struct cost c = {0};
+    const struct cost_request r = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, true, 0};
+    const struct cost_load l = {UINT32_MAX, UINT32_MAX, 0, 0, UINT64_MAX, UINT64_MAX, 0, 0};
+    struct err e = {0};
+    (void)state;
+    cost_saw_step(&c, NOW, UINT64_MAX, UINT32_MAX, UINT32_MAX);
+    cost_saw_step(&c, NOW, UINT64_MAX, UINT32_MAX, 0);
+    cost_saw_step(&c, NOW, 0, 1, 0);
+    cost_saw_step(&c, NOW, 0, 0, 0);
+    cost_saw_prompt(&c, NOW, 0, 0);
+    cost_saw_answer(&c, NOW, UINT32_MAX, true);
+    cost_saw_units(&c, NOW, UINT64_MAX, 0);
+    struct cost_estimate x = cost_predict(&c, &l, &r, NOW);
+    assert_true(x.total_ns >= 0.0 && x.total_ns == x.total_ns);
+    x.total_ns = 1e300;
+    assert_int_equal(cost_check(&x, UINT64_MAX, 0, &e), SHOAL_EDEADLINE);
+    assert_true(cost_expected_tokens(&c, 0, false) >= 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_is_known_at_first),
+        cmocka_unit_test(test_a_request_alone),
+        cmocka_unit_test(test_what_is_ahead_counts),
+        cmocka_unit_test(test_prompts_beside_answers),
+        cmocka_unit_test(test_means),
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_old_figures_are_forgotten_when_idle),
+        cmocka_unit_test(test_large_batches_do_not_price_small_ones),
+        cmocka_unit_test(test_units_of_specialists),
+        cmocka_unit_test(test_the_error_is_tracked),
+        cmocka_unit_test(test_extremes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
