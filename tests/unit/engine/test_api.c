@@ -84,6 +84,19 @@ static void test_options_of_other_versions(void **state)
     }
 }
 
+/* A later member in padding at the end would be garbage of callers that do not know it. */
+static void test_options_end_without_padding(void **state)
+{
+    (void)state;
+#define END(type, last) (offsetof(struct type, last) + sizeof(((struct type *)NULL)->last))
+    assert_int_equal(sizeof(struct shoal_engine_opts), END(shoal_engine_opts, progress_ctx));
+    assert_int_equal(sizeof(struct shoal_task_opts), END(shoal_task_opts, event_ctx));
+    assert_int_equal(sizeof(struct shoal_infer_opts), END(shoal_infer_opts, done_ctx));
+    assert_int_equal(sizeof(struct shoal_ask_opts), END(shoal_ask_opts, progress_ctx));
+    assert_int_equal(sizeof(struct shoal_ask_request_opts), END(shoal_ask_request_opts, event_ctx));
+#undef END
+}
+
 static void test_tasks_check_their_size(void **state)
 {
     (void)state;
@@ -187,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_versions_agree),
         cmocka_unit_test(test_options_of_other_versions),
+        cmocka_unit_test(test_options_end_without_padding),
         cmocka_unit_test(test_tasks_check_their_size),
         cmocka_unit_test(test_info_is_filled_as_far_as_it_reaches),
         cmocka_unit_test(test_errors_may_be_null),
