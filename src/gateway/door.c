@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/hash.h"
+#include "gateway/grpc/grpc_call.h"
 
 #define LONG_BODY_BYTES ((size_t)64 << 10)
 
@@ -267,4 +268,26 @@ void door_handle(void *gw_loop, struct http_req *r)
     call_hold(c); /* while the handler runs */
     door_enter(c, NULL);
     call_release(c);
+}
+
+void door_refuse(struct http_req *r, const struct http_refusal *why)
+{
+    struct http_header headers[] = {{"content-type", "application/json"}, {"retry-after", NULL}};
+    const struct call_error e = {.type = why->status < 500 || !why->code ? "invalid_request_error"
+                                                                         : "server_error",
+                                 .code = why->code,
+                                 .message = why->why};
+    char retry[16];
+    struct buf body;
+    if (grpc_call_refuse(r, why))
+        return;
+    buf_init(&body, 1024);
+    call_put_error(&body, &e, false);
+    buf_putc(&body, '\n');
+    snprintf(retry, sizeof(retry), "%u", why->retry_s);
+    headers[1].value = retry;
+    http_begin(r, why->status, headers, why->retry_s ? 2 : 1, (int64_t)body.len);
+    http_write(r, buf_str(&body), body.len);
+    http_end(r);
+    buf_fini(&body);
 }

@@ -12,6 +12,8 @@ void door_handle(void *gw_loop, struct http_req *r);
 /* The same for a call that was made by hand, as for a message of a WebSocket.  c is held by the
  * caller; json: its body, taken; NULL: the request's own body is parsed. */
 void door_enter(struct call *c, cJSON *json);
+/* Answers what net refuses before it is a request: too large, too late, malformed. */
+void door_refuse(struct http_req *r, const struct http_refusal *why);
 bool door_early(const char *path); /* whether it is a ROUTE_EARLY */
 /* The request is as much work as so many of one prompt: it needs a place for each.  False: there
  * are not enough, and it is answered. */

@@ -16,7 +16,6 @@
 #include "flow/pool.h"
 #include "gateway/api/recall.h"
 #include "gateway/door.h"
-#include "gateway/grpc/grpc_call.h"
 #include "gateway/grpc/health.h"
 #include "net/listen.h"
 #include "net/tls.h"
@@ -213,7 +212,7 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
     if (rc == 0)
         http_server_set_early(gl->http, door_early);
     if (rc == 0)
-        http_server_set_refuse(gl->http, grpc_call_refuse);
+        http_server_set_refuse(gl->http, door_refuse);
     if (rc == 0 && gw->config->tls_cert)
         rc = open_tls(&gl->tls, gw->config, e);
     return rc;

@@ -65,7 +65,7 @@ typedef void (*http_handler)(void *ctx, struct http_req *r);
 /* Why a request is refused before a handler sees it. */
 struct http_refusal {
     int status;
-    const char *code, *why; /* code: for programs */
+    const char *code, *why; /* code: for programs; NULL: none */
     uint32_t retry_s;       /* seconds until a retry may succeed; 0: never */
 };
 
@@ -130,10 +130,10 @@ struct loop *http_server_loop(const struct http_server *s);
 /* HTTP/2 requests for which early returns true reach the handler as soon as their headers are
  * complete: for bidirectional streams.  When the server drains, their bodies end. */
 void http_server_set_early(struct http_server *s, bool (*early)(const char *path));
-/* For protocols on top of HTTP/2 with their own way of refusing.  r has the headers received so
- * far; true: r has been answered completely. */
+/* How to answer requests that never reach the handler: too large, too late, malformed.  r has the
+ * headers received so far; refuse answers it completely.  Without refuse the answer has no body. */
 void http_server_set_refuse(struct http_server *s,
-                            bool (*refuse)(struct http_req *r, const struct http_refusal *why));
+                            void (*refuse)(struct http_req *r, const struct http_refusal *why));
 /* Replaces size, count and time limits for later requests. */
 void http_server_set_limits(struct http_server *s, const struct http_limits *limits);
 

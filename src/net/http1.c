@@ -308,20 +308,23 @@ static size_t h1_queued(const struct http_req *r)
 
 static const struct http_ops ops = {h1_begin, h1_write, h1_end, h1_queued};
 
+static void ignore_end(struct http_req *r, const struct http_header *trailers, size_t n)
+{
+    (void)r;
+    (void)trailers;
+    (void)n;
+}
+
 /* Ends a broken connection; sends an error if no response has started. */
 static void give_up(struct h1 *h, int status, const char *why)
 {
-    char body[256];
-    int n = snprintf(body, sizeof(body),
-                     "{\"error\":{\"message\":\"%s\",\"type\":\"invalid_request_error\","
-                     "\"param\":null,\"code\":null}}\n",
-                     why);
-    const struct http_header type = {"content-type", "application/json"};
-    h->req = (struct http_req){.ops = &ops};
+    /* Its end is the connection's, below. */
+    static const struct http_ops last = {h1_begin, h1_write, ignore_end, h1_queued};
+    const struct http_refusal refusal = {.status = status, .why = why};
+    h->req = (struct http_req){.method = "", .path = "", .query = "", .ops = &last};
     h->keep = false;
     h->parser.http_minor = 1;
-    h1_begin(&h->req, status, &type, 1, n);
-    h1_write(&h->req, body, (size_t)n);
+    http_refuse(h->conn->server, &h->req, &refusal);
     h->phase = H1_CLOSING;
     sock_finish(&h->conn->sock, true);
     http_conn_timer(h->conn, LINGER_MS);

@@ -302,15 +302,6 @@ static size_t list_headers(struct h2_stream *s)
 static void refuse(struct h2_stream *s)
 {
     const struct http_refusal *f = &refusals[s->refuse];
-    struct http_server *server = s->h->conn->server;
-    struct http_header headers[] = {{"content-type", "application/json"}, {"retry-after", NULL}};
-    char body[256], retry[16];
-    int n = snprintf(body, sizeof(body),
-                     "{\"error\":{\"message\":\"%s\",\"type\":\"%s\",\"param\":null,"
-                     "\"code\":\"%s\"}}\n",
-                     f->why, f->status < 500 ? "invalid_request_error" : "server_error", f->code);
-    snprintf(retry, sizeof(retry), "%u", f->retry_s);
-    headers[1].value = retry;
     s->handled = true;
     s->req = (struct http_req){.method = "",
                                .path = "",
@@ -318,11 +309,7 @@ static void refuse(struct h2_stream *s)
                                .headers = s->headers,
                                .n_headers = list_headers(s),
                                .ops = &ops};
-    if (server->refuse && server->refuse(&s->req, f))
-        return;
-    h2_begin(&s->req, f->status, headers, f->retry_s ? 2 : 1, n);
-    h2_write(&s->req, body, (size_t)n);
-    h2_end(&s->req, NULL, 0);
+    http_refuse(s->h->conn->server, &s->req, f);
 }
 
 /* ---- requests ---- */

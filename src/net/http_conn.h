@@ -38,7 +38,7 @@ struct http_server {
     http_handler handler;
     void *ctx;
     bool (*early)(const char *path);                                    /* or NULL */
-    bool (*refuse)(struct http_req *r, const struct http_refusal *why); /* or NULL */
+    void (*refuse)(struct http_req *r, const struct http_refusal *why); /* or NULL */
     struct http_listener *listeners;
     struct tls_server *tls;
     struct http_conn *conns;
@@ -62,5 +62,8 @@ bool http2_start(struct http_conn *c);
 /* HTTP/1.1: hands over the connection and its remaining input after the caller has answered a
  * request with Upgrade with status 101. */
 struct http_conn *http1_upgrade(struct http_req *r);
+
+/* Answers a request that never reaches the handler, to its end. */
+void http_refuse(struct http_server *s, struct http_req *r, const struct http_refusal *why);
 
 #endif

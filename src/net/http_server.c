@@ -307,7 +307,7 @@ void http_server_set_early(struct http_server *s, bool (*early)(const char *path
 }
 
 void http_server_set_refuse(struct http_server *s,
-                            bool (*refuse)(struct http_req *r, const struct http_refusal *why))
+                            void (*refuse)(struct http_req *r, const struct http_refusal *why))
 {
     s->refuse = refuse;
 }
@@ -351,4 +351,14 @@ const char *http_server_date(struct http_server *s)
         strftime(s->date, sizeof(s->date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
     }
     return s->date;
+}
+
+void http_refuse(struct http_server *s, struct http_req *r, const struct http_refusal *why)
+{
+    if (s->refuse) {
+        s->refuse(r, why);
+        return;
+    }
+    http_begin(r, why->status, NULL, 0, 0);
+    http_end(r);
 }

@@ -13,7 +13,6 @@
 #include "flow/pool.h"
 #include "gateway/api/recall.h"
 #include "gateway/door.h"
-#include "gateway/grpc/grpc_call.h"
 #include "gateway/grpc/health.h"
 #include "host/prompt_cache.h"
 
@@ -68,7 +67,7 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
     if (rc == 0)
         http_server_set_early(gl->http, door_early);
     if (rc == 0)
-        http_server_set_refuse(gl->http, grpc_call_refuse);
+        http_server_set_refuse(gl->http, door_refuse);
     return rc;
 }
 
