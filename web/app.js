@@ -1,4 +1,4 @@
-// app.js - the frame: which view is shown, colours, whether the server is there.
+// app.js - the frame: switches views, colours, and shows whether the server is reachable.
 import { $, getJson, h, icon, kept, onGone } from './lib.js';
 import * as ask from './ask.js';
 import * as chat from './chat.js';
@@ -30,7 +30,7 @@ function show() {
 
 // ---- colours
 
-const themes = { auto: ['i-auto', 'as the system'], light: ['i-sun', 'light'], dark: ['i-moon', 'dark'] };
+const themes = { auto: ['i-auto', 'system'], light: ['i-sun', 'light'], dark: ['i-moon', 'dark'] };
 
 function setTheme(name) {
     window.setTheme(name);
@@ -44,7 +44,7 @@ function nextTheme() {
     setTheme(names[(names.indexOf(document.documentElement.dataset.choice) + 1) % names.length]);
 }
 
-// ---- is the server there?
+// ---- is the server reachable?
 
 let there = true, timer = 0;
 
@@ -70,9 +70,9 @@ function lost() {
     if (!banner.hidden && banner.dataset.kind === 'lost')
         return;
     banner.dataset.kind = 'lost';
-    banner.replaceChildren(h('p', {}, h('strong', {}, 'The server does not answer.'),
-        ' What you typed is kept, and this page connects again by itself. If it takes long, see whether ',
-        h('code', {}, 'shoal serve'), ' still runs.'),
+    banner.replaceChildren(h('p', {}, h('strong', {}, 'The server does not respond.'),
+        ' Your text is kept, and this page reconnects automatically. If this takes long, check that ',
+        h('code', {}, 'shoal serve'), ' is still running.'),
     h('button', { type: 'button', class: 'button small', onclick: look }, 'Try now'));
     banner.hidden = false;
 }
@@ -80,7 +80,7 @@ function lost() {
 async function back() {
     const banner = $('banner');
     banner.dataset.kind = 'back';
-    banner.replaceChildren(h('p', {}, h('strong', {}, 'Connected again.'), ' Everything works as before.'));
+    banner.replaceChildren(h('p', {}, h('strong', {}, 'Reconnected.')));
     setTimeout(() => {
         if (banner.dataset.kind === 'back')
             banner.hidden = true;
@@ -101,7 +101,7 @@ async function status() {
             setTimeout(status, 1000);
     } catch (e) {
         if (e.status)
-            s.textContent = e.status === 401 ? 'Needs a key' : 'Server there';
+            s.textContent = e.status === 401 ? 'Needs a key' : 'Server running';
     }
 }
 

@@ -1,4 +1,4 @@
-// ask.js - the Ask view: a text to /v1/process, and everything that is known about its answer.
+// ask.js - the Ask view: sends a text to /v1/process and shows all details of the answer.
 import { $, Gone, Refused, composer, errorBox, events, h, keep, kept, ms, percent, request, whenLoaded, words } from './lib.js';
 
 const examples = [
@@ -10,7 +10,7 @@ const examples = [
     'tell me a joke',
 ];
 const MAX_TURNS = 30;
-let field, history = []; // of answers, oldest first; kept while the tab is open
+let field, history = []; // answers, oldest first; kept while the tab is open
 
 export function start() {
     field = composer($('ask-form'), $('ask-text'), 'ask', send);
@@ -87,15 +87,15 @@ async function ask(text) {
             }
         }
         if (!complete)
-            throw new Gone('the answer broke off');
+            throw new Gone('the answer was interrupted');
     } catch (e) {
         turn.fail(e.stream ? fromStream(e.stream) : e);
-        if ($('ask-text').value === '') // what was typed is not lost
+        if ($('ask-text').value === '') // keep the typed text
             field.set(text);
     }
 }
 
-// An error that came inside a stream looks like one that came instead of it.
+// Makes an error inside a stream look like an error response.
 function fromStream(error) {
     return new Refused(error.type === 'timeout_error' ? 504 : 500, error, new Headers());
 }
@@ -168,13 +168,13 @@ function json(value) {
 }
 
 const results = {
-    done: ['good', 'done'], scheduled: ['good', 'scheduled'], ask: ['wait', 'asks back'],
+    done: ['good', 'done'], scheduled: ['good', 'scheduled'], ask: ['wait', 'asks for details'],
     unknown: ['bad', 'unknown device'], failed: ['bad', 'failed'],
 };
 
 function actionsBlock(actions) {
     return h('section', { class: 'block' }, h('h3', {}, actions.length === 1 ? 'Action' : 'Actions'),
-        actions.length === 0 && h('p', { class: 'hint' }, 'None: nothing to carry out.'),
+        actions.length === 0 && h('p', { class: 'hint' }, 'No actions.'),
         actions.map((a) => {
             const [kind, label] = results[a.result] ?? ['wait', a.result];
             return h('div', { class: 'action' },
@@ -184,9 +184,9 @@ function actionsBlock(actions) {
         }));
 }
 
-// ---- what was understood
+// ---- interpretation
 
-// The clause's text with its entities marked, in the order they stand.
+// The clause's text with its entities marked, in text order.
 function marked(clause) {
     const out = [];
     let at = 0;
@@ -236,7 +236,7 @@ function timeBlock(v, limit) {
     const total = v.total_ms, seen = limit <= total * 20;
     const scale = nice((seen ? Math.max(limit, total) : total) * 1.02);
     const at = (t) => `${(t / scale) * 100}%`;
-    const row = (i, e) => { // beside the lines, which span all rows
+    const row = (i, e) => { // next to the lines, which span all rows
         e.style.gridRow = i + 1;
         return e;
     };

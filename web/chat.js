@@ -46,19 +46,19 @@ export function focus() {
 function fill(models) {
     const select = $('chat-model'), was = select.value || kept('chat-settings', {}).model;
     select.replaceChildren(...models.map((m) => h('option', { value: m.id },
-        m.state === 'ready' ? m.id : `${m.id} (${m.state === 'failed' ? 'failed' : 'loads when asked'})`)));
+        m.state === 'ready' ? m.id : `${m.id} (${m.state === 'failed' ? 'failed' : 'loads on first use'})`)));
     if (models.some((m) => m.id === was))
         select.value = was;
     select.disabled = models.length === 0;
     if (models.length === 0)
-        $('chat-about').textContent = 'This server has no model that writes text.';
+        $('chat-about').textContent = 'This server has no model that generates text.';
     else
         about();
 }
 
 function about() {
     $('chat-about').textContent = /^reply/.test($('chat-model').value)
-        ? 'Made to say what other parts decided: give it a line such as the examples, not a conversation.' : '';
+        ? 'This model only phrases decisions of other models: enter a line like the examples, not a conversation.' : '';
 }
 
 const showTemp = () => { $('chat-temp-out').textContent = Number($('chat-temp').value).toFixed(1); };
@@ -183,7 +183,7 @@ function take(chunk, m, view, time) {
 }
 
 function figures(m, time) {
-    /* over all the time, the prompt's too: tokens that come together say nothing about those between */
+    /* rate over the whole time, including prefill: the gaps between tokens that arrive together mean nothing */
     const n = time.tokens ?? time.n, took = time.last - time.begin;
     const parts = [`${n} tokens`];
     if (time.last && took > 0)
@@ -191,13 +191,13 @@ function figures(m, time) {
     if (time.first)
         parts.push(`first after ${ms(time.first - time.begin)}`);
     if (m.finish === 'length')
-        parts.push('cut at the longest answer');
+        parts.push('cut at the maximum length');
     if (m.finish === 'stopped')
         parts.push('stopped');
     return parts.join(' · ');
 }
 
-// The message goes back into the field, so that it can be sent again.
+// Puts the message back into the field, so that it can be sent again.
 function fail(e, view) {
     const last = messages.pop();
     keep('chat', messages);

@@ -1,4 +1,4 @@
-// docs.js - the page /docs: every route of /openapi.json, to be tried.
+// docs.js - the page /docs: lists every route of /openapi.json and lets you try it.
 'use strict';
 const examples = {
     '/v1/chat/completions': { messages: [{ role: 'user', content: 'Hello' }], max_tokens: 64, stream: true },

@@ -1,6 +1,6 @@
-// lib.js - what all views share: elements, requests, streams of events, errors in words, what is kept.
+// lib.js - shared by all views: elements, requests, event streams, error messages, saved state.
 
-// An element: h('p', {class: 'x', onclick: f}, 'text', child, ...).  Text is always text.
+// Makes an element: h('p', {class: 'x', onclick: f}, 'text', child, ...).  Text is never parsed as HTML.
 export function h(tag, attributes, ...children) {
     const e = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -26,7 +26,7 @@ export function icon(name) {
     return svg;
 }
 
-// ---- what is kept while the tab is open (drafts, settings): a page that reloads loses nothing
+// ---- state kept while the tab is open (drafts, settings): it survives a reload
 
 export function keep(name, value) {
     try {
@@ -73,7 +73,7 @@ export class Refused extends Error {
     }
 }
 
-// The server cannot be reached, or went away in the middle.
+// The server cannot be reached, or the connection was lost.
 export class Gone extends Error {}
 
 const watchers = new Set();
@@ -81,7 +81,7 @@ export const onGone = (fn) => watchers.add(fn);
 
 function gone() {
     watchers.forEach((fn) => fn());
-    return new Gone('the server does not answer');
+    return new Gone('the server does not respond');
 }
 
 export async function request(path, { body, signal, method } = {}) {
@@ -141,7 +141,7 @@ export async function* events(response) {
     }
 }
 
-// Waits until fn, which is refused while a model is being loaded, is not refused any more.
+// Repeats fn while it is refused because a model is being loaded.
 export async function whenLoaded(fn, waiting, signal) {
     for (let tries = 0; ; tries++) {
         try {
@@ -155,34 +155,34 @@ export async function whenLoaded(fn, waiting, signal) {
     }
 }
 
-// ---- errors, in words: what happened, and what to do
+// ---- error messages: what happened, and what to do
 
 const sentence = (s) => s && (s[0].toUpperCase() + s.slice(1) + (/[.!?]$/.test(s) ? '' : '.'));
 
 export function explain(e) {
     if (e instanceof Gone)
-        return ['The server does not answer.', 'Your text is kept. This page tries again by itself; if it takes long, see whether “shoal serve” still runs.'];
+        return ['The server does not respond.', 'Your text is kept. This page retries automatically; if this takes long, check that “shoal serve” is still running.'];
     if (!(e instanceof Refused))
-        return ['Something went wrong in this page.', `${e.message}. Reload it; what you typed is kept.`];
+        return ['Something went wrong in this page.', `${e.message}. Reload it; your text is kept.`];
     const said = sentence(e.message);
     if (e.status === 401)
-        return ['This server asks for an API key.', 'Enter one that is in its configuration.'];
+        return ['This server requires an API key.', 'Enter a key from its configuration.'];
     if (e.status === 403)
-        return ['This key may not do that.', said];
+        return ['This key does not allow that.', said];
     if (e.code === 'model_not_found')
-        return ['The model for this is not here.', said];
+        return ['The required model is missing.', said];
     if (e.status === 429)
-        return ['The server has too much to do.', `${said} Try again in ${e.retry || 1} s.`];
+        return ['The server is overloaded.', `${said} Try again in ${e.retry || 1} s.`];
     if (e.status === 504)
-        return ['It would have taken longer than the budget.', 'Raise the budget, or let it finish: turn off “Stop what takes longer”.'];
+        return ['It would have exceeded the budget.', 'Raise the budget, or turn off “Enforce the budget”.'];
     if (e.status === 503)
-        return ['The server cannot answer now.', said];
+        return ['The server cannot answer right now.', said];
     if (e.status >= 500)
         return ['The server could not answer.', `${said} In its log this is ${e.id || 'there'}.`];
     return ['The server did not accept this.', said];
 }
 
-// A box that says it, with buttons: errorBox(e, ['Ask again', fn], ...).
+// A box with the message and buttons: errorBox(e, ['Ask again', fn], ...).
 export function errorBox(e, ...actions) {
     const [what, todo] = explain(e);
     if (e.status === 401)
@@ -204,7 +204,7 @@ export function askKey() {
     dialog.showModal();
 }
 
-// ---- composers: grow with their text, Enter sends, drafts are kept
+// ---- text fields: grow with their text, Enter sends, drafts are kept
 
 export function composer(form, field, name, send) {
     const grow = () => {

@@ -1,5 +1,5 @@
-// markdown.js - the Markdown of model cards as elements: headings, paragraphs, lists, tables, code, links.
-// Nothing of the text becomes markup: every piece goes in as text.
+// markdown.js - renders the Markdown of model cards: headings, paragraphs, lists, tables, code, links.  No part of
+// the text is parsed as HTML.
 import { h } from './lib.js';
 
 const INLINE = /(`+)(.+?)\1|\*\*(.+?)\*\*|\[([^\]]+)\]\(([^)\s]+)\)/g;
@@ -21,7 +21,7 @@ function inline(text, link) {
     return out;
 }
 
-// Cells of a row; a bar behind a backslash or inside code stays in its cell.
+// Splits a row into cells; a bar after a backslash or inside code does not split.
 function cells(line) {
     const out = [''];
     let code = false;
@@ -46,7 +46,7 @@ function table(lines, link) {
         h('table', {}, named && h('thead', {}, row('th', head)), h('tbody', {}, rows.map((r) => row('td', r)))));
 }
 
-// link(text, target): the element for a link.
+// link(text, target) returns the element for a link.
 export function markdown(text, link) {
     const out = [], lines = text.split('\n');
     let i = 0;

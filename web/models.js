@@ -1,10 +1,10 @@
-// models.js - the Models view: what there is, what it holds and how fast it was; load, unload, cards.
+// models.js - the Models view: state, memory and speed of each model; load, unload, cards.
 import { $, bytes, count, errorBox, getJson, h, ms, request } from './lib.js';
 import { markdown } from './markdown.js';
 
 const tasks = {
-    generate: 'writes text', classify: 'says what a text is', tag: 'finds entities', embed: 'makes vectors',
-    rerank: 'orders documents', summarize: 'makes texts short', score: 'scores numbers',
+    generate: 'generates text', classify: 'classifies texts', tag: 'finds entities', embed: 'computes embeddings',
+    rerank: 'ranks documents', summarize: 'summarizes texts', score: 'scores numbers',
 };
 const states = { ready: 'good', loading: 'wait', unloading: 'wait', unloaded: '', failed: 'bad' };
 const cards = new Map(), asked = new Map(); // name -> text, name -> promise of it
@@ -12,7 +12,7 @@ let opener = '', timer = 0, busy = new Set(), last = '';
 
 export function start() {
     $('card-close').addEventListener('click', () => $('card').close());
-    $('card').addEventListener('close', () => focusOn(opener)); // what opened it may have been drawn anew
+    $('card').addEventListener('close', () => focusOn(opener)); // its opener may have been redrawn
     $('card').addEventListener('click', (e) => {
         if (e.target === $('card'))
             $('card').close();
@@ -40,7 +40,7 @@ async function refresh() {
             return;
         }
         admin = false;
-        try { // without the right to administer: what everybody may know
+        try { // without administration rights: the public list
             list = (await getJson('/v1/models')).data.map((m) => ({ ...m, model: m.id, card: true }));
         } catch (again) {
             $('models-note').replaceChildren(errorBox(again));
@@ -62,7 +62,7 @@ function draw(list, admin) {
         files.set(m.path ?? m.model, m.bytes ?? 0);
     const memory = [...files.values()].reduce((a, b) => a + b, 0);
     const ready = list.filter((m) => m.state === 'ready').length;
-    $('models-sum').textContent = `${ready} of ${list.length} ready${memory ? `, ${bytes(memory)} of memory in all` : ''}.`;
+    $('models-sum').textContent = `${ready} of ${list.length} ready${memory ? `, ${bytes(memory)} of memory in total` : ''}.`;
     $('models-list').replaceChildren(...list.map((m) => model(m, list, admin)));
     if (focused)
         focusOn(focused);
@@ -75,13 +75,13 @@ function focusOn(name) {
     document.querySelector(`[data-focus="${CSS.escape(name)}"]`)?.focus();
 }
 
-// Models of one file run together: what was measured for one of them holds for the others.
+// Models that share a file run together, so their measurements are shared too.
 function speed(m, list) {
     if (!m.tokens_per_s && !m.median_ms)
         m = list.find((o) => o.path === m.path && (o.tokens_per_s || o.median_ms)) ?? m;
     if (m.tokens_per_s)
         return `${count(Math.round(m.tokens_per_s))} tokens/s`;
-    return m.median_ms ? `${ms(m.median_ms)} a request` : 'not measured yet';
+    return m.median_ms ? `${ms(m.median_ms)} per request` : 'not measured yet';
 }
 
 function model(m, list, admin) {
@@ -103,9 +103,9 @@ function model(m, list, admin) {
         h('p', { class: 'model-task' }, tasks[m.task] ?? m.task ?? ''),
         h('p', { class: 'model-about' }, about(m.model)),
         m.state === 'loading' && progress,
-        m.error && h('p', { class: 'model-error' }, `Could not be loaded: ${m.error}`),
+        m.error && h('p', { class: 'model-error' }, `Loading failed: ${m.error}`),
         h('dl', {}, facts.map(([k, v]) => h('div', {}, h('dt', {}, k), h('dd', {}, String(v))))),
-        shared.length > 0 && h('p', { class: 'hint' }, `One file, one place in memory with ${shared.join(', ')}.`),
+        shared.length > 0 && h('p', { class: 'hint' }, `Shares its file and memory with ${shared.join(', ')}.`),
         h('div', { class: 'row' }, buttons(m, admin)));
 }
 
@@ -142,7 +142,7 @@ async function fetchCard(name) {
     try {
         cards.set(name, await asked.get(name));
     } catch (e) {
-        asked.delete(name); // to be asked for again
+        asked.delete(name); // allows a retry
         throw e;
     }
     return cards.get(name);
@@ -155,7 +155,7 @@ function about(name) {
     return first.replace(/\[([^\]]+)\]\([^)]*\)/g, '$1').replaceAll('`', '').replace(/:$/, '.');
 }
 
-// Links to other cards open them; others lead away in a tab of their own; paths in the repository are only named.
+// Links to other cards open them; external links open in a new tab; repository paths are shown as text.
 function link(text, target) {
     const card = /^([\w-]+)\.md$/.exec(target);
     if (card)

@@ -1,4 +1,4 @@
-// theme.js - the colours: as the system has them (auto), light or dark.  Runs before anything is drawn.
+// theme.js - colours: as set in the system (auto), light or dark.  Runs before anything is drawn.
 'use strict';
 (() => {
     const root = document.documentElement.dataset, dark = matchMedia('(prefers-color-scheme: dark)');
