@@ -1,5 +1,5 @@
-// What a streamed token costs the gateway: instructions of the event loop's thread, counted by callgrind, so that the
-// figure is the same on a busy machine.
+// The gateway's cost per streamed token: instructions of the event loop's thread, counted by callgrind, so that a
+// busy machine does not change the figure.
 //
 //   bench/run stream [--shoal PATH[,PATH...]] [--model FILE] [--tokens N] [--wire grpc,http]
 //
@@ -53,7 +53,7 @@ function grpcBody(tokens) {
   return Buffer.concat([head, message]);
 }
 
-// Both count what came: events with text.
+// Both count the received events with text.
 function askGrpc(port, tokens) {
   return new Promise((done, give) => {
     const session = http2.connect(`http://127.0.0.1:${port}`);

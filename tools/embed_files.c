@@ -1,6 +1,7 @@
-/* embed_files.c - at build: files into one C file, each as it is and compressed with gzip.
+/* embed_files.c - build step: writes files into one C file, each unchanged and compressed with
+ * gzip.
  * Usage: embed_files OUT.c FOLDER FILE...   (files relative to the folder)
- *        embed_files --bytes NAME OUT.c FILE   (one file as it is: NAME[] and NAME_bytes) */
+ *        embed_files --bytes NAME OUT.c FILE   (one file, unchanged: NAME[] and NAME_bytes) */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +66,7 @@ static void put_bytes(FILE *out, const char *name, size_t i, const uint8_t *p, s
     put_list(out, p, n);
 }
 
-/* gzip, without a time stamp so that builds are the same; 0: it would not be smaller. */
+/* gzip without a time stamp, so that builds are reproducible; 0: it would not be smaller. */
 static size_t compress_bytes(const uint8_t *p, size_t n, uint8_t *out, size_t cap)
 {
     z_stream z = {.next_in = (Bytef *)(uintptr_t)p,

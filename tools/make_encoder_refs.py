@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes tests/data/encoders: small random encoders as Hugging Face folders, and what transformers
-answers for them.  A developer's tool: the tests only read its output.
+"""Makes tests/data/encoders: small random encoders as Hugging Face folders, and the results of
+transformers for them. A developer's tool: the tests only read its output.
 
 usage: tools/make_encoder_refs.py [NAME ...]     names of models, or minilm; all by default
 
@@ -28,7 +28,7 @@ TEXT = "The old harbour wakes: gulls argue, the ropes creak and 27 boats wait fo
 
 BERT = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96,
             max_position_embeddings=64, vocab_size=120, pad_token_id=0)
-# widths that are no multiples of 32 or 16: odd heads, no whole blocks
+# widths that are not multiples of 32 or 16: odd heads, incomplete blocks
 ODD = dict(hidden_size=40, num_hidden_layers=2, num_attention_heads=2, intermediate_size=72,
            max_position_embeddings=50, vocab_size=120, pad_token_id=1)
 DISTIL = dict(dim=64, n_layers=2, n_heads=2, hidden_dim=128, max_position_embeddings=64, vocab_size=120)
@@ -58,7 +58,7 @@ MODELS = {
 
 
 def randomize(model, rng):
-    """Weights as uneven as trained ones, so that no part of the computation is too small to see."""
+    """Makes weights as uneven as trained ones, so that every part of the computation matters."""
     with torch.no_grad():
         for name, p in model.named_parameters():
             norm = "LayerNorm.weight" in name or "layer_norm.weight" in name
@@ -77,7 +77,7 @@ def word_pieces(n):
 
 
 def run(model, ids, types):
-    """Last layer, what is in front of the classes (or None), logits (or None) of one sequence."""
+    """Last layer, input of the class layer (or None), and logits (or None) of one sequence."""
     args = {"input_ids": torch.tensor([ids]), "output_hidden_states": True}
     if types is not None:
         args["token_type_ids"] = torch.tensor([types])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes tests/data/folders: small random decoders as Hugging Face folders, and what transformers
-answers for them.  A developer's tool: the tests only read its output.
+"""Makes tests/data/folders: small random decoders as Hugging Face folders, and the results of
+transformers for them. A developer's tool: the tests only read its output.
 
 usage: tools/make_folder_refs.py [NAME ...]     all by default
 
@@ -69,7 +69,7 @@ MODELS = {
 
 
 def randomize(model, rng):
-    """Weights as uneven as trained ones, so that no part of the computation is too small to see."""
+    """Makes weights as uneven as trained ones, so that every part of the computation matters."""
     tied = model.config.tie_word_embeddings
     with torch.no_grad():
         for name, p in model.named_parameters():
@@ -79,7 +79,7 @@ def randomize(model, rng):
             fan_in = p.shape[0] if conv else p.shape[-1]
             spread = (0.1 if p.ndim == 1 else (0.3 if tied else 1.0) if embedding
                       else 1 / fan_in ** 0.5)
-            if "attention.q_proj" in name:  # GPT-Neo has learned what others divide by
+            if "attention.q_proj" in name:  # GPT-Neo does not scale scores: its weights include the scale
                 spread /= 4
             p.copy_(torch.tensor(rng.normal(1.0 if norm else 0.0, spread, p.shape)))
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the reference files in tests/data/refs: small random models of each architecture, and what
-transformers and llama.cpp answer for them.  A developer's tool: the tests only read its output.
+"""Makes the reference files in tests/data/refs: small random models of each architecture, and the results
+of transformers and llama.cpp for them.  A developer's tool: the tests only read its output.
 
 usage: tools/make_refs.py [NAME ...]       names of models, or dequant, stories15M; all
 
-Needs a C compiler, node's npm and PyPI; makes a Python environment of its own in .cache/refs-venv.
+Needs a C compiler, node's npm and PyPI; creates its own Python environment in .cache/refs-venv.
 What is in the files is told in tests/data/refs/README.md.
 """
 import hashlib
@@ -20,7 +20,7 @@ from refs_common import ROOT, SEED, enter_venv, write_ref
 
 OUT = ROOT / "tests/data/refs"
 WORK = ROOT / ".cache/refs"
-# text/wikitext2-valid.txt, text/tinyshakespeare.txt and reference/ in it; what is missing is left out
+# text/wikitext2-valid.txt, text/tinyshakespeare.txt and reference/ in it; missing files are skipped
 DATA = pathlib.Path(os.environ.get("SHOAL_DATA", "/nonexistent"))
 
 enter_venv()

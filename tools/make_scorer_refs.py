@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes tests/data/scorers/NAME: small random layer programs (docs/SCORERS.md) and what PyTorch
-answers for a series of 400 samples.  A developer's tool: the tests only read its output.
+"""Makes tests/data/scorers/NAME: small random layer programs (docs/SCORERS.md) and the results of PyTorch
+for a series of 400 samples.  A developer's tool: the tests only read its output.
 
 usage: tools/make_scorer_refs.py
 
@@ -55,7 +55,7 @@ def windows(x, window, hop):
 
 
 class Stream(nn.Module):
-    """One sample a step, the state goes on: a sensor's anomaly score."""
+    """One sample per step with state: an anomaly score for a sensor."""
     config = {"input": {"channels": 7, "window": 1, "stateful": True, "mean": [0.5] * 7, "std": [2.0] * 7},
               "layers": [{"type": "lstm", "name": "lstm", "hidden": 24}, {"type": "linear", "name": "out"},
                          {"type": "sigmoid"}],
@@ -87,7 +87,7 @@ class Both(nn.Module):
 
 
 class Gru(nn.Module):
-    """Two layers of GRU, a norm, the last sample; hidden is no multiple of 32."""
+    """Two layers of GRU, a norm, the last sample; hidden is not a multiple of 32."""
     config = {"input": {"channels": 5, "window": 20},
               "layers": [{"type": "gru", "name": "gru", "hidden": 33, "layers": 2},
                          {"type": "layer_norm", "name": "norm", "eps": 1e-3}, {"type": "last"},
@@ -129,7 +129,7 @@ class Conv(nn.Module):
 
 
 class Voice(nn.Module):
-    """A voice detector in small: spectrum as a convolution, convolutions, a cell that remembers."""
+    """A small voice detector: spectrum as a convolution, convolutions, and a recurrent cell."""
     config = {"input": {"channels": 1, "window": 36, "hop": 32, "stateful": True},
               "layers": [{"type": "pad", "right": 8, "mode": "reflect"},
                          {"type": "conv1d", "name": "stft", "stride": 8}, {"type": "magnitude"},
@@ -162,7 +162,7 @@ class Voice(nn.Module):
 
 
 class Int8(nn.Module):
-    """Matrices of 8 bits in the file; what they stand for is what PyTorch computes with."""
+    """Stores 8-bit matrices in the file; PyTorch computes with the dequantized values."""
     config = {"input": {"channels": 4, "window": 25},
               "layers": [{"type": "conv1d", "name": "conv", "padding": 4}, {"type": "relu"},
                          {"type": "lstm", "name": "lstm", "hidden": 40}, {"type": "last"},
@@ -187,7 +187,7 @@ def main():
         tensors = {}
         with torch.no_grad():
             for key, p in model.named_parameters():
-                p *= 3  # further from zero than a fresh model is
+                p *= 3  # further from zero than a newly initialized model
                 if dtype == torch.int8 and p.ndim > 1:
                     scale = p.abs().reshape(len(p), -1).max(1).values / 127
                     shape = (-1,) + (1,) * (p.ndim - 1)

@@ -2,10 +2,10 @@
  *
  * usage: make_shapes NAME OUT.gguf     (names: see shapes[], or no argument at all)
  *
- * For speed alone: what the model says is noise, but every size is that of the real one, the
- * vocabulary included, because loading it takes time too.  The values depend on the shape only.
+ * For benchmarks only: the output is noise, but all sizes are those of the real model, including
+ * the vocabulary, because loading it takes time too.  The values depend only on the shape.
  *
- * Failure:   a message and exit code 1; no half file stays. */
+ * Failure:   a message and exit code 1; no partial file is left. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "format/gguf_write.h"
 
 static const struct shape {
-    const char *name, *arch, *pre; /* pre: of byte-level BPE; NULL: SentencePiece */
+    const char *name, *arch, *pre; /* pre: pre-tokenizer of byte-level BPE; NULL: SentencePiece */
     uint32_t dim, ffn, layers, heads, kv_heads, vocab;
     bool tied, qkv_bias;
     float rope_base;
@@ -77,7 +77,7 @@ static int word(char out[8], uint32_t k, int *cut)
     return len;
 }
 
-/* GPT-2's printable stand-in for a byte, in UTF-8. */
+/* GPT-2's printable substitute for a byte, in UTF-8. */
 static size_t byte_char(char out[4], uint32_t b)
 {
     uint32_t c = b, other = 0;
@@ -99,7 +99,7 @@ struct vocab {
     struct str *tokens, *merges;
     float *scores;
     int32_t *types;
-    char *text; /* what tokens and merges point into */
+    char *text; /* storage of tokens and merges */
     size_t used;
 };
 
@@ -165,7 +165,7 @@ static int put_vocab(struct maker *m, struct err *e)
     int rc = 0;
 
     if (!v.tokens || !v.merges || !v.scores || !v.types || !v.text) {
-        rc = err_set(e, SHOAL_ENOMEM, "vocabulary of %" PRIu32 " tokens", n);
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for a vocabulary of %" PRIu32 " tokens", n);
         goto out;
     }
     if (bpe)
@@ -271,7 +271,7 @@ static int each_tensor(struct maker *m, tensor_fn fn, struct err *e)
     const struct {
         const char *name;
         uint32_t cols, rows;
-        bool bias; /* where the shape has them */
+        bool bias; /* only if the shape has biases */
     } parts[] = {
         {"attn_norm.weight", s->dim, 0, false},
         {"attn_q.weight", s->dim, s->dim, false},

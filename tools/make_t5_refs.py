@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes tests/data/t5: small random T5 models as Hugging Face folders, and what transformers computes
-and generates with them.  A developer's tool: the tests only read its output.
+"""Makes tests/data/t5: small random T5 models as Hugging Face folders, and the results of transformers
+for them.  A developer's tool: the tests only read its output.
 
 usage: tools/make_t5_refs.py [NAME ...]     all by default
 
@@ -22,7 +22,7 @@ import transformers as tf  # noqa: E402
 
 OUT = ROOT / "tests/data/t5"
 LENGTHS = [20, 1, 33, 2, 7, 48]
-TARGET = 18  # tokens of the decoder whose logits are kept, more than a page
+TARGET = 18  # decoder tokens whose logits are stored, more than a page
 TEXTS = ["The old harbour wakes: gulls argue, the ropes creak and 27 boats wait for the tide.",
          "Go? asks Ana.", "The boats wait. The gulls argue. The old ropes creak and the tide wakes the harbour."]
 WORDS = "light door pump valve water north south rain wind ship crew deck mast sail fish net salt cold warm red blue"
@@ -31,16 +31,16 @@ VOCAB = 128
 COMMON = dict(vocab_size=VOCAB, n_positions=64, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0)
 # name -> (config, type of the file)
 MODELS = {
-    # multiples of 64 everywhere: can be rounded to 8 bits
+    # all widths are multiples of 64: can be rounded to 8 bits
     "t5-relu": (tf.T5Config(**COMMON, d_model=64, d_kv=16, d_ff=64, num_layers=2, num_decoder_layers=1,
                             num_heads=4, feed_forward_proj="relu"), torch.float32),
-    # flan-style: a gate, an output matrix of its own; odd widths, other buckets, unlike sides
+    # flan-style: a gate, a separate output matrix; odd widths, other buckets, different depths
     "t5-gated": (tf.T5Config(**COMMON, d_model=40, d_kv=12, d_ff=72, num_layers=1, num_decoder_layers=3,
                              num_heads=3, feed_forward_proj="gated-gelu", tie_word_embeddings=False,
                              relative_attention_num_buckets=16, relative_attention_max_distance=40),
                  torch.float16),
 }
-# what is generated from every source; names as in generation_config.json
+# generation settings for every source; names as in generation_config.json
 GENERATIONS = {
     "greedy": dict(max_new_tokens=24),
     "greedy.ngram": dict(max_new_tokens=24, no_repeat_ngram_size=2, min_new_tokens=9),
@@ -54,7 +54,7 @@ SUMMARIZATION = dict(prefix="summarize: ", num_beams=3, max_length=25, min_lengt
 
 
 def randomize(model, rng):
-    """Weights as uneven as trained ones, scores of attention of about one; the end a likely token."""
+    """Makes weights as uneven as trained ones, with attention scores of about one and a likely end token."""
     c = model.config
     with torch.no_grad():
         for name, p in model.named_parameters():
@@ -63,7 +63,7 @@ def randomize(model, rng):
                 spread = 0.1
             elif "relative_attention_bias" in name:
                 spread = 1.0
-            elif name == "shared.weight":  # small where it is the output too: else tokens predict themselves
+            elif name == "shared.weight":  # small if it is also the output: otherwise tokens predict themselves
                 spread = 0.3 if c.scale_decoder_outputs else 1.0
             elif ".q." in name:
                 spread = (c.d_model * c.d_kv) ** -0.5 * 2.0
@@ -99,7 +99,7 @@ def padded(rows):
 
 
 def generate(model, ids, **options):
-    # the library's cache cannot have sides of unlike depth
+    # the library's cache does not support different depths of encoder and decoder
     out = model.generate(torch.tensor([ids]), do_sample=False, use_cache=False, output_scores=True, return_dict_in_generate=True,
                          **options)
     score = float(out.sequences_scores[0]) if "sequences_scores" in out else 0.0
@@ -110,7 +110,7 @@ def make(name):
     config, dtype = MODELS[name]
     rng = np.random.default_rng([SEED, *name.encode()])
     model = tf.T5ForConditionalGeneration(config).eval()
-    if not config.scale_decoder_outputs:  # this library ties it whatever the configuration says
+    if not config.scale_decoder_outputs:  # this version ties it whatever the configuration says
         model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
     randomize(model, rng)
     model = model.to(dtype)

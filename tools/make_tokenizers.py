@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Makes tests/data/tokenizers: small tokenizers in the formats of Hugging Face folders, trained on text
-made here, and what PyPI's tokenizers and sentencepiece answer for some lines.  A developer's tool:
+"""Makes tests/data/tokenizers: small tokenizers in the formats of Hugging Face folders, trained on
+generated text, and the results of PyPI's tokenizers and sentencepiece for some lines.  A developer's
+tool:
 the tests only read its output.
 
 usage: tools/make_tokenizers.py [FOLDER...]     only those folders; default all
@@ -56,7 +57,7 @@ def corpus():
     return [sentence() for _ in range(600)] + [s.upper() for s in SENTENCES[:4]]
 
 
-# Lines for the references: sentences, their odd spellings, and characters of many blocks.
+# Lines for the references: sentences, unusual spellings, and characters of many Unicode blocks.
 BLOCKS = [(0x21, 0x7e), (0xa0, 0xff), (0x100, 0x17f), (0x300, 0x33f), (0x391, 0x3c9), (0x410, 0x44f),
           (0x5d0, 0x5ea), (0x621, 0x652), (0x904, 0x94d), (0xe01, 0xe3a), (0x1100, 0x1112),
           (0x2010, 0x203a), (0x2070, 0x208e), (0x2160, 0x2188), (0x2460, 0x24e9), (0x3041, 0x30fe),
@@ -90,7 +91,7 @@ def bytes_at(text, at):
 
 
 def answer(encoding, a, b):
-    """As tests/tools/tok_lines.c prints it."""
+    """The output format of tests/tools/tok_lines.c."""
     parts = []
     for i, t, (s, e), k in zip(encoding.ids, encoding.type_ids, encoding.offsets, encoding.sequence_ids):
         text = b if k == 1 else a
@@ -112,7 +113,7 @@ def write(folder, files, refs):
 
 
 def refs_of(tok, strip=False, unlike=None):
-    """strip: no spaces in front of texts; unlike: a token whose text is not compared."""
+    """strip: remove leading spaces; unlike: a token whose text is not compared."""
     out, texts = [], [a.lstrip(" ") if strip else a for a in lines()]
     for i, a in enumerate(texts):
         b = texts[(i * 7) % len(texts)] if i % 4 == 3 else None
@@ -162,7 +163,7 @@ def unigram(byte_fallback):
 
 
 def charsmap(model):
-    """Unigram with SentencePiece's table, as T5's tokenizer.json has it."""
+    """Unigram with SentencePiece's table, as in T5's tokenizer.json."""
     import base64
     from sentencepiece import sentencepiece_model_pb2 as pb
     m = pb.ModelProto()
@@ -186,7 +187,7 @@ def charsmap(model):
 
 
 def bpe_words():
-    """BPE over characters with the small steps in front, and every kind of added token."""
+    """BPE over characters with normalizers, and every kind of added token."""
     tok = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True))
     tok.normalizer = normalizers.Sequence([normalizers.Strip(), normalizers.NFD(), normalizers.StripAccents(),
                                            normalizers.Lowercase(), normalizers.Replace("``", '"')])
@@ -204,7 +205,7 @@ def bpe_words():
 
 
 def bpe_split():
-    """BPE with Split in its behaviors, byte fallback and Prepend/Replace as Llama 2 has them."""
+    """BPE with all behaviors of Split, byte fallback and Prepend/Replace as in Llama 2."""
     tok = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True))
     tok.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
     tok.pre_tokenizer = pre_tokenizers.Sequence([
@@ -298,10 +299,10 @@ def save_spiece(folder, model, config, first, last, number=lambda i: i):
     refs = []
     for a in lines():
         if any(x in a for x in ("<s>", "<extra", "\x00", "\u2581", "<unk>")):
-            continue  # special tokens are looked for in texts here, and U+2581 is a space there
+            continue  # here special tokens are recognized in texts, and there U+2581 is a space
         plain = sp.encode(a)
         ids = first + [number(i) for i in plain] + last
-        text = None if sp.unk_id() in plain else sp.decode(plain)  # it shows the unknown
+        text = None if sp.unk_id() in plain else sp.decode(plain)  # it prints unknown tokens
         refs.append({"a": a, "b": None, "ids": ids, "text": text})
     write(folder, {"spiece.model": model, "tokenizer_config.json": json.dumps(config)}, refs)
 
@@ -310,11 +311,11 @@ def main():
     save("unigram", unigram(False))
     save("unigram-bytes", unigram(True))
     tok = bpe_words()
-    save("bpe-words", tok, unlike=tok.token_to_id("PUMP"))  # it decodes to what it was normalized to
+    save("bpe-words", tok, unlike=tok.token_to_id("PUMP"))  # it decodes to its normalized form
     save("bpe-split", bpe_split())
     save("words", words())
     tok = roberta()
-    save("roberta", tok, strip=True)  # it counts a first space twice as the one that it adds
+    save("roberta", tok, strip=True)  # it counts a leading space twice, as the one that it adds
     save_bpe_files(tok)
     wordpiece()
     model = spiece("unigram", vocab_size=300, pad_id=0, eos_id=1, unk_id=2, bos_id=-1,
@@ -324,7 +325,7 @@ def main():
     bpe = spiece("bpe", vocab_size=600, byte_fallback=True, normalization_rule_name="identity",
                  remove_extra_whitespaces=False, normalization_rule_tsv="")
     save_spiece("spiece-bpe", bpe, {"tokenizer_class": "LlamaTokenizer"}, [1], [])
-    # XLM-RoBERTa numbers the pieces otherwise: <s>, <pad>, </s>, <unk>, then the others one up
+    # XLM-RoBERTa numbers the pieces differently: <s>, <pad>, </s>, <unk>, then the others shifted by one
     model = spiece("unigram", vocab_size=300)
     save_spiece("spiece-xlmr", model, {"tokenizer_class": "XLMRobertaTokenizer"}, [0], [2],
                 lambda i: {0: 3, 1: 0, 2: 2}.get(i, i + 1))

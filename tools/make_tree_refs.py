@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes tests/data/scorers/trees: small LightGBM models of every kind, and what LightGBM answers for
-1,000 rows.  A developer's tool: the tests only read its output.
+"""Makes tests/data/scorers/trees: small LightGBM models of every kind, and LightGBM's results for 1,000
+rows.  A developer's tool: the tests only read its output.
 
 usage: tools/make_tree_refs.py
 
@@ -112,7 +112,7 @@ def main():
         group = [30] * (len(y) // 30) if objective == "lambdarank" else None
         data = lgb.Dataset(x, y, group=group, categorical_feature=categories,
                            params={**plain, **params})
-        if objective == "none":  # gradients of our own: no transformation in the file
+        if objective == "none":  # custom gradients: no transformation in the file
             params = {**params, "objective": lambda p, d: (p - d.get_label(), np.ones_like(p))}
         model = lgb.train({**plain, **params}, data, num_boost_round=rounds)
         path = OUT / f"{name}.txt"

@@ -1,4 +1,4 @@
-"""What the tools that make reference files share: their Python environment and the container."""
+"""Shared by the tools that make reference files: their Python environment and the file format."""
 import os
 import pathlib
 import struct
@@ -13,7 +13,7 @@ SEED = 20261115
 
 
 def enter_venv():
-    """Continues this program in an environment of its own, which is made the first time."""
+    """Restarts this program in its own environment, which is created on first use."""
     if pathlib.Path(sys.prefix).resolve() == VENV.resolve():
         return
     if not (VENV / "bin/python").exists():
@@ -23,7 +23,7 @@ def enter_venv():
 
 
 def write_ref(path, sections):
-    """Named arrays in a file; the format is told in tests/data/refs/README.md."""
+    """Writes named arrays to a file; tests/data/refs/README.md describes the format."""
     import numpy as np
     with open(path, "wb") as f:
         f.write(b"SHLREF1\n" + struct.pack("<I", len(sections)))
