@@ -5,7 +5,6 @@ cd "$(dirname "$0")/../.."
 tools/check-includes
 tools/check-names
 tools/check-banned
-tools/check-names
 tools/check-tests
 
 dir=$(mktemp -d)
