@@ -17,8 +17,10 @@ struct shoal_engine;
 
 struct shoal_engine_opts { /* zero means default; strings are copied */
     size_t size;
-    const char *kernels;   /* name of a kernel set; NULL: the best that runs here */
-    uint32_t n_threads;    /* 0: by the size of the model and the cores here */
+    const char *kernels; /* name of a kernel set; NULL: the best that runs here */
+    /* Compute threads: the engine's own and others that all engines of the process share.  0: by
+     * the size of the model and the number of cores; 1: only its own. */
+    uint32_t n_threads;
     uint32_t n_ctx;        /* longest sequence in tokens; 0: the model's own, at most 4096 */
     uint32_t max_tasks;    /* tasks that run at once; 0: 8 */
     uint32_t max_queue;    /* tasks that may wait; 0: 256 */
