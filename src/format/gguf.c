@@ -94,7 +94,7 @@ static int read_kv(struct model_file_value *kv, struct rd *r, struct err *e)
         (void)rd_take(r, n);
     }
     if (r->bad)
-        return err_set(e, SHOAL_EFORMAT, "value of %.*s leaves the file (offset %zu)",
+        return err_set(e, SHOAL_EFORMAT, "value of %.*s goes past the end of the file (offset %zu)",
                        (int)kv->key.n, kv->key.p, from);
     kv->n_bytes = rd_pos(r) - from;
     return 0;
@@ -162,7 +162,8 @@ static int read_directory(struct parse *g, struct rd *r, uint64_t n_tensors, str
     uint64_t *offsets = mem_zalloc_n((size_t)n_tensors, sizeof(*offsets));
     m->tensors = mem_zalloc_n((size_t)n_tensors, sizeof(*m->tensors));
     if (!offsets || !m->tensors) {
-        rc = err_set(e, SHOAL_ENOMEM, "directory of %llu tensors", (unsigned long long)n_tensors);
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for the directory of %llu tensors",
+                     (unsigned long long)n_tensors);
         goto out;
     }
     m->n_tensors = m->cap_tensors = (size_t)n_tensors;
@@ -200,7 +201,8 @@ static int parse(struct parse *g, struct err *e)
                        (unsigned long long)n_values, (unsigned long long)n_tensors, g->n_bytes);
     m->values = mem_zalloc_n((size_t)n_values, sizeof(*m->values));
     if (!m->values)
-        return err_set(e, SHOAL_ENOMEM, "%llu metadata keys", (unsigned long long)n_values);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %llu metadata keys",
+                       (unsigned long long)n_values);
     m->cap_values = (size_t)n_values;
     for (; m->n_values < (size_t)n_values; m->n_values++) {
         int rc = read_kv(&m->values[m->n_values], &r, e);
@@ -251,7 +253,7 @@ int gguf_open(struct model_file **out, const char *path, struct err *e)
     struct file_map *map = mem_zalloc(sizeof(*map));
     *out = NULL;
     if (!map)
-        return err_set(e, SHOAL_ENOMEM, "model file");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the model file");
     int rc = file_map_open(map, path, e);
     if (rc == 0 && (rc = load(out, map->bytes, map->n_bytes, map, e)) < 0)
         err_wrap(e, "%s", path);

@@ -14,8 +14,8 @@
 
 enum {
     DEFAULT_ALIGNMENT = 32,
-    MAX_TENSOR_NAME = 63, /* what other readers of the format accept */
-    OUT_BYTES = 1 << 18,  /* small pieces gather here, large ones go straight out */
+    MAX_TENSOR_NAME = 63, /* the most that other readers accept */
+    OUT_BYTES = 1 << 18,  /* small pieces are collected here, large ones are written at once */
     TEMP_ATTEMPTS = 100,
 };
 
@@ -41,7 +41,7 @@ struct gguf_write {
     size_t n_tensors, cap_tensors;
     uint32_t alignment;
     uint64_t data_offset, total, position; /* in the file; position counts what is in out too */
-    size_t at_tensor;                      /* the one that data now belongs to */
+    size_t at_tensor;                      /* the one whose data comes next */
     uint64_t at_byte;                      /* of it */
     uint8_t *out;
     size_t n_out;
@@ -53,7 +53,7 @@ static int open_temp(struct gguf_write *w, struct err *e)
     size_t n = strlen(w->path) + 40;
     w->temp = mem_alloc(n);
     if (!w->temp)
-        return err_set(e, SHOAL_ENOMEM, "name of a temporary file");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the name of a temporary file");
     for (int i = 0; i < TEMP_ATTEMPTS; i++) {
         snprintf(w->temp, n, "%s.part-%ld-%d", w->path, (long)getpid(), i);
         w->fd = open(w->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -73,16 +73,16 @@ int gguf_write_create(struct gguf_write **out, const char *path, struct err *e)
     int rc = 0;
 
     *out = NULL;
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* a rename would replace the device */
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* rename() would replace a device */
         return err_set(e, SHOAL_EIO, "cannot write %s: not a regular file", path);
     struct gguf_write *w = mem_zalloc(sizeof(*w));
     if (!w)
-        return err_set(e, SHOAL_ENOMEM, "gguf writer");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the gguf writer");
     w->fd = -1;
     w->path = mem_strdup(path);
     w->out = mem_alloc(OUT_BYTES);
     if (!w->path || !w->out)
-        rc = err_set(e, SHOAL_ENOMEM, "gguf writer");
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for the gguf writer");
     if (rc == 0)
         rc = model_file_create(&w->meta, e);
     if (rc == 0)
@@ -228,7 +228,8 @@ void gguf_write_tensor(struct gguf_write *w, const char *name, size_t name_len,
         w->tensors = tensors;
     t.name = tensors ? mem_strndup(name, name_len) : NULL;
     if (!t.name) {
-        err_set(&w->meta->first, SHOAL_ENOMEM, "tensor %.*s", (int)name_len, name);
+        err_set(&w->meta->first, SHOAL_ENOMEM, "out of memory for tensor %.*s", (int)name_len,
+                name);
         return;
     }
     w->tensors[w->n_tensors++] = t;
@@ -243,7 +244,7 @@ static int write_all(struct gguf_write *w, const uint8_t *p, size_t n, struct er
         if (k <= 0)
             return err_set(e, SHOAL_EIO, "cannot write %s (%llu bytes in all): %s", w->path,
                            (unsigned long long)w->total,
-                           k < 0 ? strerror(errno) : "the system took nothing");
+                           k < 0 ? strerror(errno) : "the system wrote nothing");
         p += k;
         n -= (size_t)k;
     }
@@ -364,7 +365,7 @@ static int make_header(struct gguf_write *w, struct buf *h, struct err *e)
             return err_set(e, SHOAL_ELIMIT, "%s would be too large", w->path);
     }
     if (h->rc < 0)
-        return err_set(e, h->rc, "header of %s", w->path);
+        return err_set(e, h->rc, "header of %s: %s", w->path, err_text(h->rc));
     w->data_offset = aligned(w, h->len);
     w->total = w->data_offset + offset;
     return 0;
@@ -385,7 +386,7 @@ int gguf_write_begin(struct gguf_write *w, struct err *e)
     if (rc < 0)
         goto out;
     w->stage = STAGE_DATA;
-    /* Not every file system can promise space; only a plain "no room" counts. */
+    /* Not every file system can reserve space; only "no space" is an error. */
     if (fallocate(w->fd, 0, 0, (off_t)w->total) < 0 && (errno == ENOSPC || errno == EFBIG)) {
         rc = err_set(e, SHOAL_EIO, "cannot write %s (%llu bytes in all): %s", w->path,
                      (unsigned long long)w->total, strerror(errno));
@@ -407,7 +408,7 @@ uint64_t gguf_write_size(const struct gguf_write *w)
 int gguf_write_data(struct gguf_write *w, const void *p, size_t n, struct err *e)
 {
     if (w->stage != STAGE_DATA || w->at_tensor >= w->n_tensors)
-        return err_set(e, SHOAL_EINTERNAL, "data of no tensor for %s", w->path);
+        return err_set(e, SHOAL_EINTERNAL, "%s: data without a tensor", w->path);
     const struct tensor *t = &w->tensors[w->at_tensor];
     if (n > t->n_bytes - w->at_byte)
         return err_set(e, SHOAL_EINTERNAL, "too much data for tensor %s", t->name);
@@ -421,7 +422,7 @@ int gguf_write_data(struct gguf_write *w, const void *p, size_t n, struct err *e
     return rc;
 }
 
-/* Makes the rename itself last. */
+/* Makes the rename durable. */
 static void sync_folder(const char *path)
 {
     char folder[PATH_MAX];
@@ -437,7 +438,7 @@ static void sync_folder(const char *path)
         snprintf(folder, sizeof(folder), "%.*s", (int)n, path);
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) {
-        (void)fsync(fd); /* some file systems refuse it; the file itself is safe already */
+        (void)fsync(fd); /* some file systems refuse it; the file itself is safe */
         close(fd);
     }
 }

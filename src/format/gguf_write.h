@@ -1,8 +1,8 @@
 /* gguf_write.h - streaming writer of GGUF v3 files.
  *
- * Set metadata, declare tensors, begin, give the data of every tensor in the order of declaration,
- * finish.  The file appears under its name whole or not at all: until gguf_write_finish it grows in
- * a neighbouring temporary file, which goes away on failure.
+ * Set metadata, declare tensors, begin, write the data of every tensor in the order of declaration,
+ * finish.  The file appears under its name whole or not at all: until gguf_write_finish it is a
+ * temporary file beside it, which is removed on failure.
  *
  * Thread:    belongs to its caller.
  * Ownership: create gives the writer to the caller, destroy takes it back (NULL is fine).  All
@@ -47,10 +47,10 @@ void gguf_write_tensor(struct gguf_write *w, const char *name, size_t name_len,
 /* Writes the header.  Size of the whole file: gguf_write_size, valid from here on. */
 SHOAL_MUST_CHECK int gguf_write_begin(struct gguf_write *w, struct err *e);
 uint64_t gguf_write_size(const struct gguf_write *w);
-/* The next n bytes of tensor data, in pieces of any size; padding between tensors is not the
- * caller's business, but a piece belongs to one tensor. */
+/* The next n bytes of tensor data, in pieces of any size; padding between tensors is
+ * added, but a piece must belong to one tensor. */
 SHOAL_MUST_CHECK int gguf_write_data(struct gguf_write *w, const void *p, size_t n, struct err *e);
-/* Everything on the disk and under its name.  The writer is then only good for destroy. */
+/* Flushes everything to the disk and renames the file.  Only destroy may follow. */
 SHOAL_MUST_CHECK int gguf_write_finish(struct gguf_write *w, struct err *e);
 
 #endif

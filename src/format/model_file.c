@@ -39,7 +39,7 @@ int model_file_create(struct model_file **out, struct err *e)
     struct model_file *m = mem_zalloc(sizeof(*m));
     *out = m;
     if (!m)
-        return err_set(e, SHOAL_ENOMEM, "model file");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the model file");
     arena_init(&m->arena, MAX_OWN_BYTES);
     return 0;
 }
@@ -395,7 +395,7 @@ void model_file_put_array(struct model_file *m, const char *key, enum model_file
     if (model_file_type_bytes(elem) > 0 && mem_mul(&bytes, n, model_file_type_bytes(elem)))
         put(m, key, strlen(key), MODEL_FILE_ARRAY, elem, n, v, bytes);
     else if (m->first.code == 0)
-        err_set(&m->first, SHOAL_EINVAL, "%s: no array of %zu %s", key, n,
+        err_set(&m->first, SHOAL_EINVAL, "%s: an array of %zu %s is not possible", key, n,
                 model_file_type_name(elem));
 }
 

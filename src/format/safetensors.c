@@ -1,7 +1,7 @@
 /* safetensors.c - see safetensors.h.
  *
- * A file is eight bytes of length, so much JSON, and the data.  Names are gathered in one block,
- * so that the JSON need not stay. */
+ * A file is a length of eight bytes, JSON of that length, and the data.  Names are copied to one
+ * block, so that the JSON can be freed. */
 #include "format/safetensors.h"
 
 #include <dirent.h>
@@ -145,7 +145,8 @@ static int read_tensor(struct safetensors_tensor *t, const cJSON *j, const uint8
     return 0;
 }
 
-/* Appends the tensors of one file.  Their names are the JSON's until they are gathered. */
+/* Appends the tensors of one file.  Their names point into the JSON until keep_names copies them.
+ */
 static int add_tensors(struct safetensors *s, const cJSON *json, const uint8_t *data, size_t n_data,
                        const struct file_map *map, struct err *e)
 {
@@ -153,7 +154,8 @@ static int add_tensors(struct safetensors *s, const cJSON *json, const uint8_t *
     struct safetensors_tensor *all =
         mem_realloc(s->tensors, (s->n_tensors + n + 1) * sizeof(*all)); /* never 0 bytes */
     if (!all)
-        return err_set(e, SHOAL_ENOMEM, "directory of %zu tensors", s->n_tensors + n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the directory of %zu tensors",
+                       s->n_tensors + n);
     s->tensors = all;
     for (const cJSON *j = json->child; j; j = j->next) {
         struct safetensors_tensor *t = &s->tensors[s->n_tensors];
@@ -168,8 +170,8 @@ static int add_tensors(struct safetensors *s, const cJSON *json, const uint8_t *
     return 0;
 }
 
-/* Copies the names of tensors [from, n) into the block that stays.  Those before point into it by
- * offset until the end, since it may move. */
+/* Copies the names of tensors [from, n) to the block of names.  Earlier names are set again, since
+ * the block may have moved. */
 static int keep_names(struct safetensors *s, size_t from, size_t *used, struct err *e)
 {
     size_t n = *used;
@@ -177,7 +179,7 @@ static int keep_names(struct safetensors *s, size_t from, size_t *used, struct e
         n += strlen(s->tensors[i].name) + 1;
     char *names = mem_realloc(s->names, n + 1);
     if (!names)
-        return err_set(e, SHOAL_ENOMEM, "names of %zu tensors", s->n_tensors);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the names of %zu tensors", s->n_tensors);
     ptrdiff_t moved = 0;
     for (size_t i = 0; i < from; i++) {
         size_t len = strlen(names + moved);
@@ -208,17 +210,18 @@ static int parse_one(struct safetensors *s, const uint8_t *bytes, size_t n,
     const char *text = (const char *)rd_take(&r, header);
     cJSON *json = cJSON_ParseWithLength(text, (size_t)header);
     size_t first = s->n_tensors;
-    int rc = cJSON_IsObject(json) ? add_tensors(s, json, r.p, rd_left(&r), map, e)
-                                  : err_set(e, SHOAL_EFORMAT,
-                                            "the header is no JSON object (%llu bytes at offset 8)",
-                                            (unsigned long long)header);
+    int rc =
+        cJSON_IsObject(json)
+            ? add_tensors(s, json, r.p, rd_left(&r), map, e)
+            : err_set(e, SHOAL_EFORMAT, "the header is not a JSON object (%llu bytes at offset 8)",
+                      (unsigned long long)header);
     if (rc == 0)
         rc = keep_names(s, first, names_used, e);
     cJSON_Delete(json);
     return rc;
 }
 
-/* Each name once, over all files. */
+/* Checks that no name is there twice, over all files. */
 static int check_names(const struct safetensors *s, struct err *e)
 {
     struct strmap seen;
@@ -232,7 +235,7 @@ static int check_names(const struct safetensors *s, struct err *e)
             break;
     }
     if (rc == SHOAL_ENOMEM)
-        err_set(e, rc, "names of %zu tensors", s->n_tensors);
+        err_set(e, rc, "names of %zu tensors: %s", s->n_tensors, err_text(rc));
     strmap_fini(&seen);
     return rc;
 }
@@ -243,7 +246,7 @@ int safetensors_parse(struct safetensors **out, const void *bytes, size_t n, str
     size_t names = 0;
     *out = NULL;
     if (!s)
-        return err_set(e, SHOAL_ENOMEM, "safetensors handle");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the safetensors handle");
     s->n_bytes = n;
     int rc = parse_one(s, bytes, n, NULL, &names, e);
     if (rc == 0)
@@ -264,7 +267,7 @@ static int open_files(struct safetensors *s, char *const *paths, size_t n, struc
     int rc = 0;
     s->maps = mem_zalloc_n(n, sizeof(*s->maps));
     if (!s->maps)
-        return err_set(e, SHOAL_ENOMEM, "%zu files", n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu files", n);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         struct file_map *m = &s->maps[i];
         rc = file_map_open(m, paths[i], e);
@@ -288,8 +291,9 @@ struct shards {
 static int add_shard(struct shards *sh, const char *folder, const char *name, struct err *e)
 {
     char path[PATH_MAX];
-    if (strchr(name, '/') || name[0] == '.' || name[0] == '\0') /* nothing outside of the folder */
-        return err_set(e, SHOAL_EFORMAT, "the index names the file %.100s", name);
+    if (strchr(name, '/') || name[0] == '.' || name[0] == '\0') /* only files of this folder */
+        return err_set(e, SHOAL_EFORMAT, "the index names a file outside of the folder: %.100s",
+                       name);
     if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, name) >= sizeof(path))
         return err_set(e, SHOAL_EINVAL, "path of %.100s is too long", name);
     for (size_t i = sh->n; i-- > 0;) /* mostly the last one */
@@ -299,12 +303,13 @@ static int add_shard(struct shards *sh, const char *folder, const char *name, st
         return err_set(e, SHOAL_ELIMIT, "the index names more than %d files", MAX_SHARDS);
     sh->paths[sh->n] = mem_strdup(path);
     if (!sh->paths[sh->n])
-        return err_set(e, SHOAL_ENOMEM, "list of files");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the list of files");
     sh->n++;
     return 0;
 }
 
-/* Every tensor of the index must be there: a missing shard would otherwise show late or never. */
+/* Checks that every tensor of the index is there: otherwise a missing shard would be noticed late
+ * or never. */
 static int check_index(const struct safetensors *s, const cJSON *weights, struct err *e)
 {
     struct strmap have;
@@ -313,7 +318,7 @@ static int check_index(const struct safetensors *s, const cJSON *weights, struct
     for (size_t i = 0; rc >= 0 && i < s->n_tensors; i++)
         rc = strmap_put(&have, s->tensors[i].name, strlen(s->tensors[i].name), (uint32_t)i);
     if (rc < 0)
-        err_set(e, rc, "names of %zu tensors", s->n_tensors);
+        err_set(e, rc, "names of %zu tensors: %s", s->n_tensors, err_text(rc));
     for (const cJSON *j = weights->child; rc >= 0 && j; j = j->next)
         if (!strmap_get(&have, j->string, strlen(j->string), &at))
             rc = err_set(e, SHOAL_EFORMAT, "tensor %.150s of the index is not in %.100s", j->string,
@@ -327,7 +332,8 @@ static int open_index(struct safetensors *s, const char *folder, const char *pat
     struct shards *sh = mem_zalloc(sizeof(*sh));
     struct file_map m = {0};
     cJSON *json = NULL;
-    int rc = sh ? file_map_open(&m, path, e) : err_set(e, SHOAL_ENOMEM, "list of files");
+    int rc = sh ? file_map_open(&m, path, e)
+                : err_set(e, SHOAL_ENOMEM, "out of memory for the list of files");
     if (rc < 0)
         goto out;
     if (m.n_bytes > MAX_INDEX_BYTES) {
@@ -367,8 +373,8 @@ static bool ends_with(const char *s, const char *tail)
     return n > m && !strcmp(s + n - m, tail);
 }
 
-/* The only file of a folder whose name ends so (variants are called model.fp16.safetensors and the
- * like): 1 and its path, 0 when there is none. */
+/* Finds the only file of a folder whose name ends with tail (variants have names such as
+ * model.fp16.safetensors): 1 and its path, 0 when there is none. */
 static int find_only(char *out, size_t cap, const char *folder, const char *tail, struct err *e)
 {
     char first[256] = "";
@@ -388,11 +394,11 @@ static int find_only(char *out, size_t cap, const char *folder, const char *tail
     }
     closedir(dir);
     if (rc == 1 && (size_t)snprintf(out, cap, "%s/%s", folder, first) >= cap)
-        rc = err_set(e, SHOAL_EINVAL, "path of %zu bytes", strlen(folder));
+        rc = err_set(e, SHOAL_EINVAL, "a path of %zu bytes is too long", strlen(folder));
     return rc;
 }
 
-/* What a folder's weights are in: 1 when *path is an index, 0 when it is the only file. */
+/* Finds the weights of a folder: 1 when *path is an index, 0 when it is the only file. */
 static int find_weights(char *path, size_t cap, const char *folder, struct err *e)
 {
     static const struct {
@@ -406,7 +412,7 @@ static int find_weights(char *path, size_t cap, const char *folder, struct err *
         int found;
         if (names[i].exact) {
             if ((size_t)snprintf(path, cap, "%s/%s", folder, names[i].name) >= cap)
-                return err_set(e, SHOAL_EINVAL, "path of %zu bytes", strlen(folder));
+                return err_set(e, SHOAL_EINVAL, "a path of %zu bytes is too long", strlen(folder));
             found = access(path, F_OK) == 0;
         } else {
             found = find_only(path, cap, folder, names[i].name, e);
@@ -432,12 +438,12 @@ int safetensors_open(struct safetensors **out, const char *path, struct err *e)
 
     *out = NULL;
     if (!s)
-        return err_set(e, SHOAL_ENOMEM, "safetensors handle");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the safetensors handle");
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     if (folder)
         rc = find_weights(file, sizeof(file), path, e);
     else if ((size_t)snprintf(file, sizeof(file), "%s", path) >= sizeof(file))
-        rc = err_set(e, SHOAL_EINVAL, "path of %zu bytes", strlen(path));
+        rc = err_set(e, SHOAL_EINVAL, "a path of %zu bytes is too long", strlen(path));
     if (rc == 1) {
         rc = open_index(s, path, file, e);
     } else if (rc == 0) {

@@ -25,7 +25,7 @@ struct chunk_result {
 
 struct tensor_stream {
     struct crew_lane *lane;
-    /* Of the job that runs. */
+    /* Of the current job. */
     const struct tensor_stream_job *job;
     uint64_t slab_row, slab_rows, chunk_rows;
     size_t row_bytes;
@@ -39,7 +39,7 @@ int tensor_stream_create(struct tensor_stream **out, uint32_t n_threads, struct 
     struct tensor_stream *s = mem_zalloc(sizeof(*s));
     *out = NULL;
     if (!s)
-        return err_set(e, SHOAL_ENOMEM, "tensor stream");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the tensor stream");
     if (n_threads == 0) {
         long n = sysconf(_SC_NPROCESSORS_ONLN);
         n_threads = n > 0 ? (uint32_t)n : 1;
@@ -136,7 +136,7 @@ int tensor_stream_run(struct tensor_stream *s, struct gguf_write *w,
     s->work = mem_zalloc_n((size_t)job->n_cols * 2 * sizeof(float), crew_lane_size(s->lane));
     s->results = mem_zalloc_n((size_t)(max_rows / s->chunk_rows + 1), sizeof(*s->results));
     if (!s->slab || !s->work || !s->results)
-        rc = err_set(e, SHOAL_ENOMEM, "buffers to encode tensor %s", job->name);
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory to encode tensor %s", job->name);
     for (s->slab_row = 0; rc == 0 && s->slab_row < job->n_rows; s->slab_row += s->slab_rows) {
         uint64_t left = job->n_rows - s->slab_row;
         s->slab_rows = left < max_rows ? left : max_rows;

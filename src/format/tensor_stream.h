@@ -24,14 +24,13 @@ struct tensor_stream_job {
     /* One row as floats. */
     void (*row)(const void *ctx, uint64_t row, float *out);
     const void *row_ctx;
-    /* Called on the caller's thread as rows get done; a negative code ends the job.  May be NULL.
-     */
+    /* Called on the caller's thread after some rows; a negative code ends the job.  May be NULL. */
     int (*step)(void *ctx, uint64_t rows_done, struct err *e);
     void *step_ctx;
 };
 
 struct tensor_stream_error {
-    double rmse;     /* of what decodes from what was written */
+    double rmse;     /* of the written values, decoded, against the source */
     double relative; /* rmse over the root mean square of the values; 0 for zeros */
 };
 

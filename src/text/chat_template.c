@@ -21,7 +21,7 @@ int chat_template_parse(struct chat_template **out, const char *src, size_t n, s
     *out = NULL;
     struct chat_template *t = mem_zalloc(sizeof(*t));
     if (!t)
-        return err_set(e, SHOAL_ENOMEM, "chat template");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the chat template");
     int rc = jinja_parse(&t->jinja, src, n, e);
     if (rc < 0) {
         mem_free(t);
@@ -121,7 +121,7 @@ static int render_context(const struct chat_template *t, struct buf *out, const 
     if (rc == 0) {
         jinja_text_repair(out, (struct jinja_str){buf_str(&r.out), r.out.len});
         if (out->rc < 0) {
-            rc = err_set(e, out->rc, "no room for the prompt of %zu bytes", r.out.len);
+            rc = err_set(e, out->rc, "out of memory for a prompt of %zu bytes", r.out.len);
             out->len = mark;
             if (out->data)
                 out->data[mark] = '\0';

@@ -84,7 +84,7 @@ static int jsonl(void)
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), n++) {
         cJSON *v = cJSON_ParseWithOpts(line, NULL, true);
         if (!cJSON_IsObject(v)) {
-            fprintf(stderr, "line %d is no JSON object: %s\n", n + 1, line);
+            fprintf(stderr, "line %d is not a JSON object: %s\n", n + 1, line);
             return 1;
         }
         cJSON_Delete(v);

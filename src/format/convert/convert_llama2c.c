@@ -239,7 +239,7 @@ static int put_vocabulary(struct model_file *f, const struct llama2c_vocab *v, s
 {
     struct str *pieces = mem_zalloc_n(v->n, sizeof(*pieces));
     if (!pieces)
-        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", v->n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a vocabulary of %u tokens", v->n);
     for (uint32_t i = 0; i < v->n; i++)
         pieces[i] = (struct str){v->pieces[i], v->piece_bytes[i]};
     model_file_put_str(f, "tokenizer.ggml.model", "llama", 5);
@@ -287,7 +287,7 @@ static int add_tensor(const struct convert *c, enum llama2c_part part, uint32_t 
     char *own_name = model_file_alloc(c->file, (size_t)n + 1);
     struct model_file_tensor *t = model_file_add_tensor(c->file);
     if (!row || !own_name || !t)
-        return err_set(e, SHOAL_ENOMEM, "tensor %s", name);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for tensor %s", name);
     memcpy(own_name, name, (size_t)n);
     *row = (struct source_row){&c->m, part, layer};
     *t = (struct model_file_tensor){.name = {own_name, (size_t)n},

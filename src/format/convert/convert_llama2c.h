@@ -48,7 +48,7 @@ struct llama2c {
 SHOAL_MUST_CHECK int llama2c_parse(struct llama2c *out, const void *bytes, size_t n, struct err *e);
 void llama2c_shape(const struct llama2c *m, enum llama2c_part part, uint64_t *n_rows,
                    uint64_t *n_cols);
-/* One row as floats; layer is 0 for parts that are no layer's. */
+/* One row as floats; layer is 0 for parts outside of layers. */
 void llama2c_row(const struct llama2c *m, enum llama2c_part part, uint32_t layer, uint64_t row,
                  float *out);
 

@@ -7,8 +7,8 @@
 #include "base/rd.h"
 #include "format/token_type.h"
 
-/* Each token takes eight bytes and its text, so a count that the file cannot hold is seen before
- * anything is allocated for it. */
+/* Each token takes eight bytes and its text, so a count that the file cannot hold is refused before
+ * anything is allocated. */
 static int allocate(struct llama2c_vocab *v, size_t n_bytes, uint32_t n_vocab, struct err *e)
 {
     if (n_vocab == 0 || n_vocab > n_bytes / 8)
@@ -21,7 +21,7 @@ static int allocate(struct llama2c_vocab *v, size_t n_bytes, uint32_t n_vocab, s
     /* a space becomes three bytes, a byte token of an old file six */
     v->bytes = mem_alloc(n_bytes * 3 + 256 * sizeof("<0x00>"));
     if (!v->pieces || !v->piece_bytes || !v->scores || !v->types || !v->bytes)
-        return err_set(e, SHOAL_ENOMEM, "tokenizer.bin: %u tokens", n_vocab);
+        return err_set(e, SHOAL_ENOMEM, "tokenizer.bin: out of memory for %u tokens", n_vocab);
     return 0;
 }
 
@@ -36,7 +36,7 @@ static int32_t type_of(uint32_t id, const uint8_t *p, size_t n)
     return TOKEN_TYPE_NORMAL;
 }
 
-/* llama2.c writes begin and end as "\n<s>\n" and "\n</s>\n", for its own printing. */
+/* llama2.c stores BOS and EOS as "\n<s>\n" and "\n</s>\n", for its own output. */
 static void trim_newlines(const uint8_t **p, size_t *n)
 {
     while (*n > 0 && **p == '\n') {
@@ -47,7 +47,7 @@ static void trim_newlines(const uint8_t **p, size_t *n)
         (*n)--;
 }
 
-/* Old files have the byte tokens 3..258 as the characters U+0000..U+00FF themselves. */
+/* Old files store the byte tokens 3..258 as the characters U+0000..U+00FF. */
 static bool is_raw_byte(uint32_t id, const uint8_t *p, size_t n)
 {
     if (id < 3 || id > 258)
@@ -57,7 +57,7 @@ static bool is_raw_byte(uint32_t id, const uint8_t *p, size_t n)
                     : n == 2 && p[0] == (0xc0 | c >> 6) && p[1] == (0x80 | (c & 0x3f));
 }
 
-/* Spells those tokens as they are spelled today: otherwise a comma would have two ids. */
+/* Renames those tokens to <0x00> .. <0xFF>: otherwise a comma would have two ids. */
 static void name_raw_bytes(struct llama2c_vocab *v, char *o)
 {
     static const char hex[] = "0123456789ABCDEF";

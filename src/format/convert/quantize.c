@@ -37,20 +37,21 @@ static uint64_t bytes_as(enum quant_type type, uint64_t n_values)
     return n_values / quant_info(type)->block * quant_info(type)->block_bytes;
 }
 
-/* Fills the result with what is going to be done.  types: one per tensor. */
+/* Fills the result with the plan.  types: one per tensor. */
 static int describe(struct run *r, const enum quant_type *types, struct err *e)
 {
     struct quantize_result *result = r->result;
 
     result->tensors = mem_zalloc_n(r->in->n_tensors, sizeof(*result->tensors));
     if (!result->tensors)
-        return err_set(e, SHOAL_ENOMEM, "list of %zu tensors", r->in->n_tensors);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the list of %zu tensors",
+                       r->in->n_tensors);
     for (size_t i = 0; i < r->in->n_tensors; i++) {
         const struct model_file_tensor *t = &r->in->tensors[i];
         struct quantize_tensor *q = &result->tensors[i];
         q->name = mem_strndup(t->name.p, t->name.n);
         if (!q->name)
-            return err_set(e, SHOAL_ENOMEM, "name of a tensor");
+            return err_set(e, SHOAL_ENOMEM, "out of memory for the name of a tensor");
         result->n_tensors = i + 1;
         q->from = t->type;
         q->to = types[i];
@@ -66,8 +67,8 @@ static int describe(struct run *r, const enum quant_type *types, struct err *e)
         if (q->from != q->to && is_quantized(q->from) && is_quantized(q->to) &&
             !r->o->allow_requantize)
             return err_set(e, SHOAL_EUNSUPPORTED,
-                           "tensor %s is %s already; making %s of it would add to the loss (start "
-                           "from F16 or F32, or allow it)",
+                           "tensor %s is already %s; encoding it as %s would lose more precision "
+                           "(start from F16 or F32, or allow requantizing)",
                            q->name, quant_info(q->from)->name, quant_info(q->to)->name);
     }
     return 0;
@@ -158,7 +159,7 @@ int quantize_run(const struct model_file *in, const char *out_path, const struct
     if (types)
         quantize_plan(types, in, o);
     else
-        rc = err_set(e, SHOAL_ENOMEM, "plan of %zu tensors", in->n_tensors);
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for the plan of %zu tensors", in->n_tensors);
     if (rc == 0)
         rc = describe(&r, types, e);
     if (rc == 0)

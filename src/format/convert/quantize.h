@@ -17,7 +17,7 @@
 
 struct model_file;
 
-/* What to make of a model: an encoding for most matrices, and rules for the others. */
+/* The target: an encoding for most matrices, and rules for the others. */
 enum quantize_kind {
     QUANTIZE_F32,
     QUANTIZE_F16,
@@ -50,8 +50,8 @@ struct quantize_opts { /* all zero but kind means defaults */
     uint32_t n_threads;        /* 0: one per CPU */
     const char *name;          /* general.name of the file; NULL: as the source has it */
     /* How much an error in each column of a tensor matters (mean square of its input over a
-     * calibration text): n_cols floats that stay until quantize_run returns, or NULL for all
-     * alike.  The name is NUL-terminated.  NULL: no importance at all. */
+     * calibration text): n_cols floats that stay until quantize_run returns, or NULL to weigh
+     * all alike.  The name is NUL-terminated.  NULL: no importance. */
     const float *(*importance)(void *ctx, const char *tensor, uint64_t n_cols);
     void *importance_ctx;
     /* Several times per tensor; false cancels. */
@@ -92,7 +92,7 @@ enum quant_type quantize_choose(const struct quantize_shape *t, enum quant_type 
 /* general.file_type of such a file. */
 uint32_t quantize_file_type(const struct quantize_opts *o);
 
-/* in: an open model; it may even be the file that out_path names. */
+/* in: an open model; out_path may name its own file. */
 SHOAL_MUST_CHECK int quantize_run(const struct model_file *in, const char *out_path,
                                   const struct quantize_opts *o, struct quantize_result *result,
                                   struct err *e);

@@ -1,8 +1,8 @@
 /* quantize_rules.c - which encoding each tensor gets.
  *
- * Vectors, norms, positions and routers lose nothing: they are small and errors in them act on
- * everything.  The output matrix (in most small models the embedding as well) decides the token
- * directly, so it keeps more bits than the rest; so do the heads of encoders. */
+ * Vectors, norms, positions and routers keep full precision: they are small, and errors in them
+ * affect everything.  The output matrix (in most small models the embedding as well) decides the
+ * token directly, so it keeps more bits than the rest; so do the heads of encoders. */
 #include "format/convert/quantize.h"
 
 #include <stdio.h>
@@ -79,9 +79,9 @@ static bool is_matrix(const struct quantize_shape *t)
     return true;
 }
 
-/* The encoding for rows that are no whole number of the type's blocks.  Super-blocks of 256 have
- * the finer scales; blocks of 32 make up for them with a bit more, as in llama.cpp, unless four
- * bits were asked for by name. */
+/* The encoding for rows that are not a whole number of blocks of the type.  Super-blocks of 256
+ * have finer scales; blocks of 32 use one more bit instead, as in llama.cpp, unless four bits were
+ * asked for explicitly. */
 static enum quant_type fit(enum quant_type type, uint64_t n_cols, bool four_bits)
 {
     if (n_cols % quant_info(type)->block == 0)
@@ -98,8 +98,8 @@ static enum quant_type fit(enum quant_type type, uint64_t n_cols, bool four_bits
     }
 }
 
-/* Layers that get more bits: the first and the last eighth and each third between, where errors
- * were found to cost most (the rule of llama.cpp's Q4_K_M). */
+/* Layers that get more bits: the first and the last eighth and every third between, where errors
+ * cost most (the rule of llama.cpp's Q4_K_M). */
 static bool layer_needs_more(long layer, long n)
 {
     return layer < n / 8 || layer >= 7 * n / 8 || (layer - n / 8) % 3 == 2;

@@ -15,7 +15,7 @@ static int to_u32(const cJSON *j, const char *key, uint32_t max, uint32_t *out, 
 {
     if (!cJSON_IsNumber(j) || j->valuedouble < 1 || j->valuedouble > (double)max ||
         floor(j->valuedouble) != j->valuedouble)
-        return err_set(e, SHOAL_EFORMAT, "config.json: %s is no whole number from 1 to %u", key,
+        return err_set(e, SHOAL_EFORMAT, "config.json: %s is not a whole number from 1 to %u", key,
                        max);
     *out = (uint32_t)j->valuedouble;
     return 0;
@@ -46,7 +46,7 @@ int hf_config_f32_or(const struct hf_folder *f, const cJSON *object, const char 
     const cJSON *j = item(object ? object : f->config, key);
     double v = j ? j->valuedouble : missing;
     if (j && (!cJSON_IsNumber(j) || !isfinite(v) || fabs(v) > 1e30))
-        return err_set(e, SHOAL_EFORMAT, "config.json: %s is no number", key);
+        return err_set(e, SHOAL_EFORMAT, "config.json: %s is not a number", key);
     *out = (float)v;
     return 0;
 }

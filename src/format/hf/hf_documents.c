@@ -1,5 +1,5 @@
-/* hf_documents.c - the documents of a Hugging Face folder: config.json for us, and all of them as
- * metadata; see hf_map.h. */
+/* hf_documents.c - the documents of a Hugging Face folder: reads config.json, and adds all of
+ * them to the metadata; see hf_map.h. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static int map_document(const struct hf_folder *f, const char *name, size_t max,
     char path[PATH_MAX];
     *m = (struct file_map){0};
     if (!path_of(path, sizeof(path), f, name))
-        return err_set(e, SHOAL_EINVAL, "path of %zu bytes", strlen(f->path));
+        return err_set(e, SHOAL_EINVAL, "a path of %zu bytes is too long", strlen(f->path));
     if (access(path, F_OK) < 0)
         return 0;
     int rc = file_map_open(m, path, e);
@@ -78,7 +78,7 @@ int hf_documents_add(struct hf_folder *f, struct err *e)
         {"tokenizer_config.json", "tokenizer.huggingface.config", false},
         {"chat_template.jinja", "tokenizer.chat_template", false},
     };
-    /* What a tokenizer is made of where there is no tokenizer.json. */
+    /* Parts of a tokenizer when there is no tokenizer.json. */
     static const struct document parts[] = {
         {"vocab.txt", "tokenizer.huggingface.vocab_txt", false},
         {"spiece.model", "tokenizer.huggingface.spiece", true},
@@ -101,7 +101,7 @@ int hf_documents_check_modules(const struct hf_folder *f, struct err *e)
     if (rc <= 0)
         return rc;
     cJSON *json = cJSON_ParseWithLength((const char *)m.bytes, m.n_bytes);
-    rc = cJSON_IsArray(json) ? 0 : err_set(e, SHOAL_EFORMAT, "modules.json is no JSON array");
+    rc = cJSON_IsArray(json) ? 0 : err_set(e, SHOAL_EFORMAT, "modules.json is not a JSON array");
     for (const cJSON *j = rc == 0 ? json->child : NULL; rc == 0 && j; j = j->next) {
         const char *type = hf_config_str(j, "type"), *dot = strrchr(type, '.');
         bool ok = false;
@@ -126,6 +126,6 @@ int hf_documents_read_config(struct hf_folder *f, struct err *e)
     f->config = cJSON_ParseWithLength((const char *)m.bytes, m.n_bytes);
     file_map_close(&m);
     if (!cJSON_IsObject(f->config))
-        return err_set(e, SHOAL_EFORMAT, "%s/config.json is no JSON object", f->path);
+        return err_set(e, SHOAL_EFORMAT, "%s/config.json is not a JSON object", f->path);
     return 0;
 }

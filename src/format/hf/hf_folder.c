@@ -65,7 +65,7 @@ static bool matches(const char *pattern, const char *name, struct match *m)
     return *name == '\0';
 }
 
-/* The rule for a tensor, which may carry the architecture's prefix or not. */
+/* Finds the rule for a tensor, with or without the prefix of the architecture. */
 static const struct hf_rule *find_rule(const struct hf_arch *a, const char *name, struct match *m)
 {
     size_t n = strlen(a->prefix);
@@ -82,7 +82,7 @@ static bool make_name(char out[MAX_NAME_BYTES], const char *to, const struct mat
 {
     size_t n = 0;
     const char *last = m->last;
-    /* what BERT's norms were called in its first files */
+    /* names of BERT's norms in early files */
     if (last && !strcmp(last, "gamma"))
         last = "weight";
     else if (last && !strcmp(last, "beta"))
@@ -165,10 +165,11 @@ static int pair_rows(struct hf_folder *f, struct model_file_tensor *g, uint32_t 
     reorder(g, MODEL_FILE_HALVES);
     if (g->n_dims == 2)
         return 0;
-    /* a bias is small: made at once */
+    /* a bias is small: reorder it now */
     uint8_t *out = model_file_alloc(f->file, g->n_bytes);
     if (!out)
-        return err_set(e, SHOAL_ENOMEM, "%zu bytes for a tensor in another order", g->n_bytes);
+        return err_set(e, SHOAL_ENOMEM, "out of memory to reorder a tensor of %zu bytes",
+                       g->n_bytes);
     struct model_file_tensor column = *g;
     column.dims[0] = 1;
     column.dims[1] = rows;
@@ -222,10 +223,10 @@ static int add_tensor(struct hf_folder *f, const struct safetensors_tensor *t, s
     if (!make_name(name, to, &m))
         return err_set(e, SHOAL_EFORMAT, "the name of tensor %.150s is too long", t->name);
     if (model_file_find_tensor(f->file, name))
-        return err_set(e, SHOAL_EFORMAT, "tensor %.150s: there are two of %s", t->name, name);
+        return err_set(e, SHOAL_EFORMAT, "tensor %.150s: %s is there twice", t->name, name);
     struct model_file_tensor *g = model_file_add_tensor(f->file);
     if (!g)
-        return err_set(e, SHOAL_ENOMEM, "tensor %.150s", t->name);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for tensor %.150s", t->name);
     int rc = set_shape(g, t, e);
     if (rc < 0)
         return rc;
@@ -236,7 +237,7 @@ static int add_tensor(struct hf_folder *f, const struct safetensors_tensor *t, s
     size_t n = strlen(name);
     char *copy = model_file_alloc(f->file, n + 1);
     if (!copy)
-        return err_set(e, SHOAL_ENOMEM, "name of a tensor");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the name of a tensor");
     memcpy(copy, name, n + 1);
     g->name = (struct str){copy, n};
     return 0;
@@ -251,7 +252,7 @@ static int add_rope_freqs(struct hf_folder *f, struct err *e)
     float *copy = model_file_alloc(f->file, bytes);
     struct model_file_tensor *t = copy ? model_file_add_tensor(f->file) : NULL;
     if (!t)
-        return err_set(e, SHOAL_ENOMEM, "rotation table");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the rotation table");
     memcpy(copy, f->rope_freqs, bytes);
     *t = (struct model_file_tensor){.name = {name, sizeof(name) - 1},
                                     .type = QUANT_F32,

@@ -61,15 +61,15 @@ struct hf_folder {
 
 bool hf_documents_has(const struct hf_folder *f, const char *name);
 SHOAL_MUST_CHECK int hf_documents_read_config(struct hf_folder *f, struct err *e);
-/* Modules of a sentence embedder: one that we do not compute must not be passed over. */
+/* Checks the modules of a sentence embedder: an unsupported one must not be ignored. */
 SHOAL_MUST_CHECK int hf_documents_check_modules(const struct hf_folder *f, struct err *e);
-/* All documents, verbatim, as metadata. */
+/* Adds all documents, verbatim, to the metadata. */
 SHOAL_MUST_CHECK int hf_documents_add(struct hf_folder *f, struct err *e);
 
 /* ---- config.json (hf_config.c) ---- */
 
-/* A whole number from 1 to max; the second name counts where the first is missing (NULL: none).
- * _or: a value for when both are missing or null. */
+/* A whole number from 1 to max under the first key, or else under the second (NULL: none).  _or:
+ * the value when the key is missing or null. */
 SHOAL_MUST_CHECK int hf_config_u32(const struct hf_folder *f, const char *key, const char *second,
                                    uint32_t max, uint32_t *out, struct err *e);
 SHOAL_MUST_CHECK int hf_config_u32_or(const struct hf_folder *f, const char *key, uint32_t max,

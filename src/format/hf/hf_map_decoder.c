@@ -116,7 +116,8 @@ static int decoder_sizes(struct hf_folder *f, const struct decoder_keys *k, uint
     return 0;
 }
 
-/* transformers had these at the top and in rope_scaling before it had rope_parameters. */
+/* Older versions of transformers have these at the top and in rope_scaling, newer ones in
+ * rope_parameters. */
 static const cJSON *rope_object(const struct hf_folder *f)
 {
     const cJSON *j = cJSON_GetObjectItemCaseSensitive(f->config, "rope_parameters");
@@ -133,7 +134,7 @@ static int rope_number(const struct hf_folder *f, const char *key, double missin
     return rc < 0 || !rope ? rc : hf_config_f32_or(f, rope, key, (double)*out, out, e);
 }
 
-/* What divides each frequency: 1 for short waves, the factor for long ones, a ramp between. */
+/* The divisor of each frequency: 1 for short waves, the factor for long ones, a ramp between. */
 static int llama3_factors(struct hf_folder *f, const cJSON *rope, double base, uint32_t width,
                           struct err *e)
 {
@@ -145,11 +146,12 @@ static int llama3_factors(struct hf_folder *f, const cJSON *rope, double base, u
         (rc = hf_config_f32_or(f, rope, "original_max_position_embeddings", 8192, &ctx, e)) < 0)
         return rc;
     if (!(factor > 0) || !(low > 0) || !(high > low) || !(ctx > 0))
-        return err_set(e, SHOAL_EFORMAT, "config.json: the llama3 rope scaling makes no sense");
+        return err_set(e, SHOAL_EFORMAT,
+                       "config.json: the factors of the llama3 rope scaling are out of range");
     f->n_rope_freqs = width / 2;
     f->rope_freqs = mem_zalloc_n(f->n_rope_freqs, sizeof(float));
     if (!f->rope_freqs)
-        return err_set(e, SHOAL_ENOMEM, "rotation table");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the rotation table");
     for (uint32_t i = 0; i < f->n_rope_freqs; i++) {
         double wave = 2 * 3.14159265358979323846 * pow(base, 2.0 * i / width);
         double ramp = ((double)ctx / wave - (double)low) / ((double)high - (double)low);
@@ -186,7 +188,7 @@ static int rope(struct hf_folder *f, uint32_t width, struct err *e)
     return 0;
 }
 
-/* An output matrix that is neither there nor tied would be taken for tied further up. */
+/* Without this check a missing output matrix that is not tied would be taken as tied. */
 static int set_tied(struct hf_folder *f, bool missing, struct err *e)
 {
     bool there = safetensors_find(f->st, "lm_head.weight") != NULL;
@@ -221,7 +223,8 @@ static int configure_llama(struct hf_folder *f, struct err *e)
     hf_config_put_u32(f, "rope.dimension_count", width);
     hf_config_put_f32(f, "attention.layer_norm_rms_epsilon", eps);
     if (hf_config_bool_or(f, "use_sliding_window", false))
-        return err_set(e, SHOAL_EUNSUPPORTED, "use_sliding_window of %s", f->arch->model_type);
+        return err_set(e, SHOAL_EUNSUPPORTED, "use_sliding_window of %s is not supported",
+                       f->arch->model_type);
     if (windowed && (rc = hf_config_u32_or(f, "sliding_window", 1u << 24, 0, &window, e)) < 0)
         return rc;
     if (window)
@@ -254,7 +257,8 @@ static int configure_phi(struct hf_folder *f, struct err *e)
     return rope(f, turned, e);
 }
 
-/* GPT-2 and GPT-Neo: layer norms, learned positions, a feed-forward of 4 widths unless told. */
+/* GPT-2 and GPT-Neo: layer norms, learned positions, a feed-forward layer 4 times as wide unless
+ * the file says otherwise. */
 static int configure_gpt(struct hf_folder *f, const struct decoder_keys *keys, const char *ffn_key,
                          struct err *e)
 {
@@ -277,12 +281,12 @@ static int configure_gpt2(struct hf_folder *f, struct err *e)
     const struct decoder_keys keys = {"n_positions", "n_embd", "n_layer", "n_head"};
     if (hf_config_bool_or(f, "scale_attn_by_inverse_layer_idx", false) ||
         !hf_config_bool_or(f, "scale_attn_weights", true))
-        return err_set(e, SHOAL_EUNSUPPORTED, "this scaling of attention");
+        return err_set(e, SHOAL_EUNSUPPORTED, "this attention scaling is not supported");
     return configure_gpt(f, &keys, "n_inner", e);
 }
 
-/* What attention_types says of layer i: kinds, and how often they are repeated, one after the
- * other; e.g. [[["global", "local"], 6]].  "" past its end. */
+/* The kind of layer i by attention_types, a list of kinds with how often they are repeated, such as
+ * [[["global", "local"], 6]].  "" past its end. */
 static const char *attention_type(const struct hf_folder *f, uint32_t i)
 {
     const cJSON *types = cJSON_GetObjectItemCaseSensitive(f->config, "attention_types");
@@ -320,7 +324,8 @@ static int configure_gptneo(struct hf_folder *f, struct err *e)
                            "turns)",
                            i, type);
         if (local && i % 2 && strcmp(type, "local") != 0)
-            return err_set(e, SHOAL_EUNSUPPORTED, "attention_types: layer %u is global", i);
+            return err_set(e, SHOAL_EUNSUPPORTED,
+                           "attention_types: layer %u is global, but must be local", i);
     }
     if (local)
         hf_config_put_u32(f, "attention.sliding_window", window);

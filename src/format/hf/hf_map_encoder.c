@@ -3,7 +3,7 @@
 
 #include "format/hf/hf_map.h"
 
-/* BERT's layers, which RoBERTa names alike. */
+/* The layers of BERT; RoBERTa has the same names. */
 #define BERT_LAYERS                                                                                \
     {"embeddings.word_embeddings.weight", "token_embd.weight", HF_COPY},                           \
         {"embeddings.token_type_embeddings.weight", "token_types.weight", HF_COPY},                \
@@ -25,10 +25,10 @@ static const struct hf_rule bert_rules[] = {
     BERT_LAYERS,
     {"embeddings.position_embeddings.weight", "position_embd.weight", HF_COPY},
     {"classifier.*", "cls.output.*", HF_HEAD},
-    /* our own encoder labels tokens beside sentences */
+    /* our own encoder labels sentences and tokens */
     {"tagger.transitions.*", "tag.transitions.*", HF_COPY},
     {"tagger.*", "tag.output.*", HF_COPY},
-    /* of the pre-training */
+    /* heads of the pre-training */
     {"cls.predictions.bias", NULL, HF_SKIP},
     {"cls.predictions.transform.dense.*", NULL, HF_SKIP},
     {"cls.predictions.transform.LayerNorm.*", NULL, HF_SKIP},
@@ -86,7 +86,7 @@ static int encoder_sizes(struct hf_folder *f, const char *const keys[5], double 
             return rc;
         if (i == 0) {
             if (v <= f->skip_positions)
-                return err_set(e, SHOAL_EFORMAT, "config.json: %s of %u leaves no position",
+                return err_set(e, SHOAL_EFORMAT, "config.json: %s is %u, which leaves no positions",
                                keys[i], v);
             v -= f->skip_positions;
         }
@@ -95,7 +95,7 @@ static int encoder_sizes(struct hf_folder *f, const char *const keys[5], double 
     if (positions[0] && strcmp(positions, "absolute") != 0)
         return err_set(e, SHOAL_EUNSUPPORTED, "position_embedding_type \"%.60s\"", positions);
     if (hf_config_bool_or(f, "is_decoder", false))
-        return err_set(e, SHOAL_EUNSUPPORTED, "%s as a decoder", f->arch->name);
+        return err_set(e, SHOAL_EUNSUPPORTED, "%s as a decoder is not supported", f->arch->name);
     int rc = hf_config_act(f, !strcmp(f->arch->name, "distilbert") ? "activation" : "hidden_act",
                            "gelu", acts, &act, e);
     if (rc == 0)
@@ -117,7 +117,7 @@ static int configure_bert(struct hf_folder *f, struct err *e)
     return encoder_sizes(f, bert_keys, 1e-12, e);
 }
 
-/* Positions are counted from after the padding's: its rows and those before it are never used. */
+/* Positions are counted from the one after the padding token's; rows up to it are never used. */
 static int configure_roberta(struct hf_folder *f, struct err *e)
 {
     const cJSON *pad = cJSON_GetObjectItemCaseSensitive(f->config, "pad_token_id");
@@ -152,7 +152,7 @@ static int configure_distilbert(struct hf_folder *f, struct err *e)
 
 static const struct hf_rule t5_rules[] = {
     {"shared.weight", "token_embd.weight", HF_COPY},
-    {"encoder.embed_tokens.weight", NULL, HF_SKIP}, /* copies of the shared one */
+    {"encoder.embed_tokens.weight", NULL, HF_SKIP}, /* copies of shared.weight */
     {"decoder.embed_tokens.weight", NULL, HF_SKIP},
     T5_ATTENTION("encoder.block.#.layer.0.SelfAttention", "enc.blk.#.attn"),
     {"encoder.block.#.layer.0.SelfAttention.relative_attention_bias.weight",
@@ -183,7 +183,7 @@ static int t5_activation(struct hf_folder *f, struct err *e)
         act = "relu";
     bool gated = !strncmp(act, "gated-", 6);
     act = gated ? act + 6 : act;
-    if (gated && !strcmp(act, "gelu")) /* the library's own exception */
+    if (gated && !strcmp(act, "gelu")) /* an exception in transformers itself */
         act = "gelu_new";
     if (direct[0])
         act = direct;
@@ -195,9 +195,9 @@ static int t5_activation(struct hf_folder *f, struct err *e)
     return err_set(e, SHOAL_EUNSUPPORTED, "feed_forward_proj \"%.60s\" is not supported", act);
 }
 
-/* The first T5 has one matrix for embedding and output and scales what goes into the latter; the
- * later ones (v1.1, Flan) do neither.  Files say it by tie_word_embeddings, the newest of them by
- * scale_decoder_outputs with tie_word_embeddings always true: then only the weights can tell. */
+/* The first T5 shares one matrix between embedding and output and scales the input of the latter;
+ * later ones (v1.1, Flan) do neither.  Files tell by tie_word_embeddings; the newest ones tell by
+ * scale_decoder_outputs, and tie_word_embeddings is always true: then the weights are compared. */
 static void t5_output(struct hf_folder *f)
 {
     const struct safetensors_tensor *head = safetensors_find(f->st, "lm_head.weight");

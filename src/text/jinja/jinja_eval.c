@@ -242,7 +242,7 @@ static int bind_arguments(struct jinja_run *r, const struct jinja_node *macro,
                 used[k] = true;
                 break;
             }
-        /* absent marks, until the end of this function, that the default is due */
+        /* until the end of this function, absent means: use the default */
         bool due = v.kind == JINJA_ABSENT && p->kind == JINJA_NODE_KWARG;
         if (v.kind == JINJA_ABSENT && !due)
             v = jinja_undefined();
@@ -445,7 +445,7 @@ static int eval_expression(struct jinja_run *r, const struct jinja_node *n,
         r->where = n;
         return rc == 0 ? jinja_filter(r, &v, n->b, scope, out) : rc;
     default:
-        return jinja_fail(r, SHOAL_EINTERNAL, "node %d is no expression", (int)n->kind);
+        return jinja_fail(r, SHOAL_EINTERNAL, "node %d is not an expression", (int)n->kind);
     }
 }
 

@@ -152,7 +152,7 @@ static int filter_tojson(struct use *u, const struct jinja_value *v, struct jinj
     if (indent.kind != JINJA_NONE && (indent.kind != JINJA_INT || !(indent.num >= 0)))
         return bad_arg(u, "indent", &indent);
     if (indent.kind == JINJA_INT && indent.num > 10000)
-        return jinja_fail(u->r, SHOAL_ELIMIT, "tojson indents by more than 10000");
+        return jinja_fail(u->r, SHOAL_ELIMIT, "tojson: indent is more than 10000");
     if (ascii.kind != JINJA_BOOL)
         return bad_arg(u, "ensure_ascii", &ascii);
     if (sort.kind != JINJA_BOOL)
@@ -218,7 +218,7 @@ static int filter_indent(struct use *u, struct jinja_str s, struct jinja_value *
     if (width.kind != JINJA_INT || !(width.num >= 0))
         return bad_arg(u, "width", &width);
     if (width.num > 10000)
-        return jinja_fail(u->r, SHOAL_ELIMIT, "indent by more than 10000");
+        return jinja_fail(u->r, SHOAL_ELIMIT, "indent is more than 10000");
     size_t mark = b->len;
     for (size_t at = 0; at <= s.n && b->rc == 0;) {
         size_t end = jinja_text_find(s, JINJA_STR("\n"), at);
@@ -340,7 +340,7 @@ static int filter_number(struct use *u, const struct jinja_value *v, struct jinj
     } else if (!jinja_as_number(v, &x)) {
         return wrong_kind(u, v);
     } else if (u->called && v->kind != JINJA_BOOL) {
-        *out = *v; /* so the reference: int() with parentheses does not round */
+        *out = *v; /* as in the reference: int() with parentheses does not round */
         return 0;
     }
     *out = whole ? jinja_int(floor(x)) : jinja_float(x);

@@ -62,7 +62,7 @@ static int convert(struct jinja_run *r, struct jinja_value *out, const cJSON *j,
     return rc;
 }
 
-/* cJSON ends its strings with a NUL, so one inside would cut the rest off unseen. */
+/* cJSON ends its strings with a NUL: one inside would silently cut off the rest. */
 static bool has_nul_escape(const char *p, size_t n)
 {
     for (size_t i = 0; i + 1 < n; i++) {
@@ -115,7 +115,7 @@ static void write_string(struct buf *b, struct jinja_str s, bool ascii)
         uint32_t cp;
         size_t len = jinja_text_next(s.p + i, s.n - i, &cp);
         const char *escape = cp && cp < 0x80 ? strchr(escapes, (int)cp) : NULL;
-        /* each pair is the character and its letter; a hit on a letter is no escape */
+        /* each pair is the character and its letter; a match of a letter is not an escape */
         bool special = escape && (escape - escapes) % 2 == 0;
         if (special) {
             buf_putc(b, '\\');
@@ -267,7 +267,7 @@ static int write_value(struct writer *w, const struct jinja_value *v, size_t dep
     if (depth > JINJA_MAX_DATA_DEPTH) /* a namespace may hold itself */
         return jinja_fail(w->r, SHOAL_ELIMIT, "value is nested too deeply for JSON");
     if (b->rc < 0)
-        return 0; /* reported by whoever cuts or prints */
+        return 0; /* reported by jinja_cut or jinja_print */
     switch (v->kind) {
     case JINJA_NONE:
         buf_puts(b, "null");

@@ -105,7 +105,8 @@ static int fail(struct lexer *x, size_t at, const char *what)
 
 static int no_memory(struct lexer *x)
 {
-    return err_set(x->e, x->arena->rc ? x->arena->rc : SHOAL_ENOMEM, "no memory for the template");
+    return err_set(x->e, x->arena->rc ? x->arena->rc : SHOAL_ENOMEM,
+                   "out of memory for the template");
 }
 
 static bool looking_at(const struct lexer *x, const char *what)
@@ -135,7 +136,7 @@ static size_t line_end_at(const struct lexer *x, size_t i)
     return 0;
 }
 
-/* Blanks between the start of a line and a block tag or comment go away. */
+/* Removes blanks between the start of a line and a block tag or comment. */
 static void strip_before_blocks(struct lexer *x)
 {
     size_t to = 0;
@@ -156,7 +157,7 @@ static void strip_before_blocks(struct lexer *x)
     x->n = to;
 }
 
-/* The newline right after a block tag or comment goes away. */
+/* Removes the newline right after a block tag or comment. */
 static void trim_after_blocks(struct lexer *x)
 {
     size_t to = 0;
@@ -239,7 +240,7 @@ static enum jinja_token_type last_type(const struct lexer *x)
     return x->n_tokens ? x->tokens[x->n_tokens - 1].type : JINJA_TOKEN_END;
 }
 
-/* {%- and its kin take the white space in front of them. */
+/* {%- and the like remove the white space before them. */
 static void strip_last_text(struct lexer *x)
 {
     if (last_type(x) != JINJA_TOKEN_TEXT)
@@ -349,7 +350,7 @@ static int lex_string(struct lexer *x)
                 (struct jinja_str){to, (size_t)(p - to)});
 }
 
-/* + or - that no operand precedes: a sign, which a number takes into itself. */
+/* + or - without an operand before it is a sign, and part of a number that follows. */
 static int lex_sign(struct lexer *x, bool *done)
 {
     switch (last_type(x)) {

@@ -33,7 +33,7 @@ static void scan_parameters(struct scan *s, const struct jinja_node *chain)
 
 static void scan_filter(struct scan *s, const struct jinja_node *filter)
 {
-    if (filter->kind == JINJA_NODE_CALL) /* the name of a filter is no variable */
+    if (filter->kind == JINJA_NODE_CALL) /* the name of a filter is not a variable */
         scan_chain(s, filter->b);
 }
 
@@ -55,7 +55,7 @@ static void scan_node(struct scan *s, const struct jinja_node *n)
         scan_chain(s, loop_test);
         return;
     case JINJA_NODE_IF:
-        for (; n->flag; n = n->c) { /* a row of elif may be long: no recursion along it */
+        for (; n->flag; n = n->c) { /* a chain of elif may be long: no recursion */
             scan_chain(s, n->a);
             scan_chain(s, n->b);
         }

@@ -151,7 +151,8 @@ int jinja_slice(struct jinja_run *r, const struct jinja_value *object,
         return jinja_fail(r, SHOAL_EINVAL, "%s cannot be sliced", jinja_kind_name(object));
     for (size_t i = 0; i < 3; i++)
         if (part[i].kind != JINJA_INT && part[i].kind != JINJA_UNDEFINED)
-            return jinja_fail(r, SHOAL_EINVAL, "%s in a slice", jinja_kind_name(&part[i]));
+            return jinja_fail(r, SHOAL_EINVAL, "a slice takes integers, not %s",
+                              jinja_kind_name(&part[i]));
     int rc = text ? jinja_split_points(r, object->str, &items) : 0;
     if (rc == 0)
         rc = jinja_list_make(r, out, 0);

@@ -56,7 +56,7 @@ static int capitalize(struct jinja_run *r, struct jinja_str s)
 {
     uint32_t cp;
     size_t len = s.n ? jinja_text_next(s.p, s.n, &cp) : 0;
-    /* The reference takes one UTF-16 unit, which is no letter outside the BMP. */
+    /* The reference takes one UTF-16 unit, which is not a letter outside the BMP. */
     if (len && len < 4)
         jinja_text_upper(&r->out, (struct jinja_str){s.p, len});
     else
@@ -146,7 +146,7 @@ static int split(struct jinja_run *r, struct jinja_str s, const struct jinja_val
 {
     const struct jinja_value *sep = arg_at(args, n, 0), *limit = arg_at(args, n, 1);
     if (sep && sep->kind != JINJA_NONE && !is_text(sep))
-        return jinja_fail(r, SHOAL_EINVAL, "split() by %s", jinja_kind_name(sep));
+        return jinja_fail(r, SHOAL_EINVAL, "split() takes a string, not %s", jinja_kind_name(sep));
     if (limit && limit->kind != JINJA_INT)
         return jinja_fail(r, SHOAL_EINVAL, "the limit of split() must be an integer, not %s",
                           jinja_kind_name(limit));
@@ -157,7 +157,7 @@ static int split(struct jinja_run *r, struct jinja_str s, const struct jinja_val
     if (!sep || sep->kind == JINJA_NONE)
         return split_words(r, s, max, out->list);
     if (sep->str.n == 0)
-        return jinja_fail(r, SHOAL_EINVAL, "split() by an empty string");
+        return jinja_fail(r, SHOAL_EINVAL, "split() takes a string that is not empty");
     return split_at(r, s, sep->str, max, out->list);
 }
 
@@ -377,7 +377,7 @@ static void put_time(struct buf *out, const struct tm *t, char what)
     case '%':
         buf_putc(out, '%');
         return;
-    default: /* the reference leaves what it does not know */
+    default: /* the reference keeps unknown ones */
         buf_putc(out, '%');
         buf_putc(out, what);
     }
@@ -435,7 +435,8 @@ static int make_namespace(struct jinja_run *r, const struct jinja_value *args, s
         for (size_t i = 0; rc == 0 && i < args[0].list->n; i++)
             rc = add_pair(r, out->dict, &args[0].list->at[i]);
     else if (n == 1)
-        rc = jinja_fail(r, SHOAL_EINVAL, "namespace() of %s", jinja_kind_name(&args[0]));
+        rc = jinja_fail(r, SHOAL_EINVAL, "namespace() takes a dict, not %s",
+                        jinja_kind_name(&args[0]));
     return rc == 0 && named ? add_entries(r, out->dict, named) : rc;
 }
 

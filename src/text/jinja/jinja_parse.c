@@ -25,7 +25,7 @@ static struct jinja_node *parse_expression(struct parser *p);
 static struct jinja_node *parse_primary(struct parser *p);
 static struct jinja_node *parse_call(struct parser *p, struct jinja_node *callee);
 
-/* ---- small things --------------------------------------------------------------------------- */
+/* ---- helpers ------------------------------------------------------------------------------- */
 
 static void *fail(struct parser *p, const struct jinja_token *t, int code, const char *what)
 {
@@ -105,7 +105,7 @@ static struct jinja_node *make(struct parser *p, enum jinja_node_kind kind,
 {
     struct jinja_node *n = arena_zalloc(p->arena, sizeof(*n));
     if (!n) {
-        p->rc = err_set(p->e, p->arena->rc, "no memory for the template");
+        p->rc = err_set(p->e, p->arena->rc, "out of memory for the template");
         return NULL;
     }
     n->kind = kind;
@@ -179,7 +179,7 @@ static struct jinja_node *make_op(struct parser *p, enum jinja_node_kind kind,
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
-/* name, name=default; what is wrong is found here, not in the caller. */
+/* name, name=default; errors are reported here, not by the caller. */
 static bool check_parameter(struct parser *p, const struct jinja_token *t, struct jinja_node *arg,
                             const struct jinja_node *earlier)
 {
@@ -240,7 +240,7 @@ static bool parse_args(struct parser *p, bool parameters, struct jinja_node **ou
         seen_kwarg |= arg->kind == JINJA_NODE_KWARG;
         seen_spread |= spread;
         chain_add(&args, arg);
-        accept(p, JINJA_TOKEN_COMMA); /* the reference does without, too */
+        accept(p, JINJA_TOKEN_COMMA); /* optional, as in the reference */
         if (kwspread && !is(p, JINJA_TOKEN_CLOSE_PAREN))
             return unexpected(p, "')' after the argument with **");
     }
@@ -276,7 +276,7 @@ static struct jinja_node *parse_string(struct parser *p)
         return n;
     char *to = arena_bytes(p->arena, total);
     if (!to) {
-        p->rc = err_set(p->e, p->arena->rc, "no memory for the template");
+        p->rc = err_set(p->e, p->arena->rc, "out of memory for the template");
         return NULL;
     }
     n->text = (struct jinja_str){to, total};
@@ -423,7 +423,7 @@ static struct jinja_node *parse_call(struct parser *p, struct jinja_node *callee
         if (!parse_args(p, false, &args))
             return NULL;
         callee = make_op(p, JINJA_NODE_CALL, t, JINJA_OP_NONE, callee, args);
-        if (callee) { /* errors of a call speak of what is called */
+        if (callee) { /* errors of a call point at what is called */
             callee->line = callee->a->line;
             callee->col = callee->a->col;
         }

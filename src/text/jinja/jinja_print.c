@@ -53,7 +53,7 @@ int jinja_write_raw(struct jinja_run *r, const struct jinja_value *v)
         return jinja_check_out(r);
     }
     if (jinja_is_dict(v) || v->kind == JINJA_NAMESPACE) {
-        buf_puts(&r->out, "[object Map]"); /* what the reference makes of it */
+        buf_puts(&r->out, "[object Map]"); /* as the reference writes it */
         return jinja_check_out(r);
     }
     if (!jinja_is_list(v))

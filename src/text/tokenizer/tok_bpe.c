@@ -1,7 +1,7 @@
 /* tok_bpe.c - see tok_bpe.h.
  *
  * A merge names two strings.  They become symbols: the token with that text, or a number beyond the
- * vocabulary for a string that is none, which only tables from odd converters have. */
+ * vocabulary for a string that is none, which only tables of unusual converters have. */
 #include "text/tokenizer/tok_bpe.h"
 
 #include <string.h>
@@ -98,7 +98,7 @@ static int add_extra(struct builder *b, const char *p, size_t n, uint32_t *sym)
     return rc < 0 ? rc : 0;
 }
 
-/* Of all pairs that may apply, in their order: so a number in the index is a rank. */
+/* Adds a pair; pairs are in order of rank, so a number in the index is a rank. */
 static void add_pair(struct tok_merge *to, const struct merge *m)
 {
     const uint64_t h = tok_merge_pair_hash(m->left, m->right);
@@ -107,7 +107,7 @@ static void add_pair(struct tok_merge *to, const struct merge *m)
     for (uint32_t i = tok_index_first(x, h); (slot = x->slots[i]) != 0; i = tok_index_after(x, i))
         if (tok_index_match(x, slot, h, &k) && to->pairs[k].left == m->left &&
             to->pairs[k].right == m->right)
-            return; /* the first of equals counts */
+            return; /* of equal pairs the first counts */
     tok_index_put(x, h, to->n_pairs);
     to->pairs[to->n_pairs++] = (struct tok_merge_pair){m->left, m->right, m->merged};
 }
@@ -119,7 +119,7 @@ static void prefetch_piece(const struct tok_vocab *v, uint64_t h)
         __builtin_prefetch(v->bytes + v->at[k]);
 }
 
-/* Reads a merge into out.  One that can never apply is no good. */
+/* Reads a merge into out; `good` is false when it can never apply. */
 static void read_merge(const struct builder *b, struct merge *m, struct str left, struct str right,
                        char *out)
 {
@@ -147,7 +147,7 @@ static int resolve(struct builder *b, struct merge *m)
     if (!m->good || find_sym(b, m->p, m->n, m->h, &m->merged))
         return 0;
     if (tok_special_find(b->bpe->special, m->p, m->n) >= 0) {
-        m->good = false; /* it would make a control token out of plain text */
+        m->good = false; /* plain text must not become a control token */
         return 0;
     }
     memset(b->m->glue, 1, sizeof(b->m->glue)); /* it may hold spaces: never cut before one */
@@ -164,7 +164,7 @@ static int read_batch(struct builder *b)
         if (!b->has_next && b->n_read < src->n) {
             b->has_next = src->next(src->ctx, &b->left, &b->right);
             if (!b->has_next)
-                return SHOAL_EFORMAT; /* fewer than there were when it was opened */
+                return SHOAL_EFORMAT; /* fewer than the count says */
             b->n_read++;
         }
         size_t n = b->left.n + b->right.n;
@@ -185,7 +185,7 @@ static int read_batch(struct builder *b)
 }
 
 /* Takes the next merges; returns how many, or a negative code.  The tables are larger than the
- * caches: each step asks for the memory that the next one reads. */
+ * caches: each step prefetches the memory that the next one reads. */
 static int add_batch(struct builder *b)
 {
     const int k = read_batch(b);
@@ -220,7 +220,9 @@ static int load_merges(struct builder *b, struct err *e)
         do
             rc = add_batch(b);
         while (rc > 0);
-    return rc < 0 ? err_set(e, rc, "%llu merges", (unsigned long long)n) : 0;
+    return rc < 0
+               ? err_set(e, rc, "cannot read %llu merges: %s", (unsigned long long)n, err_text(rc))
+               : 0;
 }
 
 static int build(struct bpe *bpe, const struct tok_bpe_merges *src, struct err *e)
@@ -259,7 +261,7 @@ int tok_bpe_create(void **out, const struct tok_bpe_opts *o, const struct tok_bp
     *out = NULL;
     if (!bpe) {
         tok_pretok_destroy(o->pretok);
-        return err_set(e, SHOAL_ENOMEM, "tokenizer");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
     }
     bpe->special = o->special;
     bpe->pretok = o->pretok;

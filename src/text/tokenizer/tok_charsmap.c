@@ -27,7 +27,7 @@ int tok_charsmap_create(struct tok_charsmap **out, const void *bytes, size_t n, 
         m->units = mem_alloc(size + n_text + 1);
     if (!m || !m->units) {
         mem_free(m);
-        return err_set(e, SHOAL_ENOMEM, "precompiled_charsmap");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the precompiled_charsmap");
     }
     m->n_units = size / 4;
     m->n_text = n_text;

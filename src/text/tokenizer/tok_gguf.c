@@ -32,9 +32,9 @@ static int find_tokens(const struct model_file_value **out, const struct model_f
 {
     const struct model_file_value *kv = model_file_find(g, KEY "tokens");
     if (!kv || kv->type != MODEL_FILE_ARRAY || kv->elem_type != MODEL_FILE_STRING)
-        return err_set(e, SHOAL_EFORMAT, KEY "tokens is missing or is no array of strings");
+        return err_set(e, SHOAL_EFORMAT, KEY "tokens is missing or is not an array of strings");
     if (kv->n_elems == 0 || kv->n_elems > TOK_MAX_VOCAB)
-        return err_set(e, SHOAL_EFORMAT, "a vocabulary of %llu tokens is not possible",
+        return err_set(e, SHOAL_EFORMAT, "a vocabulary cannot have %llu tokens",
                        (unsigned long long)kv->n_elems);
     *out = kv;
     return 0;
@@ -50,14 +50,14 @@ static int load_types(struct tokenizer *t, const struct model_file *g, struct er
     for (uint32_t i = 0; i < t->v.n; i++) {
         int64_t v;
         if (!model_file_i64_at(kv, i, &v))
-            return err_set(e, SHOAL_EFORMAT, KEY "token_type is no array of integers");
+            return err_set(e, SHOAL_EFORMAT, KEY "token_type is not an array of integers");
         if (v >= TOKEN_TYPE_NORMAL && v <= TOKEN_TYPE_BYTE)
             t->v.type[i] = (uint8_t)v;
     }
     return 0;
 }
 
-/* The id under a key when it is one of the vocabulary; else what *id holds, if that is one. */
+/* Sets *id to the id under a key if it is valid; otherwise keeps *id if that is valid. */
 static void get_id(const struct tokenizer *t, const struct model_file *g, const char *key,
                    int32_t *id)
 {
@@ -147,7 +147,7 @@ static size_t make_piece(struct loader *l, uint32_t id, struct str w, char *out,
     if (l->escaped) {
         n = tok_unescape(out, w.p, w.n);
         *reachable =
-            !memchr(w.p, ' ', w.n); /* a space in the file's own spelling: no text has it */
+            !memchr(w.p, ' ', w.n); /* a plain space in the spelling: no text can match it */
         return n;
     }
     if (tok_alphabet_decode(out, &n, w.p, w.n, &l->alphabet)) {
@@ -170,12 +170,12 @@ static int load_pieces(struct loader *l, const struct model_file_value *tokens, 
         return err_set(e, SHOAL_ELIMIT, "the vocabulary has more than 4 GiB of text");
     v->bytes = mem_alloc(total + 1);
     if (!v->bytes)
-        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", v->n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a vocabulary of %u tokens", v->n);
     tok_alphabet_init(&l->alphabet);
     uint32_t at = 0;
     for (uint32_t i = 0; i < v->n; i++) {
         bool reachable;
-        /* no piece is longer than its spelling */
+        /* a piece is never longer than its spelling */
         if (!model_file_strings_next(&strings, &w) || w.n > total - at)
             return err_set(e, SHOAL_EFORMAT, KEY "tokens changed while it was read");
         uint32_t n = (uint32_t)make_piece(l, i, w, v->bytes + at, &reachable);
@@ -212,7 +212,7 @@ static int list_special(struct tokenizer *t, struct err *e)
         n += is_special(&t->v, i) && tok_text(&t->v, i).n > 0;
     sp->e = mem_zalloc_n(n, sizeof(*sp->e));
     if (!sp->e)
-        return err_set(e, SHOAL_ENOMEM, "tokenizer");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
     for (uint32_t i = 0; i < t->v.n; i++) {
         struct str w = tok_text(&t->v, i);
         if (is_special(&t->v, i) && w.n > 0)
@@ -222,7 +222,7 @@ static int list_special(struct tokenizer *t, struct err *e)
     return 0;
 }
 
-/* White space around special tokens, which some models take away and no key tells. */
+/* Some models strip white space around special tokens, which no key says. */
 static void set_strip(struct tokenizer *t, const struct model_file *g)
 {
     struct str name = {"", 0}, arch = {"", 0};
@@ -318,7 +318,7 @@ static int copy_strings(struct tokenizer *t, const struct model_file *g, struct 
     bool has_chat = model_file_get_str(g, "tokenizer.chat_template", &chat);
     t->strings = mem_zalloc(model.n + pre.n + chat.n + 3);
     if (!t->strings)
-        return err_set(e, SHOAL_ENOMEM, "tokenizer");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
     char *p = t->strings;
     t->info.model = memcpy(p, model.p, model.n);
     p += model.n + 1;
@@ -369,7 +369,9 @@ static int make_spm(struct loader *l, struct err *e)
     if (!value || value->type != MODEL_FILE_ARRAY || value->n_elems < t->v.n)
         return err_set(e, SHOAL_EFORMAT, KEY "scores is missing or shorter than the vocabulary");
     double *scores = mem_zalloc_n(t->v.n, sizeof(*scores));
-    int rc = scores ? 0 : err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", t->v.n);
+    int rc = scores
+                 ? 0
+                 : err_set(e, SHOAL_ENOMEM, "out of memory for a vocabulary of %u tokens", t->v.n);
     for (uint32_t i = 0; i < t->v.n && rc == 0; i++)
         if (!model_file_f64_at(value, i, &scores[i]))
             rc = err_set(e, SHOAL_EFORMAT, KEY "scores is not an array of numbers");

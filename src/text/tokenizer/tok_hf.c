@@ -33,8 +33,8 @@ void tok_hf_scratch_fini(struct tok_hf_scratch *x)
     mem_free(x->work);
 }
 
-/* Bytes of the piece of invalid UTF-8 at p that one U+FFFD stands for: the longest beginning of a
- * character, or one byte. */
+/* Bytes of invalid UTF-8 at p that become one U+FFFD: the longest prefix of a character, or one
+ * byte. */
 static size_t invalid_length(const uint8_t *p, const uint8_t *end)
 {
     uint8_t lo = 0x80, hi = 0xbf;
@@ -104,8 +104,8 @@ static size_t char_at(const char *p, const char *end, uint32_t *c)
     return len ? len : 1;
 }
 
-/* May this added token stand in [from, to) of the text?  Widens it over the white space it takes.
- */
+/* Is this added token allowed at [from, to) of the text?  Widens the range over the white space
+ * that it strips. */
 static bool takes(const struct tok_vocab *v, int32_t id, unsigned flags, const char *start,
                   const char *plain, const char *end, const char **from, const char **to)
 {
@@ -138,7 +138,7 @@ static bool takes(const struct tok_vocab *v, int32_t id, unsigned flags, const c
 
 typedef int (*plain_fn)(struct tok_hf_run *s, const char *p, size_t n, unsigned flags);
 
-/* Added tokens of a set apart, the text between them to fn. */
+/* Emits the added tokens of a set and gives the text between them to fn. */
 static int cut_added(struct tok_hf_run *s, const struct tok_special *set, const char *p, size_t n,
                      unsigned flags, plain_fn fn)
 {
@@ -154,7 +154,7 @@ static int cut_added(struct tok_hf_run *s, const struct tok_special *set, const 
         }
         const struct tok_special_entry *w = &set->e[at];
         const char *from = p, *to = p + w->n;
-        p = to; /* also when it is not taken, as the reference has it */
+        p = to; /* also when it is not allowed, as in the reference */
         if (!takes(s->hf->v, (int32_t)w->id, flags, start, plain, end, &from, &to))
             continue;
         if (from < plain)

@@ -12,13 +12,13 @@
 #include "text/tokenizer/tok_spiece.h"
 #include "text/tokenizer/tok_wpm.h"
 
-/* Parses what was written; b->json is the result. */
+/* Parses the JSON text that was written into b->json. */
 static int set_json(struct tok_hf_build *b, struct buf *text, struct err *e)
 {
     b->made = text->rc == 0 ? cJSON_ParseWithLength(buf_str(text), text->len) : NULL;
     b->json = b->made;
     buf_fini(text);
-    return b->made ? 0 : err_set(e, SHOAL_ENOMEM, "tokenizer");
+    return b->made ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
 }
 
 static const char *truth(bool v)
@@ -32,8 +32,8 @@ static const char *const special_keys[] = {"bos_token", "eos_token", "unk_token"
                                            "pad_token", "cls_token", "mask_token"};
 #define N_SPECIAL_KEYS (sizeof(special_keys) / sizeof(special_keys[0]))
 
-/* Adds what the configuration names, or else what such models are used to; only tokens that the
- * vocabulary has.  b->added has room for them. */
+/* Adds the special tokens that the configuration names, or else the usual ones of such models, if
+ * the vocabulary has them.  b->added has room for them. */
 static void add_named(struct tok_hf_build *b, const char *const defaults[N_SPECIAL_KEYS])
 {
     for (size_t i = 0; i < N_SPECIAL_KEYS; i++) {
@@ -86,7 +86,7 @@ static int read_lines(struct tok_hf_build *b, struct str text, struct err *e)
     while (rc == 0 && next_line(&text, &line)) {
         rc = tok_hf_build_token(b, id++, line, 0);
         if (rc < 0)
-            return err_set(e, rc, "vocab.txt with %u lines", b->n);
+            return err_set(e, rc, "vocab.txt with %u lines: %s", b->n, err_text(rc));
     }
     return rc;
 }
@@ -110,7 +110,7 @@ int tok_hf_read_vocab_txt(struct tok_hf_build *b, struct str text, struct err *e
         return rc;
     b->added = mem_zalloc_n(N_SPECIAL_KEYS, sizeof(*b->added));
     if (!b->added)
-        return err_set(e, SHOAL_ENOMEM, "tokenizer");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
     add_named(b, defaults);
     t->info.model = "WordPiece";
     t->info.kind = TOKENIZER_KIND_WPM;
@@ -146,7 +146,7 @@ static int read_merge_lines(struct tok_hf_build *b, struct str text, struct err 
         n++;
     b->merges = mem_zalloc_n(n + 1, sizeof(*b->merges));
     if (!b->merges)
-        return err_set(e, SHOAL_ENOMEM, "%zu merges", n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu merges", n);
     for (size_t i = 0; next_line(&text, &line); i++) {
         struct tok_hf_merge *m = &b->merges[b->n_merges];
         if (line.n == 0 || (i == 0 && line.n >= 8 && memcmp(line.p, "#version", 8) == 0))
@@ -182,7 +182,7 @@ int tok_hf_read_vocab_json(struct tok_hf_build *b, struct str vocab, struct str 
                        class.p);
     b->made_vocab = cJSON_ParseWithLength(vocab.p, vocab.n);
     if (!cJSON_IsObject(b->made_vocab))
-        return err_set(e, SHOAL_EFORMAT, "vocab.json is no JSON object");
+        return err_set(e, SHOAL_EFORMAT, "vocab.json is not a JSON object");
     t->info.model = "BPE";
     t->info.kind = TOKENIZER_KIND_BPE;
     b->unk = TOKENIZER_NONE;
@@ -219,7 +219,7 @@ static int name_extra(struct tok_hf_build *b, uint32_t first, uint32_t n, struct
     const size_t room = 24;
     b->names = mem_zalloc_n(n + 1, room);
     if (!b->names)
-        return err_set(e, SHOAL_ENOMEM, "tokenizer");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
     for (uint32_t i = 0; i < n; i++) {
         char *name = b->names + i * room;
         int len = snprintf(name, room, "<extra_id_%u>", n - 1 - i);
@@ -237,7 +237,7 @@ static uint32_t piece_id(uint32_t i, bool xlmr)
     return !xlmr ? i : i < 3 ? first[i] : i + 1;
 }
 
-/* The two that the file does not have. */
+/* Adds the two tokens that the file does not have. */
 static int add_xlmr(struct tok_hf_build *b, uint32_t n_pieces)
 {
     const struct str pad = {"<pad>", 5}, mask = {"<mask>", 6};
@@ -258,14 +258,14 @@ static int take_pieces(struct tok_hf_build *b, const struct tok_spiece *m, uint3
         return rc;
     b->added = mem_zalloc_n((size_t)m->n_pieces + more + N_SPECIAL_KEYS, sizeof(*b->added));
     if (!b->added)
-        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", b->n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a vocabulary of %u tokens", b->n);
     for (uint32_t i = 0; i < m->n_pieces; i++) {
         const struct tok_spiece_piece *p = &m->pieces[i];
         bool control = p->type == TOK_SPIECE_CONTROL || p->type == TOK_SPIECE_UNKNOWN;
         uint32_t id = piece_id(i, xlmr);
         rc = tok_hf_build_token(b, id, p->text, p->score);
         if (rc < 0)
-            return err_set(e, rc, "vocabulary of %u tokens", b->n);
+            return err_set(e, rc, "vocabulary of %u tokens: %s", b->n, err_text(rc));
         if (p->type == TOK_SPIECE_UNKNOWN)
             b->unk = (int32_t)id;
         if (p->type == TOK_SPIECE_UNUSED || p->type == TOK_SPIECE_UNKNOWN)
@@ -288,7 +288,7 @@ static int add_spiece_norm(struct tok_hf_build *b, const struct tok_spiece *m, s
                              : 0;
 }
 
-/* What stands around texts, by the class of the tokenizer: the file does not say it. */
+/* The template by the class of the tokenizer, since the file does not have one. */
 static void put_spiece_template(struct tok_hf_build *b, struct buf *json,
                                 const struct tok_spiece *m)
 {
@@ -325,7 +325,7 @@ int tok_hf_read_spiece(struct tok_hf_build *b, const void *bytes, size_t n, stru
     static const char *const none[N_SPECIAL_KEYS] = {NULL};
     struct str class = tok_hf_get_str(b->config, "tokenizer_class");
     const cJSON *extra = tok_hf_get(b->config, "extra_ids");
-    /* these too number the pieces in ways of their own, which no file tells */
+    /* these number the pieces in their own way, which no file describes */
     static const char *const renumbered[] = {"Camembert", "Barthez",       "MBart", "Nllb",
                                              "PLBart",    "XLMProphetNet", "XGLM",  "M2M100",
                                              "BartPho",   "SeamlessM4T"};
@@ -344,7 +344,7 @@ int tok_hf_read_spiece(struct tok_hf_build *b, const void *bytes, size_t n, stru
     b->unk = TOKENIZER_NONE;
     int rc = tok_spiece_read(&m, bytes, n, e);
     if (rc == 0 && xlmr && (m.n_pieces < 4 || m.unk != 0 || m.bos != 1 || m.eos != 2))
-        rc = err_set(e, SHOAL_EFORMAT, "XLM-RoBERTa's model begins with <unk>, <s>, </s>");
+        rc = err_set(e, SHOAL_EFORMAT, "XLM-RoBERTa's model must begin with <unk>, <s>, </s>");
     if (rc == 0)
         rc = take_pieces(b, &m, n_extra, xlmr, e);
     if (rc == 0 && xlmr) {

@@ -83,7 +83,7 @@ static int make_vocab(struct tok_hf_build *b, struct err *e)
             return err_set(e, SHOAL_ELIMIT, "the vocabulary has more than 4 GiB of text");
     v->bytes = mem_alloc(total);
     if (!v->bytes)
-        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", b->n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a vocabulary of %u tokens", b->n);
     tok_alphabet_init(&alphabet);
     set_types(b);
     uint32_t at = 0;
@@ -196,7 +196,7 @@ static void put_entry(struct tok_special *set, const char *p, size_t n, uint32_t
     set->e[set->n++] = (struct tok_special_entry){p, (uint32_t)n, id};
 }
 
-/* Sorts added tokens by where they are looked for. */
+/* Sorts added tokens by the text in which they are searched. */
 static int make_added(struct tok_hf_build *b, struct err *e)
 {
     struct tok_hf *hf = b->hf;
@@ -228,7 +228,7 @@ static int make_added(struct tok_hf_build *b, struct err *e)
         tok_special_index(sets[i]);
     mem_free(places);
     buf_fini(&all);
-    return rc < 0 ? err_set(e, rc, "%zu added tokens", b->n_added) : 0;
+    return rc < 0 ? err_set(e, rc, "%zu added tokens: %s", b->n_added, err_text(rc)) : 0;
 }
 
 /* ---- special ids and the rest of tokenizer_info ---- */
@@ -308,12 +308,12 @@ static int find_ids(struct tok_hf_build *b, struct err *e)
         in->mask = or_id(in->mask, tok_hf_find(b, STR("[MASK]")));
         return 0;
     }
-    /* what ends a turn by its spelling, as in GGUF files, but of added tokens only */
+    /* end-of-turn tokens by their spelling, as in GGUF files, but only among added tokens */
     struct added_at at = {b, 0};
     return tok_roles_find(in, &t->v, &(struct tok_roles_source){next_added, &at}, e);
 }
 
-/* What the templates say, for those who ask info. */
+/* Fills info from the templates. */
 static void describe_template(struct tokenizer *t)
 {
     struct tokenizer_info *in = &t->info;
@@ -327,7 +327,7 @@ static void describe_template(struct tokenizer *t)
     in->add_sep = last >= 0 && last == in->sep;
 }
 
-/* Where no template says it, tokenizer_config.json may. */
+/* Without a template, tokenizer_config.json may ask for BOS and EOS. */
 static void add_by_config(struct tok_hf_build *b)
 {
     struct tokenizer *t = b->t;
@@ -354,13 +354,13 @@ static int copy_chat_template(struct tok_hf_build *b, const struct model_file *g
         return 0;
     b->t->strings = mem_strndup(s.p, s.n);
     if (!b->t->strings)
-        return err_set(e, SHOAL_ENOMEM, "chat template");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the chat template");
     b->t->info.chat_template = b->t->strings;
     b->t->info.chat_template_bytes = s.n;
     return 0;
 }
 
-/* ---- the whole of it ---- */
+/* ---- loading ---- */
 
 /* cJSON ends strings with a NUL.  So \\u0000 becomes a character that no text has, and tok_hf_text
  * turns it back.  Returns a copy of the document, or NULL when it has none of them. */
@@ -407,7 +407,7 @@ static int read_doc(cJSON **out, const struct model_file *g, const char *key, st
     mem_free(copy);
     if (*out)
         return 0;
-    return err_set(e, SHOAL_EFORMAT, "%s is no JSON: wrong at byte %zu of %zu", key, at, s.n);
+    return err_set(e, SHOAL_EFORMAT, "%s is not JSON: error at byte %zu of %zu", key, at, s.n);
 }
 
 static int finish(struct tok_hf_build *b, const struct model_file *g, struct err *e)
@@ -440,7 +440,7 @@ static int finish(struct tok_hf_build *b, const struct model_file *g, struct err
     if (rc == 0 && nl.n > 0)
         t->info.nl = nl.ids[nl.n - 1];
     tok_ids_fini(&nl);
-    return rc == SHOAL_ENOMEM ? err_set(e, rc, "tokenizer") : 0;
+    return rc == SHOAL_ENOMEM ? err_set(e, rc, "tokenizer: %s", err_text(rc)) : 0;
 }
 
 static void build_fini(struct tok_hf_build *b)
@@ -456,7 +456,7 @@ static void build_fini(struct tok_hf_build *b)
     cJSON_Delete(b->made_vocab);
 }
 
-/* Reads the first of the files that is there; *name is what errors call it. */
+/* Reads the first file that is there; *name is its name in errors. */
 static int read_source(struct tok_hf_build *b, const struct model_file *g, const char **name,
                        struct err *e)
 {
@@ -474,12 +474,12 @@ static int read_source(struct tok_hf_build *b, const struct model_file *g, const
         *name = "vocab.json";
         return model_file_get_str(g, TOK_HF_KEY_MERGES, &merges)
                    ? tok_hf_read_vocab_json(b, text, merges, e)
-                   : err_set(e, SHOAL_EFORMAT, "there is no merges.txt");
+                   : err_set(e, SHOAL_EFORMAT, "merges.txt is missing");
     }
     *name = "vocab.txt";
     if (model_file_get_str(g, TOK_HF_KEY_VOCAB_TXT, &text))
         return tok_hf_read_vocab_txt(b, text, e);
-    return err_set(e, SHOAL_EFORMAT, "is not a text");
+    return err_set(e, SHOAL_EFORMAT, "vocab.txt is not a string");
 }
 
 static int load(struct tok_hf_build *b, const struct model_file *g, struct err *e)
@@ -518,7 +518,7 @@ int tok_hf_load(struct tokenizer *t, const struct model_file *g, struct err *e)
     t->ops = &tok_hf_ops;
     t->state = b.hf = mem_zalloc(sizeof(*b.hf));
     if (!b.hf)
-        return err_set(e, SHOAL_ENOMEM, "tokenizer");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
     b.hf->v = &t->v;
     for (int i = 0; i < 4 && rc == 0; i++)
         rc = read_doc(&docs[i], g, keys[i], e);

@@ -1,7 +1,7 @@
-/* tok_hf_norm.c - the normalizers of tokenizer.json, each keeping the way back to the input.
+/* tok_hf_norm.c - the normalizers of tokenizer.json, each keeping the ranges of the input.
  *
- * A character that replaces another one comes from where that came from; one that is inserted comes
- * from where its neighbour to the left did; so the reference has it. */
+ * As in the reference, a character that replaces another one keeps its range, and an inserted one
+ * gets the range of its left neighbour. */
 #include <string.h>
 
 #include <utf8proc.h>
@@ -72,7 +72,7 @@ static int put_text(struct job *j, const char *p, size_t n, uint32_t from, uint3
     return rc;
 }
 
-/* Bytes of the input as they are. */
+/* Copies bytes of the input. */
 static int put_same(struct job *j, const char *p, size_t n)
 {
     int rc = tok_rewrite_reserve(j->out, n);
@@ -126,7 +126,7 @@ static int run_bert(struct job *j)
     int rc = tok_rewrite_reserve(j->out, (size_t)(j->end - j->p) + 4);
     for (const char *q = j->p; q < j->end && rc == 0;) {
         uint32_t c, from = tok_view_from(j->view, q);
-        if (*q >= ' ' && *q < 0x7f && j->out->n < j->out->cap) { /* most of most texts */
+        if (*q >= ' ' && *q < 0x7f && j->out->n < j->out->cap) { /* the common case */
             char low =
                 (opts & TOK_HF_BERT_LOWERCASE) && *q >= 'A' && *q <= 'Z' ? (char)(*q + 32) : *q;
             tok_rewrite_add(j->out, &low, 1, from, tok_view_to(j->view, q));
@@ -191,8 +191,8 @@ static size_t compose(struct unit *u, size_t n)
     return out;
 }
 
-/* Marks by their class, stable.  Their ranges stay in the order of the text, as the reference has
- * it. */
+/* Sorts marks by their class, stably.  Their ranges stay in the order of the text, as in the
+ * reference. */
 static void reorder(struct unit *u, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
@@ -223,17 +223,17 @@ static size_t stable_prefix(const char *p, const char *end, uint32_t limit)
     while (q < end) {
         unsigned len = next(q, end, &c);
         if (c >= limit)
-            return (size_t)(last - p); /* what stands before may compose with it */
+            return (size_t)(last - p); /* the character before may compose with it */
         last = q;
         q += len;
     }
     return (size_t)(end - p);
 }
 
-/* Marks of a base are sorted by insertion: a row of them is cut where nobody has written more. */
+/* Marks are sorted by insertion, so their number is limited: no real text has this many. */
 #define MAX_MARKS 1000
 
-/* One stretch of text that begins with a character that nothing before composes with. */
+/* Normalizes a stretch of text whose first character does not compose with what is before it. */
 static int put_form(struct job *j, const char *q, const char *end)
 {
     enum tok_hf_norm_kind kind = j->h->kind;
@@ -382,17 +382,17 @@ static int run_replace(struct job *j)
                 to = from + h->n_text;
             }
         }
-        if (from < at) /* a match that looks back */
+        if (from < at) /* a match with lookbehind */
             from = at;
         rc = put_same(j, j->p + at, from - at);
         if (rc < 0 || from == n)
             break;
-        if (to <= from) { /* an empty match: as if there were none */
+        if (to <= from) { /* an empty match is ignored */
             uint32_t c;
             to = from + next(j->p + from, j->end, &c);
             rc = put_same(j, j->p + from, to - from);
         } else {
-            const char *last = j->p + to - 1; /* the last character that goes says where from */
+            const char *last = j->p + to - 1; /* its range is that of the last replaced character */
             while (last > j->p + from && ((uint8_t)*last & 0xc0) == 0x80)
                 last--;
             rc = put_text(j, h->content, h->n_content, tok_view_from(j->view, last),
@@ -416,8 +416,8 @@ static int run_prepend(struct job *j)
 
 /* ---- SentencePiece's tables ---- */
 
-/* One grapheme: the whole of it where the table has it or a beginning of it, else by characters;
- * so the reference has it. */
+/* One grapheme, as in the reference: mapped as a whole when the table has it or a prefix of it,
+ * else character by character. */
 static int put_mapped(struct job *j, const char *p, const char *end)
 {
     const char *to;
@@ -459,7 +459,7 @@ static int run_precompiled(struct job *j)
     return rc == 0 && p < q ? put_mapped(j, p, q) : rc;
 }
 
-/* What the table makes of the text at q; returns how much of it was read. */
+/* Maps the text at q by the table; returns how many bytes were read. */
 static size_t tok_spiece_next(const struct job *j, const char *q, const char **to, size_t *n_to)
 {
     size_t used;
@@ -489,7 +489,7 @@ static int run_spiece(struct job *j)
         used = tok_spiece_next(j, q, &to, &n_to);
         uint32_t from = tok_view_from(j->view, q), end = tok_view_to(j->view, q + used - 1);
         if (!begun && extra && n_to == 1 && *to == ' ')
-            continue; /* spaces in front go before there is a first one */
+            continue; /* leading spaces are dropped */
         if (!begun && (j->h->opts & TOK_HF_SPIECE_DUMMY_PREFIX))
             rc = put_text(j, space, n_space, from, end);
         begun = true;
@@ -518,7 +518,7 @@ static bool is_ascii(const char *p, const char *end)
     return true;
 }
 
-/* Does the step leave this text as it is?  A quick look: most texts need most steps not at all. */
+/* Does the step leave this text unchanged?  A quick check: most steps change few texts. */
 static bool is_idle(const struct tok_hf_norm *h, const char *p, const char *end)
 {
     switch (h->kind) {

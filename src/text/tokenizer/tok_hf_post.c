@@ -1,5 +1,5 @@
-/* tok_hf_post.c - post_processor and decoder of tokenizer.json: what stands around texts, and what
- * each token is in them. */
+/* tok_hf_post.c - post_processor and decoder of tokenizer.json: templates, and the text of each
+ * token. */
 #include <string.h>
 
 #include "base/buf.h"
@@ -62,7 +62,7 @@ static int parse_template(struct tok_hf_build *b, struct tokenizer_template *tp,
             rc = put_item(tp, str_is(which, "B") ? TOKENIZER_TEXT_B : TOKENIZER_TEXT_A,
                           type_id(text), e);
         else
-            rc = err_set(e, SHOAL_EFORMAT, "post_processor: a template with an unknown piece");
+            rc = err_set(e, SHOAL_EFORMAT, "post_processor: unknown piece in a template");
     }
     return rc;
 }
@@ -73,7 +73,7 @@ static int parse_pair(struct tok_hf_build *b, int32_t *id, const cJSON *j, const
 {
     const cJSON *v = tok_hf_get(j, key), *n = v && v->child ? v->child->next : NULL;
     if (!cJSON_IsNumber(n) || !(n->valuedouble >= 0 && n->valuedouble < b->n))
-        return err_set(e, SHOAL_EFORMAT, "post_processor: %s is no token with its id", key);
+        return err_set(e, SHOAL_EFORMAT, "post_processor: %s is not a token with its id", key);
     *id = (int32_t)n->valuedouble;
     return 0;
 }
@@ -90,7 +90,7 @@ static int set_classic(struct tok_hf_build *b, const cJSON *j, bool roberta, str
     if (rc < 0)
         return rc;
     t->single.n = 0;
-    (void)put_item(&t->single, cls, 0, e); /* far fewer than there is room for */
+    (void)put_item(&t->single, cls, 0, e); /* always fits */
     (void)put_item(&t->single, TOKENIZER_TEXT_A, 0, e);
     (void)put_item(&t->single, sep, 0, e);
     t->pair = t->single;
@@ -108,7 +108,7 @@ static int add_post(struct tok_hf_build *b, const cJSON *j, int depth, struct er
     if (str_is(type, "Sequence")) {
         const cJSON *list = tok_hf_get(j, "processors");
         if (depth == TOK_HF_MAX_DEPTH)
-            return err_set(e, SHOAL_ELIMIT, "post_processor: sequences are nested too deep");
+            return err_set(e, SHOAL_ELIMIT, "post_processor: sequences are nested too deeply");
         for (const cJSON *c = list ? list->child : NULL; c && rc == 0; c = c->next)
             rc = add_post(b, c, depth + 1, e);
         return rc;
@@ -165,7 +165,7 @@ struct decoder {
 struct decoders {
     struct decoder d[TOK_HF_MAX_DECODERS];
     unsigned n;
-    bool fused; /* from here on the whole text */
+    bool fused; /* later steps see the whole text */
     struct tok_alphabet alphabet;
 };
 
@@ -199,7 +199,7 @@ static int add_decoder(struct tok_hf_build *b, struct decoders *x, const cJSON *
     if (str_is(type, "Sequence")) {
         const cJSON *list = tok_hf_get(j, "decoders");
         if (depth == TOK_HF_MAX_DEPTH)
-            return err_set(e, SHOAL_ELIMIT, "decoder: sequences are nested too deep");
+            return err_set(e, SHOAL_ELIMIT, "decoder: sequences are nested too deeply");
         for (const cJSON *c = list ? list->child : NULL; c && rc == 0; c = c->next)
             rc = add_decoder(b, x, c, depth + 1, e);
         return rc;
@@ -255,7 +255,7 @@ static void replace(struct buf *out, struct str s, struct str a, struct str b)
     buf_put(out, p, (size_t)(end - p));
 }
 
-/* A space that English does not have before its punctuation. */
+/* Is it a space before punctuation, which clean-up removes? */
 static bool is_stray_space(struct str s)
 {
     static const char *const from[] = {" .",  " ?",  " !",   " ,",  " n't",
@@ -296,7 +296,7 @@ static void strip(struct buf *out, const struct decoder *d, struct str s)
     buf_put(out, s.p, s.n);
 }
 
-/* One step over s into out; the text that comes out is in out. */
+/* Runs one step over s; the result is in out. */
 static void run_decoder(struct buf *out, const struct decoders *x, const struct decoder *d,
                         struct str s, char *bytes)
 {
@@ -355,7 +355,7 @@ static int decode_all(struct tok_hf_build *b, const struct decoders *x, struct b
     int rc = all->rc < 0 ? all->rc : turn[0].rc < 0 ? turn[0].rc : turn[1].rc;
     buf_fini(&turn[0]);
     buf_fini(&turn[1]);
-    return rc < 0 ? err_set(e, rc, "vocabulary of %u tokens", b->n) : 0;
+    return rc < 0 ? err_set(e, rc, "vocabulary of %u tokens: %s", b->n, err_text(rc)) : 0;
 }
 
 int tok_hf_make_pieces(struct tok_hf_build *b, struct err *e)
@@ -369,7 +369,7 @@ int tok_hf_make_pieces(struct tok_hf_build *b, struct err *e)
     tok_alphabet_init(&x.alphabet);
     if (j) {
         rc = add_decoder(b, &x, j, 0, e);
-    } else { /* the reference puts spaces between tokens then */
+    } else { /* then the reference puts spaces between tokens */
         x.d[x.n++].kind = DECODE_SPACED;
         b->strip_first = true;
     }
@@ -382,13 +382,13 @@ int tok_hf_make_pieces(struct tok_hf_build *b, struct err *e)
     char *bytes = mem_alloc(longest + 1);
     buf_init(&all, MAX_PIECES);
     if (!t->v.shown_at || !bytes)
-        rc = err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", b->n);
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for a vocabulary of %u tokens", b->n);
     if (rc == 0)
         rc = decode_all(b, &x, &all, bytes, e);
     if (rc == 0) {
         t->v.shown_bytes = buf_take(&all, NULL);
         if (!t->v.shown_bytes)
-            rc = err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", b->n);
+            rc = err_set(e, SHOAL_ENOMEM, "out of memory for a vocabulary of %u tokens", b->n);
     }
     mem_free(bytes);
     buf_fini(&all);

@@ -1,5 +1,4 @@
-/* tok_hf_pre.c - the pre-tokenizers of tokenizer.json, and the words that they leave to the model.
- */
+/* tok_hf_pre.c - the pre-tokenizers of tokenizer.json; the words go to the model. */
 #include <string.h>
 
 #include <utf8proc.h>
@@ -26,7 +25,7 @@ static int encode_word(struct tok_hf_run *s, const char *p, size_t n)
 
 /* ---- cutting ---- */
 
-/* Pieces of one text, matches and what is between them, put together as the behavior says. */
+/* Matches and the gaps between them, joined as the behavior says. */
 struct pieces {
     struct tok_hf_run *s;
     const struct tok_hf_pre *h;

@@ -70,15 +70,14 @@ int tok_hf_build_reserve(struct tok_hf_build *b, uint64_t n_tokens, uint32_t n_i
 {
     /* a few tokens with giant ids would be a small file that takes much memory */
     if (n_ids == 0 || n_ids > TOK_MAX_VOCAB || n_ids > n_tokens * 8 + 65536)
-        return err_set(e, SHOAL_EFORMAT,
-                       "a vocabulary of %llu tokens with ids up to %u is not possible",
+        return err_set(e, SHOAL_EFORMAT, "a vocabulary of %llu tokens cannot have ids up to %u",
                        (unsigned long long)n_tokens, n_ids);
     b->n = n_ids;
     b->raw = mem_zalloc_n(n_ids, sizeof(*b->raw));
     b->in_model = mem_zalloc_n(n_ids, sizeof(*b->in_model));
     b->scores = mem_zalloc_n(n_ids, sizeof(*b->scores));
     if (!b->raw || !b->in_model || !b->scores || strmap_init(&b->ids, n_tokens) < 0)
-        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", n_ids);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a vocabulary of %u tokens", n_ids);
     return 0;
 }
 
@@ -103,7 +102,7 @@ static int read_added(struct tok_hf_build *b, const cJSON *list, size_t more, ui
         n++;
     b->added = mem_zalloc_n(n + more + 1, sizeof(*b->added));
     if (!b->added)
-        return err_set(e, SHOAL_ENOMEM, "%zu added tokens", n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu added tokens", n);
     for (const cJSON *c = list ? list->child : NULL; c; c = c->next) {
         struct tok_hf_added *a = &b->added[b->n_added];
         const cJSON *id = tok_hf_get(c, "id");
@@ -138,7 +137,7 @@ int tok_hf_read_vocab_object(struct tok_hf_build *b, const cJSON *vocab, const c
     int rc = 0;
     for (const cJSON *c = vocab->child; c; c = c->next, n++) {
         if (!tok_hf_is_id(c, &id))
-            return err_set(e, SHOAL_EFORMAT, "model: the id of \"%.64s\" is no number in range",
+            return err_set(e, SHOAL_EFORMAT, "model: the id of \"%.64s\" is not a number in range",
                            c->string ? c->string : "");
         if (id >= n_ids)
             n_ids = (uint64_t)id + 1;
@@ -150,7 +149,7 @@ int tok_hf_read_vocab_object(struct tok_hf_build *b, const cJSON *vocab, const c
         (void)tok_hf_is_id(c, &id);
         rc = tok_hf_build_token(b, id, tok_hf_text(c->string), 0);
         if (rc < 0)
-            return err_set(e, rc, "vocabulary of %u tokens", b->n);
+            return err_set(e, rc, "vocabulary of %u tokens: %s", b->n, err_text(rc));
     }
     return rc;
 }
@@ -172,10 +171,10 @@ static int read_vocab_list(struct tok_hf_build *b, const cJSON *vocab, struct er
         const cJSON *score = c->child ? c->child->next : NULL;
         struct str s = tok_hf_text(cJSON_GetStringValue(c->child));
         if (!s.p || !cJSON_IsNumber(score))
-            return err_set(e, SHOAL_EFORMAT, "model: piece %u is no text with a score", id);
+            return err_set(e, SHOAL_EFORMAT, "model: piece %u is not a text with a score", id);
         rc = tok_hf_build_token(b, id, s, score->valuedouble);
         if (rc < 0)
-            return err_set(e, rc, "vocabulary of %u tokens", b->n);
+            return err_set(e, rc, "vocabulary of %u tokens: %s", b->n, err_text(rc));
     }
     return rc;
 }
@@ -187,7 +186,7 @@ int tok_hf_add_added(struct tok_hf_build *b, struct err *e)
         if (!b->raw[a->id].p)
             b->raw[a->id] = a->text;
         if (strmap_put(&b->ids, a->text.p, a->text.n, a->id) < 0)
-            return err_set(e, SHOAL_ENOMEM, "%zu added tokens", b->n_added);
+            return err_set(e, SHOAL_ENOMEM, "out of memory for %zu added tokens", b->n_added);
     }
     return 0;
 }
@@ -201,7 +200,7 @@ static int read_merges(struct tok_hf_build *b, const cJSON *list, struct err *e)
         n++;
     b->merges = mem_zalloc_n(n + 1, sizeof(*b->merges));
     if (!b->merges)
-        return err_set(e, SHOAL_ENOMEM, "%zu merges", n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu merges", n);
     for (const cJSON *c = list ? list->child : NULL; c; c = c->next) {
         struct tok_hf_merge *m = &b->merges[b->n_merges];
         if (cJSON_IsString(c)) {
@@ -211,7 +210,8 @@ static int read_merges(struct tok_hf_build *b, const cJSON *list, struct err *e)
             m->right = tok_hf_text(cJSON_GetStringValue(c->child->next));
         }
         if (!m->left.p || !m->right.p)
-            return err_set(e, SHOAL_EFORMAT, "model: merge %zu is no pair of texts", b->n_merges);
+            return err_set(e, SHOAL_EFORMAT, "model: merge %zu is not a pair of texts",
+                           b->n_merges);
         b->n_merges++;
     }
     return 0;

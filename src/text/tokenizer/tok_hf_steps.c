@@ -20,7 +20,7 @@ static int copy(char **out, size_t *n, struct str s, struct err *e)
         return err_set(e, SHOAL_ELIMIT, "a replacement of %zu bytes is too long", s.n);
     *out = mem_strndup(s.p ? s.p : "", s.n);
     *n = s.n;
-    return *out ? 0 : err_set(e, SHOAL_ENOMEM, "tokenizer");
+    return *out ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
 }
 
 /* {"String": "..."} or {"Regex": "..."}; of an old form just "...". */
@@ -77,9 +77,9 @@ static int parse_charsmap(struct tok_hf_norm *h, const cJSON *j, struct err *e)
     size_t n = 0;
     uint8_t *bytes = mem_alloc(s.n + 1);
     if (!bytes)
-        return err_set(e, SHOAL_ENOMEM, "tokenizer");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
     int rc = s.p ? decode_base64(bytes, &n, s) : SHOAL_EFORMAT;
-    rc = rc < 0 ? err_set(e, rc, "precompiled_charsmap is no base64")
+    rc = rc < 0 ? err_set(e, rc, "precompiled_charsmap is not base64")
                 : tok_charsmap_create(&h->charsmap, bytes, n, e);
     mem_free(bytes);
     return rc;
@@ -153,7 +153,7 @@ static int add_norm(struct tok_hf *hf, const cJSON *j, int depth, struct err *e)
     if (str_is(type, "Sequence")) {
         const cJSON *list = tok_hf_get(j, "normalizers");
         if (depth == TOK_HF_MAX_DEPTH)
-            return err_set(e, SHOAL_ELIMIT, "normalizer: sequences are nested too deep");
+            return err_set(e, SHOAL_ELIMIT, "normalizer: sequences are nested too deeply");
         for (const cJSON *c = list ? list->child : NULL; c && rc == 0; c = c->next)
             rc = add_norm(hf, c, depth + 1, e);
         return rc;
@@ -345,7 +345,7 @@ static int add_pre(struct tok_hf *hf, const cJSON *j, int depth, struct err *e)
     if (str_is(type, "Sequence")) {
         const cJSON *list = tok_hf_get(j, "pretokenizers");
         if (depth == TOK_HF_MAX_DEPTH)
-            return err_set(e, SHOAL_ELIMIT, "pre_tokenizer: sequences are nested too deep");
+            return err_set(e, SHOAL_ELIMIT, "pre_tokenizer: sequences are nested too deeply");
         for (const cJSON *c = list ? list->child : NULL; c && rc == 0; c = c->next)
             rc = add_pre(hf, c, depth + 1, e);
         return rc;

@@ -47,7 +47,7 @@ static uint32_t pair_rank(const struct tok_merge *m, uint32_t left, uint32_t rig
     return m->prio[*merged];
 }
 
-/* A symbol that is no token: byte tokens, or what the vocabulary has for the unknown. */
+/* Emits a symbol that is not a token: as byte tokens, or as the unknown token. */
 static int emit_bytes(const struct tok_merge *m, struct tok_call *c, const char *p, size_t n)
 {
     bool all = true;
@@ -66,7 +66,7 @@ static int emit_bytes(const struct tok_merge *m, struct tok_call *c, const char 
     return rc;
 }
 
-/* Are these symbols only to be had as unknown ones?  Then several may become one. */
+/* Is this symbol unknown?  Several unknown ones may become one token. */
 static bool is_unknown(const struct tok_merge *m, uint32_t sym, const char *p, size_t n)
 {
     if (sym < m->v->n)
@@ -357,7 +357,7 @@ int tok_merge_init(struct tok_merge *m, const struct tok_vocab *v, bool chars, s
     m->chars = chars;
     m->whole = mem_zalloc_n(v->n, sizeof(*m->whole));
     if (!m->whole)
-        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", v->n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a vocabulary of %u tokens", v->n);
     if (chars)
         index_chars(m);
     return 0;

@@ -54,7 +54,7 @@ SHOAL_MUST_CHECK int tok_merge_init(struct tok_merge *m, const struct tok_vocab 
 void tok_merge_fini(struct tok_merge *m);
 void tok_merge_work_fini(struct tok_merge_work *w);
 
-/* Merges the symbols of one word, which no token can overlap, and emits its tokens. */
+/* Merges the symbols of one word, which no token crosses, and emits its tokens. */
 SHOAL_MUST_CHECK int tok_merge_word(const struct tok_merge *m, struct tok_merge_work *w,
                                     struct tok_call *c, const char *p, size_t n);
 /* The words of a text over characters: cut before spaces where no token has one inside. */

@@ -339,7 +339,7 @@ int tok_pretok_create(struct tok_pretok **out, const char *name, enum tok_pretok
         return err_set(e, SHOAL_EUNSUPPORTED, "pre-tokenizer \"%.64s\" is not supported", name);
     struct tok_pretok *pt = mem_zalloc(sizeof(*pt));
     if (!pt)
-        return err_set(e, SHOAL_ENOMEM, "pre-tokenizer");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the pre-tokenizer");
     pt->def = def;
     pt->steps = chains[def->chain];
     while (pt->n_steps < MAX_STEPS && pt->steps[pt->n_steps].regex)
@@ -376,8 +376,8 @@ void tok_pretok_scratch_fini(struct tok_pretok_scratch *s)
 struct tok_split_run {
     const struct tok_pretok *pt;
     struct tok_pretok_scratch *s;
-    const char *subject; /* what is cut: the text, or its copy without invalid bytes */
-    const char *text;    /* what is handed out: the same offsets */
+    const char *subject; /* the text to match: the input, or a copy without invalid bytes */
+    const char *text;    /* the input, at the same offsets */
     tok_pretok_word_fn word;
     void *ctx;
 };
@@ -412,7 +412,7 @@ static int cut_by_regex(const struct tok_split_run *r, const char *p, size_t n, 
             rc = cut(r, p + at, from - at, step + 1);
         if (rc == 0 && to > from)
             rc = cut(r, p + from, to - from, step + 1);
-        at = to > at ? to : n; /* no expression matches nothing; never loop if one did */
+        at = to > at ? to : n; /* no expression matches the empty string; never loop if one does */
     }
     return rc;
 }

@@ -21,7 +21,7 @@
 
 struct tok_pretok; /* opaque: tok_pretok.c */
 
-/* What a pre-tokenizer's name says beside the cutting. */
+/* Other settings that the name of a pre-tokenizer implies. */
 enum tok_pretok_trait {
     TOK_PRETOK_IGNORE_MERGES = 1 << 0,
     TOK_PRETOK_ADD_BOS = 1 << 1, /* unless the file says otherwise */

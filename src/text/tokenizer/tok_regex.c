@@ -36,7 +36,7 @@ static int compile(struct tok_regex *rx, const char *pattern, size_t n, bool tru
     PCRE2_SIZE at;
     pcre2_compile_context *cctx = pcre2_compile_context_create(rx->gctx);
     if (!cctx)
-        return err_set(e, SHOAL_ENOMEM, "regular expression");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the regular expression");
     pcre2_set_parens_nest_limit(cctx, 100);
     /* Oniguruma's ^ and $ are those of lines */
     uint32_t how = PCRE2_UTF | PCRE2_UCP | (trusted ? 0 : PCRE2_MULTILINE);
@@ -68,7 +68,7 @@ int tok_regex_create(struct tok_regex **out, const char *pattern, size_t n, bool
         rx->mctx = rx->gctx ? pcre2_match_context_create(rx->gctx) : NULL;
     }
     if (rc == 0 && (!rx || !rx->mctx))
-        rc = err_set(e, SHOAL_ENOMEM, "regular expression");
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for the regular expression");
     if (rc < 0)
         goto out;
     /* Ours are linear, so a long text may take many steps; the heap is what must stay small. */
@@ -194,5 +194,6 @@ int tok_regex_translate(char **out, const char *p, size_t n, struct err *e)
     if (wrong)
         return err_set(e, SHOAL_EUNSUPPORTED, "regular expression, at %zu: %s", i - used, wrong);
     return *out ? 0
-                : err_set(e, n > MAX_PATTERN ? SHOAL_ELIMIT : SHOAL_ENOMEM, "regular expression");
+                : err_set(e, n > MAX_PATTERN ? SHOAL_ELIMIT : SHOAL_ENOMEM,
+                          "out of memory for the regular expression");
 }

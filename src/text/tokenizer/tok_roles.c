@@ -115,7 +115,7 @@ static int find_spellings(int32_t *at, const struct tok_roles_source *src, struc
     for (k = 0; k < N_SPELLINGS; k++)
         at[k] = TOKENIZER_NONE;
     if (strmap_init(&m, N_SPELLINGS) < 0)
-        return err_set(e, SHOAL_ENOMEM, "tokenizer");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
     for (k = 0; k < N_SPELLINGS && rc >= 0; k++)
         rc = strmap_put(&m, spellings[k].text, strlen(spellings[k].text), k);
     while (rc >= 0 && src->next(src->ctx, &id, &w)) {
@@ -125,7 +125,7 @@ static int find_spellings(int32_t *at, const struct tok_roles_source *src, struc
             at[k] = (int32_t)id;
     }
     strmap_fini(&m);
-    return rc < 0 ? err_set(e, SHOAL_ENOMEM, "tokenizer") : 0;
+    return rc < 0 ? err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer") : 0;
 }
 
 static bool has_spelling(const int32_t *at, const char *text, int32_t *id)
@@ -159,10 +159,10 @@ int tok_roles_find(struct tokenizer_info *in, struct tok_vocab *v,
             *role[sp->role] = at[k];
         if (sp->eog)
             set_eog(v, at[k]);
-        if (takes || sp->eog) /* some files say it is a word; plain text must not become it */
+        if (takes || sp->eog) /* some files mark it as a word; plain text must not become it */
             v->type[at[k]] = TOKEN_TYPE_CONTROL;
     }
-    /* Where replies consist of several messages, <|end|> ends only one of them. */
+    /* Where a reply has several messages, <|end|> ends only one of them. */
     if (has_spelling(at, "<|end|>", &id) &&
         ((has_spelling(at, "<|return|>", &other) && has_spelling(at, "<|call|>", &other)) ||
          (has_spelling(at, "<|flush|>", &other) && has_spelling(at, "<|calls|>", &other)))) {
@@ -170,7 +170,7 @@ int tok_roles_find(struct tokenizer_info *in, struct tok_vocab *v,
         if (in->eot == id)
             in->eot = TOKENIZER_NONE;
     }
-    /* In gemma 4, </s> is a tag of HTML. */
+    /* In gemma 4, </s> is an HTML tag. */
     if (has_spelling(at, "</s>", &id) && has_spelling(at, "<|tool_response>", &other)) {
         v->attr[id] &= (uint8_t)~TOK_ATTR_EOG;
         v->type[id] = TOKEN_TYPE_NORMAL;

@@ -138,7 +138,9 @@ static int count_pieces(struct tok_spiece *m, struct rd r, struct err *e)
                        "spiece.model: no SentencePiece model, or cut short at byte %zu",
                        rd_pos(&r));
     m->pieces = mem_zalloc_n(n, sizeof(*m->pieces));
-    return m->pieces ? 0 : err_set(e, SHOAL_ENOMEM, "%llu pieces", (unsigned long long)n);
+    return m->pieces
+               ? 0
+               : err_set(e, SHOAL_ENOMEM, "out of memory for %llu pieces", (unsigned long long)n);
 }
 
 static void check_id(int32_t *id, uint32_t n)

@@ -1,4 +1,4 @@
-/* tok_split.h - scanners: the pre-tokenizer steps that are written by hand instead of as a regex.
+/* tok_split.h - scanners: hand-written pre-tokenizer steps, faster than their regular expressions.
  *
  * Thread:    no state but the caller's.
  * Failure:   none: any bytes can be cut; bytes that are not UTF-8 count as control characters. */
@@ -30,11 +30,11 @@ typedef size_t (*tok_split_fn)(const uint8_t *p, const uint8_t *end, unsigned op
 size_t tok_split_gpt2(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
 size_t tok_split_cl100k(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
 size_t tok_split_o200k(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
-/* Numbers apart from the rest, TOK_SPLIT_N* of them a piece. */
+/* Splits off numbers, in pieces of at most TOK_SPLIT_N* digits. */
 size_t tok_split_numbers(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
-/* Numbers apart, in groups of three counted from their end. */
+/* Splits off numbers, in groups of three digits counted from the end. */
 size_t tok_split_thousands(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
-/* Runs of newlines apart from the rest. */
+/* Splits off runs of newlines. */
 size_t tok_split_lines(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
 
 #endif

@@ -47,14 +47,14 @@ int tok_spm_create(void **out, const struct tok_vocab *v, const struct tok_speci
     struct spm *spm = mem_zalloc(sizeof(*spm));
     *out = NULL;
     if (!spm)
-        return err_set(e, SHOAL_ENOMEM, "tokenizer");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
     spm->special = special;
     spm->space_prefix = space_prefix;
     int rc = tok_merge_init(&spm->merge, v, true, e);
     uint32_t *prio = rc == 0 ? mem_zalloc_n(v->n, sizeof(*prio)) : NULL;
     spm->merge.prio = prio;
     if (rc == 0 && !prio)
-        rc = err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", v->n);
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for a vocabulary of %u tokens", v->n);
     if (rc < 0) {
         destroy(spm);
         return rc;

@@ -123,7 +123,7 @@ int tok_unigram_create(void **out, const struct tok_vocab *v, const double *scor
     int rc = SHOAL_ENOMEM;
     *out = NULL;
     if (!u)
-        return err_set(e, rc, "tokenizer");
+        return err_set(e, rc, "tokenizer: %s", err_text(rc));
     u->v = v;
     u->unk_score = unk_score;
     u->scores = mem_zalloc_n((size_t)v->n + 1, sizeof(*u->scores));
@@ -133,7 +133,7 @@ int tok_unigram_create(void **out, const struct tok_vocab *v, const double *scor
     }
     if (rc < 0) {
         destroy(u);
-        return err_set(e, rc, "vocabulary of %u tokens", v->n);
+        return err_set(e, rc, "vocabulary of %u tokens: %s", v->n, err_text(rc));
     }
     *out = u;
     return 0;

@@ -14,7 +14,7 @@ int tok_vocab_alloc(struct tok_vocab *v, uint32_t n, struct err *e)
     v->type = mem_zalloc(n);
     v->attr = mem_zalloc(n);
     if (!v->at || !v->type || !v->attr)
-        return err_set(e, SHOAL_ENOMEM, "vocabulary of %u tokens", n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a vocabulary of %u tokens", n);
     memset(v->type, TOKEN_TYPE_NORMAL, n);
     for (int b = 0; b < 256; b++)
         v->byte_id[b] = TOKENIZER_NONE;
@@ -83,7 +83,7 @@ int tok_index_init(struct tok_index *x, uint32_t n)
 {
     if (n > UINT32_MAX / 4 - 1)
         return SHOAL_ELIMIT;
-    x->n_slots = 4 * n + 1; /* one is always free: it ends every search */
+    x->n_slots = 4 * n + 1; /* one slot stays free: it ends every search */
     x->n_bits = n > 0 ? 32u - (uint32_t)__builtin_clz(n) : 1;
     x->slots = mem_zalloc_n(x->n_slots, sizeof(*x->slots));
     return x->slots ? 0 : SHOAL_ENOMEM;
@@ -102,9 +102,8 @@ int tok_vocab_index(struct tok_vocab *v, struct err *e)
 {
     int rc = tok_index_init(&v->plain, v->n);
     if (rc < 0)
-        return err_set(e, rc, "vocabulary of %u tokens", v->n);
-    /* The table is larger than the caches: ask for the memory of tokens some time before they come.
-     */
+        return err_set(e, rc, "vocabulary of %u tokens: %s", v->n, err_text(rc));
+    /* The table is larger than the caches: prefetch slots some tokens ahead. */
     enum { AHEAD = 16 };
     uint64_t hashes[AHEAD];
     for (uint32_t next = 0; next < v->n + AHEAD; next++) {

@@ -171,7 +171,7 @@ int tok_wpm_create(void **out, const struct tok_wpm_opts *o, struct err *e)
     struct tok_wpm_opts *own = mem_alloc(sizeof(*own));
     *out = own;
     if (!own)
-        return err_set(e, SHOAL_ENOMEM, "tokenizer");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
     *own = *o;
     return 0;
 }

@@ -13,9 +13,9 @@ int tokenizer_create(struct tokenizer **out, const struct model_file *m, struct 
     struct tokenizer *t = mem_zalloc(sizeof(*t));
     *out = NULL;
     if (!t)
-        return err_set(e, SHOAL_ENOMEM, "tokenizer");
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
     int rc = tok_hf_present(m) ? tok_hf_load(t, m, e) : tok_gguf_load(t, m, e);
-    model_file_trim_metadata(m); /* what was needed of it is copied */
+    model_file_trim_metadata(m); /* everything needed was copied */
     if (rc == 0) {
         *out = t;
         t = NULL;

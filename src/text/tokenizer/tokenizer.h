@@ -49,7 +49,7 @@ struct tok_encoding {
     uint8_t *types;        /* segment, as BERT's token_type_ids */
     uint8_t *inputs;       /* 0: a, 1: b, TOK_INPUT_NONE: added by the model's template */
     size_t n, cap;         /* ids owns the block that all of them live in */
-    bool cut;              /* the texts were too long: something is missing */
+    bool cut;              /* the texts were too long and have been cut */
 };
 
 void tok_encoding_init(struct tok_encoding *x);

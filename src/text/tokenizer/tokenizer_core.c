@@ -38,9 +38,9 @@ static void add_item(struct tokenizer_template *tp, bool wanted, int32_t id, uin
     tp->items[tp->n++].type = type;
 }
 
-/* One text: bos, text, eos, sep as info says.  Two, as the models were trained: BERT writes
- * CLS a SEP b SEP and counts b as segment 1; RoBERTa and its kin <s> a </s></s> b </s>; where no
- * such custom is known, one after the other with what ends each text between them. */
+/* One text: bos, text, eos, sep as info says.  Two texts, as the models were trained: BERT writes
+ * CLS a SEP b SEP and counts b as segment 1; RoBERTa and its kin <s> a </s></s> b </s>; otherwise
+ * one after the other, each with its end token. */
 void tokenizer_core_templates(struct tokenizer *t)
 {
     struct tokenizer_info *in = &t->info;

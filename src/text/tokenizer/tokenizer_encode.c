@@ -65,7 +65,7 @@ static int encoding_reserve(struct tok_encoding *x, size_t n)
     return 0;
 }
 
-/* How many tokens of each text stay when there is room for `room` of both. */
+/* Shortens keep to `room` tokens for both texts together. */
 static void shorten(size_t keep[2], size_t room, bool pair, bool second)
 {
     size_t shorter = keep[0] <= keep[1] ? 0 : 1, longer = 1 - shorter;
@@ -97,7 +97,7 @@ static void put_text(struct tok_encoding *x, const struct tok_ids *ids, const st
     x->n += n;
 }
 
-/* Both texts between what the template has around them. */
+/* Joins both texts with the tokens of the template. */
 static int assemble(const struct tokenizer_template *tp, struct tok_encoding *x,
                     const struct tok_ids ids[2], const struct tok_spans spans[2], size_t max_tokens,
                     bool pair, bool second)
@@ -117,7 +117,7 @@ static int assemble(const struct tokenizer_template *tp, struct tok_encoding *x,
         if (id < 0) {
             unsigned k = id == TOKENIZER_TEXT_B;
             put_text(x, &ids[k], &spans[k], keep[k], (uint8_t)k, type);
-            keep[k] = 0; /* a text stands once, whatever the file says */
+            keep[k] = 0; /* a template with a text twice gets it once */
             continue;
         }
         x->ids[x->n] = id;

@@ -1,4 +1,4 @@
-/* tokenizer_info.h - what a tokenizer tells of itself, and the flags of its functions. */
+/* tokenizer_info.h - properties of a tokenizer, and the flags of its functions. */
 #ifndef SHOAL_TEXT_TOKENIZER_TOKENIZER_INFO_H
 #define SHOAL_TEXT_TOKENIZER_TOKENIZER_INFO_H
 

@@ -288,7 +288,7 @@ static void test_refuses_what_it_does_not_know(void **state)
         int code;
     } cases[] = {
         {"{}", {"x", 1, 0}, "no model_type", SHOAL_EFORMAT},
-        {"[]", {"x", 1, 0}, "config.json is no JSON object", SHOAL_EFORMAT},
+        {"[]", {"x", 1, 0}, "config.json is not a JSON object", SHOAL_EFORMAT},
         {"{\"model_type\":\"mamba\"}",
          {"x", 1, 0},
          "model_type \"mamba\" (known: bert, ",

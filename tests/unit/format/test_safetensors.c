@@ -81,9 +81,9 @@ static void test_refuses_broken_files_with_a_reason(void **state)
         const char *header, *says;
         int code;
     } cases[] = {
-        {"", "no JSON object", SHOAL_EFORMAT},
-        {"[1]", "no JSON object", SHOAL_EFORMAT},
-        {"{\"t\":", "no JSON object", SHOAL_EFORMAT},
+        {"", "not a JSON object", SHOAL_EFORMAT},
+        {"[1]", "not a JSON object", SHOAL_EFORMAT},
+        {"{\"t\":", "not a JSON object", SHOAL_EFORMAT},
         {"{\"t\":7}", "tensor t has no dtype", SHOAL_EFORMAT},
         {"{\"\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", "name of 0 bytes",
          SHOAL_EFORMAT},
@@ -153,7 +153,8 @@ static void test_opens_shards(void **state)
     } cases[] = {
         {"{\"weight_map\":{\"a\":\"m-1.safetensors\",\"c\":\"m-2.safetensors\"}}",
          "tensor c of the index is not in m-2.safetensors"},
-        {"{\"weight_map\":{\"a\":\"../m-1.safetensors\"}}", "names the file ../m-1.safetensors"},
+        {"{\"weight_map\":{\"a\":\"../m-1.safetensors\"}}",
+         "names a file outside of the folder: ../m-1.safetensors"},
         {"{\"weight_map\":{\"a\":\"m-3.safetensors\"}}", "m-3.safetensors: No such file"},
         {"{\"weight_map\":{\"a\":3}}", "no file for tensor a"},
         {"{\"weight_map\":{}}", "no weight_map"},
