@@ -2,7 +2,7 @@
 // POST /v1/process with the models that come with Shoal: whole, streamed, refused, abandoned; cards.
 // Usage: serve_process.js SHOAL
 'use strict';
-const { execFileSync } = require('child_process');
+const { execFileSync, spawnSync } = require('child_process');
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
@@ -162,6 +162,21 @@ async function without() {
     await server.stop();
 }
 
+// Another table: its actions, and a table that is wrong ends the start with its place.
+async function tables() {
+    const config = path.join(t.tmp, 'table.yaml');
+    fs.writeFileSync(config, 'table: tests/data/ask/workshop.json\n');
+    const server = await t.start(shoal, ['--config', config]);
+    const r = await json(server, { text: 'start compressor 2. mute the tv', reply: false, explain: true });
+    t.same(r.actions.map((a) => a.id).join(), 'compressor_2', 'an action of the table');
+    await server.stop();
+    const bad = path.join(t.tmp, 'bad.json');
+    fs.writeFileSync(bad, '{"format": "shoal-home", "verbs": []}');
+    fs.writeFileSync(config, `table: ${bad}\n`);
+    const { status, stderr } = spawnSync(shoal, ['serve', '--config', config, '--listen', '127.0.0.1:0']);
+    t.check(status === 1 && /bad\.json: verbs: unknown key/.test(stderr), `a wrong table: ${status} ${stderr}`);
+}
+
 (async () => {
     const server = await t.start(shoal, []);
     for (const part of [answers, streams, socket, refusals, abandoned, described])
@@ -169,5 +184,6 @@ async function without() {
     t.same((await server.stop()).code, 0, 'ends cleanly');
     await broken();
     await without();
+    await tables();
     t.finish();
 })();
