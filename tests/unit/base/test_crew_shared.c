@@ -255,8 +255,8 @@ static void late_chunk(void *ctx, const struct crew_phase *p, uint32_t chunk, ui
         l->stage[member] = chunk;
         atomic_store(&l->woke, 1);
     } else if (member == 0) {
-        for (int i = 0; i < 1000 && atomic_load(&l->asleep) == 0; i++)
-            usleep(100); /* let a crew thread come, if one does */
+        for (int i = 0; i < 100000 && atomic_load(&l->asleep) == 0; i++)
+            usleep(100); /* until a crew thread has come, however busy the machine is */
     }
 }
 
@@ -330,6 +330,11 @@ static void contest_chunk(void *ctx, const struct crew_phase *p, uint32_t chunk,
             atomic_fetch_add(&x->wrong, 1);
     }
     usleep(300);
+    /* Halfway an owner waits for help, however busy the machine is. */
+    for (int i = 0; member == 0 && i < 100000 && atomic_load(&k->by_crew) == 0 &&
+                    atomic_load(&k->started) > k->n_chunks / 2;
+         i++)
+        usleep(100);
     if (member > 0)
         atomic_store(&x->high_waits, has_more(&x->high));
 }
