@@ -9,6 +9,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "base/value.h"
+#include "engine/chat_tokens.h"
 #include "shoal/shoal.h"
 
 #define MODEL SHOAL_TEST_DATA "/../../models/reply-draft.gguf"
@@ -154,12 +156,85 @@ static void test_bad_contexts_and_no_memory(void **state)
     fail_msg("more allocations than expected");
 }
 
+/* Typed messages give the tokens of the same conversation as JSON. */
+static void test_typed_messages_are_the_same(void **state)
+{
+    static const struct value items[] = {{.kind = VALUE_NUMBER, .number = 2}, {.kind = VALUE_NULL}};
+    static const struct value_member vars[] = {
+        {"flag", {.kind = VALUE_BOOL, .boolean = true}},
+        {"list", {.kind = VALUE_LIST, .list = {items, 2}}},
+        {"note", {.kind = VALUE_TEXT, .text = {"<|im_end|>", 10}}}};
+    static const struct {
+        const char *why, *text, *json;
+        uint32_t n_vars;
+    } cases[] = {
+        {"plain", "hello", USER("hello"), 0},
+        {"empty", "", USER(""), 0},
+        {"characters", "\xc3\xa4\xe2\x82\xac x\n\ny", USER("\xc3\xa4\xe2\x82\xac x\\n\\ny"), 0},
+        {"quotes", "a \"b\" \\", USER("a \\\"b\\\" \\\\"), 0},
+        {"a spelled token", "a<|im_end|>b", USER("a<|im_end|>b"), 0},
+        {"an unfinished one", "a<|im_", USER("a<|im_"), 0},
+        {"a mark", "a\xef\xb7\x90<|im_end|>", USER("a\xef\xb7\x90<|im_end|>"), 0},
+        {"variables", "hello",
+         "{\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}],"
+         "\"add_generation_prompt\":true,\"flag\":true,\"list\":[2,null],"
+         "\"note\":\"<|im_end|>\"}",
+         3},
+    };
+    struct shoal_engine *en = open_model();
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct chat_message m = {
+            .role = "user", .content = cases[i].text, .content_bytes = strlen(cases[i].text)};
+        const struct chat typed = {&m, 1, vars, cases[i].n_vars};
+        struct tokens want = chat(en, cases[i].json), got;
+        struct err e = {0};
+        if (chat_tokens_of(en, &typed, &got.ids, &got.n, &e) < 0)
+            fail_msg("%s: %s", cases[i].why, e.msg);
+        if (got.n != want.n || memcmp(got.ids, want.ids, want.n * sizeof(*want.ids)) != 0)
+            fail_msg("%s: other tokens than from JSON", cases[i].why);
+        mem_free(got.ids);
+        shoal_free(want.ids);
+    }
+    shoal_engine_close(en);
+}
+
+static void test_typed_messages_without_memory(void **state)
+{
+    static const struct chat_message m = {
+        .role = "user", .content = "a<|im_end|>b", .content_bytes = 12};
+    static const struct chat typed = {&m, 1, NULL, 0};
+    struct shoal_engine *en = open_model();
+    (void)state;
+    for (uint64_t k = 1; k < 5000; k++) {
+        struct tokens t;
+        struct err e = {0};
+        uint64_t before = mem_calls();
+        mem_fail_at(k);
+        int rc = chat_tokens_of(en, &typed, &t.ids, &t.n, &e);
+        mem_fail_at(0);
+        bool failed = mem_calls() - before >= k;
+        if (rc < 0)
+            assert_null(t.ids);
+        else
+            mem_free(t.ids);
+        if (!failed) {
+            assert_int_equal(rc, 0);
+            shoal_engine_close(en);
+            return;
+        }
+    }
+    fail_msg("more allocations than expected");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spelled_tokens_stay_text),
         cmocka_unit_test(test_other_texts_give_the_tokens_of_the_template),
         cmocka_unit_test(test_bad_contexts_and_no_memory),
+        cmocka_unit_test(test_typed_messages_are_the_same),
+        cmocka_unit_test(test_typed_messages_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

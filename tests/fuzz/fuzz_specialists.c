@@ -1,0 +1,62 @@
+/* fuzz_specialists.c - bodies of requests to specialists and to the built-in flow.  The first byte
+ * chooses the endpoint, and whether unknown fields are skipped. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "gateway/api/process.h"
+#include "gateway/api/specialists.h"
+
+#define N_BODIES (SPECIALIST_SCORE + 1u)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int read_body(struct request *r, unsigned which, const cJSON *body, bool lenient,
+                     struct fields_error *e)
+{
+    struct specialist_shape shape;
+    bool stream;
+    if (which == N_BODIES)
+        return process_read(r, &stream, body, lenient, e);
+    return specialist_read(r, &shape, (enum specialist_body)which, body, lenient, e);
+}
+
+/* What flow relies on. */
+static void check(const struct request *r)
+{
+    const struct request_infer *q = &r->infer;
+    if (r->kind == REQUEST_ASK) {
+        if (!r->ask.text)
+            abort();
+        return;
+    }
+    if (q->n_inputs < 1 || q->n_inputs > REQUEST_MAX_INPUTS)
+        abort();
+    for (uint32_t i = 0; i < q->n_inputs; i++)
+        if (q->kind == SHOAL_KIND_SCORE ? q->inputs[i].n_values == 0 : q->inputs[i].text_bytes == 0)
+            abort();
+    if (q->kind == SHOAL_KIND_RERANK && !q->query)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fields_error e = {{0}, {0}, NULL};
+    struct request *r = NULL;
+    if (size < 1)
+        return 0;
+    cJSON *body = cJSON_ParseWithLength((const char *)data + 1, size - 1);
+    if (body)
+        r = request_create();
+    if (r) {
+        int rc = read_body(r, (data[0] & 127) % (N_BODIES + 1), body, data[0] & 128, &e);
+        cJSON_Delete(body); /* nothing of it is needed any more */
+        body = NULL;
+        if (rc == 0)
+            check(r);
+        else if (!e.msg[0])
+            abort(); /* somebody must be told why */
+    }
+    request_destroy(r);
+    cJSON_Delete(body);
+    return 0;
+}

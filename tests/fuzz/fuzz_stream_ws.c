@@ -1,0 +1,20 @@
+/* fuzz_stream_ws.c - messages of a client of /v1/stream. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gateway/stream_ws.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct stream_ws_message m;
+    const char *wrong = stream_ws_read(&m, (const char *)data, size, true);
+    if (wrong ? m.body != NULL : !m.id[0] || m.path[0] != '/' || m.cancel == (m.body != NULL))
+        abort();
+    cJSON_Delete(m.body);
+    if (!stream_ws_read(&m, (const char *)data, size, false))
+        abort(); /* bytes that are no text are no message */
+    return 0;
+}

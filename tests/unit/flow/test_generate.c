@@ -1,0 +1,387 @@
+/* test_generate.c - typed requests through flow to real engines, without any protocol. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "flow/generate.h"
+#include "flow/infer.h"
+#include "flow/pool.h"
+#include "host/prompt_cache.h"
+#include "host/registry.h"
+#include "support/plain_owner.h"
+
+#define MAX_TURNS 300 /* each waits up to a second */
+
+static struct {
+    struct plain_owner owner;
+    struct flow flow;
+    struct flow_owner requests;
+} site;
+
+/* Writes down what comes. */
+struct recorder {
+    struct sink sink;
+    struct sink_start start;
+    uint8_t question[32];
+    char text[4][4096]; /* of each choice */
+    uint32_t n_starts, n_tokens, n_logprobs, n_results, n_done, n_last, n_fails, n_closed,
+        n_flushes;
+    struct sink_usage usage;
+    struct failure failure;
+    char label[64];
+    bool full, cancel_at_first;
+};
+
+static struct recorder *recorder_of(struct sink *s)
+{
+    return (struct recorder *)(void *)s;
+}
+
+static void on_start(struct sink *s, const struct sink_start *e)
+{
+    struct recorder *r = recorder_of(s);
+    r->start = *e;
+    if (e->question)
+        memcpy(r->question, e->question, sizeof(r->question));
+    r->n_starts++;
+}
+
+static void on_token(struct sink *s, const struct sink_token *t)
+{
+    struct recorder *r = recorder_of(s);
+    assert_true(t->choice < 4);
+    strncat(r->text[t->choice], t->text, t->text_bytes);
+    r->n_tokens++;
+    if (t->logprobs) {
+        assert_int_equal(t->logprobs[0].token, t->token);
+        assert_true(t->logprobs[0].logprob <= 0);
+        r->n_logprobs += t->n_logprobs;
+    }
+    if (r->cancel_at_first)
+        flow_cancel(s);
+}
+
+static void on_result(struct sink *s, const struct sink_result *e)
+{
+    struct recorder *r = recorder_of(s);
+    assert_int_equal(e->index, r->n_results);
+    snprintf(r->label, sizeof(r->label), "%s", e->result->label);
+    r->n_results++;
+    r->n_last += e->last;
+}
+
+static void on_done(struct sink *s, const struct sink_done *d)
+{
+    struct recorder *r = recorder_of(s);
+    r->n_done++;
+    r->n_last += d->last;
+    if (d->last)
+        r->usage = d->usage;
+}
+
+static void on_fail(struct sink *s, const struct failure *f)
+{
+    recorder_of(s)->failure = *f;
+    recorder_of(s)->n_fails++;
+}
+
+static void on_closed(struct sink *s)
+{
+    recorder_of(s)->n_closed++;
+}
+
+static void on_flush(struct sink *s)
+{
+    recorder_of(s)->n_flushes++;
+}
+
+static bool on_full(struct sink *s)
+{
+    return recorder_of(s)->full;
+}
+
+static const struct sink_ops ops = {on_start, on_token,  on_result, on_done,
+                                    on_fail,  on_closed, on_flush,  on_full};
+
+static struct recorder *fresh(void)
+{
+    static struct recorder r;
+    memset(&r, 0, sizeof(r));
+    r.sink.ops = &ops;
+    return &r;
+}
+
+/* A greedy continuation of a text. */
+static struct request *prompt(const char *text, uint32_t max_tokens)
+{
+    struct request *r = flow_take_request(&site.requests);
+    assert_non_null(r);
+    struct request_prompt *p = arena_zalloc(&r->arena, sizeof(*p));
+    assert_non_null(p);
+    p->text = request_copy(r, text, strlen(text));
+    p->text_bytes = strlen(text);
+    r->kind = REQUEST_GENERATE;
+    r->model = "reply";
+    r->generate.prompts = p;
+    r->generate.n_prompts = r->generate.n = 1;
+    r->generate.max_tokens = max_tokens;
+    r->generate.ignore_end = true;
+    return r;
+}
+
+static void run_until_closed(struct recorder *r)
+{
+    for (int i = 0; i < MAX_TURNS && r->n_closed == 0; i++)
+        plain_owner_turn(&site.owner);
+    assert_int_equal(r->n_closed, 1);
+    assert_null(r->sink.job);
+    assert_int_equal(site.requests.n_jobs, 0);
+}
+
+static struct recorder *generate(struct request *q)
+{
+    struct recorder *r = fresh();
+    generate_run(&site.requests, q, &r->sink);
+    run_until_closed(r);
+    return r;
+}
+
+static void test_tokens_then_done(void **state)
+{
+    (void)state;
+    struct recorder *r = generate(prompt("ask: what time is it", 8));
+    assert_int_equal(r->n_starts, 1);
+    assert_string_equal(r->start.model, "reply");
+    assert_int_equal(r->start.cache, SINK_CACHE_MISS);
+    assert_true(r->n_tokens >= 8);
+    assert_int_equal(r->n_done, 1);
+    assert_int_equal(r->n_last, 1);
+    assert_int_equal(r->n_fails, 0);
+    assert_int_equal(r->usage.generated_tokens, 8);
+    assert_true(r->usage.prompt_tokens > 0);
+}
+
+static void test_the_same_question_is_answered_from_the_cache(void **state)
+{
+    char text[4096];
+    (void)state;
+    struct recorder *r = generate(prompt("ask: is the door locked", 6));
+    assert_int_equal(r->start.cache, SINK_CACHE_MISS);
+    memcpy(text, r->text[0], sizeof(text));
+    uint32_t n_tokens = r->n_tokens;
+    r = generate(prompt("ask: is the door locked", 6));
+    assert_int_equal(r->start.cache, SINK_CACHE_HIT);
+    assert_string_equal(r->text[0], text);
+    assert_int_equal(r->n_tokens, n_tokens);
+    assert_int_equal(r->usage.cached_tokens, r->usage.prompt_tokens);
+    struct generate_memo memo = {
+        .named = true, .n_prompts = 1, .n = 1, .model = "reply", .slot = r->start.slot};
+    memcpy(memo.question, r->question, sizeof(memo.question));
+    r = fresh();
+    assert_true(generate_replay(&site.requests, &memo, &r->sink));
+    assert_string_equal(r->text[0], text);
+    assert_int_equal(r->n_last, 1);
+    assert_int_equal(r->n_closed, 1);
+    memo.question[0] ^= 1;
+    r = fresh();
+    assert_false(generate_replay(&site.requests, &memo, &r->sink));
+    assert_int_equal(r->n_starts + r->n_closed, 0); /* no event came */
+}
+
+static void test_several_prompts_and_choices(void **state)
+{
+    struct request *q = prompt("a", 4);
+    struct request_prompt *two = arena_zalloc_n(&q->arena, 2, sizeof(*two));
+    static const int32_t ids[] = {5, 6, 7};
+    (void)state;
+    assert_non_null(two);
+    two[0] = q->generate.prompts[0];
+    two[1] = (struct request_prompt){.ids = ids, .n_ids = 3};
+    q->generate.prompts = two;
+    q->generate.n_prompts = q->generate.n = 2;
+    struct recorder *r = generate(q);
+    assert_int_equal(r->n_done, 4);
+    assert_int_equal(r->n_last, 1);
+    assert_string_equal(r->text[0], r->text[1]); /* greedy: the choices of a prompt are alike */
+    assert_string_equal(r->text[2], r->text[3]);
+    assert_int_equal(r->usage.generated_tokens, 16);
+}
+
+static void test_a_conversation_with_logprobs(void **state)
+{
+    static const struct chat_message messages[] = {{"user", NULL, "hello", 5}};
+    struct request *q = prompt("", 3);
+    (void)state;
+    q->generate.chat.messages = messages;
+    q->generate.chat.n_messages = 1;
+    q->generate.sampling.logprobs = true;
+    q->generate.sampling.n_logprobs = 2;
+    struct recorder *r = generate(q);
+    assert_int_equal(r->n_done, 1);
+    assert_int_equal(r->n_logprobs, 9); /* of each token itself and two others */
+}
+
+static void test_echo_comes_first(void **state)
+{
+    struct request *q = prompt("lights off", 2);
+    (void)state;
+    q->generate.echo = true;
+    struct recorder *r = generate(q);
+    assert_int_equal(r->start.cache, SINK_CACHE_OFF);
+    assert_int_equal(strncmp(r->text[0], "lights off", 10), 0);
+}
+
+static void test_failures_are_typed(void **state)
+{
+    struct request *q = prompt("a", 1);
+    (void)state;
+    q->model = "nope";
+    struct recorder *r = generate(q);
+    assert_int_equal(r->n_fails, 1);
+    assert_int_equal(r->n_starts, 0);
+    assert_int_equal(r->failure.kind, FAILURE_NOT_FOUND);
+    assert_string_equal(r->failure.param, "model");
+    assert_string_equal(r->failure.reason, "model_not_found");
+    q = prompt("a", 1);
+    q->model = "encoder";
+    r = generate(q);
+    assert_int_equal(r->failure.kind, FAILURE_INVALID);
+    q = prompt("b", 1);
+    q->deadline_ns = 1; /* long ago */
+    r = generate(q);
+    assert_int_equal(r->failure.kind, FAILURE_DEADLINE);
+    assert_string_equal(r->failure.reason, "deadline_unreachable");
+}
+
+static void test_nothing_comes_after_cancel(void **state)
+{
+    struct request *q = prompt("tell me a story", 200);
+    struct recorder *r = fresh();
+    (void)state;
+    r->cancel_at_first = true;
+    generate_run(&site.requests, q, &r->sink);
+    run_until_closed(r);
+    assert_int_equal(r->n_tokens, 1);
+    assert_int_equal(r->n_done + r->n_fails, 0);
+    r = fresh(); /* before anything came */
+    generate_run(&site.requests, prompt("tell me another story", 200), &r->sink);
+    assert_non_null(r->sink.job);
+    flow_cancel(&r->sink);
+    run_until_closed(r);
+    assert_int_equal(r->n_tokens + r->n_done + r->n_fails, 0);
+}
+
+static void test_a_full_sink_is_left_alone(void **state)
+{
+    struct recorder *r = fresh();
+    (void)state;
+    r->full = true;
+    generate_run(&site.requests, prompt("count to ten", 5), &r->sink);
+    for (int i = 0; i < 2; i++)
+        plain_owner_turn(&site.owner);
+    assert_int_equal(r->n_tokens + r->n_done + r->n_closed, 0);
+    r->full = false;
+    flow_resume(&r->sink);
+    run_until_closed(r);
+    assert_true(r->n_tokens >= 5);
+    assert_int_equal(r->n_last, 1);
+}
+
+static struct request *classify(uint32_t n)
+{
+    struct request *q = flow_take_request(&site.requests);
+    assert_non_null(q);
+    struct request_input *list = arena_zalloc_n(&q->arena, n, sizeof(*list));
+    assert_non_null(list);
+    for (uint32_t i = 0; i < n; i++)
+        list[i] = (struct request_input){.text = "turn off the kitchen lights", .text_bytes = 27};
+    q->kind = REQUEST_INFER;
+    q->model = "encoder";
+    q->infer = (struct request_infer){.kind = SHOAL_KIND_CLASSIFY, .inputs = list, .n_inputs = n};
+    return q;
+}
+
+static void test_results_come_in_order(void **state)
+{
+    struct recorder *r = fresh();
+    (void)state;
+    infer_run(&site.requests, classify(3), &r->sink);
+    run_until_closed(r);
+    assert_int_equal(r->n_starts, 1);
+    assert_int_equal(r->n_results, 3);
+    assert_int_equal(r->n_last, 1);
+    assert_true(r->label[0] != '\0');
+    struct request *q = classify(1);
+    q->infer.labels = "nope";
+    r = fresh();
+    infer_run(&site.requests, q, &r->sink);
+    run_until_closed(r);
+    assert_int_equal(r->n_results, 0);
+    assert_int_equal(r->failure.kind, FAILURE_INVALID);
+    r = fresh(); /* long inputs are submitted by the pool */
+    q = classify(200);
+    q->input_bytes = 200 * 27;
+    infer_run(&site.requests, q, &r->sink);
+    run_until_closed(r);
+    assert_int_equal(r->n_results, 200);
+}
+
+static int open_site(void **state)
+{
+    static const struct registry_spec specs[] = {
+        {.name = "reply", .path = SHOAL_TEST_DATA "/../../models/reply.gguf", .pinned = true},
+        {.name = "encoder", .path = SHOAL_TEST_DATA "/../../models/encoder", .pinned = true}};
+    const struct registry_opts ro = {.cache_dir = ""};
+    struct err e = {0};
+    (void)state;
+    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    plain_owner_init(&site.owner);
+    int rc = registry_create(&site.flow.registry, &ro, &e);
+    if (rc == 0)
+        rc = pool_create(&site.flow.pool, 1, 16, &e);
+    if (rc == 0)
+        rc = prompt_cache_create(&site.flow.cache, 1 << 20, 0, &e);
+    for (int i = 0; i < 2 && rc == 0; i++)
+        rc = registry_add(site.flow.registry, &specs[i], &e);
+    if (rc < 0)
+        return rc;
+    for (int i = 0; i < 60000 && !registry_ready(site.flow.registry); i++)
+        usleep(1000);
+    flow_owner_init(&site.requests, &site.flow, &site.owner.executor);
+    return registry_ready(site.flow.registry) ? 0 : -1;
+}
+
+static int close_site(void **state)
+{
+    (void)state;
+    flow_wake(&site.requests);
+    pool_destroy(site.flow.pool);
+    registry_destroy(site.flow.registry);
+    prompt_cache_destroy(site.flow.cache);
+    flow_owner_fini(&site.requests);
+    plain_owner_fini(&site.owner);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tokens_then_done),
+        cmocka_unit_test(test_the_same_question_is_answered_from_the_cache),
+        cmocka_unit_test(test_several_prompts_and_choices),
+        cmocka_unit_test(test_a_conversation_with_logprobs),
+        cmocka_unit_test(test_echo_comes_first),
+        cmocka_unit_test(test_failures_are_typed),
+        cmocka_unit_test(test_nothing_comes_after_cancel),
+        cmocka_unit_test(test_a_full_sink_is_left_alone),
+        cmocka_unit_test(test_results_come_in_order)};
+    return cmocka_run_group_tests(tests, open_site, close_site);
+}
