@@ -1,4 +1,4 @@
-/* str.h - a string with its length, borrowed from whoever owns the bytes.
+/* str.h - a string with its length; the bytes are borrowed.
  *
  * Thread:    pure functions. */
 #ifndef SHOAL_BASE_STR_H

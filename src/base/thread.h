@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 
-#define THREAD_NAME_BYTES 16u /* with the final zero, as Linux has it */
+#define THREAD_NAME_BYTES 16u /* including the NUL: Linux's limit */
 
 typedef void *(*thread_fn)(void *arg);
 

@@ -1,9 +1,9 @@
-/* value.h - a small tree of typed values: what a client sends for somebody else to look at, such as
+/* value.h - a small tree of typed values: data from a client that is passed on unchanged, such as
  * the variables of a chat template.
  *
  * Thread:    plain data.
- * Ownership: whoever builds a tree says where it lives, usually in an arena.  Texts end with a NUL
- *            that their length does not count. */
+ * Ownership: the builder of a tree owns its memory, usually an arena.  Texts are NUL-terminated;
+ * their length does not count the NUL. */
 #ifndef SHOAL_BASE_VALUE_H
 #define SHOAL_BASE_VALUE_H
 
@@ -29,7 +29,7 @@ struct value {
             size_t n;
         } list;
         struct {
-            const struct value_member *members; /* in order; of equal keys the last one counts */
+            const struct value_member *members; /* in order; the last of equal keys wins */
             size_t n;
         } map;
     };

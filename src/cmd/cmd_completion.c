@@ -1,4 +1,4 @@
-/* cmd_completion.c - shoal completion and shoal manual: what shells and man need to know. */
+/* cmd_completion.c - shoal completion and shoal manual: shell completions and the man page. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static const struct opts_page completion_page = {
     .min_args = 1,
     .max_args = 1,
     .summary = "Prints completions of commands and options for a shell.",
-    .details = "make install puts them where shells look for them.",
+    .details = "make install installs them where shells find them.",
     .examples = "  source <(shoal completion bash)    # this shell only\n"
                 "  source <(shoal completion zsh)\n"
                 "  shoal completion fish | source\n",
@@ -32,7 +32,7 @@ static void describe(enum describe_form form)
     const char *argv[] = {option};
     describe_begin(form, commands_all, commands_verbs);
     for (const struct command *c = commands_all; c->name; c++)
-        if (c->run != cmd_model) /* has no page of its own: its verbs have */
+        if (c->run != cmd_model) /* has no page, but its verbs do */
             c->run(1, argv);
     for (const struct command *c = commands_verbs; c->name; c++)
         c->run(1, argv);

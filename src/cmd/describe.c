@@ -15,9 +15,9 @@ struct form {
     void (*end)(const struct command *all, const struct command *verbs);
 };
 
-/* ---- what all forms need -------------------------------------------------------------------- */
+/* ---- shared by all forms -------------------------------------------------------------------- */
 
-/* Calls fn for every option of a page, those of all commands last. */
+/* Calls fn for every option of a page, the general options last. */
 static void each_option(const struct opts_page *page, void (*fn)(const struct opts_def *d))
 {
     for (size_t g = 0; g < OPTS_MAX_GROUPS && page->groups[g].title; g++)
@@ -27,7 +27,7 @@ static void each_option(const struct opts_page *page, void (*fn)(const struct op
         fn(&opts_common.defs[i]);
 }
 
-/* Whether a value or an argument of this name in the help is a file. */
+/* True if a value or argument of this name in the help is a file. */
 static bool is_file(const char *name)
 {
     static const char *const words[] = {"FILE", "PATH", "MODEL", "DATASET", "IN OUT"};
@@ -37,8 +37,8 @@ static bool is_file(const char *name)
     return false;
 }
 
-/* text with every character of `special` behind `escape`, for use inside single quotes: a quote
- * itself ends them, is written alone and begins them again. */
+/* Writes text with `escape` before every character of `special`, for use inside single quotes: a
+ * quote is written as the end of the quotes, an escaped quote, and a new start. */
 static void put_quoted(const char *text, const char *special, char escape)
 {
     for (; *text; text++) {
@@ -354,7 +354,7 @@ static void fish_end(const struct command *all, const struct command *verbs)
 
 /* ---- man ------------------------------------------------------------------------------------ */
 
-/* Text for roff: no line begins with a control character, a minus stays one. */
+/* Text for roff: no line starts with a control character, and a minus stays a minus. */
 static void roff(const char *text)
 {
     bool first = true;
@@ -397,7 +397,7 @@ static void man_begin(const struct command *all, const struct command *verbs)
     puts(".\\\" Written by 'shoal manual'.\n"
          ".TH SHOAL 1 \"\" \"shoal " SHOAL_VERSION "\" \"User Commands\"\n"
          ".SH NAME\n"
-         "shoal \\- small language models on the machine you have\n"
+         "shoal \\- small language models on your own machine\n"
          ".SH SYNOPSIS\n"
          ".B shoal\n"
          ".I command\n"
@@ -469,7 +469,7 @@ static void man_end(const struct command *all, const struct command *verbs)
         const char *name, *text;
     } variables[] = {
         {"SHOAL_MODELS",
-         "Folder of the models that come with Shoal.  Default: ./models, models beside the "
+         "Folder of the models included with Shoal. Default: ./models, models next to the "
          "program, share/shoal/models of the prefix."},
         {"SHOAL_CACHE_DIR", "Where prepared weights are kept, so that a model loads faster the "
                             "next time.  If the folder cannot be written, nothing is kept."},

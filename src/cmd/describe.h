@@ -1,9 +1,9 @@
 /* describe.h - the tables of commands and options as a page for man(1) and as completions for
- * shells.  What help shows and what the parser accepts is what is described: one table, no copy.
+ * shells.  They come from the same table as the help and the parser.
  *
- * A description is begun, then each command adds its page, then it is ended.  A command adds its
+ * A description has a start, one page per command, and an end.  A command adds its
  * page when it is run with DESCRIBE_OPTION and the name of a form as its only argument, because
- * some commands put their page together at run time.
+ * some commands build their page at run time.
  *
  * Thread: the main thread.  Writes to stdout. */
 #ifndef SHOAL_CMD_DESCRIBE_H
@@ -14,7 +14,7 @@
 struct command;
 struct opts_page;
 
-#define DESCRIBE_OPTION "--describe=" /* not in any help: only the program says it to itself */
+#define DESCRIBE_OPTION "--describe=" /* internal; not shown in any help */
 
 enum describe_form { DESCRIBE_BASH, DESCRIBE_ZSH, DESCRIBE_FISH, DESCRIBE_MAN, DESCRIBE_N_FORMS };
 
@@ -23,7 +23,7 @@ const char *describe_form_name(enum describe_form form);
 void describe_begin(enum describe_form form, const struct command *all,
                     const struct command *verbs);
 void describe_end(enum describe_form form, const struct command *all, const struct command *verbs);
-/* If the arguments ask for it: describes the page and returns true. */
+/* Describes the page and returns true if the arguments request it. */
 bool describe_page(const struct opts_page *page, int argc, const char *const *argv);
 
 #endif

@@ -1,6 +1,6 @@
 /* plan.h - turns a file's tensors into the parts of a model: vectors as floats, matrices to tile.
- * It also tracks which tensors were claimed: a tensor that nobody asked for means that the
- * architecture is not fully understood and would compute wrong results.
+ * It also tracks which tensors were claimed: an unclaimed tensor means that the architecture is
+ * not fully supported and would compute wrong results.
  *
  * Thread:    used by one thread while a model is loaded; its results are immutable afterwards.
  * Ownership: borrows the model file and the weights; vectors own their floats until vectors_fini.

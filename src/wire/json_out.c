@@ -68,7 +68,7 @@ static size_t utf8_len(const uint8_t *s, size_t n)
     return len;
 }
 
-/* What needs an escape, in ASCII. */
+/* True for ASCII characters that need no escape. */
 static bool is_plain(uint8_t c)
 {
     return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
@@ -92,9 +92,9 @@ static void escape(struct buf *b, uint8_t c)
     }
 }
 
-/* Whether none of eight bytes needs an escape, or may need one: in ones * x every byte is x, and a
- * byte's top bit says of it what is looked for (or of one after it, which is no harm: then each is
- * looked at alone). */
+/* True if none of eight bytes needs an escape.  In ones * x every byte is x; a byte's top bit
+ * then flags a match.  A carry may flag the byte after a match by mistake, which is harmless:
+ * flagged words are checked byte by byte. */
 static bool word_is_plain(uint64_t w)
 {
     const uint64_t ones = UINT64_MAX / 255, tops = ones * 0x80;
@@ -103,7 +103,8 @@ static bool word_is_plain(uint64_t w)
     return (((quote - ones) | (slash - ones) | low | del | w) & tops) == 0;
 }
 
-/* false: some byte may need an escape.  The last bytes are looked at again rather than alone. */
+/* false: some byte may need an escape.  The last word overlaps the one before, so that no bytes
+ * are checked singly. */
 static bool all_plain(const uint8_t *s, size_t n)
 {
     uint64_t w;
@@ -235,7 +236,7 @@ static const uint64_t tens[MAX_DECIMALS + 1] = {1u,
                                                 1000000000000000000u,
                                                 10000000000000000000u};
 
-/* n / 10^decimals, without zeros at its end. */
+/* Writes n / 10^decimals without trailing zeros. */
 static void put_decimal(struct buf *b, uint64_t n, int decimals, bool negative)
 {
     char text[MAX_DECIMALS];
@@ -251,8 +252,8 @@ static void put_decimal(struct buf *b, uint64_t n, int decimals, bool negative)
     buf_put(b, text, (size_t)decimals);
 }
 
-/* Decimals that this number has when so many digits are shown; -1: it is not one that is written
- * without an exponent here. */
+/* Number of decimals if this many significant digits are written; -1: the number needs an
+ * exponent. */
 static int decimals_for(double a, int digits)
 {
     int n = digits;
@@ -266,7 +267,7 @@ static int decimals_for(double a, int digits)
 }
 
 /* a * 10^decimals, rounded to a whole number; exact.  a = mantissa / 2^shift, and 53 bits times
- * 10^19 are 117.  *reads_back: the number over 10^decimals is nearer to a than to its neighbours.
+ * 10^19 are 117.  *reads_back: the result parses to a, not to a neighbouring double.
  */
 static uint64_t scale_exactly(double a, int decimals, bool *reads_back)
 {
@@ -276,13 +277,14 @@ static uint64_t scale_exactly(double a, int decimals, bool *reads_back)
     wide ten = tens[decimals], scaled = mantissa * ten;
     uint64_t n = (uint64_t)((scaled + ((wide)1 << (shift - 1))) >> shift);
     wide back = (wide)n << shift, off = back > scaled ? back - scaled : scaled - back;
-    /* half a step of a double is half of ten here; below a power of two, half of that */
+    /* half the distance between doubles is half of ten here; below a power of two it is half of
+     * that */
     *reads_back = off * 4 < ten || (off * 2 < ten && mantissa != (uint64_t)1 << 52);
     return n;
 }
 
-/* The fewest digits that read back: up to 15 survive the way through a double, so the first try
- * finds what has no more; 17 are always enough. */
+/* Writes the fewest digits that parse to v.  Up to 15 digits survive a double, so the first try
+ * finds shorter numbers; 17 are always enough. */
 void json_out_num(struct json_out *j, double v)
 {
     char text[40];
@@ -311,7 +313,8 @@ void json_out_num(struct json_out *j, double v)
     buf_puts(j->b, text);
 }
 
-/* The quotient is rounded twice here, which strtof need not agree with: it is asked. */
+/* The quotient is rounded twice here, which may differ from strtof, so the result is checked with
+ * strtof. */
 void json_out_float(struct json_out *j, float v)
 {
     char text[40];

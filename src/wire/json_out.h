@@ -1,8 +1,8 @@
-/* json_out.h - writes JSON into a buf, commas and escapes taken care of.
+/* json_out.h - writes JSON into a buf, including commas and escapes.
  *
  * Thread:    belongs to its caller.
  * Failure:   through the buf's sticky rc.  Invalid UTF-8 becomes U+FFFD; NaN and infinities become
- *            null.  Reading JSON is cJSON's job. */
+ *            null.  json_in.h reads JSON. */
 #ifndef SHOAL_WIRE_JSON_OUT_H
 #define SHOAL_WIRE_JSON_OUT_H
 
@@ -14,7 +14,7 @@
 
 struct json_out {
     struct buf *b;
-    bool comma; /* the next value needs one in front */
+    bool comma; /* the next value needs a comma before it */
 };
 
 struct json_out json_out_make(struct buf *b);
@@ -27,7 +27,7 @@ void json_out_str(struct json_out *j, const char *s);
 void json_out_strn(struct json_out *j, const char *s, size_t n);
 void json_out_int(struct json_out *j, int64_t v);
 void json_out_uint(struct json_out *j, uint64_t v);
-void json_out_num(struct json_out *j, double v); /* shortest text that reads back the same */
+void json_out_num(struct json_out *j, double v); /* shortest text that parses to the same value */
 void json_out_float(struct json_out *j, float v);
 void json_out_bool(struct json_out *j, bool v);
 void json_out_null(struct json_out *j);

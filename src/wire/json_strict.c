@@ -8,7 +8,7 @@
 
 #define MAX_PATH 160u
 #define MAX_DEPTH 32u
-#define MAX_KEYS 4096u /* of one object: looking for a key that is there twice is quadratic */
+#define MAX_KEYS 4096u /* per object: the search for duplicate keys is quadratic */
 
 /* ---- paths and errors ----------------------------------------------------------------------- */
 
@@ -71,7 +71,7 @@ static void check_tree(struct json_strict *d, const struct json_node *at, uint32
         struct json_node entry = {c, at};
         for (const cJSON *o = at->v->child; c->string && o != c; o = o->next)
             if (strcmp(o->string, c->string) == 0) {
-                json_strict_fail(d, &entry, "this key is there twice");
+                json_strict_fail(d, &entry, "this key occurs twice");
                 return;
             }
         check_tree(d, &entry, depth + 1);
@@ -84,7 +84,8 @@ int json_strict_parse(struct json_strict *d, const char *text, size_t n, size_t 
     const char *end = NULL;
     *d = (struct json_strict){.e = e};
     if (n > max_bytes)
-        return d->rc = err_set(e, SHOAL_ELIMIT, "%zu bytes, at most %zu are read", n, max_bytes);
+        return d->rc =
+                   err_set(e, SHOAL_ELIMIT, "%zu bytes are too many: at most %zu", n, max_bytes);
     d->root = cJSON_ParseWithLengthOpts(text, n, &end, false);
     if (!d->root)
         return d->rc = err_set(e, SHOAL_EFORMAT, "not JSON at byte %td", end ? end - text : 0);
@@ -163,7 +164,7 @@ static uint32_t entries(struct json_strict *d, const struct json_node *at, bool 
     }
     uint32_t n = (uint32_t)cJSON_GetArraySize(at->v);
     if (n > max) {
-        json_strict_fail(d, at, "%u entries, at most %u", n, max);
+        json_strict_fail(d, at, "%u entries are too many: at most %u", n, max);
         return 0;
     }
     return n;
@@ -207,10 +208,10 @@ const char *json_strict_any_text(struct json_strict *d, const struct json_node *
     if (d->rc < 0)
         return "";
     if (!cJSON_IsString(at->v))
-        json_strict_fail(d, at, "a text is expected here");
+        json_strict_fail(d, at, "a string is expected here");
     else if (strlen(at->v->valuestring) > max_bytes)
-        json_strict_fail(d, at, "a text of %zu bytes, at most %zu", strlen(at->v->valuestring),
-                         max_bytes);
+        json_strict_fail(d, at, "a string of %zu bytes is too long: at most %zu",
+                         strlen(at->v->valuestring), max_bytes);
     return d->rc < 0 ? "" : at->v->valuestring;
 }
 
@@ -218,7 +219,7 @@ const char *json_strict_text(struct json_strict *d, const struct json_node *at, 
 {
     const char *s = json_strict_any_text(d, at, max_bytes);
     if (d->rc == 0 && !*s)
-        json_strict_fail(d, at, "the text is empty");
+        json_strict_fail(d, at, "the string is empty");
     return s;
 }
 

@@ -25,7 +25,7 @@ struct json_strict {
 };
 
 struct json_node {              /* on the caller's stack; up must outlive it */
-    const cJSON *v;             /* NULL: there is no such value */
+    const cJSON *v;             /* NULL: missing */
     const struct json_node *up; /* NULL: the root */
 };
 
@@ -45,13 +45,13 @@ void json_strict_no_memory(struct json_strict *d);
 bool json_strict_object(struct json_strict *d, const struct json_node *at, const char *required,
                         const char *optional);
 /* The node is an array, or an object whose keys are data, of at most max entries; returns how
- * many.  A node that is not there has none. */
+ * many.  A missing node has none. */
 uint32_t json_strict_array(struct json_strict *d, const struct json_node *at, uint32_t max);
 uint32_t json_strict_map(struct json_strict *d, const struct json_node *at, uint32_t max);
 
-/* Member of an object; v is NULL when it is missing. */
+/* Member of an object; v is NULL if it is missing. */
 struct json_node json_strict_get(const struct json_node *at, const char *key);
-/* First entry of an array or object, and the one after; v is NULL behind the last. */
+/* First entry of an array or object, and the next one; v is NULL after the last. */
 struct json_node json_strict_first(const struct json_node *at);
 struct json_node json_strict_next(const struct json_node *entry);
 /* Key of an entry of an object. */
@@ -62,7 +62,7 @@ const char *json_strict_text(struct json_strict *d, const struct json_node *at, 
 /* The same, but the text may be empty. */
 const char *json_strict_any_text(struct json_strict *d, const struct json_node *at,
                                  size_t max_bytes);
-/* Missing: the given value. */
+/* Returns the given value if it is missing. */
 double json_strict_number(struct json_strict *d, const struct json_node *at, double min, double max,
                           double missing);
 uint32_t json_strict_u32(struct json_strict *d, const struct json_node *at, uint32_t min,

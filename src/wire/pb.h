@@ -1,4 +1,4 @@
-/* pb.h - protobuf-c messages to bytes.
+/* pb.h - encodes protobuf-c messages.
  *
  * Thread:    no state.
  * Failure:   SHOAL_ENOMEM. */
@@ -11,7 +11,7 @@
 
 /* Allocates through base/mem.h, so that tests can make it fail. */
 ProtobufCAllocator *pb_heap(void);
-/* The message's bytes, appended. */
+/* Appends the encoded message. */
 SHOAL_MUST_CHECK int pb_put(struct buf *out, const ProtobufCMessage *m);
 
 #endif

@@ -8,11 +8,11 @@
 #include "shoal/shoal.h"
 #include "wire/json_out.h"
 
-/* Members of the open object: what the kind says, without timing.  text: what was submitted, for
- * the words of spans.  top: at most so many labels, 0: all. */
+/* Writes the result as members of the open object, without timing.  text: the submitted text, for
+ * the words of spans.  top: maximum number of labels, 0: all. */
 void result_json_answer(struct json_out *j, const struct shoal_result *r, const char *text,
                         uint32_t top);
-/* tokens, truncated (when it was), batch, queue_ms, run_ms, total_ms */
+/* tokens, truncated (if it was), batch, queue_ms, run_ms, total_ms */
 void result_json_cost(struct json_out *j, const struct shoal_result *r);
 
 #endif

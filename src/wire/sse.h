@@ -1,4 +1,4 @@
-/* sse.h - server-sent events: the frame around each event of a stream.
+/* sse.h - server-sent events: frames each event of a stream.
  *
  * Thread:    belongs to its caller.
  * Failure:   through the buf's sticky rc. */
@@ -9,7 +9,8 @@
 
 #define SSE_TYPE "text/event-stream"
 
-/* What comes in front of an event's data, which must not hold a line end.  name: NULL is none. */
+/* Writes the part before an event's data, which must not contain a line end.  name: NULL for
+ * none. */
 static inline void sse_begin(struct buf *b, const char *name)
 {
     if (name) {
@@ -25,7 +26,7 @@ static inline void sse_end(struct buf *b)
     buf_put(b, "\n\n", 2);
 }
 
-/* OpenAI's mark for the end of a stream. */
+/* Writes OpenAI's end-of-stream marker. */
 static inline void sse_done(struct buf *b)
 {
     buf_put(b, "data: [DONE]\n\n", 14);

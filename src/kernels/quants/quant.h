@@ -37,7 +37,7 @@ struct quant_info {
     bool supported;
 };
 
-/* NULL for a number that is no tensor type at all; types we know by name but cannot read have
+/* NULL if the number is not a tensor type; types we know by name but cannot read have
  * supported == false. */
 const struct quant_info *quant_info(uint32_t type);
 /* "q4_0" or "Q4_0" -> type; false when unknown or not supported. */

@@ -66,7 +66,7 @@ static void test_bad_tables_are_refused_with_their_place(void **state)
         {"{} {}", "more text after"},
         {"{\"format\":\"shoal-home\"}", "\"version\" is missing"},
         {"{" HEAD SLOTS ACTIONS LINES ",\"colour\":1}", "colour: unknown key"},
-        {"{" HEAD SLOTS SLOTS ACTIONS LINES "}", "slots: this key is there twice"},
+        {"{" HEAD SLOTS SLOTS ACTIONS LINES "}", "slots: this key occurs twice"},
         {"{\"format\":\"other\",\"version\":1,\"name\":\"t\",\"language\":\"en\",\"models\":{},"
          "\"labels\":{},\"flows\":{}," SLOTS ACTIONS LINES "}",
          "format: a table has"},
@@ -111,7 +111,7 @@ static void test_bad_tables_are_refused_with_their_place(void **state)
          "actions.oos: this cannot be the name"},
         {"{" HEAD SLOTS ACTIONS LINES ",\"articles\":[\"The\"]}",
          "articles[0]: \"The\" must be lower case"},
-        {"{" HEAD SLOTS ACTIONS LINES ",\"articles\":[\"\"]}", "articles[0]: the text is empty"},
+        {"{" HEAD SLOTS ACTIONS LINES ",\"articles\":[\"\"]}", "articles[0]: the string is empty"},
         {"{" HEAD SLOTS ACTIONS LINES ",\"articles\":\"the\"}", "articles: a list is expected"},
         {"{" HEAD SLOTS ACTIONS LINES ",\"clauses\":{\"join\":[]}}",
          "clauses: \"verbs\" is missing"},
@@ -176,7 +176,7 @@ static void test_limits(void **state)
     for (int i = 0; i < 1024; i++)
         at += (size_t)sprintf(big + at, ",\"w%d\"", i);
     sprintf(big + at, "]}");
-    refused(big, "articles: 1025 entries, at most 1024");
+    refused(big, "articles: 1025 entries are too many: at most 1024");
     at = (size_t)sprintf(big, "{%s\"you\":", HEAD SLOTS ACTIONS LINES ",");
     for (int i = 0; i < 100; i++)
         at += (size_t)sprintf(big + at, "[");

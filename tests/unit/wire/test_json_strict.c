@@ -34,7 +34,7 @@ static void test_documents_are_whole(void **state)
     refused("", SHOAL_EFORMAT, "not JSON");
     refused("{\"a\":}", SHOAL_EFORMAT, "not JSON at byte 5");
     refused("1 2", SHOAL_EFORMAT, "more text");
-    refused("{\"a\":{\"b\":1,\"b\":2}}", SHOAL_EFORMAT, "a.b: this key is there twice");
+    refused("{\"a\":{\"b\":1,\"b\":2}}", SHOAL_EFORMAT, "a.b: this key occurs twice");
     refused("[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]", SHOAL_ELIMIT,
             "at most 64");
 }
@@ -80,11 +80,11 @@ static void test_shapes_and_ranges(void **state)
     CASE("n", json_strict_number(&d, &v, 0, 2, 9), "n: a number from 0 to 2 is expected here");
     CASE("n", json_strict_u32(&d, &v, 0, 9, 9), "n: a whole number from 0 to 9 is expected here");
     CASE("s", json_strict_any_text(&d, &v, 8), "");
-    CASE("s", json_strict_text(&d, &v, 8), "s: the text is empty");
-    CASE("t", json_strict_text(&d, &v, 8), "t: a text is expected here");
+    CASE("s", json_strict_text(&d, &v, 8), "s: the string is empty");
+    CASE("t", json_strict_text(&d, &v, 8), "t: a string is expected here");
     CASE("t", json_strict_bool(&d, &v, false), "");
     CASE("n", json_strict_bool(&d, &v, false), "n: true or false is expected here");
-    CASE("l", json_strict_array(&d, &v, 2), "l: 3 entries, at most 2");
+    CASE("l", json_strict_array(&d, &v, 2), "l: 3 entries are too many: at most 2");
     CASE("l", json_strict_map(&d, &v, 9), "l: an object is expected here");
     CASE("o", json_strict_array(&d, &v, 9), "o: a list is expected here");
     CASE("o", json_strict_object(&d, &v, "k", ""), "");
