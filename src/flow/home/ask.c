@@ -36,7 +36,7 @@ struct ask_request {
     struct ask *ask;
     struct shoal_engine *reply_engine; /* NULL: actions only */
     _Atomic uint32_t refs;             /* the caller's and the flow's own */
-    _Atomic uint32_t pending; /* parts of the stage that are not done, and whoever starts them */
+    _Atomic uint32_t pending; /* unfinished parts of the stage, plus one while they are started */
     _Atomic bool cancel;
     enum stage stage;
     int code; /* the first failure */
@@ -165,8 +165,8 @@ static void emit(struct ask_request *r, const struct ask_event *ev)
 
 static void fail(struct ask_request *r, int code, const char *message)
 {
-    pthread_mutex_lock(&r->lock); /* whoever submits and an engine may both fail */
-    if (r->code == 0) {           /* the first one tells the reason */
+    pthread_mutex_lock(&r->lock); /* the submitting thread and an engine may both fail */
+    if (r->code == 0) {           /* the first failure is reported */
         r->code = code;
         snprintf(r->message, sizeof(r->message), "%s", message);
     }
@@ -197,7 +197,7 @@ static void finish(struct ask_request *r)
     unref(r);
 }
 
-/* A task of the stage under way, kept so that it can be cancelled. */
+/* Keeps a task of the current stage, so that it can be cancelled. */
 static void keep_task(struct ask_request *r, struct shoal_task *t)
 {
     pthread_mutex_lock(&r->lock);
@@ -226,8 +226,8 @@ static void part_done(struct ask_request *r)
 
 /* ---- understanding -------------------------------------------------------------------------- */
 
-/* Every result has its own place, so that results of several engines need no lock.  They come one
- * after the other: an engine has one thread. */
+/* One inference of a clause.  Each writes to its own fields of the clause, so results need no lock;
+ * an engine delivers its results one after the other. */
 struct part {
     struct ask_request *r;
     struct home_clause *clause;
@@ -237,7 +237,7 @@ struct part {
 static void take_label(struct part *p, const struct shoal_result *res)
 {
     struct arena *a = &p->r->arena;
-    /* the best label as it is: the rules know what to do with one that is not sure */
+    /* the best label, however unsure: the rules compare it with the threshold */
     const char *name = arena_printf(a, "%s", res->labels[0].name);
     if (p->which == 0) {
         p->clause->intent = name;
@@ -322,7 +322,7 @@ static void understand(struct ask_request *r)
     uint32_t n = r->n_clauses * PER_CLAUSE;
     struct part *parts = arena_zalloc_n(&r->arena, n + 1, sizeof(*parts));
     r->stage = STAGE_UNDERSTAND;
-    /* one more: nothing goes on while this submits */
+    /* one more, so that the stage cannot end while its parts are being submitted */
     atomic_store_explicit(&r->pending, (parts ? n : 0) + 1, memory_order_relaxed);
     for (uint32_t i = 0; parts && i < n; i++) {
         parts[i] = (struct part){r, &r->clauses[i / PER_CLAUSE], i % PER_CLAUSE};
@@ -360,7 +360,8 @@ static void reply_event(void *ctx, const struct shoal_event *ev)
     part_done(r);
 }
 
-/* The context as the reply model's only message; what a user said stays text in it. */
+/* The context is the only message of the reply model.  Special tokens in what the user said stay
+ * plain text. */
 static int reply_tokens(struct ask_request *r, const char *context, int32_t **tokens, size_t *n,
                         struct err *e)
 {
@@ -394,7 +395,7 @@ static void start_reply(struct ask_request *r)
     int32_t *tokens = NULL;
     size_t n = 0;
     r->stage = STAGE_REPLY;
-    atomic_store_explicit(&r->pending, 2, memory_order_relaxed); /* the task, and this */
+    atomic_store_explicit(&r->pending, 2, memory_order_relaxed); /* the task, and this function */
     int rc = reply_tokens(r, r->contexts[r->at_context], &tokens, &n, &e);
     if (rc == 0 && r->at_context > 0) { /* replies are joined by a space */
         buf_putc(&r->reply, ' ');
@@ -420,7 +421,7 @@ static void start_reply(struct ask_request *r)
     part_done(r);
 }
 
-/* A stage is over: what comes next. */
+/* Runs when the last part of a stage is done: starts the next stage, or ends the request. */
 static void advance(struct ask_request *r)
 {
     drop_tasks(r);
@@ -560,7 +561,7 @@ static const char *entity_text(struct arena *a, const struct home_clause *c, uin
 {
     struct home_words w = home_words_split(a, c->text);
     if (a->rc < 0)
-        return ""; /* the caller looks at the arena */
+        return ""; /* the caller checks the arena */
     return home_words_trim_end(a, home_words_join(a, &w, c->entities[i].from, c->entities[i].to),
                                HOME_WORDS_CLOSING);
 }
@@ -664,7 +665,7 @@ static void understood_json(struct json_out *j, const struct ask_request *r)
     arena_fini(&scratch);
 }
 
-void ask_plan_json(struct json_out *j, const struct ask_request *r)
+void ask_json_plan(struct json_out *j, const struct ask_request *r)
 {
     actions_json(j, r);
     understood_json(j, r);

@@ -98,7 +98,7 @@ const char *ask_message_of(const struct ask_request *r); /* of a failure */
 void ask_explain(struct buf *b, const struct ask_request *r);
 
 /* What is known at PLAN as members of the open object: actions, clauses, contexts. */
-void ask_plan_json(struct json_out *j, const struct ask_request *r);
+void ask_json_plan(struct json_out *j, const struct ask_request *r);
 /* {"actions":[...],"reply":"..."} as members of the open object; explain: also clauses with labels
  * and confidence, contexts and steps. */
 void ask_json(struct json_out *j, const struct ask_request *r, bool explain);

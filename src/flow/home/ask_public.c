@@ -90,7 +90,7 @@ static void plan_event(struct shoal_ask_request *r, const struct ask_request *in
 {
     struct buf b;
     buf_init(&b, MAX_JSON_BYTES);
-    put_object(&b, inner, ask_plan_json);
+    put_object(&b, inner, ask_json_plan);
     /* without memory for it there is no such event; shoal_ask_json still says what went wrong */
     if (b.rc == 0)
         r->event(r->event_ctx, &(struct shoal_ask_event){.size = sizeof(struct shoal_ask_event),

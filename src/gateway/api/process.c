@@ -73,7 +73,7 @@ static void put_event(struct process *p, const struct ask_request *r, const stru
         json_out_str(&j, event_names[ev->kind]);
     }
     if (ev->kind == ASK_EVENT_PLAN) {
-        ask_plan_json(&j, r);
+        ask_json_plan(&j, r);
     } else if (ev->kind == ASK_EVENT_TEXT) {
         json_out_key(&j, "text");
         json_out_strn(&j, ev->text, ev->text_bytes);
