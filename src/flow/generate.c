@@ -190,7 +190,7 @@ static void send_echo(struct generation *g)
     }
 }
 
-/* ---- what came from the engine ---- */
+/* ---- events of the engine ---- */
 
 static void on_event(void *ctx, const struct shoal_event *ev)
 {

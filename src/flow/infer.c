@@ -69,7 +69,7 @@ static void on_cancel(struct flow_job *j)
     if (f->model)
         counter_add(&f->model->stats.cancelled, 1);
     pthread_mutex_lock(&f->lock);
-    if (f->submitted) /* before that, whoever submits finds out */
+    if (f->submitted) /* before that, the tasks belong to the thread that submits them */
         cancel_tasks(f);
     pthread_mutex_unlock(&f->lock);
 }
@@ -127,7 +127,7 @@ static void send_results(struct inference *f)
 static void on_wake(struct executor_task *t)
 {
     struct inference *f = EXECUTOR_OF(t, struct inference, wake);
-    pthread_mutex_lock(&f->lock); /* whoever posted still holds it for a moment */
+    pthread_mutex_lock(&f->lock); /* the thread that posted may still hold it */
     pthread_mutex_unlock(&f->lock);
     send_results(f);
     inference_close(f);

@@ -91,7 +91,7 @@ struct sink_ops {
 
 struct sink {
     const struct sink_ops *ops;
-    struct flow_job *job; /* flow's: who feeds it; NULL: nobody */
+    struct flow_job *job; /* private to flow: the work that feeds the sink, or NULL */
 };
 
 #endif

@@ -47,7 +47,7 @@ static size_t route_index(const struct call *c)
     return c->route ? (size_t)(c->route - gw_routes) : GW_MAX_ROUTES;
 }
 
-/* The HTTP side is over, one way or the other. */
+/* The exchange with the client has ended. */
 static void account(struct call *c, int status, uint64_t bytes)
 {
     struct gw *gw = c->gl->gw;
@@ -429,7 +429,7 @@ void call_begin_with(struct call *c, const char *type, const struct http_header 
     for (size_t i = 0; i < n_extra; i++)
         add(&head, extra[i].name, extra[i].value);
     add(&head, "cache-control", "no-cache");
-    add(&head, "x-accel-buffering", "no"); /* proxies: do not gather */
+    add(&head, "x-accel-buffering", "no"); /* proxies must not buffer events */
     common_headers(c, &head);
     c->began = true;
     http_begin(c->req, 200, head.h, head.n, -1);

@@ -11,7 +11,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "gateway/api/fields.h"
+#include "gateway/fields.h"
 #include "gateway/gw.h"
 #include "wire/sse.h"
 

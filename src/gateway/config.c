@@ -40,7 +40,7 @@ struct gw_config *config_ref(struct gw_config *c)
 
 void config_unref(struct gw_config *c)
 {
-    /* acq_rel: whoever frees sees what the others did */
+    /* acq_rel: the thread that frees sees what the others did */
     if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
         return;
     for (uint32_t i = 0; i < c->n_listen; i++)

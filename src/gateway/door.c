@@ -28,7 +28,7 @@ static void make_id(struct call *c)
     hash_hex(c->id + 4, hash_bytes(seed, sizeof(seed), 7));
 }
 
-/* W3C trace context: ours goes on with the caller's trace. */
+/* W3C trace context: a new span in the caller's trace. */
 static void read_trace(struct call *c)
 {
     const char *tp = http_header(c->req, "traceparent");
@@ -55,7 +55,7 @@ static const struct route *find_route(const struct http_req *r, bool *wrong_meth
         if (!matches(&gw_routes[i], r->path))
             continue;
         if (*wrong_method && strcmp(gw_routes[i].path, "/*") == 0)
-            break; /* the path is there, only not for this method */
+            break; /* the path exists, but not for this method */
         if (strcmp(gw_routes[i].method, method) == 0)
             return &gw_routes[i];
         *wrong_method = true;
@@ -71,9 +71,8 @@ bool door_early(const char *path)
     return false;
 }
 
-/* Where no keys are configured, only this machine's own people administer: not other machines, and
- * not pages of other sites in a browser here (which may send to us, and say where they come from).
- */
+/* Without keys in the configuration, only local programs may administer: no other machine, and no
+ * page of another site in a local browser (browsers send such requests, and say where from). */
 static bool check_local(struct call *c)
 {
     static const char *const peers[] = {"unix", "127.0.0.1", "::1", "::ffff:127.0.0.1"};
@@ -95,7 +94,7 @@ static bool check_local(struct call *c)
     return false;
 }
 
-/* true: the caller may go on. */
+/* False: the request is refused and answered. */
 static bool check_key(struct call *c)
 {
     struct gw *gw = c->gl->gw;
@@ -263,7 +262,7 @@ void door_handle(void *gw_loop, struct http_req *r)
     struct call *c = call_create(gl, r);
     if (!c)
         return;
-    if (r->body_bytes > LONG_BODY_BYTES) /* those of this turn do not wait until it is parsed */
+    if (r->body_bytes > LONG_BODY_BYTES) /* requests of this turn do not wait for the parser */
         flow_wake(&gl->flow);
     call_hold(c); /* while the handler runs */
     door_enter(c, NULL);

@@ -56,7 +56,7 @@ static void check_drained(struct executor_timer *t)
     atomic_store(&gl->idle, idle);
     for (uint32_t i = 0; i < gl->gw->n_loops; i++)
         idle &= atomic_load(&gl->gw->loops[i].idle);
-    if (idle) /* those who watch stay until all else is done */
+    if (idle) /* health watchers stay until everything else has ended */
         health_end(gl);
     http_server_stats(gl->http, &st);
     if (gl->n_calls == 0 && st.conns == 0)

@@ -55,11 +55,11 @@ struct gw_loop {
     struct flow_owner flow; /* requests of this loop */
     struct executor_task drain, reload;
     struct executor_timer drain_timer;
-    _Atomic bool idle; /* draining: there are no calls but of those who watch */
+    _Atomic bool idle; /* draining: only health watchers are left */
     uint64_t next_id;
     struct buf spare; /* an answer's memory, for the next one */
     struct recall *recall;
-    /* Who watches the health, see health.h. */
+    /* Watchers of the health service, see health.h. */
     struct watcher *watchers;
     _Atomic uint32_t n_watchers;
     _Atomic bool health_posted;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/api/fields.h"
+#include "gateway/fields.h"
 #include "gateway/grpc/grpc_answer.h"
 #include "gateway/grpc/grpc_frame.h"
 #include "gateway/grpc/grpc_read.h"

@@ -2,7 +2,7 @@
 #ifndef SHOAL_GATEWAY_API_API_H
 #define SHOAL_GATEWAY_API_API_H
 
-#include "gateway/api/fields.h"
+#include "gateway/fields.h"
 
 struct call;
 

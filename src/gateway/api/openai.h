@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "flow/flow.h"
-#include "gateway/api/fields.h"
+#include "gateway/fields.h"
 #include "gateway/api/openai_shape.h"
 
 struct call;

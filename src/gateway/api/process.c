@@ -68,7 +68,7 @@ static void put_event(struct process *p, const struct ask_request *r, const stru
     size_t at = p->queue.len;
     buf_put(&p->queue, &head, sizeof(head));
     json_out_object(&j);
-    if (p->stream) { /* for those who see the data alone */
+    if (p->stream) { /* for clients that do not look at event names */
         json_out_key(&j, "type");
         json_out_str(&j, event_names[ev->kind]);
     }

@@ -6,7 +6,7 @@
 #define SHOAL_GATEWAY_API_PROCESS_H
 
 #include "flow/request.h"
-#include "gateway/api/fields.h"
+#include "gateway/fields.h"
 
 struct call;
 

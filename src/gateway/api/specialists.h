@@ -6,7 +6,7 @@
 #define SHOAL_GATEWAY_API_SPECIALISTS_H
 
 #include "flow/request.h"
-#include "gateway/api/fields.h"
+#include "gateway/fields.h"
 
 struct call;
 

@@ -11,7 +11,7 @@
 #include "wire/pb.h"
 #include "gateway/grpc/reflection.h"
 
-#define MAX_WATCHERS 4096u /* of a loop: streams that end when the client wants */
+#define MAX_WATCHERS 4096u /* per loop: such streams last as long as their clients want */
 #define MAX_SERVICE_BYTES 256u
 #define MAX_LIST_BYTES ((size_t)1 << 20)
 #define STATUS(name) GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__##name
@@ -23,7 +23,7 @@ struct watcher {
     struct call *call; /* held */
     struct executor_timer deadline;
     int told;     /* the status that the client knows; -1: none yet */
-    bool waiting; /* it has not read that yet */
+    bool waiting; /* the client has not read it yet */
     bool server;
     char service[MAX_SERVICE_BYTES];
 };
@@ -146,7 +146,7 @@ static void watch(struct call *c, const char *service)
 {
     struct gw_loop *gl = c->gl;
     double ms = grpc_call_timeout_ms(http_header(c->req, "grpc-timeout"));
-    if (strcmp(c->req->protocol, "h2") != 0) { /* nobody would say when the client has read */
+    if (strcmp(c->req->protocol, "h2") != 0) { /* HTTP/1.1 does not tell when the client has read */
         call_fail(c, 426, NULL, NULL, NULL, "gRPC's streams need HTTP/2");
         return;
     }
@@ -180,7 +180,7 @@ static void watch(struct call *c, const char *service)
     if (w->next)
         w->next->prev = w;
     gl->watchers = w;
-    /* before it looks: from here on it hears of what changes */
+    /* before the first look, so that no change is missed */
     atomic_fetch_add(&gl->n_watchers, 1);
     call_hold(c);
     c->job = w;
@@ -212,7 +212,7 @@ void health_tell(struct gw_loop *gl)
 void health_on_change(struct executor_task *t)
 {
     struct gw_loop *gl = LOOP_OF(t, struct gw_loop, health);
-    atomic_store(&gl->health_posted, false); /* what changes while we look is told again */
+    atomic_store(&gl->health_posted, false); /* a change from here on posts the task again */
     health_tell(gl);
 }
 

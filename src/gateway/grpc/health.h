@@ -1,8 +1,8 @@
 /* health.h - grpc.health.v1: whether the server, a service or a model serves, once or at every
  * change.
  *
- * Whoever watches costs nothing until something changes: then each loop is woken once and looks
- * through its watchers.
+ * A watcher costs nothing until something changes; then each loop is woken once and checks its
+ * watchers.
  *
  * Thread:    the loop's, but for health_changed. */
 #ifndef SHOAL_GATEWAY_GRPC_HEALTH_H
@@ -14,13 +14,13 @@ struct gw_loop;
 struct executor_task;
 
 void health_handle(struct call *c); /* /grpc.health.v1.Health/... */
-/* Any thread, under any lock: what is watched may be another thing now. */
+/* From any thread, under any lock: some state may have changed. */
 void health_changed(struct gw *gw);
 /* Of gw_loop.health. */
 void health_on_change(struct executor_task *t);
-/* Those who watch learn what is another thing now. */
+/* Tells the loop's watchers what has changed. */
 void health_tell(struct gw_loop *gl);
-/* The server ends: so do the streams of those who watch. */
+/* Ends the streams of all watchers: the server stops. */
 void health_end(struct gw_loop *gl);
 
 #endif

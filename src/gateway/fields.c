@@ -1,5 +1,5 @@
 /* fields.c - see fields.h. */
-#include "gateway/api/fields.h"
+#include "gateway/fields.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -4,8 +4,8 @@
  * Thread:    no state.
  * Ownership: strings and values point into the cJSON tree.
  * Failure:   SHOAL_EINVAL with param and text filled. */
-#ifndef SHOAL_GATEWAY_API_FIELDS_H
-#define SHOAL_GATEWAY_API_FIELDS_H
+#ifndef SHOAL_GATEWAY_FIELDS_H
+#define SHOAL_GATEWAY_FIELDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
