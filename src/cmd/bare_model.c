@@ -58,21 +58,21 @@ static int load(struct bare_model *m, const struct bare_model_opts *o, struct ti
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "%s is an ONNX model: this command needs a native one", o->path);
     if (rc == 0)
-        rc = model_open(&m->g, o->path, e);
+        rc = model_open(&m->file, o->path, e);
     if (rc < 0)
         return rc;
     if (o->kernels && !(d.kernels = kern_select(o->kernels, e)))
         return SHOAL_EUNSUPPORTED;
     if (d.n_threads == 0) { /* like the engine: a second thread slows a tiny model down */
         struct decoder_sizes sizes;
-        rc = decoder_measure(&sizes, m->g, &d, e);
+        rc = decoder_measure(&sizes, m->file, &d, e);
         if (rc == 0 && sizes.weights < TINY_MODEL_BYTES)
             d.n_threads = 1;
     }
     if (rc == 0 && !o->no_tokenizer)
-        rc = tokenizer_create(&m->t, m->g, e);
+        rc = tokenizer_create(&m->t, m->file, e);
     if (rc == 0)
-        rc = decoder_create(&m->d, m->g, o->path, &d, e);
+        rc = decoder_create(&m->d, m->file, o->path, &d, e);
     return rc < 0 ? err_wrap(e, "%s", o->path) : 0;
 }
 
@@ -123,7 +123,7 @@ void bare_model_close(struct bare_model *m)
 {
     decoder_destroy(m->d);
     tokenizer_destroy(m->t);
-    model_file_close(m->g);
+    model_file_close(m->file);
     mem_pages_free(m->kv, m->kv_bytes);
     mem_free(m->pages);
     memset(m, 0, sizeof(*m));
@@ -134,13 +134,13 @@ static bool named(const struct model_file_tensor *t, const char *name)
     return t->name.n == strlen(name) && memcmp(t->name.p, name, t->name.n) == 0;
 }
 
-uint64_t bare_model_touched_bytes(const struct model_file *g, uint64_t *n_weights,
+uint64_t bare_model_touched_bytes(const struct model_file *file, uint64_t *n_weights,
                                   uint64_t *n_output)
 {
-    bool tied = !model_file_find_tensor(g, "output.weight");
+    bool tied = !model_file_find_tensor(file, "output.weight");
     uint64_t bytes = 0, weights = 0, output = 0;
-    for (size_t i = 0; i < g->n_tensors; i++) {
-        const struct model_file_tensor *t = &g->tensors[i];
+    for (size_t i = 0; i < file->n_tensors; i++) {
+        const struct model_file_tensor *t = &file->tensors[i];
         if ((named(t, "token_embd.weight") && !tied) || named(t, "position_embd.weight") ||
             named(t, "token_types.weight"))
             continue;

@@ -23,7 +23,7 @@ struct bare_model_opts { /* all zero except path means defaults */
 };
 
 struct bare_model {
-    struct model_file *g;
+    struct model_file *file;
     struct decoder *d;
     struct tokenizer *t; /* NULL with no_tokenizer */
     uint8_t *kv;
@@ -45,7 +45,7 @@ static inline const uint32_t *bare_model_pages(const struct bare_model *m, uint3
 /* Bytes of the tensors read for one token: all except lookup tables, unless the embedding is
  * also the output matrix.  *n_weights: weights of their matrices; *n_output: those of the output
  * matrix, used only for tokens with logits. */
-uint64_t bare_model_touched_bytes(const struct model_file *g, uint64_t *n_weights,
+uint64_t bare_model_touched_bytes(const struct model_file *file, uint64_t *n_weights,
                                   uint64_t *n_output);
 
 #endif

@@ -22,7 +22,7 @@
 #define BATCH 128u
 
 struct bench {
-    struct model_file *g;
+    struct model_file *file;
     struct decoder *d;
     struct tokenizer *t;
     uint8_t *kv;
@@ -35,7 +35,7 @@ static void unload(struct bench *b)
 {
     decoder_destroy(b->d);
     tokenizer_destroy(b->t);
-    model_file_close(b->g);
+    model_file_close(b->file);
     mem_pages_free(b->kv, b->kv_bytes);
     mem_free(b->pages);
     *b = (struct bench){0};
@@ -70,7 +70,7 @@ static int load(struct bench *b, const cJSON *req, struct json_out *j, struct er
     bool q8 = strcmp(string(req, "kv", "f16"), "q8_0") == 0;
     if (b->ctx == 0 || b->seqs == 0 || b->seqs > 1024)
         return err_set(e, SHOAL_EINVAL, "ctx %u, seqs %u", b->ctx, b->seqs);
-    int rc = model_open(&b->g, path, e);
+    int rc = model_open(&b->file, path, e);
     if (rc < 0)
         return rc;
     struct decoder_opts o = {.n_threads = whole(req, "threads", 1),
@@ -82,7 +82,7 @@ static int load(struct bench *b, const cJSON *req, struct json_out *j, struct er
     const char *set = string(req, "kernels", NULL);
     if (set && !(o.kernels = kern_select(set, e)))
         return SHOAL_EUNSUPPORTED;
-    rc = decoder_create(&b->d, b->g, path, &o, e);
+    rc = decoder_create(&b->d, b->file, path, &o, e);
     if (rc < 0)
         return rc;
     b->pages_per_seq = (b->ctx + KERN_PAGE - 1) / KERN_PAGE;
@@ -98,11 +98,11 @@ static int load(struct bench *b, const cJSON *req, struct json_out *j, struct er
     double ms = (double)(clock_ns() - t0) / 1e6;
     /* benchmarks do not need the tokenizer; their files may lack one */
     struct err ignored;
-    if (tokenizer_create(&b->t, b->g, &ignored) < 0)
+    if (tokenizer_create(&b->t, b->file, &ignored) < 0)
         b->t = NULL;
     uint64_t bytes = 0, params = 0;
-    for (size_t i = 0; i < b->g->n_tensors; i++) {
-        const struct model_file_tensor *t = &b->g->tensors[i];
+    for (size_t i = 0; i < b->file->n_tensors; i++) {
+        const struct model_file_tensor *t = &b->file->tensors[i];
         bytes += t->n_bytes;
         params += t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
     }

@@ -338,9 +338,9 @@ static int open_model(struct bench_run *b)
         return cmd_fail(b->o->page, "out of memory");
     for (uint32_t i = 0; i < longest; i++)
         b->ids[i] = (int32_t)(((uint64_t)i * 7919 + 1) % n_vocab);
-    b->touched_bytes = bare_model_touched_bytes(b->m.g, &b->n_weights, &b->n_output);
-    for (size_t i = 0; i < b->m.g->n_tensors; i++)
-        b->integer_weights |= !kern_fmt_is_float(tiles_fmt_of(b->m.g->tensors[i].type));
+    b->touched_bytes = bare_model_touched_bytes(b->m.file, &b->n_weights, &b->n_output);
+    for (size_t i = 0; i < b->m.file->n_tensors; i++)
+        b->integer_weights |= !kern_fmt_is_float(tiles_fmt_of(b->m.file->tensors[i].type));
     return CMD_OK;
 }
 

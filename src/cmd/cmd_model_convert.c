@@ -54,9 +54,9 @@ static int print_result(const struct opts *o, const struct quantize_result *r)
 }
 
 /* The encoding of the embedding: nothing is lost and nothing grows. */
-static enum quantize_kind own_kind(const struct model_file *g)
+static enum quantize_kind own_kind(const struct model_file *file)
 {
-    const struct model_file_tensor *t = model_file_find_tensor(g, "token_embd.weight");
+    const struct model_file_tensor *t = model_file_find_tensor(file, "token_embd.weight");
     return t && t->type == QUANT_F16    ? QUANTIZE_F16
            : t && t->type == QUANT_BF16 ? QUANTIZE_BF16
                                         : QUANTIZE_F32;
@@ -65,14 +65,14 @@ static enum quantize_kind own_kind(const struct model_file *g)
 static int convert_folder(const struct opts *o, struct quantize_opts *qo, struct quantize_result *r,
                           struct err *e)
 {
-    struct model_file *g = NULL;
-    int rc = model_open(&g, o->args[0], e);
+    struct model_file *file = NULL;
+    int rc = model_open(&file, o->args[0], e);
     if (rc == 0) {
         if (!opts_text(o, "type"))
-            qo->kind = own_kind(g);
-        rc = quantize_run(g, o->args[1], qo, r, e);
+            qo->kind = own_kind(file);
+        rc = quantize_run(file, o->args[1], qo, r, e);
     }
-    model_file_close(g);
+    model_file_close(file);
     return rc;
 }
 

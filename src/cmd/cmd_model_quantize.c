@@ -96,7 +96,7 @@ static int calibrate(struct job *job, struct bare_model *m)
                                   .progress = calibration_progress,
                                   .progress_ctx = job};
     term_progress_init(&job->bar, "calibrating");
-    int rc = calibration_run(&job->calibration, m->d, m->g, m->t, buf_str(&job->calibrate),
+    int rc = calibration_run(&job->calibration, m->d, m->file, m->t, buf_str(&job->calibrate),
                              job->calibrate.len, &co, &e);
     term_progress_end(&job->bar);
     return rc == SHOAL_ECANCELLED ? CMD_INTERRUPTED
@@ -170,7 +170,7 @@ static int quantize(struct job *job, enum quantize_kind kind)
                                .progress = quantize_report_progress,
                                .progress_ctx = &w};
     struct err e = {0};
-    struct model_file *g = NULL;
+    struct model_file *file = NULL;
     (void)quant_from_name(opts_text(job->o, "attention"), &qo.attn_type);
     (void)quant_from_name(opts_text(job->o, "ffn"), &qo.ffn_type);
     if (job->calibration) {
@@ -178,10 +178,10 @@ static int quantize(struct job *job, enum quantize_kind kind)
         qo.importance_ctx = job->calibration;
     }
     term_progress_init(&w.bar, "quantizing");
-    int rc = model_open(&g, job->o->args[0], &e);
+    int rc = model_open(&file, job->o->args[0], &e);
     if (rc == 0)
-        rc = quantize_run(g, job->o->args[1], &qo, &job->result, &e);
-    model_file_close(g);
+        rc = quantize_run(file, job->o->args[1], &qo, &job->result, &e);
+    model_file_close(file);
     term_progress_end(&w.bar);
     return rc == SHOAL_ECANCELLED ? CMD_INTERRUPTED
            : rc < 0

@@ -40,7 +40,7 @@ static const struct opts_page page = {
 };
 
 struct facts {
-    const struct model_file *g;
+    const struct model_file *file;
     const char *path;
     struct tokenizer *t; /* NULL: see t_error */
     struct err t_error;
@@ -80,7 +80,7 @@ static void gather_shape(struct facts *f, struct str name)
         char key[128];
         uint64_t v;
         snprintf(key, sizeof(key), "%.*s.%s", (int)name.n, name.p, keys[i].key);
-        if (model_file_get_u64(f->g, key, &v) && v <= UINT32_MAX)
+        if (model_file_get_u64(f->file, key, &v) && v <= UINT32_MAX)
             *keys[i].to = (uint32_t)v;
         else if (i < 5 && f->has_config) {
             err_set(&f->config_error, SHOAL_EFORMAT, "metadata key %s is missing", key);
@@ -94,31 +94,32 @@ static void gather_shape(struct facts *f, struct str name)
 
 static void gather_model(struct facts *f, struct str name, uint32_t n_ctx)
 {
-    const struct model_file_tensor *embd = model_file_find_tensor(f->g, "token_embd.weight");
+    const struct model_file_tensor *embd = model_file_find_tensor(f->file, "token_embd.weight");
     const struct arch *arch = arch_find(name.p, name.n);
     if (arch) {
         struct decoder_opts d = {.n_ctx = n_ctx, .n_threads = 1};
         f->kind = "decoder";
         f->config.arch = arch->name;
-        f->has_config = arch->configure(&f->config, f->g, &f->config_error) == 0;
-        f->has_sizes = f->has_config && decoder_measure(&f->sizes, f->g, &d, &f->sizes_error) == 0;
-    } else if (encoder_knows(f->g)) {
+        f->has_config = arch->configure(&f->config, f->file, &f->config_error) == 0;
+        f->has_sizes =
+            f->has_config && decoder_measure(&f->sizes, f->file, &d, &f->sizes_error) == 0;
+    } else if (encoder_knows(f->file)) {
         struct encoder_opts eo = {.n_threads = 1};
         struct encoder_sizes es;
         f->kind = "encoder";
         snprintf(f->arch, sizeof(f->arch), "%.*s", (int)name.n, name.p);
         f->config.arch = f->arch;
         gather_shape(f, name);
-        f->has_sizes = f->has_config && encoder_measure(&es, f->g, &eo, &f->sizes_error) == 0;
+        f->has_sizes = f->has_config && encoder_measure(&es, f->file, &eo, &f->sizes_error) == 0;
         if (f->has_sizes)
             f->sizes = (struct decoder_sizes){es.weights, es.scratch, 0, es.n_ctx};
-    } else if (t5_knows(f->g)) {
+    } else if (t5_knows(f->file)) {
         struct t5_opts to = {.n_threads = 1, .n_ctx = n_ctx};
         struct t5_sizes ts;
         f->kind = "encoder-decoder";
         f->config.arch = "t5";
         gather_shape(f, name);
-        f->has_sizes = f->has_config && t5_measure(&ts, f->g, &to, &f->sizes_error) == 0;
+        f->has_sizes = f->has_config && t5_measure(&ts, f->file, &to, &f->sizes_error) == 0;
         if (f->has_sizes)
             f->sizes = (struct decoder_sizes){ts.weights, ts.scratch, ts.kv_page, ts.n_ctx};
     } else {
@@ -132,8 +133,8 @@ static void gather_model(struct facts *f, struct str name, uint32_t n_ctx)
 static void gather(struct facts *f, const struct opts *o)
 {
     struct str name;
-    for (size_t i = 0; i < f->g->n_tensors; i++) {
-        const struct model_file_tensor *t = &f->g->tensors[i];
+    for (size_t i = 0; i < f->file->n_tensors; i++) {
+        const struct model_file_tensor *t = &f->file->tensors[i];
         size_t k = 0;
         while (k < f->n_types && f->types[k].type != t->type)
             k++;
@@ -147,9 +148,9 @@ static void gather(struct facts *f, const struct opts *o)
         f->n_params += n_values(t);
         f->tensor_bytes += t->n_bytes;
     }
-    if (tokenizer_create(&f->t, f->g, &f->t_error) < 0)
+    if (tokenizer_create(&f->t, f->file, &f->t_error) < 0)
         f->t = NULL;
-    if (model_file_get_str(f->g, "general.architecture", &name))
+    if (model_file_get_str(f->file, "general.architecture", &name))
         gather_model(f, name, opts_u32(o, "ctx"));
     else
         err_set(&f->config_error, SHOAL_EFORMAT, "the file does not name an architecture");
@@ -175,7 +176,7 @@ static void put_elem(struct json_out *j, const struct model_file_value *kv, uint
         json_out_null(j);
 }
 
-static void put_value(struct json_out *j, const struct model_file *g,
+static void put_value(struct json_out *j, const struct model_file *file,
                       const struct model_file_value *kv, uint64_t max_elems)
 {
     char key[256];
@@ -193,28 +194,29 @@ static void put_value(struct json_out *j, const struct model_file *g,
         return;
     }
     snprintf(key, sizeof(key), "%.*s", (int)(kv->key.n < 255 ? kv->key.n : 255), kv->key.p);
-    if (kv->type == MODEL_FILE_STRING && model_file_get_str(g, key, &s))
+    if (kv->type == MODEL_FILE_STRING && model_file_get_str(file, key, &s))
         json_out_strn(j, s.p, s.n);
-    else if (kv->type == MODEL_FILE_U64 && model_file_get_u64(g, key, &u))
+    else if (kv->type == MODEL_FILE_U64 && model_file_get_u64(file, key, &u))
         json_out_uint(j, u);
     else
         put_elem(j, kv, 0);
 }
 
-static int print_key(const struct opts *o, const struct model_file *g)
+static int print_key(const struct opts *o, const struct model_file *file)
 {
     const char *key = opts_text(o, "kv");
-    const struct model_file_value *kv = model_file_find(g, key);
+    const struct model_file_value *kv = model_file_find(file, key);
     struct str s;
     struct buf b;
     if (!kv)
         return cmd_fail(o->page, "%s has no metadata key %s", o->args[0], key);
     buf_init(&b, MAX_OUTPUT_BYTES);
-    if (kv->type == MODEL_FILE_STRING && !opts_flag(o, "json") && model_file_get_str(g, key, &s)) {
+    if (kv->type == MODEL_FILE_STRING && !opts_flag(o, "json") &&
+        model_file_get_str(file, key, &s)) {
         buf_put(&b, s.p, s.n);
     } else {
         struct json_out j = json_out_make(&b);
-        put_value(&j, g, kv, UINT64_MAX);
+        put_value(&j, file, kv, UINT64_MAX);
     }
     buf_putc(&b, '\n');
     int rc = cmd_print(o->page, &b);
@@ -263,12 +265,12 @@ static void json_tokenizer(struct json_out *j, const struct facts *f)
     json_out_object_end(j);
 }
 
-static void json_tensors(struct json_out *j, const struct model_file *g)
+static void json_tensors(struct json_out *j, const struct model_file *file)
 {
     json_out_key(j, "tensors");
     json_out_array(j);
-    for (size_t i = 0; i < g->n_tensors; i++) {
-        const struct model_file_tensor *t = &g->tensors[i];
+    for (size_t i = 0; i < file->n_tensors; i++) {
+        const struct model_file_tensor *t = &file->tensors[i];
         json_out_object(j);
         json_out_key(j, "name");
         json_out_strn(j, t->name.p, t->name.n);
@@ -325,8 +327,8 @@ static void put_json(struct buf *b, const struct opts *o, const struct facts *f)
 {
     static const char *const names[] = {"file_bytes", "version", "n_params", "tensor_bytes",
                                         "n_tensors"};
-    const uint64_t values[] = {f->g->n_bytes, f->g->gguf_version, f->n_params, f->tensor_bytes,
-                               f->g->n_tensors};
+    const uint64_t values[] = {f->file->n_bytes, f->file->gguf_version, f->n_params,
+                               f->tensor_bytes, f->file->n_tensors};
     struct json_out json = json_out_make(b), *j = &json;
     json_out_object(j);
     json_out_key(j, "file");
@@ -351,15 +353,15 @@ static void put_json(struct buf *b, const struct opts *o, const struct facts *f)
     json_out_array_end(j);
     json_out_key(j, "metadata");
     json_out_object(j);
-    for (size_t i = 0; i < f->g->n_values; i++) {
-        const struct model_file_value *kv = &f->g->values[i];
+    for (size_t i = 0; i < f->file->n_values; i++) {
+        const struct model_file_value *kv = &f->file->values[i];
         char key[256];
         /* Vocabularies are long: show only their length; --kv shows them. */
         bool whole = kv->type != MODEL_FILE_ARRAY || kv->n_elems <= 64;
         snprintf(key, sizeof(key), "%.*s", (int)(kv->key.n < 255 ? kv->key.n : 255), kv->key.p);
         json_out_key(j, key);
         if (whole) {
-            put_value(j, f->g, kv, UINT64_MAX);
+            put_value(j, f->file, kv, UINT64_MAX);
         } else {
             json_out_object(j);
             json_out_key(j, "elements");
@@ -369,7 +371,7 @@ static void put_json(struct buf *b, const struct opts *o, const struct facts *f)
     }
     json_out_object_end(j);
     if (opts_flag(o, "tensors"))
-        json_tensors(j, f->g);
+        json_tensors(j, f->file);
     json_out_object_end(j);
     buf_putc(b, '\n');
 }
@@ -420,17 +422,17 @@ static void text_tokenizer(struct buf *b, const struct facts *f)
                i->add_bos ? " (added)" : "", i->eos, i->chat_template ? "yes" : "no");
 }
 
-static void text_metadata(struct buf *b, const struct model_file *g)
+static void text_metadata(struct buf *b, const struct model_file *file)
 {
     struct buf value;
     buf_init(&value, MAX_OUTPUT_BYTES);
     buf_printf(b, "metadata\n");
-    for (size_t i = 0; i < g->n_values; i++) {
-        const struct model_file_value *kv = &g->values[i];
+    for (size_t i = 0; i < file->n_values; i++) {
+        const struct model_file_value *kv = &file->values[i];
         struct json_out j = json_out_make(&value);
         bool array = kv->type == MODEL_FILE_ARRAY;
         buf_clear(&value);
-        put_value(&j, g, kv, SHOWN_ELEMS);
+        put_value(&j, file, kv, SHOWN_ELEMS);
         buf_printf(b, "  %.*s = ", (int)(kv->key.n < 200 ? kv->key.n : 200), kv->key.p);
         bool cut = value.len > SHOWN_BYTES;
         buf_put(b, buf_str(&value),
@@ -447,12 +449,12 @@ static void text_metadata(struct buf *b, const struct model_file *g)
 static void put_text(struct buf *b, const struct opts *o, const struct facts *f)
 {
     char x[32];
-    if (f->g->gguf_version)
-        buf_printf(b, "%s\nfile           GGUF v%u", f->path, f->g->gguf_version);
+    if (f->file->gguf_version)
+        buf_printf(b, "%s\nfile           GGUF v%u", f->path, f->file->gguf_version);
     else
         buf_printf(b, "%s\nfolder         Hugging Face, %zu safetensors file%s", f->path,
-                   f->g->n_maps, f->g->n_maps == 1 ? "" : "s");
-    buf_printf(b, ", %s, %.1f M parameters\n", term_bytes(x, (double)f->g->n_bytes),
+                   f->file->n_maps, f->file->n_maps == 1 ? "" : "s");
+    buf_printf(b, ", %s, %.1f M parameters\n", term_bytes(x, (double)f->file->n_bytes),
                (double)f->n_params / 1e6);
     text_model(b, f);
     text_tokenizer(b, f);
@@ -461,12 +463,12 @@ static void put_text(struct buf *b, const struct opts *o, const struct facts *f)
                    i ? "" : "tensors", quant_info(f->types[i].type)->name, f->types[i].n,
                    term_bytes(x, (double)f->types[i].bytes),
                    (double)f->types[i].bytes * 8 / (double)f->types[i].params);
-    text_metadata(b, f->g);
+    text_metadata(b, f->file);
     if (!opts_flag(o, "tensors"))
         return;
     buf_printf(b, "tensors\n");
-    for (size_t i = 0; i < f->g->n_tensors; i++) {
-        const struct model_file_tensor *t = &f->g->tensors[i];
+    for (size_t i = 0; i < f->file->n_tensors; i++) {
+        const struct model_file_tensor *t = &f->file->tensors[i];
         char dims[96] = "";
         size_t at = 0;
         for (uint32_t d = 0; d < t->n_dims && at < sizeof(dims); d++)
@@ -480,19 +482,19 @@ static void put_text(struct buf *b, const struct opts *o, const struct facts *f)
 int cmd_model_show(int argc, const char *const *argv)
 {
     struct opts o;
-    struct model_file *g = NULL;
+    struct model_file *file = NULL;
     struct err e = {0};
     struct buf b;
     int rc;
     if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     buf_init(&b, MAX_OUTPUT_BYTES);
-    if (model_open(&g, o.args[0], &e) < 0) {
+    if (model_open(&file, o.args[0], &e) < 0) {
         rc = cmd_fail(&page, "%s", e.msg);
     } else if (opts_text(&o, "kv")) {
-        rc = print_key(&o, g);
+        rc = print_key(&o, file);
     } else {
-        struct facts f = {.g = g, .path = o.args[0]};
+        struct facts f = {.file = file, .path = o.args[0]};
         gather(&f, &o);
         if (opts_flag(&o, "json"))
             put_json(&b, &o, &f);
@@ -501,7 +503,7 @@ int cmd_model_show(int argc, const char *const *argv)
         rc = cmd_print(&page, &b);
         tokenizer_destroy(f.t);
     }
-    model_file_close(g);
+    model_file_close(file);
     buf_fini(&b);
     opts_fini(&o);
     return rc;

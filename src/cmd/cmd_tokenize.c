@@ -61,7 +61,7 @@ static const struct opts_page decode_page = {
 static int open_tokenizer(const struct opts *o, struct tokenizer **t)
 {
     const char *path = opts_text(o, "model");
-    struct model_file *g = NULL;
+    struct model_file *file = NULL;
     struct model_name name;
     struct err e = {0};
     *t = NULL;
@@ -69,10 +69,10 @@ static int open_tokenizer(const struct opts *o, struct tokenizer **t)
         return opts_usage(o->page, "no model given: use -m MODEL");
     int rc = model_name_find(&name, path, &e);
     if (rc == 0)
-        rc = onnx_files_view(&g, name.path, &e);
-    if (rc == 0 && (rc = tokenizer_create(t, g, &e)) < 0)
+        rc = onnx_files_view(&file, name.path, &e);
+    if (rc == 0 && (rc = tokenizer_create(t, file, &e)) < 0)
         err_wrap(&e, "%s", path);
-    model_file_close(g);
+    model_file_close(file);
     model_name_fini(&name);
     return rc < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
 }

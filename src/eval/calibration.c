@@ -40,14 +40,14 @@ void calibration_destroy(struct calibration *c)
 }
 
 /* Reserves room for every matrix of the file, so that the callback does not allocate. */
-static int reserve(struct calibration *c, const struct model_file *g)
+static int reserve(struct calibration *c, const struct model_file *file)
 {
-    c->tied = !model_file_find_tensor(g, "output.weight");
-    c->tensors = mem_zalloc_n(g->n_tensors, sizeof(*c->tensors));
-    if (!c->tensors || strmap_init(&c->by_name, g->n_tensors) < 0)
+    c->tied = !model_file_find_tensor(file, "output.weight");
+    c->tensors = mem_zalloc_n(file->n_tensors, sizeof(*c->tensors));
+    if (!c->tensors || strmap_init(&c->by_name, file->n_tensors) < 0)
         return SHOAL_ENOMEM;
-    for (size_t i = 0; i < g->n_tensors; i++) {
-        const struct model_file_tensor *t = &g->tensors[i];
+    for (size_t i = 0; i < file->n_tensors; i++) {
+        const struct model_file_tensor *t = &file->tensors[i];
         if (t->n_dims < 2 || t->dims[0] > UINT32_MAX)
             continue;
         struct columns *k = &c->tensors[c->n_tensors++];
@@ -133,7 +133,7 @@ static int run_text(struct calibration *c, struct decoder *d, const struct token
     return rc;
 }
 
-int calibration_run(struct calibration **out, struct decoder *d, const struct model_file *g,
+int calibration_run(struct calibration **out, struct decoder *d, const struct model_file *file,
                     const struct tokenizer *t, const char *text, size_t n,
                     const struct calibration_opts *o, struct err *e)
 {
@@ -141,8 +141,9 @@ int calibration_run(struct calibration **out, struct decoder *d, const struct mo
     struct calibration *c = mem_zalloc(sizeof(*c));
     *out = NULL;
     tok_ids_init(&ids, MAX_TOKENS);
-    int rc =
-        c && reserve(c, g) == 0 ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for a calibration");
+    int rc = c && reserve(c, file) == 0
+                 ? 0
+                 : err_set(e, SHOAL_ENOMEM, "out of memory for a calibration");
     if (rc == 0)
         rc = tokenizer_encode(t, &ids, text, n, TOKENIZER_ADD_SPECIAL, e);
     if (rc == 0)

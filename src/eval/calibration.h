@@ -26,9 +26,9 @@ struct calibration_opts { /* all zero means defaults */
     void *progress_ctx;
 };
 
-/* The decoder runs g; pages of its cache from 0 on are used. */
+/* The decoder runs the model of file; pages of its cache from 0 on are used. */
 SHOAL_MUST_CHECK int calibration_run(struct calibration **out, struct decoder *d,
-                                     const struct model_file *g, const struct tokenizer *t,
+                                     const struct model_file *file, const struct tokenizer *t,
                                      const char *text, size_t n, const struct calibration_opts *o,
                                      struct err *e);
 void calibration_destroy(struct calibration *c);

@@ -123,7 +123,7 @@ static int embeddings(struct loading *o)
 static int plan_tensors(struct decoder *d, struct err *e)
 {
     struct loading o = {.d = d};
-    int rc = plan_init(&o.p, d->g, &d->weights, &d->vectors, e);
+    int rc = plan_init(&o.p, d->file, &d->weights, &d->vectors, e);
     d->layers = mem_zalloc_n(d->c.n_layers, sizeof(*d->layers));
     if (rc == 0 && !d->layers)
         rc = err_set(e, SHOAL_ENOMEM, "out of memory for the tensor plan");
@@ -207,11 +207,11 @@ static void which_inputs_are_quantized(struct decoder *d)
 
 /* ---- create -------------------------------------------------------------------------------- */
 
-static int configure(struct decoder *d, const struct model_file *g, const struct decoder_opts *o,
+static int configure(struct decoder *d, const struct model_file *file, const struct decoder_opts *o,
                      struct err *e)
 {
     struct str name;
-    if (!model_file_get_str(g, "general.architecture", &name))
+    if (!model_file_get_str(file, "general.architecture", &name))
         return err_set(e, SHOAL_EFORMAT, "metadata key general.architecture is missing");
     const struct arch *a = arch_find(name.p, name.n);
     if (!a) {
@@ -220,9 +220,9 @@ static int configure(struct decoder *d, const struct model_file *g, const struct
         return err_set(e, SHOAL_EUNSUPPORTED, "architecture \"%.*s\" (known: %s)",
                        (int)(name.n < 64 ? name.n : 64), name.p, known);
     }
-    d->g = g;
+    d->file = file;
     d->c.arch = a->name;
-    int rc = a->configure(&d->c, g, e);
+    int rc = a->configure(&d->c, file, e);
     if (rc < 0)
         return rc;
     d->k = o->kernels ? o->kernels : kern_select(NULL, e);
@@ -253,7 +253,7 @@ static int configure(struct decoder *d, const struct model_file *g, const struct
     return 0;
 }
 
-int decoder_create(struct decoder **out, const struct model_file *g, const char *path,
+int decoder_create(struct decoder **out, const struct model_file *file, const char *path,
                    const struct decoder_opts *o, struct err *e)
 {
     static const struct decoder_opts defaults;
@@ -262,7 +262,7 @@ int decoder_create(struct decoder **out, const struct model_file *g, const char 
     struct decoder *d = mem_zalloc(sizeof(*d));
     if (!d)
         return err_set(e, SHOAL_ENOMEM, "decoder");
-    int rc = configure(d, g, o, e);
+    int rc = configure(d, file, o, e);
     if (rc == 0)
         rc = plan_tensors(d, e);
     if (rc == 0)
@@ -280,7 +280,7 @@ int decoder_create(struct decoder **out, const struct model_file *g, const char 
         which_inputs_are_quantized(d);
         rc =
             weights_load(&d->weights, path, o->cache_dir, d->lane, o->progress, o->progress_ctx, e);
-        model_file_trim(g); /* from now on only rows of the embedding are read */
+        model_file_trim(file); /* from now on only rows of the embedding are read */
     }
     if (rc < 0) {
         decoder_destroy(d);
@@ -290,13 +290,13 @@ int decoder_create(struct decoder **out, const struct model_file *g, const char 
     return 0;
 }
 
-int decoder_measure(struct decoder_sizes *out, const struct model_file *g,
+int decoder_measure(struct decoder_sizes *out, const struct model_file *file,
                     const struct decoder_opts *o, struct err *e)
 {
     struct decoder *d = mem_zalloc(sizeof(*d));
     if (!d)
         return err_set(e, SHOAL_ENOMEM, "decoder");
-    int rc = configure(d, g, o, e);
+    int rc = configure(d, file, o, e);
     if (rc == 0)
         rc = plan_tensors(d, e);
     if (rc == 0)

@@ -2,7 +2,7 @@
  * kernel set, preallocated scratch, one forward pass over a batch of runs.
  *
  * Thread:    belongs to one thread (the runtime's), which shares the work with a crew.
- * Ownership: decoder_create borrows g, which must stay open until destroy.
+ * Ownership: decoder_create borrows file, which must stay open until destroy.
  * Failure:   SHOAL_E* with a text; then *out is NULL and nothing is left allocated.  A forward pass
  *            allocates nothing and cannot fail: create has checked its limits. */
 #ifndef SHOAL_MODEL_DECODER_H
@@ -42,7 +42,7 @@ struct decoder_config {
 /* One entry per architecture.  A new one needs a file and a row in arch.c. */
 struct arch {
     const char *name;
-    int (*configure)(struct decoder_config *c, const struct model_file *g, struct err *e);
+    int (*configure)(struct decoder_config *c, const struct model_file *file, struct err *e);
 };
 const struct arch *arch_find(const char *name, size_t n);
 /* "llama, qwen2, ...", for messages. */
@@ -81,7 +81,7 @@ struct decoder_sizes { /* memory in bytes, by purpose */
 
 struct decoder;
 
-SHOAL_MUST_CHECK int decoder_create(struct decoder **out, const struct model_file *g,
+SHOAL_MUST_CHECK int decoder_create(struct decoder **out, const struct model_file *file,
                                     const char *path, const struct decoder_opts *o, struct err *e);
 void decoder_destroy(struct decoder *d);
 const struct decoder_config *decoder_config(const struct decoder *d);
@@ -94,7 +94,7 @@ uint32_t decoder_n_threads(const struct decoder *d);
 struct crew_lane *decoder_lane(const struct decoder *d);
 struct decoder_sizes decoder_sizes(const struct decoder *d);
 /* Computes the memory a model needs without reserving any. */
-SHOAL_MUST_CHECK int decoder_measure(struct decoder_sizes *out, const struct model_file *g,
+SHOAL_MUST_CHECK int decoder_measure(struct decoder_sizes *out, const struct model_file *file,
                                      const struct decoder_opts *o, struct err *e);
 /* True if the tiled weights came from the cache. */
 bool decoder_from_cache(const struct decoder *d);

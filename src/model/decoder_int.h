@@ -23,7 +23,7 @@ struct attn_unit { /* rows of one KV head of one run: the smallest unit of a chu
 struct decoder {
     struct decoder_config c;
     const struct kern_ops *k;
-    const struct model_file *g;
+    const struct model_file *file;
     struct crew *crew; /* shared with other models; NULL: the lane has its own */
     struct crew_lane *lane;
     struct weights weights;

@@ -11,10 +11,10 @@
 static const char *const archs[] = {"bert", "distilbert", "roberta"};
 #define N_ARCHS (sizeof(archs) / sizeof(archs[0]))
 
-static const char *arch_of(const struct model_file *g, struct str *name)
+static const char *arch_of(const struct model_file *file, struct str *name)
 {
     *name = (struct str){"", 0};
-    if (!model_file_get_str(g, "general.architecture", name))
+    if (!model_file_get_str(file, "general.architecture", name))
         return NULL;
     for (size_t i = 0; i < N_ARCHS; i++)
         if (strlen(archs[i]) == name->n && memcmp(archs[i], name->p, name->n) == 0)
@@ -22,27 +22,27 @@ static const char *arch_of(const struct model_file *g, struct str *name)
     return NULL;
 }
 
-bool encoder_knows(const struct model_file *g)
+bool encoder_knows(const struct model_file *file)
 {
     struct str name;
-    return arch_of(g, &name) != NULL;
+    return arch_of(file, &name) != NULL;
 }
 
 /* ---- configuration ------------------------------------------------------------------------- */
 
-static int read_u32(const struct encoder_config *c, const struct model_file *g, const char *key,
+static int read_u32(const struct encoder_config *c, const struct model_file *file, const char *key,
                     uint32_t max, uint32_t *out, struct err *e)
 {
     char name[96];
     uint64_t v;
     snprintf(name, sizeof(name), "%s.%s", c->arch, key);
-    if (!model_file_get_u64(g, name, &v) || v < 1 || v > max)
+    if (!model_file_get_u64(file, name, &v) || v < 1 || v > max)
         return err_set(e, SHOAL_EFORMAT, "metadata key %s is missing or not in 1 to %u", name, max);
     *out = (uint32_t)v;
     return 0;
 }
 
-static int read_act(struct encoder_config *c, const struct model_file *g, struct err *e)
+static int read_act(struct encoder_config *c, const struct model_file *file, struct err *e)
 {
     static const struct {
         const char *name;
@@ -57,7 +57,7 @@ static int read_act(struct encoder_config *c, const struct model_file *g, struct
     struct str s;
     snprintf(key, sizeof(key), "%s.activation", c->arch);
     c->act = ENCODER_ACT_GELU_ERF;
-    if (!model_file_get_str(g, key, &s))
+    if (!model_file_get_str(file, key, &s))
         return 0;
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++)
         if (strlen(acts[i].name) == s.n && memcmp(acts[i].name, s.p, s.n) == 0) {
@@ -67,21 +67,21 @@ static int read_act(struct encoder_config *c, const struct model_file *g, struct
     return err_set(e, SHOAL_EUNSUPPORTED, "%s \"%.*s\"", key, (int)(s.n < 64 ? s.n : 64), s.p);
 }
 
-static int read_config(struct encoder_config *c, const struct model_file *g, struct err *e)
+static int read_config(struct encoder_config *c, const struct model_file *file, struct err *e)
 {
     struct str name;
-    c->arch = arch_of(g, &name);
+    c->arch = arch_of(file, &name);
     if (!c->arch)
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "architecture \"%.*s\" (encoders: bert, distilbert, roberta)",
                        (int)(name.n < 64 ? name.n : 64), name.p);
     int rc;
-    if ((rc = read_u32(c, g, "context_length", 1u << 20, &c->n_ctx, e)) < 0 ||
-        (rc = read_u32(c, g, "embedding_length", 65536, &c->dim, e)) < 0 ||
-        (rc = read_u32(c, g, "block_count", 1024, &c->n_layers, e)) < 0 ||
-        (rc = read_u32(c, g, "attention.head_count", 1024, &c->n_heads, e)) < 0 ||
-        (rc = read_u32(c, g, "feed_forward_length", 1u << 20, &c->ffn_dim, e)) < 0 ||
-        (rc = read_act(c, g, e)) < 0)
+    if ((rc = read_u32(c, file, "context_length", 1u << 20, &c->n_ctx, e)) < 0 ||
+        (rc = read_u32(c, file, "embedding_length", 65536, &c->dim, e)) < 0 ||
+        (rc = read_u32(c, file, "block_count", 1024, &c->n_layers, e)) < 0 ||
+        (rc = read_u32(c, file, "attention.head_count", 1024, &c->n_heads, e)) < 0 ||
+        (rc = read_u32(c, file, "feed_forward_length", 1u << 20, &c->ffn_dim, e)) < 0 ||
+        (rc = read_act(c, file, e)) < 0)
         return rc;
     if (c->dim % c->n_heads != 0)
         return err_set(e, SHOAL_EFORMAT, "%u heads do not divide a width of %u", c->n_heads,
@@ -90,7 +90,8 @@ static int read_config(struct encoder_config *c, const struct model_file *g, str
     char key[96];
     double eps = 1e-12;
     snprintf(key, sizeof(key), "%s.attention.layer_norm_epsilon", c->arch);
-    if (model_file_find(g, key) && (!model_file_get_f64(g, key, &eps) || !(eps >= 0 && eps < 1)))
+    if (model_file_find(file, key) &&
+        (!model_file_get_f64(file, key, &eps) || !(eps >= 0 && eps < 1)))
         return err_set(e, SHOAL_EFORMAT, "metadata key %s is not a small number", key);
     c->norm_eps = (float)eps;
     return 0;
@@ -161,7 +162,7 @@ static int plan_tensors(struct encoder *d, struct err *e)
                                        [ENCODER_TOP_CLS_OUTPUT] = "cls.output",
                                        [ENCODER_TOP_TAG_OUTPUT] = "tag.output"};
     struct plan p;
-    int rc = plan_init(&p, d->g, &d->weights, &d->vectors, e);
+    int rc = plan_init(&p, d->file, &d->weights, &d->vectors, e);
     d->layers = mem_zalloc_n(d->c.n_layers, sizeof(*d->layers));
     if (rc == 0 && !d->layers)
         rc = err_set(e, SHOAL_ENOMEM, "out of memory for the tensor plan");
@@ -194,11 +195,11 @@ static void which_inputs_are_quantized(struct encoder *d)
 
 /* ---- create -------------------------------------------------------------------------------- */
 
-static int configure(struct encoder *d, const struct model_file *g, const struct encoder_opts *o,
+static int configure(struct encoder *d, const struct model_file *file, const struct encoder_opts *o,
                      struct err *e)
 {
-    d->g = g;
-    int rc = read_config(&d->c, g, e);
+    d->file = file;
+    int rc = read_config(&d->c, file, e);
     if (rc < 0)
         return rc;
     d->k = o->kernels ? o->kernels : kern_select(NULL, e);
@@ -217,7 +218,7 @@ static int configure(struct encoder *d, const struct model_file *g, const struct
     return rc;
 }
 
-int encoder_create(struct encoder **out, const struct model_file *g, const char *path,
+int encoder_create(struct encoder **out, const struct model_file *file, const char *path,
                    const struct encoder_opts *o, struct err *e)
 {
     static const struct encoder_opts defaults;
@@ -226,7 +227,7 @@ int encoder_create(struct encoder **out, const struct model_file *g, const char 
     struct encoder *d = mem_zalloc(sizeof(*d));
     if (!d)
         return err_set(e, SHOAL_ENOMEM, "encoder");
-    int rc = configure(d, g, o, e);
+    int rc = configure(d, file, o, e);
     if (rc == 0)
         rc = crew_lane_create(&d->lane, o->crew, o->n_threads ? o->n_threads : crew_cores(), e);
     if (rc == 0) {
@@ -241,7 +242,7 @@ int encoder_create(struct encoder **out, const struct model_file *g, const char 
         which_inputs_are_quantized(d);
         rc =
             weights_load(&d->weights, path, o->cache_dir, d->lane, o->progress, o->progress_ctx, e);
-        model_file_trim(g); /* from now on only rows of the embedding are read */
+        model_file_trim(file); /* from now on only rows of the embedding are read */
     }
     if (rc < 0) {
         encoder_destroy(d);
@@ -251,13 +252,13 @@ int encoder_create(struct encoder **out, const struct model_file *g, const char 
     return 0;
 }
 
-int encoder_measure(struct encoder_sizes *out, const struct model_file *g,
+int encoder_measure(struct encoder_sizes *out, const struct model_file *file,
                     const struct encoder_opts *o, struct err *e)
 {
     struct encoder *d = mem_zalloc(sizeof(*d));
     if (!d)
         return err_set(e, SHOAL_ENOMEM, "encoder");
-    int rc = configure(d, g, o, e);
+    int rc = configure(d, file, o, e);
     if (rc == 0) {
         encoder_lay_out(d, NULL, o->n_threads ? o->n_threads : crew_cores());
         *out = encoder_sizes(d);

@@ -6,7 +6,7 @@
  * number of threads.
  *
  * Thread:    belongs to one thread (the runtime's), which shares the work with a crew.
- * Ownership: encoder_create borrows g, which must stay open until destroy.
+ * Ownership: encoder_create borrows file, which must stay open until destroy.
  * Failure:   SHOAL_E* with a text; then *out is NULL and nothing is left allocated.  A pass
  *            allocates nothing and cannot fail: create has checked its limits. */
 #ifndef SHOAL_MODEL_ENCODER_H
@@ -63,8 +63,8 @@ struct encoder_sizes { /* memory in bytes, by purpose */
 struct encoder;
 
 /* True if general.architecture names an encoder. */
-bool encoder_knows(const struct model_file *g);
-SHOAL_MUST_CHECK int encoder_create(struct encoder **out, const struct model_file *g,
+bool encoder_knows(const struct model_file *file);
+SHOAL_MUST_CHECK int encoder_create(struct encoder **out, const struct model_file *file,
                                     const char *path, const struct encoder_opts *o, struct err *e);
 void encoder_destroy(struct encoder *d);
 const struct encoder_config *encoder_config(const struct encoder *d);
@@ -74,7 +74,7 @@ uint32_t encoder_n_threads(const struct encoder *d);
 struct crew_lane *encoder_lane(const struct encoder *d);
 struct encoder_sizes encoder_sizes(const struct encoder *d);
 /* Computes the memory a model needs without reserving any. */
-SHOAL_MUST_CHECK int encoder_measure(struct encoder_sizes *out, const struct model_file *g,
+SHOAL_MUST_CHECK int encoder_measure(struct encoder_sizes *out, const struct model_file *file,
                                      const struct encoder_opts *o, struct err *e);
 /* True if the tiled weights came from the cache. */
 bool encoder_from_cache(const struct encoder *d);

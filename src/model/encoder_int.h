@@ -23,7 +23,7 @@ struct attn_job { /* rows of one head of one sequence */
 struct encoder {
     struct encoder_config c;
     const struct kern_ops *k;
-    const struct model_file *g;
+    const struct model_file *file;
     struct crew_lane *lane;
     struct weights weights;
     struct vectors vectors;

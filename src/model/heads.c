@@ -99,12 +99,12 @@ static int read_labels(struct heads *h, struct heads_set *s, const cJSON *list, 
     return labels ? 0 : err_set(e, SHOAL_ENOMEM, "labels");
 }
 
-static int read_transitions(struct heads *h, struct heads_set *s, const struct model_file *g,
+static int read_transitions(struct heads *h, struct heads_set *s, const struct model_file *file,
                             struct err *e)
 {
     char name[128];
     snprintf(name, sizeof(name), "tag.transitions.%.80s", s->name);
-    const struct model_file_tensor *t = g ? model_file_find_tensor(g, name) : NULL;
+    const struct model_file_tensor *t = file ? model_file_find_tensor(file, name) : NULL;
     if (!t)
         return err_set(e, SHOAL_EFORMAT, "tensor %s is missing", name);
     if (t->n_dims != 2 || t->dims[0] != s->count || t->dims[1] != s->count + 1)
@@ -149,7 +149,7 @@ static int read_set(struct heads *h, struct heads_set *s, const struct heads_sou
     if (s->oos < 0 && text_of(o, "oos")[0])
         return err_set(e, SHOAL_EFORMAT, "label set \"%.60s\": \"%.60s\" is not one of its labels",
                        s->name, text_of(o, "oos"));
-    return text_of(o, "transitions")[0] ? read_transitions(h, s, src->g, e) : 0;
+    return text_of(o, "transitions")[0] ? read_transitions(h, s, src->file, e) : 0;
 }
 
 /* Reads one head of the section "shoal": an object with label_sets. */
@@ -217,8 +217,8 @@ static int plain_set(struct heads *h, struct heads_head *head, const struct head
         .name = "", .count = head->rows, .labels = labels, .temperature = 1.0f, .oos = -1};
     s->multi = strcmp(text_of(config, "problem_type"), "multi_label_classification") == 0;
     snprintf(key, sizeof(key), "%.40s.classifier.output_labels", src->arch ? src->arch : "");
-    if (src->g)
-        texts = model_file_strings(model_file_find(src->g, key));
+    if (src->file)
+        texts = model_file_strings(model_file_find(src->file, key));
     for (uint32_t i = 0; i < head->rows; i++) {
         char text[32];
         snprintf(text, sizeof(text), "%u", i);
@@ -254,7 +254,7 @@ static void read_pooling(struct heads *h, const struct heads_source *src, const 
     char key[96];
     uint64_t type;
     snprintf(key, sizeof(key), "%.40s.pooling_type", src->arch ? src->arch : "");
-    if (src->g && model_file_get_u64(src->g, key, &type) && type >= 1 && type <= 3) {
+    if (src->file && model_file_get_u64(src->file, key, &type) && type >= 1 && type <= 3) {
         h->embeds = true;
         h->info.pooling = type == 2   ? HEADS_POOLING_CLS
                           : type == 3 ? HEADS_POOLING_LAST
@@ -327,13 +327,13 @@ int heads_create(struct heads **out, const struct heads_source *s, struct err *e
     return 0;
 }
 
-int heads_open(struct heads **out, const struct model_file *g, const struct encoder *d,
+int heads_open(struct heads **out, const struct model_file *file, const struct encoder *d,
                struct err *e)
 {
     struct str config = {NULL, 0}, pooling = {NULL, 0};
-    (void)model_file_get_str(g, "huggingface.config", &config);
-    (void)model_file_get_str(g, "huggingface.sentence_pooling", &pooling);
-    const struct heads_source s = {.g = g,
+    (void)model_file_get_str(file, "huggingface.config", &config);
+    (void)model_file_get_str(file, "huggingface.sentence_pooling", &pooling);
+    const struct heads_source s = {.file = file,
                                    .config = config.p,
                                    .n_config = config.n,
                                    .pooling = pooling.p,

@@ -53,9 +53,9 @@ struct heads_info {
     bool whole_words; /* TAG: only white space separates words; false: punctuation does too */
 };
 
-struct heads_source {             /* borrowed during create */
-    const struct model_file *g;   /* transitions and keys; may be NULL */
-    const char *config, *pooling; /* JSON texts; may be NULL */
+struct heads_source {              /* borrowed during create */
+    const struct model_file *file; /* transitions and keys; may be NULL */
+    const char *config, *pooling;  /* JSON texts; may be NULL */
     size_t n_config, n_pooling;
     const char *arch;                /* for keys "<arch>.pooling_type"; may be NULL */
     uint32_t dim, n_classes, n_tags; /* rows of the heads, 0: no such head */
@@ -64,7 +64,7 @@ struct heads_source {             /* borrowed during create */
 
 SHOAL_MUST_CHECK int heads_create(struct heads **out, const struct heads_source *s, struct err *e);
 /* The same for a native encoder, from its metadata. */
-SHOAL_MUST_CHECK int heads_open(struct heads **out, const struct model_file *g,
+SHOAL_MUST_CHECK int heads_open(struct heads **out, const struct model_file *file,
                                 const struct encoder *d, struct err *e);
 void heads_destroy(struct heads *h);
 bool heads_has(const struct heads *h, enum heads_task task);

@@ -57,11 +57,11 @@ void linear_round_all(const struct kern_ops *k, const struct kern_act *a, enum l
     linear_round(k, a, in, t, 0, (a->n_cols + unit - 1) / unit);
 }
 
-int plan_init(struct plan *p, const struct model_file *g, struct weights *w, struct vectors *v,
+int plan_init(struct plan *p, const struct model_file *file, struct weights *w, struct vectors *v,
               struct err *e)
 {
-    *p = (struct plan){.g = g, .weights = w, .vectors = v, .e = e};
-    p->claimed = mem_zalloc_n(g->n_tensors + 1, sizeof(*p->claimed));
+    *p = (struct plan){.file = file, .weights = w, .vectors = v, .e = e};
+    p->claimed = mem_zalloc_n(file->n_tensors + 1, sizeof(*p->claimed));
     return p->claimed ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for the tensor plan");
 }
 
@@ -72,17 +72,17 @@ void plan_fini(struct plan *p)
 
 const struct model_file_tensor *plan_claim(struct plan *p, const char *name)
 {
-    const struct model_file_tensor *t = model_file_find_tensor(p->g, name);
+    const struct model_file_tensor *t = model_file_find_tensor(p->file, name);
     if (t)
-        p->claimed[t - p->g->tensors] = true;
+        p->claimed[t - p->file->tensors] = true;
     return t;
 }
 
 void plan_claim_prefix(struct plan *p, const char *prefix)
 {
     size_t n = strlen(prefix);
-    for (size_t i = 0; i < p->g->n_tensors; i++) {
-        struct str s = p->g->tensors[i].name;
+    for (size_t i = 0; i < p->file->n_tensors; i++) {
+        struct str s = p->file->tensors[i].name;
         if (s.n >= n && memcmp(s.p, prefix, n) == 0)
             p->claimed[i] = true;
     }
@@ -163,11 +163,11 @@ int plan_linear(struct plan *p, struct linear *l, int layer, const char *part, u
 
 int plan_check_all_claimed(const struct plan *p, const char *arch)
 {
-    for (size_t i = 0; i < p->g->n_tensors; i++)
+    for (size_t i = 0; i < p->file->n_tensors; i++)
         if (!p->claimed[i])
             return err_set(p->e, SHOAL_EUNSUPPORTED,
                            "unexpected tensor %.*s: this %s variant is not supported",
-                           (int)p->g->tensors[i].name.n, p->g->tensors[i].name.p, arch);
+                           (int)p->file->tensors[i].name.n, p->file->tensors[i].name.p, arch);
     return 0;
 }
 

@@ -52,14 +52,14 @@ void linear_round_all(const struct kern_ops *k, const struct kern_act *a, enum l
                       uint32_t t);
 
 struct plan {
-    const struct model_file *g;
+    const struct model_file *file;
     struct weights *weights;
     struct vectors *vectors;
     bool *claimed; /* per tensor of the file */
     struct err *e;
 };
 
-SHOAL_MUST_CHECK int plan_init(struct plan *p, const struct model_file *g, struct weights *w,
+SHOAL_MUST_CHECK int plan_init(struct plan *p, const struct model_file *file, struct weights *w,
                                struct vectors *v, struct err *e);
 void plan_fini(struct plan *p);
 /* NULL if the file has no such tensor.  claim_prefix: claims all whose names start like that. */

@@ -9,10 +9,10 @@
 #include "model/arch/arch.h"
 #include "model/t5_int.h"
 
-bool t5_knows(const struct model_file *g)
+bool t5_knows(const struct model_file *file)
 {
     struct str s;
-    return model_file_get_str(g, "general.architecture", &s) && s.n == 2 &&
+    return model_file_get_str(file, "general.architecture", &s) && s.n == 2 &&
            memcmp(s.p, "t5", 2) == 0;
 }
 
@@ -32,9 +32,9 @@ static int read_act(struct t5 *t, struct err *e)
         {"silu", PRODUCTS_ACT_SILU, true, false},
     };
     struct str s;
-    t->c.gated = model_file_find_tensor(t->g, "enc.blk.0.ffn_gate.weight") != NULL;
+    t->c.gated = model_file_find_tensor(t->file, "enc.blk.0.ffn_gate.weight") != NULL;
     t->act = t->c.gated ? PRODUCTS_ACT_GELU : PRODUCTS_ACT_RELU;
-    if (!model_file_get_str(t->g, "t5.activation", &s))
+    if (!model_file_get_str(t->file, "t5.activation", &s))
         return 0;
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++)
         if (strlen(acts[i].name) == s.n && memcmp(acts[i].name, s.p, s.n) == 0 &&
@@ -49,28 +49,29 @@ static int read_act(struct t5 *t, struct err *e)
 static int read_config(struct t5 *t, struct err *e)
 {
     const struct decoder_config as = {.arch = "t5"}; /* only its name is read */
-    const struct model_file *g = t->g;
+    const struct model_file *file = t->file;
     struct t5_config *c = &t->c;
     uint32_t value_len, start;
     int rc;
-    if (!t5_knows(g))
+    if (!t5_knows(file))
         return err_set(e, SHOAL_EUNSUPPORTED, "general.architecture is not t5");
-    if ((rc = arch_u32(&as, g, "context_length", 1, 1u << 24, &c->n_ctx_train, e)) < 0 ||
-        (rc = arch_u32(&as, g, "embedding_length", 1, 65536, &c->dim, e)) < 0 ||
-        (rc = arch_u32(&as, g, "block_count", 1, 1024, &c->n_enc, e)) < 0 ||
-        (rc = arch_u32_or(&as, g, "decoder_block_count", 1, 1024, c->n_enc, &c->n_dec, e)) < 0 ||
-        (rc = arch_u32(&as, g, "attention.head_count", 1, 1024, &c->n_heads, e)) < 0 ||
-        (rc = arch_u32_or(&as, g, "attention.key_length", 1, 1024, c->dim / c->n_heads,
+    if ((rc = arch_u32(&as, file, "context_length", 1, 1u << 24, &c->n_ctx_train, e)) < 0 ||
+        (rc = arch_u32(&as, file, "embedding_length", 1, 65536, &c->dim, e)) < 0 ||
+        (rc = arch_u32(&as, file, "block_count", 1, 1024, &c->n_enc, e)) < 0 ||
+        (rc = arch_u32_or(&as, file, "decoder_block_count", 1, 1024, c->n_enc, &c->n_dec, e)) < 0 ||
+        (rc = arch_u32(&as, file, "attention.head_count", 1, 1024, &c->n_heads, e)) < 0 ||
+        (rc = arch_u32_or(&as, file, "attention.key_length", 1, 1024, c->dim / c->n_heads,
                           &c->head_dim, e)) < 0 ||
-        (rc = arch_u32_or(&as, g, "attention.value_length", 1, 1024, c->head_dim, &value_len, e)) <
-            0 ||
-        (rc = arch_u32(&as, g, "feed_forward_length", 1, 1u << 20, &c->ffn_dim, e)) < 0 ||
-        (rc = arch_u32_or(&as, g, "attention.relative_buckets_count", 4, 65536, 32, &c->n_buckets,
+        (rc = arch_u32_or(&as, file, "attention.value_length", 1, 1024, c->head_dim, &value_len,
                           e)) < 0 ||
-        (rc = arch_u32_or(&as, g, "attention.relative_max_distance", 1, 1u << 24, 128,
+        (rc = arch_u32(&as, file, "feed_forward_length", 1, 1u << 20, &c->ffn_dim, e)) < 0 ||
+        (rc = arch_u32_or(&as, file, "attention.relative_buckets_count", 4, 65536, 32,
+                          &c->n_buckets, e)) < 0 ||
+        (rc = arch_u32_or(&as, file, "attention.relative_max_distance", 1, 1u << 24, 128,
                           &c->max_distance, e)) < 0 ||
-        (rc = arch_u32_or(&as, g, "decoder_start_token_id", 0, INT32_MAX, 0, &start, e)) < 0 ||
-        (rc = arch_f32_or(&as, g, "attention.layer_norm_rms_epsilon", 1e-6f, &c->norm_eps, e)) < 0)
+        (rc = arch_u32_or(&as, file, "decoder_start_token_id", 0, INT32_MAX, 0, &start, e)) < 0 ||
+        (rc = arch_f32_or(&as, file, "attention.layer_norm_rms_epsilon", 1e-6f, &c->norm_eps, e)) <
+            0)
         return rc;
     if (c->head_dim == 0 || value_len != c->head_dim)
         return err_set(e, SHOAL_EUNSUPPORTED,
@@ -81,9 +82,9 @@ static int read_config(struct t5 *t, struct err *e)
         return err_set(e, SHOAL_EFORMAT, "%u buckets are too many for distances of up to %u",
                        c->n_buckets, c->max_distance);
     c->start_token = (int32_t)start;
-    bool scaled = !model_file_find_tensor(g, "output.weight"); /* default: scaled if tied */
-    if (model_file_find(g, "t5.scale_decoder_outputs") &&
-        !model_file_get_bool(g, "t5.scale_decoder_outputs", &scaled))
+    bool scaled = !model_file_find_tensor(file, "output.weight"); /* default: scaled if tied */
+    if (model_file_find(file, "t5.scale_decoder_outputs") &&
+        !model_file_get_bool(file, "t5.scale_decoder_outputs", &scaled))
         return err_set(e, SHOAL_EFORMAT, "metadata key t5.scale_decoder_outputs is not a bool");
     c->output_scale = scaled ? 1.0f / sqrtf((float)c->dim) : 1.0f;
     return read_act(t, e);
@@ -209,7 +210,7 @@ static int embeddings(struct loading *o)
 static int plan_tensors(struct t5 *t, struct err *e)
 {
     struct loading o = {.t = t};
-    int rc = plan_init(&o.p, t->g, &t->weights, &t->vectors, e);
+    int rc = plan_init(&o.p, t->file, &t->weights, &t->vectors, e);
     t->layers = mem_zalloc_n(t->c.n_enc + t->c.n_dec, sizeof(*t->layers));
     if (rc == 0 && !t->layers)
         rc = err_set(e, SHOAL_ENOMEM, "out of memory for the tensor plan");
@@ -286,10 +287,10 @@ static void fill_biases(struct t5 *t)
 
 /* ---- create -------------------------------------------------------------------------------- */
 
-static int configure(struct t5 *t, const struct model_file *g, const struct t5_opts *o,
+static int configure(struct t5 *t, const struct model_file *file, const struct t5_opts *o,
                      struct err *e)
 {
-    t->g = g;
+    t->file = file;
     int rc = read_config(t, e);
     if (rc < 0)
         return rc;
@@ -326,7 +327,7 @@ static int reserve(struct t5 *t, struct err *e)
     return 0;
 }
 
-int t5_create(struct t5 **out, const struct model_file *g, const char *path,
+int t5_create(struct t5 **out, const struct model_file *file, const char *path,
               const struct t5_opts *o, struct err *e)
 {
     static const struct t5_opts defaults;
@@ -335,7 +336,7 @@ int t5_create(struct t5 **out, const struct model_file *g, const char *path,
     struct t5 *t = mem_zalloc(sizeof(*t));
     if (!t)
         return err_set(e, SHOAL_ENOMEM, "t5");
-    int rc = configure(t, g, o, e);
+    int rc = configure(t, file, o, e);
     if (rc == 0)
         rc = crew_lane_create(&t->lane, o->crew, o->n_threads ? o->n_threads : crew_cores(), e);
     if (rc == 0)
@@ -347,18 +348,18 @@ int t5_create(struct t5 **out, const struct model_file *g, const char *path,
         t5_destroy(t);
         return rc;
     }
-    model_file_trim(g); /* from now on only rows of the embedding are read */
+    model_file_trim(file); /* from now on only rows of the embedding are read */
     *out = t;
     return 0;
 }
 
-int t5_measure(struct t5_sizes *out, const struct model_file *g, const struct t5_opts *o,
+int t5_measure(struct t5_sizes *out, const struct model_file *file, const struct t5_opts *o,
                struct err *e)
 {
     struct t5 *t = mem_zalloc(sizeof(*t));
     if (!t)
         return err_set(e, SHOAL_ENOMEM, "t5");
-    int rc = configure(t, g, o, e);
+    int rc = configure(t, file, o, e);
     if (rc == 0) {
         t5_lay_out(t, NULL, o->n_threads ? o->n_threads : crew_cores());
         *out = t5_sizes(t);

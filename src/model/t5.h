@@ -8,7 +8,7 @@
  * of threads.
  *
  * Thread:    belongs to one thread (the runtime's), which shares the work with a crew.
- * Ownership: t5_create borrows g, which must stay open until destroy.
+ * Ownership: t5_create borrows file, which must stay open until destroy.
  * Failure:   SHOAL_E* with a text; then *out is NULL and nothing is left allocated.  A pass
  *            allocates nothing and cannot fail: create has checked its limits. */
 #ifndef SHOAL_MODEL_T5_H
@@ -75,12 +75,12 @@ struct t5_sizes { /* memory in bytes, by purpose */
 struct t5;
 
 /* True if general.architecture is t5. */
-bool t5_knows(const struct model_file *g);
-SHOAL_MUST_CHECK int t5_create(struct t5 **out, const struct model_file *g, const char *path,
+bool t5_knows(const struct model_file *file);
+SHOAL_MUST_CHECK int t5_create(struct t5 **out, const struct model_file *file, const char *path,
                                const struct t5_opts *o, struct err *e);
 void t5_destroy(struct t5 *t);
 /* Computes the memory a model needs without reserving any. */
-SHOAL_MUST_CHECK int t5_measure(struct t5_sizes *out, const struct model_file *g,
+SHOAL_MUST_CHECK int t5_measure(struct t5_sizes *out, const struct model_file *file,
                                 const struct t5_opts *o, struct err *e);
 const struct t5_config *t5_config(const struct t5 *t);
 const struct kern_ops *t5_kernels(const struct t5 *t);

@@ -19,7 +19,7 @@ struct t5_unit { /* rows of one head of one source */
 struct t5 {
     struct t5_config c;
     const struct kern_ops *k;
-    const struct model_file *g;
+    const struct model_file *file;
     struct crew_lane *lane;
     struct weights weights;
     struct vectors vectors;

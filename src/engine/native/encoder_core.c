@@ -15,7 +15,7 @@ static int fits(const struct encoder_sizes *need, const struct shoal_engine_opts
         (double)need->weights / mib, (double)need->scratch / mib, (double)o->memory_bytes / mib);
 }
 
-int encoder_core_open(struct encoder **encoder, struct heads **heads, const struct model_file *g,
+int encoder_core_open(struct encoder **encoder, struct heads **heads, const struct model_file *file,
                       const struct tokenizer *tokenizer, const char *path, struct crew *crew,
                       const struct shoal_engine_opts *o, struct err *e)
 {
@@ -30,13 +30,13 @@ int encoder_core_open(struct encoder **encoder, struct heads **heads, const stru
                               .progress_ctx = o->progress_ctx};
     if (o->kernels && !(eo.kernels = kern_select(o->kernels, e)))
         return SHOAL_EUNSUPPORTED;
-    int rc = encoder_measure(&sizes, g, &eo, e);
+    int rc = encoder_measure(&sizes, file, &eo, e);
     if (rc == 0)
         rc = fits(&sizes, o, e);
     if (rc == 0)
-        rc = encoder_create(encoder, g, path, &eo, e);
+        rc = encoder_create(encoder, file, path, &eo, e);
     if (rc == 0)
-        rc = heads_open(heads, g, *encoder, e);
+        rc = heads_open(heads, file, *encoder, e);
     if (rc < 0)
         return rc;
     uint32_t n_vocab = encoder_config(*encoder)->n_vocab;
@@ -46,7 +46,7 @@ int encoder_core_open(struct encoder **encoder, struct heads **heads, const stru
     return 0;
 }
 
-void encoder_core_info(const struct encoder *encoder, const struct model_file *g,
+void encoder_core_info(const struct encoder *encoder, const struct model_file *file,
                        struct shoal_engine_info *out)
 {
     const struct encoder_config *c = encoder_config(encoder);
@@ -58,8 +58,8 @@ void encoder_core_info(const struct encoder *encoder, const struct model_file *g
     out->n_layers = c->n_layers;
     out->dim = c->dim;
     out->n_threads = encoder_n_threads(encoder);
-    out->n_params = model_file_n_params(g);
-    out->file_bytes = g->n_bytes;
+    out->n_params = model_file_n_params(file);
+    out->file_bytes = file->n_bytes;
     out->weights_bytes = sizes.weights;
     out->scratch_bytes = sizes.scratch;
     out->from_cache = encoder_from_cache(encoder);

@@ -10,11 +10,11 @@
 
 /* What was opened belongs to the caller even after a failure. */
 SHOAL_MUST_CHECK int encoder_core_open(struct encoder **encoder, struct heads **heads,
-                                       const struct model_file *g,
+                                       const struct model_file *file,
                                        const struct tokenizer *tokenizer, const char *path,
                                        struct crew *crew, const struct shoal_engine_opts *o,
                                        struct err *e);
-void encoder_core_info(const struct encoder *encoder, const struct model_file *g,
+void encoder_core_info(const struct encoder *encoder, const struct model_file *file,
                        struct shoal_engine_info *out);
 
 #endif

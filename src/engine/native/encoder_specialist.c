@@ -400,7 +400,7 @@ static int open_onnx_heads(struct enc *s, struct err *e)
     bool has_pooling = model_file_get_str(s->file, "huggingface.sentence_pooling", &pooling);
     uint32_t dim = i->dims[ONNX_ENCODER_SENTENCE] ? i->dims[ONNX_ENCODER_SENTENCE]
                                                   : i->dims[ONNX_ENCODER_HIDDEN];
-    struct heads_source source = {.g = s->file,
+    struct heads_source source = {.file = s->file,
                                   .config = has_config ? config.p : NULL,
                                   .n_config = config.n,
                                   .pooling = has_pooling ? pooling.p : NULL,
@@ -436,7 +436,7 @@ static int load_onnx(struct enc *s, struct onnx_session *session, const struct s
     return reserve(s, e);
 }
 
-int encoder_specialist_open(struct specialist *sp, const struct model_file *g,
+int encoder_specialist_open(struct specialist *sp, const struct model_file *file,
                             const struct tokenizer *tokenizer, const char *path,
                             struct onnx_session *onnx, struct crew *crew,
                             const struct shoal_engine_opts *o, struct err *e)
@@ -448,7 +448,7 @@ int encoder_specialist_open(struct specialist *sp, const struct model_file *g,
         onnx_session_close(onnx);
         return err_set(e, SHOAL_ENOMEM, "out of memory for an encoder");
     }
-    s->file = g;
+    s->file = file;
     s->tokenizer = tokenizer;
     int rc =
         onnx ? load_onnx(s, onnx, o, &sp->max_cost, e) : load(s, path, crew, o, &sp->max_cost, e);

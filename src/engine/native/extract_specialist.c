@@ -181,7 +181,7 @@ static const struct specialist_ops ops = {
     .close = close_,
 };
 
-static int load(struct sum *s, struct model_file **g, struct tokenizer **tokenizer,
+static int load(struct sum *s, struct model_file **file, struct tokenizer **tokenizer,
                 const char *path, struct crew *crew, const struct shoal_engine_opts *o,
                 struct err *e)
 {
@@ -195,16 +195,16 @@ static int load(struct sum *s, struct model_file **g, struct tokenizer **tokeniz
     if (*name == '/' || strstr(name, "..") || n >= (int)sizeof(folder))
         return err_set(e, SHOAL_EFORMAT, "%s: its encoder \"%s\" must be in the same folder", path,
                        name);
-    if ((rc = model_open(g, folder, e)) < 0)
+    if ((rc = model_open(file, folder, e)) < 0)
         return rc;
-    if (!encoder_knows(*g))
+    if (!encoder_knows(*file))
         return err_set(e, SHOAL_EUNSUPPORTED, "%s is not an encoder", folder);
-    rc = tokenizer_create(tokenizer, *g, e);
+    rc = tokenizer_create(tokenizer, *file, e);
     if (rc == 0)
-        rc = encoder_core_open(&s->encoder, &s->heads, *g, *tokenizer, folder, crew, o, e);
+        rc = encoder_core_open(&s->encoder, &s->heads, *file, *tokenizer, folder, crew, o, e);
     if (rc < 0)
         return err_wrap(e, "%s", folder);
-    s->file = *g;
+    s->file = *file;
     s->tokenizer = *tokenizer;
     s->n_ctx = encoder_sizes(s->encoder).n_ctx;
     s->max_seqs = encoder_sizes(s->encoder).max_seqs;
@@ -214,7 +214,7 @@ static int load(struct sum *s, struct model_file **g, struct tokenizer **tokeniz
     return s->seqs ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for a summarizer");
 }
 
-int extract_specialist_open(struct specialist *sp, struct model_file **g,
+int extract_specialist_open(struct specialist *sp, struct model_file **file,
                             struct tokenizer **tokenizer, const char *path, struct crew *crew,
                             const struct shoal_engine_opts *o, struct err *e)
 {
@@ -223,7 +223,7 @@ int extract_specialist_open(struct specialist *sp, struct model_file **g,
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a summarizer");
     eo.max_tasks = 0; /* sentences of a pass, not texts */
-    int rc = load(s, g, tokenizer, path, crew, &eo, e);
+    int rc = load(s, file, tokenizer, path, crew, &eo, e);
     if (rc < 0) {
         close_(s);
         return rc;

@@ -8,8 +8,9 @@
 
 struct crew;
 
-/* Fills sp, and *g and *tokenizer with those of its encoder, which the caller closes after sp. */
-SHOAL_MUST_CHECK int extract_specialist_open(struct specialist *sp, struct model_file **g,
+/* Fills sp, and *file and *tokenizer with those of its encoder, which the caller closes after sp.
+ */
+SHOAL_MUST_CHECK int extract_specialist_open(struct specialist *sp, struct model_file **file,
                                              struct tokenizer **tokenizer, const char *path,
                                              struct crew *crew, const struct shoal_engine_opts *o,
                                              struct err *e);

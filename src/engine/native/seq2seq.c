@@ -452,14 +452,14 @@ static int load(struct s2s *s, const char *path, struct crew *crew,
     return rc < 0 ? rc : reserve(s, e);
 }
 
-int seq2seq_open(struct specialist *sp, const struct model_file *g, const struct tokenizer *t,
+int seq2seq_open(struct specialist *sp, const struct model_file *file, const struct tokenizer *t,
                  const char *path, struct crew *crew, const struct shoal_engine_opts *o,
                  struct err *e)
 {
     struct s2s *s = mem_zalloc(sizeof(*s));
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a sequence-to-sequence model");
-    s->file = g;
+    s->file = file;
     s->tokenizer = t;
     s->max_jobs = o->max_tasks ? o->max_tasks : DEFAULT_MAX_JOBS;
     int rc = load(s, path, crew, o, e);

@@ -8,9 +8,9 @@
 
 struct crew;
 
-/* Fills sp.  g and t are borrowed until the specialist is closed.  It computes with threads of the
- * crew. */
-SHOAL_MUST_CHECK int seq2seq_open(struct specialist *sp, const struct model_file *g,
+/* Fills sp.  file and t are borrowed until the specialist is closed.  It computes with threads of
+ * the crew. */
+SHOAL_MUST_CHECK int seq2seq_open(struct specialist *sp, const struct model_file *file,
                                   const struct tokenizer *t, const char *path, struct crew *crew,
                                   const struct shoal_engine_opts *o, struct err *e);
 

@@ -184,11 +184,11 @@ int seq2seq_opts_read(struct seq2seq_opts *o, struct str config_text, struct str
     return rc;
 }
 
-int seq2seq_opts_init(struct seq2seq_opts *o, const struct model_file *g, struct err *e)
+int seq2seq_opts_init(struct seq2seq_opts *o, const struct model_file *file, struct err *e)
 {
     struct str config = {NULL, 0}, generation = {NULL, 0};
-    (void)model_file_get_str(g, "huggingface.config", &config); /* stays NULL if there is none */
-    (void)model_file_get_str(g, "huggingface.generation_config", &generation);
+    (void)model_file_get_str(file, "huggingface.config", &config); /* stays NULL if there is none */
+    (void)model_file_get_str(file, "huggingface.generation_config", &generation);
     return seq2seq_opts_read(o, config, generation, e);
 }
 

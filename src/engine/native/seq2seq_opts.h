@@ -18,7 +18,7 @@ struct seq2seq_opts {
     char *prefix;            /* in front of every text: "summarize: " */
 };
 
-SHOAL_MUST_CHECK int seq2seq_opts_init(struct seq2seq_opts *o, const struct model_file *g,
+SHOAL_MUST_CHECK int seq2seq_opts_init(struct seq2seq_opts *o, const struct model_file *file,
                                        struct err *e);
 /* The same from the text of the documents; p NULL: the document is missing. */
 SHOAL_MUST_CHECK int seq2seq_opts_read(struct seq2seq_opts *o, struct str config,

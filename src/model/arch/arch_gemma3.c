@@ -4,17 +4,18 @@
 
 #include <math.h>
 
-int arch_gemma3(struct decoder_config *c, const struct model_file *g, struct err *e)
+int arch_gemma3(struct decoder_config *c, const struct model_file *file, struct err *e)
 {
-    int rc = arch_common(c, g, e);
+    int rc = arch_common(c, file, e);
     if (rc == 0)
-        rc = arch_rms_eps(c, g, e);
+        rc = arch_rms_eps(c, file, e);
     if (rc == 0)
-        rc = arch_u32(c, g, "attention.sliding_window", 1, 1u << 24, &c->window, e);
+        rc = arch_u32(c, file, "attention.sliding_window", 1, 1u << 24, &c->window, e);
     if (rc == 0)
-        rc = arch_u32_or(c, g, "attention.sliding_window_pattern", 1, 64, 6, &c->window_pattern, e);
+        rc = arch_u32_or(c, file, "attention.sliding_window_pattern", 1, 64, 6, &c->window_pattern,
+                         e);
     if (rc == 0)
-        rc = arch_f32_or(c, g, "rope.freq_base_swa", 10000.0f, &c->rope_base_local, e);
+        rc = arch_f32_or(c, file, "rope.freq_base_swa", 10000.0f, &c->rope_base_local, e);
     c->window_global = c->window_pattern - 1;
     c->rope_neox = true;
     c->gated = true;

@@ -2,11 +2,11 @@
  * in every second layer. */
 #include "model/arch/arch.h"
 
-int arch_gptneo(struct decoder_config *c, const struct model_file *g, struct err *e)
+int arch_gptneo(struct decoder_config *c, const struct model_file *file, struct err *e)
 {
-    int rc = arch_gpt2(c, g, e);
+    int rc = arch_gpt2(c, file, e);
     if (rc == 0)
-        rc = arch_u32_or(c, g, "attention.sliding_window", 0, 1u << 24, 0, &c->window, e);
+        rc = arch_u32_or(c, file, "attention.sliding_window", 0, 1u << 24, 0, &c->window, e);
     c->window_pattern = 2;
     c->window_global = 0;
     c->attn_scale = 1.0f;

@@ -2,7 +2,7 @@
  * the tensors attn_q_norm and attn_k_norm). */
 #include "model/arch/arch.h"
 
-int arch_qwen3(struct decoder_config *c, const struct model_file *g, struct err *e)
+int arch_qwen3(struct decoder_config *c, const struct model_file *file, struct err *e)
 {
-    return arch_qwen2(c, g, e);
+    return arch_qwen2(c, file, e);
 }

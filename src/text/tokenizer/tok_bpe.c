@@ -61,7 +61,7 @@ static bool decode_part(const struct builder *b, char *out, size_t *n_out, const
     if (!b->m->chars)
         return tok_alphabet_decode(out, n_out, p, n, &b->alphabet);
     if (b->bpe->escaped) {
-        *n_out = tok_unescape(out, p, n);
+        *n_out = tok_call_unescape(out, p, n);
         return true;
     }
     memcpy(out, p, n);
@@ -71,7 +71,7 @@ static bool decode_part(const struct builder *b, char *out, size_t *n_out, const
 
 static bool find_sym(const struct builder *b, const char *p, size_t n, uint64_t h, uint32_t *sym)
 {
-    if (n <= b->m->v->max_len && tok_find_hashed(b->m->v, p, n, h, sym))
+    if (n <= b->m->v->max_len && tok_vocab_find_hashed(b->m->v, p, n, h, sym))
         return true;
     if (n == 1 && !b->m->chars) {
         *sym = b->m->byte_sym[(uint8_t)*p];
@@ -130,9 +130,9 @@ static void read_merge(const struct builder *b, struct merge *m, struct str left
     if (!m->good)
         return;
     m->n = m->n_left + n_right;
-    m->h_left = tok_hash(m->p, m->n_left);
-    m->h_right = tok_hash(m->p + m->n_left, n_right);
-    m->h = tok_hash(m->p, m->n);
+    m->h_left = tok_vocab_hash(m->p, m->n_left);
+    m->h_right = tok_vocab_hash(m->p + m->n_left, n_right);
+    m->h = tok_vocab_hash(m->p, m->n);
     tok_index_prefetch(&b->m->v->plain, m->h_left);
     tok_index_prefetch(&b->m->v->plain, m->h_right);
     tok_index_prefetch(&b->m->v->plain, m->h);
@@ -235,7 +235,7 @@ static int build(struct bpe *bpe, const struct tok_bpe_merges *src, struct err *
         tok_alphabet_init(&b.alphabet);
         for (int i = 0; i < 256; i++) {
             char c = (char)i;
-            if (!tok_find(m->v, &c, 1, &m->byte_sym[i]))
+            if (!tok_vocab_find(m->v, &c, 1, &m->byte_sym[i]))
                 m->byte_sym[i] = b.n_sym++;
         }
     }
@@ -300,7 +300,7 @@ static int encode_word(void *ctx, const char *p, size_t n)
     if (!m->chars)
         return tok_merge_word(m, &r->work, r->call, p, n);
     /* pieces are runs of newlines or have none at all */
-    if (r->bpe->newline_runs && *p == '\n' && tok_find(m->v, p, n, &id))
+    if (r->bpe->newline_runs && *p == '\n' && tok_vocab_find(m->v, p, n, &id))
         return tok_call_emit(r->call, (int32_t)id, p, n);
     return tok_merge_spaced(m, &r->work, r->call, p, n);
 }

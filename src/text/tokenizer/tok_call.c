@@ -35,7 +35,7 @@ int tok_rewrite_reserve(struct tok_rewrite *r, size_t n)
     return 0;
 }
 
-size_t tok_unescape(char *out, const char *p, size_t n)
+size_t tok_call_unescape(char *out, const char *p, size_t n)
 {
     const char *end = p + n;
     char *o = out;
@@ -68,7 +68,7 @@ int tok_rewrite_unescape(struct tok_rewrite *r, struct tok_call *c, const char *
     if (!c->spans) {
         if (prefix)
             r->p[r->n++] = ' ';
-        r->n += tok_unescape(r->p + r->n, p, n);
+        r->n += tok_call_unescape(r->p + r->n, p, n);
         return 0;
     }
     uint32_t at = tok_view_from(&c->view, p);

@@ -89,6 +89,6 @@ static inline uint32_t tok_view_to(const struct tok_view *v, const char *q)
 }
 
 /* U+2581 to space in [p, p + n): the new length.  out may be p. */
-size_t tok_unescape(char *out, const char *p, size_t n);
+size_t tok_call_unescape(char *out, const char *p, size_t n);
 
 #endif

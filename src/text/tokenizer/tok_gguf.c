@@ -27,10 +27,10 @@ struct loader {
 /* ---- vocabulary ---- */
 
 /* tokenizer.ggml.tokens, checked. */
-static int find_tokens(const struct model_file_value **out, const struct model_file *g,
+static int find_tokens(const struct model_file_value **out, const struct model_file *file,
                        struct err *e)
 {
-    const struct model_file_value *kv = model_file_find(g, KEY "tokens");
+    const struct model_file_value *kv = model_file_find(file, KEY "tokens");
     if (!kv || kv->type != MODEL_FILE_ARRAY || kv->elem_type != MODEL_FILE_STRING)
         return err_set(e, SHOAL_EFORMAT, KEY "tokens is missing or is not an array of strings");
     if (kv->n_elems == 0 || kv->n_elems > TOK_MAX_VOCAB)
@@ -40,9 +40,9 @@ static int find_tokens(const struct model_file_value **out, const struct model_f
     return 0;
 }
 
-static int load_types(struct tokenizer *t, const struct model_file *g, struct err *e)
+static int load_types(struct tokenizer *t, const struct model_file *file, struct err *e)
 {
-    const struct model_file_value *kv = model_file_find(g, KEY "token_type");
+    const struct model_file_value *kv = model_file_find(file, KEY "token_type");
     if (!kv)
         return 0;
     if (kv->type != MODEL_FILE_ARRAY || kv->n_elems < t->v.n)
@@ -58,17 +58,17 @@ static int load_types(struct tokenizer *t, const struct model_file *g, struct er
 }
 
 /* Sets *id to the id under a key if it is valid; otherwise keeps *id if that is valid. */
-static void get_id(const struct tokenizer *t, const struct model_file *g, const char *key,
+static void get_id(const struct tokenizer *t, const struct model_file *file, const char *key,
                    int32_t *id)
 {
     uint64_t v;
     if (*id >= 0 && (uint32_t)*id >= t->v.n)
         *id = TOKENIZER_NONE;
-    if (model_file_get_u64(g, key, &v) && v < t->v.n)
+    if (model_file_get_u64(file, key, &v) && v < t->v.n)
         *id = (int32_t)v;
 }
 
-static void load_ids(struct tokenizer *t, const struct model_file *g)
+static void load_ids(struct tokenizer *t, const struct model_file *file)
 {
     struct tokenizer_info *in = &t->info;
     bool spm = in->kind == TOKENIZER_KIND_SPM, wpm = in->kind == TOKENIZER_KIND_WPM;
@@ -105,7 +105,7 @@ static void load_ids(struct tokenizer *t, const struct model_file *g)
         {KEY "fim_sep_token_id", &in->fim_sep},
     };
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        get_id(t, g, keys[i].key, keys[i].id);
+        get_id(t, file, keys[i].key, keys[i].id);
     in->nl = TOKENIZER_NONE;
 }
 
@@ -133,7 +133,7 @@ static size_t make_piece(struct loader *l, uint32_t id, struct str w, char *out,
     uint8_t type = v->type[id], byte;
     size_t n = w.n;
     *reachable = false;
-    if (type == TOKEN_TYPE_BYTE && tok_is_byte_spelling(w.p, w.n, &byte)) {
+    if (type == TOKEN_TYPE_BYTE && tok_vocab_byte_spelling(w.p, w.n, &byte)) {
         *out = (char)byte;
         if (v->byte_id[byte] < 0)
             v->byte_id[byte] = (int32_t)id;
@@ -145,7 +145,7 @@ static size_t make_piece(struct loader *l, uint32_t id, struct str w, char *out,
         return n;
     }
     if (l->escaped) {
-        n = tok_unescape(out, w.p, w.n);
+        n = tok_call_unescape(out, w.p, w.n);
         *reachable =
             !memchr(w.p, ' ', w.n); /* a plain space in the spelling: no text can match it */
         return n;
@@ -196,7 +196,7 @@ static int load_pieces(struct loader *l, const struct model_file_value *tokens, 
     for (int b = 0; b < 256; b++) { /* no <0x..> tokens: the byte itself may be a token */
         char c = (char)b;
         uint32_t id;
-        if (v->byte_id[b] < 0 && tok_find(v, &c, 1, &id))
+        if (v->byte_id[b] < 0 && tok_vocab_find(v, &c, 1, &id))
             v->byte_id[b] = (int32_t)id;
         n_bytes += v->byte_id[b] >= 0;
     }
@@ -209,12 +209,12 @@ static int list_special(struct tokenizer *t, struct err *e)
     struct tok_special *sp = &t->special;
     uint32_t n = 0;
     for (uint32_t i = 0; i < t->v.n; i++)
-        n += is_special(&t->v, i) && tok_text(&t->v, i).n > 0;
+        n += is_special(&t->v, i) && tok_vocab_text(&t->v, i).n > 0;
     sp->e = mem_zalloc_n(n, sizeof(*sp->e));
     if (!sp->e)
         return err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
     for (uint32_t i = 0; i < t->v.n; i++) {
-        struct str w = tok_text(&t->v, i);
+        struct str w = tok_vocab_text(&t->v, i);
         if (is_special(&t->v, i) && w.n > 0)
             sp->e[sp->n++] = (struct tok_special_entry){w.p, (uint32_t)w.n, i};
     }
@@ -223,12 +223,12 @@ static int list_special(struct tokenizer *t, struct err *e)
 }
 
 /* Some models strip white space around special tokens, which no key says. */
-static void set_strip(struct tokenizer *t, const struct model_file *g)
+static void set_strip(struct tokenizer *t, const struct model_file *file)
 {
     struct str name = {"", 0}, arch = {"", 0};
     const char *mask = NULL;
-    (void)model_file_get_str(g, "general.name", &name);
-    (void)model_file_get_str(g, "general.architecture", &arch);
+    (void)model_file_get_str(file, "general.name", &name);
+    (void)model_file_get_str(file, "general.architecture", &arch);
     bool phi3 = false;
     for (size_t i = 0; i + 4 <= name.n && !phi3; i++)
         phi3 = (strncasecmp(name.p + i, "phi3", 4) == 0) ||
@@ -240,7 +240,7 @@ static void set_strip(struct tokenizer *t, const struct model_file *g)
         mask = "[MASK]";
     for (uint32_t k = 0; k < t->special.n; k++) {
         uint32_t id = t->special.e[k].id;
-        struct str w = tok_text(&t->v, id);
+        struct str w = tok_vocab_text(&t->v, id);
         struct str text = {w.p, w.n};
         if (mask && str_is(text, mask))
             t->v.attr[id] |= TOK_ATTR_LSTRIP;
@@ -265,9 +265,9 @@ static bool next_spelling(void *ctx, uint32_t *id, struct str *text)
 static int load_vocab(struct loader *l, struct err *e)
 {
     struct tokenizer *t = l->t;
-    const struct model_file *g = l->m;
+    const struct model_file *file = l->m;
     const struct model_file_value *tokens = NULL;
-    int rc = find_tokens(&tokens, g, e);
+    int rc = find_tokens(&tokens, file, e);
     if (rc < 0)
         return rc;
     struct tok_vocab *v = &t->v;
@@ -275,18 +275,18 @@ static int load_vocab(struct loader *l, struct err *e)
     t->info.n_vocab = v->n;
     if (rc < 0)
         return rc;
-    rc = load_types(t, g, e);
+    rc = load_types(t, file, e);
     if (rc < 0)
         return rc;
-    if (l->chars && !model_file_find(g, KEY "token_type")) {
+    if (l->chars && !model_file_find(file, KEY "token_type")) {
         struct model_file_strings strings = model_file_strings(tokens);
         struct str w;
         uint8_t byte;
         for (uint32_t i = 0; model_file_strings_next(&strings, &w); i++)
-            if (tok_is_byte_spelling(w.p, w.n, &byte))
+            if (tok_vocab_byte_spelling(w.p, w.n, &byte))
                 v->type[i] = TOKEN_TYPE_BYTE;
     }
-    load_ids(t, g);
+    load_ids(t, file);
     struct in_order order = {model_file_strings(tokens), 0};
     rc = tok_roles_find(&t->info, v, &(struct tok_roles_source){next_spelling, &order}, e);
     if (rc == 0)
@@ -295,27 +295,27 @@ static int load_vocab(struct loader *l, struct err *e)
         rc = list_special(t, e);
     if (rc < 0)
         return rc;
-    set_strip(t, g);
+    set_strip(t, file);
     bool b;
-    if (model_file_get_bool(g, KEY "add_bos_token", &b))
+    if (model_file_get_bool(file, KEY "add_bos_token", &b))
         t->info.add_bos = b;
-    if (model_file_get_bool(g, KEY "add_eos_token", &b))
+    if (model_file_get_bool(file, KEY "add_eos_token", &b))
         t->info.add_eos = b;
-    if (model_file_get_bool(g, KEY "add_sep_token", &b))
+    if (model_file_get_bool(file, KEY "add_sep_token", &b))
         t->info.add_sep = b;
-    if (model_file_get_bool(g, KEY "add_space_prefix", &b))
+    if (model_file_get_bool(file, KEY "add_space_prefix", &b))
         t->info.add_space_prefix = b;
     return 0;
 }
 
 /* ---- algorithms ---- */
 
-static int copy_strings(struct tokenizer *t, const struct model_file *g, struct str model,
+static int copy_strings(struct tokenizer *t, const struct model_file *file, struct str model,
                         struct err *e)
 {
     struct str pre = {"", 0}, chat = {"", 0};
-    (void)model_file_get_str(g, "tokenizer.ggml.pre", &pre);
-    bool has_chat = model_file_get_str(g, "tokenizer.chat_template", &chat);
+    (void)model_file_get_str(file, "tokenizer.ggml.pre", &pre);
+    bool has_chat = model_file_get_str(file, "tokenizer.chat_template", &chat);
     t->strings = mem_zalloc(model.n + pre.n + chat.n + 3);
     if (!t->strings)
         return err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");

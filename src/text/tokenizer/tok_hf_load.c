@@ -51,7 +51,7 @@ static void set_types(struct tok_hf_build *b)
     for (uint32_t i = 0; i < b->n; i++) {
         if (!b->raw[i].p)
             v->type[i] = TOKEN_TYPE_UNUSED;
-        else if (b->byte_fallback && tok_is_byte_spelling(b->raw[i].p, b->raw[i].n, &byte)) {
+        else if (b->byte_fallback && tok_vocab_byte_spelling(b->raw[i].p, b->raw[i].n, &byte)) {
             v->type[i] = TOKEN_TYPE_BYTE;
             if (v->byte_id[byte] < 0)
                 v->byte_id[byte] = (int32_t)i;
@@ -340,11 +340,11 @@ static void add_by_config(struct tok_hf_build *b)
         tokenizer_core_templates(t);
 }
 
-static int copy_chat_template(struct tok_hf_build *b, const struct model_file *g, struct err *e)
+static int copy_chat_template(struct tok_hf_build *b, const struct model_file *file, struct err *e)
 {
     struct str s = {NULL, 0};
     const cJSON *j = tok_hf_get(b->config, "chat_template");
-    if (!model_file_get_str(g, "tokenizer.chat_template", &s)) {
+    if (!model_file_get_str(file, "tokenizer.chat_template", &s)) {
         s = tok_hf_str(j);
         for (const cJSON *c = cJSON_IsArray(j) ? j->child : NULL; c; c = c->next)
             if (str_is(tok_hf_get_str(c, "name"), "default"))
@@ -390,12 +390,12 @@ static char *hide_nul(struct str s, bool *failed)
 }
 
 /* The document under a key; *out stays NULL when there is none. */
-static int read_doc(cJSON **out, const struct model_file *g, const char *key, struct err *e)
+static int read_doc(cJSON **out, const struct model_file *file, const char *key, struct err *e)
 {
     struct str s;
     bool failed = false;
     *out = NULL;
-    if (!model_file_get_str(g, key, &s) || s.n == 0)
+    if (!model_file_get_str(file, key, &s) || s.n == 0)
         return 0;
     const char *end = NULL;
     char *copy = hide_nul(s, &failed);
@@ -410,7 +410,7 @@ static int read_doc(cJSON **out, const struct model_file *g, const char *key, st
     return err_set(e, SHOAL_EFORMAT, "%s is not JSON: error at byte %zu of %zu", key, at, s.n);
 }
 
-static int finish(struct tok_hf_build *b, const struct model_file *g, struct err *e)
+static int finish(struct tok_hf_build *b, const struct model_file *file, struct err *e)
 {
     struct tokenizer *t = b->t;
     struct tok_ids nl;
@@ -428,7 +428,7 @@ static int finish(struct tok_hf_build *b, const struct model_file *g, struct err
     if (rc == 0)
         rc = tok_hf_make_pieces(b, e);
     if (rc == 0)
-        rc = copy_chat_template(b, g, e);
+        rc = copy_chat_template(b, file, e);
     if (rc < 0)
         return rc;
     describe_template(t);
@@ -457,10 +457,10 @@ static void build_fini(struct tok_hf_build *b)
 }
 
 /* Reads the first file that is there; *name is its name in errors. */
-static int read_source(struct tok_hf_build *b, const struct model_file *g, const char **name,
+static int read_source(struct tok_hf_build *b, const struct model_file *file, const char **name,
                        struct err *e)
 {
-    const struct model_file_value *spiece = model_file_find(g, TOK_HF_KEY_SPIECE);
+    const struct model_file_value *spiece = model_file_find(file, TOK_HF_KEY_SPIECE);
     struct str text, merges;
     if (b->json) {
         *name = "tokenizer.json";
@@ -470,22 +470,22 @@ static int read_source(struct tok_hf_build *b, const struct model_file *g, const
         *name = "spiece.model";
         return tok_hf_read_spiece(b, spiece->data, spiece->n_bytes, e);
     }
-    if (model_file_get_str(g, TOK_HF_KEY_VOCAB_JSON, &text)) {
+    if (model_file_get_str(file, TOK_HF_KEY_VOCAB_JSON, &text)) {
         *name = "vocab.json";
-        return model_file_get_str(g, TOK_HF_KEY_MERGES, &merges)
+        return model_file_get_str(file, TOK_HF_KEY_MERGES, &merges)
                    ? tok_hf_read_vocab_json(b, text, merges, e)
                    : err_set(e, SHOAL_EFORMAT, "merges.txt is missing");
     }
     *name = "vocab.txt";
-    if (model_file_get_str(g, TOK_HF_KEY_VOCAB_TXT, &text))
+    if (model_file_get_str(file, TOK_HF_KEY_VOCAB_TXT, &text))
         return tok_hf_read_vocab_txt(b, text, e);
     return err_set(e, SHOAL_EFORMAT, "vocab.txt is not a string");
 }
 
-static int load(struct tok_hf_build *b, const struct model_file *g, struct err *e)
+static int load(struct tok_hf_build *b, const struct model_file *file, struct err *e)
 {
     const char *name = "";
-    int rc = read_source(b, g, &name, e);
+    int rc = read_source(b, file, &name, e);
     if (rc == 0)
         rc = tok_hf_parse_normalizer(b, e);
     if (rc == 0)
@@ -493,17 +493,18 @@ static int load(struct tok_hf_build *b, const struct model_file *g, struct err *
     if (rc == 0 && !b->made)
         rc = tok_hf_read_model(b, e);
     if (rc == 0)
-        rc = finish(b, g, e);
+        rc = finish(b, file, e);
     return rc < 0 ? err_wrap(e, "%s", name) : 0;
 }
 
-bool tok_hf_present(const struct model_file *g)
+bool tok_hf_present(const struct model_file *file)
 {
-    return model_file_find(g, TOK_HF_KEY_JSON) || model_file_find(g, TOK_HF_KEY_SPIECE) ||
-           model_file_find(g, TOK_HF_KEY_VOCAB_JSON) || model_file_find(g, TOK_HF_KEY_VOCAB_TXT);
+    return model_file_find(file, TOK_HF_KEY_JSON) || model_file_find(file, TOK_HF_KEY_SPIECE) ||
+           model_file_find(file, TOK_HF_KEY_VOCAB_JSON) ||
+           model_file_find(file, TOK_HF_KEY_VOCAB_TXT);
 }
 
-int tok_hf_load(struct tokenizer *t, const struct model_file *g, struct err *e)
+int tok_hf_load(struct tokenizer *t, const struct model_file *file, struct err *e)
 {
     struct tok_hf_build b = {.t = t,
                              .unk = TOKENIZER_NONE,
@@ -521,13 +522,13 @@ int tok_hf_load(struct tokenizer *t, const struct model_file *g, struct err *e)
         return err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
     b.hf->v = &t->v;
     for (int i = 0; i < 4 && rc == 0; i++)
-        rc = read_doc(&docs[i], g, keys[i], e);
+        rc = read_doc(&docs[i], file, keys[i], e);
     b.json = docs[0];
     b.config = docs[1];
     b.model = docs[2];
     b.generation = docs[3];
     if (rc == 0)
-        rc = load(&b, g, e);
+        rc = load(&b, file, e);
     build_fini(&b);
     for (int i = 0; i < 4; i++)
         cJSON_Delete(docs[i]);

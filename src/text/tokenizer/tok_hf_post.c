@@ -317,7 +317,7 @@ static void run_decoder(struct buf *out, const struct decoders *x, const struct 
         replace(out, s, d->a, d->b);
         break;
     case DECODE_BYTES:
-        if (tok_is_byte_spelling(s.p, s.n, &byte))
+        if (tok_vocab_byte_spelling(s.p, s.n, &byte))
             buf_putc(out, (char)byte);
         else
             buf_put(out, s.p, s.n);

@@ -42,7 +42,7 @@ static uint32_t pair_rank(const struct tok_merge *m, uint32_t left, uint32_t rig
 {
     if (!m->prio)
         return table_rank(m, left, right, merged);
-    if (!tok_find(m->v, p, n, merged))
+    if (!tok_vocab_find(m->v, p, n, merged))
         return NO_RANK;
     return m->prio[*merged];
 }
@@ -246,7 +246,7 @@ static uint32_t first_symbols(const struct tok_merge *m, const char *p, size_t n
             len = utf8_decode_multi(q, end, &cp);
             if (len == 0)
                 len = 1; /* not UTF-8: a symbol of its own that only byte tokens can spell */
-            else if (!tok_find(m->v, (const char *)q, len, &sym[k]))
+            else if (!tok_vocab_find(m->v, (const char *)q, len, &sym[k]))
                 sym[k] = TOK_MERGE_NO_SYM;
         }
         q += len;
@@ -300,7 +300,7 @@ int tok_merge_word(const struct tok_merge *m, struct tok_merge_work *w, struct t
                    const char *p, size_t n)
 {
     uint32_t id;
-    if (!tok_find(m->v, p, n, &id))
+    if (!tok_vocab_find(m->v, p, n, &id))
         return merge_and_emit(m, w, c, p, n);
     /* Most words of real text are one token.  Whether merging gets there is a property of the
      * vocabulary, so it is tried once and remembered.  Relaxed: each value stands for itself, and
@@ -340,11 +340,11 @@ static void index_chars(struct tok_merge *m)
 {
     for (unsigned b = 0; b < 256; b++) {
         char c = (char)b;
-        if (b >= 0x80 || !tok_find(m->v, &c, 1, &m->byte_sym[b]))
+        if (b >= 0x80 || !tok_vocab_find(m->v, &c, 1, &m->byte_sym[b]))
             m->byte_sym[b] = TOK_MERGE_NO_SYM;
     }
     for (uint32_t id = 0; id < m->v->n; id++) {
-        struct str w = tok_text(m->v, id);
+        struct str w = tok_vocab_text(m->v, id);
         for (size_t i = 1; i < w.n; i++)
             if (w.p[i] == ' ' && w.p[i - 1] != ' ')
                 m->glue[(uint8_t)w.p[i - 1]] = 1;

@@ -134,7 +134,7 @@ int tok_special_split(const struct tok_special *sp, const struct tok_vocab *v, s
         if (v->attr[id] & TOK_ATTR_LSTRIP)
             while (stop > from && is_space(stop[-1]))
                 stop--;
-        size_t len = tok_text(v, (uint32_t)id).n;
+        size_t len = tok_vocab_text(v, (uint32_t)id).n;
         int rc = give_plain(c, from, (size_t)(stop - from), plain, ctx);
         if (rc == 0)
             rc = tok_call_emit(c, id, p, len);

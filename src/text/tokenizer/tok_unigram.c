@@ -36,7 +36,7 @@ static int compare(const void *a, const void *b, void *ctx)
 {
     const struct tok_vocab *v = ctx;
     uint32_t ia = *(const uint32_t *)a, ib = *(const uint32_t *)b;
-    struct str x = tok_text(v, ia), y = tok_text(v, ib);
+    struct str x = tok_vocab_text(v, ia), y = tok_vocab_text(v, ib);
     int c = memcmp(x.p, y.p, x.n < y.n ? x.n : y.n);
     if (c != 0)
         return c;
@@ -63,13 +63,13 @@ static void grow(struct unigram *u, struct range *ranges, uint32_t i, uint32_t *
                  const struct tok_vocab *v, const uint32_t *ids)
 {
     struct range r = ranges[i];
-    while (r.lo < r.hi && tok_text(v, ids[r.lo]).n == r.depth)
+    while (r.lo < r.hi && tok_vocab_text(v, ids[r.lo]).n == r.depth)
         u->nodes[i].id = (int32_t)ids[r.lo++];
     u->nodes[i].child = *n_nodes;
     while (r.lo < r.hi) {
-        uint8_t b = (uint8_t)tok_text(v, ids[r.lo]).p[r.depth];
+        uint8_t b = (uint8_t)tok_vocab_text(v, ids[r.lo]).p[r.depth];
         uint32_t end = r.lo + 1;
-        while (end < r.hi && (uint8_t)tok_text(v, ids[end]).p[r.depth] == b)
+        while (end < r.hi && (uint8_t)tok_vocab_text(v, ids[end]).p[r.depth] == b)
             end++;
         u->nodes[*n_nodes] = (struct node){0, TOKENIZER_NONE, 0, b};
         ranges[*n_nodes] = (struct range){r.lo, end, r.depth + 1};
@@ -91,8 +91,8 @@ static int build(struct unigram *u, const struct tok_vocab *v)
             ids[n++] = i;
     qsort_r(ids, n, sizeof(*ids), compare, (void *)(uintptr_t)v);
     for (uint32_t i = 0; i < n; i++) {
-        struct str w = tok_text(v, ids[i]);
-        total += w.n - (i > 0 ? common(tok_text(v, ids[i - 1]), w) : 0);
+        struct str w = tok_vocab_text(v, ids[i]);
+        total += w.n - (i > 0 ? common(tok_vocab_text(v, ids[i - 1]), w) : 0);
     }
     struct range *ranges = mem_zalloc_n(total, sizeof(*ranges));
     u->nodes = mem_zalloc_n(total, sizeof(*u->nodes));
@@ -247,7 +247,7 @@ static int word(const void *state, struct tok_call *c, void *work, const char *p
         } else {
             while (end < n && places[places[end].next].id == v->unk)
                 end = places[end].next;
-            if (tok_find(v, p + i, end - i, &id))
+            if (tok_vocab_find(v, p + i, end - i, &id))
                 rc = tok_call_emit(c, (int32_t)id, p + i, end - i);
             else
                 rc = emit_unknown(v, c, p + i, end - i);

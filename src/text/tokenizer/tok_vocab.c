@@ -60,7 +60,7 @@ bool tok_alphabet_decode(char *out, size_t *n_out, const char *text, size_t n,
     return true;
 }
 
-bool tok_is_byte_spelling(const char *p, size_t n, uint8_t *byte)
+bool tok_vocab_byte_spelling(const char *p, size_t n, uint8_t *byte)
 {
     unsigned v = 0;
     if (n != 6 || memcmp(p, "<0x", 3) != 0 || p[5] != '>')
@@ -110,11 +110,12 @@ int tok_vocab_index(struct tok_vocab *v, struct err *e)
         uint32_t id = next - AHEAD, other;
         if (next >= AHEAD && (v->attr[id] & TOK_ATTR_PLAIN)) {
             uint64_t h = hashes[id % AHEAD];
-            if (!tok_find_hashed(v, v->bytes + v->at[id], v->at[id + 1] - v->at[id], h, &other))
+            if (!tok_vocab_find_hashed(v, v->bytes + v->at[id], v->at[id + 1] - v->at[id], h,
+                                       &other))
                 tok_index_put(&v->plain, h, id);
         }
         if (next < v->n) {
-            uint64_t h = tok_hash(v->bytes + v->at[next], v->at[next + 1] - v->at[next]);
+            uint64_t h = tok_vocab_hash(v->bytes + v->at[next], v->at[next + 1] - v->at[next]);
             hashes[next % AHEAD] = h;
             tok_index_prefetch(&v->plain, h);
         }

@@ -74,14 +74,14 @@ struct tok_vocab {
     bool spells_all;        /* every byte has a token: plain text never becomes unknown */
 };
 
-static inline uint64_t tok_hash(const char *p, size_t n)
+static inline uint64_t tok_vocab_hash(const char *p, size_t n)
 {
     return hash_bytes(p, n, 0);
 }
 
 /* The token whose piece is [p, p + n), of hash h. */
-static inline bool tok_find_hashed(const struct tok_vocab *v, const char *p, size_t n, uint64_t h,
-                                   uint32_t *id)
+static inline bool tok_vocab_find_hashed(const struct tok_vocab *v, const char *p, size_t n,
+                                         uint64_t h, uint32_t *id)
 {
     const struct tok_index *x = &v->plain;
     for (uint32_t i = tok_index_first(x, h);; i = tok_index_after(x, i)) {
@@ -96,13 +96,13 @@ static inline bool tok_find_hashed(const struct tok_vocab *v, const char *p, siz
     }
 }
 
-static inline bool tok_find(const struct tok_vocab *v, const char *p, size_t n, uint32_t *id)
+static inline bool tok_vocab_find(const struct tok_vocab *v, const char *p, size_t n, uint32_t *id)
 {
-    return n <= v->max_len && tok_find_hashed(v, p, n, tok_hash(p, n), id);
+    return n <= v->max_len && tok_vocab_find_hashed(v, p, n, tok_vocab_hash(p, n), id);
 }
 
 /* The piece of a token, as the model spells it. */
-static inline struct str tok_text(const struct tok_vocab *v, uint32_t id)
+static inline struct str tok_vocab_text(const struct tok_vocab *v, uint32_t id)
 {
     return (struct str){v->bytes + v->at[id], v->at[id + 1] - v->at[id]};
 }
@@ -117,7 +117,7 @@ void tok_vocab_fini(struct tok_vocab *v);
 SHOAL_MUST_CHECK int tok_index_init(struct tok_index *x, uint32_t n);
 void tok_index_put(struct tok_index *x, uint64_t h, uint32_t k);
 
-bool tok_is_byte_spelling(const char *p, size_t n, uint8_t *byte); /* <0x0A> */
+bool tok_vocab_byte_spelling(const char *p, size_t n, uint8_t *byte); /* <0x0A> */
 
 /* Byte-level BPE writes each byte as a character: those that print as themselves, the others as
  * U+0100 and up, in order. */

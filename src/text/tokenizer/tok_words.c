@@ -9,7 +9,7 @@ static int word(const void *state, struct tok_call *c, void *work, const char *p
     const struct tok_vocab *v = state;
     uint32_t id;
     (void)work;
-    if (tok_find(v, p, n, &id))
+    if (tok_vocab_find(v, p, n, &id))
         return tok_call_emit(c, (int32_t)id, p, n);
     return v->unk >= 0 ? tok_call_emit(c, v->unk, p, n) : 0;
 }

@@ -43,7 +43,7 @@ static int emit_word(const struct tok_wpm_opts *o, struct tok_call *c, const cha
     while (n_chars <= o->max_word_chars && at < n) {
         uint32_t id;
         size_t len = n - at < v->max_len ? n - at : v->max_len;
-        while (len > 0 && !tok_find(v, p + at, len, &id))
+        while (len > 0 && !tok_vocab_find(v, p + at, len, &id))
             len--;
         if (len == 0)
             break;

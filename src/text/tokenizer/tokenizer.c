@@ -67,7 +67,7 @@ int32_t tokenizer_find(const struct tokenizer *t, const char *p, size_t n)
     int32_t special = tok_special_find(&t->special, p, n);
     if (special >= 0)
         return special;
-    return tok_find(&t->v, p, n, &id) ? (int32_t)id : TOKENIZER_NONE;
+    return tok_vocab_find(&t->v, p, n, &id) ? (int32_t)id : TOKENIZER_NONE;
 }
 
 struct str tokenizer_piece(const struct tokenizer *t, int32_t id, unsigned flags)
@@ -80,7 +80,7 @@ struct str tokenizer_piece(const struct tokenizer *t, int32_t id, unsigned flags
     if (hidden && !(flags & TOKENIZER_RENDER_SPECIAL))
         return none;
     if (!v->shown_at)
-        return tok_text(v, (uint32_t)id);
+        return tok_vocab_text(v, (uint32_t)id);
     return (struct str){v->shown_bytes + v->shown_at[id], v->shown_at[id + 1] - v->shown_at[id]};
 }
 

@@ -227,14 +227,14 @@ static void test_calibration_is_the_mean_square_of_the_input(void **state)
     struct tok_ids ids;
     struct err e = {0};
     assert_int_equal(bare_model_open(&m, &page, &mo), CMD_OK);
-    assert_int_equal(calibration_run(&c, m.d, m.g, m.t, text, sizeof(text) - 1, &co, &e), 0);
+    assert_int_equal(calibration_run(&c, m.d, m.file, m.t, text, sizeof(text) - 1, &co, &e), 0);
     const float *means = calibration_importance(c, "blk.1.ffn_up.weight", 64);
     assert_non_null(means);
     assert_null(calibration_importance(c, "blk.1.ffn_up.weight", 65));
     assert_null(calibration_importance(c, "blk.9.ffn_up.weight", 64));
     assert_null(calibration_importance(c, "blk.0.attn_norm.weight", 64));
     /* the embedding is the output matrix in a model without one */
-    bool tied = !model_file_find_tensor(m.g, "output.weight");
+    bool tied = !model_file_find_tensor(m.file, "output.weight");
     assert_non_null(calibration_importance(c, tied ? "token_embd.weight" : "output.weight", 64));
 
     tok_ids_init(&ids, 1000);
@@ -254,7 +254,7 @@ static void test_calibration_is_the_mean_square_of_the_input(void **state)
                     (double)means[i] < want * 1.001);
     }
     struct calibration *none = NULL;
-    assert_int_equal(calibration_run(&none, m.d, m.g, m.t, "a", 1, &co, &e), SHOAL_EINVAL);
+    assert_int_equal(calibration_run(&none, m.d, m.file, m.t, "a", 1, &co, &e), SHOAL_EINVAL);
     assert_null(none);
     tok_ids_fini(&ids);
     calibration_destroy(c);
