@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/rd.h"
 
 /* The encoding is little-endian; like rd.h, this writes numbers as they lie in memory. */
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -83,35 +84,46 @@ int kept_answer_put(struct buf *out, const struct kept_choice *choices, uint32_t
 
 /* ---- reading ---- */
 
-/* The fixed part of the next token; its alternatives and text are next in r.  Only called with
- * TOKEN_BYTES left or after a check that covers them, as rd is sticky. */
-static uint32_t read_head(struct rd *r, struct kept_token *t)
-{
-    t->choice = rd_u32(r);
-    t->token = rd_i32(r);
-    t->logprob = rd_f32(r);
-    t->text_bytes = rd_u32(r);
-    return t->n_top = rd_u32(r);
-}
+/* The fixed part of a token, which has no padding: read as a whole, since answers from the cache
+ * are what the server gives most often. */
+struct token_head {
+    uint32_t choice;
+    int32_t token;
+    float logprob;
+    uint32_t text_bytes, n_top;
+};
 
-static bool tokens_are_sound(struct rd r, uint32_t n_choices)
+_Static_assert(sizeof(struct token_head) == TOKEN_BYTES, "a token's fixed part has padding");
+_Static_assert(sizeof(struct shoal_logprob) == TOP_BYTES, "an alternative has padding");
+
+static bool tops_are_sound(const uint8_t *at, uint32_t n)
 {
-    while (rd_left(&r) > 0) {
-        struct kept_token t;
-        uint32_t n_top = read_head(&r, &t);
-        if (r.bad || t.choice >= n_choices || t.token < -1 || n_top > KEPT_ANSWER_MAX_TOP ||
-            isnan(t.logprob))
-            return false;
-        for (uint32_t i = 0; i < n_top; i++) {
-            int32_t token = rd_i32(&r);
-            float logprob = rd_f32(&r);
-            if (token < 0 || isnan(logprob))
-                return false;
-        }
-        if (!rd_take(&r, t.text_bytes))
+    for (uint32_t i = 0; i < n; i++) {
+        struct shoal_logprob top;
+        memcpy(&top, at + (size_t)i * TOP_BYTES, sizeof(top));
+        if (top.token < 0 || isnan(top.logprob))
             return false;
     }
-    return !r.bad;
+    return true;
+}
+
+static bool tokens_are_sound(const uint8_t *at, size_t left, uint32_t n_choices)
+{
+    while (left > 0) {
+        struct token_head h;
+        if (left < TOKEN_BYTES)
+            return false;
+        memcpy(&h, at, sizeof(h));
+        if (h.choice >= n_choices || h.token < -1 || h.n_top > KEPT_ANSWER_MAX_TOP ||
+            isnan(h.logprob))
+            return false;
+        uint64_t bytes = TOKEN_BYTES + (uint64_t)h.n_top * TOP_BYTES + h.text_bytes;
+        if (bytes > left || !tops_are_sound(at + TOKEN_BYTES, h.n_top))
+            return false;
+        at += bytes;
+        left -= bytes;
+    }
+    return true;
 }
 
 int kept_answer_open(struct kept_answer *a, const void *data, size_t n, struct err *e)
@@ -127,14 +139,16 @@ int kept_answer_open(struct kept_answer *a, const void *data, size_t n, struct e
     const uint8_t *choices = rd_take(&r, (uint64_t)n_choices * CHOICE_BYTES);
     if (!choices || rd_left(&r) != token_bytes)
         return err_set(e, SHOAL_EFORMAT, "kept answer: %zu bytes do not match its lengths", n);
-    *a = (struct kept_answer){.n_choices = n_choices, .choices = choices};
-    a->tokens = rd_make(r.p, token_bytes);
+    a->n_choices = n_choices;
+    a->choices = choices;
+    a->at = r.p;
+    a->end = r.end;
     for (uint32_t i = 0; i < n_choices; i++) {
         struct kept_choice c = kept_answer_choice(a, i);
         if (c.finish != SHOAL_FINISH_STOP && c.finish != SHOAL_FINISH_LENGTH)
             return err_set(e, SHOAL_EFORMAT, "kept answer: choice %u did not end by itself", i);
     }
-    if (!tokens_are_sound(a->tokens, n_choices))
+    if (!tokens_are_sound(a->at, token_bytes, n_choices))
         return err_set(e, SHOAL_EFORMAT, "kept answer: a token is damaged");
     return 0;
 }
@@ -153,14 +167,23 @@ struct kept_choice kept_answer_choice(const struct kept_answer *a, uint32_t i)
 
 bool kept_answer_next(struct kept_answer *a, struct kept_token *out)
 {
-    if (rd_left(&a->tokens) == 0)
+    const uint8_t *at = a->at; /* checked by kept_answer_open, with all that follows */
+    struct token_head h;
+    if (at == a->end)
         return false;
-    uint32_t n_top = read_head(&a->tokens, out);
-    for (uint32_t i = 0; i < n_top; i++) {
-        a->top[i].token = rd_i32(&a->tokens);
-        a->top[i].logprob = rd_f32(&a->tokens);
+    memcpy(&h, at, sizeof(h));
+    at += TOKEN_BYTES;
+    if (h.n_top > 0) {
+        memcpy(a->top, at, (size_t)h.n_top * TOP_BYTES);
+        at += (size_t)h.n_top * TOP_BYTES;
     }
+    out->choice = h.choice;
+    out->token = h.token;
+    out->logprob = h.logprob;
     out->top = a->top;
-    out->text = (const char *)rd_take(&a->tokens, out->text_bytes);
+    out->n_top = h.n_top;
+    out->text = (const char *)at;
+    out->text_bytes = h.text_bytes;
+    a->at = at + h.text_bytes;
     return true;
 }

@@ -27,7 +27,6 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/rd.h"
 #include "shoal/shoal.h"
 
 struct buf;
@@ -54,7 +53,7 @@ struct kept_token {
 struct kept_answer { /* private */
     uint32_t n_choices;
     const uint8_t *choices;
-    struct rd tokens;
+    const uint8_t *at, *end; /* tokens that were not given yet */
     struct shoal_logprob top[KEPT_ANSWER_MAX_TOP];
 };
 
