@@ -288,7 +288,7 @@ static void on_identity(void *ctx, const uint8_t *from, const uint8_t *to)
         prompt_cache_purge(gw->cache, from);
 }
 
-static void on_moved(void *ctx)
+static void on_changed(void *ctx)
 {
     health_changed(ctx);
 }
@@ -335,7 +335,7 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
                                .idle_unload_ms = config->idle_unload_ms,
                                .cache_dir = config->cache_dir,
                                .identity = on_identity,
-                               .moved = on_moved,
+                               .changed = on_changed,
                                .ctx = gw};
     const struct admission_opts ao = config_admission(config);
     int rc = admission_create(&gw->admission, &ao, e);

@@ -1,12 +1,13 @@
-/* registry.h - the models of this process: which there are, which are loaded, and who uses them.
+/* registry.h - the models of this process: their names, their engines, and who uses them.
  *
- * Loading and unloading happen on a thread of the registry's own; requests for a model that is not
- * loaded start that and wait.
+ * Asking for a model that is not loaded starts loading it.  When memory runs short, idle models are
+ * unloaded to make room.
  *
- * Thread:    any, unless told.
- * Ownership: registry_get gives a reference that registry_put takes back; while one is held, the
- *            engine stays.
- * Failure:   a model that cannot be loaded stays listed with the reason; the others go on. */
+ * Thread:    any.  The registry has two threads of its own: one loads and unloads, one of low
+ *            priority computes hashes.
+ * Ownership: registry_get gives a reference that registry_put takes back.  The engine stays open
+ *            while a reference is held.
+ * Failure:   a model that cannot be loaded stays listed with the reason; the others are served. */
 #ifndef SHOAL_HOST_REGISTRY_H
 #define SHOAL_HOST_REGISTRY_H
 
@@ -35,37 +36,37 @@ enum registry_state {
 struct registry_spec { /* from the configuration; strings are copied */
     const char *name, *path;
     const char *task;   /* "generate", ...; NULL or "": whatever the file can do */
-    const char *labels; /* label set that the name stands for; NULL: the model's default */
-    const char *pack;   /* folder whose manifest tells the hashes of its files; or NULL */
-    const char *card;   /* what there is to know about it, in Markdown; or NULL */
+    const char *labels; /* label set of this name; NULL: the model's default */
+    const char *pack;   /* folder with a manifest to verify the files against; or NULL */
+    const char *card;   /* description in Markdown; or NULL */
     uint32_t n_ctx, max_tasks, max_queue, n_threads;
     size_t kv_bytes;
     bool int8;          /* as in shoal_engine_opts */
     bool kv_q8, pinned; /* pinned: loaded at start, never unloaded by itself */
-    int32_t priority;   /* of its place in memory: lower ones go first */
+    int32_t priority;   /* models of lower priority are unloaded first */
 };
 
-/* One file (or folder) with its engine; several names may stand for it. */
+/* A file or folder with its engine.  Several names may share it. */
 struct registry_slot {
     struct registry_slot *next;
     struct registry *all;
     char *path, *pack;
-    uint64_t serial;           /* never used again, unlike an address */
+    uint64_t serial;           /* unique in this process, unlike an address */
     struct registry_spec spec; /* of the first name; strings are not valid */
     uint32_t n_names;
     /* under the registry's lock */
     enum registry_state state;
-    bool want_unload, want_load; /* want_load: once it is closed */
+    bool want_unload, want_load; /* want_load: load it again once it is closed */
     struct shoal_engine *engine;
-    void *attached; /* of registry_attach; freed before the engine is closed */
+    void *attached; /* see registry_attach; freed before the engine is closed */
     void (*detach)(void *attached);
-    unsigned kinds; /* enum shoal_kind, known once it was loaded */
-    uint32_t n_ctx; /* the same */
+    unsigned kinds; /* enum shoal_kind; 0 until it was loaded once */
+    uint32_t n_ctx; /* of the engine; 0 until it was loaded once */
     struct identity local, content;
     bool hash_failed;   /* the content could not be read: not tried again until the next load */
-    uint64_t created_s; /* time of the file */
-    /* One of the two above.  Release and acquire: whoever sees the pointer sees what it points to,
-     * which does not change while the slot is used. */
+    uint64_t created_s; /* modification time of the file */
+    /* Points to local or content.  Release and acquire: a reader that sees the pointer also sees
+     * what it points to, which does not change while the slot is in use. */
     _Atomic(const struct identity *) identity;
     uint32_t users;
     uint64_t last_used_ns;
@@ -81,7 +82,7 @@ struct registry_model { /* a name */
     char *name, *task, *labels, *card;
     struct registry_model *next;
     struct registry_slot *slot;
-    bool gone; /* taken out of the list when the last user leaves */
+    bool gone; /* removed: freed when the last user leaves */
     uint32_t users;
     struct model_stats stats;
 };
@@ -91,14 +92,14 @@ static inline struct shoal_engine *registry_engine(const struct registry_model *
     return m->slot->engine; /* does not change while m is held */
 }
 
-/* Which model this is, as far as it is known now; borrowed while m is held.  Its content may become
- * known at any time, so what is asked for twice may differ, but both mean the same bytes. */
+/* The identity as it is known now; borrowed while m is held.  The content's hash may become known
+ * at any time, so two calls may return different identities; both mean the same bytes. */
 static inline const struct identity *registry_identity(const struct registry_model *m)
 {
     return atomic_load_explicit(&m->slot->identity, memory_order_acquire);
 }
 
-/* Somebody who waits until a model is loaded.  fn: on the registry's thread; rc as registry_get. */
+/* Waits until a model is loaded.  fn is called on the loading thread; rc as of registry_get. */
 struct registry_wait {
     struct registry_wait *next;
     struct registry_model *model;
@@ -106,60 +107,62 @@ struct registry_wait {
 };
 
 struct registry_opts {
-    size_t memory_bytes;     /* over all that is loaded; 0: what the machine has */
+    size_t memory_bytes;     /* limit for all loaded models together; 0: what the machine has */
     uint32_t idle_unload_ms; /* 0: never */
     const char *cache_dir;   /* as in shoal_engine_opts */
-    /* What was kept of a model under the identity `from` belongs to `to` from now on; NULL: the
-     * file is another one, and it is of no use any more.  On a thread of the registry's, under its
-     * lock; may be NULL. */
+    /* Answers kept under the identity `from` belong to `to` from now on.  to NULL: the file was
+     * replaced, and they are useless.  Called on a thread of the registry, under its lock; may be
+     * NULL. */
     void (*identity)(void *ctx, const uint8_t from[SHA256_BYTES], const uint8_t *to);
-    /* A model's state is another one, or a name came or went.  On any thread, under the registry's
-     * lock; may be NULL. */
-    void (*moved)(void *ctx);
+    /* A model changed its state, or a name was added or removed.  Called on any thread, under the
+     * registry's lock; may be NULL. */
+    void (*changed)(void *ctx);
     void *ctx; /* of both */
 };
 
 SHOAL_MUST_CHECK int registry_create(struct registry **out, const struct registry_opts *o,
                                      struct err *e);
-/* Waits for the loading thread; every reference must be back. */
+/* Waits for both threads.  All references must have been given back. */
 void registry_destroy(struct registry *r);
 
-/* SHOAL_EINVAL: the name is there already. */
+/* SHOAL_EINVAL: the name exists already. */
 SHOAL_MUST_CHECK int registry_add(struct registry *r, const struct registry_spec *spec,
                                   struct err *e);
 /* Takes a model out of the list; it is unloaded when its last user leaves. */
 SHOAL_MUST_CHECK int registry_remove(struct registry *r, const char *name, struct err *e);
-/* NULL name: the first model that does it.  0: *out is ready and held.  SHOAL_EBUSY: it is being
- * loaded; w (may be NULL) is called once it is ready (held) or failed (not held).
- * SHOAL_ENOTFOUND, SHOAL_EINVAL (it does other things), or why it could not be loaded. */
+/* name NULL: the first model that can do it.  0: *out is loaded, and the caller holds a reference.
+ * SHOAL_EBUSY: it is being loaded; w (may be NULL) is called once it is ready (with a reference) or
+ * has failed (without).  SHOAL_ENOTFOUND, SHOAL_EINVAL (it does other things), or the reason why it
+ * could not be loaded. */
 SHOAL_MUST_CHECK int registry_get(struct registry *r, const char *name, enum shoal_kind kind,
                                   struct registry_model **out, struct registry_wait *w,
                                   struct err *e);
-/* Can this model, which is held, do that?  SHOAL_EINVAL says what it does instead. */
+/* Whether a held model can do this.  SHOAL_EINVAL: the message lists what it can do. */
 SHOAL_MUST_CHECK int registry_check(const struct registry_model *m, enum shoal_kind kind,
                                     struct err *e);
 void registry_put(struct registry_model *m);
-/* One more reference to a model that is held. */
+/* Another reference to a held model. */
 void registry_hold(struct registry_model *m);
-/* What was made for the engine of a model, which is held: made once, kept while it is loaded. */
+/* An object that belongs to the engine of a held model: made by the first call, shared by the later
+ * ones, freed by detach before the engine is closed. */
 SHOAL_MUST_CHECK int
 registry_attach(struct registry_model *m,
                 int (*make)(void *ctx, void **out, struct shoal_engine *en, struct err *e),
                 void *ctx, void (*detach)(void *attached), void **out, struct err *e);
-/* How long a request to a model, which is held, would take now. */
+/* How long a request to a held model would take now. */
 struct cost_estimate registry_estimate(const struct registry_model *m,
                                        const struct cost_request *r);
-/* As cost_speed, of a model that is held, or within registry_each; 0 if it is not loaded. */
+/* As cost_speed.  For held models, or within registry_each; 0 if the model is not loaded. */
 void registry_speed(const struct registry_model *m, double *prefill_ns, double *token_ns);
-/* Starts loading or unloading; unloading waits for the users. */
+/* Start loading or unloading, without waiting.  A model is unloaded when its last user leaves. */
 SHOAL_MUST_CHECK int registry_load(struct registry *r, const char *name, struct err *e);
 SHOAL_MUST_CHECK int registry_unload(struct registry *r, const char *name, struct err *e);
-/* Every name in order, under the lock: look, do not keep, do not call the registry. */
+/* Calls fn for every name, in order, under the lock: fn must not keep m nor call the registry. */
 void registry_each(struct registry *r, void (*fn)(void *ctx, const struct registry_model *m),
                    void *ctx);
 /* false: there is no such name. */
 bool registry_state(struct registry *r, const char *name, enum registry_state *out);
-/* Pinned models are loaded, or have failed. */
+/* All pinned models are loaded or have failed. */
 bool registry_ready(struct registry *r);
 const char *registry_state_name(enum registry_state s);
 

@@ -43,10 +43,10 @@ void registry_slot_free(struct registry_slot *s)
     mem_free(s);
 }
 
-void registry_moved(struct registry *r)
+void registry_changed(struct registry *r)
 {
-    if (r->opts.moved)
-        r->opts.moved(r->opts.ctx);
+    if (r->opts.changed)
+        r->opts.changed(r->opts.ctx);
 }
 
 void registry_set_state(struct registry_slot *s, enum registry_state state)
@@ -54,7 +54,7 @@ void registry_set_state(struct registry_slot *s, enum registry_state state)
     if (s->state == state)
         return;
     s->state = state;
-    registry_moved(s->all);
+    registry_changed(s->all);
 }
 
 int registry_create(struct registry **out, const struct registry_opts *o, struct err *e)
@@ -214,7 +214,7 @@ int registry_add(struct registry *r, const struct registry_spec *spec, struct er
             start_loading(m->slot);
         if (m->slot->created_s == 0 && stat(m->slot->path, &st) == 0)
             m->slot->created_s = (uint64_t)st.st_mtim.tv_sec;
-        registry_moved(r);
+        registry_changed(r);
         pthread_cond_signal(&r->work);
     }
     pthread_mutex_unlock(&r->lock);
@@ -351,7 +351,7 @@ static int change(struct registry *r, const char *name, enum change what, struct
         s->want_unload = s->state == REGISTRY_READY;
     } else if (s) {
         m->gone = true;
-        registry_moved(r);
+        registry_changed(r);
     }
     pthread_cond_signal(&r->work);
     pthread_mutex_unlock(&r->lock);

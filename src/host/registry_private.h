@@ -24,7 +24,7 @@ struct registry {
     uint64_t next_serial;
 };
 
-void registry_moved(struct registry *r);
+void registry_changed(struct registry *r);
 void registry_set_state(struct registry_slot *s, enum registry_state state);
 void registry_detach(struct registry_slot *s);
 void registry_slot_free(struct registry_slot *s);

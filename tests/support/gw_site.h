@@ -16,7 +16,7 @@
 #include "gateway/grpc/health.h"
 #include "host/prompt_cache.h"
 
-static inline void gw_site_moved(void *gw)
+static inline void gw_site_changed(void *gw)
 {
     health_changed(gw);
 }
@@ -31,7 +31,7 @@ static inline void gw_site_identity(void *ctx, const uint8_t *from, const uint8_
 static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
 {
     struct registry_opts mo = {
-        .cache_dir = "", .identity = gw_site_identity, .moved = gw_site_moved, .ctx = gw};
+        .cache_dir = "", .identity = gw_site_identity, .changed = gw_site_changed, .ctx = gw};
     struct gw_loop *gl = &gw->loops[0];
     *gw = (struct gw){.n_loops = 1};
     int rc = config_create(&gw->config, NULL);
