@@ -27,7 +27,7 @@ int turns_load(struct engine_run *b, size_t side, double *ms, struct err *e)
     cJSON_AddNumberToObject(q, "threads", b->o->max_threads);
     cJSON_AddNumberToObject(q, "ctx", b->ctx);
     cJSON_AddNumberToObject(q, "seqs", b->seqs);
-    /* the first load may have to pack all weights */
+    /* the first load may have to tile all weights */
     int rc = duel_ask(&b->d, &b->d.prog[side], q, 5 * b->o->answer_s, &reply, e);
     *ms = turns_field(reply, "load_ms");
     cJSON_Delete(reply);

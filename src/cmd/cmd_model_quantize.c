@@ -121,7 +121,7 @@ static int measure(struct job *job, struct bare_model *m, const char *what,
                     : CMD_OK;
 }
 
-/* Packed weights of a run like this are not worth keeping. */
+/* The tiled weights of such a run are not worth caching. */
 static int open_model(struct job *job, const char *path, struct bare_model *m)
 {
     const struct bare_model_opts mo = {.path = path,

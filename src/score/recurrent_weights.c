@@ -137,7 +137,7 @@ int recurrent_weights_kernel(const struct recurrent_weights *w, const char *name
     return 0;
 }
 
-/* One matrix while it is packed. */
+/* One matrix while it is tiled. */
 struct source {
     const struct safetensors_tensor *t;
     const float *scales; /* per row, for an I8 tensor; otherwise NULL */
