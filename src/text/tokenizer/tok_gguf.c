@@ -362,25 +362,27 @@ static int choose_kind(struct loader *l, struct err *e)
     return 0;
 }
 
+static double score_of(const void *value, uint32_t id)
+{
+    double score = 0;
+    (void)model_file_f64_at(value, id, &score); /* checked by make_spm */
+    return score;
+}
+
 static int make_spm(struct loader *l, struct err *e)
 {
     struct tokenizer *t = l->t;
     const struct model_file_value *value = model_file_find(l->m, KEY "scores");
+    double score;
     if (!value || value->type != MODEL_FILE_ARRAY || value->n_elems < t->v.n)
         return err_set(e, SHOAL_EFORMAT, KEY "scores is missing or shorter than the vocabulary");
-    double *scores = mem_zalloc_n(t->v.n, sizeof(*scores));
-    int rc = scores
-                 ? 0
-                 : err_set(e, SHOAL_ENOMEM, "out of memory for a vocabulary of %u tokens", t->v.n);
-    for (uint32_t i = 0; i < t->v.n && rc == 0; i++)
-        if (!model_file_f64_at(value, i, &scores[i]))
-            rc = err_set(e, SHOAL_EFORMAT, KEY "scores is not an array of numbers");
-    if (rc == 0)
-        rc = tok_spm_create(&t->state, &t->v, &t->special, scores, t->info.add_space_prefix, e);
-    mem_free(scores);
+    for (uint32_t i = 0; i < t->v.n; i++)
+        if (!model_file_f64_at(value, i, &score))
+            return err_set(e, SHOAL_EFORMAT, KEY "scores is not an array of numbers");
     t->ops = &tok_spm_ops;
     t->info.nl = t->v.byte_id['\n'];
-    return rc;
+    return tok_spm_create(&t->state, &t->v, &t->special, score_of, value, t->info.add_space_prefix,
+                          e);
 }
 
 static bool next_merge(void *ctx, struct str *left, struct str *right)

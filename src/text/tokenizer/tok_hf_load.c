@@ -128,6 +128,11 @@ static int make_merges(struct tok_hf_build *b, struct err *e)
     return tok_bpe_create(&b->hf->model_state, &o, &src, e);
 }
 
+static double score_of(const void *scores, uint32_t id)
+{
+    return ((const double *)scores)[id];
+}
+
 static int make_model(struct tok_hf_build *b, struct err *e)
 {
     struct tok_vocab *v = &b->t->v;
@@ -138,7 +143,7 @@ static int make_model(struct tok_hf_build *b, struct err *e)
         return make_merges(b, e);
     case TOKENIZER_KIND_SPM:
         hf->model = &tok_spm_ops;
-        return tok_spm_create(&hf->model_state, v, &b->t->special, b->scores, false, e);
+        return tok_spm_create(&hf->model_state, v, &b->t->special, score_of, b->scores, false, e);
     case TOKENIZER_KIND_WPM:
         hf->model = &tok_wpm_ops;
         return tok_wpm_create(&hf->model_state,

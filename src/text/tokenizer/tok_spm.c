@@ -42,7 +42,7 @@ static void destroy(void *state)
 }
 
 int tok_spm_create(void **out, const struct tok_vocab *v, const struct tok_special *special,
-                   const double *scores, bool space_prefix, struct err *e)
+                   tok_spm_score_fn score, const void *ctx, bool space_prefix, struct err *e)
 {
     struct spm *spm = mem_zalloc(sizeof(*spm));
     *out = NULL;
@@ -60,7 +60,7 @@ int tok_spm_create(void **out, const struct tok_vocab *v, const struct tok_speci
         return rc;
     }
     for (uint32_t i = 0; i < v->n; i++)
-        prio[i] = priority(scores[i]);
+        prio[i] = priority(score(ctx, i));
     *out = spm;
     return 0;
 }

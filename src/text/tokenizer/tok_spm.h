@@ -12,9 +12,11 @@
 
 extern const struct tokenizer_ops tok_spm_ops; /* texts and words */
 
-/* scores: [v->n].  space_prefix: texts get a space in front. */
+typedef double (*tok_spm_score_fn)(const void *ctx, uint32_t id);
+
+/* score: of a token, called once for each.  space_prefix: texts get a space in front. */
 SHOAL_MUST_CHECK int tok_spm_create(void **out, const struct tok_vocab *v,
-                                    const struct tok_special *special, const double *scores,
-                                    bool space_prefix, struct err *e);
+                                    const struct tok_special *special, tok_spm_score_fn score,
+                                    const void *ctx, bool space_prefix, struct err *e);
 
 #endif
