@@ -267,7 +267,9 @@ async function breaks(session) {
 }
 
 (async () => {
-    const server = await t.start(shoal, ['-m', `enc=${t.root}/models/encoder`, '-m', `long=${long}`]);
+    const config = path.join(t.tmp, 'patient.yaml'); // whatever holds up the end hangs this test
+    fs.writeFileSync(config, 'drain: 1h\n');
+    const server = await t.start(shoal, ['--config', config, '-m', `enc=${t.root}/models/encoder`, '-m', `long=${long}`]);
     const address = `127.0.0.1:${server.port}`;
     await discovers(address, 'v1');
     await discovers(address, 'v1alpha');
@@ -293,7 +295,7 @@ async function breaks(session) {
     const stop = new AbortController();
     const work = (await fetch(`${server.url}/v1/completions`, { method: 'POST', signal: stop.signal, body: JSON.stringify(
         { model: 'long', prompt: Array(64).fill('a'), max_tokens: 2000, ignore_eos: true, stream: true }) })).body.getReader();
-    const began = Date.now(), stopped = server.stop();
+    const stopped = server.stop();
     await whole.is('SERVING', 'NOT_SERVING');
     await model.is('SERVING', 'NOT_SERVING');
     t.check((await work.read()).value?.length > 0, 'work goes on');
@@ -313,7 +315,6 @@ async function breaks(session) {
     t.check(/^SERVING,((NOT_SERVING,)?SERVING,)?NOT_SERVING$/.test(told.join()), `a slow watch: ${told}`);
     slow.slow.close();
     t.same((await stopped).code, 0, 'exit');
-    t.check(Date.now() - began < 15000, 'before the time to drain is over');
     t.same((await ended).code, status.OK, 'the stream ends');
     client.close();
     health.close();

@@ -349,7 +349,7 @@ limits: {body: 200KiB, headers: 4KiB, request_timeout: 400ms}
     await closed;
     t.check(text.endsWith('data: [DONE]\n\n'), 'finished while draining');
     t.same((await server.ended).code, 0, 'exit');
-    const frames = ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff', 'PRI * HTTP/2.0\r\n\r\nxx'];
+    const frames = [`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n${'\xff'.repeat(9)}`, 'PRI * HTTP/2.0\r\n\r\nxx'];
     const other = await t.start(shoal, ['-m', `long=${long}`]);
     for (const f of frames)
         await raw(other.port, [Buffer.from(f, 'latin1')]);
