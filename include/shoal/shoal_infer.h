@@ -41,6 +41,7 @@ struct shoal_infer_opts { /* members that do not belong to the kind are ignored;
     bool held;            /* as in shoal_task_opts */
     void (*done)(void *ctx, const struct shoal_result *result); /* called once; may be NULL */
     void *done_ctx;
+    const char *prompt; /* EMBED: name of a prompt of the model; NULL: its default; "": none */
 };
 
 struct shoal_label {

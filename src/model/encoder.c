@@ -175,6 +175,7 @@ static int plan_tensors(struct encoder *d, struct err *e)
                          false);
     if (rc == 0) {
         plan_claim_prefix(&p, "tag.transitions.");
+        plan_claim_prefix(&p, "sentence_dense."); /* heads_sentence.c */
         rc = plan_check_all_claimed(&p, d->c.arch);
     }
     plan_fini(&p);

@@ -17,7 +17,7 @@
 
 /* ---- memory: all allocations of a model's heads, freed together ------------------------------ */
 
-static void *keep(struct heads *h, void *p)
+void *heads_keep(struct heads *h, void *p)
 {
     void **bigger = p ? mem_realloc(h->owned, (h->n_owned + 1) * sizeof(*bigger)) : NULL;
     if (!bigger) {
@@ -31,7 +31,7 @@ static void *keep(struct heads *h, void *p)
 
 static const char *keep_str(struct heads *h, const char *s, size_t n)
 {
-    return keep(h, mem_strndup(s, n));
+    return heads_keep(h, mem_strndup(s, n));
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
@@ -85,7 +85,7 @@ static int read_labels(struct heads *h, struct heads_set *s, const cJSON *list, 
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) != (int)s->count)
         return err_set(e, SHOAL_EFORMAT, "label set \"%.60s\": expected %u labels", s->name,
                        s->count);
-    const char **labels = keep(h, mem_zalloc_n(s->count, sizeof(*labels)));
+    const char **labels = heads_keep(h, mem_zalloc_n(s->count, sizeof(*labels)));
     uint32_t i = 0;
     for (const cJSON *c = list->child; labels && c; c = c->next) {
         const char *text = cJSON_GetStringValue(c);
@@ -110,7 +110,7 @@ static int read_transitions(struct heads *h, struct heads_set *s, const struct m
     if (t->n_dims != 2 || t->dims[0] != s->count || t->dims[1] != s->count + 1)
         return err_set(e, SHOAL_EFORMAT, "tensor %s is not %u x %u", name, s->count + 1, s->count);
     size_t n = (size_t)s->count * (s->count + 1);
-    float *v = keep(h, mem_aligned((n + 16) * sizeof(*v)));
+    float *v = heads_keep(h, mem_aligned((n + 16) * sizeof(*v)));
     if (!v)
         return err_set(e, SHOAL_ENOMEM, "tensor %s", name);
     quant_to_f32(t->type, t->data, v, n);
@@ -161,7 +161,7 @@ static int read_head(struct heads *h, struct heads_head *head, const struct head
     if (!cJSON_IsObject(sets) || n < 1 || n > MAX_SETS || head->sets)
         return err_set(e, SHOAL_EFORMAT, "config.json: shoal.%.60s has no usable label sets",
                        o->string);
-    head->sets = keep(h, mem_zalloc_n((size_t)n, sizeof(*head->sets)));
+    head->sets = heads_keep(h, mem_zalloc_n((size_t)n, sizeof(*head->sets)));
     if (!head->sets)
         return err_set(e, SHOAL_ENOMEM, "out of memory for the label sets");
     for (const cJSON *c = sets->child; c; c = c->next) {
@@ -189,14 +189,14 @@ static int read_shoal(struct heads *h, const struct heads_source *src, const cJS
     }
     const cJSON *embed = member(shoal, "embed");
     if (embed) {
-        double n = number_or(embed, "dimensions", h->info.dim);
+        double n = number_or(embed, "dimensions", h->info.vector_dim);
         h->embeds = true;
-        if (n >= 1 && n <= (double)h->info.dim)
+        if (n >= 1 && n <= (double)h->info.vector_dim)
             h->info.dimensions = (uint32_t)n;
         if (strcmp(text_of(embed, "pooling"), "cls") == 0)
-            h->info.pooling = HEADS_POOLING_CLS;
+            h->info.poolings[0] = HEADS_POOLING_CLS;
         else if (strcmp(text_of(embed, "pooling"), "pooler") == 0)
-            h->info.pooling = HEADS_POOLING_POOLER;
+            h->info.poolings[0] = HEADS_POOLING_POOLER;
     }
     return 0;
 }
@@ -205,8 +205,8 @@ static int read_shoal(struct heads *h, const struct heads_source *src, const cJS
 static int plain_set(struct heads *h, struct heads_head *head, const struct heads_source *src,
                      const cJSON *config, struct err *e)
 {
-    struct heads_set *s = keep(h, mem_zalloc(sizeof(*s)));
-    const char **labels = keep(h, mem_zalloc_n(head->rows, sizeof(*labels)));
+    struct heads_set *s = heads_keep(h, mem_zalloc(sizeof(*s)));
+    const char **labels = heads_keep(h, mem_zalloc_n(head->rows, sizeof(*labels)));
     const cJSON *names = member(config, "id2label");
     struct model_file_strings texts = {0};
     struct str given;
@@ -240,31 +240,18 @@ static int plain_set(struct heads *h, struct heads_head *head, const struct head
 
 /* ---- pooling -------------------------------------------------------------------------------- */
 
-static void read_pooling(struct heads *h, const struct heads_source *src, const cJSON *sentence)
+/* The key of GGUF files that llama.cpp's tools make; a folder's own settings come afterwards. */
+static void read_pooling_type(struct heads *h, const struct heads_source *src)
 {
-    static const struct {
-        const char *key;
-        enum heads_pooling pooling;
-    } modes[] = {
-        {"pooling_mode_cls_token", HEADS_POOLING_CLS},
-        {"pooling_mode_max_tokens", HEADS_POOLING_MAX},
-        {"pooling_mode_lasttoken", HEADS_POOLING_LAST},
-        {"pooling_mode_mean_tokens", HEADS_POOLING_MEAN},
-    };
     char key[96];
     uint64_t type;
     snprintf(key, sizeof(key), "%.40s.pooling_type", src->arch ? src->arch : "");
     if (src->file && model_file_get_u64(src->file, key, &type) && type >= 1 && type <= 3) {
         h->embeds = true;
-        h->info.pooling = type == 2   ? HEADS_POOLING_CLS
-                          : type == 3 ? HEADS_POOLING_LAST
-                                      : HEADS_POOLING_MEAN;
+        h->info.poolings[0] = type == 2   ? HEADS_POOLING_CLS
+                              : type == 3 ? HEADS_POOLING_LAST
+                                          : HEADS_POOLING_MEAN;
     }
-    for (size_t i = 0; sentence && i < sizeof(modes) / sizeof(modes[0]); i++)
-        if (cJSON_IsTrue(member(sentence, modes[i].key))) {
-            h->embeds = true;
-            h->info.pooling = modes[i].pooling;
-        }
 }
 
 /* The activation is given as the name of a torch class by sentence-transformers. */
@@ -282,9 +269,9 @@ static int read_all(struct heads *h, const struct heads_source *s, const cJSON *
                     const cJSON *sentence, struct err *e)
 {
     const cJSON *shoal = member(config, "shoal");
-    int rc = 0;
-    read_pooling(h, s, sentence);
-    if (cJSON_IsObject(shoal))
+    read_pooling_type(h, s);
+    int rc = heads_sentence_read(h, s, sentence, e);
+    if (rc == 0 && cJSON_IsObject(shoal))
         rc = read_shoal(h, s, shoal, e);
     for (uint32_t i = 0; rc == 0 && i < HEADS_N_HEADS; i++)
         if (h->head[i].rows && !h->head[i].sets)
@@ -295,7 +282,7 @@ static int read_all(struct heads *h, const struct heads_source *s, const cJSON *
     h->info.rerank_sigmoid = !rerank_is_raw(config);
     if (!s->n_classes && !s->n_tags) /* a model without heads is used for its embeddings */
         h->embeds = true;
-    if (h->info.pooling == HEADS_POOLING_POOLER && !s->has_pooler)
+    if (h->info.poolings[0] == HEADS_POOLING_POOLER && !s->has_pooler)
         return err_set(e, SHOAL_EFORMAT, "the pooling mode is \"pooler\", but there is no pooler");
     return 0;
 }
@@ -307,7 +294,8 @@ int heads_create(struct heads **out, const struct heads_source *s, struct err *e
     struct heads *h = mem_zalloc(sizeof(*h));
     if (!h)
         return err_set(e, SHOAL_ENOMEM, "heads");
-    h->info.dim = h->info.dimensions = s->dim;
+    h->info.dim = s->dim;
+    h->info.n_poolings = 1;
     h->head[HEADS_CLASSIFY].rows = s->n_classes;
     h->head[HEADS_TAG].rows = s->n_tags;
     h->has_pre = s->has_pooler;

@@ -44,13 +44,24 @@ enum heads_pooling {
     HEADS_POOLING_POOLER, /* the first token through a dense layer and tanh */
     HEADS_POOLING_MAX,
     HEADS_POOLING_LAST,
+    HEADS_POOLING_MEAN_SQRT,     /* the sum, divided by the square root of the number of tokens */
+    HEADS_POOLING_WEIGHTED_MEAN, /* token i (from 1) weighs i */
 };
+#define HEADS_MAX_POOLINGS 6
 
 struct heads_info {
-    enum heads_pooling pooling; /* EMBED */
-    uint32_t dim, dimensions;   /* of the model; of its embeddings by default */
-    bool rerank_sigmoid;        /* RERANK: the score is a probability; false: it is the logit */
-    bool whole_words; /* TAG: only white space separates words; false: punctuation does too */
+    /* EMBED: the results of several modes are concatenated */
+    enum heads_pooling poolings[HEADS_MAX_POOLINGS];
+    uint32_t n_poolings;
+    uint32_t dim;           /* of the model's last layer */
+    uint32_t vector_dim;    /* of its embeddings: after pooling and dense layers */
+    uint32_t dimensions;    /* of an embedding by default, at most vector_dim */
+    uint32_t room;          /* floats of memory that heads_vector needs */
+    uint32_t max_tokens;    /* of a text, with its special tokens; 0: the model's own limit */
+    bool keep_length;       /* embeddings are not scaled to length 1 */
+    const char *similarity; /* "cosine", "dot", "euclidean" or "manhattan" */
+    bool rerank_sigmoid;    /* RERANK: the score is a probability; false: it is the logit */
+    bool whole_words;       /* TAG: only white space separates words; false: punctuation does too */
 };
 
 struct heads_source {              /* borrowed during create */
@@ -60,6 +71,7 @@ struct heads_source {              /* borrowed during create */
     const char *arch;                /* for keys "<arch>.pooling_type"; may be NULL */
     uint32_t dim, n_classes, n_tags; /* rows of the heads, 0: no such head */
     bool has_pooler;
+    bool pools_itself; /* dim is of a finished embedding, which the model computes (ONNX) */
 };
 
 SHOAL_MUST_CHECK int heads_create(struct heads **out, const struct heads_source *s, struct err *e);
@@ -72,6 +84,9 @@ const struct heads_info *heads_info(const struct heads *h);
 /* Label sets of CLASSIFY or TAG. */
 uint32_t heads_n_sets(const struct heads *h, enum heads_task task);
 const struct heads_set *heads_set(const struct heads *h, enum heads_task task, uint32_t i);
+/* The text that goes before one to be embedded.  name NULL: the model's default; "": none. */
+SHOAL_MUST_CHECK int heads_find_prompt(const struct heads *h, const char *name, const char **text,
+                                       struct err *e);
 /* Finds a set by name; NULL or "": the default set. */
 SHOAL_MUST_CHECK int heads_find_set(const struct heads *h, enum heads_task task, const char *name,
                                     const struct heads_set **out, struct err *e);
@@ -90,15 +105,22 @@ struct heads_answer heads_answer(const struct heads_set *set, const float *proba
 float heads_relevance(const struct heads *h, float logit, bool raw);
 /* Scales the first n values of v to a vector of length 1, in place. */
 void heads_normalize(const struct kern_ops *k, float *v, uint32_t n);
-/* Pools one sequence's last layer, tokens: [n][dim].  Not for HEADS_POOLING_POOLER. */
+/* Pools one sequence's last layer, tokens: [n][dim], by one mode.  Not HEADS_POOLING_POOLER. */
 void heads_pool(const struct kern_ops *k, enum heads_pooling pooling, const float *tokens,
                 uint32_t n, uint32_t dim, float *out);
+
+/* Every mode of the model, one after the other: [n_poolings][dim]. */
+void heads_pool_all(const struct heads *h, const struct kern_ops *k, const float *tokens,
+                    uint32_t n, float *out);
+/* From the pooled vector in out (info.room floats) to the embedding: dense layers, then truncated
+ * to n (0: the model's default) and scaled to length 1, unless keep_length. */
+void heads_finish_vector(const struct heads *h, const struct kern_ops *k, uint32_t n, float *out);
 
 /* The same on an encoder's last pass: logits [count] of a set for sequence seq; RERANK: set is
  * NULL and there is one logit. */
 void heads_class_logits(const struct heads *h, struct encoder *d, uint32_t seq,
                         const struct heads_set *set, float *out);
-/* The embedding of a sequence: pooled, truncated to n (0: the model's default), length 1. */
+/* The embedding of a sequence: pooled and finished.  out: info.room floats. */
 void heads_vector(const struct heads *h, struct encoder *d, uint32_t seq, uint32_t n, float *out);
 
 /* ---- words ----------------------------------------------------------------------------------- */

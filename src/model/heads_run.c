@@ -46,16 +46,28 @@ void heads_pool(const struct kern_ops *k, enum heads_pooling pooling, const floa
 {
     const float *from = pooling == HEADS_POOLING_LAST ? tokens + (size_t)(n - 1) * dim : tokens;
     memcpy(out, from, dim * sizeof(float));
-    if (pooling == HEADS_POOLING_MEAN) {
+    if (pooling == HEADS_POOLING_MEAN || pooling == HEADS_POOLING_MEAN_SQRT) {
         for (uint32_t t = 1; t < n; t++)
             k->add(out, tokens + (size_t)t * dim, dim);
-        k->scale(out, 1.0f / (float)n, dim);
+        k->scale(out, 1.0f / (pooling == HEADS_POOLING_MEAN ? (float)n : sqrtf((float)n)), dim);
     } else if (pooling == HEADS_POOLING_MAX) {
         for (uint32_t t = 1; t < n; t++)
             for (uint32_t i = 0; i < dim; i++)
                 out[i] =
                     tokens[(size_t)t * dim + i] > out[i] ? tokens[(size_t)t * dim + i] : out[i];
+    } else if (pooling == HEADS_POOLING_WEIGHTED_MEAN) {
+        for (uint32_t t = 1; t < n; t++)
+            for (uint32_t i = 0; i < dim; i++)
+                out[i] += (float)(t + 1) * tokens[(size_t)t * dim + i];
+        k->scale(out, 2.0f / ((float)n * ((float)n + 1.0f)), dim);
     }
+}
+
+void heads_pool_all(const struct heads *h, const struct kern_ops *k, const float *tokens,
+                    uint32_t n, float *out)
+{
+    for (uint32_t i = 0; i < h->info.n_poolings; i++)
+        heads_pool(k, h->info.poolings[i], tokens, n, h->info.dim, out + (size_t)i * h->info.dim);
 }
 
 /* The first token through the layer before the classes, if there is one; [dim]. */
@@ -85,15 +97,9 @@ void heads_class_logits(const struct heads *h, struct encoder *d, uint32_t seq,
 void heads_vector(const struct heads *h, struct encoder *d, uint32_t seq, uint32_t n, float *out)
 {
     const struct kern_ops *k = encoder_kernels(d);
-    const uint32_t dim = h->info.dim;
-    const float *v = encoder_spare(d);
-    if (h->info.pooling == HEADS_POOLING_POOLER)
-        v = front(h, d, seq);
+    if (h->info.poolings[0] == HEADS_POOLING_POOLER)
+        memcpy(out, front(h, d, seq), h->info.dim * sizeof(float));
     else
-        heads_pool(k, h->info.pooling, encoder_hidden(d, seq, 0), encoder_seq_len(d, seq), dim,
-                   encoder_spare(d));
-    n = n ? n : h->info.dimensions;
-    n = n < dim ? n : dim;
-    memcpy(out, v, n * sizeof(float));
-    heads_normalize(k, out, n);
+        heads_pool_all(h, k, encoder_hidden(d, seq, 0), encoder_seq_len(d, seq), out);
+    heads_finish_vector(h, k, n, out);
 }

@@ -83,15 +83,35 @@ static int reserve_result(const struct enc *s, struct job *j, struct input *in, 
     case SHOAL_KIND_TAG:
         return reserve_tags(s, j, in, e);
     case SHOAL_KIND_EMBED:
-        if (j->o.dimensions > info->dim)
+        if (j->o.dimensions > info->vector_dim)
             return err_set(e, SHOAL_EINVAL,
                            "cannot give %u dimensions, the model's vectors have %u",
-                           j->o.dimensions, info->dim);
-        in->vector = mem_zalloc_n(info->dim, sizeof(*in->vector));
+                           j->o.dimensions, info->vector_dim);
+        in->vector = mem_zalloc_n(info->room, sizeof(*in->vector));
         return in->vector ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for a task");
     default:
         return rc;
     }
+}
+
+/* Puts the prompt that the model was trained with before the text. */
+static int add_prompt(const struct enc *s, struct job *j, struct err *e)
+{
+    const char *prompt;
+    int rc = heads_find_prompt(s->heads, j->prompt, &prompt, e);
+    if (rc < 0 || !prompt[0])
+        return rc;
+    const size_t n = strlen(prompt);
+    char *text = mem_alloc(n + j->o.text_bytes + 1);
+    if (!text)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
+    memcpy(text, prompt, n);
+    memcpy(text + n, j->text, j->o.text_bytes);
+    text[n + j->o.text_bytes] = '\0';
+    mem_free(j->text);
+    j->o.text = j->text = text;
+    j->o.text_bytes += n;
+    return 0;
 }
 
 static int prepare(const void *self, struct job *j, struct err *e)
@@ -103,7 +123,9 @@ static int prepare(const void *self, struct job *j, struct err *e)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
     j->input = in;
     tok_encoding_init(&in->x);
-    int rc = tokenizer_encode_pair(s->tokenizer, &in->x, j->text, j->o.text_bytes,
+    int rc = j->o.kind == SHOAL_KIND_EMBED ? add_prompt(s, j, e) : 0;
+    if (rc == 0)
+        rc = tokenizer_encode_pair(s->tokenizer, &in->x, j->text, j->o.text_bytes,
                                    pair ? j->document : NULL, pair ? j->o.document_bytes : 0,
                                    s->n_ctx, TOKENIZER_ADD_SPECIAL | TOKENIZER_CUT_SECOND, e);
     if (rc < 0)
@@ -174,15 +196,15 @@ static void vector(struct enc *s, const struct input *in, uint32_t n)
         return;
     }
     enum onnx_encoder_output whole =
-        info->pooling == HEADS_POOLING_POOLER ? ONNX_ENCODER_POOLED : ONNX_ENCODER_SENTENCE;
+        info->poolings[0] == HEADS_POOLING_POOLER ? ONNX_ENCODER_POOLED : ONNX_ENCODER_SENTENCE;
     const float *v = onnx_encoder_get(s->onnx, whole, in->seq, 0);
     if (v) /* pooled by the model itself */
         memcpy(in->vector, v, info->dim * sizeof(*v));
     else
-        heads_pool(s->kernels, info->pooling,
-                   onnx_encoder_get(s->onnx, ONNX_ENCODER_HIDDEN, in->seq, 0), (uint32_t)in->x.n,
-                   info->dim, in->vector);
-    heads_normalize(s->kernels, in->vector, n ? n : info->dimensions);
+        heads_pool_all(s->heads, s->kernels,
+                       onnx_encoder_get(s->onnx, ONNX_ENCODER_HIDDEN, in->seq, 0),
+                       (uint32_t)in->x.n, in->vector);
+    heads_finish_vector(s->heads, s->kernels, n, in->vector);
 }
 
 static void classify(struct enc *s, struct job *j, struct input *in)
@@ -323,11 +345,11 @@ static void info_onnx(const struct enc *s, struct shoal_engine_info *out)
 static void info(const void *self, struct shoal_engine_info *out)
 {
     const struct enc *s = self;
-    out->n_ctx = out->n_ctx_train = s->n_ctx;
     if (s->onnx)
         info_onnx(s, out);
     else
         encoder_core_info(s->encoder, s->file, out);
+    out->n_ctx = out->n_ctx_train = s->n_ctx;
 }
 
 static void close_(void *self)
@@ -359,7 +381,9 @@ static const struct specialist_ops ops = {
 
 static int reserve(struct enc *s, struct err *e)
 {
-    uint32_t widest = heads_info(s->heads)->dim;
+    uint32_t widest = heads_info(s->heads)->dim, most = heads_info(s->heads)->max_tokens;
+    if (most && most < s->n_ctx) /* the model's files allow fewer tokens than it has positions */
+        s->n_ctx = most;
     for (int task = HEADS_CLASSIFY; task <= HEADS_TAG; task++)
         for (uint32_t i = 0; i < heads_n_sets(s->heads, (enum heads_task)task); i++) {
             uint32_t n = heads_set(s->heads, (enum heads_task)task, i)->count;
@@ -409,7 +433,8 @@ static int open_onnx_heads(struct enc *s, struct err *e)
                                   .dim = dim,
                                   .n_classes = i->dims[ONNX_ENCODER_LOGITS],
                                   .n_tags = i->dims[ONNX_ENCODER_TOKEN_LOGITS],
-                                  .has_pooler = i->dims[ONNX_ENCODER_POOLED] > 0};
+                                  .has_pooler = i->dims[ONNX_ENCODER_POOLED] > 0,
+                                  .pools_itself = i->dims[ONNX_ENCODER_SENTENCE] > 0};
     return heads_create(&s->heads, &source, e);
 }
 

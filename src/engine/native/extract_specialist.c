@@ -21,7 +21,8 @@ struct sum {
     struct encoder *encoder;
     struct heads *heads;
     uint32_t n_ctx, max_seqs, max_tokens, dim;
-    struct encoder_seq *seqs; /* [max_seqs], the engine's thread only */
+    struct encoder_seq *seqs; /* [max_seqs], the engine's thread only, like the next */
+    float *vector;            /* room for one embedding while it is computed */
 };
 
 struct input { /* of a job */
@@ -100,6 +101,7 @@ static void drop(struct job *j)
 /* Embeds sentences from `from` on, as many as fit one pass; returns the next one to embed. */
 static uint32_t pass(struct sum *s, struct input *in, uint32_t from)
 {
+    const uint32_t n_values = heads_info(s->heads)->dimensions; /* the rest stays zero */
     uint32_t n = 0, tokens = 0;
     while (from + n < in->doc->n && n < s->max_seqs &&
            (n == 0 || tokens + in->x[from + n].n <= s->max_tokens)) {
@@ -109,8 +111,10 @@ static uint32_t pass(struct sum *s, struct input *in, uint32_t from)
         tokens += (uint32_t)x->n;
     }
     encoder_forward(s->encoder, s->seqs, n);
-    for (uint32_t i = 0; i < n; i++)
-        heads_vector(s->heads, s->encoder, i, 0, in->vectors + (size_t)(from + i) * s->dim);
+    for (uint32_t i = 0; i < n; i++) {
+        heads_vector(s->heads, s->encoder, i, 0, s->vector);
+        memcpy(in->vectors + (size_t)(from + i) * s->dim, s->vector, n_values * sizeof(*s->vector));
+    }
     return from + n;
 }
 
@@ -169,6 +173,7 @@ static void close_(void *self)
     heads_destroy(s->heads);
     extract_close(s->extract);
     mem_free(s->seqs);
+    mem_free(s->vector);
     mem_free(s);
 }
 
@@ -206,12 +211,16 @@ static int load(struct sum *s, struct model_file **file, struct tokenizer **toke
         return err_wrap(e, "%s", folder);
     s->file = *file;
     s->tokenizer = *tokenizer;
+    const uint32_t most = heads_info(s->heads)->max_tokens;
     s->n_ctx = encoder_sizes(s->encoder).n_ctx;
+    if (most && most < s->n_ctx)
+        s->n_ctx = most;
     s->max_seqs = encoder_sizes(s->encoder).max_seqs;
     s->max_tokens = encoder_sizes(s->encoder).max_tokens;
-    s->dim = heads_info(s->heads)->dim;
+    s->dim = heads_info(s->heads)->vector_dim;
+    s->vector = mem_zalloc_n(heads_info(s->heads)->room, sizeof(*s->vector));
     s->seqs = mem_zalloc_n(s->max_seqs, sizeof(*s->seqs));
-    return s->seqs ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for a summarizer");
+    return s->seqs && s->vector ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for a summarizer");
 }
 
 int extract_specialist_open(struct specialist *sp, struct model_file **file,

@@ -73,6 +73,7 @@ int hf_documents_add(struct hf_folder *f, struct err *e)
         {"preprocessor_config.json", "huggingface.preprocessor", false},
         {"1_Pooling/config.json", "huggingface.sentence_pooling", false},
         {"sentence_bert_config.json", "huggingface.sentence_config", false},
+        {"config_sentence_transformers.json", "huggingface.sentence_settings", false},
         {"modules.json", "huggingface.sentence_modules", false},
         {"tokenizer.json", "tokenizer.huggingface.json", false},
         {"tokenizer_config.json", "tokenizer.huggingface.config", false},
@@ -93,22 +94,108 @@ int hf_documents_add(struct hf_folder *f, struct err *e)
     return add_list(f, parts, sizeof(parts) / sizeof(parts[0]), e);
 }
 
-int hf_documents_check_modules(const struct hf_folder *f, struct err *e)
+/* ---- the modules of a sentence embedder ------------------------------------------------------ */
+
+/* A copy of a tensor of a dense layer, under its name in the model. */
+static int add_dense_tensor(struct hf_folder *f, const struct safetensors *st, const char *from,
+                            const char *to, struct err *e)
 {
-    static const char *const known[] = {"Transformer", "Pooling", "Normalize"};
+    static const enum quant_type types[] = {[SAFETENSORS_F32] = QUANT_F32,
+                                            [SAFETENSORS_F16] = QUANT_F16,
+                                            [SAFETENSORS_BF16] = QUANT_BF16};
+    const struct safetensors_tensor *t = safetensors_find(st, from);
+    if (!t)
+        return 0; /* heads_sentence.c knows whether it must be there */
+    if ((t->type != SAFETENSORS_F32 && t->type != SAFETENSORS_F16 && t->type != SAFETENSORS_BF16) ||
+        t->n_dims < 1 || t->n_dims > 2)
+        return err_set(e, SHOAL_EUNSUPPORTED, "tensor %s is of type %s with %u dimensions", from,
+                       safetensors_type_name(t->type), t->n_dims);
+    uint8_t *data = model_file_alloc(f->file, t->n_bytes);
+    char *name = data ? model_file_alloc(f->file, strlen(to) + 1) : NULL;
+    struct model_file_tensor *g = name ? model_file_add_tensor(f->file) : NULL;
+    if (!g)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for tensor %s", from);
+    memcpy(data, t->data, t->n_bytes);
+    memcpy(name, to, strlen(to) + 1);
+    *g = (struct model_file_tensor){
+        .name = {name, strlen(to)},
+        .type = types[t->type],
+        .n_dims = t->n_dims,
+        .dims = {t->dims[t->n_dims - 1], t->n_dims == 2 ? t->dims[0] : 1, 1, 1},
+        .data = data,
+        .n_bytes = t->n_bytes,
+        .in_memory = true};
+    return 0;
+}
+
+static int add_dense(struct hf_folder *f, const char *dir, uint32_t which, struct err *e)
+{
+    static const char *const parts[] = {"weight", "bias"};
+    char path[PATH_MAX], from[32], to[64];
+    struct safetensors *st = NULL;
+    if ((size_t)snprintf(path, sizeof(path), "%s/%s/model.safetensors", f->path, dir) >=
+        sizeof(path))
+        return err_set(e, SHOAL_EINVAL, "a path of %zu bytes is too long", strlen(f->path));
+    int rc = safetensors_open(&st, path, e);
+    for (size_t i = 0; rc == 0 && i < 2; i++) {
+        snprintf(from, sizeof(from), "linear.%s", parts[i]);
+        snprintf(to, sizeof(to), "sentence_dense.%u.%s", which, parts[i]);
+        rc = add_dense_tensor(f, st, from, to, e);
+    }
+    safetensors_close(st);
+    return rc;
+}
+
+/* Adds path/config.json of a module under a key. */
+static int add_module_config(struct hf_folder *f, const char *dir, const char *key, struct err *e)
+{
+    char name[300];
     struct file_map m;
+    if (!dir[0] || dir[0] == '.' || strchr(dir, '/') || strlen(dir) > 255)
+        return err_set(e, SHOAL_EFORMAT, "\"%.80s\" is not the name of a folder", dir);
+    snprintf(name, sizeof(name), "%s/config.json", dir);
+    int rc = map_document(f, name, MAX_CONFIG_BYTES, &m, e);
+    if (rc == 0)
+        return err_set(e, SHOAL_EFORMAT, "%s is missing", name);
+    if (rc == 1)
+        model_file_put_document(f->file, key, false, &m);
+    return rc < 0 ? rc : 0;
+}
+
+static int add_module(struct hf_folder *f, const cJSON *j, bool tensors, uint32_t *n_dense,
+                      struct err *e)
+{
+    const char *type = hf_config_str(j, "type"), *dot = strrchr(type, '.');
+    const char *dir = hf_config_str(j, "path");
+    const char *name = dot ? dot + 1 : type;
+    char key[64];
+    if (!strcmp(name, "Transformer") || !strcmp(name, "Normalize"))
+        return 0;
+    if (!strcmp(name, "Pooling"))
+        return add_module_config(f, dir, "huggingface.sentence_pooling", e);
+    if (strcmp(name, "Dense") != 0)
+        return err_set(e, SHOAL_EUNSUPPORTED, "\"%.80s\" is not supported", type);
+    snprintf(key, sizeof(key), "huggingface.sentence_dense.%u", *n_dense);
+    int rc = add_module_config(f, dir, key, e);
+    if (rc == 0 && tensors)
+        rc = add_dense(f, dir, *n_dense, e);
+    ++*n_dense;
+    return rc;
+}
+
+int hf_documents_add_modules(struct hf_folder *f, bool tensors, struct err *e)
+{
+    struct file_map m;
+    uint32_t n_dense = 0;
     int rc = map_document(f, "modules.json", MAX_CONFIG_BYTES, &m, e);
     if (rc <= 0)
         return rc;
     cJSON *json = cJSON_ParseWithLength((const char *)m.bytes, m.n_bytes);
     rc = cJSON_IsArray(json) ? 0 : err_set(e, SHOAL_EFORMAT, "modules.json is not a JSON array");
     for (const cJSON *j = rc == 0 ? json->child : NULL; rc == 0 && j; j = j->next) {
-        const char *type = hf_config_str(j, "type"), *dot = strrchr(type, '.');
-        bool ok = false;
-        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-            ok = ok || !strcmp(dot ? dot + 1 : type, known[i]);
-        if (!ok)
-            rc = err_set(e, SHOAL_EUNSUPPORTED, "modules.json: \"%.80s\" is not supported", type);
+        rc = add_module(f, j, tensors, &n_dense, e);
+        if (rc < 0)
+            err_wrap(e, "modules.json");
     }
     cJSON_Delete(json);
     file_map_close(&m);

@@ -306,7 +306,9 @@ static int read_documents(struct hf_folder *f, struct err *e)
         return rc; /* this text names the folder */
     const char *type = hf_config_str(f->config, "model_type");
     add_general(f, type[0] ? type : "unknown");
-    rc = describe(f, e);
+    rc = hf_documents_add_modules(f, false, e);
+    if (rc == 0)
+        rc = describe(f, e);
     return rc < 0 ? err_wrap(e, "%s", f->path) : 0;
 }
 
@@ -323,7 +325,7 @@ static int read_model(struct hf_folder *f, struct err *e)
         rc = f->arch->configure(f, e);
     }
     if (rc == 0)
-        rc = hf_documents_check_modules(f, e);
+        rc = hf_documents_add_modules(f, true, e);
     if (rc == 0)
         rc = describe(f, e);
     if (rc == 0)

@@ -7,8 +7,11 @@
  *   huggingface.config              config.json
  *   huggingface.generation_config   generation_config.json
  *   huggingface.preprocessor        preprocessor_config.json
- *   huggingface.sentence_pooling    1_Pooling/config.json
+ *   huggingface.sentence_pooling    1_Pooling/config.json, or what modules.json names
+ *   huggingface.sentence_dense.N    2_Dense/config.json and so on, N from 0; their weights are the
+ *                                   tensors sentence_dense.N.weight and .bias
  *   huggingface.sentence_config     sentence_bert_config.json
+ *   huggingface.sentence_settings   config_sentence_transformers.json
  *   huggingface.sentence_modules    modules.json
  *   tokenizer.huggingface.json      tokenizer.json
  *   tokenizer.huggingface.config    tokenizer_config.json

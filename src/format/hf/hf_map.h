@@ -61,8 +61,9 @@ struct hf_folder {
 
 bool hf_documents_has(const struct hf_folder *f, const char *name);
 SHOAL_MUST_CHECK int hf_documents_read_config(struct hf_folder *f, struct err *e);
-/* Checks the modules of a sentence embedder: an unsupported one must not be ignored. */
-SHOAL_MUST_CHECK int hf_documents_check_modules(const struct hf_folder *f, struct err *e);
+/* Adds the modules that modules.json of a sentence embedder names: their config.json and, if
+ * wanted, their tensors.  An unsupported module is an error.  Before hf_documents_add. */
+SHOAL_MUST_CHECK int hf_documents_add_modules(struct hf_folder *f, bool tensors, struct err *e);
 /* Adds all documents, verbatim, to the metadata. */
 SHOAL_MUST_CHECK int hf_documents_add(struct hf_folder *f, struct err *e);
 

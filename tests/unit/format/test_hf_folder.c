@@ -344,14 +344,20 @@ static void test_refuses_what_it_does_not_know(void **state)
         assert_null(g);
     }
     static const struct part norm = {"embeddings.LayerNorm.weight", 4, 0};
+    static const char lstm[] = "[{\"type\":\"sentence_transformers.models.Transformer\"},"
+                               "{\"type\":\"sentence_transformers.models.LSTM\"}]";
     static const char dense[] = "[{\"type\":\"sentence_transformers.models.Transformer\"},"
-                                "{\"type\":\"sentence_transformers.models.Dense\"}]";
+                                "{\"type\":\"sentence_transformers.models.Dense\","
+                                "\"path\":\"2_Dense\"}]";
     struct model_file *g;
     struct err e = {0};
     put_model("{" BERT "}", &norm, 1);
-    put_file("modules.json", dense, sizeof(dense) - 1);
+    put_file("modules.json", lstm, sizeof(lstm) - 1);
     assert_int_equal(model_open(&g, folder, &e), SHOAL_EUNSUPPORTED);
-    assert_non_null(strstr(e.msg, "sentence_transformers.models.Dense"));
+    assert_non_null(strstr(e.msg, "sentence_transformers.models.LSTM"));
+    put_file("modules.json", dense, sizeof(dense) - 1);
+    assert_int_equal(model_open(&g, folder, &e), SHOAL_EFORMAT);
+    assert_non_null(strstr(e.msg, "2_Dense/config.json is missing"));
     assert_int_equal(model_open(&g, "/", &e), SHOAL_EIO);
     assert_non_null(strstr(e.msg, "/ is a folder without config.json"));
 }

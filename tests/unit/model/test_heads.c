@@ -213,17 +213,27 @@ static void test_vectors(void **state)
         {"{\"pooling_mode_max_tokens\":true}", HEADS_POOLING_MAX},
         {"{\"pooling_mode_mean_tokens\":true}", HEADS_POOLING_MEAN},
         {"{\"pooling_mode_lasttoken\":true}", HEADS_POOLING_LAST},
+        {"{\"pooling_mode_weightedmean_tokens\":true}", HEADS_POOLING_WEIGHTED_MEAN},
+        {"{\"pooling_mode\":\"cls\"}", HEADS_POOLING_CLS},
+        {"{\"pooling_mode\":\"max\"}", HEADS_POOLING_MAX},
+        {"{\"pooling_mode\":\"mean\"}", HEADS_POOLING_MEAN},
+        {"{\"pooling_mode\":\"mean_sqrt_len_tokens\"}", HEADS_POOLING_MEAN_SQRT},
+        {"{\"pooling_mode\":[\"lasttoken\"]}", HEADS_POOLING_LAST},
     };
     const float tokens[3][4] = {{1, 2, 3, 4}, {3, 2, 1, 0}, {-1, 5, -1, 2}};
-    const float pooled[][4] = {[HEADS_POOLING_MEAN] = {1, 3, 1, 2},
-                               [HEADS_POOLING_CLS] = {1, 2, 3, 4},
-                               [HEADS_POOLING_MAX] = {3, 5, 3, 4},
-                               [HEADS_POOLING_LAST] = {-1, 5, -1, 2}};
+    const float pooled[][4] = {
+        [HEADS_POOLING_MEAN] = {1, 3, 1, 2},
+        [HEADS_POOLING_CLS] = {1, 2, 3, 4},
+        [HEADS_POOLING_MAX] = {3, 5, 3, 4},
+        [HEADS_POOLING_LAST] = {-1, 5, -1, 2},
+        [HEADS_POOLING_MEAN_SQRT] = {1.7320508f, 5.1961524f, 1.7320508f, 3.4641016f},
+        [HEADS_POOLING_WEIGHTED_MEAN] = {4.0f / 6, 21.0f / 6, 2.0f / 6, 10.0f / 6}};
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         struct heads *h = made("{}", modes[i].json, 4, 0, 0, 0);
         float v[4];
         assert_true(heads_has(h, HEADS_EMBED));
-        assert_int_equal(heads_info(h)->pooling, modes[i].want);
+        assert_int_equal(heads_info(h)->n_poolings, 1);
+        assert_int_equal(heads_info(h)->poolings[0], modes[i].want);
         heads_pool(&kern_scalar, modes[i].want, tokens[0], 3, 4, v);
         expect_near("pool", v, pooled[modes[i].want], 4);
         heads_destroy(h);
