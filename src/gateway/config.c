@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_open.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "host/pack.h"
@@ -123,10 +124,10 @@ int config_add_model_arg(struct gw_config *c, const char *arg, struct err *e)
 static int read_file(const char *path, struct buf *out, struct err *e)
 {
     char block[16384];
-    int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+    int fd = file_open_regular(path, NULL), rc = 0;
     if (fd < 0)
         return err_set(e, errno == ENOENT ? SHOAL_ENOTFOUND : SHOAL_EIO, "cannot open %s: %s", path,
-                       strerror(errno));
+                       file_open_reason(errno));
     for (;;) {
         ssize_t n = read(fd, block, sizeof(block));
         if (n < 0)

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file_open.h"
 #include "base/hash.h"
 
 #define SETTLED_S 2
@@ -40,7 +41,7 @@ bool hash_memo_get(const char *dir, const struct stat *st, uint8_t out[SHA256_BY
     size_t n = (size_t)describe(want, st);
     if (!dir || !entry_path(path, dir, want, n))
         return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = file_open_regular(path, NULL);
     if (fd < 0)
         return false;
     ssize_t got = read(fd, have, sizeof(have) - 1);

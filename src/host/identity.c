@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_open.h"
 #include "base/mem.h"
 #include "engine/onnx/onnx_files.h"
 #include "host/hash_memo.h"
@@ -333,9 +334,9 @@ static int read_file(struct file *f, uint8_t *block, const _Atomic bool *stop, s
     struct stat before, after;
     struct sha256 s;
     ssize_t got = 0;
-    int rc = 0, fd = open(f->path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &before) < 0)
-        rc = err_set(e, SHOAL_EIO, "cannot open %s: %s", f->path, strerror(errno));
+    int rc = 0, fd = file_open_regular(f->path, &before);
+    if (fd < 0)
+        rc = err_set(e, SHOAL_EIO, "cannot open %s: %s", f->path, file_open_reason(errno));
     sha256_begin(&s);
     while (rc == 0 && (got = read(fd, block, BLOCK_BYTES)) > 0) {
         sha256_add(&s, block, (size_t)got);

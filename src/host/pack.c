@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_open.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "host/sha256.h"
@@ -217,10 +218,10 @@ static int read_manifest(const char *path, struct buf *b, struct err *e)
 {
     char block[16384];
     ssize_t got;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = file_open_regular(path, NULL);
     if (fd < 0)
         return err_set(e, is_absent(errno) ? SHOAL_ENOTFOUND : SHOAL_EIO, "cannot open %s: %s",
-                       path, strerror(errno));
+                       path, file_open_reason(errno));
     while ((got = read(fd, block, sizeof(block))) > 0)
         buf_put(b, block, (size_t)got);
     close(fd);
@@ -331,9 +332,9 @@ static int verify_file(const struct pack_file *f, uint8_t *block, struct err *e)
     struct sha256 h;
     uint64_t n = 0;
     ssize_t got;
-    int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+    int fd = file_open_regular(f->path, NULL);
     if (fd < 0)
-        return err_set(e, SHOAL_EIO, "cannot open %s: %s", f->path, strerror(errno));
+        return err_set(e, SHOAL_EIO, "cannot open %s: %s", f->path, file_open_reason(errno));
     sha256_begin(&h);
     while ((got = read(fd, block, BLOCK_BYTES)) > 0) {
         sha256_add(&h, block, (size_t)got);

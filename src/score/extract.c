@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file_open.h"
 #include "base/mem.h"
 #include "base/strmap.h"
 #include "base/file_map.h"
@@ -157,7 +158,7 @@ void extract_close(struct extract *x)
 bool extract_detect(const char *path)
 {
     char head[256];
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = file_open_regular(path, NULL);
     ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof(head) - 1);
     if (fd >= 0)
         close(fd);

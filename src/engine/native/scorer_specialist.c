@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_open.h"
 #include "base/mem.h"
 #include "score/scorer.h"
 
@@ -145,7 +146,7 @@ static const struct specialist_ops ops = {
 static bool begins_with(const char *path, const char *text)
 {
     char head[32];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = file_open_regular(path, NULL);
     ssize_t n = fd < 0 ? -1 : read(fd, head, sizeof(head));
     if (fd >= 0)
         close(fd);
@@ -155,7 +156,7 @@ static bool begins_with(const char *path, const char *text)
 static bool file_has(const char *path, const char *text)
 {
     char block[4096];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = file_open_regular(path, NULL);
     ssize_t n = fd < 0 ? -1 : read(fd, block, sizeof(block) - 1);
     if (fd >= 0)
         close(fd);
