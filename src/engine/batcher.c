@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/crew.h"
+#include "engine/engine_files.h"
 #include "engine/job.h"
 #include "engine/queue.h"
 
@@ -14,6 +15,9 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, int code)
 {
     struct job *j = t->job;
     uint64_t now = clock_ns();
+    if (code == 0 &&
+        j->result.code == 0) /* else the answer may be of neither version of the model */
+        code = engine_files_check(en, NULL);
     if (code < 0)
         job_fail(j, code, err_text(code));
     j->result.queue_ns = (t->started_ns ? t->started_ns : now) - t->submitted_ns;

@@ -10,6 +10,7 @@
 #include "engine/backends.h"
 #include "engine/batcher.h"
 #include "engine/chat.h"
+#include "engine/engine_files.h"
 #include "engine/engine_state.h"
 #include "engine/onnx/onnx_session.h"
 #include "engine/scheduler.h"
@@ -117,11 +118,18 @@ int shoal_engine_open(struct shoal_engine **out, const char *path,
     if (en->max_tasks > 1024 || en->chunk > 4096)
         rc = err_set(e, SHOAL_EINVAL, "max_tasks is %u (at most 1024), chunk is %u (at most 4096)",
                      en->max_tasks, en->chunk);
+    en->path = mem_strdup(path);
+    if (rc == 0 && !en->path)
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for an engine");
     if (rc == 0)
         rc = shared_crew_get(&en->crew, e);
     if (rc == 0)
         rc = backends_open(en, path, &o, e);
     const bool specialist = en->specialist.ops != NULL;
+    if (rc == 0) {
+        engine_files_report(en, path);
+        rc = engine_files_check(en, e); /* it may have changed while it was read */
+    }
     if (rc == 0)
         rc = specialist ? reserve_jobs(en, e) : reserve(en, e);
     if (rc == 0)
@@ -168,6 +176,7 @@ void shoal_engine_close(struct shoal_engine *en)
     mem_free(en->slot_used);
     mem_free(en->name);
     mem_free(en->arch);
+    mem_free(en->path);
     pthread_mutex_destroy(&en->lock);
     pthread_cond_destroy(&en->wake);
     pthread_cond_destroy(&en->finished);

@@ -51,6 +51,8 @@ struct shoal_engine {
     char *name;
     char *arch; /* of an ONNX model */
     double load_ms;
+    char *path;                 /* as opened, for messages */
+    _Atomic bool files_changed; /* engine_files.h; never taken back */
 
     pthread_t thread;
     bool has_thread;
@@ -76,6 +78,7 @@ struct shoal_engine {
     uint32_t n_runs;                       /* of the current step */
     uint32_t step_decoded, step_prefilled; /* tasks, tokens */
     uint64_t step_began_ns;
+    uint64_t files_next_ns; /* when engine_files_check_at looks again */
 };
 
 #endif

@@ -58,7 +58,8 @@ struct lm_ops {
 struct lm {
     const struct lm_ops *ops; /* NULL: not open */
     void *impl;
-    struct crew_lane *lane; /* of impl, for its urgency; NULL: it computes without a crew */
+    struct crew_lane *lane;        /* of impl, for its urgency; NULL: it computes without a crew */
+    const struct weights *weights; /* of impl, for engine_files.h; NULL: it has none of ours */
     struct lm_info info;
 };
 

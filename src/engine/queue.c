@@ -2,6 +2,7 @@
 #include "engine/queue.h"
 
 #include "base/clock.h"
+#include "engine/engine_files.h"
 
 /* Under the lock: t joins (or leaves) those that wait. */
 static void count_waiting(struct shoal_engine *en, const struct shoal_task *t, bool joins)
@@ -54,8 +55,10 @@ static bool must_wake(struct shoal_engine *en)
 
 int queue_submit(struct shoal_engine *en, struct shoal_task *t, bool held, struct err *e)
 {
-    int rc = 0;
+    int rc = engine_files_check(en, e);
     bool wake = false;
+    if (rc < 0)
+        return rc;
     t->submitted_ns = clock_ns();
     pthread_mutex_lock(&en->lock);
     if (en->n_waiting >= en->max_queue) {

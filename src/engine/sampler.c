@@ -165,7 +165,7 @@ static struct candidate pop(struct sampler *s, uint32_t *n)
 static int32_t draw(struct sampler *s, const struct shoal_sampling *o, uint64_t position)
 {
     const float max = s->k->max(s->work, s->n_vocab);
-    if (!isfinite(max)) /* every token is forbidden, or the logits are not numbers */
+    if (!isfinite(max)) /* every token is forbidden */
         return (int32_t)s->k->argmax(s->work, s->n_vocab);
     const float inv = 1.0f / o->temperature;
     s->k->scale(s->work, inv, s->n_vocab);
@@ -206,7 +206,7 @@ static void report(struct sampler *s, struct sampler_pick *out, const float *log
     }
 }
 
-void sampler_run(struct sampler *s, struct sampler_pick *out, const float *logits,
+bool sampler_run(struct sampler *s, struct sampler_pick *out, const float *logits,
                  const struct shoal_sampling *o, const int32_t *history, uint32_t n_history,
                  uint32_t n_generated)
 {
@@ -222,6 +222,9 @@ void sampler_run(struct sampler *s, struct sampler_pick *out, const float *logit
         out->token = o->temperature == 0.0f ? (int32_t)s->k->argmax(s->work, s->n_vocab)
                                             : draw(s, o, n_history);
     }
+    if (!isfinite(logits[out->token])) /* then argmax was taken, and none is better */
+        return false;
     if (o->logprobs || o->n_logprobs > 0)
         report(s, out, logits, o);
+    return true;
 }

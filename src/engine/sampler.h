@@ -29,10 +29,10 @@ void sampler_destroy(struct sampler *s);
 /* SHOAL_EINVAL if a value is out of range; the message names it. */
 SHOAL_MUST_CHECK int sampler_check(const struct shoal_sampling *o, uint32_t n_vocab, struct err *e);
 /* history: all tokens so far (prompt, then n_generated generated ones); the token to pick gets
- * position n_history. */
-void sampler_run(struct sampler *s, struct sampler_pick *out, const float *logits,
-                 const struct shoal_sampling *o, const int32_t *history, uint32_t n_history,
-                 uint32_t n_generated);
+ * position n_history.  false: the best logit is not a finite number; then nothing was picked. */
+SHOAL_MUST_CHECK bool sampler_run(struct sampler *s, struct sampler_pick *out, const float *logits,
+                                  const struct shoal_sampling *o, const int32_t *history,
+                                  uint32_t n_history, uint32_t n_generated);
 /* Uniform in [0, 1). */
 double sampler_uniform(uint64_t seed, uint64_t position);
 

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/crew.h"
+#include "engine/engine_files.h"
 #include "engine/queue.h"
 
 /* Releases everything that was computed: the pages and the slot in the model. */
@@ -33,6 +34,8 @@ static void release_pages(struct shoal_engine *en, struct shoal_task *t)
 static void finish(struct shoal_engine *en, struct shoal_task *t, enum shoal_finish why, int code)
 {
     uint64_t now = clock_ns();
+    if (code == 0 && (code = engine_files_check(en, NULL)) < 0)
+        why = SHOAL_FINISH_ERROR; /* the answer may be of neither version of the model */
     struct shoal_event ev = {.size = sizeof(ev),
                              .kind = SHOAL_EVENT_DONE,
                              .finish = why,
@@ -71,9 +74,10 @@ static void drop_active(struct shoal_engine *en, uint32_t i)
 static void sweep(struct shoal_engine *en)
 {
     uint64_t now = clock_ns();
+    const int changed = engine_files_check_at(en, now);
     for (struct shoal_task **at = &en->waiting; *at;) {
         struct shoal_task *t = *at;
-        int code = task_gave_up(t, now);
+        int code = changed < 0 ? changed : task_gave_up(t, now);
         if (code < 0) {
             queue_take(en, at);
             finish(en, t, SHOAL_FINISH_ERROR, code);
@@ -83,7 +87,7 @@ static void sweep(struct shoal_engine *en)
     }
     for (uint32_t i = 0; i < en->n_active;) {
         struct shoal_task *t = en->active[i];
-        int code = task_gave_up(t, now);
+        int code = changed < 0 ? changed : task_gave_up(t, now);
         if (code < 0) {
             drop_active(en, i);
             finish(en, t, SHOAL_FINISH_ERROR, code);
@@ -232,8 +236,11 @@ static bool take_token(struct shoal_engine *en, struct shoal_task *t, const floa
 {
     struct sampler_pick pick;
     uint32_t generated = t->n_tokens - t->n_prompt;
-    sampler_run(en->sampler, &pick, logits, &t->sampling, t->tokens, t->n_tokens,
-                generated + t->n_continued);
+    if (!sampler_run(en->sampler, &pick, logits, &t->sampling, t->tokens, t->n_tokens,
+                     generated + t->n_continued)) {
+        finish(en, t, SHOAL_FINISH_ERROR, SHOAL_ENOTFINITE);
+        return true;
+    }
     if (!t->first_token_ns) {
         t->first_token_ns = clock_ns();
         cost_saw_prompt(&en->cost, t->first_token_ns, t->n_prompt, t->n_cached);

@@ -17,6 +17,7 @@
 #include "shoal/shoal.h"
 
 struct crew_lane;
+struct weights;
 
 struct specialist_ops {
     const char *engine; /* "native", "onnx" */
@@ -40,7 +41,8 @@ struct specialist {
     unsigned kinds;    /* enum shoal_kind */
     uint32_t max_cost; /* of jobs that run together; a single job may exceed it */
     uint32_t max_jobs;
-    struct crew_lane *lane; /* of self, for its urgency; NULL: it computes without a crew */
+    struct crew_lane *lane;        /* of self, for its urgency; NULL: it computes without a crew */
+    const struct weights *weights; /* of self, for engine_files.h; NULL: it has none of ours */
 };
 
 #endif

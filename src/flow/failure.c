@@ -46,6 +46,9 @@ void failure_of(struct failure *f, int code, const char *msg)
     case SHOAL_EDEADLINE:
         failure_late(f, false, false, msg);
         break;
+    case SHOAL_ECHANGED:
+        failure_set(f, FAILURE_UNAVAILABLE, code, NULL, "model_changed", "%s", msg);
+        break;
     case SHOAL_ENOMEM:
     case SHOAL_ECANCELLED:
         failure_set(f, FAILURE_UNAVAILABLE, code, NULL, NULL, "%s", msg);

@@ -74,6 +74,14 @@ void model_file_trim_metadata(const struct model_file *m)
         file_map_trim(&m->documents[i], m->documents[i].n_bytes);
 }
 
+bool model_file_changed(const struct model_file *m)
+{
+    for (size_t i = 0; i < m->n_maps; i++)
+        if (file_map_changed(&m->maps[i]))
+            return true;
+    return false;
+}
+
 /* ---- tensors ------------------------------------------------------------------------------- */
 
 void model_file_read(const struct model_file_tensor *t, size_t at, void *out, size_t n)

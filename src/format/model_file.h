@@ -113,6 +113,8 @@ void model_file_close(struct model_file *m);
 /* Gives the files' pages back (file_map_trim): of all files; only of what holds metadata. */
 void model_file_trim(const struct model_file *m);
 void model_file_trim_metadata(const struct model_file *m);
+/* True if a file that holds tensors was truncated or overwritten since it was opened. */
+bool model_file_changed(const struct model_file *m);
 
 const char *model_file_type_name(enum model_file_type t);
 size_t model_file_type_bytes(enum model_file_type t); /* 0: STRING and ARRAY */

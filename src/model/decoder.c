@@ -372,6 +372,11 @@ bool decoder_from_cache(const struct decoder *d)
     return d->weights.from_cache;
 }
 
+const struct weights *decoder_weights(const struct decoder *d)
+{
+    return &d->weights;
+}
+
 size_t decoder_kv_page_bytes(const struct decoder *d)
 {
     return d->kv_page_bytes;

@@ -79,6 +79,7 @@ struct decoder_sizes { /* memory in bytes, by purpose */
     uint32_t n_ctx; /* longest sequence */
 };
 
+struct weights;
 struct decoder;
 
 SHOAL_MUST_CHECK int decoder_create(struct decoder **out, const struct model_file *file,
@@ -98,6 +99,8 @@ SHOAL_MUST_CHECK int decoder_measure(struct decoder_sizes *out, const struct mod
                                      const struct decoder_opts *o, struct err *e);
 /* True if the tiled weights came from the cache. */
 bool decoder_from_cache(const struct decoder *d);
+/* The tiled weights, for weights_changed; borrowed. */
+const struct weights *decoder_weights(const struct decoder *d);
 
 /* Bytes of one KV page (KERN_PAGE tokens, all layers). */
 size_t decoder_kv_page_bytes(const struct decoder *d);

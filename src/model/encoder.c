@@ -311,3 +311,8 @@ bool encoder_from_cache(const struct encoder *d)
 {
     return d->weights.from_cache;
 }
+
+const struct weights *encoder_weights(const struct encoder *d)
+{
+    return &d->weights;
+}

@@ -60,6 +60,7 @@ struct encoder_sizes { /* memory in bytes, by purpose */
     uint32_t n_ctx, max_tokens, max_seqs;
 };
 
+struct weights;
 struct encoder;
 
 /* True if general.architecture names an encoder. */
@@ -78,6 +79,8 @@ SHOAL_MUST_CHECK int encoder_measure(struct encoder_sizes *out, const struct mod
                                      const struct encoder_opts *o, struct err *e);
 /* True if the tiled weights came from the cache. */
 bool encoder_from_cache(const struct encoder *d);
+/* The tiled weights, for weights_changed; borrowed. */
+const struct weights *encoder_weights(const struct encoder *d);
 
 /* Computes all sequences; at most max_seqs of them, together at most max_tokens tokens. */
 void encoder_forward(struct encoder *d, const struct encoder_seq *seqs, uint32_t n_seqs);

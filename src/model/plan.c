@@ -1,6 +1,7 @@
 /* plan.c - see plan.h. */
 #include "model/plan.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -108,6 +109,10 @@ static int floats(struct plan *p, const float **out, const struct model_file_ten
         return err_set(p->e, SHOAL_ENOMEM, "tensor %.*s", (int)t->name.n, t->name.p);
     quant_to_f32(t->type, t->data, v, n);
     all->list[all->n++] = v;
+    for (size_t i = 0; i < n; i++) /* small, so every load can afford it */
+        if (!isfinite(v[i]))
+            return err_set(p->e, SHOAL_EFORMAT, "tensor %.*s has a value that is not finite",
+                           (int)t->name.n, t->name.p);
     *out = v;
     return 0;
 }

@@ -417,6 +417,11 @@ bool t5_from_cache(const struct t5 *t)
     return t->weights.from_cache;
 }
 
+const struct weights *t5_weights(const struct t5 *t)
+{
+    return &t->weights;
+}
+
 void t5_set_kv(struct t5 *t, uint8_t *kv)
 {
     t->kv = kv;

@@ -72,6 +72,7 @@ struct t5_sizes { /* memory in bytes, by purpose */
     uint32_t n_ctx, max_tokens, max_seqs, max_rows;
 };
 
+struct weights;
 struct t5;
 
 /* True if general.architecture is t5. */
@@ -90,6 +91,8 @@ struct crew_lane *t5_lane(const struct t5 *t);
 struct t5_sizes t5_sizes(const struct t5 *t);
 /* True if the tiled weights came from the cache. */
 bool t5_from_cache(const struct t5 *t);
+/* The tiled weights, for weights_changed; borrowed. */
+const struct weights *t5_weights(const struct t5 *t);
 /* The memory that page numbers index: n_pages * sizes.kv_page, 64-byte aligned, zeroed. */
 void t5_set_kv(struct t5 *t, uint8_t *kv);
 void t5_copy_page(struct t5 *t, uint32_t to, uint32_t from);

@@ -1,37 +1,17 @@
 /* weights.c - see weights.h. */
 #include "model/weights.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <math.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "base/map_guard.h"
 #include "base/mem.h"
 #include "kernels/tiles.h"
-
-/* Change this with every change of a tile layout. */
-#define TILES_VERSION 1
-#define CACHE_MAGIC "SHOALPK2" /* the last byte is the version of the header */
-#define CACHE_SUFFIX ".tiles"
-#define OLD_SUFFIX ".pack" /* of earlier versions: removed by prune() */
-#define HEADER_BYTES 4096u /* header and table of factors; data begins on a page */
-
-struct header {
-    char magic[8];
-    uint64_t key;
-    uint64_t data_bytes;
-    uint32_t n_mats, complete;
-    char source[PATH_MAX]; /* path of the model that the tiles were made from */
-};
+#include "model/weights_int.h"
 
 void weights_init(struct weights *w, const struct kern_layout *layout)
 {
@@ -40,8 +20,11 @@ void weights_init(struct weights *w, const struct kern_layout *layout)
 
 void weights_fini(struct weights *w)
 {
+    map_guard_remove(w->guard);
     if (w->map)
         munmap(w->map, w->map_bytes);
+    if (w->in_file)
+        close(w->fd);
     mem_free(w->mats);
     mem_free(w->tensors);
     mem_free(w->offsets);
@@ -105,159 +88,17 @@ int weights_add(struct weights *w, const struct model_file_tensor *t, uint32_t *
     return 0;
 }
 
-static size_t header_bytes(const struct weights *w)
-{
-    size_t n = sizeof(struct header) + w->n * sizeof(float);
-    return (n + HEADER_BYTES - 1) / HEADER_BYTES * HEADER_BYTES;
-}
-
-/* ---- the cache file ------------------------------------------------------------------------ */
-
-/* Hashes all that the tiles depend on without reading the whole model: the identity of its
- * files, the plan, and some bytes from the middle of every tensor. */
-static bool cache_key(const struct weights *w, const char *source, char *real, uint64_t *key,
-                      uint64_t *name)
-{
-    if (!realpath(source, real))
-        return false;
-    uint64_t words[] = {TILES_VERSION | (uint64_t)w->round << 32 |
-                            (uint64_t)(w->round && w->layout.wide_signed) << 40,
-                        w->layout.tile_rows,
-                        w->layout.group,
-                        w->layout.q8_unsigned,
-                        w->data_bytes,
-                        w->n};
-    *name = hash_bytes(real, strlen(real), hash_bytes(words, 4 * sizeof(words[0]), 0));
-    *key = hash_bytes(words, sizeof(words), *name);
-    for (uint32_t i = 0; i < w->n; i++) {
-        const struct model_file_tensor *t = w->tensors[i];
-        uint64_t shape[] = {t->type, t->dims[0], t->dims[1], t->n_bytes};
-        size_t n = t->n_bytes < 64 ? t->n_bytes : 64;
-        if (t->map && (i == 0 || t->map != w->tensors[i - 1]->map)) {
-            uint64_t file[] = {t->map->n_bytes, (uint64_t)t->map->mtime_s,
-                               (uint64_t)t->map->mtime_ns};
-            *key = hash_bytes(file, sizeof(file), *key);
-        }
-        *key = hash_bytes(shape, sizeof(shape), *key);
-        *key = hash_bytes((t->data ? t->data : t->stored) + (t->n_bytes - n) / 2, n, *key);
-    }
-    return true;
-}
-
-static void place_mats(struct weights *w, uint8_t *data)
-{
-    for (uint32_t i = 0; i < w->n; i++)
-        w->mats[i].data = data + w->offsets[i];
-}
-
-static bool map_cached(struct weights *w, const char *path, uint64_t key)
-{
-    struct stat st;
-    size_t head = header_bytes(w), total = head + w->data_bytes;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    void *map = MAP_FAILED;
-    if (fstat(fd, &st) == 0 && (uint64_t)st.st_size == total)
-        map = mmap(NULL, total, PROT_READ, MAP_SHARED, fd, 0);
-    close(fd);
-    if (map == MAP_FAILED)
-        return false;
-    struct header h;
-    memcpy(&h, map, sizeof(h));
-    bool ok = memcmp(h.magic, CACHE_MAGIC, 8) == 0 && h.key == key && h.complete == 1 &&
-              h.data_bytes == w->data_bytes && h.n_mats == w->n;
-    for (uint32_t i = 0; ok && i < w->n; i++) {
-        memcpy(&w->mats[i].mul, (uint8_t *)map + sizeof(h) + i * sizeof(float), sizeof(float));
-        ok = isfinite(w->mats[i].mul) && w->mats[i].mul > 0.0f;
-    }
-    if (!ok) {
-        munmap(map, total);
-        return false;
-    }
-    (void)madvise(map, total, MADV_WILLNEED);
-    w->map = map;
-    w->map_bytes = total;
-    w->in_file = w->from_cache = true;
-    place_mats(w, (uint8_t *)map + head);
-    return true;
-}
-
-/* A writable mapping of a new file of the given size, or NULL; the caller then uses memory. */
-static uint8_t *create_file(const char *tmp, size_t total)
-{
-    int fd = open(tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return NULL;
-    void *map = MAP_FAILED;
-    /* Allocate the blocks now: a full disk must fail here, not with SIGBUS while tiles are written.
-     */
-    if (posix_fallocate(fd, 0, (off_t)total) == 0)
-        map = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    if (map == MAP_FAILED) {
-        unlink(tmp);
-        return NULL;
-    }
-    return map;
-}
-
-static void make_dirs(const char *dir)
-{
-    char part[PATH_MAX];
-    snprintf(part, sizeof(part), "%s", dir);
-    for (char *p = part + 1; *p; p++)
-        if (*p == '/') {
-            *p = '\0';
-            (void)mkdir(part, 0700); /* open() reports any failure later */
-            *p = '/';
-        }
-    (void)mkdir(part, 0700);
-}
-
-/* True for a cache file of ours whose model no longer exists, or of an older version. */
-static bool is_stale(const char *path, bool old)
-{
-    struct header h = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, &h, sizeof(h));
-    if (fd >= 0)
-        close(fd);
-    if (n < 8 || memcmp(h.magic, CACHE_MAGIC, 7) != 0)
-        return false; /* not our file: leave it alone */
-    if (old || memcmp(h.magic, CACHE_MAGIC, 8) != 0 || n != (ssize_t)sizeof(h))
-        return true;
-    h.source[sizeof(h.source) - 1] = '\0';
-    return access(h.source, F_OK) < 0 && errno == ENOENT;
-}
-
-/* Removes cache files that will never be mapped again. */
-static void prune(const char *dir)
-{
-    char path[PATH_MAX + 64];
-    DIR *d = opendir(dir);
-    for (struct dirent *f; d && (f = readdir(d)) != NULL;) {
-        const char *suffix = strlen(f->d_name) > 16 ? f->d_name + 16 : "";
-        bool old = strcmp(suffix, OLD_SUFFIX) == 0;
-        if (!old && strcmp(suffix, CACHE_SUFFIX) != 0)
-            continue;
-        snprintf(path, sizeof(path), "%s/%s", dir, f->d_name);
-        if (is_stale(path, old))
-            unlink(path); /* processes that have it mapped keep it */
-    }
-    if (d)
-        closedir(d);
-}
-
 /* ---- tiling -------------------------------------------------------------------------------- */
 
 struct tiling {
     struct weights *w;
     uint8_t *data;
     void **work;   /* per member */
+    float **row;   /* per member: one row as floats */
     uint8_t *made; /* the current matrix, if its file stores the rows in another order */
     _Atomic size_t done_bytes;
     _Atomic bool stop;
+    _Atomic uint32_t bad; /* 1 + a matrix with a value that is not finite; 0: none */
     bool (*progress)(void *ctx, double part);
     void *progress_ctx;
 };
@@ -310,6 +151,27 @@ static void tile_rounded(const struct tiling *p, uint32_t mat, uint32_t tile, ui
     tiles_fill(&p->w->layout, QUANT_Q8_0, q8, rows, m->n_cols, 1.0f, 0, dst, work);
 }
 
+/* Looks at the values of a tile's rows: one that is not finite spreads to every answer.  Only the
+ * first start pays for this; the cache then holds matrices that were checked. */
+static void check_tile(struct tiling *p, uint32_t mat, uint32_t tile, float *row)
+{
+    const struct kern_mat *m = &p->w->mats[mat];
+    const struct model_file_tensor *t = p->w->tensors[mat];
+    const struct quant_info *from = quant_info(t->type);
+    const size_t row_bytes = (size_t)m->n_cols / from->block * from->block_bytes;
+    const uint32_t height = p->w->layout.tile_rows, r0 = tile * height;
+    for (uint32_t r = r0; r < m->n_rows && r < r0 + height; r++) {
+        float sum = 0.0f; /* of zeros, unless a value is not finite */
+        quant_to_f32(t->type, source(p, t) + r * row_bytes, row, m->n_cols);
+        for (uint32_t i = 0; i < m->n_cols; i++)
+            sum += row[i] * 0.0f;
+        if (!(sum == 0.0f)) {
+            atomic_store_explicit(&p->bad, mat + 1, memory_order_relaxed);
+            atomic_store_explicit(&p->stop, true, memory_order_relaxed);
+        }
+    }
+}
+
 static void tile_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk, uint32_t member)
 {
     struct tiling *p = ctx;
@@ -322,6 +184,7 @@ static void tile_chunk(void *ctx, const struct crew_phase *phase, uint32_t chunk
         return;
     for (uint32_t i = from; i < to; i++) {
         uint8_t *dst = p->data + p->w->offsets[mat] + i * m->tile_bytes;
+        check_tile(p, mat, i, p->row[member]);
         if (is_rounded(p->w, t))
             tile_rounded(p, mat, i, dst, p->work[member]);
         else
@@ -418,65 +281,73 @@ static int tile_all(struct weights *w, uint8_t *data, struct crew_lane *lane,
         if (t->order != MODEL_FILE_PLAIN && t->n_bytes > largest)
             largest = t->n_bytes;
     }
-    for (uint32_t i = 0; p.work && i < members; i++) {
+    p.row = mem_zalloc_n(members, sizeof(*p.row));
+    for (uint32_t i = 0; p.work && p.row && i < members; i++) {
         p.work[i] = mem_alloc(work_bytes(w, widest));
-        if (!p.work[i])
+        p.row[i] = mem_alloc(widest * sizeof(float));
+        if (!p.work[i] || !p.row[i])
             goto out;
     }
-    if (!phases || !p.work || (largest && !(p.made = mem_alloc(largest))))
+    if (!phases || !p.work || !p.row || (largest && !(p.made = mem_alloc(largest))))
         goto out;
     crew_run(lane, &p, phases, plan_phases(&p, phases), NULL);
     rc = atomic_load(&p.stop) ? err_set(e, SHOAL_ECANCELLED, "loading was cancelled") : 0;
+    const uint32_t bad = atomic_load(&p.bad);
+    if (bad)
+        rc = err_set(e, SHOAL_EFORMAT, "tensor %.*s has a value that is not finite",
+                     (int)w->tensors[bad - 1]->name.n, w->tensors[bad - 1]->name.p);
 out:
-    for (uint32_t i = 0; p.work && i < members; i++)
-        mem_free(p.work[i]);
+    for (uint32_t i = 0; i < members; i++) {
+        mem_free(p.work ? p.work[i] : NULL);
+        mem_free(p.row ? p.row[i] : NULL);
+    }
     mem_free(p.work);
+    mem_free(p.row);
     mem_free(p.made);
     mem_free(phases);
     return rc;
+}
+
+static void place_mats(struct weights *w, uint8_t *data)
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        w->mats[i].data = data + w->offsets[i];
 }
 
 int weights_load(struct weights *w, const char *source, const char *cache_dir,
                  struct crew_lane *lane, bool (*progress)(void *ctx, double part),
                  void *progress_ctx, struct err *e)
 {
-    char real[PATH_MAX], path[PATH_MAX + 64], tmp[PATH_MAX + 96];
-    uint64_t key = 0, name = 0;
-    size_t head = header_bytes(w), total = head + w->data_bytes;
-    uint8_t *map = NULL;
+    struct weights_cache c;
+    uint8_t *data = NULL;
 
-    if (cache_dir && cache_key(w, source, real, &key, &name)) {
-        snprintf(path, sizeof(path), "%s/%016llx" CACHE_SUFFIX, cache_dir,
-                 (unsigned long long)name);
-        snprintf(tmp, sizeof(tmp), "%s.%ld.tmp", path, (long)getpid());
-        if (map_cached(w, path, key))
-            return 0;
-        make_dirs(cache_dir);
-        map = create_file(tmp, total);
-        w->in_file = map != NULL;
+    weights_cache_init(&c, w, source, cache_dir);
+    if (c.usable && weights_cache_open(&c, w, lane, &data)) {
+        place_mats(w, data);
+        return 0;
     }
-    if (!map)
-        map = mem_pages(total);
-    if (!map)
-        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes for tiled weights", total);
-    w->map = map;
-    w->map_bytes = total;
-    place_mats(w, map + head);
-    int rc = tile_all(w, map + head, lane, progress, progress_ctx, e);
+    if (c.usable)
+        data = weights_cache_create(&c, w);
+    if (!data) {
+        w->map_bytes = w->data_bytes + 1; /* a model without matrices is one too */
+        w->map = data = mem_pages(w->map_bytes);
+    }
+    if (!data)
+        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes for tiled weights",
+                       w->data_bytes);
+    place_mats(w, data);
+    int rc = tile_all(w, data, lane, progress, progress_ctx, e);
+    if (w->in_file)
+        weights_cache_finish(&c, w, lane, rc == 0);
+    return rc;
+}
+
+bool weights_changed(const struct weights *w)
+{
+    struct stat st;
     if (!w->in_file)
-        return rc;
-    if (rc < 0) {
-        unlink(tmp);
-        return rc;
-    }
-    struct header h = {.key = key, .data_bytes = w->data_bytes, .n_mats = w->n, .complete = 1};
-    memcpy(h.magic, CACHE_MAGIC, 8);
-    snprintf(h.source, sizeof(h.source), "%s", real);
-    for (uint32_t i = 0; i < w->n; i++)
-        memcpy(map + sizeof(h) + i * sizeof(float), &w->mats[i].mul, sizeof(float));
-    memcpy(map, &h, sizeof(h));
-    if (rename(tmp, path) < 0)
-        unlink(tmp); /* the mapping stays valid; the next start just tiles again */
-    prune(cache_dir);
-    return 0;
+        return false;
+    return map_guard_is_broken(w->guard) || fstat(w->fd, &st) < 0 ||
+           (uint64_t)st.st_size != w->map_bytes || st.st_mtim.tv_sec != w->mtime_s ||
+           st.st_mtim.tv_nsec != w->mtime_ns;
 }

@@ -3,7 +3,8 @@
  * The first load tiles every matrix into a file in the cache folder and maps it; later loads only
  * map it.  Without a usable folder (none given, disk full, not writable) the tiled weights live in
  * anonymous memory: loading is slower, the rest is the same.  Adding a file to the cache removes
- * files whose model no longer exists.
+ * files whose model no longer exists.  The file is checked by its hashes, and a damaged one is made
+ * anew (weights_int.h).
  *
  * Thread:    built by one thread; matrices are immutable afterwards.
  * Ownership: borrows the model file's tensors; weights_fini unmaps. */
@@ -36,9 +37,15 @@ struct weights {
     size_t data_bytes;
     uint8_t *map;
     size_t map_bytes;
-    bool from_cache; /* the cache file existed already */
-    bool in_file;    /* the data is a mapped file, not anonymous memory */
+    bool from_cache;         /* the cache file existed already */
+    bool in_file;            /* the data is a mapped file, not anonymous memory */
+    const char *damage;      /* NULL, or why the cache file was made anew */
+    struct map_guard *guard; /* this and the rest: of that file */
+    int fd;
+    int64_t mtime_s, mtime_ns;
 };
+
+struct map_guard;
 
 void weights_init(struct weights *w, const struct kern_layout *layout);
 void weights_fini(struct weights *w);
@@ -49,5 +56,7 @@ SHOAL_MUST_CHECK int weights_add(struct weights *w, const struct model_file_tens
 SHOAL_MUST_CHECK int weights_load(struct weights *w, const char *source, const char *cache_dir,
                                   struct crew_lane *lane, bool (*progress)(void *ctx, double part),
                                   void *progress_ctx, struct err *e);
+/* True if the mapped cache file was truncated or overwritten since it was opened. */
+bool weights_changed(const struct weights *w);
 
 #endif

@@ -6,6 +6,7 @@
 #include "engine/native/encoder_specialist.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -273,6 +274,15 @@ static int forward(struct enc *s, uint32_t n_seqs, struct err *e)
     return onnx_encoder_forward(s->onnx, s->seqs, n_seqs, e);
 }
 
+/* One value tells: what is not finite reaches all values of a token, through the norms. */
+static bool result_is_finite(const struct job *j)
+{
+    const struct shoal_result *r = &j->result;
+    return (!r->vector || isfinite(r->vector[0])) && (!r->values || isfinite(r->values[0])) &&
+           (!r->labels || isfinite(r->confidence)) &&
+           (r->n_spans == 0 || isfinite(r->spans[0].score));
+}
+
 static void run(void *self, struct job *const *jobs, uint32_t n)
 {
     struct enc *s = self;
@@ -295,10 +305,11 @@ static void run(void *self, struct job *const *jobs, uint32_t n)
             [HEADS_EMBED] = embed,
             [HEADS_RERANK] = rerank,
         };
-        if (rc < 0)
-            job_fail(jobs[i], rc, err_text(rc));
-        else
+        if (rc == 0)
             how[task_of(jobs[i]->o.kind)](s, jobs[i], jobs[i]->input);
+        int code = rc < 0 ? rc : result_is_finite(jobs[i]) ? 0 : SHOAL_ENOTFINITE;
+        if (code < 0)
+            job_fail(jobs[i], code, err_text(code));
     }
 }
 
@@ -488,5 +499,6 @@ int encoder_specialist_open(struct specialist *sp, const struct model_file *file
             sp->kinds |= kinds[i];
     sp->max_jobs = s->max_seqs;
     sp->lane = s->encoder ? encoder_lane(s->encoder) : NULL;
+    sp->weights = s->encoder ? encoder_weights(s->encoder) : NULL;
     return 0;
 }

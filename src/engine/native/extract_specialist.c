@@ -242,6 +242,7 @@ int extract_specialist_open(struct specialist *sp, struct model_file **file,
                               .kinds = SHOAL_KIND_SUMMARIZE,
                               .max_cost = s->max_tokens,
                               .lane = encoder_lane(s->encoder),
+                              .weights = encoder_weights(s->encoder),
                               .max_jobs = o->max_tasks ? o->max_tasks : MAX_JOBS};
     return 0;
 }

@@ -42,6 +42,7 @@ void native_lm_from_decoder(struct lm *lm, struct decoder *d)
     *lm = (struct lm){.ops = &native_ops,
                       .impl = d,
                       .lane = decoder_lane(d),
+                      .weights = decoder_weights(d),
                       .info = {.engine = "native",
                                .kernels = decoder_kernels(d)->name,
                                .arch = c->arch,

@@ -6,6 +6,7 @@
 #include "engine/native/seq2seq.h"
 
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -296,6 +297,9 @@ static void step(struct s2s *s)
         struct input *in = j->input;
         n -= in->n_rows;
         int code = task_gave_up(j->task, clock_ns());
+        /* A value that is not finite reaches all logits of its row, through the norms. */
+        for (uint32_t r = 0; code == 0 && r < in->n_rows; r++)
+            code = isfinite(t5_logits(s->t5, n + r)[0]) ? 0 : SHOAL_ENOTFINITE;
         if (code == 0 && beams_step(in->beams, &s->with, t5_logits(s->t5, n)))
             follow(s, in);
         else
@@ -472,6 +476,7 @@ int seq2seq_open(struct specialist *sp, const struct model_file *file, const str
                               .kinds = SHOAL_KIND_SUMMARIZE,
                               .max_jobs = s->max_jobs,
                               .lane = t5_lane(s->t5),
+                              .weights = t5_weights(s->t5),
                               .max_cost = s->max_jobs * 2 * s->n_ctx};
     return 0;
 }
