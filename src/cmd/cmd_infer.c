@@ -37,6 +37,8 @@ static const struct opts_def tag_defs[] = {
 static const struct opts_def embed_defs[] = {
     {"dimensions", 'd', OPTS_UINT, "N", "0", 0, 65536,
      "keep only the first N, scaled to length 1; 0: all"},
+    {"prompt", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
+     "prompt of the model; \"\": none; default: the model's default"},
     COMMON_DEFS,
 };
 static const struct opts_def summarize_defs[] = {
@@ -277,8 +279,10 @@ static void read_task(struct work *w, enum shoal_kind kind, const struct model_n
     w->task.kind = kind;
     if (kind == SHOAL_KIND_CLASSIFY || kind == SHOAL_KIND_TAG)
         w->task.labels = opts_text(o, "labels") ? opts_text(o, "labels") : name->labels;
-    if (kind == SHOAL_KIND_EMBED)
+    if (kind == SHOAL_KIND_EMBED) {
         w->task.dimensions = opts_u32(o, "dimensions");
+        w->task.prompt = opts_text(o, "prompt");
+    }
     if (kind == SHOAL_KIND_SUMMARIZE) {
         w->task.document = opts_text(o, "title");
         w->task.document_bytes = w->task.document ? strlen(w->task.document) : 0;

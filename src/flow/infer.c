@@ -161,6 +161,7 @@ static struct shoal_infer_opts options_of(struct inference *f)
                                      .text = q->query,
                                      .text_bytes = q->query ? strlen(q->query) : 0,
                                      .labels = q->labels ? q->labels : f->model->labels,
+                                     .prompt = q->prompt,
                                      .n_columns = q->n_columns,
                                      .dimensions = q->dimensions,
                                      .max_sentences = q->max_sentences,

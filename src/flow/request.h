@@ -63,6 +63,7 @@ struct request_infer {
     uint32_t n_inputs;
     const char *query;  /* RERANK */
     const char *labels; /* NULL: the model's default set */
+    const char *prompt; /* EMBED: NULL: the model's default prompt; "": none */
     uint32_t n_columns, dimensions, max_sentences, max_tokens, beams;
     bool raw;
 };

@@ -101,6 +101,9 @@ async function metrics(server, post, n_inputs) {
         t.same(r.error?.param, param, 'param');
     }
     t.same((await post('/v1/classify', { input: 'x', labels: 'no-such-set' })).status, 400, 'a set that is not there');
+    r = await post('/v1/embeddings', { model: 'enc', input: 'x', prompt_name: 'nope' });
+    t.same(r.status, 400, 'a prompt that is not there');
+    t.check(/unknown prompt "nope"/.test(r.error?.message), 'the message names it');
     // classify: 4 together, 1, 4 alone, 4 together; entities 4; embeddings 4, 4, 1, 4
     await metrics(server, post, 30);
     // a series goes through a model that remembers as one; its rows are no rows of their own

@@ -9,7 +9,7 @@
 #define MAX_SERIES_VALUES (1u << 20)
 
 struct body {
-    const char *model, *labels, *query, *encoding_format;
+    const char *model, *labels, *query, *encoding_format, *prompt_name;
     const cJSON *input, *documents, *text, *series;
     int64_t top, top_n, dimensions, max_sentences, max_tokens, beams, priority;
     bool raw, return_documents, truncate;
@@ -45,6 +45,8 @@ const struct field embed_fields[] = {
     INPUT,
     COMMON,
     {"encoding_format", FIELD_STR, AT(encoding_format), 0, 0, "float or base64", NULL},
+    {"prompt_name", FIELD_STR, AT(prompt_name), 0, 0,
+     "a prompt of the model; empty: none; default: the model's own", NULL},
     {"dimensions", FIELD_INT, AT(dimensions), 1, 65536, "only the first so many", NULL}};
 const struct field classify_fields[] = {
     INPUT,
@@ -224,6 +226,7 @@ static void use_body(struct request *r, const struct body *b)
     request_set_budget(r, b->latency_budget_ms);
     q->labels = copy(r, b->labels);
     q->query = copy(r, b->query);
+    q->prompt = copy(r, b->prompt_name);
     q->dimensions = (uint32_t)b->dimensions;
     q->max_sentences = (uint32_t)b->max_sentences;
     q->max_tokens = (uint32_t)b->max_tokens;
