@@ -17,7 +17,28 @@ struct job { /* one step: reads [p, end) of view, writes out */
     const struct tok_view *view;
     const char *p, *end;
     struct tok_rewrite *out;
+    size_t max_bytes; /* of out */
 };
+
+/* A chain of normalizers may not make a text longer than this.  The longest growth of Unicode's
+ * forms is 11 times; a hostile file could ask for any. */
+static size_t max_bytes(size_t n)
+{
+    const size_t small = (size_t)64 << 20;
+    size_t most = n < TOK_MAX_TEXT / 16 ? n * 16 + 65536 : TOK_MAX_TEXT;
+    size_t large = n < TOK_MAX_TEXT / 4 ? n * 4 : TOK_MAX_TEXT;
+    if (large < small)
+        large = small;
+    return most < large ? most : large;
+}
+
+/* Makes room for n more bytes of output. */
+static int reserve(struct job *j, size_t n)
+{
+    if (j->out->n > j->max_bytes || n > j->max_bytes - j->out->n)
+        return SHOAL_ELIMIT;
+    return tok_rewrite_reserve(j->out, n);
+}
 
 bool tok_hf_is_space(uint32_t c)
 {
@@ -56,7 +77,7 @@ static int put_char(struct job *j, uint32_t c, uint32_t from, uint32_t to)
     char text[4];
     unsigned n = utf8_encode(text, c);
     if (j->out->cap - j->out->n < 4) {
-        int rc = tok_rewrite_reserve(j->out, 4);
+        int rc = reserve(j, 4);
         if (rc < 0)
             return rc;
     }
@@ -66,7 +87,7 @@ static int put_char(struct job *j, uint32_t c, uint32_t from, uint32_t to)
 
 static int put_text(struct job *j, const char *p, size_t n, uint32_t from, uint32_t to)
 {
-    int rc = tok_rewrite_reserve(j->out, n);
+    int rc = reserve(j, n);
     if (rc == 0)
         tok_rewrite_add(j->out, p, n, from, to);
     return rc;
@@ -75,7 +96,7 @@ static int put_text(struct job *j, const char *p, size_t n, uint32_t from, uint3
 /* Copies bytes of the input. */
 static int put_same(struct job *j, const char *p, size_t n)
 {
-    int rc = tok_rewrite_reserve(j->out, n);
+    int rc = reserve(j, n);
     for (size_t i = 0; i < n && rc == 0; i++)
         tok_rewrite_add(j->out, p + i, 1, tok_view_from(j->view, p + i),
                         tok_view_to(j->view, p + i));
@@ -568,16 +589,17 @@ int tok_hf_normalize(const struct tok_hf *hf, struct tok_hf_scratch *x, struct t
                      const char **p, size_t *n)
 {
     unsigned turn = 0;
+    size_t max = max_bytes(*n);
     for (unsigned i = 0; i<hf->n_norm && * n> 0; i++) {
         struct tok_rewrite *out = &x->norm[turn];
-        struct job j = {&hf->norm[i], x, view, *p, *p + *n, out};
+        struct job j = {&hf->norm[i], x, view, *p, *p + *n, out, max};
         if (is_idle(j.h, j.p, j.end))
             continue;
         out->n = 0;
         int rc = run_step(&j);
         if (rc < 0)
             return rc;
-        if (out->n > TOK_MAX_TEXT)
+        if (out->n > max)
             return SHOAL_ELIMIT;
         *view = tok_rewrite_view(out);
         *p = out->n > 0 ? out->p : "";

@@ -326,6 +326,9 @@ static int add_metaspace(struct tok_hf *hf, const cJSON *j, struct err *e)
                        "pre_tokenizer: prepend_scheme \"%.32s\" is not supported", scheme.p);
     if (with.p && with.n == 0)
         return err_set(e, SHOAL_EFORMAT, "pre_tokenizer: Metaspace without replacement");
+    if (with.n > 4) /* as in the reference; a long one would multiply the text */
+        return err_set(e, SHOAL_EFORMAT,
+                       "pre_tokenizer: the replacement of Metaspace must be one character");
     return copy(&h->text, &h->n_text, with.p ? with : STR("\xe2\x96\x81"), e);
 }
 

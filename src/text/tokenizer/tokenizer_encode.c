@@ -8,7 +8,7 @@
 static int failed(struct err *e, int rc, size_t n)
 {
     return err_set(e, rc, "cannot tokenize a text of %zu bytes: %s", n,
-                   rc == SHOAL_ELIMIT ? "more tokens than allowed" : err_text(rc));
+                   rc == SHOAL_ELIMIT ? "more tokens, or a longer normalized text, than allowed" : err_text(rc));
 }
 
 int tokenizer_encode(const struct tokenizer *t, struct tok_ids *out, const char *text, size_t n,

@@ -328,6 +328,8 @@ static void test_what_is_wrong_is_named(void **state)
         {"{\"normalizer\":{}," MODEL "}", "normalizer", SHOAL_EUNSUPPORTED},
         {"{\"pre_tokenizer\":{\"type\":\"Foo\"}," MODEL "}", "pre_tokenizer \"Foo\"",
          SHOAL_EUNSUPPORTED},
+        {"{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_____\"}," MODEL "}",
+         "one character", SHOAL_EFORMAT},
         {"{\"post_processor\":{\"type\":\"Foo\"}," MODEL "}", "post_processor \"Foo\"",
          SHOAL_EUNSUPPORTED},
         {"{\"decoder\":{\"type\":\"CTC\"}," MODEL "}", "decoder \"CTC\"", SHOAL_EUNSUPPORTED},
@@ -392,6 +394,35 @@ static void test_deep_sequences_are_refused(void **state)
         buf_puts(&b, "]}");
     buf_puts(&b, "}");
     assert_int_equal(create(&t, buf_str(&b), NULL, &e), SHOAL_ELIMIT);
+    buf_fini(&b);
+}
+
+/* Three steps that each make one letter a thousand would turn 11 bytes into gigabytes. */
+static void test_growth_in_normalizers_is_bounded(void **state)
+{
+    (void)state;
+    struct buf b;
+    struct tok_ids ids;
+    struct err e = {0};
+    buf_init(&b, 1 << 16);
+    buf_puts(&b, "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");
+    for (int i = 0; i < 3; i++) {
+        buf_printf(&b, "%s{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"",
+                   i ? "," : "");
+        for (int k = 0; k < 1000; k++)
+            buf_putc(&b, 'a');
+        buf_puts(&b, "\"}");
+    }
+    buf_puts(&b, "]}," MODEL "}");
+    struct tokenizer *t = must_create(buf_str(&b), NULL);
+    tok_ids_init(&ids, (size_t)1 << 30);
+    assert_int_equal(tokenizer_encode(t, &ids, "a text, aaa", 11, 0, &e), SHOAL_ELIMIT);
+    assert_non_null(strstr(e.msg, "longer normalized text"));
+    assert_int_equal(ids.n, 0);
+    /* a text without the letter is as good as before */
+    assert_int_equal(tokenizer_encode(t, &ids, "b", 1, 0, &e), 0);
+    tok_ids_fini(&ids);
+    tokenizer_destroy(t);
     buf_fini(&b);
 }
 
@@ -476,6 +507,7 @@ int main(void)
         cmocka_unit_test(test_nul_in_the_vocabulary),
         cmocka_unit_test(test_what_is_wrong_is_named),
         cmocka_unit_test(test_deep_sequences_are_refused),
+        cmocka_unit_test(test_growth_in_normalizers_is_bounded),
         cmocka_unit_test(test_slow_expressions_are_stopped),
         cmocka_unit_test(test_failing_allocations),
     };
