@@ -4,7 +4,8 @@
  * "<|im_end|>" in a message must not end that message.  Tokenizing each message on its own would
  * give other tokens than the model was trained on, and hiding the messages from the template would
  * break templates that inspect them.  So before rendering, every such spelling is enclosed in two
- * noncharacters (which valid text does not contain); after rendering it is tokenized as plain text.
+ * noncharacters (which valid text does not contain); after rendering the marks are removed and the
+ * whole prompt is tokenized, with those ranges as plain text.
  * The same goes for the end of a message that the next piece could complete ("<|im_" + "end|>"). */
 #include "engine/chat_tokens.h"
 
@@ -105,53 +106,89 @@ static int mark_context(const struct shoal_engine *en, const char *json, size_t 
     return rc;
 }
 
-/* The next stretch of text, either marked or not.  A mark whose partner the template has cut off is
- * ignored. */
-static size_t next_piece(const struct tokenizer *t, const char *p, size_t n, bool *plain,
-                         size_t *skip)
+/* How many bytes after the mark at p are marked as plain.  A mark whose partner the template has
+ * cut off marks nothing. */
+static size_t marked_bytes(const struct tokenizer *t, const char *p, size_t n)
 {
-    const char *from = p, *end = p + n;
-    size_t longest = tokenizer_info(t)->max_piece_bytes;
-    *plain = false;
-    *skip = 0;
-    if (is_mark(p, n)) {
-        size_t room = n - MARK_BYTES < longest + MARK_BYTES ? n - MARK_BYTES : longest + MARK_BYTES;
-        const char *close = memcmp(p, MARK_BEGIN, 3) == 0
-                                ? memmem(p + MARK_BYTES, room, MARK_END, MARK_BYTES)
-                                : NULL;
-        *skip = MARK_BYTES;
-        *plain = close != NULL;
-        return close ? (size_t)(close - p) - MARK_BYTES : 0;
-    }
-    while (from < end) {
-        const char *at = memchr(from, 0xef, (size_t)(end - from));
-        if (!at)
-            return n;
-        if (is_mark(at, (size_t)(end - at)))
-            return (size_t)(at - p);
-        from = at + 1;
-    }
-    return n;
+    size_t room = tokenizer_info(t)->max_piece_bytes + (size_t)MARK_BYTES;
+    if (room > n - MARK_BYTES)
+        room = n - MARK_BYTES;
+    if (memcmp(p, MARK_BEGIN, MARK_BYTES) != 0)
+        return 0;
+    const char *close = memmem(p + MARK_BYTES, room, MARK_END, MARK_BYTES);
+    return close ? (size_t)(close - p) - MARK_BYTES : 0;
 }
 
-static int encode(const struct shoal_engine *en, struct tok_ids *ids, const char *p, size_t n,
+/* The next mark in [p, end), or end. */
+static const char *next_mark(const char *p, const char *end)
+{
+    for (; p < end; p++) {
+        p = memchr(p, 0xef, (size_t)(end - p));
+        if (!p)
+            return end;
+        if (is_mark(p, (size_t)(end - p)))
+            return p;
+    }
+    return end;
+}
+
+static size_t count_marks(const char *p, size_t n)
+{
+    const char *end = p + n;
+    size_t k = 0;
+    for (p = next_mark(p, end); p < end; p = next_mark(p + MARK_BYTES, end))
+        k++;
+    return k;
+}
+
+/* Removes the marks from the text; returns its new length and the ranges that they enclosed. */
+static size_t take_marks(const struct tokenizer *t, char *text, size_t n,
+                         struct tokenizer_range *plain, size_t *n_plain)
+{
+    const char *p = text, *end = text + n;
+    char *out = text;
+    *n_plain = 0;
+    while (p < end) {
+        const char *mark = next_mark(p, end);
+        memmove(out, p, (size_t)(mark - p));
+        out += mark - p;
+        if (mark == end)
+            break;
+        size_t k = marked_bytes(t, mark, (size_t)(end - mark));
+        uint32_t from = (uint32_t)(out - text);
+        p = mark + MARK_BYTES;
+        if (k == 0)
+            continue;
+        memmove(out, p, k);
+        out += k;
+        p += k;
+        plain[(*n_plain)++] = (struct tokenizer_range){from, from + (uint32_t)k};
+    }
+    return (size_t)(out - text);
+}
+
+/* The tokens of a rendered prompt.  Its marks are removed from text. */
+static int encode(const struct shoal_engine *en, struct tok_ids *ids, char *text, size_t n,
                   struct err *e)
 {
     const struct tokenizer *t = en->tokenizer;
     const struct tokenizer_info *info = tokenizer_info(t);
+    struct tokenizer_range *plain = NULL;
+    size_t n_plain = 0, n_marks = n > 0 ? count_marks(text, n) : 0;
     int rc = 0;
+    if (n_marks > 0) {
+        plain = mem_zalloc_n(n_marks, sizeof(*plain));
+        if (!plain)
+            return err_set(e, SHOAL_ENOMEM, "out of memory for the tokens of a chat");
+        n = take_marks(t, text, n, plain, &n_plain);
+    }
     /* Some templates write the BOS themselves, others leave it to the tokenizer: add it only once.
      */
     if (info->add_bos)
         rc = tok_ids_push(ids, info->bos);
-    while (n > 0 && rc == 0) {
-        bool plain;
-        size_t skip, k = next_piece(t, p, n, &plain, &skip);
-        if (k > 0)
-            rc = tokenizer_encode(t, ids, p + skip, k, plain ? 0 : TOKENIZER_PARSE_SPECIAL, e);
-        p += skip + k;
-        n -= skip + k;
-    }
+    if (rc == 0 && n > 0)
+        rc = tokenizer_encode_mixed(t, ids, text, n, plain, n_plain, e);
+    mem_free(plain);
     if (rc == 0 && info->add_bos && ids->n > 1 && ids->ids[1] == info->bos) {
         ids->n--;
         memmove(ids->ids, ids->ids + 1, ids->n * sizeof(*ids->ids));
@@ -346,7 +383,7 @@ int chat_tokens_of(const struct shoal_engine *en, const struct chat *chat, int32
     buf_init(&text, MAX_PROMPT_BYTES);
     int rc = render_chat(en, chat, &text, e);
     if (rc == 0)
-        rc = encode(en, &ids, buf_str(&text), text.len, e);
+        rc = encode(en, &ids, text.data, text.len, e);
     if (rc == 0) {
         *tokens = ids.ids;
         *n_tokens = ids.n;

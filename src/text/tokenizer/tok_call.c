@@ -85,6 +85,19 @@ int tok_rewrite_unescape(struct tok_rewrite *r, struct tok_call *c, const char *
     return 0;
 }
 
+const struct tokenizer_range *tok_call_plain(const struct tok_call *c, uint32_t at)
+{
+    size_t lo = 0, hi = c->n_plain;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (c->plain[mid].to > at)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return lo < c->n_plain ? &c->plain[lo] : NULL;
+}
+
 static bool continues(const struct tok_spans *sp, uint32_t at)
 {
     return at < sp->n_input && (sp->input[at] & 0xc0) == 0x80;

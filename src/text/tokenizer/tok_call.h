@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "text/tokenizer/tok_ids.h"
+#include "text/tokenizer/tokenizer_info.h"
 
 #define TOK_MAX_TEXT ((size_t)1 << 30) /* symbols of a text are counted in 32 bits */
 
@@ -43,9 +44,14 @@ struct tok_rewrite {
 
 struct tok_call {
     struct tok_ids *out;
-    struct tok_spans *spans; /* NULL: nobody asks where tokens come from */
-    struct tok_view view;    /* of the text in work */
+    struct tok_spans *spans;             /* NULL: nobody asks where tokens come from */
+    struct tok_view view;                /* of the text in work */
+    const struct tokenizer_range *plain; /* [n_plain], in order: input without control tokens */
+    size_t n_plain;
 };
+
+/* The first plain range that ends after byte `at` of the input, or NULL. */
+const struct tokenizer_range *tok_call_plain(const struct tok_call *c, uint32_t at);
 
 /* The range of the token that was pushed last: the bytes [p, p + n) of the view. */
 SHOAL_MUST_CHECK int tok_call_span(struct tok_call *c, const char *p, size_t n);

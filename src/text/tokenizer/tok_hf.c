@@ -136,6 +136,15 @@ static bool takes(const struct tok_vocab *v, int32_t id, unsigned flags, const c
     return true;
 }
 
+/* Does [from, to) of the view touch a range of input in which control tokens do not count? */
+static bool touches_plain(const struct tok_call *c, const char *from, const char *to)
+{
+    const struct tokenizer_range *r = NULL;
+    if (c->n_plain > 0)
+        r = tok_call_plain(c, tok_view_from(&c->view, from));
+    return r && r->from < tok_view_to(&c->view, to - 1);
+}
+
 typedef int (*plain_fn)(struct tok_hf_run *s, const char *p, size_t n, unsigned flags);
 
 /* Emits the added tokens of a set and gives the text between them to fn. */
@@ -154,8 +163,10 @@ static int cut_added(struct tok_hf_run *s, const struct tok_special *set, const 
         }
         const struct tok_special_entry *w = &set->e[at];
         const char *from = p, *to = p + w->n;
+        unsigned may =
+            touches_plain(s->call, from, to) ? flags & ~(unsigned)TOKENIZER_PARSE_SPECIAL : flags;
         p = to; /* also when it is not allowed, as in the reference */
-        if (!takes(s->hf->v, (int32_t)w->id, flags, start, plain, end, &from, &to))
+        if (!takes(s->hf->v, (int32_t)w->id, may, start, plain, end, &from, &to))
             continue;
         if (from < plain)
             from = plain;

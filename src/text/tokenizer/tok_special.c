@@ -115,16 +115,31 @@ static int give_plain(struct tok_call *c, const char *p, size_t n, tok_special_p
     return rc;
 }
 
+/* The entry at p < end.  A control token must not touch a plain range; a user-defined one may. */
+static int32_t entry_at(const struct tok_special *sp, const struct tok_vocab *v,
+                        const struct tok_call *c, const char *p, const char *end, unsigned flags)
+{
+    const struct tokenizer_range *plain = NULL;
+    size_t n = (size_t)(end - p), free = n;
+    uint32_t at = tok_view_from(&c->view, p);
+    if (!(flags & TOKENIZER_PARSE_SPECIAL))
+        return tok_special_at(sp, v->type, p, n);
+    if (c->n_plain > 0 && (plain = tok_call_plain(c, at)))
+        free = plain->from <= at ? 0 : plain->from - at < n ? plain->from - at : n;
+    int32_t any = free > 0 ? tok_special_at(sp, NULL, p, free) : TOKENIZER_NONE;
+    int32_t user = free < n ? tok_special_at(sp, v->type, p, n) : TOKENIZER_NONE;
+    return user < 0 || (any >= 0 && sp->e[any].n >= sp->e[user].n) ? any : user;
+}
+
 int tok_special_split(const struct tok_special *sp, const struct tok_vocab *v, struct tok_call *c,
                       const char *p, size_t n, unsigned flags, tok_special_plain_fn plain,
                       void *ctx)
 {
-    const uint8_t *type = flags & TOKENIZER_PARSE_SPECIAL ? NULL : v->type;
     const char *from = p, *end = p + n;
     while (p < end) {
         int32_t at = TOKENIZER_NONE;
         if (tok_special_may(sp, *p))
-            at = tok_special_at(sp, type, p, (size_t)(end - p));
+            at = entry_at(sp, v, c, p, end, flags);
         if (at < 0) {
             p++;
             continue;

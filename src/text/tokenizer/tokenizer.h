@@ -40,6 +40,14 @@ const struct tokenizer_info *tokenizer_info(const struct tokenizer *t);
 SHOAL_MUST_CHECK int tokenizer_encode(const struct tokenizer *t, struct tok_ids *out,
                                       const char *text, size_t n, unsigned flags, struct err *e);
 
+/* As tokenizer_encode with TOKENIZER_PARSE_SPECIAL, but a control token that would touch one of
+ * the n_plain ranges (in order, apart from each other) stays text.  The text is encoded as a whole:
+ * a range changes nothing else. */
+SHOAL_MUST_CHECK int tokenizer_encode_mixed(const struct tokenizer *t, struct tok_ids *out,
+                                            const char *text, size_t n,
+                                            const struct tokenizer_range *plain, size_t n_plain,
+                                            struct err *e);
+
 /* Tokens with the bytes that they come from.  [n] each: */
 #define TOK_INPUT_NONE 2
 struct tok_encoding {

@@ -13,21 +13,29 @@ static void trim_spans(struct tok_call *c, size_t from)
     }
 }
 
-int tokenizer_core_encode(const struct tokenizer *t, struct tok_ids *out, struct tok_spans *spans,
-                          const char *text, size_t n, unsigned flags)
+int tokenizer_core_run(const struct tokenizer *t, struct tok_call *c, const char *text, size_t n,
+                       unsigned flags)
 {
-    struct tok_call c = {.out = out, .spans = spans, .view = {.p = text}};
-    size_t before = out->n;
+    struct tok_spans *spans = c->spans;
+    size_t before = c->out->n;
     if (n > TOK_MAX_TEXT)
         return SHOAL_ELIMIT;
+    c->view = (struct tok_view){.p = text};
     if (spans) {
         spans->input = text;
         spans->n_input = n;
     }
-    int rc = t->ops->encode(t->state, &c, text, n, flags);
+    int rc = t->ops->encode(t->state, c, text, n, flags);
     if (rc == 0 && spans && t->trim_spans)
-        trim_spans(&c, before);
+        trim_spans(c, before);
     return rc;
+}
+
+int tokenizer_core_encode(const struct tokenizer *t, struct tok_ids *out, struct tok_spans *spans,
+                          const char *text, size_t n, unsigned flags)
+{
+    struct tok_call c = {.out = out, .spans = spans};
+    return tokenizer_core_run(t, &c, text, n, flags);
 }
 
 static void add_item(struct tokenizer_template *tp, bool wanted, int32_t id, uint8_t type)

@@ -43,7 +43,10 @@ struct tokenizer {
     void *state; /* of ops */
 };
 
-/* The tokens of one text, without a template; spans may be NULL. */
+/* Appends the tokens of one text, without a template.  The call brings out, spans, plain. */
+SHOAL_MUST_CHECK int tokenizer_core_run(const struct tokenizer *t, struct tok_call *c,
+                                        const char *text, size_t n, unsigned flags);
+/* The same; spans may be NULL. */
 SHOAL_MUST_CHECK int tokenizer_core_encode(const struct tokenizer *t, struct tok_ids *out,
                                            struct tok_spans *spans, const char *text, size_t n,
                                            unsigned flags);

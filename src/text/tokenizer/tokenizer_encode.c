@@ -8,7 +8,8 @@
 static int failed(struct err *e, int rc, size_t n)
 {
     return err_set(e, rc, "cannot tokenize a text of %zu bytes: %s", n,
-                   rc == SHOAL_ELIMIT ? "more tokens, or a longer normalized text, than allowed" : err_text(rc));
+                   rc == SHOAL_ELIMIT ? "more tokens, or a longer normalized text, than allowed"
+                                      : err_text(rc));
 }
 
 int tokenizer_encode(const struct tokenizer *t, struct tok_ids *out, const char *text, size_t n,
@@ -29,6 +30,19 @@ int tokenizer_encode(const struct tokenizer *t, struct tok_ids *out, const char 
         return failed(e, rc, n);
     }
     return 0;
+}
+
+int tokenizer_encode_mixed(const struct tokenizer *t, struct tok_ids *out, const char *text,
+                           size_t n, const struct tokenizer_range *plain, size_t n_plain,
+                           struct err *e)
+{
+    struct tok_call c = {.out = out, .plain = plain, .n_plain = n_plain};
+    size_t before = out->n;
+    int rc = tokenizer_core_run(t, &c, text, n, TOKENIZER_PARSE_SPECIAL);
+    if (rc == 0)
+        return 0;
+    out->n = before;
+    return failed(e, rc, n);
 }
 
 /* ---- pairs and ranges ---- */

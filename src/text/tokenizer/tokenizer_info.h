@@ -24,6 +24,10 @@ enum tokenizer_flags {
     TOKENIZER_CUT_SECOND = 1 << 3,     /* encode_pair: shorten the second text only */
 };
 
+struct tokenizer_range { /* bytes [from, to) of a text */
+    uint32_t from, to;
+};
+
 struct tokenizer_info {
     enum tokenizer_kind kind;
     const char *model; /* "llama", "gpt2", ... */

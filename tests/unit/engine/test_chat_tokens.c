@@ -105,7 +105,12 @@ static void test_spelled_tokens_stay_text(void **state)
 
 static void test_other_texts_give_the_tokens_of_the_template(void **state)
 {
-    static const char *const texts[] = {USER("hello"), USER("a < b and b > c | d"), USER(""),
+    static const char *const texts[] = {USER("hello"),
+                                        USER("a < b and b > c | d"),
+                                        USER(""),
+                                        USER("is a <"),
+                                        USER("a<|im_"),
+                                        USER("<|"),
                                         USER("\\u00e4\\u20ac \\ud83d\\ude00 x\\n\\ny")};
     struct shoal_engine *en = open_model();
     (void)state;

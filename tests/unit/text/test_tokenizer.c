@@ -99,6 +99,49 @@ static void test_spm_merges_by_score(void **state)
     tokenizer_destroy(t);
 }
 
+/* A text with plain ranges is encoded as a whole: only control tokens that touch them are missing.
+ */
+static void test_plain_ranges(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *why, *text;
+        struct tokenizer_range plain[2];
+        size_t n_plain;
+        const char *like;      /* the same ids as this text with its control tokens */
+        const char *text_like; /* or as this one without */
+    } cases[] = {
+        {"no range", "he<s>he", {{0}}, 0, "he<s>he", NULL},
+        {"a range around nothing special", "hello hello", {{2, 5}}, 1, "hello hello", NULL},
+        {"the end of a message", "he<hello", {{2, 3}}, 1, "he<hello", NULL},
+        {"a spelled token", "he<s>he", {{2, 5}}, 1, NULL, "he<s>he"},
+        {"begun in the range", "he<s>he", {{2, 4}}, 1, NULL, "he<s>he"},
+        {"ended in the range", "he<s>he", {{4, 5}}, 1, NULL, "he<s>he"},
+        {"ranges beside a token", "he<s>he", {{0, 2}, {5, 7}}, 2, "he<s>he", NULL},
+    };
+    struct tok_build b;
+    struct tok_ids got, want;
+    struct err e;
+    tb_spm(&b);
+    struct tokenizer *t = tb_tokenizer(&b);
+    tok_ids_init(&got, 1000);
+    tok_ids_init(&want, 1000);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *like = cases[i].like ? cases[i].like : cases[i].text_like;
+        unsigned flags = cases[i].like ? TOKENIZER_PARSE_SPECIAL : 0;
+        got.n = want.n = 0;
+        assert_int_equal(tokenizer_encode(t, &want, like, strlen(like), flags, &e), 0);
+        assert_int_equal(tokenizer_encode_mixed(t, &got, cases[i].text, strlen(cases[i].text),
+                                                cases[i].plain, cases[i].n_plain, &e),
+                         0);
+        if (got.n != want.n || memcmp(got.ids, want.ids, want.n * sizeof(*want.ids)) != 0)
+            fail_msg("%s: %zu tokens, want %zu", cases[i].why, got.n, want.n);
+    }
+    tok_ids_fini(&got);
+    tok_ids_fini(&want);
+    tokenizer_destroy(t);
+}
+
 static void test_spm_without_prefix_and_with_words_over_spaces(void **state)
 {
     (void)state;
@@ -866,6 +909,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spm_merges_by_score),
+        cmocka_unit_test(test_plain_ranges),
         cmocka_unit_test(test_spm_without_prefix_and_with_words_over_spaces),
         cmocka_unit_test(test_spm_without_byte_tokens_says_unknown),
         cmocka_unit_test(test_bpe_merges_by_rank),
