@@ -32,7 +32,9 @@ export function leave() {
 async function refresh() {
     let list, admin = true;
     try {
-        list = (await getJson('/admin/models')).models;
+        const answer = await getJson('/admin/models');
+        list = answer.models;
+        admin = answer.may_change;
     } catch (e) {
         if (e.status !== 401 && e.status !== 403) {
             if (e.status)

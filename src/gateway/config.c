@@ -48,6 +48,8 @@ void config_unref(struct gw_config *c)
         mem_free(c->listen[i]);
     for (uint32_t i = 0; i < c->n_origins; i++)
         mem_free(c->origins[i]);
+    for (uint32_t i = 0; i < c->n_hosts; i++)
+        mem_free(c->hosts[i]);
     for (uint32_t i = 0; i < c->n_keys; i++)
         mem_free(c->keys[i].name);
     for (uint32_t i = 0; i < c->n_models; i++) {

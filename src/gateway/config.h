@@ -21,6 +21,7 @@
 #define CONFIG_MAX_MODELS 64u
 #define CONFIG_MAX_KEYS 256u
 #define CONFIG_MAX_ORIGINS 32u
+#define CONFIG_MAX_HOSTS 32u
 
 struct gw_config {
     _Atomic uint32_t refs;
@@ -37,6 +38,8 @@ struct gw_config {
     uint32_t n_keys;
     char *origins[CONFIG_MAX_ORIGINS]; /* CORS; "*": any */
     uint32_t n_origins;
+    char *hosts[CONFIG_MAX_HOSTS]; /* names of this server, beside localhost; "*": any */
+    uint32_t n_hosts;
     uint32_t max_in_flight; /* over all clients; 0: no limit */
     uint32_t default_deadline_ms, max_deadline_ms;
     uint32_t drain_ms;

@@ -235,6 +235,21 @@ static int read_cors(struct reader *r, yaml_node_t *v, const char *name)
     return each_item(r, v, name, add_origin);
 }
 
+static int add_host(struct reader *r, yaml_node_t *v, const char *name)
+{
+    struct gw_config *c = r->config;
+    if (c->n_hosts == CONFIG_MAX_HOSTS)
+        return fail(r, v, "%s has more than %u names", name, CONFIG_MAX_HOSTS);
+    int rc = read_str(r, v, name, &c->hosts[c->n_hosts]);
+    c->n_hosts += rc == 0;
+    return rc;
+}
+
+static int read_hosts(struct reader *r, yaml_node_t *v, const char *name)
+{
+    return each_item(r, v, name, add_host);
+}
+
 struct model_keys {
     struct registry_spec spec;
     char *name, *path, *task, *labels, *kv;
@@ -381,6 +396,7 @@ static const struct key top[] = {{"listen", KIND_CUSTOM, 0, read_listen},
                                  {"load_wait", KIND_MS, AT(load_wait_ms), NULL},
                                  {"keys", KIND_CUSTOM, 0, read_keys},
                                  {"cors", KIND_CUSTOM, 0, read_cors},
+                                 {"hosts", KIND_CUSTOM, 0, read_hosts},
                                  {"limits", KIND_CUSTOM, 0, read_limits},
                                  {"deadline", KIND_CUSTOM, 0, read_deadline},
                                  {"drain", KIND_MS, AT(drain_ms), NULL},

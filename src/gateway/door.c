@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "gateway/grpc/grpc_call.h"
+#include "gateway/guard.h"
 
 #define LONG_BODY_BYTES ((size_t)64 << 10)
 
@@ -71,29 +72,6 @@ bool door_early(const char *path)
     return false;
 }
 
-/* Without keys in the configuration, only local programs may administer: no other machine, and no
- * page of another site in a local browser (browsers send such requests, and say where from). */
-static bool check_local(struct call *c)
-{
-    static const char *const peers[] = {"unix", "127.0.0.1", "::1", "::ffff:127.0.0.1"};
-    static const char *const hosts[] = {"localhost", "127.0.0.1", "[::1]"};
-    const char *origin = http_header(c->req, "origin");
-    bool peer_ok = false, origin_ok = !origin || call_origin(c);
-    for (size_t i = 0; i < sizeof(peers) / sizeof(peers[0]); i++)
-        peer_ok |= strcmp(c->req->peer, peers[i]) == 0;
-    const char *host = origin ? strstr(origin, "://") : NULL;
-    for (size_t i = 0; host && i < sizeof(hosts) / sizeof(hosts[0]); i++) {
-        size_t n = strlen(hosts[i]);
-        origin_ok |=
-            strncasecmp(host + 3, hosts[i], n) == 0 && (host[3 + n] == ':' || host[3 + n] == '\0');
-    }
-    if (peer_ok && origin_ok)
-        return true;
-    call_fail(c, 403, NULL, NULL, NULL,
-              "without keys in the configuration, only this machine may administer");
-    return false;
-}
-
 /* False: the request is refused and answered. */
 static bool check_key(struct call *c)
 {
@@ -101,7 +79,7 @@ static bool check_key(struct call *c)
     if (c->route->flags & ROUTE_OPEN)
         return true;
     if (!admission_needed(gw->admission))
-        return !(c->route->flags & ROUTE_ADMIN) || check_local(c);
+        return !(c->route->flags & ROUTE_ADMIN) || guard_admin(c);
     const char *auth = http_header(c->req, "authorization"),
                *key = http_header(c->req, "x-api-key");
     if (auth && strncasecmp(auth, "bearer ", 7) == 0)
@@ -229,15 +207,22 @@ static bool take_json(struct call *c, cJSON *json)
     return read_json(c);
 }
 
-void door_enter(struct call *c, cJSON *json)
+/* What every answer has, a refusal too. */
+static void greet(struct call *c)
 {
     struct http_req *r = c->req;
-    bool wrong_method;
     const char *lenient = http_header(r, "x-shoal-lenient");
     c->lenient = lenient && strcmp(lenient, "1") == 0;
     make_id(c);
     read_trace(c);
     c->ollama = strncmp(r->path, "/api/", 5) == 0;
+}
+
+/* Finds the route and runs its handler; json is taken. */
+static void pass(struct call *c, cJSON *json)
+{
+    struct http_req *r = c->req;
+    bool wrong_method;
     if (strcmp(r->method, "OPTIONS") == 0) {
         call_preflight(c);
     } else if (!(c->route = find_route(r, &wrong_method))) {
@@ -256,6 +241,12 @@ void door_enter(struct call *c, cJSON *json)
     cJSON_Delete(json);
 }
 
+void door_enter(struct call *c, cJSON *json)
+{
+    greet(c);
+    pass(c, json);
+}
+
 void door_handle(void *gw_loop, struct http_req *r)
 {
     struct gw_loop *gl = gw_loop;
@@ -265,7 +256,9 @@ void door_handle(void *gw_loop, struct http_req *r)
     if (r->body_bytes > LONG_BODY_BYTES) /* requests of this turn do not wait for the parser */
         flow_wake(&gl->flow);
     call_hold(c); /* while the handler runs */
-    door_enter(c, NULL);
+    greet(c);
+    if (guard_host(c))
+        pass(c, NULL);
     call_release(c);
 }
 

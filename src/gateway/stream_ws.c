@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "gateway/door.h"
+#include "gateway/guard.h"
 #include "net/ws.h"
 #include "wire/json_out.h"
 
@@ -301,6 +302,8 @@ static const struct ws_ops callbacks = {on_message, on_drained, on_closed};
 
 void stream_ws(struct call *c)
 {
+    if (!guard_origin(c)) /* browsers let any page open a WebSocket to any server */
+        return;
     struct session *s = mem_zalloc(sizeof(*s));
     const char *auth = http_header(c->req, "authorization");
     if (s && auth)

@@ -69,6 +69,7 @@ const char *http_status_text(int status)
                  {413, "Content Too Large"},
                  {414, "URI Too Long"},
                  {415, "Unsupported Media Type"},
+                 {421, "Misdirected Request"},
                  {422, "Unprocessable Content"},
                  {426, "Upgrade Required"},
                  {429, "Too Many Requests"},

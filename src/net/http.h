@@ -31,6 +31,8 @@ struct http_ops { /* what a protocol does; others than HTTP may bring their own 
     size_t (*queued)(const struct http_req *r);
 };
 
+enum http_via { HTTP_VIA_UNIX, HTTP_VIA_LOOPBACK, HTTP_VIA_NETWORK }; /* kind of listener */
+
 struct http_req {
     const char *method, *path; /* path: as received, without the query */
     const char *query;         /* the part after '?', or "" */
@@ -41,6 +43,7 @@ struct http_req {
     const char *peer;      /* address of the client, or "unix" */
     const char *peer_name; /* from its certificate, or "" */
     const char *protocol;  /* "http/1.1", "h2" */
+    enum http_via via;
     bool secure, head, websocket;
     bool more;            /* early: the body is not complete yet */
     uint64_t received_ns; /* when its last byte arrived */

@@ -136,6 +136,14 @@ static const char *find_header(const struct h1 *h, const char *name)
     return NULL;
 }
 
+static uint32_t count_header(const struct h1 *h, const char *name)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < h->n_headers; i++)
+        n += strcasecmp(h->head.data + h->at[i].name, name) == 0;
+    return n;
+}
+
 static int on_headers(llhttp_t *p)
 {
     struct h1 *h = of_parser(p);
@@ -153,6 +161,8 @@ static int on_headers(llhttp_t *p)
         return refuse(h, 505, "HTTP/1.0, 1.1 and 2 are spoken here");
     if (p->http_minor == 1 && !find_header(h, "host"))
         return refuse(h, 400, "the Host header is missing");
+    if (count_header(h, "host") > 1)
+        return refuse(h, 400, "there is more than one Host header");
     if ((p->flags & F_CONTENT_LENGTH) && p->content_length > lim->max_body_bytes)
         return refuse(h, 413, "the body is larger than this server accepts");
     const char *expect = find_header(h, "expect");
@@ -347,8 +357,7 @@ static void fill_request(struct h1 *h)
     if (q)
         *q = '\0';
     if (strncmp(url, "http://", 7) == 0 ||
-        strncmp(url, "https://", 8) == 0) { /* absolute form, as sent absolute form, as sent to a
-                                             * proxy */
+        strncmp(url, "https://", 8) == 0) { /* the absolute form, as sent to a proxy */
         char *slash = strchr(url + 8, '/');
         url = slash ? slash : url + strlen(url);
     }
@@ -362,6 +371,7 @@ static void fill_request(struct h1 *h)
                                .peer = c->peer,
                                .peer_name = sock_peer_name(&c->sock),
                                .protocol = "http/1.1",
+                               .via = c->via,
                                .secure = c->secure,
                                .head = h->parser.method == HTTP_HEAD,
                                .websocket = websocket,

@@ -5,6 +5,7 @@
  * its streams. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include <nghttp2/nghttp2.h>
 
@@ -314,6 +315,21 @@ static void refuse(struct h2_stream *s)
 
 /* ---- requests ---- */
 
+/* Whether a host header contradicts :authority or another one. */
+static bool has_other_host(const struct h2_stream *s)
+{
+    const char *host = s->authority ? text_at(s, s->authority) : NULL;
+    for (size_t i = 0; i < s->n_headers; i++) {
+        if (strcmp(text_at(s, s->at[i].name), "host") != 0)
+            continue;
+        const char *other = text_at(s, s->at[i].value);
+        if (host && strcasecmp(host, other) != 0)
+            return true;
+        host = other;
+    }
+    return false;
+}
+
 static void handle(struct h2_stream *s, bool early)
 {
     struct http_conn *c = s->h->conn;
@@ -321,7 +337,7 @@ static void handle(struct h2_stream *s, bool early)
         return;
     if (s->head.rc < 0)
         s->refuse = s->head.rc == SHOAL_ELIMIT ? REFUSE_HEADERS : REFUSE_MEMORY;
-    if (!s->refuse && (!s->method || !s->path))
+    if (!s->refuse && (!s->method || !s->path || has_other_host(s)))
         s->refuse = REFUSE_BAD;
     if (s->refuse) {
         refuse(s);
@@ -341,6 +357,7 @@ static void handle(struct h2_stream *s, bool early)
                                .peer = c->peer,
                                .peer_name = sock_peer_name(&c->sock),
                                .protocol = "h2",
+                               .via = c->via,
                                .secure = c->secure,
                                .head = strcmp(text_at(s, s->method), "HEAD") == 0,
                                .received_ns = loop_now(c->server->loop),

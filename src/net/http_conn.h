@@ -28,6 +28,7 @@ struct http_conn {
     struct executor_timer timer;
     struct executor_task free;
     struct http_conn *prev, *next;
+    enum http_via via;
     bool secure, draining;
     char peer[56];
 };

@@ -30,6 +30,7 @@ struct http_listener {
     struct http_listener *next;
     struct http_server *server;
     struct loop_io io;
+    enum http_via via;
     bool tls, off;
 };
 
@@ -157,13 +158,34 @@ void http_conn_switch(struct http_conn *c, const struct http_proto *proto, void 
 
 static void name_peer(struct http_conn *c, const struct sockaddr_storage *ss, socklen_t n)
 {
-    if (ss->ss_family == AF_UNIX ||
-        getnameinfo((const struct sockaddr *)(const void *)ss, n, c->peer, sizeof(c->peer), NULL, 0,
-                    NI_NUMERICHOST) != 0)
+    if (ss->ss_family == AF_UNIX)
         snprintf(c->peer, sizeof(c->peer), "unix");
+    else if (getnameinfo((const struct sockaddr *)(const void *)ss, n, c->peer, sizeof(c->peer),
+                         NULL, 0, NI_NUMERICHOST) != 0)
+        snprintf(c->peer, sizeof(c->peer), "unknown"); /* never "unix", which has rights */
 }
 
-static int adopt(struct http_server *s, int fd, struct tls_server *tls,
+/* What kind of address a listener is bound to. */
+static enum http_via via_of(int fd)
+{
+    struct sockaddr_storage ss;
+    socklen_t n = sizeof(ss);
+    const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)&ss;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)&ss;
+    bool loopback = false;
+    if (getsockname(fd, (struct sockaddr *)(void *)&ss, &n) < 0)
+        return HTTP_VIA_NETWORK;
+    if (ss.ss_family == AF_UNIX)
+        return HTTP_VIA_UNIX;
+    if (ss.ss_family == AF_INET)
+        loopback = ntohl(four->sin_addr.s_addr) >> 24 == 127;
+    else if (ss.ss_family == AF_INET6)
+        loopback = IN6_IS_ADDR_LOOPBACK(&six->sin6_addr) ||
+                   (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr) && six->sin6_addr.s6_addr[12] == 127);
+    return loopback ? HTTP_VIA_LOOPBACK : HTTP_VIA_NETWORK;
+}
+
+static int adopt(struct http_server *s, int fd, enum http_via via, struct tls_server *tls,
                  const struct sockaddr_storage *ss, socklen_t n, struct err *e)
 {
     struct http_conn *c = mem_zalloc(sizeof(*c));
@@ -175,6 +197,7 @@ static int adopt(struct http_server *s, int fd, struct tls_server *tls,
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     c->server = s;
     c->proto = &sniff;
+    c->via = via;
     c->secure = tls != NULL;
     c->timer.fn = on_timer;
     c->free.fn = conn_free;
@@ -197,7 +220,7 @@ static int adopt(struct http_server *s, int fd, struct tls_server *tls,
 int http_server_adopt(struct http_server *s, int fd, struct err *e)
 {
     struct sockaddr_storage ss = {.ss_family = AF_UNIX};
-    return adopt(s, fd, NULL, &ss, sizeof(ss), e);
+    return adopt(s, fd, HTTP_VIA_UNIX, NULL, &ss, sizeof(ss), e);
 }
 
 static void on_accept(struct loop_io *io, uint32_t events)
@@ -214,7 +237,7 @@ static void on_accept(struct loop_io *io, uint32_t events)
         if (s->stats.conns >= s->limits.max_conns) {
             s->stats.refused++;
             close(fd);
-        } else if (adopt(s, fd, ln->tls ? s->tls : NULL, &ss, n, NULL) < 0) {
+        } else if (adopt(s, fd, ln->via, ln->tls ? s->tls : NULL, &ss, n, NULL) < 0) {
             s->stats.refused++;
         }
     }
@@ -281,7 +304,7 @@ int http_server_listen(struct http_server *s, int fd, struct tls_server *tls, st
         rc = err_set(e, SHOAL_ENOMEM, "listener");
     if (rc == 0) {
         *ln = (struct http_listener){
-            .server = s, .io = {.fd = fd, .fn = on_accept}, .tls = tls != NULL};
+            .server = s, .io = {.fd = fd, .fn = on_accept}, .via = via_of(fd), .tls = tls != NULL};
         rc = loop_io_add(s->loop, &ln->io, EPOLLIN, e);
     }
     if (rc < 0) {

@@ -105,8 +105,7 @@ function watch(client, service) {
     return w;
 }
 
-const admin = async (server, body) => (await fetch(`${server.url}/admin/models`,
-    { method: 'POST', body: JSON.stringify(body) })).status;
+const admin = async (server, body) => (await t.admin(server, body)).status;
 const stateOf = async (server, model) => (await (await fetch(`${server.url}/admin/models`)).json()).models
     .find((m) => m.model === model).state;
 
@@ -269,7 +268,8 @@ async function breaks(session) {
 (async () => {
     const config = path.join(t.tmp, 'patient.yaml'); // whatever holds up the end hangs this test
     fs.writeFileSync(config, 'drain: 1h\n');
-    const server = await t.start(shoal, ['--config', config, '-m', `enc=${t.root}/models/encoder`, '-m', `long=${long}`]);
+    const server = await t.start(shoal, ['--config', config, '-m', `enc=${t.root}/models/encoder`, '-m', `long=${long}`],
+        { admin: true });
     const address = `127.0.0.1:${server.port}`;
     await discovers(address, 'v1');
     await discovers(address, 'v1alpha');

@@ -28,7 +28,7 @@ function frames(port, bytes) {
     return new Promise((done) => {
         const s = net.connect(port, '127.0.0.1');
         let got = Buffer.alloc(0);
-        s.write('GET /v1/stream HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+        s.write('GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
             'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n');
         s.write(bytes);
         s.on('data', (d) => {

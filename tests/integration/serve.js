@@ -2,6 +2,7 @@
 'use strict';
 const { spawn, execFileSync } = require('child_process');
 const fs = require('fs');
+const http = require('http');
 const os = require('os');
 const path = require('path');
 
@@ -37,15 +38,19 @@ async function fails(promise, what) {
     return {};
 }
 
-// Starts the server; resolves when it listens and its models are loaded.
+// Starts the server; resolves when it listens and its models are loaded.  With options.admin it listens on a unix
+// socket too, for admin().
 async function start(shoal, args, options = {}) {
     const listen = options.listen === null ? [] : ['--listen', options.listen ?? '127.0.0.1:0']; // null: the config says it
+    const sock = path.join(tmp, `admin-${running.size}-${Date.now()}.sock`);
+    if (options.admin)
+        listen.push('--listen', `unix:${sock}`);
     const child = spawn(shoal, ['serve', ...listen, '--log-level', 'info', ...args], {
         stdio: ['ignore', 'pipe', 'pipe'],
         env: { ...process.env, SHOAL_CACHE_DIR: path.join(tmp, 'cache') },
     });
     running.add(child);
-    const server = { child, log: '', out: '', tmp };
+    const server = { child, log: '', out: '', tmp, sock };
     child.stderr.on('data', (d) => { server.log += d; });
     server.ended = new Promise((done) => child.on('exit', (code, signal) => {
         running.delete(child);
@@ -70,6 +75,20 @@ async function start(shoal, args, options = {}) {
         return server.ended;
     };
     return server;
+}
+
+// GET /admin/models, or POST with a body, over the unix socket: a keyless server accepts changes from nowhere else.
+function admin(server, body, headers = {}) {
+    return new Promise((done, give) => {
+        const req = http.request({ socketPath: server.sock, path: '/admin/models', method: body ? 'POST' : 'GET', headers },
+            (res) => {
+                let text = '';
+                res.on('data', (d) => { text += d; });
+                res.on('end', () => done({ status: res.statusCode, ...JSON.parse(text) }));
+            });
+        req.on('error', give);
+        req.end(body && JSON.stringify(body));
+    });
 }
 
 function sleep(ms) {
@@ -119,4 +138,4 @@ function finish() {
     process.exit(failed ? 1 : 0);
 }
 
-module.exports = { start, check, same, fails, sleep, until, memory, metric, modules, npm, finish, root, tmp };
+module.exports = { admin, start, check, same, fails, sleep, until, memory, metric, modules, npm, finish, root, tmp };

@@ -59,13 +59,13 @@ limits: {body: 20KiB, headers: 4KiB}
     // for requests that never end; the others may take their time on a busy machine
     const hasty = await t.start(shoal, ['--config', config('limits: {request_timeout: 400ms}\n')]);
     const { port } = server;
-    const get = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n';
+    const get = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n';
     let r = await raw(port, [get + get + get], (s) => count(s, 'HTTP/1.1 200 OK') === 3);
     t.same(count(r, '\r\n\r\nok\n'), 3, 'pipelined');
     r = await raw(port, [...get], (s) => s.includes('ok\n'), 1);
     t.check(r.startsWith('HTTP/1.1 200 OK'), 'byte by byte');
     const body = JSON.stringify({ text: 'hello world', model: 'long' });
-    const post = (headers, rest) => `POST /tokenize HTTP/1.1\r\nHost: x\r\n${headers}\r\n${rest}`;
+    const post = (headers, rest) => `POST /tokenize HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n${rest}`;
     const chunk = (s) => `${s.length.toString(16)};x=y\r\n${s}\r\n`;
     r = await raw(port, [post('Transfer-Encoding: chunked\r\n', chunk(body.slice(0, 7))),
         chunk(body.slice(7)) + '0\r\nTrailer: a\r\n\r\n'], (s) => s.includes('"count"'));
@@ -75,14 +75,14 @@ limits: {body: 20KiB, headers: 4KiB}
     t.check(r.startsWith('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK'), 'expect');
     r = await raw(port, ['GET /healthz HTTP/1.0\r\n\r\n']);
     t.check(/connection: close/.test(r) && r.endsWith('ok\n'), 'HTTP/1.0');
-    r = await raw(port, ['HEAD /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n']);
+    r = await raw(port, ['HEAD /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n']);
     t.check(/content-length: 3/.test(r) && r.endsWith('\r\n\r\n'), 'HEAD has no body');
     const refused = [
-        [get.replace('Host: x\r\n', ''), 400, 'no Host'],
+        [get.replace('Host: localhost\r\n', ''), 400, 'no Host'],
         ['BLAH\r\n\r\n', 400, 'not HTTP'],
-        [`GET /${'x'.repeat(9000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 414, 'a long address'],
-        [`GET / HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(5000)}\r\n\r\n`, 431, 'large headers'],
-        [`GET / HTTP/1.1\r\nHost: x\r\n${'A: b\r\n'.repeat(200)}\r\n`, 431, 'many headers'],
+        [`GET /${'x'.repeat(9000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`, 414, 'a long address'],
+        [`GET / HTTP/1.1\r\nHost: localhost\r\nA: ${'x'.repeat(5000)}\r\n\r\n`, 431, 'large headers'],
+        [`GET / HTTP/1.1\r\nHost: localhost\r\n${'A: b\r\n'.repeat(200)}\r\n`, 431, 'many headers'],
         [post('Content-Length: 30000\r\n', ''), 413, 'a large body announced'],
         [post('Transfer-Encoding: chunked\r\n', chunk('x'.repeat(21000))), 413, 'a large body'],
         [post('Content-Length: 5\r\nTransfer-Encoding: chunked\r\n', ''), 400, 'two lengths'],
@@ -219,7 +219,7 @@ models:
   - {name: a, path: ${long}, context: 1024, parallel: 2}
   - {name: b, path: ${refs}/qwen2.gguf, lazy: true, context: 1024, parallel: 2}
   - {name: c, path: ${refs}/gpt2.gguf, lazy: true}
-`)]);
+`)], { admin: true });
     const ask = (model) => fetch(`${server.url}/v1/completions`, { method: 'POST',
         body: JSON.stringify({ model, prompt: 'a', max_tokens: 2 }) });
     const state = async () => Object.fromEntries((await (await fetch(`${server.url}/admin/models`)).json())
@@ -230,7 +230,7 @@ models:
     t.same((await state()).b, 'unloaded', 'lazy');
     t.same((await ask('b')).status, 200, 'loaded when asked for');
     t.same((await state()).b, 'ready', 'and stays');
-    const admin = (body) => fetch(`${server.url}/admin/models`, { method: 'POST', body: JSON.stringify(body) });
+    const admin = (body) => t.admin(server, body);
     t.same((await admin({ model: 'b', action: 'unload' })).status, 200, 'unload');
     await t.until(async () => (await state()).b === 'unloaded', 'unload');
     t.same((await admin({ model: 'd', action: 'add', path: `${refs}/phi2.gguf` })).status, 200, 'add');

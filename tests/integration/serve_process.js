@@ -147,16 +147,16 @@ async function broken() {
 }
 
 async function without() {
-    const server = await t.start(shoal, ['-m', 'intent=models/encoder']);
+    const server = await t.start(shoal, ['-m', 'intent=models/encoder'], { admin: true });
     let r = await post(server, { text: both });
     t.same(r.status, 404, 'no reply model');
     t.check(/'reply'/.test(r.text), `names the model: ${r.text}`);
     t.same((await post(server, { text: both, reply: false })).status, 200, 'actions need the encoder alone');
-    await fetch(`${server.url}/admin/models`, { method: 'POST', body: '{"model":"intent","action":"unload"}' });
+    t.same((await t.admin(server, { model: 'intent', action: 'unload' })).status, 200, 'unload');
     await t.until(async () => (await (await fetch(`${server.url}/v1/models`)).json()).data[0].state === 'unloaded',
         'unloaded');
     t.same((await post(server, { text: both, reply: false })).status, 200, 'loaded again when asked');
-    await fetch(`${server.url}/admin/models`, { method: 'POST', body: '{"model":"intent","action":"remove"}' });
+    t.same((await t.admin(server, { model: 'intent', action: 'remove' })).status, 200, 'remove');
     r = await post(server, { text: both, reply: false });
     t.check(r.status === 404 && /'intent'/.test(r.text), `no encoder: ${r.text}`);
     await server.stop();

@@ -34,7 +34,7 @@ async function metrics(server, post, n_inputs) {
     const invalid = await value('shoal_refused_total{reason="invalid"}');
     await post('/v1/classify', {});
     t.same(await value('shoal_refused_total{reason="invalid"}'), invalid + 1, 'refused');
-    await post('/admin/models', { model: 'a"b\\c\nd', action: 'add', path: 'x' });
+    await t.admin(server, { model: 'a"b\\c\nd', action: 'add', path: 'x' });
     const text = await (await fetch(`${server.url}/metrics`)).text();
     t.check(text.includes('shoal_in_flight{model="a\\"b\\\\c\\nd"} 0\n'), 'a name with quotes');
     for (const name of ['shoal_batch_size', 'shoal_kv_pages', 'shoal_model_memory_bytes'])
@@ -49,7 +49,7 @@ async function metrics(server, post, n_inputs) {
 
 (async () => {
     const server = await t.start(shoal, ['-m', `enc=${encoder}`, '-m',
-        `reply=${t.root}/models/reply-draft.gguf`]);
+        `reply=${t.root}/models/reply-draft.gguf`], { admin: true });
     const post = async (url, body) => {
         const r = await fetch(server.url + url, { method: 'POST', body: JSON.stringify(body) });
         return { status: r.status, ...await r.json() };
@@ -107,7 +107,7 @@ async function metrics(server, post, n_inputs) {
     // classify: 4 together, 1, 4 alone, 4 together; entities 4; embeddings 4, 4, 1, 4
     await metrics(server, post, 30);
     // a series goes through a model that remembers as one; its rows are no rows of their own
-    await post('/admin/models', { model: 'anomaly', action: 'add', path: path.join(t.root, 'models/anomaly') });
+    await t.admin(server, { model: 'anomaly', action: 'add', path: path.join(t.root, 'models/anomaly') });
     const series = Array.from({ length: 100 }, (_, i) => [20 + Math.sin(i), 5 + Math.cos(i)]);
     r = await post('/v1/score', { model: 'anomaly', series });
     t.same(r.data?.[0].scores.length, 300, 'three numbers a row');

@@ -82,7 +82,7 @@ async function stream(site, r, see) {
     see(`stream ${kind}: its end`, a.text.endsWith(end) && !a.text.includes('"error"'), [true], a.text.slice(-300));
 }
 
-const head = (site, line) => `${line} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${site.keys.app}\r\n`;
+const head = (site, line) => `${line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${site.keys.app}\r\n`;
 
 // Goes away in the middle of the answer, of the request, or before the answer.
 async function abort(site, r, see) {
@@ -191,7 +191,7 @@ async function oversized(site, r, see) {
 // Bytes with mistakes in them: of HTTP/1.1, HTTP/2 and WebSocket.
 const seeds = [
     (site, r) => `${head(site, 'POST /v1/completions')}Content-Length: 44\r\n\r\n` +
-        `{"model":"chat","prompt":"a","max_tokens":${r.below(9)}} GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n`,
+        `{"model":"chat","prompt":"a","max_tokens":${r.below(9)}} GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n`,
     (site) => `${head(site, 'POST /tokenize')}Transfer-Encoding: chunked\r\n\r\n` +
         '5\r\n{"tex\r\n8\r\nt":"abc"\r\n1\r\n}\r\n0\r\n\r\n',
     () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' +

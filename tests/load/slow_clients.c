@@ -50,10 +50,11 @@ static char *make_request(const char *path, const char *file, size_t *n)
         die(file);
     size_t got = fread(body, 1, sizeof(body), f);
     fclose(f);
-    int head = snprintf(text, 512,
-                        "POST %.200s HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n"
-                        "Content-Length: %zu\r\n\r\n",
-                        path, got);
+    int head =
+        snprintf(text, 512,
+                 "POST %.200s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                 "Content-Length: %zu\r\n\r\n",
+                 path, got);
     memcpy(text + head, body, got);
     *n = (size_t)head + got;
     return text;

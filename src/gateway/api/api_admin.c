@@ -3,6 +3,7 @@
 
 #include "gateway/api/api.h"
 #include "gateway/call.h"
+#include "gateway/guard.h"
 #include "wire/json_out.h"
 
 struct body {
@@ -110,6 +111,8 @@ void api_admin_models(struct call *c)
 {
     struct json_out j = json_out_make(&c->out);
     json_out_object(&j);
+    json_out_key(&j, "may_change"); /* whether this client may load and unload */
+    json_out_bool(&j, guard_may_change(c));
     json_out_key(&j, "models");
     json_out_array(&j);
     registry_each(c->gl->gw->registry, put_model, &j);

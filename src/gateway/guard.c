@@ -1,0 +1,149 @@
+/* guard.c - see guard.h. */
+#include "gateway/guard.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "net/listen.h"
+
+/* The length of the name in HOST or HOST:PORT, brackets of an IPv6 address included; 0: neither. */
+static size_t name_length(const char *host)
+{
+    size_t n = strcspn(host, ":");
+    if (host[0] == '[') {
+        const char *end = strchr(host, ']');
+        n = end ? (size_t)(end + 1 - host) : 0;
+    }
+    if (host[n] == ':' && host[n + 1 + strspn(host + n + 1, "0123456789")] == '\0')
+        return n;
+    return host[n] == '\0' ? n : 0;
+}
+
+static bool is_loopback(const char *name)
+{
+    struct in_addr four;
+    if (strcasecmp(name, "localhost") == 0 || strcmp(name, "[::1]") == 0)
+        return true;
+    return inet_pton(AF_INET, name, &four) == 1 && ntohl(four.s_addr) >> 24 == 127;
+}
+
+static bool is_listen_host(const char *address, const char *name)
+{
+    char host[256];
+    const char *port;
+    size_t n = strlen(name);
+    if (listen_is_unix(address) || listen_split(address, host, sizeof(host), &port, NULL) < 0)
+        return false;
+    if (name[0] == '[')
+        return strlen(host) == n - 2 && strncasecmp(host, name + 1, n - 2) == 0;
+    return strcasecmp(host, name) == 0;
+}
+
+bool guard_knows_host(const struct gw_config *config, const char *host)
+{
+    char name[256];
+    size_t n = name_length(host);
+    for (uint32_t i = 0; i < config->n_hosts; i++)
+        if (strcmp(config->hosts[i], "*") == 0 || strcasecmp(config->hosts[i], host) == 0)
+            return true;
+    if (n == 0 || n >= sizeof(name))
+        return false;
+    memcpy(name, host, n);
+    name[n] = '\0';
+    if (is_loopback(name))
+        return true;
+    for (uint32_t i = 0; i < config->n_hosts; i++)
+        if (strcasecmp(config->hosts[i], name) == 0)
+            return true;
+    for (uint32_t i = 0; i < config->n_listen; i++)
+        if (is_listen_host(config->listen[i], name))
+            return true;
+    return false;
+}
+
+bool guard_host(struct call *c)
+{
+    const struct http_req *r = c->req;
+    const struct gw_config *config = c->gl->config;
+    bool checked = r->via == HTTP_VIA_LOOPBACK || (r->via == HTTP_VIA_NETWORK && config->n_hosts);
+    const char *host = checked ? http_header(r, "host") : NULL;
+    if (!host || guard_knows_host(config, host)) /* HTTP/1.0 may leave it out, browsers do not */
+        return true;
+    call_fail(c, 421, NULL, NULL, "unknown_host",
+              "this server is not known as '%.100s': use localhost, or add the name to 'hosts' in "
+              "the configuration",
+              host);
+    return false;
+}
+
+bool guard_knows_origin(const struct call *c, const char *origin)
+{
+    const char *host = http_header(c->req, "host"), *at = strstr(origin, "://");
+    bool scheme = strncasecmp(origin, "https://", 8) == 0 ||
+                  (!c->req->secure && strncasecmp(origin, "http://", 7) == 0);
+    if (call_origin(c))
+        return true;
+    return scheme && host && strcasecmp(at + 3, host) == 0;
+}
+
+bool guard_origin(struct call *c)
+{
+    const char *origin = http_header(c->req, "origin");
+    if (!origin || guard_knows_origin(c, origin)) /* programs other than browsers send none */
+        return true;
+    call_fail(c, 403, NULL, NULL, "origin_refused",
+              "pages of '%.100s' may not use this server: add the origin to 'cors' in the "
+              "configuration",
+              origin);
+    return false;
+}
+
+static bool is_local(const char *peer)
+{
+    struct in_addr four;
+    if (strncmp(peer, "::ffff:", 7) == 0)
+        peer += 7;
+    return strcmp(peer, "unix") == 0 || strcmp(peer, "::1") == 0 ||
+           (inet_pton(AF_INET, peer, &four) == 1 && ntohl(four.s_addr) >> 24 == 127);
+}
+
+/* A page of this machine, whatever its port. */
+static bool is_local_page(const char *origin)
+{
+    static const char *const hosts[] = {"localhost", "127.0.0.1", "[::1]"};
+    const char *host = strstr(origin, "://");
+    for (size_t i = 0; host && i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+        size_t n = strlen(hosts[i]);
+        if (strncasecmp(host + 3, hosts[i], n) == 0 && (host[3 + n] == ':' || host[3 + n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+bool guard_may_change(const struct call *c)
+{
+    if (admission_needed(c->gl->gw->admission))
+        return c->client && c->client->admin;
+    return strcmp(c->req->peer, "unix") == 0;
+}
+
+bool guard_admin(struct call *c)
+{
+    const char *origin = http_header(c->req, "origin");
+    bool read = strcmp(c->route->method, "GET") == 0;
+    if (read && !is_local(c->req->peer)) {
+        call_fail(c, 403, NULL, NULL, NULL,
+                  "without keys in the configuration, only this machine may see this: configure "
+                  "an admin key");
+        return false;
+    }
+    if (!read && !guard_may_change(c)) {
+        call_fail(c, 403, NULL, NULL, "admin_key_needed",
+                  "without keys in the configuration, models cannot be changed over TCP: configure "
+                  "an admin key or use the unix socket");
+        return false;
+    }
+    return (read && origin && is_local_page(origin)) || guard_origin(c);
+}

@@ -1,0 +1,29 @@
+/* guard.h - who may ask: the Host that a request names, the Origin of the page that sends it, and
+ * the right to administer.
+ *
+ * Thread:    the loop's.
+ * Failure:   guard_host, guard_origin and guard_admin answer the request that they refuse and
+ *            return false. */
+#ifndef SHOAL_GATEWAY_GUARD_H
+#define SHOAL_GATEWAY_GUARD_H
+
+#include "gateway/call.h"
+
+/* Whether host (the value of a Host header) is a name of this server: localhost, 127.0.0.0/8,
+ * [::1], the host of a listen address, or one of `hosts`, with or without a port. */
+bool guard_knows_host(const struct gw_config *config, const char *host);
+/* Whether origin is the page of this server (the same host and port), or allowed by `cors`. */
+bool guard_knows_origin(const struct call *c, const char *origin);
+
+/* Against DNS rebinding: a listener on a loopback address serves only names of this server; other
+ * TCP listeners do so if `hosts` is configured. */
+bool guard_host(struct call *c);
+/* For what browsers do not restrict by themselves, as a WebSocket handshake. */
+bool guard_origin(struct call *c);
+/* Without keys in the configuration: changes need a unix socket; the list of models may be read
+ * by programs and pages of this machine. */
+bool guard_admin(struct call *c);
+/* Whether this client may change models: an admin key, or a unix socket of a keyless server. */
+bool guard_may_change(const struct call *c);
+
+#endif

@@ -1,0 +1,155 @@
+#!/usr/bin/env node
+// Who may use and administer `shoal serve`: Origin, Host, keys, sockets.  Usage: serve_guard.js SHOAL
+'use strict';
+const crypto = require('crypto');
+const fs = require('fs');
+const http = require('http');
+const http2 = require('http2');
+const net = require('net');
+const path = require('path');
+const t = require('./serve.js');
+
+const WebSocket = require(t.npm('ws@8.18.0'));
+const shoal = path.resolve(process.argv[2]);
+const refs = path.join(t.root, 'tests/data/refs');
+const sha = (s) => crypto.createHash('sha256').update(s).digest('hex');
+let n_configs = 0;
+
+function config(text) {
+    const file = path.join(t.tmp, `guard-${n_configs++}.yaml`);
+    fs.writeFileSync(file, text);
+    return ['--config', file];
+}
+
+// Sends bytes; resolves with what came until the server closes or a blank line is there.
+function raw(port, bytes) {
+    return new Promise((done, give) => {
+        const s = net.connect(port, '127.0.0.1', () => s.write(bytes));
+        let got = '';
+        s.on('data', (d) => {
+            got += d.toString('latin1');
+            if (got.includes('\r\n\r\n'))
+                s.destroy();
+        });
+        s.on('close', () => done(got));
+        s.on('error', give);
+    });
+}
+
+const status = (answer) => Number(answer.split(' ')[1]);
+
+const handshake = (server, headers) => raw(server.port, 'GET /v1/stream HTTP/1.1\r\nConnection: Upgrade\r\n' +
+    `Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${headers}\r\n`);
+
+// The first message that a server sends to a WebSocket that asks with one message.
+function message(server, body) {
+    return new Promise((done, give) => {
+        const ws = new WebSocket(`ws://127.0.0.1:${server.port}/v1/stream`);
+        ws.onopen = () => ws.send(JSON.stringify(body));
+        ws.onmessage = (e) => {
+            ws.close();
+            done(JSON.parse(e.data));
+        };
+        ws.onerror = give;
+    });
+}
+
+async function origins() {
+    const server = await t.start(shoal, config('cors: ["https://app.example"]\n'));
+    const own = `Host: localhost:${server.port}\r\n`;
+    for (const [origin, want] of [[undefined, 101], [`http://localhost:${server.port}`, 101],
+        ['https://app.example', 101], ['https://evil.example', 403], ['null', 403],
+        [`http://localhost:${server.port + 1}`, 403], ['http://localhost', 403],
+        [`http://localhost:${server.port}.evil.example`, 403], [`file://localhost:${server.port}`, 403]])
+        t.same(status(await handshake(server, own + (origin ? `Origin: ${origin}\r\n` : ''))), want, `Origin ${origin}`);
+    await server.stop();
+}
+
+async function keyless() {
+    const server = await t.start(shoal, config(`models: [{name: m, path: ${refs}/qwen3.gguf}]\n`), { admin: true });
+    const body = { model: 'm', action: 'unload' };
+    let r = await fetch(`${server.url}/admin/models`, { method: 'POST', body: JSON.stringify(body) });
+    t.same(r.status, 403, 'no key, over TCP');
+    t.check((await r.text()).includes('configure an admin key or use the unix socket'), 'says what to do');
+    r = await message(server, { id: '1', path: '/admin/models', body });
+    t.same(r.status, 403, 'no key, over a WebSocket');
+    r = await (await fetch(`${server.url}/admin/models`)).json();
+    t.same(r.models[0].state, 'ready', 'the list may be read, and nothing was unloaded');
+    t.same(r.may_change, false, 'a reader learns that it cannot change anything');
+    t.same((await t.admin(server, body, { origin: 'https://evil.example' })).status, 403, 'a page by way of a proxy');
+    r = await t.admin(server, body);
+    t.same(`${r.status} ${r.may_change}`, '200 true', 'the unix socket may');
+    await server.stop();
+}
+
+async function keyed() {
+    const server = await t.start(shoal, config(`
+models: [{name: m, path: ${refs}/qwen3.gguf}]
+keys: [{name: app, sha256: ${sha('one')}}, {name: boss, sha256: ${sha('two')}, admin: true}]
+`), { admin: true });
+    const ask = async (key) => (await fetch(`${server.url}/admin/models`, { method: 'POST',
+        headers: { authorization: `Bearer ${key}` }, body: '{"model":"m","action":"load"}' })).status;
+    t.same(await ask('one'), 403, 'a key without the right');
+    t.same(await ask('two'), 200, 'a key with the right');
+    t.same((await t.admin(server, { model: 'm', action: 'load' })).status, 401, 'with keys the unix socket needs one too');
+    await server.stop();
+}
+
+// The status of GET /healthz over HTTP/2 with this :authority, and perhaps a host header.
+function h2(server, authority, host) {
+    return new Promise((done, give) => {
+        const c = http2.connect(server.url);
+        c.on('error', give);
+        const r = c.request({ ':path': '/healthz', ':authority': authority, ...(host && { host }) });
+        r.on('response', (h) => {
+            done(h[':status']);
+            c.destroy();
+        });
+        r.on('error', give);
+    });
+}
+
+function over(sock, host) {
+    return new Promise((done, give) => http.get({ socketPath: sock, path: '/healthz', headers: { host } },
+        (r) => done(r.resume().statusCode)).on('error', give));
+}
+
+async function hosts() {
+    const get = async (server, ...names) => status(await raw(server.port,
+        `GET /healthz HTTP/1.1\r\n${names.map((n) => `Host: ${n}\r\n`).join('')}\r\n`));
+    let server = await t.start(shoal, config('hosts: [shoal.home, "b.home:81"]\n'), { admin: true });
+    for (const [name, want] of [['localhost', 200], ['LocalHost:8080', 200], ['127.0.0.1', 200], ['127.9.8.7:1', 200],
+        ['[::1]:8080', 200], ['shoal.home', 200], ['SHOAL.home:8080', 200], ['b.home:81', 200], ['b.home', 421],
+        ['evil.example', 421], ['evil.example:8080', 421], ['127.0.0.1.evil.example', 421], ['localhost.evil.example', 421],
+        ['127.evil.example', 421], ['localhost:80@evil', 421], ['[::1', 421], ['', 421], ['192.168.1.1', 421]])
+        t.same(await get(server, name), want, `Host: ${name}`);
+    t.same(await get(server, 'localhost', 'localhost'), 400, 'two Host headers');
+    t.same(await get(server, 'localhost', 'evil.example'), 400, 'two different Host headers');
+    t.same(await h2(server, `127.0.0.1:${server.port}`), 200, ':authority');
+    t.same(await h2(server, 'evil.example'), 421, 'another :authority');
+    t.same(await h2(server, 'localhost', 'evil.example'), 400, 'a host header beside another :authority');
+    t.check((await raw(server.port, 'GET / HTTP/1.0\r\n\r\n')).startsWith('HTTP/1.1 200'), 'HTTP/1.0 without Host');
+    t.same(await over(server.sock, 'anything'), 200, 'a unix socket serves any Host');
+    await server.stop();
+    server = await t.start(shoal, config('hosts: ["*"]\n'));
+    t.same(await get(server, 'evil.example'), 200, 'any Host, as configured');
+    await server.stop();
+    server = await t.start(shoal, [], { listen: '0.0.0.0:0' });
+    t.same(await get(server, 'shoal.example'), 200, 'a listener for the network serves any Host');
+    await server.stop();
+    server = await t.start(shoal, config('hosts: [shoal.example]\n'), { listen: '0.0.0.0:0' });
+    t.same(await get(server, 'shoal.example'), 200, 'a configured name');
+    t.same(await get(server, 'evil.example'), 421, 'not a configured name');
+    await server.stop();
+}
+
+(async () => {
+    await origins();
+    await keyless();
+    await keyed();
+    await hosts();
+    t.finish();
+})().catch((e) => {
+    console.log(e);
+    process.exit(1);
+});
