@@ -103,6 +103,11 @@ static int render(struct jinja_run *r, const struct chat_template *t, const stru
                       : jinja_json_read(r, &context, c->json, c->json_bytes);
     if (rc == 0 && context.kind != JINJA_DICT)
         rc = jinja_fail(r, SHOAL_EFORMAT, "context is not a JSON object");
+    /* As transformers has it: templates ask whether they are none, not whether they are defined. */
+    const struct jinja_str absent[] = {JINJA_STR("tools"), JINJA_STR("documents")};
+    for (size_t i = 0; rc == 0 && i < sizeof(absent) / sizeof(absent[0]); i++)
+        if (!jinja_dict_get(r, context.dict, absent[i]))
+            rc = jinja_dict_set(r, context.dict, absent[i], jinja_none());
     return rc < 0 ? rc : jinja_eval_template(r, &t->jinja, context.dict);
 }
 

@@ -297,6 +297,26 @@ static struct jinja_str callee_name(const struct jinja_node *n)
     return n->kind == JINJA_NODE_NAME ? n->text : JINJA_STR("this");
 }
 
+/* The method of a dict that one of its keys hides; *out stays when there is none. */
+static int method_behind_key(struct jinja_run *r, const struct jinja_node *n,
+                             struct jinja_scope *scope, struct jinja_value *out)
+{
+    struct jinja_value object;
+    enum jinja_function_id id;
+    if (n->b->kind != JINJA_NODE_NAME || !jinja_method_find(JINJA_DICT, n->b->text, &id))
+        return 0;
+    int rc = jinja_eval(r, n->a, scope, &object);
+    if (rc != 0 || !jinja_is_dict(&object))
+        return rc;
+    struct jinja_function *f = arena_zalloc(&r->arena, sizeof(*f));
+    if (!f)
+        return jinja_no_memory(r);
+    f->id = id;
+    f->self = object;
+    *out = (struct jinja_value){.kind = JINJA_FUNCTION, .function = f};
+    return 0;
+}
+
 static int eval_call(struct jinja_run *r, const struct jinja_node *n, struct jinja_scope *scope,
                      struct jinja_scope *call_scope, bool named_always, struct jinja_value *out)
 {
@@ -309,6 +329,12 @@ static int eval_call(struct jinja_run *r, const struct jinja_node *n, struct jin
     if (rc != 0)
         return rc;
     r->where = n;
+    if (f.kind != JINJA_FUNCTION && n->a->kind == JINJA_NODE_MEMBER && !n->a->flag) {
+        /* d.items() is the method, also when d has a key of that name */
+        rc = method_behind_key(r, n->a, scope, &f);
+        if (rc != 0)
+            return rc;
+    }
     if (f.kind != JINJA_FUNCTION) {
         struct jinja_str name = callee_name(n->a);
         return jinja_fail(r, f.kind == JINJA_UNDEFINED ? SHOAL_EUNSUPPORTED : SHOAL_EINVAL,
@@ -540,6 +566,8 @@ static int loop_items(struct jinja_run *r, const struct jinja_node *n, struct ji
     if (rc != 0)
         return rc;
     r->where = n;
+    if (all.kind == JINJA_UNDEFINED) /* nothing to loop over, as in Jinja itself */
+        return jinja_list_make(r, out, 0);
     if (!jinja_is_list(&all) && !jinja_is_dict(&all))
         return jinja_fail(r, SHOAL_EINVAL, "cannot loop over %s", jinja_kind_name(&all));
     bool dict = jinja_is_dict(&all);

@@ -529,7 +529,12 @@ static int filter_list(struct use *u, const struct jinja_value *v, struct jinja_
         if (rc < 0)
             return rc;
     } else if (!jinja_is_list(v)) {
-        return wrong_kind(u, v);
+        bool lazy = id != FILTER_UNIQUE && id != FILTER_SORT; /* map, select, ... */
+        if (!lazy || (v->kind != JINJA_NONE && v->kind != JINJA_UNDEFINED))
+            return wrong_kind(u, v);
+        rc = jinja_list_make(u->r, &items, 0); /* as Jinja itself has it */
+        if (rc < 0)
+            return rc;
     }
     const struct jinja_list *l = items.list;
     switch (id) {

@@ -215,6 +215,10 @@ static int write_list(struct writer *w, const struct jinja_list *l, size_t depth
 {
     struct buf *b = &w->r->out;
     int rc = 0;
+    if (l->n == 0) {
+        buf_puts(b, "[]");
+        return 0;
+    }
     buf_putc(b, '[');
     if (w->o->indent)
         new_line(w, depth + 1);
@@ -238,6 +242,10 @@ static int write_dict(struct writer *w, const struct jinja_dict *d, size_t depth
     struct buf *b = &w->r->out;
     const struct jinja_entry **at = NULL;
     int rc = 0;
+    if (d->n == 0) {
+        buf_puts(b, "{}");
+        return 0;
+    }
     if (w->o->sort_keys)
         rc = sorted_entries(w->r, d, true, &at);
     buf_putc(b, '{');

@@ -204,21 +204,54 @@ static int replace(struct jinja_run *r, struct jinja_str s, const struct jinja_v
     return jinja_cut(r, mark, out);
 }
 
+/* Does set contain the character of n bytes at p? */
+static bool has_char(struct jinja_str set, const char *p, size_t n)
+{
+    return jinja_text_find(set, (struct jinja_str){p, n}, 0) != SIZE_MAX;
+}
+
+/* Removes white space, or the characters of the argument, from the ends. */
+static int strip(struct jinja_run *r, struct jinja_str s, const struct jinja_value *args, size_t n,
+                 bool start, bool end, struct jinja_value *out)
+{
+    const struct jinja_value *set = arg_at(args, n, 0);
+    uint32_t cp;
+    if (!set || !is_text(set)) {
+        *out = jinja_string(jinja_text_trim(s, start, end));
+        return 0;
+    }
+    int rc = jinja_charge(r, s.n / 64 * (1 + set->str.n / 64));
+    while (start && s.n > 0) {
+        size_t len = jinja_text_next(s.p, s.n, &cp);
+        if (!has_char(set->str, s.p, len))
+            break;
+        s.p += len;
+        s.n -= len;
+    }
+    while (end && s.n > 0) {
+        size_t at = s.n - 1;
+        while (at > 0 && ((uint8_t)s.p[at] & 0xc0) == 0x80)
+            at--;
+        if (!has_char(set->str, s.p + at, s.n - at))
+            break;
+        s.n = at;
+    }
+    *out = jinja_string(s);
+    return rc;
+}
+
 static int string_method(struct jinja_run *r, const struct jinja_function *f,
                          const struct jinja_value *args, size_t n, struct jinja_value *out)
 {
     struct jinja_str s = f->self.str;
     size_t mark = r->out.len;
     switch (f->id) {
-    case JINJA_FN_STRIP: /* the reference always strips white space, whatever the argument */
-        *out = jinja_string(jinja_text_trim(s, true, true));
-        return 0;
+    case JINJA_FN_STRIP:
+        return strip(r, s, args, n, true, true, out);
     case JINJA_FN_LSTRIP:
-        *out = jinja_string(jinja_text_trim(s, true, false));
-        return 0;
+        return strip(r, s, args, n, true, false, out);
     case JINJA_FN_RSTRIP:
-        *out = jinja_string(jinja_text_trim(s, false, true));
-        return 0;
+        return strip(r, s, args, n, false, true, out);
     case JINJA_FN_STARTSWITH:
     case JINJA_FN_ENDSWITH:
         return affix(r, s, args, n, f->id == JINJA_FN_STARTSWITH, out);
