@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -50,6 +52,8 @@ void config_unref(struct gw_config *c)
         mem_free(c->origins[i]);
     for (uint32_t i = 0; i < c->n_hosts; i++)
         mem_free(c->hosts[i]);
+    for (uint32_t i = 0; i < c->n_model_dirs; i++)
+        mem_free(c->model_dirs[i]);
     for (uint32_t i = 0; i < c->n_keys; i++)
         mem_free(c->keys[i].name);
     for (uint32_t i = 0; i < c->n_models; i++) {
@@ -121,6 +125,66 @@ int config_add_model_arg(struct gw_config *c, const char *arg, struct err *e)
     snprintf(name, sizeof(name), "%.*s", (int)(end - from), from);
     struct registry_spec spec = {.name = name, .path = named ? eq + 1 : arg, .pinned = true};
     return config_add_model(c, &spec, e);
+}
+
+/* The folder that path is in, as written. */
+static bool folder_of(const char *path, char out[PATH_MAX])
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    if (n >= PATH_MAX)
+        return false;
+    snprintf(out, PATH_MAX, "%.*s", n > 0 ? (int)n : 1, n > 0 ? path : ".");
+    return true;
+}
+
+/* Whether path, which is resolved, is in dir, which is not. */
+static bool is_inside(const char *path, const char *dir)
+{
+    char real[PATH_MAX];
+    if (!realpath(dir, real))
+        return false;
+    size_t n = strcmp(real, "/") == 0 ? 0 : strlen(real);
+    return strncmp(path, real, n) == 0 && path[n] == '/';
+}
+
+/* As realpath, for a file that may not exist yet in a folder that does. */
+static bool resolve(const char *path, char out[PATH_MAX])
+{
+    char folder[PATH_MAX], real[PATH_MAX];
+    if (realpath(path, out))
+        return true;
+    if (errno != ENOENT || !folder_of(path, folder) || !realpath(folder, real))
+        return false;
+    struct stat st;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (!name[0] || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || lstat(path, &st) == 0)
+        return false; /* lstat: a symbolic link to nowhere */
+    return snprintf(out, PATH_MAX, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < PATH_MAX;
+}
+
+int config_confine(const struct gw_config *c, const char *path, char **resolved, struct err *e)
+{
+    char real[PATH_MAX], folder[PATH_MAX];
+    bool inside = false;
+    *resolved = NULL;
+    if (resolve(path, real)) {
+        for (uint32_t i = 0; i < c->n_model_dirs; i++)
+            inside |= is_inside(real, c->model_dirs[i]);
+        for (uint32_t i = 0; c->n_model_dirs == 0 && !inside && i < c->n_models; i++)
+            inside = (folder_of(c->models[i].path, folder) && is_inside(real, folder)) ||
+                     (c->models[i].pack && is_inside(real, c->models[i].pack));
+    }
+    if (!inside)
+        return err_set(e, SHOAL_EINVAL,
+                       "%.300s is not in a folder that models may be added from: add its folder to "
+                       "'model_dirs' in the configuration",
+                       path);
+    *resolved = mem_strdup(real);
+    return *resolved ? 0 : err_set(e, SHOAL_ENOMEM, "path of a model");
 }
 
 static int read_file(const char *path, struct buf *out, struct err *e)

@@ -22,6 +22,7 @@
 #define CONFIG_MAX_KEYS 256u
 #define CONFIG_MAX_ORIGINS 32u
 #define CONFIG_MAX_HOSTS 32u
+#define CONFIG_MAX_MODEL_DIRS 32u
 
 struct gw_config {
     _Atomic uint32_t refs;
@@ -40,6 +41,9 @@ struct gw_config {
     uint32_t n_origins;
     char *hosts[CONFIG_MAX_HOSTS]; /* names of this server, beside localhost; "*": any */
     uint32_t n_hosts;
+    char *model_dirs[CONFIG_MAX_MODEL_DIRS]; /* where models may be added from at run time; none:
+                                              * the folders of `models` */
+    uint32_t n_model_dirs;
     uint32_t max_in_flight; /* over all clients; 0: no limit */
     uint32_t default_deadline_ms, max_deadline_ms;
     uint32_t drain_ms;
@@ -71,5 +75,10 @@ SHOAL_MUST_CHECK int config_add_model(struct gw_config *c, const struct registry
 SHOAL_MUST_CHECK int config_add_model_arg(struct gw_config *c, const char *arg, struct err *e);
 /* The models of a folder with a models.json; NULL: where pack_open looks. */
 SHOAL_MUST_CHECK int config_add_pack(struct gw_config *c, const char *folder, struct err *e);
+/* Whether a model at path may be added at run time: it must be in one of the folders of model_dirs,
+ * or of the configured models.  *resolved: the path without symbolic links, to be freed, and NULL
+ * if it may not.  SHOAL_EINVAL names the path and what to configure. */
+SHOAL_MUST_CHECK int config_confine(const struct gw_config *c, const char *path, char **resolved,
+                                    struct err *e);
 
 #endif

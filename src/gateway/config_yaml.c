@@ -250,6 +250,21 @@ static int read_hosts(struct reader *r, yaml_node_t *v, const char *name)
     return each_item(r, v, name, add_host);
 }
 
+static int add_model_dir(struct reader *r, yaml_node_t *v, const char *name)
+{
+    struct gw_config *c = r->config;
+    if (c->n_model_dirs == CONFIG_MAX_MODEL_DIRS)
+        return fail(r, v, "%s has more than %u folders", name, CONFIG_MAX_MODEL_DIRS);
+    int rc = read_str(r, v, name, &c->model_dirs[c->n_model_dirs]);
+    c->n_model_dirs += rc == 0;
+    return rc;
+}
+
+static int read_model_dirs(struct reader *r, yaml_node_t *v, const char *name)
+{
+    return each_item(r, v, name, add_model_dir);
+}
+
 struct model_keys {
     struct registry_spec spec;
     char *name, *path, *task, *labels, *kv;
@@ -390,6 +405,7 @@ static const struct key top[] = {{"listen", KIND_CUSTOM, 0, read_listen},
                                  {"threads", KIND_U32, AT(threads), NULL},
                                  {"tls", KIND_CUSTOM, 0, read_tls},
                                  {"models", KIND_CUSTOM, 0, read_models},
+                                 {"model_dirs", KIND_CUSTOM, 0, read_model_dirs},
                                  {"table", KIND_STR, AT(table), NULL},
                                  {"memory", KIND_BYTES, AT(memory_bytes), NULL},
                                  {"idle_unload", KIND_MS, AT(idle_unload_ms), NULL},

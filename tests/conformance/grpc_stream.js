@@ -267,7 +267,7 @@ async function breaks(session) {
 
 (async () => {
     const config = path.join(t.tmp, 'patient.yaml'); // whatever holds up the end hangs this test
-    fs.writeFileSync(config, 'drain: 1h\n');
+    fs.writeFileSync(config, `drain: 1h\nmodel_dirs: ["${t.tmp}"]\n`);
     const server = await t.start(shoal, ['--config', config, '-m', `enc=${t.root}/models/encoder`, '-m', `long=${long}`],
         { admin: true });
     const address = `127.0.0.1:${server.port}`;

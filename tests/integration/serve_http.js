@@ -235,7 +235,7 @@ models:
     await t.until(async () => (await state()).b === 'unloaded', 'unload');
     t.same((await admin({ model: 'd', action: 'add', path: `${refs}/phi2.gguf` })).status, 200, 'add');
     t.same((await ask('d')).status, 200, 'the new one answers');
-    t.same((await admin({ model: 'd', action: 'add', path: 'x' })).status, 400, 'a name twice');
+    t.same((await admin({ model: 'd', action: 'add', path: `${refs}/x` })).status, 400, 'a name twice');
     for (const [origin, status] of [['https://evil.example', 403], ['http://localhost.evil.example', 403],
         [`http://localhost:${server.port}`, 200]])
         t.same((await fetch(`${server.url}/admin/models`, { headers: { origin } })).status, status, `admin by ${origin}`);

@@ -34,7 +34,7 @@ async function metrics(server, post, n_inputs) {
     const invalid = await value('shoal_refused_total{reason="invalid"}');
     await post('/v1/classify', {});
     t.same(await value('shoal_refused_total{reason="invalid"}'), invalid + 1, 'refused');
-    await t.admin(server, { model: 'a"b\\c\nd', action: 'add', path: 'x' });
+    await t.admin(server, { model: 'a"b\\c\nd', action: 'add', path: path.join(t.root, 'models/x') });
     const text = await (await fetch(`${server.url}/metrics`)).text();
     t.check(text.includes('shoal_in_flight{model="a\\"b\\\\c\\nd"} 0\n'), 'a name with quotes');
     for (const name of ['shoal_batch_size', 'shoal_kv_pages', 'shoal_model_memory_bytes'])

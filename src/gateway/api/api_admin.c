@@ -1,6 +1,7 @@
 /* api_admin.c - /admin/models: what is loaded, and load, unload, add and remove at run time. */
 #include <string.h>
 
+#include "base/mem.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
 #include "gateway/guard.h"
@@ -156,7 +157,18 @@ void api_admin_change(struct call *c)
         call_fail_fields(c, &fe);
         return;
     }
-    rc = act(c->gl->gw->registry, &b, &e);
+    char *path = NULL;
+    if (strcmp(b.action, "add") == 0 && b.path) {
+        rc = config_confine(c->gl->config, b.path, &path, &e);
+        b.path = path;
+    }
+    if (rc == SHOAL_EINVAL) {
+        call_fail(c, 403, NULL, "path", "path_refused", "%s", e.msg);
+        return;
+    }
+    if (rc == 0)
+        rc = act(c->gl->gw->registry, &b, &e);
+    mem_free(path);
     if (rc < 0)
         call_fail_code(c, rc, e.msg);
     else
