@@ -23,6 +23,11 @@ static const struct asset *find(const char *path)
     return NULL;
 }
 
+bool assets_has(const char *path)
+{
+    return strcmp(path, "/") == 0 || find(path);
+}
+
 void assets_handle(struct call *c)
 {
     const char *path = strcmp(c->req->path, "/") == 0 ? "/index.html" : c->req->path;

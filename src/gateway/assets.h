@@ -2,6 +2,7 @@
 #ifndef SHOAL_GATEWAY_ASSETS_H
 #define SHOAL_GATEWAY_ASSETS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,5 +22,6 @@ extern const size_t n_assets;
 
 /* Any path: a file of web/, "/" being index.html and "/docs" docs.html; else 404. */
 void assets_handle(struct call *c);
+bool assets_has(const char *path); /* whether there is a page or file for it */
 
 #endif

@@ -322,6 +322,8 @@ void call_send_error(struct call *c, const struct call_error *e)
     snprintf(retry, sizeof(retry), "%u", e->retry_after_s);
     if (e->retry_after_s)
         add(&head, "retry-after", retry);
+    if (e->allow)
+        add(&head, "allow", e->allow);
     if (e->status == 401)
         add(&head, "www-authenticate", "Bearer");
     send_whole(c, e->status, &head, buf_str(&c->out), c->out.len);
@@ -350,6 +352,16 @@ void call_fail(struct call *c, int status, const char *type, const char *param, 
                                  .param = param,
                                  .code = code,
                                  .message = msg};
+    fail_with(c, &e);
+}
+
+void call_fail_method(struct call *c, const char *allow)
+{
+    char msg[256];
+    snprintf(msg, sizeof(msg), "%s cannot be used with %.100s, only %s", c->req->method,
+             c->req->path, allow);
+    const struct call_error e = {
+        .status = 405, .type = call_type_of(405), .message = msg, .allow = allow};
     fail_with(c, &e);
 }
 

@@ -48,6 +48,7 @@ struct call_error {
     const char *code;  /* or NULL */
     const char *message;
     uint32_t retry_after_s; /* 0: do not say */
+    const char *allow;      /* 405: the methods that are possible; or NULL */
 };
 
 /* ---- lifetime ---- */
@@ -84,6 +85,8 @@ void call_preflight(struct call *c);
 /* type: NULL is the one that suits the status. */
 void call_fail(struct call *c, int status, const char *type, const char *param, const char *code,
                const char *fmt, ...) SHOAL_PRINTF(6, 7);
+/* 405; allow: the methods of the path, for people and the Allow header. */
+void call_fail_method(struct call *c, const char *allow);
 void call_fail_fields(struct call *c, const struct fields_error *e);
 void call_fail_with(struct call *c, const struct failure *f);
 /* An error of the library with the status that suits it. */

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/hash.h"
+#include "gateway/assets.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/guard.h"
 
@@ -48,20 +49,40 @@ static bool matches(const struct route *r, const char *path)
     return strcmp(r->path, path) == 0;
 }
 
-static const struct route *find_route(const struct http_req *r, bool *wrong_method)
+/* NULL: there is none.  allow: the methods that the path has, if it exists; otherwise "". */
+static const struct route *find_route(const struct http_req *r, char *allow, size_t cap)
 {
     const char *method = r->head ? "GET" : r->method;
-    *wrong_method = false;
+    size_t n = 0;
+    allow[0] = '\0';
     for (size_t i = 0; i < gw_n_routes; i++) {
-        if (!matches(&gw_routes[i], r->path))
+        const struct route *route = &gw_routes[i];
+        if (!matches(route, r->path))
             continue;
-        if (*wrong_method && strcmp(gw_routes[i].path, "/*") == 0)
+        bool page = strcmp(route->path, "/*") == 0; /* behind all others */
+        if (page && n > 0)
             break; /* the path exists, but not for this method */
-        if (strcmp(gw_routes[i].method, method) == 0)
-            return &gw_routes[i];
-        *wrong_method = true;
+        if (strcmp(route->method, method) == 0)
+            return route;
+        if (page && !assets_has(r->path))
+            break;
+        int k = snprintf(allow + n, cap - n, "%s%s", n > 0 ? ", " : "",
+                         strcmp(route->method, "GET") == 0 ? "GET, HEAD" : route->method);
+        n += k > 0 && (size_t)k < cap - n ? (size_t)k : 0;
     }
     return NULL;
+}
+
+/* Answers a request for which there is no route. */
+static void refuse_route(struct call *c, const char *allow)
+{
+    const struct http_req *r = c->req;
+    if (allow[0])
+        call_fail_method(c, allow);
+    else if (grpc_call_has_type(r))
+        grpc_call_fail_plain(c, GRPC_UNIMPLEMENTED, "UNKNOWN_SERVICE", "there is no such service");
+    else
+        call_fail(c, 404, NULL, NULL, "not_found", "there is nothing at %.100s", r->path);
 }
 
 bool door_early(const char *path)
@@ -222,15 +243,11 @@ static void greet(struct call *c)
 static void pass(struct call *c, cJSON *json)
 {
     struct http_req *r = c->req;
-    bool wrong_method;
+    char allow[64];
     if (strcmp(r->method, "OPTIONS") == 0) {
         call_preflight(c);
-    } else if (!(c->route = find_route(r, &wrong_method))) {
-        if (wrong_method)
-            call_fail(c, 405, NULL, NULL, NULL, "%s cannot be used with %.100s", r->method,
-                      r->path);
-        else
-            call_fail(c, 404, NULL, NULL, "not_found", "there is nothing at %.100s", r->path);
+    } else if (!(c->route = find_route(r, allow, sizeof(allow)))) {
+        refuse_route(c, allow);
     } else if (check_key(c) && enter(c) && read_deadline(c)) {
         bool known = !json && c->route->recall && c->route->recall(c);
         if (!known && take_json(c, json)) {

@@ -235,7 +235,11 @@ static int listen_all(struct gateway *g, struct err *e)
                 if (fd < 0)
                     rc = err_set(e, SHOAL_EIO, "cannot listen on %s", address);
             } else {
-                rc = listen_open(&fd, address, gw->n_loops > 1, e);
+                rc = listen_open(&fd, address,
+                                 gw->n_loops == 1 ? LISTEN_ALONE
+                                 : i == 0         ? LISTEN_FIRST
+                                                  : LISTEN_MORE,
+                                 e);
             }
             if (rc < 0)
                 return rc;

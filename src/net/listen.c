@@ -87,7 +87,22 @@ int listen_split(const char *address, char *host, size_t cap, const char **port,
     return 0;
 }
 
-int listen_open(int *out, const char *address, bool shared, struct err *e)
+/* With SO_REUSEPORT, another process of this user could share the port without a word.  A socket
+ * without that option can only be bound if nobody listens there. */
+static bool is_free(const struct addrinfo *a)
+{
+    int on = 1, fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    bool free = bind(fd, a->ai_addr, a->ai_addrlen) == 0;
+    int why = errno;
+    close(fd);
+    errno = why;
+    return free;
+}
+
+int listen_open(int *out, const char *address, enum listen_share share, struct err *e)
 {
     char host[256];
     const char *port = "";
@@ -108,10 +123,11 @@ int listen_open(int *out, const char *address, bool shared, struct err *e)
     int fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd >= 0) {
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-        if (shared)
+        if (share != LISTEN_ALONE)
             setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
     }
-    if (fd < 0 || bind(fd, list->ai_addr, list->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0)
+    if (fd < 0 || (share == LISTEN_FIRST && !is_free(list)) ||
+        bind(fd, list->ai_addr, list->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0)
         rc = fail(fd, address, e);
     else
         *out = fd;

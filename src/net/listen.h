@@ -12,9 +12,11 @@
 
 #include "base/err.h"
 
-/* shared: several sockets may listen on the same TCP port, one per loop; the kernel distributes
- * connections. */
-SHOAL_MUST_CHECK int listen_open(int *fd, const char *address, bool shared, struct err *e);
+/* Several sockets of a process may listen on the same TCP port, one per loop; the kernel
+ * distributes connections.  LISTEN_FIRST is refused if somebody else listens there already. */
+enum listen_share { LISTEN_ALONE, LISTEN_FIRST, LISTEN_MORE };
+SHOAL_MUST_CHECK int listen_open(int *fd, const char *address, enum listen_share share,
+                                 struct err *e);
 /* "http://127.0.0.1:8080" of a listening socket; port 0 becomes the assigned port. */
 void listen_name(int fd, bool tls, char *out, size_t cap);
 bool listen_is_unix(const char *address);

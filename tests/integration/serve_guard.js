@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Who may use and administer `shoal serve`: Origin, Host, keys, sockets.  Usage: serve_guard.js SHOAL
 'use strict';
+const { spawnSync } = require('child_process');
 const crypto = require('crypto');
 const fs = require('fs');
 const http = require('http');
@@ -143,11 +144,67 @@ async function hosts() {
     await server.stop();
 }
 
+// Models are added from configured folders alone.
+async function folders() {
+    const inside = path.join(t.tmp, 'inside'), outside = path.join(t.tmp, 'inside-not');
+    for (const dir of [inside, outside]) {
+        fs.mkdirSync(dir);
+        fs.copyFileSync(`${refs}/qwen3.gguf`, path.join(dir, 'm.gguf'));
+    }
+    fs.copyFileSync(`${refs}/qwen3.gguf`, path.join(inside, 'n.gguf'));
+    fs.symlinkSync(path.join(outside, 'm.gguf'), path.join(inside, 'link.gguf'));
+    fs.symlinkSync('/nowhere/x', path.join(inside, 'dangling.gguf'));
+    let n = 0;
+    const add = (server, file) => t.admin(server, { model: `new-${n++}`, action: 'add', path: file });
+    for (const text of [`models: [{name: m, path: ${inside}/m.gguf}]`, `model_dirs: ["${inside}/"]\nmodels: [{name: m, path: ${refs}/qwen3.gguf}]`]) {
+        const server = await t.start(shoal, config(`${text}\n`), { admin: true });
+        for (const [file, want] of [[`${inside}/n.gguf`, 200], [`${inside}/../inside/n.gguf`, 200], [`${inside}/not-yet.gguf`, 200],
+            [`${outside}/m.gguf`, 403], [`${inside}/../inside-not/m.gguf`, 403], [`${inside}/link.gguf`, 403],
+            [`${inside}/dangling.gguf`, 403], [`${inside}/..`, 403], [inside, 403], ['/etc/passwd', 403], ['/', 403], ['x', 403],
+            ['', 403], ['/nowhere/x', 403]])
+            t.same((await add(server, file)).status, want, `${text.split(':')[0]}: add ${file}`);
+        t.check((await add(server, '/etc/passwd')).error?.message.includes("'model_dirs'"), 'says what to do');
+        await server.stop();
+    }
+}
+
+async function paths() {
+    const server = await t.start(shoal, config('threads: 2\n'));
+    for (const [method, url, want, allow] of [['POST', '/nowhere', 404, null], ['POST', '/v1/nowhere', 404, null],
+        ['DELETE', '/nowhere', 404, null], ['GET', '/nowhere', 404, null], ['POST', '/', 405, 'GET, HEAD'],
+        ['PUT', '/admin/models', 405, 'GET, HEAD, POST'], ['POST', '/v1/models', 405, 'GET, HEAD'],
+        ['GET', '/v1/chat/completions', 405, 'POST'], ['DELETE', '/index.html', 405, 'GET, HEAD']]) {
+        const r = await fetch(server.url + url, { method });
+        t.same(`${r.status} ${r.headers.get('allow')}`, `${want} ${allow}`, `${method} ${url}`);
+        await r.text();
+    }
+    const c = http2.connect(server.url);
+    const r = c.request({ ':path': '/no.such.Service/Call', ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers' });
+    const [headers, trailers] = await new Promise((done, give) => {
+        let first;
+        r.on('response', (h) => { first = h; });
+        r.on('trailers', (h) => done([first, h]));
+        r.on('end', () => setImmediate(() => done([first, {}])));
+        r.on('error', give);
+        r.resume();
+        r.end();
+    });
+    t.same(`${headers[':status']} ${trailers['grpc-status'] ?? headers['grpc-status']}`, '200 12', 'an unknown gRPC service');
+    c.destroy();
+    // two loops share a port, two servers do not
+    const second = spawnSync(shoal, ['serve', '--threads', '2', '--listen', `127.0.0.1:${server.port}`], { timeout: 20000 });
+    t.same(second.status, 1, 'a second server on the same port');
+    t.check(/in use/.test(second.stderr), `says why: ${second.stderr}`);
+    await server.stop();
+}
+
 (async () => {
     await origins();
     await keyless();
     await keyed();
     await hosts();
+    await folders();
+    await paths();
     t.finish();
 })().catch((e) => {
     console.log(e);

@@ -368,7 +368,7 @@ static void test_addresses(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct err e = {0};
         int fd = -1;
-        int rc = listen_open(&fd, cases[i].address, false, &e);
+        int rc = listen_open(&fd, cases[i].address, LISTEN_ALONE, &e);
         if (rc != cases[i].code)
             fail_msg("%s: %d %s", cases[i].address, rc, e.msg);
         if (fd >= 0)
