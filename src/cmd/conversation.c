@@ -184,7 +184,8 @@ static int join(int32_t *head, size_t n_head, int32_t *tail, size_t n_tail, int3
         return err_set(e, SHOAL_ENOMEM, "out of memory for a prompt of %zu tokens",
                        n_head + n_tail);
     }
-    memcpy(all + n_head, tail, n_tail * sizeof(*all));
+    if (n_tail > 0) /* else tail may be NULL */
+        memcpy(all + n_head, tail, n_tail * sizeof(*all));
     shoal_free(tail);
     *tokens = all;
     *n = n_head + n_tail;
@@ -254,9 +255,12 @@ int conversation_answer(struct conversation *c, const int32_t *prompt, size_t n_
     c->seen_text = mem_alloc(c->asked_bytes + n + 1);
     c->seen = mem_alloc((n_prompt + n_tokens + 1) * sizeof(*c->seen));
     if (c->seen_text && c->seen && c->asked_text) {
+        /* a template may render nothing, and a model may answer nothing: then a pointer is NULL */
         memcpy(c->seen_text, c->asked_text, c->asked_bytes);
-        memcpy(c->seen_text + c->asked_bytes, text, n);
-        memcpy(c->seen, prompt, n_prompt * sizeof(*c->seen));
+        if (n)
+            memcpy(c->seen_text + c->asked_bytes, text, n);
+        if (n_prompt)
+            memcpy(c->seen, prompt, n_prompt * sizeof(*c->seen));
         if (n_tokens)
             memcpy(c->seen + n_prompt, tokens, n_tokens * sizeof(*c->seen));
         c->seen_bytes = c->asked_bytes + n;
