@@ -27,6 +27,8 @@ enum filter_id {
     FILTER_LIST,
     FILTER_LOWER,
     FILTER_MAP,
+    FILTER_MAX,
+    FILTER_MIN,
     FILTER_REJECT,
     FILTER_REJECTATTR,
     FILTER_REPLACE,
@@ -70,6 +72,8 @@ static const struct filter {
     {"list", FILTER_LIST, false},
     {"lower", FILTER_LOWER, false},
     {"map", FILTER_MAP, true},
+    {"max", FILTER_MAX, false},
+    {"min", FILTER_MIN, false},
     {"reject", FILTER_REJECT, true},
     {"rejectattr", FILTER_REJECTATTR, true},
     {"replace", FILTER_REPLACE, true},
@@ -529,7 +533,8 @@ static int filter_list(struct use *u, const struct jinja_value *v, struct jinja_
         if (rc < 0)
             return rc;
     } else if (!jinja_is_list(v)) {
-        bool lazy = id != FILTER_UNIQUE && id != FILTER_SORT; /* map, select, ... */
+        bool lazy = id == FILTER_MAP || id == FILTER_SELECT || id == FILTER_SELECTATTR ||
+                    id == FILTER_REJECT || id == FILTER_REJECTATTR;
         if (!lazy || (v->kind != JINJA_NONE && v->kind != JINJA_UNDEFINED))
             return wrong_kind(u, v);
         rc = jinja_list_make(u->r, &items, 0); /* as Jinja itself has it */
@@ -552,6 +557,11 @@ static int filter_list(struct use *u, const struct jinja_value *v, struct jinja_
         return filter_sort(u, l, out);
     case FILTER_MAP:
         return filter_map(u, l, out);
+    case FILTER_MAX:
+    case FILTER_MIN:
+        rc = jinja_sort_list(u->r, l, id == FILTER_MAX, false, NULL, &items);
+        *out = rc == 0 && items.list->n ? items.list->at[0] : jinja_undefined();
+        return rc;
     default:
         return filter_select(u, l, out);
     }
@@ -618,6 +628,8 @@ static int apply(struct use *u, const struct jinja_value *v, struct jinja_value 
     case FILTER_LAST:
     case FILTER_LIST:
     case FILTER_MAP:
+    case FILTER_MAX:
+    case FILTER_MIN:
     case FILTER_SELECT:
     case FILTER_REJECT:
     case FILTER_SELECTATTR:

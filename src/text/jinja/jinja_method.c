@@ -20,6 +20,7 @@ static const struct {
     {"endswith", JINJA_STRING, JINJA_FN_ENDSWITH},
     {"split", JINJA_STRING, JINJA_FN_SPLIT},
     {"replace", JINJA_STRING, JINJA_FN_REPLACE},
+    {"format", JINJA_STRING, JINJA_FN_FORMAT},
     {"get", JINJA_DICT, JINJA_FN_GET},
     {"items", JINJA_DICT, JINJA_FN_ITEMS},
     {"keys", JINJA_DICT, JINJA_FN_KEYS},
@@ -204,6 +205,48 @@ static int replace(struct jinja_run *r, struct jinja_str s, const struct jinja_v
     return jinja_cut(r, mark, out);
 }
 
+/* The value that {field} of format() stands for: the next argument, one by place, or by name. */
+static const struct jinja_value *field_value(struct jinja_run *r, struct jinja_str field,
+                                             const struct jinja_value *args, size_t n, size_t *next)
+{
+    const struct jinja_dict *named = NULL;
+    if (n && args[n - 1].kind == JINJA_KWARGS)
+        named = args[--n].dict;
+    if (field.n == 0)
+        return arg_at(args, n, (*next)++);
+    if (field.n == 1 && field.p[0] >= '0' && field.p[0] <= '9')
+        return arg_at(args, n, (size_t)(field.p[0] - '0'));
+    return named ? jinja_dict_get(r, named, field) : NULL;
+}
+
+/* 'a{}b'.format(x): fields without conversions and formats. */
+static int format(struct jinja_run *r, struct jinja_str s, const struct jinja_value *args, size_t n,
+                  struct jinja_value *out)
+{
+    size_t mark = r->out.len, next = 0;
+    int rc = jinja_charge(r, 1 + s.n / 64);
+    for (size_t i = 0; rc == 0 && i < s.n; i++) {
+        bool brace = s.p[i] == '{' || s.p[i] == '}';
+        if (!brace || (i + 1 < s.n && s.p[i + 1] == s.p[i])) {
+            buf_putc(&r->out, s.p[i]);
+            i += brace;
+            continue;
+        }
+        size_t end = s.p[i] == '{' ? jinja_text_find(s, JINJA_STR("}"), i) : SIZE_MAX;
+        const struct jinja_value *v =
+            end == SIZE_MAX
+                ? NULL
+                : field_value(r, (struct jinja_str){s.p + i + 1, end - i - 1}, args, n, &next);
+        if (!v)
+            return jinja_fail(r, SHOAL_EINVAL,
+                              "format() has no argument for a field, or the field "
+                              "is not supported");
+        rc = jinja_print(r, v);
+        i = end;
+    }
+    return rc < 0 ? rc : jinja_cut(r, mark, out);
+}
+
 /* Does set contain the character of n bytes at p? */
 static bool has_char(struct jinja_str set, const char *p, size_t n)
 {
@@ -259,6 +302,8 @@ static int string_method(struct jinja_run *r, const struct jinja_function *f,
         return split(r, s, args, n, out);
     case JINJA_FN_REPLACE:
         return replace(r, s, args, n, out);
+    case JINJA_FN_FORMAT:
+        return format(r, s, args, n, out);
     case JINJA_FN_UPPER:
         jinja_text_upper(&r->out, s);
         break;

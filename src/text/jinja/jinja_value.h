@@ -88,6 +88,7 @@ enum jinja_function_id {
     JINJA_FN_ENDSWITH,
     JINJA_FN_SPLIT,
     JINJA_FN_REPLACE,
+    JINJA_FN_FORMAT,
     JINJA_FN_GET,
     JINJA_FN_ITEMS,
     JINJA_FN_KEYS,

@@ -163,6 +163,8 @@ static void test_constructs(void **state)
         {"{% for x in nothing %}x{% else %}none{% endfor %}", "none"},
         {"{{ none | selectattr('a') | list | length }}", "0"},
         {"{{ documents is defined }}{{ documents is none }}", "truetrue"},
+        {"{{ [3, 1, 2] | min }}{{ [3, 1, 2] | max }}{{ ['b', 'A'] | min }}", "13A"},
+        {"{{ '<{}|{}>{{}}{1}{k}'.format('a', 2, k='c') }}", "<a|2>{}2c"},
         {"{{ d | tojson(indent=2) }}", "{\n  \"b\": 1,\n  \"a\": \"x\"\n}"},
         {"{{ 7 // 2 }}{{ 7 / 2 }}{{ 7 % 4 }}{{ 2 ** 3 }}{{ 1.0 }}{{ 3.0 * 2 }}{{ 0.1 + 0.2 }}",
          "33.5381.06.00.30000000000000004"},
