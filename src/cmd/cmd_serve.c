@@ -131,7 +131,7 @@ int cmd_serve(int argc, const char *const *argv)
     int code;
     if (!cmd_begin(&o, &page, argc, argv, &code))
         return code;
-    if (configure(&c, &o, &e) < 0)
+    if (configure(&c, &o, &e) < 0 || (opts_flag(&o, "check") && gateway_check(c, &e) < 0))
         code = cmd_fail(&page, "%s", e.msg);
     else if (opts_flag(&o, "check"))
         code = printf("the configuration is valid: %u models\n", c->n_models) < 0 ? CMD_FAILED

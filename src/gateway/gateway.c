@@ -1,10 +1,12 @@
 /* gateway.c - see gateway.h: threads, listeners, start, drain, reload. */
 #include "gateway/gateway.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -258,6 +260,34 @@ static int listen_all(struct gateway *g, struct err *e)
         }
     }
     return 0;
+}
+
+static int check_listen(const char *address, struct err *e)
+{
+    struct sockaddr_un name;
+    int fd = -1;
+    if (listen_is_unix(address))
+        return listen_unix(&name, address, e);
+    int rc = listen_open(&fd, address, LISTEN_ALONE, e);
+    if (rc == 0)
+        close(fd);
+    return rc == SHOAL_EBUSY ? 0 : rc;
+}
+
+int gateway_check(const struct gw_config *c, struct err *e)
+{
+    struct tls_server *tls = NULL;
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < c->n_listen; i++)
+        rc = check_listen(c->listen[i], e);
+    if (rc == 0 && c->tls_cert)
+        rc = open_tls(&tls, c, e);
+    tls_server_close(tls);
+    for (uint32_t i = 0; rc == 0 && i < c->n_models; i++)
+        if (access(c->models[i].path, R_OK) < 0)
+            rc = err_set(e, SHOAL_EIO, "cannot open %s, the model '%s': %s", c->models[i].path,
+                         c->models[i].name, strerror(errno));
+    return rc;
 }
 
 static uint32_t default_loops(void)

@@ -17,6 +17,9 @@ struct gw_config;
 
 /* Listens at once; models load behind it. */
 SHOAL_MUST_CHECK int gateway_start(struct gateway **out, struct gw_config *config, struct err *e);
+/* What a start needs, without one: addresses, certificates, files of models that can be opened.  An
+ * address in use is no error: the server that is checked may be running. */
+SHOAL_MUST_CHECK int gateway_check(const struct gw_config *c, struct err *e);
 /* "http://127.0.0.1:8080" of the i-th address, or NULL. */
 const char *gateway_address(const struct gateway *g, size_t i);
 /* Every model that is loaded at start is, or has failed. */

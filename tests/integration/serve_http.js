@@ -376,8 +376,14 @@ function configurations() {
         t.check(r.stderr.toString().includes(want), `${want}: ${r.stderr}`);
     }
     const ok = spawnSync(shoal, ['serve', '--check', '--config', config(
-        'models: [{name: a, path: b, kv: q8}]\nidle_unload: 5m\ncache: {bytes: 1MiB, ttl: 1h}\n')]);
+        `models: [{name: a, path: ${long}, kv: q8}]\nidle_unload: 5m\ncache: {bytes: 1MiB, ttl: 1h}\n`)]);
     t.same(ok.status, 0, `a good file: ${ok.stderr}`);
+    for (const [args, want] of [[['-m', `x=${long}`, '--listen', 'nope'], 'nope has no port'],
+        [['-m', 'x=/nowhere/x.gguf'], '/nowhere/x.gguf'],
+        [['-m', `x=${long}`, '--config', config('tls: {cert: /nowhere/c, key: /nowhere/k}\n')], '/nowhere/c']]) {
+        const r = spawnSync(shoal, ['serve', '--check', ...args]);
+        t.check(r.status === 1 && r.stderr.includes(want), `--check ${args}: ${r.status} ${r.stderr}`);
+    }
     const busy = net.createServer().listen(0, '127.0.0.1');
     return new Promise((done) => busy.on('listening', () => {
         const r = spawnSync(shoal, ['serve', '-m', `x=${long}`, '--listen', `127.0.0.1:${busy.address().port}`]);
