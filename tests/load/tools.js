@@ -115,14 +115,18 @@ models:
   - {name: enc, path: ${t.root}/models/encoder, queue: 1000}
 log_requests: false
 ${how}`);
-    return t.start(shoal, ['--config', file]);
+    const server = await t.start(shoal, ['--config', file]);
+    // asking /readyz while the models load counts as refused
+    server.notLoaded = figures(server)('shoal_refused_total{reason="not_loaded"}');
+    return server;
 }
 
 async function over(server) {
     await idle(server);
     const end = figures(server);
-    for (const reason of ['auth', 'rate', 'busy', 'deadline', 'draining', 'invalid', 'not_loaded'])
+    for (const reason of ['auth', 'rate', 'busy', 'deadline', 'draining', 'invalid'])
         t.same(end(`shoal_refused_total{reason="${reason}"}`), 0, `refused: ${reason}`);
+    t.same(end('shoal_refused_total{reason="not_loaded"}'), server.notLoaded, 'refused: not_loaded');
     for (const m of ['chat', 'enc'])
         t.same(end(`shoal_errors_total{model="${m}"}`), 0, `errors of ${m}`);
     t.same(end('shoal_kv_pages_used{model="chat"}'), 0, 'pages that nobody gave back');
