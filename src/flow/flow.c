@@ -44,6 +44,15 @@ void flow_give_request(struct flow_owner *o, struct request *r)
     o->requests.list[o->requests.n++] = r;
 }
 
+void flow_refuse_nomem(struct flow_owner *o, struct request *r, struct sink *s)
+{
+    struct failure f;
+    failure_of(&f, SHOAL_ENOMEM, "out of memory");
+    s->ops->fail(s, &f);
+    s->ops->closed(s);
+    flow_give_request(o, r);
+}
+
 /* ---- waking engines ---- */
 
 void flow_wake(struct flow_owner *o)

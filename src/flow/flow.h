@@ -71,6 +71,8 @@ void flow_owner_fini(struct flow_owner *o); /* no job may be left */
 /* An empty request, or NULL: out of memory.  Give back one that was never run. */
 struct request *flow_take_request(struct flow_owner *o);
 void flow_give_request(struct flow_owner *o, struct request *r);
+/* Ends a request for which there is no memory: fail, closed, and the request is given back. */
+void flow_refuse_nomem(struct flow_owner *o, struct request *r, struct sink *s);
 
 /* Stops the work that feeds the sink, if there is any: only `closed` comes after this. */
 void flow_cancel(struct sink *s);

@@ -553,11 +553,7 @@ void generate_run(struct flow_owner *o, struct request *r, struct sink *s)
     static const struct flow_job_ops ops = {on_cancel, on_resume};
     struct generation *g = flow_take(&o->generations, sizeof(*g));
     if (!g) {
-        struct failure f;
-        failure_of(&f, SHOAL_ENOMEM, "out of memory");
-        s->ops->fail(s, &f);
-        s->ops->closed(s);
-        flow_give_request(o, r);
+        flow_refuse_nomem(o, r, s);
         return;
     }
     g->job.ops = &ops;

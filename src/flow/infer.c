@@ -255,11 +255,7 @@ void infer_run(struct flow_owner *o, struct request *r, struct sink *s)
     static const struct flow_job_ops ops = {on_cancel, on_resume};
     struct inference *f = flow_take(&o->inferences, sizeof(*f));
     if (!f) {
-        struct failure why;
-        failure_of(&why, SHOAL_ENOMEM, "out of memory");
-        s->ops->fail(s, &why);
-        s->ops->closed(s);
-        flow_give_request(o, r);
+        flow_refuse_nomem(o, r, s);
         return;
     }
     f->job.ops = &ops;

@@ -43,9 +43,12 @@ static int read_number(const struct field *f, const cJSON *v, void *at, struct f
     return 0;
 }
 
-/* A field that is not built may still say what is done anyway: "store": false. */
+/* Whether the value of an unbuilt field asks for nothing: an empty list or text, which client
+ * libraries send as defaults ("tools": []), or what happens anyway ("store": false). */
 static bool is_neutral(const struct field *f, const cJSON *v)
 {
+    if ((cJSON_IsArray(v) && !v->child) || (cJSON_IsString(v) && !v->valuestring[0]))
+        return true;
     if (!f->schema)
         return false;
     return cJSON_IsString(v) ? strcmp(v->valuestring, f->schema) == 0

@@ -22,7 +22,7 @@ enum field_type {
     FIELD_STR,     /* const char * */
     FIELD_VALUE,   /* const cJSON *: the handler looks */
     FIELD_IGNORED, /* accepted: changes nothing in an answer */
-    FIELD_UNBUILT, /* known, and refused until it is built */
+    FIELD_UNBUILT, /* known; refused until it is built, unless its value asks for nothing */
 };
 
 struct field {

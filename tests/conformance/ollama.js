@@ -40,6 +40,9 @@ const options = { temperature: 0, repeat_penalty: 1 };
     t.same((await o.ps()).models.length, 1, 'ps');
     t.check((await o.show({ model: 'reply' })).capabilities.includes('completion'), 'show');
     t.same((await t.fails(o.chat({ model: 'no', messages }), 'no model')).status_code, 404, 'no model');
+    // the Python library always sends these
+    const plain = await o.chat({ model: 'reply', messages, options, tools: [], format: '' });
+    t.check(plain.done && plain.message.content.length > 0, `empty fields: ${JSON.stringify(plain)}`);
     const bad = await t.fails(o.chat({ model: 'reply', messages, format: 'json' }), 'format');
     t.check(/format/.test(bad.message), `an error in Ollama's shape: ${bad.message}`);
     t.same((await server.stop()).code, 0, 'exit');

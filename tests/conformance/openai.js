@@ -249,8 +249,9 @@ keys: [{name: four, sha256: ${key('k-four')}, in_flight: 4}, {name: any, sha256:
 
 async function errors(ai) {
     const base = { model: 'reply', messages };
+    const tool = { type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } };
     const cases = [
-        [{ tools: [] }, 400, 'tools'], [{ frobnicate: 1 }, 400, 'frobnicate'],
+        [{ tools: [tool] }, 400, 'tools'], [{ frobnicate: 1 }, 400, 'frobnicate'],
         [{ temperature: 3 }, 400, 'temperature'], [{ temperature: 'hot' }, 400, 'temperature'],
         [{ n: 0 }, 400, 'n'], [{ messages: [] }, 400, 'messages'],
         [{ messages: [{ role: 'robot', content: 'x' }] }, 400, 'messages[0].role'],
@@ -266,7 +267,11 @@ async function errors(ai) {
         t.same(e.param, param, 'param');
         t.check(e.error?.message?.length > 10, `a message: ${e.message}`);
     }
-    const ok = await ai.chat.completions.create({ ...base, tools: [], frobnicate: 1, max_tokens: 1 },
+    // what libraries send by default asks for nothing
+    const empty = await ai.chat.completions.create({ ...base, tools: [], functions: [], tool_choice: 'none', max_tokens: 1 });
+    t.same(empty.choices.length, 1, 'an empty list of tools');
+    t.same((await ai.completions.create({ model: 'reply', prompt: 'x', suffix: '', max_tokens: 1 })).choices.length, 1, 'an empty suffix');
+    const ok = await ai.chat.completions.create({ ...base, tools: [tool], frobnicate: 1, max_tokens: 1 },
         { headers: { 'x-shoal-lenient': '1' } });
     t.same(ok.choices.length, 1, 'lenient');
     const big = await t.fails(ai.completions.create({ model: 'reply', prompt: 'word '.repeat(9000) }),
