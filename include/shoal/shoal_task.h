@@ -75,8 +75,9 @@ struct shoal_task_opts { /* zero means default */
     size_t size;
     const int32_t *tokens; /* the prompt; copied */
     uint32_t n_tokens;
-    uint32_t
-        n_continued; /* this many of the last ones were generated before: penalties count them */
+    /* This many of the last tokens were generated before, by a task that broke off: penalties count
+     * them, their text is not sent again, and what comes is what that task would have sent. */
+    uint32_t n_continued;
     uint32_t max_tokens; /* 0: until the context is full */
     struct shoal_sampling sampling;
     const char *const *stop; /* texts that end the generation; copied, not part of the output */

@@ -49,6 +49,17 @@ static int price(struct shoal_engine *en, const struct shoal_task_opts *o,
     return cost_check(out, o->deadline_ns, clock_ns(), e);
 }
 
+/* The tokens that were generated before pass through the text output again, so that an open
+ * character or the beginning of a stop string is continued.  Their text was shown already. */
+static void replay_continued(struct shoal_task *t, const struct shoal_task_opts *o)
+{
+    for (uint32_t i = o->n_tokens - o->n_continued; i < o->n_tokens && !t->stopped; i++) {
+        size_t show;
+        t->stopped = text_out_push(&t->text, o->tokens[i], &show);
+        text_out_shown(&t->text, show);
+    }
+}
+
 static int task_create(struct shoal_task **out, struct shoal_engine *en,
                        const struct shoal_task_opts *o, struct err *e)
 {
@@ -82,13 +93,16 @@ static int task_create(struct shoal_task **out, struct shoal_engine *en,
     t->bias = mem_zalloc_n(o->sampling.n_bias, sizeof(*t->bias));
     if (rc == 0 && (!t->tokens || !t->pages || !t->bias))
         rc = err_set(e, SHOAL_ENOMEM, "out of memory for a task of %u tokens", t->capacity);
+    const int32_t before =
+        o->n_continued < o->n_tokens ? o->tokens[o->n_tokens - o->n_continued - 1] : TOKENIZER_NONE;
     if (rc == 0)
-        rc = text_out_init(&t->text, en->tokenizer, o->tokens[o->n_tokens - 1],
+        rc = text_out_init(&t->text, en->tokenizer, before,
                            o->special ? TOKENIZER_RENDER_SPECIAL : 0, o->stop, o->n_stop, e);
     if (rc < 0) {
         task_destroy(t);
         return rc;
     }
+    replay_continued(t, o);
     memcpy(t->tokens, o->tokens, o->n_tokens * sizeof(*t->tokens));
     if (o->sampling.n_bias)
         memcpy(t->bias, o->sampling.bias, o->sampling.n_bias * sizeof(*t->bias));

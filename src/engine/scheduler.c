@@ -78,9 +78,9 @@ static void sweep(struct shoal_engine *en)
     for (struct shoal_task **at = &en->waiting; *at;) {
         struct shoal_task *t = *at;
         int code = changed < 0 ? changed : task_gave_up(t, now);
-        if (code < 0) {
+        if (code < 0 || t->stopped) {
             queue_take(en, at);
-            finish(en, t, SHOAL_FINISH_ERROR, code);
+            finish(en, t, code < 0 ? SHOAL_FINISH_ERROR : SHOAL_FINISH_STOP, code);
         } else {
             at = &t->next;
         }

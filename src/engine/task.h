@@ -31,6 +31,7 @@ struct shoal_task {
     struct shoal_bias *bias;
     uint32_t n_prompt, n_continued, max_tokens, capacity; /* capacity of tokens */
     bool ignore_end;
+    bool stopped; /* the tokens it continues end with a stop string: there is nothing to do */
     uint64_t deadline_ns, submitted_ns, serial;
     uint32_t expected;   /* tokens of the answer */
     double predicted_ns; /* from submit to the end; 0: nobody could tell */

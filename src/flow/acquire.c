@@ -2,6 +2,7 @@
 #include "flow/acquire.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -25,9 +26,27 @@ static void refuse(struct acquire *a, int rc, const char *msg)
     fail(a, &f);
 }
 
+/* The request goes on with bytes that another node has begun it with, or not at all. */
+static void check_version(struct acquire *a, const struct registry_model *m)
+{
+    const uint8_t *sum = registry_sum(m);
+    struct failure f;
+    if (!a->version || (sum && memcmp(sum, a->version, SHA256_BYTES) == 0))
+        return;
+    if (sum)
+        failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "version_not_found",
+                    "the model '%s' has another version here", m->name);
+    else
+        failure_set(&f, FAILURE_NOT_LOADED, SHOAL_EBUSY, "model", "model_loading",
+                    "the version of the model '%s' is not known yet", m->name);
+    fail(a, &f);
+}
+
 static void give(struct acquire *a, struct registry_model *m)
 {
     struct err e = {0};
+    if (m)
+        check_version(a, m);
     if (m && !a->over && registry_check(m, a->kind, &e) < 0)
         refuse(a, SHOAL_EINVAL, e.msg);
     if (m && a->over) {

@@ -14,6 +14,7 @@ struct acquire {
     /* Called once, at the end.  m is held; NULL: there is none, and `failed` was called or the
      * request was cancelled. */
     void (*ready)(struct acquire *a, struct registry_model *m);
+    const uint8_t *version; /* SHA-256 of the model that must be there; NULL: any */
     /* Called at most once, before ready; the model may still be loading then. */
     void (*failed)(struct acquire *a, const struct failure *f);
     /* private */
@@ -27,8 +28,8 @@ struct acquire {
     char text[320], wait_text[320];
 };
 
-/* owner, ready and failed are set by the caller; the rest is zero.  name: NULL is the default model
- * of the kind.  ready may be called before this returns. */
+/* owner, ready, failed and version are set by the caller; the rest is zero.  name: NULL is the
+ * default model of the kind.  ready may be called before this returns. */
 void acquire_model(struct acquire *a, const char *name, enum shoal_kind kind);
 /* Nobody wants the model any more; ready still comes. */
 void acquire_cancel(struct acquire *a);

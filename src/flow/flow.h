@@ -15,6 +15,7 @@
 #include "flow/request.h"
 #include "flow/sink.h"
 
+struct dispatch;
 struct registry_model;
 struct registry;
 struct pool;
@@ -43,9 +44,10 @@ struct flow_spares {
 struct flow_owner {
     const struct flow *flow;
     struct executor *executor;
-    uint32_t load_wait_ms; /* how long a request waits for a model that is being loaded */
-    uint64_t next_seed;    /* of requests that bring none */
-    uint32_t n_jobs;       /* begun and not closed */
+    uint32_t load_wait_ms;     /* how long a request waits for a model that is being loaded */
+    uint64_t next_seed;        /* of requests that bring none */
+    struct dispatch *dispatch; /* where requests may go; NULL: all are answered here */
+    uint32_t n_jobs;           /* begun and not closed */
     /* private */
     struct flow_spares requests, generations, inferences;
     /* Models with tasks of this turn, held: woken at its end, so that tasks that came together are

@@ -336,6 +336,7 @@ static struct sink_start start_of(const struct registry_model *m, enum sink_cach
 {
     return (struct sink_start){.model = m->name,
                                .version = registry_identity(m)->version,
+                               .sum = registry_sum(m),
                                .cache = cache,
                                .question = question,
                                .slot = m->slot->serial};
@@ -403,12 +404,54 @@ static void fail_choice(struct generation *g, uint32_t i, int code, const char *
     fail(g, code, q->n_prompts > 1 ? text : msg);
 }
 
+/* The tokens of choice i and, of a choice that was begun elsewhere, what it has so far. */
+static int set_tokens(struct generation *g, uint32_t i, struct shoal_task_opts *o)
+{
+    const struct request_generate *q = &g->request->generate;
+    const struct request_resume *begun = q->resume ? &q->resume[i] : NULL;
+    size_t n;
+    const int32_t *prompt = prompt_tokens(&g->prompt, i / q->n, &n);
+    o->tokens = prompt;
+    o->n_tokens = (uint32_t)n;
+    o->max_tokens = q->max_tokens;
+    o->n_continued = begun ? begun->n_tokens : 0;
+    if (o->n_continued == 0)
+        return 0;
+    int32_t *all = arena_zalloc_n(&g->request->arena, n + o->n_continued, sizeof(*all)); /* n > 0 */
+    if (!all)
+        return SHOAL_ENOMEM;
+    memcpy(all, prompt, n * sizeof(*all));
+    memcpy(all + n, begun->tokens, o->n_continued * sizeof(*all));
+    o->tokens = all;
+    o->n_tokens += o->n_continued;
+    o->max_tokens -= o->n_continued < o->max_tokens ? o->n_continued : o->max_tokens;
+    return 0;
+}
+
+/* Whether a choice that was begun elsewhere has all its tokens, but not its end. */
+static bool is_full(const struct generation *g, const struct shoal_task_opts *o)
+{
+    uint32_t most = g->request->generate.max_tokens;
+    return o->n_continued > 0 &&
+           ((most > 0 && o->n_continued >= most) || o->n_tokens >= g->model->slot->n_ctx);
+}
+
+static void end_full(struct generation *g, uint32_t i, const struct shoal_task_opts *o)
+{
+    const struct shoal_event done = {.size = sizeof(done),
+                                     .kind = SHOAL_EVENT_DONE,
+                                     .token = -1,
+                                     .text = "",
+                                     .finish = SHOAL_FINISH_LENGTH,
+                                     .prompt_tokens = o->n_tokens};
+    token_queue_push(&g->queue, &g->ends[i], i, &done);
+}
+
 static void submit(struct generation *g)
 {
     const struct request *r = g->request;
     const struct request_generate *q = &r->generate;
     struct shoal_task_opts o = {.size = sizeof(o),
-                                .max_tokens = q->max_tokens,
                                 .sampling = q->sampling,
                                 .stop = q->stop,
                                 .n_stop = q->n_stop,
@@ -420,24 +463,29 @@ static void submit(struct generation *g)
                                 .event = on_event};
     struct err e = {0};
     int rc = 0;
+    for (uint32_t i = 0; i < g->n; i++)
+        g->choices[i].seen = true; /* until it begins */
     for (uint32_t i = 0; i < g->n && rc == 0; i++) {
         struct shoal_task *task = NULL;
-        size_t n;
-        o.tokens = prompt_tokens(&g->prompt, i / q->n, &n);
-        o.n_tokens = (uint32_t)n;
+        if (q->resume && q->resume[i].done)
+            continue;
+        rc = set_tokens(g, i, &o);
         /* with the client's seed, a prompt's answers do not depend on those beside it */
         o.sampling.seed = q->sampling.seed + (q->has_seed ? i % q->n : i);
         o.event_ctx = &g->choices[i];
-        rc = shoal_task_submit(registry_engine(g->model), &o, &task, &e);
+        bool full = rc == 0 && is_full(g, &o);
+        if (rc == 0 && !full)
+            rc = shoal_task_submit(registry_engine(g->model), &o, &task, &e);
         if (rc == 0) {
             g->choices[i].task = task;
+            g->choices[i].seen = false;
             g->n_left++;
         } else {
-            fail_choice(g, i, rc, e.msg);
+            fail_choice(g, i, rc, e.code ? e.msg : err_text(rc));
         }
+        if (full)
+            end_full(g, i, &o);
     }
-    for (uint32_t i = g->n_left; i < g->n; i++)
-        g->choices[i].seen = true;
     if (g->n_left == 0) {
         send_error(g, g->error.code, g->error.msg);
         generation_close(g);
@@ -454,7 +502,7 @@ static bool can_make_it(struct generation *g, struct failure *f)
                                    .n_choices = g->n,
                                    .ignore_end = g->request->generate.ignore_end};
     uint64_t deadline = g->request->deadline_ns, now = clock_ns();
-    if (deadline == 0)
+    if (deadline == 0 || g->request->generate.resume) /* a stream that was begun goes on */
         return true;
     const struct cost_estimate x = registry_estimate(g->model, &r);
     struct err e = {0};
@@ -561,15 +609,17 @@ void generate_run(struct flow_owner *o, struct request *r, struct sink *s)
     g->request = r;
     g->sink = s;
     g->n = request_choices(&r->generate);
+    g->echoed = r->generate.resume != NULL;
     g->wake.fn = on_wake;
     s->job = &g->job;
     o->n_jobs++;
     token_queue_init(&g->queue, o->executor, &g->wake);
     buf_init(&g->kept, ANSWER_CACHE_MAX_BYTES);
-    if (!r->generate.has_seed)
+    if (!r->generate.has_seed && !r->generate.seeded)
         r->generate.sampling.seed = hash_mix(o->next_seed++);
     g->acquire.owner = o;
     g->acquire.ready = on_model;
     g->acquire.failed = on_failed;
+    g->acquire.version = r->version;
     acquire_model(&g->acquire, r->model, SHOAL_KIND_GENERATE);
 }

@@ -233,7 +233,8 @@ static void on_model(struct acquire *a, struct registry_model *m)
     f->model = m;
     counter_add(&m->stats.requests, 1);
     atomic_fetch_add_explicit(&m->stats.in_flight, 1, memory_order_relaxed);
-    const struct sink_start start = {.model = m->name, .version = registry_identity(m)->version};
+    const struct sink_start start = {
+        .model = m->name, .version = registry_identity(m)->version, .sum = registry_sum(m)};
     f->sink->ops->start(f->sink, &start);
     f->tasks = arena_zalloc_n(&r->arena, r->infer.n_inputs, sizeof(struct shoal_task *));
     f->pool_task.fn = submit_on_pool;
@@ -269,5 +270,6 @@ void infer_run(struct flow_owner *o, struct request *r, struct sink *s)
     f->acquire.owner = o;
     f->acquire.ready = on_model;
     f->acquire.failed = on_failed;
+    f->acquire.version = r->version;
     acquire_model(&f->acquire, r->model, r->infer.kind);
 }

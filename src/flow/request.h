@@ -35,6 +35,13 @@ struct request_prompt {
     size_t n_ids;
 };
 
+/* A choice that another replica began. */
+struct request_resume {
+    bool done;             /* complete: not computed again, and no event comes of it */
+    const int32_t *tokens; /* generated so far */
+    uint32_t n_tokens;
+};
+
 struct request_generate {
     struct chat chat;                     /* n_messages 0: prompts */
     const struct request_prompt *prompts; /* [n_prompts] */
@@ -44,7 +51,11 @@ struct request_generate {
     struct shoal_sampling sampling;       /* its bias in the arena */
     const char *const *stop;
     uint32_t n_stop;
+    /* [request_choices], or NULL: nothing was begun.  Events come only of what follows, without the
+     * echo; figures of `done` count the given tokens as part of the prompt. */
+    const struct request_resume *resume;
     bool has_seed;   /* the client chose sampling.seed */
+    bool seeded;     /* sampling.seed is set, by the client or by whoever sends the request on */
     bool ignore_end; /* do not stop at the model's end token */
     bool special;    /* show special tokens */
     bool echo;       /* the prompt comes in front of the answer */
@@ -84,11 +95,12 @@ struct request {
     char trace[64];   /* traceparent, or "" */
     char session[64]; /* or "" */
     struct request_client client;
-    const char *model;    /* NULL: the default one */
-    uint64_t received_ns; /* CLOCK_MONOTONIC */
-    uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none */
-    int32_t priority;     /* added to the client's */
-    size_t input_bytes;   /* texts and token ids that a model will read */
+    const char *model;      /* NULL: the default one */
+    const uint8_t *version; /* SHA-256 of the model that must answer; NULL: any */
+    uint64_t received_ns;   /* CLOCK_MONOTONIC */
+    uint64_t deadline_ns;   /* CLOCK_MONOTONIC; 0: none */
+    int32_t priority;       /* added to the client's */
+    size_t input_bytes;     /* texts and token ids that a model will read */
     enum request_kind kind;
     union {
         struct request_generate generate;

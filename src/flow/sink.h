@@ -33,6 +33,7 @@ enum sink_cache { SINK_CACHE_OFF, SINK_CACHE_MISS, SINK_CACHE_HIT };
 struct sink_start {
     const char *model;   /* lives as long as the request, as does version */
     const char *version; /* "": not known yet */
+    const uint8_t *sum;  /* SHA-256 of the model; NULL: not known yet */
     enum sink_cache cache;
     /* For generate_memo, unless the cache is off. */
     const uint8_t *question;

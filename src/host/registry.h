@@ -99,6 +99,13 @@ static inline const struct identity *registry_identity(const struct registry_mod
     return atomic_load_explicit(&m->slot->identity, memory_order_acquire);
 }
 
+/* SHA-256 of the model's bytes, borrowed while m is held; NULL: not known yet. */
+static inline const uint8_t *registry_sum(const struct registry_model *m)
+{
+    const struct identity *i = registry_identity(m);
+    return i && i->kind == IDENTITY_CONTENT ? i->sum : NULL;
+}
+
 /* Waits until a model is loaded.  fn is called on the loading thread; rc as of registry_get. */
 struct registry_wait {
     struct registry_wait *next;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "flow/generate.h"
+#include "flow/run.h"
 #include "gateway/api/openai.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
@@ -356,7 +356,7 @@ static void start(struct call *c, bool chat)
     a->shape = shape;
     buf_init(&a->text, MAX_TEXT_BYTES);
     call_set_sink(c, &a->sink);
-    generate_run(&c->gl->flow, r, &a->sink);
+    flow_run(&c->gl->flow, r, &a->sink);
 }
 
 void ollama_chat(struct call *c)

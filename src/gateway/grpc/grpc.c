@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#include "flow/generate.h"
-#include "flow/infer.h"
+#include "flow/run.h"
 #include "gateway/grpc/grpc_answer.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/grpc/grpc_read.h"
@@ -70,10 +69,8 @@ void grpc_handle(struct call *c)
     if (!a) {
         c->asked_model = NULL; /* it goes with the request */
         flow_give_request(&c->gl->flow, r);
-    } else if (m->kind == SHOAL_KIND_GENERATE) {
-        generate_run(&c->gl->flow, r, &a->sink);
     } else {
-        infer_run(&c->gl->flow, r, &a->sink);
+        flow_run(&c->gl->flow, r, &a->sink);
     }
 }
 

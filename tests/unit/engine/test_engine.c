@@ -52,6 +52,7 @@ struct got {
     float logprobs[512];
     char text[4096];
     size_t n, text_bytes;
+    size_t shown[512]; /* bytes of text with and before each token */
     struct shoal_event done;
     uint32_t n_top;
     uint64_t hold_until_ns; /* an event before this time waits for it */
@@ -78,6 +79,8 @@ static void on_event(void *ctx, const struct shoal_event *ev)
         memcpy(g->text + g->text_bytes, ev->text, ev->text_bytes);
         g->text_bytes += ev->text_bytes;
     }
+    if (ev->token >= 0)
+        g->shown[g->n - 1] = g->text_bytes;
     atomic_fetch_add(&g->seen, 1);
     if (g->count_heap)
         atomic_store(&counting, true);
@@ -293,6 +296,26 @@ static void test_stop_strings_span_tokens(void **state)
     assert_int_equal(b.done.finish, SHOAL_FINISH_STOP);
     assert_int_equal(b.text_bytes, at);
     assert_memory_equal(b.text, a.text, at);
+    /* continued after any number of its tokens, also after all of them, the text goes on as it
+     * would have: a stop string that has begun is completed */
+    for (size_t k = 0; k <= b.n; k++) {
+        static struct got c;
+        int32_t so_far[N_PROMPT + 512];
+        memcpy(so_far, prompt, sizeof(prompt));
+        memcpy(so_far + N_PROMPT, b.tokens, k * sizeof(so_far[0]));
+        o = task_opts(&c);
+        o.stop = stops;
+        o.n_stop = 2;
+        o.tokens = so_far;
+        o.n_tokens = N_PROMPT + (uint32_t)k;
+        o.n_continued = (uint32_t)k;
+        size_t before = k > 0 ? b.shown[k - 1] : 0;
+        assert_int_equal(run(en, o), 0);
+        assert_int_equal(c.done.finish, SHOAL_FINISH_STOP);
+        assert_int_equal(c.n, b.n - k);
+        assert_int_equal(c.text_bytes, at - before);
+        assert_memory_equal(c.text, b.text + before, at - before);
+    }
     shoal_engine_close(en);
 }
 

@@ -31,7 +31,10 @@ struct recorder {
     struct sink sink;
     struct sink_start start;
     uint8_t question[32];
-    char text[4][4096]; /* of each choice */
+    char text[4][4096];    /* of each choice */
+    int32_t tokens[4][64]; /* and its tokens */
+    size_t shown[4][64];   /* bytes of text with and before each of them */
+    uint32_t n_of[4];
     uint32_t n_starts, n_tokens, n_logprobs, n_results, n_done, n_last, n_fails, n_closed,
         n_flushes;
     struct sink_usage usage;
@@ -60,6 +63,11 @@ static void on_token(struct sink *s, const struct sink_token *t)
     assert_true(t->choice < 4);
     strncat(r->text[t->choice], t->text, t->text_bytes);
     r->n_tokens++;
+    if (t->token >= 0 && r->n_of[t->choice] < 64) {
+        uint32_t at = r->n_of[t->choice]++;
+        r->tokens[t->choice][at] = t->token;
+        r->shown[t->choice][at] = strlen(r->text[t->choice]);
+    }
     if (t->logprobs) {
         assert_int_equal(t->logprobs[0].token, t->token);
         assert_true(t->logprobs[0].logprob <= 0);
@@ -213,6 +221,72 @@ static void test_several_prompts_and_choices(void **state)
     assert_string_equal(r->text[0], r->text[1]); /* greedy: the choices of a prompt are alike */
     assert_string_equal(r->text[2], r->text[3]);
     assert_int_equal(r->usage.generated_tokens, 16);
+}
+
+/* Two sampled choices of a prompt, as the sender of a request seeds them. */
+static struct request *two_choices(void)
+{
+    struct request *q = prompt("ask: tell me about the weather", 12);
+    q->generate.n = 2;
+    q->generate.sampling = (struct shoal_sampling){.temperature = 1, .seed = 77};
+    q->generate.seeded = true;
+    return q;
+}
+
+static void test_a_broken_generation_goes_on(void **state)
+{
+    static struct recorder whole;
+    (void)state;
+    whole = *generate(two_choices());
+    assert_int_equal(whole.n_of[0], 12);
+    assert_int_equal(whole.n_of[1], 12);
+    assert_string_not_equal(whole.text[0], whole.text[1]);
+    for (uint32_t k = 0; k <= 12; k++) { /* choice 0 broke off after k tokens, 1 after 5 */
+        const struct request_resume begun[2] = {{false, whole.tokens[0], k},
+                                                {false, whole.tokens[1], 5}};
+        struct request *q = two_choices();
+        q->generate.resume = begun;
+        q->generate.echo = true; /* it was sent already */
+        struct recorder *r = generate(q);
+        assert_int_equal(r->start.cache, SINK_CACHE_OFF);
+        assert_int_equal(r->n_fails, 0);
+        assert_int_equal(r->n_done, 2);
+        assert_int_equal(r->n_last, 1);
+        assert_int_equal(r->n_of[0], 12 - k);
+        assert_int_equal(r->n_of[1], 7);
+        assert_string_equal(r->text[0], whole.text[0] + (k > 0 ? whole.shown[0][k - 1] : 0));
+        assert_string_equal(r->text[1], whole.text[1] + whole.shown[1][4]);
+    }
+    const struct request_resume one[2] = {{true, NULL, 0}, {false, whole.tokens[1], 3}};
+    struct request *q = two_choices();
+    q->generate.resume = one;
+    struct recorder *r = generate(q);
+    assert_int_equal(r->n_of[0], 0);
+    assert_int_equal(r->n_done, 1);
+    assert_string_equal(r->text[1], whole.text[1] + whole.shown[1][2]);
+}
+
+static void test_a_version_is_kept(void **state)
+{
+    uint8_t sum[SHA256_BYTES];
+    (void)state;
+    struct recorder *r = generate(prompt("ask: which version", 1));
+    for (int i = 0; i < MAX_TURNS && !r->start.sum; i++) { /* hashed in the background */
+        usleep(100000);
+        r = generate(prompt("ask: which version", 1));
+    }
+    assert_non_null(r->start.sum);
+    memcpy(sum, r->start.sum, sizeof(sum));
+    struct request *q = prompt("ask: which version", 1);
+    q->version = sum;
+    assert_int_equal(generate(q)->n_done, 1);
+    sum[7] ^= 1;
+    q = prompt("ask: which version", 1);
+    q->version = sum;
+    r = generate(q);
+    assert_int_equal(r->n_done, 0);
+    assert_int_equal(r->failure.kind, FAILURE_NOT_FOUND);
+    assert_string_equal(r->failure.reason, "version_not_found");
 }
 
 static void test_a_conversation_with_logprobs(void **state)
@@ -377,6 +451,8 @@ int main(void)
         cmocka_unit_test(test_tokens_then_done),
         cmocka_unit_test(test_the_same_question_is_answered_from_the_cache),
         cmocka_unit_test(test_several_prompts_and_choices),
+        cmocka_unit_test(test_a_broken_generation_goes_on),
+        cmocka_unit_test(test_a_version_is_kept),
         cmocka_unit_test(test_a_conversation_with_logprobs),
         cmocka_unit_test(test_echo_comes_first),
         cmocka_unit_test(test_failures_are_typed),

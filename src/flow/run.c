@@ -1,0 +1,20 @@
+/* run.c - see run.h. */
+#include "flow/run.h"
+
+#include "flow/dispatch.h"
+#include "flow/generate.h"
+#include "flow/infer.h"
+
+void flow_run_here(struct flow_owner *o, struct request *r, struct sink *s)
+{
+    if (r->kind == REQUEST_GENERATE)
+        generate_run(o, r, s);
+    else
+        infer_run(o, r, s);
+}
+
+void flow_run(struct flow_owner *o, struct request *r, struct sink *s)
+{
+    if (!o->dispatch || !o->dispatch->ops->run(o->dispatch, o, r, s))
+        flow_run_here(o, r, s);
+}
