@@ -3,7 +3,7 @@
  * Thread:    immutable once it is in use; counted references.
  * Ownership: config_create gives one reference, config_unref takes it back.  Strings belong to the
  *            configuration.
- * Failure:   SHOAL_EFORMAT with file, line and the key that is wrong. */
+ * Failure:   SHOAL_EFORMAT with file, line, column and the key that is wrong. */
 #ifndef SHOAL_GATEWAY_CONFIG_H
 #define SHOAL_GATEWAY_CONFIG_H
 

@@ -359,11 +359,11 @@ limits: {body: 200KiB, headers: 4KiB, request_timeout: 400ms}
 
 function configurations() {
     const cases = [
-        ['listen: [127.0.0.1:0]\nfrob: 1\n', ":2: unknown key 'frob'"],
+        ['listen: [127.0.0.1:0]\nfrob: 1\n', ":2:1: unknown key 'frob'"],
         ['thread: 2\n', "did you mean 'threads'"],
         ['limits: {bdy: 1}\n', "unknown key 'bdy' in limits (did you mean 'body'"],
         ['limits: {body: 1XB}\n', "'XB' is not a unit"],
-        ['models:\n  - {name: a, path: b}\n  - {name: a, path: c}\n', ':3: two models are named a'],
+        ['models:\n  - {name: a, path: b}\n  - {name: a, path: c}\n', ':3:5: two models are named a'],
         ['models: [{name: a}]\n', 'needs a name and a path'],
         ['keys: [{name: a, sha256: 12}]\n', '64 hex digits'],
         ['threads: [1, 2]\n', 'must be a number'],

@@ -1,0 +1,265 @@
+/* yaml_in.c - see yaml_in.h. */
+#include "wire/yaml_in.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/nearest.h"
+
+#define MAX_KEYS 64u
+
+int yaml_in_fail(struct yaml_in *r, const yaml_node_t *at, const char *fmt, ...)
+{
+    char msg[240];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(msg, sizeof(msg), fmt, ap);
+    va_end(ap);
+    return err_set(r->e, SHOAL_EFORMAT, "%s:%zu:%zu: %s", r->name, at->start_mark.line + 1,
+                   at->start_mark.column + 1, msg);
+}
+
+const char *yaml_in_scalar(const yaml_node_t *v)
+{
+    return v->type == YAML_SCALAR_NODE ? (const char *)v->data.scalar.value : NULL;
+}
+
+struct unit {
+    const char *name;
+    double factor;
+};
+
+/* Each list starts with the plain number and ends with a NULL. */
+static const struct unit plain[] = {{"", 1}, {NULL, 0}};
+static const struct unit bytes[] = {{"", 1},     {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30},
+                                    {"kB", 1e3}, {"MB", 1e6},     {"GB", 1e9},     {NULL, 0}};
+static const struct unit bytes_per[] = {{"", 1},           {"KiB/s", 0x1p10}, {"MiB/s", 0x1p20},
+                                        {"GiB/s", 0x1p30}, {"kB/s", 1e3},     {"MB/s", 1e6},
+                                        {"GB/s", 1e9},     {NULL, 0}};
+static const struct unit times[] = {{"", 1},      {"ms", 1},      {"s", 1000},
+                                    {"m", 60000}, {"h", 3600000}, {NULL, 0}};
+static const struct unit rates[] = {
+    {"", 1}, {"/s", 1}, {"/m", 1.0 / 60}, {"/h", 1.0 / 3600}, {NULL, 0}};
+static const struct unit shares[] = {{"", 1}, {"%", 0.01}, {NULL, 0}};
+
+static int unknown_unit(struct yaml_in *r, yaml_node_t *v, const char *key, const char *typed,
+                        const struct unit *units)
+{
+    char known[80] = "";
+    size_t n = 0;
+    for (const struct unit *u = units + 1; u->name && n < sizeof(known); u++)
+        n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", u->name);
+    return yaml_in_fail(r, v, "%s: '%.20s' is not a unit here (known: %s)", key, typed,
+                        known[0] ? known : "none");
+}
+
+static int read_number(struct yaml_in *r, yaml_node_t *v, const char *key, const struct unit *units,
+                       double max, double *out)
+{
+    const char *text = yaml_in_scalar(v);
+    char *end = NULL;
+    double d = text ? strtod(text, &end) : 0;
+    if (!text || end == text)
+        return yaml_in_fail(r, v, "%s must be a number, not '%.40s'", key,
+                            text ? text : "a list or map");
+    while (*end == ' ')
+        end++;
+    const struct unit *u = units;
+    while (u->name && strcmp(u->name, end) != 0)
+        u++;
+    if (!u->name)
+        return unknown_unit(r, v, key, end, units);
+    d *= u->factor;
+    if (!(d >= 0) || d > max)
+        return yaml_in_fail(r, v, "%s is %.40s, it must be from 0 to %.15g", key, text, max);
+    *out = d;
+    return 0;
+}
+
+static int read_bool(struct yaml_in *r, yaml_node_t *v, const char *key, bool *out)
+{
+    const char *text = yaml_in_scalar(v);
+    if (text && (strcmp(text, "true") == 0 || strcmp(text, "yes") == 0))
+        *out = true;
+    else if (text && (strcmp(text, "false") == 0 || strcmp(text, "no") == 0))
+        *out = false;
+    else
+        return yaml_in_fail(r, v, "%s must be true or false", key);
+    return 0;
+}
+
+int yaml_in_str(struct yaml_in *r, yaml_node_t *v, const char *key, char **out)
+{
+    const char *text = yaml_in_scalar(v);
+    if (!text)
+        return yaml_in_fail(r, v, "%s must be a text", key);
+    char *copy = mem_strdup(text);
+    if (!copy)
+        return err_set(r->e, SHOAL_ENOMEM, "%s", r->name);
+    mem_free(*out);
+    *out = copy;
+    return 0;
+}
+
+void yaml_in_strs_fini(struct yaml_in_strs *s)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        mem_free(s->v[i]);
+    mem_free(s->v);
+    *s = (struct yaml_in_strs){0};
+}
+
+static int read_strs(struct yaml_in *r, yaml_node_t *v, const char *key, struct yaml_in_strs *out)
+{
+    bool list = v->type == YAML_SEQUENCE_NODE;
+    size_t n = list ? (size_t)(v->data.sequence.items.top - v->data.sequence.items.start) : 1;
+    if (n > YAML_IN_MAX_STRS)
+        return yaml_in_fail(r, v, "%s has more than %u entries", key, YAML_IN_MAX_STRS);
+    if (n == 0)
+        return 0;
+    out->v = mem_zalloc_n(n, sizeof(*out->v));
+    if (!out->v)
+        return err_set(r->e, SHOAL_ENOMEM, "%s", r->name);
+    for (size_t i = 0; i < n; i++) {
+        yaml_node_t *item =
+            list ? yaml_document_get_node(r->doc, v->data.sequence.items.start[i]) : v;
+        int rc = yaml_in_str(r, item, key, &out->v[i]);
+        if (rc < 0)
+            return rc;
+        out->n++;
+    }
+    return 0;
+}
+
+static int read_value(struct yaml_in *r, const struct yaml_in_key *k, yaml_node_t *v, void *into)
+{
+    void *at = (char *)into + k->offset;
+    double d = 0;
+    int rc;
+    switch (k->kind) {
+    case YAML_IN_BYTES:
+        rc = read_number(r, v, k->name, bytes, 0x1p50, &d);
+        *(size_t *)at = (size_t)d;
+        return rc;
+    case YAML_IN_BYTES_PER:
+        return read_number(r, v, k->name, bytes_per, 0x1p50, at);
+    case YAML_IN_MS:
+        rc = read_number(r, v, k->name, times, 2147483647.0, &d);
+        *(uint32_t *)at = (uint32_t)d;
+        return rc;
+    case YAML_IN_U32:
+        rc = read_number(r, v, k->name, plain, 2147483647.0, &d);
+        if (rc == 0 && d != floor(d))
+            return yaml_in_fail(r, v, "%s must be a whole number", k->name);
+        *(uint32_t *)at = (uint32_t)d;
+        return rc;
+    case YAML_IN_I32: {
+        const char *text = yaml_in_scalar(v);
+        char *end = NULL;
+        long n = text ? strtol(text, &end, 10) : 0;
+        if (!text || end == text || *end || n < -1000 || n > 1000)
+            return yaml_in_fail(r, v, "%s must be a whole number from -1000 to 1000", k->name);
+        *(int32_t *)at = (int32_t)n;
+        return 0;
+    }
+    case YAML_IN_NUM:
+        return read_number(r, v, k->name, plain, 1e9, at);
+    case YAML_IN_RATE:
+        return read_number(r, v, k->name, rates, 1e9, at);
+    case YAML_IN_SHARE:
+        return read_number(r, v, k->name, shares, 1, at);
+    case YAML_IN_BOOL:
+        return read_bool(r, v, k->name, at);
+    case YAML_IN_STR:
+        return yaml_in_str(r, v, k->name, at);
+    case YAML_IN_STRS:
+        return read_strs(r, v, k->name, at);
+    case YAML_IN_CUSTOM:
+        return k->custom(r, v, k->name);
+    }
+    return SHOAL_EINTERNAL;
+}
+
+static int unknown_key(struct yaml_in *r, yaml_node_t *at, const char *typed,
+                       const struct yaml_in_key *table, size_t n, const char *where)
+{
+    const char *names[MAX_KEYS + 1];
+    for (size_t k = 0; k < n; k++)
+        names[k] = table[k].name;
+    names[n] = NULL;
+    const char *near = nearest_word(typed, names);
+    if (near)
+        return yaml_in_fail(r, at, "unknown key '%.40s'%s%s (did you mean '%s'?)", typed,
+                            where[0] ? " in " : "", where, near);
+    return yaml_in_fail(r, at, "unknown key '%.40s'%s%s", typed, where[0] ? " in " : "", where);
+}
+
+int yaml_in_map(struct yaml_in *r, yaml_node_t *map, const struct yaml_in_key *table, size_t n_keys,
+                void *into, const char *where)
+{
+    uint64_t seen = 0;
+    assert(n_keys <= MAX_KEYS);
+    if (map->type != YAML_MAPPING_NODE)
+        return yaml_in_fail(r, map, "%s must be a map of keys and values",
+                            where[0] ? where : "the file");
+    for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top;
+         p++) {
+        yaml_node_t *key = yaml_document_get_node(r->doc, p->key);
+        yaml_node_t *value = yaml_document_get_node(r->doc, p->value);
+        const char *name = key ? yaml_in_scalar(key) : NULL;
+        if (!name || !value)
+            return yaml_in_fail(r, map, "a key that is not a word");
+        size_t i = 0;
+        while (i < n_keys && strcmp(table[i].name, name) != 0)
+            i++;
+        if (i == n_keys)
+            return unknown_key(r, key, name, table, n_keys, where);
+        if (seen >> i & 1)
+            return yaml_in_fail(r, key, "'%s' is given twice", name);
+        seen |= (uint64_t)1 << i;
+        int rc = read_value(r, &table[i], value, into);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int yaml_in_each(struct yaml_in *r, yaml_node_t *list, const char *name, yaml_in_fn fn)
+{
+    if (list->type != YAML_SEQUENCE_NODE)
+        return fn(r, list, name);
+    for (yaml_node_item_t *i = list->data.sequence.items.start; i < list->data.sequence.items.top;
+         i++) {
+        int rc = fn(r, yaml_document_get_node(r->doc, *i), name);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int yaml_in_parse(const char *text, size_t n, const char *name, const struct yaml_in_key *table,
+                  size_t n_keys, void *into, void *ctx, struct err *e)
+{
+    yaml_parser_t parser;
+    yaml_document_t doc;
+    struct yaml_in r = {&doc, name, ctx, e};
+    if (!yaml_parser_initialize(&parser))
+        return err_set(e, SHOAL_ENOMEM, "%s", name);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
+    int rc;
+    if (!yaml_parser_load(&parser, &doc)) {
+        rc = err_set(e, parser.error == YAML_MEMORY_ERROR ? SHOAL_ENOMEM : SHOAL_EFORMAT,
+                     "%s:%zu:%zu: %s", name, parser.problem_mark.line + 1,
+                     parser.problem_mark.column + 1, parser.problem ? parser.problem : "not YAML");
+    } else {
+        yaml_node_t *root = yaml_document_get_root_node(&doc);
+        rc = root ? yaml_in_map(&r, root, table, n_keys, into, "") : 0;
+        yaml_document_delete(&doc);
+    }
+    yaml_parser_delete(&parser);
+    return rc;
+}
