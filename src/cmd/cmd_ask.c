@@ -77,15 +77,14 @@ static void show(void *ctx, const struct ask_request *r, const struct ask_event 
 
 static void explain(const struct ask_request *r)
 {
-    const struct ask_step *steps;
-    uint32_t n = ask_steps_of(r, &steps);
-    double total = (double)ask_total_ns(r) / 1e6;
+    const struct ask_plan_answer a = ask_answer_of(r);
+    const struct ask_plan_step *steps = a.steps;
     printf("\n%-12s %-10s %8s %8s %7s\n", "step", "model", "start ms", "ms", "tokens");
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < a.n_steps; i++)
         printf("%-12s %-10s %8.2f %8.2f %7u\n", steps[i].name,
                steps[i].model ? steps[i].model : "-", (double)steps[i].start_ns / 1e6,
                (double)steps[i].ns / 1e6, steps[i].tokens);
-    printf("%-12s %-10s %8s %8.2f\n", "all", "", "", total);
+    printf("%-12s %-10s %8s %8.2f\n", "all", "", "", (double)a.total_ns / 1e6);
 }
 
 static int print_json(const struct opts *o, const struct ask_request *r)
@@ -94,7 +93,8 @@ static int print_json(const struct opts *o, const struct ask_request *r)
     buf_init(&b, (size_t)1 << 22);
     struct json_out j = json_out_make(&b);
     json_out_object(&j);
-    ask_json(&j, r, opts_flag(o, "explain"));
+    const struct ask_plan_answer a = ask_answer_of(r);
+    ask_plan_answer_json(&j, &a, opts_flag(o, "explain"));
     json_out_object_end(&j);
     buf_putc(&b, '\n');
     int rc = cmd_print(o->page, &b);
@@ -106,7 +106,7 @@ static void print_clauses(const struct ask_request *r)
 {
     struct buf b;
     buf_init(&b, (size_t)1 << 20);
-    ask_explain(&b, r);
+    ask_plan_explain(&b, ask_plan_of(r));
     fwrite(buf_str(&b), 1, b.len, stdout);
     buf_fini(&b);
 }

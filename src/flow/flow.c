@@ -100,6 +100,7 @@ void flow_owner_fini(struct flow_owner *o)
 {
     free_spares(&o->generations);
     free_spares(&o->inferences);
+    free_spares(&o->asks);
     while (o->requests.n > 0)
         request_destroy(o->requests.list[--o->requests.n]);
 }

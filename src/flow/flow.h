@@ -16,6 +16,7 @@
 #include "flow/sink.h"
 
 struct dispatch;
+struct home_table;
 struct registry_model;
 struct registry;
 struct pool;
@@ -33,6 +34,7 @@ struct flow {
     struct registry *registry;
     struct prompt_cache *cache; /* NULL: none */
     struct pool *pool;          /* for long prompts */
+    struct home_table *home;    /* words and actions of asks; NULL: none */
 };
 
 /* Freed objects of one size, for the next request. */
@@ -49,7 +51,7 @@ struct flow_owner {
     struct dispatch *dispatch; /* where requests may go; NULL: all are answered here */
     uint32_t n_jobs;           /* begun and not closed */
     /* private */
-    struct flow_spares requests, generations, inferences;
+    struct flow_spares requests, generations, inferences, asks;
     /* Models with tasks of this turn, held: woken at its end, so that tasks that came together are
      * computed together. */
     struct registry_model *to_wake[FLOW_MAX_WAKES];

@@ -58,6 +58,8 @@ static void on_wake(struct executor_task *t);
 static void generation_close(struct generation *g)
 {
     struct flow_owner *o = g->owner;
+    g->sink->job = NULL;
+    g->sink->ops->closed(g->sink); /* may still read the model's name */
     for (uint32_t i = 0; g->choices && i < g->n; i++)
         shoal_task_free(g->choices[i].task);
     if (g->counted) {
@@ -69,8 +71,6 @@ static void generation_close(struct generation *g)
     prompt_fini(&g->prompt);
     token_queue_fini(&g->queue);
     buf_fini(&g->kept);
-    g->sink->job = NULL;
-    g->sink->ops->closed(g->sink);
     flow_give_request(o, g->request);
     flow_give(&o->generations, g);
     o->n_jobs--;

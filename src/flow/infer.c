@@ -30,6 +30,8 @@ struct inference {
 static void inference_close(struct inference *f)
 {
     struct flow_owner *o = f->owner;
+    f->sink->job = NULL;
+    f->sink->ops->closed(f->sink); /* may still read the model's name */
     for (uint32_t i = 0; f->tasks && i < f->request->infer.n_inputs; i++)
         shoal_task_free(f->tasks[i]);
     if (f->model) {
@@ -37,8 +39,6 @@ static void inference_close(struct inference *f)
         registry_put(f->model);
     }
     pthread_mutex_destroy(&f->lock);
-    f->sink->job = NULL;
-    f->sink->ops->closed(f->sink);
     flow_give_request(o, f->request);
     flow_give(&o->inferences, f);
     o->n_jobs--;

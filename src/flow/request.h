@@ -96,7 +96,7 @@ struct request {
     char session[64]; /* or "" */
     struct request_client client;
     const char *model;      /* NULL: the default one */
-    const uint8_t *version; /* SHA-256 of the model that must answer; NULL: any */
+    const uint8_t *version; /* SHA-256 of the model that must answer; NULL: any.  Not for asks */
     uint64_t received_ns;   /* CLOCK_MONOTONIC */
     uint64_t deadline_ns;   /* CLOCK_MONOTONIC; 0: none */
     int32_t priority;       /* added to the client's */

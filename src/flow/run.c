@@ -1,16 +1,24 @@
 /* run.c - see run.h. */
 #include "flow/run.h"
 
+#include "flow/ask_run.h"
 #include "flow/dispatch.h"
 #include "flow/generate.h"
 #include "flow/infer.h"
 
 void flow_run_here(struct flow_owner *o, struct request *r, struct sink *s)
 {
-    if (r->kind == REQUEST_GENERATE)
+    switch (r->kind) {
+    case REQUEST_GENERATE:
         generate_run(o, r, s);
-    else
+        break;
+    case REQUEST_INFER:
         infer_run(o, r, s);
+        break;
+    case REQUEST_ASK:
+        ask_run(o, r, s);
+        break;
+    }
 }
 
 void flow_run(struct flow_owner *o, struct request *r, struct sink *s)

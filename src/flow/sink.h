@@ -4,9 +4,11 @@
  * into its own bytes.  The events of a request are, in this order:
  *
  *   start    once the model is known and the prompt cache was asked
- *   token    a generation: one token, or text alone
+ *   plan     an ask: what the text wants, once, before the reply
+ *   token    a generation: one token, or text alone; an ask: a piece of the reply, text alone
  *   result   specialists: one input's result
- *   done     one choice of a generation is complete; `last`: so is the request
+ *   done     one choice of a generation is complete; `last`: so is the request.  An ask has one
+ *            choice.  Specialists have none: their last result ends the request.
  *   fail     the request failed
  *   closed   always, exactly once: nothing follows, and the request is freed
  *
@@ -14,7 +16,10 @@
  * engines have let go of the work.  A sink may live in the arena of its request.
  *
  * Thread:    all events come on the owner's thread (flow.h).
- * Ownership: events and what they point to are borrowed for the call. */
+ * Ownership: events and what they point to are borrowed for the call, with three exceptions: the
+ *            names of start and the plan stay until closed has returned, results until the last
+ *            one was delivered.  Events are plain data: whoever receives one over the network
+ *            builds an equal one in the arena of the request, which lives long enough. */
 #ifndef SHOAL_FLOW_SINK_H
 #define SHOAL_FLOW_SINK_H
 
@@ -22,6 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "flow/ask_plan.h"
 #include "flow/failure.h"
 #include "shoal/shoal.h"
 
@@ -31,7 +37,7 @@ struct sink;
 enum sink_cache { SINK_CACHE_OFF, SINK_CACHE_MISS, SINK_CACHE_HIT };
 
 struct sink_start {
-    const char *model;   /* lives as long as the request, as does version */
+    const char *model;   /* stays until closed has returned, as do version and sum */
     const char *version; /* "": not known yet */
     const uint8_t *sum;  /* SHA-256 of the model; NULL: not known yet */
     enum sink_cache cache;
@@ -47,6 +53,10 @@ struct sink_logprob {
     size_t text_bytes;
 };
 
+struct sink_plan {
+    const struct ask_plan *plan; /* stays until closed has returned, with all that it points to */
+};
+
 struct sink_token {
     uint32_t choice;
     int32_t token;    /* -1: text alone */
@@ -60,7 +70,7 @@ struct sink_token {
 
 struct sink_result {
     uint32_t index;                    /* of the input */
-    const struct shoal_result *result; /* of all inputs: stays until done has returned */
+    const struct shoal_result *result; /* stays until the last one was delivered */
     bool last;                         /* of the request */
 };
 
@@ -75,10 +85,15 @@ struct sink_done {
     uint64_t queue_ns, first_token_ns, total_ns;
     bool last;
     struct sink_usage usage; /* valid with `last` */
+    /* An ask: what happened when; else none. */
+    const struct ask_plan_step *steps;
+    uint32_t n_steps;
 };
 
+/* A sink that is used for one kind of request only may leave out the events of the others. */
 struct sink_ops {
     void (*start)(struct sink *s, const struct sink_start *e);
+    void (*plan)(struct sink *s, const struct sink_plan *e);
     void (*token)(struct sink *s, const struct sink_token *e);
     void (*result)(struct sink *s, const struct sink_result *e);
     void (*done)(struct sink *s, const struct sink_done *e);

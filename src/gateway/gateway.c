@@ -388,7 +388,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
         rc = open_table(gw, config, e);
     if (rc == 0)
         rc = registry_create(&gw->registry, &mo, e);
-    gw->flow = (struct flow){gw->registry, gw->cache, gw->pool};
+    gw->flow = (struct flow){
+        .registry = gw->registry, .cache = gw->cache, .pool = gw->pool, .home = gw->home};
     for (uint32_t i = 0; i < config->n_models && rc == 0; i++)
         rc = registry_add(gw->registry, &config->models[i], e);
     if (rc == 0)

@@ -72,8 +72,8 @@ struct gw {
     struct admission *admission;
     struct pool *pool;
     struct prompt_cache *cache;
-    struct flow flow;        /* the three above that requests need */
     struct home_table *home; /* of /v1/process; NULL: none */
+    struct flow flow;        /* of the above what requests need */
     struct gw_loop loops[GW_MAX_LOOPS];
     uint32_t n_loops;
     _Atomic bool draining;

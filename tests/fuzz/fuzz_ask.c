@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                         "date",   "item", "expr",  "task",     "list"};
     static struct home_table *table; /* read once */
     struct home_entity entities[8];
-    struct ask_plan plan = {0};
+    struct home_draft draft = {0};
     struct tm now = {.tm_mday = 15, .tm_mon = 10, .tm_year = 126};
     struct arena a;
     const char **list;
@@ -51,8 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)home_values_amount(&a, table, text, home_table_action(table, "open"));
     (void)home_values_duration(&a, table, text);
     (void)home_values_clock(&a, table, text);
-    home_rules_decide(&a, table, &plan, &c, &now);
-    (void)ask_plan_contexts(&a, &plan, table->together, &list);
+    home_rules_decide(&a, table, &draft, &c, &now);
+    (void)home_draft_contexts(&a, &draft, table->together, &list);
     arena_fini(&a);
     mem_free(text);
     return 0;

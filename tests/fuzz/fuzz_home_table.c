@@ -17,7 +17,7 @@ static void use(const struct home_table *t)
     struct tm now = {.tm_mday = 15, .tm_mon = 10, .tm_year = 126};
     for (uint32_t i = 0; i < t->n_actions && i < 32; i++) {
         struct arena a;
-        struct ask_plan plan = {0};
+        struct home_draft draft = {0};
         const char **list;
         arena_init(&a, 1 << 22);
         uint32_t n = home_clauses_split(&a, t, text, &list);
@@ -30,8 +30,8 @@ static void use(const struct home_table *t)
         for (uint32_t k = 0; w.n > 0 && k < 16 && t->n_slots > 0; k++)
             entities[c.n_entities++] =
                 (struct home_entity){t->slot[k % t->n_slots].name, k % w.n, k % w.n + 1};
-        home_rules_decide(&a, t, &plan, &c, &now);
-        if (a.rc == 0 && (plan.n_actions == 0 || ask_plan_contexts(&a, &plan, 3, &list) == 0))
+        home_rules_decide(&a, t, &draft, &c, &now);
+        if (a.rc == 0 && (draft.n_actions == 0 || home_draft_contexts(&a, &draft, 3, &list) == 0))
             abort();
         arena_fini(&a);
     }

@@ -57,7 +57,8 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
     if (rc == 0)
         rc = loop_create(&gl->loop, NULL);
     if (rc == 0) {
-        gw->flow = (struct flow){gw->registry, gw->cache, gw->pool};
+        gw->flow = (struct flow){
+            .registry = gw->registry, .cache = gw->cache, .pool = gw->pool, .home = gw->home};
         flow_owner_init(&gl->flow, &gw->flow, loop_executor(gl->loop));
         gl->flow.load_wait_ms = gw->config->load_wait_ms;
         gl->flow.next_seed = clock_ns();

@@ -13,6 +13,7 @@
 #include "flow/home/home_rules.h"
 #include "flow/home/home_words.h"
 #include "shoal/shoal.h"
+#include "wire/json_out.h"
 
 #define ARENA_BYTES ((size_t)8 << 20)
 #define REPLY_BYTES ((size_t)1 << 16)
@@ -45,14 +46,13 @@ struct ask_request {
     struct arena arena;
     struct home_clause clauses[ASK_MAX_CLAUSES];
     uint32_t n_clauses;
-    struct ask_plan plan;
-    const char **contexts;
-    uint32_t n_contexts, at_context;
+    struct ask_plan plan; /* complete after decide */
+    uint32_t at_context;
     struct buf reply;
     struct tm now;
 
     uint64_t start_ns, deadline_ns, step_ns, total_ns;
-    struct ask_step steps[ASK_MAX_STEPS];
+    struct ask_plan_step steps[ASK_MAX_STEPS];
     uint32_t n_steps, step_tokens;
     int32_t priority;
     void (*event)(void *ctx, const struct ask_request *r, const struct ask_event *ev);
@@ -177,11 +177,11 @@ static void step_end(struct ask_request *r, const char *name, const char *model)
 {
     uint64_t now = clock_ns();
     if (r->n_steps < ASK_MAX_STEPS)
-        r->steps[r->n_steps++] = (struct ask_step){.name = name,
-                                                   .model = model,
-                                                   .start_ns = r->step_ns - r->start_ns,
-                                                   .ns = now - r->step_ns,
-                                                   .tokens = r->step_tokens};
+        r->steps[r->n_steps++] = (struct ask_plan_step){.name = name,
+                                                        .model = model,
+                                                        .start_ns = r->step_ns - r->start_ns,
+                                                        .ns = now - r->step_ns,
+                                                        .tokens = r->step_tokens};
     r->step_ns = now;
     r->step_tokens = 0;
 }
@@ -331,11 +331,49 @@ static void understand(struct ask_request *r)
     part_done(r);
 }
 
+/* Entities as texts, where the rules use places in the clause. */
+static const struct ask_plan_entity *plan_entities(struct arena *a, const struct home_clause *c)
+{
+    struct ask_plan_entity *list = arena_zalloc_n(a, (size_t)c->n_entities + 1, sizeof(*list));
+    struct home_words w = home_words_split(a, c->text);
+    for (uint32_t i = 0; a->rc == 0 && i < c->n_entities; i++) {
+        const char *text = home_words_join(a, &w, c->entities[i].from, c->entities[i].to);
+        list[i].type = c->entities[i].type;
+        list[i].text = home_words_trim_end(a, text, HOME_WORDS_CLOSING);
+    }
+    return list;
+}
+
+static void plan_clauses(struct ask_request *r)
+{
+    struct ask_plan_clause *list = arena_zalloc_n(&r->arena, r->n_clauses, sizeof(*list));
+    for (uint32_t i = 0; list && i < r->n_clauses; i++) {
+        const struct home_clause *c = &r->clauses[i];
+        list[i] = (struct ask_plan_clause){.text = c->text,
+                                           .intent = c->intent,
+                                           .router = c->router,
+                                           .flow = c->flow,
+                                           .intent_p = c->intent_p,
+                                           .router_p = c->router_p,
+                                           .entities = plan_entities(&r->arena, c),
+                                           .n_entities = c->n_entities};
+    }
+    r->plan.clauses = list;
+    r->plan.n_clauses = list ? r->n_clauses : 0;
+}
+
 static void decide(struct ask_request *r)
 {
+    struct home_draft d = {0};
+    const char **contexts;
     for (uint32_t i = 0; i < r->n_clauses; i++)
-        home_rules_decide(&r->arena, r->ask->table, &r->plan, &r->clauses[i], &r->now);
-    r->n_contexts = ask_plan_contexts(&r->arena, &r->plan, r->ask->table->together, &r->contexts);
+        home_rules_decide(&r->arena, r->ask->table, &d, &r->clauses[i], &r->now);
+    uint32_t n = home_draft_contexts(&r->arena, &d, r->ask->table->together, &contexts);
+    plan_clauses(r);
+    r->plan.actions = d.actions;
+    r->plan.n_actions = d.n_actions;
+    r->plan.contexts = contexts;
+    r->plan.n_contexts = n;
     if (r->arena.rc < 0)
         fail(r, r->arena.rc, err_text(r->arena.rc));
     step_end(r, "decide", NULL);
@@ -396,7 +434,7 @@ static void start_reply(struct ask_request *r)
     size_t n = 0;
     r->stage = STAGE_REPLY;
     atomic_store_explicit(&r->pending, 2, memory_order_relaxed); /* the task, and this function */
-    int rc = reply_tokens(r, r->contexts[r->at_context], &tokens, &n, &e);
+    int rc = reply_tokens(r, r->plan.contexts[r->at_context], &tokens, &n, &e);
     if (rc == 0 && r->at_context > 0) { /* replies are joined by a space */
         buf_putc(&r->reply, ' ');
         emit(r, &(struct ask_event){.kind = ASK_EVENT_TEXT, .text = " ", .text_bytes = 1});
@@ -439,7 +477,7 @@ static void advance(struct ask_request *r)
     }
     if (r->code == 0 && atomic_load_explicit(&r->cancel, memory_order_relaxed))
         fail(r, SHOAL_ECANCELLED, err_text(SHOAL_ECANCELLED));
-    if (r->code == 0 && r->reply_engine && r->at_context < r->n_contexts)
+    if (r->code == 0 && r->reply_engine && r->at_context < r->plan.n_contexts)
         start_reply(r);
     else
         finish(r);
@@ -541,143 +579,17 @@ const char *ask_reply_of(const struct ask_request *r, size_t *n)
     return buf_str(&r->reply);
 }
 
-uint32_t ask_steps_of(const struct ask_request *r, const struct ask_step **steps)
+struct ask_plan_answer ask_answer_of(const struct ask_request *r)
 {
-    *steps = r->steps;
-    return r->n_steps;
-}
-
-uint64_t ask_total_ns(const struct ask_request *r)
-{
-    return r->total_ns;
+    return (struct ask_plan_answer){.plan = &r->plan,
+                                    .reply = buf_str(&r->reply),
+                                    .reply_bytes = r->reply.len,
+                                    .steps = r->steps,
+                                    .n_steps = r->n_steps,
+                                    .total_ns = r->total_ns};
 }
 
 const char *ask_message_of(const struct ask_request *r)
 {
     return r->message;
-}
-
-static const char *entity_text(struct arena *a, const struct home_clause *c, uint32_t i)
-{
-    struct home_words w = home_words_split(a, c->text);
-    if (a->rc < 0)
-        return ""; /* the caller checks the arena */
-    return home_words_trim_end(a, home_words_join(a, &w, c->entities[i].from, c->entities[i].to),
-                               HOME_WORDS_CLOSING);
-}
-
-void ask_explain(struct buf *b, const struct ask_request *r)
-{
-    struct arena a;
-    arena_init(&a, ARENA_BYTES);
-    for (uint32_t i = 0; i < r->n_clauses; i++) {
-        const struct home_clause *c = &r->clauses[i];
-        buf_printf(b, "\n\"%s\"\n  intent  %s %.2f\n  router  %s %.2f (%s)\n", c->text, c->intent,
-                   (double)c->intent_p, c->router, (double)c->router_p, c->flow);
-        for (uint32_t k = 0; k < c->n_entities; k++)
-            buf_printf(b, "  %s  %s\n", c->entities[k].type, entity_text(&a, c, k));
-    }
-    for (uint32_t i = 0; i < r->n_contexts; i++)
-        buf_printf(b, "%scontext \"%s\"\n", i ? "" : "\n", r->contexts[i]);
-    if (a.rc < 0)
-        b->rc = a.rc;
-    arena_fini(&a);
-}
-
-static void clause_json(struct json_out *j, struct arena *a, const struct home_clause *c)
-{
-    json_out_object(j);
-    json_out_key(j, "text");
-    json_out_str(j, c->text);
-    json_out_key(j, "intent");
-    json_out_str(j, c->intent);
-    json_out_key(j, "confidence");
-    json_out_float(j, c->intent_p);
-    json_out_key(j, "router");
-    json_out_str(j, c->router);
-    json_out_key(j, "router_confidence");
-    json_out_float(j, c->router_p);
-    json_out_key(j, "entities");
-    json_out_array(j);
-    for (uint32_t i = 0; i < c->n_entities; i++) {
-        json_out_object(j);
-        json_out_key(j, "type");
-        json_out_str(j, c->entities[i].type);
-        json_out_key(j, "text");
-        json_out_str(j, entity_text(a, c, i));
-        json_out_object_end(j);
-    }
-    json_out_array_end(j);
-    json_out_object_end(j);
-}
-
-static void steps_json(struct json_out *j, const struct ask_request *r)
-{
-    json_out_key(j, "steps");
-    json_out_array(j);
-    for (uint32_t i = 0; i < r->n_steps; i++) {
-        const struct ask_step *s = &r->steps[i];
-        json_out_object(j);
-        json_out_key(j, "step");
-        json_out_str(j, s->name);
-        if (s->model) {
-            json_out_key(j, "model");
-            json_out_str(j, s->model);
-            json_out_key(j, "tokens");
-            json_out_uint(j, s->tokens);
-        }
-        json_out_key(j, "start_ms");
-        json_out_num(j, (double)s->start_ns / 1e6);
-        json_out_key(j, "ms");
-        json_out_num(j, (double)s->ns / 1e6);
-        json_out_object_end(j);
-    }
-    json_out_array_end(j);
-    json_out_key(j, "total_ms");
-    json_out_num(j, (double)r->total_ns / 1e6);
-}
-
-static void actions_json(struct json_out *j, const struct ask_request *r)
-{
-    json_out_key(j, "actions");
-    json_out_array(j);
-    for (uint32_t i = 0; i < r->plan.n_actions; i++)
-        ask_plan_action_json(j, r->plan.actions[i]);
-    json_out_array_end(j);
-}
-
-static void understood_json(struct json_out *j, const struct ask_request *r)
-{
-    struct arena scratch;
-    arena_init(&scratch, ARENA_BYTES);
-    json_out_key(j, "clauses");
-    json_out_array(j);
-    for (uint32_t i = 0; i < r->n_clauses; i++)
-        clause_json(j, &scratch, &r->clauses[i]);
-    json_out_array_end(j);
-    json_out_key(j, "contexts");
-    json_out_array(j);
-    for (uint32_t i = 0; i < r->n_contexts; i++)
-        json_out_str(j, r->contexts[i]);
-    json_out_array_end(j);
-    if (scratch.rc < 0)
-        j->b->rc = scratch.rc;
-    arena_fini(&scratch);
-}
-
-void ask_json_plan(struct json_out *j, const struct ask_request *r)
-{
-    actions_json(j, r);
-    understood_json(j, r);
-}
-
-void ask_json(struct json_out *j, const struct ask_request *r, bool explain)
-{
-    actions_json(j, r);
-    json_out_key(j, "reply");
-    json_out_strn(j, buf_str(&r->reply), r->reply.len);
-    if (!explain)
-        return;
-    understood_json(j, r);
-    steps_json(j, r);
 }

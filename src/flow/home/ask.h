@@ -11,7 +11,8 @@
  *            The event callback: one call at a time for a request, on a thread of the encoder's
  *            engine (PLAN, or DONE after a failure) or of the reply's (TEXT, DONE); it may also run
  *            inside ask_submit.  It must not block: the engine waits for it.
- *            ask_plan_of ... ask_json: inside an event, or after DONE (ask_wait returned).
+ *            ask_plan_of: any thread, from the event PLAN on.  The other functions that read:
+ *            inside an event, or after DONE (ask_wait returned).
  * Lifetime:  table and engines outlive the flow, the flow outlives every request.  The options of
  *            ask_submit, its text among them, are copied or used before it returns, except
  *            event_ctx, which must live until DONE.  Everything read from a request lives until
@@ -29,8 +30,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "flow/home/ask_plan.h"
-#include "wire/json_out.h"
+#include "flow/ask_plan.h"
 
 #define ASK_MAX_TEXT 4096u
 #define ASK_MAX_CLAUSES 16u
@@ -67,13 +67,6 @@ struct ask_opts {
     void *event_ctx;
 };
 
-struct ask_step { /* what happened when, for --explain and the page's waterfall */
-    const char *name;
-    const char *model; /* NULL: rules */
-    uint64_t start_ns, ns;
-    uint32_t tokens; /* prefill, or decode */
-};
-
 /* The encoder must have the table's label sets: it classifies and tags.  reply NULL: actions only,
  * unless ask_opts bring one. */
 SHOAL_MUST_CHECK int ask_create(struct ask **out, const struct home_table *table,
@@ -89,18 +82,11 @@ int ask_wait(struct ask_request *r);
 /* Gives up the caller's part of the request; before DONE it also cancels.  NULL is fine. */
 void ask_free(struct ask_request *r);
 
+/* From PLAN on, on any thread; unchanged after that. */
 const struct ask_plan *ask_plan_of(const struct ask_request *r);
+/* After DONE; reply_of: also inside an event. */
 const char *ask_reply_of(const struct ask_request *r, size_t *n);
-uint32_t ask_steps_of(const struct ask_request *r, const struct ask_step **steps);
-uint64_t ask_total_ns(const struct ask_request *r);
+struct ask_plan_answer ask_answer_of(const struct ask_request *r);
 const char *ask_message_of(const struct ask_request *r); /* of a failure */
-/* What was understood, in lines for a person. */
-void ask_explain(struct buf *b, const struct ask_request *r);
-
-/* What is known at PLAN as members of the open object: actions, clauses, contexts. */
-void ask_json_plan(struct json_out *j, const struct ask_request *r);
-/* {"actions":[...],"reply":"..."} as members of the open object; explain: also clauses with labels
- * and confidence, contexts and steps. */
-void ask_json(struct json_out *j, const struct ask_request *r, bool explain);
 
 #endif

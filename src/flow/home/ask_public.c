@@ -66,31 +66,14 @@ static void unref(struct shoal_ask_request *r)
         mem_free(r);
 }
 
-/* The open object of members that put writes. */
-static void put_object(struct buf *b, const struct ask_request *r,
-                       void (*put)(struct json_out *j, const struct ask_request *r))
-{
-    struct json_out j = json_out_make(b);
-    json_out_object(&j);
-    put(&j, r);
-    json_out_object_end(&j);
-}
-
-static void put_answer(struct json_out *j, const struct ask_request *r)
-{
-    ask_json(j, r, false);
-}
-
-static void put_explained(struct json_out *j, const struct ask_request *r)
-{
-    ask_json(j, r, true);
-}
-
 static void plan_event(struct shoal_ask_request *r, const struct ask_request *inner)
 {
     struct buf b;
     buf_init(&b, MAX_JSON_BYTES);
-    put_object(&b, inner, ask_json_plan);
+    struct json_out j = json_out_make(&b);
+    json_out_object(&j);
+    ask_plan_json(&j, ask_plan_of(inner));
+    json_out_object_end(&j);
     /* without memory for it there is no such event; shoal_ask_json still says what went wrong */
     if (b.rc == 0)
         r->event(r->event_ctx, &(struct shoal_ask_event){.size = sizeof(struct shoal_ask_event),
@@ -177,8 +160,12 @@ int shoal_ask_json(const struct shoal_ask_request *r, unsigned flags, char **jso
                    struct err *e)
 {
     struct buf b;
+    const struct ask_plan_answer answer = ask_answer_of(r->inner);
     buf_init(&b, MAX_JSON_BYTES);
-    put_object(&b, r->inner, flags & SHOAL_ASK_EXPLAIN ? put_explained : put_answer);
+    struct json_out j = json_out_make(&b);
+    json_out_object(&j);
+    ask_plan_answer_json(&j, &answer, (flags & SHOAL_ASK_EXPLAIN) != 0);
+    json_out_object_end(&j);
     *json = buf_take(&b, n);
     int rc = *json ? 0 : err_set(e, b.rc < 0 ? b.rc : SHOAL_ENOMEM, "the answer as JSON");
     buf_fini(&b);

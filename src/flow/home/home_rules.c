@@ -517,9 +517,9 @@ static const char *get_var(void *ctx, uint32_t var)
     }
 }
 
-static struct ask_plan_line line(struct act *x, const struct home_template *t, bool joins)
+static struct home_draft_line line(struct act *x, const struct home_template *t, bool joins)
 {
-    return (struct ask_plan_line){home_template_fill(x->a, t, get_var, x), joins};
+    return (struct home_draft_line){home_template_fill(x->a, t, get_var, x), joins};
 }
 
 static void put_result(struct act *x, const char *result)
@@ -535,14 +535,15 @@ static const char *get_said(void *ctx, uint32_t var)
 }
 
 /* What was said itself, for a clause that is chat or out of scope. */
-static struct ask_plan_line said(struct arena *a, const struct home_template *t, const char *text)
+static struct home_draft_line said(struct arena *a, const struct home_template *t, const char *text)
 {
     const char *s = tidy(a, text);
-    return (struct ask_plan_line){home_template_fill(a, t, get_said, (void *)(uintptr_t)s), false};
+    return (struct home_draft_line){home_template_fill(a, t, get_said, (void *)(uintptr_t)s),
+                                    false};
 }
 
 /* A question that needs no source; text NULL: it is out of scope. */
-static struct ask_plan_line answer(struct act *x, const struct slots *s)
+static struct home_draft_line answer(struct act *x, const struct slots *s)
 {
     if (x->x->compute) {
         double result = 0.0;
@@ -550,7 +551,7 @@ static struct ask_plan_line answer(struct act *x, const struct slots *s)
         bool ok = expr && home_values_calculate(x->a, x->t, expr, &x->answer, &result);
         put_result(x, ok ? "done" : "unknown");
         if (!ok)
-            return (struct ask_plan_line){0};
+            return (struct home_draft_line){0};
         put_number(x, "answer", result);
     } else {
         put_result(x, "done");
@@ -567,7 +568,7 @@ static bool has_reason(const struct home_action *x, const struct slots *s)
 }
 
 /* One set of slots to an action and its line; text NULL: the clause is out of scope. */
-static struct ask_plan_line act(struct act *x, struct slots *s, const struct home_words *plain)
+static struct home_draft_line act(struct act *x, struct slots *s, const struct home_words *plain)
 {
     const struct home_action *action = x->x;
     fill_defaults(action, s, plain);
@@ -600,15 +601,15 @@ static struct ask_plan_line act(struct act *x, struct slots *s, const struct hom
     return line(x, &x->t->line_failed, true);
 }
 
-/* ---- the plan ------------------------------------------------------------------------------- */
+/* ---- the draft ------------------------------------------------------------------------------ */
 
-static void add_line(struct arena *a, struct ask_plan *p, struct ask_plan_line line)
+static void add_line(struct arena *a, struct home_draft *p, struct home_draft_line line)
 {
-    if (ask_plan_reserve(a, p))
+    if (home_draft_reserve(a, p))
         p->lines[p->n_lines++] = line;
 }
 
-void home_rules_decide(struct arena *a, const struct home_table *t, struct ask_plan *plan,
+void home_rules_decide(struct arena *a, const struct home_table *t, struct home_draft *draft,
                        const struct home_clause *c, const struct tm *now)
 {
     const struct home_action *action = home_table_action(t, c->intent);
@@ -617,7 +618,7 @@ void home_rules_decide(struct arena *a, const struct home_table *t, struct ask_p
     if (!sure || !action) {
         bool chat = sure && strcmp(c->intent, t->out_of_scope) != 0 &&
                     home_table_lists(&t->chat_flows, c->flow);
-        add_line(a, plan, said(a, chat ? &t->line_chat : &t->line_out_of_scope, c->text));
+        add_line(a, draft, said(a, chat ? &t->line_chat : &t->line_out_of_scope, c->text));
         return;
     }
     struct home_words w = home_words_split(a, c->text), plain = home_words_plain_all(a, &w);
@@ -631,11 +632,11 @@ void home_rules_decide(struct arena *a, const struct home_table *t, struct ask_p
     for (uint32_t i = 0; i < n; i++) {
         struct act x = {.a = a, .t = t, .x = action, .now = now, .pairs = ""};
         x.o = arena_zalloc(a, sizeof(*x.o));
-        if (!x.o || !ask_plan_reserve(a, plan))
+        if (!x.o || !home_draft_reserve(a, draft))
             return;
         x.o->name = action->name;
-        struct ask_plan_line line = act(&x, &sets[i], &plain);
-        plan->actions[plan->n_actions++] = x.o;
-        plan->lines[plan->n_lines++] = line.text ? line : said(a, &t->line_out_of_scope, c->text);
+        struct home_draft_line line = act(&x, &sets[i], &plain);
+        draft->actions[draft->n_actions++] = x.o;
+        draft->lines[draft->n_lines++] = line.text ? line : said(a, &t->line_out_of_scope, c->text);
     }
 }

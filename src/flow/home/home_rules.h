@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "base/arena.h"
-#include "flow/home/ask_plan.h"
+#include "flow/home/home_draft.h"
 #include "flow/home/home_table.h"
 
 struct home_entity {
@@ -29,8 +29,8 @@ struct home_clause { /* as the models understood it */
     uint32_t n_entities;
 };
 
-/* Adds what the clause asks for to the plan.  now: local time. */
-void home_rules_decide(struct arena *a, const struct home_table *t, struct ask_plan *plan,
+/* Adds what the clause asks for to the draft.  now: local time. */
+void home_rules_decide(struct arena *a, const struct home_table *t, struct home_draft *draft,
                        const struct home_clause *clause, const struct tm *now);
 
 #endif

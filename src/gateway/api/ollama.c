@@ -329,8 +329,13 @@ static void on_closed(struct sink *s)
     call_unset_sink(a->call);
 }
 
-static const struct sink_ops answer_ops = {on_start, on_token,  NULL,     on_done,
-                                           on_fail,  on_closed, on_flush, on_full};
+static const struct sink_ops answer_ops = {.start = on_start,
+                                           .token = on_token,
+                                           .done = on_done,
+                                           .fail = on_fail,
+                                           .closed = on_closed,
+                                           .flush = on_flush,
+                                           .full = on_full};
 
 /* ---- handlers ---- */
 

@@ -482,8 +482,13 @@ static void on_closed(struct sink *s)
 
 int openai_answer_open(struct openai_answer *a, struct call *c, const struct openai_shape *shape)
 {
-    static const struct sink_ops ops = {on_start, on_token,  NULL,     on_done,
-                                        on_fail,  on_closed, on_flush, on_full};
+    static const struct sink_ops ops = {.start = on_start,
+                                        .token = on_token,
+                                        .done = on_done,
+                                        .fail = on_fail,
+                                        .closed = on_closed,
+                                        .flush = on_flush,
+                                        .full = on_full};
     struct timespec ts;
     *a = (struct openai_answer){.sink = {.ops = &ops}, .shape = *shape};
     a->n_choices = shape->n_prompts * shape->n;

@@ -1,7 +1,9 @@
-/* process.h - POST /v1/process: the flow that is built in (flow/home/ask.h) over HTTP.
+/* process.h - POST /v1/process: asks (flow/ask_run.h) over HTTP.
  *
  * The answer is that of `shoal ask --json`; as a stream it comes as events "plan" (what is wanted),
- * "text" (pieces of the reply) and "done" (the whole answer), or "error". */
+ * "text" (pieces of the reply) and "done" (the whole answer), or "error".
+ *
+ * Thread: the loop's; reading has no state. */
 #ifndef SHOAL_GATEWAY_API_PROCESS_H
 #define SHOAL_GATEWAY_API_PROCESS_H
 

@@ -240,8 +240,8 @@ static void on_closed(struct sink *s)
 
 static void run(struct call *c, enum specialist_body body)
 {
-    static const struct sink_ops ops = {on_start, NULL,      on_result, NULL,
-                                        on_fail,  on_closed, NULL,      NULL};
+    static const struct sink_ops ops = {
+        .start = on_start, .result = on_result, .fail = on_fail, .closed = on_closed};
     struct fields_error e = {{0}, {0}, NULL};
     struct specialist_shape shape;
     struct request *r = call_request(c);

@@ -351,8 +351,14 @@ static void on_closed(struct sink *s)
 struct grpc_answer *grpc_answer_open(struct call *c, const struct grpc_method *m, struct request *r,
                                      uint32_t top)
 {
-    static const struct sink_ops ops = {on_start, on_token,  on_result, on_done,
-                                        on_fail,  on_closed, on_flush,  on_full};
+    static const struct sink_ops ops = {.start = on_start,
+                                        .token = on_token,
+                                        .result = on_result,
+                                        .done = on_done,
+                                        .fail = on_fail,
+                                        .closed = on_closed,
+                                        .flush = on_flush,
+                                        .full = on_full};
     struct grpc_answer *a = arena_zalloc(&r->arena, sizeof(*a));
     if (a && m->kind != SHOAL_KIND_GENERATE) {
         a->results = arena_zalloc_n(&r->arena, r->infer.n_inputs, sizeof(struct shoal_result *));

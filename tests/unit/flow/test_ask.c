@@ -67,7 +67,8 @@ static cJSON *as_json(const struct ask_request *r)
     buf_init(&b, 1 << 20);
     struct json_out j = json_out_make(&b);
     json_out_object(&j);
-    ask_json(&j, r, true);
+    const struct ask_plan_answer answer = ask_answer_of(r);
+    ask_plan_answer_json(&j, &answer, true);
     json_out_object_end(&j);
     cJSON *v = cJSON_Parse(buf_str(&b));
     assert_non_null(v);

@@ -116,8 +116,14 @@ static bool on_full(struct sink *s)
     return recorder_of(s)->full;
 }
 
-static const struct sink_ops ops = {on_start, on_token,  on_result, on_done,
-                                    on_fail,  on_closed, on_flush,  on_full};
+static const struct sink_ops ops = {.start = on_start,
+                                    .token = on_token,
+                                    .result = on_result,
+                                    .done = on_done,
+                                    .fail = on_fail,
+                                    .closed = on_closed,
+                                    .flush = on_flush,
+                                    .full = on_full};
 
 static struct recorder *fresh(void)
 {

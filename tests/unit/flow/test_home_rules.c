@@ -59,7 +59,7 @@ static struct home_entity place(struct arena *a, const struct home_words *w, uin
     return (struct home_entity){0};
 }
 
-static void decide(struct arena *a, struct ask_plan *plan, const cJSON *c, const cJSON *flows,
+static void decide(struct arena *a, struct home_draft *draft, const cJSON *c, const cJSON *flows,
                    const struct tm *now)
 {
     struct home_entity entities[32];
@@ -80,10 +80,10 @@ static void decide(struct arena *a, struct ask_plan *plan, const cJSON *c, const
         *to = place(a, &w, from, get(e, "type")->valuestring, get(e, "text")->valuestring);
         from = to->to;
     }
-    home_rules_decide(a, table, plan, &clause, now);
+    home_rules_decide(a, table, draft, &clause, now);
 }
 
-static void check_actions(const cJSON *row, const struct ask_plan *plan)
+static void check_actions(const cJSON *row, const struct home_draft *draft)
 {
     struct buf b;
     const cJSON *want = get(row, "actions");
@@ -91,8 +91,8 @@ static void check_actions(const cJSON *row, const struct ask_plan *plan)
     buf_init(&b, 1 << 16);
     struct json_out j = json_out_make(&b);
     json_out_array(&j);
-    for (uint32_t i = 0; i < plan->n_actions; i++)
-        ask_plan_action_json(&j, plan->actions[i]);
+    for (uint32_t i = 0; i < draft->n_actions; i++)
+        ask_plan_action_json(&j, draft->actions[i]);
     json_out_array_end(&j);
     cJSON *have = cJSON_Parse(buf_str(&b));
     assert_non_null(have);
@@ -107,7 +107,7 @@ static void check_actions(const cJSON *row, const struct ask_plan *plan)
 static void check_row(const cJSON *row, const cJSON *flows)
 {
     struct arena a;
-    struct ask_plan plan = {0};
+    struct home_draft draft = {0};
     struct tm now = {0};
     const char **list, *text = get(row, "text")->valuestring;
     const cJSON *clauses = get(row, "clauses"), *contexts = get(row, "contexts"), *c;
@@ -119,10 +119,10 @@ static void check_row(const cJSON *row, const cJSON *flows)
     cJSON_ArrayForEach(c, clauses)
     {
         assert_string_equal(list[i++], get(c, "text")->valuestring);
-        decide(&a, &plan, c, flows, &now);
+        decide(&a, &draft, c, flows, &now);
     }
-    check_actions(row, &plan);
-    n = ask_plan_contexts(&a, &plan, table->together, &list);
+    check_actions(row, &draft);
+    n = home_draft_contexts(&a, &draft, table->together, &list);
     i = 0;
     cJSON_ArrayForEach(c, contexts)
     {
@@ -276,13 +276,13 @@ static void test_failed_allocations_are_told(void **state)
     struct tm now = {0};
     for (uint64_t i = 1;; i++) {
         struct arena a;
-        struct ask_plan plan = {0};
+        struct home_draft draft = {0};
         const char **list;
         arena_init(&a, 1 << 20);
         mem_fail_at(i);
         (void)home_clauses_split(&a, table, text, &list);
-        home_rules_decide(&a, table, &plan, &c, &now);
-        uint32_t n = ask_plan_contexts(&a, &plan, table->together, &list);
+        home_rules_decide(&a, table, &draft, &c, &now);
+        uint32_t n = home_draft_contexts(&a, &draft, table->together, &list);
         mem_fail_at(0);
         int rc = a.rc;
         arena_fini(&a);

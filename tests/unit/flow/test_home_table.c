@@ -206,20 +206,20 @@ static struct home_table *open_werk(void)
 static void decide(struct arena *a, const struct home_table *t, struct home_clause c,
                    const char *want)
 {
-    struct ask_plan plan = {0};
+    struct home_draft draft = {0};
     struct tm now = {.tm_mday = 3, .tm_mon = 2, .tm_year = 126, .tm_wday = 2};
     struct buf b;
     buf_init(&b, 1 << 16);
     c.intent_p = 1;
     c.flow = "";
-    home_rules_decide(a, t, &plan, &c, &now);
-    for (uint32_t i = 0; i < plan.n_actions; i++) {
+    home_rules_decide(a, t, &draft, &c, &now);
+    for (uint32_t i = 0; i < draft.n_actions; i++) {
         struct json_out j = json_out_make(&b);
-        ask_plan_action_json(&j, plan.actions[i]);
+        ask_plan_action_json(&j, draft.actions[i]);
         buf_putc(&b, '\n');
     }
-    for (uint32_t i = 0; i < plan.n_lines; i++)
-        buf_printf(&b, "%s\n", plan.lines[i].text);
+    for (uint32_t i = 0; i < draft.n_lines; i++)
+        buf_printf(&b, "%s\n", draft.lines[i].text);
     assert_string_equal(buf_str(&b), want);
     buf_fini(&b);
 }

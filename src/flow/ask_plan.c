@@ -1,0 +1,130 @@
+/* ask_plan.c - see ask_plan.h. */
+#include "flow/ask_plan.h"
+
+void ask_plan_action_json(struct json_out *j, const struct ask_plan_action *o)
+{
+    json_out_object(j);
+    json_out_key(j, "action");
+    json_out_str(j, o->name);
+    for (uint32_t i = 0; i < o->n_fields; i++) {
+        const struct ask_plan_field *f = &o->fields[i];
+        json_out_key(j, f->key);
+        if (f->text) {
+            json_out_str(j, f->text);
+        } else if (f->n_items > 0) {
+            json_out_array(j);
+            for (uint32_t k = 0; k < f->n_items; k++)
+                json_out_str(j, f->items[k]);
+            json_out_array_end(j);
+        } else {
+            json_out_num(j, f->number);
+        }
+    }
+    json_out_object_end(j);
+}
+
+static void put_actions(struct json_out *j, const struct ask_plan *p)
+{
+    json_out_key(j, "actions");
+    json_out_array(j);
+    for (uint32_t i = 0; i < p->n_actions; i++)
+        ask_plan_action_json(j, p->actions[i]);
+    json_out_array_end(j);
+}
+
+static void put_clause(struct json_out *j, const struct ask_plan_clause *c)
+{
+    json_out_object(j);
+    json_out_key(j, "text");
+    json_out_str(j, c->text);
+    json_out_key(j, "intent");
+    json_out_str(j, c->intent);
+    json_out_key(j, "confidence");
+    json_out_float(j, c->intent_p);
+    json_out_key(j, "router");
+    json_out_str(j, c->router);
+    json_out_key(j, "router_confidence");
+    json_out_float(j, c->router_p);
+    json_out_key(j, "entities");
+    json_out_array(j);
+    for (uint32_t i = 0; i < c->n_entities; i++) {
+        json_out_object(j);
+        json_out_key(j, "type");
+        json_out_str(j, c->entities[i].type);
+        json_out_key(j, "text");
+        json_out_str(j, c->entities[i].text);
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+    json_out_object_end(j);
+}
+
+static void put_understood(struct json_out *j, const struct ask_plan *p)
+{
+    json_out_key(j, "clauses");
+    json_out_array(j);
+    for (uint32_t i = 0; i < p->n_clauses; i++)
+        put_clause(j, &p->clauses[i]);
+    json_out_array_end(j);
+    json_out_key(j, "contexts");
+    json_out_array(j);
+    for (uint32_t i = 0; i < p->n_contexts; i++)
+        json_out_str(j, p->contexts[i]);
+    json_out_array_end(j);
+}
+
+static void put_steps(struct json_out *j, const struct ask_plan_answer *a)
+{
+    json_out_key(j, "steps");
+    json_out_array(j);
+    for (uint32_t i = 0; i < a->n_steps; i++) {
+        const struct ask_plan_step *s = &a->steps[i];
+        json_out_object(j);
+        json_out_key(j, "step");
+        json_out_str(j, s->name);
+        if (s->model) {
+            json_out_key(j, "model");
+            json_out_str(j, s->model);
+            json_out_key(j, "tokens");
+            json_out_uint(j, s->tokens);
+        }
+        json_out_key(j, "start_ms");
+        json_out_num(j, (double)s->start_ns / 1e6);
+        json_out_key(j, "ms");
+        json_out_num(j, (double)s->ns / 1e6);
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+    json_out_key(j, "total_ms");
+    json_out_num(j, (double)a->total_ns / 1e6);
+}
+
+void ask_plan_json(struct json_out *j, const struct ask_plan *plan)
+{
+    put_actions(j, plan);
+    put_understood(j, plan);
+}
+
+void ask_plan_answer_json(struct json_out *j, const struct ask_plan_answer *a, bool explain)
+{
+    put_actions(j, a->plan);
+    json_out_key(j, "reply");
+    json_out_strn(j, a->reply, a->reply_bytes);
+    if (!explain)
+        return;
+    put_understood(j, a->plan);
+    put_steps(j, a);
+}
+
+void ask_plan_explain(struct buf *b, const struct ask_plan *p)
+{
+    for (uint32_t i = 0; i < p->n_clauses; i++) {
+        const struct ask_plan_clause *c = &p->clauses[i];
+        buf_printf(b, "\n\"%s\"\n  intent  %s %.2f\n  router  %s %.2f (%s)\n", c->text, c->intent,
+                   (double)c->intent_p, c->router, (double)c->router_p, c->flow);
+        for (uint32_t k = 0; k < c->n_entities; k++)
+            buf_printf(b, "  %s  %s\n", c->entities[k].type, c->entities[k].text);
+    }
+    for (uint32_t i = 0; i < p->n_contexts; i++)
+        buf_printf(b, "%scontext \"%s\"\n", i ? "" : "\n", p->contexts[i]);
+}

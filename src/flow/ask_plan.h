@@ -1,0 +1,84 @@
+/* ask_plan.h - what an ask answers, as plain data: the plan (actions for the program that carries
+ * them out, and how the text was understood), the reply, and what happened when.
+ *
+ * The plan is an event of a sink, so a codec can encode it, and another node can build an equal
+ * one: everything is strings, numbers and lists, and nothing points into an engine.
+ *
+ * Thread:    read-only once it is complete.
+ * Ownership: one owner for the whole: whoever builds it keeps it, and all that it points to, in one
+ *            arena or table.  sink.h says how long readers may use it. */
+#ifndef SHOAL_FLOW_ASK_PLAN_H
+#define SHOAL_FLOW_ASK_PLAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "wire/json_out.h"
+
+#define ASK_PLAN_MAX_FIELDS 24u
+#define ASK_PLAN_MAX_ITEMS 32u
+
+struct ask_plan_field { /* one member of an action's JSON object */
+    const char *key;
+    const char *text; /* NULL: a number, or items */
+    double number;
+    const char *const *items;
+    uint32_t n_items; /* 0: no items, a text or a number */
+};
+
+struct ask_plan_action {
+    const char *name;
+    struct ask_plan_field fields[ASK_PLAN_MAX_FIELDS];
+    uint32_t n_fields;
+};
+
+struct ask_plan_entity {
+    const char *type, *text;
+};
+
+struct ask_plan_clause { /* a part of the text, as the models understood it; no string is NULL */
+    const char *text;
+    const char *intent, *router;
+    const char *flow; /* what the router's label stands for; "": nothing */
+    float intent_p, router_p;
+    const struct ask_plan_entity *entities;
+    uint32_t n_entities;
+};
+
+struct ask_plan {
+    const struct ask_plan_action *const *actions;
+    uint32_t n_actions;
+    const struct ask_plan_clause *clauses;
+    uint32_t n_clauses;
+    const char *const *contexts; /* facts for the reply model: each is one generation */
+    uint32_t n_contexts;
+};
+
+struct ask_plan_step { /* what happened when, for --explain and the page's waterfall */
+    const char *name;
+    const char *model;     /* "encoder", "reply"; NULL: rules */
+    uint64_t start_ns, ns; /* start_ns: since the request began */
+    uint32_t tokens;       /* of the encoder: prefill; of the reply: decode */
+};
+
+struct ask_plan_answer { /* everything, once the request is done */
+    const struct ask_plan *plan;
+    const char *reply; /* not NUL-terminated */
+    size_t reply_bytes;
+    const struct ask_plan_step *steps;
+    uint32_t n_steps;
+    uint64_t total_ns;
+};
+
+/* The action as a JSON object. */
+void ask_plan_action_json(struct json_out *j, const struct ask_plan_action *action);
+/* actions, clauses and contexts as members of the open object. */
+void ask_plan_json(struct json_out *j, const struct ask_plan *plan);
+/* {"actions":[...],"reply":"..."} as members of the open object; explain: also clauses with labels
+ * and confidence, contexts and steps. */
+void ask_plan_answer_json(struct json_out *j, const struct ask_plan_answer *a, bool explain);
+/* Clauses and contexts in lines for a person. */
+void ask_plan_explain(struct buf *b, const struct ask_plan *plan);
+
+#endif

@@ -1,0 +1,421 @@
+/* test_ask_run.c - asks through flow to the models of the pack: the order of events, cancelling at
+ * every point, a full sink, deadlines, failures. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "flow/home/ask_pack.h"
+#include "flow/pool.h"
+#include "flow/run.h"
+#include "host/registry.h"
+#include "support/plain_owner.h"
+
+#define MODELS SHOAL_TEST_DATA "/../../models"
+#define MAX_TURNS 300 /* each waits up to a second */
+#define BOTH "turn off the kitchen lights and set the heating to 19 degrees"
+#define BOTH_JSON                                                                                  \
+    "\"actions\":[{\"action\":\"turn_off\",\"device\":\"lights\",\"room\":\"kitchen\","            \
+    "\"id\":\"kitchen_lights\",\"result\":\"done\"},{\"action\":\"set_temperature\","              \
+    "\"device\":\"heating\",\"value\":19,\"unit\":\"celsius\",\"id\":\"heating\","                 \
+    "\"result\":\"done\"}]"
+
+static struct {
+    struct plain_owner owner;
+    struct flow flow;
+    struct flow_owner requests;
+} site;
+
+enum { POINT_START = 1, POINT_PLAN, POINT_TOKEN };
+
+/* Writes down what comes, and checks the order. */
+struct recorder {
+    struct sink sink;
+    char model[32];
+    const struct ask_plan *plan;
+    struct buf json; /* of the plan, written when the request is closed */
+    char reply[4096];
+    uint32_t n_starts, n_plans, n_tokens, n_done, n_fails, n_closed, n_flushes;
+    struct sink_done done;
+    char steps[128]; /* names, each with a comma behind */
+    struct failure failure;
+    bool full;
+    int cancel_at;
+    uint32_t after;        /* cancel at the event of this number */
+    uint64_t start_before; /* start returns after this time */
+};
+
+static struct recorder *recorder_of(struct sink *s)
+{
+    return (struct recorder *)(void *)s;
+}
+
+static void reach(struct recorder *r, int point, uint32_t n)
+{
+    assert_int_equal(r->n_done + r->n_fails + r->n_closed, 0);
+    assert_int_equal(r->n_starts, 1);
+    if (r->cancel_at == point && r->after < n)
+        flow_cancel(&r->sink);
+}
+
+static void on_start(struct sink *s, const struct sink_start *e)
+{
+    struct recorder *r = recorder_of(s);
+    snprintf(r->model, sizeof(r->model), "%s", e->model);
+    r->n_starts++;
+    while (clock_ns() < r->start_before)
+        usleep(1000);
+    reach(r, POINT_START, 1);
+}
+
+static void on_plan(struct sink *s, const struct sink_plan *e)
+{
+    struct recorder *r = recorder_of(s);
+    assert_int_equal(r->n_plans++ + r->n_tokens, 0);
+    r->plan = e->plan;
+    reach(r, POINT_PLAN, 1);
+}
+
+static void on_token(struct sink *s, const struct sink_token *t)
+{
+    struct recorder *r = recorder_of(s);
+    assert_int_equal(r->n_plans, 1);
+    assert_int_equal(t->token, -1);
+    assert_int_equal(t->choice, 0);
+    assert_true(t->text_bytes > 0);
+    strncat(r->reply, t->text, t->text_bytes);
+    reach(r, POINT_TOKEN, ++r->n_tokens);
+}
+
+static void on_done(struct sink *s, const struct sink_done *d)
+{
+    struct recorder *r = recorder_of(s);
+    size_t n = 0;
+    reach(r, 0, 0);
+    r->n_done++;
+    r->done = *d;
+    for (uint32_t i = 0; i < d->n_steps; i++)
+        n += (size_t)snprintf(r->steps + n, sizeof(r->steps) - n, "%s,", d->steps[i].name);
+}
+
+static void on_fail(struct sink *s, const struct failure *f)
+{
+    recorder_of(s)->failure = *f;
+    recorder_of(s)->n_fails++;
+}
+
+static void on_closed(struct sink *s)
+{
+    struct recorder *r = recorder_of(s);
+    struct json_out j = json_out_make(&r->json);
+    if (r->plan) /* it stays until now, whatever happened */
+        ask_plan_json(&j, r->plan);
+    r->n_closed++;
+}
+
+static void on_flush(struct sink *s)
+{
+    recorder_of(s)->n_flushes++;
+}
+
+static bool on_full(struct sink *s)
+{
+    return recorder_of(s)->full;
+}
+
+static struct recorder *fresh(void)
+{
+    static const struct sink_ops ops = {.start = on_start,
+                                        .plan = on_plan,
+                                        .token = on_token,
+                                        .done = on_done,
+                                        .fail = on_fail,
+                                        .closed = on_closed,
+                                        .flush = on_flush,
+                                        .full = on_full};
+    static struct recorder r;
+    buf_fini(&r.json);
+    memset(&r, 0, sizeof(r));
+    buf_init(&r.json, 1 << 20);
+    r.sink.ops = &ops;
+    return &r;
+}
+
+static struct request *ask(const char *text, bool reply)
+{
+    struct request *r = flow_take_request(&site.requests);
+    assert_non_null(r);
+    r->kind = REQUEST_ASK;
+    r->ask.text = request_copy(r, text, strlen(text));
+    r->ask.reply = reply;
+    r->input_bytes = strlen(text);
+    return r;
+}
+
+static void run_until_closed(struct recorder *r)
+{
+    for (int i = 0; i < MAX_TURNS && r->n_closed == 0; i++)
+        plain_owner_turn(&site.owner);
+    assert_int_equal(r->n_closed, 1);
+    assert_null(r->sink.job);
+    assert_int_equal(site.requests.n_jobs, 0);
+}
+
+static struct recorder *run(struct recorder *r, struct request *q)
+{
+    flow_run(&site.requests, q, &r->sink);
+    run_until_closed(r);
+    return r;
+}
+
+static uint32_t in_flight(const char *name)
+{
+    struct registry_model *m = NULL;
+    assert_int_equal(registry_get(site.flow.registry, name, SHOAL_KIND_CLASSIFY, &m, NULL, NULL),
+                     0);
+    uint32_t n = atomic_load(&m->stats.in_flight);
+    registry_put(m);
+    return n;
+}
+
+static void test_plan_then_reply_then_done(void **state)
+{
+    (void)state;
+    struct recorder *r = run(fresh(), ask(BOTH, true));
+    assert_int_equal(r->n_starts, 1);
+    assert_string_equal(r->model, "reply");
+    assert_int_equal(r->n_plans, 1);
+    assert_non_null(strstr(buf_str(&r->json), BOTH_JSON));
+    assert_non_null(strstr(buf_str(&r->json), "{\"type\":\"value\",\"text\":\"19 degrees\"}"));
+    assert_true(r->n_tokens > 5);
+    assert_non_null(strstr(r->reply, "19 degrees"));
+    assert_int_equal(r->n_done, 1);
+    assert_int_equal(r->n_fails, 0);
+    assert_true(r->done.last);
+    assert_int_equal(r->done.finish, SHOAL_FINISH_STOP);
+    assert_string_equal(r->steps, "split,understand,decide,reply,");
+    assert_true(r->done.usage.prompt_tokens > 0 && r->done.usage.generated_tokens > 0);
+    assert_true(r->done.total_ns > 0);
+    assert_int_equal(in_flight("intent"), 0);
+}
+
+static void test_actions_alone(void **state)
+{
+    (void)state;
+    struct recorder *r = run(fresh(), ask(BOTH, false));
+    assert_string_equal(r->model, "intent");
+    assert_int_equal(r->n_plans, 1);
+    assert_int_equal(r->n_tokens, 0);
+    assert_int_equal(r->n_done, 1);
+    assert_int_equal(r->done.usage.generated_tokens, 0);
+    assert_string_equal(r->steps, "split,understand,decide,");
+}
+
+static void test_nothing_comes_after_cancel(void **state)
+{
+    static const struct {
+        int at;
+        uint32_t after;
+    } points[] = {{0, 0}, {POINT_START, 0}, {POINT_PLAN, 0}, {POINT_TOKEN, 0}, {POINT_TOKEN, 3}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
+        struct recorder *r = fresh();
+        r->cancel_at = points[i].at;
+        r->after = points[i].after;
+        flow_run(&site.requests, ask(BOTH, true), &r->sink);
+        if (points[i].at == 0) { /* submitted, and nothing came yet */
+            assert_non_null(r->sink.job);
+            flow_cancel(&r->sink);
+            flow_cancel(&r->sink); /* twice is once */
+        }
+        run_until_closed(r);
+        assert_int_equal(r->n_starts, 1);
+        assert_int_equal(r->n_plans, points[i].at >= POINT_PLAN);
+        assert_int_equal(r->n_tokens, points[i].at == POINT_TOKEN ? points[i].after + 1 : 0);
+        assert_int_equal(r->n_done + r->n_fails, 0);
+    }
+    assert_int_equal(in_flight("intent"), 0);
+}
+
+static void test_a_full_sink_is_left_alone(void **state)
+{
+    (void)state;
+    for (int cancelled = 0; cancelled < 2; cancelled++) {
+        struct recorder *r = fresh();
+        r->full = true;
+        flow_run(&site.requests, ask("what is 7 times 8", true), &r->sink);
+        for (int i = 0; i < 2; i++)
+            plain_owner_turn(&site.owner);
+        assert_int_equal(r->n_plans + r->n_tokens + r->n_done + r->n_closed, 0);
+        if (cancelled) {
+            flow_cancel(&r->sink);
+        } else {
+            r->full = false;
+            flow_resume(&r->sink);
+        }
+        run_until_closed(r);
+        assert_int_equal(r->n_plans, !cancelled);
+        assert_int_equal(r->n_done, !cancelled);
+        assert_true(cancelled || strstr(r->reply, "56"));
+    }
+}
+
+static void check_failure(struct recorder *r, enum failure_kind kind, const char *reason,
+                          const char *text)
+{
+    assert_int_equal(r->n_fails, 1);
+    assert_int_equal(r->n_plans + r->n_tokens + r->n_done, 0);
+    assert_int_equal(r->failure.kind, kind);
+    if (reason)
+        assert_string_equal(r->failure.reason, reason);
+    if (!strstr(r->failure.message, text))
+        fail_msg("\"%s\" does not contain \"%s\"", r->failure.message, text);
+}
+
+static void test_failures_are_typed(void **state)
+{
+    char many[ASK_MAX_TEXT + 2];
+    (void)state;
+    check_failure(run(fresh(), ask(" \n", true)), FAILURE_INVALID, NULL, "empty");
+    memset(many, 'x', sizeof(many) - 1);
+    many[sizeof(many) - 1] = '\0';
+    check_failure(run(fresh(), ask(many, true)), FAILURE_INVALID, "context_length_exceeded",
+                  "bytes");
+    struct home_table *table = site.flow.home;
+    site.flow.home = NULL;
+    check_failure(run(fresh(), ask(BOTH, true)), FAILURE_NOT_FOUND, "model_not_found", "table");
+    site.flow.home = table;
+    struct recorder *r = run(fresh(), ask(BOTH, true)); /* and works again */
+    assert_int_equal(r->n_done, 1);
+}
+
+static void test_deadlines(void **state)
+{
+    (void)state;
+    struct request *q = ask(BOTH, true);
+    q->deadline_ns = 1; /* long ago */
+    check_failure(run(fresh(), q), FAILURE_DEADLINE, NULL, "");
+    struct recorder *r = fresh();
+    q = ask(BOTH, true);
+    q->deadline_ns = clock_ns() + 5000000;
+    r->start_before = q->deadline_ns; /* it passes before the work begins */
+    check_failure(run(r, q), FAILURE_DEADLINE, NULL, "");
+    assert_int_equal(r->n_starts, 1);
+    for (uint64_t us = 500; us < 100000; us += us) { /* at any point, or in time */
+        r = fresh();
+        q = ask(BOTH, true);
+        q->deadline_ns = clock_ns() + us * 1000;
+        run(r, q);
+        assert_int_equal(r->n_fails + r->n_done, 1);
+        if (r->n_fails)
+            assert_int_equal(r->failure.kind, FAILURE_DEADLINE);
+    }
+}
+
+static void test_failed_allocations(void **state)
+{
+    uint32_t n_failed = 0, n_done = 0;
+    (void)state;
+    for (uint64_t i = 1; i <= 60; i++) {
+        struct request *q = ask("mute the tv", i % 2);
+        struct recorder *r = fresh();
+        mem_fail_at(i);
+        run(r, q);
+        mem_fail_at(0);
+        assert_int_equal(r->n_fails + r->n_done, 1);
+        n_failed += r->n_fails;
+        n_done += r->n_done;
+        if (r->n_fails)
+            assert_int_equal(r->failure.code, SHOAL_ENOMEM);
+    }
+    assert_true(n_failed > 10);
+    struct recorder *r = run(fresh(), ask("mute the tv", true));
+    assert_int_equal(r->n_done, 1);
+    assert_int_equal(in_flight("intent"), 0);
+}
+
+/* Last: the reply model is unloaded, then removed. */
+static void test_models_that_are_not_there(void **state)
+{
+    struct err e = {0};
+    enum registry_state now = REGISTRY_READY;
+    (void)state;
+    assert_int_equal(registry_unload(site.flow.registry, "reply", &e), 0);
+    for (int i = 0; i < 60000 && now != REGISTRY_UNLOADED; i++) {
+        usleep(1000);
+        assert_true(registry_state(site.flow.registry, "reply", &now));
+    }
+    struct recorder *r = run(fresh(), ask(BOTH, true)); /* load_wait_ms is 0 */
+    check_failure(r, FAILURE_NOT_LOADED, "model_loading", "");
+    assert_int_equal(r->n_starts, 0);
+    for (int i = 0; i < 60000 && now != REGISTRY_READY; i++) {
+        usleep(1000);
+        assert_true(registry_state(site.flow.registry, "reply", &now));
+    }
+    assert_int_equal(run(fresh(), ask(BOTH, true))->n_done, 1);
+    assert_int_equal(registry_remove(site.flow.registry, "reply", &e), 0);
+    r = run(fresh(), ask(BOTH, true));
+    check_failure(r, FAILURE_NOT_FOUND, "model_not_found", "'reply'");
+    assert_int_equal(run(fresh(), ask(BOTH, false))->n_done, 1);
+    assert_int_equal(in_flight("intent"), 0);
+}
+
+static int open_site(void **state)
+{
+    static const struct registry_spec specs[] = {
+        {.name = "reply", .path = MODELS "/reply.gguf", .pinned = true},
+        {.name = "intent", .path = MODELS "/encoder", .pinned = true}};
+    const struct registry_opts ro = {.cache_dir = ""};
+    struct err e = {0};
+    (void)state;
+    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    plain_owner_init(&site.owner);
+    int rc = registry_create(&site.flow.registry, &ro, &e);
+    if (rc == 0)
+        rc = pool_create(&site.flow.pool, 1, 16, &e);
+    if (rc == 0)
+        rc = ask_pack_table(&site.flow.home, MODELS, NULL, &e);
+    for (int i = 0; i < 2 && rc == 0; i++)
+        rc = registry_add(site.flow.registry, &specs[i], &e);
+    if (rc < 0)
+        return rc;
+    for (int i = 0; i < 60000 && !registry_ready(site.flow.registry); i++)
+        usleep(1000);
+    flow_owner_init(&site.requests, &site.flow, &site.owner.executor);
+    return registry_ready(site.flow.registry) ? 0 : -1;
+}
+
+static int close_site(void **state)
+{
+    (void)state;
+    buf_fini(&fresh()->json);
+    pool_destroy(site.flow.pool);
+    registry_destroy(site.flow.registry);
+    home_table_close(site.flow.home);
+    flow_owner_fini(&site.requests);
+    plain_owner_fini(&site.owner);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plan_then_reply_then_done),
+        cmocka_unit_test(test_actions_alone),
+        cmocka_unit_test(test_nothing_comes_after_cancel),
+        cmocka_unit_test(test_a_full_sink_is_left_alone),
+        cmocka_unit_test(test_failures_are_typed),
+        cmocka_unit_test(test_deadlines),
+        cmocka_unit_test(test_failed_allocations),
+        cmocka_unit_test(test_models_that_are_not_there),
+    };
+    return cmocka_run_group_tests(tests, open_site, close_site);
+}
