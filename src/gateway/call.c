@@ -10,12 +10,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "net/peers.h"
 #include "wire/json_out.h"
 
 #define MAX_ANSWER_BYTES ((size_t)256 << 20)
 #define MAX_HEADERS_OUT 16u
 #define OUT_BYTES ((size_t)128 << 10) /* bytes that wait for the client before events wait */
 #define SPARE_BYTES ((size_t)16 << 10)
+#define SMALL_BYTES ((size_t)16 << 10) /* an answer that every connection may hold */
 
 /* ---- lifetime ---- */
 
@@ -214,6 +216,13 @@ static void send_whole(struct call *c, int status, struct head *head, const char
 {
     if (!c->req)
         return;
+    if (n > SMALL_BYTES && c->req->account && !peers_has_room(c->req->account, n)) {
+        call_refuse(c, GW_REFUSED_BUSY, 503, 1,
+                    "the answer of %zu bytes does not fit into the memory for clients "
+                    "(limits.buffers, limits.client_buffers)",
+                    n);
+        return;
+    }
     common_headers(c, head);
     c->began = true;
     http_begin(c->req, status, head->h, head->n, (int64_t)n);
@@ -463,7 +472,11 @@ void call_flush(struct call *c)
 
 bool call_full(const struct call *c)
 {
-    return c->req && http_queued(c->req) > OUT_BYTES;
+    if (!c->req)
+        return false;
+    size_t n = http_queued(c->req);
+    return n > OUT_BYTES ||
+           (n > SMALL_BYTES && c->req->account && !peers_has_room(c->req->account, OUT_BYTES));
 }
 
 void call_end_flushed(struct call *c)

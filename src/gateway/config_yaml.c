@@ -190,7 +190,10 @@ static int read_limits(struct yaml_in *r, yaml_node_t *v, const char *name)
         {"in_flight", YAML_IN_U32, AT(max_in_flight), NULL},
         {"request_timeout", YAML_IN_MS, AT(limits.request_ms), NULL},
         {"idle_timeout", YAML_IN_MS, AT(limits.idle_ms), NULL},
-        {"write_timeout", YAML_IN_MS, AT(limits.write_ms), NULL}};
+        {"write_timeout", YAML_IN_MS, AT(limits.write_ms), NULL},
+        {"buffers", YAML_IN_BYTES, AT(limits.max_held_bytes), NULL},
+        {"client_buffers", YAML_IN_BYTES, AT(limits.max_peer_held_bytes), NULL},
+        {"resets", YAML_IN_U32, AT(limits.max_resets), NULL}};
     return yaml_in_map(r, v, table, SIZE_OF(table), r->ctx, name);
 }
 

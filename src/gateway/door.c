@@ -239,16 +239,25 @@ static void greet(struct call *c)
     c->ollama = strncmp(r->path, "/api/", 5) == 0;
 }
 
-/* Finds the route and runs its handler; json is taken. */
+/* What the headers alone decide: whether the route exists and the client may use it.  False: the
+ * call is answered. */
+static bool identify(struct call *c)
+{
+    char allow[64];
+    if (strcmp(c->req->method, "OPTIONS") == 0) {
+        call_preflight(c);
+        return false;
+    }
+    c->route = find_route(c->req, allow, sizeof(allow));
+    if (!c->route)
+        refuse_route(c, allow);
+    return c->route && check_key(c);
+}
+
+/* Runs the route's handler; json is taken. */
 static void pass(struct call *c, cJSON *json)
 {
-    struct http_req *r = c->req;
-    char allow[64];
-    if (strcmp(r->method, "OPTIONS") == 0) {
-        call_preflight(c);
-    } else if (!(c->route = find_route(r, allow, sizeof(allow)))) {
-        refuse_route(c, allow);
-    } else if (check_key(c) && enter(c) && read_deadline(c)) {
+    if (enter(c) && read_deadline(c)) {
         bool known = !json && c->route->recall && c->route->recall(c);
         if (!known && take_json(c, json)) {
             json = NULL; /* taken */
@@ -261,20 +270,37 @@ static void pass(struct call *c, cJSON *json)
 void door_enter(struct call *c, cJSON *json)
 {
     greet(c);
-    pass(c, json);
+    if (identify(c))
+        pass(c, json);
+    else
+        cJSON_Delete(json);
+}
+
+bool door_admit(void *gw_loop, struct http_req *r)
+{
+    struct call *c = call_create(gw_loop, r);
+    if (!c)
+        return false;
+    call_hold(c);
+    greet(c);
+    bool ok = guard_host(c) && identify(c);
+    call_release(c);
+    return ok;
 }
 
 void door_handle(void *gw_loop, struct http_req *r)
 {
     struct gw_loop *gl = gw_loop;
-    struct call *c = call_create(gl, r);
+    struct call *admitted = r->user, *c = admitted ? admitted : call_create(gl, r);
     if (!c)
         return;
     if (r->body_bytes > LONG_BODY_BYTES) /* requests of this turn do not wait for the parser */
         flow_wake(&gl->flow);
     call_hold(c); /* while the handler runs */
-    greet(c);
-    if (guard_host(c))
+    c->start_ns = r->received_ns;
+    if (!admitted)
+        greet(c);
+    if (admitted || (guard_host(c) && identify(c)))
         pass(c, NULL);
     call_release(c);
 }

@@ -7,8 +7,11 @@
 
 #include "gateway/call.h"
 
-/* Entry from net. */
+/* Entry from net: a whole request, or one that door_admit has let in. */
 void door_handle(void *gw_loop, struct http_req *r);
+/* The headers of a request are there and its body is not.  False: they are enough to refuse it, and
+ * it is answered: an unknown path, a wrong key. */
+bool door_admit(void *gw_loop, struct http_req *r);
 /* The same for a call that was made by hand, as for a message of a WebSocket.  c is held by the
  * caller; json: its body, taken; NULL: the request's own body is parsed. */
 void door_enter(struct call *c, cJSON *json);

@@ -20,6 +20,7 @@
 #include "gateway/door.h"
 #include "gateway/grpc/health.h"
 #include "net/listen.h"
+#include "net/peers.h"
 #include "net/tls.h"
 #include "host/prompt_cache.h"
 
@@ -177,6 +178,8 @@ int gateway_reload(struct gateway *g, struct gw_config *config, struct err *e)
         }
         return rc;
     }
+    const struct peers_limits pl = http_peers_limits(&config->limits);
+    peers_set_limits(gw->peers, &pl);
     struct gw_config *old = gw->config;
     gw->config = config_ref(config);
     g->n_reloading = gw->n_loops;
@@ -212,7 +215,11 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
     if (rc == 0)
         rc = http_server_create(&gl->http, gl->loop, &gw->config->limits, door_handle, gl, e);
     if (rc == 0)
+        http_server_share_peers(gl->http, gw->peers);
+    if (rc == 0)
         http_server_set_early(gl->http, door_early);
+    if (rc == 0)
+        http_server_set_admit(gl->http, door_admit);
     if (rc == 0)
         http_server_set_refuse(gl->http, door_refuse);
     if (rc == 0 && gw->config->tls_cert)
@@ -372,7 +379,10 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
                                .changed = on_changed,
                                .ctx = gw};
     const struct admission_opts ao = config_admission(config);
+    const struct peers_limits pl = http_peers_limits(&config->limits);
     int rc = admission_create(&gw->admission, &ao, e);
+    if (rc == 0)
+        rc = peers_create(&gw->peers, &pl, e);
     if (rc == 0)
         rc = pool_create(&gw->pool, POOL_THREADS, POOL_WAITING, e);
     if (rc == 0 && config->cache_bytes > 0)
@@ -456,6 +466,7 @@ void gateway_destroy(struct gateway *g)
         if (g->unix_paths[i][0])
             unlink(g->unix_paths[i]);
     prompt_cache_destroy(gw->cache);
+    peers_destroy(gw->peers);
     admission_destroy(gw->admission);
     config_unref(gw->config);
     pthread_mutex_destroy(&g->lock);

@@ -23,6 +23,7 @@ struct call_error;
 struct field;
 struct gw;
 struct home_table;
+struct peers;
 struct pool;
 struct prompt_cache;
 struct recall;
@@ -70,6 +71,7 @@ struct gw {
     struct gw_config *config; /* the newest; loops hold their own reference */
     struct registry *registry;
     struct admission *admission;
+    struct peers *peers; /* what clients hold, over all loops */
     struct pool *pool;
     struct prompt_cache *cache;
     struct home_table *home; /* of /v1/process; NULL: none */

@@ -16,7 +16,9 @@
 #include "wire/json_out.h"
 
 #define MAX_MESSAGE_BYTES ((size_t)4 << 20)
-#define MAX_REQUESTS 64u /* of one connection */
+#define MAX_OUT_BYTES ((size_t)64 << 20)
+#define MAX_REQUESTS 64u              /* of one connection */
+#define KEEP_BYTES ((size_t)64 << 10) /* a larger buffer is freed after its message */
 
 struct session;
 
@@ -37,6 +39,7 @@ struct session {
     uint32_t n_calls;
     char *authorization, peer[56];
     struct buf out;
+    bool draining; /* the server stops: no more requests */
 };
 
 /* ---- answers ---- */
@@ -60,13 +63,15 @@ static void send_message(struct session *s, struct json_out *j)
         ws_close(s->ws, 1011);
     else
         ws_send(s->ws, buf_str(&s->out), s->out.len);
+    if (s->out.cap > KEEP_BYTES)
+        buf_fini(&s->out), buf_init(&s->out, MAX_OUT_BYTES);
 }
 
-static void send_error(struct session *s, const char *id, const char *msg)
+static void send_error(struct session *s, const char *id, int status, const char *msg)
 {
     struct json_out j = begin_message(s, id);
     json_out_key(&j, "status");
-    json_out_int(&j, 400);
+    json_out_int(&j, status);
     json_out_key(&j, "error");
     json_out_str(&j, msg);
     send_message(s, &j);
@@ -78,9 +83,15 @@ static void drop(struct ws_call *c)
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
-    c->session->n_calls--;
+    struct session *s = c->session;
+    s->n_calls--;
     buf_fini(&c->text);
     mem_free(c);
+    if (s->n_calls > 0 || !s->ws)
+        return;
+    ws_rest(s->ws);
+    if (s->draining)
+        ws_close(s->ws, 1001);
 }
 
 static void on_begin(struct http_req *r, int status, const struct http_header *headers, size_t n,
@@ -173,7 +184,7 @@ static void cancel(struct session *s, const char *id)
 {
     struct ws_call *c = find(s, id);
     if (!c) {
-        send_error(s, id, "no request with this id is running");
+        send_error(s, id, 400, "no request with this id is running");
         return;
     }
     c->req.cancelled(&c->req);
@@ -191,12 +202,12 @@ static void start(struct session *s, struct stream_ws_message *m)
     size_t n = 0;
     if (!c) {
         cJSON_Delete(m->body);
-        send_error(s, m->id, "out of memory");
+        send_error(s, m->id, 503, "out of memory");
         return;
     }
     memcpy(c->id, m->id, sizeof(c->id));
     memcpy(c->path, m->path, sizeof(c->path));
-    buf_init(&c->text, (size_t)64 << 20);
+    buf_init(&c->text, MAX_OUT_BYTES);
     c->session = s;
     c->next = s->calls;
     s->calls = c;
@@ -215,6 +226,7 @@ static void start(struct session *s, struct stream_ws_message *m)
                                .protocol = "websocket",
                                .received_ns = loop_now(s->gl->loop),
                                .server = s->gl->http,
+                               .account = ws_account(s->ws),
                                .ops = &ops};
     struct call *call = call_create(s->gl, &c->req);
     if (!call) { /* it is answered */
@@ -258,16 +270,19 @@ static void on_message(struct ws *w, const char *p, size_t n, bool text)
     struct session *s = ws_user(w);
     struct stream_ws_message m;
     const char *wrong = stream_ws_read(&m, p, n, text);
+    int status = 400;
     if (!wrong && m.cancel) {
         cancel(s, m.id);
         return;
     }
     if (!wrong && find(s, m.id))
         wrong = "a request with this id is running";
+    else if (!wrong && s->draining)
+        wrong = "the server is stopping", status = 503;
     else if (!wrong && s->n_calls >= MAX_REQUESTS)
         wrong = "too many requests on this connection";
     if (wrong) {
-        send_error(s, m.id, wrong);
+        send_error(s, m.id, status, wrong);
         cJSON_Delete(m.body);
     } else {
         start(s, &m);
@@ -298,7 +313,22 @@ static void on_closed(struct ws *w)
     mem_free(s);
 }
 
-static const struct ws_ops callbacks = {on_message, on_drained, on_closed};
+/* What runs is completed; the connection closes after that. */
+static void on_drain(struct ws *w)
+{
+    struct session *s = ws_user(w);
+    s->draining = true;
+    if (s->n_calls == 0)
+        ws_close(w, 1001);
+}
+
+static bool on_busy(struct ws *w)
+{
+    const struct session *s = ws_user(w);
+    return s->n_calls > 0;
+}
+
+static const struct ws_ops callbacks = {on_message, on_drained, on_closed, on_drain, on_busy};
 
 void stream_ws(struct call *c)
 {
@@ -313,7 +343,7 @@ void stream_ws(struct call *c)
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
         return;
     }
-    buf_init(&s->out, (size_t)64 << 20);
+    buf_init(&s->out, MAX_OUT_BYTES);
     s->gl = c->gl;
     snprintf(s->peer, sizeof(s->peer), "%s", c->req->peer);
     s->ws = ws_accept(c->req, &callbacks, s, MAX_MESSAGE_BYTES);

@@ -18,6 +18,9 @@
 struct http_req;
 struct http_server;
 struct loop;
+struct peer;
+struct peers;
+struct peers_limits;
 
 struct http_header { /* in requests both are NUL-terminated and the name is in lower case */
     const char *name, *value;
@@ -48,6 +51,7 @@ struct http_req {
     bool more;            /* early: the body is not complete yet */
     uint64_t received_ns; /* when its last byte arrived */
     struct http_server *server;
+    struct peer *account; /* of the client's address: what it holds in memory; NULL: not counted */
 
     /* set by the handler */
     void *user;
@@ -103,6 +107,10 @@ struct http_limits {
     uint32_t idle_ms;                             /* between requests */
     uint32_t write_ms;                            /* while responses wait and the client reads
                                                    * nothing */
+    /* Over all connections, and over those of one client address (net/peers.h). */
+    size_t max_held_bytes;      /* input, bodies, output; 0: four times the next */
+    size_t max_peer_held_bytes; /* 0: 32 MiB, or two bodies if that is more */
+    uint32_t max_resets;        /* of HTTP/2 streams, in 10 seconds; 0: no limit */
 };
 extern const struct http_limits http_default_limits;
 
@@ -133,10 +141,20 @@ struct loop *http_server_loop(const struct http_server *s);
 /* HTTP/2 requests for which early returns true reach the handler as soon as their headers are
  * complete: for bidirectional streams.  When the server drains, their bodies end. */
 void http_server_set_early(struct http_server *s, bool (*early)(const char *path));
+/* Called when the headers of a request are complete and its body is not: `more` is set.  True: the
+ * body may come; the handler follows with the same r, or cancelled().  False: the request was
+ * answered from its headers alone, and its body is not read.  Requests whose body arrives together
+ * with their headers, and early ones, go to the handler at once. */
+void http_server_set_admit(struct http_server *s, bool (*admit)(void *ctx, struct http_req *r));
 /* How to answer requests that never reach the handler: too large, too late, malformed.  r has the
  * headers received so far; refuse answers it completely.  Without refuse the answer has no body. */
 void http_server_set_refuse(struct http_server *s,
                             void (*refuse)(struct http_req *r, const struct http_refusal *why));
+/* Counts what clients hold together with other servers of the process; borrowed.  Call it before
+ * the first connection.  Otherwise a server counts alone, by its own limits. */
+void http_server_share_peers(struct http_server *s, struct peers *peers);
+/* The part of the limits that net/peers.h needs, with its defaults. */
+struct peers_limits http_peers_limits(const struct http_limits *limits);
 /* Replaces size, count and time limits for later requests. */
 void http_server_set_limits(struct http_server *s, const struct http_limits *limits);
 

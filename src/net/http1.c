@@ -1,5 +1,5 @@
 /* http1.c - HTTP/1.1 on a connection: llhttp parses, one request at a time is handled, pipelined
- * ones wait in the socket's input. */
+ * ones wait in the socket's input until the answers before them were passed to the kernel. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +13,8 @@
 #define LINGER_MS 2000u
 #define MAX_URL_BYTES ((size_t)8 << 10)
 #define MAX_HEADERS 128u
+#define PIPELINED_BYTES ((size_t)16 << 10) /* of answers in one turn, */
+#define PIPELINED_REQUESTS 8u              /* and requests: other connections get their turn */
 
 enum h1_phase {
     H1_IDLE,    /* no byte of the next request yet */
@@ -32,10 +34,13 @@ struct h1 {
     } at[MAX_HEADERS];
     struct http_header headers[MAX_HEADERS];
     struct http_req req;
-    int refuse; /* error error status that ends the connection; 0: none */
-    const char *why;
+    struct http_refusal refuse; /* what ends the connection; status 0: nothing */
+    uint32_t n_now;             /* requests begun in this turn */
     bool in_value, head_done, complete, chunked, keep, in_handler, ended, upgraded;
-    int64_t left; /* remaining bytes of a body of known length */
+    bool expects;  /* the client waits for 100 Continue */
+    bool admitted; /* the handler knows of the request and waits for its body */
+    bool eof;      /* the client sends no more; what it sent is still answered */
+    int64_t left;  /* remaining bytes of a body of known length */
 };
 
 static struct h1 *state(struct http_conn *c)
@@ -50,8 +55,7 @@ static struct h1 *of_parser(llhttp_t *p)
 
 static int refuse(struct h1 *h, int status, const char *why)
 {
-    h->refuse = status;
-    h->why = why;
+    h->refuse = (struct http_refusal){.status = status, .why = why};
     return HPE_USER;
 }
 
@@ -62,7 +66,8 @@ static int on_begin(llhttp_t *p)
     struct h1 *h = of_parser(p);
     h->phase = H1_READING;
     h->n_headers = 0;
-    h->in_value = h->head_done = h->complete = false;
+    h->in_value = h->head_done = h->complete = h->admitted = false;
+    h->n_now++;
     buf_clear(&h->head);
     buf_clear(&h->body);
     http_conn_timer(h->conn, h->conn->server->limits.request_ms);
@@ -166,9 +171,9 @@ static int on_headers(llhttp_t *p)
     if ((p->flags & F_CONTENT_LENGTH) && p->content_length > lim->max_body_bytes)
         return refuse(h, 413, "the body is larger than this server accepts");
     const char *expect = find_header(h, "expect");
-    if (expect && strcasecmp(expect, "100-continue") == 0)
-        sock_write(&h->conn->sock, "HTTP/1.1 100 Continue\r\n\r\n", 25);
-    return 0;
+    h->expects = expect && strcasecmp(expect, "100-continue") == 0;
+    bool body = (p->flags & F_CHUNKED) || ((p->flags & F_CONTENT_LENGTH) && p->content_length > 0);
+    return body ? HPE_PAUSED : 0; /* h1_data asks whether the body may come */
 }
 
 static int on_body(llhttp_t *p, const char *at, size_t n)
@@ -177,7 +182,13 @@ static int on_body(llhttp_t *p, const char *at, size_t n)
     if (h->body.len + n > h->conn->server->limits.max_body_bytes)
         return refuse(h, 413, "the body is larger than this server accepts");
     buf_put(&h->body, at, n);
-    return h->body.rc < 0 ? refuse(h, 503, "out of memory") : 0;
+    if (h->body.rc < 0)
+        return refuse(h, 503, "out of memory");
+    enum peers_verdict v = http_conn_count(h->conn);
+    if (v == PEERS_OK)
+        return 0;
+    h->refuse = *http_conn_full(v);
+    return HPE_USER;
 }
 
 static int on_complete(llhttp_t *p)
@@ -269,14 +280,13 @@ static void h1_write(struct http_req *r, const void *p, size_t n)
     char line[24];
     if (r->head)
         return;
-    if (!h->chunked) {
-        buf_put(b, p, n);
-        return;
-    }
-    int k = snprintf(line, sizeof(line), "%zx\r\n", n);
+    int k = h->chunked ? snprintf(line, sizeof(line), "%zx\r\n", n) : 0;
     buf_put(b, line, (size_t)k);
     buf_put(b, p, n);
-    buf_put(b, "\r\n", 2);
+    if (h->chunked)
+        buf_put(b, "\r\n", 2);
+    if (http_conn_count(h->conn) != PEERS_OK)
+        b->rc = SHOAL_ELIMIT; /* the connection ends */
 }
 
 static void next_request(struct h1 *h)
@@ -292,6 +302,7 @@ static void next_request(struct h1 *h)
         return;
     }
     h->phase = H1_IDLE;
+    http_conn_wait(h->conn, true);
     http_conn_timer(h->conn, h->conn->server->limits.idle_ms);
 }
 
@@ -307,8 +318,10 @@ static void h1_end(struct http_req *r, const struct http_header *trailers, size_
         return;
     }
     next_request(h);
-    if (h->phase == H1_IDLE)
+    if (h->phase == H1_IDLE && h->conn->sock.in.len > 0)
         sock_again(&h->conn->sock);
+    else if (h->phase == H1_IDLE && h->eof)
+        sock_finish(&h->conn->sock, false);
 }
 
 static size_t h1_queued(const struct http_req *r)
@@ -325,16 +338,26 @@ static void ignore_end(struct http_req *r, const struct http_header *trailers, s
     (void)n;
 }
 
+/* The handler waits for a body that will not come. */
+static void cancel_admitted(struct h1 *h)
+{
+    if (h->admitted && h->req.cancelled)
+        h->req.cancelled(&h->req);
+    h->admitted = false;
+}
+
 /* Ends a broken connection; sends an error if no response has started. */
-static void give_up(struct h1 *h, int status, const char *why)
+static void give_up(struct h1 *h, const struct http_refusal *why)
 {
     /* Its end is the connection's, below. */
     static const struct http_ops last = {h1_begin, h1_write, ignore_end, h1_queued};
-    const struct http_refusal refusal = {.status = status, .why = why};
+    cancel_admitted(h);
+    buf_fini(&h->body); /* first: the answer may need the room */
+    buf_init(&h->body, SIZE_MAX / 2);
     h->req = (struct http_req){.method = "", .path = "", .query = "", .ops = &last};
     h->keep = false;
     h->parser.http_minor = 1;
-    http_refuse(h->conn->server, &h->req, &refusal);
+    http_refuse(h->conn->server, &h->req, why);
     h->phase = H1_CLOSING;
     sock_finish(&h->conn->sock, true);
     http_conn_timer(h->conn, LINGER_MS);
@@ -366,8 +389,7 @@ static void fill_request(struct h1 *h)
                                .query = q ? q + 1 : "",
                                .headers = h->headers,
                                .n_headers = h->n_headers,
-                               .body = buf_str(&h->body),
-                               .body_bytes = h->body.len,
+                               .body = "",
                                .peer = c->peer,
                                .peer_name = sock_peer_name(&c->sock),
                                .protocol = "http/1.1",
@@ -377,13 +399,45 @@ static void fill_request(struct h1 *h)
                                .websocket = websocket,
                                .received_ns = loop_now(c->server->loop),
                                .server = c->server,
+                               .account = c->account,
                                .ops = &ops};
+}
+
+/* The headers are complete and a body follows, of which n_left bytes are there.  False: the request
+ * is answered. */
+static bool admit(struct h1 *h, size_t n_left)
+{
+    struct http_server *s = h->conn->server;
+    bool whole = (h->parser.flags & F_CONTENT_LENGTH) && n_left >= h->parser.content_length;
+    if (s->admit && !whole) {
+        bool keep = h->keep;
+        fill_request(h);
+        h->req.more = true;
+        h->keep = false; /* of a refused request the body is not read */
+        h->in_handler = true;
+        h->admitted = s->admit(s->ctx, &h->req);
+        h->in_handler = h->req.more = false;
+        if (!h->admitted) {
+            next_request(h);
+            return false;
+        }
+        h->keep = keep;
+    }
+    if (h->expects)
+        sock_write(&h->conn->sock, "HTTP/1.1 100 Continue\r\n\r\n", 25);
+    return true;
 }
 
 static void handle(struct h1 *h)
 {
     struct http_conn *c = h->conn;
-    fill_request(h);
+    if (!h->admitted)
+        fill_request(h);
+    h->admitted = false;
+    h->req.body = buf_str(&h->body);
+    h->req.body_bytes = h->body.len;
+    h->req.received_ns = loop_now(c->server->loop);
+    http_conn_wait(c, false);
     h->phase = H1_BUSY;
     h->in_handler = true;
     h->ended = false;
@@ -395,11 +449,26 @@ static void handle(struct h1 *h)
         next_request(h);
 }
 
+/* Whether the next pipelined request has to wait, for its turn or until answers are sent. */
+static bool holds_back(struct h1 *h)
+{
+    struct sock *s = &h->conn->sock;
+    if (h->phase != H1_IDLE)
+        return false;
+    if (s->blocked || sock_queued(s) > PIPELINED_BYTES)
+        return true; /* h1_drained continues */
+    if (h->n_now < PIPELINED_REQUESTS)
+        return false;
+    sock_again(s);
+    return true;
+}
+
 static size_t h1_data(struct http_conn *c, const char *p, size_t n)
 {
     struct h1 *h = state(c);
     size_t used = 0;
-    while (used < n && (h->phase == H1_IDLE || h->phase == H1_READING)) {
+    h->n_now = 0;
+    while (used < n && (h->phase == H1_IDLE || h->phase == H1_READING) && !holds_back(h)) {
         llhttp_errno_t rc = llhttp_execute(&h->parser, p + used, n - used);
         if (rc == HPE_PAUSED && h->complete) {
             used = (size_t)(llhttp_get_error_pos(&h->parser) - p);
@@ -411,22 +480,33 @@ static size_t h1_data(struct http_conn *c, const char *p, size_t n)
             }
             continue;
         }
+        if (rc == HPE_PAUSED) { /* at the end of the headers */
+            used = (size_t)(llhttp_get_error_pos(&h->parser) - p);
+            llhttp_resume(&h->parser);
+            if (!admit(h, n - used))
+                return n;
+            continue;
+        }
         if (rc != HPE_OK) {
-            if (h->refuse)
-                give_up(h, h->refuse, h->why);
-            else
-                give_up(h, 400, "this is not an HTTP request");
+            static const struct http_refusal bad = {.status = 400,
+                                                    .why = "this is not an HTTP request"};
+            give_up(h, h->refuse.status ? &h->refuse : &bad);
             return n;
         }
         used = n;
     }
+    if (h->eof && used == n && h->phase <= H1_READING)
+        sock_finish(&c->sock, false);
     return h->phase == H1_CLOSING ? n : used;
 }
 
 static void h1_eof(struct http_conn *c)
 {
-    if (state(c)->phase == H1_BUSY) /* the client does not wait for the response */
+    struct h1 *h = state(c);
+    if (h->phase == H1_BUSY) /* the client does not wait for the response */
         sock_break(&c->sock);
+    else if (h->phase == H1_IDLE && c->sock.in.len > 0)
+        h->eof = true;
     else
         sock_finish(&c->sock, false);
 }
@@ -436,6 +516,8 @@ static void h1_drained(struct http_conn *c)
     struct h1 *h = state(c);
     if (h->phase == H1_BUSY && h->req.drained && !h->in_handler)
         h->req.drained(&h->req);
+    else if (h->phase == H1_IDLE && c->sock.in.len > 0)
+        sock_again(&c->sock);
 }
 
 static void h1_drain(struct http_conn *c)
@@ -454,10 +536,11 @@ static void h1_timeout(struct http_conn *c)
     const struct http_limits *lim = &c->server->limits;
     struct loop *l = c->server->loop;
     if (h->phase == H1_READING) {
-        give_up(h, 408, "the request did not come in time");
+        const struct http_refusal late = {.status = 408, .why = "the request did not come in time"};
+        give_up(h, &late);
         return;
     }
-    if (h->phase == H1_BUSY) {
+    if (h->phase == H1_BUSY || (h->phase == H1_IDLE && sock_queued(&c->sock) > 0)) {
         uint64_t since = loop_now(l) - c->sock.progress_ns;
         if (sock_queued(&c->sock) > 0 && since >= (uint64_t)lim->write_ms * 1000000u)
             sock_break(&c->sock); /* the client does not read */
@@ -471,6 +554,7 @@ static void h1_timeout(struct http_conn *c)
 static void h1_destroy(struct http_conn *c)
 {
     struct h1 *h = state(c);
+    cancel_admitted(h);
     if (h->phase == H1_BUSY && !h->ended && h->req.cancelled)
         h->req.cancelled(&h->req);
     buf_fini(&h->head);
@@ -478,8 +562,14 @@ static void h1_destroy(struct http_conn *c)
     mem_free(h);
 }
 
-static const struct http_proto proto = {h1_data,  h1_eof,     h1_drained,
-                                        h1_drain, h1_timeout, h1_destroy};
+static size_t h1_held(const struct http_conn *c)
+{
+    const struct h1 *h = c->state;
+    return h->head.cap + h->body.cap;
+}
+
+static const struct http_proto proto = {h1_data,    h1_eof,     h1_drained, h1_drain,
+                                        h1_timeout, h1_destroy, h1_held};
 
 bool http1_start(struct http_conn *c)
 {

@@ -2,7 +2,8 @@
  *
  * Output of handlers waits in their stream until nghttp2 asks for it, which it does only while
  * the socket's output buffer is small.  A slow connection therefore holds at most the bytes of
- * its streams. */
+ * its streams, and those count to its client's address (net/peers.h).  A connection handles a few
+ * requests in a turn; the others wait for the next one. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -17,8 +18,8 @@
 #define MAX_TRAILERS 16u
 #define STREAM_WINDOW (1 << 20)
 #define CONN_WINDOW (4 << 20)
-#define MAX_RESETS 400u /* stream resets per RESET_WINDOW; more is treated as an attack */
-#define RESET_WINDOW_NS 10000000000u
+#define MAX_HANDLED 8u                    /* requests in a turn: other connections get theirs */
+#define KEEP_OUT_BYTES ((size_t)64 << 10) /* an empty stream frees larger buffers */
 #define NOTICE_MS 1000u /* time for the client to receive the notice that we drain */
 
 struct h2;
@@ -31,7 +32,9 @@ enum refusal {
     REFUSE_LATE,
     REFUSE_BAD,
     REFUSE_MEMORY,
-    REFUSE_DRAINING
+    REFUSE_DRAINING,
+    REFUSE_ALL_FULL,
+    REFUSE_PEER_FULL
 };
 
 struct h2_stream {
@@ -50,6 +53,9 @@ struct h2_stream {
     uint64_t began_ns, heard_ns;      /* heard: early, time of the last bytes of the body */
     enum refusal refuse;              /* refusal to send instead of calling the handler */
     bool handled, ended, was_full;
+    bool admitted;           /* the handler knows of the request and waits for its body */
+    struct h2_stream *ready; /* the next complete request that waits for its turn */
+    bool is_ready;
     struct buf trailers; /* name, NUL, value, NUL, ... */
     uint32_t n_trailers;
 };
@@ -58,10 +64,12 @@ struct h2 {
     struct http_conn *conn;
     nghttp2_session *session;
     struct h2_stream *streams;
-    uint32_t n_streams, n_resets;
-    size_t body_bytes; /* of all incomplete requests */
-    uint64_t resets_since;
-    struct executor_task flush;
+    uint32_t n_streams, n_handled; /* handled: of the streams */
+    uint32_t n_now;                /* requests handled in this turn */
+    size_t body_bytes;             /* of all incomplete requests */
+    size_t held_bytes;             /* of all streams */
+    struct h2_stream *ready, **ready_end;
+    struct executor_task flush, more;
     bool in_flush, closing;
     bool knows; /* draining: the client has been notified and opens no more streams */
 };
@@ -78,6 +86,22 @@ static void schedule(struct h2 *h)
 
 /* ---- streams ---- */
 
+/* Appends to a buffer of the stream. */
+static void put(struct h2_stream *s, struct buf *b, const void *p, size_t n)
+{
+    size_t before = b->cap;
+    buf_put(b, p, n);
+    s->h->held_bytes += b->cap - before;
+}
+
+static void drop(struct h2_stream *s, struct buf *b)
+{
+    size_t max = b->max;
+    s->h->held_bytes -= b->cap;
+    buf_fini(b);
+    buf_init(b, max);
+}
+
 static struct h2_stream *stream_create(struct h2 *h, int32_t id)
 {
     struct h2_stream *s = mem_zalloc(sizeof(*s));
@@ -90,19 +114,43 @@ static struct h2_stream *stream_create(struct h2 *h, int32_t id)
     buf_init(&s->body, SIZE_MAX / 2);
     buf_init(&s->out, (size_t)256 << 20);
     buf_init(&s->trailers, 16384);
-    buf_putc(&s->head, '\0'); /* so that offset 0 is never used */
     s->next = h->streams;
     if (h->streams)
         h->streams->prev = s;
     h->streams = s;
     h->n_streams++;
+    h->held_bytes += sizeof(*s);
+    put(s, &s->head, "", 1); /* so that offset 0 is never used */
     return s;
+}
+
+static void forget_ready(struct h2_stream *s)
+{
+    struct h2 *h = s->h;
+    struct h2_stream **at = &h->ready;
+    if (!s->is_ready)
+        return;
+    while (*at != s)
+        at = &(*at)->ready;
+    *at = s->ready;
+    if (!*at)
+        h->ready_end = at;
+    s->is_ready = false;
+}
+
+/* The stream's request is with its handler, or is answered. */
+static void set_handled(struct h2_stream *s)
+{
+    s->handled = true;
+    s->h->n_handled++;
+    http_conn_wait(s->h->conn, false);
 }
 
 static void stream_destroy(struct h2_stream *s)
 {
     struct h2 *h = s->h;
-    if (s->handled && !s->ended && s->req.cancelled) {
+    forget_ready(s);
+    if ((s->handled || s->admitted) && !s->ended && s->req.cancelled) {
         s->ended = true;
         s->req.cancelled(&s->req);
     }
@@ -114,10 +162,13 @@ static void stream_destroy(struct h2_stream *s)
         s->next->prev = s->prev;
     h->n_streams--;
     h->body_bytes -= s->body.len;
-    buf_fini(&s->head);
-    buf_fini(&s->body);
-    buf_fini(&s->out);
-    buf_fini(&s->trailers);
+    h->held_bytes -= sizeof(*s);
+    drop(s, &s->head);
+    drop(s, &s->body);
+    drop(s, &s->out);
+    drop(s, &s->trailers);
+    if (s->handled && --h->n_handled == 0 && !h->conn->sock.dead)
+        http_conn_wait(h->conn, true);
     mem_free(s);
 }
 
@@ -161,7 +212,10 @@ static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *p, size_t
         memcpy(p, s->out.data + s->out_at, k);
     s->out_at += k;
     if (s->out_at == s->out.len) {
-        buf_clear(&s->out);
+        if (s->out.cap > KEEP_OUT_BYTES)
+            drop(s, &s->out);
+        else
+            buf_clear(&s->out);
         s->out_at = 0;
         if (s->ended) {
             *flags |= NGHTTP2_DATA_FLAG_EOF;
@@ -204,7 +258,9 @@ static void h2_write(struct http_req *r, const void *p, size_t n)
     struct h2_stream *s = of_req(r);
     if (r->head)
         return;
-    buf_put(&s->out, p, n);
+    put(s, &s->out, p, n);
+    if (http_conn_count(s->h->conn) != PEERS_OK)
+        s->out.rc = SHOAL_ELIMIT; /* the stream is reset */
     s->was_full = true;
     nghttp2_session_resume_data(s->h->session, s->id);
     schedule(s->h);
@@ -216,8 +272,8 @@ static void h2_end(struct http_req *r, const struct http_header *trailers, size_
     s->ended = true;
     r->more = false;
     for (size_t i = 0; i < n && i < MAX_TRAILERS; i++) {
-        buf_put(&s->trailers, trailers[i].name, strlen(trailers[i].name) + 1);
-        buf_put(&s->trailers, trailers[i].value, strlen(trailers[i].value) + 1);
+        put(s, &s->trailers, trailers[i].name, strlen(trailers[i].name) + 1);
+        put(s, &s->trailers, trailers[i].value, strlen(trailers[i].value) + 1);
         s->n_trailers++;
     }
     if (s->trailers.rc < 0)
@@ -288,6 +344,13 @@ static const struct http_refusal refusals[] = {
     [REFUSE_MEMORY] = {503, "out_of_memory", "out of memory", 1},
     [REFUSE_DRAINING] = {503, "draining", "the server is stopping", 1}};
 
+static const struct http_refusal *refusal_of(enum refusal why)
+{
+    return why == REFUSE_ALL_FULL    ? http_conn_full(PEERS_ALL_FULL)
+           : why == REFUSE_PEER_FULL ? http_conn_full(PEERS_PEER_FULL)
+                                     : &refusals[why];
+}
+
 static size_t list_headers(struct h2_stream *s)
 {
     size_t n = 0;
@@ -302,15 +365,20 @@ static size_t list_headers(struct h2_stream *s)
 
 static void refuse(struct h2_stream *s)
 {
-    const struct http_refusal *f = &refusals[s->refuse];
-    s->handled = true;
+    if (s->admitted && s->req.cancelled) /* its body will not come */
+        s->req.cancelled(&s->req);
+    s->admitted = false;
+    s->h->body_bytes -= s->body.len;
+    drop(s, &s->body);
+    forget_ready(s);
+    set_handled(s);
     s->req = (struct http_req){.method = "",
                                .path = "",
                                .query = "",
                                .headers = s->headers,
                                .n_headers = list_headers(s),
                                .ops = &ops};
-    http_refuse(s->h->conn->server, &s->req, f);
+    http_refuse(s->h->conn->server, &s->req, refusal_of(s->refuse));
 }
 
 /* ---- requests ---- */
@@ -330,30 +398,31 @@ static bool has_other_host(const struct h2_stream *s)
     return false;
 }
 
-static void handle(struct h2_stream *s, bool early)
+/* Whether the headers make a request; if not, it is refused. */
+static bool is_request(struct h2_stream *s)
 {
-    struct http_conn *c = s->h->conn;
-    if (s->handled)
-        return;
     if (s->head.rc < 0)
         s->refuse = s->head.rc == SHOAL_ELIMIT ? REFUSE_HEADERS : REFUSE_MEMORY;
     if (!s->refuse && (!s->method || !s->path || has_other_host(s)))
         s->refuse = REFUSE_BAD;
-    if (s->refuse) {
+    if (s->refuse)
         refuse(s);
-        return;
-    }
+    return !s->refuse;
+}
+
+/* Once for each request, when its headers are complete. */
+static void fill_request(struct h2_stream *s)
+{
+    struct http_conn *c = s->h->conn;
     char *path = s->head.data + s->path, *q = strchr(path, '?');
     if (q)
         *q = '\0';
-    s->handled = true;
     s->req = (struct http_req){.method = text_at(s, s->method),
                                .path = path,
                                .query = q ? q + 1 : "",
                                .headers = s->headers,
                                .n_headers = list_headers(s),
-                               .body = buf_str(&s->body),
-                               .body_bytes = s->body.len,
+                               .body = "",
                                .peer = c->peer,
                                .peer_name = sock_peer_name(&c->sock),
                                .protocol = "h2",
@@ -362,13 +431,72 @@ static void handle(struct h2_stream *s, bool early)
                                .head = strcmp(text_at(s, s->method), "HEAD") == 0,
                                .received_ns = loop_now(c->server->loop),
                                .server = c->server,
-                               .more = early,
-                               .ops = &ops,
-                               .take = early ? h2_take : NULL};
+                               .account = c->account,
+                               .ops = &ops};
+}
+
+static void handle(struct h2_stream *s, bool early)
+{
+    struct http_conn *c = s->h->conn;
+    if (s->handled || (!s->admitted && !is_request(s)))
+        return;
+    if (!s->admitted)
+        fill_request(s);
+    s->admitted = false;
+    set_handled(s);
+    show_body(s);
+    s->req.received_ns = loop_now(c->server->loop);
+    s->req.more = early;
+    s->req.take = early ? h2_take : NULL;
     s->heard_ns = s->req.received_ns;
+    s->h->n_now++;
     c->server->stats.requests++;
     c->server->stats.h2++;
     c->server->handler(c->server->ctx, &s->req);
+}
+
+/* A complete request: now, or in a later turn if this one has had enough. */
+static void handle_in_turn(struct h2_stream *s)
+{
+    struct h2 *h = s->h;
+    if (s->handled || s->is_ready)
+        return;
+    if (h->n_now < MAX_HANDLED && !h->ready) {
+        handle(s, false);
+        return;
+    }
+    s->is_ready = true;
+    s->ready = NULL;
+    *h->ready_end = s;
+    h->ready_end = &s->ready;
+    loop_next(h->conn->server->loop, &h->more);
+}
+
+static void on_more(struct executor_task *t)
+{
+    struct h2 *h = LOOP_OF(t, struct h2, more);
+    h->n_now = 0;
+    while (h->ready && h->n_now < MAX_HANDLED) {
+        struct h2_stream *s = h->ready;
+        forget_ready(s);
+        handle(s, false);
+    }
+    if (h->ready)
+        loop_next(h->conn->server->loop, &h->more);
+}
+
+/* The headers are complete and a body follows. */
+static void admit(struct h2_stream *s)
+{
+    struct http_server *server = s->h->conn->server;
+    if (!server->admit || !is_request(s))
+        return;
+    fill_request(s);
+    s->req.more = true;
+    s->admitted = server->admit(server->ctx, &s->req);
+    s->req.more = false;
+    if (!s->admitted)
+        set_handled(s); /* answered */
 }
 
 static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *user)
@@ -388,8 +516,8 @@ static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *
 static uint32_t put_text(struct h2_stream *s, const uint8_t *p, size_t n)
 {
     uint32_t at = (uint32_t)s->head.len;
-    buf_put(&s->head, p, n);
-    buf_putc(&s->head, '\0');
+    put(s, &s->head, p, n);
+    put(s, &s->head, "", 1);
     return at;
 }
 
@@ -434,7 +562,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     size_t most = h->conn->server->limits.max_body_bytes;
     bool early = s && s->handled && s->req.more;
     (void)flags;
-    if (early) /* the stream's window opens when the handler consumes */
+    if (s && s->handled) /* early: the stream's window opens when the handler consumes; otherwise
+                          * the request is answered and more of its body is not wanted */
         nghttp2_session_consume_connection(session, n);
     else
         nghttp2_session_consume(session, id, n);
@@ -446,10 +575,13 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
                                                       : REFUSE_NONE;
     size_t before = s->body.len;
     if (!why)
-        buf_put(&s->body, p, n);
+        put(s, &s->body, p, n);
     if (!why && s->body.rc < 0)
         why = REFUSE_MEMORY;
     h->body_bytes += s->body.len - before;
+    enum peers_verdict full = why ? PEERS_OK : http_conn_count(h->conn);
+    if (full != PEERS_OK)
+        why = full == PEERS_ALL_FULL ? REFUSE_ALL_FULL : REFUSE_PEER_FULL;
     if (early && why) {
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_ENHANCE_YOUR_CALM);
     } else if (why) {
@@ -464,6 +596,13 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     return 0;
 }
 
+/* A stream was reset, by the client or by us because of what the client sent. */
+static void count_reset(struct h2 *h)
+{
+    if (!peers_reset(h->conn->account, loop_now(h->conn->server->loop)))
+        nghttp2_session_terminate_session(h->session, NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     struct h2 *h = user;
@@ -471,46 +610,42 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     if (frame->hd.type == NGHTTP2_HEADERS && s && !s->handled && s->head.rc == 0 &&
         frame->headers.cat == NGHTTP2_HCAT_REQUEST &&
         !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
-        const char *expect = find_header(s, "expect");
-        nghttp2_nv go_on = pair(":status", "100");
-        if (expect && strcmp(expect, "100-continue") == 0)
-            nghttp2_submit_headers(session, NGHTTP2_FLAG_NONE, s->id, NULL, &go_on, 1, NULL);
         bool (*early)(const char *path) = h->conn->server->early;
         if (s->refuse)
             handle(s, false); /* the body is not needed */
         else if (early && s->path && early(text_at(s, s->path)))
             handle(s, true);
+        else
+            admit(s);
+        const char *expect = s->ended ? NULL : find_header(s, "expect");
+        nghttp2_nv go_on = pair(":status", "100");
+        if (expect && strcmp(expect, "100-continue") == 0)
+            nghttp2_submit_headers(session, NGHTTP2_FLAG_NONE, s->id, NULL, &go_on, 1, NULL);
     }
     if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) && s &&
         (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
         if (s->handled && s->req.more)
             end_body(s);
         else
-            handle(s, false);
+            handle_in_turn(s);
     }
     if (frame->hd.type == NGHTTP2_PING && (frame->hd.flags & NGHTTP2_FLAG_ACK))
         h->knows |= h->conn->draining;
-    if (frame->hd.type == NGHTTP2_RST_STREAM) {
-        uint64_t now = loop_now(h->conn->server->loop);
-        if (now - h->resets_since > RESET_WINDOW_NS) {
-            h->resets_since = now;
-            h->n_resets = 0;
-        }
-        if (++h->n_resets > MAX_RESETS)
-            nghttp2_session_terminate_session(session, NGHTTP2_ENHANCE_YOUR_CALM);
-    }
+    if (frame->hd.type == NGHTTP2_RST_STREAM)
+        count_reset(h);
     return 0;
 }
 
 /* Early and refused requests may be answered before their end: the client need not send the rest.
- */
+ * That is no error; every other reset that we send is one of the client. */
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     int32_t id = frame->hd.stream_id;
     struct h2_stream *s = nghttp2_session_get_stream_user_data(session, id);
-    (void)user;
+    if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
+        count_reset(user);
     if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) && s &&
-        (s->req.take || s->refuse) && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) &&
+        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) &&
         nghttp2_session_get_stream_remote_close(session, id) == 0)
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_NO_ERROR);
     return 0;
@@ -585,6 +720,7 @@ static void on_flush(struct executor_task *t)
 static size_t h2_data(struct http_conn *c, const char *p, size_t n)
 {
     struct h2 *h = state(c);
+    h->n_now = 0;
     ssize_t k = nghttp2_session_mem_recv(h->session, (const uint8_t *)p, n);
     if (k < 0) /* not HTTP/2: first send nghttp2's error */
         sock_finish(&c->sock, false);
@@ -661,11 +797,18 @@ static void h2_destroy(struct http_conn *c)
     nghttp2_session_del(h->session);
     h->session = NULL;
     loop_forget(c->server->loop, &h->flush);
+    loop_forget(c->server->loop, &h->more);
     mem_free(h);
 }
 
-static const struct http_proto proto = {h2_data,  h2_eof,     h2_drained,
-                                        h2_drain, h2_timeout, h2_destroy};
+static size_t h2_held(const struct http_conn *c)
+{
+    const struct h2 *h = c->state;
+    return h->held_bytes;
+}
+
+static const struct http_proto proto = {h2_data,    h2_eof,     h2_drained, h2_drain,
+                                        h2_timeout, h2_destroy, h2_held};
 
 static int open_session(struct h2 *h)
 {
@@ -709,6 +852,8 @@ bool http2_start(struct http_conn *c)
         return false;
     h->conn = c;
     h->flush.fn = on_flush;
+    h->more.fn = on_more;
+    h->ready_end = &h->ready;
     if (open_session(h) < 0) {
         if (h->session)
             nghttp2_session_del(h->session);

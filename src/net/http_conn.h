@@ -6,6 +6,7 @@
 
 #include "net/http.h"
 #include "net/loop.h"
+#include "net/peers.h"
 #include "net/sock.h"
 
 struct http_conn;
@@ -18,6 +19,8 @@ struct http_proto {
     void (*timeout)(struct http_conn *c); /* the connection's timer fired */
     void (*destroy)(struct http_conn *c); /* cancels running requests, frees state; the socket is
                                            * closed */
+    /* Bytes that the protocol keeps beside the socket's buffers.  NULL: none. */
+    size_t (*held)(const struct http_conn *c);
 };
 
 struct http_conn {
@@ -28,6 +31,10 @@ struct http_conn {
     struct executor_timer timer;
     struct executor_task free;
     struct http_conn *prev, *next;
+    struct http_conn *waits_before, *waits_after; /* in the server's list of waiting ones */
+    bool waits;
+    struct peer *account; /* of the client's address */
+    size_t counted;       /* bytes taken from it */
     enum http_via via;
     bool secure, draining;
     char peer[56];
@@ -39,10 +46,14 @@ struct http_server {
     http_handler handler;
     void *ctx;
     bool (*early)(const char *path);                                    /* or NULL */
+    bool (*admit)(void *ctx, struct http_req *r);                       /* or NULL */
     void (*refuse)(struct http_req *r, const struct http_refusal *why); /* or NULL */
     struct http_listener *listeners;
     struct tls_server *tls;
     struct http_conn *conns;
+    struct http_conn *longest_wait, *last_wait; /* connections that wait for their client */
+    uint32_t n_closed;                          /* of stats.conns: freed at the end of the turn */
+    struct peers *peers, *own_peers;            /* own: unless they are shared with other servers */
     struct http_stats stats;
     bool draining;
     char date[40]; /* value of the Date header for second date_s */
@@ -54,6 +65,16 @@ struct http_server {
 /* Switches the connection to another protocol and clears the timer. */
 void http_conn_switch(struct http_conn *c, const struct http_proto *proto, void *state);
 void http_conn_timer(struct http_conn *c, uint32_t ms); /* 0: none */
+/* Whether the connection waits for its client (for a request, or the rest of one) and no work is
+ * done for it.  When there are too many connections, the one that has waited longest is closed. */
+void http_conn_wait(struct http_conn *c, bool waits);
+/* Counts what the connection keeps now to its client's address.  PEERS_OK: it may keep it;
+ * otherwise free it or close.  The first HTTP_CONN_FREE_BYTES are not counted: `connections` bounds
+ * them. */
+#define HTTP_CONN_FREE_BYTES ((size_t)16 << 10)
+enum peers_verdict http_conn_count(struct http_conn *c);
+/* Why a request is refused that is too much for this verdict. */
+const struct http_refusal *http_conn_full(enum peers_verdict v);
 /* "Sun, 06 Nov 1994 08:49:37 GMT" */
 const char *http_server_date(struct http_server *s);
 

@@ -24,7 +24,17 @@ const struct http_limits http_default_limits = {.max_header_bytes = 32 << 10,
                                                 .max_streams = 128,
                                                 .request_ms = 15000,
                                                 .idle_ms = 75000,
-                                                .write_ms = 30000};
+                                                .write_ms = 30000,
+                                                .max_resets = 400};
+
+struct peers_limits http_peers_limits(const struct http_limits *l)
+{
+    size_t two = 2 * l->max_body_bytes, least = (size_t)32 << 20;
+    size_t peer = l->max_peer_held_bytes ? l->max_peer_held_bytes : two > least ? two : least;
+    return (struct peers_limits){.max_bytes = l->max_held_bytes ? l->max_held_bytes : 4 * peer,
+                                 .max_peer_bytes = peer,
+                                 .max_resets = l->max_resets};
+}
 
 struct http_listener {
     struct http_listener *next;
@@ -35,6 +45,58 @@ struct http_listener {
 };
 
 /* ---- connections ---- */
+
+void http_conn_wait(struct http_conn *c, bool waits)
+{
+    struct http_server *s = c->server;
+    if (c->waits == waits)
+        return;
+    c->waits = waits;
+    if (waits) { /* last in line */
+        c->waits_before = s->last_wait;
+        *(s->last_wait ? &s->last_wait->waits_after : &s->longest_wait) = c;
+        s->last_wait = c;
+        return;
+    }
+    *(c->waits_before ? &c->waits_before->waits_after : &s->longest_wait) = c->waits_after;
+    *(c->waits_after ? &c->waits_after->waits_before : &s->last_wait) = c->waits_before;
+    c->waits_before = c->waits_after = NULL;
+}
+
+/* In steps, so that a connection that grows a little does not touch the shared counters. */
+static size_t countable(const struct http_conn *c)
+{
+    size_t n = c->sock.in.cap + c->sock.out.cap + (c->proto->held ? c->proto->held(c) : 0);
+    size_t step = HTTP_CONN_FREE_BYTES;
+    return n <= step ? 0 : (n - 1) / step * step;
+}
+
+enum peers_verdict http_conn_count(struct http_conn *c)
+{
+    size_t n = countable(c);
+    if (n > c->counted) {
+        enum peers_verdict v = peers_take(c->account, n - c->counted);
+        if (v != PEERS_OK)
+            return v;
+    } else if (n < c->counted) {
+        peers_give(c->account, c->counted - n);
+    }
+    c->counted = n;
+    return PEERS_OK;
+}
+
+const struct http_refusal *http_conn_full(enum peers_verdict v)
+{
+    static const struct http_refusal all = {503, "overloaded",
+                                            "clients hold as much memory as this server allows "
+                                            "(limits.buffers): try again later",
+                                            1},
+                                     peer = {503, "overloaded",
+                                             "this client holds as much memory as the server "
+                                             "allows (limits.client_buffers): try again later",
+                                             1};
+    return v == PEERS_PEER_FULL ? &peer : &all;
+}
 
 static void conn_free(struct executor_task *t)
 {
@@ -47,21 +109,29 @@ static void conn_free(struct executor_task *t)
     if (c->next)
         c->next->prev = c->prev;
     s->stats.conns--;
+    s->n_closed--;
     loop_timer_clear(s->loop, &c->timer);
     sock_fini(&c->sock);
+    peers_give(c->account, c->counted);
+    peers_leave(c->account);
     mem_free(c);
 }
 
 static size_t on_data(struct sock *st, const char *p, size_t n)
 {
     struct http_conn *c = LOOP_OF(st, struct http_conn, sock);
-    return c->proto->data(c, p, n);
+    size_t used = c->proto->data(c, p, n);
+    if (c->counted > 0 && !st->dead)
+        (void)http_conn_count(c); /* less may be kept now; protocols ask where it grows */
+    return used;
 }
 
 static void on_closed(struct sock *st, int why)
 {
     struct http_conn *c = LOOP_OF(st, struct http_conn, sock);
     (void)why;
+    http_conn_wait(c, false);
+    c->server->n_closed++;
     c->proto->destroy(c);
     c->state = NULL;
     loop_later(c->server->loop, &c->free);
@@ -76,6 +146,8 @@ static void on_ended(struct sock *st)
 static void on_drained(struct sock *st)
 {
     struct http_conn *c = LOOP_OF(st, struct http_conn, sock);
+    if (c->counted > 0)
+        (void)http_conn_count(c);
     c->proto->drained(c);
 }
 
@@ -190,6 +262,10 @@ static int adopt(struct http_server *s, int fd, enum http_via via, struct tls_se
 {
     struct http_conn *c = mem_zalloc(sizeof(*c));
     int on = 1;
+    if (c && !(c->account = peers_join(s->peers, ss))) {
+        mem_free(c);
+        c = NULL;
+    }
     if (!c) {
         close(fd);
         return err_set(e, SHOAL_ENOMEM, "connection");
@@ -204,6 +280,7 @@ static int adopt(struct http_server *s, int fd, enum http_via via, struct tls_se
     name_peer(c, ss, n);
     int rc = sock_init(&c->sock, s->loop, fd, tls, &sock_callbacks, s->scratch, s->n_scratch, e);
     if (rc < 0) {
+        peers_leave(c->account);
         mem_free(c);
         return rc;
     }
@@ -213,6 +290,7 @@ static int adopt(struct http_server *s, int fd, enum http_via via, struct tls_se
     s->conns = c;
     s->stats.conns++;
     s->stats.accepted++;
+    http_conn_wait(c, true);
     http_conn_timer(c, s->limits.request_ms);
     return 0;
 }
@@ -221,6 +299,16 @@ int http_server_adopt(struct http_server *s, int fd, struct err *e)
 {
     struct sockaddr_storage ss = {.ss_family = AF_UNIX};
     return adopt(s, fd, HTTP_VIA_UNIX, NULL, &ss, sizeof(ss), e);
+}
+
+/* Closes the connection that has waited longest; false: none waits. */
+static bool make_room(struct http_server *s)
+{
+    if (!s->longest_wait)
+        return false;
+    peers_displaced(s->peers);
+    sock_break(&s->longest_wait->sock);
+    return true;
 }
 
 static void on_accept(struct loop_io *io, uint32_t events)
@@ -232,9 +320,12 @@ static void on_accept(struct loop_io *io, uint32_t events)
         struct sockaddr_storage ss;
         socklen_t n = sizeof(ss);
         int fd = accept4(io->fd, (struct sockaddr *)(void *)&ss, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0)
-            return; /* EAGAIN, or an error of that client only */
-        if (s->stats.conns >= s->limits.max_conns) {
+        if (fd < 0) { /* EAGAIN, or an error of that client only, or no descriptors are left */
+            if (errno == EMFILE || errno == ENFILE)
+                (void)make_room(s); /* it is accepted in the next turn */
+            return;
+        }
+        if (s->stats.conns - s->n_closed >= s->limits.max_conns && !make_room(s)) {
             s->stats.refused++;
             close(fd);
         } else if (adopt(s, fd, ln->via, ln->tls ? s->tls : NULL, &ss, n, NULL) < 0) {
@@ -261,6 +352,13 @@ int http_server_create(struct http_server **out, struct loop *l, const struct ht
     s->handler = handler;
     s->ctx = ctx;
     s->n_scratch = SCRATCH_BYTES;
+    const struct peers_limits pl = http_peers_limits(&s->limits);
+    int rc = peers_create(&s->own_peers, &pl, e);
+    if (rc < 0) {
+        http_server_destroy(s);
+        return rc;
+    }
+    s->peers = s->own_peers;
     *out = s;
     return 0;
 }
@@ -282,6 +380,8 @@ void http_server_destroy(struct http_server *s)
         struct http_conn *c = s->conns;
         if (!c->sock.dead) {
             c->sock.dead = true;
+            c->server->n_closed++;
+            http_conn_wait(c, false);
             c->proto->destroy(c);
         }
         conn_free(&c->free);
@@ -292,6 +392,7 @@ void http_server_destroy(struct http_server *s)
         close_listener(s, ln);
         mem_free(ln);
     }
+    peers_destroy(s->own_peers);
     mem_free(s->scratch);
     mem_free(s);
 }
@@ -329,6 +430,11 @@ void http_server_set_early(struct http_server *s, bool (*early)(const char *path
     s->early = early;
 }
 
+void http_server_set_admit(struct http_server *s, bool (*admit)(void *ctx, struct http_req *r))
+{
+    s->admit = admit;
+}
+
 void http_server_set_refuse(struct http_server *s,
                             void (*refuse)(struct http_req *r, const struct http_refusal *why))
 {
@@ -337,7 +443,17 @@ void http_server_set_refuse(struct http_server *s,
 
 void http_server_set_limits(struct http_server *s, const struct http_limits *limits)
 {
+    const struct peers_limits pl = http_peers_limits(limits);
     s->limits = *limits;
+    if (s->own_peers)
+        peers_set_limits(s->own_peers, &pl);
+}
+
+void http_server_share_peers(struct http_server *s, struct peers *peers)
+{
+    peers_destroy(s->own_peers);
+    s->own_peers = NULL;
+    s->peers = peers;
 }
 
 void http_server_drain(struct http_server *s)

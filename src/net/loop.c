@@ -18,13 +18,17 @@
 #define TICK_NS 5000000u /* 5 ms */
 #define MAX_EVENTS 256
 
+struct task_list {
+    struct executor_task *head, **end;
+};
+
 struct loop {
     struct executor executor; /* first */
     int epoll_fd;
     struct loop_io wake;
     _Atomic(struct executor_task *) posted; /* newest first */
     _Atomic bool stop, asleep;              /* asleep: in epoll_wait, or about to */
-    struct executor_task *later, **later_end;
+    struct task_list later, next;           /* of this turn, of the next one */
     uint64_t now;
     uint64_t tick; /* slots up to this one were processed */
     uint32_t n_timers;
@@ -74,7 +78,8 @@ int loop_create(struct loop **out, struct err *e)
         return err_set(e, SHOAL_ENOMEM, "out of memory for the event loop");
     l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     l->wake = (struct loop_io){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .fn = on_wake};
-    l->later_end = &l->later;
+    l->later.end = &l->later.head;
+    l->next.end = &l->next.head;
     l->now = clock_ns();
     l->tick = l->now / TICK_NS;
     for (uint32_t i = 0; i < N_SLOTS; i++)
@@ -268,40 +273,69 @@ static void run_posted(struct loop *l)
     }
 }
 
-void loop_later(struct loop *l, struct executor_task *task)
+static void append(struct task_list *list, struct executor_task *task)
 {
     if (task->queued)
         return;
     task->queued = true;
     task->next = NULL;
-    *l->later_end = task;
-    l->later_end = &task->next;
+    *list->end = task;
+    list->end = &task->next;
+}
+
+void loop_later(struct loop *l, struct executor_task *task)
+{
+    append(&l->later, task);
+}
+
+void loop_next(struct loop *l, struct executor_task *task)
+{
+    append(&l->next, task);
+}
+
+static bool take_out(struct task_list *list, const struct executor_task *task)
+{
+    struct executor_task **at = &list->head;
+    while (*at && *at != task)
+        at = &(*at)->next;
+    if (!*at)
+        return false;
+    *at = task->next;
+    if (!*at)
+        list->end = at;
+    return true;
 }
 
 void loop_forget(struct loop *l, struct executor_task *task)
 {
     if (!task->queued)
         return;
-    struct executor_task **at = &l->later;
-    while (*at != task)
-        at = &(*at)->next;
-    *at = task->next;
-    if (!*at)
-        l->later_end = at;
+    if (!take_out(&l->later, task))
+        (void)take_out(&l->next, task);
     task->queued = false;
 }
 
 /* Tasks deferred while this runs are run in the same turn. */
 static void run_later(struct loop *l)
 {
-    while (l->later) {
-        struct executor_task *t = l->later;
-        l->later = t->next;
-        if (!l->later)
-            l->later_end = &l->later;
+    while (l->later.head) {
+        struct executor_task *t = l->later.head;
+        l->later.head = t->next;
+        if (!l->later.head)
+            l->later.end = &l->later.head;
         t->queued = false;
         t->fn(t);
     }
+}
+
+/* What was put off to this turn will run at its end. */
+static void take_next(struct loop *l)
+{
+    if (!l->next.head)
+        return;
+    *l->later.end = l->next.head;
+    l->later.end = l->next.end;
+    l->next = (struct task_list){NULL, &l->next.head};
 }
 
 void loop_stop(struct loop *l)
@@ -313,6 +347,7 @@ void loop_stop(struct loop *l)
 void loop_flush(struct loop *l)
 {
     run_posted(l);
+    take_next(l);
     run_later(l);
 }
 
@@ -323,11 +358,12 @@ void loop_turn(struct loop *l, int max_wait_ms)
     if (max_wait_ms >= 0 && (wait < 0 || wait > max_wait_ms))
         wait = max_wait_ms;
     atomic_store_explicit(&l->asleep, true, memory_order_seq_cst);
-    if (atomic_load_explicit(&l->posted, memory_order_seq_cst))
+    if (l->next.head || atomic_load_explicit(&l->posted, memory_order_seq_cst))
         wait = 0;
     int n = epoll_wait(l->epoll_fd, events, MAX_EVENTS, wait);
     atomic_store_explicit(&l->asleep, false, memory_order_relaxed);
     l->now = clock_ns();
+    take_next(l);
     for (int i = 0; i < n; i++) {
         struct loop_io *io = events[i].data.ptr;
         io->fn(io, events[i].events);

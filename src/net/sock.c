@@ -12,6 +12,7 @@
 #define MAX_OUT_BYTES ((size_t)256 << 20)
 #define MAX_IN_BYTES ((size_t)64 << 20) /* a bound; far less is kept: see read_off */
 #define KEEP_BYTES ((size_t)16 << 10)   /* an idle socket frees larger buffers */
+#define MAX_READS 4                     /* in a turn: other connections get theirs */
 
 static void on_io(struct loop_io *io, uint32_t events);
 static void on_flush(struct executor_task *t);
@@ -157,6 +158,7 @@ static void end_of_input(struct sock *s)
 
 static void read_in(struct sock *s)
 {
+    int n_reads = 0;
     do {
         ssize_t n = read_some(s);
         if (n == SHOAL_EBUSY)
@@ -179,7 +181,9 @@ static void read_in(struct sock *s)
             offer(s, s->scratch, (size_t)n);
         }
         /* TLS may hold decrypted bytes that epoll does not report */
-    } while (s->tls && !s->dead && !s->read_off);
+    } while (s->tls && !s->dead && !s->read_off && ++n_reads < MAX_READS);
+    if (n_reads == MAX_READS)
+        sock_again(s);
     watch(s);
 }
 
@@ -197,7 +201,7 @@ static void on_again(struct executor_task *t)
 
 void sock_again(struct sock *s)
 {
-    loop_later(s->loop, &s->again);
+    loop_next(s->loop, &s->again);
 }
 
 /* ---- out ---- */

@@ -58,7 +58,7 @@ void sock_fini(struct sock *s);
 void sock_write(struct sock *s, const void *p, size_t n);
 struct buf *sock_put(struct sock *s);
 size_t sock_queued(const struct sock *s);
-/* Passes kept input to data() again at the end of this turn. */
+/* Passes kept input to data() again in the next turn. */
 void sock_again(struct sock *s);
 /* Closes after everything is sent; closed() follows.  linger: waits for the peer to close first
  * and discards what it still sends, because closing with unread input would reset the connection

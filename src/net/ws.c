@@ -12,6 +12,9 @@
 #include "net/http_conn.h"
 
 #define PING_MS 30000u
+#define QUEUED_BYTES ((size_t)128 << 10) /* more output waits: messages wait, too */
+#define MAX_MESSAGES 16u                 /* in a turn: other connections get theirs */
+#define KEEP_BYTES ((size_t)64 << 10)    /* a larger buffer is freed after its message */
 #define CLOSE_MS 3000u
 
 struct ws {
@@ -20,7 +23,7 @@ struct ws {
     void *user;
     struct buf message; /* fragments of an incomplete message */
     size_t max_message;
-    enum ws_op op; /* kind kind of that message; WS_CONTINUE: none is open */
+    enum ws_op op; /* kind of that message; WS_CONTINUE: none is open */
     bool closing, pinged;
 };
 
@@ -103,6 +106,8 @@ static void put_frame(struct ws *w, enum ws_op op, const char *p, size_t n)
     struct buf *b = sock_put(&w->conn->sock);
     buf_put(b, head, k);
     buf_put(b, p, n);
+    if (http_conn_count(w->conn) != PEERS_OK)
+        b->rc = SHOAL_ELIMIT; /* the connection ends */
 }
 
 void ws_send(struct ws *w, const char *text, size_t n)
@@ -125,6 +130,11 @@ void ws_close(struct ws *w, uint16_t code)
 size_t ws_queued(const struct ws *w)
 {
     return sock_queued(&w->conn->sock);
+}
+
+struct peer *ws_account(const struct ws *w)
+{
+    return w->conn->account;
 }
 
 void *ws_user(const struct ws *w)
@@ -152,6 +162,14 @@ static void control(struct ws *w, const struct ws_frame *f, const char *p)
     w->pinged = false;
 }
 
+void ws_rest(struct ws *w)
+{
+    bool busy = w->ops->busy(w);
+    if (!busy && w->conn->waits)
+        http_conn_wait(w->conn, false); /* it was heard of: last in line again */
+    http_conn_wait(w->conn, !busy);
+}
+
 /* Handles a fragment of a message, possibly the last. */
 static void part(struct ws *w, const struct ws_frame *f, const char *p)
 {
@@ -173,6 +191,12 @@ static void part(struct ws *w, const struct ws_frame *f, const char *p)
         ws_close(w, 1011);
         return;
     }
+    if (http_conn_count(w->conn) != PEERS_OK) {
+        buf_fini(&w->message);
+        buf_init(&w->message, w->max_message);
+        ws_close(w, 1013);
+        return;
+    }
     if (f->bytes > 0)
         unmask(w->message.data + at, f->bytes, f->mask);
     if (!f->last)
@@ -183,16 +207,30 @@ static void part(struct ws *w, const struct ws_frame *f, const char *p)
         ws_close(w, 1007);
     else
         w->ops->message(w, buf_str(&w->message), w->message.len, text);
-    buf_clear(&w->message);
+    if (w->message.cap > KEEP_BYTES)
+        buf_fini(&w->message), buf_init(&w->message, w->max_message);
+    else
+        buf_clear(&w->message);
 }
 
-/* A frame is consumed as a whole while the socket keeps incomplete ones; frames longer than the
- * socket keeps are consumed in pieces of one message. */
+/* Whether the next message has to wait, for its turn or until the client has read. */
+static bool holds_back(struct ws *w, uint32_t n_messages)
+{
+    if (ws_queued(w) > QUEUED_BYTES)
+        return true; /* on_drained continues */
+    if (n_messages < MAX_MESSAGES)
+        return false;
+    sock_again(&w->conn->sock);
+    return true;
+}
+
+/* A frame is consumed as a whole; the socket keeps incomplete ones. */
 static size_t on_data(struct http_conn *c, const char *p, size_t n)
 {
     struct ws *w = c->state;
     size_t used = 0;
-    while (used < n && !w->closing) {
+    uint32_t n_messages = 0;
+    while (used < n && !w->closing && !holds_back(w, n_messages)) {
         struct ws_frame f = {.op = WS_CONTINUE};
         int rc = ws_parse(&f, p + used, n - used, w->max_message);
         if (rc == 0)
@@ -211,7 +249,11 @@ static size_t on_data(struct http_conn *c, const char *p, size_t n)
         else
             part(w, &f, p + used + f.head);
         used += f.head + f.bytes;
+        n_messages++;
     }
+    if (n - used > HTTP_CONN_FREE_BYTES && http_conn_count(c) != PEERS_OK)
+        ws_close(w, 1013);
+    ws_rest(w);
     http_conn_timer(c, w->closing ? CLOSE_MS : PING_MS);
     return w->closing ? n : used;
 }
@@ -224,20 +266,26 @@ static void on_eof(struct http_conn *c)
 static void on_drained(struct http_conn *c)
 {
     struct ws *w = c->state;
-    if (!w->closing)
-        w->ops->drained(w);
+    if (w->closing)
+        return;
+    w->ops->drained(w);
+    if (c->sock.in.len > 0)
+        sock_again(&c->sock);
 }
 
 static void on_drain(struct http_conn *c)
 {
-    ws_close(c->state, 1001);
+    struct ws *w = c->state;
+    w->ops->drain(w);
 }
 
 static void on_timeout(struct http_conn *c)
 {
     struct ws *w = c->state;
-    if (w->closing || w->pinged) {
-        sock_break(&c->sock); /* the client is gone */
+    uint64_t since = loop_now(c->server->loop) - c->sock.progress_ns;
+    bool reads = ws_queued(w) == 0 || since < (uint64_t)c->server->limits.write_ms * 1000000u;
+    if (w->closing || !reads || (w->pinged && ws_queued(w) == 0)) {
+        sock_break(&c->sock); /* the client is gone, or does not read */
         return;
     }
     w->pinged = true;
@@ -254,8 +302,14 @@ static void on_destroy(struct http_conn *c)
     mem_free(w);
 }
 
-static const struct http_proto proto = {on_data,  on_eof,     on_drained,
-                                        on_drain, on_timeout, on_destroy};
+static size_t on_held(const struct http_conn *c)
+{
+    const struct ws *w = c->state;
+    return w->message.cap;
+}
+
+static const struct http_proto proto = {on_data,    on_eof,     on_drained, on_drain,
+                                        on_timeout, on_destroy, on_held};
 
 struct ws *ws_accept(struct http_req *r, const struct ws_ops *ops, void *user, size_t max_message)
 {
@@ -282,6 +336,7 @@ struct ws *ws_accept(struct http_req *r, const struct ws_ops *ops, void *user, s
     buf_init(&w->message, max_message);
     http_conn_switch(w->conn, &proto, w);
     http_conn_timer(w->conn, PING_MS);
+    http_conn_wait(w->conn, true);
     sock_again(&w->conn->sock); /* frames may have arrived with the request */
     return w;
 }

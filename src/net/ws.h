@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct http_req;
+struct peer;
 struct ws;
 
 struct ws_ops {
@@ -19,6 +20,8 @@ struct ws_ops {
                     bool text);    /* complete, NUL-terminated */
     void (*drained)(struct ws *w); /* everything sent was passed to the socket */
     void (*closed)(struct ws *w);  /* called once; w is freed afterwards */
+    void (*drain)(struct ws *w);   /* the server stops: end what runs, then ws_close(w, 1001) */
+    bool (*busy)(struct ws *w);    /* whether work is done for this client */
 };
 
 /* Accepts the upgrade, inside the handler; the request is freed afterwards.  NULL: not a valid
@@ -28,6 +31,10 @@ void *ws_user(const struct ws *w);
 void ws_send(struct ws *w, const char *text, size_t n);
 void ws_close(struct ws *w, uint16_t code);
 size_t ws_queued(const struct ws *w);
+/* What the client's address holds in memory; borrowed. */
+struct peer *ws_account(const struct ws *w);
+/* The last piece of work for this client has ended. */
+void ws_rest(struct ws *w);
 
 /* ---- frames: bytes to messages, without a connection ---- */
 
@@ -35,7 +42,7 @@ enum ws_op { WS_CONTINUE = 0, WS_TEXT = 1, WS_BINARY = 2, WS_CLOSE = 8, WS_PING 
 
 struct ws_frame {
     enum ws_op op;
-    bool last;          /* last frame last frame of its message */
+    bool last;          /* last frame of its message */
     size_t head, bytes; /* bytes of the frame's header and payload */
     uint8_t mask[4];
 };

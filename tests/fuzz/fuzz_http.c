@@ -46,6 +46,28 @@ static void nothing(struct ws *w)
     (void)w;
 }
 
+static void on_drain(struct ws *w)
+{
+    ws_close(w, 1001);
+}
+
+static bool on_busy(struct ws *w)
+{
+    (void)w;
+    return false;
+}
+
+/* Lets most bodies come. */
+static bool admit(void *ctx, struct http_req *r)
+{
+    (void)ctx;
+    if (!strchr(r->path, 'x'))
+        return true;
+    http_begin(r, 401, NULL, 0, 0);
+    http_end(r);
+    return false;
+}
+
 static bool early(const char *path)
 {
     return strchr(path, 'e') != NULL;
@@ -65,7 +87,7 @@ static void on_arrived(struct http_req *r)
 
 static void handler(void *ctx, struct http_req *r)
 {
-    static const struct ws_ops echo = {on_message, nothing, nothing};
+    static const struct ws_ops echo = {on_message, nothing, nothing, on_drain, on_busy};
     struct site *s = ctx;
     char value[8];
     if (ws_accept(r, &echo, NULL, 1000))
@@ -112,6 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (http_server_create(&s.http, s.loop, &lim, handler, &s, NULL) == 0 &&
         http_server_adopt(s.http, fd[1], NULL) == 0) {
         http_server_set_early(s.http, early);
+        http_server_set_admit(s.http, admit);
         for (size_t at = 0; at < size; at += step) {
             size_t n = size - at < step ? size - at : step;
             if (send(fd[0], data + at, n, MSG_NOSIGNAL) < 0)

@@ -15,6 +15,7 @@
 #include "gateway/door.h"
 #include "gateway/grpc/health.h"
 #include "host/prompt_cache.h"
+#include "net/peers.h"
 
 static inline void gw_site_changed(void *gw)
 {
@@ -46,6 +47,10 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
         struct admission_opts ao = config_admission(gw->config);
         rc = admission_create(&gw->admission, &ao, NULL);
     }
+    if (rc == 0) {
+        const struct peers_limits pl = http_peers_limits(&gw->config->limits);
+        rc = peers_create(&gw->peers, &pl, NULL);
+    }
     if (rc == 0)
         rc = pool_create(&gw->pool, 1, 16, NULL);
     if (rc == 0)
@@ -66,7 +71,11 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
     if (rc == 0)
         rc = http_server_create(&gl->http, gl->loop, NULL, door_handle, gl, NULL);
     if (rc == 0)
+        http_server_share_peers(gl->http, gw->peers);
+    if (rc == 0)
         http_server_set_early(gl->http, door_early);
+    if (rc == 0)
+        http_server_set_admit(gl->http, door_admit);
     if (rc == 0)
         http_server_set_refuse(gl->http, door_refuse);
     return rc;
@@ -90,6 +99,7 @@ static inline void gw_site_close(struct gw *gw)
     home_table_close(gw->home);
     prompt_cache_destroy(gw->cache);
     loop_destroy(gl->loop);
+    peers_destroy(gw->peers);
     admission_destroy(gw->admission);
     recall_destroy(gl->recall);
     flow_owner_fini(&gl->flow);

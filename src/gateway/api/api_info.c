@@ -7,6 +7,7 @@
 #include "gateway/api/api.h"
 #include "gateway/call.h"
 #include "gateway/prometheus.h"
+#include "net/peers.h"
 #include "wire/json_out.h"
 
 void api_healthz(struct call *c)
@@ -219,6 +220,30 @@ static void put_models(struct gw *gw, struct buf *b, int part, const char *name,
 static const char *const refusals[GW_N_REFUSED] = {"auth",     "rate",    "busy",      "deadline",
                                                    "draining", "invalid", "not_loaded"};
 
+static void put_peers(struct gw *gw, struct buf *b)
+{
+    struct peers_stats s;
+    peers_stats(gw->peers, &s);
+    prometheus_help(b, "shoal_buffer_bytes", "gauge",
+                    "held for clients: input, bodies, answers that wait");
+    buf_printf(b, "shoal_buffer_bytes %zu\n", s.bytes);
+    prometheus_help(b, "shoal_buffer_refused_total", "counter",
+                    "refused because of limits.buffers (all) or limits.client_buffers (client)");
+    buf_printf(b,
+               "shoal_buffer_refused_total{limit=\"all\"} %" PRIu64 "\n"
+               "shoal_buffer_refused_total{limit=\"client\"} %" PRIu64 "\n",
+               s.refused_all, s.refused_peer);
+    prometheus_help(b, "shoal_stream_resets_total", "counter",
+                    "HTTP/2 streams that were reset, by either side");
+    buf_printf(b, "shoal_stream_resets_total %" PRIu64 "\n", s.resets);
+    prometheus_help(b, "shoal_stream_resets_refused_total", "counter",
+                    "of them, above limits.resets: their connections were closed");
+    buf_printf(b, "shoal_stream_resets_refused_total %" PRIu64 "\n", s.resets_over);
+    prometheus_help(b, "shoal_connections_displaced_total", "counter",
+                    "waiting connections that were closed to make room for new ones");
+    buf_printf(b, "shoal_connections_displaced_total %" PRIu64 "\n", s.displaced);
+}
+
 static void put_server(struct gw *gw, struct buf *b)
 {
     prometheus_help(b, "shoal_responses_total", "counter",
@@ -230,11 +255,14 @@ static void put_server(struct gw *gw, struct buf *b)
     for (int i = 0; i < GW_N_REFUSED; i++)
         buf_printf(b, "shoal_refused_total{reason=\"%s\"} %" PRIu64 "\n", refusals[i],
                    counter_read(&gw->refused[i]));
+    put_peers(gw, b);
     prometheus_help(b, "shoal_http_seconds", "histogram",
                     "from the last byte of a request to the end "
                     "of its answer");
     for (size_t i = 0; i < gw_n_routes; i++) {
         char labels[160];
+        if (counter_read(&gw->call_time[i].sum_ns) == 0) /* most routes are never used */
+            continue;
         snprintf(labels, sizeof(labels), "route=\"%s %s\"", gw_routes[i].method, gw_routes[i].path);
         prometheus_histogram(b, "shoal_http_seconds", labels, &gw->call_time[i]);
     }

@@ -145,8 +145,9 @@ static void test_later_runs_once_in_order_and_can_be_taken_back(void **state)
 struct site {
     struct loop *loop;
     struct http_server *http;
-    struct http_req *held;  /* of /hold: not answered yet */
-    int cancelled, drained; /* how often */
+    struct http_req *held;   /* of /hold: not answered yet */
+    int cancelled, drained;  /* how often */
+    int n_admitted, n_large; /* calls of admit; requests of /large */
     int client;
     struct buf got;
 };
@@ -175,6 +176,14 @@ static void handler(void *ctx, struct http_req *r)
         s->held = r;
         return;
     }
+    if (strcmp(r->path, "/large") == 0) {
+        static char block[100000];
+        s->n_large++;
+        http_begin(r, 200, NULL, 0, sizeof(block));
+        http_write(r, block, sizeof(block));
+        http_end(r);
+        return;
+    }
     char who[16] = "-";
     (void)http_query(r, "who", who, sizeof(who));
     const char *h = http_header(r, "x-test");
@@ -185,23 +194,44 @@ static void handler(void *ctx, struct http_req *r)
     http_end(r);
 }
 
-static int open_site(struct site *s)
+/* Refuses bodies for /no at their headers. */
+static bool admit(void *ctx, struct http_req *r)
+{
+    struct site *s = ctx;
+    s->n_admitted++;
+    r->user = s;
+    r->cancelled = on_cancelled;
+    if (strcmp(r->path, "/no") != 0)
+        return true;
+    http_begin(r, 401, NULL, 0, 2);
+    http_write(r, "no", 2);
+    http_end(r);
+    return false;
+}
+
+static int open_site_with(struct site *s, const struct http_limits *limits)
 {
     int fd[2];
     struct err e = {0};
     *s = (struct site){.client = -1};
-    buf_init(&s->got, 64 << 20);
+    buf_init(&s->got, 256 << 20);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd) < 0)
         return SHOAL_EIO;
     s->client = fd[0];
     int rc = loop_create(&s->loop, &e);
     if (rc == 0)
-        rc = http_server_create(&s->http, s->loop, NULL, handler, s, &e);
+        rc = http_server_create(&s->http, s->loop, limits, handler, s, &e);
     if (rc < 0) {
         close(fd[1]);
         return rc;
     }
+    http_server_set_admit(s->http, admit);
     return http_server_adopt(s->http, fd[1], &e);
+}
+
+static int open_site(struct site *s)
+{
+    return open_site_with(s, NULL);
 }
 
 static void close_site(struct site *s)
@@ -300,6 +330,179 @@ static void test_pipelined_requests_wait_for_the_answer_before(void **state)
     close_site(&s);
 }
 
+/* A client that sends many requests and reads nothing gets the kernel's buffers and one answer. */
+static void test_pipelined_requests_wait_for_the_reader(void **state)
+{
+    static const char request[] = "GET /large HTTP/1.1\r\nHost: x\r\n\r\n";
+    const int n = 1000;
+    struct site s;
+    struct buf all;
+    (void)state;
+    buf_init(&all, 1 << 20);
+    for (int i = 0; i < n; i++)
+        buf_puts(&all, request);
+    assert_int_equal(open_site(&s), 0);
+    int client = s.client;
+    s.client = -1; /* reads nothing */
+    assert_int_equal(send(client, all.data, all.len, MSG_NOSIGNAL), (int)all.len);
+    for (int i = 0; i < 100; i++)
+        pump(&s);
+    assert_in_range(s.n_large, 1, 50);
+    s.client = client;
+    for (int i = 0; i < 4000 && s.n_large < n; i++)
+        pump(&s);
+    assert_int_equal(s.n_large, n);
+    pump(&s);
+    assert_true(s.got.len > (size_t)n * 100000);
+    buf_fini(&all);
+    close_site(&s);
+}
+
+/* One turn of the loop does a bounded number of requests of a connection. */
+static void test_a_turn_is_shared(void **state)
+{
+    static const char request[] = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
+    struct http_stats st;
+    struct site s;
+    struct buf all;
+    (void)state;
+    buf_init(&all, 1 << 20);
+    for (int i = 0; i < 100; i++)
+        buf_puts(&all, request);
+    assert_int_equal(open_site(&s), 0);
+    assert_int_equal(send(s.client, all.data, all.len, MSG_NOSIGNAL), (int)all.len);
+    uint64_t before = 0;
+    for (int i = 0; i < 200 && before < 100; i++) {
+        loop_turn(s.loop, 0);
+        http_server_stats(s.http, &st);
+        assert_in_range(st.requests - before, 0, 8);
+        before = st.requests;
+    }
+    assert_int_equal(before, 100);
+    shutdown(s.client, SHUT_WR);
+    pump(&s);
+    http_server_stats(s.http, &st);
+    assert_int_equal(st.conns, 0);
+    buf_fini(&all);
+    close_site(&s);
+}
+
+/* A client that has sent everything and closed its side still gets every answer. */
+static void test_pipelined_requests_are_answered_after_the_end(void **state)
+{
+    static const char request[] = "GET /large HTTP/1.1\r\nHost: x\r\n\r\n";
+    struct site s;
+    (void)state;
+    assert_int_equal(open_site(&s), 0);
+    for (int i = 0; i < 20; i++)
+        assert_true(send(s.client, request, sizeof(request) - 1, MSG_NOSIGNAL) > 0);
+    shutdown(s.client, SHUT_WR);
+    for (int i = 0; i < 100; i++)
+        pump(&s);
+    assert_int_equal(s.n_large, 20);
+    assert_true(s.got.len > (size_t)20 * 100000);
+    close_site(&s);
+}
+
+static void test_bodies_are_admitted_by_their_headers(void **state)
+{
+    struct site s;
+    (void)state;
+    assert_int_equal(open_site(&s), 0);
+    say(&s, "POST /no HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab");
+    assert_int_equal(s.n_admitted, 0); /* the whole body is there: the handler decides */
+    assert_non_null(strstr(buf_str(&s.got), "POST /no [-] - 2"));
+    say(&s, "POST /yes HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+    assert_int_equal(s.n_admitted, 1);
+    assert_non_null(strstr(buf_str(&s.got), "100 Continue"));
+    say(&s, "ab");
+    say(&s, "cd");
+    assert_non_null(strstr(buf_str(&s.got), "POST /yes [-] - 4"));
+    buf_clear(&s.got);
+    say(&s, "POST /no HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+    assert_int_equal(s.n_admitted, 2);
+    assert_non_null(strstr(buf_str(&s.got), "HTTP/1.1 401"));
+    assert_non_null(strstr(buf_str(&s.got), "connection: close"));
+    assert_null(strstr(buf_str(&s.got), "100 Continue"));
+    close_site(&s);
+    assert_int_equal(s.cancelled, 0);
+
+    assert_int_equal(open_site(&s), 0);
+    say(&s, "POST /yes HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
+    assert_int_equal(s.n_admitted, 1);
+    assert_int_equal(s.cancelled, 0);
+    close_site(&s); /* in the middle of the body */
+    assert_int_equal(s.cancelled, 1);
+}
+
+/* A body that does not fit into what clients may hold is refused, and its memory is given back. */
+static void test_bodies_above_the_budget_are_refused(void **state)
+{
+    struct http_limits lim = http_default_limits;
+    static char block[65536];
+    struct site s;
+    (void)state;
+    lim.max_held_bytes = 1 << 20;
+    assert_int_equal(open_site_with(&s, &lim), 0);
+    say(&s, "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 4194304\r\n\r\n");
+    for (int i = 0; i < 64 && s.got.len == 0; i++) {
+        if (send(s.client, block, sizeof(block), MSG_NOSIGNAL) < 0)
+            break;
+        pump(&s);
+    }
+    assert_non_null(strstr(buf_str(&s.got), "HTTP/1.1 503"));
+    assert_int_equal(s.cancelled, 1);
+    close_site(&s);
+
+    assert_int_equal(open_site_with(&s, &lim), 0);
+    for (int round = 0; round < 5; round++) { /* the same place serves one after the other */
+        buf_clear(&s.got);
+        say(&s, "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 327680\r\n\r\n");
+        for (int i = 0; i < 5; i++) {
+            assert_int_equal(send(s.client, block, sizeof(block), MSG_NOSIGNAL), sizeof(block));
+            pump(&s);
+        }
+        assert_non_null(strstr(buf_str(&s.got), "POST /a [-] - 327680"));
+    }
+    close_site(&s);
+}
+
+/* When there are too many connections, the one that has waited longest goes. */
+static void test_waiting_connections_make_room(void **state)
+{
+    struct http_limits lim = http_default_limits;
+    struct err e = {0};
+    struct http_stats st;
+    struct site s;
+    int fd[8], listener = -1;
+    char name[64];
+    (void)state;
+    lim.max_conns = 3;
+    assert_int_equal(open_site_with(&s, &lim), 0);
+    say(&s, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n"); /* at work: it stays */
+    assert_int_equal(listen_open(&listener, "127.0.0.1:0", LISTEN_ALONE, &e), 0);
+    struct sockaddr_storage ss;
+    socklen_t n = sizeof(ss);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)(void *)&ss, &n), 0);
+    assert_int_equal(http_server_listen(s.http, listener, NULL, &e), 0);
+    for (int i = 0; i < 8; i++) {
+        fd[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(connect(fd[i], (struct sockaddr *)(void *)&ss, n), 0);
+        pump(&s);
+    }
+    http_server_stats(s.http, &st);
+    assert_int_equal(st.conns, 3);
+    assert_int_equal(st.refused, 0);
+    for (int i = 0; i < 8; i++) {
+        int open = recv(fd[i], name, sizeof(name), MSG_DONTWAIT) < 0;
+        assert_int_equal(open, i >= 6); /* the newest two, beside the one at work */
+        close(fd[i]);
+    }
+    assert_non_null(s.held);
+    assert_int_equal(s.cancelled, 0);
+    close_site(&s);
+}
+
 static void test_a_slow_reader_is_known_and_told_when_there_is_room(void **state)
 {
     struct site s;
@@ -385,6 +588,12 @@ int main(void)
         cmocka_unit_test(test_requests_reach_the_handler),
         cmocka_unit_test(test_a_client_that_leaves_cancels),
         cmocka_unit_test(test_pipelined_requests_wait_for_the_answer_before),
+        cmocka_unit_test(test_pipelined_requests_wait_for_the_reader),
+        cmocka_unit_test(test_a_turn_is_shared),
+        cmocka_unit_test(test_pipelined_requests_are_answered_after_the_end),
+        cmocka_unit_test(test_bodies_are_admitted_by_their_headers),
+        cmocka_unit_test(test_bodies_above_the_budget_are_refused),
+        cmocka_unit_test(test_waiting_connections_make_room),
         cmocka_unit_test(test_a_slow_reader_is_known_and_told_when_there_is_room),
         cmocka_unit_test(test_every_allocation_may_fail),
         cmocka_unit_test(test_addresses),
