@@ -35,7 +35,8 @@ static void put_totals(struct buf *b, const char *name, const char *labels, doub
 void prometheus_histogram(struct buf *b, const char *name, const char *labels, struct histogram *h)
 {
     uint64_t n = 0;
-    for (uint32_t i = 0; i <= HISTOGRAM_BUCKETS; i++)
+    bool empty = counter_read(&h->sum_ns) == 0; /* as most are: one bucket says it */
+    for (uint32_t i = empty ? HISTOGRAM_BUCKETS : 0; i <= HISTOGRAM_BUCKETS; i++)
         n = put_bucket(b, name, labels,
                        i < HISTOGRAM_BUCKETS ? (double)histogram_bound_us(i) / 1e6
                                              : (double)INFINITY,

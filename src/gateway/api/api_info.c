@@ -261,8 +261,6 @@ static void put_server(struct gw *gw, struct buf *b)
                     "of its answer");
     for (size_t i = 0; i < gw_n_routes; i++) {
         char labels[160];
-        if (counter_read(&gw->call_time[i].sum_ns) == 0) /* most routes are never used */
-            continue;
         snprintf(labels, sizeof(labels), "route=\"%s %s\"", gw_routes[i].method, gw_routes[i].path);
         prometheus_histogram(b, "shoal_http_seconds", labels, &gw->call_time[i]);
     }
