@@ -2,7 +2,7 @@
  *
  * Events of a request come on threads of engines, of the registry and of a pool; its owner is one
  * thread.  Code that must not know what that thread runs (an event loop, a command) posts tasks
- * through this interface.  net/loop implements it.
+ * through this interface.  net/loop and executor_queue implement it.
  *
  * Thread:    post: any.  Everything else: the owner's.
  * Ownership: tasks and timers belong to the caller, are linked in, and must stay until they ran or

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "cmd/cmd.h"
+#include "cmd/local.h"
 #include "cmd/term.h"
 #include "flow/home/ask_pack.h"
 
@@ -42,7 +43,7 @@ struct work {
     const struct opts *o;
     struct term_progress bar;
     int interrupt_fd;
-    bool interrupted, streamed;
+    bool interrupted;
 };
 
 static bool tiling(void *ctx, double part)
@@ -53,94 +54,166 @@ static bool tiling(void *ctx, double part)
     return w->interrupted;
 }
 
-/* Prints the actions when they are known and streams the reply. */
-static void show(void *ctx, const struct ask_request *r, const struct ask_event *ev)
+/* ---- the answer ----------------------------------------------------------------------------- */
+
+struct answer {
+    struct sink sink;
+    const struct opts *o;
+    bool json, closed;
+    const struct ask_plan *plan;
+    struct buf reply;
+    int exit_code;
+};
+
+static struct answer *answer_of(struct sink *s)
 {
-    struct work *w = ctx;
-    if (ev->kind == ASK_EVENT_PLAN) {
-        const struct ask_plan *plan = ask_plan_of(r);
-        struct buf b;
-        buf_init(&b, (size_t)1 << 20);
-        for (uint32_t i = 0; i < plan->n_actions; i++) {
-            struct json_out j = json_out_make(&b);
-            ask_plan_action_json(&j, plan->actions[i]);
-            buf_putc(&b, '\n');
-        }
-        fwrite(buf_str(&b), 1, b.len, stdout);
-        buf_fini(&b);
-    } else if (ev->kind == ASK_EVENT_TEXT) {
-        fwrite(ev->text, 1, ev->text_bytes, stdout);
-        w->streamed = true;
+    return (struct answer *)(void *)s; /* its first member */
+}
+
+static void on_start(struct sink *s, const struct sink_start *e)
+{
+    (void)s;
+    (void)e;
+}
+
+/* Prints the actions when they are known. */
+static void on_plan(struct sink *s, const struct sink_plan *e)
+{
+    struct answer *a = answer_of(s);
+    struct buf b;
+    a->plan = e->plan;
+    if (a->json)
+        return;
+    buf_init(&b, (size_t)1 << 20);
+    for (uint32_t i = 0; i < e->plan->n_actions; i++) {
+        struct json_out j = json_out_make(&b);
+        ask_plan_action_json(&j, e->plan->actions[i]);
+        buf_putc(&b, '\n');
     }
+    fwrite(buf_str(&b), 1, b.len, stdout);
+    fflush(stdout);
+    buf_fini(&b);
+}
+
+static void on_token(struct sink *s, const struct sink_token *t)
+{
+    struct answer *a = answer_of(s);
+    buf_put(&a->reply, t->text, t->text_bytes);
+    if (a->json)
+        return;
+    fwrite(t->text, 1, t->text_bytes, stdout);
     fflush(stdout);
 }
 
-static void explain(const struct ask_request *r)
+static void end_line(const struct answer *a)
 {
-    const struct ask_plan_answer a = ask_answer_of(r);
-    const struct ask_plan_step *steps = a.steps;
+    if (!a->json && a->reply.len > 0)
+        putchar('\n');
+}
+
+static void print_steps(const struct sink_done *d)
+{
+    const struct ask_plan_step *steps = d->steps;
     printf("\n%-12s %-10s %8s %8s %7s\n", "step", "model", "start ms", "ms", "tokens");
-    for (uint32_t i = 0; i < a.n_steps; i++)
+    for (uint32_t i = 0; i < d->n_steps; i++)
         printf("%-12s %-10s %8.2f %8.2f %7u\n", steps[i].name,
                steps[i].model ? steps[i].model : "-", (double)steps[i].start_ns / 1e6,
                (double)steps[i].ns / 1e6, steps[i].tokens);
-    printf("%-12s %-10s %8s %8.2f\n", "all", "", "", (double)a.total_ns / 1e6);
+    printf("%-12s %-10s %8s %8.2f\n", "all", "", "", (double)d->total_ns / 1e6);
 }
 
-static int print_json(const struct opts *o, const struct ask_request *r)
+static void print_json(struct answer *a, const struct sink_done *d)
 {
+    const struct ask_plan_answer x = {.plan = a->plan,
+                                      .reply = buf_str(&a->reply),
+                                      .reply_bytes = a->reply.len,
+                                      .steps = d->steps,
+                                      .n_steps = d->n_steps,
+                                      .total_ns = d->total_ns};
     struct buf b;
     buf_init(&b, (size_t)1 << 22);
     struct json_out j = json_out_make(&b);
     json_out_object(&j);
-    const struct ask_plan_answer a = ask_answer_of(r);
-    ask_plan_answer_json(&j, &a, opts_flag(o, "explain"));
+    ask_plan_answer_json(&j, &x, opts_flag(a->o, "explain"));
     json_out_object_end(&j);
     buf_putc(&b, '\n');
-    int rc = cmd_print(o->page, &b);
+    if (a->reply.rc < 0)
+        b.rc = a->reply.rc;
+    a->exit_code = cmd_print(a->o->page, &b);
     buf_fini(&b);
-    return rc;
 }
 
-static void print_clauses(const struct ask_request *r)
+static void on_done(struct sink *s, const struct sink_done *d)
 {
+    struct answer *a = answer_of(s);
     struct buf b;
-    buf_init(&b, (size_t)1 << 20);
-    ask_plan_explain(&b, ask_plan_of(r));
-    fwrite(buf_str(&b), 1, b.len, stdout);
-    buf_fini(&b);
+    end_line(a);
+    if (a->json) {
+        print_json(a, d);
+    } else if (opts_flag(a->o, "explain")) {
+        buf_init(&b, (size_t)1 << 20);
+        ask_plan_explain(&b, a->plan);
+        fwrite(buf_str(&b), 1, b.len, stdout);
+        buf_fini(&b);
+        print_steps(d);
+    }
+    if (a->exit_code == CMD_OK && fflush(stdout) != 0)
+        a->exit_code = cmd_fail(a->o->page, "cannot write: %m");
 }
 
-static int answer(struct work *w, struct ask_pack *p, const struct buf *text)
+static void on_fail(struct sink *s, const struct failure *f)
 {
-    const struct opts *o = w->o;
-    bool json = opts_flag(o, "json");
-    uint64_t budget = opts_uint(o, "budget-ms");
-    struct ask_request *r;
+    struct answer *a = answer_of(s);
+    end_line(a);
+    a->exit_code = cmd_fail(a->o->page, "%s", f->message);
+}
+
+static void on_closed(struct sink *s)
+{
+    answer_of(s)->closed = true;
+}
+
+/* ---- the request ---------------------------------------------------------------------------- */
+
+static int answer(struct work *w, struct local *l, const struct buf *text)
+{
+    static const struct sink_ops ops = {.start = on_start,
+                                        .plan = on_plan,
+                                        .token = on_token,
+                                        .done = on_done,
+                                        .fail = on_fail,
+                                        .closed = on_closed};
+    struct answer a = {.sink = {.ops = &ops}, .o = w->o, .json = opts_flag(w->o, "json")};
+    struct request *r = flow_take_request(&l->owner);
+    if (!r)
+        return cmd_fail(w->o->page, "out of memory");
+    r->kind = REQUEST_ASK;
+    r->received_ns = clock_ns();
+    request_set_budget(r, (double)opts_uint(w->o, "budget-ms"));
+    r->input_bytes = text->len;
+    r->ask.text = buf_str(text);
+    r->ask.reply = !opts_flag(w->o, "no-reply");
+    buf_init(&a.reply, (size_t)1 << 22);
+    bool interrupted = local_run(l, r, &a.sink, &a.closed, w->interrupt_fd);
+    if (interrupted)
+        end_line(&a);
+    buf_fini(&a.reply);
+    return interrupted ? CMD_INTERRUPTED : a.exit_code;
+}
+
+static int run(struct work *w, struct ask_pack *p, const struct buf *text)
+{
+    struct local l;
     struct err e = {0};
-    struct ask_opts ao = {.text = buf_str(text),
-                          .text_bytes = text->len,
-                          .no_reply = opts_flag(o, "no-reply"),
-                          .deadline_ns = budget ? clock_ns() + budget * 1000000u : 0,
-                          .event = json ? NULL : show,
-                          .event_ctx = w};
-    if (ask_submit(p->ask, &ao, &r, &e) < 0)
-        return cmd_fail(o->page, "%s", e.msg);
-    int code = ask_wait(r), rc = CMD_OK;
-    if (w->streamed)
-        putchar('\n');
-    if (code < 0)
-        rc = cmd_fail(o->page, "%s", ask_message_of(r));
-    else if (json)
-        rc = print_json(o, r);
-    else if (opts_flag(o, "explain")) {
-        print_clauses(r);
-        explain(r);
-    }
-    if (rc == CMD_OK && fflush(stdout) != 0)
-        rc = cmd_fail(o->page, "cannot write: %m");
-    ask_free(r);
-    return rc;
+    int rc = local_open(&l, &e);
+    l.flow.home = p->table;
+    if (rc == 0)
+        rc = local_lend(&l, p->table->encoder, NULL, p->encoder, &e);
+    if (rc == 0 && p->reply)
+        rc = local_lend(&l, p->table->reply, NULL, p->reply, &e);
+    int exit_code = rc == 0 ? answer(w, &l, text) : cmd_fail(w->o->page, "%s", e.msg);
+    local_close(&l);
+    return exit_code;
 }
 
 int cmd_ask(int argc, const char *const *argv)
@@ -164,11 +237,11 @@ int cmd_ask(int argc, const char *const *argv)
     if (rc == CMD_OK && ask_pack_open(&p, &po, &e) < 0)
         rc = w.interrupted ? CMD_INTERRUPTED : cmd_fail(&page, "%s", e.msg);
     term_progress_end(&w.bar);
-    term_release_interrupt(w.interrupt_fd); /* from now on Ctrl-C ends the program */
     if (rc == CMD_OK) {
-        rc = answer(&w, &p, &text);
+        rc = run(&w, &p, &text);
         ask_pack_close(&p);
     }
+    term_release_interrupt(w.interrupt_fd);
     buf_fini(&text);
     opts_fini(&o);
     return rc;

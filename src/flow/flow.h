@@ -33,7 +33,7 @@ struct prompt_cache;
 struct flow {
     struct registry *registry;
     struct prompt_cache *cache; /* NULL: none */
-    struct pool *pool;          /* for long prompts */
+    struct pool *pool;          /* for long prompts; NULL: the owner's thread prepares them */
     struct home_table *home;    /* words and actions of asks; NULL: none */
 };
 

@@ -552,14 +552,15 @@ static void prepare_on_pool(struct pool_task *t)
 static void prepare(struct generation *g)
 {
     struct failure f;
-    if (g->request->input_bytes <= INLINE_BYTES) { /* microseconds: a thread costs more */
+    struct pool *pool = g->owner->flow->pool;
+    if (!pool || g->request->input_bytes <= INLINE_BYTES) { /* microseconds: a thread costs more */
         g->prepare_rc = prompt_make(&g->prompt, g->request, registry_engine(g->model), &g->error);
         run_prepared(g);
         return;
     }
     g->pool_task.fn = prepare_on_pool;
     g->prepared.fn = on_prepared;
-    if (pool_submit(g->owner->flow->pool, &g->pool_task) == 0)
+    if (pool_submit(pool, &g->pool_task) == 0)
         return;
     failure_of(&f, SHOAL_EBUSY, "too many long prompts are waiting");
     send_failure(g, &f);

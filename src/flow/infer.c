@@ -225,6 +225,7 @@ static void on_model(struct acquire *a, struct registry_model *m)
 {
     struct inference *f = EXECUTOR_OF(a, struct inference, acquire);
     struct request *r = f->request;
+    struct pool *pool = f->owner->flow->pool;
     struct failure why;
     if (!m) {
         inference_close(f);
@@ -240,10 +241,10 @@ static void on_model(struct acquire *a, struct registry_model *m)
     f->pool_task.fn = submit_on_pool;
     if (!f->tasks)
         failure_of(&why, SHOAL_ENOMEM, "out of memory");
-    else if (r->input_bytes <= INLINE_BYTES) { /* a thread would cost more */
+    else if (!pool || r->input_bytes <= INLINE_BYTES) { /* a thread would cost more */
         submit(f, true);
         return;
-    } else if (pool_submit(f->owner->flow->pool, &f->pool_task) == 0)
+    } else if (pool_submit(pool, &f->pool_task) == 0)
         return;
     else
         failure_of(&why, SHOAL_EBUSY, "too many long inputs are waiting");

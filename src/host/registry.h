@@ -3,8 +3,8 @@
  * Asking for a model that is not loaded starts loading it.  When memory runs short, idle models are
  * unloaded to make room.
  *
- * Thread:    any.  The registry has two threads of its own: one loads and unloads, one of low
- *            priority computes hashes.
+ * Thread:    any.  The registry has two threads of its own, unless all engines are lent: one loads
+ *            and unloads, one of low priority computes hashes.
  * Ownership: registry_get gives a reference that registry_put takes back.  The engine stays open
  *            while a reference is held.
  * Failure:   a model that cannot be loaded stays listed with the reason; the others are served. */
@@ -57,6 +57,7 @@ struct registry_slot {
     /* under the registry's lock */
     enum registry_state state;
     bool want_unload, want_load; /* want_load: load it again once it is closed */
+    bool lent;                   /* the engine is the caller's */
     struct shoal_engine *engine;
     void *attached; /* see registry_attach; freed before the engine is closed */
     void (*detach)(void *attached);
@@ -117,6 +118,7 @@ struct registry_opts {
     size_t memory_bytes;     /* limit for all loaded models together; 0: what the machine has */
     uint32_t idle_unload_ms; /* 0: never */
     const char *cache_dir;   /* as in shoal_engine_opts */
+    bool lent_only;          /* no threads: all models come from registry_lend */
     /* Answers kept under the identity `from` belong to `to` from now on.  to NULL: the file was
      * replaced, and they are useless.  Called on a thread of the registry, under its lock; may be
      * NULL. */
@@ -135,6 +137,10 @@ void registry_destroy(struct registry *r);
 /* SHOAL_EINVAL: the name exists already. */
 SHOAL_MUST_CHECK int registry_add(struct registry *r, const struct registry_spec *spec,
                                   struct err *e);
+/* A model whose engine the caller has opened.  It is ready at once, has no identity, and is never
+ * unloaded; the caller closes the engine after registry_destroy.  labels: as in registry_spec. */
+SHOAL_MUST_CHECK int registry_lend(struct registry *r, const char *name, const char *labels,
+                                   struct shoal_engine *engine, struct err *e);
 /* Takes a model out of the list; it is unloaded when its last user leaves. */
 SHOAL_MUST_CHECK int registry_remove(struct registry *r, const char *name, struct err *e);
 /* name NULL: the first model that can do it.  0: *out is loaded, and the caller holds a reference.

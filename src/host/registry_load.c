@@ -39,7 +39,8 @@ static void close_engine(struct registry *r, struct registry_slot *s)
     registry_set_state(s, REGISTRY_UNLOADING);
     registry_detach(s);
     pthread_mutex_unlock(&r->lock);
-    shoal_engine_close(en);
+    if (!s->lent)
+        shoal_engine_close(en);
     pthread_mutex_lock(&r->lock);
     r->used_bytes -= s->bytes;
     s->bytes = 0;

@@ -78,9 +78,12 @@ int registry_create(struct registry **out, const struct registry_opts *o, struct
         registry_destroy(r);
         return err_set(e, SHOAL_ENOMEM, "model registry");
     }
-    int rc = thread_create(&r->load_thread, "registry", registry_load_main, r, e);
-    r->has_load_thread = rc == 0;
-    if (rc == 0) {
+    int rc = 0;
+    if (!o->lent_only) {
+        rc = thread_create(&r->load_thread, "registry", registry_load_main, r, e);
+        r->has_load_thread = rc == 0;
+    }
+    if (rc == 0 && !o->lent_only) {
         rc = thread_create(&r->hash_thread, "identity", registry_hash_main, r, e);
         r->has_hash_thread = rc == 0;
     }
@@ -114,7 +117,8 @@ void registry_destroy(struct registry *r)
         struct registry_slot *s = r->slots;
         r->slots = s->next;
         registry_detach(s);
-        shoal_engine_close(s->engine);
+        if (!s->lent)
+            shoal_engine_close(s->engine);
         registry_slot_free(s);
     }
     mem_free(r->cache_dir);
@@ -181,7 +185,21 @@ static void start_loading(struct registry_slot *s)
         registry_set_state(s, REGISTRY_LOADING);
 }
 
-int registry_add(struct registry *r, const struct registry_spec *spec, struct err *e)
+static void set_lent(struct registry_slot *s, struct shoal_engine *engine)
+{
+    struct shoal_engine_info info = {.size = sizeof(info)};
+    shoal_engine_info(engine, &info);
+    s->lent = s->spec.pinned = true;
+    s->engine = engine;
+    s->kinds = info.kinds;
+    s->n_ctx = info.n_ctx;
+    s->load_ms = info.load_ms;
+    registry_set_state(s, REGISTRY_READY);
+}
+
+/* lent: the engine that the caller has opened, or NULL. */
+static int add(struct registry *r, const struct registry_spec *spec, struct shoal_engine *lent,
+               struct err *e)
 {
     struct registry_model *m = mem_zalloc(sizeof(*m));
     struct stat st;
@@ -202,6 +220,8 @@ int registry_add(struct registry *r, const struct registry_spec *spec, struct er
         rc = err_set(e, SHOAL_EINVAL, "there is a model named %s already", spec->name);
     else if (!(m->slot = find_slot(r, spec)))
         rc = err_set(e, SHOAL_ENOMEM, "model");
+    else if (lent && m->slot->n_names > 0)
+        rc = err_set(e, SHOAL_EINVAL, "%s is the path of another model", spec->name);
     if (rc == 0) {
         struct registry_model **at = &r->list;
         while (*at)
@@ -212,7 +232,9 @@ int registry_add(struct registry *r, const struct registry_spec *spec, struct er
         if (spec->pinned &&
             (m->slot->state == REGISTRY_UNLOADED || m->slot->state == REGISTRY_UNLOADING))
             start_loading(m->slot);
-        if (m->slot->created_s == 0 && stat(m->slot->path, &st) == 0)
+        if (lent)
+            set_lent(m->slot, lent);
+        else if (m->slot->created_s == 0 && stat(m->slot->path, &st) == 0)
             m->slot->created_s = (uint64_t)st.st_mtim.tv_sec;
         registry_changed(r);
         pthread_cond_signal(&r->work);
@@ -221,6 +243,18 @@ int registry_add(struct registry *r, const struct registry_spec *spec, struct er
     if (rc < 0)
         registry_model_free(m);
     return rc;
+}
+
+int registry_add(struct registry *r, const struct registry_spec *spec, struct err *e)
+{
+    return add(r, spec, NULL, e);
+}
+
+int registry_lend(struct registry *r, const char *name, const char *labels,
+                  struct shoal_engine *engine, struct err *e)
+{
+    const struct registry_spec spec = {.name = name, .path = name, .labels = labels};
+    return add(r, &spec, engine, e);
 }
 
 int registry_check(const struct registry_model *m, enum shoal_kind kind, struct err *e)
@@ -348,7 +382,7 @@ static int change(struct registry *r, const char *name, enum change what, struct
         if (s->state != REGISTRY_READY)
             start_loading(s);
     } else if (s && what == CHANGE_UNLOAD) {
-        s->want_unload = s->state == REGISTRY_READY;
+        s->want_unload = s->state == REGISTRY_READY && !s->lent;
     } else if (s) {
         m->gone = true;
         registry_changed(r);

@@ -10,18 +10,18 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/executor_queue.h"
 #include "base/log.h"
 #include "flow/generate.h"
 #include "flow/infer.h"
 #include "flow/pool.h"
 #include "host/prompt_cache.h"
 #include "host/registry.h"
-#include "support/plain_owner.h"
 
 #define MAX_TURNS 300 /* each waits up to a second */
 
 static struct {
-    struct plain_owner owner;
+    struct executor_queue owner;
     struct flow flow;
     struct flow_owner requests;
 } site;
@@ -154,7 +154,7 @@ static struct request *prompt(const char *text, uint32_t max_tokens)
 static void run_until_closed(struct recorder *r)
 {
     for (int i = 0; i < MAX_TURNS && r->n_closed == 0; i++)
-        plain_owner_turn(&site.owner);
+        executor_queue_turn(&site.owner, 1000);
     assert_int_equal(r->n_closed, 1);
     assert_null(r->sink.job);
     assert_int_equal(site.requests.n_jobs, 0);
@@ -366,7 +366,7 @@ static void test_a_full_sink_is_left_alone(void **state)
     r->full = true;
     generate_run(&site.requests, prompt("count to ten", 5), &r->sink);
     for (int i = 0; i < 2; i++)
-        plain_owner_turn(&site.owner);
+        executor_queue_turn(&site.owner, 1000);
     assert_int_equal(r->n_tokens + r->n_done + r->n_closed, 0);
     r->full = false;
     flow_resume(&r->sink);
@@ -423,8 +423,9 @@ static int open_site(void **state)
     struct err e = {0};
     (void)state;
     log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    plain_owner_init(&site.owner);
-    int rc = registry_create(&site.flow.registry, &ro, &e);
+    int rc = executor_queue_init(&site.owner, &e);
+    if (rc == 0)
+        rc = registry_create(&site.flow.registry, &ro, &e);
     if (rc == 0)
         rc = pool_create(&site.flow.pool, 1, 16, &e);
     if (rc == 0)
@@ -447,7 +448,7 @@ static int close_site(void **state)
     registry_destroy(site.flow.registry);
     prompt_cache_destroy(site.flow.cache);
     flow_owner_fini(&site.requests);
-    plain_owner_fini(&site.owner);
+    executor_queue_fini(&site.owner);
     return 0;
 }
 

@@ -226,12 +226,52 @@ static void test_a_model_is_its_bytes(void **state)
     rmdir(dir);
 }
 
+static void test_lent_engines(void **state)
+{
+    const struct registry_opts o = {.lent_only = true};
+    const struct shoal_engine_opts eo = {
+        .size = sizeof(eo), .n_ctx = 64, .max_tasks = 1, .cache_dir = ""};
+    struct shoal_engine *engine;
+    struct registry_model *m;
+    struct registry *r;
+    struct err e = {0};
+    (void)state;
+    assert_int_equal(shoal_engine_open(&engine, PATH, &eo, &e), 0);
+    assert_int_equal(registry_create(&r, &o, &e), 0);
+    assert_int_equal(registry_lend(r, "a", "set", engine, &e), 0);
+    assert_int_equal(registry_lend(r, "a", NULL, engine, &e), SHOAL_EINVAL);
+    assert_true(registry_ready(r));
+    assert_int_equal(registry_get(r, NULL, SHOAL_KIND_GENERATE, &m, NULL, &e), 0);
+    assert_ptr_equal(registry_engine(m), engine);
+    assert_string_equal(m->labels, "set");
+    assert_string_equal(registry_identity(m)->version, ""); /* whose file it is nobody knows */
+    assert_null(registry_sum(m));
+    registry_put(m);
+    assert_int_equal(registry_get(r, "a", SHOAL_KIND_EMBED, &m, NULL, &e), SHOAL_EINVAL);
+    assert_int_equal(registry_unload(r, "a", &e), 0); /* does nothing */
+    assert_int_equal(registry_get(r, "a", SHOAL_KIND_GENERATE, &m, NULL, &e), 0);
+    registry_put(m);
+    registry_destroy(r);
+    shoal_engine_close(engine); /* still open */
+
+    const struct registry_opts threads = {.cache_dir = ""}; /* beside models that are loaded */
+    assert_int_equal(shoal_engine_open(&engine, PATH, &eo, &e), 0);
+    assert_int_equal(registry_create(&r, &threads, &e), 0);
+    assert_int_equal(registry_lend(r, "a", NULL, engine, &e), 0);
+    assert_int_equal(registry_remove(r, "a", &e), 0);
+    enum registry_state s;
+    assert_false(registry_state(r, "a", &s));
+    registry_destroy(r);
+    shoal_engine_close(engine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_request_while_unloading_waits),
         cmocka_unit_test(test_load_while_unloading_loads),
         cmocka_unit_test(test_a_model_is_its_bytes),
+        cmocka_unit_test(test_lent_engines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
