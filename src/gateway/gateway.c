@@ -123,7 +123,7 @@ static void on_reload(struct executor_task *t)
 
 static int open_tls(struct tls_server **out, const struct gw_config *c, struct err *e)
 {
-    struct tls_opts o = {c->tls_cert, c->tls_key, c->tls_client_ca};
+    struct tls_opts o = {.cert = c->tls_cert, .key = c->tls_key, .ca = c->tls_client_ca};
     return tls_server_open(out, &o, e);
 }
 

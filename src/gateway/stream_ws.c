@@ -222,7 +222,6 @@ static void start(struct session *s, struct stream_ws_message *m)
                                .n_headers = n,
                                .body = "",
                                .peer = s->peer,
-                               .peer_name = "",
                                .protocol = "websocket",
                                .received_ns = loop_now(s->gl->loop),
                                .server = s->gl->http,

@@ -21,6 +21,7 @@ struct loop;
 struct peer;
 struct peers;
 struct peers_limits;
+struct tls_peer;
 
 struct http_header { /* in requests both are NUL-terminated and the name is in lower case */
     const char *name, *value;
@@ -43,9 +44,9 @@ struct http_req {
     size_t n_headers;
     const char *body; /* NUL-terminated; body_bytes does not count the NUL */
     size_t body_bytes;
-    const char *peer;      /* address of the client, or "unix" */
-    const char *peer_name; /* from its certificate, or "" */
-    const char *protocol;  /* "http/1.1", "h2" */
+    const char *peer;                 /* address of the client, or "unix" */
+    const struct tls_peer *peer_cert; /* its verified certificate (net/tls.h); NULL: plain */
+    const char *protocol;             /* "http/1.1", "h2" */
     enum http_via via;
     bool secure, head, websocket;
     bool more;            /* early: the body is not complete yet */

@@ -391,7 +391,7 @@ static void fill_request(struct h1 *h)
                                .n_headers = h->n_headers,
                                .body = "",
                                .peer = c->peer,
-                               .peer_name = sock_peer_name(&c->sock),
+                               .peer_cert = sock_peer(&c->sock),
                                .protocol = "http/1.1",
                                .via = c->via,
                                .secure = c->secure,

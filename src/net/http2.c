@@ -424,7 +424,7 @@ static void fill_request(struct h2_stream *s)
                                .n_headers = list_headers(s),
                                .body = "",
                                .peer = c->peer,
-                               .peer_name = sock_peer_name(&c->sock),
+                               .peer_cert = sock_peer(&c->sock),
                                .protocol = "h2",
                                .via = c->via,
                                .secure = c->secure,

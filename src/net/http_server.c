@@ -278,7 +278,13 @@ static int adopt(struct http_server *s, int fd, enum http_via via, struct tls_se
     c->timer.fn = on_timer;
     c->free.fn = conn_free;
     name_peer(c, ss, n);
-    int rc = sock_init(&c->sock, s->loop, fd, tls, &sock_callbacks, s->scratch, s->n_scratch, e);
+    struct tls_conn *secured = NULL;
+    int rc = tls ? tls_conn_accept(&secured, tls, fd, e) : 0;
+    if (rc < 0)
+        close(fd);
+    else
+        rc =
+            sock_init(&c->sock, s->loop, fd, secured, &sock_callbacks, s->scratch, s->n_scratch, e);
     if (rc < 0) {
         peers_leave(c->account);
         mem_free(c);

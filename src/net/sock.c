@@ -18,12 +18,14 @@ static void on_io(struct loop_io *io, uint32_t events);
 static void on_flush(struct executor_task *t);
 static void on_again(struct executor_task *t);
 
-int sock_init(struct sock *s, struct loop *l, int fd, struct tls_server *tls,
+int sock_init(struct sock *s, struct loop *l, int fd, struct tls_conn *tls,
               const struct sock_ops *ops, char *scratch, size_t n_scratch, struct err *e)
 {
     *s = (struct sock){.loop = l,
                        .io = {.fd = fd, .fn = on_io},
                        .ops = ops,
+                       .tls = tls,
+                       .handshaking = tls != NULL,
                        .scratch = scratch,
                        .n_scratch = n_scratch,
                        .flush = {.fn = on_flush},
@@ -31,13 +33,8 @@ int sock_init(struct sock *s, struct loop *l, int fd, struct tls_server *tls,
                        .progress_ns = loop_now(l)};
     buf_init(&s->in, MAX_IN_BYTES);
     buf_init(&s->out, MAX_OUT_BYTES);
-    int rc = 0;
-    if (tls) {
-        rc = tls_conn_create(&s->tls, tls, fd, e);
-        s->handshaking = true;
-    }
-    if (rc == 0)
-        rc = loop_io_add(l, &s->io, EPOLLIN | EPOLLRDHUP, e);
+    uint32_t begins = tls && tls_conn_wants_write(tls) ? EPOLLOUT : 0;
+    int rc = loop_io_add(l, &s->io, EPOLLIN | EPOLLRDHUP | begins, e);
     if (rc < 0) {
         tls_conn_destroy(s->tls);
         close(fd);
@@ -96,9 +93,12 @@ static ssize_t read_some(struct sock *s)
     do {
         n = recv(s->io.fd, s->scratch, s->n_scratch, 0);
     } while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return errno == EAGAIN || errno == EWOULDBLOCK ? SHOAL_EBUSY : SHOAL_EIO;
-    return n;
+    if (n >= 0)
+        return n;
+    if (errno == EAGAIN || errno == EWOULDBLOCK)
+        return SHOAL_EBUSY;
+    s->failure = errno;
+    return SHOAL_EIO;
 }
 
 static ssize_t write_some(struct sock *s, const char *p, size_t n)
@@ -109,9 +109,12 @@ static ssize_t write_some(struct sock *s, const char *p, size_t n)
     do {
         k = send(s->io.fd, p, n, MSG_NOSIGNAL);
     } while (k < 0 && errno == EINTR);
-    if (k < 0)
-        return errno == EAGAIN || errno == EWOULDBLOCK ? SHOAL_EBUSY : SHOAL_EIO;
-    return k;
+    if (k >= 0)
+        return k;
+    if (errno == EAGAIN || errno == EWOULDBLOCK)
+        return SHOAL_EBUSY;
+    s->failure = errno;
+    return SHOAL_EIO;
 }
 
 /* ---- in ---- */
@@ -313,10 +316,10 @@ static void on_io(struct loop_io *io, uint32_t events)
     if (s->dead)
         return;
     if (s->handshaking) {
-        if (events & (EPOLLERR | EPOLLHUP))
+        if ((events & (EPOLLERR | EPOLLHUP)) && !(events & EPOLLIN))
             die(s, SHOAL_EIO);
         else
-            handshake(s);
+            handshake(s); /* the peer's last words may say why it hung up */
         return;
     }
     if ((events & EPOLLOUT) && !s->dead)
@@ -333,7 +336,13 @@ static void on_io(struct loop_io *io, uint32_t events)
         read_in(s);
 }
 
-const char *sock_peer_name(const struct sock *s)
+const struct tls_peer *sock_peer(const struct sock *s)
 {
-    return s->tls ? tls_conn_peer(s->tls) : "";
+    return s->tls && !s->handshaking ? tls_conn_peer(s->tls) : NULL;
+}
+
+const char *sock_why(const struct sock *s)
+{
+    const char *why = s->tls ? tls_conn_why(s->tls) : "";
+    return why[0] ? why : s->failure ? strerror(s->failure) : "";
 }

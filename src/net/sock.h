@@ -4,9 +4,9 @@
  * that is not consumed is kept and passed again; if too much is kept, reading stops.
  *
  * Thread:    the loop's.
- * Ownership: init takes the descriptor, fini closes it.  A sock is embedded in its owner's struct,
- *            which must be freed with loop_later, never inside a callback.
- * Failure:   after closed() there are no more callbacks, and writes are dropped. */
+ * Ownership: init takes the descriptor and the TLS state, fini closes both.  A sock is embedded in
+ * its owner's struct, which must be freed with loop_later, never inside a callback. Failure: after
+ * closed() there are no more callbacks, and writes are dropped. */
 #ifndef SHOAL_NET_SOCK_H
 #define SHOAL_NET_SOCK_H
 
@@ -15,7 +15,7 @@
 
 struct sock;
 struct tls_conn;
-struct tls_server;
+struct tls_peer;
 
 struct sock_ops {
     /* n bytes are available; returns how many were consumed. */
@@ -42,6 +42,7 @@ struct sock {
     struct executor_task flush, again;
     bool read_off, dead, finishing, blocked, handshaking;
     bool linger, lingering, eof;
+    int failure;          /* errno of the read or write that failed; 0: none */
     uint64_t progress_ns; /* when the kernel last accepted bytes */
     size_t want; /* the owner needs this many bytes at once: reading continues until they are
                   * available */
@@ -49,7 +50,8 @@ struct sock {
 
 #define SOCK_MAX_KEPT ((size_t)64 << 10)
 
-SHOAL_MUST_CHECK int sock_init(struct sock *s, struct loop *l, int fd, struct tls_server *tls,
+/* Takes the descriptor and tls (NULL: plain), also if it fails. */
+SHOAL_MUST_CHECK int sock_init(struct sock *s, struct loop *l, int fd, struct tls_conn *tls,
                                const struct sock_ops *ops, char *scratch, size_t n_scratch,
                                struct err *e);
 void sock_fini(struct sock *s);
@@ -66,7 +68,9 @@ void sock_again(struct sock *s);
 void sock_finish(struct sock *s, bool linger);
 /* Closes at once; closed() follows in this turn unless it was called before. */
 void sock_break(struct sock *s);
-/* The name in the client's certificate, "" if it has none. */
-const char *sock_peer_name(const struct sock *s);
+/* The peer's certificate; NULL: plain, or the handshake is not done. */
+const struct tls_peer *sock_peer(const struct sock *s);
+/* Why the connection failed, for people; "" if nothing is known. */
+const char *sock_why(const struct sock *s);
 
 #endif

@@ -1,25 +1,58 @@
 /* tls.c - see tls.h. */
 #include "net/tls.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 
-struct tls_server {
+#define SESSION_S 3600L /* a session is resumed for an hour at most */
+
+enum { FILE_CERT, FILE_KEY, FILE_CA, FILE_CRL, N_FILES };
+
+struct stamp { /* changes when a file does */
+    dev_t device;
+    ino_t inode;
+    off_t bytes;
+    struct timespec modified;
+};
+
+struct side { /* what servers and clients have in common */
+    bool client, reload;
+    char *paths[N_FILES]; /* NULL: not used */
+    pthread_mutex_t lock; /* of everything below */
+    struct stamp seen[N_FILES];
     SSL_CTX *ctx;
+};
+
+struct tls_server {
+    struct side side;
+};
+
+struct tls_client {
+    struct side side;
 };
 
 struct tls_conn {
     SSL *ssl;
     bool wants_write;
-    char protocol[16], peer[128];
+    char protocol[16];
+    struct tls_peer peer;
+    char why[256];
 };
+
+/* ---- files ---- */
 
 static int fail(struct err *e, int code, const char *what, const char *path)
 {
@@ -46,36 +79,220 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *n
     return SSL_TLSEXT_ERR_OK;
 }
 
+static void common_name(char *out, size_t cap, X509 *cert)
+{
+    X509_NAME *subject = X509_get_subject_name(cert);
+    int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+    unsigned char *text = NULL;
+    out[0] = '\0';
+    if (at < 0)
+        return;
+    int n = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+    /* A name with a NUL would be cut, and then be somebody else's. */
+    if (n > 0 && (size_t)n < cap && !memchr(text, '\0', (size_t)n)) {
+        memcpy(out, text, (size_t)n);
+        out[n] = '\0';
+    }
+    OPENSSL_free(text);
+}
+
+static void date_text(char *out, size_t cap, const ASN1_TIME *t)
+{
+    struct tm tm;
+    if (ASN1_TIME_to_tm(t, &tm) != 1 || strftime(out, cap, "%Y-%m-%d %H:%M UTC", &tm) == 0)
+        snprintf(out, cap, "an unreadable date");
+}
+
+/* What is wrong with the dates of a certificate; false: nothing. */
+static bool is_out_of_date(char *out, size_t cap, X509 *cert)
+{
+    char name[128], date[40];
+    common_name(name, sizeof(name), cert);
+    if (X509_cmp_current_time(X509_get0_notAfter(cert)) <= 0) {
+        date_text(date, sizeof(date), X509_get0_notAfter(cert));
+        snprintf(out, cap, "the certificate of %s expired on %s", name, date);
+        return true;
+    }
+    if (X509_cmp_current_time(X509_get0_notBefore(cert)) > 0) {
+        date_text(date, sizeof(date), X509_get0_notBefore(cert));
+        snprintf(out, cap, "the certificate of %s is not valid before %s: compare the clocks", name,
+                 date);
+        return true;
+    }
+    return false;
+}
+
+/* Notes why a certificate is refused; OpenSSL has decided already. */
+static int on_verify(int ok, X509_STORE_CTX *store)
+{
+    SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+    struct tls_conn *c = ssl ? SSL_get_app_data(ssl) : NULL;
+    X509 *cert = X509_STORE_CTX_get_current_cert(store);
+    int why = X509_STORE_CTX_get_error(store);
+    char name[128] = "the peer";
+    if (ok || !c || !cert || c->why[0])
+        return ok;
+    if ((why == X509_V_ERR_CERT_HAS_EXPIRED || why == X509_V_ERR_CERT_NOT_YET_VALID) &&
+        is_out_of_date(c->why, sizeof(c->why), cert))
+        return ok;
+    common_name(name, sizeof(name), cert);
+    if (why == X509_V_ERR_CERT_REVOKED)
+        snprintf(c->why, sizeof(c->why), "the certificate of %s is revoked", name);
+    else if (why == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
+             why == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
+             why == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
+             why == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE ||
+             why == X509_V_ERR_CERT_SIGNATURE_FAILURE)
+        snprintf(c->why, sizeof(c->why), "the certificate of %s is not signed by our CA", name);
+    else
+        snprintf(c->why, sizeof(c->why), "the certificate of %s is refused: %s", name,
+                 X509_verify_cert_error_string(why));
+    return ok;
+}
+
+static int use_identity(SSL_CTX *ctx, const struct side *s, struct err *e)
+{
+    const char *cert = s->paths[FILE_CERT], *key = s->paths[FILE_KEY];
+    char why[256];
+    if (!cert)
+        return 0;
+    if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
+        return fail(e, SHOAL_EFORMAT, "certificate", cert);
+    if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1)
+        return fail(e, SHOAL_EFORMAT, "private key", key);
+    if (SSL_CTX_check_private_key(ctx) != 1)
+        return fail(e, SHOAL_EFORMAT, "the private key does not belong to the certificate", cert);
+    if (s->client && is_out_of_date(why, sizeof(why), SSL_CTX_get0_certificate(ctx)))
+        return err_set(e, SHOAL_EINVAL, "%s: %s", cert, why);
+    return 0;
+}
+
+static int use_trust(SSL_CTX *ctx, const struct side *s, struct err *e)
+{
+    const char *ca = s->paths[FILE_CA], *crl = s->paths[FILE_CRL];
+    X509_STORE *store = SSL_CTX_get_cert_store(ctx);
+    if (ca && SSL_CTX_load_verify_locations(ctx, ca, NULL) != 1)
+        return fail(e, SHOAL_EFORMAT, "certificates of peers", ca);
+    if (!ca && s->client && SSL_CTX_set_default_verify_paths(ctx) != 1)
+        return fail(e, SHOAL_EIO, "the system's certificates", "");
+    if (ca && !s->client)
+        SSL_CTX_set_client_CA_list(ctx, SSL_load_client_CA_file(ca));
+    if (ca || s->client)
+        SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, on_verify);
+    if (crl) {
+        X509_LOOKUP *from = X509_STORE_add_lookup(store, X509_LOOKUP_file());
+        if (!from || X509_load_crl_file(from, crl, X509_FILETYPE_PEM) < 1)
+            return fail(e, SHOAL_EFORMAT, "revocation list", crl);
+        X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
+    }
+    ERR_clear_error();
+    return 0;
+}
+
+static int build(SSL_CTX **out, const struct side *s, struct err *e)
+{
+    SSL_CTX *ctx = SSL_CTX_new(s->client ? TLS_client_method() : TLS_server_method());
+    *out = NULL;
+    if (!ctx)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the TLS context");
+    SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION);
+    SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                              SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_timeout(ctx, SESSION_S);
+    if (s->client) {
+        SSL_CTX_set_alpn_protos(ctx, (const unsigned char *)"\x02h2", 3);
+    } else {
+        SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, NULL);
+        SSL_CTX_set_session_id_context(ctx, (const unsigned char *)"shoal", 5);
+    }
+    int rc = use_identity(ctx, s, e);
+    if (rc == 0)
+        rc = use_trust(ctx, s, e);
+    if (rc < 0) {
+        SSL_CTX_free(ctx);
+        return rc;
+    }
+    *out = ctx;
+    return 0;
+}
+
+static bool look_at_files(struct side *s)
+{
+    bool changed = false;
+    for (int i = 0; i < N_FILES; i++) {
+        struct stat st;
+        struct stamp now = {0};
+        if (!s->paths[i])
+            continue;
+        if (stat(s->paths[i], &st) == 0)
+            now = (struct stamp){st.st_dev, st.st_ino, st.st_size, st.st_mtim};
+        struct stamp *was = &s->seen[i];
+        changed |= now.device != was->device || now.inode != was->inode ||
+                   now.bytes != was->bytes || now.modified.tv_sec != was->modified.tv_sec ||
+                   now.modified.tv_nsec != was->modified.tv_nsec;
+        *was = now;
+    }
+    return changed;
+}
+
+static void side_fini(struct side *s)
+{
+    SSL_CTX_free(s->ctx);
+    for (int i = 0; i < N_FILES; i++)
+        mem_free(s->paths[i]);
+    pthread_mutex_destroy(&s->lock);
+}
+
+static int side_init(struct side *s, bool client, const struct tls_opts *o, struct err *e)
+{
+    const char *paths[N_FILES] = {o->cert, o->key, o->ca, o->crl};
+    *s = (struct side){.client = client, .reload = o->reload};
+    pthread_mutex_init(&s->lock, NULL);
+    int rc = 0;
+    if ((o->cert == NULL) != (o->key == NULL) || (!o->cert && !client))
+        rc = err_set(e, SHOAL_EINVAL, "TLS needs a certificate and its private key");
+    for (int i = 0; rc == 0 && i < N_FILES; i++)
+        if (paths[i] && !(s->paths[i] = mem_strdup(paths[i])))
+            rc = err_set(e, SHOAL_ENOMEM, "out of memory for the TLS context");
+    if (rc == 0) {
+        (void)look_at_files(s); /* before they are read: a change while we read is seen later */
+        rc = build(&s->ctx, s, e);
+    }
+    if (rc < 0)
+        side_fini(s);
+    return rc;
+}
+
+/* The context for a new connection; SSL_CTX_free it. */
+static SSL_CTX *side_take(struct side *s)
+{
+    struct err e = {0};
+    SSL_CTX *next;
+    pthread_mutex_lock(&s->lock);
+    if (s->reload && look_at_files(s)) {
+        if (build(&next, s, &e) == 0) {
+            SSL_CTX_free(s->ctx);
+            s->ctx = next;
+            log_info("tls", "certificates read again cert=%s",
+                     s->paths[FILE_CERT] ? s->paths[FILE_CERT] : "");
+        } else {
+            log_warn("tls", "changed certificates are not used yet: %s", e.msg);
+        }
+    }
+    SSL_CTX *ctx = s->ctx;
+    SSL_CTX_up_ref(ctx);
+    pthread_mutex_unlock(&s->lock);
+    return ctx;
+}
+
 int tls_server_open(struct tls_server **out, const struct tls_opts *o, struct err *e)
 {
     struct tls_server *t = mem_zalloc(sizeof(*t));
-    int rc = 0;
     *out = NULL;
-    if (t)
-        t->ctx = SSL_CTX_new(TLS_server_method());
-    if (!t || !t->ctx) {
-        mem_free(t);
-        return err_set(e, SHOAL_ENOMEM, "out of memory for the TLS context");
-    }
-    SSL_CTX_set_min_proto_version(t->ctx, TLS1_3_VERSION);
-    SSL_CTX_set_mode(t->ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                                 SSL_MODE_RELEASE_BUFFERS);
-    SSL_CTX_set_alpn_select_cb(t->ctx, choose_protocol, NULL);
-    SSL_CTX_set_session_id_context(t->ctx, (const unsigned char *)"shoal", 5);
-    if (SSL_CTX_use_certificate_chain_file(t->ctx, o->cert) != 1)
-        rc = fail(e, SHOAL_EFORMAT, "certificate", o->cert);
-    else if (SSL_CTX_use_PrivateKey_file(t->ctx, o->key, SSL_FILETYPE_PEM) != 1)
-        rc = fail(e, SHOAL_EFORMAT, "private key", o->key);
-    else if (SSL_CTX_check_private_key(t->ctx) != 1)
-        rc = fail(e, SHOAL_EFORMAT, "the private key does not belong to the certificate", o->cert);
-    if (rc == 0 && o->ca) {
-        if (SSL_CTX_load_verify_locations(t->ctx, o->ca, NULL) != 1)
-            rc = fail(e, SHOAL_EFORMAT, "certificates of clients", o->ca);
-        SSL_CTX_set_client_CA_list(t->ctx, SSL_load_client_CA_file(o->ca));
-        SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
-    }
+    int rc = t ? side_init(&t->side, false, o, e)
+               : err_set(e, SHOAL_ENOMEM, "out of memory for the TLS context");
     if (rc < 0) {
-        tls_server_close(t);
+        mem_free(t);
         return rc;
     }
     *out = t;
@@ -86,22 +303,79 @@ void tls_server_close(struct tls_server *t)
 {
     if (!t)
         return;
-    SSL_CTX_free(t->ctx);
+    side_fini(&t->side);
     mem_free(t);
 }
 
-int tls_conn_create(struct tls_conn **out, struct tls_server *t, int fd, struct err *e)
+int tls_client_open(struct tls_client **out, const struct tls_opts *o, struct err *e)
+{
+    struct tls_client *t = mem_zalloc(sizeof(*t));
+    *out = NULL;
+    int rc = t ? side_init(&t->side, true, o, e)
+               : err_set(e, SHOAL_ENOMEM, "out of memory for the TLS context");
+    if (rc < 0) {
+        mem_free(t);
+        return rc;
+    }
+    *out = t;
+    return 0;
+}
+
+void tls_client_close(struct tls_client *t)
+{
+    if (!t)
+        return;
+    side_fini(&t->side);
+    mem_free(t);
+}
+
+/* ---- connections ---- */
+
+static int conn_create(struct tls_conn **out, struct side *s, int fd, struct err *e)
 {
     struct tls_conn *c = mem_zalloc(sizeof(*c));
+    SSL_CTX *ctx = side_take(s);
     *out = NULL;
     if (c)
-        c->ssl = SSL_new(t->ctx);
+        c->ssl = SSL_new(ctx); /* holds the context from here on */
+    SSL_CTX_free(ctx);
     if (!c || !c->ssl || SSL_set_fd(c->ssl, fd) != 1) {
         tls_conn_destroy(c);
         return err_set(e, SHOAL_ENOMEM, "out of memory for a TLS connection");
     }
-    SSL_set_accept_state(c->ssl);
+    SSL_set_app_data(c->ssl, c);
     *out = c;
+    return 0;
+}
+
+int tls_conn_accept(struct tls_conn **out, struct tls_server *t, int fd, struct err *e)
+{
+    int rc = conn_create(out, &t->side, fd, e);
+    if (rc == 0)
+        SSL_set_accept_state((*out)->ssl);
+    return rc;
+}
+
+int tls_conn_connect(struct tls_conn **out, struct tls_client *t, int fd, const char *host,
+                     struct err *e)
+{
+    int rc = conn_create(out, &t->side, fd, e);
+    if (rc < 0)
+        return rc;
+    struct tls_conn *c = *out;
+    unsigned char address[16];
+    bool is_address =
+        host && (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1);
+    SSL_set_connect_state(c->ssl);
+    c->wants_write = true; /* the client begins */
+    if ((is_address && X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(c->ssl), host) != 1) ||
+        (host && !is_address &&
+         (SSL_set1_host(c->ssl, host) != 1 || SSL_set_tlsext_host_name(c->ssl, host) != 1))) {
+        tls_conn_destroy(c);
+        *out = NULL;
+        ERR_clear_error();
+        return err_set(e, SHOAL_EINVAL, "%s is no host name for TLS", host);
+    }
     return 0;
 }
 
@@ -113,21 +387,88 @@ void tls_conn_destroy(struct tls_conn *c)
     mem_free(c);
 }
 
+/* Alerts of a peer that refuses our certificate, in words. */
+static const char *refusal(int reason)
+{
+    switch (reason) {
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+        return "it expired, or a clock is wrong";
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
+        return "it is revoked";
+    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+        return "another CA signed it";
+    case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
+        return "we sent none";
+    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
+        return "it does not suit the peer";
+    default:
+        return NULL;
+    }
+}
+
 /* Result of a failed call: EBUSY, 0 (end of input) or EIO. */
 static int outcome(struct tls_conn *c, int ret)
 {
-    int why = SSL_get_error(c->ssl, ret);
+    int why = SSL_get_error(c->ssl, ret), os = errno;
     c->wants_write = why == SSL_ERROR_WANT_WRITE;
+    if (why == SSL_ERROR_SSL && !c->why[0]) {
+        unsigned long n = ERR_peek_error();
+        const char *text = ERR_reason_error_string(n), *refused = refusal(ERR_GET_REASON(n));
+        if (refused)
+            snprintf(c->why, sizeof(c->why), "the peer refused our certificate: %s", refused);
+        else
+            snprintf(c->why, sizeof(c->why), "TLS: %s", text ? text : "unknown error");
+    } else if (why == SSL_ERROR_SYSCALL && !c->why[0] && os) {
+        snprintf(c->why, sizeof(c->why), "%s", strerror(os));
+    }
     ERR_clear_error(); /* the error queue belongs to the thread, not to the connection */
     if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)
         return SHOAL_EBUSY;
     return why == SSL_ERROR_ZERO_RETURN ? 0 : SHOAL_EIO;
 }
 
+/* Names that could be read as two are left out. */
+static void read_uris(char *out, size_t cap, X509 *cert)
+{
+    GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
+    size_t at = 0;
+    for (int i = 0; names && i < sk_GENERAL_NAME_num(names); i++) {
+        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+        if (name->type != GEN_URI)
+            continue;
+        const char *p = (const char *)ASN1_STRING_get0_data(name->d.uniformResourceIdentifier);
+        size_t n = (size_t)ASN1_STRING_length(name->d.uniformResourceIdentifier), k = 0;
+        while (k < n && p[k] > ' ' && p[k] < 127)
+            k++;
+        if (k == 0 || k < n || at + n + 2 > cap)
+            continue;
+        if (at > 0)
+            out[at++] = ' ';
+        memcpy(out + at, p, n);
+        at += n;
+    }
+    out[at] = '\0';
+    GENERAL_NAMES_free(names);
+}
+
+static void read_peer(struct tls_peer *out, X509 *cert)
+{
+    const ASN1_INTEGER *serial = X509_get0_serialNumber(cert);
+    const unsigned char *p = ASN1_STRING_get0_data(serial);
+    int n = ASN1_STRING_length(serial);
+    common_name(out->name, sizeof(out->name), cert);
+    read_uris(out->uris, sizeof(out->uris), cert);
+    for (int i = 0; i < n && (size_t)i * 2 + 3 <= sizeof(out->serial); i++)
+        snprintf(out->serial + i * 2, 3, "%02X", p[i]);
+}
+
 int tls_conn_handshake(struct tls_conn *c)
 {
     const unsigned char *p = NULL;
     unsigned n = 0;
+    errno = 0;
     int ret = SSL_do_handshake(c->ssl);
     if (ret != 1) {
         int rc = outcome(c, ret);
@@ -138,20 +479,21 @@ int tls_conn_handshake(struct tls_conn *c)
     if (n < sizeof(c->protocol) && n > 0)
         memcpy(c->protocol, p, n);
     X509 *cert = SSL_get0_peer_certificate(c->ssl);
-    if (cert)
-        X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName, c->peer,
-                                  sizeof(c->peer));
+    if (cert && SSL_get_verify_mode(c->ssl) != SSL_VERIFY_NONE)
+        read_peer(&c->peer, cert);
     return 0;
 }
 
 ssize_t tls_conn_read(struct tls_conn *c, void *p, size_t n)
 {
+    errno = 0;
     int ret = SSL_read(c->ssl, p, n < INT_MAX ? (int)n : INT_MAX);
     return ret > 0 ? ret : outcome(c, ret);
 }
 
 ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n)
 {
+    errno = 0;
     int ret = SSL_write(c->ssl, p, n < INT_MAX ? (int)n : INT_MAX);
     if (ret > 0)
         return ret;
@@ -175,7 +517,12 @@ const char *tls_conn_protocol(const struct tls_conn *c)
     return c->protocol;
 }
 
-const char *tls_conn_peer(const struct tls_conn *c)
+const struct tls_peer *tls_conn_peer(const struct tls_conn *c)
 {
-    return c->peer;
+    return &c->peer;
+}
+
+const char *tls_conn_why(const struct tls_conn *c)
+{
+    return c->why;
 }

@@ -1,9 +1,16 @@
-/* tls.h - TLS 1.3 for accepted connections, optionally with client certificates.
+/* tls.h - TLS 1.3 on a socket: the accepting side and the connecting side, each with or without a
+ * certificate of the peer.
  *
- * Thread:    a tls_server may be used by several threads after open; a tls_conn belongs to one.
+ * With `reload`, the files are looked at when a handshake begins.  If one of them changed, all are
+ * read again; files that do not fit together (half of a replacement) are ignored until they change
+ * again.  Sessions of the old files are not resumed, so a revoked certificate is refused at its
+ * next handshake.  Open connections are not affected.
+ *
+ * Thread:    a tls_server or tls_client may be used by several threads after open; a tls_conn
+ *            belongs to one.
  * Ownership: open/close, create/destroy; a tls_conn borrows the descriptor.
  * Failure:   open says which file is wrong; reads and writes return SHOAL_EBUSY if the socket would
- *            block. */
+ *            block.  After SHOAL_EIO, tls_conn_why says why. */
 #ifndef SHOAL_NET_TLS_H
 #define SHOAL_NET_TLS_H
 
@@ -14,27 +21,47 @@
 #include "base/err.h"
 
 struct tls_server;
+struct tls_client;
 struct tls_conn;
 
 struct tls_opts {
-    const char *cert; /* PEM: the certificate and its chain */
+    const char *cert; /* PEM: the certificate and its chain; clients may have none */
     const char *key;  /* PEM: the private key */
-    const char *ca;   /* PEM: CA for client certificates; NULL: clients need none */
+    const char *ca;   /* PEM: the CAs of peers.  Server: NULL: clients need no certificate.
+                       * Client: NULL: those of the system */
+    const char *crl;  /* PEM: a revocation list of each CA; NULL: nothing is revoked */
+    bool reload;
+};
+
+/* What a verified certificate says about the peer; all are "" if it has none. */
+struct tls_peer {
+    char name[128];  /* common name */
+    char uris[512];  /* alternative names of type URI, separated by spaces */
+    char serial[48]; /* in hexadecimal */
 };
 
 SHOAL_MUST_CHECK int tls_server_open(struct tls_server **out, const struct tls_opts *o,
                                      struct err *e);
-void tls_server_close(struct tls_server *t); /* open connections stay valid */
-
-SHOAL_MUST_CHECK int tls_conn_create(struct tls_conn **out, struct tls_server *t, int fd,
+void tls_server_close(struct tls_server *t); /* NULL is fine; open connections stay valid */
+/* Refuses a certificate of our own that is expired or not valid yet. */
+SHOAL_MUST_CHECK int tls_client_open(struct tls_client **out, const struct tls_opts *o,
                                      struct err *e);
-void tls_conn_destroy(struct tls_conn *c);
+void tls_client_close(struct tls_client *t); /* NULL is fine; open connections stay valid */
+
+SHOAL_MUST_CHECK int tls_conn_accept(struct tls_conn **out, struct tls_server *t, int fd,
+                                     struct err *e);
+/* host: a name or an address that the peer's certificate must have; NULL: any certificate of the CA
+ * will do.  Offers HTTP/2 only. */
+SHOAL_MUST_CHECK int tls_conn_connect(struct tls_conn **out, struct tls_client *t, int fd,
+                                      const char *host, struct err *e);
+void tls_conn_destroy(struct tls_conn *c);                   /* NULL is fine */
 SHOAL_MUST_CHECK int tls_conn_handshake(struct tls_conn *c); /* 0, EBUSY, EIO */
 ssize_t tls_conn_read(struct tls_conn *c, void *p, size_t n);
 ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n);
 void tls_conn_bye(struct tls_conn *c); /* sends close_notify */
 bool tls_conn_wants_write(const struct tls_conn *c);
 const char *tls_conn_protocol(const struct tls_conn *c); /* "h2", "http/1.1" or "" */
-const char *tls_conn_peer(const struct tls_conn *c);     /* common name of the client, or "" */
+const struct tls_peer *tls_conn_peer(const struct tls_conn *c);
+const char *tls_conn_why(const struct tls_conn *c); /* "" if there is nothing to say */
 
 #endif
