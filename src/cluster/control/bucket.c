@@ -1,0 +1,180 @@
+/* bucket.c - see bucket.h. */
+#include "cluster/control/bucket.h"
+
+#include <nats/nats.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cluster/control/bus.h"
+
+#define MAX_VALUE_BYTES (6 << 20) /* with room over the largest state */
+
+struct bucket {
+    jsCtx *js;
+    struct bus *bus;
+    char name[96];   /* shoal-CLUSTER-NAME */
+    char stream[96]; /* KV_shoal-CLUSTER-NAME */
+    uint32_t wait_ms;
+};
+
+int bucket_open(struct bucket **out, struct bus *b, const char *name, uint32_t wait_ms,
+                struct err *e)
+{
+    struct bucket *k = mem_zalloc(sizeof(*k));
+    jsOptions o;
+    *out = NULL;
+    if (!k)
+        return err_set(e, SHOAL_ENOMEM, "bucket");
+    k->bus = b;
+    k->wait_ms = wait_ms;
+    snprintf(k->name, sizeof(k->name), "shoal-%s-%s", bus_cluster(b), name);
+    snprintf(k->stream, sizeof(k->stream), "KV_%.80s", k->name);
+    jsOptions_Init(&o);
+    o.Wait = wait_ms;
+    if (natsConnection_JetStream(&k->js, bus_connection(b), &o) != NATS_OK) {
+        mem_free(k);
+        return err_set(e, SHOAL_ENOMEM, "bucket");
+    }
+    *out = k;
+    return 0;
+}
+
+void bucket_close(struct bucket *k)
+{
+    if (!k)
+        return;
+    jsCtx_Destroy(k->js);
+    mem_free(k);
+}
+
+/* The error for a status of libnats and a code of the server. */
+static int failed(const struct bucket *k, natsStatus s, jsErrCode code, const char *what,
+                  struct err *e)
+{
+    char text[160];
+    bus_reason(k->bus, text, (int)s);
+    if (s == NATS_NOT_FOUND || code == JSStreamNotFoundErr)
+        return err_set(e, SHOAL_ENOTFOUND,
+                       "NATS has no bucket %s: 'shoal cluster init' says how servers are set up",
+                       k->name);
+    if (s == NATS_MAX_PAYLOAD)
+        return err_set(e, SHOAL_ELIMIT,
+                       "cannot %s %s: the NATS server takes messages of at most %lld bytes: raise "
+                       "max_payload in its configuration",
+                       what, k->name,
+                       (long long)natsConnection_GetMaxPayload(bus_connection(k->bus)));
+    if (s == NATS_ERR && code != JSClusterNoPeersErr && code != JSInsufficientResourcesErr &&
+        code != JSClusterNotAvailErr && code != JSClusterNotLeaderErr)
+        return err_set(e, SHOAL_EIO, "cannot %s %s: %s", what, k->name, text);
+    return err_set(e, SHOAL_EBUSY, "cannot %s %s now: %s", what, k->name, text);
+}
+
+static int replicas_for(const struct bus *b)
+{
+    size_t n = bus_n_urls(b);
+    return n >= 5 ? 5 : n >= 3 ? 3 : 1;
+}
+
+int bucket_create(struct bucket *k, unsigned replicas, unsigned history, struct err *e)
+{
+    jsStreamInfo *info = NULL;
+    kvStore *kv = NULL;
+    kvConfig c;
+    jsErrCode code = 0;
+    natsStatus s = js_GetStreamInfo(&info, k->js, k->stream, NULL, &code);
+    jsStreamInfo_Destroy(info);
+    if (s == NATS_OK)
+        return 0;
+    if (s != NATS_NOT_FOUND && code != JSStreamNotFoundErr)
+        return failed(k, s, code, "look at", e);
+    kvConfig_Init(&c);
+    c.Bucket = k->name;
+    c.History = (uint8_t)history;
+    c.MaxValueSize = MAX_VALUE_BYTES;
+    c.StorageType = js_FileStorage;
+    c.Replicas = replicas ? (int)replicas : replicas_for(k->bus);
+    s = js_CreateKeyValue(&kv, k->js, &c);
+    kvStore_Destroy(kv);
+    if (s == NATS_OK)
+        return 0;
+    /* Another member may have created it meanwhile. */
+    char why[160];
+    bus_reason(k->bus, why, (int)s);
+    info = NULL;
+    natsStatus again = js_GetStreamInfo(&info, k->js, k->stream, NULL, &code);
+    jsStreamInfo_Destroy(info);
+    if (again == NATS_OK)
+        return 0;
+    return err_set(e, SHOAL_EBUSY, "cannot create the bucket %s on %d NATS servers now: %s",
+                   k->name, c.Replicas, why);
+}
+
+static void subject_of(const struct bucket *k, char out[BUS_MAX_SUBJECT], const char *key)
+{
+    snprintf(out, BUS_MAX_SUBJECT, "$KV.%s.%s", k->name, key);
+}
+
+int bucket_get(struct bucket *k, const char *key, struct buf *out, uint64_t *revision,
+               struct err *e)
+{
+    char subject[BUS_MAX_SUBJECT];
+    const char *op = NULL;
+    natsMsg *m = NULL;
+    jsErrCode code = 0;
+    *revision = 0;
+    subject_of(k, subject, key);
+    natsStatus s = js_GetLastMsg(&m, k->js, k->stream, subject, NULL, &code);
+    if (s == NATS_NOT_FOUND && code != JSStreamNotFoundErr)
+        return err_set(e, SHOAL_ENOTFOUND, "%s has no value %s yet", k->name, key);
+    if (s != NATS_OK)
+        return failed(k, s, code, "read", e);
+    *revision = natsMsg_GetSequence(m);
+    bool deleted = natsMsgHeader_Get(m, "KV-Operation", &op) == NATS_OK;
+    if (!deleted)
+        buf_put(out, natsMsg_GetData(m), (size_t)natsMsg_GetDataLength(m));
+    natsMsg_Destroy(m);
+    if (deleted)
+        return err_set(e, SHOAL_ENOTFOUND, "the value %s of %s was deleted", key, k->name);
+    return out->rc < 0 ? err_set(e, out->rc, "cannot read %s of %s", key, k->name) : 0;
+}
+
+int bucket_put(struct bucket *k, const char *key, const void *bytes, size_t n, uint64_t expected,
+               const char *id, uint64_t *revision, struct err *e)
+{
+    char subject[BUS_MAX_SUBJECT];
+    jsPubAck *ack = NULL;
+    jsPubOptions o;
+    jsErrCode code = 0;
+    jsPubOptions_Init(&o);
+    o.MaxWait = k->wait_ms;
+    o.ExpectStream = k->stream;
+    o.MsgId = id;
+    if (expected)
+        o.ExpectLastSubjectSeq = expected;
+    else
+        o.ExpectNoMessage = true;
+    subject_of(k, subject, key);
+    natsStatus s = js_Publish(&ack, k->js, subject, bytes, (int)n, &o, &code);
+    if (s == NATS_OK) {
+        *revision = ack->Sequence;
+        jsPubAck_Destroy(ack);
+        return 0;
+    }
+    if (code == JSStreamWrongLastSequenceErr)
+        return 1;
+    return failed(k, s, code, "write", e);
+}
+
+int bucket_last(struct bucket *k, uint64_t *revision, struct err *e)
+{
+    jsStreamInfo *info = NULL;
+    jsErrCode code = 0;
+    natsStatus s = js_GetStreamInfo(&info, k->js, k->stream, NULL, &code);
+    if (s != NATS_OK)
+        return failed(k, s, code, "look at", e);
+    *revision = info->State.LastSeq;
+    jsStreamInfo_Destroy(info);
+    return 0;
+}

@@ -1,0 +1,543 @@
+/* bus.c - see bus.h. */
+#include "cluster/control/bus.h"
+
+#include <errno.h>
+#include <nats/nats.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/mem.h"
+
+enum {
+    DEFAULT_RECONNECT_MS = 250,
+    DEFAULT_PING_MS = 2000,
+    CONNECT_TIMEOUT_MS = 2000,
+    WRITE_DEADLINE_MS = 2000,
+};
+#define DEFAULT_QUEUE_BYTES (8u << 20)
+#define MAX_QUEUE_MESSAGES 65536u
+
+struct message {
+    struct message *next;
+    struct bus_sub *sub;
+    size_t n, subject_bytes; /* subject with its NUL, then the payload */
+    char data[];
+};
+
+struct bus_sub {
+    struct bus_sub *next;
+    struct bus *bus;
+    natsSubscription *nats;
+    bus_message_fn fn; /* NULL: unsubscribed */
+    void *ctx;
+    bool running; /* libnats may call; under the lock */
+};
+
+struct bus {
+    natsConnection *nc;
+    struct executor *x;
+    bus_link_fn on_link;
+    void *ctx;
+    char cluster[BUS_MAX_CLUSTER + 1];
+    size_t max_queue_bytes, n_urls;
+    struct bus_sub *subs; /* owner's */
+
+    pthread_mutex_t lock; /* all below; never held during a callback or a call into libnats */
+    pthread_cond_t changed;
+    struct bus_status status;
+    struct message *first, **end;
+    size_t queue_bytes, n_queued;
+    struct executor_task task;
+    bool posted;     /* task is in the executor */
+    bool link_news;  /* on_link is due */
+    bool nats_calls; /* libnats may still call about the connection */
+    bool closed;
+};
+
+/* ---- libnats's threads ---------------------------------------------------------------------- */
+
+/* Under the lock. */
+static void wake_owner(struct bus *b)
+{
+    if (b->posted || b->closed || !b->x)
+        return;
+    b->posted = true;
+    executor_post(b->x, &b->task);
+}
+
+static void drop_oldest(struct bus *b)
+{
+    struct message *m = b->first;
+    b->first = m->next;
+    if (!b->first)
+        b->end = &b->first;
+    b->queue_bytes -= m->n + m->subject_bytes;
+    b->n_queued--;
+    b->status.n_overruns++;
+    mem_free(m);
+}
+
+static void on_message(natsConnection *nc, natsSubscription *nats, natsMsg *msg, void *closure)
+{
+    (void)nc;
+    (void)nats;
+    struct bus_sub *s = closure;
+    struct bus *b = s->bus;
+    const char *subject = natsMsg_GetSubject(msg);
+    size_t n = (size_t)natsMsg_GetDataLength(msg), subject_bytes = strlen(subject) + 1;
+    struct message *m = mem_alloc(sizeof(*m) + subject_bytes + n);
+    if (m) {
+        *m = (struct message){.sub = s, .n = n, .subject_bytes = subject_bytes};
+        memcpy(m->data, subject, subject_bytes);
+        if (n)
+            memcpy(m->data + subject_bytes, natsMsg_GetData(msg), n);
+    }
+    natsMsg_Destroy(msg);
+    pthread_mutex_lock(&b->lock);
+    b->status.n_received++;
+    if (!m || b->closed || n + subject_bytes > b->max_queue_bytes) {
+        b->status.n_overruns += !b->closed;
+        mem_free(m);
+    } else {
+        while (b->n_queued >= MAX_QUEUE_MESSAGES ||
+               b->queue_bytes + n + subject_bytes > b->max_queue_bytes)
+            drop_oldest(b);
+        *b->end = m;
+        b->end = &m->next;
+        b->queue_bytes += n + subject_bytes;
+        b->n_queued++;
+        wake_owner(b);
+    }
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void on_complete(void *closure) /* the last call of a subscription */
+{
+    struct bus_sub *s = closure;
+    struct bus *b = s->bus;
+    pthread_mutex_lock(&b->lock);
+    s->running = false;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void set_link(struct bus *b, enum bus_link link, const char *server, const char *error)
+{
+    uint64_t now = clock_ns();
+    pthread_mutex_lock(&b->lock);
+    struct bus_status *s = &b->status;
+    if (link == BUS_UP) {
+        s->n_connects++;
+        if (s->link == BUS_AWAY)
+            s->last_away_ns = now - s->since_ns;
+    } else if (link == BUS_AWAY && s->link == BUS_UP) {
+        s->n_losses++;
+    }
+    if (s->link != link)
+        s->since_ns = now;
+    s->link = link;
+    snprintf(s->server, sizeof(s->server), "%s", server);
+    if (error[0])
+        snprintf(s->error, sizeof(s->error), "%s", error);
+    b->link_news = true;
+    wake_owner(b);
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void on_connected(natsConnection *nc, void *closure)
+{
+    char url[128] = "";
+    natsConnection_GetConnectedUrl(nc, url, sizeof(url));
+    const char *at = strrchr(url, '@'); /* without user and password */
+    set_link(closure, BUS_UP, at ? at + 1 : url, "");
+}
+
+static void on_disconnected(natsConnection *nc, void *closure)
+{
+    const char *text = NULL;
+    natsConnection_GetLastError(nc, &text);
+    set_link(closure, BUS_AWAY, "", text && text[0] ? text : "connection lost");
+}
+
+static void on_error(natsConnection *nc, natsSubscription *nats, natsStatus s, void *closure)
+{
+    (void)nc;
+    (void)nats;
+    struct bus *b = closure;
+    pthread_mutex_lock(&b->lock);
+    if (s == NATS_SLOW_CONSUMER)
+        b->status.n_overruns++;
+    snprintf(b->status.error, sizeof(b->status.error), "%s", natsStatus_GetText(s));
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void on_closed(natsConnection *nc, void *closure) /* the last call of a connection */
+{
+    (void)nc;
+    struct bus *b = closure;
+    pthread_mutex_lock(&b->lock);
+    b->nats_calls = false;
+    pthread_cond_broadcast(&b->changed);
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* ---- the owner's thread --------------------------------------------------------------------- */
+
+static void free_bus(struct bus *b)
+{
+    for (struct message *m = b->first, *next; m; m = next) {
+        next = m->next;
+        mem_free(m);
+    }
+    for (struct bus_sub *s = b->subs, *next; s; s = next) {
+        next = s->next;
+        mem_free(s);
+    }
+    pthread_cond_destroy(&b->changed);
+    pthread_mutex_destroy(&b->lock);
+    mem_free(b);
+}
+
+/* Takes everything that waits.  A callback may close the bus: then the rest is not delivered, and
+ * close leaves the bus to us. */
+static void run_task(struct executor_task *t)
+{
+    struct bus *b = EXECUTOR_OF(t, struct bus, task);
+    struct bus_status status;
+    struct message *m;
+    pthread_mutex_lock(&b->lock);
+    bool news = b->link_news;
+    b->link_news = false;
+    status = b->status;
+    m = b->first;
+    b->first = NULL;
+    b->end = &b->first;
+    b->queue_bytes = b->n_queued = 0;
+    pthread_mutex_unlock(&b->lock);
+    if (news && b->on_link && !b->closed) /* closed: set on this thread alone */
+        b->on_link(b->ctx, &status);
+    for (struct message *next; m; m = next) {
+        next = m->next;
+        if (!b->closed && m->sub->fn)
+            m->sub->fn(m->sub->ctx, m->data, m->data + m->subject_bytes, m->n);
+        mem_free(m);
+    }
+    pthread_mutex_lock(&b->lock);
+    b->posted = false;
+    bool closed = b->closed;
+    if (b->first || b->link_news)
+        wake_owner(b);
+    pthread_mutex_unlock(&b->lock);
+    if (closed)
+        free_bus(b);
+}
+
+static bool any_calls(const struct bus *b)
+{
+    for (const struct bus_sub *s = b->subs; s; s = s->next)
+        if (s->running)
+            return true;
+    return b->nats_calls;
+}
+
+void bus_close(struct bus *b)
+{
+    if (!b)
+        return;
+    pthread_mutex_lock(&b->lock);
+    b->closed = true; /* from now on nothing is queued or posted */
+    pthread_mutex_unlock(&b->lock);
+    if (b->nc)
+        natsConnection_Close(b->nc);
+    pthread_mutex_lock(&b->lock);
+    while (any_calls(b))
+        pthread_cond_wait(&b->changed, &b->lock);
+    bool posted = b->posted;
+    pthread_mutex_unlock(&b->lock);
+    for (struct bus_sub *s = b->subs; s; s = s->next)
+        natsSubscription_Destroy(s->nats);
+    natsConnection_Destroy(b->nc);
+    b->nc = NULL;
+    if (!posted) /* else the task frees it */
+        free_bus(b);
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+bool bus_cluster_ok(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 0 && n <= BUS_MAX_CLUSTER &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == n && name[0] != '-';
+}
+
+static int check_file(const char *path, const char *what, struct err *e)
+{
+    if (access(path, R_OK) == 0)
+        return 0;
+    return err_set(e, SHOAL_EIO, "cannot read the %s %s: %s", what, path, strerror(errno));
+}
+
+static int set_tls(natsOptions *no, const struct bus_opts *o, struct err *e)
+{
+    int rc;
+    if (!o->ca_file && !o->cert_file && !o->key_file)
+        return 0;
+    if (!o->ca_file || !o->cert_file || !o->key_file)
+        return err_set(e, SHOAL_EINVAL,
+                       "NATS over TLS needs a certificate, its key and the CA's certificate");
+    if ((rc = check_file(o->ca_file, "CA certificate", e)) < 0 ||
+        (rc = check_file(o->cert_file, "certificate", e)) < 0 ||
+        (rc = check_file(o->key_file, "key", e)) < 0)
+        return rc;
+    natsStatus s = natsOptions_SetSecure(no, true);
+    if (s == NATS_OK && natsOptions_LoadCATrustedCertificates(no, o->ca_file) != NATS_OK)
+        return err_set(e, SHOAL_EIO, "%s is not a certificate in PEM form", o->ca_file);
+    if (s == NATS_OK && natsOptions_LoadCertificatesChain(no, o->cert_file, o->key_file) != NATS_OK)
+        return err_set(e, SHOAL_EIO, "%s and %s are not a certificate and its key in PEM form",
+                       o->cert_file, o->key_file);
+    return s == NATS_OK ? 0 : err_set(e, SHOAL_ENOMEM, "NATS options");
+}
+
+static int set_options(natsOptions *no, struct bus *b, const struct bus_opts *o, struct err *e)
+{
+    const char *urls[BUS_MAX_SERVERS];
+    uint32_t wait = o->reconnect_ms ? o->reconnect_ms : DEFAULT_RECONNECT_MS;
+    for (size_t i = 0; i < o->n_urls; i++) {
+        urls[i] = o->urls[i];
+        if (strncmp(urls[i], "nats://", 7) != 0 && strncmp(urls[i], "tls://", 6) != 0)
+            return err_set(e, SHOAL_EINVAL, "'%s' is no address of a NATS server: use %s", urls[i],
+                           "nats://HOST:PORT or tls://HOST:PORT");
+    }
+    if (natsOptions_SetServers(no, urls, (int)o->n_urls) != NATS_OK)
+        return err_set(e, SHOAL_EINVAL, "the addresses of the NATS servers are not valid: %s",
+                       nats_GetLastError(NULL));
+    natsStatus s = natsOptions_SetName(no, o->name ? o->name : "shoal");
+    if (s == NATS_OK)
+        s = natsOptions_SetMaxReconnect(no, -1);
+    if (s == NATS_OK)
+        s = natsOptions_SetReconnectWait(no, wait);
+    if (s == NATS_OK)
+        s = natsOptions_SetReconnectJitter(no, wait, wait);
+    if (s == NATS_OK)
+        s = natsOptions_SetReconnectBufSize(no, 0); /* nothing is kept while away */
+    if (s == NATS_OK)
+        s = natsOptions_SetPingInterval(no, o->ping_ms ? o->ping_ms : DEFAULT_PING_MS);
+    if (s == NATS_OK)
+        s = natsOptions_SetMaxPingsOut(no, 2);
+    if (s == NATS_OK)
+        s = natsOptions_SetTimeout(no, CONNECT_TIMEOUT_MS);
+    if (s == NATS_OK)
+        s = natsOptions_SetWriteDeadline(no, WRITE_DEADLINE_MS);
+    if (s == NATS_OK) /* a request fails at once when the connection is lost */
+        s = natsOptions_SetFailRequestsOnDisconnect(no, true);
+    if (s == NATS_OK)
+        s = natsOptions_SetRetryOnFailedConnect(no, true, on_connected, b);
+    if (s == NATS_OK)
+        s = natsOptions_SetReconnectedCB(no, on_connected, b);
+    if (s == NATS_OK)
+        s = natsOptions_SetDisconnectedCB(no, on_disconnected, b);
+    if (s == NATS_OK)
+        s = natsOptions_SetErrorHandler(no, on_error, b);
+    if (s == NATS_OK)
+        s = natsOptions_SetClosedCB(no, on_closed, b);
+    return s == NATS_OK ? set_tls(no, o, e) : err_set(e, SHOAL_ENOMEM, "NATS options");
+}
+
+int bus_open(struct bus **out, const struct bus_opts *o, struct executor *x, bus_link_fn on_link,
+             void *ctx, struct err *e)
+{
+    pthread_condattr_t monotonic;
+    natsOptions *no = NULL;
+    struct bus *b;
+    int rc;
+    *out = NULL;
+    if (!o->cluster || !bus_cluster_ok(o->cluster))
+        return err_set(e, SHOAL_EINVAL,
+                       "'%s' is no name for a cluster: use up to %u of a-z, 0-9 and -",
+                       o->cluster ? o->cluster : "", BUS_MAX_CLUSTER);
+    if (o->n_urls == 0 || o->n_urls > BUS_MAX_SERVERS)
+        return err_set(e, SHOAL_EINVAL, "%zu NATS servers: give 1 to %u addresses", o->n_urls,
+                       BUS_MAX_SERVERS);
+    b = mem_zalloc(sizeof(*b));
+    if (!b)
+        return err_set(e, SHOAL_ENOMEM, "NATS connection");
+    b->x = x;
+    b->on_link = on_link;
+    b->ctx = ctx;
+    b->n_urls = o->n_urls;
+    b->task.fn = run_task;
+    b->end = &b->first;
+    b->max_queue_bytes = o->max_queue_bytes ? o->max_queue_bytes : DEFAULT_QUEUE_BYTES;
+    snprintf(b->cluster, sizeof(b->cluster), "%s", o->cluster);
+    b->status.since_ns = clock_ns();
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&b->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    rc = natsOptions_Create(&no) == NATS_OK ? set_options(no, b, o, e)
+                                            : err_set(e, SHOAL_ENOMEM, "NATS options");
+    if (rc == 0) {
+        natsStatus s = natsConnection_Connect(&b->nc, no);
+        if (s != NATS_OK && s != NATS_NOT_YET_CONNECTED)
+            rc = err_set(e, SHOAL_EIO, "cannot connect to NATS at %s: %s", o->urls[0],
+                         natsStatus_GetText(s));
+        else
+            b->nats_calls = true;
+        if (s == NATS_OK) /* then libnats does not call on_connected */
+            on_connected(b->nc, b);
+    }
+    natsOptions_Destroy(no);
+    if (rc < 0) {
+        bus_close(b);
+        return rc;
+    }
+    *out = b;
+    return 0;
+}
+
+/* ---- using ---------------------------------------------------------------------------------- */
+
+int bus_subject(const struct bus *b, char out[BUS_MAX_SUBJECT], const char *tail, struct err *e)
+{
+    int n = snprintf(out, BUS_MAX_SUBJECT, "shoal.%s.%s", b->cluster, tail);
+    if (n < 0 || (size_t)n >= BUS_MAX_SUBJECT)
+        return err_set(e, SHOAL_EINVAL, "the subject %.40s... is too long", tail);
+    return 0;
+}
+
+int bus_subscribe(struct bus *b, const char *tail, bus_message_fn fn, void *ctx,
+                  struct bus_sub **out, struct err *e)
+{
+    char subject[BUS_MAX_SUBJECT];
+    struct bus_sub *s;
+    int rc = bus_subject(b, subject, tail, e);
+    if (out)
+        *out = NULL;
+    if (rc < 0)
+        return rc;
+    s = mem_zalloc(sizeof(*s));
+    if (!s)
+        return err_set(e, SHOAL_ENOMEM, "NATS subscription");
+    *s = (struct bus_sub){.bus = b, .fn = fn, .ctx = ctx};
+    natsStatus st = natsConnection_Subscribe(&s->nats, b->nc, subject, on_message, s);
+    if (st != NATS_OK) {
+        mem_free(s);
+        return err_set(e, SHOAL_EIO, "cannot subscribe to %s: %s", subject, natsStatus_GetText(st));
+    }
+    natsSubscription_SetPendingLimits(s->nats, (int)MAX_QUEUE_MESSAGES, (int)b->max_queue_bytes);
+    /* Ends with the connection alone, so nobody clears it before it is set. */
+    s->running = natsSubscription_SetOnCompleteCB(s->nats, on_complete, s) == NATS_OK;
+    s->next = b->subs;
+    b->subs = s;
+    if (out)
+        *out = s;
+    return 0;
+}
+
+void bus_unsubscribe(struct bus_sub *s) /* freed with the bus: messages may still name it */
+{
+    if (!s)
+        return;
+    s->fn = NULL;
+    natsSubscription_Unsubscribe(s->nats);
+}
+
+int bus_publish(struct bus *b, const char *tail, const void *bytes, size_t n, struct err *e)
+{
+    char subject[BUS_MAX_SUBJECT];
+    int rc = bus_subject(b, subject, tail, e);
+    if (rc < 0)
+        return rc;
+    natsStatus s =
+        n > INT32_MAX ? NATS_MAX_PAYLOAD : natsConnection_Publish(b->nc, subject, bytes, (int)n);
+    pthread_mutex_lock(&b->lock);
+    if (s == NATS_OK)
+        b->status.n_sent++;
+    else
+        b->status.n_refused++;
+    pthread_mutex_unlock(&b->lock);
+    switch (s) {
+    case NATS_OK:
+        return 0;
+    case NATS_MAX_PAYLOAD:
+        return err_set(e, SHOAL_ELIMIT, "a message of %zu bytes to %s: the NATS server takes %lld",
+                       n, subject, (long long)natsConnection_GetMaxPayload(b->nc));
+    default:
+        return err_set(e, SHOAL_EBUSY, "NATS is away (%s)", natsStatus_GetText(s));
+    }
+}
+
+void bus_get_status(struct bus *b, struct bus_status *out)
+{
+    pthread_mutex_lock(&b->lock);
+    *out = b->status;
+    pthread_mutex_unlock(&b->lock);
+}
+
+const char *bus_link_text(enum bus_link link)
+{
+    static const char *const texts[] = {"connecting", "up", "away"};
+    return texts[link];
+}
+
+int bus_wait(struct bus *b, uint32_t ms, struct err *e)
+{
+    struct timespec until;
+    int rc = 0;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_mutex_lock(&b->lock);
+    while (b->status.link != BUS_UP && rc == 0)
+        rc = pthread_cond_timedwait(&b->changed, &b->lock, &until);
+    bool up = b->status.link == BUS_UP;
+    char why[sizeof(b->status.error)];
+    memcpy(why, b->status.error, sizeof(why));
+    pthread_mutex_unlock(&b->lock);
+    if (up)
+        return 0;
+    return err_set(e, SHOAL_EIO, "no NATS server can be reached%s%s%s", why[0] ? " (" : "", why,
+                   why[0] ? ")" : "");
+}
+
+const char *bus_cluster(const struct bus *b)
+{
+    return b->cluster;
+}
+
+size_t bus_n_urls(const struct bus *b)
+{
+    return b->n_urls;
+}
+
+struct __natsConnection *bus_connection(struct bus *b)
+{
+    return b->nc;
+}
+
+void bus_reason(struct bus *b, char out[160], int nats_status)
+{
+    const char *text = nats_GetLastError(NULL), *after;
+    struct bus_status s;
+    bus_get_status(b, &s);
+    if (s.link != BUS_UP) {
+        snprintf(out, 160, "NATS is away%s%.140s", s.error[0] ? ": " : "", s.error);
+        return;
+    }
+    if (!text || !text[0])
+        text = natsStatus_GetText((natsStatus)nats_status);
+    if (text[0] == '(' && (after = strstr(text, "): "))) /* "(js.c:123): ..." */
+        text = after + 3;
+    snprintf(out, 160, "%s", text);
+}

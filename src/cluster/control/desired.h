@@ -1,0 +1,176 @@
+/* desired.h - the desired state of a shoal: which models it serves, where, and what is being
+ * changed.  desired_code.h turns it into bytes, desired_store.h keeps it in NATS, desired_file.h on
+ * disk.
+ *
+ * Thread:    belongs to its caller; read-only ones may be read by any thread.
+ * Ownership: create gives, destroy takes back (NULL is fine).  All strings and arrays are in the
+ *            state's arena: what is passed in is copied, what is replaced stays until destroy.
+ *            Pointers to items are borrowed until the next call that adds or removes one.
+ * Failure:   SHOAL_ENOMEM; desired_check: SHOAL_EINVAL, and the text names the item. */
+#ifndef SHOAL_CLUSTER_CONTROL_DESIRED_H
+#define SHOAL_CLUSTER_CONTROL_DESIRED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "host/sha256.h"
+
+#define DESIRED_ID_BYTES 16u
+#define DESIRED_MAX_NAME 127u  /* bytes of a name of a node, model, zone or rollout */
+#define DESIRED_MAX_TEXT 2000u /* bytes of a source or of a step's text */
+#define DESIRED_MAX_MODELS 4096u
+#define DESIRED_MAX_ASSIGNMENTS 65536u
+#define DESIRED_MAX_ROLLOUTS 256u
+#define DESIRED_MAX_STEPS 64u /* of one rollout's history: the newest stay */
+#define DESIRED_MAX_DRAINED 16384u
+#define DESIRED_MAX_LIST 256u /* pins, zones, labels, apart of one model */
+
+struct desired_names {
+    const char **items;
+    uint32_t n;
+};
+
+struct desired_label {
+    const char *key, *value;
+};
+
+struct desired_model {
+    const char *name;
+    uint8_t sha256[SHA256_BYTES];
+    const char *source;    /* URL; "": from other nodes alone */
+    uint32_t kinds;        /* bits of enum shoal_kind; 0: not known yet */
+    uint64_t memory_bytes; /* a replica needs */
+    uint32_t replicas_min, replicas_max;
+    uint32_t standby;             /* loaded replicas beyond those that serve */
+    struct desired_names pins;    /* nodes that always hold it */
+    struct desired_names zones;   /* nodes of these zones alone; none: any */
+    struct desired_names apart;   /* models that must not be on the same node */
+    struct desired_label *labels; /* nodes must have them all */
+    uint32_t n_labels;
+    bool spread_zones; /* replicas in unlike zones where possible */
+    uint32_t priority; /* higher ones are placed first */
+};
+
+enum desired_duty {
+    DESIRED_SERVE = 1, /* load and answer */
+    DESIRED_STAGE = 2, /* fetch, verify and load; answer nothing yet */
+    DESIRED_LEAVE = 3, /* finish what runs, take nothing new */
+};
+
+struct desired_assignment { /* unique by node, model and version */
+    const char *node, *model;
+    uint8_t sha256[SHA256_BYTES];
+    enum desired_duty duty;
+    uint64_t epoch; /* serves requests of this epoch and later; 0: all */
+    uint64_t until; /* and of epochs before this one; 0: no end */
+};
+
+enum desired_rollout_kind {
+    DESIRED_ROLLING = 1,
+    DESIRED_CANARY = 2,
+    DESIRED_STRONG = 3,
+    DESIRED_EVENTUAL = 4,
+};
+
+enum desired_rollout_state {
+    DESIRED_PENDING = 1,
+    DESIRED_STAGING = 2,
+    DESIRED_RUNNING = 3,
+    DESIRED_PAUSED = 4,
+    DESIRED_DONE = 5,
+    DESIRED_UNDOING = 6,
+    DESIRED_UNDONE = 7,
+    DESIRED_FAILED = 8,
+};
+
+struct desired_step {
+    uint64_t at_ms; /* Unix time, for people */
+    enum desired_rollout_state state;
+    uint32_t share;
+    const char *text;
+};
+
+struct desired_rollout {
+    const char *id, *model;
+    enum desired_rollout_kind kind;
+    uint8_t from[SHA256_BYTES], to[SHA256_BYTES];
+    const char *source;    /* of the new version */
+    uint64_t memory_bytes; /* of the new version */
+    uint32_t share;        /* of the traffic, in thousandths */
+    enum desired_rollout_state state;
+    uint64_t epoch; /* strong: the epoch that switches; 0: not yet */
+    struct desired_step *steps;
+    uint32_t n_steps;
+};
+
+struct desired_policy {
+    uint32_t heartbeat_ms;
+    uint32_t silent_beats; /* a node that was silent for so many is out */
+    uint32_t max_moves;    /* replicas that may move at the same time */
+    uint32_t hysteresis;   /* a move must improve the plan by so many thousandths */
+    uint32_t cost_weight, energy_weight;
+    uint32_t cooldown_s; /* between two scalings of a model */
+};
+
+struct desired {
+    uint8_t id[DESIRED_ID_BYTES]; /* chosen at random when the state is created */
+    uint64_t version;             /* counts up with every change */
+    uint64_t fence;               /* of the newest controller that wrote */
+    uint64_t epoch;               /* new requests are stamped with it */
+    struct desired_model *models;
+    struct desired_assignment *assignments;
+    struct desired_rollout *rollouts;
+    struct desired_names drained; /* nodes */
+    struct desired_policy policy;
+    uint32_t n_models, n_assignments, n_rollouts;
+    uint32_t cap_models, cap_assignments, cap_rollouts, cap_drained;
+    uint64_t revision; /* in the bucket; not encoded; 0: was never there */
+    struct arena arena;
+};
+
+/* Empty: a new random id, version 0, default policy. */
+SHOAL_MUST_CHECK int desired_create(struct desired **out, struct err *e);
+void desired_destroy(struct desired *d);
+
+struct desired_model *desired_find_model(const struct desired *d, const char *name);
+struct desired_rollout *desired_find_rollout(const struct desired *d, const char *id);
+struct desired_assignment *desired_find_assignment(const struct desired *d, const char *node,
+                                                   const char *model,
+                                                   const uint8_t sha256[SHA256_BYTES]);
+bool desired_is_drained(const struct desired *d, const char *node);
+
+/* Copies the item in: adds it, or replaces the one of the same key. */
+SHOAL_MUST_CHECK int desired_put_model(struct desired *d, const struct desired_model *m);
+SHOAL_MUST_CHECK int desired_put_assignment(struct desired *d, const struct desired_assignment *a);
+/* Replaces all of them at once; a plan for thousands of nodes comes this way. */
+SHOAL_MUST_CHECK int desired_set_assignments(struct desired *d, const struct desired_assignment *a,
+                                             uint32_t n);
+SHOAL_MUST_CHECK int desired_put_rollout(struct desired *d, const struct desired_rollout *r);
+/* Appends to the history and sets the rollout's state and share; the oldest step goes when the
+ * history is full. */
+SHOAL_MUST_CHECK int desired_put_step(struct desired *d, struct desired_rollout *r,
+                                      const struct desired_step *s);
+SHOAL_MUST_CHECK int desired_set_drained(struct desired *d, const char *node, bool drained);
+SHOAL_MUST_CHECK int desired_set_all_drained(struct desired *d, const struct desired_names *nodes);
+/* Nothing happens if it is not there.  A model goes with its assignments. */
+void desired_remove_model(struct desired *d, const char *name);
+void desired_remove_assignment(struct desired *d, struct desired_assignment *a);
+void desired_remove_rollout(struct desired *d, const char *id);
+
+/* Names, counts, ranges, and that assignments name models that exist.  Nothing that fails here is
+ * written or taken over. */
+SHOAL_MUST_CHECK int desired_check(const struct desired *d, struct err *e);
+
+/* 1 to DESIRED_MAX_NAME printable characters, no blanks, no control characters, no wildcards or
+ * ends of NATS subjects ("*", ">"). */
+bool desired_name_ok(const char *name);
+
+/* "serve", "canary", "running": for people and JSON.  "?" for an unknown value. */
+const char *desired_duty_text(enum desired_duty duty);
+const char *desired_rollout_kind_text(enum desired_rollout_kind kind);
+const char *desired_rollout_state_text(enum desired_rollout_state state);
+
+#endif

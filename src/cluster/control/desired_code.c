@@ -1,0 +1,364 @@
+/* desired_code.c - see desired_code.h. */
+#include "cluster/control/desired_code.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "cluster/control/desired.h"
+#include "shoal/control/v1/control.pb-c.h"
+#include "wire/pb.h"
+
+#define MAX_SCRATCH_BYTES (64u << 20)
+
+typedef Shoal__Control__V1__Desired PbDesired;
+typedef Shoal__Control__V1__Model PbModel;
+typedef Shoal__Control__V1__Label PbLabel;
+typedef Shoal__Control__V1__Assignment PbAssignment;
+typedef Shoal__Control__V1__Rollout PbRollout;
+typedef Shoal__Control__V1__RolloutStep PbStep;
+typedef Shoal__Control__V1__Policy PbPolicy;
+
+/* ---- encoding ------------------------------------------------------------------------------- */
+
+static char *text(const char *s) /* the library only reads it */
+{
+    return (char *)(uintptr_t)s;
+}
+
+static ProtobufCBinaryData bytes_of(const uint8_t *p, size_t n)
+{
+    return (ProtobufCBinaryData){n, (uint8_t *)(uintptr_t)p};
+}
+
+static char **names(const struct desired_names *l)
+{
+    return (char **)(uintptr_t)l->items;
+}
+
+/* n messages and an array of pointers to them.  NULL: no memory. */
+static void *list(struct arena *a, void ***pointers, size_t n, size_t size)
+{
+    char *items = arena_zalloc_n(a, n, size);
+    *pointers = arena_zalloc_n(a, n, sizeof(void *));
+    for (size_t i = 0; items && *pointers && i < n; i++)
+        (*pointers)[i] = items + i * size;
+    return *pointers ? items : NULL;
+}
+
+static void put_model(PbModel *to, const struct desired_model *m, struct arena *a)
+{
+    shoal__control__v1__model__init(to);
+    PbLabel *labels = list(a, (void ***)&to->labels, m->n_labels, sizeof(*labels));
+    if (!labels)
+        return;
+    to->n_labels = m->n_labels;
+    for (uint32_t i = 0; i < m->n_labels; i++) {
+        shoal__control__v1__label__init(&labels[i]);
+        labels[i].key = text(m->labels[i].key);
+        labels[i].value = text(m->labels[i].value);
+    }
+    to->name = text(m->name);
+    to->sha256 = bytes_of(m->sha256, SHA256_BYTES);
+    to->source = text(m->source);
+    to->kinds = m->kinds;
+    to->memory_bytes = m->memory_bytes;
+    to->replicas_min = m->replicas_min;
+    to->replicas_max = m->replicas_max;
+    to->standby = m->standby;
+    to->n_pins = m->pins.n;
+    to->pins = names(&m->pins);
+    to->n_zones = m->zones.n;
+    to->zones = names(&m->zones);
+    to->n_apart = m->apart.n;
+    to->apart = names(&m->apart);
+    to->spread_zones = m->spread_zones;
+    to->priority = m->priority;
+}
+
+static void put_assignment(PbAssignment *to, const struct desired_assignment *a)
+{
+    shoal__control__v1__assignment__init(to);
+    to->node = text(a->node);
+    to->model = text(a->model);
+    to->sha256 = bytes_of(a->sha256, SHA256_BYTES);
+    to->state = a->duty;
+    to->epoch = a->epoch;
+    to->until = a->until;
+}
+
+static void put_rollout(PbRollout *to, const struct desired_rollout *r, struct arena *a)
+{
+    shoal__control__v1__rollout__init(to);
+    PbStep *steps = list(a, (void ***)&to->history, r->n_steps, sizeof(*steps));
+    if (!steps)
+        return;
+    to->n_history = r->n_steps;
+    for (uint32_t i = 0; i < r->n_steps; i++) {
+        shoal__control__v1__rollout_step__init(&steps[i]);
+        steps[i].at_ms = r->steps[i].at_ms;
+        steps[i].state = r->steps[i].state;
+        steps[i].share = r->steps[i].share;
+        steps[i].text = text(r->steps[i].text);
+    }
+    to->id = text(r->id);
+    to->model = text(r->model);
+    to->kind = r->kind;
+    to->from = bytes_of(r->from, SHA256_BYTES);
+    to->to = bytes_of(r->to, SHA256_BYTES);
+    to->source = text(r->source);
+    to->memory_bytes = r->memory_bytes;
+    to->share = r->share;
+    to->state = r->state;
+    to->epoch = r->epoch;
+}
+
+/* d as a message whose parts are in the arena or borrowed from d. */
+static void put_state(PbDesired *to, PbPolicy *policy, const struct desired *d, struct arena *a)
+{
+    PbModel *models = list(a, (void ***)&to->models, d->n_models, sizeof(*models));
+    PbAssignment *assignments =
+        list(a, (void ***)&to->assignments, d->n_assignments, sizeof(*assignments));
+    PbRollout *rollouts = list(a, (void ***)&to->rollouts, d->n_rollouts, sizeof(*rollouts));
+    if (!models || !assignments || !rollouts)
+        return;
+    to->n_models = d->n_models;
+    to->n_assignments = d->n_assignments;
+    to->n_rollouts = d->n_rollouts;
+    for (uint32_t i = 0; i < d->n_models; i++)
+        put_model(&models[i], &d->models[i], a);
+    for (uint32_t i = 0; i < d->n_assignments; i++)
+        put_assignment(&assignments[i], &d->assignments[i]);
+    for (uint32_t i = 0; i < d->n_rollouts; i++)
+        put_rollout(&rollouts[i], &d->rollouts[i], a);
+    to->format = DESIRED_CODE_FORMAT;
+    to->id = bytes_of(d->id, DESIRED_ID_BYTES);
+    to->version = d->version;
+    to->fence = d->fence;
+    to->epoch = d->epoch;
+    to->n_drained = d->drained.n;
+    to->drained = names(&d->drained);
+    to->policy = policy;
+    policy->heartbeat_ms = d->policy.heartbeat_ms;
+    policy->silent_beats = d->policy.silent_beats;
+    policy->max_moves = d->policy.max_moves;
+    policy->hysteresis = d->policy.hysteresis;
+    policy->cost_weight = d->policy.cost_weight;
+    policy->energy_weight = d->policy.energy_weight;
+    policy->cooldown_s = d->policy.cooldown_s;
+}
+
+int desired_code_put(struct buf *out, const struct desired *d, struct err *e)
+{
+    PbDesired m = SHOAL__CONTROL__V1__DESIRED__INIT;
+    PbPolicy policy = SHOAL__CONTROL__V1__POLICY__INIT;
+    struct arena scratch;
+    size_t n = 0;
+    int rc = desired_check(d, e);
+    if (rc < 0)
+        return rc;
+    arena_init(&scratch, MAX_SCRATCH_BYTES);
+    put_state(&m, &policy, d, &scratch);
+    if ((rc = scratch.rc) == 0)
+        n = protobuf_c_message_get_packed_size(&m.base);
+    if (rc < 0)
+        err_set(e, rc, "cannot encode the desired state");
+    else if (n > DESIRED_CODE_MAX_BYTES)
+        rc = err_set(e, SHOAL_ELIMIT,
+                     "the desired state takes %zu bytes, at most %u: remove models or nodes", n,
+                     DESIRED_CODE_MAX_BYTES);
+    else if ((rc = pb_put(out, &m.base)) < 0)
+        err_set(e, rc, "cannot encode the desired state");
+    arena_fini(&scratch);
+    return rc;
+}
+
+/* ---- decoding ------------------------------------------------------------------------------- */
+
+bool desired_code_unknown(const void *message)
+{
+    const ProtobufCMessage *m = message;
+    if (m->n_unknown_fields)
+        return true;
+    for (unsigned i = 0; i < m->descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *f = &m->descriptor->fields[i];
+        const char *at = (const char *)m + f->offset;
+        if (f->type != PROTOBUF_C_TYPE_MESSAGE)
+            continue;
+        if (f->label == PROTOBUF_C_LABEL_REPEATED) {
+            size_t n = *(const size_t *)(const void *)((const char *)m + f->quantifier_offset);
+            ProtobufCMessage *const *items = *(ProtobufCMessage *const *const *)(const void *)at;
+            for (size_t k = 0; k < n; k++)
+                if (desired_code_unknown(items[k]))
+                    return true;
+        } else {
+            const ProtobufCMessage *part = *(ProtobufCMessage *const *)(const void *)at;
+            if (part && desired_code_unknown(part))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool get_sum(uint8_t out[SHA256_BYTES], const ProtobufCBinaryData *b)
+{
+    if (b->len != SHA256_BYTES)
+        return false;
+    memcpy(out, b->data, SHA256_BYTES);
+    return true;
+}
+
+/* Names are not copied here: desired_put_model copies them. */
+static struct desired_names borrowed(char **items, size_t n)
+{
+    return (struct desired_names){(const char **)(uintptr_t)items, (uint32_t)n};
+}
+
+static int get_model(struct desired *d, const PbModel *m, struct err *e)
+{
+    struct desired_label labels[DESIRED_MAX_LIST];
+    struct desired_model to = {.name = m->name,
+                               .source = m->source,
+                               .kinds = m->kinds,
+                               .memory_bytes = m->memory_bytes,
+                               .replicas_min = m->replicas_min,
+                               .replicas_max = m->replicas_max,
+                               .standby = m->standby,
+                               .pins = borrowed(m->pins, m->n_pins),
+                               .zones = borrowed(m->zones, m->n_zones),
+                               .apart = borrowed(m->apart, m->n_apart),
+                               .labels = labels,
+                               .n_labels = (uint32_t)m->n_labels,
+                               .spread_zones = m->spread_zones,
+                               .priority = m->priority};
+    if (!get_sum(to.sha256, &m->sha256))
+        return err_set(e, SHOAL_EFORMAT, "model %.127s has no SHA-256", m->name);
+    if (m->n_labels > DESIRED_MAX_LIST)
+        return err_set(e, SHOAL_EFORMAT, "model %.127s has too many labels", m->name);
+    for (size_t i = 0; i < m->n_labels; i++)
+        labels[i] = (struct desired_label){m->labels[i]->key, m->labels[i]->value};
+    if (desired_find_model(d, m->name)) /* would be replaced */
+        return err_set(e, SHOAL_EFORMAT, "two models are named %.127s", m->name);
+    int rc = desired_put_model(d, &to);
+    return rc < 0 ? err_set(e, rc, "desired state") : 0;
+}
+
+static int get_rollout(struct desired *d, const PbRollout *r, struct err *e)
+{
+    struct desired_step steps[DESIRED_MAX_STEPS];
+    struct desired_rollout to = {.id = r->id,
+                                 .model = r->model,
+                                 .kind = (enum desired_rollout_kind)r->kind,
+                                 .source = r->source,
+                                 .memory_bytes = r->memory_bytes,
+                                 .share = r->share,
+                                 .state = (enum desired_rollout_state)r->state,
+                                 .epoch = r->epoch,
+                                 .steps = steps,
+                                 .n_steps = (uint32_t)r->n_history};
+    if (!get_sum(to.from, &r->from) || !get_sum(to.to, &r->to))
+        return err_set(e, SHOAL_EFORMAT, "rollout %.127s has no SHA-256", r->id);
+    if (r->n_history > DESIRED_MAX_STEPS)
+        return err_set(e, SHOAL_EFORMAT, "rollout %.127s has too many steps", r->id);
+    for (size_t i = 0; i < r->n_history; i++)
+        steps[i] = (struct desired_step){r->history[i]->at_ms,
+                                         (enum desired_rollout_state)r->history[i]->state,
+                                         r->history[i]->share, r->history[i]->text};
+    if (desired_find_rollout(d, r->id))
+        return err_set(e, SHOAL_EFORMAT, "two rollouts have the id %.127s", r->id);
+    int rc = desired_put_rollout(d, &to);
+    return rc < 0 ? err_set(e, rc, "desired state") : 0;
+}
+
+static int get_assignments(struct desired *d, const PbDesired *m, struct err *e)
+{
+    struct desired_assignment *a = mem_zalloc_n(m->n_assignments + 1, sizeof(*a));
+    int rc = a ? 0 : err_set(e, SHOAL_ENOMEM, "desired state");
+    for (size_t i = 0; rc == 0 && i < m->n_assignments; i++) {
+        const PbAssignment *from = m->assignments[i];
+        a[i] = (struct desired_assignment){.node = from->node,
+                                           .model = from->model,
+                                           .duty = (enum desired_duty)from->state,
+                                           .epoch = from->epoch,
+                                           .until = from->until};
+        if (!get_sum(a[i].sha256, &from->sha256))
+            rc = err_set(e, SHOAL_EFORMAT, "node %.127s: an assignment has no SHA-256", from->node);
+    }
+    if (rc == 0 && (rc = desired_set_assignments(d, a, (uint32_t)m->n_assignments)) < 0)
+        err_set(e, rc, "desired state");
+    mem_free(a);
+    return rc;
+}
+
+static int get_state(struct desired *d, const PbDesired *m, struct err *e)
+{
+    const PbPolicy *p = m->policy;
+    int rc = 0;
+    memcpy(d->id, m->id.data, DESIRED_ID_BYTES);
+    d->version = m->version;
+    d->fence = m->fence;
+    d->epoch = m->epoch;
+    d->policy =
+        (struct desired_policy){p->heartbeat_ms, p->silent_beats,  p->max_moves, p->hysteresis,
+                                p->cost_weight,  p->energy_weight, p->cooldown_s};
+    for (size_t i = 0; rc == 0 && i < m->n_models; i++)
+        rc = get_model(d, m->models[i], e);
+    for (size_t i = 0; rc == 0 && i < m->n_rollouts; i++)
+        rc = get_rollout(d, m->rollouts[i], e);
+    if (rc == 0)
+        rc = get_assignments(d, m, e);
+    struct desired_names drained = borrowed(m->drained, m->n_drained);
+    if (rc == 0 && (rc = desired_set_all_drained(d, &drained)) < 0)
+        err_set(e, rc, "desired state");
+    return rc;
+}
+
+/* What was read is written again: an embedded NUL, a field that is there twice or in another order
+ * would be lost or read otherwise by others. */
+static int same_again(const struct desired *d, const void *bytes, size_t n, struct err *e)
+{
+    struct buf again;
+    buf_init(&again, n + 1);
+    int rc = desired_code_put(&again, d, e);
+    if (rc == 0 && (again.len != n || (n && memcmp(again.data, bytes, n) != 0)))
+        rc = err_set(e, SHOAL_EFORMAT, "the desired state is not encoded as Shoal encodes it");
+    buf_fini(&again);
+    return rc == SHOAL_EINVAL || rc == SHOAL_ELIMIT ? SHOAL_EFORMAT : rc;
+}
+
+int desired_code_get(struct desired **out, const void *bytes, size_t n, struct err *e)
+{
+    struct desired *d = NULL;
+    PbDesired *m = NULL;
+    int rc = 0;
+
+    *out = NULL;
+    if (n > DESIRED_CODE_MAX_BYTES)
+        return err_set(e, SHOAL_EFORMAT, "a desired state of %zu bytes, at most %u", n,
+                       DESIRED_CODE_MAX_BYTES);
+    m = shoal__control__v1__desired__unpack(pb_heap(), n, bytes);
+    if (!m)
+        return err_set(e, SHOAL_EFORMAT, "these bytes are not a desired state");
+    if (m->format > DESIRED_CODE_FORMAT || desired_code_unknown(m))
+        rc = err_set(e, SHOAL_EFORMAT,
+                     "the desired state was written by a newer program (format %u, this one knows "
+                     "%u): update this member",
+                     m->format, DESIRED_CODE_FORMAT);
+    else if (m->format != DESIRED_CODE_FORMAT || m->id.len != DESIRED_ID_BYTES || !m->policy)
+        rc = err_set(e, SHOAL_EFORMAT, "these bytes are not a desired state");
+    else if (m->n_models > DESIRED_MAX_MODELS || m->n_assignments > DESIRED_MAX_ASSIGNMENTS ||
+             m->n_rollouts > DESIRED_MAX_ROLLOUTS || m->n_drained > DESIRED_MAX_DRAINED)
+        rc = err_set(e, SHOAL_EFORMAT, "the desired state has too many items");
+    if (rc == 0)
+        rc = desired_create(&d, e);
+    if (rc == 0)
+        rc = get_state(d, m, e);
+    if (rc == 0)
+        rc = same_again(d, bytes, n, e);
+    shoal__control__v1__desired__free_unpacked(m, pb_heap());
+    if (rc < 0) {
+        desired_destroy(d);
+        return rc;
+    }
+    *out = d;
+    return 0;
+}

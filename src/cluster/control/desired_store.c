@@ -1,0 +1,452 @@
+/* desired_store.c - see desired_store.h. */
+#include "cluster/control/desired_store.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/thread.h"
+#include "cluster/control/bucket.h"
+#include "cluster/control/bus.h"
+#include "cluster/control/desired.h"
+#include "cluster/control/desired_code.h"
+#include "cluster/control/desired_file.h"
+
+#define KEY "state"
+#define NOTICE "desired" /* the subject's tail */
+#define MS 1000000u
+enum {
+    DEFAULT_WAIT_MS = 2000,
+    DEFAULT_POLL_MS = 5000,
+    DEFAULT_RETRY_MS = 15000,
+    HISTORY = 16,
+    MAX_BACKOFF_MS = 400,
+};
+
+struct desired_store {
+    struct bus *bus;
+    struct bucket *bucket;
+    struct executor *x;
+    desired_change_fn on_change;
+    void *ctx;
+    char *file;
+    uint32_t poll_ms, retry_ms;
+    unsigned replicas;
+    struct desired *current; /* owner's */
+    struct bus_sub *notices;
+    pthread_t thread;
+    bool threaded;
+
+    /* the thread's */
+    uint8_t id[DESIRED_ID_BYTES];
+    bool known; /* a state with this id is in force */
+    uint64_t version, last_revision;
+    struct err refusal; /* of the value at last_revision; code 0: it was taken */
+
+    pthread_mutex_t lock; /* all below */
+    pthread_cond_t wake;
+    struct desired *next; /* for the owner */
+    struct desired_store_status status;
+    uint64_t seen_ns; /* NATS last confirmed the state */
+    struct executor_task task;
+    bool posted, notice, stop;
+};
+
+static uint32_t random_below(uint32_t n)
+{
+    uint32_t r = 0;
+    if (getrandom(&r, sizeof(r), 0) != (ssize_t)sizeof(r))
+        r = (uint32_t)clock_ns();
+    return n ? r % n : 0;
+}
+
+static void sleep_ms(uint32_t ms)
+{
+    struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
+    while (nanosleep(&t, &t) < 0 && errno == EINTR)
+        ;
+}
+
+/* ---- reading and changing ------------------------------------------------------------------- */
+
+/* SHOAL_ENOTFOUND: none yet; revision is then what a first write must expect. */
+static int load(struct desired_store *s, struct desired **out, uint64_t *revision, struct err *e)
+{
+    struct buf b;
+    *out = NULL;
+    buf_init(&b, DESIRED_CODE_MAX_BYTES);
+    int rc = bucket_get(s->bucket, KEY, &b, revision, e);
+    if (rc == 0) {
+        rc = desired_code_get(out, buf_str(&b), b.len, e);
+        if (rc < 0)
+            err_wrap(e, "revision %llu in NATS is refused", (unsigned long long)*revision);
+        else
+            (*out)->revision = *revision;
+    }
+    buf_fini(&b);
+    return rc;
+}
+
+int desired_store_load(struct desired_store *s, struct desired **out, struct err *e)
+{
+    uint64_t revision;
+    return load(s, out, &revision, e);
+}
+
+static void write_id(char out[40])
+{
+    uint32_t r[4];
+    for (int i = 0; i < 4; i++)
+        r[i] = random_below(UINT32_MAX);
+    snprintf(out, 40, "%08x%08x%08x%08x", r[0], r[1], r[2], r[3]);
+}
+
+/* Writes d, and repeats the write while it is not known whether it happened.  1: somebody else
+ * wrote. */
+static int put(struct desired_store *s, struct desired *d, uint64_t expected, uint64_t until_ns,
+               struct err *e)
+{
+    struct buf b;
+    char id[40];
+    int rc;
+    buf_init(&b, DESIRED_CODE_MAX_BYTES);
+    write_id(id);
+    rc = desired_code_put(&b, d, e);
+    if (rc == 0)
+        while ((rc = bucket_put(s->bucket, KEY, b.data, b.len, expected, id, &d->revision, e)) ==
+                   SHOAL_EBUSY &&
+               clock_ns() < until_ns)
+            sleep_ms(20 + random_below(100));
+    buf_fini(&b);
+    return rc;
+}
+
+/* The state to begin with when NATS has none: the last one this member knew, or an empty one. */
+static int begin(struct desired_store *s, struct desired **out, struct err *e)
+{
+    int rc = bucket_create(s->bucket, s->replicas, HISTORY, e);
+    if (rc < 0)
+        return rc;
+    if (s->file && desired_file_read(out, s->file, NULL) == 0) {
+        log_warn("control", "NATS has lost the desired state: version %llu of %s is written back",
+                 (unsigned long long)(*out)->version, s->file);
+        (*out)->fence = 0; /* NATS counts revisions anew */
+        return 0;
+    }
+    return desired_create(out, e);
+}
+
+/* One attempt.  1: somebody else wrote. */
+static int attempt(struct desired_store *s, uint64_t fence, desired_update_fn fn, void *ctx,
+                   uint64_t until_ns, struct desired **out, struct err *e)
+{
+    struct desired *d = NULL;
+    uint64_t revision;
+    int rc = load(s, &d, &revision, e);
+    if (rc == SHOAL_ENOTFOUND)
+        rc = begin(s, &d, e);
+    if (rc < 0)
+        return rc;
+    if (fence && d->fence > fence)
+        rc = err_set(e, SHOAL_ECHANGED,
+                     "a newer controller (fence %llu) has written the desired state; this one "
+                     "(fence %llu) must not",
+                     (unsigned long long)d->fence, (unsigned long long)fence);
+    else if ((rc = fn(ctx, d, e)) == 0) {
+        d->version++;
+        if (fence)
+            d->fence = fence;
+        rc = put(s, d, revision, until_ns, e);
+    } else if (rc == 1) {
+        rc = 0;
+    }
+    if (rc == 0 && out) {
+        *out = d;
+        d = NULL;
+    }
+    desired_destroy(d);
+    return rc;
+}
+
+int desired_store_update(struct desired_store *s, uint64_t fence, desired_update_fn fn, void *ctx,
+                         struct desired **out, struct err *e)
+{
+    uint64_t until = clock_ns() + (uint64_t)s->retry_ms * MS;
+    uint32_t backoff = 4;
+    int rc;
+    if (out)
+        *out = NULL;
+    while ((rc = attempt(s, fence, fn, ctx, until, out, e)) == 1 || rc == SHOAL_EBUSY) {
+        if (clock_ns() >= until)
+            return rc == 1 ? err_set(e, SHOAL_EBUSY,
+                                     "the desired state changed faster than it could be written: "
+                                     "try again")
+                           : rc;
+        sleep_ms(1 + random_below(backoff));
+        backoff = backoff * 2 > MAX_BACKOFF_MS ? MAX_BACKOFF_MS : backoff * 2;
+    }
+    if (rc < 0)
+        return rc;
+    /* Those who miss it find the change with their next poll. */
+    (void)!bus_publish(s->bus, NOTICE, "", 0, NULL);
+    return 0;
+}
+
+static int change_nothing(void *ctx, struct desired *d, struct err *e)
+{
+    (void)ctx;
+    (void)d;
+    (void)e;
+    return 0;
+}
+
+int desired_store_claim(void *store, uint64_t fence, struct err *e)
+{
+    return desired_store_update(store, fence, change_nothing, NULL, NULL, e);
+}
+
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+static void hand_over(struct desired_store *s, struct desired *d, enum desired_origin origin)
+{
+    struct desired *old;
+    memcpy(s->id, d->id, sizeof(s->id));
+    s->known = true;
+    s->version = d->version;
+    pthread_mutex_lock(&s->lock);
+    s->status.origin = origin;
+    s->status.revision = d->revision;
+    s->status.version = d->version;
+    s->status.fence = d->fence;
+    s->status.n_changes++;
+    old = s->next;
+    s->next = d;
+    if (!s->posted && !s->stop) {
+        s->posted = true;
+        executor_post(s->x, &s->task);
+    }
+    pthread_mutex_unlock(&s->lock);
+    desired_destroy(old);
+}
+
+/* Takes what NATS has, unless it is not newer than what is in force. */
+static int take(struct desired_store *s, struct err *e)
+{
+    struct desired *d = NULL;
+    uint64_t revision;
+    int rc = load(s, &d, &revision, e);
+    if (rc < 0)
+        return rc;
+    if (s->known && memcmp(d->id, s->id, sizeof(s->id)) != 0) {
+        rc = err_set(e, SHOAL_ECHANGED,
+                     "NATS has the desired state of another cluster; this member keeps its own. To "
+                     "follow the new one, stop the member and remove %s",
+                     s->file ? s->file : "its snapshot");
+    } else if (s->known && d->version < s->version) {
+        rc = err_set(e, SHOAL_ECHANGED,
+                     "NATS has version %llu of the desired state, this member has %llu: it keeps "
+                     "the newer one",
+                     (unsigned long long)d->version, (unsigned long long)s->version);
+    } else if (s->known && d->version == s->version) {
+        pthread_mutex_lock(&s->lock);
+        s->status.origin = DESIRED_FROM_NATS;
+        s->status.revision = revision;
+        pthread_mutex_unlock(&s->lock);
+    } else {
+        struct err file = {0};
+        if (s->file && desired_file_write(s->file, d, &file) < 0)
+            log_warn("control", "snapshot not written: %s", file.msg);
+        hand_over(s, d, DESIRED_FROM_NATS);
+        d = NULL;
+    }
+    desired_destroy(d);
+    return rc;
+}
+
+static void look(struct desired_store *s)
+{
+    struct err e = {0};
+    uint64_t last = 0;
+    bool refused = false;
+    int rc = bucket_last(s->bucket, &last, &e);
+    if (rc == 0 && last != s->last_revision) {
+        rc = take(s, &e);
+        refused = rc == SHOAL_EFORMAT || rc == SHOAL_ECHANGED;
+        if (rc == 0 || refused) {
+            s->last_revision = last; /* not looked at again until it changes */
+            s->refusal = refused ? e : (struct err){0};
+        }
+    } else if (rc == 0 && s->refusal.code) {
+        rc = s->refusal.code;
+        e = s->refusal;
+    }
+    pthread_mutex_lock(&s->lock);
+    struct desired_store_status *t = &s->status;
+    bool first = rc < 0 && strcmp(t->error, e.msg) != 0;
+    t->n_refused += refused;
+    snprintf(t->error, sizeof(t->error), "%s", rc < 0 ? e.msg : "");
+    if (rc == 0)
+        s->seen_ns = clock_ns();
+    pthread_mutex_unlock(&s->lock);
+    if (refused)
+        log_error("control", "desired state refused: %s", e.msg);
+    else if (first && rc != SHOAL_ENOTFOUND)
+        log_warn("control", "desired state: %s", e.msg);
+}
+
+static void *run(void *arg)
+{
+    struct desired_store *s = arg;
+    for (;;) {
+        look(s);
+        uint64_t wait = (uint64_t)s->poll_ms + random_below(s->poll_ms / 2 + 1);
+        uint64_t until = clock_ns() + wait * MS;
+        struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+        int rc = 0;
+        pthread_mutex_lock(&s->lock);
+        while (!s->stop && !s->notice && rc == 0)
+            rc = pthread_cond_timedwait(&s->wake, &s->lock, &at);
+        s->notice = false;
+        bool stop = s->stop;
+        pthread_mutex_unlock(&s->lock);
+        if (stop)
+            return NULL;
+    }
+}
+
+/* ---- the owner ------------------------------------------------------------------------------ */
+
+static void free_store(struct desired_store *s)
+{
+    bucket_close(s->bucket);
+    desired_destroy(s->current);
+    desired_destroy(s->next);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    mem_free(s->file);
+    mem_free(s);
+}
+
+static void run_task(struct executor_task *t)
+{
+    struct desired_store *s = EXECUTOR_OF(t, struct desired_store, task);
+    pthread_mutex_lock(&s->lock);
+    struct desired *d = s->next;
+    s->next = NULL;
+    s->posted = false;
+    bool stop = s->stop;
+    pthread_mutex_unlock(&s->lock);
+    if (stop) {
+        desired_destroy(d);
+        free_store(s);
+        return;
+    }
+    if (!d)
+        return;
+    struct desired *old = s->current;
+    s->current = d;
+    s->on_change(s->ctx, d); /* may close the store: nothing of it is used afterwards */
+    desired_destroy(old);
+}
+
+static void on_notice(void *ctx, const char *subject, const void *bytes, size_t n)
+{
+    struct desired_store *s = ctx;
+    (void)subject;
+    (void)bytes;
+    (void)n;
+    pthread_mutex_lock(&s->lock);
+    s->notice = true;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void read_file(struct desired_store *s)
+{
+    struct desired *d = NULL;
+    struct err e = {0};
+    int rc = desired_file_read(&d, s->file, &e);
+    if (rc == 0) {
+        log_info("control", "desired state from %s version=%llu, until NATS answers", s->file,
+                 (unsigned long long)d->version);
+        hand_over(s, d, DESIRED_FROM_FILE);
+    } else if (rc != SHOAL_ENOTFOUND) {
+        log_warn("control", "snapshot not used: %s", e.msg);
+    }
+}
+
+int desired_store_open(struct desired_store **out, const struct desired_store_opts *o,
+                       struct executor *x, desired_change_fn on_change, void *ctx, struct err *e)
+{
+    struct desired_store *s = mem_zalloc(sizeof(*s));
+    pthread_condattr_t monotonic;
+    int rc;
+    *out = NULL;
+    if (!s)
+        return err_set(e, SHOAL_ENOMEM, "desired state");
+    s->bus = o->bus;
+    s->x = x;
+    s->on_change = on_change;
+    s->ctx = ctx;
+    s->poll_ms = o->poll_ms ? o->poll_ms : DEFAULT_POLL_MS;
+    s->retry_ms = o->retry_ms ? o->retry_ms : DEFAULT_RETRY_MS;
+    s->replicas = o->replicas;
+    s->task.fn = run_task;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    rc = bucket_open(&s->bucket, o->bus, "desired", o->wait_ms ? o->wait_ms : DEFAULT_WAIT_MS, e);
+    if (rc == 0 && x && o->file && !(s->file = mem_strdup(o->file)))
+        rc = err_set(e, SHOAL_ENOMEM, "desired state");
+    if (rc == 0 && x)
+        rc = bus_subscribe(o->bus, NOTICE, on_notice, s, &s->notices, e);
+    if (rc == 0 && s->file)
+        read_file(s);
+    if (rc == 0 && x && (rc = thread_create(&s->thread, "desired", run, s, e)) == 0)
+        s->threaded = true;
+    if (rc < 0) {
+        desired_store_close(s);
+        return rc;
+    }
+    *out = s;
+    return 0;
+}
+
+void desired_store_close(struct desired_store *s)
+{
+    if (!s)
+        return;
+    bus_unsubscribe(s->notices);
+    pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    if (s->threaded)
+        pthread_join(s->thread, NULL);
+    if (!s->posted) /* else the task frees it */
+        free_store(s);
+}
+
+const struct desired *desired_store_current(const struct desired_store *s)
+{
+    return s->current;
+}
+
+void desired_store_get_status(struct desired_store *s, struct desired_store_status *out)
+{
+    pthread_mutex_lock(&s->lock);
+    *out = s->status;
+    uint64_t seen = s->seen_ns;
+    pthread_mutex_unlock(&s->lock);
+    out->fresh = seen && clock_ns() - seen < 3 * (uint64_t)s->poll_ms * MS;
+}

@@ -1,0 +1,79 @@
+/* desired_store.h - the desired state in NATS: read, changed by compare-and-set, watched, and kept
+ * in a file for the time when NATS is away.
+ *
+ * The state is one value of the bucket shoal-CLUSTER-desired.  A change reads it, lets the caller
+ * change it, and writes it back if nobody else wrote meanwhile; otherwise it starts again.  What is
+ * written passed desired_check.  What does not decode is refused and never overwritten, and the
+ * last good state stays in force.
+ *
+ * Watching does not depend on JetStream's consumers, which can vanish with their server: a writer
+ * announces its change on the plain subject shoal.CLUSTER.desired, and the bucket's last revision
+ * is compared every poll_ms.
+ *
+ * Thread:    load and update: any that may block.  Everything else: the owner's; on_change is
+ * called there.  Inside, a thread "desired" reads and writes the file. Ownership: open gives, close
+ * takes back (NULL is fine); the bus must outlive it.  The state given to on_change is borrowed
+ * until the next on_change or close.  close returns when its thread has ended (at most wait_ms); a
+ * posted task may still be in the executor, see bus.h. Failure:   as bucket.h; SHOAL_EFORMAT: what
+ * is in the bucket is not a state; SHOAL_ECHANGED: a newer controller has written (fence), or the
+ * bucket has the state of another cluster. */
+#ifndef SHOAL_CLUSTER_CONTROL_DESIRED_STORE_H
+#define SHOAL_CLUSTER_CONTROL_DESIRED_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct bus;
+struct desired;
+struct desired_store;
+struct executor;
+
+struct desired_store_opts {
+    struct bus *bus;
+    const char *file;  /* snapshot, or NULL: none */
+    uint32_t wait_ms;  /* for one answer of NATS; 0: 2000 */
+    uint32_t poll_ms;  /* 0: 5000, and up to half as much again at random */
+    uint32_t retry_ms; /* an update tries for so long; 0: 15000 */
+    unsigned replicas; /* servers that hold the bucket; 0: by the bus's addresses */
+};
+
+enum desired_origin { DESIRED_FROM_NOWHERE, DESIRED_FROM_FILE, DESIRED_FROM_NATS };
+
+struct desired_store_status {
+    enum desired_origin origin; /* of the state in force */
+    bool fresh;                 /* compared with NATS within the last three polls */
+    uint64_t revision, version, fence;
+    uint64_t n_changes, n_refused; /* refused: values that were no state, or an older one */
+    char error[320];               /* why the last attempt failed; "" if it did not */
+};
+
+typedef void (*desired_change_fn)(void *ctx, const struct desired *d);
+/* Changes d.  0: write it.  1: leave everything as it is.  Negative: give up, with the error.  May
+ * be called several times, each time with the newest state. */
+typedef int (*desired_update_fn)(void *ctx, struct desired *d, struct err *e);
+
+/* x and on_change may be NULL for a command: nothing is then watched and no file is used. */
+SHOAL_MUST_CHECK int desired_store_open(struct desired_store **out,
+                                        const struct desired_store_opts *o, struct executor *x,
+                                        desired_change_fn on_change, void *ctx, struct err *e);
+void desired_store_close(struct desired_store *s);
+/* The state in force on this member, or NULL. */
+const struct desired *desired_store_current(const struct desired_store *s);
+void desired_store_get_status(struct desired_store *s, struct desired_store_status *out);
+
+/* The state in the bucket now, for the caller to destroy.  SHOAL_ENOTFOUND: none yet. */
+SHOAL_MUST_CHECK int desired_store_load(struct desired_store *s, struct desired **out,
+                                        struct err *e);
+/* fence: of the controller's lease; a state that a newer controller wrote is left alone
+ * (SHOAL_ECHANGED).  0: an administrator, who may always write.  Creates the bucket and an empty
+ * state if there is none.  out: the state as it is now, or NULL.  SHOAL_EBUSY: given up after
+ * retry_ms; the last write may still have happened. */
+SHOAL_MUST_CHECK int desired_store_update(struct desired_store *s, uint64_t fence,
+                                          desired_update_fn fn, void *ctx, struct desired **out,
+                                          struct err *e);
+/* Writes the fence alone: from then on, writes of older controllers fail.  For lease.h. */
+SHOAL_MUST_CHECK int desired_store_claim(void *store, uint64_t fence, struct err *e);
+
+#endif

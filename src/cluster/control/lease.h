@@ -1,0 +1,78 @@
+/* lease.h - election of the controller: a lease in NATS that at most one member holds at any time.
+ *
+ * The lease is one value of the bucket shoal-CLUSTER-lease, written by compare-and-set.  The holder
+ * renews it every third of the ttl.  It counts as held for 9/10 of the ttl from the moment the last
+ * successful renewal was *sent*; then the holder steps down by itself.  The others watch the
+ * revision: whoever has seen the same one for 11/10 of the ttl on its own clock may replace it, if
+ * it is still the newest.  So no member's time of day matters, clocks may run 10 % apart, and no
+ * event of NATS is needed.  The clocks count while a machine sleeps.
+ *
+ * The revision with which a holder took the lease is its fence.  It grows from holder to holder.
+ * Every command of a controller carries it, and whoever gets a command refuses one that is lower
+ * than the highest it has seen.  lease_held() must be asked just before a command is sent; what
+ * passed between the question and the arrival is covered by the fence.
+ *
+ * Thread:    held, get_status: any.  Everything else: the owner's; on_change is called there.
+ *            Inside, a thread "lease" talks to NATS and calls claim.
+ * Ownership: open gives, close takes back (NULL is fine): it gives the lease up, so that others
+ * need not wait.  The bus must outlive it.  A posted task may still be in the executor, see bus.h.
+ * Failure:   SHOAL_ENOMEM, SHOAL_EINVAL.  That NATS is away is no failure: the lease is then lost.
+ */
+#ifndef SHOAL_CLUSTER_CONTROL_LEASE_H
+#define SHOAL_CLUSTER_CONTROL_LEASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct bus;
+struct executor;
+struct lease;
+
+#define LEASE_MAX_NAME 127u
+
+struct lease_opts {
+    struct bus *bus;
+    const char *name;  /* of this member */
+    uint32_t ttl_ms;   /* 0: 10000; 500 to 300000.  JetStream may take no writes for 7 s. */
+    unsigned replicas; /* servers that hold the bucket; 0: by the bus's addresses */
+    /* Called with a new fence before the lease counts as held; may block for a while.  It makes the
+     * writes of older controllers fail (desired_store_claim).  Until it returns 0 the lease is
+     * renewed but not held.  NULL: none. */
+    int (*claim)(void *ctx, uint64_t fence, struct err *e);
+    void *claim_ctx;
+};
+
+struct lease_status {
+    bool held;
+    uint64_t fence;                  /* of ours, if held */
+    char holder[LEASE_MAX_NAME + 1]; /* as last seen; "": nobody */
+    uint64_t revision;               /* as last seen */
+    uint64_t n_taken, n_lost, n_renewed;
+    char error[320]; /* why the last attempt failed; "" if it did not */
+};
+
+typedef void (*lease_fn)(void *ctx, bool held, uint64_t fence);
+
+/* on_change is called whenever the lease was gained or lost; a loss and a gain in quick succession
+ * are both reported, or neither. */
+SHOAL_MUST_CHECK int lease_open(struct lease **out, const struct lease_opts *o, struct executor *x,
+                                lease_fn on_change, void *ctx, struct err *e);
+void lease_close(struct lease *l);
+/* True if this member is the controller now; sets *fence. */
+bool lease_held(struct lease *l, uint64_t *fence);
+void lease_get_status(struct lease *l, struct lease_status *out);
+
+/* The value of the bucket.  SHOAL_EFORMAT: not a lease. */
+struct lease_value {
+    char holder[LEASE_MAX_NAME + 1]; /* "": given up */
+    uint8_t run[16];                 /* random, of one run of a process */
+    uint64_t renewal;
+    uint32_t ttl_ms;
+};
+SHOAL_MUST_CHECK int lease_parse(struct lease_value *out, const void *bytes, size_t n,
+                                 struct err *e);
+
+#endif

@@ -1,0 +1,39 @@
+/* fuzz_desired.c - values that other members wrote to NATS: the desired state, the lease, events.
+ * What decodes as a state is checked and encodes to the same bytes again. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "cluster/control/desired.h"
+#include "cluster/control/desired_code.h"
+#include "cluster/control/event_log.h"
+#include "cluster/control/lease.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct event_log_entry entry;
+    struct lease_value lease;
+    struct desired *d;
+    struct buf again;
+    struct err e;
+    void *memory;
+    if (lease_parse(&lease, data, size, &e) == 0 && lease.ttl_ms == 0)
+        abort();
+    if (event_log_parse(&entry, &memory, data, size, &e) == 0 &&
+        strlen(entry.text) > EVENT_LOG_MAX_TEXT)
+        abort();
+    event_log_free(memory);
+    if (desired_code_get(&d, data, size, &e) < 0)
+        return 0;
+    buf_init(&again, size + 1);
+    if (desired_code_put(&again, d, &e) < 0 || again.len != size ||
+        memcmp(again.data, data, size) != 0)
+        abort();
+    buf_fini(&again);
+    desired_destroy(d);
+    return 0;
+}

@@ -1,0 +1,434 @@
+/* control_state.c - the control plane on one real nats-server: concurrent changes of the desired
+ * state, values that are no state, the server away for ten seconds, the snapshot, events. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/executor_queue.h"
+#include "cluster/control/bucket.h"
+#include "cluster/control/bus.h"
+#include "cluster/control/desired.h"
+#include "cluster/control/desired_file.h"
+#include "cluster/control/desired_store.h"
+#include "cluster/control/event_log.h"
+#include "support/nats_site.h"
+
+static struct nats_site site;
+
+static void open_bus(struct bus **b, struct executor *x, bus_link_fn fn, void *ctx)
+{
+    struct err e = {0};
+    struct bus_opts o = {
+        .cluster = "test", .urls = site.urls, .n_urls = site.n, .reconnect_ms = 50};
+    if (bus_open(b, &o, x, fn, ctx, &e) < 0)
+        fail_msg("%s", e.msg);
+}
+
+static struct desired_store *open_store(struct bus *b)
+{
+    struct desired_store_opts o = {.bus = b, .retry_ms = 60000};
+    struct desired_store *s;
+    struct err e = {0};
+    if (desired_store_open(&s, &o, NULL, NULL, NULL, &e) < 0)
+        fail_msg("%s", e.msg);
+    return s;
+}
+
+/* ---- many writers --------------------------------------------------------------------------- */
+
+enum { N_WRITERS = 4, N_UPDATES = 250 };
+
+static int add_one(void *ctx, struct desired *d, struct err *e)
+{
+    unsigned *calls = ctx;
+    (void)e;
+    ++*calls;
+    d->policy.cost_weight++;
+    return 0;
+}
+
+struct writer {
+    pthread_t thread;
+    unsigned calls; /* of add_one: more than updates when writers met */
+    int rc;
+    struct err e;
+};
+
+static void *write_many(void *arg)
+{
+    struct writer *w = arg;
+    struct bus_opts bo = {.cluster = "test", .urls = site.urls, .n_urls = site.n};
+    struct desired_store_opts so = {.retry_ms = 120000};
+    struct desired_store *s = NULL;
+    w->rc = bus_open(&so.bus, &bo, NULL, NULL, NULL, &w->e);
+    if (w->rc == 0)
+        w->rc = bus_wait(so.bus, 30000, &w->e);
+    if (w->rc == 0)
+        w->rc = desired_store_open(&s, &so, NULL, NULL, NULL, &w->e);
+    for (int i = 0; w->rc == 0 && i < N_UPDATES; i++)
+        w->rc = desired_store_update(s, 0, add_one, &w->calls, NULL, &w->e);
+    desired_store_close(s);
+    bus_close(so.bus);
+    return NULL;
+}
+
+static void test_no_update_is_lost(void **state)
+{
+    (void)state;
+    struct writer w[N_WRITERS] = {{0}};
+    struct desired *d = NULL;
+    struct err e = {0};
+    struct bus *b;
+    unsigned calls = 0;
+    for (int i = 0; i < N_WRITERS; i++)
+        assert_int_equal(pthread_create(&w[i].thread, NULL, write_many, &w[i]), 0);
+    for (int i = 0; i < N_WRITERS; i++)
+        pthread_join(w[i].thread, NULL);
+    for (int i = 0; i < N_WRITERS; i++) {
+        if (w[i].rc < 0)
+            fail_msg("writer %d: %s", i, w[i].e.msg);
+        calls += w[i].calls;
+    }
+    open_bus(&b, NULL, NULL, NULL);
+    struct desired_store *s = open_store(b);
+    if (desired_store_load(s, &d, &e) < 0)
+        fail_msg("%s", e.msg);
+    printf("%d writers, %d updates each: version %llu, %u conflicts\n", N_WRITERS, N_UPDATES,
+           (unsigned long long)d->version, calls - N_WRITERS * N_UPDATES);
+    assert_int_equal(d->policy.cost_weight, N_WRITERS * N_UPDATES);
+    assert_int_equal(d->version, N_WRITERS * N_UPDATES);
+    desired_destroy(d);
+    desired_store_close(s);
+    bus_close(b);
+}
+
+/* ---- a member that watches ------------------------------------------------------------------ */
+
+struct member {
+    struct executor_queue owner;
+    struct bus *bus;
+    struct desired_store *store;
+    uint64_t version;
+    unsigned n_changes, n_beats, n_links;
+    struct bus_status link;
+};
+
+static void on_change(void *ctx, const struct desired *d)
+{
+    struct member *m = ctx;
+    m->version = d->version;
+    m->n_changes++;
+}
+
+static void on_beat(void *ctx, const char *subject, const void *bytes, size_t n)
+{
+    struct member *m = ctx;
+    assert_string_equal(subject, "shoal.test.hb.n1");
+    assert_int_equal(n, 5);
+    assert_memory_equal(bytes, "alive", 5);
+    m->n_beats++;
+}
+
+static void on_link(void *ctx, const struct bus_status *s)
+{
+    struct member *m = ctx;
+    m->link = *s;
+    m->n_links++;
+}
+
+static void member_open(struct member *m, const char *file)
+{
+    struct err e = {0};
+    *m = (struct member){0};
+    assert_int_equal(executor_queue_init(&m->owner, &e), 0);
+    open_bus(&m->bus, &m->owner.executor, on_link, m);
+    struct desired_store_opts so = {.bus = m->bus, .file = file, .poll_ms = 500, .wait_ms = 1000};
+    if (bus_subscribe(m->bus, "hb.*", on_beat, m, NULL, &e) < 0 ||
+        desired_store_open(&m->store, &so, &m->owner.executor, on_change, m, &e) < 0)
+        fail_msg("%s", e.msg);
+}
+
+static void member_close(struct member *m)
+{
+    desired_store_close(m->store);
+    bus_close(m->bus);
+    while (executor_queue_turn(&m->owner, 200)) /* tasks that were posted */
+        ;
+    executor_queue_fini(&m->owner);
+}
+
+/* Runs the member's thread until the condition holds. */
+#define UNTIL(m, condition)                                                                        \
+    do {                                                                                           \
+        double end_ = nats_site_now() + 60;                                                        \
+        while (!(condition) && nats_site_now() < end_)                                             \
+            executor_queue_turn(&(m)->owner, 200);                                                 \
+        if (!(condition))                                                                          \
+            fail_msg("line %d: never came: %s", __LINE__, #condition);                             \
+    } while (0)
+
+static void beat(struct member *m)
+{
+    (void)!bus_publish(m->bus, "hb.n1", "alive", 5, NULL);
+}
+
+static void test_changes_reach_a_member(void **state)
+{
+    (void)state;
+    struct member m;
+    struct desired_store_status st;
+    struct err e = {0};
+    unsigned calls = 0;
+    member_open(&m, NULL);
+    UNTIL(&m, m.version > 0);
+    uint64_t before = m.version;
+    if (desired_store_update(m.store, 0, add_one, &calls, NULL, &e) < 0)
+        fail_msg("%s", e.msg);
+    UNTIL(&m, m.version == before + 1);
+    assert_int_equal(desired_store_current(m.store)->version, before + 1);
+    desired_store_get_status(m.store, &st);
+    assert_int_equal(st.origin, DESIRED_FROM_NATS);
+    assert_true(st.fresh);
+    member_close(&m);
+}
+
+/* ---- values that are no state --------------------------------------------------------------- */
+
+static void test_garbage_is_refused(void **state)
+{
+    (void)state;
+    struct member m;
+    struct bucket *k;
+    struct buf old;
+    struct desired_store_status st;
+    struct err e = {0};
+    uint64_t revision, next;
+    unsigned calls = 0;
+    member_open(&m, NULL);
+    UNTIL(&m, m.version > 0);
+    uint64_t version = m.version;
+    assert_int_equal(bucket_open(&k, m.bus, "desired", 5000, &e), 0);
+    buf_init(&old, 1 << 20);
+    assert_int_equal(bucket_get(k, "state", &old, &revision, &e), 0);
+    if (bucket_put(k, "state", "garbage", 7, revision, NULL, &next, &e) != 0)
+        fail_msg("%s", e.msg);
+    UNTIL(&m, (desired_store_get_status(m.store, &st), st.n_refused == 1));
+    assert_non_null(strstr(st.error, "not a desired state"));
+    assert_int_equal(m.version, version); /* the last good one stays */
+    assert_int_equal(desired_store_current(m.store)->version, version);
+    /* Nobody writes over it. */
+    assert_int_equal(desired_store_update(m.store, 0, add_one, &calls, NULL, &e), SHOAL_EFORMAT);
+    assert_int_equal(calls, 0);
+    /* An old state is not taken either, but a good one is. */
+    assert_int_equal(bucket_put(k, "state", old.data, old.len, next, NULL, &next, &e), 0);
+    if (desired_store_update(m.store, 0, add_one, &calls, NULL, &e) < 0)
+        fail_msg("%s", e.msg);
+    UNTIL(&m, m.version == version + 1);
+    UNTIL(&m, (desired_store_get_status(m.store, &st), st.error[0] == '\0'));
+    buf_fini(&old);
+    bucket_close(k);
+    member_close(&m);
+}
+
+static void test_fence(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct bus *b;
+    struct desired *d;
+    unsigned calls = 0;
+    open_bus(&b, NULL, NULL, NULL);
+    struct desired_store *s = open_store(b);
+    assert_int_equal(desired_store_claim(s, 1000, &e), 0);
+    assert_int_equal(desired_store_update(s, 1000, add_one, &calls, NULL, &e), 0);
+    assert_int_equal(desired_store_claim(s, 1001, &e), 0);
+    calls = 0;
+    assert_int_equal(desired_store_update(s, 1000, add_one, &calls, NULL, &e), SHOAL_ECHANGED);
+    assert_non_null(strstr(e.msg, "newer controller"));
+    assert_int_equal(calls, 0);
+    assert_int_equal(desired_store_update(s, 0, add_one, &calls, &d, &e), 0); /* an administrator */
+    assert_int_equal(d->fence, 1001);
+    desired_destroy(d);
+    desired_store_close(s);
+    bus_close(b);
+}
+
+/* ---- the server away for ten seconds -------------------------------------------------------- */
+
+static void test_server_away(void **state)
+{
+    (void)state;
+    struct member m, late;
+    struct desired_store_status st;
+    struct err e = {0};
+    unsigned calls = 0;
+    char file[100];
+    snprintf(file, sizeof(file), "%s/snapshot", site.dir);
+    member_open(&m, file);
+    UNTIL(&m, m.version > 0 && m.link.link == BUS_UP);
+    UNTIL(&m, (beat(&m), m.n_beats >= 3));
+    uint64_t version = m.version;
+
+    double gone = nats_site_now();
+    nats_site_kill(&site, 0);
+    UNTIL(&m, m.link.link == BUS_AWAY);
+    unsigned beats = m.n_beats;
+    assert_int_equal(bus_publish(m.bus, "hb.n1", "alive", 5, &e), SHOAL_EBUSY);
+    assert_non_null(strstr(e.msg, "NATS is away"));
+
+    /* A member that starts now serves from the snapshot, and says so. */
+    member_open(&late, file);
+    UNTIL(&late, late.version == version);
+    desired_store_get_status(late.store, &st);
+    assert_int_equal(st.origin, DESIRED_FROM_FILE);
+    assert_false(st.fresh);
+    assert_int_equal(late.link.n_connects, 0);
+    assert_int_equal(m.n_beats, beats);
+
+    while (nats_site_now() < gone + 10) {
+        beat(&m);
+        executor_queue_turn(&m.owner, 200);
+    }
+    nats_site_restart(&site, 0);
+    UNTIL(&m, m.link.link == BUS_UP);
+    double back = nats_site_now();
+    UNTIL(&m, (beat(&m), m.n_beats > beats));
+    UNTIL(&late, (beat(&m), late.n_beats > 0));
+    printf("away %.1f s, first heartbeat %.2f s after the reconnect, %llu refused meanwhile\n",
+           (double)m.link.last_away_ns * 1e-9, nats_site_now() - back,
+           (unsigned long long)m.link.n_refused);
+    assert_int_equal(m.link.n_losses, 1);
+    assert_true(m.link.last_away_ns > 5000000000u);
+    UNTIL(&late, (desired_store_get_status(late.store, &st), st.origin == DESIRED_FROM_NATS));
+    if (desired_store_update(m.store, 0, add_one, &calls, NULL, &e) < 0)
+        fail_msg("%s", e.msg);
+    UNTIL(&late, late.version == version + 1);
+    UNTIL(&m, m.version == version + 1);
+    member_close(&late);
+    member_close(&m);
+
+    struct desired *d; /* the newest state is on disk; a damaged file is not used */
+    assert_int_equal(desired_file_read(&d, file, &e), 0);
+    assert_int_equal(d->version, version + 1);
+    desired_destroy(d);
+    FILE *f = fopen(file, "r+");
+    fseek(f, 40, SEEK_SET);
+    fputc('#', f);
+    fclose(f);
+    assert_int_equal(desired_file_read(&d, file, &e), SHOAL_EFORMAT);
+    assert_non_null(strstr(e.msg, "checksum"));
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+struct seen {
+    unsigned n;
+    char text[8][32];
+    enum event_log_kind kind[8];
+};
+
+static bool on_event(void *ctx, const struct event_log_entry *entry)
+{
+    struct seen *s = ctx;
+    assert_true(s->n < 8);
+    snprintf(s->text[s->n], sizeof(s->text[0]), "%s", entry->text);
+    s->kind[s->n++] = entry->kind;
+    assert_string_equal(entry->sender, "n1");
+    return true;
+}
+
+static void test_events(void **state)
+{
+    (void)state;
+    struct event_log_status st;
+    struct event_log *l;
+    struct seen seen = {0};
+    struct err e = {0};
+    struct bus *b;
+    uint64_t next = 0;
+    uint32_t bad = 0;
+    open_bus(&b, NULL, NULL, NULL);
+    assert_int_equal(bus_wait(b, 30000, &e), 0);
+    assert_int_equal(event_log_read(b, 0, 10, on_event, &seen, &next, &bad, &e), 0);
+    assert_int_equal(seen.n, 0);
+    struct event_log_opts o = {.bus = b, .name = "n1", .max_waiting = 3};
+    assert_int_equal(event_log_open(&l, &o, &e), 0);
+    event_log_add(l, &(struct event_log_entry){.kind = EVENT_LOG_NODE_JOINED, .text = "first"});
+    for (double end = nats_site_now() + 60; nats_site_now() < end; nats_site_pause(20)) {
+        event_log_get_status(l, &st);
+        if (st.n_stored == 1)
+            break;
+    }
+    assert_int_equal(st.n_stored, 1);
+    /* While the server is away, three wait and the oldest go. */
+    nats_site_kill(&site, 0);
+    for (int i = 0; i < 6; i++) {
+        char text[8];
+        snprintf(text, sizeof(text), "away %d", i);
+        event_log_add(l, &(struct event_log_entry){.kind = EVENT_LOG_FAILOVER, .text = text});
+    }
+    nats_site_restart(&site, 0);
+    for (double end = nats_site_now() + 60; nats_site_now() < end; nats_site_pause(20)) {
+        event_log_get_status(l, &st);
+        if (st.n_waiting == 0 && st.n_stored >= 4)
+            break;
+    }
+    event_log_close(l);
+    assert_int_equal(st.n_stored + st.n_dropped, 7);
+    assert_true(st.n_stored >= 4); /* one may be on its way while three wait */
+    assert_int_equal(event_log_read(b, 0, 100, on_event, &seen, &next, &bad, &e), 0);
+    assert_int_equal(seen.n, st.n_stored);
+    assert_int_equal(bad, 0);
+    assert_string_equal(seen.text[0], "first");
+    assert_int_equal(seen.kind[0], EVENT_LOG_NODE_JOINED);
+    assert_string_equal(seen.text[seen.n - 1], "away 5");
+    assert_string_equal(seen.text[seen.n - 2], "away 4");
+    seen.n = 0;
+    assert_int_equal(event_log_read(b, next, 100, on_event, &seen, &next, &bad, &e), 0);
+    assert_int_equal(seen.n, 0);
+    bus_close(b);
+}
+
+static void test_no_server(void **state)
+{
+    (void)state;
+    const char *url = "nats://127.0.0.1:1";
+    struct bus_opts o = {.cluster = "test", .urls = &url, .n_urls = 1};
+    struct err e = {0};
+    struct bus *b;
+    assert_int_equal(bus_open(&b, &o, NULL, NULL, NULL, &e), 0); /* comes when the server comes */
+    assert_int_equal(bus_wait(b, 100, &e), SHOAL_EIO);
+    assert_int_equal(bus_publish(b, "hb.n1", "x", 1, &e), SHOAL_EBUSY);
+    bus_close(b);
+    o.cluster = "Not a name";
+    assert_int_equal(bus_open(&b, &o, NULL, NULL, NULL, &e), SHOAL_EINVAL);
+    o.cluster = "test";
+    url = "http://127.0.0.1:1";
+    assert_int_equal(bus_open(&b, &o, NULL, NULL, NULL, &e), SHOAL_EINVAL);
+    assert_non_null(strstr(e.msg, "nats://HOST:PORT"));
+    url = "nats://127.0.0.1:1";
+    o.ca_file = "/nowhere/ca.pem";
+    assert_int_equal(bus_open(&b, &o, NULL, NULL, NULL, &e), SHOAL_EINVAL);
+    o.cert_file = o.key_file = "/nowhere/cert.pem";
+    assert_int_equal(bus_open(&b, &o, NULL, NULL, NULL, &e), SHOAL_EIO);
+    assert_non_null(strstr(e.msg, "/nowhere/ca.pem"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_update_is_lost),  cmocka_unit_test(test_changes_reach_a_member),
+        cmocka_unit_test(test_garbage_is_refused), cmocka_unit_test(test_fence),
+        cmocka_unit_test(test_server_away),        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_no_server),
+    };
+    nats_site_begin(&site, 1);
+    int rc = cmocka_run_group_tests(tests, NULL, NULL);
+    nats_site_end(&site);
+    return rc;
+}
