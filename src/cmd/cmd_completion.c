@@ -32,10 +32,11 @@ static void describe(enum describe_form form)
     const char *argv[] = {option};
     describe_begin(form, commands_all, commands_verbs);
     for (const struct command *c = commands_all; c->name; c++)
-        if (c->run != cmd_model) /* has no page, but its verbs do */
+        if (!commands_verbs(c->name)) /* those have no page, but their verbs do */
             c->run(1, argv);
-    for (const struct command *c = commands_verbs; c->name; c++)
-        c->run(1, argv);
+    for (const struct command *c = commands_all; c->name; c++)
+        for (const struct command *v = commands_verbs(c->name); v && v->name; v++)
+            v->run(1, argv);
     describe_end(form, commands_all, commands_verbs);
 }
 

@@ -1,12 +1,24 @@
 /* commands.c - see commands.h. */
 #include "cmd/commands.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/nearest.h"
 #include "cmd/cmd.h"
 
 #define MAX_NAMES 64u
+
+static const struct command model_verbs[] = {
+    {"show", cmd_model_show, "show the contents of a model file", NULL},
+    {"convert", cmd_model_convert, "convert a Hugging Face folder or llama2.c checkpoint to GGUF",
+     NULL},
+    {"quantize", cmd_model_quantize, "quantize a model to fewer bits per weight", NULL},
+    {"list", cmd_model_list, "list the models of a running server", NULL},
+    {"load", cmd_model_load, "load a model on a running server", NULL},
+    {"unload", cmd_model_unload, "unload a model from a running server's memory", NULL},
+    {0},
+};
 
 const struct command commands_all[] = {
     {"ask", cmd_ask, "turn a command or question into actions (JSON) and a reply", "Start here"},
@@ -32,16 +44,18 @@ const struct command commands_all[] = {
     {0},
 };
 
-const struct command commands_verbs[] = {
-    {"show", cmd_model_show, "show the contents of a model file", NULL},
-    {"convert", cmd_model_convert, "convert a Hugging Face folder or llama2.c checkpoint to GGUF",
-     NULL},
-    {"quantize", cmd_model_quantize, "quantize a model to fewer bits per weight", NULL},
-    {"list", cmd_model_list, "list the models of a running server", NULL},
-    {"load", cmd_model_load, "load a model on a running server", NULL},
-    {"unload", cmd_model_unload, "unload a model from a running server's memory", NULL},
-    {0},
-};
+static const struct {
+    const char *name;
+    const struct command *verbs;
+} with_verbs[] = {{"model", model_verbs}};
+
+const struct command *commands_verbs(const char *name)
+{
+    for (size_t i = 0; i < sizeof(with_verbs) / sizeof(with_verbs[0]); i++)
+        if (strcmp(with_verbs[i].name, name) == 0)
+            return with_verbs[i].verbs;
+    return NULL;
+}
 
 const struct command *commands_find(const struct command *list, const char *name)
 {
@@ -62,4 +76,24 @@ const char *commands_nearest(const struct command *list, const char *name)
         names[n++] = "version";
     }
     return nearest_word(name, names);
+}
+
+int commands_run_verb(const char *name, const char *intro, int argc, const char *const *argv)
+{
+    const struct command *verbs = commands_verbs(name);
+    if (argc == 0 || strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
+        FILE *f = argc == 0 ? stderr : stdout;
+        fprintf(f, "%s\n\nUsage: shoal %s <verb> [options]\n\nVerbs:\n", intro, name);
+        for (const struct command *v = verbs; v->name; v++)
+            fprintf(f, "  %-12s %s\n", v->name, v->summary);
+        fprintf(f, "\n'shoal %s <verb> --help' shows the options of a verb.\n", name);
+        return argc == 0 ? CMD_USAGE : CMD_OK;
+    }
+    const struct command *verb = commands_find(verbs, argv[0]);
+    if (verb)
+        return verb->run(argc - 1, argv + 1);
+    const char *near = commands_nearest(verbs, argv[0]);
+    fprintf(stderr, "shoal %s: unknown verb %s%s%s%s\nTry 'shoal %s --help'.\n", name, argv[0],
+            near ? " (did you mean " : "", near ? near : "", near ? "?)" : "", name);
+    return CMD_USAGE;
 }

@@ -7,13 +7,15 @@
 
 #include "cmd/command.h"
 
-/* Verbs: those of "shoal model". */
 extern const struct command commands_all[];
-extern const struct command commands_verbs[];
+/* The verbs of a command; NULL: it has none. */
+const struct command *commands_verbs(const char *name);
 
 /* The one of that name, or NULL. */
 const struct command *commands_find(const struct command *list, const char *name);
 /* The one with the nearest name, or NULL if none is near. */
 const char *commands_nearest(const struct command *list, const char *name);
+/* Runs the verb that the first argument names.  intro: a sentence above the list of verbs. */
+int commands_run_verb(const char *name, const char *intro, int argc, const char *const *argv);
 
 #endif

@@ -10,9 +10,9 @@
 
 struct form {
     const char *name;
-    void (*begin)(const struct command *all, const struct command *verbs);
+    void (*begin)(const struct command *all, describe_verbs verbs_of);
     void (*page)(const struct opts_page *page);
-    void (*end)(const struct command *all, const struct command *verbs);
+    void (*end)(const struct command *all, describe_verbs verbs_of);
 };
 
 /* ---- shared by all forms -------------------------------------------------------------------- */
@@ -67,10 +67,10 @@ static void put_names(const struct command *list)
 
 /* ---- bash ----------------------------------------------------------------------------------- */
 
-static void bash_begin(const struct command *all, const struct command *verbs)
+static void bash_begin(const struct command *all, describe_verbs verbs_of)
 {
+    (void)verbs_of;
     (void)all;
-    (void)verbs;
     puts("# bash completion for shoal; written by 'shoal completion bash'.\n"
          "\n"
          "# _shoal_page COMMAND OPTION: what may follow: options of the command, words or files.\n"
@@ -115,7 +115,18 @@ static void bash_page(const struct opts_page *page)
     puts("        esac\n        ;;");
 }
 
-static void bash_end(const struct command *all, const struct command *verbs)
+/* "a | b": the commands that have verbs. */
+static void bash_with_verbs(const struct command *all, describe_verbs verbs_of)
+{
+    const char *between = "";
+    for (; all->name; all++)
+        if (verbs_of(all->name)) {
+            printf("%s%s", between, all->name);
+            between = " | ";
+        }
+}
+
+static void bash_end(const struct command *all, describe_verbs verbs_of)
 {
     fputs("    esac\n"
           "}\n"
@@ -136,9 +147,14 @@ static void bash_end(const struct command *all, const struct command *verbs)
           "        --log-level | --log-format) ((i++)) ;;\n"
           "        -*) [ -z \"$command\" ] || break ;;\n"
           "        *)\n"
-          "            [ \"$command\" != model ] || { command=\"model $word\" && break; }\n"
-          "            [ -z \"$command\" ] || break\n"
-          "            command=$word\n"
+          "            case \"$command\" in\n"
+          "            '') command=$word ;;\n"
+          "            ",
+          stdout);
+    bash_with_verbs(all, verbs_of);
+    fputs(") command=\"$command $word\" && break ;;\n"
+          "            *) break ;;\n"
+          "            esac\n"
           "            ;;\n"
           "        esac\n"
           "    done\n"
@@ -148,10 +164,14 @@ static void bash_end(const struct command *all, const struct command *verbs)
     put_names(all);
     fputs(" help version' ;;\n    help) words='", stdout);
     put_names(all);
-    fputs("' ;;\n    model) words='", stdout);
-    put_names(verbs);
-    puts("' ;;\n"
-         "    *)\n"
+    puts("' ;;");
+    for (const struct command *c = all; c->name; c++)
+        if (verbs_of(c->name)) {
+            printf("    %s) words='", c->name);
+            put_names(verbs_of(c->name));
+            puts("' ;;");
+        }
+    puts("    *)\n"
          "        _shoal_page \"$command\" \"$prev\"\n"
          "        if [ -z \"$value\" ] && [[ $cur == -* ]]; then\n"
          "            words=$options\n"
@@ -184,10 +204,10 @@ static void zsh_list(const char *name, const struct command *list)
     puts("    )");
 }
 
-static void zsh_begin(const struct command *all, const struct command *verbs)
+static void zsh_begin(const struct command *all, describe_verbs verbs_of)
 {
+    (void)verbs_of;
     (void)all;
-    (void)verbs;
     puts("#compdef shoal\n"
          "# zsh completion for shoal; written by 'shoal completion zsh'.\n");
 }
@@ -237,31 +257,43 @@ static void zsh_page(const struct opts_page *page)
     puts("\n}\n");
 }
 
-static void zsh_end(const struct command *all, const struct command *verbs)
+static void zsh_end(const struct command *all, describe_verbs verbs_of)
 {
     puts("_shoal()\n"
          "{\n"
          "    local curcontext=$curcontext state line\n"
          "    local -a shoal_commands shoal_verbs");
     zsh_list("shoal_commands", all);
-    zsh_list("shoal_verbs", verbs);
     puts("    _arguments -C '--log-level:level:(error warn info debug)' "
          "'--log-format:format:(logfmt json)' \\\n"
          "        '1: :->command' '*:: :->rest'\n"
          "    case $state in\n"
          "    command) _describe command shoal_commands ;;\n"
-         "    rest)\n"
-         "        case $words[1] in\n"
+         "    rest)");
+    puts("        case $words[1] in");
+    for (const struct command *c = all; c->name; c++)
+        if (verbs_of(c->name)) {
+            printf("        %s)\n", c->name);
+            zsh_list("shoal_verbs", verbs_of(c->name));
+            puts("        ;;");
+        }
+    puts("        esac");
+    puts("        case $words[1] in\n"
          "        help) _describe command shoal_commands ;;\n"
-         "        model)\n"
+         "        *)\n"
+         "            if (( ! $#shoal_verbs )); then\n"
+         "                (( $+functions[_shoal_$words[1]] )) && _shoal_$words[1]\n"
+         "                return\n"
+         "            fi\n"
+         "            local shoal_command=$words[1]\n"
          "            _arguments -C '1: :->verb' '*:: :->rest_of_verb'\n"
          "            case $state in\n"
          "            verb) _describe verb shoal_verbs ;;\n"
          "            rest_of_verb)\n"
-         "                (( $+functions[_shoal_model_$words[1]] )) && _shoal_model_$words[1] ;;\n"
+         "                (( $+functions[_shoal_${shoal_command}_$words[1]] )) &&\n"
+         "                    _shoal_${shoal_command}_$words[1] ;;\n"
          "            esac\n"
          "            ;;\n"
-         "        *) (( $+functions[_shoal_$words[1]] )) && _shoal_$words[1] ;;\n"
          "        esac\n"
          "        ;;\n"
          "    esac\n"
@@ -296,20 +328,24 @@ static void fish_list(const char *when, const struct command *list)
     }
 }
 
-static void fish_begin(const struct command *all, const struct command *verbs)
+static void fish_begin(const struct command *all, describe_verbs verbs_of)
 {
     puts("# fish completion for shoal; written by 'shoal completion fish'.\n"
          "complete -c shoal -f");
     fish_list("__fish_use_subcommand", all);
-    fputs("set -l shoal_verbs ", stdout);
-    put_names(verbs);
-    puts("");
-    for (; verbs->name; verbs++) {
-        printf("complete -c shoal -n \"__fish_seen_subcommand_from model; and not "
-               "__fish_seen_subcommand_from $shoal_verbs\" -a %s -d '",
-               verbs->name);
-        put_quoted(verbs->summary, "", 0);
-        puts("'");
+    for (const struct command *c = all; c->name; c++) {
+        if (!verbs_of(c->name))
+            continue;
+        printf("set -l shoal_verbs_%s ", c->name);
+        put_names(verbs_of(c->name));
+        puts("");
+        for (const struct command *v = verbs_of(c->name); v->name; v++) {
+            printf("complete -c shoal -n \"__fish_seen_subcommand_from %s; and not "
+                   "__fish_seen_subcommand_from $shoal_verbs_%s\" -a %s -d '",
+                   c->name, c->name, v->name);
+            put_quoted(v->summary, "", 0);
+            puts("'");
+        }
     }
 }
 
@@ -346,10 +382,10 @@ static void fish_page(const struct opts_page *page)
     }
 }
 
-static void fish_end(const struct command *all, const struct command *verbs)
+static void fish_end(const struct command *all, describe_verbs verbs_of)
 {
+    (void)verbs_of;
     (void)all;
-    (void)verbs;
 }
 
 /* ---- man ------------------------------------------------------------------------------------ */
@@ -391,9 +427,9 @@ static void roff_paragraphs(const char *text)
     }
 }
 
-static void man_begin(const struct command *all, const struct command *verbs)
+static void man_begin(const struct command *all, describe_verbs verbs_of)
 {
-    (void)verbs;
+    (void)verbs_of;
     puts(".\\\" Written by 'shoal manual'.\n"
          ".TH SHOAL 1 \"\" \"shoal " SHOAL_VERSION "\" \"User Commands\"\n"
          ".SH NAME\n"
@@ -463,8 +499,9 @@ static void man_page(const struct opts_page *page)
     }
 }
 
-static void man_end(const struct command *all, const struct command *verbs)
+static void man_end(const struct command *all, describe_verbs verbs_of)
 {
+    (void)verbs_of;
     static const struct {
         const char *name, *text;
     } variables[] = {
@@ -488,7 +525,6 @@ static void man_end(const struct command *all, const struct command *verbs)
         {"130", "interrupted"},
     };
     (void)all;
-    (void)verbs;
     puts(".SH \"OPTIONS OF ALL COMMANDS\"");
     for (size_t i = 0; i < opts_common.n_defs; i++)
         man_option(&opts_common.defs[i]);
@@ -517,14 +553,14 @@ const char *describe_form_name(enum describe_form form)
     return forms[form].name;
 }
 
-void describe_begin(enum describe_form form, const struct command *all, const struct command *verbs)
+void describe_begin(enum describe_form form, const struct command *all, describe_verbs verbs_of)
 {
-    forms[form].begin(all, verbs);
+    forms[form].begin(all, verbs_of);
 }
 
-void describe_end(enum describe_form form, const struct command *all, const struct command *verbs)
+void describe_end(enum describe_form form, const struct command *all, describe_verbs verbs_of)
 {
-    forms[form].end(all, verbs);
+    forms[form].end(all, verbs_of);
 }
 
 bool describe_page(const struct opts_page *page, int argc, const char *const *argv)

@@ -20,9 +20,10 @@ enum describe_form { DESCRIBE_BASH, DESCRIBE_ZSH, DESCRIBE_FISH, DESCRIBE_MAN, D
 
 /* "bash", "zsh", "fish", "man". */
 const char *describe_form_name(enum describe_form form);
-void describe_begin(enum describe_form form, const struct command *all,
-                    const struct command *verbs);
-void describe_end(enum describe_form form, const struct command *all, const struct command *verbs);
+/* The verbs of a command, or NULL. */
+typedef const struct command *(*describe_verbs)(const char *name);
+void describe_begin(enum describe_form form, const struct command *all, describe_verbs verbs_of);
+void describe_end(enum describe_form form, const struct command *all, describe_verbs verbs_of);
 /* Describes the page and returns true if the arguments request it. */
 bool describe_page(const struct opts_page *page, int argc, const char *const *argv);
 

@@ -32,7 +32,7 @@ case $shell in
         offered() {
             case "$*" in
                 "shoal ") sed -n "/shoal_commands=(/,/^    )/s/^ *'\([a-z]*\):.*/\1/p" script ;;
-                "shoal model ") sed -n "/shoal_verbs=(/,/^    )/s/^ *'\([a-z]*\):.*/\1/p" script ;;
+                "shoal "*" ") sed -n "/^        $2)/,/^    )/s/^ *'\([a-z]*\):.*/\1/p" script ;;
                 *-) # every option of the page's function
                     local name="${*:1:$#-1}"
                     name=${name// /_}
@@ -43,10 +43,17 @@ case $shell in
 esac
 
 commands=$("$shoal" help | sed -n '/^Examples/q; s/^  \([a-z]*\) .*/\1/p' | sort)
-verbs=$("$shoal" model --help | sed -n '/^Verbs/,$s/^  \([a-z]*\) .*/\1/p' | sort)
+with_verbs=
+for c in $commands; do
+    "$shoal" "$c" --help | grep -q '^Verbs:$' && with_verbs="$with_verbs $c"
+done
+differ "commands with verbs" "$with_verbs" ""
+verbs_of() { "$shoal" "$1" --help | sed -n '/^Verbs/,$s/^  \([a-z]*\) .*/\1/p' | sort; }
 differ "commands" "$commands" ""
 same "commands" "$(offered shoal "" | grep -vE '^(help|version)$')" "$commands"
-same "verbs" "$(offered shoal model "")" "$verbs"
+for c in $with_verbs; do
+    same "verbs of $c" "$(offered shoal "$c" "")" "$(verbs_of "$c")"
+done
 page() { # command [verb]: exactly the long options of its help
     local want got
     want=$("$shoal" "$@" --help | grep -oE '^ {2}(-[a-zA-Z],|   ) --[a-z0-9-]+' | grep -oE -- '--[a-z0-9-]+' | sort -u)
@@ -55,10 +62,10 @@ page() { # command [verb]: exactly the long options of its help
     same "options of $*" "$got" "$want"
 }
 for c in $commands; do
-    [ "$c" = model ] || page "$c"
-done
-for v in $verbs; do
-    page model "$v"
+    case " $with_verbs " in
+        *" $c "*) for v in $(verbs_of "$c"); do page "$c" "$v"; done ;;
+        *) page "$c" ;;
+    esac
 done
 if [ "$shell" != zsh ]; then
     same "the rest of an option" "$(offered shoal ask --expl)" "--explain"
