@@ -230,6 +230,7 @@ int cmd_ask(int argc, const char *const *argv)
     struct ask_pack_opts po = {.dir = opts_text(&o, "models"),
                                .table = opts_text(&o, "table"),
                                .no_reply = opts_flag(&o, "no-reply"),
+                               .parts_only = true,
                                .n_threads = opts_u32(&o, "threads"),
                                .progress = tiling,
                                .progress_ctx = &w};

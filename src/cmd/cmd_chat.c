@@ -7,13 +7,16 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/clock.h"
 #include "base/lines.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
 #include "cmd/conversation.h"
+#include "cmd/local.h"
 #include "cmd/model_opts.h"
 #include "cmd/stream.h"
 #include "cmd/term.h"
+#include "flow/run.h"
 #include "wire/json_out.h"
 
 #define MAX_TEXT_BYTES ((size_t)64 << 20)
@@ -45,8 +48,10 @@ static const struct opts_page page = {
                 "  printf 'Hi\\nAnd in French?\\n' | shoal chat -m model.gguf --temp 0 --json\n",
 };
 
-struct chat {
+struct dialog {
+    struct sink sink; /* of the answer */
     const struct opts *o;
+    struct local local;
     struct shoal_engine *engine;
     struct conversation conv;
     struct sampling_opts sampling;
@@ -54,48 +59,82 @@ struct chat {
     uint32_t n_stops, n_ctx;
     int interrupt_fd;
     bool tty, json;
-    /* one answer; written by the engine's thread until it is done */
+    /* one answer */
     struct stream stream;
-    struct shoal_task *task;
     struct buf text;
     int32_t *tokens;
     size_t n_tokens, cap_tokens;
-    struct shoal_event done;
+    bool closed;
+    bool ended; /* done and code are valid; otherwise nothing was begun, and failure says why */
+    struct sink_done done;
+    int code;
+    struct failure failure;
 };
 
-static void on_event(void *ctx, const struct shoal_event *ev)
+static struct dialog *dialog_of(struct sink *s)
 {
-    struct chat *c = ctx;
-    if (ev->kind == SHOAL_EVENT_DONE) {
-        c->done = *ev;
-        stream_end(&c->stream);
-        return;
-    }
-    buf_put(&c->text, ev->text, ev->text_bytes);
-    if (ev->token >= 0 && c->n_tokens < c->cap_tokens)
-        c->tokens[c->n_tokens++] = ev->token;
+    return (struct dialog *)(void *)s; /* its first member */
+}
+
+static void on_start(struct sink *s, const struct sink_start *e)
+{
+    (void)s;
+    (void)e;
+}
+
+static void on_token(struct sink *s, const struct sink_token *t)
+{
+    struct dialog *c = dialog_of(s);
+    buf_put(&c->text, t->text, t->text_bytes);
+    if (t->token >= 0 && c->n_tokens < c->cap_tokens)
+        c->tokens[c->n_tokens++] = t->token;
     if (!c->json)
-        stream_put(&c->stream, ev->text, ev->text_bytes);
+        stream_put(&c->stream, t->text, t->text_bytes);
+}
+
+static void on_broke_off(struct sink *s, const struct sink_done *d, int code)
+{
+    struct dialog *c = dialog_of(s);
+    c->ended = true;
+    c->done = *d;
+    if (code == SHOAL_ECANCELLED) /* the last ones are not shown */
+        c->done.generated_tokens = (uint32_t)c->n_tokens;
+    c->code = code;
+}
+
+static void on_done(struct sink *s, const struct sink_done *d)
+{
+    on_broke_off(s, d, 0);
+}
+
+static void on_fail(struct sink *s, const struct failure *f)
+{
+    dialog_of(s)->failure = *f;
+}
+
+static void on_closed(struct sink *s)
+{
+    dialog_of(s)->closed = true;
 }
 
 static bool on_interrupt(void *ctx)
 {
-    struct chat *c = ctx;
-    shoal_task_cancel(c->task);
+    struct dialog *c = ctx;
+    flow_cancel(&c->sink);
     return false;
 }
 
-static const char *finish_name(const struct shoal_event *d)
+static const char *finish_name(const struct dialog *c)
 {
-    return d->finish == SHOAL_FINISH_STOP     ? "stop"
-           : d->finish == SHOAL_FINISH_LENGTH ? "length"
-           : d->code == SHOAL_ECANCELLED      ? "cancelled"
-                                              : "error";
+    return c->done.finish == SHOAL_FINISH_STOP     ? "stop"
+           : c->done.finish == SHOAL_FINISH_LENGTH ? "length"
+           : c->code == SHOAL_ECANCELLED           ? "cancelled"
+                                                   : "error";
 }
 
-static int put_answer(const struct chat *c)
+static int put_answer(const struct dialog *c)
 {
-    const struct shoal_event *d = &c->done;
+    const struct sink_done *d = &c->done;
     struct buf b;
     buf_init(&b, MAX_TEXT_BYTES);
     if (c->json) {
@@ -112,7 +151,7 @@ static int put_answer(const struct chat *c)
         json_out_key(&j, "content");
         json_out_strn(&j, buf_str(&c->text), c->text.len);
         json_out_key(&j, "finish");
-        json_out_str(&j, finish_name(d));
+        json_out_str(&j, finish_name(c));
         for (size_t i = 0; i < 3; i++) {
             json_out_key(&j, counts[i].name);
             json_out_uint(&j, counts[i].v);
@@ -136,13 +175,13 @@ static int put_answer(const struct chat *c)
                 "[%u prompt tokens, %u of them cached; first token after %.1f ms; %u tokens at "
                 "%.1f/s; %s]\n",
                 d->prompt_tokens, d->cached_tokens, (double)d->first_token_ns / 1e6,
-                d->generated_tokens, speed, finish_name(d));
+                d->generated_tokens, speed, finish_name(c));
     }
     return rc;
 }
 
 /* Makes the prompt; drops old turns until an answer fits after it. */
-static int make_prompt(struct chat *c, int32_t **tokens, size_t *n, struct err *e)
+static int make_prompt(struct dialog *c, int32_t **tokens, size_t *n, struct err *e)
 {
     uint32_t n_dropped = 0;
     for (;;) {
@@ -166,63 +205,73 @@ static int make_prompt(struct chat *c, int32_t **tokens, size_t *n, struct err *
     return 0;
 }
 
-static int run_task(struct chat *c, const int32_t *tokens, size_t n, struct err *e)
+/* The prompt, stops and bias belong to the dialog, which outlives the request. */
+static struct request *make_request(struct dialog *c, const int32_t *tokens, size_t n)
 {
-    struct err se = {0};
-    struct shoal_task_opts t = {.size = sizeof(t),
-                                .tokens = tokens,
-                                .n_tokens = (uint32_t)n,
-                                .max_tokens = opts_u32(c->o, "max-tokens"),
-                                .sampling = c->sampling.sampling,
-                                .stop = c->stops,
-                                .n_stop = c->n_stops,
-                                .event = on_event,
-                                .event_ctx = c};
-    int rc = stream_init(&c->stream, e);
-    if (rc < 0)
-        return rc;
-    rc = shoal_task_submit(c->engine, &t, &c->task, &se);
-    if (rc < 0) {
-        stream_fini(&c->stream);
-        return err_set(e, rc, "%s", se.msg);
+    struct request *r = flow_take_request(&c->local.owner);
+    struct request_prompt *prompt = r ? arena_zalloc(&r->arena, sizeof(*prompt)) : NULL;
+    if (!prompt) {
+        if (r)
+            flow_give_request(&c->local.owner, r);
+        return NULL;
     }
-    rc = stream_pump(&c->stream, STDOUT_FILENO, c->interrupt_fd, on_interrupt, c, e);
+    *prompt = (struct request_prompt){.ids = tokens, .n_ids = n};
+    r->kind = REQUEST_GENERATE;
+    r->model = opts_text(c->o, "model");
+    r->received_ns = clock_ns();
+    r->generate.prompts = prompt;
+    r->generate.n_prompts = r->generate.n = 1;
+    r->generate.max_tokens = opts_u32(c->o, "max-tokens");
+    r->generate.sampling = c->sampling.sampling;
+    r->generate.has_seed = true;
+    r->generate.stop = c->stops;
+    r->generate.n_stop = c->n_stops;
+    return r;
+}
+
+static int run_request(struct dialog *c, const int32_t *tokens, size_t n, struct err *e)
+{
+    struct request *r = make_request(c, tokens, n);
+    if (!r)
+        return err_set(e, SHOAL_ENOMEM, "out of memory");
+    c->closed = c->ended = false;
+    flow_run(&c->local.owner, r, &c->sink);
+    int rc = stream_pump(&c->stream, &c->local.queue, &c->closed, STDOUT_FILENO, c->interrupt_fd,
+                         on_interrupt, c, e);
     if (rc < 0)
-        shoal_task_cancel(c->task);
-    (void)shoal_task_wait(c->task);
-    shoal_task_free(c->task);
-    c->task = NULL;
-    if (rc < 0)
-        stream_fini(&c->stream);
-    return rc;
+        flow_cancel(&c->sink);
+    while (!c->closed)
+        (void)local_turn(&c->local, -1);
+    return rc < 0 || c->ended ? rc : err_set(e, c->failure.code, "%s", c->failure.message);
 }
 
 /* One question and its answer.  Errors are printed and the chat continues, unless stdout is
  * closed. */
-static int turn(struct chat *c, const char *line, size_t n_line)
+static int turn(struct dialog *c, const char *line, size_t n_line)
 {
     struct err e = {0};
     int32_t *prompt = NULL;
     size_t n = 0;
     bool dead = false;
+    stream_init(&c->stream);
     buf_clear(&c->text);
     c->n_tokens = 0;
     int rc = conversation_add(&c->conv, "user", line, n_line, &e);
     if (rc == 0) {
         rc = make_prompt(c, &prompt, &n, &e);
         if (rc == 0) {
-            rc = run_task(c, prompt, n, &e);
+            rc = run_request(c, prompt, n, &e);
             dead = rc == SHOAL_EIO;
         }
         if (rc == 0) {
             dead = put_answer(c) != CMD_OK;
-            stream_fini(&c->stream);
             rc = conversation_answer(&c->conv, prompt, n, c->tokens, c->n_tokens, buf_str(&c->text),
                                      c->text.len, &e);
         } else {
             conversation_pop(&c->conv);
         }
     }
+    stream_fini(&c->stream);
     shoal_free(prompt);
     if (rc < 0)
         cmd_fail(c->o->page, "%s", e.msg);
@@ -231,7 +280,7 @@ static int turn(struct chat *c, const char *line, size_t n_line)
 
 /* ---- commands ------------------------------------------------------------------------------- */
 
-static void save(const struct chat *c, const char *path)
+static void save(const struct dialog *c, const char *path)
 {
     struct buf b;
     if (!path[0]) {
@@ -260,7 +309,7 @@ static bool word(const char *line, const char *command, const char **rest)
 }
 
 /* Runs a line that starts with a slash; false: /exit. */
-static bool command(struct chat *c, const char *line)
+static bool command(struct dialog *c, const char *line)
 {
     struct err e = {0};
     const char *rest;
@@ -289,7 +338,7 @@ static bool command(struct chat *c, const char *line)
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
-static void ask(const struct chat *c, bool more)
+static void ask(const struct dialog *c, bool more)
 {
     if (c->tty) {
         fputs(more ? ". " : "> ", stderr);
@@ -298,7 +347,7 @@ static void ask(const struct chat *c, bool more)
 }
 
 /* Reads the next message: a line, or several joined by backslashes.  Returns like lines_next. */
-static int read_message(struct chat *c, struct lines *in, struct buf *message, struct err *e)
+static int read_message(struct dialog *c, struct lines *in, struct buf *message, struct err *e)
 {
     char *line;
     size_t n;
@@ -324,7 +373,7 @@ static int read_message(struct chat *c, struct lines *in, struct buf *message, s
     }
 }
 
-static int loop(struct chat *c)
+static int loop(struct dialog *c)
 {
     struct lines in;
     struct buf message;
@@ -357,7 +406,7 @@ static int loop(struct chat *c)
     return rc;
 }
 
-static int read_stops(struct chat *c, bool has_template)
+static int read_stops(struct dialog *c, bool has_template)
 {
     /* A model without its own template may know ChatML only as text. */
     static const char *const chatml[] = {"<|im_end|>", "<|im_start|>"};
@@ -372,7 +421,7 @@ static int read_stops(struct chat *c, bool has_template)
     return CMD_OK;
 }
 
-static int read_vars(struct chat *c)
+static int read_vars(struct dialog *c)
 {
     c->conv.n_vars = opts_list(c->o, "var", &c->conv.vars);
     for (size_t i = 0; i < c->conv.n_vars; i++) {
@@ -389,7 +438,7 @@ static int read_vars(struct chat *c)
 
 /* Tries the template, so that a broken one, or one that rejects a system message, is reported
  * before the user types anything. */
-static int try_template(struct chat *c)
+static int try_template(struct dialog *c)
 {
     struct err e = {0};
     int32_t *tokens = NULL;
@@ -405,13 +454,17 @@ static int try_template(struct chat *c)
     return rc < 0 ? cmd_fail(c->o->page, "%s", e.msg) : CMD_OK;
 }
 
-static int start(struct chat *c)
+static int start(struct dialog *c)
 {
     struct shoal_engine_info info = {.size = sizeof(info)};
     const struct shoal_engine_opts base = {.size = sizeof(base), .max_tasks = 1};
+    struct err e = {0};
     int rc = model_opts_open(c->o, &base, c->interrupt_fd, &c->engine);
     if (rc != CMD_OK)
         return rc;
+    if (local_open(&c->local, &e) < 0 ||
+        local_lend(&c->local, opts_text(c->o, "model"), NULL, c->engine, &e) < 0)
+        return cmd_fail(c->o->page, "%s", e.msg);
     shoal_engine_info(c->engine, &info);
     conversation_init(&c->conv, c->engine);
     c->n_ctx = info.n_ctx;
@@ -440,7 +493,14 @@ int cmd_chat(int argc, const char *const *argv)
     p.groups[2] = model_opts_group;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
-    struct chat c = {.o = &o, .json = opts_flag(&o, "json"), .interrupt_fd = -1};
+    static const struct sink_ops ops = {.start = on_start,
+                                        .token = on_token,
+                                        .done = on_done,
+                                        .fail = on_fail,
+                                        .closed = on_closed,
+                                        .broke_off = on_broke_off};
+    struct dialog c = {
+        .sink = {.ops = &ops}, .o = &o, .json = opts_flag(&o, "json"), .interrupt_fd = -1};
     c.tty = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
     buf_init(&c.text, MAX_TEXT_BYTES);
     rc = sampling_opts_read(&o, &c.sampling);
@@ -449,6 +509,7 @@ int cmd_chat(int argc, const char *const *argv)
         rc = start(&c);
     }
     conversation_fini(&c.conv);
+    local_close(&c.local);
     shoal_engine_close(c.engine);
     term_release_interrupt(c.interrupt_fd);
     sampling_opts_fini(&c.sampling);

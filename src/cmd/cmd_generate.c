@@ -7,9 +7,11 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
+#include "cmd/local.h"
 #include "cmd/model_opts.h"
 #include "cmd/stream.h"
 #include "cmd/term.h"
+#include "flow/run.h"
 #include "wire/json_out.h"
 
 #define MAX_JSON_BYTES ((size_t)256 << 20)
@@ -65,17 +67,26 @@ static struct opts_page full_page(void)
 enum mode { MODE_TEXT, MODE_JSON, MODE_JSON_LINES };
 
 struct generation {
+    struct sink sink;
     enum mode mode;
     bool logprobs;
     const struct shoal_engine *engine;
     struct stream stream;
-    struct shoal_task *task;
-    uint32_t n_interrupts;
-    /* written by the engine's thread until the end, then by the main thread */
+    uint32_t n_interrupts, n_tokens;
     struct buf text, tokens, details; /* tokens and details: JSON list items */
     struct json_out tokens_json, details_json;
-    struct shoal_event done;
+    /* how it ended */
+    bool closed;
+    bool ended; /* done and code are valid; otherwise nothing was begun, and failure says why */
+    struct sink_done done;
+    int code;
+    struct failure failure;
 };
+
+static struct generation *generation_of(struct sink *s)
+{
+    return (struct generation *)(void *)s; /* its first member */
+}
 
 static void put_token_text(struct json_out *j, const struct generation *g, int32_t token)
 {
@@ -89,98 +100,127 @@ static void put_token_text(struct json_out *j, const struct generation *g, int32
 }
 
 /* "logprob":...,"top":[...] of one token. */
-static void put_logprobs(struct json_out *j, const struct generation *g,
-                         const struct shoal_event *ev)
+static void put_logprobs(struct json_out *j, const struct generation *g, const struct sink_token *t)
 {
     json_out_key(j, "logprob");
-    json_out_float(j, ev->logprob);
+    json_out_float(j, t->logprobs[0].logprob);
     json_out_key(j, "top");
     json_out_array(j);
-    for (uint32_t i = 0; i < ev->n_top; i++) {
+    for (uint32_t i = 1; i < t->n_logprobs; i++) {
         json_out_object(j);
         json_out_key(j, "token");
-        json_out_int(j, ev->top[i].token);
+        json_out_int(j, t->logprobs[i].token);
         json_out_key(j, "piece");
-        put_token_text(j, g, ev->top[i].token);
+        put_token_text(j, g, t->logprobs[i].token);
         json_out_key(j, "logprob");
-        json_out_float(j, ev->top[i].logprob);
+        json_out_float(j, t->logprobs[i].logprob);
         json_out_object_end(j);
     }
     json_out_array_end(j);
 }
 
-static void put_line(struct generation *g, const struct shoal_event *ev)
+static void put_line(struct generation *g, const struct sink_token *t)
 {
     struct buf line;
     buf_init(&line, MAX_JSON_BYTES);
     struct json_out j = json_out_make(&line);
     json_out_object(&j);
-    if (ev->token >= 0) {
+    if (t->token >= 0) {
         json_out_key(&j, "token");
-        json_out_int(&j, ev->token);
+        json_out_int(&j, t->token);
     }
     json_out_key(&j, "text");
-    json_out_strn(&j, ev->text, ev->text_bytes);
-    if (g->logprobs && ev->token >= 0)
-        put_logprobs(&j, g, ev);
+    json_out_strn(&j, t->text, t->text_bytes);
+    if (t->logprobs)
+        put_logprobs(&j, g, t);
     json_out_object_end(&j);
     buf_putc(&line, '\n');
     stream_put(&g->stream, buf_str(&line), line.len);
     buf_fini(&line);
 }
 
-static void on_event(void *ctx, const struct shoal_event *ev)
+/* ---- events --------------------------------------------------------------------------------- */
+
+static void on_start(struct sink *s, const struct sink_start *e)
 {
-    struct generation *g = ctx;
-    if (ev->kind == SHOAL_EVENT_DONE) {
-        g->done = *ev;
-        stream_end(&g->stream);
-        return;
-    }
+    (void)s;
+    (void)e;
+}
+
+static void on_token(struct sink *s, const struct sink_token *t)
+{
+    struct generation *g = generation_of(s);
+    g->n_tokens += t->token >= 0;
     if (g->mode == MODE_TEXT)
-        stream_put(&g->stream, ev->text, ev->text_bytes);
+        stream_put(&g->stream, t->text, t->text_bytes);
     if (g->mode == MODE_JSON_LINES)
-        put_line(g, ev);
+        put_line(g, t);
     if (g->mode == MODE_TEXT)
         return;
-    buf_put(&g->text, ev->text, ev->text_bytes);
-    if (ev->token < 0)
+    buf_put(&g->text, t->text, t->text_bytes);
+    if (t->token < 0)
         return;
-    json_out_int(&g->tokens_json, ev->token);
-    if (g->logprobs && g->mode == MODE_JSON) {
+    json_out_int(&g->tokens_json, t->token);
+    if (t->logprobs && g->mode == MODE_JSON) {
         struct json_out *j = &g->details_json;
         json_out_object(j);
         json_out_key(j, "token");
-        json_out_int(j, ev->token);
+        json_out_int(j, t->token);
         json_out_key(j, "piece");
-        put_token_text(j, g, ev->token);
-        put_logprobs(j, g, ev);
+        put_token_text(j, g, t->token);
+        put_logprobs(j, g, t);
         json_out_object_end(j);
     }
+}
+
+static void on_broke_off(struct sink *s, const struct sink_done *d, int code)
+{
+    struct generation *g = generation_of(s);
+    g->ended = true;
+    g->done = *d;
+    g->done.generated_tokens = g->n_tokens; /* after Ctrl-C the last ones are not shown */
+    g->code = code;
+}
+
+static void on_done(struct sink *s, const struct sink_done *d)
+{
+    on_broke_off(s, d, 0);
+}
+
+static void on_fail(struct sink *s, const struct failure *f)
+{
+    generation_of(s)->failure = *f;
+}
+
+static void on_closed(struct sink *s)
+{
+    generation_of(s)->closed = true;
 }
 
 static bool on_interrupt(void *ctx)
 {
     struct generation *g = ctx;
-    shoal_task_cancel(g->task);
+    flow_cancel(&g->sink);
     return ++g->n_interrupts > 1; /* the second one does not wait for a stuck reader */
 }
 
-static const char *finish_name(const struct shoal_event *done)
+/* ---- the result ----------------------------------------------------------------------------- */
+
+static const char *finish_name(const struct generation *g)
 {
-    switch (done->finish) {
+    switch (g->done.finish) {
     case SHOAL_FINISH_STOP:
         return "stop";
     case SHOAL_FINISH_LENGTH:
         return "length";
     default:
-        return done->code == SHOAL_ECANCELLED  ? "cancelled"
-               : done->code == SHOAL_EDEADLINE ? "deadline"
-                                               : "error";
+        return g->code == SHOAL_ECANCELLED  ? "cancelled"
+               : g->code == SHOAL_EDEADLINE ? "deadline"
+                                            : "error";
     }
 }
 
-static double decode_speed(const struct shoal_event *d)
+static double decode_speed(const struct sink_done *d)
 {
     uint64_t ns = d->total_ns - d->first_token_ns;
     return d->generated_tokens > 1 && d->first_token_ns && ns > 0
@@ -188,7 +228,7 @@ static double decode_speed(const struct shoal_event *d)
                : 0;
 }
 
-static double prompt_speed(const struct shoal_event *d)
+static double prompt_speed(const struct sink_done *d)
 {
     uint64_t ns = d->first_token_ns - d->queue_ns;
     return d->first_token_ns > d->queue_ns
@@ -198,7 +238,7 @@ static double prompt_speed(const struct shoal_event *d)
 
 static void put_result(struct buf *b, const struct generation *g, uint64_t seed)
 {
-    const struct shoal_event *d = &g->done;
+    const struct sink_done *d = &g->done;
     struct shoal_engine_info info = {.size = sizeof(info)};
     struct json_out j = json_out_make(b);
     shoal_engine_info(g->engine, &info);
@@ -220,7 +260,7 @@ static void put_result(struct buf *b, const struct generation *g, uint64_t seed)
         json_out_array_end(&j);
     }
     json_out_key(&j, "finish");
-    json_out_str(&j, finish_name(d));
+    json_out_str(&j, finish_name(g));
     const struct {
         const char *name;
         uint64_t v;
@@ -255,7 +295,7 @@ static void put_result(struct buf *b, const struct generation *g, uint64_t seed)
 
 static void print_stats(const struct generation *g, uint64_t seed)
 {
-    const struct shoal_event *d = &g->done;
+    const struct sink_done *d = &g->done;
     struct shoal_engine_info info = {.size = sizeof(info)};
     shoal_engine_info(g->engine, &info);
     fprintf(stderr,
@@ -263,7 +303,7 @@ static void print_stats(const struct generation *g, uint64_t seed)
             "generated %u tokens, %.1f tokens/s, %s\n"
             "load      %.1f ms%s, %s kernels, %u threads, seed %llu\n",
             d->prompt_tokens, d->cached_tokens, prompt_speed(d), (double)d->first_token_ns / 1e6,
-            d->generated_tokens, decode_speed(d), finish_name(d), info.load_ms,
+            d->generated_tokens, decode_speed(d), finish_name(g), info.load_ms,
             info.from_cache ? " (tiled weights from the cache)" : "", info.kernels, info.n_threads,
             (unsigned long long)seed);
 }
@@ -313,28 +353,46 @@ static int tokenize_prompt(const struct opts *o, const struct shoal_engine *engi
     return CMD_OK;
 }
 
-static int submit(const struct opts *o, struct generation *g, struct shoal_engine *engine,
-                  const struct sampling_opts *so, const struct prompt *p)
+/* The last tokens of the prompt count as generated before. */
+static void set_resume(struct request *r, const struct opts *o, struct request_prompt *p)
 {
-    struct err e = {0};
-    struct shoal_task_opts t = {.size = sizeof(t),
-                                .tokens = p->tokens,
-                                .n_tokens = p->n < UINT32_MAX ? (uint32_t)p->n : UINT32_MAX,
-                                .n_continued = opts_u32(o, "continued"),
-                                .max_tokens = opts_u32(o, "max-tokens"),
-                                .sampling = so->sampling,
-                                .ignore_end = opts_flag(o, "ignore-end"),
-                                .special = opts_flag(o, "special"),
-                                .event = on_event,
-                                .event_ctx = g};
-    t.n_stop = (uint32_t)opts_list(o, "stop", &t.stop);
-    t.sampling.logprobs = g->logprobs;
-    t.sampling.n_logprobs = opts_u32(o, "logprobs");
-    if (opts_u32(o, "deadline-ms"))
-        t.deadline_ns = clock_ns() + opts_uint(o, "deadline-ms") * 1000000u;
-    if (shoal_task_submit(engine, &t, &g->task, &e) < 0)
-        return cmd_fail(o->page, "%s", e.msg);
-    return CMD_OK;
+    struct request_resume *resume = arena_zalloc(&r->arena, sizeof(*resume));
+    uint32_t n = opts_u32(o, "continued");
+    if (!resume)
+        return; /* request_rc tells */
+    p->n_ids -= n;
+    resume->tokens = p->ids + p->n_ids;
+    resume->n_tokens = n;
+    r->generate.resume = resume;
+    if (r->generate.max_tokens > 0) /* --max-tokens counts new ones alone */
+        r->generate.max_tokens += n;
+}
+
+/* Tokens, stops and bias belong to the command, which outlives the request. */
+static int fill(struct request *r, const struct opts *o, const struct generation *g,
+                const struct sampling_opts *so, const struct prompt *p)
+{
+    struct request_prompt *prompt = arena_zalloc(&r->arena, sizeof(*prompt));
+    struct request_generate *q = &r->generate;
+    r->kind = REQUEST_GENERATE;
+    r->model = opts_text(o, "model");
+    r->received_ns = clock_ns();
+    request_set_budget(r, (double)opts_uint(o, "deadline-ms"));
+    q->n_prompts = q->n = 1;
+    q->prompts = prompt;
+    q->max_tokens = opts_u32(o, "max-tokens");
+    q->sampling = so->sampling;
+    q->sampling.logprobs = g->logprobs;
+    q->sampling.n_logprobs = opts_u32(o, "logprobs");
+    q->has_seed = true;
+    q->ignore_end = opts_flag(o, "ignore-end");
+    q->special = opts_flag(o, "special");
+    q->n_stop = (uint32_t)opts_list(o, "stop", &q->stop);
+    if (prompt)
+        *prompt = (struct request_prompt){.ids = p->tokens, .n_ids = p->n};
+    if (prompt && opts_u32(o, "continued") > 0)
+        set_resume(r, o, prompt);
+    return request_rc(r);
 }
 
 static int conclude(const struct opts *o, struct generation *g, uint64_t seed)
@@ -355,15 +413,41 @@ static int conclude(const struct opts *o, struct generation *g, uint64_t seed)
         print_stats(g, seed);
     if (g->done.finish == SHOAL_FINISH_ERROR && rc == CMD_OK)
         rc = g->n_interrupts ? CMD_INTERRUPTED
-                             : cmd_fail(o->page, "%s after %u tokens", err_text(g->done.code),
+                             : cmd_fail(o->page, "%s after %u tokens", err_text(g->code),
                                         g->done.generated_tokens);
     return rc;
+}
+
+static int generate(const struct opts *o, struct generation *g, struct local *l,
+                    const struct sampling_opts *so, const struct prompt *p, int interrupt_fd)
+{
+    struct err e = {0};
+    if (opts_u32(o, "continued") > p->n)
+        return cmd_fail(o->page, "--continued is %u, but the prompt has only %zu tokens",
+                        opts_u32(o, "continued"), p->n);
+    struct request *r = flow_take_request(&l->owner);
+    if (!r || fill(r, o, g, so, p) < 0) {
+        if (r)
+            flow_give_request(&l->owner, r);
+        return cmd_fail(o->page, "out of memory");
+    }
+    flow_run(&l->owner, r, &g->sink);
+    int failed = stream_pump(&g->stream, &l->queue, &g->closed, STDOUT_FILENO, interrupt_fd,
+                             on_interrupt, g, &e);
+    if (failed < 0)
+        flow_cancel(&g->sink);
+    while (!g->closed)
+        (void)local_turn(l, -1);
+    return failed < 0  ? cmd_fail(o->page, "%s", e.msg)
+           : !g->ended ? cmd_fail(o->page, "%s", g->failure.message)
+                       : conclude(o, g, so->sampling.seed);
 }
 
 static int run(const struct opts *o, struct generation *g, const struct sampling_opts *so,
                struct prompt *p, int interrupt_fd)
 {
     struct shoal_engine *engine = NULL;
+    struct local l = {.opened = false};
     struct err e = {0};
     /* One task needs a cache for one sequence. */
     const struct shoal_engine_opts base = {.size = sizeof(base), .max_tasks = 1};
@@ -372,22 +456,15 @@ static int run(const struct opts *o, struct generation *g, const struct sampling
         return rc;
     g->engine = engine;
     rc = tokenize_prompt(o, engine, p);
-    if (rc == CMD_OK && stream_init(&g->stream, &e) < 0)
+    if (rc == CMD_OK &&
+        (local_open(&l, &e) < 0 || local_lend(&l, opts_text(o, "model"), NULL, engine, &e) < 0))
         rc = cmd_fail(o->page, "%s", e.msg);
     if (rc == CMD_OK && opts_flag(o, "echo") && g->mode == MODE_TEXT)
         stream_put(&g->stream, buf_str(&p->text), p->text.len);
     if (rc == CMD_OK)
-        rc = submit(o, g, engine, so, p);
-    if (rc == CMD_OK) {
-        int failed = stream_pump(&g->stream, STDOUT_FILENO, interrupt_fd, on_interrupt, g, &e);
-        if (failed < 0)
-            shoal_task_cancel(g->task);
-        (void)shoal_task_wait(g->task);
-        rc = failed < 0 ? cmd_fail(o->page, "%s", e.msg) : conclude(o, g, so->sampling.seed);
-    }
-    shoal_task_free(g->task);
+        rc = generate(o, g, &l, so, p, interrupt_fd);
+    local_close(&l);
     shoal_engine_close(engine);
-    stream_fini(&g->stream);
     return rc;
 }
 
@@ -400,10 +477,17 @@ int cmd_generate(int argc, const char *const *argv)
     int rc, interrupt_fd = -1;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
-    struct generation g = {.logprobs = opts_given(&o, "logprobs")};
+    static const struct sink_ops ops = {.start = on_start,
+                                        .token = on_token,
+                                        .done = on_done,
+                                        .fail = on_fail,
+                                        .closed = on_closed,
+                                        .broke_off = on_broke_off};
+    struct generation g = {.sink = {.ops = &ops}, .logprobs = opts_given(&o, "logprobs")};
     g.mode = !opts_flag(&o, "json")    ? MODE_TEXT
              : opts_flag(&o, "stream") ? MODE_JSON_LINES
                                        : MODE_JSON;
+    stream_init(&g.stream);
     buf_init(&g.text, MAX_JSON_BYTES);
     buf_init(&g.tokens, MAX_JSON_BYTES);
     buf_init(&g.details, MAX_JSON_BYTES);
@@ -425,6 +509,7 @@ int cmd_generate(int argc, const char *const *argv)
     sampling_opts_fini(&so);
     buf_fini(&prompt.text);
     mem_free(prompt.tokens);
+    stream_fini(&g.stream);
     buf_fini(&g.text);
     buf_fini(&g.tokens);
     buf_fini(&g.details);

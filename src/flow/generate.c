@@ -251,6 +251,10 @@ static void see_done(struct generation *g, uint32_t i)
     g->choices[i].seen = true;
     g->n_left--;
     count_done(g, d);
+    if (g->sink->ops->broke_off && (g->quiet || g->failed || d->finish == SHOAL_FINISH_ERROR)) {
+        const struct sink_done e = done_of(i, d);
+        g->sink->ops->broke_off(g->sink, &e, d->code);
+    }
     if (g->quiet || g->failed)
         return;
     if (d->finish != SHOAL_FINISH_ERROR)

@@ -12,8 +12,9 @@
  *   fail     the request failed
  *   closed   always, exactly once: nothing follows, and the request is freed
  *
- * After done with `last`, after fail, and after flow_cancel only closed comes: at once, or when the
- * engines have let go of the work.  A sink may live in the arena of its request.
+ * After done with `last`, after fail, and after flow_cancel only closed comes (and broke_off before
+ * it, for sinks that want it): at once, or when the engines have let go of the work.  A sink may
+ * live in the arena of its request.
  *
  * Thread:    all events come on the owner's thread (flow.h).
  * Ownership: events and what they point to are borrowed for the call, with three exceptions: the
@@ -99,6 +100,10 @@ struct sink_ops {
     void (*done)(struct sink *s, const struct sink_done *e);
     void (*fail)(struct sink *s, const struct failure *f);
     void (*closed)(struct sink *s);
+    /* A choice of a generation ended without `done`: failed, too late, cancelled (finish is ERROR
+     * and code says why), or complete when nobody wanted it any more.  What it cost is known even
+     * so. May be NULL. */
+    void (*broke_off)(struct sink *s, const struct sink_done *e, int code);
     /* Several events may come at once: what was gathered can be sent.  May be NULL. */
     void (*flush)(struct sink *s);
     /* Whether events should wait until flow_resume: the reader is slow.  May be NULL: never. */

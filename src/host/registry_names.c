@@ -267,7 +267,7 @@ int registry_check(const struct registry_model *m, enum shoal_kind kind, struct 
         if ((m->slot->kinds & k) && n < sizeof(can))
             n += (size_t)snprintf(can + n, sizeof(can) - n, "%s%s", n ? ", " : "",
                                   shoal_kind_name((enum shoal_kind)k));
-    return err_set(e, SHOAL_EINVAL, "the model '%s' cannot %s; what it can: %s", m->name,
+    return err_set(e, SHOAL_EINVAL, "the model '%s' cannot %s; it can: %s", m->name,
                    shoal_kind_name(kind), can);
 }
 

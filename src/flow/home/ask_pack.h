@@ -13,7 +13,7 @@ struct ask_pack {
     struct home_table *table;
     struct shoal_engine *encoder, *reply; /* reply NULL: actions only */
     bool lent_encoder, lent_reply;        /* the caller's: not closed here */
-    struct ask *ask;
+    struct ask *ask;                      /* NULL with parts_only */
 };
 
 struct ask_pack_opts {
@@ -21,6 +21,7 @@ struct ask_pack_opts {
     const char *table; /* this file instead of the pack's table; NULL: the pack's */
     struct shoal_engine *encoder, *reply; /* use these, do not open the pack's; NULL: open */
     bool no_reply;
+    bool parts_only; /* table and engines; ask stays NULL */
     uint32_t n_threads;
     bool (*progress)(void *ctx, double part); /* as in shoal_engine_opts */
     void *progress_ctx;

@@ -41,6 +41,9 @@ struct recorder {
     struct failure failure;
     char label[64];
     bool full, cancel_at_first;
+    uint32_t n_broke_off;
+    struct sink_done broke_off;
+    int broke_off_code;
 };
 
 static struct recorder *recorder_of(struct sink *s)
@@ -106,6 +109,15 @@ static void on_closed(struct sink *s)
     recorder_of(s)->n_closed++;
 }
 
+static void on_broke_off(struct sink *s, const struct sink_done *d, int code)
+{
+    struct recorder *r = recorder_of(s);
+    assert_int_equal(r->n_closed, 0);
+    r->broke_off = *d;
+    r->broke_off_code = code;
+    r->n_broke_off++;
+}
+
 static void on_flush(struct sink *s)
 {
     recorder_of(s)->n_flushes++;
@@ -122,6 +134,7 @@ static const struct sink_ops ops = {.start = on_start,
                                     .done = on_done,
                                     .fail = on_fail,
                                     .closed = on_closed,
+                                    .broke_off = on_broke_off,
                                     .flush = on_flush,
                                     .full = on_full};
 
@@ -181,6 +194,7 @@ static void test_tokens_then_done(void **state)
     assert_int_equal(r->n_fails, 0);
     assert_int_equal(r->usage.generated_tokens, 8);
     assert_true(r->usage.prompt_tokens > 0);
+    assert_int_equal(r->n_broke_off, 0);
 }
 
 static void test_the_same_question_is_answered_from_the_cache(void **state)
@@ -351,6 +365,12 @@ static void test_nothing_comes_after_cancel(void **state)
     run_until_closed(r);
     assert_int_equal(r->n_tokens, 1);
     assert_int_equal(r->n_done + r->n_fails, 0);
+    assert_int_equal(r->n_broke_off, 1); /* but what it cost is known */
+    if (r->broke_off.finish == SHOAL_FINISH_ERROR)
+        assert_int_equal(r->broke_off_code, SHOAL_ECANCELLED);
+    else /* the engine was faster */
+        assert_int_equal(r->broke_off.generated_tokens, 200);
+    assert_true(r->broke_off.prompt_tokens > 0 && r->broke_off.generated_tokens > 0);
     r = fresh(); /* before anything came */
     generate_run(&site.requests, prompt("tell me another story", 200), &r->sink);
     assert_non_null(r->sink.job);
