@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes_text.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "cmd/bare_model.h"
@@ -299,7 +300,7 @@ static void put_table(struct buf *b, const struct bench_run *r)
     char bytes[32];
     buf_printf(b, "%s, %s, %s kernels, %s of weights read per token\n\n", opts_text(r->o, "model"),
                decoder_config(r->m.d)->arch, decoder_kernels(r->m.d)->name,
-               term_bytes(bytes, (double)r->touched_bytes));
+               bytes_text(bytes, (double)r->touched_bytes));
     buf_printf(b, "%-12s %8s %12s %22s   %s\n", "test", "threads", "tokens/s", "slowest .. fastest",
                "of limit");
     for (size_t i = 0; i < r->n_rows; i++) {

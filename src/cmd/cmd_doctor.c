@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/bytes_text.h"
 #include "cmd/cmd.h"
 #include "cmd/machine.h"
 #include "cmd/term.h"
@@ -372,16 +373,16 @@ static void put_text(struct buf *b, const struct report *r)
     buf_printf(b, "\n  %-14s", "caches");
     for (size_t i = 0; i < m->n_caches; i++)
         buf_printf(b, "%s %s %s", i ? "," : "", m->caches[i].name,
-                   term_bytes(x, (double)m->caches[i].bytes));
+                   bytes_text(x, (double)m->caches[i].bytes));
     buf_printf(b, "\n  %-14s %s, %s available\n  %-14s %s\n", "memory",
-               term_bytes(x, (double)m->memory_bytes), term_bytes(y, (double)m->available_bytes),
+               bytes_text(x, (double)m->memory_bytes), bytes_text(y, (double)m->available_bytes),
                "huge pages", m->huge_pages[0] ? m->huge_pages : "unknown");
     put_engines(b, r);
     put_kernels(b, r);
     put_measured(b, r);
     buf_printf(b, "tiled weights\n  %s, %llu files, %s%s\n",
                r->cache.path[0] ? r->cache.path : "no folder", (unsigned long long)r->cache.n_files,
-               term_bytes(x, (double)r->cache.bytes),
+               bytes_text(x, (double)r->cache.bytes),
                r->cache.exists ? "" : " (will be created by the first load)");
     if (r->n_problems == 0)
         buf_printf(b, "no problems found\n");

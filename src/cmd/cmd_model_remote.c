@@ -6,6 +6,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/bytes_text.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
@@ -223,7 +224,7 @@ static int print_one(const struct remote *r, const cJSON *m, const char *done)
     } else {
         buf_puts(&b, done);
         if (m && number(m, "bytes") > 0)
-            buf_printf(&b, " (%s, %.0f ms)", term_bytes(bytes, number(m, "bytes")),
+            buf_printf(&b, " (%s, %.0f ms)", bytes_text(bytes, number(m, "bytes")),
                        number(m, "load_ms"));
         buf_putc(&b, '\n');
     }
@@ -250,7 +251,7 @@ static int print_list(const struct remote *r)
         char bytes[32] = "-";
         const char *error = field(m, "error"), *task = field(m, "task");
         if (number(m, "bytes") > 0)
-            term_bytes(bytes, number(m, "bytes"));
+            bytes_text(bytes, number(m, "bytes"));
         buf_printf(&b, "%-*s  %-9s  %-10s  %10s  %8.0f  %s%s%s\n", wide, field(m, "model"),
                    field(m, "state"), task[0] ? task : "-", bytes, number(m, "requests"),
                    field(m, "path"), error[0] ? ": " : "", error);

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes_text.h"
 #include "cmd/cmd.h"
-#include "cmd/term.h"
 #include "model/decoder.h"
 #include "model/encoder.h"
 #include "format/model_open.h"
@@ -399,15 +399,15 @@ static void text_model(struct buf *b, const struct facts *f)
     }
     if (f->sizes.kv_page == 0) {
         buf_printf(b, "memory         weights %s + scratch %s = %s\n",
-                   term_bytes(w, (double)f->sizes.weights), term_bytes(s, (double)f->sizes.scratch),
-                   term_bytes(all, (double)f->sizes.weights + (double)f->sizes.scratch));
+                   bytes_text(w, (double)f->sizes.weights), bytes_text(s, (double)f->sizes.scratch),
+                   bytes_text(all, (double)f->sizes.weights + (double)f->sizes.scratch));
         return;
     }
     double kv = (double)f->sizes.kv_page / KERN_PAGE * f->sizes.n_ctx;
     buf_printf(b, "memory         weights %s + scratch %s + cache %s (%u tokens) = %s\n",
-               term_bytes(w, (double)f->sizes.weights), term_bytes(s, (double)f->sizes.scratch),
-               term_bytes(k, kv), f->sizes.n_ctx,
-               term_bytes(all, (double)f->sizes.weights + (double)f->sizes.scratch + kv));
+               bytes_text(w, (double)f->sizes.weights), bytes_text(s, (double)f->sizes.scratch),
+               bytes_text(k, kv), f->sizes.n_ctx,
+               bytes_text(all, (double)f->sizes.weights + (double)f->sizes.scratch + kv));
 }
 
 static void text_tokenizer(struct buf *b, const struct facts *f)
@@ -454,14 +454,14 @@ static void put_text(struct buf *b, const struct opts *o, const struct facts *f)
     else
         buf_printf(b, "%s\nfolder         Hugging Face, %zu safetensors file%s", f->path,
                    f->file->n_maps, f->file->n_maps == 1 ? "" : "s");
-    buf_printf(b, ", %s, %.1f M parameters\n", term_bytes(x, (double)f->file->n_bytes),
+    buf_printf(b, ", %s, %.1f M parameters\n", bytes_text(x, (double)f->file->n_bytes),
                (double)f->n_params / 1e6);
     text_model(b, f);
     text_tokenizer(b, f);
     for (size_t i = 0; i < f->n_types; i++)
         buf_printf(b, "%-14s %-8s %4" PRIu64 " tensors %10s %6.2f bits per weight\n",
                    i ? "" : "tensors", quant_info(f->types[i].type)->name, f->types[i].n,
-                   term_bytes(x, (double)f->types[i].bytes),
+                   bytes_text(x, (double)f->types[i].bytes),
                    (double)f->types[i].bytes * 8 / (double)f->types[i].params);
     text_metadata(b, f->file);
     if (!opts_flag(o, "tensors"))
@@ -475,7 +475,7 @@ static void put_text(struct buf *b, const struct opts *o, const struct facts *f)
             at += (size_t)snprintf(dims + at, sizeof(dims) - at, d ? " x %" PRIu64 : "%" PRIu64,
                                    t->dims[d]);
         buf_printf(b, "  %-40.*s %-8s %20s %10s\n", (int)(t->name.n < 200 ? t->name.n : 200),
-                   t->name.p, quant_info(t->type)->name, dims, term_bytes(x, (double)t->n_bytes));
+                   t->name.p, quant_info(t->type)->name, dims, bytes_text(x, (double)t->n_bytes));
     }
 }
 

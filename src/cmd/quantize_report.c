@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes_text.h"
+
 void quantize_report_kinds(char *out, size_t cap)
 {
     size_t n = 0;
@@ -40,7 +42,7 @@ void quantize_report_text(struct buf *b, const struct quantize_result *r, bool t
     for (size_t i = 0; tensors && i < r->n_tensors; i++) {
         const struct quantize_tensor *t = &r->tensors[i];
         buf_printf(b, "%-32s %-6s -> %-6s %10s", t->name, quant_info(t->from)->name,
-                   quant_info(t->to)->name, term_bytes(x, (double)t->bytes_to));
+                   quant_info(t->to)->name, bytes_text(x, (double)t->bytes_to));
         if (t->relative > 0)
             buf_printf(b, "  error %.2f %%%s", 100 * t->relative,
                        t->important ? ", calibrated" : "");
@@ -49,9 +51,9 @@ void quantize_report_text(struct buf *b, const struct quantize_result *r, bool t
     for (size_t i = 0; i < sizeof(r->types) / sizeof(r->types[0]); i++)
         if (r->types[i].n_tensors)
             buf_printf(b, "%-8s %5u tensors %12s\n", quant_info((uint32_t)i)->name,
-                       r->types[i].n_tensors, term_bytes(x, (double)r->types[i].n_bytes));
-    buf_printf(b, "size     %s -> %s (%.1f %%)\n", term_bytes(x, (double)r->bytes_from),
-               term_bytes(y, (double)r->bytes_to),
+                       r->types[i].n_tensors, bytes_text(x, (double)r->types[i].n_bytes));
+    buf_printf(b, "size     %s -> %s (%.1f %%)\n", bytes_text(x, (double)r->bytes_from),
+               bytes_text(y, (double)r->bytes_to),
                r->bytes_from ? 100 * (double)r->bytes_to / (double)r->bytes_from : 0);
 }
 

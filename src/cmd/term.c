@@ -90,15 +90,3 @@ void term_progress_end(struct term_progress *p)
         fputs("\r\033[K", stderr);
     p->visible = false;
 }
-
-const char *term_bytes(char out[32], double bytes)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    size_t u = 0;
-    while (bytes >= 1024 && u < 4) {
-        bytes /= 1024;
-        u++;
-    }
-    snprintf(out, 32, u == 0 ? "%.0f %s" : "%.1f %s", bytes, units[u]);
-    return out;
-}

@@ -31,7 +31,4 @@ void term_progress_show(struct term_progress *p, double part, const char *note);
 /* Removes the bar. */
 void term_progress_end(struct term_progress *p);
 
-/* Formats "12.3 MiB" into out and returns it. */
-const char *term_bytes(char out[32], double bytes);
-
 #endif

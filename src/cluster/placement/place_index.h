@@ -1,0 +1,14 @@
+/* place_index.h - makes the planner's working state from its input: checks it, numbers the names,
+ * finds which node can have which model and how fast, and enters the current replicas.
+ *
+ * Failure:   SHOAL_EINVAL names what makes no sense; SHOAL_ELIMIT, SHOAL_ENOMEM.  The state must be
+ *            freed with place_core_fini in any case. */
+#ifndef SHOAL_CLUSTER_PLACE_INDEX_H
+#define SHOAL_CLUSTER_PLACE_INDEX_H
+
+#include "cluster/placement/place_core.h"
+
+SHOAL_MUST_CHECK int place_index_build(struct place_core *c, const struct placement_input *in,
+                                       struct err *e);
+
+#endif
