@@ -98,6 +98,13 @@ bool place_core_allowed(const struct place_core *c, uint32_t model, uint32_t nod
     return true;
 }
 
+void place_core_mark(struct place_core *c, uint32_t model)
+{
+    c->stamp++;
+    for (uint32_t r = c->models[model].first; r != PLACEMENT_NONE; r = c->replicas[r].next_of_model)
+        c->mark[c->replicas[r].node] = c->stamp;
+}
+
 bool place_core_zone_full(const struct place_core *c, uint32_t model, uint32_t zone)
 {
     const struct place_model *m = &c->models[model];
@@ -119,7 +126,7 @@ static void enter_node(struct place_core *c, uint32_t replica, uint32_t node)
     struct place_replica *r = &c->replicas[replica];
     uint32_t *at = &c->nodes[node].first;
     r->node = node;
-    while (*at != PLACEMENT_NONE && *at < replica) /* one order, however it came about */
+    while (*at != PLACEMENT_NONE && *at > replica) /* one order, however it came about */
         at = &c->replicas[*at].next_on_node;
     r->next_on_node = *at;
     *at = replica;

@@ -126,6 +126,7 @@ struct place_core {
     size_t n_lost;
     struct place_op *ops; /* in the order of execution */
     size_t n_ops, cap_ops;
+    uint32_t *mark, stamp; /* [n_nodes]: see place_core_mark */
     bool failed;
 };
 
@@ -145,6 +146,14 @@ double place_core_total(const struct place_core *c);
 
 /* Whether the model may be on the node, apart from memory and from zones. */
 bool place_core_allowed(const struct place_core *c, uint32_t model, uint32_t node);
+/* For a pass over all nodes: place_core_open answers like place_core_allowed for a node with
+ * slow > 0, without a walk over what the node has, until the model's replicas change. */
+void place_core_mark(struct place_core *c, uint32_t model);
+static inline bool place_core_open(const struct place_core *c, uint32_t model, uint32_t node)
+{
+    return c->mark[node] != c->stamp && !c->closed[node] &&
+           (c->models[model].apart == PLACEMENT_NONE || place_core_allowed(c, model, node));
+}
 bool place_core_zone_full(const struct place_core *c, uint32_t model, uint32_t zone);
 /* The model's replica on the node, or PLACEMENT_NONE. */
 uint32_t place_core_on(const struct place_core *c, uint32_t model, uint32_t node);

@@ -75,18 +75,20 @@ struct want { /* what room is made for */
 /* The cheapest node for a replica that must make room. */
 static uint32_t other_place(struct place_fit *f, const struct place_replica *r)
 {
-    const struct place_core *c = f->c;
+    struct place_core *c = f->c;
     const struct place_model *m = &c->models[r->model];
     uint32_t best = PLACEMENT_NONE, home_zone = c->nodes[r->node].zone;
     double best_cost = 0;
     if (f->budget < c->n_nodes)
         return PLACEMENT_NONE;
     f->budget -= c->n_nodes;
+    place_core_mark(c, r->model);
     for (uint32_t i = 0; i < c->n_nodes; i++) {
+        if (c->free_bytes[i] < (int64_t)r->bytes || m->slow[i] < 0 ||
+            !place_core_open(c, r->model, i))
+            continue;
         uint32_t zone = c->nodes[i].zone;
-        if (m->slow[i] < 0 || c->free_bytes[i] < (int64_t)r->bytes || i == r->node ||
-            !place_core_allowed(c, r->model, i) ||
-            (zone != home_zone && place_core_zone_full(c, r->model, zone)))
+        if (zone != home_zone && place_core_zone_full(c, r->model, zone))
             continue;
         double cost = place_core_add_cost(c, r->model, i);
         if (m->in->spread)

@@ -224,16 +224,6 @@ static int number_models(struct index *x)
     return 0;
 }
 
-double placement_rate(const struct placement_node *node, const struct placement_model *model)
-{
-    const struct placement_speed *s = &node->speed[model->kind];
-    double bytes = (double)(model->bytes ? model->bytes : model->memory_bytes);
-    double by_bytes = s->bytes_per_s / bytes, by_probe = s->tokens_per_s;
-    if (by_bytes <= 0 || by_probe <= 0)
-        return by_bytes > 0 ? by_bytes : by_probe;
-    return by_bytes < by_probe ? by_bytes : by_probe;
-}
-
 struct needs { /* of one model */
     uint64_t *with, *without;
     uint8_t *zones; /* [n_zones] */
@@ -486,6 +476,7 @@ static int allocate(struct index *x)
     c->slow_sum = arena_zalloc_n(&c->arena, n, sizeof(double));
     c->busy = arena_zalloc_n(&c->arena, n, sizeof(double));
     c->fixed = arena_zalloc_n(&c->arena, n, sizeof(double));
+    c->mark = arena_zalloc_n(&c->arena, n, sizeof(*c->mark));
     c->closed = arena_zalloc_n(&c->arena, n, sizeof(*c->closed));
     c->inv_memory = arena_zalloc_n(&c->arena, n, sizeof(double));
     if (c->arena.rc < 0 || strmap_init(&x->nodes, c->n_nodes) < 0 ||

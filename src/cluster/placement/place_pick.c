@@ -10,7 +10,6 @@ int place_pick_init(struct place_pick *p, struct place_core *c, struct err *e)
     *p = (struct place_pick){.c = c};
     p->spots = arena_zalloc_n(&c->arena, n, sizeof(*p->spots));
     p->scratch = arena_zalloc_n(&c->arena, n, sizeof(*p->scratch));
-    p->mark = arena_zalloc_n(&c->arena, n, sizeof(*p->mark));
     p->start = arena_zalloc_n(&c->arena, z, sizeof(uint32_t));
     p->len = arena_zalloc_n(&c->arena, z, sizeof(uint32_t));
     p->key = arena_zalloc_n(&c->arena, z, sizeof(double));
@@ -108,19 +107,16 @@ static void refresh(struct place_pick *p, uint32_t group)
 
 void place_pick_build(struct place_pick *p, uint32_t model)
 {
-    const struct place_core *c = p->c;
+    struct place_core *c = p->c;
     const struct place_model *m = &c->models[model];
     int64_t bytes = (int64_t)m->in->memory_bytes;
     uint32_t n = 0;
     p->model = model;
     p->n_groups = m->zoned ? c->n_zones : 1;
     memset(p->len, 0, p->n_groups * sizeof(*p->len));
-    p->stamp++;
-    for (uint32_t r = m->first; r != PLACEMENT_NONE; r = c->replicas[r].next_of_model)
-        p->mark[c->replicas[r].node] = p->stamp;
+    place_core_mark(c, model);
     for (uint32_t i = 0; i < c->n_nodes; i++) {
-        if (m->slow[i] < 0 || c->free_bytes[i] < bytes || c->closed[i] || p->mark[i] == p->stamp ||
-            (m->apart != PLACEMENT_NONE && !place_core_allowed(c, model, i)))
+        if (m->slow[i] < 0 || c->free_bytes[i] < bytes || !place_core_open(c, model, i))
             continue;
         p->scratch[n++] = (struct place_spot){place_core_add_cost(c, model, i), i};
         p->len[group_of(p, i)]++;

@@ -17,7 +17,7 @@ struct place_spot {
 };
 
 struct place_pick {
-    const struct place_core *c;
+    struct place_core *c;
     uint32_t model;
     struct place_spot *spots;  /* [n_nodes], grouped by zone, each group a heap */
     uint32_t *start, *len;     /* [n_zones + 1] */
@@ -25,7 +25,6 @@ struct place_pick {
     uint32_t *heap, *position; /* zones by key; position PLACEMENT_NONE: not in the heap */
     uint32_t n_heap, n_groups;
     struct place_spot *scratch; /* [n_nodes] */
-    uint32_t *mark, stamp;      /* [n_nodes]: the stamp if the node has the model */
 };
 
 SHOAL_MUST_CHECK int place_pick_init(struct place_pick *p, struct place_core *c, struct err *e);

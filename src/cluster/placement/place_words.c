@@ -172,9 +172,10 @@ struct tally {
     uint64_t largest; /* memory of the largest node of the right kind */
 };
 
-static void count_nodes(struct tally *t, const struct place_core *c, uint32_t model)
+static void count_nodes(struct tally *t, struct place_core *c, uint32_t model)
 {
     const struct place_model *m = &c->models[model];
+    place_core_mark(c, model);
     *t = (struct tally){.most_free = INT64_MIN, .most_free_node = PLACEMENT_NONE};
     for (uint32_t i = 0; i < c->n_nodes; i++) {
         bool barred = m->slow[i] < 0;
@@ -184,11 +185,11 @@ static void count_nodes(struct tally *t, const struct place_core *c, uint32_t mo
                                                                    : t->largest;
         if (barred)
             t->bars[bar]++;
-        else if (place_core_on(c, model, i) != PLACEMENT_NONE)
+        else if (c->mark[i] == c->stamp && place_core_on(c, model, i) != PLACEMENT_NONE)
             t->there++;
         else if (c->closed[i])
             t->closed++;
-        else if (!place_core_allowed(c, model, i))
+        else if (!place_core_open(c, model, i))
             t->apart++;
         else if (place_core_zone_full(c, model, c->nodes[i].zone))
             t->zone++;
@@ -196,8 +197,7 @@ static void count_nodes(struct tally *t, const struct place_core *c, uint32_t mo
             t->full++;
         else
             t->free++;
-        if (!barred && c->free_bytes[i] > t->most_free &&
-            place_core_on(c, model, i) == PLACEMENT_NONE) {
+        if (!barred && c->free_bytes[i] > t->most_free && c->mark[i] != c->stamp) {
             t->most_free = c->free_bytes[i];
             t->most_free_node = i;
         }
@@ -211,7 +211,7 @@ static void add(char *out, size_t cap, uint32_t n, const char *words)
         snprintf(out + at, cap - at, "%s%u %s", at ? ", " : "", n, words);
 }
 
-static const char *explain(struct arena *a, const struct place_core *c, uint32_t model)
+static const char *explain(struct arena *a, struct place_core *c, uint32_t model)
 {
     struct tally t;
     char list[512] = "", x[32], y[32];
@@ -231,7 +231,7 @@ static const char *explain(struct arena *a, const struct place_core *c, uint32_t
     add(list, sizeof(list), t.full, "full");
     add(list, sizeof(list), t.free, "free, but kept as they are");
     const char *need = bytes_text(x, (double)c->models[model].in->memory_bytes);
-    if (t.full > 0)
+    if (t.full > 0 && t.most_free_node != PLACEMENT_NONE)
         return arena_printf(a, "needs %s, largest free %s on %s; nodes: %s", need,
                             bytes_text(y, t.most_free > 0 ? (double)t.most_free : 0),
                             node_name(c, t.most_free_node), list);
@@ -241,7 +241,7 @@ static const char *explain(struct arena *a, const struct place_core *c, uint32_t
     return arena_printf(a, "needs %s; nodes: %s", need, list);
 }
 
-const char *place_words_gap(struct arena *a, const struct place_core *c, uint32_t model,
+const char *place_words_gap(struct arena *a, struct place_core *c, uint32_t model,
                             uint32_t *n_missing)
 {
     const struct place_model *m = &c->models[model];

@@ -14,7 +14,7 @@ const char *place_words_load(struct arena *a, const struct place_core *c,
 const char *place_words_unload(struct arena *a, const struct place_core *c,
                                const struct place_replica *r, uint32_t from, uint32_t to);
 /* What is missing, and the arithmetic of why.  NULL: nothing; *n_missing replicas. */
-const char *place_words_gap(struct arena *a, const struct place_core *c, uint32_t model,
+const char *place_words_gap(struct arena *a, struct place_core *c, uint32_t model,
                             uint32_t *n_missing);
 
 #endif

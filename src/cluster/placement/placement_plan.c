@@ -1,5 +1,5 @@
-/* placement.c - see placement.h.  place_index reads the input, place_fit and place_improve change
- * the placement, place_order makes steps of the changes. */
+/* placement_plan.c - see placement.h.  place_index reads the input, place_fit and place_improve
+ * change the placement, place_order makes steps of the changes. */
 #include "cluster/placement/placement.h"
 
 #include "base/mem.h"
@@ -29,6 +29,16 @@ struct placement_policy placement_policy_default(void)
                                      .max_moves = 64};
 }
 
+double placement_rate(const struct placement_node *node, const struct placement_model *model)
+{
+    const struct placement_speed *s = &node->speed[model->kind];
+    double bytes = (double)(model->bytes ? model->bytes : model->memory_bytes);
+    double by_bytes = s->bytes_per_s / bytes, by_probe = s->tokens_per_s;
+    if (by_bytes <= 0 || by_probe <= 0)
+        return by_bytes > 0 ? by_bytes : by_probe;
+    return by_bytes < by_probe ? by_bytes : by_probe;
+}
+
 static int check_policy(const struct placement_policy *p, struct err *e)
 {
     const double values[] = {p->zone_weight, p->cost_weight, p->battery_weight, p->pack_weight,
@@ -40,7 +50,7 @@ static int check_policy(const struct placement_policy *p, struct err *e)
     return 0;
 }
 
-static void list_places(struct box *b, const struct place_core *c)
+static void list_places(struct box *b, struct place_core *c)
 {
     struct placement_plan *p = &b->plan;
     p->places = arena_zalloc_n(&b->arena, c->n_replicas + 1, sizeof(*p->places));
