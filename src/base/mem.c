@@ -1,6 +1,7 @@
 /* mem.c - see mem.h. */
 #include "base/mem.h"
 
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,4 +116,12 @@ uint64_t mem_calls(void)
 void mem_fail_at(uint64_t n)
 {
     atomic_store_explicit(&fail_countdown, n, memory_order_relaxed);
+}
+
+void mem_map_large(void)
+{
+#ifdef __GLIBC__
+    (void)mallopt(M_MMAP_THRESHOLD, 256 << 10); /* also fixes it: it grows by default */
+    (void)mallopt(M_TRIM_THRESHOLD, 1 << 20);
+#endif
 }

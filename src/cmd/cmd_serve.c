@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "cmd/cmd.h"
 #include "gateway/config.h"
 #include "gateway/gateway.h"
@@ -109,6 +110,7 @@ static int serve(struct gw_config **c, const struct opts *o)
     sigaddset(&set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
+    mem_map_large();
     if (gateway_start(&g, *c, &e) < 0)
         return cmd_fail(&page, "%s", e.msg);
     say_hello(g, *c);

@@ -18,7 +18,9 @@
 #define MAX_TRAILERS 16u
 #define STREAM_WINDOW (1 << 20)
 #define CONN_WINDOW (4 << 20)
-#define MAX_HANDLED 8u                    /* requests in a turn: other connections get theirs */
+#define MAX_HANDLED 8u                 /* requests in a turn, */
+#define MAX_OUT_NOW ((size_t)16 << 10) /* and bytes of answers: other connections get their turn   \
+                                        */
 #define KEEP_OUT_BYTES ((size_t)64 << 10) /* an empty stream frees larger buffers */
 #define NOTICE_MS 1000u /* time for the client to receive the notice that we drain */
 
@@ -66,6 +68,7 @@ struct h2 {
     struct h2_stream *streams;
     uint32_t n_streams, n_handled; /* handled: of the streams */
     uint32_t n_now;                /* requests handled in this turn */
+    size_t out_now;                /* bytes that they were answered with */
     size_t body_bytes;             /* of all incomplete requests */
     size_t held_bytes;             /* of all streams */
     struct h2_stream *ready, **ready_end;
@@ -259,6 +262,7 @@ static void h2_write(struct http_req *r, const void *p, size_t n)
     if (r->head)
         return;
     put(s, &s->out, p, n);
+    s->h->out_now += n;
     if (http_conn_count(s->h->conn) != PEERS_OK)
         s->out.rc = SHOAL_ELIMIT; /* the stream is reset */
     s->was_full = true;
@@ -455,13 +459,18 @@ static void handle(struct h2_stream *s, bool early)
     c->server->handler(c->server->ctx, &s->req);
 }
 
+static bool has_turn(const struct h2 *h)
+{
+    return h->n_now < MAX_HANDLED && h->out_now < MAX_OUT_NOW;
+}
+
 /* A complete request: now, or in a later turn if this one has had enough. */
 static void handle_in_turn(struct h2_stream *s)
 {
     struct h2 *h = s->h;
     if (s->handled || s->is_ready)
         return;
-    if (h->n_now < MAX_HANDLED && !h->ready) {
+    if (has_turn(h) && !h->ready) {
         handle(s, false);
         return;
     }
@@ -476,7 +485,8 @@ static void on_more(struct executor_task *t)
 {
     struct h2 *h = LOOP_OF(t, struct h2, more);
     h->n_now = 0;
-    while (h->ready && h->n_now < MAX_HANDLED) {
+    h->out_now = 0;
+    while (h->ready && has_turn(h)) {
         struct h2_stream *s = h->ready;
         forget_ready(s);
         handle(s, false);
@@ -721,6 +731,7 @@ static size_t h2_data(struct http_conn *c, const char *p, size_t n)
 {
     struct h2 *h = state(c);
     h->n_now = 0;
+    h->out_now = 0;
     ssize_t k = nghttp2_session_mem_recv(h->session, (const uint8_t *)p, n);
     if (k < 0) /* not HTTP/2: first send nghttp2's error */
         sock_finish(&c->sock, false);

@@ -1,0 +1,333 @@
+#!/usr/bin/env node
+// Attacks on `shoal serve`, each with a normal client beside it, all of whose requests must succeed.  The server's
+// memory must stay under the bound that its limits state.  Usage: serve_attacks.js SHOAL [ATTACK...]
+//
+// The attackers have addresses of their own (127.0.0.2 and up): limits are by address.
+'use strict';
+const crypto = require('crypto');
+const fs = require('fs');
+const http2 = require('http2');
+const net = require('net');
+const path = require('path');
+const { Worker, isMainThread, parentPort, workerData } = require('worker_threads');
+
+if (!isMainThread) {
+    require('./attack_client.js')(parentPort, workerData);
+    return;
+}
+const t = require('./serve.js');
+const shoal = path.resolve(process.argv[2]), only = process.argv.slice(3);
+const key = 'right', MiB = 1 << 20;
+const limits = { buffers: 48, client_buffers: 24 }; // MiB
+// Beside the buffers: connections, parsers, what the allocator keeps.  A sanitizer keeps freed memory and tables of its own.
+const asan = fs.readFileSync(shoal).includes('AddressSanitizer');
+const slack = asan ? 160 : 40; // MiB
+process.env.ASAN_OPTIONS = [process.env.ASAN_OPTIONS, 'quarantine_size_mb=8'].filter(Boolean).join(':');
+
+async function start(more = '') {
+    const file = path.join(t.tmp, `attack-${crypto.randomUUID()}.yaml`);
+    fs.writeFileSync(file, `
+models: [{name: m, path: ${t.root}/tests/data/refs/qwen3.gguf, context: 256, parallel: 8}]
+keys: [{name: app, sha256: ${crypto.createHash('sha256').update(key).digest('hex')}}]
+log_requests: false
+threads: 1
+limits: {buffers: ${limits.buffers}MiB, client_buffers: ${limits.client_buffers}MiB${more}}
+`);
+    return t.start(shoal, ['--config', file]);
+}
+
+// A client in a thread of its own: requests until told to stop; { n, failed, times }.
+function client(server) {
+    const worker = new Worker(__filename, { workerData: { port: server.port, key } });
+    const first = new Promise((done) => worker.once('message', done));
+    return {
+        begun: first,
+        stop: () => new Promise((done) => {
+            worker.on('message', (m) => m.n !== undefined && done(m));
+            worker.postMessage('stop');
+        }),
+    };
+}
+
+const at = (times, part) => times.sort((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * part))];
+const ms = (x) => x.toFixed(2).padStart(8);
+
+// Runs the client until it has made some requests, meanwhile fn.
+async function beside(server, fn) {
+    const c = client(server);
+    await c.begun;
+    const result = await fn();
+    return { ...await c.stop(), result };
+}
+
+const connect = (server, address = '127.0.0.2') => {
+    const s = net.connect({ port: server.port, host: '127.0.0.1', localAddress: address });
+    s.on('error', () => {}); // the server may close it: that is what the limits are for
+    return s;
+};
+
+const connected = (s) => new Promise((done) => { s.once('connect', done); s.once('error', done); s.once('close', done); });
+
+// What the server sent until `enough` or the end.
+function answer(s, enough = /\r\n\r\n/) {
+    return new Promise((done) => {
+        let got = '';
+        s.on('data', (d) => {
+            got += d.toString('latin1');
+            if (enough.test(got))
+                done(got);
+        });
+        s.on('close', () => done(got));
+    });
+}
+
+const post = (bytes, k, url = '/v1/completions') => `POST ${url} HTTP/1.1\r\nHost: localhost\r\n` +
+    `Authorization: Bearer ${k}\r\nContent-Length: ${bytes}\r\n\r\n`;
+
+// Writes as fast as the server reads, until it closes, all is sent or the time is over.
+async function pour(s, bytes, end) {
+    const block = Buffer.alloc(64 << 10, 0x20);
+    for (let n = 0; n + block.length <= bytes && !s.destroyed && Date.now() < end; n += block.length)
+        if (!s.write(block))
+            await new Promise((done) => {
+                const go = () => {
+                    clearTimeout(timer);
+                    s.off('drain', go);
+                    s.off('close', go);
+                    done();
+                };
+                const timer = setTimeout(go, 200);
+                s.on('drain', go);
+                s.on('close', go);
+            });
+}
+
+const seconds = (n) => Date.now() + n * 1000;
+const grpc = (k) => ({ ':method': 'POST', ':path': '/shoal.v1.Shoal/Generate', 'content-type': 'application/grpc', te: 'trailers',
+    authorization: `Bearer ${k}` });
+
+// ---- HTTP/2 frames, by hand ----
+
+const frame = (type, flags, id, payload = Buffer.alloc(0)) => {
+    const head = Buffer.alloc(9);
+    head.writeUIntBE(payload.length, 0, 3);
+    head[3] = type;
+    head[4] = flags;
+    head.writeUInt32BE(id, 5);
+    return Buffer.concat([head, payload]);
+};
+const u32 = (n) => { const b = Buffer.alloc(4); b.writeUInt32BE(n); return b; };
+const preface = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(4, 0, 0)]);
+// GET http localhost, :path as a literal.
+const get = (id, url) => frame(1, 5, id, Buffer.concat([Buffer.from([0x82, 0x86, 0x41, 9]), Buffer.from('localhost'),
+    Buffer.from([0x44, url.length]), Buffer.from(url)]));
+const hasGoaway = (buffer) => { // a frame of type 7
+    for (let i = 0; i + 9 <= buffer.length; i += 9 + buffer.readUIntBE(i, 3))
+        if (buffer[i + 3] === 7)
+            return true;
+    return false;
+};
+
+// One connection: requests, each made invalid by `trick`, until the server has had enough; how many were sent.
+async function resets(server, address, most, trick) {
+    const s = connect(server, address);
+    let got = Buffer.alloc(0), n = 0, id = 1;
+    s.on('data', (d) => { got = Buffer.concat([got, d]); });
+    await connected(s);
+    s.write(preface);
+    while (n < most && !s.destroyed && !hasGoaway(got)) {
+        const part = [];
+        for (let i = 0; i < 20 && n < most; i++, n++, id += 2)
+            part.push(get(id, '/v1/models'), trick(id));
+        s.write(Buffer.concat(part));
+        await t.sleep(1);
+    }
+    if (n >= most) // the server may still be reading
+        await t.sleep(20);
+    s.destroy();
+    return { n, refused: hasGoaway(got) };
+}
+
+// ---- attacks: each returns when it is over; `bound`: MiB above the quiet server; `more`: limits ----
+
+const attacks = {
+    // 68 KB of GET /metrics on each of eight connections, which read nothing.
+    async pipelined(server) {
+        const all = Array.from({ length: 8 }, () => connect(server));
+        await Promise.all(all.map(connected));
+        for (const s of all) {
+            s.pause();
+            s.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(1600));
+        }
+        await t.sleep(1500);
+        all.forEach((s) => s.destroy());
+    },
+    // The same, but read: they cost time, not memory.
+    async pipelined_read(server) {
+        const end = seconds(2), one = async () => {
+            const s = connect(server);
+            await connected(s);
+            s.resume();
+            while (Date.now() < end && !s.destroyed) {
+                s.write('GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(100));
+                await t.sleep(50);
+            }
+            s.destroy();
+        };
+        await Promise.all(Array.from({ length: 8 }, one));
+    },
+    // Bodies of 15 MiB with a wrong key: answered by their headers.
+    async wrong_key(server) {
+        const one = async () => {
+            const s = connect(server), came = answer(s);
+            await connected(s);
+            s.write(post(15 * MiB, 'wrong'));
+            await pour(s, 15 * MiB - 1, seconds(2));
+            t.check((await came).startsWith('HTTP/1.1 401'), `a wrong key: ${(await came).slice(0, 100)}`);
+            s.destroy();
+        };
+        await Promise.all(Array.from({ length: 60 }, one));
+    },
+    // The same over gRPC: the answer comes although the body has not.
+    async wrong_key_grpc(server) {
+        const one = async () => {
+            const c = http2.connect(server.url, { localAddress: '127.0.0.2' });
+            c.on('error', () => {});
+            const r = c.request(grpc('wrong'));
+            r.on('error', () => {});
+            r.write(Buffer.alloc(1024));
+            const status = await new Promise((done) => {
+                r.on('response', (h) => h['grpc-status'] && done(h['grpc-status']));
+                r.on('trailers', (h) => done(h['grpc-status']));
+                r.on('close', () => done('closed'));
+                r.resume();
+            });
+            t.same(status, '16', 'a wrong key over gRPC');
+            c.destroy();
+        };
+        await Promise.all(Array.from({ length: 40 }, one));
+    },
+    // Unfinished bodies with a right key: one address, then many.
+    async bodies(server) {
+        const one = async (address) => {
+            const s = connect(server, address), came = answer(s);
+            await connected(s);
+            s.write(post(15 * MiB, key));
+            await pour(s, 15 * MiB - 1, seconds(3));
+            const refused = await Promise.race([came, t.sleep(500)]);
+            s.destroy();
+            return refused === undefined ? 'held' : refused.split(' ')[1] ?? 'closed';
+        };
+        const count = (list, what) => list.filter((x) => x === what).length;
+        const same = await Promise.all(Array.from({ length: 60 }, () => one('127.0.0.2')));
+        t.check(count(same, '503') + count(same, 'closed') >= 58 && count(same, '503') > 0, `one address: ${same}`);
+        const many = await Promise.all(Array.from({ length: 60 }, (_, i) => one(`127.0.1.${i + 1}`)));
+        t.check(count(many, '503') + count(many, 'closed') >= 56 && count(many, '503') > 0, `many addresses: ${many}`);
+        t.check(await t.metric(server, 'shoal_buffer_refused_total{limit="client"}') > 0, 'counted by client');
+        t.check(await t.metric(server, 'shoal_buffer_refused_total{limit="all"}') > 0, 'counted in all');
+        await t.until(async () => await t.metric(server, 'shoal_buffer_bytes') === 0, 'all memory is given back');
+    },
+    // The same as streams of HTTP/2.
+    async streams(server) {
+        const one = async () => {
+            const c = http2.connect(server.url, { localAddress: '127.0.0.2' });
+            c.on('error', () => {});
+            const all = Array.from({ length: 100 }, () => {
+                const r = c.request({ ':method': 'POST', ':path': '/v1/completions', authorization: `Bearer ${key}` });
+                r.on('error', () => {});
+                r.write(Buffer.alloc(900 << 10));
+                return r;
+            });
+            await t.sleep(1500);
+            t.same(all.length, 100, 'streams');
+            c.destroy();
+        };
+        await Promise.all(Array.from({ length: 4 }, one));
+    },
+    // A WebSocket that asks and never reads.
+    async websocket(server) {
+        const one = async () => {
+            const s = connect(server);
+            await connected(s);
+            s.write('GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+                `Authorization: Bearer ${key}\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`);
+            await new Promise((done) => s.once('data', done));
+            s.pause();
+            const text = Buffer.from(JSON.stringify({ id: 'x'.repeat(60), cancel: true }));
+            const message = Buffer.concat([Buffer.from([0x81, 0x80 | text.length, 0, 0, 0, 0]), text]);
+            const many = Buffer.concat(Array(2000).fill(message));
+            for (const end = seconds(2); Date.now() < end && !s.destroyed;) {
+                if (!s.write(many))
+                    await t.sleep(20);
+                if (s.writableLength > 32 * MiB) // the server does not read any more
+                    break;
+            }
+            await t.sleep(500);
+            s.destroy();
+        };
+        await Promise.all(Array.from({ length: 4 }, one));
+    },
+    // Streams that the client resets, on many connections one after the other.
+    async resets(server) {
+        const seen = [];
+        for (let i = 0; i < 40; i++)
+            seen.push(await resets(server, '127.0.0.2', 95, (id) => frame(3, 0, id, u32(8))));
+        const sent = seen.reduce((n, x) => n + x.n, 0);
+        t.check(seen.slice(4).every((x) => x.refused), `resets of later connections are refused: ${JSON.stringify(seen)}`);
+        t.check(sent < 400 + 36 * 60, `requests that were reset: ${sent}`);
+        const other = await resets(server, '127.0.0.3', 50, (id) => frame(3, 0, id, u32(8)));
+        t.check(!other.refused && other.n === 50, `another address is not refused: ${JSON.stringify(other)}`);
+    },
+    // Windows that overflow, so that the server resets.
+    async window_overflow(server) {
+        const seen = await resets(server, '127.0.0.2', 20000, (id) => frame(8, 0, id, u32(0x7fffffff)));
+        t.check(seen.refused && seen.n < 1000, `requests on one connection: ${seen.n}`);
+    },
+    // Many requests at once on connections that read nothing.
+    async h2_burst(server) {
+        const all = Array.from({ length: 8 }, () => connect(server));
+        await Promise.all(all.map(connected));
+        for (const s of all) {
+            s.pause();
+            s.write(Buffer.concat([preface, ...Array.from({ length: 128 }, (_, i) => get(2 * i + 1, '/metrics'))]));
+        }
+        await t.sleep(1500);
+        all.forEach((s) => s.destroy());
+    },
+    // More connections than there may be: new ones are served.
+    async idle(server) {
+        const all = [];
+        for (let i = 0; i < 300; i++) {
+            all.push(connect(server));
+            if (i % 50 === 49)
+                await Promise.all(all.slice(-50).map(connected));
+        }
+        await t.until(async () => await t.metric(server, 'shoal_connections_displaced_total') > 100, 'the oldest are closed');
+        all.forEach((s) => s.destroy());
+    },
+};
+const more = { idle: ', connections: 64' };
+
+(async () => {
+    for (const name of Object.keys(attacks).filter((n) => only.length === 0 || only.includes(n))) {
+        const server = await start(more[name]);
+        const quiet = await beside(server, () => t.sleep(500));
+        const before = t.memory(server), bound = limits.buffers + slack;
+        let most = 0;
+        const watch = setInterval(() => { most = Math.max(most, t.memory(server)?.rss ?? 0); }, 20);
+        const under = await beside(server, () => attacks[name](server));
+        clearInterval(watch);
+        const grown = (most - before.rss) / 1024;
+        console.log(`${name.padEnd(16)} p50/p99 ms quiet ${ms(at(quiet.times, 0.5))} ${ms(at(quiet.times, 0.99))}  attacked ` +
+            `${ms(at(under.times, 0.5))} ${ms(at(under.times, 0.99))} (${under.n} requests)  memory +${grown.toFixed(1)} MiB, bound ${bound}`);
+        t.same(quiet.failed.concat(under.failed).join('; '), '', `${name}: requests of the normal client`);
+        t.check(under.n > 0, `${name}: the normal client was served`);
+        t.check(grown < bound, `${name}: ${grown.toFixed(1)} MiB more than before, at most ${bound} are allowed`);
+        const end = await server.stop();
+        t.same(`${end.code} ${end.signal}`, '0 null', `${name}: exit: ${server.log.slice(-2000)}`);
+    }
+    t.finish();
+})().catch((e) => {
+    console.log(e);
+    process.exit(1);
+});
