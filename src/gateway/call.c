@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "flow/pool.h"
 #include "net/peers.h"
 #include "wire/json_out.h"
 
@@ -17,13 +18,52 @@
 #define MAX_HEADERS_OUT 16u
 #define OUT_BYTES ((size_t)128 << 10) /* bytes that wait for the client before events wait */
 #define SPARE_BYTES ((size_t)16 << 10)
+#define MANY_VALUES 4096u
 #define SMALL_BYTES ((size_t)16 << 10) /* an answer that every connection may hold */
 
 /* ---- lifetime ---- */
 
+struct json_grave {
+    struct pool_task task;
+    cJSON *json;
+};
+
+static void on_grave(struct pool_task *t)
+{
+    struct json_grave *g = LOOP_OF(t, struct json_grave, task);
+    cJSON_Delete(g->json);
+    mem_free(g);
+}
+
+/* To free many values takes long: the pool does it. */
+static bool bury(struct call *c)
+{
+    struct json_grave *g = c->json_values > MANY_VALUES ? mem_alloc(sizeof(*g)) : NULL;
+    if (!g)
+        return false;
+    *g = (struct json_grave){.task.fn = on_grave, .json = c->json};
+    if (pool_submit(c->gl->gw->pool, &g->task) == 0)
+        return true;
+    mem_free(g);
+    return false;
+}
+
+void call_drop_json(struct call *c)
+{
+    if (c->json && !bury(c))
+        cJSON_Delete(c->json);
+    c->json = NULL;
+    if (!c->json_account)
+        return;
+    peers_give(c->json_account, c->json_bytes);
+    peers_leave(c->json_account);
+    c->json_account = NULL;
+    c->json_bytes = 0;
+}
+
 static void call_free(struct call *c)
 {
-    cJSON_Delete(c->json);
+    call_drop_json(c);
     if (!c->gl->spare.data && c->out.cap <= SPARE_BYTES) {
         buf_clear(&c->out);
         c->gl->spare = c->out;

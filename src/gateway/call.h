@@ -15,12 +15,17 @@
 #include "gateway/gw.h"
 #include "wire/sse.h"
 
+struct peer;
+
 struct call {
     struct gw_loop *gl;
     struct http_req *req; /* NULL: over, or the client is gone */
     const struct route *route;
     struct admission_client *client; /* who asks, or NULL */
     cJSON *json;                     /* ROUTE_JSON: the body */
+    size_t json_values;              /* of a large body; 0: few */
+    size_t json_bytes;               /* counted to json_account, which is held */
+    struct peer *json_account;
     char id[64];
     char trace[64]; /* traceparent, or "" */
     bool lenient, ollama, began;
@@ -65,6 +70,8 @@ struct request *call_request(struct call *c);
 void call_set_sink(struct call *c, struct sink *s);
 /* The sink is closed; gives the hold back. */
 void call_unset_sink(struct call *c);
+/* Frees the parsed body before the call ends. */
+void call_drop_json(struct call *c);
 /* For headers and the log. */
 void call_set_model(struct call *c, const struct sink_start *e);
 

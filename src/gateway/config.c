@@ -26,6 +26,7 @@ int config_create(struct gw_config **out, struct err *e)
         return err_set(e, SHOAL_ENOMEM, "configuration");
     atomic_init(&c->refs, 1);
     c->limits = http_default_limits;
+    c->max_values = 262144;
     c->load_wait_ms = 10000;
     c->drain_ms = 30000;
     c->cache_bytes = (size_t)16 << 20;

@@ -45,6 +45,7 @@ struct gw_config {
                                               * the folders of `models` */
     uint32_t n_model_dirs;
     uint32_t max_in_flight; /* over all clients; 0: no limit */
+    uint32_t max_values;    /* of JSON in a body */
     uint32_t default_deadline_ms, max_deadline_ms;
     uint32_t drain_ms;
     size_t cache_bytes;

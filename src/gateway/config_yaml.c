@@ -193,7 +193,8 @@ static int read_limits(struct yaml_in *r, yaml_node_t *v, const char *name)
         {"write_timeout", YAML_IN_MS, AT(limits.write_ms), NULL},
         {"buffers", YAML_IN_BYTES, AT(limits.max_held_bytes), NULL},
         {"client_buffers", YAML_IN_BYTES, AT(limits.max_peer_held_bytes), NULL},
-        {"resets", YAML_IN_U32, AT(limits.max_resets), NULL}};
+        {"resets", YAML_IN_U32, AT(limits.max_resets), NULL},
+        {"values", YAML_IN_U32, AT(max_values), NULL}};
     return yaml_in_map(r, v, table, SIZE_OF(table), r->ctx, name);
 }
 

@@ -9,10 +9,9 @@
 
 #include "base/hash.h"
 #include "gateway/assets.h"
+#include "gateway/body.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/guard.h"
-
-#define LONG_BODY_BYTES ((size_t)64 << 10)
 
 static void make_id(struct call *c)
 {
@@ -188,46 +187,6 @@ static bool read_deadline(struct call *c)
     return true;
 }
 
-static bool read_json(struct call *c)
-{
-    const char *end = NULL;
-    if (!(c->route->flags & ROUTE_JSON))
-        return true;
-    if (c->req->body_bytes == 0) {
-        call_fail(c, 400, NULL, NULL, NULL, "the body is empty: send a JSON object");
-        return false;
-    }
-    c->json = cJSON_ParseWithLengthOpts(c->req->body, c->req->body_bytes, &end, false);
-    if (c->json && end) { /* nothing but white space may follow */
-        end += strspn(end, " \t\r\n");
-        if (end < c->req->body + c->req->body_bytes) {
-            cJSON_Delete(c->json);
-            c->json = NULL;
-        }
-    }
-    if (!c->json) {
-        size_t at = end ? (size_t)(end - c->req->body) : 0;
-        call_fail(c, 400, NULL, NULL, "invalid_json", "the body is not valid JSON (near byte %zu)",
-                  at);
-        return false;
-    }
-    if (!cJSON_IsObject(c->json)) {
-        call_fail(c, 400, NULL, NULL, "invalid_type", "the body must be a JSON object");
-        return false;
-    }
-    return true;
-}
-
-/* The body as JSON, given or parsed. */
-static bool take_json(struct call *c, cJSON *json)
-{
-    if (json) {
-        c->json = json;
-        return true;
-    }
-    return read_json(c);
-}
-
 /* What every answer has, a refusal too. */
 static void greet(struct call *c)
 {
@@ -254,17 +213,24 @@ static bool identify(struct call *c)
     return c->route && check_key(c);
 }
 
-/* Runs the route's handler; json is taken. */
+/* The body is read: the call goes to its handler. */
+static void run(struct call *c)
+{
+    c->route->handle(c);
+    if (!(c->route->flags & ROUTE_KEEPS_JSON))
+        call_drop_json(c);
+}
+
+/* json: the body, taken; NULL: the request's own is read. */
 static void pass(struct call *c, cJSON *json)
 {
-    if (enter(c) && read_deadline(c)) {
-        bool known = !json && c->route->recall && c->route->recall(c);
-        if (!known && take_json(c, json)) {
-            json = NULL; /* taken */
-            c->route->handle(c);
-        }
-    }
-    cJSON_Delete(json);
+    c->json = json; /* freed with the call */
+    if (!enter(c) || !read_deadline(c))
+        return;
+    if (json || !(c->route->flags & ROUTE_JSON))
+        run(c);
+    else if (!c->route->recall || !c->route->recall(c))
+        body_read(c, run);
 }
 
 void door_enter(struct call *c, cJSON *json)
@@ -294,8 +260,6 @@ void door_handle(void *gw_loop, struct http_req *r)
     struct call *admitted = r->user, *c = admitted ? admitted : call_create(gl, r);
     if (!c)
         return;
-    if (r->body_bytes > LONG_BODY_BYTES) /* requests of this turn do not wait for the parser */
-        flow_wake(&gl->flow);
     call_hold(c); /* while the handler runs */
     c->start_ns = r->received_ns;
     if (!admitted)

@@ -88,11 +88,12 @@ struct gw {
 /* ---- routes ---- */
 
 enum route_flags {
-    ROUTE_OPEN = 1,   /* no key needed */
-    ROUTE_ADMIN = 2,  /* only keys that may */
-    ROUTE_JSON = 4,   /* the body is a JSON object, parsed before the handler */
-    ROUTE_WORK = 8,   /* counts as work: in-flight limits, draining */
-    ROUTE_EARLY = 16, /* the handler reads the body as it comes */
+    ROUTE_OPEN = 1,        /* no key needed */
+    ROUTE_ADMIN = 2,       /* only keys that may */
+    ROUTE_JSON = 4,        /* the body is a JSON object, parsed before the handler */
+    ROUTE_WORK = 8,        /* counts as work: in-flight limits, draining */
+    ROUTE_EARLY = 16,      /* the handler reads the body as it comes */
+    ROUTE_KEEPS_JSON = 32, /* its work needs the parsed body after the handler has returned */
 };
 
 struct route {

@@ -14,6 +14,7 @@
 #include "gateway/guard.h"
 #include "net/ws.h"
 #include "wire/json_out.h"
+#include "wire/json_scan.h"
 
 #define MAX_MESSAGE_BYTES ((size_t)4 << 20)
 #define MAX_OUT_BYTES ((size_t)64 << 20)
@@ -238,9 +239,14 @@ static void start(struct session *s, struct stream_ws_message *m)
     call_release(call);
 }
 
-const char *stream_ws_read(struct stream_ws_message *m, const char *p, size_t n, bool text)
+const char *stream_ws_read(struct stream_ws_message *m, const char *p, size_t n, bool text,
+                           size_t max_values)
 {
+    struct json_scan scan;
     *m = (struct stream_ws_message){.path = "/v1/chat/completions"};
+    int rc = text ? json_scan(&scan, p, n, max_values, NULL) : 0;
+    if (rc == SHOAL_ELIMIT)
+        return "the message holds more values than 'limits.values' allows";
     cJSON *json = text ? cJSON_ParseWithLength(p, n) : NULL;
     const char *id = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "id"));
     const char *path = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "path"));
@@ -258,6 +264,8 @@ const char *stream_ws_read(struct stream_ws_message *m, const char *p, size_t n,
         else if (path)
             memcpy(m->path, path, strlen(path) + 1);
     }
+    if (!wrong && rc < 0)
+        wrong = "the message contains NUL (\\u0000), which no text of a request may hold";
     if (!wrong && !m->cancel)
         m->body = cJSON_DetachItemFromObjectCaseSensitive(json, "body");
     cJSON_Delete(json);
@@ -268,7 +276,7 @@ static void on_message(struct ws *w, const char *p, size_t n, bool text)
 {
     struct session *s = ws_user(w);
     struct stream_ws_message m;
-    const char *wrong = stream_ws_read(&m, p, n, text);
+    const char *wrong = stream_ws_read(&m, p, n, text, s->gl->config->max_values);
     int status = 400;
     if (!wrong && m.cancel) {
         cancel(s, m.id);

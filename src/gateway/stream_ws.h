@@ -25,6 +25,7 @@ struct stream_ws_message {
 
 /* A message from the client; text: it is one.  NULL, or what is wrong with it: then there is no
  * body, and id is "" when that is what is wrong. */
-const char *stream_ws_read(struct stream_ws_message *m, const char *p, size_t n, bool text);
+const char *stream_ws_read(struct stream_ws_message *m, const char *p, size_t n, bool text,
+                           size_t max_values);
 
 #endif

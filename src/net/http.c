@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/mem.h"
+
 const char *http_header(const struct http_req *r, const char *name)
 {
     for (size_t i = 0; i < r->n_headers; i++)
@@ -115,6 +117,14 @@ void http_take(struct http_req *r, size_t n)
 {
     if (r->take && n > 0)
         r->take(r, n);
+}
+
+char *http_take_body(struct http_req *r)
+{
+    char *body = r->take_body ? r->take_body(r) : mem_strndup(r->body, r->body_bytes);
+    r->body = "";
+    r->body_bytes = 0;
+    return body;
 }
 
 size_t http_queued(const struct http_req *r)

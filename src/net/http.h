@@ -66,6 +66,7 @@ struct http_req {
     uint64_t sent_bytes;
     const struct http_ops *ops;
     void (*take)(struct http_req *r, size_t n); /* set by the protocol; NULL: not early */
+    char *(*take_body)(struct http_req *r);     /* set by the protocol; NULL: there is none */
 };
 
 typedef void (*http_handler)(void *ctx, struct http_req *r);
@@ -97,6 +98,10 @@ size_t http_queued(const struct http_req *r);
  * Without it, at most one stream window (1 MiB) is buffered. */
 void http_take(struct http_req *r, size_t n);
 
+/* Takes the complete body out of the request, to be freed with mem_free: for work on other threads,
+ * which may outlive the request.  NULL: out of memory.  r->body is empty afterwards. */
+char *http_take_body(struct http_req *r);
+
 /* ---- server: listeners and limits of a loop ---- */
 
 struct tls_server;
@@ -109,8 +114,8 @@ struct http_limits {
     uint32_t write_ms;                            /* while responses wait and the client reads
                                                    * nothing */
     /* Over all connections, and over those of one client address (net/peers.h). */
-    size_t max_held_bytes;      /* input, bodies, output; 0: four times the next */
-    size_t max_peer_held_bytes; /* 0: 32 MiB, or two bodies if that is more */
+    size_t max_held_bytes;      /* input, bodies, output; 0: three times the next */
+    size_t max_peer_held_bytes; /* 0: 48 MiB, or three bodies if that is more */
     uint32_t max_resets;        /* of HTTP/2 streams, in 10 seconds; 0: no limit */
 };
 extern const struct http_limits http_default_limits;

@@ -329,6 +329,15 @@ static size_t h1_queued(const struct http_req *r)
     return sock_queued(&of_req(r)->conn->sock);
 }
 
+static char *h1_take_body(struct http_req *r)
+{
+    struct h1 *h = of_req(r);
+    size_t n;
+    char *body = buf_take(&h->body, &n);
+    (void)http_conn_count(h->conn);
+    return body;
+}
+
 static const struct http_ops ops = {h1_begin, h1_write, h1_end, h1_queued};
 
 static void ignore_end(struct http_req *r, const struct http_header *trailers, size_t n)
@@ -400,7 +409,8 @@ static void fill_request(struct h1 *h)
                                .received_ns = loop_now(c->server->loop),
                                .server = c->server,
                                .account = c->account,
-                               .ops = &ops};
+                               .ops = &ops,
+                               .take_body = h1_take_body};
 }
 
 /* The headers are complete and a body follows, of which n_left bytes are there.  False: the request
@@ -565,7 +575,7 @@ static void h1_destroy(struct http_conn *c)
 static size_t h1_held(const struct http_conn *c)
 {
     const struct h1 *h = c->state;
-    return h->head.cap + h->body.cap;
+    return h->head.cap + http_conn_bytes(&h->body);
 }
 
 static const struct http_proto proto = {h1_data,    h1_eof,     h1_drained, h1_drain,

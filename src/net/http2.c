@@ -18,9 +18,10 @@
 #define MAX_TRAILERS 16u
 #define STREAM_WINDOW (1 << 20)
 #define CONN_WINDOW (4 << 20)
-#define MAX_HANDLED 8u                 /* requests in a turn, */
-#define MAX_OUT_NOW ((size_t)16 << 10) /* and bytes of answers: other connections get their turn   \
-                                        */
+#define MAX_HANDLED 8u /* requests in a turn, */
+#define MAX_OUT_NOW                                                                                \
+    ((size_t)16 << 10) /* and bytes of answers: other connections get their turn                   \
+                        */
 #define KEEP_OUT_BYTES ((size_t)64 << 10) /* an empty stream frees larger buffers */
 #define NOTICE_MS 1000u /* time for the client to receive the notice that we drain */
 
@@ -300,6 +301,18 @@ static void show_body(struct h2_stream *s)
     s->req.body_bytes = s->body.len;
 }
 
+static char *h2_take_body(struct http_req *r)
+{
+    struct h2_stream *s = of_req(r);
+    size_t before = s->body.cap, n;
+    s->h->body_bytes -= s->body.len;
+    char *body = buf_take(&s->body, &n);
+    s->h->held_bytes += s->body.cap;
+    s->h->held_bytes -= before;
+    (void)http_conn_count(s->h->conn);
+    return body;
+}
+
 static void h2_take(struct http_req *r, size_t n)
 {
     struct h2_stream *s = of_req(r);
@@ -436,7 +449,8 @@ static void fill_request(struct h2_stream *s)
                                .received_ns = loop_now(c->server->loop),
                                .server = c->server,
                                .account = c->account,
-                               .ops = &ops};
+                               .ops = &ops,
+                               .take_body = h2_take_body};
 }
 
 static void handle(struct h2_stream *s, bool early)

@@ -72,6 +72,11 @@ void http_conn_wait(struct http_conn *c, bool waits);
  * otherwise free it or close.  The first HTTP_CONN_FREE_BYTES are not counted: `connections` bounds
  * them. */
 #define HTTP_CONN_FREE_BYTES ((size_t)16 << 10)
+/* Memory of a buffer: of a large one, which is mapped, the part that was written. */
+static inline size_t http_conn_bytes(const struct buf *b)
+{
+    return b->cap < (size_t)256 << 10 || b->len == 0 ? b->cap : b->len;
+}
 enum peers_verdict http_conn_count(struct http_conn *c);
 /* Why a request is refused that is too much for this verdict. */
 const struct http_refusal *http_conn_full(enum peers_verdict v);

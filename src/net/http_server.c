@@ -16,6 +16,7 @@
 
 #define SCRATCH_BYTES ((size_t)64 << 10)
 #define ACCEPT_BURST 64
+#define MAX_COMPARED 32u
 
 const struct http_limits http_default_limits = {.max_header_bytes = 32 << 10,
                                                 .max_body_bytes = 16 << 20,
@@ -29,9 +30,9 @@ const struct http_limits http_default_limits = {.max_header_bytes = 32 << 10,
 
 struct peers_limits http_peers_limits(const struct http_limits *l)
 {
-    size_t two = 2 * l->max_body_bytes, least = (size_t)32 << 20;
-    size_t peer = l->max_peer_held_bytes ? l->max_peer_held_bytes : two > least ? two : least;
-    return (struct peers_limits){.max_bytes = l->max_held_bytes ? l->max_held_bytes : 4 * peer,
+    size_t bodies = 3 * l->max_body_bytes, least = (size_t)48 << 20;
+    size_t peer = l->max_peer_held_bytes ? l->max_peer_held_bytes : bodies > least ? bodies : least;
+    return (struct peers_limits){.max_bytes = l->max_held_bytes ? l->max_held_bytes : 3 * peer,
                                  .max_peer_bytes = peer,
                                  .max_resets = l->max_resets};
 }
@@ -66,7 +67,8 @@ void http_conn_wait(struct http_conn *c, bool waits)
 /* In steps, so that a connection that grows a little does not touch the shared counters. */
 static size_t countable(const struct http_conn *c)
 {
-    size_t n = c->sock.in.cap + c->sock.out.cap + (c->proto->held ? c->proto->held(c) : 0);
+    size_t n = http_conn_bytes(&c->sock.in) + http_conn_bytes(&c->sock.out) +
+               (c->proto->held ? c->proto->held(c) : 0);
     size_t step = HTTP_CONN_FREE_BYTES;
     return n <= step ? 0 : (n - 1) / step * step;
 }
@@ -307,13 +309,22 @@ int http_server_adopt(struct http_server *s, int fd, struct err *e)
     return adopt(s, fd, HTTP_VIA_UNIX, NULL, &ss, sizeof(ss), e);
 }
 
-/* Closes the connection that has waited longest; false: none waits. */
+/* Closes a connection that has waited long; false: none waits.  Of those that have waited longest
+ * it is one of the client with the most connections, so that whoever opens many displaces its own.
+ */
 static bool make_room(struct http_server *s)
 {
-    if (!s->longest_wait)
+    struct http_conn *found = NULL;
+    uint32_t most = 0, n = 0;
+    for (struct http_conn *c = s->longest_wait; c && n < MAX_COMPARED; c = c->waits_after, n++)
+        if (peers_uses(c->account) > most) {
+            most = peers_uses(c->account);
+            found = c;
+        }
+    if (!found)
         return false;
     peers_displaced(s->peers);
-    sock_break(&s->longest_wait->sock);
+    sock_break(&found->sock);
     return true;
 }
 

@@ -176,6 +176,14 @@ void peers_leave(struct peer *p)
     pthread_mutex_unlock(&t->lock);
 }
 
+uint32_t peers_uses(struct peer *p)
+{
+    pthread_mutex_lock(&p->table->lock);
+    uint32_t n = p->refs;
+    pthread_mutex_unlock(&p->table->lock);
+    return n;
+}
+
 /* ---- bytes ---- */
 
 /* The order of the two counters does not matter: each limit is checked against its own sum, which

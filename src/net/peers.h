@@ -49,6 +49,9 @@ struct peer *peers_join(struct peers *t, const struct sockaddr_storage *address)
 struct peer *peers_ref(struct peer *p);
 void peers_leave(struct peer *p); /* NULL is fine */
 
+/* References that are held now: its connections, and work for them. */
+uint32_t peers_uses(struct peer *p);
+
 /* n more bytes; unless the answer is PEERS_OK, nothing is taken. */
 enum peers_verdict peers_take(struct peer *p, size_t n);
 void peers_give(struct peer *p, size_t n);

@@ -305,7 +305,7 @@ static void on_destroy(struct http_conn *c)
 static size_t on_held(const struct http_conn *c)
 {
     const struct ws *w = c->state;
-    return w->message.cap;
+    return http_conn_bytes(&w->message);
 }
 
 static const struct http_proto proto = {on_data,    on_eof,     on_drained, on_drain,

@@ -1,6 +1,10 @@
 /* pb.c - see pb.h. */
 #include "wire/pb.h"
 
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "base/mem.h"
 
 static void *heap_alloc(void *ctx, size_t n)
@@ -31,4 +35,94 @@ int pb_put(struct buf *out, const ProtobufCMessage *m)
     buf_put(out, p, n);
     mem_free(p);
     return out->rc;
+}
+
+/* ---- checks ---- */
+
+#define MAX_DEPTH 8u
+
+struct checker {
+    size_t fields_left;
+    char *path;
+    size_t cap;
+};
+
+/* False: the bytes end inside of it, or it is too long. */
+static bool take_varint(const uint8_t **p, const uint8_t *end, uint64_t *out)
+{
+    *out = 0;
+    for (unsigned shift = 0; *p < end && shift < 64; shift += 7) {
+        uint8_t b = *(*p)++;
+        *out |= (uint64_t)(b & 127) << shift;
+        if (!(b & 128))
+            return true;
+    }
+    return false;
+}
+
+/* The bytes of a field's value; *n: their length.  False: malformed. */
+static bool take_value(const uint8_t **p, const uint8_t *end, uint64_t wire, size_t *n)
+{
+    uint64_t v;
+    if (wire == 0) {
+        *n = 0;
+        return take_varint(p, end, &v);
+    }
+    v = wire == 1 ? 8 : wire == 5 ? 4 : 0;
+    if ((wire == 2 && !take_varint(p, end, &v)) || (v == 0 && wire != 2))
+        return false;
+    if (v > (uint64_t)(end - *p))
+        return false;
+    *n = (size_t)v;
+    return true;
+}
+
+static int check_fields(struct checker *c, const ProtobufCMessageDescriptor *d, const uint8_t *p,
+                        size_t n, size_t at, unsigned depth)
+{
+    const uint8_t *end = p + n;
+    const ProtobufCFieldDescriptor *last = NULL;
+    uint32_t index = 0; /* of the elements of `last`, which stand together as clients write them */
+    while (p < end) {
+        uint64_t tag;
+        size_t bytes;
+        if (c->fields_left-- == 0)
+            return SHOAL_ELIMIT;
+        if (!take_varint(&p, end, &tag) || !take_value(&p, end, tag & 7, &bytes))
+            return 0; /* the decoder refuses it */
+        const ProtobufCFieldDescriptor *f =
+            tag >> 3 <= UINT32_MAX
+                ? protobuf_c_message_descriptor_get_field(d, (unsigned)(tag >> 3))
+                : NULL;
+        bool string = f && (tag & 7) == 2 && f->type == PROTOBUF_C_TYPE_STRING,
+             inner = f && (tag & 7) == 2 && f->type == PROTOBUF_C_TYPE_MESSAGE;
+        index = f && f == last ? index + 1 : 0;
+        last = f;
+        if (string || inner) {
+            const char *dot = at > 0 ? "." : "";
+            int k = f->label == PROTOBUF_C_LABEL_REPEATED
+                        ? snprintf(c->path + at, c->cap - at, "%s%s[%u]", dot, f->name, index)
+                        : snprintf(c->path + at, c->cap - at, "%s%s", dot, f->name);
+            size_t to = at + (size_t)(k > 0 ? k : 0);
+            if (string && memchr(p, 0, bytes))
+                return SHOAL_EFORMAT;
+            int rc = inner && depth < MAX_DEPTH
+                         ? check_fields(c, f->descriptor, p, bytes, to < c->cap ? to : c->cap - 1,
+                                        depth + 1)
+                         : 0;
+            if (rc < 0)
+                return rc;
+            c->path[at] = '\0';
+        }
+        p += bytes;
+    }
+    return 0;
+}
+
+int pb_check(const ProtobufCMessageDescriptor *d, const uint8_t *p, size_t n, size_t max_fields,
+             char *path, size_t cap)
+{
+    struct checker c = {.fields_left = max_fields, .path = path, .cap = cap};
+    path[0] = '\0';
+    return check_fields(&c, d, p, n, 0, 0);
 }

@@ -69,7 +69,7 @@ static void read_message(const struct grpc_method *m, const uint8_t *p, size_t n
     uint32_t top;
     if (!r)
         return;
-    int rc = grpc_read(r, &top, m, p, n, &e);
+    int rc = grpc_read(r, &top, m, p, n, 1000, &e);
     if (rc == SHOAL_EINVAL && !e.msg[0])
         abort(); /* somebody must be told why */
     if (rc == 0 && r->kind == REQUEST_GENERATE) {

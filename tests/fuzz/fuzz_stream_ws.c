@@ -10,11 +10,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct stream_ws_message m;
-    const char *wrong = stream_ws_read(&m, (const char *)data, size, true);
+    const char *wrong = stream_ws_read(&m, (const char *)data, size, true, 1000);
     if (wrong ? m.body != NULL : !m.id[0] || m.path[0] != '/' || m.cancel == (m.body != NULL))
         abort();
     cJSON_Delete(m.body);
-    if (!stream_ws_read(&m, (const char *)data, size, false))
+    if (!stream_ws_read(&m, (const char *)data, size, false, 1000))
         abort(); /* bytes that are no text are no message */
     return 0;
 }

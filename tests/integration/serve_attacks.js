@@ -294,6 +294,31 @@ const attacks = {
         await t.sleep(1500);
         all.forEach((s) => s.destroy());
     },
+    // A list of token ids as large as a body may be: refused before it takes forty times its size.
+    async token_ids(server) {
+        const body = Buffer.from(JSON.stringify({ model: 'm', prompt: Array(7 * MiB).fill(1) }));
+        const one = async (i) => {
+            const r = await fetch(`${server.url}/v1/completions`, { method: 'POST', body, headers: { authorization: `Bearer ${key}` } })
+                .catch((e) => ({ status: e.cause?.code ?? e.message }));
+            const text = r.text ? await r.text() : '';
+            t.check(r.status === 413 || r.status === 503 || r.status === 'ECONNRESET' || r.status === 'EPIPE' ||
+                r.status === 'UND_ERR_SOCKET', `a list of ids: ${r.status} ${text}`);
+            return r.status;
+        };
+        t.same(await one(), 413, 'one list of ids');
+        await Promise.all(Array.from({ length: 8 }, one));
+        const ids = await fetch(`${server.url}/v1/completions`, { method: 'POST', headers: { authorization: `Bearer ${key}` },
+            body: JSON.stringify({ model: 'm', prompt: Array(200000).fill(1), max_tokens: 1 }) });
+        t.same((await ids.json()).error.code, 'context_length_exceeded', 'as many as are allowed are read');
+    },
+    // Texts that fill a body: parsed beside the loop.
+    async long_texts(server) {
+        const body = JSON.stringify({ model: 'm', prompt: 'word '.repeat(MiB), max_tokens: 1 });
+        for (let i = 0; i < 4; i++) {
+            const r = await fetch(`${server.url}/v1/completions`, { method: 'POST', body, headers: { authorization: `Bearer ${key}` } });
+            t.same(`${r.status} ${(await r.json()).error?.code}`, '400 context_length_exceeded', 'a long text');
+        }
+    },
     // More connections than there may be: new ones are served.
     async idle(server) {
         const all = [];

@@ -10,6 +10,8 @@ const net = require('net');
 const path = require('path');
 const t = require('./serve.js');
 
+const WebSocket = require(t.npm('ws@8.18.0'));
+
 const shoal = path.resolve(process.argv[2]);
 const refs = path.join(t.root, 'tests/data/refs');
 const long = path.join(refs, 'qwen3.gguf');
@@ -393,8 +395,49 @@ function configurations() {
     }));
 }
 
+// A text with NUL is refused by the name of its field, never cut; so is a body of too many values.
+async function texts() {
+    const server = await t.start(shoal, ['--config', config(`
+models: [{name: long, path: ${long}}]
+limits: {values: 1000}
+`)]);
+    const post = async (path, body) => {
+        const r = await fetch(server.url + path, { method: 'POST', body });
+        return { status: r.status, error: (await r.json()).error };
+    };
+    const pad = 'x'.repeat(100000); // large bodies are parsed by the pool
+    for (const [path, body, param] of [
+        ['/v1/completions', '{"prompt":"a\\u0000b"}', 'prompt'],
+        ['/v1/completions', `{"user":"${pad}","prompt":["x","a\\u0000b"]}`, 'prompt[1]'],
+        ['/v1/completions', '{"prompt":"a","stop":["\\u0000"]}', 'stop[0]'],
+        ['/v1/chat/completions', '{"messages":[{"role":"user","content":"a\\u0000b"}]}', 'messages[0].content'],
+        ['/tokenize', '{"text":"a\\u0000b"}', 'text'], ['/tokenize', '{"text":"a\0b"}', 'text'],
+        ['/v1/embeddings', '{"input":["a\\u0000b"]}', 'input[0]'],
+        ['/v1/process', '{"text":"a\\u0000b"}', 'text']]) {
+        const r = await post(path, body), what = `${path} ${body.slice(-60)}`;
+        t.same(`${r.status} ${r.error?.param}`, `400 ${param}`, what);
+        t.check(r.error?.message.includes('contains NUL'), `${what}: ${JSON.stringify(r.error)}`);
+    }
+    t.same((await post('/tokenize', '{"text":"a\\\\u0000b"}')).status, 200, 'an escaped backslash before u0000');
+    let r = await post('/v1/completions', JSON.stringify({ prompt: Array(1000).fill(1) }));
+    t.same(`${r.status} ${r.error?.code}`, '413 too_many_values', 'too many values');
+    t.check(r.error?.message.includes("'limits.values'"), 'says what to do');
+    t.same((await post('/tokenize', JSON.stringify({ text: pad }))).status, 200, 'a large text');
+    r = await post('/tokenize', `{"text":"${pad}"`);
+    t.same(`${r.status} ${r.error?.code}`, '400 invalid_json', 'a large text that is not JSON');
+    r = await post('/tokenize', `["${pad}"]`);
+    t.same(`${r.status} ${r.error?.code}`, '400 invalid_type', 'a large list');
+    const ws = new WebSocket(`ws://127.0.0.1:${server.port}/v1/stream`);
+    ws.onopen = () => ws.send('{"id":"7","body":{"messages":[{"role":"user","content":"a\\u0000b"}]}}');
+    const m = JSON.parse(await new Promise((done) => { ws.onmessage = (e) => done(e.data); }));
+    t.check(m.id === '7' && m.status === 400 && m.error.includes('contains NUL'), `a message with NUL: ${JSON.stringify(m)}`);
+    ws.close();
+    await server.stop();
+}
+
 (async () => {
     await configurations();
+    await texts();
     await protocol();
     await keys();
     await drain();

@@ -40,7 +40,7 @@ static bool read_message(struct call *c, struct request *r, uint32_t *top,
     struct buf plain;
     buf_init(&plain, MAX_MESSAGE_BYTES);
     bool ok = grpc_call_read_whole(c, &f, &plain);
-    int rc = ok ? grpc_read(r, top, m, f.p, f.n, &e) : 0;
+    int rc = ok ? grpc_read(r, top, m, f.p, f.n, c->gl->config->max_values, &e) : 0;
     buf_fini(&plain);
     c->asked_model = r->model;
     if (rc == SHOAL_EINVAL)

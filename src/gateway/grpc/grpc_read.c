@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "gateway/api/openai.h"
 #include "gateway/api/specialists.h"
+#include "wire/pb.h"
 
 /* ---- unpacking ---- */
 
@@ -274,11 +275,17 @@ static const ProtobufCMessageDescriptor *message_of(const struct grpc_method *m)
 }
 
 int grpc_read(struct request *r, uint32_t *top, const struct grpc_method *m, const uint8_t *p,
-              size_t n, struct fields_error *e)
+              size_t n, size_t max_fields, struct fields_error *e)
 {
-    void *message = unpack(r, message_of(m), p, n);
-    int rc;
+    char path[sizeof(e->param)];
+    int rc = pb_check(message_of(m), p, n, max_fields, path, sizeof(path));
     *top = 0;
+    if (rc == SHOAL_EFORMAT)
+        return fields_fail(e, path, "invalid_value",
+                           "'%s' contains NUL (\\0), which no text of a request may hold", path);
+    if (rc < 0)
+        return rc;
+    void *message = unpack(r, message_of(m), p, n);
     if (!message)
         return request_rc(r) < 0 ? SHOAL_ENOMEM : SHOAL_EFORMAT;
     r->kind = REQUEST_INFER;

@@ -25,8 +25,10 @@ struct grpc_method {
 
 /* NULL: there is no such method. */
 const struct grpc_method *grpc_method(const char *name);
-/* A message of the method into an empty request.  *top: at most so many labels; 0: all. */
+/* A message of the method into an empty request.  *top: at most so many labels; 0: all.
+ * SHOAL_ELIMIT: it has more than max_fields fields. */
 SHOAL_MUST_CHECK int grpc_read(struct request *r, uint32_t *top, const struct grpc_method *m,
-                               const uint8_t *p, size_t n, struct fields_error *e);
+                               const uint8_t *p, size_t n, size_t max_fields,
+                               struct fields_error *e);
 
 #endif

@@ -133,7 +133,7 @@ static int read_one(const char *method, const void *p, size_t n, struct request 
                     struct fields_error *e)
 {
     uint32_t top = 0;
-    return grpc_read(r, &top, grpc_method(method), p, n, e);
+    return grpc_read(r, &top, grpc_method(method), p, n, 1000, e);
 }
 
 /* The message into a request; out is not used. */
@@ -199,6 +199,13 @@ static void test_messages_say_what_is_wrong(void **state)
         {"Classify", "", 0, SHOAL_EINVAL, "input", "'input' is missing"},
         {"Classify", "\x12\1x\x20\xd0\x86\3", 7, SHOAL_EINVAL, "top",
          "'top' is 50000, it must be from 1 to 10000"},
+        {"Generate", "\x1a\3a\0b", 5, SHOAL_EINVAL, "prompt",
+         "'prompt' contains NUL (\\0), which no text of a request may hold"},
+        {"Generate", "\x12\x06\x0a\4user\x12\x0b\x0a\4user\x12\3a\0b", 21, SHOAL_EINVAL,
+         "messages[1].content",
+         "'messages[1].content' contains NUL (\\0), which no text of a request may hold"},
+        {"Embed", "\x12\1x\x12\1\0", 6, SHOAL_EINVAL, "input[1]",
+         "'input[1]' contains NUL (\\0), which no text of a request may hold"},
         {"Embed", "\x12\0", 2, SHOAL_EINVAL, "input", "'input' has an empty text"},
         {"Score", "\x12\0", 2, SHOAL_EINVAL, "input",
          "'input' must be a row of numbers, or a list of rows"},
@@ -213,6 +220,25 @@ static void test_messages_say_what_is_wrong(void **state)
         assert_string_equal(e.param, cases[i].param);
         assert_string_equal(e.msg, cases[i].msg);
     }
+    request_destroy(r);
+}
+
+/* A message of many small fields would take far more memory than its bytes. */
+static void test_fields_of_a_message_are_bounded(void **state)
+{
+    struct fields_error e = {{0}, {0}, NULL};
+    struct request *r = request_create();
+    struct buf b;
+    (void)state;
+    buf_init(&b, 1 << 20);
+    for (int i = 0; i < 999; i++)
+        buf_put(&b, i % 2 ? "\x12\1x" : "\x7a\1x", 3); /* inputs, and fields that are not known */
+    assert_int_equal(read_one("Embed", b.data, b.len, r, &e), SHOAL_EINVAL); /* too many inputs */
+    assert_string_equal(e.param, "input");
+    buf_put(&b, "\x7a\1x\x7a\1x", 6);
+    request_reset(r);
+    assert_int_equal(read_one("Embed", b.data, b.len, r, &e), SHOAL_ELIMIT);
+    buf_fini(&b);
     request_destroy(r);
 }
 
@@ -605,6 +631,7 @@ int main(void)
         cmocka_unit_test(test_gzip_is_bounded_and_only_where_it_helps),
         cmocka_unit_test(test_messages_become_requests),
         cmocka_unit_test(test_messages_say_what_is_wrong),
+        cmocka_unit_test(test_fields_of_a_message_are_bounded),
         cmocka_unit_test(test_a_token_is_a_message),
         cmocka_unit_test(test_details_name_the_field),
         cmocka_unit_test(test_reflection_gives_a_file_and_its_imports),

@@ -1,0 +1,18 @@
+/* body.h - the JSON body of a call: checked and parsed, a large one on the pool.
+ *
+ * Texts with NUL and bodies of too many values are refused before they are parsed
+ * (wire/json_scan.h). The memory of a large body and of its values counts to the client's address
+ * (net/peers.h) until call_drop_json.
+ *
+ * Thread:    the loop's; the pool parses.
+ * Failure:   what is refused is answered. */
+#ifndef SHOAL_GATEWAY_BODY_H
+#define SHOAL_GATEWAY_BODY_H
+
+#include "gateway/call.h"
+
+/* Parses the body into c->json; then next runs, now or later, unless the call was answered or its
+ * client is gone.  c is held by the caller. */
+void body_read(struct call *c, void (*next)(struct call *c));
+
+#endif
