@@ -5,15 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/lines.h"
-#include "base/mem.h"
 #include "cmd/cmd.h"
+#include "cmd/local_pipe.h"
 #include "cmd/model_opts.h"
 #include "cmd/term.h"
-#include "eval/infer_pipe.h"
 #include "wire/result_json.h"
-
-#define IN_FLIGHT 64u
 
 /* ---- pages ---------------------------------------------------------------------------------- */
 
@@ -106,8 +104,9 @@ static const struct {
 
 struct work {
     const struct opts *o;
-    struct infer_pipe pipe;
-    struct shoal_infer_opts task; /* options of every text */
+    struct local local;
+    struct local_pipe pipe;
+    struct request_infer task; /* options of every text */
     struct buf out;
     struct term_progress bar;
     uint64_t n_taken, bytes_read, bytes_all; /* bytes_all 0: unknown */
@@ -158,16 +157,14 @@ static void print_json(struct work *w, const char *text, const struct shoal_resu
     buf_putc(&w->out, '\n');
 }
 
-/* row: the text; freed here. */
+/* row: the text. */
 static int take(void *ctx, void *row, const struct shoal_result *r, struct err *e)
 {
     struct work *w = ctx;
-    char *text = row;
     if (opts_flag(w->o, "json"))
-        print_json(w, text, r);
+        print_json(w, row, r);
     else
-        print_text(w, text, r);
-    mem_free(text);
+        print_text(w, row, r);
     w->n_taken++;
     if (w->out.rc < 0)
         return err_set(e, w->out.rc, "result");
@@ -181,16 +178,25 @@ static int take(void *ctx, void *row, const struct shoal_result *r, struct err *
 
 static int put(struct work *w, const char *text, size_t n, struct err *e)
 {
-    char *copy = mem_strndup(text, n);
-    struct shoal_infer_opts o = w->task;
-    if (!copy)
-        return err_set(e, SHOAL_ENOMEM, "text");
-    o.text = copy;
-    o.text_bytes = n;
-    int rc = infer_pipe_put(&w->pipe, &o, copy, e);
-    if (rc < 0)
-        mem_free(copy);
-    return rc;
+    struct request *r = flow_take_request(&w->local.owner);
+    struct request_input *input = r ? arena_zalloc(&r->arena, sizeof(*input)) : NULL;
+    char *copy = input ? arena_bytes(&r->arena, n + 1) : NULL;
+    if (!copy) {
+        if (r)
+            flow_give_request(&w->local.owner, r);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a text of %zu bytes", n);
+    }
+    memcpy(copy, text, n);
+    copy[n] = '\0';
+    *input = (struct request_input){.text = copy, .text_bytes = n};
+    r->kind = REQUEST_INFER;
+    r->model = opts_text(w->o, "model");
+    r->received_ns = clock_ns();
+    r->infer = w->task;
+    r->infer.inputs = input;
+    r->infer.n_inputs = 1;
+    r->input_bytes = n;
+    return local_pipe_put(&w->pipe, r, copy, e);
 }
 
 static void show_progress(struct work *w)
@@ -225,7 +231,7 @@ static int put_lines(struct work *w, int fd, struct err *e)
         show_progress(w);
     }
     if (rc == 0)
-        rc = infer_pipe_drain(&w->pipe, e);
+        rc = local_pipe_drain(&w->pipe, e);
     term_progress_end(&w->bar);
     lines_fini(&lines);
     return rc;
@@ -238,7 +244,7 @@ static int put_whole(struct work *w, struct err *e)
     w->exit_code = cmd_read_text(w->o, arg, opts_text(w->o, "file"), &text);
     int rc = w->exit_code == CMD_OK ? put(w, buf_str(&text), text.len, e) : SHOAL_EIO;
     buf_fini(&text);
-    return rc < 0 ? rc : infer_pipe_drain(&w->pipe, e);
+    return rc < 0 ? rc : local_pipe_drain(&w->pipe, e);
 }
 
 static int put_all(struct work *w, struct err *e)
@@ -254,7 +260,7 @@ static int put_all(struct work *w, struct err *e)
     if (w->o->n_args > 0) {
         for (size_t i = 0; rc == 0 && i < w->o->n_args; i++)
             rc = put(w, w->o->args[i], strlen(w->o->args[i]), e);
-        return rc < 0 ? rc : infer_pipe_drain(&w->pipe, e);
+        return rc < 0 ? rc : local_pipe_drain(&w->pipe, e);
     }
     if (!file && isatty(STDIN_FILENO)) {
         w->exit_code =
@@ -272,20 +278,18 @@ static int put_all(struct work *w, struct err *e)
 
 /* ---- the commands --------------------------------------------------------------------------- */
 
-static void read_task(struct work *w, enum shoal_kind kind, const struct model_name *name)
+static void read_task(struct work *w, enum shoal_kind kind)
 {
     const struct opts *o = w->o;
-    w->task.size = sizeof(w->task);
     w->task.kind = kind;
     if (kind == SHOAL_KIND_CLASSIFY || kind == SHOAL_KIND_TAG)
-        w->task.labels = opts_text(o, "labels") ? opts_text(o, "labels") : name->labels;
+        w->task.labels = opts_text(o, "labels");
     if (kind == SHOAL_KIND_EMBED) {
         w->task.dimensions = opts_u32(o, "dimensions");
         w->task.prompt = opts_text(o, "prompt");
     }
     if (kind == SHOAL_KIND_SUMMARIZE) {
-        w->task.document = opts_text(o, "title");
-        w->task.document_bytes = w->task.document ? strlen(w->task.document) : 0;
+        w->task.title = opts_text(o, "title");
         w->task.max_sentences = opts_u32(o, "sentences");
         w->task.max_tokens = opts_u32(o, "max-tokens");
         w->task.beams = opts_u32(o, "beams");
@@ -301,18 +305,22 @@ static int run(const struct opts *o, enum shoal_kind kind)
     struct model_name name;
     struct err e = {0};
     int rc = specialist_opts_open(o, w.interrupt_fd, &engine, &name);
+    if (rc == CMD_OK && (local_open(&w.local, &e) < 0 ||
+                         local_lend(&w.local, opts_text(o, "model"), name.labels, engine, &e) < 0))
+        rc = cmd_fail(o->page, "%s", e.msg);
     if (rc == CMD_OK) {
-        read_task(&w, kind, &name);
+        read_task(&w, kind);
         buf_init(&w.out, (size_t)1 << 28);
-        infer_pipe_init(&w.pipe, engine, IN_FLIGHT, take, &w);
+        local_pipe_init(&w.pipe, &w.local, w.interrupt_fd, take, &w);
         int failed = put_all(&w, &e);
-        infer_pipe_fini(&w.pipe);
+        local_pipe_fini(&w.pipe);
         buf_fini(&w.out);
         rc = w.exit_code != CMD_OK        ? w.exit_code
              : failed == SHOAL_ECANCELLED ? CMD_INTERRUPTED
              : failed < 0                 ? cmd_fail(o->page, "%s", e.msg)
                                           : CMD_OK;
     }
+    local_close(&w.local);
     shoal_engine_close(engine);
     model_name_fini(&name);
     term_release_interrupt(w.interrupt_fd);

@@ -2,15 +2,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file_read.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
+#include "cmd/local_pipe.h"
 #include "cmd/model_opts.h"
 #include "cmd/term.h"
-#include "eval/infer_pipe.h"
 #include "wire/json_out.h"
 
-#define IN_FLIGHT 64u
 #define MAX_DOCS 100000u
 
 static const struct opts_def defs[] = {
@@ -66,30 +66,43 @@ static int take(void *ctx, void *row, const struct shoal_result *r, struct err *
     return 0;
 }
 
-static int score(struct work *w, struct shoal_engine *engine, const struct opts *o, struct err *e)
+/* The texts belong to the command, which outlives the request. */
+static struct request *make_request(const struct work *w, struct local *l, const struct opts *o,
+                                    const struct doc *d)
 {
-    struct infer_pipe pipe;
+    struct request *r = flow_take_request(&l->owner);
+    struct request_input *input = r ? arena_zalloc(&r->arena, sizeof(*input)) : NULL;
+    if (!input) {
+        if (r)
+            flow_give_request(&l->owner, r);
+        return NULL;
+    }
+    *input = (struct request_input){.text = d->text, .text_bytes = strlen(d->text)};
+    r->kind = REQUEST_INFER;
+    r->model = opts_text(o, "model");
+    r->received_ns = clock_ns();
+    r->input_bytes = input->text_bytes;
+    r->infer = (struct request_infer){.kind = w->pairs ? SHOAL_KIND_RERANK : SHOAL_KIND_EMBED,
+                                      .inputs = input,
+                                      .n_inputs = 1,
+                                      .query = w->pairs ? o->args[0] : NULL,
+                                      .raw = w->pairs && opts_flag(o, "raw")};
+    return r;
+}
+
+static int score(struct work *w, struct local *l, const struct opts *o, struct err *e)
+{
+    struct local_pipe pipe;
     int rc = 0;
-    infer_pipe_init(&pipe, engine, IN_FLIGHT, take, w);
+    local_pipe_init(&pipe, l, -1, take, w);
     for (size_t i = 0; rc == 0 && i < w->n + !w->pairs; i++) {
-        struct doc *d = &w->docs[i];
-        struct shoal_infer_opts io = {.size = sizeof(io),
-                                      .kind = SHOAL_KIND_EMBED,
-                                      .text = d->text,
-                                      .text_bytes = strlen(d->text)};
-        if (w->pairs) {
-            io.kind = SHOAL_KIND_RERANK;
-            io.text = o->args[0];
-            io.text_bytes = strlen(o->args[0]);
-            io.document = d->text;
-            io.document_bytes = strlen(d->text);
-            io.raw = opts_flag(o, "raw");
-        }
-        rc = infer_pipe_put(&pipe, &io, d, e);
+        struct request *r = make_request(w, l, o, &w->docs[i]);
+        rc = r ? local_pipe_put(&pipe, r, &w->docs[i], e)
+               : err_set(e, SHOAL_ENOMEM, "out of memory");
     }
     if (rc == 0)
-        rc = infer_pipe_drain(&pipe, e);
-    infer_pipe_fini(&pipe);
+        rc = local_pipe_drain(&pipe, e);
+    local_pipe_fini(&pipe);
     for (size_t i = 0; rc == 0 && !w->pairs && i < w->n; i++)
         for (uint32_t k = 0; k < w->n_dims; k++)
             w->docs[i].score += (double)w->docs[i].vector[k] * (double)w->docs[w->n].vector[k];
@@ -171,6 +184,7 @@ int cmd_rerank(int argc, const char *const *argv)
     struct buf file;
     struct shoal_engine *engine = NULL;
     struct model_name name = {0};
+    struct local l = {.opened = false};
     struct shoal_engine_info info = {.size = sizeof(info)};
     struct err e = {0};
     int rc;
@@ -183,15 +197,19 @@ int cmd_rerank(int argc, const char *const *argv)
     if (rc == CMD_OK)
         rc = specialist_opts_open(&o, interrupt_fd, &engine, &name);
     term_release_interrupt(interrupt_fd);
+    if (rc == CMD_OK &&
+        (local_open(&l, &e) < 0 || local_lend(&l, opts_text(&o, "model"), NULL, engine, &e) < 0))
+        rc = cmd_fail(&p, "%s", e.msg);
     if (rc == CMD_OK) {
         shoal_engine_info(engine, &info);
         w.pairs = (info.kinds & SHOAL_KIND_RERANK) != 0;
-        rc = score(&w, engine, &o, &e) < 0 ? cmd_fail(&p, "%s", e.msg) : print(&o, &w);
+        rc = score(&w, &l, &o, &e) < 0 ? cmd_fail(&p, "%s", e.msg) : print(&o, &w);
     }
     for (size_t i = 0; w.docs && i <= w.n; i++)
         mem_free(w.docs[i].vector);
     mem_free(w.docs);
     buf_fini(&file);
+    local_close(&l);
     shoal_engine_close(engine);
     model_name_fini(&name);
     opts_fini(&o);

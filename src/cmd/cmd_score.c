@@ -4,9 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file_read.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
+#include "cmd/local_pipe.h"
 #include "cmd/model_opts.h"
 #include "cmd/term.h"
 #include "eval/columns.h"
@@ -40,56 +42,88 @@ static const struct opts_page page = {
                 "  shoal score -m anomaly -c temperature,pressure -f sensors.csv\n",
 };
 
-static int print(const struct opts *o, const struct shoal_engine *engine,
-                 const struct shoal_result *r)
+struct work {
+    const struct opts *o;
+    struct shoal_engine *engine;
+    int exit_code;
+};
+
+/* Prints the scores. */
+static int take(void *ctx, void *row, const struct shoal_result *r, struct err *e)
 {
+    struct work *w = ctx;
     struct buf b;
     uint32_t n_outputs = 0;
     buf_init(&b, (size_t)1 << 30);
-    while (shoal_label(engine, SHOAL_KIND_SCORE, NULL, n_outputs))
+    (void)row;
+    (void)e;
+    while (shoal_label(w->engine, SHOAL_KIND_SCORE, NULL, n_outputs))
         n_outputs++;
     n_outputs = n_outputs ? n_outputs : 1;
     for (uint32_t i = 0; i + n_outputs <= r->n_values; i += n_outputs) {
         const double *v = r->values + i;
         struct json_out j = json_out_make(&b);
-        if (!opts_flag(o, "json")) {
+        if (!opts_flag(w->o, "json")) {
             for (uint32_t k = 0; k < n_outputs; k++)
                 buf_printf(&b, "%s%.10g", k ? " " : "", v[k]);
         } else {
             json_out_object(&j);
             for (uint32_t k = 0; k < n_outputs; k++) {
-                json_out_key(&j, shoal_label(engine, SHOAL_KIND_SCORE, NULL, k));
+                json_out_key(&j, shoal_label(w->engine, SHOAL_KIND_SCORE, NULL, k));
                 json_out_num(&j, v[k]);
             }
             json_out_object_end(&j);
         }
         buf_putc(&b, '\n');
     }
-    int rc = cmd_print(o->page, &b);
+    w->exit_code = cmd_print(w->o->page, &b);
     buf_fini(&b);
-    return rc;
+    return w->exit_code == CMD_OK ? 0 : SHOAL_EIO;
+}
+
+/* The values belong to the command, which outlives the request. */
+static int submit(const struct opts *o, struct local *l, struct local_pipe *pipe,
+                  const double *values, uint32_t n_values, uint32_t n_columns, struct err *e)
+{
+    struct request *r = flow_take_request(&l->owner);
+    struct request_input *input = r ? arena_zalloc(&r->arena, sizeof(*input)) : NULL;
+    if (!input) {
+        if (r)
+            flow_give_request(&l->owner, r);
+        return err_set(e, SHOAL_ENOMEM, "out of memory");
+    }
+    *input = (struct request_input){.values = values, .n_values = n_values};
+    r->kind = REQUEST_INFER;
+    r->model = opts_text(o, "model");
+    r->received_ns = clock_ns();
+    r->infer = (struct request_infer){.kind = SHOAL_KIND_SCORE,
+                                      .inputs = input,
+                                      .n_inputs = 1,
+                                      .n_columns = n_columns,
+                                      .raw = opts_flag(o, "raw")};
+    return local_pipe_put(pipe, r, NULL, e);
 }
 
 static int run(const struct opts *o, struct shoal_engine *engine, const double *values,
                size_t n_rows, uint32_t n_columns)
 {
+    struct work w = {.o = o, .engine = engine, .exit_code = CMD_OK};
+    struct local l = {.opened = false};
+    struct local_pipe pipe;
     struct err e = {0};
-    struct shoal_task *task;
     if (n_rows > UINT32_MAX / n_columns)
         return cmd_fail(o->page, "%zu rows are too many", n_rows);
-    struct shoal_infer_opts io = {.size = sizeof(io),
-                                  .kind = SHOAL_KIND_SCORE,
-                                  .values = values,
-                                  .n_values = (uint32_t)(n_rows * n_columns),
-                                  .n_columns = n_columns,
-                                  .raw = opts_flag(o, "raw")};
-    if (shoal_infer_submit(engine, &io, &task, &e) < 0)
-        return cmd_fail(o->page, "%s", e.msg);
-    (void)shoal_task_wait(task);
-    const struct shoal_result *r = shoal_task_result(task);
-    int rc = r->code < 0 ? cmd_fail(o->page, "%s", r->message) : print(o, engine, r);
-    shoal_task_free(task);
-    return rc;
+    local_pipe_init(&pipe, &l, -1, take, &w);
+    int rc = local_open(&l, &e);
+    if (rc == 0)
+        rc = local_lend(&l, opts_text(o, "model"), NULL, engine, &e);
+    if (rc == 0)
+        rc = submit(o, &l, &pipe, values, (uint32_t)(n_rows * n_columns), n_columns, &e);
+    if (rc == 0)
+        rc = local_pipe_drain(&pipe, &e);
+    local_pipe_fini(&pipe);
+    local_close(&l);
+    return rc < 0 && w.exit_code == CMD_OK ? cmd_fail(o->page, "%s", e.msg) : w.exit_code;
 }
 
 static int score(const struct opts *o, struct shoal_engine *engine, const struct table *t)

@@ -15,6 +15,7 @@ struct inference {
     struct request *request; /* owned */
     struct sink *sink;
     bool quiet;                   /* the sink wants nothing but `closed` any more */
+    bool held;                    /* the sink was full */
     struct registry_model *model; /* held */
     struct shoal_task **tasks;    /* [n_inputs], in the request's arena */
     struct acquire acquire;
@@ -59,6 +60,8 @@ static void cancel_tasks(struct inference *f)
             shoal_task_cancel(f->tasks[i]);
 }
 
+static void on_wake(struct executor_task *t);
+
 static void on_cancel(struct flow_job *j)
 {
     struct inference *f = (struct inference *)(void *)j;
@@ -72,11 +75,19 @@ static void on_cancel(struct flow_job *j)
     if (f->submitted) /* before that, the tasks belong to the thread that submits them */
         cancel_tasks(f);
     pthread_mutex_unlock(&f->lock);
+    if (f->held) { /* nobody resumes any more */
+        f->held = false;
+        on_wake(&f->wake);
+    }
 }
 
 static void on_resume(struct flow_job *j)
 {
-    (void)j; /* results come at once: there is nothing to hold back */
+    struct inference *f = (struct inference *)(void *)j;
+    if (f->held) {
+        f->held = false;
+        on_wake(&f->wake);
+    }
 }
 
 /* ---- results ---- */
@@ -129,6 +140,10 @@ static void on_wake(struct executor_task *t)
     struct inference *f = EXECUTOR_OF(t, struct inference, wake);
     pthread_mutex_lock(&f->lock); /* the thread that posted may still hold it */
     pthread_mutex_unlock(&f->lock);
+    if (!f->quiet && f->sink->ops->full && f->sink->ops->full(f->sink)) {
+        f->held = true; /* on_resume goes on */
+        return;
+    }
     send_results(f);
     inference_close(f);
 }
@@ -162,6 +177,10 @@ static struct shoal_infer_opts options_of(struct inference *f)
                                      .text_bytes = q->query ? strlen(q->query) : 0,
                                      .labels = q->labels ? q->labels : f->model->labels,
                                      .prompt = q->prompt,
+                                     .document = q->title,
+                                     .document_bytes = q->title ? strlen(q->title) : 0,
+                                     .temperature = q->temperature,
+                                     .seed = q->seed,
                                      .n_columns = q->n_columns,
                                      .dimensions = q->dimensions,
                                      .max_sentences = q->max_sentences,

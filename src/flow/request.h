@@ -2,8 +2,9 @@
  * and (later) other nodes carry.
  *
  * Thread:    belongs to one thread at a time.
- * Ownership: everything that a request points to lives in its arena and is freed with it.  Nothing
- *            points into a parser's tree or a connection's buffer.
+ * Ownership: everything that a request points to lives in its arena and is freed with it, or
+ *            outlives the request (a command's own memory).  Nothing points into a parser's tree or
+ *            a connection's buffer.
  * Failure:   allocation failures stick in arena.rc: a codec checks request_rc once at its end. */
 #ifndef SHOAL_FLOW_REQUEST_H
 #define SHOAL_FLOW_REQUEST_H
@@ -75,6 +76,9 @@ struct request_infer {
     const char *query;  /* RERANK */
     const char *labels; /* NULL: the model's default set */
     const char *prompt; /* EMBED: NULL: the model's default prompt; "": none */
+    const char *title;  /* SUMMARIZE, sentences are extracted: of the text; NULL: none */
+    float temperature;  /* SUMMARIZE, text is generated: above 0 samples, by the seed */
+    uint64_t seed;
     uint32_t n_columns, dimensions, max_sentences, max_tokens, beams;
     bool raw;
 };

@@ -434,6 +434,28 @@ static void test_results_come_in_order(void **state)
     assert_int_equal(r->n_results, 200);
 }
 
+static void test_a_full_sink_gets_no_results(void **state)
+{
+    (void)state;
+    for (int cancelled = 0; cancelled < 2; cancelled++) {
+        struct recorder *r = fresh();
+        r->full = true;
+        infer_run(&site.requests, classify(2), &r->sink);
+        for (int i = 0; i < 2; i++)
+            executor_queue_turn(&site.owner, 1000);
+        assert_int_equal(r->n_results + r->n_fails + r->n_closed, 0);
+        if (cancelled) {
+            flow_cancel(&r->sink);
+        } else {
+            r->full = false;
+            flow_resume(&r->sink);
+        }
+        run_until_closed(r);
+        assert_int_equal(r->n_results, cancelled ? 0 : 2);
+        assert_int_equal(r->n_fails, 0);
+    }
+}
+
 static int open_site(void **state)
 {
     static const struct registry_spec specs[] = {
@@ -485,6 +507,7 @@ int main(void)
         cmocka_unit_test(test_failures_are_typed),
         cmocka_unit_test(test_nothing_comes_after_cancel),
         cmocka_unit_test(test_a_full_sink_is_left_alone),
+        cmocka_unit_test(test_a_full_sink_gets_no_results),
         cmocka_unit_test(test_results_come_in_order)};
     return cmocka_run_group_tests(tests, open_site, close_site);
 }
