@@ -20,6 +20,16 @@ static const struct command model_verbs[] = {
     {0},
 };
 
+static const struct command ca_verbs[] = {
+    {"init", cmd_ca_init, "make a private certificate authority", NULL},
+    {"issue", cmd_ca_issue, "issue the certificate of a member", NULL},
+    {"list", cmd_ca_list, "list the certificates that were issued", NULL},
+    {"revoke", cmd_ca_revoke, "revoke the certificates of a member", NULL},
+    {"rotate", cmd_ca_rotate, "replace the authority's key without dropping a connection", NULL},
+    {"show", cmd_ca_show, "show the authority or a certificate", NULL},
+    {0},
+};
+
 const struct command commands_all[] = {
     {"ask", cmd_ask, "turn a command or question into actions (JSON) and a reply", "Start here"},
     {"serve", cmd_serve, "serve models over HTTP, with a web page", NULL},
@@ -39,6 +49,7 @@ const struct command commands_all[] = {
     {"perplexity", cmd_perplexity, "measure how well a model predicts a text", NULL},
     {"bench", cmd_bench, "measure the speed of a model, and this machine's limit", NULL},
     {"model", cmd_model, "show, convert and quantize model files; manage a server's models", NULL},
+    {"ca", cmd_ca, "make and manage the certificates of a shoal's members", "Several machines"},
     {"completion", cmd_completion, "print completions for bash, zsh or fish", "Shell and manual"},
     {"manual", cmd_manual, "print the help of all commands as a man page", NULL},
     {0},
@@ -47,7 +58,7 @@ const struct command commands_all[] = {
 static const struct {
     const char *name;
     const struct command *verbs;
-} with_verbs[] = {{"model", model_verbs}};
+} with_verbs[] = {{"model", model_verbs}, {"ca", ca_verbs}};
 
 const struct command *commands_verbs(const char *name)
 {

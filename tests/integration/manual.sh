@@ -19,7 +19,6 @@ fi
 # as plain text: fonts and escapes away
 sed -e 's/\\f[BIR]//g; s/\\-/-/g; s/\\&//g; s/\\e/\\/g' shoal.1 >text
 commands=$("$shoal" help | sed -n '/^Examples/q; s/^  \([a-z]*\) .*/\1/p')
-verbs=$("$shoal" model --help | sed -n '/^Verbs/,$s/^  \([a-z]*\) .*/\1/p')
 differ "commands" "$commands" ""
 section() { # everything that the help of a command says is in its section
     local name="$*" want
@@ -32,10 +31,11 @@ section() { # everything that the help of a command says is in its section
     done
 }
 for c in $commands; do
-    [ "$c" = model ] || section "$c"
-done
-for v in $verbs; do
-    section model "$v"
+    verbs=$("$shoal" "$c" --help | sed -n '/^Verbs:$/,$s/^  \([a-z]*\) .*/\1/p')
+    [ -n "$verbs" ] || section "$c"
+    for v in $verbs; do
+        section "$c" "$v"
+    done
 done
 for name in $(grep -rhoE 'getenv\("[A-Z_]+"' "$root/src" | grep -oE '[A-Z_]{3,}' | sort -u); do
     checked=$((checked + 1))
