@@ -97,7 +97,7 @@ struct request {
     struct arena arena;
     char id[64];
     char trace[64];   /* traceparent, or "" */
-    char session[64]; /* or "" */
+    char session[64]; /* the conversation or device that it belongs to, or "" */
     struct request_client client;
     const char *model;      /* NULL: the default one */
     const uint8_t *version; /* SHA-256 of the model that must answer; NULL: any.  Not for asks */

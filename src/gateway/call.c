@@ -163,6 +163,19 @@ struct call *call_create(struct gw_loop *gl, struct http_req *r)
     return c;
 }
 
+/* The conversation or device that the client says it belongs to.  False: the header is wrong. */
+static bool read_session(const struct call *c, struct request *r)
+{
+    const char *given = c->req ? http_header(c->req, "x-session-id") : NULL;
+    if (!given)
+        return true;
+    size_t n = strspn(given, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-");
+    if (n == 0 || given[n] || n >= sizeof(r->session))
+        return false;
+    memcpy(r->session, given, n + 1);
+    return true;
+}
+
 struct request *call_request(struct call *c)
 {
     struct request *r = flow_take_request(&c->gl->flow);
@@ -178,7 +191,12 @@ struct request *call_request(struct call *c)
     }
     r->received_ns = c->start_ns;
     r->deadline_ns = c->deadline_ns;
-    return r;
+    if (read_session(c, r))
+        return r;
+    flow_give_request(&c->gl->flow, r);
+    call_fail(c, 400, NULL, "x-session-id", "invalid_value",
+              "x-session-id must be 1 to 63 letters, digits or ._:-");
+    return NULL;
 }
 
 void call_set_sink(struct call *c, struct sink *s)

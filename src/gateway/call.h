@@ -62,8 +62,8 @@ struct call_error {
 struct call *call_create(struct gw_loop *gl, struct http_req *r);
 void call_hold(struct call *c);
 void call_release(struct call *c);
-/* An empty request with all that the call knows about it: who asks, until when.  NULL: out of
- * memory, and the call is answered. */
+/* An empty request with all that the call knows about it: who asks, in which session, until when.
+ * NULL: out of memory or a bad header, and the call is answered. */
 struct request *call_request(struct call *c);
 /* Connects the call, which is held, to a sink: when the client is gone the sink's work is
  * cancelled. */

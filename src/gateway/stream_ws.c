@@ -28,7 +28,7 @@ struct ws_call {
     struct session *session;
     struct ws_call *next;
     char id[64], path[128];
-    struct http_header headers[2];
+    struct http_header headers[3];
     struct buf text; /* the whole answer */
     enum { ANSWER_JSON, ANSWER_TEXT, ANSWER_EVENTS } kind;
 };
@@ -38,7 +38,7 @@ struct session {
     struct ws *ws;
     struct ws_call *calls;
     uint32_t n_calls;
-    char *authorization, peer[56];
+    char *authorization, *session_id, peer[56];
     struct buf out;
     bool draining; /* the server stops: no more requests */
 };
@@ -216,6 +216,8 @@ static void start(struct session *s, struct stream_ws_message *m)
     c->headers[n++] = (struct http_header){"host", "websocket"};
     if (s->authorization)
         c->headers[n++] = (struct http_header){"authorization", s->authorization};
+    if (s->session_id)
+        c->headers[n++] = (struct http_header){"x-session-id", s->session_id};
     c->req = (struct http_req){.method = "POST",
                                .path = c->path,
                                .query = "",
@@ -306,6 +308,15 @@ static void on_drained(struct ws *w)
     }
 }
 
+static void session_free(struct session *s)
+{
+    if (!s)
+        return;
+    mem_free(s->authorization);
+    mem_free(s->session_id);
+    mem_free(s);
+}
+
 static void on_closed(struct ws *w)
 {
     struct session *s = ws_user(w);
@@ -316,8 +327,7 @@ static void on_closed(struct ws *w)
         drop(c);
     }
     buf_fini(&s->out);
-    mem_free(s->authorization);
-    mem_free(s);
+    session_free(s);
 }
 
 /* What runs is completed; the connection closes after that. */
@@ -343,10 +353,13 @@ void stream_ws(struct call *c)
         return;
     struct session *s = mem_zalloc(sizeof(*s));
     const char *auth = http_header(c->req, "authorization");
+    const char *session_id = http_header(c->req, "x-session-id");
     if (s && auth)
         s->authorization = mem_strdup(auth);
-    if (!s || (auth && !s->authorization)) {
-        mem_free(s);
+    if (s && session_id)
+        s->session_id = mem_strdup(session_id);
+    if (!s || (auth && !s->authorization) || (session_id && !s->session_id)) {
+        session_free(s);
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
         return;
     }
@@ -358,7 +371,6 @@ void stream_ws(struct call *c)
         call_detach(c, 101);
         return;
     }
-    mem_free(s->authorization);
-    mem_free(s);
+    session_free(s);
     call_fail(c, 426, NULL, NULL, NULL, "this path speaks WebSocket, version 13, over HTTP/1.1");
 }

@@ -161,7 +161,8 @@ void api_openapi(struct call *c)
     put_pair(&j, "version", shoal_version());
     put_pair(&j, "description",
              "Small language models on the machine you have. Unknown fields are refused unless "
-             "'x-shoal-lenient: 1' is sent; 'x-latency-budget-ms' sets a deadline.");
+             "'x-shoal-lenient: 1' is sent; 'x-latency-budget-ms' sets a deadline, 'x-session-id' "
+             "names the session of a request.");
     json_out_object_end(&j);
     json_out_key(&j, "components");
     buf_puts(j.b, "{\"securitySchemes\":{\"key\":{\"type\":\"http\",\"scheme\":\"bearer\"}}}");

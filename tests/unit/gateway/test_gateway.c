@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "flow/dispatch.h"
 #include "gateway/prometheus.h"
 #include "support/gw_site.h"
 
@@ -281,6 +282,59 @@ static void test_bodies_are_recalled(void **state)
     gw_site_close(&gw);
 }
 
+/* Sees the requests that a codec makes, and leaves them to this process. */
+struct spy {
+    struct dispatch dispatch;
+    char session[64];
+    uint32_t n;
+};
+
+static bool spy_run(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *s)
+{
+    struct spy *spy = (struct spy *)(void *)d;
+    (void)o;
+    (void)s;
+    memcpy(spy->session, r->session, sizeof(spy->session));
+    spy->n++;
+    return false;
+}
+
+static void test_requests_carry_their_session(void **state)
+{
+    static const struct {
+        const char *header, *session; /* session NULL: refused */
+    } cases[] = {{"", ""},
+                 {"x-session-id: kitchen-tablet.7:a_b\r\n", "kitchen-tablet.7:a_b"},
+                 {"x-session-id: two words\r\n", NULL},
+                 {"x-session-id: \r\n", NULL},
+                 {"x-session-id: "
+                  "0123456789012345678901234567890123456789012345678901234567890123\r\n",
+                  NULL}};
+    static const struct dispatch_ops ops = {spy_run};
+    static const char body[] = "{\"prompt\":\"hello\",\"max_tokens\":1}";
+    static struct gw gw;
+    static char got[1 << 16];
+    struct spy spy = {.dispatch = {&ops}};
+    (void)state;
+    load(&gw);
+    gw.loops[0].flow.dispatch = &spy.dispatch;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char request[512];
+        int n = snprintf(request, sizeof(request),
+                         "POST /v1/completions HTTP/1.1\r\nHost: x\r\n%sContent-Length: %zu\r\n"
+                         "Connection: close\r\n\r\n%s",
+                         cases[i].header, strlen(body), body);
+        uint32_t before = spy.n;
+        gw_site_ask(&gw, request, (size_t)n, got, sizeof(got), "\x7f");
+        assert_int_equal(spy.n - before, cases[i].session != NULL);
+        if (cases[i].session)
+            assert_string_equal(spy.session, cases[i].session);
+        else
+            assert_non_null(strstr(got, "\"param\":\"x-session-id\""));
+    }
+    gw_site_close(&gw);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +343,7 @@ int main(void)
         cmocka_unit_test(test_batches_and_labels_as_prometheus_reads_them),
         cmocka_unit_test(test_requests_are_answered_while_memory_fails),
         cmocka_unit_test(test_bodies_are_recalled),
+        cmocka_unit_test(test_requests_carry_their_session),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
