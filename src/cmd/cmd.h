@@ -49,6 +49,10 @@ int cmd_model_quantize(int argc, const char *const *argv);
 int cmd_model_list(int argc, const char *const *argv);
 int cmd_model_load(int argc, const char *const *argv);
 int cmd_model_unload(int argc, const char *const *argv);
+int cmd_cluster(int argc, const char *const *argv);
+int cmd_cluster_init(int argc, const char *const *argv);
+int cmd_cluster_desired(int argc, const char *const *argv);
+int cmd_cluster_events(int argc, const char *const *argv);
 
 /* Parses options and sets up logging.  false: exit with *exit_code. */
 bool cmd_begin(struct opts *o, const struct opts_page *page, int argc, const char *const *argv,

@@ -30,6 +30,13 @@ static const struct command ca_verbs[] = {
     {0},
 };
 
+static const struct command cluster_verbs[] = {
+    {"init", cmd_cluster_init, "write the configuration of the NATS servers", NULL},
+    {"desired", cmd_cluster_desired, "show what the shoal should serve, and where", NULL},
+    {"events", cmd_cluster_events, "show what happened", NULL},
+    {0},
+};
+
 const struct command commands_all[] = {
     {"ask", cmd_ask, "turn a command or question into actions (JSON) and a reply", "Start here"},
     {"serve", cmd_serve, "serve models over HTTP, with a web page", NULL},
@@ -49,7 +56,9 @@ const struct command commands_all[] = {
     {"perplexity", cmd_perplexity, "measure how well a model predicts a text", NULL},
     {"bench", cmd_bench, "measure the speed of a model, and this machine's limit", NULL},
     {"model", cmd_model, "show, convert and quantize model files; manage a server's models", NULL},
-    {"ca", cmd_ca, "make and manage the certificates of a shoal's members", "Several machines"},
+    {"cluster", cmd_cluster, "set up a shoal of several machines and look at it",
+     "Several machines"},
+    {"ca", cmd_ca, "make and manage the certificates of a shoal's members", NULL},
     {"completion", cmd_completion, "print completions for bash, zsh or fish", "Shell and manual"},
     {"manual", cmd_manual, "print the help of all commands as a man page", NULL},
     {0},
@@ -58,7 +67,7 @@ const struct command commands_all[] = {
 static const struct {
     const char *name;
     const struct command *verbs;
-} with_verbs[] = {{"model", model_verbs}, {"ca", ca_verbs}};
+} with_verbs[] = {{"model", model_verbs}, {"cluster", cluster_verbs}, {"ca", ca_verbs}};
 
 const struct command *commands_verbs(const char *name)
 {

@@ -6,7 +6,7 @@ mkdir -p "$here/golden"
 run 0; golden help; empty err
 run 0 help; golden help
 run 0 --help; golden help
-for c in ask eval generate chat classify tag embed rerank score summarize serve tokenize detokenize logits perplexity bench doctor model ca completion manual; do
+for c in ask eval generate chat classify tag embed rerank score summarize serve tokenize detokenize logits perplexity bench doctor model cluster ca completion manual; do
     run 0 $c --help; golden "help-$c"; empty err
     run 0 help $c; golden "help-$c"
 done
@@ -15,6 +15,9 @@ for v in show convert quantize list load unload; do
 done
 for v in init issue list revoke rotate show; do
     run 0 ca $v --help; golden "help-ca-$v"; empty err
+done
+for v in init desired events; do
+    run 0 cluster $v --help; golden "help-cluster-$v"; empty err
 done
 run 0 version; has out "shoal "
 run 0 --version; has out "shoal "

@@ -69,7 +69,7 @@ static int change(void *ctx, struct desired *d, struct err *e)
 {
     (void)ctx;
     (void)e;
-    d->policy.energy_weight++;
+    d->policy.placement.max_moves++;
     return 0;
 }
 

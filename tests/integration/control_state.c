@@ -48,7 +48,7 @@ static int add_one(void *ctx, struct desired *d, struct err *e)
     unsigned *calls = ctx;
     (void)e;
     ++*calls;
-    d->policy.cost_weight++;
+    d->policy.placement.max_moves++;
     return 0;
 }
 
@@ -100,7 +100,8 @@ static void test_no_update_is_lost(void **state)
         fail_msg("%s", e.msg);
     printf("%d writers, %d updates each: version %llu, %u conflicts\n", N_WRITERS, N_UPDATES,
            (unsigned long long)d->version, calls - N_WRITERS * N_UPDATES);
-    assert_int_equal(d->policy.cost_weight, N_WRITERS * N_UPDATES);
+    assert_int_equal(d->policy.placement.max_moves,
+                     placement_policy_default().max_moves + N_WRITERS * N_UPDATES);
     assert_int_equal(d->version, N_WRITERS * N_UPDATES);
     desired_destroy(d);
     desired_store_close(s);
@@ -368,7 +369,7 @@ static void test_events(void **state)
     /* While the server is away, three wait and the oldest go. */
     nats_site_kill(&site, 0);
     for (int i = 0; i < 6; i++) {
-        char text[8];
+        char text[24];
         snprintf(text, sizeof(text), "away %d", i);
         event_log_add(l, &(struct event_log_entry){.kind = EVENT_LOG_FAILOVER, .text = text});
     }

@@ -56,9 +56,7 @@ static int failed(const struct bucket *k, natsStatus s, jsErrCode code, const ch
     char text[160];
     bus_reason(k->bus, text, (int)s);
     if (s == NATS_NOT_FOUND || code == JSStreamNotFoundErr)
-        return err_set(e, SHOAL_ENOTFOUND,
-                       "NATS has no bucket %s: 'shoal cluster init' says how servers are set up",
-                       k->name);
+        return err_set(e, SHOAL_ENOTFOUND, "NATS has no bucket %s yet", k->name);
     if (s == NATS_MAX_PAYLOAD)
         return err_set(e, SHOAL_ELIMIT,
                        "cannot %s %s: the NATS server takes messages of at most %lld bytes: raise "

@@ -507,6 +507,9 @@ int bus_wait(struct bus *b, uint32_t ms, struct err *e)
     pthread_mutex_unlock(&b->lock);
     if (up)
         return 0;
+    const char *last = NULL;
+    if (!why[0] && natsConnection_GetLastError(b->nc, &last) != NATS_OK && last)
+        snprintf(why, sizeof(why), "%s", last);
     return err_set(e, SHOAL_EIO, "no NATS server can be reached%s%s%s", why[0] ? " (" : "", why,
                    why[0] ? ")" : "");
 }

@@ -9,14 +9,6 @@
 
 #define MAX_ARENA_BYTES (256u << 20) /* of one state with everything that changed in it */
 
-static const struct desired_policy default_policy = {
-    .heartbeat_ms = 250,
-    .silent_beats = 3,
-    .max_moves = 4,
-    .hysteresis = 100,
-    .cooldown_s = 60,
-};
-
 int desired_create(struct desired **out, struct err *e)
 {
     struct desired *d = mem_zalloc(sizeof(*d));
@@ -28,7 +20,7 @@ int desired_create(struct desired **out, struct err *e)
         return err_set(e, SHOAL_EIO, "no random bytes for the desired state's id");
     }
     arena_init(&d->arena, MAX_ARENA_BYTES);
-    d->policy = default_policy;
+    d->policy = (struct desired_policy){250, 3, placement_policy_default()};
     *out = d;
     return 0;
 }
@@ -122,11 +114,9 @@ int desired_put_model(struct desired *d, const struct desired_model *m)
     c.source = copy(d, m->source);
     c.pins = copy_names(d, &m->pins);
     c.zones = copy_names(d, &m->zones);
-    c.apart = copy_names(d, &m->apart);
-    c.labels = arena_zalloc_n(&d->arena, m->n_labels, sizeof(*c.labels));
-    for (uint32_t i = 0; c.labels && i < m->n_labels; i++)
-        c.labels[i] =
-            (struct desired_label){copy(d, m->labels[i].key), copy(d, m->labels[i].value)};
+    c.labels = copy_names(d, &m->labels);
+    c.not_labels = copy_names(d, &m->not_labels);
+    c.apart = copy(d, m->apart);
     if (d->arena.rc < 0)
         return d->arena.rc;
     if (!at) {
@@ -148,6 +138,7 @@ int desired_put_assignment(struct desired *d, const struct desired_assignment *a
         at->duty = a->duty;
         at->epoch = a->epoch;
         at->until = a->until;
+        at->since_ms = a->since_ms;
         return 0;
     }
     void *p = room(d, d->assignments, d->n_assignments, &d->cap_assignments, sizeof(c));
@@ -310,17 +301,18 @@ static int check_model(const struct desired_model *m, struct err *e)
     if (m->replicas_min > m->replicas_max)
         return err_set(e, SHOAL_EINVAL, "model %s: at least %u replicas and at most %u", m->name,
                        m->replicas_min, m->replicas_max);
-    if (m->n_labels > DESIRED_MAX_LIST)
-        return err_set(e, SHOAL_EINVAL, "model %s: %u labels, at most %u", m->name, m->n_labels,
-                       DESIRED_MAX_LIST);
-    for (uint32_t i = 0; i < m->n_labels; i++)
-        if (!desired_name_ok(m->labels[i].key) || strlen(m->labels[i].value) > DESIRED_MAX_NAME)
-            return err_set(e, SHOAL_EINVAL, "model %s: a label is not allowed", m->name);
+    if (strlen(m->apart) > DESIRED_MAX_NAME)
+        return err_set(e, SHOAL_EINVAL, "model %s: the word of 'apart' is longer than %u bytes",
+                       m->name, DESIRED_MAX_NAME);
+    if (!(m->want_tokens_per_s >= 0 && m->want_tokens_per_s < 1e15))
+        return err_set(e, SHOAL_EINVAL, "model %s: %g tokens per second", m->name,
+                       m->want_tokens_per_s);
     if ((rc = check_text(m->source, "source", m->name, e)) < 0 ||
         (rc = check_names(&m->pins, "pins", m->name, e)) < 0 ||
-        (rc = check_names(&m->zones, "zones", m->name, e)) < 0)
+        (rc = check_names(&m->zones, "zones", m->name, e)) < 0 ||
+        (rc = check_names(&m->labels, "labels", m->name, e)) < 0)
         return rc;
-    return check_names(&m->apart, "apart", m->name, e);
+    return check_names(&m->not_labels, "not_labels", m->name, e);
 }
 
 static int check_rollout(const struct desired_rollout *r, const struct strmap *models,
@@ -392,6 +384,24 @@ static int check_assignments(const struct desired *d, const struct strmap *model
     return rc;
 }
 
+static int check_policy(const struct desired_policy *p, struct err *e)
+{
+    const struct placement_policy *w = &p->placement;
+    const double weights[] = {w->zone_weight, w->cost_weight, w->battery_weight, w->pack_weight,
+                              w->min_gain,    w->battery_min, w->battery_margin};
+    if (p->heartbeat_ms < 20 || p->heartbeat_ms > 60000 || p->silent_beats < 1 ||
+        p->silent_beats > 1000)
+        return err_set(e, SHOAL_EINVAL,
+                       "policy: a heartbeat every %u ms and %u silent ones are out of range (20 to "
+                       "60000, 1 to 1000)",
+                       p->heartbeat_ms, p->silent_beats);
+    for (size_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++)
+        if (!(weights[i] >= 0 && weights[i] < 1e9))
+            return err_set(e, SHOAL_EINVAL, "policy: a weight of %g is out of range (0 to 1e9)",
+                           weights[i]);
+    return 0;
+}
+
 static int check_counts(const struct desired *d, struct err *e)
 {
     const struct {
@@ -405,13 +415,7 @@ static int check_counts(const struct desired *d, struct err *e)
         if (counts[i].n > counts[i].max)
             return err_set(e, SHOAL_EINVAL, "%u %s, at most %u", counts[i].n, counts[i].what,
                            counts[i].max);
-    if (d->policy.heartbeat_ms < 20 || d->policy.heartbeat_ms > 60000 ||
-        d->policy.silent_beats < 1 || d->policy.silent_beats > 1000)
-        return err_set(e, SHOAL_EINVAL,
-                       "policy: a heartbeat every %u ms and %u silent ones are out of range (20 to "
-                       "60000, 1 to 1000)",
-                       d->policy.heartbeat_ms, d->policy.silent_beats);
-    return 0;
+    return check_policy(&d->policy, e);
 }
 
 int desired_check(const struct desired *d, struct err *e)

@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "cluster/placement/placement.h"
 #include "host/sha256.h"
 
 #define DESIRED_ID_BYTES 16u
@@ -26,15 +27,11 @@
 #define DESIRED_MAX_ROLLOUTS 256u
 #define DESIRED_MAX_STEPS 64u /* of one rollout's history: the newest stay */
 #define DESIRED_MAX_DRAINED 16384u
-#define DESIRED_MAX_LIST 256u /* pins, zones, labels, apart of one model */
+#define DESIRED_MAX_LIST 256u /* pins, zones, labels of one model */
 
 struct desired_names {
     const char **items;
     uint32_t n;
-};
-
-struct desired_label {
-    const char *key, *value;
 };
 
 struct desired_model {
@@ -42,16 +39,20 @@ struct desired_model {
     uint8_t sha256[SHA256_BYTES];
     const char *source;    /* URL; "": from other nodes alone */
     uint32_t kinds;        /* bits of enum shoal_kind; 0: not known yet */
-    uint64_t memory_bytes; /* a replica needs */
+    uint64_t memory_bytes; /* on a node that has it loaded */
+    uint64_t weight_bytes; /* that a token reads; 0: memory_bytes */
     uint32_t replicas_min, replicas_max;
-    uint32_t standby;             /* loaded replicas beyond those that serve */
-    struct desired_names pins;    /* nodes that always hold it */
-    struct desired_names zones;   /* nodes of these zones alone; none: any */
-    struct desired_names apart;   /* models that must not be on the same node */
-    struct desired_label *labels; /* nodes must have them all */
-    uint32_t n_labels;
-    bool spread_zones; /* replicas in unlike zones where possible */
-    uint32_t priority; /* higher ones are placed first */
+    uint32_t replicas_want;      /* of the autoscaler, kept between the two */
+    uint32_t standby;            /* loaded replicas beyond those, for a failover at once */
+    struct desired_names pins;   /* nodes that always hold it */
+    struct desired_names zones;  /* nodes of these zones alone; none: any */
+    struct desired_names labels; /* that a node must have: "gpu", "site=hall-3" */
+    struct desired_names not_labels;
+    const char *apart;        /* models with the same word never share a node; "": none */
+    uint32_t max_per_zone;    /* 0: no limit */
+    bool spread;              /* prefers zones with few replicas of it */
+    int32_t priority;         /* higher ones are placed first */
+    double want_tokens_per_s; /* of all replicas together; 0: the counts decide */
 };
 
 enum desired_duty {
@@ -64,8 +65,9 @@ struct desired_assignment { /* unique by node, model and version */
     const char *node, *model;
     uint8_t sha256[SHA256_BYTES];
     enum desired_duty duty;
-    uint64_t epoch; /* serves requests of this epoch and later; 0: all */
-    uint64_t until; /* and of epochs before this one; 0: no end */
+    uint64_t epoch;    /* serves requests of this epoch and later; 0: all */
+    uint64_t until;    /* and of epochs before this one; 0: no end */
+    uint64_t since_ms; /* Unix time of the controller that assigned it, for the cool-down */
 };
 
 enum desired_rollout_kind {
@@ -109,10 +111,7 @@ struct desired_rollout {
 struct desired_policy {
     uint32_t heartbeat_ms;
     uint32_t silent_beats; /* a node that was silent for so many is out */
-    uint32_t max_moves;    /* replicas that may move at the same time */
-    uint32_t hysteresis;   /* a move must improve the plan by so many thousandths */
-    uint32_t cost_weight, energy_weight;
-    uint32_t cooldown_s; /* between two scalings of a model */
+    struct placement_policy placement;
 };
 
 struct desired {

@@ -12,7 +12,6 @@
 
 typedef Shoal__Control__V1__Desired PbDesired;
 typedef Shoal__Control__V1__Model PbModel;
-typedef Shoal__Control__V1__Label PbLabel;
 typedef Shoal__Control__V1__Assignment PbAssignment;
 typedef Shoal__Control__V1__Rollout PbRollout;
 typedef Shoal__Control__V1__RolloutStep PbStep;
@@ -45,34 +44,32 @@ static void *list(struct arena *a, void ***pointers, size_t n, size_t size)
     return *pointers ? items : NULL;
 }
 
-static void put_model(PbModel *to, const struct desired_model *m, struct arena *a)
+static void put_model(PbModel *to, const struct desired_model *m)
 {
     shoal__control__v1__model__init(to);
-    PbLabel *labels = list(a, (void ***)&to->labels, m->n_labels, sizeof(*labels));
-    if (!labels)
-        return;
-    to->n_labels = m->n_labels;
-    for (uint32_t i = 0; i < m->n_labels; i++) {
-        shoal__control__v1__label__init(&labels[i]);
-        labels[i].key = text(m->labels[i].key);
-        labels[i].value = text(m->labels[i].value);
-    }
     to->name = text(m->name);
     to->sha256 = bytes_of(m->sha256, SHA256_BYTES);
     to->source = text(m->source);
     to->kinds = m->kinds;
     to->memory_bytes = m->memory_bytes;
+    to->weight_bytes = m->weight_bytes;
     to->replicas_min = m->replicas_min;
     to->replicas_max = m->replicas_max;
+    to->replicas_want = m->replicas_want;
     to->standby = m->standby;
     to->n_pins = m->pins.n;
     to->pins = names(&m->pins);
     to->n_zones = m->zones.n;
     to->zones = names(&m->zones);
-    to->n_apart = m->apart.n;
-    to->apart = names(&m->apart);
-    to->spread_zones = m->spread_zones;
+    to->n_labels = m->labels.n;
+    to->labels = names(&m->labels);
+    to->n_not_labels = m->not_labels.n;
+    to->not_labels = names(&m->not_labels);
+    to->apart = text(m->apart);
+    to->max_per_zone = m->max_per_zone;
+    to->spread = m->spread;
     to->priority = m->priority;
+    to->want_tokens_per_s = m->want_tokens_per_s;
 }
 
 static void put_assignment(PbAssignment *to, const struct desired_assignment *a)
@@ -84,6 +81,7 @@ static void put_assignment(PbAssignment *to, const struct desired_assignment *a)
     to->state = a->duty;
     to->epoch = a->epoch;
     to->until = a->until;
+    to->since_ms = a->since_ms;
 }
 
 static void put_rollout(PbRollout *to, const struct desired_rollout *r, struct arena *a)
@@ -125,7 +123,7 @@ static void put_state(PbDesired *to, PbPolicy *policy, const struct desired *d, 
     to->n_assignments = d->n_assignments;
     to->n_rollouts = d->n_rollouts;
     for (uint32_t i = 0; i < d->n_models; i++)
-        put_model(&models[i], &d->models[i], a);
+        put_model(&models[i], &d->models[i]);
     for (uint32_t i = 0; i < d->n_assignments; i++)
         put_assignment(&assignments[i], &d->assignments[i]);
     for (uint32_t i = 0; i < d->n_rollouts; i++)
@@ -140,11 +138,15 @@ static void put_state(PbDesired *to, PbPolicy *policy, const struct desired *d, 
     to->policy = policy;
     policy->heartbeat_ms = d->policy.heartbeat_ms;
     policy->silent_beats = d->policy.silent_beats;
-    policy->max_moves = d->policy.max_moves;
-    policy->hysteresis = d->policy.hysteresis;
-    policy->cost_weight = d->policy.cost_weight;
-    policy->energy_weight = d->policy.energy_weight;
-    policy->cooldown_s = d->policy.cooldown_s;
+    policy->zone_weight = d->policy.placement.zone_weight;
+    policy->cost_weight = d->policy.placement.cost_weight;
+    policy->battery_weight = d->policy.placement.battery_weight;
+    policy->pack_weight = d->policy.placement.pack_weight;
+    policy->min_gain = d->policy.placement.min_gain;
+    policy->battery_min = d->policy.placement.battery_min;
+    policy->battery_margin = d->policy.placement.battery_margin;
+    policy->cooldown_ms = d->policy.placement.cooldown_ms;
+    policy->max_moves = d->policy.placement.max_moves;
 }
 
 int desired_code_put(struct buf *out, const struct desired *d, struct err *e)
@@ -215,27 +217,26 @@ static struct desired_names borrowed(char **items, size_t n)
 
 static int get_model(struct desired *d, const PbModel *m, struct err *e)
 {
-    struct desired_label labels[DESIRED_MAX_LIST];
     struct desired_model to = {.name = m->name,
                                .source = m->source,
                                .kinds = m->kinds,
                                .memory_bytes = m->memory_bytes,
+                               .weight_bytes = m->weight_bytes,
                                .replicas_min = m->replicas_min,
                                .replicas_max = m->replicas_max,
+                               .replicas_want = m->replicas_want,
                                .standby = m->standby,
                                .pins = borrowed(m->pins, m->n_pins),
                                .zones = borrowed(m->zones, m->n_zones),
-                               .apart = borrowed(m->apart, m->n_apart),
-                               .labels = labels,
-                               .n_labels = (uint32_t)m->n_labels,
-                               .spread_zones = m->spread_zones,
-                               .priority = m->priority};
+                               .labels = borrowed(m->labels, m->n_labels),
+                               .not_labels = borrowed(m->not_labels, m->n_not_labels),
+                               .apart = m->apart,
+                               .max_per_zone = m->max_per_zone,
+                               .spread = m->spread,
+                               .priority = m->priority,
+                               .want_tokens_per_s = m->want_tokens_per_s};
     if (!get_sum(to.sha256, &m->sha256))
         return err_set(e, SHOAL_EFORMAT, "model %.127s has no SHA-256", m->name);
-    if (m->n_labels > DESIRED_MAX_LIST)
-        return err_set(e, SHOAL_EFORMAT, "model %.127s has too many labels", m->name);
-    for (size_t i = 0; i < m->n_labels; i++)
-        labels[i] = (struct desired_label){m->labels[i]->key, m->labels[i]->value};
     if (desired_find_model(d, m->name)) /* would be replaced */
         return err_set(e, SHOAL_EFORMAT, "two models are named %.127s", m->name);
     int rc = desired_put_model(d, &to);
@@ -279,7 +280,8 @@ static int get_assignments(struct desired *d, const PbDesired *m, struct err *e)
                                            .model = from->model,
                                            .duty = (enum desired_duty)from->state,
                                            .epoch = from->epoch,
-                                           .until = from->until};
+                                           .until = from->until,
+                                           .since_ms = from->since_ms};
         if (!get_sum(a[i].sha256, &from->sha256))
             rc = err_set(e, SHOAL_EFORMAT, "node %.127s: an assignment has no SHA-256", from->node);
     }
@@ -297,9 +299,17 @@ static int get_state(struct desired *d, const PbDesired *m, struct err *e)
     d->version = m->version;
     d->fence = m->fence;
     d->epoch = m->epoch;
-    d->policy =
-        (struct desired_policy){p->heartbeat_ms, p->silent_beats,  p->max_moves, p->hysteresis,
-                                p->cost_weight,  p->energy_weight, p->cooldown_s};
+    d->policy = (struct desired_policy){p->heartbeat_ms,
+                                        p->silent_beats,
+                                        {.zone_weight = p->zone_weight,
+                                         .cost_weight = p->cost_weight,
+                                         .battery_weight = p->battery_weight,
+                                         .pack_weight = p->pack_weight,
+                                         .min_gain = p->min_gain,
+                                         .battery_min = p->battery_min,
+                                         .battery_margin = p->battery_margin,
+                                         .cooldown_ms = p->cooldown_ms,
+                                         .max_moves = p->max_moves}};
     for (size_t i = 0; rc == 0 && i < m->n_models; i++)
         rc = get_model(d, m->models[i], e);
     for (size_t i = 0; rc == 0 && i < m->n_rollouts; i++)

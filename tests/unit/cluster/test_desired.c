@@ -1,5 +1,6 @@
 /* test_desired.c - cluster/control/desired*.h: building, checking, encoding, and the snapshot file.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,8 +22,7 @@ static const uint8_t sum_a[SHA256_BYTES] = {1, 2, 3}, sum_b[SHA256_BYTES] = {4, 
 
 static int fill(struct desired *d)
 {
-    const char *pins[] = {"n1", "n2"}, *zones[] = {"home"}, *apart[] = {"other"};
-    struct desired_label labels[] = {{"gpu", "yes"}, {"site", ""}};
+    const char *pins[] = {"n1", "n2"}, *zones[] = {"home"}, *labels[] = {"gpu", "site=hall-3"};
     struct desired_model m = {.name = "reply",
                               .source = "https://models.example/reply.gguf",
                               .kinds = 1,
@@ -32,13 +32,21 @@ static int fill(struct desired *d)
                               .standby = 1,
                               .pins = {pins, 2},
                               .zones = {zones, 1},
-                              .apart = {apart, 1},
-                              .labels = labels,
-                              .n_labels = 2,
-                              .spread_zones = true,
-                              .priority = 7};
-    struct desired_assignment a = {
-        .node = "n1", .model = "reply", .duty = DESIRED_SERVE, .epoch = 4, .until = 9};
+                              .labels = {labels, 2},
+                              .not_labels = {labels, 1},
+                              .apart = "big",
+                              .max_per_zone = 2,
+                              .spread = true,
+                              .priority = -7,
+                              .replicas_want = 2,
+                              .weight_bytes = 99,
+                              .want_tokens_per_s = 12.5};
+    struct desired_assignment a = {.node = "n1",
+                                   .model = "reply",
+                                   .duty = DESIRED_SERVE,
+                                   .epoch = 4,
+                                   .until = 9,
+                                   .since_ms = 1700000000123};
     struct desired_step steps[] = {{1700000000000, DESIRED_PENDING, 0, "begun by admin"},
                                    {1700000001000, DESIRED_RUNNING, 50, "50 of 1000"}};
     struct desired_rollout r = {.id = "r1",
@@ -99,16 +107,21 @@ static void test_round_trip(void **state)
     assert_int_equal(m->pins.n, 2);
     assert_string_equal(m->pins.items[1], "n2");
     assert_string_equal(m->zones.items[0], "home");
-    assert_string_equal(m->apart.items[0], "other");
-    assert_string_equal(m->labels[0].key, "gpu");
-    assert_string_equal(m->labels[1].value, "");
-    assert_true(m->spread_zones);
-    assert_int_equal(m->priority, 7);
+    assert_string_equal(m->apart, "big");
+    assert_string_equal(m->labels.items[1], "site=hall-3");
+    assert_string_equal(m->not_labels.items[0], "gpu");
+    assert_true(m->spread);
+    assert_int_equal(m->priority, -7);
+    assert_int_equal(m->max_per_zone, 2);
+    assert_int_equal(m->weight_bytes, 99);
+    assert_int_equal(m->replicas_want, 2);
+    assert_true(m->want_tokens_per_s == 12.5);
     const struct desired_assignment *a = desired_find_assignment(r, "n2", "reply", sum_a);
     assert_non_null(a);
     assert_int_equal(a->duty, DESIRED_SERVE);
     assert_int_equal(a->epoch, 4);
     assert_int_equal(a->until, 9);
+    assert_int_equal(a->since_ms, 1700000000123);
     assert_null(desired_find_assignment(r, "n2", "reply", sum_b));
     const struct desired_rollout *o = desired_find_rollout(r, "r1");
     assert_int_equal(o->kind, DESIRED_CANARY);
@@ -118,6 +131,7 @@ static void test_round_trip(void **state)
     assert_true(desired_is_drained(r, "n9"));
     assert_false(desired_is_drained(r, "n1"));
     assert_int_equal(r->policy.silent_beats, 3);
+    assert_memory_equal(&r->policy.placement, &d->policy.placement, sizeof(d->policy.placement));
     buf_fini(&b);
     desired_destroy(r);
     desired_destroy(d);
@@ -204,6 +218,14 @@ static void beat(struct desired *d)
 {
     d->policy.heartbeat_ms = 0;
 }
+static void weight(struct desired *d)
+{
+    d->policy.placement.cost_weight = NAN;
+}
+static void tokens(struct desired *d)
+{
+    d->models[0].want_tokens_per_s = -1;
+}
 static void pin(struct desired *d)
 {
     d->models[0].pins.items[0] = "a b";
@@ -227,6 +249,8 @@ static void test_bad_states_are_not_written(void **state)
         {rollout_model, "names the model nope"},
         {beat, "heartbeat every 0 ms"},
         {pin, "pins"},
+        {weight, "a weight of"},
+        {tokens, "-1 tokens per second"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct desired *d = filled();
