@@ -22,6 +22,8 @@ int cmd_tokenize(int argc, const char *const *argv);
 int cmd_detokenize(int argc, const char *const *argv);
 int cmd_logits(int argc, const char *const *argv);
 int cmd_serve(int argc, const char *const *argv);
+int cmd_node(int argc, const char *const *argv);
+int cmd_gateway(int argc, const char *const *argv);
 int cmd_perplexity(int argc, const char *const *argv);
 int cmd_bench(int argc, const char *const *argv);
 int cmd_ask(int argc, const char *const *argv);

@@ -8,6 +8,7 @@
 #include "flow/token_queue.h"
 #include "host/kept_answer.h"
 #include "host/registry.h"
+#include "wire/value_bytes.h"
 
 /* ---- the question ----
  *
@@ -28,38 +29,6 @@ static void put_text(struct buf *b, const char *p, size_t n)
     buf_put(b, p, n);
 }
 
-static void put_value(struct buf *b, const struct value *v)
-{
-    uint64_t bits;
-    buf_putc(b, (char)v->kind);
-    switch (v->kind) {
-    case VALUE_NULL:
-        break;
-    case VALUE_BOOL:
-        buf_putc(b, v->boolean ? 1 : 0);
-        break;
-    case VALUE_NUMBER:
-        memcpy(&bits, &v->number, sizeof(bits));
-        put_uint(b, bits);
-        break;
-    case VALUE_TEXT:
-        put_text(b, v->text.p, v->text.n);
-        break;
-    case VALUE_LIST:
-        put_uint(b, v->list.n);
-        for (size_t i = 0; i < v->list.n; i++)
-            put_value(b, &v->list.items[i]);
-        break;
-    case VALUE_MAP:
-        put_uint(b, v->map.n);
-        for (size_t i = 0; i < v->map.n; i++) {
-            put_text(b, v->map.members[i].key, strlen(v->map.members[i].key));
-            put_value(b, &v->map.members[i].value);
-        }
-        break;
-    }
-}
-
 static void put_chat(struct buf *b, const struct chat *c)
 {
     const struct value vars = {.kind = VALUE_MAP, .map = {c->vars, c->n_vars}};
@@ -72,7 +41,7 @@ static void put_chat(struct buf *b, const struct chat *c)
             put_text(b, m->name, strlen(m->name));
         put_text(b, m->content, m->content_bytes);
     }
-    put_value(b, &vars);
+    value_bytes_put(b, &vars);
 }
 
 /* Several prompts one after the other, in b; and where each ends. */

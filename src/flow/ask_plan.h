@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "wire/json_out.h"
 
@@ -71,6 +72,8 @@ struct ask_plan_answer { /* everything, once the request is done */
     uint64_t total_ns;
 };
 
+/* A copy with all that it points to, in the arena; NULL: its memory is out. */
+const struct ask_plan *ask_plan_copy(const struct ask_plan *plan, struct arena *a);
 /* The action as a JSON object. */
 void ask_plan_action_json(struct json_out *j, const struct ask_plan_action *action);
 /* actions, clauses and contexts as members of the open object. */

@@ -1,6 +1,7 @@
 /* failure.h - why a request failed, typed: codecs turn it into a status, a body, trailers.
  *
- * Thread:    plain data. */
+ * Thread:    plain data.
+ * Ownership: reason and param are constants, or of another node: valid for the event. */
 #ifndef SHOAL_FLOW_FAILURE_H
 #define SHOAL_FLOW_FAILURE_H
 
@@ -22,8 +23,8 @@ enum failure_kind {
 struct failure {
     enum failure_kind kind;
     int code;               /* SHOAL_E* */
-    const char *reason;     /* for programs, such as "model_not_found"; NULL: none; constant */
-    const char *param;      /* the part of the request that is wrong; NULL: none; constant */
+    const char *reason;     /* for programs, such as "model_not_found"; NULL: none */
+    const char *param;      /* the part of the request that is wrong; NULL: none */
     uint32_t retry_after_s; /* when it may work; 0: do not say */
     char message[512];
 };

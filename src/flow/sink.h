@@ -41,8 +41,9 @@ struct sink_start {
     const char *model;   /* stays until closed has returned, as do version and sum */
     const char *version; /* "": not known yet */
     const uint8_t *sum;  /* SHA-256 of the model; NULL: not known yet */
+    const char *node;    /* where it is answered; NULL: here */
     enum sink_cache cache;
-    /* For generate_memo, unless the cache is off. */
+    /* For generate_memo; NULL: the cache is off, or that of another node. */
     const uint8_t *question;
     uint64_t slot;
 };

@@ -86,7 +86,8 @@ void call_release(struct call *c)
 
 static size_t route_index(const struct call *c)
 {
-    return c->route ? (size_t)(c->route - gw_routes) : GW_MAX_ROUTES;
+    bool public = c->route >= gw_routes && c->route < gw_routes + gw_n_routes;
+    return public ? (size_t)(c->route - gw_routes) : GW_MAX_ROUTES;
 }
 
 /* The exchange with the client has ended. */
@@ -214,6 +215,7 @@ void call_unset_sink(struct call *c)
 void call_set_model(struct call *c, const struct sink_start *e)
 {
     c->model_name = e->model;
+    c->node_name = e->node;
     if (e->cache != SINK_CACHE_OFF)
         c->cache_note = e->cache == SINK_CACHE_HIT ? "hit" : "miss";
 }
@@ -250,11 +252,14 @@ static void common_headers(const struct call *c, struct head *head)
     bool plain = !c->route || !c->route->fail; /* gRPC has metadata of its own */
     if (c->model_name && plain)
         add(head, "x-shoal-model", c->model_name);
+    if (c->node_name)
+        add(head, "x-shoal-node", c->node_name);
     if (c->cache_note && plain)
         add(head, "x-shoal-cache", c->cache_note);
     if (origin) {
         add(head, "access-control-allow-origin", origin);
-        add(head, "access-control-expose-headers", "x-request-id, x-shoal-cache, x-shoal-model");
+        add(head, "access-control-expose-headers",
+            "x-request-id, x-shoal-cache, x-shoal-model, x-shoal-node");
         add(head, "vary", "origin");
     }
 }

@@ -34,6 +34,7 @@ struct call {
     uint32_t holds;
     struct buf out;                      /* for the handler to build its answer in */
     const char *model_name, *cache_note; /* for headers and the log; cache_note: "hit", ... */
+    const char *node_name;               /* the node that answers; NULL: this one */
     const char *asked_model;             /* gRPC: for the details of errors, or NULL */
     struct sink *sink;                   /* of the request that the call became, or NULL */
     /* Sends what is in `out` as one event; NULL: events are framed as text. */

@@ -32,6 +32,9 @@ int config_create(struct gw_config **out, struct err *e)
     c->cache_bytes = (size_t)16 << 20;
     c->cache_ttl_ms = 600000;
     c->log_requests = true;
+    c->cluster.wait_ms = 10000;
+    c->cluster.heartbeat_ms = 200;
+    c->cluster.silent_ms = 1000;
     *out = c;
     return 0;
 }
@@ -40,6 +43,19 @@ struct gw_config *config_ref(struct gw_config *c)
 {
     atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
     return c;
+}
+
+static void free_cluster(struct config_cluster *k)
+{
+    mem_free(k->name);
+    mem_free(k->zone);
+    mem_free(k->advertise);
+    yaml_in_strs_fini(&k->listen);
+    yaml_in_strs_fini(&k->nodes);
+    mem_free(k->cert);
+    mem_free(k->key);
+    mem_free(k->ca);
+    mem_free(k->crl);
 }
 
 void config_unref(struct gw_config *c)
@@ -70,7 +86,41 @@ void config_unref(struct gw_config *c)
     mem_free(c->tls_client_ca);
     mem_free(c->cache_dir);
     mem_free(c->table);
+    free_cluster(&c->cluster);
     mem_free(c);
+}
+
+static bool is_unix(const char *address)
+{
+    return strncmp(address, "unix:", 5) == 0;
+}
+
+/* Tokens and prompts of a shoal never cross a network in the clear. */
+static int check_plain(const struct yaml_in_strs *list, const char *what, struct err *e)
+{
+    for (uint32_t i = 0; i < list->n; i++)
+        if (!is_unix(list->v[i]))
+            return err_set(e, SHOAL_EINVAL,
+                           "%s %s: members of a shoal need certificates: set cluster.cert, "
+                           "cluster.key and cluster.ca (shoal ca makes them)",
+                           what, list->v[i]);
+    return 0;
+}
+
+int config_check_cluster(const struct gw_config *c, struct err *e)
+{
+    const struct config_cluster *k = &c->cluster;
+    bool any = k->cert || k->key || k->ca;
+    if (any && !(k->cert && k->key && k->ca))
+        return err_set(e, SHOAL_EINVAL, "cluster: cert, key and ca belong together");
+    if (k->heartbeat_ms < 20 || k->silent_ms < 2 * k->heartbeat_ms)
+        return err_set(e, SHOAL_EINVAL,
+                       "cluster: heartbeat must be at least 20ms, and silent at least twice as "
+                       "long");
+    if (any || k->insecure)
+        return 0;
+    int rc = check_plain(&k->listen, "cannot listen on", e);
+    return rc < 0 ? rc : check_plain(&k->nodes, "cannot use node", e);
 }
 
 void config_clear_listen(struct gw_config *c)

@@ -16,6 +16,7 @@
 #include "host/admission.h"
 #include "host/registry.h"
 #include "net/http.h"
+#include "wire/yaml_in.h"
 
 #define CONFIG_MAX_LISTEN 8u
 #define CONFIG_MAX_MODELS 64u
@@ -23,6 +24,19 @@
 #define CONFIG_MAX_ORIGINS 32u
 #define CONFIG_MAX_HOSTS 32u
 #define CONFIG_MAX_MODEL_DIRS 32u
+
+/* How this process belongs to a shoal. */
+struct config_cluster {
+    char *name;                  /* of this member */
+    char *zone;                  /* where it stands, for placement; or NULL */
+    char *advertise;             /* how others reach it; or NULL */
+    struct yaml_in_strs listen;  /* for other members */
+    struct yaml_in_strs nodes;   /* to send requests to */
+    char *cert, *key, *ca, *crl; /* of this member, and of the shoal's CA */
+    bool insecure;               /* without certificates: for tests on one machine */
+    uint32_t wait_ms;            /* for a lost node to come back */
+    uint32_t heartbeat_ms, silent_ms;
+};
 
 struct gw_config {
     _Atomic uint32_t refs;
@@ -52,6 +66,7 @@ struct gw_config {
     uint32_t cache_ttl_ms;
     bool log_requests;
     char *cache_dir;
+    struct config_cluster cluster;
     char *table; /* of the home flow, read at start; NULL: the one of the models folder */
 };
 
@@ -76,6 +91,9 @@ SHOAL_MUST_CHECK int config_add_model(struct gw_config *c, const struct registry
 SHOAL_MUST_CHECK int config_add_model_arg(struct gw_config *c, const char *arg, struct err *e);
 /* The models of a folder with a models.json; NULL: where pack_open looks. */
 SHOAL_MUST_CHECK int config_add_pack(struct gw_config *c, const char *folder, struct err *e);
+/* Whether the members of a shoal may talk to this one as it is configured; SHOAL_EINVAL says what
+ * is missing. */
+SHOAL_MUST_CHECK int config_check_cluster(const struct gw_config *c, struct err *e);
 /* Whether a model at path may be added at run time: it must be in one of the folders of model_dirs,
  * or of the configured models.  *resolved: the path without symbolic links, to be freed, and NULL
  * if it may not.  SHOAL_EINVAL names the path and what to configure. */

@@ -214,6 +214,25 @@ static int read_cache(struct yaml_in *r, yaml_node_t *v, const char *name)
     return yaml_in_map(r, v, table, SIZE_OF(table), r->ctx, name);
 }
 
+static int read_cluster(struct yaml_in *r, yaml_node_t *v, const char *name)
+{
+    static const struct yaml_in_key table[] = {
+        {"name", YAML_IN_STR, AT(cluster.name), NULL},
+        {"zone", YAML_IN_STR, AT(cluster.zone), NULL},
+        {"advertise", YAML_IN_STR, AT(cluster.advertise), NULL},
+        {"listen", YAML_IN_STRS, AT(cluster.listen), NULL},
+        {"nodes", YAML_IN_STRS, AT(cluster.nodes), NULL},
+        {"cert", YAML_IN_STR, AT(cluster.cert), NULL},
+        {"key", YAML_IN_STR, AT(cluster.key), NULL},
+        {"ca", YAML_IN_STR, AT(cluster.ca), NULL},
+        {"crl", YAML_IN_STR, AT(cluster.crl), NULL},
+        {"insecure", YAML_IN_BOOL, AT(cluster.insecure), NULL},
+        {"wait", YAML_IN_MS, AT(cluster.wait_ms), NULL},
+        {"heartbeat", YAML_IN_MS, AT(cluster.heartbeat_ms), NULL},
+        {"silent", YAML_IN_MS, AT(cluster.silent_ms), NULL}};
+    return yaml_in_map(r, v, table, SIZE_OF(table), r->ctx, name);
+}
+
 static const struct yaml_in_key top[] = {{"listen", YAML_IN_CUSTOM, 0, read_listen},
                                          {"threads", YAML_IN_U32, AT(threads), NULL},
                                          {"tls", YAML_IN_CUSTOM, 0, read_tls},
@@ -230,6 +249,7 @@ static const struct yaml_in_key top[] = {{"listen", YAML_IN_CUSTOM, 0, read_list
                                          {"deadline", YAML_IN_CUSTOM, 0, read_deadline},
                                          {"drain", YAML_IN_MS, AT(drain_ms), NULL},
                                          {"cache", YAML_IN_CUSTOM, 0, read_cache},
+                                         {"cluster", YAML_IN_CUSTOM, 0, read_cluster},
                                          {"log_requests", YAML_IN_BOOL, AT(log_requests), NULL}};
 
 int config_parse(struct gw_config *c, const char *text, size_t n, const char *name, struct err *e)

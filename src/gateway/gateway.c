@@ -14,11 +14,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "cluster/members.h"
 #include "flow/home/ask_pack.h"
 #include "flow/pool.h"
 #include "gateway/api/recall.h"
 #include "gateway/door.h"
 #include "gateway/grpc/health.h"
+#include "gateway/node/node_door.h"
+#include "gateway/node/node_watch.h"
 #include "net/listen.h"
 #include "net/peers.h"
 #include "net/tls.h"
@@ -26,12 +29,13 @@
 
 #define POOL_THREADS 2u
 #define POOL_WAITING 1024u
+#define MAX_ADDRESSES (2 * CONFIG_MAX_LISTEN)
 
 struct gateway {
     struct gw gw; /* first */
-    char addresses[CONFIG_MAX_LISTEN][256];
-    char unix_paths[CONFIG_MAX_LISTEN][256];
-    size_t n_addresses;
+    char addresses[MAX_ADDRESSES][256];
+    char unix_paths[MAX_ADDRESSES][256];
+    size_t n_addresses, n_public; /* public: the first ones */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint32_t n_running, n_reloading;
@@ -51,6 +55,12 @@ static void *loop_main(void *arg)
 
 /* ---- drain ---- */
 
+static void end_watchers(struct gw_loop *gl)
+{
+    health_end(gl);
+    node_watch_end(gl);
+}
+
 static void check_drained(struct executor_timer *t)
 {
     struct gw_loop *gl = LOOP_OF(t, struct gw_loop, drain_timer);
@@ -60,9 +70,14 @@ static void check_drained(struct executor_timer *t)
     for (uint32_t i = 0; i < gl->gw->n_loops; i++)
         idle &= atomic_load(&gl->gw->loops[i].idle);
     if (idle) /* health watchers stay until everything else has ended */
-        health_end(gl);
+        end_watchers(gl);
     http_server_stats(gl->http, &st);
-    if (gl->n_calls == 0 && st.conns == 0)
+    uint32_t conns = st.conns;
+    if (gl->node_http) {
+        http_server_stats(gl->node_http, &st);
+        conns += st.conns;
+    }
+    if (gl->n_calls == 0 && conns == 0)
         loop_stop(gl->loop);
     else
         loop_timer_set(gl->loop, t, loop_now(gl->loop) + 10000000u);
@@ -72,7 +87,10 @@ static void on_drain(struct executor_task *t)
 {
     struct gw_loop *gl = LOOP_OF(t, struct gw_loop, drain);
     health_tell(gl);
+    node_watch_tell(gl);
     http_server_drain(gl->http);
+    if (gl->node_http)
+        http_server_drain(gl->node_http);
     check_drained(&gl->drain_timer);
 }
 
@@ -224,49 +242,101 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
         http_server_set_refuse(gl->http, door_refuse);
     if (rc == 0 && gw->config->tls_cert)
         rc = open_tls(&gl->tls, gw->config, e);
+    if (rc == 0 && gw->config->cluster.listen.n > 0)
+        rc = http_server_create(&gl->node_http, gl->loop, &gw->config->limits, node_door_handle, gl,
+                                e);
+    return rc;
+}
+
+/* ---- the shoal ---- */
+
+static int open_cluster_tls(struct gw *gw, struct err *e)
+{
+    const struct config_cluster *k = &gw->config->cluster;
+    const struct tls_opts o = {
+        .cert = k->cert, .key = k->key, .ca = k->ca, .crl = k->crl, .reload = true};
+    int rc = config_check_cluster(gw->config, e);
+    if (rc == 0 && k->cert && k->listen.n > 0)
+        rc = tls_server_open(&gw->node_tls, &o, e);
+    if (rc == 0 && k->cert && k->nodes.n > 0)
+        rc = tls_client_open(&gw->link_tls, &o, e);
+    return rc;
+}
+
+static int open_members(struct gw_loop *gl, struct err *e)
+{
+    const struct config_cluster *k = &gl->gw->config->cluster;
+    const struct members_opts o = {.nodes = (const char *const *)k->nodes.v,
+                                   .n_nodes = k->nodes.n,
+                                   .tls = gl->gw->link_tls,
+                                   .registry = gl->gw->registry,
+                                   .asks = gl->gw->home != NULL,
+                                   .wait_ms = k->wait_ms,
+                                   .heartbeat_ms = k->heartbeat_ms,
+                                   .silent_ms = k->silent_ms};
+    if (k->nodes.n == 0)
+        return 0;
+    int rc = members_create(&gl->members, gl->loop, &o, e);
+    if (rc == 0)
+        gl->flow.dispatch = members_dispatch(gl->members);
     return rc;
 }
 
 /* The first loop finds the port; the others share it.  A unix socket is accepted from by all. */
-static int listen_all(struct gateway *g, struct err *e)
+static int listen_on(struct gateway *g, const char *wanted, bool for_nodes, struct err *e)
 {
     struct gw *gw = &g->gw;
-    for (uint32_t a = 0; a < gw->config->n_listen; a++) {
-        char address[256];
-        bool is_unix = listen_is_unix(gw->config->listen[a]);
-        int first = -1;
-        snprintf(address, sizeof(address), "%s", gw->config->listen[a]);
-        for (uint32_t i = 0; i < gw->n_loops; i++) {
-            struct gw_loop *gl = &gw->loops[i];
-            int fd = -1, rc = 0;
-            if (i > 0 && is_unix) {
-                fd = dup(first);
-                if (fd < 0)
-                    rc = err_set(e, SHOAL_EIO, "cannot listen on %s", address);
-            } else {
-                rc = listen_open(&fd, address,
-                                 gw->n_loops == 1 ? LISTEN_ALONE
-                                 : i == 0         ? LISTEN_FIRST
-                                                  : LISTEN_MORE,
-                                 e);
-            }
-            if (rc < 0)
-                return rc;
-            if (i == 0) {
-                first = fd;
-                listen_name(fd, gl->tls && !is_unix, g->addresses[a], sizeof(g->addresses[a]));
-                if (is_unix)
-                    snprintf(g->unix_paths[a], sizeof(g->unix_paths[a]), "%s", address + 5);
-                else
-                    listen_address(fd, address, sizeof(address));
-                g->n_addresses = a + 1;
-            }
-            rc = http_server_listen(gl->http, fd, is_unix ? NULL : gl->tls, e);
-            if (rc < 0)
-                return rc;
+    size_t a = g->n_addresses;
+    char address[256];
+    bool is_unix = listen_is_unix(wanted);
+    int first = -1;
+    snprintf(address, sizeof(address), "%s", wanted);
+    if (a == MAX_ADDRESSES)
+        return err_set(e, SHOAL_ELIMIT, "more than %u addresses to listen on", MAX_ADDRESSES);
+    for (uint32_t i = 0; i < gw->n_loops; i++) {
+        struct gw_loop *gl = &gw->loops[i];
+        struct http_server *http = for_nodes ? gl->node_http : gl->http;
+        struct tls_server *tls = is_unix ? NULL : for_nodes ? gw->node_tls : gl->tls;
+        int fd = -1, rc = 0;
+        if (i > 0 && is_unix) {
+            fd = dup(first);
+            if (fd < 0)
+                rc = err_set(e, SHOAL_EIO, "cannot listen on %s", address);
+        } else {
+            rc = listen_open(&fd, address,
+                             gw->n_loops == 1 ? LISTEN_ALONE
+                             : i == 0         ? LISTEN_FIRST
+                                              : LISTEN_MORE,
+                             e);
         }
+        if (rc < 0)
+            return rc;
+        if (i == 0) {
+            first = fd;
+            listen_name(fd, tls != NULL, g->addresses[a], sizeof(g->addresses[a]));
+            if (is_unix)
+                snprintf(g->unix_paths[a], sizeof(g->unix_paths[a]), "%s", address + 5);
+            else
+                listen_address(fd, address, sizeof(address));
+            g->n_addresses = a + 1;
+        }
+        rc = http_server_listen(http, fd, tls, e);
+        if (rc < 0)
+            return rc;
     }
     return 0;
+}
+
+static int listen_all(struct gateway *g, struct err *e)
+{
+    const struct gw_config *c = g->gw.config;
+    int rc = 0;
+    for (uint32_t i = 0; i < c->n_listen && rc == 0; i++)
+        rc = listen_on(g, c->listen[i], false, e);
+    g->n_public = g->n_addresses;
+    for (uint32_t i = 0; i < c->cluster.listen.n && rc == 0; i++)
+        rc = listen_on(g, c->cluster.listen.v[i], true, e);
+    return rc;
 }
 
 static int check_listen(const char *address, struct err *e)
@@ -388,6 +458,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     if (rc == 0 && config->cache_bytes > 0)
         rc = prompt_cache_create(&gw->cache, config->cache_bytes,
                                  (uint64_t)config->cache_ttl_ms * 1000000u, e);
+    if (rc == 0)
+        rc = open_cluster_tls(gw, e);
     for (uint32_t i = 0; i < n && rc == 0; i++) {
         gw->n_loops++;
         rc = open_loop(&gw->loops[i], gw, e);
@@ -402,6 +474,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
         .registry = gw->registry, .cache = gw->cache, .pool = gw->pool, .home = gw->home};
     for (uint32_t i = 0; i < config->n_models && rc == 0; i++)
         rc = registry_add(gw->registry, &config->models[i], e);
+    for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
+        rc = open_members(&gw->loops[i], e);
     if (rc == 0)
         rc = start_threads(g, e);
     if (rc < 0) {
@@ -414,7 +488,12 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
 
 const char *gateway_address(const struct gateway *g, size_t i)
 {
-    return i < g->n_addresses ? g->addresses[i] : NULL;
+    return i < g->n_public ? g->addresses[i] : NULL;
+}
+
+const char *gateway_node_address(const struct gateway *g, size_t i)
+{
+    return g->n_public + i < g->n_addresses ? g->addresses[g->n_public + i] : NULL;
 }
 
 bool gateway_ready(struct gateway *g)
@@ -428,6 +507,11 @@ static void end_calls(struct gw_loop *gl)
 {
     http_server_destroy(gl->http);
     gl->http = NULL;
+    http_server_destroy(gl->node_http);
+    gl->node_http = NULL;
+    gl->flow.dispatch = NULL;
+    members_destroy(gl->members); /* requests at other nodes end */
+    gl->members = NULL;
     for (int i = 0; i < 1000 && gl->flow.n_jobs > 0; i++) {
         struct timespec ms = {0, 5000000};
         loop_flush(gl->loop);
@@ -447,7 +531,7 @@ void gateway_destroy(struct gateway *g)
             pthread_join(gw->loops[i].thread, NULL);
         }
     for (uint32_t i = 0; i < gw->n_loops; i++)
-        if (gw->loops[i].http)
+        if (gw->loops[i].http || gw->loops[i].node_http)
             end_calls(&gw->loops[i]);
     pool_destroy(gw->pool);
     registry_destroy(gw->registry);
@@ -465,6 +549,8 @@ void gateway_destroy(struct gateway *g)
     for (size_t i = 0; i < g->n_addresses; i++)
         if (g->unix_paths[i][0])
             unlink(g->unix_paths[i]);
+    tls_server_close(gw->node_tls);
+    tls_client_close(gw->link_tls);
     prompt_cache_destroy(gw->cache);
     peers_destroy(gw->peers);
     admission_destroy(gw->admission);

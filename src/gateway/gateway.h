@@ -22,6 +22,8 @@ SHOAL_MUST_CHECK int gateway_start(struct gateway **out, struct gw_config *confi
 SHOAL_MUST_CHECK int gateway_check(const struct gw_config *c, struct err *e);
 /* "http://127.0.0.1:8080" of the i-th address, or NULL. */
 const char *gateway_address(const struct gateway *g, size_t i);
+/* Address i for other members of the shoal; NULL after the last. */
+const char *gateway_node_address(const struct gateway *g, size_t i);
 /* Every model that is loaded at start is, or has failed. */
 bool gateway_ready(struct gateway *g);
 /* No new connections; waits until what runs is done, at most drain_ms of the configuration, then

@@ -23,6 +23,8 @@ struct call_error;
 struct field;
 struct gw;
 struct home_table;
+struct members;
+struct node_watcher;
 struct peers;
 struct pool;
 struct prompt_cache;
@@ -49,6 +51,8 @@ struct gw_loop {
     struct gw_config *config; /* held; replaced on this thread by a reload */
     struct loop *loop;
     struct http_server *http;
+    struct http_server *node_http;     /* for other members of the shoal; NULL: none */
+    struct members *members;           /* other nodes; NULL: none */
     struct tls_server *tls, *next_tls; /* next: on its way, during a reload */
     pthread_t thread;
     bool has_thread;
@@ -62,7 +66,9 @@ struct gw_loop {
     struct recall *recall;
     /* Watchers of the health service, see health.h. */
     struct watcher *watchers;
-    _Atomic uint32_t n_watchers;
+    _Atomic uint32_t n_watchers;        /* of both kinds */
+    struct node_watcher *node_watchers; /* see node/node_watch.h */
+    uint64_t n_states;                  /* sent to them */
     _Atomic bool health_posted;
     struct executor_task health;
 };
@@ -74,8 +80,10 @@ struct gw {
     struct peers *peers; /* what clients hold, over all loops */
     struct pool *pool;
     struct prompt_cache *cache;
-    struct home_table *home; /* of /v1/process; NULL: none */
-    struct flow flow;        /* of the above what requests need */
+    struct home_table *home;     /* of /v1/process; NULL: none */
+    struct flow flow;            /* of the above what requests need */
+    struct tls_server *node_tls; /* of node_http; NULL: plain */
+    struct tls_client *link_tls; /* to other nodes; NULL: plain */
     struct gw_loop loops[GW_MAX_LOOPS];
     uint32_t n_loops;
     _Atomic bool draining;

@@ -7,7 +7,7 @@
 
 #include "gateway/fields.h"
 #include "gateway/grpc/grpc_answer.h"
-#include "gateway/grpc/grpc_frame.h"
+#include "net/grpc_frame.h"
 #include "gateway/grpc/grpc_read.h"
 #include "gateway/grpc/reflection.h"
 

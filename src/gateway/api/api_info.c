@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cluster/members.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
 #include "gateway/prometheus.h"
@@ -22,73 +23,92 @@ void api_readyz(struct call *c)
         call_refuse(c, GW_REFUSED_DRAINING, 503, 1, "the server is stopping");
     else if (!registry_ready(gw->registry))
         call_refuse(c, GW_REFUSED_NOT_LOADED, 503, 1, "models are being loaded");
+    else if (gw->config->n_models == 0 && c->gl->members && !members_ready(c->gl->members))
+        call_refuse(c, GW_REFUSED_NOT_LOADED, 503, 1, "no node can be reached");
     else
         call_text(c, 200, "text/plain; charset=utf-8", "ready\n", 6);
 }
 
 /* ---- models ---- */
 
-static void put_model(struct json_out *j, const struct registry_model *m)
+static void put_model(struct json_out *j, const char *name, uint64_t created_s, const char *task,
+                      unsigned kinds, enum registry_state state)
 {
     json_out_object(j);
     json_out_key(j, "id");
-    json_out_str(j, m->name);
+    json_out_str(j, name);
     json_out_key(j, "object");
     json_out_str(j, "model");
     json_out_key(j, "created");
-    json_out_uint(j, m->slot->created_s);
+    json_out_uint(j, created_s);
     json_out_key(j, "owned_by");
     json_out_str(j, "shoal");
     json_out_key(j, "task");
-    json_out_str(j, m->task);
+    json_out_str(j, task);
     json_out_key(j, "kinds");
     json_out_array(j);
     for (unsigned k = 1; k <= SHOAL_KIND_SCORE; k <<= 1)
-        if (m->slot->kinds & k)
+        if (kinds & k)
             json_out_str(j, shoal_kind_name((enum shoal_kind)k));
     json_out_array_end(j);
     json_out_key(j, "state");
-    json_out_str(j, registry_state_name(m->slot->state));
+    json_out_str(j, registry_state_name(state));
     json_out_object_end(j);
 }
 
+/* Models by name, those of this process first. */
+struct listing {
+    struct json_out j;
+    struct gw *gw;
+    const char *name; /* of the only one that is wanted; NULL: all */
+    bool found;
+};
+
 static void list_model(void *ctx, const struct registry_model *m)
 {
-    put_model(ctx, m);
+    struct listing *l = ctx;
+    if (l->name && strcmp(m->name, l->name) != 0)
+        return;
+    l->found = true;
+    put_model(&l->j, m->name, m->slot->created_s, m->task, m->slot->kinds, m->slot->state);
+}
+
+/* A model of another node. */
+static void list_remote(void *ctx, const struct node_model *m)
+{
+    struct listing *l = ctx;
+    enum registry_state here;
+    if ((l->name && strcmp(m->name, l->name) != 0) ||
+        registry_state(l->gw->registry, m->name, &here))
+        return;
+    l->found = true;
+    put_model(&l->j, m->name, l->gw->started_s, "", m->kinds, m->state);
+}
+
+static void list_models(struct listing *l, struct call *c)
+{
+    registry_each(c->gl->gw->registry, list_model, l);
+    if (c->gl->members)
+        members_each_model(c->gl->members, list_remote, l);
 }
 
 void api_models(struct call *c)
 {
-    struct json_out j = json_out_make(&c->out);
-    json_out_object(&j);
-    json_out_key(&j, "object");
-    json_out_str(&j, "list");
-    json_out_key(&j, "data");
-    json_out_array(&j);
-    registry_each(c->gl->gw->registry, list_model, &j);
-    json_out_array_end(&j);
-    json_out_object_end(&j);
+    struct listing l = {json_out_make(&c->out), c->gl->gw, NULL, false};
+    json_out_object(&l.j);
+    json_out_key(&l.j, "object");
+    json_out_str(&l.j, "list");
+    json_out_key(&l.j, "data");
+    json_out_array(&l.j);
+    list_models(&l, c);
+    json_out_array_end(&l.j);
+    json_out_object_end(&l.j);
     call_json(c, 200);
-}
-
-struct wanted {
-    struct json_out j;
-    const char *name;
-    bool found;
-};
-
-static void find_model(void *ctx, const struct registry_model *m)
-{
-    struct wanted *w = ctx;
-    if (strcmp(m->name, w->name) != 0)
-        return;
-    put_model(&w->j, m);
-    w->found = true;
 }
 
 static void find_card(void *ctx, const struct registry_model *m)
 {
-    struct wanted *w = ctx;
+    struct listing *w = ctx;
     size_t n = strlen(m->name);
     if (!m->card || strncmp(w->name, m->name, n) != 0 || strcmp(w->name + n, "/card") != 0)
         return;
@@ -98,13 +118,14 @@ static void find_card(void *ctx, const struct registry_model *m)
 
 void api_model(struct call *c)
 {
-    struct wanted w = {json_out_make(&c->out), c->req->path + strlen("/v1/models/"), false};
+    struct listing w = {json_out_make(&c->out), c->gl->gw, c->req->path + strlen("/v1/models/"),
+                        false};
     registry_each(c->gl->gw->registry, find_card, &w);
     if (w.found) {
         call_text(c, 200, "text/markdown; charset=utf-8", buf_str(&c->out), c->out.len);
         return;
     }
-    registry_each(c->gl->gw->registry, find_model, &w);
+    list_models(&w, c);
     if (w.found)
         call_json(c, 200);
     else
@@ -220,6 +241,33 @@ static void put_models(struct gw *gw, struct buf *b, int part, const char *name,
 static const char *const refusals[GW_N_REFUSED] = {"auth",     "rate",    "busy",      "deadline",
                                                    "draining", "invalid", "not_loaded"};
 
+static void count_node(void *ctx, const struct node_link *k)
+{
+    uint32_t *n = ctx;
+    n[node_link_ready(k, clock_ns()) ? 0 : 1]++;
+}
+
+/* As this loop sees the shoal. */
+static void put_shoal(const struct members *m, struct buf *b)
+{
+    uint32_t n[2] = {0, 0};
+    struct members_counts k;
+    members_each(m, count_node, n);
+    members_counts(m, &k);
+    prometheus_help(b, "shoal_nodes", "gauge", "nodes that take requests, and those that do not");
+    buf_printf(b, "shoal_nodes{state=\"ready\"} %u\nshoal_nodes{state=\"lost\"} %u\n", n[0], n[1]);
+    prometheus_help(b, "shoal_relayed_total", "counter", "requests that may go to any replica");
+    buf_printf(b, "shoal_relayed_total %" PRIu64 "\n", k.n_requests);
+    prometheus_help(b, "shoal_moved_total", "counter", "answers that went on at another replica");
+    buf_printf(b, "shoal_moved_total %" PRIu64 "\n", k.n_moved);
+    prometheus_help(b, "shoal_retried_total", "counter",
+                    "requests that began again at another one");
+    buf_printf(b, "shoal_retried_total %" PRIu64 "\n", k.n_retried);
+    prometheus_help(b, "shoal_lost_total", "counter",
+                    "answers that broke off for want of a replica");
+    buf_printf(b, "shoal_lost_total %" PRIu64 "\n", k.n_lost);
+}
+
 static void put_peers(struct gw *gw, struct buf *b)
 {
     struct peers_stats s;
@@ -273,6 +321,8 @@ void api_metrics(struct call *c)
     struct gw *gw = c->gl->gw;
     struct buf *b = &c->out;
     put_server(gw, b);
+    if (c->gl->members)
+        put_shoal(c->gl->members, b);
     for (int i = 0; i < (int)N_MODEL_ROWS; i++)
         put_models(gw, b, i, model_rows[i].name, model_rows[i].type, model_rows[i].help);
     put_models(gw, b, PART_MEMORY, "shoal_model_memory_bytes", "gauge",

@@ -57,7 +57,7 @@ void recall_keep(const struct call *c, const struct openai_shape *shape, const s
 {
     size_t n = c->req ? c->req->body_bytes : 0;
     struct recalled what = {.shape = *shape};
-    if (n == 0 || n > MAX_BODY_BYTES || strlen(e->model) >= sizeof(what.memo.model))
+    if (!e->question || n == 0 || n > MAX_BODY_BYTES || strlen(e->model) >= sizeof(what.memo.model))
         return;
     struct kept *k = mem_alloc(sizeof(*k) + n);
     if (!k)

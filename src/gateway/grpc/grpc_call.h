@@ -6,7 +6,7 @@
 #ifndef SHOAL_GATEWAY_GRPC_GRPC_CALL_H
 #define SHOAL_GATEWAY_GRPC_GRPC_CALL_H
 
-#include "gateway/grpc/grpc_frame.h"
+#include "net/grpc_frame.h"
 #include "gateway/grpc/grpc_status.h"
 
 struct call;

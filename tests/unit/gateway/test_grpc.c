@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "gateway/grpc/grpc_answer.h"
-#include "gateway/grpc/grpc_frame.h"
+#include "net/grpc_frame.h"
 #include "gateway/grpc/grpc_read.h"
 #include "gateway/grpc/grpc_status.h"
 #include "gateway/grpc/reflection.h"

@@ -3,8 +3,8 @@
  *
  * Thread:    no state.
  * Failure:   SHOAL_EFORMAT, SHOAL_ELIMIT (longer than allowed), SHOAL_ENOMEM. */
-#ifndef SHOAL_GATEWAY_GRPC_GRPC_FRAME_H
-#define SHOAL_GATEWAY_GRPC_GRPC_FRAME_H
+#ifndef SHOAL_NET_GRPC_FRAME_H
+#define SHOAL_NET_GRPC_FRAME_H
 
 #include <stdbool.h>
 #include <stddef.h>

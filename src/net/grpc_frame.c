@@ -1,5 +1,5 @@
 /* grpc_frame.c - see grpc_frame.h. */
-#include "gateway/grpc/grpc_frame.h"
+#include "net/grpc_frame.h"
 
 #include <string.h>
 #include <strings.h>

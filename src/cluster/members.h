@@ -1,0 +1,50 @@
+/* members.h - the nodes of a shoal as one event loop knows them: it sends every request to the
+ * replica that is expected to answer soonest, this process among them.
+ *
+ * Thread:    the loop's, except create and destroy while the loop does not run.
+ * Ownership: requests that are sent on must have ended before members_destroy. */
+#ifndef SHOAL_CLUSTER_MEMBERS_H
+#define SHOAL_CLUSTER_MEMBERS_H
+
+#include "cluster/node_link.h"
+#include "flow/dispatch.h"
+
+#define MEMBERS_MAX_NODES 1024u
+
+struct members;
+struct registry;
+
+struct members_opts {
+    const char *const *nodes; /* addresses; copied */
+    uint32_t n_nodes;
+    struct tls_client *tls;           /* borrowed; NULL: plain */
+    struct registry *registry;        /* the models of this process */
+    bool asks;                        /* this process can answer commands */
+    uint32_t wait_ms;                 /* for a replica to come back; see relay.h */
+    uint32_t heartbeat_ms, silent_ms; /* as in node_link.h */
+};
+
+struct members_counts {
+    uint64_t n_requests; /* sent to a replica */
+    uint64_t n_moved;    /* streams that went on at another one */
+    uint64_t n_retried;  /* requests that began again at another one */
+    uint64_t n_lost;     /* streams that failed after they had begun */
+};
+
+SHOAL_MUST_CHECK int members_create(struct members **out, struct loop *l,
+                                    const struct members_opts *o, struct err *e);
+void members_destroy(struct members *m); /* NULL is fine */
+/* For flow_owner.dispatch. */
+struct dispatch *members_dispatch(struct members *m);
+/* All nodes were heard, or could not be reached. */
+bool members_settled(const struct members *m);
+/* At least one node takes requests. */
+bool members_ready(const struct members *m);
+void members_counts(const struct members *m, struct members_counts *out);
+void members_each(const struct members *m, void (*fn)(void *ctx, const struct node_link *k),
+                  void *ctx);
+/* Every model of other nodes, each name once. */
+void members_each_model(const struct members *m,
+                        void (*fn)(void *ctx, const struct node_model *model), void *ctx);
+
+#endif

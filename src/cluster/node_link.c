@@ -1,0 +1,629 @@
+/* node_link.c - see node_link.h. */
+#include "cluster/node_link.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <shoal/node/v1/node.pb-c.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cluster/event_pb.h"
+#include "cluster/request_pb.h"
+#include "flow/flow.h"
+#include "net/grpc_frame.h"
+#include "net/http_client.h"
+#include "wire/pb.h"
+
+#define MS_NS 1000000u
+#define TICK_NS (25u * MS_NS)
+#define MIN_RETRY_NS (50u * MS_NS)
+#define MAX_RETRY_NS (2000u * MS_NS)
+#define MAX_MESSAGE_BYTES ((size_t)64 << 20)
+#define SCRATCH_KEPT ((size_t)16 << 10)
+#define RESULT_BYTES ((size_t)256 << 20)
+
+/* One request that the node works on. */
+struct remote {
+    struct flow_job job; /* first */
+    struct http_call call;
+    struct node_link *link;
+    struct flow_owner *owner;
+    struct sink *sink;
+    struct remote *prev, *next;
+    struct buf in; /* bytes of the answer that are not read yet */
+    struct arena scratch, keep;
+    bool quiet;   /* the sink wants nothing but `closed` any more */
+    bool held;    /* the sink was full */
+    bool closing; /* cancelled: `closed` is due */
+    bool heard;   /* some event came */
+    int status;   /* of gRPC, if it came with the headers; -1: not yet */
+    struct executor_task close;
+};
+
+struct node_link {
+    struct replica replica; /* first */
+    struct loop *loop;
+    struct http_client *client;
+    char *address;
+    char name[96];
+    uint32_t heartbeat_ms;
+    uint64_t silent_ns;
+    struct remote *calls;
+    uint32_t n_calls;
+    /* watching */
+    struct http_call watch;
+    struct buf watch_in;
+    bool watching, settled, lost; /* lost: silent or broken since it was heard */
+    uint64_t heard_ns, watch_since_ns, retry_ns;
+    uint32_t n_tries; /* connections that failed, one after the other */
+    struct executor_timer tick;
+    struct arena arenas[2]; /* of the state, and of the next one */
+    unsigned current;
+    struct node_state state;
+    bool has_state;
+    /* requests that failed without a word, one after the other: the node is left alone for a
+     * while */
+    uint32_t n_failed;
+    uint64_t avoid_until_ns;
+    char error[160];
+};
+
+static const struct http_header grpc_headers[] = {{"content-type", "application/grpc"},
+                                                  {"te", "trailers"}};
+
+/* ---- one request ---- */
+
+static struct remote *remote_of(struct http_call *k)
+{
+    return EXECUTOR_OF(k, struct remote, call);
+}
+
+static void remote_close(struct remote *q)
+{
+    struct node_link *k = q->link;
+    struct flow_owner *o = q->owner;
+    struct sink *s = q->sink;
+    if (q->prev)
+        q->prev->next = q->next;
+    else
+        k->calls = q->next;
+    if (q->next)
+        q->next->prev = q->prev;
+    k->n_calls--;
+    buf_fini(&q->in);
+    s->job = NULL;
+    s->ops->closed(s);
+    arena_fini(&q->scratch);
+    arena_fini(&q->keep);
+    mem_free(q);
+    o->n_jobs--;
+}
+
+static void send_failure(struct remote *q, const struct failure *f)
+{
+    if (q->quiet)
+        return;
+    q->quiet = true;
+    q->sink->ops->fail(q->sink, f);
+}
+
+/* The node is gone, or says nothing sensible: somebody else is to do it. */
+static void fail_lost(struct remote *q, const char *why)
+{
+    struct node_link *k = q->link;
+    struct failure f;
+    failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_LOST, "node %.96s: %.200s",
+                k->name, why);
+    if (!q->quiet) { /* twice as long with every failure in a row */
+        uint32_t shift = k->n_failed < 6 ? k->n_failed : 6;
+        k->n_failed++;
+        k->avoid_until_ns = clock_ns() + ((uint64_t)MIN_RETRY_NS << shift);
+    }
+    send_failure(q, &f);
+}
+
+static void on_close(struct executor_task *t)
+{
+    remote_close(EXECUTOR_OF(t, struct remote, close));
+}
+
+/* Ends it from within its own events. */
+static void close_later(struct remote *q)
+{
+    http_call_cancel(&q->call);
+    if (!q->closing) {
+        q->closing = true;
+        loop_later(q->link->loop, &q->close);
+    }
+}
+
+static void deliver(struct remote *q, const struct event_pb *e)
+{
+    struct sink *s = q->sink;
+    q->heard = true;
+    q->link->n_failed = 0;
+    switch (e->kind) {
+    case EVENT_PB_START:
+        s->ops->start(s, &e->start);
+        break;
+    case EVENT_PB_PLAN:
+        if (s->ops->plan)
+            s->ops->plan(s, &e->plan);
+        break;
+    case EVENT_PB_TOKEN:
+        s->ops->token(s, &e->token);
+        break;
+    case EVENT_PB_RESULT:
+        q->quiet |= e->result.last;
+        s->ops->result(s, &e->result);
+        break;
+    case EVENT_PB_DONE:
+        q->quiet |= e->done.last;
+        s->ops->done(s, &e->done);
+        break;
+    case EVENT_PB_FAILURE:
+        send_failure(q, &e->failure);
+        break;
+    }
+}
+
+static int deliver_all(struct remote *q, const uint8_t *p, size_t n)
+{
+    struct event_pb_list list;
+    struct event_pb e;
+    arena_reset(&q->scratch, SCRATCH_KEPT);
+    int rc = event_pb_open(&list, p, n, &q->scratch, &q->keep);
+    for (size_t i = 0; i < list.n && rc == 0 && !q->quiet; i++) {
+        rc = event_pb_get(&e, &list, i);
+        if (rc == 0)
+            deliver(q, &e);
+    }
+    return rc;
+}
+
+/* Reads whole messages, as long as the sink has room. */
+static void pump(struct remote *q)
+{
+    struct sink *s = q->sink;
+    struct grpc_frame f;
+    size_t at = 0;
+    int rc = 1;
+    while (!q->closing && at < q->in.len) {
+        if (!q->quiet && s->ops->full && s->ops->full(s)) {
+            q->held = true;
+            http_call_pause(&q->call);
+            break;
+        }
+        rc = grpc_frame_next(&f, (const uint8_t *)q->in.data + at, q->in.len - at,
+                             MAX_MESSAGE_BYTES);
+        if (rc <= 0)
+            break;
+        rc = f.packed ? SHOAL_EFORMAT : deliver_all(q, f.p, f.n);
+        at += f.bytes;
+        if (rc < 0)
+            break;
+    }
+    if (rc < 0) {
+        fail_lost(q, "it sent a damaged message");
+        close_later(q);
+        return;
+    }
+    if (at == q->in.len) {
+        buf_clear(&q->in);
+    } else if (at > 0) {
+        memmove(q->in.data, q->in.data + at, q->in.len - at);
+        q->in.len -= at;
+    }
+    if (!q->quiet && s->ops->flush)
+        s->ops->flush(s);
+}
+
+static int status_in(const struct http_header *h, size_t n, const char **message)
+{
+    int status = -1;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(h[i].name, "grpc-status") == 0)
+            status = (int)strtol(h[i].value, NULL, 10);
+        else if (strcmp(h[i].name, "grpc-message") == 0)
+            *message = h[i].value;
+    return status;
+}
+
+static void on_head(struct http_call *c, int status, const struct http_header *h, size_t n)
+{
+    struct remote *q = remote_of(c);
+    const char *message = NULL;
+    char text[160];
+    q->status = status_in(h, n, &message);
+    if (status != 200) {
+        snprintf(text, sizeof(text), "it answers with HTTP status %d", status);
+        fail_lost(q, text);
+        close_later(q);
+    } else if (q->status > 0) {
+        fail_lost(q, message ? message : "it refuses");
+    }
+}
+
+static void on_data(struct http_call *c, const char *p, size_t n)
+{
+    struct remote *q = remote_of(c);
+    buf_put(&q->in, p, n);
+    if (q->in.rc < 0) {
+        fail_lost(q, "it sends too much");
+        close_later(q);
+    } else if (!q->held) {
+        pump(q);
+    }
+}
+
+static void on_ended(struct http_call *c, const struct http_header *trailers, size_t n)
+{
+    struct remote *q = remote_of(c);
+    const char *message = NULL;
+    int status = status_in(trailers, n, &message);
+    if (q->closing)
+        return;
+    if (!q->quiet)
+        fail_lost(q, message && status > 0 ? message : "it broke off");
+    remote_close(q);
+}
+
+static void on_failed(struct http_call *c, int code, const char *message)
+{
+    struct remote *q = remote_of(c);
+    (void)code;
+    if (q->closing)
+        return;
+    fail_lost(q, message);
+    remote_close(q);
+}
+
+static const struct http_call_ops run_ops = {
+    .head = on_head, .data = on_data, .ended = on_ended, .failed = on_failed};
+
+static void on_cancel(struct flow_job *j)
+{
+    struct remote *q = (struct remote *)(void *)j;
+    if (q->closing)
+        return;
+    q->quiet = true;
+    close_later(q);
+}
+
+static void on_resume(struct flow_job *j)
+{
+    struct remote *q = (struct remote *)(void *)j;
+    if (!q->held || q->closing)
+        return;
+    q->held = false;
+    pump(q);
+    if (!q->held && !q->closing)
+        http_call_resume(&q->call); /* may end the call */
+}
+
+/* One gRPC message in its frame; false: out of memory. */
+static bool put_frame(struct buf *out, size_t head_at)
+{
+    char head[GRPC_HEAD_BYTES];
+    if (out->rc < 0)
+        return false;
+    grpc_frame_head(head, out->len - head_at - GRPC_HEAD_BYTES, false);
+    memcpy(out->data + head_at, head, sizeof(head));
+    return true;
+}
+
+static int start_run(struct remote *q, const struct request *r)
+{
+    static const char room[GRPC_HEAD_BYTES];
+    struct buf b;
+    buf_init(&b, MAX_MESSAGE_BYTES);
+    buf_put(&b, room, sizeof(room));
+    int rc = request_pb_put(&b, r, clock_ns());
+    if (rc == 0 && !put_frame(&b, 0))
+        rc = b.rc;
+    if (rc == 0)
+        rc = http_call_start(q->link->client, &q->call, "POST", "/shoal.node.v1.Node/Run",
+                             grpc_headers, 2, b.data, b.len, true);
+    buf_fini(&b);
+    return rc;
+}
+
+static void run(struct replica *p, struct flow_owner *o, const struct request *r, struct sink *s)
+{
+    static const struct flow_job_ops ops = {on_cancel, on_resume};
+    struct node_link *k = (struct node_link *)(void *)p;
+    struct remote *q = mem_zalloc(sizeof(*q));
+    struct failure f;
+    if (!q) {
+        failure_of(&f, SHOAL_ENOMEM, "out of memory");
+        s->ops->fail(s, &f);
+        s->ops->closed(s);
+        return;
+    }
+    q->job.ops = &ops;
+    q->call.ops = &run_ops;
+    q->link = k;
+    q->owner = o;
+    q->sink = s;
+    q->status = -1;
+    q->close.fn = on_close;
+    buf_init(&q->in, MAX_MESSAGE_BYTES + GRPC_HEAD_BYTES);
+    arena_init(&q->scratch, MAX_MESSAGE_BYTES * 4);
+    arena_init(&q->keep, RESULT_BYTES);
+    q->next = k->calls;
+    if (q->next)
+        q->next->prev = q;
+    k->calls = q;
+    k->n_calls++;
+    o->n_jobs++;
+    s->job = &q->job;
+    int rc = start_run(q, r);
+    if (rc < 0) {
+        if (rc == SHOAL_ENOMEM || rc == SHOAL_ELIMIT) {
+            failure_of(&f, rc, "the request is too large to be sent to a node");
+            send_failure(q, &f);
+        } else {
+            fail_lost(q, err_text(rc));
+        }
+        remote_close(q);
+    }
+}
+
+/* ---- watching ---- */
+
+static struct node_link *link_of(struct http_call *k)
+{
+    return EXECUTOR_OF(k, struct node_link, watch);
+}
+
+static void say_lost(struct node_link *k, const char *why)
+{
+    if (!k->lost || !k->error[0])
+        log_warn("cluster", "node %s is lost: %s", k->name, why);
+    k->lost = k->settled = true;
+    snprintf(k->error, sizeof(k->error), "%s", why);
+}
+
+/* Every request goes elsewhere. */
+static void drop_calls(struct node_link *k, const char *why)
+{
+    struct remote *next;
+    for (struct remote *q = k->calls; q; q = next) {
+        next = q->next;
+        if (q->closing)
+            continue;
+        http_call_cancel(&q->call);
+        fail_lost(q, why);
+        if (!q->closing) {
+            q->closing = true;
+            loop_later(k->loop, &q->close);
+        }
+    }
+}
+
+static void watch_over(struct node_link *k, const char *why)
+{
+    uint32_t shift = k->n_tries < 6 ? k->n_tries : 6;
+    uint64_t wait = (uint64_t)MIN_RETRY_NS << shift;
+    k->watching = false;
+    k->n_tries++;
+    say_lost(k, why);
+    wait = wait < MAX_RETRY_NS ? wait : MAX_RETRY_NS;
+    wait += hash_mix(clock_ns()) % (wait / 4 + 1); /* many gateways do not come at once */
+    k->retry_ns = loop_now(k->loop) + wait;
+}
+
+static void hear(struct node_link *k, const uint8_t *p, size_t n)
+{
+    struct arena *a = &k->arenas[k->current ^ 1];
+    struct node_state s;
+    struct err e = {0};
+    arena_reset(a, SCRATCH_KEPT);
+    if (node_state_read(&s, a, p, n, &e) < 0) {
+        log_warn("cluster", "node %s: %s", k->name, e.msg);
+        return;
+    }
+    k->current ^= 1;
+    k->state = s;
+    k->heard_ns = clock_ns();
+    if (s.name[0])
+        snprintf(k->name, sizeof(k->name), "%s", s.name);
+    if (!k->has_state || k->lost)
+        log_info("cluster", "node %s is there: %u models, %s", k->name, s.n_models, s.isa);
+    k->has_state = k->settled = true;
+    k->lost = false;
+    k->n_tries = 0;
+    k->error[0] = '\0';
+}
+
+static void watch_head(struct http_call *c, int status, const struct http_header *h, size_t n)
+{
+    struct node_link *k = link_of(c);
+    const char *message = NULL;
+    char text[160];
+    int code = status_in(h, n, &message);
+    if (status == 200 && code <= 0)
+        return;
+    snprintf(text, sizeof(text), "it refuses to be watched: %.120s",
+             message ? message : "unexpected status");
+    http_call_cancel(c);
+    watch_over(k, text);
+}
+
+static void watch_data(struct http_call *c, const char *p, size_t n)
+{
+    struct node_link *k = link_of(c);
+    struct grpc_frame f;
+    size_t at = 0;
+    int rc = 0;
+    buf_put(&k->watch_in, p, n);
+    if (k->watch_in.rc < 0)
+        rc = k->watch_in.rc;
+    while (rc >= 0 && at < k->watch_in.len) {
+        rc = grpc_frame_next(&f, (const uint8_t *)k->watch_in.data + at, k->watch_in.len - at,
+                             NODE_STATE_MAX_BYTES);
+        if (rc <= 0)
+            break;
+        if (f.packed)
+            rc = SHOAL_EFORMAT;
+        else
+            hear(k, f.p, f.n);
+        at += f.bytes;
+    }
+    if (rc < 0) {
+        http_call_cancel(c);
+        watch_over(k, "it sends damaged heartbeats");
+        return;
+    }
+    memmove(k->watch_in.data, k->watch_in.data + at, k->watch_in.len - at);
+    k->watch_in.len -= at;
+}
+
+static void watch_ended(struct http_call *c, const struct http_header *trailers, size_t n)
+{
+    const char *message = NULL;
+    int status = status_in(trailers, n, &message);
+    watch_over(link_of(c), status > 0 && message ? message : "it said goodbye");
+}
+
+static void watch_failed(struct http_call *c, int code, const char *message)
+{
+    (void)code;
+    watch_over(link_of(c), message);
+}
+
+static const struct http_call_ops watch_ops = {
+    .head = watch_head, .data = watch_data, .ended = watch_ended, .failed = watch_failed};
+
+static void start_watch(struct node_link *k)
+{
+    static const char room[GRPC_HEAD_BYTES];
+    Shoal__Node__V1__WatchRequest m = SHOAL__NODE__V1__WATCH_REQUEST__INIT;
+    struct buf b;
+    m.interval_ms = k->heartbeat_ms;
+    buf_init(&b, 4096);
+    buf_put(&b, room, sizeof(room));
+    buf_clear(&k->watch_in);
+    int rc = pb_put(&b, &m.base);
+    if (rc == 0 && !put_frame(&b, 0))
+        rc = b.rc;
+    if (rc == 0)
+        rc = http_call_start(k->client, &k->watch, "POST", "/shoal.node.v1.Node/Watch",
+                             grpc_headers, 2, b.data, b.len, true);
+    buf_fini(&b);
+    k->watching = rc == 0;
+    k->watch_since_ns = loop_now(k->loop);
+    if (rc < 0)
+        watch_over(k, err_text(rc));
+}
+
+static void on_tick(struct executor_timer *t)
+{
+    struct node_link *k = LOOP_OF(t, struct node_link, tick);
+    uint64_t now = clock_ns();
+    if (!k->watching && now >= k->retry_ns)
+        start_watch(k);
+    if (k->has_state && !k->lost && now - k->heard_ns > k->silent_ns) {
+        say_lost(k, "it is silent");
+        drop_calls(k, "it is silent");
+    }
+    loop_timer_set(k->loop, t, now + TICK_NS);
+}
+
+/* ---- lifetime ---- */
+
+int node_link_create(struct node_link **out, struct loop *l, const struct node_link_opts *o,
+                     struct err *e)
+{
+    static const struct replica_ops ops = {run};
+    struct node_link *k = mem_zalloc(sizeof(*k));
+    *out = NULL;
+    if (!k)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a node");
+    const struct http_client_opts ho = {.address = o->address, .tls = o->tls};
+    k->replica = (struct replica){&ops, k->name};
+    k->loop = l;
+    k->heartbeat_ms = o->heartbeat_ms;
+    k->silent_ns = (uint64_t)o->silent_ms * MS_NS;
+    k->watch.ops = &watch_ops;
+    k->tick.fn = on_tick;
+    k->address = mem_strndup(o->address, strlen(o->address));
+    snprintf(k->name, sizeof(k->name), "%s", o->address);
+    buf_init(&k->watch_in, NODE_STATE_MAX_BYTES + GRPC_HEAD_BYTES);
+    for (int i = 0; i < 2; i++)
+        arena_init(&k->arenas[i], NODE_STATE_MAX_BYTES * 8);
+    int rc = k->address ? http_client_create(&k->client, l, &ho, e)
+                        : err_set(e, SHOAL_ENOMEM, "out of memory for a node");
+    if (rc < 0) {
+        node_link_destroy(k);
+        return rc;
+    }
+    loop_timer_set(l, &k->tick, loop_now(l)); /* on the loop's thread, when it runs */
+    *out = k;
+    return 0;
+}
+
+void node_link_destroy(struct node_link *k)
+{
+    if (!k)
+        return;
+    loop_timer_clear(k->loop, &k->tick);
+    http_call_cancel(&k->watch);
+    drop_calls(k, "this gateway stops");
+    while (k->calls) { /* not later: this memory goes */
+        loop_forget(k->loop, &k->calls->close);
+        remote_close(k->calls);
+    }
+    http_client_destroy(k->client);
+    buf_fini(&k->watch_in);
+    for (int i = 0; i < 2; i++)
+        arena_fini(&k->arenas[i]);
+    mem_free(k->address);
+    mem_free(k);
+}
+
+struct replica *node_link_replica(struct node_link *k)
+{
+    return &k->replica;
+}
+
+const char *node_link_address(const struct node_link *k)
+{
+    return k->address;
+}
+
+const struct node_state *node_link_state(const struct node_link *k)
+{
+    return k->has_state ? &k->state : NULL;
+}
+
+bool node_link_ready(const struct node_link *k, uint64_t now)
+{
+    return k->has_state && !k->lost && !k->state.draining && now >= k->avoid_until_ns;
+}
+
+bool node_link_settled(const struct node_link *k)
+{
+    return k->settled;
+}
+
+uint32_t node_link_calls(const struct node_link *k)
+{
+    return k->n_calls;
+}
+
+const char *node_link_error(const struct node_link *k)
+{
+    return k->error;
+}
+
+uint64_t node_link_rtt_ns(const struct node_link *k)
+{
+    struct http_client_state s;
+    http_client_state(k->client, &s);
+    return s.rtt_ns;
+}

@@ -1,0 +1,46 @@
+/* node_link.h - another node as one event loop sees it: a connection, its state, its requests.
+ *
+ * The link watches the node: the node sends its state several times a second over the connection
+ * that requests use too.  A node that was not heard for silent_ms is taken for lost: its requests
+ * fail, and go elsewhere.  It is back when it is heard again.
+ *
+ * Thread:    the loop's.
+ * Ownership: destroy ends its requests: each sink gets fail and closed.
+ * Failure:   none after create: a node that cannot be reached is tried again and again. */
+#ifndef SHOAL_CLUSTER_NODE_LINK_H
+#define SHOAL_CLUSTER_NODE_LINK_H
+
+#include "cluster/node_state.h"
+#include "cluster/replica.h"
+#include "net/loop.h"
+
+struct node_link;
+struct tls_client;
+
+struct node_link_opts {
+    const char *address;    /* HOST:PORT or unix:PATH; copied */
+    struct tls_client *tls; /* borrowed; NULL: plain */
+    uint32_t heartbeat_ms;  /* how often the node is to send its state */
+    uint32_t silent_ms;     /* a node that was not heard for so long is lost */
+};
+
+SHOAL_MUST_CHECK int node_link_create(struct node_link **out, struct loop *l,
+                                      const struct node_link_opts *o, struct err *e);
+void node_link_destroy(struct node_link *k); /* NULL is fine */
+
+/* To send requests to. */
+struct replica *node_link_replica(struct node_link *k);
+const char *node_link_address(const struct node_link *k);
+/* What the node said last; NULL: it was never heard. */
+const struct node_state *node_link_state(const struct node_link *k);
+/* It was heard just now and takes requests. */
+bool node_link_ready(const struct node_link *k, uint64_t now);
+/* It answered, or failed to, at least once. */
+bool node_link_settled(const struct node_link *k);
+/* Requests of this loop that it works on. */
+uint32_t node_link_calls(const struct node_link *k);
+/* Why it cannot be used; "" while it can. */
+const char *node_link_error(const struct node_link *k);
+uint64_t node_link_rtt_ns(const struct node_link *k); /* 0: not known */
+
+#endif

@@ -1,0 +1,81 @@
+/* node_machine.c - see node_machine.h. */
+#include "cluster/node_machine.h"
+
+#include <glob.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static struct {
+    char isa[65];
+    uint32_t n_cores;
+    uint64_t memory_bytes;
+} fixed;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static uint64_t meminfo(const char *format)
+{
+    FILE *f = fopen("/proc/meminfo", "re");
+    char line[256];
+    unsigned long long kb = 0;
+    while (f && kb == 0 && fgets(line, sizeof(line), f))
+        if (sscanf(line, format, &kb) != 1)
+            kb = 0;
+    if (f)
+        fclose(f);
+    return (uint64_t)kb << 10;
+}
+
+static void read_fixed(void)
+{
+    struct utsname u;
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    if (uname(&u) == 0)
+        snprintf(fixed.isa, sizeof(fixed.isa), "%s", u.machine);
+    fixed.n_cores = n > 0 ? (uint32_t)n : 0;
+    fixed.memory_bytes = meminfo("MemTotal: %llu kB");
+}
+
+static bool read_line(char *out, size_t cap, const char *folder, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *f = fopen(path, "re");
+    bool ok = f && fgets(out, (int)cap, f);
+    if (f)
+        fclose(f);
+    if (ok)
+        out[strcspn(out, "\n")] = '\0';
+    return ok;
+}
+
+/* A machine runs on battery when one discharges. */
+static void read_power(struct node_state *s)
+{
+    glob_t g;
+    char text[64];
+    if (glob("/sys/class/power_supply/*", 0, NULL, &g) != 0)
+        return;
+    for (size_t i = 0; i < g.gl_pathc; i++) {
+        if (!read_line(text, sizeof(text), g.gl_pathv[i], "type") || strcmp(text, "Battery") != 0)
+            continue;
+        if (read_line(text, sizeof(text), g.gl_pathv[i], "capacity"))
+            s->battery_percent = (uint32_t)strtoul(text, NULL, 10);
+        if (read_line(text, sizeof(text), g.gl_pathv[i], "status"))
+            s->on_battery |= strcmp(text, "Discharging") == 0;
+    }
+    globfree(&g);
+}
+
+void node_machine_fill(struct node_state *s)
+{
+    pthread_once(&once, read_fixed);
+    s->isa = fixed.isa;
+    s->n_cores = fixed.n_cores;
+    s->memory_bytes = fixed.memory_bytes;
+    s->memory_free = meminfo("MemAvailable: %llu kB");
+    read_power(s);
+}

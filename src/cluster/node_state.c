@@ -1,0 +1,210 @@
+/* node_state.c - see node_state.h. */
+#include "cluster/node_state.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <shoal/node/v1/node.pb-c.h>
+
+#include "base/utf8.h"
+#include "wire/pb.h"
+
+typedef Shoal__Node__V1__NodeState pb_state;
+typedef Shoal__Node__V1__ModelState pb_model;
+
+/* ---- writing ---- */
+
+static char *borrow(const char *s)
+{
+    return (char *)(uintptr_t)(s ? s : ""); /* only read */
+}
+
+static void put_model(pb_model *m, const struct node_model *from)
+{
+    shoal__node__v1__model_state__init(m);
+    m->name = borrow(from->name);
+    if (from->sum)
+        m->version = (ProtobufCBinaryData){SHA256_BYTES, (uint8_t *)(uintptr_t)from->sum};
+    m->kinds = from->kinds;
+    m->state = from->state;
+    m->n_ctx = from->n_ctx;
+    m->prefill_ns = from->prefill_ns;
+    m->token_ns = from->token_ns;
+    m->in_flight = from->in_flight;
+    m->bytes = from->bytes;
+}
+
+int node_state_put(struct buf *out, const struct node_state *s)
+{
+    pb_state m = SHOAL__NODE__V1__NODE_STATE__INIT;
+    struct arena a;
+    arena_init(&a, NODE_STATE_MAX_BYTES);
+    pb_model *list = arena_zalloc_n(&a, s->n_models, sizeof(*list));
+    m.models = arena_zalloc_n(&a, s->n_models, sizeof(*m.models));
+    for (uint32_t i = 0; list && m.models && i < s->n_models; i++) {
+        put_model(&list[i], &s->models[i]);
+        m.models[m.n_models++] = &list[i];
+    }
+    m.id = borrow(s->id);
+    m.name = borrow(s->name);
+    m.address = borrow(s->address);
+    m.program_version = borrow(s->program_version);
+    m.isa = borrow(s->isa);
+    m.zone = borrow(s->zone);
+    m.serial = s->serial;
+    m.draining = s->draining;
+    m.asks = s->asks;
+    m.n_cores = s->n_cores;
+    m.memory_bytes = s->memory_bytes;
+    m.memory_free = s->memory_free;
+    m.bandwidth = s->bandwidth;
+    m.probe_tokens = s->probe_tokens;
+    m.on_battery = s->on_battery;
+    m.battery_percent = s->battery_percent;
+    int rc = a.rc < 0 ? a.rc : pb_put(out, &m.base);
+    arena_fini(&a);
+    return rc;
+}
+
+/* ---- reading ---- */
+
+static void *arena_alloc(void *arena, size_t n)
+{
+    return arena_zalloc(arena, n);
+}
+
+static void arena_leave(void *arena, void *p)
+{
+    (void)arena; /* freed as a whole */
+    (void)p;
+}
+
+/* For logs and pages: nothing that could disturb a terminal. */
+static const char *clean(struct arena *a, const char *s)
+{
+    size_t n = strlen(s);
+    bool ok = utf8_valid_prefix(s, n) == n;
+    for (size_t i = 0; i < n && ok; i++)
+        ok = (unsigned char)s[i] >= 0x20 && s[i] != 0x7f;
+    if (ok)
+        return s;
+    char *to = arena_copy(a, s, n + 1);
+    for (size_t i = 0; to && i < n; i++)
+        to[i] = (unsigned char)s[i] >= 0x20 && (unsigned char)s[i] < 0x7f ? s[i] : '?';
+    return to ? to : "";
+}
+
+static int read_model(struct node_model *out, struct arena *a, const pb_model *m, struct err *e)
+{
+    if ((m->version.len != 0 && m->version.len != SHA256_BYTES) || m->state > REGISTRY_FAILED ||
+        !m->name[0])
+        return err_set(e, SHOAL_EFORMAT, "the state of a model is damaged");
+    *out = (struct node_model){
+        .name = clean(a, m->name),
+        .sum = m->version.len ? m->version.data : NULL,
+        .kinds = m->kinds,
+        .state = (enum registry_state)m->state,
+        .n_ctx = m->n_ctx,
+        .in_flight = m->in_flight,
+        .prefill_ns = isfinite(m->prefill_ns) && m->prefill_ns > 0 ? m->prefill_ns : 0,
+        .token_ns = isfinite(m->token_ns) && m->token_ns > 0 ? m->token_ns : 0,
+        .bytes = m->bytes};
+    return 0;
+}
+
+int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p, size_t n,
+                    struct err *e)
+{
+    ProtobufCAllocator heap = {arena_alloc, arena_leave, a};
+    const pb_state *m =
+        n <= NODE_STATE_MAX_BYTES ? shoal__node__v1__node_state__unpack(&heap, n, p) : NULL;
+    if (!m)
+        return err_set(e, a->rc < 0 ? a->rc : SHOAL_EFORMAT, "the state of a node is damaged");
+    if (m->n_models > NODE_STATE_MAX_MODELS)
+        return err_set(e, SHOAL_ELIMIT, "a node has %zu models, allowed are %u", m->n_models,
+                       NODE_STATE_MAX_MODELS);
+    struct node_model *list = arena_zalloc_n(a, m->n_models, sizeof(*list));
+    int rc = list ? 0 : err_set(e, a->rc, "out of memory for the state of a node");
+    for (size_t i = 0; i < m->n_models && rc == 0; i++)
+        rc = read_model(&list[i], a, m->models[i], e);
+    *out = (struct node_state){.id = clean(a, m->id),
+                               .name = clean(a, m->name),
+                               .address = clean(a, m->address),
+                               .program_version = clean(a, m->program_version),
+                               .isa = clean(a, m->isa),
+                               .zone = clean(a, m->zone),
+                               .serial = m->serial,
+                               .draining = m->draining,
+                               .asks = m->asks,
+                               .models = list,
+                               .n_models = rc == 0 ? (uint32_t)m->n_models : 0,
+                               .n_cores = m->n_cores,
+                               .memory_bytes = m->memory_bytes,
+                               .memory_free = m->memory_free,
+                               .bandwidth = isfinite(m->bandwidth) ? m->bandwidth : 0,
+                               .probe_tokens = isfinite(m->probe_tokens) ? m->probe_tokens : 0,
+                               .on_battery = m->on_battery,
+                               .battery_percent = m->battery_percent};
+    if (rc == 0 && a->rc < 0)
+        rc = err_set(e, a->rc, "out of memory for the state of a node");
+    return rc;
+}
+
+const struct node_model *node_state_model(const struct node_state *s, const char *name,
+                                          unsigned kind)
+{
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        const struct node_model *m = &s->models[i];
+        if (name ? strcmp(m->name, name) == 0 : (m->kinds & kind) != 0)
+            return m;
+    }
+    return NULL;
+}
+
+/* ---- collecting ---- */
+
+struct collect {
+    struct arena *arena;
+    struct node_model *list;
+    uint32_t n, cap;
+};
+
+static void count_model(void *ctx, const struct registry_model *m)
+{
+    (void)m;
+    ((struct collect *)ctx)->cap++;
+}
+
+static void add_model(void *ctx, const struct registry_model *m)
+{
+    struct collect *c = ctx;
+    const struct identity *i = atomic_load_explicit(&m->slot->identity, memory_order_acquire);
+    if (c->n == c->cap || c->n == NODE_STATE_MAX_MODELS)
+        return;
+    struct node_model *to = &c->list[c->n++];
+    uint8_t *sum = i && i->kind == IDENTITY_CONTENT ? arena_zalloc(c->arena, SHA256_BYTES) : NULL;
+    if (sum)
+        memcpy(sum, i->sum, SHA256_BYTES);
+    *to = (struct node_model){.name = arena_printf(c->arena, "%s", m->name),
+                              .sum = sum,
+                              .kinds = m->slot->kinds,
+                              .state = m->slot->state,
+                              .n_ctx = m->slot->n_ctx,
+                              .in_flight =
+                                  atomic_load_explicit(&m->stats.in_flight, memory_order_relaxed),
+                              .bytes = m->slot->bytes};
+    registry_speed(m, &to->prefill_ns, &to->token_ns);
+}
+
+void node_state_collect(struct node_state *s, struct arena *a, struct registry *r)
+{
+    struct collect c = {.arena = a};
+    registry_each(r, count_model, &c);
+    c.list = arena_zalloc_n(a, c.cap, sizeof(*c.list));
+    if (!c.list)
+        c.cap = 0;
+    registry_each(r, add_model, &c); /* one that was added in between is in the next state */
+    s->models = c.list;
+    s->n_models = c.n;
+}

@@ -1,0 +1,63 @@
+/* replica.h - something that answers requests: the models of this process, a worker process,
+ * another node.  Whoever holds a replica does not know which.
+ *
+ * Thread:    the owner's: a replica belongs to one owner thread.
+ * Ownership: a replica stays while its source does. */
+#ifndef SHOAL_CLUSTER_REPLICA_H
+#define SHOAL_CLUSTER_REPLICA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct flow_owner;
+struct replica;
+struct request;
+struct sink;
+
+/* Reason of a failure: the replica is gone or cannot be reached, which says nothing about the
+ * request. */
+#define REPLICA_LOST "node_lost"
+
+struct replica_ops {
+    /* Runs a request: its events come to the sink as those of flow_run, `closed` at the end.  r
+     * belongs to the caller and stays until then.  A replica that is lost fails the request with
+     * FAILURE_UNAVAILABLE and the reason REPLICA_LOST. */
+    void (*run)(struct replica *p, struct flow_owner *o, const struct request *r, struct sink *s);
+};
+
+struct replica {
+    const struct replica_ops *ops;
+    const char *name; /* of the node, for people */
+};
+
+enum replica_found {
+    REPLICA_FOUND,
+    REPLICA_LATER, /* one is known, but none can answer now: it may come back */
+    REPLICA_NONE,  /* nobody has such a model */
+};
+
+struct replica_query {
+    const struct request *request;
+    const uint8_t *version;       /* SHA-256 of the model that must answer; NULL: any */
+    struct replica *const *avoid; /* [n_avoid]: tried already */
+    size_t n_avoid;
+};
+
+/* Who knows the replicas. */
+struct replica_source;
+
+struct replica_source_ops {
+    /* The best replica for the request at this moment. */
+    enum replica_found (*find)(struct replica_source *s, const struct replica_query *q,
+                               struct replica **out);
+};
+
+struct replica_source {
+    const struct replica_source_ops *ops;
+    const struct replica *here; /* the models of this process; NULL: none */
+    /* Counted by relays, for Prometheus and tests. */
+    uint64_t n_requests, n_moved, n_retried, n_lost;
+};
+
+#endif

@@ -1,0 +1,491 @@
+/* request_pb.c - see request_pb.h. */
+#include "cluster/request_pb.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <shoal/node/v1/node.pb-c.h>
+
+#include "base/utf8.h"
+#include "host/sha256.h"
+#include "wire/pb.h"
+#include "wire/value_bytes.h"
+
+#define MAX_BYTES ((size_t)256 << 20)
+#define MAX_MESSAGES 65536u
+
+typedef Shoal__Node__V1__RunRequest pb_request;
+typedef Shoal__Node__V1__Generate pb_generate;
+typedef Shoal__Node__V1__Infer pb_infer;
+
+/* ---- writing ---- */
+
+static char *borrow(const char *s)
+{
+    return (char *)(uintptr_t)(s ? s : ""); /* only read */
+}
+
+static ProtobufCBinaryData bytes_of(const void *p, size_t n)
+{
+    return (ProtobufCBinaryData){n, (uint8_t *)(uintptr_t)p};
+}
+
+/* A list of n messages of one size and the pointers to them; NULL: out of memory. */
+static void *new_list(struct arena *a, size_t n, size_t size, void ***pointers)
+{
+    char *items = arena_zalloc_n(a, n, size);
+    *pointers = arena_zalloc_n(a, n, sizeof(void *));
+    for (size_t i = 0; items && *pointers && i < n; i++)
+        (*pointers)[i] = items + i * size;
+    return *pointers ? items : NULL;
+}
+
+static void put_messages(struct arena *a, pb_generate *m, const struct chat *c, struct buf *vars)
+{
+    const struct value map = {.kind = VALUE_MAP, .map = {c->vars, c->n_vars}};
+    Shoal__Node__V1__ChatMessage *list =
+        new_list(a, c->n_messages, sizeof(*list), (void ***)(void *)&m->messages);
+    for (uint32_t i = 0; list && i < c->n_messages; i++) {
+        shoal__node__v1__chat_message__init(&list[i]);
+        list[i].role = borrow(c->messages[i].role);
+        list[i].content = bytes_of(c->messages[i].content, c->messages[i].content_bytes);
+        if (c->messages[i].name) {
+            list[i].set_name_case = SHOAL__NODE__V1__CHAT_MESSAGE__SET_NAME_NAME;
+            list[i].name = borrow(c->messages[i].name);
+        }
+    }
+    m->n_messages = list ? c->n_messages : 0;
+    if (c->n_vars > 0) {
+        value_bytes_put(vars, &map);
+        m->vars = bytes_of(vars->data, vars->len);
+    }
+}
+
+static void put_prompts(struct arena *a, pb_generate *m, const struct request_generate *g)
+{
+    Shoal__Node__V1__Prompt *list =
+        new_list(a, g->n_prompts, sizeof(*list), (void ***)(void *)&m->prompts);
+    for (uint32_t i = 0; list && i < g->n_prompts; i++) {
+        const struct request_prompt *p = &g->prompts[i];
+        shoal__node__v1__prompt__init(&list[i]);
+        list[i].is_ids = !p->text;
+        if (p->text)
+            list[i].text = bytes_of(p->text, p->text_bytes);
+        list[i].ids = (int32_t *)(uintptr_t)p->ids;
+        list[i].n_ids = p->text ? 0 : p->n_ids;
+    }
+    m->n_prompts = list ? g->n_prompts : 0;
+}
+
+static void put_sampling(struct arena *a, pb_generate *m, const struct shoal_sampling *s)
+{
+    Shoal__Node__V1__Sampling *out = arena_zalloc(a, sizeof(*out));
+    if (!out)
+        return;
+    shoal__node__v1__sampling__init(out);
+    out->temperature = s->temperature;
+    out->top_k = s->top_k;
+    out->top_p = s->top_p;
+    out->min_p = s->min_p;
+    out->repeat_penalty = s->repeat_penalty;
+    out->repeat_last = s->repeat_last_n;
+    out->presence_penalty = s->presence_penalty;
+    out->frequency_penalty = s->frequency_penalty;
+    out->seed = s->seed;
+    out->n_logprobs = s->n_logprobs;
+    out->logprobs = s->logprobs;
+    Shoal__Node__V1__Bias *list =
+        new_list(a, s->n_bias, sizeof(*list), (void ***)(void *)&out->bias);
+    for (uint32_t i = 0; list && i < s->n_bias; i++) {
+        shoal__node__v1__bias__init(&list[i]);
+        list[i].token = s->bias[i].token;
+        list[i].value = s->bias[i].bias;
+    }
+    out->n_bias = list ? s->n_bias : 0;
+    m->sampling = out;
+}
+
+static void put_resume(struct arena *a, pb_generate *m, const struct request_generate *g)
+{
+    uint32_t n = g->resume ? request_choices(g) : 0;
+    Shoal__Node__V1__Resume *list = new_list(a, n, sizeof(*list), (void ***)(void *)&m->resume);
+    for (uint32_t i = 0; list && i < n; i++) {
+        shoal__node__v1__resume__init(&list[i]);
+        list[i].done = g->resume[i].done;
+        list[i].tokens = (int32_t *)(uintptr_t)g->resume[i].tokens;
+        list[i].n_tokens = g->resume[i].n_tokens;
+    }
+    m->n_resume = list ? n : 0;
+}
+
+static void put_generate(struct arena *a, pb_request *m, const struct request_generate *g,
+                         struct buf *vars)
+{
+    pb_generate *out = arena_zalloc(a, sizeof(*out));
+    ProtobufCBinaryData *stops = arena_zalloc_n(a, g->n_stop, sizeof(*stops));
+    if (!out || !stops)
+        return;
+    shoal__node__v1__generate__init(out);
+    if (g->chat.n_messages > 0)
+        put_messages(a, out, &g->chat, vars);
+    else
+        put_prompts(a, out, g);
+    put_sampling(a, out, &g->sampling);
+    put_resume(a, out, g);
+    for (uint32_t i = 0; i < g->n_stop; i++)
+        stops[i] = bytes_of(g->stop[i], strlen(g->stop[i]));
+    out->stop = stops;
+    out->n_stop = g->n_stop;
+    out->n = g->n;
+    out->max_tokens = g->max_tokens;
+    out->has_seed = g->has_seed;
+    out->ignore_end = g->ignore_end;
+    out->special = g->special;
+    out->echo = g->echo;
+    m->work_case = SHOAL__NODE__V1__RUN_REQUEST__WORK_GENERATE;
+    m->generate = out;
+}
+
+static void put_infer(struct arena *a, pb_request *m, const struct request_infer *q)
+{
+    pb_infer *out = arena_zalloc(a, sizeof(*out));
+    if (!out)
+        return;
+    shoal__node__v1__infer__init(out);
+    Shoal__Node__V1__Input *list =
+        new_list(a, q->n_inputs, sizeof(*list), (void ***)(void *)&out->inputs);
+    for (uint32_t i = 0; list && i < q->n_inputs; i++) {
+        const struct request_input *in = &q->inputs[i];
+        shoal__node__v1__input__init(&list[i]);
+        if (in->text)
+            list[i].text = bytes_of(in->text, in->text_bytes);
+        list[i].values = (double *)(uintptr_t)in->values;
+        list[i].n_values = in->n_values;
+    }
+    out->n_inputs = list ? q->n_inputs : 0;
+    out->kind = q->kind;
+    if (q->query) {
+        out->set_query_case = SHOAL__NODE__V1__INFER__SET_QUERY_QUERY;
+        out->query = bytes_of(q->query, strlen(q->query));
+    }
+    if (q->labels) {
+        out->set_labels_case = SHOAL__NODE__V1__INFER__SET_LABELS_LABELS;
+        out->labels = borrow(q->labels);
+    }
+    if (q->prompt) {
+        out->set_prompt_case = SHOAL__NODE__V1__INFER__SET_PROMPT_PROMPT;
+        out->prompt = borrow(q->prompt);
+    }
+    out->n_columns = q->n_columns;
+    out->dimensions = q->dimensions;
+    out->max_sentences = q->max_sentences;
+    out->max_tokens = q->max_tokens;
+    out->beams = q->beams;
+    out->raw = q->raw;
+    m->work_case = SHOAL__NODE__V1__RUN_REQUEST__WORK_INFER;
+    m->infer = out;
+}
+
+static void put_ask(struct arena *a, pb_request *m, const struct request_ask *q)
+{
+    Shoal__Node__V1__Ask *out = arena_zalloc(a, sizeof(*out));
+    if (!out)
+        return;
+    shoal__node__v1__ask__init(out);
+    out->text = borrow(q->text);
+    out->explain = q->explain;
+    out->reply = q->reply;
+    m->work_case = SHOAL__NODE__V1__RUN_REQUEST__WORK_ASK;
+    m->ask = out;
+}
+
+int request_pb_put(struct buf *out, const struct request *r, uint64_t now_ns)
+{
+    pb_request m = SHOAL__NODE__V1__RUN_REQUEST__INIT;
+    struct arena a;
+    struct buf vars;
+    arena_init(&a, MAX_BYTES);
+    buf_init(&vars, MAX_BYTES);
+    m.id = borrow(r->id);
+    m.trace = borrow(r->trace);
+    m.session = borrow(r->session);
+    m.client = borrow(r->client.name);
+    m.client_priority = r->client.priority;
+    m.priority = r->priority;
+    m.model = borrow(r->model);
+    if (r->version)
+        m.version = bytes_of(r->version, SHA256_BYTES);
+    if (r->deadline_ns) /* 1: it is over already */
+        m.budget_ns = r->deadline_ns > now_ns ? r->deadline_ns - now_ns : 1;
+    if (r->kind == REQUEST_GENERATE)
+        put_generate(&a, &m, &r->generate, &vars);
+    else if (r->kind == REQUEST_INFER)
+        put_infer(&a, &m, &r->infer);
+    else
+        put_ask(&a, &m, &r->ask);
+    int rc = a.rc < 0 ? a.rc : vars.rc < 0 ? vars.rc : pb_put(out, &m.base);
+    buf_fini(&vars);
+    arena_fini(&a);
+    return rc;
+}
+
+/* ---- reading ---- */
+
+static void *arena_alloc(void *arena, size_t n)
+{
+    return arena_zalloc(arena, n);
+}
+
+static void arena_leave(void *arena, void *p)
+{
+    (void)arena; /* freed with the request */
+    (void)p;
+}
+
+/* In the arena already; bytes that are not UTF-8 are replaced. */
+static const char *text_of(struct request *r, const char *s)
+{
+    size_t n = strlen(s);
+    return utf8_valid_prefix(s, n) == n ? s : request_copy_utf8(r, s, n, NULL);
+}
+
+static const char *bytes_text(struct request *r, const ProtobufCBinaryData *b, size_t *n)
+{
+    return request_copy_utf8(r, (const char *)b->data, b->len, n);
+}
+
+static int read_word(char *out, size_t cap, const char *s, const char *what, struct err *e)
+{
+    if (strlen(s) >= cap)
+        return err_set(e, SHOAL_EINVAL, "the %s has more than %zu bytes", what, cap - 1);
+    memcpy(out, s, strlen(s) + 1);
+    return 0;
+}
+
+static int read_messages(struct request *r, const pb_generate *m, struct err *e)
+{
+    struct chat *c = &r->generate.chat;
+    struct chat_message *list = arena_zalloc_n(&r->arena, m->n_messages, sizeof(*list));
+    struct value vars = {.kind = VALUE_MAP};
+    if (m->n_messages > MAX_MESSAGES)
+        return err_set(e, SHOAL_EINVAL, "there are more than %u messages", MAX_MESSAGES);
+    for (size_t i = 0; list && i < m->n_messages; i++) {
+        const Shoal__Node__V1__ChatMessage *from = m->messages[i];
+        list[i].role = text_of(r, from->role);
+        if (from->set_name_case == SHOAL__NODE__V1__CHAT_MESSAGE__SET_NAME_NAME)
+            list[i].name = text_of(r, from->name);
+        list[i].content = bytes_text(r, &from->content, &list[i].content_bytes);
+        r->input_bytes += list[i].content_bytes;
+    }
+    int rc = m->vars.len > 0 ? value_bytes_get(&vars, &r->arena, m->vars.data, m->vars.len) : 0;
+    if (rc < 0 || vars.kind != VALUE_MAP)
+        return err_set(e, rc < 0 ? rc : SHOAL_EFORMAT, "the variables of the template are damaged");
+    c->messages = list;
+    c->n_messages = (uint32_t)m->n_messages;
+    c->vars = vars.map.members;
+    c->n_vars = (uint32_t)vars.map.n;
+    r->generate.n_prompts = 1;
+    return 0;
+}
+
+static int read_prompts(struct request *r, const pb_generate *m, struct err *e)
+{
+    struct request_prompt *list = arena_zalloc_n(&r->arena, m->n_prompts, sizeof(*list));
+    if (m->n_prompts == 0 || m->n_prompts > REQUEST_MAX_PROMPTS)
+        return err_set(e, SHOAL_EINVAL, "there are %zu prompts, allowed are 1 to %u", m->n_prompts,
+                       REQUEST_MAX_PROMPTS);
+    for (size_t i = 0; list && i < m->n_prompts; i++) {
+        const Shoal__Node__V1__Prompt *from = m->prompts[i];
+        if (from->is_ids) {
+            list[i].ids = from->ids;
+            list[i].n_ids = from->n_ids;
+            r->input_bytes += 4 * from->n_ids;
+        } else {
+            list[i].text = bytes_text(r, &from->text, &list[i].text_bytes);
+            r->input_bytes += list[i].text_bytes;
+        }
+    }
+    r->generate.prompts = list;
+    r->generate.n_prompts = (uint32_t)m->n_prompts;
+    return 0;
+}
+
+static int read_sampling(struct request *r, const pb_generate *m, struct err *e)
+{
+    static const Shoal__Node__V1__Sampling none = SHOAL__NODE__V1__SAMPLING__INIT;
+    const Shoal__Node__V1__Sampling *s = m->sampling ? m->sampling : &none;
+    struct shoal_bias *bias = arena_zalloc_n(&r->arena, s->n_bias, sizeof(*bias));
+    if (s->n_bias > REQUEST_MAX_BIAS)
+        return err_set(e, SHOAL_EINVAL, "there are biases for more than %u tokens",
+                       REQUEST_MAX_BIAS);
+    for (size_t i = 0; bias && i < s->n_bias; i++)
+        bias[i] = (struct shoal_bias){s->bias[i]->token, s->bias[i]->value};
+    /* the engine checks the values: sampler_check */
+    r->generate.sampling = (struct shoal_sampling){.temperature = s->temperature,
+                                                   .top_k = s->top_k,
+                                                   .top_p = s->top_p,
+                                                   .min_p = s->min_p,
+                                                   .repeat_penalty = s->repeat_penalty,
+                                                   .repeat_last_n = s->repeat_last,
+                                                   .presence_penalty = s->presence_penalty,
+                                                   .frequency_penalty = s->frequency_penalty,
+                                                   .seed = s->seed,
+                                                   .bias = bias,
+                                                   .n_bias = (uint32_t)s->n_bias,
+                                                   .n_logprobs = s->n_logprobs,
+                                                   .logprobs = s->logprobs};
+    return 0;
+}
+
+static int read_stops(struct request *r, const pb_generate *m, struct err *e)
+{
+    const char **list = arena_zalloc_n(&r->arena, m->n_stop, sizeof(*list));
+    if (m->n_stop > REQUEST_MAX_STOPS)
+        return err_set(e, SHOAL_EINVAL, "there are more than %u stop texts", REQUEST_MAX_STOPS);
+    for (size_t i = 0; list && i < m->n_stop; i++)
+        list[i] = bytes_text(r, &m->stop[i], NULL);
+    r->generate.stop = list;
+    r->generate.n_stop = (uint32_t)m->n_stop;
+    return 0;
+}
+
+static int read_resume(struct request *r, const pb_generate *m, struct err *e)
+{
+    uint32_t n = request_choices(&r->generate);
+    struct request_resume *list = arena_zalloc_n(&r->arena, m->n_resume, sizeof(*list));
+    if (m->n_resume == 0)
+        return 0;
+    if (m->n_resume != n)
+        return err_set(e, SHOAL_EINVAL, "%zu of %u choices are resumed", m->n_resume, n);
+    bool all = true;
+    for (size_t i = 0; list && i < n; i++) {
+        list[i] = (struct request_resume){m->resume[i]->done, m->resume[i]->tokens,
+                                          (uint32_t)m->resume[i]->n_tokens};
+        all &= list[i].done;
+    }
+    r->generate.resume = list;
+    return all ? err_set(e, SHOAL_EINVAL, "all choices are complete") : 0;
+}
+
+static int read_generate(struct request *r, const pb_generate *m, struct err *e)
+{
+    struct request_generate *g = &r->generate;
+    r->kind = REQUEST_GENERATE;
+    g->n = m->n;
+    g->max_tokens = m->max_tokens;
+    g->has_seed = m->has_seed;
+    g->seeded = true; /* by the sender, so that another replica can go on */
+    g->ignore_end = m->ignore_end;
+    g->special = m->special;
+    g->echo = m->echo;
+    int rc = m->n_messages > 0 ? read_messages(r, m, e) : read_prompts(r, m, e);
+    if (rc == 0 && (g->n == 0 || g->n > REQUEST_MAX_CHOICES / g->n_prompts))
+        rc = err_set(e, SHOAL_EINVAL, "there are %u answers to each of %u prompts, allowed are %u",
+                     g->n, g->n_prompts, REQUEST_MAX_CHOICES);
+    if (rc == 0)
+        rc = read_sampling(r, m, e);
+    if (rc == 0)
+        rc = read_stops(r, m, e);
+    if (rc == 0)
+        rc = read_resume(r, m, e);
+    return rc;
+}
+
+static int read_inputs(struct request *r, const pb_infer *m, struct err *e)
+{
+    struct request_input *list = arena_zalloc_n(&r->arena, m->n_inputs, sizeof(*list));
+    if (m->n_inputs == 0 || m->n_inputs > REQUEST_MAX_INPUTS)
+        return err_set(e, SHOAL_EINVAL, "there are %zu inputs, allowed are 1 to %u", m->n_inputs,
+                       REQUEST_MAX_INPUTS);
+    for (size_t i = 0; list && i < m->n_inputs; i++) {
+        const Shoal__Node__V1__Input *from = m->inputs[i];
+        if (m->kind == SHOAL_KIND_SCORE) {
+            list[i].values = from->values;
+            list[i].n_values = (uint32_t)from->n_values;
+            r->input_bytes += 8 * from->n_values;
+        } else {
+            list[i].text = bytes_text(r, &from->text, &list[i].text_bytes);
+            r->input_bytes += list[i].text_bytes;
+        }
+    }
+    r->infer.inputs = list;
+    r->infer.n_inputs = (uint32_t)m->n_inputs;
+    return 0;
+}
+
+static int read_infer(struct request *r, const pb_infer *m, struct err *e)
+{
+    struct request_infer *q = &r->infer;
+    r->kind = REQUEST_INFER;
+    if (m->kind < SHOAL_KIND_CLASSIFY || m->kind > SHOAL_KIND_SCORE || (m->kind & (m->kind - 1)))
+        return err_set(e, SHOAL_EINVAL, "%u is not a kind of inference", m->kind);
+    q->kind = (enum shoal_kind)m->kind;
+    if (m->set_query_case == SHOAL__NODE__V1__INFER__SET_QUERY_QUERY)
+        q->query = bytes_text(r, &m->query, NULL);
+    else if (q->kind == SHOAL_KIND_RERANK)
+        return err_set(e, SHOAL_EINVAL, "there is no query to rank by");
+    if (m->set_labels_case == SHOAL__NODE__V1__INFER__SET_LABELS_LABELS)
+        q->labels = text_of(r, m->labels);
+    if (m->set_prompt_case == SHOAL__NODE__V1__INFER__SET_PROMPT_PROMPT)
+        q->prompt = text_of(r, m->prompt);
+    q->n_columns = m->n_columns;
+    q->dimensions = m->dimensions;
+    q->max_sentences = m->max_sentences;
+    q->max_tokens = m->max_tokens;
+    q->beams = m->beams;
+    q->raw = m->raw;
+    return read_inputs(r, m, e);
+}
+
+static int read_who(struct request *r, const pb_request *m, uint64_t now_ns, struct err *e)
+{
+    int rc = read_word(r->id, sizeof(r->id), m->id, "id", e);
+    if (rc == 0)
+        rc = read_word(r->trace, sizeof(r->trace), m->trace, "trace", e);
+    if (rc == 0)
+        rc = read_word(r->session, sizeof(r->session), m->session, "session", e);
+    if (rc == 0)
+        rc = read_word(r->client.name, sizeof(r->client.name), m->client, "client", e);
+    if (rc == 0 && m->version.len > 0 && m->version.len != SHA256_BYTES)
+        rc = err_set(e, SHOAL_EINVAL, "the version has %zu bytes instead of %u", m->version.len,
+                     SHA256_BYTES);
+    r->client.priority = m->client_priority;
+    r->priority = m->priority;
+    r->model = m->model[0] ? text_of(r, m->model) : NULL;
+    r->version = m->version.len == SHA256_BYTES ? m->version.data : NULL;
+    r->received_ns = now_ns;
+    if (m->budget_ns > 0)
+        r->deadline_ns = m->budget_ns < UINT64_MAX - now_ns ? now_ns + m->budget_ns : UINT64_MAX;
+    return rc;
+}
+
+int request_pb_read(struct request *r, const uint8_t *p, size_t n, uint64_t now_ns, struct err *e)
+{
+    ProtobufCAllocator heap = {arena_alloc, arena_leave, &r->arena};
+    const pb_request *m = shoal__node__v1__run_request__unpack(&heap, n, p);
+    if (!m)
+        return err_set(e, request_rc(r) < 0 ? request_rc(r) : SHOAL_EFORMAT,
+                       "the request is damaged, or too large");
+    int rc = read_who(r, m, now_ns, e);
+    if (rc < 0)
+        return rc;
+    switch (m->work_case) {
+    case SHOAL__NODE__V1__RUN_REQUEST__WORK_GENERATE:
+        rc = read_generate(r, m->generate, e);
+        break;
+    case SHOAL__NODE__V1__RUN_REQUEST__WORK_INFER:
+        rc = read_infer(r, m->infer, e);
+        break;
+    case SHOAL__NODE__V1__RUN_REQUEST__WORK_ASK:
+        r->kind = REQUEST_ASK;
+        r->ask = (struct request_ask){
+            .text = text_of(r, m->ask->text), .explain = m->ask->explain, .reply = m->ask->reply};
+        r->input_bytes = strlen(r->ask.text);
+        break;
+    default:
+        rc = err_set(e, SHOAL_EINVAL, "the request says nothing that is to be done");
+    }
+    if (rc == 0 && request_rc(r) < 0)
+        rc = err_set(e, request_rc(r), "out of memory for the request");
+    return rc;
+}

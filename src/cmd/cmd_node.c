@@ -1,0 +1,61 @@
+/* cmd_node.c - shoal node: runs models for the gateways of a shoal. */
+#include "cmd/serving.h"
+
+static const struct opts_def defs[] = {
+    {"config", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "YAML file; see docs/CLUSTER.md"},
+    {"listen", 0, OPTS_LIST, "ADDRESS", NULL, 0, 0,
+     "where gateways reach it: HOST:PORT or unix:PATH, default 0.0.0.0:7600; may be repeated"},
+    {"model", 'm', OPTS_LIST, "NAME=PATH", NULL, 0, 0,
+     "model to run; may be repeated; default: the models included with Shoal"},
+    {"http", 0, OPTS_LIST, "ADDRESS", NULL, 0, 0,
+     "also serve clients and metrics on this address; may be repeated"},
+    {"threads", 0, OPTS_UINT, "N", NULL, 1, 64,
+     "number of event loops; default: depends on the cores"},
+    {"memory", 0, OPTS_UINT, "MIB", NULL, 1, 1e9, "memory limit for all models together, in MiB"},
+    {"check", 0, OPTS_FLAG, NULL, NULL, 0, 0, "check the configuration, report errors, and exit"},
+};
+
+static const struct opts_page page = {
+    .command = "node",
+    .arguments = "",
+    .summary = "Runs models for the gateways of a shoal.",
+    .details = "Gateways (shoal gateway --node ADDRESS) send requests here.  Both sides show a "
+               "certificate\nof the shoal's own CA (shoal ca).  SIGTERM drains: gateways move new "
+               "requests away at once,\nand running ones end here.",
+    .groups = {OPTS_GROUP("Node", defs), {"Member", serving_member_defs, SERVING_N_MEMBER_DEFS}},
+    .examples = "  shoal node --cert hub1.pem --key hub1.key --ca ca.pem\n"
+                "  shoal node --listen unix:/run/shoal/node.sock -m story=stories15M.gguf\n",
+};
+
+static int configure(struct gw_config **out, const struct opts *o, struct err *e)
+{
+    static const char *const everywhere[] = {"0.0.0.0:7600"};
+    const char *const *list;
+    int rc = serving_begin(out, o, e);
+    struct gw_config *c = *out;
+    size_t n = rc == 0 ? opts_list(o, "listen", &list) : 0;
+    if (rc == 0 && n > 0) {
+        yaml_in_strs_fini(&c->cluster.listen);
+        rc = serving_add(&c->cluster.listen, list, n, e);
+    } else if (rc == 0 && c->cluster.listen.n == 0) {
+        rc = serving_add(&c->cluster.listen, everywhere, 1, e);
+    }
+    n = rc == 0 ? opts_list(o, "http", &list) : 0;
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = config_add_listen(c, list[i], e);
+    if (rc == 0)
+        rc = serving_models(c, o, e);
+    if (rc == 0)
+        rc = serving_member(c, o, e);
+    if (rc == 0 && opts_given(o, "threads"))
+        c->threads = opts_u32(o, "threads");
+    if (rc == 0 && opts_given(o, "memory"))
+        c->memory_bytes = (size_t)opts_uint(o, "memory") << 20;
+    return rc;
+}
+
+int cmd_node(int argc, const char *const *argv)
+{
+    static const struct serving serving = {&page, configure};
+    return serving_main(&serving, argc, argv);
+}

@@ -1,0 +1,212 @@
+/* serving.c - see serving.h. */
+#include "cmd/serving.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "gateway/gateway.h"
+
+const struct opts_def serving_member_defs[] = {
+    {"name", 0, OPTS_TEXT, "NAME", NULL, 0, 0, "name of this member; default: the host's name"},
+    {"zone", 0, OPTS_TEXT, "ZONE", NULL, 0, 0,
+     "where it stands, such as a building; for placement"},
+    {"cert", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "certificate of this member (PEM)"},
+    {"key", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "its private key (PEM)"},
+    {"ca", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "certificate of the shoal's CA (PEM)"},
+    {"crl", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "revoked certificates (PEM)"},
+    {"insecure", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "without certificates: for tests on one machine only"},
+};
+_Static_assert(sizeof(serving_member_defs) / sizeof(serving_member_defs[0]) ==
+                   SERVING_N_MEMBER_DEFS,
+               "the header says how many there are");
+
+/* ---- options to a configuration ---- */
+
+int serving_begin(struct gw_config **out, const struct opts *o, struct err *e)
+{
+    int rc = config_create(out, e);
+    if (rc == 0 && opts_text(o, "config"))
+        rc = config_load(*out, opts_text(o, "config"), e);
+    return rc;
+}
+
+int serving_listen(struct gw_config *c, const struct opts *o, const char *fallback, struct err *e)
+{
+    const char *const *list;
+    size_t n = opts_list(o, "listen", &list);
+    int rc = 0;
+    if (n > 0)
+        config_clear_listen(c);
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = config_add_listen(c, list[i], e);
+    if (rc == 0 && c->n_listen == 0)
+        rc = config_add_listen(c, fallback, e);
+    return rc;
+}
+
+int serving_models(struct gw_config *c, const struct opts *o, struct err *e)
+{
+    const char *const *list;
+    size_t n = opts_list(o, "model", &list);
+    int rc = 0;
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = config_add_model_arg(c, list[i], e);
+    if (rc == 0 && c->n_models == 0) {
+        rc = config_add_pack(c, NULL, e);
+        if (rc == SHOAL_ENOTFOUND)
+            rc = err_set(e, rc,
+                         "no models: use -m NAME=PATH, or set SHOAL_MODELS to a folder "
+                         "with a models.json");
+    }
+    return rc;
+}
+
+static int set_text(char **to, const char *text, struct err *e)
+{
+    if (!text)
+        return 0;
+    char *copy = mem_strdup(text);
+    if (!copy)
+        return err_set(e, SHOAL_ENOMEM, "configuration");
+    mem_free(*to);
+    *to = copy;
+    return 0;
+}
+
+int serving_member(struct gw_config *c, const struct opts *o, struct err *e)
+{
+    struct config_cluster *k = &c->cluster;
+    char host[65] = "";
+    int rc = set_text(&k->name, opts_text(o, "name"), e);
+    if (rc == 0 && !k->name && gethostname(host, sizeof(host) - 1) == 0)
+        rc = set_text(&k->name, host, e);
+    if (rc == 0)
+        rc = set_text(&k->zone, opts_text(o, "zone"), e);
+    if (rc == 0)
+        rc = set_text(&k->cert, opts_text(o, "cert"), e);
+    if (rc == 0)
+        rc = set_text(&k->key, opts_text(o, "key"), e);
+    if (rc == 0)
+        rc = set_text(&k->ca, opts_text(o, "ca"), e);
+    if (rc == 0)
+        rc = set_text(&k->crl, opts_text(o, "crl"), e);
+    if (opts_flag(o, "insecure"))
+        k->insecure = true;
+    return rc;
+}
+
+int serving_add(struct yaml_in_strs *list, const char *const *from, size_t n, struct err *e)
+{
+    if (n == 0)
+        return 0;
+    if (list->n + n > YAML_IN_MAX_STRS)
+        return err_set(e, SHOAL_ELIMIT, "more than %u addresses", YAML_IN_MAX_STRS);
+    char **v = mem_realloc(list->v, (list->n + n) * sizeof(*v));
+    if (!v)
+        return err_set(e, SHOAL_ENOMEM, "configuration");
+    list->v = v;
+    for (size_t i = 0; i < n; i++) {
+        v[list->n] = mem_strdup(from[i]);
+        if (!v[list->n])
+            return err_set(e, SHOAL_ENOMEM, "configuration");
+        list->n++;
+    }
+    return 0;
+}
+
+/* ---- running ---- */
+
+static void say_hello(struct gateway *g, const struct gw_config *c)
+{
+    const char *url = gateway_address(g, 0);
+    for (size_t i = 0; gateway_address(g, i); i++)
+        printf("listening on %s\n", gateway_address(g, i));
+    for (size_t i = 0; gateway_node_address(g, i); i++)
+        printf("listening for other members on %s\n", gateway_node_address(g, i));
+    if (c->cluster.nodes.n > 0) {
+        printf("nodes:");
+        for (uint32_t i = 0; i < c->cluster.nodes.n; i++)
+            printf(" %s", c->cluster.nodes.v[i]);
+        printf("\n");
+    }
+    if (c->n_models > 0) {
+        printf("models:");
+        for (uint32_t i = 0; i < c->n_models; i++)
+            printf(" %s", c->models[i].name);
+        printf("\n");
+    }
+    if (url && strncmp(url, "http", 4) == 0)
+        printf("open %s in a browser, or: curl %s/v1/models\n", url, url);
+    fflush(stdout);
+}
+
+static void reload(const struct serving *s, struct gateway *g, struct gw_config **current,
+                   const struct opts *o)
+{
+    struct gw_config *next = NULL;
+    struct err e = {0};
+    int rc = s->configure(&next, o, &e);
+    if (rc == 0)
+        rc = gateway_reload(g, next, &e);
+    if (rc < 0) {
+        log_error("serve", "keeping the old configuration: %s", e.msg);
+        config_unref(next);
+        return;
+    }
+    config_unref(*current);
+    *current = next;
+    log_info("serve", "configuration reloaded");
+}
+
+static int serve(const struct serving *s, struct gw_config **c, const struct opts *o)
+{
+    struct gateway *g = NULL;
+    struct err e = {0};
+    sigset_t set;
+    /* Threads inherit the mask, so that only this thread receives signals. */
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    mem_map_large();
+    if (gateway_start(&g, *c, &e) < 0)
+        return cmd_fail(s->page, "%s", e.msg);
+    say_hello(g, *c);
+    int sig = 0;
+    while (sigwait(&set, &sig) == 0 && sig == SIGHUP)
+        reload(s, g, c, o);
+    log_info("serve", "stopping");
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* a second Ctrl-C exits at once */
+    signal(SIGHUP, SIG_IGN);
+    gateway_drain(g);
+    gateway_destroy(g);
+    return CMD_OK;
+}
+
+int serving_main(const struct serving *s, int argc, const char *const *argv)
+{
+    struct opts o;
+    struct err e = {0};
+    struct gw_config *c = NULL;
+    int code;
+    if (!cmd_begin(&o, s->page, argc, argv, &code))
+        return code;
+    if (s->configure(&c, &o, &e) < 0 || config_check_cluster(c, &e) < 0 ||
+        (opts_flag(&o, "check") && gateway_check(c, &e) < 0))
+        code = cmd_fail(s->page, "%s", e.msg);
+    else if (opts_flag(&o, "check"))
+        code = printf("the configuration is valid: %u models\n", c->n_models) < 0 ? CMD_FAILED
+                                                                                  : CMD_OK;
+    else
+        code = serve(s, &c, &o);
+    config_unref(c);
+    opts_fini(&o);
+    return code;
+}

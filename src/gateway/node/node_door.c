@@ -1,0 +1,43 @@
+/* node_door.c - see node_door.h. */
+#include "gateway/node/node_door.h"
+
+#include <string.h>
+
+#include "gateway/call.h"
+#include "gateway/grpc/grpc_call.h"
+#include "gateway/grpc/health.h"
+#include "gateway/node/node_run.h"
+#include "gateway/node/node_watch.h"
+
+static const struct route methods[] = {
+    {.method = "POST", .path = "/shoal.node.v1.Node/Run", .handle = node_run},
+    {.method = "POST", .path = "/shoal.node.v1.Node/Watch", .handle = node_watch},
+    {.method = "POST", .path = "/grpc.health.v1.Health/Check", .handle = health_handle}};
+#define N_METHODS (sizeof(methods) / sizeof(methods[0]))
+
+static void pass(struct call *c)
+{
+    const struct http_req *r = c->req;
+    for (size_t i = 0; i < N_METHODS && !c->route; i++)
+        if (strcmp(methods[i].path, r->path) == 0)
+            c->route = &methods[i];
+    if (!grpc_call_has_type(r))
+        call_fail(c, 415, NULL, NULL, NULL,
+                  "this address is for the nodes of a shoal; clients use the gateway's");
+    else if (strcmp(r->protocol, "h2") != 0)
+        call_fail(c, 426, NULL, NULL, NULL, "nodes speak HTTP/2");
+    else if (!c->route)
+        grpc_call_fail_plain(c, GRPC_UNIMPLEMENTED, "UNKNOWN_METHOD", "there is no such method");
+    else
+        c->route->handle(c);
+}
+
+void node_door_handle(void *gw_loop, struct http_req *r)
+{
+    struct call *c = call_create(gw_loop, r);
+    if (!c)
+        return;
+    call_hold(c); /* while the handler runs */
+    pass(c);
+    call_release(c);
+}

@@ -1,0 +1,157 @@
+/* node_run.c - see node_run.h. */
+#include "gateway/node/node_run.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "cluster/event_pb.h"
+#include "cluster/request_pb.h"
+#include "flow/run.h"
+#include "gateway/call.h"
+#include "gateway/grpc/grpc_call.h"
+#include "net/grpc_frame.h"
+
+#define MAX_MESSAGE_BYTES ((size_t)64 << 20)
+
+/* Turns events into messages: those that come together are one. */
+struct answer {
+    struct sink sink;
+    struct call *call; /* held */
+    struct buf events;
+};
+
+static struct answer *answer_of(struct sink *s)
+{
+    return (struct answer *)(void *)s; /* its first member */
+}
+
+/* False: out of memory, and the call has failed. */
+static bool send(struct answer *a)
+{
+    char head[GRPC_HEAD_BYTES];
+    struct call *c = a->call;
+    if (!c->req || a->events.len == 0)
+        return c->req != NULL;
+    if (a->events.rc < 0) {
+        grpc_call_fail_plain(c, GRPC_UNAVAILABLE, NULL, "out of memory");
+        return false;
+    }
+    grpc_call_begin(c);
+    grpc_frame_head(head, a->events.len, false);
+    call_write(c, head, sizeof(head));
+    call_write(c, a->events.data, a->events.len);
+    buf_clear(&a->events);
+    return true;
+}
+
+static void finish(struct answer *a)
+{
+    if (send(a))
+        grpc_call_finish(a->call);
+}
+
+static void on_start(struct sink *s, const struct sink_start *e)
+{
+    event_pb_put_start(&answer_of(s)->events, e);
+}
+
+static void on_plan(struct sink *s, const struct sink_plan *e)
+{
+    event_pb_put_plan(&answer_of(s)->events, e);
+}
+
+static void on_token(struct sink *s, const struct sink_token *e)
+{
+    event_pb_put_token(&answer_of(s)->events, e);
+}
+
+static void on_result(struct sink *s, const struct sink_result *e)
+{
+    struct answer *a = answer_of(s);
+    event_pb_put_result(&a->events, e);
+    if (e->last)
+        finish(a);
+}
+
+static void on_done(struct sink *s, const struct sink_done *e)
+{
+    struct answer *a = answer_of(s);
+    event_pb_put_done(&a->events, e);
+    if (e->last)
+        finish(a);
+}
+
+static void on_fail(struct sink *s, const struct failure *f)
+{
+    struct answer *a = answer_of(s);
+    event_pb_put_failure(&a->events, f);
+    finish(a);
+}
+
+static void on_closed(struct sink *s)
+{
+    struct answer *a = answer_of(s);
+    struct call *c = a->call;
+    buf_fini(&a->events);
+    call_unset_sink(c);
+}
+
+static void on_flush(struct sink *s)
+{
+    if (!send(answer_of(s)))
+        flow_cancel(s);
+}
+
+static bool on_full(struct sink *s)
+{
+    return call_full(answer_of(s)->call);
+}
+
+static void fail_read(struct call *c, int rc, const char *msg)
+{
+    grpc_call_fail_plain(c, rc == SHOAL_ENOMEM ? GRPC_UNAVAILABLE : GRPC_INVALID_ARGUMENT,
+                         "INVALID_MESSAGE", msg);
+}
+
+void node_run(struct call *c)
+{
+    static const struct sink_ops ops = {.start = on_start,
+                                        .plan = on_plan,
+                                        .token = on_token,
+                                        .result = on_result,
+                                        .done = on_done,
+                                        .fail = on_fail,
+                                        .closed = on_closed,
+                                        .flush = on_flush,
+                                        .full = on_full};
+    struct flow_owner *o = &c->gl->flow;
+    struct grpc_frame f;
+    struct buf plain;
+    struct err e = {0};
+    if (atomic_load(&c->gl->gw->draining)) {
+        grpc_call_fail_plain(c, GRPC_UNAVAILABLE, "DRAINING", "this node is draining");
+        return;
+    }
+    buf_init(&plain, MAX_MESSAGE_BYTES);
+    if (!grpc_call_read_whole(c, &f, &plain)) {
+        buf_fini(&plain);
+        return;
+    }
+    struct request *r = flow_take_request(o);
+    int rc = r ? request_pb_read(r, f.p, f.n, clock_ns(), &e)
+               : err_set(&e, SHOAL_ENOMEM, "out of memory");
+    buf_fini(&plain);
+    struct answer *a = rc == 0 ? arena_zalloc(&r->arena, sizeof(*a)) : NULL;
+    if (!a) {
+        fail_read(c, rc < 0 ? rc : SHOAL_ENOMEM, rc < 0 ? e.msg : "out of memory");
+        if (r)
+            flow_give_request(o, r);
+        return;
+    }
+    a->sink.ops = &ops;
+    a->call = c;
+    buf_init(&a->events, MAX_MESSAGE_BYTES);
+    memcpy(c->id, r->id, sizeof(c->id));
+    call_set_sink(c, &a->sink);
+    flow_run_here(o, r, &a->sink);
+}

@@ -1,0 +1,23 @@
+/* value_bytes.h - a tree of values (base/value.h) as bytes: the same on every machine.
+ *
+ * Every value stands behind its kind, every text and list behind its length, all little-endian.
+ *
+ * Thread:    no state.
+ * Ownership: what get builds lives in the arena.
+ * Failure:   put: sticky in the buffer.  get: SHOAL_EFORMAT, SHOAL_ELIMIT (too deep), or the
+ *            arena's rc. */
+#ifndef SHOAL_WIRE_VALUE_BYTES_H
+#define SHOAL_WIRE_VALUE_BYTES_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/value.h"
+
+#define VALUE_BYTES_MAX_DEPTH 64u
+
+void value_bytes_put(struct buf *b, const struct value *v);
+/* The n bytes must be one value, wholly.  Texts are given a NUL; they are not checked for UTF-8. */
+SHOAL_MUST_CHECK int value_bytes_get(struct value *out, struct arena *a, const uint8_t *p,
+                                     size_t n);
+
+#endif

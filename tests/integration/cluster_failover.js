@@ -1,0 +1,136 @@
+#!/usr/bin/env node
+// A stream survives the node under it: nodes are killed, stopped and drained in the middle of answers, and every answer is
+// the one of an undisturbed run.  Specialists and commands too.
+// Usage: cluster_failover.js SHOAL
+'use strict';
+const path = require('path');
+const t = require('./serve.js');
+const c = require('./cluster_site.js');
+
+const shoal = path.resolve(process.argv[2]);
+const prompts = ['ask: what is the weather', 'the kitchen lights are', 'set the heating to', 'the garage door is open and'];
+const body = (i, more) => ({ model: 'reply', prompt: prompts[i % prompts.length], max_tokens: 200, ignore_eos: true,
+    ...(i % 2 ? { temperature: 0.9, seed: 100 + i } : { temperature: 0 }), ...more });
+
+// Streams until one was hit in the middle at a node that can be told by name: hit(node) disturbs it, heal(node) brings it
+// back.  A node may be done before it is hit; then the stream did not move, and the next one is tried.
+async function disturbed(site, i, want, hit, heal) {
+    for (let tries = 0; tries < 50; tries++) {
+        const before = await t.metric(site.gateway, 'shoal_moved_total');
+        let victim = null;
+        const got = await c.stream(site.gateway.url, body(i), (g) => {
+            if (!victim && g.n >= 2) {
+                victim = site.nodes.find((n) => n.name === g.node);
+                hit(victim);
+            }
+        });
+        t.same(got.error, null, `stream ${i}: error`);
+        t.same(got.text, want.text, `stream ${i}: text`);
+        t.same(got.finish, want.finish, `stream ${i}: finish`);
+        t.same(got.usage?.completion_tokens, want.usage.completion_tokens, `stream ${i}: tokens`);
+        t.same(got.usage?.prompt_tokens, want.usage.prompt_tokens, `stream ${i}: prompt tokens`);
+        await heal(victim);
+        await c.all_ready(site, 3);
+        if (await t.metric(site.gateway, 'shoal_moved_total') > before)
+            return { victim, gap: Math.max(...got.gaps.slice(1)) };
+    }
+    throw new Error('no stream was hit in the middle');
+}
+
+async function restart(node) {
+    await node.ended;
+    await node.start();
+}
+
+let site;
+(async () => {
+    site = await c.open(shoal, {});
+    const want = [];
+    for (let i = 0; i < 4; i++)
+        want.push(await c.stream(site.gateway.url, body(i)));
+    t.check(want.every((w) => w.n > 50 && !w.error), 'undisturbed streams');
+    t.check(want.every((w) => /^node[123]$/.test(w.node)), `x-shoal-node: ${want[0].node}`);
+    const models = (await (await fetch(`${site.gateway.url}/v1/models`)).json()).data.map((m) => m.id);
+    t.check(models.includes('reply') && models.includes('intent'), `models of the nodes: ${models}`);
+
+    // killed in the middle: the text goes on elsewhere
+    for (let i = 0; i < 4; i++) {
+        const { victim, gap } = await disturbed(site, i, want[i], (n) => n.signal('SIGKILL'), restart);
+        console.log(`killed ${victim.name}: the longest pause was ${gap.toFixed(0)} ms`);
+    }
+    // stopped: silent, but the connection stays
+    for (let i = 0; i < 2; i++) {
+        const { victim, gap } = await disturbed(site, i, want[i], (n) => n.signal('SIGSTOP'), (n) => n.signal('SIGCONT'));
+        console.log(`stopped ${victim.name}: the longest pause was ${gap.toFixed(0)} ms`);
+    }
+    // drained: what runs ends there, what comes goes elsewhere, and the node ends by itself
+    let drained = null;
+    const whole = await c.stream(site.gateway.url, body(3), (g) => {
+        drained ??= site.nodes.find((n) => n.name === g.node);
+        if (g.n === 2)
+            drained.signal('SIGTERM');
+    });
+    t.same(whole.text, want[3].text, 'the answer of a node that drains');
+    const how = await drained.ended;
+    t.check(how.code === 0, `a drained node ends with ${JSON.stringify(how)}: ${drained.log.slice(-4000)}`);
+    await drained.start();
+    await c.all_ready(site, 3);
+
+    // specialists and commands under kills: nobody sees one
+    const plain = JSON.stringify((await (await fetch(`${site.gateway.url}/v1/classify`, { method: 'POST',
+        body: JSON.stringify({ model: 'intent', input: ['turn off the lights', 'what time is it'] }) })).json()).data);
+    const process_body = JSON.stringify({ text: 'turn off the kitchen lights and set the heating to 19 degrees' });
+    const reply = await (await fetch(`${site.gateway.url}/v1/process`, { method: 'POST', body: process_body })).json();
+    t.check(reply.actions?.length === 2 && reply.reply, `a command: ${JSON.stringify(reply)}`);
+    let on = true, n = 0;
+    const work = async () => {
+        while (on) {
+            const r = await fetch(`${site.gateway.url}/v1/classify`, { method: 'POST',
+                body: JSON.stringify({ model: 'intent', input: ['turn off the lights', 'what time is it'] }) });
+            const got = await r.json();
+            t.same(r.status, 200, `classify: ${JSON.stringify(got)}`);
+            t.same(JSON.stringify(got.data), plain, 'classify');
+            const p = await fetch(`${site.gateway.url}/v1/process`, { method: 'POST', body: process_body });
+            const said = await p.json();
+            t.same(p.status, 200, `process: ${JSON.stringify(said)}`);
+            t.same(said.reply, reply.reply, 'the reply');
+            n++;
+        }
+    };
+    const workers = Array.from({ length: 4 }, work);
+    for (let i = 0; i < 6; i++) {
+        const node = site.nodes[i % 3];
+        await t.sleep(100);
+        await node.end('SIGKILL');
+        await node.start();
+        await c.all_ready(site, 3);
+    }
+    on = false;
+    await Promise.all(workers);
+    t.check(n > 3, `only ${n} rounds`);
+    t.same(await t.metric(site.gateway, 'shoal_lost_total'), 0, 'lost');
+
+    // a model that nobody has; and nobody at all
+    const none = await fetch(`${site.gateway.url}/v1/completions`, { method: 'POST',
+        body: JSON.stringify({ model: 'nope', prompt: 'a' }) });
+    t.same(none.status, 404, 'unknown model');
+    t.same((await none.json()).error.code, 'model_not_found', 'unknown model');
+    for (const node of site.nodes)
+        await node.end('SIGKILL');
+    t.same((await fetch(`${site.gateway.url}/readyz`)).status, 503, 'not ready without nodes');
+    const late = await fetch(`${site.gateway.url}/v1/completions`, { method: 'POST', headers: { 'x-latency-budget-ms': '300' },
+        body: JSON.stringify(body(0)) });
+    t.same(late.status, 504, 'no node within the deadline');
+    await site.nodes[0].start();
+    const back = await (await fetch(`${site.gateway.url}/v1/completions`, { method: 'POST', body: JSON.stringify(body(0)) }))
+        .json();
+    t.same(back.choices?.[0].text, want[0].text, 'a request waits for a node that comes back');
+    t.same((await site.gateway.end('SIGTERM')).code, 0, 'the gateway ends');
+    await c.close(site);
+    t.finish();
+})().catch((e) => {
+    console.log(e);
+    if (site)
+        console.log(site.gateway?.log.split('\n').slice(-60).join('\n'));
+    process.exit(1);
+});

@@ -1,0 +1,135 @@
+// cluster_site.js - for tests with several members: starts nodes and gateways as processes of their own, kills, stops and
+// starts them again, and reads streams.
+'use strict';
+const { spawn } = require('child_process');
+const http = require('http');
+const path = require('path');
+const t = require('./serve.js');
+
+const members = new Set();
+process.on('exit', () => members.forEach((m) => m.child.kill('SIGKILL')));
+
+// A member that is a process: `shoal node` or `shoal gateway`.  args: what comes behind the command.
+class Member {
+    constructor(shoal, command, name, args) {
+        Object.assign(this, { shoal, command, name, args, log: '', n_starts: 0 });
+    }
+
+    async start() {
+        this.child = spawn(this.shoal, [this.command, ...this.args, '--name', this.name, '--log-level', 'info'], {
+            stdio: ['ignore', 'pipe', 'pipe'],
+            env: { ...process.env, SHOAL_CACHE_DIR: path.join(t.tmp, 'cache') },
+        });
+        members.add(this);
+        this.n_starts++;
+        this.out = '';
+        const child = this.child;
+        child.stderr.on('data', (d) => { this.log += d; });
+        this.ended = new Promise((done) => child.on('exit', (code, signal) => done({ code, signal })));
+        await new Promise((done, give) => {
+            child.stdout.on('data', (d) => {
+                this.out += d;
+                if (/(models:|in a browser)/.test(this.out))
+                    done();
+            });
+            child.on('exit', () => give(new Error(`${this.name} ended: ${this.log}`)));
+        });
+        const url = this.out.match(/listening on (http\S+)/);
+        this.url = url && url[1];
+        return this;
+    }
+
+    signal(name) {
+        this.child.kill(name);
+    }
+
+    // Ends it: SIGKILL as a crash, SIGTERM as an operator would.
+    async end(signal = 'SIGKILL') {
+        this.child.kill(signal);
+        const how = await this.ended;
+        members.delete(this);
+        return how;
+    }
+}
+
+// Nodes on unix sockets and a gateway in front of them.  models: NAME=PATH of every node.
+async function open(shoal, { nodes = 3, models = [], node_args = [], gateway_args = [] } = {}) {
+    const site = { nodes: [], shoal };
+    for (let i = 0; i < nodes; i++) {
+        const name = `node${i + 1}`, sock = path.join(t.tmp, `${name}.sock`);
+        const node = new Member(shoal, 'node', name, ['--listen', `unix:${sock}`, ...models.flatMap((m) => ['-m', m]),
+            ...node_args]);
+        node.address = `unix:${sock}`;
+        site.nodes.push(await node.start());
+    }
+    site.gateway = await gateway(site, 'gateway', gateway_args);
+    await all_ready(site, nodes);
+    return site;
+}
+
+async function gateway(site, name, args = []) {
+    return new Member(site.shoal, 'gateway', name, ['--listen', '127.0.0.1:0',
+        ...site.nodes.flatMap((n) => ['--node', n.address]), ...args]).start();
+}
+
+// Until the gateway sees this many nodes, and knows the versions of their models.
+async function all_ready(site, n, gw = site.gateway) {
+    for (let i = 0; i < 6000; i++) {
+        if (await t.metric(gw, 'shoal_nodes{state="ready"}') === n)
+            return;
+        await t.sleep(10);
+    }
+    throw new Error(`the gateway does not see ${n} nodes: ${gw.log}`);
+}
+
+async function close(site) {
+    for (const m of [...members])
+        await m.end('SIGKILL');
+}
+
+// One streamed completion: its text, tokens as chunks, the node that began it; on_chunk(text, n, node) is called with each.
+function stream(url, body, on_chunk = () => {}) {
+    return new Promise((done, give) => {
+        const got = { text: '', n: 0, gaps: [], error: null, status: 0 };
+        let last = process.hrtime.bigint(), rest = '';
+        const req = http.request(`${url}/v1/completions`, { method: 'POST', agent: false }, (res) => {
+            got.status = res.statusCode;
+            got.node = res.headers['x-shoal-node'];
+            res.setEncoding('utf8');
+            res.on('data', (d) => {
+                rest += d;
+                for (let at; (at = rest.indexOf('\n\n')) >= 0; rest = rest.slice(at + 2)) {
+                    const data = rest.slice(0, at).replace(/^data: /, '');
+                    if (data === '[DONE]') {
+                        got.ended = true;
+                        continue;
+                    }
+                    const event = JSON.parse(data);
+                    if (event.error)
+                        got.error = event.error;
+                    if (event.usage)
+                        got.usage = event.usage;
+                    if (!event.choices?.length)
+                        continue;
+                    const now = process.hrtime.bigint();
+                    got.gaps.push(Number(now - last) / 1e6);
+                    last = now;
+                    got.text += event.choices[0].text;
+                    got.finish = event.choices[0].finish_reason ?? got.finish;
+                    got.n++;
+                    on_chunk(got);
+                }
+            });
+            res.on('end', () => {
+                if (!got.ended && !got.error && rest)
+                    got.error = rest;
+                done(got);
+            });
+            res.on('error', give);
+        });
+        req.on('error', give);
+        req.end(JSON.stringify({ stream: true, stream_options: { include_usage: true }, ...body }));
+    });
+}
+
+module.exports = { Member, open, gateway, all_ready, close, stream };

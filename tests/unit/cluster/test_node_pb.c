@@ -1,0 +1,407 @@
+/* test_node_pb.c - what nodes say to each other: requests, events and states survive the wire, and
+ * bytes that are none are refused. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "cluster/event_pb.h"
+#include "cluster/node_state.h"
+#include "cluster/request_pb.h"
+#include "host/sha256.h"
+#include "wire/value_bytes.h"
+
+#define NOW 5000000000u
+
+static struct request *send_on(const struct request *r, int want)
+{
+    struct request *to = request_create();
+    struct buf b;
+    struct err e = {0};
+    assert_non_null(to);
+    buf_init(&b, 1 << 20);
+    assert_int_equal(request_pb_put(&b, r, NOW), 0);
+    assert_int_equal(request_pb_read(to, (const uint8_t *)b.data, b.len, NOW + 7, &e), want);
+    buf_fini(&b);
+    return to;
+}
+
+static void test_a_conversation(void **state)
+{
+    static const struct chat_message messages[] = {{"system", NULL, "be\0brief", 8},
+                                                   {"user", "anna", "gr\xc3\xbc\xc3\x9f dich", 11}};
+    static const struct value inner[] = {{.kind = VALUE_NUMBER, .number = 2.5},
+                                         {.kind = VALUE_NULL}};
+    const struct value_member vars[] = {{"flag", value_bool(true)},
+                                        {"list", {.kind = VALUE_LIST, .list = {inner, 2}}}};
+    static const struct shoal_bias bias[] = {{7, -100}, {9, 2.5f}};
+    static const char *const stops[] = {"\n\n", "END"};
+    static const int32_t so_far[] = {3, 1, 4};
+    const struct request_resume begun[] = {{true, NULL, 0}, {false, so_far, 3}};
+    uint8_t version[SHA256_BYTES];
+    struct request r = {.id = "req_1",
+                        .trace = "00-ab",
+                        .session = "s",
+                        .client = {"anna", 3},
+                        .model = "reply",
+                        .version = version,
+                        .deadline_ns = NOW + 1000,
+                        .priority = -2,
+                        .kind = REQUEST_GENERATE};
+    (void)state;
+    memset(version, 0xab, sizeof(version));
+    r.generate = (struct request_generate){.chat = {messages, 2, vars, 2},
+                                           .n_prompts = 1,
+                                           .n = 2,
+                                           .max_tokens = 50,
+                                           .sampling = {.temperature = 0.7f,
+                                                        .top_k = 40,
+                                                        .top_p = 0.9f,
+                                                        .min_p = 0.05f,
+                                                        .repeat_penalty = 1.1f,
+                                                        .repeat_last_n = 32,
+                                                        .presence_penalty = 0.5f,
+                                                        .frequency_penalty = -0.5f,
+                                                        .seed = UINT64_MAX,
+                                                        .bias = bias,
+                                                        .n_bias = 2,
+                                                        .n_logprobs = 3,
+                                                        .logprobs = true},
+                                           .stop = stops,
+                                           .n_stop = 2,
+                                           .resume = begun,
+                                           .has_seed = true,
+                                           .ignore_end = true,
+                                           .special = true,
+                                           .echo = true};
+    struct request *to = send_on(&r, 0);
+    const struct request_generate *g = &to->generate;
+    assert_string_equal(to->id, "req_1");
+    assert_string_equal(to->trace, "00-ab");
+    assert_string_equal(to->session, "s");
+    assert_string_equal(to->client.name, "anna");
+    assert_int_equal(to->client.priority, 3);
+    assert_int_equal(to->priority, -2);
+    assert_string_equal(to->model, "reply");
+    assert_memory_equal(to->version, version, sizeof(version));
+    assert_int_equal(to->received_ns, NOW + 7);
+    assert_int_equal(to->deadline_ns, NOW + 1007); /* the time that is left, on this clock */
+    assert_int_equal(g->n_prompts, 1);
+    assert_int_equal(g->n, 2);
+    assert_int_equal(g->chat.n_messages, 2);
+    assert_int_equal(g->chat.messages[0].content_bytes, 8);
+    assert_memory_equal(g->chat.messages[0].content, "be\0brief", 9);
+    assert_null(g->chat.messages[0].name);
+    assert_string_equal(g->chat.messages[1].name, "anna");
+    assert_int_equal(g->chat.n_vars, 2);
+    assert_true(g->chat.vars[0].value.boolean);
+    assert_true(g->chat.vars[1].value.list.items[0].number == 2.5);
+    assert_int_equal(g->chat.vars[1].value.list.items[1].kind, VALUE_NULL);
+    assert_true(g->sampling.temperature == 0.7f && g->sampling.min_p == 0.05f);
+    assert_true(g->sampling.seed == UINT64_MAX);
+    assert_int_equal(g->sampling.repeat_last_n, 32);
+    assert_int_equal(g->sampling.bias[1].token, 9);
+    assert_true(g->sampling.bias[1].bias == 2.5f);
+    assert_int_equal(g->n_stop, 2);
+    assert_string_equal(g->stop[0], "\n\n");
+    assert_true(g->resume[0].done && !g->resume[1].done);
+    assert_int_equal(g->resume[1].n_tokens, 3);
+    assert_memory_equal(g->resume[1].tokens, so_far, sizeof(so_far));
+    assert_true(g->has_seed && g->seeded && g->ignore_end && g->special && g->echo);
+    assert_int_equal(to->input_bytes, 19);
+    request_destroy(to);
+}
+
+static void test_prompts_inputs_and_commands(void **state)
+{
+    static const int32_t ids[] = {5, 6};
+    const struct request_prompt prompts[] = {{.text = "once", .text_bytes = 4},
+                                             {.ids = ids, .n_ids = 2}};
+    const double values[] = {1.5, NAN, -3};
+    const struct request_input rows[] = {{.values = values, .n_values = 3}};
+    const struct request_input docs[] = {{.text = "a", .text_bytes = 1},
+                                         {.text = "", .text_bytes = 0}};
+    struct request r = {.kind = REQUEST_GENERATE,
+                        .generate = {.prompts = prompts, .n_prompts = 2, .n = 1}};
+    (void)state;
+    struct request *to = send_on(&r, 0);
+    assert_null(to->model);
+    assert_null(to->version);
+    assert_int_equal(to->deadline_ns, 0);
+    assert_string_equal(to->generate.prompts[0].text, "once");
+    assert_null(to->generate.prompts[1].text);
+    assert_memory_equal(to->generate.prompts[1].ids, ids, sizeof(ids));
+    assert_null(to->generate.resume);
+    request_destroy(to);
+    r = (struct request){
+        .kind = REQUEST_INFER,
+        .infer = {
+            .kind = SHOAL_KIND_SCORE, .inputs = rows, .n_inputs = 1, .n_columns = 3, .raw = true}};
+    to = send_on(&r, 0);
+    assert_int_equal(to->infer.inputs[0].n_values, 3);
+    assert_true(isnan(to->infer.inputs[0].values[1]) && to->infer.inputs[0].values[2] == -3);
+    assert_true(to->infer.raw && !to->infer.query && !to->infer.labels && !to->infer.prompt);
+    request_destroy(to);
+    r.infer = (struct request_infer){.kind = SHOAL_KIND_RERANK,
+                                     .inputs = docs,
+                                     .n_inputs = 2,
+                                     .query = "q",
+                                     .labels = "l",
+                                     .prompt = ""};
+    to = send_on(&r, 0);
+    assert_string_equal(to->infer.query, "q");
+    assert_string_equal(to->infer.labels, "l");
+    assert_string_equal(to->infer.prompt, "");
+    assert_string_equal(to->infer.inputs[1].text, "");
+    request_destroy(to);
+    r = (struct request){.kind = REQUEST_ASK, .ask = {.text = "lights off", .explain = true}};
+    to = send_on(&r, 0);
+    assert_string_equal(to->ask.text, "lights off");
+    assert_true(to->ask.explain && !to->ask.reply);
+    request_destroy(to);
+}
+
+static void test_requests_that_are_none(void **state)
+{
+    const struct request_resume all[] = {{true, NULL, 0}};
+    const struct request_prompt one = {.text = "a", .text_bytes = 1};
+    struct request r = {.kind = REQUEST_GENERATE, .generate = {.prompts = &one, .n_prompts = 1}};
+    struct err e = {0};
+    (void)state;
+    request_destroy(send_on(&r, SHOAL_EINVAL)); /* no answer is wanted */
+    r.generate.n = REQUEST_MAX_CHOICES + 1;
+    request_destroy(send_on(&r, SHOAL_EINVAL));
+    r.generate.n = 1;
+    r.generate.resume = all;
+    request_destroy(send_on(&r, SHOAL_EINVAL)); /* nothing is left to do */
+    r = (struct request){.kind = REQUEST_INFER, .infer = {.kind = SHOAL_KIND_RERANK}};
+    request_destroy(send_on(&r, SHOAL_EINVAL));
+    struct request *to = request_create();
+    assert_int_equal(request_pb_read(to, (const uint8_t *)"\xff\xff\xff", 3, NOW, &e),
+                     SHOAL_EFORMAT);
+    request_destroy(to);
+    to = request_create();
+    assert_int_equal(request_pb_read(to, (const uint8_t *)"", 0, NOW, &e), SHOAL_EINVAL);
+    request_destroy(to);
+}
+
+static void test_events(void **state)
+{
+    static const struct sink_logprob logprobs[] = {{4, -0.5f, "x\0y", 3}, {5, -2, "z", 1}};
+    static const struct shoal_label labels[] = {{"on", 0.75f}, {"off", 0.25f}};
+    static const struct shoal_span spans[] = {{"room", 3, 9, 2, 8, 0.5f}};
+    static const float vector[] = {1, -2};
+    const struct shoal_result result = {.size = sizeof(result),
+                                        .kind = SHOAL_KIND_CLASSIFY,
+                                        .label = "on",
+                                        .confidence = 0.75f,
+                                        .labels = labels,
+                                        .n_labels = 2,
+                                        .spans = spans,
+                                        .n_spans = 1,
+                                        .vector = vector,
+                                        .n_dims = 2,
+                                        .truncated = true,
+                                        .total_ns = 9};
+    const struct sink_token plain = {.choice = 300, .token = 70000, .text = "hi", .text_bytes = 2};
+    const struct sink_token rich = {
+        .token = 4, .text = "x\0y", .text_bytes = 3, .logprobs = logprobs, .n_logprobs = 2};
+    const struct sink_token loose = {.token = -1, .text = "!", .text_bytes = 1};
+    const struct ask_plan_step steps[] = {{"reply", "reply", 5, 6, 7}, {"rules", NULL, 1, 2, 0}};
+    const struct sink_done done = {.choice = 1,
+                                   .finish = SHOAL_FINISH_LENGTH,
+                                   .prompt_tokens = 3,
+                                   .generated_tokens = 4,
+                                   .total_ns = 5,
+                                   .last = true,
+                                   .steps = steps,
+                                   .n_steps = 2};
+    struct failure f, *g;
+    uint8_t sum[SHA256_BYTES] = {1, 2, 3};
+    const struct sink_start start = {
+        .model = "m", .version = "fp_1", .sum = sum, .cache = SINK_CACHE_HIT};
+    struct event_pb_list l;
+    struct event_pb e;
+    struct arena scratch, keep;
+    struct buf b;
+    (void)state;
+    failure_set(&f, FAILURE_BUSY, SHOAL_EBUSY, NULL, "overloaded", "come back");
+    f.retry_after_s = 3;
+    buf_init(&b, 1 << 20);
+    arena_init(&scratch, 1 << 20);
+    arena_init(&keep, 1 << 20);
+    event_pb_put_start(&b, &start);
+    event_pb_put_token(&b, &plain);
+    event_pb_put_token(&b, &rich);
+    event_pb_put_token(&b, &loose);
+    const struct sink_result r = {2, &result, true};
+    event_pb_put_result(&b, &r);
+    event_pb_put_done(&b, &done);
+    event_pb_put_failure(&b, &f);
+    assert_int_equal(b.rc, 0);
+    assert_int_equal(event_pb_open(&l, (const uint8_t *)b.data, b.len, &scratch, &keep), 0);
+    assert_int_equal(l.n, 7);
+    assert_int_equal(event_pb_get(&e, &l, 0), 0);
+    assert_int_equal(e.kind, EVENT_PB_START);
+    assert_string_equal(e.start.model, "m");
+    assert_memory_equal(e.start.sum, sum, sizeof(sum));
+    assert_int_equal(event_pb_get(&e, &l, 1), 0);
+    assert_int_equal(e.token.choice, 300);
+    assert_int_equal(e.token.token, 70000);
+    assert_memory_equal(e.token.text, "hi", 2);
+    assert_int_equal(event_pb_get(&e, &l, 2), 0);
+    assert_int_equal(e.token.n_logprobs, 2);
+    assert_memory_equal(e.token.logprobs[0].text, "x\0y", 3);
+    assert_int_equal(event_pb_get(&e, &l, 3), 0);
+    assert_int_equal(e.token.token, -1);
+    assert_int_equal(event_pb_get(&e, &l, 4), 0);
+    assert_int_equal(e.kind, EVENT_PB_RESULT);
+    assert_true(e.result.last && e.result.index == 2 && e.result.result->truncated);
+    assert_string_equal(e.result.result->labels[1].name, "off");
+    assert_int_equal(e.result.result->spans[0].end_char, 8);
+    assert_true(e.result.result->vector[1] == -2);
+    assert_int_equal(event_pb_get(&e, &l, 5), 0);
+    assert_int_equal(e.done.finish, SHOAL_FINISH_LENGTH);
+    assert_int_equal(e.done.n_steps, 2);
+    assert_string_equal(e.done.steps[0].model, "reply");
+    assert_null(e.done.steps[1].model);
+    assert_int_equal(event_pb_get(&e, &l, 6), 0);
+    g = &e.failure;
+    assert_int_equal(g->kind, FAILURE_BUSY);
+    assert_int_equal(g->code, SHOAL_EBUSY);
+    assert_string_equal(g->reason, "overloaded");
+    assert_null(g->param);
+    assert_string_equal(g->message, "come back");
+    assert_int_equal(g->retry_after_s, 3);
+    buf_fini(&b);
+    arena_fini(&scratch);
+    arena_fini(&keep);
+}
+
+static void test_a_plan(void **state)
+{
+    static const char *const items[] = {"lamp", "fan"};
+    static const struct ask_plan_action off = {"turn_off",
+                                               {{.key = "room", .text = "kitchen"},
+                                                {.key = "level", .number = 19.5},
+                                                {.key = "devices", .items = items, .n_items = 2}},
+                                               3};
+    static const struct ask_plan_action *const actions[] = {&off};
+    static const struct ask_plan_entity entities[] = {{"room", "kitchen"}};
+    static const struct ask_plan_clause clauses[] = {
+        {"lights off", "off", "home", "", 0.5f, 0.25f, entities, 1}};
+    static const char *const contexts[] = {"a", "b"};
+    const struct ask_plan plan = {actions, 1, clauses, 1, contexts, 2};
+    const struct sink_plan event = {&plan};
+    struct event_pb_list l;
+    struct event_pb e;
+    struct arena scratch, keep;
+    struct buf b;
+    (void)state;
+    buf_init(&b, 1 << 20);
+    arena_init(&scratch, 1 << 20);
+    arena_init(&keep, 1 << 20);
+    event_pb_put_plan(&b, &event);
+    assert_int_equal(event_pb_open(&l, (const uint8_t *)b.data, b.len, &scratch, &keep), 0);
+    assert_int_equal(event_pb_get(&e, &l, 0), 0);
+    arena_fini(&scratch); /* the plan is a copy */
+    buf_fini(&b);
+    const struct ask_plan *p = e.plan.plan;
+    assert_int_equal(p->n_actions, 1);
+    assert_string_equal(p->actions[0]->name, "turn_off");
+    assert_string_equal(p->actions[0]->fields[0].text, "kitchen");
+    assert_null(p->actions[0]->fields[1].text);
+    assert_true(p->actions[0]->fields[1].number == 19.5);
+    assert_string_equal(p->actions[0]->fields[2].items[1], "fan");
+    assert_string_equal(p->clauses[0].entities[0].type, "room");
+    assert_string_equal(p->clauses[0].flow, "");
+    assert_string_equal(p->contexts[1], "b");
+    arena_fini(&keep);
+}
+
+static void test_the_state_of_a_node(void **state)
+{
+    uint8_t sum[SHA256_BYTES] = {9};
+    const struct node_model models[] = {
+        {.name = "reply",
+         .sum = sum,
+         .kinds = SHOAL_KIND_GENERATE,
+         .state = REGISTRY_READY,
+         .n_ctx = 512,
+         .in_flight = 2,
+         .prefill_ns = 10,
+         .token_ns = NAN,
+         .bytes = 99},
+        {.name = "enc\x1b[31m", .kinds = SHOAL_KIND_CLASSIFY | SHOAL_KIND_TAG}};
+    const struct node_state s = {.id = "1",
+                                 .name = "hub",
+                                 .address = "10.0.0.1:9000",
+                                 .isa = "x86_64",
+                                 .serial = 7,
+                                 .draining = true,
+                                 .asks = true,
+                                 .models = models,
+                                 .n_models = 2,
+                                 .n_cores = 4,
+                                 .memory_bytes = 1 << 30};
+    struct node_state to;
+    struct arena a;
+    struct buf b;
+    struct err e = {0};
+    (void)state;
+    buf_init(&b, 1 << 20);
+    arena_init(&a, 1 << 20);
+    assert_int_equal(node_state_put(&b, &s), 0);
+    assert_int_equal(node_state_read(&to, &a, (const uint8_t *)b.data, b.len, &e), 0);
+    assert_string_equal(to.name, "hub");
+    assert_true(to.draining && to.asks && to.serial == 7 && to.n_models == 2);
+    assert_memory_equal(to.models[0].sum, sum, sizeof(sum));
+    assert_true(to.models[0].token_ns == 0); /* not a number: not known */
+    assert_null(to.models[1].sum);
+    assert_string_equal(to.models[1].name, "enc?[31m"); /* cannot disturb a terminal */
+    assert_ptr_equal(node_state_model(&to, "reply", 0), &to.models[0]);
+    assert_ptr_equal(node_state_model(&to, NULL, SHOAL_KIND_TAG), &to.models[1]);
+    assert_null(node_state_model(&to, "nope", 0));
+    assert_int_equal(node_state_read(&to, &a, (const uint8_t *)"\x32\x02\x08", 3, &e),
+                     SHOAL_EFORMAT);
+    buf_fini(&b);
+    arena_fini(&a);
+}
+
+static void test_values_that_are_too_deep(void **state)
+{
+    struct value chain[VALUE_BYTES_MAX_DEPTH + 1], out;
+    struct arena a;
+    struct buf b;
+    (void)state;
+    chain[VALUE_BYTES_MAX_DEPTH] = (struct value){.kind = VALUE_NULL};
+    for (int i = VALUE_BYTES_MAX_DEPTH - 1; i >= 0; i--)
+        chain[i] = (struct value){.kind = VALUE_LIST, .list = {&chain[i + 1], 1}};
+    buf_init(&b, 1 << 20);
+    arena_init(&a, 1 << 20);
+    value_bytes_put(&b, &chain[0]);
+    assert_int_equal(value_bytes_get(&out, &a, (const uint8_t *)b.data, b.len), SHOAL_ELIMIT);
+    buf_clear(&b);
+    value_bytes_put(&b, &chain[1]);
+    assert_int_equal(value_bytes_get(&out, &a, (const uint8_t *)b.data, b.len), 0);
+    assert_int_equal(value_bytes_get(&out, &a, (const uint8_t *)b.data, b.len - 1), SHOAL_EFORMAT);
+    buf_fini(&b);
+    arena_fini(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_conversation),
+                                       cmocka_unit_test(test_prompts_inputs_and_commands),
+                                       cmocka_unit_test(test_requests_that_are_none),
+                                       cmocka_unit_test(test_events),
+                                       cmocka_unit_test(test_a_plan),
+                                       cmocka_unit_test(test_the_state_of_a_node),
+                                       cmocka_unit_test(test_values_that_are_too_deep)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

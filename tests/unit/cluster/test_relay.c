@@ -1,0 +1,567 @@
+/* test_relay.c - requests survive their replicas: real models, broken off after every token. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#undef fail /* a member of sink_ops */
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cluster/relay.h"
+#include "cluster/replica_local.h"
+#include "flow/pool.h"
+#include "flow/run.h"
+#include "host/registry.h"
+#include "net/loop.h"
+
+static struct {
+    struct loop *loop;
+    struct flow flow;
+    struct flow_owner requests;
+} site;
+
+/* ---- replicas that break ---- */
+
+enum way { WORKS, BREAKS, LIES, REFUSES, SAYS_NOTHING };
+
+struct fragile {
+    struct replica replica; /* first */
+    enum way way;
+    uint32_t after; /* BREAKS, LIES: events that pass */
+    uint32_t n_runs;
+};
+
+/* One request at a fragile replica: it stands between the real one and the relay. */
+struct between {
+    struct flow_job job; /* first */
+    struct fragile *at;
+    struct sink inner, *outer;
+    uint32_t n_events;
+    bool broken;
+};
+
+static struct replica real;
+
+static struct between *between_of(struct sink *s)
+{
+    return EXECUTOR_OF(s, struct between, inner);
+}
+
+/* False: the replica is gone. */
+static bool passes(struct between *b)
+{
+    struct failure f;
+    if (b->broken)
+        return false;
+    if (b->at->way != BREAKS || b->n_events++ < b->at->after)
+        return true;
+    b->broken = true;
+    failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_LOST, "broken by the test");
+    b->outer->ops->fail(b->outer, &f);
+    flow_cancel(&b->inner);
+    return false;
+}
+
+static void on_start(struct sink *s, const struct sink_start *e)
+{
+    struct between *b = between_of(s);
+    if (passes(b))
+        b->outer->ops->start(b->outer, e);
+}
+
+static void on_token(struct sink *s, const struct sink_token *e)
+{
+    struct between *b = between_of(s);
+    struct sink_token lie = *e;
+    if (!passes(b))
+        return;
+    if (b->at->way == LIES && b->n_events++ == b->at->after)
+        lie.choice = 1000000;
+    b->outer->ops->token(b->outer, &lie);
+}
+
+static void on_result(struct sink *s, const struct sink_result *e)
+{
+    struct between *b = between_of(s);
+    struct sink_result lie = *e;
+    if (!passes(b))
+        return;
+    if (b->at->way == LIES)
+        lie.index += 1;
+    b->outer->ops->result(b->outer, &lie);
+}
+
+static void on_done(struct sink *s, const struct sink_done *e)
+{
+    struct between *b = between_of(s);
+    if (passes(b))
+        b->outer->ops->done(b->outer, e);
+}
+
+static void on_fail(struct sink *s, const struct failure *f)
+{
+    struct between *b = between_of(s);
+    if (passes(b))
+        b->outer->ops->fail(b->outer, f);
+}
+
+static void on_closed(struct sink *s)
+{
+    struct between *b = between_of(s);
+    b->outer->job = NULL;
+    b->outer->ops->closed(b->outer);
+    mem_free(b);
+}
+
+static bool on_full(struct sink *s)
+{
+    struct between *b = between_of(s);
+    return !b->broken && b->outer->ops->full && b->outer->ops->full(b->outer);
+}
+
+static void on_cancel(struct flow_job *j)
+{
+    struct between *b = (struct between *)(void *)j;
+    b->broken = true;
+    flow_cancel(&b->inner);
+}
+
+static void on_resume(struct flow_job *j)
+{
+    flow_resume(&((struct between *)(void *)j)->inner);
+}
+
+static void run(struct replica *p, struct flow_owner *o, const struct request *r, struct sink *s)
+{
+    static const struct flow_job_ops job_ops = {on_cancel, on_resume};
+    static const struct sink_ops ops = {.start = on_start,
+                                        .token = on_token,
+                                        .result = on_result,
+                                        .done = on_done,
+                                        .fail = on_fail,
+                                        .closed = on_closed,
+                                        .full = on_full};
+    struct fragile *x = (struct fragile *)(void *)p;
+    struct failure f;
+    x->n_runs++;
+    if (x->way == REFUSES) {
+        failure_set(&f, FAILURE_BUSY, SHOAL_EBUSY, NULL, "overloaded", "no room");
+        s->ops->fail(s, &f);
+    }
+    if (x->way == REFUSES || x->way == SAYS_NOTHING) {
+        s->ops->closed(s);
+        return;
+    }
+    struct between *b = mem_zalloc(sizeof(*b));
+    assert_non_null(b);
+    b->job.ops = &job_ops;
+    b->at = x;
+    b->inner.ops = &ops;
+    b->outer = s;
+    s->job = &b->job;
+    real.ops->run(&real, o, r, &b->inner);
+}
+
+/* ---- a source of them ---- */
+
+#define N_REPLICAS 4u
+static struct fragile replicas[N_REPLICAS];
+static uint32_t n_replicas;
+static struct replica_source source;
+
+static enum replica_found find(struct replica_source *s, const struct replica_query *q,
+                               struct replica **out)
+{
+    (void)s;
+    for (uint32_t i = 0; i < n_replicas; i++) {
+        bool avoided = false;
+        for (size_t k = 0; k < q->n_avoid; k++)
+            avoided |= q->avoid[k] == &replicas[i].replica;
+        *out = &replicas[i].replica;
+        if (!avoided)
+            return REPLICA_FOUND;
+    }
+    return n_replicas > 0 ? REPLICA_LATER : REPLICA_NONE;
+}
+
+/* The ways of the replicas, in the order in which they are tried. */
+static void set_replicas(uint32_t n, enum way first, uint32_t after, enum way second)
+{
+    static const struct replica_ops ops = {run};
+    static const struct replica_source_ops source_ops = {find};
+    source = (struct replica_source){.ops = &source_ops};
+    n_replicas = n;
+    for (uint32_t i = 0; i < N_REPLICAS; i++)
+        replicas[i] = (struct fragile){{&ops, "test"},
+                                       i == 0   ? first
+                                       : i == 1 ? second
+                                                : WORKS,
+                                       after,
+                                       0};
+}
+
+/* ---- a client ---- */
+
+struct recorder {
+    struct sink sink;
+    char text[2][4096];
+    int32_t tokens[2][64];
+    uint32_t n_tokens[2];
+    uint32_t n_starts, n_done, n_last, n_results, n_fails, n_closed;
+    struct sink_usage usage;
+    struct failure failure;
+    char reason[64];
+    char labels[8][64];
+    uint32_t cancel_at; /* after so many tokens; 0: never */
+    bool full;
+};
+
+static struct recorder *recorder_of(struct sink *s)
+{
+    return (struct recorder *)(void *)s;
+}
+
+static void saw_start(struct sink *s, const struct sink_start *e)
+{
+    (void)e;
+    recorder_of(s)->n_starts++;
+}
+
+static void saw_token(struct sink *s, const struct sink_token *e)
+{
+    struct recorder *r = recorder_of(s);
+    assert_true(e->choice < 2);
+    strncat(r->text[e->choice], e->text, e->text_bytes);
+    if (e->token >= 0)
+        r->tokens[e->choice][r->n_tokens[e->choice]++] = e->token;
+    if (r->cancel_at && r->n_tokens[0] + r->n_tokens[1] == r->cancel_at)
+        flow_cancel(s);
+}
+
+static void saw_result(struct sink *s, const struct sink_result *e)
+{
+    struct recorder *r = recorder_of(s);
+    assert_int_equal(e->index, r->n_results);
+    snprintf(r->labels[r->n_results++], sizeof(r->labels[0]), "%s", e->result->label);
+    r->n_last += e->last;
+}
+
+static void saw_done(struct sink *s, const struct sink_done *e)
+{
+    struct recorder *r = recorder_of(s);
+    r->n_done++;
+    r->n_last += e->last;
+    if (e->last)
+        r->usage = e->usage;
+}
+
+static void saw_fail(struct sink *s, const struct failure *f)
+{
+    struct recorder *r = recorder_of(s);
+    r->failure = *f;
+    snprintf(r->reason, sizeof(r->reason), "%s", f->reason ? f->reason : "");
+    r->n_fails++;
+}
+
+static void saw_closed(struct sink *s)
+{
+    recorder_of(s)->n_closed++;
+}
+
+static bool is_full(struct sink *s)
+{
+    return recorder_of(s)->full;
+}
+
+static struct recorder *fresh(void)
+{
+    static const struct sink_ops ops = {.start = saw_start,
+                                        .token = saw_token,
+                                        .result = saw_result,
+                                        .done = saw_done,
+                                        .fail = saw_fail,
+                                        .closed = saw_closed,
+                                        .full = is_full};
+    static struct recorder r;
+    memset(&r, 0, sizeof(r));
+    r.sink.ops = &ops;
+    return &r;
+}
+
+static struct request *story(void)
+{
+    struct request *r = flow_take_request(&site.requests);
+    assert_non_null(r);
+    struct request_prompt *p = arena_zalloc(&r->arena, sizeof(*p));
+    const char *const text = "ask: tell me about the weather";
+    assert_non_null(p);
+    *p = (struct request_prompt){.text = text, .text_bytes = strlen(text)};
+    r->kind = REQUEST_GENERATE;
+    r->model = "reply";
+    r->generate.prompts = p;
+    r->generate.n_prompts = 1;
+    r->generate.n = 2;
+    r->generate.max_tokens = 10;
+    r->generate.ignore_end = true;
+    r->generate.has_seed = true;
+    r->generate.sampling = (struct shoal_sampling){.temperature = 1, .seed = 5};
+    return r;
+}
+
+static struct request *classify(uint32_t n)
+{
+    struct request *q = flow_take_request(&site.requests);
+    assert_non_null(q);
+    struct request_input *list = arena_zalloc_n(&q->arena, n, sizeof(*list));
+    assert_non_null(list);
+    for (uint32_t i = 0; i < n; i++)
+        list[i] = (struct request_input){.text = "turn off the kitchen lights", .text_bytes = 27};
+    q->kind = REQUEST_INFER;
+    q->model = "encoder";
+    q->infer = (struct request_infer){.kind = SHOAL_KIND_CLASSIFY, .inputs = list, .n_inputs = n};
+    return q;
+}
+
+static void turn_until_closed(struct recorder *r)
+{
+    for (int i = 0; i < 60000 && r->n_closed == 0; i++)
+        loop_turn(site.loop, 10);
+    assert_int_equal(r->n_closed, 1);
+    assert_null(r->sink.job);
+    assert_int_equal(site.requests.n_jobs, 0);
+}
+
+static struct recorder *relay(struct request *q, uint32_t wait_ms)
+{
+    struct recorder *r = fresh();
+    const struct relay_opts o = {&source, wait_ms};
+    relay_run(&o, &site.requests, q, &r->sink);
+    turn_until_closed(r);
+    return r;
+}
+
+/* ---- tests ---- */
+
+static struct recorder whole; /* undisturbed */
+
+static void assert_whole(const struct recorder *r)
+{
+    assert_int_equal(r->n_fails, 0);
+    assert_int_equal(r->n_starts, 1);
+    assert_int_equal(r->n_done, 2);
+    assert_int_equal(r->n_last, 1);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(r->n_tokens[i], whole.n_tokens[i]);
+        assert_memory_equal(r->tokens[i], whole.tokens[i], sizeof(whole.tokens[i]));
+        assert_string_equal(r->text[i], whole.text[i]);
+    }
+    assert_int_equal(r->usage.prompt_tokens, whole.usage.prompt_tokens);
+    assert_int_equal(r->usage.generated_tokens, whole.usage.generated_tokens);
+}
+
+static void test_a_relay_changes_nothing(void **state)
+{
+    (void)state;
+    whole = *fresh();
+    struct recorder *r = fresh();
+    flow_run(&site.requests, story(), &r->sink);
+    turn_until_closed(r);
+    whole = *r;
+    assert_int_equal(whole.n_tokens[0], 10);
+    assert_string_not_equal(whole.text[0], whole.text[1]);
+    set_replicas(1, WORKS, 0, WORKS);
+    assert_whole(relay(story(), 1000));
+    assert_int_equal(source.n_requests, 1);
+    assert_int_equal(source.n_moved + source.n_retried + source.n_lost, 0);
+}
+
+static void test_a_stream_survives_a_break_at_every_event(void **state)
+{
+    (void)state;
+    for (uint32_t after = 0; after < 24; after++) { /* start, 20 tokens, 2 ends */
+        set_replicas(2, BREAKS, after, WORKS);
+        assert_whole(relay(story(), 1000));
+        assert_int_equal(replicas[0].n_runs, 1);
+        assert_int_equal(replicas[1].n_runs, after < 23 ? 1 : 0);
+        assert_int_equal(source.n_moved, after > 0 && after < 23);
+        assert_int_equal(source.n_retried, after == 0);
+    }
+    for (uint32_t after = 1; after < 24; after++) { /* and again where it went on */
+        set_replicas(3, BREAKS, after, BREAKS);
+        assert_whole(relay(story(), 1000));
+    }
+}
+
+static void test_replicas_that_lie_or_say_nothing(void **state)
+{
+    (void)state;
+    for (uint32_t after = 0; after < 20; after += 3) {
+        set_replicas(2, LIES, after, WORKS);
+        assert_whole(relay(story(), 1000));
+        assert_int_equal(replicas[1].n_runs, 1);
+    }
+    set_replicas(3, SAYS_NOTHING, 0, REFUSES);
+    assert_whole(relay(story(), 1000));
+    set_replicas(1, LIES, 3, WORKS); /* there is only that one: not for ever */
+    struct recorder *r = relay(story(), 200);
+    assert_int_equal(r->n_fails, 1);
+    assert_int_equal(r->failure.kind, FAILURE_UNAVAILABLE);
+    assert_int_equal(r->n_done, 0);
+    assert_int_equal(source.n_lost, 1);
+}
+
+static void test_what_a_replica_refuses(void **state)
+{
+    (void)state;
+    set_replicas(1, REFUSES, 0, WORKS);
+    struct recorder *r = relay(story(), 60000); /* not waited for: it is there and says no */
+    assert_int_equal(r->n_fails, 1);
+    assert_int_equal(r->failure.kind, FAILURE_BUSY);
+    assert_string_equal(r->reason, "overloaded");
+    assert_int_equal(replicas[0].n_runs, 1);
+    set_replicas(0, WORKS, 0, WORKS);
+    r = relay(story(), 60000);
+    assert_int_equal(r->failure.kind, FAILURE_NOT_FOUND);
+    set_replicas(2, WORKS, 0, WORKS);
+    struct request *q = story();
+    q->generate.sampling.temperature = -1; /* wrong everywhere */
+    r = relay(q, 60000);
+    assert_int_equal(r->failure.kind, FAILURE_INVALID);
+    assert_int_equal(replicas[1].n_runs, 0);
+}
+
+static void test_a_lost_replica_is_waited_for(void **state)
+{
+    (void)state;
+    set_replicas(1, BREAKS, 5, WORKS);
+    struct recorder *r = fresh();
+    const struct relay_opts o = {&source, 60000};
+    relay_run(&o, &site.requests, story(), &r->sink);
+    for (int i = 0; i < 60000 && replicas[0].n_runs < 3; i++)
+        loop_turn(site.loop, 10);
+    replicas[0].way = WORKS;
+    turn_until_closed(r);
+    assert_whole(r);
+    assert_int_equal(source.n_lost, 0);
+    set_replicas(1, BREAKS, 0, WORKS); /* it never comes back */
+    struct request *q = story();
+    q->deadline_ns = clock_ns() + 100000000u;
+    r = relay(q, 60000);
+    assert_int_equal(r->n_fails, 1);
+    assert_int_equal(r->failure.kind, FAILURE_DEADLINE);
+}
+
+static void test_specialists_run_again(void **state)
+{
+    (void)state;
+    set_replicas(1, WORKS, 0, WORKS);
+    struct recorder first = *relay(classify(3), 1000);
+    assert_int_equal(first.n_results, 3);
+    for (uint32_t after = 0; after < 4; after++) {
+        set_replicas(2, BREAKS, after, WORKS);
+        struct recorder *r = relay(classify(3), 1000);
+        assert_int_equal(r->n_results, 3);
+        assert_int_equal(r->n_last, 1);
+        assert_int_equal(r->n_fails, 0);
+        assert_memory_equal(r->labels, first.labels, sizeof(first.labels));
+    }
+    set_replicas(2, LIES, 0, WORKS);
+    assert_int_equal(relay(classify(3), 1000)->n_results, 3);
+}
+
+static void test_nothing_comes_after_cancel(void **state)
+{
+    (void)state;
+    for (uint32_t at = 1; at <= 20; at += 4) {
+        struct recorder *r = fresh();
+        const struct relay_opts o = {&source, 1000};
+        set_replicas(2, BREAKS, 7, WORKS);
+        r->cancel_at = at;
+        relay_run(&o, &site.requests, story(), &r->sink);
+        turn_until_closed(r);
+        assert_int_equal(r->n_tokens[0] + r->n_tokens[1], at);
+        assert_int_equal(r->n_last + r->n_fails, 0);
+    }
+    set_replicas(1, BREAKS, 0, WORKS); /* while it waits for a replica */
+    struct recorder *r = fresh();
+    const struct relay_opts o = {&source, 60000};
+    relay_run(&o, &site.requests, story(), &r->sink);
+    for (int i = 0; i < 60000 && replicas[0].n_runs < 2; i++)
+        loop_turn(site.loop, 10);
+    flow_cancel(&r->sink);
+    turn_until_closed(r);
+    assert_int_equal(r->n_fails, 0);
+}
+
+static void test_a_full_sink_is_left_alone(void **state)
+{
+    struct recorder *r = fresh();
+    const struct relay_opts o = {&source, 1000};
+    (void)state;
+    set_replicas(2, BREAKS, 9, WORKS);
+    r->full = true;
+    relay_run(&o, &site.requests, story(), &r->sink);
+    for (int i = 0; i < 20; i++)
+        loop_turn(site.loop, 10);
+    assert_int_equal(r->n_tokens[0] + r->n_tokens[1] + r->n_done + r->n_closed, 0);
+    r->full = false;
+    flow_resume(&r->sink);
+    turn_until_closed(r);
+    assert_whole(r);
+}
+
+static int open_site(void **state)
+{
+    static const struct registry_spec specs[] = {
+        {.name = "reply", .path = SHOAL_TEST_DATA "/../../models/reply.gguf", .pinned = true},
+        {.name = "encoder", .path = SHOAL_TEST_DATA "/../../models/encoder", .pinned = true}};
+    const struct registry_opts ro = {.cache_dir = ""};
+    struct err e = {0};
+    (void)state;
+    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    replica_local_init(&real);
+    int rc = loop_create(&site.loop, &e);
+    if (rc == 0)
+        rc = registry_create(&site.flow.registry, &ro, &e);
+    if (rc == 0)
+        rc = pool_create(&site.flow.pool, 1, 16, &e);
+    for (int i = 0; i < 2 && rc == 0; i++)
+        rc = registry_add(site.flow.registry, &specs[i], &e);
+    if (rc < 0)
+        return rc;
+    for (int i = 0; i < 60000 && !registry_ready(site.flow.registry); i++)
+        usleep(1000);
+    flow_owner_init(&site.requests, &site.flow, loop_executor(site.loop));
+    return registry_ready(site.flow.registry) ? 0 : -1;
+}
+
+static int close_site(void **state)
+{
+    (void)state;
+    flow_wake(&site.requests);
+    pool_destroy(site.flow.pool);
+    registry_destroy(site.flow.registry);
+    flow_owner_fini(&site.requests);
+    loop_destroy(site.loop);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_relay_changes_nothing),
+        cmocka_unit_test(test_a_stream_survives_a_break_at_every_event),
+        cmocka_unit_test(test_replicas_that_lie_or_say_nothing),
+        cmocka_unit_test(test_what_a_replica_refuses),
+        cmocka_unit_test(test_a_lost_replica_is_waited_for),
+        cmocka_unit_test(test_specialists_run_again),
+        cmocka_unit_test(test_nothing_comes_after_cancel),
+        cmocka_unit_test(test_a_full_sink_is_left_alone)};
+    return cmocka_run_group_tests(tests, open_site, close_site);
+}
