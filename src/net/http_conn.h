@@ -56,6 +56,8 @@ struct http_server {
     struct peers *peers, *own_peers;            /* own: unless they are shared with other servers */
     struct http_stats stats;
     bool draining;
+    uint64_t next_report_ns; /* of certificates that were refused */
+    uint32_t n_unreported;
     char date[40]; /* value of the Date header for second date_s */
     uint64_t date_s;
     size_t n_scratch;

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "net/http_conn.h"
 #include "net/tls.h"
@@ -128,10 +129,26 @@ static size_t on_data(struct sock *st, const char *p, size_t n)
     return used;
 }
 
+/* Reports certificates that were refused: at most one a second, or clients could fill the log. */
+static void report_refused(struct http_conn *c)
+{
+    struct http_server *s = c->server;
+    uint64_t now = loop_now(s->loop);
+    if (now < s->next_report_ns) {
+        s->n_unreported++;
+        return;
+    }
+    log_warn("tls", "refused %s: %s unreported=%u", c->peer, sock_why(&c->sock), s->n_unreported);
+    s->n_unreported = 0;
+    s->next_report_ns = now + 1000000000u;
+}
+
 static void on_closed(struct sock *st, int why)
 {
     struct http_conn *c = LOOP_OF(st, struct http_conn, sock);
     (void)why;
+    if (sock_refused(st))
+        report_refused(c);
     http_conn_wait(c, false);
     c->server->n_closed++;
     c->proto->destroy(c);

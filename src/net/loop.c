@@ -358,7 +358,7 @@ void loop_turn(struct loop *l, int max_wait_ms)
     if (max_wait_ms >= 0 && (wait < 0 || wait > max_wait_ms))
         wait = max_wait_ms;
     atomic_store_explicit(&l->asleep, true, memory_order_seq_cst);
-    if (l->next.head || atomic_load_explicit(&l->posted, memory_order_seq_cst))
+    if (l->later.head || l->next.head || atomic_load_explicit(&l->posted, memory_order_seq_cst))
         wait = 0;
     int n = epoll_wait(l->epoll_fd, events, MAX_EVENTS, wait);
     atomic_store_explicit(&l->asleep, false, memory_order_relaxed);

@@ -174,6 +174,10 @@ static void read_in(struct sock *s)
             end_of_input(s);
             return;
         }
+        if (s->tls && tls_conn_check(s->tls, loop_now(s->loop)) < 0) {
+            die(s, SHOAL_EIO);
+            return;
+        }
         if (s->in.len > 0) {
             buf_put(&s->in, s->scratch, (size_t)n);
             if (s->in.rc < 0)
@@ -345,4 +349,9 @@ const char *sock_why(const struct sock *s)
 {
     const char *why = s->tls ? tls_conn_why(s->tls) : "";
     return why[0] ? why : s->failure ? strerror(s->failure) : "";
+}
+
+bool sock_refused(const struct sock *s)
+{
+    return s->tls && tls_conn_refused(s->tls);
 }

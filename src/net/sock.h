@@ -72,5 +72,7 @@ void sock_break(struct sock *s);
 const struct tls_peer *sock_peer(const struct sock *s);
 /* Why the connection failed, for people; "" if nothing is known. */
 const char *sock_why(const struct sock *s);
+/* Whether it failed because of the peer's certificate. */
+bool sock_refused(const struct sock *s);
 
 #endif

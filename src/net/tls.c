@@ -18,6 +18,7 @@
 #include "base/mem.h"
 
 #define SESSION_S 3600L /* a session is resumed for an hour at most */
+#define CHECK_NS 1000000000u
 
 enum { FILE_CERT, FILE_KEY, FILE_CA, FILE_CRL, N_FILES };
 
@@ -34,19 +35,25 @@ struct side { /* what servers and clients have in common */
     pthread_mutex_t lock; /* of everything below */
     struct stamp seen[N_FILES];
     SSL_CTX *ctx;
+    uint32_t generation;   /* of ctx */
+    uint64_t next_look_ns; /* for connections that are open */
+    uint32_t n_refs;       /* its owner and its connections */
 };
 
 struct tls_server {
-    struct side side;
+    struct side *side;
 };
 
 struct tls_client {
-    struct side side;
+    struct side *side;
 };
 
 struct tls_conn {
     SSL *ssl;
-    bool wants_write;
+    struct side *side;
+    uint32_t generation; /* that the peer's certificate was checked with */
+    uint64_t next_check_ns;
+    bool wants_write, refused;
     char protocol[16];
     struct tls_peer peer;
     char why[256];
@@ -136,7 +143,10 @@ static int on_verify(int ok, X509_STORE_CTX *store)
         X509_STORE_CTX_set_error(store, X509_V_OK);
         return 1;
     }
-    if (ok || !c || !cert || c->why[0])
+    if (ok || !c)
+        return ok;
+    c->refused = true;
+    if (!cert || c->why[0])
         return ok;
     if ((why == X509_V_ERR_CERT_HAS_EXPIRED || why == X509_V_ERR_CERT_NOT_YET_VALID) &&
         is_out_of_date(c->why, sizeof(c->why), cert))
@@ -241,18 +251,28 @@ static bool look_at_files(struct side *s)
     return changed;
 }
 
-static void side_fini(struct side *s)
+static void side_unref(struct side *s)
 {
+    pthread_mutex_lock(&s->lock);
+    bool last = --s->n_refs == 0;
+    pthread_mutex_unlock(&s->lock);
+    if (!last)
+        return;
     SSL_CTX_free(s->ctx);
     for (int i = 0; i < N_FILES; i++)
         mem_free(s->paths[i]);
     pthread_mutex_destroy(&s->lock);
+    mem_free(s);
 }
 
-static int side_init(struct side *s, bool client, const struct tls_opts *o, struct err *e)
+static int side_create(struct side **out, bool client, const struct tls_opts *o, struct err *e)
 {
     const char *paths[N_FILES] = {o->cert, o->key, o->ca, o->crl};
-    *s = (struct side){.client = client, .reload = o->reload};
+    struct side *s = mem_zalloc(sizeof(*s));
+    *out = NULL;
+    if (!s)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the TLS context");
+    *s = (struct side){.client = client, .reload = o->reload, .n_refs = 1};
     pthread_mutex_init(&s->lock, NULL);
     int rc = 0;
     if ((o->cert == NULL) != (o->key == NULL) || (!o->cert && !client))
@@ -264,38 +284,37 @@ static int side_init(struct side *s, bool client, const struct tls_opts *o, stru
         (void)look_at_files(s); /* before they are read: a change while we read is seen later */
         rc = build(&s->ctx, s, e);
     }
-    if (rc < 0)
-        side_fini(s);
-    return rc;
+    if (rc < 0) {
+        side_unref(s);
+        return rc;
+    }
+    *out = s;
+    return 0;
 }
 
-/* The context for a new connection; SSL_CTX_free it. */
-static SSL_CTX *side_take(struct side *s)
+/* Reads changed files again.  The lock is held. */
+static void side_refresh(struct side *s)
 {
     struct err e = {0};
     SSL_CTX *next;
-    pthread_mutex_lock(&s->lock);
-    if (s->reload && look_at_files(s)) {
-        if (build(&next, s, &e) == 0) {
-            SSL_CTX_free(s->ctx);
-            s->ctx = next;
-            log_info("tls", "certificates read again cert=%s",
-                     s->paths[FILE_CERT] ? s->paths[FILE_CERT] : "");
-        } else {
-            log_warn("tls", "changed certificates are not used yet: %s", e.msg);
-        }
+    if (!s->reload || !look_at_files(s))
+        return;
+    if (build(&next, s, &e) < 0) {
+        log_warn("tls", "changed certificates are not used yet: %s", e.msg);
+        return;
     }
-    SSL_CTX *ctx = s->ctx;
-    SSL_CTX_up_ref(ctx);
-    pthread_mutex_unlock(&s->lock);
-    return ctx;
+    SSL_CTX_free(s->ctx);
+    s->ctx = next;
+    s->generation++;
+    log_info("tls", "certificates read again cert=%s",
+             s->paths[FILE_CERT] ? s->paths[FILE_CERT] : "");
 }
 
 int tls_server_open(struct tls_server **out, const struct tls_opts *o, struct err *e)
 {
     struct tls_server *t = mem_zalloc(sizeof(*t));
     *out = NULL;
-    int rc = t ? side_init(&t->side, false, o, e)
+    int rc = t ? side_create(&t->side, false, o, e)
                : err_set(e, SHOAL_ENOMEM, "out of memory for the TLS context");
     if (rc < 0) {
         mem_free(t);
@@ -309,7 +328,7 @@ void tls_server_close(struct tls_server *t)
 {
     if (!t)
         return;
-    side_fini(&t->side);
+    side_unref(t->side);
     mem_free(t);
 }
 
@@ -317,7 +336,7 @@ int tls_client_open(struct tls_client **out, const struct tls_opts *o, struct er
 {
     struct tls_client *t = mem_zalloc(sizeof(*t));
     *out = NULL;
-    int rc = t ? side_init(&t->side, true, o, e)
+    int rc = t ? side_create(&t->side, true, o, e)
                : err_set(e, SHOAL_ENOMEM, "out of memory for the TLS context");
     if (rc < 0) {
         mem_free(t);
@@ -331,7 +350,7 @@ void tls_client_close(struct tls_client *t)
 {
     if (!t)
         return;
-    side_fini(&t->side);
+    side_unref(t->side);
     mem_free(t);
 }
 
@@ -340,12 +359,17 @@ void tls_client_close(struct tls_client *t)
 static int conn_create(struct tls_conn **out, struct side *s, int fd, struct err *e)
 {
     struct tls_conn *c = mem_zalloc(sizeof(*c));
-    SSL_CTX *ctx = side_take(s);
     *out = NULL;
-    if (c)
-        c->ssl = SSL_new(ctx); /* holds the context from here on */
-    SSL_CTX_free(ctx);
-    if (!c || !c->ssl || SSL_set_fd(c->ssl, fd) != 1) {
+    if (!c)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a TLS connection");
+    pthread_mutex_lock(&s->lock);
+    side_refresh(s);
+    c->ssl = SSL_new(s->ctx); /* holds the context from here on */
+    c->generation = s->generation;
+    c->side = s;
+    s->n_refs++;
+    pthread_mutex_unlock(&s->lock);
+    if (!c->ssl || SSL_set_fd(c->ssl, fd) != 1) {
         tls_conn_destroy(c);
         return err_set(e, SHOAL_ENOMEM, "out of memory for a TLS connection");
     }
@@ -356,7 +380,7 @@ static int conn_create(struct tls_conn **out, struct side *s, int fd, struct err
 
 int tls_conn_accept(struct tls_conn **out, struct tls_server *t, int fd, struct err *e)
 {
-    int rc = conn_create(out, &t->side, fd, e);
+    int rc = conn_create(out, t->side, fd, e);
     if (rc == 0)
         SSL_set_accept_state((*out)->ssl);
     return rc;
@@ -365,7 +389,7 @@ int tls_conn_accept(struct tls_conn **out, struct tls_server *t, int fd, struct 
 int tls_conn_connect(struct tls_conn **out, struct tls_client *t, int fd, const char *host,
                      struct err *e)
 {
-    int rc = conn_create(out, &t->side, fd, e);
+    int rc = conn_create(out, t->side, fd, e);
     if (rc < 0)
         return rc;
     struct tls_conn *c = *out;
@@ -390,6 +414,7 @@ void tls_conn_destroy(struct tls_conn *c)
     if (!c)
         return;
     SSL_free(c->ssl);
+    side_unref(c->side);
     mem_free(c);
 }
 
@@ -421,6 +446,7 @@ static int outcome(struct tls_conn *c, int ret)
     c->wants_write = why == SSL_ERROR_WANT_WRITE;
     if (why == SSL_ERROR_SSL && !c->why[0]) {
         unsigned long n = ERR_peek_error();
+        c->refused |= ERR_GET_REASON(n) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE;
         const char *text = ERR_reason_error_string(n), *refused = refusal(ERR_GET_REASON(n));
         if (refused)
             snprintf(c->why, sizeof(c->why), "the peer refused our certificate: %s", refused);
@@ -459,7 +485,7 @@ static void read_uris(char *out, size_t cap, X509 *cert)
     GENERAL_NAMES_free(names);
 }
 
-static void read_peer(struct tls_peer *out, X509 *cert)
+void tls_peer_read(struct tls_peer *out, X509 *cert)
 {
     const ASN1_INTEGER *serial = X509_get0_serialNumber(cert);
     const unsigned char *p = ASN1_STRING_get0_data(serial);
@@ -486,7 +512,7 @@ int tls_conn_handshake(struct tls_conn *c)
         memcpy(c->protocol, p, n);
     X509 *cert = SSL_get0_peer_certificate(c->ssl);
     if (cert && SSL_get_verify_mode(c->ssl) != SSL_VERIFY_NONE)
-        read_peer(&c->peer, cert);
+        tls_peer_read(&c->peer, cert);
     return 0;
 }
 
@@ -511,6 +537,51 @@ void tls_conn_bye(struct tls_conn *c)
 {
     (void)SSL_shutdown(c->ssl); /* called once: we do not wait for the peer's close_notify */
     ERR_clear_error();
+}
+
+/* Checks the peer's certificate against the files of today.  The lock is held. */
+static int check_again(struct tls_conn *c)
+{
+    X509 *cert = SSL_get0_peer_certificate(c->ssl);
+    X509_STORE_CTX *ctx = X509_STORE_CTX_new();
+    int rc = SHOAL_EIO;
+    if (ctx && X509_STORE_CTX_init(ctx, SSL_CTX_get_cert_store(c->side->ctx), cert,
+                                   SSL_get_peer_cert_chain(c->ssl)) == 1) {
+        X509_STORE_CTX_set_ex_data(ctx, SSL_get_ex_data_X509_STORE_CTX_idx(), c->ssl);
+        X509_STORE_CTX_set_default(ctx, c->side->client ? "ssl_server" : "ssl_client");
+        X509_STORE_CTX_set_verify_cb(ctx, on_verify);
+        rc = X509_verify_cert(ctx) == 1 ? 0 : SHOAL_EIO;
+    }
+    X509_STORE_CTX_free(ctx);
+    ERR_clear_error();
+    return rc;
+}
+
+int tls_conn_check(struct tls_conn *c, uint64_t now_ns)
+{
+    struct side *s = c->side;
+    if (!s->reload || now_ns < c->next_check_ns || !c->peer.serial[0])
+        return 0;
+    c->next_check_ns = now_ns + CHECK_NS;
+    X509 *cert = SSL_get0_peer_certificate(c->ssl);
+    if (cert && is_out_of_date(c->why, sizeof(c->why), cert)) {
+        c->refused = true;
+        return SHOAL_EIO;
+    }
+    pthread_mutex_lock(&s->lock);
+    if (now_ns >= s->next_look_ns) {
+        s->next_look_ns = now_ns + CHECK_NS;
+        side_refresh(s);
+    }
+    int rc = c->generation == s->generation ? 0 : check_again(c);
+    c->generation = s->generation;
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+bool tls_conn_refused(const struct tls_conn *c)
+{
+    return c->refused;
 }
 
 bool tls_conn_wants_write(const struct tls_conn *c)

@@ -1,10 +1,11 @@
 /* tls.h - TLS 1.3 on a socket: the accepting side and the connecting side, each with or without a
  * certificate of the peer.
  *
- * With `reload`, the files are looked at when a handshake begins.  If one of them changed, all are
- * read again; files that do not fit together (half of a replacement) are ignored until they change
- * again.  Sessions of the old files are not resumed, so a revoked certificate is refused at its
- * next handshake.  Open connections are not affected.
+ * With `reload`, the files are looked at when a handshake begins, and once a second while
+ * connections are in use.  If one of them changed, all are read again; files that do not fit
+ * together (half of a replacement) are ignored until they change again.  Sessions of the old files
+ * are not resumed.  Open connections go on, unless the peer's certificate is now revoked, expired
+ * or of a CA that is not trusted any more: see tls_conn_check.
  *
  * Thread:    a tls_server or tls_client may be used by several threads after open; a tls_conn
  *            belongs to one.
@@ -16,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -40,6 +42,10 @@ struct tls_peer {
     char serial[48]; /* in hexadecimal */
 };
 
+struct x509_st; /* X509 of OpenSSL */
+/* out must be zeroed.  For tests: a connection does it by itself. */
+void tls_peer_read(struct tls_peer *out, struct x509_st *cert);
+
 SHOAL_MUST_CHECK int tls_server_open(struct tls_server **out, const struct tls_opts *o,
                                      struct err *e);
 void tls_server_close(struct tls_server *t); /* NULL is fine; open connections stay valid */
@@ -59,6 +65,11 @@ SHOAL_MUST_CHECK int tls_conn_handshake(struct tls_conn *c); /* 0, EBUSY, EIO */
 ssize_t tls_conn_read(struct tls_conn *c, void *p, size_t n);
 ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n);
 void tls_conn_bye(struct tls_conn *c); /* sends close_notify */
+/* Whether the peer's certificate is still good; with `reload` only, otherwise always 0.  Cheap: it
+ * does something once a second.  SHOAL_EIO: the connection must be closed. */
+SHOAL_MUST_CHECK int tls_conn_check(struct tls_conn *c, uint64_t now_ns);
+/* Whether we refused the peer's certificate, or it had to show one and did not. */
+bool tls_conn_refused(const struct tls_conn *c);
 bool tls_conn_wants_write(const struct tls_conn *c);
 const char *tls_conn_protocol(const struct tls_conn *c); /* "h2", "http/1.1" or "" */
 const struct tls_peer *tls_conn_peer(const struct tls_conn *c);

@@ -459,7 +459,7 @@ static void connect_as(struct pair *p, const struct cert_files *f, const char *h
                                  .tls = p->tls_client,
                                  .tls_host = host,
                                  .connect_ms = 30000,
-                                 .ping_ms = 60000,
+                                 .ping_ms = 100, /* bytes that both sides read */
                                  .ping_timeout_ms = 60000};
     if (http_client_create(&p->client, p->loop, &c, &e) < 0)
         fail_msg("%s", e.msg);
@@ -658,6 +658,45 @@ static void test_files_change_under_a_running_stream(void **state)
     ca_close(ca);
 }
 
+/* A connection that is open is closed when the peer's certificate is not good any more. */
+static void test_open_connections_are_cut(void **state)
+{
+    struct ca *ca = fresh("tls");
+    size_t n;
+    (void)state;
+    static const char *const victims[] = {"front", "node-a", NULL};
+    struct pair p[3];
+    for (int i = 0; i < 3; i++) {
+        issue(ca, "node-a", ROLE_NODE, true);
+        issue(ca, "front", ROLE_GATEWAY, true);
+        struct cert_files f = files(ca, "front"), node = files(ca, "node-a");
+        if (!victims[i])
+            change_dates("tls", &f, -3600, 5); /* expires soon */
+        serve(&p[i], &node);
+        connect_as(&p[i], &f, NULL);
+        assert_int_equal(
+            http_call_start(p[i].client, &p[i].call, "GET", "/hold", NULL, 0, NULL, 0, true), 0);
+        uint64_t until = clock_ns() + LONG_S * 1000000000ull;
+        while (p[i].n_data == 0 && p[i].n_failed == 0 && clock_ns() < until)
+            loop_turn(p[i].loop, 100);
+        assert_int_equal(p[i].n_data, 1);
+        if (victims[i])
+            assert_int_equal(ca_revoke(ca, victims[i], NULL, &n, NULL), 0);
+    }
+    uint64_t until = clock_ns() + LONG_S * 1000000000ull;
+    for (int i = 0; i < 3; i++)
+        while (p[i].n_failed == 0 && clock_ns() < until)
+            for (int j = 0; j < 3; j++)
+                loop_turn(p[j].loop, 10);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(p[i].n_failed, 1);
+        if (i == 1) /* here it is the client that cuts it */
+            assert_non_null(strstr(p[i].message, "certificate of node-a is revoked"));
+        close_pair(&p[i]);
+    }
+    ca_close(ca);
+}
+
 /* Two machines go through a rotation in every order; no step shuts one out. */
 static void test_a_rotation_drops_nobody(void **state)
 {
@@ -737,6 +776,7 @@ int main(void)
         cmocka_unit_test(test_certificates_that_are_refused),
         cmocka_unit_test(test_a_revoked_member_is_shut_out),
         cmocka_unit_test(test_files_change_under_a_running_stream),
+        cmocka_unit_test(test_open_connections_are_cut),
         cmocka_unit_test(test_a_rotation_drops_nobody),
         cmocka_unit_test(test_the_old_ca_is_not_trusted_any_more),
     };
