@@ -11,8 +11,10 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cluster/cert.h"
 #include "cluster/event_pb.h"
 #include "cluster/request_pb.h"
+#include "cluster/roles.h"
 #include "flow/flow.h"
 #include "net/grpc_frame.h"
 #include "net/http_client.h"
@@ -534,6 +536,18 @@ static void on_tick(struct executor_timer *t)
     loop_timer_set(k->loop, t, now + TICK_NS);
 }
 
+/* A certificate of the shoal is not enough: what answers must be a node. */
+static int check_peer(void *ctx, const struct tls_peer *peer, struct err *e)
+{
+    struct cert_identity who;
+    (void)ctx;
+    int rc = cert_identity(&who, peer, e);
+    if (rc == 0 && !(who.roles & ROLE_NODE))
+        rc = err_set(e, SHOAL_EINVAL, "the certificate of '%s' does not have the role node",
+                     who.name);
+    return rc;
+}
+
 /* ---- lifetime ---- */
 
 int node_link_create(struct node_link **out, struct loop *l, const struct node_link_opts *o,
@@ -544,7 +558,8 @@ int node_link_create(struct node_link **out, struct loop *l, const struct node_l
     *out = NULL;
     if (!k)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a node");
-    const struct http_client_opts ho = {.address = o->address, .tls = o->tls};
+    const struct http_client_opts ho = {
+        .address = o->address, .tls = o->tls, .check_peer = o->tls ? check_peer : NULL};
     k->replica = (struct replica){&ops, k->name};
     k->loop = l;
     k->heartbeat_ms = o->heartbeat_ms;

@@ -1,4 +1,5 @@
 /* cmd_gateway.c - shoal gateway: serves clients with the models of other nodes. */
+#include "cluster/roles.h"
 #include "cmd/serving.h"
 
 static const struct opts_def defs[] = {
@@ -20,8 +21,7 @@ static const struct opts_page page = {
                "soonest.\nWhen a node dies in the middle of an answer, another one continues it: "
                "the client sees a\nshort pause and the same text.",
     .groups = {OPTS_GROUP("Gateway", defs), {"Member", serving_member_defs, SERVING_N_MEMBER_DEFS}},
-    .examples = "  shoal gateway --node hub1:7600 --node hub2:7600 --cert gw.pem --key gw.key --ca "
-                "ca.pem\n"
+    .examples = "  shoal gateway --node hub1:7600 --node hub2:7600 --certs ca/members/gw\n"
                 "  shoal gateway --config shoal.yaml\n",
 };
 
@@ -50,6 +50,6 @@ static int configure(struct gw_config **out, const struct opts *o, struct err *e
 
 int cmd_gateway(int argc, const char *const *argv)
 {
-    static const struct serving serving = {&page, configure};
+    static const struct serving serving = {&page, ROLE_GATEWAY, configure};
     return serving_main(&serving, argc, argv);
 }

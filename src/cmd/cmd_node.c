@@ -1,4 +1,5 @@
 /* cmd_node.c - shoal node: runs models for the gateways of a shoal. */
+#include "cluster/roles.h"
 #include "cmd/serving.h"
 
 static const struct opts_def defs[] = {
@@ -23,7 +24,7 @@ static const struct opts_page page = {
                "certificate\nof the shoal's own CA (shoal ca).  SIGTERM drains: gateways move new "
                "requests away at once,\nand running ones end here.",
     .groups = {OPTS_GROUP("Node", defs), {"Member", serving_member_defs, SERVING_N_MEMBER_DEFS}},
-    .examples = "  shoal node --cert hub1.pem --key hub1.key --ca ca.pem\n"
+    .examples = "  shoal node --certs ca/members/hub1\n"
                 "  shoal node --listen unix:/run/shoal/node.sock -m story=stories15M.gguf\n",
 };
 
@@ -56,6 +57,6 @@ static int configure(struct gw_config **out, const struct opts *o, struct err *e
 
 int cmd_node(int argc, const char *const *argv)
 {
-    static const struct serving serving = {&page, configure};
+    static const struct serving serving = {&page, ROLE_NODE, configure};
     return serving_main(&serving, argc, argv);
 }

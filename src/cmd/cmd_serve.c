@@ -1,4 +1,5 @@
 /* cmd_serve.c - shoal serve: runs the gateway with the models of this machine. */
+#include "cluster/roles.h"
 #include "cmd/serving.h"
 
 static const struct opts_def defs[] = {
@@ -42,6 +43,6 @@ static int configure(struct gw_config **out, const struct opts *o, struct err *e
 
 int cmd_serve(int argc, const char *const *argv)
 {
-    static const struct serving serving = {&page, configure};
+    static const struct serving serving = {&page, ROLE_NODE | ROLE_GATEWAY, configure};
     return serving_main(&serving, argc, argv);
 }

@@ -11,13 +11,12 @@
 #include "gateway/gateway.h"
 
 const struct opts_def serving_member_defs[] = {
-    {"name", 0, OPTS_TEXT, "NAME", NULL, 0, 0, "name of this member; default: the host's name"},
+    {"name", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
+     "name of this member; default: that of its certificate, or the host's"},
     {"zone", 0, OPTS_TEXT, "ZONE", NULL, 0, 0,
      "where it stands, such as a building; for placement"},
-    {"cert", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "certificate of this member (PEM)"},
-    {"key", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "its private key (PEM)"},
-    {"ca", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "certificate of the shoal's CA (PEM)"},
-    {"crl", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "revoked certificates (PEM)"},
+    {"certs", 0, OPTS_TEXT, "FOLDER", NULL, 0, 0,
+     "certificate, key and CA of this member, as shoal ca issue writes them"},
     {"insecure", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "without certificates: for tests on one machine only"},
 };
@@ -83,18 +82,12 @@ int serving_member(struct gw_config *c, const struct opts *o, struct err *e)
     struct config_cluster *k = &c->cluster;
     char host[65] = "";
     int rc = set_text(&k->name, opts_text(o, "name"), e);
-    if (rc == 0 && !k->name && gethostname(host, sizeof(host) - 1) == 0)
-        rc = set_text(&k->name, host, e);
     if (rc == 0)
         rc = set_text(&k->zone, opts_text(o, "zone"), e);
     if (rc == 0)
-        rc = set_text(&k->cert, opts_text(o, "cert"), e);
-    if (rc == 0)
-        rc = set_text(&k->key, opts_text(o, "key"), e);
-    if (rc == 0)
-        rc = set_text(&k->ca, opts_text(o, "ca"), e);
-    if (rc == 0)
-        rc = set_text(&k->crl, opts_text(o, "crl"), e);
+        rc = set_text(&k->certs, opts_text(o, "certs"), e);
+    if (rc == 0 && !k->name && !k->certs && gethostname(host, sizeof(host) - 1) == 0)
+        rc = set_text(&k->name, host, e);
     if (opts_flag(o, "insecure"))
         k->insecure = true;
     return rc;
@@ -152,6 +145,8 @@ static void reload(const struct serving *s, struct gateway *g, struct gw_config 
     struct err e = {0};
     int rc = s->configure(&next, o, &e);
     if (rc == 0)
+        rc = config_check_cluster(next, s->role, &e);
+    if (rc == 0)
         rc = gateway_reload(g, next, &e);
     if (rc < 0) {
         log_error("serve", "keeping the old configuration: %s", e.msg);
@@ -198,7 +193,7 @@ int serving_main(const struct serving *s, int argc, const char *const *argv)
     int code;
     if (!cmd_begin(&o, s->page, argc, argv, &code))
         return code;
-    if (s->configure(&c, &o, &e) < 0 || config_check_cluster(c, &e) < 0 ||
+    if (s->configure(&c, &o, &e) < 0 || config_check_cluster(c, s->role, &e) < 0 ||
         (opts_flag(&o, "check") && gateway_check(c, &e) < 0))
         code = cmd_fail(s->page, "%s", e.msg);
     else if (opts_flag(&o, "check"))

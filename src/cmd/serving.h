@@ -10,13 +10,14 @@
 
 struct serving {
     const struct opts_page *page; /* has the options --config and --check */
+    unsigned role; /* that the certificate of such a member must have: cluster/roles.h */
     /* Options to a configuration; called again by a reload. */
     int (*configure)(struct gw_config **out, const struct opts *o, struct err *e);
 };
 
 /* Options of a member of a shoal: certificates, name, zone. */
 extern const struct opts_def serving_member_defs[];
-#define SERVING_N_MEMBER_DEFS 7u
+#define SERVING_N_MEMBER_DEFS 4u
 
 int serving_main(const struct serving *s, int argc, const char *const *argv);
 

@@ -13,6 +13,8 @@
 #include "base/file_open.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "cluster/cert.h"
+#include "cluster/roles.h"
 #include "host/pack.h"
 
 #define MAX_FILE_BYTES ((size_t)4 << 20)
@@ -52,10 +54,7 @@ static void free_cluster(struct config_cluster *k)
     mem_free(k->advertise);
     yaml_in_strs_fini(&k->listen);
     yaml_in_strs_fini(&k->nodes);
-    mem_free(k->cert);
-    mem_free(k->key);
-    mem_free(k->ca);
-    mem_free(k->crl);
+    mem_free(k->certs);
 }
 
 void config_unref(struct gw_config *c)
@@ -101,23 +100,50 @@ static int check_plain(const struct yaml_in_strs *list, const char *what, struct
     for (uint32_t i = 0; i < list->n; i++)
         if (!is_unix(list->v[i]))
             return err_set(e, SHOAL_EINVAL,
-                           "%s %s: members of a shoal need certificates: set cluster.cert, "
-                           "cluster.key and cluster.ca (shoal ca makes them)",
+                           "%s %s: members of a shoal need certificates: --certs FOLDER, made by "
+                           "shoal ca issue",
                            what, list->v[i]);
     return 0;
 }
 
-int config_check_cluster(const struct gw_config *c, struct err *e)
+/* The certificate says who this member is. */
+static int check_certs(struct config_cluster *k, unsigned role, struct err *e)
 {
-    const struct config_cluster *k = &c->cluster;
-    bool any = k->cert || k->key || k->ca;
-    if (any && !(k->cert && k->key && k->ca))
-        return err_set(e, SHOAL_EINVAL, "cluster: cert, key and ca belong together");
+    struct cert_files files;
+    struct cert_info info;
+    char wanted[64];
+    int rc = cert_files_in(&files, k->certs, e);
+    if (rc == 0)
+        rc = cert_check(&info, &files, e);
+    if (rc < 0)
+        return rc;
+    roles_text(wanted, sizeof(wanted), role);
+    if (!(info.id.roles & role))
+        return err_set(e, SHOAL_EINVAL,
+                       "the certificate of '%s' in %s does not have the role %s: shoal ca issue %s "
+                       "--force --role %s",
+                       info.id.name, k->certs, wanted, info.id.name, wanted);
+    if (k->name && strcmp(k->name, info.id.name) != 0)
+        return err_set(e, SHOAL_EINVAL,
+                       "this member is to be named '%s', but its certificate is "
+                       "that of '%s'",
+                       k->name, info.id.name);
+    if (k->name)
+        return 0;
+    k->name = mem_strdup(info.id.name);
+    return k->name ? 0 : err_set(e, SHOAL_ENOMEM, "configuration");
+}
+
+int config_check_cluster(struct gw_config *c, unsigned role, struct err *e)
+{
+    struct config_cluster *k = &c->cluster;
     if (k->heartbeat_ms < 20 || k->silent_ms < 2 * k->heartbeat_ms)
         return err_set(e, SHOAL_EINVAL,
                        "cluster: heartbeat must be at least 20ms, and silent at least twice as "
                        "long");
-    if (any || k->insecure)
+    if (k->certs)
+        return check_certs(k, role, e);
+    if (k->insecure)
         return 0;
     int rc = check_plain(&k->listen, "cannot listen on", e);
     return rc < 0 ? rc : check_plain(&k->nodes, "cannot use node", e);

@@ -27,14 +27,14 @@
 
 /* How this process belongs to a shoal. */
 struct config_cluster {
-    char *name;                  /* of this member */
-    char *zone;                  /* where it stands, for placement; or NULL */
-    char *advertise;             /* how others reach it; or NULL */
-    struct yaml_in_strs listen;  /* for other members */
-    struct yaml_in_strs nodes;   /* to send requests to */
-    char *cert, *key, *ca, *crl; /* of this member, and of the shoal's CA */
-    bool insecure;               /* without certificates: for tests on one machine */
-    uint32_t wait_ms;            /* for a lost node to come back */
+    char *name;                 /* of this member */
+    char *zone;                 /* where it stands, for placement; or NULL */
+    char *advertise;            /* how others reach it; or NULL */
+    struct yaml_in_strs listen; /* for other members */
+    struct yaml_in_strs nodes;  /* to send requests to */
+    char *certs;                /* folder of this member, as shoal ca issue writes it; NULL: none */
+    bool insecure;              /* without certificates: for tests on one machine */
+    uint32_t wait_ms;           /* for a lost node to come back */
     uint32_t heartbeat_ms, silent_ms;
 };
 
@@ -91,9 +91,9 @@ SHOAL_MUST_CHECK int config_add_model(struct gw_config *c, const struct registry
 SHOAL_MUST_CHECK int config_add_model_arg(struct gw_config *c, const char *arg, struct err *e);
 /* The models of a folder with a models.json; NULL: where pack_open looks. */
 SHOAL_MUST_CHECK int config_add_pack(struct gw_config *c, const char *folder, struct err *e);
-/* Whether the members of a shoal may talk to this one as it is configured; SHOAL_EINVAL says what
- * is missing. */
-SHOAL_MUST_CHECK int config_check_cluster(const struct gw_config *c, struct err *e);
+/* Whether other members of the shoal may talk to this one as it is configured; takes its name from
+ * its certificate.  role: what its certificate must allow (cluster/roles.h). */
+SHOAL_MUST_CHECK int config_check_cluster(struct gw_config *c, unsigned role, struct err *e);
 /* Whether a model at path may be added at run time: it must be in one of the folders of model_dirs,
  * or of the configured models.  *resolved: the path without symbolic links, to be freed, and NULL
  * if it may not.  SHOAL_EINVAL names the path and what to configure. */

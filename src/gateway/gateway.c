@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "cluster/cert.h"
 #include "cluster/members.h"
 #include "flow/home/ask_pack.h"
 #include "flow/pool.h"
@@ -253,12 +254,13 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
 static int open_cluster_tls(struct gw *gw, struct err *e)
 {
     const struct config_cluster *k = &gw->config->cluster;
+    struct cert_files f;
+    int rc = k->certs ? cert_files_in(&f, k->certs, e) : 0;
     const struct tls_opts o = {
-        .cert = k->cert, .key = k->key, .ca = k->ca, .crl = k->crl, .reload = true};
-    int rc = config_check_cluster(gw->config, e);
-    if (rc == 0 && k->cert && k->listen.n > 0)
+        .cert = f.cert, .key = f.key, .ca = f.ca, .crl = f.crl, .reload = true};
+    if (rc == 0 && k->certs && k->listen.n > 0)
         rc = tls_server_open(&gw->node_tls, &o, e);
-    if (rc == 0 && k->cert && k->nodes.n > 0)
+    if (rc == 0 && k->certs)
         rc = tls_client_open(&gw->link_tls, &o, e);
     return rc;
 }
@@ -318,6 +320,8 @@ static int listen_on(struct gateway *g, const char *wanted, bool for_nodes, stru
                 snprintf(g->unix_paths[a], sizeof(g->unix_paths[a]), "%s", address + 5);
             else
                 listen_address(fd, address, sizeof(address));
+            if (for_nodes) /* as members write it: without https:// */
+                snprintf(g->addresses[a], sizeof(g->addresses[a]), "%s", address);
             g->n_addresses = a + 1;
         }
         rc = http_server_listen(http, fd, tls, e);

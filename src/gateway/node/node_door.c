@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "base/log.h"
+#include "cluster/cert.h"
+#include "cluster/roles.h"
 #include "gateway/call.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/grpc/health.h"
@@ -14,6 +17,25 @@ static const struct route methods[] = {
     {.method = "POST", .path = "/shoal.node.v1.Node/Watch", .handle = node_watch},
     {.method = "POST", .path = "/grpc.health.v1.Health/Check", .handle = health_handle}};
 #define N_METHODS (sizeof(methods) / sizeof(methods[0]))
+
+/* A member must be allowed to do what it asks for.  Who comes over a unix socket has the rights of
+ * this machine; who comes in the clear, those of `insecure`. */
+static bool may(struct call *c)
+{
+    struct cert_identity who;
+    struct err e = {0};
+    if (!c->req->peer_cert)
+        return true;
+    if (cert_identity(&who, c->req->peer_cert, &e) == 0 &&
+        (who.roles & (ROLE_GATEWAY | ROLE_NODE | ROLE_CONTROLLER)))
+        return true;
+    log_warn("cluster", "refused %s: %s", c->req->peer,
+             e.code ? e.msg : "its certificate has neither the role gateway nor node");
+    grpc_call_fail_plain(c, GRPC_PERMISSION_DENIED, "ROLE",
+                         e.code ? e.msg
+                                : "this certificate may not use a node: it needs the role gateway");
+    return false;
+}
 
 static void pass(struct call *c)
 {
@@ -28,7 +50,7 @@ static void pass(struct call *c)
         call_fail(c, 426, NULL, NULL, NULL, "nodes speak HTTP/2");
     else if (!c->route)
         grpc_call_fail_plain(c, GRPC_UNIMPLEMENTED, "UNKNOWN_METHOD", "there is no such method");
-    else
+    else if (may(c))
         c->route->handle(c);
 }
 
