@@ -114,7 +114,8 @@ static bool is_host(const char *host)
 static int put_names(struct buf *b, const struct cert_request *r, struct err *e)
 {
     /* Most powerful first: nats-server uses the first name that it has a user for. */
-    static const enum role order[] = {ROLE_ADMIN, ROLE_CONTROLLER, ROLE_GATEWAY, ROLE_NODE};
+    static const enum role order[] = {ROLE_ADMIN, ROLE_CONTROLLER, ROLE_GATEWAY, ROLE_NODE,
+                                      ROLE_BROKER};
     unsigned char address[16];
     char role[32];
     buf_printf(b, "DNS:%s", r->name);

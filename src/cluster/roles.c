@@ -10,7 +10,8 @@ static const struct {
 } names[] = {{"gateway", ROLE_GATEWAY},
              {"node", ROLE_NODE},
              {"controller", ROLE_CONTROLLER},
-             {"admin", ROLE_ADMIN}};
+             {"admin", ROLE_ADMIN},
+             {"broker", ROLE_BROKER}};
 #define N_NAMES (sizeof(names) / sizeof(names[0]))
 
 int roles_parse(unsigned *out, const char *text, struct err *e)
@@ -22,13 +23,15 @@ int roles_parse(unsigned *out, const char *text, struct err *e)
             i++;
         if (i == N_NAMES)
             return err_set(e, SHOAL_EINVAL,
-                           "unknown role '%.*s': use gateway, node, controller, admin, separated "
-                           "by commas",
+                           "unknown role '%.*s': use gateway, node, controller, admin, broker, "
+                           "separated by commas",
                            (int)n, p);
         *out |= names[i].role;
         p += n + (p[n] == ',');
     }
-    return *out ? 0 : err_set(e, SHOAL_EINVAL, "no role: use gateway, node, controller or admin");
+    return *out ? 0
+                : err_set(e, SHOAL_EINVAL,
+                          "no role: use gateway, node, controller, admin or broker");
 }
 
 void roles_text(char *out, size_t cap, unsigned roles)

@@ -14,6 +14,7 @@ enum role {
     ROLE_NODE = 2,       /* runs them, and gives model files to other nodes */
     ROLE_CONTROLLER = 4, /* tells nodes which models to load */
     ROLE_ADMIN = 8,      /* a person: may change the desired state */
+    ROLE_BROKER = 16,    /* a NATS server: may do nothing among members */
 };
 
 /* "gateway,node" to bits of enum role.  SHOAL_EINVAL: the message names the word that is wrong. */

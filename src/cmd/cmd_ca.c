@@ -38,7 +38,8 @@ static const struct opts_def init_defs[] = {DIR_DEF,
 static const struct opts_def issue_defs[] = {
     DIR_DEF,
     {"role", 'r', OPTS_TEXT, "ROLES", NULL, 0, 0,
-     "what it may do: gateway, node, controller, admin, separated by commas"},
+     "what it may do: gateway, node, controller, admin, broker (a NATS server), separated by "
+     "commas"},
     {"host", 0, OPTS_LIST, "HOST", NULL, 0, 0,
      "name or address it is reached at; may be given several times"},
     {"days", 0, OPTS_UINT, "N", "365", 1, CA_MAX_DAYS, "how long the certificate is valid"},

@@ -1,21 +1,24 @@
 /* cmd_cluster_init.c - shoal cluster init: writes what the NATS servers of a shoal need. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "cluster/ca.h"
 #include "cluster/control/nats_conf.h"
+#include "cluster/roles.h"
 #include "cmd/cmd.h"
 #include "wire/json_out.h"
 
 #define MAX_CONF_BYTES (256u << 10)
+#define ADMIN "admin"
+enum { CA_DAYS = 3650, CERT_DAYS = 365 };
 
 static const struct opts_def defs[] = {
-    {"dir", 'd', OPTS_TEXT, "DIR", NULL, 0, 0, "folder to write to; is created"},
+    {"dir", 'd', OPTS_TEXT, "DIR", "ca", 0, 0,
+     "folder of the CA, as 'shoal ca' has it; is made if there is none"},
     {"name", 0, OPTS_TEXT, "NAME", "shoal", 0, 0, "name of the shoal: up to 32 of a-z, 0-9 and -"},
     {"servers", 0, OPTS_CHOICE, "1|3|5", "1", 0, 0,
      "NATS servers; the shoal can be changed while more than half of them are up"},
@@ -25,29 +28,32 @@ static const struct opts_def defs[] = {
      "port for members; servers on the same host count up from it"},
     {"route-port", 0, OPTS_UINT, "N", "6222", 1, 65000,
      "port between servers, counted up likewise"},
-    {"force", 0, OPTS_FLAG, NULL, NULL, 0, 0, "replace configurations that exist"},
+    {"force", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "replace the configurations and certificates of the servers; the CA stays"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print JSON"},
 };
 
 static const struct opts_page page = {
     .command = "cluster init",
     .arguments = "",
-    .summary = "Writes the configuration of a shoal's NATS servers.",
+    .summary = "Makes what the NATS servers of a shoal need: a CA, certificates, configurations.",
     .details =
-        "DIR/nats-1 to DIR/nats-5 each get a nats.conf: JetStream, TLS with certificates on both\n"
-        "sides, and permissions by role.  A folder is all that its server needs: copy it to the "
-        "server's\nmachine and start nats-server there.",
+        "DIR/members/nats-1 to nats-5 each get a certificate and a nats.conf: JetStream, TLS "
+        "with\ncertificates on both sides, and permissions by role.  A folder is all that "
+        "its server needs: copy\nit to the server's machine and start nats-server in it.  "
+        "DIR/members/admin is for you.",
     .groups = {OPTS_GROUP("Options", defs)},
-    .examples = "  shoal cluster init --dir shoal\n"
-                "  shoal cluster init --dir shoal --name home --servers 3 \\\n"
+    .examples = "  shoal cluster init\n"
+                "  shoal cluster init --dir home-ca --name home --servers 3 \\\n"
                 "      --host 10.0.0.1 --host 10.0.0.2 --host 10.0.0.3\n",
 };
 
 struct site {
     const struct opts *o;
-    const char *dir;
+    struct ca *ca;
     struct nats_conf conf;
     const char *hosts[NATS_CONF_MAX_SERVERS];
+    char folder[NATS_CONF_MAX_SERVERS][CERT_PATH_BYTES], admin[CERT_PATH_BYTES];
     char secret[33];
 };
 
@@ -66,7 +72,6 @@ static int fill(struct site *s)
         return cmd_fail(o->page, "no random bytes");
     snprintf(s->secret, sizeof(s->secret), "%016llx%016llx", (unsigned long long)secret[0],
              (unsigned long long)secret[1]);
-    s->dir = opts_text(o, "dir");
     s->conf = (struct nats_conf){
         .cluster = opts_text(o, "name"), .hosts = s->hosts, .n_servers = n, .secret = s->secret};
     for (size_t i = 0; i < n; i++) {
@@ -80,11 +85,30 @@ static int fill(struct site *s)
     return CMD_OK;
 }
 
-static int make_dir(const struct site *s, const char *path)
+/* The CA that is there, or a new one. */
+static int open_ca(struct site *s)
 {
-    if (mkdir(path, 0700) == 0 || errno == EEXIST)
-        return CMD_OK;
-    return cmd_fail(s->o->page, "cannot create %s: %s", path, strerror(errno));
+    const char *dir = opts_text(s->o, "dir");
+    struct err e = {0};
+    if (access(dir, F_OK) < 0 && ca_init(dir, "Shoal CA", CA_DAYS, false, &e) < 0)
+        return cmd_fail(s->o->page, "%s", e.msg);
+    if (ca_open(&s->ca, dir, &e) < 0)
+        return cmd_fail(s->o->page, "%s", e.msg);
+    return CMD_OK;
+}
+
+/* A certificate for a member, and its folder. */
+static int issue(struct site *s, const char *name, unsigned roles, const char *host, bool force,
+                 char folder[CERT_PATH_BYTES])
+{
+    struct cert_request r = {
+        .name = name, .roles = roles, .hosts = &host, .n_hosts = host ? 1 : 0, .days = CERT_DAYS};
+    struct cert_info info;
+    struct err e = {0};
+    if (ca_issue(s->ca, &r, force, &info, &e) < 0 ||
+        ca_member_folder(s->ca, name, folder, CERT_PATH_BYTES, &e) < 0)
+        return cmd_fail(s->o->page, "%s", e.msg);
+    return CMD_OK;
 }
 
 static int write_file(const struct site *s, const char *path, const struct buf *b)
@@ -105,23 +129,34 @@ static int write_file(const struct site *s, const char *path, const struct buf *
 
 static int write_server(struct site *s, size_t i)
 {
-    char dir[PATH_MAX], path[PATH_MAX];
+    char name[32], folder[CERT_PATH_BYTES], path[CERT_PATH_BYTES + 16];
     struct err e = {0};
     struct buf b;
     s->conf.index = i;
-    if (snprintf(dir, sizeof(dir), "%s/nats-%zu", s->dir, i + 1) >= (int)sizeof(dir) ||
-        snprintf(path, sizeof(path), "%s/nats.conf", dir) >= (int)sizeof(path))
-        return cmd_fail(s->o->page, "the path %.100s... is too long", s->dir);
+    snprintf(name, sizeof(name), "nats-%zu", i + 1);
     buf_init(&b, MAX_CONF_BYTES);
     int rc = nats_conf_put(&b, &s->conf, &e) < 0 ? cmd_fail(s->o->page, "%s", e.msg) : CMD_OK;
     if (rc == CMD_OK)
-        rc = make_dir(s, s->dir);
-    if (rc == CMD_OK)
-        rc = make_dir(s, dir);
-    if (rc == CMD_OK)
+        rc = issue(s, name, ROLE_BROKER, s->hosts[i], opts_flag(s->o, "force"), folder);
+    if (rc == CMD_OK) {
+        snprintf(path, sizeof(path), "%s/nats.conf", folder);
+        snprintf(s->folder[i], sizeof(s->folder[i]), "%s", folder);
         rc = write_file(s, path, &b);
+    }
     buf_fini(&b);
     return rc;
+}
+
+/* A person's certificate, unless there is one. */
+static int write_admin(struct site *s)
+{
+    struct err e = {0};
+    struct cert_files files;
+    if (ca_member_folder(s->ca, ADMIN, s->admin, sizeof(s->admin), &e) < 0)
+        return cmd_fail(s->o->page, "%s", e.msg);
+    if (cert_files_in(&files, s->admin, NULL) == 0)
+        return CMD_OK;
+    return issue(s, ADMIN, ROLE_ADMIN, NULL, false, s->admin);
 }
 
 static void put_url(struct buf *b, const struct site *s, size_t i)
@@ -137,9 +172,15 @@ static void put_report(struct buf *b, const struct site *s)
     for (size_t i = 0; i < s->conf.n_servers; i++) {
         buf_puts(b, "  ");
         put_url(b, s, i);
-        buf_printf(b, "  %s/nats-%zu\n", s->dir, i + 1);
+        buf_printf(b, "  %s\n", s->folder[i]);
     }
-    buf_puts(b, "Next, on the machine of each server: cd nats-N && nats-server -c nats.conf\n");
+    buf_printf(b,
+               "Next: copy each folder to its server's machine and start the server there:\n"
+               "  cd nats-1 && nats-server -c nats.conf\n"
+               "Then: shoal cluster events --cluster %s --certs %s --nats ",
+               s->conf.cluster, s->admin);
+    put_url(b, s, 0);
+    buf_putc(b, '\n');
 }
 
 static void put_json(struct buf *b, const struct site *s)
@@ -151,20 +192,20 @@ static void put_json(struct buf *b, const struct site *s)
     json_out_key(&j, "servers");
     json_out_array(&j);
     for (size_t i = 0; i < s->conf.n_servers; i++) {
-        char text[PATH_MAX];
         struct buf url;
-        buf_init(&url, sizeof(text));
+        buf_init(&url, 512);
         put_url(&url, s, i);
         json_out_object(&j);
         json_out_key(&j, "url");
         json_out_str(&j, buf_str(&url));
-        snprintf(text, sizeof(text), "%.4000s/nats-%zu", s->dir, i + 1);
         json_out_key(&j, "dir");
-        json_out_str(&j, text);
+        json_out_str(&j, s->folder[i]);
         json_out_object_end(&j);
         buf_fini(&url);
     }
     json_out_array_end(&j);
+    json_out_key(&j, "certs");
+    json_out_str(&j, s->admin);
     json_out_object_end(&j);
     buf_putc(b, '\n');
 }
@@ -178,12 +219,13 @@ int cmd_cluster_init(int argc, const char *const *argv)
     if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     s.o = &o;
-    if (!opts_text(&o, "dir"))
-        rc = opts_usage(&page, "--dir is missing: the folder to write to");
-    else
-        rc = fill(&s);
+    rc = fill(&s);
+    if (rc == CMD_OK)
+        rc = open_ca(&s);
     for (size_t i = 0; rc == CMD_OK && i < s.conf.n_servers; i++)
         rc = write_server(&s, i);
+    if (rc == CMD_OK)
+        rc = write_admin(&s);
     buf_init(&b, MAX_CONF_BYTES);
     if (rc == CMD_OK) {
         if (opts_flag(&o, "json"))
@@ -193,6 +235,7 @@ int cmd_cluster_init(int argc, const char *const *argv)
         rc = cmd_print(&page, &b);
     }
     buf_fini(&b);
+    ca_close(s.ca);
     opts_fini(&o);
     return rc;
 }

@@ -49,11 +49,23 @@ void bucket_close(struct bucket *k)
     mem_free(k);
 }
 
-/* The error for a status of libnats and a code of the server. */
-static int failed(const struct bucket *k, natsStatus s, jsErrCode code, const char *what,
-                  struct err *e)
+static uint64_t denied(const struct bucket *k)
+{
+    struct bus_status s;
+    bus_get_status(k->bus, &s);
+    return s.n_denied;
+}
+
+/* The error for a status of libnats and a code of the server.  before: denied() before the call. */
+static int failed(const struct bucket *k, natsStatus s, jsErrCode code, uint64_t before,
+                  const char *what, struct err *e)
 {
     char text[160];
+    if (s == NATS_TIMEOUT &&
+        denied(k) != before) /* a request that is not permitted gets no answer */
+        return err_set(e, SHOAL_EIO,
+                       "NATS does not let this member %s %s: its certificate needs another role",
+                       what, k->name);
     bus_reason(k->bus, text, (int)s);
     if (s == NATS_NOT_FOUND || code == JSStreamNotFoundErr)
         return err_set(e, SHOAL_ENOTFOUND, "NATS has no bucket %s yet", k->name);
@@ -81,12 +93,13 @@ int bucket_create(struct bucket *k, unsigned replicas, unsigned history, struct 
     kvStore *kv = NULL;
     kvConfig c;
     jsErrCode code = 0;
+    uint64_t before = denied(k);
     natsStatus s = js_GetStreamInfo(&info, k->js, k->stream, NULL, &code);
     jsStreamInfo_Destroy(info);
     if (s == NATS_OK)
         return 0;
     if (s != NATS_NOT_FOUND && code != JSStreamNotFoundErr)
-        return failed(k, s, code, "look at", e);
+        return failed(k, s, code, before, "look at", e);
     kvConfig_Init(&c);
     c.Bucket = k->name;
     c.History = (uint8_t)history;
@@ -105,6 +118,8 @@ int bucket_create(struct bucket *k, unsigned replicas, unsigned history, struct 
     jsStreamInfo_Destroy(info);
     if (again == NATS_OK)
         return 0;
+    if (s == NATS_TIMEOUT && denied(k) != before)
+        return failed(k, s, code, before, "create", e);
     return err_set(e, SHOAL_EBUSY, "cannot create the bucket %s on %d NATS servers now: %s",
                    k->name, c.Replicas, why);
 }
@@ -123,11 +138,12 @@ int bucket_get(struct bucket *k, const char *key, struct buf *out, uint64_t *rev
     jsErrCode code = 0;
     *revision = 0;
     subject_of(k, subject, key);
+    uint64_t before = denied(k);
     natsStatus s = js_GetLastMsg(&m, k->js, k->stream, subject, NULL, &code);
     if (s == NATS_NOT_FOUND && code != JSStreamNotFoundErr)
         return err_set(e, SHOAL_ENOTFOUND, "%s has no value %s yet", k->name, key);
     if (s != NATS_OK)
-        return failed(k, s, code, "read", e);
+        return failed(k, s, code, before, "read", e);
     *revision = natsMsg_GetSequence(m);
     bool deleted = natsMsgHeader_Get(m, "KV-Operation", &op) == NATS_OK;
     if (!deleted)
@@ -154,6 +170,7 @@ int bucket_put(struct bucket *k, const char *key, const void *bytes, size_t n, u
     else
         o.ExpectNoMessage = true;
     subject_of(k, subject, key);
+    uint64_t before = denied(k);
     natsStatus s = js_Publish(&ack, k->js, subject, bytes, (int)n, &o, &code);
     if (s == NATS_OK) {
         *revision = ack->Sequence;
@@ -162,16 +179,17 @@ int bucket_put(struct bucket *k, const char *key, const void *bytes, size_t n, u
     }
     if (code == JSStreamWrongLastSequenceErr)
         return 1;
-    return failed(k, s, code, "write", e);
+    return failed(k, s, code, before, "write", e);
 }
 
 int bucket_last(struct bucket *k, uint64_t *revision, struct err *e)
 {
     jsStreamInfo *info = NULL;
     jsErrCode code = 0;
+    uint64_t before = denied(k);
     natsStatus s = js_GetStreamInfo(&info, k->js, k->stream, NULL, &code);
     if (s != NATS_OK)
-        return failed(k, s, code, "look at", e);
+        return failed(k, s, code, before, "look at", e);
     *revision = info->State.LastSeq;
     jsStreamInfo_Destroy(info);
     return 0;

@@ -166,13 +166,16 @@ static void on_disconnected(natsConnection *nc, void *closure)
 
 static void on_error(natsConnection *nc, natsSubscription *nats, natsStatus s, void *closure)
 {
-    (void)nc;
     (void)nats;
     struct bus *b = closure;
+    const char *text = NULL;
+    if (s == NATS_NOT_PERMITTED) /* "Permissions Violation for Publish to ..." */
+        natsConnection_GetLastError(nc, &text);
     pthread_mutex_lock(&b->lock);
-    if (s == NATS_SLOW_CONSUMER)
-        b->status.n_overruns++;
-    snprintf(b->status.error, sizeof(b->status.error), "%s", natsStatus_GetText(s));
+    b->status.n_overruns += s == NATS_SLOW_CONSUMER;
+    b->status.n_denied += s == NATS_NOT_PERMITTED;
+    snprintf(b->status.error, sizeof(b->status.error), "%s",
+             text && text[0] ? text : natsStatus_GetText(s));
     pthread_mutex_unlock(&b->lock);
 }
 

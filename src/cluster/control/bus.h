@@ -57,6 +57,7 @@ struct bus_status {
     uint64_t n_connects, n_losses;
     uint64_t n_sent, n_refused;      /* messages: refused while away */
     uint64_t n_received, n_overruns; /* overruns: dropped because the owner was too slow */
+    uint64_t n_denied;               /* what this member's certificate may not do */
 };
 
 typedef void (*bus_link_fn)(void *ctx, const struct bus_status *s);

@@ -4,10 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cluster/cert.h"
 #include "cluster/control/bus.h"
 #include "cluster/roles.h"
-
-#define ROLE_URI "shoal:role:"
 
 /* Each may do what those before it may. */
 static const enum role order[] = {ROLE_NODE, ROLE_GATEWAY, ROLE_CONTROLLER, ROLE_ADMIN};
@@ -88,7 +87,7 @@ static void put_users(struct buf *b, const char *cluster)
         char name[32];
         roles |= order[i];
         roles_text(name, sizeof(name), order[i]);
-        buf_printf(b, "    { user: \"" ROLE_URI "%s\", permissions: {\n", name);
+        buf_printf(b, "    { user: \"" CERT_ROLE_URI "%s\", permissions: {\n", name);
         put_list(b, "publish", publish, N_OF(publish), roles, cluster);
         put_list(b, "subscribe", subscribe, N_OF(subscribe), roles, cluster);
         buf_puts(b, "    } }\n");
