@@ -57,6 +57,7 @@ static int take_value(struct jinja_run *r, struct jinja_value *out, const struct
                       int depth)
 {
     struct jinja_value item;
+    bool whole;
     int rc = jinja_charge(r, 1);
     if (rc == 0 && depth > JINJA_MAX_DATA_DEPTH)
         rc = jinja_fail(r, SHOAL_ELIMIT, "context is nested too deeply");
@@ -70,7 +71,9 @@ static int take_value(struct jinja_run *r, struct jinja_value *out, const struct
         *out = jinja_bool(v->boolean);
         return 0;
     case VALUE_NUMBER:
-        *out = v->number == floor(v->number) ? jinja_int(v->number) : jinja_float(v->number);
+        /* A double does not tell 1 from 1.0; clients mean integers where there is no fraction. */
+        whole = v->number == floor(v->number) && fabs(v->number) < 9e18;
+        *out = whole ? jinja_int((int64_t)v->number) : jinja_float(v->number);
         return 0;
     case VALUE_TEXT: /* the caller's bytes stay until the run is over */
         *out = jinja_string((struct jinja_str){v->text.p, v->text.n});

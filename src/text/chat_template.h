@@ -1,8 +1,8 @@
 /* chat_template.h - messages to the prompt that a model was trained on.
  *
  * A chat template is the Jinja source that comes with a model (tokenizer.chat_template in a GGUF
- * file).  Rendering gives, byte for byte, what the library @huggingface/jinja gives; see
- * docs/CHAT_TEMPLATES.md for what is supported beyond and where the two differ.
+ * file).  Rendering gives, byte for byte, what Python's Jinja2 gives in the setting of the
+ * transformers library; docs/CHAT_TEMPLATES.md says what is supported.
  *
  * Thread:    a parsed template is immutable: any number of threads may render it at once.
  * Ownership: parse gives the template to the caller, destroy takes it back (NULL is fine).  The

@@ -20,9 +20,9 @@ const values = [
 ];
 const operators = ["+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", "<=", ">", ">=", "in", "not in", "and", "or"];
 const filters = [
-    "abs", "bool", "capitalize", "count", "default", "d", "dictsort", "e", "escape", "first", "float", "get", "indent", "int", "items", "join", "keys",
+    "abs", "capitalize", "count", "default", "d", "dictsort", "e", "escape", "first", "float", "indent", "int", "items", "join",
     "last", "length", "list", "lower", "map", "reject", "reverse", "safe", "select", "sort", "string", "title", "tojson", "trim", "unique", "upper",
-    "values", "batch", "center", "format", "round", "sum", "wordcount", "nosuchfilter",
+    "format", "max", "min", "round", "sum", "wordcount", "nosuchfilter",
 ];
 const filterCalls = [
     "default('D')", "default('D', true)", "default('D', boolean=true)", "default('D', false)", "default('D', 1)", "default([])", "int(5)", "int(default=6)",
@@ -78,7 +78,7 @@ const templates = [
     "{% if t %}{% set y = 5 %}{% endif %}{{ y }}", "{% set ns = namespace(n=0) %}{% for x in l %}{% set ns.n = ns.n + x %}{% endfor %}{{ ns.n }}", "{% set ns = namespace() %}{% set ns.x = 1 %}{{ ns.x }}{{ ns.y }}",
     "{% set ns = namespace({'a': 1}, b=2) %}{{ ns.a }}{{ ns['b'] }}{{ ns | tojson }}", "{% set ns = namespace([['a', 1], 'bc']) %}{{ ns }}", "{% set ns = namespace(1) %}", "{% set ns = namespace({}, {}) %}",
     "{% set d.x = 1 %}", "{% set ns = namespace() %}{% set ns['x'] = 1 %}", "{% set ns = namespace() %}{% set ns[i] = 1 %}{{ ns }}", "{% set l[0] = 1 %}", "{% set 1 = 2 %}",
-    "{% set ns = namespace() %}{% set ns.self = ns %}{{ ns }}", "{% set namespace = 1 %}{{ namespace }}{% for x in el %}{% else %}{{ namespace is callable }}{% endfor %}",
+    "{% set namespace = 1 %}{{ namespace }}{% for x in el %}{% else %}{{ namespace is callable }}{% endfor %}",
     "{% set a, b = 1, 2 %}{{ a }}{{ b }}", "{% set a, b = l %}", "{% set a, b = s %}", "{% set (a, b) = pairs %}{{ a }}{{ b }}", "{% set a = 1, 2 %}{{ a | length }}", "{% set a = (1, 2) %}{{ a }}",
     "{% set x %}  hi {{ s }}\n{% endset %}[{{ x }}]", "{% set x %}{% endset %}[{{ x }}]{{ x is string }}", "{% set ns = namespace() %}{% set ns.b %}blk{% endset %}{{ ns.b }}", "{% set x | upper %}a{% endset %}",
     "{% set true = 1 %}{{ true }}", "{% set none = 1 %}{{ none }}", "{{ True }}{{ False }}{{ None }}{{ true }}", "{{ undef }}|{{ none }}|{{ true }}|{{ 1.0 }}|{{ 1 }}",
@@ -124,18 +124,14 @@ const templates = [
     "{{ 123456789 * 987654321 }}{{ 9007199254740993 }}{{ 0.1 * 3 }}{{ 1.0 * 3 }}{{ 100 * 1.1 }}{{ 5e-324 }}{{ big }}{{ small }}{{ whole }}{{ f }}{{ big * 10 }}{{ small / 1000000 }}",
 ];
 
-// Where the two are not meant to match: the reference writes the JavaScript source of a function,
-// and converts what is no number when it counts; the last digit of a power may differ (V8's pow is
-// not exact); half of a character outside the BMP is not found in a string that has the whole.
-const known = [
-    [/./, /ours refuses: .*(a function cannot be written as text|range\(\) takes|between a function and|between .* and a function)/],
-    [/\*\*/, /^differs/],
-    [/^\{\{ \(u\[[78]\]( \+ u\[8\])?\)/, /^differs/],
-];
+// Jinja computes constants before a template runs, with other rules for slices and for signs before **;
+// ours does not copy that.
+const folded = /^\{\{ \(\(*(-?[\d.]|true|none|'|\(|\[[\d\[]).*\)\[[^\]]*:[^\]]*\] \}\}$|^\{\{ \(-[\d.]+\) \*\* /;
 
 exports.snippets = function () {
     const json = JSON.stringify(context), jobs = [];
-    const add = (source) => jobs.push({ name: source, source, json, known: known.filter(([t]) => t.test(source)).map(([, p]) => p) });
+    const add = (source) => folded.test(source) || jobs.push({ name: source, source, json });
+    let turn = 0;
     for (const v of values) {
         add(`{{ ${v} }}`);
         add(`{% if ${v} %}T{% else %}F{% endif %}{{ not (${v}) }}`);
@@ -143,7 +139,8 @@ exports.snippets = function () {
         add(`{% for x in ${v} %}[{{ x }}]{% else %}E{% endfor %}`);
         add(`{% for x, y in ${v} %}[{{ x }}{{ y }}]{% else %}E{% endfor %}`);
         add(`{% set q = ${v} %}{{ q }}{{ [q] | length }}`);
-        for (const w of values) for (const op of operators) add(`{{ (${v}) ${op} (${w}) }}`);
+        // one of seven pairs: all of them take minutes
+        for (const w of values) for (const op of operators) if (turn++ % 7 === 0) add(`{{ (${v}) ${op} (${w}) }}`);
         for (const f of [...filters, ...filters.map((x) => x + "()"), ...filterCalls]) add(`{{ (${v}) | ${f} }}`);
         for (const t of tests) add(`{{ (${v}) is ${t} }}{{ (${v}) is not ${t} }}`);
         for (const m of members) add(`{{ (${v})${m} }}`);

@@ -4,192 +4,256 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include <cjson/cJSON.h>
-
+#include "base/decimal.h"
 #include "base/utf8.h"
+#include "text/jinja/jinja_number.h"
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static int read_string(struct jinja_run *r, const char *text, struct jinja_str *out)
+struct reader {
+    struct jinja_run *r;
+    const char *p;
+    size_t n, at;
+    int depth;
+};
+
+static int not_json(struct reader *d)
 {
-    size_t n = strlen(text);
-    char *p = arena_copy(&r->arena, text, n);
-    if (!p)
-        return jinja_no_memory(r);
-    *out = (struct jinja_str){p, n};
+    return jinja_fail(d->r, SHOAL_EFORMAT, "context is not JSON at byte %zu", d->at);
+}
+
+static void skip_blanks(struct reader *d)
+{
+    while (d->at < d->n && d->p[d->at] && strchr(" \t\r\n", d->p[d->at]))
+        d->at++;
+}
+
+static bool accept(struct reader *d, char c)
+{
+    skip_blanks(d);
+    if (d->at >= d->n || d->p[d->at] != c)
+        return false;
+    d->at++;
+    return true;
+}
+
+static bool read_hex(struct reader *d, uint32_t *out)
+{
+    *out = 0;
+    if (d->n - d->at < 4)
+        return false;
+    for (size_t i = 0; i < 4; i++) {
+        char c = d->p[d->at + i], low = (char)(c | 32);
+        if (!(c >= '0' && c <= '9') && !(low >= 'a' && low <= 'f'))
+            return false;
+        *out = *out * 16 + (uint32_t)(c <= '9' ? c - '0' : low - 'a' + 10);
+    }
+    d->at += 4;
+    return true;
+}
+
+/* An escape, d->at behind its backslash. */
+static bool read_escape(struct reader *d, char **to)
+{
+    static const char simple[] = "\"\"\\\\//b\bf\fn\nr\rt\t";
+    char c = d->at < d->n ? d->p[d->at++] : '\0';
+    uint32_t cp, low;
+    for (size_t i = 0; i + 1 < sizeof(simple); i += 2)
+        if (simple[i] == c) {
+            *(*to)++ = simple[i + 1];
+            return true;
+        }
+    if (c != 'u' || !read_hex(d, &cp))
+        return false;
+    if (cp >= 0xd800 && cp < 0xdc00 && d->n - d->at >= 6 && d->p[d->at] == '\\' &&
+        d->p[d->at + 1] == 'u') {
+        size_t back = d->at;
+        d->at += 2;
+        if (!read_hex(d, &low))
+            return false;
+        if (low >= 0xdc00 && low <= 0xdfff)
+            cp = 0x10000 + ((cp - 0xd800) << 10) + (low - 0xdc00);
+        else
+            d->at = back; /* half a character, which Python keeps */
+    }
+    *to += jinja_text_put(*to, cp);
+    return true;
+}
+
+static int read_string(struct reader *d, struct jinja_str *out)
+{
+    if (!accept(d, '"'))
+        return not_json(d);
+    size_t end = d->at;
+    while (end < d->n && d->p[end] != '"')
+        end += d->p[end] == '\\' ? 2 : 1;
+    if (end >= d->n)
+        return not_json(d);
+    char *to = arena_bytes(&d->r->arena, end - d->at + 1), *p = to; /* escapes only get shorter */
+    if (!to)
+        return jinja_no_memory(d->r);
+    while (d->at < end) {
+        char c = d->p[d->at++];
+        if (c == '\\' ? !read_escape(d, &p) : (uint8_t)c < 0x20)
+            return not_json(d);
+        if (c != '\\')
+            *p++ = c;
+    }
+    d->at = end + 1;
+    *out = (struct jinja_str){to, (size_t)(p - to)};
+    return jinja_charge(d->r, 1 + out->n / 64);
+}
+
+static int read_number(struct reader *d, struct jinja_value *out)
+{
+    const char *p = d->p + d->at;
+    size_t left = d->n - d->at, n = decimal_span(p, left), sign = n && p[0] == '-';
+    bool whole = true;
+    /* JSON allows no "+1", "01", ".5" and "5." */
+    if (n <= sign || p[sign] < '0' || p[sign] > '9' ||
+        (p[sign] == '0' && n > sign + 1 && p[sign + 1] >= '0' && p[sign + 1] <= '9'))
+        return not_json(d);
+    for (size_t i = 0; i < n; i++) {
+        whole = whole && p[i] != '.' && (p[i] | 32) != 'e';
+        if (p[i] == '.' && (i + 1 == n || p[i + 1] < '0' || p[i + 1] > '9'))
+            return not_json(d);
+    }
+    d->at += n;
+    int64_t v;
+    if (!whole) {
+        *out = jinja_float(decimal_read(p, n));
+    } else if (jinja_number_int((struct jinja_str){p, n}, 10, &v) == JINJA_NUMBER_INT) {
+        *out = jinja_int(v);
+    } else {
+        char *copy = arena_copy(&d->r->arena, p, n);
+        if (!copy)
+            return jinja_no_memory(d->r);
+        *out = (struct jinja_value){.kind = JINJA_BIGINT, .str = {copy, n}};
+    }
     return 0;
 }
 
-static int convert(struct jinja_run *r, struct jinja_value *out, const cJSON *j, int depth)
+static bool read_word(struct reader *d, const char *word)
 {
-    struct jinja_value item;
-    int rc = jinja_charge(r, 1);
-    if (rc < 0)
-        return rc;
-    if (depth > JINJA_MAX_DATA_DEPTH)
-        return jinja_fail(r, SHOAL_ELIMIT, "context is nested too deeply");
-    if (cJSON_IsNull(j)) {
-        *out = jinja_none();
-    } else if (cJSON_IsBool(j)) {
-        *out = jinja_bool(cJSON_IsTrue(j));
-    } else if (cJSON_IsNumber(j)) {
-        double v = j->valuedouble;
-        *out = isfinite(v) && v == floor(v) ? jinja_int(v) : jinja_float(v);
-    } else if (cJSON_IsString(j)) {
-        struct jinja_str s = {0};
-        rc = read_string(r, j->valuestring, &s);
-        *out = jinja_string(s);
-    } else if (cJSON_IsArray(j)) {
-        rc = jinja_list_make(r, out, 0);
-        for (const cJSON *c = j->child; rc == 0 && c; c = c->next) {
-            rc = convert(r, &item, c, depth + 1);
-            if (rc == 0)
-                rc = jinja_list_push(r, out->list, item);
-        }
-    } else if (cJSON_IsObject(j)) {
-        rc = jinja_dict_make(r, out);
-        for (const cJSON *c = j->child; rc == 0 && c; c = c->next) {
-            struct jinja_str key;
-            rc = read_string(r, c->string, &key);
-            if (rc == 0)
-                rc = convert(r, &item, c, depth + 1);
-            if (rc == 0)
-                rc = jinja_dict_set(r, out->dict, key, item);
-        }
-    } else {
-        rc = jinja_fail(r, SHOAL_EINTERNAL, "unknown JSON value");
-    }
-    return rc;
+    size_t n = strlen(word);
+    if (d->n - d->at < n || memcmp(d->p + d->at, word, n) != 0)
+        return false;
+    d->at += n;
+    return true;
 }
 
-/* cJSON ends its strings with a NUL: one inside would silently cut off the rest. */
-static bool has_nul_escape(const char *p, size_t n)
+static int read_value(struct reader *d, struct jinja_value *out);
+
+static int read_list(struct reader *d, struct jinja_value *out)
 {
-    for (size_t i = 0; i + 1 < n; i++) {
-        if (p[i] != '\\')
-            continue;
-        i++; /* the escaped character, a second backslash included */
-        if (p[i] == 'u' && n - i > 4 && memcmp(p + i + 1, "0000", 4) == 0)
-            return true;
+    struct jinja_value item;
+    d->at++;
+    int rc = jinja_list_make(d->r, out, 0);
+    if (rc < 0 || accept(d, ']'))
+        return rc;
+    do {
+        rc = read_value(d, &item);
+        if (rc == 0)
+            rc = jinja_list_push(d->r, out->list, item);
+    } while (rc == 0 && accept(d, ','));
+    return rc == 0 && !accept(d, ']') ? not_json(d) : rc;
+}
+
+static int read_dict(struct reader *d, struct jinja_value *out)
+{
+    struct jinja_value item;
+    struct jinja_str key;
+    d->at++;
+    int rc = jinja_dict_make(d->r, out);
+    if (rc < 0 || accept(d, '}'))
+        return rc;
+    do {
+        rc = read_string(d, &key);
+        if (rc == 0 && !accept(d, ':'))
+            rc = not_json(d);
+        if (rc == 0)
+            rc = read_value(d, &item);
+        if (rc == 0)
+            rc = jinja_dict_set(d->r, out->dict, key, item);
+    } while (rc == 0 && accept(d, ','));
+    return rc == 0 && !accept(d, '}') ? not_json(d) : rc;
+}
+
+static int read_value(struct reader *d, struct jinja_value *out)
+{
+    int rc = jinja_charge(d->r, 1);
+    if (rc == 0 && d->depth >= JINJA_MAX_DATA_DEPTH)
+        rc = jinja_fail(d->r, SHOAL_ELIMIT, "context is nested too deeply");
+    if (rc < 0)
+        return rc;
+    skip_blanks(d);
+    d->depth++;
+    switch (d->at < d->n ? d->p[d->at] : '\0') {
+    case '{':
+        rc = read_dict(d, out);
+        break;
+    case '[':
+        rc = read_list(d, out);
+        break;
+    case '"': {
+        struct jinja_str s = {0};
+        rc = read_string(d, &s);
+        *out = jinja_string(s);
+        break;
     }
-    return false;
+    default:
+        *out = jinja_none();
+        if (read_word(d, "true"))
+            *out = jinja_bool(true);
+        else if (read_word(d, "false"))
+            *out = jinja_bool(false);
+        else if (!read_word(d, "null"))
+            rc = read_number(d, out);
+        break;
+    }
+    d->depth--;
+    return rc;
 }
 
 int jinja_json_read(struct jinja_run *r, struct jinja_value *out, const char *text, size_t n)
 {
-    const char *end = NULL;
+    struct reader d = {.r = r, .p = text, .n = n};
     if (utf8_valid_prefix(text, n) < n)
         return jinja_fail(r, SHOAL_EFORMAT, "context is not valid UTF-8");
-    if (memchr(text, '\0', n) || has_nul_escape(text, n))
-        return jinja_fail(r, SHOAL_EFORMAT, "context holds a NUL character");
-    int rc = jinja_charge(r, n / 64);
+    int rc = read_value(&d, out);
     if (rc < 0)
         return rc;
-    cJSON *j = cJSON_ParseWithLengthOpts(text, n, &end, false);
-    if (!j)
-        return jinja_fail(r, SHOAL_EFORMAT, "context is not JSON at byte %zu",
-                          end ? (size_t)(end - text) : 0);
-    size_t used = (size_t)(end - text);
-    while (used < n && strchr(" \t\r\n", text[used]))
-        used++;
-    if (used < n)
-        rc = jinja_fail(r, SHOAL_EFORMAT, "context goes on after its JSON at byte %zu", used);
-    else
-        rc = convert(r, out, j, 0);
-    cJSON_Delete(j);
-    return rc;
+    skip_blanks(&d);
+    if (d.at < n)
+        return jinja_fail(r, SHOAL_EFORMAT, "context goes on after its JSON at byte %zu", d.at);
+    return 0;
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
-
-static void put_unit(struct buf *b, uint32_t unit)
-{
-    buf_printf(b, "\\u%04x", unit);
-}
 
 static void write_string(struct buf *b, struct jinja_str s, bool ascii)
 {
     static const char escapes[] = "\"\"\\\\\bb\ff\nn\rr\tt";
     buf_putc(b, '"');
-    for (size_t i = 0; i < s.n;) {
+    for (size_t i = 0; i < s.n && b->rc == 0;) {
         uint32_t cp;
         size_t len = jinja_text_next(s.p + i, s.n - i, &cp);
         const char *escape = cp && cp < 0x80 ? strchr(escapes, (int)cp) : NULL;
         /* each pair is the character and its letter; a match of a letter is not an escape */
-        bool special = escape && (escape - escapes) % 2 == 0;
-        if (special) {
+        if (escape && (escape - escapes) % 2 == 0) {
             buf_putc(b, '\\');
             buf_putc(b, escape[1]);
-        } else if (cp < 0x20 || (ascii && cp == 0x7f) || (cp >= 0xd800 && cp <= 0xdfff)) {
-            put_unit(b, cp);
+        } else if (cp < 0x20 || (ascii && cp >= 0x7f && cp < 0x10000)) {
+            buf_printf(b, "\\u%04x", cp);
         } else if (ascii && cp >= 0x10000) {
-            put_unit(b, 0xd800 + ((cp - 0x10000) >> 10));
-            put_unit(b, 0xdc00 + ((cp - 0x10000) & 0x3ff));
-        } else if (ascii && cp >= 0x80) {
-            put_unit(b, cp);
+            buf_printf(b, "\\u%04x\\u%04x", 0xd800 + ((cp - 0x10000) >> 10),
+                       0xdc00 + ((cp - 0x10000) & 0x3ff));
         } else {
             buf_put(b, s.p + i, len);
         }
         i += len;
     }
     buf_putc(b, '"');
-}
-
-/* Order of ASCII text in Unicode collation: punctuation, digits, letters; letters that differ only
- * in case are ordered by it when all else is equal, small ones first. */
-static int collate_rank(char c)
-{
-    static const char order[] = "\t\n\v\f\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789";
-    if (c >= 'A' && c <= 'Z')
-        c = (char)(c + 32);
-    if (c >= 'a' && c <= 'z')
-        return 100 + c;
-    const char *at = c ? strchr(order, c) : NULL;
-    return at ? (int)(at - order) + 1 : 0;
-}
-
-static int collate(struct jinja_str a, struct jinja_str b)
-{
-    int later = 0;
-    for (size_t i = 0; i < a.n && i < b.n; i++) {
-        int x = collate_rank(a.p[i]), y = collate_rank(b.p[i]);
-        if (x != y)
-            return x < y ? -1 : 1;
-        if (!later && a.p[i] != b.p[i])
-            later = a.p[i] > b.p[i] ? -1 : 1;
-    }
-    if (a.n != b.n)
-        return a.n < b.n ? -1 : 1;
-    return later;
-}
-
-static int compare_entries(const void *a, const void *b)
-{
-    const struct jinja_entry *const *x = a, *const *y = b;
-    return collate((*x)->key, (*y)->key);
-}
-
-/* The entries of a dict in the order they are written. */
-static int sorted_entries(struct jinja_run *r, const struct jinja_dict *d, bool sort,
-                          const struct jinja_entry ***out)
-{
-    const struct jinja_entry **at = arena_zalloc_n(&r->arena, d->n + 1, sizeof(*at));
-    if (!at)
-        return jinja_no_memory(r);
-    for (size_t i = 0; i < d->n; i++) {
-        at[i] = &d->at[i];
-        for (size_t k = 0; sort && k < d->at[i].key.n; k++)
-            if (collate_rank(d->at[i].key.p[k]) == 0)
-                return jinja_fail(r, SHOAL_EUNSUPPORTED,
-                                  "tojson(sort_keys=true) with a key that is not ASCII text");
-    }
-    int rc = jinja_charge(r, sort ? d->n * 8 : 0);
-    if (rc < 0)
-        return rc;
-    if (sort && d->n > 1) /* keys are unique, so stability does not matter */
-        qsort(at, d->n, sizeof(*at), compare_entries);
-    *out = at;
-    return 0;
 }
 
 struct writer {
@@ -202,64 +266,113 @@ static int write_value(struct writer *w, const struct jinja_value *v, size_t dep
 
 static void new_line(struct writer *w, size_t depth)
 {
-    static const char spaces[] = "                                ";
+    if (!w->o->lines)
+        return;
     buf_putc(&w->r->out, '\n');
-    for (size_t n = w->o->indent * depth; n > 0 && w->r->out.rc == 0;) {
-        size_t part = n < sizeof(spaces) - 1 ? n : sizeof(spaces) - 1;
-        buf_put(&w->r->out, spaces, part);
-        n -= part;
-    }
+    for (size_t i = 0; i < depth && w->r->out.rc == 0; i++)
+        buf_put(&w->r->out, w->o->indent.p, w->o->indent.n);
 }
 
 static int write_list(struct writer *w, const struct jinja_list *l, size_t depth)
 {
     struct buf *b = &w->r->out;
     int rc = 0;
-    if (l->n == 0) {
-        buf_puts(b, "[]");
-        return 0;
-    }
     buf_putc(b, '[');
-    if (w->o->indent)
-        new_line(w, depth + 1);
     for (size_t i = 0; rc == 0 && i < l->n; i++) {
-        if (i) {
+        if (i)
             buf_put(b, w->item.p, w->item.n);
-            if (w->o->indent)
-                new_line(w, depth + 1);
-        }
-        if (!jinja_is_hollow(&l->at[i])) /* which the reference writes as nothing in a list */
-            rc = write_value(w, &l->at[i], depth + 1);
+        new_line(w, depth + 1);
+        rc = write_value(w, &l->at[i], depth + 1);
     }
-    if (w->o->indent)
+    if (l->n)
         new_line(w, depth);
     buf_putc(b, ']');
     return rc;
+}
+
+static void write_float(struct buf *b, double v)
+{
+    char text[JINJA_NUMBER_TEXT];
+    if (isnan(v))
+        buf_puts(b, "NaN");
+    else if (isinf(v))
+        buf_puts(b, v < 0 ? "-Infinity" : "Infinity");
+    else
+        buf_put(b, text, jinja_number_repr(text, v));
+}
+
+/* Keys become strings. */
+static int write_key(struct writer *w, const struct jinja_value *key)
+{
+    struct buf *b = &w->r->out;
+    switch (key->kind) {
+    case JINJA_STRING:
+        write_string(b, key->str, w->o->ensure_ascii);
+        return 0;
+    case JINJA_NONE:
+    case JINJA_BOOL:
+    case JINJA_INT:
+    case JINJA_BIGINT:
+    case JINJA_FLOAT: {
+        buf_putc(b, '"');
+        int rc = write_value(w, key, 0);
+        buf_putc(b, '"');
+        return rc;
+    }
+    default:
+        return jinja_fail(w->r, SHOAL_EINVAL, "%s cannot be a key in JSON", jinja_kind_name(key));
+    }
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct jinja_entry *const *x = a, *const *y = b;
+    double p, q;
+    if ((*x)->key.kind == JINJA_STRING)
+        return jinja_text_compare((*x)->key.str, (*y)->key.str);
+    jinja_as_number(&(*x)->key, &p);
+    jinja_as_number(&(*y)->key, &q);
+    return (p > q) - (p < q);
+}
+
+/* The entries of a dict by their keys. */
+static int sorted_entries(struct jinja_run *r, const struct jinja_dict *d,
+                          const struct jinja_entry ***out)
+{
+    const struct jinja_entry **at = arena_zalloc_n(&r->arena, d->n + 1, sizeof(*at));
+    if (!at)
+        return jinja_no_memory(r);
+    for (size_t i = 0; i < d->n; i++) {
+        double x;
+        bool text = d->at[0].key.kind == JINJA_STRING;
+        at[i] = &d->at[i];
+        if (text ? d->at[i].key.kind != JINJA_STRING
+                 : d->n > 1 && !jinja_as_number(&d->at[i].key, &x))
+            return jinja_fail(r, SHOAL_EINVAL, "tojson cannot sort keys of different kinds");
+    }
+    if (d->n > 1) /* keys are unique, so stability does not matter */
+        qsort(at, d->n, sizeof(*at), compare_entries);
+    *out = at;
+    return jinja_charge(r, d->n * 8);
 }
 
 static int write_dict(struct writer *w, const struct jinja_dict *d, size_t depth)
 {
     struct buf *b = &w->r->out;
     const struct jinja_entry **at = NULL;
-    int rc = 0;
-    if (d->n == 0) {
-        buf_puts(b, "{}");
-        return 0;
-    }
-    if (w->o->sort_keys)
-        rc = sorted_entries(w->r, d, true, &at);
+    int rc = w->o->sort_keys ? sorted_entries(w->r, d, &at) : 0;
     buf_putc(b, '{');
     for (size_t i = 0; rc == 0 && i < d->n; i++) {
         const struct jinja_entry *entry = at ? at[i] : &d->at[i];
         if (i)
             buf_put(b, w->item.p, w->item.n);
-        if (w->o->indent)
-            new_line(w, depth + 1);
-        write_string(b, entry->key, w->o->ensure_ascii);
+        new_line(w, depth + 1);
+        rc = write_key(w, &entry->key);
         buf_put(b, w->key.p, w->key.n);
-        rc = write_value(w, &entry->value, depth + 1);
+        if (rc == 0)
+            rc = write_value(w, &entry->value, depth + 1);
     }
-    if (w->o->indent)
+    if (d->n)
         new_line(w, depth);
     buf_putc(b, '}');
     return rc;
@@ -267,42 +380,35 @@ static int write_dict(struct writer *w, const struct jinja_dict *d, size_t depth
 
 static int write_value(struct writer *w, const struct jinja_value *v, size_t depth)
 {
-    char text[JINJA_TEXT_NUMBER];
     struct buf *b = &w->r->out;
     int rc = jinja_charge(w->r, 1);
-    if (rc < 0)
-        return rc;
-    if (depth > JINJA_MAX_DATA_DEPTH) /* a namespace may hold itself */
-        return jinja_fail(w->r, SHOAL_ELIMIT, "value is nested too deeply for JSON");
-    if (b->rc < 0)
-        return 0; /* reported by jinja_cut or jinja_print */
+    if (rc == 0 && depth > JINJA_MAX_DATA_DEPTH)
+        rc = jinja_fail(w->r, SHOAL_ELIMIT, "value is nested too deeply for JSON");
+    if (rc < 0 || b->rc < 0)
+        return rc < 0 ? rc : jinja_check_out(w->r);
     switch (v->kind) {
     case JINJA_NONE:
         buf_puts(b, "null");
-        return 0;
-    case JINJA_UNDEFINED:
-        buf_puts(b, w->o->undefined ? "undefined" : "null");
         return 0;
     case JINJA_BOOL:
         buf_puts(b, v->b ? "true" : "false");
         return 0;
     case JINJA_INT:
+        buf_printf(b, "%lld", (long long)v->i);
+        return 0;
+    case JINJA_BIGINT:
+        buf_put(b, v->str.p, v->str.n);
+        return 0;
     case JINJA_FLOAT:
-        if (isfinite(v->num))
-            buf_put(b, text, jinja_text_number(text, v->num));
-        else
-            buf_puts(b, "null");
+        write_float(b, v->num);
         return 0;
     case JINJA_STRING:
-        if (!v->str.p)
-            buf_puts(b, "undefined");
-        else
-            write_string(b, v->str, w->o->ensure_ascii);
+        write_string(b, v->str, w->o->ensure_ascii);
         return 0;
     case JINJA_LIST:
+    case JINJA_TUPLE:
         return write_list(w, v->list, depth);
     case JINJA_DICT:
-    case JINJA_NAMESPACE:
         return write_dict(w, v->dict, depth);
     default:
         return jinja_fail(w->r, SHOAL_EINVAL, "%s cannot be written as JSON", jinja_kind_name(v));
@@ -312,12 +418,11 @@ static int write_value(struct writer *w, const struct jinja_value *v, size_t dep
 int jinja_json_write(struct jinja_run *r, const struct jinja_value *v,
                      const struct jinja_json_opts *o)
 {
-    struct writer w = {r, o, JINJA_STR(", "), JINJA_STR(": ")};
+    struct writer w = {r, o, o->lines ? JINJA_STR(",") : JINJA_STR(", "), JINJA_STR(": ")};
     if (o->separators) {
         w.item = o->item_separator;
         w.key = o->key_separator;
-    } else if (o->indent) {
-        w.item = JINJA_STR(",");
     }
-    return write_value(&w, v, 0);
+    int rc = write_value(&w, v, 0);
+    return rc < 0 ? rc : jinja_check_out(r);
 }

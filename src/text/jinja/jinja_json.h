@@ -1,21 +1,23 @@
-/* jinja_json.h - JSON text to values and back, as the tojson filter writes it.
+/* jinja_json.h - JSON text to values and back, as Python's json module has it.
  *
- * Thread, ownership, failure: as in jinja_value.h. */
+ * Thread, ownership: as in jinja_value.h.
+ * Failure: SHOAL_EFORMAT for text that is not JSON, SHOAL_EINVAL for a value that JSON cannot hold,
+ * SHOAL_ELIMIT for data nested too deeply. */
 #ifndef SHOAL_TEXT_JINJA_JINJA_JSON_H
 #define SHOAL_TEXT_JINJA_JINJA_JSON_H
 
 #include "text/jinja/jinja_value.h"
 
 struct jinja_json_opts { /* all zero: {"a": 1, "b": [1, 2]} on one line */
-    size_t indent;       /* spaces per level, one value per line */
-    bool ensure_ascii;   /* \uXXXX for what is not ASCII */
+    bool lines;          /* one value per line, each level with `indent` before it */
+    struct jinja_str indent;
+    bool ensure_ascii; /* \uXXXX for what is not ASCII */
     bool sort_keys;
     bool separators; /* the two below are set */
     struct jinja_str item_separator, key_separator;
-    bool undefined; /* write "undefined" where tojson writes null */
 };
 
-/* Numbers without a fraction are INT, others FLOAT; of equal keys the last counts. */
+/* Numbers without fraction and exponent are integers; of equal keys the last counts. */
 SHOAL_MUST_CHECK int jinja_json_read(struct jinja_run *r, struct jinja_value *out, const char *text,
                                      size_t n);
 /* Appends to r->out. */

@@ -6,20 +6,19 @@
 #include "base/mem.h"
 #include "base/arena.h"
 
-/* The source while it is read.  White space control works by deleting bytes before any token is
- * made, so each byte left remembers where it stood. */
+enum { MAX_BRACKETS = 1000 };
+
 struct lexer {
     struct arena *arena;
     struct err *e;
-    const char *src; /* as given, for line and column */
-    size_t n_src;
-    char *text; /* what is left of it */
-    uint32_t *from;
+    const char *text; /* the source with every line end as \n, without the last one */
     size_t n, at;
     struct jinja_token *tokens;
     size_t n_tokens, cap_tokens;
-    long brace_depth; /* {...} open inside the current expression: "}}" closes two of them */
-    size_t located;   /* line and col belong to this offset of src */
+    bool line_starting;          /* what was read last ended with a newline */
+    char brackets[MAX_BRACKETS]; /* the closing ones that are awaited */
+    size_t n_brackets;
+    size_t located; /* line and col belong to this offset */
     uint32_t line, col;
 };
 
@@ -29,52 +28,36 @@ static const struct {
     enum jinja_op op;
 } symbols[] = {
     /* the longer ones first where one begins another */
-    {"{%", JINJA_TOKEN_OPEN_STATEMENT, JINJA_OP_NONE},
-    {"%}", JINJA_TOKEN_CLOSE_STATEMENT, JINJA_OP_NONE},
-    {"{{", JINJA_TOKEN_OPEN_EXPRESSION, JINJA_OP_NONE},
-    {"}}", JINJA_TOKEN_CLOSE_EXPRESSION, JINJA_OP_NONE},
-    {"(", JINJA_TOKEN_OPEN_PAREN, JINJA_OP_NONE},
-    {")", JINJA_TOKEN_CLOSE_PAREN, JINJA_OP_NONE},
-    {"{", JINJA_TOKEN_OPEN_BRACE, JINJA_OP_NONE},
-    {"}", JINJA_TOKEN_CLOSE_BRACE, JINJA_OP_NONE},
-    {"[", JINJA_TOKEN_OPEN_BRACKET, JINJA_OP_NONE},
-    {"]", JINJA_TOKEN_CLOSE_BRACKET, JINJA_OP_NONE},
-    {",", JINJA_TOKEN_COMMA, JINJA_OP_NONE},
-    {".", JINJA_TOKEN_DOT, JINJA_OP_NONE},
-    {":", JINJA_TOKEN_COLON, JINJA_OP_NONE},
-    {"|", JINJA_TOKEN_PIPE, JINJA_OP_NONE},
-    {"<=", JINJA_TOKEN_COMPARE, JINJA_OP_LE},
-    {">=", JINJA_TOKEN_COMPARE, JINJA_OP_GE},
-    {"==", JINJA_TOKEN_COMPARE, JINJA_OP_EQ},
-    {"!=", JINJA_TOKEN_COMPARE, JINJA_OP_NE},
-    {"<", JINJA_TOKEN_COMPARE, JINJA_OP_LT},
-    {">", JINJA_TOKEN_COMPARE, JINJA_OP_GT},
-    {"+", JINJA_TOKEN_ADD, JINJA_OP_ADD},
-    {"-", JINJA_TOKEN_ADD, JINJA_OP_SUB},
-    {"~", JINJA_TOKEN_ADD, JINJA_OP_CONCAT},
-    {"**", JINJA_TOKEN_POW, JINJA_OP_POW},
-    {"*", JINJA_TOKEN_MUL, JINJA_OP_MUL},
-    {"//", JINJA_TOKEN_MUL, JINJA_OP_FLOORDIV},
-    {"/", JINJA_TOKEN_MUL, JINJA_OP_DIV},
-    {"%", JINJA_TOKEN_MUL, JINJA_OP_MOD},
-    {"=", JINJA_TOKEN_EQUALS, JINJA_OP_NONE},
+    {"//", JINJA_TOKEN_MUL, JINJA_OP_FLOORDIV},     {"**", JINJA_TOKEN_POW, JINJA_OP_POW},
+    {"==", JINJA_TOKEN_COMPARE, JINJA_OP_EQ},       {"!=", JINJA_TOKEN_COMPARE, JINJA_OP_NE},
+    {">=", JINJA_TOKEN_COMPARE, JINJA_OP_GE},       {"<=", JINJA_TOKEN_COMPARE, JINJA_OP_LE},
+    {"+", JINJA_TOKEN_ADD, JINJA_OP_ADD},           {"-", JINJA_TOKEN_ADD, JINJA_OP_SUB},
+    {"/", JINJA_TOKEN_MUL, JINJA_OP_DIV},           {"*", JINJA_TOKEN_MUL, JINJA_OP_MUL},
+    {"%", JINJA_TOKEN_MUL, JINJA_OP_MOD},           {"~", JINJA_TOKEN_TILDE, JINJA_OP_NONE},
+    {"[", JINJA_TOKEN_OPEN_BRACKET, JINJA_OP_NONE}, {"]", JINJA_TOKEN_CLOSE_BRACKET, JINJA_OP_NONE},
+    {"(", JINJA_TOKEN_OPEN_PAREN, JINJA_OP_NONE},   {")", JINJA_TOKEN_CLOSE_PAREN, JINJA_OP_NONE},
+    {"{", JINJA_TOKEN_OPEN_BRACE, JINJA_OP_NONE},   {"}", JINJA_TOKEN_CLOSE_BRACE, JINJA_OP_NONE},
+    {">", JINJA_TOKEN_COMPARE, JINJA_OP_GT},        {"<", JINJA_TOKEN_COMPARE, JINJA_OP_LT},
+    {"=", JINJA_TOKEN_EQUALS, JINJA_OP_NONE},       {".", JINJA_TOKEN_DOT, JINJA_OP_NONE},
+    {":", JINJA_TOKEN_COLON, JINJA_OP_NONE},        {"|", JINJA_TOKEN_PIPE, JINJA_OP_NONE},
+    {",", JINJA_TOKEN_COMMA, JINJA_OP_NONE},        {";", JINJA_TOKEN_SEMICOLON, JINJA_OP_NONE},
 };
 
 const char *jinja_op_text(enum jinja_op op)
 {
     static const char *const names[] = {
-        [JINJA_OP_NONE] = "?",      [JINJA_OP_ADD] = "+",         [JINJA_OP_SUB] = "-",
-        [JINJA_OP_CONCAT] = "~",    [JINJA_OP_MUL] = "*",         [JINJA_OP_DIV] = "/",
-        [JINJA_OP_FLOORDIV] = "//", [JINJA_OP_MOD] = "%",         [JINJA_OP_POW] = "**",
-        [JINJA_OP_LT] = "<",        [JINJA_OP_GT] = ">",          [JINJA_OP_LE] = "<=",
-        [JINJA_OP_GE] = ">=",       [JINJA_OP_EQ] = "==",         [JINJA_OP_NE] = "!=",
-        [JINJA_OP_IN] = "in",       [JINJA_OP_NOT_IN] = "not in", [JINJA_OP_AND] = "and",
-        [JINJA_OP_OR] = "or",       [JINJA_OP_NOT] = "not",
+        [JINJA_OP_NONE] = "?",        [JINJA_OP_ADD] = "+",   [JINJA_OP_SUB] = "-",
+        [JINJA_OP_MUL] = "*",         [JINJA_OP_DIV] = "/",   [JINJA_OP_FLOORDIV] = "//",
+        [JINJA_OP_MOD] = "%",         [JINJA_OP_POW] = "**",  [JINJA_OP_LT] = "<",
+        [JINJA_OP_GT] = ">",          [JINJA_OP_LE] = "<=",   [JINJA_OP_GE] = ">=",
+        [JINJA_OP_EQ] = "==",         [JINJA_OP_NE] = "!=",   [JINJA_OP_IN] = "in",
+        [JINJA_OP_NOT_IN] = "not in", [JINJA_OP_AND] = "and", [JINJA_OP_OR] = "or",
+        [JINJA_OP_NOT] = "not",
     };
     return names[op];
 }
 
-/* Line and column of an offset of src; offsets mostly come in rising order. */
+/* Line and column of an offset; offsets mostly come in rising order. */
 static void locate(struct lexer *x, size_t offset)
 {
     if (offset < x->located) {
@@ -82,7 +65,7 @@ static void locate(struct lexer *x, size_t offset)
         x->line = x->col = 1;
     }
     for (; x->located < offset; x->located++) {
-        char c = x->src[x->located];
+        char c = x->text[x->located];
         if (c == '\n') {
             x->line++;
             x->col = 1;
@@ -92,14 +75,9 @@ static void locate(struct lexer *x, size_t offset)
     }
 }
 
-static size_t origin(const struct lexer *x, size_t at)
-{
-    return at < x->n ? x->from[at] : x->n_src;
-}
-
 static int fail(struct lexer *x, size_t at, const char *what)
 {
-    locate(x, origin(x, at));
+    locate(x, at < x->n ? at : x->n);
     return err_set(x->e, SHOAL_EFORMAT, "line %u, column %u: %s", x->line, x->col, what);
 }
 
@@ -109,114 +87,21 @@ static int no_memory(struct lexer *x)
                    "out of memory for the template");
 }
 
-static bool looking_at(const struct lexer *x, const char *what)
+static bool has_at(const struct lexer *x, size_t at, const char *what)
 {
     size_t n = strlen(what);
-    return x->n - x->at >= n && memcmp(x->text + x->at, what, n) == 0;
+    return at <= x->n && x->n - at >= n && memcmp(x->text + at, what, n) == 0;
 }
 
-/* ---- deleting white space ------------------------------------------------------------------- */
-
-static void keep(struct lexer *x, size_t *to, size_t first, size_t end)
+static char byte_at(const struct lexer *x, size_t at)
 {
-    for (size_t i = first; i < end; i++, (*to)++) {
-        x->text[*to] = x->text[i];
-        x->from[*to] = x->from[i];
-    }
+    return at < x->n ? x->text[at] : '\0';
 }
 
-/* Bytes of the line end at i, as the reference's multi-line "^" sees line ends. */
-static size_t line_end_at(const struct lexer *x, size_t i)
+static size_t skip_space(const struct lexer *x, size_t at)
 {
-    const uint8_t *p = (const uint8_t *)x->text + i;
-    if (p[0] == '\n' || p[0] == '\r')
-        return 1;
-    if (x->n - i >= 3 && p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9))
-        return 3;
-    return 0;
+    return at + jinja_text_skip_space(x->text + at, x->n - at);
 }
-
-/* Removes blanks between the start of a line and a block tag or comment. */
-static void strip_before_blocks(struct lexer *x)
-{
-    size_t to = 0;
-    for (size_t i = 0; i < x->n;) { /* i is at the start of a line */
-        size_t blank = i;
-        while (blank < x->n && (x->text[blank] == ' ' || x->text[blank] == '\t'))
-            blank++;
-        if (x->n - blank >= 2 && x->text[blank] == '{' && strchr("#%-", x->text[blank + 1]) &&
-            x->text[blank + 1])
-            i = blank;
-        size_t end = i, len = 0;
-        while (end < x->n && (len = line_end_at(x, end)) == 0)
-            end++;
-        end += end < x->n ? len : 0;
-        keep(x, &to, i, end);
-        i = end;
-    }
-    x->n = to;
-}
-
-/* Removes the newline right after a block tag or comment. */
-static void trim_after_blocks(struct lexer *x)
-{
-    size_t to = 0;
-    for (size_t i = 0; i < x->n; i++) {
-        char before = to >= 2 ? x->text[to - 2] : '\0';
-        if (x->text[i] == '\n' && to >= 2 && x->from[to - 1] + 1 == x->from[i] &&
-            x->text[to - 1] == '}' && (before == '#' || before == '%' || before == '-'))
-            continue;
-        keep(x, &to, i, i + 1);
-    }
-    x->n = to;
-}
-
-/* End of the {% generation %} or {% endgeneration %} tag at i, or 0. */
-static size_t generation_tag(const struct lexer *x, size_t i, bool *strip_left, bool *strip_right)
-{
-    size_t n = x->n;
-    if (n - i < 2 || memcmp(x->text + i, "{%", 2) != 0)
-        return 0;
-    i += 2;
-    *strip_left = i < n && x->text[i] == '-';
-    i += *strip_left;
-    i += jinja_text_skip_space(x->text + i, n - i);
-    if (n - i >= 3 && memcmp(x->text + i, "end", 3) == 0)
-        i += 3;
-    if (n - i < 10 || memcmp(x->text + i, "generation", 10) != 0)
-        return 0;
-    i += 10;
-    i += jinja_text_skip_space(x->text + i, n - i);
-    *strip_right = i < n && x->text[i] == '-';
-    i += *strip_right;
-    return n - i >= 2 && memcmp(x->text + i, "%}", 2) == 0 ? i + 2 : 0;
-}
-
-static void drop_generation_tags(struct lexer *x)
-{
-    size_t to = 0, fixed = 0; /* before `fixed`, nothing may be stripped any more */
-    for (size_t i = 0; i < x->n;) {
-        bool left = false, right = false;
-        size_t end = x->text[i] == '{' ? generation_tag(x, i, &left, &right) : 0;
-        if (!end) {
-            keep(x, &to, i, i + 1);
-            i++;
-            continue;
-        }
-        if (left) {
-            struct jinja_str before = {x->text + fixed, to - fixed};
-            to = fixed + jinja_text_trim(before, false, true).n;
-        }
-        size_t space = jinja_text_skip_space(x->text + end, x->n - end);
-        if (!right)
-            keep(x, &to, end, end + space);
-        i = end + space;
-        fixed = to;
-    }
-    x->n = to;
-}
-
-/* ---- tokens --------------------------------------------------------------------------------- */
 
 static int push(struct lexer *x, enum jinja_token_type type, enum jinja_op op, size_t at,
                 struct jinja_str text)
@@ -230,97 +115,271 @@ static int push(struct lexer *x, enum jinja_token_type type, enum jinja_op op, s
         x->tokens = p;
         x->cap_tokens = cap;
     }
-    locate(x, origin(x, at));
+    locate(x, at);
     x->tokens[x->n_tokens++] = (struct jinja_token){type, op, x->line, x->col, text};
     return 0;
 }
 
-static enum jinja_token_type last_type(const struct lexer *x)
+static int push_span(struct lexer *x, enum jinja_token_type type, enum jinja_op op, size_t start)
 {
-    return x->n_tokens ? x->tokens[x->n_tokens - 1].type : JINJA_TOKEN_END;
+    return push(x, type, op, start, (struct jinja_str){x->text + start, x->at - start});
 }
 
-/* {%- and the like remove the white space before them. */
-static void strip_last_text(struct lexer *x)
+/* ---- text between tags ---------------------------------------------------------------------- */
+
+/* Text from start to the tag at end, whose sign is '-', '+' or none; blanks before a statement or
+ * comment go with it. */
+static int push_text(struct lexer *x, size_t start, size_t end, char sign, bool expression)
 {
-    if (last_type(x) != JINJA_TOKEN_TEXT)
-        return;
-    struct jinja_token *t = &x->tokens[x->n_tokens - 1];
-    t->text = jinja_text_trim(t->text, false, true);
-    if (t->text.n == 0)
-        x->n_tokens--;
+    struct jinja_str s = {x->text + start, end - start};
+    if (sign == '-') {
+        s = jinja_text_strip(s, false, true, NULL);
+    } else if (sign != '+' && !expression) {
+        size_t line = s.n;
+        while (line > 0 && s.p[line - 1] != '\n')
+            line--;
+        if ((line > 0 || x->line_starting) &&
+            jinja_text_skip_space(s.p + line, s.n - line) == s.n - line)
+            s.n = line;
+    }
+    return s.n ? push(x, JINJA_TOKEN_TEXT, JINJA_OP_NONE, start, s) : 0;
 }
 
-static void skip_space(struct lexer *x)
+/* The end of `word` and the tag's end after white space at `at`: %}, -%} with what follows, or with
+ * `plus` +%} and %} with its newline.  0: it is not there. */
+static size_t tag_end(const struct lexer *x, size_t at, bool plus)
 {
-    x->at += jinja_text_skip_space(x->text + x->at, x->n - x->at);
-}
-
-static int lex_text(struct lexer *x)
-{
-    size_t start = x->at;
-    while (x->at < x->n &&
-           !(x->text[x->at] == '{' && x->at + 1 < x->n &&
-             (x->text[x->at + 1] == '%' || x->text[x->at + 1] == '{' || x->text[x->at + 1] == '#')))
-        x->at++;
-    if (x->at == start)
+    if (has_at(x, at, "-%}"))
+        return skip_space(x, at + 3);
+    if (plus && has_at(x, at, "+%}"))
+        return at + 3;
+    if (!has_at(x, at, "%}"))
         return 0;
-    return push(x, JINJA_TOKEN_TEXT, JINJA_OP_NONE, start,
-                (struct jinja_str){x->text + start, x->at - start});
+    return at + 2 + (plus && byte_at(x, at + 2) == '\n');
 }
 
-static int lex_comment(struct lexer *x)
+/* End of the {% raw %} or {% endraw %} at `at`, or 0; *sign is the one after {%. */
+static size_t raw_tag(const struct lexer *x, size_t at, const char *word, char *sign)
 {
-    size_t start = x->at;
-    x->at += 2;
-    bool strip_before = x->at < x->n && x->text[x->at] == '-';
-    x->at += strip_before;
-    size_t body = x->at;
-    while (!looking_at(x, "#}")) {
-        if (x->at + 2 >= x->n)
-            return fail(x, start, "comment without #}");
-        x->at++;
+    if (!has_at(x, at, "{%"))
+        return 0;
+    at += 2;
+    *sign = byte_at(x, at) == '-' || byte_at(x, at) == '+' ? x->text[at] : '\0';
+    at = skip_space(x, at + (*sign != '\0'));
+    if (!has_at(x, at, word))
+        return 0;
+    return tag_end(x, skip_space(x, at + strlen(word)), word[0] == 'e');
+}
+
+static int lex_raw(struct lexer *x, size_t start)
+{
+    for (size_t at = start; at < x->n; at++) {
+        char sign;
+        size_t end = x->text[at] == '{' ? raw_tag(x, at, "endraw", &sign) : 0;
+        if (!end)
+            continue;
+        int rc = push_text(x, start, at, sign, false);
+        x->at = end;
+        x->line_starting = x->text[end - 1] == '\n';
+        return rc;
     }
-    bool strip_after = x->at > body && x->text[x->at - 1] == '-';
-    if (strip_before)
-        strip_last_text(x);
-    int rc = push(x, JINJA_TOKEN_COMMENT, JINJA_OP_NONE, start, JINJA_STR(""));
-    x->at += 2;
-    if (strip_after)
-        skip_space(x);
-    return rc;
+    return start < x->n ? fail(x, start, "raw block without {% endraw %}") : (x->at = x->n, 0);
 }
 
-static bool is_digit(const struct lexer *x, size_t at)
+static int lex_comment(struct lexer *x, size_t start)
 {
-    return at < x->n && x->text[at] >= '0' && x->text[at] <= '9';
+    for (size_t at = start; at < x->n; at++) {
+        if (has_at(x, at, "-#}")) {
+            x->at = skip_space(x, at + 3);
+        } else if (has_at(x, at, "+#}")) {
+            x->at = at + 3;
+        } else if (has_at(x, at, "#}")) {
+            x->at = at + 2 + (byte_at(x, at + 2) == '\n');
+        } else {
+            continue;
+        }
+        x->line_starting = x->text[x->at - 1] == '\n';
+        return 0;
+    }
+    if (start < x->n)
+        return fail(x, start, "comment without #}");
+    x->at = x->n; /* Jinja takes a {# that ends the template as an empty comment */
+    return 0;
 }
 
-static bool is_word(const struct lexer *x, size_t at)
+/* Text up to the next tag, and the tag's beginning; *tag: '%', '{' or '\0' when none follows. */
+static int lex_root(struct lexer *x, char *tag)
 {
-    char c = at < x->n ? x->text[at] : ' ';
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(x, at);
+    size_t start = x->at, end = start;
+    while (end < x->n && !(x->text[end] == '{' && end + 1 < x->n && x->text[end + 1] &&
+                           strchr("%{#", x->text[end + 1])))
+        end++;
+    *tag = '\0';
+    if (end == x->n) {
+        x->at = end;
+        return start < end ? push_span(x, JINJA_TOKEN_TEXT, JINJA_OP_NONE, start) : 0;
+    }
+    char sign, kind = x->text[end + 1];
+    size_t raw = kind == '%' ? raw_tag(x, end, "raw", &sign) : 0;
+    if (!raw)
+        sign = byte_at(x, end + 2) == '-' || byte_at(x, end + 2) == '+' ? x->text[end + 2] : '\0';
+    int rc = push_text(x, start, end, sign, kind == '{');
+    x->line_starting = false;
+    if (rc < 0)
+        return rc;
+    if (raw) {
+        x->line_starting = x->text[raw - 1] == '\n';
+        return lex_raw(x, raw);
+    }
+    x->at = end + 2 + (sign != '\0');
+    if (kind == '#')
+        return lex_comment(x, x->at);
+    *tag = kind;
+    return push(x, kind == '%' ? JINJA_TOKEN_OPEN_STATEMENT : JINJA_TOKEN_OPEN_EXPRESSION,
+                JINJA_OP_NONE, end, (struct jinja_str){x->text + end, 2});
 }
 
-/* Digits, and a fraction where one may follow; the sign, if any, stands at start. */
-static int lex_number(struct lexer *x, size_t start, bool fraction)
+/* ---- inside a tag --------------------------------------------------------------------------- */
+
+static bool is_digit(char c)
 {
-    while (is_digit(x, x->at))
-        x->at++;
-    if (fraction && x->at < x->n && x->text[x->at] == '.' && is_digit(x, x->at + 1)) {
-        x->at++;
-        while (is_digit(x, x->at))
+    return c >= '0' && c <= '9';
+}
+
+/* End of digits with single _ between them that start at `at`; `at` itself when there are none. */
+static size_t digits_end(const struct lexer *x, size_t at)
+{
+    while (is_digit(byte_at(x, at)) || (byte_at(x, at) == '_' && at > 0 &&
+                                        is_digit(x->text[at - 1]) && is_digit(byte_at(x, at + 1))))
+        at++;
+    return at;
+}
+
+static bool in_base(char c, char base)
+{
+    if (base == 'b')
+        return c == '0' || c == '1';
+    if (base == 'o')
+        return c >= '0' && c <= '7';
+    return is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'f');
+}
+
+static size_t integer_end(const struct lexer *x, size_t at)
+{
+    char base = (char)(byte_at(x, at + 1) | 32);
+    size_t i = at + 2;
+    if (x->text[at] != '0')
+        return digits_end(x, at);
+    if (base == 'b' || base == 'o' || base == 'x') {
+        while (in_base(byte_at(x, i), base) ||
+               (byte_at(x, i) == '_' && in_base(byte_at(x, i + 1), base)))
+            i++;
+        if (i > at + 2)
+            return i;
+    }
+    for (i = at + 1; byte_at(x, i) == '0' || (byte_at(x, i) == '_' && byte_at(x, i + 1) == '0');)
+        i++;
+    return i;
+}
+
+/* End of the float at `at`, or `at`. */
+static size_t float_end(const struct lexer *x, size_t at)
+{
+    if (at > 0 && x->text[at - 1] == '.')
+        return at;
+    size_t whole = digits_end(x, at), end = whole, power;
+    if (byte_at(x, end) == '.' && is_digit(byte_at(x, end + 1)))
+        end = digits_end(x, end + 1);
+    if ((byte_at(x, end) | 32) == 'e') {
+        power = end + 1;
+        power += byte_at(x, power) == '+' || byte_at(x, power) == '-';
+        if (is_digit(byte_at(x, power)))
+            return digits_end(x, power);
+    }
+    return end > whole ? end : at;
+}
+
+static int lex_number(struct lexer *x)
+{
+    size_t start = x->at, end = float_end(x, start);
+    bool is_float = end > start;
+    if (!is_float)
+        end = integer_end(x, start);
+    char *to = arena_bytes(x->arena, end - start), *p = to;
+    if (!to)
+        return no_memory(x);
+    for (size_t i = start; i < end; i++)
+        if (x->text[i] != '_')
+            *p++ = x->text[i];
+    x->at = end;
+    return push(x, is_float ? JINJA_TOKEN_FLOAT : JINJA_TOKEN_INTEGER, JINJA_OP_NONE, start,
+                (struct jinja_str){to, (size_t)(p - to)});
+}
+
+/* Reads up to `max` digits of a base; returns how many. */
+static size_t read_digits(const struct lexer *x, size_t at, size_t end, size_t max, char base,
+                          uint32_t *out)
+{
+    size_t n = 0;
+    *out = 0;
+    for (; n < max && at + n < end && in_base(x->text[at + n], base); n++) {
+        char c = x->text[at + n];
+        uint32_t d = is_digit(c) ? (uint32_t)(c - '0') : (uint32_t)((c | 32) - 'a' + 10);
+        *out = *out * (base == 'o' ? 8 : 16) + d;
+    }
+    return n;
+}
+
+/* One escape of a string, x->at behind its backslash; writes at most 4 bytes (11 for a backslash
+ * before a letter that is not ASCII) and moves x->at on. */
+static int unescape(struct lexer *x, size_t end, char **to)
+{
+    static const char simple[] = "n\nt\tr\rb\bf\fv\va\a''\"\"\\\\";
+    char c = x->text[x->at];
+    uint32_t cp;
+    for (size_t i = 0; i + 1 < sizeof(simple); i += 2)
+        if (simple[i] == c) {
+            *(*to)++ = simple[i + 1];
             x->at++;
+            return 0;
+        }
+    if (c == '\n') {
+        x->at++;
+        return 0;
     }
-    if (x->at >= x->n)
-        return fail(x, x->at, "unexpected end of the template");
-    return push(x, JINJA_TOKEN_NUMBER, JINJA_OP_NONE, start,
-                (struct jinja_str){x->text + start, x->at - start});
+    if (c >= '0' && c <= '7') {
+        x->at += read_digits(x, x->at, end, 3, 'o', &cp);
+        *to += jinja_text_put(*to, cp);
+        return 0;
+    }
+    size_t want = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+    if (want) {
+        if (read_digits(x, x->at + 1, end, want, 'x', &cp) != want || cp > 0x10ffff)
+            return fail(x, x->at, "bad escape in a string");
+        x->at += 1 + want;
+        *to += jinja_text_put(*to, cp);
+        return 0;
+    }
+    if (c == 'N')
+        return fail(x, x->at, "escapes by the name of a character are not supported");
+    *(*to)++ = '\\'; /* Python keeps an escape that it does not know */
+    if ((uint8_t)c < 0x80) {
+        *(*to)++ = c;
+        x->at++;
+        return 0;
+    }
+    /* Jinja spells such a letter \xe9 first, so that the backslash before it stands for itself. */
+    x->at += jinja_text_next(x->text + x->at, end - x->at, &cp);
+    static const char hex[] = "0123456789abcdef";
+    int width = cp < 0x100 ? 2 : cp < 0x10000 ? 4 : 8;
+    *(*to)++ = width == 2 ? 'x' : width == 4 ? 'u' : 'U';
+    while (width-- > 0)
+        *(*to)++ = hex[cp >> (4 * width) & 15];
+    return 0;
 }
 
 static int lex_string(struct lexer *x)
 {
-    static const char escapes[] = "n\nt\tr\rb\bf\fv\v''\"\"\\\\";
     size_t start = x->at;
     char quote = x->text[x->at++];
     size_t end = x->at;
@@ -328,164 +387,147 @@ static int lex_string(struct lexer *x)
         end += x->text[end] == '\\' ? 2 : 1;
     if (end >= x->n)
         return fail(x, start, "string without its closing quote");
-    char *to = arena_bytes(x->arena, end - x->at), *p = to;
+    /* A backslash and a letter of 2 to 4 bytes may become 11. */
+    char *to = arena_bytes(x->arena, (end - x->at) * 4 + 1), *p = to;
     if (!to)
         return no_memory(x);
     while (x->at < end) {
         char c = x->text[x->at++];
-        if (c == '\\') {
-            const char *found = NULL;
-            for (size_t i = 0; i + 1 < sizeof(escapes); i += 2)
-                if (escapes[i] == x->text[x->at])
-                    found = &escapes[i + 1];
-            if (!found)
-                return fail(x, x->at - 1, "unknown escape in a string");
-            c = *found;
-            x->at++;
-        }
-        *p++ = c;
+        int rc = 0;
+        if (c == '\\')
+            rc = unescape(x, end, &p);
+        else
+            *p++ = c;
+        if (rc < 0)
+            return rc;
     }
-    x->at++;
+    x->at = end + 1;
     return push(x, JINJA_TOKEN_STRING, JINJA_OP_NONE, start,
                 (struct jinja_str){to, (size_t)(p - to)});
 }
 
-/* + or - without an operand before it is a sign, and part of a number that follows. */
-static int lex_sign(struct lexer *x, bool *done)
+static int lex_name(struct lexer *x)
 {
-    switch (last_type(x)) {
-    case JINJA_TOKEN_NAME:
-    case JINJA_TOKEN_NUMBER:
-    case JINJA_TOKEN_STRING:
-    case JINJA_TOKEN_CLOSE_PAREN:
-    case JINJA_TOKEN_CLOSE_BRACKET:
-        *done = false;
-        return 0;
-    default:
-        break;
+    size_t start = x->at;
+    while (x->at < x->n) {
+        uint32_t cp;
+        size_t len = jinja_text_next(x->text + x->at, x->n - x->at, &cp);
+        if (!jinja_text_is_word(cp))
+            break;
+        x->at += len;
     }
-    *done = true;
-    size_t start = x->at++;
-    if (is_digit(x, x->at))
-        return lex_number(x, start, true);
-    return push(x, JINJA_TOKEN_SIGN, x->text[start] == '-' ? JINJA_OP_SUB : JINJA_OP_ADD, start,
-                (struct jinja_str){x->text + start, 1});
+    return push_span(x, JINJA_TOKEN_NAME, JINJA_OP_NONE, start);
 }
 
-static int lex_symbol(struct lexer *x, bool *done)
+static int balance(struct lexer *x, char c)
 {
-    *done = true;
-    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
-        enum jinja_token_type type = symbols[i].type;
-        if ((type == JINJA_TOKEN_CLOSE_EXPRESSION && x->brace_depth > 0) ||
-            !looking_at(x, symbols[i].text))
-            continue;
-        if (type == JINJA_TOKEN_OPEN_EXPRESSION)
-            x->brace_depth = 0;
-        else if (type == JINJA_TOKEN_OPEN_BRACE)
-            x->brace_depth++;
-        else if (type == JINJA_TOKEN_CLOSE_BRACE)
-            x->brace_depth--;
-        size_t start = x->at, n = strlen(symbols[i].text);
-        x->at += n;
-        return push(x, type, symbols[i].op, start, (struct jinja_str){x->text + start, n});
+    static const char pairs[] = "()[]{}";
+    const char *at = strchr(pairs, c);
+    if (!at || !c)
+        return 0;
+    if ((at - pairs) % 2 == 0) {
+        if (x->n_brackets == MAX_BRACKETS)
+            return err_set(x->e, SHOAL_ELIMIT, "brackets are nested too deeply");
+        x->brackets[x->n_brackets++] = at[1];
+        return 0;
     }
-    *done = false;
+    if (x->n_brackets == 0 || x->brackets[--x->n_brackets] != c)
+        return fail(x, x->at, "closing bracket without its opening one");
     return 0;
 }
 
-/* One token inside {% %} or {{ }}, after white space. */
-static int lex_inside(struct lexer *x)
+static int lex_symbol(struct lexer *x)
 {
-    bool done;
-    char c = x->text[x->at];
-    if (looking_at(x, "-%}") || looking_at(x, "-}}")) {
-        enum jinja_token_type type =
-            x->text[x->at + 1] == '%' ? JINJA_TOKEN_CLOSE_STATEMENT : JINJA_TOKEN_CLOSE_EXPRESSION;
-        size_t start = x->at;
-        x->at += 3;
-        skip_space(x);
-        return push(x, type, JINJA_OP_NONE, start, (struct jinja_str){x->text + start, 3});
-    }
-    if (c == '-' || c == '+') {
-        int rc = lex_sign(x, &done);
-        if (rc < 0 || done)
-            return rc;
-    }
-    int rc = lex_symbol(x, &done);
-    if (rc < 0 || done)
-        return rc;
-    if (c == '\'' || c == '"')
-        return lex_string(x);
-    if (is_digit(x, x->at))
-        return lex_number(x, x->at, last_type(x) != JINJA_TOKEN_DOT);
-    if (is_word(x, x->at)) {
-        size_t start = x->at;
-        while (is_word(x, x->at))
-            x->at++;
-        if (x->at >= x->n)
-            return fail(x, x->at, "unexpected end of the template");
-        return push(x, JINJA_TOKEN_NAME, JINJA_OP_NONE, start,
-                    (struct jinja_str){x->text + start, x->at - start});
-    }
+    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++)
+        if (has_at(x, x->at, symbols[i].text)) {
+            size_t start = x->at;
+            int rc = balance(x, symbols[i].text[0]);
+            if (rc < 0)
+                return rc;
+            x->at += strlen(symbols[i].text);
+            return push_span(x, symbols[i].type, symbols[i].op, start);
+        }
     return fail(x, x->at, "unexpected character");
 }
 
-static int lex_next(struct lexer *x)
+/* The end of the tag when it stands here; `tag` is '%' or '{'. */
+static bool lex_tag_end(struct lexer *x, char tag, int *rc)
 {
-    enum jinja_token_type last = last_type(x);
-    if (last == JINJA_TOKEN_END || last == JINJA_TOKEN_CLOSE_STATEMENT ||
-        last == JINJA_TOKEN_CLOSE_EXPRESSION || last == JINJA_TOKEN_COMMENT) {
-        size_t before = x->at;
-        int rc = lex_text(x);
-        if (rc < 0 || x->at > before)
-            return rc;
-    }
-    if (looking_at(x, "{#"))
-        return lex_comment(x);
-    if (looking_at(x, "{%-") || looking_at(x, "{{-")) {
-        bool statement = x->text[x->at + 1] == '%';
-        strip_last_text(x);
-        if (!statement)
-            x->brace_depth = 0;
-        x->at += 3;
-        return push(x, statement ? JINJA_TOKEN_OPEN_STATEMENT : JINJA_TOKEN_OPEN_EXPRESSION,
-                    JINJA_OP_NONE, x->at - 3, (struct jinja_str){x->text + x->at - 3, 3});
-    }
-    skip_space(x);
-    if (x->at >= x->n)
-        return fail(x, x->at, "unexpected end of the template");
-    return lex_inside(x);
+    size_t start = x->at, end = 0;
+    if (x->n_brackets)
+        return false;
+    if (tag == '%')
+        end = tag_end(x, start, true);
+    else if (has_at(x, start, "-}}"))
+        end = skip_space(x, start + 3);
+    else if (has_at(x, start, "}}"))
+        end = start + 2;
+    if (!end)
+        return false;
+    x->at = end;
+    x->line_starting = x->text[end - 1] == '\n';
+    *rc = push(x, tag == '%' ? JINJA_TOKEN_CLOSE_STATEMENT : JINJA_TOKEN_CLOSE_EXPRESSION,
+               JINJA_OP_NONE, start, JINJA_STR("%}"));
+    if (tag == '{' && *rc == 0)
+        x->tokens[x->n_tokens - 1].text = JINJA_STR("}}");
+    return true;
 }
 
-static int prepare(struct lexer *x)
+static int lex_tag(struct lexer *x, char tag)
 {
-    /* Deleting happens in a copy in the arena: text tokens point into it. */
-    x->text = arena_copy(x->arena, x->src, x->n_src);
-    x->from = mem_zalloc_n(x->n_src + 1, sizeof(*x->from));
-    if (!x->text || !x->from)
+    int rc = 0;
+    while (rc == 0 && x->at < x->n) {
+        char c = x->text[x->at];
+        uint32_t cp;
+        if (lex_tag_end(x, tag, &rc))
+            return rc;
+        size_t space = skip_space(x, x->at);
+        jinja_text_next(x->text + x->at, x->n - x->at, &cp);
+        if (space > x->at)
+            x->at = space;
+        else if (is_digit(c))
+            rc = lex_number(x);
+        else if (jinja_text_is_word(cp))
+            rc = lex_name(x);
+        else if (c == '\'' || c == '"')
+            rc = lex_string(x);
+        else
+            rc = lex_symbol(x);
+    }
+    return rc; /* the parser reports a tag that does not end */
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static int prepare(struct lexer *x, const char *src, size_t n)
+{
+    char *to = arena_bytes(x->arena, n + 1);
+    if (!to)
         return no_memory(x);
-    for (size_t i = 0; i < x->n_src; i++)
-        x->from[i] = (uint32_t)i;
-    x->n = x->n_src;
-    if (x->n && x->text[x->n - 1] == '\n')
+    x->text = to;
+    for (size_t i = 0; i < n; i++) {
+        if (src[i] == '\r' && i + 1 < n && src[i + 1] == '\n')
+            continue;
+        to[x->n++] = src[i] == '\r' ? '\n' : src[i];
+    }
+    if (x->n && to[x->n - 1] == '\n')
         x->n--;
-    strip_before_blocks(x);
-    trim_after_blocks(x);
-    drop_generation_tags(x);
     return 0;
 }
 
 int jinja_lex(struct jinja_tokens *out, struct arena *a, const char *src, size_t n, struct err *e)
 {
     *out = (struct jinja_tokens){0};
-    struct lexer x = {.arena = a, .e = e, .src = src, .n_src = n, .line = 1, .col = 1};
-    int rc = prepare(&x);
-    while (rc == 0 && x.at < x.n)
-        rc = lex_next(&x);
+    struct lexer x = {.arena = a, .e = e, .line = 1, .col = 1, .line_starting = true};
+    int rc = prepare(&x, src, n);
+    while (rc == 0 && x.at < x.n) {
+        char tag;
+        rc = lex_root(&x, &tag);
+        if (rc == 0 && tag)
+            rc = lex_tag(&x, tag);
+    }
     if (rc == 0)
         rc = push(&x, JINJA_TOKEN_END, JINJA_OP_NONE, x.n, JINJA_STR(""));
-    mem_free(x.from);
     if (rc < 0) {
         mem_free(x.tokens);
         return rc;

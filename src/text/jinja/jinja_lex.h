@@ -1,8 +1,7 @@
 /* jinja_lex.h - template source to tokens, with white space control already applied.
  *
- * Block tags take the rest of their line with them and the white space in front (trim_blocks and
- * lstrip_blocks, as chat templates are rendered everywhere), one newline at the very end is
- * dropped, and {% generation %} marks vanish.
+ * As transformers sets Jinja up: a block tag takes the newline behind it and the blanks before it
+ * on its line with it (trim_blocks, lstrip_blocks), and one newline at the very end is dropped.
  *
  * Thread:    no state.
  * Ownership: token texts live in the arena; jinja_lex_fini frees the list.
@@ -21,9 +20,9 @@ struct arena;
 enum jinja_token_type {
     JINJA_TOKEN_END, /* after the last token */
     JINJA_TOKEN_TEXT,
-    JINJA_TOKEN_COMMENT,
-    JINJA_TOKEN_NUMBER, /* with its sign when that is not a binary operator */
-    JINJA_TOKEN_STRING, /* escapes resolved */
+    JINJA_TOKEN_INTEGER, /* without _ */
+    JINJA_TOKEN_FLOAT,   /* without _ */
+    JINJA_TOKEN_STRING,  /* escapes resolved */
     JINJA_TOKEN_NAME,
     JINJA_TOKEN_OPEN_STATEMENT,
     JINJA_TOKEN_CLOSE_STATEMENT,
@@ -38,20 +37,20 @@ enum jinja_token_type {
     JINJA_TOKEN_COMMA,
     JINJA_TOKEN_DOT,
     JINJA_TOKEN_COLON,
+    JINJA_TOKEN_SEMICOLON,
     JINJA_TOKEN_PIPE,
     JINJA_TOKEN_EQUALS,
+    JINJA_TOKEN_TILDE,
     JINJA_TOKEN_COMPARE, /* op: LT GT LE GE EQ NE */
-    JINJA_TOKEN_ADD,     /* op: ADD SUB CONCAT */
+    JINJA_TOKEN_ADD,     /* op: ADD SUB */
     JINJA_TOKEN_MUL,     /* op: MUL DIV FLOORDIV MOD */
     JINJA_TOKEN_POW,
-    JINJA_TOKEN_SIGN, /* op: ADD SUB, in front of an operand */
 };
 
 enum jinja_op {
     JINJA_OP_NONE,
     JINJA_OP_ADD,
     JINJA_OP_SUB,
-    JINJA_OP_CONCAT,
     JINJA_OP_MUL,
     JINJA_OP_DIV,
     JINJA_OP_FLOORDIV,

@@ -1,171 +1,248 @@
 /* jinja_member.c - a.b, a[b] and a[b:c:d]; see jinja_eval.h. */
-#include <math.h>
-
 #include "text/jinja/jinja_eval.h"
+#include "text/jinja/jinja_number.h"
 
-/* s[i], counted in UTF-16 units. */
-static int string_at(struct jinja_run *r, struct jinja_str s, double index, struct jinja_value *out)
+static struct jinja_value loop_attribute(const struct jinja_loop *l, struct jinja_str name)
 {
-    size_t units = jinja_text_units(s), at = 0;
-    int rc = jinja_charge(r, s.n / 64);
-    if (rc < 0)
-        return rc;
-    double i = isnan(index) ? 0 : trunc(index);
-    if (i < 0)
-        i += (double)units;
-    *out = jinja_string((struct jinja_str){NULL, 0});
-    if (i < 0 || i >= (double)units)
-        return 0;
-    size_t want = (size_t)i;
-    for (size_t p = 0; p < s.n;) {
-        uint32_t cp;
-        size_t len = jinja_text_next(s.p + p, s.n - p, &cp);
-        size_t width = cp >= 0x10000 ? 2 : 1;
-        if (want < at + width) {
-            out->str = (struct jinja_str){s.p + p, len};
-            if (width == 1)
-                return 0;
-            uint32_t half =
-                want == at ? 0xd800 + ((cp - 0x10000) >> 10) : 0xdc00 + ((cp - 0x10000) & 0x3ff);
-            char bytes[4];
-            size_t n = jinja_text_put(bytes, half);
-            char *copy = arena_copy(&r->arena, bytes, n);
-            if (!copy)
-                return jinja_no_memory(r);
-            out->str = (struct jinja_str){copy, n};
+    int64_t i = (int64_t)l->index, n = (int64_t)l->items->n;
+    if (jinja_str_is(name, "index"))
+        return jinja_int(i + 1);
+    if (jinja_str_is(name, "index0"))
+        return jinja_int(i);
+    if (jinja_str_is(name, "revindex"))
+        return jinja_int(n - i);
+    if (jinja_str_is(name, "revindex0"))
+        return jinja_int(n - i - 1);
+    if (jinja_str_is(name, "first"))
+        return jinja_bool(i == 0);
+    if (jinja_str_is(name, "last"))
+        return jinja_bool(i + 1 >= n);
+    if (jinja_str_is(name, "length"))
+        return jinja_int(n);
+    if (jinja_str_is(name, "depth"))
+        return jinja_int(l->depth + 1);
+    if (jinja_str_is(name, "depth0"))
+        return jinja_int(l->depth);
+    if (jinja_str_is(name, "previtem"))
+        return i > 0 ? l->items->at[i - 1] : jinja_undefined(name);
+    if (jinja_str_is(name, "nextitem"))
+        return i + 1 < n ? l->items->at[i + 1] : jinja_undefined(name);
+    return jinja_absent();
+}
+
+/* What Python's getattr finds; ABSENT when there is nothing. */
+static int attribute(struct jinja_run *r, const struct jinja_value *object, struct jinja_str name,
+                     struct jinja_value *out)
+{
+    *out = jinja_absent();
+    if (object->kind == JINJA_UNDEFINED)
+        return jinja_fail_undefined(r, object);
+    if (object->kind == JINJA_LOOP) {
+        *out = loop_attribute(object->loop, name);
+        if (out->kind != JINJA_ABSENT)
             return 0;
-        }
-        at += width;
-        p += len;
     }
-    return 0;
-}
-
-static bool is_container(const struct jinja_value *v)
-{
-    return jinja_is_dict(v) || v->kind == JINJA_NAMESPACE;
-}
-
-static int make_method(struct jinja_run *r, const struct jinja_value *self, struct jinja_str name,
-                       struct jinja_value *out)
-{
-    enum jinja_function_id id;
-    *out = jinja_undefined();
-    if (!jinja_method_find(self->kind, name, &id))
-        return 0;
-    struct jinja_function *f = arena_zalloc(&r->arena, sizeof(*f));
-    if (!f)
-        return jinja_no_memory(r);
-    f->id = id;
-    f->self = *self;
-    *out = (struct jinja_value){.kind = JINJA_FUNCTION, .function = f};
-    return 0;
-}
-
-static int member_by_name(struct jinja_run *r, const struct jinja_value *object,
-                          struct jinja_str name, struct jinja_value *out)
-{
-    if (is_container(object)) {
+    if (object->kind == JINJA_NAMESPACE) {
         const struct jinja_value *v = jinja_dict_get(r, object->dict, name);
-        if (v && v->kind != JINJA_ABSENT) {
+        if (v)
             *out = *v;
-            return 0;
-        }
-    } else if (jinja_is_hollow(object)) {
-        return jinja_fail(r, SHOAL_EINVAL, "index past the end of a string");
-    } else if (jinja_is_list(object) && jinja_str_is(name, "length")) {
-        *out = jinja_int((double)object->list->n);
         return 0;
-    } else if (object->kind == JINJA_STRING && jinja_str_is(name, "length")) {
-        *out = jinja_int((double)jinja_text_units(object->str));
-        return jinja_charge(r, object->str.n / 64);
     }
-    return make_method(r, object, name, out);
+    return jinja_method(r, object, name, out);
 }
 
-int jinja_member(struct jinja_run *r, const struct jinja_value *object,
-                 const struct jinja_value *property, struct jinja_value *out)
+int jinja_getattr(struct jinja_run *r, const struct jinja_value *object, struct jinja_str name,
+                  struct jinja_value *out)
 {
-    if (object->kind == JINJA_ABSENT)
-        return jinja_fail(r, SHOAL_EINVAL, "%s has no members", jinja_kind_name(object));
-    if (property->kind == JINJA_STRING && property->str.p)
-        return member_by_name(r, object, property->str, out);
-    if (property->kind != JINJA_INT ||
-        !(jinja_is_list(object) || (object->kind == JINJA_STRING && object->str.p)))
-        return jinja_fail(r, SHOAL_EINVAL, "%s cannot be indexed by %s", jinja_kind_name(object),
-                          jinja_kind_name(property));
-    if (object->kind == JINJA_STRING)
-        return string_at(r, object->str, property->num, out);
-    double i = isnan(property->num) ? 0 : trunc(property->num), n = (double)object->list->n;
-    if (i < 0)
-        i += n;
-    *out = i >= 0 && i < n ? object->list->at[(size_t)i] : jinja_undefined();
-    if (out->kind == JINJA_ABSENT)
-        *out = jinja_undefined();
+    int rc = attribute(r, object, name, out);
+    if (rc < 0 || out->kind != JINJA_ABSENT)
+        return rc;
+    const struct jinja_value *v =
+        object->kind == JINJA_DICT ? jinja_dict_get(r, object->dict, name) : NULL;
+    *out = v ? *v : jinja_undefined(name);
     return 0;
 }
 
-/* Start, stop and step of a slice of n items, made safe to walk. */
-static bool slice_range(const struct jinja_value v[3], double n, double *start, double *stop,
-                        double *step)
+/* The character with this number, or undefined. */
+static int character(struct jinja_run *r, const struct jinja_value *text, int64_t index,
+                     struct jinja_value *out)
 {
-    bool has_start = v[0].kind == JINJA_INT, has_stop = v[1].kind == JINJA_INT;
-    *step = v[2].kind == JINJA_INT ? v[2].num : 1;
-    *start = has_start ? v[0].num : *step < 0 ? n - 1 : 0;
-    *stop = has_stop ? v[1].num : *step < 0 ? -1 : n;
-    if (*step == 0 || isnan(*step) || isnan(*start) || isnan(*stop))
-        return false;
-    if (*step > 0) {
-        *start = *start < 0 ? fmax(n + *start, 0) : fmin(*start, n);
-        *stop = *stop < 0 ? fmax(n + *stop, 0) : fmin(*stop, n);
-    } else {
-        *start = *start < 0 ? fmax(n + *start, -1) : fmin(*start, n - 1);
-        *stop = *stop < -1 ? fmax(n + *stop, -1) : fmin(*stop, n - 1);
-    }
-    return true;
-}
-
-/* The code points of a string as a list of strings. */
-int jinja_split_points(struct jinja_run *r, struct jinja_str s, struct jinja_value *out)
-{
-    size_t n = jinja_text_points(s);
-    int rc = jinja_charge(r, n);
-    if (rc == 0)
-        rc = jinja_list_make(r, out, n);
-    for (size_t i = 0; rc == 0 && i < s.n;) {
+    struct jinja_str s = text->str;
+    int rc = jinja_charge(r, s.n / 64);
+    for (size_t i = 0; rc == 0 && i < s.n; index--) {
         uint32_t cp;
         size_t len = jinja_text_next(s.p + i, s.n - i, &cp);
-        rc = jinja_list_push(r, out->list, jinja_string((struct jinja_str){s.p + i, len}));
+        if (index == 0) {
+            *out = jinja_string((struct jinja_str){s.p + i, len});
+            out->markup = text->markup;
+            return 0;
+        }
         i += len;
     }
+    return rc;
+}
+
+static int item_at(struct jinja_run *r, const struct jinja_value *object, int64_t index,
+                   struct jinja_value *out)
+{
+    int64_t n;
+    int rc = jinja_length(r, object, &n);
+    if (rc < 0)
+        return rc;
+    if (index < 0)
+        index += n;
+    if (index < 0 || index >= n)
+        return 0;
+    if (object->kind == JINJA_STRING)
+        return character(r, object, index, out);
+    *out = object->kind == JINJA_RANGE
+               ? jinja_int(object->range->start + index * object->range->step)
+               : object->list->at[index];
+    return 0;
+}
+
+int jinja_getitem(struct jinja_run *r, const struct jinja_value *object,
+                  const struct jinja_value *key, struct jinja_value *out)
+{
+    const struct jinja_value *found = NULL;
+    int64_t index;
+    int rc = 0;
+    if (object->kind == JINJA_UNDEFINED)
+        return jinja_fail_undefined(r, object);
+    struct jinja_value nothing =
+        jinja_undefined(key->kind == JINJA_STRING ? key->str : JINJA_STR("item"));
+    *out = nothing;
+    if (object->kind == JINJA_DICT && key->kind != JINJA_LIST && key->kind != JINJA_DICT) {
+        rc = jinja_dict_find(r, object->dict, key, &found);
+        if (found) {
+            *out = *found;
+            return 0;
+        }
+    } else if ((object->kind == JINJA_STRING || object->kind == JINJA_RANGE ||
+                jinja_is_list(object)) &&
+               jinja_as_int(key, &index)) {
+        return item_at(r, object, index, out);
+    }
+    if (rc < 0 || key->kind != JINJA_STRING)
+        return rc;
+    rc = attribute(r, object, key->str, out);
+    if (rc == 0 && out->kind == JINJA_ABSENT)
+        *out = nothing;
+    return rc;
+}
+
+int jinja_attribute(struct jinja_run *r, const struct jinja_value *object,
+                    const struct jinja_value *path, const struct jinja_value *otherwise,
+                    struct jinja_value *out)
+{
+    *out = *object;
+    if (path->kind == JINJA_NONE)
+        return 0;
+    if (path->kind != JINJA_STRING)
+        return jinja_getitem(r, object, path, out);
+    for (size_t at = 0;; at++) {
+        size_t end = jinja_text_find(path->str, JINJA_STR("."), at);
+        if (end == SIZE_MAX)
+            end = path->str.n;
+        struct jinja_value from = *out,
+                           part = jinja_string((struct jinja_str){path->str.p + at, end - at});
+        bool digits = part.str.n > 0;
+        for (size_t i = 0; i < part.str.n; i++)
+            digits = digits && part.str.p[i] >= '0' && part.str.p[i] <= '9';
+        int64_t index;
+        if (digits && jinja_number_int(part.str, 10, &index) == JINJA_NUMBER_INT)
+            part = jinja_int(index);
+        int rc = jinja_getitem(r, &from, &part, out);
+        if (rc < 0)
+            return rc;
+        if (out->kind == JINJA_UNDEFINED && otherwise && otherwise->kind != JINJA_NONE)
+            *out = *otherwise;
+        if (end == path->str.n)
+            return 0;
+        at = end;
+    }
+}
+
+/* ---- slices --------------------------------------------------------------------------------- */
+
+/* Start, stop and step of a slice of n items, made safe to walk. */
+static int slice_range(struct jinja_run *r, const struct jinja_value part[3], int64_t n,
+                       struct jinja_range *out)
+{
+    int64_t v[3] = {0, 0, 1};
+    bool given[3];
+    for (size_t i = 0; i < 3; i++) {
+        given[i] = part[i].kind != JINJA_NONE;
+        if (given[i] && !jinja_as_int(&part[i], &v[i]))
+            return jinja_fail(r, SHOAL_EINVAL, "a slice takes integers, not %s",
+                              jinja_kind_name(&part[i]));
+    }
+    if (v[2] == 0)
+        return jinja_fail(r, SHOAL_EINVAL, "the step of a slice cannot be zero");
+    int64_t low = v[2] > 0 ? 0 : -1, high = v[2] > 0 ? n : n - 1;
+    for (size_t i = 0; i < 2; i++) {
+        if (given[i] && v[i] < 0)
+            v[i] = v[i] + n < low ? low : v[i] + n;
+        else if (given[i])
+            v[i] = v[i] > high ? high : v[i];
+        else
+            v[i] = (i == 0) == (v[2] > 0) ? low : high;
+    }
+    if (v[2] > n + 1 || v[2] < -(n + 1)) /* one item at most, and no overflow */
+        v[2] = v[2] > 0 ? n + 1 : -(n + 1);
+    *out = (struct jinja_range){v[0], v[1], v[2]};
+    return 0;
+}
+
+static int slice_text(struct jinja_run *r, const struct jinja_value *text,
+                      const struct jinja_range *g, struct jinja_value *out)
+{
+    struct jinja_list *points;
+    size_t mark = r->out.len;
+    int64_t n = jinja_range_length(g);
+    int rc = jinja_iterate(r, text, &points);
+    for (int64_t i = 0; rc == 0 && i < n; i++) {
+        struct jinja_str c = points->at[g->start + i * g->step].str;
+        buf_put(&r->out, c.p, c.n);
+    }
+    if (rc == 0)
+        rc = jinja_cut(r, mark, out);
+    out->markup = text->markup;
     return rc;
 }
 
 int jinja_slice(struct jinja_run *r, const struct jinja_value *object,
                 const struct jinja_value part[3], struct jinja_value *out)
 {
-    struct jinja_value items = *object;
-    double start, stop, step;
-    bool text = object->kind == JINJA_STRING;
-    if (!jinja_is_list(object) && !(text && object->str.p))
+    struct jinja_range g;
+    int64_t length;
+    if (object->kind == JINJA_UNDEFINED)
+        return jinja_fail_undefined(r, object);
+    if (!jinja_is_list(object) && object->kind != JINJA_STRING && object->kind != JINJA_RANGE)
         return jinja_fail(r, SHOAL_EINVAL, "%s cannot be sliced", jinja_kind_name(object));
-    for (size_t i = 0; i < 3; i++)
-        if (part[i].kind != JINJA_INT && part[i].kind != JINJA_UNDEFINED)
-            return jinja_fail(r, SHOAL_EINVAL, "a slice takes integers, not %s",
-                              jinja_kind_name(&part[i]));
-    int rc = text ? jinja_split_points(r, object->str, &items) : 0;
+    int rc = jinja_length(r, object, &length);
     if (rc == 0)
-        rc = jinja_list_make(r, out, 0);
-    if (rc < 0 || !slice_range(part, (double)items.list->n, &start, &stop, &step))
-        start = stop = step = 0;
-    size_t mark = r->out.len;
-    for (double i = start; rc == 0 && (step > 0 ? i < stop : i > stop); i += step) {
-        const struct jinja_value *item = &items.list->at[(size_t)i];
-        rc = jinja_charge(r, 1);
-        if (rc == 0 && text)
-            buf_put(&r->out, item->str.p, item->str.n);
-        else if (rc == 0)
-            rc = jinja_list_push(r, out->list, *item);
+        rc = slice_range(r, part, length, &g);
+    if (rc < 0)
+        return rc;
+    if (object->kind == JINJA_STRING)
+        return slice_text(r, object, &g, out);
+    if (object->kind == JINJA_RANGE) {
+        const struct jinja_range *from = object->range;
+        struct jinja_range *to = arena_zalloc(&r->arena, sizeof(*to));
+        if (!to)
+            return jinja_no_memory(r);
+        *to = (struct jinja_range){from->start + g.start * from->step,
+                                   from->start + g.stop * from->step, g.step * from->step};
+        *out = (struct jinja_value){.kind = JINJA_RANGE, .range = to};
+        return 0;
     }
-    return rc == 0 && text ? jinja_cut(r, mark, out) : rc;
+    int64_t n = jinja_range_length(&g);
+    rc = jinja_charge(r, (uint64_t)n);
+    if (rc == 0)
+        rc = jinja_list_make(r, out, (size_t)n);
+    for (int64_t i = 0; rc == 0 && i < n; i++)
+        rc = jinja_list_push(r, out->list, object->list->at[g.start + i * g.step]);
+    out->kind = object->kind;
+    return rc;
 }

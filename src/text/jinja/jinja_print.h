@@ -1,16 +1,19 @@
-/* jinja_print.h - values as text: what {{ v }} and the operators ~ and + write.
+/* jinja_print.h - values as text: Python's str() and repr().
  *
- * Thread, ownership, failure: as in jinja_value.h. */
+ * Thread, ownership: as in jinja_value.h.
+ * Failure: a value whose text Python does not define (functions and iterators: it has an address),
+ * nesting that is too deep, output that does not fit. */
 #ifndef SHOAL_TEXT_JINJA_JINJA_PRINT_H
 #define SHOAL_TEXT_JINJA_JINJA_PRINT_H
 
 #include "text/jinja/jinja_value.h"
 
-/* What {{ v }} writes. */
+/* Appends str(v), what {{ v }} writes, to r->out. */
 SHOAL_MUST_CHECK int jinja_print(struct jinja_run *r, const struct jinja_value *v);
-/* What ~ and + put into a string: as {{ v }}, but 1.0 is "1" and a list its items with commas. */
-SHOAL_MUST_CHECK int jinja_write_raw(struct jinja_run *r, const struct jinja_value *v);
-SHOAL_MUST_CHECK int jinja_raw_text(struct jinja_run *r, const struct jinja_value *v,
-                                    struct jinja_str *out);
+/* Appends repr(v), what {{ [v] }} writes between the brackets. */
+SHOAL_MUST_CHECK int jinja_print_repr(struct jinja_run *r, const struct jinja_value *v);
+/* str(v) as a string. */
+SHOAL_MUST_CHECK int jinja_print_text(struct jinja_run *r, const struct jinja_value *v,
+                                      struct jinja_str *out);
 
 #endif

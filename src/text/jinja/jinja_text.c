@@ -1,14 +1,9 @@
 /* jinja_text.c - see jinja_text.h. */
 #include "text/jinja/jinja_text.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include <utf8proc.h>
 
 #include "base/buf.h"
-#include "base/decimal.h"
 #include "text/jinja/jinja_case.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -62,16 +57,6 @@ static void put_point(struct buf *b, uint32_t cp)
     buf_put(b, bytes, jinja_text_put(bytes, cp));
 }
 
-size_t jinja_text_units(struct jinja_str s)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < s.n; i++) {
-        uint8_t c = (uint8_t)s.p[i];
-        n += (size_t)((c & 0xc0) != 0x80) + (size_t)(c >= 0xf0);
-    }
-    return n;
-}
-
 size_t jinja_text_points(struct jinja_str s)
 {
     size_t n = 0;
@@ -82,25 +67,16 @@ size_t jinja_text_points(struct jinja_str s)
 
 int jinja_text_compare(struct jinja_str a, struct jinja_str b)
 {
-    size_t i = 0;
-    while (i < a.n && i < b.n && a.p[i] == b.p[i])
-        i++;
-    if (i == a.n || i == b.n)
-        return (a.n > b.n) - (a.n < b.n);
-    uint8_t x = (uint8_t)a.p[i], y = (uint8_t)b.p[i];
-    /* Bytes order like code points.  UTF-16 differs in one thing: what lies outside the BMP starts
-     * with a surrogate (0xd800..), so it sorts below U+E000..U+FFFF (first bytes ee, ef). */
-    bool x_outside = x >= 0xf0, y_outside = y >= 0xf0;
-    if (x_outside != y_outside && (x_outside ? y : x) >= 0xee)
-        return x_outside ? -1 : 1;
-    return x < y ? -1 : 1;
+    size_t n = a.n < b.n ? a.n : b.n;
+    int c = n ? memcmp(a.p, b.p, n) : 0; /* the bytes of UTF-8 are ordered as its code points */
+    return c ? (c > 0) - (c < 0) : (a.n > b.n) - (a.n < b.n);
 }
 
 bool jinja_text_is_space(uint32_t cp)
 {
-    return cp == ' ' || (cp >= 9 && cp <= 13) || cp == 0xa0 || cp == 0x1680 ||
-           (cp >= 0x2000 && cp <= 0x200a) || cp == 0x2028 || cp == 0x2029 || cp == 0x202f ||
-           cp == 0x205f || cp == 0x3000 || cp == 0xfeff;
+    return cp == ' ' || (cp >= 9 && cp <= 13) || (cp >= 0x1c && cp <= 0x1f) || cp == 0x85 ||
+           cp == 0xa0 || cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200a) || cp == 0x2028 ||
+           cp == 0x2029 || cp == 0x202f || cp == 0x205f || cp == 0x3000;
 }
 
 size_t jinja_text_skip_space(const char *p, size_t n)
@@ -116,20 +92,28 @@ size_t jinja_text_skip_space(const char *p, size_t n)
     return i;
 }
 
-struct jinja_str jinja_text_trim(struct jinja_str s, bool start, bool end)
+static bool is_trimmed(uint32_t cp, struct jinja_str c, const struct jinja_str *set)
 {
-    if (start) {
-        size_t n = jinja_text_skip_space(s.p, s.n);
-        s.p += n;
-        s.n -= n;
+    return set ? jinja_text_find(*set, c, 0) != SIZE_MAX : jinja_text_is_space(cp);
+}
+
+struct jinja_str jinja_text_strip(struct jinja_str s, bool start, bool end,
+                                  const struct jinja_str *set)
+{
+    uint32_t cp;
+    while (start && s.n) {
+        size_t len = jinja_text_next(s.p, s.n, &cp);
+        if (!is_trimmed(cp, (struct jinja_str){s.p, len}, set))
+            break;
+        s.p += len;
+        s.n -= len;
     }
     while (end && s.n) {
         size_t at = s.n - 1;
-        uint32_t cp;
         while (at > 0 && ((uint8_t)s.p[at] & 0xc0) == 0x80)
             at--;
         jinja_text_next(s.p + at, s.n - at, &cp);
-        if (!jinja_text_is_space(cp))
+        if (!is_trimmed(cp, (struct jinja_str){s.p + at, s.n - at}, set))
             break;
         s.n = at;
     }
@@ -218,33 +202,117 @@ static bool is_final_sigma(struct jinja_str s, size_t at, size_t len)
     return true;
 }
 
+/* The character of len bytes at i of s in lower case; a sigma depends on its neighbours. */
+static void put_lower(struct buf *out, struct jinja_str s, size_t i, size_t len, uint32_t cp)
+{
+    if (cp < 0x80)
+        buf_putc(out, (char)(cp >= 'A' && cp <= 'Z' ? cp + 32 : cp));
+    else if (cp == 0x3a3)
+        put_point(out, is_final_sigma(s, i, len) ? 0x3c2 : 0x3c3);
+    else if (cp == 0x130) /* I with a dot keeps it */
+        buf_puts(out, "i\xcc\x87");
+    else
+        put_point(out, lower_point(cp));
+}
+
 void jinja_text_lower(struct buf *out, struct jinja_str s)
 {
     for (size_t i = 0; i < s.n;) {
         uint32_t cp;
         size_t len = jinja_text_next(s.p + i, s.n - i, &cp);
-        if (cp < 0x80)
-            buf_putc(out, (char)(cp >= 'A' && cp <= 'Z' ? cp + 32 : cp));
-        else if (cp == 0x3a3)
-            put_point(out, is_final_sigma(s, i, len) ? 0x3c2 : 0x3c3);
-        else if (cp == 0x130) /* I with a dot keeps it */
-            buf_puts(out, "i\xcc\x87");
+        put_lower(out, s, i, len, cp);
+        i += len;
+    }
+}
+
+/* The form of a letter that begins a word. */
+static void put_title(struct buf *out, uint32_t cp)
+{
+    uint32_t title = (uint32_t)utf8proc_totitle((utf8proc_int32_t)cp);
+    bool special = title == cp || cp == 0xdf; /* utf8proc knows a capital sharp s */
+    for (size_t i = 0; special && i < COUNT(case_upper_special); i++)
+        if (case_upper_special[i].from == cp) {
+            const uint32_t *to = case_upper_special[i].to;
+            put_point(out, to[0]);
+            for (size_t k = 1; k < 3 && to[k]; k++)
+                put_point(out, is_cased(to[0]) ? lower_point(to[k]) : to[k]);
+            return;
+        }
+    put_point(out, title);
+}
+
+/* Writes s in lower case, but the letters that begin a word (first: only the first character) in
+ * title case. */
+static void put_words(struct buf *out, struct jinja_str s, bool first)
+{
+    bool in_word = false;
+    for (size_t i = 0; i < s.n;) {
+        uint32_t cp;
+        size_t len = jinja_text_next(s.p + i, s.n - i, &cp);
+        if (!in_word)
+            put_title(out, cp);
         else
-            put_point(out, lower_point(cp));
+            put_lower(out, s, i, len, cp);
+        in_word = first || is_cased(cp);
         i += len;
     }
 }
 
 void jinja_text_title(struct buf *out, struct jinja_str s)
 {
-    bool in_word = false; /* words are of ASCII letters, digits and _ in the reference */
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        bool word =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-        buf_putc(out, !in_word && c >= 'a' && c <= 'z' ? (char)(c - 32) : c);
-        in_word = word;
-    }
+    put_words(out, s, false);
+}
+
+void jinja_text_capitalize(struct buf *out, struct jinja_str s)
+{
+    put_words(out, s, true);
+}
+
+bool jinja_text_is_upper(uint32_t cp)
+{
+    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)cp);
+    return c == UTF8PROC_CATEGORY_LU ||
+           (is_cased(cp) && lower_point(cp) != cp && c != UTF8PROC_CATEGORY_LT);
+}
+
+bool jinja_text_is_lower(uint32_t cp)
+{
+    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)cp);
+    return c == UTF8PROC_CATEGORY_LL ||
+           (is_cased(cp) && upper_point(cp) != cp && c != UTF8PROC_CATEGORY_LT);
+}
+
+bool jinja_text_is_cased(uint32_t cp)
+{
+    return is_cased(cp);
+}
+
+bool jinja_text_is_alpha(uint32_t cp)
+{
+    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)cp);
+    return c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_LO;
+}
+
+bool jinja_text_is_digit(uint32_t cp)
+{
+    return utf8proc_category((utf8proc_int32_t)cp) == UTF8PROC_CATEGORY_ND || cp == 0xb2 ||
+           cp == 0xb3 || cp == 0xb9 || (cp >= 0x2070 && cp <= 0x2079 && cp != 0x2071) ||
+           (cp >= 0x2080 && cp <= 0x2089);
+}
+
+bool jinja_text_is_word(uint32_t cp)
+{
+    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)cp);
+    return cp == '_' || (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_LO) ||
+           (c >= UTF8PROC_CATEGORY_ND && c <= UTF8PROC_CATEGORY_NO);
+}
+
+bool jinja_text_is_printable(uint32_t cp)
+{
+    if (cp < 0x7f)
+        return cp >= 0x20;
+    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)cp);
+    return c != UTF8PROC_CATEGORY_CN && c < UTF8PROC_CATEGORY_ZS;
 }
 
 void jinja_text_repair(struct buf *out, struct jinja_str s)
@@ -269,133 +337,4 @@ void jinja_text_repair(struct buf *out, struct jinja_str s)
         done = i;
     }
     buf_put(out, s.p + done, s.n - done);
-}
-
-/* Digits of |v| without a point, and where the point stands: v = 0.DIGITS * 10^point. */
-static size_t shortest_digits(char digits[20], int *point, double v)
-{
-    char text[40];
-    for (int p = 0; p < 17; p++) {
-        snprintf(text, sizeof(text), "%.*e", p, v);
-        if (strtod(text, NULL) == v)
-            break;
-    }
-    size_t n = 0;
-    const char *t = text;
-    for (; *t && *t != 'e'; t++)
-        if (*t >= '0' && *t <= '9' && n < 19)
-            digits[n++] = *t;
-    *point = (*t ? (int)strtol(t + 1, NULL, 10) : 0) + 1;
-    while (n > 1 && digits[n - 1] == '0')
-        n--;
-    digits[n] = '\0';
-    return n;
-}
-
-size_t jinja_text_number(char out[JINJA_TEXT_NUMBER], double v)
-{
-    const size_t room = JINJA_TEXT_NUMBER;
-    if (isnan(v))
-        return (size_t)snprintf(out, room, "NaN");
-    if (isinf(v))
-        return (size_t)snprintf(out, room, v < 0 ? "-Infinity" : "Infinity");
-    if (v == 0)
-        return (size_t)snprintf(out, room, "0");
-    if (fabs(v) < 9007199254740992.0 && v == floor(v))
-        return (size_t)snprintf(out, room, "%lld", (long long)v);
-    char digits[20];
-    int point;
-    int n = (int)shortest_digits(digits, &point, fabs(v));
-    const char *sign = v < 0 ? "-" : "";
-    int len;
-    if (point > 21 || point <= -6) {
-        int exp = point - 1;
-        len = snprintf(out, room, "%s%c%s%se%c%d", sign, digits[0], n > 1 ? "." : "", digits + 1,
-                       exp < 0 ? '-' : '+', abs(exp));
-    } else if (point >= n) {
-        len = snprintf(out, room, "%s%s%.*s", sign, digits, point - n, "000000000000000000000");
-    } else if (point > 0) {
-        len = snprintf(out, room, "%s%.*s.%s", sign, point, digits, digits + point);
-    } else {
-        len = snprintf(out, room, "%s0.%.*s%s", sign, -point, "000000", digits);
-    }
-    return (size_t)len;
-}
-
-size_t jinja_text_float(char out[JINJA_TEXT_NUMBER], double v)
-{
-    if (v == 0)
-        return (size_t)snprintf(out, JINJA_TEXT_NUMBER, signbit(v) ? "-0.0" : "0.0");
-    if (isfinite(v) && v == floor(v) && fabs(v) < 1e21)
-        return (size_t)snprintf(out, JINJA_TEXT_NUMBER, "%.1f", v);
-    return jinja_text_number(out, v);
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static double parse_infinity(struct jinja_str s)
-{
-    size_t sign = s.n && (s.p[0] == '+' || s.p[0] == '-');
-    if (s.n - sign >= 8 && memcmp(s.p + sign, "Infinity", 8) == 0)
-        return s.p[0] == '-' ? -INFINITY : INFINITY;
-    return NAN;
-}
-
-double jinja_text_parse_float(struct jinja_str s)
-{
-    s = jinja_text_trim(s, true, false);
-    size_t n = decimal_span(s.p, s.n);
-    return n ? decimal_read(s.p, n) : parse_infinity(s);
-}
-
-double jinja_text_parse_int(struct jinja_str s)
-{
-    s = jinja_text_trim(s, true, false);
-    size_t i = s.n && (s.p[0] == '+' || s.p[0] == '-');
-    size_t digits = i;
-    while (digits < s.n && is_digit(s.p[digits]))
-        digits++;
-    return digits > i ? decimal_read(s.p, digits) : (double)NAN;
-}
-
-double jinja_text_to_number(struct jinja_str s)
-{
-    s = jinja_text_trim(s, true, true);
-    if (s.n == 0)
-        return 0;
-    int base = 0;
-    if (s.n > 2 && s.p[0] == '0')
-        switch (s.p[1] | 32) {
-        case 'x':
-            base = 16;
-            break;
-        case 'o':
-            base = 8;
-            break;
-        case 'b':
-            base = 2;
-            break;
-        default:
-            break;
-        }
-    if (base) {
-        double v = 0;
-        for (size_t i = 2; i < s.n; i++) {
-            char c = (char)(s.p[i] | 32);
-            int d = is_digit(s.p[i]) ? s.p[i] - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
-            if (d >= base)
-                return NAN;
-            v = v * base + d;
-        }
-        return v;
-    }
-    size_t n = decimal_span(s.p, s.n);
-    if (n == s.n)
-        return decimal_read(s.p, n);
-    double inf = parse_infinity(s);
-    bool whole = s.n == 8u + (s.p[0] == '+' || s.p[0] == '-');
-    return n == 0 && whole ? inf : (double)NAN;
 }

@@ -1,7 +1,6 @@
 /* jinja_value.c - see jinja_value.h. */
 #include "text/jinja/jinja_value.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "base/hash.h"
@@ -41,45 +40,82 @@ int jinja_charge(struct jinja_run *r, uint64_t steps)
 const char *jinja_kind_name(const struct jinja_value *v)
 {
     static const char *const names[] = {
-        [JINJA_ABSENT] = "the end of an empty list",
+        [JINJA_ABSENT] = "a missing value",
         [JINJA_UNDEFINED] = "an undefined value",
         [JINJA_NONE] = "none",
         [JINJA_BOOL] = "a boolean",
         [JINJA_INT] = "an integer",
+        [JINJA_BIGINT] = "an integer of more than 64 bits",
         [JINJA_FLOAT] = "a float",
         [JINJA_STRING] = "a string",
         [JINJA_LIST] = "a list",
         [JINJA_TUPLE] = "a tuple",
         [JINJA_DICT] = "a dict",
-        [JINJA_KWARGS] = "named arguments",
+        [JINJA_VIEW] = "a view of a dict",
+        [JINJA_RANGE] = "a range",
+        [JINJA_LAZY] = "an iterator",
         [JINJA_NAMESPACE] = "a namespace",
+        [JINJA_LOOP] = "the loop variable",
         [JINJA_FUNCTION] = "a function",
     };
     return names[v->kind];
 }
 
+int64_t jinja_range_length(const struct jinja_range *g)
+{
+    /* range() refuses more than JINJA_MAX_RANGE items and bounds that could overflow here */
+    if (g->step > 0)
+        return g->start < g->stop ? (g->stop - g->start - 1) / g->step + 1 : 0;
+    return g->start > g->stop ? (g->start - g->stop - 1) / -g->step + 1 : 0;
+}
+
 bool jinja_truth(const struct jinja_value *v)
 {
     switch (v->kind) {
+    case JINJA_ABSENT:
+    case JINJA_UNDEFINED:
+    case JINJA_NONE:
+        return false;
     case JINJA_BOOL:
         return v->b;
     case JINJA_INT:
+        return v->i != 0;
     case JINJA_FLOAT:
-        return v->num != 0 && !isnan(v->num);
+        return v->num != 0;
     case JINJA_STRING:
         return v->str.n > 0;
     case JINJA_LIST:
     case JINJA_TUPLE:
         return v->list->n > 0;
     case JINJA_DICT:
-    case JINJA_KWARGS:
         return v->dict->n > 0;
-    case JINJA_NAMESPACE:
-    case JINJA_FUNCTION:
+    case JINJA_VIEW:
+        return v->view->dict->n > 0;
+    case JINJA_RANGE:
+        return jinja_range_length(v->range) > 0;
+    case JINJA_LOOP:
+        return v->loop->items->n > 0;
+    default: /* an iterator is true even when nothing is left */
         return true;
-    default:
-        return false;
     }
+}
+
+bool jinja_as_int(const struct jinja_value *v, int64_t *out)
+{
+    *out = v->kind == JINJA_BOOL ? v->b : v->kind == JINJA_INT ? v->i : 0;
+    return v->kind == JINJA_BOOL || v->kind == JINJA_INT;
+}
+
+bool jinja_as_number(const struct jinja_value *v, double *out)
+{
+    int64_t i;
+    if (v->kind == JINJA_FLOAT) {
+        *out = v->num;
+        return true;
+    }
+    bool whole = jinja_as_int(v, &i);
+    *out = (double)i;
+    return whole;
 }
 
 /* ---- lists and dicts ------------------------------------------------------------------------ */
@@ -122,12 +158,73 @@ int jinja_dict_make(struct jinja_run *r, struct jinja_value *out)
     return 0;
 }
 
-static size_t index_slot(struct jinja_run *r, const struct jinja_dict *d, struct jinja_str key)
+int jinja_pair_make(struct jinja_run *r, struct jinja_value *out, struct jinja_value a,
+                    struct jinja_value b)
+{
+    int rc = jinja_list_make(r, out, 2);
+    if (rc < 0)
+        return rc;
+    out->kind = JINJA_TUPLE;
+    out->list->at[0] = a;
+    out->list->at[1] = b;
+    out->list->n = 2;
+    return 0;
+}
+
+/* Equal keys have equal hashes: 1, 1.0 and true are one key.  False when v cannot be a key. */
+static bool hash_key(const struct jinja_value *v, int depth, uint64_t *out)
+{
+    int64_t i;
+    uint64_t h = 0;
+    bool ok = true;
+    switch (v->kind) {
+    case JINJA_STRING:
+    case JINJA_BIGINT:
+        h = hash_bytes(v->str.p, v->str.n, 0);
+        break;
+    case JINJA_BOOL:
+    case JINJA_INT:
+        jinja_as_int(v, &i);
+        h = hash_bytes(&i, sizeof(i), 1);
+        break;
+    case JINJA_FLOAT:
+        i = v->num >= -9e18 && v->num <= 9e18 ? (int64_t)v->num : 0;
+        h = (double)i == v->num ? hash_bytes(&i, sizeof(i), 1)
+                                : hash_bytes(&v->num, sizeof(v->num), 2);
+        break;
+    case JINJA_TUPLE:
+        h = v->list->n;
+        for (size_t k = 0; ok && k < v->list->n; k++) {
+            uint64_t one = 0;
+            ok = depth < JINJA_MAX_DATA_DEPTH && hash_key(&v->list->at[k], depth + 1, &one);
+            h = h * 1000003 + one;
+        }
+        break;
+    case JINJA_NONE:
+    case JINJA_UNDEFINED:
+        h = v->kind;
+        break;
+    case JINJA_LIST:
+    case JINJA_DICT:
+    case JINJA_VIEW:
+        return false;
+    default:
+        h = hash_bytes(&v->dict, sizeof(v->dict), 3);
+        break;
+    }
+    *out = h;
+    return ok;
+}
+
+static size_t index_slot(struct jinja_run *r, const struct jinja_dict *d,
+                         const struct jinja_value *key)
 {
     size_t mask = d->n_index - 1;
-    size_t i = (size_t)hash_bytes(key.p, key.n, 0) & mask;
-    uint64_t probes = 0;
-    while (d->index[i] && !jinja_str_eq(d->at[d->index[i] - 1].key, key)) {
+    uint64_t h = 0, probes = 0;
+    bool same = false;
+    hash_key(key, 0, &h);
+    size_t i = (size_t)h & mask;
+    while (d->index[i] && (jinja_equal(r, &d->at[d->index[i] - 1].key, key, &same) < 0 || !same)) {
         i = (i + 1) & mask;
         probes++;
     }
@@ -137,22 +234,46 @@ static size_t index_slot(struct jinja_run *r, const struct jinja_dict *d, struct
 }
 
 static struct jinja_value *find(struct jinja_run *r, const struct jinja_dict *d,
-                                struct jinja_str key)
+                                const struct jinja_value *key)
 {
+    bool same = false;
     if (d->index) {
         uint32_t i = d->index[index_slot(r, d, key)];
         return i ? &d->at[i - 1].value : NULL;
     }
-    for (size_t i = 0; i < d->n; i++)
-        if (jinja_str_eq(d->at[i].key, key))
+    for (size_t i = 0; i < d->n; i++) {
+        const struct jinja_value *k = &d->at[i].key;
+        if (k->kind == JINJA_STRING && key->kind == JINJA_STRING)
+            same = jinja_str_eq(k->str, key->str);
+        else if (jinja_equal(r, k, key, &same) < 0)
+            same = false;
+        if (same)
             return &d->at[i].value;
+    }
     return NULL;
 }
 
 const struct jinja_value *jinja_dict_get(struct jinja_run *r, const struct jinja_dict *d,
                                          struct jinja_str key)
 {
-    return find(r, d, key);
+    struct jinja_value k = jinja_string(key);
+    return find(r, d, &k);
+}
+
+static int check_key(struct jinja_run *r, const struct jinja_value *key)
+{
+    uint64_t h;
+    if (!hash_key(key, 0, &h))
+        return jinja_fail(r, SHOAL_EINVAL, "%s cannot be a key", jinja_kind_name(key));
+    return 0;
+}
+
+int jinja_dict_find(struct jinja_run *r, const struct jinja_dict *d, const struct jinja_value *key,
+                    const struct jinja_value **out)
+{
+    int rc = check_key(r, key);
+    *out = rc == 0 ? find(r, d, key) : NULL;
+    return rc;
 }
 
 static int build_index(struct jinja_run *r, struct jinja_dict *d)
@@ -162,14 +283,17 @@ static int build_index(struct jinja_run *r, struct jinja_dict *d)
     if (!d->index)
         return jinja_no_memory(r);
     for (size_t i = 0; i < d->n; i++)
-        d->index[index_slot(r, d, d->at[i].key)] = (uint32_t)(i + 1);
+        d->index[index_slot(r, d, &d->at[i].key)] = (uint32_t)(i + 1);
     return 0;
 }
 
-int jinja_dict_set(struct jinja_run *r, struct jinja_dict *d, struct jinja_str key,
+int jinja_dict_put(struct jinja_run *r, struct jinja_dict *d, struct jinja_value key,
                    struct jinja_value v)
 {
-    struct jinja_value *known = find(r, d, key);
+    int rc = key.kind == JINJA_STRING ? 0 : check_key(r, &key);
+    if (rc < 0)
+        return rc;
+    struct jinja_value *known = find(r, d, &key);
     if (known) {
         *known = v;
         return 0;
@@ -185,14 +309,104 @@ int jinja_dict_set(struct jinja_run *r, struct jinja_dict *d, struct jinja_str k
             memcpy(at, d->at, d->n * sizeof(*at));
         d->at = at;
         d->cap = cap;
-        int rc = cap >= INDEX_FROM ? build_index(r, d) : 0;
+        rc = cap >= INDEX_FROM ? build_index(r, d) : 0;
         if (rc < 0)
             return rc;
     }
     d->at[d->n++] = (struct jinja_entry){key, v};
     if (d->index)
-        d->index[index_slot(r, d, key)] = (uint32_t)d->n;
+        d->index[index_slot(r, d, &key)] = (uint32_t)d->n;
     return 0;
+}
+
+int jinja_dict_set(struct jinja_run *r, struct jinja_dict *d, struct jinja_str key,
+                   struct jinja_value v)
+{
+    return jinja_dict_put(r, d, jinja_string(key), v);
+}
+
+/* ---- equality ------------------------------------------------------------------------------- */
+
+static int equal_at(struct jinja_run *r, const struct jinja_value *a, const struct jinja_value *b,
+                    int depth, bool *out);
+
+static int equal_lists(struct jinja_run *r, const struct jinja_list *a, const struct jinja_list *b,
+                       int depth, bool *out)
+{
+    int rc = 0;
+    *out = a->n == b->n;
+    for (size_t i = 0; rc == 0 && *out && i < a->n; i++)
+        rc = equal_at(r, &a->at[i], &b->at[i], depth + 1, out);
+    return rc;
+}
+
+static int equal_dicts(struct jinja_run *r, const struct jinja_dict *a, const struct jinja_dict *b,
+                       int depth, bool *out)
+{
+    int rc = 0;
+    *out = a->n == b->n;
+    for (size_t i = 0; rc == 0 && *out && i < a->n; i++) {
+        const struct jinja_value *other = find(r, b, &a->at[i].key);
+        *out = other != NULL;
+        if (other)
+            rc = equal_at(r, &a->at[i].value, other, depth + 1, out);
+    }
+    return rc;
+}
+
+static bool equal_ranges(const struct jinja_range *a, const struct jinja_range *b)
+{
+    int64_t n = jinja_range_length(a);
+    return n == jinja_range_length(b) &&
+           (n == 0 || (a->start == b->start && (n == 1 || a->step == b->step)));
+}
+
+static int equal_at(struct jinja_run *r, const struct jinja_value *a, const struct jinja_value *b,
+                    int depth, bool *out)
+{
+    double x, y;
+    int64_t i, k;
+    *out = false;
+    if (r->steps_left == 0 || depth > JINJA_MAX_DATA_DEPTH)
+        return jinja_fail(r, SHOAL_ELIMIT, "values are too large or too deep to compare");
+    r->steps_left--;
+    if (jinja_as_int(a, &i) && jinja_as_int(b, &k)) {
+        *out = i == k;
+        return 0;
+    }
+    if (jinja_as_number(a, &x) && jinja_as_number(b, &y)) {
+        *out = x == y;
+        return 0;
+    }
+    if (a->kind != b->kind)
+        return 0;
+    switch (a->kind) {
+    case JINJA_STRING:
+    case JINJA_BIGINT:
+        *out = jinja_str_eq(a->str, b->str);
+        return 0;
+    case JINJA_LIST:
+    case JINJA_TUPLE:
+        return a->list == b->list ? (*out = true, 0) : equal_lists(r, a->list, b->list, depth, out);
+    case JINJA_DICT:
+        return a->dict == b->dict ? (*out = true, 0) : equal_dicts(r, a->dict, b->dict, depth, out);
+    case JINJA_RANGE:
+        *out = equal_ranges(a->range, b->range);
+        return 0;
+    case JINJA_NONE:
+    case JINJA_UNDEFINED:
+        *out = true;
+        return 0;
+    default:
+        *out = a->dict == b->dict;
+        return 0;
+    }
+}
+
+int jinja_equal(struct jinja_run *r, const struct jinja_value *a, const struct jinja_value *b,
+                bool *out)
+{
+    return equal_at(r, a, b, 0, out);
 }
 
 /* ---- text ----------------------------------------------------------------------------------- */

@@ -1,8 +1,7 @@
 /* jinja_value.h - values while a template runs, and the state of one run.
  *
- * The reference is JavaScript, and some of its rules show through: numbers are doubles that know
- * whether they are whole by type (INT) or not (FLOAT), lists and dicts are equal only when they
- * are the same object, == converts between strings, numbers and booleans.
+ * Values behave as Python's do.  Lists, dicts and namespaces are shared: a copy of the value is
+ * the same object.
  *
  * Thread:    a struct jinja_run and all values made in it belong to the thread that renders.
  * Ownership: values live in the run's arena until the run ends; nothing is freed before.
@@ -23,31 +22,42 @@
 
 struct jinja_node;
 struct jinja_scope;
+struct jinja_args;
 
 enum jinja_kind {
-    JINJA_ABSENT, /* first/last of an empty list: may be stored and passed on, not used */
-    JINJA_UNDEFINED,
+    JINJA_ABSENT,    /* no value: a variable that is not set yet, an argument that is not given */
+    JINJA_UNDEFINED, /* str: its name, for errors */
     JINJA_NONE,
     JINJA_BOOL,
     JINJA_INT,
+    JINJA_BIGINT, /* str: its decimal digits; only printed and compared */
     JINJA_FLOAT,
-    JINJA_STRING, /* str.p is NULL for s[i] past the end: prints as "undefined", equals none */
+    JINJA_STRING,
     JINJA_LIST,
     JINJA_TUPLE,
     JINJA_DICT,
-    JINJA_KWARGS, /* the named arguments of a call, passed as its last argument */
+    JINJA_VIEW,  /* d.keys(), d.values(), d.items() */
+    JINJA_RANGE, /* range(...) */
+    JINJA_LAZY,  /* an iterator: what map, select, ... give; can be walked once */
     JINJA_NAMESPACE,
+    JINJA_LOOP, /* the variable `loop` */
     JINJA_FUNCTION,
 };
 
 struct jinja_value {
     enum jinja_kind kind;
+    bool markup; /* of a STRING: came from `safe` or `escape`; + escapes what it is joined with */
     union {
         bool b;
+        int64_t i;
         double num;
         struct jinja_str str;
         struct jinja_list *list; /* LIST, TUPLE */
-        struct jinja_dict *dict; /* DICT, KWARGS, NAMESPACE */
+        struct jinja_dict *dict; /* DICT, NAMESPACE */
+        const struct jinja_view *view;
+        const struct jinja_range *range;
+        struct jinja_lazy *lazy;
+        struct jinja_loop *loop;
         const struct jinja_function *function;
     };
 };
@@ -58,8 +68,7 @@ struct jinja_list {
 };
 
 struct jinja_entry {
-    struct jinja_str key;
-    struct jinja_value value;
+    struct jinja_value key, value;
 };
 
 struct jinja_dict { /* in order of insertion */
@@ -69,36 +78,49 @@ struct jinja_dict { /* in order of insertion */
     size_t n_index;  /* a power of two */
 };
 
-/* Functions that templates can call; the values from JINJA_FN_UPPER on are methods. */
+enum jinja_view_of { JINJA_VIEW_KEYS, JINJA_VIEW_VALUES, JINJA_VIEW_ITEMS };
+
+struct jinja_view {
+    const struct jinja_dict *dict;
+    enum jinja_view_of of;
+};
+
+struct jinja_range {
+    int64_t start, stop, step;
+};
+
+/* A filter that runs when its result is walked for the first time. */
+struct jinja_lazy {
+    struct jinja_list *items; /* NULL: not run yet */
+    size_t at;                /* items before it were taken */
+    int filter;               /* enum jinja_filter_id */
+    struct jinja_value source;
+    const struct jinja_args *args;
+    const struct jinja_node *where;
+};
+
+struct jinja_loop {
+    const struct jinja_list *items;
+    size_t index; /* of the current item, from 0 */
+    int64_t depth;
+    struct jinja_value changed;     /* what loop.changed() saw last, a tuple; ABSENT: nothing yet */
+    const struct jinja_node *node;  /* the FOR */
+    const struct jinja_value *dict; /* of the items when they came from a dict; else NULL */
+    struct jinja_scope *outer;      /* around the loop, for recursion */
+};
+
+/* Functions that templates can call. */
 enum jinja_function_id {
-    JINJA_FN_MACRO,  /* node: MACRO */
-    JINJA_FN_CALLER, /* node: CALLBLOCK, scope: where it stands */
-    JINJA_FN_NAMESPACE,
-    JINJA_FN_RANGE,
-    JINJA_FN_RAISE_EXCEPTION,
-    JINJA_FN_STRFTIME_NOW,
-    JINJA_FN_UPPER,
-    JINJA_FN_LOWER,
-    JINJA_FN_STRIP,
-    JINJA_FN_LSTRIP,
-    JINJA_FN_RSTRIP,
-    JINJA_FN_TITLE,
-    JINJA_FN_CAPITALIZE,
-    JINJA_FN_STARTSWITH,
-    JINJA_FN_ENDSWITH,
-    JINJA_FN_SPLIT,
-    JINJA_FN_REPLACE,
-    JINJA_FN_FORMAT,
-    JINJA_FN_GET,
-    JINJA_FN_ITEMS,
-    JINJA_FN_KEYS,
-    JINJA_FN_VALUES,
-    JINJA_FN_DICTSORT,
+    JINJA_FN_MACRO,  /* node: MACRO or CALLBLOCK, scope: where it stands */
+    JINJA_FN_NAMED,  /* name: a global function */
+    JINJA_FN_METHOD, /* name: a method of self */
 };
 
 struct jinja_function {
     enum jinja_function_id id;
-    struct jinja_value self; /* of a method */
+    int method; /* enum jinja_method_id or enum jinja_global_id */
+    const char *name;
+    struct jinja_value self;
     const struct jinja_node *node;
     struct jinja_scope *scope;
 };
@@ -109,8 +131,9 @@ struct jinja_run {
     struct err *e;
     uint64_t steps_left;
     int depth;
-    const struct jinja_node *where; /* what runs now, for errors */
-    struct tm now;                  /* for strftime_now, local time */
+    const struct jinja_node *where;   /* what runs now, for errors */
+    const struct jinja_dict *context; /* the variables that the caller gave */
+    struct tm now;                    /* for strftime_now, local time */
 };
 
 enum { JINJA_MAX_DEPTH = 800, JINJA_MAX_DATA_DEPTH = 200 };
@@ -120,9 +143,13 @@ int jinja_no_memory(struct jinja_run *r); /* for an arena that returned NULL */
 /* Pays for work; fails when the run's budget is spent. */
 SHOAL_MUST_CHECK int jinja_charge(struct jinja_run *r, uint64_t steps);
 
-static inline struct jinja_value jinja_undefined(void)
+static inline struct jinja_value jinja_absent(void)
 {
-    return (struct jinja_value){.kind = JINJA_UNDEFINED};
+    return (struct jinja_value){.kind = JINJA_ABSENT};
+}
+static inline struct jinja_value jinja_undefined(struct jinja_str name)
+{
+    return (struct jinja_value){.kind = JINJA_UNDEFINED, .str = name};
 }
 static inline struct jinja_value jinja_none(void)
 {
@@ -132,9 +159,9 @@ static inline struct jinja_value jinja_bool(bool b)
 {
     return (struct jinja_value){.kind = JINJA_BOOL, .b = b};
 }
-static inline struct jinja_value jinja_int(double v)
+static inline struct jinja_value jinja_int(int64_t v)
 {
-    return (struct jinja_value){.kind = JINJA_INT, .num = v};
+    return (struct jinja_value){.kind = JINJA_INT, .i = v};
 }
 static inline struct jinja_value jinja_float(double v)
 {
@@ -145,35 +172,39 @@ static inline struct jinja_value jinja_string(struct jinja_str s)
     return (struct jinja_value){.kind = JINJA_STRING, .str = s};
 }
 
-static inline bool jinja_is_number(const struct jinja_value *v)
-{
-    return v->kind == JINJA_INT || v->kind == JINJA_FLOAT;
-}
 static inline bool jinja_is_list(const struct jinja_value *v)
 {
     return v->kind == JINJA_LIST || v->kind == JINJA_TUPLE;
 }
-static inline bool jinja_is_dict(const struct jinja_value *v)
-{
-    return v->kind == JINJA_DICT || v->kind == JINJA_KWARGS;
-}
-static inline bool jinja_is_hollow(const struct jinja_value *v) /* s[i] past the end */
-{
-    return v->kind == JINJA_STRING && !v->str.p;
-}
 
 const char *jinja_kind_name(const struct jinja_value *v); /* "a list" */
 bool jinja_truth(const struct jinja_value *v);            /* what `if` sees */
+/* The value of a boolean or integer; false for others. */
+bool jinja_as_int(const struct jinja_value *v, int64_t *out);
+/* The value of a boolean, integer or float; false for others. */
+bool jinja_as_number(const struct jinja_value *v, double *out);
+int64_t jinja_range_length(const struct jinja_range *g);
 
 SHOAL_MUST_CHECK int jinja_list_make(struct jinja_run *r, struct jinja_value *out, size_t cap);
 SHOAL_MUST_CHECK int jinja_list_push(struct jinja_run *r, struct jinja_list *l,
                                      struct jinja_value v);
+SHOAL_MUST_CHECK int jinja_pair_make(struct jinja_run *r, struct jinja_value *out,
+                                     struct jinja_value a, struct jinja_value b);
 SHOAL_MUST_CHECK int jinja_dict_make(struct jinja_run *r, struct jinja_value *out);
 /* A new key goes to the end, a known one keeps its place. */
 SHOAL_MUST_CHECK int jinja_dict_set(struct jinja_run *r, struct jinja_dict *d, struct jinja_str key,
                                     struct jinja_value v);
 const struct jinja_value *jinja_dict_get(struct jinja_run *r, const struct jinja_dict *d,
                                          struct jinja_str key);
+/* The same with any key; fails when a key cannot be hashed.  *out is NULL when there is none. */
+SHOAL_MUST_CHECK int jinja_dict_put(struct jinja_run *r, struct jinja_dict *d,
+                                    struct jinja_value key, struct jinja_value v);
+SHOAL_MUST_CHECK int jinja_dict_find(struct jinja_run *r, const struct jinja_dict *d,
+                                     const struct jinja_value *key, const struct jinja_value **out);
+
+/* Python's ==; only nesting that is too deep fails. */
+SHOAL_MUST_CHECK int jinja_equal(struct jinja_run *r, const struct jinja_value *a,
+                                 const struct jinja_value *b, bool *out);
 
 /* Takes what was written to r->out since mark away from it and gives it as a string. */
 SHOAL_MUST_CHECK int jinja_cut(struct jinja_run *r, size_t mark, struct jinja_value *out);
