@@ -2,6 +2,7 @@
 #include "cluster/control/bucket.h"
 
 #include <nats/nats.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,7 @@ struct bucket {
     char name[96];   /* shoal-CLUSTER-NAME */
     char stream[96]; /* KV_shoal-CLUSTER-NAME */
     uint32_t wait_ms;
+    atomic_bool filled; /* a value was seen; relaxed: a thread that misses it asks once more */
 };
 
 int bucket_open(struct bucket **out, struct bus *b, const char *name, uint32_t wait_ms,
@@ -129,6 +131,19 @@ static void subject_of(const struct bucket *k, char out[BUS_MAX_SUBJECT], const 
     snprintf(out, BUS_MAX_SUBJECT, "$KV.%s.%s", k->name, key);
 }
 
+int bucket_last(struct bucket *k, uint64_t *revision, struct err *e)
+{
+    jsStreamInfo *info = NULL;
+    jsErrCode code = 0;
+    uint64_t before = denied(k);
+    natsStatus s = js_GetStreamInfo(&info, k->js, k->stream, NULL, &code);
+    if (s != NATS_OK)
+        return failed(k, s, code, before, "look at", e);
+    *revision = info->State.LastSeq;
+    jsStreamInfo_Destroy(info);
+    return 0;
+}
+
 int bucket_get(struct bucket *k, const char *key, struct buf *out, uint64_t *revision,
                struct err *e)
 {
@@ -136,14 +151,27 @@ int bucket_get(struct bucket *k, const char *key, struct buf *out, uint64_t *rev
     const char *op = NULL;
     natsMsg *m = NULL;
     jsErrCode code = 0;
+    int rc = 0;
     *revision = 0;
+    /* nats-server 2.9 crashes when a message is asked for while its stream is being created, so
+     * nothing is asked for until something was written. */
+    if (!atomic_load_explicit(&k->filled, memory_order_relaxed)) {
+        uint64_t last = 0;
+        if ((rc = bucket_last(k, &last, e)) < 0)
+            return rc;
+        if (last == 0)
+            return err_set(e, SHOAL_ENOTFOUND, "%s has no value %s yet", k->name, key);
+        atomic_store_explicit(&k->filled, true, memory_order_relaxed);
+    }
     subject_of(k, subject, key);
     uint64_t before = denied(k);
     natsStatus s = js_GetLastMsg(&m, k->js, k->stream, subject, NULL, &code);
     if (s == NATS_NOT_FOUND && code != JSStreamNotFoundErr)
         return err_set(e, SHOAL_ENOTFOUND, "%s has no value %s yet", k->name, key);
-    if (s != NATS_OK)
+    if (s != NATS_OK) {
+        atomic_store_explicit(&k->filled, false, memory_order_relaxed); /* it may be created anew */
         return failed(k, s, code, before, "read", e);
+    }
     *revision = natsMsg_GetSequence(m);
     bool deleted = natsMsgHeader_Get(m, "KV-Operation", &op) == NATS_OK;
     if (!deleted)
@@ -180,17 +208,4 @@ int bucket_put(struct bucket *k, const char *key, const void *bytes, size_t n, u
     if (code == JSStreamWrongLastSequenceErr)
         return 1;
     return failed(k, s, code, before, "write", e);
-}
-
-int bucket_last(struct bucket *k, uint64_t *revision, struct err *e)
-{
-    jsStreamInfo *info = NULL;
-    jsErrCode code = 0;
-    uint64_t before = denied(k);
-    natsStatus s = js_GetStreamInfo(&info, k->js, k->stream, NULL, &code);
-    if (s != NATS_OK)
-        return failed(k, s, code, before, "look at", e);
-    *revision = info->State.LastSeq;
-    jsStreamInfo_Destroy(info);
-    return 0;
 }
