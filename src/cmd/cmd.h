@@ -59,7 +59,7 @@ int cmd_cluster_events(int argc, const char *const *argv);
 /* Parses options and sets up logging.  false: exit with *exit_code. */
 bool cmd_begin(struct opts *o, const struct opts_page *page, int argc, const char *const *argv,
                int *exit_code);
-/* Prints Prints Prints "shoal <command>: <message>" to stderr; returns CMD_FAILED. */
+/* Prints "shoal <command>: <message>" to stderr; returns CMD_FAILED. */
 int cmd_fail(const struct opts_page *page, const char *fmt, ...) SHOAL_PRINTF(2, 3);
 /* Writes all of b to stdout.  CMD_OK, or CMD_FAILED after a message. */
 int cmd_print(const struct opts_page *page, const struct buf *b);

@@ -518,7 +518,8 @@ static bool can_make_it(struct generation *g, struct failure *f)
         f->retry_after_s = 1;
     } else {
         failure_late(f, true, false,
-                     now < deadline ? e.msg : "the budget was over before the work could begin");
+                     now < deadline ? e.msg
+                                    : "the latency budget was used up before the work could begin");
     }
     return false;
 }

@@ -430,7 +430,7 @@ void call_fail(struct call *c, int status, const char *type, const char *param, 
 void call_fail_method(struct call *c, const char *allow)
 {
     char msg[256];
-    snprintf(msg, sizeof(msg), "%s cannot be used with %.100s, only %s", c->req->method,
+    snprintf(msg, sizeof(msg), "method %s is not allowed for %.100s; allowed: %s", c->req->method,
              c->req->path, allow);
     const struct call_error e = {
         .status = 405, .type = call_type_of(405), .message = msg, .allow = allow};

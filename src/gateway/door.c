@@ -108,7 +108,7 @@ static bool check_key(struct call *c)
         c->client = admission_find(gw->admission, key, strlen(key));
     if (!c->client) {
         call_refuse(c, GW_REFUSED_AUTH, 401, 0,
-                    key ? "this API key is not known here"
+                    key ? "unknown API key"
                         : "no API key: send Authorization: "
                           "Bearer KEY");
         return false;
@@ -132,7 +132,7 @@ static bool enter(struct call *c)
         return true;
     call_refuse(c, a == ADMISSION_RATE ? GW_REFUSED_RATE : GW_REFUSED_BUSY, 429,
                 (retry_ms + 999) / 1000,
-                a == ADMISSION_RATE ? "too many requests: this key may send no more now"
+                a == ADMISSION_RATE ? "too many requests with this key: try again later"
                                     : "too many requests in flight");
     return false;
 }
@@ -151,8 +151,8 @@ bool door_enter_more(struct call *c, uint32_t n_prompts)
                   "'prompt' holds %u prompts, and only %u requests may be in flight", n_prompts,
                   most);
     else
-        call_refuse(c, GW_REFUSED_BUSY, 429, 1, "too many requests in flight for %u prompts more",
-                    more);
+        call_refuse(c, GW_REFUSED_BUSY, 429, 1,
+                    "too many requests in flight: no room for %u more prompts", more);
     return false;
 }
 

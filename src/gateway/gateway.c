@@ -113,7 +113,7 @@ void gateway_drain(struct gateway *g)
     while (g->n_running > 0 && rc == 0)
         rc = pthread_cond_timedwait(&g->changed, &g->lock, &ts);
     if (g->n_running > 0)
-        log_warn("gateway", "not everything was done in %u ms: ending the rest",
+        log_warn("gateway", "requests are still running after %u ms: cancelling them",
                  g->gw.config->drain_ms);
     pthread_mutex_unlock(&g->lock);
 }
@@ -420,7 +420,7 @@ static int open_table(struct gw *gw, const struct gw_config *config, struct err 
         dir = config->models[i].pack;
     int rc = ask_pack_table(&gw->home, dir, NULL, &why);
     if (rc < 0 && rc != SHOAL_ENOTFOUND)
-        log_warn("gateway", "no /v1/process: %s", why.msg);
+        log_warn("gateway", "/v1/process is not available: %s", why.msg);
     return 0;
 }
 

@@ -267,7 +267,7 @@ const char *stream_ws_read(struct stream_ws_message *m, const char *p, size_t n,
             memcpy(m->path, path, strlen(path) + 1);
     }
     if (!wrong && rc < 0)
-        wrong = "the message contains NUL (\\u0000), which no text of a request may hold";
+        wrong = "the message contains NUL (\\u0000), which is not allowed in a request";
     if (!wrong && !m->cancel)
         m->body = cJSON_DetachItemFromObjectCaseSensitive(json, "body");
     cJSON_Delete(json);
@@ -372,5 +372,5 @@ void stream_ws(struct call *c)
         return;
     }
     session_free(s);
-    call_fail(c, 426, NULL, NULL, NULL, "this path speaks WebSocket, version 13, over HTTP/1.1");
+    call_fail(c, 426, NULL, NULL, NULL, "this path needs WebSocket version 13 over HTTP/1.1");
 }

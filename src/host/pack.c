@@ -62,12 +62,15 @@ static int read_one_file(struct pack_file *f, const char *dir, const cJSON *o, c
     const char *file = text_of(o, "file");
     const cJSON *bytes = cJSON_GetObjectItemCaseSensitive(o, "bytes");
     if (!file || !stays_inside(file))
-        return err_set(e, SHOAL_EFORMAT, "%s: file is missing or leaves the folder", owner);
+        return err_set(e, SHOAL_EFORMAT, "%s: \"file\" is missing or points outside the folder",
+                       owner);
     if (!cJSON_IsNumber(bytes) || bytes->valuedouble < 0 || bytes->valuedouble > 1e15)
-        return err_set(e, SHOAL_EFORMAT, "%s: bytes of %s is no size", owner, file);
+        return err_set(e, SHOAL_EFORMAT, "%s: the \"bytes\" of %s are not a valid size", owner,
+                       file);
     const char *sum = text_of(o, "sha256");
     if (!sum || strlen(sum) != 2 * SHA256_BYTES || !sha256_read_hex(f->sha256, sum))
-        return err_set(e, SHOAL_EFORMAT, "%s: sha256 of %s is not 64 hex digits", owner, file);
+        return err_set(e, SHOAL_EFORMAT, "%s: the \"sha256\" of %s is not 64 hex digits", owner,
+                       file);
     f->bytes = (uint64_t)bytes->valuedouble;
     f->path = join(dir, file);
     return f->path ? 0 : err_set(e, SHOAL_ENOMEM, "manifest");
@@ -82,7 +85,7 @@ static int read_model(struct pack_model *m, const char *dir, const cJSON *o, str
     m->labels = text_of(o, "labels");
     m->int8 = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "int8"));
     if (!m->name || !*m->name || !m->task || !m->format)
-        return err_set(e, SHOAL_EFORMAT, "a model without name, task or format");
+        return err_set(e, SHOAL_EFORMAT, "a model needs a name, a task and a format");
     const cJSON *also = cJSON_GetObjectItemCaseSensitive(o, "also");
     int n_also = cJSON_IsArray(also) ? cJSON_GetArraySize(also) : 0;
     if (n_also > MAX_FILES)
@@ -114,7 +117,7 @@ static int read_tables(struct pack *p, struct err *e)
     const cJSON *tables = cJSON_GetObjectItemCaseSensitive(p->json, "tables"), *o;
     int n = tables ? cJSON_IsArray(tables) ? cJSON_GetArraySize(tables) : -1 : 0;
     if (n < 0 || n > MAX_TABLES)
-        return err_set(e, SHOAL_EFORMAT, "\"tables\" is not a list of at most %d", MAX_TABLES);
+        return err_set(e, SHOAL_EFORMAT, "\"tables\" must be a list of at most %d", MAX_TABLES);
     p->tables = mem_zalloc_n((size_t)n + 1, sizeof(*p->tables));
     if (!p->tables)
         return err_set(e, SHOAL_ENOMEM, "manifest");
@@ -123,9 +126,9 @@ static int read_tables(struct pack *p, struct err *e)
         struct pack_table *t = &p->tables[p->n_tables];
         t->name = text_of(o, "name");
         if (!t->name || !*t->name)
-            return err_set(e, SHOAL_EFORMAT, "a table without name");
+            return err_set(e, SHOAL_EFORMAT, "a table needs a name");
         if (pack_find_table(p, t->name))
-            return err_set(e, SHOAL_EFORMAT, "two tables of the name %s", t->name);
+            return err_set(e, SHOAL_EFORMAT, "two tables are named %s", t->name);
         p->n_tables++;
         int rc = read_one_file(&t->file, p->dir, o, t->name, e);
         if (rc < 0)
@@ -149,9 +152,9 @@ int pack_parse(struct pack **out, const char *dir, const char *json, size_t n, s
     if (!p->dir)
         rc = err_set(e, SHOAL_ENOMEM, "manifest");
     else if (!p->json)
-        rc = err_set(e, SHOAL_EFORMAT, "no JSON at byte %td", end ? end - json : 0);
+        rc = err_set(e, SHOAL_EFORMAT, "invalid JSON at byte %td", end ? end - json : 0);
     else if (n_models < 0 || n_models > MAX_MODELS)
-        rc = err_set(e, SHOAL_EFORMAT, "\"models\" is not a list of at most %d", MAX_MODELS);
+        rc = err_set(e, SHOAL_EFORMAT, "\"models\" must be a list of at most %d", MAX_MODELS);
     else if (!(p->models = mem_zalloc_n((size_t)n_models, sizeof(*p->models))))
         rc = err_set(e, SHOAL_ENOMEM, "manifest");
     const cJSON *m;
@@ -160,7 +163,7 @@ int pack_parse(struct pack **out, const char *dir, const char *json, size_t n, s
         if (rc == 0)
             rc = read_model(&p->models[p->n_models++], dir, m, e);
         if (rc == 0 && pack_find(p, p->models[p->n_models - 1].name) != &p->models[p->n_models - 1])
-            rc = err_set(e, SHOAL_EFORMAT, "two models of the name %s",
+            rc = err_set(e, SHOAL_EFORMAT, "two models are named %s",
                          p->models[p->n_models - 1].name);
     }
     if (rc == 0)
@@ -293,7 +296,7 @@ int pack_open(struct pack **out, const char *dir, struct err *e)
         rc = open_dir(out, SHOAL_MODELS_DIR, e);
     if (rc == SHOAL_ENOTFOUND)
         return err_set(e, rc,
-                       "no models folder here, beside the program or in " SHOAL_MODELS_DIR
+                       "no folder of models here, next to the program, or in " SHOAL_MODELS_DIR
                        "; set SHOAL_MODELS");
     return rc;
 }
@@ -349,9 +352,9 @@ static int verify_file(const struct pack_file *f, uint8_t *block, struct err *e)
         return err_set(e, SHOAL_EINTERNAL, "cannot compute SHA-256");
     if (n != f->bytes || memcmp(sum, f->sha256, sizeof(f->sha256)) != 0)
         return err_set(e, SHOAL_EFORMAT,
-                       "%s is not the file of the manifest (%s); bring it back (git checkout) or "
+                       "%s does not match the manifest (%s); restore it (git checkout) or "
                        "correct " MANIFEST,
-                       f->path, n != f->bytes ? "another size" : "another SHA-256");
+                       f->path, n != f->bytes ? "size differs" : "SHA-256 differs");
     return 0;
 }
 

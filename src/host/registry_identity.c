@@ -56,7 +56,7 @@ void registry_recheck_files(const struct registry_slot *s, struct registry_found
     identity_list_free(list);
     if (same(&now, &f->local))
         return;
-    log_warn("registry", "path=%s changed while it was loaded: nothing is kept of its answers",
+    log_warn("registry", "path=%s changed while it was loaded: its answers are not cached",
              s->path);
     *f = (struct registry_found){.time_s = f->time_s};
 }

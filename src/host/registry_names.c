@@ -217,7 +217,7 @@ static int add(struct registry *r, const struct registry_spec *spec, struct shoa
     }
     pthread_mutex_lock(&r->lock);
     if (find(r, spec->name))
-        rc = err_set(e, SHOAL_EINVAL, "there is a model named %s already", spec->name);
+        rc = err_set(e, SHOAL_EINVAL, "a model named %s already exists", spec->name);
     else if (!(m->slot = find_slot(r, spec)))
         rc = err_set(e, SHOAL_ENOMEM, "model");
     else if (lent && m->slot->n_names > 0)
@@ -308,8 +308,7 @@ int registry_get(struct registry *r, const char *name, enum shoal_kind kind,
     if (!m && name)
         rc = err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' does not exist", name);
     else if (!m)
-        rc = err_set(e, SHOAL_ENOTFOUND, "there is no model here that can %s",
-                     shoal_kind_name(kind));
+        rc = err_set(e, SHOAL_ENOTFOUND, "no model here can %s", shoal_kind_name(kind));
     else if (m->slot->kinds)
         rc = registry_check(m, kind, e);
     if (rc == 0 && m && m->slot->state == REGISTRY_READY) {

@@ -163,7 +163,7 @@ static int on_headers(llhttp_t *p)
                        (p->flags & F_CONNECTION_UPGRADE);
     h->keep = llhttp_should_keep_alive(p);
     if (p->http_major != 1 || p->http_minor > 1)
-        return refuse(h, 505, "HTTP/1.0, 1.1 and 2 are spoken here");
+        return refuse(h, 505, "unsupported version of HTTP: use 1.0, 1.1 or 2");
     if (p->http_minor == 1 && !find_header(h, "host"))
         return refuse(h, 400, "the Host header is missing");
     if (count_header(h, "host") > 1)
@@ -546,7 +546,8 @@ static void h1_timeout(struct http_conn *c)
     const struct http_limits *lim = &c->server->limits;
     struct loop *l = c->server->loop;
     if (h->phase == H1_READING) {
-        const struct http_refusal late = {.status = 408, .why = "the request did not come in time"};
+        const struct http_refusal late = {.status = 408,
+                                          .why = "the request did not arrive in time"};
         give_up(h, &late);
         return;
     }

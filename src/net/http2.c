@@ -356,8 +356,8 @@ static const struct http_refusal refusals[] = {
     [REFUSE_MUCH] = {429, "overloaded", "too many large bodies at a time on this connection", 1},
     [REFUSE_HEADERS] = {431, "headers_too_large", "the headers are larger than this server accepts",
                         0},
-    [REFUSE_LATE] = {408, "request_timeout", "the request did not come in time", 1},
-    [REFUSE_BAD] = {400, "invalid_request", "this is not a request that can be answered", 0},
+    [REFUSE_LATE] = {408, "request_timeout", "the request did not arrive in time", 1},
+    [REFUSE_BAD] = {400, "invalid_request", "the request is malformed", 0},
     [REFUSE_MEMORY] = {503, "out_of_memory", "out of memory", 1},
     [REFUSE_DRAINING] = {503, "draining", "the server is stopping", 1}};
 

@@ -99,7 +99,7 @@ int resolve_start(struct resolve **out, struct resolve_answer *answer, struct lo
     if (why == 0)
         return 0;
     if (why != EAI_NONAME || host[0] == '\0' || strlen(port) >= 32)
-        return err_set(e, SHOAL_EINVAL, "%s is no address: %s", address, gai_strerror(why));
+        return err_set(e, SHOAL_EINVAL, "%s is not an address: %s", address, gai_strerror(why));
     struct resolve *r = mem_zalloc(sizeof(*r));
     if (!r)
         return err_set(e, SHOAL_ENOMEM, "out of memory to look up %s", host);

@@ -404,7 +404,7 @@ int tls_conn_connect(struct tls_conn **out, struct tls_client *t, int fd, const 
         tls_conn_destroy(c);
         *out = NULL;
         ERR_clear_error();
-        return err_set(e, SHOAL_EINVAL, "%s is no host name for TLS", host);
+        return err_set(e, SHOAL_EINVAL, "%s is not a host name for TLS", host);
     }
     return 0;
 }

@@ -109,7 +109,7 @@ int json_scan(struct json_scan *out, const char *p, size_t n, size_t max_values,
         if (!ok) {
             put_path(&s, out->path, sizeof(out->path));
             return err_set(e, SHOAL_EFORMAT,
-                           "%s%s%s contains NUL (\\u0000), which no text of a request may hold",
+                           "%s%s%s contains NUL (\\u0000), which is not allowed in a request",
                            out->path[0] ? "'" : "", out->path[0] ? out->path : "the body",
                            out->path[0] ? "'" : "");
         }

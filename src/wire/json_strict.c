@@ -84,8 +84,8 @@ int json_strict_parse(struct json_strict *d, const char *text, size_t n, size_t 
     const char *end = NULL;
     *d = (struct json_strict){.e = e};
     if (n > max_bytes)
-        return d->rc =
-                   err_set(e, SHOAL_ELIMIT, "%zu bytes are too many: at most %zu", n, max_bytes);
+        return d->rc = err_set(e, SHOAL_ELIMIT, "%zu bytes are too many; the maximum is %zu", n,
+                               max_bytes);
     d->root = cJSON_ParseWithLengthOpts(text, n, &end, false);
     if (!d->root)
         return d->rc = err_set(e, SHOAL_EFORMAT, "not JSON at byte %td", end ? end - text : 0);
@@ -130,7 +130,7 @@ bool json_strict_object(struct json_strict *d, const struct json_node *at, const
     if (d->rc < 0)
         return false;
     if (!cJSON_IsObject(at->v)) {
-        json_strict_fail(d, at, "an object is expected here");
+        json_strict_fail(d, at, "expected an object");
         return false;
     }
     for (const cJSON *c = at->v->child; c; c = c->next)
@@ -159,12 +159,12 @@ static uint32_t entries(struct json_strict *d, const struct json_node *at, bool 
     if (d->rc < 0 || !at->v)
         return 0;
     if (!right) {
-        json_strict_fail(d, at, "%s is expected here", what);
+        json_strict_fail(d, at, "expected %s", what);
         return 0;
     }
     uint32_t n = (uint32_t)cJSON_GetArraySize(at->v);
     if (n > max) {
-        json_strict_fail(d, at, "%u entries are too many: at most %u", n, max);
+        json_strict_fail(d, at, "%u entries are too many; the maximum is %u", n, max);
         return 0;
     }
     return n;
@@ -208,9 +208,9 @@ const char *json_strict_any_text(struct json_strict *d, const struct json_node *
     if (d->rc < 0)
         return "";
     if (!cJSON_IsString(at->v))
-        json_strict_fail(d, at, "a string is expected here");
+        json_strict_fail(d, at, "expected a string");
     else if (strlen(at->v->valuestring) > max_bytes)
-        json_strict_fail(d, at, "a string of %zu bytes is too long: at most %zu",
+        json_strict_fail(d, at, "the string has %zu bytes; the maximum is %zu",
                          strlen(at->v->valuestring), max_bytes);
     return d->rc < 0 ? "" : at->v->valuestring;
 }
@@ -230,7 +230,7 @@ double json_strict_number(struct json_strict *d, const struct json_node *at, dou
         return missing;
     if (cJSON_IsNumber(at->v) && at->v->valuedouble >= min && at->v->valuedouble <= max)
         return at->v->valuedouble;
-    json_strict_fail(d, at, "a number from %g to %g is expected here", min, max);
+    json_strict_fail(d, at, "expected a number from %g to %g", min, max);
     return missing;
 }
 
@@ -242,7 +242,7 @@ uint32_t json_strict_u32(struct json_strict *d, const struct json_node *at, uint
     double x = cJSON_IsNumber(at->v) ? at->v->valuedouble : -1.0;
     if (x >= (double)min && x <= (double)max && floor(x) == x)
         return (uint32_t)x;
-    json_strict_fail(d, at, "a whole number from %u to %u is expected here", min, max);
+    json_strict_fail(d, at, "expected a whole number from %u to %u", min, max);
     return missing;
 }
 
@@ -251,6 +251,6 @@ bool json_strict_bool(struct json_strict *d, const struct json_node *at, bool mi
     if (d->rc < 0 || !at->v)
         return missing;
     if (!cJSON_IsBool(at->v))
-        json_strict_fail(d, at, "true or false is expected here");
+        json_strict_fail(d, at, "expected true or false");
     return cJSON_IsTrue(at->v);
 }

@@ -136,9 +136,9 @@ run 1 ask ""; has err "empty"
 run 1 ask --budget-ms 1 "tell me a joke"
 run 1 ask --models /nonexistent "x"; has err "models.json"
 mkdir broken && cp -r "$root/models/." broken/ && printf x >>broken/reply.gguf
-run 1 ask --models broken "mute the tv"; has err "is not the file of the manifest"
+run 1 ask --models broken "mute the tv"; has err "does not match the manifest"
 cp "$root/models/reply.gguf" broken/ && printf ' ' >>broken/home.json
-run 1 ask --models broken "mute the tv"; has err "home.json is not the file of the manifest"
+run 1 ask --models broken "mute the tv"; has err "home.json does not match the manifest"
 
 # ask with a table of one's own
 run 0 ask --no-reply --table "$root/tests/data/ask/workshop.json" "start compressor 2 and set the pressure of pump 3 to 4 bar"
@@ -148,5 +148,5 @@ run 0 ask --no-reply --json --explain --table "$root/tests/data/ask/workshop.jso
 has out '"contexts":["oos: mute the tv"]'
 run 1 ask --table /nonexistent/t.json "x"; has err "cannot open /nonexistent/t.json"
 sed 's/"slots": \["machine"\]/"slots": ["motor"]/' "$root/tests/data/ask/workshop.json" >bad.json
-run 1 ask --table bad.json "x"; has err 'bad.json: actions.start_machine.slots[0]: "motor" is no slot of this table'
+run 1 ask --table bad.json "x"; has err 'bad.json: actions.start_machine.slots[0]: unknown slot "motor"'
 finish

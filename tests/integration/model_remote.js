@@ -55,7 +55,7 @@ keys:
     r = await model(['load', 'new=phi2.gguf', '--json'], env);
     t.same(JSON.parse(r.out).path, path.join(fs.realpathSync(refs), 'phi2.gguf'), 'a new one');
     r = await model(['load', 'new=gpt2.gguf'], env);
-    t.check(r.code === 1 && r.err.includes('there is a model named new already'), r.err);
+    t.check(r.code === 1 && r.err.includes('a model named new already exists'), r.err);
     r = await model(['unload', 'new', '--remove'], env);
     t.same(`${r.code} ${r.out}`, '0 new is removed\n', `remove: ${r.err}`);
     t.same(await row('new'), undefined, 'it is gone');

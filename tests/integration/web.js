@@ -116,7 +116,7 @@ async function answers(browser, server) {
     t.check(!await page.$('.error'), 'asked again');
     page.allowed = /status of 400/;
     await ask(page, Array(20).fill('turn off the lights.').join(' '));
-    t.check(/at most 16/.test(await text(page, '.turn:first-child .error')), 'says what the server said');
+    t.check(/maximum is 16/.test(await text(page, '.turn:first-child .error')), 'says what the server said');
     await page.click('#ask-clear');
     await page.reload();
     t.same(await page.$$eval('.turn', (all) => all.length), 0, 'a history that is cleared');

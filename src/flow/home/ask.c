@@ -105,7 +105,8 @@ int ask_create(struct ask **out, const struct home_table *table, struct shoal_en
     *out = NULL;
     shoal_engine_info(encoder, &info);
     if (!(info.kinds & SHOAL_KIND_CLASSIFY) || !(info.kinds & SHOAL_KIND_TAG))
-        return err_set(e, SHOAL_EUNSUPPORTED, "the encoder of ask must classify and tag");
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "the encoder cannot both classify and tag, which ask needs");
     struct ask *a = mem_zalloc(sizeof(*a));
     if (!a)
         return err_set(e, SHOAL_ENOMEM, "flow");
@@ -494,7 +495,8 @@ static int split(struct ask_request *r, const struct ask_opts *o, struct err *e)
     if (n == 0)
         return err_set(e, SHOAL_EINVAL, "the text is empty");
     if (n > ASK_MAX_CLAUSES)
-        return err_set(e, SHOAL_ELIMIT, "%u commands in one text, at most %u", n, ASK_MAX_CLAUSES);
+        return err_set(e, SHOAL_ELIMIT, "the text has %u commands; the maximum is %u", n,
+                       ASK_MAX_CLAUSES);
     for (uint32_t i = 0; i < n; i++)
         r->clauses[i] = (struct home_clause){.text = clauses[i],
                                              .intent = "",
@@ -509,7 +511,7 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
 {
     *out = NULL;
     if (o->text_bytes > ASK_MAX_TEXT)
-        return err_set(e, SHOAL_ELIMIT, "a text of %zu bytes, at most %u", o->text_bytes,
+        return err_set(e, SHOAL_ELIMIT, "the text has %zu bytes; the maximum is %u", o->text_bytes,
                        ASK_MAX_TEXT);
     struct ask_request *r = mem_zalloc(sizeof(*r));
     if (!r)

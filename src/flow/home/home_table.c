@@ -46,9 +46,9 @@ static const char *checked(struct reader *r, const struct json_node *at, const c
     if (r->d.rc < 0)
         return "";
     if ((kind == KIND_WORD || kind == KIND_NAME) && strpbrk(s, " \t\n\v\f\r"))
-        json_strict_fail(&r->d, at, "\"%.64s\" has white space, one word is expected", s);
+        json_strict_fail(&r->d, at, "\"%.64s\" contains white space, expected one word", s);
     else if (kind == KIND_NAME && strpbrk(s, ";:{}|"))
-        json_strict_fail(&r->d, at, "\"%.64s\" has one of ;:{}|", s);
+        json_strict_fail(&r->d, at, "\"%.64s\" contains one of ;:{}|", s);
     else if (kind < KIND_TEXT && strcmp(home_words_lower(&r->t->arena, s), s) != 0)
         json_strict_fail(&r->d, at, "\"%.64s\" must be lower case", s);
     return copy(r, s);
@@ -100,7 +100,7 @@ static struct home_pairs get_pairs(struct reader *r, const struct json_node *at,
     for (; p && r->d.rc == 0 && v.v; v = json_strict_next(&v), i++) {
         const char *word = json_strict_key(&v);
         if (!*word || strlen(word) > MAX_WORD_BYTES)
-            json_strict_fail(&r->d, &v, "a key of 1 to %u bytes is expected", MAX_WORD_BYTES);
+            json_strict_fail(&r->d, &v, "expected a key of 1 to %u bytes", MAX_WORD_BYTES);
         p[i].from = checked(r, &v, word, kind);
         if (max)
             p[i].number = json_strict_u32(&r->d, &v, min, max, 0);
@@ -187,7 +187,7 @@ static const struct home_slot *slot_named(struct reader *r, const struct json_no
     const char *name = json_strict_text(&r->d, at, MAX_WORD_BYTES);
     const struct home_slot *s = r->d.rc < 0 ? NULL : home_table_slot(r->t, name);
     if (!s)
-        json_strict_fail(&r->d, at, "\"%.64s\" is no slot of this table", name);
+        json_strict_fail(&r->d, at, "unknown slot \"%.64s\"", name);
     return s;
 }
 
@@ -209,7 +209,7 @@ static uint32_t get_slots(struct reader *r, const struct json_node *at, const ch
         out[i] = slot_named(r, &v);
         for (uint32_t k = 0; k < i && r->d.rc == 0; k++)
             if (out[k] == out[i])
-                json_strict_fail(&r->d, &v, "this slot is there twice");
+                json_strict_fail(&r->d, &v, "this slot occurs twice");
     }
     return i;
 }
@@ -231,7 +231,7 @@ static void read_slot(struct reader *r, const struct json_node *at, struct home_
     while (i < n && strcmp(types[i], name) != 0)
         i++;
     if (i == n) {
-        json_strict_fail(&r->d, &type, "a type is text, value, duration, time or date");
+        json_strict_fail(&r->d, &type, "the type must be text, value, duration, time or date");
         return;
     }
     s->type = (enum home_slot_type)i;
@@ -252,7 +252,7 @@ static void read_slot(struct reader *r, const struct json_node *at, struct home_
     s->known_endings = get_list(r, at, "known_endings", KIND_WORD);
     bool text_only = s->lower || s->strip_articles || s->gather || s->to_you || s->until || known.n;
     if (s->type != HOME_SLOT_TEXT && text_only)
-        json_strict_fail(&r->d, at, "only a slot of the type text may have more than its type");
+        json_strict_fail(&r->d, at, "only a slot of type text may have other keys than \"type\"");
 }
 
 static void read_slots(struct reader *r, const struct json_node *root)
@@ -346,7 +346,7 @@ static const struct home_unit *get_unit(struct reader *r, const struct json_node
     for (uint32_t i = 0; i < r->t->n_units; i++)
         if (strcmp(r->t->unit[i].name, name) == 0)
             return &r->t->unit[i];
-    json_strict_fail(&r->d, &v, "\"%.64s\" is no unit of this table", name);
+    json_strict_fail(&r->d, &v, "unknown unit \"%.64s\"", name);
     return NULL;
 }
 
@@ -420,7 +420,8 @@ static void read_times(struct reader *r, const struct json_node *root)
     t->time_words = get_pairs(r, &at, "words", KIND_PHRASE, 0, 0);
     for (uint32_t i = 0; i < t->time_words.n; i++)
         if (r->d.rc == 0 && !is_clock(t->time_words.p[i].to))
-            json_strict_fail(&r->d, &words, "\"%.64s\" is no time HH:MM", t->time_words.p[i].to);
+            json_strict_fail(&r->d, &words, "\"%.64s\" is not a time (HH:MM)",
+                             t->time_words.p[i].to);
     t->time_am = get_list(r, &at, "am", KIND_PHRASE);
     t->time_pm = get_list(r, &at, "pm", KIND_PHRASE);
     t->time_parts = get_pairs(r, &at, "parts", KIND_PHRASE, 1, 59);
@@ -439,7 +440,7 @@ static void read_dates(struct reader *r, const struct json_node *root)
     t->weekdays = get_list(r, &at, "weekdays", KIND_TEXT);
     t->months = get_list(r, &at, "months", KIND_TEXT);
     if (t->weekdays.n != 7 || t->months.n != 12)
-        json_strict_fail(&r->d, &at, "7 weekdays, Monday first, and 12 months are expected");
+        json_strict_fail(&r->d, &at, "expected 7 weekdays, Monday first, and 12 months");
     for (uint32_t i = 0; i < 19 && r->d.rc == 0; i++)
         (void)map_put(r, &t->date_names,
                       home_words_lower(&t->arena, i < 7 ? t->weekdays.w[i] : t->months.w[i - 7]),
@@ -460,7 +461,7 @@ static void read_arithmetic(struct reader *r, const struct json_node *root)
     for (uint32_t i = 0; i < t->operators.n && r->d.rc == 0; i++) {
         const char *op = t->operators.p[i].to;
         if (strlen(op) != 1 || !strchr("+-*/", *op))
-            json_strict_fail(&r->d, &operators, "\"%.64s\" is none of + - * /", op);
+            json_strict_fail(&r->d, &operators, "\"%.64s\" is not one of + - * /", op);
     }
     t->root = get_list(r, &at, "root", KIND_PHRASE);
     t->percent_of = get_list(r, &at, "percent_of", KIND_PHRASE);
@@ -552,8 +553,7 @@ static void check_own(struct reader *r, const struct json_node *at, const char *
     struct json_node v = json_strict_get(at, key);
     for (uint32_t i = 0; i < n && r->d.rc == 0; i++)
         if (!has_slot(x, slots[i]))
-            json_strict_fail(&r->d, &v, "\"%s\" is not among the slots of this action",
-                             slots[i]->name);
+            json_strict_fail(&r->d, &v, "the action does not have the slot \"%s\"", slots[i]->name);
 }
 
 static void read_accepts(struct reader *r, const struct json_node *at, struct home_action *x)
@@ -564,7 +564,7 @@ static void read_accepts(struct reader *r, const struct json_node *at, struct ho
     for (; r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
         const struct home_slot *slot = home_table_slot(r->t, json_strict_key(&v));
         if (!slot || !has_slot(x, slot)) {
-            json_strict_fail(&r->d, &v, "this is not among the slots of this action");
+            json_strict_fail(&r->d, &v, "the action does not have this slot");
             return;
         }
         (void)json_strict_array(&r->d, &v, HOME_MAX_SLOTS - x->n_accepts);
@@ -585,18 +585,18 @@ static void check_action(struct reader *r, const struct json_node *at, const str
         n_lists += x->slots[i]->until != NULL;
     }
     if (n_values > 1)
-        json_strict_fail(&r->d, at, "an action has at most one slot of the type value");
+        json_strict_fail(&r->d, at, "an action may have only one slot of type value");
     else if (n_lists > 1)
-        json_strict_fail(&r->d, at, "an action has at most one slot with several_until");
+        json_strict_fail(&r->d, at, "an action may have only one slot with several_until");
     else if (x->unit && n_values == 0)
-        json_strict_fail(&r->d, at, "unit needs a slot of the type value");
+        json_strict_fail(&r->d, at, "unit needs a slot of type value");
     else if (x->compute && x->answer.n == 0)
         json_strict_fail(&r->d, at, "compute needs an answer");
     else if (x->compute && x->compute->type != HOME_SLOT_TEXT)
-        json_strict_fail(&r->d, at, "compute needs a slot of the type text");
+        json_strict_fail(&r->d, at, "compute needs a slot of type text");
     else if ((x->reason && x->answer.n > 0) != (x->n_reason_if > 0))
         json_strict_fail(&r->d, at,
-                         "reason_if goes with both answer and reason: it says which one holds");
+                         "reason_if needs both answer and reason: it chooses between them");
 }
 
 static void read_action(struct reader *r, const struct json_node *at, struct home_action *x)
@@ -655,7 +655,7 @@ static const struct home_action *action_named(struct reader *r, const struct jso
     const char *name = json_strict_text(&r->d, at, MAX_WORD_BYTES);
     const struct home_action *x = r->d.rc < 0 ? NULL : home_table_action(r->t, name);
     if (!x)
-        json_strict_fail(&r->d, at, "\"%.64s\" is no action of this table", name);
+        json_strict_fail(&r->d, at, "unknown action \"%.64s\"", name);
     return x;
 }
 
@@ -684,11 +684,11 @@ static void read_default(struct reader *r, const struct json_node *at, struct ho
     x->from = get_slot(r, at, "from");
     x->value = get_text(r, at, "value", KIND_TEXT);
     if (!x->from == !x->value)
-        json_strict_fail(&r->d, at, "either \"value\" or \"from\" is expected");
+        json_strict_fail(&r->d, at, "expected either \"value\" or \"from\"");
     struct json_node list = json_strict_get(at, "actions"), v;
     uint32_t n = json_strict_array(&r->d, &list, MAX_ACTIONS);
     if (n == 0)
-        json_strict_fail(&r->d, &list, "there is no action in this list");
+        json_strict_fail(&r->d, &list, "the list has no action");
     for (v = json_strict_first(&list); r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
         const struct home_action *action = action_named(r, &v);
         if (!action)
@@ -699,7 +699,7 @@ static void read_default(struct reader *r, const struct json_node *at, struct ho
         while (*d)
             d++;
         if (d > action->defaults && d[-1] == x) {
-            json_strict_fail(&r->d, &v, "this action is there twice");
+            json_strict_fail(&r->d, &v, "this action occurs twice");
             return;
         }
         *d = x;
@@ -731,7 +731,7 @@ static void read_opposite(struct reader *r, const struct json_node *at, struct h
     struct json_node actions = json_strict_get(at, "actions"), words = json_strict_get(at, "words");
     struct json_node both = json_strict_get(at, "both");
     if (json_strict_array(&r->d, &actions, 2) != 2 || json_strict_array(&r->d, &words, 2) != 2) {
-        json_strict_fail(&r->d, at, "two actions and two lists of words are expected");
+        json_strict_fail(&r->d, at, "expected two actions and two lists of words");
         return;
     }
     struct json_node a = json_strict_first(&actions), w = json_strict_first(&words);
@@ -741,7 +741,7 @@ static void read_opposite(struct reader *r, const struct json_node *at, struct h
     }
     x->both = both.v ? action_named(r, &both) : NULL;
     if (x->both && x->both != x->action[0] && x->both != x->action[1])
-        json_strict_fail(&r->d, &both, "this is none of the two actions");
+        json_strict_fail(&r->d, &both, "this is not one of the two actions");
 }
 
 static void read_opposites(struct reader *r, const struct json_node *root)
@@ -766,7 +766,7 @@ static void read_head(struct reader *r, const struct json_node *root)
                      labels = json_strict_get(root, "labels"),
                      flows = json_strict_get(root, "flows");
     if (strcmp(json_strict_text(&r->d, &format, MAX_TEXT_BYTES), "shoal-home") != 0)
-        json_strict_fail(&r->d, &format, "a table has the format \"shoal-home\"");
+        json_strict_fail(&r->d, &format, "the format must be \"shoal-home\"");
     (void)json_strict_u32(&r->d, &v, 1, 1, 0);
     if (!json_strict_object(&r->d, &models, "encoder reply", "") ||
         !json_strict_object(&r->d, &labels, "intent router entities out_of_scope", "") ||

@@ -42,9 +42,9 @@ const char *home_template_compile(struct home_template *out, struct arena *a, co
         }
         const char *end = *p == '{' ? compile_name(&parts[n], a, p + 1, find, ctx) : NULL;
         if (!end)
-            return "a { or } without its partner";
+            return "unbalanced { or }";
         if (parts[n++].var == UINT32_MAX)
-            return arena_printf(a, "nothing fills %.*s here", (int)(end - p > 40 ? 40 : end - p),
+            return arena_printf(a, "unknown placeholder %.*s", (int)(end - p > 40 ? 40 : end - p),
                                 p);
         p = end;
     }

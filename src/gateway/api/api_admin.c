@@ -18,11 +18,12 @@ const struct field api_admin_fields[] = {
     {"model", FIELD_STR, AT(model), 0, 0, "name of a model", NULL},
     {"action", FIELD_STR, AT(action), 0, 0, "load, unload, add or remove", NULL},
     {"path", FIELD_STR, AT(path), 0, 0, "add: the file or folder", NULL},
-    {"task", FIELD_STR, AT(task), 0, 0, "add: what it is the default for", NULL},
+    {"task", FIELD_STR, AT(task), 0, 0, "add: the task that it is the default model of", NULL},
     {"labels", FIELD_STR, AT(labels), 0, 0, "add: its label set", NULL},
     {"pinned", FIELD_BOOL, AT(pinned), 0, 0, "add: load now and keep", NULL},
-    {"context", FIELD_INT, AT(context), 0, 1 << 24, "add: longest sequence in tokens", NULL},
-    {"parallel", FIELD_INT, AT(parallel), 0, 1024, "add: tasks that run at once", NULL}};
+    {"context", FIELD_INT, AT(context), 0, 1 << 24, "add: context length in tokens", NULL},
+    {"parallel", FIELD_INT, AT(parallel), 0, 1024, "add: maximum number of tasks that run at once",
+     NULL}};
 const size_t api_n_admin_fields = sizeof(api_admin_fields) / sizeof(api_admin_fields[0]);
 
 static double per_second(double ns)
@@ -152,7 +153,7 @@ void api_admin_change(struct call *c)
     int rc = fields_read(api_admin_fields, api_n_admin_fields, c->json, &b, c->lenient, &fe);
     if (rc == 0 && (!b.model || !b.model[0] || !b.action))
         rc = fields_fail(&fe, b.model ? "action" : "model", "missing_required_parameter",
-                         "'model' and 'action' are needed");
+                         "'model' and 'action' are required");
     if (rc < 0) {
         call_fail_fields(c, &fe);
         return;

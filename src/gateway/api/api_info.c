@@ -148,15 +148,15 @@ static const struct {
     {"shoal_requests_total", "counter", "requests to a model"},
     {"shoal_prompt_tokens_total", "counter", "tokens of prompts"},
     {"shoal_generated_tokens_total", "counter", "tokens generated"},
-    {"shoal_cancelled_total", "counter", "requests whose client went away"},
+    {"shoal_cancelled_total", "counter", "requests whose client disconnected"},
     {"shoal_errors_total", "counter", "generations that failed"},
-    {"shoal_in_flight", "gauge", "requests that a model works on now"},
+    {"shoal_in_flight", "gauge", "requests in progress"},
     {"shoal_prompt_cache_hits_total", "counter", "answers from the prompt cache"},
-    {"shoal_prompt_cache_misses_total", "counter", "requests that the prompt cache did not have"},
+    {"shoal_prompt_cache_misses_total", "counter", "requests that were not in the prompt cache"},
     {"shoal_model_bytes", "gauge", "memory reserved by a model"},
     {"shoal_kv_pages", "gauge", "pages of the key-value cache"},
-    {"shoal_kv_pages_free", "gauge", "of them, in use by nobody"},
-    {"shoal_kv_pages_used", "gauge", "of them, in use"},
+    {"shoal_kv_pages_free", "gauge", "pages of the key-value cache that no task uses"},
+    {"shoal_kv_pages_used", "gauge", "pages of the key-value cache in use"},
 };
 #define ROW_KV 9 /* from here on: of decoders */
 #define N_MODEL_ROWS (sizeof(model_rows) / sizeof(model_rows[0]))
@@ -273,7 +273,7 @@ static void put_peers(struct gw *gw, struct buf *b)
     struct peers_stats s;
     peers_stats(gw->peers, &s);
     prometheus_help(b, "shoal_buffer_bytes", "gauge",
-                    "held for clients: input, bodies, answers that wait");
+                    "memory held for clients: input, bodies, unsent answers");
     buf_printf(b, "shoal_buffer_bytes %zu\n", s.bytes);
     prometheus_help(b, "shoal_buffer_refused_total", "counter",
                     "refused because of limits.buffers (all) or limits.client_buffers (client)");
@@ -285,10 +285,10 @@ static void put_peers(struct gw *gw, struct buf *b)
                     "HTTP/2 streams that were reset, by either side");
     buf_printf(b, "shoal_stream_resets_total %" PRIu64 "\n", s.resets);
     prometheus_help(b, "shoal_stream_resets_refused_total", "counter",
-                    "of them, above limits.resets: their connections were closed");
+                    "resets above limits.resets, whose connections were closed");
     buf_printf(b, "shoal_stream_resets_refused_total %" PRIu64 "\n", s.resets_over);
     prometheus_help(b, "shoal_connections_displaced_total", "counter",
-                    "waiting connections that were closed to make room for new ones");
+                    "idle connections that were closed to make room for new ones");
     buf_printf(b, "shoal_connections_displaced_total %" PRIu64 "\n", s.displaced);
 }
 
@@ -326,12 +326,12 @@ void api_metrics(struct call *c)
     for (int i = 0; i < (int)N_MODEL_ROWS; i++)
         put_models(gw, b, i, model_rows[i].name, model_rows[i].type, model_rows[i].help);
     put_models(gw, b, PART_MEMORY, "shoal_model_memory_bytes", "gauge",
-               "memory reserved by a model that is loaded, by what it is for");
+               "memory reserved by a loaded model, by purpose");
     for (int i = 0; i < 4; i++)
         put_models(gw, b, PART_HISTOGRAMS + i, model_times[i].name, "histogram",
                    model_times[i].help);
     put_models(gw, b, PART_BATCH, "shoal_batch_size", "histogram",
-               "inputs of a specialist that were computed together, seen from each of them");
+               "size of the batch that an input of a specialist was computed in");
     if (c->out.rc < 0)
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
     else

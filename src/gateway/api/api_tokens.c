@@ -21,12 +21,13 @@ struct body {
 const struct field api_tokenize_fields[] = {
     {"model", FIELD_STR, AT(model), 0, 0, "name of a model of /v1/models", NULL},
     {"text", FIELD_STR, AT(text), 0, 0, "what to tokenize", NULL},
-    {"content", FIELD_STR, AT(content), 0, 0, "another name of text", NULL},
-    {"prompt", FIELD_STR, AT(prompt), 0, 0, "another name of text", NULL},
-    {"add_special", FIELD_BOOL, AT(add_special), 0, 0, "the tokens that a model wants around",
+    {"content", FIELD_STR, AT(content), 0, 0, "same as text", NULL},
+    {"prompt", FIELD_STR, AT(prompt), 0, 0, "same as text", NULL},
+    {"add_special", FIELD_BOOL, AT(add_special), 0, 0,
+     "add the tokens that the model expects around a text", NULL},
+    {"parse_special", FIELD_BOOL, AT(parse_special), 0, 0, "parse special tokens in the text",
      NULL},
-    {"parse_special", FIELD_BOOL, AT(parse_special), 0, 0, "special tokens may be spelled", NULL},
-    {"with_pieces", FIELD_BOOL, AT(with_pieces), 0, 0, "objects of id and piece", NULL}};
+    {"with_pieces", FIELD_BOOL, AT(with_pieces), 0, 0, "return objects with id and piece", NULL}};
 const size_t api_n_tokenize_fields = sizeof(api_tokenize_fields) / sizeof(api_tokenize_fields[0]);
 const struct field api_detokenize_fields[] = {
     {"model", FIELD_STR, AT(model), 0, 0, "name of a model of /v1/models", NULL},

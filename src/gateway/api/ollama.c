@@ -29,7 +29,7 @@ struct options {
 #define OPT(member) offsetof(struct options, member)
 #define COMMON                                                                                     \
     {"model", FIELD_STR, AT(model), 0, 0, "name of a model of /api/tags", NULL},                   \
-        {"stream", FIELD_BOOL, AT(stream), 0, 0, "one object a line; default true", NULL},         \
+        {"stream", FIELD_BOOL, AT(stream), 0, 0, "one JSON object per line; default: true", NULL}, \
         {"options",                                                                                \
          FIELD_VALUE,                                                                              \
          AT(options),                                                                              \
@@ -51,8 +51,8 @@ const size_t ollama_n_chat_fields = sizeof(ollama_chat_fields) / sizeof(ollama_c
 
 const struct field ollama_generate_fields[] = {
     {"prompt", FIELD_STR, AT(prompt), 0, 0, "a text", NULL},
-    {"system", FIELD_STR, AT(system), 0, 0, "what the model is told about its part", NULL},
-    {"raw", FIELD_BOOL, AT(raw), 0, 0, "the prompt as it is, without the template", NULL},
+    {"system", FIELD_STR, AT(system), 0, 0, "system message", NULL},
+    {"raw", FIELD_BOOL, AT(raw), 0, 0, "use the prompt as it is, without the template", NULL},
     COMMON,
     {"suffix", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     {"images", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},

@@ -42,21 +42,32 @@ _Static_assert(REQUEST_MAX_PROMPTS == 64, "as in SEVERAL");
          0,                                                                                         \
          "{\"include_usage\": true} adds a last chunk with token counts",                           \
          "{\"type\":\"object\",\"properties\":{\"include_usage\":{\"type\":\"boolean\"}}}"},        \
-        {"max_tokens", FIELD_INT, AT(max_tokens), 1, 1 << 24, "most tokens of the answer", NULL},   \
-        {"temperature", FIELD_NUM, AT(temperature), 0, 2, "0: always the likeliest token", NULL},   \
-        {"top_p", FIELD_NUM, AT(top_p), 0, 1, "keep the likeliest tokens up to this mass", NULL},   \
+        {"max_tokens",                                                                              \
+         FIELD_INT,                                                                                 \
+         AT(max_tokens),                                                                            \
+         1,                                                                                         \
+         1 << 24,                                                                                   \
+         "maximum number of tokens to generate",                                                    \
+         NULL},                                                                                     \
+        {"temperature", FIELD_NUM, AT(temperature), 0, 2, "0: always the most likely token", NULL}, \
+        {"top_p", FIELD_NUM, AT(top_p), 0, 1, "nucleus sampling: probability mass to keep", NULL},  \
         {"n", FIELD_INT, AT(n), 1, MAX_N, "answers to each prompt", NULL},                          \
         {"stop", FIELD_VALUE, AT(stop), 0, 0, "texts that end the answer", STOP_SCHEMA},            \
-        {"seed", FIELD_INT, AT(seed), -MAX_SEED, MAX_SEED, "the same seed, the same answer", NULL}, \
+        {"seed", FIELD_INT, AT(seed), -MAX_SEED, MAX_SEED, "same seed, same answer", NULL},         \
         {"presence_penalty",                                                                        \
          FIELD_NUM,                                                                                 \
          AT(presence_penalty),                                                                      \
          -2,                                                                                        \
          2,                                                                                         \
-         "against tokens that were there",                                                          \
+         "penalty for tokens that occurred before",                                                 \
          NULL},                                                                                     \
-        {"frequency_penalty",        FIELD_NUM, AT(frequency_penalty), -2, 2,                       \
-         "for every time they were", NULL},                                                         \
+        {"frequency_penalty",                                                                       \
+         FIELD_NUM,                                                                                 \
+         AT(frequency_penalty),                                                                     \
+         -2,                                                                                        \
+         2,                                                                                         \
+         "penalty per earlier occurrence",                                                          \
+         NULL},                                                                                     \
         {"logit_bias",                                                                              \
          FIELD_VALUE,                                                                               \
          AT(logit_bias),                                                                            \
@@ -65,14 +76,15 @@ _Static_assert(REQUEST_MAX_PROMPTS == 64, "as in SEVERAL");
          "token id to a number from -100 to 100",                                                   \
          "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"number\"}}"},                   \
         {"user", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                            \
-        {"top_k", FIELD_INT, AT(top_k), 0, INT_MAX, "keep so many tokens; 0: all", NULL},           \
-        {"min_p", FIELD_NUM, AT(min_p), 0, 1, "keep tokens at least so likely, relative", NULL},    \
+        {"top_k", FIELD_INT, AT(top_k), 0, INT_MAX, "number of most likely tokens to keep; 0: all", \
+         NULL},                                                                                     \
+        {"min_p", FIELD_NUM, AT(min_p), 0, 1, "minimum probability, relative to the best", NULL},   \
         {"repeat_penalty", FIELD_NUM, AT(repeat_penalty), 0, 10, "1: none", NULL},                  \
         {"ignore_eos", FIELD_BOOL, AT(ignore_eos), 0, 0, "do not stop at the end token", NULL},     \
         {"priority", FIELD_INT, AT(priority), -100, 100, "higher first", NULL},                     \
     {                                                                                               \
         "latency_budget_ms", FIELD_NUM, AT(latency_budget_ms), 1, 86400000,                         \
-            "refuse or stop what takes longer", NULL                                                \
+            "refuse or stop a request that takes longer", NULL                                      \
     }
 
 const struct field openai_chat_fields[] = {
@@ -82,11 +94,13 @@ const struct field openai_chat_fields[] = {
      "\"tool\"]},\"content\":{\"type\":\"string\"}}}}"},
     COMMON_FIELDS,
     {"max_completion_tokens", FIELD_INT, AT(max_completion_tokens), 1, 1 << 24,
-     "most tokens of the answer", NULL},
+     "maximum number of tokens to generate", NULL},
     {"logprobs", FIELD_VALUE, AT(logprobs), 0, 0, "log-probability of every token",
      "{\"type\":\"boolean\"}"},
-    {"top_logprobs", FIELD_INT, AT(top_logprobs), 0, 20, "and of so many likeliest ones", NULL},
-    {"response_format", FIELD_VALUE, AT(response_format), 0, 0, "only {\"type\": \"text\"} yet",
+    {"top_logprobs", FIELD_INT, AT(top_logprobs), 0, 20,
+     "number of most likely tokens to return as well", NULL},
+    {"response_format", FIELD_VALUE, AT(response_format), 0, 0,
+     "only {\"type\": \"text\"} is supported",
      "{\"type\":\"object\",\"properties\":{\"type\":{\"enum\":[\"text\"]}}}"},
     {"chat_template_kwargs", FIELD_VALUE, AT(template_vars), 0, 0,
      "variables of the model's chat template", "{\"type\":\"object\"}"},
@@ -111,9 +125,10 @@ const struct field openai_completion_fields[] = {
     {"prompt", FIELD_VALUE, AT(prompt), 0, 0, "text, or token ids, or a list of one of these",
      PROMPT_SCHEMA},
     COMMON_FIELDS,
-    {"echo", FIELD_BOOL, AT(echo), 0, 0, "the prompt in front of the answer", NULL},
+    {"echo", FIELD_BOOL, AT(echo), 0, 0, "return the prompt before the answer", NULL},
     {"best_of", FIELD_INT, AT(best_of), 1, 1, "only 1", NULL},
-    {"logprobs", FIELD_VALUE, AT(logprobs), 0, 0, "so many likeliest tokens with each",
+    {"logprobs", FIELD_VALUE, AT(logprobs), 0, 0,
+     "number of most likely tokens to return with each token",
      "{\"type\":\"integer\",\"minimum\":0,\"maximum\":20}"},
     {"suffix", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
 };
@@ -172,8 +187,8 @@ static int read_bias(struct request *r, const cJSON *bias, struct fields_error *
         if (end == one->string || *end || id < 0 || id > INT32_MAX || !cJSON_IsNumber(one) ||
             !(one->valuedouble >= -100 && one->valuedouble <= 100))
             return fields_fail(e, "logit_bias", "invalid_value",
-                               "'logit_bias' has \"%.20s\": a token id and a number from -100 to "
-                               "100 are needed",
+                               "'logit_bias' has \"%.20s\": expected a token id and a number from "
+                               "-100 to 100",
                                one->string);
         list[s->n_bias++] = openai_bias((int32_t)id, one->valuedouble);
     }
@@ -258,7 +273,7 @@ static int join_parts(struct request *r, struct chat_message *m, const cJSON *pa
         const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(part, "text"));
         if (!type || strcmp(type, "text") != 0 || !text)
             return fields_fail(e, param, "invalid_value",
-                               "'%s' has a part of type '%.32s': only text is understood", param,
+                               "'%s' has a part of type '%.32s': only text is supported", param,
                                type ? type : "?");
         n += strlen(text);
     }
@@ -478,7 +493,7 @@ static int read_ids(struct request *r, struct request_prompt *p, const cJSON *li
         if (!cJSON_IsNumber(v) || v->valuedouble < 0 || v->valuedouble > INT32_MAX ||
             v->valuedouble != floor(v->valuedouble))
             return fields_fail(e, name, "invalid_value",
-                               "'%s' has something that is not a token id", name);
+                               "'%s' contains a value that is not a token id", name);
         ids[p->n_ids++] = (int32_t)v->valuedouble;
     }
     p->ids = ids;

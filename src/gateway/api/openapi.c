@@ -106,9 +106,9 @@ static void put_operation(struct json_out *j, const struct route *r)
     if (r->flags & ROUTE_JSON)
         put_response(j, "400", "the request is wrong: error.param names the field");
     if (!(r->flags & ROUTE_OPEN))
-        put_response(j, "401", "an API key is needed");
+        put_response(j, "401", "an API key is required");
     if (r->flags & ROUTE_WORK) {
-        put_response(j, "429", "too much at once: see Retry-After");
+        put_response(j, "429", "too many requests: see Retry-After");
         put_response(j, "503", "the model is being loaded: see Retry-After");
         put_response(j, "504", "the latency budget cannot be met, or was used up");
     }

@@ -24,7 +24,7 @@ const struct field process_fields[] = {
     {"reply", FIELD_BOOL, AT(reply), 0, 0, "false: actions only; default true", NULL},
     {"priority", FIELD_INT, AT(priority), -100, 100, "higher first", NULL},
     {"latency_budget_ms", FIELD_NUM, AT(latency_budget_ms), 1, 86400000,
-     "refuse or stop what takes longer", NULL}};
+     "refuse or stop a request that takes longer", NULL}};
 const size_t n_process_fields = sizeof(process_fields) / sizeof(process_fields[0]);
 
 /* Turns events into an answer to the call. */

@@ -31,7 +31,7 @@ struct body {
          AT(latency_budget_ms),                                                                    \
          1,                                                                                        \
          86400000,                                                                                 \
-         "refuse or stop what takes longer",                                                       \
+         "refuse or stop a request that takes longer",                                             \
          NULL},                                                                                    \
     {                                                                                              \
         "user", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL                              \
@@ -47,40 +47,44 @@ const struct field embed_fields[] = {
     {"encoding_format", FIELD_STR, AT(encoding_format), 0, 0, "float or base64", NULL},
     {"prompt_name", FIELD_STR, AT(prompt_name), 0, 0,
      "a prompt of the model; empty: none; default: the model's own", NULL},
-    {"dimensions", FIELD_INT, AT(dimensions), 1, 65536, "only the first so many", NULL}};
+    {"dimensions", FIELD_INT, AT(dimensions), 1, 65536, "keep only the first N dimensions", NULL}};
 const struct field classify_fields[] = {
     INPUT,
     COMMON,
     LABELS,
-    {"top", FIELD_INT, AT(top), 1, 10000, "at most so many labels; default all", NULL}};
+    {"top", FIELD_INT, AT(top), 1, 10000, "number of labels to return; default: all", NULL}};
 const struct field entities_fields[] = {INPUT, COMMON, LABELS};
 const struct field rerank_fields[] = {
-    {"query", FIELD_STR, AT(query), 0, 0, "what is looked for", NULL},
+    {"query", FIELD_STR, AT(query), 0, 0, "the search query", NULL},
     {"documents", FIELD_VALUE, AT(documents), 0, 0, "a list of texts, or of {\"text\": ...}",
      "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"},
-    {"top_n", FIELD_INT, AT(top_n), 1, REQUEST_MAX_INPUTS, "at most so many; default all", NULL},
-    {"return_documents", FIELD_BOOL, AT(return_documents), 0, 0, "with their texts", NULL},
+    {"top_n", FIELD_INT, AT(top_n), 1, REQUEST_MAX_INPUTS,
+     "number of documents to return; default: all", NULL},
+    {"return_documents", FIELD_BOOL, AT(return_documents), 0, 0,
+     "include the texts of the documents", NULL},
     {"raw", FIELD_BOOL, AT(raw), 0, 0, "logits instead of probabilities", NULL},
     COMMON};
 const struct field summarize_fields[] = {
     INPUT,
     COMMON,
-    {"max_sentences", FIELD_INT, AT(max_sentences), 1, 1000, "for extracts", NULL},
-    {"max_tokens", FIELD_INT, AT(max_tokens), 1, 65536, "for written summaries", NULL},
-    {"beams", FIELD_INT, AT(beams), 1, 16, "1: greedy", NULL}};
+    {"max_sentences", FIELD_INT, AT(max_sentences), 1, 1000,
+     "extractive models: maximum number of sentences", NULL},
+    {"max_tokens", FIELD_INT, AT(max_tokens), 1, 65536,
+     "generative models: maximum number of tokens", NULL},
+    {"beams", FIELD_INT, AT(beams), 1, 16, "number of beams; 1: greedy", NULL}};
 const struct field score_fields[] = {
     {"input", FIELD_VALUE, AT(input), 0, 0, "a row of numbers (null: missing), or a list of rows",
      "{\"type\":\"array\"}"},
     {"series", FIELD_VALUE, AT(series), 0, 0,
-     "instead of input: rows that follow each other in time, for models that remember",
+     "instead of input: rows in order of time, for models that keep a state",
      "{\"type\":\"array\",\"items\":{\"type\":\"array\"}}"},
-    {"raw", FIELD_BOOL, AT(raw), 0, 0, "before the model's last transform", NULL},
+    {"raw", FIELD_BOOL, AT(raw), 0, 0, "scores before the final transformation", NULL},
     COMMON};
 static const struct field ollama_embed_fields[] = {
     INPUT,
     COMMON,
-    {"truncate", FIELD_BOOL, AT(truncate), 0, 0, "accepted: long texts are always cut", NULL},
-    {"dimensions", FIELD_INT, AT(dimensions), 1, 65536, "only the first so many", NULL},
+    {"truncate", FIELD_BOOL, AT(truncate), 0, 0, "accepted; long texts are always truncated", NULL},
+    {"dimensions", FIELD_INT, AT(dimensions), 1, 65536, "keep only the first N dimensions", NULL},
     {"options", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"keep_alive", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL}};
 
@@ -141,7 +145,7 @@ static int take_number(double *out, const cJSON *v, const char *name, struct fie
 {
     if (!cJSON_IsNumber(v) && !cJSON_IsNull(v))
         return fields_fail(e, name, "invalid_type",
-                           "'%s' has something that is neither a number nor null", name);
+                           "'%s' contains a value that is neither a number nor null", name);
     *out = cJSON_IsNull(v) ? (double)NAN : v->valuedouble;
     return 0;
 }
@@ -198,7 +202,8 @@ static int take_series(struct request *r, const cJSON *series, struct fields_err
     cJSON_ArrayForEach(row, series)
     {
         if (!cJSON_IsArray(row) || cJSON_GetArraySize(row) != n)
-            return fields_fail(e, "series", "invalid_value", "'series' has rows of unlike length");
+            return fields_fail(e, "series", "invalid_value",
+                               "the rows of 'series' differ in length");
         cJSON_ArrayForEach(v, row)
         {
             int rc = take_number(&values[in->n_values++], v, "series", e);
@@ -274,7 +279,8 @@ int specialist_read(struct request *r, struct specialist_shape *shape, enum spec
     r->infer.kind = bodies[body].kind;
     *shape = (struct specialist_shape){.body = body};
     if (body == SPECIALIST_SCORE && b.series && b.input)
-        return fields_fail(e, "series", "invalid_value", "'input' and 'series' exclude each other");
+        return fields_fail(e, "series", "invalid_value",
+                           "use either 'input' or 'series', not both");
     use_body(r, &b);
     if (body == SPECIALIST_SCORE)
         rc = b.series ? take_series(r, b.series, e) : take_rows(r, b.input, e);

@@ -129,7 +129,7 @@ static bool read_encoding(struct call *c, bool *gzip)
     if (!name || *gzip || strcasecmp(name, "identity") == 0)
         return true;
     grpc_call_fail_plain(c, GRPC_UNIMPLEMENTED, "UNSUPPORTED_ENCODING",
-                         "messages are read in these encodings: " GRPC_ENCODINGS);
+                         "unknown grpc-encoding; supported: " GRPC_ENCODINGS);
     return false;
 }
 
@@ -140,9 +140,8 @@ int grpc_call_read(struct call *c, struct grpc_frame *f, struct buf *plain, size
         return SHOAL_EUNSUPPORTED;
     int rc = grpc_frame_next(f, (const uint8_t *)c->req->body + at, c->req->body_bytes - at, max);
     if (rc == 1 && f->packed && !gzip) {
-        grpc_call_fail_plain(
-            c, GRPC_INTERNAL, "INVALID_MESSAGE",
-            "the message is marked as compressed, and grpc-encoding does not say how");
+        grpc_call_fail_plain(c, GRPC_INTERNAL, "INVALID_MESSAGE",
+                             "the message is marked as compressed, but grpc-encoding is missing");
         return SHOAL_EFORMAT;
     }
     buf_clear(plain);

@@ -110,8 +110,8 @@ static int read_bias(struct request *r, const Shoal__V1__GenerateRequest *m, str
         const Shoal__V1__GenerateRequest__LogitBiasEntry *b = m->logit_bias[i];
         if (b->key < 0 || !(b->value >= -100 && b->value <= 100))
             return fields_fail(e, "logit_bias", "invalid_value",
-                               "'logit_bias' has \"%d\": a token id and a number from -100 to "
-                               "100 are needed",
+                               "'logit_bias' has \"%d\": expected a token id and a number from "
+                               "-100 to 100",
                                b->key);
         list[i] = openai_bias(b->key, b->value);
     }
@@ -282,7 +282,7 @@ int grpc_read(struct request *r, uint32_t *top, const struct grpc_method *m, con
     *top = 0;
     if (rc == SHOAL_EFORMAT)
         return fields_fail(e, path, "invalid_value",
-                           "'%s' contains NUL (\\0), which no text of a request may hold", path);
+                           "'%s' contains NUL (\\0), which is not allowed in a request", path);
     if (rc < 0)
         return rc;
     void *message = unpack(r, message_of(m), p, n);

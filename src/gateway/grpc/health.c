@@ -147,7 +147,7 @@ static void watch(struct call *c, const char *service)
     struct gw_loop *gl = c->gl;
     double ms = grpc_call_timeout_ms(http_header(c->req, "grpc-timeout"));
     if (strcmp(c->req->protocol, "h2") != 0) { /* HTTP/1.1 does not tell when the client has read */
-        call_fail(c, 426, NULL, NULL, NULL, "gRPC's streams need HTTP/2");
+        call_fail(c, 426, NULL, NULL, NULL, "gRPC streams need HTTP/2");
         return;
     }
     if (strlen(service) >= MAX_SERVICE_BYTES) {
@@ -161,7 +161,7 @@ static void watch(struct call *c, const char *service)
     if (atomic_load(&gl->n_watchers) >= MAX_WATCHERS) {
         const struct grpc_error e = {.status = GRPC_RESOURCE_EXHAUSTED,
                                      .reason = "OVERLOADED",
-                                     .message = "too many watch the health of this server",
+                                     .message = "too many clients watch the health of this server",
                                      .retry_s = 10};
         grpc_call_fail(c, &e);
         return;

@@ -293,7 +293,7 @@ static void answer_request(struct answer *a, Grpc__Reflection__V1__ServerReflect
         answer_services(a);
         break;
     default:
-        fail(a, GRPC_INVALID_ARGUMENT, "the request asks for nothing that is known", "");
+        fail(a, GRPC_INVALID_ARGUMENT, "unknown kind of reflection request", "");
         break;
     }
 #undef ASKS

@@ -51,18 +51,18 @@ static void test_reads_names_and_places(void **state)
 static void test_bad_manifests_are_refused(void **state)
 {
     (void)state;
-    refused("{", "no JSON");
+    refused("{", "invalid JSON");
     refused("[]", "models");
-    refused("{\"models\":[{}]}", "without name");
-    refused("{\"models\":[" ONE("a", "../x", "3", ABC) "]}", "leaves the folder");
-    refused("{\"models\":[" ONE("a", "b/../../x", "3", ABC) "]}", "leaves the folder");
-    refused("{\"models\":[" ONE("a", "/etc/passwd", "3", ABC) "]}", "leaves the folder");
-    refused("{\"models\":[" ONE("a", "x", "-3", ABC) "]}", "no size");
+    refused("{\"models\":[{}]}", "needs a name");
+    refused("{\"models\":[" ONE("a", "../x", "3", ABC) "]}", "outside the folder");
+    refused("{\"models\":[" ONE("a", "b/../../x", "3", ABC) "]}", "outside the folder");
+    refused("{\"models\":[" ONE("a", "/etc/passwd", "3", ABC) "]}", "outside the folder");
+    refused("{\"models\":[" ONE("a", "x", "-3", ABC) "]}", "not a valid size");
     refused("{\"models\":[" ONE("a", "x", "3", "abc") "]}", "64 hex digits");
     refused("{\"models\":[" ONE("a", "x", "3", ABC) "," ONE("a", "x", "3", ABC) "]}", "two models");
-    refused("{\"models\":[],\"tables\":{}}", "\"tables\" is not a list");
-    refused("{\"models\":[],\"tables\":[{}]}", "a table without name");
-    refused("{\"models\":[],\"tables\":[" ONE("a", "../x", "3", ABC) "]}", "leaves the folder");
+    refused("{\"models\":[],\"tables\":{}}", "\"tables\" must be a list");
+    refused("{\"models\":[],\"tables\":[{}]}", "a table needs a name");
+    refused("{\"models\":[],\"tables\":[" ONE("a", "../x", "3", ABC) "]}", "outside the folder");
     refused("{\"models\":[],\"tables\":[" ONE("a", "x", "3", ABC) "," ONE("a", "x", "3", ABC) "]}",
             "two tables");
 }
@@ -88,7 +88,7 @@ static void test_tables_are_read_and_checked(void **state)
     assert_int_equal(pack_verify_table(t, &e), 0);
     assert_int_equal(pwrite(fd, "x", 1, 0), 1);
     assert_int_equal(pack_verify_table(t, &e), SHOAL_EFORMAT);
-    assert_non_null(strstr(e.msg, "another SHA-256"));
+    assert_non_null(strstr(e.msg, "SHA-256 differs"));
     close(fd);
     unlink(path);
     pack_close(p);
@@ -121,7 +121,7 @@ static void test_files_are_checked(void **state)
     assert_non_null(strstr(e.msg, "SHA-256"));
     write_file(path, "abcd");
     assert_int_equal(pack_verify(&p->models[0], &e), SHOAL_EFORMAT);
-    assert_non_null(strstr(e.msg, "another size"));
+    assert_non_null(strstr(e.msg, "size differs"));
     pack_close(p);
     unlink(path);
     unlink(manifest);

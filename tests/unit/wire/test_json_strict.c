@@ -36,7 +36,7 @@ static void test_documents_are_whole(void **state)
     refused("1 2", SHOAL_EFORMAT, "more text");
     refused("{\"a\":{\"b\":1,\"b\":2}}", SHOAL_EFORMAT, "a.b: this key occurs twice");
     refused("[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]", SHOAL_ELIMIT,
-            "at most 64");
+            "maximum is 64");
 }
 
 static void test_errors_have_their_path(void **state)
@@ -53,7 +53,7 @@ static void test_errors_have_their_path(void **state)
     assert_string_equal(json_strict_text(&d, &b, 8), "x");
     assert_int_equal(json_strict_rc(&d), 0);
     assert_int_equal(json_strict_u32(&d, &b, 0, 9, 7), 7);
-    assert_string_equal(e.msg, "a[1].b: a whole number from 0 to 9 is expected here");
+    assert_string_equal(e.msg, "a[1].b: expected a whole number from 0 to 9");
     assert_string_equal(json_strict_text(&d, &first, 8), ""); /* the first error stays */
     assert_non_null(strstr(e.msg, "a[1].b"));
     assert_int_equal(json_strict_rc(&d), SHOAL_EFORMAT);
@@ -77,16 +77,16 @@ static void test_shapes_and_ranges(void **state)
     assert_string_equal(e.msg, why);                                                               \
     json_strict_fini(&d)
     CASE("n", json_strict_number(&d, &v, 0, 3, 9), "");
-    CASE("n", json_strict_number(&d, &v, 0, 2, 9), "n: a number from 0 to 2 is expected here");
-    CASE("n", json_strict_u32(&d, &v, 0, 9, 9), "n: a whole number from 0 to 9 is expected here");
+    CASE("n", json_strict_number(&d, &v, 0, 2, 9), "n: expected a number from 0 to 2");
+    CASE("n", json_strict_u32(&d, &v, 0, 9, 9), "n: expected a whole number from 0 to 9");
     CASE("s", json_strict_any_text(&d, &v, 8), "");
     CASE("s", json_strict_text(&d, &v, 8), "s: the string is empty");
-    CASE("t", json_strict_text(&d, &v, 8), "t: a string is expected here");
+    CASE("t", json_strict_text(&d, &v, 8), "t: expected a string");
     CASE("t", json_strict_bool(&d, &v, false), "");
-    CASE("n", json_strict_bool(&d, &v, false), "n: true or false is expected here");
-    CASE("l", json_strict_array(&d, &v, 2), "l: 3 entries are too many: at most 2");
-    CASE("l", json_strict_map(&d, &v, 9), "l: an object is expected here");
-    CASE("o", json_strict_array(&d, &v, 9), "o: a list is expected here");
+    CASE("n", json_strict_bool(&d, &v, false), "n: expected true or false");
+    CASE("l", json_strict_array(&d, &v, 2), "l: 3 entries are too many; the maximum is 2");
+    CASE("l", json_strict_map(&d, &v, 9), "l: expected an object");
+    CASE("o", json_strict_array(&d, &v, 9), "o: expected a list");
     CASE("o", json_strict_object(&d, &v, "k", ""), "");
     CASE("o", json_strict_object(&d, &v, "", "j"), "o.k: unknown key; known: j");
     CASE("o", json_strict_object(&d, &v, "k j", ""), "o: \"j\" is missing");
