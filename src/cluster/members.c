@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "cluster/relay.h"
 #include "cluster/replica_local.h"
@@ -17,7 +18,8 @@ struct members {
     struct replica_source source;
     struct loop *loop;
     struct registry *registry;
-    uint32_t wait_ms;
+    uint32_t wait_ms, heartbeat_ms, silent_ms;
+    struct tls_client *tls;
     uint64_t refresh_ns;
     struct node_link *links[MEMBERS_MAX_NODES];
     uint32_t n_links, turn;
@@ -148,6 +150,45 @@ static void on_refresh(struct executor_timer *t)
     loop_timer_set(m->loop, t, clock_ns() + m->refresh_ns);
 }
 
+static int add_link(struct members *m, const char *address, const char *name, struct err *e)
+{
+    const struct node_link_opts lo = {.address = address,
+                                      .tls = m->tls,
+                                      .name = name,
+                                      .heartbeat_ms = m->heartbeat_ms,
+                                      .silent_ms = m->silent_ms};
+    if (m->n_links == MEMBERS_MAX_NODES)
+        return err_set(e, SHOAL_ELIMIT, "there are more than %u nodes", MEMBERS_MAX_NODES);
+    int rc = node_link_create(&m->links[m->n_links], m->loop, &lo, e);
+    m->n_links += rc == 0;
+    return rc;
+}
+
+static uint32_t index_of(const struct members *m, const char *address)
+{
+    uint32_t i = 0;
+    while (i < m->n_links && strcmp(node_link_address(m->links[i]), address) != 0)
+        i++;
+    return i;
+}
+
+void members_add(struct members *m, const char *address, const char *name)
+{
+    struct err e = {0};
+    if (index_of(m, address) == m->n_links && add_link(m, address, name, &e) < 0)
+        log_warn("cluster", "node %s at %s cannot be used: %s", name, address, e.msg);
+}
+
+void members_remove(struct members *m, const char *address)
+{
+    uint32_t i = index_of(m, address);
+    if (i == m->n_links || node_link_calls(m->links[i]) > 0 ||
+        node_link_ready(m->links[i], clock_ns()))
+        return;
+    node_link_destroy(m->links[i]);
+    m->links[i] = m->links[--m->n_links];
+}
+
 int members_create(struct members **out, struct loop *l, const struct members_opts *o,
                    struct err *e)
 {
@@ -163,23 +204,17 @@ int members_create(struct members **out, struct loop *l, const struct members_op
     m->loop = l;
     m->registry = o->registry;
     m->wait_ms = o->wait_ms;
+    m->heartbeat_ms = o->heartbeat_ms;
+    m->silent_ms = o->silent_ms;
+    m->tls = o->tls;
     m->local.asks = o->asks;
     m->refresh_ns = (uint64_t)o->heartbeat_ms * MS_NS;
     m->refresh.fn = on_refresh;
     arena_init(&m->arena, NODE_STATE_MAX_BYTES * 8);
     replica_local_init(&m->here);
     m->source.here = &m->here;
-    if (o->n_nodes > MEMBERS_MAX_NODES)
-        rc = err_set(e, SHOAL_ELIMIT, "there are %u nodes, at most %u are possible", o->n_nodes,
-                     MEMBERS_MAX_NODES);
-    for (uint32_t i = 0; i < o->n_nodes && rc == 0; i++) {
-        const struct node_link_opts lo = {.address = o->nodes[i],
-                                          .tls = o->tls,
-                                          .heartbeat_ms = o->heartbeat_ms,
-                                          .silent_ms = o->silent_ms};
-        rc = node_link_create(&m->links[i], l, &lo, e);
-        m->n_links += rc == 0;
-    }
+    for (uint32_t i = 0; i < o->n_nodes && rc == 0; i++)
+        rc = add_link(m, o->nodes[i], NULL, e);
     if (rc < 0) {
         members_destroy(m);
         return rc;

@@ -34,6 +34,10 @@ struct members_counts {
 SHOAL_MUST_CHECK int members_create(struct members **out, struct loop *l,
                                     const struct members_opts *o, struct err *e);
 void members_destroy(struct members *m); /* NULL is fine */
+/* A node that was found while it runs; nothing happens if it is known.  name: as in node_link.h. */
+void members_add(struct members *m, const char *address, const char *name);
+/* It is forgotten, unless it is in use. */
+void members_remove(struct members *m, const char *address);
 /* For flow_owner.dispatch. */
 struct dispatch *members_dispatch(struct members *m);
 /* All nodes were heard, or could not be reached. */

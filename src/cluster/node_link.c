@@ -52,6 +52,7 @@ struct node_link {
     struct http_client *client;
     char *address;
     char name[96];
+    char expected[96]; /* name in its certificate; "": any */
     uint32_t heartbeat_ms;
     uint64_t silent_ns;
     struct remote *calls;
@@ -539,9 +540,13 @@ static void on_tick(struct executor_timer *t)
 /* A certificate of the shoal is not enough: what answers must be a node. */
 static int check_peer(void *ctx, const struct tls_peer *peer, struct err *e)
 {
+    const struct node_link *k = ctx;
     struct cert_identity who;
-    (void)ctx;
     int rc = cert_identity(&who, peer, e);
+    if (rc == 0 && k->expected[0] && strcmp(who.name, k->expected) != 0)
+        rc =
+            err_set(e, SHOAL_EINVAL, "it says that it is '%s', but its certificate is that of '%s'",
+                    k->expected, who.name);
     if (rc == 0 && !(who.roles & ROLE_NODE))
         rc = err_set(e, SHOAL_EINVAL, "the certificate of '%s' does not have the role node",
                      who.name);
@@ -559,7 +564,7 @@ int node_link_create(struct node_link **out, struct loop *l, const struct node_l
     if (!k)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a node");
     const struct http_client_opts ho = {
-        .address = o->address, .tls = o->tls, .check_peer = o->tls ? check_peer : NULL};
+        .address = o->address, .tls = o->tls, .check_peer = o->tls ? check_peer : NULL, .ctx = k};
     k->replica = (struct replica){&ops, k->name};
     k->loop = l;
     k->heartbeat_ms = o->heartbeat_ms;
@@ -567,7 +572,8 @@ int node_link_create(struct node_link **out, struct loop *l, const struct node_l
     k->watch.ops = &watch_ops;
     k->tick.fn = on_tick;
     k->address = mem_strndup(o->address, strlen(o->address));
-    snprintf(k->name, sizeof(k->name), "%s", o->address);
+    snprintf(k->name, sizeof(k->name), "%s", o->name ? o->name : o->address);
+    snprintf(k->expected, sizeof(k->expected), "%s", o->name ? o->name : "");
     buf_init(&k->watch_in, NODE_STATE_MAX_BYTES + GRPC_HEAD_BYTES);
     for (int i = 0; i < 2; i++)
         arena_init(&k->arenas[i], NODE_STATE_MAX_BYTES * 8);

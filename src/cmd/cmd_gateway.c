@@ -22,6 +22,7 @@ static const struct opts_page page = {
                "the client sees a\nshort pause and the same text.",
     .groups = {OPTS_GROUP("Gateway", defs), {"Member", serving_member_defs, SERVING_N_MEMBER_DEFS}},
     .examples = "  shoal gateway --node hub1:7600 --node hub2:7600 --certs ca/members/gw\n"
+                "  shoal gateway --join tls://nats1:4222 --certs ca/members/gw\n"
                 "  shoal gateway --config shoal.yaml\n",
 };
 
@@ -37,12 +38,11 @@ static int configure(struct gw_config **out, const struct opts *o, struct err *e
         yaml_in_strs_fini(&c->cluster.nodes);
         rc = serving_add(&c->cluster.nodes, list, n, e);
     }
-    if (rc == 0 && c->cluster.nodes.n == 0)
-        rc = err_set(e, SHOAL_EINVAL,
-                     "no nodes: use --node ADDRESS, or cluster.nodes in the "
-                     "configuration");
     if (rc == 0)
         rc = serving_member(c, o, e);
+    if (rc == 0 && c->cluster.nodes.n == 0 && c->cluster.nats.n == 0)
+        rc = err_set(e, SHOAL_EINVAL,
+                     "no nodes: use --node ADDRESS, or --join URL to find them through NATS");
     if (rc == 0 && opts_given(o, "threads"))
         c->threads = opts_u32(o, "threads");
     return rc;

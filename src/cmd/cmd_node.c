@@ -1,4 +1,5 @@
 /* cmd_node.c - shoal node: runs models for the gateways of a shoal. */
+#include "base/mem.h"
 #include "cluster/roles.h"
 #include "cmd/serving.h"
 
@@ -8,6 +9,8 @@ static const struct opts_def defs[] = {
      "where gateways reach it: HOST:PORT or unix:PATH, default 0.0.0.0:7600; may be repeated"},
     {"model", 'm', OPTS_LIST, "NAME=PATH", NULL, 0, 0,
      "model to run; may be repeated; default: the models included with Shoal"},
+    {"advertise", 0, OPTS_TEXT, "ADDRESS", NULL, 0, 0,
+     "how gateways reach it, with --join; default: where it listens, with the host's name"},
     {"http", 0, OPTS_LIST, "ADDRESS", NULL, 0, 0,
      "also serve clients and metrics on this address; may be repeated"},
     {"threads", 0, OPTS_UINT, "N", NULL, 1, 64,
@@ -25,6 +28,7 @@ static const struct opts_page page = {
                "requests away at once,\nand running ones end here.",
     .groups = {OPTS_GROUP("Node", defs), {"Member", serving_member_defs, SERVING_N_MEMBER_DEFS}},
     .examples = "  shoal node --certs ca/members/hub1\n"
+                "  shoal node --join tls://nats1:4222 --certs ca/members/hub1\n"
                 "  shoal node --listen unix:/run/shoal/node.sock -m story=stories15M.gguf\n",
 };
 
@@ -41,6 +45,12 @@ static int configure(struct gw_config **out, const struct opts *o, struct err *e
     } else if (rc == 0 && c->cluster.listen.n == 0) {
         rc = serving_add(&c->cluster.listen, everywhere, 1, e);
     }
+    if (rc == 0 && opts_text(o, "advertise")) {
+        mem_free(c->cluster.advertise);
+        c->cluster.advertise = mem_strdup(opts_text(o, "advertise"));
+        if (!c->cluster.advertise)
+            rc = err_set(e, SHOAL_ENOMEM, "configuration");
+    }
     n = rc == 0 ? opts_list(o, "http", &list) : 0;
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = config_add_listen(c, list[i], e);
@@ -48,6 +58,8 @@ static int configure(struct gw_config **out, const struct opts *o, struct err *e
         rc = serving_models(c, o, e);
     if (rc == 0)
         rc = serving_member(c, o, e);
+    if (rc == 0)
+        c->cluster.no_relay = true;
     if (rc == 0 && opts_given(o, "threads"))
         c->threads = opts_u32(o, "threads");
     if (rc == 0 && opts_given(o, "memory"))

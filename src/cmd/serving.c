@@ -15,6 +15,9 @@ const struct opts_def serving_member_defs[] = {
      "name of this member; default: that of its certificate, or the host's"},
     {"zone", 0, OPTS_TEXT, "ZONE", NULL, 0, 0,
      "where it stands, such as a building; for placement"},
+    {"join", 0, OPTS_LIST, "URL", NULL, 0, 0,
+     "NATS server of the shoal, nats://HOST:PORT or tls://HOST:PORT; may be repeated"},
+    {"shoal", 0, OPTS_TEXT, "NAME", NULL, 0, 0, "name of the shoal, with --join; default: shoal"},
     {"certs", 0, OPTS_TEXT, "FOLDER", NULL, 0, 0,
      "certificate, key and CA of this member, as shoal ca issue writes them"},
     {"insecure", 0, OPTS_FLAG, NULL, NULL, 0, 0,
@@ -88,6 +91,14 @@ int serving_member(struct gw_config *c, const struct opts *o, struct err *e)
         rc = set_text(&k->certs, opts_text(o, "certs"), e);
     if (rc == 0 && !k->name && !k->certs && gethostname(host, sizeof(host) - 1) == 0)
         rc = set_text(&k->name, host, e);
+    const char *const *urls;
+    size_t n = opts_list(o, "join", &urls);
+    if (rc == 0 && n > 0) {
+        yaml_in_strs_fini(&k->nats);
+        rc = serving_add(&k->nats, urls, n, e);
+    }
+    if (rc == 0)
+        rc = set_text(&k->shoal, opts_text(o, "shoal"), e);
     if (opts_flag(o, "insecure"))
         k->insecure = true;
     return rc;

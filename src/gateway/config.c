@@ -37,6 +37,7 @@ int config_create(struct gw_config **out, struct err *e)
     c->cluster.wait_ms = 10000;
     c->cluster.heartbeat_ms = 200;
     c->cluster.silent_ms = 1000;
+    c->cluster.forget_ms = 60000;
     *out = c;
     return 0;
 }
@@ -52,6 +53,8 @@ static void free_cluster(struct config_cluster *k)
     mem_free(k->name);
     mem_free(k->zone);
     mem_free(k->advertise);
+    mem_free(k->shoal);
+    yaml_in_strs_fini(&k->nats);
     yaml_in_strs_fini(&k->listen);
     yaml_in_strs_fini(&k->nodes);
     mem_free(k->certs);

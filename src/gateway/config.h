@@ -30,6 +30,10 @@ struct config_cluster {
     char *name;                 /* of this member */
     char *zone;                 /* where it stands, for placement; or NULL */
     char *advertise;            /* how others reach it; or NULL */
+    char *shoal;                /* name of the shoal, for NATS; NULL: "shoal" */
+    struct yaml_in_strs nats;   /* URLs of its servers; none: a static list of nodes */
+    bool no_relay;              /* send requests to nobody: a plain node */
+    uint32_t forget_ms;         /* a node that sends no heartbeats for so long is removed */
     struct yaml_in_strs listen; /* for other members */
     struct yaml_in_strs nodes;  /* to send requests to */
     char *certs;                /* folder of this member, as shoal ca issue writes it; NULL: none */

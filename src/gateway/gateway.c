@@ -22,6 +22,7 @@
 #include "gateway/door.h"
 #include "gateway/grpc/health.h"
 #include "gateway/node/node_door.h"
+#include "gateway/node/node_join.h"
 #include "gateway/node/node_watch.h"
 #include "net/listen.h"
 #include "net/peers.h"
@@ -276,7 +277,7 @@ static int open_members(struct gw_loop *gl, struct err *e)
                                    .wait_ms = k->wait_ms,
                                    .heartbeat_ms = k->heartbeat_ms,
                                    .silent_ms = k->silent_ms};
-    if (k->nodes.n == 0)
+    if (k->nodes.n == 0 && (k->nats.n == 0 || k->no_relay))
         return 0;
     int rc = members_create(&gl->members, gl->loop, &o, e);
     if (rc == 0)
@@ -341,6 +342,26 @@ static int listen_all(struct gateway *g, struct err *e)
     for (uint32_t i = 0; i < c->cluster.listen.n && rc == 0; i++)
         rc = listen_on(g, c->cluster.listen.v[i], true, e);
     return rc;
+}
+
+/* How others reach this member: as configured, or where it listens.  An address that stands for all
+ * of the machine becomes its name. */
+static void set_advertise(struct gateway *g)
+{
+    const char *wanted = g->gw.config->cluster.advertise;
+    const char *bound = gateway_node_address(g, 0);
+    char host[65] = "localhost";
+    const char *port = bound ? strrchr(bound, ':') : NULL;
+    bool any = bound && (strncmp(bound, "0.0.0.0:", 8) == 0 || strncmp(bound, "[::]:", 5) == 0);
+    if (any)
+        gethostname(host, sizeof(host) - 1);
+    if (wanted || !any)
+        snprintf(g->gw.advertise, sizeof(g->gw.advertise), "%s",
+                 wanted  ? wanted
+                 : bound ? bound
+                         : "");
+    else
+        snprintf(g->gw.advertise, sizeof(g->gw.advertise), "%s%s", host, port);
 }
 
 static int check_listen(const char *address, struct err *e)
@@ -480,6 +501,9 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
         rc = registry_add(gw->registry, &config->models[i], e);
     for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
         rc = open_members(&gw->loops[i], e);
+    set_advertise(g);
+    if (rc == 0)
+        rc = node_join_open(gw, e);
     if (rc == 0)
         rc = start_threads(g, e);
     if (rc < 0) {
@@ -537,6 +561,7 @@ void gateway_destroy(struct gateway *g)
     for (uint32_t i = 0; i < gw->n_loops; i++)
         if (gw->loops[i].http || gw->loops[i].node_http)
             end_calls(&gw->loops[i]);
+    node_join_close(gw);
     pool_destroy(gw->pool);
     registry_destroy(gw->registry);
     home_table_close(gw->home); /* flows are attached to models */

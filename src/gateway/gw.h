@@ -23,6 +23,7 @@ struct call_error;
 struct field;
 struct gw;
 struct home_table;
+struct join;
 struct members;
 struct node_watcher;
 struct peers;
@@ -84,6 +85,8 @@ struct gw {
     struct flow flow;            /* of the above what requests need */
     struct tls_server *node_tls; /* of node_http; NULL: plain */
     struct tls_client *link_tls; /* to other nodes; NULL: plain */
+    struct join *join;           /* to NATS; NULL: none */
+    char advertise[256];         /* where other members reach this one; "": nowhere */
     struct gw_loop loops[GW_MAX_LOOPS];
     uint32_t n_loops;
     _Atomic bool draining;

@@ -16,7 +16,8 @@ class Member {
     }
 
     async start() {
-        this.child = spawn(this.shoal, [this.command, ...this.args, '--name', this.name, '--log-level', 'info'], {
+        this.child = spawn(this.shoal, [this.command, ...this.args,
+            ...(this.args.includes('--config') ? [] : ['--name', this.name]), '--log-level', 'info'], {
             stdio: ['ignore', 'pipe', 'pipe'],
             env: { ...process.env, SHOAL_CACHE_DIR: path.join(t.tmp, 'cache') },
         });

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cluster/join.h"
 #include "cluster/members.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
@@ -321,6 +322,12 @@ void api_metrics(struct call *c)
     struct gw *gw = c->gl->gw;
     struct buf *b = &c->out;
     put_server(gw, b);
+    if (gw->join) {
+        prometheus_help(b, "shoal_nats_up", "gauge", "whether NATS can be reached");
+        buf_printf(b, "shoal_nats_up %d\n", join_up(gw->join));
+        prometheus_help(b, "shoal_heartbeats_total", "counter", "heartbeats received over NATS");
+        buf_printf(b, "shoal_heartbeats_total %" PRIu64 "\n", join_heartbeats(gw->join));
+    }
     if (c->gl->members)
         put_shoal(c->gl->members, b);
     for (int i = 0; i < (int)N_MODEL_ROWS; i++)

@@ -1,18 +1,14 @@
 /* node_watch.c - see node_watch.h. */
 #include "gateway/node/node_watch.h"
 
-#include <stdio.h>
-
 #include <shoal/node/v1/node.pb-c.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/mem.h"
-#include "cluster/node_machine.h"
 #include "cluster/node_state.h"
 #include "gateway/call.h"
 #include "gateway/grpc/grpc_call.h"
-#include "shoal/shoal_version.h"
+#include "gateway/node/node_self.h"
 #include "wire/pb.h"
 
 #define MIN_INTERVAL_MS 20u
@@ -27,32 +23,6 @@ struct node_watcher {
     bool waiting; /* the last state was not read yet: the next one replaces it */
     struct executor_timer timer;
 };
-
-/* ---- this node's state ---- */
-
-static int put_state(struct buf *out, struct gw_loop *gl)
-{
-    struct gw *gw = gl->gw;
-    struct node_state s = {.name = gw->config->cluster.name ? gw->config->cluster.name : "",
-                           .address =
-                               gw->config->cluster.advertise ? gw->config->cluster.advertise : "",
-                           .zone = gw->config->cluster.zone ? gw->config->cluster.zone : "",
-                           .program_version = SHOAL_VERSION,
-                           .serial = ++gl->n_states,
-                           .draining = atomic_load(&gw->draining),
-                           .asks = gw->home != NULL};
-    struct arena a;
-    char id[17];
-    hash_hex(id, gw->id_salt);
-    id[16] = '\0';
-    s.id = id;
-    arena_init(&a, NODE_STATE_MAX_BYTES);
-    node_machine_fill(&s);
-    node_state_collect(&s, &a, gw->registry);
-    int rc = a.rc < 0 ? a.rc : node_state_put(out, &s);
-    arena_fini(&a);
-    return rc;
-}
 
 /* ---- watchers ---- */
 
@@ -83,7 +53,7 @@ static void tell(struct node_watcher *w)
         return;
     buf_init(&b, NODE_STATE_MAX_BYTES);
     w->waiting = true;
-    if (put_state(&b, c->gl) < 0)
+    if (node_self_put(&b, c->gl) < 0)
         grpc_call_fail_frame(c, SHOAL_ENOMEM);
     else
         grpc_call_send(c, &b);

@@ -1,0 +1,98 @@
+/* node_join.c - see node_join.h. */
+#include "gateway/node/node_join.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "cluster/cert.h"
+#include "cluster/join.h"
+#include "cluster/members.h"
+#include "gateway/gw.h"
+#include "gateway/node/node_self.h"
+
+/* On its way to a loop. */
+struct news {
+    struct executor_task task;
+    struct gw_loop *gl;
+    bool gone;
+    char address[256], name[128];
+};
+
+static void on_news(struct executor_task *t)
+{
+    struct news *n = EXECUTOR_OF(t, struct news, task);
+    struct members *m = n->gl->members; /* NULL: the process ends */
+    if (m && n->gone)
+        members_remove(m, n->address);
+    else if (m)
+        members_add(m, n->address, n->name);
+    mem_free(n);
+}
+
+static void tell_loops(struct gw *gw, bool gone, const char *address, const char *name)
+{
+    for (uint32_t i = 0; i < gw->n_loops; i++) {
+        struct news *n = mem_zalloc(sizeof(*n));
+        if (!n) {
+            log_warn("cluster", "out of memory: node %s is not used by loop %u", address, i);
+            continue;
+        }
+        n->task.fn = on_news;
+        n->gl = &gw->loops[i];
+        n->gone = gone;
+        snprintf(n->address, sizeof(n->address), "%s", address);
+        snprintf(n->name, sizeof(n->name), "%s", name);
+        loop_post(n->gl->loop, &n->task);
+    }
+}
+
+static void on_found(void *ctx, const char *address, const char *name)
+{
+    log_info("cluster", "found node %s at %s", name, address);
+    tell_loops(ctx, false, address, name);
+}
+
+static void on_gone(void *ctx, const char *address)
+{
+    tell_loops(ctx, true, address, "");
+}
+
+static int put_state(void *ctx, struct buf *out)
+{
+    struct gw *gw = ctx;
+    return node_self_put(out, &gw->loops[0]);
+}
+
+int node_join_open(struct gw *gw, struct err *e)
+{
+    const struct config_cluster *k = &gw->config->cluster;
+    struct cert_files f;
+    bool relays = !k->no_relay;
+    if (k->nats.n == 0)
+        return 0;
+    int rc = k->certs ? cert_files_in(&f, k->certs, e) : 0;
+    const struct join_opts o = {.cluster = k->shoal ? k->shoal : "shoal",
+                                .name = k->name ? k->name : "",
+                                .urls = (const char *const *)k->nats.v,
+                                .n_urls = k->nats.n,
+                                .ca_file = k->certs ? f.ca : NULL,
+                                .cert_file = k->certs ? f.cert : NULL,
+                                .key_file = k->certs ? f.key : NULL,
+                                .heartbeat_ms = k->heartbeat_ms,
+                                .forget_ms = k->forget_ms,
+                                .state = k->listen.n > 0 ? put_state : NULL,
+                                .found = relays ? on_found : NULL,
+                                .gone = relays ? on_gone : NULL,
+                                .ctx = gw};
+    if (rc == 0)
+        rc = join_open(&gw->join, loop_executor(gw->loops[0].loop), &o, e);
+    return rc;
+}
+
+void node_join_close(struct gw *gw)
+{
+    join_close(gw->join);
+    gw->join = NULL;
+}

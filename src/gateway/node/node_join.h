@@ -1,0 +1,16 @@
+/* node_join.h - connects this process to the NATS of its shoal (cluster/join.h): its heartbeats go
+ * out, and the nodes that it hears become members of every loop.
+ *
+ * Thread:    open before the loops run, close after they have ended. */
+#ifndef SHOAL_GATEWAY_NODE_NODE_JOIN_H
+#define SHOAL_GATEWAY_NODE_NODE_JOIN_H
+
+#include "base/err.h"
+
+struct gw;
+
+/* Does nothing if no NATS is configured. */
+SHOAL_MUST_CHECK int node_join_open(struct gw *gw, struct err *e);
+void node_join_close(struct gw *gw);
+
+#endif

@@ -1,0 +1,32 @@
+/* node_self.c - see node_self.h. */
+#include "gateway/node/node_self.h"
+
+#include "base/hash.h"
+#include "cluster/node_machine.h"
+#include "cluster/node_state.h"
+#include "gateway/gw.h"
+#include "shoal/shoal_version.h"
+
+int node_self_put(struct buf *out, struct gw_loop *gl)
+{
+    struct gw *gw = gl->gw;
+    const struct config_cluster *k = &gl->config->cluster;
+    struct node_state s = {.name = k->name ? k->name : "",
+                           .address = gw->advertise,
+                           .zone = k->zone ? k->zone : "",
+                           .program_version = SHOAL_VERSION,
+                           .serial = ++gl->n_states,
+                           .draining = atomic_load(&gw->draining),
+                           .asks = gw->home != NULL};
+    struct arena a;
+    char id[17];
+    hash_hex(id, gw->id_salt);
+    id[16] = '\0';
+    s.id = id;
+    arena_init(&a, NODE_STATE_MAX_BYTES);
+    node_machine_fill(&s);
+    node_state_collect(&s, &a, gw->registry);
+    int rc = a.rc < 0 ? a.rc : node_state_put(out, &s);
+    arena_fini(&a);
+    return rc;
+}

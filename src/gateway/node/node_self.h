@@ -1,0 +1,15 @@
+/* node_self.h - this process as a node: its state, for heartbeats.
+ *
+ * Thread:    the loop's.
+ * Failure:   SHOAL_ENOMEM. */
+#ifndef SHOAL_GATEWAY_NODE_NODE_SELF_H
+#define SHOAL_GATEWAY_NODE_NODE_SELF_H
+
+#include "base/buf.h"
+
+struct gw_loop;
+
+/* Appends an encoded node_state. */
+SHOAL_MUST_CHECK int node_self_put(struct buf *out, struct gw_loop *gl);
+
+#endif

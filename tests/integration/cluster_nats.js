@@ -1,0 +1,93 @@
+#!/usr/bin/env node
+// Members find each other through a real nats-server with certificates, set up by `shoal cluster init` and `shoal ca`;
+// while NATS is away everything goes on with the nodes that are known, a node that dies is survived, and a node that
+// joins later is used.
+// Usage: cluster_nats.js SHOAL
+'use strict';
+const { execFileSync, spawn } = require('child_process');
+const fs = require('fs');
+const net = require('net');
+const path = require('path');
+const t = require('./serve.js');
+const c = require('./cluster_site.js');
+
+const shoal = path.resolve(process.argv[2]), dir = t.tmp;
+const run = (...args) => execFileSync(shoal, args, { cwd: dir });
+const certs = (name) => path.join(dir, 'ca', 'members', name);
+const body = { model: 'reply', prompt: 'ask: what is the weather', max_tokens: 100, ignore_eos: true, temperature: 0 };
+
+const free_port = () => new Promise((done) => {
+    const s = net.createServer().listen(0, '127.0.0.1', () => {
+        const { port } = s.address();
+        s.close(() => done(port));
+    });
+});
+
+let nats = null;
+process.on('exit', () => nats?.kill('SIGKILL'));
+function start_nats() {
+    nats = spawn('nats-server', ['-c', 'nats.conf'], { cwd: certs('nats-1'), stdio: 'ignore' });
+}
+
+async function stop_nats() {
+    nats.kill('SIGKILL');
+    await new Promise((done) => nats.on('exit', done));
+}
+
+async function node(name, url) {
+    return new c.Member(shoal, 'node', name, ['--listen', '127.0.0.1:0', '--certs', certs(name), '--join', url, '--shoal',
+        'home']).start();
+}
+
+(async () => {
+    const port = await free_port(), url = `tls://127.0.0.1:${port}`;
+    run('cluster', 'init', '--name', 'home', '--port', String(port), '--route-port', String(await free_port()));
+    for (const name of ['node1', 'node2', 'node3'])
+        run('ca', 'issue', name, '--role', 'node', '--host', '127.0.0.1');
+    run('ca', 'issue', 'gw', '--role', 'gateway');
+
+    // the gateway and a node are there before NATS is
+    const file = path.join(dir, 'gw.yaml');
+    fs.writeFileSync(file, `listen: 127.0.0.1:0\ncluster: {certs: ${certs('gw')}, nats: ['${url}'], shoal: home, forget: 3s}\n`);
+    const gw = await new c.Member(shoal, 'gateway', 'gw', ['--config', file]).start();
+    const site = { gateway: gw, nodes: [await node('node1', url)] };
+    t.same((await fetch(`${gw.url}/readyz`)).status, 503, 'no node is known');
+    start_nats();
+    await c.all_ready(site, 1);
+    site.nodes.push(await node('node2', url));
+    await c.all_ready(site, 2);
+    t.same(await t.metric(gw, 'shoal_nats_up'), 1, 'NATS is up');
+    const want = await c.stream(gw.url, body);
+    t.same(want.error, null, 'a stream');
+
+    // NATS away: streams go on, also over a node that dies
+    await stop_nats();
+    await t.until(async () => await t.metric(gw, 'shoal_nats_up') === 0, 'NATS is away');
+    t.check(/NATS is away/.test(gw.log), 'the gateway says so');
+    t.same((await c.stream(gw.url, body)).text, want.text, 'a stream without NATS');
+    const victim = site.nodes.find((n) => n.name === want.node) ?? site.nodes[0];
+    const got = await c.stream(gw.url, body, (g) => {
+        if (g.n === 3)
+            victim.signal('SIGKILL');
+    });
+    t.same(got.text, want.text, 'a stream over a node that dies while NATS is away');
+    t.same(got.error, null, 'its error');
+    site.nodes.push(await node('node3', url)); // it waits for NATS
+    start_nats();
+    await c.all_ready(site, 2);
+    t.same(await t.metric(gw, 'shoal_nats_up'), 1, 'NATS is back');
+    t.same((await c.stream(gw.url, body)).text, want.text, 'a stream with the new node');
+
+    // the dead one is forgotten, the others are not
+    await t.until(async () => await t.metric(gw, 'shoal_nodes{state="lost"}') === 0, 'the dead node is forgotten');
+    t.same(await t.metric(gw, 'shoal_nodes{state="ready"}'), 2, 'nodes that are left');
+    t.same(await t.metric(gw, 'shoal_lost_total'), 0, 'lost');
+    for (const n of site.nodes.filter((x) => x !== victim))
+        t.same((await n.end('SIGTERM')).code, 0, `${n.name} ends`);
+    t.same((await gw.end('SIGTERM')).code, 0, 'the gateway ends');
+    await c.close();
+    t.finish();
+})().catch((e) => {
+    console.log(e);
+    process.exit(1);
+});
