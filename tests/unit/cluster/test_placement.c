@@ -19,7 +19,6 @@
 #define MAX_NODES 64u
 #define MAX_MODELS 16u
 #define MAX_CURRENT 2048u
-#define N(a) (sizeof(a) / sizeof((a)[0]))
 
 /* ---- a cluster on the test's side ---- */
 
@@ -674,6 +673,175 @@ static void test_random_clusters_settle(void **state)
     assert_true(n_steps > 10000 && n_gaps > 1000);
 }
 
+/* The plan does not depend on the order of the arrays. */
+static void test_order_of_the_input_does_not_matter(void **state)
+{
+    (void)state;
+    for (uint64_t c = 0; c < 100; c++) {
+        struct cluster *k = random_cluster(c + 5000);
+        struct placement_plan *p = plan(k);
+        carry_out(k, p);
+        placement_destroy(p);
+        disturb(k);
+        disturb(k);
+        p = plan(k);
+        for (size_t i = k->in.n_nodes - 1; i > 0; i--) {
+            size_t j = roll((uint32_t)i + 1);
+            struct placement_node t = k->nodes[i];
+            k->nodes[i] = k->nodes[j];
+            k->nodes[j] = t;
+        }
+        for (size_t i = k->in.n_models - 1; i > 0; i--) {
+            size_t j = roll((uint32_t)i + 1);
+            struct placement_model t = k->models[i];
+            k->models[i] = k->models[j];
+            k->models[j] = t;
+        }
+        for (size_t i = k->in.n_current; i-- > 1;) {
+            size_t j = roll((uint32_t)i + 1);
+            struct placement_replica t = k->current[i];
+            k->current[i] = k->current[j];
+            k->current[j] = t;
+        }
+        struct placement_plan *q = plan(k);
+        assert_int_equal(p->n_steps, q->n_steps);
+        for (size_t i = 0; i < p->n_steps; i++) {
+            assert_int_equal(p->steps[i].action, q->steps[i].action);
+            assert_int_equal(p->steps[i].wave, q->steps[i].wave);
+            assert_string_equal(p->steps[i].node_name, q->steps[i].node_name);
+            assert_string_equal(p->steps[i].model_name, q->steps[i].model_name);
+            assert_string_equal(p->steps[i].reason, q->steps[i].reason);
+        }
+        assert_int_equal(p->n_gaps, q->n_gaps);
+        for (size_t i = 0; i < p->n_gaps; i++)
+            assert_string_equal(p->gaps[i].reason, q->gaps[i].reason);
+        placement_destroy(p);
+        placement_destroy(q);
+        free(k);
+    }
+}
+
+/* A cluster with room: what a lost node had is loaded elsewhere, and nothing else moves. */
+static void test_one_node_moves_few_replicas(void **state)
+{
+    (void)state;
+    for (uint64_t c = 0; c < 200; c++) {
+        seed = c * 77 + 1;
+        struct cluster *k = cluster_make(30, 10);
+        for (size_t i = 0; i < 30; i++) {
+            snprintf(names[i], sizeof(names[i]), "node-%02zu", i);
+            k->nodes[i] = board(names[i], zones[i % 3], 4 * GIB, 1e9 * (4 + roll(4)));
+        }
+        for (size_t i = 0; i < 10; i++) {
+            snprintf(names[MAX_NODES + i], sizeof(names[i]), "model-%02zu", i);
+            k->models[i] = small(names[MAX_NODES + i], (1 + roll(10)) * 100 * MIB, 1 + roll(6));
+            k->models[i].spread = true;
+        }
+        struct placement_plan *p = plan(k);
+        assert_int_equal(p->n_gaps, 0);
+        carry_out(k, p);
+        placement_destroy(p);
+        size_t gone = roll(30), n_lost = 0;
+        for (size_t i = 0; i < k->in.n_current; i++)
+            n_lost += k->current[i].node == k->nodes[gone].name;
+        k->nodes[gone] = k->nodes[--k->in.n_nodes];
+        k->in.now_ms += 10 * k->in.policy.cooldown_ms;
+        p = plan(k);
+        assert_int_equal(p->n_loads - p->n_moves, n_lost);
+        if (p->n_moves > 2)
+            fail_msg("cluster %u: %u moves for %zu lost replicas", (unsigned)c, p->n_moves, n_lost);
+        placement_destroy(p);
+        free(k);
+    }
+}
+
+/* Replicas that load, failed, are of another version or not wanted: no plan breaks a rule. */
+static void test_random_states_break_no_rule(void **state)
+{
+    uint32_t n_unloads = 0;
+    (void)state;
+    for (uint64_t c = 0; c < 300; c++) {
+        struct cluster *k = random_cluster(c + 9000);
+        for (size_t i = 0; i < k->in.n_models; i++)
+            k->models[i].sha256 = "new";
+        for (int round = 0; round < 8; round++) {
+            struct placement_plan *p = plan(k);
+            carry_out(k, p);
+            n_unloads += p->n_unloads;
+            placement_destroy(p);
+            for (size_t i = 0; i < k->in.n_current; i++) {
+                struct placement_replica *r = &k->current[i];
+                uint32_t what = roll(10);
+                r->sha256 = what == 0 ? "old" : "new";
+                r->memory_bytes = what == 0 ? (1 + roll(20)) * 100 * MIB : 0;
+                r->state = what == 1   ? PLACEMENT_LOADING
+                           : what == 2 ? PLACEMENT_FAILED
+                                       : PLACEMENT_READY;
+                r->since_ms = what == 3 ? k->in.now_ms : 0;
+                if (what == 4) {
+                    r->model = "forgotten";
+                    r->memory_bytes = 50 * MIB;
+                }
+            }
+            disturb(k);
+        }
+        free(k);
+    }
+    assert_true(n_unloads > 1000);
+}
+
+/* As much memory is filled as there is, but for rests that are smaller than any model. */
+static void test_memory_is_packed_well(void **state)
+{
+    double worst = 1;
+    (void)state;
+    for (uint64_t c = 0; c < 50; c++) {
+        double there = 0, placed = 0;
+        seed = c * 91 + 7;
+        struct cluster *k = cluster_make(40, 16);
+        for (size_t i = 0; i < 40; i++) {
+            snprintf(names[i], sizeof(names[i]), "node-%02zu", i);
+            k->nodes[i] = board(names[i], "z", (2 + roll(6)) * GIB, 1e9 * (1 + roll(8)));
+            there += (double)k->nodes[i].memory_bytes;
+        }
+        for (size_t i = 0; i < 16; i++) {
+            snprintf(names[MAX_NODES + i], sizeof(names[i]), "model-%02zu", i);
+            k->models[i] = small(names[MAX_NODES + i], (100 + roll(1500)) * MIB, 40);
+        }
+        struct placement_plan *p = plan(k);
+        for (size_t i = 0; i < p->n_places; i++)
+            placed += (double)k->models[p->places[i].model].memory_bytes;
+        worst = placed / there < worst ? placed / there : worst;
+        placement_destroy(p);
+        free(k);
+    }
+    print_message("at least %.1f %% of the memory is used\n", worst * 100);
+    assert_true(worst > 0.93);
+}
+
+static void test_failed_allocations_are_errors(void **state)
+{
+    struct cluster *k = random_cluster(3);
+    (void)state;
+    uint64_t n = 1;
+    for (; n < 1000; n++) {
+        struct placement_plan *p;
+        struct err e = {0};
+        uint64_t before = mem_calls();
+        mem_fail_at(n);
+        int rc = placement_plan(&p, &k->in, &e);
+        mem_fail_at(0);
+        bool failed = mem_calls() - before >= n;
+        assert_int_equal(rc, failed ? SHOAL_ENOMEM : 0);
+        assert_true(failed == !p);
+        placement_destroy(p);
+        if (!failed)
+            break;
+    }
+    assert_in_range(n, 10, 999);
+    free(k);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -691,6 +859,11 @@ int main(void)
         cmocka_unit_test(test_less_memory_than_before),
         cmocka_unit_test(test_wrong_input_is_named),
         cmocka_unit_test(test_random_clusters_settle),
+        cmocka_unit_test(test_random_states_break_no_rule),
+        cmocka_unit_test(test_order_of_the_input_does_not_matter),
+        cmocka_unit_test(test_one_node_moves_few_replicas),
+        cmocka_unit_test(test_memory_is_packed_well),
+        cmocka_unit_test(test_failed_allocations_are_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
