@@ -42,6 +42,7 @@ int cmd_ca_list(int argc, const char *const *argv);
 int cmd_ca_revoke(int argc, const char *const *argv);
 int cmd_ca_rotate(int argc, const char *const *argv);
 int cmd_ca_show(int argc, const char *const *argv);
+int cmd_sim(int argc, const char *const *argv);
 int cmd_completion(int argc, const char *const *argv);
 int cmd_manual(int argc, const char *const *argv);
 int cmd_model(int argc, const char *const *argv);

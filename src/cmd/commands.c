@@ -60,6 +60,7 @@ const struct command commands_all[] = {
     {"gateway", cmd_gateway, "serve clients with the models of other nodes", NULL},
     {"cluster", cmd_cluster, "set up a shoal of several machines and look at it", NULL},
     {"ca", cmd_ca, "make and manage the certificates of a shoal's members", NULL},
+    {"sim", cmd_sim, "simulate a cluster: placement, autoscaling, churn", NULL},
     {"completion", cmd_completion, "print completions for bash, zsh or fish", "Shell and manual"},
     {"manual", cmd_manual, "print the help of all commands as a man page", NULL},
     {0},

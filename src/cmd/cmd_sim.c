@@ -1,0 +1,235 @@
+/* cmd_sim.c - shoal sim: a cluster in virtual time, from a scenario file. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/file_read.h"
+#include "cluster/sim/sim_run.h"
+#include "cmd/cmd.h"
+#include "cmd/term.h"
+#include "wire/json_out.h"
+
+#define MAX_SCENARIO_BYTES ((size_t)1 << 20)
+#define MAX_ROWS 30u /* models in the table */
+
+static const struct opts_def defs[] = {
+    {"seed", 0, OPTS_UINT, "N", NULL, 0, 4294967295.0,
+     "seed of everything random (default: the scenario's)"},
+    {"nodes", 0, OPTS_UINT, "N", NULL, 1, 65536,
+     "change the number of nodes; replicas and requests change in proportion"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
+};
+
+static const struct opts_page page = {
+    .command = "sim",
+    .arguments = "SCENARIO",
+    .min_args = 1,
+    .max_args = 1,
+    .summary = "Simulates a cluster: placement, autoscaling and churn in virtual time.",
+    .details =
+        "The planner and the autoscaler are those of a real cluster; nodes, requests and failures "
+        "are\nsimulated.  Every plan is checked: no node holds more than its memory, no model "
+        "falls below\nits minimum.  The same seed gives the same figures on every machine, except "
+        "for the planner's\ntime.  docs/CLUSTER.md describes scenario files.",
+    .groups = {OPTS_GROUP("Options", defs)},
+    .examples = "  shoal sim examples/sim/home.yaml\n"
+                "  shoal sim examples/sim/campus.yaml --nodes 500 --seed 7\n"
+                "  shoal sim --json examples/sim/factory.yaml | jq .availability\n",
+};
+
+struct watch {
+    struct term_progress bar;
+    int interrupt_fd;
+};
+
+static bool progress(void *ctx, double part, uint32_t n_nodes, uint64_t n_plans)
+{
+    struct watch *w = ctx;
+    char note[64];
+    snprintf(note, sizeof(note), "%u nodes, %llu plans", n_nodes, (unsigned long long)n_plans);
+    term_progress_show(&w->bar, part, note);
+    return term_interrupted(w->interrupt_fd);
+}
+
+/* ---- output ---- */
+
+/* A share of the requests that should have been answered; 1 if there were none. */
+static double share(const struct sim_row *r, uint64_t n)
+{
+    uint64_t all = r->n_requests - r->n_open;
+    return all ? (double)n / (double)all : 1;
+}
+
+static void put_uint(struct json_out *j, const char *key, uint64_t v)
+{
+    json_out_key(j, key);
+    json_out_uint(j, v);
+}
+
+static void put_num(struct json_out *j, const char *key, double v)
+{
+    json_out_key(j, key);
+    json_out_num(j, v);
+}
+
+static void put_row(struct json_out *j, const struct sim_row *r)
+{
+    put_uint(j, "requests", r->n_requests);
+    put_uint(j, "open", r->n_open);
+    put_num(j, "availability", share(r, r->n_available));
+    put_num(j, "on_time", share(r, r->n_on_time));
+    put_uint(j, "moved", r->n_moved);
+    put_num(j, "p50_ms", r->p50_ms);
+    put_num(j, "p95_ms", r->p95_ms);
+    put_num(j, "p99_ms", r->p99_ms);
+    put_num(j, "below_min_s", r->below_min_s);
+    put_uint(j, "ready", r->n_ready);
+    put_uint(j, "scaled_up", r->n_up);
+    put_uint(j, "scaled_down", r->n_down);
+}
+
+static void print_json(struct buf *b, const struct sim_scenario *s, const struct sim_result *r,
+                       uint32_t seed, double wall_s)
+{
+    struct json_out j = json_out_make(b);
+    json_out_object(&j);
+    json_out_key(&j, "scenario");
+    json_out_str(&j, s->name ? s->name : "");
+    put_uint(&j, "seed", seed);
+    put_num(&j, "simulated_s", r->seconds);
+    put_uint(&j, "nodes", r->n_nodes_start);
+    put_uint(&j, "nodes_at_end", r->n_nodes_end);
+    put_uint(&j, "models", r->n_models);
+    put_row(&j, &r->all);
+    json_out_key(&j, "churn");
+    json_out_object(&j);
+    for (int i = 0; i < SIM_N_ACTIONS; i++)
+        put_uint(&j, sim_scenario_action((enum sim_action)i), r->n_churn[i]);
+    json_out_object_end(&j);
+    put_uint(&j, "plans", r->n_plans);
+    put_uint(&j, "plans_with_gaps", r->n_plans_with_gaps);
+    json_out_key(&j, "last_gap");
+    json_out_str(&j, r->last_gap);
+    put_uint(&j, "loads", r->n_loads);
+    put_uint(&j, "unloads", r->n_unloads);
+    put_uint(&j, "moves", r->n_moves);
+    put_uint(&j, "replaced", r->n_replaced);
+    put_num(&j, "replaced_per_event", r->replaced_per_event);
+    put_num(&j, "memory_mean", r->memory_mean);
+    put_num(&j, "memory_max", r->memory_max);
+    put_uint(&j, "to_zero", r->n_to_zero);
+    put_uint(&j, "from_zero", r->n_from_zero);
+    json_out_key(&j, "by_model");
+    json_out_array(&j);
+    for (uint32_t i = 0; i < r->n_models; i++) {
+        json_out_object(&j);
+        json_out_key(&j, "name");
+        json_out_str(&j, r->models[i].name);
+        put_row(&j, &r->models[i]);
+        json_out_object_end(&j);
+    }
+    json_out_array_end(&j);
+    json_out_key(&j, "this_machine"); /* what differs from run to run */
+    json_out_object(&j);
+    put_num(&j, "plan_mean_ms", r->plan_mean_ms);
+    put_num(&j, "plan_max_ms", r->plan_max_ms);
+    put_num(&j, "wall_s", wall_s);
+    json_out_object_end(&j);
+    json_out_object_end(&j);
+    buf_putc(b, '\n');
+}
+
+static void print_row(struct buf *b, const struct sim_row *r, const char *name)
+{
+    buf_printf(b, "%-20.20s %9llu %8.3f %8.3f %9.1f %9.1f %7llu %9.1f %6u %4u %4u\n", name,
+               (unsigned long long)r->n_requests, share(r, r->n_available) * 100,
+               share(r, r->n_on_time) * 100, r->p50_ms, r->p95_ms, (unsigned long long)r->n_moved,
+               r->below_min_s, r->n_ready, r->n_up, r->n_down);
+}
+
+static void print_text(struct buf *b, const struct sim_scenario *s, const struct sim_result *r,
+                       uint32_t seed, double wall_s)
+{
+    static const char *const names[] = {"crashed",    "left",    "joined",     "slowed down",
+                                        "partitions", "drained", "load spikes"};
+    buf_printf(b, "%s: %.0f s with %u nodes and %u models, seed %u (%.1f s on this machine)\n\n",
+               s->name ? s->name : "scenario", r->seconds, r->n_nodes_start, r->n_models, seed,
+               wall_s);
+    buf_printf(b, "%-20s %9s %8s %8s %9s %9s %7s %9s %6s %4s %4s\n", "model", "requests", "avail %",
+               "time %", "p50 ms", "p95 ms", "moved", "<min s", "ready", "up", "down");
+    for (uint32_t i = 0; i < r->n_models && i < MAX_ROWS; i++)
+        print_row(b, &r->models[i], r->models[i].name);
+    if (r->n_models > MAX_ROWS)
+        buf_printf(b, "... %u more; --json lists them\n", r->n_models - MAX_ROWS);
+    print_row(b, &r->all, "all");
+    buf_puts(b, "\nchurn       ");
+    for (int i = 0; i < SIM_N_ACTIONS; i++)
+        buf_printf(b, "%s%llu %s", i ? ", " : "", (unsigned long long)r->n_churn[i], names[i]);
+    buf_printf(b,
+               "\nplacement   %llu loads, %llu unloads, %llu of them moves; %llu re-placements, "
+               "%.2f per event\n",
+               (unsigned long long)r->n_loads, (unsigned long long)r->n_unloads,
+               (unsigned long long)r->n_moves, (unsigned long long)r->n_replaced,
+               r->replaced_per_event);
+    buf_printf(b, "scaling     %u up, %u down, %llu to zero, %llu from zero\n", r->all.n_up,
+               r->all.n_down, (unsigned long long)r->n_to_zero, (unsigned long long)r->n_from_zero);
+    buf_printf(b, "memory      %.1f %% used on average, %.1f %% at most\n", r->memory_mean * 100,
+               r->memory_max * 100);
+    buf_printf(b, "planner     %llu plans, %.1f ms on average, %.1f ms at most\n",
+               (unsigned long long)r->n_plans, r->plan_mean_ms, r->plan_max_ms);
+    if (r->last_gap[0])
+        buf_printf(b, "no place    in %llu plans; the last: %s\n",
+                   (unsigned long long)r->n_plans_with_gaps, r->last_gap);
+}
+
+/* ---- the run ---- */
+
+static int run(const struct opts *o, const struct sim_scenario *s)
+{
+    struct watch w = {.interrupt_fd = term_catch_interrupt()};
+    struct sim_opts so = {.seed = opts_given(o, "seed") ? opts_u32(o, "seed") : s->seed,
+                          .progress = progress,
+                          .progress_ctx = &w};
+    struct sim_result r;
+    struct err e = {0};
+    uint64_t start = clock_ns();
+    term_progress_init(&w.bar, "sim");
+    int failed = sim_run(&r, s, &so, &e);
+    term_progress_end(&w.bar);
+    term_release_interrupt(w.interrupt_fd);
+    if (failed < 0)
+        return failed == SHOAL_ECANCELLED ? CMD_INTERRUPTED
+                                          : cmd_fail(o->page, "%s: %s", o->args[0], e.msg);
+    double wall_s = (double)(clock_ns() - start) / 1e9;
+    struct buf b;
+    buf_init(&b, (size_t)16 << 20);
+    if (opts_flag(o, "json"))
+        print_json(&b, s, &r, so.seed, wall_s);
+    else
+        print_text(&b, s, &r, so.seed, wall_s);
+    int rc = cmd_print(o->page, &b);
+    buf_fini(&b);
+    sim_result_fini(&r);
+    return rc;
+}
+
+int cmd_sim(int argc, const char *const *argv)
+{
+    struct sim_scenario s = {0};
+    struct opts o;
+    struct buf text;
+    struct err e = {0};
+    int rc;
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
+        return rc;
+    buf_init(&text, MAX_SCENARIO_BYTES);
+    if (file_read(o.args[0], &text, &e) < 0 ||
+        sim_scenario_parse(&s, buf_str(&text), text.len, o.args[0], &e) < 0 ||
+        (opts_given(&o, "nodes") && sim_scenario_resize(&s, opts_u32(&o, "nodes"), &e) < 0))
+        rc = cmd_fail(&page, "%s", e.msg);
+    else
+        rc = run(&o, &s);
+    sim_scenario_fini(&s);
+    buf_fini(&text);
+    opts_fini(&o);
+    return rc;
+}
