@@ -109,6 +109,9 @@ static void account(struct call *c, int status, uint64_t bytes)
                  c->model_name ? " model=" : "", c->model_name ? c->model_name : "",
                  c->trace[0] ? " trace=" : "", c->trace);
     c->gl->n_calls--;
+    *(c->prev ? &c->prev->next : &c->gl->calls) = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
 }
 
 static void on_cancelled(struct http_req *r)
@@ -161,6 +164,10 @@ struct call *call_create(struct gw_loop *gl, struct http_req *r)
     r->drained = on_drained;
     r->arrived = on_arrived;
     gl->n_calls++;
+    c->next = gl->calls;
+    if (gl->calls)
+        gl->calls->prev = c;
+    gl->calls = c;
     return c;
 }
 
@@ -175,6 +182,33 @@ static bool read_session(const struct call *c, struct request *r)
         return false;
     memcpy(r->session, given, n + 1);
     return true;
+}
+
+/* Calls of other kinds are not begun, or end by themselves (health, reflection). */
+static void fail_one(struct call *c)
+{
+    struct failure f;
+    failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_ECANCELLED, NULL, "draining",
+                "the server is stopping");
+    f.retry_after_s = 1;
+    call_hold(c);
+    struct sink *s = c->sink;
+    if (s) {
+        s->ops->fail(s, &f);
+        if (c->sink == s)
+            flow_cancel(s);
+    } else if (!c->began) {
+        call_fail_with(c, &f);
+    }
+    call_release(c);
+}
+
+void call_fail_all(struct gw_loop *gl)
+{
+    for (struct call *c = gl->calls, *next; c; c = next) {
+        next = c->next;
+        fail_one(c);
+    }
 }
 
 struct request *call_request(struct call *c)
@@ -378,8 +412,9 @@ void call_put_error(struct buf *b, const struct call_error *e, bool ollama)
 
 void call_put_failure(struct call *c, const struct failure *f)
 {
-    const struct call_error e = {
-        .type = call_type_of(call_status_of(f)), .code = err_name(f->code), .message = f->message};
+    const struct call_error e = {.type = call_type_of(call_status_of(f)),
+                                 .code = f->reason ? f->reason : err_name(f->code),
+                                 .message = f->message};
     call_put_error(&c->out, &e, c->ollama);
 }
 

@@ -19,7 +19,8 @@ struct peer;
 
 struct call {
     struct gw_loop *gl;
-    struct http_req *req; /* NULL: over, or the client is gone */
+    struct call *prev, *next; /* of the loop's calls, until the exchange with the client ends */
+    struct http_req *req;     /* NULL: over, or the client is gone */
     const struct route *route;
     struct admission_client *client; /* who asks, or NULL */
     cJSON *json;                     /* ROUTE_JSON: the body */
@@ -75,6 +76,10 @@ void call_unset_sink(struct call *c);
 void call_drop_json(struct call *c);
 /* For headers and the log. */
 void call_set_model(struct call *c, const struct sink_start *e);
+
+/* The server stops and does not wait any longer: calls that run fail, so that clients get an error
+ * instead of a closed connection. */
+void call_fail_all(struct gw_loop *gl);
 
 /* ---- whole answers: each ends the call; c may be gone afterwards unless it is held ---- */
 

@@ -32,6 +32,7 @@
 #define POOL_THREADS 2u
 #define POOL_WAITING 1024u
 #define MAX_ADDRESSES (2 * CONFIG_MAX_LISTEN)
+#define CUT_MS 2000u /* for the last bytes to clients */
 
 struct gateway {
     struct gw gw; /* first */
@@ -96,27 +97,46 @@ static void on_drain(struct executor_task *t)
     check_drained(&gl->drain_timer);
 }
 
-void gateway_drain(struct gateway *g)
+/* The time is over: what still runs is told. */
+static void on_cut(struct executor_task *t)
+{
+    struct gw_loop *gl = LOOP_OF(t, struct gw_loop, cut);
+    call_fail_all(gl);
+    health_end(gl);
+}
+
+/* Waits until no loop runs any more; false: ms have passed. */
+static bool wait_stopped(struct gateway *g, uint32_t ms)
 {
     struct timespec ts;
-    atomic_store(&g->gw.draining, true);
-    for (uint32_t i = 0; i < g->gw.n_loops; i++)
-        loop_post(g->gw.loops[i].loop, &g->gw.loops[i].drain);
+    int rc = 0;
     clock_gettime(CLOCK_MONOTONIC, &ts);
-    ts.tv_sec += (time_t)(g->gw.config->drain_ms / 1000);
-    ts.tv_nsec += (long)(g->gw.config->drain_ms % 1000) * 1000000;
+    ts.tv_sec += (time_t)(ms / 1000);
+    ts.tv_nsec += (long)(ms % 1000) * 1000000;
     if (ts.tv_nsec >= 1000000000) {
         ts.tv_sec++;
         ts.tv_nsec -= 1000000000;
     }
     pthread_mutex_lock(&g->lock);
-    int rc = 0;
     while (g->n_running > 0 && rc == 0)
         rc = pthread_cond_timedwait(&g->changed, &g->lock, &ts);
-    if (g->n_running > 0)
-        log_warn("gateway", "requests are still running after %u ms: cancelling them",
-                 g->gw.config->drain_ms);
+    bool stopped = g->n_running == 0;
     pthread_mutex_unlock(&g->lock);
+    return stopped;
+}
+
+void gateway_drain(struct gateway *g)
+{
+    atomic_store(&g->gw.draining, true);
+    for (uint32_t i = 0; i < g->gw.n_loops; i++)
+        loop_post(g->gw.loops[i].loop, &g->gw.loops[i].drain);
+    if (wait_stopped(g, g->gw.config->drain_ms))
+        return;
+    log_warn("gateway", "requests are still running after %u ms: cancelling them",
+             g->gw.config->drain_ms);
+    for (uint32_t i = 0; i < g->gw.n_loops; i++)
+        loop_post(g->gw.loops[i].loop, &g->gw.loops[i].cut);
+    (void)wait_stopped(g, CUT_MS); /* clients that do not read get no more time */
 }
 
 /* ---- reload ---- */
@@ -221,6 +241,7 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
     gl->gw = gw;
     gl->config = config_ref(gw->config);
     gl->drain.fn = on_drain;
+    gl->cut.fn = on_cut;
     gl->reload.fn = on_reload;
     gl->drain_timer.fn = check_drained;
     gl->health.fn = health_on_change;

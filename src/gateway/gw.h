@@ -57,9 +57,10 @@ struct gw_loop {
     struct tls_server *tls, *next_tls; /* next: on its way, during a reload */
     pthread_t thread;
     bool has_thread;
-    uint32_t n_calls;       /* begun and not ended */
+    uint32_t n_calls; /* begun and not ended */
+    struct call *calls;
     struct flow_owner flow; /* requests of this loop */
-    struct executor_task drain, reload;
+    struct executor_task drain, cut, reload;
     struct executor_timer drain_timer;
     _Atomic bool idle; /* draining: only health watchers are left */
     uint64_t next_id;

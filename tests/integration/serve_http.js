@@ -211,6 +211,57 @@ async function drain() {
     t.check(await t.fails(fetch(`${server.url}/healthz`), 'after the end'), 'nobody listens');
 }
 
+// When the time to drain is over, everything that still runs ends with an error that says so.
+async function drain_cut() {
+    const server = await t.start(shoal, ['--config', config(
+        `models: [{name: long, path: ${long}, parallel: 32}]\ndrain: 1ms\n`)]);
+    const ask = { model: 'long', prompt: 'a', max_tokens: 2000, ignore_eos: true, n: 2 };
+    const post = (path, body) => fetch(server.url + path, { method: 'POST', body: JSON.stringify(body) });
+    const whole = post('/v1/completions', ask); // no part of an answer yet: a status
+    const begun = async (path, body) => { // streams: an event
+        const reader = (await post(path, body)).body.getReader();
+        let text = Buffer.from((await reader.read()).value).toString();
+        return async () => {
+            for (;;) {
+                const { done, value } = await reader.read();
+                if (done)
+                    return text;
+                text += Buffer.from(value).toString();
+            }
+        };
+    };
+    const openai = await begun('/v1/completions', { ...ask, stream: true });
+    const ollama = await begun('/api/generate', { model: 'long', prompt: 'a', options: { num_predict: 2000, temperature: 0 } });
+    const ws = new WebSocket(`ws://127.0.0.1:${server.port}/v1/stream`), messages = [];
+    const closed = new Promise((done) => { ws.onclose = (e) => done(e.code); });
+    await new Promise((done) => {
+        ws.onmessage = (e) => { messages.push(JSON.parse(e.data)); done(); };
+        ws.onopen = () => ws.send(JSON.stringify({ id: '1', path: '/v1/completions', body: { ...ask, stream: true } }));
+    });
+    const session = require('http2').connect(server.url);
+    session.on('error', () => {});
+    const grpc = session.request({ ':method': 'POST', ':path': '/shoal.v1.Shoal/GenerateStream', 'content-type': 'application/grpc',
+        te: 'trailers' });
+    const message = Buffer.concat([Buffer.from([10, 4]), Buffer.from('long'), Buffer.from([0x1a, 1, 97, 0x20, 0xd0, 0x0f, 0x58, 1])]);
+    const trailers = new Promise((done) => { grpc.on('trailers', done); grpc.on('close', () => done({})); });
+    grpc.end(Buffer.concat([Buffer.from([0, 0, 0, 0, message.length]), message]));
+    await new Promise((done) => grpc.once('data', done));
+    grpc.resume();
+    server.child.kill('SIGTERM');
+    const r = await whole, body = await r.json();
+    t.same(`${r.status} ${body.error?.code} ${r.headers.get('retry-after')}`, '503 draining 1', 'a whole answer');
+    const events = (await openai()).trim().split('\n\n');
+    t.same(events.at(-1), 'data: [DONE]', 'server-sent events end');
+    t.same(JSON.parse(events.at(-2).slice(6)).error?.code, 'draining', 'after an error');
+    t.same(JSON.parse((await ollama()).trim().split('\n').at(-1)).error, 'the server is stopping', 'lines of JSON');
+    t.same(await closed, 1001, 'the WebSocket is closed');
+    t.check(messages.at(-2)?.event?.error?.code === 'draining' && messages.at(-1)?.done === true,
+        `after an error: ${JSON.stringify(messages.slice(-2))}`);
+    t.same((await trailers)['grpc-status'], '14', 'gRPC: UNAVAILABLE');
+    t.same((await server.ended).code, 0, 'exit');
+    session.destroy();
+}
+
 async function models() {
     const bad = path.join(t.tmp, 'bad.gguf');
     fs.writeFileSync(bad, fs.readFileSync(long).subarray(0, 5000));
@@ -441,6 +492,7 @@ limits: {values: 1000}
     await protocol();
     await keys();
     await drain();
+    await drain_cut();
     await models();
     await http2();
     await secure();

@@ -186,9 +186,11 @@ static void on_fail(struct sink *s, const struct failure *f)
     }
     const struct grpc_error e = {.status = f->kind == FAILURE_DEADLINE ? GRPC_DEADLINE_EXCEEDED
                                            : f->kind == FAILURE_BUSY   ? GRPC_RESOURCE_EXHAUSTED
-                                                                       : GRPC_INTERNAL,
+                                           : f->kind == FAILURE_UNAVAILABLE ? GRPC_UNAVAILABLE
+                                                                            : GRPC_INTERNAL,
                                  .message = f->message,
-                                 .reason = err_name(f->code),
+                                 .reason = f->reason ? f->reason : err_name(f->code),
+                                 .retry_s = f->retry_after_s,
                                  .model = a->request->model};
     call_flush(c);
     grpc_call_fail(c, &e);
