@@ -42,6 +42,9 @@ struct shoal_infer_opts { /* members that do not belong to the kind are ignored;
     void (*done)(void *ctx, const struct shoal_result *result); /* called once; may be NULL */
     void *done_ctx;
     const char *prompt; /* EMBED: name of a prompt of the model; NULL: its default; "": none */
+    uint32_t whole;     /* 1: a text that is longer than the model can read is refused
+                           (SHOAL_ELIMIT); 0: it is cut, and the result says so */
+    uint32_t unused;    /* for a later member */
 };
 
 struct shoal_label {

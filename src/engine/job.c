@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/err.h"
 #include "base/mem.h"
 
 struct job *job_create(const struct shoal_infer_opts *o)
@@ -52,4 +53,12 @@ void job_destroy(struct job *j)
     mem_free(j->prompt);
     mem_free(j->values);
     mem_free(j);
+}
+
+int job_too_long(uint32_t max_tokens, struct err *e)
+{
+    return err_set(e, SHOAL_ELIMIT,
+                   "the text is longer than the %u tokens that the model can read: shorten it, or "
+                   "allow that it is cut",
+                   max_tokens);
 }

@@ -10,6 +10,7 @@
 
 #include "shoal/shoal.h"
 
+struct err;
 struct shoal_task;
 
 struct job {
@@ -27,6 +28,8 @@ struct job {
 /* NULL: out of memory. */
 struct job *job_create(const struct shoal_infer_opts *o);
 void job_destroy(struct job *j); /* NULL is fine */
+/* For a text that may not be cut: SHOAL_ELIMIT. */
+int job_too_long(uint32_t max_tokens, struct err *e);
 /* Sets the result's code and its text, which must be a literal or live with the job. */
 void job_fail(struct job *j, int code, const char *message);
 

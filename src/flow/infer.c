@@ -187,6 +187,7 @@ static struct shoal_infer_opts options_of(struct inference *f)
                                      .max_tokens = q->max_tokens,
                                      .beams = q->beams,
                                      .raw = q->raw,
+                                     .whole = q->whole,
                                      .deadline_ns = r->deadline_ns,
                                      .priority = r->priority + r->client.priority,
                                      .held = true,

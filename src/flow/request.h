@@ -81,6 +81,7 @@ struct request_infer {
     uint64_t seed;
     uint32_t n_columns, dimensions, max_sentences, max_tokens, beams;
     bool raw;
+    bool whole; /* refuse an input that the model cannot read as a whole, instead of cutting it */
 };
 
 struct request_ask {

@@ -55,6 +55,14 @@ async function infers(client) {
     t.same(vectors.data.length, 2, 'embed');
     t.same(vectors.data[1].values.length, 16, 'dimensions');
     t.check(vectors.data[1].values.some((x) => x !== 0), 'a vector');
+    const long = 'word '.repeat(3000);
+    for (const name of ['Embed', 'Classify', 'Tag']) {
+        const cut = await call(client, name, { model: 'enc', input: ['x', long] });
+        t.same(cut.data.map((x) => x.truncated).join(), 'false,true', `${name}: what was cut says so`);
+        const e = await t.fails(call(client, name, { model: 'enc', input: ['x', long], whole: true }), `${name}: whole`);
+        t.same(`${e.code} ${details(e).ErrorInfo?.reason}`, `${status.INVALID_ARGUMENT} CONTEXT_LENGTH_EXCEEDED`,
+            `${name}: refused`);
+    }
 }
 
 // Errors have the codes of gRPC, and details that name what is wrong.

@@ -106,6 +106,19 @@ async function metrics(server, post, n_inputs) {
     t.check(/unknown prompt "nope"/.test(r.error?.message), 'the message names it');
     // classify: 4 together, 1, 4 alone, 4 together; entities 4; embeddings 4, 4, 1, 4
     await metrics(server, post, 30);
+    // what is longer than the model can read is cut and marked, or refused
+    const long = 'word '.repeat(3000), cut = (list) => list?.map((x) => x.truncated ?? false).join();
+    for (const [url, more] of [['/v1/embeddings', {}], ['/v1/embeddings', { encoding_format: 'base64' }], ['/v1/classify', {}],
+        ['/v1/entities', {}]]) {
+        t.same(cut((await post(url, { model: 'enc', input: ['x', long], ...more })).data), 'false,true', `${url}: cut`);
+        t.same((await post(url, { model: 'enc', input: 'x', truncate: false, ...more })).status, 200, `${url}: a short text`);
+        r = await post(url, { model: 'enc', input: ['x', long], truncate: false, ...more });
+        t.same(`${r.status} ${r.error?.code}`, '400 context_length_exceeded', `${url}: refused`);
+        t.check(/longer than the \d+ tokens/.test(r.error?.message), `says why: ${r.error?.message}`);
+    }
+    t.same((await post('/api/embed', { model: 'enc', input: ['x', long] })).truncated, true, 'Ollama: cut');
+    t.same((await post('/api/embed', { model: 'enc', input: 'x' })).truncated, undefined, 'Ollama: not cut');
+    t.same((await post('/api/embed', { model: 'enc', input: long, truncate: false })).status, 400, 'Ollama: refused');
     // a series goes through a model that remembers as one; its rows are no rows of their own
     await t.admin(server, { model: 'anomaly', action: 'add', path: path.join(t.root, 'models/anomaly') });
     const series = Array.from({ length: 100 }, (_, i) => [20 + Math.sin(i), 5 + Math.cos(i)]);

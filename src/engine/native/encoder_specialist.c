@@ -133,6 +133,8 @@ static int prepare(const void *self, struct job *j, struct err *e)
         return rc;
     if (in->x.n == 0)
         return err_set(e, SHOAL_EINVAL, "the text is empty");
+    if (in->x.cut && j->o.whole)
+        return job_too_long(s->n_ctx, e);
     if (j->o.kind == SHOAL_KIND_CLASSIFY || j->o.kind == SHOAL_KIND_TAG)
         rc = heads_find_set(s->heads, task_of(j->o.kind), j->labels, &in->set, e);
     if (rc == 0)

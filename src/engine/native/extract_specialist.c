@@ -43,8 +43,11 @@ static int encode(const struct sum *s, struct job *j, struct input *in, struct e
         tok_encoding_init(&in->x[i]);
         int rc = tokenizer_encode_pair(s->tokenizer, &in->x[i], t->text, t->n, NULL, 0, s->n_ctx,
                                        TOKENIZER_ADD_SPECIAL, e);
+        if (rc == 0 && in->x[i].cut && j->o.whole)
+            rc = job_too_long(s->n_ctx, e);
         if (rc < 0)
             return rc;
+        j->result.truncated |= in->x[i].cut;
         j->cost += (uint32_t)in->x[i].n;
     }
     j->result.n_tokens = j->cost;

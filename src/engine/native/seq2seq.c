@@ -141,6 +141,8 @@ static int prepare(const void *self, struct job *j, struct err *e)
         return rc;
     if (in->x.n == 0)
         return err_set(e, SHOAL_EINVAL, "the text is empty");
+    if (in->x.cut && j->o.whole)
+        return job_too_long(s->n_ctx, e);
     j->cost = (uint32_t)in->x.n + w.max_tokens;
     j->result.n_tokens = (uint32_t)in->x.n;
     j->result.truncated = in->x.cut;

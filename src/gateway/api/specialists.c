@@ -57,6 +57,15 @@ static void put_usage(struct answer *a, struct json_out *j)
     buf_putc(j->b, '\n');
 }
 
+/* Only where it was: the answer is about a part of the input. */
+static void put_truncated(struct json_out *j, const struct shoal_result *r)
+{
+    if (!r->truncated)
+        return;
+    json_out_key(j, "truncated");
+    json_out_bool(j, true);
+}
+
 static void put_list(struct answer *a)
 {
     struct json_out j = json_out_make(&a->call->out);
@@ -69,10 +78,7 @@ static void put_list(struct answer *a)
         json_out_key(&j, "index");
         json_out_uint(&j, i);
         result_json_answer(&j, r, a->inputs[i].text, a->shape.top);
-        if (r->truncated) {
-            json_out_key(&j, "truncated");
-            json_out_bool(&j, true);
-        }
+        put_truncated(&j, r);
         json_out_object_end(&j);
     }
     json_out_array_end(&j);
@@ -111,6 +117,7 @@ static void put_embeddings(struct answer *a)
         } else {
             result_json_answer(&j, r, a->inputs[i].text, 0);
         }
+        put_truncated(&j, r);
         json_out_object_end(&j);
     }
     json_out_array_end(&j);
@@ -133,6 +140,11 @@ static void put_ollama_embed(struct answer *a)
         json_out_array_end(&j);
     }
     json_out_array_end(&j);
+    for (uint32_t i = 0; i < a->n; i++)
+        if (a->results[i]->truncated) { /* one says it for all: there is no object for each */
+            put_truncated(&j, a->results[i]);
+            break;
+        }
     json_out_key(&j, "total_duration");
     json_out_uint(&j, clock_ns() - a->call->start_ns);
     json_out_key(&j, "load_duration");
@@ -177,6 +189,7 @@ static void put_ranking(struct answer *a)
             json_out_strn(&j, in->text, in->text_bytes);
             json_out_object_end(&j);
         }
+        put_truncated(&j, a->results[order[i].index]);
         json_out_object_end(&j);
     }
     json_out_array_end(&j);

@@ -36,6 +36,13 @@ struct body {
     {                                                                                              \
         "user", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL                              \
     }
+#define TRUNCATE                                                                                   \
+    {                                                                                              \
+        "truncate", FIELD_BOOL, AT(truncate), 0, 0,                                                \
+            "false: refuse a text that the model cannot read as a whole; default: it is cut, and " \
+            "marked as truncated",                                                                 \
+            NULL                                                                                   \
+    }
 #define LABELS                                                                                     \
     {                                                                                              \
         "labels", FIELD_STR, AT(labels), 0, 0, "a label set of the model", NULL                    \
@@ -44,6 +51,7 @@ struct body {
 const struct field embed_fields[] = {
     INPUT,
     COMMON,
+    TRUNCATE,
     {"encoding_format", FIELD_STR, AT(encoding_format), 0, 0, "float or base64", NULL},
     {"prompt_name", FIELD_STR, AT(prompt_name), 0, 0,
      "a prompt of the model; empty: none; default: the model's own", NULL},
@@ -51,9 +59,10 @@ const struct field embed_fields[] = {
 const struct field classify_fields[] = {
     INPUT,
     COMMON,
+    TRUNCATE,
     LABELS,
     {"top", FIELD_INT, AT(top), 1, 10000, "number of labels to return; default: all", NULL}};
-const struct field entities_fields[] = {INPUT, COMMON, LABELS};
+const struct field entities_fields[] = {INPUT, COMMON, TRUNCATE, LABELS};
 const struct field rerank_fields[] = {
     {"query", FIELD_STR, AT(query), 0, 0, "the search query", NULL},
     {"documents", FIELD_VALUE, AT(documents), 0, 0, "a list of texts, or of {\"text\": ...}",
@@ -63,10 +72,12 @@ const struct field rerank_fields[] = {
     {"return_documents", FIELD_BOOL, AT(return_documents), 0, 0,
      "include the texts of the documents", NULL},
     {"raw", FIELD_BOOL, AT(raw), 0, 0, "logits instead of probabilities", NULL},
+    TRUNCATE,
     COMMON};
 const struct field summarize_fields[] = {
     INPUT,
     COMMON,
+    TRUNCATE,
     {"max_sentences", FIELD_INT, AT(max_sentences), 1, 1000,
      "extractive models: maximum number of sentences", NULL},
     {"max_tokens", FIELD_INT, AT(max_tokens), 1, 65536,
@@ -83,7 +94,7 @@ const struct field score_fields[] = {
 static const struct field ollama_embed_fields[] = {
     INPUT,
     COMMON,
-    {"truncate", FIELD_BOOL, AT(truncate), 0, 0, "accepted; long texts are always truncated", NULL},
+    TRUNCATE,
     {"dimensions", FIELD_INT, AT(dimensions), 1, 65536, "keep only the first N dimensions", NULL},
     {"options", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"keep_alive", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL}};
@@ -237,6 +248,7 @@ static void use_body(struct request *r, const struct body *b)
     q->max_tokens = (uint32_t)b->max_tokens;
     q->beams = (uint32_t)b->beams;
     q->raw = b->raw;
+    q->whole = !b->truncate;
 }
 
 static int check_format(const struct body *b, bool *base64, struct fields_error *e)
@@ -271,7 +283,7 @@ int specialist_read(struct request *r, struct specialist_shape *shape, enum spec
         [SPECIALIST_RERANK] = {SHOAL_KIND_RERANK, rerank_fields, COUNT(rerank_fields)},
         [SPECIALIST_SUMMARIZE] = {SHOAL_KIND_SUMMARIZE, summarize_fields, COUNT(summarize_fields)},
         [SPECIALIST_SCORE] = {SHOAL_KIND_SCORE, score_fields, COUNT(score_fields)}};
-    struct body b = {.model = NULL};
+    struct body b = {.truncate = true};
     int rc = fields_read(bodies[body].fields, bodies[body].n, json, &b, lenient, e);
     if (rc < 0)
         return rc;

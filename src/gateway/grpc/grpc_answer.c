@@ -244,6 +244,7 @@ static void send_classes(struct grpc_answer *a, struct arena *arena, uint32_t n)
     for (uint32_t i = 0; list && m.data && i < n; i++) {
         shoal__v1__classification__init(&list[i]);
         put_labels(arena, &list[i], a->results[i], a->top);
+        list[i].truncated = a->results[i]->truncated;
         m.data[m.n_data++] = &list[i];
     }
     send_response(a, &m.base);
@@ -281,6 +282,7 @@ static void send_tags(struct grpc_answer *a, struct arena *arena, uint32_t n)
     for (uint32_t i = 0; list && m.data && i < n; i++) {
         shoal__v1__tags__init(&list[i]);
         put_spans(arena, &list[i], a->results[i], a->request->infer.inputs[i].text);
+        list[i].truncated = a->results[i]->truncated;
         m.data[m.n_data++] = &list[i];
     }
     send_response(a, &m.base);
@@ -296,6 +298,7 @@ static void send_vectors(struct grpc_answer *a, struct arena *arena, uint32_t n)
         shoal__v1__vector__init(&list[i]);
         list[i].values = (float *)(uintptr_t)a->results[i]->vector; /* only read */
         list[i].n_values = a->results[i]->n_dims;
+        list[i].truncated = a->results[i]->truncated;
         m.data[m.n_data++] = &list[i];
     }
     send_response(a, &m.base);
