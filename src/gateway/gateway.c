@@ -245,6 +245,8 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
     gl->reload.fn = on_reload;
     gl->drain_timer.fn = check_drained;
     gl->health.fn = health_on_change;
+    struct http_limits node_limits = gw->config->limits;
+    node_limits.max_resets = 0; /* gateways cancel what their many clients cancel */
     int rc = loop_create(&gl->loop, e);
     if (rc < 0)
         return rc;
@@ -266,8 +268,7 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
     if (rc == 0 && gw->config->tls_cert)
         rc = open_tls(&gl->tls, gw->config, e);
     if (rc == 0 && gw->config->cluster.listen.n > 0)
-        rc = http_server_create(&gl->node_http, gl->loop, &gw->config->limits, node_door_handle, gl,
-                                e);
+        rc = http_server_create(&gl->node_http, gl->loop, &node_limits, node_door_handle, gl, e);
     return rc;
 }
 
