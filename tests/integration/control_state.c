@@ -12,6 +12,7 @@
 #include "base/executor_queue.h"
 #include "cluster/control/bucket.h"
 #include "cluster/control/bus.h"
+#include "cluster/control/control.h"
 #include "cluster/control/desired.h"
 #include "cluster/control/desired_file.h"
 #include "cluster/control/desired_store.h"
@@ -395,6 +396,125 @@ static void test_events(void **state)
     bus_close(b);
 }
 
+/* ---- a member's whole share ----------------------------------------------------------------- */
+
+struct whole {
+    struct executor_queue owner;
+    struct control *control;
+    unsigned n_beats, n_desired, n_done;
+    bool held;
+    uint64_t fence, version;
+    int rc;
+};
+
+static void whole_beat(void *ctx, const void *bytes, size_t n)
+{
+    struct whole *w = ctx;
+    assert_int_equal(n, 5);
+    assert_memory_equal(bytes, "state", 5);
+    w->n_beats++;
+}
+
+static void whole_desired(void *ctx, const struct desired *d)
+{
+    struct whole *w = ctx;
+    w->n_desired++;
+    w->version = d->version;
+}
+
+static void whole_controller(void *ctx, bool held, uint64_t fence)
+{
+    struct whole *w = ctx;
+    w->held = held;
+    w->fence = fence;
+}
+
+static void whole_open(struct whole *w, const char *name, bool may_control)
+{
+    struct control_watch watch = {.ctx = w,
+                                  .on_heartbeat = whole_beat,
+                                  .on_desired = whole_desired,
+                                  .on_controller = whole_controller};
+    struct control_opts o = {.bus = {.cluster = "whole",
+                                     .name = name,
+                                     .urls = site.urls,
+                                     .n_urls = site.n,
+                                     .reconnect_ms = 50},
+                             .hears = !may_control,
+                             .may_control = may_control,
+                             .lease_ttl_ms = 1000,
+                             .desired_poll_ms = 500};
+    struct err e = {0};
+    *w = (struct whole){0};
+    assert_int_equal(executor_queue_init(&w->owner, &e), 0);
+    if (control_open(&w->control, &o, &w->owner.executor, &watch, &e) < 0)
+        fail_msg("%s", e.msg);
+}
+
+static void whole_close(struct whole *w)
+{
+    control_close(w->control);
+    while (executor_queue_run(&w->owner))
+        ;
+    executor_queue_fini(&w->owner);
+}
+
+static int drain_n1(void *ctx, struct desired *d, struct err *e)
+{
+    (void)ctx;
+    (void)e;
+    return desired_set_drained(d, "n1", true);
+}
+
+static void on_done(struct control_change *change, int rc, const struct err *e)
+{
+    struct whole *w = change->ctx;
+    (void)e;
+    w->rc = rc;
+    w->n_done++;
+}
+
+static void test_a_whole_member(void **state)
+{
+    (void)state;
+    struct whole a, b, gateway;
+    struct control_status st;
+    uint64_t fence;
+    whole_open(&a, "a", true);
+    UNTIL(&a, a.held);
+    whole_open(&b, "b", true);
+    whole_open(&gateway, "g", false);
+    UNTIL(&gateway, ((void)!control_beat(a.control, "state", 5, NULL), gateway.n_beats >= 3));
+    struct control_change change = {.fn = drain_n1, .done = on_done, .ctx = &a, .controller = true};
+    control_submit(a.control, &change);
+    UNTIL(&a, a.n_done == 1);
+    assert_int_equal(a.rc, 0);
+    UNTIL(&gateway,
+          gateway.version >= 2 && desired_is_drained(control_desired(gateway.control), "n1"));
+    /* b is not the controller: it must not write. */
+    assert_false(control_held(b.control, &fence));
+    struct control_change other = {.fn = drain_n1, .done = on_done, .ctx = &b, .controller = true};
+    control_submit(b.control, &other);
+    UNTIL(&b, b.n_done == 1);
+    assert_int_equal(b.rc, SHOAL_ECHANGED);
+    /* a leaves and gives the lease up: b follows, with a higher fence. */
+    uint64_t was = a.fence;
+    struct control_change last = {.fn = drain_n1, .done = on_done, .ctx = &a, .controller = true};
+    control_submit(a.control, &last);
+    whole_close(&a);
+    assert_int_equal(a.n_done, 2); /* written or cancelled, but told */
+    UNTIL(&b, b.held);
+    assert_true(b.fence > was);
+    control_get_status(b.control, &st);
+    assert_int_equal(st.bus.link, BUS_UP);
+    assert_true(st.lease.held);
+    assert_string_equal(st.lease.holder, "b");
+    printf("controller a had fence %llu, b has %llu\n", (unsigned long long)was,
+           (unsigned long long)b.fence);
+    whole_close(&gateway);
+    whole_close(&b);
+}
+
 static void test_no_server(void **state)
 {
     (void)state;
@@ -426,7 +546,7 @@ int main(void)
         cmocka_unit_test(test_no_update_is_lost),  cmocka_unit_test(test_changes_reach_a_member),
         cmocka_unit_test(test_garbage_is_refused), cmocka_unit_test(test_fence),
         cmocka_unit_test(test_server_away),        cmocka_unit_test(test_events),
-        cmocka_unit_test(test_no_server),
+        cmocka_unit_test(test_a_whole_member),     cmocka_unit_test(test_no_server),
     };
     nats_site_begin(&site, 1);
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
