@@ -612,6 +612,11 @@ struct replica *node_link_replica(struct node_link *k)
     return &k->replica;
 }
 
+const char *node_link_name(const struct node_link *k)
+{
+    return k->name;
+}
+
 const char *node_link_address(const struct node_link *k)
 {
     return k->address;

@@ -31,6 +31,7 @@ void node_link_destroy(struct node_link *k); /* NULL is fine */
 
 /* To send requests to. */
 struct replica *node_link_replica(struct node_link *k);
+const char *node_link_name(const struct node_link *k); /* until it was heard: its address */
 const char *node_link_address(const struct node_link *k);
 /* What the node said last; NULL: it was never heard. */
 const struct node_state *node_link_state(const struct node_link *k);

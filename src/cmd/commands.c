@@ -32,6 +32,10 @@ static const struct command ca_verbs[] = {
 
 static const struct command cluster_verbs[] = {
     {"init", cmd_cluster_init, "write the configuration of the NATS servers", NULL},
+    {"status", cmd_cluster_status, "show how the shoal is, as a gateway sees it", NULL},
+    {"nodes", cmd_cluster_nodes, "list the nodes: machine, memory, load", NULL},
+    {"models", cmd_cluster_models, "list the models, and which node has which version", NULL},
+    {"top", cmd_cluster_top, "show nodes and requests live", NULL},
     {"desired", cmd_cluster_desired, "show what the shoal should serve, and where", NULL},
     {"events", cmd_cluster_events, "show what happened", NULL},
     {0},

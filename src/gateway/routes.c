@@ -35,6 +35,8 @@ const struct route gw_routes[] = {
      &n_score_fields, "Specialists", NULL, NULL},
     {"POST", "/v1/process", WORK, process_handle, "a command or question: actions and a reply",
      process_fields, &n_process_fields, "Flows", NULL, NULL},
+    {"GET", "/v1/cluster", 0, api_cluster, "nodes of the shoal, as this member sees them", NULL,
+     NULL, "Server", NULL, NULL},
     {"GET", "/v1/stream", 0, stream_ws, "WebSocket: requests to the other paths, several at a time",
      NULL, NULL, "Server", NULL, NULL},
     {"POST", "/tokenize", WORK | ROUTE_KEEPS_JSON, api_tokenize, "text to token ids",

@@ -3,6 +3,7 @@
 // the one of an undisturbed run.  Specialists and commands too.
 // Usage: cluster_failover.js SHOAL
 'use strict';
+const { spawnSync } = require('child_process');
 const path = require('path');
 const t = require('./serve.js');
 const c = require('./cluster_site.js');
@@ -52,6 +53,16 @@ let site;
     t.check(want.every((w) => /^node[123]$/.test(w.node)), `x-shoal-node: ${want[0].node}`);
     const models = (await (await fetch(`${site.gateway.url}/v1/models`)).json()).data.map((m) => m.id);
     t.check(models.includes('reply') && models.includes('intent'), `models of the nodes: ${models}`);
+
+    // what operators see
+    const ask = (verb, ...args) => spawnSync(shoal, ['cluster', verb, '--server', site.gateway.url, ...args]);
+    const status = ask('status');
+    t.same(status.status, 0, `cluster status: ${status.stderr}`);
+    t.check(/3 of 3 nodes ready/.test(status.stdout), `cluster status: ${status.stdout}`);
+    t.check(/reply +node2 +ready +[0-9a-f]{12} /.test(ask('models').stdout), 'cluster models');
+    const seen = JSON.parse(ask('nodes', '--json').stdout);
+    t.same(seen.nodes.map((n) => `${n.name} ${n.state}`).join(), 'node1 ready,node2 ready,node3 ready', 'cluster nodes');
+    t.check(seen.nodes.every((n) => n.cores > 0 && n.memory_free > 0 && n.models.length >= 2), 'what nodes say');
 
     // killed in the middle: the text goes on elsewhere
     for (let i = 0; i < 4; i++) {
@@ -118,6 +129,7 @@ let site;
     for (const node of site.nodes)
         await node.end('SIGKILL');
     t.same((await fetch(`${site.gateway.url}/readyz`)).status, 503, 'not ready without nodes');
+    t.same(ask('status').status, 3, 'cluster status without nodes');
     const late = await fetch(`${site.gateway.url}/v1/completions`, { method: 'POST', headers: { 'x-latency-budget-ms': '300' },
         body: JSON.stringify(body(0)) });
     t.same(late.status, 504, 'no node within the deadline');

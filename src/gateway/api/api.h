@@ -11,6 +11,7 @@ void api_readyz(struct call *c);
 void api_metrics(struct call *c);
 void api_models(struct call *c);
 void api_model(struct call *c);
+void api_cluster(struct call *c);
 void api_openapi(struct call *c);
 
 extern const struct field api_tokenize_fields[], api_detokenize_fields[], api_admin_fields[];
