@@ -363,15 +363,17 @@ static void quantiles(struct sim_row *row, const struct sim_histogram *h)
 }
 
 /* Requests that are not done: those within their budget count for nothing, the others are late. */
-static void count_open(const struct run *r, struct sim_row *rows)
+static int count_open(const struct run *r, struct sim_row *rows, struct err *e)
 {
     const struct sim_world *w = &r->w;
     for (uint32_t i = 0; i < w->n_models; i++)
         rows[i].n_open = 0;
     bool *idle = mem_zalloc_n(w->n_requests + 1, 1);
-    for (uint32_t i = w->free_request; idle && i != SIM_NONE; i = w->requests[i].next)
+    if (!idle)
+        return err_set(e, SHOAL_ENOMEM, "simulation");
+    for (uint32_t i = w->free_request; i != SIM_NONE; i = w->requests[i].next)
         idle[i] = true;
-    for (uint32_t i = 0; idle && i < w->n_requests; i++) {
+    for (uint32_t i = 0; i < w->n_requests; i++) {
         const struct sim_request *q = &w->requests[i];
         if (idle[i])
             continue;
@@ -382,6 +384,7 @@ static void count_open(const struct run *r, struct sim_row *rows)
             w->now_us - q->start_us > (uint64_t)w->models[q->model].in->budget_ms * 1000;
     }
     mem_free(idle);
+    return 0;
 }
 
 static int report(struct sim_result *out, struct run *r, struct err *e)
@@ -412,7 +415,7 @@ static int report(struct sim_result *out, struct run *r, struct err *e)
         quantiles(row, &s->latency);
         add_histogram(all, &s->latency);
     }
-    count_open(r, out->models);
+    int rc = count_open(r, out->models, e);
     for (uint32_t i = 0; i < w->n_models; i++)
         add_row(&out->all, &out->models[i]);
     quantiles(&out->all, all);
@@ -438,7 +441,7 @@ static int report(struct sim_result *out, struct run *r, struct err *e)
     out->plan_mean_ms = k->n_plans ? k->plan_ms / (double)k->n_plans : 0;
     out->plan_max_ms = k->max_plan_ms;
     memcpy(out->last_gap, k->last_gap, sizeof(out->last_gap));
-    return 0;
+    return rc;
 }
 
 int sim_run(struct sim_result *out, const struct sim_scenario *s, const struct sim_opts *o,
