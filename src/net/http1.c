@@ -580,7 +580,7 @@ static size_t h1_held(const struct http_conn *c)
 }
 
 static const struct http_proto proto = {h1_data,    h1_eof,     h1_drained, h1_drain,
-                                        h1_timeout, h1_destroy, h1_held};
+                                        h1_timeout, h1_destroy, h1_held,    NULL};
 
 bool http1_start(struct http_conn *c)
 {

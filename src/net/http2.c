@@ -768,6 +768,13 @@ static void h2_drained(struct http_conn *c)
         tell_drained(h);
 }
 
+static void h2_retire(struct http_conn *c)
+{
+    struct h2 *h = state(c);
+    nghttp2_submit_shutdown_notice(h->session);
+    schedule(h);
+}
+
 static void h2_drain(struct http_conn *c)
 {
     struct h2 *h = state(c);
@@ -833,7 +840,7 @@ static size_t h2_held(const struct http_conn *c)
 }
 
 static const struct http_proto proto = {h2_data,    h2_eof,     h2_drained, h2_drain,
-                                        h2_timeout, h2_destroy, h2_held};
+                                        h2_timeout, h2_destroy, h2_held,    h2_retire};
 
 static int open_session(struct h2 *h)
 {

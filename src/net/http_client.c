@@ -72,9 +72,17 @@ struct http_client {
     char *scratch;
 };
 
+/* Not for a closed link, which may still be inside nghttp2_session_mem_recv. */
 static void schedule(struct http_link *l)
 {
-    loop_later(l->client->loop, &l->flush);
+    if (l->state != LINK_CLOSED)
+        loop_later(l->client->loop, &l->flush);
+}
+
+static void schedule_pump(struct http_client *c)
+{
+    if (!c->destroyed)
+        loop_later(c->loop, &c->pump);
 }
 
 /* ---- lists ---- */
@@ -516,11 +524,22 @@ static void on_headers(struct http_call *k)
     k->ops->head(k, k->status, headers, list_headers(k, headers));
 }
 
+/* New calls use another link; this one ends with its last call. */
+static void retire(struct http_link *l)
+{
+    l->draining = true;
+    if (l->client->link == l)
+        l->client->link = NULL;
+    schedule_pump(l->client);
+}
+
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     struct http_link *l = user;
     int32_t id = frame->hd.stream_id;
     struct http_call *k = nghttp2_session_get_stream_user_data(session, id);
+    if (l->state == LINK_CLOSED)
+        return 0; /* by a callback, for an earlier frame */
     switch (frame->hd.type) {
     case NGHTTP2_HEADERS:
     case NGHTTP2_DATA:
@@ -533,7 +552,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         break;
     case NGHTTP2_SETTINGS:
         l->settled |= !(frame->hd.flags & NGHTTP2_FLAG_ACK);
-        loop_later(l->client->loop, &l->client->pump);
+        schedule_pump(l->client);
         break;
     case NGHTTP2_PING:
         if ((frame->hd.flags & NGHTTP2_FLAG_ACK) && l->pinged_ns) {
@@ -547,10 +566,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         if (frame->goaway.error_code != NGHTTP2_NO_ERROR)
             snprintf(l->error, sizeof(l->error), "the peer ended the connection: %s",
                      nghttp2_http2_strerror(frame->goaway.error_code));
-        l->draining = true;
-        if (l->client->link == l)
-            l->client->link = NULL;
-        loop_later(l->client->loop, &l->client->pump);
+        retire(l);
         break;
     default:
         break;
@@ -565,7 +581,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
     char text[300];
     if (id % 2 == 1 && l->n_streams > 0)
         l->n_streams--;
-    loop_later(l->client->loop, &l->client->pump);
+    schedule_pump(l->client);
     schedule(l);
     if (!k)
         return 0;
@@ -668,7 +684,7 @@ static void link_ready(struct http_link *l)
     l->heard_ns = loop_now(c->loop);
     c->error[0] = '\0';
     loop_timer_set(c->loop, &l->timer, l->heard_ns + c->opts.ping_ms * 1000000ull);
-    loop_later(c->loop, &c->pump);
+    schedule_pump(c);
     schedule(l);
 }
 
@@ -685,11 +701,19 @@ static void sock_secured(struct sock *s, const char *protocol)
         link_ready(l);
 }
 
+static void sock_stale(struct sock *s)
+{
+    struct http_link *l = LOOP_OF(s, struct http_link, sock);
+    retire(l);
+    schedule(l);
+}
+
 static const struct sock_ops sock_callbacks = {.data = sock_data,
                                                .ended = sock_ended,
                                                .closed = sock_closed,
                                                .drained = sock_drained,
-                                               .secured = sock_secured};
+                                               .secured = sock_secured,
+                                               .stale = sock_stale};
 
 static void on_connected(struct http_link *l)
 {

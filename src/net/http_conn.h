@@ -21,6 +21,9 @@ struct http_proto {
                                            * closed */
     /* Bytes that the protocol keeps beside the socket's buffers.  NULL: none. */
     size_t (*held)(const struct http_conn *c);
+    /* Asks the client to use another connection, and serves what it sends here before it hears of
+     * that.  NULL: as drain. */
+    void (*retire)(struct http_conn *c);
 };
 
 struct http_conn {

@@ -218,11 +218,23 @@ static void on_secured(struct sock *st, const char *protocol)
     (void)start(c, strcmp(protocol, "h2") == 0);
 }
 
+static void on_stale(struct sock *st)
+{
+    struct http_conn *c = LOOP_OF(st, struct http_conn, sock);
+    if (c->proto->retire) {
+        c->proto->retire(c);
+    } else {
+        c->draining = true;
+        c->proto->drain(c);
+    }
+}
+
 static const struct sock_ops sock_callbacks = {.data = on_data,
                                                .ended = on_ended,
                                                .closed = on_closed,
                                                .drained = on_drained,
-                                               .secured = on_secured};
+                                               .secured = on_secured,
+                                               .stale = on_stale};
 
 static void on_timer(struct executor_timer *t)
 {

@@ -159,6 +159,17 @@ static void end_of_input(struct sock *s)
     watch(s);
 }
 
+/* False: the connection is closed. */
+static bool check_peer(struct sock *s)
+{
+    enum tls_verdict v = tls_conn_check(s->tls, loop_now(s->loop));
+    if (v == TLS_BAD)
+        die(s, SHOAL_EIO);
+    else if (v == TLS_STALE)
+        s->ops->stale(s);
+    return !s->dead;
+}
+
 static void read_in(struct sock *s)
 {
     int n_reads = 0;
@@ -174,10 +185,8 @@ static void read_in(struct sock *s)
             end_of_input(s);
             return;
         }
-        if (s->tls && tls_conn_check(s->tls, loop_now(s->loop)) < 0) {
-            die(s, SHOAL_EIO);
+        if (s->tls && !check_peer(s))
             return;
-        }
         if (s->in.len > 0) {
             buf_put(&s->in, s->scratch, (size_t)n);
             if (s->in.rc < 0)

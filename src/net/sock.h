@@ -28,6 +28,8 @@ struct sock_ops {
     void (*drained)(struct sock *s);
     /* TLS only: the handshake is done; protocol is the result of ALPN, or "". */
     void (*secured)(struct sock *s, const char *protocol);
+    /* TLS only: the peer should use a new connection; see TLS_STALE in net/tls.h. */
+    void (*stale)(struct sock *s);
 };
 
 struct sock {

@@ -129,6 +129,15 @@ static bool is_out_of_date(char *out, size_t cap, X509 *cert)
     return false;
 }
 
+static bool is_unknown_issuer(int why)
+{
+    return why == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT ||
+           why == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
+           why == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
+           why == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
+           why == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE;
+}
+
 /* Notes why a certificate is refused; OpenSSL has decided already, but for one case.  While a CA is
  * replaced, a chain may end with the new one before its revocation list has arrived: as far as we
  * know, it has revoked nobody. */
@@ -154,11 +163,7 @@ static int on_verify(int ok, X509_STORE_CTX *store)
     common_name(name, sizeof(name), cert);
     if (why == X509_V_ERR_CERT_REVOKED)
         snprintf(c->why, sizeof(c->why), "the certificate of %s is revoked", name);
-    else if (why == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
-             why == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
-             why == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
-             why == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE ||
-             why == X509_V_ERR_CERT_SIGNATURE_FAILURE)
+    else if (is_unknown_issuer(why) || why == X509_V_ERR_CERT_SIGNATURE_FAILURE)
         snprintf(c->why, sizeof(c->why), "the certificate of %s is not signed by our CA", name);
     else
         snprintf(c->why, sizeof(c->why), "the certificate of %s is refused: %s", name,
@@ -540,43 +545,49 @@ void tls_conn_bye(struct tls_conn *c)
 }
 
 /* Checks the peer's certificate against the files of today.  The lock is held. */
-static int check_again(struct tls_conn *c)
+static enum tls_verdict check_again(struct tls_conn *c)
 {
     X509 *cert = SSL_get0_peer_certificate(c->ssl);
     X509_STORE_CTX *ctx = X509_STORE_CTX_new();
-    int rc = SHOAL_EIO;
+    enum tls_verdict v = TLS_BAD;
     if (ctx && X509_STORE_CTX_init(ctx, SSL_CTX_get_cert_store(c->side->ctx), cert,
                                    SSL_get_peer_cert_chain(c->ssl)) == 1) {
         X509_STORE_CTX_set_ex_data(ctx, SSL_get_ex_data_X509_STORE_CTX_idx(), c->ssl);
         X509_STORE_CTX_set_default(ctx, c->side->client ? "ssl_server" : "ssl_client");
         X509_STORE_CTX_set_verify_cb(ctx, on_verify);
-        rc = X509_verify_cert(ctx) == 1 ? 0 : SHOAL_EIO;
+        v = X509_verify_cert(ctx) == 1                         ? TLS_GOOD
+            : is_unknown_issuer(X509_STORE_CTX_get_error(ctx)) ? TLS_STALE
+                                                               : TLS_BAD;
+    }
+    if (v == TLS_STALE) {
+        c->refused = false;
+        c->why[0] = '\0';
     }
     X509_STORE_CTX_free(ctx);
     ERR_clear_error();
-    return rc;
+    return v;
 }
 
-int tls_conn_check(struct tls_conn *c, uint64_t now_ns)
+enum tls_verdict tls_conn_check(struct tls_conn *c, uint64_t now_ns)
 {
     struct side *s = c->side;
     if (!s->reload || now_ns < c->next_check_ns || !c->peer.serial[0])
-        return 0;
+        return TLS_GOOD;
     c->next_check_ns = now_ns + CHECK_NS;
     X509 *cert = SSL_get0_peer_certificate(c->ssl);
     if (cert && is_out_of_date(c->why, sizeof(c->why), cert)) {
         c->refused = true;
-        return SHOAL_EIO;
+        return TLS_BAD;
     }
     pthread_mutex_lock(&s->lock);
     if (now_ns >= s->next_look_ns) {
         s->next_look_ns = now_ns + CHECK_NS;
         side_refresh(s);
     }
-    int rc = c->generation == s->generation ? 0 : check_again(c);
+    enum tls_verdict v = c->generation == s->generation ? TLS_GOOD : check_again(c);
     c->generation = s->generation;
     pthread_mutex_unlock(&s->lock);
-    return rc;
+    return v;
 }
 
 bool tls_conn_refused(const struct tls_conn *c)

@@ -4,8 +4,8 @@
  * With `reload`, the files are looked at when a handshake begins, and once a second while
  * connections are in use.  If one of them changed, all are read again; files that do not fit
  * together (half of a replacement) are ignored until they change again.  Sessions of the old files
- * are not resumed.  Open connections go on, unless the peer's certificate is now revoked, expired
- * or of a CA that is not trusted any more: see tls_conn_check.
+ * are not resumed.  Open connections go on, unless the peer's certificate is now revoked or
+ * expired: see tls_conn_check.
  *
  * Thread:    a tls_server or tls_client may be used by several threads after open; a tls_conn
  *            belongs to one.
@@ -65,9 +65,14 @@ SHOAL_MUST_CHECK int tls_conn_handshake(struct tls_conn *c); /* 0, EBUSY, EIO */
 ssize_t tls_conn_read(struct tls_conn *c, void *p, size_t n);
 ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n);
 void tls_conn_bye(struct tls_conn *c); /* sends close_notify */
-/* Whether the peer's certificate is still good; with `reload` only, otherwise always 0.  Cheap: it
- * does something once a second.  SHOAL_EIO: the connection must be closed. */
-SHOAL_MUST_CHECK int tls_conn_check(struct tls_conn *c, uint64_t now_ns);
+enum tls_verdict {
+    TLS_GOOD,
+    TLS_STALE, /* its CA is not trusted any more: finish what runs, begin nothing */
+    TLS_BAD,   /* revoked or expired: close the connection */
+};
+/* Whether the peer's certificate is still good; with `reload` only, otherwise it always is.  Cheap:
+ * it does something once a second.  Says TLS_STALE once. */
+SHOAL_MUST_CHECK enum tls_verdict tls_conn_check(struct tls_conn *c, uint64_t now_ns);
 /* Whether we refused the peer's certificate, or it had to show one and did not. */
 bool tls_conn_refused(const struct tls_conn *c);
 bool tls_conn_wants_write(const struct tls_conn *c);

@@ -309,7 +309,7 @@ static size_t on_held(const struct http_conn *c)
 }
 
 static const struct http_proto proto = {on_data,    on_eof,     on_drained, on_drain,
-                                        on_timeout, on_destroy, on_held};
+                                        on_timeout, on_destroy, on_held,    NULL};
 
 struct ws *ws_accept(struct http_req *r, const struct ws_ops *ops, void *user, size_t max_message)
 {

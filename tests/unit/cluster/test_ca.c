@@ -697,6 +697,138 @@ static void test_open_connections_are_cut(void **state)
     ca_close(ca);
 }
 
+/* ---- under load ---- */
+
+enum { N_CALLERS = 4, N_CALLS = 60 }; /* calls of each */
+
+struct caller {
+    struct pair p; /* of it: loop, address, tls_client, client, call */
+    int n_done;
+};
+
+static void next_call(struct caller *c);
+
+static void load_ended(struct http_call *k, const struct http_header *trailers, size_t n)
+{
+    struct caller *c = LOOP_OF(LOOP_OF(k, struct pair, call), struct caller, p);
+    (void)trailers;
+    (void)n;
+    assert_string_equal(c->p.got, "hello");
+    c->n_done++;
+    next_call(c);
+}
+
+static void load_failed(struct http_call *k, int code, const char *message)
+{
+    (void)k;
+    fail_msg("%d %s", code, message);
+}
+
+static const struct http_call_ops load_ops = {
+    .head = on_head, .data = on_data, .ended = load_ended, .failed = load_failed};
+
+/* Every fifth call has a new connection. */
+static void next_call(struct caller *c)
+{
+    struct http_client_opts o = {
+        .address = c->p.address, .tls = c->p.tls_client, .tls_host = "server", .connect_ms = 30000};
+    if (c->n_done == N_CALLS)
+        return;
+    if (c->n_done % 5 == 0) {
+        http_client_destroy(c->p.client);
+        assert_int_equal(http_client_create(&c->p.client, c->p.loop, &o, NULL), 0);
+    }
+    c->p.got[0] = '\0';
+    c->p.call.ops = &load_ops;
+    assert_int_equal(http_call_start(c->p.client, &c->p.call, "GET", "/", NULL, 0, NULL, 0, true),
+                     0);
+}
+
+/* Copies one more file of what the CA has, as somebody with scp would: key and certificate are of
+ * different ages for a while.  Begins again with new certificates when all are copied. */
+static void replace_step(struct ca *ca, int step, const struct cert_files *from,
+                         const struct cert_files *to)
+{
+    struct err e = {0};
+    switch (step % 10) {
+    case 0:
+        issue(ca, "server", ROLE_NODE, true);
+        issue(ca, "client", ROLE_GATEWAY, true);
+        break;
+    case 9: /* the second round is within a rotation, the third after it */
+        if ((step / 10 == 0 && ca_rotate(ca, "Shoal CA", 3650, &e) < 0) ||
+            (step / 10 == 1 && ca_rotate_finish(ca, false, &e) < 0))
+            fail_msg("%s", e.msg);
+        break;
+    default: {
+        int i = (step % 10 - 1) / 4;
+        const char *const a[] = {from[i].crl, from[i].ca, from[i].key, from[i].cert},
+                          *const b[] = {to[i].crl, to[i].ca, to[i].key, to[i].cert};
+        copy(a[(step % 10 - 1) % 4], b[(step % 10 - 1) % 4]);
+    }
+    }
+}
+
+static void test_certificates_are_replaced_under_load(void **state)
+{
+    struct ca *ca = fresh("load");
+    struct pair p, stream;
+    static struct caller callers[N_CALLERS];
+    struct tls_client *tls;
+    uint64_t until = clock_ns() + LONG_S * 1000000000ull;
+    int step = 0, done = 0;
+    (void)state;
+    issue(ca, "server", ROLE_NODE, false);
+    issue(ca, "client", ROLE_GATEWAY, false);
+    struct cert_files from[2] = {files(ca, "server"), files(ca, "client")};
+    struct cert_files to[2] = {copied(&from[0], "l-server"), copied(&from[1], "l-client")};
+    serve(&p, &to[0]);
+    stream = (struct pair){.call.ops = &ops, .loop = p.loop};
+    memcpy(stream.address, p.address, sizeof(p.address));
+    connect_as(&stream, &to[1], "server");
+    assert_int_equal(
+        http_call_start(stream.client, &stream.call, "GET", "/hold", NULL, 0, NULL, 0, true), 0);
+    while (stream.n_data == 0 && clock_ns() < until)
+        loop_turn(p.loop, 100);
+    struct tls_opts o = {
+        .cert = to[1].cert, .key = to[1].key, .ca = to[1].ca, .crl = to[1].crl, .reload = true};
+    assert_int_equal(tls_client_open(&tls, &o, NULL), 0);
+    for (int i = 0; i < N_CALLERS; i++) {
+        callers[i] = (struct caller){.p = {.loop = p.loop, .tls_client = tls}};
+        memcpy(callers[i].p.address, p.address, sizeof(p.address));
+        next_call(&callers[i]);
+    }
+    while (done < N_CALLERS * N_CALLS) {
+        loop_turn(p.loop, 100);
+        assert_true(clock_ns() < until);
+        done = 0;
+        for (int i = 0; i < N_CALLERS; i++)
+            done += callers[i].n_done;
+        if (step < 30 && done > step * N_CALLERS * N_CALLS / 30) {
+            replace_step(ca, step++, from, to);
+            http_write(p.held, ".", 1); /* the stream goes on through all of it */
+        }
+    }
+    assert_int_equal(step, 30);
+    struct http_client_state st; /* its connection is of the old CA: only the stream uses it now */
+    do {
+        loop_turn(p.loop, 100);
+        http_client_state(stream.client, &st);
+    } while (st.connected && clock_ns() < until);
+    assert_false(st.connected);
+    http_end(p.held);
+    while (stream.n_ended + stream.n_failed == 0 && clock_ns() < until)
+        loop_turn(p.loop, 100);
+    assert_int_equal(stream.n_ended, 1);
+    assert_int_equal(strlen(stream.got), strlen("hello") + 30);
+    for (int i = 0; i < N_CALLERS; i++)
+        http_client_destroy(callers[i].p.client);
+    leave(&stream);
+    tls_client_close(tls);
+    close_pair(&p);
+    ca_close(ca);
+}
+
 /* Two machines go through a rotation in every order; no step shuts one out. */
 static void test_a_rotation_drops_nobody(void **state)
 {
@@ -777,6 +909,7 @@ int main(void)
         cmocka_unit_test(test_a_revoked_member_is_shut_out),
         cmocka_unit_test(test_files_change_under_a_running_stream),
         cmocka_unit_test(test_open_connections_are_cut),
+        cmocka_unit_test(test_certificates_are_replaced_under_load),
         cmocka_unit_test(test_a_rotation_drops_nobody),
         cmocka_unit_test(test_the_old_ca_is_not_trusted_any_more),
     };
