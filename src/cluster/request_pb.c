@@ -176,6 +176,12 @@ static void put_infer(struct arena *a, pb_request *m, const struct request_infer
         out->set_prompt_case = SHOAL__NODE__V1__INFER__SET_PROMPT_PROMPT;
         out->prompt = borrow(q->prompt);
     }
+    if (q->title) {
+        out->set_title_case = SHOAL__NODE__V1__INFER__SET_TITLE_TITLE;
+        out->title = bytes_of(q->title, strlen(q->title));
+    }
+    out->temperature = q->temperature;
+    out->seed = q->seed;
     out->n_columns = q->n_columns;
     out->dimensions = q->dimensions;
     out->max_sentences = q->max_sentences;
@@ -251,7 +257,7 @@ static const char *text_of(struct request *r, const char *s)
 
 static const char *bytes_text(struct request *r, const ProtobufCBinaryData *b, size_t *n)
 {
-    return request_copy_utf8(r, (const char *)b->data, b->len, n);
+    return request_copy_utf8(r, b->len > 0 ? (const char *)b->data : "", b->len, n);
 }
 
 static int read_word(char *out, size_t cap, const char *s, const char *what, struct err *e)
@@ -428,6 +434,10 @@ static int read_infer(struct request *r, const pb_infer *m, struct err *e)
         q->labels = text_of(r, m->labels);
     if (m->set_prompt_case == SHOAL__NODE__V1__INFER__SET_PROMPT_PROMPT)
         q->prompt = text_of(r, m->prompt);
+    if (m->set_title_case == SHOAL__NODE__V1__INFER__SET_TITLE_TITLE)
+        q->title = bytes_text(r, &m->title, NULL);
+    q->temperature = m->temperature;
+    q->seed = m->seed;
     q->n_columns = m->n_columns;
     q->dimensions = m->dimensions;
     q->max_sentences = m->max_sentences;

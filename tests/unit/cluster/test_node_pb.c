@@ -158,6 +158,19 @@ static void test_prompts_inputs_and_commands(void **state)
     assert_string_equal(to->infer.labels, "l");
     assert_string_equal(to->infer.prompt, "");
     assert_string_equal(to->infer.inputs[1].text, "");
+    assert_null(to->infer.title);
+    request_destroy(to);
+    r.infer = (struct request_infer){.kind = SHOAL_KIND_SUMMARIZE,
+                                     .inputs = docs,
+                                     .n_inputs = 2,
+                                     .title = "t",
+                                     .temperature = 0.5f,
+                                     .seed = UINT64_MAX,
+                                     .beams = 4};
+    to = send_on(&r, 0);
+    assert_string_equal(to->infer.title, "t");
+    assert_true(to->infer.temperature == 0.5f && to->infer.seed == UINT64_MAX);
+    assert_int_equal(to->infer.beams, 4);
     request_destroy(to);
     r = (struct request){.kind = REQUEST_ASK, .ask = {.text = "lights off", .explain = true}};
     to = send_on(&r, 0);
