@@ -1,7 +1,7 @@
 # A front for CMake.  Each target first installs the Debian packages it needs; `make help` lists them.
 PREFIX ?= /usr/local
 DESTDIR ?=
-.PHONY: all help deps configure build install uninstall unit test check nightly bench run fmt clean
+.PHONY: all help deps configure build install uninstall unit test check chaos nightly bench run fmt clean
 all: build
 
 help: ## this list
@@ -10,9 +10,10 @@ help: ## this list
 	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  \1\t\2/p' Makefile | expand -t 13
 	@echo
 	@echo "  BENCH=NAME   what make bench runs, with its options (all)"
-	@echo "  DURATION=N   seconds of make nightly (600)"
+	@echo "  DURATION=N   seconds of make chaos (60) and make nightly (600 of load, 300 of chaos)"
 	@echo "  PREFIX=DIR   where make install puts the files (/usr/local)"
 	@echo "  DESTDIR=DIR  a folder in front of PREFIX, for packagers (none)"
+	@echo "  SEED=N       what make chaos does to whom, and when (a random one, which it prints)"
 	@echo "  TESTS=...    what make test runs: arguments of ctest, for example '-R serve' (all)"
 
 deps: ## install the Debian packages that the build needs
@@ -47,7 +48,12 @@ check: ## format, includes, banned calls, a build with clang, cppcheck
 	@tools/install-deps check
 	@tools/run-checks
 
-nightly: ## mixed load on the server under AddressSanitizer
+chaos: configure ## kill nodes and break the network under 32 streams; no token may be lost
+	@tools/install-deps test
+	@cmake --build build --target shoal chaos_proxy
+	@node tests/chaos/chaos.js build/shoal build/tests/chaos_proxy $(or $(DURATION),60) $(SEED)
+
+nightly: ## mixed load and chaos under AddressSanitizer
 	@tools/install-deps test
 	@tools/run-nightly $(DURATION)
 

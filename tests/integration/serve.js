@@ -133,9 +133,11 @@ function modules(...names) {
     return dir;
 }
 
+const failures = () => failed;
+
 function finish() {
     console.log(`${checked} checks, ${failed} failed`);
     process.exit(failed ? 1 : 0);
 }
 
-module.exports = { admin, start, check, same, fails, sleep, until, memory, metric, modules, npm, finish, root, tmp };
+module.exports = { admin, start, check, same, fails, sleep, until, memory, metric, modules, npm, failures, finish, root, tmp };

@@ -442,6 +442,34 @@ static void test_higher_priority_preempts(void **state)
     shoal_engine_close(en);
 }
 
+static void test_a_continuation_goes_before_new_tasks(void **state)
+{
+    (void)state;
+    static struct got first, fresh, continued;
+    struct shoal_engine *en =
+        open_engine((struct shoal_engine_opts){.max_tasks = 1, .n_ctx = 512, .n_threads = 1});
+    struct shoal_task *t1, *t2, *t3;
+    struct shoal_task_opts o = task_opts(&first);
+    o.max_tokens = 400;
+    assert_int_equal(shoal_task_submit(en, &o, &t1, NULL), 0);
+    while (atomic_load(&first.seen) < 1)
+        usleep(50);
+    o = task_opts(&fresh);
+    assert_int_equal(shoal_task_submit(en, &o, &t2, NULL), 0);
+    o = task_opts(&continued);
+    o.n_continued = 5;
+    assert_int_equal(shoal_task_submit(en, &o, &t3, NULL), 0);
+    assert_int_equal(shoal_task_wait(t3), 0);
+    assert_int_equal(shoal_task_wait(t2), 0);
+    assert_int_equal(shoal_task_wait(t1), 0);
+    assert_int_equal(first.n, 400); /* what runs is not interrupted */
+    assert_true(fresh.done.queue_ns > continued.done.queue_ns);
+    shoal_task_free(t1);
+    shoal_task_free(t2);
+    shoal_task_free(t3);
+    shoal_engine_close(en);
+}
+
 static void test_limits_are_refused_with_reasons(void **state)
 {
     (void)state;
@@ -580,6 +608,7 @@ int main(void)
         cmocka_unit_test(test_cancel_and_deadline_end_a_task),
         cmocka_unit_test(test_what_comes_too_late_is_refused),
         cmocka_unit_test(test_higher_priority_preempts),
+        cmocka_unit_test(test_a_continuation_goes_before_new_tasks),
         cmocka_unit_test(test_limits_are_refused_with_reasons),
         cmocka_unit_test(test_a_token_allocates_nothing),
         cmocka_unit_test(test_sessions_keep_the_conversation),

@@ -1,0 +1,113 @@
+// chaos_clients.js - what the clients of the chaos test ask for, and whether an answer is the one of the undisturbed run.
+'use strict';
+const http = require('http');
+
+const limitMs = 120000; // an answer that takes longer never comes
+
+const prompts = ['ask: what is the weather', 'the kitchen lights are', 'set the heating to', 'the garage door is open and'];
+const commands = ['turn off the kitchen lights and set the heating to 19 degrees', 'turn on the radio', 'lock the front door'];
+
+const completion = (i, more) => ({ path: '/v1/completions', body: { model: 'reply', prompt: prompts[i % prompts.length],
+    max_tokens: 200, ignore_eos: true, stream: true, stream_options: { include_usage: true }, ...more } });
+const chat = (i, more) => ({ path: '/v1/chat/completions', body: { model: 'reply',
+    messages: [{ role: 'user', content: commands[i % commands.length] }], max_tokens: 160, ignore_eos: true, stream: true,
+    stream_options: { include_usage: true }, ...more } });
+
+// Streams: greedy and seeded, one choice and several, with and without logarithms of probabilities.
+const streams = [0, 1, 2, 3].flatMap((i) => [completion(i, { temperature: 0 }), completion(i, { temperature: 0.9, seed: 7 + i }),
+    chat(i, { temperature: 0.7, top_p: 0.9, seed: 70 + i }), completion(i, { temperature: 0.8, seed: i, n: 2, max_tokens: 100 }),
+    completion(i, { temperature: 0.6, seed: i, logprobs: 2, max_tokens: 80 }), completion(i, { temperature: 0, stream: false,
+        stream_options: undefined })]);
+// Answers that come whole.
+const shorts = [
+    { path: '/v1/classify', body: { model: 'intent', input: ['turn off the lights', 'what time is it'] } },
+    ...commands.map((text) => ({ path: '/v1/process', body: { text } })),
+];
+
+// One request: { status, text, gaps (ms between events), error }.
+function ask(url, request) {
+    return new Promise((done) => {
+        const got = { status: 0, text: '', gaps: [], error: null };
+        const body = JSON.stringify(request.body);
+        let last = 0;
+        const over = (error) => {
+            got.error ??= error;
+            clearTimeout(timer);
+            done(got);
+        };
+        const req = http.request(url + request.path, { method: 'POST', agent: false,
+            headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) } }, (res) => {
+            got.status = res.statusCode;
+            got.id = res.headers['x-request-id'];
+            res.setEncoding('utf8');
+            res.on('data', (d) => {
+                const now = performance.now();
+                if (last)
+                    got.gaps.push(now - last);
+                last = now;
+                got.text += d;
+            });
+            res.on('end', () => over(null));
+            res.on('error', (e) => over(e.message));
+        });
+        const timer = setTimeout(() => req.destroy(new Error(`no answer within ${limitMs / 1000} s`)), limitMs);
+        req.on('error', (e) => over(e.message));
+        req.end(body);
+    });
+}
+
+function readStream(text) {
+    const answer = { texts: [], finish: [], logprobs: [], usage: null, ends: 0 };
+    for (const event of text.split('\n\n').filter(Boolean)) {
+        const data = event.replace(/^data: /, '');
+        if (data === '[DONE]') {
+            answer.ends++;
+            continue;
+        }
+        const e = JSON.parse(data);
+        if (e.error)
+            return { error: data };
+        if (e.usage)
+            answer.usage = [e.usage.prompt_tokens, e.usage.completion_tokens];
+        for (const x of e.choices ?? []) {
+            answer.texts[x.index] = (answer.texts[x.index] ?? '') + (x.text ?? x.delta?.content ?? '');
+            if (x.finish_reason)
+                answer.finish[x.index] = (answer.finish[x.index] ?? '') + x.finish_reason;
+            for (const p of x.logprobs?.token_logprobs ?? [])
+                answer.logprobs.push(p);
+        }
+    }
+    return answer.ends ? answer : { error: `the stream broke off after ${text.length} bytes` };
+}
+
+// What of an answer must be the same every time: not the times, not the id.
+function readWhole(text) {
+    const j = JSON.parse(text);
+    return j.choices ? { texts: j.choices.map((x) => x.text), finish: j.choices.map((x) => x.finish_reason),
+        usage: [j.usage.prompt_tokens, j.usage.completion_tokens] } :
+        { data: j.data, actions: j.actions, reply: j.reply, clauses: j.clauses };
+}
+
+function read(request, got) {
+    if (got.error)
+        return { error: got.error };
+    if (got.status !== 200)
+        return { error: `status ${got.status}: ${got.text.slice(0, 500)}` };
+    try {
+        return request.body.stream ? readStream(got.text) : readWhole(got.text);
+    } catch (e) {
+        return { error: `${e.message} in ${got.text.slice(-300)}` };
+    }
+}
+
+// 'good', 'lost' (no whole answer), 'repeated' (more than there should be) or 'different'.
+function judge(want, answer) {
+    if (answer.error)
+        return 'lost';
+    if (JSON.stringify(answer) === JSON.stringify(want))
+        return 'good';
+    const longer = want.texts?.some((w, i) => (answer.texts?.[i]?.length ?? 0) > w.length);
+    return longer || answer.ends > 1 || answer.usage?.[1] > want.usage?.[1] ? 'repeated' : 'different';
+}
+
+module.exports = { streams, shorts, ask, read, judge };

@@ -1,0 +1,99 @@
+// chaos_events.js - what happens to the nodes of the chaos test and to the links to them, by a seed.
+'use strict';
+const t = require('../integration/serve.js');
+const { restart } = require('./chaos_site.js');
+
+// Choices by a small generator (mulberry32).
+function random(from) {
+    let a = from >>> 0;
+    const next = () => {
+        a = (a + 0x6d2b79f5) >>> 0;
+        let x = Math.imul(a ^ (a >>> 15), a | 1);
+        x = (x + Math.imul(x ^ (x >>> 7), x | 61)) ^ x;
+        return ((x ^ (x >>> 14)) >>> 0) / 4294967296;
+    };
+    const between = (low, high) => low + Math.floor(next() * (high - low + 1));
+    return { between, of: (list) => list[between(0, list.length - 1)] };
+}
+
+// The links to a node that an event hits: of one gateway, or of all.
+const some = (r, node) => r.of([...node.links.map((l) => [l]), node.links]);
+
+// A property of links for a while.
+const bad = (verb, low, high, least, most) => async (site, node, r) => {
+    const links = some(r, node), value = r.between(low, high), ms = r.between(least, most);
+    for (const l of links)
+        await site.proxy.say(`${verb} ${l} ${value}`);
+    await t.sleep(ms);
+    for (const l of links)
+        await site.proxy.say(`${verb} ${l} 0`);
+};
+
+// Each disturbs a node and ends when the node is as before.
+const events = {
+    async killed(site, node, r) {
+        node.signal('SIGKILL');
+        await t.sleep(r.between(0, 1500));
+        await restart(site, node);
+    },
+    async stopped(site, node, r) {
+        node.signal('SIGSTOP');
+        await t.sleep(r.between(100, 3000));
+        node.signal('SIGCONT');
+    },
+    async drained(site, node) {
+        node.signal('SIGTERM');
+        const { code, signal } = await node.ended;
+        t.same(code ?? signal, 0, `${node.name} was drained: ${node.log.slice(-2000)}`);
+        await restart(site, node);
+    },
+    async cut(site, node, r) {
+        const links = some(r, node);
+        for (let n = r.between(1, 5); n > 0; n--) {
+            for (const l of links)
+                await site.proxy.say(`cut ${l} 0`);
+            await t.sleep(r.between(10, 300));
+        }
+    },
+    async orphaned(site, node, r) {
+        for (const l of some(r, node))
+            await site.proxy.say(`orphan ${l} 0`);
+    },
+    silenced: bad('hole', 1, 1, 100, 4000),
+    delayed: bad('delay', 5, 100, 500, 3000),
+    slowed: bad('rate', 10000, 200000, 500, 3000),
+    lossy: bad('loss', 1, 20, 500, 3000),
+};
+
+async function ready(gateway) {
+    return t.metric(gateway, 'shoal_nodes{state="ready"}');
+}
+
+// Disturbs nodes for so many milliseconds.  At most all but one at a time, and only while every gateway sees all the
+// others: somebody is always there.  Counts what was done: { event: { node: n } }.
+async function disturb(site, seed, ms) {
+    const r = random(seed), done = {}, busy = new Map();
+    const end = performance.now() + ms;
+    const healed = async (node, run) => {
+        await run;
+        while ((await Promise.all(site.gateways.map(ready))).some((n) => n < site.nodes.length - busy.size + 1))
+            await t.sleep(20);
+        busy.delete(node);
+    };
+    while (performance.now() < end) {
+        await t.sleep(r.between(50, 500));
+        const free = site.nodes.filter((n) => !busy.has(n));
+        const node = r.of(site.nodes), event = r.of(Object.keys(events));
+        if (!free.includes(node) || free.length < 2 ||
+            (await Promise.all(site.gateways.map(ready))).some((n) => n < free.length))
+            continue;
+        done[event] ??= {};
+        done[event][node.name] = (done[event][node.name] ?? 0) + 1;
+        busy.set(node, null); // counted as away from now on
+        busy.set(node, healed(node, events[event](site, node, r)));
+    }
+    await Promise.all(busy.values());
+    return done;
+}
+
+module.exports = { disturb };
