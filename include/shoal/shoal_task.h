@@ -76,7 +76,8 @@ struct shoal_task_opts { /* zero means default */
     const int32_t *tokens; /* the prompt; copied */
     uint32_t n_tokens;
     /* This many of the last tokens were generated before, by a task that broke off: penalties count
-     * them, their text is not sent again, and what comes is what that task would have sent. */
+     * them, their text is not sent again, and what comes is what that task would have sent.  It
+     * waits less than others: somebody has the beginning already. */
     uint32_t n_continued;
     uint32_t max_tokens; /* 0: until the context is full */
     struct shoal_sampling sampling;

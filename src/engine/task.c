@@ -27,7 +27,11 @@ bool task_goes_before(const struct shoal_task *a, const struct shoal_task *b)
         return a->priority > b->priority;
     uint64_t da = a->deadline_ns ? a->deadline_ns : UINT64_MAX;
     uint64_t db = b->deadline_ns ? b->deadline_ns : UINT64_MAX;
-    return da != db ? da < db : a->serial < b->serial;
+    if (da != db)
+        return da < db;
+    if ((a->n_continued > 0) != (b->n_continued > 0))
+        return a->n_continued > 0;
+    return a->serial < b->serial;
 }
 
 int task_gave_up(const struct shoal_task *t, uint64_t now)

@@ -52,7 +52,8 @@ struct shoal_task {
 void task_unref(struct shoal_task *t);
 /* Frees a task that was never submitted. */
 void task_destroy(struct shoal_task *t);
-/* Order in the queue: priority, then deadline, then order of submission. */
+/* Order in the queue: priority, then deadline, then answers that a client has a part of already,
+ * then order of submission. */
 bool task_goes_before(const struct shoal_task *a, const struct shoal_task *b);
 /* 0, or the code to end the task with: cancelled, or its deadline has passed. */
 int task_gave_up(const struct shoal_task *t, uint64_t now);
