@@ -101,7 +101,7 @@ void acquire_model(struct acquire *a, const char *name, enum shoal_kind kind)
         if (ms > 0)
             executor_timer_set(a->owner->executor, &a->timer, clock_ns() + (uint64_t)ms * 1000000u);
         else
-            on_timer(&a->timer); /* however soon it is loaded: nobody waits */
+            on_timer(&a->timer); /* requests do not wait here, however fast it loads */
         return;
     }
     if (rc < 0)

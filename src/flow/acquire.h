@@ -1,8 +1,7 @@
-/* acquire.h - a request gets its model: at once, or when it is loaded, or a failure that says why
- * not.
+/* acquire.h - gets the model of a request: at once, when it has been loaded, or a typed failure.
  *
  * Thread:    the owner's.
- * Ownership: part of the job that asks, which stays until `ready` was called. */
+ * Ownership: part of the job, which must live until `ready` was called. */
 #ifndef SHOAL_FLOW_ACQUIRE_H
 #define SHOAL_FLOW_ACQUIRE_H
 
@@ -11,7 +10,7 @@
 
 struct acquire {
     struct flow_owner *owner;
-    /* Called once, at the end.  m is held; NULL: there is none, and `failed` was called or the
+    /* Called once, at the end.  m is held; NULL: no model, and `failed` was called or the
      * request was cancelled. */
     void (*ready)(struct acquire *a, struct registry_model *m);
     const uint8_t *version; /* SHA-256 of the model that must be there; NULL: any */
@@ -31,7 +30,7 @@ struct acquire {
 /* owner, ready, failed and version are set by the caller; the rest is zero.  name: NULL is the
  * default model of the kind.  ready may be called before this returns. */
 void acquire_model(struct acquire *a, const char *name, enum shoal_kind kind);
-/* Nobody wants the model any more; ready still comes. */
+/* The model is no longer needed; ready is still called. */
 void acquire_cancel(struct acquire *a);
 
 #endif

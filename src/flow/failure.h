@@ -25,14 +25,14 @@ struct failure {
     int code;               /* SHOAL_E* */
     const char *reason;     /* for programs, such as "model_not_found"; NULL: none */
     const char *param;      /* the part of the request that is wrong; NULL: none */
-    uint32_t retry_after_s; /* when it may work; 0: do not say */
+    uint32_t retry_after_s; /* when to retry; 0: not stated */
     char message[512];
 };
 
 /* An error of the library, with the kind and the reason that suit it. */
 void failure_of(struct failure *f, int code, const char *msg);
-/* A deadline that cannot be met (refused: nothing was begun) or was not.  others: other work was in
- * the way, so that it may help to come again. */
+/* A missed deadline, or one that cannot be met (refused: no work was started).  others: other work
+ * was in the way, so a retry may succeed. */
 void failure_late(struct failure *f, bool refused, bool others, const char *msg);
 void failure_set(struct failure *f, enum failure_kind kind, int code, const char *param,
                  const char *reason, const char *fmt, ...) SHOAL_PRINTF(6, 7);

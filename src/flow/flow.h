@@ -47,7 +47,7 @@ struct flow_owner {
     const struct flow *flow;
     struct executor *executor;
     uint32_t load_wait_ms;     /* how long a request waits for a model that is being loaded */
-    uint64_t next_seed;        /* of requests that bring none */
+    uint64_t next_seed;        /* for requests without a seed */
     struct dispatch *dispatch; /* where requests may go; NULL: all are answered here */
     uint32_t n_jobs;           /* begun and not closed */
     /* private */
@@ -75,12 +75,12 @@ void flow_owner_fini(struct flow_owner *o); /* no job may be left */
 /* An empty request, or NULL: out of memory.  Give back one that was never run. */
 struct request *flow_take_request(struct flow_owner *o);
 void flow_give_request(struct flow_owner *o, struct request *r);
-/* Ends a request for which there is no memory: fail, closed, and the request is given back. */
+/* Fails a request with "out of memory": fail, closed, and the request is given back. */
 void flow_refuse_nomem(struct flow_owner *o, struct request *r, struct sink *s);
 
-/* Stops the work that feeds the sink, if there is any: only `closed` comes after this. */
+/* Cancels the job of the sink, if any: only `closed` (and `broke_off`) follow. */
 void flow_cancel(struct sink *s);
-/* A sink that was full has room again. */
+/* Resumes events to a sink that was full. */
 void flow_resume(struct sink *s);
 
 /* A task was submitted to the model's engine with `held`: the engine is woken at the end of the

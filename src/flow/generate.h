@@ -12,7 +12,7 @@
  * whether it is over already. */
 void generate_run(struct flow_owner *o, struct request *r, struct sink *s);
 
-/* What it takes to give an answer of the prompt cache again. */
+/* Identifies an answer in the prompt cache, so that it can be replayed. */
 struct generate_memo {
     uint8_t question[SHA256_BYTES];
     bool named; /* the request named its model */
@@ -22,8 +22,8 @@ struct generate_memo {
     uint64_t slot; /* serial of the model's slot: it decides how the model is loaded */
 };
 
-/* Brings the kept answer to the sink, all events before this returns.  False: there is none any
- * more, or the model is another one; no event came. */
+/* Replays the cached answer to the sink; all events come before this returns.  False: the answer
+ * was evicted or the model has changed, and no event came. */
 bool generate_replay(struct flow_owner *o, const struct generate_memo *memo, struct sink *s);
 
 #endif

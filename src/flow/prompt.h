@@ -1,7 +1,7 @@
 /* prompt.h - the prompts of a request as tokens: by the chat template, by the tokenizer, or as they
  * came.
  *
- * Thread:    any: while it runs, nobody else touches the request.
+ * Thread:    any; no other thread may use the request meanwhile.
  * Ownership: prompt_fini frees; with token ids the tokens are the request's own.
  * Failure:   of the template or the tokenizer, or SHOAL_ENOMEM. */
 #ifndef SHOAL_FLOW_PROMPT_H

@@ -29,7 +29,7 @@ struct token_queue {
     bool posted;
     int overflow;
     struct executor *executor;
-    struct executor_task *wake; /* posted when there is something to take */
+    struct executor_task *wake; /* posted when records are waiting */
 };
 
 void token_queue_init(struct token_queue *q, struct executor *x, struct executor_task *wake);
@@ -41,7 +41,7 @@ void token_queue_push(struct token_queue *q, struct token_queue_end *end, uint32
  * were lost. */
 int token_queue_take(struct token_queue *q, const struct token_queue_end *ends, uint32_t n,
                      bool *is_done, const char **records, size_t *n_bytes);
-/* The record at *at, which moves on; false: there is none. */
+/* Reads the record at *at and advances; false: no more records. */
 bool token_queue_next(const char *records, size_t n, size_t *at, struct kept_token *out);
 
 #endif

@@ -1,11 +1,11 @@
 /* call.h - one HTTP request and its answer: headers, whole bodies, streams of events, errors.
  *
  * The same struct serves HTTP, gRPC and messages of a WebSocket: they differ in how events are
- * framed and errors are told.
+ * framed and errors are reported.
  *
  * Thread:    the loop's.
- * Ownership: freed when the HTTP side is over and the last hold is given back.
- * Failure:   answering cannot fail for the caller: where the client is gone, nothing happens. */
+ * Ownership: freed when the HTTP exchange has ended and the last hold is given back.
+ * Failure:   answering cannot fail for the caller: if the client has gone, nothing happens. */
 #ifndef SHOAL_GATEWAY_CALL_H
 #define SHOAL_GATEWAY_CALL_H
 
@@ -20,9 +20,9 @@ struct peer;
 struct call {
     struct gw_loop *gl;
     struct call *prev, *next; /* of the loop's calls, until the exchange with the client ends */
-    struct http_req *req;     /* NULL: over, or the client is gone */
+    struct http_req *req;     /* NULL: ended, or the client has gone */
     const struct route *route;
-    struct admission_client *client; /* who asks, or NULL */
+    struct admission_client *client; /* the authenticated client, or NULL */
     cJSON *json;                     /* ROUTE_JSON: the body */
     size_t json_values;              /* of a large body; 0: few */
     size_t json_bytes;               /* counted to json_account, which is held */
@@ -47,15 +47,15 @@ struct call {
     void (*arrived)(struct call *c); /* ROUTE_EARLY: more of the body, or its end */
 };
 
-/* A failure as an interface tells it. */
+/* A failure as an interface reports it. */
 struct call_error {
     int status;        /* of HTTP */
     const char *type;  /* OpenAI's, such as "invalid_request_error" */
     const char *param; /* or NULL */
     const char *code;  /* or NULL */
     const char *message;
-    uint32_t retry_after_s; /* 0: do not say */
-    const char *allow;      /* 405: the methods that are possible; or NULL */
+    uint32_t retry_after_s; /* 0: not stated */
+    const char *allow;      /* 405: the allowed methods; or NULL */
 };
 
 /* ---- lifetime ---- */
@@ -64,7 +64,7 @@ struct call_error {
 struct call *call_create(struct gw_loop *gl, struct http_req *r);
 void call_hold(struct call *c);
 void call_release(struct call *c);
-/* An empty request with all that the call knows about it: who asks, in which session, until when.
+/* An empty request with what the call knows: client, session, deadline.
  * NULL: out of memory or a bad header, and the call is answered. */
 struct request *call_request(struct call *c);
 /* Connects the call, which is held, to a sink: when the client is gone the sink's work is
@@ -85,12 +85,12 @@ void call_fail_all(struct gw_loop *gl);
 
 void call_json(struct call *c, int status); /* what is in c->out */
 void call_text(struct call *c, int status, const char *type, const char *body, size_t n);
-/* A body that is there already, with headers of its own. */
+/* An existing body, with its own headers. */
 void call_file(struct call *c, int status, const char *type, const struct http_header *extra,
                size_t n_extra, const char *body, size_t n);
-/* The origin of the page that asks, if the configuration allows it; NULL: none, or not. */
+/* The origin of the requesting page, if the configuration allows it; otherwise NULL. */
 const char *call_origin(const struct call *c);
-/* An answer without a body to a browser that asks before it sends. */
+/* Answers a CORS preflight request. */
 void call_preflight(struct call *c);
 
 /* ---- errors: each ends the call ---- */
@@ -104,10 +104,10 @@ void call_fail_fields(struct call *c, const struct fields_error *e);
 void call_fail_with(struct call *c, const struct failure *f);
 /* An error of the library with the status that suits it. */
 void call_fail_code(struct call *c, int code, const char *msg);
-/* retry_after_s: 0 says nothing about when. */
+/* retry_after_s: 0: not stated. */
 void call_refuse(struct call *c, enum gw_refusal why, int status, uint32_t retry_after_s,
                  const char *fmt, ...) SHOAL_PRINTF(5, 6);
-/* The error as a JSON answer, whatever the route's way is. */
+/* Sends the error as JSON, whatever format the route uses. */
 void call_send_error(struct call *c, const struct call_error *e);
 /* The failure as an object for a stream that has begun, into c->out. */
 void call_put_failure(struct call *c, const struct failure *f);
@@ -127,9 +127,9 @@ void call_flush(struct call *c);
 void call_end(struct call *c);
 void call_end_flushed(struct call *c); /* writes c->out first */
 void call_end_trailers(struct call *c, const struct http_header *trailers, size_t n);
-/* So many bytes wait for the client that events should wait, too. */
+/* Whether so many bytes are unsent that events should be held back. */
 bool call_full(const struct call *c);
-/* The connection became something else: there is no request any more. */
+/* The connection was upgraded: the HTTP request has ended. */
 void call_detach(struct call *c, int status);
 
 /* One event of a stream of server-sent events: begin, its data into c->out, end. */

@@ -1,4 +1,4 @@
-/* config.h - what `shoal serve` is told: defaults, a YAML file, flags.
+/* config.h - the configuration of `shoal serve`: defaults, a YAML file, flags.
  *
  * Thread:    immutable once it is in use; counted references.
  * Ownership: config_create gives one reference, config_unref takes it back.  Strings belong to the

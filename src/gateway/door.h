@@ -1,4 +1,4 @@
-/* door.h - where a request comes in: its route, its key, its place, its deadline, its body.
+/* door.h - admits requests: route, key, limits, deadline, body.
  *
  * Thread:    the loop's.
  * Failure:   what is refused is answered. */
@@ -9,19 +9,19 @@
 
 /* Entry from net: a whole request, or one that door_admit has let in. */
 void door_handle(void *gw_loop, struct http_req *r);
-/* The headers of a request are there and its body is not.  False: they are enough to refuse it, and
- * it is answered: an unknown path, a wrong key. */
+/* Called with the headers, before the body has arrived.  False: they suffice to refuse the request
+ * (an unknown path, a wrong key), and it is answered. */
 bool door_admit(void *gw_loop, struct http_req *r);
-/* The same for a call that was made by hand, as for a message of a WebSocket.  c is held by the
+/* The same for a call created internally, such as for a message of a WebSocket.  c is held by the
  * caller; json: its body, taken; NULL: the request's own body is parsed. */
 void door_enter(struct call *c, cJSON *json);
-/* Answers what net refuses before it is a request: too large, too late, malformed. */
+/* Answers requests that net rejects: too large, too late, malformed. */
 void door_refuse(struct http_req *r, const struct http_refusal *why);
 bool door_early(const char *path); /* whether it is a ROUTE_EARLY */
-/* The request is as much work as so many of one prompt: it needs a place for each.  False: there
- * are not enough, and it is answered. */
+/* A request with n prompts needs a place for each.  False: there are not enough, and it is
+ * answered. */
 bool door_enter_more(struct call *c, uint32_t n_prompts);
-/* A time budget of the client's, from when the request came. */
+/* Sets the client's time budget, counted from the arrival of the request. */
 void door_set_budget(struct call *c, double ms);
 
 #endif

@@ -1,5 +1,5 @@
-/* fields.h - a JSON object of a request into a struct, by a table; what is not in the table is
- * refused by name.  The same tables describe the interface in /openapi.json.
+/* fields.h - reads a JSON object into a struct by a table of fields; unknown fields are refused by
+ * name.  The same tables describe the interface in /openapi.json.
  *
  * Thread:    no state.
  * Ownership: strings and values point into the cJSON tree.
@@ -20,7 +20,7 @@ enum field_type {
     FIELD_INT,     /* int64_t, min to max */
     FIELD_NUM,     /* double, min to max */
     FIELD_STR,     /* const char * */
-    FIELD_VALUE,   /* const cJSON *: the handler looks */
+    FIELD_VALUE,   /* const cJSON *: the handler reads it */
     FIELD_IGNORED, /* accepted: changes nothing in an answer */
     FIELD_UNBUILT, /* known; refused until it is built, unless its value asks for nothing */
 };
@@ -47,7 +47,7 @@ struct fields_error {
  * unbuilt fields are skipped. */
 SHOAL_MUST_CHECK int fields_read(const struct field *table, size_t n, const cJSON *object,
                                  void *into, bool lenient, struct fields_error *e);
-/* A number that came another way than as JSON, against the limits of its field. */
+/* Checks a number that did not come as JSON against the limits of its field. */
 SHOAL_MUST_CHECK int fields_check(const struct field *table, size_t n, const char *name, double v,
                                   struct fields_error *e);
 int fields_fail(struct fields_error *e, const char *param, const char *code, const char *fmt, ...)

@@ -15,21 +15,22 @@
 struct gateway;
 struct gw_config;
 
-/* Listens at once; models load behind it. */
+/* Listens at once; models are loaded in the background. */
 SHOAL_MUST_CHECK int gateway_start(struct gateway **out, struct gw_config *config, struct err *e);
-/* What a start needs, without one: addresses, certificates, files of models that can be opened.  An
- * address in use is no error: the server that is checked may be running. */
+/* Checks what a start needs, without starting: addresses, certificates, files of models.  An
+ * address in use is not an error: the server with this configuration may be running. */
 SHOAL_MUST_CHECK int gateway_check(const struct gw_config *c, struct err *e);
 /* "http://127.0.0.1:8080" of the i-th address, or NULL. */
 const char *gateway_address(const struct gateway *g, size_t i);
 /* Address i for other members of the shoal; NULL after the last. */
 const char *gateway_node_address(const struct gateway *g, size_t i);
-/* Every model that is loaded at start is, or has failed. */
+/* All models to be loaded at start are loaded or have failed. */
 bool gateway_ready(struct gateway *g);
-/* No new connections; waits until what runs is done, at most drain_ms of the configuration, then
- * ends the rest. */
+/* Accepts no new connections; waits for running requests, at most drain_ms of the configuration,
+ * then cancels the rest. */
 void gateway_drain(struct gateway *g);
-/* Keys, limits, certificates and models of another configuration; what runs goes on. */
+/* Applies the keys, limits, certificates and models of a new configuration; running requests
+ * continue. */
 SHOAL_MUST_CHECK int gateway_reload(struct gateway *g, struct gw_config *config, struct err *e);
 void gateway_destroy(struct gateway *g); /* NULL is fine */
 

@@ -1,5 +1,4 @@
-/* guard.h - who may ask: the Host that a request names, the Origin of the page that sends it, and
- * the right to administer.
+/* guard.h - checks of Host and Origin headers, and the right to administer.
  *
  * Thread:    the loop's.
  * Failure:   guard_host, guard_origin and guard_admin answer the request that they refuse and
@@ -18,7 +17,7 @@ bool guard_knows_origin(const struct call *c, const char *origin);
 /* Against DNS rebinding: a listener on a loopback address serves only names of this server; other
  * TCP listeners do so if `hosts` is configured. */
 bool guard_host(struct call *c);
-/* For what browsers do not restrict by themselves, as a WebSocket handshake. */
+/* For requests that browsers do not restrict themselves, such as WebSocket handshakes. */
 bool guard_origin(struct call *c);
 /* Without keys in the configuration: changes need a unix socket; the list of models may be read
  * by programs and pages of this machine. */

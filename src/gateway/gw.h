@@ -1,4 +1,4 @@
-/* gw.h - the gateway's inside: what is shared by all loops, one loop, the table of routes.  Private
+/* gw.h - the gateway's internals: state shared by all loops, one loop, the table of routes. Private
  * to src/gateway.
  *
  * Thread: a struct gw_loop and its calls belong to their loop's thread; struct gw is read by all
@@ -35,7 +35,7 @@ struct watcher;
 #define GW_MAX_LOOPS 64u
 #define GW_MAX_ROUTES 48u
 
-/* Why a request was turned away: a label of shoal_refused_total. */
+/* Why a request was refused: a label of shoal_refused_total. */
 enum gw_refusal {
     GW_REFUSED_AUTH,
     GW_REFUSED_RATE,
@@ -64,7 +64,7 @@ struct gw_loop {
     struct executor_timer drain_timer;
     _Atomic bool idle; /* draining: only health watchers are left */
     uint64_t next_id;
-    struct buf spare; /* an answer's memory, for the next one */
+    struct buf spare; /* buffer of a finished answer, for reuse */
     struct recall *recall;
     /* Watchers of the health service, see health.h. */
     struct watcher *watchers;
@@ -83,7 +83,7 @@ struct gw {
     struct pool *pool;
     struct prompt_cache *cache;
     struct home_table *home;     /* of /v1/process; NULL: none */
-    struct flow flow;            /* of the above what requests need */
+    struct flow flow;            /* the parts of the above that requests need */
     struct tls_server *node_tls; /* of node_http; NULL: plain */
     struct tls_client *link_tls; /* to other nodes; NULL: plain */
     struct join *join;           /* to NATS; NULL: none */
@@ -101,7 +101,7 @@ struct gw {
 
 enum route_flags {
     ROUTE_OPEN = 1,        /* no key needed */
-    ROUTE_ADMIN = 2,       /* only keys that may */
+    ROUTE_ADMIN = 2,       /* admin keys only */
     ROUTE_JSON = 4,        /* the body is a JSON object, parsed before the handler */
     ROUTE_WORK = 8,        /* counts as work: in-flight limits, draining */
     ROUTE_EARLY = 16,      /* the handler reads the body as it comes */
@@ -109,16 +109,16 @@ enum route_flags {
 };
 
 struct route {
-    const char *method, *path; /* a path that ends with '*' matches what begins so */
+    const char *method, *path; /* a path that ends with '*' matches by prefix */
     unsigned flags;
     void (*handle)(struct call *c);
     const char *summary;
     const struct field *fields; /* of the body */
     const size_t *n_fields;
     const char *tag;
-    /* Answers a body that came before without parsing it; false: it is to be read.  May be NULL. */
+    /* Answers a repeated body without parsing it; false: it must be parsed.  May be NULL. */
     bool (*recall)(struct call *c);
-    /* How errors are told; NULL: as JSON. */
+    /* Reports errors; NULL: as JSON. */
     void (*fail)(struct call *c, const struct call_error *e);
 };
 

@@ -23,8 +23,8 @@ struct stream_ws_message {
     cJSON *body; /* owned */
 };
 
-/* A message from the client; text: it is one.  NULL, or what is wrong with it: then there is no
- * body, and id is "" when that is what is wrong. */
+/* Parses a message of the client; text: it is a text message.  NULL, or an error text: then there
+ * is no body, and id is "" if the id is wrong. */
 const char *stream_ws_read(struct stream_ws_message *m, const char *p, size_t n, bool text,
                            size_t max_values);
 

@@ -1,11 +1,11 @@
-/* admission.h - who may ask, how often, and how much at once.
+/* admission.h - which clients may send requests, how often, and how many at once.
  *
- * A client is known by the SHA-256 of its key alone.  Without keys, everybody may ask.
+ * A client is identified by the SHA-256 of its key.  Without keys, all requests are admitted.
  *
  * Thread:    any; one lock covers all counters and is held for a few instructions.
  * Ownership: clients live as long as the table.  A reload replaces the keys and keeps the counters
  *            of the clients that stay.
- * Failure:   SHOAL_ENOMEM, SHOAL_EINVAL (a hash that is none); the keys from before then stay in
+ * Failure:   SHOAL_ENOMEM, SHOAL_EINVAL (a malformed hash); the previous keys then stay in
  *            force. */
 #ifndef SHOAL_HOST_ADMISSION_H
 #define SHOAL_HOST_ADMISSION_H
@@ -28,7 +28,7 @@ struct admission_key {
     int32_t priority;
 };
 
-struct admission_opts { /* read by the call alone */
+struct admission_opts { /* not kept after the call */
     const struct admission_key *keys;
     uint32_t n_keys;
     uint32_t max_in_flight; /* of all clients together; 0: no limit */
@@ -59,7 +59,7 @@ SHOAL_MUST_CHECK int admission_reload(struct admission *a, const struct admissio
 bool admission_needed(struct admission *a);
 /* The client whose key this is, or NULL. */
 struct admission_client *admission_find(struct admission *a, const char *key, size_t n);
-/* One more request (c NULL: of nobody in particular); admission_leave gives its place back.
+/* Admits one more request (c NULL: an anonymous client); admission_leave gives its place back.
  * *retry_ms: when to try again. */
 enum admission_verdict admission_enter(struct admission *a, struct admission_client *c,
                                        uint32_t *retry_ms);

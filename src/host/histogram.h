@@ -16,7 +16,7 @@ struct histogram {                                  /* of times */
     _Atomic uint64_t sum_ns;
 };
 
-/* How many inputs were computed together, as each input saw it. */
+/* Batch sizes, counted once per input of a batch. */
 struct batch_histogram {
     _Atomic uint64_t bucket[HISTOGRAM_BATCHES + 1]; /* the last one: above all bounds */
     _Atomic uint64_t sum;

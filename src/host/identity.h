@@ -1,4 +1,4 @@
-/* identity.h - which model this is: SHA-256 over the bytes that make it.
+/* identity.h - identifies a model by the SHA-256 of its bytes.
  *
  * Two nodes that hold the same bytes get the same identity, whatever the path, the times or the
  * inode.  A file's identity is the hash of its content.  A folder's is a hash over the sorted names
@@ -7,8 +7,9 @@
  * above.
  *
  * Hashing a large model takes seconds, so it has two steps: identity_list() looks at the files
- * without reading them and gives an identity that is good on this machine only; the content is then
- * known from a verified manifest or from an earlier run (cache_dir), or is read in the background.
+ * without reading them and gives an identity that is valid on this machine only; the hash of the
+ * content comes from a verified manifest, from an earlier run (cache_dir), or is computed in the
+ * background.
  *
  * Thread:    a listing belongs to its caller.
  * Ownership: identity_list gives, identity_list_free takes back.

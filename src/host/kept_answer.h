@@ -17,7 +17,7 @@
  * Thread:    belongs to its caller.
  * Ownership: a struct kept_answer borrows the bytes that it was opened on; a token's text points
  *            into them, its alternatives into the struct kept_answer until the next token.
- * Failure:   bytes that are not exactly such an entry are SHOAL_EFORMAT; nothing of them is used.
+ * Failure:   SHOAL_EFORMAT for anything but a complete, well-formed entry.
  */
 #ifndef SHOAL_HOST_KEPT_ANSWER_H
 #define SHOAL_HOST_KEPT_ANSWER_H
@@ -44,7 +44,7 @@ struct kept_token {
     uint32_t choice;
     int32_t token; /* -1: text alone */
     float logprob;
-    const struct shoal_logprob *top; /* the likeliest, best first */
+    const struct shoal_logprob *top; /* the most likely tokens, best first */
     uint32_t n_top;
     const char *text; /* any bytes, not NUL-terminated */
     size_t text_bytes;
@@ -53,7 +53,7 @@ struct kept_token {
 struct kept_answer { /* private */
     uint32_t n_choices;
     const uint8_t *choices;
-    const uint8_t *at, *end; /* tokens that were not given yet */
+    const uint8_t *at, *end; /* tokens not returned yet */
     struct shoal_logprob top[KEPT_ANSWER_MAX_TOP];
 };
 

@@ -22,7 +22,7 @@ struct model_stats {
     _Atomic uint32_t in_flight;
 };
 
-/* Whether a model works on more than the request that asks. */
+/* Whether the model works on other requests than the caller's. */
 static inline bool model_stats_others(struct model_stats *m)
 {
     return atomic_load_explicit(&m->in_flight, memory_order_relaxed) > 1;

@@ -2,9 +2,9 @@
  * their hashes.
  *
  * Thread:    immutable after open.
- * Ownership: pack_open gives, pack_close takes back; texts are the pack's.
- * Failure:   SHOAL_ENOTFOUND (no folder), SHOAL_EFORMAT (what in the manifest), SHOAL_EIO.  Paths
- * in a manifest stay inside its folder: anything else is refused. */
+ * Ownership: pack_open gives, pack_close takes back; strings belong to the pack.
+ * Failure:   SHOAL_ENOTFOUND (no folder), SHOAL_EFORMAT (the message says where in the manifest),
+ * SHOAL_EIO.  Paths in a manifest stay inside its folder: anything else is refused. */
 #ifndef SHOAL_HOST_PACK_H
 #define SHOAL_HOST_PACK_H
 
@@ -15,7 +15,7 @@
 #include "base/err.h"
 
 struct pack_file {
-    char *path; /* folder of the pack in front */
+    char *path; /* starts with the folder of the pack */
     uint64_t bytes;
     uint8_t sha256[32];
 };
@@ -23,7 +23,7 @@ struct pack_file {
 struct pack_model {
     const char *name, *task, *format, *licence;
     const char *labels; /* label set that the name stands for; NULL: the model's default */
-    bool int8;          /* to be computed with 8-bit weights, whatever the file has */
+    bool int8;          /* compute with 8-bit weights, whatever the file contains */
     const char *card;   /* path, or NULL */
     const char *open;   /* what to open: the file, or its folder for formats "hf-*" */
     struct pack_file *files;
@@ -40,7 +40,7 @@ struct pack {
     struct pack_model *models;
     struct pack_table *tables;
     uint32_t n_models, n_tables;
-    void *json; /* texts live in it */
+    void *json; /* owns the strings */
 };
 
 /* dir NULL: $SHOAL_MODELS, else the first of these that has a manifest: ./models, models beside the

@@ -1,11 +1,11 @@
-/* prompt_cache.h - answers that were given before, by model and question.
+/* prompt_cache.h - a cache of complete answers, by model and question.
  *
- * The least recently used entries go first when the bytes are used up.  Entries older than the time
- * to live are not given any more.
+ * When it is full, the least recently used entries are evicted.  Entries expire after the time to
+ * live.
  *
  * Thread:    any; one lock, held for a lookup or an insertion (longer for purge and rename).
  * Ownership: get gives a reference that unref takes back; the bytes of an entry never change.
- * Failure:   put may do nothing (no memory, too large): a cache needs no errors. */
+ * Failure:   put may do nothing (out of memory, too large); that is not an error for a cache. */
 #ifndef SHOAL_HOST_PROMPT_CACHE_H
 #define SHOAL_HOST_PROMPT_CACHE_H
 
@@ -32,7 +32,7 @@ struct prompt_cache_stats {
 SHOAL_MUST_CHECK int prompt_cache_create(struct prompt_cache **out, size_t max_bytes,
                                          uint64_t ttl_ns, struct err *e);
 void prompt_cache_destroy(struct prompt_cache *c); /* NULL is fine */
-/* now_ns: CLOCK_MONOTONIC.  NULL: not there. */
+/* now_ns: CLOCK_MONOTONIC.  NULL: not found. */
 const struct prompt_entry *prompt_cache_get(struct prompt_cache *c, const struct prompt_key *key,
                                             uint64_t now_ns);
 void prompt_cache_unref(const struct prompt_entry *e);
@@ -41,7 +41,7 @@ void prompt_cache_put(struct prompt_cache *c, const struct prompt_key *key, cons
                       size_t n, uint64_t now_ns);
 /* Drops all answers of a model. */
 void prompt_cache_purge(struct prompt_cache *c, const uint8_t model[SHA256_BYTES]);
-/* The same model is known by another identity from now on. */
+/* The model has a new identity; its answers stay valid. */
 void prompt_cache_rename(struct prompt_cache *c, const uint8_t from[SHA256_BYTES],
                          const uint8_t to[SHA256_BYTES]);
 void prompt_cache_stats(struct prompt_cache *c, struct prompt_cache_stats *out);

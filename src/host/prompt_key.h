@@ -1,4 +1,4 @@
-/* prompt_key.h - the name of a question in the prompt cache.
+/* prompt_key.h - the key of a question in the prompt cache.
  *
  * Two nodes that are asked the same thing get the same key: a SHA-256 over every field that the
  * answer depends on, each encoded on its own (little-endian, lengths in front), never over the

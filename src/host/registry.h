@@ -1,4 +1,4 @@
-/* registry.h - the models of this process: their names, their engines, and who uses them.
+/* registry.h - the models of this process: names, engines and reference counts.
  *
  * Asking for a model that is not loaded starts loading it.  When memory runs short, idle models are
  * unloaded to make room.

@@ -1,5 +1,5 @@
-/* registry_identity.c - which models the registry holds: identities while loading, and the thread
- * that reads the content afterwards. */
+/* registry_identity.c - the identities of models: found while loading, and completed by a thread
+ * that hashes the content. */
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ int registry_check_files(const struct registry *r, const struct registry_slot *s
     struct err why = {0};
     int rc = 0;
     *out = (struct registry_found){.time_s = 0};
-    /* a failure is no reason not to load: the engine says what is wrong with a file */
+    /* not fatal: if a file is bad, opening the engine reports it */
     if (identity_list(&list, s->path, &why) == 0) {
         out->local = identity_local(list);
         out->time_s = identity_list_time_s(list);
@@ -146,7 +146,7 @@ static void hash_one(struct registry *r, struct registry_slot *s)
 void *registry_hash_main(void *arg)
 {
     struct registry *r = arg;
-    /* Nobody waits for a hash: requests go first.  On Linux this is about the calling thread. */
+    /* Hashes are not urgent: requests go first.  On Linux this affects the calling thread only. */
     (void)setpriority(PRIO_PROCESS, 0, 19);
     pthread_mutex_lock(&r->lock);
     while (!r->stop) {

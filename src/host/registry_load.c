@@ -16,7 +16,7 @@ static bool on_progress(void *ctx, double part)
     return s->all->stop;
 }
 
-/* The loaded file that has to go first: not pinned, not used, lowest priority, longest idle. */
+/* The loaded file to unload first: not pinned, not in use, lowest priority, longest idle. */
 static struct registry_slot *find_victim(struct registry *r, int32_t priority)
 {
     struct registry_slot *best = NULL;
@@ -129,7 +129,7 @@ static void load_one(struct registry *r, struct registry_slot *s)
     finish_load(r, s, en, rc, &e);
 }
 
-/* Something to do, and how long until an idle model is due (UINT64_MAX: none). */
+/* The next slot with work, and the time until an idle model must be unloaded (UINT64_MAX: none). */
 static struct registry_slot *next_work(struct registry *r, uint64_t *wait_ns)
 {
     uint64_t now = clock_ns(), idle = (uint64_t)r->opts.idle_unload_ms * 1000000u;
@@ -153,7 +153,7 @@ static struct registry_slot *next_work(struct registry *r, uint64_t *wait_ns)
     return NULL;
 }
 
-/* Names that were taken out and that nobody uses any more. */
+/* Frees removed names that are no longer in use. */
 static void forget_names(struct registry *r)
 {
     for (struct registry_model **at = &r->list; *at;) {
@@ -207,7 +207,7 @@ void *registry_load_main(void *arg)
             sleep_for(r, wait);
         }
     }
-    for (struct registry_slot *s = r->slots; s; s = s->next) { /* nobody may wait for ever */
+    for (struct registry_slot *s = r->slots; s; s = s->next) { /* wake all waiters */
         struct err e = {.code = SHOAL_ECANCELLED, .msg = "the server is stopping"};
         if (s->waiting)
             finish_load(r, s, NULL, SHOAL_ECANCELLED, &e);

@@ -1,4 +1,4 @@
-/* registry_names.c - the registry's names and references, and what may be asked of it.  Loading is
+/* registry_names.c - the registry's names, references and queries.  Loading is
  * in registry_load.c, hashing in registry_identity.c. */
 #include <limits.h>
 #include <stdio.h>
@@ -137,7 +137,7 @@ static struct registry_model *find(struct registry *r, const char *name)
     return NULL;
 }
 
-/* The first that is there for this, or that is known to be able to. */
+/* The first model configured for this task, or else the first that can do it. */
 static struct registry_model *find_for(struct registry *r, enum shoal_kind kind)
 {
     for (struct registry_model *m = r->list; m; m = m->next)
@@ -149,7 +149,7 @@ static struct registry_model *find_for(struct registry *r, enum shoal_kind kind)
     return NULL;
 }
 
-/* The slot of a path: one that is there, or a new one.  NULL: no memory. */
+/* The slot of a path, created if needed.  NULL: out of memory. */
 static struct registry_slot *find_slot(struct registry *r, const struct registry_spec *spec)
 {
     struct registry_slot **at = &r->slots;
@@ -176,7 +176,7 @@ static struct registry_slot *find_slot(struct registry *r, const struct registry
     return s;
 }
 
-/* Now, or when what is being closed is gone. */
+/* Now, or once the old engine has been closed. */
 static void start_loading(struct registry_slot *s)
 {
     if (s->state == REGISTRY_UNLOADING)
@@ -279,7 +279,7 @@ static void use(struct registry_model *m)
     m->slot->last_used_ns = clock_ns();
 }
 
-/* The model is not loaded: starts that. */
+/* The model is not loaded: starts loading it. */
 static int wait_for(struct registry *r, struct registry_model *m, struct registry_wait *w,
                     struct err *e)
 {

@@ -1,6 +1,6 @@
-/* registry_private.h - the inside of the registry, for its own files alone.
+/* registry_private.h - the internals of the registry, private to its files.
  *
- * Thread:    everything is under `lock` unless told. */
+ * Thread:    everything is protected by `lock` unless stated otherwise. */
 #ifndef SHOAL_HOST_REGISTRY_PRIVATE_H
 #define SHOAL_HOST_REGISTRY_PRIVATE_H
 
@@ -33,7 +33,7 @@ void registry_model_free(struct registry_model *m);
 /* registry_load.c: loads, unloads, makes room, forgets what was removed.  Ends with r->stop. */
 void *registry_load_main(void *registry);
 
-/* registry_identity.c: what was found out about a model's files while it was loaded. */
+/* registry_identity.c: what is known about a model's files after loading it. */
 struct registry_found {
     struct identity local, content;
     uint64_t time_s;
@@ -43,10 +43,10 @@ struct registry_found {
  * slot's pack, if it has one. */
 SHOAL_MUST_CHECK int registry_check_files(const struct registry *r, const struct registry_slot *s,
                                           struct registry_found *out, struct err *e);
-/* Without the lock, once the engine is open: if the files changed meanwhile, nobody knows what was
- * loaded, and nothing may be kept of it. */
+/* Without the lock, once the engine is open: if the files changed meanwhile, it is unknown which
+ * bytes were loaded, so no answer may be cached. */
 void registry_recheck_files(const struct registry_slot *s, struct registry_found *f);
-/* Nobody uses the slot. */
+/* The slot must be unused. */
 void registry_publish_identity(struct registry_slot *s, const struct registry_found *f);
 /* The hashing thread: reads the content of loaded models whose hash is not known.  Ends with
  * r->stop. */

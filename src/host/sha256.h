@@ -25,8 +25,8 @@ void sha256_add(struct sha256 *s, const void *p, size_t n);
 SHOAL_MUST_CHECK bool sha256_end(struct sha256 *s, uint8_t out[SHA256_BYTES]);
 /* 64 lower-case hex digits and NUL. */
 void sha256_hex(char out[2 * SHA256_BYTES + 1], const uint8_t sum[SHA256_BYTES]);
-/* 64 hex digits of either case; false: these are none.  Reads no byte behind the first that is not
- * a hex digit. */
+/* Parses 64 hex digits of either case; false: malformed.  Does not read past the first byte that is
+ * not a hex digit. */
 SHOAL_MUST_CHECK bool sha256_read_hex(uint8_t out[SHA256_BYTES], const char *hex);
 
 #endif

@@ -74,7 +74,7 @@ static void plan_event(struct shoal_ask_request *r, const struct ask_request *in
     json_out_object(&j);
     ask_plan_json(&j, ask_plan_of(inner));
     json_out_object_end(&j);
-    /* without memory for it there is no such event; shoal_ask_json still says what went wrong */
+    /* out of memory: the event is skipped; shoal_ask_json reports the error */
     if (b.rc == 0)
         r->event(r->event_ctx, &(struct shoal_ask_event){.size = sizeof(struct shoal_ask_event),
                                                          .kind = SHOAL_ASK_EVENT_PLAN,

@@ -1,7 +1,7 @@
 /* home_template.h - the short texts of a table that are filled in: "list: {list}; items: none".
  *
- * A template is text with {name} or {name|what to say when there is none}.  It is compiled when the
- * table is read, so that a name that nobody fills is an error there.
+ * A template is text with {name} or {name|text if the value is missing}.  It is compiled when the
+ * table is read, so unknown names are reported there.
  *
  * Thread:    immutable once compiled.
  * Ownership: parts live in the arena given to home_template_compile. */

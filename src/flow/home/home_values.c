@@ -15,7 +15,7 @@ static bool all_digits(const char *s)
     return *s && s[strspn(s, DIGITS)] == '\0';
 }
 
-/* Moves *p behind a text that is there. */
+/* Advances *p past the text if it starts with it. */
 static bool take(const char **p, const char *text)
 {
     size_t n = strlen(text);
@@ -101,7 +101,7 @@ static struct home_words number_words(struct arena *a, const struct home_table *
     return out;
 }
 
-/* The number that begins at word *i as digits, and *i at its last word; NULL: there is none. */
+/* The number that begins at word *i as digits, and *i at its last word; NULL: not a number. */
 static const char *number_at(struct arena *a, const struct home_table *t,
                              const struct home_words *w, uint32_t *i)
 {

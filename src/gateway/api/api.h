@@ -1,4 +1,4 @@
-/* api.h - the handlers that are no generation: what there is, how it is, tokens. */
+/* api.h - handlers for information, administration and tokens. */
 #ifndef SHOAL_GATEWAY_API_API_H
 #define SHOAL_GATEWAY_API_API_H
 

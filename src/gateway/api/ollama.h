@@ -13,7 +13,7 @@ struct call;
 extern const struct field ollama_chat_fields[], ollama_generate_fields[];
 extern const size_t ollama_n_chat_fields, ollama_n_generate_fields;
 
-struct ollama_shape { /* how the answer is to look */
+struct ollama_shape { /* the format of the answer */
     bool chat, stream;
 };
 

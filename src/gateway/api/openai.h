@@ -22,11 +22,11 @@ SHOAL_MUST_CHECK int openai_read_chat(struct request *r, struct openai_shape *sh
 SHOAL_MUST_CHECK int openai_read_completion(struct request *r, struct openai_shape *shape,
                                             const cJSON *body, bool lenient,
                                             struct fields_error *e);
-/* Parts of bodies that other interfaces have, too. */
+/* Parts of bodies that other interfaces share. */
 SHOAL_MUST_CHECK int openai_read_messages(struct request *r, const cJSON *messages, bool lenient,
                                           struct fields_error *e);
 SHOAL_MUST_CHECK int openai_read_stop(struct request *r, const cJSON *stop, struct fields_error *e);
-/* The role that a template sees, a constant; NULL: message i has none of the known ones. */
+/* The role for the template, a constant; NULL: message i has an unknown role. */
 const char *openai_role(const char *given, uint32_t i, struct fields_error *e);
 
 /* -100 forbids a token. */
@@ -45,7 +45,7 @@ struct openai_choice {      /* of an answer that is gathered, or (n_extra) of a 
 struct openai_answer {
     struct sink sink;
     struct call *call; /* held */
-    bool recalled;     /* the body is known already */
+    bool recalled;     /* the body was recalled, not parsed */
     struct openai_shape shape;
     char id[48]; /* "chatcmpl-..." */
     uint64_t created_s;
@@ -62,7 +62,7 @@ SHOAL_MUST_CHECK int openai_answer_open(struct openai_answer *a, struct call *c,
 /* Handlers. */
 void openai_chat(struct call *c);
 void openai_completions(struct call *c);
-/* Answers a call whose body came before, from the prompt cache.  False: it is to be read. */
+/* Answers a repeated body from the prompt cache.  False: the body must be parsed. */
 bool openai_recall(struct call *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* openai_shape.h - how an answer is to look in OpenAI's interface, apart from what it says. */
+/* openai_shape.h - the format of an answer in OpenAI's interface. */
 #ifndef SHOAL_GATEWAY_API_OPENAI_SHAPE_H
 #define SHOAL_GATEWAY_API_OPENAI_SHAPE_H
 

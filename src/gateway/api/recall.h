@@ -1,8 +1,8 @@
-/* recall.h - bodies that were read before, and the answer of the prompt cache that they asked for.
+/* recall.h - maps repeated bodies to their answers in the prompt cache.
  *
- * The same bytes sent to the same route are the same request: whether its answer is there can be
- * asked without parsing the body and hashing the prompt anew.  Whether the model is still the same
- * and the answer still there is for generate_replay to see.
+ * The same bytes sent to the same route are the same request, so a repeated one needs neither
+ * parsing nor hashing of the prompt.  generate_replay checks that the model is unchanged and the
+ * answer still cached.
  *
  * Thread:    the loop's: each has a table of its own.
  * Ownership: copies what it keeps; what recall_find gives is valid until the next recall_keep.
@@ -23,9 +23,9 @@ struct recalled {
 
 SHOAL_MUST_CHECK int recall_create(struct recall **out, struct err *e);
 void recall_destroy(struct recall *r);
-/* What the call's body asks for; NULL: not known. */
+/* The entry of the call's body; NULL: unknown. */
 const struct recalled *recall_find(const struct call *c);
-/* The call's body asks for the answer that e tells of. */
+/* Remembers that the call's body leads to the answer of e. */
 void recall_keep(const struct call *c, const struct openai_shape *shape,
                  const struct sink_start *e);
 

@@ -27,9 +27,9 @@ enum specialist_body {
     SPECIALIST_SCORE
 };
 
-struct specialist_shape { /* how the answer is to look */
+struct specialist_shape { /* the format of the answer */
     enum specialist_body body;
-    uint32_t top; /* at most so many labels, or documents; 0: all */
+    uint32_t top; /* number of labels or documents to return; 0: all */
     bool base64, with_documents;
 };
 

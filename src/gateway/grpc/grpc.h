@@ -11,9 +11,9 @@ struct call;
 struct call_error;
 
 void grpc_handle(struct call *c); /* /shoal.v1.Shoal/... */
-/* Ends the call with a status of gRPC; as JSON when it is no call of gRPC. */
+/* Ends the call with a gRPC status, or with JSON if the request is not a gRPC call. */
 void grpc_fail(struct call *c, const struct call_error *e);
-/* /grpc.reflection.v1.ServerReflection/... and v1alpha's: as many questions as come */
+/* /grpc.reflection.v1.ServerReflection/... and v1alpha's: any number of queries per call */
 void grpc_reflection(struct call *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* grpc_call.h - one call of gRPC on its HTTP request: its messages, its end, what is wrong with it.
+/* grpc_call.h - a gRPC call on its HTTP request: messages, status, errors.
  *
  * Thread:    the loop's.
  * Failure:   functions that say so answer the call themselves.  All take a call whose client is
@@ -14,13 +14,13 @@ struct http_refusal;
 struct http_req;
 
 bool grpc_call_has_type(const struct http_req *r); /* content-type application/grpc */
-/* Whether it is a call of gRPC, of the method with this name; false: it is answered. */
+/* Whether this is a gRPC call of the method with this name; false: it is answered. */
 bool grpc_call_is(struct call *c, const char *name);
 /* The first message of the body from `at` on: 1, 0 when more bytes are needed, or an error (it is
  * answered).  plain: where it is unpacked if it came compressed. */
 SHOAL_MUST_CHECK int grpc_call_read(struct call *c, struct grpc_frame *f, struct buf *plain,
                                     size_t at, size_t max);
-/* The one message of a body that is there in full; false: the call is answered. */
+/* Reads the single message of a complete body; false: the call is answered. */
 bool grpc_call_read_whole(struct call *c, struct grpc_frame *f, struct buf *plain);
 /* grpc-timeout's "10S", "250m" (ms), ... to milliseconds; 0: none. */
 double grpc_call_timeout_ms(const char *text);
@@ -33,7 +33,7 @@ void grpc_call_finish(struct call *c);
 void grpc_call_fail(struct call *c, const struct grpc_error *e);
 void grpc_call_fail_plain(struct call *c, enum grpc_status status, const char *reason,
                           const char *msg);
-/* rc: what is wrong with the bytes of a message. */
+/* rc: why a message could not be decoded. */
 void grpc_call_fail_frame(struct call *c, int rc);
 
 /* What HTTP/2 refuses, if it is a call of gRPC: for http_server_set_refuse. */

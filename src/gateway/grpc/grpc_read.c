@@ -25,7 +25,7 @@ static void arena_leave(void *arena, void *p)
     (void)p;
 }
 
-/* The message in the request's arena; NULL: the bytes are none, or memory is out. */
+/* Decodes the message into the request's arena; NULL: malformed, or out of memory. */
 static void *unpack(struct request *r, const ProtobufCMessageDescriptor *d, const uint8_t *p,
                     size_t n)
 {

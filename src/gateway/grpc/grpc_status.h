@@ -26,7 +26,7 @@ enum grpc_status {
 struct grpc_error {
     enum grpc_status status;
     const char *message;
-    const char *reason; /* in any case of letters; NULL: the status' own */
+    const char *reason; /* in upper or lower case; NULL: that of the status */
     const char *field;  /* that is wrong, or NULL */
     const char *model;  /* that was asked for, or NULL */
     uint32_t retry_s;   /* 0: do not say */

@@ -1,8 +1,8 @@
-/* reflection.h - gRPC server reflection: which services there are, and the files of proto/ that
- * describe them, as compiled at build.  v1alpha's messages are the same bytes as v1's.
+/* reflection.h - gRPC server reflection: lists the services and serves the files of proto/ that
+ * describe them, as compiled at build time.  v1alpha's messages are the same bytes as v1's.
  *
  * Thread:    no state.
- * Failure:   SHOAL_EFORMAT: no such message; SHOAL_ENOMEM. */
+ * Failure:   SHOAL_EFORMAT: malformed request; SHOAL_ENOMEM. */
 #ifndef SHOAL_GATEWAY_GRPC_REFLECTION_H
 #define SHOAL_GATEWAY_GRPC_REFLECTION_H
 

@@ -1,7 +1,7 @@
 /* tok_bpe.c - see tok_bpe.h.
  *
  * A merge names two strings.  They become symbols: the token with that text, or a number beyond the
- * vocabulary for a string that is none, which only tables of unusual converters have. */
+ * vocabulary for a string that is not a token, which only unusual converters produce. */
 #include "text/tokenizer/tok_bpe.h"
 
 #include <string.h>
@@ -80,7 +80,7 @@ static bool find_sym(const struct builder *b, const char *p, size_t n, uint64_t 
     return strmap_get(&b->extra, p, n, sym);
 }
 
-/* A new symbol for a string that is no token. */
+/* A new symbol for a string that is not a token. */
 static int add_extra(struct builder *b, const char *p, size_t n, uint32_t *sym)
 {
     if (!b->bytes) {

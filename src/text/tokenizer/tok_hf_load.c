@@ -461,7 +461,7 @@ static void build_fini(struct tok_hf_build *b)
     cJSON_Delete(b->made_vocab);
 }
 
-/* Reads the first file that is there; *name is its name in errors. */
+/* Reads the first file that exists; *name is its name in errors. */
 static int read_source(struct tok_hf_build *b, const struct model_file *file, const char **name,
                        struct err *e)
 {

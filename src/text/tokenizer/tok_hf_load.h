@@ -2,7 +2,7 @@
  * carries under tokenizer.huggingface.*.
  *
  * Thread:    belongs to the call.
- * Ownership: fills t; on failure tokenizer_destroy frees what is there.
+ * Ownership: fills t; after a failure tokenizer_destroy frees the partial result.
  * Failure:   SHOAL_EUNSUPPORTED names what is not known, SHOAL_EFORMAT what is wrong and where,
  *            SHOAL_ELIMIT, SHOAL_ENOMEM. */
 #ifndef SHOAL_TEXT_TOKENIZER_TOK_HF_LOAD_H

@@ -180,7 +180,7 @@ static int cut_words(struct tok_hf_run *s, const char *p, const char *end, unsig
     return rc == 0 && kind != 0 ? cut(s, word, (size_t)(end - word), step + 1) : rc;
 }
 
-/* A space in front where there is none. */
+/* Adds a leading space if there is none. */
 static int cut_prefixed(struct tok_hf_run *s, const char *p, size_t n, unsigned step)
 {
     struct tok_rewrite *r = &s->x.pre[step];

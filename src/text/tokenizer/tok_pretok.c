@@ -2,8 +2,8 @@
  *
  * The expressions are those of the models' own tokenizers, in the syntax of PCRE2 and with two
  * changes that do not alter what they match: \s is spelled out as the White_Space property (PCRE2's
- * own \s also has U+180E), and what would try every suffix of a long run is anchored or possessive,
- * so that no text takes quadratic time. */
+ * own \s also has U+180E), and parts that would try every suffix of a long run are anchored or
+ * possessive, so that no text takes quadratic time. */
 #include "text/tokenizer/tok_pretok.h"
 
 #include <string.h>
@@ -425,8 +425,8 @@ static int cut(const struct tok_split_run *r, const char *p, size_t n, unsigned 
     return r->pt->code[step] ? cut_by_regex(r, p, n, step) : cut_by_scan(r, p, n, step);
 }
 
-/* A copy of the text with a control character in place of each byte that is not UTF-8: PCRE2 takes
- * only valid text, and so the offsets stay. */
+/* A copy of the text with a control character in place of each byte that is not UTF-8: PCRE2 needs
+ * valid UTF-8, and this keeps the offsets. */
 static int clean_copy(struct tok_pretok_scratch *s, const char *p, size_t n, size_t valid)
 {
     if (n > s->cap_clean) {

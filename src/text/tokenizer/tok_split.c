@@ -1,8 +1,8 @@
 /* tok_split.c - see tok_split.h.
  *
- * Each scanner gives what the leftmost alternative of its regex would match at p, with the greedy
- * and backtracking rules worked out by hand; the comments quote the alternative.  Every character
- * is looked at a bounded number of times, so that no text is slow. */
+ * Each scanner returns the match of the leftmost alternative of its regex at p, with greediness and
+ * backtracking implemented by hand; the comments quote the alternative.  Every character is read a
+ * bounded number of times, so the time is linear in the length of the text. */
 #include "text/tokenizer/tok_split.h"
 
 #include <stdbool.h>
@@ -222,8 +222,8 @@ static size_t white_space(const uint8_t *p, const uint8_t *end, bool newlines)
 }
 
 /* \s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|...|\s{4}(?!\S)|\s{1,2}(?!\S)|\s at the white space p.
- * A run gives many pieces, so it is counted once: kept is what *state held, twice the characters
- * that are left of it, and one more when the text ends with it. */
+ * A run gives many pieces, so it is counted once: kept is the value of *state, twice the number of
+ * characters left in the run, plus one if the run ends the text. */
 static size_t cascade(const uint8_t *p, const uint8_t *end, size_t kept, size_t *state)
 {
     size_t n = kept / 2;

@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 enum tok_split_opts {
-    TOK_SPLIT_N1 = 1,              /* numbers: one digit a piece */
+    TOK_SPLIT_N1 = 1,              /* numbers: one digit per piece */
     TOK_SPLIT_N3 = 3,              /* at most three */
-    TOK_SPLIT_N_MASK = 3,          /* 0: as many as there are */
+    TOK_SPLIT_N_MASK = 3,          /* 0: no limit */
     TOK_SPLIT_CONTRACT = 1 << 2,   /* 's 't 're 've 'm 'll 'd in any case */
     TOK_SPLIT_MARKS = 1 << 3,      /* combining marks are letters */
     TOK_SPLIT_TAIL_NL = 1 << 4,    /* newlines after punctuation belong to it */
@@ -25,8 +25,8 @@ enum tok_split_opts {
  * text and belongs to the scanner until its end. */
 typedef size_t (*tok_split_fn)(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
 
-/* The families of regexes that GPT-2, cl100k (llama 3, qwen 2, ...) and o200k (gpt-4o, tekken)
- * began; each regex stands beside its use in tok_pretok.c. */
+/* The regex families of GPT-2, cl100k (llama 3, qwen 2, ...) and o200k (gpt-4o, tekken); the
+ * regexes are in tok_pretok.c. */
 size_t tok_split_gpt2(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
 size_t tok_split_cl100k(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
 size_t tok_split_o200k(const uint8_t *p, const uint8_t *end, unsigned opts, size_t *state);
