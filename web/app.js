@@ -3,8 +3,9 @@ import { $, getJson, h, icon, kept, onGone } from './lib.js';
 import * as ask from './ask.js';
 import * as chat from './chat.js';
 import * as models from './models.js';
+import * as shoal from './shoal.js';
 
-const views = { ask, chat, models };
+const views = { ask, chat, models, shoal };
 let current = null;
 
 // ---- views

@@ -35,6 +35,10 @@ async function refresh() {
         const answer = await getJson('/admin/models');
         list = answer.models;
         admin = answer.may_change;
+        if (list.length === 0) { // a gateway: the models are at other nodes
+            admin = false;
+            list = (await getJson('/v1/models')).data.map((m) => ({ ...m, model: m.id }));
+        }
     } catch (e) {
         if (e.status !== 401 && e.status !== 403) {
             if (e.status)

@@ -23,7 +23,7 @@
 #include "gateway/grpc/health.h"
 #include "gateway/node/node_door.h"
 #include "gateway/node/node_join.h"
-#include "gateway/node/node_watch.h"
+#include "gateway/ticker.h"
 #include "net/listen.h"
 #include "net/peers.h"
 #include "net/tls.h"
@@ -61,7 +61,7 @@ static void *loop_main(void *arg)
 static void end_watchers(struct gw_loop *gl)
 {
     health_end(gl);
-    node_watch_end(gl);
+    ticker_end(gl);
 }
 
 static void check_drained(struct executor_timer *t)
@@ -90,7 +90,7 @@ static void on_drain(struct executor_task *t)
 {
     struct gw_loop *gl = LOOP_OF(t, struct gw_loop, drain);
     health_tell(gl);
-    node_watch_tell(gl);
+    ticker_tell(gl);
     http_server_drain(gl->http);
     if (gl->node_http)
         http_server_drain(gl->node_http);

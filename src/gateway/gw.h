@@ -25,11 +25,11 @@ struct gw;
 struct home_table;
 struct join;
 struct members;
-struct node_watcher;
 struct peers;
 struct pool;
 struct prompt_cache;
 struct recall;
+struct ticker;
 struct watcher;
 
 #define GW_MAX_LOOPS 64u
@@ -68,9 +68,9 @@ struct gw_loop {
     struct recall *recall;
     /* Watchers of the health service, see health.h. */
     struct watcher *watchers;
-    _Atomic uint32_t n_watchers;        /* of both kinds */
-    struct node_watcher *node_watchers; /* see node/node_watch.h */
-    uint64_t n_states;                  /* sent to them */
+    _Atomic uint32_t n_watchers; /* of both kinds */
+    struct ticker *tickers;      /* see ticker.h */
+    uint64_t n_states;           /* sent to them */
     _Atomic bool health_posted;
     struct executor_task health;
 };

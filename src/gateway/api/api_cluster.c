@@ -1,11 +1,15 @@
 /* api_cluster.c - the shoal as this member sees it: nodes, their models, what was moved. */
+#include <string.h>
+
 #include "base/clock.h"
-#include "base/hash.h"
 #include "cluster/join.h"
 #include "cluster/members.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
+#include "gateway/ticker.h"
 #include "wire/json_out.h"
+
+#define STREAM_MS 500u
 
 static void put_str(struct json_out *j, const char *key, const char *value)
 {
@@ -97,7 +101,7 @@ static void put_counts(struct json_out *j, const struct members *m)
     json_out_object_end(j);
 }
 
-void api_cluster(struct call *c)
+static void put_cluster(struct call *c)
 {
     struct gw *gw = c->gl->gw;
     const struct config_cluster *k = &c->gl->config->cluster;
@@ -113,5 +117,26 @@ void api_cluster(struct call *c)
         members_each(c->gl->members, put_node, &j);
     json_out_array_end(&j);
     json_out_object_end(&j);
-    call_json(c, 200);
+}
+
+static void send_event(struct call *c)
+{
+    if (!c->began)
+        call_begin(c, "text/event-stream");
+    call_event_begin(c, NULL);
+    put_cluster(c);
+    call_event_end(c);
+    call_flush(c);
+}
+
+void api_cluster(struct call *c)
+{
+    static const struct ticker_ops ops = {send_event, call_end};
+    char stream[8];
+    if (!http_query(c->req, "stream", stream, sizeof(stream)) || strcmp(stream, "true") != 0) {
+        put_cluster(c);
+        call_json(c, 200);
+    } else if (!ticker_start(c, STREAM_MS, &ops)) {
+        call_refuse(c, GW_REFUSED_BUSY, 429, 10, "too many watch this server");
+    }
 }

@@ -1,0 +1,28 @@
+/* ticker.h - calls that are answered again and again: a state that is sent at once and then every
+ * so often, until the client goes.
+ *
+ * A client that does not read is not sent more: only the newest state matters.
+ *
+ * Thread: the loop's. */
+#ifndef SHOAL_GATEWAY_TICKER_H
+#define SHOAL_GATEWAY_TICKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct call;
+struct gw_loop;
+
+struct ticker_ops {
+    void (*send)(struct call *c); /* the state as it is now */
+    void (*end)(struct call *c);  /* the server stops: ends the call */
+};
+
+/* Takes the call.  False: too many of them, or out of memory; the caller answers. */
+bool ticker_start(struct call *c, uint32_t interval_ms, const struct ticker_ops *ops);
+/* The state changed in a way that clients should know at once. */
+void ticker_tell(struct gw_loop *gl);
+/* Everything else has ended: these calls end too. */
+void ticker_end(struct gw_loop *gl);
+
+#endif

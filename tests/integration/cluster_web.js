@@ -1,0 +1,73 @@
+#!/usr/bin/env node
+// The Shoal view of the page in a real Chromium: nodes, live; a node that is killed and comes back; a stream that moves.
+// Usage: cluster_web.js SHOAL    writes screenshots/shoal*.png beside SHOAL
+'use strict';
+const { spawnSync } = require('child_process');
+const fs = require('fs');
+const path = require('path');
+const t = require('./serve.js');
+const c = require('./cluster_site.js');
+
+const shoal = path.resolve(process.argv[2]), shots = path.join(path.dirname(shoal), 'screenshots');
+process.chdir(t.root); // where ./models is
+fs.mkdirSync(shots, { recursive: true });
+const { chromium } = require(t.npm('playwright-core@1.56.1'));
+const axe = fs.readFileSync(path.join(t.npm('axe-core@4.11.0'), 'axe.min.js'), 'utf8');
+
+function browserPath() {
+    for (const name of ['chromium', 'chromium-browser', 'google-chrome']) {
+        const found = spawnSync('sh', ['-c', `command -v ${name}`]).stdout.toString().trim();
+        if (found)
+            return found;
+    }
+    throw new Error('no Chromium here: run tools/install-deps test');
+}
+
+(async () => {
+    const site = await c.open(shoal, {});
+    const browser = await chromium.launch({ executablePath: browserPath(), args: ['--no-sandbox'] });
+    const page = await (await browser.newContext({ viewport: { width: 1180, height: 860 }, reducedMotion: 'reduce' })).newPage();
+    page.on('console', (m) => t.check(!['error', 'warning'].includes(m.type()), `console: ${m.text()}`));
+    page.on('pageerror', (e) => t.check(false, `the page failed: ${e.stack}`));
+    page.setDefaultTimeout(60000);
+    await page.goto(site.gateway.url);
+    await page.waitForSelector('#nav-shoal', { state: 'visible' });
+    await page.click('#nav-shoal');
+    const pills = (want) => page.waitForFunction((w) => [...document.querySelectorAll('#shoal-nodes .pill')]
+        .map((p) => p.textContent).sort().join() === w, want);
+    await pills('ready,ready,ready');
+    t.check(/^3 of 3 nodes ready/.test(await page.textContent('#shoal-sum')), 'the sum');
+    await page.screenshot({ path: path.join(shots, 'shoal.png') });
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate(() => window.axe.run(document));
+    for (const v of violations.filter((x) => ['serious', 'critical'].includes(x.impact)))
+        t.check(false, `${v.impact}: ${v.help}: ${v.nodes.map((n) => n.target.join(' ')).join(', ')}`);
+
+    await site.nodes[1].end('SIGKILL');
+    await pills('lost,ready,ready');
+    await page.waitForFunction(() => /node2 is lost/.test(document.querySelector('#shoal-events').textContent));
+    await page.screenshot({ path: path.join(shots, 'shoal-lost.png') });
+    await site.nodes[1].start();
+    await pills('ready,ready,ready');
+    await page.waitForFunction(() => /node2 takes requests/.test(document.querySelector('#shoal-events').textContent));
+
+    // the other views, at a gateway without models
+    await page.click('nav a[href="#models"]');
+    await page.waitForFunction(() => /reply/.test(document.querySelector('#models-list').textContent));
+    await page.click('nav a[href="#ask"]');
+    await page.fill('#ask-text', 'turn off the kitchen lights');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => /kitchen lights are now off/i.test(document.querySelector('.turn')?.textContent));
+    await page.setViewportSize({ width: 360, height: 720 });
+    await page.click('#nav-shoal');
+    await pills('ready,ready,ready');
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    t.check(over <= 0, `on a small screen: ${over} pixels too wide`);
+    await browser.close();
+    t.same((await site.gateway.end('SIGTERM')).code, 0, 'the gateway ends while nobody watches');
+    await c.close(site);
+    t.finish();
+})().catch((e) => {
+    console.log(e);
+    process.exit(1);
+});
