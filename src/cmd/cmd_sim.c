@@ -9,6 +9,7 @@
 #include "wire/json_out.h"
 
 #define MAX_SCENARIO_BYTES ((size_t)1 << 20)
+#define MAX_OUTPUT_BYTES ((size_t)256 << 20)
 #define MAX_ROWS 30u /* models in the table */
 
 static const struct opts_def defs[] = {
@@ -16,6 +17,8 @@ static const struct opts_def defs[] = {
      "seed of everything random (default: the scenario's)"},
     {"nodes", 0, OPTS_UINT, "N", NULL, 1, 65536,
      "change the number of nodes; replicas and requests change in proportion"},
+    {"steps", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "also print every step of every plan, with its time and reason"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
 };
 
@@ -33,7 +36,14 @@ static const struct opts_page page = {
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal sim examples/sim/home.yaml\n"
                 "  shoal sim examples/sim/campus.yaml --nodes 500 --seed 7\n"
+                "  shoal sim examples/sim/home.yaml --steps | less\n"
                 "  shoal sim --json examples/sim/factory.yaml | jq .availability\n",
+};
+
+struct steps { /* of all plans, as they are printed */
+    struct buf b;
+    struct json_out j;
+    bool json;
 };
 
 struct watch {
@@ -48,6 +58,34 @@ static bool progress(void *ctx, double part, uint32_t n_nodes, uint64_t n_plans)
     snprintf(note, sizeof(note), "%u nodes, %llu plans", n_nodes, (unsigned long long)n_plans);
     term_progress_show(&w->bar, part, note);
     return term_interrupted(w->interrupt_fd);
+}
+
+static void add_steps(void *ctx, uint64_t at_ms, const struct placement_plan *plan)
+{
+    struct steps *t = ctx;
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const struct placement_step *s = &plan->steps[i];
+        const char *what = s->action == PLACEMENT_LOAD ? "load" : "unload";
+        if (!t->json) {
+            buf_printf(&t->b, "%9.1f s  %-6s %s on %s: %s\n", (double)at_ms / 1000, what,
+                       s->model_name, s->node_name, s->reason);
+            continue;
+        }
+        json_out_object(&t->j);
+        json_out_key(&t->j, "at_s");
+        json_out_num(&t->j, (double)at_ms / 1000);
+        json_out_key(&t->j, "do");
+        json_out_str(&t->j, what);
+        json_out_key(&t->j, "model");
+        json_out_str(&t->j, s->model_name);
+        json_out_key(&t->j, "node");
+        json_out_str(&t->j, s->node_name);
+        json_out_key(&t->j, "wave");
+        json_out_uint(&t->j, s->wave);
+        json_out_key(&t->j, "reason");
+        json_out_str(&t->j, s->reason);
+        json_out_object_end(&t->j);
+    }
 }
 
 /* ---- output ---- */
@@ -88,7 +126,7 @@ static void put_row(struct json_out *j, const struct sim_row *r)
 }
 
 static void print_json(struct buf *b, const struct sim_scenario *s, const struct sim_result *r,
-                       uint32_t seed, double wall_s)
+                       uint32_t seed, double wall_s, const struct steps *steps)
 {
     struct json_out j = json_out_make(b);
     json_out_object(&j);
@@ -128,6 +166,13 @@ static void print_json(struct buf *b, const struct sim_scenario *s, const struct
         json_out_object_end(&j);
     }
     json_out_array_end(&j);
+    if (steps) {
+        json_out_key(&j, "steps");
+        buf_putc(b, '[');
+        buf_put(b, buf_str(&steps->b), steps->b.len);
+        buf_putc(b, ']');
+        j.comma = true;
+    }
     json_out_key(&j, "this_machine"); /* what differs from run to run */
     json_out_object(&j);
     put_num(&j, "plan_mean_ms", r->plan_mean_ms);
@@ -174,7 +219,7 @@ static void print_text(struct buf *b, const struct sim_scenario *s, const struct
                r->all.n_down, (unsigned long long)r->n_to_zero, (unsigned long long)r->n_from_zero);
     buf_printf(b, "memory      %.1f %% used on average, %.1f %% at most\n", r->memory_mean * 100,
                r->memory_max * 100);
-    buf_printf(b, "planner     %llu plans, %.1f ms on average, %.1f ms at most\n",
+    buf_printf(b, "planner     %llu plans, %.1f ms of processor time on average, %.1f ms at most\n",
                (unsigned long long)r->n_plans, r->plan_mean_ms, r->plan_max_ms);
     if (r->last_gap[0])
         buf_printf(b, "no place    in %llu plans; the last: %s\n",
@@ -183,32 +228,52 @@ static void print_text(struct buf *b, const struct sim_scenario *s, const struct
 
 /* ---- the run ---- */
 
+static int print(const struct opts *o, const struct sim_scenario *s, const struct sim_result *r,
+                 uint32_t seed, double wall_s, const struct steps *steps)
+{
+    struct buf b;
+    buf_init(&b, MAX_OUTPUT_BYTES);
+    if (steps->json) {
+        print_json(&b, s, r, seed, wall_s, opts_flag(o, "steps") ? steps : NULL);
+    } else {
+        buf_put(&b, buf_str(&steps->b), steps->b.len);
+        if (steps->b.len > 0)
+            buf_putc(&b, '\n');
+        print_text(&b, s, r, seed, wall_s);
+    }
+    int rc = steps->b.rc < 0 || b.rc < 0
+                 ? cmd_fail(o->page, "the steps are too many to print: leave out --steps")
+                 : cmd_print(o->page, &b);
+    buf_fini(&b);
+    return rc;
+}
+
 static int run(const struct opts *o, const struct sim_scenario *s)
 {
     struct watch w = {.interrupt_fd = term_catch_interrupt()};
+    struct steps steps = {.json = opts_flag(o, "json")};
     struct sim_opts so = {.seed = opts_given(o, "seed") ? opts_u32(o, "seed") : s->seed,
                           .progress = progress,
-                          .progress_ctx = &w};
+                          .progress_ctx = &w,
+                          .on_plan = opts_flag(o, "steps") ? add_steps : NULL,
+                          .on_plan_ctx = &steps};
     struct sim_result r;
     struct err e = {0};
     uint64_t start = clock_ns();
+    buf_init(&steps.b, MAX_OUTPUT_BYTES);
+    steps.j = json_out_make(&steps.b);
     term_progress_init(&w.bar, "sim");
-    int failed = sim_run(&r, s, &so, &e);
+    int rc, failed = sim_run(&r, s, &so, &e);
     term_progress_end(&w.bar);
     term_release_interrupt(w.interrupt_fd);
-    if (failed < 0)
-        return failed == SHOAL_ECANCELLED ? CMD_INTERRUPTED
-                                          : cmd_fail(o->page, "%s: %s", o->args[0], e.msg);
-    double wall_s = (double)(clock_ns() - start) / 1e9;
-    struct buf b;
-    buf_init(&b, (size_t)16 << 20);
-    if (opts_flag(o, "json"))
-        print_json(&b, s, &r, so.seed, wall_s);
+    if (failed == 0)
+        rc = print(o, s, &r, so.seed, (double)(clock_ns() - start) / 1e9, &steps);
     else
-        print_text(&b, s, &r, so.seed, wall_s);
-    int rc = cmd_print(o->page, &b);
-    buf_fini(&b);
-    sim_result_fini(&r);
+        rc = failed == SHOAL_ECANCELLED ? CMD_INTERRUPTED
+                                        : cmd_fail(o->page, "%s: %s", o->args[0], e.msg);
+    buf_fini(&steps.b);
+    if (failed == 0)
+        sim_result_fini(&r);
     return rc;
 }
 

@@ -42,6 +42,13 @@ same "nodes at the end" "$(field nodes_at_end)" 2
 same "replicas at the end" "$(field ready)" 2
 same "loads" "$(field loads)" "$(field replaced)"
 
+run 0 sim one.yaml --steps
+has out "0.0 s  load   m on a-"; has out ": new model: replica 1 of 2"
+grep -qE '^ +60[0-9]\.. s  load   m on a-[123]: node a-[123] left$' out || fail "the lost replica is not explained"
+run 0 sim one.yaml --steps --json
+has out '"steps":[{"at_s":0,"do":"load","model":"m","node":"a-'
+same "a field after the steps" "$(field churn.crash)" 1
+
 # Nothing fits: it says so.
 sed 's/memory: 500MiB/memory: 2GiB/' one.yaml >large.yaml
 run 0 sim large.yaml; has out "needs 2.0 GiB, largest node has 1.0 GiB"

@@ -2,8 +2,8 @@
 #include "cluster/sim/sim_control.h"
 
 #include <stdio.h>
+#include <time.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "cluster/placement/placement_check.h"
 
@@ -171,6 +171,13 @@ static int take_steps(struct sim_control *k, const struct placement_plan *p, str
     return 0;
 }
 
+static double processor_ms(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
+}
+
 int sim_control_plan(struct sim_control *k, struct err *e)
 {
     struct placement_plan *p = NULL;
@@ -178,9 +185,9 @@ int sim_control_plan(struct sim_control *k, struct err *e)
     if (rc < 0)
         return rc;
     struct placement_input in = describe(k);
-    uint64_t start = clock_ns();
+    double start = processor_ms();
     rc = placement_plan(&p, &in, e);
-    double ms = (double)(clock_ns() - start) / 1e6;
+    double ms = processor_ms() - start;
     if (rc == 0)
         rc = placement_check(&in, p, e);
     if (rc == 0)
@@ -193,6 +200,8 @@ int sim_control_plan(struct sim_control *k, struct err *e)
         if (p->n_gaps > 0)
             snprintf(k->last_gap, sizeof(k->last_gap), "%s: %s", in.models[p->gaps[0].model].name,
                      p->gaps[0].reason);
+        if (k->on_plan)
+            k->on_plan(k->on_plan_ctx, in.now_ms, p);
         forget_lost(k->w);
         k->due = false;
         run_waves(k);
@@ -244,15 +253,15 @@ static void scale_model(struct sim_control *k, uint32_t model)
     double seconds = w->in->scale_ms / 1000.0;
     double open = (double)s->n_waiting + s->n_running;
     struct autoscale_policy p = limits(s);
-    struct autoscale_signal in = {.now_ms = w->now_us / 1000,
-                                  .ready = s->n_ready,
-                                  .cpu =
-                                      s->n_ready ? s->busy_us / (s->n_ready * seconds * 1e6) : -1,
-                                  .queue = open > s->n_ready ? open - s->n_ready : 0,
-                                  .p95_ms = s->recent.total >= MIN_P95 ? sim_histogram_ms(&s->recent, 0.95) : 0,
-                                  .budget_ms = s->in->budget_ms,
-                                  .arrivals_per_s = s->arrivals,
-                                  .capacity_per_s = capacity(w, model)};
+    struct autoscale_signal in = {
+        .now_ms = w->now_us / 1000,
+        .ready = s->n_ready,
+        .cpu = s->n_ready ? s->busy_us / (s->n_ready * seconds * 1e6) : -1,
+        .queue = open > s->n_ready ? open - s->n_ready : 0,
+        .p95_ms = s->recent.total >= MIN_P95 ? sim_histogram_ms(&s->recent, 0.95) : 0,
+        .budget_ms = s->in->budget_ms,
+        .arrivals_per_s = s->arrivals,
+        .capacity_per_s = capacity(w, model)};
     s->arrived = 0;
     s->busy_us = 0;
     s->recent = (struct sim_histogram){.total = 0};

@@ -30,11 +30,13 @@ struct sim_control {
     struct placement_replica *current;
     uint32_t *node_ids, *replica_ids; /* in the world */
     size_t cap_current;
+    void (*on_plan)(void *ctx, uint64_t at_ms, const struct placement_plan *plan); /* or NULL */
+    void *on_plan_ctx;
     /* Figures. */
     uint64_t n_plans, n_gaps;
     uint64_t n_loads, n_unloads, n_moves; /* after the warm-up */
     uint64_t n_grown;                     /* replicas that the autoscaler added */
-    double plan_ms, max_plan_ms;          /* time of the planner on this machine */
+    double plan_ms, max_plan_ms;          /* the planner's processor time */
     uint64_t n_up, n_down, n_to_zero, n_from_zero;
     double memory_sum, memory_max;
     uint64_t n_samples;

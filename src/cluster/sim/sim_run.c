@@ -454,6 +454,8 @@ int sim_run(struct sim_result *out, const struct sim_scenario *s, const struct s
     if (rc == 0)
         rc = sim_control_init(&r.k, &r.w, e);
     if (rc == 0) {
+        r.k.on_plan = o->on_plan;
+        r.k.on_plan_ctx = o->on_plan_ctx;
         begin(&r);
         rc = loop(&r, o, e);
     }

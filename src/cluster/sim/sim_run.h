@@ -34,7 +34,7 @@ struct sim_result {
     double replaced_per_event;
     double memory_mean, memory_max;
     uint64_t n_up, n_down, n_to_zero, n_from_zero;
-    double plan_mean_ms, plan_max_ms; /* on this machine */
+    double plan_mean_ms, plan_max_ms; /* of processor time */
     char last_gap[320];               /* the last thing that found no place, or "" */
 };
 
@@ -43,6 +43,9 @@ struct sim_opts {
     /* Called now and then; part: 0 to 1.  True stops the run.  NULL is fine. */
     bool (*progress)(void *ctx, double part, uint32_t n_nodes, uint64_t n_plans);
     void *progress_ctx;
+    /* Called with every plan; NULL is fine. */
+    void (*on_plan)(void *ctx, uint64_t at_ms, const struct placement_plan *plan);
+    void *on_plan_ctx;
 };
 
 SHOAL_MUST_CHECK int sim_run(struct sim_result *out, const struct sim_scenario *s,
