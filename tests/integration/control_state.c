@@ -515,6 +515,55 @@ static void test_a_whole_member(void **state)
     whole_close(&b);
 }
 
+/* A holder that gets no answer is none any more after 9/10 of the ttl, whatever its thread waits
+ * for. */
+static void test_a_lease_ends_by_the_clock(void **state)
+{
+    (void)state;
+    enum { TTL_MS = 2000 };
+    struct lease_opts o = {.name = "clock", .ttl_ms = TTL_MS};
+    struct executor_queue owner;
+    struct lease_status st;
+    struct lease *l;
+    struct err e = {0};
+    uint64_t fence;
+    assert_int_equal(executor_queue_init(&owner, &e), 0);
+    open_bus(&o.bus, NULL, NULL, NULL);
+    assert_int_equal(lease_open(&l, &o, &owner.executor, NULL, NULL, &e), 0);
+    double end = nats_site_now() + 120, last = 0;
+    for (st.n_renewed = 0; st.n_renewed < 2 && nats_site_now() < end; nats_site_pause(2))
+        lease_get_status(l, &st);
+    assert_true(st.held);
+    kill(site.pid[0], SIGSTOP);
+    uint64_t renewed = 0;
+    unsigned n_held = 0, n_late = 0;
+    while (st.n_lost == 0 && nats_site_now() < end) {
+        double before = nats_site_now();
+        bool held = lease_held(l, &fence);
+        lease_get_status(l, &st);
+        if (st.n_renewed != renewed) { /* an answer from before; it was sent earlier than now */
+            renewed = st.n_renewed;
+            last = nats_site_now();
+        } else {
+            n_held += held;
+            n_late += held && before > last + TTL_MS * 0.9e-3;
+        }
+        nats_site_pause(2);
+    }
+    kill(site.pid[0], SIGCONT);
+    assert_int_equal(st.n_lost, 1);
+    assert_true(n_held > 0);
+    assert_int_equal(n_late, 0);
+    while (!lease_held(l, &fence) && nats_site_now() < end) /* nobody else wanted it */
+        nats_site_pause(10);
+    assert_true(lease_held(l, &fence));
+    lease_close(l);
+    while (executor_queue_run(&owner))
+        ;
+    executor_queue_fini(&owner);
+    bus_close(o.bus);
+}
+
 static void test_no_server(void **state)
 {
     (void)state;
@@ -546,7 +595,8 @@ int main(void)
         cmocka_unit_test(test_no_update_is_lost),  cmocka_unit_test(test_changes_reach_a_member),
         cmocka_unit_test(test_garbage_is_refused), cmocka_unit_test(test_fence),
         cmocka_unit_test(test_server_away),        cmocka_unit_test(test_events),
-        cmocka_unit_test(test_a_whole_member),     cmocka_unit_test(test_no_server),
+        cmocka_unit_test(test_a_whole_member),     cmocka_unit_test(test_a_lease_ends_by_the_clock),
+        cmocka_unit_test(test_no_server),
     };
     nats_site_begin(&site, 1);
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
