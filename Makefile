@@ -53,7 +53,7 @@ chaos: configure ## kill nodes and break the network under 32 streams; no token 
 	@cmake --build build --target shoal chaos_proxy
 	@node tests/chaos/chaos.js build/shoal build/tests/chaos_proxy $(or $(DURATION),60) $(SEED)
 
-nightly: ## mixed load and chaos under AddressSanitizer
+nightly: ## mixed load, chaos and elections under AddressSanitizer
 	@tools/install-deps test
 	@tools/run-nightly $(DURATION)
 

@@ -112,7 +112,7 @@ _Noreturn static void member(int index, const char *const *urls, size_t n_urls)
     struct desired_store_opts so = {.retry_ms = 1000, .wait_ms = 500};
     struct lease_opts lo = {.name = name, .ttl_ms = TTL_MS, .claim = claim};
     struct executor_queue owner;
-    struct desired_store *store;
+    struct desired_store *store = NULL;
     struct lease *lease;
     struct term *term = NULL;
     struct err e = {0};

@@ -89,7 +89,7 @@ static struct desired *filled(void)
 static void test_round_trip(void **state)
 {
     (void)state;
-    struct desired *d = filled(), *r;
+    struct desired *d = filled(), *r = NULL;
     struct err e = {0};
     struct buf b;
     buf_init(&b, 1 << 20);
