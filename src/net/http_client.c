@@ -5,12 +5,10 @@
  * inside nghttp2_session_mem_recv, so a link is never freed there: see link_close. */
 #include "net/http_client.h"
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -19,9 +17,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "net/dial.h"
 #include "net/listen.h"
 #include "net/loop.h"
-#include "net/resolve.h"
 #include "net/sock.h"
 #include "net/tls.h"
 
@@ -33,7 +31,7 @@
 #define MAX_REQUEST_HEAD ((size_t)60 << 10) /* nghttp2 frames 64 KiB at most */
 #define MAX_INTERIM 16u                     /* 1xx responses of one call */
 
-enum link_state { LINK_RESOLVES, LINK_CONNECTS, LINK_SECURES, LINK_OPEN, LINK_CLOSED };
+enum link_state { LINK_DIALS, LINK_SECURES, LINK_OPEN, LINK_CLOSED };
 
 struct http_link {
     struct http_client *client;
@@ -42,10 +40,7 @@ struct http_link {
     bool draining; /* the peer wants no more calls here */
     bool settled;  /* its settings have arrived: calls may begin */
     bool has_sock;
-    struct resolve *lookup;
-    struct resolve_answer addrs;
-    unsigned at; /* the address being tried */
-    struct loop_io io;
+    struct dial dial;
     struct sock sock;
     nghttp2_session *session;
     struct http_call_node calls;
@@ -233,13 +228,8 @@ static void link_close(struct http_link *l, int code, const char *why)
     if (l->state == LINK_CLOSED)
         return;
     bool current = c->link == l;
-    if (l->state == LINK_CONNECTS && l->io.fd >= 0) {
-        loop_io_del(c->loop, &l->io);
-        close(l->io.fd);
-        l->io.fd = -1;
-    }
     l->state = LINK_CLOSED;
-    resolve_cancel(l->lookup);
+    dial_cancel(&l->dial);
     loop_timer_clear(c->loop, &l->timer);
     loop_forget(c->loop, &l->flush);
     if (current)
@@ -715,14 +705,13 @@ static const struct sock_ops sock_callbacks = {.data = sock_data,
                                                .secured = sock_secured,
                                                .stale = sock_stale};
 
-static void on_connected(struct http_link *l)
+static void on_connected(struct http_link *l, int fd)
 {
     struct http_client *c = l->client;
     struct tls_conn *tls = NULL;
     struct err e = {0};
-    int on = 1, fd = l->io.fd;
+    int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* fails on unix sockets */
-    l->io.fd = -1;
     int rc = c->opts.tls ? tls_conn_connect(&tls, c->opts.tls, fd, c->tls_host, &e) : 0;
     if (rc < 0)
         close(fd);
@@ -738,63 +727,13 @@ static void on_connected(struct http_link *l)
         link_ready(l);
 }
 
-static void try_addresses(struct http_link *l)
-{
-    struct http_client *c = l->client;
-    int why = EADDRNOTAVAIL;
-    for (; l->at < l->addrs.n; l->at++) {
-        const struct sockaddr *addr = (const struct sockaddr *)(void *)&l->addrs.at[l->at].addr;
-        l->io.fd = socket(addr->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        int rc = l->io.fd < 0 ? -1 : connect(l->io.fd, addr, l->addrs.at[l->at].n_addr);
-        if (rc == 0) {
-            on_connected(l);
-            return;
-        }
-        why = errno;
-        if (l->io.fd >= 0 && why == EINPROGRESS &&
-            loop_io_add(c->loop, &l->io, EPOLLOUT, NULL) == 0)
-            return;
-        if (l->io.fd >= 0)
-            close(l->io.fd);
-        l->io.fd = -1;
-    }
-    link_fail(l, strerror(why));
-}
-
-static void on_connect(struct loop_io *io, uint32_t events)
-{
-    struct http_link *l = LOOP_OF(io, struct http_link, io);
-    int why = 0;
-    socklen_t n = sizeof(why);
-    (void)events;
-    if (l->state != LINK_CONNECTS || io->fd < 0)
-        return;
-    if (getsockopt(io->fd, SOL_SOCKET, SO_ERROR, &why, &n) < 0)
-        why = errno;
-    loop_io_del(l->client->loop, io);
-    if (why == 0) {
-        on_connected(l);
-        return;
-    }
-    close(io->fd);
-    io->fd = -1;
-    if (++l->at < l->addrs.n)
-        try_addresses(l);
-    else
-        link_fail(l, strerror(why));
-}
-
-static void on_resolved(void *ctx, int code, const struct resolve_answer *answer,
-                        const char *message)
+static void on_dialed(void *ctx, int fd, const char *why)
 {
     struct http_link *l = ctx;
-    l->lookup = NULL;
-    l->addrs = *answer;
-    l->state = LINK_CONNECTS;
-    if (code < 0)
-        link_fail(l, message);
+    if (fd < 0)
+        link_fail(l, why);
     else
-        try_addresses(l);
+        on_connected(l, fd);
 }
 
 static void on_timer(struct executor_timer *t)
@@ -825,7 +764,6 @@ static void on_timer(struct executor_timer *t)
 static void link_open(struct http_client *c)
 {
     struct http_link *l = mem_zalloc(sizeof(*l));
-    struct err e = {0};
     struct http_call *k;
     if (!l) {
         while ((k = list_first(&c->waiting)))
@@ -833,7 +771,6 @@ static void link_open(struct http_client *c)
         return;
     }
     l->client = c;
-    l->io = (struct loop_io){.fd = -1, .fn = on_connect};
     l->flush.fn = on_flush;
     l->free.fn = link_free;
     l->timer.fn = on_timer;
@@ -844,13 +781,7 @@ static void link_open(struct http_client *c)
     c->links = c->link = l;
     c->n_refs++;
     loop_timer_set(c->loop, &l->timer, loop_now(c->loop) + c->opts.connect_ms * 1000000ull);
-    int rc = resolve_start(&l->lookup, &l->addrs, c->loop, c->address, on_resolved, l, &e);
-    if (rc < 0) {
-        link_fail(l, e.msg);
-    } else if (!l->lookup) {
-        l->state = LINK_CONNECTS;
-        try_addresses(l);
-    }
+    dial_start(&l->dial, c->loop, c->address, on_dialed, l);
 }
 
 /* ---- the client ---- */

@@ -1,5 +1,6 @@
 /* fuzz_http_client.c - bytes of a hostile HTTP/2 server.  The first byte says how they are cut into
- * pieces, the second what the caller does meanwhile. */
+ * pieces, the second what the caller does meanwhile: cancel or pause a call, destroy the client in
+ * a callback, start another call when one is over. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,11 +19,40 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+struct site {
+    struct http_client *client;
+    bool destroy, repeat;
+};
+
 struct asked {
     struct http_call call;
+    struct site *site;
     bool started, over, cancel, pause;
     int n_heads;
 };
+
+static void ask(struct asked *a, bool end)
+{
+    a->over = false;
+    a->n_heads = 0;
+    a->started =
+        http_call_start(a->site->client, &a->call, "POST", "/", NULL, 0, "body", 4, end) == 0;
+}
+
+/* What the caller does when a call is over. */
+static void go_on(struct asked *a)
+{
+    struct site *s = a->site;
+    a->over = true;
+    if (s->destroy && s->client) {
+        struct http_client *c = s->client;
+        s->client = NULL;
+        http_client_destroy(c);
+    } else if (s->repeat && s->client) {
+        s->repeat = false;
+        ask(a, true);
+    }
+}
 
 static void on_head(struct http_call *k, int status, const struct http_header *headers, size_t n)
 {
@@ -52,7 +82,7 @@ static void on_ended(struct http_call *k, const struct http_header *trailers, si
     struct asked *a = LOOP_OF(k, struct asked, call);
     if (a->over || a->n_heads != 1 || (n > 0 && !trailers[n - 1].value))
         abort();
-    a->over = true;
+    go_on(a);
 }
 
 static void on_failed(struct http_call *k, int code, const char *message)
@@ -60,7 +90,7 @@ static void on_failed(struct http_call *k, int code, const char *message)
     struct asked *a = LOOP_OF(k, struct asked, call);
     if (a->over || code >= 0 || message[0] == '\0')
         abort();
-    a->over = true;
+    go_on(a);
 }
 
 static int listen_at(char *address, size_t cap)
@@ -101,21 +131,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct http_call_ops ops = {
         .head = on_head, .data = on_data, .ended = on_ended, .failed = on_failed};
     struct asked a[N_CALLS] = {{.over = false}};
+    struct site site = {.client = NULL};
     char address[100];
     struct loop *l = NULL;
-    struct http_client *c = NULL;
     if (size < 2 || size > 65536)
         return 0;
     int fd = listen_at(address, sizeof(address));
     struct http_client_opts o = {.address = address, .max_header_bytes = MAX_HEADER_BYTES};
-    if (fd >= 0 && loop_create(&l, NULL) == 0 && http_client_create(&c, l, &o, NULL) == 0) {
+    if (fd >= 0 && loop_create(&l, NULL) == 0 &&
+        http_client_create(&site.client, l, &o, NULL) == 0) {
         size_t step = data[0] & 63 ? data[0] & 63u : size;
+        site.destroy = data[1] & 64;
+        site.repeat = data[1] & 128;
         for (int i = 0; i < N_CALLS; i++) {
             a[i].call.ops = &ops;
+            a[i].site = &site;
             a[i].cancel = data[1] >> i & 1;
             a[i].pause = data[1] >> (i + 3) & 1;
-            a[i].started =
-                http_call_start(c, &a[i].call, "POST", "/", NULL, 0, "body", 4, i != 1) == 0;
+            ask(&a[i], i != 1);
         }
         talk(l, fd, data + 2, size - 2, step);
         for (int i = 0; i < N_CALLS; i++)
@@ -124,7 +157,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         loop_turn(l, 0);
         loop_turn(l, 0);
     }
-    http_client_destroy(c);
+    site.repeat = false;
+    http_client_destroy(site.client);
+    site.client = NULL;
     if (l)
         loop_flush(l);
     for (int i = 0; i < N_CALLS; i++)
