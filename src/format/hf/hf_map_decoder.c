@@ -1,5 +1,6 @@
 /* hf_map_decoder.c - names and settings of decoders in Hugging Face folders. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -188,12 +189,34 @@ static int rope(struct hf_folder *f, uint32_t width, struct err *e)
     return 0;
 }
 
-/* Without this check a missing output matrix that is not tied would be taken as tied. */
+/* The embedding, whose name in the file may have the prefix of the architecture. */
+static const struct safetensors_tensor *find_embedding(const struct hf_folder *f)
+{
+    const struct safetensors_tensor *t = NULL;
+    for (const struct hf_rule *r = f->arch->rules; !t && r->from; r++) {
+        char name[128];
+        if (!r->to || strcmp(r->to, "token_embd.weight") != 0)
+            continue;
+        snprintf(name, sizeof(name), "%s%s", f->arch->prefix, r->from);
+        t = safetensors_find(f->st, name);
+        if (!t)
+            t = safetensors_find(f->st, r->from);
+    }
+    return t;
+}
+
+/* Is the output matrix the embedding?  A config that says so is not believed when the file has an
+ * output matrix with other values; transformers does the same.  Without the check at the end a
+ * missing output matrix that is not tied would be taken as tied. */
 static int set_tied(struct hf_folder *f, bool missing, struct err *e)
 {
-    bool there = safetensors_find(f->st, "lm_head.weight") != NULL;
-    f->tied = hf_config_bool_or(f, "tie_word_embeddings", there ? missing : true);
-    if (!f->tied && !there)
+    const struct safetensors_tensor *head = safetensors_find(f->st, "lm_head.weight");
+    const struct safetensors_tensor *embedding = find_embedding(f);
+    f->tied = hf_config_bool_or(f, "tie_word_embeddings", head ? missing : true);
+    if (f->tied && head && embedding)
+        f->tied = head->type == embedding->type && head->n_bytes == embedding->n_bytes &&
+                  memcmp(head->data, embedding->data, head->n_bytes) == 0;
+    if (!f->tied && !head)
         return err_set(e, SHOAL_EFORMAT,
                        "lm_head.weight is missing, and tie_word_embeddings is false");
     return 0;

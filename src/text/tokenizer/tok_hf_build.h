@@ -38,6 +38,7 @@ struct tok_hf_build {
     cJSON *made, *made_vocab;                 /* what a loader wrote or parsed itself; owned */
     char *names;                              /* of tokens that no file spells; owned */
     const cJSON *json;                        /* tokenizer.json */
+    bool hides_nul;                           /* U+FDD0 in its strings stands for a NUL */
     const cJSON *config, *model, *generation; /* the other documents; NULL when missing */
     uint32_t n;                               /* ids */
     struct str *raw;                          /* [n] spellings; p NULL: no such token */

@@ -21,16 +21,20 @@
 
 /* ---- the tokenizer's vocabulary ---- */
 
-/* The spelling under which the model looks for a token; returns its length. */
+/* The spelling under which the model looks for a token; returns its length.  *reachable: text can
+ * become it.  Byte-level BPE sees characters of its alphabet only, so a token with any other
+ * (Command R has U+200D beside its three bytes) never comes from plain text. */
 static size_t spell(const struct tok_hf_build *b, uint32_t id, char *out,
-                    const struct tok_alphabet *a)
+                    const struct tok_alphabet *a, bool *reachable)
 {
     struct str s = b->raw[id];
     size_t n;
+    *reachable = true;
     if (!s.p)
         return 0;
     if (b->hf->byte_level && tok_alphabet_decode(out, &n, s.p, s.n, a))
         return n;
+    *reachable = !b->hf->byte_level;
     if (b->t->info.kind == TOKENIZER_KIND_WPM && b->in_model[id]) {
         if (b->prefix.n > 0 && s.n > b->prefix.n && memcmp(s.p, b->prefix.p, b->prefix.n) == 0) {
             memcpy(out, s.p + b->prefix.n, s.n - b->prefix.n);
@@ -88,12 +92,13 @@ static int make_vocab(struct tok_hf_build *b, struct err *e)
     set_types(b);
     uint32_t at = 0;
     for (uint32_t i = 0; i < b->n; i++) {
+        bool reachable;
         v->at[i] = at;
-        uint32_t n = (uint32_t)spell(b, i, v->bytes + at, &alphabet);
+        uint32_t n = (uint32_t)spell(b, i, v->bytes + at, &alphabet, &reachable);
         /* the reference finds "<0x0A>" in a text too, but only by its Unigram */
         bool byte =
             v->type[i] == TOKEN_TYPE_BYTE && (b->made || t->info.kind != TOKENIZER_KIND_UNIGRAM);
-        bool plain = b->in_model[i] && v->type[i] != TOKEN_TYPE_CONTROL && !byte;
+        bool plain = reachable && b->in_model[i] && v->type[i] != TOKEN_TYPE_CONTROL && !byte;
         if (plain && n > 0) {
             v->attr[i] |= TOK_ATTR_PLAIN;
             if (n > v->max_len)
@@ -394,8 +399,9 @@ static char *hide_nul(struct str s, bool *failed)
     return out;
 }
 
-/* The document under a key; *out stays NULL when there is none. */
-static int read_doc(cJSON **out, const struct model_file *file, const char *key, struct err *e)
+/* The document under a key; *out stays NULL when there is none.  *hides_nul: see hide_nul. */
+static int read_doc(cJSON **out, const struct model_file *file, const char *key, bool *hides_nul,
+                    struct err *e)
 {
     struct str s;
     bool failed = false;
@@ -405,6 +411,7 @@ static int read_doc(cJSON **out, const struct model_file *file, const char *key,
     const char *end = NULL;
     char *copy = hide_nul(s, &failed);
     const char *text = copy ? copy : s.p;
+    *hides_nul = copy != NULL;
     if (failed)
         return err_set(e, SHOAL_ENOMEM, "%s", key);
     *out = cJSON_ParseWithLengthOpts(text, s.n, &end, false);
@@ -526,8 +533,10 @@ int tok_hf_load(struct tokenizer *t, const struct model_file *file, struct err *
     if (!b.hf)
         return err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
     b.hf->v = &t->v;
+    bool hides_nul[4] = {false};
     for (int i = 0; i < 4 && rc == 0; i++)
-        rc = read_doc(&docs[i], file, keys[i], e);
+        rc = read_doc(&docs[i], file, keys[i], &hides_nul[i], e);
+    b.hides_nul = hides_nul[0];
     b.json = docs[0];
     b.config = docs[1];
     b.model = docs[2];

@@ -17,12 +17,12 @@ struct str tok_hf_str(const cJSON *j)
     return (struct str){j->valuestring, strlen(j->valuestring)};
 }
 
-/* A string of the vocabulary: U+FDD0 stands for a NUL (see hide_nul).  To be asked once: the string
- * is changed. */
-static struct str tok_hf_text(char *s)
+/* A string of the vocabulary, in which U+FDD0 may stand for a NUL (see hide_nul).  To be asked
+ * once: the string is changed. */
+static struct str tok_hf_text(const struct tok_hf_build *b, char *s)
 {
-    if (!s)
-        return (struct str){NULL, 0};
+    if (!s || !b->hides_nul)
+        return (struct str){s, s ? strlen(s) : 0};
     char *out = s;
     for (const char *p = s; *p; p++, out++) {
         bool hidden = p[0] == '\xef' && p[1] == '\xb7' && p[2] == '\x90';
@@ -147,7 +147,7 @@ int tok_hf_read_vocab_object(struct tok_hf_build *b, const cJSON *vocab, const c
         rc = tok_hf_build_reserve(b, n + b->n_added, (uint32_t)n_ids, e);
     for (const cJSON *c = vocab->child; c && rc == 0; c = c->next) {
         (void)tok_hf_is_id(c, &id);
-        rc = tok_hf_build_token(b, id, tok_hf_text(c->string), 0);
+        rc = tok_hf_build_token(b, id, tok_hf_text(b, c->string), 0);
         if (rc < 0)
             return err_set(e, rc, "vocabulary of %u tokens: %s", b->n, err_text(rc));
     }
@@ -169,7 +169,7 @@ static int read_vocab_list(struct tok_hf_build *b, const cJSON *vocab, struct er
     uint32_t id = 0;
     for (const cJSON *c = vocab->child; c && rc == 0; c = c->next, id++) {
         const cJSON *score = c->child ? c->child->next : NULL;
-        struct str s = tok_hf_text(cJSON_GetStringValue(c->child));
+        struct str s = tok_hf_text(b, cJSON_GetStringValue(c->child));
         if (!s.p || !cJSON_IsNumber(score))
             return err_set(e, SHOAL_EFORMAT, "model: piece %u is not a text with a score", id);
         rc = tok_hf_build_token(b, id, s, score->valuedouble);
@@ -204,10 +204,10 @@ static int read_merges(struct tok_hf_build *b, const cJSON *list, struct err *e)
     for (const cJSON *c = list ? list->child : NULL; c; c = c->next) {
         struct tok_hf_merge *m = &b->merges[b->n_merges];
         if (cJSON_IsString(c)) {
-            tok_bpe_split_merge(tok_hf_text(c->valuestring), &m->left, &m->right);
+            tok_bpe_split_merge(tok_hf_text(b, c->valuestring), &m->left, &m->right);
         } else if (cJSON_IsArray(c) && c->child && c->child->next) {
-            m->left = tok_hf_text(cJSON_GetStringValue(c->child));
-            m->right = tok_hf_text(cJSON_GetStringValue(c->child->next));
+            m->left = tok_hf_text(b, cJSON_GetStringValue(c->child));
+            m->right = tok_hf_text(b, cJSON_GetStringValue(c->child->next));
         }
         if (!m->left.p || !m->right.p)
             return err_set(e, SHOAL_EFORMAT, "model: merge %zu is not a pair of texts",

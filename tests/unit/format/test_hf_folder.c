@@ -415,6 +415,38 @@ static void test_t5_says_what_its_output_is(void **state)
     }
 }
 
+/* A config that ties the output to the embedding, beside an output matrix of its own. */
+static void test_a_tied_output_beside_another(void **state)
+{
+    (void)state;
+    static const struct part embedding = {"model.embed_tokens.weight", 5, 4};
+    static const struct part bare = {"embed_tokens.weight", 5, 4};
+    /* every tensor has the values 0, 1, 2 ...: another matrix needs another shape */
+    static const struct part same = {"lm_head.weight", 5, 4}, other = {"lm_head.weight", 6, 4};
+    static const struct {
+        const char *config;
+        const struct part *embedding, *head;
+        bool output; /* the model has an output matrix of its own */
+    } cases[] = {
+        {"{" LLAMA ",\"tie_word_embeddings\":true}", &embedding, &same, false},
+        {"{" LLAMA ",\"tie_word_embeddings\":true}", &embedding, &other, true},
+        {"{" LLAMA ",\"tie_word_embeddings\":true}", &bare, &same, false},
+        {"{" LLAMA ",\"tie_word_embeddings\":true}", &embedding, NULL, false},
+        {"{" LLAMA ",\"tie_word_embeddings\":false}", &embedding, &same, true},
+        {"{" LLAMA "}", &embedding, &same, true},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct part parts[2] = {*cases[i].embedding};
+        if (cases[i].head)
+            parts[1] = *cases[i].head;
+        put_model(cases[i].config, parts, cases[i].head ? 2 : 1);
+        struct model_file *g = open_made();
+        if ((model_file_find_tensor(g, "output.weight") != NULL) != cases[i].output)
+            fail_msg("case %zu: output.weight is %sthere", i, cases[i].output ? "not " : "");
+        model_file_close(g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -425,6 +457,7 @@ int main(void)
         WITH_FOLDER(test_matrices_of_gpt2_are_turned),
         WITH_FOLDER(test_positions_of_roberta_begin_after_the_padding),
         WITH_FOLDER(test_files_of_tokenizers_travel),
+        WITH_FOLDER(test_a_tied_output_beside_another),
         WITH_FOLDER(test_t5_says_what_its_output_is),
         WITH_FOLDER(test_refuses_what_it_does_not_know),
 #undef WITH_FOLDER

@@ -99,6 +99,58 @@ static void check_all(const struct tokenizer *t, const struct example *c, size_t
                                             "ing\":5,\"cafe\":6,\"!\":7,\"a\":8,"                  \
                                             "\"##b\":9,\"\\u4e2d\":10,\"i\":11}}}"
 
+/* A token that is not spelled in the alphabet of bytes is never made from text: Command R has some
+ * characters twice, once as themselves and once as their bytes. */
+static void test_byte_level_sees_its_alphabet_only(void **state)
+{
+    (void)state;
+    static const char json[] =
+        "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"\\u200d\":0,\"\\u00e2\":1,\"\\u0122\":2,"
+        "\"\\u012f\":3,\"\\u00e2\\u0122\":4,\"\\u00e2\\u0122\\u012f\":5,\"a\":6},"
+        "\"merges\":[\"\\u00e2 \\u0122\",\"\\u00e2\\u0122 \\u012f\"]},"
+        "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true},"
+        "\"decoder\":{\"type\":\"ByteLevel\"}}";
+    struct tokenizer *t = must_create(json, NULL);
+    struct tok_encoding x;
+    struct err e = {0};
+    tok_encoding_init(&x);
+    assert_int_equal(
+        tokenizer_encode_pair(t, &x, "a\xe2\x80\x8d", 4, NULL, 0, 0, TOKENIZER_ADD_SPECIAL, &e), 0);
+    assert_int_equal(x.n, 2);
+    assert_int_equal(x.ids[0], 6);
+    assert_int_equal(x.ids[1], 5);
+    tok_encoding_fini(&x);
+    tokenizer_destroy(t);
+}
+
+/* U+FDD0 is a character like any other in a file that has no NUL. */
+static void test_a_noncharacter_in_the_vocabulary(void **state)
+{
+    (void)state;
+    static const char with[] =
+        "{\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\",\"vocab\":{\"?\":0,"
+        "\"\\ufdd0\":1,\"a\":2},\"merges\":[]}}";
+    static const char nul[] = "{\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\",\"vocab\":{\"?\":0,"
+                              "\"\\u0000\":1,\"a\":2},\"merges\":[]}}";
+    const struct {
+        const char *json, *text;
+        size_t n;
+        int32_t id;
+    } cases[] = {{with, "\xef\xb7\x90", 3, 1}, {with, "\0", 1, 0}, {nul, "\0", 1, 1}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tokenizer *t = must_create(cases[i].json, NULL);
+        struct tok_encoding x;
+        struct err e = {0};
+        tok_encoding_init(&x);
+        assert_int_equal(tokenizer_encode_pair(t, &x, cases[i].text, cases[i].n, NULL, 0, 0, 0, &e),
+                         0);
+        assert_int_equal(x.n, 1);
+        assert_int_equal(x.ids[0], cases[i].id);
+        tok_encoding_fini(&x);
+        tokenizer_destroy(t);
+    }
+}
+
 static void test_wordpiece(void **state)
 {
     (void)state;
@@ -500,6 +552,8 @@ static void test_failing_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_byte_level_sees_its_alphabet_only),
+        cmocka_unit_test(test_a_noncharacter_in_the_vocabulary),
         cmocka_unit_test(test_wordpiece),
         cmocka_unit_test(test_ranges_of_gguf_kinds),
         cmocka_unit_test(test_info),

@@ -261,6 +261,43 @@ static void test_bpe_drops_bytes_that_it_cannot_spell(void **state)
     tokenizer_destroy(t);
 }
 
+/* Spellings of a vocabulary that are not valid UTF-8: kept as they are.  In byte-level BPE no text
+ * becomes such a token; SentencePiece finds it by its bytes. */
+static void test_spellings_that_are_not_utf8(void **state)
+{
+    (void)state;
+    struct tok_build b;
+    tb_init(&b, "gpt2", "gpt-2");
+    tb_add_byte_chars(&b);
+    int32_t odd = (int32_t)tb_add(&b, "\xff", 0, TOKEN_TYPE_NORMAL);
+    struct tokenizer *t = tb_tokenizer(&b);
+    struct str piece = tokenizer_piece(t, odd, 0);
+    assert_int_equal(piece.n, 1);
+    assert_memory_equal(piece.p, "\xff", 1);
+    static const struct example bytes[] = {
+        {"the token of the byte, not the odd one", "a\xff", 0, "a|\xff"}};
+    check_examples(t, bytes, 1);
+    struct tok_ids ids;
+    struct err e = {0};
+    tok_ids_init(&ids, 10);
+    assert_int_equal(tokenizer_encode(t, &ids, "\xff", 1, 0, &e), 0);
+    assert_int_equal(ids.n, 1);
+    assert_int_not_equal(ids.ids[0], odd);
+    tok_ids_fini(&ids);
+    tokenizer_destroy(t);
+    tb_init(&b, "llama", NULL);
+    tb_add(&b, "<unk>", 0, TOKEN_TYPE_UNKNOWN);
+    tb_add_byte_tokens(&b);
+    odd = (int32_t)tb_add(&b, "\xc3\x28", 5, TOKEN_TYPE_NORMAL);
+    b.space_prefix = 0;
+    b.unk = 0;
+    t = tb_tokenizer(&b);
+    piece = tokenizer_piece(t, odd, 0);
+    assert_int_equal(piece.n, 2);
+    assert_memory_equal(piece.p, "\xc3\x28", 2);
+    tokenizer_destroy(t);
+}
+
 static void test_gemma4_merges_characters(void **state)
 {
     (void)state;
@@ -915,6 +952,7 @@ int main(void)
         cmocka_unit_test(test_bpe_merges_by_rank),
         cmocka_unit_test(test_bpe_with_odd_merges),
         cmocka_unit_test(test_bpe_drops_bytes_that_it_cannot_spell),
+        cmocka_unit_test(test_spellings_that_are_not_utf8),
         cmocka_unit_test(test_gemma4_merges_characters),
         cmocka_unit_test(test_wordpiece),
         cmocka_unit_test(test_special_tokens_longest_first),
