@@ -28,8 +28,7 @@ struct body_job {
     void (*next)(struct call *c);
     char *text;
     size_t n, max_values;
-    struct peer *account; /* the call's; NULL: none */
-    size_t value_bytes;   /* taken from it */
+    size_t value_bytes; /* taken from the call's account */
     struct parsed parsed;
 };
 
@@ -115,8 +114,6 @@ static void on_finished(struct executor_task *t)
 {
     struct body_job *j = LOOP_OF(t, struct body_job, finished);
     struct call *c = j->call;
-    if (j->account)
-        peers_give(j->account, j->n); /* the text is gone, its values stay */
     c->json_bytes = j->value_bytes;
     use(c, &j->parsed, j->next);
     job_free(j);
@@ -127,10 +124,11 @@ static void on_pool(struct pool_task *t)
     struct body_job *j = LOOP_OF(t, struct body_job, pool_task);
     struct parsed *p = &j->parsed;
     if (scan(p, j->text, j->n, j->max_values)) {
-        size_t bytes = p->scan.n_values * JSON_SCAN_VALUE_BYTES;
-        if (j->account && peers_take(j->account, bytes) == PEERS_OK)
+        size_t bytes = p->scan.n_values * JSON_SCAN_VALUE_BYTES + j->n; /* and their strings */
+        struct peer *account = j->call->account;
+        if (account && peers_take(account, bytes) == PEERS_OK)
             j->value_bytes = bytes;
-        else if (j->account)
+        else if (account)
             p->wrong = WRONG_MEMORY;
         if (!p->wrong)
             parse(p, j->text, j->n);
@@ -159,14 +157,10 @@ static void read_large(struct call *c, void (*next)(struct call *c))
                            .max_values = c->gl->config->max_values};
     call_hold(c);
     c->gl->flow.n_jobs++;
-    if (c->req->account && peers_take(c->req->account, n) != PEERS_OK) {
+    if (!call_count_input(c, n)) { /* the text, and later the request that is made from it */
         refuse_full(c);
         job_free(j);
-        return;
-    }
-    j->account = c->json_account = peers_ref(c->req->account);
-    c->json_bytes = n;
-    if (pool_submit(c->gl->gw->pool, &j->pool_task) < 0) {
+    } else if (pool_submit(c->gl->gw->pool, &j->pool_task) < 0) {
         call_refuse(c, GW_REFUSED_BUSY, 429, 1, "too many large bodies are waiting");
         job_free(j);
     }

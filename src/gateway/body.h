@@ -1,8 +1,8 @@
 /* body.h - the JSON body of a call: checked and parsed, a large one on the pool.
  *
  * Texts with NUL and bodies of too many values are refused before they are parsed
- * (wire/json_scan.h). The memory of a large body and of its values counts to the client's address
- * (net/peers.h) until call_drop_json.
+ * (wire/json_scan.h).  The memory of a large body counts to the client's address (net/peers.h)
+ * until the call ends, that of its values until call_drop_json.
  *
  * Thread:    the loop's; the pool parses.
  * Failure:   what is refused is answered. */

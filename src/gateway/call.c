@@ -53,17 +53,29 @@ void call_drop_json(struct call *c)
     if (c->json && !bury(c))
         cJSON_Delete(c->json);
     c->json = NULL;
-    if (!c->json_account)
-        return;
-    peers_give(c->json_account, c->json_bytes);
-    peers_leave(c->json_account);
-    c->json_account = NULL;
+    if (c->account)
+        peers_give(c->account, c->json_bytes);
     c->json_bytes = 0;
+}
+
+bool call_count_input(struct call *c, size_t n)
+{
+    if (!c->account && c->req)
+        c->account = peers_ref(c->req->account);
+    if (!c->account)
+        return true;
+    if (peers_take(c->account, n) != PEERS_OK)
+        return false;
+    c->input_bytes += n;
+    return true;
 }
 
 static void call_free(struct call *c)
 {
     call_drop_json(c);
+    if (c->account)
+        peers_give(c->account, c->input_bytes);
+    peers_leave(c->account);
     if (!c->gl->spare.data && c->out.cap <= SPARE_BYTES) {
         buf_clear(&c->out);
         c->gl->spare = c->out;

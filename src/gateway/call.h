@@ -25,8 +25,8 @@ struct call {
     struct admission_client *client; /* the authenticated client, or NULL */
     cJSON *json;                     /* ROUTE_JSON: the body */
     size_t json_values;              /* of a large body; 0: few */
-    size_t json_bytes;               /* counted to json_account, which is held */
-    struct peer *json_account;
+    struct peer *account;            /* held: what a large body takes counts to it; or NULL */
+    size_t json_bytes, input_bytes;  /* counted until the JSON is dropped, until the call ends */
     char id[64];
     char trace[64]; /* traceparent, or "" */
     bool lenient, ollama, began;
@@ -72,6 +72,9 @@ struct request *call_request(struct call *c);
 void call_set_sink(struct call *c, struct sink *s);
 /* The sink is closed; gives the hold back. */
 void call_unset_sink(struct call *c);
+/* Counts n bytes of input to the client until the call ends, also from a thread that works for it:
+ * a large body, or the request that it became.  False: they are too many. */
+bool call_count_input(struct call *c, size_t n);
 /* Frees the parsed body before the call ends. */
 void call_drop_json(struct call *c);
 /* For headers and the log. */

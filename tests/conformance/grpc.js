@@ -55,7 +55,12 @@ async function infers(client) {
     t.same(vectors.data.length, 2, 'embed');
     t.same(vectors.data[1].values.length, 16, 'dimensions');
     t.check(vectors.data[1].values.some((x) => x !== 0), 'a vector');
-    const long = 'word '.repeat(3000);
+    const long = 'word '.repeat(3000), large = 'word '.repeat(50000); // large ones are read beside the loop
+    for (const [prompt, reason, field] of [[large, 'CONTEXT_LENGTH_EXCEEDED'], [`${large}\0`, 'INVALID_VALUE', 'prompt']]) {
+        const e = await t.fails(call(client, 'Generate', { model: 'long', prompt }), 'a large prompt'), d = details(e);
+        t.same(`${e.code} ${d.ErrorInfo?.reason} ${d.BadRequest?.fieldViolations[0]?.field}`,
+            `${status.INVALID_ARGUMENT} ${reason} ${field}`, 'a large prompt');
+    }
     for (const name of ['Embed', 'Classify', 'Tag']) {
         const cut = await call(client, name, { model: 'enc', input: ['x', long] });
         t.same(cut.data.map((x) => x.truncated).join(), 'false,true', `${name}: what was cut says so`);

@@ -9,6 +9,7 @@ const fs = require('fs');
 const http2 = require('http2');
 const net = require('net');
 const path = require('path');
+const zlib = require('zlib');
 const { Worker, isMainThread, parentPort, workerData } = require('worker_threads');
 
 if (!isMainThread) {
@@ -320,6 +321,43 @@ const attacks = {
             const r = await fetch(`${server.url}/v1/completions`, { method: 'POST', body, headers: { authorization: `Bearer ${key}` } });
             t.same(`${r.status} ${(await r.json()).error?.code}`, '400 context_length_exceeded', 'a long text');
         }
+    },
+    // Many of them at once, of many addresses: what becomes of a body counts as long as the request runs.
+    async many_texts(server) {
+        const body = JSON.stringify({ model: 'm', prompt: 'word '.repeat(2 * MiB), max_tokens: 1 });
+        const one = async (i) => {
+            const s = connect(server, `127.0.1.${i % 20 + 1}`), came = answer(s);
+            await connected(s);
+            s.write(post(body.length, key) + body);
+            const status = (await came).split(' ')[1] ?? 'closed';
+            t.check(['400', '503', 'closed'].includes(status), `a long text: ${status}`);
+            s.destroy();
+        };
+        await Promise.all(Array.from({ length: 40 }, (_, i) => one(i)));
+        await t.until(async () => await t.metric(server, 'shoal_buffer_bytes') === 0, 'all memory is given back');
+    },
+    // Messages of gRPC that unpack to a thousand times their size.
+    async gzip(server) {
+        const text = Buffer.alloc(12 * MiB, 'a '), head = Buffer.from([0x1a, 0x80, 0x80, 0x80, 0x06]); // prompt: 12 MiB
+        const packed = zlib.gzipSync(Buffer.concat([head, text])), size = Buffer.alloc(5);
+        size[0] = 1;
+        size.writeUInt32BE(packed.length, 1);
+        const c = http2.connect(server.url, { localAddress: '127.0.0.2' });
+        c.on('error', () => {});
+        const one = () => new Promise((done) => {
+            const r = c.request({ ...grpc(key), 'grpc-encoding': 'gzip' });
+            r.on('error', () => {});
+            r.on('response', (h) => h['grpc-status'] && done(h['grpc-status']));
+            r.on('trailers', (h) => done(h['grpc-status']));
+            r.on('close', () => done('closed'));
+            r.resume();
+            r.end(Buffer.concat([size, packed]));
+        });
+        t.same(await one(), '3', 'one message: too long for the model');
+        const all = await Promise.all(Array.from({ length: 60 }, one));
+        t.check(all.every((s) => s === '3' || s === '14'), `messages: ${all}`);
+        c.destroy();
+        await t.until(async () => await t.metric(server, 'shoal_buffer_bytes') === 0, 'all memory is given back');
     },
     // More connections than there may be: new ones are served.
     async idle(server) {

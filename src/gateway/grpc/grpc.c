@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/mem.h"
+#include "flow/pool.h"
 #include "flow/run.h"
 #include "gateway/grpc/grpc_answer.h"
 #include "gateway/grpc/grpc_call.h"
@@ -12,6 +14,8 @@
 
 #define MAX_MESSAGE_BYTES ((size_t)64 << 20)
 #define MAX_BUDGET_MS 86400000.0
+#define INLINE_BYTES ((size_t)64 << 10)       /* larger messages are read on the pool, */
+#define INLINE_PACKED_BYTES ((size_t)4 << 10) /* compressed ones above this */
 #define MAX_QUESTION_BYTES ((size_t)64 << 10) /* of reflection: far below a stream's window */
 #define OUT_BYTES ((size_t)128 << 10) /* bytes that wait for the client before we hold back */
 
@@ -31,46 +35,137 @@ void grpc_fail(struct call *c, const struct call_error *e)
         call_send_error(c, e);
 }
 
-/* The message into the request; false: the call is answered. */
-static bool read_message(struct call *c, struct request *r, uint32_t *top,
-                         const struct grpc_method *m)
+/* A message on its way into a request. */
+struct reading {
+    struct call *call;
+    struct request *request;
+    const struct grpc_method *method;
+    struct grpc_frame frame; /* as it came */
+    size_t max_bytes, max_fields;
+    /* what it became */
+    uint32_t top;
+    int rc;
+    struct fields_error error;
+    /* on the pool */
+    struct pool_task pool_task;
+    struct executor_task finished;
+    char *body; /* NULL: the message is small, and read on the loop */
+};
+
+/* Any thread. */
+static void read_message(struct reading *g)
 {
-    struct fields_error e = {{0}, {0}, NULL};
-    struct grpc_frame f;
+    struct grpc_frame *f = &g->frame;
     struct buf plain;
     buf_init(&plain, MAX_MESSAGE_BYTES);
-    bool ok = grpc_call_read_whole(c, &f, &plain);
-    int rc = ok ? grpc_read(r, top, m, f.p, f.n, c->gl->config->max_values, &e) : 0;
+    g->rc = grpc_frame_unpack(f, &plain, g->max_bytes);
+    if (g->rc >= 0 && g->body && !call_count_input(g->call, plain.len))
+        g->rc = SHOAL_EBUSY;
+    if (g->rc >= 0)
+        g->rc = grpc_read(g->request, &g->top, g->method, f->p, f->n, g->max_fields, &g->error);
     buf_fini(&plain);
+}
+
+static void refuse_full(struct call *c)
+{
+    call_refuse(c, GW_REFUSED_BUSY, 503, 1,
+                "the message does not fit into the memory for clients (limits.buffers, "
+                "limits.client_buffers): try again later");
+}
+
+/* Runs the request, or answers why it cannot; the request is taken. */
+static void run(struct reading *g)
+{
+    struct call *c = g->call;
+    struct request *r = g->request;
+    struct grpc_answer *a = NULL;
     c->asked_model = r->model;
-    if (rc == SHOAL_EINVAL)
-        call_fail_fields(c, &e);
-    else if (rc < 0)
-        grpc_call_fail_frame(c, rc);
-    return ok && rc == 0;
+    if (!c->req)
+        g->rc = SHOAL_ECANCELLED;
+    else if (g->rc == SHOAL_EINVAL)
+        call_fail_fields(c, &g->error);
+    else if (g->rc == SHOAL_EBUSY)
+        refuse_full(c);
+    else if (g->rc < 0)
+        grpc_call_fail_frame(c, g->rc);
+    else if (!(a = grpc_answer_open(c, g->method, r, g->top)))
+        grpc_call_fail_frame(c, SHOAL_ENOMEM);
+    if (a) {
+        flow_run(&c->gl->flow, r, &a->sink);
+    } else {
+        c->asked_model = NULL; /* it goes with the request */
+        flow_give_request(&c->gl->flow, r);
+    }
+}
+
+static void job_free(struct reading *g)
+{
+    struct call *c = g->call;
+    mem_free(g->body);
+    mem_free(g);
+    c->gl->flow.n_jobs--;
+    call_release(c);
+}
+
+static void on_finished(struct executor_task *t)
+{
+    struct reading *g = LOOP_OF(t, struct reading, finished);
+    run(g);
+    job_free(g);
+}
+
+static void on_pool(struct pool_task *t)
+{
+    struct reading *g = LOOP_OF(t, struct reading, pool_task);
+    read_message(g);
+    executor_post(g->call->gl->flow.executor, &g->finished);
+}
+
+/* Reads a large message on the pool.  False: the call is answered, and the request is not taken. */
+static bool start_job(const struct reading *from)
+{
+    struct call *c = from->call;
+    size_t n = c->req->body_bytes;
+    struct reading *g = mem_alloc(sizeof(*g));
+    char *body = g ? http_take_body(c->req) : NULL;
+    if (!body) {
+        mem_free(g);
+        grpc_call_fail_frame(c, SHOAL_ENOMEM);
+        return false;
+    }
+    *g = *from; /* its frame points into the body, which does not move */
+    g->body = body;
+    g->pool_task.fn = on_pool;
+    g->finished.fn = on_finished;
+    call_hold(c);
+    c->gl->flow.n_jobs++;
+    if (call_count_input(c, n) && pool_submit(c->gl->gw->pool, &g->pool_task) == 0)
+        return true;
+    refuse_full(c);
+    job_free(g);
+    return false;
 }
 
 void grpc_handle(struct call *c)
 {
     const struct grpc_method *m = grpc_method(c->req->path + strlen("/shoal.v1.Shoal/"));
     double ms = grpc_call_timeout_ms(http_header(c->req, "grpc-timeout"));
-    if (!grpc_call_is(c, m ? m->name : "/")) /* no method has that name */
+    struct reading g = {.call = c,
+                        .method = m,
+                        .max_bytes = c->gl->config->limits.max_body_bytes,
+                        .max_fields = c->gl->config->max_values};
+    if (!grpc_call_is(c, m ? m->name : "/") || !grpc_call_find_whole(c, &g.frame))
         return;
     if (ms > 0)
         door_set_budget(c, ms < MAX_BUDGET_MS ? ms : MAX_BUDGET_MS);
-    struct request *r = call_request(c);
-    uint32_t top = 0;
-    if (!r)
+    g.request = call_request(c);
+    if (!g.request)
         return;
-    bool ok = read_message(c, r, &top, m);
-    struct grpc_answer *a = ok ? grpc_answer_open(c, m, r, top) : NULL;
-    if (ok && !a)
-        grpc_call_fail_frame(c, SHOAL_ENOMEM);
-    if (!a) {
-        c->asked_model = NULL; /* it goes with the request */
-        flow_give_request(&c->gl->flow, r);
-    } else {
-        flow_run(&c->gl->flow, r, &a->sink);
+    if (g.frame.n <= (g.frame.packed ? INLINE_PACKED_BYTES : INLINE_BYTES)) {
+        read_message(&g);
+        run(&g);
+    } else if (!start_job(&g)) {
+        flow_give_request(&c->gl->flow, g.request);
     }
 }
 

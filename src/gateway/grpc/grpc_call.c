@@ -133,7 +133,8 @@ static bool read_encoding(struct call *c, bool *gzip)
     return false;
 }
 
-int grpc_call_read(struct call *c, struct grpc_frame *f, struct buf *plain, size_t at, size_t max)
+/* The first message from `at` on, as it came; answers what is wrong with it. */
+static int find(struct call *c, struct grpc_frame *f, size_t at, size_t max)
 {
     bool gzip;
     if (!read_encoding(c, &gzip))
@@ -144,23 +145,40 @@ int grpc_call_read(struct call *c, struct grpc_frame *f, struct buf *plain, size
                              "the message is marked as compressed, but grpc-encoding is missing");
         return SHOAL_EFORMAT;
     }
-    buf_clear(plain);
-    int unpacked = rc == 1 ? grpc_frame_unpack(f, plain, max) : 0;
-    if (unpacked < 0)
-        rc = unpacked;
     if (rc < 0)
         grpc_call_fail_frame(c, rc);
     return rc;
 }
 
-bool grpc_call_read_whole(struct call *c, struct grpc_frame *f, struct buf *plain)
+int grpc_call_read(struct call *c, struct grpc_frame *f, struct buf *plain, size_t at, size_t max)
 {
-    int rc = grpc_call_read(c, f, plain, 0, c->gl->config->limits.max_body_bytes);
+    int rc = find(c, f, at, max);
+    buf_clear(plain);
+    int unpacked = rc == 1 ? grpc_frame_unpack(f, plain, max) : 0;
+    if (unpacked < 0)
+        grpc_call_fail_frame(c, unpacked);
+    return unpacked < 0 ? unpacked : rc;
+}
+
+bool grpc_call_find_whole(struct call *c, struct grpc_frame *f)
+{
+    int rc = find(c, f, 0, c->gl->config->limits.max_body_bytes);
     if (rc == 1 && f->bytes == c->req->body_bytes)
         return true;
     if (rc >= 0)
         grpc_call_fail_frame(c, SHOAL_EFORMAT);
     return false;
+}
+
+bool grpc_call_read_whole(struct call *c, struct grpc_frame *f, struct buf *plain)
+{
+    if (!grpc_call_find_whole(c, f))
+        return false;
+    buf_clear(plain);
+    int rc = grpc_frame_unpack(f, plain, c->gl->config->limits.max_body_bytes);
+    if (rc < 0)
+        grpc_call_fail_frame(c, rc);
+    return rc >= 0;
 }
 
 bool grpc_call_has_type(const struct http_req *r)

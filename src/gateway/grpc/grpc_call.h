@@ -20,7 +20,10 @@ bool grpc_call_is(struct call *c, const char *name);
  * answered).  plain: where it is unpacked if it came compressed. */
 SHOAL_MUST_CHECK int grpc_call_read(struct call *c, struct grpc_frame *f, struct buf *plain,
                                     size_t at, size_t max);
-/* Reads the single message of a complete body; false: the call is answered. */
+/* Finds the single message of a complete body, as it came, perhaps compressed; false: the call is
+ * answered. */
+bool grpc_call_find_whole(struct call *c, struct grpc_frame *f);
+/* The same, and decompresses it. */
 bool grpc_call_read_whole(struct call *c, struct grpc_frame *f, struct buf *plain);
 /* grpc-timeout's "10S", "250m" (ms), ... to milliseconds; 0: none. */
 double grpc_call_timeout_ms(const char *text);
