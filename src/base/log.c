@@ -15,6 +15,12 @@ void log_setup(enum log_level max, enum log_format format)
     line_format = format;
 }
 
+void log_settings(enum log_level *max, enum log_format *format)
+{
+    *max = max_level;
+    *format = line_format;
+}
+
 /* Escapes quotes, backslashes and control characters in a way that suits both logfmt and JSON. */
 static size_t put_escaped(char *out, size_t cap, const char *s)
 {

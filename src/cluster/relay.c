@@ -82,7 +82,9 @@ static void tell_failure(struct relay *y, const struct failure *f)
     if (y->quiet)
         return;
     y->quiet = true;
-    y->opts.source->n_lost += y->started;
+    /* what is wrong with the request itself is no loss */
+    y->opts.source->n_lost +=
+        y->started && f->kind != FAILURE_INVALID && f->kind != FAILURE_DEADLINE;
     y->sink->ops->fail(y->sink, f);
 }
 
@@ -292,7 +294,8 @@ static void on_fail(struct sink *s, const struct failure *f)
     y->failure.reason = f->reason ? request_copy(y->request, f->reason, strlen(f->reason)) : NULL;
     y->failure.param = f->param ? request_copy(y->request, f->param, strlen(f->param)) : NULL;
     y->has_failure = y->retry = true;
-    y->lost = f->reason && strcmp(f->reason, REPLICA_LOST) == 0;
+    y->lost = f->reason &&
+              (strcmp(f->reason, REPLICA_LOST) == 0 || strcmp(f->reason, REPLICA_ABSENT) == 0);
 }
 
 static void on_closed(struct sink *s)
@@ -376,7 +379,7 @@ static void give_up(struct relay *y, enum replica_found found)
                     "there is no model '%s' in this shoal",
                     y->request->model ? y->request->model : "");
     } else {
-        failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, "no_replica",
+        failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_ABSENT,
                     "no node that serves this model can be reached at the moment");
         f.retry_after_s = 2;
     }

@@ -18,6 +18,8 @@ struct sink;
 /* Reason of a failure: the replica is gone or cannot be reached, which says nothing about the
  * request. */
 #define REPLICA_LOST "node_lost"
+/* There is none at the moment: as above. */
+#define REPLICA_ABSENT "no_replica"
 
 struct replica_ops {
     /* Runs a request: its events come to the sink as those of flow_run, `closed` at the end.  r

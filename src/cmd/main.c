@@ -39,6 +39,8 @@ static int unknown(const char *name)
 static int dispatch(int argc, const char *const *argv)
 {
     const struct command *c = commands_find(commands_all, argv[0]);
+    if (strcmp(argv[0], "worker") == 0)
+        return cmd_worker(argc - 1, argv + 1);
     return c ? c->run(argc - 1, argv + 1) : unknown(argv[0]);
 }
 

@@ -94,7 +94,9 @@ void acquire_model(struct acquire *a, const char *name, enum shoal_kind kind)
     a->wait.fn = on_waited;
     a->loaded.fn = on_loaded;
     a->timer.fn = on_timer;
-    int rc = registry_get(a->owner->flow->registry, name, kind, &m, &a->wait, &e);
+    struct registry *all = a->owner->flow->registry;
+    int rc = a->any ? registry_get_any(all, name, kind, &m, &a->wait, &e)
+                    : registry_get(all, name, kind, &m, &a->wait, &e);
     if (rc == SHOAL_EBUSY) { /* on_loaded runs on this thread: not before we return */
         uint32_t ms = a->owner->load_wait_ms;
         snprintf(a->wait_text, sizeof(a->wait_text), "%s", e.msg);

@@ -13,6 +13,7 @@ struct acquire {
     /* Called once, at the end.  m is held; NULL: no model, and `failed` was called or the
      * request was cancelled. */
     void (*ready)(struct acquire *a, struct registry_model *m);
+    bool any;               /* a model in a process of its own will do */
     const uint8_t *version; /* SHA-256 of the model that must be there; NULL: any */
     /* Called at most once, before ready; the model may still be loading then. */
     void (*failed)(struct acquire *a, const struct failure *f);

@@ -49,6 +49,7 @@ struct flow_owner {
     uint32_t load_wait_ms;     /* how long a request waits for a model that is being loaded */
     uint64_t next_seed;        /* for requests without a seed */
     struct dispatch *dispatch; /* where requests may go; NULL: all are answered here */
+    struct dispatch *apart;    /* to models in processes of their own; NULL: there are none */
     uint32_t n_jobs;           /* begun and not closed */
     /* private */
     struct flow_spares requests, generations, inferences, asks;

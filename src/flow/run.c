@@ -8,6 +8,8 @@
 
 void flow_run_here(struct flow_owner *o, struct request *r, struct sink *s)
 {
+    if (o->apart && o->apart->ops->run(o->apart, o, r, s))
+        return;
     switch (r->kind) {
     case REQUEST_GENERATE:
         generate_run(o, r, s);

@@ -1,5 +1,6 @@
 /* config_yaml.c - the YAML file of shoal serve: the table of its keys. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -71,30 +72,79 @@ static int read_model_dirs(struct yaml_in *r, yaml_node_t *v, const char *name)
 
 struct model_keys {
     struct registry_spec spec;
-    char *name, *path, *task, *labels, *kv;
+    char *name, *path, *task, *labels, *kv, *isolation, *cpus;
+    uint32_t nice;
     bool lazy;
 };
+
+/* "0-3,6" to bits; false: it is not such a list. */
+static bool read_cpus(const char *text, uint64_t *bits, size_t n_bits)
+{
+    const char *p = text;
+    while (*p) {
+        char *end;
+        unsigned long from = strtoul(p, &end, 10), to = from;
+        if (end == p || *p < '0' || *p > '9')
+            return false;
+        if (*end == '-') {
+            p = end + 1;
+            to = strtoul(p, &end, 10);
+            if (end == p || *p < '0' || *p > '9')
+                return false;
+        }
+        if (to < from || to >= n_bits || (*end && (*end != ',' || !end[1])))
+            return false;
+        for (unsigned long i = from; i <= to; i++)
+            bits[i / 64] |= 1ull << (i % 64);
+        p = *end ? end + 1 : end;
+    }
+    return p != text;
+}
+
+/* The keys of a model that runs in a process of its own. */
+static int check_isolation(struct yaml_in *r, yaml_node_t *v, struct model_keys *k)
+{
+    struct registry_apart_opts *o = &k->spec.apart_opts;
+    if (k->isolation && strcmp(k->isolation, "none") != 0 && strcmp(k->isolation, "process") != 0)
+        return yaml_in_fail(r, v, "isolation must be none or process");
+    k->spec.apart = k->isolation && strcmp(k->isolation, "process") == 0;
+    if (!k->spec.apart && (o->memory_bytes || k->nice || k->cpus))
+        return yaml_in_fail(r, v, "isolation_memory, nice and cpus need isolation: process");
+    if (k->nice > 19)
+        return yaml_in_fail(r, v, "nice must be from 0 to 19");
+    o->nice = (int32_t)k->nice;
+    if (k->cpus && !read_cpus(k->cpus, o->cpus, sizeof(o->cpus) * 8))
+        return yaml_in_fail(r, v, "cpus must be a list such as 2-3 or 0,2,4-7");
+    return 0;
+}
 
 static int add_model(struct yaml_in *r, yaml_node_t *v, const char *name)
 {
 #define M(member) offsetof(struct model_keys, member)
-    static const struct yaml_in_key table[] = {{"name", YAML_IN_STR, M(name), NULL},
-                                               {"path", YAML_IN_STR, M(path), NULL},
-                                               {"task", YAML_IN_STR, M(task), NULL},
-                                               {"labels", YAML_IN_STR, M(labels), NULL},
-                                               {"context", YAML_IN_U32, M(spec.n_ctx), NULL},
-                                               {"parallel", YAML_IN_U32, M(spec.max_tasks), NULL},
-                                               {"queue", YAML_IN_U32, M(spec.max_queue), NULL},
-                                               {"threads", YAML_IN_U32, M(spec.n_threads), NULL},
-                                               {"kv_bytes", YAML_IN_BYTES, M(spec.kv_bytes), NULL},
-                                               {"kv", YAML_IN_STR, M(kv), NULL},
-                                               {"lazy", YAML_IN_BOOL, M(lazy), NULL},
-                                               {"priority", YAML_IN_I32, M(spec.priority), NULL}};
+    static const struct yaml_in_key table[] = {
+        {"name", YAML_IN_STR, M(name), NULL},
+        {"path", YAML_IN_STR, M(path), NULL},
+        {"task", YAML_IN_STR, M(task), NULL},
+        {"labels", YAML_IN_STR, M(labels), NULL},
+        {"context", YAML_IN_U32, M(spec.n_ctx), NULL},
+        {"parallel", YAML_IN_U32, M(spec.max_tasks), NULL},
+        {"queue", YAML_IN_U32, M(spec.max_queue), NULL},
+        {"threads", YAML_IN_U32, M(spec.n_threads), NULL},
+        {"kv_bytes", YAML_IN_BYTES, M(spec.kv_bytes), NULL},
+        {"kv", YAML_IN_STR, M(kv), NULL},
+        {"lazy", YAML_IN_BOOL, M(lazy), NULL},
+        {"priority", YAML_IN_I32, M(spec.priority), NULL},
+        {"isolation", YAML_IN_STR, M(isolation), NULL},
+        {"isolation_memory", YAML_IN_BYTES, M(spec.apart_opts.memory_bytes), NULL},
+        {"nice", YAML_IN_U32, M(nice), NULL},
+        {"cpus", YAML_IN_STR, M(cpus), NULL}};
 #undef M
     struct model_keys k = {.lazy = false};
     int rc = yaml_in_map(r, v, table, SIZE_OF(table), &k, name);
     if (rc == 0 && k.kv && strcmp(k.kv, "f16") != 0 && strcmp(k.kv, "q8") != 0)
         rc = yaml_in_fail(r, v, "kv must be f16 or q8");
+    if (rc == 0)
+        rc = check_isolation(r, v, &k);
     if (rc == 0 && (!k.path || !k.path[0] || !k.name || !k.name[0]))
         rc = yaml_in_fail(r, v, "a model needs a name and a path");
     if (rc == 0) {
@@ -113,6 +163,8 @@ static int add_model(struct yaml_in *r, yaml_node_t *v, const char *name)
     mem_free(k.task);
     mem_free(k.labels);
     mem_free(k.kv);
+    mem_free(k.isolation);
+    mem_free(k.cpus);
     return rc;
 }
 

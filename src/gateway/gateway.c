@@ -16,6 +16,8 @@
 #include "base/thread.h"
 #include "cluster/cert.h"
 #include "cluster/members.h"
+#include "cluster/worker/worker_links.h"
+#include "cluster/worker/workers.h"
 #include "flow/home/ask_pack.h"
 #include "flow/pool.h"
 #include "gateway/api/recall.h"
@@ -288,6 +290,21 @@ static int open_cluster_tls(struct gw *gw, struct err *e)
     return rc;
 }
 
+/* Before the first model is added: a worker is told of all loops when it starts. */
+static int open_workers(struct gw_loop *gl, struct err *e)
+{
+    const struct config_cluster *k = &gl->gw->config->cluster;
+    if (!gl->gw->workers)
+        return 0;
+    /* In a shoal another node goes on at once; alone, a request waits for the next worker. */
+    bool alone = k->nodes.n == 0 && k->nats.n == 0 && k->listen.n == 0;
+    int rc = worker_links_create(&gl->workers, gl->loop, gl->gw->workers, gl->gw->registry,
+                                 alone ? k->wait_ms : 0, e);
+    if (rc == 0)
+        gl->flow.apart = worker_links_dispatch(gl->workers);
+    return rc;
+}
+
 static int open_members(struct gw_loop *gl, struct err *e)
 {
     const struct config_cluster *k = &gl->gw->config->cluster;
@@ -446,6 +463,27 @@ static void on_identity(void *ctx, const uint8_t *from, const uint8_t *to)
         prompt_cache_purge(gw->cache, from);
 }
 
+static bool any_apart(const struct gw_config *c)
+{
+    for (uint32_t i = 0; i < c->n_models; i++)
+        if (c->models[i].apart)
+            return true;
+    return false;
+}
+
+static int open_registry(struct gw *gw, struct registry_opts *o, struct err *e)
+{
+    const struct workers_opts wo = {.program = NULL};
+    int rc = any_apart(gw->config) ? workers_create(&gw->workers, &wo, e) : 0;
+    if (gw->workers)
+        o->apart = workers_apart(gw->workers);
+    if (rc == 0)
+        rc = registry_create(&gw->registry, o, e);
+    if (rc == 0 && gw->workers)
+        workers_set_registry(gw->workers, gw->registry);
+    return rc;
+}
+
 static void on_changed(void *ctx)
 {
     health_changed(ctx);
@@ -516,9 +554,11 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     if (rc == 0)
         rc = open_table(gw, config, e);
     if (rc == 0)
-        rc = registry_create(&gw->registry, &mo, e);
+        rc = open_registry(gw, &mo, e);
     gw->flow = (struct flow){
         .registry = gw->registry, .cache = gw->cache, .pool = gw->pool, .home = gw->home};
+    for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
+        rc = open_workers(&gw->loops[i], e);
     for (uint32_t i = 0; i < config->n_models && rc == 0; i++)
         rc = registry_add(gw->registry, &config->models[i], e);
     for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
@@ -562,6 +602,9 @@ static void end_calls(struct gw_loop *gl)
     gl->flow.dispatch = NULL;
     members_destroy(gl->members); /* requests at other nodes end */
     gl->members = NULL;
+    gl->flow.apart = NULL;
+    worker_links_destroy(gl->workers);
+    gl->workers = NULL;
     for (int i = 0; i < 1000 && gl->flow.n_jobs > 0; i++) {
         struct timespec ms = {0, 5000000};
         loop_flush(gl->loop);
@@ -586,6 +629,7 @@ void gateway_destroy(struct gateway *g)
     node_join_close(gw);
     pool_destroy(gw->pool);
     registry_destroy(gw->registry);
+    workers_destroy(gw->workers);
     home_table_close(gw->home); /* flows are attached to models */
     for (uint32_t i = 0; i < gw->n_loops; i++) {
         if (gw->loops[i].loop)

@@ -31,6 +31,8 @@ struct prompt_cache;
 struct recall;
 struct ticker;
 struct watcher;
+struct worker_links;
+struct workers;
 
 #define GW_MAX_LOOPS 64u
 #define GW_MAX_ROUTES 48u
@@ -54,6 +56,7 @@ struct gw_loop {
     struct http_server *http;
     struct http_server *node_http;     /* for other members of the shoal; NULL: none */
     struct members *members;           /* other nodes; NULL: none */
+    struct worker_links *workers;      /* to models in processes of their own; NULL: none */
     struct tls_server *tls, *next_tls; /* next: on its way, during a reload */
     pthread_t thread;
     bool has_thread;
@@ -78,6 +81,7 @@ struct gw_loop {
 struct gw {
     struct gw_config *config; /* the newest; loops hold their own reference */
     struct registry *registry;
+    struct workers *workers; /* processes of models apart; NULL: none */
     struct admission *admission;
     struct peers *peers; /* what clients hold, over all loops */
     struct pool *pool;

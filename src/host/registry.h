@@ -24,6 +24,7 @@
 #include "shoal/shoal.h"
 
 struct registry;
+struct registry_slot;
 
 enum registry_state {
     REGISTRY_UNLOADED,
@@ -31,6 +32,13 @@ enum registry_state {
     REGISTRY_READY,
     REGISTRY_UNLOADING,
     REGISTRY_FAILED
+};
+
+/* How a model runs in a process of its own. */
+struct registry_apart_opts {
+    size_t memory_bytes; /* of its address space; 0: no limit */
+    int32_t nice;        /* 0 to 19 */
+    uint64_t cpus[16];   /* bit i: it may use CPU i; none: all */
 };
 
 struct registry_spec { /* from the configuration; strings are copied */
@@ -44,6 +52,31 @@ struct registry_spec { /* from the configuration; strings are copied */
     bool int8;          /* as in shoal_engine_opts */
     bool kv_q8, pinned; /* pinned: loaded at start, never unloaded by itself */
     int32_t priority;   /* models of lower priority are unloaded first */
+    bool apart;         /* in a process of its own; see registry_apart */
+    struct registry_apart_opts apart_opts;
+};
+
+/* What is known of a model that another process has loaded. */
+struct registry_apart_info {
+    unsigned kinds;
+    uint32_t n_ctx;
+    size_t bytes;
+    double load_ms;
+    bool crashed; /* open failed because the process ended: it may work the next time */
+};
+
+/* Runs models in processes of their own.  The registry decides when one is loaded, unloaded, and
+ * started again; such a model is listed, counted and waited for like any other, but has no engine
+ * here.  Both are called on the loading thread, without the registry's lock. */
+struct registry_apart {
+    void *ctx;
+    /* Returns when the model is loaded, or cannot be.  memory_bytes: what the model may take; 0: no
+     * limit.  stop: give up when it becomes true. */
+    int (*open)(void *ctx, const struct registry_slot *s, const char *name, size_t memory_bytes,
+                const char *cache_dir, const _Atomic bool *stop, struct registry_apart_info *out,
+                struct err *e);
+    /* The process has ended when this returns. */
+    void (*close)(void *ctx, uint64_t serial);
 };
 
 /* A file or folder with its engine.  Several names may share it. */
@@ -76,7 +109,15 @@ struct registry_slot {
     int error_code;
     char error[320];
     struct registry_wait *waiting;
-    _Atomic uint32_t progress; /* of loading, in thousandths */
+    /* of a model apart */
+    bool lost;                   /* its process ended while it was loaded */
+    uint64_t not_before_ns;      /* it is not started again before this */
+    uint64_t ready_ns;           /* when it was loaded last */
+    uint32_t n_crashes;          /* one after the other */
+    uint32_t n_load_crashes;     /* of them, while it was loaded */
+    uint64_t n_restarts;         /* since the server started */
+    double prefill_ns, token_ns; /* as its process has measured */
+    _Atomic uint32_t progress;   /* of loading, in thousandths */
 };
 
 struct registry_model { /* a name */
@@ -126,7 +167,8 @@ struct registry_opts {
     /* A model changed its state, or a name was added or removed.  Called on any thread, under the
      * registry's lock; may be NULL. */
     void (*changed)(void *ctx);
-    void *ctx; /* of both */
+    void *ctx;                          /* of both */
+    const struct registry_apart *apart; /* borrowed; NULL: no model may be apart */
 };
 
 SHOAL_MUST_CHECK int registry_create(struct registry **out, const struct registry_opts *o,
@@ -150,6 +192,20 @@ SHOAL_MUST_CHECK int registry_remove(struct registry *r, const char *name, struc
 SHOAL_MUST_CHECK int registry_get(struct registry *r, const char *name, enum shoal_kind kind,
                                   struct registry_model **out, struct registry_wait *w,
                                   struct err *e);
+/* The same, with models that run in processes of their own among them: registry_get refuses those
+ * with SHOAL_EINVAL, since they have no engine here. */
+SHOAL_MUST_CHECK int registry_get_any(struct registry *r, const char *name, enum shoal_kind kind,
+                                      struct registry_model **out, struct registry_wait *w,
+                                      struct err *e);
+/* Whether the model that registry_get_any would find runs in a process of its own. */
+bool registry_is_apart(struct registry *r, const char *name, enum shoal_kind kind);
+/* The process of a model has ended or was ended: the model is started again, after a while that
+ * doubles with every crash in a row. */
+void registry_apart_lost(struct registry *r, uint64_t serial, const char *why);
+/* What the process has measured: the cost of a token of a prompt and of an answer. */
+void registry_apart_speed(struct registry *r, uint64_t serial, double prefill_ns, double token_ns);
+/* How far it has loaded, in thousandths. */
+void registry_apart_progress(struct registry *r, uint64_t serial, uint32_t progress);
 /* Whether a held model can do this.  SHOAL_EINVAL: the message lists what it can do. */
 SHOAL_MUST_CHECK int registry_check(const struct registry_model *m, enum shoal_kind kind,
                                     struct err *e);

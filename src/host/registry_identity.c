@@ -61,6 +61,11 @@ void registry_recheck_files(const struct registry_slot *s, struct registry_found
     *f = (struct registry_found){.time_s = f->time_s};
 }
 
+bool registry_same_files(const struct registry_slot *s, const struct registry_found *f)
+{
+    return same(&s->local, &f->local);
+}
+
 static void tell(struct registry_slot *s, const struct identity *from, const struct identity *to)
 {
     const struct registry_opts *o = &s->all->opts;
@@ -104,14 +109,6 @@ static struct registry_slot *next_to_hash(struct registry *r)
     return NULL;
 }
 
-static struct registry_slot *find_serial(struct registry *r, uint64_t serial)
-{
-    struct registry_slot *s = r->slots;
-    while (s && s->serial != serial)
-        s = s->next;
-    return s;
-}
-
 /* The lock is held, and given up while the files are read. */
 static void hash_one(struct registry *r, struct registry_slot *s)
 {
@@ -130,7 +127,7 @@ static void hash_one(struct registry *r, struct registry_slot *s)
     }
     identity_list_free(list);
     pthread_mutex_lock(&r->lock);
-    s = find_serial(r, serial); /* it may have been removed or loaded again */
+    s = registry_find_serial(r, serial); /* it may have been removed or loaded again */
     if (s && same(&s->local, &local) && s->content.kind == IDENTITY_NONE) {
         if (rc == 0) {
             publish_content(s, &content);

@@ -9,6 +9,12 @@
 #include "base/mem.h"
 #include "host/registry_private.h"
 
+#define MIN_RESTART_NS 100000000u /* of a process: doubles with every crash in a row */
+#define MAX_RESTART_NS 30000000000u
+#define MIN_CALM_NS 1000000000u
+#define CALM_FACTOR 8u /* a process that ran this many times its last wait starts counting anew */
+#define MAX_LOAD_CRASHES 4u /* while loading, one after the other: then it has failed */
+
 static bool on_progress(void *ctx, double part)
 {
     struct registry_slot *s = ctx;
@@ -39,7 +45,9 @@ static void close_engine(struct registry *r, struct registry_slot *s)
     registry_set_state(s, REGISTRY_UNLOADING);
     registry_detach(s);
     pthread_mutex_unlock(&r->lock);
-    if (!s->lent)
+    if (s->spec.apart)
+        r->opts.apart->close(r->opts.apart->ctx, s->serial);
+    else if (!s->lent)
         shoal_engine_close(en);
     pthread_mutex_lock(&r->lock);
     r->used_bytes -= s->bytes;
@@ -50,26 +58,46 @@ static void close_engine(struct registry *r, struct registry_slot *s)
     log_info("registry", "unloaded path=%s", s->path);
 }
 
-static void finish_load(struct registry *r, struct registry_slot *s, struct shoal_engine *en,
-                        int rc, const struct err *e)
+/* A model that was opened, in this process or apart. */
+struct opened {
+    struct shoal_engine *engine;
+    struct registry_apart_info apart;
+};
+
+static void set_ready(struct registry *r, struct registry_slot *s, const struct opened *n)
 {
-    struct shoal_engine_info info = {.size = sizeof(info)};
-    if (rc == 0 && en) {
-        shoal_engine_info(en, &info);
-        s->engine = en;
+    struct shoal_engine_info info = {.size = sizeof(info), .kernels = "apart"};
+    if (n->engine) {
+        shoal_engine_info(n->engine, &info);
         s->kinds = info.kinds;
         s->n_ctx = info.n_ctx;
         s->bytes = info.weights_bytes + info.scratch_bytes + info.kv_bytes;
         s->load_ms = info.load_ms;
-        r->used_bytes += s->bytes;
-        registry_set_state(s, REGISTRY_READY);
-        pthread_cond_signal(&r->hash_work);
-        s->last_used_ns = clock_ns();
-        s->error[0] = '\0';
-        log_info("registry", "loaded path=%s mib=%zu ms=%.0f kernels=%s", s->path, s->bytes >> 20,
-                 info.load_ms, info.kernels);
+    } else {
+        s->kinds = n->apart.kinds;
+        s->n_ctx = n->apart.n_ctx;
+        s->bytes = n->apart.bytes;
+        s->load_ms = n->apart.load_ms;
+    }
+    s->engine = n->engine;
+    r->used_bytes += s->bytes;
+    registry_set_state(s, REGISTRY_READY);
+    pthread_cond_signal(&r->hash_work);
+    s->last_used_ns = s->ready_ns = clock_ns();
+    s->n_load_crashes = 0;
+    s->error[0] = '\0';
+    log_info("registry", "loaded path=%s mib=%zu ms=%.0f kernels=%s", s->path, s->bytes >> 20,
+             s->load_ms, info.kernels);
+}
+
+static void finish_load(struct registry *r, struct registry_slot *s, const struct opened *n, int rc,
+                        const struct err *e)
+{
+    if (rc == 0) {
+        set_ready(r, s, n);
     } else {
         registry_set_state(s, REGISTRY_FAILED);
+        s->n_crashes = s->n_load_crashes = 0; /* whoever asks for it again starts anew */
         s->error_code = rc;
         snprintf(s->error, sizeof(s->error), "%s", e->msg);
         log_error("registry", "cannot load path=%s: %s", s->path, e->msg);
@@ -89,7 +117,9 @@ static void finish_load(struct registry *r, struct registry_slot *s, struct shoa
     pthread_mutex_lock(&r->lock);
 }
 
-static void load_one(struct registry *r, struct registry_slot *s)
+/* Opens the model with the memory that is left; without the lock. */
+static int open_model(struct registry *r, struct registry_slot *s, size_t memory, const char *name,
+                      struct opened *out, struct err *e)
 {
     struct shoal_engine_opts o = {.size = sizeof(o),
                                   .n_ctx = s->spec.n_ctx,
@@ -99,21 +129,73 @@ static void load_one(struct registry *r, struct registry_slot *s)
                                   .kv_bytes = s->spec.kv_bytes,
                                   .kv_q8 = s->spec.kv_q8,
                                   .int8 = s->spec.int8,
+                                  .memory_bytes = memory,
                                   .cache_dir = r->cache_dir,
                                   .progress = on_progress,
                                   .progress_ctx = s};
-    struct shoal_engine *en = NULL;
+    *out = (struct opened){.engine = NULL};
+    if (!s->spec.apart)
+        return shoal_engine_open(&out->engine, s->path, &o, e);
+    return r->opts.apart->open(r->opts.apart->ctx, s, name, memory, r->cache_dir, &r->stop,
+                               &out->apart, e);
+}
+
+/* The first name of a slot, copied: it may be removed while its model is loaded. */
+static void name_of(struct registry *r, const struct registry_slot *s, char *out, size_t cap)
+{
+    const struct registry_model *m = r->list;
+    while (m && m->slot != s)
+        m = m->next;
+    snprintf(out, cap, "%s", m ? m->name : "model");
+}
+
+/* How long the process of a model that crashed so often in a row is left alone. */
+static uint64_t restart_wait(uint32_t n_crashes)
+{
+    uint64_t wait = (uint64_t)MIN_RESTART_NS << (n_crashes < 16 ? n_crashes : 16);
+    return wait < MAX_RESTART_NS ? wait : MAX_RESTART_NS;
+}
+
+static void back_off(struct registry_slot *s)
+{
+    s->not_before_ns = clock_ns() + restart_wait(s->n_crashes);
+    s->n_crashes++;
+}
+
+/* Whether a load that failed is tried again: a process that ended, and not too often. */
+static bool tries_again(struct registry_slot *s, const struct opened *n, int rc,
+                        const struct err *e)
+{
+    if (rc == 0 || !n->apart.crashed || s->all->stop || ++s->n_load_crashes >= MAX_LOAD_CRASHES)
+        return false;
+    back_off(s);
+    s->n_restarts++;
+    snprintf(s->error, sizeof(s->error), "%s", e->msg);
+    log_warn("registry", "path=%s: %s; it is started again in %llu ms", s->path, e->msg,
+             (unsigned long long)((s->not_before_ns - clock_ns()) / 1000000u));
+    return true;
+}
+
+static void load_one(struct registry *r, struct registry_slot *s)
+{
+    struct opened opened = {.engine = NULL};
     struct err e = {0};
     struct registry_found found;
+    char name[128];
+    name_of(r, s, name, sizeof(name));
+    s->lost = false;
     pthread_mutex_unlock(&r->lock);
     int rc = registry_check_files(r, s, &found, &e);
     pthread_mutex_lock(&r->lock);
+    if (rc == 0 && s->users > 0 && !registry_same_files(s, &found)) /* a process apart has ended */
+        rc =
+            err_set(&e, SHOAL_EIO, "%s changed while it was in use; load the model again", s->path);
     while (rc == 0) {
         size_t limit = r->opts.memory_bytes;
         /* 1: nothing fits; the engine's message shows the arithmetic */
-        o.memory_bytes = limit == 0 ? 0 : limit > r->used_bytes ? limit - r->used_bytes : 1;
+        size_t memory = limit == 0 ? 0 : limit > r->used_bytes ? limit - r->used_bytes : 1;
         pthread_mutex_unlock(&r->lock);
-        rc = shoal_engine_open(&en, s->path, &o, &e);
+        rc = open_model(r, s, memory, name, &opened, &e);
         if (rc == 0)
             registry_recheck_files(s, &found);
         pthread_mutex_lock(&r->lock);
@@ -124,10 +206,67 @@ static void load_one(struct registry *r, struct registry_slot *s)
         close_engine(r, victim);
         rc = 0; /* again */
     }
-    if (rc == 0)
+    if (rc == 0 && s->lost) { /* after it had loaded: nobody would notice later */
+        opened.apart.crashed = true;
+        rc = err_set(&e, SHOAL_EIO, "%s", s->error);
+    }
+    if (tries_again(s, &opened, rc, &e))
+        return;
+    if (rc == 0 && s->users == 0)
         registry_publish_identity(s, &found);
-    finish_load(r, s, en, rc, &e);
+    finish_load(r, s, &opened, rc, &e);
 }
+
+/* ---- models apart ---- */
+
+void registry_apart_lost(struct registry *r, uint64_t serial, const char *why)
+{
+    pthread_mutex_lock(&r->lock);
+    struct registry_slot *s = registry_find_serial(r, serial);
+    if (s && s->state == REGISTRY_LOADING) {
+        s->lost = true;
+        snprintf(s->error, sizeof(s->error), "%s", why);
+    } else if (s && s->state == REGISTRY_READY) {
+        uint64_t now = clock_ns();
+        uint64_t calm = restart_wait(s->n_crashes) * CALM_FACTOR;
+        if (now - s->ready_ns > (calm > MIN_CALM_NS ? calm : MIN_CALM_NS))
+            s->n_crashes = 0;
+        r->used_bytes -= s->bytes;
+        s->bytes = 0;
+        s->n_restarts++;
+        back_off(s);
+        snprintf(s->error, sizeof(s->error), "%s", why);
+        registry_set_state(s,
+                           s->want_unload && s->users == 0 ? REGISTRY_UNLOADED : REGISTRY_LOADING);
+        log_error("registry", "path=%s: %s; it is started again in %llu ms", s->path, why,
+                  (unsigned long long)((s->not_before_ns - now) / 1000000u));
+        pthread_cond_signal(&r->work);
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+void registry_apart_speed(struct registry *r, uint64_t serial, double prefill_ns, double token_ns)
+{
+    pthread_mutex_lock(&r->lock);
+    struct registry_slot *s = registry_find_serial(r, serial);
+    if (s) {
+        s->prefill_ns = prefill_ns;
+        s->token_ns = token_ns;
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+void registry_apart_progress(struct registry *r, uint64_t serial, uint32_t progress)
+{
+    pthread_mutex_lock(&r->lock);
+    struct registry_slot *s = registry_find_serial(r, serial);
+    if (s)
+        atomic_store_explicit(&s->progress, progress < 1000 ? progress : 1000,
+                              memory_order_relaxed);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- the thread ---- */
 
 /* The next slot with work, and the time until an idle model must be unloaded (UINT64_MAX: none). */
 static struct registry_slot *next_work(struct registry *r, uint64_t *wait_ns)
@@ -135,8 +274,12 @@ static struct registry_slot *next_work(struct registry *r, uint64_t *wait_ns)
     uint64_t now = clock_ns(), idle = (uint64_t)r->opts.idle_unload_ms * 1000000u;
     *wait_ns = UINT64_MAX;
     for (struct registry_slot *s = r->slots; s; s = s->next) {
-        if (s->state == REGISTRY_LOADING && s->n_names > 0)
-            return s;
+        if (s->state == REGISTRY_LOADING && s->n_names > 0) {
+            if (s->not_before_ns <= now)
+                return s;
+            *wait_ns = s->not_before_ns - now < *wait_ns ? s->not_before_ns - now : *wait_ns;
+            continue;
+        }
         if (s->users > 0)
             continue;
         if (s->n_names == 0 || (s->state == REGISTRY_READY && s->want_unload))
@@ -197,7 +340,7 @@ void *registry_load_main(void *arg)
         if (s && s->state == REGISTRY_LOADING && s->n_names > 0) {
             load_one(r, s);
         } else if (s) {
-            if (s->engine)
+            if (s->engine || (s->spec.apart && s->state == REGISTRY_READY))
                 close_engine(r, s);
             if (s->n_names == 0)
                 take_out(r, s);

@@ -43,6 +43,14 @@ void registry_slot_free(struct registry_slot *s)
     mem_free(s);
 }
 
+struct registry_slot *registry_find_serial(struct registry *r, uint64_t serial)
+{
+    struct registry_slot *s = r->slots;
+    while (s && s->serial != serial)
+        s = s->next;
+    return s;
+}
+
 void registry_changed(struct registry *r)
 {
     if (r->opts.changed)
@@ -117,6 +125,8 @@ void registry_destroy(struct registry *r)
         struct registry_slot *s = r->slots;
         r->slots = s->next;
         registry_detach(s);
+        if (s->spec.apart && s->state == REGISTRY_READY)
+            r->opts.apart->close(r->opts.apart->ctx, s->serial);
         if (!s->lent)
             shoal_engine_close(s->engine);
         registry_slot_free(s);
@@ -220,6 +230,14 @@ static int add(struct registry *r, const struct registry_spec *spec, struct shoa
         rc = err_set(e, SHOAL_EINVAL, "a model named %s already exists", spec->name);
     else if (!(m->slot = find_slot(r, spec)))
         rc = err_set(e, SHOAL_ENOMEM, "model");
+    else if (spec->apart && !r->opts.apart)
+        rc = err_set(e, SHOAL_EINVAL,
+                     "the model '%.64s' is to run in a process of its own: restart the server",
+                     spec->name);
+    else if (m->slot->n_names > 0 && m->slot->spec.apart != spec->apart)
+        rc =
+            err_set(e, SHOAL_EINVAL,
+                    "%.64s: another model has the same path and a different isolation", spec->name);
     else if (lent && m->slot->n_names > 0)
         rc = err_set(e, SHOAL_EINVAL, "%s is the path of another model", spec->name);
     if (rc == 0) {
@@ -298,8 +316,8 @@ static int wait_for(struct registry *r, struct registry_model *m, struct registr
                    atomic_load_explicit(&s->progress, memory_order_relaxed) / 10);
 }
 
-int registry_get(struct registry *r, const char *name, enum shoal_kind kind,
-                 struct registry_model **out, struct registry_wait *w, struct err *e)
+static int get(struct registry *r, const char *name, enum shoal_kind kind, bool any,
+               struct registry_model **out, struct registry_wait *w, struct err *e)
 {
     int rc = 0;
     *out = NULL;
@@ -309,6 +327,11 @@ int registry_get(struct registry *r, const char *name, enum shoal_kind kind,
         rc = err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' does not exist", name);
     else if (!m)
         rc = err_set(e, SHOAL_ENOTFOUND, "no model here can %s", shoal_kind_name(kind));
+    else if (m->slot->spec.apart && !any)
+        rc = err_set(e, SHOAL_EINVAL,
+                     "the model '%.64s' runs in a process of its own, which cannot do this; remove "
+                     "'isolation: process' from its configuration",
+                     m->name);
     else if (m->slot->kinds)
         rc = registry_check(m, kind, e);
     if (rc == 0 && m && m->slot->state == REGISTRY_READY) {
@@ -319,6 +342,27 @@ int registry_get(struct registry *r, const char *name, enum shoal_kind kind,
     }
     pthread_mutex_unlock(&r->lock);
     return rc;
+}
+
+int registry_get(struct registry *r, const char *name, enum shoal_kind kind,
+                 struct registry_model **out, struct registry_wait *w, struct err *e)
+{
+    return get(r, name, kind, false, out, w, e);
+}
+
+int registry_get_any(struct registry *r, const char *name, enum shoal_kind kind,
+                     struct registry_model **out, struct registry_wait *w, struct err *e)
+{
+    return get(r, name, kind, true, out, w, e);
+}
+
+bool registry_is_apart(struct registry *r, const char *name, enum shoal_kind kind)
+{
+    pthread_mutex_lock(&r->lock);
+    const struct registry_model *m = name ? find(r, name) : find_for(r, kind);
+    bool apart = m && m->slot->spec.apart;
+    pthread_mutex_unlock(&r->lock);
+    return apart;
 }
 
 void registry_hold(struct registry_model *m)
@@ -364,7 +408,8 @@ struct cost_estimate registry_estimate(const struct registry_model *m, const str
 
 void registry_speed(const struct registry_model *m, double *prefill_ns, double *token_ns)
 {
-    *prefill_ns = *token_ns = 0.0;
+    *prefill_ns = m->slot->prefill_ns;
+    *token_ns = m->slot->token_ns;
     if (m->slot->engine)
         estimate_speed(m->slot->engine, prefill_ns, token_ns);
 }

@@ -24,6 +24,8 @@ struct registry {
     uint64_t next_serial;
 };
 
+/* NULL: it was removed. */
+struct registry_slot *registry_find_serial(struct registry *r, uint64_t serial);
 void registry_changed(struct registry *r);
 void registry_set_state(struct registry_slot *s, enum registry_state state);
 void registry_detach(struct registry_slot *s);
@@ -46,6 +48,8 @@ SHOAL_MUST_CHECK int registry_check_files(const struct registry *r, const struct
 /* Without the lock, once the engine is open: if the files changed meanwhile, it is unknown which
  * bytes were loaded, so no answer may be cached. */
 void registry_recheck_files(const struct registry_slot *s, struct registry_found *f);
+/* Whether the files are those that the slot was loaded from before. */
+bool registry_same_files(const struct registry_slot *s, const struct registry_found *f);
 /* The slot must be unused. */
 void registry_publish_identity(struct registry_slot *s, const struct registry_found *f);
 /* The hashing thread: reads the content of loaded models whose hash is not known.  Ends with

@@ -90,6 +90,12 @@ static void put_model(void *ctx, const struct registry_model *m)
         json_out_key(j, "error");
         json_out_str(j, s->error);
     }
+    if (s->spec.apart) {
+        json_out_key(j, "isolation");
+        json_out_str(j, "process");
+        json_out_key(j, "restarts");
+        json_out_uint(j, s->n_restarts);
+    }
     json_out_key(j, "bytes");
     json_out_uint(j, s->bytes);
     json_out_key(j, "users");

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "cluster/join.h"
 #include "cluster/members.h"
+#include "cluster/worker/worker_links.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
 #include "gateway/prometheus.h"
@@ -155,11 +156,14 @@ static const struct {
     {"shoal_prompt_cache_hits_total", "counter", "answers from the prompt cache"},
     {"shoal_prompt_cache_misses_total", "counter", "requests that were not in the prompt cache"},
     {"shoal_model_bytes", "gauge", "memory reserved by a model"},
+    {"shoal_worker_restarts_total", "counter",
+     "times that the process of a model was started again (isolation: process)"},
     {"shoal_kv_pages", "gauge", "pages of the key-value cache"},
     {"shoal_kv_pages_free", "gauge", "pages of the key-value cache that no task uses"},
     {"shoal_kv_pages_used", "gauge", "pages of the key-value cache in use"},
 };
-#define ROW_KV 9 /* from here on: of decoders */
+#define ROW_RESTARTS 9
+#define ROW_KV 10 /* from here on: of decoders */
 #define N_MODEL_ROWS (sizeof(model_rows) / sizeof(model_rows[0]))
 
 static const struct {
@@ -178,6 +182,8 @@ static void put_row(struct buf *b, const struct registry_model *cm, int row)
     struct model_stats *k = &m->stats;
     struct shoal_engine_info info = {.size = sizeof(info)};
     char label[PROMETHEUS_LABEL_BYTES];
+    if (row == ROW_RESTARTS && !m->slot->spec.apart)
+        return;
     if (row >= ROW_KV && m->slot->engine)
         shoal_engine_info(m->slot->engine, &info);
     if (row >= ROW_KV && info.kv_pages == 0) /* not loaded, or no decoder */
@@ -191,6 +197,7 @@ static void put_row(struct buf *b, const struct registry_model *cm, int row)
                                       counter_read(&k->cache_hits),
                                       counter_read(&k->cache_misses),
                                       m->slot->bytes,
+                                      m->slot->n_restarts,
                                       info.kv_pages,
                                       info.kv_pages_free,
                                       info.kv_pages - info.kv_pages_free};
@@ -269,6 +276,25 @@ static void put_shoal(const struct members *m, struct buf *b)
     buf_printf(b, "shoal_lost_total %" PRIu64 "\n", k.n_lost);
 }
 
+/* As this loop sees its workers. */
+static void put_workers(const struct worker_links *m, struct buf *b)
+{
+    struct worker_links_counts k;
+    worker_links_counts(m, &k);
+    const struct {
+        const char *name, *help;
+        uint64_t n;
+    } rows[] = {
+        {"shoal_worker_requests_total", "requests to models in other processes", k.n_requests},
+        {"shoal_worker_moved_total", "answers that went on in the next process", k.n_moved},
+        {"shoal_worker_retried_total", "requests that began again there", k.n_retried},
+        {"shoal_worker_lost_total", "answers that broke off", k.n_lost}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        prometheus_help(b, rows[i].name, "counter", rows[i].help);
+        buf_printf(b, "%s %" PRIu64 "\n", rows[i].name, rows[i].n);
+    }
+}
+
 static void put_peers(struct gw *gw, struct buf *b)
 {
     struct peers_stats s;
@@ -330,6 +356,8 @@ void api_metrics(struct call *c)
     }
     if (c->gl->members)
         put_shoal(c->gl->members, b);
+    if (c->gl->workers)
+        put_workers(c->gl->workers, b);
     for (int i = 0; i < (int)N_MODEL_ROWS; i++)
         put_models(gw, b, i, model_rows[i].name, model_rows[i].type, model_rows[i].help);
     put_models(gw, b, PART_MEMORY, "shoal_model_memory_bytes", "gauge",

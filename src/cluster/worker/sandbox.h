@@ -1,0 +1,35 @@
+/* sandbox.h - confines this process before it reads a model: what a model file could make it do
+ * stays inside.
+ *
+ * No new privileges; files: the model to read, the cache folder to read and write, nothing else
+ * (Landlock); system calls: those that computing needs (seccomp), so no sockets, no programs, no
+ * other processes; limits of address space, open files and core dumps; CPUs and priority as
+ * configured.  Descriptors that are open stay usable.
+ *
+ * Thread:    before the process has other threads.
+ * Failure:   what the kernel does not have is listed, not failed; what was configured and cannot be
+ *            had fails with SHOAL_EINVAL. */
+#ifndef SHOAL_CLUSTER_WORKER_SANDBOX_H
+#define SHOAL_CLUSTER_WORKER_SANDBOX_H
+
+#include "base/err.h"
+#include "host/registry.h"
+
+struct sandbox_opts {
+    const char *model;     /* file or folder */
+    const char *cache_dir; /* NULL: none */
+    struct registry_apart_opts limits;
+};
+
+/* missing: what this kernel lacks, for people; "": nothing. */
+SHOAL_MUST_CHECK int sandbox_enter(const struct sandbox_opts *o, char *missing, size_t cap,
+                                   struct err *e);
+
+/* What this kernel has, without entering: for `shoal doctor`. */
+struct sandbox_support {
+    int landlock_abi; /* 0: none */
+    bool seccomp;
+};
+struct sandbox_support sandbox_support(void);
+
+#endif

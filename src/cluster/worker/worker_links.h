@@ -1,0 +1,35 @@
+/* worker_links.h - the worker processes as one event loop knows them: sends requests for models
+ * that run apart to their workers.
+ *
+ * A request waits for its model as any other does (flow/acquire.h), and is then relayed: when the
+ * worker ends in the middle, the answer goes on in the next one, from what the client has seen.
+ *
+ * Thread:    the loop's, except create and destroy while the loop does not run.
+ * Ownership: requests that are sent on must have ended before destroy. */
+#ifndef SHOAL_CLUSTER_WORKER_WORKER_LINKS_H
+#define SHOAL_CLUSTER_WORKER_WORKER_LINKS_H
+
+#include "flow/dispatch.h"
+#include "net/loop.h"
+
+struct registry;
+struct worker_links;
+struct workers;
+
+struct worker_links_counts {
+    uint64_t n_requests; /* sent to a worker */
+    uint64_t n_moved;    /* streams that went on in the next one */
+    uint64_t n_retried;  /* requests that began again */
+    uint64_t n_lost;     /* streams that failed after they had begun */
+};
+
+/* wait_ms: for a worker to come back; see relay.h. */
+SHOAL_MUST_CHECK int worker_links_create(struct worker_links **out, struct loop *l,
+                                         struct workers *w, struct registry *r, uint32_t wait_ms,
+                                         struct err *e);
+void worker_links_destroy(struct worker_links *m); /* NULL is fine */
+/* For flow_owner.apart. */
+struct dispatch *worker_links_dispatch(struct worker_links *m);
+void worker_links_counts(const struct worker_links *m, struct worker_links_counts *out);
+
+#endif

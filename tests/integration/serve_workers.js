@@ -1,0 +1,150 @@
+#!/usr/bin/env node
+// Models in processes of their own (isolation: process): the same answers as in the server's process; workers that are
+// killed, stopped, or given damaged files cost their requests a pause at most, and the other models nothing.
+// Usage: serve_workers.js SHOAL
+'use strict';
+const { execFileSync } = require('child_process');
+const fs = require('fs');
+const path = require('path');
+const t = require('./serve.js');
+const c = require('./cluster_site.js');
+
+const shoal = path.resolve(process.argv[2]);
+const model = (name) => path.join(t.root, 'models', name);
+const prompts = ['ask: what is the weather', 'the kitchen lights are', 'set the heating to', 'the garage door is open and'];
+const body = (i, more) => ({ prompt: prompts[i % prompts.length], max_tokens: 200, ignore_eos: true,
+    ...(i % 2 ? { temperature: 0.9, seed: 100 + i } : { temperature: 0 }), ...more });
+
+function config(name, text) {
+    const file = path.join(t.tmp, name);
+    fs.writeFileSync(file, text);
+    return ['--config', file];
+}
+
+async function post(server, where, what, headers = {}) {
+    const r = await fetch(server.url + where, { method: 'POST', body: JSON.stringify(what), headers });
+    return { status: r.status, ...await r.json() };
+}
+
+// Workers are children of the server; the one that has a model's file mapped is the one of the model.
+function workers(server) {
+    const pids = fs.readFileSync(`/proc/${server.child.pid}/task/${server.child.pid}/children`, 'utf8');
+    const all = fs.readdirSync(`/proc/${server.child.pid}/task`).map((id) => {
+        try {
+            return fs.readFileSync(`/proc/${server.child.pid}/task/${id}/children`, 'utf8');
+        } catch {
+            return '';
+        }
+    }).join(' ');
+    return [...new Set(`${pids} ${all}`.split(/\s+/).filter(Boolean).map(Number))];
+}
+
+function worker_of(server, file) {
+    return workers(server).find((pid) => {
+        try {
+            return fs.readFileSync(`/proc/${pid}/maps`, 'utf8').includes(file);
+        } catch {
+            return false;
+        }
+    });
+}
+
+async function state_of(server, name) {
+    return (await t.admin(server)).models.find((m) => m.model === name);
+}
+
+async function ready(server, name) {
+    await t.until(async () => (await state_of(server, name)).state === 'ready', `${name} is ready`);
+}
+
+// A stream during which the worker is hit: the text is that of an undisturbed run.
+async function disturbed(server, i, want, signal) {
+    for (let tries = 0; tries < 50; tries++) {
+        await ready(server, 'reply');
+        const pid = worker_of(server, 'reply.gguf');
+        const before = await t.metric(server, 'shoal_worker_moved_total');
+        const got = await c.stream(server.url, body(i, { model: 'reply' }), (g) => {
+            if (g.n === 2)
+                process.kill(pid, signal);
+        });
+        t.same(got.error, null, `stream ${i}: error`);
+        t.same(got.text, want.text, `stream ${i}: text`);
+        t.same(got.finish, want.finish, `stream ${i}: finish`);
+        t.same(JSON.stringify(got.usage), JSON.stringify(want.usage), `stream ${i}: usage`);
+        await t.until(() => worker_of(server, 'reply.gguf') !== pid, 'a stopped worker is replaced');
+        if (await t.metric(server, 'shoal_worker_moved_total') > before)
+            return Math.max(...got.gaps.slice(1));
+    }
+    throw new Error('no stream was hit in the middle');
+}
+
+async function same_answers(plain, apart) {
+    for (let i = 0; i < 4; i++) {
+        const want = await c.stream(plain.url, body(i, { model: 'reply' }));
+        const got = await c.stream(apart.url, body(i, { model: 'reply' }));
+        t.same(got.error, null, `stream ${i}`);
+        t.same(got.text, want.text, `text ${i}`);
+        t.same(got.finish, want.finish, `finish ${i}`);
+        t.same(JSON.stringify(got.usage), JSON.stringify(want.usage), `usage ${i}`);
+    }
+    const asks = [
+        ['/v1/completions', body(1, { model: 'reply', n: 2, logprobs: 3, max_tokens: 20 }), (x) => x.choices],
+        ['/v1/chat/completions', { model: 'reply', messages: [{ role: 'user', content: 'hello' }], max_tokens: 20,
+            temperature: 0 }, (x) => x.choices],
+        ['/v1/completions', { model: 'reply', prompt: ['a', 'b'], echo: true, max_tokens: 3, temperature: 0 }, (x) => x.choices],
+        ['/v1/classify', { model: 'intent', input: ['turn off the lights', 'what time is it'] }, (x) => x.data],
+        ['/v1/classify', { input: 'turn off the lights' }, (x) => x.data],
+        ['/v1/completions', { model: 'reply', prompt: 'a', max_tokens: -1 }, (x) => x.error],
+        ['/v1/classify', { model: 'reply', input: 'a' }, (x) => x.error],
+        ['/v1/completions', { model: 'nobody', prompt: 'a' }, (x) => x.error],
+    ];
+    for (const [where, what, part] of asks) {
+        const want = await post(plain, where, what), got = await post(apart, where, what);
+        t.same(got.status, want.status, `${where} ${JSON.stringify(what)}`);
+        t.same(JSON.stringify(part(got)), JSON.stringify(part(want)), `${where} ${JSON.stringify(what)}`);
+    }
+}
+
+async function crashes(server) {
+    const want = [];
+    for (let i = 0; i < 4; i++)
+        want.push(await c.stream(server.url, body(i, { model: 'reply' })));
+    for (let i = 0; i < 4; i++)
+        console.log(`killed: the longest pause was ${(await disturbed(server, i, want[i], 'SIGKILL')).toFixed(0)} ms`);
+    console.log(`stopped: the longest pause was ${(await disturbed(server, 0, want[0], 'SIGSTOP')).toFixed(0)} ms`);
+    const now = await state_of(server, 'reply');
+    t.check(now.restarts >= 5, `restarts: ${now.restarts}`);
+    t.same(now.isolation, 'process', 'isolation');
+    t.check(await t.metric(server, 'shoal_worker_restarts_total{model="reply"}') >= 5, 'shoal_worker_restarts_total');
+    t.check(/mod=registry msg=.*signal 9.*started again in \d+ ms/.test(server.log), `the log: ${server.log.slice(-2000)}`);
+    t.check(/silent for \d+ ms/.test(server.log), 'the log tells of silence');
+    t.same(await t.metric(server, 'shoal_worker_lost_total'), 0, 'lost');
+}
+
+let server;
+(async () => {
+    const plain = await t.start(shoal, config('plain.yaml', `
+models:
+  - {name: reply, path: "${model('reply.gguf')}"}
+  - {name: intent, path: "${model('encoder')}", task: classify, labels: intent}
+`));
+    server = await t.start(shoal, config('apart.yaml', `
+threads: 1
+cluster: {wait: 120s}
+models:
+  - {name: reply, path: "${model('reply.gguf')}", isolation: process, nice: 1, cpus: "0-1"}
+  - {name: intent, path: "${model('encoder')}", task: classify, labels: intent, isolation: process}
+  - {name: draft, path: "${model('reply-draft.gguf')}"}
+`), { admin: true });
+    t.same(workers(server).length, 2, 'two workers');
+    await same_answers(plain, server);
+    await crashes(server);
+    t.same((await server.stop()).code, 0, 'the server ends');
+    t.same((await plain.stop()).code, 0, 'the plain server ends');
+    t.finish();
+})().catch((e) => {
+    console.log(e);
+    if (server)
+        console.log(server.log.split('\n').slice(-60).join('\n'));
+    process.exit(1);
+});
