@@ -68,12 +68,12 @@ static void make(struct cluster *k, size_t n_nodes, size_t n_models, double fill
         double speed = 0.8 + 0.4 * roll(1000) / 1000;
         struct placement_node *n = &k->nodes[i];
         snprintf(k->names[i], sizeof(k->names[i]), "node-%05zu", i);
-        *n = (struct placement_node){.name = k->names[i],
-                                     .zone = zones[roll(8)],
-                                     .labels = {labels + roll(2), roll(3)},
-                                     .memory_bytes = kinds[kind].mib * MIB,
-                                     .cost = 0.5 + 0.5 * roll(3),
-                                     .load = 0.1 * roll(4)};
+        *n = (struct placement_node){.name = k->names[i], .memory_bytes = kinds[kind].mib * MIB};
+        n->zone = zones[roll(8)]; /* one roll per statement: the same cluster with every compiler */
+        n->labels.v = labels + roll(2);
+        n->labels.n = roll(3);
+        n->cost = 0.5 + 0.5 * roll(3);
+        n->load = 0.1 * roll(4);
         for (int s = 0; s < PLACEMENT_N_KINDS; s++)
             n->speed[s] = (struct placement_speed){kinds[kind].bytes_per_s * speed,
                                                    kinds[kind].tokens_per_s * speed};
@@ -83,11 +83,12 @@ static void make(struct cluster *k, size_t n_nodes, size_t n_models, double fill
         struct placement_model *m = &k->models[i];
         char *name = k->names[n_nodes + i];
         snprintf(name, sizeof(*k->names), "model-%03zu", i);
-        *m = (struct placement_model){.name = name,
-                                      .memory_bytes = (20 + roll(roll(10) ? 1000 : 4000)) * MIB,
-                                      .spread = roll(2),
-                                      .labels = {labels, roll(10) == 0},
-                                      .priority = (int32_t)roll(3)};
+        *m = (struct placement_model){.name = name};
+        uint32_t most = roll(10) ? 1000 : 4000;
+        m->memory_bytes = (20 + roll(most)) * MIB;
+        m->spread = roll(2);
+        m->labels = (struct placement_strs){labels, roll(10) == 0};
+        m->priority = (int32_t)roll(3);
     }
     for (size_t i = 0; wanted < (uint64_t)((double)there * fill) && n_models > 0; i++) {
         struct placement_model *m = &k->models[i % n_models];

@@ -19,6 +19,7 @@
 #define MAX_NODES 64u
 #define MAX_MODELS 16u
 #define MAX_CURRENT 2048u
+#define EXPECTED_PLANS 0x7b313916211fde6fu
 
 /* ---- a cluster on the test's side ---- */
 
@@ -356,6 +357,39 @@ static void test_two_full_nodes_exchange_models(void **state)
     free(k);
 }
 
+/* x and y change places, and only c has room meanwhile: y goes there and back. */
+static void test_an_exchange_through_a_third_node(void **state)
+{
+    struct cluster *k = cluster_make(3, 2);
+    (void)state;
+    k->nodes[0] = board("a", NULL, 2 * GIB, 40e9);
+    k->nodes[1] = board("b", NULL, 2 * GIB, 40e9);
+    k->nodes[2] = board("c", NULL, 2 * GIB, 1e9);
+    k->nodes[1].labels = gpu;
+    k->models[0] = small("x", 2 * GIB, 1);
+    k->models[0].labels = gpu;
+    k->models[1] = small("y", 2 * GIB, 1);
+    k->current[0] = (struct placement_replica){.node = "a", .model = "x"};
+    k->current[1] = (struct placement_replica){.node = "b", .model = "y"};
+    k->in.n_current = 2;
+    struct placement_plan *p = plan(k);
+    static const char *const want[] = {"load y c",   "unload y b", "load x b",
+                                       "unload x a", "load y a",   "unload y c"};
+    assert_int_equal(p->n_steps, 6);
+    for (size_t i = 0; i < 6; i++) {
+        char got[64];
+        snprintf(got, sizeof(got), "%s %s %s",
+                 p->steps[i].action == PLACEMENT_LOAD ? "load" : "unload", p->steps[i].model_name,
+                 p->steps[i].node_name);
+        assert_string_equal(got, want[i]);
+        assert_int_equal(p->steps[i].wave, i);
+    }
+    assert_int_equal(p->steps[1].replica, 1);
+    assert_int_equal(p->steps[5].replica, PLACEMENT_NONE); /* the plan itself loaded it */
+    placement_destroy(p);
+    free(k);
+}
+
 static void test_counts_tokens_and_standby(void **state)
 {
     struct cluster *k = cluster_make(6, 1);
@@ -546,13 +580,19 @@ static const char *const zones[] = {"a", "b", "c", "d"};
 static const char *const words[] = {"gpu", "fast-disk", "hall-1", "hall-2"};
 static char names[MAX_NODES + MAX_MODELS][16];
 
+/* One roll per statement: the order in which arguments are evaluated differs between compilers. */
 static struct placement_node random_node(size_t i)
 {
-    struct placement_node n =
-        board(names[i], zones[roll(4)], (1 + roll(16)) * 512 * MIB, 1e9 * (1 + roll(20)));
-    n.labels = (struct placement_strs){words + roll(2), roll(3)};
-    n.load = roll(4) ? 0 : 0.1 * roll(9);
-    n.cost = roll(3) ? 1 : 0.5 * roll(6);
+    const char *zone = zones[roll(4)];
+    uint64_t bytes = (1 + roll(16)) * 512 * MIB;
+    double speed = 1e9 * (1 + roll(20));
+    struct placement_node n = board(names[i], zone, bytes, speed);
+    n.labels.v = words + roll(2);
+    n.labels.n = roll(3);
+    if (roll(4) == 0)
+        n.load = 0.1 * roll(9);
+    if (roll(3) == 0)
+        n.cost = 0.5 * roll(6);
     n.on_battery = roll(8) == 0;
     n.battery = 0.1 * roll(11);
     n.drained = roll(16) == 0;
@@ -561,20 +601,28 @@ static struct placement_node random_node(size_t i)
 
 static struct placement_model random_model(size_t i, size_t n_nodes)
 {
-    struct placement_model m = small(names[MAX_NODES + i], (1 + roll(24)) * 100 * MIB, roll(4));
+    static const char *pins[MAX_MODELS];
+    uint64_t bytes = (1 + roll(24)) * 100 * MIB;
+    uint32_t min = roll(4);
+    struct placement_model m = small(names[MAX_NODES + i], bytes, min);
     m.want_replicas = roll(5);
     m.standby = roll(4) == 0;
-    m.want_tokens_per_s = roll(3) ? 0 : 10 * roll(20);
-    m.max_replicas = roll(2) ? 4 + roll(8) : 0;
+    if (roll(3) == 0)
+        m.want_tokens_per_s = 10 * roll(20);
+    if (roll(2))
+        m.max_replicas = 4 + roll(8);
     m.spread = roll(2);
-    m.max_per_zone = roll(4) ? 0 : 1 + roll(2);
+    if (roll(4) == 0)
+        m.max_per_zone = 1 + roll(2);
     m.labels = (struct placement_strs){words, roll(6) == 0};
     m.not_labels = (struct placement_strs){words + 1, roll(6) == 0};
-    m.zones = (struct placement_strs){zones, roll(5) == 0 ? 1 + roll(3) : 0};
-    m.apart = roll(5) ? NULL : roll(2) ? "red" : "blue";
+    m.zones.v = zones;
+    if (roll(5) == 0)
+        m.zones.n = 1 + roll(3);
+    if (roll(5) == 0)
+        m.apart = roll(2) ? "red" : "blue";
     m.priority = (int32_t)roll(4);
     if (roll(6) == 0) {
-        static const char *pins[MAX_MODELS];
         pins[i] = names[roll((uint32_t)n_nodes + 1)];
         m.pins = (struct placement_strs){&pins[i], 1};
     }
@@ -584,7 +632,8 @@ static struct placement_model random_model(size_t i, size_t n_nodes)
 static struct cluster *random_cluster(uint64_t number)
 {
     seed = number * 1000003u;
-    size_t n_nodes = 1 + roll(40), n_models = 1 + roll(MAX_MODELS);
+    size_t n_nodes = 1 + roll(40);
+    size_t n_models = 1 + roll(MAX_MODELS);
     struct cluster *k = cluster_make(n_nodes, n_models);
     for (size_t i = 0; i < MAX_NODES; i++)
         snprintf(names[i], sizeof(names[i]), "node-%02zu", i);
@@ -721,6 +770,32 @@ static void test_order_of_the_input_does_not_matter(void **state)
     }
 }
 
+/* Every compiler and processor makes these plans: the hash of all steps.  A change of the planner
+ * changes it too; then the new value is the right one if it is the same on x86_64 and arm64. */
+static void test_plans_are_the_same_on_every_machine(void **state)
+{
+    uint64_t hash = 0;
+    (void)state;
+    for (uint64_t c = 0; c < 100; c++) {
+        struct cluster *k = random_cluster(c + 20000);
+        for (int round = 0; round < 4; round++) {
+            struct placement_plan *p = plan(k);
+            for (size_t i = 0; i < p->n_steps; i++) {
+                const struct placement_step *s = &p->steps[i];
+                hash = hash_bytes(s->node_name, strlen(s->node_name), hash + s->action);
+                hash = hash_bytes(s->model_name, strlen(s->model_name), hash + s->wave);
+                hash = hash_bytes(s->reason, strlen(s->reason), hash);
+            }
+            carry_out(k, p);
+            placement_destroy(p);
+            disturb(k);
+        }
+        free(k);
+    }
+    if (hash != EXPECTED_PLANS)
+        fail_msg("the hash of the plans is 0x%016llx", (unsigned long long)hash);
+}
+
 /* A cluster with room: what a lost node had is loaded elsewhere, and nothing else moves. */
 static void test_one_node_moves_few_replicas(void **state)
 {
@@ -734,7 +809,8 @@ static void test_one_node_moves_few_replicas(void **state)
         }
         for (size_t i = 0; i < 10; i++) {
             snprintf(names[MAX_NODES + i], sizeof(names[i]), "model-%02zu", i);
-            k->models[i] = small(names[MAX_NODES + i], (1 + roll(10)) * 100 * MIB, 1 + roll(6));
+            uint64_t bytes = (1 + roll(10)) * 100 * MIB;
+            k->models[i] = small(names[MAX_NODES + i], bytes, 1 + roll(6));
             k->models[i].spread = true;
         }
         struct placement_plan *p = plan(k);
@@ -801,7 +877,8 @@ static void test_memory_is_packed_well(void **state)
         struct cluster *k = cluster_make(40, 16);
         for (size_t i = 0; i < 40; i++) {
             snprintf(names[i], sizeof(names[i]), "node-%02zu", i);
-            k->nodes[i] = board(names[i], "z", (2 + roll(6)) * GIB, 1e9 * (1 + roll(8)));
+            uint64_t bytes = (2 + roll(6)) * GIB;
+            k->nodes[i] = board(names[i], "z", bytes, 1e9 * (1 + roll(8)));
             there += (double)k->nodes[i].memory_bytes;
         }
         for (size_t i = 0; i < 16; i++) {
@@ -853,6 +930,7 @@ int main(void)
         cmocka_unit_test(test_models_that_stay_apart),
         cmocka_unit_test(test_room_is_made_for_a_large_model),
         cmocka_unit_test(test_two_full_nodes_exchange_models),
+        cmocka_unit_test(test_an_exchange_through_a_third_node),
         cmocka_unit_test(test_counts_tokens_and_standby),
         cmocka_unit_test(test_versions_replace_each_other),
         cmocka_unit_test(test_batteries_costs_and_failures),
@@ -861,6 +939,7 @@ int main(void)
         cmocka_unit_test(test_random_clusters_settle),
         cmocka_unit_test(test_random_states_break_no_rule),
         cmocka_unit_test(test_order_of_the_input_does_not_matter),
+        cmocka_unit_test(test_plans_are_the_same_on_every_machine),
         cmocka_unit_test(test_one_node_moves_few_replicas),
         cmocka_unit_test(test_memory_is_packed_well),
         cmocka_unit_test(test_failed_allocations_are_errors),
