@@ -14,6 +14,7 @@
 #include "cluster/control/bus.h"
 #include "cluster/control/control.h"
 #include "cluster/control/desired.h"
+#include "cluster/control/desired_code.h"
 #include "cluster/control/desired_file.h"
 #include "cluster/control/desired_store.h"
 #include "cluster/control/event_log.h"
@@ -107,6 +108,62 @@ static void test_no_update_is_lost(void **state)
     desired_destroy(d);
     desired_store_close(s);
     bus_close(b);
+}
+
+/* ---- a large state -------------------------------------------------------------------------- */
+
+enum { N_MODELS = 200, N_REPLICAS = 30000 };
+
+static int fill_large(void *ctx, struct desired *d, struct err *e)
+{
+    static struct desired_assignment all[N_REPLICAS];
+    static char nodes[N_REPLICAS][16], models[N_MODELS][16];
+    (void)ctx;
+    (void)e;
+    for (int i = 0; i < N_MODELS; i++) {
+        snprintf(models[i], sizeof(models[i]), "model-%d", i);
+        struct desired_model m = {.name = models[i], .replicas_max = N_REPLICAS};
+        int rc = desired_put_model(d, &m);
+        if (rc < 0)
+            return rc;
+    }
+    for (int i = 0; i < N_REPLICAS; i++) {
+        snprintf(nodes[i], sizeof(nodes[i]), "node-%d", i / 3);
+        all[i] = (struct desired_assignment){
+            .node = nodes[i], .model = models[i % N_MODELS], .duty = DESIRED_SERVE, .epoch = 1};
+    }
+    return desired_set_assignments(d, all, N_REPLICAS);
+}
+
+static void test_a_large_state(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct desired *d = NULL;
+    struct buf b;
+    struct bus_opts o = {.cluster = "large", .urls = site.urls, .n_urls = site.n};
+    struct desired_store_opts so = {.retry_ms = 60000, .wait_ms = 20000};
+    struct desired_store *s;
+    assert_int_equal(bus_open(&so.bus, &o, NULL, NULL, NULL, &e), 0);
+    assert_int_equal(bus_wait(so.bus, 30000, &e), 0);
+    assert_int_equal(desired_store_open(&s, &so, NULL, NULL, NULL, &e), 0);
+    double begin = nats_site_now();
+    if (desired_store_update(s, 0, fill_large, NULL, NULL, &e) < 0)
+        fail_msg("%s", e.msg);
+    double written = nats_site_now();
+    if (desired_store_load(s, &d, &e) < 0)
+        fail_msg("%s", e.msg);
+    double loaded = nats_site_now();
+    assert_int_equal(d->n_assignments, N_REPLICAS);
+    assert_string_equal(d->assignments[N_REPLICAS - 1].node, "node-9999");
+    buf_init(&b, 8 << 20);
+    assert_int_equal(desired_code_put(&b, d, &e), 0);
+    printf("%d replicas of %d models: %zu bytes, written in %.0f ms, read in %.0f ms\n", N_REPLICAS,
+           N_MODELS, b.len, (written - begin) * 1e3, (loaded - written) * 1e3);
+    buf_fini(&b);
+    desired_destroy(d);
+    desired_store_close(s);
+    bus_close(so.bus);
 }
 
 /* ---- a member that watches ------------------------------------------------------------------ */
@@ -592,10 +649,15 @@ static void test_no_server(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_update_is_lost),  cmocka_unit_test(test_changes_reach_a_member),
-        cmocka_unit_test(test_garbage_is_refused), cmocka_unit_test(test_fence),
-        cmocka_unit_test(test_server_away),        cmocka_unit_test(test_events),
-        cmocka_unit_test(test_a_whole_member),     cmocka_unit_test(test_a_lease_ends_by_the_clock),
+        cmocka_unit_test(test_no_update_is_lost),
+        cmocka_unit_test(test_a_large_state),
+        cmocka_unit_test(test_changes_reach_a_member),
+        cmocka_unit_test(test_garbage_is_refused),
+        cmocka_unit_test(test_fence),
+        cmocka_unit_test(test_server_away),
+        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_a_whole_member),
+        cmocka_unit_test(test_a_lease_ends_by_the_clock),
         cmocka_unit_test(test_no_server),
     };
     nats_site_begin(&site, 1);
