@@ -1,13 +1,13 @@
 # A front for CMake.  Each target first installs the Debian packages it needs; `make help` lists them.
 PREFIX ?= /usr/local
 DESTDIR ?=
-.PHONY: all help deps configure build install uninstall unit test check chaos nightly bench run fmt clean
+.PHONY: all help deps configure build install uninstall unit test check chaos nightly bench run demo-cluster fmt clean
 all: build
 
 help: ## this list
 	@echo "usage: make [TARGET] [VARIABLE=value]"
 	@echo
-	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  \1\t\2/p' Makefile | expand -t 13
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/p' Makefile | expand -t 16
 	@echo
 	@echo "  BENCH=NAME   what make bench runs, with its options (all)"
 	@echo "  DURATION=N   seconds of make chaos (60) and make nightly (600 of load, 300 of chaos)"
@@ -64,6 +64,11 @@ bench: build ## measure, beside the peers
 run: configure ## start the server with the models of this repository
 	@cmake --build build --target shoal
 	@tools/run-demo
+
+demo-cluster: configure ## three nodes and a gateway here; the node under a stream is killed, and the text goes on
+	@tools/install-deps test
+	@cmake --build build --target shoal
+	@tools/demo-cluster
 
 fmt: ## format all C files
 	@tools/install-deps check

@@ -53,13 +53,10 @@ async function probe(gateway, goes) {
 }
 
 async function undisturbed(site) {
-    for (const request of [...clients.streams, ...clients.shorts])
-        for (const gateway of site.gateways) {
-            const answer = clients.read(request, await clients.ask(gateway.url, request));
-            t.check(!answer.error, `undisturbed: ${answer.error}`);
-            request.want ??= answer;
-            t.same(JSON.stringify(answer), JSON.stringify(request.want), `undisturbed: ${JSON.stringify(request.body)}`);
-        }
+    await Promise.all([...clients.streams, ...clients.shorts].map(async (request, i) => {
+        request.want = clients.read(request, await clients.ask(site.gateways[i % site.gateways.length].url, request));
+        t.check(!request.want.error, `undisturbed: ${request.want.error}`);
+    }));
 }
 
 const total = async (site, name) => (await Promise.all(site.gateways.map((g) => t.metric(g, name)))).reduce((a, b) => a + b, 0);

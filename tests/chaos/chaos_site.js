@@ -2,6 +2,7 @@
 // Every gateway reaches every node over a link of its own through chaos_proxy (proxy.c).
 'use strict';
 const { execFileSync, spawn } = require('child_process');
+const fs = require('fs');
 const path = require('path');
 const readline = require('readline');
 const t = require('../integration/serve.js');
@@ -46,8 +47,11 @@ async function open(shoal, proxyProgram, { nodes = 3, gateways = 2, program = ()
     const names = (what, n) => Array.from({ length: n }, (_, i) => `${what}${i + 1}`);
     const tls = certificates(shoal, [...names('node', nodes).map((n) => [n, 'node']),
         ...names('gateway', gateways).map((n) => [n, 'gateway'])]);
+    const config = path.join(t.tmp, 'node.yaml');
+    fs.writeFileSync(config, 'cache: {bytes: 0}\n'); // an answer that is kept cannot break off in the middle
     for (const name of names('node', nodes)) {
-        const node = new c.Member(program(name), 'node', name, ['--listen', '127.0.0.1:0', '--threads', '1', ...tls(name)]);
+        const node = new c.Member(program(name), 'node', name, ['--config', config, '--listen', '127.0.0.1:0', '--threads', '1',
+            ...tls(name)]);
         site.nodes.push(node);
         node.links = names('gateway', gateways).map((g) => `${g}-${name}`);
         await node.start();
