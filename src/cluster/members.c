@@ -213,6 +213,7 @@ int members_create(struct members **out, struct loop *l, const struct members_op
     arena_init(&m->arena, NODE_STATE_MAX_BYTES * 8);
     replica_local_init(&m->here);
     m->source.here = &m->here;
+    m->source.counts = o->counts;
     for (uint32_t i = 0; i < o->n_nodes && rc == 0; i++)
         rc = add_link(m, o->nodes[i], NULL, e);
     if (rc < 0) {
@@ -255,12 +256,6 @@ bool members_ready(const struct members *m)
         if (node_link_ready(m->links[i], now))
             return true;
     return false;
-}
-
-void members_counts(const struct members *m, struct members_counts *out)
-{
-    *out = (struct members_counts){m->source.n_requests, m->source.n_moved, m->source.n_retried,
-                                   m->source.n_lost};
 }
 
 void members_each(const struct members *m, void (*fn)(void *ctx, const struct node_link *k),

@@ -19,16 +19,10 @@ struct members_opts {
     uint32_t n_nodes;
     struct tls_client *tls;           /* borrowed; NULL: plain */
     struct registry *registry;        /* the models of this process */
+    struct replica_counts *counts;    /* borrowed; may be shared by loops */
     bool asks;                        /* this process can answer commands */
     uint32_t wait_ms;                 /* for a replica to come back; see relay.h */
     uint32_t heartbeat_ms, silent_ms; /* as in node_link.h */
-};
-
-struct members_counts {
-    uint64_t n_requests; /* sent to a replica */
-    uint64_t n_moved;    /* streams that went on at another one */
-    uint64_t n_retried;  /* requests that began again at another one */
-    uint64_t n_lost;     /* streams that failed after they had begun */
 };
 
 SHOAL_MUST_CHECK int members_create(struct members **out, struct loop *l,
@@ -44,7 +38,6 @@ struct dispatch *members_dispatch(struct members *m);
 bool members_settled(const struct members *m);
 /* At least one node takes requests. */
 bool members_ready(const struct members *m);
-void members_counts(const struct members *m, struct members_counts *out);
 void members_each(const struct members *m, void (*fn)(void *ctx, const struct node_link *k),
                   void *ctx);
 /* Every model of other nodes, each name once. */

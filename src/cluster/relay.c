@@ -83,7 +83,7 @@ static void tell_failure(struct relay *y, const struct failure *f)
         return;
     y->quiet = true;
     /* what is wrong with the request itself is no loss */
-    y->opts.source->n_lost +=
+    y->opts.source->counts->n_lost +=
         y->started && f->kind != FAILURE_INVALID && f->kind != FAILURE_DEADLINE;
     y->sink->ops->fail(y->sink, f);
 }
@@ -401,8 +401,8 @@ static void run_on(struct relay *y, struct replica *p)
 {
     if (y->n_tried < MAX_TRIED)
         y->tried[y->n_tried++] = p;
-    y->opts.source->n_moved += y->n_attempts > 0 && y->started;
-    y->opts.source->n_retried += y->n_attempts > 0 && !y->started;
+    y->opts.source->counts->n_moved += y->n_attempts > 0 && y->started;
+    y->opts.source->counts->n_retried += y->n_attempts > 0 && !y->started;
     if (y->n_attempts > 0)
         log_info("cluster", "request %s goes on at node %s", y->request->id, p->name);
     y->n_attempts++;
@@ -533,7 +533,7 @@ void relay_run(const struct relay_opts *opts, struct flow_owner *o, struct reque
                         .next = {.fn = on_next}};
     s->job = &y->job;
     o->n_jobs++;
-    opts->source->n_requests++;
+    opts->source->counts->n_requests++;
     if (prepare(y)) {
         next_replica(y);
         return;

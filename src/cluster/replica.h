@@ -55,11 +55,18 @@ struct replica_source_ops {
                                struct replica **out);
 };
 
+/* Counted by relays, for Prometheus and tests; one for all loops of a process. */
+struct replica_counts {
+    _Atomic uint64_t n_requests; /* sent to a replica */
+    _Atomic uint64_t n_moved;    /* streams that went on at another one */
+    _Atomic uint64_t n_retried;  /* requests that began again at another one */
+    _Atomic uint64_t n_lost;     /* streams that failed after they had begun */
+};
+
 struct replica_source {
     const struct replica_source_ops *ops;
     const struct replica *here; /* the models of this process; NULL: none */
-    /* Counted by relays, for Prometheus and tests. */
-    uint64_t n_requests, n_moved, n_retried, n_lost;
+    struct replica_counts *counts;
 };
 
 #endif

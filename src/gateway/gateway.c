@@ -299,7 +299,7 @@ static int open_workers(struct gw_loop *gl, struct err *e)
     /* In a shoal another node goes on at once; alone, a request waits for the next worker. */
     bool alone = k->nodes.n == 0 && k->nats.n == 0 && k->listen.n == 0;
     int rc = worker_links_create(&gl->workers, gl->loop, gl->gw->workers, gl->gw->registry,
-                                 alone ? k->wait_ms : 0, e);
+                                 alone ? k->wait_ms : 0, &gl->gw->worked, e);
     if (rc == 0)
         gl->flow.apart = worker_links_dispatch(gl->workers);
     return rc;
@@ -312,6 +312,7 @@ static int open_members(struct gw_loop *gl, struct err *e)
                                    .n_nodes = k->nodes.n,
                                    .tls = gl->gw->link_tls,
                                    .registry = gl->gw->registry,
+                                   .counts = &gl->gw->relayed,
                                    .asks = gl->gw->home != NULL,
                                    .wait_ms = k->wait_ms,
                                    .heartbeat_ms = k->heartbeat_ms,

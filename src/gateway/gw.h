@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "cluster/replica.h"
 #include "flow/flow.h"
 #include "gateway/config.h"
 #include "host/admission.h"
@@ -96,6 +97,7 @@ struct gw {
     uint32_t n_loops;
     _Atomic bool draining;
     uint64_t started_ns, started_s, id_salt;
+    struct replica_counts relayed, worked; /* by nodes, by workers */
     _Atomic uint64_t refused[GW_N_REFUSED];
     _Atomic uint64_t responses[6];                 /* by the first digit of the status */
     struct histogram call_time[GW_MAX_ROUTES + 1]; /* by route; the last: none */

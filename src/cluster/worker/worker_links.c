@@ -26,6 +26,7 @@ struct worker_links {
     struct loop *loop;
     struct workers *workers;
     struct registry *registry;
+    struct replica_counts *counts;
     uint32_t port, wait_ms;
     bool joined;
     struct place *places;
@@ -72,7 +73,10 @@ static struct place *place_of(struct worker_links *m, uint64_t serial, const cha
         p = p->next;
     if (p || !(p = mem_zalloc(sizeof(*p))))
         return p;
-    *p = (struct place){.source = {.ops = &ops}, .all = m, .next = m->places, .serial = serial};
+    *p = (struct place){.source = {.ops = &ops, .counts = m->counts},
+                        .all = m,
+                        .next = m->places,
+                        .serial = serial};
     snprintf(p->name, sizeof(p->name), "%s", name);
     if (worker_link_create(&p->link, m->loop, name, &e) < 0) {
         mem_free(p);
@@ -298,7 +302,8 @@ static void on_arrived(struct executor_task *t)
 /* ---- lifetime ---- */
 
 int worker_links_create(struct worker_links **out, struct loop *l, struct workers *w,
-                        struct registry *r, uint32_t wait_ms, struct err *e)
+                        struct registry *r, uint32_t wait_ms, struct replica_counts *counts,
+                        struct err *e)
 {
     static const struct dispatch_ops ops = {run};
     struct worker_links *m = mem_zalloc(sizeof(*m));
@@ -310,6 +315,7 @@ int worker_links_create(struct worker_links **out, struct loop *l, struct worker
     m->workers = w;
     m->registry = r;
     m->wait_ms = wait_ms;
+    m->counts = counts;
     m->arrived.fn = on_arrived;
     int rc = workers_join(w, loop_executor(l), &m->arrived, &m->port, e);
     m->joined = rc == 0;
@@ -341,15 +347,4 @@ void worker_links_destroy(struct worker_links *m)
 struct dispatch *worker_links_dispatch(struct worker_links *m)
 {
     return &m->dispatch;
-}
-
-void worker_links_counts(const struct worker_links *m, struct worker_links_counts *out)
-{
-    *out = (struct worker_links_counts){0};
-    for (const struct place *p = m->places; p; p = p->next) {
-        out->n_requests += p->source.n_requests;
-        out->n_moved += p->source.n_moved;
-        out->n_retried += p->source.n_retried;
-        out->n_lost += p->source.n_lost;
-    }
 }

@@ -13,23 +13,16 @@
 #include "net/loop.h"
 
 struct registry;
+struct replica_counts;
 struct worker_links;
 struct workers;
 
-struct worker_links_counts {
-    uint64_t n_requests; /* sent to a worker */
-    uint64_t n_moved;    /* streams that went on in the next one */
-    uint64_t n_retried;  /* requests that began again */
-    uint64_t n_lost;     /* streams that failed after they had begun */
-};
-
-/* wait_ms: for a worker to come back; see relay.h. */
+/* wait_ms: for a worker to come back; see relay.h.  counts: borrowed. */
 SHOAL_MUST_CHECK int worker_links_create(struct worker_links **out, struct loop *l,
                                          struct workers *w, struct registry *r, uint32_t wait_ms,
-                                         struct err *e);
+                                         struct replica_counts *counts, struct err *e);
 void worker_links_destroy(struct worker_links *m); /* NULL is fine */
 /* For flow_owner.apart. */
 struct dispatch *worker_links_dispatch(struct worker_links *m);
-void worker_links_counts(const struct worker_links *m, struct worker_links_counts *out);
 
 #endif

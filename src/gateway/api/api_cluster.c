@@ -87,17 +87,14 @@ static void put_node(void *ctx, const struct node_link *k)
     json_out_object_end(j);
 }
 
-static void put_counts(struct json_out *j, const struct members *m)
+static void put_counts(struct json_out *j, const struct replica_counts *n)
 {
-    struct members_counts n = {0, 0, 0, 0};
-    if (m)
-        members_counts(m, &n);
     json_out_key(j, "counts");
     json_out_object(j);
-    put_uint(j, "requests", n.n_requests);
-    put_uint(j, "moved", n.n_moved);
-    put_uint(j, "retried", n.n_retried);
-    put_uint(j, "lost", n.n_lost);
+    put_uint(j, "requests", n->n_requests);
+    put_uint(j, "moved", n->n_moved);
+    put_uint(j, "retried", n->n_retried);
+    put_uint(j, "lost", n->n_lost);
     json_out_object_end(j);
 }
 
@@ -110,7 +107,7 @@ static void put_cluster(struct call *c)
     put_str(&j, "member", k->name ? k->name : "");
     put_str(&j, "shoal", k->shoal ? k->shoal : "");
     put_str(&j, "nats", !gw->join ? "none" : join_up(gw->join) ? "up" : "away");
-    put_counts(&j, c->gl->members);
+    put_counts(&j, &gw->relayed);
     json_out_key(&j, "nodes");
     json_out_array(&j);
     if (c->gl->members)

@@ -255,40 +255,35 @@ static void count_node(void *ctx, const struct node_link *k)
     n[node_link_ready(k, clock_ns()) ? 0 : 1]++;
 }
 
-/* As this loop sees the shoal. */
-static void put_shoal(const struct members *m, struct buf *b)
+/* The nodes as this loop sees them; the counts of all loops. */
+static void put_shoal(const struct members *m, const struct replica_counts *k, struct buf *b)
 {
     uint32_t n[2] = {0, 0};
-    struct members_counts k;
     members_each(m, count_node, n);
-    members_counts(m, &k);
     prometheus_help(b, "shoal_nodes", "gauge", "nodes that take requests, and those that do not");
     buf_printf(b, "shoal_nodes{state=\"ready\"} %u\nshoal_nodes{state=\"lost\"} %u\n", n[0], n[1]);
     prometheus_help(b, "shoal_relayed_total", "counter", "requests that may go to any replica");
-    buf_printf(b, "shoal_relayed_total %" PRIu64 "\n", k.n_requests);
+    buf_printf(b, "shoal_relayed_total %" PRIu64 "\n", k->n_requests);
     prometheus_help(b, "shoal_moved_total", "counter", "answers that went on at another replica");
-    buf_printf(b, "shoal_moved_total %" PRIu64 "\n", k.n_moved);
+    buf_printf(b, "shoal_moved_total %" PRIu64 "\n", k->n_moved);
     prometheus_help(b, "shoal_retried_total", "counter",
                     "requests that began again at another one");
-    buf_printf(b, "shoal_retried_total %" PRIu64 "\n", k.n_retried);
+    buf_printf(b, "shoal_retried_total %" PRIu64 "\n", k->n_retried);
     prometheus_help(b, "shoal_lost_total", "counter",
                     "answers that broke off for want of a replica");
-    buf_printf(b, "shoal_lost_total %" PRIu64 "\n", k.n_lost);
+    buf_printf(b, "shoal_lost_total %" PRIu64 "\n", k->n_lost);
 }
 
-/* As this loop sees its workers. */
-static void put_workers(const struct worker_links *m, struct buf *b)
+static void put_workers(const struct replica_counts *k, struct buf *b)
 {
-    struct worker_links_counts k;
-    worker_links_counts(m, &k);
     const struct {
         const char *name, *help;
         uint64_t n;
     } rows[] = {
-        {"shoal_worker_requests_total", "requests to models in other processes", k.n_requests},
-        {"shoal_worker_moved_total", "answers that went on in the next process", k.n_moved},
-        {"shoal_worker_retried_total", "requests that began again there", k.n_retried},
-        {"shoal_worker_lost_total", "answers that broke off", k.n_lost}};
+        {"shoal_worker_requests_total", "requests to models in other processes", k->n_requests},
+        {"shoal_worker_moved_total", "answers that went on in the next process", k->n_moved},
+        {"shoal_worker_retried_total", "requests that began again there", k->n_retried},
+        {"shoal_worker_lost_total", "answers that broke off", k->n_lost}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         prometheus_help(b, rows[i].name, "counter", rows[i].help);
         buf_printf(b, "%s %" PRIu64 "\n", rows[i].name, rows[i].n);
@@ -355,9 +350,9 @@ void api_metrics(struct call *c)
         buf_printf(b, "shoal_heartbeats_total %" PRIu64 "\n", join_heartbeats(gw->join));
     }
     if (c->gl->members)
-        put_shoal(c->gl->members, b);
+        put_shoal(c->gl->members, &gw->relayed, b);
     if (c->gl->workers)
-        put_workers(c->gl->workers, b);
+        put_workers(&gw->worked, b);
     for (int i = 0; i < (int)N_MODEL_ROWS; i++)
         put_models(gw, b, i, model_rows[i].name, model_rows[i].type, model_rows[i].help);
     put_models(gw, b, PART_MEMORY, "shoal_model_memory_bytes", "gauge",
