@@ -48,6 +48,7 @@ struct input { /* of a job, followed by the arrays that its result points to */
     float *vector;
     double value;
     uint32_t seq; /* of the pass */
+    bool broken;  /* a state of a token or a logit of a word is not finite */
 };
 
 static enum heads_task task_of(enum shoal_kind kind)
@@ -229,6 +230,11 @@ static void tag(struct enc *s, struct job *j, struct input *in)
 {
     const struct heads_set *set = in->set;
     word_logits(s, in);
+    const float *logits = heads_work_logits(s->work);
+    float sum = 0; /* of zeros, unless a value is not finite */
+    for (size_t i = 0; i < (size_t)in->n_words * set->count; i++)
+        sum += logits[i] * 0.0f;
+    in->broken |= !isfinite(sum);
     heads_tags(s->kernels, set, in->n_words, s->work, s->tags, s->tag_scores);
     uint32_t n = heads_spans(s->heads, set, j->text, j->o.text_bytes, in->words, in->n_words,
                              s->tags, s->tag_scores, s->spans);
@@ -276,13 +282,24 @@ static int forward(struct enc *s, uint32_t n_seqs, struct err *e)
     return onnx_encoder_forward(s->onnx, s->seqs, n_seqs, e);
 }
 
-/* One value tells: what is not finite reaches all values of a token, through the norms. */
+/* Looks at one value of every token: the norms spread what is not finite over all values of its
+ * token, but rounding to integers hides it from the other tokens and from the heads. */
+static void check_states(const struct enc *s, struct input *in)
+{
+    in->broken = false;
+    for (uint32_t t = 0; s->encoder && t < in->x.n; t++)
+        in->broken |= !isfinite(encoder_hidden(s->encoder, in->seq, t)[0]);
+}
+
 static bool result_is_finite(const struct job *j)
 {
     const struct shoal_result *r = &j->result;
-    return (!r->vector || isfinite(r->vector[0])) && (!r->values || isfinite(r->values[0])) &&
-           (!r->labels || isfinite(r->confidence)) &&
-           (r->n_spans == 0 || isfinite(r->spans[0].score));
+    const struct input *in = j->input;
+    float sum = 0;
+    for (uint32_t i = 0; r->vector && i < r->n_dims; i++)
+        sum += r->vector[i] * 0.0f;
+    return isfinite(sum) && !in->broken && (!r->values || isfinite(r->values[0])) &&
+           (!r->labels || isfinite(r->confidence));
 }
 
 static void run(void *self, struct job *const *jobs, uint32_t n)
@@ -307,8 +324,10 @@ static void run(void *self, struct job *const *jobs, uint32_t n)
             [HEADS_EMBED] = embed,
             [HEADS_RERANK] = rerank,
         };
-        if (rc == 0)
+        if (rc == 0) {
+            check_states(s, jobs[i]->input);
             how[task_of(jobs[i]->o.kind)](s, jobs[i], jobs[i]->input);
+        }
         int code = rc < 0 ? rc : result_is_finite(jobs[i]) ? 0 : SHOAL_ENOTFINITE;
         if (code < 0)
             job_fail(jobs[i], code, err_text(code));

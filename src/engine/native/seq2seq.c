@@ -56,6 +56,7 @@ struct input { /* of a job */
     uint32_t *source_pages;              /* [n_source_pages], followed by the next three arrays */
     uint32_t *pages, *next_pages;        /* [n_beams][pages_each] */
     bool *taken;                         /* [n_beams]: a row of this step has taken over the page */
+    bool broken;                         /* a state of the source is not finite */
 };
 
 /* ---- preparing ------------------------------------------------------------------------------ */
@@ -246,6 +247,19 @@ static void end(struct s2s *s, uint32_t i, int code)
     batcher_finish(j); /* a short text does not wait for the longest */
 }
 
+/* Encodes the sources of the active jobs from `first` on.  The norms spread what is not finite over
+ * all values of its token; rounding to integers hides it from the decoder. */
+static void encode(struct s2s *s, uint32_t first, uint32_t n_sources)
+{
+    t5_encode(s->t5, s->sources, n_sources);
+    for (uint32_t i = 0; i < n_sources; i++) {
+        struct input *in = s->active[first + i]->input;
+        in->broken = false;
+        for (uint32_t t = 0; t < in->x.n; t++)
+            in->broken |= !isfinite(t5_encoded(s->t5, i, t)[0]);
+    }
+}
+
 /* Starts the jobs that fit, encoding them in one pass if possible; returns how many have started or
  * ended. */
 static uint32_t admit(struct s2s *s, struct job *const *jobs, uint32_t at, uint32_t n)
@@ -269,14 +283,14 @@ static uint32_t admit(struct s2s *s, struct job *const *jobs, uint32_t at, uint3
     for (uint32_t i = first; i < s->n_active; i++) {
         struct input *in = s->active[i]->input;
         if (n_tokens + in->x.n > max_tokens) {
-            t5_encode(s->t5, s->sources, n_sources);
+            encode(s, i - n_sources, n_sources);
             n_sources = n_tokens = 0;
         }
         s->sources[n_sources++] =
             (struct t5_source){in->x.ids, (uint32_t)in->x.n, in->source_pages};
         n_tokens += (uint32_t)in->x.n;
     }
-    t5_encode(s->t5, s->sources, n_sources);
+    encode(s, s->n_active - n_sources, n_sources);
     return at;
 }
 
@@ -299,6 +313,8 @@ static void step(struct s2s *s)
         struct input *in = j->input;
         n -= in->n_rows;
         int code = task_gave_up(j->task, clock_ns());
+        if (code == 0 && in->broken)
+            code = SHOAL_ENOTFINITE;
         /* A value that is not finite reaches all logits of its row, through the norms. */
         for (uint32_t r = 0; code == 0 && r < in->n_rows; r++)
             code = isfinite(t5_logits(s->t5, n + r)[0]) ? 0 : SHOAL_ENOTFINITE;
