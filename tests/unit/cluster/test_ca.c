@@ -66,7 +66,7 @@ static const char *at(char *out, const char *ca, const char *rest)
 static struct ca *fresh(const char *name)
 {
     char folder[CERT_PATH_BYTES];
-    struct ca *ca;
+    struct ca *ca = NULL;
     struct err e = {0};
     remove_all(at(folder, name, ""));
     if (ca_init(folder, "Shoal CA", 3650, false, &e) < 0 || ca_open(&ca, folder, &e) < 0)
@@ -88,7 +88,7 @@ static void issue(struct ca *ca, const char *name, unsigned roles, bool force)
 static struct cert_files files(struct ca *ca, const char *name)
 {
     char folder[CERT_PATH_BYTES];
-    struct cert_files f;
+    struct cert_files f = {.cert = ""};
     struct err e = {0};
     if (ca_member_folder(ca, name, folder, sizeof(folder), &e) < 0 ||
         cert_files_in(&f, folder, &e) < 0)
