@@ -1,0 +1,33 @@
+/* desired_plan.h - between the desired state and the planner (placement.h): what it is to place,
+ * and its plan as assignments.
+ *
+ * Nodes and the replicas they have now come from heartbeats, not from here.
+ *
+ * Thread:    no state.
+ * Ownership: models borrow the strings of the state; the rest is in the caller's arena.
+ * Failure:   SHOAL_ENOMEM, SHOAL_ELIMIT. */
+#ifndef SHOAL_CLUSTER_CONTROL_DESIRED_PLAN_H
+#define SHOAL_CLUSTER_CONTROL_DESIRED_PLAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct arena;
+struct desired;
+struct placement_input;
+struct placement_model;
+struct placement_plan;
+
+/* The models as the planner takes them, in the order of the state. */
+SHOAL_MUST_CHECK int desired_plan_models(struct placement_model **out, const struct desired *d,
+                                         struct arena *a, struct err *e);
+/* Makes the plan's outcome the assignments: those that stay keep their epoch, duty and time, new
+ * ones serve from now on.  Versions other than a model's own stay as they are while a rollout of it
+ * is under way, and go otherwise. */
+SHOAL_MUST_CHECK int desired_plan_apply(struct desired *d, const struct placement_input *in,
+                                        const struct placement_plan *plan, uint64_t now_ms,
+                                        struct err *e);
+
+#endif
