@@ -286,14 +286,27 @@ static void expect_echo(const struct asked *a, const char *body, size_t n)
 
 /* ---- what works ---- */
 
+/* Containers are often without. */
+static bool has_ipv6(void)
+{
+    struct sockaddr_in6 addr = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    bool has = fd >= 0 && bind(fd, (struct sockaddr *)(void *)&addr, sizeof(addr)) == 0;
+    if (fd >= 0)
+        close(fd);
+    if (!has)
+        print_message("no IPv6 on this machine\n");
+    return has;
+}
+
 static void test_a_call_gets_head_body_and_trailers(void **state)
 {
     char folder[] = "/tmp/test_http_client.XXXXXX", path[200];
     (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof(path), "unix:%s/socket", folder);
-    const char *const addresses[] = {"127.0.0.1:0", "[::1]:0", path};
-    for (size_t i = 0; i < 3; i++) {
+    const char *const addresses[] = {"127.0.0.1:0", path, "[::1]:0"};
+    for (size_t i = 0; i < (has_ipv6() ? 3 : 2); i++) {
         struct site s;
         struct asked a;
         struct http_client_state st;
