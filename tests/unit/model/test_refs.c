@@ -7,9 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/mem.h"
-#include "format/gguf.h"
-#include "model/decoder.h"
+#include "support/decoder_rig.h"
 #include "support/ref_file.h"
 
 static const struct model {
@@ -28,58 +26,6 @@ static const struct model {
     {"quant-d", 3e-2, 3e-2, 0.99},       {"quant-e", 3e-2, 3e-2, 0.99},
 };
 #define N_MODELS (sizeof(models) / sizeof(models[0]))
-
-enum { BATCH = 64 };
-
-struct rig {
-    struct model_file *g;
-    struct decoder *d;
-    uint8_t *kv;
-    size_t kv_bytes;
-    uint32_t pages[256];
-};
-
-static void rig_open(struct rig *r, const char *name, const struct kern_ops *k, uint32_t threads)
-{
-    char path[512];
-    struct err e = {0};
-    snprintf(path, sizeof(path), "%s/refs/%s.gguf", SHOAL_TEST_DATA, name);
-    if (gguf_open(&r->g, path, &e) < 0)
-        fail_msg("%s", e.msg);
-    struct decoder_opts o = {
-        .kernels = k, .n_threads = threads, .n_ctx = 2048, .max_batch = BATCH, .max_logits = BATCH};
-    if (strcmp(name, "gpt2") == 0)
-        o.n_ctx = 0; /* learned positions: no more than the file has */
-    if (decoder_create(&r->d, r->g, path, &o, &e) < 0)
-        fail_msg("%s: %s", name, e.msg);
-    r->kv_bytes = decoder_kv_page_bytes(r->d) * 256;
-    r->kv = mem_pages(r->kv_bytes);
-    assert_non_null(r->kv);
-    decoder_set_kv(r->d, r->kv);
-    for (uint32_t i = 0; i < 256; i++)
-        r->pages[i] = (i * 37 + 11) % 256; /* any order */
-}
-
-static void rig_close(struct rig *r)
-{
-    decoder_destroy(r->d);
-    model_file_close(r->g);
-    mem_pages_free(r->kv, r->kv_bytes);
-}
-
-/* Logits of every position, in passes of at most `batch` tokens. */
-static void all_logits(struct rig *r, const int32_t *tokens, uint32_t n, uint32_t batch,
-                       void (*row)(void *ctx, uint32_t pos, const float *logits), void *ctx)
-{
-    for (uint32_t at = 0; at < n; at += batch) {
-        uint32_t m = n - at < batch ? n - at : batch;
-        struct decoder_run run = {
-            .tokens = tokens + at, .n = m, .pos0 = at, .pages = r->pages, .n_logits_last = m};
-        decoder_forward(r->d, &run, 1);
-        for (uint32_t i = 0; i < m; i++)
-            row(ctx, at + i, decoder_logits(r->d, i));
-    }
-}
 
 struct compare {
     const struct ref_array *want, *rows, *top1;
@@ -127,11 +73,11 @@ static int32_t *ints(const struct ref_array *a)
 static void check_model(const struct model *m)
 {
     struct ref_file f;
-    struct rig r = {0};
+    struct decoder_rig r = {0};
     char path[512];
     snprintf(path, sizeof(path), "%s/refs/%s.ref", SHOAL_TEST_DATA, m->name);
     assert_int_equal(ref_open(&f, path), 0);
-    rig_open(&r, m->name, NULL, 2);
+    decoder_rig_open(&r, m->name, NULL, 2);
     const struct ref_array *tokens = ref_find(&f, "tokens"), *lt = ref_find(&f, "long.tokens");
     int32_t *ids = ints(tokens), *long_ids = ints(lt);
     uint32_t n_vocab = decoder_config(r.d)->n_vocab;
@@ -144,9 +90,9 @@ static void check_model(const struct model *m)
     assert_non_null(peer.want);
     assert_non_null(top.top1);
     assert_int_equal(exact.want->cols, n_vocab);
-    all_logits(&r, ids, tokens->cols, BATCH, compare_row, &exact);
-    all_logits(&r, ids, tokens->cols, 7, compare_row, &peer);
-    all_logits(&r, long_ids, lt->cols, BATCH, compare_row, &top);
+    decoder_rig_logits(&r, ids, tokens->cols, DECODER_RIG_BATCH, compare_row, &exact);
+    decoder_rig_logits(&r, ids, tokens->cols, 7, compare_row, &peer);
+    decoder_rig_logits(&r, long_ids, lt->cols, DECODER_RIG_BATCH, compare_row, &top);
     double error = sqrt(exact.diff / exact.norm), peer_error = sqrt(peer.diff / peer.norm);
     double share = (double)top.same / (double)top.seen;
     printf("%-14s error %.2e, from llama.cpp %.2e, same best token at %.2f %% of %u positions\n",
@@ -156,7 +102,7 @@ static void check_model(const struct model *m)
     assert_true(exact.seen > 3 && peer.seen >= 3);
     free(ids);
     free(long_ids);
-    rig_close(&r);
+    decoder_rig_close(&r);
     ref_close(&f);
 }
 
@@ -167,58 +113,10 @@ static void test_logits_match_the_references(void **state)
         check_model(&models[i]);
 }
 
-struct record {
-    float *logits;
-    uint32_t n_vocab;
-};
-
-static void record_row(void *ctx, uint32_t pos, const float *logits)
-{
-    struct record *r = ctx;
-    memcpy(r->logits + (size_t)pos * r->n_vocab, logits, r->n_vocab * sizeof(float));
-}
-
-/* Whole models agree to the bit over kernel sets, batch sizes and threads. */
-static void test_logits_do_not_depend_on_how_they_are_computed(void **state)
-{
-    (void)state;
-    static const char *const names[] = {"llama-gqa", "quant-a", "quant-c", "gemma3"};
-    const struct kern_ops *sets[8];
-    size_t n_sets = kern_usable(sets, 8);
-    for (size_t m = 0; m < sizeof(names) / sizeof(names[0]); m++) {
-        float *want = NULL;
-        int32_t ids[40];
-        size_t bytes = 0;
-        for (size_t s = 0; s < n_sets; s++)
-            for (uint32_t threads = 1; threads <= 3; threads += 2)
-                for (uint32_t batch = 1; batch <= 40; batch = batch * 3 + 1) {
-                    struct rig r = {0};
-                    rig_open(&r, names[m], sets[s], threads);
-                    struct record rec = {.n_vocab = decoder_config(r.d)->n_vocab};
-                    for (int i = 0; i < 40; i++)
-                        ids[i] = (int32_t)((uint32_t)(i * 7919 + 3) % rec.n_vocab);
-                    bytes = (size_t)rec.n_vocab * 40 * sizeof(float);
-                    rec.logits = malloc(bytes);
-                    all_logits(&r, ids, 40, batch, record_row, &rec);
-                    if (!want) {
-                        want = rec.logits;
-                    } else {
-                        if (memcmp(want, rec.logits, bytes) != 0)
-                            fail_msg("%s: %s, %u threads, batches of %u differ", names[m],
-                                     sets[s]->name, threads, batch);
-                        free(rec.logits);
-                    }
-                    rig_close(&r);
-                }
-        free(want);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_logits_match_the_references),
-        cmocka_unit_test(test_logits_do_not_depend_on_how_they_are_computed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
