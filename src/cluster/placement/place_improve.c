@@ -19,7 +19,7 @@ static int by_relief(const void *a, const void *b)
     return x->node < y->node ? -1 : x->node > y->node;
 }
 
-/* The replica's gain by moving to `to`, or 0 if it is not worth it. */
+/* Whether the replica, which costs `relief` where it is, gains enough by moving to `to`. */
 static bool worth(const struct place_fit *f, const struct place_replica *r, double relief,
                   const struct place_spot *to)
 {

@@ -17,30 +17,7 @@ struct index {
     struct err *e;
 };
 
-static bool number_ok(double v, double max)
-{
-    return v >= 0 && v <= max; /* false for NaN */
-}
-
 /* ---- nodes ---- */
-
-static int check_node(const struct placement_node *n, struct err *e)
-{
-    if (!n->name || !n->name[0])
-        return err_set(e, SHOAL_EINVAL, "a node has no name");
-    if (!number_ok(n->load, 1e6) || !number_ok(n->cost, 1e6))
-        return err_set(e, SHOAL_EINVAL, "node %s: load and cost must be numbers from 0 up",
-                       n->name);
-    if (n->on_battery && !number_ok(n->battery, 1))
-        return err_set(e, SHOAL_EINVAL, "node %s: battery must be from 0 to 1", n->name);
-    for (int k = 0; k < PLACEMENT_N_KINDS; k++)
-        if (!number_ok(n->speed[k].bytes_per_s, 1e18) || !number_ok(n->speed[k].tokens_per_s, 1e18))
-            return err_set(e, SHOAL_EINVAL, "node %s: a speed must be a number from 0 up", n->name);
-    if (n->memory_bytes > (uint64_t)1 << 60)
-        return err_set(e, SHOAL_EINVAL, "node %s: %llu bytes of memory are too many", n->name,
-                       (unsigned long long)n->memory_bytes);
-    return 0;
-}
 
 static int by_node_name(const void *a, const void *b)
 {
@@ -58,7 +35,7 @@ static int number_nodes(struct index *x)
     struct place_core *c = x->c;
     const struct placement_policy *p = &c->in->policy;
     for (uint32_t i = 0; i < c->n_nodes; i++) {
-        int rc = check_node(&c->in->nodes[i], x->e);
+        int rc = placement_valid_node(&c->in->nodes[i], x->e);
         if (rc < 0)
             return rc;
         c->nodes[i] =
@@ -146,7 +123,7 @@ static int check_model(const struct placement_model *m, struct err *e)
 {
     if (!m->name || !m->name[0])
         return err_set(e, SHOAL_EINVAL, "a model has no name");
-    if (m->memory_bytes == 0 || m->memory_bytes > (uint64_t)1 << 60)
+    if (m->memory_bytes == 0 || m->memory_bytes > PLACEMENT_MAX_MODEL_BYTES)
         return err_set(e, SHOAL_EINVAL, "model %s: its memory must be known", m->name);
     if (m->max_replicas > 0 && m->min_replicas > m->max_replicas)
         return err_set(e, SHOAL_EINVAL, "model %s: min_replicas %u is above max_replicas %u",
@@ -154,7 +131,8 @@ static int check_model(const struct placement_model *m, struct err *e)
     if (m->max_replicas > 0 && m->pins.n > m->max_replicas)
         return err_set(e, SHOAL_EINVAL, "model %s: pinned to %u nodes, but max_replicas is %u",
                        m->name, m->pins.n, m->max_replicas);
-    if ((unsigned)m->kind >= PLACEMENT_N_KINDS || !number_ok(m->want_tokens_per_s, 1e18) ||
+    if ((unsigned)m->kind >= PLACEMENT_N_KINDS ||
+        !(m->want_tokens_per_s >= 0 && m->want_tokens_per_s <= 1e18) ||
         m->min_replicas > PLACEMENT_MAX_NODES || m->standby > PLACEMENT_MAX_NODES)
         return err_set(e, SHOAL_EINVAL, "model %s: its kind, tokens per second or counts are wrong",
                        m->name);
@@ -364,7 +342,7 @@ static int enter(struct index *x, const struct entry *t)
                               .node = t->node,
                               .home = t->node,
                               .input = (uint32_t)(t->in - in->current),
-                              .bytes = t->in->memory_bytes,
+                              .bytes = placement_replica_bytes(t->in),
                               .ready = t->in->state == PLACEMENT_READY};
     r.home_ready = r.ready;
     if (t->in->state == PLACEMENT_FAILED) {
@@ -510,7 +488,7 @@ int place_index_build(struct place_core *c, const struct placement_input *in, st
         in->n_nodes * in->n_models > PLACEMENT_MAX_CELLS)
         return err_set(e, SHOAL_ELIMIT, "%zu nodes and %zu models are too many for one plan",
                        in->n_nodes, in->n_models);
-    if (in->n_current >= PLACEMENT_NONE / 2)
+    if (in->n_current > PLACEMENT_MAX_REPLICAS)
         return err_set(e, SHOAL_ELIMIT, "%zu replicas are too many for one plan", in->n_current);
     c->n_nodes = (uint32_t)in->n_nodes;
     c->n_models = (uint32_t)in->n_models;

@@ -28,6 +28,9 @@
 #define PLACEMENT_NONE UINT32_MAX
 #define PLACEMENT_MAX_NODES 65536u
 #define PLACEMENT_MAX_MODELS 4096u
+#define PLACEMENT_MAX_REPLICAS ((size_t)1 << 20)
+#define PLACEMENT_MAX_NODE_BYTES ((uint64_t)1 << 50)
+#define PLACEMENT_MAX_MODEL_BYTES ((uint64_t)1 << 42)
 #define PLACEMENT_MAX_CELLS ((size_t)1 << 26) /* nodes times models */
 #define PLACEMENT_MAX_LABELS 4096u            /* different ones */
 
@@ -158,6 +161,11 @@ SHOAL_MUST_CHECK int placement_plan(struct placement_plan **out, const struct pl
                                     struct err *e);
 void placement_destroy(struct placement_plan *plan);
 
+/* Whether placement_plan accepts the node.  Check what a member says about itself when it says it:
+ * one node that makes no sense would fail every plan. */
+SHOAL_MUST_CHECK int placement_valid_node(const struct placement_node *node, struct err *e);
+/* The memory that a replica says it holds, but not more than a model can have. */
+uint64_t placement_replica_bytes(const struct placement_replica *r);
 /* Tokens per second of a model on a node that does nothing else; 0: not measured. */
 double placement_rate(const struct placement_node *node, const struct placement_model *model);
 

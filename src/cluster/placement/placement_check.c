@@ -86,7 +86,7 @@ static int start(struct check *k)
         uint32_t node, model;
         if (r->state == PLACEMENT_FAILED || !strmap_get(&k->nodes, r->node, strlen(r->node), &node))
             continue;
-        k->held[i] = r->memory_bytes;
+        k->held[i] = placement_replica_bytes(r);
         if (strmap_get(&k->models, r->model, strlen(r->model), &model)) {
             const struct placement_model *m = &in->models[model];
             bool stale = r->sha256 && m->sha256 && strcmp(r->sha256, m->sha256) != 0;

@@ -563,6 +563,20 @@ static void test_wrong_input_is_named(void **state)
     k->current[0].model = NULL;
     k->in.n_current = 1;
     REFUSED("no node or no model");
+    k->nodes[1].memory_bytes = UINT64_MAX;
+    assert_int_equal(placement_valid_node(&k->nodes[1], &e), SHOAL_EINVAL);
+    assert_int_equal(placement_valid_node(&k->nodes[0], &e), 0);
+    REFUSED("node b: 18446744073709551615 bytes");
+    k->models[1].memory_bytes = UINT64_MAX;
+    REFUSED("model n: its memory");
+    /* A node that claims to hold more than there can be gets nothing, and nothing overflows. */
+    for (size_t i = 0; i < 1000; i++)
+        k->current[i] =
+            (struct placement_replica){.node = "a", .model = "z", .memory_bytes = UINT64_MAX};
+    k->in.n_current = 1000;
+    p = plan(k);
+    assert_int_equal(p->n_unloads, 1000);
+    placement_destroy(p);
     free(k);
 }
 
