@@ -435,8 +435,8 @@ static int check_request(const struct ca *ca, const struct cert_request *r, stru
     if (r->n_hosts > MAX_HOSTS)
         return err_set(e, SHOAL_EINVAL, "a certificate has at most %u hosts", MAX_HOSTS);
     if (!r->roles)
-        return err_set(e, SHOAL_EINVAL, "%s needs a role: gateway, node, controller, admin or broker",
-                       r->name);
+        return err_set(e, SHOAL_EINVAL,
+                       "%s needs a role: gateway, node, controller, admin or broker", r->name);
     return 0;
 }
 
