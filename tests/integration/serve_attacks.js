@@ -20,9 +20,10 @@ const t = require('./serve.js');
 const shoal = path.resolve(process.argv[2]), only = process.argv.slice(3);
 const key = 'right', MiB = 1 << 20;
 const limits = { buffers: 48, client_buffers: 24 }; // MiB
-// Beside the buffers: connections, parsers, what the allocator keeps.  A sanitizer keeps freed memory and tables of its own.
+// Beside the buffers: connections, what the allocator keeps, and the two threads of the pool, which tokenize a long text
+// each.  A sanitizer keeps freed memory and tables of its own.
 const asan = fs.readFileSync(shoal).includes('__asan_init');
-const slack = asan ? 160 : 40; // MiB
+const slack = asan ? 200 : 64; // MiB
 process.env.ASAN_OPTIONS = [process.env.ASAN_OPTIONS, 'quarantine_size_mb=8'].filter(Boolean).join(':');
 
 async function start(more = '') {
