@@ -121,6 +121,112 @@ async function crashes(server) {
     t.same(await t.metric(server, 'shoal_worker_lost_total'), 0, 'lost');
 }
 
+// What must not work inside the sandbox, tried from there.
+function probe() {
+    const cache = path.join(t.tmp, 'probe-cache');
+    fs.mkdirSync(cache);
+    const file = path.join(t.tmp, 'probe.gguf');
+    fs.copyFileSync(model('reply-draft.gguf'), file);
+    const said = Object.fromEntries(execFileSync(shoal, ['worker', '--probe', file, cache]).toString().trim().split('\n')
+        .map((line) => line.split(': ')));
+    console.log(`the kernel lacks: ${said.missing || 'nothing'}`);
+    t.same(said['read model'], 'ok', 'read the model');
+    t.same(said['write cache'], 'ok', 'write to the cache');
+    // what a kernel lacks is listed, and then not expected
+    const calls = ['socket', 'unix socket', 'ptrace', 'kill', 'fork', 'exec'];
+    const files = ['write model', 'open /etc/passwd', 'open /proc/self/mem', 'write /tmp'];
+    for (const what of [...(/seccomp/.test(said.missing) ? [] : calls), ...(/Landlock/.test(said.missing) ? [] : files)])
+        t.check(/not permitted|denied/.test(said[what]), `${what}: ${said[what]}`);
+    t.same(said.exec === undefined, false, 'the probe came to its end');
+}
+
+// Files that no model can be made of, and limits that are too small: those models fail and say why, the others answer.
+async function bad_models(plain) {
+    const bytes = fs.readFileSync(model('reply-draft.gguf'));
+    const file = (name, data) => {
+        fs.writeFileSync(path.join(t.tmp, name), data);
+        return path.join(t.tmp, name);
+    };
+    const flipped = Buffer.from(bytes);
+    for (let i = 24; i < 4096; i += 7) // in the middle of names and counts
+        flipped[i] ^= 0xff;
+    const site = await t.start(shoal, config('bad.yaml', `
+models:
+  - {name: cut, path: "${file('cut.gguf', bytes.subarray(0, bytes.length / 2))}", isolation: process}
+  - {name: flipped, path: "${file('flipped.gguf', flipped)}", isolation: process}
+  - {name: empty, path: "${file('empty.gguf', '')}", isolation: process}
+  - {name: gone, path: "${path.join(t.tmp, 'gone.gguf')}", isolation: process}
+  - {name: large, path: "${model('reply-draft.gguf')}", isolation: process, isolation_memory: 600MiB, context: 1000000}
+  - {name: tight, path: "${file('tight.gguf', bytes)}", isolation: process, isolation_memory: 2GiB}
+  - {name: reply, path: "${model('reply.gguf')}", isolation: process}
+  - {name: lazy, path: "${file('lazy.gguf', bytes)}", isolation: process, lazy: true}
+`), { admin: true });
+    for (const name of ['cut', 'flipped', 'empty', 'gone', 'large']) {
+        const m = await state_of(site, name);
+        t.same(m.state, 'failed', `${name}: state`);
+        t.check(m.error.length > 10, `${name}: ${m.error}`);
+        const got = await post(site, '/v1/completions', { model: name, prompt: 'a' });
+        t.same(got.status, 503, `${name}: ${JSON.stringify(got)}`);
+        t.check(/could not be loaded/.test(got.error.message), `${name}: ${got.error.message}`);
+        console.log(`${name}: ${m.error}`);
+    }
+    t.same((await state_of(site, 'tight')).state, 'ready', 'a limit that suffices');
+    const want = await post(plain, '/v1/completions', body(0, { model: 'reply' }));
+    const got = await post(site, '/v1/completions', body(0, { model: 'reply' }));
+    t.same(got.choices?.[0].text, want.choices[0].text, 'the others answer');
+    // loaded by the first request, unloaded on demand
+    t.same((await state_of(site, 'lazy')).state, 'unloaded', 'lazy');
+    const n = workers(site).length;
+    t.same((await post(site, '/v1/completions', { model: 'lazy', prompt: 'a', max_tokens: 2 })).status, 200, 'lazy answers');
+    t.same(workers(site).length, n + 1, 'its worker runs');
+    t.same((await t.admin(site, { model: 'lazy', action: 'unload' })).status, 200, 'unload');
+    await t.until(() => workers(site).length === n, 'its worker has ended');
+    t.same((await state_of(site, 'lazy')).restarts, 0, 'that was no accident');
+    // what needs the engine in the server says so
+    const tokens = await post(site, '/tokenize', { model: 'reply', text: 'a' });
+    t.same(tokens.status, 400, `tokenize: ${JSON.stringify(tokens)}`);
+    t.check(/process of its own/.test(tokens.error.message), `tokenize: ${tokens.error.message}`);
+    // a client that goes away
+    const gone = new AbortController();
+    const half = await fetch(`${site.url}/v1/completions`, { method: 'POST', signal: gone.signal,
+        body: JSON.stringify(body(0, { model: 'reply', max_tokens: 100000, stream: true })) });
+    await half.body.getReader().read();
+    gone.abort();
+    await t.until(async () => await t.metric(site, 'shoal_cancelled_total{model="reply"}') === 1, 'cancelled');
+    await t.until(async () => await t.metric(site, 'shoal_in_flight{model="reply"}') === 0, 'nothing in flight');
+    // with the server its workers end, however it ends
+    const left = workers(site);
+    site.child.kill('SIGKILL');
+    await site.ended;
+    await t.until(() => left.every((pid) => !fs.existsSync(`/proc/${pid}`) ||
+        /State:\s+Z/.test(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))), 'workers end with a server that is killed');
+}
+
+function bad_configs() {
+    const cases = [
+        ['isolation: thread', 'isolation must be none or process'],
+        ['nice: 5', 'need isolation: process'],
+        ['cpus: "1"', 'need isolation: process'],
+        ['isolation: process, nice: 20', 'nice must be from 0 to 19'],
+        ['isolation: process, cpus: "1-"', 'cpus must be a list'],
+        ['isolation: process, cpus: "3-1"', 'cpus must be a list'],
+        ['isolation: process, cpus: ""', 'cpus must be a list'],
+        ['isolation: process, cpus: "-1"', 'cpus must be a list'],
+        ['isolation: process, cpus: "1,"', 'cpus must be a list'],
+        ['isolation: process, cpus: "0-5000"', 'cpus must be a list'],
+    ];
+    for (const [keys, want] of cases) {
+        let text = '';
+        try {
+            execFileSync(shoal, ['serve', '--check', ...config('wrong.yaml', `models:\n  - {name: m, path: x, ${keys}}\n`)],
+                { stdio: 'pipe' });
+        } catch (e) {
+            text = String(e.stderr);
+        }
+        t.check(text.includes(want) && /wrong.yaml:2:\d+/.test(text), `${keys}: ${text}`);
+    }
+}
+
 let server;
 (async () => {
     const plain = await t.start(shoal, config('plain.yaml', `
@@ -140,6 +246,9 @@ models:
     await same_answers(plain, server);
     await crashes(server);
     t.same((await server.stop()).code, 0, 'the server ends');
+    probe();
+    bad_configs();
+    await bad_models(plain);
     t.same((await plain.stop()).code, 0, 'the plain server ends');
     t.finish();
 })().catch((e) => {

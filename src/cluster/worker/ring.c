@@ -12,7 +12,11 @@
 #define HEAD_BYTES 4096u
 #define MAX_CAP ((size_t)64 << 20)
 
-/* Positions count bytes since the start and never wrap: at 10 GB/s that takes 58 years. */
+/* Positions count bytes since the start and never wrap: at 10 GB/s that takes 58 years.
+ *
+ * Each side stores its own position or flag and then loads the other's.  Both are seq_cst, so that
+ * at least one of two sides that do so at once sees the other: nobody sleeps while there is work.
+ */
 struct ring_shared {
     _Alignas(64) _Atomic uint64_t written; /* by the writer */
     _Alignas(64) _Atomic uint64_t read;    /* by the reader */
@@ -71,8 +75,7 @@ void ring_close(struct ring *r)
 /* Free bytes as the writer sees them. */
 static size_t room_of(const struct ring *r)
 {
-    /* acquire: the reader has copied out what it gives back */
-    uint64_t read = atomic_load_explicit(&r->shared->read, memory_order_acquire);
+    uint64_t read = atomic_load(&r->shared->read);
     uint64_t used = r->at - read;
     return used < r->cap ? r->cap - (size_t)used : 0;
 }
@@ -83,9 +86,7 @@ size_t ring_write(struct ring *r, const void *p, size_t n, bool *wake)
     size_t room = room_of(r);
     *wake = false;
     if (room < n) {
-        /* seq_cst against ring_read: either it sees this, or we see what it has read */
-        atomic_store_explicit(&s->writer_waits, 1, memory_order_seq_cst);
-        atomic_thread_fence(memory_order_seq_cst);
+        atomic_store(&s->writer_waits, 1);
         room = room_of(r);
         if (room >= n)
             atomic_store_explicit(&s->writer_waits, 0, memory_order_relaxed);
@@ -97,10 +98,8 @@ size_t ring_write(struct ring *r, const void *p, size_t n, bool *wake)
     memcpy(data_of(r) + at, p, first);
     memcpy(data_of(r), (const char *)p + first, n - first);
     r->at += n;
-    atomic_store_explicit(&s->written, r->at, memory_order_release); /* after the bytes */
-    /* seq_cst against ring_sleep: either it sees the bytes, or we see that it sleeps */
-    atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&s->reader_sleeps, memory_order_relaxed)) {
+    atomic_store(&s->written, r->at);
+    if (atomic_load(&s->reader_sleeps)) {
         atomic_store_explicit(&s->reader_sleeps, 0, memory_order_relaxed);
         *wake = true;
     }
@@ -110,8 +109,7 @@ size_t ring_write(struct ring *r, const void *p, size_t n, bool *wake)
 int ring_read(struct ring *r, void *p, size_t n, size_t *out_n, bool *wake)
 {
     struct ring_shared *s = r->shared;
-    /* acquire: the bytes were written before; once, as the writer may change it at any time */
-    uint64_t written = atomic_load_explicit(&s->written, memory_order_acquire);
+    uint64_t written = atomic_load(&s->written); /* once: the writer may change it at any time */
     uint64_t there = written - r->at;
     *out_n = 0;
     *wake = false;
@@ -125,9 +123,8 @@ int ring_read(struct ring *r, void *p, size_t n, size_t *out_n, bool *wake)
     memcpy((char *)p + first, data_of(r), n - first);
     r->at += n;
     *out_n = n;
-    atomic_store_explicit(&s->read, r->at, memory_order_release); /* after the copy */
-    atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&s->writer_waits, memory_order_relaxed)) {
+    atomic_store(&s->read, r->at);
+    if (atomic_load(&s->writer_waits)) {
         atomic_store_explicit(&s->writer_waits, 0, memory_order_relaxed);
         *wake = true;
     }
@@ -137,9 +134,8 @@ int ring_read(struct ring *r, void *p, size_t n, size_t *out_n, bool *wake)
 bool ring_sleep(struct ring *r)
 {
     struct ring_shared *s = r->shared;
-    atomic_store_explicit(&s->reader_sleeps, 1, memory_order_seq_cst);
-    atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&s->written, memory_order_acquire) == r->at)
+    atomic_store(&s->reader_sleeps, 1);
+    if (atomic_load(&s->written) == r->at)
         return true;
     atomic_store_explicit(&s->reader_sleeps, 0, memory_order_relaxed);
     return false;
