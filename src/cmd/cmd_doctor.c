@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/bytes_text.h"
+#include "cluster/worker/sandbox.h"
 #include "cmd/cmd.h"
 #include "cmd/machine.h"
 #include "cmd/term.h"
@@ -70,6 +71,7 @@ struct report {
     size_t n_bandwidth, n_peak;
     struct cache cache;
     struct onnx onnx;
+    struct sandbox_support sandbox;
     struct problem problems[MAX_PROBLEMS];
     size_t n_problems;
 };
@@ -278,6 +280,17 @@ static void json_engines(struct json_out *j, const struct report *r)
     json_out_array_end(j);
 }
 
+static void json_isolation(struct json_out *j, const struct sandbox_support *s)
+{
+    json_out_key(j, "isolation");
+    json_out_object(j);
+    json_out_key(j, "landlock");
+    json_out_uint(j, (uint64_t)s->landlock_abi);
+    json_out_key(j, "seccomp");
+    json_out_bool(j, s->seccomp);
+    json_out_object_end(j);
+}
+
 static void put_json(struct buf *b, const struct report *r)
 {
     struct json_out json = json_out_make(b), *j = &json;
@@ -289,6 +302,7 @@ static void put_json(struct buf *b, const struct report *r)
     json_names(j, "kernels_compiled", r->compiled, r->n_compiled);
     json_names(j, "kernels_usable", r->usable, r->n_usable);
     json_engines(j, r);
+    json_isolation(j, &r->sandbox);
     json_machine(j, &r->m);
     json_measured(j, r);
     json_out_key(j, "cache");
@@ -342,6 +356,17 @@ static void put_engines(struct buf *b, const struct report *r)
         buf_printf(b, "not usable, see below\n");
 }
 
+static void put_isolation(struct buf *b, const struct sandbox_support *s)
+{
+    buf_printf(b, "isolation: process\n  %-14s ", "landlock");
+    if (s->landlock_abi > 0)
+        buf_printf(b, "version %d\n", s->landlock_abi);
+    else
+        buf_printf(b, "not in this kernel: workers can open all files of this user\n");
+    buf_printf(b, "  %-14s %s\n", "seccomp",
+               s->seccomp ? "yes" : "not in this kernel: workers can make all system calls");
+}
+
 static void put_measured(struct buf *b, const struct report *r)
 {
     if (r->n_peak == 0)
@@ -378,6 +403,7 @@ static void put_text(struct buf *b, const struct report *r)
                bytes_text(x, (double)m->memory_bytes), bytes_text(y, (double)m->available_bytes),
                "huge pages", m->huge_pages[0] ? m->huge_pages : "unknown");
     put_engines(b, r);
+    put_isolation(b, &r->sandbox);
     put_kernels(b, r);
     put_measured(b, r);
     buf_printf(b, "tiled weights\n  %s, %llu files, %s%s\n",
@@ -410,6 +436,7 @@ int cmd_doctor(int argc, const char *const *argv)
     } else {
         read_cache(&r.cache);
         read_onnx(&r.onnx);
+        r.sandbox = sandbox_support();
         find_problems(&r);
         if (!opts_flag(&o, "no-measure"))
             measure(&r);

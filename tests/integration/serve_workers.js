@@ -60,8 +60,9 @@ async function ready(server, name) {
 // A stream during which the worker is hit: the text is that of an undisturbed run.
 async function disturbed(server, i, want, signal) {
     for (let tries = 0; tries < 50; tries++) {
+        let pid;
+        await t.until(() => (pid = worker_of(server, 'reply.gguf')), 'the worker has its model');
         await ready(server, 'reply');
-        const pid = worker_of(server, 'reply.gguf');
         const before = await t.metric(server, 'shoal_worker_moved_total');
         const got = await c.stream(server.url, body(i, { model: 'reply' }), (g) => {
             if (g.n === 2)
@@ -71,7 +72,7 @@ async function disturbed(server, i, want, signal) {
         t.same(got.text, want.text, `stream ${i}: text`);
         t.same(got.finish, want.finish, `stream ${i}: finish`);
         t.same(JSON.stringify(got.usage), JSON.stringify(want.usage), `stream ${i}: usage`);
-        await t.until(() => worker_of(server, 'reply.gguf') !== pid, 'a stopped worker is replaced');
+        await t.until(() => ![undefined, pid].includes(worker_of(server, 'reply.gguf')), 'the worker is replaced');
         if (await t.metric(server, 'shoal_worker_moved_total') > before)
             return Math.max(...got.gaps.slice(1));
     }

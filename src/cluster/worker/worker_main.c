@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -16,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/executor_queue.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -407,16 +409,29 @@ static bool needs_onnx(const char *path)
     return found;
 }
 
+/* The worker's own folder within the cache: what it writes is read by nobody else.  "": none. */
+static const char *own_cache(struct worker *w)
+{
+    char dir[PATH_MAX], real[PATH_MAX], hex[17];
+    const char *cache = cache_dir_wanted(w->start.cache_dir, dir, sizeof(dir));
+    const char *path = realpath(w->start.path, real) ? real : w->start.path;
+    if (!cache)
+        return "";
+    hash_hex(hex, hash_bytes(path, strlen(path), 0));
+    hex[16] = '\0';
+    const char *own = arena_printf(&w->arena, "%s/worker-%s", cache, hex);
+    (void)mkdir(cache, 0700); /* its parents are the user's business, as for the server */
+    return own[0] && (mkdir(own, 0700) == 0 || errno == EEXIST) ? own : "";
+}
+
 static int confine(struct worker *w, struct err *e)
 {
-    char dir[PATH_MAX];
-    const char *cache = cache_dir_wanted(w->start.cache_dir, dir, sizeof(dir));
     struct onnx_lib *lib;
     struct err why;
-    if (cache) /* its parents are the user's business, as for the server */
-        (void)mkdir(cache, 0700);
+    w->start.cache_dir = own_cache(w);
     if (needs_onnx(w->start.path) && onnx_lib_open(&lib, &why) < 0) /* it stays open */
         log_warn("worker", "%s", why.msg);
+    const char *cache = w->start.cache_dir[0] ? w->start.cache_dir : NULL;
     const struct sandbox_opts o = {w->start.path, cache, w->start.spec.apart_opts};
     return sandbox_enter(&o, w->missing, sizeof(w->missing), e);
 }
