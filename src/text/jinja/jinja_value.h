@@ -103,10 +103,9 @@ struct jinja_loop {
     const struct jinja_list *items;
     size_t index; /* of the current item, from 0 */
     int64_t depth;
-    struct jinja_value changed;     /* what loop.changed() saw last, a tuple; ABSENT: nothing yet */
-    const struct jinja_node *node;  /* the FOR */
-    const struct jinja_value *dict; /* of the items when they came from a dict; else NULL */
-    struct jinja_scope *outer;      /* around the loop, for recursion */
+    struct jinja_value changed;    /* what loop.changed() saw last, a tuple; ABSENT: nothing yet */
+    const struct jinja_node *node; /* the FOR */
+    struct jinja_scope *outer;     /* around the loop, for recursion */
 };
 
 /* Functions that templates can call. */
