@@ -203,11 +203,36 @@ static void update_models(struct gateway *g, const struct gw_config *config)
             log_warn("gateway", "%s", e.msg); /* EINVAL: it is there already */
 }
 
+static bool any_apart(const struct gw_config *c)
+{
+    for (uint32_t i = 0; i < c->n_models; i++)
+        if (c->models[i].apart)
+            return true;
+    return false;
+}
+
+/* A model moves into or out of the server only when the server starts. */
+static int check_isolation(const struct gw *gw, const struct gw_config *next, struct err *e)
+{
+    const struct gw_config *now = gw->config;
+    if (any_apart(next) && !gw->workers)
+        return err_set(e, SHOAL_EINVAL,
+                       "the first model with 'isolation: process' needs a restart of the server");
+    for (uint32_t i = 0; i < next->n_models; i++)
+        for (uint32_t k = 0; k < now->n_models; k++)
+            if (strcmp(next->models[i].path, now->models[k].path) == 0 &&
+                next->models[i].apart != now->models[k].apart)
+                return err_set(e, SHOAL_EINVAL,
+                               "the isolation of the model '%s' changed: restart the server",
+                               next->models[i].name);
+    return 0;
+}
+
 int gateway_reload(struct gateway *g, struct gw_config *config, struct err *e)
 {
     struct gw *gw = &g->gw;
     const struct admission_opts ao = config_admission(config);
-    int rc = 0;
+    int rc = check_isolation(gw, config, e);
     for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
         if (gw->loops[i].tls)
             rc = open_tls(&gw->loops[i].next_tls, config, e);
@@ -462,14 +487,6 @@ static void on_identity(void *ctx, const uint8_t *from, const uint8_t *to)
         prompt_cache_rename(gw->cache, from, to);
     else if (gw->cache)
         prompt_cache_purge(gw->cache, from);
-}
-
-static bool any_apart(const struct gw_config *c)
-{
-    for (uint32_t i = 0; i < c->n_models; i++)
-        if (c->models[i].apart)
-            return true;
-    return false;
 }
 
 static int open_registry(struct gw *gw, struct registry_opts *o, struct err *e)

@@ -228,6 +228,59 @@ function bad_configs() {
     }
 }
 
+// SIGHUP adds and removes models apart; what needs a restart is refused, and the old configuration stays.
+async function reload() {
+    const entry = (name, more = ', isolation: process') => `  - {name: ${name}, path: "${path.join(t.tmp, name)}.gguf"${more}}\n`;
+    for (const name of ['one', 'two'])
+        fs.copyFileSync(model('reply-draft.gguf'), path.join(t.tmp, `${name}.gguf`));
+    const site = await t.start(shoal, config('reload.yaml', `models:\n${entry('one')}`), { admin: true });
+    const again = (text) => {
+        config('reload.yaml', `models:\n${text}`);
+        site.child.kill('SIGHUP');
+    };
+    const names = async () => (await t.admin(site)).models.map((m) => `${m.model} ${m.state}`).join();
+    again(entry('one') + entry('two'));
+    await t.until(async () => await names() === 'one ready,two ready', 'a second worker');
+    again(entry('two'));
+    await t.until(async () => await names() === 'two ready' && workers(site).length === 1, 'the first is gone');
+    t.same((await post(site, '/v1/completions', { model: 'two', prompt: 'a', max_tokens: 2 })).status, 200, 'two answers');
+    again(entry('two', ''));
+    await t.until(() => /isolation of the model 'two' changed: restart/.test(site.log), 'a change of isolation is refused');
+    t.same(await names(), 'two ready', 'the old configuration stays');
+    t.same((await site.stop()).code, 0, 'it ends');
+}
+
+// A worker under a node under a gateway: the gateway goes on at the other node.
+async function in_a_shoal(want) {
+    const site = { nodes: [], shoal };
+    for (const name of ['node1', 'node2']) {
+        const address = `unix:${path.join(t.tmp, `${name}.sock`)}`;
+        const node = new c.Member(shoal, 'node', name, ['--listen', address, ...config(`${name}.yaml`,
+            `cluster: {name: ${name}}\nmodels:\n  - {name: reply, path: "${model('reply.gguf')}", isolation: process}\n`)]);
+        node.address = address;
+        site.nodes.push(await node.start());
+    }
+    site.gateway = await c.gateway(site, 'gateway');
+    await c.all_ready(site, 2);
+    for (let tries = 0; ; tries++) {
+        let pid;
+        for (const node of site.nodes)
+            await t.until(() => worker_of(node, 'reply.gguf'), 'every node has a worker');
+        const got = await c.stream(site.gateway.url, body(0, { model: 'reply' }), (g) => {
+            const node = site.nodes.find((n) => n.name === g.node);
+            if (g.n === 2 && node && (pid = worker_of(node, 'reply.gguf')))
+                process.kill(pid, 'SIGKILL');
+        });
+        t.same(got.error, null, 'no error in a shoal');
+        t.same(got.text, want.text, 'the same text in a shoal');
+        if (await t.metric(site.gateway, 'shoal_moved_total') > 0)
+            break;
+        if (!t.check(tries < 50, 'no stream was hit in the middle'))
+            break;
+    }
+    await c.close(site);
+}
+
 let server;
 (async () => {
     const plain = await t.start(shoal, config('plain.yaml', `
@@ -250,6 +303,8 @@ models:
     probe();
     bad_configs();
     await bad_models(plain);
+    await reload();
+    await in_a_shoal(await c.stream(plain.url, body(0, { model: 'reply' })));
     t.same((await plain.stop()).code, 0, 'the plain server ends');
     t.finish();
 })().catch((e) => {
