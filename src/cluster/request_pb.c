@@ -188,6 +188,7 @@ static void put_infer(struct arena *a, pb_request *m, const struct request_infer
     out->max_tokens = q->max_tokens;
     out->beams = q->beams;
     out->raw = q->raw;
+    out->whole = q->whole;
     m->work_case = SHOAL__NODE__V1__RUN_REQUEST__WORK_INFER;
     m->infer = out;
 }
@@ -444,6 +445,7 @@ static int read_infer(struct request *r, const pb_infer *m, struct err *e)
     q->max_tokens = m->max_tokens;
     q->beams = m->beams;
     q->raw = m->raw;
+    q->whole = m->whole;
     return read_inputs(r, m, e);
 }
 

@@ -138,14 +138,18 @@ static void test_prompts_inputs_and_commands(void **state)
     assert_memory_equal(to->generate.prompts[1].ids, ids, sizeof(ids));
     assert_null(to->generate.resume);
     request_destroy(to);
-    r = (struct request){
-        .kind = REQUEST_INFER,
-        .infer = {
-            .kind = SHOAL_KIND_SCORE, .inputs = rows, .n_inputs = 1, .n_columns = 3, .raw = true}};
+    r = (struct request){.kind = REQUEST_INFER,
+                         .infer = {.kind = SHOAL_KIND_SCORE,
+                                   .inputs = rows,
+                                   .n_inputs = 1,
+                                   .n_columns = 3,
+                                   .raw = true,
+                                   .whole = true}};
     to = send_on(&r, 0);
     assert_int_equal(to->infer.inputs[0].n_values, 3);
     assert_true(isnan(to->infer.inputs[0].values[1]) && to->infer.inputs[0].values[2] == -3);
-    assert_true(to->infer.raw && !to->infer.query && !to->infer.labels && !to->infer.prompt);
+    assert_true(to->infer.raw && to->infer.whole && !to->infer.query && !to->infer.labels &&
+                !to->infer.prompt);
     request_destroy(to);
     r.infer = (struct request_infer){.kind = SHOAL_KIND_RERANK,
                                      .inputs = docs,
