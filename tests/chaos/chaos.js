@@ -52,11 +52,17 @@ async function probe(gateway, goes) {
     }
 }
 
-async function undisturbed(site) {
-    await Promise.all([...clients.streams, ...clients.shorts].map(async (request, i) => {
+// What is asked, with the answers of an undisturbed run.
+async function requests(site) {
+    const tokens = await clients.fitting(site.gateways[0].url);
+    const lists = [clients.streams(tokens), clients.shorts()];
+    console.log(`streams of ${tokens} tokens`);
+    await Promise.all(lists.flat().map(async (request, i) => {
         request.want = clients.read(request, await clients.ask(site.gateways[i % site.gateways.length].url, request));
-        t.check(!request.want.error, `undisturbed: ${request.want.error}`);
+        if (request.want.error)
+            throw new Error(`undisturbed: ${JSON.stringify(request.body)}: ${request.want.error}`);
     }));
+    return lists;
 }
 
 const total = async (site, name) => (await Promise.all(site.gateways.map((g) => t.metric(g, name)))).reduce((a, b) => a + b, 0);
@@ -77,11 +83,11 @@ function report(done, figures) {
 (async () => {
     console.log(`seed ${seed}, ${seconds} s`);
     const site = await chaos.open(shoal, proxy);
-    await undisturbed(site);
+    const [streams, shorts] = await requests(site);
     let on = true;
     const goes = () => on;
-    const work = [...Array.from({ length: nStreams }, (_, i) => worker(site, clients.streams, i, goes)),
-        ...Array.from({ length: nShorts }, (_, i) => worker(site, clients.shorts, i, goes)),
+    const work = [...Array.from({ length: nStreams }, (_, i) => worker(site, streams, i, goes)),
+        ...Array.from({ length: nShorts }, (_, i) => worker(site, shorts, i, goes)),
         ...site.gateways.map((g) => probe(g, goes))];
     const done = await disturb(site, seed, seconds * 1000);
     on = false;

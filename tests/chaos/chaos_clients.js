@@ -2,27 +2,36 @@
 'use strict';
 const http = require('http');
 
-const limitMs = 120000; // an answer that takes longer never comes
+const limitMs = 120000; // an answer of which nothing more comes for so long is lost
 
 const prompts = ['ask: what is the weather', 'the kitchen lights are', 'set the heating to', 'the garage door is open and'];
 const commands = ['turn off the kitchen lights and set the heating to 19 degrees', 'turn on the radio', 'lock the front door'];
 
-const completion = (i, more) => ({ path: '/v1/completions', body: { model: 'reply', prompt: prompts[i % prompts.length],
-    max_tokens: 200, ignore_eos: true, stream: true, stream_options: { include_usage: true }, ...more } });
-const chat = (i, more) => ({ path: '/v1/chat/completions', body: { model: 'reply',
-    messages: [{ role: 'user', content: commands[i % commands.length] }], max_tokens: 160, ignore_eos: true, stream: true,
-    stream_options: { include_usage: true }, ...more } });
+const streamed = { ignore_eos: true, stream: true, stream_options: { include_usage: true } };
+const completion = (i, tokens, more) => ({ path: '/v1/completions',
+    body: { model: 'reply', prompt: prompts[i % prompts.length], max_tokens: tokens, ...streamed, ...more } });
+const chat = (i, tokens, more) => ({ path: '/v1/chat/completions', body: { model: 'reply',
+    messages: [{ role: 'user', content: commands[i % commands.length] }], max_tokens: tokens, ...streamed, ...more } });
 
-// Streams: greedy and seeded, one choice and several, with and without logarithms of probabilities.
-const streams = [0, 1].flatMap((i) => [completion(i, { temperature: 0 }), completion(i, { temperature: 0.9, seed: 7 + i }),
-    chat(i, { temperature: 0.7, top_p: 0.9, seed: 70 + i }), completion(i + 2, { temperature: 0.8, seed: i, n: 2, max_tokens: 100 }),
-    completion(i + 2, { temperature: 0.6, seed: i, logprobs: 2, max_tokens: 80 }), completion(i, { temperature: 0, stream: false,
-        stream_options: undefined })]);
+// Streams of about so many tokens: greedy and seeded, one choice and several, with and without logarithms of probabilities.
+const streams = (n) => [0, 1].flatMap((i) => [completion(i, n, { temperature: 0 }),
+    completion(i, n, { temperature: 0.9, seed: 7 + i }), chat(i, n, { temperature: 0.7, top_p: 0.9, seed: 70 + i }),
+    completion(i + 2, n / 2, { temperature: 0.8, seed: i, n: 2 }), completion(i + 2, n, { temperature: 0.6, seed: i, logprobs: 2 }),
+    completion(i, n, { temperature: 0, stream: false, stream_options: undefined })]);
 // Answers that come whole.
-const shorts = [
+const shorts = () => [
     { path: '/v1/classify', body: { model: 'intent', input: ['turn off the lights', 'what time is it'] } },
     ...commands.map((text) => ({ path: '/v1/process', body: { text } })),
 ];
+
+// How many tokens a stream has here to last for a second when it is alone, within limits.
+async function fitting(url) {
+    const probe = completion(0, 20, { temperature: 0 });
+    await ask(url, probe); // loads the model
+    const from = performance.now();
+    await ask(url, probe);
+    return 2 * Math.round(Math.min(100, Math.max(10, 20 * 1000 / (performance.now() - from) / 2)));
+}
 
 // One request: { status, text, gaps (ms between events), error }.
 function ask(url, request) {
@@ -42,6 +51,7 @@ function ask(url, request) {
             res.setEncoding('utf8');
             res.on('data', (d) => {
                 const now = performance.now();
+                timer.refresh();
                 if (last)
                     got.gaps.push(now - last);
                 last = now;
@@ -50,7 +60,7 @@ function ask(url, request) {
             res.on('end', () => over(null));
             res.on('error', (e) => over(e.message));
         });
-        const timer = setTimeout(() => req.destroy(new Error(`no answer within ${limitMs / 1000} s`)), limitMs);
+        const timer = setTimeout(() => req.destroy(new Error(`nothing came for ${limitMs / 1000} s`)), limitMs);
         req.on('error', (e) => over(e.message));
         req.end(body);
     });
@@ -110,4 +120,4 @@ function judge(want, answer) {
     return longer || answer.ends > 1 || answer.usage?.[1] > want.usage?.[1] ? 'repeated' : 'different';
 }
 
-module.exports = { streams, shorts, ask, read, judge };
+module.exports = { streams, shorts, fitting, ask, read, judge };
