@@ -544,7 +544,6 @@ static void h1_timeout(struct http_conn *c)
 {
     struct h1 *h = state(c);
     const struct http_limits *lim = &c->server->limits;
-    struct loop *l = c->server->loop;
     if (h->phase == H1_READING) {
         const struct http_refusal late = {.status = 408,
                                           .why = "the request did not arrive in time"};
@@ -552,8 +551,7 @@ static void h1_timeout(struct http_conn *c)
         return;
     }
     if (h->phase == H1_BUSY || (h->phase == H1_IDLE && sock_queued(&c->sock) > 0)) {
-        uint64_t since = loop_now(l) - c->sock.progress_ns;
-        if (sock_queued(&c->sock) > 0 && since >= (uint64_t)lim->write_ms * 1000000u)
+        if (sock_stalled(&c->sock, lim->write_ms))
             sock_break(&c->sock); /* the client does not read */
         else
             http_conn_timer(c, lim->write_ms);

@@ -798,8 +798,7 @@ static void h2_timeout(struct http_conn *c)
         h->knows = true;
         schedule(h);
     }
-    if (sock_queued(&c->sock) > 0 &&
-        now - c->sock.progress_ns >= (uint64_t)lim->write_ms * 1000000u) {
+    if (sock_stalled(&c->sock, lim->write_ms)) {
         sock_break(&c->sock); /* the client does not read */
         return;
     }

@@ -238,6 +238,12 @@ size_t sock_queued(const struct sock *s)
     return s->out.len - s->out_at;
 }
 
+bool sock_stalled(const struct sock *s, uint32_t ms)
+{
+    /* output that was queued in this turn has not been offered to the kernel yet */
+    return s->blocked && loop_now(s->loop) - s->progress_ns >= (uint64_t)ms * 1000000u;
+}
+
 static void send_out(struct sock *s)
 {
     bool had = sock_queued(s) > 0;

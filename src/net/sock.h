@@ -62,6 +62,8 @@ void sock_fini(struct sock *s);
 void sock_write(struct sock *s, const void *p, size_t n);
 struct buf *sock_put(struct sock *s);
 size_t sock_queued(const struct sock *s);
+/* The peer has read nothing for so long, though there was something to read. */
+bool sock_stalled(const struct sock *s, uint32_t ms);
 /* Passes kept input to data() again in the next turn. */
 void sock_again(struct sock *s);
 /* Closes after everything is sent; closed() follows.  linger: waits for the peer to close first

@@ -282,9 +282,8 @@ static void on_drain(struct http_conn *c)
 static void on_timeout(struct http_conn *c)
 {
     struct ws *w = c->state;
-    uint64_t since = loop_now(c->server->loop) - c->sock.progress_ns;
-    bool reads = ws_queued(w) == 0 || since < (uint64_t)c->server->limits.write_ms * 1000000u;
-    if (w->closing || !reads || (w->pinged && ws_queued(w) == 0)) {
+    if (w->closing || sock_stalled(&c->sock, c->server->limits.write_ms) ||
+        (w->pinged && ws_queued(w) == 0)) {
         sock_break(&c->sock); /* the client is gone, or does not read */
         return;
     }

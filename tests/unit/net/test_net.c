@@ -528,6 +528,25 @@ static void test_a_slow_reader_is_known_and_told_when_there_is_room(void **state
     close_site(&s);
 }
 
+/* The time to write begins when there is something to write, not with the last byte before it. */
+static void test_a_late_answer_is_not_a_slow_reader(void **state)
+{
+    struct http_limits lim = http_default_limits;
+    struct site s;
+    (void)state;
+    lim.write_ms = 20;
+    assert_int_equal(open_site_with(&s, &lim), 0);
+    say(&s, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+    usleep(50000); /* write_ms is over when the answer comes, in the same turn */
+    http_begin(s.held, 200, NULL, 0, 4);
+    http_write(s.held, "late", 4);
+    pump(&s);
+    assert_int_equal(s.cancelled, 0);
+    assert_non_null(strstr(buf_str(&s.got), "late"));
+    http_end(s.held);
+    close_site(&s);
+}
+
 /* Whatever allocation fails: an answer, or a closed connection; nothing leaks, nothing crashes. */
 static void test_every_allocation_may_fail(void **state)
 {
@@ -595,6 +614,7 @@ int main(void)
         cmocka_unit_test(test_bodies_above_the_budget_are_refused),
         cmocka_unit_test(test_waiting_connections_make_room),
         cmocka_unit_test(test_a_slow_reader_is_known_and_told_when_there_is_room),
+        cmocka_unit_test(test_a_late_answer_is_not_a_slow_reader),
         cmocka_unit_test(test_every_allocation_may_fail),
         cmocka_unit_test(test_addresses),
     };
