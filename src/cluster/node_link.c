@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster/cert.h"
-#include "cluster/event_pb.h"
+#include "cluster/event_feed.h"
 #include "cluster/request_pb.h"
 #include "cluster/roles.h"
 #include "flow/flow.h"
@@ -26,7 +26,6 @@
 #define MAX_RETRY_NS (2000u * MS_NS)
 #define MAX_MESSAGE_BYTES ((size_t)64 << 20)
 #define SCRATCH_KEPT ((size_t)16 << 10)
-#define RESULT_BYTES ((size_t)256 << 20)
 
 /* One request that the node works on. */
 struct remote {
@@ -34,14 +33,11 @@ struct remote {
     struct http_call call;
     struct node_link *link;
     struct flow_owner *owner;
-    struct sink *sink;
     struct remote *prev, *next;
     struct buf in; /* bytes of the answer that are not read yet */
-    struct arena scratch, keep;
-    bool quiet;   /* the sink wants nothing but `closed` any more */
+    struct event_feed feed;
     bool held;    /* the sink was full */
     bool closing; /* cancelled: `closed` is due */
-    bool heard;   /* some event came */
     int status;   /* of gRPC, if it came with the headers; -1: not yet */
     struct executor_task close;
 };
@@ -89,7 +85,7 @@ static void remote_close(struct remote *q)
 {
     struct node_link *k = q->link;
     struct flow_owner *o = q->owner;
-    struct sink *s = q->sink;
+    struct sink *s = q->feed.sink;
     if (q->prev)
         q->prev->next = q->next;
     else
@@ -100,18 +96,9 @@ static void remote_close(struct remote *q)
     buf_fini(&q->in);
     s->job = NULL;
     s->ops->closed(s);
-    arena_fini(&q->scratch);
-    arena_fini(&q->keep);
+    event_feed_fini(&q->feed);
     mem_free(q);
     o->n_jobs--;
-}
-
-static void send_failure(struct remote *q, const struct failure *f)
-{
-    if (q->quiet)
-        return;
-    q->quiet = true;
-    q->sink->ops->fail(q->sink, f);
 }
 
 /* The node is gone, or says nothing sensible: somebody else is to do it. */
@@ -121,12 +108,12 @@ static void fail_lost(struct remote *q, const char *why)
     struct failure f;
     failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_LOST, "node %.96s: %.200s",
                 k->name, why);
-    if (!q->quiet) { /* twice as long with every failure in a row */
+    if (!q->feed.quiet) { /* twice as long with every failure in a row */
         uint32_t shift = k->n_failed < 6 ? k->n_failed : 6;
         k->n_failed++;
         k->avoid_until_ns = clock_ns() + ((uint64_t)MIN_RETRY_NS << shift);
     }
-    send_failure(q, &f);
+    event_feed_fail(&q->feed, &f);
 }
 
 static void on_close(struct executor_task *t)
@@ -144,59 +131,22 @@ static void close_later(struct remote *q)
     }
 }
 
-static void deliver(struct remote *q, const struct event_pb *e)
+static int deliver(struct remote *q, const uint8_t *p, size_t n)
 {
-    struct sink *s = q->sink;
-    q->heard = true;
-    q->link->n_failed = 0;
-    switch (e->kind) {
-    case EVENT_PB_START:
-        s->ops->start(s, &e->start);
-        break;
-    case EVENT_PB_PLAN:
-        if (s->ops->plan)
-            s->ops->plan(s, &e->plan);
-        break;
-    case EVENT_PB_TOKEN:
-        s->ops->token(s, &e->token);
-        break;
-    case EVENT_PB_RESULT:
-        q->quiet |= e->result.last;
-        s->ops->result(s, &e->result);
-        break;
-    case EVENT_PB_DONE:
-        q->quiet |= e->done.last;
-        s->ops->done(s, &e->done);
-        break;
-    case EVENT_PB_FAILURE:
-        send_failure(q, &e->failure);
-        break;
-    }
-}
-
-static int deliver_all(struct remote *q, const uint8_t *p, size_t n)
-{
-    struct event_pb_list list;
-    struct event_pb e;
-    arena_reset(&q->scratch, SCRATCH_KEPT);
-    int rc = event_pb_open(&list, p, n, &q->scratch, &q->keep);
-    for (size_t i = 0; i < list.n && rc == 0 && !q->quiet; i++) {
-        rc = event_pb_get(&e, &list, i);
-        if (rc == 0)
-            deliver(q, &e);
-    }
+    int rc = event_feed_put(&q->feed, p, n);
+    if (q->feed.heard)
+        q->link->n_failed = 0;
     return rc;
 }
 
 /* Reads whole messages, as long as the sink has room. */
 static void pump(struct remote *q)
 {
-    struct sink *s = q->sink;
     struct grpc_frame f;
     size_t at = 0;
     int rc = 1;
     while (!q->closing && at < q->in.len) {
-        if (!q->quiet && s->ops->full && s->ops->full(s)) {
+        if (event_feed_full(&q->feed)) {
             q->held = true;
             http_call_pause(&q->call);
             break;
@@ -205,7 +155,7 @@ static void pump(struct remote *q)
                              MAX_MESSAGE_BYTES);
         if (rc <= 0)
             break;
-        rc = f.packed ? SHOAL_EFORMAT : deliver_all(q, f.p, f.n);
+        rc = f.packed ? SHOAL_EFORMAT : deliver(q, f.p, f.n);
         at += f.bytes;
         if (rc < 0)
             break;
@@ -221,8 +171,7 @@ static void pump(struct remote *q)
         memmove(q->in.data, q->in.data + at, q->in.len - at);
         q->in.len -= at;
     }
-    if (!q->quiet && s->ops->flush)
-        s->ops->flush(s);
+    event_feed_flush(&q->feed);
 }
 
 static int status_in(const struct http_header *h, size_t n, const char **message)
@@ -270,7 +219,7 @@ static void on_ended(struct http_call *c, const struct http_header *trailers, si
     int status = status_in(trailers, n, &message);
     if (q->closing)
         return;
-    if (!q->quiet)
+    if (!q->feed.quiet)
         fail_lost(q, message && status > 0 ? message : "it broke off");
     remote_close(q);
 }
@@ -293,7 +242,7 @@ static void on_cancel(struct flow_job *j)
     struct remote *q = (struct remote *)(void *)j;
     if (q->closing)
         return;
-    q->quiet = true;
+    q->feed.quiet = true;
     close_later(q);
 }
 
@@ -351,12 +300,10 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
     q->call.ops = &run_ops;
     q->link = k;
     q->owner = o;
-    q->sink = s;
     q->status = -1;
     q->close.fn = on_close;
     buf_init(&q->in, MAX_MESSAGE_BYTES + GRPC_HEAD_BYTES);
-    arena_init(&q->scratch, MAX_MESSAGE_BYTES * 4);
-    arena_init(&q->keep, RESULT_BYTES);
+    event_feed_init(&q->feed, s);
     q->next = k->calls;
     if (q->next)
         q->next->prev = q;
@@ -368,7 +315,7 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
     if (rc < 0) {
         if (rc == SHOAL_ENOMEM || rc == SHOAL_ELIMIT) {
             failure_of(&f, rc, "the request is too large to be sent to a node");
-            send_failure(q, &f);
+            event_feed_fail(&q->feed, &f);
         } else {
             fail_lost(q, err_text(rc));
         }
