@@ -95,12 +95,15 @@ async function same_answers(plain, apart) {
         ['/v1/completions', { model: 'reply', prompt: ['a', 'b'], echo: true, max_tokens: 3, temperature: 0 }, (x) => x.choices],
         ['/v1/classify', { model: 'intent', input: ['turn off the lights', 'what time is it'] }, (x) => x.data],
         ['/v1/classify', { input: 'turn off the lights' }, (x) => x.data],
+        ['/v1/classify', { model: 'narrow', input: 'play some music' }, (x) => x.data],
+        ['/v1/classify', { model: 'intent', labels: 'nope', input: 'a' }, (x) => x.error],
         ['/v1/completions', { model: 'reply', prompt: 'a', max_tokens: -1 }, (x) => x.error],
         ['/v1/classify', { model: 'reply', input: 'a' }, (x) => x.error],
         ['/v1/completions', { model: 'nobody', prompt: 'a' }, (x) => x.error],
     ];
     for (const [where, what, part] of asks) {
         const want = await post(plain, where, what), got = await post(apart, where, what);
+        t.check(part(want), `${where} ${JSON.stringify(what)}: ${JSON.stringify(want)}`);
         t.same(got.status, want.status, `${where} ${JSON.stringify(what)}`);
         t.same(JSON.stringify(part(got)), JSON.stringify(part(want)), `${where} ${JSON.stringify(what)}`);
     }
@@ -286,14 +289,16 @@ let server;
     const plain = await t.start(shoal, config('plain.yaml', `
 models:
   - {name: reply, path: "${model('reply.gguf')}"}
-  - {name: intent, path: "${model('encoder')}", task: classify, labels: intent}
+  - {name: intent, path: "${model('encoder')}", task: classify}
+  - {name: narrow, path: "${model('encoder')}", labels: snips}
 `));
     server = await t.start(shoal, config('apart.yaml', `
 threads: 1
 cluster: {wait: 120s}
 models:
   - {name: reply, path: "${model('reply.gguf')}", isolation: process, nice: 1, cpus: "0-1"}
-  - {name: intent, path: "${model('encoder')}", task: classify, labels: intent, isolation: process}
+  - {name: intent, path: "${model('encoder')}", task: classify, isolation: process}
+  - {name: narrow, path: "${model('encoder')}", labels: snips, isolation: process}
   - {name: draft, path: "${model('reply-draft.gguf')}"}
 `), { admin: true });
     t.same(workers(server).length, 2, 'two workers');
