@@ -73,9 +73,10 @@ async function openSite(dir) {
   ca("issue", "gw", "--role", "gateway");
   const models = ["-m", `anomaly=${path.join(ROOT, "models/anomaly")}`, "-m", `reply=${path.join(ROOT, "models/reply.gguf")}`];
   const here = new Server("serve", [SHOAL, "serve", "--listen", "127.0.0.1:0", ...models]);
-  const nodes = {}, addresses = [];
+  const nodes = {}, addresses = [], config = path.join(dir, "node.yaml");
+  fs.writeFileSync(config, "cache: {bytes: 0}\n"); // a stream from the prompt cache is over before it can be killed
   for (const name of ["node1", "node2"]) {
-    nodes[name] = new Server(name, [SHOAL, "node", "--listen", "127.0.0.1:0", ...certs(name), ...models]);
+    nodes[name] = new Server(name, [SHOAL, "node", "--config", config, "--listen", "127.0.0.1:0", ...certs(name), ...models]);
     addresses.push("--node", await new Promise((resolve) => nodes[name].proc.stdout.on("data", (d) => {
       const m = /other members on (\S+)/.exec(String(d));
       if (m) resolve(m[1]);
