@@ -9,7 +9,7 @@
 
 int file_open_regular(const char *path, struct stat *st)
 {
-    struct stat own;
+    struct stat own = {0};
     st = st ? st : &own;
     /* O_NONBLOCK: a FIFO opens at once.  It means nothing for regular files. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

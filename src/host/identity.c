@@ -162,7 +162,7 @@ static int add_onnx(struct walk *w, const char *path, struct err *e)
     if (rc < 0)
         return rc;
     bool above = ends_with(onnx.folder, "/..");
-    snprintf(w->path, sizeof(w->path), "%.*s", slash > path ? (int)(slash - path) : 1,
+    snprintf(w->path, sizeof(w->path), "%.*s", slash && slash > path ? (int)(slash - path) : 1,
              slash ? path : ".");
     size_t n = strlen(w->path);
     w->name_at = n + 1;

@@ -93,7 +93,7 @@ static void set_ready(struct registry *r, struct registry_slot *s, const struct 
 static void finish_load(struct registry *r, struct registry_slot *s, const struct opened *n, int rc,
                         const struct err *e)
 {
-    if (rc == 0) {
+    if (rc == 0 && n) {
         set_ready(r, s, n);
     } else {
         registry_set_state(s, REGISTRY_FAILED);

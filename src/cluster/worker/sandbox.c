@@ -166,18 +166,19 @@ static int add_conditional(scmp_filter_ctx f)
         rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     if (rc == 0)
         rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(prctl), 1,
-                              SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME));
+                              SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME, 0));
     /* its own limits may be read and not changed */
     if (rc == 0)
-        rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, SCMP_A2(SCMP_CMP_EQ, 0));
+        rc =
+            seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, SCMP_A2(SCMP_CMP_EQ, 0, 0));
     if (rc == 0) /* to itself: abort */
         rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
-                              SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+                              SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
     /* F_GETFL and duplicates, but not F_SETFL: flags are shared with the server */
     static const int commands[] = {F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC};
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]) && rc == 0; i++)
         rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
-                              SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)commands[i]));
+                              SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)commands[i], 0));
     return rc;
 }
 
@@ -201,7 +202,7 @@ static int confine_calls(void)
 static int set_limit(int what, size_t n)
 {
     const struct rlimit r = {n, n};
-    return setrlimit(what, &r);
+    return setrlimit((__rlimit_resource_t)what, &r);
 }
 
 static int set_cpus(const struct registry_apart_opts *l, struct err *e)

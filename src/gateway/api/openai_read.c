@@ -142,10 +142,10 @@ _Static_assert(sizeof(openai_chat_fields) / sizeof(openai_chat_fields[0]) <= FIE
 int openai_read_stop(struct request *r, const cJSON *stop, struct fields_error *e)
 {
     struct request_generate *g = &r->generate;
-    bool list = cJSON_IsArray(stop);
-    const cJSON *one = list ? stop->child : stop;
     if (!stop)
         return 0;
+    bool list = cJSON_IsArray(stop);
+    const cJSON *one = list ? stop->child : stop;
     if (!list && !cJSON_IsString(stop))
         return fields_fail(e, "stop", "invalid_type", "'stop' must be a string or a list of them");
     const char **texts = arena_zalloc_n(&r->arena, REQUEST_MAX_STOPS, sizeof(*texts));

@@ -167,7 +167,7 @@ static int by_score(const void *a, const void *b)
 
 static void put_ranking(struct answer *a)
 {
-    struct ranked order[REQUEST_MAX_INPUTS];
+    struct ranked order[REQUEST_MAX_INPUTS] = {{0, 0}};
     struct json_out j = json_out_make(&a->call->out);
     for (uint32_t i = 0; i < a->n; i++)
         order[i] = (struct ranked){i, a->results[i]->values[0]};

@@ -70,7 +70,7 @@ static int run_map(struct jinja_run *r, const struct jinja_args *args,
     if (!by_attribute)
         id = jinja_names_filter(args->at[0].str);
     for (size_t i = 0; rc == 0 && i < items->n; i++) {
-        struct jinja_value v;
+        struct jinja_value v = {.kind = JINJA_ABSENT};
         rc = jinja_charge(r, 1);
         if (rc == 0 && by_attribute)
             rc = jinja_attribute(r, &items->at[i], attribute, otherwise, &v);
@@ -203,7 +203,7 @@ static int join(struct jinja_run *r, const struct jinja_value *v, const struct j
 {
     static const char *const names[] = {"d", "attribute"};
     struct jinja_value arg[2], item;
-    struct jinja_list *items;
+    struct jinja_list *items = NULL;
     struct jinja_str sep = JINJA_STR("");
     int rc = jinja_call_bind(r, "join", args, names, 2, 0, arg);
     if (rc == 0)

@@ -247,7 +247,7 @@ int jinja_string_replace(struct jinja_run *r, struct jinja_str s, struct jinja_s
 static int replace(const struct call *c, struct jinja_value *out)
 {
     struct jinja_value from = c->arg[0], to = c->arg[1];
-    int64_t count;
+    int64_t count = -1;
     int rc = want_text(c, 0);
     if (rc == 0)
         rc = want_text(c, 1);
