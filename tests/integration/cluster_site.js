@@ -90,7 +90,8 @@ async function close(site) {
 
 // One streamed completion: its text, tokens as chunks, the node that began it; on_chunk(text, n, node) is called with each.
 function stream(url, body, on_chunk = () => {}) {
-    return new Promise((done, give) => {
+    const said = { n: 0 };
+    return t.within(new Promise((done, give) => {
         const got = { text: '', n: 0, gaps: [], error: null, status: 0 };
         let last = process.hrtime.bigint(), rest = '';
         const req = http.request(`${url}/v1/completions`, { method: 'POST', agent: false }, (res) => {
@@ -117,7 +118,7 @@ function stream(url, body, on_chunk = () => {}) {
                     last = now;
                     got.text += event.choices[0].text;
                     got.finish = event.choices[0].finish_reason ?? got.finish;
-                    got.n++;
+                    said.n = ++got.n;
                     on_chunk(got);
                 }
             });
@@ -130,7 +131,7 @@ function stream(url, body, on_chunk = () => {}) {
         });
         req.on('error', give);
         req.end(JSON.stringify({ stream: true, stream_options: { include_usage: true }, ...body }));
-    });
+    }), { toString: () => `the end of a stream after ${said.n} chunks: ${url} ${JSON.stringify(body)}` });
 }
 
 module.exports = { Member, open, gateway, all_ready, close, stream };

@@ -10,7 +10,7 @@ const root = path.resolve(__dirname, '../..');
 const tmp = fs.mkdtempSync(path.join(os.tmpdir(), 'shoal-serve-'));
 process.on('exit', () => fs.rmSync(tmp, { recursive: true, force: true }));
 let failed = 0, checked = 0;
-const running = new Set();
+const running = new Set(), servers = new Set();
 process.on('exit', () => running.forEach((p) => p.kill('SIGKILL')));
 
 function check(ok, what) {
@@ -38,6 +38,29 @@ async function fails(promise, what) {
     return {};
 }
 
+// A promise with a time limit: a call that gets no answer names itself instead of hanging until ctest ends the test.
+const MAX_WAIT_MS = 120000;
+function within(promise, what, ms = MAX_WAIT_MS) {
+    let timer;
+    const late = new Promise((done, give) => {
+        timer = setTimeout(() => give(new Error(`no answer within ${ms / 1000} s: ${what}`)), ms);
+    });
+    return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+// Ends the test after an error: prints it, and what the running servers logged last and do now.
+function abandon(e) {
+    console.log(e);
+    for (const server of servers) {
+        const tasks = `/proc/${server.child.pid}/task`;
+        console.log(`-- process ${server.child.pid}: ${server.child.spawnargs.join(' ')}`);
+        console.log(server.log.split('\n').slice(-60).join('\n'));
+        for (const id of fs.existsSync(tasks) ? fs.readdirSync(tasks) : [])
+            console.log(['comm', 'wchan'].map((f) => fs.readFileSync(`${tasks}/${id}/${f}`, 'utf8').trim()).join(' in '));
+    }
+    process.exit(1);
+}
+
 // Starts the server; resolves when it listens and its models are loaded.  With options.admin it listens on a unix
 // socket too, for admin().
 async function start(shoal, args, options = {}) {
@@ -51,9 +74,11 @@ async function start(shoal, args, options = {}) {
     });
     running.add(child);
     const server = { child, log: '', out: '', tmp, sock };
+    servers.add(server);
     child.stderr.on('data', (d) => { server.log += d; });
     server.ended = new Promise((done) => child.on('exit', (code, signal) => {
         running.delete(child);
+        servers.delete(server);
         done({ code, signal });
     }));
     await new Promise((done, give) => {
@@ -68,18 +93,18 @@ async function start(shoal, args, options = {}) {
     server.url = server.urls[0];
     server.port = Number(new URL(server.url).port);
     while (options.ready !== false && !/^https/.test(server.url) &&
-        (await fetch(`${server.url}/readyz`)).status !== 200)
+        (await within(fetch(`${server.url}/readyz`), 'GET /readyz')).status !== 200)
         await sleep(10);
     server.stop = async (signal = 'SIGTERM') => {
         child.kill(signal);
-        return server.ended;
+        return within(server.ended, `the end of the server after ${signal}`);
     };
     return server;
 }
 
 // GET /admin/models, or POST with a body, over the unix socket: a keyless server accepts changes from nowhere else.
 function admin(server, body, headers = {}) {
-    return new Promise((done, give) => {
+    return within(new Promise((done, give) => {
         const req = http.request({ socketPath: server.sock, path: '/admin/models', method: body ? 'POST' : 'GET', headers },
             (res) => {
                 let text = '';
@@ -88,7 +113,7 @@ function admin(server, body, headers = {}) {
             });
         req.on('error', give);
         req.end(body && JSON.stringify(body));
-    });
+    }), `/admin/models ${JSON.stringify(body)}`);
 }
 
 function sleep(ms) {
@@ -107,7 +132,7 @@ async function until(fn, what) {
 
 // The value of a metric, summed over what matches; labels are part of the pattern.
 async function metric(server, pattern) {
-    const text = await (await fetch(`${server.url}/metrics`)).text();
+    const text = await within(fetch(`${server.url}/metrics`).then((r) => r.text()), 'GET /metrics');
     return text.split('\n').filter((l) => l.startsWith(pattern))
         .reduce((sum, l) => sum + Number(l.split(' ').pop()), 0);
 }
@@ -140,4 +165,4 @@ function finish() {
     process.exit(failed ? 1 : 0);
 }
 
-module.exports = { admin, start, check, same, fails, sleep, until, memory, metric, modules, npm, failures, finish, root, tmp };
+module.exports = { abandon, admin, start, check, same, fails, sleep, until, within, memory, metric, modules, npm, failures, finish, root, tmp };
