@@ -18,16 +18,6 @@ typedef Shoal__Node__V1__Result pb_result;
 
 /* ---- writing ---- */
 
-static char *borrow(const char *s)
-{
-    return (char *)(uintptr_t)(s ? s : ""); /* only read */
-}
-
-static ProtobufCBinaryData bytes_of(const void *p, size_t n)
-{
-    return (ProtobufCBinaryData){n, (uint8_t *)(uintptr_t)p};
-}
-
 static void put_varint(struct buf *out, uint64_t v)
 {
     char bytes[10];
@@ -59,11 +49,11 @@ void event_pb_put_start(struct buf *out, const struct sink_start *e)
 {
     pb_event m = SHOAL__NODE__V1__RUN_EVENT__INIT;
     Shoal__Node__V1__Start start = SHOAL__NODE__V1__START__INIT;
-    start.model = borrow(e->model);
-    start.version = borrow(e->version);
+    start.model = pb_text(e->model);
+    start.version = pb_text(e->version);
     start.cache = e->cache;
     if (e->sum)
-        start.sum = bytes_of(e->sum, SHA256_BYTES);
+        start.sum = pb_bytes(e->sum, SHA256_BYTES);
     m.kind_case = SHOAL__NODE__V1__RUN_EVENT__KIND_START;
     m.start = &start;
     put_event(out, &m);
@@ -92,14 +82,14 @@ static void put_token_slow(struct buf *out, const struct sink_token *e)
         shoal__node__v1__logprob__init(&list[i]);
         list[i].token = e->logprobs[i].token;
         list[i].logprob = e->logprobs[i].logprob;
-        list[i].text = bytes_of(e->logprobs[i].text, e->logprobs[i].text_bytes);
+        list[i].text = pb_bytes(e->logprobs[i].text, e->logprobs[i].text_bytes);
         pointers[token.n_logprobs++] = &list[i];
     }
     token.logprobs = pointers;
     token.choice = e->choice;
     token.token = e->token;
     token.echo = e->echo;
-    token.text = bytes_of(e->text, e->text_bytes);
+    token.text = pb_bytes(e->text, e->text_bytes);
     m.kind_case = SHOAL__NODE__V1__RUN_EVENT__KIND_TOKEN;
     m.token = &token;
     put_event(out, &m);
@@ -139,7 +129,7 @@ static void put_labels(struct arena *a, pb_result *m, const struct shoal_result 
     m->labels = arena_zalloc_n(a, r->n_labels, sizeof(*m->labels));
     for (uint32_t i = 0; list && m->labels && i < r->n_labels; i++) {
         shoal__node__v1__label__init(&list[i]);
-        list[i].name = borrow(r->labels[i].name);
+        list[i].name = pb_text(r->labels[i].name);
         list[i].score = r->labels[i].score;
         m->labels[m->n_labels++] = &list[i];
     }
@@ -152,7 +142,7 @@ static void put_spans(struct arena *a, pb_result *m, const struct shoal_result *
     for (uint32_t i = 0; list && m->spans && i < r->n_spans; i++) {
         const struct shoal_span *from = &r->spans[i];
         shoal__node__v1__span__init(&list[i]);
-        list[i].label = borrow(from->label);
+        list[i].label = pb_text(from->label);
         list[i].start = from->start;
         list[i].end = from->end;
         list[i].start_char = from->start_char;
@@ -172,7 +162,7 @@ void event_pb_put_result(struct buf *out, const struct sink_result *e)
     x.index = e->index;
     x.last = e->last;
     x.kind = r->kind;
-    x.label = borrow(r->label);
+    x.label = pb_text(r->label);
     x.confidence = r->confidence;
     put_labels(&a, &x, r);
     put_spans(&a, &x, r);
@@ -180,7 +170,7 @@ void event_pb_put_result(struct buf *out, const struct sink_result *e)
     x.n_vector = r->n_dims;
     x.values = (double *)(uintptr_t)r->values;
     x.n_values = r->n_values;
-    x.text = bytes_of(r->text, r->text ? r->text_bytes : 0);
+    x.text = pb_bytes(r->text, r->text ? r->text_bytes : 0);
     x.n_tokens = r->n_tokens;
     x.truncated = r->truncated;
     x.batch = r->batch;
@@ -226,10 +216,10 @@ void event_pb_put_failure(struct buf *out, const struct failure *f)
     Shoal__Node__V1__Failure x = SHOAL__NODE__V1__FAILURE__INIT;
     x.kind = f->kind;
     x.code = f->code;
-    x.reason = borrow(f->reason);
-    x.param = borrow(f->param);
+    x.reason = pb_text(f->reason);
+    x.param = pb_text(f->param);
     x.retry_after_s = f->retry_after_s;
-    x.message = borrow(f->message);
+    x.message = pb_text(f->message);
     m.kind_case = SHOAL__NODE__V1__RUN_EVENT__KIND_FAILURE;
     m.failure = &x;
     put_event(out, &m);
@@ -237,22 +227,11 @@ void event_pb_put_failure(struct buf *out, const struct failure *f)
 
 /* ---- reading ---- */
 
-static void *arena_alloc(void *arena, size_t n)
-{
-    return arena_zalloc(arena, n);
-}
-
-static void arena_leave(void *arena, void *p)
-{
-    (void)arena; /* freed as a whole */
-    (void)p;
-}
-
 int event_pb_open(struct event_pb_list *l, const uint8_t *p, size_t n, struct arena *scratch,
                   struct arena *keep)
 {
-    ProtobufCAllocator heap = {arena_alloc, arena_leave, scratch};
-    const Shoal__Node__V1__RunEvents *m = shoal__node__v1__run_events__unpack(&heap, n, p);
+    const Shoal__Node__V1__RunEvents *m =
+        pb_unpack(&shoal__node__v1__run_events__descriptor, scratch, p, n);
     *l = (struct event_pb_list){m, m ? m->n_events : 0, scratch, keep};
     return m ? 0 : scratch->rc < 0 ? scratch->rc : SHOAL_EFORMAT;
 }

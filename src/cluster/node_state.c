@@ -15,17 +15,12 @@ typedef Shoal__Node__V1__ModelState pb_model;
 
 /* ---- writing ---- */
 
-static char *borrow(const char *s)
-{
-    return (char *)(uintptr_t)(s ? s : ""); /* only read */
-}
-
 static void put_model(pb_model *m, const struct node_model *from)
 {
     shoal__node__v1__model_state__init(m);
-    m->name = borrow(from->name);
+    m->name = pb_text(from->name);
     if (from->sum)
-        m->version = (ProtobufCBinaryData){SHA256_BYTES, (uint8_t *)(uintptr_t)from->sum};
+        m->version = pb_bytes(from->sum, SHA256_BYTES);
     m->kinds = from->kinds;
     m->state = from->state;
     m->n_ctx = from->n_ctx;
@@ -40,18 +35,16 @@ int node_state_put(struct buf *out, const struct node_state *s)
     pb_state m = SHOAL__NODE__V1__NODE_STATE__INIT;
     struct arena a;
     arena_init(&a, NODE_STATE_MAX_BYTES);
-    pb_model *list = arena_zalloc_n(&a, s->n_models, sizeof(*list));
-    m.models = arena_zalloc_n(&a, s->n_models, sizeof(*m.models));
-    for (uint32_t i = 0; list && m.models && i < s->n_models; i++) {
+    pb_model *list = pb_list(&a, s->n_models, sizeof(*list), (void ***)(void *)&m.models);
+    for (uint32_t i = 0; list && i < s->n_models; i++)
         put_model(&list[i], &s->models[i]);
-        m.models[m.n_models++] = &list[i];
-    }
-    m.id = borrow(s->id);
-    m.name = borrow(s->name);
-    m.address = borrow(s->address);
-    m.program_version = borrow(s->program_version);
-    m.isa = borrow(s->isa);
-    m.zone = borrow(s->zone);
+    m.n_models = list ? s->n_models : 0;
+    m.id = pb_text(s->id);
+    m.name = pb_text(s->name);
+    m.address = pb_text(s->address);
+    m.program_version = pb_text(s->program_version);
+    m.isa = pb_text(s->isa);
+    m.zone = pb_text(s->zone);
     m.serial = s->serial;
     m.draining = s->draining;
     m.asks = s->asks;
@@ -68,17 +61,6 @@ int node_state_put(struct buf *out, const struct node_state *s)
 }
 
 /* ---- reading ---- */
-
-static void *arena_alloc(void *arena, size_t n)
-{
-    return arena_zalloc(arena, n);
-}
-
-static void arena_leave(void *arena, void *p)
-{
-    (void)arena; /* freed as a whole */
-    (void)p;
-}
 
 /* For logs and pages: nothing that could disturb a terminal. */
 static const char *clean(struct arena *a, const char *s)
@@ -116,9 +98,9 @@ static int read_model(struct node_model *out, struct arena *a, const pb_model *m
 int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p, size_t n,
                     struct err *e)
 {
-    ProtobufCAllocator heap = {arena_alloc, arena_leave, a};
-    const pb_state *m =
-        n <= NODE_STATE_MAX_BYTES ? shoal__node__v1__node_state__unpack(&heap, n, p) : NULL;
+    const pb_state *m = n <= NODE_STATE_MAX_BYTES
+                            ? pb_unpack(&shoal__node__v1__node_state__descriptor, a, p, n)
+                            : NULL;
     if (!m)
         return err_set(e, a->rc < 0 ? a->rc : SHOAL_EFORMAT, "the state of a node is damaged");
     if (m->n_models > NODE_STATE_MAX_MODELS)

@@ -1,6 +1,8 @@
 /* plan_pb.c - see plan_pb.h. */
 #include "cluster/plan_pb.h"
 
+#include "wire/pb.h"
+
 typedef Shoal__Node__V1__Plan pb_plan;
 typedef Shoal__Node__V1__PlanAction pb_action;
 typedef Shoal__Node__V1__PlanField pb_field;
@@ -12,31 +14,16 @@ typedef Shoal__Node__V1__PlanStep pb_step;
 
 /* ---- writing ---- */
 
-static char *borrow(const char *s)
-{
-    return (char *)(uintptr_t)(s ? s : ""); /* only read */
-}
-
-/* A list of n messages of one size and the pointers to them; NULL: out of memory. */
-static void *new_list(struct arena *a, size_t n, size_t size, void ***pointers)
-{
-    char *items = arena_zalloc_n(a, n, size);
-    *pointers = arena_zalloc_n(a, n, sizeof(void *));
-    for (size_t i = 0; items && *pointers && i < n; i++)
-        (*pointers)[i] = items + i * size;
-    return *pointers ? items : NULL;
-}
-
 static void put_field(pb_field *m, const struct ask_plan_field *f)
 {
     shoal__node__v1__plan_field__init(m);
-    m->key = borrow(f->key);
+    m->key = pb_text(f->key);
     if (f->n_items > 0) {
         m->items = (char **)(uintptr_t)f->items;
         m->n_items = f->n_items;
     } else if (f->text) {
         m->value_case = SHOAL__NODE__V1__PLAN_FIELD__VALUE_TEXT;
-        m->text = borrow(f->text);
+        m->text = pb_text(f->text);
     } else {
         m->value_case = SHOAL__NODE__V1__PLAN_FIELD__VALUE_NUMBER;
         m->number = f->number;
@@ -45,13 +32,13 @@ static void put_field(pb_field *m, const struct ask_plan_field *f)
 
 static void put_actions(struct arena *a, pb_plan *m, const struct ask_plan *plan)
 {
-    pb_action *list = new_list(a, plan->n_actions, sizeof(*list), (void ***)(void *)&m->actions);
+    pb_action *list = pb_list(a, plan->n_actions, sizeof(*list), (void ***)(void *)&m->actions);
     for (uint32_t i = 0; list && i < plan->n_actions; i++) {
         const struct ask_plan_action *from = plan->actions[i];
         shoal__node__v1__plan_action__init(&list[i]);
-        list[i].name = borrow(from->name);
+        list[i].name = pb_text(from->name);
         pb_field *fields =
-            new_list(a, from->n_fields, sizeof(*fields), (void ***)(void *)&list[i].fields);
+            pb_list(a, from->n_fields, sizeof(*fields), (void ***)(void *)&list[i].fields);
         for (uint32_t k = 0; fields && k < from->n_fields; k++)
             put_field(&fields[k], &from->fields[k]);
         list[i].n_fields = fields ? from->n_fields : 0;
@@ -61,22 +48,22 @@ static void put_actions(struct arena *a, pb_plan *m, const struct ask_plan *plan
 
 static void put_clauses(struct arena *a, pb_plan *m, const struct ask_plan *plan)
 {
-    pb_clause *list = new_list(a, plan->n_clauses, sizeof(*list), (void ***)(void *)&m->clauses);
+    pb_clause *list = pb_list(a, plan->n_clauses, sizeof(*list), (void ***)(void *)&m->clauses);
     for (uint32_t i = 0; list && i < plan->n_clauses; i++) {
         const struct ask_plan_clause *from = &plan->clauses[i];
         shoal__node__v1__plan_clause__init(&list[i]);
-        list[i].text = borrow(from->text);
-        list[i].intent = borrow(from->intent);
-        list[i].router = borrow(from->router);
-        list[i].flow = borrow(from->flow);
+        list[i].text = pb_text(from->text);
+        list[i].intent = pb_text(from->intent);
+        list[i].router = pb_text(from->router);
+        list[i].flow = pb_text(from->flow);
         list[i].intent_p = from->intent_p;
         list[i].router_p = from->router_p;
         pb_entity *entities =
-            new_list(a, from->n_entities, sizeof(*entities), (void ***)(void *)&list[i].entities);
+            pb_list(a, from->n_entities, sizeof(*entities), (void ***)(void *)&list[i].entities);
         for (uint32_t k = 0; entities && k < from->n_entities; k++) {
             shoal__node__v1__plan_entity__init(&entities[k]);
-            entities[k].type = borrow(from->entities[k].type);
-            entities[k].text = borrow(from->entities[k].text);
+            entities[k].type = pb_text(from->entities[k].type);
+            entities[k].text = pb_text(from->entities[k].text);
         }
         list[i].n_entities = entities ? from->n_entities : 0;
     }
@@ -100,11 +87,11 @@ pb_step **plan_pb_steps(struct arena *a, const struct ask_plan_step *steps, uint
                         size_t *n_out)
 {
     pb_step **pointers = NULL;
-    pb_step *list = new_list(a, n, sizeof(*list), (void ***)(void *)&pointers);
+    pb_step *list = pb_list(a, n, sizeof(*list), (void ***)(void *)&pointers);
     for (uint32_t i = 0; list && i < n; i++) {
         shoal__node__v1__plan_step__init(&list[i]);
-        list[i].name = borrow(steps[i].name);
-        list[i].model = borrow(steps[i].model);
+        list[i].name = pb_text(steps[i].name);
+        list[i].model = pb_text(steps[i].model);
         list[i].start_ns = steps[i].start_ns;
         list[i].ns = steps[i].ns;
         list[i].tokens = steps[i].tokens;

@@ -6,7 +6,6 @@
 static void run(struct replica *p, struct flow_owner *o, const struct request *r, struct sink *s)
 {
     struct request *mine = flow_take_request(o);
-    struct failure f;
     (void)p;
     if (mine) { /* its texts and lists stay with r, which outlives it */
         struct arena arena = mine->arena;
@@ -15,9 +14,7 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
         flow_run_here(o, mine, s);
         return;
     }
-    failure_of(&f, SHOAL_ENOMEM, "out of memory");
-    s->ops->fail(s, &f);
-    s->ops->closed(s);
+    flow_refuse_nomem(o, NULL, s);
 }
 
 void replica_local_init(struct replica *p)

@@ -20,57 +20,37 @@ typedef Shoal__Node__V1__Infer pb_infer;
 
 /* ---- writing ---- */
 
-static char *borrow(const char *s)
-{
-    return (char *)(uintptr_t)(s ? s : ""); /* only read */
-}
-
-static ProtobufCBinaryData bytes_of(const void *p, size_t n)
-{
-    return (ProtobufCBinaryData){n, (uint8_t *)(uintptr_t)p};
-}
-
-/* A list of n messages of one size and the pointers to them; NULL: out of memory. */
-static void *new_list(struct arena *a, size_t n, size_t size, void ***pointers)
-{
-    char *items = arena_zalloc_n(a, n, size);
-    *pointers = arena_zalloc_n(a, n, sizeof(void *));
-    for (size_t i = 0; items && *pointers && i < n; i++)
-        (*pointers)[i] = items + i * size;
-    return *pointers ? items : NULL;
-}
-
 static void put_messages(struct arena *a, pb_generate *m, const struct chat *c, struct buf *vars)
 {
     const struct value map = {.kind = VALUE_MAP, .map = {c->vars, c->n_vars}};
     Shoal__Node__V1__ChatMessage *list =
-        new_list(a, c->n_messages, sizeof(*list), (void ***)(void *)&m->messages);
+        pb_list(a, c->n_messages, sizeof(*list), (void ***)(void *)&m->messages);
     for (uint32_t i = 0; list && i < c->n_messages; i++) {
         shoal__node__v1__chat_message__init(&list[i]);
-        list[i].role = borrow(c->messages[i].role);
-        list[i].content = bytes_of(c->messages[i].content, c->messages[i].content_bytes);
+        list[i].role = pb_text(c->messages[i].role);
+        list[i].content = pb_bytes(c->messages[i].content, c->messages[i].content_bytes);
         if (c->messages[i].name) {
             list[i].set_name_case = SHOAL__NODE__V1__CHAT_MESSAGE__SET_NAME_NAME;
-            list[i].name = borrow(c->messages[i].name);
+            list[i].name = pb_text(c->messages[i].name);
         }
     }
     m->n_messages = list ? c->n_messages : 0;
     if (c->n_vars > 0) {
         value_bytes_put(vars, &map);
-        m->vars = bytes_of(vars->data, vars->len);
+        m->vars = pb_bytes(vars->data, vars->len);
     }
 }
 
 static void put_prompts(struct arena *a, pb_generate *m, const struct request_generate *g)
 {
     Shoal__Node__V1__Prompt *list =
-        new_list(a, g->n_prompts, sizeof(*list), (void ***)(void *)&m->prompts);
+        pb_list(a, g->n_prompts, sizeof(*list), (void ***)(void *)&m->prompts);
     for (uint32_t i = 0; list && i < g->n_prompts; i++) {
         const struct request_prompt *p = &g->prompts[i];
         shoal__node__v1__prompt__init(&list[i]);
         list[i].is_ids = !p->text;
         if (p->text)
-            list[i].text = bytes_of(p->text, p->text_bytes);
+            list[i].text = pb_bytes(p->text, p->text_bytes);
         list[i].ids = (int32_t *)(uintptr_t)p->ids;
         list[i].n_ids = p->text ? 0 : p->n_ids;
     }
@@ -95,7 +75,7 @@ static void put_sampling(struct arena *a, pb_generate *m, const struct shoal_sam
     out->n_logprobs = s->n_logprobs;
     out->logprobs = s->logprobs;
     Shoal__Node__V1__Bias *list =
-        new_list(a, s->n_bias, sizeof(*list), (void ***)(void *)&out->bias);
+        pb_list(a, s->n_bias, sizeof(*list), (void ***)(void *)&out->bias);
     for (uint32_t i = 0; list && i < s->n_bias; i++) {
         shoal__node__v1__bias__init(&list[i]);
         list[i].token = s->bias[i].token;
@@ -108,7 +88,7 @@ static void put_sampling(struct arena *a, pb_generate *m, const struct shoal_sam
 static void put_resume(struct arena *a, pb_generate *m, const struct request_generate *g)
 {
     uint32_t n = g->resume ? request_choices(g) : 0;
-    Shoal__Node__V1__Resume *list = new_list(a, n, sizeof(*list), (void ***)(void *)&m->resume);
+    Shoal__Node__V1__Resume *list = pb_list(a, n, sizeof(*list), (void ***)(void *)&m->resume);
     for (uint32_t i = 0; list && i < n; i++) {
         shoal__node__v1__resume__init(&list[i]);
         list[i].done = g->resume[i].done;
@@ -133,7 +113,7 @@ static void put_generate(struct arena *a, pb_request *m, const struct request_ge
     put_sampling(a, out, &g->sampling);
     put_resume(a, out, g);
     for (uint32_t i = 0; i < g->n_stop; i++)
-        stops[i] = bytes_of(g->stop[i], strlen(g->stop[i]));
+        stops[i] = pb_bytes(g->stop[i], strlen(g->stop[i]));
     out->stop = stops;
     out->n_stop = g->n_stop;
     out->n = g->n;
@@ -153,12 +133,12 @@ static void put_infer(struct arena *a, pb_request *m, const struct request_infer
         return;
     shoal__node__v1__infer__init(out);
     Shoal__Node__V1__Input *list =
-        new_list(a, q->n_inputs, sizeof(*list), (void ***)(void *)&out->inputs);
+        pb_list(a, q->n_inputs, sizeof(*list), (void ***)(void *)&out->inputs);
     for (uint32_t i = 0; list && i < q->n_inputs; i++) {
         const struct request_input *in = &q->inputs[i];
         shoal__node__v1__input__init(&list[i]);
         if (in->text)
-            list[i].text = bytes_of(in->text, in->text_bytes);
+            list[i].text = pb_bytes(in->text, in->text_bytes);
         list[i].values = (double *)(uintptr_t)in->values;
         list[i].n_values = in->n_values;
     }
@@ -166,19 +146,19 @@ static void put_infer(struct arena *a, pb_request *m, const struct request_infer
     out->kind = q->kind;
     if (q->query) {
         out->set_query_case = SHOAL__NODE__V1__INFER__SET_QUERY_QUERY;
-        out->query = bytes_of(q->query, strlen(q->query));
+        out->query = pb_bytes(q->query, strlen(q->query));
     }
     if (q->labels) {
         out->set_labels_case = SHOAL__NODE__V1__INFER__SET_LABELS_LABELS;
-        out->labels = borrow(q->labels);
+        out->labels = pb_text(q->labels);
     }
     if (q->prompt) {
         out->set_prompt_case = SHOAL__NODE__V1__INFER__SET_PROMPT_PROMPT;
-        out->prompt = borrow(q->prompt);
+        out->prompt = pb_text(q->prompt);
     }
     if (q->title) {
         out->set_title_case = SHOAL__NODE__V1__INFER__SET_TITLE_TITLE;
-        out->title = bytes_of(q->title, strlen(q->title));
+        out->title = pb_bytes(q->title, strlen(q->title));
     }
     out->temperature = q->temperature;
     out->seed = q->seed;
@@ -199,7 +179,7 @@ static void put_ask(struct arena *a, pb_request *m, const struct request_ask *q)
     if (!out)
         return;
     shoal__node__v1__ask__init(out);
-    out->text = borrow(q->text);
+    out->text = pb_text(q->text);
     out->explain = q->explain;
     out->reply = q->reply;
     m->work_case = SHOAL__NODE__V1__RUN_REQUEST__WORK_ASK;
@@ -213,15 +193,15 @@ int request_pb_put(struct buf *out, const struct request *r, uint64_t now_ns)
     struct buf vars;
     arena_init(&a, MAX_BYTES);
     buf_init(&vars, MAX_BYTES);
-    m.id = borrow(r->id);
-    m.trace = borrow(r->trace);
-    m.session = borrow(r->session);
-    m.client = borrow(r->client.name);
+    m.id = pb_text(r->id);
+    m.trace = pb_text(r->trace);
+    m.session = pb_text(r->session);
+    m.client = pb_text(r->client.name);
     m.client_priority = r->client.priority;
     m.priority = r->priority;
-    m.model = borrow(r->model);
+    m.model = pb_text(r->model);
     if (r->version)
-        m.version = bytes_of(r->version, SHA256_BYTES);
+        m.version = pb_bytes(r->version, SHA256_BYTES);
     if (r->deadline_ns) /* 1: it is over already */
         m.budget_ns = r->deadline_ns > now_ns ? r->deadline_ns - now_ns : 1;
     if (r->kind == REQUEST_GENERATE)
@@ -237,17 +217,6 @@ int request_pb_put(struct buf *out, const struct request *r, uint64_t now_ns)
 }
 
 /* ---- reading ---- */
-
-static void *arena_alloc(void *arena, size_t n)
-{
-    return arena_zalloc(arena, n);
-}
-
-static void arena_leave(void *arena, void *p)
-{
-    (void)arena; /* freed with the request */
-    (void)p;
-}
 
 /* In the arena already; bytes that are not UTF-8 are replaced. */
 static const char *text_of(struct request *r, const char *s)
@@ -473,8 +442,7 @@ static int read_who(struct request *r, const pb_request *m, uint64_t now_ns, str
 
 int request_pb_read(struct request *r, const uint8_t *p, size_t n, uint64_t now_ns, struct err *e)
 {
-    ProtobufCAllocator heap = {arena_alloc, arena_leave, &r->arena};
-    const pb_request *m = shoal__node__v1__run_request__unpack(&heap, n, p);
+    const pb_request *m = pb_unpack(&shoal__node__v1__run_request__descriptor, &r->arena, p, n);
     if (!m)
         return err_set(e, request_rc(r) < 0 ? request_rc(r) : SHOAL_EFORMAT,
                        "the request is damaged, or too large");

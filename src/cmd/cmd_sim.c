@@ -97,32 +97,20 @@ static double share(const struct sim_row *r, uint64_t n)
     return all ? (double)n / (double)all : 1;
 }
 
-static void put_uint(struct json_out *j, const char *key, uint64_t v)
-{
-    json_out_key(j, key);
-    json_out_uint(j, v);
-}
-
-static void put_num(struct json_out *j, const char *key, double v)
-{
-    json_out_key(j, key);
-    json_out_num(j, v);
-}
-
 static void put_row(struct json_out *j, const struct sim_row *r)
 {
-    put_uint(j, "requests", r->n_requests);
-    put_uint(j, "open", r->n_open);
-    put_num(j, "availability", share(r, r->n_available));
-    put_num(j, "on_time", share(r, r->n_on_time));
-    put_uint(j, "moved", r->n_moved);
-    put_num(j, "p50_ms", r->p50_ms);
-    put_num(j, "p95_ms", r->p95_ms);
-    put_num(j, "p99_ms", r->p99_ms);
-    put_num(j, "below_min_s", r->below_min_s);
-    put_uint(j, "ready", r->n_ready);
-    put_uint(j, "scaled_up", r->n_up);
-    put_uint(j, "scaled_down", r->n_down);
+    json_out_member_uint(j, "requests", r->n_requests);
+    json_out_member_uint(j, "open", r->n_open);
+    json_out_member_num(j, "availability", share(r, r->n_available));
+    json_out_member_num(j, "on_time", share(r, r->n_on_time));
+    json_out_member_uint(j, "moved", r->n_moved);
+    json_out_member_num(j, "p50_ms", r->p50_ms);
+    json_out_member_num(j, "p95_ms", r->p95_ms);
+    json_out_member_num(j, "p99_ms", r->p99_ms);
+    json_out_member_num(j, "below_min_s", r->below_min_s);
+    json_out_member_uint(j, "ready", r->n_ready);
+    json_out_member_uint(j, "scaled_up", r->n_up);
+    json_out_member_uint(j, "scaled_down", r->n_down);
 }
 
 static void print_json(struct buf *b, const struct sim_scenario *s, const struct sim_result *r,
@@ -132,30 +120,30 @@ static void print_json(struct buf *b, const struct sim_scenario *s, const struct
     json_out_object(&j);
     json_out_key(&j, "scenario");
     json_out_str(&j, s->name ? s->name : "");
-    put_uint(&j, "seed", seed);
-    put_num(&j, "simulated_s", r->seconds);
-    put_uint(&j, "nodes", r->n_nodes_start);
-    put_uint(&j, "nodes_at_end", r->n_nodes_end);
-    put_uint(&j, "models", r->n_models);
+    json_out_member_uint(&j, "seed", seed);
+    json_out_member_num(&j, "simulated_s", r->seconds);
+    json_out_member_uint(&j, "nodes", r->n_nodes_start);
+    json_out_member_uint(&j, "nodes_at_end", r->n_nodes_end);
+    json_out_member_uint(&j, "models", r->n_models);
     put_row(&j, &r->all);
     json_out_key(&j, "churn");
     json_out_object(&j);
     for (int i = 0; i < SIM_N_ACTIONS; i++)
-        put_uint(&j, sim_scenario_action((enum sim_action)i), r->n_churn[i]);
+        json_out_member_uint(&j, sim_scenario_action((enum sim_action)i), r->n_churn[i]);
     json_out_object_end(&j);
-    put_uint(&j, "plans", r->n_plans);
-    put_uint(&j, "plans_with_gaps", r->n_plans_with_gaps);
+    json_out_member_uint(&j, "plans", r->n_plans);
+    json_out_member_uint(&j, "plans_with_gaps", r->n_plans_with_gaps);
     json_out_key(&j, "last_gap");
     json_out_str(&j, r->last_gap);
-    put_uint(&j, "loads", r->n_loads);
-    put_uint(&j, "unloads", r->n_unloads);
-    put_uint(&j, "moves", r->n_moves);
-    put_uint(&j, "replaced", r->n_replaced);
-    put_num(&j, "replaced_per_event", r->replaced_per_event);
-    put_num(&j, "memory_mean", r->memory_mean);
-    put_num(&j, "memory_max", r->memory_max);
-    put_uint(&j, "to_zero", r->n_to_zero);
-    put_uint(&j, "from_zero", r->n_from_zero);
+    json_out_member_uint(&j, "loads", r->n_loads);
+    json_out_member_uint(&j, "unloads", r->n_unloads);
+    json_out_member_uint(&j, "moves", r->n_moves);
+    json_out_member_uint(&j, "replaced", r->n_replaced);
+    json_out_member_num(&j, "replaced_per_event", r->replaced_per_event);
+    json_out_member_num(&j, "memory_mean", r->memory_mean);
+    json_out_member_num(&j, "memory_max", r->memory_max);
+    json_out_member_uint(&j, "to_zero", r->n_to_zero);
+    json_out_member_uint(&j, "from_zero", r->n_from_zero);
     json_out_key(&j, "by_model");
     json_out_array(&j);
     for (uint32_t i = 0; i < r->n_models; i++) {
@@ -175,9 +163,9 @@ static void print_json(struct buf *b, const struct sim_scenario *s, const struct
     }
     json_out_key(&j, "this_machine"); /* what differs from run to run */
     json_out_object(&j);
-    put_num(&j, "plan_mean_ms", r->plan_mean_ms);
-    put_num(&j, "plan_max_ms", r->plan_max_ms);
-    put_num(&j, "wall_s", wall_s);
+    json_out_member_num(&j, "plan_mean_ms", r->plan_mean_ms);
+    json_out_member_num(&j, "plan_max_ms", r->plan_max_ms);
+    json_out_member_num(&j, "wall_s", wall_s);
     json_out_object_end(&j);
     json_out_object_end(&j);
     buf_putc(b, '\n');

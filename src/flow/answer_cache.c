@@ -15,31 +15,17 @@
  * A conversation as bytes: every text behind its length, every value behind its kind, all
  * little-endian, so that two nodes get the same bytes. */
 
-static void put_uint(struct buf *b, uint64_t v)
-{
-    uint8_t bytes[8];
-    for (int i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)(v >> (8 * i));
-    buf_put(b, bytes, sizeof(bytes));
-}
-
-static void put_text(struct buf *b, const char *p, size_t n)
-{
-    put_uint(b, n);
-    buf_put(b, p, n);
-}
-
 static void put_chat(struct buf *b, const struct chat *c)
 {
     const struct value vars = {.kind = VALUE_MAP, .map = {c->vars, c->n_vars}};
-    put_uint(b, c->n_messages);
+    value_bytes_put_uint(b, c->n_messages);
     for (uint32_t i = 0; i < c->n_messages; i++) {
         const struct chat_message *m = &c->messages[i];
-        put_text(b, m->role, strlen(m->role));
+        value_bytes_put_text(b, m->role, strlen(m->role));
         buf_putc(b, m->name ? 1 : 0);
         if (m->name)
-            put_text(b, m->name, strlen(m->name));
-        put_text(b, m->content, m->content_bytes);
+            value_bytes_put_text(b, m->name, strlen(m->name));
+        value_bytes_put_text(b, m->content, m->content_bytes);
     }
     value_bytes_put(b, &vars);
 }

@@ -50,7 +50,8 @@ void flow_refuse_nomem(struct flow_owner *o, struct request *r, struct sink *s)
     failure_of(&f, SHOAL_ENOMEM, "out of memory");
     s->ops->fail(s, &f);
     s->ops->closed(s);
-    flow_give_request(o, r);
+    if (r)
+        flow_give_request(o, r);
 }
 
 /* ---- waking engines ---- */

@@ -76,7 +76,8 @@ void flow_owner_fini(struct flow_owner *o); /* no job may be left */
 /* An empty request, or NULL: out of memory.  Give back one that was never run. */
 struct request *flow_take_request(struct flow_owner *o);
 void flow_give_request(struct flow_owner *o, struct request *r);
-/* Fails a request with "out of memory": fail, closed, and the request is given back. */
+/* Fails a request with "out of memory": fail, closed, and r is given back (NULL: it stays with
+ * whoever owns it). */
 void flow_refuse_nomem(struct flow_owner *o, struct request *r, struct sink *s);
 
 /* Cancels the job of the sink, if any: only `closed` (and `broke_off`) follow. */

@@ -354,3 +354,21 @@ void json_out_null(struct json_out *j)
     before_value(j);
     buf_puts(j->b, "null");
 }
+
+void json_out_member_str(struct json_out *j, const char *key, const char *s)
+{
+    json_out_key(j, key);
+    json_out_str(j, s);
+}
+
+void json_out_member_uint(struct json_out *j, const char *key, uint64_t v)
+{
+    json_out_key(j, key);
+    json_out_uint(j, v);
+}
+
+void json_out_member_num(struct json_out *j, const char *key, double v)
+{
+    json_out_key(j, key);
+    json_out_num(j, v);
+}

@@ -32,4 +32,9 @@ void json_out_float(struct json_out *j, float v);
 void json_out_bool(struct json_out *j, bool v);
 void json_out_null(struct json_out *j);
 
+/* A member of an object: its key and its value. */
+void json_out_member_str(struct json_out *j, const char *key, const char *s);
+void json_out_member_uint(struct json_out *j, const char *key, uint64_t v);
+void json_out_member_num(struct json_out *j, const char *key, double v);
+
 #endif

@@ -37,6 +37,46 @@ int pb_put(struct buf *out, const ProtobufCMessage *m)
     return out->rc;
 }
 
+/* ---- fields ---- */
+
+char *pb_text(const char *s)
+{
+    return (char *)(uintptr_t)(s ? s : "");
+}
+
+ProtobufCBinaryData pb_bytes(const void *p, size_t n)
+{
+    return (ProtobufCBinaryData){n, (uint8_t *)(uintptr_t)p};
+}
+
+void *pb_list(struct arena *a, size_t n, size_t size, void ***pointers)
+{
+    char *items = arena_zalloc_n(a, n, size);
+    *pointers = arena_zalloc_n(a, n, sizeof(void *));
+    for (size_t i = 0; items && *pointers && i < n; i++)
+        (*pointers)[i] = items + i * size;
+    return *pointers ? items : NULL;
+}
+
+/* ---- decoding ---- */
+
+static void *arena_alloc(void *arena, size_t n)
+{
+    return arena_zalloc(arena, n);
+}
+
+static void arena_leave(void *arena, void *p)
+{
+    (void)arena; /* freed as a whole */
+    (void)p;
+}
+
+void *pb_unpack(const ProtobufCMessageDescriptor *d, struct arena *a, const uint8_t *p, size_t n)
+{
+    ProtobufCAllocator heap = {arena_alloc, arena_leave, a};
+    return protobuf_c_message_unpack(d, &heap, n, p);
+}
+
 /* ---- checks ---- */
 
 #define MAX_DEPTH 8u

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static void put_uint(struct buf *b, uint64_t v)
+void value_bytes_put_uint(struct buf *b, uint64_t v)
 {
     uint8_t bytes[8];
     for (int i = 0; i < 8; i++)
@@ -11,9 +11,9 @@ static void put_uint(struct buf *b, uint64_t v)
     buf_put(b, bytes, sizeof(bytes));
 }
 
-static void put_text(struct buf *b, const char *p, size_t n)
+void value_bytes_put_text(struct buf *b, const char *p, size_t n)
 {
-    put_uint(b, n);
+    value_bytes_put_uint(b, n);
     buf_put(b, p, n);
 }
 
@@ -29,20 +29,20 @@ void value_bytes_put(struct buf *b, const struct value *v)
         break;
     case VALUE_NUMBER:
         memcpy(&bits, &v->number, sizeof(bits));
-        put_uint(b, bits);
+        value_bytes_put_uint(b, bits);
         break;
     case VALUE_TEXT:
-        put_text(b, v->text.p, v->text.n);
+        value_bytes_put_text(b, v->text.p, v->text.n);
         break;
     case VALUE_LIST:
-        put_uint(b, v->list.n);
+        value_bytes_put_uint(b, v->list.n);
         for (size_t i = 0; i < v->list.n; i++)
             value_bytes_put(b, &v->list.items[i]);
         break;
     case VALUE_MAP:
-        put_uint(b, v->map.n);
+        value_bytes_put_uint(b, v->map.n);
         for (size_t i = 0; i < v->map.n; i++) {
-            put_text(b, v->map.members[i].key, strlen(v->map.members[i].key));
+            value_bytes_put_text(b, v->map.members[i].key, strlen(v->map.members[i].key));
             value_bytes_put(b, &v->map.members[i].value);
         }
         break;

@@ -16,6 +16,9 @@
 #define VALUE_BYTES_MAX_DEPTH 64u
 
 void value_bytes_put(struct buf *b, const struct value *v);
+/* The parts that values are made of, for what stands beside them. */
+void value_bytes_put_uint(struct buf *b, uint64_t v);
+void value_bytes_put_text(struct buf *b, const char *p, size_t n);
 /* The n bytes must be one value, wholly.  Texts are given a NUL; they are not checked for UTF-8. */
 SHOAL_MUST_CHECK int value_bytes_get(struct value *out, struct arena *a, const uint8_t *p,
                                      size_t n);

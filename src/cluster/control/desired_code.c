@@ -19,37 +19,17 @@ typedef Shoal__Control__V1__Policy PbPolicy;
 
 /* ---- encoding ------------------------------------------------------------------------------- */
 
-static char *text(const char *s) /* the library only reads it */
-{
-    return (char *)(uintptr_t)s;
-}
-
-static ProtobufCBinaryData bytes_of(const uint8_t *p, size_t n)
-{
-    return (ProtobufCBinaryData){n, (uint8_t *)(uintptr_t)p};
-}
-
 static char **names(const struct desired_names *l)
 {
     return (char **)(uintptr_t)l->items;
 }
 
-/* n messages and an array of pointers to them.  NULL: no memory. */
-static void *list(struct arena *a, void ***pointers, size_t n, size_t size)
-{
-    char *items = arena_zalloc_n(a, n, size);
-    *pointers = arena_zalloc_n(a, n, sizeof(void *));
-    for (size_t i = 0; items && *pointers && i < n; i++)
-        (*pointers)[i] = items + i * size;
-    return *pointers ? items : NULL;
-}
-
 static void put_model(PbModel *to, const struct desired_model *m)
 {
     shoal__control__v1__model__init(to);
-    to->name = text(m->name);
-    to->sha256 = bytes_of(m->sha256, SHA256_BYTES);
-    to->source = text(m->source);
+    to->name = pb_text(m->name);
+    to->sha256 = pb_bytes(m->sha256, SHA256_BYTES);
+    to->source = pb_text(m->source);
     to->kinds = m->kinds;
     to->memory_bytes = m->memory_bytes;
     to->weight_bytes = m->weight_bytes;
@@ -65,7 +45,7 @@ static void put_model(PbModel *to, const struct desired_model *m)
     to->labels = names(&m->labels);
     to->n_not_labels = m->not_labels.n;
     to->not_labels = names(&m->not_labels);
-    to->apart = text(m->apart);
+    to->apart = pb_text(m->apart);
     to->max_per_zone = m->max_per_zone;
     to->spread = m->spread;
     to->priority = m->priority;
@@ -75,9 +55,9 @@ static void put_model(PbModel *to, const struct desired_model *m)
 static void put_assignment(PbAssignment *to, const struct desired_assignment *a)
 {
     shoal__control__v1__assignment__init(to);
-    to->node = text(a->node);
-    to->model = text(a->model);
-    to->sha256 = bytes_of(a->sha256, SHA256_BYTES);
+    to->node = pb_text(a->node);
+    to->model = pb_text(a->model);
+    to->sha256 = pb_bytes(a->sha256, SHA256_BYTES);
     to->state = a->duty;
     to->epoch = a->epoch;
     to->until = a->until;
@@ -87,7 +67,7 @@ static void put_assignment(PbAssignment *to, const struct desired_assignment *a)
 static void put_rollout(PbRollout *to, const struct desired_rollout *r, struct arena *a)
 {
     shoal__control__v1__rollout__init(to);
-    PbStep *steps = list(a, (void ***)&to->history, r->n_steps, sizeof(*steps));
+    PbStep *steps = pb_list(a, r->n_steps, sizeof(*steps), (void ***)&to->history);
     if (!steps)
         return;
     to->n_history = r->n_steps;
@@ -96,14 +76,14 @@ static void put_rollout(PbRollout *to, const struct desired_rollout *r, struct a
         steps[i].at_ms = r->steps[i].at_ms;
         steps[i].state = r->steps[i].state;
         steps[i].share = r->steps[i].share;
-        steps[i].text = text(r->steps[i].text);
+        steps[i].text = pb_text(r->steps[i].text);
     }
-    to->id = text(r->id);
-    to->model = text(r->model);
+    to->id = pb_text(r->id);
+    to->model = pb_text(r->model);
     to->kind = r->kind;
-    to->from = bytes_of(r->from, SHA256_BYTES);
-    to->to = bytes_of(r->to, SHA256_BYTES);
-    to->source = text(r->source);
+    to->from = pb_bytes(r->from, SHA256_BYTES);
+    to->to = pb_bytes(r->to, SHA256_BYTES);
+    to->source = pb_text(r->source);
     to->memory_bytes = r->memory_bytes;
     to->share = r->share;
     to->state = r->state;
@@ -113,10 +93,10 @@ static void put_rollout(PbRollout *to, const struct desired_rollout *r, struct a
 /* d as a message whose parts are in the arena or borrowed from d. */
 static void put_state(PbDesired *to, PbPolicy *policy, const struct desired *d, struct arena *a)
 {
-    PbModel *models = list(a, (void ***)&to->models, d->n_models, sizeof(*models));
+    PbModel *models = pb_list(a, d->n_models, sizeof(*models), (void ***)&to->models);
     PbAssignment *assignments =
-        list(a, (void ***)&to->assignments, d->n_assignments, sizeof(*assignments));
-    PbRollout *rollouts = list(a, (void ***)&to->rollouts, d->n_rollouts, sizeof(*rollouts));
+        pb_list(a, d->n_assignments, sizeof(*assignments), (void ***)&to->assignments);
+    PbRollout *rollouts = pb_list(a, d->n_rollouts, sizeof(*rollouts), (void ***)&to->rollouts);
     if (!models || !assignments || !rollouts)
         return;
     to->n_models = d->n_models;
@@ -129,7 +109,7 @@ static void put_state(PbDesired *to, PbPolicy *policy, const struct desired *d, 
     for (uint32_t i = 0; i < d->n_rollouts; i++)
         put_rollout(&rollouts[i], &d->rollouts[i], a);
     to->format = DESIRED_CODE_FORMAT;
-    to->id = bytes_of(d->id, DESIRED_ID_BYTES);
+    to->id = pb_bytes(d->id, DESIRED_ID_BYTES);
     to->version = d->version;
     to->fence = d->fence;
     to->epoch = d->epoch;

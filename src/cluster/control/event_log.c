@@ -102,11 +102,10 @@ static int encode(struct buf *out, const struct event_log *l, const struct event
     m.format = FORMAT;
     m.kind = entry->kind;
     m.at_ms = entry->at_ms ? entry->at_ms : unix_ms();
-    m.sender =
-        (char *)(uintptr_t)cut(sender, EVENT_LOG_MAX_NAME, entry->sender ? entry->sender : l->name);
-    m.node = (char *)(uintptr_t)cut(node, EVENT_LOG_MAX_NAME, entry->node);
-    m.model = (char *)(uintptr_t)cut(model, EVENT_LOG_MAX_NAME, entry->model);
-    m.text = (char *)(uintptr_t)cut(text, EVENT_LOG_MAX_TEXT, entry->text);
+    m.sender = pb_text(cut(sender, EVENT_LOG_MAX_NAME, entry->sender ? entry->sender : l->name));
+    m.node = pb_text(cut(node, EVENT_LOG_MAX_NAME, entry->node));
+    m.model = pb_text(cut(model, EVENT_LOG_MAX_NAME, entry->model));
+    m.text = pb_text(cut(text, EVENT_LOG_MAX_TEXT, entry->text));
     if (entry->has_sha256)
         m.sha256 = (ProtobufCBinaryData){sizeof(sum), sum};
     m.fence = entry->fence;

@@ -207,9 +207,7 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
     struct errand *q = mem_zalloc(sizeof(*q));
     struct failure f;
     if (!q) {
-        failure_of(&f, SHOAL_ENOMEM, "out of memory");
-        s->ops->fail(s, &f);
-        s->ops->closed(s);
+        flow_refuse_nomem(o, NULL, s);
         return;
     }
     q->job.ops = &ops;

@@ -12,30 +12,14 @@
 #define N_CPUS (sizeof(((struct registry_apart_opts *)0)->cpus) / sizeof(uint64_t))
 #define ALL_KINDS ((unsigned)SHOAL_KIND_SCORE * 2 - 1)
 
-static char *borrow(const char *s)
-{
-    return (char *)(uintptr_t)(s ? s : ""); /* only read */
-}
-
-static void *arena_alloc(void *arena, size_t n)
-{
-    return arena_zalloc(arena, n);
-}
-
-static void arena_leave(void *arena, void *p)
-{
-    (void)arena; /* freed as a whole */
-    (void)p;
-}
-
 int worker_pb_put_start(struct buf *out, const struct worker_start *s)
 {
     Shoal__Worker__V1__Start m = SHOAL__WORKER__V1__START__INIT;
     uint64_t cpus[N_CPUS];
     memcpy(cpus, s->spec.apart_opts.cpus, sizeof(cpus));
-    m.name = borrow(s->name);
-    m.path = borrow(s->path);
-    m.cache_dir = borrow(s->cache_dir);
+    m.name = pb_text(s->name);
+    m.path = pb_text(s->path);
+    m.cache_dir = pb_text(s->cache_dir);
     m.has_cache_dir = s->cache_dir != NULL;
     m.n_ctx = s->spec.n_ctx;
     m.max_tasks = s->spec.max_tasks;
@@ -58,8 +42,7 @@ int worker_pb_put_start(struct buf *out, const struct worker_start *s)
 
 int worker_pb_read_start(struct worker_start *out, struct arena *a, const uint8_t *p, size_t n)
 {
-    ProtobufCAllocator heap = {arena_alloc, arena_leave, a};
-    const Shoal__Worker__V1__Start *m = shoal__worker__v1__start__unpack(&heap, n, p);
+    const Shoal__Worker__V1__Start *m = pb_unpack(&shoal__worker__v1__start__descriptor, a, p, n);
     if (!m || a->rc < 0)
         return a->rc < 0 ? a->rc : SHOAL_EFORMAT;
     *out = (struct worker_start){
@@ -91,14 +74,14 @@ int worker_pb_put_state(struct buf *out, const struct worker_state *s)
     m.state = s->state;
     m.progress = s->progress;
     m.code = s->code;
-    m.error = borrow(s->error);
+    m.error = pb_text(s->error);
     m.kinds = s->info.kinds;
     m.n_ctx = s->info.n_ctx;
     m.bytes = s->info.bytes;
     m.load_ms = s->info.load_ms;
     m.prefill_ns = s->prefill_ns;
     m.token_ns = s->token_ns;
-    m.missing = borrow(s->missing);
+    m.missing = pb_text(s->missing);
     return pb_put(out, &m.base);
 }
 
@@ -120,9 +103,8 @@ static double cost_of(double ns)
 
 int worker_pb_read_state(struct worker_state *out, struct arena *a, const uint8_t *p, size_t n)
 {
-    ProtobufCAllocator heap = {arena_alloc, arena_leave, a};
     Shoal__Worker__V1__State *m =
-        n <= WORKER_PB_MAX_BYTES ? shoal__worker__v1__state__unpack(&heap, n, p) : NULL;
+        n <= WORKER_PB_MAX_BYTES ? pb_unpack(&shoal__worker__v1__state__descriptor, a, p, n) : NULL;
     if (!m || a->rc < 0)
         return a->rc < 0 ? a->rc : SHOAL_EFORMAT;
     if ((m->state != REGISTRY_LOADING && m->state != REGISTRY_READY &&

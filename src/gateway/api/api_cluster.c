@@ -11,35 +11,23 @@
 
 #define STREAM_MS 500u
 
-static void put_str(struct json_out *j, const char *key, const char *value)
-{
-    json_out_key(j, key);
-    json_out_str(j, value);
-}
-
-static void put_uint(struct json_out *j, const char *key, uint64_t value)
-{
-    json_out_key(j, key);
-    json_out_uint(j, value);
-}
-
 static void put_model(struct json_out *j, const struct node_model *m)
 {
     char version[2 * SHA256_BYTES + 1] = "";
     if (m->sum)
         sha256_hex(version, m->sum);
     json_out_object(j);
-    put_str(j, "name", m->name);
-    put_str(j, "version", version);
-    put_str(j, "state", registry_state_name(m->state));
+    json_out_member_str(j, "name", m->name);
+    json_out_member_str(j, "version", version);
+    json_out_member_str(j, "state", registry_state_name(m->state));
     json_out_key(j, "kinds");
     json_out_array(j);
     for (unsigned k = 1; k <= SHOAL_KIND_SCORE; k <<= 1)
         if (m->kinds & k)
             json_out_str(j, shoal_kind_name((enum shoal_kind)k));
     json_out_array_end(j);
-    put_uint(j, "in_flight", m->in_flight);
-    put_uint(j, "bytes", m->bytes);
+    json_out_member_uint(j, "in_flight", m->in_flight);
+    json_out_member_uint(j, "bytes", m->bytes);
     json_out_key(j, "prefill_us"); /* of a token */
     json_out_num(j, m->prefill_ns / 1000);
     json_out_key(j, "token_us");
@@ -49,12 +37,12 @@ static void put_model(struct json_out *j, const struct node_model *m)
 
 static void put_machine(struct json_out *j, const struct node_state *s)
 {
-    put_str(j, "zone", s->zone);
-    put_str(j, "isa", s->isa);
-    put_str(j, "program", s->program_version);
-    put_uint(j, "cores", s->n_cores);
-    put_uint(j, "memory_bytes", s->memory_bytes);
-    put_uint(j, "memory_free", s->memory_free);
+    json_out_member_str(j, "zone", s->zone);
+    json_out_member_str(j, "isa", s->isa);
+    json_out_member_str(j, "program", s->program_version);
+    json_out_member_uint(j, "cores", s->n_cores);
+    json_out_member_uint(j, "memory_bytes", s->memory_bytes);
+    json_out_member_uint(j, "memory_free", s->memory_free);
     json_out_key(j, "on_battery");
     json_out_bool(j, s->on_battery);
     json_out_key(j, "models");
@@ -71,15 +59,15 @@ static void put_node(void *ctx, const struct node_link *k)
     bool ready = node_link_ready(k, clock_ns());
     bool draining = s && s->draining;
     json_out_object(j);
-    put_str(j, "name", node_link_name(k));
-    put_str(j, "address", node_link_address(k));
-    put_str(j, "state",
-            ready                  ? "ready"
-            : draining             ? "draining"
-            : node_link_settled(k) ? "lost"
-                                   : "unknown");
-    put_str(j, "error", node_link_error(k));
-    put_uint(j, "calls", node_link_calls(k));
+    json_out_member_str(j, "name", node_link_name(k));
+    json_out_member_str(j, "address", node_link_address(k));
+    json_out_member_str(j, "state",
+                        ready                  ? "ready"
+                        : draining             ? "draining"
+                        : node_link_settled(k) ? "lost"
+                                               : "unknown");
+    json_out_member_str(j, "error", node_link_error(k));
+    json_out_member_uint(j, "calls", node_link_calls(k));
     json_out_key(j, "rtt_us");
     json_out_num(j, (double)node_link_rtt_ns(k) / 1000);
     if (s)
@@ -91,10 +79,10 @@ static void put_counts(struct json_out *j, const struct replica_counts *n)
 {
     json_out_key(j, "counts");
     json_out_object(j);
-    put_uint(j, "requests", n->n_requests);
-    put_uint(j, "moved", n->n_moved);
-    put_uint(j, "retried", n->n_retried);
-    put_uint(j, "lost", n->n_lost);
+    json_out_member_uint(j, "requests", n->n_requests);
+    json_out_member_uint(j, "moved", n->n_moved);
+    json_out_member_uint(j, "retried", n->n_retried);
+    json_out_member_uint(j, "lost", n->n_lost);
     json_out_object_end(j);
 }
 
@@ -104,9 +92,9 @@ static void put_cluster(struct call *c)
     const struct config_cluster *k = &c->gl->config->cluster;
     struct json_out j = json_out_make(&c->out);
     json_out_object(&j);
-    put_str(&j, "member", k->name ? k->name : "");
-    put_str(&j, "shoal", k->shoal ? k->shoal : "");
-    put_str(&j, "nats", !gw->join ? "none" : join_up(gw->join) ? "up" : "away");
+    json_out_member_str(&j, "member", k->name ? k->name : "");
+    json_out_member_str(&j, "shoal", k->shoal ? k->shoal : "");
+    json_out_member_str(&j, "nats", !gw->join ? "none" : join_up(gw->join) ? "up" : "away");
     put_counts(&j, &gw->relayed);
     json_out_key(&j, "nodes");
     json_out_array(&j);

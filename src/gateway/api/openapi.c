@@ -7,19 +7,13 @@
 #include "gateway/call.h"
 #include "wire/json_out.h"
 
-static void put_pair(struct json_out *j, const char *key, const char *value)
-{
-    json_out_key(j, key);
-    json_out_str(j, value);
-}
-
 static void put_field(struct json_out *j, const struct field *f)
 {
     static const char *const names[] = {"boolean", "integer", "number", "string"};
     json_out_key(j, f->name);
     json_out_object(j);
     if (f->type <= FIELD_STR)
-        put_pair(j, "type", names[f->type]);
+        json_out_member_str(j, "type", names[f->type]);
     if (f->type == FIELD_INT || f->type == FIELD_NUM) {
         json_out_key(j, "minimum");
         json_out_num(j, f->min);
@@ -32,7 +26,7 @@ static void put_field(struct json_out *j, const struct field *f)
         j->comma = n > 2;
     }
     if (f->help)
-        put_pair(j, "description", f->help);
+        json_out_member_str(j, "description", f->help);
     json_out_object_end(j);
 }
 
@@ -48,7 +42,7 @@ static void put_body(struct json_out *j, const struct route *r)
     json_out_object(j);
     json_out_key(j, "schema");
     json_out_object(j);
-    put_pair(j, "type", "object");
+    json_out_member_str(j, "type", "object");
     if (r->fields) {
         json_out_key(j, "properties");
         json_out_object(j);
@@ -67,7 +61,7 @@ static void put_response(struct json_out *j, const char *status, const char *wha
 {
     json_out_key(j, status);
     json_out_object(j);
-    put_pair(j, "description", what);
+    json_out_member_str(j, "description", what);
     json_out_object_end(j);
 }
 
@@ -78,7 +72,7 @@ static void put_operation(struct json_out *j, const struct route *r)
         method[i] = (char)tolower((unsigned char)r->method[i]);
     json_out_key(j, method);
     json_out_object(j);
-    put_pair(j, "summary", r->summary);
+    json_out_member_str(j, "summary", r->summary);
     json_out_key(j, "tags");
     json_out_array(j);
     json_out_str(j, r->tag);
@@ -87,13 +81,13 @@ static void put_operation(struct json_out *j, const struct route *r)
         json_out_key(j, "parameters");
         json_out_array(j);
         json_out_object(j);
-        put_pair(j, "name", "name");
-        put_pair(j, "in", "path");
+        json_out_member_str(j, "name", "name");
+        json_out_member_str(j, "in", "path");
         json_out_key(j, "required");
         json_out_bool(j, true);
         json_out_key(j, "schema");
         json_out_object(j);
-        put_pair(j, "type", "string");
+        json_out_member_str(j, "type", "string");
         json_out_object_end(j);
         json_out_object_end(j);
         json_out_array_end(j);
@@ -154,15 +148,16 @@ void api_openapi(struct call *c)
 {
     struct json_out j = json_out_make(&c->out);
     json_out_object(&j);
-    put_pair(&j, "openapi", "3.1.0");
+    json_out_member_str(&j, "openapi", "3.1.0");
     json_out_key(&j, "info");
     json_out_object(&j);
-    put_pair(&j, "title", "Shoal");
-    put_pair(&j, "version", shoal_version());
-    put_pair(&j, "description",
-             "Small language models on the machine you have. Unknown fields are refused unless "
-             "'x-shoal-lenient: 1' is sent; 'x-latency-budget-ms' sets a deadline, 'x-session-id' "
-             "names the session of a request.");
+    json_out_member_str(&j, "title", "Shoal");
+    json_out_member_str(&j, "version", shoal_version());
+    json_out_member_str(
+        &j, "description",
+        "Small language models on the machine you have. Unknown fields are refused unless "
+        "'x-shoal-lenient: 1' is sent; 'x-latency-budget-ms' sets a deadline, 'x-session-id' "
+        "names the session of a request.");
     json_out_object_end(&j);
     json_out_key(&j, "components");
     buf_puts(j.b, "{\"securitySchemes\":{\"key\":{\"type\":\"http\",\"scheme\":\"bearer\"}}}");

@@ -15,11 +15,6 @@
 #define MAX_TEXT_BYTES ((size_t)64 << 20)
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
-static char *borrow(const char *s)
-{
-    return (char *)(uintptr_t)s; /* only read */
-}
-
 static struct grpc_answer *answer_of(struct sink *s)
 {
     return (struct grpc_answer *)(void *)s; /* its first member */
@@ -97,7 +92,7 @@ static Shoal__V1__Usage usage_of(const struct sink_usage *u)
 
 static char *finish_name(enum shoal_finish finish)
 {
-    return borrow(finish == SHOAL_FINISH_LENGTH ? "length" : "stop");
+    return pb_text(finish == SHOAL_FINISH_LENGTH ? "length" : "stop");
 }
 
 /* ---- generate ---- */
@@ -152,8 +147,8 @@ static void whole_done(struct grpc_answer *a, const struct sink_done *d)
 {
     Shoal__V1__GenerateResponse m = SHOAL__V1__GENERATE_RESPONSE__INIT;
     Shoal__V1__Usage usage = usage_of(&d->usage);
-    m.model = borrow(a->model);
-    m.text = borrow(buf_str(&a->text));
+    m.model = pb_text(a->model);
+    m.text = pb_text(buf_str(&a->text));
     m.finish_reason = finish_name(d->finish);
     m.usage = &usage;
     if (a->text.rc < 0)
@@ -224,12 +219,12 @@ static void put_labels(struct arena *arena, Shoal__V1__Classification *out,
 {
     uint32_t n = top && top < r->n_labels ? top : r->n_labels;
     Shoal__V1__Label *labels = arena_zalloc_n(arena, n, sizeof(*labels));
-    out->label = borrow(r->label);
+    out->label = pb_text(r->label);
     out->confidence = r->confidence;
     out->labels = arena_zalloc_n(arena, n, sizeof(*out->labels));
     for (uint32_t i = 0; labels && out->labels && i < n; i++) {
         shoal__v1__label__init(&labels[i]);
-        labels[i].label = borrow(r->labels[i].name);
+        labels[i].label = pb_text(r->labels[i].name);
         labels[i].score = r->labels[i].score;
         out->labels[out->n_labels++] = &labels[i];
     }
@@ -239,7 +234,7 @@ static void send_classes(struct grpc_answer *a, struct arena *arena, uint32_t n)
 {
     Shoal__V1__ClassifyResponse m = SHOAL__V1__CLASSIFY_RESPONSE__INIT;
     Shoal__V1__Classification *list = arena_zalloc_n(arena, n, sizeof(*list));
-    m.model = borrow(a->model);
+    m.model = pb_text(a->model);
     m.data = arena_zalloc_n(arena, n, sizeof(*m.data));
     for (uint32_t i = 0; list && m.data && i < n; i++) {
         shoal__v1__classification__init(&list[i]);
@@ -264,7 +259,7 @@ static void put_spans(struct arena *arena, Shoal__V1__Tags *out, const struct sh
         memcpy(copy, text + from->start, n);
         copy[n] = '\0';
         shoal__v1__span__init(&spans[i]);
-        spans[i].label = borrow(from->label ? from->label : "");
+        spans[i].label = pb_text(from->label ? from->label : "");
         spans[i].text = copy;
         spans[i].start = from->start_char;
         spans[i].end = from->end_char;
@@ -277,7 +272,7 @@ static void send_tags(struct grpc_answer *a, struct arena *arena, uint32_t n)
 {
     Shoal__V1__TagResponse m = SHOAL__V1__TAG_RESPONSE__INIT;
     Shoal__V1__Tags *list = arena_zalloc_n(arena, n, sizeof(*list));
-    m.model = borrow(a->model);
+    m.model = pb_text(a->model);
     m.data = arena_zalloc_n(arena, n, sizeof(*m.data));
     for (uint32_t i = 0; list && m.data && i < n; i++) {
         shoal__v1__tags__init(&list[i]);
@@ -292,7 +287,7 @@ static void send_vectors(struct grpc_answer *a, struct arena *arena, uint32_t n)
 {
     Shoal__V1__EmbedResponse m = SHOAL__V1__EMBED_RESPONSE__INIT;
     Shoal__V1__Vector *list = arena_zalloc_n(arena, n, sizeof(*list));
-    m.model = borrow(a->model);
+    m.model = pb_text(a->model);
     m.data = arena_zalloc_n(arena, n, sizeof(*m.data));
     for (uint32_t i = 0; list && m.data && i < n; i++) {
         shoal__v1__vector__init(&list[i]);
@@ -308,7 +303,7 @@ static void send_rows(struct grpc_answer *a, struct arena *arena, uint32_t n)
 {
     Shoal__V1__ScoreResponse m = SHOAL__V1__SCORE_RESPONSE__INIT;
     Shoal__V1__Row *list = arena_zalloc_n(arena, n, sizeof(*list));
-    m.model = borrow(a->model);
+    m.model = pb_text(a->model);
     m.data = arena_zalloc_n(arena, n, sizeof(*m.data));
     for (uint32_t i = 0; list && m.data && i < n; i++) {
         shoal__v1__row__init(&list[i]);

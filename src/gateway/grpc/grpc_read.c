@@ -14,23 +14,11 @@
 
 /* ---- unpacking ---- */
 
-static void *arena_alloc(void *arena, size_t n)
-{
-    return arena_zalloc(arena, n);
-}
-
-static void arena_leave(void *arena, void *p)
-{
-    (void)arena; /* freed with the request */
-    (void)p;
-}
-
 /* Decodes the message into the request's arena; NULL: malformed, or out of memory. */
 static void *unpack(struct request *r, const ProtobufCMessageDescriptor *d, const uint8_t *p,
                     size_t n)
 {
-    ProtobufCAllocator heap = {arena_alloc, arena_leave, &r->arena};
-    return protobuf_c_message_unpack(d, &heap, n, p);
+    return pb_unpack(d, &r->arena, p, n);
 }
 
 /* A text of the message, which need not be UTF-8 though it should. */

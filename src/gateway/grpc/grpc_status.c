@@ -74,11 +74,6 @@ struct details {
     int rc;
 };
 
-static char *text(const char *s)
-{
-    return (char *)(uintptr_t)(s ? s : ""); /* only read */
-}
-
 static void add(struct details *d, const ProtobufCMessage *m)
 {
     size_t i = d->n++;
@@ -100,10 +95,10 @@ static void add_info(struct details *d, const struct grpc_error *e, const char *
     Google__Rpc__ErrorInfo m = GOOGLE__RPC__ERROR_INFO__INIT;
     Google__Rpc__ErrorInfo__MetadataEntry model = GOOGLE__RPC__ERROR_INFO__METADATA_ENTRY__INIT,
                                           *list[] = {&model};
-    m.reason = text(reason);
-    m.domain = text("shoal");
-    model.key = text("model");
-    model.value = text(e->model);
+    m.reason = pb_text(reason);
+    m.domain = pb_text("shoal");
+    model.key = pb_text("model");
+    model.value = pb_text(e->model);
     if (e->model && e->model[0]) {
         m.metadata = list;
         m.n_metadata = 1;
@@ -116,9 +111,9 @@ static void add_violation(struct details *d, const struct grpc_error *e, const c
     Google__Rpc__BadRequest m = GOOGLE__RPC__BAD_REQUEST__INIT;
     Google__Rpc__BadRequest__FieldViolation one = GOOGLE__RPC__BAD_REQUEST__FIELD_VIOLATION__INIT,
                                             *list[] = {&one};
-    one.field = text(e->field);
-    one.description = text(e->message);
-    one.reason = text(reason);
+    one.field = pb_text(e->field);
+    one.description = pb_text(e->message);
+    one.reason = pb_text(reason);
     m.field_violations = list;
     m.n_field_violations = 1;
     add(d, &m.base);
@@ -136,9 +131,9 @@ static void add_retry(struct details *d, uint32_t seconds)
 static void add_resource(struct details *d, const struct grpc_error *e)
 {
     Google__Rpc__ResourceInfo m = GOOGLE__RPC__RESOURCE_INFO__INIT;
-    m.resource_type = text("model");
-    m.resource_name = text(e->model);
-    m.description = text(e->message);
+    m.resource_type = pb_text("model");
+    m.resource_name = pb_text(e->model);
+    m.description = pb_text(e->message);
     add(d, &m.base);
 }
 
@@ -175,7 +170,7 @@ int grpc_details(struct buf *out, const struct grpc_error *e)
     if (e->status == GRPC_NOT_FOUND && strcmp(reason, "MODEL_NOT_FOUND") == 0)
         add_resource(&d, e);
     m.code = (int32_t)e->status;
-    m.message = text(e->message);
+    m.message = pb_text(e->message);
     m.details = d.list;
     m.n_details = d.n;
     struct buf bytes;

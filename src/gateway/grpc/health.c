@@ -246,7 +246,7 @@ static void list_one(struct listing *l, const char *name, status_kind s)
         one = GRPC__HEALTH__V1__HEALTH_LIST_RESPONSE__STATUSES_ENTRY__INIT,
         *list[] = {&one};
     value.status = s;
-    one.key = (char *)(uintptr_t)name; /* only read */
+    one.key = pb_text(name);
     one.value = &value;
     m.statuses = list;
     m.n_statuses = 1;

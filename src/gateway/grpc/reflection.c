@@ -203,7 +203,7 @@ static void give_files(struct answer *a, const struct part *files, size_t n, siz
     for (size_t i = 0; i < n_order; i++) {
         struct part whole = files[order[i]], f;
         struct rd r = rd_make(whole.p, whole.n);
-        a->list[i] = (ProtobufCBinaryData){whole.n, (uint8_t *)(uintptr_t)whole.p};
+        a->list[i] = pb_bytes(whole.p, whole.n);
         while (next_part(&r, &f))
             for (size_t k = 0; f.id == 3 && k < n; k++) {
                 struct part name = part_of(files[k], 1);
