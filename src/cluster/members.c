@@ -1,6 +1,7 @@
 /* members.c - see members.h. */
 #include "cluster/members.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -44,13 +45,17 @@ static unsigned kind_of(const struct request *r)
                                        : 0;
 }
 
-/* What the node has for this request; NULL: nothing.  A flow needs no model by name. */
-static const struct node_model *model_for(const struct node_state *s, const struct request *r)
+/* What the node has for this request, after `after`; NULL: nothing (more).  A flow needs no model
+ * by name. */
+static const struct node_model *next_model(const struct node_state *s, const struct request *r,
+                                           const struct node_model *after)
 {
     static const struct node_model flow = {.name = "", .state = REGISTRY_READY};
     if (r->kind == REQUEST_ASK)
-        return s->asks ? &flow : NULL;
-    return node_state_model(s, r->model, kind_of(r));
+        return s->asks && !after ? &flow : NULL;
+    if (r->model || !after)
+        return node_state_next(s, after, r->model, kind_of(r));
+    return node_state_next(s, after, after->name, 0); /* other versions of the default model */
 }
 
 static bool has_version(const struct node_model *m, const uint8_t *version)
@@ -76,9 +81,44 @@ static double price(const struct node_model *m, uint32_t calls)
     return token * (1 + busy) * loading;
 }
 
-static bool usable(const struct node_model *m)
+/* A version that is asked for may be used while it is loaded, whatever its duty. */
+static bool usable(const struct node_model *m, const struct replica_query *q)
 {
-    return m->state != REGISTRY_FAILED && m->state != REGISTRY_UNLOADING;
+    if (q->version)
+        return m->state != REGISTRY_FAILED && m->state != REGISTRY_UNLOADING;
+    return node_model_usable(m, q->request->epoch);
+}
+
+/* The best replicas seen so far, and whether there is hope for others. */
+struct choice {
+    struct replica *best[2]; /* with the usual version, with the canary */
+    double price[2];
+    const uint8_t *sum[2];
+    uint32_t share; /* of the canary; 0: there is none */
+    bool known;
+};
+
+/* Looks at all that a node has for the request.  calls: of ours that it works on. */
+static void look_at(struct choice *c, const struct replica_query *q, const struct node_state *s,
+                    struct replica *p, bool ready, uint32_t calls)
+{
+    const struct node_model *m = NULL;
+    while ((m = next_model(s, q->request, m))) {
+        int side = m->share > 0 && !q->version;
+        if (!has_version(m, q->version))
+            continue;
+        c->known = true;
+        if (!ready || !usable(m, q) || is_avoided(q, p))
+            continue;
+        double x = price(m, calls);
+        if (side && m->share > c->share)
+            c->share = m->share;
+        if (!c->best[side] || x < c->price[side]) {
+            c->best[side] = p;
+            c->price[side] = x;
+            c->sum[side] = m->sum;
+        }
+    }
 }
 
 static enum replica_found find(struct replica_source *s, const struct replica_query *q,
@@ -86,47 +126,64 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
 {
     struct members *m = members_of(s);
     uint64_t now = clock_ns();
-    bool known = false, unsettled = false;
-    double best = 0;
-    *out = NULL;
-    const struct node_model *here = model_for(&m->local, q->request);
-    if (here && usable(here) && has_version(here, q->version)) {
-        known = true;
-        if (!is_avoided(q, &m->here)) {
-            *out = &m->here;
-            best = price(here, here->in_flight);
-        }
-    }
+    bool unsettled = false;
+    struct choice c = {.share = 0};
+    look_at(&c, q, &m->local, &m->here, true, 0);
     m->turn++; /* equal nodes take turns */
     for (uint32_t i = 0; i < m->n_links; i++) {
         struct node_link *k = m->links[(m->turn + i) % m->n_links];
         const struct node_state *state = node_link_state(k);
-        const struct node_model *there = state ? model_for(state, q->request) : NULL;
         unsettled |= !node_link_settled(k);
-        if (!there || !has_version(there, q->version))
-            continue;
-        known = true;
-        if (!usable(there) || !node_link_ready(k, now) || is_avoided(q, node_link_replica(k)))
-            continue;
-        double x = price(there, node_link_calls(k));
-        if (!*out || x < best) {
-            best = x;
-            *out = node_link_replica(k);
-        }
+        if (state)
+            look_at(&c, q, state, node_link_replica(k),
+                    node_link_ready(k, now) && node_state_knows(state, q->request->epoch),
+                    node_link_calls(k));
     }
-    return *out ? REPLICA_FOUND : known || unsettled ? REPLICA_LATER : REPLICA_NONE;
+    /* who was refused once is not made to try the new version again */
+    int side =
+        c.share > 0 && q->n_avoid == 0 && registry_in_share(request_key(q->request), c.share);
+    if (!c.best[side])
+        side = !side;
+    *out = c.best[side];
+    if (c.share > 0 && q->chosen) /* otherwise the node knows better which one serves */
+        *q->chosen = c.sum[side];
+    return *out ? REPLICA_FOUND : c.known || unsettled ? REPLICA_LATER : REPLICA_NONE;
 }
 
 /* Whether anybody but this process could answer. */
 static bool elsewhere(const struct members *m, const struct request *r)
 {
-    bool here = model_for(&m->local, r) != NULL;
+    bool here = next_model(&m->local, r, NULL) != NULL;
     for (uint32_t i = 0; i < m->n_links; i++) {
         const struct node_state *s = node_link_state(m->links[i]);
-        if (s ? model_for(s, r) != NULL : !here)
+        if (s ? next_model(s, r, NULL) != NULL : !here)
             return true;
     }
     return !here && m->n_links > 0;
+}
+
+static int descending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* The epoch of new requests: what this process knows, or what more than half of the nodes say that
+ * have one.  One node alone cannot send the gateways into an epoch that nobody serves. */
+static void update_epoch(struct members *m)
+{
+    uint64_t said[MEMBERS_MAX_NODES], now = clock_ns();
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->n_links; i++) {
+        const struct node_state *s = node_link_state(m->links[i]);
+        if (s && s->epoch_end > 0 && node_link_ready(m->links[i], now))
+            said[n++] = s->epoch;
+    }
+    qsort(said, n, sizeof(said[0]), descending);
+    if (n > 0 && said[n / 2] > m->source.epoch)
+        m->source.epoch = said[n / 2];
+    if (m->local.epoch > m->source.epoch)
+        m->source.epoch = m->local.epoch;
 }
 
 static bool run(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *s)
@@ -135,6 +192,8 @@ static bool run(struct dispatch *d, struct flow_owner *o, struct request *r, str
     const struct relay_opts opts = {&m->source, m->wait_ms};
     if (!elsewhere(m, r))
         return false;
+    if (m->source.epoch == 0)
+        update_epoch(m);
     relay_run(&opts, o, r, s);
     return true;
 }
@@ -147,6 +206,7 @@ static void on_refresh(struct executor_timer *t)
     arena_reset(&m->arena, (size_t)64 << 10);
     if (m->registry)
         node_state_collect(&m->local, &m->arena, m->registry);
+    update_epoch(m);
     loop_timer_set(m->loop, t, clock_ns() + m->refresh_ns);
 }
 

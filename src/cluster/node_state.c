@@ -8,6 +8,7 @@
 #include <shoal/node/v1/node.pb-c.h>
 
 #include "base/utf8.h"
+#include "cluster/control/desired.h"
 #include "wire/pb.h"
 
 typedef Shoal__Node__V1__NodeState pb_state;
@@ -28,6 +29,15 @@ static void put_model(pb_model *m, const struct node_model *from)
     m->token_ns = from->token_ns;
     m->in_flight = from->in_flight;
     m->bytes = from->bytes;
+    m->duty = from->duty;
+    m->progress = from->progress;
+    m->error = pb_text(from->error);
+    m->requests = from->requests;
+    m->p95_us = from->p95_us;
+    m->errors = from->errors;
+    m->epoch = from->epoch;
+    m->until = from->until;
+    m->share = from->share;
 }
 
 int node_state_put(struct buf *out, const struct node_state *s)
@@ -55,6 +65,8 @@ int node_state_put(struct buf *out, const struct node_state *s)
     m.probe_tokens = s->probe_tokens;
     m.on_battery = s->on_battery;
     m.battery_percent = s->battery_percent;
+    m.epoch = s->epoch;
+    m.epoch_end = s->epoch_end;
     int rc = a.rc < 0 ? a.rc : pb_put(out, &m.base);
     arena_fini(&a);
     return rc;
@@ -80,7 +92,7 @@ static const char *clean(struct arena *a, const char *s)
 static int read_model(struct node_model *out, struct arena *a, const pb_model *m, struct err *e)
 {
     if ((m->version.len != 0 && m->version.len != SHA256_BYTES) || m->state > REGISTRY_FAILED ||
-        !m->name[0])
+        m->duty > DESIRED_LEAVE || m->share > 1000 || !m->name[0])
         return err_set(e, SHOAL_EFORMAT, "the state of a model is damaged");
     *out = (struct node_model){
         .name = clean(a, m->name),
@@ -91,7 +103,16 @@ static int read_model(struct node_model *out, struct arena *a, const pb_model *m
         .in_flight = m->in_flight,
         .prefill_ns = isfinite(m->prefill_ns) && m->prefill_ns > 0 ? m->prefill_ns : 0,
         .token_ns = isfinite(m->token_ns) && m->token_ns > 0 ? m->token_ns : 0,
-        .bytes = m->bytes};
+        .bytes = m->bytes,
+        .duty = m->duty,
+        .progress = m->progress,
+        .error = clean(a, m->error),
+        .requests = m->requests,
+        .p95_us = m->p95_us,
+        .errors = m->errors,
+        .epoch = m->epoch,
+        .until = m->until,
+        .share = m->share};
     return 0;
 }
 
@@ -127,21 +148,39 @@ int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p, s
                                .bandwidth = isfinite(m->bandwidth) ? m->bandwidth : 0,
                                .probe_tokens = isfinite(m->probe_tokens) ? m->probe_tokens : 0,
                                .on_battery = m->on_battery,
-                               .battery_percent = m->battery_percent};
+                               .battery_percent = m->battery_percent,
+                               .epoch = m->epoch,
+                               .epoch_end = m->epoch_end};
     if (rc == 0 && a->rc < 0)
         rc = err_set(e, a->rc, "out of memory for the state of a node");
     return rc;
 }
 
-const struct node_model *node_state_model(const struct node_state *s, const char *name,
-                                          unsigned kind)
+const struct node_model *node_state_next(const struct node_state *s, const struct node_model *after,
+                                         const char *name, unsigned kind)
 {
-    for (uint32_t i = 0; i < s->n_models; i++) {
+    for (uint32_t i = after ? (uint32_t)(after - s->models) + 1 : 0; i < s->n_models; i++) {
         const struct node_model *m = &s->models[i];
         if (name ? strcmp(m->name, name) == 0 : (m->kinds & kind) != 0)
             return m;
     }
     return NULL;
+}
+
+const struct node_model *node_state_model(const struct node_state *s, const char *name,
+                                          unsigned kind)
+{
+    return node_state_next(s, NULL, name, kind);
+}
+
+bool node_model_usable(const struct node_model *m, uint64_t epoch)
+{
+    if (m->state == REGISTRY_FAILED || m->state == REGISTRY_UNLOADING)
+        return false;
+    /* what the configuration has may be loaded by the request itself */
+    if (m->duty != 0 && (m->duty != DESIRED_SERVE || m->state != REGISTRY_READY))
+        return false;
+    return epoch >= m->epoch && (m->until == 0 || epoch < m->until);
 }
 
 /* ---- collecting ---- */
@@ -158,35 +197,60 @@ static void count_model(void *ctx, const struct registry_model *m)
     ((struct collect *)ctx)->cap++;
 }
 
+/* What the configuration has and no controller changed has no duty. */
+static uint32_t duty_of(const struct registry_model *m)
+{
+    static const struct registry_service all = {.duty = REGISTRY_SERVE};
+    if (!m->versioned && memcmp(&m->service, &all, sizeof(all)) == 0)
+        return 0;
+    return m->service.duty == REGISTRY_SERVE   ? DESIRED_SERVE
+           : m->service.duty == REGISTRY_STAGE ? DESIRED_STAGE
+                                               : DESIRED_LEAVE;
+}
+
 static void add_model(void *ctx, const struct registry_model *m)
 {
     struct collect *c = ctx;
-    const struct identity *i = atomic_load_explicit(&m->slot->identity, memory_order_acquire);
+    struct model_stats *stats = (struct model_stats *)(uintptr_t)&m->stats; /* only read */
+    const uint8_t *is = registry_sum(m);
     if (c->n == c->cap || c->n == NODE_STATE_MAX_MODELS)
         return;
     struct node_model *to = &c->list[c->n++];
-    uint8_t *sum = i && i->kind == IDENTITY_CONTENT ? arena_zalloc(c->arena, SHA256_BYTES) : NULL;
+    uint8_t *sum = is ? arena_zalloc(c->arena, SHA256_BYTES) : NULL;
     if (sum)
-        memcpy(sum, i->sum, SHA256_BYTES);
-    *to = (struct node_model){.name = arena_printf(c->arena, "%s", m->name),
-                              .sum = sum,
-                              .kinds = m->slot->kinds,
-                              .state = m->slot->state,
-                              .n_ctx = m->slot->n_ctx,
-                              .in_flight =
-                                  atomic_load_explicit(&m->stats.in_flight, memory_order_relaxed),
-                              .bytes = m->slot->bytes};
+        memcpy(sum, is, SHA256_BYTES);
+    *to = (struct node_model){
+        .name = arena_printf(c->arena, "%s", m->name),
+        .sum = sum,
+        .kinds = m->slot->kinds,
+        .state = m->slot->state,
+        .n_ctx = m->slot->n_ctx,
+        .in_flight = atomic_load_explicit(&m->stats.in_flight, memory_order_relaxed),
+        .bytes = m->slot->bytes,
+        .duty = duty_of(m),
+        .progress = atomic_load_explicit(&m->slot->progress, memory_order_relaxed),
+        .error = "",
+        .requests = counter_read(&stats->requests),
+        .p95_us = histogram_quantile(&stats->total, 0.95) / 1000,
+        .errors = counter_read(&stats->errors),
+        .epoch = m->service.epoch,
+        .until = m->service.until,
+        .share = m->service.share};
+    if (m->slot->state == REGISTRY_FAILED)
+        to->error = arena_printf(c->arena, "%s", m->slot->error);
     registry_speed(m, &to->prefill_ns, &to->token_ns);
 }
 
 void node_state_collect(struct node_state *s, struct arena *a, struct registry *r)
 {
     struct collect c = {.arena = a};
-    registry_each(r, count_model, &c);
+    registry_get_epoch(r, &s->epoch, &s->epoch_end);
+    registry_each_version(r, count_model, &c);
     c.list = arena_zalloc_n(a, c.cap, sizeof(*c.list));
     if (!c.list)
         c.cap = 0;
-    registry_each(r, add_model, &c); /* one that was added in between is in the next state */
+    registry_each_version(r, add_model,
+                          &c); /* one that was added in between is in the next state */
     s->models = c.list;
     s->n_models = c.n;
 }

@@ -23,6 +23,13 @@ struct node_model {
     uint32_t n_ctx, in_flight;
     double prefill_ns, token_ns; /* measured cost of a token; 0: not known yet */
     uint64_t bytes;
+    uint32_t duty;             /* enum desired_duty; 0: the node's own configuration has it */
+    uint32_t progress;         /* of fetching and loading, in thousandths */
+    const char *error;         /* why it cannot be loaded; "" or NULL: no error */
+    uint64_t requests, p95_us; /* so far; of their times, 0: not known */
+    uint64_t errors;           /* of the requests */
+    uint64_t epoch, until;     /* it answers requests from epoch on, before until (0: no end) */
+    uint32_t share;            /* of a canary, in thousandths; 0: it is none */
 };
 
 struct node_state {
@@ -40,16 +47,28 @@ struct node_state {
     double bandwidth, probe_tokens; /* 0: not measured */
     bool on_battery;
     uint32_t battery_percent;
+    uint64_t epoch, epoch_end; /* as of registry_set_epoch */
 };
 
 /* Appends the encoded message. */
 SHOAL_MUST_CHECK int node_state_put(struct buf *out, const struct node_state *s);
 SHOAL_MUST_CHECK int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p,
                                      size_t n, struct err *e);
-/* The model with this name; NULL: the node has none.  name NULL: the first that can do kind. */
+/* The model with this name; NULL: the node has none.  name NULL: the first that can do kind.  A
+ * node may have several versions of it; see node_state_next. */
 const struct node_model *node_state_model(const struct node_state *s, const char *name,
                                           unsigned kind);
-/* Fills in the models of a registry, in the arena. */
+/* The same, after `after`; NULL: from the first. */
+const struct node_model *node_state_next(const struct node_state *s, const struct node_model *after,
+                                         const char *name, unsigned kind);
+/* Whether requests of the epoch may be sent to it: not while it is staged, leaves or has failed. */
+bool node_model_usable(const struct node_model *m, uint64_t epoch);
+/* Whether the node knows the epoch. */
+static inline bool node_state_knows(const struct node_state *s, uint64_t epoch)
+{
+    return s->epoch_end == 0 || epoch < s->epoch_end;
+}
+/* Fills in the models of a registry and its epochs, in the arena. */
 void node_state_collect(struct node_state *s, struct arena *a, struct registry *r);
 
 #endif

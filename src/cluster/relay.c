@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "flow/acquire.h"
 #include "host/sha256.h"
 
 #define MAX_TRIED 64u                /* replicas that are not asked twice in a row */
@@ -47,7 +48,9 @@ struct relay {
     const struct shoal_result **results; /* [n_inputs] of a specialist */
     bool planned;                        /* the client got the plan of an ask */
     bool has_sum;
-    uint8_t sum[SHA256_BYTES]; /* of the model that began */
+    uint8_t sum[SHA256_BYTES];    /* of the model that began */
+    uint8_t chosen[SHA256_BYTES]; /* that the replica is to use */
+    bool stamps;                  /* the request came without an epoch */
     struct replica *tried[MAX_TRIED];
     uint32_t n_tried, n_attempts;
     uint64_t began_ns, give_up_ns; /* give_up: when waiting ends; 0: not waiting */
@@ -295,7 +298,9 @@ static void on_fail(struct sink *s, const struct failure *f)
     y->failure.param = f->param ? request_copy(y->request, f->param, strlen(f->param)) : NULL;
     y->has_failure = y->retry = true;
     y->lost = f->reason &&
-              (strcmp(f->reason, REPLICA_LOST) == 0 || strcmp(f->reason, REPLICA_ABSENT) == 0);
+              (strcmp(f->reason, REPLICA_LOST) == 0 || strcmp(f->reason, REPLICA_ABSENT) == 0 ||
+               strcmp(f->reason, ACQUIRE_NO_VERSION) == 0 || /* what is known of it is old */
+               strcmp(f->reason, ACQUIRE_NOT_SERVED) == 0);
 }
 
 static void on_closed(struct sink *s)
@@ -418,13 +423,19 @@ static void run_on(struct relay *y, struct replica *p)
 static void next_replica(struct relay *y)
 {
     struct replica *p = NULL;
+    const uint8_t *chosen = NULL;
+    if (y->stamps && !y->started) /* from then on all its models are those of this epoch */
+        y->request->epoch = y->opts.source->epoch;
     const struct replica_query q = {.request = y->request,
                                     .version = y->has_sum ? y->sum : NULL,
                                     .avoid = y->tried,
-                                    .n_avoid = y->n_tried};
+                                    .n_avoid = y->n_tried,
+                                    .chosen = &chosen};
     enum replica_found found = y->opts.source->ops->find(y->opts.source, &q, &p);
     if (found == REPLICA_FOUND && make_ticket(y)) {
-        y->request->version = q.version;
+        if (chosen)
+            memcpy(y->chosen, chosen, sizeof(y->chosen));
+        y->request->version = q.version ? q.version : chosen ? y->chosen : NULL;
         run_on(y, p);
     } else if (found == REPLICA_FOUND) {
         struct failure f;
@@ -528,9 +539,14 @@ void relay_run(const struct relay_opts *opts, struct flow_owner *o, struct reque
                         .request = r,
                         .sink = s,
                         .inner = {.ops = &ops},
+                        .stamps = r->epoch == 0,
                         .began_ns = clock_ns(),
                         .timer = {.fn = on_timer},
                         .next = {.fn = on_next}};
+    if (r->version && r->kind != REQUEST_ASK) { /* the client wants this one */
+        memcpy(y->sum, r->version, SHA256_BYTES);
+        y->has_sum = true;
+    }
     s->job = &y->job;
     o->n_jobs++;
     opts->source->counts->n_requests++;

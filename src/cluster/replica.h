@@ -44,6 +44,9 @@ struct replica_query {
     const uint8_t *version;       /* SHA-256 of the model that must answer; NULL: any */
     struct replica *const *avoid; /* [n_avoid]: tried already */
     size_t n_avoid;
+    /* Set by find, if it is to be one version among several: [SHA256_BYTES], valid until the next
+     * event of the loop. */
+    const uint8_t **chosen;
 };
 
 /* Who knows the replicas. */
@@ -66,6 +69,7 @@ struct replica_counts {
 struct replica_source {
     const struct replica_source_ops *ops;
     const struct replica *here; /* the models of this process; NULL: none */
+    uint64_t epoch;             /* of new requests; 0: none is known */
     struct replica_counts *counts;
 };
 

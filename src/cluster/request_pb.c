@@ -202,6 +202,7 @@ int request_pb_put(struct buf *out, const struct request *r, uint64_t now_ns)
     m.model = pb_text(r->model);
     if (r->version)
         m.version = pb_bytes(r->version, SHA256_BYTES);
+    m.epoch = r->epoch;
     if (r->deadline_ns) /* 1: it is over already */
         m.budget_ns = r->deadline_ns > now_ns ? r->deadline_ns - now_ns : 1;
     if (r->kind == REQUEST_GENERATE)
@@ -434,6 +435,7 @@ static int read_who(struct request *r, const pb_request *m, uint64_t now_ns, str
     r->priority = m->priority;
     r->model = m->model[0] ? text_of(r, m->model) : NULL;
     r->version = m->version.len == SHA256_BYTES ? m->version.data : NULL;
+    r->epoch = m->epoch;
     r->received_ns = now_ns;
     if (m->budget_ns > 0)
         r->deadline_ns = m->budget_ns < UINT64_MAX - now_ns ? now_ns + m->budget_ns : UINT64_MAX;

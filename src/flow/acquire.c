@@ -19,6 +19,8 @@ static void refuse(struct acquire *a, int rc, const char *msg)
     struct failure f;
     if (rc == SHOAL_ENOTFOUND)
         failure_set(&f, FAILURE_NOT_FOUND, rc, "model", "model_not_found", "%s", msg);
+    else if (rc == SHOAL_ECHANGED) /* an update is under way; another node may have it */
+        failure_set(&f, FAILURE_UNAVAILABLE, rc, "model", ACQUIRE_NOT_SERVED, "%s", msg);
     else if (rc == SHOAL_EINVAL)
         failure_set(&f, FAILURE_INVALID, rc, "model", "invalid_value", "%s", msg);
     else
@@ -34,7 +36,7 @@ static void check_version(struct acquire *a, const struct registry_model *m)
     if (!a->version || (sum && memcmp(sum, a->version, SHA256_BYTES) == 0))
         return;
     if (sum)
-        failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "version_not_found",
+        failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", ACQUIRE_NO_VERSION,
                     "the model '%s' has another version here", m->name);
     else
         failure_set(&f, FAILURE_NOT_LOADED, SHOAL_EBUSY, "model", "model_loading",
@@ -95,8 +97,13 @@ void acquire_model(struct acquire *a, const char *name, enum shoal_kind kind)
     a->loaded.fn = on_loaded;
     a->timer.fn = on_timer;
     struct registry *all = a->owner->flow->registry;
-    int rc = a->any ? registry_get_any(all, name, kind, &m, &a->wait, &e)
-                    : registry_get(all, name, kind, &m, &a->wait, &e);
+    const struct registry_want want = {.name = name,
+                                       .kind = kind,
+                                       .version = a->version,
+                                       .epoch = a->epoch,
+                                       .key = a->key,
+                                       .any = a->any};
+    int rc = registry_get_wanted(all, &want, &m, &a->wait, &e);
     if (rc == SHOAL_EBUSY) { /* on_loaded runs on this thread: not before we return */
         uint32_t ms = a->owner->load_wait_ms;
         snprintf(a->wait_text, sizeof(a->wait_text), "%s", e.msg);

@@ -8,6 +8,11 @@
 #include "flow/flow.h"
 #include "host/registry.h"
 
+/* Reasons of failures that say nothing about the request: this process has another version of the
+ * model, or none that serves the request's epoch. */
+#define ACQUIRE_NO_VERSION "version_not_found"
+#define ACQUIRE_NOT_SERVED "version_not_served"
+
 struct acquire {
     struct flow_owner *owner;
     /* Called once, at the end.  m is held; NULL: no model, and `failed` was called or the
@@ -15,6 +20,8 @@ struct acquire {
     void (*ready)(struct acquire *a, struct registry_model *m);
     bool any;               /* a model in a process of its own will do */
     const uint8_t *version; /* SHA-256 of the model that must be there; NULL: any */
+    const char *key;        /* as in registry_want */
+    uint64_t epoch;         /* of the request */
     /* Called at most once, before ready; the model may still be loading then. */
     void (*failed)(struct acquire *a, const struct failure *f);
     /* private */
@@ -28,8 +35,8 @@ struct acquire {
     char text[320], wait_text[320];
 };
 
-/* owner, ready, failed and version are set by the caller; the rest is zero.  name: NULL is the
- * default model of the kind.  ready may be called before this returns. */
+/* owner, ready, failed, version, key and epoch are set by the caller; the rest is zero.  name: NULL
+ * is the default model of the kind.  ready may be called before this returns. */
 void acquire_model(struct acquire *a, const char *name, enum shoal_kind kind);
 /* The model is no longer needed; ready is still called. */
 void acquire_cancel(struct acquire *a);

@@ -314,6 +314,8 @@ static void on_encoder(struct acquire *q, struct registry_model *m)
     a->for_reply.owner = a->owner;
     a->for_reply.ready = on_reply;
     a->for_reply.failed = on_reply_failed;
+    a->for_reply.epoch = a->request->epoch; /* the same for both: never models of two versions */
+    a->for_reply.key = request_key(a->request);
     acquire_model(&a->for_reply, a->owner->flow->home->reply, SHOAL_KIND_GENERATE);
 }
 
@@ -367,5 +369,7 @@ void ask_run(struct flow_owner *o, struct request *r, struct sink *s)
     a->for_encoder.owner = o;
     a->for_encoder.ready = on_encoder;
     a->for_encoder.failed = on_encoder_failed;
+    a->for_encoder.epoch = r->epoch;
+    a->for_encoder.key = request_key(r);
     acquire_model(&a->for_encoder, o->flow->home->encoder, SHOAL_KIND_CLASSIFY);
 }

@@ -627,5 +627,7 @@ void generate_run(struct flow_owner *o, struct request *r, struct sink *s)
     g->acquire.ready = on_model;
     g->acquire.failed = on_failed;
     g->acquire.version = r->version;
+    g->acquire.epoch = r->epoch;
+    g->acquire.key = request_key(r);
     acquire_model(&g->acquire, r->model, SHOAL_KIND_GENERATE);
 }

@@ -292,5 +292,7 @@ void infer_run(struct flow_owner *o, struct request *r, struct sink *s)
     f->acquire.ready = on_model;
     f->acquire.failed = on_failed;
     f->acquire.version = r->version;
+    f->acquire.epoch = r->epoch;
+    f->acquire.key = request_key(r);
     acquire_model(&f->acquire, r->model, r->infer.kind);
 }

@@ -102,6 +102,7 @@ struct request {
     struct request_client client;
     const char *model;      /* NULL: the default one */
     const uint8_t *version; /* SHA-256 of the model that must answer; NULL: any.  Not for asks */
+    uint64_t epoch;         /* all its models are those of this epoch; 0: not stamped yet */
     uint64_t received_ns;   /* CLOCK_MONOTONIC */
     uint64_t deadline_ns;   /* CLOCK_MONOTONIC; 0: none */
     int32_t priority;       /* added to the client's */
@@ -129,6 +130,12 @@ void request_set_budget(struct request *r, double ms);
 static inline int request_rc(const struct request *r)
 {
     return r->arena.rc;
+}
+
+/* Requests with equal keys get the same side of a canary. */
+static inline const char *request_key(const struct request *r)
+{
+    return r->session[0] ? r->session : r->id;
 }
 
 /* Prompts of a generation times answers to each. */

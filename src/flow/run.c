@@ -5,9 +5,14 @@
 #include "flow/dispatch.h"
 #include "flow/generate.h"
 #include "flow/infer.h"
+#include "host/registry.h"
 
 void flow_run_here(struct flow_owner *o, struct request *r, struct sink *s)
 {
+    if (r->epoch == 0) {
+        uint64_t end;
+        registry_get_epoch(o->flow->registry, &r->epoch, &end);
+    }
     if (o->apart && o->apart->ops->run(o->apart, o, r, s))
         return;
     switch (r->kind) {

@@ -178,6 +178,8 @@ struct listed {
 static void find_gone(void *ctx, const struct registry_model *m)
 {
     struct listed *l = ctx;
+    if (m->versioned) /* the cluster's */
+        return;
     for (uint32_t i = 0; i < l->config->n_models; i++)
         if (strcmp(l->config->models[i].name, m->name) == 0 &&
             strcmp(l->config->models[i].path, m->slot->path) == 0)
@@ -193,7 +195,7 @@ static void update_models(struct gateway *g, const struct gw_config *config)
     if (!l)
         return;
     l->config = config;
-    registry_each(g->gw.registry, find_gone, l);
+    registry_each_version(g->gw.registry, find_gone, l);
     for (size_t i = 0; i < l->n_gone; i++)
         if (registry_remove(g->gw.registry, l->gone[i], &e) < 0)
             log_warn("gateway", "%s", e.msg);

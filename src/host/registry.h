@@ -34,6 +34,29 @@ enum registry_state {
     REGISTRY_FAILED
 };
 
+enum registry_duty {
+    REGISTRY_SERVE,
+    REGISTRY_STAGE, /* loaded; answers only requests that ask for its version */
+    REGISTRY_LEAVE, /* the same: it finishes what it has */
+};
+
+/* Which requests a version of a model answers.  All zero: all of them. */
+struct registry_service {
+    enum registry_duty duty;
+    uint64_t epoch, until; /* requests of these epochs: from epoch, and before until (0: no end) */
+    uint32_t share;        /* a canary's: thousandths of the requests; 0: it is none */
+};
+
+/* What a request asks for. */
+struct registry_want {
+    const char *name; /* NULL: the first model that can do it */
+    enum shoal_kind kind;
+    const uint8_t *version; /* SHA-256; NULL: whichever serves */
+    uint64_t epoch;         /* 0: the current one */
+    const char *key;        /* requests with equal keys get the same side of a canary; NULL: none */
+    bool any;               /* a model in a process of its own will do */
+};
+
 /* How a model runs in a process of its own. */
 struct registry_apart_opts {
     size_t memory_bytes; /* of its address space; 0: no limit */
@@ -47,6 +70,10 @@ struct registry_spec { /* from the configuration; strings are copied */
     const char *labels; /* label set of this name; NULL: the model's default */
     const char *pack;   /* folder with a manifest to verify the files against; or NULL */
     const char *card;   /* description in Markdown; or NULL */
+    /* SHA-256 that the content must have, checked before it is loaded; or NULL.  Several versions
+     * of a name can be here at once, each with a sum and a path of its own. */
+    const uint8_t *sum;
+    bool staged; /* begins with REGISTRY_STAGE */
     uint32_t n_ctx, max_tasks, max_queue, n_threads;
     size_t kv_bytes;
     bool int8;          /* as in shoal_engine_opts */
@@ -84,8 +111,10 @@ struct registry_slot {
     struct registry_slot *next;
     struct registry *all;
     char *path, *pack;
-    uint64_t serial;           /* unique in this process, unlike an address */
-    struct registry_spec spec; /* of the first name; strings are not valid */
+    uint64_t serial;                /* unique in this process, unlike an address */
+    struct registry_spec spec;      /* of the first name; strings and sum are not valid */
+    uint8_t want_sum[SHA256_BYTES]; /* that the content must have; valid with has_want_sum */
+    bool has_want_sum;
     uint32_t n_names;
     /* under the registry's lock */
     enum registry_state state;
@@ -124,7 +153,10 @@ struct registry_model { /* a name */
     char *name, *task, *labels, *card;
     struct registry_model *next;
     struct registry_slot *slot;
-    bool gone; /* removed: freed when the last user leaves */
+    bool versioned; /* added with a sum: the cluster's, not the configuration's */
+    uint8_t sum[SHA256_BYTES];
+    struct registry_service service; /* under the registry's lock */
+    bool gone;                       /* removed: freed when the last user leaves */
     uint32_t users;
     struct model_stats stats;
 };
@@ -144,6 +176,8 @@ static inline const struct identity *registry_identity(const struct registry_mod
 /* SHA-256 of the model's bytes, borrowed while m is held; NULL: not known yet. */
 static inline const uint8_t *registry_sum(const struct registry_model *m)
 {
+    if (m->versioned) /* nothing else is loaded under it */
+        return m->sum;
     const struct identity *i = registry_identity(m);
     return i && i->kind == IDENTITY_CONTENT ? i->sum : NULL;
 }
@@ -176,7 +210,7 @@ SHOAL_MUST_CHECK int registry_create(struct registry **out, const struct registr
 /* Waits for both threads.  All references must have been given back. */
 void registry_destroy(struct registry *r);
 
-/* SHOAL_EINVAL: the name exists already. */
+/* SHOAL_EINVAL: the name exists already, or this version of it does. */
 SHOAL_MUST_CHECK int registry_add(struct registry *r, const struct registry_spec *spec,
                                   struct err *e);
 /* A model whose engine the caller has opened.  It is ready at once, has no identity, and is never
@@ -197,6 +231,29 @@ SHOAL_MUST_CHECK int registry_get(struct registry *r, const char *name, enum sho
 SHOAL_MUST_CHECK int registry_get_any(struct registry *r, const char *name, enum shoal_kind kind,
                                       struct registry_model **out, struct registry_wait *w,
                                       struct err *e);
+/* The same for a version of the model, or the one that serves an epoch.  SHOAL_ECHANGED: the model
+ * is here, but no version of it serves that epoch, or the epoch is not known here yet. */
+SHOAL_MUST_CHECK int registry_get_wanted(struct registry *r, const struct registry_want *want,
+                                         struct registry_model **out, struct registry_wait *w,
+                                         struct err *e);
+/* Whether a request with this key belongs to the share of a canary. */
+bool registry_in_share(const char *key, uint32_t share);
+/* Whether s covers the epoch. */
+static inline bool registry_serves(const struct registry_service *s, uint64_t epoch)
+{
+    return s->duty == REGISTRY_SERVE && epoch >= s->epoch && (s->until == 0 || epoch < s->until);
+}
+/* Which requests a version answers from now on.  SHOAL_ENOTFOUND: it is not here. */
+SHOAL_MUST_CHECK int registry_set_service(struct registry *r, const char *name,
+                                          const uint8_t sum[SHA256_BYTES],
+                                          const struct registry_service *s, struct err *e);
+/* As registry_remove, of one version. */
+SHOAL_MUST_CHECK int registry_remove_version(struct registry *r, const char *name,
+                                             const uint8_t sum[SHA256_BYTES], struct err *e);
+/* The epoch of new requests, and the end of the epochs that are known here: requests of end and
+ * later are refused.  end 0: all are taken, because no controller decides here. */
+void registry_set_epoch(struct registry *r, uint64_t epoch, uint64_t end);
+void registry_get_epoch(struct registry *r, uint64_t *epoch, uint64_t *end);
 /* Whether the model that registry_get_any would find runs in a process of its own. */
 bool registry_is_apart(struct registry *r, const char *name, enum shoal_kind kind);
 /* The process of a model has ended or was ended: the model is started again, after a while that
@@ -226,9 +283,13 @@ void registry_speed(const struct registry_model *m, double *prefill_ns, double *
 /* Start loading or unloading, without waiting.  A model is unloaded when its last user leaves. */
 SHOAL_MUST_CHECK int registry_load(struct registry *r, const char *name, struct err *e);
 SHOAL_MUST_CHECK int registry_unload(struct registry *r, const char *name, struct err *e);
-/* Calls fn for every name, in order, under the lock: fn must not keep m nor call the registry. */
+/* Calls fn for every name, in order, under the lock: fn must not keep m nor call the registry.  Of
+ * several versions the one that new requests get. */
 void registry_each(struct registry *r, void (*fn)(void *ctx, const struct registry_model *m),
                    void *ctx);
+/* The same for every version of every name. */
+void registry_each_version(struct registry *r,
+                           void (*fn)(void *ctx, const struct registry_model *m), void *ctx);
 /* false: there is no such name. */
 bool registry_state(struct registry *r, const char *name, enum registry_state *out);
 /* All pinned models are loaded or have failed. */

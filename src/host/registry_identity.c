@@ -22,6 +22,22 @@ static const struct pack_model *find_in_pack(const struct pack *p, const char *p
     return NULL;
 }
 
+/* A version is loaded only if its bytes are those that its name promises. */
+static int check_sum(const struct registry *r, const struct registry_slot *s,
+                     struct identity_list *list, struct identity *content, struct err *e)
+{
+    char want[2 * SHA256_BYTES + 1], has[2 * SHA256_BYTES + 1];
+    int rc = content->kind == IDENTITY_CONTENT
+                 ? 0
+                 : identity_read(content, list, r->memo_dir, &r->stop, e);
+    if (rc < 0 || memcmp(content->sum, s->want_sum, SHA256_BYTES) == 0)
+        return rc;
+    sha256_hex(want, s->want_sum);
+    sha256_hex(has, content->sum);
+    return err_set(e, SHOAL_EFORMAT, "%s has the SHA-256 %.16s... instead of %.16s...", s->path,
+                   has, want);
+}
+
 int registry_check_files(const struct registry *r, const struct registry_slot *s,
                          struct registry_found *out, struct err *e)
 {
@@ -42,6 +58,8 @@ int registry_check_files(const struct registry *r, const struct registry_slot *s
         rc = pack_verify(verified, e);
     if (rc == 0 && list)
         out->content = identity_known(list, r->memo_dir, verified);
+    if (rc == 0 && s->has_want_sum)
+        rc = list ? check_sum(r, s, list, &out->content, e) : err_set(e, why.code, "%s", why.msg);
     pack_close(pack);
     identity_list_free(list);
     return rc;

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -139,10 +140,73 @@ void registry_destroy(struct registry *r)
     mem_free(r);
 }
 
-static struct registry_model *find(struct registry *r, const char *name)
+static bool is_version(const struct registry_model *m, const uint8_t *sum)
+{
+    const uint8_t *has = registry_sum(m);
+    return has && memcmp(has, sum, SHA256_BYTES) == 0;
+}
+
+static struct registry_model *find_version(struct registry *r, const char *name, const uint8_t *sum)
 {
     for (struct registry_model *m = r->list; m; m = m->next)
-        if (!m->gone && strcmp(m->name, name) == 0)
+        if (!m->gone && strcmp(m->name, name) == 0 && is_version(m, sum))
+            return m;
+    return NULL;
+}
+
+bool registry_in_share(const char *key, uint32_t share)
+{
+    return share > 0 && key && hash_bytes(key, strlen(key), 0) % 1000 < share;
+}
+
+/* Of two versions that serve the request, the one that should answer it. */
+static bool is_better(const struct registry_model *a, const struct registry_model *b,
+                      const char *key)
+{
+    bool canary_a = a->service.share > 0, canary_b = b->service.share > 0;
+    bool failed_a = a->slot->state == REGISTRY_FAILED;
+    if (failed_a != (b->slot->state == REGISTRY_FAILED))
+        return !failed_a;
+    if (canary_a != canary_b)
+        return canary_a == registry_in_share(key, canary_a ? a->service.share : b->service.share);
+    if (a->service.epoch != b->service.epoch)
+        return a->service.epoch > b->service.epoch;
+    return a->versioned && !b->versioned;
+}
+
+/* The version of a name that answers.  NULL: none does; *first is then any other of the name. */
+static struct registry_model *find_serving(struct registry *r, const struct registry_want *want,
+                                           struct registry_model **first)
+{
+    uint64_t epoch = want->epoch ? want->epoch : r->epoch;
+    struct registry_model *best = NULL;
+    *first = NULL;
+    for (struct registry_model *m = r->list; m; m = m->next) {
+        if (m->gone || strcmp(m->name, want->name) != 0)
+            continue;
+        if (!*first)
+            *first = m;
+        if (want->version
+                ? is_version(m, want->version)
+                : registry_serves(&m->service, epoch) && (!best || is_better(m, best, want->key)))
+            best = m;
+    }
+    return best;
+}
+
+/* The version that new requests get, or else any. */
+static struct registry_model *find(struct registry *r, const char *name)
+{
+    const struct registry_want want = {.name = name};
+    struct registry_model *first, *m = find_serving(r, &want, &first);
+    return m ? m : first;
+}
+
+/* The one that came without a version: the configuration's. */
+static struct registry_model *find_plain(struct registry *r, const char *name)
+{
+    for (struct registry_model *m = r->list; m; m = m->next)
+        if (!m->gone && !m->versioned && strcmp(m->name, name) == 0)
             return m;
     return NULL;
 }
@@ -182,6 +246,10 @@ static struct registry_slot *find_slot(struct registry *r, const struct registry
     s->spec = *spec;
     s->spec.name = s->spec.path = s->spec.task = s->spec.labels = NULL;
     s->spec.card = s->spec.pack = NULL;
+    if (spec->sum)
+        memcpy(s->want_sum, spec->sum, SHA256_BYTES);
+    s->has_want_sum = spec->sum != NULL;
+    s->spec.sum = NULL;
     *at = s;
     return s;
 }
@@ -219,6 +287,10 @@ static int add(struct registry *r, const struct registry_spec *spec, struct shoa
         m->task = mem_strdup(spec->task ? spec->task : "");
         m->labels = spec->labels ? mem_strdup(spec->labels) : NULL;
         m->card = spec->card ? mem_strdup(spec->card) : NULL;
+        m->versioned = spec->sum != NULL;
+        m->service.duty = spec->staged ? REGISTRY_STAGE : REGISTRY_SERVE;
+        if (spec->sum)
+            memcpy(m->sum, spec->sum, SHA256_BYTES);
     }
     if (!m || !m->name || !m->task || (spec->labels && !m->labels) || (spec->card && !m->card)) {
         if (m)
@@ -226,8 +298,9 @@ static int add(struct registry *r, const struct registry_spec *spec, struct shoa
         return err_set(e, SHOAL_ENOMEM, "model");
     }
     pthread_mutex_lock(&r->lock);
-    if (find(r, spec->name))
-        rc = err_set(e, SHOAL_EINVAL, "a model named %s already exists", spec->name);
+    if (spec->sum ? find_version(r, spec->name, spec->sum) : find_plain(r, spec->name))
+        rc = err_set(e, SHOAL_EINVAL, "a model named %s already exists%s", spec->name,
+                     spec->sum ? " in this version" : "");
     else if (!(m->slot = find_slot(r, spec)))
         rc = err_set(e, SHOAL_ENOMEM, "model");
     else if (spec->apart && !r->opts.apart)
@@ -238,6 +311,10 @@ static int add(struct registry *r, const struct registry_spec *spec, struct shoa
         rc =
             err_set(e, SHOAL_EINVAL,
                     "%.64s: another model has the same path and a different isolation", spec->name);
+    else if (m->slot->n_names > 0 && spec->sum &&
+             !(m->slot->has_want_sum && memcmp(m->slot->want_sum, spec->sum, SHA256_BYTES) == 0))
+        rc = err_set(e, SHOAL_EINVAL, "%.64s: another version of a model has the same path",
+                     spec->name);
     else if (lent && m->slot->n_names > 0)
         rc = err_set(e, SHOAL_EINVAL, "%s is the path of another model", spec->name);
     if (rc == 0) {
@@ -316,28 +393,50 @@ static int wait_for(struct registry *r, struct registry_model *m, struct registr
                    atomic_load_explicit(&s->progress, memory_order_relaxed) / 10);
 }
 
-static int get(struct registry *r, const char *name, enum shoal_kind kind, bool any,
-               struct registry_model **out, struct registry_wait *w, struct err *e)
+/* The model for a request, or the reason why there is none. */
+static int choose(struct registry *r, const struct registry_want *want, struct registry_model **out,
+                  struct err *e)
 {
-    int rc = 0;
+    struct registry_want w = *want;
+    struct registry_model *first = NULL, *m = NULL;
+    if (!w.name && (m = find_for(r, w.kind)))
+        w.name = m->name;
+    if (w.name)
+        m = find_serving(r, &w, &first);
+    if (!m && w.version) /* the caller compares it when it is loaded */
+        m = first;
+    *out = m;
+    if (r->epoch_end && w.epoch >= r->epoch_end)
+        return err_set(e, SHOAL_ECHANGED, "epoch %llu is not known here yet",
+                       (unsigned long long)w.epoch);
+    if (!m && first)
+        return err_set(e, SHOAL_ECHANGED, "no version of the model '%.64s' serves epoch %llu here",
+                       w.name, (unsigned long long)(w.epoch ? w.epoch : r->epoch));
+    if (!m && w.name)
+        return err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' does not exist", w.name);
+    if (!m)
+        return err_set(e, SHOAL_ENOTFOUND, "no model here can %s", shoal_kind_name(w.kind));
+    return 0;
+}
+
+int registry_get_wanted(struct registry *r, const struct registry_want *want,
+                        struct registry_model **out, struct registry_wait *w, struct err *e)
+{
+    struct registry_model *m;
     *out = NULL;
     pthread_mutex_lock(&r->lock);
-    struct registry_model *m = name ? find(r, name) : find_for(r, kind);
-    if (!m && name)
-        rc = err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' does not exist", name);
-    else if (!m)
-        rc = err_set(e, SHOAL_ENOTFOUND, "no model here can %s", shoal_kind_name(kind));
-    else if (m->slot->spec.apart && !any)
+    int rc = choose(r, want, &m, e);
+    if (rc == 0 && m->slot->spec.apart && !want->any)
         rc = err_set(e, SHOAL_EINVAL,
                      "the model '%.64s' runs in a process of its own, which cannot do this; remove "
                      "'isolation: process' from its configuration",
                      m->name);
-    else if (m->slot->kinds)
-        rc = registry_check(m, kind, e);
-    if (rc == 0 && m && m->slot->state == REGISTRY_READY) {
+    else if (rc == 0 && m->slot->kinds)
+        rc = registry_check(m, want->kind, e);
+    if (rc == 0 && m->slot->state == REGISTRY_READY) {
         use(m);
         *out = m;
-    } else if (rc == 0 && m) {
+    } else if (rc == 0) {
         rc = wait_for(r, m, w, e);
     }
     pthread_mutex_unlock(&r->lock);
@@ -347,13 +446,15 @@ static int get(struct registry *r, const char *name, enum shoal_kind kind, bool 
 int registry_get(struct registry *r, const char *name, enum shoal_kind kind,
                  struct registry_model **out, struct registry_wait *w, struct err *e)
 {
-    return get(r, name, kind, false, out, w, e);
+    const struct registry_want want = {.name = name, .kind = kind};
+    return registry_get_wanted(r, &want, out, w, e);
 }
 
 int registry_get_any(struct registry *r, const char *name, enum shoal_kind kind,
                      struct registry_model **out, struct registry_wait *w, struct err *e)
 {
-    return get(r, name, kind, true, out, w, e);
+    const struct registry_want want = {.name = name, .kind = kind, .any = true};
+    return registry_get_wanted(r, &want, out, w, e);
 }
 
 bool registry_is_apart(struct registry *r, const char *name, enum shoal_kind kind)
@@ -416,10 +517,10 @@ void registry_speed(const struct registry_model *m, double *prefill_ns, double *
 
 enum change { CHANGE_LOAD, CHANGE_UNLOAD, CHANGE_REMOVE };
 
-static int change(struct registry *r, const char *name, enum change what, struct err *e)
+/* The lock is held. */
+static int change(struct registry *r, const char *name, struct registry_model *m, enum change what,
+                  struct err *e)
 {
-    pthread_mutex_lock(&r->lock);
-    struct registry_model *m = find(r, name);
     struct registry_slot *s = m ? m->slot : NULL;
     if (s && what == CHANGE_LOAD) {
         s->want_unload = false;
@@ -432,27 +533,79 @@ static int change(struct registry *r, const char *name, enum change what, struct
         registry_changed(r);
     }
     pthread_cond_signal(&r->work);
-    pthread_mutex_unlock(&r->lock);
     return m ? 0 : err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' does not exist", name);
+}
+
+static int change_name(struct registry *r, const char *name, enum change what, struct err *e)
+{
+    pthread_mutex_lock(&r->lock);
+    struct registry_model *m = what == CHANGE_REMOVE ? find_plain(r, name) : NULL;
+    int rc = change(r, name, m ? m : find(r, name), what, e);
+    pthread_mutex_unlock(&r->lock);
+    return rc;
 }
 
 int registry_load(struct registry *r, const char *name, struct err *e)
 {
-    return change(r, name, CHANGE_LOAD, e);
+    return change_name(r, name, CHANGE_LOAD, e);
 }
 
 int registry_unload(struct registry *r, const char *name, struct err *e)
 {
-    return change(r, name, CHANGE_UNLOAD, e);
+    return change_name(r, name, CHANGE_UNLOAD, e);
 }
 
 int registry_remove(struct registry *r, const char *name, struct err *e)
 {
-    return change(r, name, CHANGE_REMOVE, e);
+    return change_name(r, name, CHANGE_REMOVE, e);
+}
+
+int registry_remove_version(struct registry *r, const char *name, const uint8_t sum[SHA256_BYTES],
+                            struct err *e)
+{
+    pthread_mutex_lock(&r->lock);
+    int rc = change(r, name, find_version(r, name, sum), CHANGE_REMOVE, e);
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+int registry_set_service(struct registry *r, const char *name, const uint8_t sum[SHA256_BYTES],
+                         const struct registry_service *s, struct err *e)
+{
+    pthread_mutex_lock(&r->lock);
+    struct registry_model *m = find_version(r, name, sum);
+    if (m && memcmp(&m->service, s, sizeof(*s)) != 0) {
+        m->service = *s;
+        registry_changed(r);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return m ? 0 : err_set(e, SHOAL_ENOTFOUND, "this version of '%.64s' does not exist", name);
+}
+
+void registry_set_epoch(struct registry *r, uint64_t epoch, uint64_t end)
+{
+    atomic_store_explicit(&r->epoch_end, end, memory_order_relaxed);
+    atomic_store_explicit(&r->epoch, epoch, memory_order_relaxed);
+}
+
+void registry_get_epoch(struct registry *r, uint64_t *epoch, uint64_t *end)
+{
+    *epoch = atomic_load_explicit(&r->epoch, memory_order_relaxed);
+    *end = atomic_load_explicit(&r->epoch_end, memory_order_relaxed);
 }
 
 void registry_each(struct registry *r, void (*fn)(void *ctx, const struct registry_model *m),
                    void *ctx)
+{
+    pthread_mutex_lock(&r->lock);
+    for (struct registry_model *m = r->list; m; m = m->next)
+        if (!m->gone && find(r, m->name) == m)
+            fn(ctx, m);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void registry_each_version(struct registry *r,
+                           void (*fn)(void *ctx, const struct registry_model *m), void *ctx)
 {
     pthread_mutex_lock(&r->lock);
     for (struct registry_model *m = r->list; m; m = m->next)

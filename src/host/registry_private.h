@@ -20,6 +20,7 @@ struct registry {
     pthread_t load_thread, hash_thread;
     bool has_load_thread, has_hash_thread;
     _Atomic bool stop; /* written under the lock; loading and hashing look at it without */
+    _Atomic uint64_t epoch, epoch_end; /* see registry_set_epoch; readers need no order */
     size_t used_bytes;
     uint64_t next_serial;
 };

@@ -275,6 +275,8 @@ static bool run(struct dispatch *d, struct flow_owner *o, struct request *r, str
     v->acquire.failed = on_refused;
     v->acquire.any = true;
     v->acquire.version = r->version;
+    v->acquire.epoch = r->epoch;
+    v->acquire.key = request_key(r);
     s->job = &v->job;
     o->n_jobs++;
     acquire_model(&v->acquire, r->model, kind_of(r));

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "cluster/event_pb.h"
+#include "cluster/control/desired.h"
 #include "cluster/node_state.h"
 #include "cluster/request_pb.h"
 #include "host/sha256.h"
@@ -50,6 +51,7 @@ static void test_a_conversation(void **state)
                         .client = {"anna", 3},
                         .model = "reply",
                         .version = version,
+                        .epoch = 12,
                         .deadline_ns = NOW + 1000,
                         .priority = -2,
                         .kind = REQUEST_GENERATE};
@@ -89,6 +91,7 @@ static void test_a_conversation(void **state)
     assert_int_equal(to->priority, -2);
     assert_string_equal(to->model, "reply");
     assert_memory_equal(to->version, version, sizeof(version));
+    assert_int_equal(to->epoch, 12);
     assert_int_equal(to->received_ns, NOW + 7);
     assert_int_equal(to->deadline_ns, NOW + 1007); /* the time that is left, on this clock */
     assert_int_equal(g->n_prompts, 1);
@@ -353,7 +356,14 @@ static void test_the_state_of_a_node(void **state)
          .in_flight = 2,
          .prefill_ns = 10,
          .token_ns = NAN,
-         .bytes = 99},
+         .bytes = 99,
+         .duty = DESIRED_SERVE,
+         .requests = 1000,
+         .errors = 3,
+         .p95_us = 250,
+         .epoch = 4,
+         .until = 9,
+         .share = 50},
         {.name = "enc\x1b[31m", .kinds = SHOAL_KIND_CLASSIFY | SHOAL_KIND_TAG}};
     const struct node_state s = {.id = "1",
                                  .name = "hub",
@@ -365,7 +375,9 @@ static void test_the_state_of_a_node(void **state)
                                  .models = models,
                                  .n_models = 2,
                                  .n_cores = 4,
-                                 .memory_bytes = 1 << 30};
+                                 .memory_bytes = 1 << 30,
+                                 .epoch = 8,
+                                 .epoch_end = 10};
     struct node_state to;
     struct arena a;
     struct buf b;
@@ -380,6 +392,15 @@ static void test_the_state_of_a_node(void **state)
     assert_memory_equal(to.models[0].sum, sum, sizeof(sum));
     assert_true(to.models[0].token_ns == 0); /* not a number: not known */
     assert_null(to.models[1].sum);
+    const struct node_model *m = &to.models[0];
+    assert_true(m->requests == 1000 && m->errors == 3 && m->p95_us == 250 && m->share == 50);
+    assert_true(m->duty == DESIRED_SERVE && m->epoch == 4 && m->until == 9);
+    assert_false(node_model_usable(m, 3));
+    assert_true(node_model_usable(m, 4) && node_model_usable(m, 8));
+    assert_false(node_model_usable(m, 9));
+    assert_true(node_model_usable(&to.models[1], 3)); /* its own: it serves whatever comes */
+    assert_true(to.epoch == 8 && node_state_knows(&to, 9));
+    assert_false(node_state_knows(&to, 10));
     assert_string_equal(to.models[1].name, "enc?[31m"); /* cannot disturb a terminal */
     assert_ptr_equal(node_state_model(&to, "reply", 0), &to.models[0]);
     assert_ptr_equal(node_state_model(&to, NULL, SHOAL_KIND_TAG), &to.models[1]);

@@ -1,0 +1,238 @@
+/* test_registry_versions.c - several versions of one model side by side: which one answers, by
+ * version, epoch and share; bytes that are not what they should be are not loaded. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "host/registry.h"
+
+#define SOURCE SHOAL_TEST_DATA "/refs/qwen3.gguf"
+
+static struct {
+    char path[2][96];
+    uint8_t sum[2][SHA256_BYTES];
+    struct registry *all;
+} site;
+
+static char dir[] = "/tmp/shoal-versions-XXXXXX";
+
+/* Two models that differ in their last byte. */
+static void make_file(int i)
+{
+    static char bytes[1 << 22];
+    struct sha256 h;
+    snprintf(site.path[i], sizeof(site.path[i]), "%s/%d.gguf", dir, i);
+    FILE *in = fopen(SOURCE, "rb"), *out = fopen(site.path[i], "wb");
+    assert_true(in && out);
+    size_t n = fread(bytes, 1, sizeof(bytes), in);
+    assert_in_range(n, 1, sizeof(bytes) - 1);
+    bytes[n - 1] = (char)(bytes[n - 1] + i);
+    assert_int_equal(fwrite(bytes, 1, n, out), n);
+    fclose(in);
+    assert_int_equal(fclose(out), 0);
+    sha256_begin(&h);
+    sha256_add(&h, bytes, n);
+    assert_true(sha256_end(&h, site.sum[i]));
+}
+
+static void open_site(void)
+{
+    const struct registry_opts o = {.cache_dir = NULL};
+    struct err e = {0};
+    memcpy(dir + strlen(dir) - 6, "XXXXXX", 6);
+    assert_non_null(mkdtemp(dir));
+    make_file(0);
+    make_file(1);
+    assert_int_equal(registry_create(&site.all, &o, &e), 0);
+}
+
+static void close_site(void)
+{
+    registry_destroy(site.all);
+    unlink(site.path[0]);
+    unlink(site.path[1]);
+    rmdir(dir);
+}
+
+static int add_from(int version, const char *path, bool staged, struct err *e)
+{
+    const struct registry_spec spec = {.name = "a",
+                                       .path = path,
+                                       .sum = site.sum[version],
+                                       .staged = staged,
+                                       .pinned = true,
+                                       .n_ctx = 64,
+                                       .max_tasks = 1};
+    return registry_add(site.all, &spec, e);
+}
+
+static void add(int version, bool staged)
+{
+    struct err e = {0};
+    if (add_from(version, site.path[version], staged, &e) < 0)
+        fail_msg("%s", e.msg);
+    for (int i = 0; i < 60000 && !registry_ready(site.all); i++)
+        usleep(1000);
+    assert_true(registry_ready(site.all));
+}
+
+/* The version that answers, or -1: none.  *rc: why. */
+static int who(const char *name, const uint8_t *version, uint64_t epoch, const char *key, int *rc)
+{
+    const struct registry_want want = {
+        .name = name, .kind = SHOAL_KIND_GENERATE, .version = version, .epoch = epoch, .key = key};
+    struct registry_model *m;
+    struct err e = {0};
+    *rc = registry_get_wanted(site.all, &want, &m, NULL, &e);
+    if (*rc < 0)
+        return -1;
+    int is = memcmp(registry_sum(m), site.sum[1], SHA256_BYTES) == 0;
+    registry_put(m);
+    return is;
+}
+
+static void serve(int version, enum registry_duty duty, uint64_t epoch, uint64_t until,
+                  uint32_t share)
+{
+    const struct registry_service s = {duty, epoch, until, share};
+    struct err e = {0};
+    assert_int_equal(registry_set_service(site.all, "a", site.sum[version], &s, &e), 0);
+}
+
+static void test_duties(void **state)
+{
+    struct err e = {0};
+    int rc;
+    (void)state;
+    open_site();
+    add(0, false);
+    add(1, true);
+    assert_int_equal(add_from(1, site.path[1], true, &e), SHOAL_EINVAL); /* it is here */
+    assert_int_equal(who("a", NULL, 0, NULL, &rc), 0);
+    assert_int_equal(who(NULL, NULL, 0, NULL, &rc), 0);
+    assert_int_equal(who("a", site.sum[1], 0, NULL, &rc), 1); /* staged, but asked for */
+    serve(1, REGISTRY_SERVE, 0, 0, 0);
+    serve(0, REGISTRY_LEAVE, 0, 0, 0);
+    assert_int_equal(who("a", NULL, 0, NULL, &rc), 1);
+    assert_int_equal(who("a", site.sum[0], 0, NULL, &rc), 0); /* a stream that goes on */
+    serve(1, REGISTRY_LEAVE, 0, 0, 0);
+    assert_int_equal(who("a", NULL, 0, NULL, &rc), -1);
+    assert_int_equal(rc, SHOAL_ECHANGED);
+    assert_int_equal(who("b", NULL, 0, NULL, &rc), -1);
+    assert_int_equal(rc, SHOAL_ENOTFOUND);
+    assert_int_equal(registry_remove_version(site.all, "a", site.sum[0], &e), 0);
+    assert_int_equal(registry_remove_version(site.all, "a", site.sum[0], &e), SHOAL_ENOTFOUND);
+    const struct registry_service s = {.duty = REGISTRY_SERVE};
+    assert_int_equal(registry_set_service(site.all, "a", site.sum[0], &s, &e), SHOAL_ENOTFOUND);
+    close_site();
+}
+
+static void test_epochs(void **state)
+{
+    int rc;
+    (void)state;
+    open_site();
+    add(0, false);
+    add(1, true);
+    serve(0, REGISTRY_SERVE, 0, 7, 0);
+    serve(1, REGISTRY_SERVE, 7, 0, 0);
+    registry_set_epoch(site.all, 6, 8);
+    assert_int_equal(who("a", NULL, 0, NULL, &rc), 0); /* the current epoch */
+    assert_int_equal(who("a", NULL, 6, NULL, &rc), 0);
+    assert_int_equal(who("a", NULL, 7, NULL, &rc), 1); /* a gateway that knows more than we do */
+    assert_int_equal(who("a", NULL, 8, NULL, &rc), -1);
+    assert_int_equal(rc, SHOAL_ECHANGED); /* not known here: it could mean another version */
+    registry_set_epoch(site.all, 7, 8);
+    assert_int_equal(who("a", NULL, 0, NULL, &rc), 1);
+    assert_int_equal(who("a", NULL, 6, NULL, &rc), 0);
+    serve(0, REGISTRY_LEAVE, 0, 7, 0);
+    assert_int_equal(who("a", NULL, 6, NULL, &rc), -1); /* rather none than the wrong one */
+    assert_int_equal(rc, SHOAL_ECHANGED);
+    uint64_t epoch, end;
+    registry_get_epoch(site.all, &epoch, &end);
+    assert_int_equal(epoch, 7);
+    assert_int_equal(end, 8);
+    close_site();
+}
+
+static void count_one(void *ctx, const struct registry_model *m)
+{
+    (void)m;
+    ++*(int *)ctx;
+}
+
+static void test_share(void **state)
+{
+    int rc, n = 0, names = 0, versions = 0;
+    char key[32];
+    (void)state;
+    open_site();
+    add(0, false);
+    add(1, false);
+    serve(1, REGISTRY_SERVE, 0, 0, 100);
+    for (int i = 0; i < 5000; i++) {
+        snprintf(key, sizeof(key), "req-%d", i);
+        int is = who("a", NULL, 0, key, &rc);
+        assert_int_equal(is, registry_in_share(key, 100));
+        n += is;
+    }
+    assert_in_range(n, 350, 650); /* a tenth of 5,000, by fixed keys */
+    assert_int_equal(who("a", NULL, 0, NULL, &rc), 0);
+    assert_false(registry_in_share("x", 0));
+    assert_true(registry_in_share("x", 1000));
+    registry_each(site.all, count_one, &names);
+    registry_each_version(site.all, count_one, &versions);
+    assert_int_equal(names, 1);
+    assert_int_equal(versions, 2);
+    close_site();
+}
+
+static void find_error(void *ctx, const struct registry_model *m)
+{
+    if (m->slot->state == REGISTRY_FAILED)
+        snprintf(ctx, 320, "%s", m->slot->error);
+}
+
+static void test_other_bytes_are_not_loaded(void **state)
+{
+    char error[320] = "";
+    struct err e = {0};
+    int rc;
+    (void)state;
+    open_site();
+    add(0, false);
+    char other[128];
+    snprintf(other, sizeof(other), "%s/wrong.gguf", dir);
+    assert_int_equal(rename(site.path[1], other), 0);
+    FILE *f = fopen(other, "ab");
+    assert_non_null(f);
+    fputc('x', f);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(add_from(1, other, false, &e), 0);
+    for (int i = 0; i < 60000 && !error[0]; i++) {
+        usleep(1000);
+        registry_each_version(site.all, find_error, error);
+    }
+    assert_non_null(strstr(error, "has the SHA-256"));
+    assert_int_equal(who("a", NULL, 0, NULL, &rc), 0); /* the good one answers */
+    unlink(other);
+    close_site();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_duties),
+        cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_share),
+        cmocka_unit_test(test_other_bytes_are_not_loaded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
