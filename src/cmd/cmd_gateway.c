@@ -36,7 +36,7 @@ static int configure(struct gw_config **out, const struct opts *o, struct err *e
     size_t n = rc == 0 ? opts_list(o, "node", &list) : 0;
     if (rc == 0 && n > 0) {
         yaml_in_strs_fini(&c->cluster.nodes);
-        rc = serving_add(&c->cluster.nodes, list, n, e);
+        rc = yaml_in_strs_add(&c->cluster.nodes, list, n, e);
     }
     if (rc == 0)
         rc = serving_member(c, o, e);

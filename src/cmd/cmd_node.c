@@ -41,9 +41,9 @@ static int configure(struct gw_config **out, const struct opts *o, struct err *e
     size_t n = rc == 0 ? opts_list(o, "listen", &list) : 0;
     if (rc == 0 && n > 0) {
         yaml_in_strs_fini(&c->cluster.listen);
-        rc = serving_add(&c->cluster.listen, list, n, e);
+        rc = yaml_in_strs_add(&c->cluster.listen, list, n, e);
     } else if (rc == 0 && c->cluster.listen.n == 0) {
-        rc = serving_add(&c->cluster.listen, everywhere, 1, e);
+        rc = yaml_in_strs_add(&c->cluster.listen, everywhere, 1, e);
     }
     if (rc == 0 && opts_text(o, "advertise")) {
         mem_free(c->cluster.advertise);

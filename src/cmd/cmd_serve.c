@@ -3,7 +3,7 @@
 #include "cmd/serving.h"
 
 static const struct opts_def defs[] = {
-    {"config", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "YAML file; see docs/GATEWAY.md"},
+    {"config", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "YAML file; see docs/CONFIG.md"},
     {"listen", 0, OPTS_LIST, "ADDRESS", NULL, 0, 0,
      "HOST:PORT or unix:PATH, default 127.0.0.1:8080; may be repeated"},
     {"model", 'm', OPTS_LIST, "NAME=PATH", NULL, 0, 0,
@@ -20,7 +20,7 @@ static const struct opts_page page = {
     .summary = "Serves models over HTTP and gRPC: OpenAI's API, Ollama's, and its own.",
     .details =
         "SIGTERM or Ctrl-C stops the server after running requests are done; a second Ctrl-C "
-        "stops\nit at once.  SIGHUP reloads the configuration.",
+        "stops\nit at once.  The configuration is read again when its file changes, and on SIGHUP.",
     .groups = {OPTS_GROUP("Server", defs)},
     .examples = "  shoal serve\n"
                 "  shoal serve -m story=stories15M.gguf --listen 0.0.0.0:8080\n"

@@ -41,9 +41,19 @@ static const struct command cluster_verbs[] = {
     {0},
 };
 
+static const struct command config_verbs[] = {
+    {"check", cmd_config_check, "check a configuration file", NULL},
+    {"explain", cmd_config_explain, "explain a key of the file, or list all", NULL},
+    {"schema", cmd_config_schema, "print a JSON Schema of the file, for editors", NULL},
+    {"reference", cmd_config_reference, "print all keys as Markdown", NULL},
+    {0},
+};
+
 const struct command commands_all[] = {
     {"ask", cmd_ask, "turn a command or question into actions (JSON) and a reply", "Start here"},
     {"serve", cmd_serve, "serve models over HTTP, with a web page", NULL},
+    {"init", cmd_init, "write a configuration file for the models that are there", NULL},
+    {"config", cmd_config, "check and explain the configuration file", NULL},
     {"doctor", cmd_doctor, "show what this machine has, what Shoal uses, and problems", NULL},
     {"generate", cmd_generate, "continue a text", "One model at a time"},
     {"chat", cmd_chat, "chat with a model", NULL},
@@ -73,7 +83,8 @@ const struct command commands_all[] = {
 static const struct {
     const char *name;
     const struct command *verbs;
-} with_verbs[] = {{"model", model_verbs}, {"cluster", cluster_verbs}, {"ca", ca_verbs}};
+} with_verbs[] = {
+    {"model", model_verbs}, {"cluster", cluster_verbs}, {"ca", ca_verbs}, {"config", config_verbs}};
 
 const struct command *commands_verbs(const char *name)
 {

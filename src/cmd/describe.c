@@ -312,7 +312,7 @@ static void zsh_end(const struct command *all, describe_verbs verbs_of)
 static void fish_when(const char *command)
 {
     const char *verb = strchr(command, ' ');
-    printf("complete -c shoal -n '__fish_seen_subcommand_from %.*s",
+    printf("complete -c shoal -n '__shoal_command_is %.*s",
            verb ? (int)(verb - command) : (int)strlen(command), command);
     if (verb)
         printf("; and __fish_seen_subcommand_from %s", verb + 1);
@@ -331,7 +331,14 @@ static void fish_list(const char *when, const struct command *list)
 static void fish_begin(const struct command *all, describe_verbs verbs_of)
 {
     puts("# fish completion for shoal; written by 'shoal completion fish'.\n"
-         "complete -c shoal -f");
+         "complete -c shoal -f\n"
+         "# Whether the first command on the line is this one; a verb may have the same name.\n"
+         "function __shoal_command_is\n"
+         "    for word in (commandline -opc)[2..-1]");
+    fputs("        if contains -- $word ", stdout);
+    put_names(all);
+    puts("\n            test $word = $argv[1]\n            return\n        end\n    end\n"
+         "    return 1\nend");
     fish_list("__fish_use_subcommand", all);
     for (const struct command *c = all; c->name; c++) {
         if (!verbs_of(c->name))
@@ -340,7 +347,7 @@ static void fish_begin(const struct command *all, describe_verbs verbs_of)
         put_names(verbs_of(c->name));
         puts("");
         for (const struct command *v = verbs_of(c->name); v->name; v++) {
-            printf("complete -c shoal -n \"__fish_seen_subcommand_from %s; and not "
+            printf("complete -c shoal -n \"__shoal_command_is %s; and not "
                    "__fish_seen_subcommand_from $shoal_verbs_%s\" -a %s -d '",
                    c->name, c->name, v->name);
             put_quoted(v->summary, "", 0);

@@ -1,14 +1,21 @@
 /* serving.c - see serving.h. */
 #include "cmd/serving.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/file_watch.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "gateway/config/config_diff.h"
 #include "gateway/gateway.h"
+
+#define SETTLE_MS 100 /* after a change of the file, for whoever writes several files */
 
 const struct opts_def serving_member_defs[] = {
     {"name", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
@@ -46,7 +53,7 @@ int serving_listen(struct gw_config *c, const struct opts *o, const char *fallba
         config_clear_listen(c);
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = config_add_listen(c, list[i], e);
-    if (rc == 0 && c->n_listen == 0)
+    if (rc == 0 && c->listen.n == 0)
         rc = config_add_listen(c, fallback, e);
     return rc;
 }
@@ -95,32 +102,13 @@ int serving_member(struct gw_config *c, const struct opts *o, struct err *e)
     size_t n = opts_list(o, "join", &urls);
     if (rc == 0 && n > 0) {
         yaml_in_strs_fini(&k->nats);
-        rc = serving_add(&k->nats, urls, n, e);
+        rc = yaml_in_strs_add(&k->nats, urls, n, e);
     }
     if (rc == 0)
         rc = set_text(&k->shoal, opts_text(o, "shoal"), e);
     if (opts_flag(o, "insecure"))
         k->insecure = true;
     return rc;
-}
-
-int serving_add(struct yaml_in_strs *list, const char *const *from, size_t n, struct err *e)
-{
-    if (n == 0)
-        return 0;
-    if (list->n + n > YAML_IN_MAX_STRS)
-        return err_set(e, SHOAL_ELIMIT, "more than %u addresses", YAML_IN_MAX_STRS);
-    char **v = mem_realloc(list->v, (list->n + n) * sizeof(*v));
-    if (!v)
-        return err_set(e, SHOAL_ENOMEM, "configuration");
-    list->v = v;
-    for (size_t i = 0; i < n; i++) {
-        v[list->n] = mem_strdup(from[i]);
-        if (!v[list->n])
-            return err_set(e, SHOAL_ENOMEM, "configuration");
-        list->n++;
-    }
-    return 0;
 }
 
 /* ---- running ---- */
@@ -149,11 +137,27 @@ static void say_hello(struct gateway *g, const struct gw_config *c)
     fflush(stdout);
 }
 
+static void tell_change(void *ctx, const struct config_change *c)
+{
+    uint32_t *n = ctx;
+    ++*n;
+    if (!c->from)
+        log_info("serve", "%s was added", c->path);
+    else if (!c->to)
+        log_info("serve", "%s was removed", c->path);
+    else if (c->restart)
+        log_warn("serve", "%s: %.200s -> %.200s, takes effect after a restart", c->path, c->from,
+                 c->to);
+    else
+        log_info("serve", "%s: %.200s -> %.200s", c->path, c->from, c->to);
+}
+
 static void reload(const struct serving *s, struct gateway *g, struct gw_config **current,
                    const struct opts *o)
 {
     struct gw_config *next = NULL;
     struct err e = {0};
+    uint32_t n_changes = 0;
     int rc = s->configure(&next, o, &e);
     if (rc == 0)
         rc = config_check_cluster(next, s->role, &e);
@@ -164,9 +168,43 @@ static void reload(const struct serving *s, struct gateway *g, struct gw_config 
         config_unref(next);
         return;
     }
+    config_diff(&(*current)->set, &next->set, tell_change, &n_changes);
     config_unref(*current);
     *current = next;
-    log_info("serve", "configuration reloaded");
+    log_info("serve", "configuration reloaded, %u changes", n_changes);
+}
+
+/* Reloads until a signal ends the server. */
+static void wait_for_end(const struct serving *s, struct gateway *g, struct gw_config **c,
+                         const struct opts *o, int signals)
+{
+    const char *path = opts_text(o, "config");
+    struct file_watch *watch = NULL;
+    struct err e = {0};
+    struct signalfd_siginfo info;
+    if (path && file_watch_open(&watch, path, &e) < 0)
+        log_warn("serve", "changes of the configuration need a SIGHUP: %s", e.msg);
+    for (;;) {
+        struct pollfd p[2] = {
+            {.fd = signals, .events = POLLIN},
+            {.fd = watch && (*c)->watch ? file_watch_fd(watch) : -1, .events = POLLIN}};
+        if (poll(p, 2, -1) < 0 && errno != EINTR)
+            break;
+        if (p[0].revents == 0 && p[1].revents != 0)
+            (void)poll(p, 1, SETTLE_MS);
+        if (p[0].revents != 0) {
+            if (read(signals, &info, sizeof(info)) != (ssize_t)sizeof(info) ||
+                info.ssi_signo != SIGHUP)
+                break;
+            if (watch)
+                file_watch_seen(watch);
+            reload(s, g, c, o);
+        } else if (p[1].revents != 0 && file_watch_changed(watch)) {
+            log_info("serve", "%s has changed", path);
+            reload(s, g, c, o);
+        }
+    }
+    file_watch_close(watch);
 }
 
 static int serve(const struct serving *s, struct gw_config **c, const struct opts *o)
@@ -182,12 +220,16 @@ static int serve(const struct serving *s, struct gw_config **c, const struct opt
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
     mem_map_large();
-    if (gateway_start(&g, *c, &e) < 0)
+    int signals = signalfd(-1, &set, SFD_CLOEXEC);
+    if (signals < 0)
+        return cmd_fail(s->page, "cannot receive signals: %s", strerror(errno));
+    if (gateway_start(&g, *c, &e) < 0) {
+        close(signals);
         return cmd_fail(s->page, "%s", e.msg);
+    }
     say_hello(g, *c);
-    int sig = 0;
-    while (sigwait(&set, &sig) == 0 && sig == SIGHUP)
-        reload(s, g, c, o);
+    wait_for_end(s, g, c, o, signals);
+    close(signals);
     log_info("serve", "stopping");
     pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* a second Ctrl-C exits at once */
     signal(SIGHUP, SIG_IGN);

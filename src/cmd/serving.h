@@ -30,8 +30,5 @@ SHOAL_MUST_CHECK int serving_listen(struct gw_config *c, const struct opts *o, c
 SHOAL_MUST_CHECK int serving_models(struct gw_config *c, const struct opts *o, struct err *e);
 /* The options of serving_member_defs. */
 SHOAL_MUST_CHECK int serving_member(struct gw_config *c, const struct opts *o, struct err *e);
-/* Appends copies to a list of addresses. */
-SHOAL_MUST_CHECK int serving_add(struct yaml_in_strs *list, const char *const *from, size_t n,
-                                 struct err *e);
 
 #endif

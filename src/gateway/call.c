@@ -283,8 +283,8 @@ const char *call_origin(const struct call *c)
 {
     const char *origin = http_header(c->req, "origin");
     const struct gw_config *cfg = c->gl->config;
-    for (uint32_t i = 0; origin && i < cfg->n_origins; i++)
-        if (strcmp(cfg->origins[i], "*") == 0 || strcasecmp(cfg->origins[i], origin) == 0)
+    for (uint32_t i = 0; origin && i < cfg->cors.n; i++)
+        if (strcmp(cfg->cors.v[i], "*") == 0 || strcasecmp(cfg->cors.v[i], origin) == 0)
             return origin;
     return NULL;
 }

@@ -27,17 +27,12 @@ int config_create(struct gw_config **out, struct err *e)
     if (!c)
         return err_set(e, SHOAL_ENOMEM, "configuration");
     atomic_init(&c->refs, 1);
-    c->limits = http_default_limits;
-    c->max_values = 262144;
-    c->load_wait_ms = 10000;
-    c->drain_ms = 30000;
-    c->cache_bytes = (size_t)16 << 20;
-    c->cache_ttl_ms = 600000;
-    c->log_requests = true;
-    c->cluster.wait_ms = 10000;
-    c->cluster.heartbeat_ms = 200;
-    c->cluster.silent_ms = 1000;
-    c->cluster.forget_ms = 60000;
+    c->limits = http_default_limits; /* some have no key */
+    int rc = config_read_defaults(c, e);
+    if (rc < 0) {
+        config_unref(c);
+        return rc;
+    }
     *out = c;
     return 0;
 }
@@ -48,31 +43,11 @@ struct gw_config *config_ref(struct gw_config *c)
     return c;
 }
 
-static void free_cluster(struct config_cluster *k)
-{
-    mem_free(k->name);
-    mem_free(k->zone);
-    mem_free(k->advertise);
-    mem_free(k->shoal);
-    yaml_in_strs_fini(&k->nats);
-    yaml_in_strs_fini(&k->listen);
-    yaml_in_strs_fini(&k->nodes);
-    mem_free(k->certs);
-}
-
 void config_unref(struct gw_config *c)
 {
     /* acq_rel: the thread that frees sees what the others did */
     if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
         return;
-    for (uint32_t i = 0; i < c->n_listen; i++)
-        mem_free(c->listen[i]);
-    for (uint32_t i = 0; i < c->n_origins; i++)
-        mem_free(c->origins[i]);
-    for (uint32_t i = 0; i < c->n_hosts; i++)
-        mem_free(c->hosts[i]);
-    for (uint32_t i = 0; i < c->n_model_dirs; i++)
-        mem_free(c->model_dirs[i]);
     for (uint32_t i = 0; i < c->n_keys; i++)
         mem_free(c->keys[i].name);
     for (uint32_t i = 0; i < c->n_models; i++) {
@@ -83,12 +58,8 @@ void config_unref(struct gw_config *c)
         mem_free((char *)(uintptr_t)c->models[i].card);
         mem_free((char *)(uintptr_t)c->models[i].pack);
     }
-    mem_free(c->tls_cert);
-    mem_free(c->tls_key);
-    mem_free(c->tls_client_ca);
-    mem_free(c->cache_dir);
-    mem_free(c->table);
-    free_cluster(&c->cluster);
+    config_settings_fini(&c->set);
+    config_read_free(c);
     mem_free(c);
 }
 
@@ -154,19 +125,14 @@ int config_check_cluster(struct gw_config *c, unsigned role, struct err *e)
 
 void config_clear_listen(struct gw_config *c)
 {
-    while (c->n_listen > 0)
-        mem_free(c->listen[--c->n_listen]);
+    yaml_in_strs_fini(&c->listen);
 }
 
 int config_add_listen(struct gw_config *c, const char *address, struct err *e)
 {
-    if (c->n_listen == CONFIG_MAX_LISTEN)
+    if (c->listen.n == CONFIG_MAX_LISTEN)
         return err_set(e, SHOAL_ELIMIT, "more than %u addresses to listen on", CONFIG_MAX_LISTEN);
-    char *copy = mem_strdup(address);
-    if (!copy)
-        return err_set(e, SHOAL_ENOMEM, "configuration");
-    c->listen[c->n_listen++] = copy;
-    return 0;
+    return yaml_in_strs_add(&c->listen, &address, 1, e);
 }
 
 int config_add_model(struct gw_config *c, const struct registry_spec *spec, struct err *e)
@@ -252,9 +218,9 @@ int config_confine(const struct gw_config *c, const char *path, char **resolved,
     bool inside = false;
     *resolved = NULL;
     if (resolve(path, real)) {
-        for (uint32_t i = 0; i < c->n_model_dirs; i++)
-            inside |= is_inside(real, c->model_dirs[i]);
-        for (uint32_t i = 0; c->n_model_dirs == 0 && !inside && i < c->n_models; i++)
+        for (uint32_t i = 0; i < c->model_dirs.n; i++)
+            inside |= is_inside(real, c->model_dirs.v[i]);
+        for (uint32_t i = 0; c->model_dirs.n == 0 && !inside && i < c->n_models; i++)
             inside = (folder_of(c->models[i].path, folder) && is_inside(real, folder)) ||
                      (c->models[i].pack && is_inside(real, c->models[i].pack));
     }
@@ -316,6 +282,18 @@ int config_add_pack(struct gw_config *c, const char *folder, struct err *e)
     for (uint32_t i = 0; rc == 0 && i < p->n_models; i++)
         rc = add_pack_model(c, p, &p->models[i], e);
     pack_close(p);
+    return rc;
+}
+
+int config_parse(struct gw_config *c, const char *text, size_t n, const char *name, struct err *e)
+{
+    int rc = config_read(c, &c->set, text, n, name, e);
+    if (rc == 0 && !c->tls_cert != !c->tls_key) {
+        const struct config_setting *s =
+            config_settings_find(&c->set, c->tls_cert ? "tls.cert" : "tls.key");
+        rc = err_set(e, SHOAL_EFORMAT, "%s:%u:%u: tls needs cert and key", name, s ? s->line : 1,
+                     s ? s->column : 1);
+    }
     return rc;
 }
 

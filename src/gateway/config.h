@@ -1,4 +1,5 @@
-/* config.h - the configuration of `shoal serve`: defaults, a YAML file, flags.
+/* config.h - the configuration of `shoal serve`: defaults, a YAML file, flags.  The keys of the
+ * file are the rows of config/config_table.c.
  *
  * Thread:    immutable once it is in use; counted references.
  * Ownership: config_create gives one reference, config_unref takes it back.  Strings belong to the
@@ -13,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "gateway/config/config_read.h"
 #include "host/admission.h"
 #include "host/registry.h"
 #include "net/http.h"
@@ -44,8 +46,8 @@ struct config_cluster {
 
 struct gw_config {
     _Atomic uint32_t refs;
-    char *listen[CONFIG_MAX_LISTEN];
-    uint32_t n_listen;
+    struct config_settings set; /* what the file says, to compare and explain */
+    struct yaml_in_strs listen;
     uint32_t threads; /* event loops; 0: by the cores */
     char *tls_cert, *tls_key, *tls_client_ca;
     struct http_limits limits;
@@ -55,15 +57,12 @@ struct gw_config {
     uint32_t idle_unload_ms, load_wait_ms;
     struct admission_key keys[CONFIG_MAX_KEYS];
     uint32_t n_keys;
-    char *origins[CONFIG_MAX_ORIGINS]; /* CORS; "*": any */
-    uint32_t n_origins;
-    char *hosts[CONFIG_MAX_HOSTS]; /* names of this server, beside localhost; "*": any */
-    uint32_t n_hosts;
-    char *model_dirs[CONFIG_MAX_MODEL_DIRS]; /* where models may be added from at run time; none:
-                                              * the folders of `models` */
-    uint32_t n_model_dirs;
-    uint32_t max_in_flight; /* over all clients; 0: no limit */
-    uint32_t max_values;    /* of JSON in a body */
+    struct yaml_in_strs cors;       /* origins; "*": any */
+    struct yaml_in_strs hosts;      /* names of this server, beside localhost; "*": any */
+    struct yaml_in_strs model_dirs; /* where models may be added from at run time; none: the folders
+                                     * of `models` */
+    uint32_t max_in_flight;         /* over all clients; 0: no limit */
+    uint32_t max_values;            /* of JSON in a body */
     uint32_t default_deadline_ms, max_deadline_ms;
     uint32_t drain_ms;
     size_t cache_bytes;
@@ -71,6 +70,7 @@ struct gw_config {
     bool log_requests;
     char *cache_dir;
     struct config_cluster cluster;
+    bool watch;  /* read the file again when it changes */
     char *table; /* of the home flow, read at start; NULL: the one of the models folder */
 };
 

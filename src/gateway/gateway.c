@@ -403,8 +403,8 @@ static int listen_all(struct gateway *g, struct err *e)
 {
     const struct gw_config *c = g->gw.config;
     int rc = 0;
-    for (uint32_t i = 0; i < c->n_listen && rc == 0; i++)
-        rc = listen_on(g, c->listen[i], false, e);
+    for (uint32_t i = 0; i < c->listen.n && rc == 0; i++)
+        rc = listen_on(g, c->listen.v[i], false, e);
     g->n_public = g->n_addresses;
     for (uint32_t i = 0; i < c->cluster.listen.n && rc == 0; i++)
         rc = listen_on(g, c->cluster.listen.v[i], true, e);
@@ -447,8 +447,8 @@ int gateway_check(const struct gw_config *c, struct err *e)
 {
     struct tls_server *tls = NULL;
     int rc = 0;
-    for (uint32_t i = 0; rc == 0 && i < c->n_listen; i++)
-        rc = check_listen(c->listen[i], e);
+    for (uint32_t i = 0; rc == 0 && i < c->listen.n; i++)
+        rc = check_listen(c->listen.v[i], e);
     if (rc == 0 && c->tls_cert)
         rc = open_tls(&tls, c, e);
     tls_server_close(tls);

@@ -45,8 +45,8 @@ bool guard_knows_host(const struct gw_config *config, const char *host)
 {
     char name[256];
     size_t n = name_length(host);
-    for (uint32_t i = 0; i < config->n_hosts; i++)
-        if (strcmp(config->hosts[i], "*") == 0 || strcasecmp(config->hosts[i], host) == 0)
+    for (uint32_t i = 0; i < config->hosts.n; i++)
+        if (strcmp(config->hosts.v[i], "*") == 0 || strcasecmp(config->hosts.v[i], host) == 0)
             return true;
     if (n == 0 || n >= sizeof(name))
         return false;
@@ -54,11 +54,11 @@ bool guard_knows_host(const struct gw_config *config, const char *host)
     name[n] = '\0';
     if (is_loopback(name))
         return true;
-    for (uint32_t i = 0; i < config->n_hosts; i++)
-        if (strcasecmp(config->hosts[i], name) == 0)
+    for (uint32_t i = 0; i < config->hosts.n; i++)
+        if (strcasecmp(config->hosts.v[i], name) == 0)
             return true;
-    for (uint32_t i = 0; i < config->n_listen; i++)
-        if (is_listen_host(config->listen[i], name))
+    for (uint32_t i = 0; i < config->listen.n; i++)
+        if (is_listen_host(config->listen.v[i], name))
             return true;
     return false;
 }
@@ -67,7 +67,7 @@ bool guard_host(struct call *c)
 {
     const struct http_req *r = c->req;
     const struct gw_config *config = c->gl->config;
-    bool checked = r->via == HTTP_VIA_LOOPBACK || (r->via == HTTP_VIA_NETWORK && config->n_hosts);
+    bool checked = r->via == HTTP_VIA_LOOPBACK || (r->via == HTTP_VIA_NETWORK && config->hosts.n);
     const char *host = checked ? http_header(r, "host") : NULL;
     if (!host || guard_knows_host(config, host)) /* HTTP/1.0 may leave it out, browsers do not */
         return true;

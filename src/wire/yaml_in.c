@@ -113,6 +113,25 @@ void yaml_in_strs_fini(struct yaml_in_strs *s)
     *s = (struct yaml_in_strs){0};
 }
 
+int yaml_in_strs_add(struct yaml_in_strs *s, const char *const *from, size_t n, struct err *e)
+{
+    if (n == 0)
+        return 0;
+    if (s->n + n > YAML_IN_MAX_STRS)
+        return err_set(e, SHOAL_ELIMIT, "more than %u entries", YAML_IN_MAX_STRS);
+    char **v = mem_realloc(s->v, (s->n + n) * sizeof(*v));
+    if (!v)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a list");
+    s->v = v;
+    for (size_t i = 0; i < n; i++) {
+        v[s->n] = mem_strdup(from[i]);
+        if (!v[s->n])
+            return err_set(e, SHOAL_ENOMEM, "out of memory for a list");
+        s->n++;
+    }
+    return 0;
+}
+
 static int read_strs(struct yaml_in *r, yaml_node_t *v, const char *key, struct yaml_in_strs *out)
 {
     bool list = v->type == YAML_SEQUENCE_NODE;
@@ -135,7 +154,7 @@ static int read_strs(struct yaml_in *r, yaml_node_t *v, const char *key, struct 
     return 0;
 }
 
-static int read_value(struct yaml_in *r, const struct yaml_in_key *k, yaml_node_t *v, void *into)
+int yaml_in_value(struct yaml_in *r, const struct yaml_in_key *k, yaml_node_t *v, void *into)
 {
     void *at = (char *)into + k->offset;
     double d = 0;
@@ -221,7 +240,7 @@ int yaml_in_map(struct yaml_in *r, yaml_node_t *map, const struct yaml_in_key *t
         if (seen >> i & 1)
             return yaml_in_fail(r, key, "'%s' is given twice", name);
         seen |= (uint64_t)1 << i;
-        int rc = read_value(r, &table[i], value, into);
+        int rc = yaml_in_value(r, &table[i], value, into);
         if (rc < 0)
             return rc;
     }
@@ -241,8 +260,8 @@ int yaml_in_each(struct yaml_in *r, yaml_node_t *list, const char *name, yaml_in
     return 0;
 }
 
-int yaml_in_parse(const char *text, size_t n, const char *name, const struct yaml_in_key *table,
-                  size_t n_keys, void *into, void *ctx, struct err *e)
+int yaml_in_document(const char *text, size_t n, const char *name, yaml_in_fn fn, void *ctx,
+                     struct err *e)
 {
     yaml_parser_t parser;
     yaml_document_t doc;
@@ -257,9 +276,29 @@ int yaml_in_parse(const char *text, size_t n, const char *name, const struct yam
                      parser.problem_mark.column + 1, parser.problem ? parser.problem : "not YAML");
     } else {
         yaml_node_t *root = yaml_document_get_root_node(&doc);
-        rc = root ? yaml_in_map(&r, root, table, n_keys, into, "") : 0;
+        rc = root ? fn(&r, root, "") : 0;
         yaml_document_delete(&doc);
     }
     yaml_parser_delete(&parser);
     return rc;
+}
+
+struct top_map {
+    const struct yaml_in_key *table;
+    size_t n_keys;
+    void *into, *ctx;
+};
+
+static int read_top(struct yaml_in *r, yaml_node_t *v, const char *name)
+{
+    const struct top_map *t = r->ctx;
+    r->ctx = t->ctx;
+    return yaml_in_map(r, v, t->table, t->n_keys, t->into, name);
+}
+
+int yaml_in_parse(const char *text, size_t n, const char *name, const struct yaml_in_key *table,
+                  size_t n_keys, void *into, void *ctx, struct err *e)
+{
+    struct top_map t = {table, n_keys, into, ctx};
+    return yaml_in_document(text, n, name, read_top, &t, e);
 }

@@ -53,11 +53,20 @@ struct yaml_in_strs {
     uint32_t n;
 };
 void yaml_in_strs_fini(struct yaml_in_strs *s);
+/* Appends copies.  SHOAL_ELIMIT: more than YAML_IN_MAX_STRS. */
+SHOAL_MUST_CHECK int yaml_in_strs_add(struct yaml_in_strs *s, const char *const *from, size_t n,
+                                      struct err *e);
 
 /* Reads the document's top map into `into`.  An empty document is accepted and fills nothing. */
 SHOAL_MUST_CHECK int yaml_in_parse(const char *text, size_t n, const char *name,
                                    const struct yaml_in_key *table, size_t n_keys, void *into,
                                    void *ctx, struct err *e);
+/* Calls fn with the document's top node; not for an empty document. */
+SHOAL_MUST_CHECK int yaml_in_document(const char *text, size_t n, const char *name, yaml_in_fn fn,
+                                      void *ctx, struct err *e);
+/* One value of a table's key, into the member at k->offset of `into`. */
+SHOAL_MUST_CHECK int yaml_in_value(struct yaml_in *r, const struct yaml_in_key *k, yaml_node_t *v,
+                                   void *into);
 /* A map inside the document; `where` is its name in messages.  A table has at most 64 keys. */
 SHOAL_MUST_CHECK int yaml_in_map(struct yaml_in *r, yaml_node_t *map,
                                  const struct yaml_in_key *table, size_t n_keys, void *into,

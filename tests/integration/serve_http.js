@@ -417,7 +417,7 @@ function configurations() {
         ['limits: {bdy: 1}\n', "unknown key 'bdy' in limits (did you mean 'body'"],
         ['limits: {body: 1XB}\n', "'XB' is not a unit"],
         ['models:\n  - {name: a, path: b}\n  - {name: a, path: c}\n', ':3:5: two models are named a'],
-        ['models: [{name: a}]\n', 'needs a name and a path'],
+        ['models: [{name: a}]\n', 'an entry of models needs path'],
         ['keys: [{name: a, sha256: 12}]\n', '64 hex digits'],
         ['threads: [1, 2]\n', 'must be a number'],
         ['a: b: c\n', ':1:'], ['[1, 2]', 'must be a map'], ['threads: 1\nthreads: 2\n', 'given twice'],

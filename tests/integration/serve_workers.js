@@ -216,7 +216,7 @@ models:
 
 function bad_configs() {
     const cases = [
-        ['isolation: thread', 'isolation must be none or process'],
+        ['isolation: thread', 'isolation must be one of: none, process'],
         ['nice: 5', 'need isolation: process'],
         ['cpus: "1"', 'need isolation: process'],
         ['isolation: process, nice: 20', 'nice must be from 0 to 19'],

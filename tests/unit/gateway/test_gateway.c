@@ -1,4 +1,4 @@
-/* test_gateway.c - fields, configuration, and requests while memory fails. */
+/* test_gateway.c - fields, and requests while memory fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,55 +74,6 @@ static void test_fields_say_what_is_wrong(void **state)
             assert_true(t.flag && t.whole == -5 && t.number == 0.5 && t.value->child);
         cJSON_Delete(json);
     }
-}
-
-/* ---- configuration ---- */
-
-static void test_configuration_is_read(void **state)
-{
-    static const char text[] =
-        "listen: 127.0.0.1:9\n"
-        "threads: 3\n"
-        "memory: 1.5GiB\n"
-        "models:\n"
-        "  - {name: a, path: /x, context: 100, kv: q8, lazy: yes, priority: -2}\n"
-        "  - {name: b, path: /x, task: embed, labels: l}\n"
-        "limits: {body: 2KiB, idle_timeout: 2m}\n"
-        "deadline: {default: 500ms, max: 3s}\n"
-        "cors: ['*']\n";
-    struct gw_config *c;
-    struct err e = {0};
-    (void)state;
-    assert_int_equal(config_create(&c, &e), 0);
-    if (config_parse(c, text, strlen(text), "f", &e) < 0)
-        fail_msg("%s", e.msg);
-    assert_int_equal(c->threads, 3);
-    assert_int_equal(c->memory_bytes, 3u << 29);
-    assert_int_equal(c->n_models, 2);
-    assert_true(c->models[0].kv_q8 && !c->models[0].pinned && c->models[0].priority == -2);
-    assert_true(c->models[1].pinned);
-    assert_string_equal(c->models[1].labels, "l");
-    assert_int_equal(c->limits.max_body_bytes, 2048);
-    assert_int_equal(c->limits.idle_ms, 120000);
-    assert_int_equal(c->default_deadline_ms, 500);
-    assert_int_equal(c->max_deadline_ms, 3000);
-    config_unref(c);
-    for (uint64_t n = 1; n < 500; n++) { /* whatever allocation of ours fails: an error, no leak */
-        uint64_t before = mem_calls();
-        mem_fail_at(n);
-        int rc = config_create(&c, &e);
-        if (rc == 0)
-            rc = config_parse(c, text, strlen(text), "f", &e);
-        mem_fail_at(0);
-        bool failed = mem_calls() - before >= n;
-        if (failed && rc == 0)
-            fail_msg("allocation %u failed and nobody said so", (unsigned)n);
-        config_unref(c);
-        c = NULL;
-        if (!failed)
-            return;
-    }
-    fail_msg("more allocations than expected");
 }
 
 /* ---- figures ---- */
@@ -339,7 +290,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fields_say_what_is_wrong),
-        cmocka_unit_test(test_configuration_is_read),
         cmocka_unit_test(test_batches_and_labels_as_prometheus_reads_them),
         cmocka_unit_test(test_requests_are_answered_while_memory_fails),
         cmocka_unit_test(test_bodies_are_recalled),

@@ -1,0 +1,68 @@
+/* config_key.h - the table of the configuration file: one row for each key.
+ *
+ * The rows give everything that is said about a key: how it is read, its default and its limits,
+ * the text of `shoal config explain`, the JSON Schema and docs/CONFIG.md.  To add a key, add a row
+ * to config_table.c and the member that it fills to its struct.
+ *
+ * A path names a key: "limits.body".  "models[].path" is the key `path` of each entry of the list
+ * `models`.  A map or list comes before its own keys.
+ *
+ * Thread: constant. */
+#ifndef SHOAL_GATEWAY_CONFIG_CONFIG_KEY_H
+#define SHOAL_GATEWAY_CONFIG_CONFIG_KEY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/yaml_in.h"
+
+enum config_type {
+    CONFIG_BYTES,  /* size_t: "1.5GiB" */
+    CONFIG_MS,     /* uint32_t: "500ms", "2m" */
+    CONFIG_U32,    /* uint32_t */
+    CONFIG_I32,    /* int32_t */
+    CONFIG_NUM,    /* double */
+    CONFIG_SHARE,  /* double from 0 to 1: "0.2", "20%" */
+    CONFIG_BOOL,   /* bool */
+    CONFIG_STR,    /* char * */
+    CONFIG_STRS,   /* struct yaml_in_strs; max: how many */
+    CONFIG_CHOICE, /* uint32_t: which of the words in `choices` */
+    CONFIG_MAP,    /* its keys fill the same struct as the map's own siblings */
+    CONFIG_ITEMS,  /* a list of maps; max: how many */
+};
+
+/* When a changed value takes effect. */
+enum config_when { CONFIG_LIVE, CONFIG_START };
+
+/* One entry of a list was read into `item`; take moves out what it keeps, NULL in its place.
+ * parent: the struct that has the list.  Fails with yaml_in_fail at `at`. */
+typedef int (*config_take_fn)(struct yaml_in *r, yaml_node_t *at, void *item, void *parent);
+
+struct config_key {
+    const char *path;
+    enum config_type type;
+    size_t offset;        /* in the struct that is filled; CONFIG_ITEMS: bytes of an entry */
+    const char *fallback; /* default, as a file would have it; NULL: none, see text */
+    double min, max;      /* both 0: whatever the type allows */
+    const char *choices;  /* "f16|q8" */
+    enum config_when when;
+    bool needed;         /* an entry of a list must have it */
+    bool secret;         /* its value is not shown */
+    config_take_fn take; /* CONFIG_ITEMS */
+    const char *text;    /* what it does, in sentences */
+};
+
+extern const struct config_key config_keys[];
+extern const size_t config_n_keys;
+
+/* The row of a path; NULL: there is none. */
+const struct config_key *config_key_find(const char *path);
+/* The path's last part: "path" of "models[].path". */
+const char *config_key_leaf(const struct config_key *k);
+/* Whether k is directly in the map or list `parent`; NULL: at the top. */
+bool config_key_in(const struct config_key *k, const struct config_key *parent);
+/* The words of `choices`, one after the other; NULL: there are no more. */
+const char *config_key_choice(const struct config_key *k, uint32_t i, size_t *n_bytes);
+
+#endif

@@ -1,0 +1,277 @@
+/* config_table.c - every key of the configuration file, one row each; see config_key.h.
+ *
+ * To add a key: a member in gw_config (or in the struct of its list, below) and a row here.  Then
+ * write docs/CONFIG.md anew: `shoal config reference > docs/CONFIG.md`. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "gateway/config.h"
+#include "gateway/config/config_key.h"
+
+/* ---- models ---- */
+
+struct model_keys {
+    struct registry_spec spec;
+    char *name, *path, *task, *labels, *cpus;
+    uint32_t kv, isolation, nice; /* kv, isolation: which choice */
+    bool lazy;
+};
+
+/* "0-3,6" to bits; false: it is not such a list. */
+static bool read_cpus(const char *text, uint64_t *bits, size_t n_bits)
+{
+    const char *p = text;
+    while (*p) {
+        char *end;
+        unsigned long from = strtoul(p, &end, 10), to = from;
+        if (end == p || *p < '0' || *p > '9')
+            return false;
+        if (*end == '-') {
+            p = end + 1;
+            to = strtoul(p, &end, 10);
+            if (end == p || *p < '0' || *p > '9')
+                return false;
+        }
+        if (to < from || to >= n_bits || (*end && (*end != ',' || !end[1])))
+            return false;
+        for (unsigned long i = from; i <= to; i++)
+            bits[i / 64] |= 1ull << (i % 64);
+        p = *end ? end + 1 : end;
+    }
+    return p != text;
+}
+
+static int take_model(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
+{
+    struct model_keys *k = item;
+    struct registry_apart_opts *o = &k->spec.apart_opts;
+    struct err inner = {0};
+    k->spec.apart = k->isolation == 1;
+    if (!k->spec.apart && (o->memory_bytes || k->nice || k->cpus))
+        return yaml_in_fail(r, at, "isolation_memory, nice and cpus need isolation: process");
+    o->nice = (int32_t)k->nice;
+    if (k->cpus && !read_cpus(k->cpus, o->cpus, sizeof(o->cpus) * 8))
+        return yaml_in_fail(r, at, "cpus must be a list such as 2-3 or 0,2,4-7");
+    k->spec.name = k->name;
+    k->spec.path = k->path;
+    k->spec.task = k->task;
+    k->spec.labels = k->labels;
+    k->spec.kv_q8 = k->kv == 1;
+    k->spec.pinned = !k->lazy;
+    int rc = config_add_model(parent, &k->spec, &inner);
+    if (rc == SHOAL_ENOMEM)
+        return err_set(r->e, rc, "%s: %s", r->name, inner.msg);
+    return rc < 0 ? yaml_in_fail(r, at, "%.200s", inner.msg) : 0;
+}
+
+/* ---- keys of clients ---- */
+
+struct key_keys {
+    struct admission_key key;
+    char *sha256;
+};
+
+static int take_key(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
+{
+    struct gw_config *c = parent;
+    struct key_keys *k = item;
+    if (strlen(k->sha256) != 64 || strspn(k->sha256, "0123456789abcdefABCDEF") != 64)
+        return yaml_in_fail(r, at,
+                            "a key needs a name and sha256, the 64 hex digits of its hash (printf "
+                            "%%s KEY | sha256sum)");
+    memcpy(k->key.sha256, k->sha256, 65);
+    if (k->key.rate > 0 && k->key.burst < 1)
+        k->key.burst = k->key.rate > 1 ? k->key.rate : 1;
+    c->keys[c->n_keys++] = k->key; /* the row has the limit of the array */
+    k->key.name = NULL;
+    return 0;
+}
+
+/* ---- the rows ---- */
+
+#define AT(member) offsetof(struct gw_config, member)
+#define MODEL(member) offsetof(struct model_keys, member)
+#define KEY(member) offsetof(struct key_keys, member)
+#define ROW(where, kind, at, def, lo, hi, takes, words)                                            \
+    {                                                                                              \
+        .path = (where), .type = CONFIG_##kind, .offset = (at), .fallback = (def), .min = (lo),    \
+        .max = (hi), .when = CONFIG_##takes, .text = (words)                                       \
+    }
+#define NEEDED(where, kind, at, takes, words)                                                      \
+    {                                                                                              \
+        .path = (where), .type = CONFIG_##kind, .offset = (at), .needed = true,                    \
+        .when = CONFIG_##takes, .text = (words)                                                    \
+    }
+#define CHOICE(where, at, words_of, def, takes, words)                                             \
+    {                                                                                              \
+        .path = (where), .type = CONFIG_CHOICE, .offset = (at), .fallback = (def),                 \
+        .choices = (words_of), .when = CONFIG_##takes, .text = (words)                             \
+    }
+#define MAP(where, words)                                                                          \
+    {                                                                                              \
+        .path = (where), .type = CONFIG_MAP, .text = (words)                                       \
+    }
+#define ITEMS(where, item, most, fn, words)                                                        \
+    {                                                                                              \
+        .path = (where), .type = CONFIG_ITEMS, .offset = sizeof(item), .max = (most),              \
+        .take = (fn), .text = (words)                                                              \
+    }
+
+const struct config_key config_keys[] = {
+    ROW("listen", STRS, AT(listen), NULL, 0, CONFIG_MAX_LISTEN, START,
+        "Addresses for clients: HOST:PORT or unix:PATH. Port 0 takes a free one. Default: "
+        "127.0.0.1:8080 for `shoal serve` and `shoal gateway`, none for `shoal node`."),
+    ROW("threads", U32, AT(threads), NULL, 0, 64, START,
+        "Number of event loops. Default: 1, 2 from 8 cores on, 4 from 16 on; the cores are for the "
+        "models."),
+    ROW("watch", BOOL, AT(watch), "true", 0, 0, LIVE,
+        "Whether the server reads the file again when it changes. `SIGHUP` always does."),
+    MAP("tls", "Certificate of this server. Without it, clients connect without encryption."),
+    ROW("tls.cert", STR, AT(tls_cert), NULL, 0, 0, LIVE,
+        "PEM file with the certificate and those above it."),
+    ROW("tls.key", STR, AT(tls_key), NULL, 0, 0, LIVE, "PEM file with its private key."),
+    ROW("tls.client_ca", STR, AT(tls_client_ca), NULL, 0, 0, LIVE,
+        "PEM file of an authority: clients need a certificate that it has signed."),
+
+    ITEMS("models", struct model_keys, CONFIG_MAX_MODELS, take_model,
+          "Models of this process. Default: those included with Shoal, and none for a gateway."),
+    NEEDED("models[].name", STR, MODEL(name), LIVE, "How clients call it."),
+    NEEDED("models[].path", STR, MODEL(path), LIVE, "GGUF file, or folder from Hugging Face."),
+    ROW("models[].task", STR, MODEL(task), NULL, 0, 0, START,
+        "What it is for, in lists of models. Default: what the file can do."),
+    ROW("models[].labels", STR, MODEL(labels), NULL, 0, 0, START,
+        "Which of the model's label sets this name uses. Default: the model's own default."),
+    ROW("models[].context", U32, MODEL(spec.n_ctx), NULL, 0, 16777216, START,
+        "Tokens of the longest conversation. Default: the model's own length, at most 4096."),
+    ROW("models[].parallel", U32, MODEL(spec.max_tasks), NULL, 0, 4096, START,
+        "How many requests it computes at once. Default: 8."),
+    ROW("models[].queue", U32, MODEL(spec.max_queue), NULL, 0, 1048576, START,
+        "How many requests may wait for it; more are refused with 429. Default: 256."),
+    ROW("models[].threads", U32, MODEL(spec.n_threads), NULL, 0, 1024, START,
+        "Threads that compute it. Default: measured when it is loaded."),
+    ROW("models[].kv_bytes", BYTES, MODEL(spec.kv_bytes), NULL, 0, 0, START,
+        "Memory of its KV cache. Default: room for `context` tokens of half of the `parallel` "
+        "requests."),
+    CHOICE("models[].kv", MODEL(kv), "f16|q8", "f16", START,
+           "Numbers of its KV cache: 16 bits, or 8 bits with a scale for each block."),
+    ROW("models[].lazy", BOOL, MODEL(lazy), "false", 0, 0, START,
+        "Load it when it is asked for, and unload it when memory is short. Otherwise it is loaded "
+        "at the start and stays."),
+    ROW("models[].priority", I32, MODEL(spec.priority), "0", -1000, 1000, START,
+        "When memory is short, models with a lower number are unloaded first."),
+    CHOICE("models[].isolation", MODEL(isolation), "none|process", "none", START,
+           "`process`: it runs in a confined process of its own, so that a crash or a hostile file "
+           "harms nothing else."),
+    ROW("models[].isolation_memory", BYTES, MODEL(spec.apart_opts.memory_bytes), NULL, 0, 0, START,
+        "Limit of that process's address space. Default: none."),
+    ROW("models[].nice", U32, MODEL(nice), NULL, 0, 19, START,
+        "How willingly that process gives way to others. Default: 0."),
+    ROW("models[].cpus", STR, MODEL(cpus), NULL, 0, 0, START,
+        "CPUs that it may use, such as `2-3` or `0,2,4-7`. Default: all."),
+    ROW("model_dirs", STRS, AT(model_dirs), NULL, 0, CONFIG_MAX_MODEL_DIRS, LIVE,
+        "Folders that models may be added from at run time. Default: the folders of `models`."),
+    ROW("table", STR, AT(table), NULL, 0, 0, START,
+        "JSON file with the words and actions of /v1/process. Default: home.json of the included "
+        "models."),
+    ROW("memory", BYTES, AT(memory_bytes), NULL, 0, 0, START,
+        "Limit for weights, scratch memory and caches of all models together. Default: what the "
+        "machine has."),
+    ROW("idle_unload", MS, AT(idle_unload_ms), "0", 0, 0, START,
+        "Unload a `lazy` model that was not asked for so long. 0: never."),
+    ROW("load_wait", MS, AT(load_wait_ms), "10s", 0, 0, LIVE,
+        "How long a request waits for its model to be loaded before it gets 503. 0: not at all."),
+
+    ITEMS("keys", struct key_keys, CONFIG_MAX_KEYS, take_key,
+          "Keys of clients. None: everybody who reaches the server may use it."),
+    NEEDED("keys[].name", STR, KEY(key.name), LIVE, "Name of the client, for logs and limits."),
+    {.path = "keys[].sha256",
+     .type = CONFIG_STR,
+     .offset = KEY(sha256),
+     .needed = true,
+     .secret = true,
+     .text = "SHA-256 of the key in hex digits: printf %s KEY | sha256sum."},
+    ROW("keys[].rate", NUM, KEY(key.rate), "0", 0, 1e9, LIVE, "Requests a second. 0: no limit."),
+    ROW("keys[].burst", NUM, KEY(key.burst), NULL, 0, 1e9, LIVE,
+        "How many requests may come at once after a pause. Default: `rate`, at least 1."),
+    ROW("keys[].in_flight", U32, KEY(key.max_in_flight), "0", 0, 0, LIVE,
+        "How many of its requests may run at once. 0: no limit."),
+    ROW("keys[].admin", BOOL, KEY(key.admin), "false", 0, 0, LIVE,
+        "Whether it may load, unload and add models."),
+    ROW("keys[].priority", I32, KEY(key.priority), "0", -1000, 1000, LIVE,
+        "Requests of clients with a higher number are computed first."),
+
+    ROW("cors", STRS, AT(cors), NULL, 0, CONFIG_MAX_ORIGINS, LIVE,
+        "Origins of web pages that may use this server, such as https://app.example; `*`: all."),
+    ROW("hosts", STRS, AT(hosts), NULL, 0, CONFIG_MAX_HOSTS, LIVE,
+        "Names of this server beside localhost and the `listen` addresses; `*`: any. A request "
+        "with another Host header is refused."),
+    MAP("limits", "What clients may use."),
+    ROW("limits.body", BYTES, AT(limits.max_body_bytes), "16MiB", 0, 0, LIVE,
+        "Bytes of one request's body."),
+    ROW("limits.headers", BYTES, AT(limits.max_header_bytes), "32KiB", 0, 0, LIVE,
+        "Bytes of one request's headers."),
+    ROW("limits.connections", U32, AT(limits.max_conns), "4096", 0, 0, LIVE,
+        "Open connections of one event loop."),
+    ROW("limits.streams", U32, AT(limits.max_streams), "128", 0, 0, LIVE,
+        "Requests at once on one HTTP/2 connection."),
+    ROW("limits.in_flight", U32, AT(max_in_flight), "0", 0, 0, LIVE,
+        "Requests at once of all clients together. 0: no limit."),
+    ROW("limits.request_timeout", MS, AT(limits.request_ms), "15s", 0, 0, LIVE,
+        "How long a client may take to send a request."),
+    ROW("limits.idle_timeout", MS, AT(limits.idle_ms), "75s", 0, 0, LIVE,
+        "A connection without a request is closed after this time."),
+    ROW("limits.write_timeout", MS, AT(limits.write_ms), "30s", 0, 0, LIVE,
+        "A connection is closed if its client reads nothing for so long."),
+    ROW("limits.buffers", BYTES, AT(limits.max_held_bytes), NULL, 0, 0, LIVE,
+        "Memory held for all clients. Default: three times `client_buffers`."),
+    ROW("limits.client_buffers", BYTES, AT(limits.max_peer_held_bytes), NULL, 0, 0, LIVE,
+        "Memory held for one client address. Default: 48 MiB, or three bodies if that is more."),
+    ROW("limits.resets", U32, AT(limits.max_resets), "400", 0, 0, LIVE,
+        "HTTP/2 streams of a client address that may be reset in ten seconds. 0: no limit."),
+    ROW("limits.values", U32, AT(max_values), "262144", 0, 0, LIVE, "JSON values in one body."),
+    MAP("deadline", "Time that a request may take."),
+    ROW("deadline.default", MS, AT(default_deadline_ms), "0", 0, 0, LIVE,
+        "For requests that say nothing. 0: no deadline."),
+    ROW("deadline.max", MS, AT(max_deadline_ms), "0", 0, 0, LIVE,
+        "The longest that a request may ask for. 0: no limit."),
+    MAP("cache", "Answers that are kept, and files that are made."),
+    ROW("cache.bytes", BYTES, AT(cache_bytes), "16MiB", 0, 0, START,
+        "Memory for answers to requests that may come again. 0: keep none."),
+    ROW("cache.ttl", MS, AT(cache_ttl_ms), "10m", 0, 0, START, "How long an answer is kept."),
+    ROW("cache.weights_dir", STR, AT(cache_dir), NULL, 0, 0, START,
+        "Folder for weights in the layout of this machine. Default: shoal in the user's cache "
+        "folder."),
+    ROW("drain", MS, AT(drain_ms), "30s", 0, 0, LIVE, "How long requests may go on after SIGTERM."),
+    ROW("log_requests", BOOL, AT(log_requests), "true", 0, 0, LIVE,
+        "One line in the log for each request, without its text."),
+
+    MAP("cluster", "How this process belongs to a shoal of several machines (docs/CLUSTER.md)."),
+    ROW("cluster.name", STR, AT(cluster.name), NULL, 0, 0, START,
+        "Name of this member. Default: that of its certificate, or of the machine."),
+    ROW("cluster.zone", STR, AT(cluster.zone), NULL, 0, 0, START,
+        "Where it stands, such as a building; for placement."),
+    ROW("cluster.advertise", STR, AT(cluster.advertise), NULL, 0, 0, START,
+        "HOST:PORT where other members reach it. Default: where it listens."),
+    ROW("cluster.shoal", STR, AT(cluster.shoal), NULL, 0, 0, START,
+        "Name of the shoal on its NATS servers. Default: shoal."),
+    ROW("cluster.nats", STRS, AT(cluster.nats), NULL, 0, YAML_IN_MAX_STRS, START,
+        "NATS servers of the shoal, nats://HOST:PORT or tls://HOST:PORT. None: the list `nodes`."),
+    ROW("cluster.forget", MS, AT(cluster.forget_ms), "60s", 0, 0, START,
+        "A node that sends no heartbeat for so long is removed from the list."),
+    ROW("cluster.listen", STRS, AT(cluster.listen), NULL, 0, YAML_IN_MAX_STRS, START,
+        "Addresses for other members."),
+    ROW("cluster.nodes", STRS, AT(cluster.nodes), NULL, 0, YAML_IN_MAX_STRS, START,
+        "Nodes to send requests to."),
+    ROW("cluster.certs", STR, AT(cluster.certs), NULL, 0, 0, START,
+        "Folder with certificate, key and CA of this member, as `shoal ca issue` writes it."),
+    ROW("cluster.insecure", BOOL, AT(cluster.insecure), "false", 0, 0, START,
+        "Without certificates: for tests on one machine only."),
+    ROW("cluster.wait", MS, AT(cluster.wait_ms), "10s", 0, 0, START,
+        "How long a request waits for a lost node to come back."),
+    ROW("cluster.heartbeat", MS, AT(cluster.heartbeat_ms), "200ms", 20, 2147483647.0, START,
+        "Time between two states of a node."),
+    ROW("cluster.silent", MS, AT(cluster.silent_ms), "1s", 0, 0, START,
+        "A node that says nothing for so long gets no requests; at least twice `heartbeat`."),
+};
+const size_t config_n_keys = sizeof(config_keys) / sizeof(config_keys[0]);

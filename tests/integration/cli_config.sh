@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# shoal config and shoal init: the configuration file is checked, explained, documented and written.
+. "$(dirname "$0")/lib.sh"
+
+run 0 config reference
+diff -u "$root/docs/CONFIG.md" "$tmp/out" ||
+    fail "docs/CONFIG.md is not what the program says: shoal config reference > docs/CONFIG.md"
+
+# explain
+run 0 config explain; has out "limits.body "; has out "cluster.heartbeat "
+run 0 config explain limits.body; has out "limits.body: size"; has out "Default: 16MiB."
+run 0 config explain models.kv; has out "models[].kv: choice of f16, q8"; has out "after a restart"
+run 0 config explain limits; has out "idle_timeout"
+run 0 config explain deadline.max --json; same key "$(field key)" deadline.max; same default "$(field default)" 0
+run 1 config explain limits.bdy; has err "there is no key 'limits.bdy' (did you mean 'limits.body'?)"
+run 1 config explain heartbeat; has err "did you mean 'cluster.heartbeat'?"
+
+# check
+cat >good.yaml <<EOF
+listen: [127.0.0.1:0]
+models:
+  - {name: m, path: "$root/models/reply-draft.gguf", context: 128}
+limits: {in_flight: 4}
+EOF
+run 0 config check good.yaml; has out "good.yaml is valid: 5 keys are set, 1 models"
+run 0 config check good.yaml --json; same valid "$(field valid)" true
+has out '"models[m].context":"128"'
+printf 'limits:\n  in_flght: 4\n' >bad.yaml
+run 1 config check bad.yaml; empty out
+has err "bad.yaml:2:3: unknown key 'in_flght' in limits (did you mean 'in_flight'?)"
+run 1 config check bad.yaml --json; empty err
+same valid "$(field valid)" false; same line "$(field line)" 2; same column "$(field column)" 3
+same error "$(field error)" "unknown key 'in_flght' in limits (did you mean 'in_flight'?)"
+printf 'models: [{name: m, path: /nowhere.gguf}]\n' >missing.yaml
+run 1 config check missing.yaml; has err "cannot open /nowhere.gguf"
+run 1 config check nowhere.yaml; has err "nowhere.yaml"
+run 2 config check
+
+# init: what it writes is valid
+mkdir models
+cp "$root/models/reply-draft.gguf" "models/it's one.gguf"
+cp -r "$root/tests/data/encoders/bert" models/bert
+echo nothing >models/broken.gguf
+run 0 init models; has out "wrote shoal.yaml"
+cp shoal.yaml "$tmp/out"
+has out "name: it-s-one"; has out "name: bert"
+checked=$((checked + 1))
+grep -q broken shoal.yaml && fail "a file that is no model is in shoal.yaml"
+run 0 config check shoal.yaml; has out "2 models"
+run 1 init models; has err "shoal.yaml exists: --force replaces it"
+run 0 init models --force -o shoal.yaml
+mkdir empty
+run 1 init empty; has err "has no GGUF file"
+run 1 init nowhere; has err "cannot look into nowhere"
+(cd empty && "$shoal" init -o -) >"$tmp/out" 2>"$tmp/err"
+has out "those included with Shoal"
+finish

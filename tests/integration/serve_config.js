@@ -1,0 +1,54 @@
+#!/usr/bin/env node
+// The configuration of a running server: a changed file is read by itself, the log says what changed, a bad one changes
+// nothing, and what needs a restart is named.  Usage: serve_config.js SHOAL
+'use strict';
+const fs = require('fs');
+const path = require('path');
+const t = require('./serve.js');
+
+const shoal = path.resolve(process.argv[2]);
+const file = `${t.tmp}/shoal.yaml`;
+const model = (name, more = '') => `  - {name: ${name}, path: "${t.root}/models/reply-draft.gguf"${more}}\n`;
+
+// As editors do it: a new file takes the place of the old one.
+function replace(text) {
+    fs.writeFileSync(`${file}.new`, text);
+    fs.renameSync(`${file}.new`, file);
+}
+
+(async () => {
+    fs.writeFileSync(file, `limits: {body: 1KiB}\nmodels:\n${model('one')}`);
+    const server = await t.start(shoal, ['--config', file]);
+    const status = async (n) => (await fetch(`${server.url}/v1/completions`, { method: 'POST',
+        body: JSON.stringify({ model: 'one', prompt: 'the', max_tokens: 1, user: 'x'.repeat(n) }) })).status;
+    const names = async () => (await (await fetch(`${server.url}/v1/models`)).json()).data.map((m) => m.id).sort().join();
+    t.same(await status(2000), 413, 'a body above the limit');
+
+    replace(`limits: {body: 1MiB}\nthreads: 2\nmodels:\n${model('one')}${model('two', ', lazy: true')}`);
+    await t.until(() => server.log.includes('configuration reloaded, 3 changes'), 'the changed file is read');
+    for (const line of ['limits.body: 1KiB -> 1MiB', 'models[two] was added',
+        'threads: (default) -> 2, takes effect after a restart'])
+        t.check(server.log.includes(line), `the log says ${line}: ${server.log}`);
+    t.same(await status(2000), 200, 'the new limit');
+    t.same(await names(), 'one,two', 'the new model');
+
+    // written in place, with an error
+    fs.writeFileSync(file, `limits: {body: 1MiB, boddy: 5}\nmodels:\n${model('two')}`);
+    await t.until(() => /keeping the old configuration: .*shoal\.yaml:1:22: unknown key 'boddy'/.test(server.log),
+        'a bad file is reported');
+    t.same(await names(), 'one,two', 'and changes nothing');
+    t.same(await status(2000), 200, 'the server goes on');
+
+    replace(`watch: false\nmodels:\n${model('one')}`);
+    await t.until(async () => await names() === 'one', 'a good file again');
+    await t.until(() => server.log.includes('models[two] was removed'), 'the log says so');
+    await t.until(() => server.log.includes('watch: true -> false'), 'the log says so');
+    replace(`models:\n${model('one')}${model('three')}`);
+    server.child.kill('SIGHUP');
+    await t.until(async () => await names() === 'one,three', 'SIGHUP reads it without watch, too');
+    t.same((await server.stop()).code, 0, 'exit');
+    t.finish();
+})().catch((e) => {
+    console.log(e);
+    process.exit(1);
+});
