@@ -58,11 +58,11 @@ static bool settled(const struct stat *st)
     return now - st->st_mtim.tv_sec > SETTLED_S && now - st->st_ctim.tv_sec > SETTLED_S;
 }
 
-void hash_memo_put(const char *dir, const struct stat *st, const uint8_t sum[SHA256_BYTES])
+void hash_memo_put_final(const char *dir, const struct stat *st, const uint8_t sum[SHA256_BYTES])
 {
     char text[TEXT_BYTES + 2 * SHA256_BYTES + 1], path[PATH_MAX], temp[PATH_MAX + 32];
     size_t n = (size_t)describe(text, st);
-    if (!dir || !settled(st) || !entry_path(path, dir, text, n))
+    if (!dir || !entry_path(path, dir, text, n))
         return;
     sha256_hex(text + n, sum);
     n += 2 * SHA256_BYTES;
@@ -75,4 +75,10 @@ void hash_memo_put(const char *dir, const struct stat *st, const uint8_t sum[SHA
     ok = close(fd) == 0 && ok;
     if (!ok || rename(temp, path) < 0)
         unlink(temp);
+}
+
+void hash_memo_put(const char *dir, const struct stat *st, const uint8_t sum[SHA256_BYTES])
+{
+    if (settled(st))
+        hash_memo_put_final(dir, st, sum);
 }

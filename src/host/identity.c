@@ -223,6 +223,24 @@ void identity_list_free(struct identity_list *l)
     mem_free(l);
 }
 
+uint32_t identity_list_n(const struct identity_list *l)
+{
+    return l->n;
+}
+
+bool identity_list_is_folder(const struct identity_list *l)
+{
+    return l->folder;
+}
+
+void identity_list_file(const struct identity_list *l, uint32_t i, struct identity_file *out)
+{
+    const struct file *f = &l->files[i];
+    *out = (struct identity_file){
+        .name = name_of(f), .path = f->path, .bytes = (uint64_t)f->st.st_size};
+    memcpy(out->sum, f->sum, SHA256_BYTES);
+}
+
 uint64_t identity_list_time_s(const struct identity_list *l)
 {
     time_t newest = 0;
@@ -272,29 +290,55 @@ struct identity identity_local(const struct identity_list *l)
     return id;
 }
 
+static void folder_begin(struct sha256 *s)
+{
+    sha256_begin(s);
+    add_text(s, "shoal folder 1");
+}
+
+static void folder_add(struct sha256 *s, const char *name, const uint8_t sum[SHA256_BYTES])
+{
+    add_text(s, name);
+    sha256_add(s, sum, SHA256_BYTES);
+}
+
+/* ok: id->sum is the hash of the content. */
+static void settle(struct identity *id, bool ok)
+{
+    char hex[2 * SHA256_BYTES + 1];
+    if (!ok)
+        return;
+    id->kind = IDENTITY_CONTENT;
+    sha256_hex(hex, id->sum);
+    snprintf(id->version, sizeof(id->version), "fp_%.12s", hex);
+}
+
 /* All hashes are known. */
 static struct identity content(const struct identity_list *l)
 {
     struct identity id = {.kind = IDENTITY_NONE};
-    char hex[2 * SHA256_BYTES + 1];
     bool ok = true;
     if (l->folder) {
         struct sha256 s;
-        sha256_begin(&s);
-        add_text(&s, "shoal folder 1");
-        for (uint32_t i = 0; i < l->n; i++) {
-            add_text(&s, name_of(&l->files[i]));
-            sha256_add(&s, l->files[i].sum, SHA256_BYTES);
-        }
+        folder_begin(&s);
+        for (uint32_t i = 0; i < l->n; i++)
+            folder_add(&s, name_of(&l->files[i]), l->files[i].sum);
         ok = sha256_end(&s, id.sum);
     } else {
         memcpy(id.sum, l->files[0].sum, SHA256_BYTES);
     }
-    if (!ok)
-        return id;
-    id.kind = IDENTITY_CONTENT;
-    sha256_hex(hex, id.sum);
-    snprintf(id.version, sizeof(id.version), "fp_%.12s", hex);
+    settle(&id, ok);
+    return id;
+}
+
+struct identity identity_of_folder(const struct identity_file *files, uint32_t n)
+{
+    struct identity id = {.kind = IDENTITY_NONE};
+    struct sha256 s;
+    folder_begin(&s);
+    for (uint32_t i = 0; i < n; i++)
+        folder_add(&s, files[i].name, files[i].sum);
+    settle(&id, sha256_end(&s, id.sum));
     return id;
 }
 

@@ -42,6 +42,22 @@ struct identity {
 /* The files of a model as they are now, with their sizes and times. */
 SHOAL_MUST_CHECK int identity_list(struct identity_list **out, const char *path, struct err *e);
 void identity_list_free(struct identity_list *l); /* NULL is fine */
+/* One file of a model. */
+struct identity_file {
+    const char
+        *name; /* within the model, "../config.json" beside an .onnx file; "": a single file */
+    const char *path; /* borrowed from the listing; NULL where there is none */
+    uint64_t bytes;
+    uint8_t sum[SHA256_BYTES]; /* valid after identity_known or identity_read found all of them */
+};
+uint32_t identity_list_n(const struct identity_list *l);
+/* Whether the identity is a hash over names and hashes. */
+bool identity_list_is_folder(const struct identity_list *l);
+/* In the order of the names. */
+void identity_list_file(const struct identity_list *l, uint32_t i, struct identity_file *out);
+/* The content identity of a folder with these files, sorted by name. */
+struct identity identity_of_folder(const struct identity_file *files, uint32_t n);
+
 /* The newest of the files' times, in seconds. */
 uint64_t identity_list_time_s(const struct identity_list *l);
 /* IDENTITY_LOCAL: equal while no file was changed or replaced. */

@@ -1,0 +1,65 @@
+/* model_intake.h - a model on its way into the store.
+ *
+ * First its manifest, then its files one after the other, each as a .part file that grows from the
+ * front.  What arrived stays when the process ends, is found by the next intake of the same model,
+ * and goes on from there; after a crash of the machine, from what was certainly on disk.  A file
+ * whose bytes do not fit its hash is thrown away.  commit moves the model into the store when every
+ * file was verified.
+ *
+ * Thread:    belongs to one thread; reads and writes the disk.
+ * Ownership: open gives, close takes back (NULL is fine) and keeps what arrived; discard removes
+ * it. Failure:   SHOAL_EBUSY (another process fetches the same model), SHOAL_ELIMIT (no room: what
+ *            arrived of this file was removed, so that the disk is not left full), SHOAL_EFORMAT
+ *            (wrong bytes), SHOAL_EIO, SHOAL_ENOMEM, SHOAL_ECANCELLED. */
+#ifndef SHOAL_CLUSTER_STORE_MODEL_INTAKE_H
+#define SHOAL_CLUSTER_STORE_MODEL_INTAKE_H
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "host/sha256.h"
+
+struct model_intake;
+struct model_manifest;
+struct model_store;
+
+/* stop: gives up with SHOAL_ECANCELLED when it becomes true. */
+SHOAL_MUST_CHECK int model_intake_open(struct model_intake **out, struct model_store *s,
+                                       const uint8_t sha256[SHA256_BYTES], const _Atomic bool *stop,
+                                       struct err *e);
+void model_intake_close(struct model_intake *k);
+void model_intake_discard(struct model_intake *k); /* closes it too */
+
+/* NULL: not known yet. */
+const struct model_manifest *model_intake_manifest(const struct model_intake *k);
+/* Takes the manifest over (also if it fails) and makes room for the files. */
+SHOAL_MUST_CHECK int model_intake_set_manifest(struct model_intake *k, struct model_manifest *m,
+                                               struct err *e);
+/* Throws away everything that arrived, the manifest too. */
+void model_intake_restart(struct model_intake *k);
+
+/* The next file that is not complete, and how much of it is there; 0: all are.  Opens its part. */
+SHOAL_MUST_CHECK int model_intake_next(struct model_intake *k, uint32_t *file, uint64_t *offset,
+                                       struct err *e);
+/* Appends to that file.  from: who sent it, for model_intake_mixed.  SHOAL_EFORMAT: more than the
+ * manifest says. */
+SHOAL_MUST_CHECK int model_intake_write(struct model_intake *k, const char *from, const void *p,
+                                        size_t n, struct err *e);
+/* The file is there: verifies it.  SHOAL_EFORMAT: wrong bytes or too few; after wrong bytes, the
+ * file begins anew. */
+SHOAL_MUST_CHECK int model_intake_finish(struct model_intake *k, struct err *e);
+/* The bytes of the file that was last open came from several senders, so that none can be blamed.
+ */
+bool model_intake_mixed(const struct model_intake *k);
+/* Bytes of the whole model that are here. */
+uint64_t model_intake_bytes(const struct model_intake *k);
+
+/* Every file is complete: the model is in the store, at path. */
+SHOAL_MUST_CHECK int model_intake_commit(struct model_intake *k, char path[PATH_MAX],
+                                         struct err *e);
+
+#endif

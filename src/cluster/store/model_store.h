@@ -1,0 +1,116 @@
+/* model_store.h - a folder of models, found by their SHA-256.
+ *
+ *   DIR/models/HEX/manifest.json   the files with sizes and hashes (model_manifest.h)
+ *   DIR/models/HEX/files/...       the files, read-only
+ *   DIR/models/HEX/used            its time: when the model was last used; locked while it is
+ *   DIR/incoming/HEX/...           a model that is on its way (model_intake.h)
+ *   DIR/lock                       held while something is moved in or out
+ *
+ * What is in models/ was verified when it came in.  The store has a limit: room for a new model is
+ * made by removing those that were not used for the longest time.  A model that somebody has pinned
+ * (a node that is assigned to serve it) stays.  A web server that serves DIR/models is a source for
+ * other stores.
+ *
+ * Thread:    any; several processes may use one store.  All of it reads the disk: not for an event
+ *            loop, except find and pin, which read one small file.
+ * Ownership: open gives, close takes back (NULL is fine).  A pin is given back with unpin, before
+ *            close.
+ * Failure:   SHOAL_ENOTFOUND (no such model), SHOAL_ELIMIT (no room; says how much is missing),
+ *            SHOAL_EFORMAT (bytes do not fit their hash), SHOAL_EBUSY (in use), SHOAL_EIO,
+ *            SHOAL_ENOMEM, SHOAL_ECANCELLED. */
+#ifndef SHOAL_CLUSTER_STORE_MODEL_STORE_H
+#define SHOAL_CLUSTER_STORE_MODEL_STORE_H
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "host/sha256.h"
+
+struct model_manifest;
+struct model_store;
+struct model_store_pin;
+
+struct model_store_opts {
+    const char *dir;      /* made if missing; NULL: model_store_default */
+    uint64_t max_bytes;   /* of all models together; 0: as long as the disk has room */
+    const char *memo_dir; /* where hashes of files are remembered (host/hash_memo.h), so that the
+                           * registry does not read them again; NULL: nowhere */
+};
+
+/* $SHOAL_STORE, else $STATE_DIRECTORY/store (systemd), $XDG_STATE_HOME/shoal/store or
+ * ~/.local/state/shoal/store; NULL when none of them is set. */
+const char *model_store_default(char *out, size_t cap);
+
+SHOAL_MUST_CHECK int model_store_open(struct model_store **out, const struct model_store_opts *o,
+                                      struct err *e);
+void model_store_close(struct model_store *s);
+const char *model_store_dir(const struct model_store *s);
+const char *model_store_memo_dir(const struct model_store *s); /* or NULL */
+
+/* What to load: a file or a folder.  SHOAL_ENOTFOUND: the store does not have it, or not whole. */
+SHOAL_MUST_CHECK int model_store_find(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
+                                      char path[PATH_MAX], struct err *e);
+/* Its manifest; *m must be initialised. */
+SHOAL_MUST_CHECK int model_store_manifest(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
+                                          struct model_manifest *m, struct err *e);
+/* Where file i of its manifest lies. */
+SHOAL_MUST_CHECK int model_store_file(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
+                                      const struct model_manifest *m, uint32_t i,
+                                      char path[PATH_MAX], struct err *e);
+
+/* The model stays until unpin, and counts as used.  Process crashes unpin. */
+SHOAL_MUST_CHECK int model_store_pin(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
+                                     struct model_store_pin **out, struct err *e);
+void model_store_unpin(struct model_store_pin *p); /* NULL is fine */
+
+/* Reads all of it again.  SHOAL_EFORMAT names the file that is damaged. */
+SHOAL_MUST_CHECK int model_store_verify(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
+                                        const _Atomic bool *stop, struct err *e);
+/* SHOAL_EBUSY: it is pinned. */
+SHOAL_MUST_CHECK int model_store_remove(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
+                                        struct err *e);
+
+struct model_store_entry {
+    uint8_t sha256[SHA256_BYTES];
+    uint64_t bytes;       /* of its files; of one on its way: on disk so far */
+    uint64_t total_bytes; /* when it is whole; 0: not known yet */
+    uint64_t used_s;      /* Unix time of its last use */
+    uint32_t n_files;     /* 0: on its way, and not known yet */
+    bool pinned;
+    bool incoming;  /* on its way, or left behind by a fetch that broke off */
+    bool damaged;   /* its manifest cannot be read: only remove takes it */
+    char open[256]; /* "reply.gguf", or "" for a folder */
+};
+
+/* In order of their last use, the latest first; mem_free *list. */
+SHOAL_MUST_CHECK int model_store_list(struct model_store *s, struct model_store_entry **list,
+                                      size_t *n, struct err *e);
+
+struct model_store_swept {
+    uint32_t n_models, n_incoming; /* removed */
+    uint64_t bytes;
+};
+/* Makes room for `bytes` more within max_bytes and on the disk, and removes what fetches left
+ * behind a week ago.  self: the model on its way that the room is for, or NULL.  SHOAL_ELIMIT:
+ * there is not enough room even without the models that are not pinned; then nothing was removed
+ * for it. */
+SHOAL_MUST_CHECK int model_store_sweep(struct model_store *s, const uint8_t *self, uint64_t bytes,
+                                       struct model_store_swept *out, struct err *e);
+
+/* ---- for model_intake.h ---- */
+
+/* "DIR/models/HEX", "DIR/incoming/HEX". */
+SHOAL_MUST_CHECK int model_store_place(const struct model_store *s, char path[PATH_MAX],
+                                       const uint8_t sha256[SHA256_BYTES], bool incoming,
+                                       struct err *e);
+/* Moves a whole model from incoming/ to models/. */
+SHOAL_MUST_CHECK int model_store_admit(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
+                                       struct err *e);
+/* Removes a folder with everything in it. */
+void model_store_delete_tree(const char *path);
+
+#endif
