@@ -9,10 +9,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/file_read.h"
+#include "base/file/file_read.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "cmd/describe.h"
+#include "cmd/cli/describe.h"
 
 #define MAX_INPUT_BYTES ((size_t)1 << 30)
 

@@ -13,8 +13,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "cmd/exit_code.h"
-#include "cmd/opts.h"
+#include "cmd/cli/exit_code.h"
+#include "cmd/cli/opts.h"
 
 int cmd_generate(int argc, const char *const *argv);
 int cmd_chat(int argc, const char *const *argv);

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cmd/cli/term.h"
 #include "cmd/cmd.h"
-#include "cmd/local.h"
-#include "cmd/term.h"
+#include "cmd/local/local.h"
 #include "flow/home/ask_pack.h"
 
 static const struct opts_def defs[] = {

@@ -8,14 +8,14 @@
 #include <cjson/cJSON.h>
 
 #include "base/clock.h"
-#include "base/lines.h"
+#include "base/file/lines.h"
 #include "base/mem.h"
+#include "cmd/cli/term.h"
 #include "cmd/cmd.h"
-#include "cmd/conversation.h"
-#include "cmd/local.h"
-#include "cmd/model_opts.h"
-#include "cmd/stream.h"
-#include "cmd/term.h"
+#include "cmd/local/conversation.h"
+#include "cmd/local/local.h"
+#include "cmd/local/model_opts.h"
+#include "cmd/local/stream.h"
 #include "flow/run.h"
 #include "wire/json_out.h"
 

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/cli/describe.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
-#include "cmd/describe.h"
 
 static const struct opts_page completion_page = {
     .command = "completion",

@@ -8,12 +8,12 @@
 
 #include "base/bytes_text.h"
 #include "cluster/worker/sandbox.h"
+#include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/machine.h"
-#include "cmd/term.h"
-#include "kernels/kern.h"
 #include "engine/cache_dir.h"
 #include "engine/onnx/onnx_api.h"
+#include "kernels/kern.h"
 #include "shoal/shoal.h"
 #include "wire/json_out.h"
 

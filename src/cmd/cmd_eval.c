@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/nearest.h"
+#include "cmd/cli/term.h"
 #include "cmd/cmd.h"
-#include "cmd/model_opts.h"
-#include "cmd/term.h"
+#include "cmd/local/model_opts.h"
 #include "eval/eval.h"
 #include "eval/quality.h"
 

@@ -6,11 +6,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "cmd/cli/term.h"
 #include "cmd/cmd.h"
-#include "cmd/local.h"
-#include "cmd/model_opts.h"
-#include "cmd/stream.h"
-#include "cmd/term.h"
+#include "cmd/local/local.h"
+#include "cmd/local/model_opts.h"
+#include "cmd/local/stream.h"
 #include "flow/run.h"
 #include "wire/json_out.h"
 

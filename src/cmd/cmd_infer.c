@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/lines.h"
+#include "base/file/lines.h"
+#include "cmd/cli/term.h"
 #include "cmd/cmd.h"
-#include "cmd/local_pipe.h"
-#include "cmd/model_opts.h"
-#include "cmd/term.h"
+#include "cmd/local/local_pipe.h"
+#include "cmd/local/model_opts.h"
 #include "wire/result_json.h"
 
 /* ---- pages ---------------------------------------------------------------------------------- */

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cmd/bare_model.h"
+#include "cmd/cli/term.h"
 #include "cmd/cmd.h"
-#include "cmd/model_opts.h"
-#include "cmd/term.h"
+#include "cmd/local/bare_model.h"
+#include "cmd/local/model_opts.h"
 #include "wire/json_out.h"
 
 #define MAX_TOKENS ((size_t)1 << 24)

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/file_read.h"
+#include "base/file/file_read.h"
 #include "base/mem.h"
-#include "cmd/bare_model.h"
+#include "cmd/cli/term.h"
 #include "cmd/cmd.h"
-#include "cmd/model_opts.h"
-#include "cmd/term.h"
+#include "cmd/local/bare_model.h"
+#include "cmd/local/model_opts.h"
 #include "eval/perplexity.h"
 #include "eval/quality.h"
 #include "wire/json_out.h"

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/file_read.h"
+#include "base/file/file_read.h"
 #include "base/mem.h"
+#include "cmd/cli/term.h"
 #include "cmd/cmd.h"
-#include "cmd/local_pipe.h"
-#include "cmd/model_opts.h"
-#include "cmd/term.h"
+#include "cmd/local/local_pipe.h"
+#include "cmd/local/model_opts.h"
 #include "wire/json_out.h"
 
 #define MAX_DOCS 100000u

@@ -2,10 +2,10 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/file_read.h"
+#include "base/file/file_read.h"
 #include "cluster/sim/sim_run.h"
+#include "cmd/cli/term.h"
 #include "cmd/cmd.h"
-#include "cmd/term.h"
 #include "wire/json_out.h"
 
 #define MAX_SCENARIO_BYTES ((size_t)1 << 20)

@@ -4,9 +4,9 @@
 
 #include "base/mem.h"
 #include "cmd/cmd.h"
-#include "cmd/model_name.h"
-#include "text/tokenizer/tokenizer.h"
+#include "cmd/local/model_name.h"
 #include "engine/onnx/onnx_files.h"
+#include "text/tokenizer/tokenizer.h"
 #include "wire/json_out.h"
 
 #define MAX_TOKENS ((size_t)1 << 28)

@@ -5,7 +5,7 @@
 #ifndef SHOAL_CMD_COMMANDS_H
 #define SHOAL_CMD_COMMANDS_H
 
-#include "cmd/command.h"
+#include "cmd/cli/command.h"
 
 extern const struct command commands_all[];
 /* The verbs of a command; NULL: it has none. */

@@ -9,7 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/file_watch.h"
+#include "base/file/file_watch.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "gateway/config/config_diff.h"

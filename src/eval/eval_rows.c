@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/lines.h"
+#include "base/file/lines.h"
 #include "base/mem.h"
 
 static int add_row(struct eval_rows *rows, const char *path, uint64_t number, const char *line,

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/file_read.h"
+#include "base/file/file_read.h"
 #include "base/mem.h"
 #include "eval/columns.h"
-#include "score/scorer.h"
 #include "eval/quality.h"
+#include "score/scorer.h"
 
 enum { MAX_FILE_BYTES = 1 << 30 };
 

@@ -22,7 +22,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/file_map.h"
+#include "base/file/file_map.h"
 #include "base/rd.h"
 #include "base/str.h"
 #include "kernels/quants/quant.h"

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/file_map.h"
+#include "base/file/file_map.h"
 
 enum safetensors_type {
     SAFETENSORS_F64,

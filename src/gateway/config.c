@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file_open.h"
 #include "base/buf.h"
+#include "base/file/file_open.h"
 #include "base/mem.h"
 #include "cluster/cert.h"
 #include "cluster/roles.h"

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file_open.h"
+#include "base/file/file_open.h"
 #include "base/hash.h"
 
 #define SETTLED_S 2

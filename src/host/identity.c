@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file_open.h"
+#include "base/file/file_open.h"
 #include "base/mem.h"
 #include "engine/onnx/onnx_files.h"
 #include "host/hash_memo.h"

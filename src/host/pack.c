@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file_open.h"
 #include "base/buf.h"
+#include "base/file/file_open.h"
 #include "base/mem.h"
 #include "host/sha256.h"
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/map_guard.h"
+#include "base/file/map_guard.h"
 #include "base/mem.h"
 #include "kernels/tiles.h"
 #include "model/weights_int.h"

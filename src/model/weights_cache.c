@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file_open.h"
+#include "base/file/file_open.h"
+#include "base/file/map_guard.h"
 #include "base/hash.h"
-#include "base/map_guard.h"
 #include "base/mem.h"
 
 /* Change this with every change of a tile layout. */

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file_open.h"
+#include "base/file/file_map.h"
+#include "base/file/file_open.h"
 #include "base/mem.h"
 #include "base/strmap.h"
-#include "base/file_map.h"
 
 #define MODEL_TYPE "shoal_summary"
 #define MAX_SENTENCES 4096u

@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 
 #include "base/arena.h"
+#include "base/file/file_map.h"
 #include "base/mem.h"
 #include "score/anomaly.h"
-#include "base/file_map.h"
 #include "score/recurrent.h"
 #include "score/trees.h"
 

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/file/file_map.h"
 #include "base/mem.h"
-#include "base/file_map.h"
 #include "score/trees_int.h"
 
 int trees_open(struct trees **out, const char *path, struct err *e)

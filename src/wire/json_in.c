@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/file_map.h"
+#include "base/file/file_map.h"
 
 const cJSON *json_in_item(const cJSON *object, const char *key)
 {

@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "format/gguf.h"
 #include "format/gguf_write.h"
-#include "text/tokenizer/tok_pretok.h"
+#include "text/tokenizer/split/tok_pretok.h"
 #include "text/tokenizer/tokenizer.h"
 #include "tok_peer.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "text/tokenizer/tok_pretok.h"
+#include "text/tokenizer/split/tok_pretok.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

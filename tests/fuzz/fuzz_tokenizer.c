@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "base/rd.h"
-#include "text/tokenizer/tok_pretok.h"
-#include "text/tokenizer/tokenizer.h"
 #include "support/gguf_build.h"
+#include "text/tokenizer/split/tok_pretok.h"
+#include "text/tokenizer/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/file_read.h"
+#include "base/file/file_read.h"
 #include "base/mem.h"
 #include "cluster/control/desired.h"
 #include "cluster/control/desired_code.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file_open.h"
+#include "base/file/file_open.h"
 #include "base/mem.h"
 #include "score/scorer.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/file_map.h"
+#include "base/file/file_map.h"
 #include "base/mem.h"
 #include "flow/home/home_words.h"
 #include "wire/json_strict.h"

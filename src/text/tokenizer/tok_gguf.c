@@ -7,10 +7,10 @@
 #include "base/mem.h"
 #include "format/model_file.h"
 #include "format/token_type.h"
-#include "text/tokenizer/tok_bpe.h"
+#include "text/tokenizer/algorithm/tok_bpe.h"
+#include "text/tokenizer/algorithm/tok_spm.h"
+#include "text/tokenizer/algorithm/tok_wpm.h"
 #include "text/tokenizer/tok_roles.h"
-#include "text/tokenizer/tok_spm.h"
-#include "text/tokenizer/tok_wpm.h"
 
 #define KEY "tokenizer.ggml."
 

@@ -4,8 +4,8 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "format/model_file.h"
+#include "text/tokenizer/hf/tok_hf_load.h"
 #include "text/tokenizer/tok_gguf.h"
-#include "text/tokenizer/tok_hf_load.h"
 #include "text/tokenizer/tokenizer_core.h"
 
 int tokenizer_create(struct tokenizer **out, const struct model_file *m, struct err *e)

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "base/file_read.h"
-#include "base/lines.h"
+#include "base/file/file_read.h"
+#include "base/file/lines.h"
 
 static void test_lines_of_a_pipe(void **state)
 {

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "base/file_map.h"
-#include "base/map_guard.h"
+#include "base/file/file_map.h"
+#include "base/file/map_guard.h"
 
 static char path[64];
 

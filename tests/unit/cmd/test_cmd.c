@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "cmd/cli/opts.h"
 #include "cmd/cmd.h"
-#include "cmd/opts.h"
 
 #define MODEL SHOAL_TEST_DATA "/refs/qwen3.gguf"
 

@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "cmd/bare_model.h"
+#include "cmd/cli/opts.h"
 #include "cmd/cmd.h"
-#include "cmd/opts.h"
+#include "cmd/local/bare_model.h"
 #include "eval/calibration.h"
 
 #define MODEL SHOAL_TEST_DATA "/refs/qwen3.gguf"

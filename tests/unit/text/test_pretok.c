@@ -10,8 +10,8 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/utf8.h"
-#include "text/tokenizer/tok_pretok.h"
 #include "support/watchdog.h"
+#include "text/tokenizer/split/tok_pretok.h"
 
 static uint64_t rng_state;
 

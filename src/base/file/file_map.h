@@ -1,0 +1,46 @@
+/* file_map.h - a file mapped read-only, with the attributes that identify it.
+ *
+ * Nothing is copied, so the file must stay as it is.  If it is truncated, reading yields zeros
+ * instead of SIGBUS (map_guard.h); if it is overwritten, reading yields the new bytes.  Either way
+ * file_map_changed tells, and what was computed from the file must not be used.  A file that is
+ * replaced by rename is another file: the mapping keeps the old one, unchanged.
+ *
+ * Only regular files are opened (file_open.h).
+ *
+ * Thread:    immutable after open; any number of readers.
+ * Ownership: open maps and keeps the file open, close undoes both (a zeroed one is fine).
+ * Failure:   SHOAL_EIO with the system's reason, SHOAL_EFORMAT for an empty file; then *out is
+ *            zeroed. */
+#ifndef SHOAL_BASE_FILE_FILE_MAP_H
+#define SHOAL_BASE_FILE_FILE_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct map_guard;
+
+struct file_map {
+    const uint8_t *bytes; /* NULL: none */
+    size_t n_bytes;
+    int fd;
+    struct map_guard *guard;
+    int64_t mtime_s, mtime_ns; /* time of the last modification */
+};
+
+SHOAL_MUST_CHECK int file_map_open(struct file_map *out, const char *path, struct err *e);
+void file_map_close(struct file_map *m);
+/* True if the file was truncated or overwritten since it was opened: its size or its time of
+ * modification differ, or a read failed.  One fstat.  (The time of the last status change is not
+ * compared: removing or replacing the name changes it, and does no harm.) */
+bool file_map_changed(const struct file_map *m);
+/* Releases the pages of the first n bytes: they stay readable, but do not count as our memory until
+ * they are read again. */
+void file_map_trim(const struct file_map *m, size_t n);
+/* Copies n bytes from offset `at`, which must be inside the file.  Unlike access through `bytes`
+ * this maps no pages (the kernel may map 2 MiB around every byte accessed). */
+void file_map_read(const struct file_map *m, size_t at, void *out, size_t n);
+
+#endif

@@ -1,0 +1,92 @@
+/* term.c - see term.h. */
+#include "cmd/cli/term.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define BAR_WIDTH 30
+#define FIRST_SHOWN_NS 500000000u
+#define TTY_EVERY_NS 100000000u
+#define LINE_EVERY_NS 10000000000u
+
+int term_catch_interrupt(void)
+{
+    struct sigaction now;
+    sigset_t set;
+    if (sigaction(SIGINT, NULL, &now) < 0 || now.sa_handler == SIG_IGN)
+        return -1;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return -1;
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        sigprocmask(SIG_UNBLOCK, &set, NULL);
+    return fd;
+}
+
+void term_release_interrupt(int fd)
+{
+    sigset_t set;
+    if (fd < 0)
+        return;
+    close(fd);
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+bool term_interrupted(int fd)
+{
+    struct signalfd_siginfo info;
+    bool hit = false;
+    while (fd >= 0 && read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        hit = true;
+    return hit;
+}
+
+void term_progress_init(struct term_progress *p, const char *what)
+{
+    *p = (struct term_progress){
+        .what = what, .start_ns = clock_ns(), .tty = isatty(STDERR_FILENO) != 0};
+    p->shown_ns = p->tty ? p->start_ns + FIRST_SHOWN_NS - TTY_EVERY_NS : p->start_ns;
+}
+
+void term_progress_show(struct term_progress *p, double part, const char *note)
+{
+    uint64_t now = clock_ns();
+    if (now < p->shown_ns || now - p->shown_ns < (p->tty ? TTY_EVERY_NS : LINE_EVERY_NS))
+        return;
+    p->shown_ns = now;
+    part = part < 0 ? 0 : part > 1 ? 1 : part;
+    double spent = (double)(now - p->start_ns) / 1e9;
+    char eta[32] = "";
+    if (part > 0.01)
+        snprintf(eta, sizeof(eta), ", %.0f s left", spent / part * (1 - part));
+    if (!p->tty) {
+        fprintf(stderr, "%s: %.0f %%%s%s%s\n", p->what, part * 100, eta, note ? ", " : "",
+                note ? note : "");
+        return;
+    }
+    char bar[BAR_WIDTH + 1];
+    int full = (int)(part * BAR_WIDTH + 0.5);
+    memset(bar, '.', BAR_WIDTH);
+    memset(bar, '#', (size_t)full);
+    bar[BAR_WIDTH] = '\0';
+    fprintf(stderr, "\r%s [%s] %3.0f %%%s%s%s\033[K", p->what, bar, part * 100, eta,
+            note ? ", " : "", note ? note : "");
+    fflush(stderr);
+    p->visible = true;
+}
+
+void term_progress_end(struct term_progress *p)
+{
+    if (p->visible)
+        fputs("\r\033[K", stderr);
+    p->visible = false;
+}

@@ -1,0 +1,34 @@
+/* term.h - terminal interaction: Ctrl-C as a file descriptor, progress on stderr.
+ *
+ * Thread:    the main thread.  term_catch_interrupt must run before threads are started, so that
+ *            they inherit the blocked signal.
+ * Ownership: caller's storage. */
+#ifndef SHOAL_CMD_CLI_TERM_H
+#define SHOAL_CMD_CLI_TERM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* From now on SIGINT does not end the program but makes the descriptor readable.  Returns -1 if
+ * that fails, or if the program was started with SIGINT ignored, which is kept. */
+int term_catch_interrupt(void);
+/* Restores the usual meaning of Ctrl-C; -1 is fine. */
+void term_release_interrupt(int fd);
+/* True if Ctrl-C was pressed since the last call; false for -1. */
+bool term_interrupted(int fd);
+
+/* A bar that appears if something takes longer than half a second.  If stderr is not a terminal,
+ * prints a line every ten seconds instead. */
+struct term_progress {
+    const char *what;
+    uint64_t start_ns, shown_ns;
+    bool tty, visible;
+};
+
+void term_progress_init(struct term_progress *p, const char *what);
+/* part: 0..1; note: short text after the bar, or NULL. */
+void term_progress_show(struct term_progress *p, double part, const char *note);
+/* Removes the bar. */
+void term_progress_end(struct term_progress *p);
+
+#endif

@@ -1,0 +1,23 @@
+/* model_name.h - resolves -m: a path, or the name of an included model (models/models.json).
+ *
+ * Thread:    the main thread.
+ * Ownership: model_name_fini frees the result of find. */
+#ifndef SHOAL_CMD_LOCAL_MODEL_NAME_H
+#define SHOAL_CMD_LOCAL_MODEL_NAME_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+struct model_name {
+    char *path;   /* path to open */
+    bool int8;    /* compute with 8-bit weights */
+    char *labels; /* label set that the name implies, or NULL */
+};
+
+/* An existing path is used as it is; otherwise the included model of that name, whose files are
+ * checked against the manifest. */
+SHOAL_MUST_CHECK int model_name_find(struct model_name *m, const char *name, struct err *e);
+void model_name_fini(struct model_name *m);
+
+#endif

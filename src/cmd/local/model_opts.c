@@ -1,0 +1,203 @@
+/* model_opts.c - see model_opts.h. */
+#include "cmd/local/model_opts.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cmd/cli/term.h"
+#include "cmd/cmd.h"
+
+static const struct opts_def model_defs[] = {
+    {"model", 'm', OPTS_TEXT, "MODEL", NULL, 0, 0,
+     "GGUF file, Hugging Face folder, or name of a model in models/ (required)"},
+    {"ctx", 'c', OPTS_UINT, "N", "0", 0, 16777216,
+     "context length in tokens; 0: the model's own, at most 4096"},
+    {"threads", 't', OPTS_UINT, "N", "0", 0, 256,
+     "number of threads; 0: chosen for this model and machine"},
+    {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
+     "use this kernel set (see 'shoal doctor'); default: the best for this CPU"},
+    {"kv", 0, OPTS_CHOICE, "f16|q8", "f16", 0, 0, "precision of the key-value cache"},
+    {"chunk", 0, OPTS_UINT, "N", "0", 0, 4096, "prefill tokens per step; 0: 128"},
+    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not cache tiled weights on disk"},
+};
+const struct opts_group model_opts_group = OPTS_GROUP("Model", model_defs);
+
+static const struct opts_def specialist_defs[] = {
+    {"model", 'm', OPTS_TEXT, "MODEL", NULL, 0, 0,
+     "model file, Hugging Face folder, or name of a model in models/ (required)"},
+    {"int8", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "compute with 8-bit weights, whatever the file contains"},
+    {"threads", 't', OPTS_UINT, "N", "0", 0, 256,
+     "number of threads; 0: chosen for this model and machine"},
+    {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
+     "use this kernel set (see 'shoal doctor'); default: the best for this CPU"},
+    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not cache tiled weights on disk"},
+};
+const struct opts_group specialist_opts_group = OPTS_GROUP("Model", specialist_defs);
+
+static const struct opts_def sampling_defs[] = {
+    {"temp", 0, OPTS_REAL, "X", "0.8", 0, 100, "temperature; 0: always take the most likely token"},
+    {"top-k", 0, OPTS_UINT, "N", "40", 0, 1000000000,
+     "sample from the N most likely tokens; 0: all"},
+    {"top-p", 0, OPTS_REAL, "X", "0.95", 0, 1,
+     "sample from the most likely tokens whose probabilities add up to X"},
+    {"min-p", 0, OPTS_REAL, "X", "0.05", 0, 1,
+     "drop tokens less than X times as likely as the best"},
+    {"repeat-penalty", 0, OPTS_REAL, "X", "1", 0, 10, "above 1: make recent tokens less likely"},
+    {"repeat-last-n", 0, OPTS_UINT, "N", "64", 1, 16777216,
+     "number of recent tokens that the penalty considers"},
+    {"presence-penalty", 0, OPTS_REAL, "X", "0", -10, 10,
+     "subtracted once from the logit of every generated token"},
+    {"frequency-penalty", 0, OPTS_REAL, "X", "0", -10, 10,
+     "subtracted for each time a token was generated"},
+    {"logit-bias", 0, OPTS_LIST, "ID=X", NULL, 0, 0,
+     "add X to a token's logit, -inf forbids it; may be repeated"},
+    {"seed", 's', OPTS_UINT, "N", NULL, 0, 0, "random seed: same seed, same text; default: random"},
+};
+const struct opts_group sampling_opts_group = OPTS_GROUP("Sampling", sampling_defs);
+
+struct tiling {
+    struct term_progress bar;
+    int interrupt_fd;
+    bool interrupted;
+};
+
+static bool tiling_progress(void *ctx, double part)
+{
+    struct tiling *p = ctx;
+    term_progress_show(&p->bar, part, NULL);
+    if (term_interrupted(p->interrupt_fd))
+        p->interrupted = true;
+    return p->interrupted;
+}
+
+/* Opens the model of -m; eo has the other options. */
+static int open_engine(const struct opts *o, struct shoal_engine_opts *eo,
+                       const struct model_name *name, int interrupt_fd,
+                       struct shoal_engine **engine)
+{
+    struct err e = {0};
+    struct tiling tiling = {.interrupt_fd = interrupt_fd};
+    eo->kernels = opts_text(o, "kernels");
+    eo->n_threads = opts_u32(o, "threads");
+    eo->cache_dir = opts_flag(o, "no-cache") ? "" : NULL;
+    eo->progress = tiling_progress;
+    eo->progress_ctx = &tiling; /* cppcheck-suppress autoVariables */
+    term_progress_init(&tiling.bar, "tiling weights");
+    int rc = shoal_engine_open(engine, name->path, eo, &e);
+    eo->progress_ctx = NULL;
+    term_progress_end(&tiling.bar);
+    if (tiling.interrupted) {
+        shoal_engine_close(*engine);
+        *engine = NULL;
+        return CMD_INTERRUPTED;
+    }
+    if (rc < 0)
+        return cmd_fail(o->page, "%s", e.msg);
+    struct shoal_engine_info info = {.size = sizeof(info)};
+    shoal_engine_info(*engine, &info);
+    log_info("cmd", "model loaded path=%s arch=%s kernels=%s threads=%u ctx=%u ms=%.1f cached=%d",
+             name->path, info.arch, info.kernels, info.n_threads, info.n_ctx, info.load_ms,
+             info.from_cache);
+    return CMD_OK;
+}
+
+static int find_model(const struct opts *o, const char *model, struct model_name *name)
+{
+    struct err e = {0};
+    *name = (struct model_name){0};
+    if (!model)
+        return opts_usage(o->page, "no model given: use -m MODEL");
+    return model_name_find(name, model, &e) < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
+}
+
+int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, int interrupt_fd,
+                    struct shoal_engine **engine)
+{
+    struct shoal_engine_opts eo = {.size = sizeof(eo)};
+    struct model_name name;
+    *engine = NULL;
+    int rc = find_model(o, opts_text(o, "model"), &name);
+    if (base)
+        eo = *base;
+    eo.n_ctx = opts_u32(o, "ctx");
+    eo.chunk = opts_u32(o, "chunk");
+    eo.kv_q8 = strcmp(opts_text(o, "kv"), "q8") == 0;
+    if (rc == CMD_OK)
+        rc = open_engine(o, &eo, &name, interrupt_fd, engine);
+    model_name_fini(&name);
+    return rc;
+}
+
+int specialist_opts_open_as(const struct opts *o, const char *model, int interrupt_fd,
+                            struct shoal_engine **engine, struct model_name *name)
+{
+    struct shoal_engine_opts eo = {.size = sizeof(eo)};
+    *engine = NULL;
+    int rc = find_model(o, model, name);
+    eo.int8 = opts_flag(o, "int8") || name->int8;
+    return rc == CMD_OK ? open_engine(o, &eo, name, interrupt_fd, engine) : rc;
+}
+
+int specialist_opts_open(const struct opts *o, int interrupt_fd, struct shoal_engine **engine,
+                         struct model_name *name)
+{
+    return specialist_opts_open_as(o, opts_text(o, "model"), interrupt_fd, engine, name);
+}
+
+static int read_bias(const struct opts *o, struct sampling_opts *out)
+{
+    const char *const *list;
+    size_t n = opts_list(o, "logit-bias", &list);
+    out->bias = mem_zalloc_n(n, sizeof(*out->bias));
+    if (!out->bias)
+        return cmd_fail(o->page, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        char *end, *end2;
+        errno = 0;
+        long id = strtol(list[i], &end, 10);
+        if (errno || end == list[i] || *end != '=' || id < 0 || id > INT32_MAX)
+            return opts_usage(o->page, "--logit-bias is %s, expected ID=X", list[i]);
+        double x = strtod(end + 1, &end2);
+        if (end2 == end + 1 || *end2 || isnan(x))
+            return opts_usage(o->page, "--logit-bias is %s, expected ID=X", list[i]);
+        out->bias[i] = (struct shoal_bias){(int32_t)id, (float)x};
+    }
+    out->sampling.bias = out->bias;
+    out->sampling.n_bias = (uint32_t)n;
+    return CMD_OK;
+}
+
+int sampling_opts_read(const struct opts *o, struct sampling_opts *out)
+{
+    uint64_t seed = opts_uint(o, "seed");
+    if (!opts_given(o, "seed")) {
+        /* Short enough to type again to get the same text. */
+        if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed))
+            seed = clock_ns();
+        seed &= 0xffffffffu;
+    }
+    *out = (struct sampling_opts){
+        .sampling = {.temperature = (float)opts_real(o, "temp"),
+                     .top_k = opts_u32(o, "top-k"),
+                     .top_p = (float)opts_real(o, "top-p"),
+                     .min_p = (float)opts_real(o, "min-p"),
+                     .repeat_penalty = (float)opts_real(o, "repeat-penalty"),
+                     .repeat_last_n = opts_u32(o, "repeat-last-n"),
+                     .presence_penalty = (float)opts_real(o, "presence-penalty"),
+                     .frequency_penalty = (float)opts_real(o, "frequency-penalty"),
+                     .seed = seed}};
+    return read_bias(o, out);
+}
+
+void sampling_opts_fini(struct sampling_opts *s)
+{
+    mem_free(s->bias);
+    s->bias = NULL;
+}

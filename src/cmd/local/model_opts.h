@@ -1,0 +1,40 @@
+/* model_opts.h - the options of every command that loads or runs a model.
+ *
+ * Thread:    the main thread.
+ * Ownership: close the engine of model_opts_open with shoal_engine_close; sampling_opts_fini frees.
+ */
+#ifndef SHOAL_CMD_LOCAL_MODEL_OPTS_H
+#define SHOAL_CMD_LOCAL_MODEL_OPTS_H
+
+#include "cmd/cli/opts.h"
+#include "cmd/local/model_name.h"
+#include "shoal/shoal.h"
+
+/* -m, --ctx, --threads, --kernels, --kv, --chunk, --no-cache */
+extern const struct opts_group model_opts_group;
+/* --temp and the like */
+extern const struct opts_group sampling_opts_group;
+
+/* Loads the model, with a progress bar when its weights are tiled for the first time.  base: the
+ * command's defaults, or NULL.  CMD_OK, or an exit code after a message. */
+int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, int interrupt_fd,
+                    struct shoal_engine **engine);
+
+/* -m, --int8, --threads, --kernels, --no-cache: for commands that run specialists */
+extern const struct opts_group specialist_opts_group;
+/* Loads a specialist; name (always call model_name_fini) says which label set is meant. */
+int specialist_opts_open(const struct opts *o, int interrupt_fd, struct shoal_engine **engine,
+                         struct model_name *name);
+/* The same with another model than -m's. */
+int specialist_opts_open_as(const struct opts *o, const char *model, int interrupt_fd,
+                            struct shoal_engine **engine, struct model_name *name);
+
+struct sampling_opts {
+    struct shoal_sampling sampling;
+    struct shoal_bias *bias;
+};
+/* CMD_OK, or an exit code after a message. */
+int sampling_opts_read(const struct opts *o, struct sampling_opts *out);
+void sampling_opts_fini(struct sampling_opts *s);
+
+#endif
