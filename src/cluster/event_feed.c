@@ -31,7 +31,7 @@ void event_feed_fail(struct event_feed *f, const struct failure *why)
 static void deliver(struct event_feed *f, const struct event_pb *e)
 {
     struct sink *s = f->sink;
-    f->heard = true;
+    f->n_pieces += e->kind != EVENT_PB_START && e->kind != EVENT_PB_FAILURE;
     switch (e->kind) {
     case EVENT_PB_START:
         s->ops->start(s, &e->start);
@@ -52,6 +52,7 @@ static void deliver(struct event_feed *f, const struct event_pb *e)
         s->ops->done(s, &e->done);
         break;
     case EVENT_PB_FAILURE:
+        f->broke = e->failure.kind == FAILURE_INTERNAL || e->failure.kind == FAILURE_UNAVAILABLE;
         event_feed_fail(f, &e->failure);
         break;
     }

@@ -12,8 +12,9 @@
 struct event_feed {
     struct sink *sink;
     struct arena scratch, keep;
-    bool quiet; /* the sink wants nothing but `closed` any more */
-    bool heard; /* some event came */
+    bool quiet;        /* the sink wants nothing but `closed` any more */
+    uint32_t n_pieces; /* of the answer that came */
+    bool broke;        /* it said that it failed, and not because of the request or its load */
 };
 
 void event_feed_init(struct event_feed *f, struct sink *s);

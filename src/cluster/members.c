@@ -12,6 +12,7 @@
 #include "flow/request.h"
 
 #define MS_NS 1000000u
+#define MAX_EXPECTED_NS 6e10       /* a node may say anything */
 #define UNKNOWN_TOKEN_NS 2000000.0 /* of a model that was not measured yet */
 
 struct members {
@@ -19,7 +20,9 @@ struct members {
     struct replica_source source;
     struct loop *loop;
     struct registry *registry;
-    uint32_t wait_ms, heartbeat_ms, silent_ms;
+    uint32_t wait_ms, heartbeat_ms, silent_ms, hedge_ms;
+    const char *const *hedge_models;
+    uint32_t n_hedge_models;
     struct tls_client *tls;
     uint64_t refresh_ns;
     struct node_link *links[MEMBERS_MAX_NODES];
@@ -81,6 +84,21 @@ static double price(const struct node_model *m, uint32_t calls)
     return token * (1 + busy) * loading;
 }
 
+/* How long the next piece of the answer should take at most; 0: who knows. */
+static uint64_t expected(const struct node_model *m, const struct request *r, uint32_t calls)
+{
+    const double tokens = (double)r->input_bytes; /* a token is a byte at least */
+    double ns = m->prefill_ns * tokens;
+    if (m->token_ns <= 0 || m->prefill_ns <= 0 || r->kind == REQUEST_ASK ||
+        m->state != REGISTRY_READY)
+        return 0;
+    if (r->kind == REQUEST_INFER)
+        ns += m->token_ns * (r->infer.max_tokens ? r->infer.max_tokens : tokens);
+    uint32_t busy = m->in_flight > calls ? m->in_flight : calls;
+    ns = (ns + m->token_ns) * (1 + busy);
+    return ns < MAX_EXPECTED_NS ? (uint64_t)ns : (uint64_t)MAX_EXPECTED_NS;
+}
+
 /* A version that is asked for may be used while it is loaded, whatever its duty. */
 static bool usable(const struct node_model *m, const struct replica_query *q)
 {
@@ -93,29 +111,44 @@ static bool usable(const struct node_model *m, const struct replica_query *q)
 struct choice {
     struct replica *best[2]; /* with the usual version, with the canary */
     double price[2];
+    bool standby[2];
+    uint64_t expect_ns[2];
     const uint8_t *sum[2];
     uint32_t share; /* of the canary; 0: there is none */
     bool known;
 };
 
-/* Looks at all that a node has for the request.  calls: of ours that it works on. */
-static void look_at(struct choice *c, const struct replica_query *q, const struct node_state *s,
-                    struct replica *p, bool ready, uint32_t calls)
+/* A node as it is looked at. */
+struct view {
+    const struct node_state *state;
+    struct replica *replica;
+    bool ready;
+    uint32_t calls;  /* of ours that it works on */
+    double slowness; /* times its own figures */
+};
+
+/* Looks at all that a node has for the request. */
+static void look_at(struct choice *c, const struct replica_query *q, const struct view *v)
 {
+    struct replica *p = v->replica;
     const struct node_model *m = NULL;
-    while ((m = next_model(s, q->request, m))) {
+    while ((m = next_model(v->state, q->request, m))) {
         int side = m->share > 0 && !q->version;
         if (!has_version(m, q->version))
             continue;
         c->known = true;
-        if (!ready || !usable(m, q) || is_avoided(q, p))
+        if (!v->ready || !usable(m, q) || is_avoided(q, p))
             continue;
-        double x = price(m, calls);
+        double x = price(m, v->calls) * v->slowness;
         if (side && m->share > c->share)
             c->share = m->share;
-        if (!c->best[side] || x < c->price[side]) {
+        /* a standby is asked when nobody else can */
+        bool better = m->standby == c->standby[side] ? x < c->price[side] : c->standby[side];
+        if (!c->best[side] || better) {
             c->best[side] = p;
             c->price[side] = x;
+            c->standby[side] = m->standby;
+            c->expect_ns[side] = expected(m, q->request, v->calls);
             c->sum[side] = m->sum;
         }
     }
@@ -128,16 +161,22 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
     uint64_t now = clock_ns();
     bool unsettled = false;
     struct choice c = {.share = 0};
-    look_at(&c, q, &m->local, &m->here, true, 0);
+    const struct view here = {&m->local, &m->here, true, 0, 1};
+    look_at(&c, q, &here);
     m->turn++; /* equal nodes take turns */
     for (uint32_t i = 0; i < m->n_links; i++) {
         struct node_link *k = m->links[(m->turn + i) % m->n_links];
         const struct node_state *state = node_link_state(k);
         unsettled |= !node_link_settled(k);
-        if (state)
-            look_at(&c, q, state, node_link_replica(k),
-                    node_link_ready(k, now) && node_state_knows(state, q->request->epoch),
-                    node_link_calls(k));
+        if (!state)
+            continue;
+        double slow = node_link_slowness(k);
+        const struct view there = {state, node_link_replica(k),
+                                   node_link_ready(k, now) &&
+                                       node_state_knows(state, q->request->epoch) &&
+                                       node_link_passes(k, q->request->model, now),
+                                   node_link_calls(k), slow > NODE_LINK_INCREDIBLE ? slow : 1};
+        look_at(&c, q, &there);
     }
     /* who was refused once is not made to try the new version again */
     int side =
@@ -145,6 +184,8 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
     if (!c.best[side])
         side = !side;
     *out = c.best[side];
+    if (q->expect_ns)
+        *q->expect_ns = c.expect_ns[side];
     if (c.share > 0 && q->chosen) /* otherwise the node knows better which one serves */
         *q->chosen = c.sum[side];
     return *out ? REPLICA_FOUND : c.known || unsettled ? REPLICA_LATER : REPLICA_NONE;
@@ -186,10 +227,19 @@ static void update_epoch(struct members *m)
         m->source.epoch = m->local.epoch;
 }
 
+static bool is_hedged(const struct members *m, const struct request *r)
+{
+    for (uint32_t i = 0; i < m->n_hedge_models; i++)
+        if (r->model && strcmp(m->hedge_models[i], r->model) == 0)
+            return true;
+    return m->n_hedge_models == 0;
+}
+
 static bool run(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *s)
 {
     struct members *m = (struct members *)(void *)d;
-    const struct relay_opts opts = {&m->source, m->wait_ms};
+    const struct relay_opts opts = {
+        .source = &m->source, .wait_ms = m->wait_ms, .hedge_ms = is_hedged(m, r) ? m->hedge_ms : 0};
     if (!elsewhere(m, r))
         return false;
     if (m->source.epoch == 0)
@@ -216,7 +266,8 @@ static int add_link(struct members *m, const char *address, const char *name, st
                                       .tls = m->tls,
                                       .name = name,
                                       .heartbeat_ms = m->heartbeat_ms,
-                                      .silent_ms = m->silent_ms};
+                                      .silent_ms = m->silent_ms,
+                                      .counts = m->source.counts};
     if (m->n_links == MEMBERS_MAX_NODES)
         return err_set(e, SHOAL_ELIMIT, "there are more than %u nodes", MEMBERS_MAX_NODES);
     int rc = node_link_create(&m->links[m->n_links], m->loop, &lo, e);
@@ -266,6 +317,9 @@ int members_create(struct members **out, struct loop *l, const struct members_op
     m->wait_ms = o->wait_ms;
     m->heartbeat_ms = o->heartbeat_ms;
     m->silent_ms = o->silent_ms;
+    m->hedge_ms = o->hedge_ms;
+    m->hedge_models = o->hedge_models;
+    m->n_hedge_models = o->n_hedge_models;
     m->tls = o->tls;
     m->local.asks = o->asks;
     m->refresh_ns = (uint64_t)o->heartbeat_ms * MS_NS;

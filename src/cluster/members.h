@@ -23,6 +23,9 @@ struct members_opts {
     bool asks;                        /* this process can answer commands */
     uint32_t wait_ms;                 /* for a replica to come back; see relay.h */
     uint32_t heartbeat_ms, silent_ms; /* as in node_link.h */
+    uint32_t hedge_ms;                /* as in relay.h */
+    const char *const *hedge_models;  /* names of models that are hedged; borrowed; none: all */
+    uint32_t n_hedge_models;
 };
 
 SHOAL_MUST_CHECK int members_create(struct members **out, struct loop *l,

@@ -26,6 +26,10 @@
 #define MAX_RETRY_NS (2000u * MS_NS)
 #define MAX_MESSAGE_BYTES ((size_t)64 << 20)
 #define SCRATCH_KEPT ((size_t)16 << 10)
+#define N_BREAKERS 64u
+#define MIN_CONNECT_MS 500u
+#define MIN_PIECES 8u /* of an answer whose speed says something */
+#define MAX_SLOWNESS 1e6
 
 /* One request that the node works on. */
 struct remote {
@@ -36,9 +40,12 @@ struct remote {
     struct remote *prev, *next;
     struct buf in; /* bytes of the answer that are not read yet */
     struct event_feed feed;
-    bool held;    /* the sink was full */
-    bool closing; /* cancelled: `closed` is due */
-    int status;   /* of gRPC, if it came with the headers; -1: not yet */
+    bool held;               /* the sink was full */
+    bool closing;            /* cancelled: `closed` is due */
+    int status;              /* of gRPC, if it came with the headers; -1: not yet */
+    struct breaker *breaker; /* NULL: it knows how this ended */
+    uint64_t sent_ns;
+    double claim_ns; /* what a token should take, as the node says; 0: not known */
     struct executor_task close;
 };
 
@@ -64,15 +71,65 @@ struct node_link {
     unsigned current;
     struct node_state state;
     bool has_state;
-    /* requests that failed without a word, one after the other: the node is left alone for a
-     * while */
-    uint32_t n_failed;
-    uint64_t avoid_until_ns;
+    struct replica_counts *counts;
+    struct breaker breakers[N_BREAKERS]; /* by the hash of the model's name; two may share one */
+    double slowness;                     /* times as slow as it says, lately; 0: not known */
+    bool told_slowness;                  /* that it is not to be believed */
     char error[160];
 };
 
 static const struct http_header grpc_headers[] = {{"content-type", "application/grpc"},
                                                   {"te", "trailers"}};
+
+/* ---- breakers ---- */
+
+static uint32_t breaker_index(const char *model)
+{
+    return (uint32_t)(hash_bytes(model ? model : "", model ? strlen(model) : 0, 0) % N_BREAKERS);
+}
+
+static void count_failure(struct node_link *k, struct breaker *b, const char *what)
+{
+    if (!breaker_failed(b, clock_ns()))
+        return;
+    k->counts->n_opened++;
+    log_warn("cluster", "node %s: requests fail there (%s); it is left alone for a while", k->name,
+             what);
+}
+
+static void blame(struct replica *p, const struct request *r)
+{
+    struct node_link *k = (struct node_link *)(void *)p;
+    count_failure(k, &k->breakers[breaker_index(r->model)], "too slow or wrong");
+}
+
+/* ---- what it says and what it does ---- */
+
+/* What the node says that a token takes there now. */
+static double claim_of(const struct node_link *k, const struct request *r)
+{
+    const struct node_model *m = r->kind == REQUEST_GENERATE && k->has_state
+                                     ? node_state_model(&k->state, r->model, SHOAL_KIND_GENERATE)
+                                     : NULL;
+    uint32_t busy = m && m->in_flight > k->n_calls ? m->in_flight : k->n_calls;
+    return m ? m->token_ns * (1 + busy) : 0;
+}
+
+/* A stream has ended: how long its tokens took, against what the node had said. */
+static void learn(struct node_link *k, const struct remote *q)
+{
+    if (q->claim_ns <= 0 || q->feed.n_pieces < MIN_PIECES)
+        return;
+    double ratio = (double)(clock_ns() - q->sent_ns) / q->feed.n_pieces / q->claim_ns;
+    ratio = ratio < MAX_SLOWNESS ? ratio : MAX_SLOWNESS;
+    k->slowness = k->slowness > 0 ? k->slowness + (ratio - k->slowness) / 8 : ratio;
+    bool lies = k->slowness > NODE_LINK_INCREDIBLE;
+    if (lies && !k->told_slowness)
+        log_warn("cluster",
+                 "node %s is %.0f times as slow as it says: its figures are corrected by that",
+                 k->name, k->slowness);
+    k->told_slowness = lies;
+}
 
 /* ---- one request ---- */
 
@@ -93,6 +150,9 @@ static void remote_close(struct remote *q)
     if (q->next)
         q->next->prev = q->prev;
     k->n_calls--;
+    if (q->breaker)
+        breaker_forgot(q->breaker);
+    learn(k, q);
     buf_fini(&q->in);
     s->job = NULL;
     s->ops->closed(s);
@@ -108,10 +168,9 @@ static void fail_lost(struct remote *q, const char *why)
     struct failure f;
     failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_LOST, "node %.96s: %.200s",
                 k->name, why);
-    if (!q->feed.quiet) { /* twice as long with every failure in a row */
-        uint32_t shift = k->n_failed < 6 ? k->n_failed : 6;
-        k->n_failed++;
-        k->avoid_until_ns = clock_ns() + ((uint64_t)MIN_RETRY_NS << shift);
+    if (!q->feed.quiet && q->breaker) {
+        count_failure(k, q->breaker, why);
+        q->breaker = NULL;
     }
     event_feed_fail(&q->feed, &f);
 }
@@ -134,8 +193,12 @@ static void close_later(struct remote *q)
 static int deliver(struct remote *q, const uint8_t *p, size_t n)
 {
     int rc = event_feed_put(&q->feed, p, n);
-    if (q->feed.heard)
-        q->link->n_failed = 0;
+    if (q->breaker && q->feed.broke)
+        count_failure(q->link, q->breaker, "it says so itself");
+    else if (q->breaker && q->feed.n_pieces > 0)
+        breaker_succeeded(q->breaker);
+    if (q->feed.broke || q->feed.n_pieces > 0)
+        q->breaker = NULL;
     return rc;
 }
 
@@ -300,6 +363,10 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
     q->owner = o;
     q->status = -1;
     q->close.fn = on_close;
+    q->breaker = &k->breakers[breaker_index(r->model)];
+    q->sent_ns = clock_ns();
+    q->claim_ns = claim_of(k, r);
+    breaker_sent(q->breaker, q->sent_ns);
     buf_init(&q->in, MAX_MESSAGE_BYTES + GRPC_HEAD_BYTES);
     event_feed_init(&q->feed, s);
     q->next = k->calls;
@@ -380,6 +447,8 @@ static void hear(struct node_link *k, const uint8_t *p, size_t n)
     k->heard_ns = clock_ns();
     if (s.name[0])
         snprintf(k->name, sizeof(k->name), "%s", s.name);
+    if (k->lost)
+        memset(k->breakers, 0, sizeof(k->breakers)); /* it may be another process */
     if (!k->has_state || k->lost)
         log_info("cluster", "node %s is there: %u models, %s", k->name, s.n_models, s.isa);
     k->has_state = k->settled = true;
@@ -476,8 +545,12 @@ static void on_tick(struct executor_timer *t)
     if (!k->watching && now >= k->retry_ns)
         start_watch(k);
     if (k->has_state && !k->lost && now - k->heard_ns > k->silent_ns) {
-        say_lost(k, "it is silent");
-        drop_calls(k, "it is silent");
+        static const char why[] = "it is silent";
+        say_lost(k, why);
+        drop_calls(k, why);
+        http_call_cancel(&k->watch);
+        http_client_reset(k->client, why); /* whatever became of the connection: a new one works */
+        watch_over(k, why);
     }
     loop_timer_set(k->loop, t, now + TICK_NS);
 }
@@ -503,14 +576,19 @@ static int check_peer(void *ctx, const struct tls_peer *peer, struct err *e)
 int node_link_create(struct node_link **out, struct loop *l, const struct node_link_opts *o,
                      struct err *e)
 {
-    static const struct replica_ops ops = {run};
+    static const struct replica_ops ops = {.run = run, .blame = blame};
     struct node_link *k = mem_zalloc(sizeof(*k));
     *out = NULL;
     if (!k)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a node");
     const struct http_client_opts ho = {
-        .address = o->address, .tls = o->tls, .check_peer = o->tls ? check_peer : NULL, .ctx = k};
+        .address = o->address,
+        .tls = o->tls,
+        .connect_ms = o->silent_ms > MIN_CONNECT_MS ? o->silent_ms : MIN_CONNECT_MS,
+        .check_peer = o->tls ? check_peer : NULL,
+        .ctx = k};
     k->replica = (struct replica){&ops, k->name};
+    k->counts = o->counts;
     k->loop = l;
     k->heartbeat_ms = o->heartbeat_ms;
     k->silent_ns = (uint64_t)o->silent_ms * MS_NS;
@@ -574,7 +652,30 @@ const struct node_state *node_link_state(const struct node_link *k)
 
 bool node_link_ready(const struct node_link *k, uint64_t now)
 {
-    return k->has_state && !k->lost && !k->state.draining && now >= k->avoid_until_ns;
+    (void)now;
+    return k->has_state && !k->lost && !k->state.draining;
+}
+
+bool node_link_passes(const struct node_link *k, const char *model, uint64_t now)
+{
+    return breaker_passes(&k->breakers[breaker_index(model)], now);
+}
+
+double node_link_slowness(const struct node_link *k)
+{
+    return k->slowness;
+}
+
+enum breaker_state node_link_breaker(const struct node_link *k, uint64_t now)
+{
+    bool half = false;
+    for (uint32_t i = 0; i < N_BREAKERS; i++) {
+        enum breaker_state s = breaker_state(&k->breakers[i], now);
+        if (s == BREAKER_OPEN)
+            return s;
+        half |= s == BREAKER_HALF_OPEN;
+    }
+    return half ? BREAKER_HALF_OPEN : BREAKER_CLOSED;
 }
 
 bool node_link_settled(const struct node_link *k)

@@ -2,7 +2,8 @@
  *
  * The link watches the node: the node sends its state several times a second over the connection
  * that requests use too.  A node that was not heard for silent_ms is taken for lost: its requests
- * fail, and go elsewhere.  It is back when it is heard again.
+ * fail, and go elsewhere, and it is connected to anew.  It is back when it is heard again.  A model
+ * whose requests fail there is left alone for a while (breaker.h).
  *
  * Thread:    the loop's.
  * Ownership: destroy ends its requests: each sink gets fail and closed.
@@ -10,6 +11,7 @@
 #ifndef SHOAL_CLUSTER_NODE_LINK_H
 #define SHOAL_CLUSTER_NODE_LINK_H
 
+#include "cluster/breaker.h"
 #include "cluster/node_state.h"
 #include "cluster/replica.h"
 #include "net/loop.h"
@@ -18,11 +20,12 @@ struct node_link;
 struct tls_client;
 
 struct node_link_opts {
-    const char *address;    /* HOST:PORT or unix:PATH; copied */
-    struct tls_client *tls; /* borrowed; NULL: plain */
-    const char *name;       /* that its certificate must have; copied; NULL: any node's */
-    uint32_t heartbeat_ms;  /* how often the node is to send its state */
-    uint32_t silent_ms;     /* a node that was not heard for so long is lost */
+    const char *address;           /* HOST:PORT or unix:PATH; copied */
+    struct tls_client *tls;        /* borrowed; NULL: plain */
+    const char *name;              /* that its certificate must have; copied; NULL: any node's */
+    uint32_t heartbeat_ms;         /* how often the node is to send its state */
+    uint32_t silent_ms;            /* a node that was not heard for so long is lost */
+    struct replica_counts *counts; /* borrowed */
 };
 
 SHOAL_MUST_CHECK int node_link_create(struct node_link **out, struct loop *l,
@@ -37,6 +40,14 @@ const char *node_link_address(const struct node_link *k);
 const struct node_state *node_link_state(const struct node_link *k);
 /* It was heard just now and takes requests. */
 bool node_link_ready(const struct node_link *k, uint64_t now);
+/* Whether the circuit breaker of a model there lets a request pass; model NULL: the default one. */
+bool node_link_passes(const struct node_link *k, const char *model, uint64_t now);
+/* How many times as slow as it says the node was lately; 0: not known.  Above NODE_LINK_INCREDIBLE
+ * its own figures are not to be believed. */
+#define NODE_LINK_INCREDIBLE 50.0
+double node_link_slowness(const struct node_link *k);
+/* The worst state of its circuit breakers. */
+enum breaker_state node_link_breaker(const struct node_link *k, uint64_t now);
 /* It answered, or failed to, at least once. */
 bool node_link_settled(const struct node_link *k);
 /* Requests of this loop that it works on. */

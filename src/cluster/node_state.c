@@ -38,6 +38,7 @@ static void put_model(pb_model *m, const struct node_model *from)
     m->epoch = from->epoch;
     m->until = from->until;
     m->share = from->share;
+    m->standby = from->standby;
 }
 
 int node_state_put(struct buf *out, const struct node_state *s)
@@ -112,7 +113,8 @@ static int read_model(struct node_model *out, struct arena *a, const pb_model *m
         .errors = m->errors,
         .epoch = m->epoch,
         .until = m->until,
-        .share = m->share};
+        .share = m->share,
+        .standby = m->standby};
     return 0;
 }
 
@@ -235,7 +237,8 @@ static void add_model(void *ctx, const struct registry_model *m)
         .errors = counter_read(&stats->errors),
         .epoch = m->service.epoch,
         .until = m->service.until,
-        .share = m->service.share};
+        .share = m->service.share,
+        .standby = m->slot->spec.standby};
     if (m->slot->state == REGISTRY_FAILED)
         to->error = arena_printf(c->arena, "%s", m->slot->error);
     registry_speed(m, &to->prefill_ns, &to->token_ns);

@@ -30,6 +30,7 @@ struct node_model {
     uint64_t errors;           /* of the requests */
     uint64_t epoch, until;     /* it answers requests from epoch on, before until (0: no end) */
     uint32_t share;            /* of a canary, in thousandths; 0: it is none */
+    bool standby;              /* loaded, but asked only when nobody else can answer */
 };
 
 struct node_state {

@@ -17,36 +17,55 @@
 #define MAX_TICKET_TOKENS (1u << 24) /* of a choice */
 #define MAX_INTERNAL 3u
 #define MS_NS 1000000u
+#define STALL_MS 500u
+#define STALL_FACTOR 8u   /* times what is expected */
+#define DOUBLED_SHARE 10u /* one request in so many may run at two replicas */
 
 /* What the client has seen of a choice. */
 struct choice {
-    struct buf tokens;          /* int32_t each */
-    uint32_t n_tokens, n_given; /* given: to the replica that works on it now */
-    size_t loose_bytes;         /* of text that came without a token after the last token */
-    size_t skip_bytes;          /* of the text that comes now: the client has it */
+    struct buf tokens; /* int32_t each */
+    uint32_t n_tokens;
+    size_t loose_bytes; /* of text that came without a token after the last token */
     uint64_t first_token_ns;
     bool done;
     struct sink_usage usage;
+};
+
+/* What a replica was given of a choice. */
+struct given {
+    uint32_t n_tokens;
+    size_t skip_bytes; /* of the text that comes now: the client has it */
+};
+
+/* A replica that works on the request. */
+struct leg {
+    struct sink inner;
+    struct relay *relay;
+    struct replica *at;
+    bool running;        /* inner is not closed yet */
+    bool out;            /* its events count no more: it failed, or the other one was faster */
+    bool from_ticket;    /* it goes on from what the client has, and does not echo the prompt */
+    struct given *given; /* [n] */
+    uint32_t n_results;
+    const struct shoal_result **results; /* [n_inputs] of a specialist */
 };
 
 struct relay {
     struct flow_job job; /* first */
     struct relay_opts opts;
     struct flow_owner *owner;
-    struct request *request;    /* owned */
-    struct sink *sink;          /* the client's */
-    struct sink inner;          /* of the replica that works on it */
-    struct replica *at;         /* it; NULL: none */
+    struct request *request; /* owned */
+    struct sink *sink;       /* the client's */
+    struct leg legs[2];
+    struct leg *lead;           /* the one that began last without a rival, or won */
     bool quiet;                 /* the client wants nothing but `closed` any more */
-    bool running;               /* inner is not closed yet */
     bool started;               /* the client got `start` */
-    bool retry;                 /* the replica failed: another one is to be found */
     bool waiting;               /* on timer */
+    bool doubled;               /* counted as such */
+    bool stalled;               /* because the first replica was silent for too long */
     struct choice *choices;     /* [n] */
     uint32_t n, n_each, n_done; /* choices: all, of each prompt, complete; an ask has one */
-    uint32_t n_results;
-    const struct shoal_result **results; /* [n_inputs] of a specialist */
-    bool planned;                        /* the client got the plan of an ask */
+    bool planned;               /* the client got the plan of an ask */
     bool has_sum;
     uint8_t sum[SHA256_BYTES];    /* of the model that began */
     uint8_t chosen[SHA256_BYTES]; /* that the replica is to use */
@@ -58,19 +77,29 @@ struct relay {
     bool has_failure;
     bool lost;           /* it came from a replica that is gone, not from one that refused */
     uint32_t n_internal; /* failures that should not be: not tried for long */
-    struct executor_timer timer;
+    /* silence */
+    uint32_t n_pieces, n_seen; /* of the answer: until now, and when the watch was set */
+    uint64_t stall_ns;
+    struct executor_timer timer, watch;
     struct executor_task next;
 };
 
-static struct relay *relay_of(struct sink *inner)
+static struct leg *leg_of(struct sink *inner)
 {
-    return EXECUTOR_OF(inner, struct relay, inner);
+    return EXECUTOR_OF(inner, struct leg, inner);
+}
+
+static struct leg *other_of(struct leg *g)
+{
+    return g == &g->relay->legs[0] ? &g->relay->legs[1] : &g->relay->legs[0];
 }
 
 static void relay_close(struct relay *y)
 {
     struct flow_owner *o = y->owner;
     executor_timer_clear(o->executor, &y->timer);
+    executor_timer_clear(o->executor, &y->watch);
+    y->opts.source->counts->n_running--;
     for (uint32_t i = 0; i < y->n; i++)
         buf_fini(&y->choices[i].tokens);
     y->sink->job = NULL;
@@ -91,41 +120,74 @@ static void tell_failure(struct relay *y, const struct failure *f)
     y->sink->ops->fail(y->sink, f);
 }
 
+/* Nothing of this replica counts any more. */
+static void drop(struct leg *g)
+{
+    g->out = true;
+    if (g->running)
+        flow_cancel(&g->inner);
+}
+
+/* The replica brings a piece of the answer: it goes on, the other one does not. */
+static void take_lead(struct leg *g)
+{
+    struct relay *y = g->relay;
+    struct leg *rival = other_of(g);
+    y->n_pieces++;
+    if (!rival->running || rival->out)
+        return;
+    if (g != y->lead) {
+        y->opts.source->counts->n_won++;
+        if (y->stalled && rival->at->ops->blame)
+            rival->at->ops->blame(rival->at, y->request);
+    }
+    y->lead = g;
+    drop(rival);
+}
+
 /* ---- what a replica sends ---- */
 
-static void fail_nomem(struct relay *y)
+static void fail_nomem(struct leg *g)
 {
     struct failure f;
     failure_of(&f, SHOAL_ENOMEM, "out of memory for the answer");
-    tell_failure(y, &f);
-    flow_cancel(&y->inner);
+    tell_failure(g->relay, &f);
+    drop(g);
+    drop(other_of(g));
 }
 
 /* The replica does not keep to the protocol: as if it were gone. */
-static void distrust(struct relay *y, const char *what)
+static void distrust(struct leg *g, const char *what)
 {
-    log_warn("cluster", "node %s: %s; trying another one", y->at ? y->at->name : "?", what);
+    struct relay *y = g->relay;
+    log_warn("cluster", "node %s: %s; trying another one", g->at->name, what);
     failure_set(&y->failure, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_LOST,
-                "node %.64s sent something that does not fit the request",
-                y->at ? y->at->name : "?");
-    y->has_failure = y->retry = true;
+                "node %.64s sent something that does not fit the request", g->at->name);
+    y->has_failure = true;
     y->lost = false;
     y->n_internal++;
-    flow_cancel(&y->inner);
+    if (g->at->ops->blame)
+        g->at->ops->blame(g->at, y->request);
+    drop(g);
 }
 
-static bool deaf(const struct relay *y)
+static bool deaf(const struct leg *g)
 {
-    return y->quiet || y->retry;
+    return g->relay->quiet || g->out;
 }
 
 static void on_start(struct sink *s, const struct sink_start *e)
 {
-    struct relay *y = relay_of(s);
+    struct leg *g = leg_of(s);
+    struct relay *y = g->relay;
     struct request *r = y->request;
-    if (deaf(y))
+    if (deaf(g))
         return;
-    if (e->sum && !y->has_sum && r->kind != REQUEST_ASK) { /* a flow has several models */
+    if (e->sum && r->kind != REQUEST_ASK) { /* a flow has several models */
+        if (y->has_sum && memcmp(y->sum, e->sum, SHA256_BYTES) != 0) {
+            distrust(g, "another version of the model than the one that began");
+            return;
+        }
         memcpy(y->sum, e->sum, SHA256_BYTES);
         y->has_sum = true;
     }
@@ -137,8 +199,8 @@ static void on_start(struct sink *s, const struct sink_start *e)
                               .cache = e->cache == SINK_CACHE_HIT ? e->cache : SINK_CACHE_OFF};
     if (!r->model)
         r->model = mine.model; /* another replica may have another default */
-    if (y->at != y->opts.source->here)
-        mine.node = request_copy(r, y->at->name, strlen(y->at->name));
+    if (g->at != y->opts.source->here)
+        mine.node = request_copy(r, g->at->name, strlen(g->at->name));
     y->started = true;
     y->sink->ops->start(y->sink, &mine);
 }
@@ -146,18 +208,20 @@ static void on_start(struct sink *s, const struct sink_start *e)
 /* The replica's plan goes with the replica; the client's stays with the request. */
 static void on_plan(struct sink *s, const struct sink_plan *e)
 {
-    struct relay *y = relay_of(s);
-    if (deaf(y) || y->planned) /* run again, the plan is the same */
+    struct leg *g = leg_of(s);
+    struct relay *y = g->relay;
+    if (deaf(g) || y->planned) /* run again, the plan is the same */
         return;
     if (!y->started || y->request->kind != REQUEST_ASK) {
-        distrust(y, "a plan that nobody asked for");
+        distrust(g, "a plan that nobody asked for");
         return;
     }
     const struct sink_plan mine = {ask_plan_copy(e->plan, &y->request->arena)};
     if (!mine.plan) {
-        fail_nomem(y);
+        fail_nomem(g);
         return;
     }
+    take_lead(g);
     y->planned = true;
     y->sink->ops->plan(y->sink, &mine);
 }
@@ -180,24 +244,27 @@ static bool keep_token(struct choice *c, const struct sink_token *e)
 
 static void on_token(struct sink *s, const struct sink_token *e)
 {
-    struct relay *y = relay_of(s);
+    struct leg *g = leg_of(s);
+    struct relay *y = g->relay;
     struct sink_token mine = *e;
-    if (deaf(y))
+    if (deaf(g))
         return;
     if (!y->started || y->n == 0 || e->choice >= y->n || y->choices[e->choice].done ||
-        (e->echo && y->n_attempts > 1)) {
-        distrust(y, "a token that nobody asked for");
+        (e->echo && g->from_ticket)) {
+        distrust(g, "a token that nobody asked for");
         return;
     }
     struct choice *c = &y->choices[e->choice];
-    size_t skip = c->skip_bytes < mine.text_bytes ? c->skip_bytes : mine.text_bytes;
-    c->skip_bytes -= skip;
+    struct given *had = &g->given[e->choice];
+    size_t skip = had->skip_bytes < mine.text_bytes ? had->skip_bytes : mine.text_bytes;
+    had->skip_bytes -= skip;
     mine.text += skip;
     mine.text_bytes -= skip;
+    take_lead(g);
     if (c->first_token_ns == 0 && !e->echo)
         c->first_token_ns = clock_ns();
     if (!keep_token(c, &mine)) {
-        fail_nomem(y);
+        fail_nomem(g);
         return;
     }
     y->give_up_ns = 0;
@@ -206,32 +273,37 @@ static void on_token(struct sink *s, const struct sink_token *e)
 
 static void on_result(struct sink *s, const struct sink_result *e)
 {
-    struct relay *y = relay_of(s);
-    if (deaf(y))
+    struct leg *g = leg_of(s);
+    struct relay *y = g->relay;
+    if (deaf(g))
         return;
     uint32_t n = y->request->kind == REQUEST_INFER ? y->request->infer.n_inputs : 0;
-    if (!y->started || e->index != y->n_results || e->index >= n ||
+    if (!y->started || e->index != g->n_results || e->index >= n ||
         e->last != (e->index + 1 == n) || e->result->kind != y->request->infer.kind) {
-        distrust(y, "a result that nobody asked for");
+        distrust(g, "a result that nobody asked for");
         return;
     }
-    y->results[y->n_results++] = e->result;
+    g->results[g->n_results++] = e->result;
+    y->n_pieces++;
     if (!e->last)
         return;
+    take_lead(g);
     y->quiet = true; /* the results stay until this call returns */
     for (uint32_t i = 0; i < n; i++) {
-        const struct sink_result mine = {i, y->results[i], i + 1 == n};
+        const struct sink_result mine = {i, g->results[i], i + 1 == n};
         y->sink->ops->result(y->sink, &mine);
     }
 }
 
 /* Figures of the whole choice, whoever computed which part of it. */
-static void send_done(struct relay *y, struct choice *c, const struct sink_done *e)
+static void send_done(struct leg *g, struct choice *c, const struct sink_done *e)
 {
+    struct relay *y = g->relay;
     uint64_t now = clock_ns();
     struct sink_done mine = *e;
-    if (c->n_given > 0 || y->n_attempts > 1) {
-        mine.prompt_tokens -= c->n_given < mine.prompt_tokens ? c->n_given : mine.prompt_tokens;
+    uint32_t given = g->given[e->choice].n_tokens;
+    if (given > 0 || y->n_attempts > 1) {
+        mine.prompt_tokens -= given < mine.prompt_tokens ? given : mine.prompt_tokens;
         mine.generated_tokens = c->n_tokens;
         mine.first_token_ns = c->first_token_ns ? c->first_token_ns - y->began_ns : 0;
         mine.total_ns = now - y->began_ns;
@@ -256,13 +328,16 @@ static void send_done(struct relay *y, struct choice *c, const struct sink_done 
 
 static void on_done(struct sink *s, const struct sink_done *e)
 {
-    struct relay *y = relay_of(s);
-    if (deaf(y))
+    struct leg *g = leg_of(s);
+    struct relay *y = g->relay;
+    if (deaf(g))
         return;
-    if (!y->started || y->n == 0 || e->choice >= y->n || y->choices[e->choice].done)
-        distrust(y, "an end that nobody asked for");
-    else
-        send_done(y, &y->choices[e->choice], e);
+    if (!y->started || y->n == 0 || e->choice >= y->n || y->choices[e->choice].done) {
+        distrust(g, "an end that nobody asked for");
+        return;
+    }
+    take_lead(g);
+    send_done(g, &y->choices[e->choice], e);
 }
 
 /* Whether another replica may do better. */
@@ -284,19 +359,21 @@ static bool worth_moving(const struct failure *f)
 
 static void on_fail(struct sink *s, const struct failure *f)
 {
-    struct relay *y = relay_of(s);
-    if (deaf(y))
+    struct leg *g = leg_of(s);
+    struct relay *y = g->relay;
+    if (deaf(g))
         return;
     y->n_internal += f->kind == FAILURE_INTERNAL;
     if (!worth_moving(f) || y->n_internal > MAX_INTERNAL) {
         tell_failure(y, f);
+        drop(other_of(g));
         return;
     }
     /* reason and param may live only as long as this event */
     y->failure = *f;
     y->failure.reason = f->reason ? request_copy(y->request, f->reason, strlen(f->reason)) : NULL;
     y->failure.param = f->param ? request_copy(y->request, f->param, strlen(f->param)) : NULL;
-    y->has_failure = y->retry = true;
+    y->has_failure = g->out = true;
     y->lost = f->reason &&
               (strcmp(f->reason, REPLICA_LOST) == 0 || strcmp(f->reason, REPLICA_ABSENT) == 0 ||
                strcmp(f->reason, ACQUIRE_NO_VERSION) == 0 || /* what is known of it is old */
@@ -305,39 +382,47 @@ static void on_fail(struct sink *s, const struct failure *f)
 
 static void on_closed(struct sink *s)
 {
-    struct relay *y = relay_of(s);
-    y->running = false;
-    if (!y->quiet && !y->retry) { /* it ended without an end */
+    struct leg *g = leg_of(s);
+    struct relay *y = g->relay;
+    g->running = false;
+    if (!y->quiet && !g->out) { /* it ended without an end */
         failure_set(&y->failure, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_LOST,
-                    "node %.64s broke off", y->at ? y->at->name : "?");
-        y->has_failure = y->retry = y->lost = true;
+                    "node %.64s broke off", g->at->name);
+        y->has_failure = y->lost = g->out = true;
     }
+    if (y->doubled) {
+        y->doubled = false;
+        y->opts.source->counts->n_doubled--;
+    }
+    if (other_of(g)->running)
+        y->lead = other_of(g);
     /* not from here: the replica is still in its own code */
     executor_later(y->owner->executor, &y->next);
 }
 
 static void on_flush(struct sink *s)
 {
-    struct relay *y = relay_of(s);
-    if (!deaf(y) && y->sink->ops->flush)
-        y->sink->ops->flush(y->sink);
+    struct leg *g = leg_of(s);
+    if (!deaf(g) && g->relay->sink->ops->flush)
+        g->relay->sink->ops->flush(g->relay->sink);
 }
 
 static bool on_full(struct sink *s)
 {
-    struct relay *y = relay_of(s);
-    return !deaf(y) && y->sink->ops->full && y->sink->ops->full(y->sink);
+    struct leg *g = leg_of(s);
+    struct sink *client = g->relay->sink;
+    return !deaf(g) && client->ops->full && client->ops->full(client);
 }
 
 /* ---- finding a replica ---- */
 
 /* The request as the next replica is to see it: with what the client has already. */
-static bool make_ticket(struct relay *y)
+static bool make_ticket(struct relay *y, struct leg *g)
 {
-    struct request_generate *g = &y->request->generate;
+    struct request_generate *q = &y->request->generate;
     bool begun = false;
     for (uint32_t i = 0; i < y->n; i++)
-        y->choices[i].skip_bytes = y->choices[i].loose_bytes;
+        g->given[i] = (struct given){.skip_bytes = y->choices[i].loose_bytes};
     if (y->request->kind != REQUEST_GENERATE)
         return true;
     for (uint32_t i = 0; i < y->n; i++)
@@ -345,16 +430,20 @@ static bool make_ticket(struct relay *y)
     if (!begun)
         return true;
     struct request_resume *list = arena_zalloc_n(&y->request->arena, y->n, sizeof(*list));
-    if (!list)
-        return false;
-    for (uint32_t i = 0; i < y->n; i++) {
-        struct choice *c = &y->choices[i];
-        list[i] = (struct request_resume){c->done, (const int32_t *)(void *)c->tokens.data,
-                                          c->done ? 0 : c->n_tokens};
-        c->n_given = c->n_tokens;
+    for (uint32_t i = 0; list && i < y->n; i++) {
+        const struct choice *c = &y->choices[i];
+        uint32_t n = c->done ? 0 : c->n_tokens;
+        /* copied: the replica that still works on it may bring more */
+        int32_t *tokens = n > 0 ? arena_zalloc_n(&y->request->arena, n, sizeof(*tokens)) : NULL;
+        if (n > 0 && !tokens)
+            return false;
+        if (n > 0)
+            memcpy(tokens, c->tokens.data, n * sizeof(*tokens));
+        list[i] = (struct request_resume){c->done, tokens, n};
+        g->given[i].n_tokens = c->n_tokens;
     }
-    g->resume = list;
-    return true;
+    q->resume = list;
+    return list != NULL;
 }
 
 static void forget_tried(struct relay *y)
@@ -372,10 +461,15 @@ static void wait_for_one(struct relay *y)
     executor_timer_set(y->owner->executor, &y->timer, now + RETRY_NS);
 }
 
+static bool is_late(const struct relay *y)
+{
+    return y->request->deadline_ns && clock_ns() >= y->request->deadline_ns;
+}
+
 static void give_up(struct relay *y, enum replica_found found)
 {
     struct failure f;
-    if (y->request->deadline_ns && clock_ns() >= y->request->deadline_ns) {
+    if (is_late(y)) {
         failure_late(&f, false, false, "the deadline passed while no node could go on");
     } else if (y->has_failure) {
         f = y->failure;
@@ -399,30 +493,26 @@ static bool may_wait(const struct relay *y, enum replica_found found)
     uint64_t now = clock_ns();
     bool hope = y->started || (found == REPLICA_LATER && (!y->has_failure || y->lost));
     return hope && y->n_internal <= MAX_INTERNAL && (y->give_up_ns == 0 || now < y->give_up_ns) &&
-           (y->request->deadline_ns == 0 || now < y->request->deadline_ns);
+           !is_late(y);
 }
 
-static void run_on(struct relay *y, struct replica *p)
+static void run_on(struct relay *y, struct leg *g, struct replica *p)
 {
     if (y->n_tried < MAX_TRIED)
         y->tried[y->n_tried++] = p;
-    y->opts.source->counts->n_moved += y->n_attempts > 0 && y->started;
-    y->opts.source->counts->n_retried += y->n_attempts > 0 && !y->started;
-    if (y->n_attempts > 0)
-        log_info("cluster", "request %s goes on at node %s", y->request->id, p->name);
+    g->from_ticket = y->n_attempts > 0;
     y->n_attempts++;
-    y->at = p;
-    y->retry = false;
-    y->running = true;
-    y->n_results = 0;
-    y->inner.job = NULL;
-    p->ops->run(p, y->owner, y->request, &y->inner);
+    g->at = p;
+    g->out = false;
+    g->running = true;
+    g->n_results = 0;
+    g->inner.job = NULL;
+    p->ops->run(p, y->owner, y->request, &g->inner);
 }
 
-/* Begins, or goes on. */
-static void next_replica(struct relay *y)
+/* The replica that begins, or goes on. */
+static enum replica_found find_next(struct relay *y, struct replica **out, uint64_t *expect_ns)
 {
-    struct replica *p = NULL;
     const uint8_t *chosen = NULL;
     if (y->stamps && !y->started) /* from then on all its models are those of this epoch */
         y->request->epoch = y->opts.source->epoch;
@@ -430,13 +520,69 @@ static void next_replica(struct relay *y)
                                     .version = y->has_sum ? y->sum : NULL,
                                     .avoid = y->tried,
                                     .n_avoid = y->n_tried,
-                                    .chosen = &chosen};
-    enum replica_found found = y->opts.source->ops->find(y->opts.source, &q, &p);
-    if (found == REPLICA_FOUND && make_ticket(y)) {
-        if (chosen)
-            memcpy(y->chosen, chosen, sizeof(y->chosen));
-        y->request->version = q.version ? q.version : chosen ? y->chosen : NULL;
-        run_on(y, p);
+                                    .chosen = &chosen,
+                                    .expect_ns = expect_ns};
+    *expect_ns = 0;
+    enum replica_found found = y->opts.source->ops->find(y->opts.source, &q, out);
+    if (chosen)
+        memcpy(y->chosen, chosen, sizeof(y->chosen));
+    y->request->version = q.version ? q.version : chosen ? y->chosen : NULL;
+    return found;
+}
+
+/* One beside the replica that leads, with the same version. */
+static enum replica_found find_rival(struct relay *y, struct replica **out)
+{
+    const struct replica_query q = {.request = y->request,
+                                    .version = y->has_sum ? y->sum : y->request->version,
+                                    .avoid = &y->lead->at,
+                                    .n_avoid = 1};
+    y->request->version = q.version;
+    return y->opts.source->ops->find(y->opts.source, &q, out);
+}
+
+/* How long the replica may bring nothing before another one is asked as well. */
+static uint64_t patience(const struct relay *y)
+{
+    uint64_t hedge = (uint64_t)y->opts.hedge_ms * MS_NS;
+    return hedge > 0 && y->n_pieces == 0 && hedge < y->stall_ns ? hedge : y->stall_ns;
+}
+
+static void set_watch(struct relay *y)
+{
+    y->n_seen = y->n_pieces;
+    if (patience(y) != UINT64_MAX)
+        executor_timer_set(y->owner->executor, &y->watch, clock_ns() + patience(y));
+}
+
+static void set_patience(struct relay *y, uint64_t expect_ns)
+{
+    uint64_t least = (y->opts.stall_ms ? y->opts.stall_ms : STALL_MS) * (uint64_t)MS_NS;
+    uint64_t most = expect_ns * STALL_FACTOR;
+    y->stall_ns = expect_ns == 0 ? UINT64_MAX : most > least ? most : least;
+}
+
+/* Begins, or goes on. */
+static void next_replica(struct relay *y)
+{
+    struct replica *p = NULL;
+    uint64_t expect_ns;
+    struct replica_counts *n = y->opts.source->counts;
+    if (is_late(y)) {
+        give_up(y, REPLICA_LATER);
+        return;
+    }
+    enum replica_found found = find_next(y, &p, &expect_ns);
+    struct leg *g = &y->legs[0];
+    if (found == REPLICA_FOUND && make_ticket(y, g)) {
+        n->n_moved += y->n_attempts > 0 && y->started;
+        n->n_retried += y->n_attempts > 0 && !y->started;
+        if (y->n_attempts > 0)
+            log_info("cluster", "request %s goes on at node %s", y->request->id, p->name);
+        set_patience(y, expect_ns);
+        y->lead = g;
+        set_watch(y);
+        run_on(y, g, p);
     } else if (found == REPLICA_FOUND) {
         struct failure f;
         failure_of(&f, SHOAL_ENOMEM, "out of memory to continue the answer");
@@ -452,7 +598,7 @@ static void next_replica(struct relay *y)
 static void on_next(struct executor_task *t)
 {
     struct relay *y = EXECUTOR_OF(t, struct relay, next);
-    if (y->running || y->waiting)
+    if (y->legs[0].running || y->legs[1].running || y->waiting)
         return;
     if (y->quiet)
         relay_close(y);
@@ -467,6 +613,49 @@ static void on_timer(struct executor_timer *t)
     next_replica(y);
 }
 
+/* ---- a second replica ---- */
+
+static bool may_double(const struct relay *y)
+{
+    const struct replica_counts *n = y->opts.source->counts;
+    bool one = y->legs[0].running != y->legs[1].running;
+    return one && !y->quiet && !y->lead->out && !is_late(y) &&
+           n->n_doubled < 1 + n->n_running / DOUBLED_SHARE;
+}
+
+/* Asks another replica as well; the first piece of the answer decides. */
+static void start_rival(struct relay *y, bool hedged)
+{
+    struct replica *p = NULL;
+    struct replica_counts *n = y->opts.source->counts;
+    struct leg *g = other_of(y->lead);
+    if (find_rival(y, &p) != REPLICA_FOUND || !make_ticket(y, g))
+        return;
+    n->n_hedged += hedged;
+    n->n_stalled += !hedged;
+    n->n_doubled++;
+    y->doubled = true;
+    y->stalled = !hedged;
+    log_info("cluster", "request %s waits for node %s: asking node %s as well", y->request->id,
+             y->lead->at->name, p->name);
+    run_on(y, g, p);
+}
+
+static void on_watch(struct executor_timer *t)
+{
+    struct relay *y = EXECUTOR_OF(t, struct relay, watch);
+    bool hedged = y->n_pieces == 0 && patience(y) < y->stall_ns;
+    /* a client that reads slowly holds the replica back */
+    bool held = y->sink->ops->full && y->sink->ops->full(y->sink);
+    if (y->quiet)
+        return;
+    if (y->n_pieces == y->n_seen && !held && may_double(y))
+        start_rival(y, hedged);
+    if (hedged)
+        y->opts.hedge_ms = 0; /* once */
+    set_watch(y);
+}
+
 /* ---- the client's side ---- */
 
 static void on_cancel(struct flow_job *j)
@@ -475,33 +664,40 @@ static void on_cancel(struct flow_job *j)
     if (y->quiet)
         return;
     y->quiet = true;
-    if (y->running) {
-        flow_cancel(&y->inner);
-    } else if (y->waiting) {
+    for (int i = 0; i < 2; i++)
+        if (y->legs[i].running)
+            flow_cancel(&y->legs[i].inner);
+    if (y->waiting) {
         y->waiting = false;
         executor_timer_clear(y->owner->executor, &y->timer);
         executor_later(y->owner->executor, &y->next);
-    } /* else on_next is due */
+    } /* else on_next is due, or comes when the last replica is closed */
 }
 
 static void on_resume(struct flow_job *j)
 {
     struct relay *y = (struct relay *)(void *)j;
-    if (y->running)
-        flow_resume(&y->inner);
+    for (int i = 0; i < 2; i++)
+        if (y->legs[i].running)
+            flow_resume(&y->legs[i].inner);
 }
 
 static bool prepare(struct relay *y)
 {
     struct request *r = y->request;
-    if (r->kind == REQUEST_INFER) {
-        y->results =
+    for (int i = 0; r->kind == REQUEST_INFER && i < 2; i++) {
+        y->legs[i].results =
             arena_zalloc_n(&r->arena, r->infer.n_inputs, sizeof(const struct shoal_result *));
-        return y->results != NULL;
+        if (!y->legs[i].results)
+            return false;
     }
+    if (r->kind == REQUEST_INFER)
+        return true;
     uint32_t n = r->kind == REQUEST_GENERATE ? request_choices(&r->generate) : 1;
     y->choices = arena_zalloc_n(&r->arena, n, sizeof(*y->choices));
-    if (!y->choices)
+    for (int i = 0; i < 2; i++)
+        y->legs[i].given = arena_zalloc_n(&r->arena, n, sizeof(struct given));
+    if (!y->choices || !y->legs[0].given || !y->legs[1].given)
         return false;
     y->n = n;
     y->n_each = r->kind == REQUEST_GENERATE ? r->generate.n : 1;
@@ -538,18 +734,24 @@ void relay_run(const struct relay_opts *opts, struct flow_owner *o, struct reque
                         .owner = o,
                         .request = r,
                         .sink = s,
-                        .inner = {.ops = &ops},
                         .stamps = r->epoch == 0,
                         .began_ns = clock_ns(),
                         .timer = {.fn = on_timer},
+                        .watch = {.fn = on_watch},
                         .next = {.fn = on_next}};
     if (r->version && r->kind != REQUEST_ASK) { /* the client wants this one */
         memcpy(y->sum, r->version, SHA256_BYTES);
         y->has_sum = true;
     }
+    for (int i = 0; i < 2; i++)
+        y->legs[i] = (struct leg){.inner = {.ops = &ops}, .relay = y};
+    y->lead = &y->legs[0];
+    if (!r->deadline_ns)
+        y->opts.hedge_ms = 0; /* nothing is late */
     s->job = &y->job;
     o->n_jobs++;
     opts->source->counts->n_requests++;
+    opts->source->counts->n_running++;
     if (prepare(y)) {
         next_replica(y);
         return;

@@ -6,6 +6,11 @@
  * pause and not a changed token.  Requests to specialists and flows are run again as a whole: their
  * results reach the client only when all of them are there.
  *
+ * A second replica is started beside the first when the first brings nothing for much longer than
+ * expected, or, for a request with a deadline, for hedge_ms.  Whoever brings the next piece of the
+ * answer first goes on, the other one is cancelled.  At most one request in ten runs twice, so that
+ * an overload does not feed itself.
+ *
  * Nothing that a replica sends is trusted: an event that does not fit the request counts as a
  * failure of the replica.
  *
@@ -21,7 +26,9 @@
 
 struct relay_opts {
     struct replica_source *source;
-    uint32_t wait_ms; /* for a replica to come back, before the first token and after it */
+    uint32_t wait_ms;  /* for a replica to come back, before the first token and after it */
+    uint32_t hedge_ms; /* without an answer, before a second replica is asked; 0: never */
+    uint32_t stall_ms; /* the least silence that counts as too long; 0: 500 */
 };
 
 /* Takes the request.  Events may come before this returns. */

@@ -26,6 +26,9 @@ struct replica_ops {
      * belongs to the caller and stays until then.  A replica that is lost fails the request with
      * FAILURE_UNAVAILABLE and the reason REPLICA_LOST. */
     void (*run)(struct replica *p, struct flow_owner *o, const struct request *r, struct sink *s);
+    /* The answer to the request was wrong or too slow, which the replica cannot know: it is asked
+     * less.  May be NULL. */
+    void (*blame)(struct replica *p, const struct request *r);
 };
 
 struct replica {
@@ -47,6 +50,9 @@ struct replica_query {
     /* Set by find, if it is to be one version among several: [SHA256_BYTES], valid until the next
      * event of the loop. */
     const uint8_t **chosen;
+    /* Set by find: how long the next piece of the answer should take there at most; left alone if
+     * that is not known.  May be NULL. */
+    uint64_t *expect_ns;
 };
 
 /* Who knows the replicas. */
@@ -64,6 +70,11 @@ struct replica_counts {
     _Atomic uint64_t n_moved;    /* streams that went on at another one */
     _Atomic uint64_t n_retried;  /* requests that began again at another one */
     _Atomic uint64_t n_lost;     /* streams that failed after they had begun */
+    _Atomic uint64_t n_hedged; /* requests that were sent to a second one as well: for a deadline */
+    _Atomic uint64_t n_stalled;            /* the same, because the first was silent for too long */
+    _Atomic uint64_t n_won;                /* of both: the second one was faster */
+    _Atomic uint64_t n_opened;             /* circuit breakers that opened */
+    _Atomic uint32_t n_running, n_doubled; /* now: requests, and those at two replicas */
 };
 
 struct replica_source {

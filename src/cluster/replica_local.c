@@ -19,6 +19,6 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
 
 void replica_local_init(struct replica *p)
 {
-    static const struct replica_ops ops = {run};
+    static const struct replica_ops ops = {.run = run};
     *p = (struct replica){&ops, "here"};
 }

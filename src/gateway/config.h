@@ -42,6 +42,8 @@ struct config_cluster {
     bool insecure;              /* without certificates: for tests on one machine */
     uint32_t wait_ms;           /* for a lost node to come back */
     uint32_t heartbeat_ms, silent_ms;
+    uint32_t hedge_ms; /* requests with a deadline: until a second node is asked; 0: never */
+    struct yaml_in_strs hedge_models; /* to which this applies; none: all */
 };
 
 struct gw_config {

@@ -343,7 +343,10 @@ static int open_members(struct gw_loop *gl, struct err *e)
                                    .asks = gl->gw->home != NULL,
                                    .wait_ms = k->wait_ms,
                                    .heartbeat_ms = k->heartbeat_ms,
-                                   .silent_ms = k->silent_ms};
+                                   .silent_ms = k->silent_ms,
+                                   .hedge_ms = k->hedge_ms,
+                                   .hedge_models = (const char *const *)k->hedge_models.v,
+                                   .n_hedge_models = k->hedge_models.n};
     if (k->nodes.n == 0 && (k->nats.n == 0 || k->no_relay))
         return 0;
     int rc = members_create(&gl->members, gl->loop, &o, e);

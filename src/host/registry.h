@@ -78,6 +78,7 @@ struct registry_spec { /* from the configuration; strings are copied */
     size_t kv_bytes;
     bool int8;          /* as in shoal_engine_opts */
     bool kv_q8, pinned; /* pinned: loaded at start, never unloaded by itself */
+    bool standby;       /* for a failover: other nodes are asked first */
     int32_t priority;   /* models of lower priority are unloaded first */
     bool apart;         /* in a process of its own; see registry_apart */
     struct registry_apart_opts apart_opts;

@@ -848,6 +848,15 @@ void http_client_destroy(struct http_client *c)
     client_unref(c);
 }
 
+void http_client_reset(struct http_client *c, const char *why)
+{
+    struct http_link *next;
+    for (struct http_link *l = c->links; l; l = next) {
+        next = l->next; /* callbacks open links in front */
+        link_close(l, SHOAL_EIO, why);
+    }
+}
+
 void http_client_state(const struct http_client *c, struct http_client_state *out)
 {
     bool connected = c->link && c->link->state == LINK_OPEN && c->link->settled;

@@ -55,6 +55,9 @@ SHOAL_MUST_CHECK int http_client_create(struct http_client **out, struct loop *l
 /* Fails every call with SHOAL_ECANCELLED.  The memory is freed at the end of the loop's turn: run a
  * turn or loop_flush before loop_destroy.  NULL is fine. */
 void http_client_destroy(struct http_client *c);
+/* Closes the connections and fails their calls with SHOAL_EIO: for a caller who knows that the peer
+ * does not answer.  The next call opens a new connection. */
+void http_client_reset(struct http_client *c, const char *why);
 void http_client_state(const struct http_client *c, struct http_client_state *out);
 
 struct http_call_ops {

@@ -170,7 +170,7 @@ models:
   - {name: gone, path: "${path.join(t.tmp, 'gone.gguf')}", isolation: process}
   - {name: large, path: "${model('reply-draft.gguf')}", isolation: process, isolation_memory: 600MiB, context: 1000000}
   - {name: tight, path: "${file('tight.gguf', bytes)}", isolation: process, isolation_memory: 2GiB}
-  - {name: reply, path: "${model('reply.gguf')}", isolation: process, nice: 19}
+  - {name: reply, path: "${model('reply.gguf')}", isolation: process, nice: 5}
   - {name: lazy, path: "${file('lazy.gguf', bytes)}", isolation: process, lazy: true}
 `), { admin: true });
     for (const name of ['cut', 'flipped', 'empty', 'gone', 'large']) {
@@ -267,7 +267,7 @@ async function in_a_shoal(want) {
     for (const name of ['node1', 'node2']) {
         const address = `unix:${path.join(t.tmp, `${name}.sock`)}`;
         const node = new c.Member(shoal, 'node', name, ['--listen', address, ...config(`${name}.yaml`,
-            `cluster: {name: ${name}}\nmodels:\n  - {name: reply, path: "${model('reply.gguf')}", isolation: process, nice: 19}\n`)]);
+            `cluster: {name: ${name}}\nmodels:\n  - {name: reply, path: "${model('reply.gguf')}", isolation: process, nice: 5}\n`)]);
         node.address = address;
         site.nodes.push(await node.start());
     }
@@ -303,7 +303,7 @@ models:
 threads: 1
 cluster: {wait: 120s}
 models:
-  - {name: reply, path: "${model('reply.gguf')}", isolation: process, nice: 19, cpus: "0-1"}
+  - {name: reply, path: "${model('reply.gguf')}", isolation: process, nice: 5, cpus: "0-1"}
   - {name: intent, path: "${model('encoder')}", task: classify, isolation: process}
   - {name: narrow, path: "${model('encoder')}", labels: snips, isolation: process}
   - {name: draft, path: "${model('reply-draft.gguf')}"}

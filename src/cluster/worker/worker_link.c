@@ -367,7 +367,7 @@ static void disconnect(struct worker_link *k, const char *why)
 
 int worker_link_create(struct worker_link **out, struct loop *l, const char *name, struct err *e)
 {
-    static const struct replica_ops ops = {run};
+    static const struct replica_ops ops = {.run = run};
     struct worker_link *k = mem_zalloc(sizeof(*k));
     *out = NULL;
     if (!k)

@@ -236,7 +236,7 @@ static void on_ready(struct acquire *a, struct registry_model *m)
     r->version = NULL; /* acquire has checked it */
     if (r->kind == REQUEST_INFER && !r->infer.labels)
         r->infer.labels = m->labels;
-    const struct relay_opts opts = {&p->source, v->all->wait_ms};
+    const struct relay_opts opts = {.source = &p->source, .wait_ms = v->all->wait_ms};
     relay_run(&opts, v->owner, r, &v->inner);
 }
 

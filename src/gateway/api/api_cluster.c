@@ -68,6 +68,9 @@ static void put_node(void *ctx, const struct node_link *k)
                                                : "unknown");
     json_out_member_str(j, "error", node_link_error(k));
     json_out_member_uint(j, "calls", node_link_calls(k));
+    json_out_member_str(j, "breaker", breaker_state_name(node_link_breaker(k, clock_ns())));
+    json_out_key(j, "slowness");
+    json_out_num(j, node_link_slowness(k));
     json_out_key(j, "rtt_us");
     json_out_num(j, (double)node_link_rtt_ns(k) / 1000);
     if (s)
@@ -83,6 +86,10 @@ static void put_counts(struct json_out *j, const struct replica_counts *n)
     json_out_member_uint(j, "moved", n->n_moved);
     json_out_member_uint(j, "retried", n->n_retried);
     json_out_member_uint(j, "lost", n->n_lost);
+    json_out_member_uint(j, "hedged", n->n_hedged);
+    json_out_member_uint(j, "stalled", n->n_stalled);
+    json_out_member_uint(j, "second_won", n->n_won);
+    json_out_member_uint(j, "breakers_opened", n->n_opened);
     json_out_object_end(j);
 }
 

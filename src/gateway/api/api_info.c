@@ -262,16 +262,24 @@ static void put_shoal(const struct members *m, const struct replica_counts *k, s
     members_each(m, count_node, n);
     prometheus_help(b, "shoal_nodes", "gauge", "nodes that take requests, and those that do not");
     buf_printf(b, "shoal_nodes{state=\"ready\"} %u\nshoal_nodes{state=\"lost\"} %u\n", n[0], n[1]);
-    prometheus_help(b, "shoal_relayed_total", "counter", "requests that may go to any replica");
-    buf_printf(b, "shoal_relayed_total %" PRIu64 "\n", k->n_requests);
-    prometheus_help(b, "shoal_moved_total", "counter", "answers that went on at another replica");
-    buf_printf(b, "shoal_moved_total %" PRIu64 "\n", k->n_moved);
-    prometheus_help(b, "shoal_retried_total", "counter",
-                    "requests that began again at another one");
-    buf_printf(b, "shoal_retried_total %" PRIu64 "\n", k->n_retried);
-    prometheus_help(b, "shoal_lost_total", "counter",
-                    "answers that broke off for want of a replica");
-    buf_printf(b, "shoal_lost_total %" PRIu64 "\n", k->n_lost);
+    const struct {
+        const char *name, *help;
+        uint64_t n;
+    } rows[] = {
+        {"shoal_relayed_total", "requests that may go to any replica", k->n_requests},
+        {"shoal_moved_total", "answers that went on at another replica", k->n_moved},
+        {"shoal_retried_total", "requests that began again at another one", k->n_retried},
+        {"shoal_lost_total", "answers that broke off for want of a replica", k->n_lost},
+        {"shoal_hedged_total", "requests sent to a second replica for their deadline", k->n_hedged},
+        {"shoal_stalled_total", "requests sent to a second replica because the first was silent",
+         k->n_stalled},
+        {"shoal_second_won_total", "of both: the second one was faster", k->n_won},
+        {"shoal_breakers_opened_total", "replicas left alone because requests failed there",
+         k->n_opened}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        prometheus_help(b, rows[i].name, "counter", rows[i].help);
+        buf_printf(b, "%s %" PRIu64 "\n", rows[i].name, rows[i].n);
+    }
 }
 
 static void put_workers(const struct replica_counts *k, struct buf *b)

@@ -50,6 +50,8 @@ static int take_model(struct yaml_in *r, yaml_node_t *at, void *item, void *pare
     k->spec.apart = k->isolation == 1;
     if (!k->spec.apart && (o->memory_bytes || k->nice || k->cpus))
         return yaml_in_fail(r, at, "isolation_memory, nice and cpus need isolation: process");
+    if (k->lazy && k->spec.standby)
+        return yaml_in_fail(r, at, "a standby is loaded: it cannot be lazy");
     o->nice = (int32_t)k->nice;
     if (k->cpus && !read_cpus(k->cpus, o->cpus, sizeof(o->cpus) * 8))
         return yaml_in_fail(r, at, "cpus must be a list such as 2-3 or 0,2,4-7");
@@ -158,6 +160,8 @@ const struct config_key config_keys[] = {
     ROW("models[].lazy", BOOL, MODEL(lazy), "false", 0, 0, START,
         "Load it when it is asked for, and unload it when memory is short. Otherwise it is loaded "
         "at the start and stays."),
+    ROW("models[].standby", BOOL, MODEL(spec.standby), "false", 0, 0, START,
+        "In a shoal: keep it loaded, and answer only when no other node can. Not with `lazy`."),
     ROW("models[].priority", I32, MODEL(spec.priority), "0", -1000, 1000, START,
         "When memory is short, models with a lower number are unloaded first."),
     CHOICE("models[].isolation", MODEL(isolation), "none|process", "none", START,
@@ -273,5 +277,10 @@ const struct config_key config_keys[] = {
         "Time between two states of a node."),
     ROW("cluster.silent", MS, AT(cluster.silent_ms), "1s", 0, 0, START,
         "A node that says nothing for so long gets no requests; at least twice `heartbeat`."),
+    ROW("cluster.hedge", MS, AT(cluster.hedge_ms), "0", 0, 0, START,
+        "A request with a deadline is sent to a second node if nothing comes for so long. 0: "
+        "never."),
+    ROW("cluster.hedge_models", STRS, AT(cluster.hedge_models), NULL, 0, YAML_IN_MAX_STRS, START,
+        "The models that `hedge` applies to. Default: all."),
 };
 const size_t config_n_keys = sizeof(config_keys) / sizeof(config_keys[0]);

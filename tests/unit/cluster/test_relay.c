@@ -28,13 +28,13 @@ static struct {
 
 /* ---- replicas that break ---- */
 
-enum way { WORKS, BREAKS, LIES, REFUSES, SAYS_NOTHING };
+enum way { WORKS, BREAKS, LIES, REFUSES, SAYS_NOTHING, STALLS };
 
 struct fragile {
     struct replica replica; /* first */
     enum way way;
-    uint32_t after; /* BREAKS, LIES: events that pass */
-    uint32_t n_runs;
+    uint32_t after; /* BREAKS, LIES, STALLS: events that pass */
+    uint32_t n_runs, n_blamed;
 };
 
 /* One request at a fragile replica: it stands between the real one and the relay. */
@@ -43,7 +43,7 @@ struct between {
     struct fragile *at;
     struct sink inner, *outer;
     uint32_t n_events;
-    bool broken;
+    bool broken, ended;
 };
 
 static struct replica real;
@@ -59,6 +59,8 @@ static bool passes(struct between *b)
     struct failure f;
     if (b->broken)
         return false;
+    if (b->at->way == STALLS)
+        return b->n_events++ < b->at->after;
     if (b->at->way != BREAKS || b->n_events++ < b->at->after)
         return true;
     b->broken = true;
@@ -114,6 +116,9 @@ static void on_fail(struct sink *s, const struct failure *f)
 static void on_closed(struct sink *s)
 {
     struct between *b = between_of(s);
+    b->ended = true;
+    if (b->at->way == STALLS && b->n_events > b->at->after && !b->broken)
+        return; /* the relay hears nothing until it cancels */
     b->outer->job = NULL;
     b->outer->ops->closed(b->outer);
     mem_free(b);
@@ -129,7 +134,10 @@ static void on_cancel(struct flow_job *j)
 {
     struct between *b = (struct between *)(void *)j;
     b->broken = true;
-    flow_cancel(&b->inner);
+    if (b->ended)
+        on_closed(&b->inner);
+    else
+        flow_cancel(&b->inner);
 }
 
 static void on_resume(struct flow_job *j)
@@ -168,6 +176,12 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
     real.ops->run(&real, o, r, &b->inner);
 }
 
+static void blame(struct replica *p, const struct request *r)
+{
+    (void)r;
+    ((struct fragile *)(void *)p)->n_blamed++;
+}
+
 /* ---- a source of them ---- */
 
 #define N_REPLICAS 4u
@@ -175,11 +189,14 @@ static struct fragile replicas[N_REPLICAS];
 static uint32_t n_replicas;
 static struct replica_source source;
 static struct replica_counts counts;
+static uint64_t expected_ns;
 
 static enum replica_found find(struct replica_source *s, const struct replica_query *q,
                                struct replica **out)
 {
     (void)s;
+    if (q->expect_ns)
+        *q->expect_ns = expected_ns;
     for (uint32_t i = 0; i < n_replicas; i++) {
         bool avoided = false;
         for (size_t k = 0; k < q->n_avoid; k++)
@@ -194,7 +211,7 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
 /* The ways of the replicas, in the order in which they are tried. */
 static void set_replicas(uint32_t n, enum way first, uint32_t after, enum way second)
 {
-    static const struct replica_ops ops = {run};
+    static const struct replica_ops ops = {run, blame};
     static const struct replica_source_ops source_ops = {find};
     memset(&counts, 0, sizeof(counts));
     source = (struct replica_source){.ops = &source_ops, .counts = &counts};
@@ -205,7 +222,9 @@ static void set_replicas(uint32_t n, enum way first, uint32_t after, enum way se
                                        : i == 1 ? second
                                                 : WORKS,
                                        after,
+                                       0,
                                        0};
+    expected_ns = 0;
 }
 
 /* ---- a client ---- */
@@ -339,12 +358,17 @@ static void turn_until_closed(struct recorder *r)
     assert_int_equal(site.requests.n_jobs, 0);
 }
 
+static uint32_t stall_ms, hedge_ms;
+
 static struct recorder *relay(struct request *q, uint32_t wait_ms)
 {
     struct recorder *r = fresh();
-    const struct relay_opts o = {&source, wait_ms};
+    const struct relay_opts o = {
+        .source = &source, .wait_ms = wait_ms, .stall_ms = stall_ms, .hedge_ms = hedge_ms};
     relay_run(&o, &site.requests, q, &r->sink);
     turn_until_closed(r);
+    assert_int_equal(counts.n_running, 0);
+    assert_int_equal(counts.n_doubled, 0);
     return r;
 }
 
@@ -400,6 +424,70 @@ static void test_a_stream_survives_a_break_at_every_event(void **state)
     }
 }
 
+/* The client sees a pause, whichever event the first replica stops at. */
+static void test_a_silent_replica_is_overtaken(void **state)
+{
+    (void)state;
+    stall_ms = 30;
+    for (uint32_t after = 0; after < 23; after += 2) {
+        set_replicas(2, STALLS, after, WORKS);
+        expected_ns = 1;
+        assert_whole(relay(story(), 1000));
+        assert_true(replicas[1].n_runs > 0); /* more than once on a machine that stalls itself */
+        assert_true(replicas[0].n_blamed > 0);
+        assert_true(counts.n_stalled > 0 && counts.n_won > 0);
+        assert_int_equal(counts.n_moved + counts.n_retried + counts.n_hedged, 0);
+    }
+    set_replicas(3, STALLS, 5, BREAKS); /* the second one dies too: a third goes on */
+    expected_ns = 1;
+    replicas[1].after = 2;
+    struct recorder *r = relay(story(), 1000);
+    assert_whole(r);
+    assert_true(replicas[2].n_runs > 0);
+    stall_ms = 0;
+}
+
+static void test_hedging_is_for_deadlines(void **state)
+{
+    (void)state;
+    hedge_ms = 20;
+    for (int i = 0; i < 2; i++) {
+        struct request *q = i ? classify(3) : story();
+        q->deadline_ns = clock_ns() + 60000000000u;
+        set_replicas(2, STALLS, 1, WORKS);
+        struct recorder *r = relay(q, 1000);
+        assert_int_equal(r->n_fails, 0);
+        assert_int_equal(r->n_last, 1);
+        assert_int_equal(replicas[1].n_runs, 1);
+        assert_int_equal(counts.n_hedged, 1);
+        assert_int_equal(counts.n_won, 1);
+        assert_int_equal(replicas[0].n_blamed, 0); /* slow is no fault */
+    }
+    set_replicas(2, WORKS, 0, WORKS);
+    assert_whole(relay(story(), 1000)); /* no deadline */
+    assert_int_equal(counts.n_hedged, 0);
+    hedge_ms = 0;
+}
+
+/* A client that goes away while two replicas work ends both. */
+static void test_two_replicas_are_cancelled(void **state)
+{
+    (void)state;
+    struct recorder *r = fresh();
+    const struct relay_opts o = {.source = &source, .wait_ms = 1000, .stall_ms = 20};
+    set_replicas(2, STALLS, 3, STALLS);
+    replicas[1].after = 0;
+    expected_ns = 1;
+    relay_run(&o, &site.requests, story(), &r->sink);
+    for (int i = 0; i < 6000 && replicas[1].n_runs == 0; i++)
+        loop_turn(site.loop, 10);
+    assert_int_equal(counts.n_doubled, 1);
+    flow_cancel(&r->sink);
+    turn_until_closed(r);
+    assert_int_equal(r->n_fails + r->n_last, 0);
+    assert_int_equal(counts.n_doubled + counts.n_running, 0);
+}
+
 static void test_replicas_that_lie_or_say_nothing(void **state)
 {
     (void)state;
@@ -443,7 +531,7 @@ static void test_a_lost_replica_is_waited_for(void **state)
     (void)state;
     set_replicas(1, BREAKS, 5, WORKS);
     struct recorder *r = fresh();
-    const struct relay_opts o = {&source, 60000};
+    const struct relay_opts o = {.source = &source, .wait_ms = 60000};
     relay_run(&o, &site.requests, story(), &r->sink);
     for (int i = 0; i < 60000 && replicas[0].n_runs < 3; i++)
         loop_turn(site.loop, 10);
@@ -482,7 +570,7 @@ static void test_nothing_comes_after_cancel(void **state)
     (void)state;
     for (uint32_t at = 1; at <= 20; at += 4) {
         struct recorder *r = fresh();
-        const struct relay_opts o = {&source, 1000};
+        const struct relay_opts o = {.source = &source, .wait_ms = 1000};
         set_replicas(2, BREAKS, 7, WORKS);
         r->cancel_at = at;
         relay_run(&o, &site.requests, story(), &r->sink);
@@ -492,7 +580,7 @@ static void test_nothing_comes_after_cancel(void **state)
     }
     set_replicas(1, BREAKS, 0, WORKS); /* while it waits for a replica */
     struct recorder *r = fresh();
-    const struct relay_opts o = {&source, 60000};
+    const struct relay_opts o = {.source = &source, .wait_ms = 60000};
     relay_run(&o, &site.requests, story(), &r->sink);
     for (int i = 0; i < 60000 && replicas[0].n_runs < 2; i++)
         loop_turn(site.loop, 10);
@@ -504,7 +592,7 @@ static void test_nothing_comes_after_cancel(void **state)
 static void test_a_full_sink_is_left_alone(void **state)
 {
     struct recorder *r = fresh();
-    const struct relay_opts o = {&source, 1000};
+    const struct relay_opts o = {.source = &source, .wait_ms = 1000};
     (void)state;
     set_replicas(2, BREAKS, 9, WORKS);
     r->full = true;
@@ -559,6 +647,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_relay_changes_nothing),
         cmocka_unit_test(test_a_stream_survives_a_break_at_every_event),
+        cmocka_unit_test(test_a_silent_replica_is_overtaken),
+        cmocka_unit_test(test_hedging_is_for_deadlines),
+        cmocka_unit_test(test_two_replicas_are_cancelled),
         cmocka_unit_test(test_replicas_that_lie_or_say_nothing),
         cmocka_unit_test(test_what_a_replica_refuses),
         cmocka_unit_test(test_a_lost_replica_is_waited_for),
