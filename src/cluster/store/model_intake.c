@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/file_read.h"
+#include "base/file/file_read.h"
 #include "base/mem.h"
 #include "cluster/store/model_manifest.h"
 #include "cluster/store/model_store.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file_open.h"
+#include "base/file/file_open.h"
 #include "base/mem.h"
 #include "cluster/store/model_intake.h"
 #include "cluster/store/model_manifest.h"

@@ -16,8 +16,8 @@
 
 #include "base/buf.h"
 #include "base/bytes_text.h"
-#include "base/file_open.h"
-#include "base/file_read.h"
+#include "base/file/file_open.h"
+#include "base/file/file_read.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster/store/model_manifest.h"

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "base/file_read.h"
+#include "base/file/file_read.h"
 #include "base/mem.h"
 #include "cluster/store/model_intake.h"
 #include "cluster/store/model_manifest.h"
