@@ -44,7 +44,8 @@ struct shoal_infer_opts { /* members that do not belong to the kind are ignored;
     const char *prompt; /* EMBED: name of a prompt of the model; NULL: its default; "": none */
     uint32_t whole;     /* 1: a text that is longer than the model can read is refused
                            (SHOAL_ELIMIT); 0: it is cut, and the result says so */
-    uint32_t unused;    /* for a later member */
+    float weight;       /* as in shoal_task_opts */
+    uint64_t client;    /* as in shoal_task_opts */
 };
 
 struct shoal_label {

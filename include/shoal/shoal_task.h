@@ -90,6 +90,11 @@ struct shoal_task_opts { /* zero means default */
     bool held;            /* do not wake an idle engine: shoal_engine_wake does */
     shoal_event_fn event; /* may be NULL */
     void *event_ctx;
+    /* Whom the task is for: clients share an engine by the tokens computed for each.  0: nobody in
+     * particular, a client like the others. */
+    uint64_t client;
+    float weight;    /* of the client's share; 0: 1 */
+    uint32_t unused; /* for a later member */
 };
 
 struct shoal_task;

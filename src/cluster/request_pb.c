@@ -198,6 +198,7 @@ int request_pb_put(struct buf *out, const struct request *r, uint64_t now_ns)
     m.session = pb_text(r->session);
     m.client = pb_text(r->client.name);
     m.client_priority = r->client.priority;
+    m.client_weight = r->client.weight;
     m.priority = r->priority;
     m.model = pb_text(r->model);
     if (r->version)
@@ -432,6 +433,7 @@ static int read_who(struct request *r, const pb_request *m, uint64_t now_ns, str
         rc = err_set(e, SHOAL_EINVAL, "the version has %zu bytes instead of %u", m->version.len,
                      SHA256_BYTES);
     r->client.priority = m->client_priority;
+    r->client.weight = m->client_weight;
     r->priority = m->priority;
     r->model = m->model[0] ? text_of(r, m->model) : NULL;
     r->version = m->version.len == SHA256_BYTES ? m->version.data : NULL;

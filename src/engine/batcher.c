@@ -15,6 +15,8 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, int code)
 {
     struct job *j = t->job;
     uint64_t now = clock_ns();
+    if (t->started_ns)
+        fair_end(&en->fair, t);
     if (code == 0 &&
         j->result.code == 0) /* else the answer may be of neither version of the model */
         code = engine_files_check(en, NULL);
@@ -37,7 +39,8 @@ static uint32_t gather(struct shoal_engine *en, uint32_t *cost)
     uint64_t now = clock_ns();
     uint32_t n = 0;
     *cost = 0;
-    for (struct shoal_task **at = &en->waiting; *at && n < en->specialist.max_jobs;) {
+    struct shoal_task **at;
+    while (n < en->specialist.max_jobs && (at = fair_best(&en->fair))) {
         struct shoal_task *t = *at;
         int code = task_gave_up(t, now);
         if (code == 0 && n > 0 && *cost + t->job->cost > en->specialist.max_cost)
@@ -48,6 +51,7 @@ static uint32_t gather(struct shoal_engine *en, uint32_t *cost)
             continue;
         }
         t->started_ns = now;
+        fair_begin(&en->fair, t);
         *cost += t->job->cost;
         en->active[n] = t;
         en->jobs[n++] = t->job;
@@ -88,9 +92,9 @@ void *batcher_main(void *engine)
         if (n > 0)
             run_batch(en, n, cost);
     }
-    while (en->waiting) {
-        struct shoal_task *t = en->waiting;
-        queue_take(en, &en->waiting);
+    for (struct shoal_task **at; (at = fair_best(&en->fair));) {
+        struct shoal_task *t = *at;
+        queue_take(en, at);
         finish(en, t, SHOAL_ECANCELLED);
     }
     return NULL;

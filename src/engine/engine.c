@@ -112,6 +112,7 @@ int shoal_engine_open(struct shoal_engine **out, const char *path,
     pthread_mutex_init(&en->lock, NULL);
     pthread_cond_init(&en->wake, NULL);
     pthread_cond_init(&en->finished, NULL);
+    fair_init(&en->fair);
     en->max_tasks = o.max_tasks ? o.max_tasks : DEFAULT_MAX_TASKS;
     en->max_queue = o.max_queue ? o.max_queue : DEFAULT_MAX_QUEUE;
     en->chunk = o.chunk ? o.chunk : DEFAULT_CHUNK;
@@ -167,6 +168,7 @@ void shoal_engine_close(struct shoal_engine *en)
     kv_pages_destroy(en->pages);
     sampler_destroy(en->sampler);
     mem_pages_free(en->kv, en->kv_bytes);
+    fair_fini(&en->fair);
     mem_free(en->active);
     mem_free(en->jobs);
     mem_free(en->runs);

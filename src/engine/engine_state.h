@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "engine/cost.h"
+#include "engine/fair.h"
 #include "engine/kv_pages.h"
 #include "engine/lm.h"
 #include "engine/sampler.h"
@@ -20,11 +21,11 @@
  * stall the answers that run beside it. */
 #define ENGINE_SHARED_CHUNK_PART 4u
 
-/* What there is to do, for estimates on any thread: each value stands for itself. */
+/* What there is to do, for estimates on any thread: each value stands for itself.  What waits, by
+ * client, is in fair.h. */
 struct engine_load {
     _Atomic uint32_t n_active, n_waiting;
-    _Atomic uint64_t active_prompt, active_decode;   /* tokens to prefill, tokens expected */
-    _Atomic uint64_t waiting_prompt, waiting_decode; /* the same of tasks that wait */
+    _Atomic uint64_t active_prompt, active_decode; /* tokens to prefill, tokens expected */
 };
 
 struct shoal_engine {
@@ -63,11 +64,12 @@ struct shoal_engine {
     uint32_t n_waiting;          /* incoming and waiting */
     bool stop;
     uint64_t next_serial;
+    uint64_t fair_waiting_units; /* under lock: of a specialist's jobs that wait */
+    struct fair fair;            /* its header says which fields are under lock */
     _Atomic uint32_t pages_free; /* for info */
 
     /* the engine's thread only, or the crew member that does its work between two steps
      * (scheduler.c) */
-    struct shoal_task *waiting;        /* best first */
     struct shoal_task **active;        /* [max_tasks], best first */
     uint32_t n_active, pages_reserved; /* pages promised to active tasks */
     bool *slot_used;                   /* [max_tasks] */

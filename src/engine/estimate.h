@@ -5,10 +5,12 @@
 #define SHOAL_ENGINE_ESTIMATE_H
 
 #include "engine/cost.h"
+#include "engine/fair.h"
 
 struct shoal_engine;
 
-struct cost_estimate estimate_request(struct shoal_engine *en, const struct cost_request *r);
+struct cost_estimate estimate_request(struct shoal_engine *en, const struct cost_request *r,
+                                      const struct fair_who *who);
 /* As cost_speed. */
 void estimate_speed(struct shoal_engine *en, double *prefill_ns, double *token_ns);
 

@@ -45,7 +45,8 @@ static int price(struct shoal_engine *en, const struct shoal_task_opts *o,
 {
     const struct cost_request r = {
         .prompt_tokens = o->n_tokens, .max_tokens = limit_of(en, o), .ignore_end = o->ignore_end};
-    *out = estimate_request(en, &r);
+    const struct fair_who who = {o->client, o->weight, o->priority};
+    *out = estimate_request(en, &r, &who);
     return cost_check(out, o->deadline_ns, clock_ns(), e);
 }
 
@@ -78,6 +79,8 @@ static int task_create(struct shoal_task **out, struct shoal_engine *en,
     t->ignore_end = o->ignore_end;
     t->deadline_ns = o->deadline_ns;
     t->priority = o->priority;
+    t->client_id = o->client;
+    t->weight = task_weight(o->client, o->weight);
     t->event = o->event;
     t->event_ctx = o->event_ctx;
     /* The last token is never computed, but one more page costs little and keeps this simple. */

@@ -39,7 +39,8 @@ static int check(const struct shoal_engine *en, const struct shoal_infer_opts *o
 static int price(struct shoal_engine *en, struct shoal_task *t, struct err *e)
 {
     const struct cost_request r = {.units = t->job->cost ? t->job->cost : 1};
-    const struct cost_estimate x = estimate_request(en, &r);
+    const struct fair_who who = {t->client_id, t->weight, t->priority};
+    const struct cost_estimate x = estimate_request(en, &r, &who);
     t->predicted_ns = x.total_ns;
     return cost_check(&x, t->deadline_ns, clock_ns(), e);
 }
@@ -67,6 +68,8 @@ int shoal_infer_submit(struct shoal_engine *en, const struct shoal_infer_opts *o
     t->job = j;
     t->deadline_ns = o.deadline_ns;
     t->priority = o.priority;
+    t->client_id = o.client;
+    t->weight = task_weight(o.client, o.weight);
     atomic_init(&t->refs, 2);
     j->task = t;
     j->drop = en->specialist.ops->drop;

@@ -3,33 +3,28 @@
 
 #include "base/clock.h"
 #include "engine/engine_files.h"
+#include "engine/job.h"
 
 /* Under the lock: t joins (or leaves) those that wait. */
 static void count_waiting(struct shoal_engine *en, const struct shoal_task *t, bool joins)
 {
-    struct engine_load *l = &en->load;
+    struct fair_client *c = t->client;
     const uint32_t one = joins ? 1 : UINT32_MAX;
-    const uint64_t prompt = joins ? t->n_prompt : UINT64_C(0) - t->n_prompt;
-    const uint64_t decode = joins ? t->expected : UINT64_C(0) - t->expected;
+    const uint64_t prompt = t->job ? t->job->cost : t->n_prompt;
+    const uint64_t sign = joins ? 1 : UINT64_MAX; /* modulo 2^64: minus one */
     en->n_waiting += one;
-    atomic_fetch_add_explicit(&l->n_waiting, one, memory_order_relaxed);
-    atomic_fetch_add_explicit(&l->waiting_prompt, prompt, memory_order_relaxed);
-    atomic_fetch_add_explicit(&l->waiting_decode, decode, memory_order_relaxed);
-}
-
-static void insert(struct shoal_engine *en, struct shoal_task *t)
-{
-    struct shoal_task **at = &en->waiting;
-    while (*at && task_goes_before(*at, t))
-        at = &(*at)->next;
-    t->next = *at;
-    *at = t;
+    atomic_fetch_add_explicit(&en->load.n_waiting, one, memory_order_relaxed);
+    c->n_waiting += one;
+    c->waiting_prompt += sign * prompt;
+    c->waiting_decode += sign * t->expected;
+    if (t->job)
+        en->fair_waiting_units += sign * prompt;
 }
 
 void queue_take(struct shoal_engine *en, struct shoal_task **at)
 {
     const struct shoal_task *t = *at;
-    *at = t->next;
+    fair_remove(&en->fair, at);
     pthread_mutex_lock(&en->lock);
     count_waiting(en, t, false);
     pthread_mutex_unlock(&en->lock);
@@ -37,7 +32,7 @@ void queue_take(struct shoal_engine *en, struct shoal_task **at)
 
 void queue_return(struct shoal_engine *en, struct shoal_task *t)
 {
-    insert(en, t);
+    fair_add(&en->fair, t);
     pthread_mutex_lock(&en->lock);
     count_waiting(en, t, true);
     pthread_mutex_unlock(&en->lock);
@@ -61,8 +56,10 @@ int queue_submit(struct shoal_engine *en, struct shoal_task *t, bool held, struc
         return rc;
     t->submitted_ns = clock_ns();
     pthread_mutex_lock(&en->lock);
-    if (en->n_waiting >= en->max_queue) {
+    t->client = fair_enter(&en->fair, t->client_id, t->weight, t->priority);
+    if (!fair_has_place(t->client, en->n_waiting, en->max_queue)) {
         rc = err_set(e, SHOAL_EBUSY, "the queue is full: %u tasks are waiting", en->n_waiting);
+        fair_leave(t->client);
     } else {
         t->serial = en->next_serial++;
         t->next = en->incoming;
@@ -90,6 +87,7 @@ void queue_done(struct shoal_engine *en, struct shoal_task *t, int code)
     pthread_mutex_lock(&en->lock);
     t->done = true;
     t->code = code;
+    fair_leave(t->client);
     pthread_cond_broadcast(&en->finished);
     pthread_mutex_unlock(&en->lock);
     task_unref(t);
@@ -98,7 +96,7 @@ void queue_done(struct shoal_engine *en, struct shoal_task *t, int code)
 bool queue_receive(struct shoal_engine *en)
 {
     pthread_mutex_lock(&en->lock);
-    while (!en->stop && !en->incoming && !en->waiting && en->n_active == 0) {
+    while (!en->stop && !en->incoming && !fair_best(&en->fair) && en->n_active == 0) {
         en->idle = true;
         pthread_cond_wait(&en->wake, &en->lock);
     }
@@ -109,7 +107,7 @@ bool queue_receive(struct shoal_engine *en)
     pthread_mutex_unlock(&en->lock);
     while (list) {
         struct shoal_task *next = list->next;
-        insert(en, list);
+        fair_add(&en->fair, list);
         list = next;
     }
     return go_on;

@@ -11,12 +11,12 @@
 /* SHOAL_EBUSY: the queue is full.  held: the engine is not woken for this task. */
 SHOAL_MUST_CHECK int queue_submit(struct shoal_engine *en, struct shoal_task *t, bool held,
                                   struct err *e);
-/* Moves new tasks into the waiting list; sleeps while the engine has nothing to do.  false: stop.
+/* Moves new tasks into the waiting lists; sleeps while the engine has nothing to do.  false: stop.
  */
 bool queue_receive(struct shoal_engine *en);
-/* Puts t, which ran, back into the waiting list. */
+/* Puts t, which ran, back into the waiting list of its client. */
 void queue_return(struct shoal_engine *en, struct shoal_task *t);
-/* Takes *at out of the waiting list. */
+/* Takes *at out of a waiting list. */
 void queue_take(struct shoal_engine *en, struct shoal_task **at);
 /* Ends t: wakes whoever waits for it and drops the engine's reference. */
 void queue_done(struct shoal_engine *en, struct shoal_task *t, int code);

@@ -52,6 +52,8 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, enum shoal_fin
     cost_saw_answer(&en->cost, now, ev.generated_tokens, why == SHOAL_FINISH_STOP);
     if (code == 0)
         cost_saw_total(&en->cost, now, t->predicted_ns, ev.total_ns);
+    if (t->slot != TASK_NO_SLOT)
+        fair_end(&en->fair, t);
     release_pages(en, t);
     if (t->event)
         t->event(t->event_ctx, &ev);
@@ -71,20 +73,29 @@ static void drop_active(struct shoal_engine *en, uint32_t i)
     forget_active(en, i, en->active[i]->need_pages);
 }
 
+static void sweep_client(struct shoal_engine *en, struct fair_client *c, uint64_t now, int changed)
+{
+    for (struct shoal_task **at = &c->waiting; *at;) {
+        struct shoal_task *t = *at;
+        int code = changed < 0 ? changed : task_gave_up(t, now);
+        if (code == 0 && !t->stopped) {
+            at = &t->next;
+            continue;
+        }
+        bool last = !t->next && at == &c->waiting; /* then c may be given to another client */
+        queue_take(en, at);
+        finish(en, t, code < 0 ? SHOAL_FINISH_ERROR : SHOAL_FINISH_STOP, code);
+        if (last)
+            return;
+    }
+}
+
 static void sweep(struct shoal_engine *en)
 {
     uint64_t now = clock_ns();
     const int changed = engine_files_check_at(en, now);
-    for (struct shoal_task **at = &en->waiting; *at;) {
-        struct shoal_task *t = *at;
-        int code = changed < 0 ? changed : task_gave_up(t, now);
-        if (code < 0 || t->stopped) {
-            queue_take(en, at);
-            finish(en, t, code < 0 ? SHOAL_FINISH_ERROR : SHOAL_FINISH_STOP, code);
-        } else {
-            at = &t->next;
-        }
-    }
+    for (uint32_t i = en->fair.n_present; i-- > 0;) /* backwards: a client may leave the list */
+        sweep_client(en, en->fair.present[i], now, changed);
     for (uint32_t i = 0; i < en->n_active;) {
         struct shoal_task *t = en->active[i];
         int code = changed < 0 ? changed : task_gave_up(t, now);
@@ -97,16 +108,21 @@ static void sweep(struct shoal_engine *en)
     }
 }
 
-/* Preempts the worst active task for one of higher priority.  It keeps its tokens and goes back to
- * the queue; its pages stay findable, so little is computed twice. */
+/* Preempts an active task: the worst one for a task of higher priority, or one of a client that has
+ * more than its share.  It keeps its tokens and goes back to the queue; its pages stay findable, so
+ * little is computed twice. */
 static bool make_room(struct shoal_engine *en, const struct shoal_task *t)
 {
     if (en->n_active == 0)
         return false;
-    struct shoal_task *worst = en->active[en->n_active - 1];
-    if (worst->priority >= t->priority)
+    uint32_t i = en->n_active - 1;
+    if (en->active[i]->priority >= t->priority)
+        i = fair_victim(&en->fair, t, en->active, en->n_active, en->max_tasks, en->n_pages);
+    if (i == en->n_active)
         return false;
-    drop_active(en, en->n_active - 1);
+    struct shoal_task *worst = en->active[i];
+    drop_active(en, i);
+    fair_end(&en->fair, worst);
     release_pages(en, worst);
     queue_return(en, worst);
     return true;
@@ -114,16 +130,16 @@ static bool make_room(struct shoal_engine *en, const struct shoal_task *t)
 
 static void admit(struct shoal_engine *en)
 {
-    while (en->waiting) {
-        struct shoal_task *t = en->waiting;
-        if (en->n_active == en->max_tasks || en->pages_reserved + t->need_pages > en->n_pages) {
+    for (struct shoal_task **at; (at = fair_best(&en->fair));) {
+        struct shoal_task *t = *at;
+        /* t stays the first of its client, whatever is preempted for it */
+        while (en->n_active == en->max_tasks || en->pages_reserved + t->need_pages > en->n_pages)
             if (!make_room(en, t))
                 return;
-            continue;
-        }
-        queue_take(en, &en->waiting);
+        queue_take(en, at);
         if (!t->started_ns)
             t->started_ns = clock_ns();
+        fair_begin(&en->fair, t);
         en->pages_reserved += t->need_pages;
         uint32_t i = en->n_active++;
         for (; i > 0 && task_goes_before(t, en->active[i - 1]); i--)
@@ -206,13 +222,16 @@ static uint32_t plan_step(struct shoal_engine *en)
                         ? (en->chunk + ENGINE_SHARED_CHUNK_PART - 1) / ENGINE_SHARED_CHUNK_PART
                         : en->chunk;
     budget = budget < most ? budget : most;
+    fair_divide_prompts(&en->fair, en->active, en->n_active, budget);
     for (uint32_t i = 0; i < en->n_active && budget > 0; i++) {
         struct shoal_task *t = en->active[i];
-        uint32_t left = t->n_tokens - t->n_computed;
-        if (left <= 1 || being_computed(en, n_runs, t))
+        uint32_t left = t->n_tokens - t->n_computed, part = t->client->prompt_part;
+        if (left <= 1 || part == 0 || being_computed(en, n_runs, t))
             continue;
-        uint32_t n = left < budget ? left : budget;
+        part = part < budget ? part : budget;
+        uint32_t n = left < part ? left : part;
         add_run(en, n_runs++, t, n);
+        t->client->prompt_part -= n;
         budget -= n;
         en->step_prefilled += n;
     }
@@ -296,6 +315,7 @@ static void take_run(struct shoal_engine *en, uint32_t i, const float *logits)
         over = true;
     } else {
         t->n_computed += en->runs[i].n;
+        t->n_served += en->runs[i].n;
         publish_pages(en, t);
         over = logits && take_token(en, t, logits);
     }
@@ -332,7 +352,7 @@ static bool next_step(void *engine, struct lm_pass *pass)
     for (uint32_t i = 0; i < en->n_runs; i++)
         take_run(en, i, en->runs[i].n_logits_last ? en->lm.ops->logits(en->lm.impl, row++) : NULL);
     en->n_runs = 0;
-    if ((en->n_active == 0 && !en->waiting) || !queue_receive(en)) {
+    if ((en->n_active == 0 && !fair_best(&en->fair)) || !queue_receive(en)) {
         publish_load(en);
         return false;
     }
@@ -356,9 +376,9 @@ void *scheduler_main(void *engine)
         drop_active(en, 0);
         finish(en, t, SHOAL_FINISH_ERROR, SHOAL_ECANCELLED);
     }
-    while (en->waiting) {
-        struct shoal_task *t = en->waiting;
-        en->waiting = t->next;
+    for (struct shoal_task **at; (at = fair_best(&en->fair));) {
+        struct shoal_task *t = *at;
+        queue_take(en, at);
         finish(en, t, SHOAL_FINISH_ERROR, SHOAL_ECANCELLED);
     }
     return NULL;

@@ -14,7 +14,9 @@
 #include "shoal/shoal.h"
 
 #define TASK_NO_SLOT UINT32_MAX
+#define TASK_MAX_WEIGHT 1000.0F
 
+struct fair_client;
 struct job;
 
 struct shoal_task {
@@ -36,6 +38,9 @@ struct shoal_task {
     uint32_t expected;   /* tokens of the answer */
     double predicted_ns; /* from submit to the end; 0: nobody could tell */
     int32_t priority;
+    uint64_t client_id;
+    float weight;               /* of its client, above 0 */
+    struct fair_client *client; /* from queue_submit to queue_done */
     shoal_event_fn event;
     void *event_ctx;
 
@@ -44,7 +49,9 @@ struct shoal_task {
     uint32_t n_tokens, n_computed, n_cached;
     uint32_t *pages; /* [n_pages] held */
     uint32_t n_pages, n_published, need_pages;
-    uint32_t slot; /* while active: its slot in the model, else TASK_NO_SLOT */
+    uint32_t slot;     /* while active: its slot in the model, else TASK_NO_SLOT */
+    double charged;    /* to its client when it began, see fair.h */
+    uint32_t n_served; /* tokens that were computed since then */
     struct text_out text;
     uint64_t started_ns, first_token_ns;
 };
@@ -52,8 +59,16 @@ struct shoal_task {
 void task_unref(struct shoal_task *t);
 /* Frees a task that was never submitted. */
 void task_destroy(struct shoal_task *t);
-/* Order in the queue: priority, then deadline, then answers that a client has a part of already,
- * then order of submission. */
+/* The weight of a client as it counts. */
+static inline float task_weight(uint64_t client, float asked)
+{
+    return client == 0 || !(asked > 0.0F)   ? 1.0F
+           : asked > TASK_MAX_WEIGHT        ? TASK_MAX_WEIGHT
+           : asked < 1.0F / TASK_MAX_WEIGHT ? 1.0F / TASK_MAX_WEIGHT
+                                            : asked;
+}
+/* Order among tasks of one client: priority, then deadline, then answers that a client has a part
+ * of already, then order of submission. */
 bool task_goes_before(const struct shoal_task *a, const struct shoal_task *b);
 /* 0, or the code to end the task with: cancelled, or its deadline has passed. */
 int task_gave_up(const struct shoal_task *t, uint64_t now);

@@ -239,6 +239,7 @@ static void drop_ask(void *ask)
 static void submit(struct asking *a)
 {
     const struct request *r = a->request;
+    const struct fair_who who = request_who(r);
     struct err e = {0};
     void *ask = NULL;
     const struct ask_opts o = {.text = r->ask.text,
@@ -246,7 +247,9 @@ static void submit(struct asking *a)
                                .no_reply = !a->reply,
                                .reply = a->reply ? registry_engine(a->reply) : NULL,
                                .deadline_ns = r->deadline_ns,
-                               .priority = r->priority + r->client.priority,
+                               .priority = who.priority,
+                               .client = who.client,
+                               .weight = who.weight,
                                .event = on_event,
                                .event_ctx = a};
     int rc = registry_attach(a->encoder, make_ask, a->owner->flow->home, drop_ask, &ask, &e);

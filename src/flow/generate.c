@@ -455,6 +455,7 @@ static void submit(struct generation *g)
 {
     const struct request *r = g->request;
     const struct request_generate *q = &r->generate;
+    const struct fair_who who = request_who(r);
     struct shoal_task_opts o = {.size = sizeof(o),
                                 .sampling = q->sampling,
                                 .stop = q->stop,
@@ -462,7 +463,9 @@ static void submit(struct generation *g)
                                 .ignore_end = q->ignore_end,
                                 .special = q->special,
                                 .deadline_ns = r->deadline_ns,
-                                .priority = r->priority + r->client.priority,
+                                .priority = who.priority,
+                                .client = who.client,
+                                .weight = who.weight,
                                 .held = true,
                                 .event = on_event};
     struct err e = {0};
@@ -508,7 +511,8 @@ static bool can_make_it(struct generation *g, struct failure *f)
     uint64_t deadline = g->request->deadline_ns, now = clock_ns();
     if (deadline == 0 || g->request->generate.resume) /* a stream that was begun goes on */
         return true;
-    const struct cost_estimate x = registry_estimate(g->model, &r);
+    const struct fair_who who = request_who(g->request);
+    const struct cost_estimate x = registry_estimate(g->model, &r, &who);
     struct err e = {0};
     if (cost_check(&x, deadline, now, &e) == 0)
         return true;

@@ -171,6 +171,7 @@ static struct shoal_infer_opts options_of(struct inference *f)
 {
     const struct request *r = f->request;
     const struct request_infer *q = &r->infer;
+    const struct fair_who who = request_who(r);
     return (struct shoal_infer_opts){.size = sizeof(struct shoal_infer_opts),
                                      .kind = q->kind,
                                      .text = q->query,
@@ -189,7 +190,9 @@ static struct shoal_infer_opts options_of(struct inference *f)
                                      .raw = q->raw,
                                      .whole = q->whole,
                                      .deadline_ns = r->deadline_ns,
-                                     .priority = r->priority + r->client.priority,
+                                     .priority = who.priority,
+                                     .client = who.client,
+                                     .weight = who.weight,
                                      .held = true,
                                      .done = on_done,
                                      .done_ctx = f};

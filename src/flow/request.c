@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
@@ -74,4 +75,14 @@ void request_set_budget(struct request *r, double ms)
     uint64_t at = r->received_ns + (uint64_t)(ms * 1e6);
     if (ms > 0 && (r->deadline_ns == 0 || at < r->deadline_ns))
         r->deadline_ns = at;
+}
+
+struct fair_who request_who(const struct request *r)
+{
+    size_t n = strnlen(r->client.name, sizeof(r->client.name));
+    int64_t priority = (int64_t)r->client.priority + r->priority;
+    priority = priority < INT32_MIN ? INT32_MIN : priority > INT32_MAX ? INT32_MAX : priority;
+    return (struct fair_who){.client = n > 0 ? hash_bytes(r->client.name, n, 0) | 1u : 0,
+                             .weight = r->client.weight,
+                             .priority = (int32_t)priority};
 }

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/value.h"
 #include "engine/chat_tokens.h"
+#include "engine/estimate.h"
 #include "shoal/shoal.h"
 
 #define REQUEST_MAX_CHOICES 128u
@@ -92,6 +93,7 @@ struct request_ask {
 struct request_client { /* who asks */
     char name[64];      /* "": nobody in particular */
     int32_t priority;
+    float weight; /* of its share of a model; 0: 1 */
 };
 
 struct request {
@@ -105,7 +107,7 @@ struct request {
     uint64_t epoch;         /* all its models are those of this epoch; 0: not stamped yet */
     uint64_t received_ns;   /* CLOCK_MONOTONIC */
     uint64_t deadline_ns;   /* CLOCK_MONOTONIC; 0: none */
-    int32_t priority;       /* added to the client's */
+    int32_t priority;       /* added to the client's; 0 or less */
     size_t input_bytes;     /* texts and token ids that a model will read */
     enum request_kind kind;
     union {
@@ -137,6 +139,9 @@ static inline const char *request_key(const struct request *r)
 {
     return r->session[0] ? r->session : r->id;
 }
+
+/* Who asks, as engines see it: clients of one name are one. */
+struct fair_who request_who(const struct request *r);
 
 /* Prompts of a generation times answers to each. */
 static inline uint32_t request_choices(const struct request_generate *g)

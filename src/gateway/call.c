@@ -235,6 +235,7 @@ struct request *call_request(struct call *c)
     if (c->client) {
         memcpy(r->client.name, c->client->name, sizeof(r->client.name));
         r->client.priority = c->client->priority;
+        r->client.weight = c->client->weight;
     }
     r->received_ns = c->start_ns;
     r->deadline_ns = c->deadline_ns;

@@ -43,7 +43,8 @@ static struct admission_client *client_of(struct admission *a, const struct admi
 {
     for (struct admission_client *c = a->list; c; c = c->next)
         if (memcmp(c->sha256, sum, SHA256_BYTES) == 0 && c->admin == k->admin &&
-            c->priority == k->priority && strncmp(c->name, k->name, sizeof(c->name) - 1) == 0)
+            c->priority == k->priority && c->weight == (float)k->weight &&
+            strncmp(c->name, k->name, sizeof(c->name) - 1) == 0)
             return c;
     struct admission_client *c = mem_zalloc(sizeof(*c));
     if (!c)
@@ -52,6 +53,7 @@ static struct admission_client *client_of(struct admission *a, const struct admi
     snprintf(c->name, sizeof(c->name), "%s", k->name);
     c->admin = k->admin;
     c->priority = k->priority;
+    c->weight = (float)k->weight;
     c->tokens = k->burst;
     c->filled_ns = clock_ns();
     c->revoked = true;
@@ -145,13 +147,23 @@ struct admission_client *admission_find(struct admission *a, const char *key, si
     return found;
 }
 
+/* Under the lock: whether the limit of all clients has room for c.  One key gets at most seven
+ * eighths of the places, so that others always find one. */
+static bool has_place(const struct admission *a, const struct admission_client *c)
+{
+    if (a->max_in_flight == 0)
+        return true;
+    return a->in_flight < a->max_in_flight &&
+           (!c || c->in_flight < UINT64_C(7) * (a->max_in_flight - a->in_flight));
+}
+
 enum admission_verdict admission_enter(struct admission *a, struct admission_client *c,
                                        uint32_t *retry_ms)
 {
     enum admission_verdict result = ADMISSION_OK;
     *retry_ms = 0;
     pthread_mutex_lock(&a->lock);
-    if (a->max_in_flight && a->in_flight >= a->max_in_flight) {
+    if (!has_place(a, c)) {
         result = ADMISSION_FULL;
         *retry_ms = 1000;
     } else if (c && c->max_in_flight && c->in_flight >= c->max_in_flight) {

@@ -26,6 +26,7 @@ struct admission_key {
     uint32_t max_in_flight; /* 0: no limit */
     bool admin;
     int32_t priority;
+    double weight; /* of its share of a model, beside other keys; 0: 1 */
 };
 
 struct admission_opts { /* not kept after the call */
@@ -35,10 +36,11 @@ struct admission_opts { /* not kept after the call */
 };
 
 struct admission_client {
-    /* These three never change: a key whose name or rights change becomes another client. */
+    /* These never change: a key whose name or rights change becomes another client. */
     char name[64];
     bool admin;
     int32_t priority;
+    float weight;
     /* private */
     struct admission_client *next;
     unsigned char sha256[32];

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "engine/cost.h"
+#include "engine/estimate.h"
 #include "host/identity.h"
 #include "host/model_stats.h"
 #include "shoal/shoal.h"
@@ -277,8 +277,8 @@ registry_attach(struct registry_model *m,
                 int (*make)(void *ctx, void **out, struct shoal_engine *en, struct err *e),
                 void *ctx, void (*detach)(void *attached), void **out, struct err *e);
 /* How long a request to a held model would take now. */
-struct cost_estimate registry_estimate(const struct registry_model *m,
-                                       const struct cost_request *r);
+struct cost_estimate registry_estimate(const struct registry_model *m, const struct cost_request *r,
+                                       const struct fair_who *who);
 /* As cost_speed.  For held models, or within registry_each; 0 if the model is not loaded. */
 void registry_speed(const struct registry_model *m, double *prefill_ns, double *token_ns);
 /* Start loading or unloading, without waiting.  A model is unloaded when its last user leaves. */

@@ -502,9 +502,10 @@ int registry_attach(struct registry_model *m,
     return rc;
 }
 
-struct cost_estimate registry_estimate(const struct registry_model *m, const struct cost_request *r)
+struct cost_estimate registry_estimate(const struct registry_model *m, const struct cost_request *r,
+                                       const struct fair_who *who)
 {
-    return estimate_request(registry_engine(m), r);
+    return estimate_request(registry_engine(m), r, who);
 }
 
 void registry_speed(const struct registry_model *m, double *prefill_ns, double *token_ns)

@@ -95,11 +95,12 @@ async function deadlines(server, session) {
             body: JSON.stringify({ ...request, stream: true }) });
         reading.push((async () => { for await (const part of r.body) void part; })().catch(() => {}));
     };
-    // Behind others whose answers turn out longer than any so far: a retry may help.  Their priority keeps all of them
+    // Behind others whose answers turn out longer than any so far: a retry may help.  Its priority keeps all of them
     // ahead; by deadline alone the call would only wait for the one that runs.
     t.same((await ask({ model: 'one', prompt: 'a', max_tokens: 1 }, '20S')).status, 0, 'a short answer');
-    await work({ model: 'one', prompt: Array(64).fill('a'), max_tokens: 2000, temperature: 0, priority: 100 });
-    refused(await ask({ model: 'one', prompt: 'Once', max_tokens: 2 }, '100m'), status.DEADLINE_EXCEEDED, 'DEADLINE', true);
+    await work({ model: 'one', prompt: Array(64).fill('a'), max_tokens: 2000, temperature: 0 });
+    refused(await ask({ model: 'one', prompt: 'Once', max_tokens: 2, priority: -100 }, '100m'), status.DEADLINE_EXCEEDED, 'DEADLINE',
+        true);
     // behind others who are known to need long: told at once
     await work({ model: 'two', prompt: Array(64).fill('a'), max_tokens: 2000, ignore_eos: true });
     refused(await ask({ model: 'two', prompt: 'Once', max_tokens: 2 }, '40m'), status.RESOURCE_EXHAUSTED, 'OVERLOADED', true);

@@ -55,6 +55,8 @@ struct ask_request {
     struct ask_plan_step steps[ASK_MAX_STEPS];
     uint32_t n_steps, step_tokens;
     int32_t priority;
+    uint64_t client;
+    float weight;
     void (*event)(void *ctx, const struct ask_request *r, const struct ask_event *ev);
     void *event_ctx;
 
@@ -308,6 +310,8 @@ static void submit_part(struct ask_request *r, struct part *p)
                                  .labels = sets[p->which],
                                  .deadline_ns = r->deadline_ns,
                                  .priority = r->priority,
+                                 .client = r->client,
+                                 .weight = r->weight,
                                  .done = part_result,
                                  .done_ctx = p};
     if (shoal_infer_submit(r->ask->encoder, &o, &t, &e) < 0) {
@@ -446,6 +450,8 @@ static void start_reply(struct ask_request *r)
                                 .max_tokens = REPLY_TOKENS,
                                 .deadline_ns = r->deadline_ns,
                                 .priority = r->priority,
+                                .client = r->client,
+                                .weight = r->weight,
                                 .event = reply_event,
                                 .event_ctx = r};
     if (rc == 0)
@@ -525,6 +531,8 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
     r->start_ns = r->step_ns = clock_ns();
     r->deadline_ns = o->deadline_ns;
     r->priority = o->priority;
+    r->client = o->client;
+    r->weight = o->weight;
     r->reply_engine = o->no_reply ? NULL : o->reply ? o->reply : a->reply;
     r->event = o->event;
     r->event_ctx = o->event_ctx;

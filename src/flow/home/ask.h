@@ -63,6 +63,8 @@ struct ask_opts {
     struct shoal_engine *reply; /* says it; NULL: the flow's */
     uint64_t deadline_ns;       /* on clock_ns(); 0: none */
     int32_t priority;           /* as of tasks: higher first */
+    uint64_t client;            /* as of tasks, with its weight */
+    float weight;
     void (*event)(void *ctx, const struct ask_request *r, const struct ask_event *ev);
     void *event_ctx;
 };

@@ -81,7 +81,7 @@ _Static_assert(REQUEST_MAX_PROMPTS == 64, "as in SEVERAL");
         {"min_p", FIELD_NUM, AT(min_p), 0, 1, "minimum probability, relative to the best", NULL},   \
         {"repeat_penalty", FIELD_NUM, AT(repeat_penalty), 0, 10, "1: none", NULL},                  \
         {"ignore_eos", FIELD_BOOL, AT(ignore_eos), 0, 0, "do not stop at the end token", NULL},     \
-        {"priority", FIELD_INT, AT(priority), -100, 100, "higher first", NULL},                     \
+        {"priority", FIELD_INT, AT(priority), -100, 0, "below that of the key", NULL},              \
     {                                                                                               \
         "latency_budget_ms", FIELD_NUM, AT(latency_budget_ms), 1, 86400000,                         \
             "refuse or stop a request that takes longer", NULL                                      \

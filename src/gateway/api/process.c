@@ -22,7 +22,7 @@ const struct field process_fields[] = {
     {"explain", FIELD_BOOL, AT(explain), 0, 0, "also what each model said, and how long it took",
      NULL},
     {"reply", FIELD_BOOL, AT(reply), 0, 0, "false: actions only; default true", NULL},
-    {"priority", FIELD_INT, AT(priority), -100, 100, "higher first", NULL},
+    {"priority", FIELD_INT, AT(priority), -100, 0, "below that of the key", NULL},
     {"latency_budget_ms", FIELD_NUM, AT(latency_budget_ms), 1, 86400000,
      "refuse or stop a request that takes longer", NULL}};
 const size_t n_process_fields = sizeof(process_fields) / sizeof(process_fields[0]);

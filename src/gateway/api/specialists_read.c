@@ -25,7 +25,7 @@ struct body {
     }
 #define COMMON                                                                                     \
     {"model", FIELD_STR, AT(model), 0, 0, "name of a model of /v1/models", NULL},                  \
-        {"priority", FIELD_INT, AT(priority), -100, 100, "higher first", NULL},                    \
+        {"priority", FIELD_INT, AT(priority), -100, 0, "below that of the key", NULL},             \
         {"latency_budget_ms",                                                                      \
          FIELD_NUM,                                                                                \
          AT(latency_budget_ms),                                                                    \

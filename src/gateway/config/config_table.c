@@ -204,6 +204,8 @@ const struct config_key config_keys[] = {
         "Whether it may load, unload and add models."),
     ROW("keys[].priority", I32, KEY(key.priority), "0", -1000, 1000, LIVE,
         "Requests of clients with a higher number are computed first."),
+    ROW("keys[].weight", NUM, KEY(key.weight), "1", 0.001, 1000, LIVE,
+        "Its share of a model beside other keys, which is divided by tokens."),
 
     ROW("cors", STRS, AT(cors), NULL, 0, CONFIG_MAX_ORIGINS, LIVE,
         "Origins of web pages that may use this server, such as https://app.example; `*`: all."),

@@ -48,7 +48,7 @@ static void test_a_conversation(void **state)
     struct request r = {.id = "req_1",
                         .trace = "00-ab",
                         .session = "s",
-                        .client = {"anna", 3},
+                        .client = {"anna", 3, 2.5f},
                         .model = "reply",
                         .version = version,
                         .epoch = 12,
@@ -88,6 +88,7 @@ static void test_a_conversation(void **state)
     assert_string_equal(to->session, "s");
     assert_string_equal(to->client.name, "anna");
     assert_int_equal(to->client.priority, 3);
+    assert_true(to->client.weight == 2.5f);
     assert_int_equal(to->priority, -2);
     assert_string_equal(to->model, "reply");
     assert_memory_equal(to->version, version, sizeof(version));

@@ -90,8 +90,8 @@ static void test_options_end_without_padding(void **state)
     (void)state;
 #define END(type, last) (offsetof(struct type, last) + sizeof(((struct type *)NULL)->last))
     assert_int_equal(sizeof(struct shoal_engine_opts), END(shoal_engine_opts, progress_ctx));
-    assert_int_equal(sizeof(struct shoal_task_opts), END(shoal_task_opts, event_ctx));
-    assert_int_equal(sizeof(struct shoal_infer_opts), END(shoal_infer_opts, unused));
+    assert_int_equal(sizeof(struct shoal_task_opts), END(shoal_task_opts, unused));
+    assert_int_equal(sizeof(struct shoal_infer_opts), END(shoal_infer_opts, client));
     assert_int_equal(sizeof(struct shoal_ask_opts), END(shoal_ask_opts, progress_ctx));
     assert_int_equal(sizeof(struct shoal_ask_request_opts), END(shoal_ask_request_opts, event_ctx));
 #undef END

@@ -125,9 +125,9 @@ static int zip_and_unpack(struct buf *out)
 
 /* ---- codec ---- */
 
-static const uint8_t generate_bytes[] =
-    "\x0a\1m\x1a\2hi\x20\5\x29\0\0\0\0\0\0\0\0\x40\7J\1x\x50\1\x58\1"
-    "\x62\7\x08\5\x15\0\0\x80\x3f\x62\2\x08\x07";
+static const uint8_t generate_bytes[] = "\x0a\1m\x1a\2hi\x20\5\x29\0\0\0\0\0\0\0\0\x40\7J\1x\x50"
+                                        "\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\x58\1"
+                                        "\x62\7\x08\5\x15\0\0\x80\x3f\x62\2\x08\x07";
 
 static int read_one(const char *method, const void *p, size_t n, struct request *r,
                     struct fields_error *e)
@@ -157,7 +157,7 @@ static void test_messages_become_requests(void **state)
     const struct request_generate *g = &r->generate;
     assert_int_equal(r->kind, REQUEST_GENERATE);
     assert_string_equal(r->model, "m");
-    assert_int_equal(r->priority, 1);
+    assert_int_equal(r->priority, -1);
     assert_string_equal(g->prompts[0].text, "hi");
     assert_int_equal(g->max_tokens, 5);
     assert_true(g->has_seed && g->ignore_end);

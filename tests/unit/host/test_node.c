@@ -215,6 +215,7 @@ static void test_an_overload_locks_nobody_out(void **state)
                                 .event_ctx = &f};
     const struct cost_request r = {
         .prompt_tokens = 8, .max_tokens = MAX_TOKENS, .ignore_end = true};
+    const struct fair_who who = {.client = 0};
     struct shoal_task *t, *all[256];
     uint32_t n = 0, n_refused = 0;
     struct err e = {0};
@@ -224,7 +225,7 @@ static void test_an_overload_locks_nobody_out(void **state)
     assert_int_equal(shoal_task_wait(t), 0);
     shoal_task_free(t);
     uint64_t alone = clock_ns() - before;
-    assert_true(registry_estimate(m, &r).known);
+    assert_true(registry_estimate(m, &r, &who).known);
     f.n_ended = 0;
     /* until one is refused: more and more are ahead, so that this comes */
     while (n_refused == 0 && n < sizeof(all) / sizeof(all[0])) {

@@ -1,0 +1,101 @@
+#!/usr/bin/env node
+// Keys share a server: one key's many clients do not make another's few wait, and a request cannot raise its own
+// priority.  Usage: serve_fair.js SHOAL
+'use strict';
+const crypto = require('crypto');
+const fs = require('fs');
+const path = require('path');
+const t = require('./serve.js');
+
+const WebSocket = require(t.npm('ws@8.18.0'));
+const shoal = path.resolve(process.argv[2]);
+const model = path.join(t.root, 'models/reply.gguf');
+const sha = (s) => crypto.createHash('sha256').update(s).digest('hex');
+let n = 0;
+
+function start(keys, more = '') {
+    const file = path.join(t.tmp, `fair-${n++}.yaml`);
+    fs.writeFileSync(file, `models: [{name: m, path: ${model}, parallel: 8}]\nlog_requests: false\n` +
+        `keys:\n${keys.map((k) => `  - {name: ${k.split(',')[0]}, sha256: ${sha(k.split(',')[0])}${k.replace(/^[^,]*/, '')}}\n`).join('')}${more}`);
+    return t.start(shoal, ['--config', file]);
+}
+
+const post = (server, url, key, body) => fetch(`${server.url}${url}`, { method: 'POST', body: JSON.stringify(body),
+    headers: { authorization: `Bearer ${key}` } });
+
+// One whole answer that no cache can give; its status.
+async function ask(server, key, more = {}) {
+    const r = await post(server, '/v1/completions', key, { model: 'm', prompt: `${++n} lamps are on`, max_tokens: 24,
+        ignore_eos: true, seed: n, temperature: 1, ...more });
+    await r.arrayBuffer();
+    return r.status;
+}
+
+// A flood of one key, and beside it three answers for each of four clients of another: how many answers the flood got
+// meanwhile.
+async function flood(server, key, other, more) {
+    let stop = false, done = 0;
+    const many = Array.from({ length: 60 }, async () => {
+        while (!stop) {
+            t.same(await ask(server, key, more), 200, 'the flood is served');
+            done++;
+        }
+    });
+    await t.until(() => done >= 8, 'the flood has begun');
+    const before = done;
+    await Promise.all(Array.from({ length: 4 }, async () => {
+        for (let i = 0; i < 3; i++)
+            t.same(await ask(server, other), 200, 'the few are served');
+    }));
+    const meanwhile = done - before;
+    stop = true;
+    await Promise.all(many);
+    return meanwhile;
+}
+
+async function fairness() {
+    let server = await start(['many', 'few']);
+    // in order of arrival it would be 180 and more
+    const equal = await flood(server, 'many', 'few');
+    t.check(equal <= 60, `one key's sixty clients had ${equal} answers while another's four waited for twelve`);
+    t.same((await server.stop()).code, 0, 'exit');
+    // one key can take only a part of the places that all share
+    server = await start(['many', 'few'], 'limits: {in_flight: 16}\n');
+    const held = Array.from({ length: 40 }, () => ask(server, 'many', { max_tokens: 400 }));
+    const first = await Promise.race(held.map(async (p, i) => ({ status: await p, i })));
+    t.same(first.status, 429, 'more than its part of the places');
+    t.same(await ask(server, 'few'), 200, 'a place for another key');
+    const all = await Promise.all(held);
+    t.check(all.every((s) => s === 200 || s === 429), `${all}`);
+    t.same((await server.stop()).code, 0, 'exit');
+}
+
+async function priority() {
+    const server = await start(['a, priority: 5']);
+    const bodies = { '/v1/completions': { model: 'm', prompt: 'a', max_tokens: 1 },
+        '/v1/chat/completions': { model: 'm', messages: [{ role: 'user', content: 'a' }], max_tokens: 1 },
+        '/v1/process': { text: 'a' }, '/v1/classify': { input: 'a' }, '/v1/embeddings': { input: 'a' } };
+    for (const [url, body] of Object.entries(bodies)) {
+        const r = await post(server, url, 'a', { ...body, priority: 1 }), e = (await r.json()).error;
+        t.same(`${r.status} ${e?.param}`, '400 priority', `${url}: a request that raises its priority: ${e?.message}`);
+    }
+    t.same(await ask(server, 'a', { priority: -100 }), 200, 'a request that lowers its priority');
+    const ws = new WebSocket(`ws://127.0.0.1:${server.port}/v1/stream`, { headers: { authorization: 'Bearer a' } });
+    const answer = await new Promise((done, give) => {
+        ws.onopen = () => ws.send(JSON.stringify({ id: '1', path: '/v1/completions', body: { ...bodies['/v1/completions'], priority: 7 } }));
+        ws.onmessage = (e) => done(JSON.parse(e.data));
+        ws.onerror = give;
+    });
+    ws.close();
+    t.same(`${answer.status} ${answer.body?.error?.param}`, '400 priority', 'the same over a WebSocket');
+    t.same((await server.stop()).code, 0, 'exit');
+}
+
+(async () => {
+    await fairness();
+    await priority();
+    t.finish();
+})().catch((e) => {
+    console.log(e);
+    process.exit(1);
+});
