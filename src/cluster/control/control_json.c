@@ -70,7 +70,17 @@ static void put_model(struct json_out *j, const struct desired_model *m)
     json_out_object_end(j);
 }
 
-static void put_rollout(struct json_out *j, const struct desired_rollout *r)
+/* A share of right answers; null: not known yet. */
+static void put_score(struct json_out *j, const char *key, uint32_t score)
+{
+    json_out_key(j, key);
+    if (score)
+        json_out_num(j, (score - 1) / 1000.0);
+    else
+        json_out_null(j);
+}
+
+void control_json_rollout(struct json_out *j, const struct desired_rollout *r)
 {
     json_out_object(j);
     json_out_member_str(j, "id", r->id);
@@ -83,6 +93,16 @@ static void put_rollout(struct json_out *j, const struct desired_rollout *r)
     json_out_member_uint(j, "share", r->share);
     json_out_member_str(j, "state", desired_rollout_state_text(r->state));
     json_out_member_uint(j, "epoch", r->epoch);
+    json_out_key(j, "judge");
+    json_out_object(j);
+    json_out_member_uint(j, "requests", r->judge.requests);
+    json_out_member_num(j, "errors", r->judge.errors / 1000.0);
+    json_out_member_uint(j, "p95_percent", r->judge.p95);
+    json_out_key(j, "labelled");
+    json_out_bool(j, r->judge.labelled);
+    put_score(j, "score_from", r->judge.score_from);
+    put_score(j, "score_to", r->judge.score_to);
+    json_out_object_end(j);
     json_out_key(j, "history");
     json_out_array(j);
     for (uint32_t i = 0; i < r->n_steps; i++) {
@@ -148,7 +168,7 @@ void control_json_desired(struct json_out *j, const struct desired *d)
     json_out_key(j, "rollouts");
     json_out_array(j);
     for (uint32_t i = 0; i < d->n_rollouts; i++)
-        put_rollout(j, &d->rollouts[i]);
+        control_json_rollout(j, &d->rollouts[i]);
     json_out_array_end(j);
     put_names(j, "drained", &d->drained);
     json_out_key(j, "policy");

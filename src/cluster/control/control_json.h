@@ -8,11 +8,14 @@
 #include <stdint.h>
 
 struct desired;
+struct desired_rollout;
 struct event_log_entry;
 struct json_out;
 
 /* One object. */
 void control_json_desired(struct json_out *j, const struct desired *d);
+/* One object. */
+void control_json_rollout(struct json_out *j, const struct desired_rollout *r);
 /* One object. */
 void control_json_event(struct json_out *j, const struct event_log_entry *entry);
 /* "2026-11-15T21:12:00.613Z" */

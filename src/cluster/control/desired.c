@@ -334,6 +334,9 @@ static int check_rollout(const struct desired_rollout *r, const struct strmap *m
     if (r->n_steps > DESIRED_MAX_STEPS)
         return err_set(e, SHOAL_EINVAL, "rollout %s: %u steps, at most %u", r->id, r->n_steps,
                        DESIRED_MAX_STEPS);
+    if (r->judge.errors > 1000 || r->judge.score > 1000 || r->judge.score_from > 1001 ||
+        r->judge.score_to > 1001)
+        return err_set(e, SHOAL_EINVAL, "rollout %s: a figure of its judge is above 1000", r->id);
     for (uint32_t i = 0; i < r->n_steps; i++) {
         const struct desired_step *s = &r->steps[i];
         if (s->state < DESIRED_PENDING || s->state > DESIRED_FAILED || s->share > 1000)

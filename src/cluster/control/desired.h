@@ -95,6 +95,17 @@ struct desired_step {
     const char *text;
 };
 
+/* When a canary is good enough. */
+struct desired_judge {
+    uint32_t requests; /* that the new version must have answered first */
+    uint32_t errors;   /* its errors per 1000 requests may exceed those of the old one by this */
+    uint32_t p95;      /* its p95 may be this many percent of the old one's; 0: not judged */
+    uint32_t score;    /* its score may be lower by this many thousandths */
+    bool labelled;     /* the scores are waited for */
+    uint32_t score_from, score_to;       /* right answers of 1000, plus 1; 0: not known yet */
+    uint64_t base_requests, base_errors; /* of the old version when the canary began */
+};
+
 struct desired_rollout {
     const char *id, *model;
     enum desired_rollout_kind kind;
@@ -103,7 +114,10 @@ struct desired_rollout {
     uint64_t memory_bytes; /* of the new version */
     uint32_t share;        /* of the traffic, in thousandths */
     enum desired_rollout_state state;
-    uint64_t epoch; /* strong: the epoch that switches; 0: not yet */
+    uint64_t epoch;     /* strong: the epoch that switches; 0: not yet */
+    uint64_t old_epoch; /* strong, undoing: the epoch that switches back; 0: not yet */
+    bool failed;        /* undoing: because it failed, not because somebody wished it */
+    struct desired_judge judge;
     struct desired_step *steps;
     uint32_t n_steps;
 };

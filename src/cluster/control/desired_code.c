@@ -88,6 +88,21 @@ static void put_rollout(PbRollout *to, const struct desired_rollout *r, struct a
     to->share = r->share;
     to->state = r->state;
     to->epoch = r->epoch;
+    to->old_epoch = r->old_epoch;
+    to->failed = r->failed;
+    to->judge = arena_zalloc(a, sizeof(*to->judge));
+    if (!to->judge)
+        return;
+    shoal__control__v1__judge__init(to->judge);
+    to->judge->requests = r->judge.requests;
+    to->judge->errors = r->judge.errors;
+    to->judge->p95 = r->judge.p95;
+    to->judge->score = r->judge.score;
+    to->judge->labelled = r->judge.labelled;
+    to->judge->score_from = r->judge.score_from;
+    to->judge->score_to = r->judge.score_to;
+    to->judge->base_requests = r->judge.base_requests;
+    to->judge->base_errors = r->judge.base_errors;
 }
 
 /* d as a message whose parts are in the arena or borrowed from d. */
@@ -234,8 +249,22 @@ static int get_rollout(struct desired *d, const PbRollout *r, struct err *e)
                                  .share = r->share,
                                  .state = (enum desired_rollout_state)r->state,
                                  .epoch = r->epoch,
+                                 .old_epoch = r->old_epoch,
+                                 .failed = r->failed,
                                  .steps = steps,
                                  .n_steps = (uint32_t)r->n_history};
+    const Shoal__Control__V1__Judge *g = r->judge;
+    if (!g)
+        return err_set(e, SHOAL_EFORMAT, "rollout %.127s has no judge", r->id);
+    to.judge = (struct desired_judge){.requests = g->requests,
+                                      .errors = g->errors,
+                                      .p95 = g->p95,
+                                      .score = g->score,
+                                      .labelled = g->labelled,
+                                      .score_from = g->score_from,
+                                      .score_to = g->score_to,
+                                      .base_requests = g->base_requests,
+                                      .base_errors = g->base_errors};
     if (!get_sum(to.from, &r->from) || !get_sum(to.to, &r->to))
         return err_set(e, SHOAL_EFORMAT, "rollout %.127s has no SHA-256", r->id);
     if (r->n_history > DESIRED_MAX_STEPS)

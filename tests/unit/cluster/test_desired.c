@@ -57,6 +57,9 @@ static int fill(struct desired *d)
                                 .share = 50,
                                 .state = DESIRED_RUNNING,
                                 .epoch = 5,
+                                .old_epoch = 6,
+                                .failed = true,
+                                .judge = {50, 10, 150, 20, true, 901, 1, 12345, 67},
                                 .steps = steps,
                                 .n_steps = 2};
     int rc;
@@ -128,6 +131,11 @@ static void test_round_trip(void **state)
     assert_memory_equal(o->to, sum_b, SHA256_BYTES);
     assert_int_equal(o->n_steps, 2);
     assert_string_equal(o->steps[1].text, "50 of 1000");
+    assert_true(o->epoch == 5 && o->old_epoch == 6 && o->failed);
+    assert_true(o->judge.requests == 50 && o->judge.errors == 10 && o->judge.p95 == 150);
+    assert_true(o->judge.score == 20 && o->judge.labelled && o->judge.score_from == 901 &&
+                o->judge.score_to == 1 && o->judge.base_requests == 12345 &&
+                o->judge.base_errors == 67);
     assert_true(desired_is_drained(r, "n9"));
     assert_false(desired_is_drained(r, "n1"));
     assert_int_equal(r->policy.silent_beats, 3);
@@ -210,6 +218,10 @@ static void share(struct desired *d)
 {
     d->rollouts[0].share = 1001;
 }
+static void rollout_judge(struct desired *d)
+{
+    d->rollouts[0].judge.errors = 1001;
+}
 static void rollout_model(struct desired *d)
 {
     d->rollouts[0].model = "nope";
@@ -246,6 +258,7 @@ static void test_bad_states_are_not_written(void **state)
         {same_assignment, "assigned reply twice"},
         {duty, "unknown duty 7"},
         {share, "1001 thousandths"},
+        {rollout_judge, "a figure of its judge"},
         {rollout_model, "names the model nope"},
         {beat, "heartbeat every 0 ms"},
         {pin, "pins"},

@@ -1,0 +1,53 @@
+/* rollout.h - updates of models: what has to change in the desired state next, as a pure function
+ * of the state and of what the nodes report.  The controller calls it with every decision.
+ *
+ *   rolling    one node after the other: the new version is staged beside the old one and takes
+ *              over when it is ready
+ *   canary     a few nodes serve both; a share of the requests goes to the new version until it was
+ *              judged (rollout_judge.h); then as rolling, or back
+ *   strong     all nodes stage; then the ranges of epochs are assigned; when every node has them,
+ *              the epoch is written.  A request belongs to one epoch, so it never sees two
+ * versions. eventual   every node at its own pace; a node that cannot keeps the old version
+ *
+ * The old version stays loaded until the last node has changed, so that streams can move to it and
+ * an undo takes no time.  A version that a node cannot load ends the rollout: what was begun is
+ * undone, and the state becomes FAILED with the node's reason.  Nodes that are away are not waited
+ * for; they are assigned the new version and load it before they serve.
+ *
+ * Thread:    no state.
+ * Failure:   SHOAL_ENOMEM; the desired state is then half changed and must not be written. */
+#ifndef SHOAL_CLUSTER_ROLLOUT_ROLLOUT_H
+#define SHOAL_CLUSTER_ROLLOUT_ROLLOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct desired;
+struct desired_rollout;
+struct node_state;
+
+struct rollout_input {
+    const struct node_state *nodes; /* that are heard */
+    uint32_t n_nodes;
+    uint64_t now_ms; /* Unix time */
+};
+
+/* A step that people want to know of.  Texts are borrowed during the call. */
+typedef void (*rollout_tell_fn)(void *ctx, const struct desired_rollout *r, const char *text);
+
+/* Sets *changed if the state has to be written.  tell may be NULL. */
+SHOAL_MUST_CHECK int rollout_step(struct desired *d, const struct rollout_input *in, bool *changed,
+                                  rollout_tell_fn tell, void *ctx, struct err *e);
+
+/* It is not over yet. */
+bool rollout_active(const struct desired_rollout *r);
+/* The rollout that changes the model now; NULL: none. */
+const struct desired_rollout *rollout_of(const struct desired *d, const char *model);
+/* The share of requests that this version gets as a canary, in thousandths; 0: it is none. */
+uint32_t rollout_share(const struct desired *d, const char *model, const uint8_t *sha256);
+/* Requests of this epoch and later are not served by nodes that know this state. */
+uint64_t rollout_epoch_end(const struct desired *d);
+
+#endif

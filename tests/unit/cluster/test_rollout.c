@@ -1,0 +1,688 @@
+/* test_rollout.c - updates of models over fabricated clusters: nodes that fetch, load, fail, die
+ * and come back, gateways that learn about epochs late, requests that take a while.
+ *
+ * What must hold: users always find enough replicas; with `strong` an epoch means one version, for
+ * every request and all its steps; a version that cannot be loaded changes nothing; every rollout
+ * ends. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cluster/control/desired.h"
+#include "cluster/control/desired_code.h"
+#include "cluster/node_state.h"
+#include "cluster/rollout/rollout.h"
+#include "cluster/rollout/rollout_admin.h"
+#include "cluster/rollout/rollout_judge.h"
+
+#define MAX_NODES 7
+#define MAX_REQUESTS 24
+#define TICK_MS 250u
+#define MAX_EPOCHS 16
+
+static const uint8_t sum_old[SHA256_BYTES] = {1}, sum_new[SHA256_BYTES] = {2};
+#define OLD 0
+#define NEW 1
+
+/* A version on a node, as the node's agent and registry have it. */
+struct loaded {
+    bool here;
+    uint32_t loading; /* ticks until it is ready */
+    bool bad;
+    uint32_t duty;
+    uint64_t epoch, until;
+    uint32_t in_flight;
+    uint64_t requests, errors;
+};
+
+struct node {
+    char name[8];
+    bool alive;
+    struct desired *seen; /* the state that it follows; NULL: none yet */
+    struct loaded v[2];
+    uint64_t epoch, epoch_end;
+    struct node_model models[2]; /* as reported */
+};
+
+struct running {
+    bool on;
+    int node, version;
+    uint64_t epoch;
+    uint32_t left;
+};
+
+static struct world {
+    uint32_t n;
+    struct node nodes[MAX_NODES];
+    struct desired *d;
+    struct running requests[MAX_REQUESTS];
+    uint64_t gateway_epoch;
+    int version_of[MAX_EPOCHS]; /* that requests of an epoch got, plus 1; strong */
+    bool strong;
+    uint64_t now_ms, seed;
+    uint32_t n_refused, n_served[2];
+    uint32_t fail_nodes;  /* bits: nodes on which the new version cannot be loaded */
+    uint32_t error_every; /* one in so many requests of the new version fails; 0: none */
+    uint32_t slow;        /* the new version's p95 in percent of the old one's; 0: 100 */
+    uint64_t memory_free;
+    char told[8][256];
+    uint32_t n_told;
+} w;
+
+static uint32_t draw(uint32_t n)
+{
+    w.seed = w.seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(w.seed >> 33) % n;
+}
+
+/* ---- the nodes ---- */
+
+static const uint8_t *sum_of(int version)
+{
+    return version == NEW ? sum_new : sum_old;
+}
+
+/* What an agent does: one tick. */
+static void follow(struct node *n)
+{
+    if (!n->seen)
+        return;
+    n->epoch = n->seen->epoch;
+    n->epoch_end = rollout_epoch_end(n->seen);
+    for (int i = 0; i < 2; i++) {
+        struct loaded *v = &n->v[i];
+        const struct desired_assignment *a =
+            desired_find_assignment(n->seen, n->name, "m", sum_of(i));
+        if (a && !v->here)
+            *v = (struct loaded){.here = true, .loading = 1 + draw(4)};
+        if (a) {
+            v->duty = a->duty;
+            v->epoch = a->epoch;
+            v->until = a->until;
+        }
+        if (!a && v->here)
+            v->duty = DESIRED_LEAVE;
+        if (v->loading > 0 && --v->loading == 0)
+            v->bad = i == NEW && (w.fail_nodes >> (n - w.nodes) & 1);
+        if (v->here && v->duty == DESIRED_LEAVE && v->in_flight == 0)
+            *v = (struct loaded){0};
+    }
+}
+
+static bool usable(const struct node *n, int version, uint64_t epoch)
+{
+    const struct loaded *v = &n->v[version];
+    return n->alive && n->seen && v->here && v->loading == 0 && !v->bad &&
+           v->duty == DESIRED_SERVE && epoch < n->epoch_end && epoch >= v->epoch &&
+           (v->until == 0 || epoch < v->until);
+}
+
+static uint32_t n_serving(uint64_t epoch)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w.n; i++)
+        n += usable(&w.nodes[i], OLD, epoch) || usable(&w.nodes[i], NEW, epoch);
+    return n;
+}
+
+static void report(struct node_state *out, struct node *n)
+{
+    uint32_t k = 0;
+    for (int i = 0; i < 2; i++) {
+        const struct loaded *v = &n->v[i];
+        if (!v->here)
+            continue;
+        n->models[k++] =
+            (struct node_model){.name = "m",
+                                .sum = sum_of(i),
+                                .state = v->bad       ? REGISTRY_FAILED
+                                         : v->loading ? REGISTRY_LOADING
+                                                      : REGISTRY_READY,
+                                .error = v->bad ? "has the SHA-256 ff instead of 02" : "",
+                                .duty = v->duty,
+                                .epoch = v->epoch,
+                                .until = v->until,
+                                .in_flight = v->in_flight,
+                                .requests = v->requests,
+                                .errors = v->errors,
+                                .p95_us = i == NEW && w.slow ? 10 * w.slow : 1000};
+    }
+    *out = (struct node_state){.name = n->name,
+                               .models = n->models,
+                               .n_models = k,
+                               .memory_free = w.memory_free,
+                               .epoch = n->epoch,
+                               .epoch_end = n->epoch_end};
+}
+
+static void kill_node(struct node *n)
+{
+    n->alive = false;
+    desired_destroy(n->seen);
+    n->seen = NULL;
+    memset(n->v, 0, sizeof(n->v));
+    n->epoch = n->epoch_end = 0;
+}
+
+/* A copy of the state, as NATS would bring it. */
+static struct desired *copy_state(const struct desired *d)
+{
+    struct desired *to = NULL;
+    struct err e = {0};
+    struct buf b;
+    buf_init(&b, 1 << 20);
+    if (desired_code_put(&b, d, &e) < 0 || desired_code_get(&to, b.data, b.len, &e) < 0)
+        fail_msg("%s", e.msg);
+    buf_fini(&b);
+    return to;
+}
+
+/* ---- requests ---- */
+
+static void check_version(uint64_t epoch, int version)
+{
+    assert_in_range(epoch, 0, MAX_EPOCHS - 1);
+    if (!w.strong)
+        return;
+    if (w.version_of[epoch] && w.version_of[epoch] != version + 1)
+        fail_msg("epoch %d got both versions", (int)epoch);
+    w.version_of[epoch] = version + 1;
+}
+
+/* One step of a request on some node; pinned: the version that it began with, or -1. */
+static bool serve(struct running *q, int pinned)
+{
+    uint32_t first = draw(w.n);
+    int canary = rollout_of(w.d, "m") && draw(1000) < rollout_share(w.d, "m", sum_new);
+    for (uint32_t i = 0; i < w.n; i++) {
+        struct node *n = &w.nodes[(first + i) % w.n];
+        for (int k = 0; k < 2; k++) {
+            int v = k ^ canary;
+            bool fits = pinned < 0 ? usable(n, v, q->epoch)
+                                   : n->alive && v == pinned && n->v[v].here &&
+                                         n->v[v].loading == 0 && !n->v[v].bad;
+            if (!fits)
+                continue;
+            q->node = (int)(n - w.nodes);
+            q->version = v;
+            n->v[v].in_flight++;
+            n->v[v].requests++;
+            n->v[v].errors += v == NEW && w.error_every && n->v[v].requests % w.error_every == 0;
+            check_version(q->epoch, v);
+            w.n_served[v]++;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void run_requests(void)
+{
+    for (uint32_t i = 0; i < MAX_REQUESTS; i++) {
+        struct running *q = &w.requests[i];
+        if (q->on && !w.nodes[q->node].alive) { /* its node died: it goes on elsewhere */
+            q->on = serve(q, q->version);
+            continue;
+        }
+        if (q->on && --q->left == 0) {
+            w.nodes[q->node].v[q->version].in_flight--;
+            bool flow = draw(3) == 0; /* a second step, with the same stamp */
+            q->on = false;
+            if (flow && serve(q, -1)) {
+                q->on = true;
+                q->left = 1 + draw(6);
+            }
+        } else if (!q->on && draw(2)) {
+            *q = (struct running){.on = true, .epoch = w.gateway_epoch, .left = 1 + draw(6)};
+            if (!serve(q, -1)) {
+                q->on = false;
+                w.n_refused++;
+            }
+        }
+    }
+    /* what died with its node is not in flight there any more */
+    for (uint32_t i = 0; i < w.n; i++)
+        if (!w.nodes[i].alive)
+            for (int k = 0; k < 2; k++)
+                w.nodes[i].v[k].in_flight = 0;
+}
+
+/* ---- the world ---- */
+
+static void on_told(void *ctx, const struct desired_rollout *r, const char *text)
+{
+    (void)ctx;
+    (void)r;
+    snprintf(w.told[w.n_told++ % 8], sizeof(w.told[0]), "%s", text);
+}
+
+static void open_world(uint32_t n, uint64_t seed)
+{
+    struct err e = {0};
+    struct desired_model m = {
+        .name = "m", .replicas_min = 1, .replicas_max = n, .memory_bytes = 100, .source = "old"};
+    w = (struct world){.n = n, .seed = seed, .now_ms = 1000000, .memory_free = 1000};
+    assert_int_equal(desired_create(&w.d, &e), 0);
+    memcpy(m.sha256, sum_old, SHA256_BYTES);
+    assert_int_equal(desired_put_model(w.d, &m), 0);
+    for (uint32_t i = 0; i < n; i++) {
+        struct node *k = &w.nodes[i];
+        snprintf(k->name, sizeof(k->name), "n%u", i);
+        struct desired_assignment a = {.node = k->name, .model = "m", .duty = DESIRED_SERVE};
+        memcpy(a.sha256, sum_old, SHA256_BYTES);
+        assert_int_equal(desired_put_assignment(w.d, &a), 0);
+        k->alive = true;
+        k->v[OLD] = (struct loaded){.here = true, .duty = DESIRED_SERVE};
+    }
+    for (uint32_t i = 0; i < n; i++)
+        w.nodes[i].seen = copy_state(w.d);
+}
+
+static void close_world(void)
+{
+    for (uint32_t i = 0; i < w.n; i++)
+        desired_destroy(w.nodes[i].seen);
+    desired_destroy(w.d);
+}
+
+static struct desired_rollout *start(enum desired_rollout_kind kind)
+{
+    struct rollout_start o = {.model = "m", .kind = kind, .source = "new", .by = "test"};
+    const struct desired_rollout *r;
+    struct err e = {0};
+    memcpy(o.to, sum_new, SHA256_BYTES);
+    o.judge.requests = 40;
+    w.strong = kind == DESIRED_STRONG;
+    if (rollout_admin_start(w.d, &o, w.now_ms, &r, &e) < 0)
+        fail_msg("%s", e.msg);
+    return &w.d->rollouts[r - w.d->rollouts];
+}
+
+static void decide(void)
+{
+    struct node_state states[MAX_NODES];
+    struct err e = {0};
+    uint32_t n = 0;
+    bool changed = false;
+    for (uint32_t i = 0; i < w.n; i++)
+        if (w.nodes[i].alive && w.nodes[i].seen)
+            report(&states[n++], &w.nodes[i]);
+    const struct rollout_input in = {states, n, w.now_ms};
+    if (rollout_step(w.d, &in, &changed, on_told, NULL, &e) < 0)
+        fail_msg("%s", e.msg);
+    if (desired_check(w.d, &e) < 0)
+        fail_msg("%s", e.msg);
+    w.d->version += changed;
+}
+
+/* lag: states reach a node with this chance of 1 in lag per tick. */
+static void tick(uint32_t lag)
+{
+    w.now_ms += TICK_MS;
+    for (uint32_t i = 0; i < w.n; i++) {
+        struct node *n = &w.nodes[i];
+        if (n->alive && (!n->seen || n->seen->version != w.d->version) && draw(lag) == 0) {
+            desired_destroy(n->seen);
+            n->seen = copy_state(w.d);
+        }
+        if (n->alive)
+            follow(n);
+    }
+    if (draw(lag) == 0) { /* a gateway hears of the epoch from nodes */
+        const struct node *n = &w.nodes[draw(w.n)];
+        if (n->alive && n->epoch > w.gateway_epoch)
+            w.gateway_epoch = n->epoch;
+    }
+    run_requests();
+    decide();
+}
+
+static const struct desired_rollout *last(void)
+{
+    return &w.d->rollouts[w.d->n_rollouts - 1];
+}
+
+/* Until it is over.  min: replicas that must serve all the time. */
+static void run_until_over(uint32_t min, uint32_t lag)
+{
+    for (int i = 0; i < 4000 && rollout_active(last()); i++) {
+        tick(lag);
+        if (n_serving(w.gateway_epoch) < min)
+            fail_msg("%u nodes serve, %u must", n_serving(w.gateway_epoch), min);
+    }
+    if (rollout_active(last()))
+        fail_msg("still %s after 1000 s", desired_rollout_state_text(last()->state));
+}
+
+/* Every node has one version, and nothing is left of the other. */
+static void check_end(int version)
+{
+    for (int i = 0; i < 40; i++)
+        tick(1);
+    assert_memory_equal(w.d->models[0].sha256, sum_of(version), SHA256_BYTES);
+    assert_string_equal(w.d->models[0].source, version == NEW ? "new" : "old");
+    assert_int_equal(w.d->n_assignments, w.n);
+    for (uint32_t i = 0; i < w.n; i++) {
+        const struct desired_assignment *a =
+            desired_find_assignment(w.d, w.nodes[i].name, "m", sum_of(version));
+        assert_non_null(a);
+        assert_int_equal(a->duty, DESIRED_SERVE);
+        assert_int_equal(a->until, 0);
+        assert_true(usable(&w.nodes[i], version, w.d->epoch));
+        assert_false(w.nodes[i].v[!version].here);
+    }
+}
+
+/* ---- tests ---- */
+
+static const enum desired_rollout_kind kinds[] = {DESIRED_ROLLING, DESIRED_CANARY, DESIRED_STRONG,
+                                                  DESIRED_EVENTUAL};
+
+static void test_every_kind_ends_with_the_new_version(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 4; k++)
+        for (uint32_t n = 1; n <= 5; n += 2)
+            for (uint32_t lag = 1; lag <= 4; lag += 3) {
+                open_world(n, 7 * k + n);
+                start(kinds[k]);
+                run_until_over(n, lag); /* never fewer than before */
+                assert_int_equal(last()->state, DESIRED_DONE);
+                assert_int_equal(w.n_refused, 0);
+                assert_true(w.n_served[NEW] > 0);
+                check_end(NEW);
+                close_world();
+            }
+}
+
+static void test_rolling_changes_one_node_at_a_time(void **state)
+{
+    (void)state;
+    open_world(5, 3);
+    start(DESIRED_ROLLING);
+    while (rollout_active(last())) {
+        uint32_t staging = 0;
+        tick(2);
+        for (uint32_t i = 0; i < w.d->n_assignments; i++) {
+            const struct desired_assignment *a = &w.d->assignments[i];
+            staging += a->duty == DESIRED_STAGE && memcmp(a->sha256, sum_new, SHA256_BYTES) == 0;
+        }
+        assert_in_range(staging, 0, 1);
+    }
+    close_world();
+}
+
+static void test_what_cannot_be_loaded_changes_nothing(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 4; k++) {
+        open_world(4, 11 + k);
+        w.fail_nodes = 15;
+        start(kinds[k]);
+        run_until_over(4, 2);
+        assert_int_equal(last()->state, DESIRED_FAILED);
+        assert_non_null(strstr(last()->steps[last()->n_steps - 1].text, "has the SHA-256"));
+        assert_non_null(strstr(last()->steps[last()->n_steps - 1].text, "on node n"));
+        assert_int_equal(w.n_served[NEW], 0); /* users saw nothing */
+        assert_int_equal(w.n_refused, 0);
+        assert_int_equal(w.d->epoch, 0);
+        check_end(OLD);
+        close_world();
+    }
+}
+
+/* It works on some nodes and not on the last one. */
+static void test_a_late_failure_is_undone(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 3; k++) {
+        open_world(4, 21 + k);
+        w.fail_nodes = 8;
+        start(kinds[k]);
+        run_until_over(4, 2);
+        assert_int_equal(last()->state, DESIRED_FAILED);
+        assert_int_equal(w.n_refused, 0);
+        check_end(OLD);
+        close_world();
+    }
+}
+
+static void test_a_worse_canary_goes_by_itself(void **state)
+{
+    const struct {
+        uint32_t error_every, slow;
+        const char *why;
+    } worse[] = {{4, 0, "requests failed"}, {0, 300, "the p95 is"}};
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        open_world(4, 31 + i);
+        w.error_every = worse[i].error_every;
+        w.slow = worse[i].slow;
+        start(DESIRED_CANARY);
+        run_until_over(4, 2);
+        assert_int_equal(last()->state, DESIRED_FAILED);
+        assert_non_null(strstr(last()->steps[last()->n_steps - 1].text, worse[i].why));
+        assert_int_equal(w.n_refused, 0);
+        check_end(OLD);
+        close_world();
+    }
+}
+
+static void test_judge(void **state)
+{
+    struct desired_judge j = {.requests = 100, .errors = 10, .p95 = 150, .score = 20};
+    struct rollout_figures from = {1000, 20, 1000}, to = {99, 0, 1000};
+    char text[256];
+    (void)state;
+    assert_int_equal(rollout_judge(&j, &from, &to, text, sizeof(text)), ROLLOUT_WAIT);
+    to.requests = 100;
+    assert_int_equal(rollout_judge(&j, &from, &to, text, sizeof(text)), ROLLOUT_GOOD);
+    to.errors = 3; /* 3 % against 2 % and 1 % */
+    assert_int_equal(rollout_judge(&j, &from, &to, text, sizeof(text)), ROLLOUT_GOOD);
+    to.errors = 4;
+    assert_int_equal(rollout_judge(&j, &from, &to, text, sizeof(text)), ROLLOUT_BAD);
+    to.requests = 10; /* too early to praise it, not to condemn it */
+    assert_int_equal(rollout_judge(&j, &from, &to, text, sizeof(text)), ROLLOUT_BAD);
+    to = (struct rollout_figures){100, 0, 1501};
+    assert_int_equal(rollout_judge(&j, &from, &to, text, sizeof(text)), ROLLOUT_BAD);
+    assert_string_equal(text, "the p95 is 1.5 ms; the old version: 1.0 ms");
+    j.p95 = 0;
+    j.labelled = true;
+    assert_int_equal(rollout_judge(&j, &from, &to, text, sizeof(text)), ROLLOUT_WAIT);
+    j.score_from = 901;
+    j.score_to = 881;
+    assert_int_equal(rollout_judge(&j, &from, &to, text, sizeof(text)), ROLLOUT_GOOD);
+    j.score_to = 880;
+    assert_int_equal(rollout_judge(&j, &from, &to, text, sizeof(text)), ROLLOUT_BAD);
+    /* errors of the old version from before do not excuse the new one */
+    j.score_from = j.score_to = 0;
+    j.labelled = false;
+    j.base_requests = 500;
+    j.base_errors = 20;
+    to = (struct rollout_figures){100, 2, 0};
+    assert_int_equal(rollout_judge(&j, &from, &to, text, sizeof(text)), ROLLOUT_BAD);
+}
+
+static void act(enum rollout_action action, int want)
+{
+    const struct desired_rollout *r;
+    struct err e = {0};
+    int rc = rollout_admin_act(w.d, "m", action, "test", w.now_ms, &r, &e);
+    if (rc != want)
+        fail_msg("%d instead of %d: %s", rc, want, e.msg);
+    w.d->version++;
+}
+
+static void ticks(int n)
+{
+    for (int i = 0; i < n; i++)
+        tick(2);
+}
+
+static void test_pause_promote_undo(void **state)
+{
+    (void)state;
+    open_world(4, 41);
+    act(ROLLOUT_PAUSE, SHOAL_ENOTFOUND);
+    start(DESIRED_CANARY);
+    w.d->rollouts[0].judge.requests = 1000000; /* nobody judges */
+    ticks(40);
+    assert_int_equal(last()->state, DESIRED_RUNNING);
+    assert_int_equal(rollout_share(w.d, "m", sum_new), 100);
+    assert_int_equal(rollout_share(w.d, "m", sum_old), 0);
+    act(ROLLOUT_PAUSE, 0);
+    act(ROLLOUT_PAUSE, SHOAL_EINVAL);
+    uint64_t version = w.d->version;
+    ticks(40);
+    assert_int_equal(w.d->version, version);
+    assert_int_equal(rollout_share(w.d, "m", sum_new), 100); /* it stays as it is */
+    act(ROLLOUT_PROMOTE, 0);                                 /* resumed */
+    assert_int_equal(last()->state, DESIRED_RUNNING);
+    act(ROLLOUT_PROMOTE, 0); /* whatever the judge says */
+    run_until_over(4, 2);
+    assert_int_equal(last()->state, DESIRED_DONE);
+    check_end(NEW);
+    act(ROLLOUT_PAUSE, SHOAL_EINVAL);
+    act(ROLLOUT_UNDO, 0); /* another one, backwards */
+    assert_int_equal(w.d->n_rollouts, 2);
+    assert_string_equal(last()->id, "m-2");
+    run_until_over(4, 2);
+    assert_int_equal(last()->state, DESIRED_DONE);
+    check_end(OLD);
+    close_world();
+}
+
+static void test_undo_at_any_time(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 4; k++)
+        for (int when = 0; when < 60; when += 3) {
+            open_world(3, 51 + (uint32_t)when);
+            start(kinds[k]);
+            ticks(when);
+            if (!rollout_active(last())) {
+                close_world();
+                break;
+            }
+            act(ROLLOUT_UNDO, 0);
+            act(ROLLOUT_UNDO, SHOAL_EINVAL);
+            run_until_over(3, 2);
+            assert_int_equal(last()->state, DESIRED_UNDONE);
+            assert_int_equal(w.n_refused, 0);
+            check_end(OLD);
+            close_world();
+        }
+}
+
+static void test_without_room_for_both(void **state)
+{
+    (void)state;
+    open_world(3, 61);
+    w.memory_free = 50; /* the model takes 100 */
+    start(DESIRED_ROLLING);
+    run_until_over(2, 2); /* one at a time leaves first */
+    assert_int_equal(last()->state, DESIRED_DONE);
+    check_end(NEW);
+    close_world();
+
+    open_world(1, 62);
+    w.memory_free = 50;
+    start(DESIRED_ROLLING);
+    run_until_over(1, 2);
+    assert_int_equal(last()->state, DESIRED_FAILED); /* nobody else could serve */
+    check_end(OLD);
+    close_world();
+
+    open_world(3, 63);
+    w.memory_free = 50;
+    start(DESIRED_STRONG);
+    run_until_over(3, 2);
+    assert_int_equal(last()->state, DESIRED_FAILED);
+    check_end(OLD);
+    close_world();
+}
+
+static void test_one_at_a_time_per_model(void **state)
+{
+    struct rollout_start o = {.model = "m", .kind = DESIRED_ROLLING};
+    const struct desired_rollout *r;
+    struct err e = {0};
+    (void)state;
+    open_world(2, 71);
+    start(DESIRED_ROLLING);
+    memset(o.to, 9, sizeof(o.to));
+    assert_int_equal(rollout_admin_start(w.d, &o, 1, &r, &e), SHOAL_EINVAL);
+    assert_non_null(strstr(e.msg, "m-1"));
+    o.model = "nope";
+    assert_int_equal(rollout_admin_start(w.d, &o, 1, &r, &e), SHOAL_ENOTFOUND);
+    run_until_over(2, 1);
+    o.model = "m";
+    memcpy(o.to, sum_new, SHA256_BYTES);
+    assert_int_equal(rollout_admin_start(w.d, &o, 1, &r, &e), SHOAL_EINVAL); /* it has it */
+    close_world();
+}
+
+/* Nodes die and come back at random; in the end all are there. */
+static void test_random_faults(void **state)
+{
+    uint32_t n_done = 0, n_back = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        open_world(2 + (uint32_t)(seed % 6), seed);
+        start(kinds[seed % 4]);
+        bool bad = seed % 7 == 0, undone = seed % 5 == 0;
+        w.fail_nodes = bad ? 1u << draw(w.n) : 0;
+        for (int i = 0; i < 400; i++) {
+            struct node *n = &w.nodes[draw(w.n)];
+            uint32_t alive = 0;
+            for (uint32_t k = 0; k < w.n; k++)
+                alive += w.nodes[k].alive;
+            if (n->alive && alive > 1 && draw(20) == 0)
+                kill_node(n);
+            else if (!n->alive && draw(6) == 0)
+                n->alive = true; /* it knows nothing, and has nothing */
+            if (undone && i == 30 && rollout_active(last()) && last()->state != DESIRED_UNDOING)
+                act(ROLLOUT_UNDO, 0);
+            tick(3);
+        }
+        for (uint32_t k = 0; k < w.n; k++)
+            w.nodes[k].alive = true;
+        w.fail_nodes = kinds[seed % 4] == DESIRED_EVENTUAL ? 0 : w.fail_nodes;
+        run_until_over(0, 2);
+        ticks(60);
+        int version = memcmp(w.d->models[0].sha256, sum_new, SHA256_BYTES) == 0 ? NEW : OLD;
+        assert_int_equal(version, last()->state == DESIRED_DONE ? NEW : OLD);
+        for (uint32_t k = 0; k < w.n; k++) /* who can, serves; and nothing else */
+            assert_true(usable(&w.nodes[k], version, w.d->epoch) || w.nodes[k].v[NEW].bad);
+        for (uint32_t i = 0; i < w.d->n_assignments; i++)
+            assert_memory_equal(w.d->assignments[i].sha256, sum_of(version), SHA256_BYTES);
+        n_done += version == NEW;
+        n_back += version == OLD;
+        close_world();
+    }
+    assert_true(n_done > 100 && n_back > 50); /* both were tried */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_kind_ends_with_the_new_version),
+        cmocka_unit_test(test_rolling_changes_one_node_at_a_time),
+        cmocka_unit_test(test_what_cannot_be_loaded_changes_nothing),
+        cmocka_unit_test(test_a_late_failure_is_undone),
+        cmocka_unit_test(test_a_worse_canary_goes_by_itself),
+        cmocka_unit_test(test_judge),
+        cmocka_unit_test(test_pause_promote_undo),
+        cmocka_unit_test(test_undo_at_any_time),
+        cmocka_unit_test(test_without_room_for_both),
+        cmocka_unit_test(test_one_at_a_time_per_model),
+        cmocka_unit_test(test_random_faults),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
