@@ -67,6 +67,13 @@ int cmd_cluster_top(int argc, const char *const *argv);
 int cmd_cluster_init(int argc, const char *const *argv);
 int cmd_cluster_desired(int argc, const char *const *argv);
 int cmd_cluster_events(int argc, const char *const *argv);
+int cmd_rollout(int argc, const char *const *argv);
+int cmd_rollout_start(int argc, const char *const *argv);
+int cmd_rollout_status(int argc, const char *const *argv);
+int cmd_rollout_pause(int argc, const char *const *argv);
+int cmd_rollout_promote(int argc, const char *const *argv);
+int cmd_rollout_undo(int argc, const char *const *argv);
+int cmd_rollout_history(int argc, const char *const *argv);
 
 /* Parses options and sets up logging.  false: exit with *exit_code. */
 bool cmd_begin(struct opts *o, const struct opts_page *page, int argc, const char *const *argv,

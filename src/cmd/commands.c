@@ -41,6 +41,16 @@ static const struct command cluster_verbs[] = {
     {0},
 };
 
+static const struct command rollout_verbs[] = {
+    {"start", cmd_rollout_start, "start to replace a model by a new version", NULL},
+    {"status", cmd_rollout_status, "show the rollouts that are under way", NULL},
+    {"pause", cmd_rollout_pause, "leave everything as it is for now", NULL},
+    {"promote", cmd_rollout_promote, "go on, or bring a canary to all nodes", NULL},
+    {"undo", cmd_rollout_undo, "return to the old version", NULL},
+    {"history", cmd_rollout_history, "show all rollouts with their steps", NULL},
+    {0},
+};
+
 static const struct command config_verbs[] = {
     {"check", cmd_config_check, "check a configuration file", NULL},
     {"explain", cmd_config_explain, "explain a key of the file, or list all", NULL},
@@ -73,6 +83,7 @@ const struct command commands_all[] = {
     {"node", cmd_node, "run models for the gateways of a shoal", "Several machines"},
     {"gateway", cmd_gateway, "serve clients with the models of other nodes", NULL},
     {"cluster", cmd_cluster, "set up a shoal of several machines and look at it", NULL},
+    {"rollout", cmd_rollout, "update the models of a shoal: rolling, canary, strong", NULL},
     {"ca", cmd_ca, "make and manage the certificates of a shoal's members", NULL},
     {"sim", cmd_sim, "simulate a cluster: placement, autoscaling, churn", NULL},
     {"completion", cmd_completion, "print completions for bash, zsh or fish", "Shell and manual"},
@@ -84,7 +95,9 @@ static const struct {
     const char *name;
     const struct command *verbs;
 } with_verbs[] = {
-    {"model", model_verbs}, {"cluster", cluster_verbs}, {"ca", ca_verbs}, {"config", config_verbs}};
+    {"model", model_verbs}, {"cluster", cluster_verbs}, {"rollout", rollout_verbs},
+    {"ca", ca_verbs},       {"config", config_verbs},
+};
 
 const struct command *commands_verbs(const char *name)
 {

@@ -66,6 +66,7 @@ int server_ask(struct server_ask *r, const char *path, const char *list, const c
                          .method = n > 0 ? "POST" : "GET",
                          .path = path,
                          .key = r->key,
+                         .header = r->header,
                          .json = json,
                          .json_bytes = n,
                          .timeout_ms = ANSWER_MS};

@@ -32,8 +32,9 @@
 struct server_ask {
     const struct opts *o;
     const char *server, *key;
-    struct buf body; /* the last response */
-    cJSON *json;     /* the response, parsed */
+    const char *header; /* as in http_ask.h; or NULL */
+    struct buf body;    /* the last response */
+    cJSON *json;        /* the response, parsed */
 };
 
 void server_ask_init(struct server_ask *r, const struct opts *o);

@@ -196,6 +196,17 @@ static bool read_session(const struct call *c, struct request *r)
     return true;
 }
 
+/* The version of the model that must answer, as 64 hex digits.  False: the header is wrong. */
+static bool read_version(const struct call *c, struct request *r)
+{
+    const char *given = c->req ? http_header(c->req, "x-shoal-version") : NULL;
+    if (!given)
+        return true;
+    uint8_t *sum = arena_zalloc(&r->arena, SHA256_BYTES);
+    r->version = sum;
+    return sum && strlen(given) == 2 * SHA256_BYTES && sha256_read_hex(sum, given);
+}
+
 /* Calls of other kinds are not begun, or end by themselves (health, reflection). */
 static void fail_one(struct call *c)
 {
@@ -239,11 +250,16 @@ struct request *call_request(struct call *c)
     }
     r->received_ns = c->start_ns;
     r->deadline_ns = c->deadline_ns;
-    if (read_session(c, r))
+    bool session = read_session(c, r);
+    if (session && read_version(c, r))
         return r;
     flow_give_request(&c->gl->flow, r);
-    call_fail(c, 400, NULL, "x-session-id", "invalid_value",
-              "x-session-id must be 1 to 63 letters, digits or ._:-");
+    if (session)
+        call_fail(c, 400, NULL, "x-shoal-version", "invalid_value",
+                  "x-shoal-version must be the SHA-256 of a model, 64 hex digits");
+    else
+        call_fail(c, 400, NULL, "x-session-id", "invalid_value",
+                  "x-session-id must be 1 to 63 letters, digits or ._:-");
     return NULL;
 }
 

@@ -229,7 +229,7 @@ static void pass(struct call *c, cJSON *json)
         return;
     if (json || !(c->route->flags & ROUTE_JSON))
         run(c);
-    else if (!c->route->recall || !c->route->recall(c))
+    else if (!c->route->recall || http_header(c->req, "x-shoal-version") || !c->route->recall(c))
         body_read(c, run);
 }
 

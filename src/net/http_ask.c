@@ -165,6 +165,8 @@ static int send_request(struct talk *t, struct err *e)
                t->host);
     if (a->key)
         buf_printf(&b, "Authorization: Bearer %s\r\n", a->key);
+    if (a->header)
+        buf_printf(&b, "%s\r\n", a->header);
     if (a->json_bytes > 0)
         buf_printf(&b, "Content-Type: application/json\r\nContent-Length: %zu\r\n", a->json_bytes);
     buf_puts(&b, "\r\n");

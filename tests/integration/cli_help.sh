@@ -6,7 +6,7 @@ mkdir -p "$here/golden"
 run 0; golden help; empty err
 run 0 help; golden help
 run 0 --help; golden help
-for c in init config ask eval generate chat classify tag embed rerank score summarize serve node gateway tokenize detokenize logits perplexity bench doctor model cluster ca sim completion manual; do
+for c in init config ask eval generate chat classify tag embed rerank score summarize serve node gateway tokenize detokenize logits perplexity bench doctor model cluster rollout ca sim completion manual; do
     run 0 $c --help; golden "help-$c"; empty err
     run 0 help $c; golden "help-$c"
 done
@@ -18,6 +18,9 @@ for v in init issue list revoke rotate show; do
 done
 for v in init status nodes models top desired events; do
     run 0 cluster $v --help; golden "help-cluster-$v"; empty err
+done
+for v in start status pause promote undo history; do
+    run 0 rollout $v --help; golden "help-rollout-$v"; empty err
 done
 for v in check explain schema reference; do
     run 0 config $v --help; golden "help-config-$v"; empty err
@@ -68,4 +71,9 @@ usage model load a=
 usage model unload
 usage completion
 usage completion csh
+usage rollout start
+usage rollout start reply
+usage rollout start reply --sha256 12
+usage rollout start reply x.gguf --share 5
+usage rollout start reply x.gguf --kind canary --labels y
 finish

@@ -157,7 +157,8 @@ void api_openapi(struct call *c)
         &j, "description",
         "Small language models on the machine you have. Unknown fields are refused unless "
         "'x-shoal-lenient: 1' is sent; 'x-latency-budget-ms' sets a deadline, 'x-session-id' "
-        "names the session of a request.");
+        "names the session of a request, 'x-shoal-version' the SHA-256 of the model that must "
+        "answer.");
     json_out_object_end(&j);
     json_out_key(&j, "components");
     buf_puts(j.b, "{\"securitySchemes\":{\"key\":{\"type\":\"http\",\"scheme\":\"bearer\"}}}");
