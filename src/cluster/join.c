@@ -1,19 +1,26 @@
 /* join.c - see join.h. */
 #include "cluster/join.h"
 
+#include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "cluster/control/bus.h"
+#include "cluster/control/control.h"
+#include "cluster/control/desired.h"
+#include "cluster/deployed.h"
 #include "cluster/node_state.h"
+#include "engine/cache_dir.h"
 
 #define MS_NS 1000000u
 #define MAX_ADDRESS 256u
 #define MAX_NAME 128u
+#define CONTROLLER_NS 3000000000u /* a controller that was not heard for so long is not shown */
 
 struct known {
     char address[MAX_ADDRESS], name[MAX_NAME];
@@ -22,8 +29,10 @@ struct known {
 
 struct join {
     struct executor *executor;
-    struct bus *bus;
-    char tail[MAX_NAME + 4]; /* of our heartbeats' subject */
+    struct control *control;
+    struct controller *controller; /* NULL: takes no part in the election */
+    struct agent *agent;           /* NULL: it is no node */
+    struct deployed *deployed;     /* or NULL */
     char name[MAX_NAME];
     uint64_t heartbeat_ns, forget_ns;
     int (*state)(void *ctx, struct buf *out);
@@ -36,15 +45,38 @@ struct join {
     bool full;
     _Atomic bool up;
     _Atomic uint64_t n_heard;
+
+    pthread_mutex_t lock;          /* all below */
+    const struct desired *desired; /* in force; replaced on the executor's thread */
+    char holder[MAX_NAME];         /* the controller */
+    uint64_t holder_fence, holder_ns;
+    uint64_t own_fence; /* this member is the controller; 0: it is not */
 };
 
 /* ---- heartbeats of others ---- */
 
+static void note_controller(struct join *j, const char *name, uint64_t fence)
+{
+    uint64_t now = clock_ns();
+    pthread_mutex_lock(&j->lock);
+    /* the highest fence; a lower one is of a member that does not know yet */
+    if (fence >= j->holder_fence || now - j->holder_ns > CONTROLLER_NS) {
+        snprintf(j->holder, sizeof(j->holder), "%s", name);
+        j->holder_fence = fence;
+        j->holder_ns = now;
+    }
+    pthread_mutex_unlock(&j->lock);
+}
+
 static void hear(struct join *j, const struct node_state *s)
 {
     uint32_t i = 0;
-    if (!s->address[0] || strlen(s->address) >= MAX_ADDRESS || !s->name[0] ||
-        strlen(s->name) >= MAX_NAME || strcmp(s->name, j->name) == 0)
+    if (!s->name[0] || strlen(s->name) >= MAX_NAME)
+        return;
+    if (s->fence)
+        note_controller(j, s->name, s->fence);
+    if (!j->found || !s->address[0] || strlen(s->address) >= MAX_ADDRESS ||
+        strcmp(s->name, j->name) == 0)
         return;
     while (i < j->n_nodes && strcmp(j->nodes[i].address, s->address) != 0)
         i++;
@@ -66,7 +98,7 @@ static void hear(struct join *j, const struct node_state *s)
         j->found(j->ctx, k->address, k->name);
 }
 
-static void on_heartbeat(void *ctx, const char *subject, const void *bytes, size_t n)
+static void on_heartbeat(void *ctx, const void *bytes, size_t n)
 {
     struct join *j = ctx;
     struct node_state s;
@@ -77,8 +109,10 @@ static void on_heartbeat(void *ctx, const char *subject, const void *bytes, size
     if (node_state_read(&s, &a, bytes, n, &e) == 0)
         hear(j, &s);
     else
-        log_warn("cluster", "heartbeat on %s: %s", subject, e.msg);
+        log_warn("cluster", "a heartbeat is refused: %s", e.msg);
     arena_fini(&a);
+    if (j->controller)
+        controller_on_heartbeat(j->controller, bytes, n);
 }
 
 /* Not while NATS is away: then nobody can be heard. */
@@ -103,7 +137,7 @@ static void send_heartbeat(struct join *j)
     struct err e = {0};
     struct buf b;
     buf_init(&b, NODE_STATE_MAX_BYTES);
-    if (j->up && j->state(j->ctx, &b) == 0 && bus_publish(j->bus, j->tail, b.data, b.len, &e) < 0 &&
+    if (j->up && j->state(j->ctx, &b) == 0 && control_beat(j->control, b.data, b.len, &e) < 0 &&
         e.code != SHOAL_EBUSY)
         log_warn("cluster", "no heartbeat could be sent: %s", e.msg);
     buf_fini(&b);
@@ -114,8 +148,7 @@ static void on_timer(struct executor_timer *t)
     struct join *j = EXECUTOR_OF(t, struct join, timer);
     uint64_t now = clock_ns();
     executor_timer_set(j->executor, t, now + j->heartbeat_ns);
-    if (j->state)
-        send_heartbeat(j);
+    send_heartbeat(j);
     if (j->found)
         forget(j, now);
 }
@@ -132,19 +165,148 @@ static void on_link(void *ctx, const struct bus_status *s)
         log_warn("cluster", "NATS is away, serving goes on with the nodes that are known: %s",
                  s->error);
     }
+    if (j->controller)
+        controller_on_link(j->controller, j->up);
+}
+
+/* ---- the desired state ---- */
+
+static void on_desired(void *ctx, const struct desired *d)
+{
+    struct join *j = ctx;
+    pthread_mutex_lock(&j->lock);
+    j->desired = d; /* the last one is freed after this call */
+    pthread_mutex_unlock(&j->lock);
+    if (j->deployed)
+        deployed_set(j->deployed, d);
+    if (j->agent)
+        agent_follow(j->agent, d);
+    if (j->controller)
+        controller_on_desired(j->controller, d);
+}
+
+static void on_controller(void *ctx, bool held, uint64_t fence)
+{
+    struct join *j = ctx;
+    pthread_mutex_lock(&j->lock);
+    j->own_fence = held ? fence : 0;
+    pthread_mutex_unlock(&j->lock);
+    if (held)
+        note_controller(j, j->name, fence);
+    if (j->controller)
+        controller_on_lease(j->controller, held, fence);
+}
+
+static void on_event(void *ctx, const struct event_log_entry *entry)
+{
+    struct join *j = ctx;
+    control_event(j->control, entry);
+}
+
+/* ---- for people ---- */
+
+void join_fill(struct join *j, struct node_state *s, struct arena *a)
+{
+    if (j->agent)
+        agent_fill(j->agent, s, a);
+    pthread_mutex_lock(&j->lock);
+    s->fence = j->own_fence;
+    if (j->desired)
+        s->desired = j->desired->version;
+    pthread_mutex_unlock(&j->lock);
+    if (j->deployed)
+        s->n_wanted = deployed_wanted(j->deployed, a, &s->wanted);
+}
+
+void join_get_view(struct join *j, struct join_view *out)
+{
+    *out = (struct join_view){.fence = 0};
+    if (j->controller)
+        controller_get_status(j->controller, &out->own);
+    pthread_mutex_lock(&j->lock);
+    if (j->own_fence || clock_ns() - j->holder_ns < CONTROLLER_NS) {
+        snprintf(out->controller, sizeof(out->controller), "%s",
+                 j->own_fence ? j->name : j->holder);
+        out->fence = j->own_fence ? j->own_fence : j->holder_fence;
+    }
+    pthread_mutex_unlock(&j->lock);
+}
+
+void join_with_desired(struct join *j, void (*fn)(void *ctx, const struct desired *d), void *ctx)
+{
+    pthread_mutex_lock(&j->lock);
+    if (j->desired)
+        fn(ctx, j->desired);
+    pthread_mutex_unlock(&j->lock);
+}
+
+bool join_up(const struct join *j)
+{
+    return j->up;
+}
+
+uint64_t join_heartbeats(const struct join *j)
+{
+    return j->n_heard;
 }
 
 /* ---- lifetime ---- */
 
+static int open_agent(struct join *j, const struct join_opts *o, struct err *e)
+{
+    const struct agent_opts ao = {.name = o->name,
+                                  .registry = o->registry,
+                                  .executor = j->executor,
+                                  .source = *o->source,
+                                  .event = on_event,
+                                  .event_ctx = j};
+    return agent_create(&j->agent, &ao, e);
+}
+
+/* A name as one part of a subject. */
+static void subject_name(char out[MAX_NAME], const char *name)
+{
+    snprintf(out, MAX_NAME, "%s", name);
+    for (char *p = out; *p; p++)
+        if (strchr(". *>\t", *p))
+            *p = '-';
+}
+
+/* The file for the last desired state; NULL: none. */
+static const char *snapshot_of(const struct join_opts *o, const char *name, char out[PATH_MAX])
+{
+    char dir[PATH_MAX];
+    const char *cache = cache_dir_wanted(o->cache_dir, dir, sizeof(dir));
+    if (o->snapshot)
+        return o->snapshot;
+    if (cache)
+        mkdir(cache, 0755); /* usually there: weights are kept in it too */
+    return cache && snprintf(out, PATH_MAX, "%s/desired-%s-%s", cache, o->cluster, name) < PATH_MAX
+               ? out
+               : NULL;
+}
+
+static int open_control(struct join *j, const struct join_opts *o, struct err *e)
+{
+    char name[MAX_NAME], snapshot[PATH_MAX];
+    const struct control_watch watch = {j, on_link, on_heartbeat, on_desired, on_controller};
+    subject_name(name, o->name);
+    const struct control_opts co = {.bus = {.cluster = o->cluster,
+                                            .name = name,
+                                            .urls = o->urls,
+                                            .n_urls = o->n_urls,
+                                            .ca_file = o->ca_file,
+                                            .cert_file = o->cert_file,
+                                            .key_file = o->key_file},
+                                    .snapshot = snapshot_of(o, name, snapshot),
+                                    .hears = o->found || o->may_control,
+                                    .may_control = o->may_control,
+                                    .lease_ttl_ms = o->lease_ms};
+    return control_open(&j->control, &co, j->executor, &watch, e);
+}
+
 int join_open(struct join **out, struct executor *x, const struct join_opts *o, struct err *e)
 {
-    const struct bus_opts bo = {.cluster = o->cluster,
-                                .name = o->name,
-                                .urls = o->urls,
-                                .n_urls = o->n_urls,
-                                .ca_file = o->ca_file,
-                                .cert_file = o->cert_file,
-                                .key_file = o->key_file};
     struct join *j = mem_zalloc(sizeof(*j));
     *out = NULL;
     if (!j)
@@ -156,15 +318,15 @@ int join_open(struct join **out, struct executor *x, const struct join_opts *o, 
     j->found = o->found;
     j->gone = o->gone;
     j->ctx = o->ctx;
+    j->deployed = o->deployed;
     j->timer.fn = on_timer;
+    pthread_mutex_init(&j->lock, NULL);
     snprintf(j->name, sizeof(j->name), "%s", o->name);
-    snprintf(j->tail, sizeof(j->tail), "hb.%s", j->name);
-    for (char *p = j->tail + 3; *p; p++) /* one part of a subject */
-        if (strchr(". *>\t", *p))
-            *p = '-';
-    int rc = bus_open(&j->bus, &bo, x, on_link, j, e);
-    if (rc == 0 && j->found)
-        rc = bus_subscribe(j->bus, "hb.*", on_heartbeat, j, NULL, e);
+    int rc = o->registry ? open_agent(j, o, e) : 0;
+    if (rc == 0) /* its callbacks come through the executor: not before we return */
+        rc = open_control(j, o, e);
+    if (rc == 0 && o->may_control)
+        rc = controller_create(&j->controller, j->control, x, e);
     if (rc < 0) {
         join_close(j);
         return rc;
@@ -179,16 +341,9 @@ void join_close(struct join *j)
     if (!j)
         return;
     executor_timer_clear(j->executor, &j->timer);
-    bus_close(j->bus);
+    agent_destroy(j->agent);
+    controller_destroy(j->controller);
+    control_close(j->control);
+    pthread_mutex_destroy(&j->lock);
     mem_free(j);
-}
-
-bool join_up(const struct join *j)
-{
-    return j->up;
-}
-
-uint64_t join_heartbeats(const struct join *j)
-{
-    return j->n_heard;
 }

@@ -1,10 +1,11 @@
-/* join.h - how members find each other through NATS: nodes send their state as heartbeats, gateways
- * listen and learn where the nodes are.
+/* join.h - this process as a member of a shoal, through NATS: its heartbeats go out, the nodes that
+ * it hears are told, it follows the desired state (agent.h), and takes part in the election of the
+ * controller (controller.h).
  *
- * It is for finding only.  Whether a node is alive is seen on the connection to it (node_link.h),
- * so a shoal that has found its nodes goes on while NATS is away.
+ * Requests do not depend on it.  Whether a node is alive is seen on the connection to it
+ * (node_link.h), so a shoal that has found its nodes goes on while NATS is away.
  *
- * Thread:    the executor's; up and heartbeats: any.
+ * Thread:    the executor's; fill, up, heartbeats, controller: any.
  * Ownership: join_close ends everything; strings are copied.
  * Failure:   that NATS cannot be reached is no failure: it is tried again, and said once. */
 #ifndef SHOAL_CLUSTER_JOIN_H
@@ -17,10 +18,17 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/executor.h"
+#include "cluster/agent/agent.h"
+#include "cluster/controller/controller.h"
 
 #define JOIN_MAX_NODES 1024u
 
+struct arena;
+struct deployed;
+struct desired;
 struct join;
+struct node_state;
+struct registry;
 
 struct join_opts {
     const char *cluster;     /* name of the shoal */
@@ -28,20 +36,40 @@ struct join_opts {
     const char *const *urls; /* of NATS servers */
     size_t n_urls;
     const char *ca_file, *cert_file, *key_file; /* all or none */
+    const char *snapshot;                       /* as in control.h; NULL: in the cache folder */
+    const char *cache_dir;                      /* as in shoal_engine_opts */
     uint32_t heartbeat_ms;
     uint32_t forget_ms; /* a node that sent nothing for so long is taken for removed */
-    /* This member's state, for heartbeats; NULL: it is no node. */
+    uint32_t lease_ms;  /* as in lease.h */
+    bool may_control;   /* takes part in the election */
+    /* This member's state, for heartbeats. */
     int (*state)(void *ctx, struct buf *out);
     /* A node appeared, or has been silent for forget_ms; NULL: not wanted. */
     void (*found)(void *ctx, const char *address, const char *name);
     void (*gone)(void *ctx, const char *address);
     void *ctx;
+    struct registry *registry;         /* for what the controller assigns; NULL: it is no node */
+    const struct agent_source *source; /* with registry */
+    struct deployed *deployed;         /* kept up to date; may be NULL */
 };
 
 SHOAL_MUST_CHECK int join_open(struct join **out, struct executor *x, const struct join_opts *o,
                                struct err *e);
 void join_close(struct join *j); /* NULL is fine */
+/* What this member says about itself beside its models: duties, what it waits for, whether it is
+ * the controller. */
+void join_fill(struct join *j, struct node_state *s, struct arena *a);
 bool join_up(const struct join *j);
 uint64_t join_heartbeats(const struct join *j); /* received so far */
+
+/* The shoal as this member sees it, for people. */
+struct join_view {
+    char controller[128]; /* its name; "": none was heard lately */
+    uint64_t fence;
+    struct controller_status own; /* all zero unless this member takes part in the election */
+};
+void join_get_view(struct join *j, struct join_view *out);
+/* The desired state in force, while fn runs; it is not called if there is none.  Any thread. */
+void join_with_desired(struct join *j, void (*fn)(void *ctx, const struct desired *d), void *ctx);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cluster/deployed.h"
 #include "cluster/relay.h"
 #include "cluster/replica_local.h"
 #include "flow/request.h"
@@ -20,6 +21,7 @@ struct members {
     struct replica_source source;
     struct loop *loop;
     struct registry *registry;
+    struct deployed *deployed; /* or NULL */
     uint32_t wait_ms, heartbeat_ms, silent_ms, hedge_ms;
     const char *const *hedge_models;
     uint32_t n_hedge_models;
@@ -107,6 +109,13 @@ static bool usable(const struct node_model *m, const struct replica_query *q)
     return node_model_usable(m, q->request->epoch);
 }
 
+/* Nobody has the model ready; if it is deployed, one will come. */
+static bool may_come(struct members *m, const struct request *r)
+{
+    return m->deployed && r->kind != REQUEST_ASK &&
+           deployed_want(m->deployed, r->model, kind_of(r));
+}
+
 /* The best replicas seen so far, and whether there is hope for others. */
 struct choice {
     struct replica *best[2]; /* with the usual version, with the canary */
@@ -188,19 +197,31 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
         *q->expect_ns = c.expect_ns[side];
     if (c.share > 0 && q->chosen) /* otherwise the node knows better which one serves */
         *q->chosen = c.sum[side];
-    return *out ? REPLICA_FOUND : c.known || unsettled ? REPLICA_LATER : REPLICA_NONE;
+    if (*out)
+        return REPLICA_FOUND;
+    c.known |= may_come(m, q->request);
+    return c.known || unsettled ? REPLICA_LATER : REPLICA_NONE;
+}
+
+static bool can_use(const struct node_state *s, const struct request *r)
+{
+    const struct node_model *m = NULL;
+    while ((m = next_model(s, r, m)))
+        if (node_model_usable(m, r->epoch))
+            return true;
+    return false;
 }
 
 /* Whether anybody but this process could answer. */
-static bool elsewhere(const struct members *m, const struct request *r)
+static bool elsewhere(struct members *m, const struct request *r)
 {
-    bool here = next_model(&m->local, r, NULL) != NULL;
+    bool here = can_use(&m->local, r);
     for (uint32_t i = 0; i < m->n_links; i++) {
         const struct node_state *s = node_link_state(m->links[i]);
         if (s ? next_model(s, r, NULL) != NULL : !here)
             return true;
     }
-    return !here && m->n_links > 0;
+    return !here && (m->n_links > 0 || may_come(m, r));
 }
 
 static int descending(const void *a, const void *b)
@@ -314,6 +335,7 @@ int members_create(struct members **out, struct loop *l, const struct members_op
     m->source.ops = &source_ops;
     m->loop = l;
     m->registry = o->registry;
+    m->deployed = o->deployed;
     m->wait_ms = o->wait_ms;
     m->heartbeat_ms = o->heartbeat_ms;
     m->silent_ms = o->silent_ms;

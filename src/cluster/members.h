@@ -11,6 +11,7 @@
 
 #define MEMBERS_MAX_NODES 1024u
 
+struct deployed;
 struct members;
 struct registry;
 
@@ -19,6 +20,7 @@ struct members_opts {
     uint32_t n_nodes;
     struct tls_client *tls;           /* borrowed; NULL: plain */
     struct registry *registry;        /* the models of this process */
+    struct deployed *deployed;        /* borrowed; models that may get a replica; NULL: none */
     struct replica_counts *counts;    /* borrowed; may be shared by loops */
     bool asks;                        /* this process can answer commands */
     uint32_t wait_ms;                 /* for a replica to come back; see relay.h */

@@ -77,5 +77,6 @@ void node_machine_fill(struct node_state *s)
     s->n_cores = fixed.n_cores;
     s->memory_bytes = fixed.memory_bytes;
     s->memory_free = meminfo("MemAvailable: %llu kB");
+    s->cpu = -1;
     read_power(s);
 }

@@ -13,6 +13,7 @@
 
 typedef Shoal__Node__V1__NodeState pb_state;
 typedef Shoal__Node__V1__ModelState pb_model;
+typedef Shoal__Node__V1__NodeState__LabelsEntry pb_label;
 
 /* ---- writing ---- */
 
@@ -39,6 +40,20 @@ static void put_model(pb_model *m, const struct node_model *from)
     m->until = from->until;
     m->share = from->share;
     m->standby = from->standby;
+}
+
+static void put_labels(pb_state *m, struct arena *a, const struct node_state *s)
+{
+    pb_label *list = arena_zalloc_n(a, s->n_labels, sizeof(*list));
+    m->labels = arena_zalloc_n(a, s->n_labels, sizeof(*m->labels));
+    for (uint32_t i = 0; list && m->labels && i < s->n_labels; i++) {
+        const char *eq = strchr(s->labels[i], '=');
+        size_t n = eq ? (size_t)(eq - s->labels[i]) : strlen(s->labels[i]);
+        shoal__node__v1__node_state__labels_entry__init(&list[i]);
+        list[i].key = pb_text(arena_printf(a, "%.*s", (int)n, s->labels[i]));
+        list[i].value = pb_text(eq ? eq + 1 : "");
+        m->labels[m->n_labels++] = &list[i];
+    }
 }
 
 int node_state_put(struct buf *out, const struct node_state *s)
@@ -68,6 +83,14 @@ int node_state_put(struct buf *out, const struct node_state *s)
     m.battery_percent = s->battery_percent;
     m.epoch = s->epoch;
     m.epoch_end = s->epoch_end;
+    m.cpu = s->cpu;
+    m.models_limit = s->models_limit;
+    m.fence = s->fence;
+    m.desired = s->desired;
+    m.wanted = arena_zalloc_n(&a, s->n_wanted, sizeof(*m.wanted));
+    for (uint32_t i = 0; m.wanted && i < s->n_wanted; i++)
+        m.wanted[m.n_wanted++] = pb_text(s->wanted[i]);
+    put_labels(&m, &a, s);
     int rc = a.rc < 0 ? a.rc : pb_put(out, &m.base);
     arena_fini(&a);
     return rc;
@@ -118,6 +141,25 @@ static int read_model(struct node_model *out, struct arena *a, const pb_model *m
     return 0;
 }
 
+/* Words and labels: at most NODE_STATE_MAX_WORDS. */
+static void read_words(struct node_state *out, struct arena *a, const pb_state *m)
+{
+    uint32_t n = m->n_wanted < NODE_STATE_MAX_WORDS ? (uint32_t)m->n_wanted : NODE_STATE_MAX_WORDS;
+    const char **wanted = arena_zalloc_n(a, n, sizeof(*wanted));
+    for (uint32_t i = 0; wanted && i < n; i++)
+        wanted[i] = clean(a, m->wanted[i]);
+    out->wanted = wanted;
+    out->n_wanted = wanted ? n : 0;
+    n = m->n_labels < NODE_STATE_MAX_WORDS ? (uint32_t)m->n_labels : NODE_STATE_MAX_WORDS;
+    const char **labels = arena_zalloc_n(a, n, sizeof(*labels));
+    for (uint32_t i = 0; labels && i < n; i++) {
+        const char *value = m->labels[i]->value, *key = m->labels[i]->key;
+        labels[i] = clean(a, arena_printf(a, "%s%s%s", key, value[0] ? "=" : "", value));
+    }
+    out->labels = labels;
+    out->n_labels = labels ? n : 0;
+}
+
 int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p, size_t n,
                     struct err *e)
 {
@@ -151,8 +193,13 @@ int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p, s
                                .probe_tokens = isfinite(m->probe_tokens) ? m->probe_tokens : 0,
                                .on_battery = m->on_battery,
                                .battery_percent = m->battery_percent,
+                               .cpu = isfinite(m->cpu) ? m->cpu : -1,
+                               .models_limit = m->models_limit,
+                               .fence = m->fence,
+                               .desired = m->desired,
                                .epoch = m->epoch,
                                .epoch_end = m->epoch_end};
+    read_words(out, a, m);
     if (rc == 0 && a->rc < 0)
         rc = err_set(e, a->rc, "out of memory for the state of a node");
     return rc;

@@ -13,6 +13,7 @@
 #include "host/sha256.h"
 
 #define NODE_STATE_MAX_MODELS 4096u
+#define NODE_STATE_MAX_WORDS 256u              /* labels, wanted models */
 #define NODE_STATE_MAX_BYTES ((size_t)4 << 20) /* of the encoding */
 
 struct node_model {
@@ -49,6 +50,14 @@ struct node_state {
     bool on_battery;
     uint32_t battery_percent;
     uint64_t epoch, epoch_end; /* as of registry_set_epoch */
+    double cpu;                /* share of all cores that is busy; negative: not known */
+    uint64_t models_limit;     /* memory for all models together; 0: no limit */
+    uint64_t fence;            /* of the controller, if this member is it; 0: it is not */
+    uint64_t desired;          /* version of the desired state in force; 0: none */
+    const char *const *wanted; /* models without a replica that requests wait for */
+    uint32_t n_wanted;
+    const char *const *labels; /* "gpu", "site=hall-3" */
+    uint32_t n_labels;
 };
 
 /* Appends the encoded message. */

@@ -374,10 +374,12 @@ static void on_fail(struct sink *s, const struct failure *f)
     y->failure.reason = f->reason ? request_copy(y->request, f->reason, strlen(f->reason)) : NULL;
     y->failure.param = f->param ? request_copy(y->request, f->param, strlen(f->param)) : NULL;
     y->has_failure = g->out = true;
-    y->lost = f->reason &&
-              (strcmp(f->reason, REPLICA_LOST) == 0 || strcmp(f->reason, REPLICA_ABSENT) == 0 ||
-               strcmp(f->reason, ACQUIRE_NO_VERSION) == 0 || /* what is known of it is old */
-               strcmp(f->reason, ACQUIRE_NOT_SERVED) == 0);
+    /* a node that has let go of the model says nothing about the request either */
+    y->lost = f->kind == FAILURE_NOT_FOUND;
+    y->lost |= f->reason &&
+               (strcmp(f->reason, REPLICA_LOST) == 0 || strcmp(f->reason, REPLICA_ABSENT) == 0 ||
+                strcmp(f->reason, ACQUIRE_NO_VERSION) == 0 || /* what is known of it is old */
+                strcmp(f->reason, ACQUIRE_NOT_SERVED) == 0);
 }
 
 static void on_closed(struct sink *s)

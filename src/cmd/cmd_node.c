@@ -9,6 +9,10 @@ static const struct opts_def defs[] = {
      "where gateways reach it: HOST:PORT or unix:PATH, default 0.0.0.0:7600; may be repeated"},
     {"model", 'm', OPTS_LIST, "NAME=PATH", NULL, 0, 0,
      "model to run; may be repeated; default: the models included with Shoal"},
+    {"no-models", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "run only what the controller assigns (shoal cluster deploy), with --join"},
+    {"model-dir", 0, OPTS_LIST, "FOLDER", NULL, 0, 0,
+     "folder in which models that are assigned are looked for; may be repeated"},
     {"advertise", 0, OPTS_TEXT, "ADDRESS", NULL, 0, 0,
      "how gateways reach it, with --join; default: where it listens, with the host's name"},
     {"http", 0, OPTS_LIST, "ADDRESS", NULL, 0, 0,
@@ -54,10 +58,16 @@ static int configure(struct gw_config **out, const struct opts *o, struct err *e
     n = rc == 0 ? opts_list(o, "http", &list) : 0;
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = config_add_listen(c, list[i], e);
-    if (rc == 0)
+    n = rc == 0 ? opts_list(o, "model-dir", &list) : 0;
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = config_add_model_dir(c, list[i], e);
+    if (rc == 0 && !opts_flag(o, "no-models"))
         rc = serving_models(c, o, e);
     if (rc == 0)
         rc = serving_member(c, o, e);
+    if (rc == 0 && opts_flag(o, "no-models") && c->cluster.nats.n == 0)
+        rc = err_set(e, SHOAL_EINVAL,
+                     "--no-models needs a controller that assigns models: use --join URL");
     if (rc == 0)
         c->cluster.no_relay = true;
     if (rc == 0 && opts_given(o, "threads"))

@@ -29,6 +29,10 @@ const struct opts_def serving_member_defs[] = {
      "certificate, key and CA of this member, as shoal ca issue writes them"},
     {"insecure", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "without certificates: for tests on one machine only"},
+    {"label", 0, OPTS_LIST, "LABEL", NULL, 0, 0,
+     "what it has, such as gpu or site=hall-3; for placement; may be repeated"},
+    {"controller", 0, OPTS_CHOICE, "auto|never", NULL, 0, 0,
+     "whether it may become controller; auto, the default: if its certificate allows it"},
 };
 _Static_assert(sizeof(serving_member_defs) / sizeof(serving_member_defs[0]) ==
                    SERVING_N_MEMBER_DEFS,
@@ -106,6 +110,14 @@ int serving_member(struct gw_config *c, const struct opts *o, struct err *e)
     }
     if (rc == 0)
         rc = set_text(&k->shoal, opts_text(o, "shoal"), e);
+    if (opts_given(o, "controller"))
+        k->controller = strcmp(opts_text(o, "controller"), "never") == 0 ? CONFIG_CONTROLLER_NEVER
+                                                                         : CONFIG_CONTROLLER_AUTO;
+    n = rc == 0 ? opts_list(o, "label", &urls) : 0;
+    if (rc == 0 && n > 0) {
+        yaml_in_strs_fini(&k->labels);
+        rc = yaml_in_strs_add(&k->labels, urls, n, e);
+    }
     if (opts_flag(o, "insecure"))
         k->insecure = true;
     return rc;

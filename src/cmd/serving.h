@@ -17,7 +17,7 @@ struct serving {
 
 /* Options of a member of a shoal: certificates, name, zone. */
 extern const struct opts_def serving_member_defs[];
-#define SERVING_N_MEMBER_DEFS 6u
+#define SERVING_N_MEMBER_DEFS 8u
 
 int serving_main(const struct serving *s, int argc, const char *const *argv);
 

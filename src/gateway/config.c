@@ -102,6 +102,7 @@ static int check_certs(struct config_cluster *k, unsigned role, struct err *e)
                        "this member is to be named '%s', but its certificate is "
                        "that of '%s'",
                        k->name, info.id.name);
+    k->roles = info.id.roles;
     if (k->name)
         return 0;
     k->name = mem_strdup(info.id.name);
@@ -115,12 +116,22 @@ int config_check_cluster(struct gw_config *c, unsigned role, struct err *e)
         return err_set(e, SHOAL_EINVAL,
                        "cluster: heartbeat must be at least 20ms, and silent at least twice as "
                        "long");
+    if (k->lease_ms && (k->lease_ms < 500 || k->lease_ms > 300000))
+        return err_set(e, SHOAL_EINVAL, "cluster: lease must be from 500ms to 5m");
     if (k->certs)
         return check_certs(k, role, e);
     if (k->insecure)
         return 0;
     int rc = check_plain(&k->listen, "cannot listen on", e);
     return rc < 0 ? rc : check_plain(&k->nodes, "cannot use node", e);
+}
+
+/* A certificate must allow it; without certificates everybody may. */
+bool config_may_control(const struct gw_config *c)
+{
+    const struct config_cluster *k = &c->cluster;
+    return k->nats.n > 0 && k->controller == CONFIG_CONTROLLER_AUTO &&
+           (!k->certs || (k->roles & ROLE_CONTROLLER));
 }
 
 void config_clear_listen(struct gw_config *c)
@@ -133,6 +144,13 @@ int config_add_listen(struct gw_config *c, const char *address, struct err *e)
     if (c->listen.n == CONFIG_MAX_LISTEN)
         return err_set(e, SHOAL_ELIMIT, "more than %u addresses to listen on", CONFIG_MAX_LISTEN);
     return yaml_in_strs_add(&c->listen, &address, 1, e);
+}
+
+int config_add_model_dir(struct gw_config *c, const char *folder, struct err *e)
+{
+    if (c->model_dirs.n == CONFIG_MAX_MODEL_DIRS)
+        return err_set(e, SHOAL_ELIMIT, "more than %u folders of models", CONFIG_MAX_MODEL_DIRS);
+    return yaml_in_strs_add(&c->model_dirs, &folder, 1, e);
 }
 
 int config_add_model(struct gw_config *c, const struct registry_spec *spec, struct err *e)

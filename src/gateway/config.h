@@ -27,6 +27,8 @@
 #define CONFIG_MAX_HOSTS 32u
 #define CONFIG_MAX_MODEL_DIRS 32u
 
+enum config_controller { CONFIG_CONTROLLER_AUTO, CONFIG_CONTROLLER_NEVER };
+
 /* How this process belongs to a shoal. */
 struct config_cluster {
     char *name;                 /* of this member */
@@ -44,6 +46,11 @@ struct config_cluster {
     uint32_t heartbeat_ms, silent_ms;
     uint32_t hedge_ms; /* requests with a deadline: until a second node is asked; 0: never */
     struct yaml_in_strs hedge_models; /* to which this applies; none: all */
+    uint32_t controller;              /* enum config_controller: whether it may become controller */
+    uint32_t lease_ms;                /* of the controller; 0: the default of lease.h */
+    char *snapshot;             /* file for the last desired state; NULL: in the cache folder */
+    struct yaml_in_strs labels; /* "gpu", "site=hall-3", for placement */
+    unsigned roles;             /* of its certificate; 0: it has none */
 };
 
 struct gw_config {
@@ -93,6 +100,7 @@ void config_clear_listen(struct gw_config *c);
 SHOAL_MUST_CHECK int config_add_listen(struct gw_config *c, const char *address, struct err *e);
 SHOAL_MUST_CHECK int config_add_model(struct gw_config *c, const struct registry_spec *spec,
                                       struct err *e);
+SHOAL_MUST_CHECK int config_add_model_dir(struct gw_config *c, const char *folder, struct err *e);
 /* "NAME=PATH", or a path whose file name is the name. */
 SHOAL_MUST_CHECK int config_add_model_arg(struct gw_config *c, const char *arg, struct err *e);
 /* The models of a folder with a models.json; NULL: where pack_open looks. */
@@ -100,6 +108,8 @@ SHOAL_MUST_CHECK int config_add_pack(struct gw_config *c, const char *folder, st
 /* Whether other members of the shoal may talk to this one as it is configured; takes its name from
  * its certificate.  role: what its certificate must allow (cluster/roles.h). */
 SHOAL_MUST_CHECK int config_check_cluster(struct gw_config *c, unsigned role, struct err *e);
+/* Whether this member takes part in the election of the controller. */
+bool config_may_control(const struct gw_config *c);
 /* Whether a model at path may be added at run time: it must be in one of the folders of model_dirs,
  * or of the configured models.  *resolved: the path without symbolic links, to be freed, and NULL
  * if it may not.  SHOAL_EINVAL names the path and what to configure. */

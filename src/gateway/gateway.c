@@ -339,6 +339,7 @@ static int open_members(struct gw_loop *gl, struct err *e)
                                    .n_nodes = k->nodes.n,
                                    .tls = gl->gw->link_tls,
                                    .registry = gl->gw->registry,
+                                   .deployed = gl->gw->deployed,
                                    .counts = &gl->gw->relayed,
                                    .asks = gl->gw->home != NULL,
                                    .wait_ms = k->wait_ms,
@@ -584,6 +585,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
         rc = open_workers(&gw->loops[i], e);
     for (uint32_t i = 0; i < config->n_models && rc == 0; i++)
         rc = registry_add(gw->registry, &config->models[i], e);
+    if (rc == 0)
+        rc = node_join_prepare(gw, e);
     for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
         rc = open_members(&gw->loops[i], e);
     set_advertise(g);

@@ -21,11 +21,13 @@
 
 struct call;
 struct call_error;
+struct deployed;
 struct field;
 struct gw;
 struct home_table;
 struct join;
 struct members;
+struct node_models;
 struct peers;
 struct pool;
 struct prompt_cache;
@@ -92,6 +94,8 @@ struct gw {
     struct tls_server *node_tls; /* of node_http; NULL: plain */
     struct tls_client *link_tls; /* to other nodes; NULL: plain */
     struct join *join;           /* to NATS; NULL: none */
+    struct node_models *models;  /* bytes of what the controller assigns; NULL: it is no node */
+    struct deployed *deployed;   /* models of the desired state; NULL: no NATS */
     char advertise[256];         /* where other members reach this one; "": nowhere */
     struct gw_loop loops[GW_MAX_LOOPS];
     uint32_t n_loops;

@@ -67,6 +67,8 @@ static void put_model(struct json_out *j, const struct desired_model *m)
     json_out_key(j, "spread");
     json_out_bool(j, m->spread);
     json_out_member_num(j, "want_tokens_per_s", m->want_tokens_per_s);
+    json_out_member_uint(j, "budget_ms", m->budget_ms);
+    json_out_member_uint(j, "idle_ms", m->idle_ms);
     json_out_object_end(j);
 }
 

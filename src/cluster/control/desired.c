@@ -20,7 +20,7 @@ int desired_create(struct desired **out, struct err *e)
         return err_set(e, SHOAL_EIO, "no random bytes for the desired state's id");
     }
     arena_init(&d->arena, MAX_ARENA_BYTES);
-    d->policy = (struct desired_policy){250, 3, placement_policy_default()};
+    d->policy = (struct desired_policy){250, 8, placement_policy_default()};
     *out = d;
     return 0;
 }
@@ -244,6 +244,12 @@ void desired_remove_model(struct desired *d, const char *name)
         if (strcmp(d->assignments[i].model, name) != 0)
             d->assignments[n++] = d->assignments[i];
     d->n_assignments = n;
+    for (uint32_t i = 0; i < d->n_rollouts;) {
+        if (strcmp(d->rollouts[i].model, name) == 0)
+            d->rollouts[i] = d->rollouts[--d->n_rollouts];
+        else
+            i++;
+    }
     d->models[m - d->models] = d->models[--d->n_models];
 }
 

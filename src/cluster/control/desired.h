@@ -53,6 +53,9 @@ struct desired_model {
     bool spread;              /* prefers zones with few replicas of it */
     int32_t priority;         /* higher ones are placed first */
     double want_tokens_per_s; /* of all replicas together; 0: the counts decide */
+    uint32_t budget_ms;       /* that a request should take, for the autoscaler; 0: not known */
+    uint32_t
+        idle_ms; /* with replicas_min 0: without requests for so long, no replica; 0: keeps one */
 };
 
 enum desired_duty {
@@ -168,7 +171,8 @@ SHOAL_MUST_CHECK int desired_put_step(struct desired *d, struct desired_rollout 
                                       const struct desired_step *s);
 SHOAL_MUST_CHECK int desired_set_drained(struct desired *d, const char *node, bool drained);
 SHOAL_MUST_CHECK int desired_set_all_drained(struct desired *d, const struct desired_names *nodes);
-/* Nothing happens if it is not there.  A model goes with its assignments. */
+/* Nothing happens if it is not there.  A model goes with its assignments and
+ * rollouts. */
 void desired_remove_model(struct desired *d, const char *name);
 void desired_remove_assignment(struct desired *d, struct desired_assignment *a);
 void desired_remove_rollout(struct desired *d, const char *id);

@@ -50,6 +50,8 @@ static void put_model(PbModel *to, const struct desired_model *m)
     to->spread = m->spread;
     to->priority = m->priority;
     to->want_tokens_per_s = m->want_tokens_per_s;
+    to->budget_ms = m->budget_ms;
+    to->idle_ms = m->idle_ms;
 }
 
 static void put_assignment(PbAssignment *to, const struct desired_assignment *a)
@@ -229,7 +231,9 @@ static int get_model(struct desired *d, const PbModel *m, struct err *e)
                                .max_per_zone = m->max_per_zone,
                                .spread = m->spread,
                                .priority = m->priority,
-                               .want_tokens_per_s = m->want_tokens_per_s};
+                               .want_tokens_per_s = m->want_tokens_per_s,
+                               .budget_ms = m->budget_ms,
+                               .idle_ms = m->idle_ms};
     if (!get_sum(to.sha256, &m->sha256))
         return err_set(e, SHOAL_EFORMAT, "model %.127s has no SHA-256", m->name);
     if (desired_find_model(d, m->name)) /* would be replaced */

@@ -58,8 +58,7 @@ int desired_plan_models(struct placement_model **out, const struct desired *d, s
     return a->rc < 0 ? err_set(e, a->rc, "models of the plan") : 0;
 }
 
-/* The model is being changed from one version to another. */
-static bool in_rollout(const struct desired *d, const char *model)
+bool desired_plan_in_rollout(const struct desired *d, const char *model)
 {
     for (uint32_t i = 0; i < d->n_rollouts; i++) {
         const struct desired_rollout *r = &d->rollouts[i];
@@ -70,47 +69,55 @@ static bool in_rollout(const struct desired *d, const char *model)
     return false;
 }
 
-/* A node and a model in one string, separated by a byte that no name has. */
-static int put_key(struct strmap *m, struct arena *a, const char *node, const char *model,
-                   uint32_t value)
+/* Node, model and version in one string, separated by a byte that no name has. */
+static const char *key_of(struct arena *a, const char *node, const char *model, const char *hex)
 {
-    const char *key = arena_printf(a, "%s\n%s", node, model);
-    return a->rc < 0 ? a->rc : strmap_put(m, key, strlen(key), value);
+    return arena_printf(a, "%s\n%s\n%s", node, model, hex);
 }
 
-/* Fills list with the assignments after the plan; n: how many. */
-static int fill(struct desired_assignment *list, uint32_t *n, struct strmap *had, struct arena *a,
-                const struct desired *d, const struct placement_input *in,
-                const struct placement_plan *plan, uint64_t now_ms)
+static int index_all(struct strmap *had, struct arena *a, const struct desired *d)
 {
-    int rc = 0;
+    int rc = strmap_init(had, d->n_assignments);
     for (uint32_t i = 0; rc >= 0 && i < d->n_assignments; i++) {
-        const struct desired_assignment *old = &d->assignments[i];
-        const struct desired_model *m = desired_find_model(d, old->model);
-        if (m && memcmp(m->sha256, old->sha256, SHA256_BYTES) == 0)
-            rc = put_key(had, a, old->node, old->model, i);
-        else if (m && in_rollout(d, old->model))
-            list[(*n)++] = *old;
-    }
-    for (size_t i = 0; rc >= 0 && i < plan->n_places; i++) {
-        const char *node = in->nodes[plan->places[i].node].name;
-        const struct desired_model *m =
-            desired_find_model(d, in->models[plan->places[i].model].name);
-        const char *key = arena_printf(a, "%s\n%s", node, m ? m->name : "");
-        uint32_t at;
-        if (a->rc < 0)
-            return a->rc;
-        if (!m) /* removed since the plan was made */
-            continue;
-        if (strmap_get(had, key, strlen(key), &at)) {
-            list[(*n)++] = d->assignments[at];
-            continue;
-        }
-        list[*n] = (struct desired_assignment){
-            .node = node, .model = m->name, .duty = DESIRED_SERVE, .since_ms = now_ms};
-        memcpy(list[(*n)++].sha256, m->sha256, SHA256_BYTES);
+        const struct desired_assignment *x = &d->assignments[i];
+        char hex[2 * SHA256_BYTES + 1];
+        sha256_hex(hex, x->sha256);
+        const char *key = key_of(a, x->node, x->model, hex);
+        rc = a->rc < 0 ? a->rc : strmap_put(had, key, strlen(key), i);
     }
     return rc < 0 ? rc : 0;
+}
+
+static struct desired_assignment *find(struct desired_assignment *list, const struct strmap *had,
+                                       const char *key)
+{
+    uint32_t at;
+    return strmap_get(had, key, strlen(key), &at) ? &list[at] : NULL;
+}
+
+/* What a step means for the list; n: how long the list is. */
+static void take_step(struct desired_assignment *list, uint32_t *n, const struct strmap *had,
+                      struct arena *a, const struct desired *d, const struct placement_input *in,
+                      const struct placement_step *s, uint64_t now_ms)
+{
+    const struct placement_replica *r =
+        s->replica == PLACEMENT_NONE ? NULL : &in->current[s->replica];
+    const struct desired_model *m = desired_find_model(d, s->model_name);
+    char hex[2 * SHA256_BYTES + 1] = "";
+    if (m)
+        sha256_hex(hex, m->sha256);
+    struct desired_assignment *x =
+        find(list, had, key_of(a, s->node_name, s->model_name, r && r->sha256 ? r->sha256 : hex));
+    enum desired_duty duty = s->action == PLACEMENT_LOAD ? DESIRED_SERVE : DESIRED_LEAVE;
+    if (x && (duty == DESIRED_LEAVE) != (x->duty == DESIRED_LEAVE)) {
+        x->duty = duty;
+        x->since_ms = now_ms;
+    } else if (!x && m && s->action == PLACEMENT_LOAD) {
+        x = &list[(*n)++];
+        *x = (struct desired_assignment){
+            .node = s->node_name, .model = m->name, .duty = duty, .since_ms = now_ms};
+        memcpy(x->sha256, m->sha256, SHA256_BYTES);
+    }
 }
 
 int desired_plan_apply(struct desired *d, const struct placement_input *in,
@@ -119,13 +126,18 @@ int desired_plan_apply(struct desired *d, const struct placement_input *in,
     struct desired_assignment *list = NULL;
     struct strmap had = {0};
     struct arena keys;
-    uint32_t n = 0;
+    uint32_t n = d->n_assignments;
     arena_init(&keys, MAX_KEY_BYTES);
-    int rc = strmap_init(&had, d->n_assignments);
-    if (rc == 0 && !(list = mem_zalloc_n(d->n_assignments + plan->n_places + 1, sizeof(*list))))
+    int rc = index_all(&had, &keys, d);
+    if (rc == 0 && !(list = mem_zalloc_n(n + plan->n_steps + 1, sizeof(*list))))
         rc = SHOAL_ENOMEM;
-    if (rc == 0)
-        rc = fill(list, &n, &had, &keys, d, in, plan, now_ms);
+    if (rc == 0 && n > 0)
+        memcpy(list, d->assignments, n * sizeof(*list));
+    for (size_t i = 0; rc == 0 && i < plan->n_steps; i++) {
+        if (plan->steps[i].wave == 0)
+            take_step(list, &n, &had, &keys, d, in, &plan->steps[i], now_ms);
+        rc = keys.rc;
+    }
     if (rc == 0)
         rc = desired_set_assignments(d, list, n);
     mem_free(list);

@@ -9,6 +9,7 @@
 #ifndef SHOAL_CLUSTER_CONTROL_DESIRED_PLAN_H
 #define SHOAL_CLUSTER_CONTROL_DESIRED_PLAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,11 +24,13 @@ struct placement_plan;
 /* The models as the planner takes them, in the order of the state. */
 SHOAL_MUST_CHECK int desired_plan_models(struct placement_model **out, const struct desired *d,
                                          struct arena *a, struct err *e);
-/* Makes the plan's outcome the assignments: those that stay keep their epoch, duty and time, new
- * ones serve from now on.  Versions other than a model's own stay as they are while a rollout of it
- * is under way, and go otherwise. */
+/* Carries out the first wave of the plan: what it loads is assigned to serve, what it unloads has
+ * to leave.  The later waves come with the next plan, once nodes report that this one is done.
+ * Everything else stays as it is. */
 SHOAL_MUST_CHECK int desired_plan_apply(struct desired *d, const struct placement_input *in,
                                         const struct placement_plan *plan, uint64_t now_ms,
                                         struct err *e);
+/* The model is being changed from one version to another: its other versions are the rollout's. */
+bool desired_plan_in_rollout(const struct desired *d, const char *model);
 
 #endif

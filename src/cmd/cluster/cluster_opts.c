@@ -26,7 +26,7 @@ static const char *or_else(const char *s, const char *fallback)
     return s && s[0] ? s : fallback;
 }
 
-int cluster_opts_connect(struct bus **out, const struct opts *o)
+int cluster_opts_connect(struct bus **out, const struct opts *o, struct executor *x)
 {
     const char *cluster = opts_text(o, "cluster");
     const char *one = or_else(getenv("SHOAL_NATS"), "nats://127.0.0.1:4222");
@@ -49,7 +49,7 @@ int cluster_opts_connect(struct bus **out, const struct opts *o)
     for (size_t i = 0; certs && i < 3; i++)
         if (snprintf(files[i], PATH_MAX, "%s/%s", certs, names[i]) >= PATH_MAX)
             return cmd_fail(o->page, "the path of --certs is too long");
-    if (bus_open(out, &b, NULL, NULL, NULL, &e) < 0)
+    if (bus_open(out, &b, x, NULL, NULL, &e) < 0)
         return cmd_fail(o->page, "%s", e.msg);
     if (bus_wait(*out, opts_u32(o, "timeout") * 1000, &e) < 0) {
         bus_close(*out);

@@ -8,10 +8,11 @@
 #include "cmd/cli/opts.h"
 
 struct bus;
+struct executor;
 
 extern const struct opts_group cluster_opts_nats; /* --nats, --cluster, --certs, --timeout */
 
-/* Connects and waits.  CMD_OK, or an exit code after a message. */
-int cluster_opts_connect(struct bus **out, const struct opts *o);
+/* Connects and waits.  x: for subscriptions, or NULL.  CMD_OK, or an exit code after a message. */
+int cluster_opts_connect(struct bus **out, const struct opts *o, struct executor *x);
 
 #endif

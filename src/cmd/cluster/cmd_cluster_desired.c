@@ -42,7 +42,7 @@ static int load(struct desired **d, const struct opts *o)
     *d = NULL;
     if (file)
         return desired_file_read(d, file, &e) < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
-    rc = cluster_opts_connect(&so.bus, o);
+    rc = cluster_opts_connect(&so.bus, o, NULL);
     if (rc != CMD_OK)
         return rc;
     int failed = desired_store_open(&s, &so, NULL, NULL, NULL, &e);

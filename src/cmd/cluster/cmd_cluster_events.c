@@ -112,7 +112,7 @@ int cmd_cluster_events(int argc, const char *const *argv)
     p.groups[1] = cluster_opts_nats;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
-    rc = cluster_opts_connect(&b, &o);
+    rc = cluster_opts_connect(&b, &o, NULL);
     if (rc == CMD_OK)
         rc = show(b, &o);
     bus_close(b);

@@ -284,5 +284,13 @@ const struct config_key config_keys[] = {
         "never."),
     ROW("cluster.hedge_models", STRS, AT(cluster.hedge_models), NULL, 0, YAML_IN_MAX_STRS, START,
         "The models that `hedge` applies to. Default: all."),
+    CHOICE("cluster.controller", AT(cluster.controller), "auto|never", "auto", START,
+           "Whether it may become controller. `auto`: if its certificate has the role."),
+    ROW("cluster.lease", MS, AT(cluster.lease_ms), NULL, 0, 300000, START,
+        "How long a controller that is not heard stays controller. Default: 10s."),
+    ROW("cluster.snapshot", STR, AT(cluster.snapshot), NULL, 0, 0, START,
+        "File for the last desired state, used while NATS is away. Default: in the cache folder."),
+    ROW("cluster.labels", STRS, AT(cluster.labels), NULL, 0, YAML_IN_MAX_STRS, START,
+        "What it has, such as gpu or site=hall-3; for placement."),
 };
 const size_t config_n_keys = sizeof(config_keys) / sizeof(config_keys[0]);

@@ -7,9 +7,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster/cert.h"
+#include "cluster/deployed.h"
 #include "cluster/join.h"
 #include "cluster/members.h"
 #include "gateway/gw.h"
+#include "gateway/node/node_models.h"
 #include "gateway/node/node_self.h"
 
 /* On its way to a loop. */
@@ -65,14 +67,22 @@ static int put_state(void *ctx, struct buf *out)
     return node_self_put(out, &gw->loops[0]);
 }
 
+/* Before the loops' members: they ask it for models that nobody has. */
+int node_join_prepare(struct gw *gw, struct err *e)
+{
+    return gw->config->cluster.nats.n > 0 ? deployed_create(&gw->deployed, e) : 0;
+}
+
 int node_join_open(struct gw *gw, struct err *e)
 {
     const struct config_cluster *k = &gw->config->cluster;
     struct cert_files f;
-    bool relays = !k->no_relay;
+    bool relays = !k->no_relay, is_node = k->listen.n > 0;
     if (k->nats.n == 0)
         return 0;
     int rc = k->certs ? cert_files_in(&f, k->certs, e) : 0;
+    if (rc == 0 && is_node)
+        rc = node_models_open(&gw->models, gw->config, e);
     const struct join_opts o = {.cluster = k->shoal ? k->shoal : "shoal",
                                 .name = k->name ? k->name : "",
                                 .urls = (const char *const *)k->nats.v,
@@ -80,12 +90,19 @@ int node_join_open(struct gw *gw, struct err *e)
                                 .ca_file = k->certs ? f.ca : NULL,
                                 .cert_file = k->certs ? f.cert : NULL,
                                 .key_file = k->certs ? f.key : NULL,
+                                .snapshot = k->snapshot,
+                                .cache_dir = gw->config->cache_dir,
                                 .heartbeat_ms = k->heartbeat_ms,
                                 .forget_ms = k->forget_ms,
-                                .state = k->listen.n > 0 ? put_state : NULL,
+                                .lease_ms = k->lease_ms,
+                                .may_control = config_may_control(gw->config),
+                                .state = put_state,
                                 .found = relays ? on_found : NULL,
                                 .gone = relays ? on_gone : NULL,
-                                .ctx = gw};
+                                .ctx = gw,
+                                .registry = is_node ? gw->registry : NULL,
+                                .source = is_node ? node_models_source(gw->models) : NULL,
+                                .deployed = gw->deployed};
     if (rc == 0)
         rc = join_open(&gw->join, loop_executor(gw->loops[0].loop), &o, e);
     return rc;
@@ -95,4 +112,8 @@ void node_join_close(struct gw *gw)
 {
     join_close(gw->join);
     gw->join = NULL;
+    node_models_close(gw->models);
+    gw->models = NULL;
+    deployed_destroy(gw->deployed);
+    gw->deployed = NULL;
 }

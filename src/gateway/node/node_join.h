@@ -9,7 +9,8 @@
 
 struct gw;
 
-/* Does nothing if no NATS is configured. */
+/* Before the members of the loops are opened.  Both do nothing if no NATS is configured. */
+SHOAL_MUST_CHECK int node_join_prepare(struct gw *gw, struct err *e);
 SHOAL_MUST_CHECK int node_join_open(struct gw *gw, struct err *e);
 void node_join_close(struct gw *gw);
 

@@ -2,6 +2,7 @@
 #include "gateway/node/node_self.h"
 
 #include "base/hash.h"
+#include "cluster/join.h"
 #include "cluster/node_machine.h"
 #include "cluster/node_state.h"
 #include "gateway/gw.h"
@@ -17,7 +18,10 @@ int node_self_put(struct buf *out, struct gw_loop *gl)
                            .program_version = SHOAL_VERSION,
                            .serial = ++gl->n_states,
                            .draining = atomic_load(&gw->draining),
-                           .asks = gw->home != NULL};
+                           .asks = gw->home != NULL,
+                           .models_limit = gl->config->memory_bytes,
+                           .labels = (const char *const *)k->labels.v,
+                           .n_labels = k->labels.n};
     struct arena a;
     char id[17];
     hash_hex(id, gw->id_salt);
@@ -26,6 +30,8 @@ int node_self_put(struct buf *out, struct gw_loop *gl)
     arena_init(&a, NODE_STATE_MAX_BYTES);
     node_machine_fill(&s);
     node_state_collect(&s, &a, gw->registry);
+    if (gw->join)
+        join_fill(gw->join, &s, &a);
     int rc = a.rc < 0 ? a.rc : node_state_put(out, &s);
     arena_fini(&a);
     return rc;

@@ -138,7 +138,7 @@ static void test_round_trip(void **state)
                 o->judge.base_errors == 67);
     assert_true(desired_is_drained(r, "n9"));
     assert_false(desired_is_drained(r, "n1"));
-    assert_int_equal(r->policy.silent_beats, 3);
+    assert_int_equal(r->policy.silent_beats, 8);
     assert_memory_equal(&r->policy.placement, &d->policy.placement, sizeof(d->policy.placement));
     buf_fini(&b);
     desired_destroy(r);

@@ -41,9 +41,25 @@ static struct desired *state_of(uint32_t replicas)
     return d;
 }
 
-/* Plans with nodes that have nothing loaded, and writes the outcome into the state. */
+/* What is assigned, as replicas that are ready. */
+static size_t current_of(struct placement_replica *list, const struct desired *d, struct arena *a)
+{
+    for (uint32_t i = 0; i < d->n_assignments; i++) {
+        const struct desired_assignment *x = &d->assignments[i];
+        char hex[2 * SHA256_BYTES + 1];
+        sha256_hex(hex, x->sha256);
+        list[i] = (struct placement_replica){.node = x->node,
+                                             .model = x->model,
+                                             .sha256 = arena_printf(a, "%s", hex),
+                                             .since_ms = x->since_ms};
+    }
+    return d->n_assignments;
+}
+
+/* Plans, and carries out the first wave. */
 static void plan(struct desired *d, uint64_t now_ms)
 {
+    struct placement_replica current[16];
     static const char *const gpu[] = {"gpu"};
     struct placement_node nodes[N_NODES] = {
         {.name = "n1", .memory_bytes = 1000},
@@ -60,6 +76,8 @@ static void plan(struct desired *d, uint64_t now_ms)
                                  .n_nodes = N_NODES,
                                  .models = models,
                                  .n_models = d->n_models,
+                                 .current = current,
+                                 .n_current = current_of(current, d, &a),
                                  .policy = d->policy.placement,
                                  .now_ms = now_ms};
     if (placement_plan(&p, &in, &e) < 0 || desired_plan_apply(d, &in, p, now_ms, &e) < 0 ||
@@ -111,23 +129,57 @@ static void test_a_plan_becomes_assignments(void **state)
     desired_destroy(d);
 }
 
-static void test_versions_of_a_rollout_stay(void **state)
+static void test_another_version_is_replaced_in_waves(void **state)
 {
     (void)state;
     struct desired *d = state_of(1);
-    struct desired_assignment next = {.node = "n3", .model = "reply", .duty = DESIRED_STAGE};
+    struct desired_assignment old = {.node = "n3", .model = "reply", .duty = DESIRED_SERVE};
+    memcpy(old.sha256, sum_b, SHA256_BYTES);
+    assert_int_equal(desired_put_assignment(d, &old), 0);
+    plan(d, 1000); /* first the new one is loaded... */
+    assert_int_equal(d->n_assignments, 3);
+    assert_int_equal(desired_find_assignment(d, "n3", "reply", sum_b)->duty, DESIRED_SERVE);
+    plan(d, 2000); /* ...then the old one leaves */
+    assert_int_equal(d->n_assignments, 3);
+    assert_int_equal(desired_find_assignment(d, "n3", "reply", sum_b)->duty, DESIRED_LEAVE);
+    assert_int_equal(desired_find_assignment(d, "n3", "reply", sum_b)->since_ms, 2000);
+    desired_destroy(d);
+}
+
+static void test_what_leaves_may_come_back(void **state)
+{
+    (void)state;
+    struct desired *d = state_of(3);
+    struct desired_assignment old = {.node = "n1", .model = "reply", .duty = DESIRED_LEAVE};
+    memcpy(old.sha256, sum_a, SHA256_BYTES);
+    assert_int_equal(desired_put_assignment(d, &old), 0);
+    struct placement_step step = {.action = PLACEMENT_LOAD,
+                                  .replica = PLACEMENT_NONE,
+                                  .node_name = "n1",
+                                  .model_name = "reply"};
+    const struct placement_plan p = {.steps = &step, .n_steps = 1};
+    const struct placement_input in = {.n_nodes = 0};
+    assert_int_equal(desired_plan_apply(d, &in, &p, 5000, NULL), 0);
+    assert_int_equal(d->n_assignments, 1);
+    assert_int_equal(d->assignments[0].duty, DESIRED_SERVE);
+    step.wave = 1; /* later waves are left alone */
+    step.node_name = "n2";
+    assert_int_equal(desired_plan_apply(d, &in, &p, 6000, NULL), 0);
+    assert_int_equal(d->n_assignments, 1);
+    desired_destroy(d);
+}
+
+static void test_a_rollout_is_under_way_until_it_ends(void **state)
+{
+    (void)state;
+    struct desired *d = state_of(1);
     struct desired_rollout r = {
         .id = "r1", .model = "reply", .kind = DESIRED_STRONG, .state = DESIRED_STAGING};
-    memcpy(next.sha256, sum_b, SHA256_BYTES);
-    assert_int_equal(desired_put_assignment(d, &next), 0);
     assert_int_equal(desired_put_rollout(d, &r), 0);
-    plan(d, 1000);
-    assert_int_equal(d->n_assignments, 3);
-    assert_int_equal(desired_find_assignment(d, "n3", "reply", sum_b)->duty, DESIRED_STAGE);
+    assert_true(desired_plan_in_rollout(d, "reply"));
+    assert_false(desired_plan_in_rollout(d, "labels"));
     desired_find_rollout(d, "r1")->state = DESIRED_UNDONE;
-    plan(d, 2000);
-    assert_int_equal(d->n_assignments, 2);
-    assert_null(desired_find_assignment(d, "n3", "reply", sum_b));
+    assert_false(desired_plan_in_rollout(d, "reply"));
     desired_destroy(d);
 }
 
@@ -136,7 +188,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models_keep_their_rules),
         cmocka_unit_test(test_a_plan_becomes_assignments),
-        cmocka_unit_test(test_versions_of_a_rollout_stay),
+        cmocka_unit_test(test_another_version_is_replaced_in_waves),
+        cmocka_unit_test(test_what_leaves_may_come_back),
+        cmocka_unit_test(test_a_rollout_is_under_way_until_it_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,435 @@
+/* agent.c - see agent.h. */
+#include "cluster/agent/agent.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "cluster/agent/agent_plan.h"
+#include "cluster/control/desired.h"
+#include "cluster/node_state.h"
+#include "host/registry.h"
+
+#define STEP_NS 50000000u /* between two looks while something is under way */
+#define DEFAULT_GRACE_MS 1500u
+#define MS_NS 1000000u
+
+/* A model that was assigned to this node. */
+struct held {
+    struct held *next;
+    struct agent_item item;
+    struct desired_model model; /* name and source are copies */
+    char *source;
+    char error[320];
+    uint32_t progress;
+    uint64_t leave_ns; /* when it has to leave; 0: it stays */
+    bool added;        /* to the registry, by us */
+    bool hidden;       /* leaves, and the time of grace is over */
+    struct registry_service service;
+};
+
+struct agent {
+    struct agent_opts opts;
+    char *name;
+    struct executor_timer timer;
+    uint64_t fence; /* the highest that was followed */
+    uint64_t refused;
+    pthread_mutex_t lock; /* all below; never held while the registry calls back */
+    struct held *list;
+    uint64_t version; /* of the state that is followed */
+    bool set_aside;
+};
+
+static const uint8_t *sum_of(const struct held *h)
+{
+    return h->item.sha256;
+}
+
+static void tell(struct agent *a, enum event_log_kind kind, const struct held *h, const char *text)
+{
+    struct event_log_entry e = {.kind = kind,
+                                .node = a->name,
+                                .model = h ? h->item.name : NULL,
+                                .text = text,
+                                .has_sha256 = h != NULL};
+    if (h)
+        memcpy(e.sha256, sum_of(h), SHA256_BYTES);
+    if (a->opts.event)
+        a->opts.event(a->opts.event_ctx, &e);
+}
+
+static void fail(struct agent *a, struct held *h, const char *why)
+{
+    h->item.phase = AGENT_FAILED;
+    snprintf(h->error, sizeof(h->error), "%s", why[0] ? why : "it could not be loaded");
+    log_warn("agent", "model %s cannot be loaded here: %s", h->item.name, h->error);
+    tell(a, EVENT_LOG_MODEL_FAILED, h, h->error);
+}
+
+/* ---- the registry ---- */
+
+struct look { /* one model in the registry */
+    const char *name;
+    const uint8_t *sum;
+    bool there, own, other_sum, unknown_sum;
+    enum registry_state state;
+    uint32_t users;
+    char error[320];
+};
+
+static void look_at(void *ctx, const struct registry_model *m)
+{
+    struct look *l = ctx;
+    if (strcmp(m->name, l->name) != 0)
+        return;
+    const uint8_t *sum = registry_sum(m);
+    if (!m->versioned) {
+        l->own = true;
+        l->unknown_sum |= sum == NULL;
+        l->other_sum |= sum && memcmp(sum, l->sum, SHA256_BYTES) != 0;
+    }
+    if (!sum || memcmp(sum, l->sum, SHA256_BYTES) != 0)
+        return;
+    l->there = true;
+    l->state = m->slot->state;
+    l->users = m->users;
+    snprintf(l->error, sizeof(l->error), "%s", m->slot->error);
+}
+
+static struct look look_up(struct agent *a, const struct held *h)
+{
+    struct look l = {.name = h->item.name, .sum = sum_of(h)};
+    registry_each_version(a->opts.registry, look_at, &l);
+    return l;
+}
+
+/* Tells the registry which requests it answers. */
+static void set_service(struct agent *a, struct held *h)
+{
+    struct err e = {0};
+    if (h->added &&
+        registry_set_service(a->opts.registry, h->item.name, sum_of(h), &h->service, &e) < 0)
+        fail(a, h, e.msg);
+}
+
+/* Adds it to the registry, which loads it. */
+static void add(struct agent *a, struct held *h, const char *path)
+{
+    struct err e = {0};
+    struct registry_spec spec = {.name = h->item.name,
+                                 .path = path,
+                                 .pinned = true,
+                                 .sum = sum_of(h),
+                                 .staged = true}; /* until it is known which requests it answers */
+    if (a->opts.source.describe)
+        a->opts.source.describe(a->opts.source.ctx, &spec);
+    if (registry_add(a->opts.registry, &spec, &e) < 0) {
+        fail(a, h, e.msg);
+        return;
+    }
+    h->added = true;
+    h->item.phase = AGENT_LOADING;
+    set_service(a, h);
+    log_info("agent", "loading model %s from %s", h->item.name, path);
+}
+
+static void find(struct agent *a, struct held *h)
+{
+    const struct look l = look_up(a, h);
+    char path[PATH_MAX];
+    struct err e = {0};
+    if (l.own && l.there) { /* the configuration has the same bytes */
+        h->item.phase = l.state == REGISTRY_READY ? AGENT_READY : AGENT_FINDING;
+        if (l.state == REGISTRY_FAILED)
+            fail(a, h, l.error);
+        else if (l.state == REGISTRY_UNLOADED &&
+                 registry_load(a->opts.registry, h->item.name, &e) < 0)
+            fail(a, h, e.msg);
+        return;
+    }
+    if (l.own && l.unknown_sum)
+        return; /* its hash is being computed */
+    if (l.own) {
+        fail(a, h, "this node's configuration has a model of this name with other bytes");
+        return;
+    }
+    switch (a->opts.source.find(a->opts.source.ctx, &h->model, sum_of(h), path, sizeof(path),
+                                &h->progress, &e)) {
+    case AGENT_HERE:
+        add(a, h, path);
+        break;
+    case AGENT_COMING:
+        break;
+    case AGENT_NOWHERE:
+        fail(a, h, e.msg);
+        break;
+    }
+}
+
+static void watch_loading(struct agent *a, struct held *h)
+{
+    const struct look l = look_up(a, h);
+    struct err e = {0};
+    if (!l.there) {
+        fail(a, h, "it was removed while it was loaded");
+    } else if (l.state == REGISTRY_READY) {
+        h->item.phase = AGENT_READY;
+        tell(a, EVENT_LOG_MODEL_LOADED, h, desired_duty_text((enum desired_duty)h->item.duty));
+    } else if (l.state == REGISTRY_FAILED) {
+        fail(a, h, l.error);
+        if (registry_remove_version(a->opts.registry, h->item.name, sum_of(h), &e) < 0)
+            log_debug("agent", "%s", e.msg); /* somebody else was faster */
+        h->added = false;
+    }
+}
+
+/* True: it has left. */
+static bool leave(struct agent *a, struct held *h, uint64_t now)
+{
+    struct err e = {0};
+    if (!h->added)
+        return true;
+    if (now - h->leave_ns < (uint64_t)a->opts.grace_ms * MS_NS)
+        return false; /* until gateways have heard of it */
+    if (!h->hidden) {
+        h->service.duty = REGISTRY_LEAVE;
+        set_service(a, h);
+        h->hidden = true;
+        return false;
+    }
+    const struct look l = look_up(a, h);
+    if (l.there && l.users > 0)
+        return false;
+    if (l.there && registry_remove_version(a->opts.registry, h->item.name, sum_of(h), &e) < 0)
+        log_debug("agent", "%s", e.msg);
+    tell(a, EVENT_LOG_MODEL_UNLOADED, h, "");
+    return true;
+}
+
+/* ---- steps ---- */
+
+static void free_held(struct agent *a, struct held *h)
+{
+    if (a->opts.source.release)
+        a->opts.source.release(a->opts.source.ctx, sum_of(h));
+    mem_free(h->source);
+    mem_free(h);
+}
+
+/* One look at everything; true: something is still under way. */
+static bool step_all(struct agent *a)
+{
+    uint64_t now = clock_ns();
+    bool busy = false;
+    for (struct held **at = &a->list; *at;) {
+        struct held *h = *at;
+        bool gone = false;
+        if (h->item.phase == AGENT_FINDING)
+            find(a, h);
+        else if (h->item.phase == AGENT_LOADING)
+            watch_loading(a, h);
+        else if (h->item.phase == AGENT_LEAVING)
+            gone = leave(a, h, now);
+        busy |= h->item.phase != AGENT_READY && h->item.phase != AGENT_FAILED;
+        if (!gone) {
+            at = &h->next;
+            continue;
+        }
+        *at = h->next;
+        free_held(a, h);
+    }
+    return busy;
+}
+
+static void on_timer(struct executor_timer *t)
+{
+    struct agent *a = EXECUTOR_OF(t, struct agent, timer);
+    pthread_mutex_lock(&a->lock);
+    bool busy = step_all(a);
+    pthread_mutex_unlock(&a->lock);
+    if (busy)
+        executor_timer_set(a->opts.executor, t, clock_ns() + STEP_NS);
+}
+
+/* ---- following ---- */
+
+static void take(struct agent *a, const struct desired *d, const struct desired_assignment *x)
+{
+    const struct desired_model *m = desired_find_model(d, x->model);
+    struct held *h = mem_zalloc(sizeof(*h));
+    if (h)
+        h->source = mem_strdup(m ? m->source : "");
+    if (!h || !h->source || strlen(x->model) >= sizeof(h->item.name)) {
+        log_warn("agent", "model %s cannot be taken: out of memory", x->model);
+        mem_free(h ? h->source : NULL);
+        mem_free(h);
+        return;
+    }
+    snprintf(h->item.name, sizeof(h->item.name), "%s", x->model);
+    memcpy(h->item.sha256, x->sha256, SHA256_BYTES);
+    h->item.duty = x->duty;
+    h->item.phase = AGENT_FINDING;
+    h->service = agent_plan_service(d, x);
+    h->model.name = h->item.name;
+    h->model.source = h->source;
+    memcpy(h->model.sha256, x->sha256, SHA256_BYTES);
+    h->model.memory_bytes = m ? m->memory_bytes : 0;
+    h->next = a->list;
+    a->list = h;
+}
+
+static void change(struct agent *a, struct held *h, const struct desired *d)
+{
+    const struct desired_assignment *x =
+        desired_find_assignment(d, a->name, h->item.name, sum_of(h));
+    switch (agent_plan_item(&h->item, x ? x->duty : 0)) {
+    case AGENT_GOES:
+        return;
+    case AGENT_LEAVE:
+        h->leave_ns = clock_ns();
+        h->item.phase = AGENT_LEAVING;
+        h->item.duty = DESIRED_LEAVE;
+        return;
+    case AGENT_RETURN:
+        h->leave_ns = 0;
+        h->hidden = false;
+        h->error[0] = '\0';
+        h->item.phase = h->added ? AGENT_LOADING : AGENT_FINDING;
+        break;
+    case AGENT_STAY:
+        break;
+    }
+    h->item.duty = x->duty;
+    h->service = agent_plan_service(d, x);
+    set_service(a, h);
+}
+
+static bool has(const struct agent *a, const struct desired_assignment *x)
+{
+    for (const struct held *h = a->list; h; h = h->next)
+        if (memcmp(sum_of(h), x->sha256, SHA256_BYTES) == 0 && strcmp(h->item.name, x->model) == 0)
+            return true;
+    return false;
+}
+
+void agent_follow(struct agent *a, const struct desired *d)
+{
+    if (!agent_plan_may_follow(d, a->fence)) {
+        char text[160];
+        snprintf(text, sizeof(text),
+                 "a state of a controller that was replaced: its fence is %llu, %llu was seen",
+                 (unsigned long long)d->fence, (unsigned long long)a->fence);
+        if (a->refused != d->fence) { /* once for each */
+            log_warn("agent", "refused %s", text);
+            tell(a, EVENT_LOG_REFUSED, NULL, text);
+        }
+        a->refused = d->fence;
+        return;
+    }
+    a->fence = d->fence;
+    pthread_mutex_lock(&a->lock);
+    for (struct held *h = a->list; h; h = h->next)
+        change(a, h, d);
+    for (uint32_t i = 0; i < d->n_assignments; i++) {
+        const struct desired_assignment *x = &d->assignments[i];
+        if (strcmp(x->node, a->name) == 0 && x->duty != DESIRED_LEAVE && !has(a, x))
+            take(a, d, x);
+    }
+    registry_set_epoch(a->opts.registry, d->epoch, agent_plan_epoch_end(d));
+    a->version = d->version;
+    a->set_aside = agent_plan_set_aside(d, a->name);
+    pthread_mutex_unlock(&a->lock);
+    executor_timer_set(a->opts.executor, &a->timer, clock_ns());
+}
+
+/* ---- telling ---- */
+
+static struct node_model *find_model(struct node_model *list, uint32_t n, const struct held *h)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (list[i].duty && list[i].sum && memcmp(list[i].sum, sum_of(h), SHA256_BYTES) == 0 &&
+            strcmp(list[i].name, h->item.name) == 0)
+            return &list[i];
+    return NULL;
+}
+
+void agent_fill(struct agent *a, struct node_state *s, struct arena *arena)
+{
+    uint32_t n = s->n_models, n_held = 0;
+    pthread_mutex_lock(&a->lock);
+    for (const struct held *h = a->list; h; h = h->next)
+        n_held++;
+    struct node_model *list = arena_zalloc_n(arena, n + n_held, sizeof(*list));
+    if (list && n > 0)
+        memcpy(list, s->models, n * sizeof(*list));
+    for (const struct held *h = a->list; list && h; h = h->next) {
+        struct node_model *m = find_model(list, s->n_models, h);
+        if (m) {
+            m->duty = h->item.duty;
+        } else if (h->added || h->item.phase == AGENT_FINDING || h->item.phase == AGENT_FAILED) {
+            const uint8_t *sum =
+                (const uint8_t *)arena_copy(arena, (const char *)sum_of(h), SHA256_BYTES);
+            list[n++] = (struct node_model){
+                .name = arena_printf(arena, "%s", h->item.name),
+                .sum = sum,
+                .state = h->item.phase == AGENT_FAILED ? REGISTRY_FAILED : REGISTRY_LOADING,
+                .duty = h->item.duty,
+                .progress = h->progress,
+                .error = arena_printf(arena, "%s", h->error)};
+        }
+    }
+    if (list) {
+        s->models = list;
+        s->n_models = n;
+    }
+    s->desired = a->version;
+    s->draining |= a->set_aside;
+    pthread_mutex_unlock(&a->lock);
+}
+
+bool agent_set_aside(struct agent *a)
+{
+    pthread_mutex_lock(&a->lock);
+    bool aside = a->set_aside;
+    pthread_mutex_unlock(&a->lock);
+    return aside;
+}
+
+/* ---- lifetime ---- */
+
+int agent_create(struct agent **out, const struct agent_opts *o, struct err *e)
+{
+    struct agent *a = mem_zalloc(sizeof(*a));
+    *out = NULL;
+    if (!a || !(a->name = mem_strdup(o->name))) {
+        mem_free(a);
+        return err_set(e, SHOAL_ENOMEM, "agent of the node");
+    }
+    a->opts = *o;
+    a->opts.grace_ms = o->grace_ms ? o->grace_ms : DEFAULT_GRACE_MS;
+    a->timer.fn = on_timer;
+    pthread_mutex_init(&a->lock, NULL);
+    *out = a;
+    return 0;
+}
+
+void agent_destroy(struct agent *a)
+{
+    if (!a)
+        return;
+    executor_timer_clear(a->opts.executor, &a->timer);
+    while (a->list) {
+        struct held *h = a->list;
+        a->list = h->next;
+        free_held(a, h);
+    }
+    pthread_mutex_destroy(&a->lock);
+    mem_free(a->name);
+    mem_free(a);
+}

@@ -1,0 +1,54 @@
+/* agent_plan.h - what a node has to do about its assignments: pure.
+ *
+ * Thread:    no state. */
+#ifndef SHOAL_CLUSTER_AGENT_PLAN_H
+#define SHOAL_CLUSTER_AGENT_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host/registry.h"
+#include "host/sha256.h"
+
+struct desired;
+struct desired_assignment;
+
+/* Where a model that was assigned stands. */
+enum agent_phase {
+    AGENT_FINDING, /* its bytes are looked for, or fetched */
+    AGENT_LOADING,
+    AGENT_READY,
+    AGENT_FAILED,
+    AGENT_LEAVING, /* takes nothing new; what runs is finished */
+};
+
+struct agent_item {
+    char name[128];
+    uint8_t sha256[SHA256_BYTES];
+    uint32_t duty; /* enum desired_duty */
+    enum agent_phase phase;
+};
+
+enum agent_action {
+    AGENT_STAY,   /* loaded, with the duty that is assigned */
+    AGENT_LEAVE,  /* finish what runs, then unload */
+    AGENT_GOES,   /* it leaves already */
+    AGENT_RETURN, /* it was leaving and is wanted again */
+};
+
+/* What becomes of an item that the node has; duty: what is assigned to it, 0: nothing. */
+enum agent_action agent_plan_item(const struct agent_item *item, uint32_t duty);
+/* Which requests one version of a model answers while it is assigned: its duty, the epochs, and a
+ * canary's share. */
+struct registry_service agent_plan_service(const struct desired *d,
+                                           const struct desired_assignment *a);
+/* The end of the epochs that a node which has this state knows, as registry_set_epoch takes it. */
+uint64_t agent_plan_epoch_end(const struct desired *d);
+/* Whether a state may be followed: not if an older controller wrote it than one that was followed
+ * before, nor if it is an older version of the same cluster's state. */
+bool agent_plan_may_follow(const struct desired *d, uint64_t fence_seen);
+/* The node is drained, and has nothing left to serve: gateways need not send it anything. */
+bool agent_plan_set_aside(const struct desired *d, const char *node);
+
+#endif

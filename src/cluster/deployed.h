@@ -1,0 +1,29 @@
+/* deployed.h - the models that a shoal has by its desired state, and those that requests wait for
+ * although no node has them ready: the controller is told, and brings a replica.
+ *
+ * Thread:    any.
+ * Ownership: create/destroy; the owner outlives all users. */
+#ifndef SHOAL_CLUSTER_DEPLOYED_H
+#define SHOAL_CLUSTER_DEPLOYED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct arena;
+struct deployed;
+struct desired;
+
+SHOAL_MUST_CHECK int deployed_create(struct deployed **out, struct err *e);
+void deployed_destroy(struct deployed *p); /* NULL is fine */
+/* The state in force.  Without memory for it, the last one stays. */
+void deployed_set(struct deployed *p, const struct desired *d);
+/* A request finds no replica.  True: the model is deployed, and the request may wait for one.
+ * model NULL: any that can do kind (bits of enum shoal_kind). */
+bool deployed_want(struct deployed *p, const char *model, unsigned kind);
+/* What was wanted within the last second: names in the arena. */
+uint32_t deployed_wanted(struct deployed *p, struct arena *a, const char *const **out);
+
+#endif

@@ -1,0 +1,86 @@
+/* cluster_site.c - see cluster_site.h. */
+#include "cmd/cluster/cluster_site.h"
+
+#include "base/clock.h"
+#include "cluster/control/bus.h"
+#include "cluster/control/desired.h"
+#include "cluster/controller/controller_view.h"
+#include "cmd/cluster/cluster_opts.h"
+#include "cmd/cmd.h"
+
+#define MS_NS 1000000u
+
+static void on_heartbeat(void *ctx, const char *subject, const void *bytes, size_t n)
+{
+    struct cluster_site *s = ctx;
+    enum controller_news news;
+    struct err e = {0};
+    (void)subject;
+    /* what is damaged is the controller's to report */
+    (void)!controller_view_hear(s->view, bytes, n, clock_ns(), &news, NULL, &e);
+}
+
+int cluster_site_open(struct cluster_site *s, const struct opts *o, bool hears)
+{
+    struct err e = {0};
+    *s = (struct cluster_site){.o = o};
+    if (executor_queue_init(&s->queue, &e) < 0)
+        return cmd_fail(o->page, "%s", e.msg);
+    s->queued = true;
+    int rc = cluster_opts_connect(&s->bus, o, &s->queue.executor);
+    if (rc != CMD_OK)
+        return rc;
+    const struct desired_store_opts so = {.bus = s->bus};
+    if (desired_store_open(&s->store, &so, NULL, NULL, NULL, &e) < 0 ||
+        (hears && controller_view_create(&s->view, &e) < 0) ||
+        (hears && bus_subscribe(s->bus, "hb.*", on_heartbeat, s, NULL, &e) < 0))
+        return cmd_fail(o->page, "%s", e.msg);
+    return CMD_OK;
+}
+
+void cluster_site_close(struct cluster_site *s)
+{
+    desired_store_close(s->store);
+    bus_close(s->bus);
+    while (s->queued && executor_queue_run(&s->queue))
+        ;
+    if (s->queued)
+        executor_queue_fini(&s->queue);
+    controller_view_destroy(s->view);
+}
+
+int cluster_site_change(struct cluster_site *s, desired_update_fn fn, void *ctx,
+                        struct desired **out)
+{
+    struct err e = {0};
+    if (desired_store_update(s->store, 0, fn, ctx, out, &e) < 0)
+        return cmd_fail(s->o->page, "%s", e.msg);
+    return CMD_OK;
+}
+
+int cluster_site_load(struct cluster_site *s, struct desired **out)
+{
+    struct err e = {0};
+    int rc = desired_store_load(s->store, out, &e);
+    if (rc == SHOAL_ENOTFOUND)
+        rc = desired_create(out, &e);
+    return rc < 0 ? cmd_fail(s->o->page, "%s", e.msg) : CMD_OK;
+}
+
+int cluster_site_look(struct cluster_site *s, uint32_t ms, const struct desired *d,
+                      struct controller_snapshot **out)
+{
+    uint64_t now = clock_ns(), end = now + (uint64_t)ms * MS_NS;
+    uint64_t silent = (uint64_t)d->policy.heartbeat_ms * d->policy.silent_beats * MS_NS;
+    struct err e = {0};
+    for (; now < end; now = clock_ns())
+        executor_queue_turn(&s->queue, (int)((end - now) / MS_NS) + 1);
+    while (now > silent && controller_view_expire(s->view, now - silent))
+        ;
+    if (controller_view_take(s->view, out, &e) < 0 || controller_snapshot_read(*out, &e) < 0) {
+        controller_snapshot_free(*out);
+        *out = NULL;
+        return cmd_fail(s->o->page, "%s", e.msg);
+    }
+    return CMD_OK;
+}

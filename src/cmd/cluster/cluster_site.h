@@ -1,0 +1,41 @@
+/* cluster_site.h - a command that looks at a whole shoal through NATS: its desired state and the
+ * heartbeats of its members.
+ *
+ * Thread:    the main thread.
+ * Ownership: open gives, close takes back (after a failed open too). */
+#ifndef SHOAL_CMD_CLUSTER_CLUSTER_SITE_H
+#define SHOAL_CMD_CLUSTER_CLUSTER_SITE_H
+
+#include "base/executor_queue.h"
+#include "cluster/control/desired_store.h"
+#include "cmd/cli/opts.h"
+
+struct bus;
+struct controller_snapshot;
+struct controller_view;
+struct desired;
+
+struct cluster_site {
+    const struct opts *o;
+    struct executor_queue queue;
+    bool queued;
+    struct bus *bus;
+    struct desired_store *store;
+    struct controller_view *view;
+};
+
+/* Connects.  hears: it also listens to heartbeats.  CMD_OK, or an exit code after a message. */
+int cluster_site_open(struct cluster_site *s, const struct opts *o, bool hears);
+void cluster_site_close(struct cluster_site *s);
+/* Changes the desired state.  out: the state afterwards, or NULL.  CMD_OK, or an exit code after a
+ * message. */
+int cluster_site_change(struct cluster_site *s, desired_update_fn fn, void *ctx,
+                        struct desired **out);
+/* The desired state; an empty one if there is none yet. */
+int cluster_site_load(struct cluster_site *s, struct desired **out);
+/* Listens for so long, and then takes what was heard.  Members that were silent for longer than the
+ * state's policy allows are left out. */
+int cluster_site_look(struct cluster_site *s, uint32_t ms, const struct desired *d,
+                      struct controller_snapshot **out);
+
+#endif

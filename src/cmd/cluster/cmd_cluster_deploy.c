@@ -1,0 +1,390 @@
+/* cmd_cluster_deploy.c - shoal cluster deploy and remove: which models the shoal serves. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "cluster/control/desired.h"
+#include "cluster/controller/controller_input.h"
+#include "cluster/controller/controller_view.h"
+#include "cluster/node_state.h"
+#include "cmd/cluster/cluster_site.h"
+#include "cmd/cluster/cluster_opts.h"
+#include "cmd/cmd.h"
+#include "host/identity.h"
+#include "host/pack.h"
+#include "wire/json_out.h"
+
+#define LOOK_MS 500u
+#define MAX_ARGS 64u
+
+static const struct opts_def defs[] = {
+    {"file", 'f', OPTS_TEXT, "PATH", NULL, 0, 0,
+     "model file or folder on this machine, for its SHA-256 and size"},
+    {"sha256", 0, OPTS_TEXT, "HEX", NULL, 0, 0,
+     "SHA-256 of the model; default: that of --file, or of the included model NAME"},
+    {"source", 0, OPTS_TEXT, "URL", NULL, 0, 0,
+     "where nodes fetch it from; default: from each other, or their own folders"},
+    {"replicas", 'r', OPTS_UINT, "N", NULL, 0, 65536, "as --min N --max N"},
+    {"min", 0, OPTS_UINT, "N", NULL, 0, 65536, "replicas at least; 0: none while it is idle"},
+    {"max", 0, OPTS_UINT, "N", NULL, 0, 65536, "replicas at most; between both, load decides"},
+    {"standby", 0, OPTS_UINT, "N", NULL, 0, 65536, "loaded replicas beyond those"},
+    {"idle", 0, OPTS_UINT, "S", NULL, 0, 4000000,
+     "with --min 0: seconds without requests until no replica is left"},
+    {"budget", 0, OPTS_UINT, "MS", NULL, 0, 4000000000.0,
+     "time that a request may take, for autoscaling"},
+    {"memory", 0, OPTS_UINT, "MIB", NULL, 1, 4000000,
+     "memory that it takes; default: estimated, then as nodes measure it"},
+};
+static const struct opts_def place_defs[] = {
+    {"pin", 0, OPTS_LIST, "NODE", NULL, 0, 0, "node that always has it; may be repeated"},
+    {"zone", 0, OPTS_LIST, "ZONE", NULL, 0, 0, "only nodes of this zone; may be repeated"},
+    {"label", 0, OPTS_LIST, "LABEL", NULL, 0, 0,
+     "only nodes with this label: gpu, site=hall-3; may be repeated"},
+    {"not-label", 0, OPTS_LIST, "LABEL", NULL, 0, 0, "only nodes without this label"},
+    {"max-per-zone", 0, OPTS_UINT, "N", NULL, 0, 65536, "replicas in a zone at most; 0: any"},
+    {"spread", 0, OPTS_FLAG, NULL, NULL, 0, 0, "prefer zones with few replicas of it"},
+    {"apart", 0, OPTS_TEXT, "WORD", NULL, 0, 0, "never on one node with models of the same word"},
+    {"priority", 0, OPTS_REAL, "N", NULL, -1e9, 1e9, "higher ones are placed first; default: 0"},
+};
+static const struct opts_def out_defs[] = {
+    {"wait", 0, OPTS_UINT, "S", "0", 0, 86400,
+     "wait up to so many seconds until enough replicas are ready"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print JSON"},
+};
+
+static const struct opts_page page = {
+    .command = "cluster deploy",
+    .arguments = "NAME",
+    .min_args = 1,
+    .max_args = 1,
+    .summary = "Has the shoal serve a model: the controller finds nodes for it.",
+    .details =
+        "Repeated for a model that is deployed, it changes what is given and leaves the rest.  "
+        "To change\nits bytes, use 'shoal rollout'.  Exit code 3: not enough replicas are ready "
+        "after --wait.",
+    .groups = {OPTS_GROUP("Model", defs), OPTS_GROUP("Placement", place_defs),
+               OPTS_GROUP("Output", out_defs)},
+    .examples =
+        "  shoal cluster deploy reply --replicas 2 --wait 60\n"
+        "  shoal cluster deploy story --file stories15M.gguf --min 1 --max 4 --budget 800\n"
+        "  shoal cluster deploy night --sha256 0123... --source http://depot/ --min 0 --max "
+        "2 --idle 600\n",
+};
+
+static const struct opts_def remove_defs[] = {
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print JSON"},
+};
+static const struct opts_page remove_page = {
+    .command = "cluster remove",
+    .arguments = "NAME",
+    .min_args = 1,
+    .max_args = 1,
+    .summary = "Has the shoal serve a model no longer; running requests are finished.",
+    .groups = {OPTS_GROUP("Options", remove_defs)},
+    .examples = "  shoal cluster remove story\n",
+};
+
+/* ---- which bytes ---- */
+
+struct bytes {
+    bool known;
+    uint8_t sha256[SHA256_BYTES];
+    uint64_t size; /* 0: not known */
+};
+
+static bool read_hex(uint8_t out[SHA256_BYTES], const char *hex)
+{
+    if (strlen(hex) != 2 * SHA256_BYTES)
+        return false;
+    for (size_t i = 0; i < SHA256_BYTES; i++) {
+        unsigned v;
+        if (!isxdigit((unsigned char)hex[2 * i]) || !isxdigit((unsigned char)hex[2 * i + 1]) ||
+            sscanf(hex + 2 * i, "%2x", &v) != 1)
+            return false;
+        out[i] = (uint8_t)v;
+    }
+    return true;
+}
+
+static int read_file(struct bytes *out, const struct opts *o, const char *path)
+{
+    static const _Atomic bool never = false;
+    struct identity_list *l = NULL;
+    struct identity id;
+    struct err e = {0};
+    struct stat st;
+    int rc = identity_list(&l, path, &e);
+    if (rc == 0)
+        rc = identity_read(&id, l, NULL, &never, &e);
+    identity_list_free(l);
+    if (rc < 0)
+        return cmd_fail(o->page, "%s", e.msg);
+    out->known = true;
+    memcpy(out->sha256, id.sum, SHA256_BYTES);
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
+        out->size = (uint64_t)st.st_size;
+    return CMD_OK;
+}
+
+/* A model that comes with Shoal, if there is one of this name. */
+static int read_included(struct bytes *out, const struct opts *o, const char *name)
+{
+    struct pack *p = NULL;
+    struct err e = {0};
+    int rc = CMD_OK;
+    const struct pack_model *m = pack_open(&p, NULL, &e) == 0 ? pack_find(p, name) : NULL;
+    if (m)
+        rc = read_file(out, o, m->open);
+    pack_close(p);
+    return rc;
+}
+
+static int find_bytes(struct bytes *out, const struct opts *o)
+{
+    const char *hex = opts_text(o, "sha256"), *file = opts_text(o, "file");
+    struct bytes given = {.known = false};
+    *out = (struct bytes){.known = false};
+    int rc = file ? read_file(out, o, file) : CMD_OK;
+    if (rc != CMD_OK)
+        return rc;
+    if (hex && !read_hex(given.sha256, hex))
+        return opts_usage(o->page, "--sha256 needs 64 hex digits");
+    if (hex && file && memcmp(given.sha256, out->sha256, SHA256_BYTES) != 0)
+        return cmd_fail(o->page, "%s does not have the SHA-256 %s", file, hex);
+    if (hex) {
+        memcpy(out->sha256, given.sha256, SHA256_BYTES);
+        out->known = true;
+    }
+    return out->known ? CMD_OK : read_included(out, o, o->args[0]);
+}
+
+/* ---- the change ---- */
+
+struct deploy {
+    const struct opts *o;
+    struct bytes bytes;
+};
+
+static void set_names(struct desired_names *to, const struct opts *o, const char *option)
+{
+    const char *const *list;
+    size_t n = opts_list(o, option, &list);
+    if (n > 0)
+        *to = (struct desired_names){(const char **)(uintptr_t)list, (uint32_t)n};
+}
+
+static void set_u32(uint32_t *to, const struct opts *o, const char *option)
+{
+    if (opts_given(o, option))
+        *to = opts_u32(o, option);
+}
+
+static void set_counts(struct desired_model *m, const struct opts *o)
+{
+    if (opts_given(o, "replicas"))
+        m->replicas_min = m->replicas_max = opts_u32(o, "replicas");
+    set_u32(&m->replicas_min, o, "min");
+    set_u32(&m->replicas_max, o, "max");
+    if (m->replicas_max < m->replicas_min && !opts_given(o, "max"))
+        m->replicas_max = m->replicas_min;
+    if (m->replicas_min > m->replicas_max && !opts_given(o, "min"))
+        m->replicas_min = m->replicas_max;
+    uint32_t low = m->replicas_min ? m->replicas_min : m->replicas_max ? 1 : 0;
+    if (m->replicas_want < low)
+        m->replicas_want = low;
+    if (m->replicas_want > m->replicas_max)
+        m->replicas_want = m->replicas_max;
+}
+
+static int change(void *ctx, struct desired *d, struct err *e)
+{
+    const struct deploy *k = ctx;
+    const struct opts *o = k->o;
+    const char *name = o->args[0];
+    const struct desired_model *old = desired_find_model(d, name);
+    struct desired_model m = {
+        .name = name, .source = "", .apart = "", .replicas_min = 1, .replicas_max = 1};
+    if (!desired_name_ok(name))
+        return err_set(e, SHOAL_EINVAL, "'%.127s' is no name for a model", name);
+    if (old)
+        m = *old;
+    else if (!k->bytes.known)
+        return err_set(e, SHOAL_EINVAL, "which bytes are '%.127s'? Use --file PATH or --sha256 HEX",
+                       name);
+    if (old && k->bytes.known && memcmp(old->sha256, k->bytes.sha256, SHA256_BYTES) != 0)
+        return err_set(e, SHOAL_EINVAL,
+                       "'%.127s' is deployed with other bytes: use 'shoal rollout start' to change "
+                       "its version, or 'shoal cluster remove' it first",
+                       name);
+    if (!old)
+        memcpy(m.sha256, k->bytes.sha256, SHA256_BYTES);
+    if (!old && k->bytes.size) /* weights and room for a context, until a node says better */
+        m.memory_bytes = k->bytes.size + k->bytes.size / 4 + ((uint64_t)32 << 20);
+    if (opts_given(o, "memory"))
+        m.memory_bytes = opts_uint(o, "memory") << 20;
+    if (opts_text(o, "source"))
+        m.source = opts_text(o, "source");
+    if (opts_text(o, "apart"))
+        m.apart = opts_text(o, "apart");
+    set_counts(&m, o);
+    set_u32(&m.standby, o, "standby");
+    set_u32(&m.budget_ms, o, "budget");
+    if (opts_given(o, "idle"))
+        m.idle_ms = opts_u32(o, "idle") * 1000;
+    set_u32(&m.max_per_zone, o, "max-per-zone");
+    set_names(&m.pins, o, "pin");
+    set_names(&m.zones, o, "zone");
+    set_names(&m.labels, o, "label");
+    set_names(&m.not_labels, o, "not-label");
+    m.spread |= opts_flag(o, "spread");
+    if (opts_given(o, "priority"))
+        m.priority = (int32_t)opts_real(o, "priority");
+    int rc = desired_put_model(d, &m);
+    return rc < 0 ? err_set(e, rc, "model %.127s", name) : 0;
+}
+
+/* ---- waiting ---- */
+
+static uint32_t n_ready(const struct controller_snapshot *s, const struct desired_model *m)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n_nodes; i++) {
+        const struct node_model *h = controller_input_held(&s->nodes[i], m->name, m->sha256);
+        n +=
+            h && h->state == REGISTRY_READY && h->duty != DESIRED_STAGE && h->duty != DESIRED_LEAVE;
+    }
+    return n;
+}
+
+/* Waits until enough replicas answer; ready: how many do. */
+static int wait_ready(struct cluster_site *s, const struct desired *d, uint32_t *ready)
+{
+    const struct opts *o = s->o;
+    const struct desired_model *m = desired_find_model(d, o->args[0]);
+    uint32_t wait = opts_u32(o, "wait") * 1000, was = UINT32_MAX;
+    for (uint32_t ms = 0; m && ms <= wait; ms += LOOK_MS) {
+        struct controller_snapshot *now = NULL;
+        int rc = cluster_site_look(s, LOOK_MS, d, &now);
+        if (rc != CMD_OK)
+            return rc;
+        *ready = n_ready(now, m);
+        controller_snapshot_free(now);
+        if (*ready != was)
+            fprintf(stderr, "%s: %u of %u replicas ready\n", m->name, *ready, m->replicas_want);
+        was = *ready;
+        if (*ready >= m->replicas_want)
+            return CMD_OK;
+    }
+    return CMD_NOT_WELL;
+}
+
+static int print_model(const struct opts *o, const struct desired *d, bool waited, uint32_t ready)
+{
+    const struct desired_model *m = desired_find_model(d, o->args[0]);
+    char hex[2 * SHA256_BYTES + 1];
+    struct buf b;
+    if (!m)
+        return CMD_OK;
+    sha256_hex(hex, m->sha256);
+    buf_init(&b, 65536);
+    if (opts_flag(o, "json")) {
+        struct json_out j = json_out_make(&b);
+        json_out_object(&j);
+        json_out_key(&j, "model");
+        json_out_str(&j, m->name);
+        json_out_key(&j, "sha256");
+        json_out_str(&j, hex);
+        json_out_key(&j, "version");
+        json_out_uint(&j, d->version);
+        json_out_key(&j, "replicas");
+        json_out_uint(&j, m->replicas_want);
+        if (waited) {
+            json_out_key(&j, "ready");
+            json_out_uint(&j, ready);
+        }
+        json_out_object_end(&j);
+        buf_putc(&b, '\n');
+    } else {
+        buf_printf(&b, "%s %.12s: %u to %u replicas, %u wanted now\n", m->name, hex,
+                   m->replicas_min, m->replicas_max, m->replicas_want);
+    }
+    int rc = cmd_print(o->page, &b);
+    buf_fini(&b);
+    return rc;
+}
+
+int cmd_cluster_deploy(int argc, const char *const *argv)
+{
+    struct opts_page p = page;
+    struct deploy k = {0};
+    struct cluster_site s;
+    struct desired *d = NULL;
+    struct opts o;
+    uint32_t ready = 0;
+    int rc;
+    p.groups[3] = cluster_opts_nats;
+    if (!cmd_begin(&o, &p, argc, argv, &rc))
+        return rc;
+    bool waits = opts_u32(&o, "wait") > 0;
+    k.o = &o;
+    rc = find_bytes(&k.bytes, &o);
+    if (rc == CMD_OK) {
+        rc = cluster_site_open(&s, &o, waits);
+        if (rc == CMD_OK)
+            rc = cluster_site_change(&s, change, &k, &d);
+        int waited = rc == CMD_OK && waits ? wait_ready(&s, d, &ready) : rc;
+        if (rc == CMD_OK)
+            rc = print_model(&o, d, waits, ready);
+        rc = rc == CMD_OK ? waited : rc;
+        cluster_site_close(&s);
+    }
+    desired_destroy(d);
+    opts_fini(&o);
+    return rc;
+}
+
+/* ---- remove ---- */
+
+static int take_out(void *ctx, struct desired *d, struct err *e)
+{
+    const char *name = ctx;
+    if (!desired_find_model(d, name))
+        return err_set(e, SHOAL_ENOTFOUND, "the shoal has no model '%.127s'", name);
+    desired_remove_model(d, name);
+    return 0;
+}
+
+int cmd_cluster_remove(int argc, const char *const *argv)
+{
+    struct opts_page p = remove_page;
+    struct cluster_site s;
+    struct opts o;
+    int rc;
+    p.groups[1] = cluster_opts_nats;
+    if (!cmd_begin(&o, &p, argc, argv, &rc))
+        return rc;
+    rc = cluster_site_open(&s, &o, false);
+    if (rc == CMD_OK)
+        rc = cluster_site_change(&s, take_out, (void *)(uintptr_t)o.args[0], NULL);
+    if (rc == CMD_OK) {
+        struct buf b;
+        buf_init(&b, 4096);
+        struct json_out j = json_out_make(&b);
+        if (opts_flag(&o, "json")) {
+            json_out_object(&j);
+            json_out_key(&j, "removed");
+            json_out_str(&j, o.args[0]);
+            json_out_object_end(&j);
+            buf_putc(&b, '\n');
+        } else {
+            buf_printf(&b, "%s is removed\n", o.args[0]);
+        }
+        rc = cmd_print(&remove_page, &b);
+        buf_fini(&b);
+    }
+    cluster_site_close(&s);
+    opts_fini(&o);
+    return rc;
+}

@@ -1,0 +1,113 @@
+/* node_models.c - see node_models.h. */
+#include "gateway/node/node_models.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cluster/agent/agent.h"
+#include "cluster/agent/shelf.h"
+#include "cluster/control/desired.h"
+#include "gateway/config.h"
+#include "host/pack.h"
+
+#define MAX_PLACES (CONFIG_MAX_MODEL_DIRS + CONFIG_MAX_MODELS + 1)
+
+struct node_models {
+    struct agent_source source;
+    struct shelf *shelf;
+    struct pack *pack; /* the models included with Shoal; NULL: none */
+};
+
+static enum agent_found find(void *ctx, const struct desired_model *model,
+                             const uint8_t sha256[SHA256_BYTES], char *path, size_t cap,
+                             uint32_t *progress, struct err *e)
+{
+    const struct node_models *m = ctx;
+    char hex[2 * SHA256_BYTES + 1];
+    *progress = 0;
+    switch (shelf_find(m->shelf, sha256, path, cap)) {
+    case SHELF_HERE:
+        return AGENT_HERE;
+    case SHELF_LOOKING:
+        return AGENT_COMING;
+    case SHELF_NOWHERE:
+        break;
+    }
+    sha256_hex(hex, sha256);
+    err_set(e, SHOAL_ENOTFOUND,
+            "no file of this node has the SHA-256 %.12s of the model '%s': put it into a folder of "
+            "'model_dirs'",
+            hex, model->name);
+    return AGENT_NOWHERE;
+}
+
+/* A model of the pack is loaded as the manifest says.  Several names may share a file. */
+static void describe(void *ctx, struct registry_spec *spec)
+{
+    const struct node_models *m = ctx;
+    const struct pack_model *best = NULL;
+    char a[PATH_MAX], b[PATH_MAX];
+    for (uint32_t i = 0; m->pack && i < m->pack->n_models; i++) {
+        const struct pack_model *p = &m->pack->models[i];
+        if (!realpath(p->open, a) || !realpath(spec->path, b) || strcmp(a, b) != 0)
+            continue;
+        if (!best || strcmp(p->name, spec->name) == 0)
+            best = p;
+    }
+    if (!best)
+        return;
+    spec->task = best->task;
+    spec->labels = best->labels;
+    spec->int8 = best->int8;
+}
+
+static size_t places_of(const char **places, const struct gw_config *c, const struct pack *pack)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < c->model_dirs.n; i++)
+        places[n++] = c->model_dirs.v[i];
+    for (uint32_t i = 0; i < c->n_models; i++)
+        places[n++] = c->models[i].path;
+    if (pack)
+        places[n++] = pack->dir;
+    return n;
+}
+
+int node_models_open(struct node_models **out, const struct gw_config *c, struct err *e)
+{
+    struct node_models *m = mem_zalloc(sizeof(*m));
+    const char *places[MAX_PLACES];
+    struct err none = {0};
+    *out = NULL;
+    if (!m)
+        return err_set(e, SHOAL_ENOMEM, "models of the node");
+    m->source = (struct agent_source){.ctx = m, .find = find, .describe = describe};
+    if (pack_open(&m->pack, NULL, &none) < 0)
+        m->pack = NULL; /* a node may live without */
+    const struct shelf_opts so = {
+        .places = places, .n_places = places_of(places, c, m->pack), .cache_dir = c->cache_dir};
+    int rc = shelf_open(&m->shelf, &so, e);
+    if (rc < 0) {
+        node_models_close(m);
+        return rc;
+    }
+    *out = m;
+    return 0;
+}
+
+void node_models_close(struct node_models *m)
+{
+    if (!m)
+        return;
+    shelf_close(m->shelf);
+    pack_close(m->pack);
+    mem_free(m);
+}
+
+const struct agent_source *node_models_source(const struct node_models *m)
+{
+    return &m->source;
+}
