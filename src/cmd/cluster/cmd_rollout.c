@@ -155,7 +155,7 @@ static int site_open(struct site *s, const struct opts *o)
     struct desired_store_opts so = {0};
     struct err e = {0};
     *s = (struct site){.o = o};
-    int rc = cluster_opts_connect(&s->bus, o);
+    int rc = cluster_opts_connect(&s->bus, o, NULL);
     so.bus = s->bus;
     if (rc == CMD_OK && desired_store_open(&s->store, &so, NULL, NULL, NULL, &e) < 0)
         rc = cmd_fail(o->page, "%s", e.msg);
