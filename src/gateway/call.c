@@ -19,6 +19,7 @@
 #define OUT_BYTES ((size_t)128 << 10) /* bytes that wait for the client before events wait */
 #define SPARE_BYTES ((size_t)16 << 10)
 #define MANY_VALUES 4096u
+#define BYTES_PER_TOKEN 4u             /* roughly, of text */
 #define SMALL_BYTES ((size_t)16 << 10) /* an answer that every connection may hold */
 
 /* ---- lifetime ---- */
@@ -267,6 +268,11 @@ void call_set_sink(struct call *c, struct sink *s)
 {
     call_hold(c);
     c->sink = s;
+    if (!c->client || !c->client->account)
+        return;
+    meter_init(&c->meter, s, c->gl->gw->admission, c->client,
+               c->req ? (uint32_t)(c->req->body_bytes / BYTES_PER_TOKEN) : 0);
+    c->sink = &c->meter.sink;
 }
 
 void call_unset_sink(struct call *c)
@@ -535,7 +541,7 @@ void call_refuse(struct call *c, enum gw_refusal why, int status, uint32_t retry
 {
     static const char *const codes[GW_N_REFUSED] = {
         "invalid_api_key", "rate_limit_exceeded", "overloaded", "deadline", "draining", NULL,
-        "model_loading"};
+        "model_loading",   "insufficient_quota"};
     char msg[512];
     va_list ap;
     va_start(ap, fmt);

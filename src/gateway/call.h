@@ -13,6 +13,7 @@
 
 #include "gateway/fields.h"
 #include "gateway/gw.h"
+#include "gateway/meter.h"
 #include "wire/sse.h"
 
 struct peer;
@@ -37,7 +38,8 @@ struct call {
     const char *model_name, *cache_note; /* for headers and the log; cache_note: "hit", ... */
     const char *node_name;               /* the node that answers; NULL: this one */
     const char *asked_model;             /* gRPC: for the details of errors, or NULL */
-    struct sink *sink;                   /* of the request that the call became, or NULL */
+    struct sink *sink;  /* gets the events of the request that the call became, or NULL */
+    struct meter meter; /* in front of the codec's sink if the client is known */
     /* Sends what is in `out` as one event; NULL: events are framed as text. */
     void (*event)(struct call *c);
     /* Of handlers without a sink. */
@@ -68,7 +70,7 @@ void call_release(struct call *c);
  * NULL: out of memory or a bad header, and the call is answered. */
 struct request *call_request(struct call *c);
 /* Connects the call, which is held, to a sink: when the client is gone the sink's work is
- * cancelled. */
+ * cancelled.  Events must go to c->sink, which passes them on. */
 void call_set_sink(struct call *c, struct sink *s);
 /* The sink is closed; gives the hold back. */
 void call_unset_sink(struct call *c);

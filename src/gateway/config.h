@@ -79,14 +79,15 @@ struct gw_config {
     bool log_requests;
     char *cache_dir;
     struct config_cluster cluster;
-    bool watch;  /* read the file again when it changes */
-    char *table; /* of the home flow, read at start; NULL: the one of the models folder */
+    bool watch;       /* read the file again when it changes */
+    char *quota_file; /* tokens of the day; NULL: in the cache folder */
+    char *table;      /* of the home flow, read at start; NULL: the one of the models folder */
 };
 
 /* The part that admission needs; borrowed from c. */
 static inline struct admission_opts config_admission(const struct gw_config *c)
 {
-    return (struct admission_opts){c->keys, c->n_keys, c->max_in_flight};
+    return (struct admission_opts){c->keys, c->n_keys, c->max_in_flight, NULL};
 }
 
 SHOAL_MUST_CHECK int config_create(struct gw_config **out, struct err *e);

@@ -130,6 +130,13 @@ static bool enter(struct call *c)
     c->places = a == ADMISSION_OK;
     if (c->places > 0)
         return true;
+    if (a == ADMISSION_QUOTA) {
+        call_refuse(c, GW_REFUSED_QUOTA, 429, (retry_ms + 999) / 1000,
+                    "the key '%s' has used its tokens for today: try again in %u s, or raise its "
+                    "'tokens_per_day' in the configuration",
+                    c->client->name, (retry_ms + 999) / 1000);
+        return false;
+    }
     call_refuse(c, a == ADMISSION_RATE ? GW_REFUSED_RATE : GW_REFUSED_BUSY, 429,
                 (retry_ms + 999) / 1000,
                 a == ADMISSION_RATE ? "too many requests with this key: try again later"

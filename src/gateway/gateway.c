@@ -30,6 +30,7 @@
 #include "net/peers.h"
 #include "net/tls.h"
 #include "host/prompt_cache.h"
+#include "host/quota.h"
 
 #define POOL_THREADS 2u
 #define POOL_WAITING 1024u
@@ -529,6 +530,15 @@ static int open_table(struct gw *gw, const struct gw_config *config, struct err 
     return 0;
 }
 
+static int open_admission(struct gw *gw, const struct gw_config *config, struct err *e)
+{
+    struct admission_opts ao = config_admission(config);
+    const struct quota_opts qo = {.file = config->quota_file, .cache_dir = config->cache_dir};
+    int rc = quota_create(&gw->quota, &qo, e);
+    ao.quota = gw->quota;
+    return rc < 0 ? rc : admission_create(&gw->admission, &ao, e);
+}
+
 int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
 {
     struct gateway *g = mem_zalloc(sizeof(*g));
@@ -557,9 +567,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
                                .identity = on_identity,
                                .changed = on_changed,
                                .ctx = gw};
-    const struct admission_opts ao = config_admission(config);
     const struct peers_limits pl = http_peers_limits(&config->limits);
-    int rc = admission_create(&gw->admission, &ao, e);
+    int rc = open_admission(gw, config, e);
     if (rc == 0)
         rc = peers_create(&gw->peers, &pl, e);
     if (rc == 0)
@@ -675,6 +684,7 @@ void gateway_destroy(struct gateway *g)
     prompt_cache_destroy(gw->cache);
     peers_destroy(gw->peers);
     admission_destroy(gw->admission);
+    quota_destroy(gw->quota);
     config_unref(gw->config);
     pthread_mutex_destroy(&g->lock);
     pthread_cond_destroy(&g->changed);

@@ -31,6 +31,7 @@ struct node_models;
 struct peers;
 struct pool;
 struct prompt_cache;
+struct quota;
 struct recall;
 struct ticker;
 struct watcher;
@@ -49,6 +50,7 @@ enum gw_refusal {
     GW_REFUSED_DRAINING,
     GW_REFUSED_INVALID,
     GW_REFUSED_NOT_LOADED,
+    GW_REFUSED_QUOTA,
     GW_N_REFUSED
 };
 
@@ -85,6 +87,7 @@ struct gw {
     struct gw_config *config; /* the newest; loops hold their own reference */
     struct registry *registry;
     struct workers *workers; /* processes of models apart; NULL: none */
+    struct quota *quota;     /* tokens of clients */
     struct admission *admission;
     struct peers *peers; /* what clients hold, over all loops */
     struct pool *pool;

@@ -55,17 +55,22 @@ void prometheus_batches(struct buf *b, const char *name, const char *labels,
     put_totals(b, name, labels, (double)counter_read(&h->sum), n);
 }
 
-const char *prometheus_model(char out[PROMETHEUS_LABEL_BYTES], const char *name)
+const char *prometheus_label(char out[PROMETHEUS_LABEL_BYTES], const char *label, const char *value)
 {
-    size_t n = (size_t)snprintf(out, PROMETHEUS_LABEL_BYTES, "model=\"");
-    for (; *name && n < PROMETHEUS_LABEL_BYTES - 4; name++) {
-        if (*name == '"' || *name == '\\' || *name == '\n')
+    size_t n = (size_t)snprintf(out, PROMETHEUS_LABEL_BYTES, "%.32s=\"", label);
+    for (; *value && n < PROMETHEUS_LABEL_BYTES - 4; value++) {
+        if (*value == '"' || *value == '\\' || *value == '\n')
             out[n++] = '\\';
-        out[n++] = *name;
-        if (*name == '\n')
+        out[n++] = *value;
+        if (*value == '\n')
             out[n - 1] = 'n';
     }
     out[n++] = '"';
     out[n] = '\0';
     return out;
+}
+
+const char *prometheus_model(char out[PROMETHEUS_LABEL_BYTES], const char *name)
+{
+    return prometheus_label(out, "model", name);
 }

@@ -13,6 +13,9 @@ struct buf;
 
 void prometheus_help(struct buf *b, const char *name, const char *type, const char *help);
 /* `model="NAME"` into out, which is returned: quotes in the name escaped, a long one cut. */
+/* LABEL="VALUE", escaped. */
+const char *prometheus_label(char out[PROMETHEUS_LABEL_BYTES], const char *label,
+                             const char *value);
 const char *prometheus_model(char out[PROMETHEUS_LABEL_BYTES], const char *name);
 /* labels: `model="x"` or "". */
 void prometheus_histogram(struct buf *b, const char *name, const char *labels, struct histogram *h);

@@ -9,12 +9,15 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "host/counter.h"
+#include "host/quota.h"
 #include "host/sha256.h"
 
 struct admission {
     pthread_mutex_t lock;
     struct admission_client *list;
     uint32_t n_active, max_in_flight, in_flight; /* over all */
+    struct quota *quota;                         /* NULL: none */
 };
 
 /* Of a key.  false: no memory. */
@@ -39,7 +42,8 @@ bool admission_hash(const char *key, size_t n, char out[65])
  * reused only if these are the same; otherwise a new one, which stays revoked (nobody finds it) for
  * now. NULL: no memory. */
 static struct admission_client *client_of(struct admission *a, const struct admission_key *k,
-                                          const uint8_t sum[SHA256_BYTES])
+                                          const uint8_t sum[SHA256_BYTES],
+                                          struct quota_account *account)
 {
     for (struct admission_client *c = a->list; c; c = c->next)
         if (memcmp(c->sha256, sum, SHA256_BYTES) == 0 && c->admin == k->admin &&
@@ -54,6 +58,7 @@ static struct admission_client *client_of(struct admission *a, const struct admi
     c->admin = k->admin;
     c->priority = k->priority;
     c->weight = (float)k->weight;
+    c->account = account; /* that of its name */
     c->tokens = k->burst;
     c->filled_ns = clock_ns();
     c->revoked = true;
@@ -62,24 +67,46 @@ static struct admission_client *client_of(struct admission *a, const struct admi
     return c;
 }
 
-int admission_reload(struct admission *a, const struct admission_opts *o, struct err *e)
+/* Keys of one name are one client, so they have one limit. */
+static int check_names(const struct admission_opts *o, struct err *e)
 {
-    struct admission_client **found = mem_zalloc_n((size_t)o->n_keys + 1, sizeof(*found));
+    for (uint32_t i = 0; i < o->n_keys; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(o->keys[i].name, o->keys[k].name) == 0 &&
+                (o->keys[i].tokens_per_day != o->keys[k].tokens_per_day ||
+                 o->keys[i].weight != o->keys[k].weight))
+                return err_set(e, SHOAL_EINVAL,
+                               "keys named %s have different 'tokens_per_day' or 'weight': keys of "
+                               "one name are one client",
+                               o->keys[i].name);
+    return 0;
+}
+
+/* The accounts of all keys; without quotas none. */
+static int open_accounts(struct quota *q, const struct admission_opts *o,
+                         struct quota_account **out, struct err *e)
+{
+    int rc = 0;
+    if (!q)
+        return 0;
+    quota_unlist_all(q);
+    for (uint32_t i = 0; i < o->n_keys && rc == 0; i++)
+        rc =
+            quota_open_account(q, o->keys[i].name, (uint64_t)o->keys[i].tokens_per_day, &out[i], e);
+    return rc;
+}
+
+/* All or nothing.  False: no memory. */
+static bool replace_keys(struct admission *a, const struct admission_opts *o,
+                         struct quota_account *const *accounts, struct admission_client **found)
+{
     uint8_t sum[SHA256_BYTES];
     uint32_t n = 0;
-    int rc = found ? 0 : err_set(e, SHOAL_ENOMEM, "keys");
-    for (uint32_t i = 0; i < o->n_keys && rc == 0; i++)
-        if (!sha256_read_hex(sum, o->keys[i].sha256))
-            rc = err_set(e, SHOAL_EINVAL, "key %s: sha256 is not 64 hex digits", o->keys[i].name);
-    if (rc < 0) {
-        mem_free(found);
-        return rc;
-    }
     pthread_mutex_lock(&a->lock);
     while (n < o->n_keys && sha256_read_hex(sum, o->keys[n].sha256) &&
-           (found[n] = client_of(a, &o->keys[n], sum)))
+           (found[n] = client_of(a, &o->keys[n], sum, accounts[n])))
         n++;
-    if (n == o->n_keys) { /* all or nothing */
+    if (n == o->n_keys) {
         for (struct admission_client *c = a->list; c; c = c->next)
             c->revoked = true;
         for (uint32_t i = 0; i < n; i++) {
@@ -92,8 +119,25 @@ int admission_reload(struct admission *a, const struct admission_opts *o, struct
         a->max_in_flight = o->max_in_flight;
     }
     pthread_mutex_unlock(&a->lock);
+    return n == o->n_keys;
+}
+
+int admission_reload(struct admission *a, const struct admission_opts *o, struct err *e)
+{
+    struct admission_client **found = mem_zalloc_n((size_t)o->n_keys + 1, sizeof(*found));
+    struct quota_account **accounts = mem_zalloc_n((size_t)o->n_keys + 1, sizeof(*accounts));
+    uint8_t sum[SHA256_BYTES];
+    int rc = found && accounts ? check_names(o, e) : err_set(e, SHOAL_ENOMEM, "keys");
+    for (uint32_t i = 0; i < o->n_keys && rc == 0; i++)
+        if (!sha256_read_hex(sum, o->keys[i].sha256))
+            rc = err_set(e, SHOAL_EINVAL, "key %s: sha256 is not 64 hex digits", o->keys[i].name);
+    if (rc == 0)
+        rc = open_accounts(a->quota, o, accounts, e);
+    if (rc == 0 && !replace_keys(a, o, accounts, found))
+        rc = err_set(e, SHOAL_ENOMEM, "keys");
     mem_free(found);
-    return n == o->n_keys ? 0 : err_set(e, SHOAL_ENOMEM, "keys");
+    mem_free(accounts);
+    return rc;
 }
 
 int admission_create(struct admission **out, const struct admission_opts *o, struct err *e)
@@ -103,6 +147,7 @@ int admission_create(struct admission **out, const struct admission_opts *o, str
     if (!a)
         return err_set(e, SHOAL_ENOMEM, "keys");
     pthread_mutex_init(&a->lock, NULL);
+    a->quota = o->quota;
     int rc = admission_reload(a, o, e);
     if (rc < 0) {
         admission_destroy(a);
@@ -157,30 +202,48 @@ static bool has_place(const struct admission *a, const struct admission_client *
            (!c || c->in_flight < UINT64_C(7) * (a->max_in_flight - a->in_flight));
 }
 
+/* Under the lock: takes one request of the client's rate.  False: there is none, for *retry_ms. */
+static bool take_rate(struct admission_client *c, uint32_t *retry_ms)
+{
+    uint64_t now = clock_ns();
+    c->tokens += (double)(now - c->filled_ns) / 1e9 * c->rate; /* token bucket */
+    c->filled_ns = now;
+    if (c->tokens > c->burst)
+        c->tokens = c->burst;
+    if (c->tokens < 1.0) {
+        *retry_ms = (uint32_t)((1.0 - c->tokens) / c->rate * 1000.0) + 1;
+        return false;
+    }
+    c->tokens -= 1.0;
+    return true;
+}
+
+static void count_refusal(struct admission_client *c, enum admission_verdict v)
+{
+    if (v != ADMISSION_OK && c && c->account)
+        counter_add(&c->account->refused[v == ADMISSION_RATE    ? QUOTA_REFUSED_RATE
+                                         : v == ADMISSION_QUOTA ? QUOTA_REFUSED_TOKENS
+                                                                : QUOTA_REFUSED_BUSY],
+                    1);
+}
+
 enum admission_verdict admission_enter(struct admission *a, struct admission_client *c,
                                        uint32_t *retry_ms)
 {
     enum admission_verdict result = ADMISSION_OK;
+    uint32_t retry_s;
     *retry_ms = 0;
+    if (c && c->account && !quota_has_left(a->quota, c->account, &retry_s)) {
+        *retry_ms = retry_s * 1000u;
+        count_refusal(c, ADMISSION_QUOTA);
+        return ADMISSION_QUOTA;
+    }
     pthread_mutex_lock(&a->lock);
-    if (!has_place(a, c)) {
+    if (!has_place(a, c) || (c && c->max_in_flight && c->in_flight >= c->max_in_flight)) {
         result = ADMISSION_FULL;
         *retry_ms = 1000;
-    } else if (c && c->max_in_flight && c->in_flight >= c->max_in_flight) {
-        result = ADMISSION_FULL;
-        *retry_ms = 1000;
-    } else if (c && c->rate > 0) { /* token bucket */
-        uint64_t now = clock_ns();
-        c->tokens += (double)(now - c->filled_ns) / 1e9 * c->rate;
-        c->filled_ns = now;
-        if (c->tokens > c->burst)
-            c->tokens = c->burst;
-        if (c->tokens < 1.0) {
-            result = ADMISSION_RATE;
-            *retry_ms = (uint32_t)((1.0 - c->tokens) / c->rate * 1000.0) + 1;
-        } else {
-            c->tokens -= 1.0;
-        }
+    } else if (c && c->rate > 0 && !take_rate(c, retry_ms)) {
+        result = ADMISSION_RATE;
     }
     if (result == ADMISSION_OK) {
         a->in_flight++;
@@ -188,7 +251,15 @@ enum admission_verdict admission_enter(struct admission *a, struct admission_cli
             c->in_flight++;
     }
     pthread_mutex_unlock(&a->lock);
+    count_refusal(c, result);
     return result;
+}
+
+void admission_spend(struct admission *a, struct admission_client *c, uint64_t prompt,
+                     uint64_t generated)
+{
+    if (c && c->account)
+        quota_spend(a->quota, c->account, prompt, generated);
 }
 
 /* max 0: no limit. */

@@ -1,12 +1,13 @@
-/* admission.h - which clients may send requests, how often, and how many at once.
+/* admission.h - which clients may send requests, how often, how many at once, and how many tokens
+ * they may use in a day (quota.h).
  *
  * A client is identified by the SHA-256 of its key.  Without keys, all requests are admitted.
  *
  * Thread:    any; one lock covers all counters and is held for a few instructions.
  * Ownership: clients live as long as the table.  A reload replaces the keys and keeps the counters
  *            of the clients that stay.
- * Failure:   SHOAL_ENOMEM, SHOAL_EINVAL (a malformed hash); the previous keys then stay in
- *            force. */
+ * Failure:   SHOAL_ENOMEM, SHOAL_EINVAL (a malformed hash), those of quota_open_account; the
+ *            previous keys then stay in force. */
 #ifndef SHOAL_HOST_ADMISSION_H
 #define SHOAL_HOST_ADMISSION_H
 
@@ -17,6 +18,8 @@
 #include "base/err.h"
 
 struct admission;
+struct quota;
+struct quota_account;
 
 struct admission_key {
     char *name;
@@ -26,13 +29,15 @@ struct admission_key {
     uint32_t max_in_flight; /* 0: no limit */
     bool admin;
     int32_t priority;
-    double weight; /* of its share of a model, beside other keys; 0: 1 */
+    double weight;         /* of its share of a model, beside other keys; 0: 1 */
+    double tokens_per_day; /* by name: keys of one name share it; 0: no limit */
 };
 
 struct admission_opts { /* not kept after the call */
     const struct admission_key *keys;
     uint32_t n_keys;
     uint32_t max_in_flight; /* of all clients together; 0: no limit */
+    struct quota *quota;    /* borrowed; NULL: tokens are not counted */
 };
 
 struct admission_client {
@@ -41,6 +46,7 @@ struct admission_client {
     bool admin;
     int32_t priority;
     float weight;
+    struct quota_account *account; /* its tokens, shared by keys of one name; NULL: not counted */
     /* private */
     struct admission_client *next;
     unsigned char sha256[32];
@@ -50,7 +56,7 @@ struct admission_client {
     uint32_t max_in_flight, in_flight;
 };
 
-enum admission_verdict { ADMISSION_OK, ADMISSION_RATE, ADMISSION_FULL };
+enum admission_verdict { ADMISSION_OK, ADMISSION_RATE, ADMISSION_FULL, ADMISSION_QUOTA };
 
 SHOAL_MUST_CHECK int admission_create(struct admission **out, const struct admission_opts *o,
                                       struct err *e);
@@ -70,6 +76,9 @@ enum admission_verdict admission_enter(struct admission *a, struct admission_cli
 enum admission_verdict admission_enter_more(struct admission *a, struct admission_client *c,
                                             uint32_t n, uint32_t *most);
 void admission_leave(struct admission *a, struct admission_client *c, uint32_t n_places);
+/* The client used so many tokens. */
+void admission_spend(struct admission *a, struct admission_client *c, uint64_t prompt,
+                     uint64_t generated);
 /* 64 hex digits and NUL.  false: no memory. */
 SHOAL_MUST_CHECK bool admission_hash(const char *key, size_t n, char out[65]);
 

@@ -25,7 +25,7 @@ const post = (server, url, key, body) => fetch(`${server.url}${url}`, { method: 
 
 // One whole answer that no cache can give; its status.
 async function ask(server, key, more = {}) {
-    const r = await post(server, '/v1/completions', key, { model: 'm', prompt: `${++n} lamps are on`, max_tokens: 24,
+    const r = await post(server, '/v1/completions', key, { model: 'm', prompt: `${++n} lamps are on`, max_tokens: 12,
         ignore_eos: true, seed: n, temperature: 1, ...more });
     await r.arrayBuffer();
     return r.status;
@@ -61,7 +61,7 @@ async function fairness() {
     t.same((await server.stop()).code, 0, 'exit');
     // one key can take only a part of the places that all share
     server = await start(['many', 'few'], 'limits: {in_flight: 16}\n');
-    const held = Array.from({ length: 40 }, () => ask(server, 'many', { max_tokens: 400 }));
+    const held = Array.from({ length: 40 }, () => ask(server, 'many', { max_tokens: 120 }));
     const first = await Promise.race(held.map(async (p, i) => ({ status: await p, i })));
     t.same(first.status, 429, 'more than its part of the places');
     t.same(await ask(server, 'few'), 200, 'a place for another key');
@@ -95,7 +95,4 @@ async function priority() {
     await fairness();
     await priority();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

@@ -2,14 +2,12 @@
 #include "cluster/control/desired_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/file/file_read.h"
+#include "base/file/file_replace.h"
 #include "base/mem.h"
 #include "cluster/control/desired.h"
 #include "cluster/control/desired_code.h"
@@ -64,60 +62,13 @@ static int encode(struct buf *out, const struct desired *d, struct err *e)
     return rc;
 }
 
-static int write_all(int fd, const char *p, size_t n)
-{
-    while (n) {
-        ssize_t k = write(fd, p, n);
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k < 0)
-            return -1;
-        p += k;
-        n -= (size_t)k;
-    }
-    return fsync(fd);
-}
-
-/* The new name is on disk only once its folder is. */
-static int sync_folder(const char *path)
-{
-    char *copy = mem_strdup(path);
-    if (!copy) {
-        errno = ENOMEM;
-        return -1;
-    }
-    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = -1;
-    if (fd >= 0) {
-        rc = fsync(fd);
-        close(fd);
-    }
-    mem_free(copy);
-    return rc;
-}
-
 int desired_file_write(const char *path, const struct desired *d, struct err *e)
 {
-    struct buf b, temp;
-    int fd = -1, rc;
+    struct buf b;
     buf_init(&b, MAX_FILE_BYTES);
-    buf_init(&temp, 4096);
-    buf_printf(&temp, "%s.new", path);
-    rc = temp.rc < 0 ? err_set(e, temp.rc, "path of the snapshot") : encode(&b, d, e);
-    if (rc < 0)
-        goto out;
-    fd = open(temp.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || write_all(fd, b.data, b.len) < 0) {
-        rc = err_set(e, SHOAL_EIO, "cannot write %s: %s", temp.data, strerror(errno));
-        goto out;
-    }
-    if (rename(temp.data, path) < 0 || sync_folder(path) < 0)
-        rc = err_set(e, SHOAL_EIO, "cannot replace %s: %s", path, strerror(errno));
-out:
-    if (fd >= 0)
-        close(fd);
-    if (rc < 0 && fd >= 0)
-        unlink(temp.data);
-    buf_fini(&temp);
+    int rc = encode(&b, d, e);
+    if (rc == 0)
+        rc = file_replace(path, b.data, b.len, e);
     buf_fini(&b);
     return rc;
 }

@@ -10,6 +10,7 @@
 #include "gateway/api/api.h"
 #include "gateway/call.h"
 #include "gateway/prometheus.h"
+#include "host/quota.h"
 #include "net/peers.h"
 #include "wire/json_out.h"
 
@@ -246,8 +247,8 @@ static void put_models(struct gw *gw, struct buf *b, int part, const char *name,
     registry_each(gw->registry, put_part, &s);
 }
 
-static const char *const refusals[GW_N_REFUSED] = {"auth",     "rate",    "busy",      "deadline",
-                                                   "draining", "invalid", "not_loaded"};
+static const char *const refusals[GW_N_REFUSED] = {"auth",     "rate",    "busy",       "deadline",
+                                                   "draining", "invalid", "not_loaded", "quota"};
 
 static void count_node(void *ctx, const struct node_link *k)
 {
@@ -322,6 +323,48 @@ static void put_peers(struct gw *gw, struct buf *b)
     buf_printf(b, "shoal_connections_displaced_total %" PRIu64 "\n", s.displaced);
 }
 
+/* ---- keys: as many label values as the configuration has names of keys ---- */
+
+enum { KEY_TOKENS, KEY_REFUSED, KEY_TODAY, KEY_LIMIT, N_KEY_PARTS };
+
+static void put_key(void *ctx, const struct quota_figures *f)
+{
+    static const char *const why[QUOTA_N_REFUSED] = {"rate", "busy", "quota"};
+    const struct scrape *s = ctx;
+    struct buf *b = s->b;
+    char label[PROMETHEUS_LABEL_BYTES];
+    prometheus_label(label, "key", f->name);
+    if (s->part == KEY_TOKENS)
+        buf_printf(b,
+                   "shoal_key_tokens_total{%s,kind=\"prompt\"} %" PRIu64 "\n"
+                   "shoal_key_tokens_total{%s,kind=\"generated\"} %" PRIu64 "\n",
+                   label, f->prompt_tokens, label, f->generated_tokens);
+    else if (s->part == KEY_TODAY)
+        buf_printf(b, "shoal_key_tokens_today{%s} %" PRIu64 "\n", label, f->used);
+    else if (s->part == KEY_LIMIT && f->limit > 0)
+        buf_printf(b, "shoal_key_tokens_per_day{%s} %" PRIu64 "\n", label, f->limit);
+    for (int i = 0; s->part == KEY_REFUSED && i < QUOTA_N_REFUSED; i++)
+        buf_printf(b, "shoal_key_refused_total{%s,reason=\"%s\"} %" PRIu64 "\n", label, why[i],
+                   f->refused[i]);
+}
+
+static void put_keys(struct gw *gw, struct buf *b)
+{
+    static const struct {
+        const char *name, *type, *help;
+    } parts[N_KEY_PARTS] = {
+        {"shoal_key_tokens_total", "counter", "tokens of a key's requests"},
+        {"shoal_key_refused_total", "counter", "requests of a key refused at the door, by reason"},
+        {"shoal_key_tokens_today", "gauge", "tokens of a key's requests today (UTC)"},
+        {"shoal_key_tokens_per_day", "gauge", "tokens that a key may use in a day"},
+    };
+    for (int i = 0; i < N_KEY_PARTS; i++) {
+        struct scrape s = {b, i};
+        prometheus_help(b, parts[i].name, parts[i].type, parts[i].help);
+        quota_each(gw->quota, put_key, &s);
+    }
+}
+
 static void put_server(struct gw *gw, struct buf *b)
 {
     prometheus_help(b, "shoal_responses_total", "counter",
@@ -334,6 +377,8 @@ static void put_server(struct gw *gw, struct buf *b)
         buf_printf(b, "shoal_refused_total{reason=\"%s\"} %" PRIu64 "\n", refusals[i],
                    counter_read(&gw->refused[i]));
     put_peers(gw, b);
+    if (admission_needed(gw->admission))
+        put_keys(gw, b);
     prometheus_help(b, "shoal_http_seconds", "histogram",
                     "from the last byte of a request to the end "
                     "of its answer");

@@ -14,7 +14,7 @@ static void run(struct call *c, struct request *r, const struct openai_shape *sh
         flow_give_request(&c->gl->flow, r);
         return;
     }
-    flow_run(&c->gl->flow, r, &a->sink);
+    flow_run(&c->gl->flow, r, c->sink);
 }
 
 void openai_chat(struct call *c)
@@ -58,7 +58,7 @@ bool openai_recall(struct call *c)
     if (openai_answer_open(&a, c, &known->shape) < 0)
         return false;
     a.recalled = true;
-    if (generate_replay(&c->gl->flow, &known->memo, &a.sink))
+    if (generate_replay(&c->gl->flow, &known->memo, c->sink))
         return true;
     a.sink.ops->closed(&a.sink);
     return false;

@@ -507,5 +507,6 @@ int openai_answer_open(struct openai_answer *a, struct call *c, const struct ope
     hash_hex(a->id + n, hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt ^ c->start_ns));
     a->call = c;
     call_set_sink(c, &a->sink);
+    c->meter.n_each = shape->n;
     return 0;
 }

@@ -118,7 +118,7 @@ static bool check_out(struct sink *s)
     failure_of(&f, c->out.rc, err_text(c->out.rc));
     buf_clear(&c->out);
     on_fail(s, &f);
-    flow_cancel(s);
+    flow_cancel(c->sink);
     return false;
 }
 
@@ -225,5 +225,5 @@ void process_handle(struct call *c)
     a->explain = r->ask.explain;
     buf_init(&a->reply, MAX_REPLY_BYTES);
     call_set_sink(c, &a->sink);
-    flow_run(&c->gl->flow, r, &a->sink);
+    flow_run(&c->gl->flow, r, c->sink);
 }

@@ -278,7 +278,7 @@ static void run(struct call *c, enum specialist_body body)
     a->inputs = r->infer.inputs;
     a->n = r->infer.n_inputs;
     call_set_sink(c, &a->sink);
-    flow_run(&c->gl->flow, r, &a->sink);
+    flow_run(&c->gl->flow, r, c->sink);
 }
 
 void specialist_classify(struct call *c)

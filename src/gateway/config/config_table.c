@@ -206,6 +206,14 @@ const struct config_key config_keys[] = {
         "Requests of clients with a higher number are computed first."),
     ROW("keys[].weight", NUM, KEY(key.weight), "1", 0.001, 1000, LIVE,
         "Its share of a model beside other keys, which is divided by tokens."),
+    ROW("keys[].tokens_per_day", NUM, KEY(key.tokens_per_day), "0", 0, 1e15, LIVE,
+        "Tokens of prompts and answers that it may use in a day (UTC). Keys of one name share it. "
+        "0: no limit."),
+    MAP("quota", "How the tokens that keys use are kept."),
+    ROW("quota.file", STR, AT(quota_file), NULL, 0, 0, START,
+        "File that keeps the tokens of the day over a restart. Default: `quota` in the cache "
+        "folder "
+        "of the weights."),
 
     ROW("cors", STRS, AT(cors), NULL, 0, CONFIG_MAX_ORIGINS, LIVE,
         "Origins of web pages that may use this server, such as https://app.example; `*`: all."),

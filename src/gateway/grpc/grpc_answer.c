@@ -195,7 +195,7 @@ static void on_flush(struct sink *s)
 {
     struct grpc_answer *a = answer_of(s);
     if (a->method->stream && a->call->began && a->call->req && !flush(a))
-        flow_cancel(s);
+        flow_cancel(a->call->sink);
 }
 
 static bool on_full(struct sink *s)

@@ -16,7 +16,7 @@ static void test_keys_have_rates_and_places(void **state)
 {
     struct admission_key key = {
         .name = (char[]){"a"}, .rate = 0.001, .burst = 2, .max_in_flight = 5};
-    struct admission_opts o = {&key, 1, 3};
+    struct admission_opts o = {&key, 1, 3, NULL};
     struct admission *all;
     uint32_t retry, most;
     (void)state;
@@ -94,10 +94,10 @@ static void test_keys_change_while_they_are_read(void **state)
         keys[i].name = names[i];
         assert_true(admission_hash("secret", 6, keys[i].sha256));
     }
-    assert_int_equal(admission_create(&r.all, &(struct admission_opts){keys, 1, 0}, NULL), 0);
+    assert_int_equal(admission_create(&r.all, &(struct admission_opts){keys, 1, 0, NULL}, NULL), 0);
     assert_int_equal(pthread_create(&thread, NULL, read_keys, &r), 0);
     for (int i = 0; i < 2000; i++) {
-        const struct admission_opts o = {&keys[i % 2], 1, 0};
+        const struct admission_opts o = {&keys[i % 2], 1, 0, NULL};
         assert_int_equal(admission_reload(r.all, &o, NULL), 0);
     }
     r.stop = true;

@@ -1,0 +1,15 @@
+/* file_replace.h - writes a whole file so that after a crash there is the old one or the new one.
+ *
+ * Thread:  any that may block.
+ * Failure: SHOAL_EIO with the system's reason; the old file is then unchanged. */
+#ifndef SHOAL_BASE_FILE_FILE_REPLACE_H
+#define SHOAL_BASE_FILE_FILE_REPLACE_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+/* Writes PATH.new, readable by its owner alone, syncs it and renames it. */
+SHOAL_MUST_CHECK int file_replace(const char *path, const void *bytes, size_t n, struct err *e);
+
+#endif

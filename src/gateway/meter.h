@@ -1,0 +1,36 @@
+/* meter.h - counts the tokens of a client's request: a sink in front of the codec's.
+ *
+ * Counted are tokens of prompts and answers, as `usage` has them, also when the answer is kept from
+ * before, fails or loses its client.  What a node or worker computed for a client that has gone is
+ * not known: then the tokens that came are counted, and a fourth of the body's bytes as the prompt.
+ *
+ * Thread:    the loop's.
+ * Ownership: belongs to a call; the request of the sink keeps it alive until `closed`. */
+#ifndef SHOAL_GATEWAY_METER_H
+#define SHOAL_GATEWAY_METER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "flow/sink.h"
+
+struct admission;
+struct admission_client;
+
+struct meter {
+    struct sink sink;
+    struct sink *to; /* the codec's */
+    struct admission *admission;
+    struct admission_client *client;
+    uint32_t n_each; /* answers to each prompt: they share its tokens */
+    uint32_t prompt_guess;
+    bool failed;
+    uint64_t n_tokens; /* that came */
+    uint64_t prompt_tokens, generated_tokens;
+};
+
+/* Events to m->sink are counted and go to s. */
+void meter_init(struct meter *m, struct sink *s, struct admission *a, struct admission_client *c,
+                uint32_t prompt_guess);
+
+#endif
