@@ -356,7 +356,7 @@ static int get_done(struct event_pb *out, const Shoal__Node__V1__Done *m, struct
 
 static int get_failure(struct event_pb *out, const Shoal__Node__V1__Failure *m)
 {
-    if (m->kind > FAILURE_INTERNAL || m->code >= 0)
+    if (m->kind > FAILURE_CONFLICT || m->code >= 0)
         return SHOAL_EFORMAT;
     out->failure = (struct failure){.kind = (enum failure_kind)m->kind,
                                     .code = m->code,

@@ -352,6 +352,7 @@ static bool worth_moving(const struct failure *f)
         return true;
     case FAILURE_INVALID:
     case FAILURE_DEADLINE:
+    case FAILURE_CONFLICT:
         return false;
     }
     return false;

@@ -18,6 +18,7 @@ enum failure_kind {
     FAILURE_NOT_LOADED,  /* the model is still being loaded */
     FAILURE_UNAVAILABLE, /* out of memory, or the model cannot be loaded */
     FAILURE_INTERNAL,
+    FAILURE_CONFLICT, /* with an earlier request */
 };
 
 struct failure {

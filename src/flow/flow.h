@@ -48,6 +48,7 @@ struct flow_owner {
     struct executor *executor;
     uint32_t load_wait_ms;     /* how long a request waits for a model that is being loaded */
     uint64_t next_seed;        /* for requests without a seed */
+    struct dispatch *once;     /* takes requests with an idempotency key; NULL: it is ignored */
     struct dispatch *dispatch; /* where requests may go; NULL: all are answered here */
     struct dispatch *apart;    /* to models in processes of their own; NULL: there are none */
     uint32_t n_jobs;           /* begun and not closed */

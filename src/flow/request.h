@@ -102,6 +102,8 @@ struct request {
     char trace[64];   /* traceparent, or "" */
     char session[64]; /* the conversation or device that it belongs to, or "" */
     struct request_client client;
+    bool has_once_key;      /* once_key: the client's idempotency key and its name, as a hash */
+    uint8_t once_key[32];   /* the same again gets the first answer */
     const char *model;      /* NULL: the default one */
     const uint8_t *version; /* SHA-256 of the model that must answer; NULL: any.  Not for asks */
     uint64_t epoch;         /* all its models are those of this epoch; 0: not stamped yet */

@@ -30,6 +30,8 @@ void flow_run_here(struct flow_owner *o, struct request *r, struct sink *s)
 
 void flow_run(struct flow_owner *o, struct request *r, struct sink *s)
 {
+    if (r->has_once_key && o->once && o->once->ops->run(o->once, o, r, s))
+        return;
     if (!o->dispatch || !o->dispatch->ops->run(o->dispatch, o, r, s))
         flow_run_here(o, r, s);
 }

@@ -11,9 +11,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "flow/pool.h"
+#include "host/sha256.h"
 #include "net/peers.h"
 #include "wire/json_out.h"
 
+#define MAX_ONCE_KEY 255u /* characters of an idempotency key */
 #define MAX_ANSWER_BYTES ((size_t)256 << 20)
 #define MAX_HEADERS_OUT 16u
 #define OUT_BYTES ((size_t)128 << 10) /* bytes that wait for the client before events wait */
@@ -208,6 +210,29 @@ static bool read_version(const struct call *c, struct request *r)
     return sum && strlen(given) == 2 * SHA256_BYTES && sha256_read_hex(sum, given);
 }
 
+const char *call_once_key(const struct call *c)
+{
+    const char *given = c->req ? http_header(c->req, "idempotency-key") : NULL;
+    return given || !c->req ? given : http_header(c->req, "x-idempotency-key");
+}
+
+/* The client's idempotency key, if it has one.  False: the header is wrong. */
+static bool read_once_key(const struct call *c, struct request *r)
+{
+    const char *given = call_once_key(c);
+    size_t n = given ? strlen(given) : 0;
+    struct sha256 h;
+    if (!given)
+        return true;
+    if (n == 0 || n > MAX_ONCE_KEY)
+        return false;
+    sha256_begin(&h); /* keys of different clients have nothing to do with each other */
+    sha256_add(&h, r->client.name, strlen(r->client.name) + 1);
+    sha256_add(&h, given, n);
+    r->has_once_key = sha256_end(&h, r->once_key);
+    return r->has_once_key;
+}
+
 /* Calls of other kinds are not begun, or end by themselves (health, reflection). */
 static void fail_one(struct call *c)
 {
@@ -251,11 +276,14 @@ struct request *call_request(struct call *c)
     }
     r->received_ns = c->start_ns;
     r->deadline_ns = c->deadline_ns;
-    bool session = read_session(c, r);
-    if (session && read_version(c, r))
+    bool session = read_session(c, r), version = session && read_version(c, r);
+    if (version && read_once_key(c, r))
         return r;
     flow_give_request(&c->gl->flow, r);
-    if (session)
+    if (version)
+        call_fail(c, 400, NULL, "idempotency-key", "invalid_value",
+                  "idempotency-key must have 1 to %u characters", MAX_ONCE_KEY);
+    else if (session)
         call_fail(c, 400, NULL, "x-shoal-version", "invalid_value",
                   "x-shoal-version must be the SHA-256 of a model, 64 hex digits");
     else
@@ -412,7 +440,7 @@ int call_status_of(const struct failure *f)
     static const int statuses[] = {
         [FAILURE_INVALID] = 400,  [FAILURE_NOT_FOUND] = 404,  [FAILURE_BUSY] = 429,
         [FAILURE_DEADLINE] = 504, [FAILURE_NOT_LOADED] = 503, [FAILURE_UNAVAILABLE] = 503,
-        [FAILURE_INTERNAL] = 500};
+        [FAILURE_INTERNAL] = 500, [FAILURE_CONFLICT] = 409};
     return statuses[f->kind];
 }
 

@@ -69,6 +69,8 @@ void call_release(struct call *c);
 /* An empty request with what the call knows: client, session, deadline.
  * NULL: out of memory or a bad header, and the call is answered. */
 struct request *call_request(struct call *c);
+/* The idempotency key that the client sent; NULL: none. */
+const char *call_once_key(const struct call *c);
 /* Connects the call, which is held, to a sink: when the client is gone the sink's work is
  * cancelled.  Events must go to c->sink, which passes them on. */
 void call_set_sink(struct call *c, struct sink *s);

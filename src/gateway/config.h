@@ -76,6 +76,8 @@ struct gw_config {
     uint32_t drain_ms;
     size_t cache_bytes;
     uint32_t cache_ttl_ms;
+    size_t once_bytes; /* of answers kept by idempotency key */
+    uint32_t once_ttl_ms;
     bool log_requests;
     char *cache_dir;
     struct config_cluster cluster;

@@ -16,6 +16,7 @@
 #include "base/thread.h"
 #include "cluster/cert.h"
 #include "cluster/members.h"
+#include "cluster/once.h"
 #include "cluster/worker/worker_links.h"
 #include "cluster/worker/workers.h"
 #include "flow/home/ask_pack.h"
@@ -282,6 +283,7 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
         return rc;
     flow_owner_init(&gl->flow, &gw->flow, loop_executor(gl->loop));
     gl->flow.load_wait_ms = gl->config->load_wait_ms;
+    gl->flow.once = gw->once ? once_dispatch(gw->once) : NULL;
     if (getrandom(&gl->flow.next_seed, sizeof(gl->flow.next_seed), 0) < 0)
         gl->flow.next_seed = clock_ns();
     rc = recall_create(&gl->recall, e);
@@ -576,6 +578,9 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     if (rc == 0 && config->cache_bytes > 0)
         rc = prompt_cache_create(&gw->cache, config->cache_bytes,
                                  (uint64_t)config->cache_ttl_ms * 1000000u, e);
+    const struct once_opts once = {.max_bytes = config->once_bytes, .ttl_ms = config->once_ttl_ms};
+    if (rc == 0 && config->once_bytes > 0)
+        rc = once_create(&gw->once, &once, e);
     if (rc == 0)
         rc = open_cluster_tls(gw, e);
     for (uint32_t i = 0; i < n && rc == 0; i++) {
@@ -634,6 +639,7 @@ static void end_calls(struct gw_loop *gl)
     gl->http = NULL;
     http_server_destroy(gl->node_http);
     gl->node_http = NULL;
+    once_leave(gl->gw->once, &gl->flow);
     gl->flow.dispatch = NULL;
     members_destroy(gl->members); /* requests at other nodes end */
     gl->members = NULL;
@@ -682,6 +688,7 @@ void gateway_destroy(struct gateway *g)
     tls_server_close(gw->node_tls);
     tls_client_close(gw->link_tls);
     prompt_cache_destroy(gw->cache);
+    once_destroy(gw->once);
     peers_destroy(gw->peers);
     admission_destroy(gw->admission);
     quota_destroy(gw->quota);

@@ -92,6 +92,7 @@ struct gw {
     struct peers *peers; /* what clients hold, over all loops */
     struct pool *pool;
     struct prompt_cache *cache;
+    struct once *once;           /* answers by idempotency key; NULL: none */
     struct home_table *home;     /* of /v1/process; NULL: none */
     struct flow flow;            /* the parts of the above that requests need */
     struct tls_server *node_tls; /* of node_http; NULL: plain */

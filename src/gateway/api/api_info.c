@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "cluster/join.h"
 #include "cluster/members.h"
+#include "cluster/once.h"
 #include "cluster/worker/worker_links.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
@@ -299,6 +300,23 @@ static void put_workers(const struct replica_counts *k, struct buf *b)
     }
 }
 
+static void put_once(struct once *w, struct buf *b)
+{
+    struct once_counts n;
+    once_count(w, &n);
+    prometheus_help(b, "shoal_idempotent_total", "counter",
+                    "calls with an idempotency key: the first of a key, those that joined it, got "
+                    "its answer, or asked for something else");
+    buf_printf(b,
+               "shoal_idempotent_total{outcome=\"first\"} %" PRIu64
+               "\nshoal_idempotent_total{outcome=\"joined\"} %" PRIu64
+               "\nshoal_idempotent_total{outcome=\"replayed\"} %" PRIu64
+               "\nshoal_idempotent_total{outcome=\"refused\"} %" PRIu64 "\n",
+               n.n_first, n.n_joined, n.n_replayed, n.n_conflicts);
+    prometheus_help(b, "shoal_idempotent_bytes", "gauge", "memory of answers kept by their key");
+    buf_printf(b, "shoal_idempotent_bytes %zu\n", n.bytes);
+}
+
 static void put_peers(struct gw *gw, struct buf *b)
 {
     struct peers_stats s;
@@ -379,6 +397,8 @@ static void put_server(struct gw *gw, struct buf *b)
     put_peers(gw, b);
     if (admission_needed(gw->admission))
         put_keys(gw, b);
+    if (gw->once)
+        put_once(gw->once, b);
     prometheus_help(b, "shoal_http_seconds", "histogram",
                     "from the last byte of a request to the end "
                     "of its answer");

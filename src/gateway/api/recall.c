@@ -44,7 +44,7 @@ static uint32_t place(const struct call *c)
 const struct recalled *recall_find(const struct call *c)
 {
     size_t n = c->req->body_bytes;
-    if (!c->gl->gw->cache || n > MAX_BODY_BYTES)
+    if (!c->gl->gw->cache || n > MAX_BODY_BYTES || call_once_key(c))
         return NULL;
     const struct kept *k = c->gl->recall->places[place(c)];
     if (!k || k->route != c->route || k->lenient != c->lenient || k->body_bytes != n ||

@@ -256,6 +256,11 @@ const struct config_key config_keys[] = {
     ROW("cache.weights_dir", STR, AT(cache_dir), NULL, 0, 0, START,
         "Folder for weights in the layout of this machine. Default: shoal in the user's cache "
         "folder."),
+    MAP("idempotency", "Answers to calls with an `Idempotency-Key`."),
+    ROW("idempotency.bytes", BYTES, AT(once_bytes), "16MiB", 0, 0, START,
+        "Memory for them. 0: the keys are ignored."),
+    ROW("idempotency.ttl", MS, AT(once_ttl_ms), "10m", 0, 0, START,
+        "How long the answer is given again to whoever brings the same key and request."),
     ROW("drain", MS, AT(drain_ms), "30s", 0, 0, LIVE, "How long requests may go on after SIGTERM."),
     ROW("log_requests", BOOL, AT(log_requests), "true", 0, 0, LIVE,
         "One line in the log for each request, without its text."),

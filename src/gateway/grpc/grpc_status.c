@@ -51,6 +51,8 @@ enum grpc_status grpc_status_of(int http)
         return GRPC_PERMISSION_DENIED;
     case 404:
         return GRPC_NOT_FOUND;
+    case 409:
+        return GRPC_ABORTED;
     case 429:
         return GRPC_RESOURCE_EXHAUSTED;
     case 499:

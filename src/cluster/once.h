@@ -1,0 +1,43 @@
+/* once.h - calls with an idempotency key: the same key and request again gets the first answer.
+ *
+ * The first call with a key starts a run that does not depend on its client: it goes on when the
+ * client is gone.  Everybody who brings the key, the first client too, reads the run's events: from
+ * the beginning, as fast as they want, also while the run is in progress, also on another event
+ * loop.  The same key with another request is refused.  A failed answer is not kept: the next call
+ * tries again.
+ *
+ * Answers are kept for ttl_ms and within max_bytes; the oldest are forgotten first.
+ *
+ * Thread:    any owner's; one lock inside.
+ * Ownership: owners leave before destroy.
+ * Failure:   a call that cannot be kept in memory fails with FAILURE_UNAVAILABLE; too many keys in
+ *            progress: FAILURE_BUSY; another request: FAILURE_CONFLICT. */
+#ifndef SHOAL_CLUSTER_ONCE_H
+#define SHOAL_CLUSTER_ONCE_H
+
+#include "flow/dispatch.h"
+#include "flow/flow.h"
+
+struct once;
+
+struct once_opts {
+    size_t max_bytes;     /* of answers that are kept */
+    uint32_t ttl_ms;      /* how long after they are complete */
+    uint32_t max_running; /* keys whose answer is not complete; 0: 1024 */
+};
+
+struct once_counts { /* since the start */
+    uint64_t n_first, n_joined, n_replayed, n_conflicts;
+    uint32_t n_kept, n_running; /* now */
+    size_t bytes;
+};
+
+SHOAL_MUST_CHECK int once_create(struct once **out, const struct once_opts *o, struct err *e);
+void once_destroy(struct once *w); /* NULL is fine */
+/* For flow_owner.once: takes requests with a key. */
+struct dispatch *once_dispatch(struct once *w);
+/* Cancels the runs of an owner, on its thread; their events still come.  NULL is fine. */
+void once_leave(struct once *w, const struct flow_owner *o);
+void once_count(struct once *w, struct once_counts *out);
+
+#endif
