@@ -187,9 +187,7 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
                                    node_link_calls(k), slow > NODE_LINK_INCREDIBLE ? slow : 1};
         look_at(&c, q, &there);
     }
-    /* who was refused once is not made to try the new version again */
-    int side =
-        c.share > 0 && q->n_avoid == 0 && registry_in_share(request_key(q->request), c.share);
+    int side = c.share > 0 && !q->usual && registry_in_share(request_key(q->request), c.share);
     if (!c.best[side])
         side = !side;
     *out = c.best[side];

@@ -69,7 +69,11 @@ struct relay {
     bool has_sum;
     uint8_t sum[SHA256_BYTES];    /* of the model that began */
     uint8_t chosen[SHA256_BYTES]; /* that the replica is to use */
-    bool stamps;                  /* the request came without an epoch */
+    /* One of two versions during a canary: until it brings something, the other one may answer. */
+    bool trial, usual;       /* usual: the new one has failed */
+    bool has_start;          /* not told to the client yet */
+    struct sink_start start; /* valid with has_start */
+    bool stamps;             /* the request came without an epoch */
     struct replica *tried[MAX_TRIED];
     uint32_t n_tried, n_attempts;
     uint64_t began_ns, give_up_ns; /* give_up: when waiting ends; 0: not waiting */
@@ -176,6 +180,30 @@ static bool deaf(const struct leg *g)
     return g->relay->quiet || g->out;
 }
 
+/* The client learns who answers; from now on it stays this version. */
+static void tell_start(struct relay *y)
+{
+    if (!y->has_start)
+        return;
+    y->has_start = false;
+    y->has_sum |= y->start.sum != NULL;
+    y->started = true;
+    y->sink->ops->start(y->sink, &y->start);
+}
+
+/* A version that was on trial failed before it brought anything: the other one answers. */
+static void end_trial(struct leg *g, bool lost)
+{
+    struct relay *y = g->relay;
+    if (!y->trial || y->started || other_of(g)->running)
+        return;
+    y->has_start = false;
+    y->usual = true;
+    for (uint32_t i = 0; !lost && i < y->n_tried; i++) /* it may have the other one, too */
+        if (y->tried[i] == g->at)
+            y->tried[i] = y->tried[--y->n_tried];
+}
+
 static void on_start(struct sink *s, const struct sink_start *e)
 {
     struct leg *g = leg_of(s);
@@ -184,25 +212,28 @@ static void on_start(struct sink *s, const struct sink_start *e)
     if (deaf(g))
         return;
     if (e->sum && r->kind != REQUEST_ASK) { /* a flow has several models */
-        if (y->has_sum && memcmp(y->sum, e->sum, SHA256_BYTES) != 0) {
+        const uint8_t *want = y->has_sum ? y->sum : y->trial ? y->chosen : NULL;
+        if (want && memcmp(want, e->sum, SHA256_BYTES) != 0) {
             distrust(g, "another version of the model than the one that began");
             return;
         }
         memcpy(y->sum, e->sum, SHA256_BYTES);
-        y->has_sum = true;
+        y->has_sum = !y->trial;
     }
-    if (y->started)
+    if (y->started || y->has_start)
         return;
     struct sink_start mine = {.model = request_copy(r, e->model, strlen(e->model)),
                               .version = request_copy(r, e->version, strlen(e->version)),
-                              .sum = y->has_sum ? y->sum : NULL,
+                              .sum = y->has_sum || (y->trial && e->sum) ? y->sum : NULL,
                               .cache = e->cache == SINK_CACHE_HIT ? e->cache : SINK_CACHE_OFF};
     if (!r->model)
         r->model = mine.model; /* another replica may have another default */
     if (g->at != y->opts.source->here)
         mine.node = request_copy(r, g->at->name, strlen(g->at->name));
-    y->started = true;
-    y->sink->ops->start(y->sink, &mine);
+    y->start = mine;
+    y->has_start = true;
+    if (!y->trial)
+        tell_start(y);
 }
 
 /* The replica's plan goes with the replica; the client's stays with the request. */
@@ -212,6 +243,7 @@ static void on_plan(struct sink *s, const struct sink_plan *e)
     struct relay *y = g->relay;
     if (deaf(g) || y->planned) /* run again, the plan is the same */
         return;
+    tell_start(y);
     if (!y->started || y->request->kind != REQUEST_ASK) {
         distrust(g, "a plan that nobody asked for");
         return;
@@ -249,6 +281,7 @@ static void on_token(struct sink *s, const struct sink_token *e)
     struct sink_token mine = *e;
     if (deaf(g))
         return;
+    tell_start(y);
     if (!y->started || y->n == 0 || e->choice >= y->n || y->choices[e->choice].done ||
         (e->echo && g->from_ticket)) {
         distrust(g, "a token that nobody asked for");
@@ -278,6 +311,7 @@ static void on_result(struct sink *s, const struct sink_result *e)
     if (deaf(g))
         return;
     uint32_t n = y->request->kind == REQUEST_INFER ? y->request->infer.n_inputs : 0;
+    tell_start(y);
     if (!y->started || e->index != g->n_results || e->index >= n ||
         e->last != (e->index + 1 == n) || e->result->kind != y->request->infer.kind) {
         distrust(g, "a result that nobody asked for");
@@ -332,6 +366,7 @@ static void on_done(struct sink *s, const struct sink_done *e)
     struct relay *y = g->relay;
     if (deaf(g))
         return;
+    tell_start(y);
     if (!y->started || y->n == 0 || e->choice >= y->n || y->choices[e->choice].done) {
         distrust(g, "an end that nobody asked for");
         return;
@@ -381,6 +416,7 @@ static void on_fail(struct sink *s, const struct failure *f)
                (strcmp(f->reason, REPLICA_LOST) == 0 || strcmp(f->reason, REPLICA_ABSENT) == 0 ||
                 strcmp(f->reason, ACQUIRE_NO_VERSION) == 0 || /* what is known of it is old */
                 strcmp(f->reason, ACQUIRE_NOT_SERVED) == 0);
+    end_trial(g, f->reason && strcmp(f->reason, REPLICA_LOST) == 0);
 }
 
 static void on_closed(struct sink *s)
@@ -393,6 +429,8 @@ static void on_closed(struct sink *s)
                     "node %.64s broke off", g->at->name);
         y->has_failure = y->lost = g->out = true;
     }
+    if (!y->quiet)
+        end_trial(g, true);
     if (y->doubled) {
         y->doubled = false;
         y->opts.source->counts->n_doubled--;
@@ -523,12 +561,14 @@ static enum replica_found find_next(struct relay *y, struct replica **out, uint6
                                     .version = y->has_sum ? y->sum : NULL,
                                     .avoid = y->tried,
                                     .n_avoid = y->n_tried,
+                                    .usual = y->usual,
                                     .chosen = &chosen,
                                     .expect_ns = expect_ns};
     *expect_ns = 0;
     enum replica_found found = y->opts.source->ops->find(y->opts.source, &q, out);
     if (chosen)
         memcpy(y->chosen, chosen, sizeof(y->chosen));
+    y->trial = chosen && !q.version && y->request->kind != REQUEST_ASK;
     y->request->version = q.version ? q.version : chosen ? y->chosen : NULL;
     return found;
 }

@@ -47,6 +47,7 @@ struct replica_query {
     const uint8_t *version;       /* SHA-256 of the model that must answer; NULL: any */
     struct replica *const *avoid; /* [n_avoid]: tried already */
     size_t n_avoid;
+    bool usual; /* no canary, if there is a choice */
     /* Set by find, if it is to be one version among several: [SHA256_BYTES], valid until the next
      * event of the loop. */
     const uint8_t **chosen;
