@@ -250,7 +250,7 @@ static void count_model(void *ctx, const struct registry_model *m)
 static uint32_t duty_of(const struct registry_model *m)
 {
     static const struct registry_service all = {.duty = REGISTRY_SERVE};
-    if (!m->versioned && memcmp(&m->service, &all, sizeof(all)) == 0)
+    if (!m->versioned && registry_service_same(&m->service, &all))
         return 0;
     return m->service.duty == REGISTRY_SERVE   ? DESIRED_SERVE
            : m->service.duty == REGISTRY_STAGE ? DESIRED_STAGE

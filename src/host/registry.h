@@ -244,6 +244,12 @@ static inline bool registry_serves(const struct registry_service *s, uint64_t ep
 {
     return s->duty == REGISTRY_SERVE && epoch >= s->epoch && (s->until == 0 || epoch < s->until);
 }
+static inline bool registry_service_same(const struct registry_service *a,
+                                         const struct registry_service *b)
+{
+    return a->duty == b->duty && a->epoch == b->epoch && a->until == b->until &&
+           a->share == b->share;
+}
 /* Which requests a version answers from now on.  SHOAL_ENOTFOUND: it is not here. */
 SHOAL_MUST_CHECK int registry_set_service(struct registry *r, const char *name,
                                           const uint8_t sum[SHA256_BYTES],

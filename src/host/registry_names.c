@@ -575,7 +575,7 @@ int registry_set_service(struct registry *r, const char *name, const uint8_t sum
 {
     pthread_mutex_lock(&r->lock);
     struct registry_model *m = find_version(r, name, sum);
-    if (m && memcmp(&m->service, s, sizeof(*s)) != 0) {
+    if (m && !registry_service_same(&m->service, s)) {
         m->service = *s;
         registry_changed(r);
     }

@@ -30,6 +30,7 @@ struct held {
     uint32_t progress;
     uint64_t leave_ns; /* when it has to leave; 0: it stays */
     bool added;        /* to the registry, by us */
+    bool own;          /* the node's configuration has it */
     bool hidden;       /* leaves, and the time of grace is over */
     struct registry_service service;
 };
@@ -77,7 +78,7 @@ static void fail(struct agent *a, struct held *h, const char *why)
 struct look { /* one model in the registry */
     const char *name;
     const uint8_t *sum;
-    bool there, own, other_sum, unknown_sum;
+    bool there, own, unknown_sum;
     enum registry_state state;
     uint32_t users;
     char error[320];
@@ -92,7 +93,6 @@ static void look_at(void *ctx, const struct registry_model *m)
     if (!m->versioned) {
         l->own = true;
         l->unknown_sum |= sum == NULL;
-        l->other_sum |= sum && memcmp(sum, l->sum, SHA256_BYTES) != 0;
     }
     if (!sum || memcmp(sum, l->sum, SHA256_BYTES) != 0)
         return;
@@ -113,7 +113,7 @@ static struct look look_up(struct agent *a, const struct held *h)
 static void set_service(struct agent *a, struct held *h)
 {
     struct err e = {0};
-    if (h->added &&
+    if ((h->added || h->own) &&
         registry_set_service(a->opts.registry, h->item.name, sum_of(h), &h->service, &e) < 0)
         fail(a, h, e.msg);
 }
@@ -146,6 +146,8 @@ static void find(struct agent *a, struct held *h)
     struct err e = {0};
     if (l.own && l.there) { /* the configuration has the same bytes */
         h->item.phase = l.state == REGISTRY_READY ? AGENT_READY : AGENT_FINDING;
+        h->own = true;
+        set_service(a, h);
         if (l.state == REGISTRY_FAILED)
             fail(a, h, l.error);
         else if (l.state == REGISTRY_UNLOADED &&
@@ -155,10 +157,6 @@ static void find(struct agent *a, struct held *h)
     }
     if (l.own && l.unknown_sum)
         return; /* its hash is being computed */
-    if (l.own) {
-        fail(a, h, "this node's configuration has a model of this name with other bytes");
-        return;
-    }
     switch (a->opts.source.find(a->opts.source.ctx, &h->model, sum_of(h), path, sizeof(path),
                                 &h->progress, &e)) {
     case AGENT_HERE:
@@ -193,8 +191,11 @@ static void watch_loading(struct agent *a, struct held *h)
 static bool leave(struct agent *a, struct held *h, uint64_t now)
 {
     struct err e = {0};
-    if (!h->added)
+    if (!h->added) { /* the configuration's stays, and answers nothing */
+        h->service.duty = REGISTRY_LEAVE;
+        set_service(a, h);
         return true;
+    }
     if (now - h->leave_ns < (uint64_t)a->opts.grace_ms * MS_NS)
         return false; /* until gateways have heard of it */
     if (!h->hidden) {
@@ -264,7 +265,7 @@ static void take(struct agent *a, const struct desired *d, const struct desired_
     const struct desired_model *m = desired_find_model(d, x->model);
     struct held *h = mem_zalloc(sizeof(*h));
     if (h)
-        h->source = mem_strdup(m ? m->source : "");
+        h->source = mem_strdup(agent_plan_source(d, x));
     if (!h || !h->source || strlen(x->model) >= sizeof(h->item.name)) {
         log_warn("agent", "model %s cannot be taken: out of memory", x->model);
         mem_free(h ? h->source : NULL);
@@ -318,6 +319,48 @@ static bool has(const struct agent *a, const struct desired_assignment *x)
     return false;
 }
 
+/* Models of the configuration with the name of one that the shoal serves, and other bytes. */
+struct strangers {
+    const struct agent *agent;
+    const struct desired *desired;
+    char name[128];
+    uint8_t sum[SHA256_BYTES];
+    bool found;
+};
+
+static void find_stranger(void *ctx, const struct registry_model *m)
+{
+    struct strangers *k = ctx;
+    const uint8_t *sum = registry_sum(m);
+    const struct desired_model *d = desired_find_model(k->desired, m->name);
+    if (k->found || m->versioned || m->service.duty != REGISTRY_SERVE || !sum || !d ||
+        memcmp(d->sha256, sum, SHA256_BYTES) == 0 || strlen(m->name) >= sizeof(k->name) ||
+        desired_find_assignment(k->desired, k->agent->name, m->name, sum))
+        return;
+    k->found = true;
+    snprintf(k->name, sizeof(k->name), "%s", m->name);
+    memcpy(k->sum, sum, SHA256_BYTES);
+}
+
+/* An old version that the configuration still has must not answer beside the shoal's. */
+static void hide_strangers(struct agent *a, const struct desired *d)
+{
+    struct registry_service s;
+    struct err e = {0};
+    memset(&s, 0, sizeof(s));
+    s.duty = REGISTRY_LEAVE;
+    for (;;) {
+        struct strangers k = {.agent = a, .desired = d};
+        registry_each_version(a->opts.registry, find_stranger, &k);
+        if (!k.found || registry_set_service(a->opts.registry, k.name, k.sum, &s, &e) < 0)
+            return;
+        log_info("agent",
+                 "model %s of the configuration is another version than the shoal's: it "
+                 "answers nothing",
+                 k.name);
+    }
+}
+
 void agent_follow(struct agent *a, const struct desired *d)
 {
     if (!agent_plan_may_follow(d, a->fence)) {
@@ -341,6 +384,7 @@ void agent_follow(struct agent *a, const struct desired *d)
         if (strcmp(x->node, a->name) == 0 && x->duty != DESIRED_LEAVE && !has(a, x))
             take(a, d, x);
     }
+    hide_strangers(a, d);
     registry_set_epoch(a->opts.registry, d->epoch, agent_plan_epoch_end(d));
     a->version = d->version;
     a->set_aside = agent_plan_set_aside(d, a->name);
@@ -415,6 +459,7 @@ int agent_create(struct agent **out, const struct agent_opts *o, struct err *e)
     a->opts.grace_ms = o->grace_ms ? o->grace_ms : DEFAULT_GRACE_MS;
     a->timer.fn = on_timer;
     pthread_mutex_init(&a->lock, NULL);
+    registry_set_epoch(o->registry, 0, 1); /* until a state is followed, no epoch is known */
     *out = a;
     return 0;
 }

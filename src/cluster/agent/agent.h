@@ -1,8 +1,9 @@
 /* agent.h - carries out on one node what the controller assigned to it: finds the bytes, loads,
  * serves, stages, and lets go.
  *
- * A model of the node's own configuration is never touched.  If the controller assigns the same
- * bytes under the same name, the configured one answers; with other bytes, the assignment fails.
+ * A model of the node's own configuration is never unloaded.  If the controller assigns the same
+ * bytes under the same name, the configured one answers.  If the shoal serves other bytes under its
+ * name, it answers nothing, so that users see one version.
  *
  * Thread:    fill, set_aside: any.  Everything else: the owner's.
  * Ownership: create gives, destroy takes back (NULL is fine); models that were loaded stay in the

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cluster/control/desired.h"
+#include "cluster/rollout/rollout.h"
 
 enum agent_action agent_plan_item(const struct agent_item *item, uint32_t duty)
 {
@@ -11,19 +12,6 @@ enum agent_action agent_plan_item(const struct agent_item *item, uint32_t duty)
     if (item->phase == AGENT_LEAVING)
         return goes ? AGENT_GOES : AGENT_RETURN;
     return goes ? AGENT_LEAVE : AGENT_STAY;
-}
-
-/* The new version of a canary gets its share; at the end it gets everything and is none. */
-static uint32_t share_of(const struct desired *d, const struct desired_assignment *a)
-{
-    for (uint32_t i = 0; i < d->n_rollouts; i++) {
-        const struct desired_rollout *r = &d->rollouts[i];
-        if (r->kind == DESIRED_CANARY && r->share < 1000 &&
-            (r->state == DESIRED_RUNNING || r->state == DESIRED_PAUSED) &&
-            memcmp(r->to, a->sha256, SHA256_BYTES) == 0 && strcmp(r->model, a->model) == 0)
-            return r->share;
-    }
-    return 0;
 }
 
 struct registry_service agent_plan_service(const struct desired *d,
@@ -36,13 +24,22 @@ struct registry_service agent_plan_service(const struct desired *d,
                                         : REGISTRY_LEAVE;
     s.epoch = a->epoch;
     s.until = a->until;
-    s.share = share_of(d, a);
+    s.share = rollout_share(d, a->model, a->sha256);
     return s;
 }
 
 uint64_t agent_plan_epoch_end(const struct desired *d)
 {
-    return d->epoch + 1;
+    return rollout_epoch_end(d);
+}
+
+const char *agent_plan_source(const struct desired *d, const struct desired_assignment *a)
+{
+    const struct desired_model *m = desired_find_model(d, a->model);
+    const struct desired_rollout *r = rollout_of(d, a->model);
+    if (m && r && memcmp(m->sha256, a->sha256, SHA256_BYTES) != 0)
+        return r->source; /* of the version that is not the model's own */
+    return m ? m->source : "";
 }
 
 bool agent_plan_may_follow(const struct desired *d, uint64_t fence_seen)

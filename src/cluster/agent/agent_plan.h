@@ -45,6 +45,8 @@ struct registry_service agent_plan_service(const struct desired *d,
                                            const struct desired_assignment *a);
 /* The end of the epochs that a node which has this state knows, as registry_set_epoch takes it. */
 uint64_t agent_plan_epoch_end(const struct desired *d);
+/* Where the bytes of this version can be fetched; "": from other nodes. */
+const char *agent_plan_source(const struct desired *d, const struct desired_assignment *a);
 /* Whether a state may be followed: not if an older controller wrote it than one that was followed
  * before, nor if it is an older version of the same cluster's state. */
 bool agent_plan_may_follow(const struct desired *d, uint64_t fence_seen);

@@ -13,6 +13,7 @@
 #include "cluster/controller/controller_view.h"
 #include "cluster/node_state.h"
 #include "cluster/placement/placement.h"
+#include "cluster/rollout/rollout.h"
 
 #define MAX_OUTCOME_BYTES ((size_t)4 << 20)
 #define MAX_INPUT_BYTES ((size_t)1 << 30)
@@ -77,7 +78,7 @@ static void drop_what_is_over(struct deciding *k)
 {
     for (uint32_t i = 0; i < k->d->n_assignments;) {
         struct desired_assignment *a = &k->d->assignments[i];
-        if (!is_over(k, a)) {
+        if (rollout_of(k->d, a->model) || !is_over(k, a)) { /* a rollout looks after its own */
             i++;
             continue;
         }
@@ -139,6 +140,10 @@ static void hold_back(const struct desired *d, const struct placement_input *in,
         struct placement_step *s = &p->steps[i];
         if (s->wave != 0 || s->model == PLACEMENT_NONE)
             continue;
+        if (rollout_of(d, s->model_name)) {
+            s->wave = 1; /* when the rollout is over */
+            continue;
+        }
         if (s->action == PLACEMENT_LOAD) {
             t[s->model].loading++;
             continue;
@@ -208,10 +213,23 @@ static int plan(struct deciding *k, struct err *e)
     return rc;
 }
 
+/* ---- rollouts ---- */
+
+static void on_step(void *ctx, const struct desired_rollout *r, const char *text)
+{
+    char line[EVENT_LOG_MAX_TEXT];
+    snprintf(line, sizeof(line), "%s: %s", r->id, text);
+    note(ctx, EVENT_LOG_ROLLOUT_STEP, "", r->model, line);
+}
+
 int controller_decide(struct desired *d, const struct controller_snapshot *s,
                       struct controller_memory *m, struct controller_outcome *out, struct err *e)
 {
     struct deciding k = {d, s, m, out};
+    const struct rollout_input in = {s->nodes, s->n_nodes, s->now_ms};
+    int rc = rollout_step(d, &in, &out->changed, on_step, &k, e);
+    if (rc < 0)
+        return rc;
     drop_what_is_over(&k);
     learn(&k);
     for (uint32_t i = 0; i < d->n_models; i++) {

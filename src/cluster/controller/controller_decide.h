@@ -1,9 +1,9 @@
 /* controller_decide.h - what a controller does about the desired state: pure, so that tests, `shoal
  * cluster plan` and the running controller share it.
  *
- * One decision: forget what is over (replicas that have left, nodes that do not come back, loads
- * that failed), take over what nodes have measured, scale, plan, and carry out the first wave of
- * the plan.  The next decision sees what came of it.
+ * One decision: advance the rollouts, forget what is over (replicas that have left, nodes that do
+ * not come back, loads that failed), take over what nodes have measured, scale, plan, and carry out
+ * the first wave of the plan.  The next decision sees what came of it.
  *
  * Thread:    any that owns the state and the memory.
  * Ownership: the outcome's texts are in its arena; init/fini over the caller's storage.

@@ -79,13 +79,15 @@ static uint64_t add_text(uint64_t h, const char *s)
 static uint64_t shape_of(const struct node_state *s)
 {
     uint64_t h = add_text(add_text(s->draining, s->zone), s->address);
+    const uint64_t epochs[] = {s->epoch, s->epoch_end};
+    h = hash_bytes(epochs, sizeof(epochs), h);
     for (uint32_t i = 0; i < s->n_labels; i++)
         h = add_text(h, s->labels[i]);
     for (uint32_t i = 0; i < s->n_wanted; i++)
         h = add_text(h, s->wanted[i]);
     for (uint32_t i = 0; i < s->n_models; i++) {
         const struct node_model *m = &s->models[i];
-        const uint32_t numbers[] = {m->duty, m->state, m->kinds};
+        const uint64_t numbers[] = {m->duty, m->state, m->kinds, m->epoch, m->until};
         h = hash_bytes(numbers, sizeof(numbers), add_text(add_text(h, m->name), m->error));
         if (m->sum)
             h = hash_bytes(m->sum, SHA256_BYTES, h);

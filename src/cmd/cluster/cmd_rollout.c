@@ -7,12 +7,12 @@
 #include "cluster/control/bus.h"
 #include "cluster/control/control_json.h"
 #include "cluster/control/desired.h"
-#include "cluster/control/desired_store.h"
 #include "cluster/control/event_log.h"
 #include "cluster/rollout/rollout.h"
 #include "cluster/rollout/rollout_admin.h"
 #include "cmd/cli/term.h"
 #include "cmd/cluster/cluster_opts.h"
+#include "cmd/cluster/cluster_site.h"
 #include "cmd/cluster/rollout_score.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
@@ -142,44 +142,6 @@ int cmd_rollout(int argc, const char *const *argv)
     return commands_run_verb("rollout", "Updates the models of a shoal.", argc, argv);
 }
 
-/* ---- the connection ---- */
-
-struct site {
-    const struct opts *o;
-    struct bus *bus;
-    struct desired_store *store;
-};
-
-static int site_open(struct site *s, const struct opts *o)
-{
-    struct desired_store_opts so = {0};
-    struct err e = {0};
-    *s = (struct site){.o = o};
-    int rc = cluster_opts_connect(&s->bus, o, NULL);
-    so.bus = s->bus;
-    if (rc == CMD_OK && desired_store_open(&s->store, &so, NULL, NULL, NULL, &e) < 0)
-        rc = cmd_fail(o->page, "%s", e.msg);
-    return rc;
-}
-
-static void site_close(struct site *s)
-{
-    desired_store_close(s->store);
-    bus_close(s->bus);
-}
-
-static int load(const struct site *s, struct desired **d)
-{
-    struct err e = {0};
-    int rc = desired_store_load(s->store, d, &e);
-    if (rc == SHOAL_ENOTFOUND)
-        return cmd_fail(s->o->page,
-                        "the shoal '%s' has no desired state yet: deploy a model first, or the "
-                        "name is wrong (--cluster)",
-                        bus_cluster(s->bus));
-    return rc < 0 ? cmd_fail(s->o->page, "%s", e.msg) : CMD_OK;
-}
-
 static uint64_t unix_ms(void)
 {
     struct timespec ts;
@@ -266,14 +228,15 @@ static int apply(void *ctx, struct desired *d, struct err *e)
 }
 
 /* Writes the change and an event about it; the state after it is in *d. */
-static int change(const struct site *s, struct change *c, struct desired **d)
+static int change(struct cluster_site *s, struct change *c, struct desired **d)
 {
     const struct event_log_opts lo = {.bus = s->bus, .name = "shoal rollout"};
     struct event_log *log = NULL;
     struct err e = {0};
     *d = NULL;
-    if (desired_store_update(s->store, 0, apply, c, d, &e) < 0)
-        return cmd_fail(s->o->page, "%s", e.msg);
+    int rc = cluster_site_change(s, apply, c, d);
+    if (rc != CMD_OK)
+        return rc;
     const struct desired_rollout *r = desired_find_rollout(*d, c->id);
     if (r && event_log_open(&log, &lo, &e) == 0) {
         char text[400];
@@ -306,7 +269,7 @@ static int exit_of(const struct desired_rollout *r)
 }
 
 /* Once the canary can be reached, both versions answer the labelled inputs. */
-static int score(const struct site *s, const struct desired_rollout *r, bool *scored)
+static int score(struct cluster_site *s, const struct desired_rollout *r, bool *scored)
 {
     struct change c = {.name = r->id, .score = true};
     struct desired *after = NULL;
@@ -321,14 +284,14 @@ static int score(const struct site *s, const struct desired_rollout *r, bool *sc
 }
 
 /* wanted: what the caller expects to end well: DONE, or UNDONE for an undo. */
-static int wait_for(const struct site *s, const char *id, bool undo)
+static int wait_for(struct cluster_site *s, const char *id, bool undo)
 {
     int interrupt = term_catch_interrupt(), rc = CMD_OK;
     uint64_t told_ms = 0;
     bool over = false, scored = false;
     while (rc == CMD_OK && !over) {
         struct desired *d = NULL;
-        rc = load(s, &d);
+        rc = cluster_site_load(s, &d);
         const struct desired_rollout *r = rc == CMD_OK ? desired_find_rollout(d, id) : NULL;
         if (rc == CMD_OK && !r)
             rc = cmd_fail(s->o->page, "rollout %s is gone", id);
@@ -427,8 +390,8 @@ static int read_start(const struct opts *o, struct rollout_start *s)
 static int run_change(const struct opts *o, struct change *c)
 {
     struct desired *d = NULL;
-    struct site s;
-    int rc = site_open(&s, o);
+    struct cluster_site s;
+    int rc = cluster_site_open(&s, o, false);
     if (rc == CMD_OK)
         rc = change(&s, c, &d);
     const struct desired_rollout *r = rc == CMD_OK ? desired_find_rollout(d, c->id) : NULL;
@@ -438,7 +401,7 @@ static int run_change(const struct opts *o, struct change *c)
     else if (r)
         rc = print_one(o, r);
     desired_destroy(d);
-    site_close(&s);
+    cluster_site_close(&s);
     return rc;
 }
 
@@ -554,19 +517,19 @@ static int show(const struct opts_page *page, bool steps, int argc, const char *
 {
     struct opts_page p = *page;
     struct desired *d = NULL;
-    struct site s;
+    struct cluster_site s;
     struct opts o;
     int rc;
     p.groups[1] = cluster_opts_nats;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
-    rc = site_open(&s, &o);
+    rc = cluster_site_open(&s, &o, false);
     if (rc == CMD_OK)
-        rc = load(&s, &d);
+        rc = cluster_site_load(&s, &d);
     if (rc == CMD_OK)
         rc = print_list(&o, d, o.n_args ? o.args[0] : NULL, steps || opts_flag(&o, "all"), steps);
     desired_destroy(d);
-    site_close(&s);
+    cluster_site_close(&s);
     opts_fini(&o);
     return rc;
 }
