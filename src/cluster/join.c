@@ -38,6 +38,8 @@ struct join {
     int (*state)(void *ctx, struct buf *out);
     void (*found)(void *ctx, const char *address, const char *name);
     void (*gone)(void *ctx, const char *address);
+    void (*heard)(void *ctx, const struct node_state *s);
+    bool (*listens)(void *ctx);
     void *ctx;
     struct executor_timer timer;
     struct known nodes[JOIN_MAX_NODES];
@@ -105,10 +107,15 @@ static void on_heartbeat(void *ctx, const void *bytes, size_t n)
     struct arena a;
     struct err e = {0};
     j->n_heard++;
+    bool listens = j->heard && j->listens(j->ctx);
+    if (!listens && !j->found && !j->controller)
+        return; /* a plain node: only when it looks for a model */
     arena_init(&a, NODE_STATE_MAX_BYTES * 8);
-    if (node_state_read(&s, &a, bytes, n, &e) == 0)
+    if (node_state_read(&s, &a, bytes, n, &e) == 0) {
         hear(j, &s);
-    else
+        if (listens && strcmp(s.name, j->name) != 0)
+            j->heard(j->ctx, &s);
+    } else
         log_warn("cluster", "a heartbeat is refused: %s", e.msg);
     arena_fini(&a);
     if (j->controller)
@@ -299,7 +306,7 @@ static int open_control(struct join *j, const struct join_opts *o, struct err *e
                                             .cert_file = o->cert_file,
                                             .key_file = o->key_file},
                                     .snapshot = snapshot_of(o, name, snapshot),
-                                    .hears = o->found || o->may_control,
+                                    .hears = o->found || o->may_control || o->heard,
                                     .may_control = o->may_control,
                                     .lease_ttl_ms = o->lease_ms};
     return control_open(&j->control, &co, j->executor, &watch, e);
@@ -317,6 +324,8 @@ int join_open(struct join **out, struct executor *x, const struct join_opts *o, 
     j->state = o->state;
     j->found = o->found;
     j->gone = o->gone;
+    j->heard = o->heard;
+    j->listens = o->listens;
     j->ctx = o->ctx;
     j->deployed = o->deployed;
     j->timer.fn = on_timer;

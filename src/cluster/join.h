@@ -47,6 +47,9 @@ struct join_opts {
     /* A node appeared, or has been silent for forget_ms; NULL: not wanted. */
     void (*found)(void *ctx, const char *address, const char *name);
     void (*gone)(void *ctx, const char *address);
+    /* The state of another node, as long as listens says true; NULL: not wanted. */
+    void (*heard)(void *ctx, const struct node_state *s);
+    bool (*listens)(void *ctx);
     void *ctx;
     struct registry *registry;         /* for what the controller assigns; NULL: it is no node */
     const struct agent_source *source; /* with registry */

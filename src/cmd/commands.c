@@ -56,6 +56,16 @@ static const struct command rollout_verbs[] = {
     {0},
 };
 
+static const struct command store_verbs[] = {
+    {"list", cmd_store_list, "list the models on disk", NULL},
+    {"add", cmd_store_add, "copy a model into the store", NULL},
+    {"fetch", cmd_store_fetch, "fetch a model from a node or a URL", NULL},
+    {"verify", cmd_store_verify, "compare models with their SHA-256", NULL},
+    {"remove", cmd_store_remove, "remove models", NULL},
+    {"gc", cmd_store_gc, "remove what is not needed any more", NULL},
+    {0},
+};
+
 static const struct command config_verbs[] = {
     {"check", cmd_config_check, "check a configuration file", NULL},
     {"explain", cmd_config_explain, "explain a key of the file, or list all", NULL},
@@ -90,6 +100,7 @@ const struct command commands_all[] = {
     {"cluster", cmd_cluster, "set up a shoal of several machines and look at it", NULL},
     {"rollout", cmd_rollout, "update the models of a shoal: rolling, canary, strong", NULL},
     {"ca", cmd_ca, "make and manage the certificates of a shoal's members", NULL},
+    {"store", cmd_store, "manage the models on this machine's disk, by SHA-256", NULL},
     {"sim", cmd_sim, "simulate a cluster: placement, autoscaling, churn", NULL},
     {"completion", cmd_completion, "print completions for bash, zsh or fish", "Shell and manual"},
     {"manual", cmd_manual, "print the help of all commands as a man page", NULL},
@@ -101,7 +112,7 @@ static const struct {
     const struct command *verbs;
 } with_verbs[] = {
     {"model", model_verbs}, {"cluster", cluster_verbs}, {"rollout", rollout_verbs},
-    {"ca", ca_verbs},       {"config", config_verbs},
+    {"ca", ca_verbs},       {"store", store_verbs},     {"config", config_verbs},
 };
 
 const struct command *commands_verbs(const char *name)

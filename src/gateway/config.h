@@ -44,6 +44,10 @@ struct config_cluster {
     bool insecure;              /* without certificates: for tests on one machine */
     uint32_t wait_ms;           /* for a lost node to come back */
     uint32_t heartbeat_ms, silent_ms;
+    char *store;                   /* folder for models that are assigned to it; or NULL */
+    size_t store_limit;            /* bytes of models there; 0: what the disk has */
+    size_t fetch_rate, share_rate; /* bytes a second from other nodes, and to them; 0: no limit */
+    char *fetch_ca;                /* PEM file to trust for https:// sources; NULL: the system's */
     uint32_t hedge_ms; /* requests with a deadline: until a second node is asked; 0: never */
     struct yaml_in_strs hedge_models; /* to which this applies; none: all */
     uint32_t controller;              /* enum config_controller: whether it may become controller */

@@ -26,6 +26,7 @@
 #include "gateway/grpc/health.h"
 #include "gateway/node/node_door.h"
 #include "gateway/node/node_join.h"
+#include "gateway/node/node_store.h"
 #include "gateway/ticker.h"
 #include "net/listen.h"
 #include "net/peers.h"
@@ -605,6 +606,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
         rc = open_members(&gw->loops[i], e);
     set_advertise(g);
     if (rc == 0)
+        rc = node_store_open(gw, e);
+    if (rc == 0)
         rc = node_join_open(gw, e);
     if (rc == 0)
         rc = start_threads(g, e);
@@ -668,6 +671,7 @@ void gateway_destroy(struct gateway *g)
         if (gw->loops[i].http || gw->loops[i].node_http)
             end_calls(&gw->loops[i]);
     node_join_close(gw);
+    node_store_stop(gw);
     pool_destroy(gw->pool);
     registry_destroy(gw->registry);
     workers_destroy(gw->workers);
@@ -682,6 +686,7 @@ void gateway_destroy(struct gateway *g)
         buf_fini(&gw->loops[i].spare);
         config_unref(gw->loops[i].config);
     }
+    node_store_close(gw);
     for (size_t i = 0; i < g->n_addresses; i++)
         if (g->unix_paths[i][0])
             unlink(g->unix_paths[i]);

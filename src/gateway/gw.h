@@ -28,6 +28,7 @@ struct home_table;
 struct join;
 struct members;
 struct node_models;
+struct node_store;
 struct peers;
 struct pool;
 struct prompt_cache;
@@ -100,6 +101,7 @@ struct gw {
     struct join *join;           /* to NATS; NULL: none */
     struct node_models *models;  /* bytes of what the controller assigns; NULL: it is no node */
     struct deployed *deployed;   /* models of the desired state; NULL: no NATS */
+    struct node_store *store;    /* models on disk; NULL: this is no node */
     char advertise[256];         /* where other members reach this one; "": nowhere */
     struct gw_loop loops[GW_MAX_LOOPS];
     uint32_t n_loops;

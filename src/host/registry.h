@@ -299,6 +299,8 @@ void registry_each_version(struct registry *r,
                            void (*fn)(void *ctx, const struct registry_model *m), void *ctx);
 /* false: there is no such name. */
 bool registry_state(struct registry *r, const char *name, enum registry_state *out);
+/* Where the hashes of files are remembered (hash_memo.h); NULL: nowhere. */
+const char *registry_memo_dir(const struct registry *r);
 /* All pinned models are loaded or have failed. */
 bool registry_ready(struct registry *r);
 const char *registry_state_name(enum registry_state s);

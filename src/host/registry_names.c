@@ -634,3 +634,8 @@ bool registry_ready(struct registry *r)
     pthread_mutex_unlock(&r->lock);
     return ready;
 }
+
+const char *registry_memo_dir(const struct registry *r)
+{
+    return r->memo_dir;
+}

@@ -162,7 +162,8 @@ static void find(struct agent *a, struct held *h)
     case AGENT_HERE:
         add(a, h, path);
         break;
-    case AGENT_COMING:
+    case AGENT_COMING: /* what went wrong last is shown while it is tried again */
+        snprintf(h->error, sizeof(h->error), "%s", e.code ? e.msg : "");
         break;
     case AGENT_NOWHERE:
         fail(a, h, e.msg);

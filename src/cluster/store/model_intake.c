@@ -220,7 +220,9 @@ int model_intake_open(struct model_intake **out, struct model_store *s,
     k->fd = k->lock = -1;
     memcpy(k->sha256, sha256, SHA256_BYTES);
     model_manifest_init(&k->manifest);
-    int rc = model_store_place(s, folder, sha256, true, e);
+    int rc = model_store_make(s, e);
+    if (rc == 0)
+        rc = model_store_place(s, folder, sha256, true, e);
     if (rc == 0 && strlen(folder) >= sizeof(k->folder))
         rc = err_set(e, SHOAL_ELIMIT, "the path of the store is too long: %s", folder);
     if (rc == 0) {
@@ -430,7 +432,7 @@ int model_intake_write(struct model_intake *k, const char *from, const void *p, 
         return err_set(e, SHOAL_EINVAL, "no file is open");
     part_path(k, path, k->file);
     if (n > k->manifest.files[k->file].bytes - k->at)
-        return err_set(e, SHOAL_EFORMAT, "%s: more bytes than the file has",
+        return err_set(e, SHOAL_ECHANGED, "%s: more bytes than the file has",
                        k->manifest.files[k->file].name);
     if (n == 0)
         return 0;
@@ -509,7 +511,7 @@ int model_intake_finish(struct model_intake *k, struct err *e)
     if (k->fd < 0)
         return err_set(e, SHOAL_EINVAL, "no file is open");
     if (k->at < f->bytes)
-        return err_set(e, SHOAL_EFORMAT, "%s ends after %" PRIu64 " of %" PRIu64 " bytes", f->name,
+        return err_set(e, SHOAL_ECHANGED, "%s ends after %" PRIu64 " of %" PRIu64 " bytes", f->name,
                        k->at, f->bytes);
     k->hashing = false;
     if (!sha256_end(&k->hash, sum)) {

@@ -45,12 +45,12 @@ void model_intake_restart(struct model_intake *k);
 /* The next file that is not complete, and how much of it is there; 0: all are.  Opens its part. */
 SHOAL_MUST_CHECK int model_intake_next(struct model_intake *k, uint32_t *file, uint64_t *offset,
                                        struct err *e);
-/* Appends to that file.  from: who sent it, for model_intake_mixed.  SHOAL_EFORMAT: more than the
+/* Appends to that file.  from: who sent it, for model_intake_mixed.  SHOAL_ECHANGED: more than the
  * manifest says. */
 SHOAL_MUST_CHECK int model_intake_write(struct model_intake *k, const char *from, const void *p,
                                         size_t n, struct err *e);
-/* The file is there: verifies it.  SHOAL_EFORMAT: wrong bytes or too few; after wrong bytes, the
- * file begins anew. */
+/* The file is there: verifies it.  SHOAL_ECHANGED: there are too few bytes.  SHOAL_EFORMAT:
+ * wrong ones; then the file begins anew. */
 SHOAL_MUST_CHECK int model_intake_finish(struct model_intake *k, struct err *e);
 /* The bytes of the file that was last open came from several senders, so that none can be blamed.
  */

@@ -96,7 +96,7 @@ static int make_folders(const char *path, struct err *e)
 
 int model_store_open(struct model_store **out, const struct model_store_opts *o, struct err *e)
 {
-    char path[PATH_MAX], fallback[PATH_MAX];
+    char fallback[PATH_MAX];
     const char *dir = o->dir ? o->dir : model_store_default(fallback, sizeof(fallback));
     struct model_store *s = mem_zalloc(sizeof(*s));
     int rc = 0;
@@ -107,8 +107,6 @@ int model_store_open(struct model_store **out, const struct model_store_opts *o,
     else if (!s || !(s->dir = mem_strdup(dir)) ||
              (o->memo_dir && !(s->memo_dir = mem_strdup(o->memo_dir))))
         rc = err_set(e, SHOAL_ENOMEM, "store of models");
-    for (int i = 0; rc == 0 && i < 2; i++)
-        rc = join(path, dir, i ? "incoming" : "models") ? make_folders(path, e) : too_long(dir, e);
     if (rc < 0) {
         model_store_close(s);
         return rc;
@@ -116,6 +114,16 @@ int model_store_open(struct model_store **out, const struct model_store_opts *o,
     s->max_bytes = o->max_bytes;
     *out = s;
     return 0;
+}
+
+int model_store_make(struct model_store *s, struct err *e)
+{
+    char path[PATH_MAX];
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < 2; i++)
+        rc = join(path, s->dir, i ? "incoming" : "models") ? make_folders(path, e)
+                                                           : too_long(s->dir, e);
+    return rc;
 }
 
 void model_store_close(struct model_store *s)
@@ -312,14 +320,15 @@ void model_store_unpin(struct model_store_pin *p)
 
 /* ---- moving in and out ---- */
 
-static int lock_store(const struct model_store *s, struct err *e)
+static int lock_store(struct model_store *s, struct err *e)
 {
     char path[PATH_MAX];
-    if (!join(path, s->dir, "lock"))
-        return too_long(s->dir, e);
+    int rc = model_store_make(s, e);
+    if (rc < 0 || !join(path, s->dir, "lock"))
+        return rc < 0 ? rc : too_long(s->dir, e);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0 || flock(fd, LOCK_EX) < 0) {
-        int rc = err_set(e, SHOAL_EIO, "cannot lock %s: %s", path, strerror(errno));
+        rc = err_set(e, SHOAL_EIO, "cannot lock %s: %s", path, strerror(errno));
         if (fd >= 0)
             close(fd);
         return rc;
@@ -510,6 +519,8 @@ static int list_folder(struct model_store *s, bool incoming, struct model_store_
     if (!join(path, s->dir, incoming ? "incoming" : "models"))
         return too_long(s->dir, e);
     DIR *d = opendir(path);
+    if (!d && errno == ENOENT)
+        return 0;
     if (!d)
         return err_set(e, SHOAL_EIO, "cannot open %s: %s", path, strerror(errno));
     for (struct dirent *x; rc == 0 && (x = readdir(d));) {
@@ -566,7 +577,7 @@ static int no_room(const struct model_store *s, uint64_t need, uint64_t have, bo
                           s->dir, a, b)
                 : err_set(e, SHOAL_ELIMIT,
                           "%s: %s are needed, but only %s of its limit can be made free: raise "
-                          "cluster.store_bytes or assign fewer models",
+                          "cluster.store_limit or assign fewer models",
                           s->dir, a, b);
 }
 

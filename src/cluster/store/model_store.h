@@ -35,7 +35,7 @@ struct model_store;
 struct model_store_pin;
 
 struct model_store_opts {
-    const char *dir;      /* made if missing; NULL: model_store_default */
+    const char *dir;      /* NULL: model_store_default */
     uint64_t max_bytes;   /* of all models together; 0: as long as the disk has room */
     const char *memo_dir; /* where hashes of files are remembered (host/hash_memo.h), so that the
                            * registry does not read them again; NULL: nowhere */
@@ -48,6 +48,8 @@ const char *model_store_default(char *out, size_t cap);
 SHOAL_MUST_CHECK int model_store_open(struct model_store **out, const struct model_store_opts *o,
                                       struct err *e);
 void model_store_close(struct model_store *s);
+/* Makes its folders now; otherwise the first model does. */
+SHOAL_MUST_CHECK int model_store_make(struct model_store *s, struct err *e);
 const char *model_store_dir(const struct model_store *s);
 const char *model_store_memo_dir(const struct model_store *s); /* or NULL */
 

@@ -518,13 +518,21 @@ static void man_end(const struct command *all, describe_verbs verbs_of)
         {"SHOAL_CACHE_DIR", "Where prepared weights are kept, so that a model loads faster the "
                             "next time.  If the folder cannot be written, nothing is kept."},
         {"XDG_CACHE_HOME", "Without SHOAL_CACHE_DIR: the cache is in its folder shoal."},
+        {"SHOAL_STORE",
+         "Folder of the models that shoal store manages and a node fetches.  Default: "
+         "shoal/store in the state folder."},
+        {"STATE_DIRECTORY",
+         "Without SHOAL_STORE: the store is in its folder store.  systemd sets it."},
+        {"XDG_STATE_HOME",
+         "Without SHOAL_STORE and STATE_DIRECTORY: the store is in its folder shoal/store."},
         {"SHOAL_NATS", "Address of a NATS server for the verbs of shoal cluster."},
         {"SHOAL_CLUSTER", "Name of the shoal for the verbs of shoal cluster."},
         {"SHOAL_CERTS", "Folder with this member's certificate, for the verbs of shoal cluster."},
         {"SHOAL_ONNXRUNTIME",
          "The ONNX Runtime library, as a file or a folder.  Only ONNX models need it."},
         {"XDG_DATA_HOME", "Without SHOAL_ONNXRUNTIME: its folder shoal/lib is searched too."},
-        {"HOME", "Used for ~/.cache and ~/.local/share where the variables above are not set."},
+        {"HOME", "Used for ~/.cache, ~/.local/share and ~/.local/state where the variables above "
+                 "are not set."},
     };
     static const struct {
         const char *code, *text;

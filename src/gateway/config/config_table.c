@@ -292,6 +292,19 @@ const struct config_key config_keys[] = {
         "Time between two states of a node."),
     ROW("cluster.silent", MS, AT(cluster.silent_ms), "1s", 0, 0, START,
         "A node that says nothing for so long gets no requests; at least twice `heartbeat`."),
+    ROW("cluster.store", STR, AT(cluster.store), NULL, 0, 0, START,
+        "Folder for models that the shoal assigns to this node. Default: shoal/store in the "
+        "user's state folder."),
+    ROW("cluster.store_limit", BYTES, AT(cluster.store_limit), "0", 0, 0, START,
+        "Bytes of models in that folder; those that were not used for the longest time make "
+        "room. 0: what the disk has."),
+    ROW("cluster.fetch_rate", BYTES, AT(cluster.fetch_rate), "0", 0, 0, START,
+        "Bytes a second that this node fetches at most, of all models together. 0: no limit."),
+    ROW("cluster.share_rate", BYTES, AT(cluster.share_rate), "0", 0, 0, START,
+        "Bytes a second of models that it sends to other nodes at most. 0: no limit."),
+    ROW("cluster.fetch_ca", STR, AT(cluster.fetch_ca), NULL, 0, 0, START,
+        "PEM file with the CAs to trust when models are fetched from https:// sources. Default: "
+        "those of the system."),
     ROW("cluster.hedge", MS, AT(cluster.hedge_ms), "0", 0, 0, START,
         "A request with a deadline is sent to a second node if nothing comes for so long. 0: "
         "never."),

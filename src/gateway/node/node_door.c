@@ -1,6 +1,7 @@
 /* node_door.c - see node_door.h. */
 #include "gateway/node/node_door.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -9,14 +10,23 @@
 #include "gateway/call.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/grpc/health.h"
+#include "gateway/node/node_fetch.h"
 #include "gateway/node/node_run.h"
 #include "gateway/node/node_watch.h"
 
 static const struct route methods[] = {
     {.method = "POST", .path = "/shoal.node.v1.Node/Run", .handle = node_run},
     {.method = "POST", .path = "/shoal.node.v1.Node/Watch", .handle = node_watch},
+    {.method = "POST", .path = "/shoal.node.v1.Node/Fetch", .handle = node_fetch},
     {.method = "POST", .path = "/grpc.health.v1.Health/Check", .handle = health_handle}};
 #define N_METHODS (sizeof(methods) / sizeof(methods[0]))
+
+/* Models are for those that serve them; a gateway has no use for the files. */
+static unsigned roles_for(const struct route *method)
+{
+    return method->handle == node_fetch ? ROLE_NODE | ROLE_CONTROLLER
+                                        : ROLE_GATEWAY | ROLE_NODE | ROLE_CONTROLLER;
+}
 
 /* A member must be allowed to do what it asks for.  Who comes over a unix socket has the rights of
  * this machine; who comes in the clear, those of `insecure`. */
@@ -24,16 +34,17 @@ static bool may(struct call *c)
 {
     struct cert_identity who;
     struct err e = {0};
+    char roles[64], why[160];
     if (!c->req->peer_cert)
         return true;
-    if (cert_identity(&who, c->req->peer_cert, &e) == 0 &&
-        (who.roles & (ROLE_GATEWAY | ROLE_NODE | ROLE_CONTROLLER)))
+    unsigned needed = roles_for(c->route);
+    if (cert_identity(&who, c->req->peer_cert, &e) == 0 && (who.roles & needed))
         return true;
-    log_warn("cluster", "refused %s: %s", c->req->peer,
-             e.code ? e.msg : "its certificate has neither the role gateway nor node");
-    grpc_call_fail_plain(c, GRPC_PERMISSION_DENIED, "ROLE",
-                         e.code ? e.msg
-                                : "this certificate may not use a node: it needs the role gateway");
+    roles_text(roles, sizeof(roles), needed);
+    snprintf(why, sizeof(why), "this certificate may not do that: it needs one of the roles %s",
+             roles);
+    log_warn("cluster", "refused %s: %s", c->req->peer, e.code ? e.msg : why);
+    grpc_call_fail_plain(c, GRPC_PERMISSION_DENIED, "ROLE", e.code ? e.msg : why);
     return false;
 }
 

@@ -61,6 +61,18 @@ static void on_gone(void *ctx, const char *address)
     tell_loops(ctx, true, address, "");
 }
 
+static void on_heard(void *ctx, const struct node_state *s)
+{
+    struct gw *gw = ctx;
+    node_models_hear(gw->models, s);
+}
+
+static bool listens(void *ctx)
+{
+    struct gw *gw = ctx;
+    return gw->models && node_models_listens(gw->models);
+}
+
 static int put_state(void *ctx, struct buf *out)
 {
     struct gw *gw = ctx;
@@ -82,7 +94,7 @@ int node_join_open(struct gw *gw, struct err *e)
         return 0;
     int rc = k->certs ? cert_files_in(&f, k->certs, e) : 0;
     if (rc == 0 && is_node)
-        rc = node_models_open(&gw->models, gw->config, e);
+        rc = node_models_open(&gw->models, gw->config, gw->store, e);
     const struct join_opts o = {.cluster = k->shoal ? k->shoal : "shoal",
                                 .name = k->name ? k->name : "",
                                 .urls = (const char *const *)k->nats.v,
@@ -99,6 +111,8 @@ int node_join_open(struct gw *gw, struct err *e)
                                 .state = put_state,
                                 .found = relays ? on_found : NULL,
                                 .gone = relays ? on_gone : NULL,
+                                .heard = is_node ? on_heard : NULL,
+                                .listens = listens,
                                 .ctx = gw,
                                 .registry = is_node ? gw->registry : NULL,
                                 .source = is_node ? node_models_source(gw->models) : NULL,

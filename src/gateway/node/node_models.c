@@ -10,7 +10,9 @@
 #include "cluster/agent/agent.h"
 #include "cluster/agent/shelf.h"
 #include "cluster/control/desired.h"
+#include "cluster/store/model_supply.h"
 #include "gateway/config.h"
+#include "gateway/node/node_store.h"
 #include "host/pack.h"
 
 #define MAX_PLACES (CONFIG_MAX_MODEL_DIRS + CONFIG_MAX_MODELS + 1)
@@ -18,8 +20,26 @@
 struct node_models {
     struct agent_source source;
     struct shelf *shelf;
-    struct pack *pack; /* the models included with Shoal; NULL: none */
+    struct model_supply *supply; /* NULL: this node has no store */
+    struct pack *pack;           /* the models included with Shoal; NULL: none */
 };
+
+/* From the store, another node or the model's source. */
+static enum agent_found bring(const struct node_models *m, const struct desired_model *model,
+                              const uint8_t sha256[SHA256_BYTES], char *path, size_t cap,
+                              uint32_t *progress, struct err *e)
+{
+    switch (
+        model_supply_find(m->supply, model->name, sha256, model->source, path, cap, progress, e)) {
+    case MODEL_SUPPLY_HERE:
+        return AGENT_HERE;
+    case MODEL_SUPPLY_COMING:
+        return AGENT_COMING;
+    case MODEL_SUPPLY_NOWHERE:
+        break;
+    }
+    return AGENT_NOWHERE;
+}
 
 static enum agent_found find(void *ctx, const struct desired_model *model,
                              const uint8_t sha256[SHA256_BYTES], char *path, size_t cap,
@@ -36,12 +56,21 @@ static enum agent_found find(void *ctx, const struct desired_model *model,
     case SHELF_NOWHERE:
         break;
     }
+    if (m->supply)
+        return bring(m, model, sha256, path, cap, progress, e);
     sha256_hex(hex, sha256);
     err_set(e, SHOAL_ENOTFOUND,
             "no file of this node has the SHA-256 %.12s of the model '%s': put it into a folder of "
             "'model_dirs'",
             hex, model->name);
     return AGENT_NOWHERE;
+}
+
+static void release(void *ctx, const uint8_t sha256[SHA256_BYTES])
+{
+    const struct node_models *m = ctx;
+    if (m->supply)
+        model_supply_release(m->supply, sha256);
 }
 
 /* A model of the pack is loaded as the manifest says.  Several names may share a file. */
@@ -76,7 +105,8 @@ static size_t places_of(const char **places, const struct gw_config *c, const st
     return n;
 }
 
-int node_models_open(struct node_models **out, const struct gw_config *c, struct err *e)
+int node_models_open(struct node_models **out, const struct gw_config *c,
+                     const struct node_store *store, struct err *e)
 {
     struct node_models *m = mem_zalloc(sizeof(*m));
     const char *places[MAX_PLACES];
@@ -84,12 +114,15 @@ int node_models_open(struct node_models **out, const struct gw_config *c, struct
     *out = NULL;
     if (!m)
         return err_set(e, SHOAL_ENOMEM, "models of the node");
-    m->source = (struct agent_source){.ctx = m, .find = find, .describe = describe};
+    m->source =
+        (struct agent_source){.ctx = m, .find = find, .release = release, .describe = describe};
     if (pack_open(&m->pack, NULL, &none) < 0)
         m->pack = NULL; /* a node may live without */
     const struct shelf_opts so = {
         .places = places, .n_places = places_of(places, c, m->pack), .cache_dir = c->cache_dir};
     int rc = shelf_open(&m->shelf, &so, e);
+    if (rc == 0 && store && store->fetcher)
+        rc = model_supply_create(&m->supply, store->store, store->fetcher, e);
     if (rc < 0) {
         node_models_close(m);
         return rc;
@@ -102,6 +135,7 @@ void node_models_close(struct node_models *m)
 {
     if (!m)
         return;
+    model_supply_destroy(m->supply);
     shelf_close(m->shelf);
     pack_close(m->pack);
     mem_free(m);
@@ -110,4 +144,15 @@ void node_models_close(struct node_models *m)
 const struct agent_source *node_models_source(const struct node_models *m)
 {
     return &m->source;
+}
+
+bool node_models_listens(const struct node_models *m)
+{
+    return m->supply && model_supply_listens(m->supply);
+}
+
+void node_models_hear(struct node_models *m, const struct node_state *s)
+{
+    if (m->supply)
+        model_supply_hear(m->supply, s);
 }

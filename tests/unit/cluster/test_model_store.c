@@ -335,10 +335,10 @@ static void test_resume(void **state)
     assert_int_equal(model_intake_next(k, &file, &offset, NULL), 1);
     assert_int_equal(offset, 5);
     assert_int_equal(model_intake_bytes(k), 5);
-    assert_int_equal(model_intake_finish(k, NULL), SHOAL_EFORMAT); /* too early: kept */
+    assert_int_equal(model_intake_finish(k, NULL), SHOAL_ECHANGED); /* too early: kept */
     assert_int_equal(model_intake_write(k, "two", " world", 6, NULL), 0);
     assert_true(model_intake_mixed(k));
-    assert_int_equal(model_intake_write(k, "two", "!", 1, NULL), SHOAL_EFORMAT);
+    assert_int_equal(model_intake_write(k, "two", "!", 1, NULL), SHOAL_ECHANGED);
     assert_int_equal(model_intake_finish(k, NULL), 0);
     assert_int_equal(model_intake_next(k, &file, &offset, NULL), 0);
     assert_int_equal(model_intake_commit(k, path, NULL), 0);
@@ -502,7 +502,7 @@ static void test_least_recently_used_goes(void **state)
     assert_int_equal(model_store_remove(s, a, &e), SHOAL_EBUSY);
     /* more than the pinned one leaves: refused, and nothing is removed for it */
     assert_int_equal(model_store_sweep(s, NULL, 2500, &swept, &e), SHOAL_ELIMIT);
-    assert_non_null(strstr(e.msg, "store_bytes"));
+    assert_non_null(strstr(e.msg, "store_limit"));
     assert_int_equal(model_store_find(s, d, path, NULL), 0);
     model_store_unpin(pin);
     assert_int_equal(model_store_sweep(s, NULL, 2500, &swept, &e), 0);

@@ -1,0 +1,84 @@
+/* model_fetch.h - brings models into the store: from other nodes, from URLs, from folders of this
+ * machine.
+ *
+ * A fetch has sources in order of preference.  When one fails, the next is asked and goes on where
+ * it broke off; a source that failed is left alone for a while, twice as long with every failure,
+ * and one that sent wrong bytes for ten minutes, also by later fetches.  A fetch ends when the
+ * model is in the store, when every source failed three times without bringing a byte or does not
+ * have it, when there is no room, or when it is cancelled.  What arrived stays for the next one.
+ *
+ * Thread:    start, cancel, destroy: the executor's; each: any.  Two threads "fetch-N" work, from
+ * the first fetch on. Ownership: create gives, destroy takes back (NULL is fine); it ends its
+ * fetches without done. What was posted before still runs on the executor: flush it after destroy.
+ * Strings are copied.  A fetch is valid until its done was called. Failure:   of a fetch: in done.
+ * SHOAL_EBUSY: the same model is being fetched, or too many are. */
+#ifndef SHOAL_CLUSTER_STORE_MODEL_FETCH_H
+#define SHOAL_CLUSTER_STORE_MODEL_FETCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "host/sha256.h"
+
+#define MODEL_FETCH_MAX_SOURCES 16u
+#define MODEL_FETCH_MAX_JOBS 256u
+
+struct executor;
+struct model_fetch;
+struct model_fetcher;
+struct model_store;
+struct tls_client;
+
+struct model_fetcher_opts {
+    struct model_store *store;  /* borrowed */
+    struct executor *executor;  /* where done is called */
+    struct tls_client *tls;     /* to other nodes; borrowed; NULL: plain */
+    const char *ca;             /* PEM file to trust for https://; NULL: the system's */
+    const char *const *folders; /* where file:// may read */
+    size_t n_folders;
+    uint64_t bytes_per_s; /* of all fetches together; 0: no limit */
+    uint32_t silent_ms;   /* a source that sends nothing for so long is given up; 0: 30000 */
+    uint32_t backoff_ms;  /* after the first failure of a source; 0: 500 */
+};
+
+struct model_fetch_source {
+    const char *address; /* HOST:PORT of a node, or a URL: https://, http://, file:// */
+    const char *name;    /* of the node, as in its certificate; NULL: any */
+};
+
+struct model_fetch_watch {
+    void *ctx;
+    /* Once, on the executor's thread.  rc 0: path is what to load. */
+    void (*done)(void *ctx, int rc, const char *path, const struct err *e);
+};
+
+/* As a fetch stands now. */
+struct model_fetch_state {
+    uint8_t sha256[SHA256_BYTES];
+    const char *name;
+    uint64_t bytes, total_bytes; /* total 0: not known yet */
+    const char *source;          /* that sends now; "" */
+    const char *error;           /* of the source that failed last; "" */
+};
+
+SHOAL_MUST_CHECK int model_fetcher_create(struct model_fetcher **out,
+                                          const struct model_fetcher_opts *o, struct err *e);
+void model_fetcher_destroy(struct model_fetcher *f);
+/* name: of the model, for messages. */
+SHOAL_MUST_CHECK int model_fetch_start(struct model_fetch **out, struct model_fetcher *f,
+                                       const char *name, const uint8_t sha256[SHA256_BYTES],
+                                       const struct model_fetch_source *sources, size_t n_sources,
+                                       const struct model_fetch_watch *w, struct err *e);
+/* done follows, with SHOAL_ECANCELLED unless it was complete. */
+void model_fetch_cancel(struct model_fetch *j);
+/* The same, but done is not called any more. */
+void model_fetch_forget(struct model_fetch *j);
+/* Calls fn for every fetch that is not over, under a lock. */
+void model_fetcher_each(struct model_fetcher *f,
+                        void (*fn)(void *ctx, const struct model_fetch_state *s), void *ctx);
+/* Bytes received so far, of all fetches. */
+uint64_t model_fetcher_bytes(struct model_fetcher *f);
+
+#endif

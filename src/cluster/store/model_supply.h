@@ -1,0 +1,46 @@
+/* model_supply.h - brings the models that a node is assigned: from its store, from other nodes that
+ * have them loaded, or from the model's own source, in this order.
+ *
+ * find is asked again and again, for each model that is wanted.  The first time that a model is not
+ * in the store, heartbeats are listened to for a moment, so that other nodes are preferred to a
+ * source far away.  A fetch that failed is begun again after a while.
+ *
+ * Thread:    the executor's of the fetcher.
+ * Ownership: create gives, destroy takes back (NULL is fine), before the fetcher and the store.
+ * Failure:   find says why. */
+#ifndef SHOAL_CLUSTER_STORE_MODEL_SUPPLY_H
+#define SHOAL_CLUSTER_STORE_MODEL_SUPPLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "host/sha256.h"
+
+struct model_fetcher;
+struct model_store;
+struct model_supply;
+struct node_state;
+
+enum model_supply_found {
+    MODEL_SUPPLY_HERE,    /* path is what to load; it stays in the store until release */
+    MODEL_SUPPLY_COMING,  /* ask again; e says what went wrong last, if anything did */
+    MODEL_SUPPLY_NOWHERE, /* e says why it cannot come */
+};
+
+SHOAL_MUST_CHECK int model_supply_create(struct model_supply **out, struct model_store *store,
+                                         struct model_fetcher *fetcher, struct err *e);
+void model_supply_destroy(struct model_supply *s);
+/* progress: in thousandths. */
+enum model_supply_found model_supply_find(struct model_supply *s, const char *name,
+                                          const uint8_t sha256[SHA256_BYTES], const char *source,
+                                          char *path, size_t cap, uint32_t *progress,
+                                          struct err *e);
+/* The model is not needed any more: a fetch ends, and the store may remove it. */
+void model_supply_release(struct model_supply *s, const uint8_t sha256[SHA256_BYTES]);
+/* Whether heartbeats are wanted now, and one of another node. */
+bool model_supply_listens(const struct model_supply *s);
+void model_supply_hear(struct model_supply *s, const struct node_state *state);
+
+#endif
