@@ -1,0 +1,41 @@
+/* router_estimate.h - how long a request would take at a replica, from what its cost model says.
+ *
+ * Thread: any; no state. */
+#ifndef SHOAL_ROUTER_ROUTER_ESTIMATE_H
+#define SHOAL_ROUTER_ROUTER_ESTIMATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What a request asks of a model. */
+struct router_work {
+    uint32_t prompt_tokens;
+    uint32_t max_tokens; /* of an answer; 0: no limit */
+    uint32_t n_answers;  /* 0: 1 */
+    bool specialist;     /* reads only: no tokens come */
+};
+
+/* A replica as its own cost model (engine/cost.h) describes it; 0: not known. */
+struct router_speed {
+    double prefill_ns;    /* for a token of a prompt */
+    double token_ns;      /* between two tokens of an answer, at its present batch */
+    double unit_ns;       /* of a specialist: for a token that it reads */
+    double queue_ns;      /* until a new request is begun */
+    double load_ns;       /* until it is loaded */
+    double rtt_ns;        /* to its node and back */
+    double answer_tokens; /* learned length of an answer */
+    double error;         /* how far off its predictions were lately, as a part of them */
+    uint32_t in_flight, parallel;
+};
+
+struct router_estimate {
+    bool known; /* something was measured */
+    double queue_ns, prefill_ns, decode_ns, rtt_ns;
+    double total_ns; /* their sum */
+    double sure_ns;  /* with a margin for the error of predictions: compared with deadlines */
+    double tokens;   /* read and written */
+};
+
+struct router_estimate router_estimate(const struct router_speed *s, const struct router_work *w);
+
+#endif
