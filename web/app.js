@@ -93,7 +93,7 @@ async function back() {
 async function status() {
     const s = $('status');
     try {
-        const { data } = await getJson('/v1/models');
+        const data = (await getJson('/v1/models')).data.filter((m) => m.task !== 'route');
         const ready = data.filter((m) => m.state === 'ready').length;
         const busy = data.some((m) => m.state === 'loading');
         s.className = busy ? 'status wait' : 'status on';

@@ -37,7 +37,7 @@ async function refresh() {
         admin = answer.may_change;
         if (list.length === 0) { // a gateway: the models are at other nodes
             admin = false;
-            list = (await getJson('/v1/models')).data.map((m) => ({ ...m, model: m.id }));
+            list = (await getJson('/v1/models')).data.filter((m) => m.task !== 'route').map((m) => ({ ...m, model: m.id }));
         }
     } catch (e) {
         if (e.status !== 401 && e.status !== 403) {
@@ -47,7 +47,7 @@ async function refresh() {
         }
         admin = false;
         try { // without administration rights: the public list
-            list = (await getJson('/v1/models')).data.map((m) => ({ ...m, model: m.id, card: true }));
+            list = (await getJson('/v1/models')).data.filter((m) => m.task !== 'route').map((m) => ({ ...m, model: m.id, card: true }));
         } catch (again) {
             $('models-note').replaceChildren(errorBox(again));
             return;

@@ -194,3 +194,25 @@ void cost_speed(struct cost *c, double *prefill_ns, double *token_ns)
         }
     }
 }
+
+struct cost_telemetry cost_tell(struct cost *c, const struct cost_load *l)
+{
+    const struct cost_request nothing = {.max_tokens = 1};
+    const uint32_t most = l->max_active ? l->max_active : 1, ahead = l->n_active + l->n_waiting;
+    const double step = step_ns(c, ahead + 1 < most ? ahead + 1 : most, 0);
+    struct cost_telemetry t = {.prefill_ns = read_mean(&c->prefill, 0),
+                               .token_ns = step,
+                               .unit_ns = read_mean(&c->unit, 0),
+                               .answer_tokens = read_mean(&c->length, 0),
+                               .error = read_mean(&c->error, 0),
+                               .in_flight = ahead,
+                               .parallel = most};
+    double first, total;
+    predict(c, l, &nothing, 0, &first, &total);
+    t.queue_ns = first - step > 0.0 ? first - step : 0.0;
+    if (l->n_active > 0 && l->shared_chunk > 0)
+        t.prefill_ns += step / l->shared_chunk;
+    if (l->units > l->batch_units) /* as in cost_predict */
+        t.queue_ns += t.unit_ns * (double)l->units;
+    return t;
+}

@@ -70,6 +70,17 @@ struct cost_estimate {
     double error;     /* how far off predictions were lately, as a part of them; 0: not known */
 };
 
+/* What a model says of itself to whoever chooses between models and replicas; 0: not known. */
+struct cost_telemetry {
+    double prefill_ns;    /* for a token of a prompt, beside what runs */
+    double token_ns;      /* between two tokens of one more answer */
+    double unit_ns;       /* of a specialist */
+    double queue_ns;      /* until one more request is begun */
+    double answer_tokens; /* learned length of an answer */
+    double error;         /* as in cost_estimate */
+    uint32_t in_flight, parallel;
+};
+
 /* A step took ns; it decoded so many tasks and prefilled so many tokens. */
 void cost_saw_step(struct cost *c, uint64_t now_ns, uint64_t ns, uint32_t n_decoded,
                    uint32_t n_prefilled);
@@ -90,6 +101,7 @@ struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
  * "needs about 12 ms, 5 ms remain". */
 SHOAL_MUST_CHECK int cost_check(const struct cost_estimate *x, uint64_t deadline_ns,
                                 uint64_t now_ns, struct err *e);
+struct cost_telemetry cost_tell(struct cost *c, const struct cost_load *l);
 /* As lists show it: ns for a token of a prompt, and between two tokens of an answer, at the batch
  * measured last; 0: not known. */
 void cost_speed(struct cost *c, double *prefill_ns, double *token_ns);

@@ -43,3 +43,9 @@ void estimate_speed(struct shoal_engine *en, double *prefill_ns, double *token_n
 {
     cost_speed(&en->cost, prefill_ns, token_ns);
 }
+
+struct cost_telemetry estimate_telemetry(struct shoal_engine *en)
+{
+    const struct cost_load l = load_of(en);
+    return cost_tell(&en->cost, &l);
+}

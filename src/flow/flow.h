@@ -19,6 +19,8 @@ struct dispatch;
 struct home_table;
 struct registry_model;
 struct registry;
+struct router_table;
+struct routing_source;
 struct pool;
 struct prompt_cache;
 
@@ -51,7 +53,10 @@ struct flow_owner {
     struct dispatch *once;     /* takes requests with an idempotency key; NULL: it is ignored */
     struct dispatch *dispatch; /* where requests may go; NULL: all are answered here */
     struct dispatch *apart;    /* to models in processes of their own; NULL: there are none */
-    uint32_t n_jobs;           /* begun and not closed */
+    const struct router_table *routes; /* see routing.h; NULL: none.  Replaced by reloads */
+    struct routing_source *replicas;   /* of other nodes; NULL: there are none */
+    uint64_t n_routed;
+    uint32_t n_jobs; /* begun and not closed */
     /* private */
     struct flow_spares requests, generations, inferences, asks;
     /* Models with tasks of this turn, held: woken at its end, so that tasks that came together are

@@ -353,7 +353,8 @@ static bool answer_from_cache(struct generation *g)
     const struct request_generate *q = &g->request->generate;
     struct sink_start start = start_of(g->model, SINK_CACHE_HIT, g->question);
     bool hit = false;
-    g->cacheable = cache && answer_cache_question(g->question, g->request, g->model);
+    g->cacheable =
+        cache && !g->request->no_cache && answer_cache_question(g->question, g->request, g->model);
     if (g->cacheable) {
         const struct prompt_key key = answer_cache_key(g->question, g->model);
         const struct prompt_entry *entry = prompt_cache_get(cache, &key, clock_ns());

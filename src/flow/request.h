@@ -20,6 +20,8 @@
 #include "engine/estimate.h"
 #include "shoal/shoal.h"
 
+struct router_tag;
+
 #define REQUEST_MAX_CHOICES 128u
 #define REQUEST_MAX_PROMPTS 64u
 #define REQUEST_MAX_STOPS 16u
@@ -109,8 +111,17 @@ struct request {
     uint64_t epoch;         /* all its models are those of this epoch; 0: not stamped yet */
     uint64_t received_ns;   /* CLOCK_MONOTONIC */
     uint64_t deadline_ns;   /* CLOCK_MONOTONIC; 0: none */
-    int32_t priority;       /* added to the client's; 0 or less */
-    size_t input_bytes;     /* texts and token ids that a model will read */
+    int32_t priority;       /* added to the client's; 0 or less, but for what a route adds */
+    /* For routes (routing.h). */
+    const char *path;              /* that the client called; NULL: none */
+    const char *language;          /* of the text, "de"; NULL: not known */
+    const struct router_tag *tags; /* headers and JSON fields that rules look at */
+    uint32_t n_tags;
+    const char *node;   /* that should answer; NULL, or it cannot: any */
+    bool explain;       /* the decision is told in full */
+    bool dry;           /* decide, but do not run */
+    bool no_cache;      /* the answer is not kept, and not taken from those that are */
+    size_t input_bytes; /* texts and token ids that a model will read */
     enum request_kind kind;
     union {
         struct request_generate generate;

@@ -33,6 +33,7 @@
 #include "shoal/shoal.h"
 
 struct flow_job;
+struct routing_choice;
 struct sink;
 
 enum sink_cache { SINK_CACHE_OFF, SINK_CACHE_MISS, SINK_CACHE_HIT };
@@ -114,6 +115,9 @@ struct sink_ops {
 struct sink {
     const struct sink_ops *ops;
     struct flow_job *job; /* private to flow: the work that feeds the sink, or NULL */
+    /* How the model was chosen, before start; NULL: the client named it.  Stays until closed has
+     * returned. */
+    const struct routing_choice *routed;
 };
 
 #endif

@@ -12,6 +12,8 @@
 #include "base/mem.h"
 #include "flow/pool.h"
 #include "host/sha256.h"
+#include "flow/routing.h"
+#include "gateway/tags.h"
 #include "net/peers.h"
 #include "wire/json_out.h"
 
@@ -276,6 +278,8 @@ struct request *call_request(struct call *c)
     }
     r->received_ns = c->start_ns;
     r->deadline_ns = c->deadline_ns;
+    tags_read(r, &c->gl->config->router, c->req, c->json);
+    r->path = c->route ? c->route->path : NULL; /* a constant */
     bool session = read_session(c, r), version = session && read_version(c, r);
     if (version && read_once_key(c, r))
         return r;
@@ -306,6 +310,7 @@ void call_set_sink(struct call *c, struct sink *s)
 void call_unset_sink(struct call *c)
 {
     c->sink = NULL;
+    c->routed = NULL;
     call_release(c);
 }
 
@@ -313,6 +318,7 @@ void call_set_model(struct call *c, const struct sink_start *e)
 {
     c->model_name = e->model;
     c->node_name = e->node;
+    c->routed = c->sink ? c->sink->routed : NULL;
     if (e->cache != SINK_CACHE_OFF)
         c->cache_note = e->cache == SINK_CACHE_HIT ? "hit" : "miss";
 }
@@ -353,10 +359,18 @@ static void common_headers(const struct call *c, struct head *head)
         add(head, "x-shoal-node", c->node_name);
     if (c->cache_note && plain)
         add(head, "x-shoal-cache", c->cache_note);
+    if (c->routed) {
+        add(head, "x-shoal-route", c->routed->route);
+        if (!plain) /* its message names the model only in some calls */
+            add(head, "x-shoal-model", c->model_name);
+        if (c->routed->degraded)
+            add(head, "x-shoal-degraded", "1");
+    }
     if (origin) {
         add(head, "access-control-allow-origin", origin);
         add(head, "access-control-expose-headers",
-            "x-request-id, x-shoal-cache, x-shoal-model, x-shoal-node");
+            "x-request-id, x-shoal-cache, x-shoal-degraded, x-shoal-model, x-shoal-node, "
+            "x-shoal-route");
         add(head, "vary", "origin");
     }
 }

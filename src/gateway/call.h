@@ -17,6 +17,7 @@
 #include "wire/sse.h"
 
 struct peer;
+struct routing_choice;
 
 struct call {
     struct gw_loop *gl;
@@ -38,6 +39,7 @@ struct call {
     const char *model_name, *cache_note; /* for headers and the log; cache_note: "hit", ... */
     const char *node_name;               /* the node that answers; NULL: this one */
     const char *asked_model;             /* gRPC: for the details of errors, or NULL */
+    const struct routing_choice *routed; /* how the model was chosen; NULL: the client named it */
     struct sink *sink;  /* gets the events of the request that the call became, or NULL */
     struct meter meter; /* in front of the codec's sink if the client is known */
     /* Sends what is in `out` as one event; NULL: events are framed as text. */

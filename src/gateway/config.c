@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "cluster/cert.h"
 #include "cluster/roles.h"
+#include "gateway/config/config_routes.h"
 #include "host/pack.h"
 
 #define MAX_FILE_BYTES ((size_t)4 << 20)
@@ -58,6 +59,7 @@ void config_unref(struct gw_config *c)
         mem_free((char *)(uintptr_t)c->models[i].card);
         mem_free((char *)(uintptr_t)c->models[i].pack);
     }
+    router_table_fini(&c->router);
     config_settings_fini(&c->set);
     config_read_free(c);
     mem_free(c);
@@ -170,6 +172,9 @@ int config_add_model(struct gw_config *c, const struct registry_spec *spec, stru
     copy.card = spec->card ? mem_strdup(spec->card) : NULL;
     copy.pack = spec->pack ? mem_strdup(spec->pack) : NULL;
     c->models[c->n_models++] = copy; /* unref frees it, whole or not */
+    int rc = config_routes_meet(&c->router, spec->name, e);
+    if (rc < 0)
+        return rc;
     if (!copy.name || !copy.path || !copy.task || (spec->labels && !copy.labels) ||
         (spec->card && !copy.card) || (spec->pack && !copy.pack))
         return err_set(e, SHOAL_ENOMEM, "configuration");
@@ -306,6 +311,8 @@ int config_add_pack(struct gw_config *c, const char *folder, struct err *e)
 int config_parse(struct gw_config *c, const char *text, size_t n, const char *name, struct err *e)
 {
     int rc = config_read(c, &c->set, text, n, name, e);
+    if (rc == 0)
+        rc = config_routes_finish(&c->router, name, e);
     if (rc == 0 && !c->tls_cert != !c->tls_key) {
         const struct config_setting *s =
             config_settings_find(&c->set, c->tls_cert ? "tls.cert" : "tls.key");

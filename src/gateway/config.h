@@ -18,10 +18,13 @@
 #include "host/admission.h"
 #include "host/registry.h"
 #include "net/http.h"
+#include "router/router.h"
 #include "wire/yaml_in.h"
 
 #define CONFIG_MAX_LISTEN 8u
 #define CONFIG_MAX_MODELS 64u
+#define CONFIG_MAX_ROUTES 64u
+#define CONFIG_MAX_RULES 64u /* of a route */
 #define CONFIG_MAX_KEYS 256u
 #define CONFIG_MAX_ORIGINS 32u
 #define CONFIG_MAX_HOSTS 32u
@@ -66,6 +69,7 @@ struct gw_config {
     struct http_limits limits;
     struct registry_spec models[CONFIG_MAX_MODELS];
     uint32_t n_models;
+    struct router_table router; /* the routes, and what they know of the models above */
     size_t memory_bytes;
     uint32_t idle_unload_ms, load_wait_ms;
     struct admission_key keys[CONFIG_MAX_KEYS];

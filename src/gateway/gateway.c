@@ -153,6 +153,7 @@ static void on_reload(struct executor_task *t)
     config_unref(gl->config);
     gl->config = config_ref(gl->gw->config);
     gl->flow.load_wait_ms = gl->config->load_wait_ms;
+    gl->flow.routes = &gl->config->router;
     http_server_set_limits(gl->http, &gl->config->limits);
     if (gl->tls) {
         http_server_set_tls(gl->http, gl->next_tls);
@@ -285,6 +286,7 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
     flow_owner_init(&gl->flow, &gw->flow, loop_executor(gl->loop));
     gl->flow.load_wait_ms = gl->config->load_wait_ms;
     gl->flow.once = gw->once ? once_dispatch(gw->once) : NULL;
+    gl->flow.routes = &gl->config->router;
     if (getrandom(&gl->flow.next_seed, sizeof(gl->flow.next_seed), 0) < 0)
         gl->flow.next_seed = clock_ns();
     rc = recall_create(&gl->recall, e);

@@ -1,5 +1,6 @@
 /* routes.c - every path of the server, in one table. */
 #include "gateway/api/api.h"
+#include "gateway/api/decision.h"
 #include "gateway/assets.h"
 #include "gateway/grpc/grpc.h"
 #include "gateway/gw.h"
@@ -35,6 +36,9 @@ const struct route gw_routes[] = {
      &n_score_fields, "Specialists", NULL, NULL},
     {"POST", "/v1/process", WORK, process_handle, "a command or question: actions and a reply",
      process_fields, &n_process_fields, "Flows", NULL, NULL},
+    {"POST", "/v1/route", WORK, decision_handle,
+     "which model a route would choose, without running it", decision_fields, &decision_n_fields,
+     "Flows", NULL, NULL},
     {"GET", "/v1/cluster", 0, api_cluster, "nodes of the shoal, as this member sees them", NULL,
      NULL, "Server", NULL, NULL},
     {"GET", "/v1/stream", 0, stream_ws, "WebSocket: requests to the other paths, several at a time",

@@ -516,6 +516,17 @@ void registry_speed(const struct registry_model *m, double *prefill_ns, double *
         estimate_speed(m->slot->engine, prefill_ns, token_ns);
 }
 
+struct cost_telemetry registry_telemetry(const struct registry_model *m)
+{
+    if (m->slot->engine)
+        return estimate_telemetry(m->slot->engine);
+    return (struct cost_telemetry){
+        .prefill_ns = m->slot->prefill_ns,
+        .token_ns = m->slot->token_ns,
+        .in_flight = atomic_load_explicit(&m->stats.in_flight, memory_order_relaxed),
+        .parallel = m->slot->spec.max_tasks};
+}
+
 enum change { CHANGE_LOAD, CHANGE_UNLOAD, CHANGE_REMOVE };
 
 /* The lock is held. */

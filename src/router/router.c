@@ -374,3 +374,32 @@ void router_route_fini(struct router_route *r)
     mem_free(r->labels);
     *r = (struct router_route){.name = NULL};
 }
+
+const struct router_route *router_table_find(const struct router_table *t, const char *name)
+{
+    static char auto_name[] = "auto";
+    static const struct router_route any = {
+        .name = auto_name,
+        .policy = {{ROUTER_FIT, ROUTER_QUALITY, ROUTER_LATENCY}, 3},
+        .least_battery = ROUTER_LEAST_BATTERY};
+    for (uint32_t i = 0; i < t->n_routes; i++)
+        if (strcmp(t->routes[i].name, name) == 0)
+            return &t->routes[i];
+    if (strcmp(name, auto_name) != 0)
+        return NULL;
+    for (uint32_t i = 0; i < t->n_known; i++)
+        if (strcmp(t->known[i].name, name) == 0)
+            return NULL;
+    return &any;
+}
+
+void router_table_fini(struct router_table *t)
+{
+    for (uint32_t i = 0; i < t->n_routes; i++)
+        router_route_fini(&t->routes[i]);
+    mem_free(t->routes);
+    for (uint32_t i = 0; i < t->n_known; i++)
+        router_model_fini(&t->known[i]);
+    mem_free(t->known);
+    *t = (struct router_table){.routes = NULL};
+}

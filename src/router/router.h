@@ -22,6 +22,7 @@
 #include "router/router_rule.h"
 
 #define ROUTER_MAX_CANDIDATES 128u /* models times replicas */
+#define ROUTER_LEAST_BATTERY 20u   /* percent, if a route says nothing */
 
 struct router_names {
     char **v;
@@ -56,6 +57,19 @@ struct router_route {
     char *labels;     /* its label set; NULL: the default one */
     double threshold; /* below it the domain is "none of these" */
 };
+
+/* All routes of a configuration. */
+struct router_table {
+    struct router_route *routes;
+    uint32_t n_routes;
+    struct router_model *known; /* what is said of models outside of routes */
+    uint32_t n_known;
+};
+
+/* The route of this name; NULL: none.  "auto" is there even if the table does not have it, over all
+ * models and with the policy sla, unless a known model has that name. */
+const struct router_route *router_table_find(const struct router_table *t, const char *name);
+void router_table_fini(struct router_table *t);
 
 /* What is known of a request. */
 struct router_request {

@@ -138,6 +138,7 @@ static int read_strs(struct yaml_in *r, yaml_node_t *v, const char *key, struct 
     size_t n = list ? (size_t)(v->data.sequence.items.top - v->data.sequence.items.start) : 1;
     if (n > YAML_IN_MAX_STRS)
         return yaml_in_fail(r, v, "%s has more than %u entries", key, YAML_IN_MAX_STRS);
+    yaml_in_strs_fini(out); /* a default */
     if (n == 0)
         return 0;
     out->v = mem_zalloc_n(n, sizeof(*out->v));

@@ -30,22 +30,22 @@ function replace(text) {
         'threads: (default) -> 2, takes effect after a restart'])
         t.check(server.log.includes(line), `the log says ${line}: ${server.log}`);
     t.same(await status(2000), 200, 'the new limit');
-    t.same(await names(), 'one,two', 'the new model');
+    t.same(await names(), 'auto,one,two', 'the new model');
 
     // written in place, with an error
     fs.writeFileSync(file, `limits: {body: 1MiB, boddy: 5}\nmodels:\n${model('two')}`);
     await t.until(() => /keeping the old configuration: .*shoal\.yaml:1:22: unknown key 'boddy'/.test(server.log),
         'a bad file is reported');
-    t.same(await names(), 'one,two', 'and changes nothing');
+    t.same(await names(), 'auto,one,two', 'and changes nothing');
     t.same(await status(2000), 200, 'the server goes on');
 
     replace(`watch: false\nmodels:\n${model('one')}`);
-    await t.until(async () => await names() === 'one', 'a good file again');
+    await t.until(async () => await names() === 'auto,one', 'a good file again');
     await t.until(() => server.log.includes('models[two] was removed'), 'the log says so');
     await t.until(() => server.log.includes('watch: true -> false'), 'the log says so');
     replace(`models:\n${model('one')}${model('three')}`);
     server.child.kill('SIGHUP');
-    await t.until(async () => await names() === 'one,three', 'SIGHUP reads it without watch, too');
+    await t.until(async () => await names() === 'auto,one,three', 'SIGHUP reads it without watch, too');
     t.same((await server.stop()).code, 0, 'exit');
     t.finish();
 })().catch((e) => {

@@ -89,11 +89,52 @@ static void list_remote(void *ctx, const struct node_model *m)
     put_model(&l->j, m->name, l->gw->started_s, "", m->kinds, m->state);
 }
 
+struct route_kinds {
+    const struct router_route *route;
+    unsigned kinds;
+};
+
+static void add_kinds(void *ctx, const struct registry_model *m)
+{
+    struct route_kinds *k = ctx;
+    bool mine = k->route->n_models == 0;
+    for (uint32_t i = 0; i < k->route->n_models && !mine; i++)
+        mine = strcmp(k->route->models[i].name, m->name) == 0;
+    if (mine)
+        k->kinds |= m->slot->kinds;
+}
+
+/* To a client a route is a model that can do what its models can. */
+static void list_route(struct listing *l, const struct call *c, const struct router_route *r)
+{
+    struct route_kinds k = {r, 0};
+    if ((l->name && strcmp(r->name, l->name) != 0) ||
+        !router_may_call(r, c->client ? c->client->name : ""))
+        return;
+    l->found = true;
+    registry_each(l->gw->registry, add_kinds, &k);
+    put_model(&l->j, r->name, l->gw->started_s, "route", k.kinds, REGISTRY_READY);
+}
+
+static void list_routes(struct listing *l, const struct call *c)
+{
+    const struct router_table *t = &c->gl->config->router;
+    const struct router_route *own = router_table_find(t, "auto");
+    for (uint32_t i = 0; i < t->n_routes; i++) {
+        list_route(l, c, &t->routes[i]);
+        if (own == &t->routes[i])
+            own = NULL;
+    }
+    if (own)
+        list_route(l, c, own);
+}
+
 static void list_models(struct listing *l, struct call *c)
 {
     registry_each(c->gl->gw->registry, list_model, l);
     if (c->gl->members)
         members_each_model(c->gl->members, list_remote, l);
+    list_routes(l, c);
 }
 
 void api_models(struct call *c)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "flow/run.h"
+#include "flow/routing.h"
 #include "gateway/api/openai.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
@@ -361,7 +361,7 @@ static void start(struct call *c, bool chat)
     a->shape = shape;
     buf_init(&a->text, MAX_TEXT_BYTES);
     call_set_sink(c, &a->sink);
-    flow_run(&c->gl->flow, r, c->sink);
+    routing_run(&c->gl->flow, r, c->sink);
 }
 
 void ollama_chat(struct call *c)

@@ -2,7 +2,7 @@
 #include "gateway/api/openai.h"
 
 #include "flow/generate.h"
-#include "flow/run.h"
+#include "flow/routing.h"
 #include "gateway/api/recall.h"
 #include "gateway/door.h"
 
@@ -14,7 +14,7 @@ static void run(struct call *c, struct request *r, const struct openai_shape *sh
         flow_give_request(&c->gl->flow, r);
         return;
     }
-    flow_run(&c->gl->flow, r, c->sink);
+    routing_run(&c->gl->flow, r, c->sink);
 }
 
 void openai_chat(struct call *c)

@@ -46,6 +46,7 @@ struct openai_answer {
     struct sink sink;
     struct call *call; /* held */
     bool recalled;     /* the body was recalled, not parsed */
+    bool explained;    /* the route's decision was told */
     struct openai_shape shape;
     char id[48]; /* "chatcmpl-..." */
     uint64_t created_s;

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "gateway/api/decision.h"
 #include "gateway/api/openai.h"
 #include "gateway/api/recall.h"
 #include "gateway/call.h"
@@ -37,6 +38,16 @@ static void put_head(const struct openai_answer *a, struct json_out *j, const ch
     json_out_str(j, a->model);
     json_out_key(j, "system_fingerprint");
     a->version[0] ? json_out_str(j, a->version) : json_out_null(j);
+}
+
+/* How a route chose the model: in a whole answer, and in the first chunk of a stream. */
+static void put_decision(struct openai_answer *a, struct json_out *j)
+{
+    if (!a->call->routed || a->explained)
+        return;
+    json_out_key(j, "shoal");
+    decision_json(j, a->call->routed);
+    a->explained = true;
 }
 
 static void put_usage(struct json_out *j, const struct sink_usage *u)
@@ -253,6 +264,7 @@ static void put_whole(struct openai_answer *a, const struct sink_usage *usage)
     }
     json_out_array_end(&j);
     put_usage(&j, usage);
+    put_decision(a, &j);
     json_out_object_end(&j);
     buf_putc(b, '\n');
 }
@@ -281,7 +293,14 @@ static void chunk_end(struct openai_answer *a, const char *finish)
         buf_printf(b, "\"%s\"}]", finish);
     else
         buf_puts(b, "null}]");
-    buf_puts(b, a->shape.include_usage ? ",\"usage\":null}" : "}");
+    if (a->shape.include_usage)
+        buf_puts(b, ",\"usage\":null");
+    if (a->call->routed) {
+        struct json_out j = json_out_make(b);
+        j.comma = true;
+        put_decision(a, &j);
+    }
+    buf_putc(b, '}');
     call_event_end(a->call);
 }
 
@@ -394,7 +413,8 @@ static void on_start(struct sink *s, const struct sink_start *e)
     a->model = e->model;
     a->version = e->version;
     call_set_model(a->call, e);
-    if (e->cache == SINK_CACHE_HIT && !a->recalled) /* the next time the body need not be read */
+    if (e->cache == SINK_CACHE_HIT && !a->recalled &&
+        !s->routed) /* the next time the body need not be read */
         recall_keep(a->call, &a->shape, e);
 }
 

@@ -12,7 +12,7 @@ struct openai_body {
     const char *model;
     const cJSON *messages, *prompt, *stop, *logit_bias, *logprobs, *stream_options,
         *response_format, *template_vars;
-    bool stream, echo, ignore_eos;
+    bool stream, echo, ignore_eos, explain;
     int64_t max_tokens, max_completion_tokens, n, best_of, seed, top_logprobs, top_k, priority;
     double temperature, top_p, min_p, presence_penalty, frequency_penalty, repeat_penalty,
         latency_budget_ms;
@@ -82,6 +82,7 @@ _Static_assert(REQUEST_MAX_PROMPTS == 64, "as in SEVERAL");
         {"repeat_penalty", FIELD_NUM, AT(repeat_penalty), 0, 10, "1: none", NULL},                  \
         {"ignore_eos", FIELD_BOOL, AT(ignore_eos), 0, 0, "do not stop at the end token", NULL},     \
         {"priority", FIELD_INT, AT(priority), -100, 0, "below that of the key", NULL},              \
+        {"explain", FIELD_BOOL, AT(explain), 0, 0, "tell how a route chose the model", NULL},       \
     {                                                                                               \
         "latency_budget_ms", FIELD_NUM, AT(latency_budget_ms), 1, 86400000,                         \
             "refuse or stop a request that takes longer", NULL                                      \
@@ -104,7 +105,7 @@ const struct field openai_chat_fields[] = {
      "{\"type\":\"object\",\"properties\":{\"type\":{\"enum\":[\"text\"]}}}"},
     {"chat_template_kwargs", FIELD_VALUE, AT(template_vars), 0, 0,
      "variables of the model's chat template", "{\"type\":\"object\"}"},
-    {"metadata", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"metadata", FIELD_IGNORED, 0, 0, 0, "for the rules of routes", NULL},
     {"safety_identifier", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"tools", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     {"tool_choice", FIELD_UNBUILT, 0, 0, 0, NULL, "none"},
@@ -221,6 +222,7 @@ static int read_params(struct request *r, struct openai_shape *shape, const stru
         r->model = request_copy(r, b->model, strlen(b->model));
     r->priority = (int32_t)b->priority;
     request_set_budget(r, b->latency_budget_ms);
+    r->explain |= b->explain;
     shape->stream = b->stream;
     g->n = (uint32_t)b->n;
     g->n_prompts = 1;

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "flow/run.h"
+#include "flow/routing.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
 #include "wire/result_json.h"
@@ -278,7 +278,7 @@ static void run(struct call *c, enum specialist_body body)
     a->inputs = r->infer.inputs;
     a->n = r->infer.n_inputs;
     call_set_sink(c, &a->sink);
-    flow_run(&c->gl->flow, r, c->sink);
+    routing_run(&c->gl->flow, r, c->sink);
 }
 
 void specialist_classify(struct call *c)

@@ -102,6 +102,24 @@ static void put_map(struct json_out *j, const struct config_key *parent)
     put_properties(j, parent);
 }
 
+/* A map, or its name alone. */
+static void put_entry(struct json_out *j, const struct config_key *k)
+{
+    if (!k->short_form) {
+        put_map(j, k);
+        return;
+    }
+    json_out_key(j, "anyOf");
+    json_out_array(j);
+    json_out_object(j);
+    put_types(j, "string", "number");
+    json_out_object_end(j);
+    json_out_object(j);
+    put_map(j, k);
+    json_out_object_end(j);
+    json_out_array_end(j);
+}
+
 /* One text or a list of them, one map or a list of them. */
 static void put_one_or_list(struct json_out *j, const struct config_key *k)
 {
@@ -117,7 +135,7 @@ static void put_one_or_list(struct json_out *j, const struct config_key *k)
             json_out_object(j);
         }
         if (k->type == CONFIG_ITEMS)
-            put_map(j, k);
+            put_entry(j, k);
         else
             put_types(j, "string", "number");
         if (list)
@@ -288,7 +306,7 @@ static void put_section(struct buf *b, const struct config_key *parent)
         if (k->type == CONFIG_ITEMS) {
             buf_puts(b, " A list of maps, ");
             put_limits(b, k);
-            buf_putc(b, '.');
+            buf_puts(b, k->short_form ? "; an entry may be its name alone." : ".");
         }
         buf_putc(b, '\n');
         put_section(b, k);

@@ -49,8 +49,11 @@ struct config_key {
     enum config_when when;
     bool needed;         /* an entry of a list must have it */
     bool secret;         /* its value is not shown */
+    bool short_form;     /* CONFIG_ITEMS: an entry may be its name alone */
     config_take_fn take; /* CONFIG_ITEMS */
-    const char *text;    /* what it does, in sentences */
+    /* CONFIG_ITEMS: frees what the entry holds beside its keys; NULL: nothing.  After take. */
+    void (*drop)(void *item);
+    const char *text; /* what it does, in sentences */
 };
 
 extern const struct config_key config_keys[];

@@ -270,12 +270,16 @@ static int unknown_key(struct yaml_in *r, const yaml_node_t *at, const struct pl
 }
 
 static int read_map(struct yaml_in *r, const yaml_node_t *map, const struct place *p);
+static int read_one(struct yaml_in *r, const struct config_key *k, yaml_node_t *v,
+                    const struct place *p);
 
 /* What an entry is called in paths: its name, or its number. */
-static void label_of(struct yaml_in *r, const yaml_node_t *item, uint32_t index, char *out,
-                     size_t n_out)
+static void label_of(struct yaml_in *r, const struct config_key *list, const yaml_node_t *item,
+                     uint32_t index, char *out, size_t n_out)
 {
     snprintf(out, n_out, "%u", index + 1);
+    if (list->short_form && item->type == YAML_SCALAR_NODE)
+        snprintf(out, n_out, "%s", yaml_in_scalar(item));
     if (item->type != YAML_MAPPING_NODE)
         return;
     for (yaml_node_pair_t *p = item->data.mapping.pairs.start; p < item->data.mapping.pairs.top;
@@ -316,7 +320,7 @@ static int read_item(struct yaml_in *r, const struct config_key *list, yaml_node
     const struct reader *rd = r->ctx;
     char label[MAX_LABEL_BYTES], path[MAX_PATH_BYTES];
     uint32_t from = rd->set->n;
-    label_of(r, v, index, label, sizeof(label));
+    label_of(r, list, v, index, label, sizeof(label));
     snprintf(path, sizeof(path), "%s%s%s[%s]", p->path, p->path[0] ? "." : "",
              config_key_leaf(list), label);
     void *item = mem_zalloc(list->offset);
@@ -325,11 +329,15 @@ static int read_item(struct yaml_in *r, const struct config_key *list, yaml_node
     const struct place in = {list, path, item, p->depth + 1};
     int rc = set_defaults(list, item, r->e);
     if (rc == 0)
-        rc = read_map(r, v, &in);
+        rc = list->short_form && v->type == YAML_SCALAR_NODE
+                 ? read_one(r, find_in(list, "name"), v, &in)
+                 : read_map(r, v, &in);
     if (rc == 0)
         rc = check_needed(r, v, list, path, from);
     if (rc == 0)
         rc = list->take(r, v, item, p->into);
+    if (list->drop)
+        list->drop(item);
     free_in(list, item);
     mem_free(item);
     return rc;

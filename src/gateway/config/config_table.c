@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "gateway/config.h"
 #include "gateway/config/config_key.h"
+#include "gateway/config/config_routes.h"
 
 /* ---- models ---- */
 
@@ -16,6 +17,7 @@ struct model_keys {
     char *name, *path, *task, *labels, *cpus;
     uint32_t kv, isolation, nice; /* kv, isolation: which choice */
     bool lazy;
+    struct config_routes_model facts; /* name is not used: it is the model's */
 };
 
 /* "0-3,6" to bits; false: it is not such a list. */
@@ -61,7 +63,10 @@ static int take_model(struct yaml_in *r, yaml_node_t *at, void *item, void *pare
     k->spec.labels = k->labels;
     k->spec.kv_q8 = k->kv == 1;
     k->spec.pinned = !k->lazy;
-    int rc = config_add_model(parent, &k->spec, &inner);
+    struct gw_config *c = parent;
+    int rc = config_routes_know(&c->router, k->name, &k->facts, &inner);
+    if (rc == 0)
+        rc = config_add_model(c, &k->spec, &inner);
     if (rc == SHOAL_ENOMEM)
         return err_set(r->e, rc, "%s: %s", r->name, inner.msg);
     return rc < 0 ? yaml_in_fail(r, at, "%.200s", inner.msg) : 0;
@@ -90,11 +95,21 @@ static int take_key(struct yaml_in *r, yaml_node_t *at, void *item, void *parent
     return 0;
 }
 
+/* ---- routes ---- */
+
+static int take_route(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
+{
+    return config_routes_take(r, at, item, &((struct gw_config *)parent)->router);
+}
+
 /* ---- the rows ---- */
 
 #define AT(member) offsetof(struct gw_config, member)
 #define MODEL(member) offsetof(struct model_keys, member)
 #define KEY(member) offsetof(struct key_keys, member)
+#define ROUTE(member) offsetof(struct config_routes_route, member)
+#define ENTRY(member) offsetof(struct config_routes_model, member)
+#define RULE(member) offsetof(struct config_routes_rule, member)
 #define ROW(where, kind, at, def, lo, hi, takes, words)                                            \
     {                                                                                              \
         .path = (where), .type = CONFIG_##kind, .offset = (at), .fallback = (def), .min = (lo),    \
@@ -173,6 +188,16 @@ const struct config_key config_keys[] = {
         "How willingly that process gives way to others. Default: 0."),
     ROW("models[].cpus", STR, MODEL(cpus), NULL, 0, 0, START,
         "CPUs that it may use, such as `2-3` or `0,2,4-7`. Default: all."),
+    ROW("models[].quality", SHARE, MODEL(facts.quality), "0", 0, 1, LIVE,
+        "How good its answers are, for routes: 0 to 1, from an evaluation. 0: not known."),
+    ROW("models[].cost", NUM, MODEL(facts.cost), "0", 0, 1e9, LIVE,
+        "What 1000 tokens cost, for routes, in any unit."),
+    ROW("models[].watts", NUM, MODEL(facts.watts), "0", 0, 1e6, LIVE,
+        "Power it takes while it computes, for routes. 0: not known."),
+    ROW("models[].domains", STRS, MODEL(facts.domains), NULL, 0, 64, LIVE,
+        "What it knows about, in the labels of a route's `classifier`. None: everything."),
+    ROW("models[].languages", STRS, MODEL(facts.languages), NULL, 0, 64, LIVE,
+        "Languages it speaks, such as `en`. None: all."),
     ROW("model_dirs", STRS, AT(model_dirs), NULL, 0, CONFIG_MAX_MODEL_DIRS, LIVE,
         "Folders that models may be added from at run time. Default: the folders of `models`."),
     ROW("table", STR, AT(table), NULL, 0, 0, START,
@@ -185,6 +210,77 @@ const struct config_key config_keys[] = {
         "Unload a `lazy` model that was not asked for so long. 0: never."),
     ROW("load_wait", MS, AT(load_wait_ms), "10s", 0, 0, LIVE,
         "How long a request waits for its model to be loaded before it gets 503. 0: not at all."),
+
+    {.path = "routes",
+     .type = CONFIG_ITEMS,
+     .offset = sizeof(struct config_routes_route),
+     .max = CONFIG_MAX_ROUTES,
+     .take = take_route,
+     .drop = config_routes_drop,
+     .text = "Names that clients use like models: the server chooses the model. `auto` is always "
+             "there: over all models, with the policy `sla`."},
+    NEEDED("routes[].name", STR, ROUTE(name), LIVE, "How clients call it."),
+    ROW("routes[].callers", STRS, ROUTE(callers), NULL, 0, CONFIG_MAX_KEYS, LIVE,
+        "Names of `keys` that may use it. None: everybody."),
+    ROW("routes[].policy", STRS, ROUTE(policy), "sla", 0, ROUTER_MAX_STEPS, LIVE,
+        "How to choose; each word narrows what the one before left. `fit`: meets the deadline. "
+        "`quality`, `cost`, `energy`, `battery`, `latency`, `least_loaded`: the best by it. "
+        "`round_robin`: in turn. `hash`: a session stays at its replica. `sla`: fit, quality, "
+        "latency. `cheapest`: fit, cost, latency."),
+    ROW("routes[].budget", MS, ROUTE(budget_ms), "0", 0, 0, LIVE,
+        "Time for requests that say nothing. 0: none."),
+    ROW("routes[].max_budget", MS, ROUTE(max_budget_ms), "0", 0, 0, LIVE,
+        "The longest that a request may take. 0: no limit."),
+    ROW("routes[].priority", I32, ROUTE(priority), "0", -1000, 1000, LIVE,
+        "Added to the priority of its requests."),
+    ROW("routes[].cache", BOOL, ROUTE(cache), "true", 0, 0, LIVE,
+        "Whether answers may come from the prompt cache, and go into it."),
+    ROW("routes[].min_quality", SHARE, ROUTE(min_quality), "0", 0, 1, LIVE,
+        "Models below it are used only if there is no other; the answer is then marked degraded."),
+    ROW("routes[].least_battery", U32, ROUTE(least_battery), "20", 0, 100, LIVE,
+        "Percent; the policy `battery` avoids nodes below it."),
+    MAP("routes[].classifier",
+        "A router model: an encoder that finds the domain of a text before the choice."),
+    ROW("routes[].classifier.model", STR, ROUTE(classifier), NULL, 0, 0, LIVE,
+        "Name of a model that can classify."),
+    ROW("routes[].classifier.labels", STR, ROUTE(labels), NULL, 0, 0, LIVE,
+        "Which of its label sets. Default: the model's own default."),
+    ROW("routes[].classifier.threshold", SHARE, ROUTE(threshold), "0.5", 0, 1, LIVE,
+        "Below this confidence the text is of no domain, and models without domains answer."),
+    {.path = "routes[].models",
+     .type = CONFIG_ITEMS,
+     .offset = sizeof(struct config_routes_model),
+     .max = CONFIG_MAX_MODELS,
+     .take = config_routes_take_model,
+     .short_form = true,
+     .text = "Models that it may choose, here or on other nodes. None: all that can do it. What is "
+             "said here comes before what `models` says."},
+    NEEDED("routes[].models[].name", STR, ENTRY(name), LIVE, "Name of the model."),
+    ROW("routes[].models[].quality", SHARE, ENTRY(quality), "0", 0, 1, LIVE,
+        "As `models[].quality`."),
+    ROW("routes[].models[].cost", NUM, ENTRY(cost), "0", 0, 1e9, LIVE, "As `models[].cost`."),
+    ROW("routes[].models[].watts", NUM, ENTRY(watts), "0", 0, 1e6, LIVE, "As `models[].watts`."),
+    ROW("routes[].models[].domains", STRS, ENTRY(domains), NULL, 0, 64, LIVE,
+        "As `models[].domains`."),
+    ROW("routes[].models[].languages", STRS, ENTRY(languages), NULL, 0, 64, LIVE,
+        "As `models[].languages`."),
+    ITEMS("routes[].rules", struct config_routes_rule, CONFIG_MAX_RULES, config_routes_take_rule,
+          "Rules on what a request brings; the first that matches leaves only the models of its "
+          "`use`."),
+    CHOICE("routes[].rules[].when", RULE(when), ROUTER_FIELDS, "text", LIVE,
+           "What it looks at. `size`: bytes of text. `kind`: generate, classify, ..."),
+    ROW("routes[].rules[].name", STR, RULE(name), NULL, 0, 0, LIVE,
+        "Of the header, or of the JSON field of the body: `metadata.tier`."),
+    ROW("routes[].rules[].is", STRS, RULE(is), NULL, 0, 64, LIVE, "It is one of these texts."),
+    ROW("routes[].rules[].matches", STR, RULE(matches), NULL, 0, 0, LIVE,
+        "It matches this regular expression (PCRE)."),
+    ROW("routes[].rules[].above", NUM, RULE(above), NULL, 0, 1e12, LIVE,
+        "It is a number above this."),
+    ROW("routes[].rules[].below", NUM, RULE(below), NULL, 0, 1e12, LIVE,
+        "It is a number below this."),
+    ROW("routes[].rules[].not", BOOL, RULE(negate), "false", 0, 0, LIVE,
+        "The rule counts when the condition is not met."),
+    ROW("routes[].rules[].use", STRS, RULE(use), NULL, 0, 64, LIVE, "Models that remain."),
 
     ITEMS("keys", struct key_keys, CONFIG_MAX_KEYS, take_key,
           "Keys of clients. None: everybody who reaches the server may use it."),

@@ -1,0 +1,419 @@
+/* routing.c - see routing.h. */
+#include "flow/routing.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "flow/run.h"
+#include "host/registry.h"
+
+#define BYTES_PER_TOKEN 4u       /* of a text that was not read by a tokenizer */
+#define MAX_KEY_BYTES 1024u      /* of a text whose hash keeps requests together */
+#define MAX_CLASSIFY_BYTES 2048u /* of a text that the router model reads */
+#define LOADING_NS 2000000000.0  /* a model that must be loaded first */
+#define MAX_LABEL_BYTES 64u
+
+/* A request while the router model reads it; in its arena. */
+struct routing {
+    struct flow_job job; /* first */
+    struct sink inner;
+    struct flow_owner *owner;
+    struct request *request;
+    struct sink *sink;
+    bool cancelled;
+    char label[MAX_LABEL_BYTES];
+    double p;
+};
+
+/* ---- what is known ---- */
+
+static unsigned kind_of(const struct request *r)
+{
+    return r->kind == REQUEST_INFER ? (unsigned)r->infer.kind : SHOAL_KIND_GENERATE;
+}
+
+/* The text that says what the request is about. */
+static const char *text_of(const struct request *r, size_t *n)
+{
+    const struct request_generate *g = &r->generate;
+    const char *text = NULL;
+    *n = 0;
+    if (r->kind == REQUEST_GENERATE && g->chat.n_messages > 0) {
+        const struct chat_message *last = &g->chat.messages[g->chat.n_messages - 1];
+        text = last->content;
+        *n = last->content_bytes;
+    } else if (r->kind == REQUEST_GENERATE && g->n_prompts > 0) {
+        text = g->prompts[0].text;
+        *n = g->prompts[0].text_bytes;
+    } else if (r->kind == REQUEST_INFER && r->infer.n_inputs > 0) {
+        text = r->infer.query ? r->infer.query : r->infer.inputs[0].text;
+        *n = r->infer.query ? strlen(r->infer.query) : r->infer.inputs[0].text_bytes;
+    }
+    if (!text)
+        *n = 0;
+    return text ? text : "";
+}
+
+/* Requests of a session stay together; else those of a client; else equal texts. */
+static uint64_t key_of(const struct request *r)
+{
+    size_t n;
+    const char *text = text_of(r, &n);
+    if (r->session[0])
+        return hash_bytes(r->session, strlen(r->session), 1);
+    if (r->client.name[0])
+        return hash_bytes(r->client.name, strlen(r->client.name), 2);
+    return hash_bytes(text, n < MAX_KEY_BYTES ? n : MAX_KEY_BYTES, 3);
+}
+
+static struct router_request features_of(struct flow_owner *o, const struct request *r,
+                                         uint64_t now)
+{
+    struct router_request q = {.key = key_of(r), .turn = o->n_routed};
+    q.facts.text = text_of(r, &q.facts.text_bytes);
+    q.facts.path = r->path ? r->path : "";
+    q.facts.client = r->client.name;
+    q.facts.language = r->language ? r->language : "";
+    q.facts.kind = shoal_kind_name((enum shoal_kind)kind_of(r));
+    q.facts.tags = r->tags;
+    q.facts.n_tags = r->n_tags;
+    q.work.prompt_tokens = (uint32_t)(r->input_bytes / BYTES_PER_TOKEN) + 1;
+    q.work.specialist = r->kind == REQUEST_INFER;
+    if (r->kind == REQUEST_GENERATE) {
+        q.work.max_tokens = r->generate.max_tokens;
+        q.work.n_answers = r->generate.n;
+    }
+    if (r->deadline_ns)
+        q.budget_ns = r->deadline_ns > now ? (double)(r->deadline_ns - now) : 1;
+    return q;
+}
+
+/* ---- candidates ---- */
+
+struct gathering {
+    const struct router_table *table;
+    const struct router_route *route;
+    struct arena *arena;
+    unsigned kind;
+    struct router_candidate list[ROUTER_MAX_CANDIDATES];
+    uint32_t n;
+};
+
+static const struct router_model *named(const struct router_model *list, uint32_t n,
+                                        const char *name)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(list[i].name, name) == 0)
+            return &list[i];
+    return NULL;
+}
+
+/* What the route, or the configuration, says of a model; NULL: it is no candidate. */
+static const struct router_model *model_for(struct gathering *g, const char *name)
+{
+    const struct router_route *r = g->route;
+    if (r->n_models > 0)
+        return named(r->models, r->n_models, name);
+    const struct router_model *m = named(g->table->known, g->table->n_known, name);
+    if (m)
+        return m;
+    struct router_model *own = arena_zalloc(g->arena, sizeof(*own));
+    if (own)
+        own->name = arena_copy(g->arena, name, strlen(name) + 1);
+    return own && own->name ? own : NULL;
+}
+
+static void add(void *ctx, const char *model, const struct router_candidate *c)
+{
+    struct gathering *g = ctx;
+    if (g->n == ROUTER_MAX_CANDIDATES)
+        return;
+    const struct router_model *m = model_for(g, model);
+    if (!m)
+        return;
+    g->list[g->n] = *c;
+    g->list[g->n++].model = m;
+}
+
+static enum router_state state_of(enum registry_state s)
+{
+    return s == REGISTRY_READY                               ? ROUTER_READY
+           : s == REGISTRY_FAILED || s == REGISTRY_UNLOADING ? ROUTER_GONE
+                                                             : ROUTER_LOADING;
+}
+
+static void add_here(void *ctx, const struct registry_model *m)
+{
+    struct gathering *g = ctx;
+    struct router_candidate c = {.state = state_of(m->slot->state), .context = m->slot->n_ctx};
+    /* what it can do is known once it was loaded */
+    if (m->slot->kinds ? !(m->slot->kinds & g->kind) : g->route->n_models == 0)
+        return;
+    const struct cost_telemetry t = registry_telemetry(m);
+    c.speed = (struct router_speed){.prefill_ns = t.prefill_ns,
+                                    .token_ns = t.token_ns,
+                                    .unit_ns = t.unit_ns,
+                                    .queue_ns = t.queue_ns,
+                                    .load_ns = c.state == ROUTER_LOADING ? LOADING_NS : 0,
+                                    .answer_tokens = t.answer_tokens,
+                                    .error = t.error,
+                                    .in_flight = t.in_flight,
+                                    .parallel = t.parallel};
+    add(g, m->name, &c);
+}
+
+/* ---- the decision ---- */
+
+static const char *keep_text(struct request *r, const char *text)
+{
+    return text ? request_copy(r, text, strlen(text)) : NULL;
+}
+
+static const char *policy_text(struct request *r, const struct router_policy *p)
+{
+    const char *text = "";
+    for (uint32_t i = 0; i < p->n; i++)
+        text = arena_printf(&r->arena, "%s%s%s", text, i ? " " : "", router_step_name(p->steps[i]));
+    return text;
+}
+
+static void explain(struct routing_choice *to, struct request *r, const struct gathering *g,
+                    const struct router_request *q, const struct router_decision *d)
+{
+    struct routing_candidate *list = arena_zalloc_n(&r->arena, d->n, sizeof(*list));
+    to->rule = d->rule;
+    to->work = q->work;
+    to->budget_ns = q->budget_ns;
+    to->policy = policy_text(r, &g->route->policy);
+    for (uint32_t i = 0; list && i < d->n; i++)
+        list[i] = (struct routing_candidate){.model = keep_text(r, g->list[i].model->name),
+                                             .node = keep_text(r, g->list[i].node),
+                                             .quality = g->list[i].model->quality,
+                                             .cost = g->list[i].model->cost,
+                                             .estimate = d->estimates[i],
+                                             .verdict = d->verdicts[i]};
+    to->candidates = list;
+    to->n_candidates = list ? d->n : 0;
+}
+
+static void refuse(struct flow_owner *o, struct request *r, struct sink *s, const struct failure *f)
+{
+    s->job = NULL;
+    s->ops->fail(s, f);
+    s->ops->closed(s);
+    flow_give_request(o, r);
+}
+
+static void refuse_choice(struct failure *f, const struct request *r,
+                          const struct router_decision *d)
+{
+    if (d->n == 0)
+        failure_set(f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
+                    "no model of the route '%s' can %s", r->model,
+                    shoal_kind_name((enum shoal_kind)kind_of(r)));
+    else if (d->why == ROUTER_TOO_LONG)
+        failure_set(f, FAILURE_INVALID, SHOAL_ELIMIT, "model", "context_length_exceeded",
+                    "the request is too long for every model of the route '%s'", r->model);
+    else {
+        failure_set(f, FAILURE_UNAVAILABLE, SHOAL_EBUSY, "model", "no_model",
+                    "no model of the route '%s' can answer now: %s", r->model,
+                    router_verdict_text(d->why));
+        f->retry_after_s = 2;
+    }
+}
+
+/* The request was decided and is not to be run. */
+static void end_dry(struct flow_owner *o, struct request *r, struct sink *s)
+{
+    const struct sink_done done = {.finish = SHOAL_FINISH_STOP, .last = true};
+    s->job = NULL;
+    s->ops->done(s, &done);
+    s->ops->closed(s);
+    flow_give_request(o, r);
+}
+
+/* domain NULL: none of these, or nobody was asked. */
+static void decide(struct flow_owner *o, const struct router_route *route, struct request *r,
+                   struct sink *s, const char *domain, double p)
+{
+    uint64_t now = clock_ns();
+    struct router_request q = features_of(o, r, now);
+    struct gathering g = {
+        .table = o->routes, .route = route, .arena = &r->arena, .kind = kind_of(r)};
+    struct router_decision d;
+    struct failure f;
+    o->n_routed++;
+    q.domain = domain;
+    q.domain_p = p;
+    registry_each(o->flow->registry, add_here, &g);
+    if (o->replicas)
+        o->replicas->each(o->replicas, g.kind, add, &g);
+    router_decide(&d, route, &q, g.list, g.n);
+    struct routing_choice *choice = arena_zalloc(&r->arena, sizeof(*choice));
+    if (!choice || d.chosen < 0) {
+        if (choice)
+            refuse_choice(&f, r, &d);
+        else
+            failure_of(&f, SHOAL_ENOMEM, "out of memory");
+        refuse(o, r, s, &f);
+        return;
+    }
+    const struct router_candidate *chosen = &g.list[d.chosen];
+    *choice = (struct routing_choice){.route = keep_text(r, route->name),
+                                      .model = keep_text(r, chosen->model->name),
+                                      .node = keep_text(r, chosen->node),
+                                      .degraded = d.degraded,
+                                      .domain = keep_text(r, domain),
+                                      .domain_p = p,
+                                      .rule = -1};
+    if (r->explain || r->dry)
+        explain(choice, r, &g, &q, &d);
+    choice->decide_ns = clock_ns() - now;
+    r->model = choice->model;
+    r->node = choice->node;
+    s->routed = choice;
+    if (r->dry)
+        end_dry(o, r, s);
+    else
+        flow_run(o, r, s);
+}
+
+/* ---- the router model ---- */
+
+static void on_inner_start(struct sink *s, const struct sink_start *e)
+{
+    (void)s;
+    (void)e;
+}
+
+static void on_inner_result(struct sink *s, const struct sink_result *e)
+{
+    struct routing *x = EXECUTOR_OF(s, struct routing, inner);
+    const char *label = e->result->label ? e->result->label : "";
+    size_t n = strlen(label);
+    if (n >= sizeof(x->label))
+        return;
+    memcpy(x->label, label, n + 1);
+    x->p = e->result->confidence;
+}
+
+/* Without its answer the text is of no domain. */
+static void on_inner_fail(struct sink *s, const struct failure *f)
+{
+    (void)s;
+    (void)f;
+}
+
+static void on_inner_closed(struct sink *s)
+{
+    struct routing *x = EXECUTOR_OF(s, struct routing, inner);
+    struct flow_owner *o = x->owner;
+    struct request *r = x->request;
+    struct sink *outer = x->sink;
+    outer->job = NULL;
+    if (x->cancelled) {
+        outer->ops->closed(outer);
+        flow_give_request(o, r);
+        return;
+    }
+    /* The routes may have been replaced meanwhile. */
+    const struct router_route *route = router_table_find(o->routes, r->model);
+    struct failure f;
+    if (!route) {
+        failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
+                    "there is no route '%s' any more", r->model);
+        refuse(o, r, outer, &f);
+        return;
+    }
+    bool sure = x->label[0] && x->p >= route->threshold;
+    decide(o, route, r, outer, sure ? x->label : NULL, x->p);
+}
+
+static void on_cancel(struct flow_job *j)
+{
+    struct routing *x = (struct routing *)(void *)j;
+    if (x->cancelled)
+        return;
+    x->cancelled = true;
+    flow_cancel(&x->inner);
+}
+
+static void on_resume(struct flow_job *j)
+{
+    (void)j;
+}
+
+/* False: out of memory, and nothing happened. */
+static bool classify(struct flow_owner *o, const struct router_route *route, struct request *r,
+                     struct sink *s)
+{
+    static const struct flow_job_ops job_ops = {on_cancel, on_resume};
+    static const struct sink_ops inner_ops = {.start = on_inner_start,
+                                              .result = on_inner_result,
+                                              .fail = on_inner_fail,
+                                              .closed = on_inner_closed};
+    struct routing *x = arena_zalloc(&r->arena, sizeof(*x));
+    struct request *q = x ? flow_take_request(o) : NULL;
+    struct request_input *in = q ? arena_zalloc(&q->arena, sizeof(*in)) : NULL;
+    if (!in) {
+        if (q)
+            flow_give_request(o, q);
+        return false;
+    }
+    const char *text = text_of(r, &in->text_bytes);
+    if (in->text_bytes > MAX_CLASSIFY_BYTES)
+        in->text_bytes = MAX_CLASSIFY_BYTES;
+    in->text = request_copy_utf8(q, text, in->text_bytes, &in->text_bytes);
+    q->kind = REQUEST_INFER;
+    q->model = request_copy(q, route->classifier, strlen(route->classifier));
+    q->client = r->client;
+    q->priority = r->priority;
+    q->received_ns = r->received_ns;
+    q->deadline_ns = r->deadline_ns;
+    q->input_bytes = in->text_bytes;
+    q->infer = (struct request_infer){.kind = SHOAL_KIND_CLASSIFY, .inputs = in, .n_inputs = 1};
+    if (route->labels)
+        q->infer.labels = request_copy(q, route->labels, strlen(route->labels));
+    *x = (struct routing){
+        .job = {&job_ops}, .inner = {.ops = &inner_ops}, .owner = o, .request = r, .sink = s};
+    s->job = &x->job;
+    flow_run(o, q, &x->inner);
+    return true;
+}
+
+/* ---- the request ---- */
+
+static void apply(const struct router_route *route, struct request *r)
+{
+    if (!r->deadline_ns)
+        request_set_budget(r, route->budget_ms);
+    request_set_budget(r, route->max_budget_ms);
+    r->priority += route->priority;
+    r->no_cache |= route->no_cache;
+}
+
+void routing_run(struct flow_owner *o, struct request *r, struct sink *s)
+{
+    const struct router_route *route = o->routes && r->model && r->kind != REQUEST_ASK
+                                           ? router_table_find(o->routes, r->model)
+                                           : NULL;
+    struct failure f;
+    size_t n;
+    s->routed = NULL;
+    if (!route && !r->dry) {
+        flow_run(o, r, s);
+        return;
+    }
+    if (!route || !router_may_call(route, r->client.name)) {
+        failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
+                    "there is no route '%s' for this client", r->model ? r->model : "");
+        refuse(o, r, s, &f);
+        return;
+    }
+    apply(route, r);
+    (void)text_of(r, &n);
+    if (route->classifier && n > 0 && classify(o, route, r, s))
+        return;
+    decide(o, route, r, s, NULL, 0);
+}

@@ -1,0 +1,198 @@
+/* decision.c - see decision.h. */
+#include "gateway/api/decision.h"
+
+#include <string.h>
+
+#include "flow/routing.h"
+#include "gateway/call.h"
+#include "wire/json_out.h"
+
+/* ---- JSON ---- */
+
+static void put_str(struct json_out *j, const char *key, const char *value)
+{
+    json_out_key(j, key);
+    json_out_str(j, value);
+}
+
+static void put_num(struct json_out *j, const char *key, double v)
+{
+    json_out_key(j, key);
+    json_out_num(j, v);
+}
+
+static void put_ms(struct json_out *j, const char *key, double ns)
+{
+    put_num(j, key, (double)(int64_t)(ns / 1e3 + 0.5) / 1e3); /* whole microseconds */
+}
+
+static void put_candidate(struct json_out *j, const struct routing_candidate *c)
+{
+    const struct router_estimate *x = &c->estimate;
+    json_out_object(j);
+    put_str(j, "model", c->model);
+    if (c->node)
+        put_str(j, "node", c->node);
+    put_num(j, "quality", c->quality);
+    put_num(j, "cost", c->cost);
+    json_out_key(j, "estimate");
+    json_out_object(j);
+    json_out_key(j, "known");
+    json_out_bool(j, x->known);
+    put_ms(j, "queue_ms", x->queue_ns);
+    put_ms(j, "prefill_ms", x->prefill_ns);
+    put_ms(j, "decode_ms", x->decode_ns);
+    put_ms(j, "network_ms", x->rtt_ns);
+    put_ms(j, "total_ms", x->total_ns);
+    put_ms(j, "sure_ms", x->sure_ns);
+    json_out_object_end(j);
+    put_str(j, "verdict", router_verdict_name(c->verdict));
+    put_str(j, "why", router_verdict_text(c->verdict));
+    json_out_object_end(j);
+}
+
+static void put_explanation(struct json_out *j, const struct routing_choice *x)
+{
+    put_str(j, "policy", x->policy);
+    json_out_key(j, "prompt_tokens");
+    json_out_uint(j, x->work.prompt_tokens);
+    json_out_key(j, "max_tokens");
+    json_out_uint(j, x->work.max_tokens);
+    json_out_key(j, "budget_ms");
+    if (x->budget_ns > 0)
+        json_out_num(j, (double)(int64_t)(x->budget_ns / 1e3) / 1e3);
+    else
+        json_out_null(j);
+    json_out_key(j, "rule");
+    if (x->rule >= 0)
+        json_out_int(j, x->rule + 1);
+    else
+        json_out_null(j);
+    put_num(j, "decided_us", (double)x->decide_ns / 1e3);
+    json_out_key(j, "candidates");
+    json_out_array(j);
+    for (uint32_t i = 0; i < x->n_candidates; i++)
+        put_candidate(j, &x->candidates[i]);
+    json_out_array_end(j);
+}
+
+void decision_json(struct json_out *j, const struct routing_choice *x)
+{
+    json_out_object(j);
+    put_str(j, "route", x->route);
+    put_str(j, "model", x->model);
+    if (x->node)
+        put_str(j, "node", x->node);
+    json_out_key(j, "degraded");
+    json_out_bool(j, x->degraded);
+    if (x->domain)
+        put_str(j, "domain", x->domain);
+    if (x->domain_p > 0)
+        put_num(j, "domain_confidence", (double)(int64_t)(x->domain_p * 1e4 + 0.5) / 1e4);
+    if (x->candidates)
+        put_explanation(j, x);
+    json_out_object_end(j);
+}
+
+/* ---- POST /v1/route ---- */
+
+struct body {
+    const char *model, *text;
+    double latency_budget_ms;
+    int64_t max_tokens;
+};
+
+#define AT(member) offsetof(struct body, member)
+const struct field decision_fields[] = {
+    {"text", FIELD_STR, AT(text), 0, 0, "what the request would say", NULL},
+    {"model", FIELD_STR, AT(model), 0, 0, "name of a route; default: auto", NULL},
+    {"max_tokens", FIELD_INT, AT(max_tokens), 1, 1 << 24, "maximum number of tokens to generate",
+     NULL},
+    {"latency_budget_ms", FIELD_NUM, AT(latency_budget_ms), 0, 86400000,
+     "time that the answer may take", NULL},
+    {"metadata", FIELD_IGNORED, 0, 0, 0, "for rules", NULL},
+};
+const size_t decision_n_fields = sizeof(decision_fields) / sizeof(decision_fields[0]);
+
+struct answer {
+    struct sink sink; /* first */
+    struct call *call;
+};
+
+static void on_start(struct sink *s, const struct sink_start *e)
+{
+    (void)s;
+    (void)e;
+}
+
+static void on_done(struct sink *s, const struct sink_done *d)
+{
+    struct call *c = ((struct answer *)(void *)s)->call;
+    (void)d;
+    if (!c->req)
+        return;
+    struct json_out j = json_out_make(&c->out);
+    decision_json(&j, c->sink->routed);
+    buf_putc(&c->out, '\n');
+    call_json(c, 200);
+}
+
+static void on_fail(struct sink *s, const struct failure *f)
+{
+    struct call *c = ((struct answer *)(void *)s)->call;
+    if (c->req)
+        call_fail_with(c, f);
+}
+
+static void on_closed(struct sink *s)
+{
+    call_unset_sink(((struct answer *)(void *)s)->call);
+}
+
+static int read_body(struct request *r, const struct call *c, struct fields_error *e)
+{
+    struct body b = {.model = "auto"};
+    int rc = fields_read(decision_fields, decision_n_fields, c->json, &b, c->lenient, e);
+    if (rc == 0 && !b.text)
+        rc = fields_fail(e, "text", "missing_required_parameter", "'text' is missing");
+    if (rc < 0)
+        return rc;
+    struct request_prompt *p = arena_zalloc(&r->arena, sizeof(*p));
+    r->kind = REQUEST_GENERATE;
+    r->model = request_copy(r, b.model, strlen(b.model));
+    r->dry = true;
+    r->input_bytes = strlen(b.text);
+    request_set_budget(r, b.latency_budget_ms);
+    r->generate.max_tokens = (uint32_t)b.max_tokens;
+    r->generate.n = r->generate.n_prompts = 1;
+    r->generate.prompts = p;
+    if (p) {
+        p->text = request_copy(r, b.text, r->input_bytes);
+        p->text_bytes = r->input_bytes;
+    }
+    return request_rc(r) < 0 ? fields_fail(e, "text", NULL, "out of memory") : 0;
+}
+
+void decision_handle(struct call *c)
+{
+    static const struct sink_ops ops = {
+        .start = on_start, .done = on_done, .fail = on_fail, .closed = on_closed};
+    struct fields_error e = {{0}, {0}, NULL};
+    struct request *r = call_request(c);
+    if (!r)
+        return;
+    int rc = read_body(r, c, &e);
+    struct answer *a = rc == 0 ? arena_zalloc(&r->arena, sizeof(*a)) : NULL;
+    if (!a) {
+        if (rc < 0)
+            call_fail_fields(c, &e);
+        else
+            call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+        flow_give_request(&c->gl->flow, r);
+        return;
+    }
+    a->sink.ops = &ops;
+    a->call = c;
+    call_set_sink(c, &a->sink);
+    routing_run(&c->gl->flow, r, c->sink);
+}
