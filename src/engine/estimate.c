@@ -44,8 +44,8 @@ void estimate_speed(struct shoal_engine *en, double *prefill_ns, double *token_n
     cost_speed(&en->cost, prefill_ns, token_ns);
 }
 
-struct cost_telemetry estimate_telemetry(struct shoal_engine *en)
+struct cost_telemetry estimate_telemetry(struct shoal_engine *en, const struct fair_who *who)
 {
-    const struct cost_load l = load_of(en);
+    const struct cost_load l = load_of(en, who);
     return cost_tell(&en->cost, &l);
 }

@@ -96,6 +96,7 @@ struct gathering {
     const struct router_route *route;
     struct arena *arena;
     unsigned kind;
+    struct fair_who who;
     struct router_candidate list[ROUTER_MAX_CANDIDATES];
     uint32_t n;
 };
@@ -150,7 +151,7 @@ static void add_here(void *ctx, const struct registry_model *m)
     /* what it can do is known once it was loaded */
     if (m->slot->kinds ? !(m->slot->kinds & g->kind) : g->route->n_models == 0)
         return;
-    const struct cost_telemetry t = registry_telemetry(m);
+    const struct cost_telemetry t = registry_telemetry(m, &g->who);
     c.speed = (struct router_speed){.prefill_ns = t.prefill_ns,
                                     .token_ns = t.token_ns,
                                     .unit_ns = t.unit_ns,
@@ -239,8 +240,11 @@ static void decide(struct flow_owner *o, const struct router_route *route, struc
 {
     uint64_t now = clock_ns();
     struct router_request q = features_of(o, r, now);
-    struct gathering g = {
-        .table = o->routes, .route = route, .arena = &r->arena, .kind = kind_of(r)};
+    struct gathering g = {.table = o->routes,
+                          .route = route,
+                          .arena = &r->arena,
+                          .kind = kind_of(r),
+                          .who = request_who(r)};
     struct router_decision d;
     struct failure f;
     o->n_routed++;

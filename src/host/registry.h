@@ -286,7 +286,8 @@ registry_attach(struct registry_model *m,
 struct cost_estimate registry_estimate(const struct registry_model *m, const struct cost_request *r,
                                        const struct fair_who *who);
 /* What the model says of itself, for whoever chooses between models.  Where as registry_speed. */
-struct cost_telemetry registry_telemetry(const struct registry_model *m);
+struct cost_telemetry registry_telemetry(const struct registry_model *m,
+                                         const struct fair_who *who);
 /* As cost_speed.  For held models, or within registry_each; 0 if the model is not loaded. */
 void registry_speed(const struct registry_model *m, double *prefill_ns, double *token_ns);
 /* Start loading or unloading, without waiting.  A model is unloaded when its last user leaves. */

@@ -516,10 +516,10 @@ void registry_speed(const struct registry_model *m, double *prefill_ns, double *
         estimate_speed(m->slot->engine, prefill_ns, token_ns);
 }
 
-struct cost_telemetry registry_telemetry(const struct registry_model *m)
+struct cost_telemetry registry_telemetry(const struct registry_model *m, const struct fair_who *who)
 {
     if (m->slot->engine)
-        return estimate_telemetry(m->slot->engine);
+        return estimate_telemetry(m->slot->engine, who);
     return (struct cost_telemetry){
         .prefill_ns = m->slot->prefill_ns,
         .token_ns = m->slot->token_ns,

@@ -126,8 +126,8 @@ async function answers(browser, server) {
 async function conversation(browser, server) {
     const page = await open(browser, server, {}, '/#chat');
     await page.waitForSelector('#chat-model option[value="reply"]', { state: 'attached' });
-    t.same((await page.$$eval('#chat-model option', (all) => all.map((o) => o.value))).join(), 'reply,reply-draft',
-        'only decoders');
+    t.same((await page.$$eval('#chat-model option', (all) => all.map((o) => o.value))).join(), 'reply,reply-draft,auto',
+        'decoders and routes to them');
     const send = async (words) => {
         await page.fill('#chat-text', words);
         await page.keyboard.press('Enter');
