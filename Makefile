@@ -10,6 +10,7 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/p' Makefile | expand -t 16
 	@echo
 	@echo "  BENCH=NAME   what make bench runs, with its options (all)"
+	@echo "  CROSS=1      make chaos with a node of another architecture, under qemu (no)"
 	@echo "  DURATION=N   seconds of make chaos (60) and make nightly (600 of load, 300 of chaos)"
 	@echo "  PREFIX=DIR   where make install puts the files (/usr/local)"
 	@echo "  DESTDIR=DIR  a folder in front of PREFIX, for packagers (none)"
@@ -51,7 +52,8 @@ check: ## format, includes, banned calls, a build with clang, cppcheck
 chaos: configure ## kill nodes and break the network under 32 streams; no token may be lost
 	@tools/install-deps test
 	@cmake --build build --target shoal chaos_proxy
-	@node tests/chaos/chaos.js build/shoal build/tests/chaos_proxy $(or $(DURATION),60) $(SEED)
+	@$(if $(CROSS),tools/build-cross build-cross)
+	@$(if $(CROSS),CROSS=build-cross/run) node tests/chaos/chaos.js build/shoal build/tests/chaos_proxy $(or $(DURATION),60) $(SEED)
 
 nightly: ## mixed load, chaos and elections under AddressSanitizer
 	@tools/install-deps test

@@ -29,7 +29,8 @@
 #define N_BREAKERS 64u
 #define MIN_CONNECT_MS 500u
 #define MIN_PIECES 8u /* of an answer whose speed says something */
-#define MAX_SLOWNESS 1e6
+#define MAX_SLOWNESS 1e9
+#define SLOWNESS_KEPT 0.98 /* in a tick */
 
 /* One request that the node works on. */
 struct remote {
@@ -45,7 +46,7 @@ struct remote {
     int status;              /* of gRPC, if it came with the headers; -1: not yet */
     struct breaker *breaker; /* NULL: it knows how this ended */
     uint64_t sent_ns;
-    double claim_ns; /* what a token should take, as the node says; 0: not known */
+    double claim_ns, first_claim_ns; /* see read_claim; 0: not known */
     struct executor_task close;
 };
 
@@ -105,22 +106,31 @@ static void blame(struct replica *p, const struct request *r)
 
 /* ---- what it says and what it does ---- */
 
-/* What the node says that a token takes there now. */
-static double claim_of(const struct node_link *k, const struct request *r)
+/* What the node says: how long a token takes there now, and the first one. */
+static void read_claim(struct remote *q, const struct request *r)
 {
+    const struct node_link *k = q->link;
     const struct node_model *m = r->kind == REQUEST_GENERATE && k->has_state
                                      ? node_state_model(&k->state, r->model, SHOAL_KIND_GENERATE)
                                      : NULL;
     uint32_t busy = m && m->in_flight > k->n_calls ? m->in_flight : k->n_calls;
-    return m ? m->token_ns * (1 + busy) : 0;
+    if (!m)
+        return;
+    q->claim_ns = m->token_ns * (1 + busy);
+    q->first_claim_ns = q->claim_ns + m->prefill_ns * (1 + busy) * (double)r->input_bytes;
 }
 
-/* A stream has ended: how long its tokens took, against what the node had said. */
+/* A stream has ended: how long its tokens took, against what the node had said.  One that was given
+ * up early counts if the node cannot have meant it. */
 static void learn(struct node_link *k, const struct remote *q)
 {
-    if (q->claim_ns <= 0 || q->feed.n_pieces < MIN_PIECES)
+    double ns = (double)(clock_ns() - q->sent_ns);
+    bool whole = q->feed.n_pieces >= MIN_PIECES;
+    if (q->claim_ns <= 0)
         return;
-    double ratio = (double)(clock_ns() - q->sent_ns) / q->feed.n_pieces / q->claim_ns;
+    double ratio = whole ? ns / q->feed.n_pieces / q->claim_ns : ns / q->first_claim_ns;
+    if (!whole && (q->feed.n_pieces > 0 || ratio < NODE_LINK_INCREDIBLE))
+        return;
     ratio = ratio < MAX_SLOWNESS ? ratio : MAX_SLOWNESS;
     k->slowness = k->slowness > 0 ? k->slowness + (ratio - k->slowness) / 8 : ratio;
     bool lies = k->slowness > NODE_LINK_INCREDIBLE;
@@ -365,7 +375,7 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
     q->close.fn = on_close;
     q->breaker = &k->breakers[breaker_index(r->model)];
     q->sent_ns = clock_ns();
-    q->claim_ns = claim_of(k, r);
+    read_claim(q, r);
     breaker_sent(q->breaker, q->sent_ns);
     buf_init(&q->in, MAX_MESSAGE_BYTES + GRPC_HEAD_BYTES);
     event_feed_init(&q->feed, s);
@@ -447,8 +457,10 @@ static void hear(struct node_link *k, const uint8_t *p, size_t n)
     k->heard_ns = clock_ns();
     if (s.name[0])
         snprintf(k->name, sizeof(k->name), "%s", s.name);
-    if (k->lost)
-        memset(k->breakers, 0, sizeof(k->breakers)); /* it may be another process */
+    if (k->lost) { /* it may be another process */
+        memset(k->breakers, 0, sizeof(k->breakers));
+        k->slowness = 0;
+    }
     if (!k->has_state || k->lost)
         log_info("cluster", "node %s is there: %u models, %s", k->name, s.n_models, s.isa);
     k->has_state = k->settled = true;
@@ -552,6 +564,8 @@ static void on_tick(struct executor_timer *t)
         http_client_reset(k->client, why); /* whatever became of the connection: a new one works */
         watch_over(k, why);
     }
+    if (k->slowness > NODE_LINK_INCREDIBLE) /* it gets another chance: half in a second */
+        k->slowness *= SLOWNESS_KEPT;
     loop_timer_set(k->loop, t, now + TICK_NS);
 }
 

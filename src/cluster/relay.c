@@ -57,16 +57,16 @@ struct relay {
     struct request *request; /* owned */
     struct sink *sink;       /* the client's */
     struct leg legs[2];
-    struct leg *lead;           /* the one that began last without a rival, or won */
-    bool quiet;                 /* the client wants nothing but `closed` any more */
-    bool started;               /* the client got `start` */
-    bool waiting;               /* on timer */
-    bool doubled;               /* counted as such */
-    bool stalled;               /* because the first replica was silent for too long */
-    struct choice *choices;     /* [n] */
-    uint32_t n, n_each, n_done; /* choices: all, of each prompt, complete; an ask has one */
-    bool planned;               /* the client got the plan of an ask */
-    bool has_sum;
+    struct leg *lead;             /* the one that began last without a rival, or won */
+    bool quiet;                   /* the client wants nothing but `closed` any more */
+    bool started;                 /* the client got `start` */
+    bool waiting;                 /* on timer */
+    bool doubled;                 /* counted as such */
+    bool stalled;                 /* because the first replica was silent for too long */
+    struct choice *choices;       /* [n] */
+    uint32_t n, n_each, n_done;   /* choices: all, of each prompt, complete; an ask has one */
+    bool planned;                 /* the client got the plan of an ask */
+    bool has_sum, sum_wanted;     /* wanted: by the client */
     uint8_t sum[SHA256_BYTES];    /* of the model that began */
     uint8_t chosen[SHA256_BYTES]; /* that the replica is to use */
     /* One of two versions during a canary: until it brings something, the other one may answer. */
@@ -616,6 +616,11 @@ static void next_replica(struct relay *y)
         return;
     }
     enum replica_found found = find_next(y, &p, &expect_ns);
+    if (found != REPLICA_FOUND && y->has_sum && !y->sum_wanted && y->n_pieces == 0) {
+        y->has_sum =
+            false; /* the client has seen nothing of it, and nobody else has this version */
+        found = find_next(y, &p, &expect_ns);
+    }
     struct leg *g = &y->legs[0];
     if (found == REPLICA_FOUND && make_ticket(y, g)) {
         n->n_moved += y->n_attempts > 0 && y->started;
@@ -784,7 +789,7 @@ void relay_run(const struct relay_opts *opts, struct flow_owner *o, struct reque
                         .next = {.fn = on_next}};
     if (r->version && r->kind != REQUEST_ASK) { /* the client wants this one */
         memcpy(y->sum, r->version, SHA256_BYTES);
-        y->has_sum = true;
+        y->has_sum = y->sum_wanted = true;
     }
     for (int i = 0; i < 2; i++)
         y->legs[i] = (struct leg){.inner = {.ops = &ops}, .relay = y};

@@ -1,7 +1,9 @@
 #!/usr/bin/env node
-// 3 nodes, 2 gateways, 32 streams and some short requests, while nodes are killed, stopped and drained and their links cut,
-// silenced, delayed and slowed.  Every answer must be the one of the undisturbed run: none lost, none repeated.
+// 3 nodes, 2 gateways, 3 NATS servers, 32 streams and some short requests, while nodes are killed, stopped and drained, their
+// workers killed and stopped, their links cut, silenced, delayed and slowed, and NATS servers killed and stopped.  Every
+// answer must be the one of the undisturbed run: none lost, none repeated.
 // Usage: chaos.js SHOAL CHAOS_PROXY [SECONDS [SEED]]     LOGS=DIR: keeps the logs of the members there
+//        CROSS=PROGRAM: the third node, of another architecture (tools/build-cross)
 'use strict';
 const fs = require('fs');
 const path = require('path');
@@ -13,6 +15,7 @@ const chaos = require('./chaos_site.js');
 const [shoal, proxy] = process.argv.slice(2, 4).map((p) => path.resolve(p));
 const seconds = Number(process.argv[4] || 20), seed = Number(process.argv[5] || Date.now() % 1000000);
 const logs = process.env.LOGS; // a folder for the logs of the members
+const cross = process.env.CROSS && path.resolve(process.env.CROSS);
 const nStreams = 32, nShorts = 4, probeMs = 250, shown = 10;
 
 const counts = { good: 0, lost: 0, repeated: 0, different: 0 };
@@ -82,7 +85,7 @@ function report(done, figures) {
 
 (async () => {
     console.log(`seed ${seed}, ${seconds} s`);
-    const site = await chaos.open(shoal, proxy);
+    const site = await chaos.open(shoal, proxy, { program: (name) => (cross && name === 'node3' ? cross : shoal) });
     const [streams, shorts] = await requests(site);
     let on = true;
     const goes = () => on;

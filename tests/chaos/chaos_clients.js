@@ -7,9 +7,12 @@ const limitMs = 120000; // an answer of which nothing more comes for so long is 
 const prompts = ['ask: what is the weather', 'the kitchen lights are', 'set the heating to', 'the garage door is open and'];
 const commands = ['turn off the kitchen lights and set the heating to 19 degrees', 'turn on the radio', 'lock the front door'];
 
+// The same file twice; one node runs the second one in a process of its own.
+const models = ['reply', 'story'];
+
 const streamed = { ignore_eos: true, stream: true, stream_options: { include_usage: true } };
 const completion = (i, tokens, more) => ({ path: '/v1/completions',
-    body: { model: 'reply', prompt: prompts[i % prompts.length], max_tokens: tokens, ...streamed, ...more } });
+    body: { model: models[i % models.length], prompt: prompts[i % prompts.length], max_tokens: tokens, ...streamed, ...more } });
 const chat = (i, tokens, more) => ({ path: '/v1/chat/completions', body: { model: 'reply',
     messages: [{ role: 'user', content: commands[i % commands.length] }], max_tokens: tokens, ...streamed, ...more } });
 

@@ -1,7 +1,7 @@
-// chaos_events.js - what happens to the nodes of the chaos test and to the links to them, by a seed.
+// chaos_events.js - what happens to the nodes of the chaos test, their workers, the links to them and NATS, by a seed.
 'use strict';
 const t = require('../integration/serve.js');
-const { restart } = require('./chaos_site.js');
+const { restart, workerOf } = require('./chaos_site.js');
 
 // Choices by a small generator (mulberry32).
 function random(from) {
@@ -59,11 +59,54 @@ const events = {
         for (const l of some(r, node))
             await site.proxy.say(`orphan ${l} 0`);
     },
+    async workerKilled(site, node) {
+        signalWorker(node, 'SIGKILL');
+    },
+    async workerStopped(site, node) { // it is silent: the node ends it and starts another one
+        signalWorker(node, 'SIGSTOP');
+    },
     silenced: bad('hole', 1, 1, 100, 4000),
     delayed: bad('delay', 5, 100, 500, 3000),
     slowed: bad('rate', 10000, 200000, 500, 3000),
     lossy: bad('loss', 1, 20, 500, 3000),
 };
+
+const onlyApart = ['workerKilled', 'workerStopped'];
+
+function signalWorker(node, signal) {
+    const pid = workerOf(node);
+    if (pid)
+        process.kill(pid, signal);
+}
+
+// What happens to a NATS server; it ends when the server is as before.
+const natsEvents = {
+    async natsKilled(server, r) {
+        server.signal('SIGKILL');
+        await server.ended;
+        await t.sleep(r.between(0, 3000));
+        server.start();
+    },
+    async natsStopped(server, r) {
+        server.signal('SIGSTOP');
+        await t.sleep(r.between(100, 4000));
+        server.signal('SIGCONT');
+    },
+};
+
+// Also all servers at once: nobody needs them to answer.
+async function disturbNats(site, r, end, count) {
+    const busy = new Map();
+    while (performance.now() < end) {
+        await t.sleep(r.between(200, 2000));
+        const server = r.of(site.nats), event = r.of(Object.keys(natsEvents));
+        if (busy.has(server))
+            continue;
+        count(event, server.name);
+        busy.set(server, natsEvents[event](server, r).then(() => busy.delete(server)));
+    }
+    await Promise.all(busy.values());
+}
 
 async function ready(gateway) {
     return t.metric(gateway, 'shoal_nodes{state="ready"}');
@@ -74,6 +117,11 @@ async function ready(gateway) {
 async function disturb(site, seed, ms) {
     const r = random(seed), done = {}, busy = new Map();
     const end = performance.now() + ms;
+    const count = (event, who) => {
+        done[event] ??= {};
+        done[event][who] = (done[event][who] ?? 0) + 1;
+    };
+    const nats = disturbNats(site, random(seed + 1), end, count);
     const healed = async (node, run) => {
         await run;
         while ((await Promise.all(site.gateways.map(ready))).some((n) => n < site.nodes.length - busy.size + 1))
@@ -83,16 +131,15 @@ async function disturb(site, seed, ms) {
     while (performance.now() < end) {
         await t.sleep(r.between(50, 500));
         const free = site.nodes.filter((n) => !busy.has(n));
-        const node = r.of(site.nodes), event = r.of(Object.keys(events));
+        const node = r.of(site.nodes), event = r.of(Object.keys(events).filter((e) => node.apart || !onlyApart.includes(e)));
         if (!free.includes(node) || free.length < 2 ||
             (await Promise.all(site.gateways.map(ready))).some((n) => n < free.length))
             continue;
-        done[event] ??= {};
-        done[event][node.name] = (done[event][node.name] ?? 0) + 1;
+        count(event, node.name);
         busy.set(node, null); // counted as away from now on
         busy.set(node, healed(node, events[event](site, node, r)));
     }
-    await Promise.all(busy.values());
+    await Promise.all([nats, ...busy.values()]);
     return done;
 }
 

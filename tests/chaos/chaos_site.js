@@ -1,8 +1,10 @@
-// chaos_site.js - a whole shoal for the chaos test: certificates, nodes, gateways, and a bad network between them.
-// Every gateway reaches every node over a link of its own through chaos_proxy (proxy.c).
+// chaos_site.js - a whole shoal for the chaos test: certificates, NATS servers, nodes, gateways, and a bad network between
+// them.  Every gateway reaches every node over a link of its own through chaos_proxy (proxy.c): the first gateway has a list
+// of nodes, the others find them through NATS.
 'use strict';
 const { execFileSync, spawn } = require('child_process');
 const fs = require('fs');
+const net = require('net');
 const path = require('path');
 const readline = require('readline');
 const t = require('../integration/serve.js');
@@ -32,37 +34,90 @@ class Proxy {
     }
 }
 
-function certificates(shoal, names) {
-    const dir = path.join(t.tmp, 'ca');
-    execFileSync(shoal, ['ca', 'init', '--dir', dir]);
+const listens = (port) => new Promise((done) => {
+    const s = net.createServer().once('error', () => done(false)).listen(port, '127.0.0.1', () => s.close(() => done(true)));
+});
+
+// n ports in a row that nobody uses.
+async function freePorts(n) {
+    for (let tries = 0; tries < 1000; tries++) {
+        const first = 20000 + Math.floor(Math.random() * 12000); // below those that connections get
+        const free = await Promise.all(Array.from({ length: n }, (_, i) => listens(first + i)));
+        if (free.every(Boolean))
+            return first;
+    }
+    throw new Error(`no ${n} free ports in a row`);
+}
+
+// A NATS server with the configuration of `shoal cluster init`.
+class Nats {
+    constructor(name, dir) {
+        Object.assign(this, { name, dir });
+    }
+
+    start() {
+        this.child = spawn('nats-server', ['-c', 'nats.conf'], { cwd: this.dir, stdio: 'ignore' });
+        this.ended = new Promise((done) => this.child.on('exit', done));
+    }
+
+    signal(name) {
+        this.child.kill(name);
+    }
+}
+
+async function natsServers(shoal, ca, n) {
+    const port = await freePorts(2 * n);
+    execFileSync(shoal, ['cluster', 'init', '--dir', ca, '--name', 'chaos', '--servers', String(n), '--port', String(port),
+        '--route-port', String(port + n)]);
+    const list = Array.from({ length: n }, (_, i) => new Nats(`nats-${i + 1}`, path.join(ca, 'members', `nats-${i + 1}`)));
+    for (const server of list)
+        server.start();
+    process.on('exit', () => list.forEach((server) => server.signal('SIGKILL')));
+    return { list, join: list.flatMap((_, i) => ['--join', `tls://127.0.0.1:${port + i}`]).concat('--shoal', 'chaos') };
+}
+
+function certificates(shoal, dir, names) {
     for (const [name, role] of names)
         execFileSync(shoal, ['ca', 'issue', name, '--dir', dir, '--role', role, '--host', '127.0.0.1']);
     return (name) => ['--certs', path.join(dir, 'members', name)];
 }
 
-// A place for more: a node that runs arm64 code under qemu-user is another `program` here, and NATS servers are members
-// beside the nodes that `disturb` in chaos_events.js may hit too.
-async function open(shoal, proxyProgram, { nodes = 3, gateways = 2, program = () => shoal } = {}) {
-    const site = { nodes: [], gateways: [], links: [], proxy: new Proxy(proxyProgram) };
+// What a node has.  The second one runs a model in a process of its own.
+function models(apart) {
+    const file = (name) => path.join(t.root, 'models', name);
+    return `cache: {bytes: 0}
+models:
+  - {name: reply, path: "${file('reply.gguf')}"}
+  - {name: intent, path: "${file('encoder')}", task: classify}
+  - {name: story, path: "${path.join(t.tmp, 'story.gguf')}"${apart ? ', isolation: process' : ''}}
+`; // no cache: an answer that is kept cannot break off in the middle
+}
+
+// program(name): what runs as this node, such as one of another architecture under qemu.
+async function open(shoal, proxyProgram, { nodes = 3, gateways = 2, servers = 3, program = () => shoal } = {}) {
+    const site = { nodes: [], gateways: [], proxy: new Proxy(proxyProgram) };
     const names = (what, n) => Array.from({ length: n }, (_, i) => `${what}${i + 1}`);
-    const tls = certificates(shoal, [...names('node', nodes).map((n) => [n, 'node']),
+    const ca = path.join(t.tmp, 'ca'), nats = await natsServers(shoal, ca, servers);
+    site.nats = nats.list;
+    fs.copyFileSync(path.join(t.root, 'models/reply.gguf'), path.join(t.tmp, 'story.gguf'));
+    const tls = certificates(shoal, ca, [...names('node', nodes).map((n) => [n, 'node']),
         ...names('gateway', gateways).map((n) => [n, 'gateway'])]);
-    const config = path.join(t.tmp, 'node.yaml');
-    fs.writeFileSync(config, 'cache: {bytes: 0}\n'); // an answer that is kept cannot break off in the middle
     for (const name of names('node', nodes)) {
+        const config = path.join(t.tmp, `${name}.yaml`), links = names('gateway', Math.min(gateways, 2)).map((g) => `${g}-${name}`);
+        const ports = [];
+        for (const link of links) // the node's address is known later
+            ports.push((await site.proxy.say(`link ${link} 127.0.0.1:1`)).split(' ')[1]);
+        fs.writeFileSync(config, `${models(name === 'node2')}cluster: {name: ${name}, advertise: "127.0.0.1:${ports.at(-1)}"}\n`);
         const node = new c.Member(program(name), 'node', name, ['--config', config, '--listen', '127.0.0.1:0', '--threads', '1',
-            ...tls(name)]);
+            ...nats.join, ...tls(name)]);
+        Object.assign(node, { links, ports, apart: name === 'node2' });
         site.nodes.push(node);
-        node.links = names('gateway', gateways).map((g) => `${g}-${name}`);
         await node.start();
+        await retarget(site, node);
     }
     for (const [i, name] of names('gateway', gateways).entries()) {
-        const args = [];
-        for (const node of site.nodes) {
-            const [, port] = (await site.proxy.say(`link ${node.links[i]} ${address(node)}`)).split(' ');
-            args.push('--node', `127.0.0.1:${port}`);
-        }
-        const gateway = new c.Member(shoal, 'gateway', name, ['--listen', '127.0.0.1:0', '--threads', '1', ...args, ...tls(name)]);
+        const way = i === 0 ? site.nodes.flatMap((n) => ['--node', `127.0.0.1:${n.ports[0]}`]) : nats.join;
+        const gateway = new c.Member(shoal, 'gateway', name, ['--listen', '127.0.0.1:0', '--threads', '1', ...way, ...tls(name)]);
         site.gateways.push(await gateway.start());
     }
     for (const g of site.gateways)
@@ -73,12 +128,29 @@ async function open(shoal, proxyProgram, { nodes = 3, gateways = 2, program = ()
 // Where a node listens since it was started last.
 const address = (node) => node.out.match(/for other members on (?:\w+:\/\/)?(\S+)/)[1];
 
+async function retarget(site, node) {
+    for (const link of node.links)
+        await site.proxy.say(`target ${link} ${address(node)}`);
+}
+
 // Starts a node again; it has another port than before.
 async function restart(site, node) {
     await node.ended;
     await node.start();
-    for (const link of node.links)
-        await site.proxy.say(`target ${link} ${address(node)}`);
+    await retarget(site, node);
+}
+
+// The process of a node's model apart; undefined: it is just being started.
+function workerOf(node) {
+    const tasks = `/proc/${node.child.pid}/task`;
+    const list = fs.existsSync(tasks) ? fs.readdirSync(tasks).flatMap((id) => {
+        try {
+            return fs.readFileSync(`${tasks}/${id}/children`, 'utf8').split(' ').filter(Boolean);
+        } catch {
+            return []; // the thread has just ended
+        }
+    }) : [];
+    return list.map(Number)[0];
 }
 
 // Ends everything as an operator would; what did not end well.
@@ -90,8 +162,12 @@ async function close(site) {
         if (code !== 0)
             bad.push(`${m.name} ended with ${code ?? signal}: ${m.log.slice(-4000)}`);
     }
+    for (const server of site.nats) {
+        server.signal('SIGKILL');
+        await server.ended;
+    }
     site.proxy.end();
     return bad;
 }
 
-module.exports = { open, restart, close };
+module.exports = { open, restart, workerOf, close };
