@@ -14,6 +14,7 @@
 
 #define MS_NS 1000000u
 #define MAX_EXPECTED_NS 6e10       /* a node may say anything */
+#define PREFERRED 1e-6             /* of its price: the node that a route has chosen */
 #define UNKNOWN_TOKEN_NS 2000000.0 /* of a model that was not measured yet */
 
 struct members {
@@ -131,6 +132,7 @@ struct choice {
 struct view {
     const struct node_state *state;
     struct replica *replica;
+    const char *name; /* "": this process */
     bool ready;
     uint32_t calls;  /* of ours that it works on */
     double slowness; /* times its own figures */
@@ -149,6 +151,8 @@ static void look_at(struct choice *c, const struct replica_query *q, const struc
         if (!v->ready || !usable(m, q) || is_avoided(q, p))
             continue;
         double x = price(m, v->calls) * v->slowness;
+        if (q->request->node && strcmp(q->request->node, v->name) == 0)
+            x *= PREFERRED;
         if (side && m->share > c->share)
             c->share = m->share;
         /* a standby is asked when nobody else can */
@@ -170,7 +174,7 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
     uint64_t now = clock_ns();
     bool unsettled = false;
     struct choice c = {.share = 0};
-    const struct view here = {&m->local, &m->here, true, 0, 1};
+    const struct view here = {&m->local, &m->here, "", true, 0, 1};
     look_at(&c, q, &here);
     m->turn++; /* equal nodes take turns */
     for (uint32_t i = 0; i < m->n_links; i++) {
@@ -180,11 +184,14 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
         if (!state)
             continue;
         double slow = node_link_slowness(k);
-        const struct view there = {state, node_link_replica(k),
+        const struct view there = {state,
+                                   node_link_replica(k),
+                                   node_link_name(k),
                                    node_link_ready(k, now) &&
                                        node_state_knows(state, q->request->epoch) &&
                                        node_link_passes(k, q->request->model, now),
-                                   node_link_calls(k), slow > NODE_LINK_INCREDIBLE ? slow : 1};
+                                   node_link_calls(k),
+                                   slow > NODE_LINK_INCREDIBLE ? slow : 1};
         look_at(&c, q, &there);
     }
     int side = c.share > 0 && !q->usual && registry_in_share(request_key(q->request), c.share);

@@ -40,6 +40,11 @@ static void put_model(pb_model *m, const struct node_model *from)
     m->until = from->until;
     m->share = from->share;
     m->standby = from->standby;
+    m->unit_ns = from->unit_ns;
+    m->queue_ns = from->queue_ns;
+    m->answer_tokens = from->answer_tokens;
+    m->prediction_error = from->prediction_error;
+    m->parallel = from->parallel;
 }
 
 static void put_labels(pb_state *m, struct arena *a, const struct node_state *s)
@@ -113,31 +118,41 @@ static const char *clean(struct arena *a, const char *s)
     return to ? to : "";
 }
 
+/* Figures of another machine: whatever is no sensible one is not known. */
+static double figure(double x)
+{
+    return isfinite(x) && x > 0 ? x : 0;
+}
+
 static int read_model(struct node_model *out, struct arena *a, const pb_model *m, struct err *e)
 {
     if ((m->version.len != 0 && m->version.len != SHA256_BYTES) || m->state > REGISTRY_FAILED ||
         m->duty > DESIRED_LEAVE || m->share > 1000 || !m->name[0])
         return err_set(e, SHOAL_EFORMAT, "the state of a model is damaged");
-    *out = (struct node_model){
-        .name = clean(a, m->name),
-        .sum = m->version.len ? m->version.data : NULL,
-        .kinds = m->kinds,
-        .state = (enum registry_state)m->state,
-        .n_ctx = m->n_ctx,
-        .in_flight = m->in_flight,
-        .prefill_ns = isfinite(m->prefill_ns) && m->prefill_ns > 0 ? m->prefill_ns : 0,
-        .token_ns = isfinite(m->token_ns) && m->token_ns > 0 ? m->token_ns : 0,
-        .bytes = m->bytes,
-        .duty = m->duty,
-        .progress = m->progress,
-        .error = clean(a, m->error),
-        .requests = m->requests,
-        .p95_us = m->p95_us,
-        .errors = m->errors,
-        .epoch = m->epoch,
-        .until = m->until,
-        .share = m->share,
-        .standby = m->standby};
+    *out = (struct node_model){.name = clean(a, m->name),
+                               .sum = m->version.len ? m->version.data : NULL,
+                               .kinds = m->kinds,
+                               .state = (enum registry_state)m->state,
+                               .n_ctx = m->n_ctx,
+                               .in_flight = m->in_flight,
+                               .prefill_ns = figure(m->prefill_ns),
+                               .token_ns = figure(m->token_ns),
+                               .bytes = m->bytes,
+                               .duty = m->duty,
+                               .progress = m->progress,
+                               .error = clean(a, m->error),
+                               .requests = m->requests,
+                               .p95_us = m->p95_us,
+                               .errors = m->errors,
+                               .epoch = m->epoch,
+                               .until = m->until,
+                               .share = m->share,
+                               .standby = m->standby,
+                               .unit_ns = figure(m->unit_ns),
+                               .queue_ns = figure(m->queue_ns),
+                               .answer_tokens = figure(m->answer_tokens),
+                               .prediction_error = figure(m->prediction_error),
+                               .parallel = m->parallel};
     return 0;
 }
 
@@ -289,6 +304,13 @@ static void add_model(void *ctx, const struct registry_model *m)
     if (m->slot->state == REGISTRY_FAILED)
         to->error = arena_printf(c->arena, "%s", m->slot->error);
     registry_speed(m, &to->prefill_ns, &to->token_ns);
+    const struct fair_who nobody = {.client = 0};
+    const struct cost_telemetry t = registry_telemetry(m, &nobody);
+    to->unit_ns = t.unit_ns;
+    to->queue_ns = t.queue_ns;
+    to->answer_tokens = t.answer_tokens;
+    to->prediction_error = t.error;
+    to->parallel = t.parallel;
 }
 
 void node_state_collect(struct node_state *s, struct arena *a, struct registry *r)

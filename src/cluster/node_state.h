@@ -32,6 +32,9 @@ struct node_model {
     uint64_t epoch, until;     /* it answers requests from epoch on, before until (0: no end) */
     uint32_t share;            /* of a canary, in thousandths; 0: it is none */
     bool standby;              /* loaded, but asked only when nobody else can answer */
+    /* of its cost model, as in cost_telemetry; 0: not known yet */
+    double unit_ns, queue_ns, answer_tokens, prediction_error;
+    uint32_t parallel;
 };
 
 struct node_state {

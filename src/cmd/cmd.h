@@ -48,6 +48,7 @@ int cmd_config_check(int argc, const char *const *argv);
 int cmd_config_explain(int argc, const char *const *argv);
 int cmd_config_schema(int argc, const char *const *argv);
 int cmd_config_reference(int argc, const char *const *argv);
+int cmd_route(int argc, const char *const *argv);
 int cmd_init(int argc, const char *const *argv);
 int cmd_store(int argc, const char *const *argv);
 int cmd_store_list(int argc, const char *const *argv);

@@ -79,6 +79,7 @@ const struct command commands_all[] = {
     {"serve", cmd_serve, "serve models over HTTP, with a web page", NULL},
     {"init", cmd_init, "write a configuration file for the models that are there", NULL},
     {"config", cmd_config, "check and explain the configuration file", NULL},
+    {"route", cmd_route, "show which model a route would choose, and why", NULL},
     {"doctor", cmd_doctor, "show what this machine has, what Shoal uses, and problems", NULL},
     {"generate", cmd_generate, "continue a text", "One model at a time"},
     {"chat", cmd_chat, "chat with a model", NULL},

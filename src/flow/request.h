@@ -117,7 +117,7 @@ struct request {
     const char *language;          /* of the text, "de"; NULL: not known */
     const struct router_tag *tags; /* headers and JSON fields that rules look at */
     uint32_t n_tags;
-    const char *node;   /* that should answer; NULL, or it cannot: any */
+    const char *node;   /* that should answer, "": this one; NULL, or it cannot: any */
     bool explain;       /* the decision is told in full */
     bool dry;           /* decide, but do not run */
     bool no_cache;      /* the answer is not kept, and not taken from those that are */

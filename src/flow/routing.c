@@ -275,7 +275,7 @@ static void decide(struct flow_owner *o, const struct router_route *route, struc
         explain(choice, r, &g, &q, &d);
     choice->decide_ns = clock_ns() - now;
     r->model = choice->model;
-    r->node = choice->node;
+    r->node = choice->node ? choice->node : "";
     s->routed = choice;
     if (r->dry)
         end_dry(o, r, s);

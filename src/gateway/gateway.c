@@ -357,8 +357,11 @@ static int open_members(struct gw_loop *gl, struct err *e)
     if (k->nodes.n == 0 && (k->nats.n == 0 || k->no_relay))
         return 0;
     int rc = members_create(&gl->members, gl->loop, &o, e);
-    if (rc == 0)
+    if (rc == 0) {
         gl->flow.dispatch = members_dispatch(gl->members);
+        routing_links_init(&gl->replicas, gl->members);
+        gl->flow.replicas = &gl->replicas.source;
+    }
     return rc;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "cluster/replica.h"
+#include "cluster/routing_links.h"
 #include "flow/flow.h"
 #include "gateway/config.h"
 #include "host/admission.h"
@@ -62,6 +63,7 @@ struct gw_loop {
     struct http_server *http;
     struct http_server *node_http;     /* for other members of the shoal; NULL: none */
     struct members *members;           /* other nodes; NULL: none */
+    struct routing_links replicas;     /* their models, for routes */
     struct worker_links *workers;      /* to models in processes of their own; NULL: none */
     struct tls_server *tls, *next_tls; /* next: on its way, during a reload */
     pthread_t thread;

@@ -1,0 +1,79 @@
+/* routing_links.c - see routing_links.h. */
+#include "cluster/routing_links.h"
+
+#include "base/clock.h"
+#include "base/executor.h"
+#include "cluster/members.h"
+
+#define LOADING_NS 2000000000.0 /* a model that must be loaded first */
+
+struct giving {
+    unsigned kind;
+    uint64_t now;
+    void (*fn)(void *ctx, const char *model, const struct router_candidate *c);
+    void *ctx;
+};
+
+static enum router_state state_of(const struct node_model *m, const struct node_state *s)
+{
+    if (!node_model_usable(m, s->epoch))
+        return ROUTER_GONE;
+    /* a standby is asked when nobody else can */
+    return m->state == REGISTRY_READY && !m->standby ? ROUTER_READY : ROUTER_LOADING;
+}
+
+static struct router_speed speed_of(const struct node_link *k, const struct node_model *m)
+{
+    const uint32_t calls = node_link_calls(k);
+    const double slow = node_link_slowness(k);
+    const double times = slow > NODE_LINK_INCREDIBLE ? slow : 1;
+    struct router_speed s = {.prefill_ns = m->prefill_ns * times,
+                             .token_ns = m->token_ns * times,
+                             .unit_ns = m->unit_ns * times,
+                             .queue_ns = m->queue_ns,
+                             .rtt_ns = (double)node_link_rtt_ns(k),
+                             .answer_tokens = m->answer_tokens,
+                             .error = m->prediction_error,
+                             .in_flight = m->in_flight > calls ? m->in_flight : calls,
+                             .parallel = m->parallel};
+    /* Requests of ours that its last state does not show yet wait in front of the next. */
+    if (calls > m->in_flight && m->parallel > 0 && calls > m->parallel)
+        s.queue_ns += (calls - m->in_flight) * m->token_ns * m->answer_tokens / m->parallel;
+    if (m->state != REGISTRY_READY)
+        s.load_ns = LOADING_NS;
+    return s;
+}
+
+static void give(void *ctx, const struct node_link *k)
+{
+    const struct giving *g = ctx;
+    const struct node_state *s = node_link_state(k);
+    if (!s || !node_link_ready(k, g->now))
+        return;
+    for (uint32_t i = 0; i < s->n_models; i++) {
+        const struct node_model *m = &s->models[i];
+        if ((m->kinds && !(m->kinds & g->kind)) || !node_link_passes(k, m->name, g->now))
+            continue;
+        const struct router_candidate c = {.node = node_link_name(k),
+                                           .state = state_of(m, s),
+                                           .context = m->n_ctx,
+                                           .speed = speed_of(k, m),
+                                           .on_battery = s->on_battery,
+                                           .battery = s->battery_percent};
+        g->fn(g->ctx, m->name, &c);
+    }
+}
+
+static void each(struct routing_source *s, unsigned kind,
+                 void (*fn)(void *ctx, const char *model, const struct router_candidate *c),
+                 void *ctx)
+{
+    const struct routing_links *l = EXECUTOR_OF(s, struct routing_links, source);
+    struct giving g = {kind, clock_ns(), fn, ctx};
+    members_each(l->members, give, &g);
+}
+
+void routing_links_init(struct routing_links *l, const struct members *m)
+{
+    *l = (struct routing_links){.source = {each}, .members = m};
+}
