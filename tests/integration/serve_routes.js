@@ -121,7 +121,7 @@ async function every_interface() {
     // a changed file
     fs.writeFileSync(file, config('routes:\n  - {name: home, models: [small]}\n'));
     await t.until(async () => (await chat('home')).model === 'small', 'the new route');
-    t.check(server.log.includes('routes[turns] was removed'), 'the log says what changed');
+    await t.until(() => server.log.includes('routes[turns] was removed'), 'the log says what changed');
     t.same((await chat('turns')).status, 404, 'a route that is gone');
     t.same((await server.stop()).code, 0, 'exit');
 }
