@@ -3,15 +3,17 @@
  * A message becomes a call on an exchange of its own (struct http_req with our operations), so that
  * keys, limits, deadlines and handlers are the same as over HTTP.  Its body was parsed with the
  * message, and its events are sent as they are made: nothing is written as text to be read again.
- */
+ * A message above WS_CHECKED_BYTES is parsed on the pool. */
 #include "gateway/stream_ws.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "flow/pool.h"
 #include "gateway/door.h"
 #include "gateway/guard.h"
+#include "net/peers.h"
 #include "net/ws.h"
 #include "wire/json_out.h"
 #include "wire/json_scan.h"
@@ -33,8 +35,24 @@ struct ws_call {
     enum { ANSWER_JSON, ANSWER_TEXT, ANSWER_EVENTS } kind;
 };
 
+/* A large message, parsed on the pool: one of a session at a time, and the next ones wait. */
+struct ws_job {
+    struct pool_task pool_task;
+    struct executor_task finished;
+    struct gw_loop *gl;
+    struct session *session; /* the loop's; NULL: the client has gone */
+    struct peer *account;    /* held */
+    char *text;
+    size_t n, max_values;
+    size_t input_bytes, json_bytes; /* counted to the account: the text, the values */
+    bool is_utf8, is_full;          /* is_full: no memory is left for the values */
+    const char *wrong;
+    struct stream_ws_message message;
+};
+
 struct session {
     struct gw_loop *gl;
+    struct ws_job *job; /* that reads a message, or NULL */
     struct ws *ws;
     struct ws_call *calls;
     uint32_t n_calls;
@@ -196,8 +214,8 @@ static void cancel(struct session *s, const char *id)
     send_message(s, &j);
 }
 
-/* Takes the body. */
-static void start(struct session *s, struct stream_ws_message *m)
+/* Takes the body.  job: that read it, or NULL. */
+static void start(struct session *s, struct stream_ws_message *m, struct ws_job *job)
 {
     struct ws_call *c = mem_zalloc(sizeof(*c));
     size_t n = 0;
@@ -236,6 +254,13 @@ static void start(struct session *s, struct stream_ws_message *m)
         return;
     }
     call->event = on_event;
+    if (job) { /* what it takes counts until the call ends */
+        call->account = job->account;
+        call->input_bytes = job->input_bytes;
+        call->json_bytes = job->json_bytes;
+        call->json_values = m->n_values;
+        job->account = NULL;
+    }
     call_hold(call);
     door_enter(call, m->body);
     call_release(call);
@@ -247,6 +272,7 @@ const char *stream_ws_read(struct stream_ws_message *m, const char *p, size_t n,
     struct json_scan scan;
     *m = (struct stream_ws_message){.path = "/v1/chat/completions"};
     int rc = text ? json_scan(&scan, p, n, max_values, NULL) : 0;
+    m->n_values = text ? scan.n_values : 0;
     if (rc == SHOAL_ELIMIT)
         return "the message holds more values than 'limits.values' allows";
     cJSON *json = text ? cJSON_ParseWithLength(p, n) : NULL;
@@ -274,28 +300,119 @@ const char *stream_ws_read(struct stream_ws_message *m, const char *p, size_t n,
     return wrong;
 }
 
-static void on_message(struct ws *w, const char *p, size_t n, bool text)
+/* Does what a message says; takes its body. */
+static void handle(struct session *s, struct stream_ws_message *m, const char *wrong,
+                   struct ws_job *job)
 {
-    struct session *s = ws_user(w);
-    struct stream_ws_message m;
-    const char *wrong = stream_ws_read(&m, p, n, text, s->gl->config->max_values);
     int status = 400;
-    if (!wrong && m.cancel) {
-        cancel(s, m.id);
+    if (!wrong && m->cancel) {
+        cancel(s, m->id);
         return;
     }
-    if (!wrong && find(s, m.id))
+    if (!wrong && find(s, m->id))
         wrong = "a request with this id is running";
     else if (!wrong && s->draining)
         wrong = "the server is stopping", status = 503;
     else if (!wrong && s->n_calls >= MAX_REQUESTS)
         wrong = "too many requests on this connection";
     if (wrong) {
-        send_error(s, m.id, status, wrong);
-        cJSON_Delete(m.body);
+        send_error(s, m->id, status, wrong);
+        cJSON_Delete(m->body);
     } else {
-        start(s, &m);
+        start(s, m, job);
     }
+    m->body = NULL;
+}
+
+/* ---- large messages ---- */
+
+static void job_free(struct ws_job *j)
+{
+    j->gl->flow.n_jobs--;
+    if (j->account)
+        peers_give(j->account, j->input_bytes + j->json_bytes);
+    peers_leave(j->account);
+    cJSON_Delete(j->message.body);
+    mem_free(j->text);
+    mem_free(j);
+}
+
+static void on_pool(struct pool_task *t)
+{
+    struct ws_job *j = LOOP_OF(t, struct ws_job, pool_task);
+    struct json_scan scan;
+    j->is_utf8 = ws_utf8(j->text, j->n);
+    if (j->is_utf8 && json_scan(&scan, j->text, j->n, j->max_values, NULL) == 0) {
+        size_t bytes = scan.n_values * JSON_SCAN_VALUE_BYTES + j->n; /* and their strings */
+        j->is_full = peers_take(j->account, bytes) != PEERS_OK;
+        j->json_bytes = j->is_full ? 0 : bytes;
+    }
+    if (j->is_utf8 && !j->is_full)
+        j->wrong = stream_ws_read(&j->message, j->text, j->n, true, j->max_values);
+    mem_free(j->text); /* here, since it takes a while */
+    j->text = NULL;
+    executor_post(j->gl->flow.executor, &j->finished);
+}
+
+static void on_finished(struct executor_task *t)
+{
+    struct ws_job *j = LOOP_OF(t, struct ws_job, finished);
+    struct session *s = j->session;
+    if (s) {
+        s->job = NULL;
+        if (!j->is_utf8)
+            ws_close(s->ws, 1007);
+        else if (j->is_full)
+            ws_close(s->ws, 1013);
+        else
+            handle(s, &j->message, j->wrong, j);
+        ws_go_on(s->ws);
+        ws_rest(s->ws);
+        if (s->draining && s->n_calls == 0)
+            ws_close(s->ws, 1001);
+    }
+    job_free(j);
+}
+
+static void read_large(struct session *s, size_t n)
+{
+    struct ws_job *j = mem_zalloc(sizeof(*j));
+    char *text = j ? ws_take(s->ws) : NULL;
+    if (!text) {
+        mem_free(j);
+        ws_close(s->ws, 1011);
+        return;
+    }
+    *j = (struct ws_job){.pool_task.fn = on_pool,
+                         .finished.fn = on_finished,
+                         .gl = s->gl,
+                         .session = s,
+                         .account = peers_ref(ws_account(s->ws)),
+                         .text = text,
+                         .n = n,
+                         .max_values = s->gl->config->max_values};
+    s->gl->flow.n_jobs++;
+    if (peers_take(j->account, n) == PEERS_OK) {
+        j->input_bytes = n;
+        s->job = j;
+        if (pool_submit(s->gl->gw->pool, &j->pool_task) == 0)
+            return;
+        s->job = NULL;
+    }
+    job_free(j);
+    ws_close(s->ws, 1013);
+}
+
+static void on_message(struct ws *w, const char *p, size_t n, bool text)
+{
+    struct session *s = ws_user(w);
+    struct stream_ws_message m;
+    if (text && n > WS_CHECKED_BYTES) {
+        read_large(s, n);
+        return;
+    }
+    const char *wrong = stream_ws_read(&m, p, n, text, s->gl->config->max_values);
+    handle(s, &m, wrong, NULL);
 }
 
 static void on_drained(struct ws *w)
@@ -321,6 +438,8 @@ static void on_closed(struct ws *w)
 {
     struct session *s = ws_user(w);
     s->ws = NULL;
+    if (s->job)
+        s->job->session = NULL;
     while (s->calls) {
         struct ws_call *c = s->calls;
         c->req.cancelled(&c->req);
@@ -335,14 +454,14 @@ static void on_drain(struct ws *w)
 {
     struct session *s = ws_user(w);
     s->draining = true;
-    if (s->n_calls == 0)
+    if (s->n_calls == 0 && !s->job)
         ws_close(w, 1001);
 }
 
 static bool on_busy(struct ws *w)
 {
     const struct session *s = ws_user(w);
-    return s->n_calls > 0;
+    return s->n_calls > 0 || s->job;
 }
 
 static const struct ws_ops callbacks = {on_message, on_drained, on_closed, on_drain, on_busy};

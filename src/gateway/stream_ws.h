@@ -21,6 +21,7 @@ struct stream_ws_message {
     char id[64], path[128];
     bool cancel; /* the request with this id; there is no body */
     cJSON *body; /* owned */
+    size_t n_values;
 };
 
 /* Parses a message of the client; text: it is a text message.  NULL, or an error text: then there

@@ -25,6 +25,7 @@ struct ws {
     size_t max_message;
     enum ws_op op; /* kind of that message; WS_CONTINUE: none is open */
     bool closing, pinged;
+    bool taken; /* the text of the last message is still being read: the next ones wait */
 };
 
 int ws_parse(struct ws_frame *f, const char *p, size_t n, size_t max_bytes)
@@ -142,6 +143,22 @@ void *ws_user(const struct ws *w)
     return w->user;
 }
 
+char *ws_take(struct ws *w)
+{
+    size_t n;
+    char *text = buf_take(&w->message, &n);
+    buf_init(&w->message, w->max_message);
+    w->taken = text != NULL;
+    return text;
+}
+
+void ws_go_on(struct ws *w)
+{
+    w->taken = false;
+    if (!w->closing)
+        sock_again(&w->conn->sock);
+}
+
 /* ---- in ---- */
 
 static void unmask(char *p, size_t n, const uint8_t mask[4])
@@ -203,7 +220,8 @@ static void part(struct ws *w, const struct ws_frame *f, const char *p)
         return;
     bool text = w->op == WS_TEXT;
     w->op = WS_CONTINUE;
-    if (text && !ws_utf8(buf_str(&w->message), w->message.len))
+    if (text && w->message.len <= WS_CHECKED_BYTES &&
+        !ws_utf8(buf_str(&w->message), w->message.len))
         ws_close(w, 1007);
     else
         w->ops->message(w, buf_str(&w->message), w->message.len, text);
@@ -216,8 +234,8 @@ static void part(struct ws *w, const struct ws_frame *f, const char *p)
 /* Whether the next message has to wait, for its turn or until the client has read. */
 static bool holds_back(struct ws *w, uint32_t n_messages)
 {
-    if (ws_queued(w) > QUEUED_BYTES)
-        return true; /* on_drained continues */
+    if (w->taken || ws_queued(w) > QUEUED_BYTES)
+        return true; /* ws_go_on or on_drained continues */
     if (n_messages < MAX_MESSAGES)
         return false;
     sock_again(&w->conn->sock);
@@ -283,7 +301,7 @@ static void on_timeout(struct http_conn *c)
 {
     struct ws *w = c->state;
     if (w->closing || sock_stalled(&c->sock, c->server->limits.write_ms) ||
-        (w->pinged && ws_queued(w) == 0)) {
+        (w->pinged && !w->taken && ws_queued(w) == 0)) {
         sock_break(&c->sock); /* the client is gone, or does not read */
         return;
     }

@@ -274,6 +274,53 @@ const attacks = {
         };
         await Promise.all(Array.from({ length: 4 }, one));
     },
+    // Large messages of WebSockets: parsed beside the loop, one of a connection at a time and in order.
+    async websocket_large(server) {
+        const frame = (bytes) => {
+            const head = Buffer.alloc(14);
+            head[0] = 0x81;
+            head[1] = 0x80 | 127;
+            head.writeBigUInt64BE(BigInt(bytes.length), 2);
+            return Buffer.concat([head, bytes]); // its mask is 0
+        };
+        const message = (id, body, cancel) => frame(Buffer.from(JSON.stringify({ id, path: '/v1/completions', body, cancel })));
+        const open = async (address) => {
+            const s = connect(server, address);
+            await connected(s);
+            s.write('GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
+                `Authorization: Bearer ${key}\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`);
+            await new Promise((done) => s.once('data', done));
+            s.got = '';
+            s.on('data', (d) => { s.got += d.toString('latin1'); });
+            return s;
+        };
+        const text = { model: 'm', prompt: 'word '.repeat(800000), max_tokens: 1 }, ids = { model: 'm', prompt: Array(50000).fill(7) };
+        const one = async (address) => {
+            const s = await open(address);
+            for (let i = 0; i < 6 && !s.destroyed; i++) {
+                s.write(Buffer.concat([message(`t${i}`, text), message(`n${i}`, ids), message(`t${i}`, undefined, true)]));
+                await t.until(() => s.got.includes(`"n${i}"`) || s.destroyed, 'an answer');
+            }
+            t.check(/context_length_exceeded/.test(s.got), `a long text: ${s.got.slice(0, 200)}`);
+            t.check(!s.destroyed, 'the connection stays');
+            s.destroy();
+        };
+        await Promise.all([one('127.0.0.2'), one('127.0.0.3')]);
+        // what is not UTF-8, and more values than are allowed
+        let s = await open();
+        s.write(frame(Buffer.concat([Buffer.from('{"id":"1","body":{"x":"'), Buffer.alloc(200000, 0xff), Buffer.from('"}}')])));
+        await t.until(() => s.got.includes('\u0003\u00ef') || s.destroyed, 'close code 1007');
+        s = await open();
+        s.write(message('1', { model: 'm', prompt: Array(400000).fill(7) }));
+        await t.until(() => s.got.includes('limits.values'), 'too many values');
+        s.destroy();
+        // a client that leaves while its message is being read
+        for (let i = 0; i < 5; i++) {
+            s = await open();
+            s.end(message('1', text));
+        }
+        await t.until(async () => await t.metric(server, 'shoal_buffer_bytes') === 0, 'all memory is given back');
+    },
     // Streams that the client resets, on many connections one after the other.
     async resets(server) {
         const seen = [];
