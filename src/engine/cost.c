@@ -3,6 +3,8 @@
 
 #define MEMORY 8u       /* a new figure counts for an eighth, once there are so many */
 #define MIN_PREFILL 16u /* a shorter prompt says more about a step than about prompts */
+#define ERRORS 2.0      /* so many usual errors are allowed for; most predictions are closer */
+#define MAX_ERROR 0.5   /* but no more than this part of a prediction */
 #define MIN_PART 0.05   /* of a step that decodes and prefills, for either */
 
 static double read_mean(struct cost_mean *m, uint64_t since_ns)
@@ -40,14 +42,23 @@ static uint32_t batch_of(uint32_t n)
 
 /* A larger batch than any measured is taken to cost no more: the first to try it finds out. Nothing
  * is said about smaller ones. */
-static double step_ns(struct cost *c, uint32_t n, uint64_t since_ns)
+static double newer_than(struct cost_mean means[COST_BATCHES], uint32_t n, uint64_t since_ns)
 {
     for (uint32_t i = batch_of(n) + 1; i-- > 0;) {
-        double ns = read_mean(&c->step[i], since_ns);
+        double ns = read_mean(&means[i], since_ns);
         if (ns > 0.0)
             return ns;
     }
     return 0.0;
+}
+
+/* A batch that was not tried lately counts as not measured: if it was slow for a moment, requests
+ * that would make it so large would be refused for ever. */
+static double by_batch(struct cost_mean means[COST_BATCHES], uint32_t n, uint64_t since_ns,
+                       uint64_t now_ns)
+{
+    double fresh = now_ns > COST_FRESH_NS ? newer_than(means, n, now_ns - COST_FRESH_NS) : 0.0;
+    return fresh > 0.0 ? fresh : newer_than(means, n, since_ns);
 }
 
 /* ---- learning ---- */
@@ -57,7 +68,8 @@ static double step_ns(struct cost *c, uint32_t n, uint64_t since_ns)
 static void saw_mixed(struct cost *c, uint64_t now_ns, double ns, uint32_t n_decoded,
                       uint32_t n_prefilled)
 {
-    double decode = step_ns(c, n_decoded, 0), prefill = read_mean(&c->prefill, 0) * n_prefilled;
+    double decode = newer_than(c->step, n_decoded, 0),
+           prefill = read_mean(&c->prefill, 0) * n_prefilled;
     double part = decode > 0.0 && prefill > 0.0 ? decode / (decode + prefill)
                   : decode > 0.0                ? decode / ns
                   : prefill > 0.0               ? 1.0 - prefill / ns
@@ -70,6 +82,8 @@ static void saw_mixed(struct cost *c, uint64_t now_ns, double ns, uint32_t n_dec
 void cost_saw_step(struct cost *c, uint64_t now_ns, uint64_t ns, uint32_t n_decoded,
                    uint32_t n_prefilled)
 {
+    if (n_decoded > 0)
+        add(&c->pace[batch_of(n_decoded)], now_ns, (double)ns);
     if (n_prefilled > 0 && n_decoded > 0 && ns > 0)
         saw_mixed(c, now_ns, (double)ns, n_decoded, n_prefilled);
     else if (n_decoded > 0)
@@ -120,16 +134,27 @@ uint32_t cost_expected_tokens(struct cost *c, uint32_t max_tokens, bool ignore_e
     return n < 1.0 ? 1 : n > 1e9 ? (uint32_t)1e9 : (uint32_t)n;
 }
 
+/* Tokens of a whole answer of those that run, which are half done on average, if they are like the
+ * one to be predicted; if more than that is left, they are longer. */
+static double whole_active(const struct cost_load *l, double length)
+{
+    if (l->n_active == 0 || l->decode_tokens < l->waiting_decode)
+        return length;
+    double left = (double)(l->decode_tokens - l->waiting_decode) / l->n_active;
+    double most = left > length ? left : length;
+    return 2.0 * left < most ? 2.0 * left : most;
+}
+
 /* Until the first token and the end of the request, with what is there already. */
 static void predict(struct cost *c, const struct cost_load *l, const struct cost_request *r,
-                    uint64_t since_ns, double *first, double *total)
+                    uint64_t since_ns, uint64_t now_ns, double *first, double *total)
 {
     const double choices = r->n_choices ? r->n_choices : 1;
     const double length = expected(c, r->max_tokens, r->ignore_end, since_ns);
     const double ahead = (double)l->n_active + l->n_waiting, tasks = ahead + choices;
     const double most = l->max_active ? l->max_active : 1;
     const double batch = tasks < most ? tasks : most;
-    const double step = step_ns(c, (uint32_t)batch, since_ns);
+    const double step = by_batch(c->step, (uint32_t)batch, since_ns, now_ns);
     double prefill = read_mean(&c->prefill, since_ns), prompt = r->prompt_tokens;
     if (r->cached_tokens > 0)
         prompt -= r->cached_tokens < r->prompt_tokens ? r->cached_tokens : r->prompt_tokens;
@@ -137,13 +162,18 @@ static void predict(struct cost *c, const struct cost_load *l, const struct cost
         prompt *= 1.0 - read_mean(&c->reused, since_ns);
     if (l->n_active > 0 && l->shared_chunk > 0) /* each chunk waits for a step of the others */
         prefill += step / l->shared_chunk;
-    /* Tasks beyond the batch wait for others to end: on average one ends every time that a whole
-     * answer takes, divided by how many run. */
-    double mean = ((double)l->decode_tokens + choices * length) / tasks;
-    double wait = tasks > most ? (tasks - most) * mean * step / batch : 0.0;
     double own = prompt * prefill > step ? prompt * prefill : step;
-    *first = wait + (double)l->prompt_tokens * prefill + own;
-    *total = *first + (length - 1.0) * step;
+    if (tasks <= most) {
+        *first = (double)l->prompt_tokens * prefill + own;
+        *total = *first + (length - 1.0) * step;
+        return;
+    }
+    /* Tasks beyond the batch wait for others to end: on average one ends every time that a whole
+     * answer takes, divided by how many run.  Prompts that come in between are part of the pace. */
+    double pace = by_batch(c->pace, (uint32_t)batch, since_ns, now_ns);
+    double all = (double)l->waiting_decode + l->n_active * whole_active(l, length);
+    *first = (tasks - most) * ((all + choices * length) / tasks) * pace / batch + own;
+    *total = *first + (length - 1.0) * pace;
 }
 
 struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
@@ -163,8 +193,8 @@ struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
         x.alone_ns = unit * (double)r->units;
         x.first_ns = x.total_ns = unit * (double)all;
     } else {
-        predict(c, l, r, since, &x.first_ns, &x.total_ns);
-        predict(c, &nothing, r, since, &first, &x.alone_ns);
+        predict(c, l, r, since, now_ns, &x.first_ns, &x.total_ns);
+        predict(c, &nothing, r, since, now_ns, &first, &x.alone_ns);
     }
     x.known = x.total_ns > 0.0;
     return x;
@@ -173,9 +203,11 @@ struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
 int cost_check(const struct cost_estimate *x, uint64_t deadline_ns, uint64_t now_ns, struct err *e)
 {
     double left = deadline_ns > now_ns ? (double)(deadline_ns - now_ns) : 0.0;
-    if (deadline_ns == 0 || (left > 0.0 && x->total_ns <= left))
+    double error = ERRORS * x->error < MAX_ERROR ? ERRORS * x->error : MAX_ERROR;
+    double need = x->n_ahead > 0 ? x->total_ns * (1.0 + error) : x->total_ns;
+    if (deadline_ns == 0 || (left > 0.0 && need <= left))
         return 0;
-    double need = x->total_ns / 1e6;
+    need /= 1e6;
     left /= 1e6;
     return err_set(e, SHOAL_EDEADLINE, "needs about %.*f ms, %.*f ms remain", need < 10.0, need,
                    left < 10.0, left);

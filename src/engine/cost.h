@@ -6,9 +6,9 @@
  * needs it; the host exposes it per model (registry_estimate).
  *
  * A decoder computes steps.  A step decodes one token of every task that generates and may prefill
- * prompts beside that.  Learned are: the time of a step by how many tasks it decodes, the time to
- * prefill a token, the length of answers, and the part of a prompt that is found in the KV cache.
- * A specialist's work is priced in units.
+ * prompts beside that.  Learned are: the time of a step by how many tasks it decodes, alone and
+ * with the prompts that come in between, the time to prefill a token, the length of answers, and
+ * the part of a prompt that is found in the KV cache. A specialist's work is priced in units.
  *
  * What is not known costs nothing, so that work is let through and measured.  While nothing runs,
  * old measurements count as not known: the machine may have become faster since, and a model that
@@ -36,6 +36,7 @@ struct cost_mean { /* moving average */
 
 struct cost {                            /* all zero: nothing is known */
     struct cost_mean step[COST_BATCHES]; /* ns of a step without prompts */
+    struct cost_mean pace[COST_BATCHES]; /* the same with the prompts that came in between */
     struct cost_mean prefill;            /* ns for each token of a prompt */
     struct cost_mean length;             /* tokens of an answer that ended by itself */
     struct cost_mean reused;             /* part of a prompt that was found, 0 to 1 */
@@ -49,6 +50,7 @@ struct cost_load {                /* what there is to do already */
     uint32_t shared_chunk;        /* tokens of prompts in a step that decodes too */
     uint64_t prompt_tokens;       /* not computed yet, of all tasks */
     uint64_t decode_tokens;       /* expected still to come, of all tasks */
+    uint64_t waiting_decode;      /* of these: of tasks that wait */
     uint64_t units, batch_units;  /* of a specialist: waiting or running; most in one batch */
 };
 
@@ -98,7 +100,8 @@ uint32_t cost_expected_tokens(struct cost *c, uint32_t max_tokens, bool ignore_e
 struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
                                   const struct cost_request *r, uint64_t now_ns);
 /* SHOAL_EDEADLINE if the deadline (CLOCK_MONOTONIC; 0: none) comes before the estimated end:
- * "needs about 12 ms, 5 ms remain". */
+ * "needs about 12 ms, 5 ms remain".  With others ahead the estimate is made longer by its usual
+ * error: an answer that is cut off just before its end has cost others their time. */
 SHOAL_MUST_CHECK int cost_check(const struct cost_estimate *x, uint64_t deadline_ns,
                                 uint64_t now_ns, struct err *e);
 struct cost_telemetry cost_tell(struct cost *c, const struct cost_load *l);

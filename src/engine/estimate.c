@@ -28,6 +28,7 @@ static struct cost_load load_of(struct shoal_engine *en, const struct fair_who *
                               .shared_chunk = en->chunk / ENGINE_SHARED_CHUNK_PART,
                               .prompt_tokens = a.active_prompt + a.waiting_prompt,
                               .decode_tokens = a.active_decode + a.waiting_decode,
+                              .waiting_decode = a.waiting_decode,
                               .units = units,
                               .batch_units = en->specialist.max_cost};
 }

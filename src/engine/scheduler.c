@@ -128,10 +128,29 @@ static bool make_room(struct shoal_engine *en, const struct shoal_task *t)
     return true;
 }
 
+/* Whether t, which waited, cannot be complete in time any more: what is begun and not completed
+ * would only have cost the others their time.  An answer that a client has a part of goes on. */
+static bool is_too_late(struct shoal_engine *en, const struct shoal_task *t)
+{
+    const struct cost_load l = {.n_active = en->n_active, .max_active = en->max_tasks};
+    const struct cost_request r = {
+        .prompt_tokens = t->n_prompt, .max_tokens = t->expected, .ignore_end = true};
+    if (t->deadline_ns == 0 || t->n_continued > 0 || t->first_token_ns || en->n_active == 0)
+        return false;
+    const uint64_t now = clock_ns();
+    const struct cost_estimate x = cost_predict(&en->cost, &l, &r, now);
+    return (double)now + x.total_ns > (double)t->deadline_ns;
+}
+
 static void admit(struct shoal_engine *en)
 {
     for (struct shoal_task **at; (at = fair_best(&en->fair));) {
         struct shoal_task *t = *at;
+        if (is_too_late(en, t)) {
+            queue_take(en, at);
+            finish(en, t, SHOAL_FINISH_ERROR, SHOAL_EDEADLINE);
+            continue;
+        }
         /* t stays the first of its client, whatever is preempted for it */
         while (en->n_active == en->max_tasks || en->pages_reserved + t->need_pages > en->n_pages)
             if (!make_room(en, t))

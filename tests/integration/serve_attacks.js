@@ -1,6 +1,11 @@
 #!/usr/bin/env node
 // Attacks on `shoal serve`, each with a normal client beside it, all of whose requests must succeed.  The server's
-// memory must stay under the bound that its limits state.  Usage: serve_attacks.js SHOAL [ATTACK...]
+// memory must stay under the bound that its limits state.
+// Usage: serve_attacks.js SHOAL [--list] [--json] [--yield] [--quiet MS] [ATTACK...]
+//   --list      names of the attacks
+//   --json      figures as JSON, for bench/attacks.js
+//   --yield     the attacker gives way to server and client (for one attack at a time)
+//   --quiet MS  how long the quiet server is measured (500)
 //
 // The attackers have addresses of their own (127.0.0.2 and up): limits are by address.
 'use strict';
@@ -8,6 +13,7 @@ const crypto = require('crypto');
 const fs = require('fs');
 const http2 = require('http2');
 const net = require('net');
+const os = require('os');
 const path = require('path');
 const zlib = require('zlib');
 const { Worker, isMainThread, parentPort, workerData } = require('worker_threads');
@@ -17,7 +23,14 @@ if (!isMainThread) {
     return;
 }
 const t = require('./serve.js');
-const shoal = path.resolve(process.argv[2]), only = process.argv.slice(3);
+const shoal = path.resolve(process.argv[2]), options = { '--list': false, '--json': false, '--yield': false, '--quiet': 500 };
+const only = process.argv.slice(3).filter((a, i, all) => {
+    if (all[i - 1] === '--quiet')
+        options['--quiet'] = Number(a);
+    else if (a in options && a !== '--quiet')
+        options[a] = true;
+    return !a.startsWith('--') && all[i - 1] !== '--quiet';
+});
 const key = 'right', MiB = 1 << 20;
 const limits = { buffers: 48, client_buffers: 24 }; // MiB
 // Beside the buffers: connections, what the allocator keeps, and the two threads of the pool, which tokenize a long text
@@ -426,16 +439,26 @@ const attacks = {
 const more = { idle: ', connections: 64' };
 
 (async () => {
+    if (options['--list']) {
+        console.log(Object.keys(attacks).join('\n'));
+        return;
+    }
     for (const name of Object.keys(attacks).filter((n) => only.length === 0 || only.includes(n))) {
         const server = await start(more[name]);
-        const quiet = await beside(server, () => t.sleep(500));
+        const quiet = await beside(server, () => t.sleep(options['--quiet']));
         const before = t.memory(server), bound = limits.buffers + slack;
         let most = 0;
         const watch = setInterval(() => { most = Math.max(most, t.memory(server)?.rss ?? 0); }, 20);
-        const under = await beside(server, () => attacks[name](server));
+        const under = await beside(server, () => {
+            if (options['--yield'])
+                os.setPriority(0, 19); // this thread alone
+            return attacks[name](server);
+        });
         clearInterval(watch);
         const grown = (most - before.rss) / 1024;
-        console.log(`${name.padEnd(16)} p50/p99 ms quiet ${ms(at(quiet.times, 0.5))} ${ms(at(quiet.times, 0.99))}  attacked ` +
+        const figures = { name, quiet_p99: at(quiet.times, 0.99), attacked_p99: at(under.times, 0.99), requests: under.n,
+            memory_mib: grown, bound_mib: bound };
+        console.log(options['--json'] ? JSON.stringify(figures) : `${name.padEnd(16)} p50/p99 ms quiet ${ms(at(quiet.times, 0.5))} ${ms(at(quiet.times, 0.99))}  attacked ` +
             `${ms(at(under.times, 0.5))} ${ms(at(under.times, 0.99))} (${under.n} requests)  memory +${grown.toFixed(1)} MiB, bound ${bound}`);
         t.same(quiet.failed.concat(under.failed).join('; '), '', `${name}: requests of the normal client`);
         t.check(under.n > 0, `${name}: the normal client was served`);

@@ -95,6 +95,7 @@ static void test_what_is_ahead_counts(void **state)
     assert_true(near(cost_predict(&c, &l, &r, NOW).first_ns, 10e6 + 10 * 3e6));
     /* 4 run and 3 wait: 4 must end before this one runs, each of 10 tokens, 4 at a time */
     l = (struct cost_load){.max_active = 4, .n_active = 4, .n_waiting = 3, .decode_tokens = 70};
+    l.waiting_decode = 30;
     x = cost_predict(&c, &l, &r, NOW);
     assert_true(near(x.first_ns, 4 * 10 * 4e6 / 4 + 10e6));
     assert_true(near(x.total_ns, x.first_ns + 9 * 4e6));
@@ -197,6 +198,58 @@ static void test_large_batches_do_not_price_small_ones(void **state)
     assert_false(cost_predict(&c, &idle, &r, NOW).known);
 }
 
+/* A batch that was slow for a moment is tried again, although smaller ones keep the model busy. */
+static void test_a_slow_moment_does_not_keep_batches_small(void **state)
+{
+    struct cost c = {0};
+    const struct cost_request r = {.prompt_tokens = 10, .max_tokens = 10, .ignore_end = true};
+    const struct cost_load three = {.max_active = 4, .n_active = 3, .decode_tokens = 15};
+    uint64_t now = NOW;
+    (void)state;
+    teach(&c, now);
+    cost_saw_step(&c, now, 3 * MS, 2, 0);
+    cost_saw_step(&c, now, 400 * MS, 4, 0);
+    assert_true(cost_predict(&c, &three, &r, now).total_ns > 3e9);
+    for (; now < NOW + COST_FRESH_NS + 10 * MS; now += 3 * MS)
+        cost_saw_step(&c, now, 3 * MS, 2, 0);
+    assert_true(cost_predict(&c, &three, &r, now).total_ns < 5e7);
+}
+
+/* With others ahead the usual error is allowed for; alone it is not, so that nobody is locked out.
+ */
+static void test_the_usual_error_is_allowed_for(void **state)
+{
+    const struct cost_estimate alone = {.known = true, .total_ns = 1e8, .error = 0.1};
+    struct cost_estimate behind = alone;
+    struct err e = {0};
+    (void)state;
+    behind.n_ahead = 2;
+    assert_int_equal(cost_check(&alone, NOW + 100 * MS, NOW, &e), 0);
+    assert_int_equal(cost_check(&behind, NOW + 119 * MS, NOW, &e), SHOAL_EDEADLINE);
+    assert_string_equal(e.msg, "needs about 120 ms, 119 ms remain");
+    assert_int_equal(cost_check(&behind, NOW + 121 * MS, NOW, &e), 0);
+    behind.error = 9.0; /* but no more than a half */
+    assert_int_equal(cost_check(&behind, NOW + 151 * MS, NOW, &e), 0);
+}
+
+/* In a full model the time between tokens has the prompts of others in it. */
+static void test_the_pace_of_a_full_model(void **state)
+{
+    struct cost c = {0};
+    const struct cost_request r = {.prompt_tokens = 100, .max_tokens = 11, .ignore_end = true};
+    struct cost_load l = {.max_active = 4, .n_active = 4, .decode_tokens = 20};
+    (void)state;
+    teach(&c, NOW);
+    cost_saw_step(&c, NOW, 4 * MS, 4, 0);
+    cost_saw_step(&c, NOW, 14 * MS, 4, 100); /* 9 ms a token on average */
+    struct cost_estimate x = cost_predict(&c, &l, &r, NOW);
+    assert_true(near(x.total_ns - x.first_ns, 10 * 9e6));
+    /* Those that run are half done: the first of them ends after a fourth of a whole answer. */
+    l.decode_tokens = 22;
+    x = cost_predict(&c, &l, &r, NOW);
+    assert_true(near(x.first_ns, 11 * 9e6 / 4 + 10e6));
+}
+
 static void test_units_of_specialists(void **state)
 {
     struct cost c = {0};
@@ -232,7 +285,7 @@ static void test_extremes(void **state)
 {
     struct cost c = {0};
     const struct cost_request r = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, true, 0};
-    const struct cost_load l = {UINT32_MAX, UINT32_MAX, 0, 0, UINT64_MAX, UINT64_MAX, 0, 0};
+    const struct cost_load l = {UINT32_MAX, UINT32_MAX, 0, 0, UINT64_MAX, UINT64_MAX, 0, 0, 0};
     struct err e = {0};
     (void)state;
     cost_saw_step(&c, NOW, UINT64_MAX, UINT32_MAX, UINT32_MAX);
@@ -260,6 +313,9 @@ int main(void)
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_old_figures_are_forgotten_when_idle),
         cmocka_unit_test(test_large_batches_do_not_price_small_ones),
+        cmocka_unit_test(test_a_slow_moment_does_not_keep_batches_small),
+        cmocka_unit_test(test_the_usual_error_is_allowed_for),
+        cmocka_unit_test(test_the_pace_of_a_full_model),
         cmocka_unit_test(test_units_of_specialists),
         cmocka_unit_test(test_the_error_is_tracked),
         cmocka_unit_test(test_extremes),

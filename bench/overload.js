@@ -1,0 +1,186 @@
+// Goodput under overload: answers that are complete within their budget, at 1, 2, 4 and 8 times what a server can do.
+// Ours beside llama.cpp's llama-server on the same file; see README.md.
+"use strict";
+const fs = require("fs");
+const http = require("http");
+const net = require("net");
+const os = require("os");
+const path = require("path");
+const { execFileSync } = require("child_process");
+const { ROOT, Server, modelFile, median, printTable, writeRows } = require("./lib.js");
+
+const LOADS = [1, 2, 4, 8], PLACES = 8;
+const USAGE = `usage: bench/run overload [--shape NAME] [--seconds S] [--rounds N] [--out N] [--peer 0]
+  --shape NAME  smol135m (default), s15m, ...: random weights of that shape, q8_0
+  --seconds S   length of one run at one load (20)
+  --rounds N    rounds; medians are reported (3)
+  --out N       tokens of an answer (32)
+  --peer 0      ours alone`;
+
+function readArgs(argv) {
+  const o = { shape: "smol135m", seconds: 20, rounds: 3, out: 32, peer: 1 };
+  for (let i = 0; i < argv.length; i += 2) {
+    const name = argv[i].replace(/^--/, ""), value = argv[i + 1];
+    if (name === "help") { console.log(USAGE); process.exit(0); }
+    if (!(name in o) || value === undefined) throw new Error(`${argv[i]} is unknown or has no value\n${USAGE}`);
+    o[name] = name === "shape" ? value : Number(value);
+  }
+  return o;
+}
+
+const o = readArgs(process.argv.slice(2));
+const tmp = fs.mkdtempSync(path.join(os.tmpdir(), "shoal-bench-"));
+process.on("exit", () => fs.rmSync(tmp, { recursive: true, force: true }));
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const say = (text) => process.stderr.write(`${text}\n`);
+const now = () => Number(process.hrtime.bigint()) / 1e6;
+
+async function freePort() {
+  const s = net.createServer();
+  await new Promise((resolve) => s.listen(0, "127.0.0.1", resolve));
+  const { port } = s.address();
+  await new Promise((resolve) => s.close(resolve));
+  return port;
+}
+
+// ---- one request ----
+
+let serial = 0;
+const prompt = () => `${++serial} one two three four five six seven eight nine ten`; // no cache has it
+
+const agent = new http.Agent({ keepAlive: true, maxSockets: Infinity, maxFreeSockets: 4096 });
+
+// "ok": complete within the budget; "late": it was not, and the client has left; "refused" or "failed": told so.
+function ask(side, budget) {
+  return new Promise((resolve) => {
+    const began = now(), body = JSON.stringify(side.body(prompt()));
+    const r = http.request(side.url + side.path, { method: "POST", agent, headers: { "content-type": "application/json",
+      "content-length": Buffer.byteLength(body), ...(budget ? side.budget(budget) : {}) } });
+    const end = (what) => { clearTimeout(timer); resolve({ what, ms: now() - began }); };
+    const timer = setTimeout(() => { end("late"); r.destroy(); }, budget || 120000);
+    r.on("error", () => end("failed"));
+    r.on("response", (res) => {
+      let text = "";
+      res.on("data", (d) => { text += d; });
+      res.on("error", () => end("failed"));
+      res.on("end", () => {
+        if (res.statusCode !== 200) { end([429, 503, 504].includes(res.statusCode) ? "refused" : "failed"); return; }
+        const whole = side.tokens(JSON.parse(text)) === o.out;
+        end(!whole ? "failed" : budget && now() - began > budget ? "late" : "ok");
+      });
+    });
+    r.end(body);
+  });
+}
+
+// ---- runs ----
+
+// As many clients as the server has places, one request after the other: answers a second, and their median time.
+async function capacity(side, seconds) {
+  const end = now() + seconds * 1000, times = [];
+  await Promise.all(Array.from({ length: PLACES }, async () => {
+    while (now() < end) {
+      const x = await ask(side, 0);
+      if (x.what !== "ok") throw new Error(`${side.name}: a request without a budget: ${x.what} ${side.server.errors}`);
+      times.push(x.ms);
+    }
+  }));
+  return { rate: times.length / seconds, ms: median(times) };
+}
+
+// Requests at a fixed rate, whether or not earlier ones have been answered; how many of each outcome.
+async function run(side, rate, budget) {
+  const seen = { ok: 0, late: 0, refused: 0, failed: 0 }, all = [], began = now(), n = Math.round(rate * o.seconds);
+  for (let i = 0; i < n; i++) {
+    const wait = began + i * 1000 / rate - now();
+    if (wait > 1) await sleep(wait);
+    all.push(ask(side, budget).then((x) => { seen[x.what]++; }));
+  }
+  await Promise.all(all);
+  return { ...seen, sent: n, goodput: seen.ok / o.seconds };
+}
+
+async function idle(side) { // what clients have left behind has ended
+  for (let i = 0; i < 3; i++) await ask(side, 0);
+}
+
+// ---- the two sides ----
+
+async function sides(file) {
+  const config = path.join(tmp, "shoal.yaml");
+  fs.writeFileSync(config, `models: [{name: m, path: ${file}, parallel: ${PLACES}, queue: 4096, context: 512}]\nlog_requests: false\n`);
+  const list = [{ name: "ours", path: "/v1/completions",
+    argv: [path.join(ROOT, "build/shoal"), "serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--config", config],
+    body: (prompt) => ({ model: "m", prompt, max_tokens: o.out, ignore_eos: true, temperature: 0 }),
+    budget: (ms) => ({ "x-latency-budget-ms": String(Math.round(ms) - 5) }),
+    tokens: (x) => x.usage.completion_tokens }];
+  if (!o.peer) return list;
+  const port = await freePort(), program = execFileSync(path.join(ROOT, "bench/build-llama-server"), { encoding: "utf8" }).trim();
+  list.push({ name: "llama-server", path: "/completion", port,
+    argv: [path.join(ROOT, program), "-m", file, "-np", String(PLACES), "-c", String(512 * PLACES), "-t", String(os.availableParallelism()),
+      "--host", "127.0.0.1", "--port", String(port)],
+    body: (prompt) => ({ prompt, n_predict: o.out, ignore_eos: true, temperature: 0, cache_prompt: false }),
+    budget: () => ({}), // it has none: its clients leave when theirs is over
+    tokens: (x) => x.tokens_predicted });
+  return list;
+}
+
+async function startSide(side) {
+  side.server = new Server(side.name, side.argv);
+  if (side.port) {
+    side.url = `http://127.0.0.1:${side.port}`;
+    side.server.proc.stdout.resume();
+    for (const end = now() + 60000; ; await sleep(100)) {
+      const ok = await fetch(`${side.url}/health`).then((r) => r.status === 200).catch(() => false);
+      if (ok) break;
+      if (now() > end) throw new Error(`${side.name} does not start: ${side.server.errors}`);
+    }
+  } else {
+    side.url = (await side.server.listening()).replace(/\/$/, "");
+  }
+  for (let i = 0; i < 3; i++) {
+    const x = await ask(side, 0);
+    if (x.what !== "ok") throw new Error(`${side.name}: the first requests: ${x.what} ${side.server.errors}`);
+  }
+}
+
+(async () => {
+  const file = modelFile(o.shape, "q8_0"), list = await sides(file);
+  const only = (side) => { for (const s of list) if (s.server) s.server.signal(s === side ? "SIGCONT" : "SIGSTOP"); };
+  for (const side of list) {
+    only(null);
+    await startSide(side);
+  }
+  for (const side of list) {
+    only(side);
+    Object.assign(side, await capacity(side, Math.max(5, o.seconds / 2)), { got: {} });
+    say(`${side.name}: ${side.rate.toFixed(1)} answers/s with ${PLACES} clients, ${side.ms.toFixed(0)} ms each`);
+  }
+  const budget = 2 * Math.max(...list.map((s) => s.ms)); // the same for both
+  say(`budget of an answer: ${budget.toFixed(0)} ms`);
+  for (let r = 0; r < o.rounds; r++)
+    for (const load of LOADS)
+      for (const side of r % 2 ? [...list].reverse() : list) {
+        only(side);
+        const x = await run(side, load * side.rate, budget);
+        (side.got[load] ??= []).push(x);
+        say(`round ${r + 1}, ${load} times, ${side.name}: ${x.goodput.toFixed(1)} in time/s; of ${x.sent}: ok ${x.ok}, late ${x.late}, refused ${x.refused}, failed ${x.failed}`);
+        await idle(side);
+      }
+  for (const side of list) {
+    side.good = Object.fromEntries(LOADS.map((l) => [l, median(side.got[l].map((x) => x.goodput))]));
+    side.best = Math.max(...Object.values(side.good));
+    await side.server.stop();
+  }
+  const [ours, peer] = list;
+  const rows = LOADS.map((l) => ({ part: "overload", name: `${o.shape}, ${l} times capacity`, ours: ours.good[l], peer: peer ? peer.good[l] : null,
+    unit: "in time/s", ratio: peer ? ours.good[l] / peer.good[l] : null, roofline: null, target: ">= 90 % of best",
+    met: ours.good[l] >= 0.9 * ours.best, share: ours.good[l] / ours.best, peer_share: peer ? peer.good[l] / peer.best : null,
+    budget_ms: budget, runs: ours.got[l], peer_runs: peer ? peer.got[l] : null }));
+  printTable(rows);
+  for (const r of rows)
+    console.log(`${r.name}: ours ${(100 * r.share).toFixed(0)} % of its best${peer ? `, llama-server ${(100 * r.peer_share).toFixed(0)} % of its own` : ""}`);
+  writeRows("overload", rows, { seconds: o.seconds, rounds: o.rounds, out: o.out, budget_ms: budget,
+    capacity: Object.fromEntries(list.map((s) => [s.name, s.rate])) });
+  process.exit(0);
+})().catch((e) => { console.error(e.stack || e.message); process.exit(1); });
