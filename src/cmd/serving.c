@@ -143,6 +143,8 @@ static void say_hello(struct gateway *g, const struct gw_config *c)
         for (uint32_t i = 0; i < c->n_models; i++)
             printf(" %s", c->models[i].name);
         printf("\n");
+    } else if (c->cluster.listen.n > 0 && c->cluster.nats.n > 0) {
+        printf("models: those that the controller assigns\n");
     }
     if (url && strncmp(url, "http", 4) == 0)
         printf("open %s in a browser, or: curl %s/v1/models\n", url, url);
