@@ -45,6 +45,7 @@ struct join {
     struct known nodes[JOIN_MAX_NODES];
     uint32_t n_nodes;
     bool full;
+    bool may_change;
     _Atomic bool up;
     _Atomic uint64_t n_heard;
 
@@ -247,6 +248,51 @@ void join_with_desired(struct join *j, void (*fn)(void *ctx, const struct desire
     pthread_mutex_unlock(&j->lock);
 }
 
+/* A node that is drained, or gets work again. */
+struct draining {
+    struct control_change change;
+    char node[MAX_NAME];
+    bool drained;
+};
+
+static int set_drained(void *ctx, struct desired *d, struct err *e)
+{
+    const struct draining *k = ctx;
+    if (desired_is_drained(d, k->node) == k->drained)
+        return 1;
+    int rc = desired_set_drained(d, k->node, k->drained);
+    return rc < 0 ? err_set(e, rc, "drained nodes") : 0;
+}
+
+static void on_drained(struct control_change *change, int rc, const struct err *e)
+{
+    struct draining *k = change->ctx;
+    if (rc < 0)
+        log_warn("cluster", "node %s could not be %s: %s", k->node,
+                 k->drained ? "drained" : "given work again", e->msg);
+    mem_free(k);
+}
+
+int join_set_drained(struct join *j, const char *node, bool drained, struct err *e)
+{
+    if (!j->may_change)
+        return err_set(e, SHOAL_EINVAL,
+                       "the certificate of this member may not change the desired state: it needs "
+                       "the role controller; or use 'shoal cluster drain'");
+    if (!desired_name_ok(node) || strlen(node) >= MAX_NAME)
+        return err_set(e, SHOAL_EINVAL, "'%.64s' is no name for a node", node);
+    if (!j->up)
+        return err_set(e, SHOAL_EBUSY, "NATS is away: nothing can be changed now");
+    struct draining *k = mem_zalloc(sizeof(*k));
+    if (!k)
+        return err_set(e, SHOAL_ENOMEM, "change of the desired state");
+    snprintf(k->node, sizeof(k->node), "%s", node);
+    k->drained = drained;
+    k->change = (struct control_change){.fn = set_drained, .done = on_drained, .ctx = k};
+    control_submit(j->control, &k->change);
+    return 0;
+}
+
 bool join_up(const struct join *j)
 {
     return j->up;
@@ -328,6 +374,7 @@ int join_open(struct join **out, struct executor *x, const struct join_opts *o, 
     j->listens = o->listens;
     j->ctx = o->ctx;
     j->deployed = o->deployed;
+    j->may_change = o->may_change;
     j->timer.fn = on_timer;
     pthread_mutex_init(&j->lock, NULL);
     snprintf(j->name, sizeof(j->name), "%s", o->name);

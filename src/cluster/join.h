@@ -5,7 +5,7 @@
  * Requests do not depend on it.  Whether a node is alive is seen on the connection to it
  * (node_link.h), so a shoal that has found its nodes goes on while NATS is away.
  *
- * Thread:    the executor's; fill, up, heartbeats, controller: any.
+ * Thread:    the executor's; fill, up, heartbeats and what is for people: any.
  * Ownership: join_close ends everything; strings are copied.
  * Failure:   that NATS cannot be reached is no failure: it is tried again, and said once. */
 #ifndef SHOAL_CLUSTER_JOIN_H
@@ -42,6 +42,7 @@ struct join_opts {
     uint32_t forget_ms; /* a node that sent nothing for so long is taken for removed */
     uint32_t lease_ms;  /* as in lease.h */
     bool may_control;   /* takes part in the election */
+    bool may_change;    /* its certificate lets it change the desired state */
     /* This member's state, for heartbeats. */
     int (*state)(void *ctx, struct buf *out);
     /* A node appeared, or has been silent for forget_ms; NULL: not wanted. */
@@ -72,6 +73,11 @@ struct join_view {
     struct controller_status own; /* all zero unless this member takes part in the election */
 };
 void join_get_view(struct join *j, struct join_view *out);
+/* Drains a node, or gives it work again, as an administrator wishes; in the background.
+ * SHOAL_EINVAL: this member may not, or the name is none.  SHOAL_EBUSY: NATS is away.  Any thread.
+ */
+SHOAL_MUST_CHECK int join_set_drained(struct join *j, const char *node, bool drained,
+                                      struct err *e);
 /* The desired state in force, while fn runs; it is not called if there is none.  Any thread. */
 void join_with_desired(struct join *j, void (*fn)(void *ctx, const struct desired *d), void *ctx);
 

@@ -9,6 +9,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
+#define SAMPLE_NS 1000000000u
+
 static struct {
     char isa[65];
     uint32_t n_cores;
@@ -70,6 +74,37 @@ static void read_power(struct node_state *s)
     globfree(&g);
 }
 
+/* The share of all cores that was busy since the last look that is at least a second old; negative:
+ * not known yet. */
+static double busy_share(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static unsigned long long idle_was, all_was;
+    static uint64_t at_ns;
+    static double share = -1;
+    uint64_t now = clock_ns();
+    pthread_mutex_lock(&lock);
+    if (at_ns == 0 || now - at_ns >= SAMPLE_NS) {
+        unsigned long long v[8] = {0}, all = 0;
+        FILE *f = fopen("/proc/stat", "re");
+        bool ok = f && fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2],
+                              &v[3], &v[4], &v[5], &v[6], &v[7]) == 8;
+        if (f)
+            fclose(f);
+        for (size_t i = 0; ok && i < 8; i++)
+            all += v[i];
+        unsigned long long idle = v[3] + v[4]; /* waiting for disks is idle too */
+        if (ok && at_ns && all > all_was && idle >= idle_was)
+            share = 1.0 - (double)(idle - idle_was) / (double)(all - all_was);
+        idle_was = idle;
+        all_was = all;
+        at_ns = now;
+    }
+    double result = share;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
 void node_machine_fill(struct node_state *s)
 {
     pthread_once(&once, read_fixed);
@@ -77,6 +112,6 @@ void node_machine_fill(struct node_state *s)
     s->n_cores = fixed.n_cores;
     s->memory_bytes = fixed.memory_bytes;
     s->memory_free = meminfo("MemAvailable: %llu kB");
-    s->cpu = -1;
+    s->cpu = busy_share();
     read_power(s);
 }

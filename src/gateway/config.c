@@ -128,7 +128,12 @@ int config_check_cluster(struct gw_config *c, unsigned role, struct err *e)
     return rc < 0 ? rc : check_plain(&k->nodes, "cannot use node", e);
 }
 
-/* A certificate must allow it; without certificates everybody may. */
+/* Without certificates everybody may. */
+bool config_may_change(const struct gw_config *c)
+{
+    return !c->cluster.certs || (c->cluster.roles & (ROLE_CONTROLLER | ROLE_ADMIN));
+}
+
 bool config_may_control(const struct gw_config *c)
 {
     const struct config_cluster *k = &c->cluster;

@@ -121,6 +121,8 @@ SHOAL_MUST_CHECK int config_add_pack(struct gw_config *c, const char *folder, st
 SHOAL_MUST_CHECK int config_check_cluster(struct gw_config *c, unsigned role, struct err *e);
 /* Whether this member takes part in the election of the controller. */
 bool config_may_control(const struct gw_config *c);
+/* Whether its certificate lets it change the desired state. */
+bool config_may_change(const struct gw_config *c);
 /* Whether a model at path may be added at run time: it must be in one of the folders of model_dirs,
  * or of the configured models.  *resolved: the path without symbolic links, to be freed, and NULL
  * if it may not.  SHOAL_EINVAL names the path and what to configure. */

@@ -4,7 +4,7 @@
  * Everything reaches the owner as callbacks on its executor's thread, and nothing here blocks that
  * thread but open and close.  Changes of the desired state run on a thread "control".
  *
- * Thread:    the owner's; event and beat: any.
+ * Thread:    the owner's; event, beat and submit: any.
  * Ownership: open gives, close takes back (NULL is fine).  A change belongs to the caller and must
  *            stay until done was called, which happens once, also after close.  close waits for a
  *            change that runs (at most 5 s); those that wait end with SHOAL_ECANCELLED.  Tasks may

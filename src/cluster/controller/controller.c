@@ -28,6 +28,7 @@ struct controller {
     struct executor *executor;
     struct executor_timer timer;
     struct controller_view *view;
+    const struct desired *known; /* in force; NULL: none yet */
     uint64_t silent_ns;
     bool up, held;
     uint64_t from_ns; /* decides from then on */
@@ -180,8 +181,22 @@ void controller_on_heartbeat(struct controller *c, const void *bytes, size_t n)
         event(c, EVENT_LOG_NODE_JOINED, name, "", "restarted");
 }
 
+/* Nodes that are drained since the last state, or no longer. */
+static void note_drained(struct controller *c, const struct desired *d)
+{
+    for (uint32_t i = 0; c->known && i < d->drained.n; i++)
+        if (!desired_is_drained(c->known, d->drained.items[i]))
+            event(c, EVENT_LOG_NODE_DRAINED, d->drained.items[i], "", "is to become empty");
+    for (uint32_t i = 0; c->known && i < c->known->drained.n; i++)
+        if (!desired_is_drained(d, c->known->drained.items[i]))
+            event(c, EVENT_LOG_NODE_RESUMED, c->known->drained.items[i], "", "gets work again");
+}
+
 void controller_on_desired(struct controller *c, const struct desired *d)
 {
+    if (c->held)
+        note_drained(c, d);
+    c->known = d;
     c->silent_ns = (uint64_t)d->policy.heartbeat_ms * d->policy.silent_beats * MS_NS;
     c->due = true;
 }

@@ -12,10 +12,13 @@ void api_metrics(struct call *c);
 void api_models(struct call *c);
 void api_model(struct call *c);
 void api_cluster(struct call *c);
+void api_cluster_change(struct call *c);
 void api_openapi(struct call *c);
 
 extern const struct field api_tokenize_fields[], api_detokenize_fields[], api_admin_fields[];
 extern const size_t api_n_tokenize_fields, api_n_detokenize_fields, api_n_admin_fields;
+extern const struct field api_cluster_fields[];
+extern const size_t api_n_cluster_fields;
 void api_tokenize(struct call *c);
 void api_detokenize(struct call *c);
 void api_admin_models(struct call *c);

@@ -2,10 +2,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cluster/control/desired.h"
 #include "cluster/join.h"
 #include "cluster/members.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
+#include "gateway/fields.h"
+#include "gateway/guard.h"
 #include "gateway/ticker.h"
 #include "wire/json_out.h"
 
@@ -26,6 +29,10 @@ static void put_model(struct json_out *j, const struct node_model *m)
         if (m->kinds & k)
             json_out_str(j, shoal_kind_name((enum shoal_kind)k));
     json_out_array_end(j);
+    if (m->duty)
+        json_out_member_str(j, "duty", desired_duty_text((enum desired_duty)m->duty));
+    if (m->error && m->error[0])
+        json_out_member_str(j, "error", m->error);
     json_out_member_uint(j, "in_flight", m->in_flight);
     json_out_member_uint(j, "bytes", m->bytes);
     json_out_key(j, "prefill_us"); /* of a token */
@@ -93,6 +100,95 @@ static void put_counts(struct json_out *j, const struct replica_counts *n)
     json_out_object_end(j);
 }
 
+/* ---- the desired state beside what is there ---- */
+
+struct desired_out {
+    struct json_out *j;
+    const struct members *members; /* or NULL */
+    const struct desired_model *model;
+    uint32_t n_ready;
+};
+
+static void count_ready(void *ctx, const struct node_link *k)
+{
+    struct desired_out *o = ctx;
+    const struct node_state *s = node_link_state(k);
+    const struct node_model *m = NULL;
+    while (s && node_link_ready(k, clock_ns()) && (m = node_state_next(s, m, o->model->name, 0)))
+        o->n_ready += m->state == REGISTRY_READY && m->duty != DESIRED_LEAVE &&
+                      m->duty != DESIRED_STAGE && m->sum &&
+                      memcmp(m->sum, o->model->sha256, SHA256_BYTES) == 0;
+}
+
+static void put_wanted(struct desired_out *o, const struct desired *d)
+{
+    const struct desired_model *m = o->model;
+    struct json_out *j = o->j;
+    char version[2 * SHA256_BYTES + 1];
+    sha256_hex(version, m->sha256);
+    o->n_ready = 0;
+    if (o->members)
+        members_each(o->members, count_ready, o);
+    json_out_object(j);
+    json_out_member_str(j, "name", m->name);
+    json_out_member_str(j, "version", version);
+    json_out_member_uint(j, "min", m->replicas_min);
+    json_out_member_uint(j, "max", m->replicas_max);
+    json_out_member_uint(j, "want", m->replicas_want);
+    json_out_member_uint(j, "ready", o->n_ready);
+    json_out_key(j, "nodes");
+    json_out_array(j);
+    for (uint32_t i = 0; i < d->n_assignments; i++) {
+        const struct desired_assignment *a = &d->assignments[i];
+        if (strcmp(a->model, m->name) != 0)
+            continue;
+        json_out_object(j);
+        json_out_member_str(j, "node", a->node);
+        json_out_member_str(j, "duty", desired_duty_text(a->duty));
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+    json_out_object_end(j);
+}
+
+static void put_desired(void *ctx, const struct desired *d)
+{
+    struct desired_out *o = ctx;
+    json_out_key(o->j, "desired");
+    json_out_object(o->j);
+    json_out_member_uint(o->j, "version", d->version);
+    json_out_key(o->j, "models");
+    json_out_array(o->j);
+    for (uint32_t i = 0; i < d->n_models; i++) {
+        o->model = &d->models[i];
+        put_wanted(o, d);
+    }
+    json_out_array_end(o->j);
+    json_out_key(o->j, "drained");
+    json_out_array(o->j);
+    for (uint32_t i = 0; i < d->drained.n; i++)
+        json_out_str(o->j, d->drained.items[i]);
+    json_out_array_end(o->j);
+    json_out_object_end(o->j);
+}
+
+static void put_control(struct json_out *j, struct call *c)
+{
+    struct join *join = c->gl->gw->join;
+    struct desired_out o = {.j = j, .members = c->gl->members};
+    struct join_view v;
+    if (!join)
+        return;
+    join_get_view(join, &v);
+    json_out_member_str(j, "controller", v.controller);
+    json_out_member_uint(j, "fence", v.fence);
+    if (v.own.gap[0])
+        json_out_member_str(j, "gap", v.own.gap);
+    json_out_key(j, "may_change"); /* whether this client may drain nodes here */
+    json_out_bool(j, guard_may_change(c) && config_may_change(c->gl->config));
+    join_with_desired(join, put_desired, &o);
+}
+
 static void put_cluster(struct call *c)
 {
     struct gw *gw = c->gl->gw;
@@ -102,6 +198,7 @@ static void put_cluster(struct call *c)
     json_out_member_str(&j, "member", k->name ? k->name : "");
     json_out_member_str(&j, "shoal", k->shoal ? k->shoal : "");
     json_out_member_str(&j, "nats", !gw->join ? "none" : join_up(gw->join) ? "up" : "away");
+    put_control(&j, c);
     put_counts(&j, &gw->relayed);
     json_out_key(&j, "nodes");
     json_out_array(&j);
@@ -131,4 +228,44 @@ void api_cluster(struct call *c)
     } else if (!ticker_start(c, STREAM_MS, &ops)) {
         call_refuse(c, GW_REFUSED_BUSY, 429, 10, "too many watch this server");
     }
+}
+
+/* ---- changing it ---- */
+
+struct body {
+    const char *node, *action;
+};
+
+#define AT(member) offsetof(struct body, member)
+const struct field api_cluster_fields[] = {
+    {"node", FIELD_STR, AT(node), 0, 0, "name of a node", NULL},
+    {"action", FIELD_STR, AT(action), 0, 0, "drain or undrain", NULL}};
+const size_t api_n_cluster_fields = sizeof(api_cluster_fields) / sizeof(api_cluster_fields[0]);
+
+void api_cluster_change(struct call *c)
+{
+    struct body b = {.node = NULL};
+    struct fields_error fe = {{0}, {0}, NULL};
+    struct err e = {0};
+    int rc = fields_read(api_cluster_fields, api_n_cluster_fields, c->json, &b, c->lenient, &fe);
+    bool drain = b.action && strcmp(b.action, "drain") == 0;
+    if (rc == 0 && (!b.node || !b.node[0] || !b.action))
+        rc = fields_fail(&fe, b.node ? "action" : "node", "missing_required_parameter",
+                         "'node' and 'action' are required");
+    else if (rc == 0 && !drain && strcmp(b.action, "undrain") != 0)
+        rc = fields_fail(&fe, "action", "invalid_value", "'action' must be drain or undrain");
+    if (rc < 0) {
+        call_fail_fields(c, &fe);
+        return;
+    }
+    rc = c->gl->gw->join ? join_set_drained(c->gl->gw->join, b.node, drain, &e)
+                         : err_set(&e, SHOAL_EINVAL,
+                                   "no NATS is configured: drain a node by "
+                                   "ending it with SIGTERM");
+    if (rc < 0) {
+        call_fail_code(c, rc, e.msg);
+        return;
+    }
+    put_cluster(c);
+    call_json(c, 202); /* it takes effect when the controller has seen it */
 }

@@ -108,6 +108,7 @@ int node_join_open(struct gw *gw, struct err *e)
                                 .forget_ms = k->forget_ms,
                                 .lease_ms = k->lease_ms,
                                 .may_control = config_may_control(gw->config),
+                                .may_change = config_may_change(gw->config),
                                 .state = put_state,
                                 .found = relays ? on_found : NULL,
                                 .gone = relays ? on_gone : NULL,
