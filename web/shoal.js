@@ -3,6 +3,7 @@ import { $, bytes, count, errorBox, events, getJson, h, request } from './lib.js
 
 const states = { ready: 'good', draining: 'wait', unknown: 'wait', lost: 'bad' };
 const seen = new Map(); // node -> state, for what happened
+const buttons = new Map(); // node -> its button
 const rates = new Map(); // of counts: [time, requests, rate]
 let stop = null, moved = null;
 
@@ -65,13 +66,51 @@ function perSecond(c) {
 function draw(c) {
     const ready = c.nodes.filter((n) => n.state === 'ready').length;
     notice(c);
-    $('shoal-sum').textContent = `${ready} of ${c.nodes.length} nodes ready${c.nats === 'none' ? '' : `, NATS ${c.nats}`}. ` +
+    $('shoal-sum').textContent = `${ready} of ${c.nodes.length} nodes ready${c.nats === 'none' ? '' : `, NATS ${c.nats}`}` +
+        `${c.controller ? `, controller ${c.controller}` : ''}. ` +
         `${count(c.counts.requests)} requests, ${perSecond(c).toFixed(1)} a second; ${count(c.counts.moved)} went on at another ` +
         `node, ${count(c.counts.lost)} lost.`;
-    $('shoal-nodes').replaceChildren(...c.nodes.map(node));
+    wanted(c);
+    const drained = new Set(c.desired?.drained ?? []), held = document.activeElement?.id;
+    $('shoal-nodes').replaceChildren(...c.nodes.map((n) => node(n, c.may_change && c.desired, drained.has(n.name))));
+    if (held)
+        $(held)?.focus(); // the button was drawn anew
 }
 
-function node(n) {
+// The models that the shoal should serve, beside what is there.
+function wanted(c) {
+    const models = c.desired?.models ?? [];
+    $('shoal-wanted').hidden = models.length === 0;
+    $('shoal-wanted').replaceChildren(h('caption', {}, c.gap ? `Not everything has its place: ${c.gap}` : 'Deployed models'),
+        h('thead', {}, h('tr', {}, ['Model', 'Ready', 'Wanted', 'Between', 'Nodes'].map((x) => h('th', { scope: 'col' }, x)))),
+        h('tbody', {}, models.map((m) => h('tr', {}, h('th', { scope: 'row' }, m.name),
+            h('td', { class: m.ready < m.want ? 'bad' : '' }, String(m.ready)), h('td', {}, String(m.want)),
+            h('td', {}, `${m.min} to ${m.max}`),
+            h('td', {}, m.nodes.map((n) => n.duty === 'serve' ? n.node : `${n.node} (${n.duty}s)`).join(', ') || 'none')))));
+}
+
+// The same element for every drawing: a click must not fall between two of them.
+function drainButton(name, drained) {
+    if (!buttons.has(name)) {
+        const b = h('button', { type: 'button', id: `drain-${name}`, onclick: () => drain(name, b.dataset.action) });
+        buttons.set(name, b);
+    }
+    const b = buttons.get(name);
+    b.dataset.action = drained ? 'undrain' : 'drain';
+    b.textContent = drained ? 'Undrain' : 'Drain';
+    return b;
+}
+
+async function drain(name, action) {
+    try {
+        await request('/admin/cluster', { body: { node: name, action } });
+        happened(action === 'drain' ? `${name} is to become empty` : `${name} gets work again`);
+    } catch (e) {
+        $('shoal-note').replaceChildren(errorBox(e));
+    }
+}
+
+function node(n, may_drain, drained) {
     const models = n.models ?? [], busy = models.reduce((sum, m) => sum + m.in_flight, 0);
     const facts = [
         ['Machine', n.isa && `${n.isa}, ${n.cores} cores`],
@@ -83,9 +122,11 @@ function node(n) {
     ].filter(([, v]) => v !== undefined && v !== '');
     return h('article', { class: 'model', 'aria-labelledby': `node-${n.name}` },
         h('div', { class: 'model-head' }, h('h2', { id: `node-${n.name}` }, n.name),
-            h('span', { class: `pill ${states[n.state] ?? ''}` }, n.state)),
+            h('span', { class: `pill ${states[n.state] ?? ''}` }, drained && n.state === 'draining' ? 'drained' : n.state),
+            may_drain && drainButton(n.name, drained)),
         n.error && h('p', { class: 'model-error' }, n.error),
         h('dl', {}, facts.map(([k, v]) => h('div', {}, h('dt', {}, k), h('dd', {}, String(v))))),
-        models.length > 0 && h('p', { class: 'hint' }, models.map((m) => m.token_us ?
-            `${m.name} (${count(Math.round(1e6 / m.token_us))} tokens/s)` : m.name).join(', ')));
+        models.length > 0 && h('p', { class: 'hint' }, models.map((m) => m.error ? `${m.name} (${m.error})` :
+            m.duty && (m.duty !== 'serve' || m.state !== 'ready') ? `${m.name} (${m.duty}s, ${m.state})` : m.token_us ?
+                `${m.name} (${count(Math.round(1e6 / m.token_us))} tokens/s)` : m.name).join(', ')));
 }

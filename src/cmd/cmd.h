@@ -73,6 +73,7 @@ int cmd_cluster_nodes(int argc, const char *const *argv);
 int cmd_cluster_models(int argc, const char *const *argv);
 int cmd_cluster_top(int argc, const char *const *argv);
 int cmd_cluster_init(int argc, const char *const *argv);
+int cmd_cluster_join(int argc, const char *const *argv);
 int cmd_cluster_deploy(int argc, const char *const *argv);
 int cmd_cluster_remove(int argc, const char *const *argv);
 int cmd_cluster_plan(int argc, const char *const *argv);

@@ -32,6 +32,7 @@ static const struct command ca_verbs[] = {
 
 static const struct command cluster_verbs[] = {
     {"init", cmd_cluster_init, "write the configuration of the NATS servers", NULL},
+    {"join", cmd_cluster_join, "start this machine as a member of a shoal", NULL},
     {"status", cmd_cluster_status, "show how the shoal is, as a gateway sees it", NULL},
     {"nodes", cmd_cluster_nodes, "list the nodes: machine, memory, load", NULL},
     {"models", cmd_cluster_models, "list the models, and which node has which version", NULL},

@@ -192,11 +192,8 @@ static void watch_loading(struct agent *a, struct held *h)
 static bool leave(struct agent *a, struct held *h, uint64_t now)
 {
     struct err e = {0};
-    if (!h->added) { /* the configuration's stays, and answers nothing */
-        h->service.duty = REGISTRY_LEAVE;
-        set_service(a, h);
-        return true;
-    }
+    if (!h->added)
+        return true; /* the configuration's stays */
     if (now - h->leave_ns < (uint64_t)a->opts.grace_ms * MS_NS)
         return false; /* until gateways have heard of it */
     if (!h->hidden) {
@@ -320,44 +317,51 @@ static bool has(const struct agent *a, const struct desired_assignment *x)
     return false;
 }
 
-/* Models of the configuration with the name of one that the shoal serves, and other bytes. */
-struct strangers {
+/* A model of the configuration that answers other requests than it should. */
+struct misplaced {
     const struct agent *agent;
     const struct desired *desired;
     char name[128];
     uint8_t sum[SHA256_BYTES];
+    struct registry_service service; /* as it should be */
     bool found;
 };
 
-static void find_stranger(void *ctx, const struct registry_model *m)
+/* An old version that the configuration still has must not answer beside the shoal's; any other
+ * answers, unless an assignment says which requests. */
+static void find_misplaced(void *ctx, const struct registry_model *m)
 {
-    struct strangers *k = ctx;
+    struct misplaced *k = ctx;
     const uint8_t *sum = registry_sum(m);
+    if (k->found || m->versioned || !sum || strlen(m->name) >= sizeof(k->name))
+        return;
     const struct desired_model *d = desired_find_model(k->desired, m->name);
-    if (k->found || m->versioned || m->service.duty != REGISTRY_SERVE || !sum || !d ||
-        memcmp(d->sha256, sum, SHA256_BYTES) == 0 || strlen(m->name) >= sizeof(k->name) ||
-        desired_find_assignment(k->desired, k->agent->name, m->name, sum))
+    const struct desired_assignment *x =
+        desired_find_assignment(k->desired, k->agent->name, m->name, sum);
+    struct registry_service want;
+    memset(&want, 0, sizeof(want)); /* the registry compares all of it */
+    want.duty = d && memcmp(d->sha256, sum, SHA256_BYTES) != 0 ? REGISTRY_LEAVE : REGISTRY_SERVE;
+    if ((x && x->duty != DESIRED_LEAVE) || memcmp(&want, &m->service, sizeof(want)) == 0)
         return;
     k->found = true;
+    k->service = want;
     snprintf(k->name, sizeof(k->name), "%s", m->name);
     memcpy(k->sum, sum, SHA256_BYTES);
 }
 
-/* An old version that the configuration still has must not answer beside the shoal's. */
-static void hide_strangers(struct agent *a, const struct desired *d)
+static void place_own(struct agent *a, const struct desired *d)
 {
-    struct registry_service s;
     struct err e = {0};
-    memset(&s, 0, sizeof(s));
-    s.duty = REGISTRY_LEAVE;
     for (;;) {
-        struct strangers k = {.agent = a, .desired = d};
-        registry_each_version(a->opts.registry, find_stranger, &k);
-        if (!k.found || registry_set_service(a->opts.registry, k.name, k.sum, &s, &e) < 0)
+        struct misplaced k = {.agent = a, .desired = d};
+        registry_each_version(a->opts.registry, find_misplaced, &k);
+        if (!k.found || registry_set_service(a->opts.registry, k.name, k.sum, &k.service, &e) < 0)
             return;
         log_info("agent",
-                 "model %s of the configuration is another version than the shoal's: it "
-                 "answers nothing",
+                 k.service.duty == REGISTRY_LEAVE
+                     ? "model %s of the configuration is another version than the shoal's: it "
+                       "answers nothing"
+                     : "model %s of the configuration answers",
                  k.name);
     }
 }
@@ -385,7 +389,7 @@ void agent_follow(struct agent *a, const struct desired *d)
         if (strcmp(x->node, a->name) == 0 && x->duty != DESIRED_LEAVE && !has(a, x))
             take(a, d, x);
     }
-    hide_strangers(a, d);
+    place_own(a, d);
     registry_set_epoch(a->opts.registry, d->epoch, agent_plan_epoch_end(d));
     a->version = d->version;
     a->set_aside = agent_plan_set_aside(d, a->name);

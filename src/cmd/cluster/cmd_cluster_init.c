@@ -9,6 +9,7 @@
 #include "cluster/ca.h"
 #include "cluster/control/nats_conf.h"
 #include "cluster/roles.h"
+#include "cmd/cluster/cluster_start.h"
 #include "cmd/cmd.h"
 #include "wire/json_out.h"
 
@@ -28,8 +29,13 @@ static const struct opts_def defs[] = {
      "port for members; servers on the same host count up from it"},
     {"route-port", 0, OPTS_UINT, "N", "6222", 1, 65000,
      "port between servers, counted up likewise"},
+    {"member", 0, OPTS_LIST, "NAME[=HOST]", NULL, 0, 0,
+     "machine that serves models and clients, with the address under which others reach it; may be "
+     "repeated"},
+    {"join", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
+     "then start the first NATS server and this member here, as 'shoal cluster join' does"},
     {"force", 0, OPTS_FLAG, NULL, NULL, 0, 0,
-     "replace the configurations and certificates of the servers; the CA stays"},
+     "replace the configurations and certificates of servers and members; the CA stays"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print JSON"},
 };
 
@@ -41,11 +47,16 @@ static const struct opts_page page = {
         "DIR/members/nats-1 to nats-5 each get a certificate and a nats.conf: JetStream, TLS "
         "with\ncertificates on both sides, and permissions by role.  A folder is all that "
         "its server needs: copy\nit to the server's machine and start nats-server in it.  "
-        "DIR/members/admin is for you.",
+        "DIR/members/admin is for you.\nEach --member gets a folder too: copy it to its machine "
+        "and "
+        "run 'shoal cluster join FOLDER' there.",
     .groups = {OPTS_GROUP("Options", defs)},
-    .examples = "  shoal cluster init\n"
-                "  shoal cluster init --dir home-ca --name home --servers 3 \\\n"
-                "      --host 10.0.0.1 --host 10.0.0.2 --host 10.0.0.3\n",
+    .examples =
+        "  shoal cluster init\n"
+        "  shoal cluster init --dir home-ca --name home --servers 3 \\\n"
+        "      --host 10.0.0.1 --host 10.0.0.2 --host 10.0.0.3\n"
+        "  shoal cluster init --host 10.0.0.1 --member hub1=10.0.0.1 --member hub2=10.0.0.2 "
+        "--join hub1\n",
 };
 
 struct site {
@@ -55,7 +66,33 @@ struct site {
     const char *hosts[NATS_CONF_MAX_SERVERS];
     char folder[NATS_CONF_MAX_SERVERS][CERT_PATH_BYTES], admin[CERT_PATH_BYTES];
     char secret[33];
+    struct member {
+        char name[64], host[256]; /* host "": only its name */
+        char folder[CERT_PATH_BYTES];
+    } members[OPTS_MAX_LIST];
+    size_t n_members;
 };
+
+/* "NAME" or "NAME=HOST". */
+static int read_members(struct site *s)
+{
+    const char *const *list;
+    size_t n = opts_list(s->o, "member", &list);
+    const char *join = opts_text(s->o, "join");
+    bool found = !join;
+    for (size_t i = 0; i < n; i++) {
+        struct member *m = &s->members[s->n_members++];
+        const char *eq = strchr(list[i], '=');
+        size_t len = eq ? (size_t)(eq - list[i]) : strlen(list[i]);
+        if (len == 0 || len >= sizeof(m->name) || (eq && !nats_conf_host_ok(eq + 1)))
+            return opts_usage(s->o->page, "--member needs NAME or NAME=HOST, not %s", list[i]);
+        snprintf(m->name, sizeof(m->name), "%.*s", (int)len, list[i]);
+        snprintf(m->host, sizeof(m->host), "%s", eq ? eq + 1 : "");
+        found |= join && strcmp(join, m->name) == 0;
+    }
+    return found ? CMD_OK
+                 : opts_usage(s->o->page, "--join %s needs --member %s[=HOST]", join, join);
+}
 
 /* Servers on one host have ports of their own. */
 static int fill(struct site *s)
@@ -165,6 +202,42 @@ static void put_url(struct buf *b, const struct site *s, size_t i)
     buf_printf(b, "tls://%s%s%s:%u", v6 ? "[" : "", s->hosts[i], v6 ? "]" : "", s->conf.port[i]);
 }
 
+/* What 'shoal cluster join' starts: models and clients in one process. */
+static void put_config(struct buf *b, const struct site *s, const struct member *m)
+{
+    buf_printf(b,
+               "# A member of the shoal %s, written by 'shoal cluster init'.  Start it in this "
+               "folder:\n# shoal cluster join .\n"
+               "listen: 127.0.0.1:8080 # for clients; 0.0.0.0:8080 for all of the network\n"
+               "cluster:\n  shoal: %s\n  certs: .\n  listen: 0.0.0.0:7600\n",
+               s->conf.cluster, s->conf.cluster);
+    if (m->host[0])
+        buf_printf(b, "  advertise: '%s%s%s:7600'\n", strchr(m->host, ':') ? "[" : "", m->host,
+                   strchr(m->host, ':') ? "]" : "");
+    buf_puts(b, "  nats:\n");
+    for (size_t i = 0; i < s->conf.n_servers; i++) {
+        buf_puts(b, "    - ");
+        put_url(b, s, i);
+        buf_putc(b, '\n');
+    }
+}
+
+static int write_member(struct site *s, struct member *m)
+{
+    char path[CERT_PATH_BYTES + 16];
+    struct buf b;
+    int rc = issue(s, m->name, ROLE_NODE | ROLE_GATEWAY | ROLE_CONTROLLER,
+                   m->host[0] ? m->host : NULL, opts_flag(s->o, "force"), m->folder);
+    if (rc != CMD_OK)
+        return rc;
+    buf_init(&b, MAX_CONF_BYTES);
+    put_config(&b, s, m);
+    snprintf(path, sizeof(path), "%s/shoal.yaml", m->folder);
+    rc = b.rc < 0 ? cmd_fail(s->o->page, "out of memory") : write_file(s, path, &b);
+    buf_fini(&b);
+    return rc;
+}
+
 static void put_report(struct buf *b, const struct site *s)
 {
     buf_printf(b, "shoal %s: %zu NATS server%s\n", s->conf.cluster, s->conf.n_servers,
@@ -174,11 +247,14 @@ static void put_report(struct buf *b, const struct site *s)
         put_url(b, s, i);
         buf_printf(b, "  %s\n", s->folder[i]);
     }
-    buf_printf(b,
-               "Next: copy each folder to its server's machine and start the server there:\n"
-               "  cd nats-1 && nats-server -c nats.conf\n"
-               "Then: shoal cluster events --cluster %s --certs %s --nats ",
-               s->conf.cluster, s->admin);
+    buf_printf(b, "Next: copy each folder to its server's machine and start the server there:\n"
+                  "  cd nats-1 && nats-server -c nats.conf\n");
+    for (size_t i = 0; i < s->n_members; i++)
+        buf_printf(b, "%s  %s  on %s: shoal cluster join %s\n",
+                   i ? "" : "Then copy each member's folder to its machine and start it there:\n",
+                   s->members[i].folder, s->members[i].name, s->members[i].name);
+    buf_printf(b, "Then: shoal cluster events --cluster %s --certs %s --nats ", s->conf.cluster,
+               s->admin);
     put_url(b, s, 0);
     buf_putc(b, '\n');
 }
@@ -204,10 +280,30 @@ static void put_json(struct buf *b, const struct site *s)
         buf_fini(&url);
     }
     json_out_array_end(&j);
+    json_out_key(&j, "members");
+    json_out_array(&j);
+    for (size_t i = 0; i < s->n_members; i++) {
+        json_out_object(&j);
+        json_out_member_str(&j, "name", s->members[i].name);
+        json_out_member_str(&j, "dir", s->members[i].folder);
+        json_out_object_end(&j);
+    }
+    json_out_array_end(&j);
     json_out_key(&j, "certs");
     json_out_str(&j, s->admin);
     json_out_object_end(&j);
     buf_putc(b, '\n');
+}
+
+/* Ends only if it fails. */
+static int join_here(const struct site *s)
+{
+    const char *name = opts_text(s->o, "join");
+    size_t i = 0;
+    while (strcmp(s->members[i].name, name) != 0)
+        i++;
+    fflush(stdout);
+    return cluster_start(s->o->page, s->members[i].folder, s->folder[0]);
 }
 
 int cmd_cluster_init(int argc, const char *const *argv)
@@ -221,11 +317,15 @@ int cmd_cluster_init(int argc, const char *const *argv)
     s.o = &o;
     rc = fill(&s);
     if (rc == CMD_OK)
+        rc = read_members(&s);
+    if (rc == CMD_OK)
         rc = open_ca(&s);
     for (size_t i = 0; rc == CMD_OK && i < s.conf.n_servers; i++)
         rc = write_server(&s, i);
     if (rc == CMD_OK)
         rc = write_admin(&s);
+    for (size_t i = 0; rc == CMD_OK && i < s.n_members; i++)
+        rc = write_member(&s, &s.members[i]);
     buf_init(&b, MAX_CONF_BYTES);
     if (rc == CMD_OK) {
         if (opts_flag(&o, "json"))
@@ -236,6 +336,8 @@ int cmd_cluster_init(int argc, const char *const *argv)
     }
     buf_fini(&b);
     ca_close(s.ca);
+    if (rc == CMD_OK && opts_text(&o, "join"))
+        rc = join_here(&s);
     opts_fini(&o);
     return rc;
 }
