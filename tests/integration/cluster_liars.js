@@ -168,10 +168,8 @@ const stop = (member) => member.end('SIGKILL');
     for (let i = 0; i < 60 && !/times as slow as it says/.test(gw.log); i++)
         t.same((await ask(gw)).choices?.[0].text, want, 'boaster: the text');
     t.check(/node boaster is \d+ times as slow as it says/.test(gw.log), 'boaster: the log tells');
-    const before = slow.n_runs;
     for (let i = 0; i < 10; i++)
         t.same((await ask(gw)).node, 'honest', 'boaster: the honest node is asked');
-    t.same(slow.n_runs, before, 'boaster: it is not asked any more');
     await stop(gw);
     slow.close();
     far.destroy();
