@@ -121,6 +121,12 @@ let site;
     t.check(n > 3, `only ${n} rounds`);
     t.same(await t.metric(site.gateway, 'shoal_lost_total'), 0, 'lost');
 
+    // the lists of a gateway that has no model
+    const tags = (await (await fetch(`${site.gateway.url}/api/tags`)).json()).models;
+    t.check(tags.some((m) => m.name === 'reply' && /^[0-9a-f]{64}$/.test(m.digest) && m.size > 0), `/api/tags: ${JSON.stringify(tags)}`);
+    const listed = (await (await fetch(`${site.gateway.url}/v1/models`)).json()).data;
+    t.check(listed.some((m) => m.id === 'reply'), `/v1/models: ${JSON.stringify(listed)}`);
+
     // a model that nobody has; and nobody at all
     const none = await fetch(`${site.gateway.url}/v1/completions`, { method: 'POST',
         body: JSON.stringify({ model: 'nope', prompt: 'a' }) });

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cluster/members.h"
 #include "flow/routing.h"
 #include "gateway/api/openai.h"
 #include "gateway/call.h"
@@ -381,6 +382,7 @@ struct listing {
     bool loaded_only;
     const char *name;
     bool found;
+    struct gw *gw;
 };
 
 static void put_details(struct json_out *j, const struct registry_model *m)
@@ -404,41 +406,60 @@ static void put_details(struct json_out *j, const struct registry_model *m)
     json_out_object_end(j);
 }
 
+/* The object is left open.  sum: NULL: not known yet. */
+static void put_head(struct json_out *j, const char *name, uint64_t created_s, uint64_t bytes,
+                     const uint8_t *sum)
+{
+    struct tm tm;
+    time_t at = (time_t)created_s;
+    char stamp[40], digest[2 * SHA256_BYTES + 1] = "";
+    gmtime_r(&at, &tm);
+    strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    if (sum)
+        sha256_hex(digest, sum);
+    json_out_object(j);
+    json_out_member_str(j, "name", name);
+    json_out_member_str(j, "model", name);
+    json_out_member_str(j, "modified_at", stamp);
+    json_out_member_uint(j, "size", bytes);
+    json_out_member_str(j, "digest", digest);
+}
+
 static void put_tag(void *ctx, const struct registry_model *m)
 {
     struct listing *l = ctx;
-    struct tm tm;
-    time_t at = (time_t)m->slot->created_s;
-    char stamp[40], digest[2 * SHA256_BYTES + 1] = "";
     if (l->loaded_only && m->slot->state != REGISTRY_READY)
         return;
-    gmtime_r(&at, &tm);
-    strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", &tm);
-    json_out_object(&l->j);
-    json_out_key(&l->j, "name");
-    json_out_str(&l->j, m->name);
-    json_out_key(&l->j, "model");
-    json_out_str(&l->j, m->name);
-    json_out_key(&l->j, "modified_at");
-    json_out_str(&l->j, stamp);
-    json_out_key(&l->j, "size");
-    json_out_uint(&l->j, m->slot->bytes);
-    json_out_key(&l->j, "digest");
-    const struct identity *id = registry_identity(m);
-    if (id->kind == IDENTITY_CONTENT)
-        sha256_hex(digest, id->sum);
-    json_out_str(&l->j, digest);
+    put_head(&l->j, m->name, m->slot->created_s, m->slot->bytes, registry_sum(m));
     put_details(&l->j, m);
+    json_out_object_end(&l->j);
+}
+
+/* A model of another node. */
+static void put_remote_tag(void *ctx, const struct node_model *m)
+{
+    struct listing *l = ctx;
+    enum registry_state here;
+    if ((l->loaded_only && m->state != REGISTRY_READY) ||
+        registry_state(l->gw->registry, m->name, &here))
+        return;
+    put_head(&l->j, m->name, l->gw->started_s, m->bytes, m->sum);
+    json_out_key(&l->j, "details");
+    json_out_object(&l->j);
+    json_out_member_str(&l->j, "format", "gguf");
+    json_out_object_end(&l->j);
     json_out_object_end(&l->j);
 }
 
 static void list(struct call *c, bool loaded_only)
 {
-    struct listing l = {json_out_make(&c->out), loaded_only, NULL, false};
+    struct listing l = {json_out_make(&c->out), loaded_only, NULL, false, c->gl->gw};
     json_out_object(&l.j);
     json_out_key(&l.j, "models");
     json_out_array(&l.j);
     registry_each(c->gl->gw->registry, put_tag, &l);
+    if (c->gl->members)
+        members_each_model(c->gl->members, put_remote_tag, &l);
     json_out_array_end(&l.j);
     json_out_object_end(&l.j);
     call_json(c, 200);
@@ -497,7 +518,7 @@ void ollama_show(struct call *c)
         call_fail(c, 400, NULL, "model", "missing_required_parameter", "'model' is missing");
         return;
     }
-    struct listing l = {json_out_make(&c->out), false, name->valuestring, false};
+    struct listing l = {json_out_make(&c->out), false, name->valuestring, false, c->gl->gw};
     registry_each(c->gl->gw->registry, put_shown, &l);
     if (l.found)
         call_json(c, 200);
