@@ -75,6 +75,48 @@ function draw(c) {
     $('shoal-nodes').replaceChildren(...c.nodes.map((n) => node(n, c.may_change && c.desired, drained.has(n.name))));
     if (held)
         $(held)?.focus(); // the button was drawn anew
+    drawRollouts(c);
+}
+
+const rolloutStates = { done: 'good', failed: 'bad', undone: 'bad', paused: 'wait', undoing: 'wait' };
+const over = ['done', 'failed', 'undone'];
+let drawn = '';
+
+// Only when something changed: a button must stay under the pointer.
+function drawRollouts(c) {
+    const list = (c.rollouts ?? []).slice().reverse(), now = JSON.stringify([list, c.may_change]);
+    if (now === drawn)
+        return;
+    drawn = now;
+    $('shoal-rollouts-title').hidden = list.length === 0;
+    $('shoal-rollouts').replaceChildren(...list.map((r) => rollout(r, c.may_change)));
+}
+
+function rollout(r, mayChange) {
+    const step = r.history[r.history.length - 1];
+    const actions = r.state === 'undoing' ? [] : r.state === 'done' ? ['undo'] : over.includes(r.state) ? [] :
+        r.state === 'paused' || r.kind === 'canary' && r.state === 'running' && r.share < 1000 ?
+            ['promote', ...(r.state === 'paused' ? [] : ['pause']), 'undo'] : ['pause', 'undo'];
+    const note = h('div', {});
+    const button = (action) => h('button', {
+        type: 'button', class: 'button small',
+        onclick: async (e) => {
+            e.target.disabled = true;
+            try {
+                await request('/admin/rollouts', { body: { rollout: r.id, action } });
+            } catch (error) {
+                note.replaceChildren(errorBox(error));
+            }
+            e.target.disabled = false;
+        },
+    }, action[0].toUpperCase() + action.slice(1));
+    return h('article', { class: 'model', 'aria-labelledby': `rollout-${r.id}` },
+        h('div', { class: 'model-head' }, h('h3', { id: `rollout-${r.id}` }, r.id),
+            h('span', { class: `pill ${rolloutStates[r.state] ?? ''}` }, r.state)),
+        h('p', { class: 'hint' }, `${r.kind}: ${r.from.slice(0, 12)} to ${r.to.slice(0, 12)}` +
+            (r.kind === 'canary' && r.share < 1000 ? `, ${r.share / 10} % of the requests` : '')),
+        step && h('p', { class: r.state === 'failed' ? 'model-error' : '' }, step.text),
+        mayChange && actions.length > 0 && h('div', { class: 'row' }, actions.map(button)), note);
 }
 
 // The models that the shoal should serve, beside what is there.

@@ -248,6 +248,18 @@ void join_with_desired(struct join *j, void (*fn)(void *ctx, const struct desire
     pthread_mutex_unlock(&j->lock);
 }
 
+int join_submit(struct join *j, struct control_change *change, struct err *e)
+{
+    if (!j->may_change)
+        return err_set(e, SHOAL_EINVAL,
+                       "the certificate of this member may not change the desired state: it needs "
+                       "the role controller; or use the command line");
+    if (!j->up)
+        return err_set(e, SHOAL_EBUSY, "NATS is away: nothing can be changed now");
+    control_submit(j->control, change);
+    return 0;
+}
+
 /* A node that is drained, or gets work again. */
 struct draining {
     struct control_change change;
@@ -275,22 +287,18 @@ static void on_drained(struct control_change *change, int rc, const struct err *
 
 int join_set_drained(struct join *j, const char *node, bool drained, struct err *e)
 {
-    if (!j->may_change)
-        return err_set(e, SHOAL_EINVAL,
-                       "the certificate of this member may not change the desired state: it needs "
-                       "the role controller; or use 'shoal cluster drain'");
     if (!desired_name_ok(node) || strlen(node) >= MAX_NAME)
         return err_set(e, SHOAL_EINVAL, "'%.64s' is no name for a node", node);
-    if (!j->up)
-        return err_set(e, SHOAL_EBUSY, "NATS is away: nothing can be changed now");
     struct draining *k = mem_zalloc(sizeof(*k));
     if (!k)
         return err_set(e, SHOAL_ENOMEM, "change of the desired state");
     snprintf(k->node, sizeof(k->node), "%s", node);
     k->drained = drained;
     k->change = (struct control_change){.fn = set_drained, .done = on_drained, .ctx = k};
-    control_submit(j->control, &k->change);
-    return 0;
+    int rc = join_submit(j, &k->change, e);
+    if (rc < 0)
+        mem_free(k);
+    return rc;
 }
 
 bool join_up(const struct join *j)

@@ -24,6 +24,7 @@
 #define JOIN_MAX_NODES 1024u
 
 struct arena;
+struct control_change;
 struct deployed;
 struct desired;
 struct join;
@@ -80,5 +81,8 @@ SHOAL_MUST_CHECK int join_set_drained(struct join *j, const char *node, bool dra
                                       struct err *e);
 /* The desired state in force, while fn runs; it is not called if there is none.  Any thread. */
 void join_with_desired(struct join *j, void (*fn)(void *ctx, const struct desired *d), void *ctx);
+/* Changes the desired state, as an administrator wishes; see control.h.  SHOAL_EINVAL: this member
+ * may not.  SHOAL_EBUSY: NATS is away.  The change is then the caller's.  Any thread. */
+SHOAL_MUST_CHECK int join_submit(struct join *j, struct control_change *change, struct err *e);
 
 #endif

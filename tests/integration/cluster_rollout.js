@@ -7,6 +7,7 @@
 const { execFile, spawn } = require('child_process');
 const crypto = require('crypto');
 const fs = require('fs');
+const http = require('http');
 const net = require('net');
 const path = require('path');
 const t = require('./serve.js');
@@ -51,6 +52,19 @@ function run(...args) {
 async function rollout(...args) {
     const r = await run('rollout', ...args, '--json');
     return { code: r.code, err: r.err, ...(r.out ? JSON.parse(r.out) : {}) };
+}
+
+// POST /admin/rollouts, as the page does; a keyless gateway takes changes from a unix socket alone.
+function change(sock, body) {
+    return t.within(new Promise((done, give) => {
+        const req = http.request({ socketPath: sock, path: '/admin/rollouts', method: 'POST' }, (res) => {
+            let text = '';
+            res.on('data', (d) => { text += d; });
+            res.on('end', () => done({ status: res.statusCode, ...JSON.parse(text) }));
+        });
+        req.on('error', give);
+        req.end(JSON.stringify(body));
+    }), 'POST /admin/rollouts');
 }
 
 const last = (r) => r.history[r.history.length - 1].text;
@@ -122,7 +136,8 @@ async function check_now(gateways, version, what) {
     url = `nats://127.0.0.1:${port}`;
     nats = spawn('nats-server', ['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', path.join(dir, 'js')], { stdio: 'ignore' });
     const nodes = await Promise.all(['node1', 'node2', 'node3'].map((name) => node(name).start()));
-    const joined = await new c.Member(shoal, 'gateway', 'gw1', ['--insecure', '--join', url, '--listen', '127.0.0.1:0']).start();
+    const joined = await new c.Member(shoal, 'gateway', 'gw1', ['--insecure', '--join', url, '--listen', '127.0.0.1:0',
+        '--listen', `unix:${path.join(dir, 'admin.sock')}`]).start();
     const still = await new c.Member(shoal, 'gateway', 'gw2', ['--insecure', '--listen', '127.0.0.1:0',
         ...nodes.flatMap((n) => ['--node', `unix:${path.join(dir, `${n.name}.sock`)}`])]).start();
     const gateways = [joined, still];
@@ -221,8 +236,14 @@ async function check_now(gateways, version, what) {
 
     // a good one: paused, resumed, judged
     r = await rollout('start', 'm', v1.path, '--kind', 'canary', '--share', '40', '--judge-requests', '60', '--judge-p95', '0');
-    r = await rollout('pause', 'm');
-    t.same(r.state, 'paused', 'pause');
+    const sock = path.join(dir, 'admin.sock');
+    t.same((await change(sock, { rollout: 'nope', action: 'pause' })).status, 404, 'an unknown rollout');
+    t.same((await change(sock, { rollout: r.id, action: 'stop' })).status, 400, 'an unknown action');
+    t.same((await change(sock, { rollout: r.id, action: 'pause' })).status, 202, 'pause over HTTP');
+    await t.until(async () => (await (await fetch(`${joined.url}/v1/cluster`)).json()).rollouts
+        .some((x) => x.id === r.id && x.state === 'paused'), 'the page shows it');
+    t.same((await change(sock, { rollout: r.id, action: 'pause' })).status, 409, 'it is paused already');
+    t.same((await rollout('status', 'm')).rollouts[0].state, 'paused', 'paused');
     r = await rollout('promote', 'm', '--wait');
     t.same(r.state, 'done', `canary: ${JSON.stringify(r.history)}`);
     t.check(r.history.some((s) => /^promoted: \d+ requests/.test(s.text)), `the judge: ${JSON.stringify(r.history)}`);
@@ -235,6 +256,13 @@ async function check_now(gateways, version, what) {
     t.same(r.state, 'done', `eventual: ${JSON.stringify(r.history)}`);
     check_load(await users.stop(), 'eventual');
     await check_now(gateways, 'v2', 'after eventual');
+
+    // a node whose configuration has the old version: it answers nothing until it has the new one
+    nodes.push(await new c.Member(shoal, 'node', 'node4', ['-m', `m=${v1.path}`, '--model-dir', models, '--insecure', '--join',
+        url, '--listen', '127.0.0.1:0']).start());
+    await c.all_ready({ gateway: joined }, 4);
+    for (let i = 0; i < 5; i++)
+        await check_now([joined], 'v2', 'beside a node with the old version');
 
     const events = await run('cluster', 'events', '--json', '-n', '500');
     t.check(/rollout-step/.test(events.out) && /promoted/.test(events.out), 'the events');

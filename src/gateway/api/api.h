@@ -5,6 +5,7 @@
 #include "gateway/fields.h"
 
 struct call;
+struct json_out;
 
 void api_healthz(struct call *c);
 void api_readyz(struct call *c);
@@ -23,5 +24,10 @@ void api_tokenize(struct call *c);
 void api_detokenize(struct call *c);
 void api_admin_models(struct call *c);
 void api_admin_change(struct call *c);
+extern const struct field api_rollout_fields[];
+extern const size_t api_n_rollout_fields;
+void api_rollouts_change(struct call *c);
+/* The member "rollouts" of an object. */
+void api_rollouts_put(struct json_out *j, const struct call *c);
 
 #endif

@@ -205,6 +205,7 @@ static void put_cluster(struct call *c)
     if (c->gl->members)
         members_each(c->gl->members, put_node, &j);
     json_out_array_end(&j);
+    api_rollouts_put(&j, c);
     json_out_object_end(&j);
 }
 
