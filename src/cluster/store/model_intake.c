@@ -26,6 +26,7 @@
 
 #define BLOCK_BYTES ((size_t)1 << 18)
 #define SYNC_BYTES ((uint64_t)32 << 20)
+#define SMALL_BYTES ((uint64_t)1 << 20) /* such a file is fetched again as a whole */
 #define MAX_FROM 96u
 #define BOOT_BYTES 37u
 
@@ -441,7 +442,9 @@ int model_intake_write(struct model_intake *k, const char *from, const void *p, 
         snprintf(k->from, sizeof(k->from), "%s", from);
         for (char *c = k->from; *c; c++) /* one word of `progress` */
             *c = (unsigned char)*c <= ' ' ? '_' : *c;
-        rc = k->at > 0 ? save_progress(k, e) : 0;
+        /* now, and not only at the end: the process may be killed */
+        if (k->at > 0 || k->manifest.files[k->file].bytes >= SMALL_BYTES)
+            rc = save_progress(k, e);
     }
     if (rc == 0 && write_all(k->fd, p, n) < 0)
         rc = fail_io("write", path, e);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -347,6 +348,33 @@ static void test_resume(void **state)
     model_store_close(s);
 }
 
+/* A process that is killed closes nothing. */
+static void test_resume_after_kill(void **state)
+{
+    static uint8_t bytes[2 << 20];
+    struct model_store *s = new_store(0);
+    uint8_t sum[SHA256_BYTES];
+    uint64_t offset;
+    uint32_t file;
+    (void)state;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct model_intake *k = begin(s, bytes, sizeof(bytes), sum);
+        bool ok = model_intake_next(k, &file, &offset, NULL) == 1 &&
+                  model_intake_write(k, "one", bytes, 1 << 20, NULL) == 0;
+        _exit(ok ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    struct model_intake *k = begin(s, bytes, sizeof(bytes), sum);
+    assert_int_equal(model_intake_next(k, &file, &offset, NULL), 1);
+    assert_int_equal(offset, 1 << 20);
+    model_intake_discard(k);
+    model_store_close(s);
+}
+
 /* After a crash of the machine, what was not synced does not count. */
 static void test_resume_after_reboot(void **state)
 {
@@ -610,6 +638,7 @@ int main(void)
         cmocka_unit_test(test_folders),
         cmocka_unit_test(test_damage_is_found),
         cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_resume_after_kill),
         cmocka_unit_test(test_resume_after_reboot),
         cmocka_unit_test(test_wrong_bytes),
         cmocka_unit_test(test_one_intake_at_a_time),
