@@ -84,6 +84,9 @@ int node_state_put(struct buf *out, const struct node_state *s)
     m.memory_free = s->memory_free;
     m.bandwidth = s->bandwidth;
     m.probe_tokens = s->probe_tokens;
+    m.gpu = pb_text(s->gpu);
+    m.n_gpus = s->n_gpus;
+    m.gpu_bytes = s->gpu_bytes;
     m.on_battery = s->on_battery;
     m.battery_percent = s->battery_percent;
     m.epoch = s->epoch;
@@ -206,6 +209,9 @@ int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p, s
                                .memory_free = m->memory_free,
                                .bandwidth = isfinite(m->bandwidth) ? m->bandwidth : 0,
                                .probe_tokens = isfinite(m->probe_tokens) ? m->probe_tokens : 0,
+                               .gpu = clean(a, m->gpu),
+                               .n_gpus = m->n_gpus,
+                               .gpu_bytes = m->gpu_bytes,
                                .on_battery = m->on_battery,
                                .battery_percent = m->battery_percent,
                                .cpu = isfinite(m->cpu) ? m->cpu : -1,

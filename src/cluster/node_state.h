@@ -50,6 +50,9 @@ struct node_state {
     uint32_t n_cores;
     uint64_t memory_bytes, memory_free;
     double bandwidth, probe_tokens; /* 0: not measured */
+    const char *gpu;                /* name of the first; "" or NULL: none */
+    uint32_t n_gpus;
+    uint64_t gpu_bytes; /* memory of all of them; 0: not known */
     bool on_battery;
     uint32_t battery_percent;
     uint64_t epoch, epoch_end; /* as of registry_set_epoch */

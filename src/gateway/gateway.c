@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "cluster/cert.h"
+#include "cluster/machine/node_measure.h"
 #include "cluster/members.h"
 #include "cluster/once.h"
 #include "cluster/worker/worker_links.h"
@@ -338,6 +339,25 @@ static int open_workers(struct gw_loop *gl, struct err *e)
     return rc;
 }
 
+static void add_in_flight(void *ctx, const struct registry_model *m)
+{
+    *(uint32_t *)ctx += atomic_load_explicit(&m->stats.in_flight, memory_order_relaxed);
+}
+
+static bool is_busy(void *ctx)
+{
+    uint32_t n = 0;
+    registry_each_version(((struct gw *)ctx)->registry, add_in_flight, &n);
+    return n > 0;
+}
+
+static int open_measure(struct gw *gw, struct err *e)
+{
+    const struct node_measure_opts o = {
+        .cache_dir = registry_memo_dir(gw->registry), .busy = is_busy, .ctx = gw};
+    return gw->config->cluster.listen.n > 0 ? node_measure_open(&gw->measure, &o, e) : 0;
+}
+
 static int open_members(struct gw_loop *gl, struct err *e)
 {
     const struct config_cluster *k = &gl->gw->config->cluster;
@@ -613,6 +633,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     if (rc == 0)
         rc = node_store_open(gw, e);
     if (rc == 0)
+        rc = open_measure(gw, e);
+    if (rc == 0)
         rc = node_join_open(gw, e);
     if (rc == 0)
         rc = start_threads(g, e);
@@ -677,6 +699,7 @@ void gateway_destroy(struct gateway *g)
             end_calls(&gw->loops[i]);
     node_join_close(gw);
     node_store_stop(gw);
+    node_measure_close(gw->measure);
     pool_destroy(gw->pool);
     registry_destroy(gw->registry);
     workers_destroy(gw->workers);

@@ -29,6 +29,7 @@ struct home_table;
 struct join;
 struct members;
 struct node_models;
+struct node_measure;
 struct node_store;
 struct peers;
 struct pool;
@@ -95,16 +96,17 @@ struct gw {
     struct peers *peers; /* what clients hold, over all loops */
     struct pool *pool;
     struct prompt_cache *cache;
-    struct once *once;           /* answers by idempotency key; NULL: none */
-    struct home_table *home;     /* of /v1/process; NULL: none */
-    struct flow flow;            /* the parts of the above that requests need */
-    struct tls_server *node_tls; /* of node_http; NULL: plain */
-    struct tls_client *link_tls; /* to other nodes; NULL: plain */
-    struct join *join;           /* to NATS; NULL: none */
-    struct node_models *models;  /* bytes of what the controller assigns; NULL: it is no node */
-    struct deployed *deployed;   /* models of the desired state; NULL: no NATS */
-    struct node_store *store;    /* models on disk; NULL: this is no node */
-    char advertise[256];         /* where other members reach this one; "": nowhere */
+    struct once *once;            /* answers by idempotency key; NULL: none */
+    struct home_table *home;      /* of /v1/process; NULL: none */
+    struct flow flow;             /* the parts of the above that requests need */
+    struct tls_server *node_tls;  /* of node_http; NULL: plain */
+    struct tls_client *link_tls;  /* to other nodes; NULL: plain */
+    struct join *join;            /* to NATS; NULL: none */
+    struct node_models *models;   /* bytes of what the controller assigns; NULL: it is no node */
+    struct deployed *deployed;    /* models of the desired state; NULL: no NATS */
+    struct node_measure *measure; /* of this machine; NULL: this is no node */
+    struct node_store *store;     /* models on disk; NULL: this is no node */
+    char advertise[256];          /* where other members reach this one; "": nowhere */
     struct gw_loop loops[GW_MAX_LOOPS];
     uint32_t n_loops;
     _Atomic bool draining;

@@ -99,12 +99,15 @@ static double positive(double v)
 
 static struct placement_node node_of(const struct making *k, const struct node_state *s)
 {
+    /* measured with a decoder; others are faster or slower, but on the same nodes */
+    const struct placement_speed speed = {positive(s->bandwidth), positive(s->probe_tokens)};
     return (struct placement_node){
         .name = s->name,
         .zone = s->zone,
         .labels = {s->labels, s->n_labels},
         .memory_bytes = memory_of(k, s),
-        .speed[PLACEMENT_DECODER] = {positive(s->bandwidth), positive(s->probe_tokens)},
+        .speed =
+            {[PLACEMENT_DECODER] = speed, [PLACEMENT_ENCODER] = speed, [PLACEMENT_SCORER] = speed},
         .cost = 1,
         .on_battery = s->on_battery,
         .battery = s->battery_percent < 100 ? s->battery_percent / 100.0 : 1,

@@ -133,11 +133,17 @@ static void put_models(struct buf *b, const cJSON *nodes)
                 bytes_text(bytes, server_ask_number(m, "bytes"));
             if (server_ask_number(m, "token_us") > 0)
                 snprintf(token, sizeof(token), "%.0f us", server_ask_number(m, "token_us"));
-            buf_printf(
-                b, "%-*.*s  %-*.*s  %-9s  %-12.12s  %10s  %9.0f  %10s\n", NAME_WIDTH, NAME_WIDTH,
-                server_ask_text(m, "name"), NAME_WIDTH, NAME_WIDTH, server_ask_text(n, "name"),
-                is_ready(n) ? server_ask_text(m, "state") : server_ask_text(n, "state"),
-                server_ask_text(m, "version"), bytes, server_ask_number(m, "in_flight"), token);
+            const char *error = server_ask_text(m, "error");
+            double part = server_ask_number(m, "progress");
+            char state[32];
+            snprintf(state, sizeof(state), "%s",
+                     is_ready(n) ? server_ask_text(m, "state") : server_ask_text(n, "state"));
+            if (is_ready(n) && part > 0 && part < 1 && strcmp(state, "ready") != 0)
+                snprintf(state, sizeof(state), "fetch %.0f%%", part * 100);
+            buf_printf(b, "%-*.*s  %-*.*s  %-9s  %-12.12s  %10s  %9.0f  %10s%s%s\n", NAME_WIDTH,
+                       NAME_WIDTH, server_ask_text(m, "name"), NAME_WIDTH, NAME_WIDTH,
+                       server_ask_text(n, "name"), state, server_ask_text(m, "version"), bytes,
+                       server_ask_number(m, "in_flight"), token, error[0] ? "  " : "", error);
         }
     }
 }

@@ -35,6 +35,9 @@ static void put_model(struct json_out *j, const struct node_model *m)
         json_out_member_str(j, "error", m->error);
     json_out_member_uint(j, "in_flight", m->in_flight);
     json_out_member_uint(j, "bytes", m->bytes);
+    json_out_key(j, "progress"); /* of fetching, 0 to 1 */
+    json_out_num(j, m->progress / 1000.0);
+    json_out_member_str(j, "error", m->error ? m->error : "");
     json_out_key(j, "prefill_us"); /* of a token */
     json_out_num(j, m->prefill_ns / 1000);
     json_out_key(j, "token_us");
@@ -50,8 +53,16 @@ static void put_machine(struct json_out *j, const struct node_state *s)
     json_out_member_uint(j, "cores", s->n_cores);
     json_out_member_uint(j, "memory_bytes", s->memory_bytes);
     json_out_member_uint(j, "memory_free", s->memory_free);
+    json_out_key(j, "memory_gb_s"); /* measured; 0: not yet */
+    json_out_num(j, s->bandwidth / 1e9);
+    json_out_key(j, "probe_tokens_s");
+    json_out_num(j, s->probe_tokens);
+    json_out_member_str(j, "gpu", s->gpu);
+    json_out_member_uint(j, "gpus", s->n_gpus);
+    json_out_member_uint(j, "gpu_bytes", s->gpu_bytes);
     json_out_key(j, "on_battery");
     json_out_bool(j, s->on_battery);
+    json_out_member_uint(j, "battery_percent", s->battery_percent);
     json_out_key(j, "models");
     json_out_array(j);
     for (uint32_t i = 0; i < s->n_models; i++)

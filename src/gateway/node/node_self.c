@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "cluster/join.h"
+#include "cluster/machine/node_measure.h"
 #include "cluster/node_machine.h"
 #include "cluster/node_state.h"
 #include "gateway/gw.h"
@@ -29,6 +30,8 @@ int node_self_put(struct buf *out, struct gw_loop *gl)
     s.id = id;
     arena_init(&a, NODE_STATE_MAX_BYTES);
     node_machine_fill(&s);
+    if (gw->measure)
+        node_measure_fill(gw->measure, &s);
     node_state_collect(&s, &a, gw->registry);
     if (gw->join)
         join_fill(gw->join, &s, &a);

@@ -377,6 +377,11 @@ static void test_the_state_of_a_node(void **state)
                                  .n_models = 2,
                                  .n_cores = 4,
                                  .memory_bytes = 1 << 30,
+                                 .bandwidth = 2e10,
+                                 .probe_tokens = 600,
+                                 .gpu = "RTX A2000",
+                                 .n_gpus = 2,
+                                 .gpu_bytes = 24,
                                  .epoch = 8,
                                  .epoch_end = 10};
     struct node_state to;
@@ -390,6 +395,9 @@ static void test_the_state_of_a_node(void **state)
     assert_int_equal(node_state_read(&to, &a, (const uint8_t *)b.data, b.len, &e), 0);
     assert_string_equal(to.name, "hub");
     assert_true(to.draining && to.asks && to.serial == 7 && to.n_models == 2);
+    assert_true(to.bandwidth == 2e10 && to.probe_tokens == 600);
+    assert_string_equal(to.gpu, "RTX A2000");
+    assert_true(to.n_gpus == 2 && to.gpu_bytes == 24);
     assert_memory_equal(to.models[0].sum, sum, sizeof(sum));
     assert_true(to.models[0].token_ns == 0); /* not a number: not known */
     assert_null(to.models[1].sum);

@@ -1,0 +1,37 @@
+/* node_measure.h - what a node measures about its machine: how fast it reads memory, how many
+ * tokens a second a tiny model gives, which GPU it has.
+ *
+ * A thread measures some seconds after the start, while no request runs: memory for a tenth of a
+ * second, the probe for less than a second.  The probe is the smallest decoder of the models that
+ * come with Shoal, the same on every node; a node without them has no figure.  The results are kept
+ * in the cache folder and measured again only on another machine or with another version of Shoal.
+ *
+ * Thread:    open and close: the owner's; fill: any.
+ * Ownership: open gives, close takes back (NULL is fine).
+ * Failure:   SHOAL_ENOMEM (no thread).  What cannot be measured stays 0. */
+#ifndef SHOAL_CLUSTER_MACHINE_NODE_MEASURE_H
+#define SHOAL_CLUSTER_MACHINE_NODE_MEASURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct node_measure;
+struct node_state;
+
+struct node_measure_opts {
+    const char *cache_dir; /* where results are kept; NULL: nowhere */
+    uint32_t delay_ms;     /* before the first measurement; 0: 3000 */
+    /* Whether requests run now; called on the thread. */
+    bool (*busy)(void *ctx);
+    void *ctx;
+};
+
+SHOAL_MUST_CHECK int node_measure_open(struct node_measure **out, const struct node_measure_opts *o,
+                                       struct err *e);
+void node_measure_close(struct node_measure *m);
+/* bandwidth, probe_tokens, gpu: as far as they are known now.  s borrows the name until close. */
+void node_measure_fill(struct node_measure *m, struct node_state *s);
+
+#endif

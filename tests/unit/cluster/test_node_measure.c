@@ -1,0 +1,153 @@
+/* test_node_measure.c - what a node finds out about its machine: measured once, kept on disk, not
+ * while requests run; GPUs as the system tells about them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cluster/machine/node_gpu.h"
+#include "cluster/machine/node_measure.h"
+#include "cluster/node_state.h"
+#include "cluster/store/model_store.h"
+
+static char dir[] = "/tmp/test_node_measure.XXXXXX";
+static _Atomic bool busy;
+static _Atomic uint32_t n_asked;
+
+static bool is_busy(void *ctx)
+{
+    (void)ctx;
+    n_asked++;
+    return busy;
+}
+
+static struct node_state state_of(struct node_measure *m)
+{
+    struct node_state s = {.id = ""};
+    node_measure_fill(m, &s);
+    return s;
+}
+
+static struct node_measure *open_measure(void)
+{
+    const struct node_measure_opts o = {.cache_dir = dir, .delay_ms = 1, .busy = is_busy};
+    struct node_measure *m;
+    assert_int_equal(node_measure_open(&m, &o, NULL), 0);
+    return m;
+}
+
+/* One after the other: the second finds what the first has kept. */
+static void test_measured_when_idle_and_kept(void **state)
+{
+    char path[128], text[128] = "";
+    (void)state;
+    busy = true;
+    struct node_measure *m = open_measure();
+    while (n_asked < 3) /* it looks, and waits */
+        usleep(1000);
+    assert_true(state_of(m).bandwidth == 0);
+    busy = false;
+    while (state_of(m).bandwidth == 0)
+        usleep(1000);
+    double measured = state_of(m).bandwidth;
+    assert_true(measured > 1e6);
+    snprintf(path, sizeof(path), "%s/machine", dir);
+    while (access(path, R_OK) < 0)
+        usleep(1000);
+    node_measure_close(m);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    assert_non_null(fgets(text, sizeof(text), f));
+    fclose(f);
+    assert_int_equal(strncmp(text, "shoal machine 1 ", 16), 0);
+    /* kept: it is there although requests run */
+    busy = true;
+    m = open_measure();
+    while (state_of(m).bandwidth == 0)
+        usleep(1000);
+    assert_true(state_of(m).bandwidth > 0.99 * measured && state_of(m).bandwidth < 1.01 * measured);
+    node_measure_close(m);
+    /* of another machine: measured again */
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("shoal machine 1 0123456789abcdef 5 5\n", f);
+    fclose(f);
+    busy = false;
+    m = open_measure();
+    while (state_of(m).bandwidth == 0)
+        usleep(1000);
+    assert_true(state_of(m).bandwidth > 1e6);
+    node_measure_close(m);
+}
+
+static void put(const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    for (char *p = path + strlen(dir) + 1; *p; p++)
+        if (*p == '/') {
+            *p = '\0';
+            mkdir(path, 0755);
+            *p = '/';
+        }
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void test_gpus(void **state)
+{
+    struct node_gpu g;
+    char root[128];
+    (void)state;
+    snprintf(root, sizeof(root), "%s/none", dir);
+    node_gpu_read_below(&g, root);
+    assert_int_equal(g.n, 0);
+    assert_string_equal(g.name, "");
+    put("amd/sys/class/drm/card0/device/mem_info_vram_total", "17163091968\n");
+    put("amd/sys/class/drm/card0/device/product_name", "Radeon RX 7600 XT\n");
+    put("amd/sys/class/drm/card1/device/mem_info_vram_total", "536870912\n");
+    snprintf(root, sizeof(root), "%s/amd", dir);
+    node_gpu_read_below(&g, root);
+    assert_int_equal(g.n, 2);
+    assert_string_equal(g.name, "Radeon RX 7600 XT");
+    assert_int_equal(g.memory_bytes, 17163091968u + 536870912u);
+    put("nv/proc/driver/nvidia/gpus/0000:01:00.0/information",
+        "Model: \t\t NVIDIA RTX A2000\nIRQ:   \t\t 145\n");
+    snprintf(root, sizeof(root), "%s/nv", dir);
+    node_gpu_read_below(&g, root);
+    assert_int_equal(g.n, 1);
+    assert_string_equal(g.name, "NVIDIA RTX A2000");
+    assert_int_equal(g.memory_bytes, 0);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    setenv("SHOAL_MODELS", "/nowhere", 1); /* no probe: that is a test with real nodes */
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    model_store_delete_tree(dir);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_measured_when_idle_and_kept),
+        cmocka_unit_test(test_gpus),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
