@@ -46,9 +46,9 @@ static struct members *members_of(const struct replica_source *s)
 
 static unsigned kind_of(const struct request *r)
 {
-    return r->kind == REQUEST_GENERATE ? SHOAL_KIND_GENERATE
-           : r->kind == REQUEST_INFER  ? (unsigned)r->infer.kind
-                                       : 0;
+    if (r->kind == REQUEST_GENERATE || r->kind == REQUEST_TOKENS)
+        return SHOAL_KIND_GENERATE;
+    return r->kind == REQUEST_INFER ? (unsigned)r->infer.kind : 0;
 }
 
 /* What the node has for this request, after `after`; NULL: nothing (more).  A flow needs no model
@@ -93,7 +93,7 @@ static uint64_t expected(const struct node_model *m, const struct request *r, ui
     const double tokens = (double)r->input_bytes; /* a token is a byte at least */
     double ns = m->prefill_ns * tokens;
     if (m->token_ns <= 0 || m->prefill_ns <= 0 || r->kind == REQUEST_ASK ||
-        m->state != REGISTRY_READY)
+        r->kind == REQUEST_TOKENS || m->state != REGISTRY_READY)
         return 0;
     if (r->kind == REQUEST_INFER)
         ns += m->token_ns * (r->infer.max_tokens ? r->infer.max_tokens : tokens);

@@ -34,7 +34,8 @@ struct choice {
 /* What a replica was given of a choice. */
 struct given {
     uint32_t n_tokens;
-    size_t skip_bytes; /* of the text that comes now: the client has it */
+    uint32_t skip_tokens; /* of those that come now: the client has them */
+    size_t skip_bytes;    /* the same, of the text */
 };
 
 /* A replica that works on the request. */
@@ -289,6 +290,10 @@ static void on_token(struct sink *s, const struct sink_token *e)
     }
     struct choice *c = &y->choices[e->choice];
     struct given *had = &g->given[e->choice];
+    if (had->skip_tokens > 0) { /* run again as a whole, it is the same */
+        had->skip_tokens--;
+        return;
+    }
     size_t skip = had->skip_bytes < mine.text_bytes ? had->skip_bytes : mine.text_bytes;
     had->skip_bytes -= skip;
     mine.text += skip;
@@ -463,7 +468,9 @@ static bool make_ticket(struct relay *y, struct leg *g)
     struct request_generate *q = &y->request->generate;
     bool begun = false;
     for (uint32_t i = 0; i < y->n; i++)
-        g->given[i] = (struct given){.skip_bytes = y->choices[i].loose_bytes};
+        g->given[i] = (struct given){
+            .skip_tokens = y->request->kind == REQUEST_TOKENS ? y->choices[i].n_tokens : 0,
+            .skip_bytes = y->choices[i].loose_bytes};
     if (y->request->kind != REQUEST_GENERATE)
         return true;
     for (uint32_t i = 0; i < y->n; i++)

@@ -186,6 +186,22 @@ static void put_ask(struct arena *a, pb_request *m, const struct request_ask *q)
     m->ask = out;
 }
 
+static void put_tokens(struct arena *a, pb_request *m, const struct request_tokens *q)
+{
+    Shoal__Node__V1__Tokens *out = arena_zalloc(a, sizeof(*out));
+    if (!out)
+        return;
+    shoal__node__v1__tokens__init(out);
+    out->decode = q->decode;
+    out->flags = q->flags;
+    if (q->text)
+        out->text = pb_bytes(q->text, q->text_bytes);
+    out->ids = (int32_t *)(uintptr_t)q->ids; /* only read */
+    out->n_ids = q->n_ids;
+    m->work_case = SHOAL__NODE__V1__RUN_REQUEST__WORK_TOKENS;
+    m->tokens = out;
+}
+
 int request_pb_put(struct buf *out, const struct request *r, uint64_t now_ns)
 {
     pb_request m = SHOAL__NODE__V1__RUN_REQUEST__INIT;
@@ -210,6 +226,8 @@ int request_pb_put(struct buf *out, const struct request *r, uint64_t now_ns)
         put_generate(&a, &m, &r->generate, &vars);
     else if (r->kind == REQUEST_INFER)
         put_infer(&a, &m, &r->infer);
+    else if (r->kind == REQUEST_TOKENS)
+        put_tokens(&a, &m, &r->tokens);
     else
         put_ask(&a, &m, &r->ask);
     int rc = a.rc < 0 ? a.rc : vars.rc < 0 ? vars.rc : pb_put(out, &m.base);
@@ -444,6 +462,24 @@ static int read_who(struct request *r, const pb_request *m, uint64_t now_ns, str
     return rc;
 }
 
+static int read_tokens(struct request *r, const Shoal__Node__V1__Tokens *m, struct err *e)
+{
+    const unsigned known = SHOAL_TEXT_ADD_SPECIAL | SHOAL_TEXT_PARSE_SPECIAL | SHOAL_TEXT_SPECIAL;
+    if (m->flags & ~known)
+        return err_set(e, SHOAL_EINVAL, "the request has unknown flags for its text");
+    r->kind = REQUEST_TOKENS;
+    r->tokens = (struct request_tokens){.decode = m->decode, .flags = m->flags};
+    if (m->decode) {
+        r->tokens.ids = m->ids;
+        r->tokens.n_ids = m->n_ids;
+    } else {
+        r->tokens.text = request_copy(r, (const char *)m->text.data, m->text.len);
+        r->tokens.text_bytes = m->text.len;
+    }
+    r->input_bytes = m->text.len + m->n_ids * sizeof(int32_t);
+    return 0;
+}
+
 int request_pb_read(struct request *r, const uint8_t *p, size_t n, uint64_t now_ns, struct err *e)
 {
     const pb_request *m = pb_unpack(&shoal__node__v1__run_request__descriptor, &r->arena, p, n);
@@ -465,6 +501,9 @@ int request_pb_read(struct request *r, const uint8_t *p, size_t n, uint64_t now_
         r->ask = (struct request_ask){
             .text = text_of(r, m->ask->text), .explain = m->ask->explain, .reply = m->ask->reply};
         r->input_bytes = strlen(r->ask.text);
+        break;
+    case SHOAL__NODE__V1__RUN_REQUEST__WORK_TOKENS:
+        rc = read_tokens(r, m->tokens, e);
         break;
     default:
         rc = err_set(e, SHOAL_EINVAL, "the request says nothing that is to be done");

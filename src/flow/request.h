@@ -29,7 +29,7 @@ struct router_tag;
 #define REQUEST_MAX_INPUTS 256u
 #define REQUEST_MAX_BYTES ((size_t)256 << 20) /* of its arena */
 
-enum request_kind { REQUEST_GENERATE, REQUEST_INFER, REQUEST_ASK };
+enum request_kind { REQUEST_GENERATE, REQUEST_INFER, REQUEST_ASK, REQUEST_TOKENS };
 
 /* One text to continue: as text, or as token ids. */
 struct request_prompt {
@@ -92,6 +92,16 @@ struct request_ask {
     bool explain, reply;
 };
 
+/* Of a decoder's tokenizer. */
+struct request_tokens {
+    bool decode;      /* ids to text; else text to ids */
+    unsigned flags;   /* SHOAL_TEXT_* */
+    const char *text; /* NULL if decode */
+    size_t text_bytes;
+    const int32_t *ids;
+    size_t n_ids;
+};
+
 struct request_client { /* who asks */
     char name[64];      /* "": nobody in particular */
     int32_t priority;
@@ -127,6 +137,7 @@ struct request {
         struct request_generate generate;
         struct request_infer infer;
         struct request_ask ask;
+        struct request_tokens tokens;
     };
 };
 

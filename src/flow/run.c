@@ -5,6 +5,7 @@
 #include "flow/dispatch.h"
 #include "flow/generate.h"
 #include "flow/infer.h"
+#include "flow/tokens.h"
 #include "host/registry.h"
 
 void flow_run_here(struct flow_owner *o, struct request *r, struct sink *s)
@@ -24,6 +25,9 @@ void flow_run_here(struct flow_owner *o, struct request *r, struct sink *s)
         break;
     case REQUEST_ASK:
         ask_run(o, r, s);
+        break;
+    case REQUEST_TOKENS:
+        tokens_run(o, r, s);
         break;
     }
 }

@@ -121,7 +121,12 @@ let site;
     t.check(n > 3, `only ${n} rounds`);
     t.same(await t.metric(site.gateway, 'shoal_lost_total'), 0, 'lost');
 
-    // the lists of a gateway that has no model
+    // the lists of a gateway that has no model, and its tokenizers
+    const post = async (where, what) => (await fetch(site.gateway.url + where, { method: 'POST', body: JSON.stringify(what) })).json();
+    const ids = (await post('/tokenize', { model: 'reply', text: 'turn off the lights', add_special: false })).tokens;
+    t.check(ids?.length > 1, `/tokenize: ${JSON.stringify(ids)}`);
+    t.same((await post('/detokenize', { model: 'reply', tokens: ids })).text?.trim(), 'turn off the lights', '/detokenize');
+    t.same((await post('/tokenize', { model: 'nobody', text: 'a' })).error?.code, 'model_not_found', '/tokenize: unknown model');
     const tags = (await (await fetch(`${site.gateway.url}/api/tags`)).json()).models;
     t.check(tags.some((m) => m.name === 'reply' && /^[0-9a-f]{64}$/.test(m.digest) && m.size > 0), `/api/tags: ${JSON.stringify(tags)}`);
     const listed = (await (await fetch(`${site.gateway.url}/v1/models`)).json()).data;

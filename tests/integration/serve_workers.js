@@ -194,10 +194,12 @@ models:
     t.same((await t.admin(site, { model: 'lazy', action: 'unload' })).status, 200, 'unload');
     await t.until(() => workers(site).length === n, 'its worker has ended');
     t.same((await state_of(site, 'lazy')).restarts, 0, 'that was no accident');
-    // what needs the engine in the server says so
-    const tokens = await post(site, '/tokenize', { model: 'reply', text: 'a' });
-    t.same(tokens.status, 400, `tokenize: ${JSON.stringify(tokens)}`);
-    t.check(/process of its own/.test(tokens.error.message), `tokenize: ${tokens.error.message}`);
+    // tokenizers
+    for (const [where, what] of [['/tokenize', { text: 'turn off the lights' }], ['/tokenize', { text: 'hello '.repeat(5000), with_pieces: true }],
+        ['/detokenize', { tokens: [1, 40, 41, 300] }], ['/detokenize', { tokens: [99999999] }], ['/tokenize', { text: '' }]]) {
+        const here = await post(plain, where, { model: 'reply', ...what }), there = await post(site, where, { model: 'reply', ...what });
+        t.same(JSON.stringify(there), JSON.stringify(here), `${where} in a worker`);
+    }
     // a client that goes away
     const gone = new AbortController();
     const half = await t.within(fetch(`${site.url}/v1/completions`, { method: 'POST', signal: gone.signal,

@@ -1,15 +1,11 @@
-/* api_tokens.c - /tokenize and /detokenize.  Long texts go to the pool: a loop has other work. */
+/* api_tokens.c - /tokenize and /detokenize: from the call to the flow. */
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "flow/acquire.h"
-#include "flow/pool.h"
+#include "flow/run.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
-
-#define INLINE_BYTES ((size_t)8 << 10)
 
 struct body {
     const char *model, *text, *content, *prompt;
@@ -37,178 +33,160 @@ const struct field api_detokenize_fields[] = {
 const size_t api_n_detokenize_fields =
     sizeof(api_detokenize_fields) / sizeof(api_detokenize_fields[0]);
 
-struct job {
-    struct acquire acquire;
-    struct pool_task pool_task;
-    struct executor_task finished;
-    struct call *call;
-    struct registry_model *model;
-    struct body body;
-    bool decode;
-    size_t bytes; /* about, of what is to be read */
-    int rc;
-    struct err error;
+/* Turns events into an answer to the call. */
+struct answer {
+    struct sink sink;
+    struct call *call; /* held */
+    struct json_out json;
+    bool decode, with_pieces, started;
+    size_t n;
 };
 
-static void job_free(struct job *j)
+static struct answer *answer_of(struct sink *s)
 {
-    if (j->model)
-        registry_put(j->model);
-    j->call->job = NULL;
-    j->call->abandon = NULL;
-    j->call->gl->flow.n_jobs--;
-    call_release(j->call);
-    mem_free(j);
+    return (struct answer *)(void *)s; /* its first member */
 }
 
-static int encode(struct job *job)
+static void on_start(struct sink *s, const struct sink_start *e)
 {
-    const struct body *b = &job->body;
-    int32_t *ids = NULL;
-    size_t n = 0;
-    unsigned flags = (b->add_special ? SHOAL_TEXT_ADD_SPECIAL : 0) |
-                     (b->parse_special ? SHOAL_TEXT_PARSE_SPECIAL : 0);
-    int rc = shoal_tokenize(registry_engine(job->model), b->text, strlen(b->text), flags, &ids, &n,
-                            &job->error);
-    if (rc < 0)
-        return rc;
-    struct json_out j = json_out_make(&job->call->out);
-    json_out_object(&j);
-    json_out_key(&j, "tokens");
-    json_out_array(&j);
-    for (size_t i = 0; i < n; i++) {
-        size_t len;
-        const char *p =
-            shoal_token_text(registry_engine(job->model), ids[i], SHOAL_TEXT_SPECIAL, &len);
-        if (!b->with_pieces) {
-            json_out_int(&j, ids[i]);
-            continue;
-        }
-        json_out_object(&j);
-        json_out_key(&j, "id");
-        json_out_int(&j, ids[i]);
-        json_out_key(&j, "piece");
-        json_out_strn(&j, p, len);
-        json_out_object_end(&j);
-    }
-    json_out_array_end(&j);
-    json_out_key(&j, "count");
-    json_out_uint(&j, n);
-    json_out_object_end(&j);
-    shoal_free(ids);
-    return 0;
-}
-
-static int decode(struct job *job)
-{
-    const struct body *b = &job->body;
-    size_t n = 0, k = 0, len = 0;
-    const cJSON *v;
-    char *text = NULL;
-    cJSON_ArrayForEach(v, b->tokens) n++;
-    int32_t *ids = mem_zalloc_n(n, sizeof(*ids));
-    if (!ids)
-        return err_set(&job->error, SHOAL_ENOMEM, "out of memory");
-    cJSON_ArrayForEach(v, b->tokens)
-    {
-        if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0 && v->valuedouble <= INT32_MAX) ||
-            v->valuedouble != floor(v->valuedouble)) {
-            mem_free(ids);
-            return err_set(&job->error, SHOAL_EINVAL, "'tokens' must hold token ids");
-        }
-        ids[k++] = (int32_t)v->valuedouble;
-    }
-    int rc = shoal_detokenize(registry_engine(job->model), ids, n,
-                              b->special ? SHOAL_TEXT_SPECIAL : 0, &text, &len, &job->error);
-    if (rc == 0) {
-        struct json_out j = json_out_make(&job->call->out);
-        json_out_object(&j);
-        json_out_key(&j, "text");
-        json_out_strn(&j, text, len);
-        json_out_key(&j, "content"); /* as llama.cpp's server names it */
-        json_out_strn(&j, text, len);
-        json_out_object_end(&j);
-    }
-    shoal_free(text);
-    mem_free(ids);
-    return rc;
-}
-
-static void work(struct job *j)
-{
-    j->rc = j->decode ? decode(j) : encode(j);
-}
-
-static void answer(struct job *j)
-{
-    if (j->rc < 0)
-        call_fail_code(j->call, j->rc, j->error.msg);
-    else
-        call_json(j->call, 200);
-    job_free(j);
-}
-
-static void on_finished(struct executor_task *t)
-{
-    answer(LOOP_OF(t, struct job, finished));
-}
-
-static void on_pool(struct pool_task *t)
-{
-    struct job *j = LOOP_OF(t, struct job, pool_task);
-    work(j);
-    executor_post(j->call->gl->flow.executor, &j->finished);
-}
-
-static void on_model(struct acquire *a, struct registry_model *m)
-{
-    struct job *j = LOOP_OF(a, struct job, acquire);
-    j->model = m;
-    if (m)
-        j->call->model_name = m->name;
-    if (!m) {
-        job_free(j);
-    } else if (j->bytes <= INLINE_BYTES) {
-        work(j);
-        answer(j);
-    } else if (pool_submit(j->call->gl->gw->pool, &j->pool_task) < 0) {
-        call_refuse(j->call, GW_REFUSED_BUSY, 429, 1, "too many long texts are waiting");
-        job_free(j);
+    struct answer *a = answer_of(s);
+    call_set_model(a->call, e);
+    if (!a->call->req)
+        return;
+    a->json = json_out_make(&a->call->out);
+    a->started = true;
+    json_out_object(&a->json);
+    if (!a->decode) {
+        json_out_key(&a->json, "tokens");
+        json_out_array(&a->json);
     }
 }
 
-static void on_failed(struct acquire *a, const struct failure *f)
+static void on_token(struct sink *s, const struct sink_token *e)
 {
-    call_fail_with(LOOP_OF(a, struct job, acquire)->call, f);
+    struct answer *a = answer_of(s);
+    struct json_out *j = &a->json;
+    if (!a->call->req)
+        return;
+    a->n++;
+    if (a->decode) {
+        json_out_key(j, "text");
+        json_out_strn(j, e->text, e->text_bytes);
+        json_out_key(j, "content"); /* as llama.cpp's server names it */
+        json_out_strn(j, e->text, e->text_bytes);
+    } else if (a->with_pieces) {
+        json_out_object(j);
+        json_out_key(j, "id");
+        json_out_int(j, e->token);
+        json_out_key(j, "piece");
+        json_out_strn(j, e->text, e->text_bytes);
+        json_out_object_end(j);
+    } else {
+        json_out_int(j, e->token);
+    }
 }
 
-static void on_abandon(struct call *c)
+static void on_done(struct sink *s, const struct sink_done *e)
 {
-    struct job *j = c->job;
-    acquire_cancel(&j->acquire);
+    struct answer *a = answer_of(s);
+    (void)e;
+    if (!a->call->req)
+        return;
+    if (!a->decode) {
+        json_out_array_end(&a->json);
+        json_out_member_uint(&a->json, "count", a->n);
+    }
+    json_out_object_end(&a->json);
+    call_json(a->call, 200);
 }
 
-static void start(struct call *c, const struct body *b, bool decoding)
+static void on_fail(struct sink *s, const struct failure *f)
 {
-    struct job *j = mem_zalloc(sizeof(*j));
-    if (!j) {
+    struct answer *a = answer_of(s);
+    if (!a->call->req)
+        return;
+    if (a->started)
+        buf_clear(&a->call->out);
+    call_fail_with(a->call, f);
+}
+
+static void on_closed(struct sink *s)
+{
+    call_unset_sink(answer_of(s)->call);
+}
+
+/* Runs the request, or answers why it cannot; the request is taken. */
+static void run(struct call *c, struct request *r, const struct body *b)
+{
+    static const struct sink_ops ops = {.start = on_start,
+                                        .token = on_token,
+                                        .done = on_done,
+                                        .fail = on_fail,
+                                        .closed = on_closed};
+    struct answer *a = arena_zalloc(&r->arena, sizeof(*a));
+    if (b->model)
+        r->model = request_copy(r, b->model, strlen(b->model));
+    r->input_bytes = r->tokens.text_bytes + r->tokens.n_ids * sizeof(int32_t);
+    if (!a || request_rc(r) < 0) {
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+        flow_give_request(&c->gl->flow, r);
         return;
     }
-    j->call = c;
-    j->body = *b;
-    j->decode = decoding;
-    j->bytes = decoding ? sizeof(int32_t) * (size_t)cJSON_GetArraySize(b->tokens) : strlen(b->text);
-    j->pool_task.fn = on_pool;
-    j->finished.fn = on_finished;
-    call_hold(c);
-    c->gl->flow.n_jobs++;
-    c->job = j;
-    c->abandon = on_abandon;
-    j->acquire.owner = &c->gl->flow;
-    j->acquire.ready = on_model;
-    j->acquire.failed = on_failed;
-    acquire_model(&j->acquire, b->model, SHOAL_KIND_GENERATE);
+    a->sink.ops = &ops;
+    a->call = c;
+    a->decode = r->tokens.decode;
+    a->with_pieces = b->with_pieces;
+    call_set_sink(c, &a->sink);
+    flow_run(&c->gl->flow, r, &a->sink);
+}
+
+static void start_encode(struct call *c, const struct body *b)
+{
+    struct request *r = call_request(c);
+    if (!r)
+        return;
+    size_t n = strlen(b->text);
+    r->kind = REQUEST_TOKENS;
+    r->tokens = (struct request_tokens){.flags = (b->add_special ? SHOAL_TEXT_ADD_SPECIAL : 0) |
+                                                 (b->parse_special ? SHOAL_TEXT_PARSE_SPECIAL : 0),
+                                        .text = request_copy(r, b->text, n),
+                                        .text_bytes = n};
+    run(c, r, b);
+}
+
+/* Reads the ids of a list; false: they are none. */
+static bool read_ids(struct request *r, const cJSON *list)
+{
+    size_t n = (size_t)cJSON_GetArraySize(list), k = 0;
+    int32_t *ids = arena_zalloc_n(&r->arena, n + 1, sizeof(*ids));
+    const cJSON *v;
+    cJSON_ArrayForEach(v, list)
+    {
+        if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0 && v->valuedouble <= INT32_MAX) ||
+            v->valuedouble != floor(v->valuedouble))
+            return false;
+        if (ids)
+            ids[k++] = (int32_t)v->valuedouble;
+    }
+    r->tokens.ids = ids;
+    r->tokens.n_ids = k;
+    return true;
+}
+
+static void start_decode(struct call *c, const struct body *b)
+{
+    struct request *r = call_request(c);
+    if (!r)
+        return;
+    r->kind = REQUEST_TOKENS;
+    r->tokens =
+        (struct request_tokens){.decode = true, .flags = b->special ? SHOAL_TEXT_SPECIAL : 0};
+    if (!read_ids(r, b->tokens)) {
+        call_fail_code(c, SHOAL_EINVAL, "'tokens' must hold token ids");
+        flow_give_request(&c->gl->flow, r);
+        return;
+    }
+    run(c, r, b);
 }
 
 void api_tokenize(struct call *c)
@@ -222,7 +200,7 @@ void api_tokenize(struct call *c)
     if (rc < 0)
         call_fail_fields(c, &e);
     else
-        start(c, &b, false);
+        start_encode(c, &b);
 }
 
 void api_detokenize(struct call *c)
@@ -236,5 +214,5 @@ void api_detokenize(struct call *c)
     if (rc < 0)
         call_fail_fields(c, &e);
     else
-        start(c, &b, true);
+        start_decode(c, &b);
 }
