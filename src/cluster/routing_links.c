@@ -24,7 +24,6 @@ static enum router_state state_of(const struct node_model *m, const struct node_
 
 static struct router_speed speed_of(const struct node_link *k, const struct node_model *m)
 {
-    const uint32_t calls = node_link_calls(k);
     const double slow = node_link_slowness(k);
     const double times = slow > NODE_LINK_INCREDIBLE ? slow : 1;
     struct router_speed s = {.prefill_ns = m->prefill_ns * times,
@@ -34,11 +33,9 @@ static struct router_speed speed_of(const struct node_link *k, const struct node
                              .rtt_ns = (double)node_link_rtt_ns(k),
                              .answer_tokens = m->answer_tokens,
                              .error = m->prediction_error,
-                             .in_flight = m->in_flight > calls ? m->in_flight : calls,
+                             .in_flight = m->in_flight,
                              .parallel = m->parallel};
-    /* Requests of ours that its last state does not show yet wait in front of the next. */
-    if (calls > m->in_flight && m->parallel > 0 && calls > m->parallel)
-        s.queue_ns += (calls - m->in_flight) * m->token_ns * m->answer_tokens / m->parallel;
+    router_speed_unseen(&s, node_link_calls(k));
     if (m->state != REGISTRY_READY)
         s.load_ns = LOADING_NS;
     return s;

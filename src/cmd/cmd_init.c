@@ -182,6 +182,21 @@ static void put_models(struct buf *b, const struct finds *f, const char *folder)
                    MAX_FOUND);
 }
 
+/* A route over the models that were found, to be completed. */
+static void put_routes(struct buf *b, const struct finds *f)
+{
+    bool found = f->n > 0 && f->v[0].path[0];
+    buf_puts(b, "\n# Clients may ask for `auto`: the server chooses the best model that meets the "
+                "deadline. Routes of your own:\n"
+                "# routes:\n"
+                "#   - name: fast-or-good\n"
+                "#     policy: sla\n"
+                "#     models:\n");
+    for (uint32_t i = 0; i < (found ? f->n : 1u); i++)
+        buf_printf(b, "#       - {name: %s, quality: 0.%u}\n", found ? f->v[i].name : "my-model",
+                   5 + (i < 4 ? i : 4));
+}
+
 static void put_file(struct buf *b, const struct finds *f, const char *folder)
 {
     buf_puts(b,
@@ -193,6 +208,7 @@ static void put_file(struct buf *b, const struct finds *f, const char *folder)
              "keys, too.\n"
              "listen: [127.0.0.1:8080]\n\n");
     put_models(b, f, folder);
+    put_routes(b, f);
     buf_puts(b,
              "\n# Memory of all models together. Default: what the machine has.\n"
              "# memory: 4GiB\n\n"

@@ -36,6 +36,9 @@ struct router_estimate {
     double tokens;   /* read and written */
 };
 
+/* The caller has so many requests there, some of which the replica's last state may not show: they
+ * wait in front of the next one. */
+void router_speed_unseen(struct router_speed *s, uint32_t calls);
 struct router_estimate router_estimate(const struct router_speed *s, const struct router_work *w);
 
 #endif

@@ -281,6 +281,24 @@ static void test_the_error_is_tracked(void **state)
 }
 
 /* No input makes a number that is none. */
+static void test_what_a_model_tells(void **state)
+{
+    struct cost c = {0};
+    const struct cost_load busy = {
+        .n_active = 4, .n_waiting = 2, .max_active = 4, .prompt_tokens = 100, .decode_tokens = 60};
+    (void)state;
+    struct cost_telemetry t = cost_tell(&c, &idle);
+    assert_true(t.token_ns == 0 && t.prefill_ns == 0 && t.queue_ns == 0 && t.parallel == 4);
+    teach(&c, NOW);
+    t = cost_tell(&c, &idle);
+    assert_true(near(t.prefill_ns, 0.1e6) && near(t.token_ns, 2e6) && near(t.answer_tokens, 11));
+    assert_true(t.queue_ns == 0 && t.in_flight == 0);
+    t = cost_tell(&c, &busy);
+    assert_int_equal(t.in_flight, 6);
+    /* three of seven wait for others, 61 / 7 tokens each, of which four run; and 100 tokens */
+    assert_true(near(t.queue_ns, 3 * 61.0 / 7 * 2e6 / 4 + 10e6));
+}
+
 static void test_extremes(void **state)
 {
     struct cost c = {0};
@@ -317,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_the_usual_error_is_allowed_for),
         cmocka_unit_test(test_the_pace_of_a_full_model),
         cmocka_unit_test(test_units_of_specialists),
+        cmocka_unit_test(test_what_a_model_tells),
         cmocka_unit_test(test_the_error_is_tracked),
         cmocka_unit_test(test_extremes),
     };

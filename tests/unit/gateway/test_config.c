@@ -179,6 +179,100 @@ static void test_defaults_are_those_of_the_parts(void **state)
     config_unref(c);
 }
 
+#define TWO "models: [{name: a, path: x, quality: 0.5, cost: 2}, {name: b, path: y, domains: d}]\n"
+
+static const char routed[] =
+    TWO "routes:\n"
+        "  - name: r\n"
+        "    callers: [app]\n"
+        "    policy: [fit, cost, hash]\n"
+        "    budget: 2s\n"
+        "    cache: false\n"
+        "    classifier: {model: b, threshold: 80%}\n"
+        "    models: [a, {name: b, quality: 0.9}, {name: far, languages: [en, de]}]\n"
+        "    rules:\n"
+        "      - {when: json, name: x.y, above: 0, use: a}\n"
+        "      - {matches: '(?i)code', use: [b, far]}\n";
+
+static void test_routes_are_read(void **state)
+{
+    struct gw_config *c = parse(routed);
+    const struct router_route *r = router_table_find(&c->router, "r");
+    struct err e = {0};
+    (void)state;
+    assert_non_null(r);
+    assert_int_equal(r->n_models, 3);
+    /* what the route does not say comes from `models` */
+    assert_true(r->models[0].quality == 0.5 && r->models[0].cost == 2);
+    assert_true(r->models[1].quality == 0.9 && r->models[1].domains.n == 1);
+    assert_int_equal(r->models[2].languages.n, 2);
+    assert_int_equal(r->policy.n, 3);
+    assert_int_equal(r->policy.steps[1], ROUTER_COST);
+    assert_int_equal(r->budget_ms, 2000);
+    assert_true(r->no_cache && r->threshold == 0.8 && r->least_battery == 20);
+    assert_string_equal(r->classifier, "b");
+    assert_int_equal(r->n_rules, 2);
+    assert_true(r->rules[0].field == ROUTER_FIELD_JSON && r->rules[0].above_given &&
+                !r->rules[0].below_given);
+    assert_non_null(r->rules[1].regex);
+    const struct router_route *own = router_table_find(&c->router, "auto");
+    assert_true(own && own->n_models == 0 && own->policy.n == 3);
+    assert_null(router_table_find(&c->router, "a"));
+    config_unref(c);
+    c = parse("models: [{name: auto, path: x}]\n");
+    assert_null(router_table_find(&c->router, "auto")); /* a model has the name */
+    config_unref(c);
+    for (uint64_t n = 1; n < 2000; n++) {
+        uint64_t before = mem_calls();
+        mem_fail_at(n);
+        int rc = config_create(&c, &e);
+        if (rc == 0)
+            rc = config_parse(c, routed, strlen(routed), "f", &e);
+        mem_fail_at(0);
+        bool failed = mem_calls() - before >= n;
+        if (failed && rc == 0)
+            fail_msg("allocation %u failed and nobody said so", (unsigned)n);
+        config_unref(c);
+        c = NULL;
+        if (!failed)
+            return;
+    }
+    fail_msg("more allocations than expected");
+}
+
+static void test_wrong_routes_are_refused(void **state)
+{
+    static const struct {
+        const char *text, *error;
+    } cases[] = {
+        {"routes: [{policy: sla}]\n", "an entry of routes needs name"},
+        {"routes: [{name: r, policy: best}]\n", "'best' is no policy (known: sla, cheapest"},
+        {"routes: [{name: r}, {name: r}]\n", "f:1:21: two routes are named r"},
+        {"routes: [{name: r, models: [a, a]}]\n", "f:1:32: the route names the model 'a' twice"},
+        {TWO "routes: [{name: a}]\n", "'a' is the name of a model and of a route"},
+        {"routes: [{name: r, models: [a], rules: [{matches: x, use: b}]}]\n",
+         "rule 1 uses 'b', which is not one of the route's models"},
+        {"routes: [{name: r, rules: [{matches: '(', use: b}]}]\n", "f:1:28: bad expression"},
+        {"routes: [{name: r, rules: [{when: size, use: b}]}]\n", "a rule needs one condition"},
+        {"routes: [{name: r, rules: [{when: colour, use: b}]}]\n",
+         "when must be one of: text, path, header, key, language, kind, size, json"},
+        {"routes: [{name: r, classifier: {labels: x}}]\n", "a classifier needs its model"},
+        {"routes: [{name: r, min_quality: 2}]\n", "min_quality is 2, it must be from 0 to 1"},
+        {"routes: [{name: r, modles: [a]}]\n",
+         "unknown key 'modles' in routes (did you mean 'models'?)"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct gw_config *c;
+        struct err e = {0};
+        assert_int_equal(config_create(&c, &e), 0);
+        int rc = config_parse(c, cases[i].text, strlen(cases[i].text), "f", &e);
+        if (rc != SHOAL_EFORMAT || !strstr(e.msg, cases[i].error))
+            fail_msg("%s: %d %s", cases[i].text, rc, e.msg);
+        config_unref(c);
+    }
+}
+
 static void note(void *ctx, const struct config_change *c)
 {
     struct buf *b = ctx;
@@ -238,6 +332,8 @@ int main(void)
         cmocka_unit_test(test_errors_say_where_and_what),
         cmocka_unit_test(test_table_is_sound),
         cmocka_unit_test(test_defaults_are_those_of_the_parts),
+        cmocka_unit_test(test_routes_are_read),
+        cmocka_unit_test(test_wrong_routes_are_refused),
         cmocka_unit_test(test_difference_of_two_files),
         cmocka_unit_test(test_keys_are_found_as_people_type_them),
     };

@@ -239,6 +239,23 @@ static void test_turns_hashes_and_load(void **state)
     assert_int_equal(d.verdicts[SMALL_PI], ROUTER_BUSIER);
 }
 
+static void test_requests_on_their_way_count(void **state)
+{
+    struct router_speed s = {
+        .token_ns = 2 * MS, .answer_tokens = 10, .in_flight = 1, .parallel = 4};
+    (void)state;
+    router_speed_unseen(&s, 3); /* all find a place */
+    assert_true(s.queue_ns == 0 && s.in_flight == 3);
+    router_speed_unseen(&s, 6); /* two wait for an answer of 20 ms, of which four run */
+    assert_true(s.queue_ns == 10 * MS && s.in_flight == 6);
+    router_speed_unseen(&s, 6); /* shown by now */
+    assert_true(s.queue_ns == 10 * MS);
+    const struct router_work specialist = {.prompt_tokens = 100, .specialist = true};
+    const struct router_speed reads = {.unit_ns = 0.01 * MS, .rtt_ns = 1 * MS};
+    const struct router_estimate x = router_estimate(&reads, &specialist);
+    assert_true(x.known && x.decode_ns == 0 && x.total_ns == 2 * MS);
+}
+
 static void test_policies_are_checked(void **state)
 {
     struct router_policy p = {.n = 0};
@@ -271,6 +288,7 @@ int main(void)
         cmocka_unit_test(test_load_and_errors_count),
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_turns_hashes_and_load),
+        cmocka_unit_test(test_requests_on_their_way_count),
         cmocka_unit_test(test_policies_are_checked),
         cmocka_unit_test(test_callers),
     };
