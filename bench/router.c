@@ -210,9 +210,12 @@ static struct router_speed tell(struct replica *p, double now)
         double left = t->begin > now ? 1 : (t->end - now) / (t->end - t->begin);
         l.n_active += t->begin <= now;
         l.n_waiting += t->begin > now;
-        if (t->begin > now)
+        uint64_t tokens = (uint64_t)(left * cost_expected_tokens(&p->cost, t->max_tokens, false));
+        l.decode_tokens += tokens;
+        if (t->begin > now) {
             l.prompt_tokens += t->prompt;
-        l.decode_tokens += (uint64_t)(left * cost_expected_tokens(&p->cost, t->max_tokens, false));
+            l.waiting_decode += tokens;
+        }
     }
     const struct cost_telemetry t = cost_tell(&p->cost, &l);
     return (struct router_speed){.prefill_ns = t.prefill_ns,

@@ -229,7 +229,7 @@ void cost_speed(struct cost *c, double *prefill_ns, double *token_ns)
 
 struct cost_telemetry cost_tell(struct cost *c, const struct cost_load *l)
 {
-    const struct cost_request nothing = {.max_tokens = 1};
+    const struct cost_request usual = {.prompt_tokens = 0}; /* an answer of the learned length */
     const uint32_t most = l->max_active ? l->max_active : 1, ahead = l->n_active + l->n_waiting;
     const double step = newer_than(c->step, ahead + 1 < most ? ahead + 1 : most, 0);
     struct cost_telemetry t = {.prefill_ns = read_mean(&c->prefill, 0),
@@ -240,7 +240,7 @@ struct cost_telemetry cost_tell(struct cost *c, const struct cost_load *l)
                                .in_flight = ahead,
                                .parallel = most};
     double first, total;
-    predict(c, l, &nothing, 0, 0, &first, &total);
+    predict(c, l, &usual, 0, 0, &first, &total);
     t.queue_ns = first - step > 0.0 ? first - step : 0.0;
     if (l->n_active > 0 && l->shared_chunk > 0)
         t.prefill_ns += step / l->shared_chunk;
