@@ -78,24 +78,24 @@ static bool wait_idle(struct node_measure *m, int checks)
 
 static void make_key(struct node_measure *m, const struct pack_model *probe)
 {
+    char hex[2 * SHA256_BYTES + 1] = "";
     struct utsname u = {0};
-    struct buf b;
-    uint64_t h = hash_bytes(SHOAL_VERSION, strlen(SHOAL_VERSION), 1);
-    long cores = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES);
+    struct buf info, all;
     uname(&u);
-    h = hash_bytes(u.machine, strlen(u.machine), h);
-    h = hash_bytes(&cores, sizeof(cores), h);
-    h = hash_bytes(&pages, sizeof(pages), h);
     if (probe && probe->n_files > 0)
-        h = hash_bytes(probe->files[0].sha256, SHA256_BYTES, h);
-    buf_init(&b, 4 << 20);
-    if (file_read("/proc/cpuinfo", &b, NULL) == 0)
-        for (const char *p = buf_str(&b); p && *p; p = strchr(p, '\n'), p = p ? p + 1 : NULL)
+        sha256_hex(hex, probe->files[0].sha256);
+    buf_init(&info, 4 << 20);
+    buf_init(&all, 4 << 20);
+    buf_printf(&all, "%s %s %ld %ld %s", SHOAL_VERSION, u.machine, sysconf(_SC_NPROCESSORS_ONLN),
+               sysconf(_SC_PHYS_PAGES), hex);
+    if (file_read("/proc/cpuinfo", &info, NULL) == 0)
+        for (const char *p = buf_str(&info); p && *p; p = strchr(p, '\n'), p = p ? p + 1 : NULL)
             if (strncmp(p, "model name", 10) == 0 || strncmp(p, "CPU part", 8) == 0)
-                h = hash_bytes(p, strcspn(p, "\n"), h);
-    buf_fini(&b);
-    hash_hex(m->key, h);
+                buf_put(&all, p, strcspn(p, "\n"));
+    hash_hex(m->key, hash_bytes(buf_str(&all), all.len, 1));
     m->key[16] = '\0';
+    buf_fini(&info);
+    buf_fini(&all);
 }
 
 static bool cache_path(const struct node_measure *m, char out[PATH_MAX])

@@ -101,10 +101,12 @@ int model_store_open(struct model_store **out, const struct model_store_opts *o,
     struct model_store *s = mem_zalloc(sizeof(*s));
     int rc = 0;
     *out = NULL;
+    if (!s)
+        return err_set(e, SHOAL_ENOMEM, "store of models");
     if (!dir)
         rc = err_set(e, SHOAL_EINVAL,
                      "no folder for models: set cluster.store, --store or $SHOAL_STORE");
-    else if (!s || !(s->dir = mem_strdup(dir)) ||
+    else if (!(s->dir = mem_strdup(dir)) ||
              (o->memo_dir && !(s->memo_dir = mem_strdup(o->memo_dir))))
         rc = err_set(e, SHOAL_ENOMEM, "store of models");
     if (rc < 0) {
