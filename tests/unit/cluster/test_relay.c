@@ -28,7 +28,7 @@ static struct {
 
 /* ---- replicas that break ---- */
 
-enum way { WORKS, BREAKS, LIES, REFUSES, SAYS_NOTHING, STALLS };
+enum way { WORKS, BREAKS, LIES, REFUSES, FAILS, SAYS_NOTHING, STALLS };
 
 struct fragile {
     struct replica replica; /* first */
@@ -47,6 +47,9 @@ struct between {
 };
 
 static struct replica real;
+
+/* A canary runs: this version is asked for, and the usual one if it failed. */
+static const uint8_t *canary_sum, *usual_sum;
 
 static struct between *between_of(struct sink *s)
 {
@@ -162,7 +165,15 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
         failure_set(&f, FAILURE_BUSY, SHOAL_EBUSY, NULL, "overloaded", "no room");
         s->ops->fail(s, &f);
     }
-    if (x->way == REFUSES || x->way == SAYS_NOTHING) {
+    bool fails = x->way == FAILS && r->version && canary_sum &&
+                 memcmp(r->version, canary_sum, SHA256_BYTES) == 0;
+    if (fails) { /* it begins, and cannot compute a token */
+        const struct sink_start start = {.model = "reply", .version = "fp_new", .sum = canary_sum};
+        s->ops->start(s, &start);
+        failure_set(&f, FAILURE_INTERNAL, SHOAL_ENOTFINITE, NULL, NULL, "damaged weights");
+        s->ops->fail(s, &f);
+    }
+    if (fails || x->way == REFUSES || x->way == SAYS_NOTHING) {
         s->ops->closed(s);
         return;
     }
@@ -190,13 +201,14 @@ static uint32_t n_replicas;
 static struct replica_source source;
 static struct replica_counts counts;
 static uint64_t expected_ns;
-
 static enum replica_found find(struct replica_source *s, const struct replica_query *q,
                                struct replica **out)
 {
     (void)s;
     if (q->expect_ns)
         *q->expect_ns = expected_ns;
+    if (canary_sum && q->chosen && !q->version)
+        *q->chosen = q->usual ? usual_sum : canary_sum;
     for (uint32_t i = 0; i < n_replicas; i++) {
         bool avoided = false;
         for (size_t k = 0; k < q->n_avoid; k++)
@@ -488,6 +500,31 @@ static void test_two_replicas_are_cancelled(void **state)
     assert_int_equal(counts.n_doubled + counts.n_running, 0);
 }
 
+/* A new version that fails before its first token: the client sees the usual one, and once. */
+static void test_a_canary_that_fails_costs_nothing(void **state)
+{
+    static const uint8_t new_sum[SHA256_BYTES] = {0xca};
+    struct registry_model *m = NULL;
+    uint8_t sum[SHA256_BYTES];
+    (void)state;
+    assert_int_equal(registry_get(site.flow.registry, "reply", SHOAL_KIND_GENERATE, &m, NULL, NULL),
+                     0);
+    for (int i = 0; i < 30000 && !registry_sum(m); i++)
+        usleep(1000);
+    assert_non_null(registry_sum(m));
+    memcpy(sum, registry_sum(m), sizeof(sum));
+    registry_put(m);
+    canary_sum = new_sum;
+    usual_sum = sum;
+    set_replicas(1, FAILS, 0, WORKS); /* one node with both */
+    assert_whole(relay(story(), 1000));
+    assert_int_equal(replicas[0].n_runs, 2);
+    set_replicas(2, BREAKS, 1, WORKS); /* lost after its start, while it was on trial */
+    canary_sum = sum;
+    assert_whole(relay(story(), 1000));
+    canary_sum = usual_sum = NULL;
+}
+
 static void test_replicas_that_lie_or_say_nothing(void **state)
 {
     (void)state;
@@ -650,6 +687,7 @@ int main(void)
         cmocka_unit_test(test_a_silent_replica_is_overtaken),
         cmocka_unit_test(test_hedging_is_for_deadlines),
         cmocka_unit_test(test_two_replicas_are_cancelled),
+        cmocka_unit_test(test_a_canary_that_fails_costs_nothing),
         cmocka_unit_test(test_replicas_that_lie_or_say_nothing),
         cmocka_unit_test(test_what_a_replica_refuses),
         cmocka_unit_test(test_a_lost_replica_is_waited_for),

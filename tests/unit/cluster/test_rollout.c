@@ -42,7 +42,7 @@ struct loaded {
 };
 
 struct node {
-    char name[8];
+    char name[16];
     bool alive;
     struct desired *seen; /* the state that it follows; NULL: none yet */
     struct loaded v[2];
