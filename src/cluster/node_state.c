@@ -7,9 +7,12 @@
 
 #include <shoal/node/v1/node.pb-c.h>
 
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "cluster/control/desired.h"
 #include "wire/pb.h"
+
+#define RECENT_NS 10000000000u
 
 typedef Shoal__Node__V1__NodeState pb_state;
 typedef Shoal__Node__V1__ModelState pb_model;
@@ -35,6 +38,7 @@ static void put_model(pb_model *m, const struct node_model *from)
     m->error = pb_text(from->error);
     m->requests = from->requests;
     m->p95_us = from->p95_us;
+    m->recent_p95_us = from->recent_p95_us;
     m->errors = from->errors;
     m->epoch = from->epoch;
     m->until = from->until;
@@ -146,6 +150,7 @@ static int read_model(struct node_model *out, struct arena *a, const pb_model *m
                                .error = clean(a, m->error),
                                .requests = m->requests,
                                .p95_us = m->p95_us,
+                               .recent_p95_us = m->recent_p95_us,
                                .errors = m->errors,
                                .epoch = m->epoch,
                                .until = m->until,
@@ -281,7 +286,7 @@ static uint32_t duty_of(const struct registry_model *m)
 static void add_model(void *ctx, const struct registry_model *m)
 {
     struct collect *c = ctx;
-    struct model_stats *stats = (struct model_stats *)(uintptr_t)&m->stats; /* only read */
+    struct model_stats *stats = (struct model_stats *)(uintptr_t)&m->stats; /* under its lock */
     const uint8_t *is = registry_sum(m);
     if (c->n == c->cap || c->n == NODE_STATE_MAX_MODELS)
         return;
@@ -302,6 +307,9 @@ static void add_model(void *ctx, const struct registry_model *m)
         .error = "",
         .requests = counter_read(&stats->requests),
         .p95_us = histogram_quantile(&stats->total, 0.95) / 1000,
+        .recent_p95_us =
+            histogram_recent_quantile(&stats->recent, &stats->total, 0.95, clock_ns(), RECENT_NS) /
+            1000,
         .errors = counter_read(&stats->errors),
         .epoch = m->service.epoch,
         .until = m->service.until,

@@ -28,6 +28,7 @@ struct node_model {
     uint32_t progress;         /* of fetching and loading, in thousandths */
     const char *error;         /* why it cannot be loaded; "" or NULL: no error */
     uint64_t requests, p95_us; /* so far; of their times, 0: not known */
+    uint64_t recent_p95_us;    /* the same, of the last 10 to 20 s */
     uint64_t errors;           /* of the requests */
     uint64_t epoch, until;     /* it answers requests from epoch on, before until (0: no end) */
     uint32_t share;            /* of a canary, in thousandths; 0: it is none */

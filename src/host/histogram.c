@@ -1,6 +1,9 @@
 /* histogram.c - see histogram.h. */
 #include "host/histogram.h"
 
+#include <stdbool.h>
+#include <string.h>
+
 #include "host/counter.h"
 
 /* From a cache hit to a long answer. */
@@ -22,11 +25,11 @@ void histogram_add(struct histogram *h, uint64_t ns)
     counter_add(&h->sum_ns, ns);
 }
 
-uint64_t histogram_quantile(struct histogram *h, double part)
+static uint64_t quantile(const uint64_t count[HISTOGRAM_BUCKETS + 1], double part)
 {
-    uint64_t count[HISTOGRAM_BUCKETS + 1], n = 0;
+    uint64_t n = 0;
     for (uint32_t i = 0; i <= HISTOGRAM_BUCKETS; i++)
-        n += count[i] = counter_read(&h->bucket[i]);
+        n += count[i];
     double rank = part * (double)n, below = 0;
     for (uint32_t i = 0; n > 0 && i < HISTOGRAM_BUCKETS; i++) {
         double from = i > 0 ? bounds_us[i - 1] : 0.0, in = (double)count[i];
@@ -35,6 +38,31 @@ uint64_t histogram_quantile(struct histogram *h, double part)
         below += in;
     }
     return n > 0 ? (uint64_t)(bounds_us[HISTOGRAM_BUCKETS - 1] * 1e3) : 0;
+}
+
+uint64_t histogram_quantile(struct histogram *h, double part)
+{
+    uint64_t count[HISTOGRAM_BUCKETS + 1];
+    for (uint32_t i = 0; i <= HISTOGRAM_BUCKETS; i++)
+        count[i] = counter_read(&h->bucket[i]);
+    return quantile(count, part);
+}
+
+uint64_t histogram_recent_quantile(struct histogram_recent *r, struct histogram *h, double part,
+                                   uint64_t now_ns, uint64_t window_ns)
+{
+    uint64_t count[HISTOGRAM_BUCKETS + 1];
+    for (uint32_t i = 0; i <= HISTOGRAM_BUCKETS; i++)
+        count[i] = counter_read(&h->bucket[i]);
+    if (r->since_ns == 0 || now_ns - r->since_ns >= window_ns) {
+        bool old = r->since_ns == 0 || now_ns - r->since_ns >= 2 * window_ns;
+        memcpy(r->base[0], old ? count : r->base[1], sizeof(count));
+        memcpy(r->base[1], count, sizeof(count));
+        r->since_ns = now_ns;
+    }
+    for (uint32_t i = 0; i <= HISTOGRAM_BUCKETS; i++)
+        count[i] -= r->base[0][i];
+    return quantile(count, part);
 }
 
 void batch_histogram_add(struct batch_histogram *h, uint32_t n)

@@ -16,6 +16,13 @@ struct histogram {                                  /* of times */
     _Atomic uint64_t sum_ns;
 };
 
+/* Where the last one or two windows of time begin in a histogram.  Not atomic: one reader at a
+ * time. */
+struct histogram_recent {
+    uint64_t since_ns; /* of base[1]; 0: never looked */
+    uint64_t base[2][HISTOGRAM_BUCKETS + 1];
+};
+
 /* Batch sizes, counted once per input of a batch. */
 struct batch_histogram {
     _Atomic uint64_t bucket[HISTOGRAM_BATCHES + 1]; /* the last one: above all bounds */
@@ -26,6 +33,9 @@ void histogram_add(struct histogram *h, uint64_t ns);
 /* The time below which this part (0 to 1) of all samples lie, interpolated within a bucket.
  * 0: there are no samples. */
 uint64_t histogram_quantile(struct histogram *h, double part);
+/* The same over the last one to two windows of time, if it is asked for at least once a window. */
+uint64_t histogram_recent_quantile(struct histogram_recent *r, struct histogram *h, double part,
+                                   uint64_t now_ns, uint64_t window_ns);
 /* The upper bound of a bucket; i < HISTOGRAM_BUCKETS. */
 uint32_t histogram_bound_us(uint32_t i);
 /* n 0 is not counted: the input was never computed. */

@@ -16,6 +16,7 @@
 
 struct model_stats {
     struct histogram queue, first_token, per_token, total;
+    struct histogram_recent recent; /* of total; under the registry's lock */
     struct batch_histogram batch;
     _Atomic uint64_t requests, prompt_tokens, cached_tokens, generated_tokens, cancelled, errors;
     _Atomic uint64_t cache_hits, cache_misses;

@@ -41,7 +41,7 @@ static struct load load_of(const struct desired_model *m, const struct controlle
         }
         l.in_flight += h->in_flight;
         l.waiting += h->in_flight > RUNNING ? h->in_flight - RUNNING : 0;
-        double p95 = (double)h->p95_us / 1000;
+        double p95 = (double)h->recent_p95_us / 1000;
         l.p95_ms = p95 > l.p95_ms ? p95 : l.p95_ms;
     }
     for (uint32_t i = 0; i < s->n_wanted; i++)

@@ -408,6 +408,35 @@ static void test_load_brings_replicas_and_idleness_takes_them(void **state)
     assert_int_equal(n_assigned(DESIRED_SERVE), 1);
 }
 
+static void test_slow_answers_bring_replicas(void **state)
+{
+    (void)state;
+    struct desired_model *m = deploy(1, 3);
+    m->budget_ms = 1000;
+    settle();
+    for (uint32_t n = 0; n < N_NODES; n++)
+        for (uint32_t i = 0; i < w.n_held[n]; i++)
+            w.held[n][i].recent_p95_us = 900000; /* 80 % of the budget is the target */
+    w.now_ms += SECOND;
+    assert_true(decide());
+    assert_int_equal(m->replicas_want, 2);
+}
+
+static void test_busy_processors_bring_replicas(void **state)
+{
+    (void)state;
+    struct desired_model *m = deploy(1, 3);
+    settle();
+    w.cpu = 0.95;
+    w.now_ms += SECOND;
+    assert_true(decide());
+    assert_int_equal(m->replicas_want, 2);
+    w.cpu = 0.68; /* near the target: nothing changes */
+    w.now_ms += 60 * SECOND;
+    settle();
+    assert_int_equal(m->replicas_want, 2);
+}
+
 static void test_counts_are_kept_between_the_limits(void **state)
 {
     (void)state;
@@ -482,6 +511,8 @@ int main(void)
         WITH_WORLD(test_other_bytes_of_the_same_name_do_not_count),
         WITH_WORLD(test_what_a_node_holds_beside_the_plan_takes_memory),
         WITH_WORLD(test_load_brings_replicas_and_idleness_takes_them),
+        WITH_WORLD(test_slow_answers_bring_replicas),
+        WITH_WORLD(test_busy_processors_bring_replicas),
         WITH_WORLD(test_counts_are_kept_between_the_limits),
         cmocka_unit_test(test_a_view_tells_what_changed),
     };

@@ -24,10 +24,31 @@ static void test_quantiles_lie_between_bounds(void **state)
     assert_int_equal(histogram_quantile(&h, 1.0), UINT64_C(30000000000));
 }
 
+static void test_recent_times_forget_old_ones(void **state)
+{
+    (void)state;
+    struct histogram h = {.sum_ns = 0};
+    struct histogram_recent r = {.since_ns = 0};
+    const uint64_t second = 1000000000u;
+    histogram_add(&h, 20 * second);
+    assert_int_equal(histogram_recent_quantile(&r, &h, 0.95, 1, 10 * second), 0); /* before us */
+    for (int i = 0; i < 100; i++)
+        histogram_add(&h, 2 * second);
+    assert_in_range(histogram_recent_quantile(&r, &h, 0.95, 5 * second, 10 * second), second,
+                    5 * second / 2);
+    assert_true(histogram_recent_quantile(&r, &h, 0.95, 12 * second, 10 * second) > 0);
+    for (int i = 0; i < 100; i++)
+        histogram_add(&h, 2000000);
+    assert_in_range(histogram_recent_quantile(&r, &h, 0.95, 23 * second, 10 * second), 1000000,
+                    2500000);
+    assert_int_equal(histogram_recent_quantile(&r, &h, 0.95, 100 * second, 10 * second), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_quantiles_lie_between_bounds),
+        cmocka_unit_test(test_recent_times_forget_old_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
