@@ -134,7 +134,7 @@ function wanted(c) {
 // The same element for every drawing: a click must not fall between two of them.
 function drainButton(name, drained) {
     if (!buttons.has(name)) {
-        const b = h('button', { type: 'button', id: `drain-${name}`, onclick: () => drain(name, b.dataset.action) });
+        const b = h('button', { type: 'button', class: 'button small', id: `drain-${name}`, onclick: () => drain(name, b.dataset.action) });
         buttons.set(name, b);
     }
     const b = buttons.get(name);

@@ -2,7 +2,8 @@
 // The Shoal view of the page in a real Chromium: nodes, live; a node that is killed and comes back; a stream that moves.
 // Usage: cluster_web.js SHOAL    writes screenshots/shoal*.png beside SHOAL
 'use strict';
-const { spawnSync } = require('child_process');
+const { spawn, spawnSync } = require('child_process');
+const { createHash } = require('crypto');
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
@@ -21,6 +22,48 @@ function browserPath() {
             return found;
     }
     throw new Error('no Chromium here: run tools/install-deps test');
+}
+
+// A shoal with NATS: the page shows the controller, and drains a node and gives it work again.
+async function drain(page, pills) {
+    const nats = spawn('nats-server', ['-js', '-sd', path.join(t.tmp, 'js'), '-a', '127.0.0.1', '-p', '-1', '--ports_file_dir',
+        t.tmp], { stdio: 'ignore' });
+    process.on('exit', () => nats.kill('SIGKILL'));
+    const file = path.join(t.tmp, `nats-server_${nats.pid}.ports`);
+    await t.until(() => fs.existsSync(file) && fs.readFileSync(file, 'utf8').includes('nats://'), 'NATS listens');
+    const url = JSON.parse(fs.readFileSync(file, 'utf8')).nats[0], join = ['--insecure', '--join', url];
+    await new c.Member(shoal, 'node', 'hub1', [...join, '--listen', `unix:${path.join(t.tmp, 'hub1.sock')}`, '--no-models']).start();
+    const config = path.join(t.tmp, 'front.yaml'), sum = createHash('sha256').update('sesame').digest('hex');
+    fs.writeFileSync(config, `listen: 127.0.0.1:0\nkeys: [{name: boss, sha256: ${sum}, admin: true}, {name: other, sha256: ${
+        createHash('sha256').update('guest').digest('hex')}}]\n`);
+    const gateway = await new c.Member(shoal, 'gateway', 'front', [...join, '--name', 'front', '--config', config]).start();
+    await page.setViewportSize({ width: 1180, height: 860 });
+    const enter = async (key) => { // with this key
+        await page.goto('about:blank');
+        await page.addInitScript((k) => {
+            if (location.protocol === 'http:')
+                sessionStorage.setItem('shoal-key', JSON.stringify(k));
+        }, key);
+        await page.goto(gateway.url);
+        await page.click('#nav-shoal');
+        await pills('ready');
+    };
+    await enter('guest');
+    t.same(await page.$('#drain-hub1'), null, 'a key without administration has no button');
+    const refused = await fetch(`${gateway.url}/admin/cluster`, { method: 'POST', headers: { authorization: 'Bearer guest' },
+        body: '{"node": "hub1", "action": "drain"}' });
+    t.same(refused.status, 403, 'nor may it drain');
+    await enter('sesame');
+    await page.waitForFunction(() => /controller (hub1|front)/.test(document.querySelector('#shoal-sum').textContent));
+    await page.click('#drain-hub1');
+    await pills('drained');
+    await page.waitForFunction(() => document.querySelector('#drain-hub1').textContent === 'Undrain');
+    await page.screenshot({ path: path.join(shots, 'shoal-drained.png') });
+    await page.click('#drain-hub1');
+    await pills('ready');
+    await page.goto('about:blank');
+    await c.close();
+    nats.kill('SIGKILL');
 }
 
 (async () => {
@@ -63,9 +106,11 @@ function browserPath() {
     await pills('ready,ready,ready');
     const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     t.check(over <= 0, `on a small screen: ${over} pixels too wide`);
-    await browser.close();
+    await page.goto('about:blank');
     t.same((await site.gateway.end('SIGTERM')).code, 0, 'the gateway ends while nobody watches');
     await c.close(site);
+    await drain(page, pills);
+    await browser.close();
     t.finish();
 })().catch((e) => {
     console.log(e);
