@@ -246,7 +246,8 @@ static void update_epoch(struct members *m)
         if (s && s->epoch_end > 0 && node_link_ready(m->links[i], now))
             said[n++] = s->epoch;
     }
-    qsort(said, n, sizeof(said[0]), descending);
+    if (n > 0)
+        qsort(said, n, sizeof(said[0]), descending);
     if (n > 0 && said[n / 2] > m->source.epoch)
         m->source.epoch = said[n / 2];
     if (m->local.epoch > m->source.epoch)
