@@ -333,22 +333,28 @@ static void test_room_is_made_for_a_large_model(void **state)
     free(k);
 }
 
-static void test_two_full_nodes_exchange_models(void **state)
+/* x is on a and must leave it for the label that b has; y fills b.  Only through c, as fast as
+ * c_bandwidth says, can they change places. */
+static struct cluster *two_full_nodes(double bandwidth, double c_bandwidth)
 {
     struct cluster *k = cluster_make(3, 2);
-    (void)state;
-    /* x must leave a for the label, y fills b: only through c can they change places. */
-    k->nodes[0] = board("a", NULL, 2 * GIB, 4e9);
-    k->nodes[1] = board("b", NULL, 2 * GIB, 4e9);
-    k->nodes[2] = board("c", NULL, 2 * GIB, 4e9);
+    k->nodes[0] = board("a", NULL, 2 * GIB, bandwidth);
+    k->nodes[1] = board("b", NULL, 2 * GIB, bandwidth);
+    k->nodes[2] = board("c", NULL, 2 * GIB, c_bandwidth);
     k->nodes[1].labels = gpu;
-    k->nodes[2].drained = false;
     k->models[0] = small("x", 2 * GIB, 1);
     k->models[0].labels = gpu;
     k->models[1] = small("y", 2 * GIB, 1);
     k->current[0] = (struct placement_replica){.node = "a", .model = "x"};
     k->current[1] = (struct placement_replica){.node = "b", .model = "y"};
     k->in.n_current = 2;
+    return k;
+}
+
+static void test_two_full_nodes_exchange_models(void **state)
+{
+    struct cluster *k = two_full_nodes(4e9, 4e9);
+    (void)state;
     struct placement_plan *p = plan(k);
     assert_int_equal(p->n_gaps, 0);
     expect_step(p, PLACEMENT_LOAD, "y", "c", "makes room on b for x");
@@ -357,21 +363,11 @@ static void test_two_full_nodes_exchange_models(void **state)
     free(k);
 }
 
-/* x and y change places, and only c has room meanwhile: y goes there and back. */
+/* y goes to c and back: c is too slow to stay there. */
 static void test_an_exchange_through_a_third_node(void **state)
 {
-    struct cluster *k = cluster_make(3, 2);
+    struct cluster *k = two_full_nodes(40e9, 1e9);
     (void)state;
-    k->nodes[0] = board("a", NULL, 2 * GIB, 40e9);
-    k->nodes[1] = board("b", NULL, 2 * GIB, 40e9);
-    k->nodes[2] = board("c", NULL, 2 * GIB, 1e9);
-    k->nodes[1].labels = gpu;
-    k->models[0] = small("x", 2 * GIB, 1);
-    k->models[0].labels = gpu;
-    k->models[1] = small("y", 2 * GIB, 1);
-    k->current[0] = (struct placement_replica){.node = "a", .model = "x"};
-    k->current[1] = (struct placement_replica){.node = "b", .model = "y"};
-    k->in.n_current = 2;
     struct placement_plan *p = plan(k);
     static const char *const want[] = {"load y c",   "unload y b", "load x b",
                                        "unload x a", "load y a",   "unload y c"};

@@ -19,6 +19,7 @@
 #include "flow/run.h"
 #include "host/registry.h"
 #include "net/loop.h"
+#include "support/recorder.h"
 
 static struct {
     struct loop *loop;
@@ -241,89 +242,10 @@ static void set_replicas(uint32_t n, enum way first, uint32_t after, enum way se
 
 /* ---- a client ---- */
 
-struct recorder {
-    struct sink sink;
-    char text[2][4096];
-    int32_t tokens[2][64];
-    uint32_t n_tokens[2];
-    uint32_t n_starts, n_done, n_last, n_results, n_fails, n_closed;
-    struct sink_usage usage;
-    struct failure failure;
-    char reason[64];
-    char labels[8][64];
-    uint32_t cancel_at; /* after so many tokens; 0: never */
-    bool full;
-};
-
-static struct recorder *recorder_of(struct sink *s)
-{
-    return (struct recorder *)(void *)s;
-}
-
-static void saw_start(struct sink *s, const struct sink_start *e)
-{
-    (void)e;
-    recorder_of(s)->n_starts++;
-}
-
-static void saw_token(struct sink *s, const struct sink_token *e)
-{
-    struct recorder *r = recorder_of(s);
-    assert_true(e->choice < 2);
-    strncat(r->text[e->choice], e->text, e->text_bytes);
-    if (e->token >= 0)
-        r->tokens[e->choice][r->n_tokens[e->choice]++] = e->token;
-    if (r->cancel_at && r->n_tokens[0] + r->n_tokens[1] == r->cancel_at)
-        flow_cancel(s);
-}
-
-static void saw_result(struct sink *s, const struct sink_result *e)
-{
-    struct recorder *r = recorder_of(s);
-    assert_int_equal(e->index, r->n_results);
-    snprintf(r->labels[r->n_results++], sizeof(r->labels[0]), "%s", e->result->label);
-    r->n_last += e->last;
-}
-
-static void saw_done(struct sink *s, const struct sink_done *e)
-{
-    struct recorder *r = recorder_of(s);
-    r->n_done++;
-    r->n_last += e->last;
-    if (e->last)
-        r->usage = e->usage;
-}
-
-static void saw_fail(struct sink *s, const struct failure *f)
-{
-    struct recorder *r = recorder_of(s);
-    r->failure = *f;
-    snprintf(r->reason, sizeof(r->reason), "%s", f->reason ? f->reason : "");
-    r->n_fails++;
-}
-
-static void saw_closed(struct sink *s)
-{
-    recorder_of(s)->n_closed++;
-}
-
-static bool is_full(struct sink *s)
-{
-    return recorder_of(s)->full;
-}
-
 static struct recorder *fresh(void)
 {
-    static const struct sink_ops ops = {.start = saw_start,
-                                        .token = saw_token,
-                                        .result = saw_result,
-                                        .done = saw_done,
-                                        .fail = saw_fail,
-                                        .closed = saw_closed,
-                                        .full = is_full};
     static struct recorder r;
-    memset(&r, 0, sizeof(r));
-    r.sink.ops = &ops;
+    recorder_init(&r);
     return &r;
 }
 
@@ -395,7 +317,7 @@ static void assert_whole(const struct recorder *r)
     assert_int_equal(r->n_done, 2);
     assert_int_equal(r->n_last, 1);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(r->n_tokens[i], whole.n_tokens[i]);
+        assert_int_equal(r->n_of[i], whole.n_of[i]);
         assert_memory_equal(r->tokens[i], whole.tokens[i], sizeof(whole.tokens[i]));
         assert_string_equal(r->text[i], whole.text[i]);
     }
@@ -411,7 +333,7 @@ static void test_a_relay_changes_nothing(void **state)
     flow_run(&site.requests, story(), &r->sink);
     turn_until_closed(r);
     whole = *r;
-    assert_int_equal(whole.n_tokens[0], 10);
+    assert_int_equal(whole.n_of[0], 10);
     assert_string_not_equal(whole.text[0], whole.text[1]);
     set_replicas(1, WORKS, 0, WORKS);
     assert_whole(relay(story(), 1000));
@@ -609,10 +531,11 @@ static void test_nothing_comes_after_cancel(void **state)
         struct recorder *r = fresh();
         const struct relay_opts o = {.source = &source, .wait_ms = 1000};
         set_replicas(2, BREAKS, 7, WORKS);
-        r->cancel_at = at;
+        r->cancel_at = RECORDER_TOKEN;
+        r->after = at - 1;
         relay_run(&o, &site.requests, story(), &r->sink);
         turn_until_closed(r);
-        assert_int_equal(r->n_tokens[0] + r->n_tokens[1], at);
+        assert_int_equal(r->n_of[0] + r->n_of[1], at);
         assert_int_equal(r->n_last + r->n_fails, 0);
     }
     set_replicas(1, BREAKS, 0, WORKS); /* while it waits for a replica */
@@ -636,7 +559,7 @@ static void test_a_full_sink_is_left_alone(void **state)
     relay_run(&o, &site.requests, story(), &r->sink);
     for (int i = 0; i < 20; i++)
         loop_turn(site.loop, 10);
-    assert_int_equal(r->n_tokens[0] + r->n_tokens[1] + r->n_done + r->n_closed, 0);
+    assert_int_equal(r->n_of[0] + r->n_of[1] + r->n_done + r->n_closed, 0);
     r->full = false;
     flow_resume(&r->sink);
     turn_until_closed(r);

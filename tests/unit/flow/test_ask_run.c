@@ -18,6 +18,7 @@
 #include "flow/pool.h"
 #include "flow/run.h"
 #include "host/registry.h"
+#include "support/recorder.h"
 
 #define MODELS SHOAL_TEST_DATA "/../../models"
 #define MAX_TURNS 300 /* each waits up to a second */
@@ -34,118 +35,11 @@ static struct {
     struct flow_owner requests;
 } site;
 
-enum { POINT_START = 1, POINT_PLAN, POINT_TOKEN };
-
-/* Writes down what comes, and checks the order. */
-struct recorder {
-    struct sink sink;
-    char model[32];
-    const struct ask_plan *plan;
-    struct buf json; /* of the plan, written when the request is closed */
-    char reply[4096];
-    uint32_t n_starts, n_plans, n_tokens, n_done, n_fails, n_closed, n_flushes;
-    struct sink_done done;
-    char steps[128]; /* names, each with a comma behind */
-    struct failure failure;
-    bool full;
-    int cancel_at;
-    uint32_t after;        /* cancel at the event of this number */
-    uint64_t start_before; /* start returns after this time */
-};
-
-static struct recorder *recorder_of(struct sink *s)
-{
-    return (struct recorder *)(void *)s;
-}
-
-static void reach(struct recorder *r, int point, uint32_t n)
-{
-    assert_int_equal(r->n_done + r->n_fails + r->n_closed, 0);
-    assert_int_equal(r->n_starts, 1);
-    if (r->cancel_at == point && r->after < n)
-        flow_cancel(&r->sink);
-}
-
-static void on_start(struct sink *s, const struct sink_start *e)
-{
-    struct recorder *r = recorder_of(s);
-    snprintf(r->model, sizeof(r->model), "%s", e->model);
-    r->n_starts++;
-    while (clock_ns() < r->start_before)
-        usleep(1000);
-    reach(r, POINT_START, 1);
-}
-
-static void on_plan(struct sink *s, const struct sink_plan *e)
-{
-    struct recorder *r = recorder_of(s);
-    assert_int_equal(r->n_plans++ + r->n_tokens, 0);
-    r->plan = e->plan;
-    reach(r, POINT_PLAN, 1);
-}
-
-static void on_token(struct sink *s, const struct sink_token *t)
-{
-    struct recorder *r = recorder_of(s);
-    assert_int_equal(r->n_plans, 1);
-    assert_int_equal(t->token, -1);
-    assert_int_equal(t->choice, 0);
-    assert_true(t->text_bytes > 0);
-    strncat(r->reply, t->text, t->text_bytes);
-    reach(r, POINT_TOKEN, ++r->n_tokens);
-}
-
-static void on_done(struct sink *s, const struct sink_done *d)
-{
-    struct recorder *r = recorder_of(s);
-    size_t n = 0;
-    reach(r, 0, 0);
-    r->n_done++;
-    r->done = *d;
-    for (uint32_t i = 0; i < d->n_steps; i++)
-        n += (size_t)snprintf(r->steps + n, sizeof(r->steps) - n, "%s,", d->steps[i].name);
-}
-
-static void on_fail(struct sink *s, const struct failure *f)
-{
-    recorder_of(s)->failure = *f;
-    recorder_of(s)->n_fails++;
-}
-
-static void on_closed(struct sink *s)
-{
-    struct recorder *r = recorder_of(s);
-    struct json_out j = json_out_make(&r->json);
-    if (r->plan) /* it stays until now, whatever happened */
-        ask_plan_json(&j, r->plan);
-    r->n_closed++;
-}
-
-static void on_flush(struct sink *s)
-{
-    recorder_of(s)->n_flushes++;
-}
-
-static bool on_full(struct sink *s)
-{
-    return recorder_of(s)->full;
-}
-
 static struct recorder *fresh(void)
 {
-    static const struct sink_ops ops = {.start = on_start,
-                                        .plan = on_plan,
-                                        .token = on_token,
-                                        .done = on_done,
-                                        .fail = on_fail,
-                                        .closed = on_closed,
-                                        .flush = on_flush,
-                                        .full = on_full};
     static struct recorder r;
-    buf_fini(&r.json);
-    memset(&r, 0, sizeof(r));
-    buf_init(&r.json, 1 << 20);
-    r.sink.ops = &ops;
+    recorder_fini(&r);
+    recorder_init(&r);
     return &r;
 }
 
@@ -196,7 +90,7 @@ static void test_plan_then_reply_then_done(void **state)
     assert_non_null(strstr(buf_str(&r->json), BOTH_JSON));
     assert_non_null(strstr(buf_str(&r->json), "{\"type\":\"value\",\"text\":\"19 degrees\"}"));
     assert_true(r->n_tokens > 5);
-    assert_non_null(strstr(r->reply, "19 degrees"));
+    assert_non_null(strstr(r->text[0], "19 degrees"));
     assert_int_equal(r->n_done, 1);
     assert_int_equal(r->n_fails, 0);
     assert_true(r->done.last);
@@ -222,9 +116,10 @@ static void test_actions_alone(void **state)
 static void test_nothing_comes_after_cancel(void **state)
 {
     static const struct {
-        int at;
+        enum recorder_point at;
         uint32_t after;
-    } points[] = {{0, 0}, {POINT_START, 0}, {POINT_PLAN, 0}, {POINT_TOKEN, 0}, {POINT_TOKEN, 3}};
+    } points[] = {
+        {0, 0}, {RECORDER_START, 0}, {RECORDER_PLAN, 0}, {RECORDER_TOKEN, 0}, {RECORDER_TOKEN, 3}};
     (void)state;
     for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
         struct recorder *r = fresh();
@@ -238,8 +133,8 @@ static void test_nothing_comes_after_cancel(void **state)
         }
         run_until_closed(r);
         assert_int_equal(r->n_starts, 1);
-        assert_int_equal(r->n_plans, points[i].at >= POINT_PLAN);
-        assert_int_equal(r->n_tokens, points[i].at == POINT_TOKEN ? points[i].after + 1 : 0);
+        assert_int_equal(r->n_plans, points[i].at >= RECORDER_PLAN);
+        assert_int_equal(r->n_tokens, points[i].at == RECORDER_TOKEN ? points[i].after + 1 : 0);
         assert_int_equal(r->n_done + r->n_fails, 0);
     }
     assert_int_equal(in_flight("intent"), 0);
@@ -264,7 +159,7 @@ static void test_a_full_sink_is_left_alone(void **state)
         run_until_closed(r);
         assert_int_equal(r->n_plans, !cancelled);
         assert_int_equal(r->n_done, !cancelled);
-        assert_true(cancelled || strstr(r->reply, "56"));
+        assert_true(cancelled || strstr(r->text[0], "56"));
     }
 }
 
@@ -396,7 +291,7 @@ static int open_site(void **state)
 static int close_site(void **state)
 {
     (void)state;
-    buf_fini(&fresh()->json);
+    recorder_fini(fresh());
     pool_destroy(site.flow.pool);
     registry_destroy(site.flow.registry);
     home_table_close(site.flow.home);

@@ -17,6 +17,7 @@
 #include "flow/pool.h"
 #include "host/prompt_cache.h"
 #include "host/registry.h"
+#include "support/recorder.h"
 
 #define MAX_TURNS 300 /* each waits up to a second */
 
@@ -26,123 +27,10 @@ static struct {
     struct flow_owner requests;
 } site;
 
-/* Writes down what comes. */
-struct recorder {
-    struct sink sink;
-    struct sink_start start;
-    uint8_t question[32];
-    char text[4][4096];    /* of each choice */
-    int32_t tokens[4][64]; /* and its tokens */
-    size_t shown[4][64];   /* bytes of text with and before each of them */
-    uint32_t n_of[4];
-    uint32_t n_starts, n_tokens, n_logprobs, n_results, n_done, n_last, n_fails, n_closed,
-        n_flushes;
-    struct sink_usage usage;
-    struct failure failure;
-    char label[64];
-    bool full, cancel_at_first;
-    uint32_t n_broke_off;
-    struct sink_done broke_off;
-    int broke_off_code;
-};
-
-static struct recorder *recorder_of(struct sink *s)
-{
-    return (struct recorder *)(void *)s;
-}
-
-static void on_start(struct sink *s, const struct sink_start *e)
-{
-    struct recorder *r = recorder_of(s);
-    r->start = *e;
-    if (e->question)
-        memcpy(r->question, e->question, sizeof(r->question));
-    r->n_starts++;
-}
-
-static void on_token(struct sink *s, const struct sink_token *t)
-{
-    struct recorder *r = recorder_of(s);
-    assert_true(t->choice < 4);
-    strncat(r->text[t->choice], t->text, t->text_bytes);
-    r->n_tokens++;
-    if (t->token >= 0 && r->n_of[t->choice] < 64) {
-        uint32_t at = r->n_of[t->choice]++;
-        r->tokens[t->choice][at] = t->token;
-        r->shown[t->choice][at] = strlen(r->text[t->choice]);
-    }
-    if (t->logprobs) {
-        assert_int_equal(t->logprobs[0].token, t->token);
-        assert_true(t->logprobs[0].logprob <= 0);
-        r->n_logprobs += t->n_logprobs;
-    }
-    if (r->cancel_at_first)
-        flow_cancel(s);
-}
-
-static void on_result(struct sink *s, const struct sink_result *e)
-{
-    struct recorder *r = recorder_of(s);
-    assert_int_equal(e->index, r->n_results);
-    snprintf(r->label, sizeof(r->label), "%s", e->result->label);
-    r->n_results++;
-    r->n_last += e->last;
-}
-
-static void on_done(struct sink *s, const struct sink_done *d)
-{
-    struct recorder *r = recorder_of(s);
-    r->n_done++;
-    r->n_last += d->last;
-    if (d->last)
-        r->usage = d->usage;
-}
-
-static void on_fail(struct sink *s, const struct failure *f)
-{
-    recorder_of(s)->failure = *f;
-    recorder_of(s)->n_fails++;
-}
-
-static void on_closed(struct sink *s)
-{
-    recorder_of(s)->n_closed++;
-}
-
-static void on_broke_off(struct sink *s, const struct sink_done *d, int code)
-{
-    struct recorder *r = recorder_of(s);
-    assert_int_equal(r->n_closed, 0);
-    r->broke_off = *d;
-    r->broke_off_code = code;
-    r->n_broke_off++;
-}
-
-static void on_flush(struct sink *s)
-{
-    recorder_of(s)->n_flushes++;
-}
-
-static bool on_full(struct sink *s)
-{
-    return recorder_of(s)->full;
-}
-
-static const struct sink_ops ops = {.start = on_start,
-                                    .token = on_token,
-                                    .result = on_result,
-                                    .done = on_done,
-                                    .fail = on_fail,
-                                    .closed = on_closed,
-                                    .broke_off = on_broke_off,
-                                    .flush = on_flush,
-                                    .full = on_full};
-
 static struct recorder *fresh(void)
 {
     static struct recorder r;
-    memset(&r, 0, sizeof(r));
-    r.sink.ops = &ops;
+    recorder_init(&r);
     return &r;
 }
 
@@ -360,7 +248,7 @@ static void test_nothing_comes_after_cancel(void **state)
     struct request *q = prompt("tell me a story", 200);
     struct recorder *r = fresh();
     (void)state;
-    r->cancel_at_first = true;
+    r->cancel_at = RECORDER_TOKEN;
     generate_run(&site.requests, q, &r->sink);
     run_until_closed(r);
     assert_int_equal(r->n_tokens, 1);
@@ -418,7 +306,7 @@ static void test_results_come_in_order(void **state)
     assert_int_equal(r->n_starts, 1);
     assert_int_equal(r->n_results, 3);
     assert_int_equal(r->n_last, 1);
-    assert_true(r->label[0] != '\0');
+    assert_true(r->labels[0][0] != '\0');
     struct request *q = classify(1);
     q->infer.labels = "nope";
     r = fresh();
