@@ -244,6 +244,8 @@ static int run(const struct opts *o, size_t task)
 static int unknown_task(const char *name)
 {
     const char *names[N_TASKS + 2] = {"perplexity"};
+    if (strcmp(name, "perplexity") == 0) /* its options are others */
+        return opts_usage(&page, "write the task before its options: shoal eval perplexity ...");
     for (size_t i = 0; i < N_TASKS; i++)
         names[i + 1] = tasks[i].name;
     const char *near = nearest_word(name, names);

@@ -128,7 +128,7 @@ struct request {
     const struct router_tag *tags; /* headers and JSON fields that rules look at */
     uint32_t n_tags;
     const char *node;   /* that should answer, "": this one; NULL, or it cannot: any */
-    bool explain;       /* the decision is told in full */
+    bool explain;       /* report the decision in full */
     bool dry;           /* decide, but do not run */
     bool no_cache;      /* the answer is not kept, and not taken from those that are */
     size_t input_bytes; /* texts and token ids that a model will read */
