@@ -168,3 +168,24 @@ int backends_open(struct shoal_engine *en, const char *path, const struct shoal_
     en->kinds = SHOAL_KIND_GENERATE;
     return open_decoder(en, path, o, e);
 }
+
+int backends_check(const char *path, struct err *e)
+{
+    const struct decoder_opts d = {.max_batch = 1, .max_logits = 1};
+    struct model_file *file = NULL;
+    struct decoder_sizes sizes;
+    struct onnx_files files;
+    if (scorer_specialist_knows(path) || extract_detect(path))
+        return 0;
+    int found = onnx_files_find(&files, path, e);
+    if (found != 0)
+        return found < 0 ? found : 0;
+    int rc = model_open(&file, path, e);
+    if (rc == 0 && !t5_knows(file) && !encoder_knows(file)) {
+        rc = decoder_measure(&sizes, file, &d, e);
+        if (rc < 0)
+            rc = err_wrap(e, "%s", path);
+    }
+    model_file_close(file);
+    return rc;
+}

@@ -7,6 +7,9 @@
 #include "base/err.h"
 #include "shoal/shoal.h"
 
+/* Whether the path holds a model of a known kind, whole as far as its headers tell.  Reads no
+ * weights. */
+SHOAL_MUST_CHECK int backends_check(const char *path, struct err *e);
 /* Fills en->lm or en->specialist, with everything that either needs.  After a failure, what was
  * opened is still the engine's. */
 SHOAL_MUST_CHECK int backends_open(struct shoal_engine *en, const char *path,

@@ -489,6 +489,8 @@ int gateway_check(const struct gw_config *c, struct err *e)
         if (access(c->models[i].path, R_OK) < 0)
             rc = err_set(e, SHOAL_EIO, "cannot open %s, the model '%s': %s", c->models[i].path,
                          c->models[i].name, strerror(errno));
+        else if ((rc = registry_check_path(c->models[i].path, e)) < 0)
+            rc = err_wrap(e, "the model '%s'", c->models[i].name);
     return rc;
 }
 

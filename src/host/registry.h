@@ -282,6 +282,8 @@ SHOAL_MUST_CHECK int
 registry_attach(struct registry_model *m,
                 int (*make)(void *ctx, void **out, struct shoal_engine *en, struct err *e),
                 void *ctx, void (*detach)(void *attached), void **out, struct err *e);
+/* Whether the path holds a model that could be loaded, by its headers.  Reads no weights. */
+SHOAL_MUST_CHECK int registry_check_path(const char *path, struct err *e);
 /* How long a request to a held model would take now. */
 struct cost_estimate registry_estimate(const struct registry_model *m, const struct cost_request *r,
                                        const struct fair_who *who);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "engine/backends.h"
 #include "engine/cache_dir.h"
 #include "engine/estimate.h"
 #include "host/registry_private.h"
@@ -500,6 +501,11 @@ int registry_attach(struct registry_model *m,
     *out = s->attached;
     pthread_mutex_unlock(&s->all->lock);
     return rc;
+}
+
+int registry_check_path(const char *path, struct err *e)
+{
+    return backends_check(path, e);
 }
 
 struct cost_estimate registry_estimate(const struct registry_model *m, const struct cost_request *r,

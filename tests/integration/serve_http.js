@@ -432,7 +432,9 @@ function configurations() {
         `models: [{name: a, path: ${long}, kv: q8}]\nidle_unload: 5m\ncache: {bytes: 1MiB, ttl: 1h}\n`)]);
     t.same(ok.status, 0, `a good file: ${ok.stderr}`);
     for (const [args, want] of [[['-m', `x=${long}`, '--listen', 'nope'], 'nope has no port'],
+        [['-m', `x=${long}`, '--listen', '127.0.0.1:99999'], 'from 0 to 65535'],
         [['-m', 'x=/nowhere/x.gguf'], '/nowhere/x.gguf'],
+        [['-m', `x=${__filename}`], 'not a GGUF file'], [['-m', `x=${t.tmp}`], 'a folder without config.json'],
         [['-m', `x=${long}`, '--config', config('tls: {cert: /nowhere/c, key: /nowhere/k}\n')], '/nowhere/c']]) {
         const r = spawnSync(shoal, ['serve', '--check', ...args]);
         t.check(r.status === 1 && r.stderr.includes(want), `--check ${args}: ${r.status} ${r.stderr}`);
