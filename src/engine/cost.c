@@ -176,6 +176,11 @@ static void predict(struct cost *c, const struct cost_load *l, const struct cost
     *total = *first + (length - 1.0) * pace;
 }
 
+double cost_pace(struct cost *c, uint32_t n, uint64_t now_ns)
+{
+    return by_batch(c->pace, n, 0, now_ns);
+}
+
 struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
                                   const struct cost_request *r, uint64_t now_ns)
 {

@@ -97,6 +97,8 @@ void cost_saw_total(struct cost *c, uint64_t now_ns, double predicted_ns, uint64
 /* How many tokens an answer will have: the limit or the learned length, whichever is less.  1:
  * nobody can say. */
 uint32_t cost_expected_tokens(struct cost *c, uint32_t max_tokens, bool ignore_end);
+/* ns between two tokens while n tasks run; 0: not known. */
+double cost_pace(struct cost *c, uint32_t n, uint64_t now_ns);
 struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
                                   const struct cost_request *r, uint64_t now_ns);
 /* SHOAL_EDEADLINE if the deadline (CLOCK_MONOTONIC; 0: none) comes before the estimated end:

@@ -265,13 +265,6 @@ static double usage(uint32_t n_tasks, uint32_t pages, uint32_t max_tasks, uint32
     return tasks > memory ? tasks : memory;
 }
 
-/* Tokens that t will still be generating: the longest leaves. */
-static uint32_t remaining(const struct shoal_task *t)
-{
-    uint32_t generated = t->n_tokens - t->n_prompt;
-    return t->expected > generated ? t->expected - generated : 0;
-}
-
 uint32_t fair_victim(const struct fair *f, const struct shoal_task *t,
                      struct shoal_task *const *active, uint32_t n, uint32_t max_tasks,
                      uint32_t n_pages)
@@ -294,7 +287,7 @@ uint32_t fair_victim(const struct fair *f, const struct shoal_task *t,
         if (d == c || v->priority > t->priority || d->n_active < 2 ||
             usage(d->n_active, d->pages, max_tasks, n_pages) <= d->weight / weights)
             continue;
-        if (victim == n || remaining(v) >= remaining(active[victim]))
+        if (victim == n || task_remaining(v) >= task_remaining(active[victim]))
             victim = i;
     }
     return victim;

@@ -15,6 +15,8 @@
 #include "engine/engine_files.h"
 #include "engine/queue.h"
 
+#define SHED_PAUSE 8u /* steps, until the pace of fewer tasks is known */
+
 /* Releases everything that was computed: the pages and the slot in the model. */
 static void release_pages(struct shoal_engine *en, struct shoal_task *t)
 {
@@ -73,6 +75,53 @@ static void drop_active(struct shoal_engine *en, uint32_t i)
     forget_active(en, i, en->active[i]->need_pages);
 }
 
+/* How many of the running tasks with a deadline (of one client; NULL: of all) will be complete in
+ * time at this pace. */
+static uint32_t n_in_time(const struct shoal_engine *en, const struct fair_client *c, double pace,
+                          uint64_t now)
+{
+    uint32_t n_fit = 0;
+    for (uint32_t i = 0; i < en->n_active; i++) {
+        const struct shoal_task *t = en->active[i];
+        if (t->deadline_ns > 0 && (!c || t->client == c))
+            n_fit += (double)now + task_remaining(t) * pace <= (double)t->deadline_ns;
+    }
+    return n_fit;
+}
+
+/* The running task with a deadline that has the most to do; n_active: none. */
+static uint32_t most_to_do(const struct shoal_engine *en)
+{
+    uint32_t worst = en->n_active;
+    for (uint32_t i = 0; i < en->n_active; i++)
+        if (en->active[i]->deadline_ns > 0 &&
+            (worst == en->n_active ||
+             task_remaining(en->active[i]) >= task_remaining(en->active[worst])))
+            worst = i;
+    return worst;
+}
+
+/* If none of the tasks with a deadline will be complete in time, those with the most to do end now,
+ * so that others are: all of them would end with nothing.  Fewer tasks are taken to be faster in
+ * proportion, which the next steps measure. */
+static void shed(struct shoal_engine *en, uint64_t now)
+{
+    const double pace = cost_pace(&en->cost, en->n_active, now);
+    const double each = pace / (en->n_active ? en->n_active : 1);
+    uint32_t worst;
+    if (en->shed_pause > 0) {
+        en->shed_pause--;
+        return;
+    }
+    while (en->n_active > 1 && (worst = most_to_do(en)) < en->n_active &&
+           n_in_time(en, NULL, each * en->n_active, now) == 0) {
+        struct shoal_task *t = en->active[worst];
+        drop_active(en, worst);
+        finish(en, t, SHOAL_FINISH_ERROR, SHOAL_EDEADLINE);
+        en->shed_pause = SHED_PAUSE;
+    }
+}
+
 static void sweep_client(struct shoal_engine *en, struct fair_client *c, uint64_t now, int changed)
 {
     for (struct shoal_task **at = &c->waiting; *at;) {
@@ -106,6 +155,7 @@ static void sweep(struct shoal_engine *en)
             i++;
         }
     }
+    shed(en, now);
 }
 
 /* Preempts an active task: the worst one for a task of higher priority, or one of a client that has
@@ -142,6 +192,17 @@ static bool is_too_late(struct shoal_engine *en, const struct shoal_task *t)
     return (double)now + x.total_ns > (double)t->deadline_ns;
 }
 
+/* Whether a running task of the same client would be late because of t, which is no more urgent. */
+static bool would_delay(struct shoal_engine *en, const struct shoal_task *t)
+{
+    const uint64_t now = clock_ns();
+    if (en->n_active == 0 || t->n_continued > 0 ||
+        t->priority > en->active[en->n_active - 1]->priority)
+        return false;
+    return n_in_time(en, t->client, cost_pace(&en->cost, en->n_active + 1, now), now) <
+           n_in_time(en, t->client, cost_pace(&en->cost, en->n_active, now), now);
+}
+
 static void admit(struct shoal_engine *en)
 {
     for (struct shoal_task **at; (at = fair_best(&en->fair));) {
@@ -151,6 +212,8 @@ static void admit(struct shoal_engine *en)
             finish(en, t, SHOAL_FINISH_ERROR, SHOAL_EDEADLINE);
             continue;
         }
+        if (would_delay(en, t))
+            return;
         /* t stays the first of its client, whatever is preempted for it */
         while (en->n_active == en->max_tasks || en->pages_reserved + t->need_pages > en->n_pages)
             if (!make_room(en, t))
@@ -159,6 +222,8 @@ static void admit(struct shoal_engine *en)
         if (!t->started_ns)
             t->started_ns = clock_ns();
         fair_begin(&en->fair, t);
+        if (en->n_active == 0)
+            en->shed_pause = SHED_PAUSE;
         en->pages_reserved += t->need_pages;
         uint32_t i = en->n_active++;
         for (; i > 0 && task_goes_before(t, en->active[i - 1]); i--)

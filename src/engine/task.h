@@ -67,6 +67,12 @@ static inline float task_weight(uint64_t client, float asked)
            : asked < 1.0F / TASK_MAX_WEIGHT ? 1.0F / TASK_MAX_WEIGHT
                                             : asked;
 }
+/* Tokens that a generation will still write, as expected. */
+static inline uint32_t task_remaining(const struct shoal_task *t)
+{
+    uint32_t generated = t->n_tokens - t->n_prompt;
+    return t->expected > generated ? t->expected - generated : 0;
+}
 /* Order among tasks of one client: priority, then deadline, then answers that a client has a part
  * of already, then order of submission. */
 bool task_goes_before(const struct shoal_task *a, const struct shoal_task *b);

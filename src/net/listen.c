@@ -75,7 +75,7 @@ int listen_split(const char *address, char *host, size_t cap, const char **port,
     if (!colon || colon[1] == '\0')
         return err_set(e, SHOAL_EINVAL, "%s has no port: write HOST:PORT or unix:PATH", address);
     const size_t digits = strspn(colon + 1, "0123456789");
-    if (colon[1 + digits] != '\0' || digits > 5 || atoi(colon + 1) > 65535)
+    if (colon[1 + digits] != '\0' || digits > 5 || strtoul(colon + 1, NULL, 10) > 65535)
         return err_set(e, SHOAL_EINVAL, "%s: the port must be a number from 0 to 65535", address);
     size_t n = (size_t)(colon - address);
     const char *from = address;
