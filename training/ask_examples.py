@@ -1,26 +1,16 @@
 #!/usr/bin/env python3
-"""Writes tests/data/ask/examples.jsonl: what `shoal ask` must make of each text (docs/ASK.md).
+"""Writes tests/data/ask/examples.jsonl: texts with all that `shoal ask` makes of them, as the program answers today.
 
-    training/ask_examples.py --shoal build/shoal      # replies by the program itself, greedy
-    training/ask_examples.py --show < texts           # the same for any texts, readable
+    training/ask_examples.py --library build/libshoal.so
 
-The encoder is run by PyTorch, the rules are those of ask_rules.py.
+Read the difference before you commit it: the tests hold the program to these answers.
 """
 
 import argparse
+import ctypes
 import datetime
 import json
 import pathlib
-import subprocess
-import sys
-
-import torch
-from safetensors.torch import load_file
-
-import ask_rules as rules
-import encoder as en
-import encoder_data as ed
-from encoder_export import decode
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NOW = "2026-11-15T14:05:00"
@@ -101,103 +91,75 @@ please open
 Set the bedroom temperature to 20 degrees, then lock the back door
 turn off the fan in the office at quarter to nine tomorrow
 play music
-lock the front door. what time is it?""".split("\n")
+lock the front door. what time is it?
+do not unlock the front door
+unlock the front door
+please don't stop the pump
+my wife told me to unlock the back door yesterday
+you shouldn't have opened the gate
+what happens if I turn off the freezer?
+open the garage, no wait, close it
+STOP
+stop everything
+stop the saw
+set the mixer speed to 12,000 rpm
+lower the temperature by 2 degrees
+cancel all my alarms
+turn off the smoke alarm
+set a timer for -5 minutes
+set an alarm for 25:00
+set the oven to 500 degrees
+set the boiler pressure to 120 bar
+text Maria that I'm running late and turn off the oven
+remind me in twenty minutes to check the oven
+cancel my dentist appointment
+device: safe
+turn it off""".split("\n")
 
 
-class Encoder:
-    """models/encoder in PyTorch: intent, router and entities of a text in one pass."""
+class RequestOpts(ctypes.Structure):
+    """struct shoal_ask_request_opts of include/shoal/shoal_ask.h"""
 
-    def __init__(self, folder):
-        self.cfg = json.load(open(folder / "config.json"))
-        self.w = {k: v.float() for k, v in load_file(str(folder / "model.safetensors")).items()}
-        self.pieces = ed.Pieces([x.rstrip("\n") for x in open(folder / "vocab.txt", encoding="utf-8")])
-        self.heads = self.cfg["num_attention_heads"]
-        self.flow = self.cfg["shoal"]["router"]["flow"]
-
-    def linear(self, x, name):
-        return torch.nn.functional.linear(x, self.w[name + ".weight"], self.w[name + ".bias"])
-
-    def norm(self, x, name):
-        return torch.nn.functional.layer_norm(x, x.shape[-1:], self.w[name + ".weight"], self.w[name + ".bias"], self.cfg["layer_norm_eps"])
-
-    def body(self, ids):
-        e = "bert.embeddings."
-        x = self.w[e + "word_embeddings.weight"][ids] + self.w[e + "position_embeddings.weight"][: len(ids)] + self.w[e + "token_type_embeddings.weight"][0]
-        x = self.norm(x, e + "LayerNorm")
-        for i in range(self.cfg["num_hidden_layers"]):
-            l = f"bert.encoder.layer.{i}."
-            q, k, v = (self.linear(x, f"{l}attention.self.{n}").view(len(ids), self.heads, -1).transpose(0, 1) for n in ("query", "key", "value"))
-            a = torch.softmax(q @ k.transpose(1, 2) / q.shape[-1] ** 0.5, -1) @ v
-            x = self.norm(x + self.linear(a.transpose(0, 1).reshape(len(ids), -1), l + "attention.output.dense"), l + "attention.output.LayerNorm")
-            h = torch.nn.functional.gelu(self.linear(x, l + "intermediate.dense"))
-            x = self.norm(x + self.linear(h, l + "output.dense"), l + "output.LayerNorm")
-        return x
-
-    def vector(self, text):
-        """The embedding: mean over all pieces, length 1."""
-        ids, _ = self.pieces.encode(text.split())
-        with torch.no_grad():
-            return torch.nn.functional.normalize(self.body(ids).mean(0), dim=0).numpy()
-
-    def run(self, text):
-        words = text.split()
-        ids, first = self.pieces.encode(words)
-        with torch.no_grad():
-            h = self.body(ids)
-            lg = self.linear(torch.tanh(self.linear(h[0], "bert.pooler.dense")), "classifier")
-            tg = self.linear(h[first], "tagger")
-        sets = self.cfg["shoal"]["intent"]["label_sets"]
-
-        def best(name):
-            s = sets[name]
-            p = torch.softmax(lg[s["first"] : s["first"] + s["count"]] / s["temperature"], 0)
-            i = int(p.argmax())
-            return s["labels"][i], float(p[i])
-
-        s = self.cfg["shoal"]["entities"]["label_sets"]["home"]
-        tags = decode(tg[:, s["first"] : s["first"] + s["count"]].numpy(), self.w["tagger.transitions.home"].numpy(), s["labels"])
-        return best("combined"), best("router"), ed.chunks(tags)
+    _fields_ = [("size", ctypes.c_size_t), ("text", ctypes.c_char_p), ("text_bytes", ctypes.c_size_t), ("now_s", ctypes.c_int64), ("no_reply", ctypes.c_bool), ("priority", ctypes.c_int32),
+                ("deadline_ns", ctypes.c_uint64), ("event", ctypes.c_void_p), ("event_ctx", ctypes.c_void_p), ("conversation", ctypes.c_char_p), ("confirm", ctypes.c_char_p)]
 
 
-def understand(enc, text, now):
-    row = dict(text=text, now=now.isoformat(), clauses=[], actions=[], contexts=[])
-    lines = []
-    for c in rules.clauses(text):
-        intent, router, ents = enc.run(c)
-        acts, got = rules.decide(c, intent, router, ents, now, enc.cfg["shoal"]["intent"]["label_sets"]["combined"]["threshold"], enc.flow)
-        row["clauses"].append(dict(text=c, intent=intent[0], intent_p=round(intent[1], 4), router=router[0], router_p=round(router[1], 4), entities=[dict(type=t, text=" ".join(c.split()[i:j]).rstrip(rules.CLOSING)) for t, i, j in ents]))
-        row["actions"] += acts
-        lines += got
-    row["contexts"] = rules.contexts(lines)
-    return row
+class Shoal:
+    def __init__(self, library):
+        self.lib = ctypes.CDLL(str(library))
+        self.ask = ctypes.c_void_p()
+        if self.lib.shoal_ask_open(ctypes.byref(self.ask), None, None) < 0:
+            raise SystemExit("cannot open the models: run this in the root of the repository")
+
+    def answer(self, text, now):
+        raw = text.encode()
+        o = RequestOpts(size=ctypes.sizeof(RequestOpts), text=raw, text_bytes=len(raw), now_s=int(now.timestamp()))
+        r, out, n = ctypes.c_void_p(), ctypes.c_char_p(), ctypes.c_size_t()
+        if self.lib.shoal_ask_submit(self.ask, ctypes.byref(o), ctypes.byref(r), None) < 0 or self.lib.shoal_ask_wait(r) < 0:
+            raise SystemExit(f"failed: {text}")
+        self.lib.shoal_ask_json(r, 1, ctypes.byref(out), ctypes.byref(n), None)
+        got = json.loads(out.value)
+        self.lib.shoal_ask_free(r)
+        return got
 
 
-def reply(shoal, model, context):
-    p = f"<|im_start|>user\n{context}<|im_end|>\n<|im_start|>assistant\n"
-    r = subprocess.run([shoal, "generate", "-m", str(model), "--special", "--temp", "0", "-n", "120", "--stop", "<|im_end|>", "-f", "-"], input=p + "\n", capture_output=True, text=True, check=True)
-    return r.stdout.strip().replace("<|im_end|>", "").strip()
+def row(shoal, text):
+    got = shoal.answer(text, datetime.datetime.fromisoformat(NOW))
+    clauses = [dict(text=c["text"], act=c["act"], act_p=round(c["act_confidence"], 4), intent=c["intent"], intent_p=round(c["confidence"], 4), router=c["router"], router_p=round(c["router_confidence"], 4),
+                    entities=c["entities"]) for c in got["clauses"]]
+    actions = [{k: x for k, x in a.items() if k != "token"} for a in got["actions"]]  # a token is new each time
+    return dict(text=text, now=NOW, clauses=clauses, actions=actions, contexts=got["contexts"], reply=got["reply"])
 
 
 def main():
     ap = argparse.ArgumentParser()
-    ap.add_argument("--models", default=ROOT / "models", type=pathlib.Path)
-    ap.add_argument("--shoal", help="the program, for the replies")
+    ap.add_argument("--library", default=ROOT / "build/libshoal.so", type=pathlib.Path)
     ap.add_argument("--out", default=ROOT / "tests/data/ask/examples.jsonl", type=pathlib.Path)
-    ap.add_argument("--show", action="store_true", help="texts from stdin, to stdout")
     a = ap.parse_args()
-    enc = Encoder(a.models / "encoder")
-    rows = []
-    for text in sys.stdin.read().splitlines() if a.show else TEXTS:
-        row = understand(enc, text, datetime.datetime.fromisoformat(NOW))
-        if a.shoal:
-            row["reply"] = " ".join(reply(a.shoal, a.models / "reply.gguf", c) for c in row["contexts"])
-        rows.append(row)
-        if a.show:
-            print(text, *("   " + json.dumps(x, ensure_ascii=False) for x in row["actions"]), *("   " + c.replace("\n", "\n   ") for c in row["contexts"]), "   -> " + row.get("reply", ""), sep="\n")
-    if not a.show:
-        a.out.parent.mkdir(parents=True, exist_ok=True)
-        a.out.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows))
-        print(f"{len(rows)} examples in {a.out}")
+    shoal = Shoal(a.library)
+    rows = [row(shoal, t) for t in TEXTS]
+    a.out.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows), encoding="utf-8")
+    print(f"{len(rows)} examples in {a.out}")
 
 
 if __name__ == "__main__":

@@ -297,8 +297,8 @@ def _pool_of(action):
 ACTIONS_POOL = {a: _pool_of(a) for a in ACTIONS}
 
 
-def command(rng, action=None):
-    """One spoken or typed command: (text, action, [(start, end, tag)])."""
+def command(rng, action=None, plain=False):
+    """One spoken or typed command: (text, action, [(start, end, tag)]); plain: without "please" and the like."""
     action = action or rng.choice(list(ACTIONS))
     spec = ACTIONS[action]
     slots = draw_slots(action, rng)
@@ -320,7 +320,9 @@ def command(rng, action=None):
         return [(slots[name], name)]
 
     pieces = expand(rng.choice(spec["say"]), rng, fill)
-    if action in IMPERATIVE:
+    if plain:
+        pass
+    elif action in IMPERATIVE:
         pieces = [(rng.choice(PREFIX), None)] + pieces + [(rng.choice(SUFFIX), None)]
     elif rng.random() < 0.2:
         pieces = [(rng.choice(["hey shoal ", "shoal ", "hey ", "okay shoal ", "please tell me ", "so ", "well "]), None)] + pieces

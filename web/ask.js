@@ -61,9 +61,10 @@ function send() {
     ask(text);
 }
 
-async function ask(text) {
+// confirm: the token of actions that wait for a yes.
+async function ask(text, confirm) {
     const turn = newTurn(text), began = performance.now();
-    const body = { text, stream: true, explain: true };
+    const body = confirm ? { confirm, stream: true, explain: true } : { text, stream: true, explain: true };
     if ($('ask-enforce').checked)
         body.latency_budget_ms = budget();
     try {
@@ -169,7 +170,8 @@ function json(value) {
 
 const results = {
     done: ['good', 'done'], scheduled: ['good', 'scheduled'], ask: ['wait', 'asks for details'],
-    unknown: ['bad', 'unknown device'], failed: ['bad', 'failed'],
+    unknown: ['bad', 'unknown device'], failed: ['bad', 'failed'], confirm: ['wait', 'asks for a yes'],
+    refused: ['bad', 'refused'], unsure: ['wait', 'not sure'],
 };
 
 function actionsBlock(actions) {
@@ -180,6 +182,8 @@ function actionsBlock(actions) {
             return h('div', { class: 'action' },
                 h('div', { class: 'action-head' }, h('span', { class: 'action-name' }, words(a.action)),
                     h('span', { class: `pill ${kind}` }, label)),
+                a.rest && h('p', { class: 'hint' }, `Not understood: ${a.rest}`),
+                a.token && h('button', { type: 'button', class: 'button small', onclick: () => ask('Yes', a.token) }, 'Confirm'),
                 json(a));
         }));
 }
@@ -219,13 +223,13 @@ function bar(name, label, p) {
 
 function clausesBlock(clauses) {
     return h('section', { class: 'block' }, h('h3', {}, 'Understood'),
-        clauses.map((c) => h('div', { class: 'clause' }, marked(c), bar('intent', c.intent, c.confidence),
+        clauses.map((c) => h('div', { class: 'clause' }, marked(c), bar('act', c.act, c.act_confidence), bar('intent', c.intent, c.confidence),
             bar('router', c.router, c.router_confidence))));
 }
 
 // ---- the waterfall
 
-const steps = { split: 'Split', understand: 'Understand', decide: 'Decide', reply: 'Reply' };
+const steps = { act: 'Act', split: 'Split', understand: 'Understand', decide: 'Decide', reply: 'Reply' };
 
 function nice(v) {
     const unit = 10 ** Math.floor(Math.log10(v));

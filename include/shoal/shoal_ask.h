@@ -38,6 +38,9 @@ struct shoal_ask_opts { /* zero means default */
     uint32_t n_threads;                       /* 0: by the size of the models and the cores here */
     bool (*progress)(void *ctx, double part); /* as in shoal_engine_opts */
     void *progress_ctx;
+    /* Your own model of the speech act, as encoder and reply above; NULL: opened here, if the table
+     * names one. */
+    struct shoal_engine *act;
 };
 
 /* Opens the models and checks their files against the manifest.  opts may be NULL.  On failure
@@ -74,6 +77,11 @@ struct shoal_ask_request_opts { /* zero means default */
     uint64_t deadline_ns;     /* absolute, CLOCK_MONOTONIC; 0: none */
     shoal_ask_event_fn event; /* may be NULL */
     void *event_ctx;
+    /* Whose conversation this is: "it" means what was spoken of before in it, and "yes" confirms.
+     * NULL: a request of its own. */
+    const char *conversation;
+    /* The token of an action with the result "confirm": it happens now, and text may be NULL. */
+    const char *confirm;
 };
 
 /* On failure *request is NULL and there are no events. */

@@ -58,6 +58,8 @@ static void put_clauses(struct arena *a, pb_plan *m, const struct ask_plan *plan
         list[i].flow = pb_text(from->flow);
         list[i].intent_p = from->intent_p;
         list[i].router_p = from->router_p;
+        list[i].act = pb_text(from->act);
+        list[i].act_p = from->act_p;
         pb_entity *entities =
             pb_list(a, from->n_entities, sizeof(*entities), (void ***)(void *)&list[i].entities);
         for (uint32_t k = 0; entities && k < from->n_entities; k++) {
@@ -135,6 +137,8 @@ static int read_clause(struct ask_plan_clause *out, struct arena *a, const pb_cl
         entities[i] = (struct ask_plan_entity){m->entities[i]->type, m->entities[i]->text};
     *out = (struct ask_plan_clause){.text = m->text,
                                     .intent = m->intent,
+                                    .act = m->act,
+                                    .act_p = m->act_p,
                                     .router = m->router,
                                     .flow = m->flow,
                                     .intent_p = m->intent_p,

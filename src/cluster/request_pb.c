@@ -180,6 +180,7 @@ static void put_ask(struct arena *a, pb_request *m, const struct request_ask *q)
         return;
     shoal__node__v1__ask__init(out);
     out->text = pb_text(q->text);
+    out->confirm = pb_text(q->confirm);
     out->explain = q->explain;
     out->reply = q->reply;
     m->work_case = SHOAL__NODE__V1__RUN_REQUEST__WORK_ASK;
@@ -499,7 +500,10 @@ int request_pb_read(struct request *r, const uint8_t *p, size_t n, uint64_t now_
     case SHOAL__NODE__V1__RUN_REQUEST__WORK_ASK:
         r->kind = REQUEST_ASK;
         r->ask = (struct request_ask){
-            .text = text_of(r, m->ask->text), .explain = m->ask->explain, .reply = m->ask->reply};
+            .text = text_of(r, m->ask->text),
+            .confirm = m->ask->confirm && *m->ask->confirm ? text_of(r, m->ask->confirm) : NULL,
+            .explain = m->ask->explain,
+            .reply = m->ask->reply};
         r->input_bytes = strlen(r->ask.text);
         break;
     case SHOAL__NODE__V1__RUN_REQUEST__WORK_TOKENS:

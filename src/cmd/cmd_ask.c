@@ -209,6 +209,8 @@ static int run(struct work *w, struct ask_pack *p, const struct buf *text)
     l.flow.home = p->table;
     if (rc == 0)
         rc = local_lend(&l, p->table->encoder, NULL, p->encoder, &e);
+    if (rc == 0 && p->act && p->act != p->encoder)
+        rc = local_lend(&l, p->table->act, NULL, p->act, &e);
     if (rc == 0 && p->reply)
         rc = local_lend(&l, p->table->reply, NULL, p->reply, &e);
     int exit_code = rc == 0 ? answer(w, &l, text) : cmd_fail(w->o->page, "%s", e.msg);

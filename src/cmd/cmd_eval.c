@@ -69,6 +69,7 @@ static const struct opts_page page = {
         "              events and points, false alarms and delay, compared with a plain threshold\n"
         "              and a moving z-score; other models: accuracy, F1 and AUC, or RMSE\n"
         "  perplexity  a text file; see 'shoal perplexity'\n"
+        "  ask         texts with the actions they must cause; see 'shoal eval ask --help'\n"
         "Latency is measured from submitting a row to its result; for score, per row of a stream.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples =
@@ -243,11 +244,11 @@ static int run(const struct opts *o, size_t task)
 
 static int unknown_task(const char *name)
 {
-    const char *names[N_TASKS + 2] = {"perplexity"};
-    if (strcmp(name, "perplexity") == 0) /* its options are others */
-        return opts_usage(&page, "write the task before its options: shoal eval perplexity ...");
+    const char *names[N_TASKS + 3] = {"perplexity", "ask"};
+    if (strcmp(name, "perplexity") == 0 || strcmp(name, "ask") == 0) /* their options are others */
+        return opts_usage(&page, "write the task before its options: shoal eval %s ...", name);
     for (size_t i = 0; i < N_TASKS; i++)
-        names[i + 1] = tasks[i].name;
+        names[i + 2] = tasks[i].name;
     const char *near = nearest_word(name, names);
     return near ? opts_usage(&page, "unknown task %s (did you mean %s?)", name, near)
                 : opts_usage(&page, "unknown task %s", name);
@@ -260,6 +261,8 @@ int cmd_eval(int argc, const char *const *argv)
     int rc;
     if (argc > 0 && strcmp(argv[0], "perplexity") == 0)
         return cmd_perplexity(argc - 1, argv + 1);
+    if (argc > 0 && strcmp(argv[0], "ask") == 0)
+        return cmd_eval_ask(argc - 1, argv + 1);
     p.groups[1] = specialist_opts_group;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;

@@ -39,6 +39,10 @@ static void put_clause(struct json_out *j, const struct ask_plan_clause *c)
     json_out_object(j);
     json_out_key(j, "text");
     json_out_str(j, c->text);
+    json_out_key(j, "act");
+    json_out_str(j, c->act);
+    json_out_key(j, "act_confidence");
+    json_out_float(j, c->act_p);
     json_out_key(j, "intent");
     json_out_str(j, c->intent);
     json_out_key(j, "confidence");
@@ -122,8 +126,9 @@ void ask_plan_explain(struct buf *b, const struct ask_plan *p)
 {
     for (uint32_t i = 0; i < p->n_clauses; i++) {
         const struct ask_plan_clause *c = &p->clauses[i];
-        buf_printf(b, "\n\"%s\"\n  intent  %s %.2f\n  router  %s %.2f (%s)\n", c->text, c->intent,
-                   (double)c->intent_p, c->router, (double)c->router_p, c->flow);
+        buf_printf(b, "\n\"%s\"\n  act     %s %.2f\n  intent  %s %.2f\n  router  %s %.2f (%s)\n",
+                   c->text, c->act, (double)c->act_p, c->intent, (double)c->intent_p, c->router,
+                   (double)c->router_p, c->flow);
         for (uint32_t k = 0; k < c->n_entities; k++)
             buf_printf(b, "  %s  %s\n", c->entities[k].type, c->entities[k].text);
     }
@@ -174,6 +179,8 @@ static void copy_clause(struct arena *a, struct ask_plan_clause *to,
                                    .flow = copy_text(a, from->flow),
                                    .intent_p = from->intent_p,
                                    .router_p = from->router_p,
+                                   .act = copy_text(a, from->act),
+                                   .act_p = from->act_p,
                                    .entities = entities,
                                    .n_entities = from->n_entities};
 }

@@ -43,6 +43,8 @@ struct ask_plan_clause { /* a part of the text, as the models understood it; no 
     const char *intent, *router;
     const char *flow; /* what the router's label stands for; "": nothing */
     float intent_p, router_p;
+    const char *act; /* the speech act: "command", "ask", "negate", ...; only a command acts */
+    float act_p;     /* how sure the model is that there is a command */
     const struct ask_plan_entity *entities;
     uint32_t n_entities;
 };

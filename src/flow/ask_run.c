@@ -5,6 +5,7 @@
 #include "flow/ask_run.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "flow/acquire.h"
@@ -20,7 +21,8 @@ struct asking {
     struct sink *sink;
     bool quiet;                             /* the sink wants nothing but `closed` any more */
     struct registry_model *encoder, *reply; /* held; reply NULL: actions only */
-    struct acquire for_encoder, for_reply;
+    struct registry_model *act;             /* held; NULL: the table needs none */
+    struct acquire for_encoder, for_act, for_reply;
     struct ask_request *asked;
     struct token_queue queue;
     struct token_queue_end end;
@@ -52,6 +54,7 @@ static void asking_close(struct asking *a)
     a->sink->ops->closed(a->sink); /* may still read the plan */
     ask_free(a->asked);
     put_back(a->encoder);
+    put_back(a->act);
     put_back(a->reply);
     token_queue_fini(&a->queue);
     flow_give_request(o, a->request);
@@ -84,6 +87,7 @@ static void on_cancel(struct flow_job *j)
         return;
     a->quiet = true;
     acquire_cancel(&a->for_encoder);
+    acquire_cancel(&a->for_act);
     acquire_cancel(&a->for_reply);
     if (a->encoder)
         counter_add(&a->encoder->stats.cancelled, 1);
@@ -127,7 +131,15 @@ static void on_event(void *ctx, const struct ask_request *r, const struct ask_ev
 
 static bool is_encoder(const struct ask_plan_step *s)
 {
-    return strcmp(s->model, "encoder") == 0;
+    return strcmp(s->model, "reply") != 0; /* "encoder" or "act" */
+}
+
+static struct model_stats *stats_of(struct asking *a, const struct ask_plan_step *s)
+{
+    const struct registry_model *m = strcmp(s->model, "act") == 0 ? a->act
+                                     : is_encoder(s)              ? a->encoder
+                                                                  : a->reply;
+    return (struct model_stats *)(uintptr_t)&m->stats;
 }
 
 static void count_done(struct asking *a, const struct ask_plan_answer *x)
@@ -136,7 +148,7 @@ static void count_done(struct asking *a, const struct ask_plan_answer *x)
         const struct ask_plan_step *s = &x->steps[i];
         if (!s->model)
             continue;
-        struct model_stats *m = is_encoder(s) ? &a->encoder->stats : &a->reply->stats;
+        struct model_stats *m = stats_of(a, s);
         counter_add(is_encoder(s) ? &m->prompt_tokens : &m->generated_tokens, s->tokens);
         histogram_add(&m->total, s->ns);
     }
@@ -226,7 +238,7 @@ static void on_wake(struct executor_task *t)
 static int make_ask(void *table, void **out, struct shoal_engine *encoder, struct err *e)
 {
     struct ask *a = NULL;
-    int rc = ask_create(&a, table, encoder, NULL, e);
+    int rc = ask_create(&a, table, encoder, NULL, NULL, e);
     *out = a;
     return rc;
 }
@@ -242,8 +254,14 @@ static void submit(struct asking *a)
     const struct fair_who who = request_who(r);
     struct err e = {0};
     void *ask = NULL;
+    char conversation[sizeof(r->client.name) + sizeof(r->session) + 1];
+    snprintf(conversation, sizeof(conversation), "%s%s%s", r->client.name, *r->session ? "/" : "",
+             r->session);
     const struct ask_opts o = {.text = r->ask.text,
                                .text_bytes = strlen(r->ask.text),
+                               .conversation = *r->session ? conversation : NULL,
+                               .confirm = r->ask.confirm,
+                               .act = a->act ? registry_engine(a->act) : NULL,
                                .no_reply = !a->reply,
                                .reply = a->reply ? registry_engine(a->reply) : NULL,
                                .deadline_ns = r->deadline_ns,
@@ -301,15 +319,8 @@ static void on_reply(struct acquire *q, struct registry_model *m)
     begin(a);
 }
 
-static void on_encoder(struct acquire *q, struct registry_model *m)
+static void find_reply(struct asking *a)
 {
-    struct asking *a = EXECUTOR_OF(q, struct asking, for_encoder);
-    if (!m) {
-        asking_close(a);
-        return;
-    }
-    a->encoder = m;
-    count_begin(m);
     if (!a->request->ask.reply) {
         begin(a);
         return;
@@ -320,6 +331,43 @@ static void on_encoder(struct acquire *q, struct registry_model *m)
     a->for_reply.epoch = a->request->epoch; /* the same for both: never models of two versions */
     a->for_reply.key = request_key(a->request);
     acquire_model(&a->for_reply, a->owner->flow->home->reply, SHOAL_KIND_GENERATE);
+}
+
+static void on_act_failed(struct acquire *q, const struct failure *f)
+{
+    send_failure(EXECUTOR_OF(q, struct asking, for_act), f);
+}
+
+static void on_act(struct acquire *q, struct registry_model *m)
+{
+    struct asking *a = EXECUTOR_OF(q, struct asking, for_act);
+    if (!m) {
+        asking_close(a);
+        return;
+    }
+    a->act = m;
+    count_begin(m);
+    find_reply(a);
+}
+
+static void on_encoder(struct acquire *q, struct registry_model *m)
+{
+    struct asking *a = EXECUTOR_OF(q, struct asking, for_encoder);
+    const char *act = a->owner->flow->home->act;
+    if (!m) {
+        asking_close(a);
+        return;
+    }
+    a->encoder = m;
+    count_begin(m);
+    if (!act) {
+        find_reply(a);
+        return;
+    }
+    a->for_act.owner = a->owner;
+    a->for_act.ready = on_act;
+    a->for_act.failed = on_act_failed;
+    acquire_model(&a->for_act, act, SHOAL_KIND_TAG);
 }
 
 /* Whether there are the table and the models that the request needs; if not, f says what is
@@ -337,6 +385,8 @@ static bool check_parts(const struct flow *flow, const struct request_ask *q, st
     }
     if (!registry_state(flow->registry, t->encoder, &state))
         missing = t->encoder;
+    else if (t->act && !registry_state(flow->registry, t->act, &state))
+        missing = t->act;
     else if (q->reply && !registry_state(flow->registry, t->reply, &state))
         missing = t->reply;
     if (missing)

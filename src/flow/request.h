@@ -89,6 +89,7 @@ struct request_infer {
 
 struct request_ask {
     const char *text;
+    const char *confirm; /* token of actions that shall happen now; NULL: none */
     bool explain, reply;
 };
 

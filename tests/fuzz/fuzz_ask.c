@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "flow/home/home_clauses.h"
 #include "flow/home/home_rules.h"
+#include "flow/home/home_speech.h"
+#include "flow/home/home_truth.h"
 #include "flow/home/home_values.h"
 #include "flow/home/home_words.h"
 
@@ -40,6 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct home_clause c = {.text = text,
                             .intent = intents[data[8] % 8],
                             .intent_p = 1,
+                            .speech = data[8] & 64 ? HOME_SPEECH_ASK : HOME_SPEECH_COMMAND,
+                            .speech_p = 1,
                             .router = "home",
                             .flow = "act",
                             .entities = entities,
@@ -51,8 +55,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)home_values_amount(&a, table, text, home_table_action(table, "open"));
     (void)home_values_duration(&a, table, text);
     (void)home_values_clock(&a, table, text);
-    home_rules_decide(&a, table, &draft, &c, &now);
-    (void)home_draft_contexts(&a, &draft, table->together, &list);
+    (void)home_values_date(&a, table, text);
+    struct home_part parts[8];
+    uint32_t n_parts = 0, at = 0;
+    for (uint32_t i = 0; i < 8 && at < w.n; i++) { /* in order, with gaps */
+        uint32_t from = at + data[i] % 3, to = from + 1 + data[i] / 3 % 4;
+        if (from >= w.n)
+            break;
+        at = to < w.n ? to : w.n;
+        parts[n_parts++] = (struct home_part){from, at, (enum home_speech)(data[i] % 6), 1.0f};
+    }
+    struct home_said *said;
+    n = home_speech_pieces(&a, table, &w, parts, n_parts, &said, 16);
+    for (uint32_t i = 0; i < n && i < 16; i++)
+        if (!*said[i].text || strlen(said[i].text) > size * 2)
+            __builtin_trap();
+    const struct home_focus focus = {"fan", "kitchen", "pump 2"};
+    (void)home_rules_decide(&a, table, &draft, &c, data[8] & 128 ? &focus : NULL, &now);
+    struct home_draft_context *contexts;
+    n = home_draft_contexts(&a, &draft, table->together, &contexts);
+    for (uint32_t i = 0; i < n; i++)
+        if (contexts[i].text)
+            (void)home_truth_holds(&a, contexts[i].text, text);
     arena_fini(&a);
     mem_free(text);
     return 0;

@@ -19,19 +19,21 @@ static void use(const struct home_table *t)
         struct arena a;
         struct home_draft draft = {0};
         const char **list;
+        struct home_draft_context *contexts;
         arena_init(&a, 1 << 22);
         uint32_t n = home_clauses_split(&a, t, text, &list);
         struct home_clause c = {.text = n ? list[0] : text,
                                 .intent = t->action[i].name,
                                 .intent_p = 1,
+                                .speech_p = 1,
                                 .flow = "act",
                                 .entities = entities};
         struct home_words w = home_words_split(&a, c.text);
         for (uint32_t k = 0; w.n > 0 && k < 16 && t->n_slots > 0; k++)
             entities[c.n_entities++] =
                 (struct home_entity){t->slot[k % t->n_slots].name, k % w.n, k % w.n + 1};
-        home_rules_decide(&a, t, &draft, &c, &now);
-        if (a.rc == 0 && (draft.n_actions == 0 || home_draft_contexts(&a, &draft, 3, &list) == 0))
+        (void)home_rules_decide(&a, t, &draft, &c, NULL, &now);
+        if (a.rc == 0 && (draft.n_lines == 0 || home_draft_contexts(&a, &draft, 3, &contexts) == 0))
             abort();
         arena_fini(&a);
     }

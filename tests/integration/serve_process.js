@@ -38,7 +38,7 @@ async function answers(server) {
     t.same(JSON.stringify(r), JSON.stringify(cli), 'the same as shoal ask');
     r = await json(server, { text: 'what is 7 times 8', explain: true });
     t.same(r.actions[0].answer, 56, 'calculate');
-    t.same(r.steps.map((s) => s.step).join(), 'split,understand,decide,reply', 'steps');
+    t.same(r.steps.map((s) => s.step).join(), 'act,split,understand,decide,reply', 'steps');
     t.check(r.clauses[0].confidence > 0.5 && r.total_ms > 0, 'explained');
     r = await json(server, { text: both, reply: false });
     t.same(`${r.actions.length} ${r.reply}`, '2 ', 'actions only');
@@ -59,7 +59,7 @@ async function streams(server) {
     const pieces = all.filter((e) => e.event === 'text');
     t.check(pieces.length > 5 && pieces.length === all.length - 2, `${pieces.length} pieces`);
     t.same(pieces.map((e) => e.data.text).join(''), last.data.reply, 'pieces are the reply');
-    t.check(last.data.steps.length === 4 && last.data.total_ms > 0, 'steps at the end');
+    t.check(last.data.steps.length === 5 && last.data.total_ms > 0, 'steps at the end');
 }
 
 // The same events over the WebSocket.
@@ -101,7 +101,7 @@ async function refusals(server) {
 }
 
 async function abandoned(server) {
-    const before = await t.metric(server, 'shoal_cancelled_total{model="intent"}');
+    const before = await t.metric(server, 'shoal_cancelled_total{model="command"}');
     const give = new AbortController();
     const r = await fetch(`${server.url}/v1/process`, {
         method: 'POST', signal: give.signal,
@@ -109,7 +109,7 @@ async function abandoned(server) {
     });
     await r.body.getReader().read();
     give.abort();
-    await t.until(async () => await t.metric(server, 'shoal_cancelled_total{model="intent"}') === before + 1,
+    await t.until(async () => await t.metric(server, 'shoal_cancelled_total{model="command"}') === before + 1,
         'cancelled');
     await t.until(async () => await t.metric(server, 'shoal_in_flight') === 0, 'nothing in flight');
 }
@@ -117,7 +117,7 @@ async function abandoned(server) {
 async function described(server) {
     const api = await (await fetch(`${server.url}/openapi.json`)).json();
     const schema = api.paths['/v1/process'].post.requestBody.content['application/json'].schema;
-    t.same(Object.keys(schema.properties).join(), 'text,stream,explain,reply,priority,latency_budget_ms', 'openapi');
+    t.same(Object.keys(schema.properties).join(), 'text,confirm,stream,explain,reply,priority,latency_budget_ms', 'openapi');
     const r = await fetch(`${server.url}/v1/models/intent/card`);
     t.same(r.headers.get('content-type'), 'text/markdown; charset=utf-8', 'type of a card');
     t.same(await r.text(), fs.readFileSync('models/intent.md', 'utf8'), 'a card');
@@ -147,18 +147,18 @@ async function broken() {
 }
 
 async function without() {
-    const server = await t.start(shoal, ['-m', 'intent=models/encoder'], { admin: true });
+    const server = await t.start(shoal, ['-m', 'command=models/command.gguf'], { admin: true });
     let r = await post(server, { text: both });
     t.same(r.status, 404, 'no reply model');
     t.check(/'reply'/.test(r.text), `names the model: ${r.text}`);
     t.same((await post(server, { text: both, reply: false })).status, 200, 'actions need the encoder alone');
-    t.same((await t.admin(server, { model: 'intent', action: 'unload' })).status, 200, 'unload');
+    t.same((await t.admin(server, { model: 'command', action: 'unload' })).status, 200, 'unload');
     await t.until(async () => (await (await fetch(`${server.url}/v1/models`)).json()).data[0].state === 'unloaded',
         'unloaded');
     t.same((await post(server, { text: both, reply: false })).status, 200, 'loaded again when asked');
-    t.same((await t.admin(server, { model: 'intent', action: 'remove' })).status, 200, 'remove');
+    t.same((await t.admin(server, { model: 'command', action: 'remove' })).status, 200, 'remove');
     r = await post(server, { text: both, reply: false });
-    t.check(r.status === 404 && /'intent'/.test(r.text), `no encoder: ${r.text}`);
+    t.check(r.status === 404 && /'command'/.test(r.text), `no encoder: ${r.text}`);
     await server.stop();
 }
 

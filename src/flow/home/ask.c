@@ -10,7 +10,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "flow/home/home_clauses.h"
+#include "flow/home/home_memory.h"
 #include "flow/home/home_rules.h"
+#include "flow/home/home_speech.h"
+#include "flow/home/home_truth.h"
 #include "flow/home/home_words.h"
 #include "shoal/shoal.h"
 #include "wire/json_out.h"
@@ -19,11 +22,13 @@
 #define REPLY_BYTES ((size_t)1 << 16)
 #define REPLY_TOKENS 120u
 #define PER_CLAUSE 3u /* intent, router, entities */
+#define MAX_PARTS 64u /* of a text, by speech act */
 #define MAX_FLOWS 64u
 
 struct ask {
     const struct home_table *table;
-    struct shoal_engine *encoder, *reply;
+    struct shoal_engine *encoder, *act, *reply;
+    struct home_memory *memory;
     float threshold;
     struct {
         char *label, *flow;
@@ -31,11 +36,12 @@ struct ask {
     uint32_t n_flows;
 };
 
-enum stage { STAGE_UNDERSTAND, STAGE_REPLY };
+enum stage { STAGE_ACT, STAGE_UNDERSTAND, STAGE_REPLY };
 
 struct ask_request {
     struct ask *ask;
     struct shoal_engine *reply_engine; /* NULL: actions only */
+    struct shoal_engine *act_engine;   /* NULL: the rules alone tell commands from other talk */
     _Atomic uint32_t refs;             /* the caller's and the flow's own */
     _Atomic uint32_t pending; /* unfinished parts of the stage, plus one while they are started */
     _Atomic bool cancel;
@@ -44,11 +50,19 @@ struct ask_request {
     char message[320];
 
     struct arena arena;
+    const char *text, *conversation; /* in the arena; conversation "": none */
+    struct home_words words;         /* of the text */
+    struct home_part parts[MAX_PARTS];
+    uint32_t n_parts;
+    float command_p; /* that the text commands something */
     struct home_clause clauses[ASK_MAX_CLAUSES];
     uint32_t n_clauses;
     struct ask_plan plan; /* complete after decide */
-    uint32_t at_context;
+    struct home_draft_context *contexts;
+    uint32_t n_contexts, at_context;
+    bool referred; /* "it" was replaced by what it means */
     struct buf reply;
+    size_t reply_from; /* where the reply to the current context begins */
     struct tm now;
 
     uint64_t start_ns, deadline_ns, step_ns, total_ns;
@@ -101,7 +115,7 @@ static int read_config(struct ask *a, const char *json, size_t n, struct err *e)
 }
 
 int ask_create(struct ask **out, const struct home_table *table, struct shoal_engine *encoder,
-               struct shoal_engine *reply, struct err *e)
+               struct shoal_engine *act, struct shoal_engine *reply, struct err *e)
 {
     struct shoal_engine_info info = {.size = sizeof(info)};
     *out = NULL;
@@ -114,10 +128,13 @@ int ask_create(struct ask **out, const struct home_table *table, struct shoal_en
         return err_set(e, SHOAL_ENOMEM, "flow");
     a->table = table;
     a->encoder = encoder;
+    a->act = act;
     a->reply = reply;
     size_t n = 0;
     const char *config = shoal_engine_metadata(encoder, "huggingface.config", &n);
     int rc = read_config(a, config, n, e);
+    if (rc == 0)
+        rc = home_memory_create(&a->memory, e);
     if (rc < 0) {
         ask_destroy(a);
         return rc;
@@ -134,6 +151,7 @@ void ask_destroy(struct ask *a)
         mem_free(a->flows[i].label);
         mem_free(a->flows[i].flow);
     }
+    home_memory_destroy(a->memory);
     mem_free(a);
 }
 
@@ -234,7 +252,7 @@ static void part_done(struct ask_request *r)
 struct part {
     struct ask_request *r;
     struct home_clause *clause;
-    uint32_t which; /* 0: intent, 1: router, 2: entities */
+    enum { PART_INTENT, PART_ROUTER, PART_ENTITIES, PART_COMMAND, PART_ACTS } which;
 };
 
 static void take_label(struct part *p, const struct shoal_result *res)
@@ -242,7 +260,7 @@ static void take_label(struct part *p, const struct shoal_result *res)
     struct arena *a = &p->r->arena;
     /* the best label, however unsure: the rules compare it with the threshold */
     const char *name = arena_printf(a, "%s", res->labels[0].name);
-    if (p->which == 0) {
+    if (p->which == PART_INTENT) {
         p->clause->intent = name;
         p->clause->intent_p = res->labels[0].score;
     } else {
@@ -250,6 +268,44 @@ static void take_label(struct part *p, const struct shoal_result *res)
         p->clause->router_p = res->labels[0].score;
         p->clause->flow = flow_of(p->r->ask, name);
     }
+}
+
+/* A span in bytes to words from..to-1; false: it has none. */
+static bool span_words(const char *text, const struct shoal_span *s, uint32_t *from, uint32_t *to)
+{
+    uint32_t word = 0;
+    bool inside = false;
+    *from = UINT32_MAX;
+    for (uint32_t b = 0; b < s->end && text[b]; b++) {
+        bool space = strchr(" \t\n\v\f\r", text[b]) != NULL;
+        if (!space && !inside)
+            word++;
+        inside = !space;
+        if (!space && b >= s->start) {
+            *from = *from == UINT32_MAX ? word - 1 : *from;
+            *to = word;
+        }
+    }
+    return *from != UINT32_MAX;
+}
+
+static void take_acts(struct ask_request *r, const struct shoal_result *res)
+{
+    for (uint32_t i = 0; i < res->n_spans && r->n_parts < MAX_PARTS; i++) {
+        struct home_part *p = &r->parts[r->n_parts];
+        *p = (struct home_part){.speech = home_table_speech(res->spans[i].label),
+                                .p = res->spans[i].score};
+        if (span_words(r->text, &res->spans[i], &p->from, &p->to) &&
+            (r->n_parts == 0 || p->from >= p[-1].to))
+            r->n_parts++;
+    }
+}
+
+static void take_command(struct ask_request *r, const struct shoal_result *res)
+{
+    for (uint32_t i = 0; i < res->n_labels; i++)
+        if (home_table_speech(res->labels[i].name) == HOME_SPEECH_COMMAND)
+            r->command_p = res->labels[i].score;
 }
 
 /* Spans in bytes to entities in words. */
@@ -261,20 +317,8 @@ static void take_entities(struct part *p, const struct shoal_result *res)
     uint32_t n = 0;
     for (uint32_t i = 0; list && i < res->n_spans; i++) {
         struct home_entity *e = &list[n];
-        uint32_t word = 0;
-        bool inside = false;
-        *e = (struct home_entity){.from = UINT32_MAX};
-        for (uint32_t b = 0; b < res->spans[i].end && text[b]; b++) {
-            bool space = strchr(" \t\n\v\f\r", text[b]) != NULL;
-            if (!space && !inside)
-                word++;
-            inside = !space;
-            if (!space && b >= res->spans[i].start) {
-                e->from = e->from == UINT32_MAX ? word - 1 : e->from;
-                e->to = word;
-            }
-        }
-        if (e->from == UINT32_MAX)
+        *e = (struct home_entity){0};
+        if (!span_words(text, &res->spans[i], &e->from, &e->to))
             continue;
         e->type = arena_printf(a, "%s", res->spans[i].label);
         n++;
@@ -289,24 +333,31 @@ static void part_result(void *ctx, const struct shoal_result *res)
     struct ask_request *r = p->r;
     if (res->code < 0)
         fail(r, res->code, res->message);
-    else if (p->which < 2)
-        take_label(p, res);
-    else
+    else if (p->which == PART_COMMAND)
+        take_command(r, res);
+    else if (p->which == PART_ACTS)
+        take_acts(r, res);
+    else if (p->which == PART_ENTITIES)
         take_entities(p, res);
-    r->step_tokens += p->which == 0 ? res->n_tokens : 0;
+    else
+        take_label(p, res);
+    r->step_tokens += p->which == PART_INTENT || p->which == PART_ACTS ? res->n_tokens : 0;
     part_done(r);
 }
 
 static void submit_part(struct ask_request *r, struct part *p)
 {
     const struct home_table *table = r->ask->table;
-    const char *const sets[] = {table->intent_labels, table->router_labels, table->entity_labels};
+    const char *const sets[] = {table->intent_labels, table->router_labels, table->entity_labels,
+                                table->act_labels, table->act_labels};
+    bool tags = p->which == PART_ENTITIES || p->which == PART_ACTS, acts = !p->clause;
+    const char *text = acts ? r->text : p->clause->text;
     struct err e = {0};
     struct shoal_task *t;
     struct shoal_infer_opts o = {.size = sizeof(o),
-                                 .kind = p->which < 2 ? SHOAL_KIND_CLASSIFY : SHOAL_KIND_TAG,
-                                 .text = p->clause->text,
-                                 .text_bytes = strlen(p->clause->text),
+                                 .kind = tags ? SHOAL_KIND_TAG : SHOAL_KIND_CLASSIFY,
+                                 .text = text,
+                                 .text_bytes = strlen(text),
                                  .labels = sets[p->which],
                                  .deadline_ns = r->deadline_ns,
                                  .priority = r->priority,
@@ -314,7 +365,7 @@ static void submit_part(struct ask_request *r, struct part *p)
                                  .weight = r->weight,
                                  .done = part_result,
                                  .done_ctx = p};
-    if (shoal_infer_submit(r->ask->encoder, &o, &t, &e) < 0) {
+    if (shoal_infer_submit(acts ? r->act_engine : r->ask->encoder, &o, &t, &e) < 0) {
         fail(r, e.code, e.msg);
         part_done(r);
         return;
@@ -322,18 +373,96 @@ static void submit_part(struct ask_request *r, struct part *p)
     keep_task(r, t);
 }
 
-static void understand(struct ask_request *r)
+/* Which words command something. */
+static void find_acts(struct ask_request *r)
 {
-    uint32_t n = r->n_clauses * PER_CLAUSE;
-    struct part *parts = arena_zalloc_n(&r->arena, n + 1, sizeof(*parts));
-    r->stage = STAGE_UNDERSTAND;
-    /* one more, so that the stage cannot end while its parts are being submitted */
-    atomic_store_explicit(&r->pending, (parts ? n : 0) + 1, memory_order_relaxed);
-    for (uint32_t i = 0; parts && i < n; i++) {
-        parts[i] = (struct part){r, &r->clauses[i / PER_CLAUSE], i % PER_CLAUSE};
+    struct part *parts = arena_zalloc_n(&r->arena, 2, sizeof(*parts));
+    r->stage = STAGE_ACT;
+    atomic_store_explicit(&r->pending, parts ? 3 : 1, memory_order_relaxed); /* as below */
+    for (uint32_t i = 0; parts && i < 2; i++) {
+        parts[i] = (struct part){.r = r, .which = i ? PART_ACTS : PART_COMMAND};
         submit_part(r, &parts[i]);
     }
     part_done(r);
+}
+
+/* Clauses from `only` on that are marked, or with NULL all of them, go through the encoder. */
+static void understand(struct ask_request *r, const bool *only)
+{
+    uint32_t n = r->n_clauses * PER_CLAUSE, n_parts = 0;
+    struct part *parts = arena_zalloc_n(&r->arena, n + 1, sizeof(*parts));
+    for (uint32_t i = 0; parts && i < n; i++) {
+        if (only && !only[i / PER_CLAUSE])
+            continue;
+        parts[n_parts] = (struct part){.r = r, .clause = &r->clauses[i / PER_CLAUSE]};
+        parts[n_parts++].which = i % PER_CLAUSE == 0   ? PART_INTENT
+                                 : i % PER_CLAUSE == 1 ? PART_ROUTER
+                                                       : PART_ENTITIES;
+    }
+    r->stage = STAGE_UNDERSTAND;
+    /* one more, so that the stage cannot end while its parts are being submitted */
+    atomic_store_explicit(&r->pending, n_parts + 1, memory_order_relaxed);
+    for (uint32_t i = 0; i < n_parts; i++)
+        submit_part(r, &parts[i]);
+    part_done(r);
+}
+
+/* The thing that a clause names last: "the kitchen lights"; NULL: none. */
+static const char *thing_in(struct ask_request *r, const struct home_clause *c)
+{
+    struct home_words w = home_words_split(&r->arena, c->text);
+    const char *room = "", *thing = NULL;
+    for (uint32_t i = 0; i < c->n_entities; i++) {
+        const struct home_entity *e = &c->entities[i];
+        bool is_room = strcmp(e->type, "room") == 0;
+        if (!is_room && strcmp(e->type, "device") != 0 && strcmp(e->type, "machine") != 0)
+            continue;
+        const char *text = home_words_trim_end(
+            &r->arena, home_words_join(&r->arena, &w, e->from, e->to), HOME_WORDS_CLOSING);
+        if (is_room)
+            room = text;
+        else
+            thing = text;
+    }
+    return thing ? arena_printf(&r->arena, "the %s%s%s", room, *room ? " " : "", thing) : NULL;
+}
+
+/* Puts what "it" means into the clauses that say it, and looks at them once more; false: there is
+ * nothing to replace. */
+static bool refer(struct ask_request *r)
+{
+    const struct home_table *t = r->ask->table;
+    struct home_focus f;
+    bool *again = arena_zalloc_n(&r->arena, ASK_MAX_CLAUSES, sizeof(*again)), any = false;
+    if (r->referred || t->pronouns.n == 0 || !again)
+        return false;
+    r->referred = true;
+    home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &f);
+    const char *last = f.device    ? arena_printf(&r->arena, "the %s%s%s", f.room ? f.room : "",
+                                               f.room ? " " : "", f.device)
+                       : f.machine ? arena_printf(&r->arena, "the %s", f.machine)
+                                   : NULL;
+    for (uint32_t i = 0; i < r->n_clauses; i++) {
+        struct home_clause *c = &r->clauses[i];
+        struct home_words w = home_words_split(&r->arena, c->text);
+        struct home_words plain = home_words_plain_all(&r->arena, &w);
+        const char *own = thing_in(r, c);
+        if (own || c->speech != HOME_SPEECH_COMMAND || w.n > 8 ||
+            home_speech_takes_back(t, &plain) == w.n) {
+            last = own ? own : last;
+            continue;
+        }
+        for (uint32_t k = 0; last && k < w.n; k++)
+            if (home_table_lists(&t->pronouns, plain.w[k]) && !again[i]) {
+                w.w[k] = last;
+                again[i] = any = true;
+            }
+        if (again[i])
+            c->text = home_words_join(&r->arena, &w, 0, w.n);
+    }
+    if (any && r->arena.rc == 0)
+        understand(r, again);
+    return any && r->arena.rc == 0;
 }
 
 /* Entities as texts, where the rules use places in the clause. */
@@ -360,6 +489,8 @@ static void plan_clauses(struct ask_request *r)
                                            .flow = c->flow,
                                            .intent_p = c->intent_p,
                                            .router_p = c->router_p,
+                                           .act = home_table_speech_name(c->speech),
+                                           .act_p = c->speech_p,
                                            .entities = plan_entities(&r->arena, c),
                                            .n_entities = c->n_entities};
     }
@@ -367,21 +498,214 @@ static void plan_clauses(struct ask_request *r)
     r->plan.n_clauses = list ? r->n_clauses : 0;
 }
 
-static void decide(struct ask_request *r)
+/* Contexts of the draft for the reply, and for the plan those that the model reads. */
+static void plan_contexts(struct ask_request *r, const struct home_draft *d)
 {
-    struct home_draft d = {0};
-    const char **contexts;
-    for (uint32_t i = 0; i < r->n_clauses; i++)
-        home_rules_decide(&r->arena, r->ask->table, &d, &r->clauses[i], &r->now);
-    uint32_t n = home_draft_contexts(&r->arena, &d, r->ask->table->together, &contexts);
-    plan_clauses(r);
-    r->plan.actions = d.actions;
-    r->plan.n_actions = d.n_actions;
-    r->plan.contexts = contexts;
-    r->plan.n_contexts = n;
+    r->n_contexts = home_draft_contexts(&r->arena, d, r->ask->table->together, &r->contexts);
+    const char **list = arena_zalloc_n(&r->arena, (size_t)r->n_contexts + 1, sizeof(*list));
+    for (uint32_t i = 0; list && i < r->n_contexts; i++) {
+        const struct home_draft_context *c = &r->contexts[i];
+        list[i] = c->text ? c->text : arena_printf(&r->arena, "say: %s", c->say);
+    }
+    r->plan.contexts = list;
+    r->plan.n_contexts = list ? r->n_contexts : 0;
+}
+
+/* Actions that wait for a yes are kept, and each of them tells the token. */
+static void keep_waiting(struct ask_request *r, struct home_draft *d)
+{
+    const char **lines = arena_zalloc_n(&r->arena, (size_t)d->n_held + 1, sizeof(*lines));
+    const char **says = arena_zalloc_n(&r->arena, (size_t)d->n_held + 1, sizeof(*says));
+    const struct ask_plan_action **actions =
+        arena_zalloc_n(&r->arena, (size_t)d->n_held + 1, sizeof(*actions));
+    char *token = arena_bytes(&r->arena, HOME_MEMORY_TOKEN);
+    if (d->n_held == 0 || r->arena.rc < 0)
+        return;
+    for (uint32_t i = 0; i < d->n_held; i++) {
+        actions[i] = d->held[i].action;
+        lines[i] = d->held[i].line;
+        says[i] = d->held[i].say;
+    }
+    const struct home_waiting w = {actions, lines, says, d->n_held};
+    if (!home_memory_wait(r->ask->memory, r->conversation, r->start_ns, &w, token)) {
+        fail(r, SHOAL_ENOMEM, "cannot keep the actions that wait for a confirmation");
+        return;
+    }
+    for (uint32_t i = 0; i < d->n_actions; i++) {
+        struct ask_plan_action *o = arena_zalloc(&r->arena, sizeof(*o));
+        if (!o)
+            return;
+        *o = *d->actions[i];
+        for (uint32_t k = 0; k < o->n_fields; k++)
+            if (strcmp(o->fields[k].key, "result") == 0 && o->n_fields < ASK_PLAN_MAX_FIELDS &&
+                strcmp(o->fields[k].text, "confirm") == 0) {
+                o->fields[o->n_fields++] = (struct ask_plan_field){.key = "token", .text = token};
+                break;
+            }
+        d->actions[i] = o;
+    }
+}
+
+static const char *field_of(const struct ask_plan_action *o, const char *key)
+{
+    for (uint32_t i = 0; i < o->n_fields; i++)
+        if (strcmp(o->fields[i].key, key) == 0)
+            return o->fields[i].text;
+    return NULL;
+}
+
+/* The last thing that an action is about is what "it" means next. */
+static void remember(struct ask_request *r, const struct home_focus *old)
+{
+    struct home_focus f = *old;
+    bool changed = false;
+    for (uint32_t i = 0; i < r->plan.n_actions; i++) {
+        const struct ask_plan_action *o = r->plan.actions[i];
+        const char *device = field_of(o, "device"), *machine = field_of(o, "machine");
+        if (device)
+            f = (struct home_focus){.device = device, .room = field_of(o, "room")};
+        else if (machine)
+            f = (struct home_focus){.machine = machine};
+        changed |= device || machine;
+    }
+    if (changed)
+        home_memory_set_focus(r->ask->memory, r->conversation, r->start_ns, &f);
+}
+
+static void finish_plan(struct ask_request *r, struct home_draft *d)
+{
+    plan_contexts(r, d);
+    r->plan.actions = d->actions;
+    r->plan.n_actions = d->n_actions;
     if (r->arena.rc < 0)
         fail(r, r->arena.rc, err_text(r->arena.rc));
     step_end(r, "decide", NULL);
+}
+
+/* What a clause speaks of. */
+static void focus_on(struct ask_request *r, const struct home_clause *c, struct home_focus *f)
+{
+    struct home_words w = home_words_split(&r->arena, c->text);
+    const char *room = NULL;
+    for (uint32_t i = 0; i < c->n_entities; i++) {
+        const struct home_entity *e = &c->entities[i];
+        const char *text = home_words_trim_end(
+            &r->arena, home_words_join(&r->arena, &w, e->from, e->to), HOME_WORDS_CLOSING);
+        if (strcmp(e->type, "room") == 0)
+            room = text;
+        else if (strcmp(e->type, "device") == 0)
+            *f = (struct home_focus){.device = text};
+        else if (strcmp(e->type, "machine") == 0)
+            *f = (struct home_focus){.machine = text};
+    }
+    if (room && f->device)
+        f->room = room;
+}
+
+static void decide(struct ask_request *r)
+{
+    const struct home_table *t = r->ask->table;
+    struct home_draft d = {0};
+    struct home_focus focus;
+    home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &focus);
+    for (uint32_t i = 1; i < r->n_clauses; i++) {
+        struct home_words w = home_words_split(&r->arena, r->clauses[i].text);
+        struct home_words plain = home_words_plain_all(&r->arena, &w);
+        r->clauses[i - 1].taken_back = home_speech_takes_back(t, &plain) > 0;
+    }
+    for (uint32_t i = 0; i < r->n_clauses; i++) {
+        struct home_focus now = focus;
+        for (uint32_t k = 0; k < i; k++) /* "start the vacuum, no, stop it" */
+            focus_on(r, &r->clauses[k], &now);
+        r->clauses[i].speech = home_rules_decide(&r->arena, t, &d, &r->clauses[i], &now, &r->now);
+    }
+    keep_waiting(r, &d);
+    plan_clauses(r);
+    finish_plan(r, &d);
+    remember(r, &focus);
+}
+
+/* ---- confirming ----------------------------------------------------------------------------- */
+
+static void put_say(struct ask_request *r, struct home_draft *d, enum home_say which)
+{
+    const struct home_template *t = &r->ask->table->say[which];
+    if (home_draft_reserve(&r->arena, d) && t->n > 0)
+        d->lines[d->n_lines++] =
+            (struct home_draft_line){.say = t->parts[0].text ? t->parts[0].text : ""};
+}
+
+/* The plan of a yes: what waited happens.  token NULL: what waits in the conversation. */
+static void confirm(struct ask_request *r, const char *token)
+{
+    struct home_draft d = {0};
+    struct home_waiting w;
+    if (!home_memory_take(r->ask->memory, r->conversation, token, r->start_ns, &r->arena, &w))
+        put_say(r, &d, HOME_SAY_EXPIRED);
+    for (uint32_t i = 0; i < w.n && home_draft_reserve(&r->arena, &d); i++) {
+        d.actions[d.n_actions++] = w.actions[i];
+        d.lines[d.n_lines++] = (struct home_draft_line){w.lines[i], w.says[i], true};
+    }
+    finish_plan(r, &d);
+    remember(r, &(struct home_focus){0});
+}
+
+static void decline(struct ask_request *r)
+{
+    struct home_draft d = {0};
+    struct home_waiting w;
+    (void)home_memory_take(r->ask->memory, r->conversation, NULL, r->start_ns, &r->arena, &w);
+    put_say(r, &d, HOME_SAY_DECLINED);
+    finish_plan(r, &d);
+}
+
+/* Are all words, polite ones aside, one of the phrases? */
+static bool says_only(const struct ask_request *r, const struct home_words *plain,
+                      const struct home_list *l)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        uint32_t n = home_words_phrase(plain, 0, l->w[i]);
+        while (n > 0 && n < plain->n &&
+               (home_table_word(r->ask->table, plain->w[n]) & HOME_WORD_POLITE))
+            n++;
+        if (n > 0 && n == plain->n)
+            return true;
+    }
+    return false;
+}
+
+/* Does the request need no model: a confirmation, an answer to "shall I", "stop everything"?  Then
+ * the plan is made. */
+static bool answered(struct ask_request *r, const char *token)
+{
+    const struct home_table *t = r->ask->table;
+    if (token) {
+        confirm(r, token);
+        return true;
+    }
+    struct home_stopped stop;
+    struct home_words all = home_words_plain_all(&r->arena, &r->words);
+    if (home_speech_stops(t, &all, &stop) && stop.everything) { /* no model is asked */
+        r->clauses[0] = (struct home_clause){.text = r->text,
+                                             .intent = "",
+                                             .router = "",
+                                             .flow = "",
+                                             .speech = HOME_SPEECH_COMMAND,
+                                             .speech_p = 1.0f};
+        r->n_clauses = 1;
+        decide(r);
+        return true;
+    }
+    if (!home_memory_waits(r->ask->memory, r->conversation, r->start_ns))
+        return false;
+    struct home_words plain = home_words_plain_all(&r->arena, &r->words);
+    if (says_only(r, &plain, &t->yes))
+        confirm(r, NULL);
+    else if (says_only(r, &plain, &t->no))
+        decline(r);
+    else
+        return false;
+    return true;
 }
 
 /* ---- replying ------------------------------------------------------------------------------- */
@@ -393,8 +717,6 @@ static void reply_event(void *ctx, const struct shoal_event *ev)
         if (ev->text_bytes == 0)
             return;
         buf_put(&r->reply, ev->text, ev->text_bytes);
-        emit(r, &(struct ask_event){
-                    .kind = ASK_EVENT_TEXT, .text = ev->text, .text_bytes = ev->text_bytes});
         return;
     }
     if (ev->finish == SHOAL_FINISH_ERROR)
@@ -439,11 +761,10 @@ static void start_reply(struct ask_request *r)
     size_t n = 0;
     r->stage = STAGE_REPLY;
     atomic_store_explicit(&r->pending, 2, memory_order_relaxed); /* the task, and this function */
-    int rc = reply_tokens(r, r->plan.contexts[r->at_context], &tokens, &n, &e);
-    if (rc == 0 && r->at_context > 0) { /* replies are joined by a space */
+    int rc = reply_tokens(r, r->contexts[r->at_context].text, &tokens, &n, &e);
+    r->reply_from = r->reply.len;
+    if (rc == 0 && r->at_context > 0) /* replies are joined by a space */
         buf_putc(&r->reply, ' ');
-        emit(r, &(struct ask_event){.kind = ASK_EVENT_TEXT, .text = " ", .text_bytes = 1});
-    }
     struct shoal_task_opts o = {.size = sizeof(o),
                                 .tokens = tokens,
                                 .n_tokens = (uint32_t)n,
@@ -466,51 +787,165 @@ static void start_reply(struct ask_request *r)
     part_done(r);
 }
 
+/* Speaks what the buffer got from `from` on, word by word. */
+static void speak(struct ask_request *r, size_t from)
+{
+    const char *text = buf_str(&r->reply);
+    for (size_t at = from, n; r->reply.rc == 0 && at < r->reply.len; at += n) {
+        n = 1;
+        while (at + n < r->reply.len && text[at + n] != ' ')
+            n++;
+        emit(r, &(struct ask_event){.kind = ASK_EVENT_TEXT, .text = text + at, .text_bytes = n});
+    }
+}
+
+/* The reply to a context is whole: what the model got wrong is said in plain words. */
+static void check_reply(struct ask_request *r)
+{
+    const struct home_draft_context *c = &r->contexts[r->at_context];
+    size_t gap = r->at_context > 0 ? 1 : 0;
+    if (r->reply.rc == 0 && c->say && *c->say &&
+        !home_truth_holds(&r->arena, c->text, buf_str(&r->reply) + r->reply_from + gap)) {
+        r->reply.len = r->reply_from + gap;
+        buf_puts(&r->reply, c->say);
+    }
+    speak(r, r->reply_from);
+}
+
+/* Contexts that need no model. */
+static void say_plain(struct ask_request *r)
+{
+    for (; r->at_context < r->n_contexts && !r->contexts[r->at_context].text; r->at_context++) {
+        size_t from = r->reply.len;
+        if (r->at_context > 0)
+            buf_putc(&r->reply, ' ');
+        buf_puts(&r->reply, r->contexts[r->at_context].say);
+        speak(r, from);
+    }
+}
+
+static void start_understanding(struct ask_request *r);
+
+static void reply_or_finish(struct ask_request *r)
+{
+    if (r->code == 0 && r->reply_engine)
+        say_plain(r);
+    if (r->code == 0 && r->reply_engine && r->at_context < r->n_contexts)
+        start_reply(r);
+    else
+        finish(r);
+}
+
 /* Runs when the last part of a stage is done: starts the next stage, or ends the request. */
 static void advance(struct ask_request *r)
 {
     drop_tasks(r);
+    if (r->stage == STAGE_ACT) {
+        step_end(r, "act", "act");
+        if (r->code == 0 && atomic_load_explicit(&r->cancel, memory_order_relaxed))
+            fail(r, SHOAL_ECANCELLED, err_text(SHOAL_ECANCELLED));
+        if (r->code == 0)
+            start_understanding(r);
+        else
+            finish(r);
+        return;
+    }
     if (r->stage == STAGE_UNDERSTAND) {
         step_end(r, "understand", "encoder");
+        if (r->code == 0 && refer(r))
+            return;
         if (r->code == 0)
             decide(r);
         if (r->code == 0)
             emit(r, &(struct ask_event){.kind = ASK_EVENT_PLAN});
     } else {
         step_end(r, "reply", "reply");
+        if (r->code == 0)
+            check_reply(r);
         r->at_context++;
         if (r->reply.rc < 0)
             fail(r, r->reply.rc, err_text(r->reply.rc));
     }
     if (r->code == 0 && atomic_load_explicit(&r->cancel, memory_order_relaxed))
         fail(r, SHOAL_ECANCELLED, err_text(SHOAL_ECANCELLED));
-    if (r->code == 0 && r->reply_engine && r->at_context < r->plan.n_contexts)
-        start_reply(r);
-    else
-        finish(r);
+    reply_or_finish(r);
 }
 
 /* ---- submitting ----------------------------------------------------------------------------- */
 
-static int split(struct ask_request *r, const struct ask_opts *o, struct err *e)
+/* The text's words, without an act model all of them one command. */
+static int read_text(struct ask_request *r, const struct ask_opts *o, struct err *e)
 {
-    const char **clauses, *text = arena_printf(&r->arena, "%.*s", (int)o->text_bytes, o->text);
-    uint32_t n = home_clauses_split(&r->arena, r->ask->table, text, &clauses);
+    r->text = arena_printf(&r->arena, "%.*s", (int)o->text_bytes, o->text ? o->text : "");
+    r->conversation = arena_printf(&r->arena, "%s", o->conversation ? o->conversation : "");
+    r->words = home_words_split(&r->arena, r->text);
+    struct home_words plain = home_words_plain_all(&r->arena, &r->words);
+    uint32_t from = 0, to = 0;
+    if (r->arena.rc == 0)
+        home_speech_unwrap(r->ask->table, &plain, &from, &to);
+    if (from > 0 || to < r->words.n) {
+        r->text = home_words_join(&r->arena, &r->words, from, to);
+        r->words = home_words_split(&r->arena, r->text);
+    }
     if (r->arena.rc < 0)
         return err_set(e, r->arena.rc, "text of %zu bytes", o->text_bytes);
-    if (n == 0)
+    if (r->words.n == 0 && !o->confirm)
         return err_set(e, SHOAL_EINVAL, "the text is empty");
+    r->parts[0] = (struct home_part){0, r->words.n, HOME_SPEECH_COMMAND, 1.0f};
+    r->n_parts = r->act_engine ? 0 : 1;
+    r->command_p = r->act_engine ? 0.0f : 1.0f;
+    return 0;
+}
+
+/* Clauses from what each part of the text does. */
+static int split(struct ask_request *r, struct err *e)
+{
+    struct home_said *said;
+    uint32_t n = home_speech_pieces(&r->arena, r->ask->table, &r->words, r->parts, r->n_parts,
+                                    &said, ASK_MAX_CLAUSES);
+    if (r->arena.rc < 0)
+        return err_set(e, r->arena.rc, "text of %u words", r->words.n);
     if (n > ASK_MAX_CLAUSES)
-        return err_set(e, SHOAL_ELIMIT, "the text has %u commands; the maximum is %u", n,
+        return err_set(e, SHOAL_ELIMIT, "the text has more than %u commands; give fewer at once",
                        ASK_MAX_CLAUSES);
-    for (uint32_t i = 0; i < n; i++)
-        r->clauses[i] = (struct home_clause){.text = clauses[i],
+    for (uint32_t i = 0; i < n; i++) {
+        float p = said[i].p < r->command_p ? said[i].p : r->command_p;
+        r->clauses[i] = (struct home_clause){.text = said[i].text,
                                              .intent = "",
                                              .router = "",
                                              .flow = "",
-                                             .threshold = r->ask->threshold};
+                                             .threshold = r->ask->threshold,
+                                             .speech = said[i].speech,
+                                             .speech_p = p};
+    }
     r->n_clauses = n;
     return 0;
+}
+
+/* Refuses what is too much before a model reads it. */
+static int check_clauses(struct ask_request *r, struct err *e)
+{
+    const char **list;
+    uint32_t n = home_clauses_split(&r->arena, r->ask->table, r->text, &list);
+    if (r->arena.rc < 0)
+        return err_set(e, r->arena.rc, "text of %u words", r->words.n);
+    if (n > ASK_MAX_CLAUSES)
+        return err_set(e, SHOAL_ELIMIT, "the text has %u commands; the maximum is %u", n,
+                       ASK_MAX_CLAUSES);
+    return 0;
+}
+
+static void start_understanding(struct ask_request *r)
+{
+    struct err e = {0};
+    int rc = split(r, &e);
+    step_end(r, "split", NULL);
+    if (rc < 0) {
+        fail(r, rc, e.msg);
+        finish(r);
+    } else {
+        understand(r, NULL);
+    }
 }
 
 int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out, struct err *e)
@@ -519,10 +954,16 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
     if (o->text_bytes > ASK_MAX_TEXT)
         return err_set(e, SHOAL_ELIMIT, "the text has %zu bytes; the maximum is %u", o->text_bytes,
                        ASK_MAX_TEXT);
+    struct shoal_engine *act = o->act ? o->act : a->act;
+    if (!act && a->table->act)
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "the table needs the model \"%s\", which tells commands from other talk",
+                       a->table->act);
     struct ask_request *r = mem_zalloc(sizeof(*r));
     if (!r)
         return err_set(e, SHOAL_ENOMEM, "request");
     r->ask = a;
+    r->act_engine = a->table->act ? act : NULL;
     atomic_init(&r->refs, 2);
     arena_init(&r->arena, ARENA_BYTES);
     buf_init(&r->reply, REPLY_BYTES);
@@ -538,15 +979,28 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
     r->event_ctx = o->event_ctx;
     time_t now = o->now ? o->now : time(NULL);
     localtime_r(&now, &r->now);
-    int rc = split(r, o, e);
+    int rc = read_text(r, o, e);
+    if (rc == 0 && r->act_engine)
+        rc = check_clauses(r, e);
+    else if (rc == 0)
+        rc = split(r, e);
     if (rc < 0) {
         atomic_store_explicit(&r->refs, 1, memory_order_relaxed);
         unref(r);
         return rc;
     }
-    step_end(r, "split", NULL);
     *out = r;
-    understand(r);
+    if (answered(r, o->confirm)) {
+        r->stage = STAGE_REPLY;
+        if (r->code == 0)
+            emit(r, &(struct ask_event){.kind = ASK_EVENT_PLAN});
+        reply_or_finish(r);
+    } else if (r->act_engine) {
+        find_acts(r);
+    } else {
+        step_end(r, "split", NULL);
+        understand(r, NULL);
+    }
     return 0;
 }
 

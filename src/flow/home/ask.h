@@ -1,6 +1,9 @@
 /* ask.h - the home flow (docs/ASK.md): a text is split into clauses, an encoder says what each of
  * them wants, the rules of a table turn that into actions, and a small decoder says it.
  *
+ * Before that, a model says which words command something at all; nothing else acts.  Dangerous
+ * actions wait for a yes, by a token or in words in the same conversation (home_memory.h).
+ *
  * It needs neither the gateway nor the command line: ask_pack.h opens everything from the folder of
  * models, or the caller brings a table and engines of its own.
  *
@@ -56,11 +59,14 @@ struct ask_event {
 };
 
 struct ask_opts {
-    const char *text;
+    const char *text;           /* with `confirm` it may be NULL */
     size_t text_bytes;          /* at most ASK_MAX_TEXT */
+    const char *conversation;   /* who asks in which session, for "it" and "yes"; NULL: none */
+    const char *confirm;        /* the token of actions that shall happen now; NULL: none */
     time_t now;                 /* 0: the clock's */
     bool no_reply;              /* actions only */
     struct shoal_engine *reply; /* says it; NULL: the flow's */
+    struct shoal_engine *act;   /* tells commands from other talk; NULL: the flow's */
     uint64_t deadline_ns;       /* on clock_ns(); 0: none */
     int32_t priority;           /* as of tasks: higher first */
     uint64_t client;            /* as of tasks, with its weight */
@@ -69,11 +75,12 @@ struct ask_opts {
     void *event_ctx;
 };
 
-/* The encoder must have the table's label sets: it classifies and tags.  reply NULL: actions only,
- * unless ask_opts bring one. */
+/* The encoder must have the table's label sets: it classifies and tags.  act has the labels of the
+ * speech acts; NULL: ask_opts bring it, or the table needs none.  reply NULL: actions only, unless
+ * ask_opts bring one. */
 SHOAL_MUST_CHECK int ask_create(struct ask **out, const struct home_table *table,
-                                struct shoal_engine *encoder, struct shoal_engine *reply,
-                                struct err *e);
+                                struct shoal_engine *encoder, struct shoal_engine *act,
+                                struct shoal_engine *reply, struct err *e);
 void ask_destroy(struct ask *a); /* NULL is fine */
 
 SHOAL_MUST_CHECK int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out,

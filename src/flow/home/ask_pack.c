@@ -1,6 +1,8 @@
 /* ask_pack.c - see ask_pack.h. */
 #include "flow/home/ask_pack.h"
 
+#include <string.h>
+
 #include "host/pack.h"
 #include "shoal/shoal.h"
 
@@ -51,12 +53,21 @@ int ask_pack_open(struct ask_pack *p, const struct ask_pack_opts *o, struct err 
     int rc = all_given ? 0 : pack_open(&pack, o->dir, e);
     if (rc == 0)
         rc = open_table(&p->table, pack, o->table, e);
+    bool wants_act = rc == 0 && p->table->act;
+    if (wants_act && !o->act && !pack && strcmp(p->table->act, p->table->encoder) != 0)
+        rc = pack_open(&pack, o->dir, e);
     if (rc == 0)
         rc = take_engine(&p->encoder, &p->lent_encoder, o->encoder, pack, p->table->encoder, o, e);
+    if (rc == 0 && wants_act && !o->act && strcmp(p->table->act, p->table->encoder) == 0) {
+        p->act = p->encoder; /* one model does both */
+        p->lent_act = true;
+    } else if (rc == 0 && wants_act) {
+        rc = take_engine(&p->act, &p->lent_act, o->act, pack, p->table->act, o, e);
+    }
     if (rc == 0 && !o->no_reply)
         rc = take_engine(&p->reply, &p->lent_reply, o->reply, pack, p->table->reply, o, e);
     if (rc == 0 && !o->parts_only)
-        rc = ask_create(&p->ask, p->table, p->encoder, p->reply, e);
+        rc = ask_create(&p->ask, p->table, p->encoder, p->act, p->reply, e);
     pack_close(pack);
     if (rc < 0)
         ask_pack_close(p);
@@ -68,6 +79,8 @@ void ask_pack_close(struct ask_pack *p)
     ask_destroy(p->ask);
     if (!p->lent_reply)
         shoal_engine_close(p->reply);
+    if (!p->lent_act)
+        shoal_engine_close(p->act);
     if (!p->lent_encoder)
         shoal_engine_close(p->encoder);
     home_table_close(p->table);

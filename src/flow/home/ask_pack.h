@@ -11,15 +11,17 @@
 
 struct ask_pack {
     struct home_table *table;
-    struct shoal_engine *encoder, *reply; /* reply NULL: actions only */
-    bool lent_encoder, lent_reply;        /* the caller's: not closed here */
-    struct ask *ask;                      /* NULL with parts_only */
+    struct shoal_engine *encoder, *reply;    /* reply NULL: actions only */
+    struct shoal_engine *act;                /* NULL: the table needs none */
+    bool lent_encoder, lent_act, lent_reply; /* the caller's: not closed here */
+    struct ask *ask;                         /* NULL with parts_only */
 };
 
 struct ask_pack_opts {
     const char *dir;   /* NULL: where pack_open looks */
     const char *table; /* this file instead of the pack's table; NULL: the pack's */
-    struct shoal_engine *encoder, *reply; /* use these, do not open the pack's; NULL: open */
+    /* use these, do not open the pack's; NULL: open */
+    struct shoal_engine *encoder, *act, *reply;
     bool no_reply;
     bool parts_only; /* table and engines; ask stays NULL */
     uint32_t n_threads;

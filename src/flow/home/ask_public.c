@@ -37,6 +37,7 @@ int shoal_ask_open(struct shoal_ask **out, const struct shoal_ask_opts *opts, st
     struct ask_pack_opts po = {.dir = o.models,
                                .table = o.table,
                                .encoder = o.encoder,
+                               .act = o.act,
                                .reply = o.reply,
                                .no_reply = o.no_reply,
                                .n_threads = o.n_threads,
@@ -113,7 +114,7 @@ int shoal_ask_submit(struct shoal_ask *a, const struct shoal_ask_request_opts *o
     int rc = sized_read(&o, sizeof(o), opts, "shoal_ask_request_opts", e);
     if (rc < 0)
         return rc;
-    if (!o.text)
+    if (!o.text && !o.confirm)
         return err_set(e, SHOAL_EINVAL, "the text is empty");
     struct shoal_ask_request *r = mem_zalloc(sizeof(*r));
     if (!r)
@@ -123,6 +124,8 @@ int shoal_ask_submit(struct shoal_ask *a, const struct shoal_ask_request_opts *o
     r->event_ctx = o.event_ctx;
     struct ask_opts ao = {.text = o.text,
                           .text_bytes = o.text_bytes,
+                          .conversation = o.conversation,
+                          .confirm = o.confirm,
                           .now = (time_t)o.now_s,
                           .no_reply = o.no_reply,
                           .deadline_ns = o.deadline_ns,

@@ -15,21 +15,33 @@
 
 struct home_draft_line { /* a fact for the reply model */
     const char *text;
-    bool joins; /* may share a context with other such lines */
+    const char *say; /* the same in plain words; said if the model fails, or if there is no text */
+    bool joins;      /* may share a context with other such lines */
+};
+
+struct home_draft_held { /* an action that waits for a yes: what it is then */
+    const struct ask_plan_action *action;
+    const char *line, *say;
+};
+
+struct home_draft_context { /* one generation of the reply model */
+    const char *text;       /* NULL: say it as it stands */
+    const char *say;
 };
 
 struct home_draft {
     const struct ask_plan_action **actions;
     struct home_draft_line *lines; /* in order; an action's line has no other link to it */
-    uint32_t n_actions, n_lines;
-    uint32_t cap; /* of both */
+    struct home_draft_held *held;
+    uint32_t n_actions, n_lines, n_held;
+    uint32_t cap; /* of each */
 };
 
-/* Room for one more action and one more line; false: arena->rc says why. */
+/* Room for one more of each; false: arena->rc says why. */
 bool home_draft_reserve(struct arena *a, struct home_draft *d);
-/* Lines to contexts, each of which is one generation: at most `together` lines that join are one
- * context.  Returns how many, in *out. */
+/* Lines to contexts: at most `together` lines that join are one.  A line that says what the one
+ * before says is left out.  Returns how many, in *out. */
 uint32_t home_draft_contexts(struct arena *a, const struct home_draft *d, uint32_t together,
-                             const char ***out);
+                             struct home_draft_context **out);
 
 #endif

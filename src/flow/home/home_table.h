@@ -92,6 +92,7 @@ struct home_default { /* what fills a slot that is missing */
     struct home_list words;           /* the clause must have one; none: always */
     const struct home_slot **with;    /* slots that must be there; NULL-terminated */
     const struct home_slot **without; /* slots that must be missing; NULL-terminated */
+    bool alone;                       /* only if the clause names nothing else */
     const struct home_slot *from;     /* its text moves; NULL: value */
     const char *value;
 };
@@ -115,6 +116,75 @@ struct home_action {
     const char *reason;          /* why there is no answer; NULL: there is one, or no question */
     const struct home_slot *reason_if[HOME_MAX_SLOTS]; /* answer, except with one of these */
     uint32_t n_reason_if;
+    struct home_list must;       /* words of which the clause has one; none: any words */
+    bool statement;              /* said by telling: "there is a leak at pump 7" */
+    bool relative;               /* "by 2 degrees" changes the value */
+    struct home_template change; /* the words for that; n 0: those of say */
+    struct home_template say;    /* what it does, in words: "unlock the {device}"; n 0: its name */
+};
+
+/* ---- what keeps actions safe (home_table_safety.c) ---- */
+
+enum home_speech { /* what a clause does */
+                   HOME_SPEECH_COMMAND,
+                   HOME_SPEECH_ASK,
+                   HOME_SPEECH_NEGATE,
+                   HOME_SPEECH_SUPPOSE,
+                   HOME_SPEECH_REPORT,
+                   HOME_SPEECH_RETRACT,
+                   HOME_SPEECH_NONE, /* not meant for us */
+};
+
+enum home_risk { HOME_RISK_HARMLESS, HOME_RISK_DISTURBING, HOME_RISK_DANGEROUS, HOME_RISK_COUNT };
+
+struct home_condition {                 /* some actions, if what they act on has one of the words */
+    const struct home_action **actions; /* NULL-terminated */
+    struct home_list words;             /* none: always */
+};
+
+struct home_risk_class {
+    float threshold; /* smallest confidence of the intent */
+    bool confirm;    /* in words, before it happens */
+    const struct home_condition *rules;
+    uint32_t n_rules;
+};
+
+struct home_limit { /* what a number may be; the first that applies */
+    struct home_condition when;
+    const char *unit; /* NULL: a number without unit */
+    double min, max;
+};
+
+struct home_unless {                            /* words that make an action another one, or none */
+    const struct home_action *action, *instead; /* instead NULL: none */
+    struct home_list words;
+};
+
+struct home_stop { /* stopping works in any wording; device NULL: the table has no such words */
+    struct home_list words, all, more;
+    const char *everything;
+    const struct home_action *device, *machine;
+};
+
+enum home_say { /* what the program says itself */
+                HOME_SAY_ASK = HOME_SPEECH_ASK,
+                HOME_SAY_NEGATE = HOME_SPEECH_NEGATE,
+                HOME_SAY_SUPPOSE = HOME_SPEECH_SUPPOSE,
+                HOME_SAY_REPORT = HOME_SPEECH_REPORT,
+                HOME_SAY_RETRACT = HOME_SPEECH_RETRACT,
+                HOME_SAY_UNSURE,
+                HOME_SAY_CONFIRM,
+                HOME_SAY_DECLINED,
+                HOME_SAY_EXPIRED,
+                HOME_SAY_LIMIT,
+                HOME_SAY_DONE,
+                HOME_SAY_SCHEDULED,
+                HOME_SAY_FAILED,
+                HOME_SAY_MISSING,
+                HOME_SAY_UNKNOWN,
+                HOME_SAY_REST,
+                HOME_SAY_PRONOUN,
+                HOME_SAY_COUNT,
 };
 
 struct home_opposite { /* two actions that words tell apart better than the model */
@@ -143,6 +213,8 @@ enum home_var { /* names in the templates of lines and answers; slots follow */
                 HOME_VAR_HOUR,
                 HOME_VAR_MINUTE,
                 HOME_VAR_N,
+                HOME_VAR_DO,   /* what an action does, in words */
+                HOME_VAR_WHEN, /* when it happens, in words */
                 HOME_VAR_SLOT, /* + index in the action's slots */
 };
 
@@ -150,8 +222,23 @@ struct home_table {
     const char *name, *language;
     const char *encoder, *reply; /* names of the models */
     const char *intent_labels, *router_labels, *entity_labels, *out_of_scope;
-    struct home_list act_flows, chat_flows;
-    float min_confidence;
+    const char *act, *act_labels; /* model and labels of the speech act; NULL: rules alone */
+    struct home_list chat_flows;
+
+    float speech_confidence;                 /* smallest one of a command */
+    struct home_list cues[HOME_SPEECH_NONE]; /* phrases that make a clause something else */
+    struct home_list but;                    /* words that begin something of its own */
+    struct home_list keep;                   /* phrases in which a cue means nothing */
+    struct home_stop stop;
+    struct home_risk_class risk[HOME_RISK_COUNT];
+    struct home_limit *limits;
+    struct home_unless *unless;
+    uint32_t n_limits, n_unless;
+    struct home_list wrap, tail;              /* polite phrases around a command */
+    struct home_list yes, no;                 /* answers to "shall I" */
+    struct home_list pronouns;                /* "it", "them" */
+    struct home_list change_by, change_down;  /* "by" two degrees; "lower" */
+    struct home_template say[HOME_SAY_COUNT]; /* n 0: the table has no such line */
 
     struct strmap words;                                          /* to an index of word_bits */
     uint32_t *word_bits;                                          /* HOME_WORD_* */
@@ -168,7 +255,7 @@ struct home_table {
     const struct home_slot *id[HOME_MAX_SLOTS]; /* joined; the last one must be there */
     uint32_t n_id;
 
-    struct home_list hundred, point, and_a_half;
+    struct home_list hundred, thousand, point, minus, and_a_half;
     const struct home_unit *amount_unit;
     struct home_pairs amounts;
     const char *duration_plural; /* ending of a unit's word; "": none */
@@ -198,6 +285,11 @@ uint32_t home_table_word(const struct home_table *t, const char *word);
 /* NULL: not in the table. */
 const struct home_slot *home_table_slot(const struct home_table *t, const char *name);
 const struct home_action *home_table_action(const struct home_table *t, const char *name);
+
+/* "command", "ask", ... */
+const char *home_table_speech_name(enum home_speech s);
+enum home_speech home_table_speech(const char *name); /* HOME_SPEECH_NONE: no such name */
+const char *home_table_risk_name(enum home_risk r);
 
 bool home_table_lists(const struct home_list *l, const char *word);
 

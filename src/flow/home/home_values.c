@@ -41,19 +41,6 @@ static const char *replace_all(struct arena *a, const char *text, const struct h
     return text;
 }
 
-/* How many words from the i-th on are the words of a phrase; 0: they are not. */
-static uint32_t phrase_at(const struct home_words *w, uint32_t i, const char *phrase)
-{
-    uint32_t n = 0;
-    for (const char *p = phrase; *p; n++) {
-        size_t len = strcspn(p, " ");
-        if (i + n >= w->n || strlen(w->w[i + n]) != len || memcmp(w->w[i + n], p, len) != 0)
-            return 0;
-        p += len + (p[len] == ' ');
-    }
-    return n;
-}
-
 static bool is_next(const struct home_words *w, uint32_t i, const struct home_list *l)
 {
     return i + 1 < w->n && home_table_lists(l, w->w[i + 1]);
@@ -73,21 +60,37 @@ static bool is_ten(int32_t n)
     return n >= 20 && n < 100 && n % 10 == 0;
 }
 
-/* 1 to 9 at word i, or 0. */
-static int32_t unit_at(const struct home_table *t, const struct home_words *w, uint32_t i)
+/* "12,000" is 12000: one to three digits, then groups of three. */
+static const char *without_commas(struct arena *a, const char *w)
 {
-    int32_t n = i < w->n ? number_of(t, w->w[i]) : -1;
-    return n > 0 && n < 10 ? n : 0;
+    size_t n = strspn(w, DIGITS), at = n;
+    if (n == 0 || n > 3 || w[n] != ',')
+        return w;
+    const char *out = arena_printf(a, "%.*s", (int)n, w);
+    while (w[at] == ',' && strspn(w + at + 1, DIGITS) == 3) {
+        out = arena_printf(a, "%s%.*s", out, 3, w + at + 1);
+        at += 4;
+    }
+    return at > n && !(w[at] >= '0' && w[at] <= '9') && w[at] != ','
+               ? arena_printf(a, "%s%s", out, w + at)
+               : w;
 }
 
 /* Lower case; "twenty-one" is two words. */
 static struct home_words number_words(struct arena *a, const struct home_table *t, const char *text)
 {
-    struct home_words in = home_words_split(a, home_words_lower(a, text)), out = {0};
+    static const struct home_pair signs[] = {{"\xc2\xbd", " 1/2", 0},   /* ½ */
+                                             {"\xc2\xbc", " 1/4", 0},   /* ¼ */
+                                             {"\xc2\xbe", " 3/4", 0},   /* ¾ */
+                                             {"\xe2\x88\x92", "-", 0}}; /* the minus sign */
+    static const struct home_pairs all = {signs, sizeof(signs) / sizeof(signs[0])};
+    struct home_words in = home_words_split(a, replace_all(a, home_words_lower(a, text), &all)),
+                      out = {0};
     out.w = arena_zalloc_n(a, (size_t)in.n * 2 + 1, sizeof(*out.w));
     if (!out.w)
         return out;
     for (uint32_t i = 0; i < in.n; i++) {
+        in.w[i] = without_commas(a, in.w[i]);
         const char *dash = strchr(in.w[i], '-');
         const char *ten = dash ? arena_printf(a, "%.*s", (int)(dash - in.w[i]), in.w[i]) : "";
         int32_t unit = dash ? number_of(t, dash + 1) : -1;
@@ -101,24 +104,60 @@ static struct home_words number_words(struct arena *a, const struct home_table *
     return out;
 }
 
+/* A whole number in words or digits from word *i on, *i at its last word; -1: none. */
+static int64_t whole_at(const struct home_table *t, const struct home_words *w, uint32_t *i)
+{
+    int64_t total = 0, cur = -1;
+    uint32_t last = *i;
+    for (uint32_t k = *i; k < w->n && total < 1000000000; k++) {
+        int64_t n = number_of(t, w->w[k]);
+        if (n < 0 && k == *i && all_digits(w->w[k]) && strlen(w->w[k]) <= 9)
+            n = strtol(w->w[k], NULL, 10);
+        if (n >= 0 && (cur < 0 || (is_ten((int32_t)(cur % 100)) && n > 0 && n < 10) ||
+                       (cur >= 100 && cur % 100 == 0 && n < 100) || (cur == 0 && total > 0))) {
+            if (k > *i && cur >= 0 && all_digits(w->w[k]))
+                break;
+            cur = (cur < 0 ? 0 : cur) + n;
+        } else if (home_table_lists(&t->hundred, w->w[k]) && cur < 100) {
+            cur = (cur < 0 ? 1 : cur) * 100;
+        } else if (home_table_lists(&t->thousand, w->w[k]) && total == 0 && cur < 1000000) {
+            total = (cur < 0 ? 1 : cur) * 1000;
+            cur = 0;
+        } else {
+            break;
+        }
+        last = k;
+        if (cur == 0 && total > 0 && !(k + 1 < w->n && number_of(t, w->w[k + 1]) > 0))
+            break;
+    }
+    if (cur < 0)
+        return -1;
+    *i = last;
+    return total + cur;
+}
+
+/* "1/2" as a decimal; 0: none. */
+static double fraction_of(const char *w)
+{
+    if (w[0] < '1' || w[0] > '9' || w[1] != '/' || w[2] < '2' || w[2] > '9' || w[3])
+        return 0.0;
+    return (double)(w[0] - '0') / (double)(w[2] - '0');
+}
+
 /* The number that begins at word *i as digits, and *i at its last word; NULL: not a number. */
 static const char *number_at(struct arena *a, const struct home_table *t,
                              const struct home_words *w, uint32_t *i)
 {
-    int32_t n = number_of(t, w->w[*i]), unit = unit_at(t, w, *i + 1);
-    if (is_ten(n) && unit) {
-        n += unit;
-        (*i)++;
-    }
-    if (n >= 0 && n < 10 && is_next(w, *i, &t->hundred)) {
-        n *= 100;
-        (*i)++;
-    }
-    if (n < 0 && home_table_lists(&t->hundred, w->w[*i]))
-        n = 100;
-    if (n < 0 && !all_digits(w->w[*i]))
-        return NULL;
-    const char *s = n >= 0 ? arena_printf(a, "%d", (int)n) : w->w[*i];
+    double part = fraction_of(w->w[*i]);
+    if (part > 0.0)
+        return arena_printf(a, "%.4g", part);
+    bool written = all_digits(w->w[*i]);
+    const char *first = w->w[*i];
+    uint32_t from = *i;
+    int64_t n = whole_at(t, w, i);
+    if (n < 0)
+        return written ? first : NULL;
+    const char *s = written && *i == from ? first : arena_printf(a, "%lld", (long long)n);
     if (is_next(w, *i, &t->point) && *i + 2 < w->n) {
         int32_t digit = number_of(t, w->w[*i + 2]);
         if ((digit >= 0 && digit < 10) || all_digits(w->w[*i + 2])) {
@@ -128,8 +167,13 @@ static const char *number_at(struct arena *a, const struct home_table *t,
         }
         return s;
     }
+    part = *i + 1 < w->n ? fraction_of(w->w[*i + 1]) : 0.0;
+    if (part > 0.0 && part < 1.0) {
+        (*i)++;
+        return arena_printf(a, "%.10g", (double)n + part);
+    }
     for (uint32_t k = 0; k < t->and_a_half.n; k++) {
-        uint32_t more = phrase_at(w, *i + 1, t->and_a_half.w[k]);
+        uint32_t more = home_words_phrase(w, *i + 1, t->and_a_half.w[k]);
         if (more > 0) {
             *i += more;
             return arena_printf(a, "%s.5", s);
@@ -189,6 +233,11 @@ struct home_value home_values_amount(struct arena *a, const struct home_table *t
                                      const struct home_action *action)
 {
     const char *low = digits(a, t, text);
+    for (uint32_t i = 0; i < t->minus.n; i++) { /* "minus 5" */
+        const char *p = low;
+        if (take(&p, t->minus.w[i]) && *p == ' ' && p[1] >= '0' && p[1] <= '9')
+            low = arena_printf(a, "-%s", p + 1);
+    }
     const struct home_pair *amount = action->amounts ? amount_of(t, low) : NULL;
     if (amount) {
         const char *number = arena_printf(a, "%.0f", amount->number);
@@ -211,6 +260,8 @@ struct home_value home_values_amount(struct arena *a, const struct home_table *t
         v.show = show_unit(a, unit, num);
     } else if (!*u) {
         v.show = num;
+    } else if (strpbrk(u, DIGITS)) { /* "1,5 bar": two numbers, and who knows which one */
+        return (struct home_value){.show = low, .text = low, .wrong = true};
     } else { /* units keep their case */
         const char *lower = home_words_lower(a, text);
         size_t nt = strlen(text), nu = strlen(u);
@@ -250,7 +301,7 @@ static const char *plain_duration(struct arena *a, const struct home_table *t, c
         uint32_t used = 0;
         const char *to = w.w[i];
         for (uint32_t k = 0; k < t->duration_phrases.n; k++) {
-            uint32_t n = phrase_at(&w, i, t->duration_phrases.p[k].from);
+            uint32_t n = home_words_phrase(&w, i, t->duration_phrases.p[k].from);
             if (n > used) { /* the longest one */
                 used = n;
                 to = t->duration_phrases.p[k].to;
@@ -260,6 +311,13 @@ static const char *plain_duration(struct arena *a, const struct home_table *t, c
         i += used ? used : 1;
     }
     return home_words_join(a, &out, 0, out.n);
+}
+
+/* Does the text begin with a minus? */
+static bool negative(struct arena *a, const struct home_table *t, const char *text)
+{
+    struct home_words w = home_words_split(a, home_words_lower(a, text));
+    return w.n > 1 && (w.w[0][0] == '-' || home_table_lists(&t->minus, w.w[0]));
 }
 
 struct home_value home_values_duration(struct arena *a, const struct home_table *t,
@@ -283,6 +341,10 @@ struct home_value home_values_duration(struct arena *a, const struct home_table 
         if (!unit)
             return (struct home_value){.show = home_words_lower(a, text),
                                        .text = home_words_lower(a, text)};
+        if (negative(a, t, text))
+            return (struct home_value){.show = home_words_lower(a, text),
+                                       .text = home_words_lower(a, text),
+                                       .wrong = true};
         show = arena_printf(a, "%s%s%.*s %s", show, *show ? " " : "", (int)n, p,
                             n == 1 && *p == '1' ? unit->one : unit->many);
         total += strtod(p, NULL) * unit->seconds;
@@ -386,9 +448,9 @@ struct home_value home_values_clock(struct arena *a, const struct home_table *t,
     int hour = 0, minute = 0;
     size_t hour_digits = 0;
     if (!spoken_clock(t, p, &hour, &minute) && !written_clock(p, &hour, &minute, &hour_digits))
-        return (struct home_value){.show = low, .text = low};
+        return (struct home_value){.show = low, .text = low, .wrong = strpbrk(low, DIGITS) != NULL};
     if (hour > 23 || minute > 59 || minute < 0)
-        return (struct home_value){.show = low, .text = low};
+        return (struct home_value){.show = low, .text = low, .wrong = true};
     if (half && hour <= 12) {
         show = minute ? arena_printf(a, "%d:%02d %s", hour, minute, half)
                       : arena_printf(a, "%d %s", hour, half);
@@ -401,24 +463,40 @@ struct home_value home_values_clock(struct arena *a, const struct home_table *t,
         .show = show, .text = arena_printf(a, "%02d:%02d", hour, minute), .understood = true};
 }
 
-const char *home_values_date(struct arena *a, const struct home_table *t, const char *text)
+/* Is there a day with that number in the month?  February has 29: the year may be any. */
+static bool is_day(uint32_t month, long day)
+{
+    static const char days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    return day >= 1 && day <= days[month];
+}
+
+struct home_value home_values_date(struct arena *a, const struct home_table *t, const char *text)
 {
     struct home_words w = home_words_split(a, home_words_lower(a, text)), out = {0};
+    uint32_t month = UINT32_MAX;
+    long day = -1;
     out.w = arena_zalloc_n(a, (size_t)w.n + 1, sizeof(*out.w));
     for (uint32_t i = 0; out.w && i < w.n; i++) {
         size_t n = strspn(w.w[i], DIGITS);
         uint32_t name;
         if (home_table_lists(&t->date_drop, w.w[i]))
             continue;
-        if (n > 0 && home_table_lists(&t->date_ordinals, w.w[i] + n))
+        if (n > 0 && n <= 2 && day < 0)
+            day = strtol(w.w[i], NULL, 10);
+        if (n > 0 && home_table_lists(&t->date_ordinals, w.w[i] + n)) {
             out.w[out.n++] = arena_printf(a, "%.*s", (int)n, w.w[i]);
-        else if (strmap_get(&t->date_names, w.w[i], strlen(w.w[i]), &name))
+        } else if (strmap_get(&t->date_names, w.w[i], strlen(w.w[i]), &name)) {
+            month = name < 7 ? month : name - 7;
             out.w[out.n++] = name < 7 ? t->weekdays.w[name] : t->months.w[name - 7];
-        else
+        } else {
             out.w[out.n++] = w.w[i];
+        }
     }
     const char *s = home_words_join(a, &out, 0, out.n), *rest = s;
-    return take_any(&rest, "", &t->date_articles, " ") && *rest >= '0' && *rest <= '9' ? rest : s;
+    if (take_any(&rest, "", &t->date_articles, " ") && *rest >= '0' && *rest <= '9')
+        s = rest;
+    bool wrong = day >= 0 && (month == UINT32_MAX ? day > 31 || day == 0 : !is_day(month, day));
+    return (struct home_value){.show = s, .text = s, .understood = !wrong, .wrong = wrong};
 }
 
 /* ---- arithmetic ----------------------------------------------------------------------------- */

@@ -18,6 +18,7 @@ struct home_value {
     double number;
     const char *unit; /* NULL: none */
     bool understood;  /* durations, times: number or text is the normal form */
+    bool wrong;       /* it looks like one, but cannot be: 25:00, 30 February, -5 minutes */
 };
 
 /* "19 degrees", "forty percent", "half"; the action says what a bare number is. */
@@ -28,7 +29,8 @@ struct home_value home_values_duration(struct arena *a, const struct home_table 
                                        const char *text);
 /* text: "HH:MM" */
 struct home_value home_values_clock(struct arena *a, const struct home_table *t, const char *text);
-const char *home_values_date(struct arena *a, const struct home_table *t, const char *text);
+/* text: the date in words, names as the table writes them */
+struct home_value home_values_date(struct arena *a, const struct home_table *t, const char *text);
 /* "7 times 8"; false: not understood.  show has at most two decimals. */
 bool home_values_calculate(struct arena *a, const struct home_table *t, const char *expr,
                            const char **show, double *result);

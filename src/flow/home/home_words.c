@@ -79,7 +79,10 @@ const char *home_words_plain(struct arena *a, const char *word)
     static const char set[] = ".,;:!?\"()";
     while (*word && strchr(set, *word))
         word++;
-    return home_words_lower(a, home_words_trim_end(a, word, set));
+    const char *low = home_words_lower(a, home_words_trim_end(a, word, set));
+    for (const char *at; (at = strstr(low, "\xe2\x80\x99"));) /* U+2019 */
+        low = arena_printf(a, "%.*s'%s", (int)(at - low), low, at + 3);
+    return low;
 }
 
 struct home_words home_words_plain_all(struct arena *a, const struct home_words *w)
@@ -88,6 +91,18 @@ struct home_words home_words_plain_all(struct arena *a, const struct home_words 
     for (; out.w && out.n < w->n; out.n++)
         out.w[out.n] = home_words_plain(a, w->w[out.n]);
     return out;
+}
+
+uint32_t home_words_phrase(const struct home_words *w, uint32_t i, const char *phrase)
+{
+    uint32_t n = 0;
+    for (const char *p = phrase; *p; n++) {
+        size_t len = strcspn(p, " ");
+        if (i + n >= w->n || strlen(w->w[i + n]) != len || memcmp(w->w[i + n], p, len) != 0)
+            return 0;
+        p += len + (p[len] == ' ');
+    }
+    return n;
 }
 
 bool home_words_end_in(const char *word, const char *set)

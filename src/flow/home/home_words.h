@@ -27,12 +27,14 @@ const char *home_words_join(struct arena *a, const struct home_words *w, uint32_
                             uint32_t to);
 /* Lower case; bytes that are not UTF-8 stay. */
 const char *home_words_lower(struct arena *a, const char *text);
-/* Lower case, without .,;:!?"() at both ends. */
+/* Lower case, without .,;:!?"() at both ends; a typographic apostrophe becomes a plain one. */
 const char *home_words_plain(struct arena *a, const char *word);
 /* The same for every word. */
 struct home_words home_words_plain_all(struct arena *a, const struct home_words *w);
 /* Without any of the bytes of `set` at the end. */
 const char *home_words_trim_end(struct arena *a, const char *text, const char *set);
+/* How many words from the i-th on are the words of a phrase; 0: they are not. */
+uint32_t home_words_phrase(const struct home_words *w, uint32_t i, const char *phrase);
 /* Does a word end in one of the bytes of `set`? */
 bool home_words_end_in(const char *word, const char *set);
 

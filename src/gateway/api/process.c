@@ -9,7 +9,7 @@
 #define MAX_REPLY_BYTES ((size_t)1 << 20)
 
 struct body {
-    const char *text;
+    const char *text, *confirm;
     bool stream, explain, reply;
     int64_t priority;
     double latency_budget_ms;
@@ -18,6 +18,8 @@ struct body {
 #define AT(member) offsetof(struct body, member)
 const struct field process_fields[] = {
     {"text", FIELD_STR, AT(text), 0, 0, "a command or a question", NULL},
+    {"confirm", FIELD_STR, AT(confirm), 0, 0,
+     "token of actions with the result confirm: they happen now", NULL},
     {"stream", FIELD_BOOL, AT(stream), 0, 0, "events plan, text and done as they come", NULL},
     {"explain", FIELD_BOOL, AT(explain), 0, 0, "also what each model said, and how long it took",
      NULL},
@@ -179,6 +181,8 @@ int process_read(struct request *r, bool *stream, const cJSON *json, bool lenien
 {
     struct body b = {.reply = true};
     int rc = fields_read(process_fields, n_process_fields, json, &b, lenient, e);
+    if (rc == 0 && !b.text && b.confirm)
+        b.text = "";
     if (rc == 0 && !b.text)
         rc = fields_fail(e, "text", "missing_required_parameter", "'text' is missing");
     if (rc < 0)
@@ -188,6 +192,8 @@ int process_read(struct request *r, bool *stream, const cJSON *json, bool lenien
     request_set_budget(r, b.latency_budget_ms);
     r->input_bytes = strlen(b.text);
     r->ask.text = request_copy(r, b.text, r->input_bytes);
+    if (b.confirm)
+        r->ask.confirm = request_copy(r, b.confirm, strlen(b.confirm));
     r->ask.explain = b.explain;
     r->ask.reply = b.reply;
     *stream = b.stream;

@@ -315,7 +315,7 @@ static void test_a_plan(void **state)
     static const struct ask_plan_action *const actions[] = {&off};
     static const struct ask_plan_entity entities[] = {{"room", "kitchen"}};
     static const struct ask_plan_clause clauses[] = {
-        {"lights off", "off", "home", "", 0.5f, 0.25f, entities, 1}};
+        {"lights off", "off", "home", "", 0.5f, 0.25f, "command", 0.75f, entities, 1}};
     static const char *const contexts[] = {"a", "b"};
     const struct ask_plan plan = {actions, 1, clauses, 1, contexts, 2};
     const struct sink_plan event = {&plan};

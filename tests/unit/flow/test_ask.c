@@ -93,9 +93,14 @@ static void check_row(const cJSON *row, struct ask_request *r)
     {
         assert_non_null(b);
         same(a, b, "text");
+        same(a, b, "act");
         same(a, b, "intent");
         same(a, b, "entities");
         b = b->next;
+    }
+    cJSON_ArrayForEach(a, get(have, "actions"))
+    {
+        cJSON_DeleteItemFromObjectCaseSensitive((cJSON *)(uintptr_t)a, "token"); /* a new one */
     }
     same(row, have, "actions");
     same(row, have, "contexts");

@@ -224,13 +224,14 @@ static void test_given_engines(void **state)
     struct shoal_ask *own;
     struct shoal_ask_request *r;
     struct err e = {0};
-    if (shoal_engine_open(&encoder, MODELS "/encoder", &eo, &e) < 0 ||
+    if (shoal_engine_open(&encoder, MODELS "/command.gguf", &eo, &e) < 0 ||
         shoal_engine_open(&reply, MODELS "/reply.gguf", NULL, &e) < 0)
         fail_msg("%s", e.msg);
     struct shoal_ask_opts o = {.size = sizeof(o),
                                .models = SHOAL_TEST_DATA "/none",
                                .table = MODELS "/home.json",
                                .encoder = encoder,
+                               .act = encoder,
                                .reply = reply};
     if (shoal_ask_open(&own, &o, &e) < 0)
         fail_msg("%s", e.msg);

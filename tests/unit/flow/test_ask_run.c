@@ -95,22 +95,22 @@ static void test_plan_then_reply_then_done(void **state)
     assert_int_equal(r->n_fails, 0);
     assert_true(r->done.last);
     assert_int_equal(r->done.finish, SHOAL_FINISH_STOP);
-    assert_string_equal(r->steps, "split,understand,decide,reply,");
+    assert_string_equal(r->steps, "act,split,understand,decide,reply,");
     assert_true(r->done.usage.prompt_tokens > 0 && r->done.usage.generated_tokens > 0);
     assert_true(r->done.total_ns > 0);
-    assert_int_equal(in_flight("intent"), 0);
+    assert_int_equal(in_flight("command"), 0);
 }
 
 static void test_actions_alone(void **state)
 {
     (void)state;
     struct recorder *r = run(fresh(), ask(BOTH, false));
-    assert_string_equal(r->model, "intent");
+    assert_string_equal(r->model, "command");
     assert_int_equal(r->n_plans, 1);
     assert_int_equal(r->n_tokens, 0);
     assert_int_equal(r->n_done, 1);
     assert_int_equal(r->done.usage.generated_tokens, 0);
-    assert_string_equal(r->steps, "split,understand,decide,");
+    assert_string_equal(r->steps, "act,split,understand,decide,");
 }
 
 static void test_nothing_comes_after_cancel(void **state)
@@ -137,7 +137,7 @@ static void test_nothing_comes_after_cancel(void **state)
         assert_int_equal(r->n_tokens, points[i].at == RECORDER_TOKEN ? points[i].after + 1 : 0);
         assert_int_equal(r->n_done + r->n_fails, 0);
     }
-    assert_int_equal(in_flight("intent"), 0);
+    assert_int_equal(in_flight("command"), 0);
 }
 
 static void test_a_full_sink_is_left_alone(void **state)
@@ -233,7 +233,7 @@ static void test_failed_allocations(void **state)
     assert_true(n_failed > 10);
     struct recorder *r = run(fresh(), ask("mute the tv", true));
     assert_int_equal(r->n_done, 1);
-    assert_int_equal(in_flight("intent"), 0);
+    assert_int_equal(in_flight("command"), 0);
 }
 
 /* Last: the reply model is unloaded, then removed. */
@@ -259,14 +259,14 @@ static void test_models_that_are_not_there(void **state)
     r = run(fresh(), ask(BOTH, true));
     check_failure(r, FAILURE_NOT_FOUND, "model_not_found", "'reply'");
     assert_int_equal(run(fresh(), ask(BOTH, false))->n_done, 1);
-    assert_int_equal(in_flight("intent"), 0);
+    assert_int_equal(in_flight("command"), 0);
 }
 
 static int open_site(void **state)
 {
     static const struct registry_spec specs[] = {
         {.name = "reply", .path = MODELS "/reply.gguf", .pinned = true},
-        {.name = "intent", .path = MODELS "/encoder", .pinned = true}};
+        {.name = "command", .path = MODELS "/command.gguf", .pinned = true}};
     const struct registry_opts ro = {.cache_dir = ""};
     struct err e = {0};
     (void)state;

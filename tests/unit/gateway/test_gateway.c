@@ -146,7 +146,7 @@ static void load(struct gw *gw)
     static const struct registry_spec specs[] = {
         {.name = "m", .path = decoder, .n_ctx = 256, .pinned = true},
         {.name = "reply", .path = decoder, .n_ctx = 256, .pinned = true}, /* whatever it says */
-        {.name = "intent", .path = SHOAL_TEST_DATA "/../../models/encoder", .pinned = true}};
+        {.name = "command", .path = SHOAL_TEST_DATA "/../../models/command.gguf", .pinned = true}};
     struct err e = {0};
     int rc = gw_site_open(gw, 1 << 20);
     for (size_t i = 0; rc == 0 && i < sizeof(specs) / sizeof(specs[0]); i++)

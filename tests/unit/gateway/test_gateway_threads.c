@@ -151,7 +151,8 @@ static void test_nothing_is_freed_while_its_lock_is_held(void **state)
 {
     static const struct registry_spec specs[] = {
         {.name = "m", .path = SHOAL_TEST_DATA "/refs/qwen3.gguf", .n_ctx = 256, .pinned = true},
-        {.name = "intent", .path = SHOAL_TEST_DATA "/../../models/encoder", .pinned = true}};
+        {.name = "intent", .path = SHOAL_TEST_DATA "/../../models/encoder", .pinned = true},
+        {.name = "command", .path = SHOAL_TEST_DATA "/../../models/command.gguf", .pinned = true}};
     static struct gw gw;
     static char many[8192];
     struct err e = {0};
@@ -159,7 +160,8 @@ static void test_nothing_is_freed_while_its_lock_is_held(void **state)
     log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     watch.loop = pthread_self();
     if (gw_site_open(&gw, 0) < 0 || registry_add(gw.registry, &specs[0], &e) < 0 ||
-        registry_add(gw.registry, &specs[1], &e) < 0)
+        registry_add(gw.registry, &specs[1], &e) < 0 ||
+        registry_add(gw.registry, &specs[2], &e) < 0)
         fail_msg("%s", e.msg);
     for (int i = 0; i < MAX_TURNS && !registry_ready(gw.registry); i++)
         loop_turn(gw.loops[0].loop, 1);

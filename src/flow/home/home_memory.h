@@ -1,0 +1,52 @@
+/* home_memory.h - what a conversation is about: actions that wait for a yes, and the things that
+ * "it" and "them" mean.
+ *
+ * A conversation has a key (who asks, and the session's name).  Its last action is remembered for
+ * ten minutes, what waits for a yes for two.  There is room for HOME_MEMORY_MAX conversations; the
+ * oldest makes room for a new one.
+ *
+ * Thread:    any; a lock inside, never held across a callback.
+ * Ownership: what is remembered is copied; results are copies in the caller's arena.
+ * Failure:   remembering fails silently when memory is out: then a yes finds nothing to confirm. */
+#ifndef SHOAL_FLOW_HOME_HOME_MEMORY_H
+#define SHOAL_FLOW_HOME_HOME_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "flow/ask_plan.h"
+
+#define HOME_MEMORY_MAX 256u
+#define HOME_MEMORY_TOKEN 33u /* bytes of a token with its NUL */
+
+struct home_memory;
+
+struct home_focus { /* what was spoken of last; NULL: nothing of that kind */
+    const char *device, *room, *machine;
+};
+
+struct home_waiting { /* actions as they will be once confirmed, each with its line and its words */
+    const struct ask_plan_action *const *actions;
+    const char *const *lines, *const *says;
+    uint32_t n;
+};
+
+SHOAL_MUST_CHECK int home_memory_create(struct home_memory **out, struct err *e);
+void home_memory_destroy(struct home_memory *m); /* NULL is fine */
+
+/* key "": a request of its own, in which nothing but tokens is remembered. */
+void home_memory_focus(struct home_memory *m, const char *key, uint64_t now_ns, struct arena *a,
+                       struct home_focus *out);
+void home_memory_set_focus(struct home_memory *m, const char *key, uint64_t now_ns,
+                           const struct home_focus *f);
+/* Keeps actions until they are confirmed, and writes a token; false: out of memory. */
+bool home_memory_wait(struct home_memory *m, const char *key, uint64_t now_ns,
+                      const struct home_waiting *w, char token[HOME_MEMORY_TOKEN]);
+/* Takes out what waits under a token, or with token NULL in the conversation; false: nothing. */
+bool home_memory_take(struct home_memory *m, const char *key, const char *token, uint64_t now_ns,
+                      struct arena *a, struct home_waiting *out);
+/* Is there something to confirm in the conversation? */
+bool home_memory_waits(struct home_memory *m, const char *key, uint64_t now_ns);
+
+#endif
