@@ -89,7 +89,7 @@ async function answers(browser, server) {
     t.same(actions.map((a) => a.action).join(), 'turn_off,set_temperature', 'action cards');
     t.same((await page.$$eval('mark', (all) => all.map((e) => e.firstChild.data))).join(), 'kitchen,lights,heating,19 degrees',
         'entities');
-    t.same(await page.$$eval('.conf', (all) => all.length), 4, 'confidence bars');
+    t.same(await page.$$eval('.conf', (all) => all.length), 6, 'confidence bars');
     t.same((await page.$$eval('.wf-name', (all) => all.map((e) => e.firstChild.data))).join(), 'Act,Split,Understand,Decide,Reply',
         'waterfall');
     const rows = await page.$$eval('.wf-name', (all) => all.map((e) => Math.round(e.getBoundingClientRect().top)));
