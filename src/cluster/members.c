@@ -35,6 +35,7 @@ struct members {
     struct executor_timer refresh;
     struct arena arena;
     struct node_state local;
+    const char *ask_model;
 };
 
 static struct members *members_of(const struct replica_source *s)
@@ -283,6 +284,7 @@ static void on_refresh(struct executor_timer *t)
     arena_reset(&m->arena, (size_t)64 << 10);
     if (m->registry)
         node_state_collect(&m->local, &m->arena, m->registry);
+    m->local.asks = m->ask_model && node_state_model(&m->local, m->ask_model, 0);
     update_epoch(m);
     loop_timer_set(m->loop, t, clock_ns() + m->refresh_ns);
 }
@@ -349,7 +351,7 @@ int members_create(struct members **out, struct loop *l, const struct members_op
     m->hedge_models = o->hedge_models;
     m->n_hedge_models = o->n_hedge_models;
     m->tls = o->tls;
-    m->local.asks = o->asks;
+    m->ask_model = o->ask_model;
     m->refresh_ns = (uint64_t)o->heartbeat_ms * MS_NS;
     m->refresh.fn = on_refresh;
     arena_init(&m->arena, NODE_STATE_MAX_BYTES * 8);

@@ -22,7 +22,7 @@ struct members_opts {
     struct registry *registry;        /* the models of this process */
     struct deployed *deployed;        /* borrowed; models that may get a replica; NULL: none */
     struct replica_counts *counts;    /* borrowed; may be shared by loops */
-    bool asks;                        /* this process can answer commands */
+    const char *ask_model;            /* that commands need here; borrowed; NULL: no commands */
     uint32_t wait_ms;                 /* for a replica to come back; see relay.h */
     uint32_t heartbeat_ms, silent_ms; /* as in node_link.h */
     uint32_t hedge_ms;                /* as in relay.h */

@@ -18,6 +18,7 @@
 #include "flow/flow.h"
 #include "net/grpc_frame.h"
 #include "net/http_client.h"
+#include "net/listen.h"
 #include "wire/pb.h"
 
 #define MS_NS 1000000u
@@ -595,11 +596,14 @@ int node_link_create(struct node_link **out, struct loop *l, const struct node_l
     *out = NULL;
     if (!k)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a node");
+    /* A socket of this machine that an operator named is plain on both sides.  One that a node
+     * named in a heartbeat is not: whatever listens there must show a certificate. */
+    struct tls_client *tls = !o->name && listen_is_unix(o->address) ? NULL : o->tls;
     const struct http_client_opts ho = {
         .address = o->address,
-        .tls = o->tls,
+        .tls = tls,
         .connect_ms = o->silent_ms > MIN_CONNECT_MS ? o->silent_ms : MIN_CONNECT_MS,
-        .check_peer = o->tls ? check_peer : NULL,
+        .check_peer = tls ? check_peer : NULL,
         .ctx = k};
     k->replica = (struct replica){&ops, k->name};
     k->counts = o->counts;

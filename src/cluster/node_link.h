@@ -21,7 +21,7 @@ struct tls_client;
 
 struct node_link_opts {
     const char *address;           /* HOST:PORT or unix:PATH; copied */
-    struct tls_client *tls;        /* borrowed; NULL: plain */
+    struct tls_client *tls;        /* borrowed; NULL: plain; unix:PATH without a name always is */
     const char *name;              /* that its certificate must have; copied; NULL: any node's */
     uint32_t heartbeat_ms;         /* how often the node is to send its state */
     uint32_t silent_ms;            /* a node that was not heard for so long is lost */

@@ -21,6 +21,7 @@
 #include "cluster/worker/worker_links.h"
 #include "cluster/worker/workers.h"
 #include "flow/home/ask_pack.h"
+#include "flow/home/home_table.h"
 #include "flow/pool.h"
 #include "gateway/api/recall.h"
 #include "gateway/door.h"
@@ -367,7 +368,7 @@ static int open_members(struct gw_loop *gl, struct err *e)
                                    .registry = gl->gw->registry,
                                    .deployed = gl->gw->deployed,
                                    .counts = &gl->gw->relayed,
-                                   .asks = gl->gw->home != NULL,
+                                   .ask_model = gl->gw->home ? gl->gw->home->encoder : NULL,
                                    .wait_ms = k->wait_ms,
                                    .heartbeat_ms = k->heartbeat_ms,
                                    .silent_ms = k->silent_ms,

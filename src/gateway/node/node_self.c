@@ -6,6 +6,7 @@
 #include "cluster/machine/node_measure.h"
 #include "cluster/node_machine.h"
 #include "cluster/node_state.h"
+#include "flow/home/home_table.h"
 #include "gateway/gw.h"
 #include "shoal/shoal_version.h"
 
@@ -19,7 +20,6 @@ int node_self_put(struct buf *out, struct gw_loop *gl)
                            .program_version = SHOAL_VERSION,
                            .serial = ++gl->n_states,
                            .draining = atomic_load(&gw->draining),
-                           .asks = gw->home != NULL,
                            .models_limit = gl->config->memory_bytes,
                            .labels = (const char *const *)k->labels.v,
                            .n_labels = k->labels.n};
@@ -33,6 +33,7 @@ int node_self_put(struct buf *out, struct gw_loop *gl)
     if (gw->measure)
         node_measure_fill(gw->measure, &s);
     node_state_collect(&s, &a, gw->registry);
+    s.asks = gw->home && node_state_model(&s, gw->home->encoder, 0);
     if (gw->join)
         join_fill(gw->join, &s, &a);
     int rc = a.rc < 0 ? a.rc : node_state_put(out, &s);
