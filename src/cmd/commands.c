@@ -82,6 +82,7 @@ const struct command commands_all[] = {
     {"config", cmd_config, "check and explain the configuration file", NULL},
     {"route", cmd_route, "show which model a route would choose, and why", NULL},
     {"doctor", cmd_doctor, "show what this machine has, what Shoal uses, and problems", NULL},
+    {"health", cmd_health, "ask whether a server takes requests", NULL},
     {"generate", cmd_generate, "continue a text", "One model at a time"},
     {"chat", cmd_chat, "chat with a model", NULL},
     {"classify", cmd_classify, "label a text: intent, topic, sentiment", NULL},

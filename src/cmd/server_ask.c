@@ -16,12 +16,16 @@ static const char *text_or_env(const struct opts *o, const char *option, const c
     return s && s[0] ? s : NULL;
 }
 
-void server_ask_init(struct server_ask *r, const struct opts *o)
+const char *server_ask_address(const struct opts *o)
 {
     const char *server = text_or_env(o, "server", "SHOAL_SERVER");
-    *r = (struct server_ask){.o = o,
-                             .server = server ? server : "http://127.0.0.1:8080",
-                             .key = text_or_env(o, "key", "SHOAL_API_KEY")};
+    return server ? server : "http://127.0.0.1:8080";
+}
+
+void server_ask_init(struct server_ask *r, const struct opts *o)
+{
+    *r = (struct server_ask){
+        .o = o, .server = server_ask_address(o), .key = text_or_env(o, "key", "SHOAL_API_KEY")};
     buf_init(&r->body, SERVER_ASK_MAX_BYTES);
 }
 

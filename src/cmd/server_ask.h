@@ -12,22 +12,23 @@
 
 #define SERVER_ASK_MAX_BYTES ((size_t)8 << 20)
 
+#define SERVER_ASK_ADDRESS_DEF                                                                     \
+    {                                                                                              \
+        "server", 0, OPTS_TEXT, "ADDRESS", NULL, 0, 0,                                             \
+            "http://HOST:PORT or unix:PATH; default: $SHOAL_SERVER, or http://127.0.0.1:8080"      \
+    }
+
 /* The options of such a command: --server, --key and --json. */
 #define SERVER_ASK_DEFS                                                                            \
-    {                                                                                              \
-        "server",                                                                                  \
-        0,                                                                                         \
-        OPTS_TEXT,                                                                                 \
-        "ADDRESS",                                                                                 \
-        NULL,                                                                                      \
-        0,                                                                                         \
-        0,                                                                                         \
-        "http://HOST:PORT or unix:PATH; default: $SHOAL_SERVER, or http://127.0.0.1:8080"},        \
+    SERVER_ASK_ADDRESS_DEF,                                                                        \
         {"key", 0, OPTS_TEXT, "KEY",                                                               \
          NULL,  0, 0,         "API key with administration rights; default: $SHOAL_API_KEY"},      \
     {                                                                                              \
         "json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print the server's response as JSON"              \
     }
+
+/* The address of --server, $SHOAL_SERVER or the default. */
+const char *server_ask_address(const struct opts *o);
 
 struct server_ask {
     const struct opts *o;
