@@ -1,7 +1,7 @@
 # A front for CMake.  Each target first installs the Debian packages it needs; `make help` lists them.
 PREFIX ?= /usr/local
 DESTDIR ?=
-.PHONY: all help deps configure build install uninstall unit test check chaos nightly bench run demo-cluster fmt clean
+.PHONY: all help deps configure build install uninstall unit test check chaos nightly bench run demo-cluster schedulers fmt clean
 all: build
 
 help: ## this list
@@ -71,6 +71,11 @@ demo-cluster: configure ## three nodes and a gateway here; the node under a stre
 	@tools/install-deps test
 	@cmake --build build --target shoal
 	@tools/demo-cluster
+
+schedulers: configure ## the Helm chart in a real Kubernetes on this machine; builds one first (root, 20 minutes once)
+	@tools/install-deps schedulers
+	@cmake --build build --target shoal
+	@tests/schedulers/run build/shoal
 
 fmt: ## format all C files
 	@tools/install-deps check

@@ -1,16 +1,25 @@
 #!/usr/bin/env bash
-# The installed systemd unit names the installed program, systemd accepts it, and finds it confined.
+# The installed systemd units name the installed program, systemd accepts them, and finds them confined.
 # Skipped (77) where systemd-analyze is not installed.  Arguments: shoal, cli_tool, build folder.
 command -v systemd-analyze >/dev/null || { echo "skipped: systemd-analyze is not installed"; exit 77; }
 . "$(dirname "$0")/lib.sh"
 cmake --install "$build" --prefix "$tmp/prefix" >install.log || { cat install.log; fail "install"; }
-unit=$tmp/prefix/lib/systemd/system/shoal.service
-same "the program" "$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$unit")" "$tmp/prefix/bin/shoal"
-checked=$((checked + 1))
-systemd-analyze verify --man=no "$unit" >out 2>&1 || { fail "systemd-analyze verify"; cat out; }
-same "warnings" "$(grep shoal out)" ""
-# 0 is confined, 10 is not at all.
-level=$(systemd-analyze security --offline=true "$unit" | sed -n 's/.*Overall exposure level.*: \([0-9]*\)\..*/\1/p')
-checked=$((checked + 1))
-[ -n "$level" ] && [ "$level" -lt 3 ] || fail "exposure level '$level', expected below 3"
+units=$tmp/prefix/lib/systemd/system
+for unit in shoal.service shoal@node.service shoal@gateway.service; do
+    file=$units/$(echo "$unit" | sed 's/@.*\./@./')
+    same "the program of $unit" "$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$file")" "$tmp/prefix/bin/shoal"
+    cp "$file" "$tmp/$unit" # an instance, as systemd would make it
+    sed -i 's/%i/'"$(echo "$unit" | sed 's/.*@\(.*\)\..*/\1/')"'/g' "$tmp/$unit"
+    checked=$((checked + 1))
+    systemd-analyze verify --man=no "$tmp/$unit" >out 2>&1 || { fail "systemd-analyze verify $unit"; cat out; }
+    same "warnings of $unit" "$(grep shoal out)" ""
+    same "words left in $unit" "$(grep -o '@[a-z]*@' "$file")" ""
+    # 0 is confined, 10 is not at all.
+    level=$(systemd-analyze security --offline=true "$tmp/$unit" |
+        sed -n 's/.*Overall exposure level.*: \([0-9]*\)\..*/\1/p')
+    checked=$((checked + 1))
+    [ -n "$level" ] && [ "$level" -lt 3 ] || fail "exposure level of $unit '$level', expected below 3"
+done
+same "what shoal.service runs" "$(sed -n 's/^ExecStart=[^ ]* //p' "$units/shoal.service")" 'serve $SHOAL_OPTIONS'
+same "what shoal@.service runs" "$(sed -n 's/^ExecStart=[^ ]* //p' "$units/shoal@.service")" '%i $SHOAL_OPTIONS'
 finish
