@@ -4,7 +4,7 @@
     training/ask_eval.py
 
 The wordings are not those of training/speech.py and training/home.py, and most names of rooms and devices are not
-those of training/values.py: what a model learned by heart does not help. A test checks that no template is in both.
+those of training/values.py: what a model learned by heart does not help.
 tests/data/ask/eval-hand.jsonl is written by hand.
 """
 

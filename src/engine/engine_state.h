@@ -80,7 +80,7 @@ struct shoal_engine {
     uint32_t n_runs;                       /* of the current step */
     uint32_t step_decoded, step_prefilled; /* tasks, tokens */
     uint64_t step_began_ns;
-    uint32_t shed_pause; /* steps until tasks may be ended early again */
+    uint32_t shed_pause;    /* steps until tasks may be ended early again */
     uint64_t files_next_ns; /* when engine_files_check_at looks again */
 };
 

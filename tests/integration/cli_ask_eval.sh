@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# `shoal eval ask` on the committed sets: nothing that is not a command is acted on, and at least 92 of 100 rows are wholly
+# right.  A set with wrong expectations is found out.  Arguments: shoal, cli_tool.
+. "$(dirname "$0")/lib.sh"
+sets=$root/tests/data/ask
+export SHOAL_MODELS=$root/models
+run 0 eval ask "$sets/eval.jsonl" "$sets/eval-hand.jsonl" --json
+rows=$(field all.rows) right=$(field all.right) nothing=$(field all.nothing) acted=$(field all.acted)
+echo "$right of $rows rows wholly right, $acted of $nothing non-commands acted on"
+checked=$((checked + 3))
+[ "$rows" -ge 1500 ] || fail "$rows rows, expected 1,500 or more"
+[ $((right * 100)) -ge $((rows * 92)) ] || fail "$right of $rows rows are wholly right, expected 92 %"
+[ "$nothing" -ge 1000 ] || fail "$nothing non-commands, expected 1,000 or more"
+same "non-commands acted on" "$acted" 0
+echo '{"text": "turn off the kitchen lights", "kind": "negated", "actions": []}' >wrong.jsonl
+run 0 eval ask wrong.jsonl --json
+same "a command in place of a non-command" "$(field all.acted)" 1
+same "rows right there" "$(field all.right)" 0
+echo '{"text": 5}' >bad.jsonl
+run 1 eval ask bad.jsonl
+has err bad.jsonl
+finish
