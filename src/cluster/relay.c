@@ -521,6 +521,10 @@ static void give_up(struct relay *y, enum replica_found found)
         failure_late(&f, false, false, "the deadline passed while no node could go on");
     } else if (y->has_failure) {
         f = y->failure;
+    } else if (found == REPLICA_NONE && y->request->kind == REQUEST_ASK) {
+        failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, NULL, "model_not_found",
+                    "no node of this shoal has the models that commands need: start one with the "
+                    "models that come with Shoal");
     } else if (found == REPLICA_NONE) {
         failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
                     "there is no model '%s' in this shoal",

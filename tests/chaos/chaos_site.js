@@ -89,6 +89,7 @@ function models(apart) {
 models:
   - {name: reply, path: "${file('reply.gguf')}"}
   - {name: intent, path: "${file('encoder')}", task: classify}
+  - {name: command, path: "${file('command.gguf')}"}
   - {name: story, path: "${path.join(t.tmp, 'story.gguf')}"${apart ? ', isolation: process' : ''}}
 `; // no cache: an answer that is kept cannot break off in the middle
 }

@@ -57,6 +57,7 @@ models:
   - {name: chat, path: ${refs}/qwen3.gguf, context: 512, parallel: 8, queue: 500}
   - {name: reply, path: ${t.root}/models/reply-draft.gguf, context: 256, parallel: 4, queue: 500}
   - {name: intent, path: ${t.root}/models/encoder, queue: 500}
+  - {name: command, path: ${t.root}/models/command.gguf, queue: 500}
   - {name: rerank, path: ${reranker}, queue: 500}
   - {name: anomaly, path: ${t.root}/models/anomaly, queue: 500}
   - {name: summary, path: ${t.root}/models/summary.json, queue: 500}
