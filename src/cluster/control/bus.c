@@ -387,12 +387,13 @@ int bus_open(struct bus **out, const struct bus_opts *o, struct executor *x, bus
     rc = natsOptions_Create(&no) == NATS_OK ? set_options(no, b, o, e)
                                             : err_set(e, SHOAL_ENOMEM, "NATS options");
     if (rc == 0) {
+        b->nats_calls = true; /* before: a connection that is refused twice closes itself at once */
         natsStatus s = natsConnection_Connect(&b->nc, no);
-        if (s != NATS_OK && s != NATS_NOT_YET_CONNECTED)
+        if (s != NATS_OK && s != NATS_NOT_YET_CONNECTED) {
+            b->nats_calls = false; /* there is no connection, and no thread of it */
             rc = err_set(e, SHOAL_EIO, "cannot connect to NATS at %s: %s", o->urls[0],
                          natsStatus_GetText(s));
-        else
-            b->nats_calls = true;
+        }
         if (s == NATS_OK) /* then libnats does not call on_connected */
             on_connected(b->nc, b);
     }
