@@ -399,6 +399,7 @@ static void apply(const struct router_route *route, struct request *r)
 
 void routing_run(struct flow_owner *o, struct request *r, struct sink *s)
 {
+    flow_resolve_name(o, r);
     const struct router_route *route = o->routes && r->model && r->kind != REQUEST_ASK
                                            ? router_table_find(o->routes, r->model)
                                            : NULL;

@@ -1,6 +1,8 @@
 /* run.c - see run.h. */
 #include "flow/run.h"
 
+#include <string.h>
+
 #include "flow/ask_run.h"
 #include "flow/dispatch.h"
 #include "flow/generate.h"
@@ -32,8 +34,26 @@ void flow_run_here(struct flow_owner *o, struct request *r, struct sink *s)
     }
 }
 
+size_t flow_name_bytes(const struct flow *f, const char *name)
+{
+    static const char suffix[] = ":latest";
+    enum registry_state state;
+    size_t n = strlen(name), k = sizeof(suffix) - 1;
+    if (n <= k || strcmp(name + n - k, suffix) != 0 || registry_state(f->registry, name, &state))
+        return n;
+    return n - k;
+}
+
+void flow_resolve_name(const struct flow_owner *o, struct request *r)
+{
+    size_t n = r->model ? flow_name_bytes(o->flow, r->model) : 0;
+    if (n > 0 && r->model[n])
+        r->model = request_copy(r, r->model, n);
+}
+
 void flow_run(struct flow_owner *o, struct request *r, struct sink *s)
 {
+    flow_resolve_name(o, r);
     if (r->has_once_key && o->once && o->once->ops->run(o->once, o, r, s))
         return;
     if (!o->dispatch || !o->dispatch->ops->run(o->dispatch, o, r, s))

@@ -9,7 +9,12 @@
 /* Takes the request and answers it where it is answered best (flow/dispatch.h).  Events may come
  * before this returns; sink->job tells whether it is over already. */
 void flow_run(struct flow_owner *o, struct request *r, struct sink *s);
-/* The same, with the models of this server: in this process, or in a process of their own. */
+/* How many bytes of a model's name count: NAME:latest, as Ollama's clients write it, is NAME unless
+ * a model of this server has the whole name. */
+size_t flow_name_bytes(const struct flow *f, const char *name);
+/* The request's model by that rule. */
+void flow_resolve_name(const struct flow_owner *o, struct request *r);
+/* As flow_run, with the models of this server: in this process, or in a process of their own. */
 void flow_run_here(struct flow_owner *o, struct request *r, struct sink *s);
 
 #endif

@@ -43,16 +43,17 @@ static int read_number(const struct field *f, const cJSON *v, void *at, struct f
     return 0;
 }
 
-/* Whether the value of an unbuilt field asks for nothing: an empty list or text, which client
- * libraries send as defaults ("tools": []), or what happens anyway ("store": false). */
+/* Whether the value of an unbuilt field asks for nothing: false, or an empty list, object or text,
+ * which client libraries send as defaults ("tools": []), or what happens anyway ("modalities":
+ * ["text"]). */
 static bool is_neutral(const struct field *f, const cJSON *v)
 {
-    if ((cJSON_IsArray(v) && !v->child) || (cJSON_IsString(v) && !v->valuestring[0]))
+    if (((cJSON_IsArray(v) || cJSON_IsObject(v)) && !v->child) ||
+        (cJSON_IsString(v) && !v->valuestring[0]) || cJSON_IsFalse(v))
         return true;
-    if (!f->schema)
-        return false;
-    return cJSON_IsString(v) ? strcmp(v->valuestring, f->schema) == 0
-                             : cJSON_IsFalse(v) && strcmp(f->schema, "false") == 0;
+    if (cJSON_IsArray(v) && !v->child->next)
+        v = v->child; /* a list of one */
+    return cJSON_IsString(v) && f->schema && strcmp(v->valuestring, f->schema) == 0;
 }
 
 static int read_one(const struct field *f, const cJSON *v, void *into, bool lenient,
@@ -102,7 +103,7 @@ int fields_read(const struct field *table, size_t n, const cJSON *object, void *
         while (i < n && strcmp(table[i].name, v->string) != 0)
             i++;
         if (i == n) {
-            if (lenient)
+            if (lenient || cJSON_IsNull(v))
                 continue;
             return fields_fail(e, v->string, "unknown_parameter", "unknown field '%.64s'",
                                v->string);

@@ -32,7 +32,7 @@ struct field {
     double min, max;
     const char *help;
     const char *schema; /* of a VALUE, as JSON Schema for /openapi.json; of an UNBUILT one, the text
-                           (or "false") that asks for nothing and is accepted */
+                           that asks for nothing and is accepted; or NULL */
 };
 
 struct fields_error {
@@ -43,7 +43,7 @@ struct fields_error {
 
 #define FIELDS_MAX 64u
 
-/* A field that is null counts as not given and leaves its place as it is.  lenient: unknown and
+/* A field that is null counts as not given and leaves its place as it is, also an unknown one.  lenient: unknown and
  * unbuilt fields are skipped. */
 SHOAL_MUST_CHECK int fields_read(const struct field *table, size_t n, const cJSON *object,
                                  void *into, bool lenient, struct fields_error *e);

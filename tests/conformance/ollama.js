@@ -43,6 +43,19 @@ const options = { temperature: 0, repeat_penalty: 1 };
     // the Python library always sends these
     const plain = await o.chat({ model: 'reply', messages, options, tools: [], format: '' });
     t.check(plain.done && plain.message.content.length > 0, `empty fields: ${JSON.stringify(plain)}`);
+    // what asks for nothing is no error: here, in messages, and in options
+    const empty = await o.chat({ model: 'reply:latest', stream: false, think: false, keep_alive: null,
+        messages: [{ role: 'user', content: ask, images: [], tool_calls: [], thinking: '' }],
+        options: { ...options, top_k: 40.7, top_p: 1.5, repeat_last_n: -1, typical_p: 1, mirostat: 0, num_ctx: 2048 } });
+    t.same(empty.message.content, want, 'defaults of every field');
+    t.check(/unknown option ignored .*option=typical_p/.test(server.log), 'the log names options that are not known');
+    const bare = await o.generate({ model: 'reply:latest', prompt: ask, suffix: '', images: null, template: '', context: [],
+        options });
+    t.same(bare.response, want, 'defaults of every field of generate');
+    for (const [bad, why] of [[{ options: { temperature: 'hot' } }, /temperature/], [{ options: { top_k: [] } }, /top_k/],
+        [{ messages: [{ role: 'user', content: 'x', images: ['aGk='] }] }, /images/]])
+        t.check(why.test((await t.fails(o.chat({ model: 'reply', messages, ...bad }), 'refused')).message), `${why}`);
+    t.check((await o.show({ model: 'reply:latest' })).details, 'show of NAME:latest');
     const bad = await t.fails(o.chat({ model: 'reply', messages, format: 'json' }), 'format');
     t.check(/format/.test(bad.message), `an error in Ollama's shape: ${bad.message}`);
     t.same((await server.stop()).code, 0, 'exit');

@@ -63,9 +63,18 @@ async function chat(ai) {
     const helper = await ai.chat.completions.stream(base).finalContent();
     t.same(helper, want.text, 'the client\'s own gathering of a stream');
 
+    const lines = ask.replace('; ', '\n'), joined = { ...base, messages: [{ role: 'user', content: lines }] };
     const parts = await ai.chat.completions.create({ ...base, messages: [{ role: 'user',
-        content: [{ type: 'text', text: ask.slice(0, 9) }, { type: 'text', text: ask.slice(9) }] }] });
-    t.same(parts.choices[0].message.content, want.text, 'content in parts');
+        content: lines.split('\n').map((part) => ({ type: 'text', text: part })) }] });
+    t.same(parts.choices[0].message.content, (await ai.chat.completions.create(joined)).choices[0].message.content,
+        'the parts of a content are lines');
+    const neutral = await ai.chat.completions.create({ ...base, model: 'reply:latest', n: 1, tools: [], tool_choice: 'none',
+        parallel_tool_calls: true, functions: [], logit_bias: {}, stop: [''], modalities: ['text'], audio: null,
+        reasoning_effort: 'low', store: true, service_tier: 'flex', metadata: { a: 'b' }, user: 'me', verbosity: 'medium',
+        safety_identifier: 'x', prompt_cache_key: 'y', prediction: { type: 'content', content: 'z' }, seed: 1,
+        response_format: { type: 'text' }, stream_options: { include_usage: true }, logprobs: false, unheard_of: null });
+    t.same(neutral.choices[0].message.content, want.text, 'fields that change nothing');
+    t.same((await ai.models.retrieve('reply:latest')).id, 'reply', 'NAME:latest is NAME');
     const stop = await ai.chat.completions.create({ ...base, stop: [' lights'] });
     t.same(stop.choices[0].message.content, want.text.split(' lights')[0], 'stop');
     t.same(stop.choices[0].finish_reason, 'stop', 'stop finishes');
@@ -260,7 +269,7 @@ async function errors(ai) {
         [{ messages: [{ role: 'robot', content: 'x' }] }, 400, 'messages[0].role'],
         [{ messages: [{ role: 'user', content: 7 }] }, 400, 'messages[0].content'],
         [{ messages: [{ role: 'user', text: 'x' }] }, 400, 'messages[0].text'],
-        [{ top_logprobs: 3 }, 400, 'top_logprobs'], [{ stop: '' }, 400, 'stop'],
+        [{ top_logprobs: 3 }, 400, 'top_logprobs'], [{ stop: [5] }, 400, 'stop'],
         [{ logit_bias: { a: 1 } }, 400, 'logit_bias'], [{ model: 'gpt-9' }, 404, 'model'],
         [{ response_format: { type: 'json_object' } }, 400, 'response_format'],
     ];

@@ -8,6 +8,7 @@
 #include "cluster/members.h"
 #include "cluster/once.h"
 #include "cluster/worker/worker_links.h"
+#include "flow/run.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
 #include "gateway/prometheus.h"
@@ -64,14 +65,20 @@ static void put_model(struct json_out *j, const char *name, uint64_t created_s, 
 struct listing {
     struct json_out j;
     struct gw *gw;
-    const char *name; /* of the only one that is wanted; NULL: all */
+    const char *name;  /* of the only one that is wanted; NULL: all */
+    size_t name_bytes; /* of it that count */
     bool found;
 };
+
+static bool is_wanted(const struct listing *l, const char *name)
+{
+    return !l->name || (strncmp(name, l->name, l->name_bytes) == 0 && name[l->name_bytes] == '\0');
+}
 
 static void list_model(void *ctx, const struct registry_model *m)
 {
     struct listing *l = ctx;
-    if (l->name && strcmp(m->name, l->name) != 0)
+    if (!is_wanted(l, m->name))
         return;
     l->found = true;
     put_model(&l->j, m->name, m->slot->created_s, m->task, m->slot->kinds, m->slot->state);
@@ -82,8 +89,7 @@ static void list_remote(void *ctx, const struct node_model *m)
 {
     struct listing *l = ctx;
     enum registry_state here;
-    if ((l->name && strcmp(m->name, l->name) != 0) ||
-        registry_state(l->gw->registry, m->name, &here))
+    if (!is_wanted(l, m->name) || registry_state(l->gw->registry, m->name, &here))
         return;
     l->found = true;
     put_model(&l->j, m->name, l->gw->started_s, "", m->kinds, m->state);
@@ -108,8 +114,7 @@ static void add_kinds(void *ctx, const struct registry_model *m)
 static void list_route(struct listing *l, const struct call *c, const struct router_route *r)
 {
     struct route_kinds k = {r, 0};
-    if ((l->name && strcmp(r->name, l->name) != 0) ||
-        !router_may_call(r, c->client ? c->client->name : ""))
+    if (!is_wanted(l, r->name) || !router_may_call(r, c->client ? c->client->name : ""))
         return;
     l->found = true;
     registry_each(l->gw->registry, add_kinds, &k);
@@ -139,7 +144,7 @@ static void list_models(struct listing *l, struct call *c)
 
 void api_models(struct call *c)
 {
-    struct listing l = {json_out_make(&c->out), c->gl->gw, NULL, false};
+    struct listing l = {.j = json_out_make(&c->out), .gw = c->gl->gw};
     json_out_object(&l.j);
     json_out_key(&l.j, "object");
     json_out_str(&l.j, "list");
@@ -163,8 +168,11 @@ static void find_card(void *ctx, const struct registry_model *m)
 
 void api_model(struct call *c)
 {
-    struct listing w = {json_out_make(&c->out), c->gl->gw, c->req->path + strlen("/v1/models/"),
-                        false};
+    const char *name = c->req->path + strlen("/v1/models/");
+    struct listing w = {.j = json_out_make(&c->out),
+                        .gw = c->gl->gw,
+                        .name = name,
+                        .name_bytes = flow_name_bytes(c->gl->flow.flow, name)};
     registry_each(c->gl->gw->registry, find_card, &w);
     if (w.found) {
         call_text(c, 200, "text/markdown; charset=utf-8", buf_str(&c->out), c->out.len);

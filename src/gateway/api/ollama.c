@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cluster/members.h"
+#include "base/log.h"
 #include "flow/routing.h"
 #include "gateway/api/openai.h"
 #include "gateway/call.h"
@@ -16,12 +16,13 @@
 
 struct body {
     const char *model, *prompt, *system;
-    const cJSON *messages, *options;
+    const cJSON *messages, *options, *think;
     bool stream, raw;
 };
 
+/* Numbers that mean a count are read as Ollama does: what is behind the point is cut off. */
 struct options {
-    int64_t seed, top_k, num_predict, repeat_last_n;
+    double seed, top_k, num_predict, repeat_last_n;
     double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     const cJSON *stop;
 };
@@ -39,7 +40,11 @@ struct options {
          "temperature, seed, num_predict, ...",                                                    \
          "{\"type\":\"object\"}"},                                                                 \
         {"keep_alive", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                     \
-        {"think", FIELD_UNBUILT, 0, 0, 0, NULL, "false"},                                          \
+        {"think", FIELD_VALUE, AT(think),                                                          \
+         0,       0,           "true, false or a level: for the model's chat template",            \
+         "{}"},                                                                                    \
+        {"truncate", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                       \
+        {"shift", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                          \
     {                                                                                              \
         "format", FIELD_UNBUILT, 0, 0, 0, NULL, NULL                                               \
     }
@@ -56,37 +61,66 @@ const struct field ollama_generate_fields[] = {
     {"raw", FIELD_BOOL, AT(raw), 0, 0, "use the prompt as it is, without the template", NULL},
     COMMON,
     {"suffix", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"logprobs", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"top_logprobs", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
     {"images", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     {"template", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     {"context", FIELD_UNBUILT, 0, 0, 0, NULL, NULL}};
 const size_t ollama_n_generate_fields =
     sizeof(ollama_generate_fields) / sizeof(ollama_generate_fields[0]);
 
+#define ANY -1e300, 1e300
 static const struct field option_fields[] = {
-    {"seed", FIELD_INT, OPT(seed), -9.2e18, 9.2e18, NULL, NULL},
-    {"temperature", FIELD_NUM, OPT(temperature), 0, 100, NULL, NULL},
-    {"top_k", FIELD_INT, OPT(top_k), 0, 1e9, NULL, NULL},
-    {"top_p", FIELD_NUM, OPT(top_p), 0, 1, NULL, NULL},
-    {"min_p", FIELD_NUM, OPT(min_p), 0, 1, NULL, NULL},
-    {"num_predict", FIELD_INT, OPT(num_predict), -2, 1 << 24, NULL, NULL},
-    {"repeat_penalty", FIELD_NUM, OPT(repeat_penalty), 0, 10, NULL, NULL},
-    {"repeat_last_n", FIELD_INT, OPT(repeat_last_n), 0, 1 << 20, NULL, NULL},
-    {"presence_penalty", FIELD_NUM, OPT(presence_penalty), -2, 2, NULL, NULL},
-    {"frequency_penalty", FIELD_NUM, OPT(frequency_penalty), -2, 2, NULL, NULL},
+    {"seed", FIELD_NUM, OPT(seed), ANY, NULL, NULL},
+    {"temperature", FIELD_NUM, OPT(temperature), ANY, NULL, NULL},
+    {"top_k", FIELD_NUM, OPT(top_k), ANY, NULL, NULL},
+    {"top_p", FIELD_NUM, OPT(top_p), ANY, NULL, NULL},
+    {"min_p", FIELD_NUM, OPT(min_p), ANY, NULL, NULL},
+    {"num_predict", FIELD_NUM, OPT(num_predict), ANY, NULL, NULL},
+    {"repeat_penalty", FIELD_NUM, OPT(repeat_penalty), ANY, NULL, NULL},
+    {"repeat_last_n", FIELD_NUM, OPT(repeat_last_n), ANY, NULL, NULL},
+    {"presence_penalty", FIELD_NUM, OPT(presence_penalty), ANY, NULL, NULL},
+    {"frequency_penalty", FIELD_NUM, OPT(frequency_penalty), ANY, NULL, NULL},
     {"stop", FIELD_VALUE, OPT(stop), 0, 0, NULL, NULL},
+    /* how Ollama runs a model: the configuration decides that here */
     {"num_ctx", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
     {"num_thread", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
     {"num_batch", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
     {"num_gpu", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
     {"num_keep", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
     {"main_gpu", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
+    {"numa", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
     {"use_mmap", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
-    {"low_vram", FIELD_IGNORED, 0, 0, 0, NULL, NULL}};
+    {"use_mlock", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
+    {"low_vram", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
+    {"f16_kv", FIELD_IGNORED, 0, 0, 0, NULL, NULL}};
+#undef ANY
+#define N_OPTIONS (sizeof(option_fields) / sizeof(option_fields[0]))
 
-static int read_options(struct request *r, const cJSON *o, bool lenient, struct fields_error *e)
+/* Ollama ignores options that it does not know, and so do we; the log tells their names. */
+static void warn_unknown(const struct request *r, const cJSON *o)
+{
+    const cJSON *v;
+    cJSON_ArrayForEach(v, o)
+    {
+        size_t i = 0, n = strspn(v->string, "abcdefghijklmnopqrstuvwxyz0123456789_");
+        while (i < N_OPTIONS && strcmp(option_fields[i].name, v->string) != 0)
+            i++;
+        if (i == N_OPTIONS)
+            log_warn("ollama", "unknown option ignored req=%s option=%.*s", r->id,
+                     n < 40 ? (int)n : 40, v->string);
+    }
+}
+
+static double within(double v, double min, double max)
+{
+    return v < min ? min : v > max ? max : v;
+}
+
+static int read_options(struct request *r, const cJSON *o, struct fields_error *e)
 {
     /* Ollama's own defaults */
-    struct options v = {.seed = INT64_MIN,
+    struct options v = {.seed = NAN,
                         .temperature = 0.8,
                         .top_k = 40,
                         .top_p = 0.9,
@@ -94,23 +128,47 @@ static int read_options(struct request *r, const cJSON *o, bool lenient, struct 
                         .repeat_last_n = 64,
                         .num_predict = -1};
     struct request_generate *g = &r->generate;
-    int rc = o ? fields_read(option_fields, sizeof(option_fields) / sizeof(option_fields[0]), o, &v,
-                             lenient, e)
-               : 0;
+    int rc = 0;
+    if (o && !cJSON_IsObject(o))
+        return fields_fail(e, "options", "invalid_type", "'options' must be an object");
+    if (o)
+        rc = fields_read(option_fields, N_OPTIONS, o, &v, true, e);
+    if (rc == 0 && o)
+        warn_unknown(r, o);
     if (rc == 0)
         rc = openai_read_stop(r, v.stop, e);
-    g->has_seed = v.seed != INT64_MIN;
-    g->max_tokens = v.num_predict > 0 ? (uint32_t)v.num_predict : 0;
-    g->sampling = (struct shoal_sampling){.temperature = (float)v.temperature,
-                                          .top_k = (uint32_t)v.top_k,
-                                          .top_p = (float)v.top_p,
-                                          .min_p = (float)v.min_p,
-                                          .repeat_penalty = (float)v.repeat_penalty,
-                                          .repeat_last_n = (uint32_t)v.repeat_last_n,
-                                          .presence_penalty = (float)v.presence_penalty,
-                                          .frequency_penalty = (float)v.frequency_penalty,
-                                          .seed = g->has_seed ? (uint64_t)v.seed : 0};
+    g->has_seed = !isnan(v.seed);
+    g->max_tokens = v.num_predict >= 1 ? (uint32_t)within(v.num_predict, 1, 1 << 24) : 0;
+    bool no_window = v.repeat_last_n >= 0 && v.repeat_last_n < 1; /* 0: no penalty; -1: all */
+    g->sampling = (struct shoal_sampling){
+        .temperature = (float)within(v.temperature, 0, 100),
+        .top_k = v.top_k >= 1 ? (uint32_t)within(v.top_k, 1, 1e9) : 0,
+        .top_p = v.top_p > 0 ? (float)within(v.top_p, 1e-6, 1) : 1e-6f,
+        .min_p = (float)within(v.min_p, 0, 1),
+        .repeat_penalty = no_window ? 1.0f : (float)within(v.repeat_penalty, 0, 10),
+        .repeat_last_n =
+            v.repeat_last_n < 0 ? 1u << 20 : (uint32_t)within(v.repeat_last_n, 0, 1 << 20),
+        .presence_penalty = (float)within(v.presence_penalty, -10, 10),
+        .frequency_penalty = (float)within(v.frequency_penalty, -10, 10),
+        .seed = g->has_seed ? (uint64_t)(int64_t)within(v.seed, -9e18, 9e18) : 0};
     return rc;
+}
+
+/* true, false, or a level such as "high": the template's matter. */
+static int read_think(struct request *r, const cJSON *think, struct fields_error *e)
+{
+    if (!think)
+        return 0;
+    if (!cJSON_IsBool(think) && !cJSON_IsString(think))
+        return fields_fail(e, "think", "invalid_type", "'think' must be true, false or a level");
+    bool on = cJSON_IsTrue(think) || (cJSON_IsString(think) && think->valuestring[0]);
+    openai_add_var(r, "enable_thinking", value_bool(on));
+    if (cJSON_IsString(think) && on) {
+        struct value v = {.kind = VALUE_TEXT};
+        v.text.p = request_copy_utf8(r, think->valuestring, strlen(think->valuestring), &v.text.n);
+        openai_add_var(r, "reasoning_effort", v);
+    }
+    return 0;
 }
 
 static struct chat_message message_of(struct request *r, const char *role, const char *text)
@@ -154,7 +212,9 @@ int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body
     r->kind = REQUEST_GENERATE;
     r->generate.n = r->generate.n_prompts = 1;
     if (rc == 0)
-        rc = read_options(r, b.options, lenient, e);
+        rc = read_options(r, b.options, e);
+    if (rc == 0)
+        rc = read_think(r, b.think, e);
     if (rc == 0 && chat)
         rc = openai_read_messages(r, b.messages, lenient, e);
     if (rc < 0)
@@ -373,166 +433,4 @@ void ollama_chat(struct call *c)
 void ollama_generate(struct call *c)
 {
     start(c, false);
-}
-
-/* ---- lists ---- */
-
-struct listing {
-    struct json_out j;
-    bool loaded_only;
-    const char *name;
-    bool found;
-    struct gw *gw;
-};
-
-static void put_details(struct json_out *j, const struct registry_model *m)
-{
-    struct shoal_engine_info info = {.size = sizeof(info)};
-    char size[32] = "";
-    if (m->slot->engine)
-        shoal_engine_info(m->slot->engine, &info);
-    if (info.n_params)
-        snprintf(size, sizeof(size), "%.1fM", (double)info.n_params / 1e6);
-    json_out_key(j, "details");
-    json_out_object(j);
-    json_out_key(j, "format");
-    json_out_str(j, "gguf");
-    json_out_key(j, "family");
-    json_out_str(j, info.arch ? info.arch : "");
-    json_out_key(j, "parameter_size");
-    json_out_str(j, size);
-    json_out_key(j, "quantization_level");
-    json_out_str(j, "");
-    json_out_object_end(j);
-}
-
-/* The object is left open.  sum: NULL: not known yet. */
-static void put_head(struct json_out *j, const char *name, uint64_t created_s, uint64_t bytes,
-                     const uint8_t *sum)
-{
-    struct tm tm;
-    time_t at = (time_t)created_s;
-    char stamp[40], digest[2 * SHA256_BYTES + 1] = "";
-    gmtime_r(&at, &tm);
-    strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", &tm);
-    if (sum)
-        sha256_hex(digest, sum);
-    json_out_object(j);
-    json_out_member_str(j, "name", name);
-    json_out_member_str(j, "model", name);
-    json_out_member_str(j, "modified_at", stamp);
-    json_out_member_uint(j, "size", bytes);
-    json_out_member_str(j, "digest", digest);
-}
-
-static void put_tag(void *ctx, const struct registry_model *m)
-{
-    struct listing *l = ctx;
-    if (l->loaded_only && m->slot->state != REGISTRY_READY)
-        return;
-    put_head(&l->j, m->name, m->slot->created_s, m->slot->bytes, registry_sum(m));
-    put_details(&l->j, m);
-    json_out_object_end(&l->j);
-}
-
-/* A model of another node. */
-static void put_remote_tag(void *ctx, const struct node_model *m)
-{
-    struct listing *l = ctx;
-    enum registry_state here;
-    if ((l->loaded_only && m->state != REGISTRY_READY) ||
-        registry_state(l->gw->registry, m->name, &here))
-        return;
-    put_head(&l->j, m->name, l->gw->started_s, m->bytes, m->sum);
-    json_out_key(&l->j, "details");
-    json_out_object(&l->j);
-    json_out_member_str(&l->j, "format", "gguf");
-    json_out_object_end(&l->j);
-    json_out_object_end(&l->j);
-}
-
-static void list(struct call *c, bool loaded_only)
-{
-    struct listing l = {json_out_make(&c->out), loaded_only, NULL, false, c->gl->gw};
-    json_out_object(&l.j);
-    json_out_key(&l.j, "models");
-    json_out_array(&l.j);
-    registry_each(c->gl->gw->registry, put_tag, &l);
-    if (c->gl->members)
-        members_each_model(c->gl->members, put_remote_tag, &l);
-    json_out_array_end(&l.j);
-    json_out_object_end(&l.j);
-    call_json(c, 200);
-}
-
-void ollama_tags(struct call *c)
-{
-    list(c, false);
-}
-
-void ollama_ps(struct call *c)
-{
-    list(c, true);
-}
-
-static void put_shown(void *ctx, const struct registry_model *m)
-{
-    struct listing *l = ctx;
-    struct shoal_engine_info info = {.size = sizeof(info)};
-    if (strcmp(m->name, l->name) != 0)
-        return;
-    l->found = true;
-    if (m->slot->engine)
-        shoal_engine_info(m->slot->engine, &info);
-    json_out_object(&l->j);
-    json_out_key(&l->j, "modelfile");
-    json_out_str(&l->j, "");
-    json_out_key(&l->j, "template");
-    json_out_str(&l->j, info.chat_template ? info.chat_template : "");
-    put_details(&l->j, m);
-    json_out_key(&l->j, "model_info");
-    json_out_object(&l->j);
-    json_out_key(&l->j, "general.architecture");
-    json_out_str(&l->j, info.arch ? info.arch : "");
-    json_out_key(&l->j, "general.parameter_count");
-    json_out_uint(&l->j, info.n_params);
-    json_out_key(&l->j, "context_length");
-    json_out_uint(&l->j, info.n_ctx);
-    json_out_object_end(&l->j);
-    json_out_key(&l->j, "capabilities");
-    json_out_array(&l->j);
-    if (m->slot->kinds & SHOAL_KIND_GENERATE || strcmp(m->task, "generate") == 0)
-        json_out_str(&l->j, "completion");
-    if (m->slot->kinds & SHOAL_KIND_EMBED)
-        json_out_str(&l->j, "embedding");
-    json_out_array_end(&l->j);
-    json_out_object_end(&l->j);
-}
-
-void ollama_show(struct call *c)
-{
-    const cJSON *name = cJSON_GetObjectItemCaseSensitive(c->json, "model");
-    if (!name)
-        name = cJSON_GetObjectItemCaseSensitive(c->json, "name");
-    if (!cJSON_IsString(name)) {
-        call_fail(c, 400, NULL, "model", "missing_required_parameter", "'model' is missing");
-        return;
-    }
-    struct listing l = {json_out_make(&c->out), false, name->valuestring, false, c->gl->gw};
-    registry_each(c->gl->gw->registry, put_shown, &l);
-    if (l.found)
-        call_json(c, 200);
-    else
-        call_fail(c, 404, NULL, "model", "model_not_found", "model '%.64s' not found",
-                  name->valuestring);
-}
-
-void ollama_version(struct call *c)
-{
-    struct json_out j = json_out_make(&c->out);
-    json_out_object(&j);
-    json_out_key(&j, "version");
-    json_out_str(&j, shoal_version());
-    json_out_object_end(&j);
-    call_json(c, 200);
 }

@@ -26,6 +26,9 @@ SHOAL_MUST_CHECK int openai_read_completion(struct request *r, struct openai_sha
 SHOAL_MUST_CHECK int openai_read_messages(struct request *r, const cJSON *messages, bool lenient,
                                           struct fields_error *e);
 SHOAL_MUST_CHECK int openai_read_stop(struct request *r, const cJSON *stop, struct fields_error *e);
+/* Another variable of the chat template; one of this name that the client sent wins.  name: a
+ * constant. */
+void openai_add_var(struct request *r, const char *name, struct value v);
 /* The role for the template, a constant; NULL: message i has an unknown role. */
 const char *openai_role(const char *given, uint32_t i, struct fields_error *e);
 

@@ -9,7 +9,7 @@
 
 /* Both bodies; what is not given keeps its default. */
 struct openai_body {
-    const char *model;
+    const char *model, *reasoning_effort;
     const cJSON *messages, *prompt, *stop, *logit_bias, *logprobs, *stream_options,
         *response_format, *template_vars;
     bool stream, echo, ignore_eos, explain;
@@ -76,10 +76,19 @@ _Static_assert(REQUEST_MAX_PROMPTS == 64, "as in SEVERAL");
          "token id to a number from -100 to 100",                                                   \
          "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"number\"}}"},                   \
         {"user", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                            \
+        {"metadata", FIELD_IGNORED, 0, 0, 0, "for the rules of routes", NULL},                      \
+        {"store", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                           \
+        {"service_tier", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                    \
+        {"safety_identifier", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},               \
+        {"prompt_cache_key", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                \
+        {"prompt_cache_retention", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},          \
+        {"cache_prompt", FIELD_IGNORED, 0, 0, 0, "prompts are always cached", NULL},                \
         {"top_k", FIELD_INT, AT(top_k), 0, INT_MAX, "number of most likely tokens to keep; 0: all", \
          NULL},                                                                                     \
         {"min_p", FIELD_NUM, AT(min_p), 0, 1, "minimum probability, relative to the best", NULL},   \
         {"repeat_penalty", FIELD_NUM, AT(repeat_penalty), 0, 10, "1: none", NULL},                  \
+        {"repetition_penalty",     FIELD_NUM, AT(repeat_penalty), 0, 10,                            \
+         "same as repeat_penalty", NULL},                                                           \
         {"ignore_eos", FIELD_BOOL, AT(ignore_eos), 0, 0, "do not stop at the end token", NULL},     \
         {"priority", FIELD_INT, AT(priority), -100, 0, "below that of the key", NULL},              \
         {"explain", FIELD_BOOL, AT(explain), 0, 0, "tell how a route chose the model", NULL},       \
@@ -105,19 +114,17 @@ const struct field openai_chat_fields[] = {
      "{\"type\":\"object\",\"properties\":{\"type\":{\"enum\":[\"text\"]}}}"},
     {"chat_template_kwargs", FIELD_VALUE, AT(template_vars), 0, 0,
      "variables of the model's chat template", "{\"type\":\"object\"}"},
-    {"metadata", FIELD_IGNORED, 0, 0, 0, "for the rules of routes", NULL},
-    {"safety_identifier", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"tools", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     {"tool_choice", FIELD_UNBUILT, 0, 0, 0, NULL, "none"},
-    {"parallel_tool_calls", FIELD_UNBUILT, 0, 0, 0, NULL, "false"},
+    {"parallel_tool_calls", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"functions", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
-    {"function_call", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
-    {"modalities", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"function_call", FIELD_UNBUILT, 0, 0, 0, NULL, "none"},
+    {"modalities", FIELD_UNBUILT, 0, 0, 0, NULL, "text"},
     {"audio", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
-    {"prediction", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
-    {"reasoning_effort", FIELD_UNBUILT, 0, 0, 0, NULL, "none"},
-    {"store", FIELD_UNBUILT, 0, 0, 0, NULL, "false"},
-    {"service_tier", FIELD_UNBUILT, 0, 0, 0, NULL, "auto"},
+    {"prediction", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"reasoning_effort", FIELD_STR, AT(reasoning_effort), 0, 0,
+     "a variable of the model's chat template, if it has one", NULL},
+    {"verbosity", FIELD_UNBUILT, 0, 0, 0, NULL, "medium"},
     {"web_search_options", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
 };
 const size_t openai_n_chat_fields = sizeof(openai_chat_fields) / sizeof(openai_chat_fields[0]);
@@ -153,14 +160,13 @@ int openai_read_stop(struct request *r, const cJSON *stop, struct fields_error *
     for (; texts && one; one = list ? one->next : NULL) {
         if (!cJSON_IsString(one))
             return fields_fail(e, "stop", "invalid_type", "'stop' must hold strings");
+        if (!one->valuestring[0])
+            continue; /* it would end nothing */
         if (g->n_stop == REQUEST_MAX_STOPS)
             return fields_fail(e, "stop", "invalid_value", "'stop' holds more than %u texts",
                                REQUEST_MAX_STOPS);
         texts[g->n_stop++] = request_copy(r, one->valuestring, strlen(one->valuestring));
     }
-    for (uint32_t i = 0; i < g->n_stop; i++)
-        if (texts[i][0] == '\0' && request_rc(r) == 0)
-            return fields_fail(e, "stop", "invalid_value", "'stop' has an empty text");
     g->stop = texts;
     return 0;
 }
@@ -204,11 +210,8 @@ static int read_stream_options(struct openai_shape *s, const cJSON *o, bool leni
         {"include_usage", FIELD_BOOL, offsetof(struct openai_shape, include_usage), 0, 0, NULL,
          NULL},
         {"include_obfuscation", FIELD_IGNORED, 0, 0, 0, NULL, NULL}};
-    if (!o)
+    if (!o || !s->stream) /* without a stream there is nothing to change */
         return 0;
-    if (!s->stream && !lenient)
-        return fields_fail(e, "stream_options", "invalid_value",
-                           "'stream_options' needs 'stream': true");
     return fields_read(table, 2, o, s, lenient, e);
 }
 
@@ -263,21 +266,35 @@ static struct openai_body defaults(void)
 
 /* ---- chat ---- */
 
-/* A content of several parts: their texts, one after the other. */
+/* The text of one part of a content; NULL: it has none.  *type: for the message. */
+static const char *part_text(const cJSON *part, const char **type)
+{
+    static const char *const types[][2] = {
+        {"text", "text"}, {"input_text", "text"}, {"output_text", "text"}, {"refusal", "refusal"}};
+    *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(part, "type"));
+    if (cJSON_IsString(part))
+        return part->valuestring;
+    for (size_t i = 0; *type && i < sizeof(types) / sizeof(types[0]); i++)
+        if (strcmp(*type, types[i][0]) == 0)
+            return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(part, types[i][1]));
+    return NULL;
+}
+
+/* A content of several parts: their texts, one a line, as llama.cpp and vLLM join them. */
 static int join_parts(struct request *r, struct chat_message *m, const cJSON *parts,
                       const char *param, struct fields_error *e)
 {
     const cJSON *part;
+    const char *type;
     size_t n = 0;
     cJSON_ArrayForEach(part, parts)
     {
-        const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(part, "type"));
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(part, "text"));
-        if (!type || strcmp(type, "text") != 0 || !text)
+        const char *text = part_text(part, &type);
+        if (!text)
             return fields_fail(e, param, "invalid_value",
                                "'%s' has a part of type '%.32s': only text is supported", param,
                                type ? type : "?");
-        n += strlen(text);
+        n += strlen(text) + 1;
     }
     char *joined = arena_bytes(&r->arena, n + 1);
     if (!joined)
@@ -285,7 +302,9 @@ static int join_parts(struct request *r, struct chat_message *m, const cJSON *pa
     n = 0;
     cJSON_ArrayForEach(part, parts)
     {
-        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(part, "text"));
+        const char *text = part_text(part, &type);
+        if (part != parts->child)
+            joined[n++] = '\n';
         memcpy(joined + n, text, strlen(text));
         n += strlen(text);
     }
@@ -343,6 +362,11 @@ static int read_message(struct request *r, struct chat_message *m, const cJSON *
         {"name", FIELD_STR, offsetof(struct message_body, name), 0, 0, NULL, NULL},
         {"refusal", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
         {"annotations", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
+        {"thinking", FIELD_IGNORED, 0, 0, 0, NULL, NULL}, /* templates leave it out anyway */
+        {"reasoning", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
+        {"reasoning_content", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
+        {"id", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
+        {"images", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
         {"tool_calls", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
         {"tool_call_id", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
         {"function_call", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
@@ -443,6 +467,31 @@ static int read_template_vars(struct request *r, const cJSON *vars, struct field
     return 0;
 }
 
+void openai_add_var(struct request *r, const char *name, struct value v)
+{
+    struct chat *chat = &r->generate.chat;
+    struct value_member *all = arena_zalloc_n(&r->arena, chat->n_vars + 1u, sizeof(*all));
+    if (!all)
+        return; /* request_rc tells */
+    all[0] = (struct value_member){.key = name, .value = v};
+    if (chat->n_vars > 0)
+        memcpy(all + 1, chat->vars, chat->n_vars * sizeof(*all));
+    chat->vars = all;
+    chat->n_vars++;
+}
+
+/* How much a model thinks is its template's matter. */
+static void read_effort(struct request *r, const char *effort)
+{
+    if (!effort || !effort[0])
+        return;
+    struct value v = {.kind = VALUE_TEXT};
+    v.text.p = request_copy_utf8(r, effort, strlen(effort), &v.text.n);
+    openai_add_var(r, "reasoning_effort", v);
+    if (strcmp(effort, "none") == 0)
+        openai_add_var(r, "enable_thinking", value_bool(false));
+}
+
 static int read_chat_logprobs(struct shoal_sampling *s, const struct openai_body *b,
                               struct fields_error *e)
 {
@@ -477,6 +526,8 @@ int openai_read_chat(struct request *r, struct openai_shape *shape, const cJSON 
     rc = openai_read_messages(r, b.messages, lenient, e);
     if (rc == 0)
         rc = read_template_vars(r, b.template_vars, e);
+    if (rc == 0)
+        read_effort(r, b.reasoning_effort);
     return rc < 0 ? rc : finish(r, shape, "messages", e);
 }
 
