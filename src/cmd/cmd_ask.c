@@ -1,18 +1,24 @@
 /* cmd_ask.c - shoal ask: a command or question for the included models. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file/lines.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/local.h"
 #include "flow/home/ask_pack.h"
 
+#define SESSION "terminal" /* all texts of one call are one conversation */
+#define TOKEN_BYTES 64u
+
 static const struct opts_def defs[] = {
     {"explain", 0, OPTS_FLAG, NULL, NULL, 0, 0, "also show each model's output and time"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
     {"no-reply", 0, OPTS_FLAG, NULL, NULL, 0, 0, "return only the actions"},
+    {"yes", 'y', OPTS_FLAG, NULL, NULL, 0, 0, "confirm dangerous actions without asking"},
     {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "read the text from FILE; - means stdin"},
     {"budget-ms", 0, OPTS_UINT, "N", "0", 0, 3600000, "stop after N milliseconds; 0: no limit"},
     {"threads", 't', OPTS_UINT, "N", "0", 0, 256,
@@ -29,14 +35,19 @@ static const struct opts_page page = {
     .max_args = 1,
     .summary = "Turns a command or question into actions (JSON) and a spoken reply.",
     .details =
-        "Runs the models included with Shoal, on this machine only.  Shoal does not carry out "
-        "the\nactions: that is up to the program that reads the JSON.  docs/ASK.md describes "
-        "what it\nunderstands.",
+        "Runs the models included with Shoal, on this machine only.  docs/ASK.md describes what "
+        "it\nunderstands.  Without TEXT every line of stdin is a turn of one conversation: \"it\" "
+        "means what\nwas spoken of before, and \"yes\" answers a question.  On a terminal a "
+        "dangerous action asks\n\"[y/N]\" first; elsewhere it has the result \"confirm\" and does "
+        "not "
+        "happen, unless --yes says so.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples =
         "  shoal ask \"turn off the kitchen lights\"\n"
         "  shoal ask --explain \"turn off the kitchen lights and set the heating to 19 degrees\"\n"
-        "  shoal ask --json \"remind me to call Anna at six\" | jq .actions\n",
+        "  shoal ask --json \"remind me to call Anna at six\" | jq .actions\n"
+        "  shoal ask --yes \"unlock the front door\"\n"
+        "  printf 'open the blinds\\nno, close them\\n' | shoal ask\n",
 };
 
 struct work {
@@ -44,6 +55,8 @@ struct work {
     struct term_progress bar;
     int interrupt_fd;
     bool interrupted;
+    bool tty;                /* somebody can be asked */
+    char token[TOKEN_BYTES]; /* of actions that wait for a yes; "": none do */
 };
 
 static bool tiling(void *ctx, double part)
@@ -59,6 +72,7 @@ static bool tiling(void *ctx, double part)
 struct answer {
     struct sink sink;
     const struct opts *o;
+    struct work *work;
     bool json, closed;
     const struct ask_plan *plan;
     struct buf reply;
@@ -76,12 +90,24 @@ static void on_start(struct sink *s, const struct sink_start *e)
     (void)e;
 }
 
+/* Keeps the token of actions that wait for a yes. */
+static void keep_token(struct work *w, const struct ask_plan *p)
+{
+    for (uint32_t i = 0; i < p->n_actions; i++)
+        for (uint32_t k = 0; k < p->actions[i]->n_fields; k++) {
+            const struct ask_plan_field *f = &p->actions[i]->fields[k];
+            if (strcmp(f->key, "token") == 0 && f->text)
+                snprintf(w->token, sizeof(w->token), "%s", f->text);
+        }
+}
+
 /* Prints the actions when they are known. */
 static void on_plan(struct sink *s, const struct sink_plan *e)
 {
     struct answer *a = answer_of(s);
     struct buf b;
     a->plan = e->plan;
+    keep_token(a->work, e->plan);
     if (a->json)
         return;
     buf_init(&b, (size_t)1 << 20);
@@ -175,7 +201,8 @@ static void on_closed(struct sink *s)
 
 /* ---- the request ---------------------------------------------------------------------------- */
 
-static int answer(struct work *w, struct local *l, const struct buf *text)
+/* One turn: a text, or the token of actions that wait. */
+static int answer(struct work *w, struct local *l, const char *text, size_t n, const char *confirm)
 {
     static const struct sink_ops ops = {.start = on_start,
                                         .plan = on_plan,
@@ -183,16 +210,20 @@ static int answer(struct work *w, struct local *l, const struct buf *text)
                                         .done = on_done,
                                         .fail = on_fail,
                                         .closed = on_closed};
-    struct answer a = {.sink = {.ops = &ops}, .o = w->o, .json = opts_flag(w->o, "json")};
+    struct answer a = {
+        .sink = {.ops = &ops}, .o = w->o, .work = w, .json = opts_flag(w->o, "json")};
     struct request *r = flow_take_request(&l->owner);
     if (!r)
         return cmd_fail(w->o->page, "out of memory");
+    w->token[0] = '\0';
     r->kind = REQUEST_ASK;
     r->received_ns = clock_ns();
     request_set_budget(r, (double)opts_uint(w->o, "budget-ms"));
-    r->input_bytes = text->len;
-    r->ask.text = buf_str(text);
+    r->input_bytes = n;
+    r->ask.text = text;
+    r->ask.confirm = confirm;
     r->ask.reply = !opts_flag(w->o, "no-reply");
+    snprintf(r->session, sizeof(r->session), "%s", SESSION);
     buf_init(&a.reply, (size_t)1 << 22);
     bool interrupted = local_run(l, r, &a.sink, &a.closed, w->interrupt_fd);
     if (interrupted)
@@ -201,11 +232,75 @@ static int answer(struct work *w, struct local *l, const struct buf *text)
     return interrupted ? CMD_INTERRUPTED : a.exit_code;
 }
 
+static bool is_yes(const char *line)
+{
+    return strcasecmp(line, "y") == 0 || strcasecmp(line, "yes") == 0;
+}
+
+static bool is_no(const char *line)
+{
+    return !*line || strcasecmp(line, "n") == 0 || strcasecmp(line, "no") == 0;
+}
+
+/* A text, and with --yes what it needs a yes for. */
+static int turn(struct work *w, struct local *l, const char *text, size_t n)
+{
+    char token[TOKEN_BYTES];
+    memcpy(token, w->token, sizeof(token));
+    int rc;
+    if (*token && is_yes(text))
+        rc = answer(w, l, "", 0, token);
+    else if (*token && is_no(text))
+        rc = answer(w, l, "no", 2, NULL);
+    else
+        rc = answer(w, l, text, n, NULL);
+    if (rc == CMD_OK && *w->token && opts_flag(w->o, "yes")) {
+        memcpy(token, w->token, sizeof(token));
+        rc = answer(w, l, "", 0, token);
+    }
+    return rc;
+}
+
+static void prompt(const struct work *w)
+{
+    if (w->tty)
+        fputs(*w->token ? "[y/N] " : "> ", stderr);
+}
+
+/* Lines from stdin, each of them a turn.  answers_only: no more than answers to a question. */
+static int converse(struct work *w, struct local *l, bool answers_only)
+{
+    struct lines in;
+    struct err e = {0};
+    char *line;
+    size_t n;
+    int rc = CMD_OK, got = LINES_END;
+    lines_init(&in, STDIN_FILENO);
+    while (rc == CMD_OK && (!answers_only || *w->token)) {
+        prompt(w);
+        got = lines_next(&in, w->interrupt_fd, &line, &n, &e);
+        if (got != LINES_LINE)
+            break;
+        if (n == 0 && !*w->token)
+            continue;
+        rc = turn(w, l, line, n);
+        if (rc == CMD_FAILED && w->tty && !answers_only)
+            rc = CMD_OK; /* the error is shown, the conversation goes on */
+    }
+    lines_fini(&in);
+    if (got < 0)
+        return cmd_fail(w->o->page, "%s", e.msg);
+    if (got == LINES_END && w->tty && rc == CMD_OK && (!answers_only || *w->token))
+        fputc('\n', stderr);
+    return got == LINES_INTERRUPT ? CMD_INTERRUPTED : rc;
+}
+
+/* text NULL: a conversation. */
 static int run(struct work *w, struct ask_pack *p, const struct buf *text)
 {
     struct local l;
     struct err e = {0};
-    int rc = local_open(&l, &e);
+    int rc = local_open(&l, &e), exit_code;
     l.flow.home = p->table;
     if (rc == 0)
         rc = local_lend(&l, p->table->encoder, NULL, p->encoder, &e);
@@ -213,7 +308,17 @@ static int run(struct work *w, struct ask_pack *p, const struct buf *text)
         rc = local_lend(&l, p->table->act, NULL, p->act, &e);
     if (rc == 0 && p->reply)
         rc = local_lend(&l, p->table->reply, NULL, p->reply, &e);
-    int exit_code = rc == 0 ? answer(w, &l, text) : cmd_fail(w->o->page, "%s", e.msg);
+    if (rc < 0) {
+        exit_code = cmd_fail(w->o->page, "%s", e.msg);
+    } else if (text) {
+        exit_code = turn(w, &l, buf_str(text), text->len);
+        if (exit_code == CMD_OK && *w->token && w->tty)
+            exit_code = converse(w, &l, true);
+    } else {
+        exit_code = converse(w, &l, false);
+    }
+    if (exit_code == CMD_OK && *w->token && text && !w->tty)
+        fputs("nothing was confirmed: add --yes, or ask in a terminal\n", stderr);
     local_close(&l);
     return exit_code;
 }
@@ -221,14 +326,17 @@ static int run(struct work *w, struct ask_pack *p, const struct buf *text)
 int cmd_ask(int argc, const char *const *argv)
 {
     struct opts o;
-    struct buf text;
+    struct buf text = {0};
     struct ask_pack p;
     struct err e = {0};
     int rc;
     if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
-    rc = cmd_read_text(&o, o.n_args ? o.args[0] : NULL, opts_text(&o, "file"), &text);
+    bool given = o.n_args > 0 || opts_text(&o, "file");
+    if (given)
+        rc = cmd_read_text(&o, o.n_args ? o.args[0] : NULL, opts_text(&o, "file"), &text);
     struct work w = {.o = &o, .interrupt_fd = term_catch_interrupt()};
+    w.tty = isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && !opts_flag(&o, "json");
     struct ask_pack_opts po = {.dir = opts_text(&o, "models"),
                                .table = opts_text(&o, "table"),
                                .no_reply = opts_flag(&o, "no-reply"),
@@ -241,7 +349,7 @@ int cmd_ask(int argc, const char *const *argv)
         rc = w.interrupted ? CMD_INTERRUPTED : cmd_fail(&page, "%s", e.msg);
     term_progress_end(&w.bar);
     if (rc == CMD_OK) {
-        rc = run(&w, &p, &text);
+        rc = run(&w, &p, given ? &text : NULL);
         ask_pack_close(&p);
     }
     term_release_interrupt(w.interrupt_fd);
