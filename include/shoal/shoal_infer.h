@@ -46,6 +46,8 @@ struct shoal_infer_opts { /* members that do not belong to the kind are ignored;
                            (SHOAL_ELIMIT); 0: it is cut, and the result says so */
     float weight;       /* as in shoal_task_opts */
     uint64_t client;    /* as in shoal_task_opts */
+    const char *stream; /* SCORE: name of a stream, at most 128 bytes: the rows continue those that
+                           this client submitted under the same name; NULL: a series of its own */
 };
 
 struct shoal_label {

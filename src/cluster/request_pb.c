@@ -163,6 +163,7 @@ static void put_infer(struct arena *a, pb_request *m, const struct request_infer
     out->temperature = q->temperature;
     out->seed = q->seed;
     out->n_columns = q->n_columns;
+    out->stream = pb_text(q->stream);
     out->dimensions = q->dimensions;
     out->max_sentences = q->max_sentences;
     out->max_tokens = q->max_tokens;
@@ -430,6 +431,7 @@ static int read_infer(struct request *r, const pb_infer *m, struct err *e)
     q->temperature = m->temperature;
     q->seed = m->seed;
     q->n_columns = m->n_columns;
+    q->stream = m->stream && *m->stream ? text_of(r, m->stream) : NULL;
     q->dimensions = m->dimensions;
     q->max_sentences = m->max_sentences;
     q->max_tokens = m->max_tokens;

@@ -54,7 +54,7 @@ static const struct opts_def summarize_defs[] = {
 
 #define INPUT_TEXT                                                                                 \
     "Each argument is a text; without arguments, each line of -f FILE or of stdin is one.\n"       \
-    "Results are in the order of the texts."
+    "Results are in the order of the texts; on a pipe each comes as soon as its line is there."
 
 static const struct {
     enum shoal_kind kind;
@@ -75,7 +75,7 @@ static const struct {
       .arguments = "[TEXT...]",
       .max_args = UINT32_MAX,
       .summary = "Finds entities, slots or personal data in a text.",
-      .details = INPUT_TEXT "  In JSON, start and end are character positions.",
+      .details = INPUT_TEXT "\nIn JSON, start and end are character positions.",
       .groups = {OPTS_GROUP("Options", tag_defs)},
       .examples = "  shoal tag -m entities \"set the heating in the bedroom to 19 degrees\"\n"
                   "  shoal tag -m entities --json -f commands.txt\n"}},
@@ -229,6 +229,8 @@ static int put_lines(struct work *w, int fd, struct err *e)
             rc = put(w, line, n, e);
         w->bytes_read += n + 1;
         show_progress(w);
+        if (rc == 0 && !lines_ready(&lines)) /* nothing more is there: the answers are due */
+            rc = local_pipe_drain(&w->pipe, e);
     }
     if (rc == 0)
         rc = local_pipe_drain(&w->pipe, e);

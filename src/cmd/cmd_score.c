@@ -2,10 +2,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file/file_read.h"
+#include "base/file/lines.h"
 #include "base/mem.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
@@ -21,6 +24,8 @@ static const struct opts_def defs[] = {
      "columns for the model's inputs, in its order; default: by name, or all columns of numbers"},
     {"raw", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "trees: print the raw score, before the objective's transformation"},
+    {"level", 0, OPTS_REAL, "X", NULL, -1e6, 1e6,
+     "anomaly model: alarm while value is at least X; default: the model's own level"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object per score"},
 };
 
@@ -35,163 +40,290 @@ static const struct opts_page page = {
         "ignored, with a note.\nModels with a window print one score per window.  The anomaly "
         "model accepts any number of\nchannels, in order of time, and prints score (0 to 1), "
         "alarm (0 or 1) and value for each row; it\nalso ignores columns named label, anomaly or "
-        "changepoint.",
+        "changepoint.\nOn a pipe every row is answered as soon as it is there.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal score -m model.txt \"0.5,1,3\"\n"
                 "  shoal score -m model.txt -f rows.csv --json\n"
-                "  shoal score -m anomaly -c temperature,pressure -f sensors.csv\n",
+                "  shoal score -m anomaly -c temperature,pressure -f sensors.csv\n"
+                "  tail -n +1 -f sensors.csv | shoal score -m anomaly --level 2\n",
 };
+
+#define MAX_ROWS_AT_ONCE 4096u /* of a pipe */
 
 struct work {
     const struct opts *o;
     struct shoal_engine *engine;
+    struct local local;
+    struct local_pipe pipe;
+    struct columns columns;
+    int interrupt_fd;
+    uint32_t n_outputs;
+    bool has_level; /* --level, for a model with the outputs score, alarm and value */
+    double level;
+    uint64_t n_scores;
     int exit_code;
 };
+
+/* ---- output --------------------------------------------------------------------------------- */
+
+static void put_score(struct work *w, struct buf *b, const double *v)
+{
+    struct json_out j = json_out_make(b);
+    if (!opts_flag(w->o, "json")) {
+        for (uint32_t k = 0; k < w->n_outputs; k++)
+            buf_printf(b, "%s%.10g", k ? " " : "", v[k]);
+    } else {
+        json_out_object(&j);
+        for (uint32_t k = 0; k < w->n_outputs; k++) {
+            json_out_key(&j, shoal_label(w->engine, SHOAL_KIND_SCORE, NULL, k));
+            json_out_num(&j, v[k]);
+        }
+        json_out_object_end(&j);
+    }
+    buf_putc(b, '\n');
+}
 
 /* Prints the scores. */
 static int take(void *ctx, void *row, const struct shoal_result *r, struct err *e)
 {
     struct work *w = ctx;
     struct buf b;
-    uint32_t n_outputs = 0;
     buf_init(&b, (size_t)1 << 30);
     (void)row;
     (void)e;
-    while (shoal_label(w->engine, SHOAL_KIND_SCORE, NULL, n_outputs))
-        n_outputs++;
-    n_outputs = n_outputs ? n_outputs : 1;
-    for (uint32_t i = 0; i + n_outputs <= r->n_values; i += n_outputs) {
-        const double *v = r->values + i;
-        struct json_out j = json_out_make(&b);
-        if (!opts_flag(w->o, "json")) {
-            for (uint32_t k = 0; k < n_outputs; k++)
-                buf_printf(&b, "%s%.10g", k ? " " : "", v[k]);
-        } else {
-            json_out_object(&j);
-            for (uint32_t k = 0; k < n_outputs; k++) {
-                json_out_key(&j, shoal_label(w->engine, SHOAL_KIND_SCORE, NULL, k));
-                json_out_num(&j, v[k]);
-            }
-            json_out_object_end(&j);
-        }
-        buf_putc(&b, '\n');
+    for (uint32_t i = 0; i + w->n_outputs <= r->n_values; i += w->n_outputs) {
+        double v = r->values[i + w->n_outputs - 1];
+        const double own[] = {1 / (1 + exp(w->level - v)), v >= w->level, v};
+        put_score(w, &b, w->has_level ? own : r->values + i);
+        w->n_scores++;
     }
     w->exit_code = cmd_print(w->o->page, &b);
     buf_fini(&b);
     return w->exit_code == CMD_OK ? 0 : SHOAL_EIO;
 }
 
-/* The values belong to the command, which outlives the request. */
-static int submit(const struct opts *o, struct local *l, struct local_pipe *pipe,
-                  const double *values, uint32_t n_values, uint32_t n_columns, struct err *e)
+/* ---- requests ------------------------------------------------------------------------------- */
+
+/* The values must stay until the answer is there.  stream: they continue those before. */
+static int submit(struct work *w, const double *values, size_t n_rows, bool stream, struct err *e)
 {
-    struct request *r = flow_take_request(&l->owner);
+    uint32_t n_columns = w->columns.n;
+    if (n_rows > UINT32_MAX / n_columns)
+        return err_set(e, SHOAL_ELIMIT, "%zu rows are too many", n_rows);
+    struct request *r = flow_take_request(&w->local.owner);
     struct request_input *input = r ? arena_zalloc(&r->arena, sizeof(*input)) : NULL;
     if (!input) {
         if (r)
-            flow_give_request(&l->owner, r);
+            flow_give_request(&w->local.owner, r);
         return err_set(e, SHOAL_ENOMEM, "out of memory");
     }
-    *input = (struct request_input){.values = values, .n_values = n_values};
+    *input = (struct request_input){.values = values, .n_values = (uint32_t)(n_rows * n_columns)};
     r->kind = REQUEST_INFER;
-    r->model = opts_text(o, "model");
+    r->model = opts_text(w->o, "model");
     r->received_ns = clock_ns();
     r->infer = (struct request_infer){.kind = SHOAL_KIND_SCORE,
                                       .inputs = input,
                                       .n_inputs = 1,
                                       .n_columns = n_columns,
-                                      .raw = opts_flag(o, "raw")};
-    return local_pipe_put(pipe, r, NULL, e);
+                                      .stream = stream ? "rows" : NULL,
+                                      .raw = opts_flag(w->o, "raw")};
+    int rc = local_pipe_put(&w->pipe, r, NULL, e);
+    return rc < 0 ? rc : local_pipe_drain(&w->pipe, e);
 }
 
-static int run(const struct opts *o, struct shoal_engine *engine, const double *values,
-               size_t n_rows, uint32_t n_columns)
+static int score_rows(struct work *w, const struct table *t, bool stream, struct err *e)
 {
-    struct work w = {.o = o, .engine = engine, .exit_code = CMD_OK};
-    struct local l = {.opened = false};
-    struct local_pipe pipe;
-    struct err e = {0};
-    if (n_rows > UINT32_MAX / n_columns)
-        return cmd_fail(o->page, "%zu rows are too many", n_rows);
-    local_pipe_init(&pipe, &l, -1, take, &w);
-    int rc = local_open(&l, &e);
-    if (rc == 0)
-        rc = local_lend(&l, opts_text(o, "model"), NULL, engine, &e);
-    if (rc == 0)
-        rc = submit(o, &l, &pipe, values, (uint32_t)(n_rows * n_columns), n_columns, &e);
-    if (rc == 0)
-        rc = local_pipe_drain(&pipe, &e);
-    local_pipe_fini(&pipe);
-    local_close(&l);
-    return rc < 0 && w.exit_code == CMD_OK ? cmd_fail(o->page, "%s", e.msg) : w.exit_code;
+    double *values = columns_gather(&w->columns, t);
+    if (!values)
+        return err_set(e, SHOAL_ENOMEM, "out of memory");
+    int rc = submit(w, values, t->n_rows, stream, e);
+    mem_free(values);
+    return rc;
 }
 
-static int score(const struct opts *o, struct shoal_engine *engine, const struct table *t)
+static int choose_columns(struct work *w, const struct table *t, struct err *e)
+{
+    int rc = columns_choose(&w->columns, t, w->engine, opts_text(w->o, "columns"), NULL, e);
+    if (rc == SHOAL_EINVAL)
+        w->exit_code = opts_usage(w->o->page, "%s", e->msg);
+    if (rc == 0 && *w->columns.left_out)
+        fprintf(stderr, "shoal score: ignored columns: %s; choose columns with --columns A,B,...\n",
+                w->columns.left_out);
+    return rc;
+}
+
+/* ---- input ---------------------------------------------------------------------------------- */
+
+/* Scores the rows of a pipe as they come: all that are there at a time. */
+static int score_lines(struct work *w, int fd, struct err *e)
 {
     struct shoal_engine_info info = {.size = sizeof(info)};
-    struct columns c;
-    struct err e = {0};
-    shoal_engine_info(engine, &info);
-    if (!(info.kinds & SHOAL_KIND_SCORE))
-        return cmd_fail(o->page, "this model does not score numbers");
-    int rc = columns_choose(&c, t, engine, opts_text(o, "columns"), NULL, &e);
-    if (rc < 0)
-        return rc == SHOAL_EINVAL ? opts_usage(o->page, "%s", e.msg)
-                                  : cmd_fail(o->page, "%s", e.msg);
-    if (*c.left_out)
-        fprintf(stderr, "shoal score: ignored columns: %s; choose columns with --columns A,B,...\n",
-                c.left_out);
-    double *values = columns_gather(&c, t);
-    rc = values ? run(o, engine, values, t->n_rows, c.n) : cmd_fail(o->page, "out of memory");
-    mem_free(values);
-    columns_fini(&c);
+    struct table t = {0};
+    struct lines lines;
+    uint64_t n_rows = 0;
+    char *line;
+    size_t n;
+    int rc = 0, got;
+    lines_init(&lines, fd);
+    while (rc == 0 && (got = lines_next(&lines, w->interrupt_fd, &line, &n, e)) != LINES_END) {
+        if (got < 0)
+            rc = got;
+        else if (got == LINES_INTERRUPT)
+            rc = SHOAL_ECANCELLED;
+        else
+            rc = table_line(&t, line, e);
+        if (rc == 0 && t.n_rows == 1 && n_rows == 0 && w->columns.n == 0)
+            rc = choose_columns(w, &t, e);
+        if (rc == 0 && t.n_rows > 0 && (t.n_rows >= MAX_ROWS_AT_ONCE || !lines_ready(&lines))) {
+            rc = score_rows(w, &t, true, e);
+            n_rows += t.n_rows;
+            t.n_rows = 0;
+        }
+    }
+    if (rc == 0 && t.n_rows > 0) {
+        rc = score_rows(w, &t, true, e);
+        n_rows += t.n_rows;
+    }
+    shoal_engine_info(w->engine, &info);
+    if (rc == 0 && n_rows == 0)
+        rc = err_set(e, SHOAL_EFORMAT,
+                     t.names ? "no row of numbers after the names in the first line" : "no rows");
+    else if (rc == 0 && w->n_scores == 0)
+        rc = err_set(e, SHOAL_EINVAL, "there are %llu rows, but the model needs %u at a time",
+                     (unsigned long long)n_rows, info.n_ctx);
+    lines_fini(&lines);
+    table_fini(&t);
     return rc;
 }
 
-static int read_rows(const struct opts *o, struct table *t)
+/* Scores arguments or a file as one series. */
+static int score_whole(struct work *w, struct err *e)
 {
     struct buf text;
-    struct err e = {0};
-    const char *file = opts_text(o, "file");
-    int rc = CMD_OK;
+    struct table t = {0};
+    const char *file = opts_text(w->o, "file");
+    int rc = 0;
     buf_init(&text, (size_t)2 << 30);
-    if (o->n_args > 0 && file)
-        return opts_usage(o->page, "give either rows or a file, not both");
-    if (o->n_args == 0 && !file && isatty(STDIN_FILENO))
-        return opts_usage(o->page, "no input: pass a row, use -f FILE, or pipe rows to stdin");
-    for (size_t i = 0; i < o->n_args; i++) {
-        buf_puts(&text, o->args[i]);
+    for (size_t i = 0; i < w->o->n_args; i++) {
+        buf_puts(&text, w->o->args[i]);
         buf_putc(&text, '\n');
     }
-    if (o->n_args == 0 && file_read(file ? file : "-", &text, &e) < 0)
-        rc = cmd_fail(o->page, "%s", e.msg);
+    if (w->o->n_args == 0)
+        rc = file_read(file ? file : "-", &text, e);
     buf_putc(&text, '\n');
-    if (rc == CMD_OK && (text.rc < 0 || table_parse(t, text.data, &e) < 0))
-        rc = cmd_fail(o->page, "%s%s%s", file ? file : "", file ? ": " : "",
-                      text.rc < 0 ? "too large" : e.msg);
+    if (rc == 0 && text.rc < 0)
+        rc = err_set(e, text.rc, "%s%sthe rows are too large", file ? file : "", file ? ": " : "");
+    if (rc == 0 && (rc = table_parse(&t, text.data, e)) < 0 && file)
+        err_wrap(e, "%s", file);
     buf_fini(&text);
+    if (rc == 0)
+        rc = choose_columns(w, &t, e);
+    if (rc == 0)
+        rc = score_rows(w, &t, false, e);
+    table_fini(&t);
     return rc;
+}
+
+static bool is_regular(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static int score_input(struct work *w, struct err *e)
+{
+    const char *file = opts_text(w->o, "file");
+    if (w->o->n_args > 0)
+        return score_whole(w, e);
+    bool in = !file || strcmp(file, "-") == 0;
+    int fd = in ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(e, SHOAL_EIO, "cannot open %s: %m", file);
+    int rc = is_regular(fd) ? score_whole(w, e) : score_lines(w, fd, e);
+    if (!in)
+        close(fd);
+    return rc;
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
+static bool has_outputs(struct shoal_engine *engine, const char *a, const char *b, const char *c)
+{
+    const char *const names[] = {a, b, c};
+    for (uint32_t i = 0; i < 3; i++) {
+        const char *name = shoal_label(engine, SHOAL_KIND_SCORE, NULL, i);
+        if (!name || strcmp(name, names[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
+static int prepare(struct work *w)
+{
+    struct shoal_engine_info info = {.size = sizeof(info)};
+    shoal_engine_info(w->engine, &info);
+    if (!(info.kinds & SHOAL_KIND_SCORE))
+        return cmd_fail(w->o->page, "this model does not score numbers");
+    while (shoal_label(w->engine, SHOAL_KIND_SCORE, NULL, w->n_outputs))
+        w->n_outputs++;
+    w->n_outputs = w->n_outputs ? w->n_outputs : 1;
+    w->has_level = opts_given(w->o, "level");
+    w->level = w->has_level ? opts_real(w->o, "level") : 0;
+    if (w->has_level && (w->n_outputs != 3 || !has_outputs(w->engine, "score", "alarm", "value")))
+        return opts_usage(w->o->page, "--level is for anomaly models; this model raises no alarms");
+    return CMD_OK;
+}
+
+static int score(struct work *w)
+{
+    struct err e = {0};
+    int rc = prepare(w);
+    if (rc != CMD_OK)
+        return rc;
+    local_pipe_init(&w->pipe, &w->local, w->interrupt_fd, take, w);
+    rc = local_open(&w->local, &e);
+    if (rc == 0)
+        rc = local_lend(&w->local, opts_text(w->o, "model"), NULL, w->engine, &e);
+    if (rc == 0)
+        rc = score_input(w, &e);
+    local_pipe_fini(&w->pipe);
+    local_close(&w->local);
+    columns_fini(&w->columns);
+    if (rc == SHOAL_ECANCELLED)
+        return CMD_INTERRUPTED;
+    return rc < 0 && w->exit_code == CMD_OK ? cmd_fail(w->o->page, "%s", e.msg) : w->exit_code;
+}
+
+static int check_input(const struct opts *o)
+{
+    if (!opts_text(o, "model"))
+        return opts_usage(o->page, "no model given: use -m MODEL");
+    if (o->n_args > 0 && opts_text(o, "file"))
+        return opts_usage(o->page, "give either rows or a file, not both");
+    if (o->n_args == 0 && !opts_text(o, "file") && isatty(STDIN_FILENO))
+        return opts_usage(o->page, "no input: pass a row, use -f FILE, or pipe rows to stdin");
+    return CMD_OK;
 }
 
 int cmd_score(int argc, const char *const *argv)
 {
     struct opts_page p = page;
     struct opts o;
-    struct table t = {0};
-    struct shoal_engine *engine = NULL;
     struct model_name name = {0};
+    struct work w = {.o = &o, .interrupt_fd = -1, .exit_code = CMD_OK};
     int rc;
     p.groups[1] = specialist_opts_group;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
-    rc =
-        opts_text(&o, "model") ? read_rows(&o, &t) : opts_usage(&p, "no model given: use -m MODEL");
+    rc = check_input(&o);
+    if (rc == CMD_OK) {
+        w.interrupt_fd = term_catch_interrupt();
+        rc = specialist_opts_open(&o, w.interrupt_fd, &w.engine, &name);
+    }
     if (rc == CMD_OK)
-        rc = specialist_opts_open(&o, -1, &engine, &name);
-    if (rc == CMD_OK)
-        rc = score(&o, engine, &t);
-    table_fini(&t);
-    shoal_engine_close(engine);
+        rc = score(&w);
+    shoal_engine_close(w.engine);
+    term_release_interrupt(w.interrupt_fd);
     model_name_fini(&name);
     opts_fini(&o);
     return rc;

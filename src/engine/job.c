@@ -19,9 +19,10 @@ struct job *job_create(const struct shoal_infer_opts *o)
     j->document = o->document ? mem_strndup(o->document, o->document_bytes) : NULL;
     j->labels = o->labels ? mem_strdup(o->labels) : NULL;
     j->prompt = o->prompt ? mem_strdup(o->prompt) : NULL;
+    j->stream = o->stream ? mem_strdup(o->stream) : NULL;
     j->values = score ? mem_alloc(o->n_values * sizeof(*j->values)) : NULL;
     if ((!score && !j->text) || (o->document && !j->document) || (o->labels && !j->labels) ||
-        (o->prompt && !j->prompt) || (score && !j->values)) {
+        (o->prompt && !j->prompt) || (o->stream && !j->stream) || (score && !j->values)) {
         job_destroy(j);
         return NULL;
     }
@@ -31,6 +32,7 @@ struct job *job_create(const struct shoal_infer_opts *o)
     j->o.document = j->document;
     j->o.labels = j->labels;
     j->o.prompt = j->prompt;
+    j->o.stream = j->stream;
     j->o.values = j->values;
     return j;
 }
@@ -51,6 +53,7 @@ void job_destroy(struct job *j)
     mem_free(j->document);
     mem_free(j->labels);
     mem_free(j->prompt);
+    mem_free(j->stream);
     mem_free(j->values);
     mem_free(j);
 }

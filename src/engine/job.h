@@ -15,7 +15,7 @@ struct shoal_task;
 
 struct job {
     struct shoal_infer_opts o; /* as submitted; texts and values are copies */
-    char *text, *document, *labels, *prompt;
+    char *text, *document, *labels, *prompt, *stream;
     double *values;
     struct shoal_task *task;
     uint32_t cost;               /* tokens or rows, set by prepare */

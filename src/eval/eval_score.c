@@ -208,7 +208,7 @@ static void put_method(const struct method *m, bool times, struct json_out *j, s
     double found = (double)q->n_found, delay = q->n_found ? q->delay_points / found : (double)NAN;
     double rate = times ? (double)q->n_false / (q->normal_seconds / 3600)
                         : (double)q->n_false / ((double)q->n_normal / 1000);
-    char name[48], shown[24], late[24];
+    char name[48], shown[24], late[24], level[32] = "";
     number(j, "event_f1", quality_alarms_f1(q));
     number(j, "point_f1", points.f1);
     json_out_key(j, "windows");
@@ -231,8 +231,11 @@ static void put_method(const struct method *m, bool times, struct json_out *j, s
     snprintf(shown, sizeof(shown), "%llu of %llu", (unsigned long long)q->n_found,
              (unsigned long long)q->n_windows);
     snprintf(late, sizeof(late), isnan(delay) ? "-" : "%.1f", delay);
-    buf_printf(text, "  %-24s %6.3f  %10s  %6llu  %8.4f  %7s  %6.3f\n", name, quality_alarms_f1(q),
-               shown, (unsigned long long)q->n_false, rate, late, points.f1);
+    if (isfinite(m->level))
+        snprintf(level, sizeof(level), "  %7.3f", m->level);
+    buf_printf(text, "  %-24s %6.3f  %10s  %6llu  %8.4f  %7s  %6.3f%s\n", name,
+               quality_alarms_f1(q), shown, (unsigned long long)q->n_false, rate, late, points.f1,
+               level);
 }
 
 static void put_alarms(struct method m[3], const struct eval_set *set, struct json_out *j,
@@ -241,8 +244,9 @@ static void put_alarms(struct method m[3], const struct eval_set *set, struct js
     bool times = true;
     for (size_t i = 0; i < set->n; i++)
         times = times && set->series[i].step > 0;
-    buf_printf(text, "  %-24s %6s  %10s  %6s  %8s  %7s  %6s\n", "", "F1", "found", "false",
-               times ? "per hour" : "per 1000", "delay", "points");
+    buf_printf(text, "  %-24s %6s  %10s  %6s  %8s  %7s  %6s%s\n", "", "F1", "found", "false",
+               times ? "per hour" : "per 1000", "delay", "points",
+               isfinite(m[0].level) ? "    level" : "");
     put_method(&m[0], times, j, text);
     json_out_key(j, "baselines");
     json_out_object(j);
@@ -254,7 +258,13 @@ static void put_alarms(struct method m[3], const struct eval_set *set, struct js
     }
     json_out_object_end(j);
     buf_puts(text,
-             "  F1 and delay (in points) are of events, the last column is the F1 of points\n");
+             "  F1 and delay (in points) are of events, the column points is the F1 of points\n");
+    if (isfinite(m[0].level))
+        buf_printf(
+            text,
+            "  The model's level was chosen on the series of --tune; use it with: shoal score "
+            "--level %.4g\n",
+            m[0].level);
 }
 
 /* ---- other scorers -------------------------------------------------------------------------- */

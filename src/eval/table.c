@@ -272,39 +272,40 @@ static int json_line(struct table *t, const char *line, uint64_t number, struct 
     return rc;
 }
 
+int table_line(struct table *t, char *line, struct err *e)
+{
+    bool names = false;
+    int rc = 0;
+    t->n_lines++;
+    size_t n = strlen(line);
+    if (n > 0 && line[n - 1] == '\r')
+        line[n - 1] = '\0';
+    if (!*line)
+        return 0;
+    bool json = *line == '[' || *line == '{';
+    if (json ? t->separator != 0 : !t->separator && t->n_cols > 0)
+        return err_set(e, SHOAL_EFORMAT, "line %llu: the file mixes JSON and CSV",
+                       (unsigned long long)t->n_lines);
+    if (json)
+        return json_line(t, line, t->n_lines, e);
+    if (!t->separator) {
+        t->separator = separator_of(line);
+        rc = begin_csv(t, line, t->separator, &names, e);
+    }
+    if (rc < 0)
+        return rc;
+    return names ? read_names(t, line, t->separator, e)
+                 : read_csv_row(t, line, t->separator, t->n_lines, e);
+}
+
 int table_parse(struct table *t, char *text, struct err *e)
 {
-    uint64_t number = 0;
-    char separator = 0, *save = NULL;
+    char *save = NULL;
     int rc = 0;
     *t = (struct table){0};
     for (char *line = strtok_r(text, "\n", &save); line && rc == 0;
-         line = strtok_r(NULL, "\n", &save)) {
-        bool names = false;
-        number++;
-        size_t n = strlen(line);
-        if (n > 0 && line[n - 1] == '\r')
-            line[n - 1] = '\0';
-        if (!*line)
-            continue;
-        bool json = *line == '[' || *line == '{';
-        if (json ? separator != 0 : !separator && t->n_cols > 0) {
-            rc = err_set(e, SHOAL_EFORMAT, "line %llu: the file mixes JSON and CSV",
-                         (unsigned long long)number);
-            continue;
-        }
-        if (json) {
-            rc = json_line(t, line, number, e);
-            continue;
-        }
-        if (!separator) {
-            separator = separator_of(line);
-            rc = begin_csv(t, line, separator, &names, e);
-        }
-        if (rc == 0)
-            rc = names ? read_names(t, line, separator, e)
-                       : read_csv_row(t, line, separator, number, e);
-    }
+         line = strtok_r(NULL, "\n", &save))
+        rc = table_line(t, line, e);
     if (rc == 0 && t->n_rows == 0)
         rc = err_set(e, SHOAL_EFORMAT,
                      t->names ? "no row of numbers after the names in the first line" : "no rows");

@@ -22,12 +22,18 @@ enum table_kind { TABLE_EMPTY, TABLE_NUMBERS, TABLE_TIMES, TABLE_TEXT };
 struct table {
     char **names; /* of columns; NULL: no names in the file */
     uint32_t n_cols;
-    enum table_kind *kinds; /* [n_cols], decided decided decided by the first value that is not
+    enum table_kind *kinds; /* [n_cols], decided by the first value that is not
                              * missing */
     double *values;         /* [n_rows][n_cols] */
     size_t n_rows, cap_rows;
+    /* private: of the lines so far */
+    uint64_t n_lines;
+    char separator; /* of CSV; 0: none yet, or JSON */
 };
 
+/* Adds one line of a file to a table that was all zero before its first line; modifies the line.
+ * Afterwards the table has one row more, unless the line was empty or held the names. */
+SHOAL_MUST_CHECK int table_line(struct table *t, char *line, struct err *e);
 /* Parses the bytes of a whole file; modifies them. */
 SHOAL_MUST_CHECK int table_parse(struct table *t, char *text, struct err *e);
 void table_fini(struct table *t);

@@ -183,6 +183,7 @@ static struct shoal_infer_opts options_of(struct inference *f)
                                      .temperature = q->temperature,
                                      .seed = q->seed,
                                      .n_columns = q->n_columns,
+                                     .stream = q->stream,
                                      .dimensions = q->dimensions,
                                      .max_sentences = q->max_sentences,
                                      .max_tokens = q->max_tokens,
@@ -202,7 +203,11 @@ static void submit(struct inference *f, bool on_owner)
 {
     const struct request_infer *q = &f->request->infer;
     struct shoal_infer_opts o = options_of(f);
+    struct shoal_engine_info info = {.size = sizeof(info)};
     uint32_t i = 0;
+    if (q->kind == SHOAL_KIND_SCORE && q->n_columns == 0)
+        shoal_engine_info(registry_engine(f->model), &info);
+    bool rows = q->kind == SHOAL_KIND_SCORE && q->n_columns == 0 && info.dim == 0;
     f->n_left = q->n_inputs + 1;
     for (; i < q->n_inputs && f->rc == 0; i++) {
         const struct request_input *in = &q->inputs[i];
@@ -215,6 +220,8 @@ static void submit(struct inference *f, bool on_owner)
             o.text_bytes = in->text_bytes;
             o.values = in->values;
             o.n_values = in->n_values;
+            if (rows) /* the model reads any number of values: an input is one row */
+                o.n_columns = in->n_values;
         }
         f->rc = shoal_infer_submit(registry_engine(f->model), &o, &f->tasks[i], &e);
         if (f->rc < 0) {

@@ -82,6 +82,7 @@ struct request_infer {
     const char *title;  /* SUMMARIZE, sentences are extracted: of the text; NULL: none */
     float temperature;  /* SUMMARIZE, text is generated: above 0 samples, by the seed */
     uint64_t seed;
+    const char *stream; /* SCORE: the rows continue this stream of the client; NULL: none */
     uint32_t n_columns, dimensions, max_sentences, max_tokens, beams;
     bool raw;
     bool whole; /* refuse an input that the model cannot read as a whole, instead of cutting it */

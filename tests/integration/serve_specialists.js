@@ -125,6 +125,16 @@ async function metrics(server, post, n_inputs) {
     r = await post('/v1/score', { model: 'anomaly', series });
     t.same(r.data?.[0].scores.length, 300, 'three numbers a row');
     t.check(r.data?.[0].scores.every(Number.isFinite), 'all finite');
+    // a row is a row; with the name of a stream, rows continue those before
+    t.same((await post('/v1/score', { model: 'anomaly', input: series[0] })).data?.[0].scores.length, 3, 'a row');
+    const streamed = [];
+    for (const part of [series.slice(0, 1), series.slice(1, 40), series.slice(40)])
+        streamed.push(...(await post('/v1/score', { model: 'anomaly', stream: 'pump', input: part })).data[0].scores);
+    t.same(streamed.join(), r.data[0].scores.join(), 'a stream scores as the whole series does');
+    const last = await post('/v1/score', { model: 'anomaly', stream: 'pump', input: series[0] });
+    t.same(last.data?.[0].scores.length, 3, 'one more row');
+    t.same((await post('/v1/score', { model: 'anomaly', stream: 'pump', input: [1, 2, 3] })).status, 400, 'other columns');
+    t.same((await post('/v1/score', { model: 'anomaly', stream: 'x'.repeat(200), input: [1] })).status, 400, 'a long name');
     t.same((await server.stop()).code, 0, 'exit');
     t.finish();
 })().catch((e) => {

@@ -14,6 +14,7 @@ struct lines {
     int fd;
     struct buf in; /* read, not yet returned */
     size_t used;   /* of in: the line that was returned last */
+    bool ended;
 };
 
 void lines_init(struct lines *l, int fd);
@@ -23,5 +24,7 @@ void lines_fini(struct lines *l);
  * which the caller must read. */
 SHOAL_MUST_CHECK int lines_next(struct lines *l, int interrupt_fd, char **line, size_t *n,
                                 struct err *e);
+/* Whether lines_next would return without waiting: reads what is there. */
+bool lines_ready(struct lines *l);
 
 #endif

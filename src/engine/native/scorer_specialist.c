@@ -8,8 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file/file_open.h"
 #include "base/mem.h"
+#include "score/score_stream.h"
 #include "score/scorer.h"
 
 #define MAX_JOBS 64u
@@ -17,6 +19,7 @@
 
 struct scoring {
     struct scorer *scorer, *raw; /* raw: trees without the objective's transformation */
+    struct score_streams *streams, *raw_streams;
     void *scratch;
     uint64_t file_bytes;
 };
@@ -26,6 +29,7 @@ struct scores {
     uint32_t n_columns;
     double *values;
     void *state;
+    struct err error; /* of a stream */
 };
 
 static void free_scores(struct scores *x)
@@ -49,12 +53,17 @@ static int prepare(const void *self, struct job *j, struct err *e)
     if (j->o.n_values % n_columns != 0)
         return err_set(e, SHOAL_EINVAL, "%u values are not whole rows of %u", j->o.n_values,
                        n_columns);
-    size_t rows = j->o.n_values / n_columns, n = scorer_n_scores(s->scorer, rows);
+    if (j->o.stream && (!*j->o.stream || strlen(j->o.stream) > SCORE_STREAM_MAX_NAME))
+        return err_set(e, SHOAL_EINVAL, "the name of a stream must have 1 to %u bytes",
+                       SCORE_STREAM_MAX_NAME);
+    size_t rows = j->o.n_values / n_columns;
+    size_t n =
+        j->o.stream ? score_streams_room(s->streams, rows) : scorer_n_scores(s->scorer, rows);
     if (n == 0)
         return err_set(e, SHOAL_EINVAL, "there are %zu rows, but the model needs %u at a time",
                        rows, info.window);
     struct scores *x = j->input = mem_zalloc(sizeof(*x));
-    size_t state = scorer_state_bytes(s->scorer, n_columns);
+    size_t state = j->o.stream ? 0 : scorer_state_bytes(s->scorer, n_columns);
     if (x) {
         x->n_columns = n_columns;
         x->values = mem_zalloc_n(n, info.n_outputs * sizeof(double));
@@ -68,11 +77,32 @@ static int prepare(const void *self, struct job *j, struct err *e)
     return 0;
 }
 
+static void run_stream(struct scoring *s, struct job *j)
+{
+    struct scores *x = j->input;
+    const struct score_stream_rows rows = {.client = j->o.client,
+                                           .name = j->o.stream,
+                                           .values = j->values,
+                                           .n_rows = j->o.n_values / x->n_columns,
+                                           .n_columns = x->n_columns,
+                                           .now_ns = clock_ns()};
+    int64_t n = score_streams_feed(j->o.raw ? s->raw_streams : s->streams, &rows, x->values,
+                                   s->scratch, &x->error);
+    if (n < 0)
+        job_fail(j, (int)n, x->error.msg);
+    else
+        j->result.n_values = (uint32_t)n * scorer_info(s->scorer).n_outputs;
+}
+
 static void run(void *self, struct job *const *jobs, uint32_t n)
 {
     struct scoring *s = self;
     for (uint32_t i = 0; i < n; i++) {
         const struct scores *x = jobs[i]->input;
+        if (jobs[i]->o.stream) {
+            run_stream(s, jobs[i]);
+            continue;
+        }
         scorer_run(jobs[i]->o.raw ? s->raw : s->scorer, jobs[i]->values,
                    jobs[i]->o.n_values / x->n_columns, x->n_columns, x->values, x->state,
                    s->scratch);
@@ -124,6 +154,9 @@ static void info(const void *self, struct shoal_engine_info *out)
 static void close_(void *self)
 {
     struct scoring *s = self;
+    if (s->raw_streams != s->streams)
+        score_streams_destroy(s->raw_streams);
+    score_streams_destroy(s->streams);
     if (s->raw != s->scorer)
         scorer_close(s->raw);
     scorer_close(s->scorer);
@@ -194,6 +227,11 @@ int scorer_specialist_open(struct specialist *sp, const char *path,
         s->raw = NULL;
         rc = scorer_open(&s->raw, path, &so, e);
     }
+    if (rc == 0)
+        rc = score_streams_create(&s->streams, s->scorer, NULL, e);
+    s->raw_streams = s->streams;
+    if (rc == 0 && s->raw != s->scorer)
+        rc = score_streams_create(&s->raw_streams, s->raw, NULL, e);
     if (rc == 0) {
         size_t n = scorer_scratch_bytes(s->scorer), raw = scorer_scratch_bytes(s->raw);
         s->scratch = mem_aligned(n > raw ? n : raw);

@@ -9,7 +9,7 @@
 #define MAX_SERIES_VALUES (1u << 20)
 
 struct body {
-    const char *model, *labels, *query, *encoding_format, *prompt_name;
+    const char *model, *labels, *query, *encoding_format, *prompt_name, *stream;
     const cJSON *input, *documents, *text, *series;
     int64_t top, top_n, dimensions, max_sentences, max_tokens, beams, priority;
     bool raw, return_documents, truncate;
@@ -89,6 +89,8 @@ const struct field score_fields[] = {
     {"series", FIELD_VALUE, AT(series), 0, 0,
      "instead of input: rows in order of time, for models that keep a state",
      "{\"type\":\"array\",\"items\":{\"type\":\"array\"}}"},
+    {"stream", FIELD_STR, AT(stream), 0, 0,
+     "a name of your choice: the rows continue those that you sent under this name before", NULL},
     {"raw", FIELD_BOOL, AT(raw), 0, 0, "scores before the final transformation", NULL},
     COMMON};
 static const struct field ollama_embed_fields[] = {
@@ -197,13 +199,16 @@ static int take_rows(struct request *r, const cJSON *input, struct fields_error 
 }
 
 /* All rows of a series as one input. */
-static int take_series(struct request *r, const cJSON *series, struct fields_error *e)
+static int take_series(struct request *r, const cJSON *series, const char *name,
+                       struct fields_error *e)
 {
     const cJSON *row, *v;
     int n_rows = cJSON_GetArraySize(series), n = n_rows > 0 ? cJSON_GetArraySize(series->child) : 0;
+    if (!series)
+        return fields_fail(e, name, "missing_required_parameter", "'%s' is missing", name);
     if (!cJSON_IsArray(series) || n <= 0 || (uint64_t)n_rows * (uint64_t)n > MAX_SERIES_VALUES)
-        return fields_fail(e, "series", "invalid_type",
-                           "'series' must be a list of rows, at most %u numbers in all",
+        return fields_fail(e, name, "invalid_type",
+                           "'%s' must be a list of rows, at most %u numbers in all", name,
                            MAX_SERIES_VALUES);
     struct request_input *in = make_inputs(r, 1);
     double *values = arena_zalloc_n(&r->arena, (size_t)n_rows * (size_t)n, sizeof(double));
@@ -213,11 +218,10 @@ static int take_series(struct request *r, const cJSON *series, struct fields_err
     cJSON_ArrayForEach(row, series)
     {
         if (!cJSON_IsArray(row) || cJSON_GetArraySize(row) != n)
-            return fields_fail(e, "series", "invalid_value",
-                               "the rows of 'series' differ in length");
+            return fields_fail(e, name, "invalid_value", "the rows of '%s' differ in length", name);
         cJSON_ArrayForEach(v, row)
         {
-            int rc = take_number(&values[in->n_values++], v, "series", e);
+            int rc = take_number(&values[in->n_values++], v, name, e);
             if (rc < 0)
                 return rc;
         }
@@ -225,6 +229,20 @@ static int take_series(struct request *r, const cJSON *series, struct fields_err
     r->input_bytes += in->n_values * sizeof(double);
     r->infer.n_columns = (uint32_t)n;
     return 0;
+}
+
+/* A row or a list of rows.  Those of a stream are one input, so that they keep their order. */
+static int take_score(struct request *r, const struct body *b, struct fields_error *e)
+{
+    if (b->series)
+        return take_series(r, b->series, "series", e);
+    if (!b->stream || !b->input)
+        return take_rows(r, b->input, e);
+    if (cJSON_IsArray(b->input->child))
+        return take_series(r, b->input, "input", e);
+    int rc = take_rows(r, b->input, e);
+    r->infer.n_columns = rc == 0 && r->infer.n_inputs ? r->infer.inputs[0].n_values : 0;
+    return rc;
 }
 
 /* ---- bodies ---- */
@@ -248,6 +266,7 @@ static void use_body(struct request *r, const struct body *b)
     q->max_tokens = (uint32_t)b->max_tokens;
     q->beams = (uint32_t)b->beams;
     q->raw = b->raw;
+    q->stream = copy(r, b->stream);
     q->whole = !b->truncate;
 }
 
@@ -295,7 +314,7 @@ int specialist_read(struct request *r, struct specialist_shape *shape, enum spec
                            "use either 'input' or 'series', not both");
     use_body(r, &b);
     if (body == SPECIALIST_SCORE)
-        rc = b.series ? take_series(r, b.series, e) : take_rows(r, b.input, e);
+        rc = take_score(r, &b, e);
     else if (body == SPECIALIST_RERANK)
         rc = take_texts(r, b.documents, "documents", e);
     else

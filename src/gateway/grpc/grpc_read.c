@@ -211,6 +211,23 @@ static int read_embed(struct request *r, const Shoal__V1__EmbedRequest *m, struc
     return rc < 0 ? rc : read_texts(r, m->input, m->n_input, e);
 }
 
+/* The rows of a stream become one input, so that they keep their order. */
+static int join_rows(struct request *r, struct request_input *list, struct fields_error *e)
+{
+    uint32_t n = r->infer.n_inputs, columns = list[0].n_values;
+    double *all = arena_zalloc_n(&r->arena, (size_t)n * columns, sizeof(*all));
+    for (uint32_t i = 0; i < n; i++) {
+        if (list[i].n_values != columns)
+            return fields_fail(e, "input", "invalid_value", "the rows of 'input' differ in length");
+        if (all)
+            memcpy(all + (size_t)i * columns, list[i].values, columns * sizeof(*all));
+    }
+    list[0] = (struct request_input){.values = all, .n_values = n * columns};
+    r->infer.n_inputs = 1;
+    r->infer.n_columns = columns;
+    return 0;
+}
+
 static int read_score(struct request *r, const Shoal__V1__ScoreRequest *m, struct fields_error *e)
 {
     int rc = check_count(m->n_input, e);
@@ -232,6 +249,10 @@ static int read_score(struct request *r, const Shoal__V1__ScoreRequest *m, struc
     }
     r->infer.inputs = list;
     r->infer.n_inputs = list ? (uint32_t)m->n_input : 0;
+    if (rc == 0 && list && m->stream && *m->stream) {
+        r->infer.stream = name_of(r, m->stream);
+        rc = join_rows(r, list, e);
+    }
     return rc;
 }
 

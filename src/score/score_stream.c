@@ -1,0 +1,301 @@
+/* score_stream.c - see score_stream.h. */
+#include "score/score_stream.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/rd.h"
+
+#define MAX_STREAMS 4096u
+#define MAX_BYTES ((size_t)256 << 20)
+#define IDLE_NS 3600000000000ull
+#define N_BUCKETS 1024u   /* a power of two */
+#define MAGIC 0x31545353u /* "SST1" */
+
+struct stream {
+    struct stream *next; /* of its bucket */
+    uint64_t client, used_ns;
+    uint32_t n_columns, n_waiting; /* rows in `waiting` */
+    size_t state_bytes, bytes;
+    char *name;
+    void *state;     /* NULL: the scorer keeps none */
+    double *waiting; /* [window or hop][n_columns] */
+};
+
+struct score_streams {
+    const struct scorer *scorer;
+    struct scorer_info info;
+    struct score_streams_opts limits;
+    struct stream *buckets[N_BUCKETS];
+    uint32_t n;
+    size_t bytes;
+    uint64_t swept_ns;
+};
+
+/* ---- the table ---- */
+
+/* Rows that must be there before the next score. */
+static uint32_t needed(const struct score_streams *t)
+{
+    return t->info.stateful || t->info.window <= t->info.hop ? t->info.hop : t->info.window;
+}
+
+static void free_stream(struct stream *s)
+{
+    if (!s)
+        return;
+    mem_free(s->name);
+    mem_free(s->state);
+    mem_free(s->waiting);
+    mem_free(s);
+}
+
+static struct stream **bucket_of(struct score_streams *t, uint64_t client, const char *name)
+{
+    return &t->buckets[hash_bytes(name, strlen(name), client) & (N_BUCKETS - 1)];
+}
+
+static struct stream *find(struct score_streams *t, uint64_t client, const char *name)
+{
+    struct stream *s = *bucket_of(t, client, name);
+    while (s && (s->client != client || strcmp(s->name, name) != 0))
+        s = s->next;
+    return s;
+}
+
+static bool is_over(const struct score_streams *t, const struct stream *s, uint64_t now_ns)
+{
+    return now_ns > s->used_ns && now_ns - s->used_ns > t->limits.idle_ns;
+}
+
+static void sweep(struct score_streams *t, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < N_BUCKETS; i++)
+        for (struct stream **at = &t->buckets[i]; *at;) {
+            struct stream *s = *at;
+            if (!is_over(t, s, now_ns)) {
+                at = &s->next;
+                continue;
+            }
+            *at = s->next;
+            t->n--;
+            t->bytes -= s->bytes;
+            free_stream(s);
+        }
+    t->swept_ns = now_ns;
+}
+
+/* A stream without rows, in the table. */
+static int add(struct score_streams *t, uint64_t client, const char *name, uint32_t n_columns,
+               struct stream **out, struct err *e)
+{
+    size_t state = scorer_state_bytes(t->scorer, n_columns);
+    size_t waiting = (size_t)needed(t) * n_columns * sizeof(double);
+    size_t bytes = sizeof(struct stream) + strlen(name) + 1 + state + waiting;
+    *out = NULL;
+    if (t->n >= t->limits.max_streams || bytes > t->limits.max_bytes - t->bytes)
+        return err_set(e, SHOAL_ELIMIT,
+                       "%u streams are open, which is the limit; reuse one, or wait until an "
+                       "unused one ends",
+                       t->n);
+    struct stream *s = mem_zalloc(sizeof(*s));
+    if (s) {
+        s->name = mem_strdup(name);
+        s->state = state ? mem_aligned(state) : NULL;
+        s->waiting = mem_zalloc(waiting);
+    }
+    if (!s || !s->name || !s->waiting || (state && !s->state)) {
+        free_stream(s);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a stream");
+    }
+    if (state)
+        memset(s->state, 0, state);
+    scorer_reset(t->scorer, s->state, n_columns);
+    s->client = client;
+    s->n_columns = n_columns;
+    s->state_bytes = state;
+    s->bytes = bytes;
+    struct stream **at = bucket_of(t, client, name);
+    s->next = *at;
+    *at = s;
+    t->n++;
+    t->bytes += bytes;
+    *out = s;
+    return 0;
+}
+
+int score_streams_create(struct score_streams **out, const struct scorer *s,
+                         const struct score_streams_opts *o, struct err *e)
+{
+    struct score_streams *t = *out = mem_zalloc(sizeof(*t));
+    if (!t)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for streams");
+    t->scorer = s;
+    t->info = scorer_info(s);
+    t->limits = o ? *o : (struct score_streams_opts){0};
+    t->limits.max_streams = t->limits.max_streams ? t->limits.max_streams : MAX_STREAMS;
+    t->limits.max_bytes = t->limits.max_bytes ? t->limits.max_bytes : MAX_BYTES;
+    t->limits.idle_ns = t->limits.idle_ns ? t->limits.idle_ns : IDLE_NS;
+    return 0;
+}
+
+void score_streams_destroy(struct score_streams *t)
+{
+    if (!t)
+        return;
+    for (uint32_t i = 0; i < N_BUCKETS; i++)
+        while (t->buckets[i]) {
+            struct stream *s = t->buckets[i];
+            t->buckets[i] = s->next;
+            free_stream(s);
+        }
+    mem_free(t);
+}
+
+uint32_t score_streams_count(const struct score_streams *t)
+{
+    return t->n;
+}
+
+/* ---- rows ---- */
+
+size_t score_streams_room(const struct score_streams *t, size_t n_rows)
+{
+    return n_rows / t->info.hop + 1;
+}
+
+/* The waiting rows fill a step: scores it. */
+static void step(struct score_streams *t, struct stream *s, double *out, void *scratch)
+{
+    uint32_t hop = t->info.hop, kept = needed(t) - hop;
+    if (t->info.stateful)
+        scorer_step(t->scorer, s->state, s->waiting, out, scratch);
+    else
+        scorer_run(t->scorer, s->waiting, t->info.window, s->n_columns, out, s->state, scratch);
+    memmove(s->waiting, s->waiting + (size_t)hop * s->n_columns,
+            (size_t)kept * s->n_columns * sizeof(double));
+    s->n_waiting = kept;
+}
+
+int64_t score_streams_feed(struct score_streams *t, const struct score_stream_rows *r, double *out,
+                           void *scratch, struct err *e)
+{
+    struct stream *s = find(t, r->client, r->name);
+    int64_t n = 0;
+    if (s && is_over(t, s, r->now_ns)) {
+        sweep(t, r->now_ns);
+        s = NULL;
+    }
+    if (!s) {
+        if (t->n >= t->limits.max_streams || r->now_ns - t->swept_ns > t->limits.idle_ns)
+            sweep(t, r->now_ns);
+        int rc = add(t, r->client, r->name, r->n_columns, &s, e);
+        if (rc < 0)
+            return rc;
+    }
+    if (s->n_columns != r->n_columns)
+        return err_set(
+            e, SHOAL_EINVAL,
+            "the rows have %u values, but those before in the stream had %u; use another "
+            "stream",
+            r->n_columns, s->n_columns);
+    s->used_ns = r->now_ns;
+    for (size_t i = 0; i < r->n_rows; i++) {
+        memcpy(s->waiting + (size_t)s->n_waiting++ * s->n_columns, r->values + i * s->n_columns,
+               s->n_columns * sizeof(double));
+        if (s->n_waiting == needed(t))
+            step(t, s, out + (size_t)n++ * t->info.n_outputs, scratch);
+    }
+    return n;
+}
+
+/* ---- bytes ---- */
+
+struct head {
+    uint32_t magic, n, hop, window;
+    uint64_t saved_ns;
+    char identity[72];
+};
+
+struct record {
+    uint64_t client, idle_ns, state_bytes;
+    uint32_t n_columns, n_waiting, name_bytes, zero;
+};
+
+void score_streams_save(const struct score_streams *t, const char *identity, uint64_t now_ns,
+                        struct buf *out)
+{
+    struct head h = {MAGIC, t->n, t->info.hop, t->info.window, now_ns, {0}};
+    size_t n = strlen(identity);
+    memcpy(h.identity, identity, n < sizeof(h.identity) ? n : sizeof(h.identity) - 1);
+    buf_put(out, (const char *)&h, sizeof(h));
+    for (uint32_t i = 0; i < N_BUCKETS; i++)
+        for (const struct stream *s = t->buckets[i]; s; s = s->next) {
+            struct record x = {s->client,
+                               now_ns > s->used_ns ? now_ns - s->used_ns : 0,
+                               s->state_bytes,
+                               s->n_columns,
+                               s->n_waiting,
+                               (uint32_t)strlen(s->name),
+                               0};
+            buf_put(out, (const char *)&x, sizeof(x));
+            buf_put(out, s->name, x.name_bytes);
+            if (s->state_bytes)
+                buf_put(out, s->state, s->state_bytes);
+            buf_put(out, (const char *)s->waiting,
+                    (size_t)s->n_waiting * s->n_columns * sizeof(double));
+        }
+}
+
+static int load_one(struct score_streams *t, struct rd *in, uint64_t now_ns, struct err *e)
+{
+    struct record x;
+    char name[SCORE_STREAM_MAX_NAME + 1] = {0};
+    const uint8_t *at = rd_take(in, sizeof(x));
+    if (!at)
+        return err_set(e, SHOAL_EFORMAT, "saved streams are cut off");
+    memcpy(&x, at, sizeof(x));
+    if (x.name_bytes > SCORE_STREAM_MAX_NAME || x.n_columns == 0 ||
+        (t->info.n_inputs ? x.n_columns != t->info.n_inputs : x.n_columns > t->info.max_inputs) ||
+        x.n_waiting >= needed(t) || x.state_bytes != scorer_state_bytes(t->scorer, x.n_columns))
+        return err_set(e, SHOAL_EFORMAT, "saved streams do not fit this model");
+    const uint8_t *text = rd_take(in, x.name_bytes), *state = rd_take(in, x.state_bytes);
+    const uint8_t *rows = rd_take(in, (uint64_t)x.n_waiting * x.n_columns * sizeof(double));
+    if (in->bad)
+        return err_set(e, SHOAL_EFORMAT, "saved streams are cut off");
+    memcpy(name, text, x.name_bytes);
+    if (x.idle_ns > t->limits.idle_ns || find(t, x.client, name))
+        return 0;
+    struct stream *s;
+    int rc = add(t, x.client, name, x.n_columns, &s, e);
+    if (rc < 0)
+        return rc;
+    if (x.state_bytes)
+        memcpy(s->state, state, x.state_bytes);
+    memcpy(s->waiting, rows, (size_t)x.n_waiting * x.n_columns * sizeof(double));
+    s->n_waiting = x.n_waiting;
+    s->used_ns = now_ns > x.idle_ns ? now_ns - x.idle_ns : 0;
+    return 0;
+}
+
+int score_streams_load(struct score_streams *t, const char *identity, uint64_t now_ns,
+                       const void *bytes, size_t n, struct err *e)
+{
+    struct rd in = rd_make(bytes, n);
+    struct head h;
+    const uint8_t *at = rd_take(&in, sizeof(h));
+    if (!at)
+        return err_set(e, SHOAL_EFORMAT, "saved streams are cut off");
+    memcpy(&h, at, sizeof(h));
+    h.identity[sizeof(h.identity) - 1] = '\0';
+    if (h.magic != MAGIC || h.hop != t->info.hop || h.window != t->info.window ||
+        strcmp(h.identity, identity) != 0)
+        return err_set(e, SHOAL_EFORMAT, "saved streams are of another model or version");
+    for (uint32_t i = 0; i < h.n; i++) {
+        int rc = load_one(t, &in, now_ns, e);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}

@@ -1,0 +1,143 @@
+/* test_score_stream.c - rows in pieces score like the whole series; limits, ends and saved states.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "score/score_stream.h"
+
+#define DATA SHOAL_TEST_DATA "/scorers/"
+#define ANOMALY SHOAL_TEST_DATA "/../../models/anomaly"
+
+enum { N_ROWS = 200, MAX_COLUMNS = 32, MAX_SCORES = N_ROWS * 8 };
+
+struct kit {
+    struct scorer *scorer;
+    struct score_streams *streams;
+    void *state, *scratch;
+    uint32_t n_columns, n_outputs;
+    double rows[N_ROWS * MAX_COLUMNS];
+};
+
+static void open_kit(struct kit *k, const char *path, const struct score_streams_opts *o)
+{
+    struct err e = {0};
+    if (scorer_open(&k->scorer, path, NULL, &e) < 0)
+        fail_msg("%s", e.msg);
+    struct scorer_info info = scorer_info(k->scorer);
+    k->n_columns = info.n_inputs ? info.n_inputs : 3;
+    k->n_outputs = info.n_outputs;
+    assert_true(k->n_columns <= MAX_COLUMNS && k->n_outputs <= 8);
+    assert_int_equal(score_streams_create(&k->streams, k->scorer, o, &e), 0);
+    size_t state = scorer_state_bytes(k->scorer, k->n_columns);
+    k->state = state ? mem_aligned(state) : NULL;
+    k->scratch = mem_aligned(scorer_scratch_bytes(k->scorer));
+    for (int i = 0; i < N_ROWS * MAX_COLUMNS; i++)
+        k->rows[i] = sin(i * 0.37) + (i % 13) * 0.1;
+}
+
+static void close_kit(struct kit *k)
+{
+    score_streams_destroy(k->streams);
+    scorer_close(k->scorer);
+    mem_free(k->state);
+    mem_free(k->scratch);
+}
+
+static int64_t feed(struct kit *k, const char *name, uint64_t client, size_t from, size_t n,
+                    uint64_t now, double *out)
+{
+    struct err e = {0};
+    const struct score_stream_rows r = {.client = client,
+                                        .name = name,
+                                        .values = k->rows + from * k->n_columns,
+                                        .n_rows = n,
+                                        .n_columns = k->n_columns,
+                                        .now_ns = now};
+    return score_streams_feed(k->streams, &r, out, k->scratch, &e);
+}
+
+static void test_pieces_score_like_the_series(void **state)
+{
+    static const char *const models[] = {ANOMALY, DATA "voice", DATA "conv", DATA "gru",
+                                         DATA "trees/missing.txt"};
+    static double whole[MAX_SCORES], got[MAX_SCORES];
+    static struct kit k;
+    (void)state;
+    for (size_t m = 0; m < sizeof(models) / sizeof(models[0]); m++) {
+        open_kit(&k, models[m], NULL);
+        size_t n = scorer_n_scores(k.scorer, N_ROWS), have = 0;
+        scorer_run(k.scorer, k.rows, N_ROWS, k.n_columns, whole, k.state, k.scratch);
+        for (size_t at = 0, piece = 1; at < N_ROWS; at += piece, piece = piece % 7 + 1) {
+            size_t left = N_ROWS - at < piece ? N_ROWS - at : piece;
+            int64_t more = feed(&k, "s", 1, at, left, 1, got + have * k.n_outputs);
+            assert_true(more >= 0 && (size_t)more <= score_streams_room(k.streams, left));
+            have += (size_t)more;
+        }
+        if (have != n || memcmp(got, whole, n * k.n_outputs * sizeof(double)) != 0)
+            fail_msg("%s: %zu scores, the series has %zu, or they differ", models[m], have, n);
+        close_kit(&k);
+    }
+}
+
+static void test_limits(void **state)
+{
+    static struct kit k;
+    const struct score_streams_opts o = {.max_streams = 2, .idle_ns = 100};
+    double out[64];
+    (void)state;
+    open_kit(&k, ANOMALY, &o);
+    assert_int_equal(feed(&k, "a", 1, 0, 1, 10, out), 1);
+    assert_int_equal(feed(&k, "a", 2, 0, 1, 10, out), 1); /* another client's */
+    assert_int_equal(feed(&k, "b", 1, 0, 1, 20, out), SHOAL_ELIMIT);
+    k.n_columns = 2;
+    assert_int_equal(feed(&k, "a", 1, 0, 1, 20, out), SHOAL_EINVAL);
+    k.n_columns = 3;
+    assert_int_equal(feed(&k, "a", 1, 0, 1, 90, out), 1);
+    assert_int_equal(feed(&k, "b", 1, 0, 1, 150, out), 1); /* that of client 2 has ended */
+    assert_int_equal(score_streams_count(k.streams), 2);
+    close_kit(&k);
+}
+
+static void test_saved_streams_go_on(void **state)
+{
+    static struct kit k, next;
+    double want[3 * 64], got[3 * 64];
+    struct buf bytes;
+    struct err e = {0};
+    (void)state;
+    open_kit(&k, ANOMALY, NULL);
+    open_kit(&next, ANOMALY, NULL);
+    buf_init(&bytes, 1 << 20);
+    assert_int_equal(feed(&k, "pump", 7, 0, 60, 1000, got), 60);
+    score_streams_save(k.streams, "model-1", 2000, &bytes);
+    assert_int_equal(bytes.rc, 0);
+    assert_int_equal(score_streams_load(next.streams, "model-2", 0, bytes.data, bytes.len, &e),
+                     SHOAL_EFORMAT);
+    for (size_t n = 0; n < bytes.len; n += 97)
+        assert_int_equal(score_streams_load(next.streams, "model-1", 0, bytes.data, n, &e),
+                         SHOAL_EFORMAT);
+    assert_int_equal(score_streams_load(next.streams, "model-1", 5000, bytes.data, bytes.len, &e),
+                     0);
+    assert_int_equal(feed(&k, "pump", 7, 60, 40, 6000, want), 40);
+    assert_int_equal(feed(&next, "pump", 7, 60, 40, 6000, got), 40);
+    assert_memory_equal(want, got, 3 * 40 * sizeof(double));
+    buf_fini(&bytes);
+    close_kit(&k);
+    close_kit(&next);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pieces_score_like_the_series),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_saved_streams_go_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
