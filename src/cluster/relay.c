@@ -27,6 +27,7 @@ struct choice {
     uint32_t n_tokens;
     size_t loose_bytes; /* of text that came without a token after the last token */
     uint64_t first_token_ns;
+    bool echoed; /* the client has the prompt */
     bool done;
     struct sink_usage usage;
 };
@@ -43,10 +44,12 @@ struct leg {
     struct sink inner;
     struct relay *relay;
     struct replica *at;
-    bool running;        /* inner is not closed yet */
-    bool out;            /* its events count no more: it failed, or the other one was faster */
-    bool from_ticket;    /* it goes on from what the client has, and does not echo the prompt */
-    struct given *given; /* [n] */
+    bool running;            /* inner is not closed yet */
+    bool out;                /* its events count no more: it failed, or the other one was faster */
+    bool from_ticket;        /* it goes on from what the client has, and does not echo the prompt */
+    bool has_start;          /* the replica has begun */
+    struct sink_start start; /* with has_start: for the client, if this replica answers first */
+    struct given *given;     /* [n] */
     uint32_t n_results;
     const struct shoal_result **results; /* [n_inputs] of a specialist */
 };
@@ -71,10 +74,8 @@ struct relay {
     uint8_t sum[SHA256_BYTES];    /* of the model that began */
     uint8_t chosen[SHA256_BYTES]; /* that the replica is to use */
     /* One of two versions during a canary: until it brings something, the other one may answer. */
-    bool trial, usual;       /* usual: the new one has failed */
-    bool has_start;          /* not told to the client yet */
-    struct sink_start start; /* valid with has_start */
-    bool stamps;             /* the request came without an epoch */
+    bool trial, usual; /* usual: the new one has failed */
+    bool stamps;       /* the request came without an epoch */
     struct replica *tried[MAX_TRIED];
     uint32_t n_tried, n_attempts;
     uint64_t began_ns, give_up_ns; /* give_up: when waiting ends; 0: not waiting */
@@ -133,11 +134,24 @@ static void drop(struct leg *g)
         flow_cancel(&g->inner);
 }
 
+/* The client learns who answers with the first piece: until then another replica, even one with
+ * another version, can take over without a contradiction. */
+static void tell_start(struct leg *g)
+{
+    struct relay *y = g->relay;
+    if (y->started)
+        return;
+    y->started = true;
+    y->has_sum |= g->start.sum != NULL;
+    y->sink->ops->start(y->sink, &g->start);
+}
+
 /* The replica brings a piece of the answer: it goes on, the other one does not. */
 static void take_lead(struct leg *g)
 {
     struct relay *y = g->relay;
     struct leg *rival = other_of(g);
+    tell_start(g);
     y->n_pieces++;
     if (!rival->running || rival->out)
         return;
@@ -181,24 +195,12 @@ static bool deaf(const struct leg *g)
     return g->relay->quiet || g->out;
 }
 
-/* The client learns who answers; from now on it stays this version. */
-static void tell_start(struct relay *y)
-{
-    if (!y->has_start)
-        return;
-    y->has_start = false;
-    y->has_sum |= y->start.sum != NULL;
-    y->started = true;
-    y->sink->ops->start(y->sink, &y->start);
-}
-
 /* A version that was on trial failed before it brought anything: the other one answers. */
 static void end_trial(struct leg *g, bool lost)
 {
     struct relay *y = g->relay;
     if (!y->trial || y->started || other_of(g)->running)
         return;
-    y->has_start = false;
     y->usual = true;
     for (uint32_t i = 0; !lost && i < y->n_tried; i++) /* it may have the other one, too */
         if (y->tried[i] == g->at)
@@ -221,7 +223,8 @@ static void on_start(struct sink *s, const struct sink_start *e)
         memcpy(y->sum, e->sum, SHA256_BYTES);
         y->has_sum = !y->trial;
     }
-    if (y->started || y->has_start)
+    g->has_start = true;
+    if (y->started)
         return;
     struct sink_start mine = {.model = request_copy(r, e->model, strlen(e->model)),
                               .version = request_copy(r, e->version, strlen(e->version)),
@@ -231,10 +234,7 @@ static void on_start(struct sink *s, const struct sink_start *e)
         r->model = mine.model; /* another replica may have another default */
     if (g->at != y->opts.source->here)
         mine.node = request_copy(r, g->at->name, strlen(g->at->name));
-    y->start = mine;
-    y->has_start = true;
-    if (!y->trial)
-        tell_start(y);
+    g->start = mine;
 }
 
 /* The replica's plan goes with the replica; the client's stays with the request. */
@@ -244,8 +244,7 @@ static void on_plan(struct sink *s, const struct sink_plan *e)
     struct relay *y = g->relay;
     if (deaf(g) || y->planned) /* run again, the plan is the same */
         return;
-    tell_start(y);
-    if (!y->started || y->request->kind != REQUEST_ASK) {
+    if (!g->has_start || y->request->kind != REQUEST_ASK) {
         distrust(g, "a plan that nobody asked for");
         return;
     }
@@ -269,7 +268,9 @@ static bool keep_token(struct choice *c, const struct sink_token *e)
             return false;
         c->n_tokens++;
         c->loose_bytes = 0;
-    } else if (!e->echo) {
+    } else if (e->echo) {
+        c->echoed = true;
+    } else {
         c->loose_bytes += e->text_bytes;
     }
     return true;
@@ -282,14 +283,15 @@ static void on_token(struct sink *s, const struct sink_token *e)
     struct sink_token mine = *e;
     if (deaf(g))
         return;
-    tell_start(y);
-    if (!y->started || y->n == 0 || e->choice >= y->n || y->choices[e->choice].done ||
+    if (!g->has_start || y->n == 0 || e->choice >= y->n || y->choices[e->choice].done ||
         (e->echo && g->from_ticket)) {
         distrust(g, "a token that nobody asked for");
         return;
     }
     struct choice *c = &y->choices[e->choice];
     struct given *had = &g->given[e->choice];
+    if (e->echo && c->echoed)
+        return;                 /* from a replica that was lost before it sent a token */
     if (had->skip_tokens > 0) { /* run again as a whole, it is the same */
         had->skip_tokens--;
         return;
@@ -316,8 +318,7 @@ static void on_result(struct sink *s, const struct sink_result *e)
     if (deaf(g))
         return;
     uint32_t n = y->request->kind == REQUEST_INFER ? y->request->infer.n_inputs : 0;
-    tell_start(y);
-    if (!y->started || e->index != g->n_results || e->index >= n ||
+    if (!g->has_start || e->index != g->n_results || e->index >= n ||
         e->last != (e->index + 1 == n) || e->result->kind != y->request->infer.kind) {
         distrust(g, "a result that nobody asked for");
         return;
@@ -371,8 +372,7 @@ static void on_done(struct sink *s, const struct sink_done *e)
     struct relay *y = g->relay;
     if (deaf(g))
         return;
-    tell_start(y);
-    if (!y->started || y->n == 0 || e->choice >= y->n || y->choices[e->choice].done) {
+    if (!g->has_start || y->n == 0 || e->choice >= y->n || y->choices[e->choice].done) {
         distrust(g, "an end that nobody asked for");
         return;
     }
@@ -552,10 +552,10 @@ static void run_on(struct relay *y, struct leg *g, struct replica *p)
 {
     if (y->n_tried < MAX_TRIED)
         y->tried[y->n_tried++] = p;
-    g->from_ticket = y->n_attempts > 0;
+    g->from_ticket = y->request->kind == REQUEST_GENERATE && y->request->generate.resume;
     y->n_attempts++;
     g->at = p;
-    g->out = false;
+    g->out = g->has_start = false;
     g->running = true;
     g->n_results = 0;
     g->inner.job = NULL;
@@ -626,12 +626,9 @@ static void next_replica(struct relay *y)
         give_up(y, REPLICA_LATER);
         return;
     }
+    if (!y->started && !y->sum_wanted)
+        y->has_sum = false; /* the client has seen nothing of it: any version will do */
     enum replica_found found = find_next(y, &p, &expect_ns);
-    if (found != REPLICA_FOUND && y->has_sum && !y->sum_wanted && y->n_pieces == 0) {
-        y->has_sum =
-            false; /* the client has seen nothing of it, and nobody else has this version */
-        found = find_next(y, &p, &expect_ns);
-    }
     struct leg *g = &y->legs[0];
     if (found == REPLICA_FOUND && make_ticket(y, g)) {
         n->n_moved += y->n_attempts > 0 && y->started;

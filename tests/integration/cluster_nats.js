@@ -74,8 +74,8 @@ async function node(name, url) {
     t.same(got.error, null, 'its error');
     site.nodes.push(await node('node3', url)); // it waits for NATS
     start_nats();
+    await t.until(async () => await t.metric(gw, 'shoal_nats_up') === 1, 'NATS is back');
     await c.all_ready(site, 2);
-    t.same(await t.metric(gw, 'shoal_nats_up'), 1, 'NATS is back');
     t.same((await c.stream(gw.url, body)).text, want.text, 'a stream with the new node');
 
     // the dead one is forgotten, the others are not

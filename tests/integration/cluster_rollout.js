@@ -234,16 +234,20 @@ async function check_now(gateways, version, what) {
     t.check(/labelled inputs are right/.test(last(r)), `the reason: ${last(r)}`);
     t.check(r.judge.score_from > 0.9 && r.judge.score_to < 0.5, `the scores: ${JSON.stringify(r.judge)}`);
 
-    // a good one: paused, resumed, judged
+    check_load(await users.stop(), 'a worse canary');
+
+    // a good one: paused, resumed, judged.  Nobody asks before it is paused, so that the judge has nothing to promote it by.
     r = await rollout('start', 'm', v1.path, '--kind', 'canary', '--share', '40', '--judge-requests', '60', '--judge-p95', '0');
     const sock = path.join(dir, 'admin.sock');
+    const shown = async () => (await (await fetch(`${joined.url}/v1/cluster`)).json()).rollouts.find((x) => x.id === r.id);
+    await t.until(shown, 'the page shows the rollout');
     t.same((await change(sock, { rollout: 'nope', action: 'pause' })).status, 404, 'an unknown rollout');
     t.same((await change(sock, { rollout: r.id, action: 'stop' })).status, 400, 'an unknown action');
     t.same((await change(sock, { rollout: r.id, action: 'pause' })).status, 202, 'pause over HTTP');
-    await t.until(async () => (await (await fetch(`${joined.url}/v1/cluster`)).json()).rollouts
-        .some((x) => x.id === r.id && x.state === 'paused'), 'the page shows it');
+    await t.until(async () => (await shown()).state === 'paused', 'the page shows that it is paused');
     t.same((await change(sock, { rollout: r.id, action: 'pause' })).status, 409, 'it is paused already');
     t.same((await rollout('status', 'm')).rollouts[0].state, 'paused', 'paused');
+    users = load(gateways);
     r = await rollout('promote', 'm', '--wait');
     t.same(r.state, 'done', `canary: ${JSON.stringify(r.history)}`);
     t.check(r.history.some((s) => /^promoted: \d+ requests/.test(s.text)), `the judge: ${JSON.stringify(r.history)}`);

@@ -120,13 +120,14 @@ function sleep(ms) {
     return new Promise((done) => setTimeout(done, ms));
 }
 
-// Waits until what fn promises is true: for things that happen soon but not at once.
-async function until(fn, what) {
-    for (let i = 0; i < 1000; i++) {
+// Waits until what fn promises is true: for things that happen soon but not at once.  The limit is for busy machines.
+async function until(fn, what, limit_ms = 60000) {
+    const end = Date.now() + limit_ms;
+    do {
         if (await fn())
             return true;
         await sleep(10);
-    }
+    } while (Date.now() < end);
     return check(false, `${what}: did not happen`);
 }
 

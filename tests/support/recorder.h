@@ -23,7 +23,7 @@ struct recorder {
         n_fails, n_closed, n_flushes;
     struct sink_start start;
     uint8_t question[32];
-    char model[32];
+    char model[32], version[32];
     char text[RECORDER_CHOICES][4096];    /* of each choice; the reply of an ask is in [0] */
     int32_t tokens[RECORDER_CHOICES][64]; /* and its tokens */
     size_t shown[RECORDER_CHOICES][64];   /* bytes of text with and before each of them */
@@ -62,6 +62,7 @@ static inline void recorder_on_start(struct sink *s, const struct sink_start *e)
     struct recorder *r = recorder_of(s);
     r->start = *e;
     snprintf(r->model, sizeof(r->model), "%s", e->model);
+    snprintf(r->version, sizeof(r->version), "%s", e->version);
     if (e->question)
         memcpy(r->question, e->question, sizeof(r->question));
     while (clock_ns() < r->start_before)

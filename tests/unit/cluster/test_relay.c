@@ -29,7 +29,7 @@ static struct {
 
 /* ---- replicas that break ---- */
 
-enum way { WORKS, BREAKS, LIES, REFUSES, FAILS, SAYS_NOTHING, STALLS };
+enum way { WORKS, BREAKS, LIES, REFUSES, FAILS, SAYS_NOTHING, STALLS, BEGINS_OLD };
 
 struct fragile {
     struct replica replica; /* first */
@@ -174,7 +174,12 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
         failure_set(&f, FAILURE_INTERNAL, SHOAL_ENOTFINITE, NULL, NULL, "damaged weights");
         s->ops->fail(s, &f);
     }
-    if (fails || x->way == REFUSES || x->way == SAYS_NOTHING) {
+    if (x->way == BEGINS_OLD) { /* with the version before an update, and is gone */
+        static const uint8_t old_sum[SHA256_BYTES] = {0x01};
+        const struct sink_start start = {.model = "reply", .version = "fp_old", .sum = old_sum};
+        s->ops->start(s, &start);
+    }
+    if (fails || x->way == BEGINS_OLD || x->way == REFUSES || x->way == SAYS_NOTHING) {
         s->ops->closed(s);
         return;
     }
@@ -349,13 +354,46 @@ static void test_a_stream_survives_a_break_at_every_event(void **state)
         assert_whole(relay(story(), 1000));
         assert_int_equal(replicas[0].n_runs, 1);
         assert_int_equal(replicas[1].n_runs, after < 23 ? 1 : 0);
-        assert_int_equal(counts.n_moved, after > 0 && after < 23);
-        assert_int_equal(counts.n_retried, after == 0);
+        assert_int_equal(counts.n_moved, after > 1 && after < 23);
+        assert_int_equal(counts.n_retried, after <= 1); /* the client has seen nothing */
     }
     for (uint32_t after = 1; after < 24; after += 4) { /* and again where it went on */
         set_replicas(3, BREAKS, after, BREAKS);
         assert_whole(relay(story(), 1000));
     }
+}
+
+/* The prompt comes once, in front of each choice. */
+static void test_an_echo_survives_a_break_at_every_event(void **state)
+{
+    static struct recorder echoed;
+    struct request *q = story();
+    (void)state;
+    q->generate.echo = true;
+    set_replicas(1, WORKS, 0, WORKS);
+    echoed = *relay(q, 1000);
+    assert_non_null(strstr(echoed.text[1], "tell me about the weather"));
+    for (uint32_t after = 0; after < 6; after++) { /* start, 2 prompts, 3 tokens */
+        q = story();
+        q->generate.echo = true;
+        set_replicas(2, BREAKS, after, WORKS);
+        const struct recorder *r = relay(q, 1000);
+        assert_int_equal(r->n_fails, 0);
+        assert_int_equal(replicas[1].n_runs, 1);
+        for (int i = 0; i < 2; i++)
+            assert_string_equal(r->text[i], echoed.text[i]);
+    }
+}
+
+/* A replica that begins and is lost before its first token: who answers then is who is named. */
+static void test_the_client_learns_who_answers(void **state)
+{
+    (void)state;
+    set_replicas(2, BEGINS_OLD, 0, WORKS);
+    const struct recorder *r = relay(story(), 1000);
+    assert_whole(r);
+    assert_string_not_equal(r->version, "fp_old");
+    assert_int_equal(replicas[1].n_runs, 1);
 }
 
 /* The client sees a pause, whichever event the first replica stops at. */
@@ -607,6 +645,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_relay_changes_nothing),
         cmocka_unit_test(test_a_stream_survives_a_break_at_every_event),
+        cmocka_unit_test(test_an_echo_survives_a_break_at_every_event),
+        cmocka_unit_test(test_the_client_learns_who_answers),
         cmocka_unit_test(test_a_silent_replica_is_overtaken),
         cmocka_unit_test(test_hedging_is_for_deadlines),
         cmocka_unit_test(test_two_replicas_are_cancelled),
