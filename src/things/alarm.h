@@ -1,0 +1,75 @@
+/* alarm.h - an alarm as others see it: what, where, since when, how severe, what is normal there.
+ *
+ * Ownership: an event and its texts are borrowed from struct things until the callback returns. */
+#ifndef SHOAL_THINGS_ALARM_H
+#define SHOAL_THINGS_ALARM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct json_out;
+
+#define ALARM_MAX_CHANNELS 8u
+#define ALARM_MAX_TEXT 400u
+
+enum alarm_kind {
+    ALARM_LIMIT,   /* outside a hard limit */
+    ALARM_RATE,    /* changes faster than allowed */
+    ALARM_RANGE,   /* outside the normal range that the configuration states */
+    ALARM_SPIKE,   /* a value far from what is usual */
+    ALARM_SHIFT,   /* the level has changed */
+    ALARM_DRIFT,   /* the level changes slowly */
+    ALARM_NOISE,   /* the values vary more than usual */
+    ALARM_STUCK,   /* the value has not changed for unusually long */
+    ALARM_LOST,    /* no good reading comes any more */
+    ALARM_PATTERN, /* the channels of a machine do not fit together */
+    ALARM_N_KINDS
+};
+
+enum alarm_severity { ALARM_INFO, ALARM_WARNING, ALARM_CRITICAL };
+
+enum alarm_change {
+    ALARM_RAISED,
+    ALARM_WORSENED,     /* a higher severity, or another kind of the same severity or higher */
+    ALARM_ACKNOWLEDGED, /* by a person */
+    ALARM_CLEARED,      /* the cause is over */
+};
+
+/* One channel of an alarm, the one that raised it first. */
+struct alarm_channel {
+    const char *sensor, *title, *unit; /* title: for people; unit may be "" */
+    double value;                      /* now; NaN: none */
+    double before;                     /* usual value before the alarm; NaN: unknown */
+    double low, high;                  /* what is normal; NaN: unknown */
+};
+
+struct alarm_event {
+    enum alarm_change change;
+    uint64_t id; /* of the alarm: the same in all its events; grows */
+    enum alarm_kind kind;
+    enum alarm_severity severity;
+    const char *machine, *machine_title; /* "" if the sensor belongs to none */
+    struct alarm_channel channels[ALARM_MAX_CHANNELS];
+    uint32_t n_channels;
+    double score;     /* 0 to 1; at least 0.5 for an alarm */
+    double limit;     /* LIMIT, RATE: the one that was passed; otherwise NaN */
+    int64_t since_ms; /* when the cause began, as far as it is known */
+    int64_t raised_ms, changed_ms, cleared_ms; /* since 1970; cleared_ms 0: it still holds */
+    bool acknowledged;
+    const char *acknowledged_by; /* or "" */
+    const char *text;            /* one or two sentences from the facts above */
+};
+
+const char *alarm_kind_name(enum alarm_kind k);         /* "limit", ... */
+const char *alarm_severity_name(enum alarm_severity s); /* "info", "warning", "critical" */
+const char *alarm_change_name(enum alarm_change c);     /* "raised", ... */
+
+/* The event as the members of a JSON object that the caller has opened: the same on every way out
+ * (HTTP, MQTT, webhooks). */
+void alarm_json(struct json_out *j, const struct alarm_event *e);
+/* One or two sentences; every number comes from the event. */
+void alarm_explain(struct buf *out, const struct alarm_event *e);
+
+#endif

@@ -1,0 +1,91 @@
+/* channel.h - the detector of one channel: what is usual, and how unusual each step is.
+ *
+ * A step is one value on the sensor's own grid of time.  Six statistics follow the channel: the
+ * distance from the usual level, the jump from the value before, a cumulative sum, a short and a
+ * long moving mean, and the spread.  What each does in normal times is learned (tail.h), so they
+ * are comparable: each tells how many false alarms a day its present value stands for.
+ *
+ * What is usual comes from a profile learned before (it stays as it is), or from the first steps of
+ * the channel itself; then it follows the channel slowly, and is learned anew when an unusual state
+ * lasts.  With times of day, the daily course is taken off if that makes the rest smaller.
+ *
+ * Thread:    belongs to its caller.
+ * Ownership: plain data in the caller's storage; no pointers inside.
+ * Failure:   cannot fail. */
+#ifndef SHOAL_THINGS_CHANNEL_H
+#define SHOAL_THINGS_CHANNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "things/tail.h"
+
+#define CHANNEL_MAX_LEARN 1024u
+#define CHANNEL_DAY_BINS 24u
+
+enum channel_stat {
+    CHANNEL_OUT,    /* distance of the value from the usual level */
+    CHANNEL_JUMP,   /* change since the step before */
+    CHANNEL_CUSUM,  /* of small distances in one direction */
+    CHANNEL_MEAN,   /* of about 32 steps */
+    CHANNEL_LONG,   /* of about 256 steps */
+    CHANNEL_SPREAD, /* of about 16 steps */
+    CHANNEL_N_STATS
+};
+
+/* What is usual for a channel. */
+struct profile {
+    double mean, spread;  /* usual level and deviation */
+    double step;          /* usual deviation of a change between steps */
+    double low, high;     /* normal range */
+    double interval_ms;   /* between steps */
+    uint32_t longest_run; /* of equal values */
+    uint32_t n;           /* steps that it was learned from; 0: nothing is known */
+    struct tail tails[CHANNEL_N_STATS];
+    bool daily; /* day is the usual level by the hour; otherwise mean is */
+    float day[CHANNEL_DAY_BINS];
+};
+
+/* Moving values of the statistics. */
+struct channel_motion {
+    double last, up, down, mean, mean_weight, long_mean, long_weight, spread, spread_weight;
+    bool started;
+};
+
+struct channel_result {
+    double expected;        /* false alarms a day that the most unusual statistic stands for */
+    enum channel_stat stat; /* that one */
+    double z;               /* distance from the usual level in usual deviations, with its sign */
+    bool stuck;             /* the value has not changed for unusually many steps */
+    bool ready;             /* false: still learning, nothing is said */
+};
+
+struct channel {
+    struct profile usual;
+    struct channel_motion motion;
+    bool fixed;            /* the profile was learned before and is kept */
+    uint32_t learn;        /* steps to learn from */
+    uint32_t n_kept, next; /* of `kept`, a ring */
+    uint32_t run;          /* equal values so far */
+    uint32_t n_unusual;    /* steps since the channel is unusual */
+    uint32_t n_since;      /* steps since it was learned */
+    double last;
+    float kept[CHANNEL_MAX_LEARN]; /* the last steps, to learn from */
+    /* the daily course, as it is found */
+    float day_sum[CHANNEL_DAY_BINS], day_weight[CHANNEL_DAY_BINS];
+    double flat_error, day_error; /* moving squares of the rest without and with it */
+};
+
+/* profile: NULL: the first `learn` steps (0: 256) are usual. */
+void channel_init(struct channel *c, const struct profile *p, uint32_t learn, double interval_ms);
+/* time_ms: for the time of day; negative: unknown. */
+struct channel_result channel_step(struct channel *c, double value, int64_t time_ms);
+/* The usual level at a time. */
+double channel_usual(const struct profile *p, int64_t time_ms);
+
+/* Learns from steps in order of time.  times: [n] in milliseconds, or NULL; scratch: [3 n]. */
+void channel_learn(struct profile *p, const double *v, const int64_t *times, size_t n,
+                   double interval_ms, double *scratch);
+
+#endif

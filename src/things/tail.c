@@ -1,0 +1,51 @@
+/* tail.c - see tail.h. */
+#include "things/tail.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define QUANTILE 0.9
+#define MIN_SCALE 0.06 /* few steps must not promise a short tail */
+#define RUN_GAP 8u     /* steps below `from` that end a run */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void tail_learn(struct tail *t, const double *v, size_t n, double *scratch)
+{
+    double sum = 0;
+    size_t above = 0, runs = 0, below = RUN_GAP;
+    *t = (struct tail){INFINITY, MIN_SCALE, 0};
+    if (n == 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        scratch[i] = v[i];
+    qsort(scratch, n, sizeof(*scratch), ascending);
+    t->from = scratch[(size_t)((double)(n - 1) * QUANTILE)];
+    for (size_t i = 0; i < n; i++) {
+        if (v[i] <= t->from) {
+            below++;
+            continue;
+        }
+        runs += below >= RUN_GAP;
+        below = 0;
+        sum += v[i] - t->from;
+        above++;
+    }
+    if (above > 0)
+        t->scale = sum / (double)above;
+    /* The largest value of n steps was seen once: the tail must not call it rarer than that. */
+    double top = scratch[n - 1] - t->from, least = top / log((double)runs + 2.0);
+    t->scale = fmax(fmax(t->scale, least), MIN_SCALE);
+    t->share = ((double)runs + 1) / (double)n;
+}
+
+double tail_expected(const struct tail *t, double v, double n_steps)
+{
+    if (!(v > t->from))
+        return n_steps;
+    return fmin(n_steps, n_steps * t->share * exp((t->from - v) / t->scale));
+}

@@ -1,0 +1,118 @@
+/* things.h - sensors and machines: readings in, alarms out.
+ *
+ * Pure and driven by the caller's clock: no threads, no I/O, and time is an argument, so a day can
+ * be replayed in a second.  Memory is reserved when a sensor is added (under 16 KiB each); a
+ * reading allocates nothing and takes about a microsecond.
+ *
+ * A reading is first compared with the sensor's hard limits and rate of change, which need nothing
+ * else: such an alarm is raised within the call.  Then the sensor's detector (channel.h) sees it,
+ * which knows what is usual from the sensor's own past or from a learned profile (profile.h), and,
+ * if the sensor belongs to a machine, the detector over all channels of the machine (joint.h).
+ *
+ * Thread:    belongs to its caller: one thread at a time.
+ * Ownership: create/destroy; names and texts are copied.  Callbacks get borrowed events.
+ * Failure:   create and add return SHOAL_E*; readings cannot fail. */
+#ifndef SHOAL_THINGS_THINGS_H
+#define SHOAL_THINGS_THINGS_H
+
+#include "base/err.h"
+#include "things/alarm.h"
+#include "things/reading.h"
+
+struct profile;
+struct things;
+
+#define THINGS_NONE UINT32_MAX
+#define THINGS_MAX_SENSORS 65536u
+#define THINGS_MAX_MACHINES 16384u
+
+/* When an alarm is raised and when it ends.  Zero: the default, or what the machine says. */
+struct things_policy {
+    double false_alarms;  /* of the statistics: wanted at most so many a day and sensor; 0: 0.1 */
+    uint32_t delay_ms;    /* a cause must hold so long before it is an alarm; 0: none */
+    uint32_t clear_ms;    /* ... and be over for so long before the alarm ends; 0: 10 intervals, at
+                             least 10 s */
+    uint32_t hold_off_ms; /* after the end, the same cause continues the old alarm; 0: 60 s */
+    double hysteresis;    /* a value must be inside its limit by this share of the range; 0: 0.02 */
+    bool no_statistics;   /* only limits, rates, normal range and lost signals */
+};
+
+struct things_machine_opts {
+    const char *name;  /* unique */
+    const char *title; /* for people; NULL: the name */
+    struct things_policy policy;
+    bool no_joint; /* channels are watched one by one only */
+};
+
+struct things_sensor_opts {         /* begin with things_sensor_defaults() */
+    const char *name;               /* unique */
+    const char *title;              /* for people; NULL: the name */
+    const char *unit;               /* NULL: none */
+    const char *machine;            /* that was added before; NULL: none */
+    double normal_low, normal_high; /* NaN: learned */
+    double limit_low, limit_high;   /* hard limits; NaN: none */
+    double max_rate;                /* change per second; 0 or NaN: none */
+    uint32_t interval_ms;           /* expected between readings; 0: learned */
+    uint32_t lost_ms;              /* no reading for so long: the signal is lost; 0: 5 intervals, at
+                                      least 5 s; UINT32_MAX: never */
+    uint32_t learn;                /* readings that say what is usual, at most 1024; 0: 256 */
+    struct things_policy policy;   /* before what the machine says */
+    const struct profile *profile; /* learned by `shoal anomaly fit`; copied; NULL: none */
+};
+
+/* No limits, no normal range, no machine; everything is learned. */
+struct things_sensor_opts things_sensor_defaults(void);
+
+struct things_opts {
+    /* Called within things_reading, things_tick and things_acknowledge.  It must not call back into
+     * the same things. */
+    void (*alarm)(void *ctx, const struct alarm_event *e);
+    void *ctx;
+    uint32_t max_alarms;  /* that are remembered; 0: 1000 */
+    uint32_t max_skew_ms; /* a reading's time may differ so much from ours; 0: 60 s; UINT32_MAX: any
+                             (a recording is replayed) */
+};
+
+/* What things know about a sensor now. */
+struct things_view {
+    const char *name, *title, *unit, *machine; /* "" for none */
+    double value;                              /* of the last good reading; NaN: none yet */
+    int64_t time_ms;
+    double low, high; /* normal now; NaN: not known yet */
+    double score;     /* of the detector, 0 to 1; from 0.5 on it is an alarm */
+    uint64_t alarm;   /* id of its open alarm; 0: none */
+    bool learning;
+    struct reading_counts counts;
+};
+
+SHOAL_MUST_CHECK int things_create(struct things **out, const struct things_opts *o, struct err *e);
+void things_destroy(struct things *t);
+/* SHOAL_EINVAL names what is wrong; SHOAL_ELIMIT, SHOAL_ENOMEM. */
+SHOAL_MUST_CHECK int things_add_machine(struct things *t, const struct things_machine_opts *o,
+                                        struct err *e);
+SHOAL_MUST_CHECK int things_add_sensor(struct things *t, const struct things_sensor_opts *o,
+                                       struct err *e);
+
+uint32_t things_count(const struct things *t);                  /* sensors: 0 to count - 1 */
+uint32_t things_find(const struct things *t, const char *name); /* THINGS_NONE: there is none */
+void things_view(const struct things *t, uint32_t sensor, struct things_view *out);
+size_t things_bytes(const struct things *t); /* memory of all */
+
+/* now_ms: our own clock, since 1970; it must not go back. */
+void things_reading(struct things *t, const struct reading *r, int64_t now_ms);
+/* Looks for lost signals and ends alarms; call it at least once a second. */
+void things_tick(struct things *t, int64_t now_ms);
+
+/* ---- alarms ---- */
+
+/* The remembered alarms, the newest first; fills at most max and returns how many there are in all.
+ * Texts are borrowed until the next call that changes something.  after: only those with a greater
+ * id; 0: all. */
+uint32_t things_alarms(const struct things *t, struct alarm_event *out, uint32_t max,
+                       uint64_t after, bool only_open);
+/* Fills one; false: it is not known (any more). */
+bool things_alarm(const struct things *t, uint64_t id, struct alarm_event *out);
+/* by: who says so; may be "".  SHOAL_ENOTFOUND: no such alarm. */
+SHOAL_MUST_CHECK int things_acknowledge(struct things *t, uint64_t id, const char *by,
+                                        int64_t now_ms, struct err *e);
+#endif

@@ -1,0 +1,247 @@
+/* things_alarm.c - the life of an alarm: raised, worsened, acknowledged, cleared. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "things/things_int.h"
+
+#define OTHERS_Z 3.0 /* another channel is mentioned if it is so many deviations off */
+#define MIN_CLEAR_MS 10000.0
+
+double things_low(const struct things_sensor *s)
+{
+    const struct profile *p = &s->channel.usual;
+    return !isnan(s->normal_low) ? s->normal_low : p->n ? p->low : (double)NAN;
+}
+
+double things_high(const struct things_sensor *s)
+{
+    const struct profile *p = &s->channel.usual;
+    return !isnan(s->normal_high) ? s->normal_high : p->n ? p->high : (double)NAN;
+}
+
+/* ---- events ---- */
+
+static void put_channel(struct alarm_event *e, const struct things_sensor *s, double before)
+{
+    e->channels[e->n_channels++] = (struct alarm_channel){.sensor = s->name,
+                                                          .title = s->title,
+                                                          .unit = s->unit,
+                                                          .value = s->value,
+                                                          .before = before,
+                                                          .low = things_low(s),
+                                                          .high = things_high(s)};
+}
+
+/* Channels of the same machine that have left their usual level as well. */
+static void put_others(struct alarm_event *e, const struct things_sensor *s)
+{
+    const struct things_machine *m = s->machine;
+    for (uint32_t i = 0; m && i < m->n_members && e->n_channels < ALARM_MAX_CHANNELS; i++) {
+        const struct things_sensor *o = m->members[i];
+        const struct profile *p = &o->channel.usual;
+        double usual = channel_usual(p, o->time_ms);
+        if (o != s && p->n && fabs(o->value - usual) > OTHERS_Z * p->spread)
+            put_channel(e, o, usual);
+    }
+}
+
+static void send(struct things *t, struct things_alarm *a, enum alarm_change change,
+                 int64_t time_ms)
+{
+    struct buf text;
+    a->event.change = change;
+    a->event.changed_ms = time_ms;
+    if (change == ALARM_RAISED || change == ALARM_WORSENED) {
+        buf_init(&text, 4096);
+        alarm_explain(&text, &a->event);
+        snprintf(a->text, sizeof(a->text), "%s", buf_str(&text));
+        buf_fini(&text);
+    }
+    a->event.text = a->text;
+    a->event.acknowledged_by = a->by;
+    if (t->opts.alarm)
+        t->opts.alarm(t->opts.ctx, &a->event);
+}
+
+static void fill(struct things_alarm *a, const struct things_cause *c, int64_t time_ms)
+{
+    const struct things_sensor *s = a->sensor;
+    struct alarm_event *e = &a->event;
+    e->kind = c->kind;
+    e->severity = c->severity;
+    e->score = c->score;
+    e->limit = c->limit;
+    e->changed_ms = time_ms;
+    e->n_channels = 0;
+    put_channel(e, s, s->before);
+    put_others(e, s);
+}
+
+/* The oldest place that is free or whose alarm is over; otherwise the oldest of all. */
+static struct things_alarm *take_place(struct things *t)
+{
+    struct things_alarm *best = NULL;
+    for (uint32_t i = 0; i < t->opts.max_alarms; i++) {
+        struct things_alarm *a = &t->alarms[i];
+        bool open = a->id && a->sensor->alarm == a;
+        bool best_open = best && best->id && best->sensor->alarm == best;
+        if (!best || (best_open && !open) || (best_open == open && a->id < best->id))
+            best = a;
+        if (a->id == 0)
+            return a;
+    }
+    if (best->sensor && best->sensor->alarm == best)
+        best->sensor->alarm = NULL;
+    if (best->sensor && best->sensor->old == best)
+        best->sensor->old = NULL;
+    return best;
+}
+
+static void raise_alarm(struct things *t, struct things_sensor *s, const struct things_cause *c,
+                        int64_t time_ms)
+{
+    struct things_alarm *a = take_place(t);
+    *a = (struct things_alarm){.id = t->next_id++, .sensor = s};
+    a->event = (struct alarm_event){.id = a->id,
+                                    .machine = s->machine ? s->machine->name : "",
+                                    .machine_title = s->machine ? s->machine->title : "",
+                                    .since_ms = c->since_ms ? c->since_ms : time_ms,
+                                    .raised_ms = time_ms};
+    fill(a, c, time_ms);
+    s->alarm = a;
+    s->old = NULL;
+    send(t, a, ALARM_RAISED, time_ms);
+}
+
+/* ---- judging ---- */
+
+static int64_t clear_ms(const struct things_sensor *s)
+{
+    return s->policy.clear_ms ? s->policy.clear_ms
+                              : (int64_t)fmax(MIN_CLEAR_MS, 10 * s->interval_ms);
+}
+
+static void end_alarm(struct things *t, struct things_sensor *s, int64_t time_ms)
+{
+    struct things_alarm *a = s->alarm;
+    a->event.cleared_ms = time_ms;
+    a->event.channels[0].value = s->value;
+    s->alarm = NULL;
+    s->old = a;
+    send(t, a, ALARM_CLEARED, time_ms);
+}
+
+/* An alarm that ended a moment ago goes on, without a new event unless it is worse. */
+static bool continues(const struct things_sensor *s, const struct things_cause *c, int64_t time_ms)
+{
+    return s->old && c->severity <= s->old->event.severity &&
+           time_ms - s->old->event.cleared_ms < s->policy.hold_off_ms;
+}
+
+static void hold(struct things *t, struct things_sensor *s, const struct things_cause *c,
+                 int64_t time_ms)
+{
+    struct things_alarm *a = s->alarm;
+    a->calm_ms = 0;
+    bool worse = c->severity > a->event.severity;
+    if (c->score > a->event.score)
+        a->event.score = c->score;
+    if (!worse)
+        return;
+    fill(a, c, time_ms);
+    a->event.acknowledged = false; /* a person has seen less than this */
+    a->by[0] = '\0';
+    send(t, a, ALARM_WORSENED, time_ms);
+}
+
+void things_judge(struct things *t, struct things_sensor *s, const struct things_cause *c,
+                  int64_t time_ms)
+{
+    if (!c->holds) {
+        s->pending_ms = 0;
+        if (!s->alarm)
+            return;
+        if (s->alarm->calm_ms == 0)
+            s->alarm->calm_ms = time_ms;
+        if (time_ms - s->alarm->calm_ms >= clear_ms(s))
+            end_alarm(t, s, time_ms);
+        return;
+    }
+    if (s->alarm) {
+        hold(t, s, c, time_ms);
+        return;
+    }
+    if (s->pending_ms == 0)
+        s->pending_ms = time_ms;
+    if (time_ms - s->pending_ms < s->policy.delay_ms)
+        return;
+    if (continues(s, c, time_ms)) {
+        s->alarm = s->old;
+        s->old = NULL;
+        s->alarm->calm_ms = 0;
+        s->alarm->event.cleared_ms = 0;
+        return;
+    }
+    raise_alarm(t, s, c, time_ms);
+}
+
+/* ---- lists ---- */
+
+static bool is_open(const struct things_alarm *a)
+{
+    return a->sensor->alarm == a;
+}
+
+uint32_t things_alarms(const struct things *t, struct alarm_event *out, uint32_t max,
+                       uint64_t after, bool only_open)
+{
+    uint32_t n = 0, k = 0;
+    uint64_t below = UINT64_MAX;
+    for (uint32_t i = 0; i < t->opts.max_alarms; i++) {
+        const struct things_alarm *a = &t->alarms[i];
+        n += a->id > after && (!only_open || is_open(a));
+    }
+    while (k < n && k < max) {
+        const struct things_alarm *best = NULL;
+        for (uint32_t i = 0; i < t->opts.max_alarms; i++) {
+            const struct things_alarm *a = &t->alarms[i];
+            if (a->id > after && a->id < below && (!only_open || is_open(a)) &&
+                (!best || a->id > best->id))
+                best = a;
+        }
+        out[k++] = best->event;
+        below = best->id;
+    }
+    return n;
+}
+
+static struct things_alarm *find(const struct things *t, uint64_t id)
+{
+    for (uint32_t i = 0; id && i < t->opts.max_alarms; i++)
+        if (t->alarms[i].id == id)
+            return &t->alarms[i];
+    return NULL;
+}
+
+bool things_alarm(const struct things *t, uint64_t id, struct alarm_event *out)
+{
+    const struct things_alarm *a = find(t, id);
+    if (a)
+        *out = a->event;
+    return a != NULL;
+}
+
+int things_acknowledge(struct things *t, uint64_t id, const char *by, int64_t now_ms, struct err *e)
+{
+    struct things_alarm *a = find(t, id);
+    if (!a)
+        return err_set(e, SHOAL_ENOTFOUND, "there is no alarm %llu", (unsigned long long)id);
+    if (a->event.acknowledged)
+        return 0;
+    a->event.acknowledged = true;
+    snprintf(a->by, sizeof(a->by), "%s", by ? by : "");
+    send(t, a, ALARM_ACKNOWLEDGED, now_ms);
+    return 0;
+}

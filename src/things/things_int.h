@@ -1,0 +1,76 @@
+/* things_int.h - the inside of struct things.  Private to src/things. */
+#ifndef SHOAL_THINGS_THINGS_INT_H
+#define SHOAL_THINGS_THINGS_INT_H
+
+#include "things/channel.h"
+#include "things/things.h"
+
+#define THINGS_MAX_BY 64u
+
+/* A remembered alarm.  Its place is used again when it is the oldest that is over. */
+struct things_alarm {
+    uint64_t id; /* 0: free */
+    struct things_sensor *sensor;
+    struct alarm_event event;
+    int64_t calm_ms; /* since then its cause is over; 0: it is not */
+    char by[THINGS_MAX_BY], text[ALARM_MAX_TEXT];
+};
+
+struct things_machine {
+    char *name, *title;
+    struct things_policy policy;
+    struct things_sensor **members;
+    uint32_t n_members;
+};
+
+/* What speaks for an alarm now. */
+struct things_cause {
+    bool holds;
+    enum alarm_kind kind;
+    enum alarm_severity severity;
+    double score, limit;
+    int64_t since_ms; /* 0: now */
+};
+
+struct things_sensor {
+    char *name, *title, *unit;
+    struct things_machine *machine; /* or NULL */
+    double normal_low, normal_high, limit_low, limit_high, max_rate;
+    double interval_ms; /* 0: not known yet */
+    bool learns_interval;
+    uint32_t lost_ms;
+    struct things_policy policy;
+    struct reading_counts counts;
+    double value;     /* the last good one */
+    int64_t time_ms;  /* of it */
+    int64_t heard_ms; /* when a good one came, by our clock; 0: never */
+    /* the grid of the statistics */
+    double sum;
+    uint32_t n_sum;
+    int64_t step_ms;          /* time of the last step */
+    double last_step, before; /* before: value before the cause began */
+    double score, expected;
+    struct channel channel;
+    /* the alarm */
+    struct things_alarm *alarm, *old; /* old: ended, may go on within the hold-off */
+    int64_t pending_ms; /* a cause holds since then, and waits for the delay; 0: none */
+};
+
+struct things {
+    struct things_opts opts;
+    struct things_sensor **sensors;
+    struct things_machine **machines;
+    uint32_t *slots; /* sensors by name */
+    uint32_t n_sensors, n_machines, n_slots;
+    struct things_alarm *alarms;
+    uint64_t next_id;
+};
+
+/* What is normal for a sensor: as configured, or as learned; NaN: not known. */
+double things_low(const struct things_sensor *s);
+double things_high(const struct things_sensor *s);
+/* The sensor's cause at this time: raises, changes or ends its alarm. */
+void things_judge(struct things *t, struct things_sensor *s, const struct things_cause *c,
+                  int64_t time_ms);
+
+#endif
