@@ -67,6 +67,14 @@ static const struct command store_verbs[] = {
     {0},
 };
 
+static const struct command index_verbs[] = {
+    {"add", cmd_index_add, "add documents to a collection, or replace them", NULL},
+    {"query", cmd_index_query, "find the passages that fit a query best", NULL},
+    {"stats", cmd_index_stats, "show the collections and their documents", NULL},
+    {"remove", cmd_index_remove, "remove documents, or a collection", NULL},
+    {0},
+};
+
 static const struct command config_verbs[] = {
     {"check", cmd_config_check, "check a configuration file", NULL},
     {"explain", cmd_config_explain, "explain a key of the file, or list all", NULL},
@@ -83,6 +91,7 @@ const struct command commands_all[] = {
     {"route", cmd_route, "show which model a route would choose, and why", NULL},
     {"doctor", cmd_doctor, "show what this machine has, what Shoal uses, and problems", NULL},
     {"health", cmd_health, "ask whether a server takes requests", NULL},
+    {"index", cmd_index, "find passages in documents, by meaning and by words", NULL},
     {"generate", cmd_generate, "continue a text", "One model at a time"},
     {"chat", cmd_chat, "chat with a model", NULL},
     {"classify", cmd_classify, "label a text: intent, topic, sentiment", NULL},
@@ -116,6 +125,7 @@ static const struct {
 } with_verbs[] = {
     {"model", model_verbs}, {"cluster", cluster_verbs}, {"rollout", rollout_verbs},
     {"ca", ca_verbs},       {"store", store_verbs},     {"config", config_verbs},
+    {"index", index_verbs},
 };
 
 const struct command *commands_verbs(const char *name)

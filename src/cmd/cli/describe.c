@@ -518,6 +518,8 @@ static void man_end(const struct command *all, describe_verbs verbs_of)
         {"SHOAL_CACHE_DIR", "Where prepared weights are kept, so that a model loads faster the "
                             "next time.  If the folder cannot be written, nothing is kept."},
         {"XDG_CACHE_HOME", "Without SHOAL_CACHE_DIR: the cache is in its folder shoal."},
+        {"SHOAL_COLLECTIONS",
+         "Folder of collections of documents.  Default: shoal/collections in the state folder."},
         {"SHOAL_STORE",
          "Folder of the models that shoal store manages and a node fetches.  Default: "
          "shoal/store in the state folder."},

@@ -1,0 +1,474 @@
+/* cmd_index.c - shoal index: collections of documents, found by meaning and by words. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes_text.h"
+#include "base/file/file_read.h"
+#include "base/mem.h"
+#include "cmd/cli/term.h"
+#include "cmd/commands.h"
+#include "cmd/index/index_site.h"
+#include "knowledge/hit_json.h"
+#include "knowledge/ingest.h"
+#include "knowledge/retrieval.h"
+
+#define MAX_OUTPUT_BYTES ((size_t)256 << 20)
+#define MAX_FILES 100000u
+
+static const struct opts_def add_defs[] = {
+    {"model", 'm', OPTS_TEXT, "MODEL", "embed", 0, 0,
+     "a new collection: the model that embeds its passages"},
+    {"chunk-tokens", 0, OPTS_UINT, "N", "160", 16, 8192,
+     "a new collection: tokens of a passage, at most"},
+    {"overlap", 0, OPTS_UINT, "N", "32", 0, 4096,
+     "a new collection: tokens that a passage repeats of the one before"},
+    {"format", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
+     "text, markdown, html, jsonl or pdf; default: by the end of the file's name"},
+    {"name", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
+     "name of the document in the collection; default: the path.  Only for one file"},
+    {"title", 0, OPTS_TEXT, "TEXT", NULL, 0, 0, "title; default: the document's own"},
+};
+static const struct opts_def query_defs[] = {
+    {"top", 'n', OPTS_UINT, "N", "5", 1, COLLECTION_MAX_HITS, "how many passages"},
+    {"by", 0, OPTS_CHOICE, "both|meaning|words", "both", 0, 0, "how passages are found"},
+    {"rerank", 0, OPTS_TEXT, "MODEL", NULL, 0, 0,
+     "a cross-encoder that reads query and passage together and sorts them anew"},
+};
+static const struct opts_def remove_defs[] = {
+    {"all", 0, OPTS_FLAG, NULL, NULL, 0, 0, "the whole collection, with its file"},
+};
+
+static const struct opts_page add_page = {
+    .command = "index add",
+    .arguments = "COLLECTION FILE...",
+    .min_args = 2,
+    .max_args = MAX_FILES,
+    .summary = "Adds documents to a collection, or replaces them.",
+    .details = "A collection that does not exist is made.  A file that is there with the same "
+               "bytes is skipped.\nJSON lines have \"text\", and may have \"id\", \"title\" and "
+               "\"page\".  PDF needs pdftotext (poppler-utils).",
+    .groups = {{NULL, NULL, 0}},
+    .examples = "  shoal index add manuals pump.pdf notes.md\n"
+                "  shoal index add faq --format jsonl questions.txt\n"
+                "  cat report.txt | shoal index add reports --name today -\n",
+};
+static const struct opts_page query_page = {
+    .command = "index query",
+    .arguments = "COLLECTION QUERY",
+    .min_args = 2,
+    .max_args = 2,
+    .summary = "Finds the passages of a collection that fit a query best.",
+    .details = "Two rankings, by meaning (vectors) and by words, are fused by reciprocal rank.",
+    .groups = {{NULL, NULL, 0}},
+    .examples = "  shoal index query manuals \"the pump is too hot\"\n"
+                "  shoal index query manuals --by words -n 10 --json \"error E42\"\n",
+};
+static const struct opts_page stats_page = {
+    .command = "index stats",
+    .arguments = "[COLLECTION]",
+    .max_args = 1,
+    .summary = "Shows the collections, or one of them with its documents.",
+    .groups = {{NULL, NULL, 0}},
+    .examples = "  shoal index stats\n  shoal index stats manuals --json\n",
+};
+static const struct opts_page remove_page = {
+    .command = "index remove",
+    .arguments = "COLLECTION [DOCUMENT...]",
+    .min_args = 1,
+    .max_args = MAX_FILES,
+    .summary = "Removes documents from a collection, or the collection itself.",
+    .groups = {{NULL, NULL, 0}},
+    .examples = "  shoal index remove manuals pump.pdf\n  shoal index remove manuals --all\n",
+};
+
+/* ---- add ---- */
+
+struct adding {
+    struct index_site *site;
+    struct ingest ingest;
+    struct term_progress bar;
+    bool over;
+    int exit_code;
+    struct buf out;
+    uint32_t n_added, n_unchanged;
+    uint64_t n_chunks;
+};
+
+static void on_added(struct ingest *x, const struct failure *f)
+{
+    struct adding *a = EXECUTOR_OF(x, struct adding, ingest);
+    a->over = true;
+    term_progress_end(&a->bar);
+    if (f) {
+        a->exit_code =
+            a->site->interrupted ? CMD_INTERRUPTED : cmd_fail(a->site->o->page, "%s", f->message);
+        return;
+    }
+    a->n_added += !x->unchanged;
+    a->n_unchanged += x->unchanged;
+    a->n_chunks += x->n_chunks;
+    if (!opts_flag(a->site->o, "json"))
+        return;
+    struct json_out j = json_out_make(&a->out);
+    json_out_object(&j);
+    json_out_key(&j, "document");
+    json_out_str(&j, x->name);
+    json_out_key(&j, "passages");
+    json_out_uint(&j, x->n_chunks);
+    json_out_key(&j, "tokens");
+    json_out_uint(&j, x->n_tokens);
+    json_out_key(&j, "unchanged");
+    json_out_bool(&j, x->unchanged);
+    json_out_object_end(&j);
+    buf_putc(&a->out, '\n');
+}
+
+static void on_progress(struct ingest *x, uint32_t n, uint32_t all)
+{
+    struct adding *a = EXECUTOR_OF(x, struct adding, ingest);
+    term_progress_show(&a->bar, (double)n / all, x->name);
+}
+
+static void cancel_adding(void *ctx)
+{
+    ingest_cancel(&((struct adding *)ctx)->ingest);
+}
+
+static int add_file(struct adding *a, const char *collection, const char *path)
+{
+    const struct opts *o = a->site->o;
+    const char *name = opts_text(o, "name"), *format = opts_text(o, "format");
+    enum doc_format f = doc_format_of(path);
+    struct buf bytes;
+    struct err e = {0};
+    if (format && !doc_format_find(format, &f))
+        return opts_usage(o->page, "unknown format '%s': text, markdown, html, jsonl or pdf",
+                          format);
+    buf_init(&bytes, DOC_MAX_BYTES);
+    if (file_read(path, &bytes, &e) < 0) {
+        buf_fini(&bytes);
+        return cmd_fail(o->page, "%s", e.msg);
+    }
+    a->ingest = (struct ingest){.owner = &a->site->local.owner,
+                                .collections = a->site->collections,
+                                .collection = collection,
+                                .name = name ? name : path,
+                                .title = opts_text(o, "title"),
+                                .format = f,
+                                .bytes = buf_str(&bytes),
+                                .n_bytes = bytes.len,
+                                .done = on_added,
+                                .progress = on_progress};
+    a->over = false;
+    term_progress_init(&a->bar, "embedding");
+    ingest_run(&a->ingest);
+    index_site_run(a->site, &a->over, cancel_adding, a);
+    buf_fini(&bytes);
+    return a->exit_code;
+}
+
+/* A collection that does not exist is made. */
+static int make_if_missing(struct index_site *s, const char *name)
+{
+    const struct collection_settings set = {.model = opts_text(s->o, "model"),
+                                            .max_tokens = opts_u32(s->o, "chunk-tokens"),
+                                            .overlap = opts_u32(s->o, "overlap")};
+    struct collection *c = NULL;
+    struct err e = {0};
+    int rc = collections_hold(s->collections, name, &c, &e);
+    collections_release(s->collections, c);
+    if (rc == SHOAL_ENOTFOUND) {
+        if (set.overlap * 2 >= set.max_tokens)
+            return opts_usage(s->o->page, "--overlap must be less than half of --chunk-tokens");
+        rc = collections_make(s->collections, name, &set, &e);
+    } else if (rc == 0 && (opts_given(s->o, "model") || opts_given(s->o, "chunk-tokens") ||
+                           opts_given(s->o, "overlap"))) {
+        struct collection_info info;
+        if (index_site_info(s, name, &info) != CMD_OK)
+            return CMD_FAILED;
+        if (opts_given(s->o, "model") && strcmp(info.model, set.model) != 0)
+            return cmd_fail(s->o->page,
+                            "the passages of '%s' are embedded by %s: make another collection for "
+                            "%s",
+                            name, info.model, set.model);
+    }
+    return rc < 0 ? cmd_fail(s->o->page, "%s", e.msg) : CMD_OK;
+}
+
+int cmd_index_add(int argc, const char *const *argv)
+{
+    struct opts_page p = add_page;
+    struct opts o;
+    struct index_site s;
+    struct collection_info info = {.model = ""};
+    int rc;
+    p.groups[0] = (struct opts_group)OPTS_GROUP("Documents", add_defs);
+    p.groups[1] = index_site_group;
+    p.groups[2] = index_site_model_group;
+    if (!cmd_begin(&o, &p, argc, argv, &rc))
+        return rc;
+    if (opts_text(&o, "name") && o.n_args > 2) {
+        rc = opts_usage(&p, "--name is for one file");
+        opts_fini(&o);
+        return rc;
+    }
+    rc = index_site_open(&s, &o);
+    if (rc == CMD_OK)
+        rc = make_if_missing(&s, o.args[0]);
+    if (rc == CMD_OK)
+        rc = index_site_info(&s, o.args[0], &info);
+    if (rc == CMD_OK)
+        rc = index_site_lend(&s, info.model);
+    struct adding a = {.site = &s};
+    buf_init(&a.out, MAX_OUTPUT_BYTES);
+    for (size_t i = 1; i < o.n_args && rc == CMD_OK; i++)
+        rc = add_file(&a, o.args[0], o.args[i]);
+    if (rc == CMD_OK && !opts_flag(&o, "json"))
+        buf_printf(&a.out, "%u added (%" PRIu64 " passages), %u unchanged\n", a.n_added, a.n_chunks,
+                   a.n_unchanged);
+    int printed = cmd_print(&p, &a.out);
+    buf_fini(&a.out);
+    index_site_close(&s);
+    opts_fini(&o);
+    return rc != CMD_OK ? rc : printed;
+}
+
+/* ---- query ---- */
+
+struct asking {
+    struct retrieval retrieval;
+    struct index_site *site;
+    bool over;
+    int exit_code;
+};
+
+static void print_hit(struct buf *b, uint32_t i, const struct collection_hit *h)
+{
+    buf_printf(b, "%u. [%" PRId64 "] %s", i + 1, h->id, h->doc);
+    if (h->page)
+        buf_printf(b, ", page %u", h->page);
+    if (h->heading[0])
+        buf_printf(b, ": %s", h->heading);
+    buf_printf(b, "  (score %.4f", h->score);
+    if (!isnan(h->similarity))
+        buf_printf(b, ", similarity %.3f", (double)h->similarity);
+    buf_puts(b, ")\n   ");
+    for (const char *p = h->text; *p; p++) /* one paragraph, indented */
+        if (*p == '\n')
+            buf_puts(b, "\n   ");
+        else
+            buf_putc(b, *p);
+    buf_puts(b, "\n");
+}
+
+static void on_found(struct retrieval *x, const struct failure *f)
+{
+    struct asking *a = EXECUTOR_OF(x, struct asking, retrieval);
+    struct buf b;
+    a->over = true;
+    if (f) {
+        a->exit_code =
+            a->site->interrupted ? CMD_INTERRUPTED : cmd_fail(a->site->o->page, "%s", f->message);
+        return;
+    }
+    buf_init(&b, MAX_OUTPUT_BYTES);
+    for (uint32_t i = 0; i < x->n_hits; i++) {
+        if (!opts_flag(a->site->o, "json")) {
+            print_hit(&b, i, &x->hits[i]);
+            continue;
+        }
+        struct json_out j = json_out_make(&b);
+        hit_json_put(&j, &x->hits[i], true);
+        buf_putc(&b, '\n');
+    }
+    if (x->n_hits == 0 && !opts_flag(a->site->o, "json"))
+        fprintf(stderr, "nothing was found\n");
+    a->exit_code = cmd_print(a->site->o->page, &b);
+    buf_fini(&b);
+}
+
+static void cancel_asking(void *ctx)
+{
+    retrieval_cancel(&((struct asking *)ctx)->retrieval);
+}
+
+int cmd_index_query(int argc, const char *const *argv)
+{
+    struct opts_page p = query_page;
+    struct opts o;
+    struct index_site s;
+    struct collection_info info = {.model = ""};
+    struct asking a = {.site = &s};
+    int rc;
+    p.groups[0] = (struct opts_group)OPTS_GROUP("Search", query_defs);
+    p.groups[1] = index_site_group;
+    p.groups[2] = index_site_model_group;
+    if (!cmd_begin(&o, &p, argc, argv, &rc))
+        return rc;
+    rc = index_site_open(&s, &o);
+    a.retrieval = (struct retrieval){.owner = &s.local.owner,
+                                     .collections = s.collections,
+                                     .collection = o.args[0],
+                                     .query = o.args[1],
+                                     .n_results = opts_u32(&o, "top"),
+                                     .reranker = opts_text(&o, "rerank"),
+                                     .done = on_found};
+    if (rc == CMD_OK && !retrieval_mode_find(opts_text(&o, "by"), &a.retrieval.mode))
+        rc = CMD_USAGE;
+    if (rc == CMD_OK)
+        rc = index_site_info(&s, o.args[0], &info);
+    if (rc == CMD_OK && a.retrieval.mode != RETRIEVAL_WORDS)
+        rc = index_site_lend(&s, info.model);
+    if (rc == CMD_OK && a.retrieval.reranker)
+        rc = index_site_lend(&s, a.retrieval.reranker);
+    if (rc == CMD_OK) {
+        retrieval_run(&a.retrieval);
+        index_site_run(&s, &a.over, cancel_asking, &a);
+        rc = a.exit_code;
+        retrieval_fini(&a.retrieval);
+    }
+    index_site_close(&s);
+    opts_fini(&o);
+    return rc;
+}
+
+/* ---- stats ---- */
+
+static int put_docs(struct index_site *s, const char *name, struct buf *b, struct json_out *j)
+{
+    struct collection *c = NULL;
+    struct arena arena;
+    const char **names, *after = "";
+    uint32_t n = 1;
+    struct err e = {0};
+    int rc = collections_hold(s->collections, name, &c, &e);
+    while (rc == 0 && n > 0) {
+        arena_init(&arena, (size_t)16 << 20);
+        rc = collection_docs(c, after, 1000, &arena, &names, &n, &e);
+        for (uint32_t i = 0; i < n && rc == 0; i++)
+            if (j)
+                json_out_str(j, names[i]);
+            else
+                buf_printf(b, "  %s\n", names[i]);
+        char *last = rc == 0 && n > 0 ? mem_strdup(names[n - 1]) : NULL;
+        if (after[0])
+            mem_free((char *)(uintptr_t)after);
+        after = last ? last : "";
+        arena_fini(&arena);
+    }
+    if (after[0])
+        mem_free((char *)(uintptr_t)after);
+    collections_release(s->collections, c);
+    return rc < 0 ? cmd_fail(s->o->page, "%s", e.msg) : CMD_OK;
+}
+
+static int put_stats(struct index_site *s, const char *name, bool docs, struct buf *b)
+{
+    struct collection_info info;
+    char bytes[32];
+    int rc = index_site_info(s, name, &info);
+    if (rc != CMD_OK)
+        return rc;
+    if (opts_flag(s->o, "json")) {
+        struct json_out j = json_out_make(b);
+        json_out_object(&j);
+        hit_json_info(&j, name, &info);
+        if (docs) {
+            json_out_key(&j, "names");
+            json_out_array(&j);
+            rc = put_docs(s, name, b, &j);
+            json_out_array_end(&j);
+        }
+        json_out_object_end(&j);
+        buf_putc(b, '\n');
+        return rc;
+    }
+    bytes_text(bytes, (double)info.file_bytes);
+    buf_printf(b, "%-24s %6" PRIu64 " documents %8" PRIu64 " passages %10s  %s\n", name,
+               info.n_docs, info.n_chunks, bytes, info.model);
+    return docs ? put_docs(s, name, b, NULL) : CMD_OK;
+}
+
+int cmd_index_stats(int argc, const char *const *argv)
+{
+    struct opts_page p = stats_page;
+    struct opts o;
+    struct index_site s;
+    struct arena arena;
+    struct buf b;
+    const char **names = NULL;
+    struct err e = {0};
+    uint32_t n = 0;
+    int rc;
+    p.groups[0] = index_site_group;
+    if (!cmd_begin(&o, &p, argc, argv, &rc))
+        return rc;
+    rc = index_site_open(&s, &o);
+    arena_init(&arena, (size_t)4 << 20);
+    buf_init(&b, MAX_OUTPUT_BYTES);
+    if (rc == CMD_OK && o.n_args == 1)
+        rc = put_stats(&s, o.args[0], true, &b);
+    else if (rc == CMD_OK && collections_list(s.collections, &arena, &names, &n, &e) < 0)
+        rc = cmd_fail(&p, "%s", e.msg);
+    for (uint32_t i = 0; i < n && rc == CMD_OK; i++)
+        rc = put_stats(&s, names[i], false, &b);
+    if (rc == CMD_OK && o.n_args == 0 && n == 0 && !opts_flag(&o, "json"))
+        fprintf(stderr, "there are no collections: make one with 'shoal index add'\n");
+    if (rc == CMD_OK)
+        rc = cmd_print(&p, &b);
+    buf_fini(&b);
+    arena_fini(&arena);
+    index_site_close(&s);
+    opts_fini(&o);
+    return rc;
+}
+
+/* ---- remove ---- */
+
+static int remove_docs(struct index_site *s, const struct opts *o)
+{
+    struct collection *c = NULL;
+    struct err e = {0};
+    int rc = collections_hold(s->collections, o->args[0], &c, &e);
+    for (size_t i = 1; i < o->n_args && rc == 0; i++)
+        rc = collection_remove(c, o->args[i], &e);
+    collections_release(s->collections, c);
+    return rc < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
+}
+
+int cmd_index_remove(int argc, const char *const *argv)
+{
+    struct opts_page p = remove_page;
+    struct opts o;
+    struct index_site s;
+    struct err e = {0};
+    int rc;
+    p.groups[0] = (struct opts_group)OPTS_GROUP("What", remove_defs);
+    p.groups[1] = index_site_group;
+    if (!cmd_begin(&o, &p, argc, argv, &rc))
+        return rc;
+    bool all = opts_flag(&o, "all");
+    if (all == (o.n_args > 1)) {
+        rc = opts_usage(&p, "name the documents to remove, or use --all");
+        opts_fini(&o);
+        return rc;
+    }
+    rc = index_site_open(&s, &o);
+    if (rc == CMD_OK && !all)
+        rc = remove_docs(&s, &o);
+    else if (rc == CMD_OK && collections_delete(s.collections, o.args[0], &e) < 0)
+        rc = cmd_fail(&p, "%s", e.msg);
+    index_site_close(&s);
+    opts_fini(&o);
+    return rc;
+}
+
+int cmd_index(int argc, const char *const *argv)
+{
+    return commands_run_verb("index",
+                             "Collections of documents, found by meaning and by words "
+                             "(docs/RETRIEVAL.md).",
+                             argc, argv);
+}

@@ -1,0 +1,387 @@
+/* vectors.c - see vectors.h. */
+#include "store/vectors.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "kernels/kern.h"
+#include "kernels/tiles.h"
+
+#define SLAB_ROWS 4096u /* divisible by the rows of a tile */
+#define F16_ROUNDING (1.0f / 2048.0f)
+#define FLOAT_ERROR 1e-4f /* of sums of floats, relative to the lengths */
+
+struct slab {
+    float *rows;    /* [SLAB_ROWS][n_cols] */
+    uint8_t *tiles; /* of the rows that fill whole tiles */
+    int64_t ids[SLAB_ROWS];
+    bool dead[SLAB_ROWS];
+};
+
+struct vectors {
+    pthread_rwlock_t lock;
+    const struct kern_ops *k;
+    uint32_t n_dims, n_cols; /* n_cols: padded for the kernels */
+    size_t tile_bytes;
+    struct slab **slabs;
+    size_t n_slabs, cap_slabs;
+    size_t n_rows, n_dead;
+    float max_len, max_error; /* of a vector, and of its 8-bit copy */
+};
+
+int vectors_create(struct vectors **out, uint32_t n_dims, struct err *e)
+{
+    *out = NULL;
+    if (n_dims == 0 || n_dims > VECTORS_MAX_DIMS)
+        return err_set(e, SHOAL_EINVAL, "vectors of %u dimensions are not supported", n_dims);
+    struct vectors *v = mem_zalloc(sizeof(*v));
+    if (!v)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for vectors");
+    v->k = kern_select(NULL, e);
+    if (!v->k) {
+        mem_free(v);
+        return SHOAL_ELIMIT;
+    }
+    v->n_dims = n_dims;
+    v->n_cols = (n_dims + KERN_WIDE - 1) / KERN_WIDE * KERN_WIDE;
+    v->tile_bytes = tiles_bytes(&v->k->layout, KERN_Q8W, v->n_cols);
+    pthread_rwlockattr_t how; /* a stream of searches must not keep changes out */
+    pthread_rwlockattr_init(&how);
+    pthread_rwlockattr_setkind_np(&how, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&v->lock, &how);
+    pthread_rwlockattr_destroy(&how);
+    *out = v;
+    return 0;
+}
+
+static void free_slab(struct slab *s)
+{
+    if (!s)
+        return;
+    mem_free(s->rows);
+    mem_free(s->tiles);
+    mem_free(s);
+}
+
+void vectors_destroy(struct vectors *v)
+{
+    if (!v)
+        return;
+    for (size_t i = 0; i < v->n_slabs; i++)
+        free_slab(v->slabs[i]);
+    mem_free(v->slabs);
+    pthread_rwlock_destroy(&v->lock);
+    mem_free(v);
+}
+
+/* ---- changes ---- */
+
+static bool add_slab(struct vectors *v)
+{
+    if (v->n_slabs == v->cap_slabs) {
+        size_t cap = v->cap_slabs ? 2 * v->cap_slabs : 8;
+        void *more = mem_realloc(v->slabs, cap * sizeof(struct slab *));
+        if (!more)
+            return false;
+        v->slabs = more;
+        v->cap_slabs = cap;
+    }
+    struct slab *s = mem_zalloc(sizeof(*s));
+    if (s) {
+        s->rows = mem_aligned((size_t)SLAB_ROWS * v->n_cols * sizeof(float));
+        s->tiles = mem_aligned(SLAB_ROWS / v->k->layout.tile_rows * v->tile_bytes);
+    }
+    if (!s || !s->rows || !s->tiles) {
+        free_slab(s);
+        return false;
+    }
+    v->slabs[v->n_slabs++] = s;
+    return true;
+}
+
+/* Length of a row, and how far it is from its 8-bit copy. */
+static void measure(const struct vectors *v, const float *row, float *len, float *error)
+{
+    double sum = 0, off = 0;
+    for (uint32_t g = 0; g < v->n_cols; g += KERN_WIDE) {
+        float amax = 0;
+        for (uint32_t i = g; i < g + KERN_WIDE; i++)
+            amax = fmaxf(amax, fabsf(row[i]));
+        float scale = amax / 127.0f;
+        for (uint32_t i = g; i < g + KERN_WIDE; i++) {
+            float d = scale > 0 ? row[i] - rintf(row[i] / scale) * scale : 0;
+            off += (double)d * (double)d;
+            sum += (double)row[i] * (double)row[i];
+        }
+    }
+    *len = (float)sqrt(sum);
+    *error = (float)sqrt(off) + *len * F16_ROUNDING + *len * FLOAT_ERROR;
+}
+
+static void put_row(struct vectors *v, int64_t id, const float *row)
+{
+    struct slab *s = v->slabs[v->n_rows / SLAB_ROWS];
+    uint32_t at = (uint32_t)(v->n_rows % SLAB_ROWS), per = v->k->layout.tile_rows;
+    float *to = s->rows + (size_t)at * v->n_cols, len, error;
+    memcpy(to, row, v->n_dims * sizeof(float));
+    s->ids[at] = id;
+    s->dead[at] = false;
+    measure(v, to, &len, &error);
+    v->max_len = fmaxf(v->max_len, len);
+    v->max_error = fmaxf(v->max_error, error);
+    v->n_rows++;
+    if ((at + 1) % per == 0) {
+        uint32_t first = at + 1 - per;
+        tiles_fill_wide(&v->k->layout, s->rows + (size_t)first * v->n_cols, per, v->n_cols,
+                        s->tiles + first / per * v->tile_bytes);
+    }
+}
+
+int vectors_add(struct vectors *v, const int64_t *ids, const float *rows, size_t n, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; i < n * v->n_dims; i++)
+        if (!isfinite(rows[i]))
+            return err_set(e, SHOAL_EINVAL, "a vector has values that are not finite");
+    pthread_rwlock_wrlock(&v->lock);
+    while (v->n_slabs * SLAB_ROWS < v->n_rows + n && rc == 0)
+        if (!add_slab(v))
+            rc = err_set(e, SHOAL_ENOMEM, "out of memory for %zu vectors", n);
+    for (size_t i = 0; i < n && rc == 0; i++)
+        put_row(v, ids[i], rows + i * v->n_dims);
+    pthread_rwlock_unlock(&v->lock);
+    return rc;
+}
+
+/* When half of the rows are dead, the others move together. */
+static void compact(struct vectors *v)
+{
+    size_t n = v->n_rows;
+    if (v->n_dead < SLAB_ROWS || v->n_dead * 2 < n)
+        return;
+    v->n_rows = v->n_dead = 0;
+    v->max_len = v->max_error = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct slab *s = v->slabs[i / SLAB_ROWS];
+        size_t at = i % SLAB_ROWS;
+        if (!s->dead[at]) /* never behind where it is read */
+            put_row(v, s->ids[at], s->rows + at * v->n_cols);
+    }
+    size_t need = (v->n_rows + SLAB_ROWS - 1) / SLAB_ROWS;
+    while (v->n_slabs > need)
+        free_slab(v->slabs[--v->n_slabs]);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void mark(struct vectors *v, const int64_t *ids, size_t n, bool dead_if_listed)
+{
+    pthread_rwlock_wrlock(&v->lock);
+    for (size_t i = 0; i < v->n_rows; i++) {
+        struct slab *s = v->slabs[i / SLAB_ROWS];
+        size_t at = i % SLAB_ROWS;
+        bool listed = n > 0 && bsearch(&s->ids[at], ids, n, sizeof(*ids), by_id) != NULL;
+        if (listed == dead_if_listed && !s->dead[at]) {
+            s->dead[at] = true;
+            v->n_dead++;
+        }
+    }
+    compact(v);
+    pthread_rwlock_unlock(&v->lock);
+}
+
+void vectors_remove(struct vectors *v, const int64_t *ids, size_t n)
+{
+    if (n > 0)
+        mark(v, ids, n, true);
+}
+
+void vectors_keep(struct vectors *v, const int64_t *ids, size_t n)
+{
+    mark(v, ids, n, false);
+}
+
+size_t vectors_count(struct vectors *v)
+{
+    pthread_rwlock_rdlock(&v->lock);
+    size_t n = v->n_rows - v->n_dead;
+    pthread_rwlock_unlock(&v->lock);
+    return n;
+}
+
+size_t vectors_bytes(struct vectors *v)
+{
+    pthread_rwlock_rdlock(&v->lock);
+    size_t n = v->n_slabs * (sizeof(struct slab) + (size_t)SLAB_ROWS * v->n_cols * sizeof(float) +
+                             SLAB_ROWS / v->k->layout.tile_rows * v->tile_bytes);
+    pthread_rwlock_unlock(&v->lock);
+    return n;
+}
+
+/* ---- searching ---- */
+
+static float dot(const float *a, const float *b, uint32_t n)
+{
+    float part[16] = {0}, sum = 0;
+    for (uint32_t i = 0; i < n; i += 16)
+        for (uint32_t k = 0; k < 16; k++)
+            part[k] += a[i + k] * b[i + k];
+    for (uint32_t k = 0; k < 16; k++)
+        sum += part[k];
+    return sum;
+}
+
+/* The query as floats and in 8 bits; memory of one block. */
+struct query {
+    float *x;
+    int8_t *q;
+    float *scale;
+    int32_t *sums;
+    float *scores; /* [n_rows] */
+    float len, error;
+    struct kern_act act;
+};
+
+static int make_query(struct query *s, const struct vectors *v, const float *q, struct err *e)
+{
+    uint32_t c = v->n_cols;
+    size_t rows = (v->n_slabs ? v->n_slabs : 1) * SLAB_ROWS;
+    char *m = mem_aligned(c * (2 * sizeof(float) + sizeof(int32_t) + 1) + rows * sizeof(float));
+    if (!m)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a search");
+    s->scores = (float *)(void *)m;
+    s->x = s->scores + rows;
+    s->scale = s->x + c;
+    s->sums = (int32_t *)(void *)(s->scale + c);
+    s->q = (int8_t *)(s->sums + c);
+    memcpy(s->x, q, v->n_dims * sizeof(float));
+    s->act = (struct kern_act){
+        .x = s->x, .ld = c, .q = s->q, .scale = s->scale, .sums = s->sums, .n_cols = c};
+    v->k->quantize_wide(&s->act, 0, 0, c / KERN_WIDE);
+    double sum = 0, off = 0;
+    for (uint32_t i = 0; i < c; i++) {
+        double d = (double)s->x[i] - (double)s->scale[i / KERN_WIDE] * s->q[i];
+        off += d * d;
+        sum += (double)s->x[i] * (double)s->x[i];
+    }
+    s->len = (float)sqrt(sum);
+    s->error = (float)sqrt(off) + s->len * FLOAT_ERROR;
+    return 0;
+}
+
+/* About all rows; those of the last tile, which is not full, exactly. */
+static void score_all(const struct vectors *v, struct query *s)
+{
+    uint32_t per = v->k->layout.tile_rows;
+    for (size_t first = 0; first < v->n_rows; first += SLAB_ROWS) {
+        const struct slab *b = v->slabs[first / SLAB_ROWS];
+        uint32_t n = v->n_rows - first < SLAB_ROWS ? (uint32_t)(v->n_rows - first) : SLAB_ROWS;
+        const struct kern_mat m = {.fmt = KERN_Q8W,
+                                   .n_rows = n / per * per,
+                                   .n_cols = v->n_cols,
+                                   .mul = 1,
+                                   .tile_bytes = v->tile_bytes,
+                                   .data = b->tiles};
+        if (n >= per)
+            v->k->gemm(&m, &s->act, 1, 0, n / per, s->scores + first, SLAB_ROWS);
+        for (uint32_t i = n / per * per; i < n; i++)
+            s->scores[first + i] = dot(s->x, b->rows + (size_t)i * v->n_cols, v->n_cols);
+        for (uint32_t i = 0; i < n; i++)
+            if (b->dead[i])
+                s->scores[first + i] = -INFINITY;
+    }
+}
+
+static void sift(float *heap, uint32_t n, uint32_t i)
+{
+    for (;;) {
+        uint32_t c = 2 * i + 1;
+        if (c >= n)
+            return;
+        c += c + 1 < n && heap[c + 1] < heap[c];
+        if (heap[i] <= heap[c])
+            return;
+        float t = heap[i];
+        heap[i] = heap[c];
+        heap[c] = t;
+        i = c;
+    }
+}
+
+/* The k-th largest of n scores; -INFINITY: there are fewer. */
+static float kth_of(const float *scores, size_t n, uint32_t k, float *heap)
+{
+    for (uint32_t i = 0; i < k; i++)
+        heap[i] = -INFINITY;
+    for (size_t i = 0; i < n; i++)
+        if (scores[i] > heap[0]) {
+            heap[0] = scores[i];
+            sift(heap, k, 0);
+        }
+    return heap[0];
+}
+
+static int best_first(const void *a, const void *b)
+{
+    const struct vectors_hit *x = a, *y = b;
+    if (x->score != y->score)
+        return x->score < y->score ? 1 : -1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Compares as floats whatever scored at least `least`. */
+static int compare(const struct vectors *v, const struct query *s, float least, uint32_t k,
+                   struct vectors_hit *hits, uint32_t *n, struct err *e)
+{
+    size_t many = 0, at = 0;
+    for (size_t i = 0; i < v->n_rows; i++)
+        many += s->scores[i] >= least && s->scores[i] > -INFINITY;
+    struct vectors_hit *list = mem_zalloc_n(many + 1, sizeof(*list));
+    if (!list)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a search");
+    for (size_t i = 0; i < v->n_rows; i++) {
+        if (!(s->scores[i] >= least && s->scores[i] > -INFINITY))
+            continue;
+        const struct slab *b = v->slabs[i / SLAB_ROWS];
+        size_t row = i % SLAB_ROWS;
+        list[at++] =
+            (struct vectors_hit){b->ids[row], dot(s->x, b->rows + row * v->n_cols, v->n_cols)};
+    }
+    qsort(list, many, sizeof(*list), best_first);
+    *n = many < k ? (uint32_t)many : k;
+    memcpy(hits, list, *n * sizeof(*hits));
+    mem_free(list);
+    return 0;
+}
+
+int vectors_search(struct vectors *v, const float *q, uint32_t k, struct vectors_hit *hits,
+                   uint32_t *n, struct err *e)
+{
+    float heap[VECTORS_MAX_NEAREST];
+    struct query s;
+    *n = 0;
+    if (k == 0 || k > VECTORS_MAX_NEAREST)
+        return err_set(e, SHOAL_EINVAL, "at most %u results", VECTORS_MAX_NEAREST);
+    for (uint32_t i = 0; i < v->n_dims; i++)
+        if (!isfinite(q[i]))
+            return err_set(e, SHOAL_EINVAL, "the query's vector has values that are not finite");
+    pthread_rwlock_rdlock(&v->lock);
+    int rc = make_query(&s, v, q, e);
+    if (rc == 0) {
+        score_all(v, &s);
+        /* A score is off by at most this; so is the k-th. */
+        float off = s.len * v->max_error + s.error * (v->max_len + v->max_error);
+        float least = kth_of(s.scores, v->n_rows, k, heap) - 2 * off;
+        rc = compare(v, &s, least, k, hits, n, e);
+        mem_free(s.scores);
+    }
+    pthread_rwlock_unlock(&v->lock);
+    return rc;
+}

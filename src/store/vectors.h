@@ -1,0 +1,44 @@
+/* vectors.h - vectors in memory with an id each, and the exact nearest ones by dot product.
+ *
+ * A search reads 8-bit copies of all vectors, laid out for the kernels, which takes a fourth of the
+ * memory traffic of floats.  How far a score can be from the true one is known, so every vector
+ * that can belong to the nearest is then compared as floats: the answer is exact, always.
+ *
+ * Thread:    any.  Searches run side by side; a change waits for them and holds up the next ones
+ *            for as long as it takes to copy.
+ * Ownership: create gives it to the caller, destroy takes it back.
+ * Failure:   SHOAL_ENOMEM, SHOAL_EINVAL (a wrong number of dimensions); then nothing changed. */
+#ifndef SHOAL_STORE_VECTORS_H
+#define SHOAL_STORE_VECTORS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define VECTORS_MAX_DIMS 8192u
+#define VECTORS_MAX_NEAREST 1000u
+
+struct vectors;
+
+struct vectors_hit {
+    int64_t id;
+    float score; /* dot product */
+};
+
+SHOAL_MUST_CHECK int vectors_create(struct vectors **out, uint32_t n_dims, struct err *e);
+void vectors_destroy(struct vectors *v);
+/* Adds n vectors [n][n_dims].  An id that is there already is an error of the caller. */
+SHOAL_MUST_CHECK int vectors_add(struct vectors *v, const int64_t *ids, const float *rows, size_t n,
+                                 struct err *e);
+/* Removes those of the ids that are there; ids are sorted. */
+void vectors_remove(struct vectors *v, const int64_t *ids, size_t n);
+/* Keeps only the ids of the sorted list. */
+void vectors_keep(struct vectors *v, const int64_t *ids, size_t n);
+size_t vectors_count(struct vectors *v);
+size_t vectors_bytes(struct vectors *v); /* of memory */
+/* The k nearest of q [n_dims], best first, equal ones by id; *n: how many there are. */
+SHOAL_MUST_CHECK int vectors_search(struct vectors *v, const float *q, uint32_t k,
+                                    struct vectors_hit *hits, uint32_t *n, struct err *e);
+
+#endif

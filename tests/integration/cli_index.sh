@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# shoal index: documents of several formats in, passages out, by meaning and by words.
+. "$(dirname "$0")/lib.sh"
+export SHOAL_MODELS=$root/models SHOAL_COLLECTIONS=$tmp/collections
+
+cat >pump.md <<'END'
+# Pump
+
+## Cooling
+
+The pump runs hot when the coolant is low. Refill it to the upper mark.
+
+## Noise
+
+A grinding noise means that the bearing is worn. Replace the bearing.
+END
+cat >faq.html <<'END'
+<title>Questions</title><h1>Warranty</h1><p>The warranty ends after 24 months.</p>
+<h1>Delivery</h1><p>Orders arrive within five days &amp; are free.</p>
+END
+printf '%s\n' '{"id": "E42", "title": "Error E42", "text": "The door is open. Close the door."}' \
+    '{"id": "E43", "text": "The filter is blocked. Clean the filter."}' >errors.jsonl
+
+run 0 index stats; empty out; has err "no collections"
+run 0 index add shop pump.md faq.html errors.jsonl; same "added" "$(cat out)" "3 added (6 passages), 0 unchanged"
+run 0 index add shop pump.md; same "unchanged" "$(cat out)" "0 added (0 passages), 1 unchanged"
+run 0 index query shop --json -n 1 "my machine is overheating"
+same "by meaning" "$(field document)" pump.md; same "heading" "$(field heading)" Cooling
+run 0 index query shop --by words --json -n 1 "E42"
+same "by words" "$(field ref)" E42; has out '"rank_by_words":1'
+run 0 index query shop -n 2 "how long is the warranty"; has out "faq.html: Warranty"; has out "24 months"
+run 0 index query shop --by meaning -n 1 --json "it makes a grinding sound"; same "noise" "$(field heading)" Noise
+
+# a changed file replaces the old one; one from stdin
+echo "The pump was replaced by a compressor." >pump.md
+run 0 index add shop --json pump.md; same "replaced" "$(field passages)" 1
+run 0 index query shop --by words "coolant"; empty out; has err "nothing was found"
+echo "Compressors hum." | "$shoal" index add shop --name hum - >out 2>err; has out "1 added"
+run 0 index stats shop; has out "4 documents"; has out "  hum"
+run 0 index stats --json shop; same "passages" "$(field passages)" 6; has out '"names":["errors.jsonl","faq.html","hum","pump.md"]'
+run 0 index remove shop hum
+run 1 index remove shop hum; has err "no document 'hum'"
+run 0 index stats; has out "3 documents"
+
+# what is wrong says what to do
+run 1 index add shop nosuch.txt; has err "nosuch.txt"
+echo '{"nothing": 1}' >bad.jsonl
+run 1 index add shop bad.jsonl; has err 'line 1 has no "text"'
+: >empty.txt
+run 1 index add shop empty.txt; has err "has no text"
+run 1 index query nosuch x; has err "no collection 'nosuch'"
+run 1 index add ../up pump.md; has err "cannot be the name"
+run 2 index add shop --format docx pump.md; has err "text, markdown, html, jsonl or pdf"
+run 2 index add other --chunk-tokens 20 --overlap 10 pump.md; has err "less than half"
+run 2 index remove shop; has err "use --all"
+run 1 index add shop -m intent pump.md; has err "make another collection"
+if command -v pdftotext >/dev/null; then
+    printf '%%PDF-1.4\nnothing' >bad.pdf
+    run 1 index add shop bad.pdf; has err "pdftotext cannot read it"
+fi
+run 0 index remove shop --all
+run 1 index query shop x; has err "no collection 'shop'"
+same "nothing is left" "$(ls collections)" ""
+finish

@@ -1,0 +1,220 @@
+/* test_vectors.c - the nearest vectors are exactly those of a plain search, while rows come and
+ * go. */
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "store/vectors.h"
+
+static void fill(float *v, uint32_t n, uint64_t seed)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        v[i] = (float)((double)(hash_mix(seed * 7919 + i) >> 40) / (1 << 23) - 1.0);
+        sum += (double)v[i] * (double)v[i];
+    }
+    for (uint32_t i = 0; i < n; i++)
+        v[i] = (float)((double)v[i] / sqrt(sum));
+}
+
+static double score_of(const float *a, const float *b, uint32_t n)
+{
+    double s = 0;
+    for (uint32_t i = 0; i < n; i++)
+        s += (double)a[i] * (double)b[i];
+    return s;
+}
+
+struct plain {
+    int64_t id;
+    double score;
+};
+
+static int best_first(const void *a, const void *b)
+{
+    const struct plain *x = a, *y = b;
+    return x->score < y->score ? 1 : x->score > y->score ? -1 : 0;
+}
+
+/* Compares with all rows [n][dims] whose id (from 1) is not divisible by `without`. */
+static void check(struct vectors *v, const float *rows, size_t n, uint32_t dims, uint64_t seed,
+                  uint32_t k, int64_t without)
+{
+    struct vectors_hit hits[VECTORS_MAX_NEAREST];
+    struct plain *all = mem_zalloc_n(n + 1, sizeof(*all));
+    float *q = mem_zalloc_n(dims, sizeof(float));
+    struct err e = {0};
+    uint32_t n_hits;
+    size_t m = 0;
+    fill(q, dims, seed);
+    for (size_t i = 0; i < n; i++)
+        if (without == 0 || (int64_t)(i + 1) % without != 0)
+            all[m++] = (struct plain){(int64_t)i + 1, score_of(q, rows + i * dims, dims)};
+    qsort(all, m, sizeof(*all), best_first);
+    assert_int_equal(vectors_search(v, q, k, hits, &n_hits, &e), 0);
+    assert_int_equal(n_hits, m < k ? m : k);
+    for (uint32_t i = 0; i < n_hits; i++)
+        if (hits[i].id != all[i].id && fabs((double)hits[i].score - all[i].score) > 1e-5)
+            fail_msg("rank %u of %zu rows of %u: got %lld (%f), want %lld (%f)", i, n, dims,
+                     (long long)hits[i].id, (double)hits[i].score, (long long)all[i].id,
+                     all[i].score);
+    mem_free(all);
+    mem_free(q);
+}
+
+static void test_equals_a_plain_search(void **state)
+{
+    static const struct {
+        size_t n;
+        uint32_t dims, k;
+    } cases[] = {{0, 64, 5},    {1, 64, 5},      {15, 384, 3},    {16, 384, 10},
+                 {100, 5, 100}, {1000, 384, 10}, {5000, 100, 50}, {4097, 64, 1000}};
+    (void)state;
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        size_t n = cases[c].n;
+        struct vectors *v;
+        struct err e = {0};
+        float *rows = mem_zalloc_n(n * cases[c].dims + 1, sizeof(float));
+        int64_t *ids = mem_zalloc_n(n + 1, sizeof(*ids));
+        for (size_t i = 0; i < n; i++) {
+            fill(rows + i * cases[c].dims, cases[c].dims, i + 1);
+            ids[i] = (int64_t)i + 1;
+        }
+        assert_int_equal(vectors_create(&v, cases[c].dims, &e), 0);
+        assert_int_equal(vectors_add(v, ids, rows, n, &e), 0);
+        assert_int_equal(vectors_count(v), n);
+        for (uint64_t q = 0; q < 5; q++)
+            check(v, rows, n, cases[c].dims, 1000000 + q, cases[c].k, 0);
+        vectors_destroy(v);
+        mem_free(rows);
+        mem_free(ids);
+    }
+}
+
+static void test_removed_rows_are_not_found(void **state)
+{
+    enum { N = 9000, DIMS = 64 };
+    float *rows = mem_zalloc_n((size_t)N * DIMS, sizeof(float));
+    int64_t *ids = mem_zalloc_n(N, sizeof(*ids)), *some = mem_zalloc_n(N, sizeof(*some));
+    struct vectors *v;
+    struct err e = {0};
+    size_t n = 0;
+    (void)state;
+    for (size_t i = 0; i < N; i++) {
+        fill(rows + i * DIMS, DIMS, i + 1);
+        ids[i] = (int64_t)i + 1;
+    }
+    assert_int_equal(vectors_create(&v, DIMS, &e), 0);
+    assert_int_equal(vectors_add(v, ids, rows, N, &e), 0);
+    for (int64_t id = 3; id <= N; id += 3)
+        some[n++] = id;
+    vectors_remove(v, some, n);
+    assert_int_equal(vectors_count(v), N - n);
+    check(v, rows, N, DIMS, 77, 20, 3);
+    n = 0; /* more than half: they move together */
+    for (int64_t id = 1; id <= N; id++)
+        if (id % 3 != 0 && id <= 3000)
+            some[n++] = id;
+    size_t before = vectors_bytes(v);
+    vectors_keep(v, some, n);
+    assert_int_equal(vectors_count(v), n);
+    assert_true(vectors_bytes(v) < before);
+    check(v, rows, 3000, DIMS, 78, 20, 3);
+    vectors_destroy(v);
+    mem_free(rows);
+    mem_free(ids);
+    mem_free(some);
+}
+
+static void test_bad_input(void **state)
+{
+    struct vectors *v;
+    struct vectors_hit hit;
+    struct err e = {0};
+    float bad[2] = {1, NAN};
+    int64_t id = 1;
+    uint32_t n;
+    (void)state;
+    assert_int_equal(vectors_create(&v, 0, &e), SHOAL_EINVAL);
+    assert_int_equal(vectors_create(&v, 2, &e), 0);
+    assert_int_equal(vectors_add(v, &id, bad, 1, &e), SHOAL_EINVAL);
+    assert_int_equal(vectors_search(v, bad, 1, &hit, &n, &e), SHOAL_EINVAL);
+    assert_int_equal(vectors_search(v, bad, VECTORS_MAX_NEAREST + 1, &hit, &n, &e), SHOAL_EINVAL);
+    vectors_destroy(v);
+}
+
+/* ---- beside changes ---- */
+
+struct shared {
+    struct vectors *v;
+    _Atomic int64_t n_added; /* ids 1.. of rows that are there for good */
+    _Atomic bool over;
+};
+
+static void *search_on(void *arg)
+{
+    struct shared *s = arg;
+    struct vectors_hit hits[10];
+    struct err e = {0};
+    float q[64];
+    uint32_t n;
+    for (uint64_t i = 0; !atomic_load(&s->over); i++) {
+        int64_t there = atomic_load(&s->n_added);
+        if (there == 0)
+            continue;
+        int64_t id = 1 + (int64_t)(hash_mix(i) % (uint64_t)there);
+        fill(q, 64, (uint64_t)id);
+        if (vectors_search(s->v, q, 10, hits, &n, &e) < 0 || n == 0 || hits[0].id != id)
+            return (void *)1;
+    }
+    return NULL;
+}
+
+static void test_searches_beside_changes(void **state)
+{
+    struct shared s = {.n_added = 0};
+    pthread_t threads[2];
+    struct err e = {0};
+    float row[64];
+    (void)state;
+    assert_int_equal(vectors_create(&s.v, 64, &e), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, search_on, &s), 0);
+    for (int64_t id = 1; id <= 1000; id++) {
+        int64_t passing = 1000000 + id;
+        fill(row, 64, (uint64_t)id);
+        assert_int_equal(vectors_add(s.v, &id, row, 1, &e), 0);
+        atomic_store(&s.n_added, id);
+        fill(row, 64, (uint64_t)passing);
+        assert_int_equal(vectors_add(s.v, &passing, row, 1, &e), 0);
+        if (id % 16 == 0)
+            vectors_remove(s.v, &passing, 1);
+    }
+    atomic_store(&s.over, true);
+    for (int i = 0; i < 2; i++) {
+        void *rc;
+        pthread_join(threads[i], &rc);
+        assert_null(rc);
+    }
+    vectors_destroy(s.v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equals_a_plain_search),
+        cmocka_unit_test(test_removed_rows_are_not_found),
+        cmocka_unit_test(test_bad_input),
+        cmocka_unit_test(test_searches_beside_changes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
