@@ -60,6 +60,22 @@ struct config_cluster {
     unsigned roles;             /* of its certificate; 0: it has none */
 };
 
+/* The MQTT broker, and what is done over it. */
+struct config_mqtt {
+    char *broker; /* "mqtt://HOST:PORT"; NULL: none */
+    char *client_id, *user, *password_file;
+    char *ca, *cert, *key; /* PEM files */
+    char *topic;           /* that all own topics begin with */
+    uint32_t keepalive_ms, session_ms, reconnect_max_ms;
+    char *queue_file;
+    size_t queue_bytes;
+    bool requests;
+    char *share; /* group of a shared subscription; NULL: none */
+    uint32_t qos, in_flight;
+    size_t payload_bytes;
+    struct yaml_in_strs responses; /* filters of response topics */
+};
+
 struct gw_config {
     _Atomic uint32_t refs;
     struct config_settings set; /* what the file says, to compare and explain */
@@ -89,6 +105,7 @@ struct gw_config {
     bool log_requests;
     char *cache_dir;
     struct config_cluster cluster;
+    struct config_mqtt mqtt;
     bool watch;       /* read the file again when it changes */
     char *quota_file; /* tokens of the day; NULL: in the cache folder */
     char *table;      /* of the home flow, read at start; NULL: the one of the models folder */

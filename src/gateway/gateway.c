@@ -26,6 +26,7 @@
 #include "gateway/api/recall.h"
 #include "gateway/door.h"
 #include "gateway/grpc/health.h"
+#include "gateway/mqtt/mqtt_site.h"
 #include "gateway/node/node_door.h"
 #include "gateway/node/node_join.h"
 #include "gateway/node/node_store.h"
@@ -640,7 +641,11 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     if (rc == 0)
         rc = node_join_open(gw, e);
     if (rc == 0)
+        rc = mqtt_site_open(gw, e);
+    if (rc == 0)
         rc = start_threads(g, e);
+    if (rc == 0)
+        rc = mqtt_site_start(gw, e);
     if (rc < 0) {
         gateway_destroy(g);
         return rc;
@@ -672,6 +677,7 @@ static void end_calls(struct gw_loop *gl)
     gl->http = NULL;
     http_server_destroy(gl->node_http);
     gl->node_http = NULL;
+    mqtt_site_end_calls(gl);
     once_leave(gl->gw->once, &gl->flow);
     gl->flow.dispatch = NULL;
     members_destroy(gl->members); /* requests at other nodes end */
@@ -697,6 +703,7 @@ void gateway_destroy(struct gateway *g)
             loop_stop(gw->loops[i].loop);
             pthread_join(gw->loops[i].thread, NULL);
         }
+    mqtt_site_stop(gw);
     for (uint32_t i = 0; i < gw->n_loops; i++)
         if (gw->loops[i].http || gw->loops[i].node_http)
             end_calls(&gw->loops[i]);
@@ -706,6 +713,7 @@ void gateway_destroy(struct gateway *g)
     pool_destroy(gw->pool);
     registry_destroy(gw->registry);
     workers_destroy(gw->workers);
+    mqtt_site_close(gw);
     home_table_close(gw->home); /* flows are attached to models */
     for (uint32_t i = 0; i < gw->n_loops; i++) {
         if (gw->loops[i].loop)

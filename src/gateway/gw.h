@@ -28,6 +28,7 @@ struct gw;
 struct home_table;
 struct join;
 struct members;
+struct mqtt_site;
 struct node_models;
 struct node_measure;
 struct node_store;
@@ -106,6 +107,7 @@ struct gw {
     struct deployed *deployed;    /* models of the desired state; NULL: no NATS */
     struct node_measure *measure; /* of this machine; NULL: this is no node */
     struct node_store *store;     /* models on disk; NULL: this is no node */
+    struct mqtt_site *mqtt;       /* the MQTT broker; NULL: none */
     char advertise[256];          /* where other members reach this one; "": nowhere */
     struct gw_loop loops[GW_MAX_LOOPS];
     uint32_t n_loops;

@@ -11,6 +11,7 @@
 #include "flow/run.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
+#include "gateway/mqtt/mqtt_site.h"
 #include "gateway/prometheus.h"
 #include "host/quota.h"
 #include "net/peers.h"
@@ -448,6 +449,7 @@ static void put_server(struct gw *gw, struct buf *b)
         put_keys(gw, b);
     if (gw->once)
         put_once(gw->once, b);
+    mqtt_site_metrics(gw, b);
     prometheus_help(b, "shoal_http_seconds", "histogram",
                     "from the last byte of a request to the end "
                     "of its answer");

@@ -1,0 +1,198 @@
+/* mqtt_site.c - see mqtt_site.h. */
+#include "gateway/mqtt/mqtt_site.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "gateway/mqtt/mqtt_door.h"
+#include "gateway/prometheus.h"
+#include "mqtt/mqtt.h"
+#include "mqtt/mqtt_topic.h"
+
+#define FLUSH_MS 2000u /* at the end, for answers that wait */
+
+struct mqtt_site {
+    struct gw_config *config; /* held: a reload replaces the gateway's */
+    struct mqtt *client;
+    struct mqtt_door *door; /* NULL: no requests over MQTT */
+};
+
+/* "mqtt://HOST:PORT" or "mqtts://..."; without a port the usual one. */
+static int read_broker(const char *url, char host[256], struct mqtt_opts *o, struct err *e)
+{
+    bool tls = strncmp(url, "mqtts://", 8) == 0;
+    const char *at = strstr(url, "://"), *colon;
+    unsigned long port = tls ? 8883 : 1883;
+    size_t n;
+    if (!tls && strncmp(url, "mqtt://", 7) != 0)
+        return err_set(e, SHOAL_EINVAL,
+                       "mqtt.broker: '%.100s' is not mqtt://HOST:PORT or mqtts://HOST:PORT", url);
+    at += 3;
+    if (*at == '[') { /* an IPv6 address */
+        const char *close = strchr(at, ']');
+        n = close ? (size_t)(close - at) - 1 : 0;
+        colon = close && close[1] == ':' ? close + 1 : NULL;
+        at++;
+    } else {
+        colon = strchr(at, ':');
+        n = strcspn(at, ":/");
+    }
+    char *end = NULL;
+    if (colon)
+        port = strtoul(colon + 1, &end, 10);
+    if (n == 0 || n > 255 || strchr(at, '@') || port == 0 || port > 65535 ||
+        (end && *end && strcmp(end, "/") != 0))
+        return err_set(
+            e, SHOAL_EINVAL,
+            "mqtt.broker: '%.100s' is not mqtt://HOST:PORT or mqtts://HOST:PORT; user and "
+            "password have keys of their own",
+            url);
+    snprintf(host, 256, "%.*s", (int)n, at);
+    o->host = host;
+    o->port = (uint16_t)port;
+    o->tls = tls;
+    return 0;
+}
+
+static void name_client(char out[64], const struct gw_config *c)
+{
+    char host[40] = "server";
+    if (gethostname(host, sizeof(host) - 1) < 0)
+        snprintf(host, sizeof(host), "server");
+    snprintf(out, 64, "shoal-%.40s", c->cluster.name ? c->cluster.name : host);
+}
+
+/* The file of the queue; its folder is made. */
+static int find_file(char out[PATH_MAX], const struct gw *gw, struct err *e)
+{
+    const char *file = gw->config->mqtt.queue_file, *dir = registry_memo_dir(gw->registry);
+    if (file) {
+        snprintf(out, PATH_MAX, "%s", file);
+        return 0;
+    }
+    if (!dir)
+        return err_set(e, SHOAL_EINVAL, "there is no cache folder: set mqtt.queue.file");
+    if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+        return err_set(e, SHOAL_EIO, "cannot make %s: %s", dir, strerror(errno));
+    snprintf(out, PATH_MAX, "%s/mqtt-queue", dir);
+    return 0;
+}
+
+static int check_topic(const struct config_mqtt *k, struct err *e)
+{
+    if (!mqtt_topic_is_name(k->topic) || strlen(k->topic) > 200)
+        return err_set(e, SHOAL_EINVAL, "mqtt.topic: '%.100s' cannot begin a topic", k->topic);
+    for (uint32_t i = 0; i < k->responses.n; i++)
+        if (!mqtt_topic_is_filter(k->responses.v[i]))
+            return err_set(e, SHOAL_EINVAL,
+                           "mqtt.requests.responses: '%.100s' is not a filter of topics",
+                           k->responses.v[i]);
+    return 0;
+}
+
+int mqtt_site_open(struct gw *gw, struct err *e)
+{
+    const struct config_mqtt *k = &gw->config->mqtt;
+    char host[256], id[64], status[MQTT_TOPIC_MAX_BYTES], file[PATH_MAX];
+    if (!k->broker)
+        return 0;
+    struct mqtt_site *s = gw->mqtt = mem_zalloc(sizeof(*s));
+    if (!s)
+        return err_set(e, SHOAL_ENOMEM, "MQTT");
+    s->config = config_ref(gw->config);
+    name_client(id, gw->config);
+    snprintf(status, sizeof(status), "%s/status", k->topic);
+    struct mqtt_opts o = {.ca = k->ca,
+                          .cert = k->cert,
+                          .key = k->key,
+                          .user = k->user,
+                          .password_file = k->password_file,
+                          .client_id = k->client_id ? k->client_id : id,
+                          .status_topic = status,
+                          .keepalive_s = (k->keepalive_ms + 999) / 1000,
+                          .session_s = k->session_ms / 1000,
+                          .reconnect_max_ms = k->reconnect_max_ms,
+                          .spool_path = file,
+                          .spool_bytes = k->queue_bytes,
+                          .queue_bytes = k->queue_bytes};
+    int rc = check_topic(k, e);
+    if (rc == 0)
+        rc = read_broker(k->broker, host, &o, e);
+    if (rc == 0)
+        rc = find_file(file, gw, e);
+    if (rc == 0)
+        rc = mqtt_open(&s->client, &o, e);
+    if (rc == 0 && k->requests)
+        rc = mqtt_door_create(&s->door, gw, s->config, s->client, e);
+    return rc;
+}
+
+int mqtt_site_start(struct gw *gw, struct err *e)
+{
+    return gw->mqtt ? mqtt_start(gw->mqtt->client, e) : 0;
+}
+
+void mqtt_site_stop(struct gw *gw)
+{
+    if (gw->mqtt)
+        mqtt_stop(gw->mqtt->client, FLUSH_MS);
+}
+
+void mqtt_site_end_calls(struct gw_loop *gl)
+{
+    if (gl->gw->mqtt)
+        mqtt_door_end(gl->gw->mqtt->door, gl);
+}
+
+void mqtt_site_close(struct gw *gw)
+{
+    struct mqtt_site *s = gw->mqtt;
+    if (!s)
+        return;
+    mqtt_close(s->client);
+    mqtt_door_destroy(s->door);
+    config_unref(s->config);
+    mem_free(s);
+    gw->mqtt = NULL;
+}
+
+static void put(struct buf *b, const char *name, const char *type, const char *help, uint64_t v)
+{
+    prometheus_help(b, name, type, help);
+    buf_printf(b, "%s %" PRIu64 "\n", name, v);
+}
+
+void mqtt_site_metrics(struct gw *gw, struct buf *b)
+{
+    struct mqtt_status s;
+    struct mqtt_door_counts d;
+    if (!gw->mqtt)
+        return;
+    mqtt_get_status(gw->mqtt->client, &s);
+    put(b, "shoal_mqtt_up", "gauge", "Whether the MQTT broker is connected.", s.link == MQTT_UP);
+    put(b, "shoal_mqtt_losses_total", "counter", "Connections to the MQTT broker that were lost.",
+        s.n_losses);
+    put(b, "shoal_mqtt_received_total", "counter", "MQTT messages received.", s.n_received);
+    put(b, "shoal_mqtt_repeated_total", "counter",
+        "MQTT messages that the broker sent again, and that were dropped.", s.n_again);
+    put(b, "shoal_mqtt_sent_total", "counter", "MQTT messages sent and acknowledged.", s.n_sent);
+    put(b, "shoal_mqtt_refused_total", "counter",
+        "MQTT messages that found no room, or that the broker refused.",
+        s.n_refused + s.n_rejected);
+    put(b, "shoal_mqtt_queued", "gauge", "MQTT messages that wait for the broker.", s.n_queued);
+    put(b, "shoal_mqtt_kept", "gauge", "Of them, kept on disk.", s.n_kept);
+    if (!gw->mqtt->door)
+        return;
+    mqtt_door_count(gw->mqtt->door, &d);
+    put(b, "shoal_mqtt_requests_total", "counter", "Requests over MQTT.", d.n_requests);
+    put(b, "shoal_mqtt_requests_in_flight", "gauge", "Requests over MQTT that are running.",
+        d.n_in_flight);
+}

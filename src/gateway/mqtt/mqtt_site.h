@@ -1,0 +1,27 @@
+/* mqtt_site.h - what the server does over MQTT: the client of the configured broker, and what uses
+ * it.
+ *
+ * Thread:    main's: open, start, stop, close.
+ * Ownership: open puts it into the gateway; close takes it out.
+ * Failure:   open and start say what is wrong in the configuration.  A broker that is away is no
+ *            failure. */
+#ifndef SHOAL_GATEWAY_MQTT_MQTT_SITE_H
+#define SHOAL_GATEWAY_MQTT_MQTT_SITE_H
+
+#include "gateway/gw.h"
+
+struct buf;
+
+/* Nothing happens without a broker in the configuration. */
+SHOAL_MUST_CHECK int mqtt_site_open(struct gw *gw, struct err *e);
+/* Begins to connect: the loops exist. */
+SHOAL_MUST_CHECK int mqtt_site_start(struct gw *gw, struct err *e);
+/* The loops have ended: what they published is sent, and the client's thread ends. */
+void mqtt_site_stop(struct gw *gw);
+/* Cancels the requests of a loop whose thread has ended; after stop. */
+void mqtt_site_end_calls(struct gw_loop *gl);
+void mqtt_site_close(struct gw *gw);
+/* Metrics as Prometheus text; nothing without a broker. */
+void mqtt_site_metrics(struct gw *gw, struct buf *b);
+
+#endif
