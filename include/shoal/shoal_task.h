@@ -39,6 +39,9 @@ struct shoal_sampling {
 enum shoal_event_kind {
     SHOAL_EVENT_TOKEN, /* one token; text may be empty while a character or stop string is open */
     SHOAL_EVENT_DONE,  /* the last event of a task */
+    /* With prompt_logprobs: a token of the prompt, from its second on, with its log-probability;
+     * before all tokens of the answer. */
+    SHOAL_EVENT_PROMPT,
 };
 
 enum shoal_finish {
@@ -67,6 +70,7 @@ struct shoal_event {
     int code; /* SHOAL_E* with SHOAL_FINISH_ERROR */
     uint32_t prompt_tokens, cached_tokens, generated_tokens;
     uint64_t queue_ns, first_token_ns, total_ns; /* from submit */
+    bool stopped_by_text;                        /* SHOAL_FINISH_STOP: by one of the stop texts */
 };
 
 typedef void (*shoal_event_fn)(void *ctx, const struct shoal_event *event);
@@ -93,8 +97,12 @@ struct shoal_task_opts { /* zero means default */
     /* Whom the task is for: clients share an engine by the tokens computed for each.  0: nobody in
      * particular, a client like the others. */
     uint64_t client;
-    float weight;    /* of the client's share; 0: 1 */
-    uint32_t unused; /* for a later member */
+    float weight; /* of the client's share; 0: 1 */
+    /* Report log-probabilities of the prompt's tokens too, with sampling.logprobs.  The prompt is
+     * then computed token by token, and none of it is taken from the cache. */
+    bool prompt_logprobs;
+    bool prompt_only; /* with prompt_logprobs: nothing is generated */
+    uint16_t unused;  /* for a later member */
 };
 
 struct shoal_task;

@@ -53,6 +53,10 @@ static void put_prompts(struct arena *a, pb_generate *m, const struct request_ge
             list[i].text = pb_bytes(p->text, p->text_bytes);
         list[i].ids = (int32_t *)(uintptr_t)p->ids;
         list[i].n_ids = p->text ? 0 : p->n_ids;
+        if (p->suffix) {
+            list[i].set_suffix_case = SHOAL__NODE__V1__PROMPT__SET_SUFFIX_SUFFIX;
+            list[i].suffix = pb_bytes(p->suffix, p->suffix_bytes);
+        }
     }
     m->n_prompts = list ? g->n_prompts : 0;
 }
@@ -122,6 +126,8 @@ static void put_generate(struct arena *a, pb_request *m, const struct request_ge
     out->ignore_end = g->ignore_end;
     out->special = g->special;
     out->echo = g->echo;
+    out->prompt_only = g->prompt_only;
+    out->prompt_logprobs = g->prompt_logprobs;
     m->work_case = SHOAL__NODE__V1__RUN_REQUEST__WORK_GENERATE;
     m->generate = out;
 }
@@ -141,6 +147,8 @@ static void put_infer(struct arena *a, pb_request *m, const struct request_infer
             list[i].text = pb_bytes(in->text, in->text_bytes);
         list[i].values = (double *)(uintptr_t)in->values;
         list[i].n_values = in->n_values;
+        list[i].ids = (int32_t *)(uintptr_t)in->ids;
+        list[i].n_ids = in->n_ids;
     }
     out->n_inputs = list ? q->n_inputs : 0;
     out->kind = q->kind;
@@ -301,6 +309,10 @@ static int read_prompts(struct request *r, const pb_generate *m, struct err *e)
         } else {
             list[i].text = bytes_text(r, &from->text, &list[i].text_bytes);
             r->input_bytes += list[i].text_bytes;
+            if (from->set_suffix_case == SHOAL__NODE__V1__PROMPT__SET_SUFFIX_SUFFIX) {
+                list[i].suffix = bytes_text(r, &from->suffix, &list[i].suffix_bytes);
+                r->input_bytes += list[i].suffix_bytes;
+            }
         }
     }
     r->generate.prompts = list;
@@ -376,6 +388,8 @@ static int read_generate(struct request *r, const pb_generate *m, struct err *e)
     g->ignore_end = m->ignore_end;
     g->special = m->special;
     g->echo = m->echo;
+    g->prompt_only = m->prompt_only;
+    g->prompt_logprobs = m->prompt_logprobs && m->echo;
     int rc = m->n_messages > 0 ? read_messages(r, m, e) : read_prompts(r, m, e);
     if (rc == 0 && (g->n == 0 || g->n > REQUEST_MAX_CHOICES / g->n_prompts))
         rc = err_set(e, SHOAL_EINVAL, "there are %u answers to each of %u prompts, allowed are %u",
@@ -401,6 +415,10 @@ static int read_inputs(struct request *r, const pb_infer *m, struct err *e)
             list[i].values = from->values;
             list[i].n_values = (uint32_t)from->n_values;
             r->input_bytes += 8 * from->n_values;
+        } else if (from->n_ids > 0) {
+            list[i].ids = from->ids;
+            list[i].n_ids = (uint32_t)from->n_ids;
+            r->input_bytes += sizeof(int32_t) * from->n_ids;
         } else {
             list[i].text = bytes_text(r, &from->text, &list[i].text_bytes);
             r->input_bytes += list[i].text_bytes;

@@ -324,6 +324,48 @@ static struct value piece_value(const struct tokenizer *t, int32_t id)
     return value_text(p.p, id == TOKENIZER_NONE ? 0 : p.n);
 }
 
+/* Whether the last message is the beginning of the answer. */
+static bool continues(const struct chat *c)
+{
+    bool yes = false;
+    for (uint32_t i = 0; i < c->n_vars; i++)
+        if (strcmp(c->vars[i].key, CHAT_CONTINUE_VAR) == 0)
+            yes = c->vars[i].value.kind == VALUE_BOOL && c->vars[i].value.boolean;
+    return yes && c->n_messages > 0;
+}
+
+/* The end of the last occurrence of a text; NULL: there is none. */
+static const char *last_end(const struct buf *in, const char *text, size_t n)
+{
+    for (size_t at = n > 0 && in->len >= n ? in->len - n + 1 : 0; at-- > 0;)
+        if (memcmp(in->data + at, text, n) == 0)
+            return in->data + at + n;
+    return NULL;
+}
+
+/* Cuts what the template wrote behind the last message, which the answer continues. */
+static int cut_behind(struct marker *m, const struct chat_message *last, struct buf *out,
+                      struct err *e)
+{
+    static const char space[] = " \t\r\n";
+    const struct value text = marked_text(m, last->content, last->content_bytes);
+    const char *p = text.text.p;
+    size_t n = text.text.n;
+    const char *end = last_end(out, p, n);
+    while (!end && n > 0 && strchr(space, p[n - 1])) /* templates trim */
+        n--;
+    while (!end && n > 0 && strchr(space, *p))
+        p++, n--;
+    if (!end)
+        end = last_end(out, p, n);
+    if (!end)
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "the model's chat template does not show the last message, so that it "
+                       "cannot be continued");
+    out->len = (size_t)(end - out->data);
+    return 0;
+}
+
 /* The variables that a template sees.  The caller's come last and override ours. */
 static struct value context_value(struct marker *m, const struct chat *c)
 {
@@ -341,7 +383,7 @@ static struct value context_value(struct marker *m, const struct chat *c)
     at[out.map.n++] = (struct value_member){"bos_token", piece_value(m->tokenizer, info->bos)};
     at[out.map.n++] = (struct value_member){"eos_token", piece_value(m->tokenizer, info->eos)};
     at[out.map.n++] = (struct value_member){"messages", list};
-    at[out.map.n++] = (struct value_member){"add_generation_prompt", value_bool(true)};
+    at[out.map.n++] = (struct value_member){"add_generation_prompt", value_bool(!continues(c))};
     for (uint32_t i = 0; i < c->n_vars; i++)
         at[out.map.n++] = (struct value_member){c->vars[i].key, marked(m, &c->vars[i].value, 1)};
     return out;
@@ -362,6 +404,8 @@ static int render_chat(const struct shoal_engine *en, const struct chat *c, stru
         err_set(e, rc, "messages");
     else
         rc = chat_template_render_value(en->chat, out, &context, e);
+    if (rc == 0 && continues(c))
+        rc = cut_behind(&m, &c->messages[c->n_messages - 1], out, e);
     buf_fini(&m.text);
     arena_fini(&m.arena);
     return rc;

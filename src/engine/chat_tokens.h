@@ -24,6 +24,9 @@ struct chat_message {
     size_t content_bytes;
 };
 
+/* A variable of this name that is true: the answer continues the last message. */
+#define CHAT_CONTINUE_VAR "continue_final_message"
+
 struct chat {
     const struct chat_message *messages;
     uint32_t n_messages;

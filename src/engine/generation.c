@@ -77,6 +77,8 @@ static int task_create(struct shoal_task **out, struct shoal_engine *en,
     t->max_tokens = o->max_tokens && o->max_tokens < room ? o->max_tokens : room;
     t->capacity = t->n_prompt + t->max_tokens;
     t->ignore_end = o->ignore_end;
+    t->prompt_logprobs = o->prompt_logprobs && o->sampling.logprobs;
+    t->prompt_only = t->prompt_logprobs && o->prompt_only;
     t->deadline_ns = o->deadline_ns;
     t->priority = o->priority;
     t->client_id = o->client;

@@ -228,3 +228,11 @@ bool sampler_run(struct sampler *s, struct sampler_pick *out, const float *logit
         report(s, out, logits, o);
     return true;
 }
+
+void sampler_score(struct sampler *s, struct sampler_pick *out, const float *logits,
+                   const struct shoal_sampling *o, int32_t token)
+{
+    out->token = token;
+    out->n_top = 0;
+    report(s, out, logits, o);
+}

@@ -33,6 +33,9 @@ SHOAL_MUST_CHECK int sampler_check(const struct shoal_sampling *o, uint32_t n_vo
 SHOAL_MUST_CHECK bool sampler_run(struct sampler *s, struct sampler_pick *out, const float *logits,
                                   const struct shoal_sampling *o, const int32_t *history,
                                   uint32_t n_history, uint32_t n_generated);
+/* The log-probability of a given token and, as o asks, of the likeliest ones. */
+void sampler_score(struct sampler *s, struct sampler_pick *out, const float *logits,
+                   const struct shoal_sampling *o, int32_t token);
 /* Uniform in [0, 1). */
 double sampler_uniform(uint64_t seed, uint64_t position);
 

@@ -50,7 +50,8 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, enum shoal_fin
                              .queue_ns = (t->started_ns ? t->started_ns : now) - t->submitted_ns,
                              .first_token_ns =
                                  t->first_token_ns ? t->first_token_ns - t->submitted_ns : 0,
-                             .total_ns = now - t->submitted_ns};
+                             .total_ns = now - t->submitted_ns,
+                             .stopped_by_text = why == SHOAL_FINISH_STOP && t->stopped};
     cost_saw_answer(&en->cost, now, ev.generated_tokens, why == SHOAL_FINISH_STOP);
     if (code == 0)
         cost_saw_total(&en->cost, now, t->predicted_ns, ev.total_ns);
@@ -236,10 +237,18 @@ static void admit(struct shoal_engine *en)
     }
 }
 
+/* Whether the logits of every token are wanted: they are computed one by one. */
+static bool scores_prompt(const struct shoal_task *t)
+{
+    return t->prompt_logprobs && t->n_scored + 1 < t->n_prompt;
+}
+
 /* Takes over whole pages that another task has computed.  The last token is always computed, for
  * its logits. */
 static void adopt_pages(struct shoal_engine *en, struct shoal_task *t)
 {
+    if (scores_prompt(t))
+        return;
     while (en->lm.info.pages_hold_kv && t->n_computed % KERN_PAGE == 0 &&
            t->n_computed / KERN_PAGE == t->n_pages && t->n_computed + KERN_PAGE < t->n_tokens) {
         uint32_t parent = t->n_pages ? t->pages[t->n_pages - 1] : KV_NO_PAGE;
@@ -283,11 +292,12 @@ static void add_run(struct shoal_engine *en, uint32_t i, struct shoal_task *t, u
     en->run_task[i] = t;
     en->run_slot[i] = t->slot;
     en->run_code[i] = 0;
-    en->runs[i] = (struct decoder_run){.tokens = t->tokens + t->n_computed,
-                                       .n = n,
-                                       .pos0 = t->n_computed,
-                                       .pages = t->pages,
-                                       .n_logits_last = end == t->n_tokens ? 1 : 0};
+    en->runs[i] =
+        (struct decoder_run){.tokens = t->tokens + t->n_computed,
+                             .n = n,
+                             .pos0 = t->n_computed,
+                             .pages = t->pages,
+                             .n_logits_last = end == t->n_tokens || scores_prompt(t) ? 1 : 0};
 }
 
 static uint32_t plan_step(struct shoal_engine *en)
@@ -310,14 +320,17 @@ static uint32_t plan_step(struct shoal_engine *en)
     for (uint32_t i = 0; i < en->n_active && budget > 0; i++) {
         struct shoal_task *t = en->active[i];
         uint32_t left = t->n_tokens - t->n_computed, part = t->client->prompt_part;
-        if (left <= 1 || part == 0 || being_computed(en, n_runs, t))
+        if (left <= 1 || part == 0 || (!scores_prompt(t) && being_computed(en, n_runs, t)))
             continue;
-        part = part < budget ? part : budget;
+        part = scores_prompt(t) ? 1 : part < budget ? part : budget;
         uint32_t n = left < part ? left : part;
         add_run(en, n_runs++, t, n);
         t->client->prompt_part -= n;
         budget -= n;
-        en->step_prefilled += n;
+        if (scores_prompt(t)) /* it costs as much as decoding */
+            generating++;
+        else
+            en->step_prefilled += n;
     }
     en->step_decoded = generating;
     atomic_store_explicit(&en->pages_free, kv_pages_free(en->pages), memory_order_relaxed);
@@ -380,10 +393,35 @@ static bool take_token(struct shoal_engine *en, struct shoal_task *t, const floa
         t->event(t->event_ctx, &ev);
     text_out_shown(&t->text, show);
     if (stopped || full) {
+        t->stopped = stopped;
         finish(en, t, stopped ? SHOAL_FINISH_STOP : SHOAL_FINISH_LENGTH, 0);
         return true;
     }
     return false;
+}
+
+/* The logits behind a token of the prompt say how likely the next one was.  true: the task is over.
+ */
+static bool take_score(struct shoal_engine *en, struct shoal_task *t, const float *logits)
+{
+    struct sampler_pick pick;
+    if (t->n_computed < t->n_prompt && t->n_computed > t->n_scored) { /* not before a pause */
+        sampler_score(en->sampler, &pick, logits, &t->sampling, t->tokens[t->n_computed]);
+        t->n_scored = t->n_computed;
+        const struct shoal_event ev = {.size = sizeof(ev),
+                                       .kind = SHOAL_EVENT_PROMPT,
+                                       .token = pick.token,
+                                       .text = "",
+                                       .logprob = pick.logprob,
+                                       .top = pick.top,
+                                       .n_top = pick.n_top};
+        if (t->event)
+            t->event(t->event_ctx, &ev);
+    }
+    if (!t->prompt_only || t->n_computed + 1 < t->n_prompt)
+        return false;
+    finish(en, t, SHOAL_FINISH_LENGTH, 0);
+    return true;
 }
 
 /* Handles the result of run i: its tokens are computed and, with logits, the next is sampled. */
@@ -401,7 +439,9 @@ static void take_run(struct shoal_engine *en, uint32_t i, const float *logits)
         t->n_computed += en->runs[i].n;
         t->n_served += en->runs[i].n;
         publish_pages(en, t);
-        over = logits && take_token(en, t, logits);
+        over =
+            logits && t->prompt_logprobs && t->n_tokens == t->n_prompt && take_score(en, t, logits);
+        over = over || (logits && t->n_computed == t->n_tokens && take_token(en, t, logits));
     }
     if (over)
         forget_active(en, at, need);

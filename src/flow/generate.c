@@ -1,6 +1,7 @@
 /* generate.c - see generate.h. */
 #include "flow/generate.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -140,11 +141,18 @@ static void send_token(struct sink *s, struct shoal_engine *en, const struct kep
                        bool logprobs)
 {
     struct sink_logprob list[MAX_LOGPROBS];
-    struct sink_token e = {
-        .choice = t->choice, .token = t->token, .text = t->text, .text_bytes = t->text_bytes};
+    struct sink_token e = {.choice = t->choice,
+                           .token = t->token,
+                           .text = t->text,
+                           .text_bytes = t->text_bytes,
+                           .echo = t->echo};
     if (logprobs && t->token >= 0) {
         e.logprobs = list;
         put_logprob(&list[e.n_logprobs++], en, t->token, t->logprob);
+        if (t->echo) { /* a token of the prompt stands for itself */
+            e.text = list[0].text;
+            e.text_bytes = list[0].text_bytes;
+        }
         for (uint32_t i = 0; i < t->n_top && e.n_logprobs < MAX_LOGPROBS; i++)
             put_logprob(&list[e.n_logprobs++], en, t->top[i].token, t->top[i].logprob);
     }
@@ -160,7 +168,8 @@ static struct sink_done done_of(uint32_t choice, const struct shoal_event *d)
                               .generated_tokens = d->generated_tokens,
                               .queue_ns = d->queue_ns,
                               .first_token_ns = d->first_token_ns,
-                              .total_ns = d->total_ns};
+                              .total_ns = d->total_ns,
+                              .stopped_by_text = d->stopped_by_text};
 }
 
 /* Choices of one prompt share it: its tokens count once. */
@@ -173,15 +182,36 @@ static void add_usage(struct sink_usage *u, const struct sink_done *d, bool firs
     u->cached_tokens += d->cached_tokens;
 }
 
+/* The first token of a prompt: nothing says how likely it was. */
+static void send_first(struct generation *g, uint32_t i, int32_t token)
+{
+    struct sink_logprob one;
+    put_logprob(&one, registry_engine(g->model), token, NAN);
+    const struct sink_token e = {.choice = i,
+                                 .token = token,
+                                 .echo = true,
+                                 .text = one.text,
+                                 .text_bytes = one.text_bytes,
+                                 .logprobs = &one,
+                                 .n_logprobs = 1};
+    g->sink->ops->token(g->sink, &e);
+}
+
 /* The prompts come in front of their answers. */
 static void send_echo(struct generation *g)
 {
+    const struct request_generate *q = &g->request->generate;
     g->echoed = true;
-    for (uint32_t i = 0; g->request->generate.echo && i < g->n && !g->quiet; i++) {
+    for (uint32_t i = 0; q->echo && i < g->n && !g->quiet; i++) {
         char *text = NULL;
         size_t n = 0, n_tokens;
-        const int32_t *tokens = prompt_tokens(&g->prompt, i / g->request->generate.n, &n_tokens);
-        if (shoal_detokenize(registry_engine(g->model), tokens, n_tokens, 0, &text, &n, NULL) < 0)
+        const int32_t *tokens = prompt_tokens(&g->prompt, i / q->n, &n_tokens);
+        if (q->prompt_logprobs) {
+            send_first(g, i, tokens[0]);
+            continue;
+        }
+        if (shoal_detokenize(registry_engine(g->model), tokens, n_tokens,
+                             q->special ? SHOAL_TEXT_SPECIAL : 0, &text, &n, NULL) < 0)
             n = 0;
         struct sink_token e = {
             .choice = i, .token = -1, .echo = true, .text = n > 0 ? text : "", .text_bytes = n};
@@ -463,6 +493,8 @@ static void submit(struct generation *g)
                                 .n_stop = q->n_stop,
                                 .ignore_end = q->ignore_end,
                                 .special = q->special,
+                                .prompt_logprobs = q->prompt_logprobs && !q->resume,
+                                .prompt_only = q->prompt_only,
                                 .deadline_ns = r->deadline_ns,
                                 .priority = who.priority,
                                 .client = who.client,
@@ -481,7 +513,7 @@ static void submit(struct generation *g)
         /* with the client's seed, a prompt's answers do not depend on those beside it */
         o.sampling.seed = q->sampling.seed + (q->has_seed ? i % q->n : i);
         o.event_ctx = &g->choices[i];
-        bool full = rc == 0 && is_full(g, &o);
+        bool full = rc == 0 && (is_full(g, &o) || (q->prompt_only && !q->prompt_logprobs));
         if (rc == 0 && !full)
             rc = shoal_task_submit(registry_engine(g->model), &o, &task, &e);
         if (rc == 0) {

@@ -8,6 +8,8 @@
 #include "flow/pool.h"
 
 #define INLINE_BYTES ((size_t)4 << 10) /* shorter inputs are submitted on the owner's thread */
+#define INLINE_INPUTS 256u             /* more go to the pool */
+#define MAX_AHEAD 128u /* inputs that the engine has at a time: others want it too */
 
 struct inference {
     struct flow_job job; /* first */
@@ -20,11 +22,14 @@ struct inference {
     struct shoal_task **tasks;    /* [n_inputs], in the request's arena */
     struct acquire acquire;
     struct pool_task pool_task;
-    struct executor_task wake;
-    pthread_mutex_t lock; /* guards n_left, submitted */
-    uint32_t n_left;
-    bool submitted;
-    int rc; /* of submitting */
+    struct executor_task wake, more;
+    /* Inputs are submitted by one thread at a time, at most MAX_AHEAD before their results. */
+    pthread_mutex_t lock; /* guards what follows, and the tasks while nobody submits */
+    uint32_t next;        /* the first input that is not submitted yet */
+    uint32_t n_running;
+    bool rows;                /* SCORE: each input has as many columns as it has values */
+    bool submitting, stopped; /* stopped: nothing more is submitted */
+    int rc;                   /* of submitting */
     struct err error;
 };
 
@@ -53,11 +58,11 @@ static void send_failure(struct inference *f, const struct failure *why)
     f->sink->ops->fail(f->sink, why);
 }
 
+/* With the lock, while nobody submits. */
 static void cancel_tasks(struct inference *f)
 {
-    for (uint32_t i = 0; f->tasks && i < f->request->infer.n_inputs; i++)
-        if (f->tasks[i])
-            shoal_task_cancel(f->tasks[i]);
+    for (uint32_t i = 0; f->tasks && i < f->next; i++)
+        shoal_task_cancel(f->tasks[i]);
 }
 
 static void on_wake(struct executor_task *t);
@@ -72,7 +77,8 @@ static void on_cancel(struct flow_job *j)
     if (f->model)
         counter_add(&f->model->stats.cancelled, 1);
     pthread_mutex_lock(&f->lock);
-    if (f->submitted) /* before that, the tasks belong to the thread that submits them */
+    f->stopped = true;
+    if (!f->submitting) /* else the thread that submits does it */
         cancel_tasks(f);
     pthread_mutex_unlock(&f->lock);
     if (f->held) { /* nobody resumes any more */
@@ -148,21 +154,27 @@ static void on_wake(struct executor_task *t)
     inference_close(f);
 }
 
-/* Of the tasks, and once of the submission itself: the last one wakes the owner. */
-static void one_less(struct inference *f, uint32_t n)
+/* With the lock: whether nothing runs, and nothing more will. */
+static bool is_over(const struct inference *f)
 {
-    pthread_mutex_lock(&f->lock);
-    f->n_left -= n;
-    if (f->n_left == 0)
-        executor_post(f->owner->executor, &f->wake);
-    pthread_mutex_unlock(&f->lock);
+    return !f->submitting && f->n_running == 0 &&
+           (f->stopped || f->next == f->request->infer.n_inputs);
 }
 
 /* On the engine's thread. */
 static void on_done(void *ctx, const struct shoal_result *result)
 {
+    struct inference *f = ctx;
     (void)result; /* it lives in the task until that is freed */
-    one_less(ctx, 1);
+    pthread_mutex_lock(&f->lock);
+    f->n_running--;
+    if (is_over(f)) {
+        executor_post(f->owner->executor, &f->wake);
+    } else if (!f->submitting && !f->stopped && f->n_running <= MAX_AHEAD / 2) {
+        f->submitting = true;
+        executor_post(f->owner->executor, &f->more);
+    }
+    pthread_mutex_unlock(&f->lock);
 }
 
 /* ---- starting ---- */
@@ -199,51 +211,133 @@ static struct shoal_infer_opts options_of(struct inference *f)
                                      .done_ctx = f};
 }
 
+/* The text of token ids, in the request's arena: the model tokenizes it again. */
+static int text_of_ids(struct inference *f, const struct request_input *in,
+                       struct shoal_infer_opts *o, struct err *e)
+{
+    struct shoal_engine *en = registry_engine(f->model);
+    struct shoal_engine_info info = {.size = sizeof(info)};
+    char *text = NULL;
+    size_t n = 0;
+    shoal_engine_info(en, &info);
+    for (uint32_t i = 0; i < in->n_ids; i++)
+        if (in->ids[i] < 0 || (uint32_t)in->ids[i] >= info.n_vocab)
+            return err_set(e, SHOAL_EINVAL, "token %d is not in the vocabulary of %u tokens",
+                           in->ids[i], info.n_vocab);
+    int rc = shoal_detokenize(en, in->ids, in->n_ids, 0, &text, &n, e);
+    if (rc == 0) {
+        o->text = request_copy(f->request, text, n);
+        o->text_bytes = n;
+        rc = request_rc(f->request) < 0 ? err_set(e, SHOAL_ENOMEM, "out of memory") : 0;
+    }
+    shoal_free(text);
+    return rc;
+}
+
+static int submit_one(struct inference *f, struct shoal_infer_opts *o, uint32_t i, struct err *e)
+{
+    const struct request_input *in = &f->request->infer.inputs[i];
+    int rc = 0;
+    if (o->kind == SHOAL_KIND_RERANK) {
+        o->document = in->text;
+        o->document_bytes = in->text_bytes;
+    } else {
+        o->text = in->text;
+        o->text_bytes = in->text_bytes;
+        o->values = in->values;
+        o->n_values = in->n_values;
+        if (f->rows) /* the model reads any number of values: an input is one row */
+            o->n_columns = in->n_values;
+        if (in->ids)
+            rc = text_of_ids(f, in, o, e);
+    }
+    return rc < 0 ? rc : shoal_infer_submit(registry_engine(f->model), o, &f->tasks[i], e);
+}
+
+/* With the lock: whether the next input may be submitted; then it is counted. */
+static bool take_next(struct inference *f)
+{
+    if (f->stopped || f->next == f->request->infer.n_inputs || f->n_running >= MAX_AHEAD)
+        return false;
+    f->n_running++;
+    return true;
+}
+
+/* Submits as many inputs as the engine may have at a time.  f->submitting is set. */
 static void submit(struct inference *f, bool on_owner)
 {
-    const struct request_infer *q = &f->request->infer;
     struct shoal_infer_opts o = options_of(f);
-    struct shoal_engine_info info = {.size = sizeof(info)};
-    uint32_t i = 0;
-    if (q->kind == SHOAL_KIND_SCORE && q->n_columns == 0)
-        shoal_engine_info(registry_engine(f->model), &info);
-    bool rows = q->kind == SHOAL_KIND_SCORE && q->n_columns == 0 && info.dim == 0;
-    f->n_left = q->n_inputs + 1;
-    for (; i < q->n_inputs && f->rc == 0; i++) {
-        const struct request_input *in = &q->inputs[i];
-        struct err e = {0};
-        if (o.kind == SHOAL_KIND_RERANK) {
-            o.document = in->text;
-            o.document_bytes = in->text_bytes;
-        } else {
-            o.text = in->text;
-            o.text_bytes = in->text_bytes;
-            o.values = in->values;
-            o.n_values = in->n_values;
-            if (rows) /* the model reads any number of values: an input is one row */
-                o.n_columns = in->n_values;
-        }
-        f->rc = shoal_infer_submit(registry_engine(f->model), &o, &f->tasks[i], &e);
-        if (f->rc < 0) {
-            err_set(&f->error, f->rc, "%s", e.msg);
-            break;
-        }
-    }
+    struct err e = {0};
     pthread_mutex_lock(&f->lock);
-    f->submitted = true;
+    while (take_next(f)) {
+        uint32_t i = f->next;
+        pthread_mutex_unlock(&f->lock);
+        int rc = submit_one(f, &o, i, &e);
+        pthread_mutex_lock(&f->lock);
+        if (rc == 0) {
+            f->next++;
+            continue;
+        }
+        f->n_running--;
+        if (rc == SHOAL_EBUSY && f->n_running > 0)
+            break; /* the queue is full: one of ours will make room */
+        f->rc = err_set(&f->error, rc, "%s", e.code ? e.msg : err_text(rc));
+        f->stopped = true;
+    }
     pthread_mutex_unlock(&f->lock);
-    if (f->rc < 0)
-        cancel_tasks(f);
     if (on_owner)
         flow_wake_later(f->owner, f->model);
     else
         shoal_engine_wake(registry_engine(f->model));
-    one_less(f, q->n_inputs - i + 1);
+    pthread_mutex_lock(&f->lock);
+    f->submitting = false;
+    if (f->stopped)
+        cancel_tasks(f);
+    if (is_over(f)) {
+        executor_post(f->owner->executor, &f->wake);
+    } else if (!f->stopped && f->n_running == 0) { /* all were done before the flag was cleared */
+        f->submitting = true;
+        executor_post(f->owner->executor, &f->more);
+    }
+    pthread_mutex_unlock(&f->lock);
 }
 
 static void submit_on_pool(struct pool_task *t)
 {
     submit(EXECUTOR_OF(t, struct inference, pool_task), false);
+}
+
+/* Where submitting costs less than a thread would, here; else on the pool. */
+static void begin_submit(struct inference *f)
+{
+    struct pool *pool = f->owner->flow->pool;
+    const struct request *r = f->request;
+    bool small = r->input_bytes <= INLINE_BYTES && r->infer.n_inputs <= INLINE_INPUTS;
+    if (pool && !small) {
+        f->pool_task.fn = submit_on_pool;
+        if (pool_submit(pool, &f->pool_task) == 0)
+            return;
+        pthread_mutex_lock(&f->lock);
+        f->rc = err_set(&f->error, SHOAL_EBUSY, "too many long inputs are waiting");
+        f->stopped = true;
+        pthread_mutex_unlock(&f->lock);
+    }
+    submit(f, true);
+}
+
+static void on_more(struct executor_task *t)
+{
+    begin_submit(EXECUTOR_OF(t, struct inference, more));
+}
+
+static bool reads_rows(const struct inference *f)
+{
+    struct shoal_engine_info info = {.size = sizeof(info)};
+    const struct request_infer *q = &f->request->infer;
+    if (q->kind != SHOAL_KIND_SCORE || q->n_columns > 0)
+        return false;
+    shoal_engine_info(registry_engine(f->model), &info);
+    return info.dim == 0;
 }
 
 static void on_failed(struct acquire *a, const struct failure *why)
@@ -255,7 +349,6 @@ static void on_model(struct acquire *a, struct registry_model *m)
 {
     struct inference *f = EXECUTOR_OF(a, struct inference, acquire);
     struct request *r = f->request;
-    struct pool *pool = f->owner->flow->pool;
     struct failure why;
     if (!m) {
         inference_close(f);
@@ -268,16 +361,13 @@ static void on_model(struct acquire *a, struct registry_model *m)
         .model = m->name, .version = registry_identity(m)->version, .sum = registry_sum(m)};
     f->sink->ops->start(f->sink, &start);
     f->tasks = arena_zalloc_n(&r->arena, r->infer.n_inputs, sizeof(struct shoal_task *));
-    f->pool_task.fn = submit_on_pool;
-    if (!f->tasks)
-        failure_of(&why, SHOAL_ENOMEM, "out of memory");
-    else if (!pool || r->input_bytes <= INLINE_BYTES) { /* a thread would cost more */
-        submit(f, true);
+    f->submitting = true;
+    f->rows = reads_rows(f);
+    if (f->tasks) {
+        begin_submit(f);
         return;
-    } else if (pool_submit(pool, &f->pool_task) == 0)
-        return;
-    else
-        failure_of(&why, SHOAL_EBUSY, "too many long inputs are waiting");
+    }
+    failure_of(&why, SHOAL_ENOMEM, "out of memory");
     send_failure(f, &why);
     inference_close(f);
 }
@@ -295,6 +385,7 @@ void infer_run(struct flow_owner *o, struct request *r, struct sink *s)
     f->request = r;
     f->sink = s;
     f->wake.fn = on_wake;
+    f->more.fn = on_more;
     pthread_mutex_init(&f->lock, NULL);
     s->job = &f->job;
     o->n_jobs++;

@@ -3,12 +3,16 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "engine/infill_tokens.h"
 
 #define MAX_TOKEN_BYTES ((size_t)256 << 20)
 
 static int tokenize(const struct shoal_engine *en, const struct request_prompt *from,
                     int32_t **tokens, size_t *n, struct err *e)
 {
+    if (from->suffix)
+        return infill_tokens_of(en, from->text, from->text_bytes, from->suffix, from->suffix_bytes,
+                                tokens, n, e);
     return shoal_tokenize(en, from->text, from->text_bytes, SHOAL_TEXT_ADD_SPECIAL, tokens, n, e);
 }
 

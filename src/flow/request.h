@@ -26,7 +26,7 @@ struct router_tag;
 #define REQUEST_MAX_PROMPTS 64u
 #define REQUEST_MAX_STOPS 16u
 #define REQUEST_MAX_BIAS 1024u
-#define REQUEST_MAX_INPUTS 256u
+#define REQUEST_MAX_INPUTS 2048u
 #define REQUEST_MAX_BYTES ((size_t)256 << 20) /* of its arena */
 
 enum request_kind { REQUEST_GENERATE, REQUEST_INFER, REQUEST_ASK, REQUEST_TOKENS };
@@ -37,6 +37,8 @@ struct request_prompt {
     size_t text_bytes;
     const int32_t *ids;
     size_t n_ids;
+    const char *suffix; /* of a text: what comes behind the answer; NULL: nothing */
+    size_t suffix_bytes;
 };
 
 /* A choice that another replica began. */
@@ -63,11 +65,16 @@ struct request_generate {
     bool ignore_end; /* do not stop at the model's end token */
     bool special;    /* show special tokens */
     bool echo;       /* the prompt comes in front of the answer */
+    /* With echo and sampling.logprobs, the prompt comes token by token with log-probabilities. */
+    bool prompt_logprobs;
+    bool prompt_only; /* nothing is generated */
 };
 
 struct request_input {
-    const char *text; /* RERANK: a document */
+    const char *text; /* RERANK: a document.  NULL: ids, or values */
     size_t text_bytes;
+    const int32_t *ids; /* EMBED: the tokens of a text, without those that the model adds */
+    uint32_t n_ids;
     const double *values; /* SCORE */
     uint32_t n_values;
 };

@@ -13,6 +13,7 @@ struct record { /* followed by n_top shoal_logprob and the text, padded to 8 byt
     uint32_t text_bytes;
     float logprob;
     uint32_t n_top;
+    uint32_t echo;
 };
 
 void token_queue_init(struct token_queue *q, struct executor *x, struct executor_task *wake)
@@ -38,7 +39,8 @@ static void put_record(struct token_queue *q, uint32_t choice, const struct shoa
                        .token = ev->token,
                        .text_bytes = (uint32_t)ev->text_bytes,
                        .logprob = ev->logprob,
-                       .n_top = ev->n_top};
+                       .n_top = ev->n_top,
+                       .echo = ev->kind == SHOAL_EVENT_PROMPT};
     static const char zeros[8];
     if (q->overflow)
         return;
@@ -106,7 +108,8 @@ bool token_queue_next(const char *records, size_t n, size_t *at, struct kept_tok
                                .top = (const struct shoal_logprob *)(const void *)p,
                                .n_top = r.n_top,
                                .text = p + r.n_top * sizeof(struct shoal_logprob),
-                               .text_bytes = r.text_bytes};
+                               .text_bytes = r.text_bytes,
+                               .echo = r.echo != 0};
     *at += r.bytes;
     return true;
 }

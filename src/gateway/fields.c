@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int fields_fail(struct fields_error *e, const char *param, const char *code, const char *fmt, ...)
@@ -53,6 +54,11 @@ static bool is_neutral(const struct field *f, const cJSON *v)
         return true;
     if (cJSON_IsArray(v) && !v->child->next)
         v = v->child; /* a list of one */
+    if (cJSON_IsNumber(v) && f->schema) {
+        char *end;
+        double neutral = strtod(f->schema, &end);
+        return end != f->schema && *end == '\0' && v->valuedouble == neutral;
+    }
     return cJSON_IsString(v) && f->schema && strcmp(v->valuestring, f->schema) == 0;
 }
 

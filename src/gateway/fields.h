@@ -32,7 +32,7 @@ struct field {
     double min, max;
     const char *help;
     const char *schema; /* of a VALUE, as JSON Schema for /openapi.json; of an UNBUILT one, the text
-                           that asks for nothing and is accepted; or NULL */
+                           or number that asks for nothing and is accepted; or NULL */
 };
 
 struct fields_error {

@@ -48,6 +48,7 @@ struct kept_token {
     uint32_t n_top;
     const char *text; /* any bytes, not NUL-terminated */
     size_t text_bytes;
+    bool echo; /* of the prompt: never kept */
 };
 
 struct kept_answer { /* private */

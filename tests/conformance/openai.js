@@ -81,6 +81,18 @@ async function chat(ai) {
     const short = await ai.chat.completions.create({ ...base, max_completion_tokens: 2 });
     t.same(short.usage.completion_tokens, 2, 'max_completion_tokens');
     t.same(short.choices[0].finish_reason, 'length', 'length finishes');
+    // an answer that was begun goes on
+    const begun = want.text.slice(0, want.text.indexOf(' ') + 1).trimEnd();
+    for (const more of [{}, { continue_final_message: true }]) {
+        const rest = await ai.chat.completions.create({ ...base, ...more,
+            messages: [...messages, { role: 'assistant', content: begun }] });
+        t.same(begun + rest.choices[0].message.content, want.text, `prefill ${JSON.stringify(more)}`);
+    }
+    const closed = await ai.chat.completions.create({ ...base, continue_final_message: false, max_tokens: 1,
+        messages: [...messages, { role: 'assistant', content: begun }] });
+    t.check(closed.usage.prompt_tokens > whole.usage.prompt_tokens + 2, 'a message of its own');
+    t.same((await t.fails(ai.chat.completions.create({ ...base, continue_final_message: true, add_generation_prompt: true }),
+        'both')).param, 'continue_final_message', 'not both');
     const biased = await ai.chat.completions.create({ ...base, max_tokens: 4,
         logit_bias: { [want.tokens[0]]: -100 } });
     t.check(!biased.choices[0].message.content.startsWith(want.text.split(' ')[0]), 'logit_bias');
@@ -137,7 +149,34 @@ async function completions(ai) {
     const lp = await ai.completions.create({ ...base, logprobs: 2 });
     t.same(lp.choices[0].logprobs.tokens.length, 8, 'logprobs');
     t.same(Object.keys(lp.choices[0].logprobs.top_logprobs[0]).length, 2, 'alternatives');
+    // log-probabilities of a prompt are those that its tokens had when they were generated, to the bit
     const ids = cli('tokenize', '-m', long, base.prompt).trim().split(/[\s,]+/).map(Number);
+    const scored = await ai.completions.create({ ...base, prompt: [...ids, ...want.tokens], max_tokens: 0, echo: true, logprobs: 2 });
+    const own = scored.choices[0].logprobs, later = (list) => JSON.stringify(list.slice(ids.length));
+    t.same(own.tokens.length, ids.length + 8, 'every token of the prompt');
+    t.same(later(own.token_logprobs), JSON.stringify(lp.choices[0].logprobs.token_logprobs), 'logprobs of the prompt');
+    t.same(later(own.top_logprobs), JSON.stringify(lp.choices[0].logprobs.top_logprobs), 'and their alternatives');
+    t.same(own.token_logprobs[0], null, 'nothing precedes the first token');
+    t.same(`${scored.usage.completion_tokens} ${scored.choices[0].finish_reason}`, '0 length', 'max_tokens: 0');
+    const both = (await ai.completions.create({ ...base, echo: true, logprobs: 2 })).choices[0];
+    t.same(both.text, base.prompt + want.text, 'echo with logprobs');
+    t.same(JSON.stringify(both.logprobs.token_logprobs.slice(0, ids.length)),
+        JSON.stringify(own.token_logprobs.slice(0, ids.length)), 'of the prompt');
+    t.same(later(both.logprobs.token_logprobs), later(own.token_logprobs), 'and of the answer');
+    t.same(await text(await ai.completions.create({ ...base, echo: true, logprobs: 2, stream: true })), both.text, 'streamed');
+    t.same((await ai.completions.create({ ...base, max_tokens: 0, echo: true })).choices[0].text, base.prompt, 'the prompt alone');
+    // the best of several are the likeliest ones for each token
+    const many = { ...base, temperature: 1.5, seed: 4, logprobs: 0 }, mean = (c) => c.logprobs.token_logprobs
+        .reduce((sum, v) => sum + v, 0) / c.logprobs.token_logprobs.length;
+    const six = await ai.completions.create({ ...many, n: 6 }), best = await ai.completions.create({ ...many, n: 2, best_of: 6 });
+    t.same(JSON.stringify(best.choices.map((c) => c.text)),
+        JSON.stringify(six.choices.sort((a, b) => mean(b) - mean(a)).slice(0, 2).map((c) => c.text)), 'best_of');
+    t.same(best.choices.map((c) => c.index).join(), '0,1', 'numbered as they come');
+    t.same(best.usage.completion_tokens, six.usage.completion_tokens, 'all six were computed');
+    const quiet = await ai.completions.create({ ...many, logprobs: undefined, n: 1, best_of: 3 });
+    t.same(`${quiet.choices.length} ${quiet.choices[0].logprobs}`, '1 null', 'best_of without logprobs');
+    for (const bad of [{ n: 3, best_of: 2 }, { best_of: 2, stream: true }, { suffix: 'the end' }])
+        t.same((await t.fails(ai.completions.create({ ...base, ...bad }), 'refused')).status, 400, JSON.stringify(bad));
     const by_ids = await ai.completions.create({ ...base, prompt: ids });
     t.same(by_ids.choices[0].text, want.text, 'a prompt of token ids');
 }

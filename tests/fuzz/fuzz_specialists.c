@@ -6,7 +6,7 @@
 #include "gateway/api/process.h"
 #include "gateway/api/specialists.h"
 
-#define N_BODIES (SPECIALIST_SCORE + 1u)
+#define PROCESS (SPECIALIST_SCORE + 1u) /* the corpus is older than the bodies behind it */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -15,8 +15,9 @@ static int read_body(struct request *r, unsigned which, const cJSON *body, bool 
 {
     struct specialist_shape shape;
     bool stream;
-    if (which == N_BODIES)
+    if (which == PROCESS)
         return process_read(r, &stream, body, lenient, e);
+    which -= which > PROCESS;
     return specialist_read(r, &shape, (enum specialist_body)which, body, lenient, e);
 }
 
@@ -32,7 +33,9 @@ static void check(const struct request *r)
     if (q->n_inputs < 1 || q->n_inputs > REQUEST_MAX_INPUTS)
         abort();
     for (uint32_t i = 0; i < q->n_inputs; i++)
-        if (q->kind == SHOAL_KIND_SCORE ? q->inputs[i].n_values == 0 : q->inputs[i].text_bytes == 0)
+        if (q->kind == SHOAL_KIND_SCORE ? q->inputs[i].n_values == 0
+            : q->inputs[i].ids          ? q->inputs[i].n_ids == 0
+                                        : q->inputs[i].text_bytes == 0)
             abort();
     if (q->kind == SHOAL_KIND_RERANK && !q->query)
         abort();
@@ -48,7 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (body)
         r = request_create();
     if (r) {
-        int rc = read_body(r, (data[0] & 127) % (N_BODIES + 1), body, data[0] & 128, &e);
+        int rc =
+            read_body(r, (data[0] & 127) % (SPECIALIST_N_BODIES + 1u), body, data[0] & 128, &e);
         cJSON_Delete(body); /* nothing of it is needed any more */
         body = NULL;
         if (rc == 0)

@@ -95,7 +95,7 @@ async function metrics(server, post, n_inputs) {
         ['/v1/score', { input: 'x' }, 'input'], ['/v1/score', {}, 'input'],
         ['/v1/score', { series: [[1], [1, 2]] }, 'series'], ['/v1/score', { series: [1] }, 'series'],
         ['/v1/score', { input: [1], series: [[1]] }, 'series'], ['/v1/score', { series: [['x']] }, 'series'],
-        ['/v1/classify', { input: Array(257).fill('x') }, 'input']]) {
+        ['/v1/classify', { input: Array(2049).fill('x') }, 'input']]) {
         r = await post(url, body);
         t.same(r.status, 400, `${url} ${JSON.stringify(body).slice(0, 60)}`);
         t.same(r.error?.param, param, 'param');

@@ -219,6 +219,8 @@ int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body
         rc = openai_read_messages(r, b.messages, lenient, e);
     if (rc < 0)
         return rc;
+    if (chat)
+        openai_prefill(r);
     if (!chat)
         use_prompt(r, &b);
     if (b.model)

@@ -25,10 +25,18 @@ SHOAL_MUST_CHECK int openai_read_completion(struct request *r, struct openai_sha
 /* Parts of bodies that other interfaces share. */
 SHOAL_MUST_CHECK int openai_read_messages(struct request *r, const cJSON *messages, bool lenient,
                                           struct fields_error *e);
+SHOAL_MUST_CHECK int openai_read_bias(struct request *r, const cJSON *bias, struct fields_error *e);
+SHOAL_MUST_CHECK int openai_read_template_vars(struct request *r, const cJSON *vars,
+                                               struct fields_error *e);
+/* Sets the prompts; generate.n is set. */
+SHOAL_MUST_CHECK int openai_read_prompt(struct request *r, const cJSON *prompt,
+                                        struct fields_error *e);
 SHOAL_MUST_CHECK int openai_read_stop(struct request *r, const cJSON *stop, struct fields_error *e);
 /* Another variable of the chat template; one of this name that the client sent wins.  name: a
  * constant. */
 void openai_add_var(struct request *r, const char *name, struct value v);
+/* The answer continues the last message if that is the assistant's. */
+void openai_prefill(struct request *r);
 /* The role for the template, a constant; NULL: message i has an unknown role. */
 const char *openai_role(const char *given, uint32_t i, struct fields_error *e);
 
@@ -41,6 +49,9 @@ static inline struct shoal_bias openai_bias(int32_t token, double v)
 struct openai_choice {      /* of an answer that is gathered, or (n_extra) of a stream */
     struct buf text, extra; /* extra: log-probabilities */
     uint32_t n_extra;
+    double logprob_sum; /* with n_best: of its tokens */
+    uint32_t n_tokens;
+    bool taken; /* among the best */
     enum shoal_finish finish;
 };
 

@@ -1,6 +1,7 @@
 /* openai_out.c - events to answers in OpenAI's shape, whole and as server-sent events.
  *
  * What is the same in every chunk of a stream is written once (openai_answer.prefix). */
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -106,8 +107,13 @@ static void put_chat_logprobs(struct json_out *j, const struct sink_token *t)
 }
 
 /* The name of an alternative in a text completion, where names are keys. */
-static void put_top_logprobs(struct json_out *j, const struct sink_logprob *top, uint32_t n)
+static void put_top_logprobs(struct json_out *j, const struct sink_logprob *top, uint32_t n,
+                             float own)
 {
+    if (isnan(own)) { /* the first token of a prompt has no log-probabilities */
+        json_out_null(j);
+        return;
+    }
     json_out_object(j);
     for (uint32_t i = 0; i < n; i++) {
         char name[256] = "";
@@ -177,6 +183,8 @@ static void gather_text(struct openai_choice *ch, const struct sink_token *t)
 {
     if (t->logprobs) {
         const struct sink_logprob *own = &t->logprobs[0];
+        ch->logprob_sum += t->echo ? 0.0 : (double)own->logprob;
+        ch->n_tokens += !t->echo;
         struct text_record r = {own->logprob, t->n_logprobs - 1, (uint32_t)ch->text.len,
                                 (uint32_t)own->text_bytes};
         buf_put(&ch->extra, &r, sizeof(r));
@@ -216,7 +224,7 @@ static void put_column(struct json_out *j, const struct buf *records, enum colum
         else if (column == COLUMN_OFFSET)
             json_out_uint(j, r.at);
         else
-            put_top_logprobs(j, top, r.n_top);
+            put_top_logprobs(j, top, r.n_top, r.logprob);
     }
     json_out_array_end(j);
 }
@@ -240,6 +248,24 @@ static void put_text_choice(struct openai_answer *a, struct json_out *j,
     json_out_object_end(j);
 }
 
+/* Of the answers to one prompt the next best by log-probability for each token, or NULL. */
+static const struct openai_choice *take_best(struct openai_choice *of_prompt, uint32_t n)
+{
+    struct openai_choice *best = NULL;
+    double most = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct openai_choice *ch = &of_prompt[i];
+        double each = ch->n_tokens > 0 ? ch->logprob_sum / ch->n_tokens : 0;
+        if (!ch->taken && (!best || each > most)) {
+            best = ch;
+            most = each;
+        }
+    }
+    if (best)
+        best->taken = true;
+    return best;
+}
+
 static void put_whole(struct openai_answer *a, const struct sink_usage *usage)
 {
     struct buf *b = &a->call->out;
@@ -248,8 +274,12 @@ static void put_whole(struct openai_answer *a, const struct sink_usage *usage)
     put_head(a, &j, a->shape.chat ? "chat.completion" : "text_completion");
     json_out_key(&j, "choices");
     json_out_array(&j);
-    for (uint32_t i = 0; i < a->n_choices; i++) {
-        const struct openai_choice *ch = &a->choices[i];
+    uint32_t n_shown = a->shape.n_best > 0 ? a->shape.n_prompts * a->shape.n_best : a->n_choices;
+    for (uint32_t i = 0; i < n_shown; i++) {
+        const struct openai_choice *ch =
+            a->shape.n_best == 0
+                ? &a->choices[i]
+                : take_best(&a->choices[i / a->shape.n_best * a->shape.n], a->shape.n);
         json_out_object(&j);
         json_out_key(&j, "index");
         json_out_uint(&j, i);
@@ -357,7 +387,7 @@ static void put_text_logprobs(struct buf *b, const struct sink_token *t, size_t 
     json_out_array_end(&j);
     json_out_key(&j, "top_logprobs");
     json_out_array(&j);
-    put_top_logprobs(&j, t->logprobs + 1, t->n_logprobs - 1);
+    put_top_logprobs(&j, t->logprobs + 1, t->n_logprobs - 1, t->logprobs[0].logprob);
     json_out_array_end(&j);
     json_out_key(&j, "text_offset");
     json_out_array(&j);
@@ -378,8 +408,7 @@ static void stream_text(struct openai_answer *a, const struct sink_token *t)
         put_text_logprobs(b, t, a->choices[t->choice].n_extra);
     else
         buf_puts(b, "null");
-    if (!t->echo)
-        a->choices[t->choice].n_extra += (uint32_t)t->text_bytes;
+    a->choices[t->choice].n_extra += (uint32_t)t->text_bytes;
     chunk_end(a, NULL);
 }
 

@@ -9,9 +9,9 @@
 
 /* Both bodies; what is not given keeps its default. */
 struct openai_body {
-    const char *model, *reasoning_effort;
+    const char *model, *reasoning_effort, *suffix;
     const cJSON *messages, *prompt, *stop, *logit_bias, *logprobs, *stream_options,
-        *response_format, *template_vars;
+        *response_format, *template_vars, *continue_final, *generation_prompt;
     bool stream, echo, ignore_eos, explain;
     int64_t max_tokens, max_completion_tokens, n, best_of, seed, top_logprobs, top_k, priority;
     double temperature, top_p, min_p, presence_penalty, frequency_penalty, repeat_penalty,
@@ -45,7 +45,7 @@ _Static_assert(REQUEST_MAX_PROMPTS == 64, "as in SEVERAL");
         {"max_tokens",                                                                              \
          FIELD_INT,                                                                                 \
          AT(max_tokens),                                                                            \
-         1,                                                                                         \
+         0,                                                                                         \
          1 << 24,                                                                                   \
          "maximum number of tokens to generate",                                                    \
          NULL},                                                                                     \
@@ -112,6 +112,11 @@ const struct field openai_chat_fields[] = {
     {"response_format", FIELD_VALUE, AT(response_format), 0, 0,
      "only {\"type\": \"text\"} is supported",
      "{\"type\":\"object\",\"properties\":{\"type\":{\"enum\":[\"text\"]}}}"},
+    {"continue_final_message", FIELD_VALUE, AT(continue_final), 0, 0,
+     "the answer continues the last message; default: if that is the assistant's",
+     "{\"type\":\"boolean\"}"},
+    {"add_generation_prompt", FIELD_VALUE, AT(generation_prompt), 0, 0,
+     "the template begins an answer; default: true", "{\"type\":\"boolean\"}"},
     {"chat_template_kwargs", FIELD_VALUE, AT(template_vars), 0, 0,
      "variables of the model's chat template", "{\"type\":\"object\"}"},
     {"tools", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
@@ -134,11 +139,13 @@ const struct field openai_completion_fields[] = {
      PROMPT_SCHEMA},
     COMMON_FIELDS,
     {"echo", FIELD_BOOL, AT(echo), 0, 0, "return the prompt before the answer", NULL},
-    {"best_of", FIELD_INT, AT(best_of), 1, 1, "only 1", NULL},
+    {"best_of", FIELD_INT, AT(best_of), 1, MAX_N,
+     "answers to compute, of which the n likeliest are returned", NULL},
     {"logprobs", FIELD_VALUE, AT(logprobs), 0, 0,
      "number of most likely tokens to return with each token",
      "{\"type\":\"integer\",\"minimum\":0,\"maximum\":20}"},
-    {"suffix", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"suffix", FIELD_STR, AT(suffix), 0, 0, "text behind the answer, for models that can fill in",
+     NULL},
 };
 const size_t openai_n_completion_fields =
     sizeof(openai_completion_fields) / sizeof(openai_completion_fields[0]);
@@ -171,7 +178,7 @@ int openai_read_stop(struct request *r, const cJSON *stop, struct fields_error *
     return 0;
 }
 
-static int read_bias(struct request *r, const cJSON *bias, struct fields_error *e)
+int openai_read_bias(struct request *r, const cJSON *bias, struct fields_error *e)
 {
     struct shoal_sampling *s = &r->generate.sampling;
     const cJSON *one;
@@ -229,7 +236,10 @@ static int read_params(struct request *r, struct openai_shape *shape, const stru
     shape->stream = b->stream;
     g->n = (uint32_t)b->n;
     g->n_prompts = 1;
-    g->max_tokens = (uint32_t)(b->max_completion_tokens ? b->max_completion_tokens : b->max_tokens);
+    int64_t most = b->max_completion_tokens ? b->max_completion_tokens : b->max_tokens;
+    g->max_tokens = most > 0 ? (uint32_t)most : 0;
+    g->prompt_only = most == 0;
+    r->no_cache |= g->prompt_only;
     g->ignore_end = b->ignore_eos;
     g->has_seed = b->seed != INT64_MIN;
     g->sampling = (struct shoal_sampling){.temperature = (float)b->temperature,
@@ -242,7 +252,7 @@ static int read_params(struct request *r, struct openai_shape *shape, const stru
                                           .seed = g->has_seed ? (uint64_t)b->seed : 0};
     int rc = openai_read_stop(r, b->stop, e);
     if (rc == 0)
-        rc = read_bias(r, b->logit_bias, e);
+        rc = openai_read_bias(r, b->logit_bias, e);
     if (rc == 0)
         rc = read_stream_options(shape, b->stream_options, lenient, e);
     return rc;
@@ -261,7 +271,8 @@ static int finish(struct request *r, struct openai_shape *shape, const char *par
 
 static struct openai_body defaults(void)
 {
-    return (struct openai_body){.n = 1, .temperature = 1, .top_p = 1, .seed = INT64_MIN};
+    return (struct openai_body){
+        .max_tokens = -1, .n = 1, .temperature = 1, .top_p = 1, .seed = INT64_MIN};
 }
 
 /* ---- chat ---- */
@@ -454,7 +465,7 @@ static struct value read_value(struct request *r, const cJSON *v)
     return out;
 }
 
-static int read_template_vars(struct request *r, const cJSON *vars, struct fields_error *e)
+int openai_read_template_vars(struct request *r, const cJSON *vars, struct fields_error *e)
 {
     if (!vars)
         return 0;
@@ -478,6 +489,31 @@ void openai_add_var(struct request *r, const char *name, struct value v)
         memcpy(all + 1, chat->vars, chat->n_vars * sizeof(*all));
     chat->vars = all;
     chat->n_vars++;
+}
+
+void openai_prefill(struct request *r)
+{
+    const struct chat *chat = &r->generate.chat;
+    const struct chat_message *last = chat->messages + chat->n_messages - 1;
+    if (chat->n_messages > 0 && strcmp(last->role, "assistant") == 0 && last->content_bytes > 0)
+        openai_add_var(r, CHAT_CONTINUE_VAR, value_bool(true));
+}
+
+/* What follows the last message. */
+static int read_ending(struct request *r, const struct openai_body *b, struct fields_error *e)
+{
+    bool more = cJSON_IsTrue(b->continue_final), own = cJSON_IsTrue(b->generation_prompt);
+    if (more && own)
+        return fields_fail(e, CHAT_CONTINUE_VAR, "invalid_value",
+                           "'continue_final_message' and 'add_generation_prompt' exclude each "
+                           "other");
+    if (b->generation_prompt)
+        openai_add_var(r, "add_generation_prompt", value_bool(own));
+    if (more)
+        openai_add_var(r, CHAT_CONTINUE_VAR, value_bool(true));
+    else if (!b->continue_final && !own)
+        openai_prefill(r);
+    return 0;
 }
 
 /* How much a model thinks is its template's matter. */
@@ -525,9 +561,11 @@ int openai_read_chat(struct request *r, struct openai_shape *shape, const cJSON 
                            "yet");
     rc = openai_read_messages(r, b.messages, lenient, e);
     if (rc == 0)
-        rc = read_template_vars(r, b.template_vars, e);
+        rc = openai_read_template_vars(r, b.template_vars, e);
     if (rc == 0)
         read_effort(r, b.reasoning_effort);
+    if (rc == 0)
+        rc = read_ending(r, &b, e);
     return rc < 0 ? rc : finish(r, shape, "messages", e);
 }
 
@@ -604,7 +642,7 @@ static int count_prompts(struct request_generate *g, const cJSON *list, struct f
     return 0;
 }
 
-static int read_prompt(struct request *r, const cJSON *prompt, struct fields_error *e)
+int openai_read_prompt(struct request *r, const cJSON *prompt, struct fields_error *e)
 {
     struct request_generate *g = &r->generate;
     int rc = 0;
@@ -631,6 +669,41 @@ static int read_prompt(struct request *r, const cJSON *prompt, struct fields_err
     return rc;
 }
 
+/* More answers than are shown: they become choices like the others, and the best are chosen. */
+static int read_best_of(struct request *r, struct openai_shape *shape, const struct openai_body *b,
+                        struct fields_error *e)
+{
+    struct request_generate *g = &r->generate;
+    if (b->best_of == 0 || b->best_of == b->n)
+        return 0;
+    if (b->best_of < b->n)
+        return fields_fail(e, "best_of", "invalid_value", "'best_of' must be at least 'n'");
+    if (b->stream)
+        return fields_fail(e, "best_of", "invalid_value",
+                           "'best_of' cannot be streamed: the best answer is known at the end");
+    if (g->n_prompts * (uint64_t)b->best_of > REQUEST_MAX_CHOICES)
+        return fields_fail(e, "best_of", "invalid_value",
+                           "'best_of' and 'prompt' make more than %u choices", REQUEST_MAX_CHOICES);
+    shape->n_best = g->n;
+    g->n = (uint32_t)b->best_of;
+    return 0;
+}
+
+static void read_suffix(struct request *r, const char *suffix)
+{
+    struct request_prompt *list = (struct request_prompt *)(uintptr_t)r->generate.prompts;
+    if (!suffix || !suffix[0] || !list) /* then request_rc tells */
+        return;
+    size_t n = strlen(suffix);
+    const char *text = request_copy(r, suffix, n);
+    r->no_cache = true;
+    for (uint32_t i = 0; i < r->generate.n_prompts; i++) {
+        list[i].suffix = list[i].text ? text : NULL;
+        list[i].suffix_bytes = n;
+        r->input_bytes += n;
+    }
+}
+
 int openai_read_completion(struct request *r, struct openai_shape *shape, const cJSON *body,
                            bool lenient, struct fields_error *e)
 {
@@ -643,7 +716,11 @@ int openai_read_completion(struct request *r, struct openai_shape *shape, const 
     if (rc == 0)
         rc = read_params(r, shape, &b, lenient, e);
     if (rc == 0)
-        rc = read_prompt(r, b.prompt, e);
+        rc = openai_read_prompt(r, b.prompt, e);
+    if (rc == 0)
+        rc = read_best_of(r, shape, &b, e);
+    if (rc == 0)
+        read_suffix(r, b.suffix);
     if (rc < 0)
         return rc;
     r->generate.echo = b.echo;
@@ -654,6 +731,10 @@ int openai_read_completion(struct request *r, struct openai_shape *shape, const 
                                "'logprobs' must be a whole number from 0 to 20");
         s->logprobs = true;
         s->n_logprobs = (uint32_t)n;
+        r->generate.prompt_logprobs = b.echo;
+        r->no_cache |= b.echo;
     }
-    return finish(r, shape, "prompt", e);
+    rc = finish(r, shape, "prompt", e);
+    s->logprobs |= shape->n_best > 0; /* the answers are compared by them */
+    return rc;
 }

@@ -10,6 +10,7 @@ struct openai_shape {
     bool stream, include_usage, logprobs;
     bool named;            /* the request names its model */
     uint32_t n_prompts, n; /* n: answers to each prompt */
+    uint32_t n_best;       /* of these, so many are shown, the likeliest; 0: all */
 };
 
 #endif

@@ -154,6 +154,90 @@ static void put_ollama_embed(struct answer *a)
     json_out_object_end(&j);
 }
 
+static void put_vector(struct json_out *j, const struct shoal_result *r)
+{
+    json_out_array(j);
+    for (uint32_t k = 0; k < r->n_dims; k++)
+        json_out_float(j, r->vector[k]);
+    json_out_array_end(j);
+}
+
+static void put_ollama_embeddings(struct answer *a)
+{
+    struct json_out j = json_out_make(&a->call->out);
+    json_out_object(&j);
+    json_out_key(&j, "embedding");
+    put_vector(&j, a->results[0]);
+    json_out_object_end(&j);
+}
+
+static void put_tei_embed(struct answer *a)
+{
+    struct json_out j = json_out_make(&a->call->out);
+    json_out_array(&j);
+    for (uint32_t i = 0; i < a->n; i++)
+        put_vector(&j, a->results[i]);
+    json_out_array_end(&j);
+}
+
+static void put_llamacpp_embedding(struct answer *a)
+{
+    struct json_out j = json_out_make(&a->call->out);
+    json_out_array(&j);
+    for (uint32_t i = 0; i < a->n; i++) {
+        json_out_object(&j);
+        json_out_member_uint(&j, "index", i);
+        json_out_key(&j, "embedding");
+        json_out_array(&j); /* one vector: of the whole text, not of each token */
+        put_vector(&j, a->results[i]);
+        json_out_array_end(&j);
+        json_out_object_end(&j);
+    }
+    json_out_array_end(&j);
+}
+
+/* All labels of a text, the likeliest first. */
+static void put_tei_labels(struct answer *a, struct json_out *j, const struct shoal_result *r)
+{
+    json_out_array(j);
+    for (uint32_t k = 0; k < r->n_labels && (a->shape.top == 0 || k < a->shape.top); k++) {
+        json_out_object(j);
+        json_out_key(j, "score");
+        json_out_float(j, r->labels[k].score);
+        json_out_member_str(j, "label", r->labels[k].name);
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+}
+
+static void put_tei_predict(struct answer *a)
+{
+    struct json_out j = json_out_make(&a->call->out);
+    if (a->shape.single) {
+        put_tei_labels(a, &j, a->results[0]);
+        return;
+    }
+    json_out_array(&j);
+    for (uint32_t i = 0; i < a->n; i++)
+        put_tei_labels(a, &j, a->results[i]);
+    json_out_array_end(&j);
+}
+
+/* Vectors have length 1: their cosine is their product. */
+static void put_tei_similarity(struct answer *a)
+{
+    struct json_out j = json_out_make(&a->call->out);
+    const struct shoal_result *source = a->results[0];
+    json_out_array(&j);
+    for (uint32_t i = 1; i < a->n; i++) {
+        double sum = 0;
+        for (uint32_t k = 0; k < source->n_dims && k < a->results[i]->n_dims; k++)
+            sum += (double)source->vector[k] * (double)a->results[i]->vector[k];
+        json_out_num(&j, sum);
+    }
+    json_out_array_end(&j);
+}
+
 struct ranked {
     uint32_t index;
     double score;
@@ -165,14 +249,38 @@ static int by_score(const void *a, const void *b)
     return x->score > y->score ? -1 : x->score < y->score ? 1 : x->index < y->index ? -1 : 1;
 }
 
+/* As Text Embeddings Inference: a list of indexes and scores. */
+static void put_tei_ranking(struct answer *a, const struct ranked *order)
+{
+    struct json_out j = json_out_make(&a->call->out);
+    json_out_array(&j);
+    for (uint32_t i = 0; i < a->n && (a->shape.top == 0 || i < a->shape.top); i++) {
+        const struct request_input *in = &a->inputs[order[i].index];
+        json_out_object(&j);
+        json_out_member_uint(&j, "index", order[i].index);
+        json_out_member_num(&j, "score", order[i].score);
+        if (a->shape.with_documents) {
+            json_out_key(&j, "text");
+            json_out_strn(&j, in->text, in->text_bytes);
+        }
+        json_out_object_end(&j);
+    }
+    json_out_array_end(&j);
+}
+
 static void put_ranking(struct answer *a)
 {
-    struct ranked order[REQUEST_MAX_INPUTS] = {{0, 0}};
+    struct ranked order[REQUEST_MAX_INPUTS];
     struct json_out j = json_out_make(&a->call->out);
     for (uint32_t i = 0; i < a->n; i++)
         order[i] = (struct ranked){i, a->results[i]->values[0]};
     qsort(order, a->n, sizeof(order[0]), by_score);
+    if (a->shape.tei) {
+        put_tei_ranking(a, order);
+        return;
+    }
     put_head(a, &j);
+    json_out_member_str(&j, "id", a->call->id); /* Cohere's clients look for it */
     json_out_key(&j, "results");
     json_out_array(&j);
     for (uint32_t i = 0; i < a->n && (a->shape.top == 0 || i < a->shape.top); i++) {
@@ -204,6 +312,21 @@ static void put_answer(struct answer *a)
         break;
     case SPECIALIST_OLLAMA_EMBED:
         put_ollama_embed(a);
+        break;
+    case SPECIALIST_OLLAMA_EMBEDDINGS:
+        put_ollama_embeddings(a);
+        break;
+    case SPECIALIST_LLAMACPP_EMBEDDING:
+        put_llamacpp_embedding(a);
+        break;
+    case SPECIALIST_TEI_EMBED:
+        put_tei_embed(a);
+        break;
+    case SPECIALIST_TEI_PREDICT:
+        put_tei_predict(a);
+        break;
+    case SPECIALIST_TEI_SIMILARITY:
+        put_tei_similarity(a);
         break;
     case SPECIALIST_RERANK:
         put_ranking(a);
@@ -314,4 +437,29 @@ void specialist_rerank(struct call *c)
 void specialist_score(struct call *c)
 {
     run(c, SPECIALIST_SCORE);
+}
+
+void specialist_ollama_embeddings(struct call *c)
+{
+    run(c, SPECIALIST_OLLAMA_EMBEDDINGS);
+}
+
+void specialist_llamacpp_embedding(struct call *c)
+{
+    run(c, SPECIALIST_LLAMACPP_EMBEDDING);
+}
+
+void specialist_tei_embed(struct call *c)
+{
+    run(c, SPECIALIST_TEI_EMBED);
+}
+
+void specialist_tei_predict(struct call *c)
+{
+    run(c, SPECIALIST_TEI_PREDICT);
+}
+
+void specialist_tei_similarity(struct call *c)
+{
+    run(c, SPECIALIST_TEI_SIMILARITY);
 }

@@ -1,5 +1,6 @@
-/* specialists.h - /v1/embeddings, classify, entities, rerank, summarize and score: bodies to
- * requests, results to answers.
+/* specialists.h - /v1/embeddings, classify, entities, rerank, summarize and score, and what Ollama,
+ * llama.cpp's server and Text Embeddings Inference call them: bodies to requests, results to
+ * answers.
  *
  * Thread: the loop's; reading has no state. */
 #ifndef SHOAL_GATEWAY_API_SPECIALISTS_H
@@ -11,9 +12,11 @@
 struct call;
 
 extern const struct field embed_fields[], classify_fields[], entities_fields[], rerank_fields[],
-    summarize_fields[], score_fields[];
+    summarize_fields[], score_fields[], ollama_embed_fields[], ollama_embeddings_fields[],
+    tei_embed_fields[], tei_predict_fields[], tei_similarity_fields[], llamacpp_embedding_fields[];
 extern const size_t n_embed_fields, n_classify_fields, n_entities_fields, n_rerank_fields,
-    n_summarize_fields, n_score_fields;
+    n_summarize_fields, n_score_fields, n_ollama_embed_fields, n_ollama_embeddings_fields,
+    n_tei_embed_fields, n_tei_predict_fields, n_tei_similarity_fields, n_llamacpp_embedding_fields;
 
 #define SPECIALIST_MAX_VALUES (1u << 20) /* of a row */
 
@@ -24,13 +27,21 @@ enum specialist_body {
     SPECIALIST_ENTITIES,
     SPECIALIST_RERANK,
     SPECIALIST_SUMMARIZE,
-    SPECIALIST_SCORE
+    SPECIALIST_SCORE,
+    SPECIALIST_OLLAMA_EMBEDDINGS,
+    SPECIALIST_LLAMACPP_EMBEDDING,
+    SPECIALIST_TEI_EMBED,
+    SPECIALIST_TEI_PREDICT,
+    SPECIALIST_TEI_SIMILARITY,
+    SPECIALIST_N_BODIES
 };
 
 struct specialist_shape { /* the format of the answer */
     enum specialist_body body;
     uint32_t top; /* number of labels or documents to return; 0: all */
     bool base64, with_documents;
+    bool tei;    /* RERANK: as Text Embeddings Inference answers */
+    bool single; /* the input was no list */
 };
 
 /* A body into an empty request.  lenient: unknown fields are skipped. */
@@ -45,6 +56,11 @@ void specialist_entities(struct call *c);
 void specialist_rerank(struct call *c);
 void specialist_summarize(struct call *c);
 void specialist_score(struct call *c);
-void specialist_ollama_embed(struct call *c); /* /api/embed */
+void specialist_ollama_embed(struct call *c);      /* /api/embed */
+void specialist_ollama_embeddings(struct call *c); /* /api/embeddings */
+void specialist_llamacpp_embedding(struct call *c);
+void specialist_tei_embed(struct call *c);
+void specialist_tei_predict(struct call *c);
+void specialist_tei_similarity(struct call *c);
 
 #endif

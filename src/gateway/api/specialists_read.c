@@ -3,6 +3,7 @@
  * "input" is a text or a list of texts everywhere. */
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "gateway/api/specialists.h"
 
@@ -10,9 +11,10 @@
 
 struct body {
     const char *model, *labels, *query, *encoding_format, *prompt_name, *stream;
-    const cJSON *input, *documents, *text, *series;
+    const char *truncation_direction;
+    const cJSON *input, *documents, *texts, *series, *truncate, *parameters;
     int64_t top, top_n, dimensions, max_sentences, max_tokens, beams, priority;
-    bool raw, return_documents, truncate;
+    bool raw, return_documents, normalize;
     double latency_budget_ms;
 };
 
@@ -38,10 +40,15 @@ struct body {
     }
 #define TRUNCATE                                                                                   \
     {                                                                                              \
-        "truncate", FIELD_BOOL, AT(truncate), 0, 0,                                                \
+        "truncate", FIELD_VALUE, AT(truncate), 0, 0,                                               \
             "false: refuse a text that the model cannot read as a whole; default: it is cut, and " \
             "marked as truncated",                                                                 \
-            NULL                                                                                   \
+            "{\"type\":\"boolean\"}"                                                               \
+    }
+#define DIMENSIONS                                                                                 \
+    {                                                                                              \
+        "dimensions", FIELD_INT, AT(dimensions), 1, 65536,                                         \
+            "keep only the first N dimensions, scaled to length 1", NULL                           \
     }
 #define LABELS                                                                                     \
     {                                                                                              \
@@ -55,7 +62,7 @@ const struct field embed_fields[] = {
     {"encoding_format", FIELD_STR, AT(encoding_format), 0, 0, "float or base64", NULL},
     {"prompt_name", FIELD_STR, AT(prompt_name), 0, 0,
      "a prompt of the model; empty: none; default: the model's own", NULL},
-    {"dimensions", FIELD_INT, AT(dimensions), 1, 65536, "keep only the first N dimensions", NULL}};
+    DIMENSIONS};
 const struct field classify_fields[] = {
     INPUT,
     COMMON,
@@ -72,6 +79,17 @@ const struct field rerank_fields[] = {
     {"return_documents", FIELD_BOOL, AT(return_documents), 0, 0,
      "include the texts of the documents", NULL},
     {"raw", FIELD_BOOL, AT(raw), 0, 0, "logits instead of probabilities", NULL},
+    /* Cohere's and Jina's */
+    {"max_chunks_per_doc", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"max_tokens_per_doc", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"rank_fields", FIELD_UNBUILT, 0, 0, 0, NULL, "text"},
+    {"priority_class", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    /* Text Embeddings Inference's: with `texts` the answer has its form */
+    {"texts", FIELD_VALUE, AT(texts), 0, 0, "instead of documents: the answer is a list of scores",
+     "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"},
+    {"raw_scores", FIELD_BOOL, AT(raw), 0, 0, "same as raw", NULL},
+    {"return_text", FIELD_BOOL, AT(return_documents), 0, 0, "same as return_documents", NULL},
+    {"truncation_direction", FIELD_STR, AT(truncation_direction), 0, 0, "only right", NULL},
     TRUNCATE,
     COMMON};
 const struct field summarize_fields[] = {
@@ -93,18 +111,60 @@ const struct field score_fields[] = {
      "a name of your choice: the rows continue those that you sent under this name before", NULL},
     {"raw", FIELD_BOOL, AT(raw), 0, 0, "scores before the final transformation", NULL},
     COMMON};
-static const struct field ollama_embed_fields[] = {
+const struct field ollama_embed_fields[] = {
     INPUT,
     COMMON,
     TRUNCATE,
-    {"dimensions", FIELD_INT, AT(dimensions), 1, 65536, "keep only the first N dimensions", NULL},
+    DIMENSIONS,
     {"options", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"keep_alive", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL}};
+const struct field ollama_embeddings_fields[] = {
+    {"prompt", FIELD_VALUE, AT(input), 0, 0, "a text", "{\"type\":\"string\"}"},
+    COMMON,
+    {"options", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"keep_alive", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL}};
+#define INPUTS                                                                                     \
+    {                                                                                              \
+        "inputs", FIELD_VALUE, AT(input), 0, 0, "a text, or a list of them", TEXTS                 \
+    }
+#define TEI                                                                                        \
+    INPUTS, COMMON, TRUNCATE,                                                                      \
+        {"truncation_direction", FIELD_STR, AT(truncation_direction), 0, 0, "only right", NULL},   \
+    {                                                                                              \
+        "parameters", FIELD_VALUE, AT(parameters), 0, 0, "top_k: number of labels to return",      \
+            "{\"type\":\"object\"}"                                                                \
+    }
+const struct field tei_embed_fields[] = {
+    TEI,
+    {"normalize", FIELD_BOOL, AT(normalize), 0, 0, "only true", NULL},
+    {"prompt_name", FIELD_STR, AT(prompt_name), 0, 0, "a prompt of the model", NULL},
+    DIMENSIONS};
+const struct field tei_predict_fields[] = {
+    TEI, LABELS, {"raw_scores", FIELD_UNBUILT, 0, 0, 0, NULL, NULL}};
+const struct field tei_similarity_fields[] = {
+    {"inputs", FIELD_VALUE, AT(input), 0, 0,
+     "{source_sentence: a text, sentences: a list of texts}", "{\"type\":\"object\"}"},
+    COMMON,
+    TRUNCATE,
+    {"truncation_direction", FIELD_STR, AT(truncation_direction), 0, 0, "only right", NULL},
+    {"parameters", FIELD_VALUE, AT(parameters), 0, 0, "prompt_name, truncate", NULL},
+    {"prompt_name", FIELD_STR, AT(prompt_name), 0, 0, "a prompt of the model", NULL}};
+const struct field llamacpp_embedding_fields[] = {
+    {"content", FIELD_VALUE, AT(input), 0, 0, "a text, or a list of them", TEXTS},
+    INPUT,
+    COMMON,
+    {"embd_normalize", FIELD_UNBUILT, 0, 0, 0, NULL, "2"}};
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 const size_t n_embed_fields = COUNT(embed_fields), n_classify_fields = COUNT(classify_fields),
              n_entities_fields = COUNT(entities_fields), n_rerank_fields = COUNT(rerank_fields),
-             n_summarize_fields = COUNT(summarize_fields), n_score_fields = COUNT(score_fields);
+             n_summarize_fields = COUNT(summarize_fields), n_score_fields = COUNT(score_fields),
+             n_ollama_embed_fields = COUNT(ollama_embed_fields),
+             n_ollama_embeddings_fields = COUNT(ollama_embeddings_fields),
+             n_tei_embed_fields = COUNT(tei_embed_fields),
+             n_tei_predict_fields = COUNT(tei_predict_fields),
+             n_tei_similarity_fields = COUNT(tei_similarity_fields),
+             n_llamacpp_embedding_fields = COUNT(llamacpp_embedding_fields);
 
 /* ---- inputs ---- */
 
@@ -151,6 +211,67 @@ static int take_texts(struct request *r, const cJSON *v, const char *name, struc
     struct request_input *list = rc == 0 ? make_inputs(r, n) : NULL;
     for (uint32_t i = 0; list && i < n && rc == 0; i++, one = one->next)
         rc = take_text(r, &list[i], one, name, e);
+    return rc;
+}
+
+static int take_ids(struct request *r, struct request_input *in, const cJSON *v, const char *name,
+                    struct fields_error *e)
+{
+    size_t n = (size_t)cJSON_GetArraySize(v);
+    int32_t *ids = arena_zalloc_n(&r->arena, n, sizeof(*ids));
+    const cJSON *one;
+    if (!cJSON_IsArray(v) || n == 0)
+        return fields_fail(e, name, "invalid_type", "'%s' must hold lists of token ids only", name);
+    if (!ids)
+        return 0; /* request_rc tells */
+    cJSON_ArrayForEach(one, v)
+    {
+        if (!cJSON_IsNumber(one) || !(one->valuedouble >= 0 && one->valuedouble <= INT32_MAX) ||
+            one->valuedouble != floor(one->valuedouble))
+            return fields_fail(e, name, "invalid_value",
+                               "'%s' contains a value that is not a token id", name);
+        ids[in->n_ids++] = (int32_t)one->valuedouble;
+    }
+    in->ids = ids;
+    r->input_bytes += n * sizeof(*ids);
+    return 0;
+}
+
+/* A text, a list of token ids, or a list of one of these. */
+static int take_texts_or_ids(struct request *r, const cJSON *v, const char *name,
+                             struct fields_error *e)
+{
+    const cJSON *first = cJSON_IsArray(v) ? v->child : NULL;
+    uint32_t n = 1;
+    if (!cJSON_IsNumber(first) && !cJSON_IsArray(first))
+        return take_texts(r, v, name, e);
+    bool several = cJSON_IsArray(first);
+    int rc = several ? count_inputs(v, name, &n, e) : 0;
+    struct request_input *list = rc == 0 ? make_inputs(r, n) : NULL;
+    const cJSON *one = several ? first : v;
+    for (uint32_t i = 0; list && i < n && rc == 0; i++, one = one->next)
+        rc = take_ids(r, &list[i], one, name, e);
+    return rc;
+}
+
+/* {"source_sentence": ..., "sentences": [...]}: the first input is the one to compare with. */
+static int take_similarity(struct request *r, const cJSON *v, struct fields_error *e)
+{
+    const cJSON *source = cJSON_GetObjectItemCaseSensitive(v, "source_sentence"),
+                *list = cJSON_GetObjectItemCaseSensitive(v, "sentences"), *one;
+    uint32_t n = 0;
+    if (!cJSON_IsString(source) || !cJSON_IsArray(list))
+        return fields_fail(e, "inputs", "invalid_type",
+                           "'inputs' must be {\"source_sentence\": a text, \"sentences\": texts}");
+    int rc = count_inputs(list, "inputs", &n, e);
+    if (rc == 0 && n + 1 > REQUEST_MAX_INPUTS)
+        rc = fields_fail(e, "inputs", "invalid_value", "'inputs' holds more than %u sentences",
+                         REQUEST_MAX_INPUTS - 1);
+    struct request_input *in = rc == 0 ? make_inputs(r, n + 1) : NULL;
+    if (in)
+        rc = take_text(r, in++, source, "inputs", e);
+    for (one = list->child; in && one && rc == 0; one = one->next)
+        rc = take_text(r, in++, one, "inputs", e);
     return rc;
 }
 
@@ -267,7 +388,6 @@ static void use_body(struct request *r, const struct body *b)
     q->beams = (uint32_t)b->beams;
     q->raw = b->raw;
     q->stream = copy(r, b->stream);
-    q->whole = !b->truncate;
 }
 
 static int check_format(const struct body *b, bool *base64, struct fields_error *e)
@@ -286,6 +406,59 @@ static int check_query(const struct body *b, struct fields_error *e)
     return fields_fail(e, "query", "missing_required_parameter", "'query' is missing");
 }
 
+/* true, false, or how Cohere's clients say it: NONE, START, END.  False: it is none of these. */
+static bool read_truncate(const cJSON *v, bool *whole)
+{
+    const char *text = cJSON_GetStringValue(v);
+    *whole = cJSON_IsFalse(v) || (text && strcasecmp(text, "none") == 0);
+    return !v || cJSON_IsBool(v) || *whole || (text && strcasecmp(text, "end") == 0);
+}
+
+/* What Text Embeddings Inference knows and we do in one way only. */
+static int check_tei(struct request *r, struct specialist_shape *shape, const struct body *b,
+                     struct fields_error *e)
+{
+    const cJSON *top = cJSON_GetObjectItemCaseSensitive(b->parameters, "top_k");
+    if (!read_truncate(b->truncate, &r->infer.whole))
+        return fields_fail(e, "truncate", "invalid_value", "'truncate' must be true or false");
+    if (b->truncation_direction && strcasecmp(b->truncation_direction, "right") != 0)
+        return fields_fail(e, "truncation_direction", "unsupported_parameter",
+                           "'truncation_direction' must be right: texts are cut at their end");
+    if (!b->normalize)
+        return fields_fail(e, "normalize", "unsupported_parameter",
+                           "'normalize' must be true: embeddings have length 1");
+    if (b->parameters && !cJSON_IsObject(b->parameters))
+        return fields_fail(e, "parameters", "invalid_type", "'parameters' must be an object");
+    if (cJSON_IsNumber(top) && top->valuedouble >= 1 && top->valuedouble <= 10000)
+        shape->top = (uint32_t)top->valuedouble;
+    return 0;
+}
+
+static int take_inputs(struct request *r, enum specialist_body body, const struct body *b,
+                       struct fields_error *e)
+{
+    switch (body) {
+    case SPECIALIST_SCORE:
+        return take_score(r, b, e);
+    case SPECIALIST_RERANK:
+        return take_texts(r, b->texts ? b->texts : b->documents, b->texts ? "texts" : "documents",
+                          e);
+    case SPECIALIST_EMBED:
+    case SPECIALIST_LLAMACPP_EMBEDDING:
+        return take_texts_or_ids(r, b->input, "input", e);
+    case SPECIALIST_TEI_EMBED:
+        return take_texts_or_ids(r, b->input, "inputs", e);
+    case SPECIALIST_TEI_SIMILARITY:
+        return take_similarity(r, b->input, e);
+    case SPECIALIST_TEI_PREDICT:
+        return take_texts(r, b->input, "inputs", e);
+    case SPECIALIST_OLLAMA_EMBEDDINGS:
+        return take_texts(r, b->input, "prompt", e);
+    default:
+        return take_texts(r, b->input, "input", e);
+    }
+}
+
 int specialist_read(struct request *r, struct specialist_shape *shape, enum specialist_body body,
                     const cJSON *json, bool lenient, struct fields_error *e)
 {
@@ -297,12 +470,21 @@ int specialist_read(struct request *r, struct specialist_shape *shape, enum spec
         [SPECIALIST_EMBED] = {SHOAL_KIND_EMBED, embed_fields, COUNT(embed_fields)},
         [SPECIALIST_OLLAMA_EMBED] = {SHOAL_KIND_EMBED, ollama_embed_fields,
                                      COUNT(ollama_embed_fields)},
+        [SPECIALIST_OLLAMA_EMBEDDINGS] = {SHOAL_KIND_EMBED, ollama_embeddings_fields,
+                                          COUNT(ollama_embeddings_fields)},
+        [SPECIALIST_LLAMACPP_EMBEDDING] = {SHOAL_KIND_EMBED, llamacpp_embedding_fields,
+                                           COUNT(llamacpp_embedding_fields)},
+        [SPECIALIST_TEI_EMBED] = {SHOAL_KIND_EMBED, tei_embed_fields, COUNT(tei_embed_fields)},
+        [SPECIALIST_TEI_SIMILARITY] = {SHOAL_KIND_EMBED, tei_similarity_fields,
+                                       COUNT(tei_similarity_fields)},
+        [SPECIALIST_TEI_PREDICT] = {SHOAL_KIND_CLASSIFY, tei_predict_fields,
+                                    COUNT(tei_predict_fields)},
         [SPECIALIST_CLASSIFY] = {SHOAL_KIND_CLASSIFY, classify_fields, COUNT(classify_fields)},
         [SPECIALIST_ENTITIES] = {SHOAL_KIND_TAG, entities_fields, COUNT(entities_fields)},
         [SPECIALIST_RERANK] = {SHOAL_KIND_RERANK, rerank_fields, COUNT(rerank_fields)},
         [SPECIALIST_SUMMARIZE] = {SHOAL_KIND_SUMMARIZE, summarize_fields, COUNT(summarize_fields)},
         [SPECIALIST_SCORE] = {SHOAL_KIND_SCORE, score_fields, COUNT(score_fields)}};
-    struct body b = {.truncate = true};
+    struct body b = {.normalize = true};
     int rc = fields_read(bodies[body].fields, bodies[body].n, json, &b, lenient, e);
     if (rc < 0)
         return rc;
@@ -313,18 +495,18 @@ int specialist_read(struct request *r, struct specialist_shape *shape, enum spec
         return fields_fail(e, "series", "invalid_value",
                            "use either 'input' or 'series', not both");
     use_body(r, &b);
-    if (body == SPECIALIST_SCORE)
-        rc = take_score(r, &b, e);
-    else if (body == SPECIALIST_RERANK)
-        rc = take_texts(r, b.documents, "documents", e);
-    else
-        rc = take_texts(r, b.input, "input", e);
+    rc = take_inputs(r, body, &b, e);
+    if (rc == 0)
+        rc = check_tei(r, shape, &b, e);
     if (rc == 0 && body == SPECIALIST_RERANK)
         rc = check_query(&b, e);
     if (rc == 0 && body == SPECIALIST_EMBED)
         rc = check_format(&b, &shape->base64, e);
-    shape->top = (uint32_t)(body == SPECIALIST_RERANK ? b.top_n : b.top);
+    if (b.top_n > 0 || b.top > 0)
+        shape->top = (uint32_t)(body == SPECIALIST_RERANK ? b.top_n : b.top);
     shape->with_documents = b.return_documents;
+    shape->tei = b.texts != NULL;
+    shape->single = !cJSON_IsArray(b.input);
     if (rc == 0 && request_rc(r) < 0)
         rc = fields_fail(e, "input", NULL, "out of memory");
     return rc;

@@ -15,10 +15,10 @@
 
 static const struct shoal_logprob top[3] = {{7, -0.5f}, {8, -1.5f}, {9, -INFINITY}};
 static const struct kept_token tokens[] = {
-    {0, 7, -0.5f, top, 3, "Hello", 5},
-    {1, 8, -1.25f, NULL, 0, "", 0},
-    {1, 2, 0.0f, top, 1, "\xc3\xa9", 2},
-    {0, -1, 0.0f, NULL, 0, "a\0b", 3},
+    {0, 7, -0.5f, top, 3, "Hello", 5, false},
+    {1, 8, -1.25f, NULL, 0, "", 0, false},
+    {1, 2, 0.0f, top, 1, "\xc3\xa9", 2, false},
+    {0, -1, 0.0f, NULL, 0, "a\0b", 3, false},
 };
 static const struct kept_choice choices[2] = {{SHOAL_FINISH_STOP, 11, 2, 1, 2, 3},
                                               {SHOAL_FINISH_LENGTH, 12, 2, UINT64_MAX, 5, 6}};
@@ -86,7 +86,7 @@ static void test_the_bytes_are_those_of_the_header(void **state)
     (void)state;
     buf_init(&all, 4096);
     buf_init(&b, 4096);
-    kept_answer_put_token(&all, &(struct kept_token){0, 9, -1.0f, &alternative, 1, "hi", 2});
+    kept_answer_put_token(&all, &(struct kept_token){0, 9, -1.0f, &alternative, 1, "hi", 2, false});
     assert_int_equal(kept_answer_put(&b, &end, 1, &all), 0);
     assert_int_equal(b.len, sizeof(want));
     assert_memory_equal(b.data, want, sizeof(want));

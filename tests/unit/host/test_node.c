@@ -78,8 +78,8 @@ static void on_event(void *ctx, const struct shoal_event *ev)
         a->done = *ev;
         return;
     }
-    const struct kept_token t = {0,         ev->token, ev->logprob,   ev->top,
-                                 ev->n_top, ev->text,  ev->text_bytes};
+    const struct kept_token t = {0,         ev->token, ev->logprob,    ev->top,
+                                 ev->n_top, ev->text,  ev->text_bytes, false};
     kept_answer_put_token(&a->tokens, &t);
     buf_put(&a->text, ev->text, ev->text_bytes);
 }

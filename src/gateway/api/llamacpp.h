@@ -1,0 +1,40 @@
+/* llamacpp.h - the interface of llama.cpp's server, where it differs from OpenAI's: bodies to
+ * requests, events to answers.
+ *
+ * Thread: the loop's; reading has no state. */
+#ifndef SHOAL_GATEWAY_API_LLAMACPP_H
+#define SHOAL_GATEWAY_API_LLAMACPP_H
+
+#include "flow/request.h"
+#include "gateway/fields.h"
+
+struct call;
+
+extern const struct field llamacpp_completion_fields[], llamacpp_infill_fields[],
+    llamacpp_template_fields[];
+extern const size_t llamacpp_n_completion_fields, llamacpp_n_infill_fields,
+    llamacpp_n_template_fields;
+
+struct llamacpp_shape {                       /* the format of the answer */
+    bool stream, return_tokens, several, raw; /* several: a list; raw: a template, no answer */
+    uint32_t n_prompts;
+};
+
+/* A body into an empty request.  lenient: unknown fields are skipped. */
+SHOAL_MUST_CHECK int llamacpp_read(struct request *r, struct llamacpp_shape *shape,
+                                   const cJSON *body, bool infill, bool lenient,
+                                   struct fields_error *e);
+SHOAL_MUST_CHECK int llamacpp_read_template(struct request *r, struct llamacpp_shape *shape,
+                                            const cJSON *body, bool lenient,
+                                            struct fields_error *e);
+
+/* Handlers. */
+void llamacpp_completion(struct call *c);
+void llamacpp_infill(struct call *c);
+void llamacpp_apply_template(struct call *c);
+void llamacpp_health(struct call *c);
+void llamacpp_props(struct call *c);
+void llamacpp_slots(struct call *c);
+void llamacpp_lora(struct call *c);
+
+#endif

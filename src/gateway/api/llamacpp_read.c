@@ -1,0 +1,253 @@
+/* llamacpp_read.c - bodies of /completion, /infill and /apply-template to requests. */
+#include <math.h>
+#include <string.h>
+
+#include "gateway/api/llamacpp.h"
+#include "gateway/api/openai.h"
+
+struct body {
+    const char *model, *prefix, *suffix;
+    const cJSON *prompt, *stop, *logit_bias, *messages, *template_vars;
+    bool stream, ignore_eos, return_tokens, echo;
+    int64_t n_predict, seed, top_k, repeat_last_n, n_probs, priority;
+    double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty,
+        latency_budget_ms;
+};
+
+#define AT(member) offsetof(struct body, member)
+#define MAX_SEED 9223372036854775807.0
+#define IGNORED(name)                                                                              \
+    {                                                                                              \
+        name, FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL                                \
+    }
+/* A sampler that we do not have, and the value that turns it off. */
+#define OFF(name, value)                                                                           \
+    {                                                                                              \
+        name, FIELD_UNBUILT, 0, 0, 0, NULL, value                                                  \
+    }
+#define COMMON                                                                                       \
+    {"model", FIELD_STR, AT(model), 0, 0, "name of a model of /v1/models", NULL},                    \
+        {"stream", FIELD_BOOL, AT(stream), 0, 0, "server-sent events as tokens come", NULL},         \
+        {"n_predict", FIELD_INT, AT(n_predict), -2, 1 << 24, "maximum number of tokens; -1: none",   \
+         NULL},                                                                                      \
+        {"max_tokens", FIELD_INT, AT(n_predict), -1, 1 << 24, "same as n_predict", NULL},            \
+        {"temperature", FIELD_NUM, AT(temperature), -100, 100, "0: the most likely token", NULL},    \
+        {"top_k", FIELD_INT, AT(top_k), -1, 1e9, "number of most likely tokens to keep", NULL},      \
+        {"top_p", FIELD_NUM, AT(top_p), 0, 1e9, "probability mass to keep", NULL},                   \
+        {"min_p", FIELD_NUM, AT(min_p), -1, 1, "minimum probability, relative to the best", NULL},   \
+        {"repeat_penalty", FIELD_NUM, AT(repeat_penalty), 0, 10, "1: none", NULL},                   \
+        {"repeat_last_n",                                                                            \
+         FIELD_INT,                                                                                  \
+         AT(repeat_last_n),                                                                          \
+         -1,                                                                                         \
+         1 << 20,                                                                                    \
+         "tokens that the penalty looks at; 0: none, -1: all",                                       \
+         NULL},                                                                                      \
+        {"presence_penalty", FIELD_NUM, AT(presence_penalty), -10, 10, "0: none", NULL},             \
+        {"frequency_penalty", FIELD_NUM, AT(frequency_penalty), -10, 10, "0: none", NULL},           \
+        {"seed", FIELD_INT, AT(seed), -MAX_SEED, MAX_SEED, "same seed, same answer; -1: any", NULL}, \
+        {"stop", FIELD_VALUE, AT(stop), 0, 0, "texts that end the answer", "{\"type\":\"array\"}"},  \
+        {"ignore_eos", FIELD_BOOL, AT(ignore_eos), 0, 0, "do not stop at the end token", NULL},      \
+        {"logit_bias",                                                                               \
+         FIELD_VALUE,                                                                                \
+         AT(logit_bias),                                                                             \
+         0,                                                                                          \
+         0,                                                                                          \
+         "[[token id, number or false], ...], or an object of them",                                 \
+         "{}"},                                                                                      \
+        {"n_probs", FIELD_INT, AT(n_probs), 0, 20, "most likely tokens to return with each", NULL},  \
+        {"return_tokens", FIELD_BOOL, AT(return_tokens), 0, 0, "return the token ids", NULL},        \
+        {"priority", FIELD_INT, AT(priority), -100, 0, "below that of the key", NULL},               \
+        {"latency_budget_ms",                                                                        \
+         FIELD_NUM,                                                                                  \
+         AT(latency_budget_ms),                                                                      \
+         1,                                                                                          \
+         86400000,                                                                                   \
+         "refuse or stop a request that takes longer",                                               \
+         NULL},                                                                                      \
+        OFF("mirostat", "0"), OFF("dynatemp_range", "0"), OFF("typical_p", "1"),                     \
+        OFF("xtc_probability", "0"), OFF("dry_multiplier", "0"), OFF("top_n_sigma", "-1"),           \
+        OFF("lora", NULL), OFF("n_cmpl", "1"), OFF("post_sampling_probs", NULL),                     \
+        IGNORED("mirostat_tau"), IGNORED("mirostat_eta"), IGNORED("dynatemp_exponent"),              \
+        IGNORED("xtc_threshold"), IGNORED("dry_base"), IGNORED("dry_allowed_length"),                \
+        IGNORED("dry_penalty_last_n"), IGNORED("dry_sequence_breakers"), IGNORED("cache_prompt"),    \
+        IGNORED("id_slot"), IGNORED("n_keep"), IGNORED("n_discard"), IGNORED("min_keep"),            \
+        IGNORED("samplers"), IGNORED("timings_per_token"), IGNORED("t_max_predict_ms"),              \
+        IGNORED("n_indent"), IGNORED("response_fields"), IGNORED("return_progress"),                 \
+        IGNORED("t_max_prompt_ms"), IGNORED("user"), OFF("grammar", NULL),                           \
+        OFF("json_schema", NULL)
+
+const struct field llamacpp_completion_fields[] = {{"prompt", FIELD_VALUE, AT(prompt), 0, 0,
+                                                    "text, or token ids, or a list of one of these",
+                                                    "{}"},
+                                                   COMMON};
+const size_t llamacpp_n_completion_fields =
+    sizeof(llamacpp_completion_fields) / sizeof(llamacpp_completion_fields[0]);
+
+const struct field llamacpp_infill_fields[] = {
+    {"input_prefix", FIELD_STR, AT(prefix), 0, 0, "the text before", NULL},
+    {"input_suffix", FIELD_STR, AT(suffix), 0, 0, "the text behind", NULL},
+    {"prompt", FIELD_VALUE, AT(prompt), 0, 0, "the beginning of the text between",
+     "{\"type\":\"string\"}"},
+    OFF("input_extra", NULL),
+    COMMON};
+const size_t llamacpp_n_infill_fields =
+    sizeof(llamacpp_infill_fields) / sizeof(llamacpp_infill_fields[0]);
+
+const struct field llamacpp_template_fields[] = {
+    {"messages", FIELD_VALUE, AT(messages), 0, 0, "the conversation", "{\"type\":\"array\"}"},
+    {"model", FIELD_STR, AT(model), 0, 0, "name of a model of /v1/models", NULL},
+    {"chat_template_kwargs", FIELD_VALUE, AT(template_vars), 0, 0,
+     "variables of the model's chat template", "{\"type\":\"object\"}"},
+    OFF("tools", NULL),
+    IGNORED("stream")};
+const size_t llamacpp_n_template_fields =
+    sizeof(llamacpp_template_fields) / sizeof(llamacpp_template_fields[0]);
+
+_Static_assert(sizeof(llamacpp_infill_fields) / sizeof(llamacpp_infill_fields[0]) <= FIELDS_MAX,
+               "mask");
+
+/* [[id, bias], ...]; false as a bias forbids the token.  An object is read as OpenAI's. */
+static int read_bias(struct request *r, const cJSON *bias, struct fields_error *e)
+{
+    struct shoal_sampling *s = &r->generate.sampling;
+    const cJSON *one;
+    if (!bias || (cJSON_IsArray(bias) && !bias->child))
+        return 0;
+    if (!cJSON_IsArray(bias))
+        return openai_read_bias(r, bias, e);
+    int n = cJSON_GetArraySize(bias);
+    if (n > (int)REQUEST_MAX_BIAS)
+        return fields_fail(e, "logit_bias", "invalid_value", "'logit_bias' has more than %u tokens",
+                           REQUEST_MAX_BIAS);
+    struct shoal_bias *list = arena_zalloc_n(&r->arena, (size_t)n, sizeof(*list));
+    if (!list)
+        return 0; /* request_rc tells */
+    cJSON_ArrayForEach(one, bias)
+    {
+        const cJSON *id = cJSON_GetArrayItem(one, 0), *v = cJSON_GetArrayItem(one, 1);
+        bool forbidden = cJSON_IsFalse(v);
+        if (!cJSON_IsNumber(id) || !(id->valuedouble >= 0 && id->valuedouble <= INT32_MAX) ||
+            (!forbidden && !cJSON_IsNumber(v)))
+            return fields_fail(e, "logit_bias", "invalid_value",
+                               "'logit_bias' must hold pairs of a token id and a number, or false");
+        list[s->n_bias++] =
+            openai_bias((int32_t)id->valuedouble, forbidden ? -100.0 : v->valuedouble);
+    }
+    s->bias = list;
+    return 0;
+}
+
+static int use_body(struct request *r, struct llamacpp_shape *shape, const struct body *b,
+                    struct fields_error *e)
+{
+    struct request_generate *g = &r->generate;
+    bool window = b->repeat_last_n != 0;
+    r->kind = REQUEST_GENERATE;
+    if (b->model)
+        r->model = request_copy(r, b->model, strlen(b->model));
+    r->priority = (int32_t)b->priority;
+    request_set_budget(r, b->latency_budget_ms);
+    g->n = g->n_prompts = 1;
+    g->max_tokens = b->n_predict > 0 ? (uint32_t)b->n_predict : 0;
+    g->prompt_only = b->n_predict == 0;
+    r->no_cache |= g->prompt_only;
+    g->ignore_end = b->ignore_eos;
+    g->has_seed = b->seed >= 0;
+    g->sampling = (struct shoal_sampling){
+        .temperature = b->temperature > 0 ? (float)b->temperature : 0,
+        .top_k = b->top_k > 0 ? (uint32_t)b->top_k : 0,
+        .top_p = b->top_p <= 0   ? 1e-6f
+                 : b->top_p >= 1 ? 1.0f
+                                 : (float)b->top_p,
+        .min_p = b->min_p > 0 ? (float)b->min_p : 0,
+        .repeat_penalty = window ? (float)b->repeat_penalty : 1.0f,
+        .repeat_last_n = b->repeat_last_n < 0 ? 1u << 20 : (uint32_t)b->repeat_last_n,
+        .presence_penalty = window ? (float)b->presence_penalty : 0,
+        .frequency_penalty = window ? (float)b->frequency_penalty : 0,
+        .seed = g->has_seed ? (uint64_t)b->seed : 0,
+        .n_logprobs = (uint32_t)b->n_probs,
+        .logprobs = b->n_probs > 0};
+    *shape = (struct llamacpp_shape){.stream = b->stream, .return_tokens = b->return_tokens};
+    int rc = openai_read_stop(r, b->stop, e);
+    r->no_cache |= g->n_stop > 0; /* a kept answer does not say why it ended */
+    return rc < 0 ? rc : read_bias(r, b->logit_bias, e);
+}
+
+/* The text between: llama.cpp puts the beginning of the answer behind what is before it. */
+static int use_infill(struct request *r, const struct body *b, struct fields_error *e)
+{
+    struct request_prompt *p = arena_zalloc(&r->arena, sizeof(*p));
+    const char *begin = cJSON_IsString(b->prompt) ? b->prompt->valuestring : "";
+    if (b->prompt && !cJSON_IsString(b->prompt))
+        return fields_fail(e, "prompt", "invalid_type", "'prompt' must be a text");
+    if (!b->prefix || !b->suffix)
+        return fields_fail(e, b->prefix ? "input_suffix" : "input_prefix",
+                           "missing_required_parameter",
+                           "'input_prefix' and 'input_suffix' are required");
+    size_t n = strlen(b->prefix), k = strlen(begin);
+    char *text = arena_bytes(&r->arena, n + k + 1);
+    if (!p || !text)
+        return 0; /* request_rc tells */
+    memcpy(text, b->prefix, n);
+    memcpy(text + n, begin, k + 1);
+    p->text = text;
+    p->text_bytes = n + k;
+    p->suffix_bytes = strlen(b->suffix);
+    p->suffix = request_copy(r, b->suffix, p->suffix_bytes);
+    r->input_bytes += n + k + p->suffix_bytes;
+    r->generate.prompts = p;
+    r->no_cache = true;
+    return 0;
+}
+
+int llamacpp_read(struct request *r, struct llamacpp_shape *shape, const cJSON *body, bool infill,
+                  bool lenient, struct fields_error *e)
+{
+    /* the server's own defaults */
+    struct body b = {.n_predict = -1,
+                     .seed = -1,
+                     .temperature = 0.8,
+                     .top_k = 40,
+                     .top_p = 0.95,
+                     .min_p = 0.05,
+                     .repeat_penalty = 1,
+                     .repeat_last_n = 64};
+    int rc =
+        infill ? fields_read(llamacpp_infill_fields, llamacpp_n_infill_fields, body, &b, lenient, e)
+               : fields_read(llamacpp_completion_fields, llamacpp_n_completion_fields, body, &b,
+                             lenient, e);
+    if (rc == 0)
+        rc = use_body(r, shape, &b, e);
+    if (rc == 0)
+        rc = infill ? use_infill(r, &b, e) : openai_read_prompt(r, b.prompt, e);
+    if (rc < 0)
+        return rc;
+    shape->n_prompts = r->generate.n_prompts;
+    shape->several = r->generate.n_prompts > 1;
+    return request_rc(r) < 0 ? fields_fail(e, "prompt", NULL, "out of memory") : 0;
+}
+
+int llamacpp_read_template(struct request *r, struct llamacpp_shape *shape, const cJSON *body,
+                           bool lenient, struct fields_error *e)
+{
+    struct body b = {.model = NULL};
+    struct request_generate *g = &r->generate;
+    int rc =
+        fields_read(llamacpp_template_fields, llamacpp_n_template_fields, body, &b, lenient, e);
+    if (rc < 0)
+        return rc;
+    r->kind = REQUEST_GENERATE;
+    if (b.model)
+        r->model = request_copy(r, b.model, strlen(b.model));
+    g->n = g->n_prompts = 1;
+    g->echo = g->special = g->prompt_only = r->no_cache = true;
+    *shape = (struct llamacpp_shape){.raw = true, .n_prompts = 1};
+    rc = openai_read_messages(r, b.messages, lenient, e);
+    if (rc == 0)
+        rc = openai_read_template_vars(r, b.template_vars, e);
+    if (rc < 0)
+        return rc;
+    openai_prefill(r);
+    return request_rc(r) < 0 ? fields_fail(e, "messages", NULL, "out of memory") : 0;
+}

@@ -1,0 +1,12 @@
+/* tei.h - /info as Hugging Face's Text Embeddings Inference has it.  The paths that compute are in
+ * specialists.h.
+ *
+ * Thread: the loop's. */
+#ifndef SHOAL_GATEWAY_API_TEI_H
+#define SHOAL_GATEWAY_API_TEI_H
+
+struct call;
+
+void tei_info(struct call *c);
+
+#endif

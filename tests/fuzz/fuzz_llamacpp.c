@@ -1,0 +1,47 @@
+/* fuzz_llamacpp.c - bodies of llama.cpp's interface to requests.  The first byte chooses the path,
+ * and whether unknown fields are skipped. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "gateway/api/llamacpp.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What flow relies on. */
+static void check(const struct request *r, const struct llamacpp_shape *shape)
+{
+    const struct request_generate *g = &r->generate;
+    if (request_choices(g) < 1 || request_choices(g) > REQUEST_MAX_CHOICES ||
+        g->n_prompts != shape->n_prompts || g->n_stop > REQUEST_MAX_STOPS ||
+        g->sampling.n_logprobs > 20)
+        abort();
+    for (uint32_t i = 0; g->chat.n_messages == 0 && i < g->n_prompts; i++)
+        if (!g->prompts[i].text && g->prompts[i].n_ids == 0)
+            abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fields_error e = {{0}, {0}, NULL};
+    struct llamacpp_shape shape;
+    struct request *r = NULL;
+    if (size < 1)
+        return 0;
+    cJSON *body = cJSON_ParseWithLength((const char *)data + 1, size - 1);
+    if (body)
+        r = request_create();
+    if (r) {
+        bool lenient = data[0] & 4;
+        int rc = (data[0] & 3) == 2 ? llamacpp_read_template(r, &shape, body, lenient, &e)
+                                    : llamacpp_read(r, &shape, body, data[0] & 1, lenient, &e);
+        cJSON_Delete(body); /* nothing of it is needed any more */
+        body = NULL;
+        if (rc == 0)
+            check(r, &shape);
+        else if (!e.msg[0])
+            abort(); /* somebody must be told why */
+    }
+    request_destroy(r);
+    cJSON_Delete(body);
+    return 0;
+}

@@ -1,0 +1,234 @@
+#!/usr/bin/env node
+// The interfaces of llama.cpp's server, Text Embeddings Inference and Cohere: every path, with the answers that the
+// others give.  Usage: serve_interfaces.js SHOAL
+'use strict';
+const fs = require('fs');
+const path = require('path');
+const t = require('./serve.js');
+
+const shoal = path.resolve(process.argv[2]);
+const long = path.join(t.root, 'tests/data/refs/qwen3.gguf');
+let url;
+
+async function post(where, body) {
+    const r = await t.within(fetch(url + where, { method: 'POST', body: JSON.stringify(body) }), where);
+    return { status: r.status, body: await r.json() };
+}
+const get = async (where) => (await t.within(fetch(url + where), where)).json();
+
+// The events of a stream.
+async function events(where, body) {
+    const r = await t.within(fetch(url + where, { method: 'POST', body: JSON.stringify({ ...body, stream: true }) }), where);
+    return (await r.text()).split('\n').filter((l) => l.startsWith('data: ')).map((l) => JSON.parse(l.slice(6)));
+}
+
+// A copy of a GGUF file with other texts for its last tokens.
+function rename_tokens(from, to, names) {
+    const b = fs.readFileSync(from), sizes = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];
+    let at = 8;
+    const u32 = () => b.readUInt32LE((at += 4) - 4), u64 = () => Number(b.readBigUInt64LE((at += 8) - 8));
+    const text = () => { const n = u64(); return b.toString('latin1', at, at += n); };
+    const skip = (type) => {
+        if (type === 8)
+            return void text();
+        if (type !== 9)
+            return void (at += sizes[type]);
+        const inner = u32();
+        for (let n = u64(); n > 0; n--)
+            skip(inner);
+    };
+    const n_tensors = u64(), n_pairs = u64();
+    let begin = 0, tail = 0;
+    for (let i = 0; i < n_pairs; i++) {
+        const key = text(), type = u32();
+        if (key !== 'tokenizer.ggml.tokens') {
+            skip(type);
+            continue;
+        }
+        u32();
+        for (let n = u64(); n > 0; n--) {
+            if (n === names.length)
+                begin = at;
+            text();
+        }
+        tail = at;
+    }
+    for (let i = 0; i < n_tensors; i++) {
+        text();
+        for (let n = u32(); n > 0; n--)
+            u64();
+        u32(), u64();
+    }
+    const lengths = names.map((s) => Buffer.concat([Buffer.from(new BigUint64Array([BigInt(s.length)]).buffer), Buffer.from(s)]));
+    const head = Buffer.concat([b.subarray(0, begin), ...lengths, b.subarray(tail, at)]);
+    const pad = (n) => (32 - n % 32) % 32;
+    fs.writeFileSync(to, Buffer.concat([head, Buffer.alloc(pad(head.length)), b.subarray(at + pad(at))]));
+    return to;
+}
+
+// A folder with a reranker: a classifier with one of its labels only.
+function make_reranker(from, to) {
+    fs.cpSync(from, to, { recursive: true });
+    const config = JSON.parse(fs.readFileSync(`${to}/config.json`)), file = `${to}/model.safetensors`, b = fs.readFileSync(file);
+    fs.writeFileSync(`${to}/config.json`, JSON.stringify({ ...config, id2label: { 0: 'LABEL_0' }, label2id: { LABEL_0: 0 } }));
+    const n = Number(b.readBigUInt64LE(0)), head = JSON.parse(b.toString('utf8', 8, 8 + n)), parts = [];
+    let at = 0;
+    for (const [name, x] of Object.entries(head)) {
+        if (name === '__metadata__')
+            continue;
+        let part = b.subarray(8 + n + x.data_offsets[0], 8 + n + x.data_offsets[1]);
+        if (/^classifier/.test(name)) {
+            part = part.subarray(0, part.length / x.shape[0]);
+            x.shape[0] = 1;
+        }
+        parts.push(part);
+        x.data_offsets = [at, at += part.length];
+    }
+    let text = JSON.stringify(head);
+    text += ' '.repeat((8 - text.length % 8) % 8);
+    const size = Buffer.alloc(8);
+    size.writeBigUInt64LE(BigInt(text.length));
+    fs.writeFileSync(file, Buffer.concat([size, Buffer.from(text), ...parts]));
+    return to;
+}
+
+async function completion() {
+    const base = { model: 'long', prompt: 'Once upon a time', n_predict: 6, temperature: 0 };
+    const whole = (await post('/completion', { ...base, n_probs: 2, return_tokens: true })).body;
+    const openai = (await post('/v1/completions', { model: 'long', prompt: base.prompt, max_tokens: 6, temperature: 0 })).body;
+    t.same(whole.content, openai.choices[0].text, 'the text of the other interface');
+    t.same(`${whole.tokens.length} ${whole.tokens_predicted} ${whole.tokens_evaluated}`, `6 6 ${openai.usage.prompt_tokens}`, 'counts');
+    t.same(`${whole.stop} ${whole.stop_type} ${whole.truncated}`, 'true limit false', 'why it ended');
+    t.check(whole.completion_probabilities.every((p, i) => p.id === whole.tokens[i] && p.top_logprobs.length === 2 &&
+        p.logprob <= 0 && p.logprob === p.top_logprobs[0].logprob), 'probabilities');
+    t.same(whole.generation_settings.n_predict, 6, 'settings');
+    t.check(whole.timings.predicted_n === 6 && whole.timings.prompt_n + whole.timings.cache_n > 0, 'timings');
+    const list = await events('/completion', base);
+    t.same(list.map((e) => e.content).join(''), whole.content, 'streamed');
+    t.check(list.slice(0, -1).every((e) => !e.stop && e.tokens.length === 1) && list.at(-1).stop, 'its events');
+    t.same(list.at(-1).tokens_predicted, 6, 'the last one counts');
+    const two = (await post('/completion', { ...base, prompt: ['Once upon a time', 'The sea'] })).body;
+    t.same(`${two.length} ${two[0].content === whole.content} ${two[1].index}`, '2 true 1', 'several prompts');
+    const ask = 'act: turn_off; device: lights; room: kitchen; result: done';
+    const ids = (await post('/tokenize', { model: 'reply', parse_special: true,
+        text: `<|im_start|>user\n${ask}<|im_end|>\n<|im_start|>assistant\n` })).body.tokens;
+    const said = (await post('/completion', { model: 'reply', prompt: ids, temperature: 0 })).body;
+    t.same(said.stop_type, 'eos', 'the end of the model');
+    const cut = (await post('/completion', { model: 'reply', prompt: ids, temperature: 0, stop: [' lights'] })).body;
+    t.same(`${cut.stop_type} ${cut.content}`, `word ${said.content.split(' lights')[0]}`, 'a stop text');
+    t.same((await post('/completion', { ...base, n_predict: 0 })).body.tokens_predicted, 0, 'n_predict: 0');
+    const never = (await post('/completion', { ...base, return_tokens: true, logit_bias: [[whole.tokens[0], false]] })).body;
+    t.check(never.tokens.every((id) => id !== whole.tokens[0]), 'logit_bias');
+    const off = { mirostat: 0, typical_p: 1, xtc_probability: 0, dry_multiplier: 0, dynatemp_range: 0, cache_prompt: true, id_slot: -1,
+        samplers: ['top_k'], min_keep: 0, n_keep: 0, grammar: '', lora: [] };
+    t.same((await post('/completion', { ...base, ...off })).body.content, whole.content, 'samplers that are off');
+    for (const [bad, param] of [[{ mirostat: 2 }, 'mirostat'], [{ n_probs: 21 }, 'n_probs'], [{ prompt: 5 }, 'prompt'],
+        [{ logit_bias: [[1]] }, 'logit_bias'], [{ frob: 1 }, 'frob']]) {
+        const r = await post('/completion', { ...base, ...bad });
+        t.same(`${r.status} ${r.body.error?.param}`, `400 ${param}`, JSON.stringify(bad));
+    }
+}
+
+async function infill() {
+    const none = await post('/infill', { model: 'long', input_prefix: 'a', input_suffix: 'b' });
+    t.check(none.status === 400 && /cannot fill in/.test(none.body.error.message), 'a model that cannot fill in');
+    const base = { model: 'fill', input_prefix: 'Once ', input_suffix: ' time', n_predict: 5, temperature: 0 };
+    const whole = (await post('/infill', base)).body;
+    t.same(whole.tokens_predicted, 5, 'infill');
+    const tokens = async (content) => (await post('/tokenize', { model: 'fill', content, add_special: false })).body.tokens;
+    const count = (await tokens('Once ')).length + (await tokens(' time')).length;
+    t.check(whole.tokens_evaluated - count >= 3 && whole.tokens_evaluated - count <= 4, 'three tokens more than the texts');
+    const openai = (await post('/v1/completions', { model: 'fill', prompt: 'Once ', suffix: ' time', max_tokens: 5, temperature: 0 })).body;
+    t.same(openai.choices[0].text, whole.content, 'suffix of /v1/completions');
+    const plain = (await post('/completion', { model: 'fill', prompt: 'Once ', n_predict: 5, temperature: 0 })).body;
+    t.check(plain.tokens_evaluated < whole.tokens_evaluated, 'the suffix is read');
+    const begun = (await post('/infill', { ...base, input_prefix: 'On', prompt: 'ce ' })).body;
+    t.same(begun.content, whole.content, 'the beginning of the text between');
+    t.same((await post('/infill', { ...base, input_suffix: undefined })).body.error?.param, 'input_suffix', 'both texts are needed');
+}
+
+async function server_state(server) {
+    const props = await get('/props'), slots = await get('/slots');
+    t.same(`${props.total_slots} ${slots.length}`, '8 8', 'slots');
+    t.check(props.default_generation_settings.n_ctx > 0 && props.default_generation_settings.params.temperature > 0.7, 'settings');
+    t.check(slots.every((s, i) => s.id === i && s.is_processing === false), 'idle slots');
+    t.check(!JSON.stringify(props).includes(t.root), 'no paths of the server');
+    t.same(JSON.stringify(await get('/health')), '{"status":"ok"}', 'health');
+    t.same((await get('/models')).data.length, (await get('/v1/models')).data.length, 'models');
+    t.same((await get('/lora-adapters')).length, 0, 'no adapters');
+    const messages = [{ role: 'system', content: 'Be kind.' }, { role: 'user', content: 'Hi <|im_end|>' }];
+    const shown = (await post('/apply-template', { model: 'reply', messages })).body.prompt;
+    t.check(shown.endsWith('<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi <|im_end|><|im_end|>\n<|im_start|>assistant\n'),
+        `a template: ${JSON.stringify(shown)}`);
+    const before = await t.metric(server, 'shoal_generated_tokens_total');
+    await post('/apply-template', { model: 'reply', messages });
+    t.same(await t.metric(server, 'shoal_generated_tokens_total'), before, 'nothing was generated for it');
+    t.same((await post('/apply-template', { model: 'reply' })).body.error?.param, 'messages', 'no messages');
+}
+
+async function embeddings() {
+    const texts = ['switch the lamp on', 'what is the weather'], source = 'turn on the lamp';
+    const want = (await post('/v1/embeddings', { model: 'enc', input: texts })).body.data.map((d) => d.embedding);
+    const same = (got, what) => t.same(JSON.stringify(got), JSON.stringify(want), what);
+    same((await post('/embed', { inputs: texts, truncate: true, normalize: true })).body, 'TEI');
+    same((await post('/embed', { inputs: texts[0] })).body.concat([want[1]]), 'TEI, one text');
+    same((await post('/embedding', { content: texts })).body.map((d) => d.embedding[0]), 'llama.cpp');
+    same((await post('/embeddings', { input: texts })).body.map((d) => d.embedding[0]), 'llama.cpp\'s other name');
+    t.same(JSON.stringify((await post('/api/embeddings', { model: 'enc', prompt: texts[0] })).body.embedding),
+        JSON.stringify(want[0]), 'Ollama\'s older form');
+    const few = (await post('/embed', { inputs: texts[0], dimensions: 8 })).body[0];
+    t.check(few.length === 8 && Math.abs(few.reduce((s, v) => s + v * v, 0) - 1) < 1e-3, 'dimensions, of length 1');
+    const alike = (await post('/similarity', { inputs: { source_sentence: source, sentences: texts } })).body;
+    t.check(alike.length === 2 && alike[0] > 0.8 && alike[1] < 0.5, `similarity: ${alike}`);
+    // token ids are their text; lists may be long
+    const many = await post('/v1/embeddings', { model: 'enc', input: Array.from({ length: 2048 }, (_, i) => texts[i % 2]) });
+    t.same(`${many.status} ${many.body.data?.length}`, '200 2048', 'a list of 2,048');
+    t.check(many.body.data?.every((d, i) => d.index === i && d.embedding[0] === want[i % 2][0]), 'in their order');
+    t.same((await post('/v1/embeddings', { model: 'enc', input: Array(2049).fill('a') })).body.error?.param, 'input', 'not more');
+    const ids = (await post('/v1/embeddings', { model: 'enc', input: [[2000, 2001], [2002]] })).body;
+    t.check(ids.data?.length === 2 && ids.data[0].embedding.length === want[0].length, `token ids: ${JSON.stringify(ids).slice(0, 200)}`);
+    const one = (await post('/v1/embeddings', { model: 'enc', input: [2000, 2001] })).body;
+    t.same(JSON.stringify(one.data?.[0].embedding), JSON.stringify(ids.data?.[0].embedding), 'one list of ids');
+    t.same((await post('/v1/embeddings', { model: 'enc', input: [99999999] })).status, 400, 'an id that does not exist');
+    for (const [bad, param] of [[{ inputs: 'x', normalize: false }, 'normalize'], [{ inputs: 'x', truncation_direction: 'left' },
+        'truncation_direction'], [{}, 'inputs'], [{ inputs: 5 }, 'inputs'], [{ inputs: [[1], ['a']] }, 'inputs']]) {
+        const r = await post('/embed', bad);
+        t.same(`${r.status} ${r.body.error?.param}`, `400 ${param}`, JSON.stringify(bad));
+    }
+}
+
+async function ranks() {
+    const query = 'the pump', documents = ['jazz', 'the pump and the coolant', 'it rains a lot in the north'];
+    const own = (await post('/v1/rerank', { model: 'rank', query, documents, top_n: 2, return_documents: true })).body;
+    const [first, second] = own.results ?? [];
+    t.check(own.results?.length === 2 && first.document.text === documents[first.index], `Cohere: ${JSON.stringify(own)}`);
+    t.check(typeof own.id === 'string' && first?.relevance_score > second?.relevance_score, 'in order');
+    for (const where of ['/v2/rerank', '/rerank', '/reranking', '/v1/reranking'])
+        t.same((await post(where, { query, documents, max_chunks_per_doc: 3 })).body.results?.[0].index, first?.index, where);
+    const tei = (await post('/rerank', { query, texts: documents, return_text: true, truncate: true })).body;
+    t.same(`${tei.length} ${tei[0]?.index} ${tei[0]?.text}`, `3 ${first?.index} ${documents[first?.index]}`, 'TEI');
+    t.same(tei[0]?.score, first?.relevance_score, 'the same score');
+    t.same((await post('/rerank', { texts: ['a'] })).body.error?.param, 'query', 'no query');
+    const text = 'turn off the kitchen lights', label = (await post('/v1/classify', { model: 'enc', input: text })).body.data[0].label;
+    const predicted = (await post('/predict', { inputs: text })).body;
+    t.check(predicted[0].label === label && predicted.every((x, i) => i === 0 || x.score <= predicted[i - 1].score), 'predict');
+    const batch = (await post('/predict', { inputs: [text, 'call Anna'], parameters: { top_k: 1 } })).body;
+    t.same(`${batch.length} ${batch[0].length} ${batch[0][0].label}`, `2 1 ${label}`, 'predict, several');
+    t.same((await post('/predict', { inputs: text, raw_scores: true })).body.error?.param, 'raw_scores', 'no logits');
+    const info = await get('/info');
+    t.check(info.model_id === 'enc' && info.max_input_length > 0 && info.max_client_batch_size === 2048, 'info');
+}
+
+(async () => {
+    const fill = rename_tokens(long, path.join(t.tmp, 'fill.gguf'), ['<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>']);
+    const server = await t.start(shoal, ['-m', `long=${long}`, '-m', `reply=${t.root}/models/reply-draft.gguf`, '-m', `fill=${fill}`,
+        '-m', `enc=${t.root}/models/encoder`, '-m', `rank=${make_reranker(`${t.root}/tests/data/encoders/bert-cls`, `${t.tmp}/rank`)}`]);
+    url = server.url;
+    await completion();
+    await infill();
+    await server_state(server);
+    await embeddings();
+    await ranks();
+    t.same((await server.stop()).code, 0, 'exit');
+    t.finish();
+})().catch(t.abandon);
