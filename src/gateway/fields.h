@@ -43,8 +43,8 @@ struct fields_error {
 
 #define FIELDS_MAX 64u
 
-/* A field that is null counts as not given and leaves its place as it is, also an unknown one.  lenient: unknown and
- * unbuilt fields are skipped. */
+/* A field that is null counts as not given and leaves its place as it is, also an unknown one.
+ * lenient: unknown and unbuilt fields are skipped. */
 SHOAL_MUST_CHECK int fields_read(const struct field *table, size_t n, const cJSON *object,
                                  void *into, bool lenient, struct fields_error *e);
 /* Checks a number that did not come as JSON against the limits of its field. */

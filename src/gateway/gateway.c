@@ -18,6 +18,7 @@
 #include "cluster/machine/node_measure.h"
 #include "cluster/members.h"
 #include "cluster/once.h"
+#include "gateway/api/response_store.h"
 #include "cluster/worker/worker_links.h"
 #include "cluster/worker/workers.h"
 #include "flow/home/ask_pack.h"
@@ -611,6 +612,9 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     const struct once_opts once = {.max_bytes = config->once_bytes, .ttl_ms = config->once_ttl_ms};
     if (rc == 0 && config->once_bytes > 0)
         rc = once_create(&gw->once, &once, e);
+    if (rc == 0 && config->responses_bytes > 0)
+        rc = response_store_create(&gw->response_store, config->responses_bytes,
+                                   config->responses_ttl_ms, e);
     if (rc == 0)
         rc = open_cluster_tls(gw, e);
     for (uint32_t i = 0; i < n && rc == 0; i++) {
@@ -733,6 +737,7 @@ void gateway_destroy(struct gateway *g)
     tls_client_close(gw->link_tls);
     prompt_cache_destroy(gw->cache);
     once_destroy(gw->once);
+    response_store_destroy(gw->response_store);
     peers_destroy(gw->peers);
     admission_destroy(gw->admission);
     quota_destroy(gw->quota);

@@ -37,6 +37,7 @@ struct pool;
 struct prompt_cache;
 struct quota;
 struct recall;
+struct response_store;
 struct ticker;
 struct watcher;
 struct worker_links;
@@ -97,12 +98,13 @@ struct gw {
     struct peers *peers; /* what clients hold, over all loops */
     struct pool *pool;
     struct prompt_cache *cache;
-    struct once *once;            /* answers by idempotency key; NULL: none */
-    struct home_table *home;      /* of /v1/process; NULL: none */
-    struct flow flow;             /* the parts of the above that requests need */
-    struct tls_server *node_tls;  /* of node_http; NULL: plain */
-    struct tls_client *link_tls;  /* to other nodes; NULL: plain */
-    struct join *join;            /* to NATS; NULL: none */
+    struct once *once;                     /* answers by idempotency key; NULL: none */
+    struct response_store *response_store; /* of /v1/responses; NULL: none */
+    struct home_table *home;               /* of /v1/process; NULL: none */
+    struct flow flow;                      /* the parts of the above that requests need */
+    struct tls_server *node_tls;           /* of node_http; NULL: plain */
+    struct tls_client *link_tls;           /* to other nodes; NULL: plain */
+    struct join *join;                     /* to NATS; NULL: none */
     struct node_models *models;   /* bytes of what the controller assigns; NULL: it is no node */
     struct deployed *deployed;    /* models of the desired state; NULL: no NATS */
     struct node_measure *measure; /* of this machine; NULL: this is no node */

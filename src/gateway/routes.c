@@ -9,6 +9,7 @@
 #include "gateway/api/ollama.h"
 #include "gateway/api/openai.h"
 #include "gateway/api/process.h"
+#include "gateway/api/responses.h"
 #include "gateway/api/specialists.h"
 #include "gateway/api/tei.h"
 #include "gateway/stream_ws.h"
@@ -20,6 +21,12 @@ const struct route gw_routes[] = {
      &openai_n_chat_fields, "OpenAI", openai_recall, NULL},
     {"POST", "/v1/completions", WORK, openai_completions, "continue a text",
      openai_completion_fields, &openai_n_completion_fields, "OpenAI", openai_recall, NULL},
+    {"POST", "/v1/responses", WORK, responses_create, "answer a text, or go on from an answer",
+     responses_fields, &responses_n_fields, "OpenAI", NULL, NULL},
+    {"GET", "/v1/responses/*", 0, responses_get, "a response that is kept, or its input_items",
+     NULL, NULL, "OpenAI", NULL, NULL},
+    {"DELETE", "/v1/responses/*", 0, responses_delete, "forget a response", NULL, NULL, "OpenAI",
+     NULL, NULL},
     {"POST", "/v1/embeddings", WORK, specialist_embeddings, "embeddings of texts", embed_fields,
      &n_embed_fields, "OpenAI", NULL, NULL},
     {"GET", "/v1/models", 0, api_models, "all models of this server", NULL, NULL, "OpenAI", NULL,

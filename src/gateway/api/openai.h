@@ -35,6 +35,8 @@ SHOAL_MUST_CHECK int openai_read_stop(struct request *r, const cJSON *stop, stru
 /* Another variable of the chat template; one of this name that the client sent wins.  name: a
  * constant. */
 void openai_add_var(struct request *r, const char *name, struct value v);
+/* effort: a level of reasoning; NULL or "": none given. */
+void openai_read_effort(struct request *r, const char *effort);
 /* The answer continues the last message if that is the assistant's. */
 void openai_prefill(struct request *r);
 /* The role for the template, a constant; NULL: message i has an unknown role. */

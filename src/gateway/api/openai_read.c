@@ -376,7 +376,9 @@ static int read_message(struct request *r, struct chat_message *m, const cJSON *
         {"thinking", FIELD_IGNORED, 0, 0, 0, NULL, NULL}, /* templates leave it out anyway */
         {"reasoning", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
         {"reasoning_content", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
-        {"id", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
+        {"id", FIELD_IGNORED, 0, 0, 0, NULL, NULL}, /* and in /v1/responses: */
+        {"type", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
+        {"status", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
         {"images", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
         {"tool_calls", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
         {"tool_call_id", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
@@ -517,7 +519,7 @@ static int read_ending(struct request *r, const struct openai_body *b, struct fi
 }
 
 /* How much a model thinks is its template's matter. */
-static void read_effort(struct request *r, const char *effort)
+void openai_read_effort(struct request *r, const char *effort)
 {
     if (!effort || !effort[0])
         return;
@@ -563,7 +565,7 @@ int openai_read_chat(struct request *r, struct openai_shape *shape, const cJSON 
     if (rc == 0)
         rc = openai_read_template_vars(r, b.template_vars, e);
     if (rc == 0)
-        read_effort(r, b.reasoning_effort);
+        openai_read_effort(r, b.reasoning_effort);
     if (rc == 0)
         rc = read_ending(r, &b, e);
     return rc < 0 ? rc : finish(r, shape, "messages", e);

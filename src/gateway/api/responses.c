@@ -1,0 +1,558 @@
+/* responses.c - see responses.h: events to answers, and the handlers. */
+#include "gateway/api/responses.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "flow/routing.h"
+#include "gateway/api/response_store.h"
+#include "gateway/call.h"
+#include "wire/json_out.h"
+
+#define MAX_TEXT_BYTES ((size_t)64 << 20)
+#define PATH "/v1/responses/"
+
+enum status { STATUS_IN_PROGRESS, STATUS_COMPLETED, STATUS_INCOMPLETE, STATUS_FAILED };
+
+static const char *const status_names[] = {"in_progress", "completed", "incomplete", "failed"};
+
+/* Turns the events of a generation into an answer to the call. */
+struct answer {
+    struct sink sink;
+    struct call *call; /* held */
+    struct responses_shape shape;
+    const struct chat *chat; /* the request's */
+    char id[RESPONSE_STORE_ID_BYTES], item_id[RESPONSE_STORE_ID_BYTES];
+    uint64_t created_s, n_events;
+    const char *model;
+    struct buf text, logprobs; /* so far; logprobs: elements of a list */
+    uint32_t n_logprobs;
+};
+
+static struct answer *answer_of(struct sink *s)
+{
+    return (struct answer *)(void *)s; /* its first member */
+}
+
+static const char *owner_of(const struct call *c)
+{
+    return c->client ? c->client->name : "";
+}
+
+/* ---- parts of an answer ---- */
+
+static void put_or_null(struct json_out *j, const char *key, const char *value)
+{
+    json_out_key(j, key);
+    value ? json_out_str(j, value) : json_out_null(j);
+}
+
+static void put_logprob(struct json_out *j, const struct sink_logprob *l)
+{
+    json_out_key(j, "token");
+    json_out_strn(j, l->text, l->text_bytes);
+    json_out_key(j, "logprob");
+    json_out_float(j, l->logprob < -9999.0f ? -9999.0f : l->logprob);
+    json_out_key(j, "bytes");
+    json_out_array(j);
+    for (size_t i = 0; i < l->text_bytes; i++)
+        json_out_uint(j, (uint8_t)l->text[i]);
+    json_out_array_end(j);
+}
+
+static void put_logprobs(struct json_out *j, const struct sink_token *t)
+{
+    json_out_object(j);
+    put_logprob(j, &t->logprobs[0]);
+    json_out_key(j, "top_logprobs");
+    json_out_array(j);
+    for (uint32_t i = 1; i < t->n_logprobs; i++) {
+        json_out_object(j);
+        put_logprob(j, &t->logprobs[i]);
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+    json_out_object_end(j);
+}
+
+static void put_part(struct answer *a, struct json_out *j, bool whole)
+{
+    json_out_object(j);
+    json_out_member_str(j, "type", "output_text");
+    json_out_key(j, "text");
+    json_out_strn(j, whole ? buf_str(&a->text) : "", whole ? a->text.len : 0);
+    json_out_key(j, "annotations");
+    json_out_array(j);
+    json_out_array_end(j);
+    json_out_key(j, "logprobs");
+    buf_putc(j->b, '[');
+    if (whole)
+        buf_put(j->b, buf_str(&a->logprobs), a->logprobs.len);
+    buf_putc(j->b, ']');
+    j->comma = true;
+    json_out_object_end(j);
+}
+
+static void put_item(struct answer *a, struct json_out *j, enum status status)
+{
+    json_out_object(j);
+    json_out_member_str(j, "id", a->item_id);
+    json_out_member_str(j, "type", "message");
+    json_out_member_str(j, "status", status_names[status]);
+    json_out_member_str(j, "role", "assistant");
+    json_out_key(j, "content");
+    json_out_array(j);
+    if (status != STATUS_IN_PROGRESS)
+        put_part(a, j, true);
+    json_out_array_end(j);
+    json_out_object_end(j);
+}
+
+static void put_usage(struct json_out *j, const struct sink_usage *u)
+{
+    json_out_key(j, "usage");
+    if (!u) {
+        json_out_null(j);
+        return;
+    }
+    json_out_object(j);
+    json_out_member_uint(j, "input_tokens", u->prompt_tokens);
+    json_out_key(j, "input_tokens_details");
+    json_out_object(j);
+    json_out_member_uint(j, "cached_tokens", u->cached_tokens);
+    json_out_object_end(j);
+    json_out_member_uint(j, "output_tokens", u->generated_tokens);
+    json_out_key(j, "output_tokens_details");
+    json_out_object(j);
+    json_out_member_uint(j, "reasoning_tokens", 0);
+    json_out_object_end(j);
+    json_out_member_uint(j, "total_tokens", (uint64_t)u->prompt_tokens + u->generated_tokens);
+    json_out_object_end(j);
+}
+
+/* What the answer repeats of the request. */
+static void put_asked(const struct answer *a, struct json_out *j)
+{
+    const struct responses_shape *s = &a->shape;
+    put_or_null(j, "instructions", s->instructions);
+    json_out_key(j, "max_output_tokens");
+    s->max_output_tokens > 0 ? json_out_int(j, s->max_output_tokens) : json_out_null(j);
+    put_or_null(j, "previous_response_id", s->previous_id);
+    put_or_null(j, "user", s->user);
+    json_out_key(j, "reasoning");
+    json_out_object(j);
+    put_or_null(j, "effort", s->effort);
+    put_or_null(j, "summary", NULL);
+    json_out_object_end(j);
+    json_out_key(j, "store");
+    json_out_bool(j, s->store);
+    json_out_member_num(j, "temperature", s->temperature);
+    json_out_member_num(j, "top_p", s->top_p);
+    json_out_key(j, "top_logprobs");
+    json_out_int(j, s->top_logprobs);
+    json_out_key(j, "metadata");
+    buf_puts(j->b, s->metadata);
+    j->comma = true;
+    /* what is always so */
+    buf_puts(j->b,
+             ",\"background\":false,\"parallel_tool_calls\":true,\"service_tier\":\"default\","
+             "\"text\":{\"format\":{\"type\":\"text\"}},\"tool_choice\":\"auto\",\"tools\":[],"
+             "\"truncation\":\"disabled\"");
+}
+
+/* f: with STATUS_FAILED. */
+static void put_response(struct answer *a, struct json_out *j, enum status status,
+                         const struct sink_usage *usage, const struct failure *f)
+{
+    json_out_object(j);
+    json_out_member_str(j, "id", a->id);
+    json_out_member_str(j, "object", "response");
+    json_out_member_uint(j, "created_at", a->created_s);
+    json_out_member_str(j, "status", status_names[status]);
+    json_out_key(j, "error");
+    if (f) {
+        json_out_object(j);
+        json_out_member_str(j, "code", f->reason ? f->reason : "server_error");
+        json_out_member_str(j, "message", f->message);
+        json_out_object_end(j);
+    } else {
+        json_out_null(j);
+    }
+    json_out_key(j, "incomplete_details");
+    if (status == STATUS_INCOMPLETE) {
+        json_out_object(j);
+        json_out_member_str(j, "reason", "max_output_tokens");
+        json_out_object_end(j);
+    } else {
+        json_out_null(j);
+    }
+    json_out_member_str(j, "model", a->model);
+    json_out_key(j, "output");
+    json_out_array(j);
+    if (status == STATUS_COMPLETED || status == STATUS_INCOMPLETE)
+        put_item(a, j, status);
+    json_out_array_end(j);
+    put_asked(a, j);
+    put_usage(j, usage);
+    json_out_object_end(j);
+}
+
+/* ---- streams: every event has a type and a number ---- */
+
+static struct json_out event_begin(struct answer *a, const char *type)
+{
+    call_event_begin(a->call, type);
+    struct json_out j = json_out_make(&a->call->out);
+    json_out_object(&j);
+    json_out_member_str(&j, "type", type);
+    json_out_member_uint(&j, "sequence_number", a->n_events++);
+    return j;
+}
+
+static void event_end(struct answer *a, struct json_out *j)
+{
+    json_out_object_end(j);
+    call_event_end(a->call);
+}
+
+static void send_response(struct answer *a, const char *type, enum status status,
+                          const struct sink_usage *usage, const struct failure *f)
+{
+    struct json_out j = event_begin(a, type);
+    json_out_key(&j, "response");
+    put_response(a, &j, status, usage, f);
+    event_end(a, &j);
+}
+
+static void put_place(struct answer *a, struct json_out *j)
+{
+    json_out_member_str(j, "item_id", a->item_id);
+    json_out_member_uint(j, "output_index", 0);
+    json_out_member_uint(j, "content_index", 0);
+}
+
+static void send_item(struct answer *a, const char *type, enum status status)
+{
+    struct json_out j = event_begin(a, type);
+    json_out_member_uint(&j, "output_index", 0);
+    json_out_key(&j, "item");
+    put_item(a, &j, status);
+    event_end(a, &j);
+}
+
+static void send_part(struct answer *a, const char *type, bool whole)
+{
+    struct json_out j = event_begin(a, type);
+    put_place(a, &j);
+    json_out_key(&j, "part");
+    put_part(a, &j, whole);
+    event_end(a, &j);
+}
+
+static void begin_stream(struct answer *a)
+{
+    struct call *c = a->call;
+    if (c->began)
+        return;
+    call_begin(c, SSE_TYPE "; charset=utf-8");
+    buf_clear(&c->out);
+    send_response(a, "response.created", STATUS_IN_PROGRESS, NULL, NULL);
+    send_response(a, "response.in_progress", STATUS_IN_PROGRESS, NULL, NULL);
+    send_item(a, "response.output_item.added", STATUS_IN_PROGRESS);
+    send_part(a, "response.content_part.added", false);
+}
+
+static void send_delta(struct answer *a, const struct sink_token *t)
+{
+    struct json_out j = event_begin(a, "response.output_text.delta");
+    put_place(a, &j);
+    json_out_key(&j, "delta");
+    json_out_strn(&j, t->text, t->text_bytes);
+    json_out_key(&j, "logprobs");
+    json_out_array(&j);
+    if (t->logprobs)
+        put_logprobs(&j, t);
+    json_out_array_end(&j);
+    event_end(a, &j);
+}
+
+static void end_stream(struct answer *a, enum status status, const struct sink_usage *usage)
+{
+    begin_stream(a);
+    struct json_out j = event_begin(a, "response.output_text.done");
+    put_place(a, &j);
+    json_out_key(&j, "text");
+    json_out_strn(&j, buf_str(&a->text), a->text.len);
+    json_out_key(&j, "logprobs");
+    buf_putc(j.b, '[');
+    buf_put(j.b, buf_str(&a->logprobs), a->logprobs.len);
+    buf_putc(j.b, ']');
+    event_end(a, &j);
+    send_part(a, "response.content_part.done", true);
+    send_item(a, "response.output_item.done", status);
+    send_response(a, status == STATUS_COMPLETED ? "response.completed" : "response.incomplete",
+                  status, usage, NULL);
+    call_end_flushed(a->call);
+}
+
+/* ---- keeping ---- */
+
+static void keep(struct answer *a, const struct buf *json)
+{
+    struct response_store *store = a->call->gl->gw->response_store;
+    uint32_t n = a->chat->n_messages - a->shape.n_instructions;
+    struct response_entry e = {.json = buf_str(json),
+                               .json_bytes = json->len,
+                               .n_messages = n + 1,
+                               .n_input = a->shape.n_input};
+    struct response_message *messages =
+        store && a->shape.store && json->rc == 0 ? mem_zalloc_n(n + 1u, sizeof(*messages)) : NULL;
+    if (!messages)
+        return;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct chat_message *m = &a->chat->messages[a->shape.n_instructions + i];
+        messages[i] = (struct response_message){m->role, m->content, m->content_bytes};
+    }
+    messages[n] = (struct response_message){"assistant", buf_str(&a->text), a->text.len};
+    e.messages = messages;
+    memcpy(e.id, a->id, sizeof(e.id));
+    memcpy(e.owner, owner_of(a->call), strnlen(owner_of(a->call), sizeof(e.owner) - 1));
+    (void)response_store_put(store, &e, clock_ns()); /* one that is too large is not kept */
+    mem_free(messages);
+}
+
+/* ---- events ---- */
+
+static void on_start(struct sink *s, const struct sink_start *e)
+{
+    answer_of(s)->model = e->model;
+    call_set_model(answer_of(s)->call, e);
+}
+
+static void on_token(struct sink *s, const struct sink_token *t)
+{
+    struct answer *a = answer_of(s);
+    if (!a->call->req)
+        return;
+    buf_put(&a->text, t->text, t->text_bytes);
+    if (t->logprobs) {
+        struct json_out j = json_out_make(&a->logprobs);
+        j.comma = a->n_logprobs++ > 0;
+        put_logprobs(&j, t);
+    }
+    if (!a->shape.stream)
+        return;
+    begin_stream(a);
+    if (t->text_bytes > 0 || t->logprobs)
+        send_delta(a, t);
+}
+
+static void on_done(struct sink *s, const struct sink_done *d)
+{
+    struct answer *a = answer_of(s);
+    struct call *c = a->call;
+    enum status status = d->finish == SHOAL_FINISH_LENGTH ? STATUS_INCOMPLETE : STATUS_COMPLETED;
+    struct buf whole;
+    if (!c->req)
+        return;
+    buf_init(&whole, 2 * MAX_TEXT_BYTES);
+    struct json_out j = json_out_make(&whole);
+    put_response(a, &j, status, &d->usage, NULL);
+    if (a->text.rc < 0 || a->logprobs.rc < 0)
+        whole.rc = SHOAL_ENOMEM;
+    keep(a, &whole);
+    if (a->shape.stream) {
+        end_stream(a, status, &d->usage);
+    } else {
+        buf_clear(&c->out);
+        buf_put(&c->out, buf_str(&whole), whole.len);
+        if (whole.rc < 0)
+            c->out.rc = whole.rc;
+        call_json(c, 200);
+    }
+    buf_fini(&whole);
+}
+
+static void on_fail(struct sink *s, const struct failure *f)
+{
+    struct answer *a = answer_of(s);
+    struct call *c = a->call;
+    if (!c->req)
+        return;
+    if (!c->began) {
+        call_fail_with(c, f);
+        return;
+    }
+    send_response(a, "response.failed", STATUS_FAILED, NULL, f);
+    call_end_flushed(c);
+}
+
+static void on_flush(struct sink *s)
+{
+    if (answer_of(s)->shape.stream)
+        call_flush(answer_of(s)->call);
+}
+
+static bool on_full(struct sink *s)
+{
+    return call_full(answer_of(s)->call);
+}
+
+static void on_closed(struct sink *s)
+{
+    struct answer *a = answer_of(s);
+    buf_fini(&a->text);
+    buf_fini(&a->logprobs);
+    call_unset_sink(a->call);
+}
+
+/* ---- handlers ---- */
+
+static void make_ids(struct answer *a, const struct call *c)
+{
+    uint64_t h = hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt ^ c->start_ns);
+    memcpy(a->id, "resp_", 5);
+    hash_hex(a->id + 5, h);
+    hash_hex(a->id + 21, hash_mix(h ^ c->gl->gw->id_salt)); /* nobody guesses another's */
+    memcpy(a->item_id, "msg_", 4);
+    memcpy(a->item_id + 4, a->id + 5, strlen(a->id + 5) + 1);
+}
+
+static void run(struct call *c, struct request *r, const struct responses_shape *shape)
+{
+    static const struct sink_ops ops = {.start = on_start,
+                                        .token = on_token,
+                                        .done = on_done,
+                                        .fail = on_fail,
+                                        .closed = on_closed,
+                                        .flush = on_flush,
+                                        .full = on_full};
+    struct timespec ts;
+    struct answer *a = arena_zalloc(&r->arena, sizeof(*a));
+    if (!a) {
+        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+        flow_give_request(&c->gl->flow, r);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME_COARSE, &ts);
+    a->sink.ops = &ops;
+    a->call = c;
+    a->shape = *shape;
+    a->chat = &r->generate.chat;
+    a->created_s = (uint64_t)ts.tv_sec;
+    make_ids(a, c);
+    buf_init(&a->text, MAX_TEXT_BYTES);
+    buf_init(&a->logprobs, MAX_TEXT_BYTES);
+    call_set_sink(c, &a->sink);
+    routing_run(&c->gl->flow, r, c->sink);
+}
+
+static void fail_unknown(struct call *c, const char *param, const char *id)
+{
+    call_fail(c, 404, NULL, param, "response_not_found",
+              "there is no response '%.64s': it was not stored, or is forgotten by now", id);
+}
+
+void responses_create(struct call *c)
+{
+    struct response_store *store = c->gl->gw->response_store;
+    const char *id = responses_previous(c->json);
+    const struct response_entry *previous =
+        id && store ? response_store_get(store, id, owner_of(c), clock_ns()) : NULL;
+    struct fields_error e = {{0}, {0}, NULL};
+    struct responses_shape shape;
+    if (id && !previous) {
+        fail_unknown(c, "previous_response_id", id);
+        return;
+    }
+    struct request *r = call_request(c);
+    int rc = r ? responses_read(r, &shape, c->json, previous, c->lenient, &e) : 0;
+    if (previous)
+        response_store_unref(store, previous);
+    if (r && rc == 0) {
+        run(c, r, &shape);
+    } else if (r) {
+        call_fail_fields(c, &e);
+        flow_give_request(&c->gl->flow, r);
+    }
+}
+
+/* The messages of the call that made the response, the last one first. */
+static void put_input_items(struct call *c, const struct response_entry *e)
+{
+    struct json_out j = json_out_make(&c->out);
+    json_out_object(&j);
+    json_out_member_str(&j, "object", "list");
+    json_out_key(&j, "data");
+    json_out_array(&j);
+    for (uint32_t i = 0; i < e->n_input; i++) {
+        const struct response_message *m = &e->messages[e->n_messages - 2 - i];
+        json_out_object(&j);
+        char id[RESPONSE_STORE_ID_BYTES + 16];
+        snprintf(id, sizeof(id), "%s_%u", e->id, e->n_input - 1 - i);
+        json_out_member_str(&j, "id", id);
+        json_out_member_str(&j, "type", "message");
+        json_out_member_str(&j, "status", "completed");
+        json_out_member_str(&j, "role", m->role);
+        json_out_key(&j, "content");
+        json_out_array(&j);
+        json_out_object(&j);
+        json_out_member_str(&j, "type",
+                            strcmp(m->role, "assistant") == 0 ? "output_text" : "input_text");
+        json_out_key(&j, "text");
+        json_out_strn(&j, m->text, m->text_bytes);
+        json_out_object_end(&j);
+        json_out_array_end(&j);
+        json_out_object_end(&j);
+    }
+    json_out_array_end(&j);
+    json_out_key(&j, "has_more");
+    json_out_bool(&j, false);
+    json_out_object_end(&j);
+}
+
+void responses_get(struct call *c)
+{
+    static const char items[] = "/input_items";
+    struct response_store *store = c->gl->gw->response_store;
+    const char *path = c->req->path + strlen(PATH), *rest = strchr(path, '/');
+    size_t n = rest ? (size_t)(rest - path) : strlen(path);
+    char id[RESPONSE_STORE_ID_BYTES] = "";
+    if (n < sizeof(id))
+        memcpy(id, path, n);
+    bool known = !rest || strcmp(rest, items) == 0;
+    const struct response_entry *e =
+        store && known ? response_store_get(store, id, owner_of(c), clock_ns()) : NULL;
+    if (!e) {
+        fail_unknown(c, NULL, path);
+        return;
+    }
+    if (rest)
+        put_input_items(c, e);
+    else
+        buf_put(&c->out, e->json, e->json_bytes);
+    response_store_unref(store, e);
+    call_json(c, 200);
+}
+
+void responses_delete(struct call *c)
+{
+    const char *id = c->req->path + strlen(PATH);
+    struct response_store *store = c->gl->gw->response_store;
+    if (!store || !response_store_delete(store, id, owner_of(c), clock_ns())) {
+        fail_unknown(c, NULL, id);
+        return;
+    }
+    struct json_out j = json_out_make(&c->out);
+    json_out_object(&j);
+    json_out_member_str(&j, "id", id);
+    json_out_member_str(&j, "object", "response");
+    json_out_key(&j, "deleted");
+    json_out_bool(&j, true);
+    json_out_object_end(&j);
+    call_json(c, 200);
+}

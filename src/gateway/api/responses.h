@@ -1,0 +1,39 @@
+/* responses.h - OpenAI's /v1/responses: bodies to requests, events to answers, and what was
+ * answered before.
+ *
+ * Thread: the loop's; reading has no state. */
+#ifndef SHOAL_GATEWAY_API_RESPONSES_H
+#define SHOAL_GATEWAY_API_RESPONSES_H
+
+#include "flow/request.h"
+#include "gateway/fields.h"
+
+struct call;
+struct response_entry;
+
+extern const struct field responses_fields[];
+extern const size_t responses_n_fields;
+
+struct responses_shape { /* what the answer repeats of the request; texts are the request's */
+    bool stream, store, logprobs;
+    const char *instructions, *previous_id, *user, *effort, *metadata; /* metadata: JSON */
+    double temperature, top_p;
+    int64_t max_output_tokens, top_logprobs;
+    uint32_t n_instructions; /* messages in front that belong to this call alone */
+    uint32_t n_input;        /* messages of the input */
+};
+
+/* The id of the response that the body goes on from; NULL: none. */
+const char *responses_previous(const cJSON *body);
+/* A body into an empty request.  previous: that response, or NULL.  lenient: unknown fields are
+ * skipped. */
+SHOAL_MUST_CHECK int responses_read(struct request *r, struct responses_shape *shape,
+                                    const cJSON *body, const struct response_entry *previous,
+                                    bool lenient, struct fields_error *e);
+
+/* Handlers. */
+void responses_create(struct call *c);
+void responses_get(struct call *c);
+void responses_delete(struct call *c);
+
+#endif

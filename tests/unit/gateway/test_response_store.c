@@ -1,0 +1,128 @@
+/* test_response_store.c - responses by id: owners, time, bytes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "gateway/api/response_store.h"
+
+#define S 1000000000ull
+
+static struct response_entry entry(const char *id, const char *owner, const char *json)
+{
+    static const struct response_message messages[] = {{"user", "hello", 5},
+                                                       {"assistant", "hi", 2}};
+    struct response_entry e = {.json = json,
+                               .json_bytes = strlen(json),
+                               .messages = messages,
+                               .n_messages = 2,
+                               .n_input = 1};
+    snprintf(e.id, sizeof(e.id), "%s", id);
+    snprintf(e.owner, sizeof(e.owner), "%s", owner);
+    return e;
+}
+
+static struct response_store *make(size_t bytes)
+{
+    struct response_store *s;
+    struct err e = {0};
+    assert_int_equal(response_store_create(&s, bytes, 10000, &e), 0);
+    return s;
+}
+
+static void test_an_entry_belongs_to_its_client(void **state)
+{
+    struct response_store *s = make(1 << 20);
+    struct response_entry e = entry("resp_1", "app", "{}");
+    (void)state;
+    assert_true(response_store_put(s, &e, 0));
+    assert_null(response_store_get(s, "resp_1", "other", 1));
+    assert_null(response_store_get(s, "resp_2", "app", 1));
+    const struct response_entry *got = response_store_get(s, "resp_1", "app", 1);
+    assert_non_null(got);
+    assert_string_equal(got->json, "{}");
+    assert_int_equal(got->n_messages, 2);
+    assert_string_equal(got->messages[1].text, "hi");
+    assert_false(response_store_delete(s, "resp_1", "other", 1));
+    assert_true(response_store_delete(s, "resp_1", "app", 1));
+    assert_false(response_store_delete(s, "resp_1", "app", 1));
+    assert_string_equal(got->messages[0].text, "hello"); /* a reference outlives the entry */
+    response_store_unref(s, got);
+    response_store_destroy(s);
+}
+
+static void test_entries_are_forgotten_after_a_time(void **state)
+{
+    struct response_store *s = make(1 << 20);
+    struct response_entry e = entry("resp_1", "", "{}");
+    uint32_t n;
+    size_t bytes;
+    (void)state;
+    assert_true(response_store_put(s, &e, 0));
+    const struct response_entry *got = response_store_get(s, "resp_1", "", 9 * S);
+    assert_non_null(got);
+    response_store_unref(s, got);
+    assert_null(response_store_get(s, "resp_1", "", 10 * S));
+    response_store_count(s, &n, &bytes);
+    assert_int_equal(n, 0);
+    assert_int_equal(bytes, 0);
+    response_store_destroy(s);
+}
+
+static void test_the_oldest_make_room(void **state)
+{
+    static char text[3000];
+    struct response_store *s = make(10000);
+    char id[16];
+    uint32_t n;
+    size_t bytes;
+    (void)state;
+    memset(text, 'x', sizeof(text) - 1);
+    for (int i = 0; i < 20; i++) {
+        snprintf(id, sizeof(id), "resp_%d", i);
+        struct response_entry e = entry(id, "", text);
+        assert_true(response_store_put(s, &e, (uint64_t)i));
+        response_store_count(s, &n, &bytes);
+        assert_in_range(bytes, 1, 10000);
+    }
+    assert_in_range(n, 2, 3);
+    assert_null(response_store_get(s, "resp_16", "", 20));
+    const struct response_entry *got = response_store_get(s, "resp_19", "", 20);
+    assert_non_null(got);
+    response_store_unref(s, got);
+    static char large[10000];
+    memset(large, 'x', sizeof(large) - 1);
+    struct response_entry e = entry("resp_large", "", large);
+    assert_false(response_store_put(s, &e, 21)); /* more than there is in all */
+    assert_null(response_store_get(s, "resp_large", "", 21));
+    response_store_destroy(s);
+}
+
+static void test_without_memory_nothing_is_kept(void **state)
+{
+    struct response_store *s = make(1 << 20);
+    struct response_entry e = entry("resp_1", "", "{}");
+    (void)state;
+    mem_fail_at(1);
+    bool kept = response_store_put(s, &e, 0);
+    mem_fail_at(0);
+    assert_false(kept);
+    assert_true(response_store_put(s, &e, 0));
+    response_store_destroy(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_entry_belongs_to_its_client),
+        cmocka_unit_test(test_entries_are_forgotten_after_a_time),
+        cmocka_unit_test(test_the_oldest_make_room),
+        cmocka_unit_test(test_without_memory_nothing_is_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
