@@ -22,6 +22,7 @@ MODELS = [
 ]
 TABLES = [
     dict(name="home", format="shoal-home", file="home.json", licence="MIT"),
+    dict(name="demo-home", format="shoal-home-file", file="demo-home.yaml", licence="MIT", card="home.md"),
 ]
 
 

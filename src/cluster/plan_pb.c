@@ -113,7 +113,7 @@ static int read_action(struct ask_plan_action *out, const pb_action *m)
     for (size_t i = 0; i < m->n_fields; i++) {
         const pb_field *f = m->fields[i];
         struct ask_plan_field *to = &out->fields[i];
-        if (f->n_items > ASK_PLAN_MAX_ITEMS)
+        if (f->n_items > ASK_PLAN_MAX_LIST)
             return SHOAL_EFORMAT;
         to->key = f->key;
         to->items = (const char *const *)f->items;

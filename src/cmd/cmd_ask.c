@@ -10,6 +10,7 @@
 #include "cmd/cmd.h"
 #include "cmd/local/local.h"
 #include "flow/home/ask_pack.h"
+#include "flow/home/home_open.h"
 
 #define SESSION "terminal" /* all texts of one call are one conversation */
 #define TOKEN_BYTES 64u
@@ -27,6 +28,9 @@ static const struct opts_def defs[] = {
      "folder of the models; default: $SHOAL_MODELS, ./models, or next to the program"},
     {"table", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
      "JSON table of words and actions; default: home.json of the models folder"},
+    {"home", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
+     "home file with your rooms and devices (docs/HOME.md); default: a simulated demo home"},
+    {"state", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "file that keeps the states of things"},
 };
 
 static const struct opts_page page = {
@@ -295,6 +299,17 @@ static int converse(struct work *w, struct local *l, bool answers_only)
     return got == LINES_INTERRUPT ? CMD_INTERRUPTED : rc;
 }
 
+/* The home: a file, or the demo.  A table of one's own comes without the demo. */
+static int open_home(struct home_things **out, const struct opts *o, const struct home_table *t,
+                     struct err *e)
+{
+    const struct home_open_opts ho = {.path = opts_text(o, "home"),
+                                      .models = opts_text(o, "models"),
+                                      .state_path = opts_text(o, "state")};
+    *out = NULL;
+    return !ho.path && opts_text(o, "table") ? 0 : home_open(out, t, &ho, e);
+}
+
 /* text NULL: a conversation. */
 static int run(struct work *w, struct ask_pack *p, const struct buf *text)
 {
@@ -302,6 +317,8 @@ static int run(struct work *w, struct ask_pack *p, const struct buf *text)
     struct err e = {0};
     int rc = local_open(&l, &e), exit_code;
     l.flow.home = p->table;
+    if (rc == 0)
+        rc = open_home(&l.flow.things, w->o, p->table, &e);
     if (rc == 0)
         rc = local_lend(&l, p->table->encoder, NULL, p->encoder, &e);
     if (rc == 0 && p->act && p->act != p->encoder)
@@ -319,7 +336,9 @@ static int run(struct work *w, struct ask_pack *p, const struct buf *text)
     }
     if (exit_code == CMD_OK && *w->token && text && !w->tty)
         fputs("nothing was confirmed: add --yes, or ask in a terminal\n", stderr);
+    struct home_things *things = l.flow.things;
     local_close(&l);
+    home_things_destroy(things);
     return exit_code;
 }
 

@@ -75,6 +75,13 @@ static const struct command index_verbs[] = {
     {0},
 };
 
+static const struct command home_verbs[] = {
+    {"check", cmd_home_check, "check a home file", NULL},
+    {"list", cmd_home_list, "list the things of a home", NULL},
+    {"import", cmd_home_import, "make a home file from Home Assistant's registries", NULL},
+    {0},
+};
+
 static const struct command config_verbs[] = {
     {"check", cmd_config_check, "check a configuration file", NULL},
     {"explain", cmd_config_explain, "explain a key of the file, or list all", NULL},
@@ -85,6 +92,7 @@ static const struct command config_verbs[] = {
 
 const struct command commands_all[] = {
     {"ask", cmd_ask, "turn a command or question into actions (JSON) and a reply", "Start here"},
+    {"home", cmd_home, "check, list and import home files: your rooms and devices", NULL},
     {"serve", cmd_serve, "serve models over HTTP, with a web page", NULL},
     {"init", cmd_init, "write a configuration file for the models that are there", NULL},
     {"config", cmd_config, "check and explain the configuration file", NULL},
@@ -126,6 +134,7 @@ static const struct {
     {"model", model_verbs}, {"cluster", cluster_verbs}, {"rollout", rollout_verbs},
     {"ca", ca_verbs},       {"store", store_verbs},     {"config", config_verbs},
     {"index", index_verbs},
+    {"home", home_verbs},
 };
 
 const struct command *commands_verbs(const char *name)

@@ -18,7 +18,8 @@
 #include "wire/json_out.h"
 
 #define ASK_PLAN_MAX_FIELDS 24u
-#define ASK_PLAN_MAX_ITEMS 32u
+#define ASK_PLAN_MAX_ITEMS 32u  /* that a text may list */
+#define ASK_PLAN_MAX_LIST 2048u /* entries of a field: the things of a home */
 
 struct ask_plan_field { /* one member of an action's JSON object */
     const char *key;

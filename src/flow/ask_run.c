@@ -235,10 +235,11 @@ static void on_wake(struct executor_task *t)
 
 /* ---- starting ---- */
 
-static int make_ask(void *table, void **out, struct shoal_engine *encoder, struct err *e)
+static int make_ask(void *ctx, void **out, struct shoal_engine *encoder, struct err *e)
 {
+    const struct flow *flow = ctx;
     struct ask *a = NULL;
-    int rc = ask_create(&a, table, encoder, NULL, NULL, e);
+    int rc = ask_create(&a, flow->home, flow->things, encoder, NULL, NULL, e);
     *out = a;
     return rc;
 }
@@ -270,7 +271,8 @@ static void submit(struct asking *a)
                                .weight = who.weight,
                                .event = on_event,
                                .event_ctx = a};
-    int rc = registry_attach(a->encoder, make_ask, a->owner->flow->home, drop_ask, &ask, &e);
+    int rc = registry_attach(a->encoder, make_ask, (void *)(uintptr_t)a->owner->flow, drop_ask,
+                             &ask, &e);
     if (rc == 0)
         rc = ask_submit(ask, &o, &a->asked, &e);
     if (rc < 0) {

@@ -17,6 +17,7 @@
 
 struct dispatch;
 struct home_table;
+struct home_things;
 struct registry_model;
 struct registry;
 struct router_table;
@@ -37,6 +38,7 @@ struct flow {
     struct prompt_cache *cache; /* NULL: none */
     struct pool *pool;          /* for long prompts; NULL: the owner's thread prepares them */
     struct home_table *home;    /* words and actions of asks; NULL: none */
+    struct home_things *things; /* the home that asks are about; NULL: none */
 };
 
 /* Freed objects of one size, for the next request. */

@@ -110,6 +110,8 @@ struct gw_config {
     struct config_mqtt mqtt;
     bool watch;       /* read the file again when it changes */
     char *quota_file; /* tokens of the day; NULL: in the cache folder */
+    char *home;       /* home file of the home flow, read at start; NULL: the demo */
+    char *home_state; /* file of states; NULL: in memory only */
     char *table;      /* of the home flow, read at start; NULL: the one of the models folder */
 };
 

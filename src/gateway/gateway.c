@@ -22,6 +22,7 @@
 #include "cluster/worker/worker_links.h"
 #include "cluster/worker/workers.h"
 #include "flow/home/ask_pack.h"
+#include "flow/home/home_open.h"
 #include "flow/home/home_table.h"
 #include "flow/pool.h"
 #include "gateway/api/recall.h"
@@ -549,18 +550,40 @@ static void on_changed(void *ctx)
 
 /* The table of the home flow.  Only a table that the configuration names must be there: a server
  * without one does everything but /v1/process. */
-static int open_table(struct gw *gw, const struct gw_config *config, struct err *e)
+static int open_table(struct gw *gw, const struct gw_config *config, const char *dir, struct err *e)
 {
-    const char *dir = NULL;
     struct err why = {0};
     if (config->table)
         return ask_pack_table(&gw->home, NULL, config->table, e);
-    for (uint32_t i = 0; !dir && i < config->n_models; i++)
-        dir = config->models[i].pack;
     int rc = ask_pack_table(&gw->home, dir, NULL, &why);
     if (rc < 0 && rc != SHOAL_ENOTFOUND)
         log_warn("gateway", "/v1/process is not available: %s", why.msg);
     return 0;
+}
+
+/* The home of /v1/process: the configuration's, or the demo.  A table of one's own has no demo. */
+static int open_home(struct gw *gw, const struct gw_config *config, const char *dir, struct err *e)
+{
+    const struct home_open_opts o = {
+        .path = config->home, .models = dir, .state_path = config->home_state};
+    struct err why = {0};
+    if (!gw->home || (config->table && !config->home))
+        return 0;
+    int rc = home_open(&gw->things, gw->home, &o, &why);
+    if (rc == SHOAL_ENOTFOUND && !config->home)
+        return 0; /* a pack without one */
+    if (rc < 0)
+        *e = why;
+    return rc;
+}
+
+static int open_flow_home(struct gw *gw, const struct gw_config *config, struct err *e)
+{
+    const char *dir = NULL;
+    for (uint32_t i = 0; !dir && i < config->n_models; i++)
+        dir = config->models[i].pack;
+    int rc = open_table(gw, config, dir, e);
+    return rc < 0 ? rc : open_home(gw, config, dir, e);
 }
 
 static int open_admission(struct gw *gw, const struct gw_config *config, struct err *e)
@@ -624,11 +647,14 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     if (rc == 0)
         rc = listen_all(g, e);
     if (rc == 0)
-        rc = open_table(gw, config, e);
+        rc = open_flow_home(gw, config, e);
     if (rc == 0)
         rc = open_registry(gw, &mo, e);
-    gw->flow = (struct flow){
-        .registry = gw->registry, .cache = gw->cache, .pool = gw->pool, .home = gw->home};
+    gw->flow = (struct flow){.registry = gw->registry,
+                             .cache = gw->cache,
+                             .pool = gw->pool,
+                             .home = gw->home,
+                             .things = gw->things};
     for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
         rc = open_workers(&gw->loops[i], e);
     for (uint32_t i = 0; i < config->n_models && rc == 0; i++)
@@ -718,7 +744,8 @@ void gateway_destroy(struct gateway *g)
     registry_destroy(gw->registry);
     workers_destroy(gw->workers);
     mqtt_site_close(gw);
-    home_table_close(gw->home); /* flows are attached to models */
+    home_things_destroy(gw->things); /* flows are attached to models */
+    home_table_close(gw->home);
     for (uint32_t i = 0; i < gw->n_loops; i++) {
         if (gw->loops[i].loop)
             loop_flush(gw->loops[i].loop);

@@ -26,6 +26,7 @@ struct deployed;
 struct field;
 struct gw;
 struct home_table;
+struct home_things;
 struct join;
 struct members;
 struct mqtt_site;
@@ -101,6 +102,7 @@ struct gw {
     struct once *once;                     /* answers by idempotency key; NULL: none */
     struct response_store *response_store; /* of /v1/responses; NULL: none */
     struct home_table *home;               /* of /v1/process; NULL: none */
+    struct home_things *things;            /* the home of /v1/process; NULL: none */
     struct flow flow;                      /* the parts of the above that requests need */
     struct tls_server *node_tls;           /* of node_http; NULL: plain */
     struct tls_client *link_tls;           /* to other nodes; NULL: plain */

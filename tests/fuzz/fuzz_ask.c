@@ -71,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!*said[i].text || strlen(said[i].text) > size * 2)
             __builtin_trap();
     const struct home_focus focus = {"fan", "kitchen", "pump 2"};
-    (void)home_rules_decide(&a, table, &draft, &c, data[8] & 128 ? &focus : NULL, &now);
+    (void)home_rules_decide(&a, table, &draft, &c, data[8] & 128 ? &focus : NULL, NULL, &now);
     struct home_draft_context *contexts;
     n = home_draft_contexts(&a, &draft, table->together, &contexts);
     for (uint32_t i = 0; i < n; i++)

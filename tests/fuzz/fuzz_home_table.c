@@ -32,7 +32,7 @@ static void use(const struct home_table *t)
         for (uint32_t k = 0; w.n > 0 && k < 16 && t->n_slots > 0; k++)
             entities[c.n_entities++] =
                 (struct home_entity){t->slot[k % t->n_slots].name, k % w.n, k % w.n + 1};
-        (void)home_rules_decide(&a, t, &draft, &c, NULL, &now);
+        (void)home_rules_decide(&a, t, &draft, &c, NULL, NULL, &now);
         if (a.rc == 0 && (draft.n_lines == 0 || home_draft_contexts(&a, &draft, 3, &contexts) == 0))
             abort();
         arena_fini(&a);

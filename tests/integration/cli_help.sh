@@ -6,7 +6,7 @@ mkdir -p "$here/golden"
 run 0; golden help; empty err
 run 0 help; golden help
 run 0 --help; golden help
-for c in init config route ask eval generate chat classify tag embed rerank score summarize serve node gateway tokenize detokenize logits perplexity bench doctor model cluster rollout ca store index sim completion manual; do
+for c in init config route ask home eval generate chat classify tag embed rerank score summarize serve node gateway tokenize detokenize logits perplexity bench doctor model cluster rollout ca store index sim completion manual; do
     run 0 $c --help; golden "help-$c"; empty err
     run 0 help $c; golden "help-$c"
 done
@@ -27,6 +27,9 @@ for v in list add fetch verify remove gc; do
 done
 for v in add query stats remove; do
     run 0 index $v --help; golden "help-index-$v"; empty err
+done
+for v in check list import; do
+    run 0 home $v --help; golden "help-home-$v"; empty err
 done
 for v in check explain schema reference; do
     run 0 config $v --help; golden "help-config-$v"; empty err

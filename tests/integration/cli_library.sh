@@ -63,7 +63,7 @@ run 0 generate -m "$refs/qwen3.gguf" --temp 0 -n 24 "was the"
 cp out want
 [ "$(tail -c 1 want | wc -l)" = 0 ] || truncate -s -1 want # the program ends its line
 example generate "$refs/qwen3.gguf" "was the" 24
-run 0 ask --json "turn off the kitchen lights"
+run 0 ask --json --table "$root/models/home.json" "turn off the kitchen lights" # as in the library: no demo home
 cp out want
 SHOAL_MODELS=$(pkg-config --variable=modelsdir shoal) example ask "turn off the kitchen lights"
 has err "kitchen"

@@ -126,7 +126,7 @@ run 1 eval score -m intent rows.csv; has err "does not score numbers"
 
 # ask
 run 0 ask "turn off the kitchen lights"
-same "action" "$(head -n 1 out)" '{"action":"turn_off","device":"lights","room":"kitchen","id":"kitchen_lights","result":"done"}'
+same "action" "$(head -n 1 out)" '{"action":"turn_off","device":"lights","room":"kitchen","id":"kitchen_lights","result":"simulated"}'
 run 0 ask --json --explain "set a timer for ten minutes"
 field steps >/dev/null || fail "no steps"
 field reply >/dev/null || fail "no reply"

@@ -12,18 +12,17 @@
  *            ask_free of the same request twice is an error.
  *            ask_wait: any thread but those that deliver events (it would wait for itself).
  *            The event callback: one call at a time for a request, on a thread of the encoder's
- *            engine (PLAN, or DONE after a failure) or of the reply's (TEXT, DONE); it may also run
- *            inside ask_submit.  It must not block: the engine waits for it.
- *            ask_plan_of: any thread, from the event PLAN on.  The other functions that read:
- *            inside an event, or after DONE (ask_wait returned).
- * Lifetime:  table and engines outlive the flow, the flow outlives every request.  The options of
- *            ask_submit, its text among them, are copied or used before it returns, except
- *            event_ctx, which must live until DONE.  Everything read from a request lives until
- *            ask_free; the text of an event only until the callback returns.
- * Cancel:    ask_cancel asks, DONE with SHOAL_ECANCELLED follows; a request that is just complete
- *            may still end with 0.  A deadline ends it the same way with SHOAL_EDEADLINE.  Every
- *            request has exactly one DONE, and no event after it.
- * Failure:   SHOAL_E* of ask_submit (then there is no request and no event), or of DONE. */
+ *            engine (PLAN, or DONE after a failure), of the reply's (TEXT, DONE) or of the home's
+ *            sink (PLAN); it may also run inside ask_submit.  It must not block: the engine waits
+ * for it. ask_plan_of: any thread, from the event PLAN on.  The other functions that read: inside
+ * an event, or after DONE (ask_wait returned). Lifetime:  table and engines outlive the flow, the
+ * flow outlives every request.  The options of ask_submit, its text among them, are copied or used
+ * before it returns, except event_ctx, which must live until DONE.  Everything read from a request
+ * lives until ask_free; the text of an event only until the callback returns. Cancel:    ask_cancel
+ * asks, DONE with SHOAL_ECANCELLED follows; a request that is just complete may still end with 0.
+ * A deadline ends it the same way with SHOAL_EDEADLINE.  Every request has exactly one DONE, and no
+ * event after it. Failure:   SHOAL_E* of ask_submit (then there is no request and no event), or of
+ * DONE. */
 #ifndef SHOAL_FLOW_HOME_ASK_H
 #define SHOAL_FLOW_HOME_ASK_H
 
@@ -34,29 +33,13 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "flow/ask_plan.h"
-
-#define ASK_MAX_TEXT 4096u
-#define ASK_MAX_CLAUSES 16u
-#define ASK_MAX_STEPS 48u
+#include "flow/home/ask_event.h"
 
 struct ask;
 struct ask_request;
 struct home_table;
+struct home_things;
 struct shoal_engine;
-
-enum ask_event_kind {
-    ASK_EVENT_PLAN, /* the actions are known */
-    ASK_EVENT_TEXT, /* a piece of the reply */
-    ASK_EVENT_DONE, /* the last one */
-};
-
-struct ask_event {
-    enum ask_event_kind kind;
-    const char *text; /* TEXT; not NUL-terminated */
-    size_t text_bytes;
-    int code; /* DONE: 0 or SHOAL_E* */
-    const char *message;
-};
 
 struct ask_opts {
     const char *text;           /* with `confirm` it may be NULL */
@@ -77,10 +60,12 @@ struct ask_opts {
 
 /* The encoder must have the table's label sets: it classifies and tags.  act has the labels of the
  * speech acts; NULL: ask_opts bring it, or the table needs none.  reply NULL: actions only, unless
- * ask_opts bring one. */
+ * ask_opts bring one.  things: the home; NULL: none, every thing is taken by its words and the
+ * caller carries actions out. */
 SHOAL_MUST_CHECK int ask_create(struct ask **out, const struct home_table *table,
-                                struct shoal_engine *encoder, struct shoal_engine *act,
-                                struct shoal_engine *reply, struct err *e);
+                                struct home_things *things, struct shoal_engine *encoder,
+                                struct shoal_engine *act, struct shoal_engine *reply,
+                                struct err *e);
 void ask_destroy(struct ask *a); /* NULL is fine */
 
 SHOAL_MUST_CHECK int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out,

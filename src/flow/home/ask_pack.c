@@ -67,7 +67,7 @@ int ask_pack_open(struct ask_pack *p, const struct ask_pack_opts *o, struct err 
     if (rc == 0 && !o->no_reply)
         rc = take_engine(&p->reply, &p->lent_reply, o->reply, pack, p->table->reply, o, e);
     if (rc == 0 && !o->parts_only)
-        rc = ask_create(&p->ask, p->table, p->encoder, p->act, p->reply, e);
+        rc = ask_create(&p->ask, p->table, NULL, p->encoder, p->act, p->reply, e);
     pack_close(pack);
     if (rc < 0)
         ask_pack_close(p);

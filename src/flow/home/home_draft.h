@@ -15,13 +15,15 @@
 
 struct home_draft_line { /* a fact for the reply model */
     const char *text;
-    const char *say; /* the same in plain words; said if the model fails, or if there is no text */
-    bool joins;      /* may share a context with other such lines */
+    const char *say;  /* the same in plain words; said if the model fails, or if there is no text */
+    bool joins;       /* may share a context with other such lines */
+    uint32_t action;  /* 1 + the index of the action that it is about; 0: none */
+    const char *todo; /* what the action does, in words; NULL: not known */
 };
 
 struct home_draft_held { /* an action that waits for a yes: what it is then */
     const struct ask_plan_action *action;
-    const char *line, *say;
+    const char *line, *say, *todo;
 };
 
 struct home_draft_context { /* one generation of the reply model */
@@ -31,7 +33,7 @@ struct home_draft_context { /* one generation of the reply model */
 
 struct home_draft {
     const struct ask_plan_action **actions;
-    struct home_draft_line *lines; /* in order; an action's line has no other link to it */
+    struct home_draft_line *lines; /* in order */
     struct home_draft_held *held;
     uint32_t n_actions, n_lines, n_held;
     uint32_t cap; /* of each */

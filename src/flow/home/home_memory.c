@@ -137,13 +137,15 @@ static struct home_waiting copy_waiting(struct arena *a, const struct home_waiti
     const struct ask_plan *p = ask_plan_copy(&plan, a);
     const char **lines = arena_zalloc_n(a, w->n, sizeof(*lines));
     const char **says = arena_zalloc_n(a, w->n, sizeof(*says));
+    const char **todos = arena_zalloc_n(a, w->n, sizeof(*todos));
     for (uint32_t i = 0; a->rc == 0 && i < w->n; i++) {
         lines[i] = copy(a, w->lines[i]);
         says[i] = copy(a, w->says[i]);
+        todos[i] = w->todos ? copy(a, w->todos[i]) : NULL;
     }
     if (a->rc < 0)
         return (struct home_waiting){0};
-    return (struct home_waiting){p->actions, lines, says, w->n};
+    return (struct home_waiting){p->actions, lines, says, todos, w->n};
 }
 
 static bool make_token(char out[HOME_MEMORY_TOKEN])

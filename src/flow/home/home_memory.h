@@ -26,9 +26,10 @@ struct home_focus { /* what was spoken of last; NULL: nothing of that kind */
     const char *device, *room, *machine;
 };
 
-struct home_waiting { /* actions as they will be once confirmed, each with its line and its words */
+struct home_waiting { /* actions as they will be once confirmed, each with its line, its words and
+                         what it does */
     const struct ask_plan_action *const *actions;
-    const char *const *lines, *const *says;
+    const char *const *lines, *const *says, *const *todos;
     uint32_t n;
 };
 

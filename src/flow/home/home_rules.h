@@ -11,32 +11,16 @@
 #include <time.h>
 
 #include "base/arena.h"
+#include "flow/home/home_act.h"
 #include "flow/home/home_draft.h"
 #include "flow/home/home_memory.h"
 #include "flow/home/home_table.h"
 
-struct home_entity {
-    const char *type;
-    uint32_t from, to; /* words of the clause */
-};
-
-struct home_clause { /* as the models understood it */
-    const char *text;
-    const char *intent;
-    float intent_p, threshold;
-    const char *router, *flow; /* flow: what the router's label stands for: act, chat, ... */
-    float router_p;
-    const struct home_entity *entities;
-    uint32_t n_entities;
-    enum home_speech speech; /* as the act model understood it; the rules may still deny it */
-    float speech_p;          /* how sure it is that the text commands something; 1: no such model */
-    bool taken_back;         /* by what follows it */
-};
-
 /* Adds what the clause asks for to the draft.  now: local time.  focus: what "it" means; NULL:
- * nothing.  Returns what the clause was taken for. */
+ * nothing.  here: NULL: no home is known.  Returns what the clause was taken for. */
 enum home_speech home_rules_decide(struct arena *a, const struct home_table *t,
                                    struct home_draft *draft, const struct home_clause *clause,
-                                   const struct home_focus *focus, const struct tm *now);
+                                   const struct home_focus *focus, const struct home_here *here,
+                                   const struct tm *now);
 
 #endif

@@ -53,6 +53,15 @@ const char *home_table_get_text(struct home_reader *r, const struct json_node *a
     return v.v ? read_text(r, &v, kind) : NULL;
 }
 
+const char *home_table_copy_key(struct home_reader *r, const struct json_node *entry)
+{
+    const char *s = json_strict_key(entry);
+    if (!*s || strlen(s) > HOME_TABLE_MAX_WORD_BYTES)
+        json_strict_fail(&r->d, entry, "expected a key of 1 to %u bytes",
+                         HOME_TABLE_MAX_WORD_BYTES);
+    return checked(r, entry, s, HOME_TEXT_NAME);
+}
+
 struct home_list home_table_read_list(struct home_reader *r, const struct json_node *at,
                                       enum home_text kind)
 {
@@ -248,9 +257,10 @@ static void read_slot(struct home_reader *r, const struct json_node *at, struct 
 
 static void read_slots(struct home_reader *r, const struct json_node *root)
 {
-    static const char *const keys[] = {
-        "action", "id",   "result", "ask",  "reason", "answer",
-        "unit",   "risk", "token",  "rest", "change"}; /* of an action's object */
+    static const char *const keys[] = {"action",   "id",   "result",  "ask",     "reason",
+                                       "answer",   "unit", "risk",    "token",   "rest",
+                                       "change",   "ids",  "unknown", "choices", "state",
+                                       "simulated"}; /* of an action's object */
     const struct home_list reserved = {keys, sizeof(keys) / sizeof(keys[0])};
     struct home_table *t = r->t;
     struct json_node map = json_strict_get(root, "slots");
@@ -476,7 +486,8 @@ static uint32_t find_name(void *ctx, const char *name)
         [HOME_VAR_DAY] = "day",       [HOME_VAR_MONTH] = "month",
         [HOME_VAR_YEAR] = "year",     [HOME_VAR_HOUR] = "hour",
         [HOME_VAR_MINUTE] = "minute", [HOME_VAR_N] = "n",
-        [HOME_VAR_DO] = "do",         [HOME_VAR_WHEN] = "when"};
+        [HOME_VAR_DO] = "do",         [HOME_VAR_WHEN] = "when",
+        [HOME_VAR_STATE] = "state"};
     const struct names *n = ctx;
     for (uint32_t i = 0; n->action && i < n->action->n_slots; i++)
         if (strcmp(n->action->slots[i]->name, name) == 0)
@@ -601,7 +612,7 @@ static void read_action(struct home_reader *r, const struct json_node *at, struc
     if (!json_strict_object(
             &r->d, at, "slots",
             "needs can_wait accepts unit amounts compute answer reason reason_if do "
-            "relative do_change statement must"))
+            "relative do_change statement must state"))
         return;
     struct json_node v;
     x->n_slots = get_slots(r, at, "slots", x->slots, HOME_MAX_SLOTS);
@@ -626,6 +637,10 @@ static void read_action(struct home_reader *r, const struct json_node *at, struc
     v = json_strict_get(at, "do_change");
     if (v.v)
         x->change = home_table_read_template(r, &v, 0, x);
+    v = json_strict_get(at, "state");
+    if (v.v)
+        x->state =
+            home_table_read_template(r, &v, HOME_TABLE_VAR(SLOTS) | HOME_TABLE_VAR(STATE), x);
     x->compute = home_table_get_slot(r, at, "compute");
     if (x->compute)
         check_own(r, at, "compute", x, &x->compute, 1);
@@ -808,12 +823,26 @@ static void read_table(struct home_reader *r)
                             "format version name language models labels flows slots actions lines",
                             "clauses articles id when defaults opposites numbers units amounts "
                             "durations times dates arithmetic you speech stop risk limits says "
-                            "unless pronouns change answers"))
+                            "unless pronouns change answers effects kinds "
+                            "state_questions"))
         return;
-    void (*const parts[])(struct home_reader *, const struct json_node *) = {
-        read_head,    read_words,     read_slots,    read_when,      read_units,
-        read_numbers, read_durations, read_times,    read_dates,     read_arithmetic,
-        read_lines,   read_actions,   read_defaults, read_opposites, home_table_read_safety};
+    void (*const parts[])(struct home_reader *,
+                          const struct json_node *) = {read_head,
+                                                       read_words,
+                                                       read_slots,
+                                                       read_when,
+                                                       read_units,
+                                                       read_numbers,
+                                                       read_durations,
+                                                       read_times,
+                                                       read_dates,
+                                                       read_arithmetic,
+                                                       read_lines,
+                                                       read_actions,
+                                                       read_defaults,
+                                                       read_opposites,
+                                                       home_table_read_safety,
+                                                       home_table_read_things};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r->d.rc == 0; i++)
         parts[i](r, &root);
     r->t->you = get_pairs(r, &root, "you", HOME_TEXT_WORD, 0, 0);

@@ -97,6 +97,19 @@ struct home_default { /* what fills a slot that is missing */
     const char *value;
 };
 
+struct home_effect {     /* what an action does to the thing that it acts on */
+    const char *ability; /* "power" */
+    const char *to;      /* the state that it sets: "on"; NULL: what `slot` holds */
+    const struct home_slot *slot;
+    const struct home_slot *named_by; /* what this slot holds is the ability; NULL: `ability` */
+};
+
+struct home_kind { /* of things: "light" */
+    const char *name;
+    struct home_list words;     /* that mean things of this kind, singular: "lamp" */
+    struct home_list abilities; /* that such a thing has unless its file says otherwise */
+};
+
 struct home_action {
     const char *name;
     const struct home_slot *slots[HOME_MAX_SLOTS];
@@ -121,6 +134,8 @@ struct home_action {
     bool relative;               /* "by 2 degrees" changes the value */
     struct home_template change; /* the words for that; n 0: those of say */
     struct home_template say;    /* what it does, in words: "unlock the {device}"; n 0: its name */
+    const struct home_effect *effect; /* NULL: it changes no thing */
+    struct home_template state; /* line of a question about a state that is known; n 0: none */
 };
 
 /* ---- what keeps actions safe (home_table_safety.c) ---- */
@@ -184,6 +199,11 @@ enum home_say { /* what the program says itself */
                 HOME_SAY_UNKNOWN,
                 HOME_SAY_REST,
                 HOME_SAY_PRONOUN,
+                HOME_SAY_NOT_HERE,
+                HOME_SAY_WHICH,
+                HOME_SAY_STATE,
+                HOME_SAY_STATES,
+                HOME_SAY_NO_STATES,
                 HOME_SAY_COUNT,
 };
 
@@ -215,6 +235,7 @@ enum home_var { /* names in the templates of lines and answers; slots follow */
                 HOME_VAR_N,
                 HOME_VAR_DO,   /* what an action does, in words */
                 HOME_VAR_WHEN, /* when it happens, in words */
+                HOME_VAR_STATE,
                 HOME_VAR_SLOT, /* + index in the action's slots */
 };
 
@@ -237,6 +258,7 @@ struct home_table {
     struct home_list wrap, tail;              /* polite phrases around a command */
     struct home_list yes, no;                 /* answers to "shall I" */
     struct home_list pronouns;                /* "it", "them" */
+    struct home_list state_questions;         /* phrases that begin one: "what is" on? */
     struct home_list change_by, change_down;  /* "by" two degrees; "lower" */
     struct home_template say[HOME_SAY_COUNT]; /* n 0: the table has no such line */
 
@@ -250,6 +272,8 @@ struct home_table {
     uint32_t n_slots, n_actions, n_units;
     struct home_opposite *opposites;
     uint32_t n_opposites;
+    struct home_kind *kinds;
+    uint32_t n_kinds;
     struct home_when when[HOME_MAX_WHEN];
     uint32_t n_when;
     const struct home_slot *id[HOME_MAX_SLOTS]; /* joined; the last one must be there */
@@ -290,6 +314,10 @@ const struct home_action *home_table_action(const struct home_table *t, const ch
 const char *home_table_speech_name(enum home_speech s);
 enum home_speech home_table_speech(const char *name); /* HOME_SPEECH_NONE: no such name */
 const char *home_table_risk_name(enum home_risk r);
+/* NULL: not in the table. */
+const struct home_kind *home_table_kind(const struct home_table *t, const char *name);
+/* Is there an action that sets this ability? */
+bool home_table_ability(const struct home_table *t, const char *name);
 
 bool home_table_lists(const struct home_list *l, const char *word);
 

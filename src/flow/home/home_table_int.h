@@ -1,5 +1,6 @@
-/* home_table_int.h - what the two readers of a home table share: home_table.c reads words, slots
- * and actions, home_table_safety.c what keeps actions safe.  Private to them.
+/* home_table_int.h - what the readers of a home table share: home_table.c reads words, slots and
+ * actions, home_table_safety.c what keeps actions safe, home_table_things.c what actions do to
+ * things.  Private to them.
  *
  * Thread:    one reader on its caller's thread.
  * Ownership: results live in the table's arena.
@@ -33,6 +34,8 @@ enum home_text {
 /* NULL: the key is missing. */
 const char *home_table_get_text(struct home_reader *r, const struct json_node *at, const char *key,
                                 enum home_text kind);
+/* The key of an entry, as a name. */
+const char *home_table_copy_key(struct home_reader *r, const struct json_node *entry);
 struct home_list home_table_read_list(struct home_reader *r, const struct json_node *at,
                                       enum home_text kind);
 /* Empty if the key is missing. */
@@ -48,5 +51,7 @@ struct home_template home_table_read_template(struct home_reader *r, const struc
 
 /* speech, stop, risk, limits and says of the table. */
 void home_table_read_safety(struct home_reader *r, const struct json_node *root);
+/* effects and kinds. */
+void home_table_read_things(struct home_reader *r, const struct json_node *root);
 
 #endif

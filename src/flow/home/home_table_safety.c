@@ -164,6 +164,7 @@ static void read_references(struct home_reader *r, const struct json_node *root)
         t->no = home_table_get_list(r, &answers, "no", HOME_TEXT_PHRASE);
     }
     t->pronouns = home_table_get_list(r, root, "pronouns", HOME_TEXT_WORD);
+    t->state_questions = home_table_get_list(r, root, "state_questions", HOME_TEXT_PHRASE);
     if (!at.v || !json_strict_object(&r->d, &at, "by", "down"))
         return;
     t->change_by = home_table_get_list(r, &at, "by", HOME_TEXT_WORD);
@@ -193,12 +194,17 @@ static void read_says(struct home_reader *r, const struct json_node *root)
         [HOME_SAY_UNKNOWN] = {"unknown", HOME_TABLE_VAR(DO)},
         [HOME_SAY_REST] = {"rest", HOME_TABLE_VAR(TEXT)},
         [HOME_SAY_PRONOUN] = {"pronoun", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_NOT_HERE] = {"not_here", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_WHICH] = {"which", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_STATE] = {"state", HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE)},
+        [HOME_SAY_STATES] = {"states", HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE)},
+        [HOME_SAY_NO_STATES] = {"no_states", HOME_TABLE_VAR(STATE)},
     };
     struct json_node at = json_strict_get(root, "says");
     if (!at.v || !json_strict_object(&r->d, &at, "",
                                      "ask negate suppose report retract unsure confirm declined "
                                      "expired limit done scheduled failed missing unknown rest "
-                                     "pronoun"))
+                                     "pronoun not_here which state states no_states"))
         return;
     for (size_t i = HOME_SAY_ASK; i < HOME_SAY_COUNT; i++) {
         struct json_node v = json_strict_get(&at, says[i].key);

@@ -24,6 +24,8 @@ void api_tokenize(struct call *c);
 void api_detokenize(struct call *c);
 void api_admin_models(struct call *c);
 void api_admin_change(struct call *c);
+void api_home(struct call *c);
+void api_home_change(struct call *c);
 extern const struct field api_rollout_fields[];
 extern const size_t api_n_rollout_fields;
 void api_rollouts_change(struct call *c);

@@ -203,6 +203,12 @@ const struct config_key config_keys[] = {
     ROW("table", STR, AT(table), NULL, 0, 0, START,
         "JSON file with the words and actions of /v1/process. Default: home.json of the included "
         "models."),
+    ROW("home", STR, AT(home), NULL, 0, 0, START,
+        "Home file of /v1/process: your rooms, devices, machines and people (docs/HOME.md). "
+        "Default: a simulated demo home."),
+    ROW("home_state", STR, AT(home_state), NULL, 0, 0, START,
+        "File that keeps the states of the home's things over a restart. Default: they are kept "
+        "in memory only."),
     ROW("memory", BYTES, AT(memory_bytes), NULL, 0, 0, START,
         "Limit for weights, scratch memory and caches of all models together. Default: what the "
         "machine has."),

@@ -82,7 +82,7 @@ static void decide(struct arena *a, struct home_draft *draft, const cJSON *c, co
         *to = place(a, &w, from, get(e, "type")->valuestring, get(e, "text")->valuestring);
         from = to->to;
     }
-    enum home_speech speech = home_rules_decide(a, table, draft, &clause, NULL, now);
+    enum home_speech speech = home_rules_decide(a, table, draft, &clause, NULL, NULL, now);
     assert_string_equal(home_table_speech_name(speech), get(c, "act")->valuestring);
 }
 
@@ -297,7 +297,7 @@ static void test_failed_allocations_are_told(void **state)
         arena_init(&a, 1 << 20);
         mem_fail_at(i);
         (void)home_clauses_split(&a, table, text, &clauses);
-        (void)home_rules_decide(&a, table, &draft, &c, NULL, &now);
+        (void)home_rules_decide(&a, table, &draft, &c, NULL, NULL, &now);
         uint32_t n = home_draft_contexts(&a, &draft, table->together, &list);
         mem_fail_at(0);
         int rc = a.rc;

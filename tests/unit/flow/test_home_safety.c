@@ -179,7 +179,8 @@ static void test_memory_keeps_and_forgets(void **state)
         .name = "unlock", .fields = {{.key = "device", .text = "door"}}, .n_fields = 1};
     const struct ask_plan_action *actions[] = {&unlock};
     const char *lines[] = {"act: unlock"}, *says[] = {"Done."};
-    const struct home_waiting w = {actions, lines, says, 1};
+    const char *todos[] = {"unlock the door"};
+    const struct home_waiting w = {actions, lines, says, todos, 1};
     struct home_waiting got;
     struct home_memory *m;
     struct home_focus f;
@@ -197,6 +198,7 @@ static void test_memory_keeps_and_forgets(void **state)
     assert_true(home_memory_take(m, "anna/1", NULL, 2 * s, &a, &got));
     assert_string_equal(got.actions[0]->fields[0].text, "door");
     assert_string_equal(got.lines[0], "act: unlock");
+    assert_string_equal(got.todos[0], "unlock the door");
     assert_false(home_memory_take(m, "anna/1", token, 2 * s, &a, &got)); /* once only */
     assert_true(home_memory_take(m, "ben/1", other, 2 * s, &a, &got));
     assert_true(home_memory_wait(m, "anna/1", s, &w, token));

@@ -213,7 +213,7 @@ static void decide(struct arena *a, const struct home_table *t, struct home_clau
     c.intent_p = 1;
     c.flow = "";
     c.speech_p = 1;
-    (void)home_rules_decide(a, t, &draft, &c, NULL, &now);
+    (void)home_rules_decide(a, t, &draft, &c, NULL, NULL, &now);
     for (uint32_t i = 0; i < draft.n_actions; i++) {
         struct json_out j = json_out_make(&b);
         ask_plan_action_json(&j, draft.actions[i]);

@@ -1,0 +1,30 @@
+/* home_answer.h - answers from the states of things: is it on, and what is on.
+ *
+ * Thread:    any.
+ * Ownership: results live in the caller's arena.
+ * Failure:   sticky in the arena. */
+#ifndef SHOAL_FLOW_HOME_HOME_ANSWER_H
+#define SHOAL_FLOW_HOME_HOME_ANSWER_H
+
+#include "flow/home/home_file.h"
+#include "flow/home/home_states.h"
+#include "flow/home/home_words.h"
+
+struct home_here {                /* the home that a text is about */
+    const struct home_file *file; /* NULL: none: every thing is taken by its words */
+    struct home_states *states;   /* NULL: none is known */
+};
+
+/* The state that a clause names: "on" of "is the light on"; NULL: none. */
+const struct home_effect *home_answer_asked(const struct home_table *t,
+                                            const struct home_words *plain);
+/* The state of one thing, in words; asked NULL: what was set last.  NULL: not known. */
+const char *home_answer_state(struct arena *a, const struct home_table *t,
+                              const struct home_here *here, const char *id,
+                              const struct home_effect *asked);
+/* Names of the things that are in a state, joined; room NULL: anywhere.  "": none is. */
+const char *home_answer_list(struct arena *a, const struct home_table *t,
+                             const struct home_here *here, const char *room,
+                             const struct home_effect *state);
+
+#endif

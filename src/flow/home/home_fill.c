@@ -1,0 +1,214 @@
+/* home_fill.c - see home_fill.h. */
+#include "flow/home/home_fill.h"
+
+#include <assert.h>
+#include <string.h>
+
+static bool same_place(struct home_place a, struct home_place b)
+{
+    return a.when == b.when && (a.when || a.slot == b.slot);
+}
+
+struct home_place home_fill_own(const struct home_slot *s)
+{
+    return (struct home_place){s, NULL};
+}
+
+const char *home_fill_get(const struct home_fill *s, struct home_place p)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        if (same_place(s->s[i].place, p))
+            return s->s[i].text;
+    return NULL;
+}
+
+/* The place is free: there are no more places than an action has slots and rows of "when". */
+void home_fill_set(struct home_fill *s, struct home_place p, const char *text)
+{
+    assert(s->n < HOME_FILL_MAX_PLACES);
+    s->s[s->n].place = p;
+    s->s[s->n++].text = text;
+    if (p.slot->until) {
+        s->items[0] = text;
+        s->n_items = 1;
+    }
+}
+
+void home_fill_drop(struct home_fill *s, struct home_place p)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        if (same_place(s->s[i].place, p)) {
+            memmove(&s->s[i], &s->s[i + 1], (s->n - i - 1) * sizeof(s->s[0]));
+            s->n--;
+            return;
+        }
+}
+
+/* ---- from entities to slots ----------------------------------------------------------------- */
+
+bool home_fill_has_word(const struct home_words *plain, const struct home_list *list)
+{
+    for (uint32_t i = 0; i < plain->n; i++)
+        if (home_table_lists(list, plain->w[i]))
+            return true;
+    return false;
+}
+
+/* A value goes on with "and a half", a message with "and ...", whatever the tagger says.  Pieces
+ * that are inside of another one then are left out; returns how many stay. */
+static uint32_t complete(struct arena *a, const struct home_table *t, const struct home_words *w,
+                         struct home_piece *out, uint32_t n)
+{
+    struct home_words plain = home_words_plain_all(a, w);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct home_piece p = out[i];
+        if (kept > 0 && p.from < out[kept - 1].to) {
+            out[kept - 1].to = p.to > out[kept - 1].to ? p.to : out[kept - 1].to;
+            continue;
+        }
+        uint32_t next = i + 1 < n ? out[i + 1].from : w->n;
+        bool number =
+            p.slot && (p.slot->type == HOME_SLOT_VALUE || p.slot->type == HOME_SLOT_DURATION);
+        for (uint32_t k = 0; number && k < t->and_a_half.n; k++)
+            p.to += home_words_phrase(&plain, p.to, t->and_a_half.w[k]);
+        bool gather = p.slot && p.slot->gather && p.to < next &&
+                      (home_table_word(t, plain.w[p.to]) & HOME_WORD_JOIN) && i + 1 == n;
+        p.to = gather ? next : p.to;
+        out[kept++] = p;
+    }
+    return kept;
+}
+
+/* Pieces of one value that touch are one; those of a slot that gathers are one from the first to
+ * the last. */
+uint32_t home_fill_pieces(struct arena *a, const struct home_table *t, const struct home_clause *c,
+                          const struct home_words *w, struct home_piece *out)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->n_entities; i++) {
+        const struct home_entity *e = &c->entities[i];
+        const struct home_slot *slot = home_table_slot(t, e->type);
+        if (e->from >= e->to || e->to > w->n)
+            continue;
+        struct home_piece *last = n ? &out[n - 1] : NULL;
+        /* "utility" "closet" side by side are one room, but "milk" "eggs" are two items */
+        if (last && slot && last->slot == slot &&
+            (slot->gather ||
+             (!slot->until && last->to == e->from && !home_words_end_in(w->w[last->to - 1], ",;"))))
+            last->to = e->to;
+        else
+            out[n++] = (struct home_piece){.slot = slot, .from = e->from, .to = e->to};
+    }
+    n = complete(a, t, w, out, n);
+    for (uint32_t i = 0; i < n; i++) {
+        out[i].text = home_words_trim_end(a, home_words_join(a, w, out[i].from, out[i].to),
+                                          HOME_WORDS_CLOSING);
+        out[i].before = out[i].from ? home_words_plain(a, w->w[out[i].from - 1]) : "";
+    }
+    return n;
+}
+
+bool home_fill_has_slot(const struct home_action *x, const struct home_slot *s)
+{
+    for (uint32_t i = 0; i < x->n_slots; i++)
+        if (x->slots[i] == s)
+            return true;
+    return false;
+}
+
+/* The place that a piece fills; slot NULL: none. */
+static struct home_place place_of(const struct home_table *t, const struct home_action *x,
+                                  const struct home_piece *p)
+{
+    const struct home_slot *s = p->slot;
+    for (uint32_t i = 0; i < x->n_accepts; i++)
+        if (x->accepts[i].entity == s)
+            s = x->accepts[i].slot;
+    for (uint32_t i = 0; x->can_wait && i < t->n_when; i++)
+        if (t->when[i].slot == s && home_table_lists(&t->when[i].after, p->before))
+            return (struct home_place){s, &t->when[i]};
+    if (s && home_fill_has_slot(x, s))
+        return home_fill_own(s);
+    for (uint32_t i = 0; x->can_wait && i < t->n_when; i++)
+        if (t->when[i].slot == s && t->when[i].after.n == 0)
+            return (struct home_place){s, &t->when[i]};
+    return (struct home_place){0};
+}
+
+/* Pieces to the slots of one or more actions: a slot that comes again begins another action. */
+uint32_t home_fill_group(const struct home_table *t, const struct home_action *x,
+                         struct home_piece *pieces, uint32_t n, struct home_fill *sets)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct home_place p = place_of(t, x, &pieces[i]);
+        struct home_fill *cur = &sets[at];
+        if (!p.slot)
+            continue;
+        pieces[i].used = true;
+        if (p.slot->until && home_fill_get(cur, p) &&
+            !home_fill_get(cur, home_fill_own(p.slot->until))) {
+            if (cur->n_items < ASK_PLAN_MAX_ITEMS)
+                cur->items[cur->n_items++] = pieces[i].text;
+            continue;
+        }
+        if (home_fill_get(cur, p))
+            cur = &sets[++at];
+        home_fill_set(cur, p, pieces[i].text);
+    }
+    return at + 1;
+}
+
+/* What a set needs and lacks comes from the next ones, else from the ones before, nearest first. */
+void home_fill_lend(const struct home_action *x, struct home_fill *sets, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < x->n_needs; k++) {
+            struct home_place need = home_fill_own(x->needs[k]);
+            const struct home_fill *from = NULL;
+            if (home_fill_get(&sets[i], need))
+                continue;
+            for (uint32_t j = i + 1; !from && j < n; j++)
+                from = home_fill_get(&sets[j], need) ? &sets[j] : NULL;
+            for (uint32_t j = i; !from && j > 0; j--)
+                from = home_fill_get(&sets[j - 1], need) ? &sets[j - 1] : NULL;
+            if (!from)
+                continue;
+            home_fill_set(&sets[i], need, home_fill_get(from, need));
+            if (need.slot->until) {
+                memcpy(sets[i].items, from->items, sizeof(from->items));
+                sets[i].n_items = from->n_items;
+            }
+        }
+}
+
+static bool default_holds(const struct home_default *d, const struct home_fill *s,
+                          const struct home_words *plain)
+{
+    if (home_fill_get(s, home_fill_own(d->slot)) ||
+        (d->from && !home_fill_get(s, home_fill_own(d->from))) ||
+        (d->words.n > 0 && !home_fill_has_word(plain, &d->words)))
+        return false;
+    for (const struct home_slot **p = d->with; *p; p++)
+        if (!home_fill_get(s, home_fill_own(*p)))
+            return false;
+    for (const struct home_slot **p = d->without; *p; p++)
+        if (home_fill_get(s, home_fill_own(*p)))
+            return false;
+    return true;
+}
+
+void home_fill_defaults(const struct home_action *x, struct home_fill *s,
+                        const struct home_words *plain, bool names_more)
+{
+    for (const struct home_default **p = x->defaults; *p; p++) {
+        const struct home_default *d = *p;
+        if (!default_holds(d, s, plain) || (d->alone && names_more))
+            continue;
+        const char *text = d->from ? home_fill_get(s, home_fill_own(d->from)) : d->value;
+        if (d->from)
+            home_fill_drop(s, home_fill_own(d->from));
+        home_fill_set(s, home_fill_own(d->slot), text);
+    }
+}

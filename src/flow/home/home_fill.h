@@ -1,0 +1,81 @@
+/* home_fill.h - from the entities of a clause to the slots of actions (docs/ASK.md, section 3).
+ *
+ * Thread:    any.
+ * Ownership: results live in the caller's arena, or in the table.
+ * Failure:   sticky in the arena. */
+#ifndef SHOAL_FLOW_HOME_HOME_FILL_H
+#define SHOAL_FLOW_HOME_HOME_FILL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "flow/ask_plan.h"
+#include "flow/home/home_table.h"
+#include "flow/home/home_words.h"
+
+#define HOME_FILL_MAX_PLACES (HOME_MAX_SLOTS + HOME_MAX_WHEN)
+
+struct home_entity {
+    const char *type;
+    uint32_t from, to; /* words of the clause */
+};
+
+struct home_clause { /* as the models understood it */
+    const char *text;
+    const char *intent;
+    float intent_p, threshold;
+    const char *router, *flow; /* flow: what the router's label stands for: act, chat, ... */
+    float router_p;
+    const struct home_entity *entities;
+    uint32_t n_entities;
+    enum home_speech speech; /* as the act model understood it; the rules may still deny it */
+    float speech_p;          /* how sure it is that the text commands something; 1: no such model */
+    bool taken_back;         /* by what follows it */
+};
+
+/* A slot of its action, or a row of "when" of an action that has no such slot. */
+struct home_place {
+    const struct home_slot *slot;
+    const struct home_when *when; /* NULL: the action's own slot */
+};
+
+struct home_fill { /* of one action: places with their texts, a list with several */
+    struct {
+        struct home_place place;
+        const char *text;
+    } s[HOME_FILL_MAX_PLACES];
+    uint32_t n;
+    const char *items[ASK_PLAN_MAX_ITEMS];
+    uint32_t n_items;
+};
+
+struct home_piece {               /* an entity with its words */
+    const struct home_slot *slot; /* NULL: the table knows no such type */
+    const char *text, *before;
+    uint32_t from, to;
+    bool used;
+};
+
+struct home_place home_fill_own(const struct home_slot *s);
+/* NULL: the place is free. */
+const char *home_fill_get(const struct home_fill *s, struct home_place p);
+/* The place must be free. */
+void home_fill_set(struct home_fill *s, struct home_place p, const char *text);
+void home_fill_drop(struct home_fill *s, struct home_place p);
+
+bool home_fill_has_word(const struct home_words *plain, const struct home_list *list);
+bool home_fill_has_slot(const struct home_action *x, const struct home_slot *s);
+
+/* The entities of a clause as pieces, in out (room for n_entities); returns how many. */
+uint32_t home_fill_pieces(struct arena *a, const struct home_table *t, const struct home_clause *c,
+                          const struct home_words *w, struct home_piece *out);
+/* Pieces to the slots of one or more actions; returns how many sets. */
+uint32_t home_fill_group(const struct home_table *t, const struct home_action *x,
+                         struct home_piece *pieces, uint32_t n, struct home_fill *sets);
+/* What a set needs and lacks comes from the others. */
+void home_fill_lend(const struct home_action *x, struct home_fill *sets, uint32_t n);
+void home_fill_defaults(const struct home_action *x, struct home_fill *s,
+                        const struct home_words *plain, bool names_more);
+
+#endif

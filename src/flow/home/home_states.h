@@ -1,0 +1,56 @@
+/* home_states.h - the states of things: what each ability of a thing was set to last, or is
+ * reported to be.
+ *
+ * With a path the states are kept in that file over a restart: a thread of its own writes it, at
+ * most once a second, and destroy writes the rest.
+ *
+ * Thread:    any; a lock inside, never held while a file is written.
+ * Ownership: values are copied; results are copies in the caller's arena.
+ * Failure:   setting fails silently when memory is out or HOME_STATES_MAX is reached: the state is
+ *            then not known.  A file that cannot be written is logged once. */
+#ifndef SHOAL_FLOW_HOME_HOME_STATES_H
+#define SHOAL_FLOW_HOME_HOME_STATES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "wire/json_out.h"
+
+#define HOME_STATES_MAX 16384u
+
+struct home_states;
+
+struct home_state {
+    const char *ability;
+    const char *text; /* NULL: a number */
+    double number;
+    const char *unit; /* of the number; NULL: none */
+    int64_t since_s;  /* of the clock, when it became so */
+};
+
+/* path NULL: in memory only.  A file that is not there yet is fine; one that cannot be read is an
+ * error that names it. */
+SHOAL_MUST_CHECK int home_states_create(struct home_states **out, const char *path, struct err *e);
+void home_states_destroy(struct home_states *s); /* NULL is fine */
+
+void home_states_set(struct home_states *s, const char *id, const struct home_state *v);
+/* Adds to a number; false: there is none yet, and nothing changed. */
+bool home_states_add(struct home_states *s, const char *id, const struct home_state *v);
+/* ability NULL: the one that was set last.  False: not known. */
+bool home_states_get(struct home_states *s, struct arena *a, const char *id, const char *ability,
+                     struct home_state *out);
+/* Calls fn for every state, under the lock. */
+void home_states_each(struct home_states *s,
+                      void (*fn)(void *ctx, const char *id, const struct home_state *v), void *ctx);
+
+/* A list of all states: id, ability, value, unit, since. */
+void home_states_list(struct home_states *s, struct json_out *j);
+/* The file's text, and back.  SHOAL_EFORMAT: it is not such a file. */
+void home_states_json(struct home_states *s, struct buf *out);
+SHOAL_MUST_CHECK int home_states_read(struct home_states *s, const char *json, size_t n,
+                                      struct err *e);
+
+#endif
