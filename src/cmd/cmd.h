@@ -66,6 +66,7 @@ int cmd_store_gc(int argc, const char *const *argv);
 int cmd_index(int argc, const char *const *argv);
 int cmd_index_add(int argc, const char *const *argv);
 int cmd_index_query(int argc, const char *const *argv);
+int cmd_index_ask(int argc, const char *const *argv);
 int cmd_index_stats(int argc, const char *const *argv);
 int cmd_index_remove(int argc, const char *const *argv);
 int cmd_sim(int argc, const char *const *argv);

@@ -70,6 +70,7 @@ static const struct command store_verbs[] = {
 static const struct command index_verbs[] = {
     {"add", cmd_index_add, "add documents to a collection, or replace them", NULL},
     {"query", cmd_index_query, "find the passages that fit a query best", NULL},
+    {"ask", cmd_index_ask, "answer a question from a collection, with citations", NULL},
     {"stats", cmd_index_stats, "show the collections and their documents", NULL},
     {"remove", cmd_index_remove, "remove documents, or a collection", NULL},
     {0},

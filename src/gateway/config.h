@@ -108,6 +108,9 @@ struct gw_config {
     char *cache_dir;
     struct config_cluster cluster;
     struct config_mqtt mqtt;
+    /* Folder of collections, NULL: the usual one; passages that one may have. */
+    char *collections_dir;
+    uint32_t collections_max_passages;
     bool watch;       /* read the file again when it changes */
     char *quota_file; /* tokens of the day; NULL: in the cache folder */
     char *home;       /* home file of the home flow, read at start; NULL: the demo */

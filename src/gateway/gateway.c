@@ -2,6 +2,7 @@
 #include "gateway/gateway.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -37,6 +38,7 @@
 #include "net/peers.h"
 #include "net/tls.h"
 #include "host/prompt_cache.h"
+#include "store/collections.h"
 #include "host/quota.h"
 
 #define POOL_THREADS 2u
@@ -586,6 +588,15 @@ static int open_flow_home(struct gw *gw, const struct gw_config *config, struct 
     return rc < 0 ? rc : open_home(gw, config, dir, e);
 }
 
+static int open_collections(struct gw *gw, struct err *e)
+{
+    char usual[PATH_MAX];
+    const char *dir = gw->config->collections_dir;
+    if (!dir && !collections_default_dir(usual, sizeof(usual)))
+        return 0;
+    return collections_open(&gw->collections, dir ? dir : usual, e);
+}
+
 static int open_admission(struct gw *gw, const struct gw_config *config, struct err *e)
 {
     struct admission_opts ao = config_admission(config);
@@ -648,6 +659,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
         rc = listen_all(g, e);
     if (rc == 0)
         rc = open_flow_home(gw, config, e);
+    if (rc == 0)
+        rc = open_collections(gw, e);
     if (rc == 0)
         rc = open_registry(gw, &mo, e);
     gw->flow = (struct flow){.registry = gw->registry,
@@ -765,6 +778,7 @@ void gateway_destroy(struct gateway *g)
     prompt_cache_destroy(gw->cache);
     once_destroy(gw->once);
     response_store_destroy(gw->response_store);
+    collections_close(gw->collections);
     peers_destroy(gw->peers);
     admission_destroy(gw->admission);
     quota_destroy(gw->quota);

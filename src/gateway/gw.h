@@ -22,6 +22,7 @@
 
 struct call;
 struct call_error;
+struct collections;
 struct deployed;
 struct field;
 struct gw;
@@ -99,6 +100,8 @@ struct gw {
     struct peers *peers; /* what clients hold, over all loops */
     struct pool *pool;
     struct prompt_cache *cache;
+    /* Of documents; NULL: there is no folder for them. */
+    struct collections *collections;
     struct once *once;                     /* answers by idempotency key; NULL: none */
     struct response_store *response_store; /* of /v1/responses; NULL: none */
     struct home_table *home;               /* of /v1/process; NULL: none */

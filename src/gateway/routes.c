@@ -1,5 +1,6 @@
 /* routes.c - every path of the server, in one table. */
 #include "gateway/api/api.h"
+#include "gateway/api/api_collections.h"
 #include "gateway/api/decision.h"
 #include "gateway/assets.h"
 #include "gateway/grpc/grpc.h"
@@ -56,6 +57,17 @@ const struct route gw_routes[] = {
     {"POST", "/v1/route", WORK, decision_handle,
      "which model a route would choose, without running it", decision_fields, &decision_n_fields,
      "Flows", NULL, NULL},
+    {"GET", "/v1/collections", 0, api_collections_list, "collections of documents", NULL, NULL,
+     "Collections", NULL, NULL},
+    {"POST", "/v1/collections", ROUTE_JSON, api_collections_make, "make a collection",
+     api_collections_make_fields, &api_n_collections_make_fields, "Collections", NULL, NULL},
+    {"GET", "/v1/collections/*", 0, api_collections_show, "one collection and its documents", NULL,
+     NULL, "Collections", NULL, NULL},
+    {"DELETE", "/v1/collections/*", 0, api_collections_drop, "delete a collection", NULL, NULL,
+     "Collections", NULL, NULL},
+    {"POST", "/v1/collections/*", WORK, api_collections_post,
+     "NAME/documents, NAME/remove, NAME/query, NAME/answer", api_collections_post_fields,
+     &api_n_collections_post_fields, "Collections", NULL, NULL},
     {"GET", "/v1/cluster", 0, api_cluster, "nodes of the shoal, as this member sees them", NULL,
      NULL, "Server", NULL, NULL},
     {"GET", "/v1/stream", 0, stream_ws, "WebSocket: requests to the other paths, several at a time",

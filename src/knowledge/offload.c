@@ -4,6 +4,7 @@
 static void come_back(struct executor_task *t)
 {
     struct offload *o = EXECUTOR_OF(t, struct offload, back);
+    o->owner->n_jobs--;
     o->then(o->ctx);
 }
 
@@ -19,8 +20,13 @@ int offload_run(struct offload *o, struct flow_owner *owner)
     o->owner = owner;
     o->task = (struct pool_task){.fn = on_pool};
     o->back = (struct executor_task){.fn = come_back};
-    if (owner->flow->pool)
-        return pool_submit(owner->flow->pool, &o->task);
-    on_pool(&o->task);
-    return 0;
+    owner->n_jobs++; /* an owner that ends waits for it */
+    if (!owner->flow->pool) {
+        on_pool(&o->task);
+        return 0;
+    }
+    int rc = pool_submit(owner->flow->pool, &o->task);
+    if (rc < 0)
+        owner->n_jobs--;
+    return rc;
 }

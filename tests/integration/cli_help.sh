@@ -25,7 +25,7 @@ done
 for v in list add fetch verify remove gc; do
     run 0 store $v --help; golden "help-store-$v"; empty err
 done
-for v in add query stats remove; do
+for v in add query ask stats remove; do
     run 0 index $v --help; golden "help-index-$v"; empty err
 done
 for v in check list import; do

@@ -31,6 +31,11 @@ same "by words" "$(field ref)" E42; has out '"rank_by_words":1'
 run 0 index query shop -n 2 "how long is the warranty"; has out "faq.html: Warranty"; has out "24 months"
 run 0 index query shop --by meaning -n 1 --json "it makes a grinding sound"; same "noise" "$(field heading)" Noise
 
+# an answer with a verdict, whatever the small model says
+run 0 index ask shop -n 2 --max-tokens 16 --json "how long is the warranty"; has out '"supported":'; has out '"citations":['
+run 0 index ask shop -n 2 --max-tokens 16 "how long is the warranty"; has out 'supported: '
+run 1 index ask shop -m intent "x"; has err "generate"
+
 # a changed file replaces the old one; one from stdin
 echo "The pump was replaced by a compressor." >pump.md
 run 0 index add shop --json pump.md; same "replaced" "$(field passages)" 1

@@ -311,6 +311,13 @@ const struct config_key config_keys[] = {
     ROW("keys[].tokens_per_day", NUM, KEY(key.tokens_per_day), "0", 0, 1e15, LIVE,
         "Tokens of prompts and answers that it may use in a day (UTC). Keys of one name share it. "
         "0: no limit."),
+    MAP("collections", "Collections of documents (docs/RETRIEVAL.md)."),
+    ROW("collections.dir", STR, AT(collections_dir), NULL, 0, 0, START,
+        "Folder of the collections. Default: $SHOAL_COLLECTIONS, or shoal/collections in the "
+        "user's "
+        "state folder."),
+    ROW("collections.max_passages", U32, AT(collections_max_passages), "1000000", 1, 1e9, LIVE,
+        "Passages of one collection. A million need about 2 GiB of memory."),
     MAP("quota", "How the tokens that keys use are kept."),
     ROW("quota.file", STR, AT(quota_file), NULL, 0, 0, START,
         "File that keeps the tokens of the day over a restart. Default: `quota` in the cache "

@@ -1,0 +1,132 @@
+/* cmd_index_ask.c - shoal index ask: an answer from a collection, with citations and a verdict. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cmd/index/index_site.h"
+#include "knowledge/citing.h"
+#include "wire/json_out.h"
+
+static const struct opts_def defs[] = {
+    {"model", 'm', OPTS_TEXT, "MODEL", "reply", 0, 0,
+     "the model that answers: a file, a folder, or a name in models/"},
+    {"top", 'n', OPTS_UINT, "N", "5", 1, CITING_MAX_PASSAGES, "how many passages it is given"},
+    {"max-tokens", 0, OPTS_UINT, "N", "256", 1, 4096, "length of the answer, at most"},
+    {"temp", 0, OPTS_REAL, "X", "0", 0, 2, "temperature; 0: always the likeliest token"},
+    {"seed", 0, OPTS_UINT, "N", "0", 0, 0, "of the sampling"},
+    {"by", 0, OPTS_CHOICE, "both|meaning|words", "both", 0, 0, "how passages are found"},
+};
+
+static const struct opts_page page = {
+    .command = "index ask",
+    .arguments = "COLLECTION QUESTION",
+    .min_args = 2,
+    .max_args = 2,
+    .summary = "Answers a question from the passages of a collection, and cites them.",
+    .details = "Each sentence of the answer is checked against the passages: its numbers, names, "
+               "negations and\nwords.  The last line says whether all of it is supported: true, "
+               "false or partly.",
+    .groups = {OPTS_GROUP("Answer", defs)},
+    .examples = "  shoal index ask manuals -m smollm2.gguf \"when does the pump run hot?\"\n"
+                "  shoal index ask manuals --json \"how long is the warranty?\" | jq .supported\n",
+};
+
+struct asking {
+    struct citing citing;
+    struct index_site *site;
+    bool over;
+    int exit_code;
+};
+
+static void put_text(struct buf *b, const struct citing *x)
+{
+    buf_put(b, buf_str(&x->answer), x->answer.len);
+    buf_puts(b, "\n\n");
+    for (uint32_t i = 0; i < x->n_cited; i++)
+        for (uint32_t k = 0; k < x->n_passages; k++) {
+            const struct collection_hit *h = &x->retrieval.hits[k];
+            if (h->id != x->cited[i])
+                continue;
+            buf_printf(b, "[%" PRId64 "] %s", h->id, h->doc);
+            if (h->page)
+                buf_printf(b, ", page %u", h->page);
+            buf_printf(b, "%s%s\n", h->heading[0] ? ": " : "", h->heading);
+        }
+    for (uint32_t i = 0; i < x->support.n; i++)
+        if (!x->support.sentences[i].supported)
+            buf_printf(b, "not supported (%s): %.*s\n",
+                       support_reason_text(x->support.sentences[i].reason),
+                       (int)x->support.sentences[i].n,
+                       buf_str(&x->answer) + x->support.sentences[i].at);
+    buf_printf(b, "supported: %s\n", support_verdict_name(x->support.verdict));
+}
+
+static void on_answered(struct citing *x, const struct failure *f)
+{
+    struct asking *a = EXECUTOR_OF(x, struct asking, citing);
+    const struct opts *o = a->site->o;
+    struct buf b;
+    a->over = true;
+    if (f) {
+        a->exit_code = a->site->interrupted ? CMD_INTERRUPTED : cmd_fail(o->page, "%s", f->message);
+        return;
+    }
+    buf_init(&b, (size_t)16 << 20);
+    if (opts_flag(o, "json")) {
+        struct json_out j = json_out_make(&b);
+        json_out_object(&j);
+        citing_json(&j, x);
+        json_out_object_end(&j);
+        buf_putc(&b, '\n');
+    } else {
+        put_text(&b, x);
+    }
+    a->exit_code = cmd_print(o->page, &b);
+    buf_fini(&b);
+}
+
+static void cancel_asking(void *ctx)
+{
+    citing_cancel(&((struct asking *)ctx)->citing);
+}
+
+int cmd_index_ask(int argc, const char *const *argv)
+{
+    struct opts_page p = page;
+    struct opts o;
+    struct index_site s;
+    struct collection_info info = {.model = ""};
+    struct asking a = {.site = &s};
+    int rc;
+    p.groups[1] = index_site_group;
+    p.groups[2] = index_site_model_group;
+    if (!cmd_begin(&o, &p, argc, argv, &rc))
+        return rc;
+    rc = index_site_open(&s, &o);
+    a.citing = (struct citing){.retrieval = {.owner = &s.local.owner,
+                                             .collections = s.collections,
+                                             .collection = o.args[0],
+                                             .query = o.args[1],
+                                             .n_results = opts_u32(&o, "top")},
+                               .model = opts_text(&o, "model"),
+                               .max_tokens = opts_u32(&o, "max-tokens"),
+                               .temperature = (float)opts_real(&o, "temp"),
+                               .seed = opts_uint(&o, "seed"),
+                               .done = on_answered};
+    if (rc == CMD_OK && !retrieval_mode_find(opts_text(&o, "by"), &a.citing.retrieval.mode))
+        rc = CMD_USAGE;
+    if (rc == CMD_OK)
+        rc = index_site_info(&s, o.args[0], &info);
+    if (rc == CMD_OK)
+        rc = index_site_lend(&s, info.model);
+    if (rc == CMD_OK)
+        rc = index_site_lend(&s, a.citing.model);
+    if (rc == CMD_OK) {
+        citing_run(&a.citing);
+        index_site_run(&s, &a.over, cancel_asking, &a);
+        rc = a.exit_code;
+        citing_fini(&a.citing);
+    }
+    index_site_close(&s);
+    opts_fini(&o);
+    return rc;
+}

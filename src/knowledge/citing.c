@@ -1,0 +1,327 @@
+/* citing.c - see citing.h. */
+#include "knowledge/citing.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "flow/routing.h"
+#include "knowledge/hit_json.h"
+
+#define MAX_ANSWER_BYTES ((size_t)1 << 20)
+#define PASSAGE_BYTES 6000u
+#define SYSTEM                                                                                     \
+    "Answer the question from the passages below and from nothing else. After each sentence, "     \
+    "cite the passage it is from by its number in brackets, such as [12]. If the passages do not " \
+    "answer the question, say that you do not know."
+
+static void finish(struct citing *x, const struct failure *f)
+{
+    mem_free(x->texts);
+    x->texts = NULL;
+    mem_free(x->embedding.vectors);
+    x->embedding.vectors = NULL;
+    x->done(x, f);
+}
+
+static void fail(struct citing *x, int rc, const char *msg)
+{
+    struct failure f;
+    failure_of(&f, rc, msg);
+    finish(x, &f);
+}
+
+/* ---- the check ---- */
+
+static bool was_given(const struct citing *x, int64_t id)
+{
+    for (uint32_t i = 0; i < x->n_passages; i++)
+        if (x->retrieval.hits[i].id == id)
+            return true;
+    return false;
+}
+
+static void cite(struct citing *x, int64_t id)
+{
+    for (uint32_t i = 0; i < x->n_cited; i++)
+        if (x->cited[i] == id)
+            return;
+    if (x->n_cited < CITING_MAX_PASSAGES)
+        x->cited[x->n_cited++] = id;
+}
+
+/* The numbers in brackets: passages that it was given, or inventions. */
+static void read_marks(struct citing *x)
+{
+    for (const char *p = buf_str(&x->answer); (p = strchr(p, '[')); p++) {
+        const char *at = p + 1;
+        char *end;
+        while (*at >= '0' && *at <= '9') {
+            long long id = strtoll(at, &end, 10);
+            at = end + strspn(end, ", ");
+            if (*at != ']' && !(*at >= '0' && *at <= '9'))
+                break;
+            if (was_given(x, id))
+                cite(x, id);
+            else
+                x->n_wrong++;
+        }
+    }
+}
+
+static void judge(struct citing *x)
+{
+    const char *passages[CITING_MAX_PASSAGES];
+    uint32_t n = x->n_passages, dims = x->embedding.n_dims;
+    const float *v = x->embedding.vectors;
+    float *near = v ? mem_zalloc_n((size_t)x->support.n * n + 1, sizeof(float)) : NULL;
+    for (uint32_t k = 0; k < n; k++)
+        passages[k] = x->retrieval.hits[k].text;
+    for (uint32_t i = 0; near && i < x->support.n; i++)
+        for (uint32_t k = 0; k < n; k++)
+            for (uint32_t d = 0; d < dims; d++)
+                near[i * n + k] +=
+                    v[(size_t)i * dims + d] * v[(size_t)(x->support.n + k) * dims + d];
+    support_judge(&x->support, buf_str(&x->answer), passages, n, near);
+    mem_free(near);
+    read_marks(x);
+    /* a sentence without a mark is credited to the passage that supports it */
+    for (uint32_t i = 0; i < x->support.n; i++)
+        if (x->support.sentences[i].passage >= 0)
+            cite(x, x->retrieval.hits[x->support.sentences[i].passage].id);
+    finish(x, NULL);
+}
+
+/* Without vectors the words decide alone. */
+static void on_embedded(struct embedding *m, const struct failure *f)
+{
+    (void)f;
+    judge(EXECUTOR_OF(m, struct citing, embedding));
+}
+
+static void check(struct citing *x)
+{
+    uint32_t n = 0;
+    support_split(&x->support, buf_str(&x->answer), x->answer.len);
+    x->texts = mem_zalloc_n(SUPPORT_MAX_SENTENCES + CITING_MAX_PASSAGES, sizeof(*x->texts));
+    if (!x->texts || x->support.n == 0 || x->n_passages == 0) {
+        judge(x);
+        return;
+    }
+    for (uint32_t i = 0; i < x->support.n; i++)
+        x->texts[n++] = (struct str){buf_str(&x->answer) + x->support.sentences[i].at,
+                                     x->support.sentences[i].n};
+    for (uint32_t i = 0; i < x->n_passages; i++)
+        x->texts[n++] = (struct str){x->retrieval.hits[i].text, strlen(x->retrieval.hits[i].text)};
+    x->embedding = (struct embedding){.owner = x->retrieval.owner,
+                                      .who = x->retrieval.who,
+                                      .model = x->retrieval.info.model,
+                                      .texts = x->texts,
+                                      .n = n,
+                                      .done = on_embedded};
+    embedding_run(&x->embedding);
+}
+
+/* ---- the answer ---- */
+
+static void on_start(struct sink *s, const struct sink_start *e)
+{
+    struct citing *x = EXECUTOR_OF(s, struct citing, sink);
+    snprintf(x->model_name, sizeof(x->model_name), "%s", e->model);
+}
+
+static void on_token(struct sink *s, const struct sink_token *e)
+{
+    struct citing *x = EXECUTOR_OF(s, struct citing, sink);
+    buf_put(&x->answer, e->text, e->text_bytes);
+}
+
+static void on_done(struct sink *s, const struct sink_done *e)
+{
+    struct citing *x = EXECUTOR_OF(s, struct citing, sink);
+    x->cut = e->finish == SHOAL_FINISH_LENGTH;
+    x->prompt_tokens = e->prompt_tokens;
+    x->generated_tokens = e->generated_tokens;
+}
+
+static void on_fail(struct sink *s, const struct failure *f)
+{
+    struct citing *x = EXECUTOR_OF(s, struct citing, sink);
+    x->failed = true;
+    x->why = *f;
+}
+
+static void on_closed(struct sink *s)
+{
+    struct citing *x = EXECUTOR_OF(s, struct citing, sink);
+    if (x->failed)
+        finish(x, &x->why);
+    else if (x->cancelled)
+        fail(x, SHOAL_ECANCELLED, "cancelled");
+    else if (x->answer.rc < 0)
+        fail(x, x->answer.rc, "the answer is too long");
+    else
+        check(x);
+}
+
+/* The passages, as many as fit, and the question. */
+static void put_prompt(struct citing *x, struct buf *b)
+{
+    size_t most = x->max_passage_bytes ? x->max_passage_bytes : PASSAGE_BYTES;
+    buf_puts(b, "Passages:\n\n");
+    for (uint32_t i = 0; i < x->retrieval.n_hits && i < CITING_MAX_PASSAGES; i++) {
+        const struct collection_hit *h = &x->retrieval.hits[i];
+        if (i > 0 && b->len + strlen(h->text) > most)
+            break;
+        buf_printf(b, "[%" PRId64 "]", h->id);
+        if (h->heading[0] || h->title[0])
+            buf_printf(b, " (%s)", h->heading[0] ? h->heading : h->title);
+        buf_printf(b, "\n%s\n\n", h->text);
+        x->n_passages++;
+    }
+    buf_printf(b, "Question: %s", x->retrieval.query);
+}
+
+static void generate(struct citing *x)
+{
+    static const struct sink_ops ops = {.start = on_start,
+                                        .token = on_token,
+                                        .done = on_done,
+                                        .fail = on_fail,
+                                        .closed = on_closed};
+    struct flow_owner *o = x->retrieval.owner;
+    struct request *r = embedding_request(o, &x->retrieval.who, REQUEST_GENERATE, x->model);
+    struct chat_message *list = r ? arena_zalloc_n(&r->arena, 2, sizeof(*list)) : NULL;
+    struct buf b;
+    buf_init(&b, (size_t)4 << 20);
+    put_prompt(x, &b);
+    if (list && b.rc == 0) {
+        list[0] = (struct chat_message){
+            .role = "system", .content = SYSTEM, .content_bytes = strlen(SYSTEM)};
+        list[1] = (struct chat_message){.role = "user", .content_bytes = b.len};
+        list[1].content = request_copy(r, buf_str(&b), b.len);
+        r->generate =
+            (struct request_generate){.chat = {.messages = list, .n_messages = 2},
+                                      .n_prompts = 1,
+                                      .n = 1,
+                                      .max_tokens = x->max_tokens,
+                                      .sampling = {.temperature = x->temperature, .seed = x->seed},
+                                      .has_seed = true,
+                                      .seeded = true};
+        r->input_bytes = b.len + strlen(SYSTEM);
+    }
+    bool bad = !list || b.rc < 0 || request_rc(r) < 0;
+    buf_fini(&b);
+    if (bad) {
+        if (r)
+            flow_give_request(o, r);
+        fail(x, SHOAL_ENOMEM, "out of memory");
+        return;
+    }
+    x->sink = (struct sink){.ops = &ops};
+    routing_run(o, r, &x->sink);
+}
+
+static void on_found(struct retrieval *q, const struct failure *f)
+{
+    struct citing *x = EXECUTOR_OF(q, struct citing, retrieval);
+    struct failure none;
+    if (!f && q->n_hits == 0) {
+        failure_set(&none, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, NULL, "nothing_found",
+                    "the collection '%s' has no passage for this question", q->collection);
+        f = &none;
+    }
+    if (f)
+        finish(x, f);
+    else if (x->cancelled)
+        fail(x, SHOAL_ECANCELLED, "cancelled");
+    else
+        generate(x);
+}
+
+void citing_run(struct citing *x)
+{
+    buf_init(&x->answer, MAX_ANSWER_BYTES);
+    x->retrieval.done = on_found;
+    retrieval_run(&x->retrieval);
+}
+
+void citing_cancel(struct citing *x)
+{
+    x->cancelled = true;
+    retrieval_cancel(&x->retrieval);
+    if (x->sink.job)
+        flow_cancel(&x->sink);
+    if (x->embedding.sink.job)
+        embedding_cancel(&x->embedding);
+}
+
+void citing_fini(struct citing *x)
+{
+    retrieval_fini(&x->retrieval);
+    buf_fini(&x->answer);
+}
+
+/* ---- as JSON ---- */
+
+static void put_sentences(struct json_out *j, const struct citing *x)
+{
+    json_out_array(j);
+    for (uint32_t i = 0; i < x->support.n; i++) {
+        const struct support_sentence *s = &x->support.sentences[i];
+        json_out_object(j);
+        json_out_key(j, "text");
+        json_out_strn(j, buf_str(&x->answer) + s->at, s->n);
+        json_out_key(j, "supported");
+        json_out_bool(j, s->supported);
+        if (s->passage >= 0) {
+            json_out_key(j, "passage");
+            json_out_uint(j, (uint64_t)x->retrieval.hits[s->passage].id);
+        }
+        if (!s->supported) {
+            json_out_key(j, "reason");
+            json_out_str(j, support_reason_text(s->reason));
+        }
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+}
+
+void citing_json(struct json_out *j, const struct citing *x)
+{
+    json_out_key(j, "answer");
+    json_out_strn(j, buf_str(&x->answer), x->answer.len);
+    json_out_key(j, "supported");
+    if (x->support.verdict == SUPPORT_PARTLY)
+        json_out_str(j, "partly");
+    else
+        json_out_bool(j, x->support.verdict == SUPPORT_TRUE);
+    json_out_key(j, "sentences");
+    put_sentences(j, x);
+    json_out_key(j, "citations");
+    json_out_array(j);
+    for (uint32_t i = 0; i < x->n_passages; i++)
+        for (uint32_t k = 0; k < x->n_cited; k++)
+            if (x->cited[k] == x->retrieval.hits[i].id)
+                hit_json_put(j, &x->retrieval.hits[i], true);
+    json_out_array_end(j);
+    if (x->n_wrong > 0) {
+        json_out_key(j, "unknown_citations");
+        json_out_uint(j, x->n_wrong);
+    }
+    json_out_key(j, "model");
+    json_out_str(j, x->model_name);
+    json_out_key(j, "finish_reason");
+    json_out_str(j, x->cut ? "length" : "stop");
+    json_out_key(j, "usage");
+    json_out_object(j);
+    json_out_key(j, "prompt_tokens");
+    json_out_uint(j, x->prompt_tokens);
+    json_out_key(j, "completion_tokens");
+    json_out_uint(j, x->generated_tokens);
+    json_out_key(j, "embedding_tokens");
+    json_out_uint(j, x->retrieval.n_tokens + x->embedding.n_tokens);
+    json_out_object_end(j);
+}

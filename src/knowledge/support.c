@@ -1,0 +1,184 @@
+/* support.c - see support.h. */
+#include "knowledge/support.h"
+
+#include <string.h>
+
+#include "knowledge/wording.h"
+
+#define ENOUGH 0.6 /* share of words, without vectors */
+#define SOME 0.35  /* with vectors that are near */
+#define NEAR 0.6f
+#define MAX_BYTES 4096u /* of a sentence */
+
+const char *support_verdict_name(enum support_verdict v)
+{
+    static const char *const names[] = {"false", "partly", "true"};
+    return names[v];
+}
+
+const char *support_reason_text(enum support_reason r)
+{
+    static const char *const texts[] = {"", "a number that no passage has",
+                                        "a name that no passage has", "a passage says the opposite",
+                                        "the passages do not say this"};
+    return texts[r];
+}
+
+/* ---- sentences ---- */
+
+/* Length of "[12]" or "[1, 2]" at p; 0: it is none. */
+static size_t mark_bytes(const char *p, size_t n)
+{
+    size_t i = 1;
+    if (n < 3 || p[0] != '[')
+        return 0;
+    while (i < n && (strchr("0123456789, ", p[i]) && p[i]))
+        i++;
+    return i > 1 && i < n && p[i] == ']' ? i + 1 : 0;
+}
+
+static bool has_letter(const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (((p[i] | 32) >= 'a' && (p[i] | 32) <= 'z') || (p[i] & 0x80))
+            return true;
+    return false;
+}
+
+static bool ends_at(const char *p, size_t n, size_t i)
+{
+    bool stop = p[i] == '.' || p[i] == '!' || p[i] == '?';
+    size_t k = i + 1;
+    while (stop && k < n && (p[k] == ' ' || mark_bytes(p + k, n - k)))
+        k += p[k] == ' ' ? 1 : mark_bytes(p + k, n - k);
+    /* "3.5" and "e.g. this" go on */
+    return p[i] == '\n' ||
+           (stop && (i + 1 == n || p[i + 1] == ' ' || p[i + 1] == '\n' || p[i + 1] == '[') &&
+            (k == n || p[k] == '\n' || (p[k] >= 'A' && p[k] <= 'Z') ||
+             (p[k] >= '0' && p[k] <= '9') || (p[k] & 0x80)));
+}
+
+void support_split(struct support *s, const char *answer, size_t n)
+{
+    size_t from = 0;
+    s->n = 0;
+    for (size_t i = 0; i < n && s->n < SUPPORT_MAX_SENTENCES; i++) {
+        if (!ends_at(answer, n, i) && i + 1 < n)
+            continue;
+        size_t end = i + 1;
+        if (end - from > 1 && has_letter(answer + from, end - from))
+            s->sentences[s->n++] =
+                (struct support_sentence){.at = from, .n = end - from, .passage = -1};
+        from = end;
+    }
+}
+
+/* ---- one sentence ---- */
+
+/* Without the marks of citations. */
+static void read_sentence(struct wording *w, const char *p, size_t n)
+{
+    char text[MAX_BYTES];
+    size_t k = 0;
+    for (size_t i = 0; i < n && k < sizeof(text);) {
+        size_t mark = mark_bytes(p + i, n - i);
+        if (mark == 0)
+            text[k++] = p[i];
+        i += mark ? mark : 1;
+    }
+    wording_read(w, text, k);
+}
+
+static bool counts(const struct wording_word *x)
+{
+    return x->kind == WORDING_PLAIN || x->kind == WORDING_PARTICLE;
+}
+
+/* Share of the words of a that b has. */
+static double overlap_of(const struct wording *a, const struct wording *b)
+{
+    uint32_t n = 0, there = 0;
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (!counts(&a->words[i]))
+            continue;
+        n++;
+        there += wording_has(b, a->words[i].kind, a->words[i].stem);
+    }
+    return n ? (double)there / n : 1;
+}
+
+/* What a says and b does not: a number, a name. */
+static enum support_reason missing_in(const struct wording *a, const struct wording *b)
+{
+    for (uint32_t i = 0; i < a->n; i++)
+        if (a->words[i].kind == WORDING_NUMBER && !wording_has(b, WORDING_NUMBER, a->words[i].stem))
+            return SUPPORT_NUMBER;
+    for (uint32_t i = 0; i < a->n; i++)
+        if (a->words[i].name && !wording_has(b, WORDING_PLAIN, a->words[i].stem))
+            return SUPPORT_NAME;
+    return SUPPORT_FINE;
+}
+
+/* Whether the sentence of the passage that is nearest says no where this one says yes. */
+static bool negated(const struct wording *a, const char *passage)
+{
+    struct support parts;
+    struct wording w;
+    double best = 0;
+    bool opposite = false;
+    support_split(&parts, passage, strlen(passage));
+    for (uint32_t i = 0; i < parts.n; i++) {
+        wording_read(&w, passage + parts.sentences[i].at, parts.sentences[i].n);
+        double share = overlap_of(a, &w);
+        if (share <= best)
+            continue;
+        best = share;
+        opposite = (wording_count(a, WORDING_NEGATION) + wording_count(&w, WORDING_NEGATION)) % 2;
+    }
+    return best >= 0.5 && opposite;
+}
+
+static enum support_reason judge_by(const struct wording *a, const struct wording *passage,
+                                    const char *text, const float *similarity, double *overlap)
+{
+    *overlap = overlap_of(a, passage);
+    enum support_reason why = missing_in(a, passage);
+    if (why != SUPPORT_FINE)
+        return why;
+    bool near = similarity && *similarity >= NEAR;
+    if (*overlap < (near ? SOME : ENOUGH))
+        return SUPPORT_UNRELATED;
+    return negated(a, text) ? SUPPORT_NEGATED : SUPPORT_FINE;
+}
+
+void support_judge(struct support *s, const char *answer, const char *const *passages,
+                   uint32_t n_passages, const float *similarity)
+{
+    struct wording a, b;
+    uint32_t good = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        struct support_sentence *x = &s->sentences[i];
+        double best = -1;
+        read_sentence(&a, answer + x->at, x->n);
+        x->reason = SUPPORT_UNRELATED;
+        x->supported = false;
+        for (uint32_t k = 0; k < n_passages && k < SUPPORT_MAX_PASSAGES; k++) {
+            double overlap;
+            wording_read(&b, passages[k], strlen(passages[k]));
+            enum support_reason why = judge_by(
+                &a, &b, passages[k], similarity ? &similarity[i * n_passages + k] : NULL, &overlap);
+            bool fine = why == SUPPORT_FINE;
+            if ((fine && !x->supported) || (fine == x->supported && overlap > best)) {
+                best = overlap;
+                x->supported = fine;
+                x->reason = why;
+                x->overlap = overlap;
+                x->passage = fine ? (int32_t)k : -1;
+            }
+        }
+        good += x->supported;
+    }
+    s->verdict = s->n > 0 && good == s->n ? SUPPORT_TRUE
+                 : good > 0               ? SUPPORT_PARTLY
+                                          : SUPPORT_FALSE;
+}

@@ -1,0 +1,51 @@
+/* support.h - whether an answer is supported by passages: sentence by sentence, by its numbers,
+ * names, negations and words, and by the similarity of vectors where there are some.
+ *
+ * It is a check of words, not a proof: it finds numbers and names that nobody gave, statements that
+ * were turned around, and sentences that have nothing to do with the passages.
+ *
+ * Thread:    pure functions.
+ * Ownership: plain data; texts are borrowed for the call. */
+#ifndef SHOAL_KNOWLEDGE_SUPPORT_H
+#define SHOAL_KNOWLEDGE_SUPPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SUPPORT_MAX_SENTENCES 32u
+#define SUPPORT_MAX_PASSAGES 32u
+
+enum support_verdict { SUPPORT_FALSE, SUPPORT_PARTLY, SUPPORT_TRUE };
+
+enum support_reason {
+    SUPPORT_FINE,
+    SUPPORT_NUMBER,   /* a number that no passage has */
+    SUPPORT_NAME,     /* a name that no passage has */
+    SUPPORT_NEGATED,  /* the nearest sentence says the opposite */
+    SUPPORT_UNRELATED /* too few of its words are there */
+};
+
+struct support_sentence {
+    size_t at, n; /* in the answer */
+    bool supported;
+    enum support_reason reason;
+    int32_t passage; /* that supports it best; -1: none */
+    double overlap;  /* share of its words that are there */
+};
+
+struct support {
+    enum support_verdict verdict;
+    struct support_sentence sentences[SUPPORT_MAX_SENTENCES];
+    uint32_t n; /* 0: the answer says nothing */
+};
+
+/* Finds the sentences; marks such as [12] are not part of one.  Fills at and n. */
+void support_split(struct support *s, const char *answer, size_t n);
+/* After support_split.  similarity: [s->n][n_passages] of the vectors, or NULL: not known. */
+void support_judge(struct support *s, const char *answer, const char *const *passages,
+                   uint32_t n_passages, const float *similarity);
+const char *support_verdict_name(enum support_verdict v);
+const char *support_reason_text(enum support_reason r);
+
+#endif

@@ -1,0 +1,82 @@
+/* test_support.c - answers against passages: numbers, names, negations, words, vectors. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "knowledge/support.h"
+
+static const char *const passages[] = {
+    "The pump runs hot when the coolant is low. Refill the coolant to the upper mark. The limit is "
+    "85 degrees.",
+    "Do not open the valve while the motor is running. The warranty from Acme ends after 24 "
+    "months."};
+
+static void test_verdicts(void **state)
+{
+    static const struct {
+        const char *answer;
+        enum support_verdict verdict;
+        enum support_reason reason; /* of the last sentence */
+    } cases[] = {
+        {"The pump runs hot when the coolant is low [1].", SUPPORT_TRUE, SUPPORT_FINE},
+        {"It runs hot if coolant is low. The limit is 85 degrees. [1]", SUPPORT_TRUE, SUPPORT_FINE},
+        {"The limit is eighty-five degrees.", SUPPORT_FALSE, SUPPORT_NUMBER},
+        {"The limit is 95 degrees.", SUPPORT_FALSE, SUPPORT_NUMBER},
+        {"The warranty from Acme ends after 24 months.", SUPPORT_TRUE, SUPPORT_FINE},
+        {"The warranty from Bolt ends after 24 months.", SUPPORT_FALSE, SUPPORT_NAME},
+        {"Open the valve while the motor is running.", SUPPORT_FALSE, SUPPORT_NEGATED},
+        {"Don't open the valve while the motor runs.", SUPPORT_TRUE, SUPPORT_FINE},
+        {"Bananas grow in warm countries.", SUPPORT_FALSE, SUPPORT_UNRELATED},
+        {"The pump runs hot when the coolant is low. It costs 300 dollars.", SUPPORT_PARTLY,
+         SUPPORT_NUMBER},
+        {"", SUPPORT_FALSE, SUPPORT_FINE},
+        {"[1] [2]", SUPPORT_FALSE, SUPPORT_FINE},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct support s;
+        support_split(&s, cases[i].answer, strlen(cases[i].answer));
+        support_judge(&s, cases[i].answer, passages, 2, NULL);
+        enum support_reason last = s.n ? s.sentences[s.n - 1].reason : SUPPORT_FINE;
+        if (s.verdict != cases[i].verdict || last != cases[i].reason)
+            fail_msg("'%s': %s, %s", cases[i].answer, support_verdict_name(s.verdict),
+                     support_reason_text(last));
+    }
+}
+
+static void test_vectors_help_where_words_differ(void **state)
+{
+    static const char answer[] = "The pump overheats if coolant lacks.";
+    const float near[] = {0.8f, 0.1f};
+    struct support s;
+    (void)state;
+    support_split(&s, answer, strlen(answer));
+    support_judge(&s, answer, passages, 2, NULL);
+    assert_int_equal(s.verdict, SUPPORT_FALSE);
+    support_judge(&s, answer, passages, 2, near);
+    assert_int_equal(s.verdict, SUPPORT_TRUE);
+    assert_int_equal(s.sentences[0].passage, 0);
+}
+
+static void test_sentences(void **state)
+{
+    static const char answer[] = "Use 3.5 bar [1]. Then wait! Is it e.g. done?\nYes";
+    struct support s;
+    (void)state;
+    support_split(&s, answer, strlen(answer));
+    assert_int_equal(s.n, 4);
+    assert_int_equal(s.sentences[0].n, 16);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_vectors_help_where_words_differ),
+        cmocka_unit_test(test_sentences),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
