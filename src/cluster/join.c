@@ -15,6 +15,7 @@
 #include "cluster/control/desired.h"
 #include "cluster/deployed.h"
 #include "cluster/node_state.h"
+#include "cluster/quota_bucket.h"
 #include "engine/cache_dir.h"
 
 #define MS_NS 1000000u
@@ -32,7 +33,8 @@ struct join {
     struct control *control;
     struct controller *controller; /* NULL: takes no part in the election */
     struct agent *agent;           /* NULL: it is no node */
-    struct deployed *deployed;     /* or NULL */
+    struct deployed *deployed;
+    struct quota_bucket *quota; /* or NULL */
     char name[MAX_NAME];
     uint64_t heartbeat_ns, forget_ns;
     int (*state)(void *ctx, struct buf *out);
@@ -389,6 +391,10 @@ int join_open(struct join **out, struct executor *x, const struct join_opts *o, 
     int rc = o->registry ? open_agent(j, o, e) : 0;
     if (rc == 0) /* its callbacks come through the executor: not before we return */
         rc = open_control(j, o, e);
+    if (rc == 0 && o->quota) {
+        j->quota = o->quota;
+        rc = quota_bucket_connect(j->quota, control_bus(j->control), e);
+    }
     if (rc == 0 && o->may_control)
         rc = controller_create(&j->controller, j->control, x, e);
     if (rc < 0) {
@@ -407,6 +413,7 @@ void join_close(struct join *j)
     executor_timer_clear(j->executor, &j->timer);
     agent_destroy(j->agent);
     controller_destroy(j->controller);
+    quota_bucket_disconnect(j->quota);
     control_close(j->control);
     pthread_mutex_destroy(&j->lock);
     mem_free(j);

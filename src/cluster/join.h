@@ -29,6 +29,7 @@ struct deployed;
 struct desired;
 struct join;
 struct node_state;
+struct quota_bucket;
 struct registry;
 
 struct join_opts {
@@ -56,6 +57,7 @@ struct join_opts {
     struct registry *registry;         /* for what the controller assigns; NULL: it is no node */
     const struct agent_source *source; /* with registry */
     struct deployed *deployed;         /* kept up to date; may be NULL */
+    struct quota_bucket *quota;        /* connected while this member has joined; may be NULL */
 };
 
 SHOAL_MUST_CHECK int join_open(struct join **out, struct executor *x, const struct join_opts *o,

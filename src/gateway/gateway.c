@@ -19,6 +19,7 @@
 #include "cluster/machine/node_measure.h"
 #include "cluster/members.h"
 #include "cluster/once.h"
+#include "cluster/quota_bucket.h"
 #include "gateway/api/response_store.h"
 #include "cluster/worker/worker_links.h"
 #include "cluster/worker/workers.h"
@@ -600,8 +601,12 @@ static int open_collections(struct gw *gw, struct err *e)
 static int open_admission(struct gw *gw, const struct gw_config *config, struct err *e)
 {
     struct admission_opts ao = config_admission(config);
-    const struct quota_opts qo = {.file = config->quota_file, .cache_dir = config->cache_dir};
-    int rc = quota_create(&gw->quota, &qo, e);
+    struct quota_opts qo = {.file = config->quota_file, .cache_dir = config->cache_dir};
+    int rc = config->cluster.nats.n > 0 ? quota_bucket_create(&gw->shared_quota, e) : 0;
+    if (gw->shared_quota)
+        qo.source = quota_bucket_source(gw->shared_quota);
+    if (rc == 0)
+        rc = quota_create(&gw->quota, &qo, e);
     ao.quota = gw->quota;
     return rc < 0 ? rc : admission_create(&gw->admission, &ao, e);
 }
@@ -782,6 +787,7 @@ void gateway_destroy(struct gateway *g)
     peers_destroy(gw->peers);
     admission_destroy(gw->admission);
     quota_destroy(gw->quota);
+    quota_bucket_destroy(gw->shared_quota);
     config_unref(gw->config);
     pthread_mutex_destroy(&g->lock);
     pthread_cond_destroy(&g->changed);

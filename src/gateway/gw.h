@@ -38,6 +38,7 @@ struct peers;
 struct pool;
 struct prompt_cache;
 struct quota;
+struct quota_bucket;
 struct recall;
 struct response_store;
 struct ticker;
@@ -94,8 +95,9 @@ struct gw_loop {
 struct gw {
     struct gw_config *config; /* the newest; loops hold their own reference */
     struct registry *registry;
-    struct workers *workers; /* processes of models apart; NULL: none */
-    struct quota *quota;     /* tokens of clients */
+    struct workers *workers;           /* processes of models apart; NULL: none */
+    struct quota *quota;               /* tokens of clients */
+    struct quota_bucket *shared_quota; /* slices of their limits; NULL: this server is alone */
     struct admission *admission;
     struct peers *peers; /* what clients hold, over all loops */
     struct pool *pool;

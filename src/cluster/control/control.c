@@ -215,6 +215,11 @@ bool control_held(struct control *c, uint64_t *fence)
     return c->lease && lease_held(c->lease, fence);
 }
 
+struct bus *control_bus(struct control *c)
+{
+    return c->bus;
+}
+
 void control_get_status(struct control *c, struct control_status *out)
 {
     *out = (struct control_status){0};

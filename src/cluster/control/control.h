@@ -62,6 +62,8 @@ void control_close(struct control *c);
 
 /* Sends this member's heartbeat.  SHOAL_EBUSY: NATS is away; the next one may arrive. */
 SHOAL_MUST_CHECK int control_beat(struct control *c, const void *bytes, size_t n, struct err *e);
+/* The connection, for what else members share. */
+struct bus *control_bus(struct control *c);
 void control_event(struct control *c, const struct event_log_entry *entry);
 /* The state in force, or NULL. */
 const struct desired *control_desired(const struct control *c);

@@ -27,6 +27,11 @@ static const struct permission {
         {ROLE_NODE, "$JS.API.STREAM.INFO.SHOAL_EVENTS"},
         {ROLE_NODE, "$JS.API.STREAM.CREATE.SHOAL_EVENTS"},
         {ROLE_GATEWAY, "$JS.API.STREAM.MSG.GET.SHOAL_EVENTS"},
+        /* the tokens of clients that were handed out today */
+        {ROLE_GATEWAY, "$JS.API.STREAM.CREATE.KV_shoal-%s-quota"},
+        {ROLE_GATEWAY, "$JS.API.STREAM.INFO.KV_shoal-%s-quota"},
+        {ROLE_GATEWAY, "$JS.API.STREAM.MSG.GET.KV_shoal-%s-quota"},
+        {ROLE_GATEWAY, "$KV.shoal-%s-quota.*"},
         /* changes the desired state */
         {ROLE_CONTROLLER, "$JS.API.STREAM.CREATE.KV_shoal-%s-desired"},
         {ROLE_CONTROLLER, "$KV.shoal-%s-desired.state"},

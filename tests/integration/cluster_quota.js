@@ -1,0 +1,108 @@
+#!/usr/bin/env node
+// Two gateways share the tokens that a key has for a day, through a real nats-server with certificates and roles: together
+// they give no more than the limit, whichever the client asks.  While NATS is away they go on with what was handed out.
+// Usage: cluster_quota.js SHOAL
+'use strict';
+const { execFileSync, spawn } = require('child_process');
+const crypto = require('crypto');
+const fs = require('fs');
+const net = require('net');
+const path = require('path');
+const t = require('./serve.js');
+const c = require('./cluster_site.js');
+
+const shoal = path.resolve(process.argv[2]), dir = t.tmp, LIMIT = 5000, TOKENS = 300;
+const run = (...args) => execFileSync(shoal, args, { cwd: dir });
+const certs = (name) => path.join(dir, 'ca', 'members', name);
+const sha = (s) => crypto.createHash('sha256').update(s).digest('hex');
+
+const free_port = () => new Promise((done) => {
+    const s = net.createServer().listen(0, '127.0.0.1', () => {
+        const { port } = s.address();
+        s.close(() => done(port));
+    });
+});
+
+let nats = null, n = 0;
+process.on('exit', () => nats?.kill('SIGKILL'));
+function start_nats() {
+    nats = spawn('nats-server', ['-c', 'nats.conf'], { cwd: certs('nats-1'), stdio: 'ignore' });
+}
+
+function gateway(name, url) {
+    const file = path.join(dir, `${name}.yaml`);
+    fs.writeFileSync(file, `listen: 127.0.0.1:0\ncluster: {name: ${name}, certs: ${certs(name)}, nats: ['${url}'], shoal: home}\n` +
+        `quota: {file: ${path.join(dir, `${name}.quota`)}}\nkeys:\n` +
+        ['shared', 'away'].map((k) => `  - {name: ${k}, sha256: ${sha(k)}, tokens_per_day: ${LIMIT}}\n`).join(''));
+    return new c.Member(shoal, 'gateway', name, ['--config', file]).start();
+}
+
+// One request: the tokens that it used, or 0 if the key has none left.
+async function ask(gw, key) {
+    const r = await t.within(fetch(`${gw.url}/v1/completions`, { method: 'POST', headers: { authorization: `Bearer ${key}` },
+        body: JSON.stringify({ model: 'reply', prompt: `${++n} lamps`, max_tokens: TOKENS, ignore_eos: true }) }), 'a completion');
+    const j = await r.json();
+    t.check(r.status === 200 || (r.status === 429 && j.error.code === 'insufficient_quota'), `${r.status}: ${JSON.stringify(j)}`);
+    return { used: r.status === 200 ? j.usage.total_tokens : 0, after: Number(r.headers.get('retry-after')) };
+}
+
+// In turn at both, until both say that the day is over.
+async function use_up(gateways, key) {
+    let total = 0;
+    const over = new Set();
+    for (let i = 0; over.size < gateways.length; i = (i + 1) % gateways.length) {
+        const got = await ask(gateways[i], key);
+        total += got.used;
+        if (got.used > 0)
+            over.delete(i);
+        else if (got.after > 60) // tomorrow; else the next slice is on its way
+            over.add(i);
+        else
+            await t.sleep(100);
+    }
+    return total;
+}
+
+(async () => {
+    const port = await free_port(), url = `tls://127.0.0.1:${port}`;
+    run('cluster', 'init', '--name', 'home', '--port', String(port), '--route-port', String(await free_port()));
+    run('ca', 'issue', 'node1', '--role', 'node', '--host', '127.0.0.1');
+    for (const name of ['gw1', 'gw2'])
+        run('ca', 'issue', name, '--role', 'gateway');
+    start_nats();
+    await new c.Member(shoal, 'node', 'node1', ['--listen', '127.0.0.1:0', '--certs', certs('node1'), '--join', url, '--shoal',
+        'home', '-m', `reply=${path.join(t.root, 'models/reply.gguf')}`]).start();
+    const gateways = await Promise.all(['gw1', 'gw2'].map((name) => gateway(name, url)));
+    for (const gw of gateways)
+        await c.all_ready({ gateway: gw }, 1);
+
+    const total = await use_up(gateways, 'shared');
+    t.check(total >= LIMIT && total < LIMIT + 2 * (TOKENS + 20), `two gateways gave ${total} of ${LIMIT} tokens`);
+    for (const gw of gateways)
+        t.check(await t.metric(gw, 'shoal_key_tokens_today{key="shared"}') > 0, `${gw.name} gave some of them`);
+
+    // a gateway that starts again has what it had
+    t.same((await gateways[1].end('SIGTERM')).code, 0, 'gw2 ends');
+    gateways[1] = await gateway('gw2', url);
+    await c.all_ready({ gateway: gateways[1] }, 1);
+    t.same((await use_up(gateways, 'shared')), 0, 'nothing is left after a restart');
+
+    // NATS away: each goes on with its slice, and gets no other
+    await ask(gateways[0], 'away');
+    nats.kill('SIGKILL');
+    await t.until(async () => await t.metric(gateways[0], 'shoal_nats_up') === 0, 'NATS is away');
+    let used = 0, got;
+    do {
+        got = await ask(gateways[0], 'away');
+        used += got.used;
+    } while (got.used > 0);
+    t.check(used < LIMIT * 0.6 && got.after < 60, `without NATS: ${used} tokens, then again in ${got.after} s`);
+    await t.until(() => /token limits are not shared at the moment/.test(gateways[0].log), 'the gateway says so');
+    start_nats();
+    await t.until(async () => (await ask(gateways[0], 'away')).used > 0, 'NATS is back, and so are tokens');
+    await c.close();
+    t.finish();
+})().catch((e) => {
+    console.log(e);
+    process.exit(1);
+});
