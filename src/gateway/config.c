@@ -60,6 +60,7 @@ void config_unref(struct gw_config *c)
         mem_free((char *)(uintptr_t)c->models[i].pack);
     }
     router_table_fini(&c->router);
+    config_things_fini(&c->things);
     config_settings_fini(&c->set);
     config_read_free(c);
     mem_free(c);

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "gateway/config/config_read.h"
+#include "gateway/config/config_things.h"
 #include "host/admission.h"
 #include "host/registry.h"
 #include "net/http.h"
@@ -74,6 +75,7 @@ struct config_mqtt {
     uint32_t qos, in_flight;
     size_t payload_bytes;
     struct yaml_in_strs responses; /* filters of response topics */
+    char *alarm_topic;
 };
 
 struct gw_config {
@@ -108,6 +110,8 @@ struct gw_config {
     char *cache_dir;
     struct config_cluster cluster;
     struct config_mqtt mqtt;
+    struct config_things things; /* sensors, and what brings their readings */
+    char *alarms_file;           /* open alarms; NULL: in the cache folder */
     /* Folder of collections, NULL: the usual one; passages that one may have. */
     char *collections_dir;
     uint32_t collections_max_passages;

@@ -34,6 +34,7 @@
 #include "gateway/node/node_door.h"
 #include "gateway/node/node_join.h"
 #include "gateway/node/node_store.h"
+#include "gateway/things/plant.h"
 #include "gateway/ticker.h"
 #include "net/listen.h"
 #include "net/peers.h"
@@ -611,6 +612,14 @@ static int open_admission(struct gw *gw, const struct gw_config *config, struct 
     return rc < 0 ? rc : admission_create(&gw->admission, &ao, e);
 }
 
+static int open_plant(struct gw *gw, struct err *e)
+{
+    char file[PATH_MAX];
+    const char *dir = registry_memo_dir(gw->registry), *given = gw->config->alarms_file;
+    snprintf(file, sizeof(file), "%s/open-alarms.json", dir ? dir : ".");
+    return plant_create(&gw->plant, gw->config, given ? given : dir ? file : NULL, e);
+}
+
 int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
 {
     struct gateway *g = mem_zalloc(sizeof(*g));
@@ -689,7 +698,11 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     if (rc == 0)
         rc = node_join_open(gw, e);
     if (rc == 0)
+        rc = open_plant(gw, e);
+    if (rc == 0)
         rc = mqtt_site_open(gw, e);
+    if (rc == 0 && gw->plant)
+        rc = plant_start(gw->plant, e);
     if (rc == 0)
         rc = start_threads(g, e);
     if (rc == 0)
@@ -751,6 +764,7 @@ void gateway_destroy(struct gateway *g)
             loop_stop(gw->loops[i].loop);
             pthread_join(gw->loops[i].thread, NULL);
         }
+    plant_stop(gw->plant);
     mqtt_site_stop(gw);
     for (uint32_t i = 0; i < gw->n_loops; i++)
         if (gw->loops[i].http || gw->loops[i].node_http)
@@ -762,6 +776,7 @@ void gateway_destroy(struct gateway *g)
     registry_destroy(gw->registry);
     workers_destroy(gw->workers);
     mqtt_site_close(gw);
+    plant_destroy(gw->plant);
     home_things_destroy(gw->things); /* flows are attached to models */
     home_table_close(gw->home);
     for (uint32_t i = 0; i < gw->n_loops; i++) {

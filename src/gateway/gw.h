@@ -35,6 +35,7 @@ struct node_models;
 struct node_measure;
 struct node_store;
 struct peers;
+struct plant;
 struct pool;
 struct prompt_cache;
 struct quota;
@@ -116,6 +117,7 @@ struct gw {
     struct deployed *deployed;    /* models of the desired state; NULL: no NATS */
     struct node_measure *measure; /* of this machine; NULL: this is no node */
     struct node_store *store;     /* models on disk; NULL: this is no node */
+    struct plant *plant;          /* sensors and machines; NULL: none */
     struct mqtt_site *mqtt;       /* the MQTT broker; NULL: none */
     char advertise[256];          /* where other members reach this one; "": nowhere */
     struct gw_loop loops[GW_MAX_LOOPS];

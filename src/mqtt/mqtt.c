@@ -830,6 +830,15 @@ void mqtt_set_link(struct mqtt *m, mqtt_link_fn on_link, void *ctx)
     m->link_ctx = ctx;
 }
 
+void mqtt_each_waiting(struct mqtt *m, mqtt_message_fn fn, void *ctx)
+{
+    struct mqtt_property room[MQTT_MAX_PROPERTIES];
+    struct mqtt_message x;
+    for (const struct out *o = m->first; o; o = o->next)
+        if (mqtt_code_get(&x, room, o->bytes, o->n) == 0)
+            fn(ctx, &x);
+}
+
 int mqtt_start(struct mqtt *m, struct err *e)
 {
     int rc = thread_create(&m->thread, "mqtt", run, m, e);

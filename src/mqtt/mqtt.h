@@ -70,6 +70,8 @@ typedef void (*mqtt_link_fn)(void *ctx, bool up);
 SHOAL_MUST_CHECK int mqtt_open(struct mqtt **out, const struct mqtt_opts *o, struct err *e);
 /* on_link: may be NULL. */
 void mqtt_set_link(struct mqtt *m, mqtt_link_fn on_link, void *ctx);
+/* Calls fn for every message that an earlier process could not deliver; before the start. */
+void mqtt_each_waiting(struct mqtt *m, mqtt_message_fn fn, void *ctx);
 /* Begins to connect. */
 SHOAL_MUST_CHECK int mqtt_start(struct mqtt *m, struct err *e);
 /* Sends what waits if it can within wait_ms, says "offline", and ends the thread. */

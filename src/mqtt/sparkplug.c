@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "sparkplug/sparkplug_b.pb-c.h"
+#include <sparkplug/sparkplug_b.pb-c.h>
 #include "wire/pb.h"
 
 #define MAX_MESSAGE_BYTES ((size_t)64 << 20) /* decoded */

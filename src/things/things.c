@@ -87,7 +87,7 @@ int things_create(struct things **out, const struct things_opts *o, struct err *
         if (t->opts.max_skew_ms == 0)
             t->opts.max_skew_ms = DEFAULT_SKEW_MS;
         t->alarms = mem_zalloc_n(t->opts.max_alarms, sizeof(*t->alarms));
-        t->next_id = 1;
+        t->next_id = o->first_id ? o->first_id : 1;
     }
     if (!t || !t->alarms) {
         things_destroy(t);

@@ -69,6 +69,7 @@ struct things_opts {
     void (*alarm)(void *ctx, const struct alarm_event *e);
     void *ctx;
     uint32_t max_alarms;  /* that are remembered; 0: 1000 */
+    uint64_t first_id;    /* of the first alarm; 0: 1 */
     uint32_t max_skew_ms; /* a reading's time may differ so much from ours; 0: 60 s; UINT32_MAX: any
                              (a recording is replayed) */
 };

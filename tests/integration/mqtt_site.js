@@ -94,6 +94,18 @@ class Broker {
         throw new Error(`mosquitto does not accept connections: ${this.log}`);
     }
 
+    // Waits until it has written to disk what it has acknowledged so far; what it loses without that is not our loss.
+    async flush(client) {
+        const from = Date.now(), file = path.join(this.dir, 'mosquitto.db');
+        for (let i = 0; i < 3000; i++) {
+            await client.publishAsync('flush', `${i}`, { qos: 1, retain: true });
+            if (fs.existsSync(file) && fs.statSync(file).mtimeMs > from)
+                return;
+            await t.sleep(10);
+        }
+        throw new Error('mosquitto does not write its state');
+    }
+
     async kill(signal = 'SIGKILL') {
         this.child.kill(signal);
         await t.within(this.ended, 'the end of mosquitto');

@@ -9,6 +9,8 @@
 #include "gateway/config.h"
 #include "gateway/config/config_key.h"
 #include "gateway/config/config_routes.h"
+#include "gateway/config/config_things.h"
+#include "mqtt/payload.h"
 
 /* ---- models ---- */
 
@@ -102,6 +104,23 @@ static int take_route(struct yaml_in *r, yaml_node_t *at, void *item, void *pare
     return config_routes_take(r, at, item, &((struct gw_config *)parent)->router);
 }
 
+/* ---- sensors ---- */
+
+static int take_machine(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
+{
+    return config_things_take_machine(r, at, item, &((struct gw_config *)parent)->things);
+}
+
+static int take_sensor(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
+{
+    return config_things_take_sensor(r, at, item, &((struct gw_config *)parent)->things);
+}
+
+static int take_subscription(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
+{
+    return config_things_take_subscription(r, at, item, &((struct gw_config *)parent)->things);
+}
+
 /* ---- the rows ---- */
 
 #define AT(member) offsetof(struct gw_config, member)
@@ -110,6 +129,9 @@ static int take_route(struct yaml_in *r, yaml_node_t *at, void *item, void *pare
 #define ROUTE(member) offsetof(struct config_routes_route, member)
 #define ENTRY(member) offsetof(struct config_routes_model, member)
 #define RULE(member) offsetof(struct config_routes_rule, member)
+#define MACHINE(member) offsetof(struct config_things_machine, member)
+#define SENSOR(member) offsetof(struct config_things_sensor, member)
+#define SUBSCRIPTION(member) offsetof(struct config_subscription, member)
 #define ROW(where, kind, at, def, lo, hi, takes, words)                                            \
     {                                                                                              \
         .path = (where), .type = CONFIG_##kind, .offset = (at), .fallback = (def), .min = (lo),    \
@@ -421,6 +443,76 @@ const struct config_key config_keys[] = {
         "Requests over MQTT that may run at once. 0: no limit."),
     ROW("mqtt.requests.responses", STRS, AT(mqtt.responses), NULL, 0, 64, START,
         "Filters of topics that a request may name for its answer, beside `shoal/response/#`."),
+    ITEMS("mqtt.subscribe", struct config_subscription, CONFIG_MAX_SUBSCRIPTIONS, take_subscription,
+          "Messages that bring readings of `sensors`."),
+    NEEDED("mqtt.subscribe[].topic", STR, SUBSCRIPTION(topic), START,
+           "Filter of topics, such as `plant/+/vibration`."),
+    NEEDED("mqtt.subscribe[].sensor", STR, SUBSCRIPTION(sensor), START,
+           "Name of the sensor. {1}, {2}, ... is what the wildcards of the topic stand for, {name} "
+           "the member, column or metric."),
+    CHOICE("mqtt.subscribe[].payload", SUBSCRIPTION(payload), "number|json|csv|sparkplug", "number",
+           START, "What a message holds."),
+    ROW("mqtt.subscribe[].value", STR, SUBSCRIPTION(value), NULL, 0, 0, START,
+        "json: path of the value, such as `motor.bearings[1]`; a last part `*`: every member. "
+        "Default: the document itself."),
+    ROW("mqtt.subscribe[].time", STR, SUBSCRIPTION(time), NULL, 0, 0, START,
+        "json: path of the time; csv: its column. Default: when the message arrives."),
+    ROW("mqtt.subscribe[].columns", STRS, SUBSCRIPTION(columns), NULL, 0, PAYLOAD_MAX_COLUMNS,
+        START, "csv: names of the columns; `-`: skip it. Default: 1, 2, ..."),
+    ROW("mqtt.subscribe[].qos", U32, SUBSCRIPTION(qos), "1", 0, 2, START,
+        "Quality of service of the subscription."),
+    ROW("mqtt.alarms", STR, AT(mqtt.alarm_topic), NULL, 0, 0, START,
+        "What topics of alarms begin with. Default: `shoal/alarm`."),
+
+    ITEMS("machines", struct config_things_machine, CONFIG_MAX_MACHINES, take_machine,
+          "Machines that `sensors` belong to."),
+    NEEDED("machines[].name", STR, MACHINE(name), START, "How it is called in topics and alarms."),
+    ROW("machines[].title", STR, MACHINE(title), NULL, 0, 0, START,
+        "How people call it. Default: its name."),
+    ROW("machines[].joint", BOOL, MACHINE(joint), "true", 0, 0, START,
+        "Whether its sensors are also watched together."),
+    ROW("machines[].delay", MS, MACHINE(policy.delay_ms), NULL, 0, 0, START,
+        "A cause must hold so long before it is an alarm. Default: not at all."),
+    ROW("machines[].clear", MS, MACHINE(policy.clear_ms), NULL, 0, 0, START,
+        "A cause must be over for so long before its alarm ends. Default: ten intervals of the "
+        "sensor, at least 10s."),
+    ROW("machines[].hold_off", MS, MACHINE(policy.hold_off_ms), NULL, 0, 0, START,
+        "The same cause within this time after the end continues the alarm. Default: 60s."),
+    ROW("machines[].false_alarms", NUM, MACHINE(policy.false_alarms), NULL, 0, 1e6, START,
+        "False alarms that statistics may raise, a day and sensor. Default: 0.1."),
+    ITEMS("sensors", struct config_things_sensor, CONFIG_MAX_SENSORS, take_sensor,
+          "Sensors whose readings are watched (docs/MQTT.md)."),
+    NEEDED("sensors[].name", STR, SENSOR(name), START, "Its name, as `mqtt.subscribe` makes it."),
+    ROW("sensors[].title", STR, SENSOR(title), NULL, 0, 0, START,
+        "How people call it. Default: its name."),
+    ROW("sensors[].unit", STR, SENSOR(unit), NULL, 0, 0, START, "Unit of its values."),
+    ROW("sensors[].machine", STR, SENSOR(machine), NULL, 0, 0, START, "Name of its machine."),
+    ROW("sensors[].normal", STR, SENSOR(normal), NULL, 0, 0, START,
+        "Range of usual values, such as `2.5..7`, `..7` or `2.5..`. Default: learned."),
+    ROW("sensors[].limits", STR, SENSOR(limits), NULL, 0, 0, START,
+        "Hard limits in the same form: one reading outside is an alarm. Default: none."),
+    ROW("sensors[].max_rate", NUM, SENSOR(max_rate), NULL, 0, 1e12, START,
+        "Largest change a second. Default: none."),
+    ROW("sensors[].interval", MS, SENSOR(interval_ms), NULL, 0, 0, START,
+        "Expected time between readings. Default: learned."),
+    ROW("sensors[].lost", MS, SENSOR(lost_ms), NULL, 0, 0, START,
+        "Without a reading for so long the signal is lost. Default: five intervals, at least 5s."),
+    ROW("sensors[].learn", U32, SENSOR(learn), NULL, 0, 1024, START,
+        "Readings that say what is usual. Default: 256."),
+    ROW("sensors[].delay", MS, SENSOR(policy.delay_ms), NULL, 0, 0, START,
+        "As `machines[].delay`."),
+    ROW("sensors[].clear", MS, SENSOR(policy.clear_ms), NULL, 0, 0, START,
+        "As `machines[].clear`."),
+    ROW("sensors[].hold_off", MS, SENSOR(policy.hold_off_ms), NULL, 0, 0, START,
+        "As `machines[].hold_off`."),
+    ROW("sensors[].false_alarms", NUM, SENSOR(policy.false_alarms), NULL, 0, 1e6, START,
+        "As `machines[].false_alarms`."),
+    ROW("sensors[].statistics", BOOL, SENSOR(statistics), "true", 0, 0, START,
+        "Whether unusual values are alarms too, beside limits, rates and lost signals."),
+    MAP("alarms", "What is kept of alarms."),
+    ROW("alarms.file", STR, AT(alarms_file), NULL, 0, 0, START,
+        "File that keeps which alarms are open, over a restart. Default: `open-alarms.json` in the "
+        "cache folder of the weights."),
 
     MAP("cluster", "How this process belongs to a shoal of several machines (docs/CLUSTER.md)."),
     ROW("cluster.name", STR, AT(cluster.name), NULL, 0, 0, START,

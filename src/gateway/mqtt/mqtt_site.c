@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "gateway/mqtt/mqtt_door.h"
+#include "gateway/mqtt/mqtt_feed.h"
 #include "gateway/prometheus.h"
 #include "mqtt/mqtt.h"
 #include "mqtt/mqtt_topic.h"
@@ -23,6 +24,7 @@ struct mqtt_site {
     struct gw_config *config; /* held: a reload replaces the gateway's */
     struct mqtt *client;
     struct mqtt_door *door; /* NULL: no requests over MQTT */
+    struct mqtt_feed *feed; /* NULL: no sensors */
 };
 
 /* "mqtt://HOST:PORT" or "mqtts://..."; without a port the usual one. */
@@ -100,7 +102,7 @@ static int check_topic(const struct config_mqtt *k, struct err *e)
 
 int mqtt_site_open(struct gw *gw, struct err *e)
 {
-    const struct config_mqtt *k = &gw->config->mqtt;
+    const struct config_mqtt *k = &gw->config->mqtt; /* held by s->config */
     char host[256], id[64], status[MQTT_TOPIC_MAX_BYTES], file[PATH_MAX];
     if (!k->broker)
         return 0;
@@ -132,6 +134,10 @@ int mqtt_site_open(struct gw *gw, struct err *e)
         rc = mqtt_open(&s->client, &o, e);
     if (rc == 0 && k->requests)
         rc = mqtt_door_create(&s->door, gw, s->config, s->client, e);
+    if (rc == 0 && gw->config->things.n_subscriptions > 0 && !gw->plant)
+        rc = err_set(e, SHOAL_EINVAL, "mqtt.subscribe brings readings, but there are no sensors");
+    if (rc == 0 && gw->plant)
+        rc = mqtt_feed_create(&s->feed, s->config, s->client, gw->plant, e);
     return rc;
 }
 
@@ -159,6 +165,7 @@ void mqtt_site_close(struct gw *gw)
         return;
     mqtt_close(s->client);
     mqtt_door_destroy(s->door);
+    mqtt_feed_destroy(s->feed);
     config_unref(s->config);
     mem_free(s);
     gw->mqtt = NULL;
@@ -189,6 +196,18 @@ void mqtt_site_metrics(struct gw *gw, struct buf *b)
         s.n_refused + s.n_rejected);
     put(b, "shoal_mqtt_queued", "gauge", "MQTT messages that wait for the broker.", s.n_queued);
     put(b, "shoal_mqtt_kept", "gauge", "Of them, kept on disk.", s.n_kept);
+    if (gw->mqtt->feed) {
+        struct mqtt_feed_counts f;
+        mqtt_feed_count(gw->mqtt->feed, &f);
+        put(b, "shoal_mqtt_readings_total", "counter", "Readings of sensors from MQTT.",
+            f.n_readings);
+        put(b, "shoal_mqtt_bad_payloads_total", "counter",
+            "MQTT messages for sensors that could not be read.", f.n_bad);
+        put(b, "shoal_mqtt_unknown_sensors_total", "counter",
+            "Readings from MQTT of sensors that are not configured.", f.n_unknown);
+        put(b, "shoal_mqtt_alarms_total", "counter", "Changes of alarms published over MQTT.",
+            f.n_alarms);
+    }
     if (!gw->mqtt->door)
         return;
     mqtt_door_count(gw->mqtt->door, &d);

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "mqtt/payload.h"
 #include "mqtt/sparkplug.h"
-#include "sparkplug/sparkplug_b.pb-c.h"
+#include <sparkplug/sparkplug_b.pb-c.h>
 
 static char got[4096];
 
