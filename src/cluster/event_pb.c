@@ -52,6 +52,7 @@ void event_pb_put_start(struct buf *out, const struct sink_start *e)
     start.model = pb_text(e->model);
     start.version = pb_text(e->version);
     start.cache = e->cache;
+    start.tools = e->tools;
     if (e->sum)
         start.sum = pb_bytes(e->sum, SHA256_BYTES);
     m.kind_case = SHOAL__NODE__V1__RUN_EVENT__KIND_START;
@@ -239,12 +240,14 @@ int event_pb_open(struct event_pb_list *l, const uint8_t *p, size_t n, struct ar
 
 static int get_start(struct event_pb *out, const Shoal__Node__V1__Start *m)
 {
-    if (m->cache > SINK_CACHE_HIT || (m->sum.len != 0 && m->sum.len != SHA256_BYTES))
+    if (m->cache > SINK_CACHE_HIT || m->tools >= TOOL_FORMAT_COUNT ||
+        (m->sum.len != 0 && m->sum.len != SHA256_BYTES))
         return SHOAL_EFORMAT;
     out->start = (struct sink_start){.model = m->model,
                                      .version = m->version,
                                      .sum = m->sum.len ? m->sum.data : NULL,
-                                     .cache = (enum sink_cache)m->cache};
+                                     .cache = (enum sink_cache)m->cache,
+                                     .tools = (enum tool_format)m->tools};
     return 0;
 }
 

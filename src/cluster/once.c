@@ -182,7 +182,8 @@ static void run_start(struct sink *s, const struct sink_start *v)
     snprintf(e->node, sizeof(e->node), "%s", v->node ? v->node : "");
     if (v->sum)
         memcpy(e->sum, v->sum, sizeof(e->sum));
-    e->begun = (struct sink_start){.model = e->model,
+    e->begun = (struct sink_start){.tools = v->tools,
+                                   .model = e->model,
                                    .version = e->version,
                                    .sum = v->sum ? e->sum : NULL,
                                    .node = v->node ? e->node : NULL,

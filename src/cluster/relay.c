@@ -229,7 +229,8 @@ static void on_start(struct sink *s, const struct sink_start *e)
     struct sink_start mine = {.model = request_copy(r, e->model, strlen(e->model)),
                               .version = request_copy(r, e->version, strlen(e->version)),
                               .sum = y->has_sum || (y->trial && e->sum) ? y->sum : NULL,
-                              .cache = e->cache == SINK_CACHE_HIT ? e->cache : SINK_CACHE_OFF};
+                              .cache = e->cache == SINK_CACHE_HIT ? e->cache : SINK_CACHE_OFF,
+                              .tools = e->tools};
     if (!r->model)
         r->model = mine.model; /* another replica may have another default */
     if (g->at != y->opts.source->here)

@@ -20,6 +20,41 @@ typedef Shoal__Node__V1__Infer pb_infer;
 
 /* ---- writing ---- */
 
+static void put_calls(struct arena *a, Shoal__Node__V1__ChatMessage *m,
+                      const struct chat_message *from)
+{
+    Shoal__Node__V1__ChatCall *list =
+        pb_list(a, from->n_calls, sizeof(*list), (void ***)(void *)&m->calls);
+    for (uint32_t i = 0; list && i < from->n_calls; i++) {
+        shoal__node__v1__chat_call__init(&list[i]);
+        list[i].id = pb_text(from->calls[i].id);
+        list[i].name = pb_text(from->calls[i].name);
+        list[i].arguments = pb_bytes(from->calls[i].arguments, from->calls[i].arguments_bytes);
+    }
+    m->n_calls = list ? from->n_calls : 0;
+    if (from->call_id) {
+        m->set_call_id_case = SHOAL__NODE__V1__CHAT_MESSAGE__SET_CALL_ID_CALL_ID;
+        m->call_id = pb_text(from->call_id);
+    }
+}
+
+static void put_tools(struct arena *a, pb_generate *m, const struct chat *c)
+{
+    Shoal__Node__V1__ChatTool *list =
+        pb_list(a, c->n_tools, sizeof(*list), (void ***)(void *)&m->tools);
+    for (uint32_t i = 0; list && i < c->n_tools; i++) {
+        shoal__node__v1__chat_tool__init(&list[i]);
+        list[i].name = pb_text(c->tools[i].name);
+        list[i].description = pb_text(c->tools[i].description);
+        list[i].parameters = pb_bytes(c->tools[i].parameters, c->tools[i].parameters_bytes);
+        list[i].strict = c->tools[i].strict;
+    }
+    m->n_tools = list ? c->n_tools : 0;
+    m->tool_choice = c->tool_choice;
+    m->tool = c->tool;
+    m->one_call = c->one_call;
+}
+
 static void put_messages(struct arena *a, pb_generate *m, const struct chat *c, struct buf *vars)
 {
     const struct value map = {.kind = VALUE_MAP, .map = {c->vars, c->n_vars}};
@@ -33,8 +68,10 @@ static void put_messages(struct arena *a, pb_generate *m, const struct chat *c, 
             list[i].set_name_case = SHOAL__NODE__V1__CHAT_MESSAGE__SET_NAME_NAME;
             list[i].name = pb_text(c->messages[i].name);
         }
+        put_calls(a, &list[i], &c->messages[i]);
     }
     m->n_messages = list ? c->n_messages : 0;
+    put_tools(a, m, c);
     if (c->n_vars > 0) {
         value_bytes_put(vars, &map);
         m->vars = pb_bytes(vars->data, vars->len);
@@ -268,6 +305,50 @@ static int read_word(char *out, size_t cap, const char *s, const char *what, str
     return 0;
 }
 
+static int read_calls(struct request *r, struct chat_message *out,
+                      const Shoal__Node__V1__ChatMessage *m, struct err *e)
+{
+    struct chat_call *list = arena_zalloc_n(&r->arena, m->n_calls, sizeof(*list));
+    if (m->n_calls > REQUEST_MAX_CALLS)
+        return err_set(e, SHOAL_EINVAL, "a message has more than %u calls", REQUEST_MAX_CALLS);
+    for (size_t i = 0; list && i < m->n_calls; i++) {
+        list[i].id = text_of(r, m->calls[i]->id);
+        list[i].name = text_of(r, m->calls[i]->name);
+        list[i].arguments = bytes_text(r, &m->calls[i]->arguments, &list[i].arguments_bytes);
+        r->input_bytes += list[i].arguments_bytes;
+    }
+    out->calls = list;
+    out->n_calls = (uint32_t)m->n_calls;
+    if (m->set_call_id_case == SHOAL__NODE__V1__CHAT_MESSAGE__SET_CALL_ID_CALL_ID)
+        out->call_id = text_of(r, m->call_id);
+    return 0;
+}
+
+static int read_tools(struct request *r, const pb_generate *m, struct err *e)
+{
+    struct chat *c = &r->generate.chat;
+    struct chat_tool *list = arena_zalloc_n(&r->arena, m->n_tools, sizeof(*list));
+    if (m->n_tools > REQUEST_MAX_TOOLS || m->tool_choice > CHAT_TOOLS_ONE ||
+        (m->tool_choice == CHAT_TOOLS_ONE && m->tool >= m->n_tools))
+        return err_set(e, SHOAL_EINVAL,
+                       "there are more than %u tools, or the choice is none of them",
+                       REQUEST_MAX_TOOLS);
+    for (size_t i = 0; list && i < m->n_tools; i++) {
+        const Shoal__Node__V1__ChatTool *from = m->tools[i];
+        list[i].name = text_of(r, from->name);
+        list[i].description = text_of(r, from->description);
+        list[i].parameters = bytes_text(r, &from->parameters, &list[i].parameters_bytes);
+        list[i].strict = from->strict;
+        r->input_bytes += list[i].parameters_bytes;
+    }
+    c->tools = list;
+    c->n_tools = (uint32_t)m->n_tools;
+    c->tool_choice = (enum chat_tool_choice)m->tool_choice;
+    c->tool = m->tool;
+    c->one_call = m->one_call;
+    return 0;
+}
+
 static int read_messages(struct request *r, const pb_generate *m, struct err *e)
 {
     struct chat *c = &r->generate.chat;
@@ -282,8 +363,14 @@ static int read_messages(struct request *r, const pb_generate *m, struct err *e)
             list[i].name = text_of(r, from->name);
         list[i].content = bytes_text(r, &from->content, &list[i].content_bytes);
         r->input_bytes += list[i].content_bytes;
+        int bad = read_calls(r, &list[i], from, e);
+        if (bad < 0)
+            return bad;
     }
-    int rc = m->vars.len > 0 ? value_bytes_get(&vars, &r->arena, m->vars.data, m->vars.len) : 0;
+    int rc = read_tools(r, m, e);
+    if (rc < 0)
+        return rc;
+    rc = m->vars.len > 0 ? value_bytes_get(&vars, &r->arena, m->vars.data, m->vars.len) : 0;
     if (rc < 0 || vars.kind != VALUE_MAP)
         return err_set(e, rc < 0 ? rc : SHOAL_EFORMAT, "the variables of the template are damaged");
     c->messages = list;

@@ -11,6 +11,7 @@
 
 #define MAX_CONTEXT_BYTES ((size_t)64 << 20)
 #define MAX_PROMPT_BYTES ((size_t)64 << 20)
+#define NO_SYSTEM "System role not supported" /* what Gemma's templates raise */
 
 /* ChatML, for models without a template: most of them were trained on it. */
 static const char chatml[] =
@@ -26,6 +27,13 @@ void chat_open(struct shoal_engine *en)
     size_t n = info->chat_template ? info->chat_template_bytes : sizeof(chatml) - 1;
     if (chat_template_parse(&en->chat, src, n, &en->chat_error) < 0)
         en->chat = NULL;
+    en->tool_format = tool_format_detect(src, n);
+    en->no_system = memmem(src, n, NO_SYSTEM, sizeof(NO_SYSTEM) - 1) != NULL;
+}
+
+enum tool_format chat_tool_format(const struct shoal_engine *en)
+{
+    return en->tool_format;
 }
 
 void chat_close(struct shoal_engine *en)

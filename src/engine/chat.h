@@ -2,10 +2,14 @@
 #ifndef SHOAL_ENGINE_CHAT_H
 #define SHOAL_ENGINE_CHAT_H
 
+#include "engine/tool_format.h"
+
 struct shoal_engine;
 
 /* Parses the template.  An error is kept and reported when the template is first used. */
 void chat_open(struct shoal_engine *en);
 void chat_close(struct shoal_engine *en);
+/* How the model writes tool calls. */
+enum tool_format chat_tool_format(const struct shoal_engine *en);
 
 #endif

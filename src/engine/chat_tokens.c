@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/value.h"
+#include "engine/chat_tools.h"
 #include "engine/engine_state.h"
 #include "engine/kinds.h"
 #include "text/chat_template.h"
@@ -231,6 +232,7 @@ int shoal_chat_tokens(const struct shoal_engine *en, const char *context_json, s
 
 struct marker {
     const struct tokenizer *tokenizer;
+    enum tool_format format;
     struct arena arena; /* texts that had to change, and the tree of the template's context */
     struct buf text;
 };
@@ -305,7 +307,7 @@ static struct value marked(struct marker *m, const struct value *v, int depth)
 static struct value message_value(struct marker *m, const struct chat_message *from)
 {
     struct value out = {.kind = VALUE_MAP};
-    struct value_member *at = arena_zalloc_n(&m->arena, 3, sizeof(*at));
+    struct value_member *at = arena_zalloc_n(&m->arena, 5, sizeof(*at));
     if (!at)
         return out;
     out.map.members = at;
@@ -315,6 +317,14 @@ static struct value message_value(struct marker *m, const struct chat_message *f
             (struct value_member){"name", marked_text(m, from->name, strlen(from->name))};
     at[out.map.n++] =
         (struct value_member){"content", marked_text(m, from->content, from->content_bytes)};
+    if (from->n_calls > 0) {
+        const struct value calls = chat_tools_calls(&m->arena, from, m->format);
+        at[out.map.n++] = (struct value_member){"tool_calls", marked(m, &calls, 2)};
+    }
+    if (from->call_id) {
+        const char *id = chat_tools_id(&m->arena, from->call_id, m->format);
+        at[out.map.n++] = (struct value_member){"tool_call_id", marked_text(m, id, strlen(id))};
+    }
     return out;
 }
 
@@ -371,7 +381,7 @@ static struct value context_value(struct marker *m, const struct chat *c)
 {
     const struct tokenizer_info *info = tokenizer_info(m->tokenizer);
     struct value out = {.kind = VALUE_MAP}, list = {.kind = VALUE_LIST};
-    struct value_member *at = arena_zalloc_n(&m->arena, (size_t)c->n_vars + 4, sizeof(*at));
+    struct value_member *at = arena_zalloc_n(&m->arena, (size_t)c->n_vars + 5, sizeof(*at));
     struct value *messages = arena_zalloc_n(&m->arena, c->n_messages, sizeof(*messages));
     if (!at || !messages)
         return out;
@@ -384,6 +394,10 @@ static struct value context_value(struct marker *m, const struct chat *c)
     at[out.map.n++] = (struct value_member){"eos_token", piece_value(m->tokenizer, info->eos)};
     at[out.map.n++] = (struct value_member){"messages", list};
     at[out.map.n++] = (struct value_member){"add_generation_prompt", value_bool(!continues(c))};
+    if (chat_has_tools(c)) {
+        const struct value tools = chat_tools_list(&m->arena, c);
+        at[out.map.n++] = (struct value_member){"tools", marked(m, &tools, 1)};
+    }
     for (uint32_t i = 0; i < c->n_vars; i++)
         at[out.map.n++] = (struct value_member){c->vars[i].key, marked(m, &c->vars[i].value, 1)};
     return out;
@@ -393,9 +407,14 @@ static struct value context_value(struct marker *m, const struct chat *c)
 static int render_chat(const struct shoal_engine *en, const struct chat *c, struct buf *out,
                        struct err *e)
 {
-    struct marker m = {.tokenizer = en->tokenizer};
+    struct marker m = {.tokenizer = en->tokenizer, .format = en->tool_format};
+    struct chat as_text;
     arena_init(&m.arena, MAX_CONTEXT_BYTES);
     buf_init(&m.text, MAX_TEXT_BYTES);
+    if (m.format == TOOL_FORMAT_GENERIC && chat_tools_used(c)) {
+        as_text = chat_tools_as_text(&m.arena, c, en->no_system);
+        c = &as_text;
+    }
     struct value context = context_value(&m, c);
     int rc = m.arena.rc;
     if (rc == SHOAL_ELIMIT)

@@ -13,6 +13,7 @@
 #include "engine/lm.h"
 #include "engine/sampler.h"
 #include "engine/specialist.h"
+#include "engine/tool_format.h"
 #include "format/model_file.h"
 #include "shoal/shoal.h"
 #include "text/tokenizer/tokenizer.h"
@@ -44,6 +45,8 @@ struct shoal_engine {
     struct tokenizer *tokenizer;
     struct chat_template *chat; /* NULL: chat_error says why */
     struct err chat_error;
+    enum tool_format tool_format; /* of the template */
+    bool no_system;               /* it refuses system messages */
     struct kv_pages *pages;
     struct sampler *sampler;
     uint8_t *kv; /* NULL: the model keeps its own, and kv_bytes is its limit */

@@ -15,6 +15,21 @@
  * A conversation as bytes: every text behind its length, every value behind its kind, all
  * little-endian, so that two nodes get the same bytes. */
 
+static void put_tools(struct buf *b, const struct chat *c)
+{
+    value_bytes_put_uint(b, c->n_tools);
+    for (uint32_t i = 0; i < c->n_tools; i++) {
+        const struct chat_tool *t = &c->tools[i];
+        value_bytes_put_text(b, t->name, strlen(t->name));
+        value_bytes_put_text(b, t->description, strlen(t->description));
+        value_bytes_put_text(b, t->parameters, t->parameters_bytes);
+        buf_putc(b, t->strict ? 1 : 0);
+    }
+    value_bytes_put_uint(b, c->tool_choice);
+    value_bytes_put_uint(b, c->tool_choice == CHAT_TOOLS_ONE ? c->tool : 0);
+    buf_putc(b, c->one_call ? 1 : 0);
+}
+
 static void put_chat(struct buf *b, const struct chat *c)
 {
     const struct value vars = {.kind = VALUE_MAP, .map = {c->vars, c->n_vars}};
@@ -26,8 +41,18 @@ static void put_chat(struct buf *b, const struct chat *c)
         if (m->name)
             value_bytes_put_text(b, m->name, strlen(m->name));
         value_bytes_put_text(b, m->content, m->content_bytes);
+        value_bytes_put_uint(b, m->n_calls);
+        for (uint32_t k = 0; k < m->n_calls; k++) {
+            value_bytes_put_text(b, m->calls[k].id, strlen(m->calls[k].id));
+            value_bytes_put_text(b, m->calls[k].name, strlen(m->calls[k].name));
+            value_bytes_put_text(b, m->calls[k].arguments, m->calls[k].arguments_bytes);
+        }
+        buf_putc(b, m->call_id ? 1 : 0);
+        if (m->call_id)
+            value_bytes_put_text(b, m->call_id, strlen(m->call_id));
     }
     value_bytes_put(b, &vars);
+    put_tools(b, c);
 }
 
 /* Several prompts one after the other, in b; and where each ends. */

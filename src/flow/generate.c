@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "engine/chat.h"
 #include "flow/acquire.h"
 #include "flow/answer_cache.h"
 #include "flow/pool.h"
@@ -365,10 +366,12 @@ static bool replay(struct sink *s, struct registry_model *m, const struct sink_s
     return true;
 }
 
-static struct sink_start start_of(const struct registry_model *m, enum sink_cache cache,
-                                  const uint8_t *question)
+static struct sink_start start_of(struct registry_model *m, enum sink_cache cache,
+                                  const uint8_t *question, const struct chat *chat)
 {
-    return (struct sink_start){.model = m->name,
+    bool tools = chat && chat_has_tools(chat);
+    return (struct sink_start){.tools = tools ? chat_tool_format(registry_engine(m)) : 0,
+                               .model = m->name,
                                .version = registry_identity(m)->version,
                                .sum = registry_sum(m),
                                .cache = cache,
@@ -381,7 +384,7 @@ static bool answer_from_cache(struct generation *g)
 {
     struct prompt_cache *cache = g->owner->flow->cache;
     const struct request_generate *q = &g->request->generate;
-    struct sink_start start = start_of(g->model, SINK_CACHE_HIT, g->question);
+    struct sink_start start = start_of(g->model, SINK_CACHE_HIT, g->question, &q->chat);
     bool hit = false;
     g->cacheable =
         cache && !g->request->no_cache && answer_cache_question(g->question, g->request, g->model);
@@ -416,7 +419,7 @@ bool generate_replay(struct flow_owner *o, const struct generate_memo *memo, str
         const struct prompt_key key = answer_cache_key(memo->question, m);
         entry = prompt_cache_get(o->flow->cache, &key, clock_ns());
     }
-    const struct sink_start start = start_of(m, SINK_CACHE_HIT, memo->question);
+    const struct sink_start start = start_of(m, SINK_CACHE_HIT, memo->question, NULL);
     bool hit = entry && replay(s, m, &start, entry, memo->n_prompts, memo->n, memo->logprobs);
     prompt_cache_unref(entry);
     if (hit) {
@@ -482,6 +485,13 @@ static void end_full(struct generation *g, uint32_t i, const struct shoal_task_o
     token_queue_push(&g->queue, &g->ends[i], i, &done);
 }
 
+/* Whether calls of tools begin with special tokens, which must be seen then. */
+static bool shows_marks(const struct generation *g)
+{
+    return chat_has_tools(&g->request->generate.chat) &&
+           tool_format_spec(chat_tool_format(registry_engine(g->model)))->special;
+}
+
 static void submit(struct generation *g)
 {
     const struct request *r = g->request;
@@ -492,7 +502,7 @@ static void submit(struct generation *g)
                                 .stop = q->stop,
                                 .n_stop = q->n_stop,
                                 .ignore_end = q->ignore_end,
-                                .special = q->special,
+                                .special = q->special || shows_marks(g),
                                 .prompt_logprobs = q->prompt_logprobs && !q->resume,
                                 .prompt_only = q->prompt_only,
                                 .deadline_ns = r->deadline_ns,

@@ -5,6 +5,7 @@
  *
  *   start    once the model is known and the prompt cache was asked
  *   plan     an ask: what the text wants, once, before the reply
+ *   call     a generation with tools, behind tool_sink.h: a piece of a tool call
  *   token    a generation: one token, or text alone; an ask: a piece of the reply, text alone
  *   result   specialists: one input's result
  *   done     one choice of a generation is complete; `last`: so is the request.  An ask has one
@@ -28,6 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/tool_format.h"
 #include "flow/ask_plan.h"
 #include "flow/failure.h"
 #include "shoal/shoal.h"
@@ -44,6 +46,7 @@ struct sink_start {
     const uint8_t *sum;  /* SHA-256 of the model; NULL: not known yet */
     const char *node;    /* where it is answered; NULL: here */
     enum sink_cache cache;
+    enum tool_format tools; /* how the model writes tool calls; NONE: the request has no tools */
     /* For generate_memo; NULL: the cache is off, or that of another node. */
     const uint8_t *question;
     uint64_t slot;
@@ -71,6 +74,16 @@ struct sink_token {
     uint32_t n_logprobs;
 };
 
+/* A piece of a tool call, from tool_sink.h.  A call is: begins, pieces of its arguments, ends. */
+struct sink_call {
+    uint32_t choice;
+    uint32_t index; /* of the call, in its choice */
+    bool begins, ends;
+    const char *id, *name;
+    const char *text; /* more of the arguments, which are a JSON object */
+    size_t text_bytes;
+};
+
 struct sink_result {
     uint32_t index;                    /* of the input */
     const struct shoal_result *result; /* stays until the last one was delivered */
@@ -88,6 +101,7 @@ struct sink_done {
     uint32_t prompt_tokens, cached_tokens, generated_tokens;
     uint64_t queue_ns, first_token_ns, total_ns;
     bool last;
+    uint32_t n_calls;        /* of tools; from tool_sink.h */
     struct sink_usage usage; /* valid with `last` */
     /* An ask: what happened when; else none. */
     const struct ask_plan_step *steps;
@@ -99,6 +113,7 @@ struct sink_ops {
     void (*start)(struct sink *s, const struct sink_start *e);
     void (*plan)(struct sink *s, const struct sink_plan *e);
     void (*token)(struct sink *s, const struct sink_token *e);
+    void (*call)(struct sink *s, const struct sink_call *e); /* behind tool_sink.h only */
     void (*result)(struct sink *s, const struct sink_result *e);
     void (*done)(struct sink *s, const struct sink_done *e);
     void (*fail)(struct sink *s, const struct failure *f);

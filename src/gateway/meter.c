@@ -34,6 +34,12 @@ static void on_token(struct sink *s, const struct sink_token *e)
     m->to->ops->token(m->to, e);
 }
 
+static void on_call(struct sink *s, const struct sink_call *e)
+{
+    struct sink *to = meter_of(s)->to;
+    to->ops->call(to, e);
+}
+
 static void on_result(struct sink *s, const struct sink_result *e)
 {
     struct meter *m = meter_of(s);
@@ -93,6 +99,7 @@ void meter_init(struct meter *m, struct sink *s, struct admission *a, struct adm
     static const struct sink_ops ops = {.start = on_start,
                                         .plan = on_plan,
                                         .token = on_token,
+                                        .call = on_call,
                                         .result = on_result,
                                         .done = on_done,
                                         .fail = on_fail,

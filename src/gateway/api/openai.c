@@ -3,6 +3,7 @@
 
 #include "flow/generate.h"
 #include "flow/routing.h"
+#include "flow/tool_sink.h"
 #include "gateway/api/recall.h"
 #include "gateway/door.h"
 
@@ -14,7 +15,12 @@ static void run(struct call *c, struct request *r, const struct openai_shape *sh
         flow_give_request(&c->gl->flow, r);
         return;
     }
-    routing_run(&c->gl->flow, r, c->sink);
+    struct sink *s = tool_sink_open(r, c->sink, shape->stream);
+    if (!s) {
+        flow_refuse_nomem(&c->gl->flow, r, c->sink);
+        return;
+    }
+    routing_run(&c->gl->flow, r, s);
 }
 
 void openai_chat(struct call *c)

@@ -55,6 +55,8 @@ struct openai_choice {      /* of an answer that is gathered, or (n_extra) of a 
     uint32_t n_tokens;
     bool taken; /* among the best */
     enum shoal_finish finish;
+    struct buf calls, arguments; /* calls: of tools, as JSON; arguments: of the current one */
+    uint32_t n_calls;
 };
 
 /* Turns the events of a generation into an answer to the call. */

@@ -16,9 +16,9 @@
 
 #define MAX_TEXT_BYTES ((size_t)64 << 20)
 
-static const char *finish_name(enum shoal_finish finish)
+static const char *finish_name(enum shoal_finish finish, uint32_t n_calls)
 {
-    return finish == SHOAL_FINISH_LENGTH ? "length" : "stop";
+    return finish == SHOAL_FINISH_LENGTH ? "length" : n_calls > 0 ? "tool_calls" : "stop";
 }
 
 static struct openai_answer *answer_of(struct sink *s)
@@ -130,7 +130,7 @@ static void put_top_logprobs(struct json_out *j, const struct sink_logprob *top,
 /* Memory that ran out while an answer was gathered. */
 static void check_choice(struct openai_answer *a, const struct openai_choice *ch)
 {
-    if (ch->text.rc < 0 || ch->extra.rc < 0)
+    if (ch->text.rc < 0 || ch->extra.rc < 0 || ch->calls.rc < 0 || ch->arguments.rc < 0)
         a->call->out.rc = SHOAL_ENOMEM;
 }
 
@@ -144,6 +144,28 @@ static void gather_chat(struct openai_choice *ch, const struct sink_token *t)
     }
 }
 
+/* A call is complete when its end comes. */
+static void gather_call(struct openai_choice *ch, const struct sink_call *e)
+{
+    if (e->begins)
+        buf_clear(&ch->arguments);
+    buf_put(&ch->arguments, e->text, e->text_bytes);
+    if (!e->ends)
+        return;
+    struct json_out j = json_out_make(&ch->calls);
+    j.comma = ch->n_calls++ > 0;
+    json_out_object(&j);
+    json_out_member_str(&j, "id", e->id);
+    json_out_member_str(&j, "type", "function");
+    json_out_key(&j, "function");
+    json_out_object(&j);
+    json_out_member_str(&j, "name", e->name);
+    json_out_key(&j, "arguments");
+    json_out_strn(&j, buf_str(&ch->arguments), ch->arguments.len);
+    json_out_object_end(&j);
+    json_out_object_end(&j);
+}
+
 static void put_chat_choice(struct openai_answer *a, struct json_out *j,
                             const struct openai_choice *ch)
 {
@@ -152,9 +174,19 @@ static void put_chat_choice(struct openai_answer *a, struct json_out *j,
     json_out_key(j, "role");
     json_out_str(j, "assistant");
     json_out_key(j, "content");
-    json_out_strn(j, buf_str(&ch->text), ch->text.len);
+    if (ch->n_calls > 0 && ch->text.len == 0)
+        json_out_null(j);
+    else
+        json_out_strn(j, buf_str(&ch->text), ch->text.len);
     json_out_key(j, "refusal");
     json_out_null(j);
+    if (ch->n_calls > 0) {
+        json_out_key(j, "tool_calls");
+        buf_putc(j->b, '[');
+        buf_put(j->b, buf_str(&ch->calls), ch->calls.len);
+        buf_putc(j->b, ']');
+        j->comma = true;
+    }
     json_out_object_end(j);
     json_out_key(j, "logprobs");
     if (!a->shape.logprobs) {
@@ -288,7 +320,7 @@ static void put_whole(struct openai_answer *a, const struct sink_usage *usage)
         else
             put_text_choice(a, &j, ch);
         json_out_key(&j, "finish_reason");
-        json_out_str(&j, finish_name(ch->finish));
+        json_out_str(&j, finish_name(ch->finish, ch->n_calls));
         json_out_object_end(&j);
         check_choice(a, ch);
     }
@@ -372,6 +404,29 @@ static void stream_chat(struct openai_answer *a, const struct sink_token *t)
     chunk_end(a, NULL);
 }
 
+static void stream_call(struct openai_answer *a, const struct sink_call *e)
+{
+    struct buf *b = &a->call->out;
+    if (e->ends || (!e->begins && e->text_bytes == 0))
+        return;
+    chunk_begin(a, e->choice);
+    buf_printf(b, "\"delta\":{\"tool_calls\":[{\"index\":%u,", e->index);
+    struct json_out j = json_out_make(b);
+    if (e->begins) {
+        json_out_member_str(&j, "id", e->id);
+        json_out_member_str(&j, "type", "function");
+    }
+    json_out_key(&j, "function");
+    json_out_object(&j);
+    if (e->begins)
+        json_out_member_str(&j, "name", e->name);
+    json_out_key(&j, "arguments");
+    json_out_strn(&j, e->text, e->text_bytes);
+    json_out_object_end(&j);
+    buf_puts(b, "}]},\"logprobs\":null");
+    chunk_end(a, NULL);
+}
+
 /* {"tokens":[..],"token_logprobs":[..],"top_logprobs":[{..}],"text_offset":[..]} of one token. */
 static void put_text_logprobs(struct buf *b, const struct sink_token *t, size_t at)
 {
@@ -418,7 +473,7 @@ static void stream_done(struct openai_answer *a, const struct sink_done *d)
     chunk_begin(a, d->choice);
     buf_puts(b,
              a->shape.chat ? "\"delta\":{},\"logprobs\":null" : "\"text\":\"\",\"logprobs\":null");
-    chunk_end(a, finish_name(d->finish));
+    chunk_end(a, finish_name(d->finish, d->n_calls));
     if (!d->last)
         return;
     if (a->shape.include_usage) {
@@ -442,8 +497,8 @@ static void on_start(struct sink *s, const struct sink_start *e)
     a->model = e->model;
     a->version = e->version;
     call_set_model(a->call, e);
-    if (e->cache == SINK_CACHE_HIT && !a->recalled &&
-        !s->routed) /* the next time the body need not be read */
+    if (e->cache == SINK_CACHE_HIT && !a->recalled && !s->routed &&
+        !a->shape.tools) /* the next time the body need not be read */
         recall_keep(a->call, &a->shape, e);
 }
 
@@ -467,6 +522,19 @@ static void on_token(struct sink *s, const struct sink_token *t)
         stream_chat(a, t);
     else
         stream_text(a, t);
+}
+
+static void on_call(struct sink *s, const struct sink_call *e)
+{
+    struct openai_answer *a = answer_of(s);
+    if (!a->call->req)
+        return;
+    if (!a->shape.stream) {
+        gather_call(&a->choices[e->choice], e);
+        return;
+    }
+    begin_stream(a);
+    stream_call(a, e);
 }
 
 static void on_done(struct sink *s, const struct sink_done *d)
@@ -523,6 +591,8 @@ static void on_closed(struct sink *s)
     for (uint32_t i = 0; i < a->n_choices; i++) {
         buf_fini(&a->choices[i].text);
         buf_fini(&a->choices[i].extra);
+        buf_fini(&a->choices[i].calls);
+        buf_fini(&a->choices[i].arguments);
     }
     mem_free(a->choices);
     buf_fini(&a->prefix);
@@ -533,6 +603,7 @@ int openai_answer_open(struct openai_answer *a, struct call *c, const struct ope
 {
     static const struct sink_ops ops = {.start = on_start,
                                         .token = on_token,
+                                        .call = on_call,
                                         .done = on_done,
                                         .fail = on_fail,
                                         .closed = on_closed,
@@ -547,6 +618,8 @@ int openai_answer_open(struct openai_answer *a, struct call *c, const struct ope
     for (uint32_t i = 0; i < a->n_choices; i++) {
         buf_init(&a->choices[i].text, MAX_TEXT_BYTES);
         buf_init(&a->choices[i].extra, MAX_TEXT_BYTES);
+        buf_init(&a->choices[i].calls, MAX_TEXT_BYTES);
+        buf_init(&a->choices[i].arguments, MAX_TEXT_BYTES);
     }
     buf_init(&a->prefix, 64 << 10);
     clock_gettime(CLOCK_REALTIME_COARSE, &ts);

@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gateway/api/tools_read.h"
+
 /* Both bodies; what is not given keeps its default. */
 struct openai_body {
     const char *model, *reasoning_effort, *suffix;
     const cJSON *messages, *prompt, *stop, *logit_bias, *logprobs, *stream_options,
-        *response_format, *template_vars, *continue_final, *generation_prompt;
-    bool stream, echo, ignore_eos, explain;
+        *response_format, *template_vars, *continue_final, *generation_prompt, *tools, *tool_choice;
+    bool parallel_calls, stream, echo, ignore_eos, explain;
     int64_t max_tokens, max_completion_tokens, n, best_of, seed, top_logprobs, top_k, priority;
     double temperature, top_p, min_p, presence_penalty, frequency_penalty, repeat_penalty,
         latency_budget_ms;
@@ -119,9 +121,11 @@ const struct field openai_chat_fields[] = {
      "the template begins an answer; default: true", "{\"type\":\"boolean\"}"},
     {"chat_template_kwargs", FIELD_VALUE, AT(template_vars), 0, 0,
      "variables of the model's chat template", "{\"type\":\"object\"}"},
-    {"tools", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
-    {"tool_choice", FIELD_UNBUILT, 0, 0, 0, NULL, "none"},
-    {"parallel_tool_calls", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"tools", FIELD_VALUE, AT(tools), 0, 0, "functions that the model may call", TOOLS_READ_SCHEMA},
+    {"tool_choice", FIELD_VALUE, AT(tool_choice), 0, 0, "auto, none, required, or a function",
+     "{\"oneOf\":[{\"enum\":[\"none\",\"auto\",\"required\"]},{\"type\":\"object\"}]}"},
+    {"parallel_tool_calls", FIELD_BOOL, AT(parallel_calls), 0, 0,
+     "false: at most one call in an answer", NULL},
     {"functions", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     {"function_call", FIELD_UNBUILT, 0, 0, 0, NULL, "none"},
     {"modalities", FIELD_UNBUILT, 0, 0, 0, NULL, "text"},
@@ -271,8 +275,12 @@ static int finish(struct request *r, struct openai_shape *shape, const char *par
 
 static struct openai_body defaults(void)
 {
-    return (struct openai_body){
-        .max_tokens = -1, .n = 1, .temperature = 1, .top_p = 1, .seed = INT64_MIN};
+    return (struct openai_body){.max_tokens = -1,
+                                .n = 1,
+                                .temperature = 1,
+                                .top_p = 1,
+                                .seed = INT64_MIN,
+                                .parallel_calls = true};
 }
 
 /* ---- chat ---- */
@@ -342,8 +350,8 @@ static int read_content(struct request *r, struct chat_message *m, const cJSON *
 }
 
 struct message_body {
-    const char *role, *name;
-    const cJSON *content;
+    const char *role, *name, *call_id;
+    const cJSON *content, *calls;
 };
 
 const char *openai_role(const char *given, uint32_t i, struct fields_error *e)
@@ -380,11 +388,12 @@ static int read_message(struct request *r, struct chat_message *m, const cJSON *
         {"type", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
         {"status", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
         {"images", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
-        {"tool_calls", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
-        {"tool_call_id", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+        {"tool_calls", FIELD_VALUE, offsetof(struct message_body, calls), 0, 0, NULL, NULL},
+        {"tool_call_id", FIELD_STR, offsetof(struct message_body, call_id), 0, 0, NULL, NULL},
+        {"tool_name", FIELD_STR, offsetof(struct message_body, name), 0, 0, NULL, NULL},
         {"function_call", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
         {"audio", FIELD_UNBUILT, 0, 0, 0, NULL, NULL}};
-    struct message_body b = {NULL, NULL, NULL};
+    struct message_body b = {NULL, NULL, NULL, NULL, NULL};
     struct fields_error inner = {{0}, {0}, NULL};
     if (fields_read(table, sizeof(table) / sizeof(table[0]), v, &b, lenient, &inner) < 0) {
         char param[64];
@@ -397,7 +406,10 @@ static int read_message(struct request *r, struct chat_message *m, const cJSON *
         return SHOAL_EINVAL;
     if (b.name)
         m->name = request_copy_utf8(r, b.name, strlen(b.name), NULL);
-    return read_content(r, m, b.content, i, e);
+    if (b.call_id)
+        m->call_id = request_copy_utf8(r, b.call_id, strlen(b.call_id), NULL);
+    int rc = tools_read_calls(r, m, b.calls, (uint32_t)i, e);
+    return rc < 0 ? rc : read_content(r, m, b.content, i, e);
 }
 
 int openai_read_messages(struct request *r, const cJSON *messages, bool lenient,
@@ -419,6 +431,7 @@ int openai_read_messages(struct request *r, const cJSON *messages, bool lenient,
             return rc;
         r->input_bytes += list[i++].content_bytes;
     }
+    tools_read_names(list, (uint32_t)n);
     r->generate.chat.messages = list;
     r->generate.chat.n_messages = (uint32_t)n;
     return 0;
@@ -568,6 +581,12 @@ int openai_read_chat(struct request *r, struct openai_shape *shape, const cJSON 
         openai_read_effort(r, b.reasoning_effort);
     if (rc == 0)
         rc = read_ending(r, &b, e);
+    if (rc == 0)
+        rc = tools_read(r, b.tools, e);
+    if (rc == 0)
+        rc = tools_read_choice(r, b.tool_choice, e);
+    r->generate.chat.one_call = !b.parallel_calls;
+    shape->tools = chat_has_tools(&r->generate.chat);
     return rc < 0 ? rc : finish(r, shape, "messages", e);
 }
 

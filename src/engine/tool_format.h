@@ -1,0 +1,45 @@
+/* tool_format.h - how a model writes tool calls, recognised from its chat template.
+ *
+ * Every format is a text in front of the calls, the calls as JSON (one object, several, or a list
+ * of them), and a text behind them.  A model whose template does not know tools gets them in a
+ * system message, and is asked to write its calls as SmolLM2 and Hermes do.
+ *
+ * Thread:    constant tables.
+ * Ownership: the caller's arena. */
+#ifndef SHOAL_ENGINE_TOOL_FORMAT_H
+#define SHOAL_ENGINE_TOOL_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The values travel between nodes. */
+enum tool_format {
+    TOOL_FORMAT_NONE = 0,
+    TOOL_FORMAT_GENERIC = 1, /* the template knows no tools */
+    TOOL_FORMAT_HERMES = 2,  /* Hermes, Qwen, SmolLM3 */
+    TOOL_FORMAT_LLAMA3 = 3,
+    TOOL_FORMAT_MISTRAL = 4,
+    TOOL_FORMAT_PHI = 5,  /* Phi-4, Granite 3 */
+    TOOL_FORMAT_JSON = 6, /* the template knows tools, but no format of this list */
+    TOOL_FORMAT_COUNT
+};
+
+struct tool_format_spec {
+    const char *name;
+    const char *open;      /* in front of the calls */
+    const char *close;     /* behind them, or "" */
+    const char *arguments; /* the member of a call that holds its arguments */
+    const char *between;   /* of calls that are no list */
+    bool list;             /* the calls are a list, even a single one */
+    bool bare;             /* calls may come without the text in front */
+    bool special;          /* open may be a special token, which answers do not show otherwise */
+};
+
+/* Of an unknown number: that of TOOL_FORMAT_JSON. */
+const struct tool_format_spec *tool_format_spec(enum tool_format f);
+
+/* From the source of a chat template; NULL: none. */
+enum tool_format tool_format_detect(const char *source, size_t n);
+
+#endif

@@ -1,0 +1,233 @@
+/* tools_read.c - see tools_read.h. */
+#include "gateway/api/tools_read.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_NAME 128u
+
+const char *tools_read_json(struct request *r, const cJSON *v, size_t *n)
+{
+    char *text = cJSON_PrintUnformatted(v);
+    if (!text) {
+        r->arena.rc = SHOAL_ENOMEM;
+        return NULL;
+    }
+    const char *copy = request_copy_utf8(r, text, strlen(text), n);
+    cJSON_free(text);
+    return copy;
+}
+
+/* ---- tools ---- */
+
+static bool good_name(const char *s)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/";
+    size_t n = strlen(s);
+    return n > 0 && n <= MAX_NAME && strspn(s, allowed) == n;
+}
+
+int tools_read_one(struct request *r, struct chat_tool *list, uint32_t *n, const cJSON *name,
+                   const cJSON *description, const cJSON *parameters, const char *param,
+                   struct fields_error *e)
+{
+    struct chat_tool *t = &list[*n];
+    if (!cJSON_IsString(name) || !good_name(name->valuestring))
+        return fields_fail(e, param, "invalid_value",
+                           "'%s' needs a name of 1 to %u letters, digits and _ - . : /", param,
+                           MAX_NAME);
+    for (uint32_t i = 0; i < *n; i++)
+        if (strcmp(list[i].name, name->valuestring) == 0)
+            return fields_fail(e, param, "invalid_value", "there are two tools named \"%s\"",
+                               name->valuestring);
+    if (parameters && !cJSON_IsNull(parameters) && !cJSON_IsObject(parameters))
+        return fields_fail(e, param, "invalid_type",
+                           "the parameters of \"%s\" must be a JSON Schema, an object",
+                           name->valuestring);
+    t->name = request_copy(r, name->valuestring, strlen(name->valuestring));
+    t->description = "";
+    t->parameters = "";
+    if (cJSON_IsString(description))
+        t->description =
+            request_copy_utf8(r, description->valuestring, strlen(description->valuestring), NULL);
+    if (cJSON_IsObject(parameters))
+        t->parameters = tools_read_json(r, parameters, &t->parameters_bytes);
+    r->input_bytes += strlen(t->description) + t->parameters_bytes;
+    (*n)++;
+    return 0;
+}
+
+int tools_read(struct request *r, const cJSON *tools, struct fields_error *e)
+{
+    struct chat *c = &r->generate.chat;
+    const cJSON *v;
+    if (!tools || cJSON_IsNull(tools))
+        return 0;
+    if (!cJSON_IsArray(tools))
+        return fields_fail(e, "tools", "invalid_type", "'tools' must be a list of functions");
+    size_t n = (size_t)cJSON_GetArraySize(tools);
+    if (n > REQUEST_MAX_TOOLS)
+        return fields_fail(e, "tools", "invalid_value", "'tools' holds %zu tools: at most %u", n,
+                           REQUEST_MAX_TOOLS);
+    struct chat_tool *list = arena_zalloc_n(&r->arena, n, sizeof(*list));
+    if (!list)
+        return 0; /* request_rc tells */
+    uint32_t i = 0;
+    cJSON_ArrayForEach(v, tools)
+    {
+        char param[40];
+        const cJSON *type = cJSON_GetObjectItemCaseSensitive(v, "type");
+        const cJSON *f = cJSON_GetObjectItemCaseSensitive(v, "function");
+        snprintf(param, sizeof(param), "tools[%u]", i);
+        if ((type && (!cJSON_IsString(type) || strcmp(type->valuestring, "function") != 0)) ||
+            !cJSON_IsObject(f))
+            return fields_fail(e, param, "invalid_value",
+                               "'%s' must be {\"type\": \"function\", \"function\": {...}}: no "
+                               "other tools are supported",
+                               param);
+        int rc = tools_read_one(r, list, &i, cJSON_GetObjectItemCaseSensitive(f, "name"),
+                                cJSON_GetObjectItemCaseSensitive(f, "description"),
+                                cJSON_GetObjectItemCaseSensitive(f, "parameters"), param, e);
+        if (rc < 0)
+            return rc;
+        list[i - 1].strict = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(f, "strict"));
+    }
+    c->tools = list;
+    c->n_tools = i;
+    return 0;
+}
+
+int tools_read_force(struct request *r, const char *name, struct fields_error *e)
+{
+    struct chat *c = &r->generate.chat;
+    for (uint32_t i = 0; i < c->n_tools; i++)
+        if (strcmp(c->tools[i].name, name) == 0) {
+            c->tool_choice = CHAT_TOOLS_ONE;
+            c->tool = i;
+            return 0;
+        }
+    return fields_fail(e, "tool_choice", "invalid_value",
+                       "'tool_choice' names the function \"%.64s\", which is not in 'tools'", name);
+}
+
+int tools_read_choice(struct request *r, const cJSON *choice, struct fields_error *e)
+{
+    struct chat *c = &r->generate.chat;
+    if (!choice || cJSON_IsNull(choice))
+        return 0;
+    const char *word = cJSON_GetStringValue(choice);
+    if (word && strcmp(word, "auto") == 0)
+        return 0;
+    if (word && strcmp(word, "none") == 0) {
+        c->tool_choice = CHAT_TOOLS_NONE;
+        return 0;
+    }
+    if (c->n_tools == 0)
+        return fields_fail(e, "tool_choice", "invalid_value", "'tool_choice' needs 'tools'");
+    if (word && strcmp(word, "required") == 0) {
+        c->tool_choice = CHAT_TOOLS_REQUIRED;
+        return 0;
+    }
+    const cJSON *type = cJSON_GetObjectItemCaseSensitive(choice, "type");
+    const cJSON *f = cJSON_GetObjectItemCaseSensitive(choice, "function");
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(f ? f : choice, "name");
+    if (!cJSON_IsString(type) || strcmp(type->valuestring, "function") != 0 ||
+        !cJSON_IsString(name))
+        return fields_fail(e, "tool_choice", "invalid_value",
+                           "'tool_choice' must be \"auto\", \"none\", \"required\" or {\"type\": "
+                           "\"function\", \"function\": {\"name\": \"...\"}}");
+    return tools_read_force(r, name->valuestring, e);
+}
+
+/* ---- calls ---- */
+
+static int read_call(struct request *r, struct chat_call *out, const cJSON *v, const char *param,
+                     struct fields_error *e)
+{
+    const cJSON *f = cJSON_GetObjectItemCaseSensitive(v, "function");
+    const cJSON *id = cJSON_GetObjectItemCaseSensitive(v, "id");
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(f, "name");
+    const cJSON *args = cJSON_GetObjectItemCaseSensitive(f, "arguments");
+    if (!cJSON_IsString(name) || (id && !cJSON_IsNull(id) && !cJSON_IsString(id)))
+        return fields_fail(e, param, "invalid_value",
+                           "'%s' must be {\"id\": \"...\", \"type\": \"function\", \"function\": "
+                           "{\"name\": \"...\", \"arguments\": \"...\"}}",
+                           param);
+    out->id = cJSON_IsString(id)
+                  ? request_copy_utf8(r, id->valuestring, strlen(id->valuestring), NULL)
+                  : "";
+    out->name = request_copy_utf8(r, name->valuestring, strlen(name->valuestring), NULL);
+    out->arguments = "{}";
+    out->arguments_bytes = 2;
+    if (cJSON_IsObject(args)) {
+        out->arguments = tools_read_json(r, args, &out->arguments_bytes);
+    } else if (cJSON_IsString(args) && args->valuestring[0]) {
+        cJSON *parsed = cJSON_Parse(args->valuestring);
+        bool ok = cJSON_IsObject(parsed);
+        cJSON_Delete(parsed);
+        if (!ok)
+            return fields_fail(e, param, "invalid_value",
+                               "'%s': the arguments of \"%.64s\" are not a JSON object", param,
+                               name->valuestring);
+        out->arguments = request_copy_utf8(r, args->valuestring, strlen(args->valuestring),
+                                           &out->arguments_bytes);
+    } else if (args && !cJSON_IsNull(args) && !cJSON_IsString(args)) {
+        return fields_fail(e, param, "invalid_type",
+                           "'%s': arguments must be a JSON object, or its text", param);
+    }
+    r->input_bytes += out->arguments_bytes;
+    return 0;
+}
+
+int tools_read_calls(struct request *r, struct chat_message *m, const cJSON *calls, uint32_t i,
+                     struct fields_error *e)
+{
+    char param[64];
+    const cJSON *v;
+    snprintf(param, sizeof(param), "messages[%u].tool_calls", i);
+    if (!calls || cJSON_IsNull(calls))
+        return 0;
+    if (!cJSON_IsArray(calls))
+        return fields_fail(e, param, "invalid_type", "'%s' must be a list", param);
+    size_t n = (size_t)cJSON_GetArraySize(calls);
+    if (n > 0 && strcmp(m->role, "assistant") != 0)
+        return fields_fail(e, param, "invalid_value",
+                           "'%s': only messages of the assistant have calls", param);
+    if (n > REQUEST_MAX_CALLS)
+        return fields_fail(e, param, "invalid_value", "'%s' holds more than %u calls", param,
+                           REQUEST_MAX_CALLS);
+    struct chat_call *list = arena_zalloc_n(&r->arena, n, sizeof(*list));
+    if (!list)
+        return 0; /* request_rc tells */
+    uint32_t k = 0;
+    cJSON_ArrayForEach(v, calls)
+    {
+        snprintf(param, sizeof(param), "messages[%u].tool_calls[%u]", i, k);
+        int rc = read_call(r, &list[k++], v, param, e);
+        if (rc < 0)
+            return rc;
+    }
+    m->calls = list;
+    m->n_calls = k;
+    return 0;
+}
+
+static const char *name_of_call(const struct chat_message *list, uint32_t before, const char *id)
+{
+    for (uint32_t i = before; i-- > 0;)
+        for (uint32_t k = 0; k < list[i].n_calls; k++)
+            if (strcmp(list[i].calls[k].id, id) == 0)
+                return list[i].calls[k].name;
+    return NULL;
+}
+
+void tools_read_names(struct chat_message *list, uint32_t n)
+{
+    uint32_t n_calls = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        n_calls += list[i].n_calls;
+        if (n_calls > 0 && list[i].call_id && !list[i].name)
+            list[i].name = name_of_call(list, i, list[i].call_id);
+    }
+}

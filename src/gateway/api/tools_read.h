@@ -1,0 +1,41 @@
+/* tools_read.h - tools, the choice among them and calls in messages, as OpenAI and Ollama write
+ * them.
+ *
+ * Thread:    no state.
+ * Ownership: everything is copied into the request.
+ * Failure:   SHOAL_EINVAL with the field. */
+#ifndef SHOAL_GATEWAY_API_TOOLS_READ_H
+#define SHOAL_GATEWAY_API_TOOLS_READ_H
+
+#include "flow/request.h"
+#include "gateway/fields.h"
+
+#define TOOLS_READ_SCHEMA                                                                          \
+    "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"function\"],"              \
+    "\"properties\":{\"type\":{\"enum\":[\"function\"]},\"function\":{\"type\":\"object\","        \
+    "\"required\":[\"name\"],\"properties\":{\"name\":{\"type\":\"string\"},\"description\":{"     \
+    "\"type\":\"string\"},\"parameters\":{\"type\":\"object\"},\"strict\":{\"type\":\"boolean\"}}" \
+    "}}}}"
+
+/* What is not given, null or empty changes nothing.  tools: a list of functions. */
+SHOAL_MUST_CHECK int tools_read(struct request *r, const cJSON *tools, struct fields_error *e);
+/* choice: "auto", "none", "required" or a function; after tools_read. */
+SHOAL_MUST_CHECK int tools_read_choice(struct request *r, const cJSON *choice,
+                                       struct fields_error *e);
+/* Calls of message i.  Their arguments are an object, or its text. */
+SHOAL_MUST_CHECK int tools_read_calls(struct request *r, struct chat_message *m, const cJSON *calls,
+                                      uint32_t i, struct fields_error *e);
+/* Messages with results get the name of their tool, where the call that they belong to is known. */
+void tools_read_names(struct chat_message *list, uint32_t n);
+
+/* For other interfaces: adds a tool to list[*n], in the arena, with room for it. */
+SHOAL_MUST_CHECK int tools_read_one(struct request *r, struct chat_tool *list, uint32_t *n,
+                                    const cJSON *name, const cJSON *description,
+                                    const cJSON *parameters, const char *param,
+                                    struct fields_error *e);
+/* A value as text in the arena; NULL: out of memory. */
+const char *tools_read_json(struct request *r, const cJSON *v, size_t *n);
+/* The tool with this name must be called; SHOAL_EINVAL: there is none. */
+SHOAL_MUST_CHECK int tools_read_force(struct request *r, const char *name, struct fields_error *e);
+
+#endif

@@ -1,0 +1,20 @@
+/* value_json.h - JSON text to a tree of values (base/value.h).
+ *
+ * Thread:    no state.
+ * Ownership: the tree lives in the arena.
+ * Failure:   SHOAL_EFORMAT: not JSON, or nested deeper than 64; or the arena's rc. */
+#ifndef SHOAL_WIRE_VALUE_JSON_H
+#define SHOAL_WIRE_VALUE_JSON_H
+
+#include <cjson/cJSON.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/value.h"
+
+/* Numbers become doubles. */
+SHOAL_MUST_CHECK int value_json_read(struct value *out, struct arena *a, const char *p, size_t n);
+/* The same of a tree that was parsed; out of memory: a.rc tells. */
+struct value value_json_of(struct arena *a, const cJSON *v);
+
+#endif
