@@ -28,6 +28,8 @@ void chat_open(struct shoal_engine *en)
     if (chat_template_parse(&en->chat, src, n, &en->chat_error) < 0)
         en->chat = NULL;
     en->tool_format = tool_format_detect(src, n);
+    en->tools_in_system =
+        memmem(src, n, TOOL_FORMAT_IN_SYSTEM, sizeof(TOOL_FORMAT_IN_SYSTEM) - 1) != NULL;
     en->no_system = memmem(src, n, NO_SYSTEM, sizeof(NO_SYSTEM) - 1) != NULL;
 }
 

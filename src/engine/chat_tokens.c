@@ -233,6 +233,7 @@ int shoal_chat_tokens(const struct shoal_engine *en, const char *context_json, s
 struct marker {
     const struct tokenizer *tokenizer;
     enum tool_format format;
+    struct value tools; /* text for the system message; NULL: none */
     struct arena arena; /* texts that had to change, and the tree of the template's context */
     struct buf text;
 };
@@ -307,7 +308,7 @@ static struct value marked(struct marker *m, const struct value *v, int depth)
 static struct value message_value(struct marker *m, const struct chat_message *from)
 {
     struct value out = {.kind = VALUE_MAP};
-    struct value_member *at = arena_zalloc_n(&m->arena, 5, sizeof(*at));
+    struct value_member *at = arena_zalloc_n(&m->arena, 6, sizeof(*at));
     if (!at)
         return out;
     out.map.members = at;
@@ -317,6 +318,8 @@ static struct value message_value(struct marker *m, const struct chat_message *f
             (struct value_member){"name", marked_text(m, from->name, strlen(from->name))};
     at[out.map.n++] =
         (struct value_member){"content", marked_text(m, from->content, from->content_bytes)};
+    if (m->tools.kind == VALUE_TEXT && strcmp(from->role, "system") == 0)
+        at[out.map.n++] = (struct value_member){"tools", marked(m, &m->tools, 1)};
     if (from->n_calls > 0) {
         const struct value calls = chat_tools_calls(&m->arena, from, m->format);
         at[out.map.n++] = (struct value_member){"tool_calls", marked(m, &calls, 2)};
@@ -408,12 +411,15 @@ static int render_chat(const struct shoal_engine *en, const struct chat *c, stru
                        struct err *e)
 {
     struct marker m = {.tokenizer = en->tokenizer, .format = en->tool_format};
-    struct chat as_text;
+    struct chat other;
     arena_init(&m.arena, MAX_CONTEXT_BYTES);
     buf_init(&m.text, MAX_TEXT_BYTES);
     if (m.format == TOOL_FORMAT_GENERIC && chat_tools_used(c)) {
-        as_text = chat_tools_as_text(&m.arena, c, en->no_system);
-        c = &as_text;
+        other = chat_tools_as_text(&m.arena, c, en->no_system);
+        c = &other;
+    } else if (en->tools_in_system && chat_has_tools(c)) {
+        other = chat_tools_in_system(&m.arena, c, &m.tools);
+        c = &other;
     }
     struct value context = context_value(&m, c);
     int rc = m.arena.rc;

@@ -134,14 +134,19 @@ static void put_tool(struct json_out *j, const struct chat_tool *t)
     json_out_object_end(j);
 }
 
-static void put_tools(struct buf *b, const struct chat *c)
+static void put_list(struct buf *b, const struct chat *c)
 {
-    buf_puts(b, "You have access to the following tools:\n<tools>");
     struct json_out j = json_out_make(b);
     json_out_array(&j);
     for (uint32_t i = 0; i < c->n_tools; i++)
         put_tool(&j, &c->tools[i]);
     json_out_array_end(&j);
+}
+
+static void put_tools(struct buf *b, const struct chat *c)
+{
+    buf_puts(b, "You have access to the following tools:\n<tools>");
+    put_list(b, c);
     buf_puts(b,
              "</tools>\n\nTo call tools, answer with nothing but a list of calls in this format. "
              "Make sure that the types of the arguments are right.\n"
@@ -240,5 +245,27 @@ struct chat chat_tools_as_text(struct arena *a, const struct chat *c, bool no_sy
     buf_fini(&b);
     out.messages = list;
     out.n_messages = n;
+    return out;
+}
+
+struct chat chat_tools_in_system(struct arena *a, const struct chat *c, struct value *text)
+{
+    static const struct chat_message empty = {.role = "system", .content = ""};
+    struct chat out = *c;
+    struct buf b;
+    buf_init(&b, MAX_TEXT_BYTES);
+    put_list(&b, c);
+    const struct chat_message m = message_of(a, "system", &b);
+    *text = value_text(m.content, m.content_bytes);
+    buf_fini(&b);
+    if (strcmp(c->messages[0].role, "system") == 0)
+        return out;
+    struct chat_message *list = arena_zalloc_n(a, (size_t)c->n_messages + 1, sizeof(*list));
+    if (!list)
+        return out;
+    list[0] = empty;
+    memcpy(list + 1, c->messages, c->n_messages * sizeof(*list));
+    out.messages = list;
+    out.n_messages++;
     return out;
 }

@@ -21,6 +21,8 @@ const char *chat_tools_id(struct arena *a, const char *id, enum tool_format f);
 /* For a template that knows no tools: they are described in the system message (no_system: in the
  * first message), calls become text and results messages of the user. */
 struct chat chat_tools_as_text(struct arena *a, const struct chat *c, bool no_system);
+/* The conversation with a system message in front, and the text of the tools for it (*text). */
+struct chat chat_tools_in_system(struct arena *a, const struct chat *c, struct value *text);
 /* Whether the conversation has tools, calls or results. */
 bool chat_tools_used(const struct chat *c);
 

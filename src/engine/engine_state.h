@@ -47,6 +47,7 @@ struct shoal_engine {
     struct err chat_error;
     enum tool_format tool_format; /* of the template */
     bool no_system;               /* it refuses system messages */
+    bool tools_in_system;         /* it reads tools from the system message */
     struct kv_pages *pages;
     struct sampler *sampler;
     uint8_t *kv; /* NULL: the model keeps its own, and kv_bytes is its limit */

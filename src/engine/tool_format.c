@@ -49,6 +49,7 @@ enum tool_format tool_format_detect(const char *source, size_t n)
         enum tool_format format;
     } marks[] = {{"[TOOL_CALLS]", TOOL_FORMAT_MISTRAL},
                  {"<|tool_call|>", TOOL_FORMAT_PHI},
+                 {TOOL_FORMAT_IN_SYSTEM, TOOL_FORMAT_PHI},
                  {"<tool_call>", TOOL_FORMAT_HERMES},
                  {"<|python_tag|>", TOOL_FORMAT_LLAMA3},
                  {"\"parameters\": dictionary", TOOL_FORMAT_LLAMA3},

@@ -39,6 +39,9 @@ struct tool_format_spec {
 /* Of an unknown number: that of TOOL_FORMAT_JSON. */
 const struct tool_format_spec *tool_format_spec(enum tool_format f);
 
+/* A template with this text reads the tools from the system message (Phi-4-mini). */
+#define TOOL_FORMAT_IN_SYSTEM "<|tool|>"
+
 /* From the source of a chat template; NULL: none. */
 enum tool_format tool_format_detect(const char *source, size_t n);
 

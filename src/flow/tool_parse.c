@@ -10,6 +10,7 @@
 #define MAX_HELD_BYTES ((size_t)16 << 20)
 #define ARGS_MARK "[ARGS]" /* Mistral: [TOOL_CALLS]name[ARGS]{...} */
 #define MAX_NAME 256u
+#define MAX_SPACES 1024u /* that are held back around calls */
 
 enum state {
     STATE_START,   /* of the answer: spaces, then a mark, bare JSON or text */
@@ -22,6 +23,8 @@ enum state {
 };
 
 enum member { MEMBER_OTHER, MEMBER_NAME, MEMBER_ARGUMENTS };
+
+static void push_text(struct tool_parse *p, char c);
 
 static bool is_space(char c)
 {
@@ -234,47 +237,41 @@ static void break_call(struct tool_parse *p)
     give_up(p);
 }
 
+/* What the last byte was.  before: the depth in front of it; end: behind it in held. */
+static void see_events(struct tool_parse *p, uint32_t before, size_t end)
+{
+    unsigned events = p->walk.events;
+    if ((events & JSON_WALK_SCALAR_ENDED) && before == 1)
+        see_member(p, end - 1);
+    if ((events & JSON_WALK_VALUE_BEGINS) && before == 1)
+        p->value = end - 1;
+    if (p->walk.depth != 1)
+        return;
+    if (events & JSON_WALK_KEY_BEGINS)
+        p->key = end;
+    if (events & JSON_WALK_KEY_ENDS)
+        p->member = member_of(p->held.data + p->key, end - 1 - p->key);
+    if (!(events & JSON_WALK_VALUE_ENDS))
+        return;
+    if (p->member == MEMBER_ARGUMENTS)
+        stream_args(p, end);
+    see_member(p, end);
+}
+
 static void push_object(struct tool_parse *p, char c)
 {
     uint32_t before = p->walk.depth;
     enum json_walk_state s = json_walk_push(&p->walk, c);
-    buf_putc(&p->held, c);
-    if (p->held.rc < 0) {
-        p->rc = p->held.rc;
-        return;
-    }
-    size_t end = p->held.len;
     if (s == JSON_WALK_BAD) {
         break_call(p);
+        push_text(p, c); /* it may begin a mark */
         return;
     }
-    switch (p->walk.event) {
-    case JSON_WALK_KEY_BEGINS:
-        if (p->walk.depth == 1)
-            p->key = end;
-        break;
-    case JSON_WALK_KEY_ENDS:
-        if (p->walk.depth == 1)
-            p->member = member_of(p->held.data + p->key, end - 1 - p->key);
-        break;
-    case JSON_WALK_VALUE_BEGINS:
-        if (before == 1)
-            p->value = end - 1;
-        break;
-    case JSON_WALK_VALUE_ENDS:
-        if (p->walk.depth == 1) {
-            if (p->member == MEMBER_ARGUMENTS)
-                stream_args(p, end);
-            see_member(p, end);
-        }
-        break;
-    case JSON_WALK_SCALAR_ENDED:
-        if (before == 1)
-            see_member(p, end - 1);
-        break;
-    default:
-        break;
-    }
+    buf_putc(&p->held, c);
+    size_t end = p->held.len;
+    if (p->held.rc < 0)
+        return;
+    see_events(p, before, end);
     if (s == JSON_WALK_DONE)
         end_call(p);
 }
@@ -317,8 +314,8 @@ static void open_calls(struct tool_parse *p, char c)
         p->state = STATE_NAME;
         buf_putc(&p->held, c);
     } else {
-        buf_putc(&p->held, c);
         give_up(p);
+        push_text(p, c);
     }
 }
 
@@ -350,10 +347,9 @@ static void push_name(struct tool_parse *p, char c)
 
 static void push_between(struct tool_parse *p, char c)
 {
-    buf_putc(&p->held, c);
-    if (is_space(c))
-        return;
-    if (c == ',') {
+    if (is_space(c)) {
+        buf_putc(&p->held, c);
+    } else if (c == ',') {
         buf_clear(&p->held);
         p->state = STATE_OPEN;
     } else if (c == ']') {
@@ -362,10 +358,9 @@ static void push_between(struct tool_parse *p, char c)
         p->state = STATE_AFTER;
     } else {
         give_up(p);
+        push_text(p, c);
     }
 }
-
-static void push_text(struct tool_parse *p, char c);
 
 /* Behind calls: spaces are dropped, the closing mark too; then another mark, another object (where
  * calls come without marks), or text. */
@@ -374,8 +369,10 @@ static void push_after(struct tool_parse *p, char c)
     bool whole = false;
     buf_putc(&p->held, c);
     size_t at = leading_spaces(p);
-    if (at == p->held.len)
+    if (at == p->held.len) {
+        p->state = at > MAX_SPACES ? STATE_TEXT : p->state;
         return;
+    }
     if (p->spec->close[0] && begins(p, at, p->spec->close, &whole)) {
         if (whole)
             buf_clear(&p->held);
@@ -452,8 +449,10 @@ static void push_start(struct tool_parse *p, char c)
     bool whole = false;
     buf_putc(&p->held, c);
     size_t at = leading_spaces(p);
-    if (at == p->held.len)
+    if (at == p->held.len) {
+        p->state = at > MAX_SPACES ? STATE_TEXT : p->state;
         return;
+    }
     if (p->spec->open[0] && begins(p, at, p->spec->open, &whole)) {
         if (whole)
             p->state = STATE_OPEN;

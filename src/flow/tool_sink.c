@@ -6,7 +6,7 @@
 
 #include "base/executor.h"
 #include "base/hash.h"
-#include "flow/flow.h"
+#include "flow/routing.h"
 #include "flow/tool_parse.h"
 
 struct tool_choice {
@@ -182,7 +182,7 @@ static void on_resume(struct flow_job *j)
     flow_resume(&EXECUTOR_OF(j, struct tool_sink, job)->sink);
 }
 
-struct sink *tool_sink_open(struct request *r, struct sink *s, bool stream)
+void tool_sink_run(struct flow_owner *o, struct request *r, struct sink *s, bool stream)
 {
     static const struct sink_ops ops = {.start = on_start,
                                         .token = on_token,
@@ -193,13 +193,17 @@ struct sink *tool_sink_open(struct request *r, struct sink *s, bool stream)
                                         .flush = on_flush,
                                         .full = on_full};
     static const struct flow_job_ops job_ops = {on_cancel, on_resume};
-    if (r->kind != REQUEST_GENERATE || !chat_has_tools(&r->generate.chat))
-        return s;
+    if (r->kind != REQUEST_GENERATE || !chat_has_tools(&r->generate.chat)) {
+        routing_run(o, r, s);
+        return;
+    }
     struct tool_sink *x = arena_zalloc(&r->arena, sizeof(*x));
     uint32_t n = request_choices(&r->generate);
     struct tool_choice *choices = arena_zalloc_n(&r->arena, n, sizeof(*choices));
-    if (!x || !choices)
-        return NULL;
+    if (!x || !choices) {
+        flow_refuse_nomem(o, r, s);
+        return;
+    }
     *x = (struct tool_sink){
         .sink.ops = &ops,
         .job.ops = &job_ops,
@@ -210,5 +214,5 @@ struct sink *tool_sink_open(struct request *r, struct sink *s, bool stream)
         .n = n,
         .choices = choices};
     s->job = &x->job;
-    return &x->sink;
+    routing_run(o, r, &x->sink);
 }

@@ -10,12 +10,11 @@
 
 #include <stdbool.h>
 
-#include "flow/request.h"
-#include "flow/sink.h"
+#include "flow/flow.h"
 
-/* The sink to run r with.  s itself if r has no tools that its model could call.  Otherwise s gets
- * `call` events besides its tokens, whose texts have no calls any more.  stream: pieces of calls as
- * they are written; else only whole ones.  NULL: out of memory. */
-struct sink *tool_sink_open(struct request *r, struct sink *s, bool stream);
+/* As routing_run.  If the model may call tools, s gets `call` events besides its tokens, whose
+ * texts have no calls any more.  stream: pieces of calls as they are written; else only whole ones.
+ */
+void tool_sink_run(struct flow_owner *o, struct request *r, struct sink *s, bool stream);
 
 #endif

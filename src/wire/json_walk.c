@@ -61,21 +61,21 @@ static enum json_walk_state close_container(struct json_walk *w, bool object)
     if (w->depth == 0 || in_object(w) != object)
         return bad(w);
     w->depth--;
-    w->event = JSON_WALK_VALUE_ENDS;
+    w->events = JSON_WALK_VALUE_ENDS;
     return ended(w);
 }
 
 static enum json_walk_state open_string(struct json_walk *w, bool key)
 {
     w->is_key = key;
-    w->event = key ? JSON_WALK_KEY_BEGINS : JSON_WALK_VALUE_BEGINS;
+    w->events = key ? JSON_WALK_KEY_BEGINS : JSON_WALK_VALUE_BEGINS;
     w->state = JSON_WALK_STRING;
     return w->state;
 }
 
 static enum json_walk_state open_value(struct json_walk *w, char c)
 {
-    w->event = JSON_WALK_VALUE_BEGINS;
+    w->events = JSON_WALK_VALUE_BEGINS;
     if (c == '{' || c == '[')
         return open_container(w, c == '{');
     if (c == '"')
@@ -99,7 +99,7 @@ static enum json_walk_state in_string(struct json_walk *w, char c)
         w->state = JSON_WALK_ESCAPE;
     if (c != '"')
         return w->state;
-    w->event = w->is_key ? JSON_WALK_KEY_ENDS : JSON_WALK_VALUE_ENDS;
+    w->events = w->is_key ? JSON_WALK_KEY_ENDS : JSON_WALK_VALUE_ENDS;
     if (!w->is_key)
         return ended(w);
     w->state = JSON_WALK_COLON;
@@ -171,7 +171,7 @@ static enum json_walk_state scalar_ended(struct json_walk *w, char c)
         return bad(w);
     w->state = JSON_WALK_COMMA_OR_END;
     after_value(w, c);
-    w->event = JSON_WALK_SCALAR_ENDED;
+    w->events |= JSON_WALK_SCALAR_ENDED;
     return w->state;
 }
 
@@ -196,7 +196,7 @@ static enum json_walk_state in_number(struct json_walk *w, char c)
 
 enum json_walk_state json_walk_push(struct json_walk *w, char c)
 {
-    w->event = JSON_WALK_NOTHING;
+    w->events = 0;
     switch (w->state) {
     case JSON_WALK_STRING:
         return in_string(w, c);

@@ -33,22 +33,21 @@ enum json_walk_state {
 
 /* What a byte was, besides part of something. */
 enum json_walk_event {
-    JSON_WALK_NOTHING,
-    JSON_WALK_KEY_BEGINS,   /* the opening quote */
-    JSON_WALK_KEY_ENDS,     /* the closing quote */
-    JSON_WALK_VALUE_BEGINS, /* the first byte of a value */
-    JSON_WALK_VALUE_ENDS,   /* the last byte of a string, object or array */
-    JSON_WALK_SCALAR_ENDED, /* the byte before was the last one of a number or word */
+    JSON_WALK_KEY_BEGINS = 1,   /* the opening quote */
+    JSON_WALK_KEY_ENDS = 2,     /* the closing quote */
+    JSON_WALK_VALUE_BEGINS = 4, /* the first byte of a value */
+    JSON_WALK_SCALAR_ENDED = 8, /* the byte before was the last one of a number or word */
+    JSON_WALK_VALUE_ENDS = 16,  /* the last byte of a string, object or array */
 };
 
 struct json_walk {
     enum json_walk_state state;
-    enum json_walk_event event; /* of the last byte */
-    uint32_t depth;             /* open objects and arrays, after the last byte */
-    uint64_t objects;           /* bit i: container i is an object */
-    bool is_key;                /* the string is a key */
-    uint8_t number;             /* where in a number */
-    uint8_t n;                  /* bytes of a word or of an escape's digits so far */
+    unsigned events;  /* of the last byte; a bracket may end a number and itself */
+    uint32_t depth;   /* open objects and arrays, after the last byte */
+    uint64_t objects; /* bit i: container i is an object */
+    bool is_key;      /* the string is a key */
+    uint8_t number;   /* where in a number */
+    uint8_t n;        /* bytes of a word or of an escape's digits so far */
     const char *word;
 };
 

@@ -7,8 +7,9 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "flow/routing.h"
+#include "flow/tool_sink.h"
 #include "gateway/api/openai.h"
+#include "gateway/api/tools_read.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
 
@@ -16,7 +17,7 @@
 
 struct body {
     const char *model, *prompt, *system;
-    const cJSON *messages, *options, *think;
+    const cJSON *messages, *options, *think, *tools;
     bool stream, raw;
 };
 
@@ -52,7 +53,8 @@ struct options {
 const struct field ollama_chat_fields[] = {
     {"messages", FIELD_VALUE, AT(messages), 0, 0, "the conversation", "{\"type\":\"array\"}"},
     COMMON,
-    {"tools", FIELD_UNBUILT, 0, 0, 0, NULL, NULL}};
+    {"tools", FIELD_VALUE, AT(tools), 0, 0, "functions that the model may call",
+     TOOLS_READ_SCHEMA}};
 const size_t ollama_n_chat_fields = sizeof(ollama_chat_fields) / sizeof(ollama_chat_fields[0]);
 
 const struct field ollama_generate_fields[] = {
@@ -217,6 +219,8 @@ int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body
         rc = read_think(r, b.think, e);
     if (rc == 0 && chat)
         rc = openai_read_messages(r, b.messages, lenient, e);
+    if (rc == 0 && chat)
+        rc = tools_read(r, b.tools, e);
     if (rc < 0)
         return rc;
     if (chat)
@@ -251,7 +255,8 @@ struct answer {
     struct call *call; /* held */
     struct ollama_shape shape;
     const char *model;
-    struct buf text; /* whole answers: so far */
+    struct buf text;             /* whole answers: so far */
+    struct buf calls, arguments; /* of tools, as JSON; arguments: of the current call */
 };
 
 static void put_text(struct answer *a, struct json_out *j, const char *p, size_t n)
@@ -268,6 +273,14 @@ static void put_text(struct answer *a, struct json_out *j, const char *p, size_t
         json_out_key(j, "content");
     }
     json_out_strn(j, p, n);
+    if (a->calls.len > 0) {
+        json_out_key(j, "tool_calls");
+        buf_putc(j->b, '[');
+        buf_put(j->b, a->calls.data, a->calls.len);
+        buf_putc(j->b, ']');
+        j->comma = true;
+        buf_clear(&a->calls);
+    }
     if (a->shape.chat)
         json_out_object_end(j);
 }
@@ -335,6 +348,42 @@ static void on_token(struct sink *s, const struct sink_token *t)
     call_line_end(c);
 }
 
+/* A call is complete when its end comes. */
+static void on_call(struct sink *s, const struct sink_call *e)
+{
+    struct answer *a = answer_of(s);
+    struct call *c = a->call;
+    if (e->begins)
+        buf_clear(&a->arguments);
+    buf_put(&a->arguments, e->text, e->text_bytes);
+    if (!e->ends || !c->req)
+        return;
+    struct json_out j = json_out_make(&a->calls);
+    j.comma = a->calls.len > 0;
+    json_out_object(&j);
+    json_out_member_str(&j, "id", e->id);
+    json_out_key(&j, "function");
+    json_out_object(&j);
+    json_out_member_uint(&j, "index", e->index);
+    json_out_member_str(&j, "name", e->name);
+    json_out_key(&j, "arguments");
+    buf_put(&a->calls, buf_str(&a->arguments), a->arguments.len);
+    j.comma = true;
+    json_out_object_end(&j);
+    json_out_object_end(&j);
+    if (a->arguments.rc < 0)
+        a->calls.rc = a->arguments.rc;
+    if (!a->shape.stream)
+        return;
+    begin_stream(c);
+    j = json_out_make(&c->out);
+    put_text(a, &j, "", 0);
+    json_out_key(&j, "done");
+    json_out_bool(&j, false);
+    json_out_object_end(&j);
+    call_line_end(c);
+}
+
 static void on_done(struct sink *s, const struct sink_done *d)
 {
     struct answer *a = answer_of(s);
@@ -345,8 +394,8 @@ static void on_done(struct sink *s, const struct sink_done *d)
         begin_stream(c);
     else
         buf_clear(&c->out);
-    if (a->text.rc < 0)
-        c->out.rc = a->text.rc;
+    if (a->text.rc < 0 || a->calls.rc < 0)
+        c->out.rc = a->text.rc < 0 ? a->text.rc : a->calls.rc;
     struct json_out j = json_out_make(&c->out);
     put_text(a, &j, buf_str(&a->text), a->text.len);
     put_end(&j, d);
@@ -389,11 +438,14 @@ static void on_closed(struct sink *s)
 {
     struct answer *a = answer_of(s);
     buf_fini(&a->text);
+    buf_fini(&a->calls);
+    buf_fini(&a->arguments);
     call_unset_sink(a->call);
 }
 
 static const struct sink_ops answer_ops = {.start = on_start,
                                            .token = on_token,
+                                           .call = on_call,
                                            .done = on_done,
                                            .fail = on_fail,
                                            .closed = on_closed,
@@ -423,8 +475,10 @@ static void start(struct call *c, bool chat)
     a->call = c;
     a->shape = shape;
     buf_init(&a->text, MAX_TEXT_BYTES);
+    buf_init(&a->calls, MAX_TEXT_BYTES);
+    buf_init(&a->arguments, MAX_TEXT_BYTES);
     call_set_sink(c, &a->sink);
-    routing_run(&c->gl->flow, r, c->sink);
+    tool_sink_run(&c->gl->flow, r, c->sink, false); /* its streams have whole calls */
 }
 
 void ollama_chat(struct call *c)

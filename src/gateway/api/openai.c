@@ -2,7 +2,6 @@
 #include "gateway/api/openai.h"
 
 #include "flow/generate.h"
-#include "flow/routing.h"
 #include "flow/tool_sink.h"
 #include "gateway/api/recall.h"
 #include "gateway/door.h"
@@ -15,12 +14,7 @@ static void run(struct call *c, struct request *r, const struct openai_shape *sh
         flow_give_request(&c->gl->flow, r);
         return;
     }
-    struct sink *s = tool_sink_open(r, c->sink, shape->stream);
-    if (!s) {
-        flow_refuse_nomem(&c->gl->flow, r, c->sink);
-        return;
-    }
-    routing_run(&c->gl->flow, r, s);
+    tool_sink_run(&c->gl->flow, r, c->sink, shape->stream);
 }
 
 void openai_chat(struct call *c)

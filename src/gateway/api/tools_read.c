@@ -5,6 +5,11 @@
 #include <string.h>
 
 #define MAX_NAME 128u
+#define MAX_BACK 256u /* messages between a call and its result */
+#define FORCE_HELP "a call cannot be forced yet: 'tool_choice' must be \"auto\" or \"none\""
+#define CHOICE_HELP                                                                                \
+    "'tool_choice' must be \"auto\", \"none\", \"required\" or {\"type\": \"function\", "          \
+    "\"function\": {\"name\": \"...\"}}"
 
 const char *tools_read_json(struct request *r, const cJSON *v, size_t *n)
 {
@@ -28,34 +33,50 @@ static bool good_name(const char *s)
     return n > 0 && n <= MAX_NAME && strspn(s, allowed) == n;
 }
 
+bool tools_read_is_object(const char *text)
+{
+    cJSON *v = cJSON_Parse(text);
+    bool ok = cJSON_IsObject(v);
+    cJSON_Delete(v);
+    return ok;
+}
+
+int tools_read_check(const struct chat_tool *list, uint32_t i, const char *param,
+                     struct fields_error *e)
+{
+    if (!good_name(list[i].name))
+        return fields_fail(e, param, "invalid_value",
+                           "'%s' needs a name of 1 to %u letters, digits and _ - . : /", param,
+                           MAX_NAME);
+    for (uint32_t k = 0; k < i; k++)
+        if (strcmp(list[k].name, list[i].name) == 0)
+            return fields_fail(e, param, "invalid_value", "there are two tools named \"%s\"",
+                               list[i].name);
+    if (list[i].parameters_bytes > 0 && !tools_read_is_object(list[i].parameters))
+        return fields_fail(e, param, "invalid_value",
+                           "the parameters of \"%s\" must be a JSON Schema, an object",
+                           list[i].name);
+    return 0;
+}
+
 int tools_read_one(struct request *r, struct chat_tool *list, uint32_t *n, const cJSON *name,
                    const cJSON *description, const cJSON *parameters, const char *param,
                    struct fields_error *e)
 {
     struct chat_tool *t = &list[*n];
-    if (!cJSON_IsString(name) || !good_name(name->valuestring))
-        return fields_fail(e, param, "invalid_value",
-                           "'%s' needs a name of 1 to %u letters, digits and _ - . : /", param,
-                           MAX_NAME);
-    for (uint32_t i = 0; i < *n; i++)
-        if (strcmp(list[i].name, name->valuestring) == 0)
-            return fields_fail(e, param, "invalid_value", "there are two tools named \"%s\"",
-                               name->valuestring);
-    if (parameters && !cJSON_IsNull(parameters) && !cJSON_IsObject(parameters))
-        return fields_fail(e, param, "invalid_type",
-                           "the parameters of \"%s\" must be a JSON Schema, an object",
-                           name->valuestring);
-    t->name = request_copy(r, name->valuestring, strlen(name->valuestring));
+    const char *text = cJSON_IsString(name) ? name->valuestring : "";
+    t->name = request_copy(r, text, strlen(text));
     t->description = "";
     t->parameters = "";
     if (cJSON_IsString(description))
         t->description =
             request_copy_utf8(r, description->valuestring, strlen(description->valuestring), NULL);
-    if (cJSON_IsObject(parameters))
+    if (parameters && !cJSON_IsNull(parameters))
         t->parameters = tools_read_json(r, parameters, &t->parameters_bytes);
+    if (request_rc(r) < 0)
+        return 0; /* it tells */
     r->input_bytes += strlen(t->description) + t->parameters_bytes;
-    (*n)++;
-    return 0;
+    return tools_read_check(list, (*n)++, param, e);
 }
 
 int tools_read(struct request *r, const cJSON *tools, struct fields_error *e)
@@ -103,40 +124,40 @@ int tools_read_force(struct request *r, const char *name, struct fields_error *e
     struct chat *c = &r->generate.chat;
     for (uint32_t i = 0; i < c->n_tools; i++)
         if (strcmp(c->tools[i].name, name) == 0) {
-            c->tool_choice = CHAT_TOOLS_ONE;
-            c->tool = i;
-            return 0;
+            return fields_fail(e, "tool_choice", "unsupported_parameter", FORCE_HELP);
         }
     return fields_fail(e, "tool_choice", "invalid_value",
                        "'tool_choice' names the function \"%.64s\", which is not in 'tools'", name);
 }
 
-int tools_read_choice(struct request *r, const cJSON *choice, struct fields_error *e)
+int tools_read_word(struct request *r, const char *word, struct fields_error *e)
 {
     struct chat *c = &r->generate.chat;
+    bool required = strcmp(word, "required") == 0;
+    if (required && c->n_tools == 0)
+        return fields_fail(e, "tool_choice", "invalid_value", "'tool_choice' needs 'tools'");
+    if (!required && strcmp(word, "auto") != 0 && strcmp(word, "none") != 0)
+        return fields_fail(e, "tool_choice", "invalid_value", CHOICE_HELP);
+    if (required)
+        return fields_fail(e, "tool_choice", "unsupported_parameter", FORCE_HELP);
+    c->tool_choice = required                    ? CHAT_TOOLS_REQUIRED
+                     : strcmp(word, "none") == 0 ? CHAT_TOOLS_NONE
+                                                 : CHAT_TOOLS_AUTO;
+    return 0;
+}
+
+int tools_read_choice(struct request *r, const cJSON *choice, struct fields_error *e)
+{
     if (!choice || cJSON_IsNull(choice))
         return 0;
-    const char *word = cJSON_GetStringValue(choice);
-    if (word && strcmp(word, "auto") == 0)
-        return 0;
-    if (word && strcmp(word, "none") == 0) {
-        c->tool_choice = CHAT_TOOLS_NONE;
-        return 0;
-    }
-    if (c->n_tools == 0)
-        return fields_fail(e, "tool_choice", "invalid_value", "'tool_choice' needs 'tools'");
-    if (word && strcmp(word, "required") == 0) {
-        c->tool_choice = CHAT_TOOLS_REQUIRED;
-        return 0;
-    }
+    if (cJSON_IsString(choice))
+        return tools_read_word(r, choice->valuestring, e);
     const cJSON *type = cJSON_GetObjectItemCaseSensitive(choice, "type");
     const cJSON *f = cJSON_GetObjectItemCaseSensitive(choice, "function");
     const cJSON *name = cJSON_GetObjectItemCaseSensitive(f ? f : choice, "name");
     if (!cJSON_IsString(type) || strcmp(type->valuestring, "function") != 0 ||
         !cJSON_IsString(name))
-        return fields_fail(e, "tool_choice", "invalid_value",
-                           "'tool_choice' must be \"auto\", \"none\", \"required\" or {\"type\": "
-                           "\"function\", \"function\": {\"name\": \"...\"}}");
+        return fields_fail(e, "tool_choice", "invalid_value", CHOICE_HELP);
     return tools_read_force(r, name->valuestring, e);
 }
 
@@ -154,19 +175,17 @@ static int read_call(struct request *r, struct chat_call *out, const cJSON *v, c
                            "'%s' must be {\"id\": \"...\", \"type\": \"function\", \"function\": "
                            "{\"name\": \"...\", \"arguments\": \"...\"}}",
                            param);
-    out->id = cJSON_IsString(id)
-                  ? request_copy_utf8(r, id->valuestring, strlen(id->valuestring), NULL)
-                  : "";
+    out->id =
+        cJSON_IsString(id) && id->valuestring[0]
+            ? request_copy_utf8(r, id->valuestring, strlen(id->valuestring), NULL)
+            : arena_printf(&r->arena, "%s", param); /* Ollama has no ids; templates want them */
     out->name = request_copy_utf8(r, name->valuestring, strlen(name->valuestring), NULL);
     out->arguments = "{}";
     out->arguments_bytes = 2;
     if (cJSON_IsObject(args)) {
         out->arguments = tools_read_json(r, args, &out->arguments_bytes);
     } else if (cJSON_IsString(args) && args->valuestring[0]) {
-        cJSON *parsed = cJSON_Parse(args->valuestring);
-        bool ok = cJSON_IsObject(parsed);
-        cJSON_Delete(parsed);
-        if (!ok)
+        if (!tools_read_is_object(args->valuestring))
             return fields_fail(e, param, "invalid_value",
                                "'%s': the arguments of \"%.64s\" are not a JSON object", param,
                                name->valuestring);
@@ -213,12 +232,23 @@ int tools_read_calls(struct request *r, struct chat_message *m, const cJSON *cal
     return 0;
 }
 
-static const char *name_of_call(const struct chat_message *list, uint32_t before, const char *id)
+/* The call that message i, a result, belongs to: by its id; without one (Ollama) by its name, or by
+ * its place behind the calls. */
+static const struct chat_call *call_of(const struct chat_message *list, uint32_t i)
 {
-    for (uint32_t i = before; i-- > 0;)
-        for (uint32_t k = 0; k < list[i].n_calls; k++)
-            if (strcmp(list[i].calls[k].id, id) == 0)
-                return list[i].calls[k].name;
+    const char *id = list[i].call_id, *name = list[i].name;
+    uint32_t place = 0;
+    for (uint32_t k = i; k-- > 0 && i - k <= MAX_BACK;) {
+        const struct chat_message *m = &list[k];
+        for (uint32_t c = 0; c < m->n_calls; c++)
+            if (id     ? strcmp(m->calls[c].id, id) == 0
+                : name ? strcmp(m->calls[c].name, name) == 0
+                       : c == place)
+                return &m->calls[c];
+        if (!id && strcmp(m->role, "tool") != 0)
+            return NULL;
+        place++;
+    }
     return NULL;
 }
 
@@ -227,7 +257,11 @@ void tools_read_names(struct chat_message *list, uint32_t n)
     uint32_t n_calls = 0;
     for (uint32_t i = 0; i < n; i++) {
         n_calls += list[i].n_calls;
-        if (n_calls > 0 && list[i].call_id && !list[i].name)
-            list[i].name = name_of_call(list, i, list[i].call_id);
+        const struct chat_call *c =
+            n_calls > 0 && strcmp(list[i].role, "tool") == 0 ? call_of(list, i) : NULL;
+        if (c && !list[i].name)
+            list[i].name = c->name;
+        if (c && !list[i].call_id)
+            list[i].call_id = c->id;
     }
 }

@@ -25,10 +25,20 @@ SHOAL_MUST_CHECK int tools_read_choice(struct request *r, const cJSON *choice,
 /* Calls of message i.  Their arguments are an object, or its text. */
 SHOAL_MUST_CHECK int tools_read_calls(struct request *r, struct chat_message *m, const cJSON *calls,
                                       uint32_t i, struct fields_error *e);
-/* Messages with results get the name of their tool, where the call that they belong to is known. */
+/* Messages with results get the name of their tool and the id of their call, where one is missing.
+ */
 void tools_read_names(struct chat_message *list, uint32_t n);
 
-/* For other interfaces: adds a tool to list[*n], in the arena, with room for it. */
+/* ---- for other interfaces ---- */
+
+/* Whether a text is a JSON object. */
+bool tools_read_is_object(const char *text);
+/* Checks the name and the parameters of list[i], and that no tool before it has the same name. */
+SHOAL_MUST_CHECK int tools_read_check(const struct chat_tool *list, uint32_t i, const char *param,
+                                      struct fields_error *e);
+/* "auto", "none" or "required". */
+SHOAL_MUST_CHECK int tools_read_word(struct request *r, const char *word, struct fields_error *e);
+/* Adds a tool to list[*n], in the arena, with room for it. */
 SHOAL_MUST_CHECK int tools_read_one(struct request *r, struct chat_tool *list, uint32_t *n,
                                     const cJSON *name, const cJSON *description,
                                     const cJSON *parameters, const char *param,

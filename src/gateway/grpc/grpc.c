@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "flow/pool.h"
-#include "flow/routing.h"
+#include "flow/tool_sink.h"
 #include "gateway/grpc/grpc_answer.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/grpc/grpc_read.h"
@@ -91,7 +91,7 @@ static void run(struct reading *g)
     else if (!(a = grpc_answer_open(c, g->method, r, g->top)))
         grpc_call_fail_frame(c, SHOAL_ENOMEM);
     if (a) {
-        routing_run(&c->gl->flow, r, c->sink);
+        tool_sink_run(&c->gl->flow, r, c->sink, g->method->stream);
     } else {
         c->asked_model = NULL; /* it goes with the request */
         flow_give_request(&c->gl->flow, r);

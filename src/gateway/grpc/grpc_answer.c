@@ -90,9 +90,11 @@ static Shoal__V1__Usage usage_of(const struct sink_usage *u)
     return out;
 }
 
-static char *finish_name(enum shoal_finish finish)
+static char *finish_name(const struct sink_done *d)
 {
-    return pb_text(finish == SHOAL_FINISH_LENGTH ? "length" : "stop");
+    return pb_text(d->finish == SHOAL_FINISH_LENGTH ? "length"
+                   : d->n_calls > 0                 ? "tool_calls"
+                                                    : "stop");
 }
 
 /* ---- generate ---- */
@@ -101,6 +103,14 @@ static void on_start(struct sink *s, const struct sink_start *e)
 {
     answer_of(s)->model = e->model;
     call_set_model(answer_of(s)->call, e);
+}
+
+static void begin_stream(struct call *c)
+{
+    if (c->began)
+        return;
+    grpc_call_begin(c);
+    buf_clear(&c->out);
 }
 
 static void on_token(struct sink *s, const struct sink_token *t)
@@ -114,11 +124,63 @@ static void on_token(struct sink *s, const struct sink_token *t)
         put_utf8(&a->text, t->text, t->text_bytes);
         return;
     }
-    if (!c->began) {
-        grpc_call_begin(c);
-        buf_clear(&c->out);
-    }
+    begin_stream(c);
     grpc_answer_put_text(&c->out, t->text, t->text_bytes);
+}
+
+/* A call of a whole answer; out of memory: request_rc tells. */
+static void gather_call(struct grpc_answer *a, const struct sink_call *e)
+{
+    struct arena *arena = &a->request->arena;
+    if (e->begins)
+        buf_clear(&a->arguments);
+    put_utf8(&a->arguments, e->text, e->text_bytes);
+    if (!e->ends)
+        return;
+    Shoal__V1__ToolCall *m = arena_zalloc(arena, sizeof(*m));
+    Shoal__V1__ToolCall **list =
+        arena_zalloc_n(arena, (size_t)a->n_calls + 1, sizeof(*list)); /* calls are few */
+    if (!m || !list)
+        return;
+    shoal__v1__tool_call__init(m);
+    m->index = e->index;
+    m->id = pb_text(request_copy(a->request, e->id, strlen(e->id)));
+    m->name = pb_text(e->name); /* of the request's tools */
+    m->arguments = pb_text(request_copy(a->request, buf_str(&a->arguments), a->arguments.len));
+    if (a->arguments.rc < 0)
+        arena->rc = a->arguments.rc;
+    for (uint32_t i = 0; i < a->n_calls; i++)
+        list[i] = a->calls[i];
+    list[a->n_calls++] = m;
+    a->calls = list;
+}
+
+static void on_call(struct sink *s, const struct sink_call *e)
+{
+    struct grpc_answer *a = answer_of(s);
+    struct call *c = a->call;
+    a->started = true;
+    if (!c->req)
+        return;
+    if (!a->method->stream) {
+        gather_call(a, e);
+        return;
+    }
+    if (e->ends || (!e->begins && e->text_bytes == 0))
+        return;
+    Shoal__V1__GenerateEvent event = SHOAL__V1__GENERATE_EVENT__INIT;
+    Shoal__V1__ToolCall piece = SHOAL__V1__TOOL_CALL__INIT;
+    buf_clear(&a->arguments);
+    put_utf8(&a->arguments, e->text, e->text_bytes);
+    piece.index = e->index;
+    piece.id = pb_text(e->begins ? e->id : "");
+    piece.name = pb_text(e->begins ? e->name : "");
+    piece.arguments = pb_text(buf_str(&a->arguments));
+    event.tool_call = &piece;
+    begin_stream(c);
+    call_flush(c);
+    if (!send(a, &event.base))
+        flow_cancel(c->sink);
 }
 
 /* What was gathered goes out; false: some of it is missing, and the call has failed. */
@@ -137,7 +199,7 @@ static void stream_done(struct grpc_answer *a, const struct sink_done *d)
     Shoal__V1__GenerateEvent end = SHOAL__V1__GENERATE_EVENT__INIT;
     Shoal__V1__GenerateEvent last = SHOAL__V1__GENERATE_EVENT__INIT;
     Shoal__V1__Usage usage = usage_of(&d->usage);
-    end.finish_reason = finish_name(d->finish);
+    end.finish_reason = finish_name(d);
     last.usage = &usage;
     if (flush(a) && send(a, &end.base) && send(a, &last.base))
         grpc_call_finish(a->call);
@@ -149,9 +211,11 @@ static void whole_done(struct grpc_answer *a, const struct sink_done *d)
     Shoal__V1__Usage usage = usage_of(&d->usage);
     m.model = pb_text(a->model);
     m.text = pb_text(buf_str(&a->text));
-    m.finish_reason = finish_name(d->finish);
+    m.finish_reason = finish_name(d);
     m.usage = &usage;
-    if (a->text.rc < 0)
+    m.tool_calls = a->calls;
+    m.n_tool_calls = a->n_calls;
+    if (a->text.rc < 0 || request_rc(a->request) < 0)
         call_fail(a->call, 503, NULL, NULL, NULL, "out of memory");
     else if (send(a, &m.base))
         grpc_call_finish(a->call);
@@ -345,6 +409,7 @@ static void on_closed(struct sink *s)
     struct grpc_answer *a = answer_of(s);
     a->call->asked_model = NULL; /* it goes with the request */
     buf_fini(&a->text);
+    buf_fini(&a->arguments);
     call_unset_sink(a->call);
 }
 
@@ -353,6 +418,7 @@ struct grpc_answer *grpc_answer_open(struct call *c, const struct grpc_method *m
 {
     static const struct sink_ops ops = {.start = on_start,
                                         .token = on_token,
+                                        .call = on_call,
                                         .result = on_result,
                                         .done = on_done,
                                         .fail = on_fail,
@@ -373,6 +439,7 @@ struct grpc_answer *grpc_answer_open(struct call *c, const struct grpc_method *m
     a->request = r;
     a->top = top;
     buf_init(&a->text, MAX_TEXT_BYTES);
+    buf_init(&a->arguments, MAX_TEXT_BYTES);
     call_set_sink(c, &a->sink);
     return a;
 }

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "gateway/api/openai.h"
 #include "gateway/api/specialists.h"
+#include "gateway/api/tools_read.h"
 #include "wire/pb.h"
 
 /* ---- unpacking ---- */
@@ -108,6 +109,62 @@ static int read_bias(struct request *r, const Shoal__V1__GenerateRequest *m, str
     return 0;
 }
 
+static int read_calls(struct request *r, struct chat_message *out, const Shoal__V1__Message *m,
+                      uint32_t i, struct fields_error *e)
+{
+    struct chat_call *list = arena_zalloc_n(&r->arena, m->n_tool_calls, sizeof(*list));
+    size_t n;
+    if (m->n_tool_calls > REQUEST_MAX_CALLS)
+        return fields_fail(e, "messages", "invalid_value", "messages[%u] has more than %u calls", i,
+                           REQUEST_MAX_CALLS);
+    for (size_t k = 0; list && k < m->n_tool_calls; k++) {
+        const Shoal__V1__ToolCall *from = m->tool_calls[k];
+        const char *args = from->arguments[0] ? from->arguments : "{}";
+        list[k].id = text_of(r, from->id, &n);
+        list[k].name = text_of(r, from->name, &n);
+        list[k].arguments = text_of(r, args, &list[k].arguments_bytes);
+        if (!tools_read_is_object(args))
+            return fields_fail(e, "messages", "invalid_value",
+                               "messages[%u]: the arguments of a call are not a JSON object", i);
+        r->input_bytes += list[k].arguments_bytes;
+    }
+    out->calls = list;
+    out->n_calls = (uint32_t)m->n_tool_calls;
+    if (m->tool_call_id[0])
+        out->call_id = text_of(r, m->tool_call_id, &n);
+    return 0;
+}
+
+static int read_tools(struct request *r, const Shoal__V1__GenerateRequest *m,
+                      struct fields_error *e)
+{
+    struct chat *c = &r->generate.chat;
+    struct chat_tool *list = arena_zalloc_n(&r->arena, m->n_tools, sizeof(*list));
+    const char *choice = m->tool_choice;
+    size_t n;
+    int rc = 0;
+    if (m->n_tools > REQUEST_MAX_TOOLS)
+        return fields_fail(e, "tools", "invalid_value", "'tools' holds %zu tools: at most %u",
+                           m->n_tools, REQUEST_MAX_TOOLS);
+    for (size_t i = 0; list && i < m->n_tools; i++) {
+        const Shoal__V1__Tool *from = m->tools[i];
+        list[i].name = text_of(r, from->name, &n);
+        list[i].description = text_of(r, from->description, &n);
+        list[i].parameters = text_of(r, from->parameters, &list[i].parameters_bytes);
+        list[i].strict = from->strict;
+        r->input_bytes += n + list[i].parameters_bytes;
+        rc = tools_read_check(list, (uint32_t)i, "tools", e);
+        if (rc < 0)
+            return rc;
+    }
+    c->tools = list;
+    c->n_tools = list ? (uint32_t)m->n_tools : 0;
+    c->one_call = m->single_tool_call;
+    if (strncmp(choice, "function:", 9) == 0)
+        return tools_read_force(r, choice + 9, e);
+    return choice[0] ? tools_read_word(r, choice, e) : 0;
+}
+
 static int read_messages(struct request *r, const Shoal__V1__GenerateRequest *m,
                          struct fields_error *e)
 {
@@ -120,10 +177,15 @@ static int read_messages(struct request *r, const Shoal__V1__GenerateRequest *m,
             return SHOAL_EINVAL;
         list[i].content = text_of(r, m->messages[i]->content, &list[i].content_bytes);
         r->input_bytes += list[i].content_bytes;
+        int rc = read_calls(r, &list[i], m->messages[i], (uint32_t)i, e);
+        if (rc < 0)
+            return rc;
     }
+    if (list)
+        tools_read_names(list, (uint32_t)m->n_messages);
     r->generate.chat.messages = list;
     r->generate.chat.n_messages = list ? (uint32_t)m->n_messages : 0;
-    return 0;
+    return read_tools(r, m, e);
 }
 
 static void read_prompt(struct request *r, const Shoal__V1__GenerateRequest *m)

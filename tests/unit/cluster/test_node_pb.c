@@ -34,8 +34,12 @@ static struct request *send_on(const struct request *r, int want)
 
 static void test_a_conversation(void **state)
 {
-    static const struct chat_message messages[] = {{"system", NULL, "be\0brief", 8},
-                                                   {"user", "anna", "gr\xc3\xbc\xc3\x9f dich", 11}};
+    static const struct chat_message messages[] = {
+        {.role = "system", .content = "be\0brief", .content_bytes = 8},
+        {.role = "user",
+         .name = "anna",
+         .content = "gr\xc3\xbc\xc3\x9f dich",
+         .content_bytes = 11}};
     static const struct value inner[] = {{.kind = VALUE_NUMBER, .number = 2.5},
                                          {.kind = VALUE_NULL}};
     const struct value_member vars[] = {{"flag", value_bool(true)},
@@ -57,30 +61,31 @@ static void test_a_conversation(void **state)
                         .kind = REQUEST_GENERATE};
     (void)state;
     memset(version, 0xab, sizeof(version));
-    r.generate = (struct request_generate){.chat = {messages, 2, vars, 2},
-                                           .n_prompts = 1,
-                                           .n = 2,
-                                           .max_tokens = 50,
-                                           .sampling = {.temperature = 0.7f,
-                                                        .top_k = 40,
-                                                        .top_p = 0.9f,
-                                                        .min_p = 0.05f,
-                                                        .repeat_penalty = 1.1f,
-                                                        .repeat_last_n = 32,
-                                                        .presence_penalty = 0.5f,
-                                                        .frequency_penalty = -0.5f,
-                                                        .seed = UINT64_MAX,
-                                                        .bias = bias,
-                                                        .n_bias = 2,
-                                                        .n_logprobs = 3,
-                                                        .logprobs = true},
-                                           .stop = stops,
-                                           .n_stop = 2,
-                                           .resume = begun,
-                                           .has_seed = true,
-                                           .ignore_end = true,
-                                           .special = true,
-                                           .echo = true};
+    r.generate = (struct request_generate){
+        .chat = {.messages = messages, .n_messages = 2, .vars = vars, .n_vars = 2},
+        .n_prompts = 1,
+        .n = 2,
+        .max_tokens = 50,
+        .sampling = {.temperature = 0.7f,
+                     .top_k = 40,
+                     .top_p = 0.9f,
+                     .min_p = 0.05f,
+                     .repeat_penalty = 1.1f,
+                     .repeat_last_n = 32,
+                     .presence_penalty = 0.5f,
+                     .frequency_penalty = -0.5f,
+                     .seed = UINT64_MAX,
+                     .bias = bias,
+                     .n_bias = 2,
+                     .n_logprobs = 3,
+                     .logprobs = true},
+        .stop = stops,
+        .n_stop = 2,
+        .resume = begun,
+        .has_seed = true,
+        .ignore_end = true,
+        .special = true,
+        .echo = true};
     struct request *to = send_on(&r, 0);
     const struct request_generate *g = &to->generate;
     assert_string_equal(to->id, "req_1");
@@ -119,6 +124,50 @@ static void test_a_conversation(void **state)
     assert_true(g->has_seed && g->seeded && g->ignore_end && g->special && g->echo);
     assert_int_equal(to->input_bytes, 19);
     request_destroy(to);
+}
+
+static void test_tools_and_calls(void **state)
+{
+    static const struct chat_call calls[] = {{"call_1", "f", "{\"a\":1}", 7}, {"", "g", "{}", 2}};
+    static const struct chat_message messages[] = {
+        {.role = "assistant", .content = "", .calls = calls, .n_calls = 2},
+        {.role = "tool", .content = "1", .content_bytes = 1, .call_id = "call_1"}};
+    static const struct chat_tool tools[] = {{.name = "f",
+                                              .description = "d",
+                                              .parameters = "{}",
+                                              .parameters_bytes = 2,
+                                              .strict = true},
+                                             {.name = "g", .description = "", .parameters = ""}};
+    struct request r = {.kind = REQUEST_GENERATE, .id = "x"};
+    (void)state;
+    r.generate = (struct request_generate){.chat = {.messages = messages,
+                                                    .n_messages = 2,
+                                                    .tools = tools,
+                                                    .n_tools = 2,
+                                                    .tool_choice = CHAT_TOOLS_ONE,
+                                                    .tool = 1,
+                                                    .one_call = true},
+                                           .n_prompts = 1,
+                                           .n = 1};
+    struct request *to = send_on(&r, 0);
+    const struct chat *c = &to->generate.chat;
+    assert_int_equal(c->messages[0].n_calls, 2);
+    assert_string_equal(c->messages[0].calls[0].id, "call_1");
+    assert_string_equal(c->messages[0].calls[0].arguments, "{\"a\":1}");
+    assert_string_equal(c->messages[0].calls[1].name, "g");
+    assert_null(c->messages[0].call_id);
+    assert_string_equal(c->messages[1].call_id, "call_1");
+    assert_int_equal(c->n_tools, 2);
+    assert_true(c->tools[0].strict && !c->tools[1].strict);
+    assert_string_equal(c->tools[0].parameters, "{}");
+    assert_string_equal(c->tools[0].description, "d");
+    assert_int_equal(c->tools[1].parameters_bytes, 0);
+    assert_int_equal(c->tool_choice, CHAT_TOOLS_ONE);
+    assert_int_equal(c->tool, 1);
+    assert_true(c->one_call);
+    request_destroy(to);
+    r.generate.chat.tool = 2; /* there is none */
+    request_destroy(send_on(&r, SHOAL_EINVAL));
 }
 
 static void test_prompts_inputs_and_commands(void **state)
@@ -444,6 +493,7 @@ static void test_values_that_are_too_deep(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_conversation),
+                                       cmocka_unit_test(test_tools_and_calls),
                                        cmocka_unit_test(test_prompts_inputs_and_commands),
                                        cmocka_unit_test(test_requests_that_are_none),
                                        cmocka_unit_test(test_events),

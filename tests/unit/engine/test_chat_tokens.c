@@ -191,7 +191,8 @@ static void test_typed_messages_are_the_same(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct chat_message m = {
             .role = "user", .content = cases[i].text, .content_bytes = strlen(cases[i].text)};
-        const struct chat typed = {&m, 1, vars, cases[i].n_vars};
+        const struct chat typed = {
+            .messages = &m, .n_messages = 1, .vars = vars, .n_vars = cases[i].n_vars};
         struct tokens want = chat(en, cases[i].json), got;
         struct err e = {0};
         if (chat_tokens_of(en, &typed, &got.ids, &got.n, &e) < 0)
@@ -208,7 +209,7 @@ static void test_typed_messages_without_memory(void **state)
 {
     static const struct chat_message m = {
         .role = "user", .content = "a<|im_end|>b", .content_bytes = 12};
-    static const struct chat typed = {&m, 1, NULL, 0};
+    static const struct chat typed = {.messages = &m, .n_messages = 1};
     struct shoal_engine *en = open_model();
     (void)state;
     for (uint64_t k = 1; k < 5000; k++) {

@@ -199,7 +199,8 @@ static void test_a_version_is_kept(void **state)
 
 static void test_a_conversation_with_logprobs(void **state)
 {
-    static const struct chat_message messages[] = {{"user", NULL, "hello", 5}};
+    static const struct chat_message messages[] = {
+        {.role = "user", .content = "hello", .content_bytes = 5}};
     struct request *q = prompt("", 3);
     (void)state;
     q->generate.chat.messages = messages;
