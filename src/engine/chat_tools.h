@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/value.h"
-#include "engine/chat_tokens.h"
+#include "engine/chat_messages.h"
 #include "engine/tool_format.h"
 
 /* [{"type": "function", "function": {"name", "description", "parameters"}}, ...] */

@@ -16,7 +16,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/value.h"
-#include "engine/chat_tokens.h"
+#include "engine/chat_messages.h"
 #include "engine/estimate.h"
 #include "shoal/shoal.h"
 

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "engine/chat_tokens.h"
+#include "engine/chat_messages.h"
 #include "engine/tool_format.h"
 #include "wire/json_walk.h"
 

@@ -302,7 +302,7 @@ async function errors(ai) {
     const base = { model: 'reply', messages };
     const tool = { type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } };
     const cases = [
-        [{ tools: [tool] }, 400, 'tools'], [{ frobnicate: 1 }, 400, 'frobnicate'],
+        [{ functions: [tool.function] }, 400, 'functions'], [{ tools: [{ type: 'web_search' }] }, 400, 'tools[0]'], [{ frobnicate: 1 }, 400, 'frobnicate'],
         [{ temperature: 3 }, 400, 'temperature'], [{ temperature: 'hot' }, 400, 'temperature'],
         [{ n: 0 }, 400, 'n'], [{ messages: [] }, 400, 'messages'],
         [{ messages: [{ role: 'robot', content: 'x' }] }, 400, 'messages[0].role'],

@@ -1,0 +1,71 @@
+/* chat_messages.h - a conversation: messages, tools, and what else a chat template sees.
+ *
+ * Thread:    plain data.
+ * Ownership: whoever builds a conversation owns its memory, usually the arena of a request. */
+#ifndef SHOAL_ENGINE_CHAT_MESSAGES_H
+#define SHOAL_ENGINE_CHAT_MESSAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct value_member;
+
+/* A call of a tool, in a message of the assistant. */
+struct chat_call {
+    const char *id; /* "": none */
+    const char *name;
+    const char *arguments; /* a JSON object */
+    size_t arguments_bytes;
+};
+
+/* All texts end with NUL and are valid UTF-8. */
+struct chat_message {
+    const char *role;
+    const char *name; /* NULL: none */
+    const char *content;
+    size_t content_bytes;
+    const struct chat_call *calls; /* of the assistant */
+    uint32_t n_calls;
+    const char *call_id; /* role "tool": the call that the content is the result of; NULL: none */
+};
+
+/* A function that the model may call. */
+struct chat_tool {
+    const char *name;
+    const char *description; /* "": none */
+    const char *parameters;  /* JSON Schema of an object; "": it has none */
+    size_t parameters_bytes;
+    bool strict; /* the arguments of a call must match the schema */
+};
+
+/* The values travel between nodes. */
+enum chat_tool_choice {
+    CHAT_TOOLS_AUTO = 0,     /* the model decides */
+    CHAT_TOOLS_NONE = 1,     /* it sees no tools */
+    CHAT_TOOLS_REQUIRED = 2, /* it must call at least one */
+    CHAT_TOOLS_ONE = 3,      /* it must call chat.tool */
+};
+
+/* A variable of this name that is true: the answer continues the last message. */
+#define CHAT_CONTINUE_VAR "continue_final_message"
+
+struct chat {
+    const struct chat_message *messages;
+    uint32_t n_messages;
+    const struct value_member *vars; /* further variables of the template */
+    uint32_t n_vars;
+    const struct chat_tool *tools;
+    uint32_t n_tools;
+    enum chat_tool_choice tool_choice;
+    uint32_t tool; /* CHAT_TOOLS_ONE: its index */
+    bool one_call; /* at most one call in an answer */
+};
+
+/* Whether the model sees tools, so that its answer may have calls. */
+static inline bool chat_has_tools(const struct chat *c)
+{
+    return c->n_tools > 0 && c->tool_choice != CHAT_TOOLS_NONE;
+}
+
+#endif
