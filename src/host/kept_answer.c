@@ -184,6 +184,7 @@ bool kept_answer_next(struct kept_answer *a, struct kept_token *out)
     out->n_top = h.n_top;
     out->text = (const char *)at;
     out->text_bytes = h.text_bytes;
+    out->echo = false;
     a->at = at + h.text_bytes;
     return true;
 }
