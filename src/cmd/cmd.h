@@ -33,6 +33,9 @@ int cmd_tag(int argc, const char *const *argv);
 int cmd_embed(int argc, const char *const *argv);
 int cmd_rerank(int argc, const char *const *argv);
 int cmd_score(int argc, const char *const *argv);
+int cmd_anomaly(int argc, const char *const *argv);
+int cmd_anomaly_fit(int argc, const char *const *argv);
+int cmd_anomaly_run(int argc, const char *const *argv);
 int cmd_summarize(int argc, const char *const *argv);
 int cmd_eval(int argc, const char *const *argv);
 int cmd_eval_ask(int argc, const char *const *argv); /* a task of it */

@@ -20,6 +20,12 @@ static const struct command model_verbs[] = {
     {0},
 };
 
+static const struct command anomaly_verbs[] = {
+    {"fit", cmd_anomaly_fit, "learn what is normal for a machine from a recording", NULL},
+    {"run", cmd_anomaly_run, "watch a machine: alarms as they are raised and end", NULL},
+    {0},
+};
+
 static const struct command ca_verbs[] = {
     {"init", cmd_ca_init, "make a private certificate authority", NULL},
     {"issue", cmd_ca_issue, "issue the certificate of a member", NULL},
@@ -108,6 +114,7 @@ const struct command commands_all[] = {
     {"embed", cmd_embed, "compute the embedding of a text", NULL},
     {"rerank", cmd_rerank, "sort documents by relevance to a query", NULL},
     {"score", cmd_score, "score rows of numbers: trees, networks, anomalies", NULL},
+    {"anomaly", cmd_anomaly, "learn what is normal for a machine, and watch it", NULL},
     {"summarize", cmd_summarize, "summarize a long text", NULL},
     {"tokenize", cmd_tokenize, "convert text to token ids", NULL},
     {"detokenize", cmd_detokenize, "convert token ids to text", NULL},
@@ -136,6 +143,7 @@ static const struct {
     {"ca", ca_verbs},       {"store", store_verbs},     {"config", config_verbs},
     {"index", index_verbs},
     {"home", home_verbs},
+    {"anomaly", anomaly_verbs},
 };
 
 const struct command *commands_verbs(const char *name)

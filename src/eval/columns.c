@@ -136,6 +136,20 @@ int columns_choose(struct columns *c, const struct table *t, const struct shoal_
     return rc;
 }
 
+int columns_channels(struct columns *c, const struct table *t, const char *list, struct err *e)
+{
+    *c = (struct columns){0};
+    c->at = mem_zalloc_n(t->n_cols, sizeof(*c->at));
+    if (!c->at)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %u columns", t->n_cols);
+    int rc = list ? by_list(c, t, list, 0, e) : all_numbers(c, t, 0, NULL, e);
+    if (rc == 0)
+        rc = check_numbers(c, t, e);
+    if (rc < 0)
+        columns_fini(c);
+    return rc;
+}
+
 double *columns_gather(const struct columns *c, const struct table *t)
 {
     double *values = mem_zalloc_n(t->n_rows, c->n * sizeof(*values));

@@ -23,6 +23,10 @@ struct columns {
 SHOAL_MUST_CHECK int columns_choose(struct columns *c, const struct table *t,
                                     const struct shoal_engine *engine, const char *list,
                                     const char *label, struct err *e);
+/* For a machine with any number of channels: those of the list, or all columns of numbers without
+ * times and labels. */
+SHOAL_MUST_CHECK int columns_channels(struct columns *c, const struct table *t, const char *list,
+                                      struct err *e);
 void columns_fini(struct columns *c);
 /* The values of these columns, [n_rows][c->n]; mem_free.  NULL: out of memory. */
 double *columns_gather(const struct columns *c, const struct table *t);

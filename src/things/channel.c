@@ -12,9 +12,11 @@
 #define SPREAD 16.0   /* of the spread */
 #define SLACK 0.5     /* of the cumulative sums, in deviations */
 #define CLIP 6.0      /* a single value counts at most so much in sums and means */
+#define JUMP_CLIP 6.0 /* ... and a jump in the spread */
 #define FOLLOW 2048.0 /* steps in which the usual level follows the channel */
 #define DAY_MS 86400000.0
 #define MIN_DAYS 2 /* that a daily course is learned from */
+#define ENOUGH 4   /* windows of a statistic that it is learned from */
 #define NORMAL_MAD 1.4826
 
 /* ---- numbers ---- */
@@ -82,7 +84,7 @@ static void step_stats(const struct profile *p, struct channel_motion *m, double
 {
     double z = (value - usual) / p->spread, c = fmax(-CLIP, fmin(CLIP, z));
     double d = m->started ? (value - m->last) / p->step : 0;
-    double limited = fmax(-4 * CLIP, fmin(4 * CLIP, d));
+    double limited = fmax(-JUMP_CLIP, fmin(JUMP_CLIP, d));
     m->started = true;
     m->last = value;
     m->up = fmin(fmax(0, m->up + c - SLACK), 1000);
@@ -133,6 +135,7 @@ static uint32_t longest_run(const double *v, size_t n)
 static void learn_tails(struct profile *p, const double *v, const int64_t *times, size_t n,
                         double *one, double *scratch)
 {
+    static const double windows[CHANNEL_N_STATS] = {1, 1, SHORT, SHORT, LONG, SPREAD};
     double out[CHANNEL_N_STATS], z;
     for (uint32_t s = 0; s < CHANNEL_N_STATS; s++) {
         struct channel_motion m = {.started = false};
@@ -140,7 +143,8 @@ static void learn_tails(struct profile *p, const double *v, const int64_t *times
             step_stats(p, &m, v[i], channel_usual(p, times ? times[i] : -1), out, &z);
             one[i] = out[s];
         }
-        tail_learn(&p->tails[s], one, n, scratch);
+        /* What was seen for less than a few of its windows says nothing yet. */
+        tail_learn(&p->tails[s], one, (double)n >= ENOUGH * windows[s] ? n : 0, scratch);
     }
 }
 

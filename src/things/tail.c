@@ -5,8 +5,11 @@
 #include <stdlib.h>
 
 #define QUANTILE 0.9
+#define NEVER 1e9      /* the logarithm of no statistic */
 #define MIN_SCALE 0.06 /* few steps must not promise a short tail */
-#define RUN_GAP 8u     /* steps below `from` that end a run */
+#define USUAL 0.2      /* of channels in general: counts like so many exceedances */
+#define N_USUAL 50.0
+#define RUN_GAP 8u /* steps below `from` that end a run */
 
 static int ascending(const void *a, const void *b)
 {
@@ -18,7 +21,7 @@ void tail_learn(struct tail *t, const double *v, size_t n, double *scratch)
 {
     double sum = 0;
     size_t above = 0, runs = 0, below = RUN_GAP;
-    *t = (struct tail){INFINITY, MIN_SCALE, 0};
+    *t = (struct tail){NEVER, MIN_SCALE, 0};
     if (n == 0)
         return;
     for (size_t i = 0; i < n; i++)
@@ -35,11 +38,10 @@ void tail_learn(struct tail *t, const double *v, size_t n, double *scratch)
         sum += v[i] - t->from;
         above++;
     }
-    if (above > 0)
-        t->scale = sum / (double)above;
-    /* The largest value of n steps was seen once: the tail must not call it rarer than that. */
-    double top = scratch[n - 1] - t->from, least = top / log((double)runs + 2.0);
-    t->scale = fmax(fmax(t->scale, least), MIN_SCALE);
+    t->scale = fmax((sum + N_USUAL * USUAL) / ((double)above + N_USUAL), MIN_SCALE);
+    /* The largest value of n steps was seen once: the tail must not call it much rarer. */
+    double top = scratch[n - 1] - t->from;
+    t->scale = fmax(t->scale, top / log((double)above + 2.0));
     t->share = ((double)runs + 1) / (double)n;
 }
 

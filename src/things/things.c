@@ -63,6 +63,7 @@ static void free_machine(struct things_machine *m)
     mem_free(m->name);
     mem_free(m->title);
     mem_free(m->members);
+    joint_destroy(m->joint);
     mem_free(m);
 }
 
@@ -140,12 +141,35 @@ int things_add_machine(struct things *t, const struct things_machine_opts *o, st
         m->name = mem_strdup(o->name);
         m->title = mem_strdup(o->title ? o->title : o->name);
         m->policy = o->policy;
+        m->no_joint = o->no_joint;
+        m->expected = INFINITY;
     }
-    if (!m || !m->name || !m->title || grow(&t->machines, t->n_machines) < 0) {
+    if (!m || !m->name || !m->title || grow(&t->machines, t->n_machines) < 0 ||
+        (o->joint && !o->no_joint && joint_copy(&m->joint, o->joint, e) < 0)) {
         free_machine(m);
         return err_set(e, SHOAL_ENOMEM, "out of memory for the machine %s", o->name);
     }
     t->machines[t->n_machines++] = m;
+    return 0;
+}
+
+/* One channel more.  A joint that was learned before already has all. */
+static int extend_joint(struct things_machine *m, struct err *e)
+{
+    struct joint *joint = NULL;
+    if (m->no_joint || (m->joint && joint_ready(m->joint)))
+        return 0;
+    if (m->n_members + 1 > JOINT_MAX_CHANNELS) {
+        joint_destroy(m->joint); /* too many to be watched together */
+        m->joint = NULL;
+        m->no_joint = true;
+        return 0;
+    }
+    int rc = joint_create(&joint, m->n_members + 1, e);
+    if (rc < 0)
+        return rc;
+    joint_destroy(m->joint);
+    m->joint = joint;
     return 0;
 }
 
@@ -216,6 +240,7 @@ static struct things_sensor *make_sensor(const struct things_sensor_opts *o,
     s->learns_interval = o->interval_ms == 0;
     s->lost_ms = o->lost_ms;
     s->policy = policy_of(&o->policy, m);
+    s->expected = INFINITY;
     s->value = s->last_step = s->before = (double)NAN;
     channel_init(&s->channel, o->profile, o->learn,
                  o->interval_ms ? (double)o->interval_ms : DEFAULT_INTERVAL_MS);
@@ -238,7 +263,7 @@ int things_add_sensor(struct things *t, const struct things_sensor_opts *o, stru
     struct things_machine *m = o->machine && *o->machine ? find_machine(t, o->machine) : NULL;
     struct things_sensor *s = make_sensor(o, m);
     if (!s || grow_slots(t) < 0 || grow(&t->sensors, t->n_sensors) < 0 ||
-        (m && grow(&m->members, m->n_members) < 0)) {
+        (m && (grow(&m->members, m->n_members) < 0 || extend_joint(m, e) < 0))) {
         free_sensor(s);
         return err_set(e, SHOAL_ENOMEM, "out of memory for the sensor %s", o->name);
     }
@@ -263,6 +288,17 @@ size_t things_bytes(const struct things *t)
            t->opts.max_alarms * sizeof(*t->alarms);
 }
 
+double things_machine_expected(const struct things *t, const char *machine)
+{
+    const struct things_machine *m = find_machine(t, machine);
+    double least = INFINITY;
+    for (uint32_t i = 0; m && i < m->n_members; i++)
+        least = fmin(least, m->n_members * m->members[i]->expected);
+    if (!m || !isfinite(m->expected) || !isfinite(least))
+        return least;
+    return fmin(m->expected, least);
+}
+
 void things_view(const struct things *t, uint32_t sensor, struct things_view *out)
 {
     const struct things_sensor *s = t->sensors[sensor];
@@ -275,6 +311,7 @@ void things_view(const struct things *t, uint32_t sensor, struct things_view *ou
                                 .low = things_low(s),
                                 .high = things_high(s),
                                 .score = s->score,
+                                .expected = s->expected,
                                 .alarm = s->alarm ? s->alarm->id : 0,
                                 .learning = s->channel.usual.n == 0,
                                 .counts = s->counts};

@@ -2,7 +2,7 @@
  *
  * Pure and driven by the caller's clock: no threads, no I/O, and time is an argument, so a day can
  * be replayed in a second.  Memory is reserved when a sensor is added (under 16 KiB each); a
- * reading allocates nothing and takes about a microsecond.
+ * reading allocates nothing, except once when a machine has learned how its channels fit together.
  *
  * A reading is first compared with the sensor's hard limits and rate of change, which need nothing
  * else: such an alarm is raised within the call.  Then the sensor's detector (channel.h) sees it,
@@ -19,6 +19,7 @@
 #include "things/alarm.h"
 #include "things/reading.h"
 
+struct joint;
 struct profile;
 struct things;
 
@@ -41,7 +42,9 @@ struct things_machine_opts {
     const char *name;  /* unique */
     const char *title; /* for people; NULL: the name */
     struct things_policy policy;
-    bool no_joint; /* channels are watched one by one only */
+    bool no_joint;             /* channels are watched one by one only */
+    const struct joint *joint; /* learned by `shoal anomaly fit`, for the sensors in the order they
+                                  are added; copied; NULL: learned from the readings */
 };
 
 struct things_sensor_opts {         /* begin with things_sensor_defaults() */
@@ -81,6 +84,7 @@ struct things_view {
     int64_t time_ms;
     double low, high; /* normal now; NaN: not known yet */
     double score;     /* of the detector, 0 to 1; from 0.5 on it is an alarm */
+    double expected;  /* false alarms a day that its present state stands for */
     uint64_t alarm;   /* id of its open alarm; 0: none */
     bool learning;
     struct reading_counts counts;
@@ -97,6 +101,9 @@ SHOAL_MUST_CHECK int things_add_sensor(struct things *t, const struct things_sen
 uint32_t things_count(const struct things *t);                  /* sensors: 0 to count - 1 */
 uint32_t things_find(const struct things *t, const char *name); /* THINGS_NONE: there is none */
 void things_view(const struct things *t, uint32_t sensor, struct things_view *out);
+/* False alarms a day that the present state of a machine stands for: of its channels together, and
+ * of the most unusual one.  Infinite: nothing is known yet. */
+double things_machine_expected(const struct things *t, const char *machine);
 size_t things_bytes(const struct things *t); /* memory of all */
 
 /* now_ms: our own clock, since 1970; it must not go back. */

@@ -3,9 +3,11 @@
 #define SHOAL_THINGS_THINGS_INT_H
 
 #include "things/channel.h"
+#include "things/joint.h"
 #include "things/things.h"
 
 #define THINGS_MAX_BY 64u
+#define THINGS_JOINT_ROWS 256u /* that a machine learns from */
 
 /* A remembered alarm.  Its place is used again when it is the oldest that is over. */
 struct things_alarm {
@@ -21,6 +23,12 @@ struct things_machine {
     struct things_policy policy;
     struct things_sensor **members;
     uint32_t n_members;
+    bool no_joint;
+    struct joint *joint;          /* of n_members channels; NULL: none */
+    uint32_t n_fresh;             /* members with a step since the last row */
+    uint32_t n_rows;              /* to learn from, so far */
+    double expected;              /* of the last row */
+    struct things_sensor *holder; /* whose alarm stands for the pattern; NULL: none */
 };
 
 /* What speaks for an alarm now. */
@@ -51,6 +59,10 @@ struct things_sensor {
     double last_step, before; /* before: value before the cause began */
     double score, expected;
     struct channel channel;
+    double z;          /* of the last step */
+    bool fresh, ready; /* fresh: since the machine's last row */
+    double pattern;    /* score of the machine's pattern, if this sensor stands for it; 0: none */
+    float zs[THINGS_JOINT_ROWS];
     /* the alarm */
     struct things_alarm *alarm, *old; /* old: ended, may go on within the hold-off */
     int64_t pending_ms; /* a cause holds since then, and waits for the delay; 0: none */
@@ -69,6 +81,8 @@ struct things {
 /* What is normal for a sensor: as configured, or as learned; NaN: not known. */
 double things_low(const struct things_sensor *s);
 double things_high(const struct things_sensor *s);
+/* A member has made a step: the machine's row may be whole. */
+void things_row(struct things *t, struct things_sensor *s, int64_t time_ms);
 /* The sensor's cause at this time: raises, changes or ends its alarm. */
 void things_judge(struct things *t, struct things_sensor *s, const struct things_cause *c,
                   int64_t time_ms);

@@ -119,6 +119,8 @@ static void step(struct things_sensor *s, int64_t time_ms, struct things_cause *
         s->before = usual;
     if (!r.ready || s->policy.no_statistics)
         return;
+    s->z = r.z;
+    s->ready = true;
     s->expected = r.expected;
     s->score = 1 / (1 + r.expected / s->policy.false_alarms);
     if (r.stuck)
@@ -147,6 +149,7 @@ static void use(struct things_sensor *s, double v, int64_t time_ms, struct thing
         return;
     }
     step(s, time_ms, c);
+    s->fresh = s->ready;
 }
 
 void things_reading(struct things *t, const struct reading *r, int64_t now_ms)
@@ -182,8 +185,14 @@ void things_reading(struct things *t, const struct reading *r, int64_t now_ms)
         consider(&c, ALARM_RATE, ALARM_CRITICAL, 1, s->max_rate, time_ms - (int64_t)passed_ms);
     }
     learn_interval(s, passed_ms);
+    if (s->fresh) /* a second step: the row of the machine is not completed by the others */
+        things_row(t, s, time_ms);
     use(s, r->value, time_ms, &c);
+    if (s->pattern > 0)
+        consider(&c, ALARM_PATTERN, ALARM_WARNING, s->pattern, (double)NAN, 0);
     things_judge(t, s, &c, time_ms);
+    if (s->fresh && s->machine && ++s->machine->n_fresh == s->machine->n_members)
+        things_row(t, s, time_ms);
 }
 
 /* ---- lost signals ---- */

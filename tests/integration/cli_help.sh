@@ -6,12 +6,15 @@ mkdir -p "$here/golden"
 run 0; golden help; empty err
 run 0 help; golden help
 run 0 --help; golden help
-for c in init config route ask home eval generate chat classify tag embed rerank score summarize serve node gateway tokenize detokenize logits perplexity bench doctor model cluster rollout ca store index sim completion manual; do
+for c in init config route ask home eval generate chat classify tag embed rerank score anomaly summarize serve node gateway tokenize detokenize logits perplexity bench doctor model cluster rollout ca store index sim completion manual; do
     run 0 $c --help; golden "help-$c"; empty err
     run 0 help $c; golden "help-$c"
 done
 for v in show convert quantize list load unload; do
     run 0 model $v --help; golden "help-model-$v"; empty err
+done
+for v in fit run; do
+    run 0 anomaly $v --help; golden "help-anomaly-$v"; empty err
 done
 for v in init issue list revoke rotate show; do
     run 0 ca $v --help; golden "help-ca-$v"; empty err

@@ -1,0 +1,44 @@
+/* joint.h - the detector over all channels of a machine: do they fit together as usual?
+ *
+ * A row holds the distance of each channel from its usual level, in usual deviations.  The distance
+ * of a row from the usual rows (Mahalanobis: by the correlations that were learned, drawn towards
+ * independence) is taken for the row itself and for moving means of about 16 and 64 rows, so a
+ * small change of many channels is found before any single one looks unusual.
+ *
+ * Thread:    belongs to its caller.
+ * Ownership: create/destroy.
+ * Failure:   SHOAL_ENOMEM, SHOAL_ELIMIT; steps cannot fail and allocate nothing. */
+#ifndef SHOAL_THINGS_JOINT_H
+#define SHOAL_THINGS_JOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "things/tail.h"
+
+#define JOINT_MAX_CHANNELS 64u
+
+enum joint_stat { JOINT_ROW, JOINT_MEAN, JOINT_LONG, JOINT_N_STATS };
+
+struct joint;
+
+SHOAL_MUST_CHECK int joint_create(struct joint **out, uint32_t n_channels, struct err *e);
+void joint_destroy(struct joint *j);
+uint32_t joint_channels(const struct joint *j);
+bool joint_ready(const struct joint *j); /* learned */
+/* rows: [n_rows][n_channels], in order of time. */
+SHOAL_MUST_CHECK int joint_learn(struct joint *j, const double *rows, size_t n_rows, struct err *e);
+/* A copy that knows the same and has seen no rows. */
+SHOAL_MUST_CHECK int joint_copy(struct joint **out, const struct joint *j, struct err *e);
+/* row: [n_channels], NaN: missing.  Returns the false alarms in n_steps rows that this one stands
+ * for; *worst: the channel that contributes most. */
+double joint_step(struct joint *j, const double *row, double n_steps, uint32_t *worst);
+void joint_restart(struct joint *j); /* forgets the moving means */
+
+/* What was learned, for a file: the inverse of the correlations [n][n], and the tails. */
+const double *joint_inverse(const struct joint *j);
+const struct tail *joint_tails(const struct joint *j); /* [JOINT_N_STATS] */
+void joint_set(struct joint *j, const double *inverse, const struct tail *tails);
+
+#endif

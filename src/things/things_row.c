@@ -1,0 +1,91 @@
+/* things_row.c - the channels of a machine together: a row of their distances from the usual. */
+#include <math.h>
+
+#include "base/mem.h"
+#include "things/things_int.h"
+
+#define DAY_MS 86400000.0
+#define RELEASE 10.0 /* as for a single channel: the alarm ends a little below where it began */
+
+static double per_day(const struct things_machine *m)
+{
+    double longest = 1;
+    for (uint32_t i = 0; i < m->n_members; i++)
+        longest = fmax(longest, m->members[i]->interval_ms);
+    return DAY_MS / longest;
+}
+
+/* Rows are kept by their members until there are enough. */
+static void keep_row(struct things_machine *m)
+{
+    uint32_t n = m->n_members;
+    struct err e = {0};
+    if (m->n_rows < THINGS_JOINT_ROWS) {
+        for (uint32_t i = 0; i < n; i++)
+            m->members[i]->zs[m->n_rows] = (float)m->members[i]->z;
+        m->n_rows++;
+    }
+    if (m->n_rows < THINGS_JOINT_ROWS)
+        return;
+    double *rows = mem_zalloc_n((size_t)THINGS_JOINT_ROWS * n, sizeof(*rows));
+    for (uint32_t r = 0; rows && r < THINGS_JOINT_ROWS; r++)
+        for (uint32_t i = 0; i < n; i++)
+            rows[r * n + i] = (double)m->members[i]->zs[r];
+    if (!rows || joint_learn(m->joint, rows, THINGS_JOINT_ROWS, &e) < 0)
+        m->n_rows = 0; /* without memory: from the next rows */
+    mem_free(rows);
+}
+
+/* The member whose alarm stands for the pattern: one that has an alarm already, or the worst. */
+static struct things_sensor *choose_holder(const struct things_machine *m, uint32_t worst)
+{
+    for (uint32_t i = 0; i < m->n_members; i++)
+        if (m->members[i]->alarm)
+            return m->members[i];
+    return m->members[worst];
+}
+
+static void judge_row(struct things *t, struct things_machine *m, uint32_t worst, int64_t time_ms)
+{
+    const struct things_policy *p = &m->members[0]->policy;
+    struct things_sensor *h = m->holder;
+    if (p->no_statistics)
+        return;
+    if (m->expected > p->false_alarms * (h ? RELEASE : 1)) {
+        if (h)
+            h->pattern = 0; /* its alarm ends with its next calm readings */
+        m->holder = NULL;
+        return;
+    }
+    h = m->holder = h ? h : choose_holder(m, worst);
+    h->pattern = 1 / (1 + m->expected / p->false_alarms);
+    struct things_cause c = {true, ALARM_PATTERN, ALARM_WARNING, h->pattern, (double)NAN, 0};
+    things_judge(t, h, &c, time_ms);
+}
+
+void things_row(struct things *t, struct things_sensor *s, int64_t time_ms)
+{
+    struct things_machine *m = s->machine;
+    double row[JOINT_MAX_CHANNELS];
+    uint32_t worst = 0, n_known = 0;
+    if (!m) {
+        s->fresh = false;
+        return;
+    }
+    for (uint32_t i = 0; i < m->n_members; i++) {
+        if (i < JOINT_MAX_CHANNELS)
+            row[i] = m->members[i]->fresh ? m->members[i]->z : (double)NAN;
+        n_known += m->members[i]->ready;
+        m->members[i]->fresh = false;
+    }
+    m->n_fresh = 0;
+    if (!m->joint || m->n_members < 2 || joint_channels(m->joint) != m->n_members)
+        return;
+    if (!joint_ready(m->joint)) {
+        if (n_known == m->n_members)
+            keep_row(m);
+        return;
+    }
+    m->expected = joint_step(m->joint, row, per_day(m), &worst);
+    judge_row(t, m, worst, time_ms);
+}
