@@ -65,6 +65,7 @@ struct shoal_engine_info { /* strings live as long as the engine */
     double load_ms;
     bool from_cache;           /* tiled weights were found in the cache */
     const char *chat_template; /* or NULL */
+    const char *quantization;  /* as GGUF files name it: "Q4_K_M"; NULL: the file does not say */
 };
 
 /* path: a GGUF file, a Hugging Face folder, an ONNX folder, ...  opts may be NULL.  Reserves all

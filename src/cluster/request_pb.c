@@ -151,6 +151,10 @@ static void put_generate(struct arena *a, pb_request *m, const struct request_ge
         put_messages(a, out, &g->chat, vars);
     else
         put_prompts(a, out, g);
+    if (g->chat.n_messages > 0 && g->chat.template) {
+        out->set_template_case = SHOAL__NODE__V1__GENERATE__SET_TEMPLATE_TEMPLATE;
+        out->template_ = pb_bytes(g->chat.template, strlen(g->chat.template));
+    }
     put_sampling(a, out, &g->sampling);
     put_resume(a, out, g);
     for (uint32_t i = 0; i < g->n_stop; i++)
@@ -377,6 +381,8 @@ static int read_messages(struct request *r, const pb_generate *m, struct err *e)
     c->n_messages = (uint32_t)m->n_messages;
     c->vars = vars.map.members;
     c->n_vars = (uint32_t)vars.map.n;
+    if (m->set_template_case == SHOAL__NODE__V1__GENERATE__SET_TEMPLATE_TEMPLATE)
+        c->template = bytes_text(r, &m->template_, NULL);
     r->generate.n_prompts = 1;
     return 0;
 }

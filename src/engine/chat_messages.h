@@ -55,6 +55,7 @@ struct chat {
     uint32_t n_messages;
     const struct value_member *vars; /* further variables of the template */
     uint32_t n_vars;
+    const char *template; /* instead of the model's own; NULL: that one */
     const struct chat_tool *tools;
     uint32_t n_tools;
     enum chat_tool_choice tool_choice;

@@ -407,8 +407,8 @@ static struct value context_value(struct marker *m, const struct chat *c)
 }
 
 /* The prompt's text, with marks. */
-static int render_chat(const struct shoal_engine *en, const struct chat *c, struct buf *out,
-                       struct err *e)
+static int render_chat(const struct shoal_engine *en, const struct chat_template *template,
+                       const struct chat *c, struct buf *out, struct err *e)
 {
     struct marker m = {.tokenizer = en->tokenizer, .format = en->tool_format};
     struct chat other;
@@ -428,7 +428,7 @@ static int render_chat(const struct shoal_engine *en, const struct chat *c, stru
     else if (rc < 0)
         err_set(e, rc, "messages");
     else
-        rc = chat_template_render_value(en->chat, out, &context, e);
+        rc = chat_template_render_value(template, out, &context, e);
     if (rc == 0 && continues(c))
         rc = cut_behind(&m, &c->messages[c->n_messages - 1], out, e);
     buf_fini(&m.text);
@@ -445,12 +445,18 @@ int chat_tokens_of(const struct shoal_engine *en, const struct chat *chat, int32
     *n_tokens = 0;
     if (!(en->kinds & SHOAL_KIND_GENERATE))
         return kinds_lack(en->kinds, SHOAL_KIND_GENERATE, e);
-    if (!en->chat)
+    if (!en->chat && !chat->template)
         return err_set(e, en->chat_error.code, "cannot use the model's chat template: %s",
                        en->chat_error.msg);
     tok_ids_init(&ids, MAX_PROMPT_TOKENS);
     buf_init(&text, MAX_PROMPT_BYTES);
-    int rc = render_chat(en, chat, &text, e);
+    struct chat_template *own = NULL;
+    int rc = 0;
+    if (chat->template)
+        rc = chat_template_parse(&own, chat->template, strlen(chat->template), e);
+    if (rc == 0)
+        rc = render_chat(en, own ? own : en->chat, chat, &text, e);
+    chat_template_destroy(own);
     if (rc == 0)
         rc = encode(en, &ids, text.data, text.len, e);
     if (rc == 0) {

@@ -185,6 +185,21 @@ void shoal_engine_close(struct shoal_engine *en)
     mem_free(en);
 }
 
+/* general.file_type of a GGUF file by its usual name. */
+static const char *quantization_of(const struct shoal_engine *en)
+{
+    static const char *const names[] = {
+        [0] = "F32",     [1] = "F16",     [2] = "Q4_0",    [3] = "Q4_1",    [7] = "Q8_0",
+        [8] = "Q5_0",    [9] = "Q5_1",    [10] = "Q2_K",   [11] = "Q3_K_S", [12] = "Q3_K_M",
+        [13] = "Q3_K_L", [14] = "Q4_K_S", [15] = "Q4_K_M", [16] = "Q5_K_S", [17] = "Q5_K_M",
+        [18] = "Q6_K",   [24] = "IQ1_S",  [25] = "IQ4_NL", [30] = "IQ4_XS", [32] = "BF16"};
+    uint64_t type;
+    if (!en->file || !model_file_get_u64(en->file, "general.file_type", &type) ||
+        type >= sizeof(names) / sizeof(names[0]))
+        return NULL;
+    return names[type];
+}
+
 static void read_info(const struct shoal_engine *en, struct shoal_engine_info *info)
 {
     if (en->specialist.ops) {
@@ -224,6 +239,7 @@ static void read_info(const struct shoal_engine *en, struct shoal_engine_info *i
         .load_ms = en->load_ms,
         .from_cache = c->from_cache,
         .chat_template = tokenizer_info(en->tokenizer)->chat_template,
+        .quantization = quantization_of(en),
     };
 }
 

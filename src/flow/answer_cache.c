@@ -53,6 +53,8 @@ static void put_chat(struct buf *b, const struct chat *c)
     }
     value_bytes_put(b, &vars);
     put_tools(b, c);
+    if (c->template)
+        value_bytes_put_text(b, c->template, strlen(c->template));
 }
 
 /* Several prompts one after the other, in b; and where each ends. */

@@ -605,7 +605,9 @@ static void prepare(struct generation *g)
 {
     struct failure f;
     struct pool *pool = g->owner->flow->pool;
-    if (!pool || g->request->input_bytes <= INLINE_BYTES) { /* microseconds: a thread costs more */
+    bool known = !g->request->generate.chat.template; /* another one may take its time */
+    if (!pool || (known && g->request->input_bytes <= INLINE_BYTES)) { /* microseconds: a thread
+                                                                          costs more */
         g->prepare_rc = prompt_make(&g->prompt, g->request, registry_engine(g->model), &g->error);
         run_prepared(g);
         return;

@@ -104,7 +104,8 @@ struct gw_config {
     uint32_t cache_ttl_ms;
     size_t once_bytes; /* of answers kept by idempotency key */
     uint32_t once_ttl_ms;
-    size_t responses_bytes; /* of what /v1/responses keeps */
+    char *ollama_dir, *ollama_registry; /* or NULL */
+    size_t responses_bytes;             /* of what /v1/responses keeps */
     uint32_t responses_ttl_ms;
     bool log_requests;
     char *cache_dir;

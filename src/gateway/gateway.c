@@ -20,6 +20,8 @@
 #include "cluster/members.h"
 #include "cluster/once.h"
 #include "cluster/quota_bucket.h"
+#include "gateway/api/ollama_manage.h"
+#include "gateway/api/ollama_store.h"
 #include "gateway/api/response_store.h"
 #include "cluster/worker/worker_links.h"
 #include "cluster/worker/workers.h"
@@ -687,6 +689,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     for (uint32_t i = 0; i < config->n_models && rc == 0; i++)
         rc = registry_add(gw->registry, &config->models[i], e);
     if (rc == 0)
+        rc = ollama_manage_open(gw, config, e);
+    if (rc == 0)
         rc = node_join_prepare(gw, e);
     for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
         rc = open_members(&gw->loops[i], e);
@@ -799,6 +803,7 @@ void gateway_destroy(struct gateway *g)
     once_destroy(gw->once);
     response_store_destroy(gw->response_store);
     collections_close(gw->collections);
+    ollama_store_close(gw->ollama);
     peers_destroy(gw->peers);
     admission_destroy(gw->admission);
     quota_destroy(gw->quota);

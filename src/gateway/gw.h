@@ -34,6 +34,7 @@ struct mqtt_site;
 struct node_models;
 struct node_measure;
 struct node_store;
+struct ollama_store;
 struct peers;
 struct plant;
 struct pool;
@@ -106,6 +107,7 @@ struct gw {
     /* Of documents; NULL: there is no folder for them. */
     struct collections *collections;
     struct once *once;                     /* answers by idempotency key; NULL: none */
+    struct ollama_store *ollama;           /* models of Ollama's interface; NULL: no folder */
     struct response_store *response_store; /* of /v1/responses; NULL: none */
     struct home_table *home;               /* of /v1/process; NULL: none */
     struct home_things *things;            /* the home of /v1/process; NULL: none */

@@ -8,6 +8,7 @@
 #include "gateway/grpc/health.h"
 #include "gateway/api/llamacpp.h"
 #include "gateway/api/ollama.h"
+#include "gateway/api/ollama_manage.h"
 #include "gateway/api/openai.h"
 #include "gateway/api/process.h"
 #include "gateway/api/responses.h"
@@ -85,6 +86,21 @@ const struct route gw_routes[] = {
     {"POST", "/api/embeddings", WORK, specialist_ollama_embeddings,
      "the embedding of a text; older than /api/embed", ollama_embeddings_fields,
      &n_ollama_embeddings_fields, "Ollama", NULL, NULL},
+    {"POST", "/api/create", ROUTE_ADMIN | ROUTE_JSON, ollama_create,
+     "a model of another one, or of a file", ollama_create_fields, &ollama_n_create_fields,
+     "Ollama", NULL, NULL},
+    {"POST", "/api/copy", ROUTE_ADMIN | ROUTE_JSON, ollama_copy, "another name for a model",
+     ollama_copy_fields, &ollama_n_copy_fields, "Ollama", NULL, NULL},
+    {"DELETE", "/api/delete", ROUTE_ADMIN | ROUTE_JSON, ollama_delete, "remove a model",
+     ollama_name_fields, &ollama_n_name_fields, "Ollama", NULL, NULL},
+    {"POST", "/api/pull", ROUTE_ADMIN | ROUTE_JSON, ollama_pull, "fetch a model of the registry",
+     ollama_name_fields, &ollama_n_name_fields, "Ollama", NULL, NULL},
+    {"POST", "/api/push", ROUTE_ADMIN | ROUTE_JSON, ollama_push, "give a model to the registry",
+     ollama_name_fields, &ollama_n_name_fields, "Ollama", NULL, NULL},
+    {"GET", "/api/blobs/*", ROUTE_ADMIN, ollama_blob_head, "whether a blob is here", NULL, NULL,
+     "Ollama", NULL, NULL},
+    {"POST", "/api/blobs/*", ROUTE_ADMIN, ollama_blob_put, "a file for /api/create", NULL, NULL,
+     "Ollama", NULL, NULL},
     {"GET", "/api/tags", 0, ollama_tags, "all models", NULL, NULL, "Ollama", NULL, NULL},
     {"GET", "/api/ps", 0, ollama_ps, "loaded models", NULL, NULL, "Ollama", NULL, NULL},
     {"POST", "/api/show", ROUTE_JSON, ollama_show, "one model", NULL, NULL, "Ollama", NULL, NULL},

@@ -134,6 +134,8 @@ struct registry_slot {
     _Atomic(const struct identity *) identity;
     uint32_t users;
     uint64_t last_used_ns;
+    uint64_t
+        keep_ns;  /* how long it stays loaded when idle; 0: idle_unload_ms, UINT64_MAX: always */
     size_t bytes; /* reserved while loaded */
     double load_ms;
     int error_code;
@@ -295,6 +297,12 @@ void registry_speed(const struct registry_model *m, double *prefill_ns, double *
 /* Start loading or unloading, without waiting.  A model is unloaded when its last user leaves. */
 SHOAL_MUST_CHECK int registry_load(struct registry *r, const char *name, struct err *e);
 SHOAL_MUST_CHECK int registry_unload(struct registry *r, const char *name, struct err *e);
+/* How long a model stays loaded after its last use, in place of idle_unload_ms.  0: as configured,
+ * UINT64_MAX: until its memory is needed. */
+SHOAL_MUST_CHECK int registry_keep(struct registry *r, const char *name, uint64_t ns,
+                                   struct err *e);
+/* When it will be unloaded if nobody uses it; UINT64_MAX: never.  Within registry_each. */
+uint64_t registry_expires_ns(const struct registry_model *m);
 /* Calls fn for every name, in order, under the lock: fn must not keep m nor call the registry.  Of
  * several versions the one that new requests get. */
 void registry_each(struct registry *r, void (*fn)(void *ctx, const struct registry_model *m),

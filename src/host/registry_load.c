@@ -268,10 +268,22 @@ void registry_apart_progress(struct registry *r, uint64_t serial, uint32_t progr
 
 /* ---- the thread ---- */
 
+/* When an idle model is unloaded; UINT64_MAX: never. */
+static uint64_t registry_due_ns(const struct registry *r, const struct registry_slot *s)
+{
+    uint64_t idle = s->keep_ns ? s->keep_ns : (uint64_t)r->opts.idle_unload_ms * 1000000u;
+    return idle == 0 || idle == UINT64_MAX || s->spec.pinned ? UINT64_MAX : s->last_used_ns + idle;
+}
+
+uint64_t registry_expires_ns(const struct registry_model *m)
+{
+    return registry_due_ns(m->slot->all, m->slot);
+}
+
 /* The next slot with work, and the time until an idle model must be unloaded (UINT64_MAX: none). */
 static struct registry_slot *next_work(struct registry *r, uint64_t *wait_ns)
 {
-    uint64_t now = clock_ns(), idle = (uint64_t)r->opts.idle_unload_ms * 1000000u;
+    uint64_t now = clock_ns();
     *wait_ns = UINT64_MAX;
     for (struct registry_slot *s = r->slots; s; s = s->next) {
         if (s->state == REGISTRY_LOADING && s->n_names > 0) {
@@ -284,9 +296,9 @@ static struct registry_slot *next_work(struct registry *r, uint64_t *wait_ns)
             continue;
         if (s->n_names == 0 || (s->state == REGISTRY_READY && s->want_unload))
             return s;
-        if (s->state != REGISTRY_READY || idle == 0 || s->spec.pinned)
+        uint64_t due = registry_due_ns(r, s);
+        if (s->state != REGISTRY_READY || due == UINT64_MAX)
             continue;
-        uint64_t due = s->last_used_ns + idle;
         if (due <= now) {
             s->want_unload = true;
             return s;

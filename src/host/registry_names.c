@@ -483,7 +483,7 @@ void registry_put(struct registry_model *m)
     m->users--;
     s->users--;
     s->last_used_ns = clock_ns();
-    if ((s->users == 0 && (s->want_unload || r->opts.idle_unload_ms)) || m->gone)
+    if ((s->users == 0 && (s->want_unload || r->opts.idle_unload_ms || s->keep_ns)) || m->gone)
         pthread_cond_signal(&r->work);
     pthread_mutex_unlock(&r->lock);
 }
@@ -571,6 +571,18 @@ int registry_load(struct registry *r, const char *name, struct err *e)
 int registry_unload(struct registry *r, const char *name, struct err *e)
 {
     return change_name(r, name, CHANGE_UNLOAD, e);
+}
+
+int registry_keep(struct registry *r, const char *name, uint64_t ns, struct err *e)
+{
+    pthread_mutex_lock(&r->lock);
+    struct registry_model *m = find(r, name);
+    if (m) {
+        m->slot->keep_ns = ns;
+        pthread_cond_signal(&r->work); /* it may be due sooner */
+    }
+    pthread_mutex_unlock(&r->lock);
+    return m ? 0 : err_set(e, SHOAL_ENOTFOUND, "there is no model '%.64s'", name);
 }
 
 int registry_remove(struct registry *r, const char *name, struct err *e)

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (body)
         r = request_create();
     if (r) {
-        int rc = ollama_read(r, &shape, body, data[0] & 1, data[0] & 2, &e);
+        int rc = ollama_read(r, &shape, body, NULL, data[0] & 1, data[0] & 2, &e);
         const struct request_generate *g = &r->generate;
         cJSON_Delete(body); /* nothing of it is needed any more */
         body = NULL;

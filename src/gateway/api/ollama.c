@@ -3,22 +3,28 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/log.h"
+#include "flow/run.h"
 #include "flow/tool_sink.h"
+#include "gateway/api/ollama_manage.h"
+#include "gateway/api/ollama_store.h"
 #include "gateway/api/openai.h"
 #include "gateway/api/tools_read.h"
 #include "gateway/call.h"
+#include "gateway/guard.h"
 #include "wire/json_out.h"
 
 #define MAX_TEXT_BYTES ((size_t)64 << 20)
 
 struct body {
-    const char *model, *prompt, *system;
-    const cJSON *messages, *options, *think, *tools;
-    bool stream, raw;
+    const char *model, *prompt, *system, *suffix, *template;
+    const cJSON *messages, *options, *think, *tools, *context, *keep_alive;
+    int64_t top_logprobs;
+    bool stream, raw, logprobs;
 };
 
 /* Numbers that mean a count are read as Ollama does: what is behind the point is cut off. */
@@ -30,24 +36,32 @@ struct options {
 
 #define AT(member) offsetof(struct body, member)
 #define OPT(member) offsetof(struct options, member)
-#define COMMON                                                                                     \
-    {"model", FIELD_STR, AT(model), 0, 0, "name of a model of /api/tags", NULL},                   \
-        {"stream", FIELD_BOOL, AT(stream), 0, 0, "one JSON object per line; default: true", NULL}, \
-        {"options",                                                                                \
-         FIELD_VALUE,                                                                              \
-         AT(options),                                                                              \
-         0,                                                                                        \
-         0,                                                                                        \
-         "temperature, seed, num_predict, ...",                                                    \
-         "{\"type\":\"object\"}"},                                                                 \
-        {"keep_alive", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                     \
-        {"think", FIELD_VALUE, AT(think),                                                          \
-         0,       0,           "true, false or a level: for the model's chat template",            \
-         "{}"},                                                                                    \
-        {"truncate", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                       \
-        {"shift", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                          \
-    {                                                                                              \
-        "format", FIELD_UNBUILT, 0, 0, 0, NULL, NULL                                               \
+#define COMMON                                                                                      \
+    {"model", FIELD_STR, AT(model), 0, 0, "name of a model of /api/tags", NULL},                    \
+        {"stream", FIELD_BOOL, AT(stream), 0, 0, "one JSON object per line; default: true", NULL},  \
+        {"options",                                                                                 \
+         FIELD_VALUE,                                                                               \
+         AT(options),                                                                               \
+         0,                                                                                         \
+         0,                                                                                         \
+         "temperature, seed, num_predict, ...",                                                     \
+         "{\"type\":\"object\"}"},                                                                  \
+        {"keep_alive",                                                                              \
+         FIELD_VALUE,                                                                               \
+         AT(keep_alive),                                                                            \
+         0,                                                                                         \
+         0,                                                                                         \
+         "how long the model stays loaded: \"5m\", seconds, or -1",                                 \
+         "{}"},                                                                                     \
+        {"logprobs", FIELD_BOOL, AT(logprobs), 0, 0, "log-probability of every token", NULL},       \
+        {"top_logprobs", FIELD_INT, AT(top_logprobs), 0, 20, "most likely tokens to return", NULL}, \
+        {"think", FIELD_VALUE, AT(think),                                                           \
+         0,       0,           "true, false or a level: for the model's chat template",             \
+         "{}"},                                                                                     \
+        {"truncate", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                        \
+        {"shift", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                           \
+    {                                                                                               \
+        "format", FIELD_UNBUILT, 0, 0, 0, NULL, NULL                                                \
     }
 
 const struct field ollama_chat_fields[] = {
@@ -62,12 +76,12 @@ const struct field ollama_generate_fields[] = {
     {"system", FIELD_STR, AT(system), 0, 0, "system message", NULL},
     {"raw", FIELD_BOOL, AT(raw), 0, 0, "use the prompt as it is, without the template", NULL},
     COMMON,
-    {"suffix", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
-    {"logprobs", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
-    {"top_logprobs", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
-    {"images", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
-    {"template", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
-    {"context", FIELD_UNBUILT, 0, 0, 0, NULL, NULL}};
+    {"suffix", FIELD_STR, AT(suffix), 0, 0, "text behind the answer, for models that can fill in",
+     NULL},
+    {"template", FIELD_STR, AT(template), 0, 0, "chat template, Jinja", NULL},
+    {"context", FIELD_VALUE, AT(context), 0, 0, "as an earlier answer returned it",
+     "{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}"},
+    {"images", FIELD_UNBUILT, 0, 0, 0, NULL, NULL}};
 const size_t ollama_n_generate_fields =
     sizeof(ollama_generate_fields) / sizeof(ollama_generate_fields[0]);
 
@@ -119,7 +133,8 @@ static double within(double v, double min, double max)
     return v < min ? min : v > max ? max : v;
 }
 
-static int read_options(struct request *r, const cJSON *o, struct fields_error *e)
+static int read_options(struct request *r, const cJSON *defaults, const cJSON *o,
+                        struct fields_error *e)
 {
     /* Ollama's own defaults */
     struct options v = {.seed = NAN,
@@ -133,7 +148,9 @@ static int read_options(struct request *r, const cJSON *o, struct fields_error *
     int rc = 0;
     if (o && !cJSON_IsObject(o))
         return fields_fail(e, "options", "invalid_type", "'options' must be an object");
-    if (o)
+    if (defaults)
+        rc = fields_read(option_fields, N_OPTIONS, defaults, &v, true, e);
+    if (rc == 0 && o)
         rc = fields_read(option_fields, N_OPTIONS, o, &v, true, e);
     if (rc == 0 && o)
         warn_unknown(r, o);
@@ -181,55 +198,237 @@ static struct chat_message message_of(struct request *r, const char *role, const
     return m;
 }
 
-/* A prompt becomes a conversation of one question, unless it is to stay as it is. */
-static void use_prompt(struct request *r, const struct body *b)
+/* ---- the context of an answer ----
+ *
+ * Numbers that a client sends back to go on from an answer, without knowing what they mean: the
+ * conversation as bytes, three in a number.  A message is its role (0: user, 1: assistant), the
+ * length of its text and the text. */
+
+#define CONTEXT_MAGIC 0x53431 /* the first number */
+#define MAX_CONTEXT_BYTES ((size_t)4 << 20)
+
+static void put_context(struct json_out *j, const struct buf *bytes)
 {
-    struct request_generate *g = &r->generate;
-    if (b->raw) {
-        struct request_prompt *p = arena_zalloc(&r->arena, sizeof(*p));
-        if (!p)
-            return; /* request_rc tells */
-        p->text_bytes = strlen(b->prompt);
-        p->text = request_copy(r, b->prompt, p->text_bytes);
-        r->input_bytes += p->text_bytes;
-        g->prompts = p;
-        return;
+    const uint8_t *p = (const uint8_t *)buf_str(bytes);
+    json_out_key(j, "context");
+    json_out_array(j);
+    json_out_uint(j, CONTEXT_MAGIC);
+    json_out_uint(j, bytes->len);
+    for (size_t i = 0; i < bytes->len; i += 3) {
+        uint32_t v = p[i];
+        v |= i + 1 < bytes->len ? (uint32_t)p[i + 1] << 8 : 0;
+        v |= i + 2 < bytes->len ? (uint32_t)p[i + 2] << 16 : 0;
+        json_out_uint(j, v);
     }
-    struct chat_message *list = arena_zalloc_n(&r->arena, 2, sizeof(*list));
-    if (!list)
-        return;
-    if (b->system && b->system[0])
-        list[g->chat.n_messages++] = message_of(r, "system", b->system);
-    list[g->chat.n_messages++] = message_of(r, "user", b->prompt);
-    g->chat.messages = list;
+    json_out_array_end(j);
 }
 
-int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body, bool chat,
-                bool lenient, struct fields_error *e)
+static void add_turn(struct buf *bytes, bool assistant, const char *text, size_t n)
+{
+    uint32_t len = (uint32_t)n;
+    uint8_t head[5] = {assistant, (uint8_t)len, (uint8_t)(len >> 8), (uint8_t)(len >> 16),
+                       (uint8_t)(len >> 24)};
+    buf_put(bytes, head, sizeof(head));
+    buf_put(bytes, text, n);
+}
+
+/* The bytes of a context; false: it is none of ours. */
+static bool unpack_context(struct buf *bytes, const cJSON *list)
+{
+    const cJSON *v = list->child, *length = v ? v->next : NULL;
+    if (!cJSON_IsNumber(v) || v->valuedouble != CONTEXT_MAGIC || !cJSON_IsNumber(length) ||
+        !(length->valuedouble >= 0 && length->valuedouble <= (double)MAX_CONTEXT_BYTES))
+        return false;
+    size_t n = (size_t)length->valuedouble;
+    for (v = length->next; v && bytes->len < n; v = v->next) {
+        if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0 && v->valuedouble < 1 << 24))
+            return false;
+        uint32_t x = (uint32_t)v->valuedouble;
+        const uint8_t three[3] = {(uint8_t)x, (uint8_t)(x >> 8), (uint8_t)(x >> 16)};
+        buf_put(bytes, three, n - bytes->len < 3 ? n - bytes->len : 3);
+    }
+    return !v && bytes->rc == 0 && bytes->len == n;
+}
+
+/* The next message of a context; false: there is none, or it is damaged (then *at is not at the
+ * end). */
+static bool next_turn(struct request *r, const struct buf *bytes, size_t *at,
+                      struct chat_message *out)
+{
+    const uint8_t *p = (const uint8_t *)buf_str(bytes) + *at;
+    size_t left = bytes->len - *at;
+    if (left < 5 || p[0] > 1)
+        return false;
+    size_t n = p[1] | (size_t)p[2] << 8 | (size_t)p[3] << 16 | (size_t)p[4] << 24;
+    if (n > left - 5)
+        return false;
+    out->role = p[0] ? "assistant" : "user";
+    out->content = request_copy_utf8(r, (const char *)p + 5, n, &out->content_bytes);
+    r->input_bytes += out->content_bytes;
+    *at += 5 + n;
+    return true;
+}
+
+/* The messages of a context, with room for two more; NULL: it is damaged, or out of memory. */
+static struct chat_message *read_context(struct request *r, const cJSON *context, uint32_t *n,
+                                         struct fields_error *e)
+{
+    struct chat_message *list = NULL, one;
+    struct buf bytes;
+    size_t at = 0;
+    buf_init(&bytes, MAX_CONTEXT_BYTES);
+    *n = 0;
+    bool ok =
+        !context || !context->child || (cJSON_IsArray(context) && unpack_context(&bytes, context));
+    while (ok && next_turn(r, &bytes, &at, &one))
+        (*n)++;
+    ok = ok && at == bytes.len;
+    if (!ok)
+        fields_fail(e, "context", "invalid_value",
+                    "'context' must be the one of an earlier answer of this server");
+    if (ok)
+        list = arena_zalloc_n(&r->arena, *n + 2u, sizeof(*list));
+    at = 0;
+    for (uint32_t i = 0; list && i < *n; i++)
+        ok = next_turn(r, &bytes, &at, &list[i]);
+    buf_fini(&bytes);
+    return list;
+}
+
+/* ---- prompts ---- */
+
+static struct request_prompt *plain_prompt(struct request *r, const struct body *b)
+{
+    struct request_prompt *p = arena_zalloc(&r->arena, sizeof(*p));
+    if (!p)
+        return NULL; /* request_rc tells */
+    p->text_bytes = strlen(b->prompt);
+    p->text = request_copy(r, b->prompt, p->text_bytes);
+    r->input_bytes += p->text_bytes;
+    return p;
+}
+
+/* A prompt becomes a conversation of one question, unless it is to stay as it is. */
+static int use_prompt(struct request *r, const struct body *b, struct fields_error *e)
+{
+    struct request_generate *g = &r->generate;
+    bool fill = b->suffix && b->suffix[0];
+    if (b->raw || fill) {
+        struct request_prompt *p = plain_prompt(r, b);
+        g->prompts = p;
+        if (p && fill) {
+            p->suffix_bytes = strlen(b->suffix);
+            p->suffix = request_copy(r, b->suffix, p->suffix_bytes);
+            r->no_cache = true;
+        }
+        return 0;
+    }
+    uint32_t n = 0;
+    struct chat_message *list = read_context(r, b->context, &n, e);
+    if (!list)
+        return e->msg[0] ? SHOAL_EINVAL : 0;
+    if (b->system && b->system[0]) {
+        memmove(list + 1, list, n * sizeof(*list));
+        list[0] = message_of(r, "system", b->system);
+        n++;
+    }
+    list[n++] = message_of(r, "user", b->prompt);
+    g->chat.messages = list;
+    g->chat.n_messages = n;
+    return 0;
+}
+
+bool ollama_read_duration(const cJSON *v, uint64_t *ns)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
+    double total = 0;
+    if (cJSON_IsNumber(v))
+        total = v->valuedouble * 1e9;
+    else if (!cJSON_IsString(v) || !v->valuestring[0])
+        return false;
+    for (const char *p = cJSON_IsString(v) ? v->valuestring : ""; *p;) {
+        char *end;
+        double n = strtod(p, &end);
+        size_t i = 0, k = 0;
+        if (end == p || isnan(n))
+            return false;
+        for (; i < sizeof(units) / sizeof(units[0]); i++)
+            if (strncmp(end, units[i].name, k = strlen(units[i].name)) == 0 &&
+                (units[i].name[0] != 'm' || units[i].name[1] || end[1] != 's'))
+                break;
+        bool seconds = *end == '\0' && p == v->valuestring; /* a number as text */
+        if (i == sizeof(units) / sizeof(units[0]) && !seconds)
+            return false;
+        total += n * (seconds ? 1e9 : units[i].ns);
+        p = seconds ? end : end + k;
+    }
+    *ns = total < 0 || total >= 9e18 ? UINT64_MAX : (uint64_t)total;
+    return true;
+}
+
+static int read_shape(struct ollama_shape *shape, const struct body *b, bool chat,
+                      struct fields_error *e)
+{
+    bool empty = chat ? cJSON_IsArray(b->messages) && !b->messages->child : !b->prompt[0];
+    *shape = (struct ollama_shape){.chat = chat,
+                                   .stream = b->stream,
+                                   .empty = empty && !(b->suffix && b->suffix[0]),
+                                   .raw = b->raw,
+                                   .logprobs = b->logprobs};
+    shape->has_keep = b->keep_alive != NULL;
+    if (b->keep_alive && !ollama_read_duration(b->keep_alive, &shape->keep_ns))
+        return fields_fail(e, "keep_alive", "invalid_value",
+                           "'keep_alive' must be a duration such as \"5m\", or seconds");
+    return 0;
+}
+
+/* No question: what the flow needs all the same. */
+static void use_nothing(struct request *r)
+{
+    struct request_prompt *p = arena_zalloc(&r->arena, sizeof(*p));
+    if (p)
+        p->text = "";
+    r->generate.prompts = p;
+    r->generate.prompt_only = r->no_cache = true;
+}
+
+int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body,
+                const cJSON *defaults, bool chat, bool lenient, struct fields_error *e)
 {
     struct body b = {.stream = true, .prompt = ""};
+    struct request_generate *g = &r->generate;
     int rc =
         chat ? fields_read(ollama_chat_fields, ollama_n_chat_fields, body, &b, lenient, e)
              : fields_read(ollama_generate_fields, ollama_n_generate_fields, body, &b, lenient, e);
     r->kind = REQUEST_GENERATE;
-    r->generate.n = r->generate.n_prompts = 1;
+    g->n = g->n_prompts = 1;
     if (rc == 0)
-        rc = read_options(r, b.options, e);
+        rc = read_options(r, defaults, b.options, e);
     if (rc == 0)
+        rc = read_shape(shape, &b, chat, e);
+    if (rc < 0)
+        return rc;
+    g->sampling.logprobs = b.logprobs;
+    g->sampling.n_logprobs = b.logprobs ? (uint32_t)b.top_logprobs : 0;
+    if (shape->empty)
+        use_nothing(r);
+    else
+        rc = chat ? openai_read_messages(r, b.messages, lenient, e) : use_prompt(r, &b, e);
+    if (rc == 0 && g->chat.n_messages > 0)
         rc = read_think(r, b.think, e);
-    if (rc == 0 && chat)
-        rc = openai_read_messages(r, b.messages, lenient, e);
-    if (rc == 0 && chat)
+    if (rc == 0 && chat && !shape->empty)
         rc = tools_read(r, b.tools, e);
     if (rc < 0)
         return rc;
-    if (chat)
+    if (chat && !shape->empty)
         openai_prefill(r);
-    if (!chat)
-        use_prompt(r, &b);
+    if (b.template && b.template[0] && g->chat.n_messages > 0)
+        g->chat.template = request_copy_utf8(r, b.template, strlen(b.template), NULL);
     if (b.model)
         r->model = request_copy(r, b.model, strlen(b.model));
-    *shape = (struct ollama_shape){chat, b.stream};
     return request_rc(r) < 0 ? fields_fail(e, chat ? "messages" : "prompt", NULL, "out of memory")
                              : 0;
 }
@@ -254,9 +453,12 @@ struct answer {
     struct sink sink;
     struct call *call; /* held */
     struct ollama_shape shape;
+    const struct chat *asked; /* the request's */
     const char *model;
-    struct buf text;             /* whole answers: so far */
+    struct buf text;             /* so far */
     struct buf calls, arguments; /* of tools, as JSON; arguments: of the current call */
+    struct buf logprobs;         /* of whole answers: elements of a list */
+    uint32_t n_logprobs;
 };
 
 static void put_text(struct answer *a, struct json_out *j, const char *p, size_t n)
@@ -285,7 +487,51 @@ static void put_text(struct answer *a, struct json_out *j, const char *p, size_t
         json_out_object_end(j);
 }
 
-static void put_end(struct json_out *j, const struct sink_done *d)
+static void put_logprob(struct json_out *j, const struct sink_logprob *l)
+{
+    json_out_key(j, "token");
+    json_out_strn(j, l->text, l->text_bytes);
+    json_out_key(j, "logprob");
+    json_out_float(j, l->logprob < -9999.0f ? -9999.0f : l->logprob);
+    json_out_key(j, "bytes");
+    json_out_array(j);
+    for (size_t i = 0; i < l->text_bytes; i++)
+        json_out_uint(j, (uint8_t)l->text[i]);
+    json_out_array_end(j);
+}
+
+static void put_logprobs(struct json_out *j, const struct sink_token *t)
+{
+    json_out_object(j);
+    put_logprob(j, &t->logprobs[0]);
+    json_out_key(j, "top_logprobs");
+    json_out_array(j);
+    for (uint32_t i = 1; i < t->n_logprobs; i++) {
+        json_out_object(j);
+        put_logprob(j, &t->logprobs[i]);
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+    json_out_object_end(j);
+}
+
+/* For the next /api/generate; its system message is not part of it. */
+static void put_turns(struct answer *a, struct json_out *j)
+{
+    struct buf bytes;
+    buf_init(&bytes, MAX_CONTEXT_BYTES);
+    for (uint32_t i = 0; i < a->asked->n_messages; i++) {
+        const struct chat_message *m = &a->asked->messages[i];
+        if (strcmp(m->role, "system") != 0)
+            add_turn(&bytes, strcmp(m->role, "assistant") == 0, m->content, m->content_bytes);
+    }
+    add_turn(&bytes, true, buf_str(&a->text), a->text.len);
+    if (bytes.rc == 0) /* one that is too long is left out */
+        put_context(j, &bytes);
+    buf_fini(&bytes);
+}
+
+static void put_end(struct answer *a, struct json_out *j, const struct sink_done *d)
 {
     const struct {
         const char *name;
@@ -299,7 +545,11 @@ static void put_end(struct json_out *j, const struct sink_done *d)
     json_out_key(j, "done");
     json_out_bool(j, true);
     json_out_key(j, "done_reason");
-    json_out_str(j, d->finish == SHOAL_FINISH_LENGTH ? "length" : "stop");
+    json_out_str(j, a->shape.empty ? a->shape.has_keep && a->shape.keep_ns == 0 ? "unload" : "load"
+                    : d->finish == SHOAL_FINISH_LENGTH ? "length"
+                                                       : "stop");
+    if (!a->shape.chat && !a->shape.raw && !a->shape.empty && a->asked->n_messages > 0)
+        put_turns(a, j);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         json_out_key(j, rows[i].name);
         json_out_uint(j, rows[i].v);
@@ -333,15 +583,26 @@ static void on_token(struct sink *s, const struct sink_token *t)
     struct call *c = a->call;
     if (!c->req)
         return;
-    if (!a->shape.stream) {
+    if (!a->shape.stream || !a->shape.chat) /* a context has the answer */
         buf_put(&a->text, t->text, t->text_bytes);
+    if (!a->shape.stream) {
+        struct json_out list = json_out_make(&a->logprobs);
+        list.comma = a->n_logprobs > 0;
+        if (t->logprobs && ++a->n_logprobs)
+            put_logprobs(&list, t);
         return;
     }
     begin_stream(c);
-    if (t->text_bytes == 0)
+    if (t->text_bytes == 0 && !t->logprobs)
         return;
     struct json_out j = json_out_make(&c->out);
     put_text(a, &j, t->text, t->text_bytes);
+    if (t->logprobs) {
+        json_out_key(&j, "logprobs");
+        json_out_array(&j);
+        put_logprobs(&j, t);
+        json_out_array_end(&j);
+    }
     json_out_key(&j, "done");
     json_out_bool(&j, false);
     json_out_object_end(&j);
@@ -394,11 +655,18 @@ static void on_done(struct sink *s, const struct sink_done *d)
         begin_stream(c);
     else
         buf_clear(&c->out);
-    if (a->text.rc < 0 || a->calls.rc < 0)
-        c->out.rc = a->text.rc < 0 ? a->text.rc : a->calls.rc;
+    if (a->text.rc < 0 || a->calls.rc < 0 || a->logprobs.rc < 0)
+        c->out.rc = SHOAL_ENOMEM;
     struct json_out j = json_out_make(&c->out);
-    put_text(a, &j, buf_str(&a->text), a->text.len);
-    put_end(&j, d);
+    put_text(a, &j, a->shape.stream ? "" : buf_str(&a->text), a->shape.stream ? 0 : a->text.len);
+    if (a->shape.logprobs && !a->shape.stream) {
+        json_out_key(&j, "logprobs");
+        buf_putc(j.b, '[');
+        buf_put(j.b, buf_str(&a->logprobs), a->logprobs.len);
+        buf_putc(j.b, ']');
+        j.comma = true;
+    }
+    put_end(a, &j, d);
     if (a->shape.stream) {
         call_line_end(c);
         call_end_flushed(c);
@@ -440,6 +708,7 @@ static void on_closed(struct sink *s)
     buf_fini(&a->text);
     buf_fini(&a->calls);
     buf_fini(&a->arguments);
+    buf_fini(&a->logprobs);
     call_unset_sink(a->call);
 }
 
@@ -454,6 +723,80 @@ static const struct sink_ops answer_ops = {.start = on_start,
 
 /* ---- handlers ---- */
 
+/* The options of a model that was made here; NULL: none.  cJSON_Delete. */
+static cJSON *default_options(struct gw *gw, const cJSON *body)
+{
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(body, "model"));
+    char known[256] = "";
+    size_t n = name ? flow_name_bytes(&gw->flow, name) : 0;
+    if (!gw->ollama || n == 0 || n >= sizeof(known))
+        return NULL;
+    memcpy(known, name, n);
+    const struct ollama_profile *p = ollama_store_get(gw->ollama, known);
+    cJSON *options = p && p->parameters ? cJSON_Parse(p->parameters) : NULL;
+    ollama_store_unref(gw->ollama, p);
+    return options;
+}
+
+/* How long the model stays loaded.  Who may not change models can only make it longer.  False: the
+ * call is answered. */
+static bool keep_alive(struct call *c, const struct request *r, const struct ollama_shape *shape)
+{
+    struct registry *all = c->gl->gw->registry;
+    uint64_t least = (uint64_t)c->gl->config->idle_unload_ms * 1000000u;
+    bool may = guard_may_change(c), unload = shape->empty && shape->keep_ns == 0;
+    struct err e = {0};
+    if (!shape->has_keep || !r->model)
+        return true;
+    if (unload && !may) {
+        call_fail(c, 403, NULL, "keep_alive", "admin_key_needed",
+                  "only who may administer this server can unload models");
+        return false;
+    }
+    if (unload ? registry_unload(all, r->model, &e) < 0
+        : may || (least > 0 && shape->keep_ns > least)
+            ? registry_keep(all, r->model, shape->keep_ns ? shape->keep_ns : 1, &e) < 0
+            : false)
+        log_debug("ollama", "keep_alive: %s", e.msg); /* a model of another node, or none */
+    return true;
+}
+
+/* There is nothing to compute: the model was told to go. */
+static void answer_unloaded(struct call *c, const struct request *r,
+                            const struct ollama_shape *shape)
+{
+    static const struct chat none;
+    struct answer a = {.call = c, .shape = *shape, .asked = &none, .model = r->model};
+    const struct sink_done d = {.finish = SHOAL_FINISH_STOP};
+    buf_init(&a.text, 1);
+    struct json_out j = json_out_make(&c->out);
+    put_text(&a, &j, "", 0);
+    put_end(&a, &j, &d);
+    buf_putc(&c->out, '\n');
+    buf_fini(&a.text);
+    call_json(c, 200);
+}
+
+static void run(struct call *c, struct request *r, const struct ollama_shape *shape)
+{
+    struct answer *a = arena_zalloc(&r->arena, sizeof(*a));
+    if (!a) {
+        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+        flow_give_request(&c->gl->flow, r);
+        return;
+    }
+    a->sink.ops = &answer_ops;
+    a->call = c;
+    a->shape = *shape;
+    a->asked = &r->generate.chat;
+    buf_init(&a->text, MAX_TEXT_BYTES);
+    buf_init(&a->logprobs, MAX_TEXT_BYTES);
+    buf_init(&a->calls, MAX_TEXT_BYTES);
+    buf_init(&a->arguments, MAX_TEXT_BYTES);
+    call_set_sink(c, &a->sink);
+    tool_sink_run(&c->gl->flow, r, c->sink, false); /* its streams have whole calls */
+}
+
 static void start(struct call *c, bool chat)
 {
     struct fields_error e = {{0}, {0}, NULL};
@@ -461,24 +804,23 @@ static void start(struct call *c, bool chat)
     struct request *r = call_request(c);
     if (!r)
         return;
-    int rc = ollama_read(r, &shape, c->json, chat, c->lenient, &e);
-    struct answer *a = rc == 0 ? arena_zalloc(&r->arena, sizeof(*a)) : NULL;
-    if (!a) {
-        if (rc < 0)
-            call_fail_fields(c, &e);
-        else
-            call_fail_code(c, SHOAL_ENOMEM, "out of memory");
-        flow_give_request(&c->gl->flow, r);
-        return;
+    cJSON *defaults = default_options(c->gl->gw, c->json);
+    int rc = ollama_read(r, &shape, c->json, defaults, chat, c->lenient, &e);
+    cJSON_Delete(defaults);
+    if (rc < 0) {
+        call_fail_fields(c, &e);
+    } else {
+        flow_resolve_name(&c->gl->flow, r);
+        ollama_manage_apply(c->gl->gw, r);
+        if (keep_alive(c, r, &shape)) {
+            if (!(shape.empty && shape.has_keep && shape.keep_ns == 0)) {
+                run(c, r, &shape);
+                return;
+            }
+            answer_unloaded(c, r, &shape);
+        }
     }
-    a->sink.ops = &answer_ops;
-    a->call = c;
-    a->shape = shape;
-    buf_init(&a->text, MAX_TEXT_BYTES);
-    buf_init(&a->calls, MAX_TEXT_BYTES);
-    buf_init(&a->arguments, MAX_TEXT_BYTES);
-    call_set_sink(c, &a->sink);
-    tool_sink_run(&c->gl->flow, r, c->sink, false); /* its streams have whole calls */
+    flow_give_request(&c->gl->flow, r);
 }
 
 void ollama_chat(struct call *c)

@@ -15,12 +15,19 @@ extern const size_t ollama_n_chat_fields, ollama_n_generate_fields;
 
 struct ollama_shape { /* the format of the answer */
     bool chat, stream;
+    bool empty;         /* there is nothing to answer: the model is loaded, or unloaded */
+    bool has_keep;      /* the client said how long the model shall stay loaded */
+    uint64_t keep_ns;   /* 0: not at all, UINT64_MAX: always */
+    bool raw, logprobs; /* raw: the answer has no context */
 };
 
-/* A body of /api/chat or /api/generate into an empty request.  lenient: unknown fields are
- * skipped. */
+/* A body of /api/chat or /api/generate into an empty request.  defaults: options of the model, or
+ * NULL.  lenient: unknown fields are skipped. */
 SHOAL_MUST_CHECK int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body,
-                                 bool chat, bool lenient, struct fields_error *e);
+                                 const cJSON *defaults, bool chat, bool lenient,
+                                 struct fields_error *e);
+/* "5m", "1h30m", "300ms", or a number of seconds; below 0: always (UINT64_MAX).  False: neither. */
+bool ollama_read_duration(const cJSON *v, uint64_t *ns);
 
 /* Handlers. */
 void ollama_chat(struct call *c);

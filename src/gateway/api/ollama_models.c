@@ -3,11 +3,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "cluster/members.h"
 #include "flow/run.h"
 #include "gateway/api/ollama.h"
+#include "gateway/api/ollama_store.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
+
+#define MAX_MODELFILE_BYTES ((size_t)1 << 20)
 
 struct listing {
     struct json_out j;
@@ -34,8 +38,13 @@ static void put_details(struct json_out *j, const struct registry_model *m)
     json_out_str(j, info.arch ? info.arch : "");
     json_out_key(j, "parameter_size");
     json_out_str(j, size);
-    json_out_key(j, "quantization_level");
-    json_out_str(j, "");
+    json_out_key(j, "families");
+    json_out_array(j);
+    if (info.arch && info.arch[0])
+        json_out_str(j, info.arch);
+    json_out_array_end(j);
+    json_out_member_str(j, "parent_model", "");
+    json_out_member_str(j, "quantization_level", info.quantization ? info.quantization : "");
     json_out_object_end(j);
 }
 
@@ -58,6 +67,21 @@ static void put_head(struct json_out *j, const char *name, uint64_t created_s, u
     json_out_member_str(j, "digest", digest);
 }
 
+/* When the model is unloaded if nobody asks it; in a far year: never. */
+static void put_expiry(struct json_out *j, const struct registry_model *m)
+{
+    uint64_t due = registry_expires_ns(m), now = clock_ns();
+    time_t at = time(NULL);
+    struct tm tm;
+    char text[40] = "2300-01-01T00:00:00Z";
+    if (due != UINT64_MAX) {
+        at += due > now && m->users == 0 ? (time_t)((due - now) / 1000000000u) : 0;
+        gmtime_r(&at, &tm);
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    }
+    json_out_member_str(j, "expires_at", text);
+}
+
 static void put_tag(void *ctx, const struct registry_model *m)
 {
     struct listing *l = ctx;
@@ -65,6 +89,11 @@ static void put_tag(void *ctx, const struct registry_model *m)
         return;
     put_head(&l->j, m->name, m->slot->created_s, m->slot->bytes, registry_sum(m));
     put_details(&l->j, m);
+    if (l->loaded_only) {
+        put_expiry(&l->j, m);
+        json_out_member_uint(&l->j, "size_vram", 0);
+        json_out_member_uint(&l->j, "context_length", m->slot->n_ctx);
+    }
     json_out_object_end(&l->j);
 }
 
@@ -108,6 +137,46 @@ void ollama_ps(struct call *c)
     list(c, true);
 }
 
+/* A number, text or truth value of an option as a modelfile has it. */
+static void put_parameter(struct buf *b, const cJSON *v)
+{
+    const cJSON *one;
+    cJSON_ArrayForEach(one, v)
+    {
+        const cJSON *item = cJSON_IsArray(one) ? one->child : one;
+        for (; item; item = cJSON_IsArray(one) ? item->next : NULL) {
+            char *text = cJSON_PrintUnformatted(item);
+            buf_printf(b, "%s%-30s %s", b->len > 0 ? "\n" : "", one->string, text ? text : "");
+            cJSON_free(text);
+        }
+    }
+}
+
+/* What the model was made of: texts and a modelfile that makes it again. */
+static void put_profile(struct json_out *j, const struct registry_model *m,
+                        const struct ollama_profile *p, const char *own_template)
+{
+    const char *template = p && p->template ? p->template : own_template;
+    cJSON *parameters = p && p->parameters ? cJSON_Parse(p->parameters) : NULL;
+    struct buf file, list;
+    buf_init(&file, MAX_MODELFILE_BYTES);
+    buf_init(&list, MAX_MODELFILE_BYTES);
+    buf_printf(&file, "FROM %s\n", p && p->from ? p->from : m->name);
+    if (template[0])
+        buf_printf(&file, "TEMPLATE \"\"\"%s\"\"\"\n", template);
+    if (p && p->system)
+        buf_printf(&file, "SYSTEM \"\"\"%s\"\"\"\n", p->system);
+    put_parameter(&list, parameters);
+    json_out_member_str(j, "modelfile", buf_str(&file));
+    json_out_member_str(j, "template", template);
+    json_out_member_str(j, "parameters", buf_str(&list));
+    json_out_member_str(j, "system", p && p->system ? p->system : "");
+    json_out_member_str(j, "license", p && p->license ? p->license : "");
+    cJSON_Delete(parameters);
+    buf_fini(&file);
+    buf_fini(&list);
+}
+
 static void put_shown(void *ctx, const struct registry_model *m)
 {
     struct listing *l = ctx;
@@ -117,11 +186,11 @@ static void put_shown(void *ctx, const struct registry_model *m)
     l->found = true;
     if (m->slot->engine)
         shoal_engine_info(m->slot->engine, &info);
+    const struct ollama_profile *p =
+        l->gw->ollama ? ollama_store_get(l->gw->ollama, m->name) : NULL;
     json_out_object(&l->j);
-    json_out_key(&l->j, "modelfile");
-    json_out_str(&l->j, "");
-    json_out_key(&l->j, "template");
-    json_out_str(&l->j, info.chat_template ? info.chat_template : "");
+    put_profile(&l->j, m, p, info.chat_template ? info.chat_template : "");
+    ollama_store_unref(l->gw->ollama, p);
     put_details(&l->j, m);
     json_out_key(&l->j, "model_info");
     json_out_object(&l->j);

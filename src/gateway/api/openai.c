@@ -2,7 +2,9 @@
 #include "gateway/api/openai.h"
 
 #include "flow/generate.h"
+#include "flow/run.h"
 #include "flow/tool_sink.h"
+#include "gateway/api/ollama_manage.h"
 #include "gateway/api/recall.h"
 #include "gateway/door.h"
 
@@ -29,6 +31,8 @@ void openai_chat(struct call *c)
         flow_give_request(&c->gl->flow, r);
         return;
     }
+    flow_resolve_name(&c->gl->flow, r);
+    ollama_manage_apply(c->gl->gw, r);
     run(c, r, &shape);
 }
 

@@ -392,6 +392,12 @@ const struct config_key config_keys[] = {
         "Memory for them. 0: the keys are ignored."),
     ROW("idempotency.ttl", MS, AT(once_ttl_ms), "10m", 0, 0, START,
         "How long the answer is given again to whoever brings the same key and request."),
+    MAP("ollama", "Models that clients make and fetch with Ollama's interface."),
+    ROW("ollama.dir", STR, AT(ollama_dir), NULL, 0, 0, START,
+        "Folder for their files. Default: ollama in cache.weights_dir."),
+    ROW("ollama.registry", STR, AT(ollama_registry), NULL, 0, 0, LIVE,
+        "Folder that `/api/pull` takes models from and `/api/push` writes them to, as NAME.gguf. "
+        "Default: none, and both say so."),
     MAP("responses", "What `/v1/responses` keeps, by its ids."),
     ROW("responses.bytes", BYTES, AT(responses_bytes), "16MiB", 0, 0, START,
         "Memory for it. 0: nothing is kept."),
