@@ -357,6 +357,8 @@ static void common_headers(const struct call *c, struct head *head)
         add(head, "x-shoal-model", c->model_name);
     if (c->node_name)
         add(head, "x-shoal-node", c->node_name);
+    if (c->session_away)
+        add(head, "x-shoal-session", "degraded");
     if (c->cache_note && plain)
         add(head, "x-shoal-cache", c->cache_note);
     if (c->routed) {
@@ -370,7 +372,7 @@ static void common_headers(const struct call *c, struct head *head)
         add(head, "access-control-allow-origin", origin);
         add(head, "access-control-expose-headers",
             "x-request-id, x-shoal-cache, x-shoal-degraded, x-shoal-model, x-shoal-node, "
-            "x-shoal-route");
+            "x-shoal-route, x-shoal-session");
         add(head, "vary", "origin");
     }
 }

@@ -116,6 +116,9 @@ struct gw_config {
     /* Folder of collections, NULL: the usual one; passages that one may have. */
     char *collections_dir;
     uint32_t collections_max_passages;
+    /* Where conversations are kept, NULL: the usual file; "off": nowhere. */
+    char *sessions_store, *sessions_key_file;
+    uint32_t sessions_ttl_ms, sessions_tokens;
     bool watch;       /* read the file again when it changes */
     char *quota_file; /* tokens of the day; NULL: in the cache folder */
     char *home;       /* home file of the home flow, read at start; NULL: the demo */

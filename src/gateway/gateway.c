@@ -38,6 +38,7 @@
 #include "gateway/node/node_store.h"
 #include "gateway/things/plant.h"
 #include "gateway/ticker.h"
+#include "knowledge/sessions.h"
 #include "net/listen.h"
 #include "net/peers.h"
 #include "net/tls.h"
@@ -601,6 +602,25 @@ static int open_collections(struct gw *gw, struct err *e)
     return collections_open(&gw->collections, dir ? dir : usual, e);
 }
 
+/* Without a state folder and without configuration there are none. */
+static int open_sessions(struct gw *gw, struct err *e)
+{
+    const struct gw_config *c = gw->config;
+    const struct sessions_opts o = {.place = c->sessions_store,
+                                    .key_file = c->sessions_key_file,
+                                    .ttl_s = (c->sessions_ttl_ms + 999) / 1000,
+                                    .history_tokens = c->sessions_tokens};
+    struct err why = {0};
+    if (c->sessions_store && strcmp(c->sessions_store, "off") == 0)
+        return 0;
+    int rc = sessions_open(&gw->sessions, &o, &why);
+    if (rc == SHOAL_EINVAL && !c->sessions_store && !c->sessions_key_file)
+        return 0;
+    if (rc < 0)
+        *e = why;
+    return rc;
+}
+
 static int open_admission(struct gw *gw, const struct gw_config *config, struct err *e)
 {
     struct admission_opts ao = config_admission(config);
@@ -677,6 +697,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
         rc = open_flow_home(gw, config, e);
     if (rc == 0)
         rc = open_collections(gw, e);
+    if (rc == 0)
+        rc = open_sessions(gw, e);
     if (rc == 0)
         rc = open_registry(gw, &mo, e);
     gw->flow = (struct flow){.registry = gw->registry,
@@ -804,6 +826,7 @@ void gateway_destroy(struct gateway *g)
     response_store_destroy(gw->response_store);
     collections_close(gw->collections);
     ollama_store_close(gw->ollama);
+    sessions_close(gw->sessions);
     peers_destroy(gw->peers);
     admission_destroy(gw->admission);
     quota_destroy(gw->quota);

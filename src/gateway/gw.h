@@ -42,6 +42,7 @@ struct prompt_cache;
 struct quota;
 struct quota_bucket;
 struct recall;
+struct sessions;
 struct response_store;
 struct ticker;
 struct watcher;
@@ -106,6 +107,8 @@ struct gw {
     struct prompt_cache *cache;
     /* Of documents; NULL: there is no folder for them. */
     struct collections *collections;
+    /* Conversations that continue by an id; NULL: none are kept. */
+    struct sessions *sessions;
     struct once *once;                     /* answers by idempotency key; NULL: none */
     struct ollama_store *ollama;           /* models of Ollama's interface; NULL: no folder */
     struct response_store *response_store; /* of /v1/responses; NULL: none */

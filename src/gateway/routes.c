@@ -1,6 +1,7 @@
 /* routes.c - every path of the server, in one table. */
 #include "gateway/api/api.h"
 #include "gateway/api/api_collections.h"
+#include "gateway/api/api_sessions.h"
 #include "gateway/api/decision.h"
 #include "gateway/assets.h"
 #include "gateway/grpc/grpc.h"
@@ -69,6 +70,10 @@ const struct route gw_routes[] = {
     {"POST", "/v1/collections/*", WORK, api_collections_post,
      "NAME/documents, NAME/remove, NAME/query, NAME/answer", api_collections_post_fields,
      &api_n_collections_post_fields, "Collections", NULL, NULL},
+    {"GET", "/v1/sessions/*", 0, api_sessions_show, "the messages of a conversation", NULL, NULL,
+     "Sessions", NULL, NULL},
+    {"DELETE", "/v1/sessions/*", 0, api_sessions_drop, "forget a conversation", NULL, NULL,
+     "Sessions", NULL, NULL},
     {"GET", "/v1/cluster", 0, api_cluster, "nodes of the shoal, as this member sees them", NULL,
      NULL, "Server", NULL, NULL},
     {"GET", "/v1/stream", 0, stream_ws, "WebSocket: requests to the other paths, several at a time",

@@ -13,6 +13,7 @@
 #include "gateway/call.h"
 #include "gateway/mqtt/mqtt_site.h"
 #include "gateway/prometheus.h"
+#include "knowledge/sessions.h"
 #include "host/quota.h"
 #include "net/peers.h"
 #include "wire/json_out.h"
@@ -350,6 +351,21 @@ static void put_workers(const struct replica_counts *k, struct buf *b)
     }
 }
 
+static void put_sessions(struct sessions *s, struct buf *b)
+{
+    struct sessions_counts n;
+    sessions_counts(s, &n);
+    prometheus_help(b, "shoal_session_turns_total", "counter",
+                    "Turns of conversations that were kept.");
+    buf_printf(b, "shoal_session_turns_total %" PRIu64 "\n", n.turns);
+    prometheus_help(b, "shoal_session_degraded_total", "counter",
+                    "Turns that began while the place of sessions was away.");
+    buf_printf(b, "shoal_session_degraded_total %" PRIu64 "\n", n.degraded);
+    prometheus_help(b, "shoal_sessions_unsaved", "gauge",
+                    "Conversations that wait for the place of sessions.");
+    buf_printf(b, "shoal_sessions_unsaved %u\n", n.unsaved);
+}
+
 static void put_once(struct once *w, struct buf *b)
 {
     struct once_counts n;
@@ -449,6 +465,8 @@ static void put_server(struct gw *gw, struct buf *b)
         put_keys(gw, b);
     if (gw->once)
         put_once(gw->once, b);
+    if (gw->sessions)
+        put_sessions(gw->sessions, b);
     mqtt_site_metrics(gw, b);
     prometheus_help(b, "shoal_http_seconds", "histogram",
                     "from the last byte of a request to the end "

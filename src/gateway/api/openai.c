@@ -4,11 +4,13 @@
 #include "flow/generate.h"
 #include "flow/run.h"
 #include "flow/tool_sink.h"
+#include "gateway/api/api_sessions.h"
 #include "gateway/api/ollama_manage.h"
 #include "gateway/api/recall.h"
 #include "gateway/door.h"
 
-static void run(struct call *c, struct request *r, const struct openai_shape *shape)
+/* session: it continues a conversation. */
+static void run(struct call *c, struct request *r, const struct openai_shape *shape, bool session)
 {
     struct openai_answer *a = arena_zalloc(&r->arena, sizeof(*a));
     if (!a || openai_answer_open(a, c, shape) < 0) {
@@ -16,13 +18,17 @@ static void run(struct call *c, struct request *r, const struct openai_shape *sh
         flow_give_request(&c->gl->flow, r);
         return;
     }
-    tool_sink_run(&c->gl->flow, r, c->sink, shape->stream);
+    if (session)
+        api_sessions_run(c, r);
+    else
+        tool_sink_run(&c->gl->flow, r, c->sink, shape->stream);
 }
 
 void openai_chat(struct call *c)
 {
     struct fields_error e = {{0}, {0}, NULL};
     struct openai_shape shape;
+    bool session;
     struct request *r = call_request(c);
     if (!r)
         return;
@@ -31,9 +37,13 @@ void openai_chat(struct call *c)
         flow_give_request(&c->gl->flow, r);
         return;
     }
+    if (!api_sessions_read(c, r, &session)) {
+        flow_give_request(&c->gl->flow, r);
+        return;
+    }
     flow_resolve_name(&c->gl->flow, r);
     ollama_manage_apply(c->gl->gw, r);
-    run(c, r, &shape);
+    run(c, r, &shape, session);
 }
 
 void openai_completions(struct call *c)
@@ -50,7 +60,7 @@ void openai_completions(struct call *c)
         flow_give_request(&c->gl->flow, r);
         return;
     }
-    run(c, r, &shape);
+    run(c, r, &shape, false);
 }
 
 bool openai_recall(struct call *c)

@@ -340,6 +340,19 @@ const struct config_key config_keys[] = {
         "state folder."),
     ROW("collections.max_passages", U32, AT(collections_max_passages), "1000000", 1, 1e9, LIVE,
         "Passages of one collection. A million need about 2 GiB of memory."),
+    MAP("sessions", "Conversations that continue by an id (docs/SESSIONS.md)."),
+    ROW("sessions.store", STR, AT(sessions_store), NULL, 0, 0, START,
+        "Where they are kept: sqlite:PATH, redis://HOST:PORT or redis://HOST:PORT/DB, or off. "
+        "Default: sessions.db in the user's state folder."),
+    ROW("sessions.key_file", STR, AT(sessions_key_file), NULL, 0, 0, START,
+        "File with the keys that encrypt them: a tenant (the name of a key, or *) and 64 hex "
+        "digits "
+        "a line. Made with a random key if it is not there. Default: sessions.key in the user's "
+        "state folder."),
+    ROW("sessions.ttl", MS, AT(sessions_ttl_ms), "24h", 1000, 4294967295.0, START,
+        "A conversation is forgotten so long after its last turn."),
+    ROW("sessions.history_tokens", U32, AT(sessions_tokens), "2048", 16, 1e7, START,
+        "About so many tokens of the messages before a request are kept and read again."),
     MAP("quota", "How the tokens that keys use are kept."),
     ROW("quota.file", STR, AT(quota_file), NULL, 0, 0, START,
         "File that keeps the tokens of the day over a restart. Default: `quota` in the cache "

@@ -1,0 +1,36 @@
+/* history.h - the messages of a conversation: read from and written to what is stored, and trimmed
+ * by tokens.
+ *
+ * Tokens are guessed from the words (store/chunk.h): the model that will read them is not known
+ * yet, and may change from turn to turn.
+ *
+ * Thread:    pure functions over the caller's arena.
+ * Failure:   SHOAL_EFORMAT, SHOAL_ENOMEM. */
+#ifndef SHOAL_KNOWLEDGE_HISTORY_H
+#define SHOAL_KNOWLEDGE_HISTORY_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "engine/chat_tokens.h"
+
+#define HISTORY_MAX_MESSAGES 2048u
+
+struct history {
+    struct chat_message *messages;
+    uint32_t n;
+};
+
+/* Stored text to messages, in the arena. */
+SHOAL_MUST_CHECK int history_read(struct history *h, const char *text, size_t n, struct arena *a,
+                                  struct err *e);
+void history_write(const struct history *h, struct buf *out);
+/* The stored messages, then the new ones; a system message among the new ones replaces the stored
+ * one.  Messages with parts that are not text alone are not kept, and so not in `old`. */
+SHOAL_MUST_CHECK int history_join(struct history *to, const struct history *old,
+                                  const struct chat_message *add, uint32_t n_add, struct arena *a,
+                                  struct err *e);
+/* Drops the oldest messages, but neither the system message nor the last `keep`, until about
+ * max_tokens are left; what is left begins with a user's message. */
+void history_trim(struct history *h, uint32_t max_tokens, uint32_t keep);
+
+#endif

@@ -1,0 +1,638 @@
+/* sessions.c - see sessions.h. */
+#include "knowledge/sessions.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "flow/routing.h"
+#include "knowledge/history.h"
+#include "knowledge/offload.h"
+#include "store/session/session_keys.h"
+#include "store/session/session_store.h"
+
+#define MAX_LOCAL 4096u /* conversations that are kept while the place is away */
+#define MAX_LOCAL_BYTES ((size_t)64 << 20)
+#define TRIES 4 /* against other gateways that save the same conversation */
+#define MAX_ANSWER_BYTES ((size_t)4 << 20)
+
+/* What the place could not take: turns since `version`. */
+struct pending {
+    char tenant[64], id[64];
+    char *text; /* the messages of the turns, as history_write has them */
+    size_t n;
+};
+
+struct sessions {
+    struct sessions_opts opts;
+    char place[PATH_MAX], key_file[PATH_MAX];
+    pthread_mutex_t lock; /* guards the rest */
+    struct session_keys *keys;
+    struct session_store *store; /* NULL: not opened yet */
+    struct pending *pending;
+    uint32_t n_pending, cap_pending;
+    size_t pending_bytes;
+    struct sessions_counts counts;
+    bool away;
+};
+
+/* ---- the place ---- */
+
+static bool state_path(char *out, size_t cap, const char *file)
+{
+    const char *state = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME"),
+               *home = getenv("HOME");
+    int n = state && state[0] ? snprintf(out, cap, "%s/%s", state, file)
+            : xdg && xdg[0]   ? snprintf(out, cap, "%s/shoal/%s", xdg, file)
+            : home && home[0] ? snprintf(out, cap, "%s/.local/state/shoal/%s", home, file)
+                              : -1;
+    return n > 0 && (size_t)n < cap;
+}
+
+/* The folders above a file. */
+static void make_folders(const char *path)
+{
+    char part[PATH_MAX];
+    for (size_t i = 1; path[i] && i < sizeof(part); i++)
+        if (path[i] == '/') {
+            memcpy(part, path, i);
+            part[i] = '\0';
+            mkdir(part, 0700);
+        }
+}
+
+int sessions_open(struct sessions **out, const struct sessions_opts *o, struct err *e)
+{
+    char path[PATH_MAX - 8];
+    struct sessions *s = mem_zalloc(sizeof(*s));
+    *out = NULL;
+    if (!s)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for sessions");
+    s->opts = *o;
+    pthread_mutex_init(&s->lock, NULL);
+    bool ok = true;
+    if (o->place)
+        snprintf(s->place, sizeof(s->place), "%s", o->place);
+    else if ((ok = state_path(path, sizeof(path), "sessions.db")))
+        snprintf(s->place, sizeof(s->place), "sqlite:%s", path);
+    if (o->key_file)
+        snprintf(s->key_file, sizeof(s->key_file), "%s", o->key_file);
+    else
+        ok = ok && state_path(s->key_file, sizeof(s->key_file), "sessions.key");
+    if (ok && strncmp(s->place, "sqlite:", 7) != 0 && strncmp(s->place, "redis://", 8) != 0) {
+        int rc = err_set(e, SHOAL_EINVAL,
+                         "'%.100s' is no place for sessions: use sqlite:PATH or redis://HOST:PORT",
+                         s->place);
+        sessions_close(s);
+        return rc;
+    }
+    if (!ok) {
+        sessions_close(s);
+        return err_set(e, SHOAL_EINVAL,
+                       "there is no state folder for sessions: set sessions.store and "
+                       "sessions.key_file in the configuration");
+    }
+    *out = s;
+    return 0;
+}
+
+void sessions_close(struct sessions *s)
+{
+    if (!s)
+        return;
+    if (s->n_pending > 0)
+        log_warn("sessions", "%u conversations could not be saved: %s was away", s->n_pending,
+                 s->place);
+    for (uint32_t i = 0; i < s->n_pending; i++)
+        mem_free(s->pending[i].text);
+    mem_free(s->pending);
+    session_store_close(s->store);
+    session_keys_close(s->keys);
+    pthread_mutex_destroy(&s->lock);
+    mem_free(s);
+}
+
+/* On first use. */
+static int open_store(struct sessions *s, struct session_store **out, struct err *e)
+{
+    int rc = 0;
+    pthread_mutex_lock(&s->lock);
+    if (!s->store) {
+        if (strncmp(s->place, "sqlite:", 7) == 0)
+            make_folders(s->place + 7);
+        make_folders(s->key_file);
+        if (!s->keys)
+            rc = session_keys_open(&s->keys, s->key_file, e);
+        const struct session_store_opts o = {
+            .place = s->place, .keys = s->keys, .ttl_s = s->opts.ttl_s};
+        if (rc == 0)
+            rc = session_store_open(&s->store, &o, e);
+    }
+    *out = s->store;
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+/* Logs the change, once. */
+static void note_away(struct sessions *s, bool away, const char *why)
+{
+    pthread_mutex_lock(&s->lock);
+    bool changed = s->away != away;
+    s->away = away;
+    pthread_mutex_unlock(&s->lock);
+    if (changed && away)
+        log_warn("sessions", "%s; conversations go on with what this process knows", why);
+    else if (changed)
+        log_info("sessions", "the place of sessions is back");
+}
+
+void sessions_counts(struct sessions *s, struct sessions_counts *out)
+{
+    pthread_mutex_lock(&s->lock);
+    *out = s->counts;
+    out->unsaved = s->n_pending;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- what waits for the place ---- */
+
+/* The lock is held. */
+static struct pending *find_pending(struct sessions *s, const char *tenant, const char *id)
+{
+    for (uint32_t i = 0; i < s->n_pending; i++)
+        if (strcmp(s->pending[i].tenant, tenant) == 0 && strcmp(s->pending[i].id, id) == 0)
+            return &s->pending[i];
+    return NULL;
+}
+
+/* The lock is held; takes the text. */
+static bool put_pending(struct sessions *s, const char *tenant, const char *id, char *text,
+                        size_t n)
+{
+    struct pending *p = find_pending(s, tenant, id);
+    if (!p && (s->n_pending == MAX_LOCAL || s->pending_bytes + n > MAX_LOCAL_BYTES))
+        return false;
+    if (!p && s->n_pending == s->cap_pending) {
+        uint32_t cap = s->cap_pending ? 2 * s->cap_pending : 16;
+        void *more = mem_realloc(s->pending, cap * sizeof(*s->pending));
+        if (!more)
+            return false;
+        s->pending = more;
+        s->cap_pending = cap;
+    }
+    if (!p) {
+        p = &s->pending[s->n_pending++];
+        *p = (struct pending){.n = 0};
+        snprintf(p->tenant, sizeof(p->tenant), "%s", tenant);
+        snprintf(p->id, sizeof(p->id), "%s", id);
+    }
+    s->pending_bytes = s->pending_bytes - p->n + n;
+    mem_free(p->text);
+    p->text = text;
+    p->n = n;
+    return true;
+}
+
+/* Out of the list; the caller frees text. */
+static bool take_pending(struct sessions *s, const char *tenant, const char *id,
+                         struct pending *out)
+{
+    pthread_mutex_lock(&s->lock);
+    struct pending *p = s->n_pending == 0 ? NULL : id ? find_pending(s, tenant, id) : s->pending;
+    if (p) {
+        *out = *p;
+        s->pending_bytes -= p->n;
+        *p = s->pending[--s->n_pending];
+    }
+    pthread_mutex_unlock(&s->lock);
+    return p != NULL;
+}
+
+/* ---- loading and saving, on the pool ---- */
+
+/* The messages that the place has; SHOAL_EIO: it is away. */
+static int load(struct sessions *s, const char *tenant, const char *id, struct history *h,
+                uint64_t *version, struct arena *a, struct err *e)
+{
+    struct session_store *store;
+    struct buf text;
+    *h = (struct history){.n = 0};
+    *version = 0;
+    buf_init(&text, 2 * SESSION_STORE_MAX_BYTES);
+    int rc = open_store(s, &store, e);
+    if (rc == 0)
+        rc = session_store_load(store, tenant, id, &text, version, e);
+    if (rc == 0 && *version > 0)
+        rc = history_read(h, buf_str(&text), text.len, a, e);
+    buf_fini(&text);
+    return rc;
+}
+
+/* Appends messages to what is there now, whoever wrote it. */
+static int append(struct sessions *s, const char *tenant, const char *id,
+                  const struct chat_message *add, uint32_t n_add, struct arena *a, struct err *e)
+{
+    struct session_store *store;
+    struct history old, all;
+    struct buf text;
+    uint64_t version;
+    int rc = SHOAL_EBUSY;
+    for (int i = 0; i < TRIES && rc == SHOAL_EBUSY; i++) {
+        rc = load(s, tenant, id, &old, &version, a, e);
+        if (rc == SHOAL_EFORMAT) { /* another key: begin anew, on top of it */
+            log_warn("sessions", "%s", e->msg);
+            old.n = 0;
+            rc = 0;
+        }
+        if (rc == 0)
+            rc = history_join(&all, &old, add, n_add, a, e);
+        if (rc < 0)
+            break;
+        history_trim(&all, s->opts.history_tokens, n_add);
+        buf_init(&text, 2 * SESSION_STORE_MAX_BYTES);
+        history_write(&all, &text);
+        rc = text.rc < 0 ? err_set(e, text.rc, "the conversation is too long") : 0;
+        if (rc == 0)
+            rc = open_store(s, &store, e);
+        if (rc == 0)
+            rc = session_store_save(store, tenant, id, buf_str(&text), text.len, &version, e);
+        buf_fini(&text);
+    }
+    return rc;
+}
+
+/* Saves what waited, when the place is there again; stops at the first that fails. */
+static void flush(struct sessions *s)
+{
+    struct pending p;
+    bool more = true;
+    while (more && take_pending(s, NULL, NULL, &p)) {
+        struct arena a;
+        struct history h;
+        struct err e = {0};
+        arena_init(&a, (size_t)64 << 20);
+        int rc = history_read(&h, p.text, p.n, &a, &e);
+        if (rc == 0)
+            rc = append(s, p.tenant, p.id, h.messages, h.n, &a, &e);
+        if (rc < 0) {
+            pthread_mutex_lock(&s->lock);
+            more = false;
+            bool kept = put_pending(s, p.tenant, p.id, p.text, p.n);
+            pthread_mutex_unlock(&s->lock);
+            p.text = kept ? NULL : p.text;
+        }
+        mem_free(p.text);
+        arena_fini(&a);
+    }
+}
+
+/* The turn waits here, behind those that wait already. */
+static int hold_back(struct sessions *s, const char *tenant, const char *id,
+                     const struct chat_message *add, uint32_t n_add, struct arena *a, struct err *e)
+{
+    struct history old = {.n = 0}, all;
+    struct buf text;
+    int rc = 0;
+    buf_init(&text, SESSION_STORE_MAX_BYTES);
+    pthread_mutex_lock(&s->lock);
+    struct pending *p = find_pending(s, tenant, id);
+    if (p)
+        rc = history_read(&old, p->text, p->n, a, e);
+    if (rc == 0)
+        rc = history_join(&all, &old, add, n_add, a, e);
+    if (rc == 0) {
+        history_trim(&all, s->opts.history_tokens, n_add);
+        history_write(&all, &text);
+        size_t n;
+        char *bytes = buf_take(&text, &n);
+        if (!bytes || !put_pending(s, tenant, id, bytes, n)) {
+            mem_free(bytes);
+            rc = err_set(e, SHOAL_ELIMIT, "no room for more conversations that wait");
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    buf_fini(&text);
+    return rc;
+}
+
+/* ---- a request ---- */
+
+/* In the arena of the request that the client sent; a copy of that one runs. */
+struct turn {
+    struct flow_job job; /* first */
+    struct sessions *sessions;
+    struct flow_owner *owner;
+    struct request *request; /* the client's: its sink lives in it */
+    struct sink *to;
+    struct sink inner;
+    bool *told; /* whether the place is away */
+    struct offload offload;
+    struct history before;
+    bool away, cancelled, over;
+    struct buf answer;
+    struct sink_done done;
+    bool has_done;
+    int rc;
+    struct err error;
+};
+
+static struct turn *turn_of(struct sink *s)
+{
+    return EXECUTOR_OF(s, struct turn, inner);
+}
+
+static void turn_close(struct turn *t)
+{
+    struct flow_owner *o = t->owner;
+    struct request *r = t->request;
+    struct sink *to = t->to;
+    buf_fini(&t->answer);
+    to->job = NULL;
+    o->n_jobs--;
+    to->ops->closed(to);
+    flow_give_request(o, r);
+}
+
+static const char *keep(struct turn *t, const char *text)
+{
+    return text ? request_copy(t->request, text, strlen(text)) : NULL;
+}
+
+/* What events point to ends with the inner request; codecs may look at it until they are closed. */
+static void on_start(struct sink *s, const struct sink_start *e)
+{
+    struct turn *t = turn_of(s);
+    struct sink_start copy = *e;
+    copy.model = keep(t, e->model);
+    copy.version = keep(t, e->version);
+    copy.node = keep(t, e->node);
+    copy.sum = e->sum ? (const uint8_t *)request_copy(t->request, (const char *)e->sum, 32) : NULL;
+    copy.question = NULL; /* the answer depends on the conversation */
+    if (s->routed) {
+        struct routing_choice *choice = arena_zalloc(&t->request->arena, sizeof(*choice));
+        if (choice) {
+            *choice = *s->routed;
+            choice->route = keep(t, choice->route);
+            choice->model = keep(t, choice->model);
+            choice->node = keep(t, choice->node);
+            choice->domain = keep(t, choice->domain);
+            choice->policy = keep(t, choice->policy);
+            choice->candidates = NULL;
+            choice->n_candidates = 0;
+        }
+        t->to->routed = choice;
+    }
+    *t->told = t->away;
+    t->to->ops->start(t->to, &copy);
+}
+
+static void on_token(struct sink *s, const struct sink_token *e)
+{
+    struct turn *t = turn_of(s);
+    if (e->choice == 0 && !e->echo)
+        buf_put(&t->answer, e->text, e->text_bytes);
+    t->to->ops->token(t->to, e);
+}
+
+static void on_done(struct sink *s, const struct sink_done *e)
+{
+    struct turn *t = turn_of(s);
+    if (!e->last) {
+        t->to->ops->done(t->to, e);
+        return;
+    }
+    t->done = *e;
+    t->done.steps = NULL;
+    t->done.n_steps = 0;
+    t->has_done = true; /* passed on when the turn is saved */
+}
+
+static void on_fail(struct sink *s, const struct failure *f)
+{
+    struct turn *t = turn_of(s);
+    t->to->ops->fail(t->to, f);
+}
+
+static void on_broke_off(struct sink *s, const struct sink_done *e, int code)
+{
+    struct turn *t = turn_of(s);
+    if (t->to->ops->broke_off)
+        t->to->ops->broke_off(t->to, e, code);
+}
+
+static void on_flush(struct sink *s)
+{
+    struct turn *t = turn_of(s);
+    if (t->to->ops->flush)
+        t->to->ops->flush(t->to);
+}
+
+static bool on_full(struct sink *s)
+{
+    struct turn *t = turn_of(s);
+    return t->to->ops->full && t->to->ops->full(t->to);
+}
+
+/* ---- the end of a turn ---- */
+
+static void save_it(void *ctx)
+{
+    struct turn *t = ctx;
+    struct sessions *s = t->sessions;
+    const struct request *r = t->request;
+    const struct chat *c = &r->generate.chat;
+    struct chat_message *add = arena_zalloc_n(&t->request->arena, c->n_messages + 1, sizeof(*add));
+    if (!add || t->answer.rc < 0) {
+        t->rc = err_set(&t->error, SHOAL_ENOMEM, "out of memory for a conversation");
+        return;
+    }
+    memcpy(add, c->messages, c->n_messages * sizeof(*add));
+    add[c->n_messages] = (struct chat_message){
+        .role = "assistant", .content = buf_str(&t->answer), .content_bytes = t->answer.len};
+    uint32_t n = c->n_messages + 1;
+    pthread_mutex_lock(&s->lock);
+    bool waits = find_pending(s, r->client.name, r->session) != NULL;
+    pthread_mutex_unlock(&s->lock);
+    if (waits)
+        flush(s); /* in order */
+    t->rc = append(s, r->client.name, r->session, add, n, &t->request->arena, &t->error);
+    note_away(s, t->rc == SHOAL_EIO, t->error.msg);
+    if (t->rc < 0)
+        t->rc = hold_back(s, r->client.name, r->session, add, n, &t->request->arena, &t->error);
+    else
+        flush(s);
+    pthread_mutex_lock(&s->lock);
+    s->counts.turns += t->rc == 0;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void on_saved(void *ctx)
+{
+    struct turn *t = ctx;
+    if (t->rc < 0)
+        log_warn("sessions", "a turn was not kept: %s", t->error.msg);
+    if (!t->cancelled)
+        t->to->ops->done(t->to, &t->done);
+    turn_close(t);
+}
+
+static void on_closed(struct sink *s)
+{
+    struct turn *t = turn_of(s);
+    t->over = true;
+    if (!t->has_done) {
+        turn_close(t);
+        return;
+    }
+    t->rc = 0;
+    t->offload = (struct offload){.work = save_it, .then = on_saved, .ctx = t};
+    if (offload_run(&t->offload, t->owner) < 0) { /* the pool is full: better late than never */
+        save_it(t);
+        on_saved(t);
+    }
+}
+
+/* ---- the beginning ---- */
+
+static void load_it(void *ctx)
+{
+    struct turn *t = ctx;
+    struct sessions *s = t->sessions;
+    const struct request *r = t->request;
+    struct history here = {.n = 0}, both;
+    struct arena *a = &t->request->arena;
+    uint64_t version;
+    int rc = load(s, r->client.name, r->session, &t->before, &version, a, &t->error);
+    note_away(s, rc == SHOAL_EIO, t->error.msg);
+    t->away = rc < 0;
+    if (rc < 0 && rc != SHOAL_EIO)
+        log_warn("sessions", "%s", t->error.msg);
+    pthread_mutex_lock(&s->lock);
+    s->counts.degraded += t->away;
+    struct pending *p = find_pending(s, r->client.name, r->session);
+    if (p && history_read(&here, p->text, p->n, a, &t->error) == 0 &&
+        history_join(&both, &t->before, here.messages, here.n, a, &t->error) == 0)
+        t->before = both;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void turn_fail(struct turn *t, int rc, const char *msg)
+{
+    struct failure f;
+    failure_of(&f, rc, msg);
+    if (!t->cancelled)
+        t->to->ops->fail(t->to, &f);
+    turn_close(t);
+}
+
+/* The copy that runs: with all messages. */
+static void on_loaded(void *ctx)
+{
+    static const struct sink_ops ops = {.start = on_start,
+                                        .token = on_token,
+                                        .done = on_done,
+                                        .fail = on_fail,
+                                        .closed = on_closed,
+                                        .broke_off = on_broke_off,
+                                        .flush = on_flush,
+                                        .full = on_full};
+    struct turn *t = ctx;
+    struct request *r = t->request, *copy = t->cancelled ? NULL : flow_take_request(t->owner);
+    struct history all;
+    if (!copy) {
+        turn_fail(t, t->cancelled ? SHOAL_ECANCELLED : SHOAL_ENOMEM, "out of memory");
+        return;
+    }
+    int rc = history_join(&all, &t->before, r->generate.chat.messages, r->generate.chat.n_messages,
+                          &r->arena, &t->error);
+    if (rc < 0) {
+        flow_give_request(t->owner, copy);
+        turn_fail(t, rc, t->error.msg);
+        return;
+    }
+    history_trim(&all, t->sessions->opts.history_tokens, r->generate.chat.n_messages);
+    struct arena own = copy->arena;
+    *copy = *r; /* points into r, which stays until the turn is closed */
+    copy->arena = own;
+    copy->generate.chat.messages = all.messages;
+    copy->generate.chat.n_messages = all.n;
+    copy->input_bytes = 0;
+    for (uint32_t i = 0; i < all.n; i++)
+        copy->input_bytes += all.messages[i].content_bytes;
+    t->inner = (struct sink){.ops = &ops};
+    routing_run(t->owner, copy, &t->inner);
+}
+
+static void on_cancel(struct flow_job *j)
+{
+    struct turn *t = (struct turn *)(void *)j;
+    if (t->cancelled)
+        return;
+    if (!t->has_done) /* a whole answer is kept even if its reader has gone */
+        t->cancelled = true;
+    if (t->inner.job)
+        flow_cancel(&t->inner);
+}
+
+static void on_resume(struct flow_job *j)
+{
+    struct turn *t = (struct turn *)(void *)j;
+    if (t->inner.job)
+        flow_resume(&t->inner);
+}
+
+void sessions_run(struct sessions *s, struct flow_owner *o, struct request *r, struct sink *to,
+                  bool *away)
+{
+    static const struct flow_job_ops ops = {on_cancel, on_resume};
+    struct turn *t = arena_zalloc(&r->arena, sizeof(*t));
+    if (!t) {
+        flow_refuse_nomem(o, r, to);
+        return;
+    }
+    *t = (struct turn){
+        .job = {&ops}, .sessions = s, .owner = o, .request = r, .to = to, .told = away};
+    buf_init(&t->answer, MAX_ANSWER_BYTES);
+    to->job = &t->job;
+    o->n_jobs++;
+    t->offload = (struct offload){.work = load_it, .then = on_loaded, .ctx = t};
+    if (offload_run(&t->offload, o) < 0)
+        turn_fail(t, SHOAL_EBUSY, "too many conversations are waiting: try again later");
+}
+
+/* ---- for the gateway ---- */
+
+int sessions_show(struct sessions *s, const char *tenant, const char *id, struct buf *out,
+                  struct err *e)
+{
+    struct history h;
+    struct arena a;
+    uint64_t version;
+    arena_init(&a, (size_t)64 << 20);
+    int rc = load(s, tenant, id, &h, &version, &a, e);
+    if (rc == 0 && version == 0)
+        rc = err_set(e, SHOAL_ENOTFOUND, "there is no session '%s'", id);
+    if (rc == 0)
+        history_write(&h, out);
+    arena_fini(&a);
+    return rc;
+}
+
+int sessions_forget(struct sessions *s, const char *tenant, const char *id, struct err *e)
+{
+    struct session_store *store;
+    struct pending p;
+    bool waited = take_pending(s, tenant, id, &p);
+    if (waited)
+        mem_free(p.text);
+    int rc = open_store(s, &store, e);
+    if (rc == 0)
+        rc = session_store_delete(store, tenant, id, e);
+    return rc == SHOAL_ENOTFOUND && waited ? 0 : rc;
+}

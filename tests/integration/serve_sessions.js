@@ -1,0 +1,160 @@
+#!/usr/bin/env node
+// Sessions: a conversation continues by its id, on any gateway, after kill -9, encrypted for its key; Redis that goes
+// away and comes back.  Usage: serve_sessions.js SHOAL
+'use strict';
+const { spawn } = require('child_process');
+const crypto = require('crypto');
+const fs = require('fs');
+const net = require('net');
+const path = require('path');
+const t = require('./serve.js');
+
+const shoal = path.resolve(process.argv[2]);
+const sha = (key) => crypto.createHash('sha256').update(key).digest('hex');
+const config = (name, more) => {
+    const file = path.join(t.tmp, `${name}.yaml`);
+    fs.writeFileSync(file, `models:
+  - {name: reply, path: "${t.root}/models/reply.gguf"}
+keys:
+  - {name: anna, sha256: ${sha('anna-key')}}
+  - {name: ben, sha256: ${sha('ben-key')}}
+sessions:
+  key_file: "${path.join(t.tmp, 'sessions.key')}"
+${more}`);
+    return file;
+};
+
+async function say(server, id, content, { key = 'anna-key', header = false, more = {} } = {}) {
+    const body = { model: 'reply', max_tokens: 6, temperature: 0, messages: [{ role: 'user', content }], ...more };
+    if (!header)
+        body.session_id = id;
+    const r = await fetch(`${server.url}/v1/chat/completions`, { method: 'POST', body: JSON.stringify(body),
+        headers: { authorization: `Bearer ${key}`, ...(header ? { 'x-shoal-session': id } : {}) } });
+    const text = await r.text();
+    return { status: r.status, state: r.headers.get('x-shoal-session'), text, json: text.startsWith('{') ? JSON.parse(text) : null };
+}
+
+async function show(server, id, key = 'anna-key', method = 'GET') {
+    const r = await fetch(`${server.url}/v1/sessions/${id}`, { method, headers: { authorization: `Bearer ${key}` } });
+    return { status: r.status, json: JSON.parse(await r.text()) };
+}
+const users = (shown) => (shown.json.messages || []).filter((m) => m.role === 'user').map((m) => m.content).join();
+
+async function on_sqlite() {
+    const db = path.join(t.tmp, 'sessions.db');
+    const file = config('sqlite', `  store: "sqlite:${db}"\n  history_tokens: 60\n`);
+    let one = await t.start(shoal, ['--config', file]);
+    const first = await say(one, 's1', 'turn on the lamp');
+    t.same(first.status, 200, first.text);
+    const second = await say(one, 's1', 'and the kitchen', { header: true });
+    t.check(second.json.usage.prompt_tokens > first.json.usage.prompt_tokens, 'the second turn reads the first');
+    t.same(second.state, null, 'nothing is degraded');
+    let s = await show(one, 's1');
+    t.same(s.json.messages.map((m) => m.role).join(), 'user,assistant,user,assistant', 'four messages');
+    t.same(s.json.messages[1].content, first.json.choices[0].message.content, 'the answer is among them');
+    const streamed = await say(one, 's1', 'a stream', { more: { stream: true } });
+    t.check(streamed.text.includes('[DONE]'), 'a stream ends');
+    t.same(users(await show(one, 's1')), 'turn on the lamp,and the kitchen,a stream', 'and is kept');
+    const again = await say(one, 's2', 'x', { more: { messages: [{ role: 'system', content: 'Be brief.' }, { role: 'user', content: 'x' }] } });
+    t.same(again.status, 200, again.text);
+    // others
+    t.same((await show(one, 's1', 'ben-key')).status, 404, 'another key does not see it');
+    t.same((await say(one, 's1', 'ben here', { key: 'ben-key' })).status, 200, 'it has its own of this name');
+    t.same(users(await show(one, 's1', 'ben-key')), 'ben here', 'with its own messages');
+    t.same((await say(one, '../x', 'y')).status, 400, 'a bad id');
+    t.same((await say(one, 's1', 'y', { more: { n: 2 } })).status, 400, 'n');
+    const bytes = Buffer.concat(fs.readdirSync(t.tmp).filter((f) => f.startsWith('sessions.db')).map((f) => fs.readFileSync(path.join(t.tmp, f))));
+    t.check(!bytes.includes('kitchen') && !bytes.includes('anna'), 'neither texts nor names are in the file');
+    t.same((fs.statSync(path.join(t.tmp, 'sessions.key')).mode & 0o777).toString(8), '600', 'the key file');
+    // a second gateway goes on, at the same time
+    const two = await t.start(shoal, ['--config', file]);
+    t.same(users(await show(two, 's1')), 'turn on the lamp,and the kitchen,a stream', 'a second gateway');
+    await Promise.all([say(one, 's3', 'a'), say(two, 's3', 'b'), say(one, 's3', 'c'), say(two, 's3', 'd')]);
+    t.same(users(await show(one, 's3')).split(',').sort().join(), 'a,b,c,d', 'turns at the same time');
+    // killed in the middle of a turn
+    const cut = fetch(`${one.url}/v1/chat/completions`, { method: 'POST', headers: { authorization: 'Bearer anna-key' },
+        body: JSON.stringify({ model: 'reply', session_id: 's1', stream: true, max_tokens: 400, ignore_eos: true, messages: [{ role: 'user', content: 'lost' }] }) })
+        .then((r) => r.text()).catch(() => 'cut');
+    await t.sleep(50);
+    one.child.kill('SIGKILL');
+    await one.ended;
+    await cut;
+    one = await t.start(shoal, ['--config', file]);
+    const after = users(await show(one, 's1'));
+    t.check(after.startsWith('turn on the lamp,and the kitchen,a stream'), `after kill -9: ${after}`);
+    t.same((await say(one, 's1', 'go on')).status, 200, 'it goes on');
+    t.check(users(await show(two, 's1')).endsWith('go on'), 'for everybody');
+    // trimmed
+    for (let i = 0; i < 4; i++)
+        await say(one, 's4', `message number ${i} with some more words so that there are many tokens of it here`);
+    s = await show(one, 's4');
+    t.check(s.json.messages.length < 8 && s.json.messages[0].role === 'user', `trimmed: ${s.json.messages.length}`);
+    t.same((await show(one, 's1', 'anna-key', 'DELETE')).json.deleted, true, 'forgotten');
+    t.same((await show(one, 's1')).status, 404, 'for good');
+    await one.stop();
+    await two.stop();
+}
+
+async function ends() {
+    const file = config('ttl', `  store: "sqlite:${path.join(t.tmp, 'ttl.db')}"\n  ttl: 1s\n`);
+    const one = await t.start(shoal, ['--config', file]);
+    await say(one, 'short', 'x');
+    await t.until(async () => (await show(one, 'short')).status === 404, 'a conversation ends');
+    await one.stop();
+    const off = await t.start(shoal, ['--config', config('off', '  store: "off"\n')]);
+    t.same((await say(off, 'x', 'y')).status, 400, 'sessions can be off');
+    await off.stop();
+}
+
+const free_port = () => new Promise((done) => {
+    const s = net.createServer().listen(0, '127.0.0.1', () => {
+        const { port } = s.address();
+        s.close(() => done(port));
+    });
+});
+
+async function on_redis() {
+    const port = await free_port(), dir = path.join(t.tmp, 'redis');
+    fs.mkdirSync(dir);
+    const start = async () => {
+        const child = spawn('redis-server', ['--port', port, '--bind', '127.0.0.1', '--dir', dir, '--appendonly', 'yes',
+            '--appendfsync', 'always', '--save', '', '--daemonize', 'no'], { stdio: 'ignore' });
+        await t.until(() => new Promise((done) => {
+            const s = net.connect(port, '127.0.0.1', () => s.write('PING\r\n'));
+            s.on('data', (d) => { s.destroy(); done(d.toString().startsWith('+PONG')); });
+            s.on('error', () => done(false));
+        }), 'redis-server answers');
+        return child;
+    };
+    const stop = (child) => new Promise((done) => { child.on('exit', done); child.kill('SIGKILL'); });
+    let redis = await start();
+    const file = config('redis', `  store: "redis://127.0.0.1:${port}/2"\n`);
+    const one = await t.start(shoal, ['--config', file]), two = await t.start(shoal, ['--config', file]);
+    t.same((await say(one, 'r', 'first')).state, null, 'in Redis');
+    t.same((await say(two, 'r', 'second')).state, null, 'on another gateway');
+    t.same(users(await show(one, 'r')), 'first,second', 'both');
+    await stop(redis);
+    let r = await say(one, 'r', 'third');
+    t.same(`${r.status} ${r.state}`, '200 degraded', 'Redis is away: answered, and said so');
+    r = await say(one, 'r', 'fourth');
+    t.same(`${r.status} ${r.state}`, '200 degraded', 'and again');
+    t.check(await t.metric(one, 'shoal_sessions_unsaved') === 1, 'a figure says that it waits');
+    t.same((await show(one, 'r')).status, 503, 'what is away cannot be shown');
+    redis = await start();
+    await t.until(async () => (await say(one, 'other', 'x')).state === null, 'it recovers by itself');
+    await t.until(async () => users(await show(two, 'r')) === 'first,second,third,fourth', 'nothing is lost');
+    t.same((await say(two, 'r', 'fifth')).state, null, 'and it goes on');
+    await one.stop();
+    await two.stop();
+    await stop(redis);
+}
+
+(async () => {
+    await on_sqlite();
+    await ends();
+    await on_redis();
+    t.finish();
+})().catch((e) => {
+    console.log(e);
+    process.exit(1);
+});

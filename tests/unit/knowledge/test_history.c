@@ -1,0 +1,111 @@
+/* test_history.c - messages of a conversation: joined, trimmed, written and read again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "knowledge/history.h"
+
+/* "u1 a1 s2": role and content; in the arena. */
+static struct history make(struct arena *a, const char *text)
+{
+    struct history h = {arena_zalloc_n(a, 32, sizeof(struct chat_message)), 0};
+    char *copy = arena_copy(a, text, strlen(text) + 1), *save = NULL;
+    for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save))
+        h.messages[h.n++] = (struct chat_message){.role = *w == 'u'   ? "user"
+                                                          : *w == 'a' ? "assistant"
+                                                                      : "system",
+                                                  .content = w + 1,
+                                                  .content_bytes = strlen(w + 1)};
+    return h;
+}
+
+static const char *text_of(struct arena *a, const struct history *h)
+{
+    const char *out = "";
+    for (uint32_t i = 0; i < h->n; i++)
+        out = arena_printf(a, "%s%s%c%s", out, i ? " " : "", h->messages[i].role[0],
+                           h->messages[i].content);
+    return out;
+}
+
+static void test_join(void **state)
+{
+    static const char *const cases[][3] = {
+        {"", "u1", "u1"},
+        {"u1 a1", "u2", "u1 a1 u2"},
+        {"sx u1 a1", "u2", "sx u1 a1 u2"},
+        {"sx u1 a1", "sy u2", "sy u1 a1 u2"},
+        {"u1 a1", "sy u2", "sy u1 a1 u2"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct arena a;
+        struct history all;
+        struct err e = {0};
+        arena_init(&a, 1 << 20);
+        struct history old = make(&a, cases[i][0]), add = make(&a, cases[i][1]);
+        assert_int_equal(history_join(&all, &old, add.messages, add.n, &a, &e), 0);
+        assert_string_equal(text_of(&a, &all), cases[i][2]);
+        arena_fini(&a);
+    }
+}
+
+static void test_trim(void **state)
+{
+    static const struct {
+        const char *all;
+        uint32_t tokens, keep;
+        const char *left;
+    } cases[] = {
+        {"u1 a1 u2 a2 u3", 1000, 1, "u1 a1 u2 a2 u3"},
+        {"u1 a1 u2 a2 u3", 20, 1, "u2 a2 u3"}, /* 5 tokens each; not at an answer */
+        {"sx u1 a1 u2 a2 u3", 20, 1, "sx u2 a2 u3"},
+        {"sx u1 a1 u2 a2 u3", 1, 1, "sx u3"},
+        {"u1 a1 u2", 1, 3, "u1 a1 u2"},
+        {"", 1, 1, ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct arena a;
+        arena_init(&a, 1 << 20);
+        struct history h = make(&a, cases[i].all);
+        history_trim(&h, cases[i].tokens, cases[i].keep);
+        if (strcmp(text_of(&a, &h), cases[i].left) != 0)
+            fail_msg("'%s' to %u: '%s', want '%s'", cases[i].all, cases[i].tokens, text_of(&a, &h),
+                     cases[i].left);
+        arena_fini(&a);
+    }
+}
+
+static void test_written_and_read(void **state)
+{
+    struct arena a;
+    struct buf b;
+    struct history h, back;
+    struct err e = {0};
+    (void)state;
+    arena_init(&a, 1 << 20);
+    buf_init(&b, 1 << 20);
+    h = make(&a, "u\"quoted\" a\xc3\xa4");
+    history_write(&h, &b);
+    assert_int_equal(history_read(&back, buf_str(&b), b.len, &a, &e), 0);
+    assert_string_equal(text_of(&a, &back), text_of(&a, &h));
+    assert_int_equal(history_read(&back, "{}", 2, &a, &e), SHOAL_EFORMAT);
+    assert_int_equal(history_read(&back, "{\"messages\":[{}]}", 17, &a, &e), SHOAL_EFORMAT);
+    buf_fini(&b);
+    arena_fini(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_join),
+        cmocka_unit_test(test_trim),
+        cmocka_unit_test(test_written_and_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
