@@ -489,12 +489,39 @@ void call_put_error(struct buf *b, const struct call_error *e, bool ollama)
     json_out_object_end(&j);
 }
 
+/* Anthropic's own names of errors; others are OpenAI's. */
+static void put_anthropic_error(struct call *c, const struct call_error *e, int status)
+{
+    struct json_out j = json_out_make(&c->out);
+    json_out_object(&j);
+    json_out_member_str(&j, "type", "error");
+    json_out_key(&j, "error");
+    json_out_object(&j);
+    json_out_member_str(&j, "type",
+                        status == 503   ? "overloaded_error"
+                        : status >= 500 ? "api_error"
+                                        : e->type);
+    json_out_member_str(&j, "message", e->message);
+    json_out_object_end(&j);
+    json_out_member_str(&j, "request_id", c->id);
+    json_out_object_end(&j);
+}
+
+/* In the form of the call's interface. */
+static void put_error(struct call *c, const struct call_error *e, int status)
+{
+    if (c->anthropic)
+        put_anthropic_error(c, e, status);
+    else
+        call_put_error(&c->out, e, c->ollama);
+}
+
 void call_put_failure(struct call *c, const struct failure *f)
 {
     const struct call_error e = {.type = call_type_of(call_status_of(f)),
                                  .code = f->reason ? f->reason : err_name(f->code),
                                  .message = f->message};
-    call_put_error(&c->out, &e, c->ollama);
+    put_error(c, &e, call_status_of(f));
 }
 
 void call_send_error(struct call *c, const struct call_error *e)
@@ -502,7 +529,7 @@ void call_send_error(struct call *c, const struct call_error *e)
     struct head head = {.n = 0};
     char retry[16];
     buf_clear(&c->out);
-    call_put_error(&c->out, e, c->ollama);
+    put_error(c, e, e->status);
     buf_putc(&c->out, '\n');
     add(&head, "content-type", "application/json");
     snprintf(retry, sizeof(retry), "%u", e->retry_after_s);

@@ -31,7 +31,7 @@ struct call {
     size_t json_bytes, input_bytes;  /* counted until the JSON is dropped, until the call ends */
     char id[64];
     char trace[64]; /* traceparent, or "" */
-    bool lenient, ollama, began;
+    bool lenient, ollama, anthropic, began; /* ollama, anthropic: whose form errors have */
     bool session_away; /* the place of sessions is: the conversation may lack turns */
     uint32_t places; /* in the limits of requests in flight */
     uint64_t start_ns, deadline_ns;

@@ -203,6 +203,7 @@ static void greet(struct call *c)
     make_id(c);
     read_trace(c);
     c->ollama = strncmp(r->path, "/api/", 5) == 0;
+    c->anthropic = strncmp(r->path, "/v1/messages", 12) == 0;
 }
 
 /* What the headers alone decide: whether the route exists and the client may use it.  False: the

@@ -1,4 +1,5 @@
 /* routes.c - every path of the server, in one table. */
+#include "gateway/api/anthropic.h"
 #include "gateway/api/api.h"
 #include "gateway/api/api_collections.h"
 #include "gateway/api/api_sessions.h"
@@ -32,6 +33,11 @@ const struct route gw_routes[] = {
      NULL, NULL},
     {"POST", "/v1/embeddings", WORK, specialist_embeddings, "embeddings of texts", embed_fields,
      &n_embed_fields, "OpenAI", NULL, NULL},
+    {"POST", "/v1/messages", WORK, anthropic_messages, "answer a conversation", anthropic_fields,
+     &anthropic_n_fields, "Anthropic", NULL, NULL},
+    {"POST", "/v1/messages/count_tokens", WORK, anthropic_count_tokens,
+     "tokens of a conversation, without an answer", anthropic_count_fields,
+     &anthropic_n_count_fields, "Anthropic", NULL, NULL},
     {"GET", "/v1/models", 0, api_models, "all models of this server", NULL, NULL, "OpenAI", NULL,
      NULL},
     {"GET", "/v1/models/*", 0, api_model, "one model", NULL, NULL, "OpenAI", NULL, NULL},
