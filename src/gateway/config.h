@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "gateway/config/config_deeds.h"
 #include "gateway/config/config_read.h"
 #include "gateway/config/config_things.h"
 #include "host/admission.h"
@@ -112,6 +113,7 @@ struct gw_config {
     struct config_cluster cluster;
     struct config_mqtt mqtt;
     struct config_things things; /* sensors, and what brings their readings */
+    struct config_deeds deeds;   /* how actions are carried out */
     char *alarms_file;           /* open alarms; NULL: in the cache folder */
     /* Folder of collections, NULL: the usual one; passages that one may have. */
     char *collections_dir;

@@ -28,8 +28,10 @@
 #include "flow/home/ask_pack.h"
 #include "flow/home/home_open.h"
 #include "flow/home/home_table.h"
+#include "flow/home/home_things.h"
 #include "flow/pool.h"
 #include "gateway/api/recall.h"
+#include "gateway/deeds/deeds.h"
 #include "gateway/door.h"
 #include "gateway/grpc/health.h"
 #include "gateway/mqtt/mqtt_site.h"
@@ -634,6 +636,20 @@ static int open_admission(struct gw *gw, const struct gw_config *config, struct 
     return rc < 0 ? rc : admission_create(&gw->admission, &ao, e);
 }
 
+static int open_deeds(struct gw *gw, struct err *e)
+{
+    if (gw->config->deeds.n == 0)
+        return 0;
+    if (!gw->things)
+        return err_set(e, SHOAL_EINVAL, "deeds need a home: set 'home', or use the models' own");
+    gw->deeds_config = config_ref(gw->config);
+    int rc =
+        deeds_create(&gw->deeds, &gw->deeds_config->deeds, mqtt_site_client(gw), gw->things, e);
+    if (rc == 0)
+        home_things_set_sink(gw->things, deeds_sink(gw->deeds));
+    return rc;
+}
+
 static int open_plant(struct gw *gw, struct err *e)
 {
     char file[PATH_MAX];
@@ -727,6 +743,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
         rc = open_plant(gw, e);
     if (rc == 0)
         rc = mqtt_site_open(gw, e);
+    if (rc == 0)
+        rc = open_deeds(gw, e);
     if (rc == 0 && gw->plant)
         rc = plant_start(gw->plant, e);
     if (rc == 0)
@@ -791,6 +809,7 @@ void gateway_destroy(struct gateway *g)
             pthread_join(gw->loops[i].thread, NULL);
         }
     plant_stop(gw->plant);
+    deeds_stop(gw->deeds); /* asks that wait for one end */
     mqtt_site_stop(gw);
     for (uint32_t i = 0; i < gw->n_loops; i++)
         if (gw->loops[i].http || gw->loops[i].node_http)
@@ -802,6 +821,8 @@ void gateway_destroy(struct gateway *g)
     registry_destroy(gw->registry);
     workers_destroy(gw->workers);
     mqtt_site_close(gw);
+    deeds_destroy(gw->deeds);
+    config_unref(gw->deeds_config);
     plant_destroy(gw->plant);
     home_things_destroy(gw->things); /* flows are attached to models */
     home_table_close(gw->home);

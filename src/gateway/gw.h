@@ -23,6 +23,7 @@
 struct call;
 struct call_error;
 struct collections;
+struct deeds;
 struct deployed;
 struct field;
 struct gw;
@@ -118,13 +119,15 @@ struct gw {
     struct tls_server *node_tls;           /* of node_http; NULL: plain */
     struct tls_client *link_tls;           /* to other nodes; NULL: plain */
     struct join *join;                     /* to NATS; NULL: none */
-    struct node_models *models;   /* bytes of what the controller assigns; NULL: it is no node */
-    struct deployed *deployed;    /* models of the desired state; NULL: no NATS */
-    struct node_measure *measure; /* of this machine; NULL: this is no node */
-    struct node_store *store;     /* models on disk; NULL: this is no node */
-    struct plant *plant;          /* sensors and machines; NULL: none */
-    struct mqtt_site *mqtt;       /* the MQTT broker; NULL: none */
-    char advertise[256];          /* where other members reach this one; "": nowhere */
+    struct node_models *models;     /* bytes of what the controller assigns; NULL: it is no node */
+    struct deployed *deployed;      /* models of the desired state; NULL: no NATS */
+    struct node_measure *measure;   /* of this machine; NULL: this is no node */
+    struct node_store *store;       /* models on disk; NULL: this is no node */
+    struct plant *plant;            /* sensors and machines; NULL: none */
+    struct deeds *deeds;            /* carry actions out; NULL: the home is simulated */
+    struct gw_config *deeds_config; /* held for them: a reload replaces config */
+    struct mqtt_site *mqtt;         /* the MQTT broker; NULL: none */
+    char advertise[256];            /* where other members reach this one; "": nowhere */
     struct gw_loop loops[GW_MAX_LOOPS];
     uint32_t n_loops;
     _Atomic bool draining;

@@ -142,11 +142,11 @@ bool payload_path_ok(const char *path)
     return path[0] != '\0';
 }
 
-/* NULL: there is none.  *every: the path ends with "*", and the value is what has the members. */
-static const cJSON *find(const cJSON *v, const char *path, bool *every)
+const cJSON *payload_find(const cJSON *root, const char *path, bool *every)
 {
     char name[MAX_PATH_BYTES];
     long index;
+    const cJSON *v = root;
     const char *p = begin_path(path);
     *every = false;
     while (v && *p) {
@@ -173,8 +173,8 @@ static int read_json(const struct payload_map *m, const char *p, size_t n, paylo
     cJSON *root = cJSON_ParseWithLengthOpts(p, n, &end, 0);
     if (!root)
         return err_set(e, SHOAL_EFORMAT, "it is not JSON");
-    const cJSON *v = m->value ? find(root, m->value, &every) : root;
-    const cJSON *t = m->time ? find(root, m->time, &unused) : NULL;
+    const cJSON *v = m->value ? payload_find(root, m->value, &every) : root;
+    const cJSON *t = m->time ? payload_find(root, m->time, &unused) : NULL;
     struct payload_reading r = {.name = {"", 0}, .time_ms = time_of(t)};
     int rc = v ? 0 : err_set(e, SHOAL_EFORMAT, "it has no %s", m->value);
     char number[24];

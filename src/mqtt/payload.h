@@ -25,6 +25,8 @@
 #define PAYLOAD_MAX_COLUMNS 256u
 #define PAYLOAD_MAX_NAME 128u
 
+struct cJSON;
+
 enum payload_kind { PAYLOAD_NUMBER, PAYLOAD_JSON, PAYLOAD_CSV, PAYLOAD_SPARKPLUG };
 
 struct payload_map {
@@ -46,6 +48,9 @@ typedef void (*payload_fn)(void *ctx, const struct payload_reading *r);
 
 /* Whether a path can be read. */
 bool payload_path_ok(const char *path);
+/* The value that a path names; NULL: there is none.  *every: the path ends with "*", and the value
+ * is what has the members. */
+const struct cJSON *payload_find(const struct cJSON *root, const char *path, bool *every);
 /* All but Sparkplug, which has state (sparkplug.h). */
 SHOAL_MUST_CHECK int payload_read(const struct payload_map *m, const void *bytes, size_t n,
                                   payload_fn fn, void *ctx, struct err *e);

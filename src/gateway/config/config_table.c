@@ -121,6 +121,11 @@ static int take_subscription(struct yaml_in *r, yaml_node_t *at, void *item, voi
     return config_things_take_subscription(r, at, item, &((struct gw_config *)parent)->things);
 }
 
+static int take_deed(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
+{
+    return config_deeds_take(r, at, item, &((struct gw_config *)parent)->deeds);
+}
+
 /* ---- the rows ---- */
 
 #define AT(member) offsetof(struct gw_config, member)
@@ -132,6 +137,7 @@ static int take_subscription(struct yaml_in *r, yaml_node_t *at, void *item, voi
 #define MACHINE(member) offsetof(struct config_things_machine, member)
 #define SENSOR(member) offsetof(struct config_things_sensor, member)
 #define SUBSCRIPTION(member) offsetof(struct config_subscription, member)
+#define DEED(member) offsetof(struct config_deed, member)
 #define ROW(where, kind, at, def, lo, hi, takes, words)                                            \
     {                                                                                              \
         .path = (where), .type = CONFIG_##kind, .offset = (at), .fallback = (def), .min = (lo),    \
@@ -532,6 +538,44 @@ const struct config_key config_keys[] = {
     ROW("alarms.file", STR, AT(alarms_file), NULL, 0, 0, START,
         "File that keeps which alarms are open, over a restart. Default: `open-alarms.json` in the "
         "cache folder of the weights."),
+
+    ITEMS("deeds", struct config_deed, CONFIG_MAX_DEEDS, take_deed,
+          "How actions on things of the `home` are carried out; the first entry that fits counts. "
+          "None: the home is simulated (docs/MQTT.md)."),
+    NEEDED("deeds[].things", STRS, DEED(things), START,
+           "Ids of things, `*` for any characters: `light.*`."),
+    ROW("deeds[].ability", STR, DEED(ability), NULL, 0, 0, START,
+        "What is set, such as `power`. Default: whatever it is."),
+    CHOICE("deeds[].via", DEED(via), "mqtt|http|command", "mqtt", START, "By what way."),
+    ROW("deeds[].topic", STR, DEED(topic), NULL, 0, 0, START,
+        "mqtt: where to, such as `home/{id}/set`. Words in braces, here and below: id, ability, "
+        "value, unit, action."),
+    ROW("deeds[].payload", STR, DEED(payload), "{value}", 0, 0, START,
+        "mqtt, http: what is sent. In a JSON object values are escaped."),
+    ROW("deeds[].qos", U32, DEED(qos), "1", 0, 2, START, "mqtt: quality of service."),
+    ROW("deeds[].retain", BOOL, DEED(retain), "false", 0, 0, START,
+        "mqtt: whether the broker keeps it for later subscribers."),
+    ROW("deeds[].url", STR, DEED(url), NULL, 0, 0, START, "http: http://HOST:PORT/PATH."),
+    CHOICE("deeds[].method", DEED(method), "post|put|get", "post", START, "http: the method."),
+    ROW("deeds[].command", STRS, DEED(command), NULL, 0, CONFIG_MAX_ARGUMENTS, START,
+        "command: absolute path of a program and its arguments. No shell reads them."),
+    ROW("deeds[].values", STRS, DEED(values), NULL, 0, 64, START,
+        "How the thing calls values: [\"on=ON\", \"off=OFF\"]."),
+    ROW("deeds[].state", STR, DEED(state), NULL, 0, 0, START,
+        "Topic where the thing says its state, such as `home/{id}/state`: an action is done when "
+        "the new value comes there."),
+    ROW("deeds[].state_value", STR, DEED(state_value), NULL, 0, 0, START,
+        "Path of the value if the state is JSON. Default: the whole message."),
+    ROW("deeds[].unit", STR, DEED(unit), NULL, 0, 0, START, "Unit of the state's numbers."),
+    ROW("deeds[].timeout", MS, DEED(timeout_ms), "2s", 10, 60000, START,
+        "How long it may take, with its confirmation."),
+    ROW("deeds[].retry", U32, DEED(retry), "1", 0, 10, START,
+        "How often it is sent again within this time."),
+    MAP("deeds_allow", "What entries of `deeds` may use at all."),
+    ROW("deeds_allow.commands", STRS, AT(deeds.commands), NULL, 0, 64, START,
+        "Absolute paths of programs."),
+    ROW("deeds_allow.hosts", STRS, AT(deeds.hosts), NULL, 0, 64, START,
+        "HOST:PORT of servers, as in the `url`."),
 
     MAP("cluster", "How this process belongs to a shoal of several machines (docs/CLUSTER.md)."),
     ROW("cluster.name", STR, AT(cluster.name), NULL, 0, 0, START,

@@ -141,6 +141,11 @@ int mqtt_site_open(struct gw *gw, struct err *e)
     return rc;
 }
 
+struct mqtt *mqtt_site_client(struct gw *gw)
+{
+    return gw->mqtt ? gw->mqtt->client : NULL;
+}
+
 int mqtt_site_start(struct gw *gw, struct err *e)
 {
     return gw->mqtt ? mqtt_start(gw->mqtt->client, e) : 0;

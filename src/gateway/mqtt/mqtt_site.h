@@ -11,9 +11,12 @@
 #include "gateway/gw.h"
 
 struct buf;
+struct mqtt;
 
 /* Nothing happens without a broker in the configuration. */
 SHOAL_MUST_CHECK int mqtt_site_open(struct gw *gw, struct err *e);
+/* NULL: no broker is configured. */
+struct mqtt *mqtt_site_client(struct gw *gw);
 /* Begins to connect: the loops exist. */
 SHOAL_MUST_CHECK int mqtt_site_start(struct gw *gw, struct err *e);
 /* The loops have ended: what they published is sent, and the client's thread ends. */

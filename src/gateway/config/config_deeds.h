@@ -1,0 +1,45 @@
+/* config_deeds.h - how actions are carried out: entries of `deeds`.
+ *
+ * Thread:    while a configuration is read; constant afterwards.
+ * Ownership: strings of an entry move into the configuration.
+ * Failure:   as config_key.h. */
+#ifndef SHOAL_GATEWAY_CONFIG_CONFIG_DEEDS_H
+#define SHOAL_GATEWAY_CONFIG_CONFIG_DEEDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/yaml_in.h"
+
+#define CONFIG_MAX_DEEDS 256u
+#define CONFIG_MAX_ARGUMENTS 32u
+
+enum config_deed_via { CONFIG_DEED_MQTT, CONFIG_DEED_HTTP, CONFIG_DEED_COMMAND };
+
+struct config_deed { /* an entry of deeds */
+    struct yaml_in_strs things;
+    char *ability; /* NULL: all */
+    uint32_t via;  /* enum config_deed_via */
+    char *topic, *payload;
+    char *url;
+    char *server, *path; /* of the URL: "http://HOST:PORT", "/..." */
+    uint32_t method;     /* POST, PUT, GET */
+    struct yaml_in_strs command, values;
+    char *state, *state_value, *unit;
+    uint32_t qos, timeout_ms, retry;
+    bool retain;
+};
+
+struct config_deeds {
+    struct config_deed *v;
+    uint32_t n;
+    struct yaml_in_strs commands, hosts; /* that may be used at all */
+};
+
+int config_deeds_take(struct yaml_in *r, yaml_node_t *at, void *item, struct config_deeds *c);
+/* The whole file was read: programs and hosts must be among those that are allowed. */
+SHOAL_MUST_CHECK int config_deeds_finish(const struct config_deeds *c, const char *file,
+                                         struct err *e);
+void config_deeds_fini(struct config_deeds *c); /* the lists of what is allowed are freed by keys */
+
+#endif

@@ -1,0 +1,40 @@
+/* deeds.h - carries actions of the home flow out: MQTT messages, HTTP calls, commands; and hears
+ * from things what their state is.
+ *
+ * The result of a deed is DONE only if the thing's state topic says the new value within the time.
+ * Without a state topic it is SENT: the broker, the server or the program has taken it.  FAILED: it
+ * was refused, or the state did not come, also after the retries.  NOT_CONNECTED: the broker or the
+ * server cannot be reached, or nothing is configured for the thing.
+ *
+ * Thread:    carry: any.  Messages come on the client's thread; a thread "deeds" watches the times;
+ *            HTTP calls and commands have a thread each, at most DEEDS_MAX_RUNNING.
+ * Ownership: create/destroy (NULL is fine); the client's thread has ended and no ask runs any more
+ *            when it is destroyed.  Configuration, client and home are borrowed.
+ * Failure:   create says which entry is wrong. */
+#ifndef SHOAL_GATEWAY_DEEDS_DEEDS_H
+#define SHOAL_GATEWAY_DEEDS_DEEDS_H
+
+#include "flow/home/home_sink.h"
+#include "gateway/config/config_deeds.h"
+
+struct deeds;
+struct home_things;
+struct mqtt;
+
+#define DEEDS_MAX_WAITING 1024u
+#define DEEDS_MAX_RUNNING 16u
+
+struct deeds_counts {
+    uint64_t n_done, n_sent, n_failed, n_not_connected, n_reports;
+};
+
+/* client: NULL if no broker is configured. */
+SHOAL_MUST_CHECK int deeds_create(struct deeds **out, const struct config_deeds *config,
+                                  struct mqtt *client, struct home_things *home, struct err *e);
+/* Everything that waits fails; no report comes afterwards. */
+void deeds_stop(struct deeds *d); /* NULL is fine */
+void deeds_destroy(struct deeds *d);
+struct home_sink *deeds_sink(struct deeds *d);
+void deeds_count(const struct deeds *d, struct deeds_counts *out);
+
+#endif
