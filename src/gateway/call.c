@@ -360,7 +360,7 @@ static void common_headers(const struct call *c, struct head *head)
     if (c->session_away)
         add(head, "x-shoal-session", "degraded");
     if (c->cache_note && plain)
-        add(head, "x-shoal-cache", c->cache_note);
+        add(head, "x-shoal-cache", c->similar ? "similar" : c->cache_note);
     if (c->routed) {
         add(head, "x-shoal-route", c->routed->route);
         if (!plain) /* its message names the model only in some calls */

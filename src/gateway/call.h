@@ -32,6 +32,7 @@ struct call {
     char id[64];
     char trace[64]; /* traceparent, or "" */
     bool lenient, ollama, anthropic, began; /* ollama, anthropic: whose form errors have */
+    bool similar; /* the answer is that to a prompt that asks the same */
     bool session_away; /* the place of sessions is: the conversation may lack turns */
     uint32_t places; /* in the limits of requests in flight */
     uint64_t start_ns, deadline_ns;

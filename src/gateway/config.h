@@ -118,6 +118,7 @@ struct gw_config {
     /* Folder of collections, NULL: the usual one; passages that one may have. */
     char *collections_dir;
     uint32_t collections_max_passages;
+    char *similar_model; /* embeds prompts for the semantic cache; NULL: embed */
     /* Where conversations are kept, NULL: the usual file; "off": nowhere. */
     char *sessions_store, *sessions_key_file;
     uint32_t sessions_ttl_ms, sessions_tokens;

@@ -41,6 +41,7 @@
 #include "gateway/things/plant.h"
 #include "gateway/ticker.h"
 #include "knowledge/sessions.h"
+#include "knowledge/similar.h"
 #include "net/listen.h"
 #include "net/peers.h"
 #include "net/tls.h"
@@ -715,6 +716,12 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
         rc = open_collections(gw, e);
     if (rc == 0)
         rc = open_sessions(gw, e);
+    const struct similar_opts similar = {.model = config->similar_model ? config->similar_model
+                                                                        : "embed",
+                                         .max_bytes = config->cache_bytes,
+                                         .ttl_ns = (uint64_t)config->cache_ttl_ms * 1000000u};
+    if (rc == 0 && config->cache_bytes > 0)
+        rc = similar_create(&gw->similar, &similar, e);
     if (rc == 0)
         rc = open_registry(gw, &mo, e);
     gw->flow = (struct flow){.registry = gw->registry,
@@ -848,6 +855,7 @@ void gateway_destroy(struct gateway *g)
     collections_close(gw->collections);
     ollama_store_close(gw->ollama);
     sessions_close(gw->sessions);
+    similar_destroy(gw->similar);
     peers_destroy(gw->peers);
     admission_destroy(gw->admission);
     quota_destroy(gw->quota);

@@ -44,6 +44,7 @@ struct quota;
 struct quota_bucket;
 struct recall;
 struct sessions;
+struct similar;
 struct response_store;
 struct ticker;
 struct watcher;
@@ -110,6 +111,7 @@ struct gw {
     struct collections *collections;
     /* Conversations that continue by an id; NULL: none are kept. */
     struct sessions *sessions;
+    struct similar *similar; /* answers to prompts that ask the same; NULL: none */
     struct once *once;                     /* answers by idempotency key; NULL: none */
     struct ollama_store *ollama;           /* models of Ollama's interface; NULL: no folder */
     struct response_store *response_store; /* of /v1/responses; NULL: none */

@@ -82,6 +82,8 @@ static void take_word(struct reader *r, const char *p, size_t n)
         word[k - 3] = '\0';
         if (strcmp(word, "wo") == 0)
             add(r, WORDING_TENSE, "future", false);
+        else if (strcmp(word, "ca") == 0 || strcmp(word, "could") == 0)
+            add(r, WORDING_PLAIN, "can", false);
         add(r, WORDING_NEGATION, "not", false);
         return;
     }

@@ -17,13 +17,12 @@ static bool in_list(const char *list, const char *word)
 
 static const char negations[] = " not no never none nothing nobody neither nor without cannot cant "
                                 "dont doesnt didnt wont isnt arent nowhere hardly ";
-static const char links[] =
-    " a an the of to in at for by with and is are be been being am do does "
-    "doing can could would it its that as into i me so then has have having "
-    "get got some just also per let lets ";
+static const char links[] = " a an the of to in at for by with and is are be been being am do does "
+                            "doing would it its that as into i me so then has have having "
+                            "get got some just also per let lets o ";
 static const char fillers[] =
     " please kindly hey hi hello ok okay explain describe step way procedure method instruction "
-    "detail information info possible able wonder question really actually thanks thank exactly "
+    "detail information info wonder question really actually thanks thank exactly "
     "simply currently now moment ";
 static const char questions[] = " what who whom whose when where why how which ";
 static const char owners[] = " my mine your yours his her hers their theirs our ours ";
@@ -98,7 +97,6 @@ static const char *const groups[] = {
     " employee worker ",
     " customer client ",
     " answer reply respond response ",
-    " permit authorize ",
     " forbid prohibit ban ",
     " speak talk ",
     " near nearby ",
@@ -141,7 +139,11 @@ static const char *const groups[] = {
     " live reside dwell ",
     " work function operate run ",
     " safe secure ",
-    " require necessary ",
+    " can could may might able possible allow permit ",
+    " increase raise ",
+    " need require ",
+    " indoors inside ",
+    " under below ",
     " latest newest ",
     " maximum maximal ",
     " minimum minimal ",

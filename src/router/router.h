@@ -51,6 +51,7 @@ struct router_route {
     uint32_t max_budget_ms; /* 0: no ceiling */
     int32_t priority;       /* added to the request's */
     bool no_cache;          /* answers are not kept, and not taken from those that are */
+    double similar;         /* of prompts whose answers may be exchanged (knowledge/); 0: none */
     uint32_t least_battery; /* percent; nodes below it are avoided */
     /* The router model: an encoder that finds the domain of a text. */
     char *classifier; /* NULL: none */

@@ -14,6 +14,7 @@
 #include "gateway/mqtt/mqtt_site.h"
 #include "gateway/prometheus.h"
 #include "knowledge/sessions.h"
+#include "knowledge/similar.h"
 #include "host/quota.h"
 #include "net/peers.h"
 #include "wire/json_out.h"
@@ -351,6 +352,21 @@ static void put_workers(const struct replica_counts *k, struct buf *b)
     }
 }
 
+static void put_similar(struct similar *s, struct buf *b)
+{
+    struct similar_counts n;
+    similar_counts(s, &n);
+    prometheus_help(
+        b, "shoal_similar_total", "counter",
+        "chats that looked for the answer to a prompt that asks the same; refused: near, "
+        "but it asks something else");
+    buf_printf(b,
+               "shoal_similar_total{outcome=\"hit\"} %" PRIu64
+               "\nshoal_similar_total{outcome=\"miss\"} %" PRIu64
+               "\nshoal_similar_total{outcome=\"refused\"} %" PRIu64 "\n",
+               n.hits, n.misses, n.refused);
+}
+
 static void put_sessions(struct sessions *s, struct buf *b)
 {
     struct sessions_counts n;
@@ -465,6 +481,8 @@ static void put_server(struct gw *gw, struct buf *b)
         put_keys(gw, b);
     if (gw->once)
         put_once(gw->once, b);
+    if (gw->similar)
+        put_similar(gw->similar, b);
     if (gw->sessions)
         put_sessions(gw->sessions, b);
     mqtt_site_metrics(gw, b);

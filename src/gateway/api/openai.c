@@ -8,6 +8,7 @@
 #include "gateway/api/ollama_manage.h"
 #include "gateway/api/recall.h"
 #include "gateway/door.h"
+#include "knowledge/similar.h"
 
 /* session: it continues a conversation. */
 static void run(struct call *c, struct request *r, const struct openai_shape *shape, bool session)
@@ -18,8 +19,11 @@ static void run(struct call *c, struct request *r, const struct openai_shape *sh
         flow_give_request(&c->gl->flow, r);
         return;
     }
+    double similar = c->gl->gw->similar ? similar_wanted(&c->gl->flow, r) : 0;
     if (session)
         api_sessions_run(c, r);
+    else if (similar > 0)
+        similar_run(c->gl->gw->similar, &c->gl->flow, r, c->sink, similar, &c->similar);
     else
         tool_sink_run(&c->gl->flow, r, c->sink, shape->stream);
 }

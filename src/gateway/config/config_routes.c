@@ -149,6 +149,7 @@ static int fill_route(struct yaml_in *r, const yaml_node_t *at, struct config_ro
     to->max_budget_ms = k->max_budget_ms;
     to->priority = k->priority;
     to->no_cache = !k->cache;
+    to->similar = k->similar;
     to->min_quality = k->min_quality;
     to->least_battery = k->least_battery;
     to->threshold = k->threshold;

@@ -29,6 +29,7 @@ struct config_routes_route { /* an entry of routes */
     uint32_t budget_ms, max_budget_ms, least_battery;
     int32_t priority;
     bool cache;
+    double similar;
     double min_quality, threshold;
     struct router_route route; /* its models and rules so far */
 };

@@ -269,6 +269,10 @@ const struct config_key config_keys[] = {
         "Added to the priority of its requests."),
     ROW("routes[].cache", BOOL, ROUTE(cache), "true", 0, 0, LIVE,
         "Whether answers may come from the prompt cache, and go into it."),
+    ROW("routes[].similar", SHARE, ROUTE(similar), "0", 0, 1, LIVE,
+        "A chat may be answered with the kept answer to a prompt that asks the same in other "
+        "words, "
+        "if the similarity of their vectors is at least this; 0.8 is a good value. 0: never."),
     ROW("routes[].min_quality", SHARE, ROUTE(min_quality), "0", 0, 1, LIVE,
         "Models below it are used only if there is no other; the answer is then marked degraded."),
     ROW("routes[].least_battery", U32, ROUTE(least_battery), "20", 0, 100, LIVE,
@@ -403,6 +407,8 @@ const struct config_key config_keys[] = {
     ROW("cache.bytes", BYTES, AT(cache_bytes), "16MiB", 0, 0, START,
         "Memory for answers to requests that may come again. 0: keep none."),
     ROW("cache.ttl", MS, AT(cache_ttl_ms), "10m", 0, 0, START, "How long an answer is kept."),
+    ROW("cache.similar_model", STR, AT(similar_model), NULL, 0, 0, START,
+        "The model that embeds prompts for routes with `similar`. Default: embed."),
     ROW("cache.weights_dir", STR, AT(cache_dir), NULL, 0, 0, START,
         "Folder for weights in the layout of this machine. Default: shoal in the user's cache "
         "folder."),

@@ -1,0 +1,18 @@
+/* same_ask.h - whether two prompts ask the same, so that the answer to one will do for the other.
+ *
+ * Vectors of "turn on the light" and "turn off the light" are near; this decides.  It is strict:
+ * apart from words without meaning and words of one meaning (wording.h), both must have the same
+ * words: the same numbers in the same order, the same negations, names, questions, owners, tense,
+ * and prepositions before a number.  When in doubt they differ.
+ *
+ * Thread: pure functions. */
+#ifndef SHOAL_KNOWLEDGE_SAME_ASK_H
+#define SHOAL_KNOWLEDGE_SAME_ASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* *why: what differs, for people; a constant.  May be NULL. */
+bool same_ask(const char *a, size_t n_a, const char *b, size_t n_b, const char **why);
+
+#endif

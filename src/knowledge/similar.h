@@ -1,0 +1,42 @@
+/* similar.h - a semantic cache: answers to earlier prompts that asked the same in other words.
+ *
+ * For routes that want it.  A chat's last message is embedded and compared with those of kept
+ * answers of the same route, client, settings and messages before; the nearest one that is near
+ * enough and asks the same (same_ask.h) is answered from what is kept.
+ *
+ * Thread:    struct similar: any.  similar_run: the owner's.
+ * Ownership: create/destroy.
+ * Failure:   without vectors or memory a request runs as if there were no cache. */
+#ifndef SHOAL_KNOWLEDGE_SIMILAR_H
+#define SHOAL_KNOWLEDGE_SIMILAR_H
+
+#include "flow/flow.h"
+
+struct similar;
+
+#define SIMILAR_MAX_ENTRIES 4096u
+
+struct similar_opts {
+    const char *model; /* that embeds */
+    size_t max_bytes;  /* of prompts, vectors and answers */
+    uint64_t ttl_ns;
+};
+
+struct similar_counts {
+    uint64_t hits, misses;
+    uint64_t refused; /* near enough, but they ask something else */
+    uint32_t n_entries;
+};
+
+SHOAL_MUST_CHECK int similar_create(struct similar **out, const struct similar_opts *o,
+                                    struct err *e);
+void similar_destroy(struct similar *s);
+void similar_counts(struct similar *s, struct similar_counts *out);
+/* The threshold of the route that the request asks for, if an answer may come from the cache; 0:
+ * run it without. */
+double similar_wanted(const struct flow_owner *o, const struct request *r);
+/* As routing_run.  *hit: set before `start` if the answer is a kept one; must stay until closed. */
+void similar_run(struct similar *s, struct flow_owner *o, struct request *r, struct sink *to,
+                 double threshold, bool *hit);
+
+#endif
