@@ -15,7 +15,8 @@
     X(-10, NOTFOUND, "not found")                                                                  \
     X(-11, INTERNAL, "internal error")                                                             \
     X(-12, CHANGED, "a file of the model changed while it was in use: reload the model")           \
-    X(-13, NOTFINITE, "the model computed values that are not finite: its weights are damaged")
+    X(-13, NOTFINITE, "the model computed values that are not finite: its weights are damaged")    \
+    X(-14, NOTOKEN, "no token of the model can continue the answer under its grammar")
 
 #define SHOAL_ERR_ENUM(n, id, text) SHOAL_E##id = n,
 enum { SHOAL_OK = 0, SHOAL_ERR_MAP(SHOAL_ERR_ENUM) };

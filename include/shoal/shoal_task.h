@@ -36,6 +36,17 @@ struct shoal_sampling {
     bool logprobs;       /* report each token's log-probability */
 };
 
+/* What the answer must look like.  The text says more: */
+enum shoal_constraint {
+    SHOAL_CONSTRAINT_NONE,
+    SHOAL_CONSTRAINT_JSON,   /* any JSON object; the text is not used */
+    SHOAL_CONSTRAINT_SCHEMA, /* a JSON Schema */
+    SHOAL_CONSTRAINT_GBNF,   /* a grammar as llama.cpp writes them */
+    SHOAL_CONSTRAINT_REGEX,  /* a regular expression for the whole answer */
+    SHOAL_CONSTRAINT_CHOICE, /* a JSON list of texts, one of which is the answer */
+    SHOAL_CONSTRAINT_PARTS,  /* JSON values with texts around them: src/text/grammar/README.md */
+};
+
 enum shoal_event_kind {
     SHOAL_EVENT_TOKEN, /* one token; text may be empty while a character or stop string is open */
     SHOAL_EVENT_DONE,  /* the last event of a task */
@@ -103,6 +114,13 @@ struct shoal_task_opts { /* zero means default */
     bool prompt_logprobs;
     bool prompt_only; /* with prompt_logprobs: nothing is generated */
     uint16_t unused;  /* for a later member */
+    /* Only tokens are sampled that keep to it; the answer ends when it must, with
+     * SHOAL_FINISH_STOP.  SHOAL_EINVAL or SHOAL_EUNSUPPORTED at submit say what is wrong in the
+     * text, which is copied. */
+    const char *constraint_text;
+    size_t constraint_bytes;
+    enum shoal_constraint constraint;
+    uint32_t reserved; /* for a later member */
 };
 
 struct shoal_task;

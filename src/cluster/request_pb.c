@@ -169,6 +169,8 @@ static void put_generate(struct arena *a, pb_request *m, const struct request_ge
     out->echo = g->echo;
     out->prompt_only = g->prompt_only;
     out->prompt_logprobs = g->prompt_logprobs;
+    out->constraint = (uint32_t)g->constraint.kind;
+    out->constraint_text = pb_bytes(g->constraint.text, g->constraint.text_bytes);
     m->work_case = SHOAL__NODE__V1__RUN_REQUEST__WORK_GENERATE;
     m->generate = out;
 }
@@ -470,6 +472,16 @@ static int read_resume(struct request *r, const pb_generate *m, struct err *e)
     return all ? err_set(e, SHOAL_EINVAL, "all choices are complete") : 0;
 }
 
+static int read_constraint(struct request *r, const pb_generate *m, struct err *e)
+{
+    if (m->constraint > SHOAL_CONSTRAINT_PARTS)
+        return err_set(e, SHOAL_EINVAL, "%u is not a kind of constraint", m->constraint);
+    struct request_constraint *c = &r->generate.constraint;
+    c->kind = (enum shoal_constraint)m->constraint;
+    c->text = bytes_text(r, &m->constraint_text, &c->text_bytes);
+    return 0;
+}
+
 static int read_generate(struct request *r, const pb_generate *m, struct err *e)
 {
     struct request_generate *g = &r->generate;
@@ -491,6 +503,8 @@ static int read_generate(struct request *r, const pb_generate *m, struct err *e)
         rc = read_sampling(r, m, e);
     if (rc == 0)
         rc = read_stops(r, m, e);
+    if (rc == 0)
+        rc = read_constraint(r, m, e);
     if (rc == 0)
         rc = read_resume(r, m, e);
     return rc;

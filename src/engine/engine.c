@@ -110,6 +110,7 @@ int shoal_engine_open(struct shoal_engine **out, const char *path,
     if (!en)
         return err_set(e, SHOAL_ENOMEM, "out of memory for an engine");
     pthread_mutex_init(&en->lock, NULL);
+    constraints_init(&en->constraints);
     pthread_cond_init(&en->wake, NULL);
     pthread_cond_init(&en->finished, NULL);
     fair_init(&en->fair);
@@ -162,6 +163,7 @@ void shoal_engine_close(struct shoal_engine *en)
         en->specialist.ops->close(en->specialist.self);
     if (en->crew)
         shared_crew_put();
+    constraints_fini(&en->constraints);
     chat_close(en);
     tokenizer_destroy(en->tokenizer);
     model_file_close(en->file);

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "engine/constraint.h"
 #include "engine/cost.h"
 #include "engine/fair.h"
 #include "engine/kv_pages.h"
@@ -48,6 +49,7 @@ struct shoal_engine {
     enum tool_format tool_format; /* of the template */
     bool no_system;               /* it refuses system messages */
     bool tools_in_system;         /* it reads tools from the system message */
+    struct constraints constraints; /* has its own lock */
     struct kv_pages *pages;
     struct sampler *sampler;
     uint8_t *kv; /* NULL: the model keeps its own, and kv_bytes is its limit */

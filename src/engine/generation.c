@@ -100,6 +100,10 @@ static int task_create(struct shoal_task **out, struct shoal_engine *en,
         rc = err_set(e, SHOAL_ENOMEM, "out of memory for a task of %u tokens", t->capacity);
     const int32_t before =
         o->n_continued < o->n_tokens ? o->tokens[o->n_tokens - o->n_continued - 1] : TOKENIZER_NONE;
+    t->constraint = (struct constraint_run){.t = en->tokenizer, .prev = before};
+    if (rc == 0 && o->constraint != SHOAL_CONSTRAINT_NONE)
+        rc = constraints_get(&t->constraint.c, &en->constraints, en->tokenizer, en->lm.info.n_vocab,
+                             o->constraint, o->constraint_text, o->constraint_bytes, e);
     if (rc == 0)
         rc = text_out_init(&t->text, en->tokenizer, before,
                            o->special ? TOKENIZER_RENDER_SPECIAL : 0, o->stop, o->n_stop, e);

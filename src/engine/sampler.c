@@ -206,15 +206,64 @@ static void report(struct sampler *s, struct sampler_pick *out, const float *log
     }
 }
 
+static bool is_allowed(const uint64_t *allowed, uint32_t token)
+{
+    return allowed[token / 64] >> (token % 64) & 1;
+}
+
+/* Tokens that are not allowed cannot be drawn. */
+static void forbid(struct sampler *s, const uint64_t *allowed)
+{
+    for (uint32_t from = 0; from < s->n_vocab; from += 64) {
+        const uint64_t bits = allowed[from / 64];
+        const uint32_t n = s->n_vocab - from < 64 ? s->n_vocab - from : 64;
+        for (uint32_t i = 0; bits != UINT64_MAX && i < n; i++)
+            if (!(bits >> i & 1))
+                s->work[from + i] = -INFINITY;
+    }
+}
+
+/* The likeliest of few tokens, without a look at the others. */
+static int32_t best_allowed(const struct sampler *s, const float *logits, const uint64_t *allowed)
+{
+    int32_t best = -1;
+    for (uint32_t from = 0; from < s->n_vocab; from += 64)
+        for (uint64_t bits = allowed[from / 64]; bits; bits &= bits - 1) {
+            const int32_t t = (int32_t)(from + (uint32_t)__builtin_ctzll(bits));
+            if (best < 0 || logits[t] > logits[best])
+                best = t;
+        }
+    return best < 0 ? 0 : best;
+}
+
+/* The pick among allowed tokens. */
+static int32_t pick_allowed(struct sampler *s, const float *logits, const struct shoal_sampling *o,
+                            const uint64_t *allowed, const int32_t *history, uint32_t n_history,
+                            uint32_t n_generated, bool changed)
+{
+    int32_t token = (int32_t)s->k->argmax(logits, s->n_vocab);
+    if (o->temperature == 0.0f && !changed)
+        return is_allowed(allowed, (uint32_t)token) ? token : best_allowed(s, logits, allowed);
+    memcpy(s->work, logits, (size_t)s->n_vocab * sizeof(float));
+    penalize(s, o, history, n_history, n_generated);
+    forbid(s, allowed);
+    token =
+        o->temperature == 0.0f ? (int32_t)s->k->argmax(s->work, s->n_vocab) : draw(s, o, n_history);
+    /* a bias may forbid every allowed token: then the constraint goes before it */
+    return is_allowed(allowed, (uint32_t)token) ? token : best_allowed(s, logits, allowed);
+}
+
 bool sampler_run(struct sampler *s, struct sampler_pick *out, const float *logits,
-                 const struct shoal_sampling *o, const int32_t *history, uint32_t n_history,
-                 uint32_t n_generated)
+                 const struct shoal_sampling *o, const uint64_t *allowed, const int32_t *history,
+                 uint32_t n_history, uint32_t n_generated)
 {
     bool changed = o->n_bias > 0 || (o->repeat_penalty > 0.0f && o->repeat_penalty != 1.0f) ||
                    o->presence_penalty != 0.0f || o->frequency_penalty != 0.0f;
     out->n_top = 0;
     out->logprob = 0.0f;
-    if (o->temperature == 0.0f && !changed) {
+    if (allowed) {
+        out->token = pick_allowed(s, logits, o, allowed, history, n_history, n_generated, changed);
+    } else if (o->temperature == 0.0f && !changed) {
         out->token = (int32_t)s->k->argmax(logits, s->n_vocab);
     } else {
         memcpy(s->work, logits, (size_t)s->n_vocab * sizeof(float));

@@ -28,11 +28,12 @@ SHOAL_MUST_CHECK int sampler_create(struct sampler **out, const struct kern_ops 
 void sampler_destroy(struct sampler *s);
 /* SHOAL_EINVAL if a value is out of range; the message names it. */
 SHOAL_MUST_CHECK int sampler_check(const struct shoal_sampling *o, uint32_t n_vocab, struct err *e);
-/* history: all tokens so far (prompt, then n_generated generated ones); the token to pick gets
+/* allowed: bits of the tokens to choose from, which are not none; NULL: all.
+ * history: all tokens so far (prompt, then n_generated generated ones); the token to pick gets
  * position n_history.  false: the best logit is not a finite number; then nothing was picked. */
 SHOAL_MUST_CHECK bool sampler_run(struct sampler *s, struct sampler_pick *out, const float *logits,
-                                  const struct shoal_sampling *o, const int32_t *history,
-                                  uint32_t n_history, uint32_t n_generated);
+                                  const struct shoal_sampling *o, const uint64_t *allowed,
+                                  const int32_t *history, uint32_t n_history, uint32_t n_generated);
 /* The log-probability of a given token and, as o asks, of the likeliest ones. */
 void sampler_score(struct sampler *s, struct sampler_pick *out, const float *logits,
                    const struct shoal_sampling *o, int32_t token);

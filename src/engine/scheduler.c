@@ -347,12 +347,47 @@ static void publish_pages(struct shoal_engine *en, struct shoal_task *t)
     }
 }
 
+/* The answer is over: sends the text that was held back. */
+static void send_rest(struct shoal_task *t)
+{
+    size_t rest = text_out_flush(&t->text);
+    struct shoal_event last = {.size = sizeof(last),
+                               .kind = SHOAL_EVENT_TOKEN,
+                               .token = -1,
+                               .text = buf_str(&t->text.pending),
+                               .text_bytes = rest};
+    if (rest > 0 && t->event)
+        t->event(t->event_ctx, &last);
+}
+
+/* The tokens that a task's constraint allows next.  true: there are none, and the task is over. */
+static bool constrain(struct shoal_engine *en, struct shoal_task *t, struct grammar_mask_set *set)
+{
+    const uint32_t from = t->n_prompt - t->n_continued;
+    *set = (struct grammar_mask_set){NULL, 0};
+    if (!t->constraint.c)
+        return false;
+    int rc = constraint_run_allowed(&t->constraint, t->tokens + from, t->n_tokens - from,
+                                    t->text.stream.strip_space, set);
+    if (rc == 0 && set->n > 0)
+        return false;
+    if (rc == 0)
+        send_rest(t);
+    finish(en, t, rc < 0 ? SHOAL_FINISH_ERROR : SHOAL_FINISH_STOP, rc);
+    return true;
+}
+
 /* Samples a token, sends it, and ends the task if it was the last.  true: the task is over. */
 static bool take_token(struct shoal_engine *en, struct shoal_task *t, const float *logits)
 {
     struct sampler_pick pick;
+    struct grammar_mask_set set;
     uint32_t generated = t->n_tokens - t->n_prompt;
-    if (!sampler_run(en->sampler, &pick, logits, &t->sampling, t->tokens, t->n_tokens,
+    bool over = false;
+    int rc = 0;
+    if (constrain(en, t, &set))
+        return true;
+    if (!sampler_run(en->sampler, &pick, logits, &t->sampling, set.bits, t->tokens, t->n_tokens,
                      generated + t->n_continued)) {
         finish(en, t, SHOAL_FINISH_ERROR, SHOAL_ENOTFINITE);
         return true;
@@ -361,17 +396,16 @@ static bool take_token(struct shoal_engine *en, struct shoal_task *t, const floa
         t->first_token_ns = clock_ns();
         cost_saw_prompt(&en->cost, t->first_token_ns, t->n_prompt, t->n_cached);
     }
-    if (!t->ignore_end && tokenizer_is_eog(en->tokenizer, pick.token)) {
-        size_t rest = text_out_flush(&t->text);
-        if (rest > 0 && t->event) {
-            struct shoal_event last = {.size = sizeof(last),
-                                       .kind = SHOAL_EVENT_TOKEN,
-                                       .token = -1,
-                                       .text = t->text.pending.data};
-            last.text_bytes = rest;
-            t->event(t->event_ctx, &last);
-        }
+    /* a constraint allows the end only where its text may end */
+    if ((!t->ignore_end || t->constraint.c) && tokenizer_is_eog(en->tokenizer, pick.token)) {
+        send_rest(t);
         finish(en, t, SHOAL_FINISH_STOP, 0);
+        return true;
+    }
+    if (t->constraint.c)
+        rc = constraint_run_take(&t->constraint, pick.token, t->text.stream.strip_space, &over);
+    if (rc < 0) {
+        finish(en, t, SHOAL_FINISH_ERROR, rc);
         return true;
     }
     t->tokens[t->n_tokens++] = pick.token;
@@ -379,7 +413,7 @@ static bool take_token(struct shoal_engine *en, struct shoal_task *t, const floa
     bool full = generated == t->max_tokens || t->n_tokens == t->capacity;
     size_t show;
     bool stopped = text_out_push(&t->text, pick.token, &show);
-    if (full && !stopped)
+    if ((full || over) && !stopped)
         show = text_out_flush(&t->text);
     struct shoal_event ev = {.size = sizeof(ev),
                              .kind = SHOAL_EVENT_TOKEN,
@@ -392,9 +426,9 @@ static bool take_token(struct shoal_engine *en, struct shoal_task *t, const floa
     if (t->event)
         t->event(t->event_ctx, &ev);
     text_out_shown(&t->text, show);
-    if (stopped || full) {
+    if (stopped || full || over) {
         t->stopped = stopped;
-        finish(en, t, stopped ? SHOAL_FINISH_STOP : SHOAL_FINISH_LENGTH, 0);
+        finish(en, t, stopped || over ? SHOAL_FINISH_STOP : SHOAL_FINISH_LENGTH, 0);
         return true;
     }
     return false;

@@ -8,6 +8,7 @@ void task_destroy(struct shoal_task *t)
 {
     job_destroy(t->job);
     text_out_fini(&t->text);
+    constraint_unref(t->constraint.c);
     mem_free(t->tokens);
     mem_free(t->pages);
     mem_free(t->bias);

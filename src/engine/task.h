@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/constraint.h"
 #include "engine/text_out.h"
 #include "shoal/shoal.h"
 
@@ -54,6 +55,7 @@ struct shoal_task {
     double charged;    /* to its client when it began, see fair.h */
     uint32_t n_served; /* tokens that were computed since then */
     struct text_out text;
+    struct constraint_run constraint;
     uint64_t started_ns, first_token_ns;
 };
 

@@ -31,6 +31,7 @@ void failure_of(struct failure *f, int code, const char *msg)
     case SHOAL_EINVAL:
     case SHOAL_EFORMAT:
     case SHOAL_EUNSUPPORTED:
+    case SHOAL_ENOTOKEN:
         failure_set(f, FAILURE_INVALID, code, NULL, NULL, "%s", msg);
         break;
     case SHOAL_ELIMIT:

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "engine/chat.h"
+#include "engine/constraint_check.h"
 #include "flow/acquire.h"
 #include "flow/answer_cache.h"
 #include "flow/pool.h"
@@ -505,6 +506,9 @@ static void submit(struct generation *g)
                                 .special = q->special || shows_marks(g),
                                 .prompt_logprobs = q->prompt_logprobs && !q->resume,
                                 .prompt_only = q->prompt_only,
+                                .constraint = q->constraint.kind,
+                                .constraint_text = q->constraint.text,
+                                .constraint_bytes = q->constraint.text_bytes,
                                 .deadline_ns = r->deadline_ns,
                                 .priority = who.priority,
                                 .client = who.client,
@@ -594,10 +598,20 @@ static void on_prepared(struct executor_task *t)
     run_prepared(EXECUTOR_OF(t, struct generation, prepared));
 }
 
+/* Any thread: tokens of the prompts, and the constraint compiled. */
+static void make_ready(struct generation *g)
+{
+    struct shoal_engine *en = registry_engine(g->model);
+    const struct request_constraint *c = &g->request->generate.constraint;
+    g->prepare_rc = prompt_make(&g->prompt, g->request, en, &g->error);
+    if (g->prepare_rc == 0)
+        g->prepare_rc = constraint_check(en, c->kind, c->text, c->text_bytes, &g->error);
+}
+
 static void prepare_on_pool(struct pool_task *t)
 {
     struct generation *g = EXECUTOR_OF(t, struct generation, pool_task);
-    g->prepare_rc = prompt_make(&g->prompt, g->request, registry_engine(g->model), &g->error);
+    make_ready(g);
     executor_post(g->owner->executor, &g->prepared);
 }
 
@@ -605,10 +619,11 @@ static void prepare(struct generation *g)
 {
     struct failure f;
     struct pool *pool = g->owner->flow->pool;
-    bool known = !g->request->generate.chat.template; /* another one may take its time */
-    if (!pool || (known && g->request->input_bytes <= INLINE_BYTES)) { /* microseconds: a thread
-                                                                          costs more */
-        g->prepare_rc = prompt_make(&g->prompt, g->request, registry_engine(g->model), &g->error);
+    const bool quick = g->request->input_bytes <= INLINE_BYTES &&
+                       !g->request->generate.chat.template &&
+                       g->request->generate.constraint.kind == SHOAL_CONSTRAINT_NONE;
+    if (!pool || quick) { /* microseconds: a thread costs more */
+        make_ready(g);
         run_prepared(g);
         return;
     }

@@ -43,6 +43,13 @@ struct request_prompt {
     size_t suffix_bytes;
 };
 
+/* What the answers must look like; see enum shoal_constraint. */
+struct request_constraint {
+    enum shoal_constraint kind;
+    const char *text;
+    size_t text_bytes;
+};
+
 /* A choice that another replica began. */
 struct request_resume {
     bool done;             /* complete: not computed again, and no event comes of it */
@@ -59,6 +66,7 @@ struct request_generate {
     struct shoal_sampling sampling;       /* its bias in the arena */
     const char *const *stop;
     uint32_t n_stop;
+    struct request_constraint constraint;
     /* [request_choices], or NULL: nothing was begun.  Events come only of what follows, without the
      * echo; figures of `done` count the given tokens as part of the prompt. */
     const struct request_resume *resume;

@@ -99,6 +99,10 @@ bool prompt_key_question(uint8_t out[SHA256_BYTES], const struct prompt_question
         add_u64(&s, q->ends[i]);
     add_tokens(&s, q->tokens, q->n_tokens);
     add_bytes(&s, q->text, q->text_bytes);
+    if (q->constraint != SHOAL_CONSTRAINT_NONE) {
+        add_u64(&s, (uint64_t)q->constraint);
+        add_bytes(&s, q->constraint_text, q->constraint_bytes);
+    }
     return sha256_end(&s, out);
 }
 

@@ -41,6 +41,9 @@ struct prompt_question { /* all zero: nothing asked */
     const char *const *stop;
     uint32_t n_stop;
     bool ignore_end, special;
+    enum shoal_constraint constraint;
+    const char *constraint_text;
+    size_t constraint_bytes;
     /* How the model was loaded, as far as answers depend on it. */
     uint32_t n_ctx;
     bool int8, kv_q8;

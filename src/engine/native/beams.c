@@ -122,7 +122,8 @@ static bool step_alone(struct beams *b, const struct beams_with *w, const float 
     constrain(&b->o, h->tokens, n, w->row);
     if (w->sampler && b->o.sampling.temperature > 0.0f) {
         struct sampler_pick pick;
-        bool picked = sampler_run(w->sampler, &pick, w->row, &b->o.sampling, h->tokens, n, n - 1);
+        bool picked =
+            sampler_run(w->sampler, &pick, w->row, &b->o.sampling, NULL, h->tokens, n, n - 1);
         /* not picked: every token is forbidden (the caller looks for logits that are not finite) */
         h->tokens[n] = picked ? pick.token : (int32_t)w->k->argmax(w->row, w->n_vocab);
     } else {

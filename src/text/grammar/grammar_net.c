@@ -1,0 +1,544 @@
+/* grammar_net.c - see grammar_net.h. */
+#include "text/grammar/grammar_net.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "text/grammar/grammar_tree.h"
+
+#define MAX_DEPTH 1024u /* of the tree */
+#define UNROLL 4u       /* longer repetitions are counted while they run */
+#define MAX_EDGES (4u * GRAMMAR_NET_MAX_STATES)
+#define NO_EDGE UINT32_MAX
+
+struct build_edge {
+    struct grammar_net_edge e;
+    uint32_t next; /* of the same state */
+};
+
+struct build_state {
+    uint32_t first, last;
+};
+
+struct build {
+    const struct grammar_tree *t;
+    struct err *e;
+    int rc;
+    struct build_state *states;
+    struct build_edge *edges;
+    uint32_t n_states, cap_states, n_edges, cap_edges;
+    uint32_t *starts, *ends; /* of rules; those behind the tree's are bodies of repetitions */
+    uint32_t n_rules, cap_rules;
+    bool *nullable; /* of nodes of the tree */
+    bool *lives;    /* of states: the end of the rule can be reached */
+    uint32_t depth;
+};
+
+static void fail(struct build *b, int code, const char *msg)
+{
+    if (b->rc == 0)
+        b->rc = err_set(b->e, code, "%s", msg);
+}
+
+static bool grow(void **p, uint32_t *cap, uint32_t n, size_t size)
+{
+    if (n < *cap)
+        return true;
+    uint32_t more = *cap ? 2 * *cap : 256;
+    void *q = mem_realloc(*p, more * size);
+    if (!q)
+        return false;
+    *p = q;
+    *cap = more;
+    return true;
+}
+
+static uint32_t new_state(struct build *b)
+{
+    if (b->rc < 0)
+        return 0;
+    if (b->n_states == GRAMMAR_NET_MAX_STATES) {
+        fail(b, SHOAL_ELIMIT,
+             "the grammar is too large: use fewer rules or smaller repetition counts");
+        return 0;
+    }
+    if (!grow((void **)&b->states, &b->cap_states, b->n_states, sizeof(*b->states))) {
+        fail(b, SHOAL_ENOMEM, "out of memory for a grammar");
+        return 0;
+    }
+    b->states[b->n_states] = (struct build_state){NO_EDGE, NO_EDGE};
+    return b->n_states++;
+}
+
+static void new_edge(struct build *b, uint32_t from, struct grammar_net_edge e)
+{
+    if (b->rc < 0)
+        return;
+    if (b->n_edges == MAX_EDGES) {
+        fail(b, SHOAL_ELIMIT, "the grammar is too large: use fewer rules or characters");
+        return;
+    }
+    if (!grow((void **)&b->edges, &b->cap_edges, b->n_edges, sizeof(*b->edges))) {
+        fail(b, SHOAL_ENOMEM, "out of memory for a grammar");
+        return;
+    }
+    b->edges[b->n_edges] = (struct build_edge){e, NO_EDGE};
+    struct build_state *s = &b->states[from];
+    if (s->last == NO_EDGE)
+        s->first = b->n_edges;
+    else
+        b->edges[s->last].next = b->n_edges;
+    s->last = b->n_edges++;
+}
+
+static void new_empty(struct build *b, uint32_t from, uint32_t to)
+{
+    new_edge(b, from, (struct grammar_net_edge){.kind = GRAMMAR_NET_EMPTY, .to = to});
+}
+
+static void new_bytes(struct build *b, uint32_t from, uint32_t to, uint32_t lo, uint32_t hi)
+{
+    new_edge(b, from,
+             (struct grammar_net_edge){
+                 .kind = GRAMMAR_NET_BYTES, .lo = (uint8_t)lo, .hi = (uint8_t)hi, .to = to});
+}
+
+static uint32_t new_rule(struct build *b)
+{
+    uint32_t cap = b->cap_rules;
+    if (b->rc < 0)
+        return 0;
+    if (!grow((void **)&b->starts, &b->cap_rules, b->n_rules, sizeof(*b->starts)) ||
+        !grow((void **)&b->ends, &cap, b->n_rules, sizeof(*b->ends))) {
+        fail(b, SHOAL_ENOMEM, "out of memory for a grammar");
+        return 0;
+    }
+    uint32_t start = new_state(b), end = new_state(b);
+    b->starts[b->n_rules] = start;
+    b->ends[b->n_rules] = end;
+    return b->n_rules++;
+}
+
+/* ---- classes: code points to UTF-8 ---- */
+
+/* Code points from lo to hi whose encodings have n bytes, each of which takes all values between
+ * those of lo and hi, whatever the others are. */
+static void add_encoded(struct build *b, uint32_t from, uint32_t to, uint32_t lo, uint32_t hi,
+                        uint32_t n)
+{
+    static const uint8_t lead[] = {0, 0x00, 0xc0, 0xe0, 0xf0};
+    uint32_t at = from;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t shift = 6 * (n - 1 - i), mask = i == 0 ? 0xff : 0x3f,
+                 base = i == 0 ? lead[n] : 0x80;
+        uint32_t next = i + 1 == n ? to : new_state(b);
+        new_bytes(b, at, next, base | (lo >> shift & mask), base | (hi >> shift & mask));
+        at = next;
+    }
+}
+
+/* Splits a range until every byte of the encoding ranges on its own. */
+static void add_split(struct build *b, uint32_t from, uint32_t to, uint32_t lo, uint32_t hi,
+                      uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        uint32_t m = (1u << (6 * i)) - 1;
+        if ((lo & ~m) == (hi & ~m))
+            continue;
+        if ((lo & m) != 0) {
+            add_split(b, from, to, lo, lo | m, n);
+            add_split(b, from, to, (lo | m) + 1, hi, n);
+            return;
+        }
+        if ((hi & m) != m) {
+            add_split(b, from, to, lo, (hi & ~m) - 1, n);
+            add_split(b, from, to, hi & ~m, hi, n);
+            return;
+        }
+    }
+    add_encoded(b, from, to, lo, hi, n);
+}
+
+static void add_range(struct build *b, uint32_t from, uint32_t to, uint32_t lo, uint32_t hi)
+{
+    static const struct {
+        uint32_t lo, hi, n;
+    } parts[] = {{0, 0x7f, 1},
+                 {0x80, 0x7ff, 2},
+                 {0x800, 0xd7ff, 3},
+                 {0xe000, 0xffff, 3},
+                 {0x10000, 0x10ffff, 4}}; /* without surrogates */
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        uint32_t l = lo > parts[i].lo ? lo : parts[i].lo, h = hi < parts[i].hi ? hi : parts[i].hi;
+        if (l <= h)
+            add_split(b, from, to, l, h, parts[i].n);
+    }
+}
+
+/* ---- nodes ---- */
+
+static void build_node(struct build *b, uint32_t node, uint32_t from, uint32_t to);
+
+static void build_counted(struct build *b, const struct grammar_tree_node *n, uint32_t from,
+                          uint32_t to)
+{
+    uint32_t rule = new_rule(b), state = new_state(b);
+    if (b->rc < 0)
+        return;
+    new_empty(b, from, state);
+    new_edge(b, state,
+             (struct grammar_net_edge){
+                 .kind = GRAMMAR_NET_COUNT, .to = to, .rule = rule, .min = n->min, .max = n->max});
+    build_node(b, n->children[0], b->starts[rule], b->ends[rule]);
+}
+
+static void build_repeat(struct build *b, const struct grammar_tree_node *n, uint32_t from,
+                         uint32_t to)
+{
+    const bool open = n->max == GRAMMAR_TREE_UNBOUNDED, nullable = b->nullable[n->children[0]];
+    if (!nullable && (open ? n->min : n->max) > UNROLL) {
+        build_counted(b, n, from, to);
+        return;
+    }
+    uint32_t at = new_state(b);
+    new_empty(b, from, at);
+    for (uint32_t i = 0; i < n->min && b->rc == 0; i++) {
+        uint32_t next = new_state(b);
+        build_node(b, n->children[0], at, next);
+        at = next;
+    }
+    if (open) {
+        uint32_t loop = new_state(b), end = new_state(b);
+        new_empty(b, at, loop);
+        build_node(b, n->children[0], loop, end);
+        new_empty(b, end, loop);
+        at = loop;
+    }
+    for (uint32_t i = n->min; !open && i < n->max && b->rc == 0; i++) {
+        uint32_t next = new_state(b);
+        new_empty(b, at, to);
+        build_node(b, n->children[0], at, next);
+        at = next;
+    }
+    new_empty(b, at, to);
+}
+
+static void build_kind(struct build *b, const struct grammar_tree_node *n, uint32_t from,
+                       uint32_t to)
+{
+    uint32_t at = from;
+    switch (n->kind) {
+    case GRAMMAR_TREE_LITERAL:
+        for (uint32_t i = 0; i < n->n && b->rc == 0; i++) {
+            uint32_t next = i + 1 == n->n ? to : new_state(b);
+            new_bytes(b, at, next, (uint8_t)n->bytes[i], (uint8_t)n->bytes[i]);
+            at = next;
+        }
+        if (n->n == 0)
+            new_empty(b, from, to);
+        break;
+    case GRAMMAR_TREE_CLASS:
+        for (uint32_t i = 0; i < n->n && b->rc == 0; i++)
+            add_range(b, from, to, n->ranges[i].lo, n->ranges[i].hi);
+        break;
+    case GRAMMAR_TREE_SEQUENCE:
+        for (uint32_t i = 0; i < n->n && b->rc == 0; i++) {
+            uint32_t next = i + 1 == n->n ? to : new_state(b);
+            build_node(b, n->children[i], at, next);
+            at = next;
+        }
+        if (n->n == 0)
+            new_empty(b, from, to);
+        break;
+    case GRAMMAR_TREE_EITHER:
+        for (uint32_t i = 0; i < n->n && b->rc == 0; i++)
+            build_node(b, n->children[i], from, to);
+        break;
+    case GRAMMAR_TREE_REPEAT:
+        build_repeat(b, n, from, to);
+        break;
+    case GRAMMAR_TREE_RULE:
+        new_edge(b, from,
+                 (struct grammar_net_edge){.kind = GRAMMAR_NET_CALL, .to = to, .rule = n->rule});
+        break;
+    }
+}
+
+/* Adds the ways from one state to another that a node's texts take.  Neither state gets an edge
+ * back from inside. */
+static void build_node(struct build *b, uint32_t node, uint32_t from, uint32_t to)
+{
+    if (b->rc < 0)
+        return;
+    if (++b->depth > MAX_DEPTH)
+        fail(b, SHOAL_ELIMIT, "the grammar is nested too deeply");
+    else
+        build_kind(b, &b->t->nodes[node], from, to);
+    b->depth--;
+}
+
+/* ---- checks ---- */
+
+static bool is_nullable(const struct build *b, const struct grammar_tree_node *n)
+{
+    switch (n->kind) {
+    case GRAMMAR_TREE_LITERAL:
+        return n->n == 0;
+    case GRAMMAR_TREE_CLASS:
+        return false;
+    case GRAMMAR_TREE_SEQUENCE:
+        for (uint32_t i = 0; i < n->n; i++)
+            if (!b->nullable[n->children[i]])
+                return false;
+        return true;
+    case GRAMMAR_TREE_EITHER:
+        for (uint32_t i = 0; i < n->n; i++)
+            if (b->nullable[n->children[i]])
+                return true;
+        return false;
+    case GRAMMAR_TREE_REPEAT:
+        return n->min == 0 || b->nullable[n->children[0]];
+    case GRAMMAR_TREE_RULE:
+        return b->nullable[b->t->rules[n->rule].node];
+    }
+    return false;
+}
+
+/* Children come before their parents, so few rounds suffice. */
+static void find_nullable(struct build *b)
+{
+    bool changed = true;
+    b->nullable = mem_zalloc_n(b->t->n_nodes + 1, sizeof(*b->nullable));
+    if (!b->nullable)
+        fail(b, SHOAL_ENOMEM, "out of memory for a grammar");
+    while (b->rc == 0 && changed) {
+        changed = false;
+        for (uint32_t i = 0; i < b->t->n_nodes; i++)
+            if (!b->nullable[i] && is_nullable(b, &b->t->nodes[i]))
+                changed = b->nullable[i] = true;
+    }
+}
+
+static bool edge_lives(const struct build *b, const struct grammar_net_edge *e)
+{
+    if (!b->lives[e->to])
+        return false;
+    if (e->kind == GRAMMAR_NET_CALL || (e->kind == GRAMMAR_NET_COUNT && e->min > 0))
+        return b->lives[b->starts[e->rule]];
+    return true;
+}
+
+static bool state_lives(const struct build *b, uint32_t s)
+{
+    for (uint32_t i = b->states[s].first; i != NO_EDGE; i = b->edges[i].next)
+        if (edge_lives(b, &b->edges[i].e))
+            return true;
+    return false;
+}
+
+/* Which states can reach the end of their rule. */
+static void find_lives(struct build *b)
+{
+    bool changed = true, up = false;
+    b->lives = mem_zalloc_n(b->n_states + 1, sizeof(*b->lives));
+    if (!b->lives) {
+        fail(b, SHOAL_ENOMEM, "out of memory for a grammar");
+        return;
+    }
+    for (uint32_t i = 0; i < b->n_rules; i++)
+        b->lives[b->ends[i]] = true;
+    while (changed) { /* both ways in turn: most chains go one way */
+        changed = false;
+        for (uint32_t k = 0; k < b->n_states; k++) {
+            uint32_t s = up ? k : b->n_states - 1 - k;
+            if (!b->lives[s] && state_lives(b, s))
+                changed = b->lives[s] = true;
+        }
+        up = !up;
+    }
+}
+
+static const char *rule_name(const struct build *b, uint32_t rule)
+{
+    return rule < b->t->n_rules && b->t->rules[rule].name ? b->t->rules[rule].name : NULL;
+}
+
+/* ---- left recursion ---- */
+
+struct left {
+    uint32_t *called; /* rules that begin another one, all lists behind each other */
+    uint32_t *from;   /* [n_rules + 1]: where each rule's list begins */
+    uint32_t *n_in;   /* how many rules begin with this one */
+    uint32_t *mark;   /* [n_states]: 1 + the rule that visited it last */
+    uint32_t *todo;   /* [n_states] */
+    uint32_t n_called, cap_called;
+};
+
+static bool rule_nullable(const struct build *b, uint32_t rule)
+{
+    /* bodies of counted repetitions are never empty */
+    return rule < b->t->n_rules && b->nullable[b->t->rules[rule].node];
+}
+
+/* Lists the rules that the texts of a rule can begin with. */
+static void list_left(struct build *b, struct left *l, uint32_t rule)
+{
+    uint32_t n = 0;
+    l->todo[n++] = b->starts[rule];
+    l->mark[b->starts[rule]] = rule + 1;
+    while (n > 0 && b->rc == 0) {
+        uint32_t s = l->todo[--n];
+        for (uint32_t i = b->states[s].first; i != NO_EDGE; i = b->edges[i].next) {
+            const struct grammar_net_edge *e = &b->edges[i].e;
+            bool calls = e->kind == GRAMMAR_NET_CALL || e->kind == GRAMMAR_NET_COUNT;
+            if (calls && grow((void **)&l->called, &l->cap_called, l->n_called, sizeof(uint32_t))) {
+                l->called[l->n_called++] = e->rule;
+                l->n_in[e->rule]++;
+            } else if (calls) {
+                fail(b, SHOAL_ENOMEM, "out of memory for a grammar");
+            }
+            bool passes = e->kind == GRAMMAR_NET_EMPTY ||
+                          (e->kind == GRAMMAR_NET_COUNT && e->min == 0) ||
+                          (e->kind == GRAMMAR_NET_CALL && rule_nullable(b, e->rule));
+            if (passes && l->mark[e->to] != rule + 1) {
+                l->mark[e->to] = rule + 1;
+                l->todo[n++] = e->to;
+            }
+        }
+    }
+}
+
+/* Takes away rules that no other begins with, until none is left: then there is no circle. */
+static void refuse_circle(struct build *b, struct left *l)
+{
+    uint32_t n = 0, n_left = b->n_rules;
+    for (uint32_t i = 0; i < b->n_rules; i++)
+        if (l->n_in[i] == 0)
+            l->todo[n++] = i;
+    while (n > 0) {
+        uint32_t r = l->todo[--n];
+        n_left--;
+        for (uint32_t i = l->from[r]; i < l->from[r + 1]; i++)
+            if (--l->n_in[l->called[i]] == 0)
+                l->todo[n++] = l->called[i];
+    }
+    for (uint32_t i = 0; n_left > 0 && i < b->n_rules; i++)
+        if (l->n_in[i] > 0 && rule_name(b, i)) {
+            b->rc = err_set(b->e, SHOAL_EINVAL,
+                            "rule %s can begin with itself (left recursion): write it as a "
+                            "repetition, or put the recursion at its end",
+                            rule_name(b, i));
+            return;
+        }
+    if (n_left > 0)
+        fail(b, SHOAL_EINVAL, "a rule can begin with itself (left recursion)");
+}
+
+static void check_left(struct build *b)
+{
+    struct left l = {0};
+    if (b->rc < 0)
+        return;
+    uint32_t most = b->n_states > b->n_rules ? b->n_states : b->n_rules;
+    l.from = mem_zalloc_n(b->n_rules + 1, sizeof(*l.from));
+    l.n_in = mem_zalloc_n(b->n_rules + 1, sizeof(*l.n_in));
+    l.mark = mem_zalloc_n(most + 1, sizeof(*l.mark));
+    l.todo = mem_zalloc_n(most + 1, sizeof(*l.todo));
+    if (l.from && l.n_in && l.mark && l.todo) {
+        for (uint32_t r = 0; r < b->n_rules && b->rc == 0; r++) {
+            list_left(b, &l, r);
+            l.from[r + 1] = l.n_called;
+        }
+        if (b->rc == 0)
+            refuse_circle(b, &l);
+    } else {
+        fail(b, SHOAL_ENOMEM, "out of memory for a grammar");
+    }
+    mem_free(l.called);
+    mem_free(l.from);
+    mem_free(l.n_in);
+    mem_free(l.mark);
+    mem_free(l.todo);
+}
+
+/* ---- the result ---- */
+
+static void pack_state(const struct build *b, struct grammar_net *net, uint32_t s)
+{
+    struct grammar_net_state *out = &net->states[s];
+    out->edges = net->n_edges;
+    for (uint32_t i = b->states[s].first; i != NO_EDGE; i = b->edges[i].next) {
+        struct grammar_net_edge e = b->edges[i].e;
+        if (!edge_lives(b, &e))
+            continue;
+        if (e.kind == GRAMMAR_NET_COUNT && !b->lives[b->starts[e.rule]])
+            e.kind = GRAMMAR_NET_EMPTY; /* none is allowed, and more cannot be */
+        out->counts = e.kind == GRAMMAR_NET_COUNT;
+        out->reads |= e.kind == GRAMMAR_NET_BYTES;
+        net->edges[net->n_edges++] = e;
+    }
+    out->n_edges = net->n_edges - out->edges;
+}
+
+static struct grammar_net *pack(struct build *b, uint32_t root)
+{
+    struct grammar_net *net = mem_zalloc(sizeof(*net));
+    if (!net)
+        return NULL;
+    net->states = mem_zalloc_n(b->n_states + 1, sizeof(*net->states));
+    net->edges = mem_zalloc_n(b->n_edges + 1, sizeof(*net->edges));
+    net->starts = b->starts;
+    b->starts = NULL;
+    net->n_states = b->n_states;
+    net->n_rules = b->n_rules;
+    net->root = root;
+    if (!net->states || !net->edges || !net->starts) {
+        grammar_net_destroy(net);
+        return NULL;
+    }
+    /* edge_lives looks at the starts */
+    b->starts = net->starts;
+    for (uint32_t s = 0; s < b->n_states; s++)
+        pack_state(b, net, s);
+    b->starts = NULL;
+    for (uint32_t r = 0; r < b->n_rules; r++)
+        net->states[b->ends[r]].final = true;
+    return net;
+}
+
+int grammar_net_compile(struct grammar_net **out, const struct grammar_tree *t, uint32_t root,
+                        struct err *e)
+{
+    struct build b = {.t = t, .e = e};
+    *out = NULL;
+    for (uint32_t r = 0; r < t->n_rules; r++)
+        new_rule(&b);
+    find_nullable(&b);
+    for (uint32_t r = 0; r < t->n_rules && b.rc == 0; r++)
+        build_node(&b, t->rules[r].node, b.starts[r], b.ends[r]);
+    check_left(&b);
+    if (b.rc == 0)
+        find_lives(&b);
+    if (b.rc == 0 && !b.lives[b.starts[root]])
+        b.rc = err_set(e, SHOAL_EINVAL, "no text matches%s%s", rule_name(&b, root) ? " rule " : "",
+                       rule_name(&b, root) ? rule_name(&b, root) : "");
+    if (b.rc == 0 && !(*out = pack(&b, root)))
+        b.rc = err_set(e, SHOAL_ENOMEM, "out of memory for a grammar");
+    mem_free(b.states);
+    mem_free(b.edges);
+    mem_free(b.starts);
+    mem_free(b.ends);
+    mem_free(b.nullable);
+    mem_free(b.lives);
+    return b.rc;
+}
+
+void grammar_net_destroy(struct grammar_net *net)
+{
+    if (!net)
+        return;
+    mem_free(net->states);
+    mem_free(net->edges);
+    mem_free(net->starts);
+    mem_free(net);
+}

@@ -1,0 +1,634 @@
+/* grammar_schema.c - see grammar_schema.h. */
+#include "text/grammar/grammar_schema.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "text/grammar/schema_emit.h"
+#include "text/grammar/schema_merge.h"
+#include "text/grammar/schema_number.h"
+#include "wire/json_scan.h"
+
+#define NONE GRAMMAR_TREE_NONE
+#define MAX_DEPTH 100u
+#define MAX_VALUES 100000u /* in the text of a schema */
+
+static const char *where(const struct schema_emit *s)
+{
+    return s->path[0] ? s->path : "/";
+}
+
+uint32_t schema_emit_refuse(struct schema_emit *s, const char *key, const char *why)
+{
+    return grammar_tree_fail(s->t, SHOAL_EUNSUPPORTED,
+                             "the keyword '%.60s' at %s is not supported: %s", key, where(s), why);
+}
+
+uint32_t schema_emit_invalid(struct schema_emit *s, const char *key, const char *why)
+{
+    return grammar_tree_fail(s->t, SHOAL_EINVAL, "'%.60s' at %s: %s", key, where(s), why);
+}
+
+uint32_t schema_emit_nothing(struct schema_emit *s)
+{
+    const struct grammar_tree_list none = {0};
+    return grammar_tree_either(s->t, &none);
+}
+
+uint32_t schema_emit_count(struct schema_emit *s, const cJSON *schema, const char *key,
+                           uint32_t missing)
+{
+    const cJSON *v = schema_merge_get(schema, key);
+    if (!v)
+        return missing;
+    if (!cJSON_IsNumber(v) || v->valuedouble < 0 || v->valuedouble != floor(v->valuedouble)) {
+        schema_emit_invalid(s, key, "it must be a whole number, 0 or more");
+        return missing;
+    }
+    if (v->valuedouble > GRAMMAR_TREE_MAX_COUNT) {
+        if (strncmp(key, "max", 3) == 0)
+            return missing > GRAMMAR_TREE_MAX_COUNT ? GRAMMAR_TREE_MAX_COUNT : missing;
+        grammar_tree_fail(s->t, SHOAL_ELIMIT, "'%s' at %s counts to more than %u", key, where(s),
+                          GRAMMAR_TREE_MAX_COUNT);
+        return missing;
+    }
+    return (uint32_t)v->valuedouble;
+}
+
+static uint32_t failed(struct schema_emit *s, int rc)
+{
+    struct err e = s->t->e ? *s->t->e : (struct err){0};
+    return grammar_tree_fail(s->t, rc, "%.240s (at %s)", e.msg, where(s));
+}
+
+static uint32_t no_memory(struct schema_emit *s)
+{
+    return grammar_tree_fail(s->t, SHOAL_ENOMEM, "out of memory for a schema");
+}
+
+static uint32_t rule_for(struct schema_emit *s, const cJSON *schema);
+static uint32_t build_flat(struct schema_emit *s, const cJSON *schema);
+
+/* ---- copies that say more ---- */
+
+static cJSON *copy_without(const cJSON *schema, const char *key)
+{
+    cJSON *out = cJSON_Duplicate(schema, true);
+    if (out)
+        cJSON_DeleteItemFromObjectCaseSensitive(out, key);
+    return out;
+}
+
+/* The property shall not be there. */
+static bool forbid(cJSON *schema, const char *key)
+{
+    cJSON *props = cJSON_GetObjectItemCaseSensitive(schema, "properties");
+    if (!props)
+        props = cJSON_AddObjectToObject(schema, "properties");
+    cJSON_DeleteItemFromObjectCaseSensitive(props, key);
+    return props && cJSON_AddFalseToObject(props, key);
+}
+
+/* Whether the key may come in what is generated for a schema. */
+static bool can_have(const cJSON *schema, const char *key)
+{
+    const cJSON *props = schema_merge_get(schema, "properties"),
+                *rest = schema_merge_get(schema, "additionalProperties"),
+                *one = schema_merge_get(props, key);
+    if (one)
+        return !cJSON_IsFalse(one);
+    return schema_merge_requires(schema, key) || (rest && !cJSON_IsFalse(rest)) ||
+           schema_merge_get(schema, "patternProperties") ||
+           (!props && !schema_merge_get(schema, "required"));
+}
+
+/* A node for {"allOf": [a, b]}; takes both. */
+static uint32_t build_both(struct schema_emit *s, cJSON *a, cJSON *b)
+{
+    cJSON *out = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(out, "allOf");
+    uint32_t node = NONE;
+    if (list && cJSON_AddItemToArray(list, a))
+        a = NULL;
+    if (list && cJSON_AddItemToArray(list, b))
+        b = NULL;
+    if (!a && !b)
+        node = rule_for(s, out);
+    else
+        no_memory(s);
+    cJSON_Delete(a);
+    cJSON_Delete(b);
+    cJSON_Delete(out);
+    return node;
+}
+
+/* ---- anyOf, oneOf ---- */
+
+static uint32_t build_any_of(struct schema_emit *s, const cJSON *schema, const cJSON *branches)
+{
+    struct grammar_tree_list l = {0};
+    const cJSON *one;
+    cJSON_ArrayForEach(one, branches)
+    {
+        cJSON *rest = copy_without(schema, "anyOf"), *flat = NULL, *whole = cJSON_CreateObject(),
+              *list = cJSON_AddArrayToObject(whole, "allOf");
+        if (!rest || !list || !cJSON_AddItemToArray(list, rest) ||
+            !cJSON_AddItemToArray(list, cJSON_Duplicate(one, true))) {
+            cJSON_Delete(whole);
+            return no_memory(s);
+        }
+        int rc = schema_merge_flatten(&flat, s->root, whole, s->t->e);
+        if (rc == 0 && flat) /* a branch that nothing satisfies adds nothing */
+            grammar_tree_push(s->t, &l, rest->child ? rule_for(s, whole) : rule_for(s, one));
+        cJSON_Delete(flat);
+        cJSON_Delete(whole);
+        if (rc < 0)
+            return failed(s, rc);
+        if (grammar_tree_rc(s->t) < 0)
+            return NONE;
+    }
+    return l.n > 0 ? grammar_tree_either(s->t, &l) : schema_emit_nothing(s);
+}
+
+#define MAX_BRANCHES 64
+
+/* Takes from branch i what would make branch j hold too; false: that is not possible. */
+static bool part_branches(struct schema_emit *s, cJSON *a, const cJSON *b)
+{
+    const cJSON *one;
+    bool parted = false;
+    if (schema_merge_disjoint(s->root, a, b))
+        return true;
+    cJSON_ArrayForEach(one, schema_merge_get(b, "required"))
+    {
+        const char *key = cJSON_GetStringValue(one);
+        if (key && !schema_merge_requires(a, key) && forbid(a, key))
+            parted = true;
+    }
+    return parted;
+}
+
+static int flatten_branches(struct schema_emit *s, const cJSON *schema, const cJSON *branches,
+                            cJSON **flat, int n)
+{
+    cJSON *rest = copy_without(schema, "oneOf");
+    int rc = rest ? 0 : SHOAL_ENOMEM;
+    for (int i = 0; i < n && rc == 0; i++) {
+        cJSON *whole = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(whole, "allOf");
+        if (list && cJSON_AddItemToArray(list, cJSON_Duplicate(rest, true)) &&
+            cJSON_AddItemToArray(list, cJSON_Duplicate(cJSON_GetArrayItem(branches, i), true)))
+            rc = schema_merge_flatten(&flat[i], s->root, whole, s->t->e);
+        else
+            rc = SHOAL_ENOMEM;
+        cJSON_Delete(whole);
+    }
+    cJSON_Delete(rest);
+    return rc;
+}
+
+static uint32_t build_one_of(struct schema_emit *s, const cJSON *schema, const cJSON *branches)
+{
+    cJSON *flat[MAX_BRANCHES] = {NULL};
+    struct grammar_tree_list l = {0};
+    const int n = cJSON_GetArraySize(branches);
+    if (n > MAX_BRANCHES)
+        return schema_emit_refuse(s, "oneOf", "it has more than 64 branches");
+    int rc = flatten_branches(s, schema, branches, flat, n);
+    if (rc < 0)
+        failed(s, rc);
+    for (int i = 0; i < n && grammar_tree_rc(s->t) == 0; i++) {
+        for (int j = 0; flat[i] && j < n; j++)
+            if (j != i && flat[j] && !part_branches(s, flat[i], flat[j])) {
+                char why[80];
+                snprintf(why, sizeof(why), "branches %d and %d can both hold: use 'anyOf'", i + 1,
+                         j + 1);
+                schema_emit_refuse(s, "oneOf", why);
+                break;
+            }
+        if (flat[i])
+            grammar_tree_push(s->t, &l, rule_for(s, flat[i]));
+    }
+    for (int i = 0; i < n; i++)
+        cJSON_Delete(flat[i]);
+    if (grammar_tree_rc(s->t) < 0)
+        return NONE;
+    return l.n > 0
+               ? grammar_tree_either(s->t, &l)
+               : schema_emit_invalid(s, "oneOf", "no branch can hold beside the other keywords");
+}
+
+/* ---- not, dependencies ---- */
+
+/* Not all of the keys: in turn, each that is optional is left out. */
+static uint32_t build_not_required(struct schema_emit *s, const cJSON *schema, const cJSON *keys)
+{
+    struct grammar_tree_list l = {0};
+    const cJSON *one;
+    cJSON_ArrayForEach(one, keys)
+    {
+        const char *key = cJSON_GetStringValue(one);
+        cJSON *less = copy_without(schema, "not");
+        if (!key || !less) {
+            cJSON_Delete(less);
+            return key ? no_memory(s) : schema_emit_invalid(s, "required", "it must list names");
+        }
+        if (!can_have(schema, key)) { /* it is never there: nothing to do */
+            uint32_t node = build_flat(s, less);
+            cJSON_Delete(less);
+            return node;
+        }
+        if (!schema_merge_requires(schema, key) && forbid(less, key))
+            grammar_tree_push(s->t, &l, rule_for(s, less));
+        cJSON_Delete(less);
+    }
+    if (grammar_tree_rc(s->t) < 0)
+        return NONE;
+    return l.n > 0 ? grammar_tree_either(s->t, &l)
+                   : schema_emit_invalid(s, "not", "it forbids what 'required' asks for");
+}
+
+static uint32_t build_not(struct schema_emit *s, const cJSON *schema, const cJSON * not )
+{
+    const cJSON *only = NULL, *one;
+    uint32_t n = 0;
+    cJSON_ArrayForEach(one, not )
+    {
+        if (schema_merge_is_annotation(one->string))
+            continue;
+        only = one;
+        n++;
+    }
+    if (n == 1 && strcmp(only->string, "required") == 0 && cJSON_IsArray(only))
+        return build_not_required(s, schema, only);
+    return schema_emit_refuse(s, "not", "only {\"required\": [...]} is supported in it");
+}
+
+/* Without the property, or with it and what depends on it. */
+static uint32_t build_dependency(struct schema_emit *s, const cJSON *schema, const char *keyword,
+                                 const cJSON *first)
+{
+    const char *key = first->string;
+    cJSON *less = cJSON_Duplicate(schema, true), *with = NULL, *needs = NULL;
+    cJSON *map = cJSON_GetObjectItemCaseSensitive(less, keyword);
+    uint32_t node = NONE, without = NONE;
+    if (!map) {
+        cJSON_Delete(less);
+        return no_memory(s);
+    }
+    cJSON_DeleteItemFromObjectCaseSensitive(map, key);
+    if (!map->child)
+        cJSON_DeleteItemFromObjectCaseSensitive(less, keyword);
+    if (!can_have(schema, key)) {
+        node = build_flat(s, less);
+        cJSON_Delete(less);
+        return node;
+    }
+    if (!schema_merge_requires(schema, key)) {
+        cJSON *none = cJSON_Duplicate(less, true);
+        if (none && forbid(none, key))
+            without = rule_for(s, none);
+        else
+            no_memory(s);
+        cJSON_Delete(none);
+    }
+    needs = cJSON_CreateObject();
+    with = cJSON_CreateObject();
+    cJSON *list = cJSON_AddArrayToObject(needs, "required"),
+          *all = cJSON_AddArrayToObject(with, "allOf");
+    const cJSON *names = cJSON_IsArray(first) ? first : NULL, *one;
+    if (list)
+        cJSON_AddItemToArray(list, cJSON_CreateString(key));
+    cJSON_ArrayForEach(one, names) if (list) cJSON_AddItemToArray(list, cJSON_Duplicate(one, true));
+    if (all && needs)
+        cJSON_AddItemToArray(all, needs);
+    if (all && !cJSON_IsArray(first))
+        cJSON_AddItemToArray(all, cJSON_Duplicate(first, true));
+    if (!all || !list) {
+        cJSON_Delete(less);
+        cJSON_Delete(with);
+        return no_memory(s);
+    }
+    node = build_both(s, less, with);
+    return without == NONE || node == NONE ? node : grammar_tree_either2(s->t, without, node);
+}
+
+/* ---- values ---- */
+
+/* Whether a value may be one of an enum, beside keywords that can be checked here. */
+static int check_value(struct schema_emit *s, const cJSON *schema, const cJSON *v, bool *keep)
+{
+    static const char *const beyond[] = {"pattern", "properties", "items", "prefixItems",
+                                         "multipleOf"};
+    unsigned types;
+    int rc = schema_merge_types(schema, &types, s->t->e);
+    if (rc < 0) {
+        failed(s, rc);
+        return rc;
+    }
+    *keep = schema_merge_type_of(v) & types;
+    for (size_t i = 0; *keep && i < sizeof(beyond) / sizeof(beyond[0]); i++)
+        if (schema_merge_get(schema, beyond[i]) &&
+            ((i == 0 && cJSON_IsString(v)) || (i == 1 && cJSON_IsObject(v)) ||
+             ((i == 2 || i == 3) && cJSON_IsArray(v)) || (i == 4 && cJSON_IsNumber(v)))) {
+            schema_emit_refuse(s, beyond[i], "there is an 'enum' or 'const' too");
+            return SHOAL_EUNSUPPORTED;
+        }
+    const struct {
+        const char *key;
+        bool above, open;
+    } bounds[] = {{"minimum", true, false},
+                  {"maximum", false, false},
+                  {"exclusiveMinimum", true, true},
+                  {"exclusiveMaximum", false, true}};
+    for (size_t i = 0; cJSON_IsNumber(v) && i < 4; i++) {
+        const cJSON *b = schema_merge_get(schema, bounds[i].key);
+        if (!cJSON_IsNumber(b))
+            continue;
+        double d =
+            bounds[i].above ? v->valuedouble - b->valuedouble : b->valuedouble - v->valuedouble;
+        *keep = *keep && (bounds[i].open ? d > 0 : d >= 0);
+    }
+    return 0;
+}
+
+static uint32_t build_enum(struct schema_emit *s, const cJSON *schema, const cJSON *values)
+{
+    struct grammar_tree_list l = {0};
+    const cJSON *v;
+    if (!cJSON_IsArray(values) || !values->child)
+        return schema_emit_invalid(s, "enum", "it must be a list with at least one value");
+    cJSON_ArrayForEach(v, values)
+    {
+        bool keep = false;
+        if (check_value(s, schema, v, &keep) < 0)
+            return NONE;
+        char *text = keep ? cJSON_PrintUnformatted(v) : NULL;
+        if (keep && !text)
+            return no_memory(s);
+        if (text)
+            grammar_tree_push(s->t, &l, grammar_tree_text(s->t, text));
+        cJSON_free(text);
+    }
+    if (grammar_tree_rc(s->t) < 0)
+        return NONE;
+    return l.n > 0 ? grammar_tree_either(s->t, &l)
+                   : schema_emit_invalid(s, "enum", "no value fits the other keywords");
+}
+
+static bool read_bound(struct schema_emit *s, const cJSON *schema, const char *key, bool *has,
+                       double *value)
+{
+    const cJSON *v = schema_merge_get(schema, key);
+    if (!v || cJSON_IsBool(v))
+        return false;
+    if (!cJSON_IsNumber(v) || !isfinite(v->valuedouble)) {
+        schema_emit_invalid(s, key, "it must be a number");
+        return false;
+    }
+    *has = true;
+    *value = v->valuedouble;
+    return true;
+}
+
+static struct schema_number_bounds bounds_of(struct schema_emit *s, const cJSON *schema)
+{
+    struct schema_number_bounds b = {0};
+    double v;
+    bool has = false;
+    read_bound(s, schema, "minimum", &b.has_min, &b.min);
+    read_bound(s, schema, "maximum", &b.has_max, &b.max);
+    /* in draft 4, a boolean beside minimum */
+    b.above = cJSON_IsTrue(schema_merge_get(schema, "exclusiveMinimum"));
+    b.below = cJSON_IsTrue(schema_merge_get(schema, "exclusiveMaximum"));
+    if (read_bound(s, schema, "exclusiveMinimum", &has, &v) && (!b.has_min || v >= b.min)) {
+        b.has_min = b.above = true;
+        b.min = v;
+    }
+    if (read_bound(s, schema, "exclusiveMaximum", &has, &v) && (!b.has_max || v <= b.max)) {
+        b.has_max = b.below = true;
+        b.max = v;
+    }
+    return b;
+}
+
+static uint32_t build_number(struct schema_emit *s, const cJSON *schema, bool whole)
+{
+    const struct schema_number_bounds b = bounds_of(s, schema);
+    const cJSON *multiple = schema_merge_get(schema, "multipleOf");
+    double m = cJSON_IsNumber(multiple) ? multiple->valuedouble : 0;
+    if (grammar_tree_rc(s->t) < 0)
+        return NONE;
+    if (multiple && m != 1) {
+        if (m != floor(m) || m < 2 || m > SCHEMA_NUMBER_MAX_MULTIPLE)
+            return schema_emit_refuse(s, "multipleOf", "only whole numbers from 1 to 100 are");
+        if (b.has_min || b.has_max)
+            return schema_emit_refuse(s, "multipleOf", "there are bounds too");
+        return schema_number_multiple(s->t, (uint32_t)m);
+    }
+    whole = whole || multiple;
+    if (b.has_min || b.has_max)
+        return whole ? schema_number_integer(s->t, &b) : schema_number_decimal(s->t, &b);
+    return whole ? grammar_json_integer(&s->json) : grammar_json_number(&s->json);
+}
+
+/* Without `type`: the types that the keywords speak of, or all. */
+static unsigned types_meant(const cJSON *schema)
+{
+    static const struct {
+        const char *key;
+        unsigned type;
+    } keys[] = {
+        {"properties", SCHEMA_TYPE_OBJECT},
+        {"required", SCHEMA_TYPE_OBJECT},
+        {"additionalProperties", SCHEMA_TYPE_OBJECT},
+        {"patternProperties", SCHEMA_TYPE_OBJECT},
+        {"propertyNames", SCHEMA_TYPE_OBJECT},
+        {"minProperties", SCHEMA_TYPE_OBJECT},
+        {"maxProperties", SCHEMA_TYPE_OBJECT},
+        {"unevaluatedProperties", SCHEMA_TYPE_OBJECT},
+        {"items", SCHEMA_TYPE_ARRAY},
+        {"prefixItems", SCHEMA_TYPE_ARRAY},
+        {"minItems", SCHEMA_TYPE_ARRAY},
+        {"maxItems", SCHEMA_TYPE_ARRAY},
+        {"uniqueItems", SCHEMA_TYPE_ARRAY},
+        {"pattern", SCHEMA_TYPE_STRING},
+        {"format", SCHEMA_TYPE_STRING},
+        {"minLength", SCHEMA_TYPE_STRING},
+        {"maxLength", SCHEMA_TYPE_STRING},
+        {"minimum", SCHEMA_TYPE_INTEGER | SCHEMA_TYPE_NUMBER},
+        {"maximum", SCHEMA_TYPE_INTEGER | SCHEMA_TYPE_NUMBER},
+        {"exclusiveMinimum", SCHEMA_TYPE_INTEGER | SCHEMA_TYPE_NUMBER},
+        {"exclusiveMaximum", SCHEMA_TYPE_INTEGER | SCHEMA_TYPE_NUMBER},
+        {"multipleOf", SCHEMA_TYPE_INTEGER | SCHEMA_TYPE_NUMBER},
+    };
+    unsigned types = 0;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (schema_merge_get(schema, keys[i].key))
+            types |= keys[i].type;
+    return types ? types : SCHEMA_TYPE_ALL;
+}
+
+static uint32_t build_types(struct schema_emit *s, const cJSON *schema)
+{
+    struct grammar_tree_list l = {0};
+    unsigned types;
+    int rc = schema_merge_types(schema, &types, s->t->e);
+    if (rc < 0)
+        return failed(s, rc);
+    const unsigned meant = types_meant(schema);
+    if (types == SCHEMA_TYPE_ALL && meant == SCHEMA_TYPE_ALL)
+        return grammar_json_value(&s->json);
+    if (types == SCHEMA_TYPE_ALL && !schema_merge_get(schema, "type"))
+        types = meant;
+    if (types & SCHEMA_TYPE_OBJECT)
+        grammar_tree_push(s->t, &l, schema_object(s, schema));
+    if (types & SCHEMA_TYPE_ARRAY)
+        grammar_tree_push(s->t, &l, schema_array(s, schema));
+    if (types & SCHEMA_TYPE_STRING)
+        grammar_tree_push(s->t, &l, schema_string(s, schema));
+    if (types & (SCHEMA_TYPE_NUMBER | SCHEMA_TYPE_INTEGER))
+        grammar_tree_push(s->t, &l, build_number(s, schema, !(types & SCHEMA_TYPE_NUMBER)));
+    if (types & SCHEMA_TYPE_BOOLEAN)
+        grammar_tree_push(s->t, &l, grammar_json_boolean(&s->json));
+    if (types & SCHEMA_TYPE_NULL)
+        grammar_tree_push(s->t, &l, grammar_json_null(&s->json));
+    return grammar_tree_rc(s->t) < 0 ? NONE : grammar_tree_either(s->t, &l);
+}
+
+/* ---- schemas ---- */
+
+/* Keywords that restrict values in ways that a grammar cannot follow. */
+static bool refuse_keywords(struct schema_emit *s, const cJSON *schema)
+{
+    static const char *const keys[] = {
+        "if",          "then",        "else",          "contains",
+        "minContains", "$dynamicRef", "$recursiveRef", "unevaluatedItems"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (schema_merge_get(schema, keys[i])) {
+            schema_emit_refuse(s, keys[i], "a grammar cannot enforce it");
+            return true;
+        }
+    return false;
+}
+
+/* schema has no $ref, allOf or const. */
+static uint32_t build_flat(struct schema_emit *s, const cJSON *schema)
+{
+    static const char *const depend[] = {"dependencies", "dependentRequired", "dependentSchemas"};
+    const cJSON *v;
+    if (grammar_tree_rc(s->t) < 0 || refuse_keywords(s, schema))
+        return NONE;
+    for (size_t i = 0; i < sizeof(depend) / sizeof(depend[0]); i++)
+        if (cJSON_IsObject(v = schema_merge_get(schema, depend[i])) && v->child)
+            return build_dependency(s, schema, depend[i], v->child);
+    if ((v = schema_merge_get(schema, "oneOf")))
+        return cJSON_IsArray(v) ? build_one_of(s, schema, v)
+                                : schema_emit_invalid(s, "oneOf", "it must be a list");
+    if ((v = schema_merge_get(schema, "anyOf")))
+        return cJSON_IsArray(v) ? build_any_of(s, schema, v)
+                                : schema_emit_invalid(s, "anyOf", "it must be a list");
+    if ((v = schema_merge_get(schema, "not")))
+        return build_not(s, schema, v);
+    if ((v = schema_merge_get(schema, "enum")))
+        return build_enum(s, schema, v);
+    return build_types(s, schema);
+}
+
+/* The only keyword beside annotations. */
+static bool is_alone(const cJSON *schema, const char *key)
+{
+    const cJSON *one;
+    cJSON_ArrayForEach(one, schema) if (strcmp(one->string, key) != 0 &&
+                                        !schema_merge_is_annotation(one->string)) return false;
+    return schema_merge_get(schema, key);
+}
+
+static uint32_t build(struct schema_emit *s, const cJSON *schema)
+{
+    const cJSON *ref = schema_merge_get(schema, "$ref"), *target = NULL;
+    cJSON *flat = NULL;
+    int rc;
+    if (!cJSON_IsObject(schema))
+        return grammar_tree_fail(s->t, SHOAL_EINVAL, "a schema must be an object or a boolean: %s",
+                                 where(s));
+    if (ref && !cJSON_IsString(ref))
+        return schema_emit_invalid(s, "$ref", "it must be a text");
+    if (ref && is_alone(schema, "$ref")) {
+        rc = schema_merge_resolve(&target, s->root, ref->valuestring, s->t->e);
+        return rc < 0 ? failed(s, rc) : rule_for(s, target);
+    }
+    if (!ref && !schema_merge_get(schema, "allOf") && !schema_merge_get(schema, "const"))
+        return build_flat(s, schema);
+    rc = schema_merge_flatten(&flat, s->root, schema, s->t->e);
+    if (rc < 0)
+        return failed(s, rc);
+    uint32_t node = flat ? build_flat(s, flat) : schema_emit_nothing(s);
+    cJSON_Delete(flat);
+    return node;
+}
+
+/* A call of the schema's rule, which is built when it is first needed: so it may refer to itself.
+ */
+static uint32_t rule_for(struct schema_emit *s, const cJSON *schema)
+{
+    uint32_t rule = 0;
+    if (grammar_tree_rc(s->t) < 0)
+        return NONE;
+    if (cJSON_IsTrue(schema))
+        return grammar_json_value(&s->json);
+    if (cJSON_IsFalse(schema))
+        return schema_emit_nothing(s);
+    char *text = cJSON_PrintUnformatted(schema);
+    if (!text)
+        return no_memory(s);
+    const size_t n = strlen(text);
+    if (!strmap_get(&s->rules, text, n, &rule)) {
+        const char *key = arena_copy(&s->t->arena, text, n);
+        rule = grammar_tree_add_rule(s->t, where(s), strlen(where(s)));
+        if (!key || (grammar_tree_rc(s->t) == 0 && strmap_put(&s->rules, key, n, rule) < 0))
+            no_memory(s);
+        if (++s->depth > MAX_DEPTH)
+            grammar_tree_fail(s->t, SHOAL_ELIMIT, "the schema is nested too deeply at %s",
+                              where(s));
+        if (grammar_tree_rc(s->t) == 0)
+            grammar_tree_define(s->t, rule, build(s, schema));
+        s->depth--;
+    }
+    cJSON_free(text);
+    return grammar_tree_call(s->t, rule);
+}
+
+static uint32_t build_below(struct schema_emit *s, const cJSON *schema, const char *step)
+{
+    const size_t n = strlen(s->path);
+    snprintf(s->path + n, sizeof(s->path) - n, "/%.40s", step);
+    uint32_t node = rule_for(s, schema);
+    s->path[n] = '\0';
+    return node;
+}
+
+uint32_t grammar_schema_of(struct grammar_tree *t, const cJSON *schema)
+{
+    struct schema_emit s = {.t = t, .root = schema, .below = build_below};
+    if (strmap_init(&s.rules, 16) < 0)
+        return grammar_tree_fail(t, SHOAL_ENOMEM, "out of memory for a schema");
+    grammar_json_init(&s.json, t);
+    uint32_t node = rule_for(&s, schema);
+    strmap_fini(&s.rules);
+    return node;
+}
+
+uint32_t grammar_schema_read(struct grammar_tree *t, const char *p, size_t n)
+{
+    struct json_scan scan;
+    const char *end = NULL;
+    if (json_scan(&scan, p, n, MAX_VALUES, t->e) < 0)
+        return grammar_tree_fail(t, SHOAL_EINVAL, "the schema is too large or has a NUL in a text");
+    cJSON *schema = cJSON_ParseWithLengthOpts(p, n, &end, false);
+    if (!schema)
+        return grammar_tree_fail(t, SHOAL_EINVAL, "the schema is not JSON, at byte %zu",
+                                 end ? (size_t)(end - p) : 0);
+    uint32_t node = grammar_schema_of(t, schema);
+    cJSON_Delete(schema);
+    return node;
+}

@@ -1,0 +1,42 @@
+/* schema_emit.h - shared by the parts of grammar_schema.h: objects, arrays and what they hold.
+ *
+ * Thread:    belongs to its caller.
+ * Ownership: borrows the schema's document. */
+#ifndef SHOAL_TEXT_GRAMMAR_SCHEMA_EMIT_H
+#define SHOAL_TEXT_GRAMMAR_SCHEMA_EMIT_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/strmap.h"
+#include "text/grammar/grammar_json.h"
+#include "text/grammar/grammar_tree.h"
+
+struct schema_emit {
+    struct grammar_tree *t;
+    struct grammar_json json;
+    const cJSON *root;
+    struct strmap rules; /* of schemas by their text, so that each is built once */
+    char path[160];      /* where the schema is that is being built, "/properties/x" */
+    uint32_t depth;
+    /* builds a node for a schema below the current one, at a path step */
+    uint32_t (*below)(struct schema_emit *s, const cJSON *schema, const char *step);
+};
+
+/* Refuses a keyword. */
+uint32_t schema_emit_refuse(struct schema_emit *s, const char *key, const char *why);
+uint32_t schema_emit_invalid(struct schema_emit *s, const char *key, const char *why);
+/* Matches nothing. */
+uint32_t schema_emit_nothing(struct schema_emit *s);
+/* A whole number of a schema, `missing` without the key; reports what is not one. */
+uint32_t schema_emit_count(struct schema_emit *s, const cJSON *schema, const char *key,
+                           uint32_t missing);
+
+/* The values of one type; schema is flat. */
+uint32_t schema_object(struct schema_emit *s, const cJSON *schema);
+uint32_t schema_array(struct schema_emit *s, const cJSON *schema);
+uint32_t schema_string(struct schema_emit *s, const cJSON *schema);
+
+#endif

@@ -1,0 +1,334 @@
+/* schema_object.c - objects of a schema: the named properties in their order, then others. */
+#include <string.h>
+
+#include "base/utf8.h"
+#include "text/grammar/grammar_regex.h"
+#include "text/grammar/schema_emit.h"
+#include "text/grammar/schema_merge.h"
+
+#define NONE GRAMMAR_TREE_NONE
+#define MAX_PROPERTIES 1024u
+#define MAX_KEY 64u /* characters by which other keys are told from the named ones */
+
+struct property {
+    const char *name;
+    uint32_t pair; /* node */
+    bool required;
+};
+
+struct object {
+    struct schema_emit *s;
+    const cJSON *schema;
+    struct property *list;
+    uint32_t n, n_required;
+    uint32_t other; /* node of a pair that is not named; NONE: none is allowed */
+    uint32_t min_other, max_other;
+};
+
+/* ---- keys that differ from the named ones ---- */
+
+struct key_set {
+    struct schema_emit *s;
+    const struct property *list;
+    uint32_t n;
+    uint32_t rest; /* node: any characters, and the closing quote */
+};
+
+/* One code point of a key, and whether the key goes on behind it. */
+static bool key_char(const char *key, size_t at, uint32_t *cp, size_t *next)
+{
+    const uint8_t *p = (const uint8_t *)key + at, *end = (const uint8_t *)key + strlen(key);
+    if (p >= end)
+        return false;
+    unsigned n = utf8_decode(p, end, cp);
+    if (n == 0) {
+        *cp = *p;
+        n = 1;
+    }
+    *next = at + n;
+    return true;
+}
+
+static uint32_t plain_class(struct schema_emit *s, const struct grammar_tree_range *r, uint32_t n)
+{
+    return grammar_regex_json_class(s->t, grammar_tree_class(s->t, r, n, true),
+                                    GRAMMAR_REGEX_PLAIN);
+}
+
+/* Whatever follows the first `at` bytes of prefix and makes no named key, with the closing quote.
+ */
+static uint32_t other_key(const struct key_set *k, const char *prefix, size_t at, uint32_t depth)
+{
+    struct schema_emit *s = k->s;
+    struct grammar_tree_list l = {0};
+    struct grammar_tree_range *seen = arena_zalloc_n(&s->t->arena, k->n + 1, sizeof(*seen));
+    uint32_t n_seen = 0;
+    bool ends = false;
+    if (depth == MAX_KEY)
+        return schema_emit_nothing(s);
+    if (!seen)
+        return grammar_tree_fail(s->t, SHOAL_ENOMEM, "out of memory for a schema");
+    for (uint32_t i = 0; i < k->n && grammar_tree_rc(s->t) == 0; i++) {
+        const char *name = k->list[i].name;
+        uint32_t cp = 0;
+        size_t next = 0;
+        char bytes[4];
+        if (strncmp(name, prefix, at) != 0)
+            continue;
+        if (!key_char(name, at, &cp, &next)) {
+            ends = true;
+            continue;
+        }
+        bool again = false;
+        for (uint32_t j = 0; j < n_seen; j++)
+            again |= seen[j].lo == cp;
+        if (again)
+            continue;
+        seen[n_seen++] = (struct grammar_tree_range){cp, cp};
+        if (cp < 0x20 || cp == '"' || cp == '\\' || (cp >= 0xd800 && cp < 0xe000))
+            continue; /* other keys have no such characters */
+        uint32_t below = other_key(k, name, next, depth + 1);
+        grammar_tree_push(
+            s->t, &l,
+            grammar_tree_sequence3(s->t, grammar_tree_literal(s->t, bytes, utf8_encode(bytes, cp)),
+                                   below, NONE));
+    }
+    grammar_tree_push(s->t, &l,
+                      grammar_tree_sequence3(s->t, plain_class(s, seen, n_seen), k->rest, NONE));
+    if (!ends)
+        grammar_tree_push(s->t, &l, grammar_tree_text(s->t, "\""));
+    return grammar_tree_rc(s->t) < 0 ? NONE : grammar_tree_either(s->t, &l);
+}
+
+/* ---- what the schema says ---- */
+
+static int add_property(struct object *o, const char *name, const cJSON *schema, bool required)
+{
+    struct schema_emit *s = o->s;
+    static const cJSON any = {.type = cJSON_True};
+    if (o->n == MAX_PROPERTIES) {
+        grammar_tree_fail(s->t, SHOAL_ELIMIT, "'properties' at %s names more than %u",
+                          s->path[0] ? s->path : "/", MAX_PROPERTIES);
+        return -1;
+    }
+    uint32_t value = s->below(s, schema ? schema : &any, name);
+    o->list[o->n++] = (struct property){
+        name, grammar_json_pair(&s->json, grammar_json_quoted(&s->json, name, strlen(name)), value),
+        required};
+    o->n_required += required;
+    return grammar_tree_rc(s->t);
+}
+
+static int add_named(struct object *o)
+{
+    const cJSON *props = schema_merge_get(o->schema, "properties"),
+                *required = schema_merge_get(o->schema, "required"),
+                *rest = schema_merge_get(o->schema, "additionalProperties"), *one;
+    if ((props && !cJSON_IsObject(props)) || (required && !cJSON_IsArray(required))) {
+        schema_emit_invalid(o->s, props && !cJSON_IsObject(props) ? "properties" : "required",
+                            "it must be an object of schemas, or a list of names");
+        return -1;
+    }
+    cJSON_ArrayForEach(one, props)
+    {
+        bool needed = schema_merge_requires(o->schema, one->string);
+        if (cJSON_IsFalse(one) && !needed) /* never there, but its name is not free for others */
+            o->list[o->n++] = (struct property){one->string, schema_emit_nothing(o->s), false};
+        else if (add_property(o, one->string, one, needed) < 0)
+            return -1;
+        if (o->n == MAX_PROPERTIES)
+            return add_property(o, "", NULL, false); /* fails */
+    }
+    cJSON_ArrayForEach(one, required)
+    {
+        const char *name = cJSON_GetStringValue(one);
+        bool there = false;
+        if (!name) {
+            schema_emit_invalid(o->s, "required", "it must be a list of names");
+            return -1;
+        }
+        for (uint32_t i = 0; i < o->n; i++)
+            there |= strcmp(o->list[i].name, name) == 0;
+        if (!there && add_property(o, name, rest, true) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The key of a pair that is not named. */
+static uint32_t key_of_others(struct object *o)
+{
+    struct schema_emit *s = o->s;
+    const cJSON *names = schema_merge_get(o->schema, "propertyNames");
+    if (names && !cJSON_IsTrue(names)) {
+        cJSON *flat = NULL;
+        if (o->n > 0)
+            return schema_emit_refuse(s, "propertyNames", "there are 'properties' too");
+        int rc = schema_merge_flatten(&flat, s->root, names, s->t->e);
+        if (rc < 0)
+            return grammar_tree_fail(s->t, rc, "%s", s->t->e->msg);
+        uint32_t key = flat ? s->below(s, names, "propertyNames") : schema_emit_nothing(s);
+        const bool text =
+            flat && (schema_merge_get(flat, "enum") || schema_merge_get(flat, "pattern") ||
+                     schema_merge_get(flat, "format") || schema_merge_get(flat, "minLength") ||
+                     schema_merge_get(flat, "maxLength"));
+        cJSON_Delete(flat);
+        return text ? key
+                    : schema_emit_refuse(s, "propertyNames",
+                                         "only 'pattern', 'enum' and lengths are supported in it");
+    }
+    uint32_t any = grammar_tree_repeat(s->t, plain_class(s, NULL, 0), 0, GRAMMAR_TREE_UNBOUNDED);
+    uint32_t rest = grammar_tree_add_rule(s->t, NULL, 0);
+    grammar_tree_define(s->t, rest,
+                        grammar_tree_sequence3(s->t, any, grammar_tree_text(s->t, "\""), NONE));
+    const struct key_set k = {s, o->list, o->n, grammar_tree_call(s->t, rest)};
+    uint32_t key = other_key(&k, "", 0, 0);
+    return grammar_tree_sequence3(s->t, grammar_tree_text(s->t, "\""), key, NONE);
+}
+
+static int add_patterns(struct object *o, const cJSON *patterns)
+{
+    struct schema_emit *s = o->s;
+    const cJSON *one = patterns->child;
+    if (!one)
+        return 0;
+    if (one->next || o->n > 0) {
+        schema_emit_refuse(s, "patternProperties",
+                           one->next ? "there is more than one pattern"
+                                     : "there are 'properties' too");
+        return -1;
+    }
+    uint32_t quote = grammar_tree_text(s->t, "\"");
+    uint32_t key =
+        grammar_regex_read(s->t, one->string, strlen(one->string),
+                           GRAMMAR_REGEX_JSON | GRAMMAR_REGEX_PLAIN | GRAMMAR_REGEX_SEARCH);
+    key = grammar_tree_sequence3(s->t, quote, key, quote);
+    o->other = grammar_json_pair(&s->json, key, s->below(s, one, "patternProperties"));
+    return grammar_tree_rc(s->t);
+}
+
+static int add_others(struct object *o)
+{
+    struct schema_emit *s = o->s;
+    const cJSON *rest = schema_merge_get(o->schema, "additionalProperties"),
+                *patterns = schema_merge_get(o->schema, "patternProperties");
+    static const cJSON any = {.type = cJSON_True};
+    if (!rest)
+        rest = schema_merge_get(o->schema, "unevaluatedProperties");
+    o->other = NONE;
+    if (cJSON_IsObject(patterns) && patterns->child)
+        return add_patterns(o, patterns);
+    if (!rest && o->n == 0 && !schema_merge_get(o->schema, "properties"))
+        rest = &any;
+    /* a schema without names is for any object */
+    if (!rest && o->n == 0)
+        rest = &any;
+    if (!rest || cJSON_IsFalse(rest))
+        return 0;
+    uint32_t key = key_of_others(o);
+    uint32_t value = s->below(s, rest, "additionalProperties");
+    o->other = grammar_json_pair(&s->json, key, value);
+    return grammar_tree_rc(s->t);
+}
+
+/* minProperties and maxProperties: only others are counted. */
+static int limit_others(struct object *o)
+{
+    struct schema_emit *s = o->s;
+    uint32_t min = schema_emit_count(s, o->schema, "minProperties", 0);
+    uint32_t max = schema_emit_count(s, o->schema, "maxProperties", GRAMMAR_TREE_UNBOUNDED);
+    o->min_other = 0;
+    o->max_other = o->other == NONE ? 0 : GRAMMAR_TREE_UNBOUNDED;
+    if (min > o->n_required) {
+        if (o->other == NONE || o->n > o->n_required || min - o->n_required > 1) {
+            schema_emit_refuse(s, "minProperties",
+                               "only properties that are required can be counted on");
+            return -1;
+        }
+        o->min_other = min - o->n_required;
+    }
+    if (max != GRAMMAR_TREE_UNBOUNDED) {
+        if (o->n > max && o->n_required < o->n) {
+            schema_emit_refuse(s, "maxProperties", "fewer than there are optional properties");
+            return -1;
+        }
+        if (o->max_other > 0)
+            o->max_other = max > o->n ? max - o->n : 0;
+        if (o->n_required > max)
+            o->list[0].pair = schema_emit_nothing(s);
+    }
+    return grammar_tree_rc(s->t);
+}
+
+/* ---- the grammar ---- */
+
+/* What follows a pair: others, and the end. */
+static uint32_t tail(struct object *o, uint32_t n_before)
+{
+    struct schema_emit *s = o->s;
+    uint32_t close = grammar_json_close(&s->json, "}");
+    uint32_t min = o->min_other > n_before ? o->min_other - n_before : 0, max = o->max_other;
+    if (max != GRAMMAR_TREE_UNBOUNDED)
+        max = max > n_before ? max - n_before : 0;
+    if (o->other == NONE || max == 0)
+        return close;
+    uint32_t more = grammar_tree_repeat(s->t, grammar_json_next(&s->json, o->other), min, max);
+    return grammar_tree_sequence3(s->t, more, close, NONE);
+}
+
+/* rest[i]: a rule for what follows when a pair was written and i is next. */
+static uint32_t build(struct object *o, uint32_t *rest)
+{
+    struct schema_emit *s = o->s;
+    struct grammar_tree *t = s->t;
+    struct grammar_tree_list first = {0};
+    uint32_t i;
+    for (i = o->n + 1; i-- > 0 && grammar_tree_rc(t) == 0;) {
+        uint32_t node;
+        if (i == o->n) {
+            node = tail(o, 0);
+        } else {
+            uint32_t next = grammar_json_next(&s->json, o->list[i].pair);
+            if (!o->list[i].required)
+                next = grammar_tree_optional(t, next);
+            node = grammar_tree_sequence3(t, next, grammar_tree_call(t, rest[i + 1]), NONE);
+        }
+        rest[i] = grammar_tree_add_rule(t, NULL, 0);
+        grammar_tree_define(t, rest[i], node);
+    }
+    if (grammar_tree_rc(t) < 0)
+        return NONE;
+    for (i = 0; i < o->n; i++) {
+        uint32_t pair = grammar_json_open(&s->json, "{", o->list[i].pair);
+        grammar_tree_push(t, &first,
+                          grammar_tree_sequence3(t, pair, grammar_tree_call(t, rest[i + 1]), NONE));
+        if (o->list[i].required)
+            break;
+    }
+    if (i == o->n) { /* none of the named ones */
+        if (o->other != NONE && o->max_other > 0)
+            grammar_tree_push(t, &first,
+                              grammar_tree_sequence3(t, grammar_json_open(&s->json, "{", o->other),
+                                                     tail(o, 1), NONE));
+        if (o->min_other == 0)
+            grammar_tree_push(t, &first,
+                              grammar_tree_sequence3(t, grammar_tree_text(t, "{"),
+                                                     grammar_json_close(&s->json, "}"), NONE));
+    }
+    return grammar_tree_rc(t) < 0 ? NONE : grammar_tree_either(t, &first);
+}
+
+uint32_t schema_object(struct schema_emit *s, const cJSON *schema)
+{
+    struct object o = {.s = s, .schema = schema};
+    const int size = cJSON_GetArraySize(schema_merge_get(schema, "properties")) +
+                     cJSON_GetArraySize(schema_merge_get(schema, "required"));
+    const uint32_t most = (uint32_t)size < MAX_PROPERTIES ? (uint32_t)size : MAX_PROPERTIES;
+    o.list = arena_zalloc_n(&s->t->arena, most + 1, sizeof(*o.list));
+    uint32_t *rest = arena_zalloc_n(&s->t->arena, most + 2, sizeof(*rest));
+    if (!o.list || !rest)
+        return grammar_tree_fail(s->t, SHOAL_ENOMEM, "out of memory for a schema");
+    if (add_named(&o) < 0 || add_others(&o) < 0 || limit_others(&o) < 0)
+        return NONE;
+    return build(&o, rest);
+}
