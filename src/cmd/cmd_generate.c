@@ -31,6 +31,13 @@ static const struct opts_def defs[] = {
     {"deadline-ms", 0, OPTS_UINT, "MS", "0", 0, 86400000, "stop after this time; 0: no limit"},
 };
 
+static const struct opts_def constraint_defs[] = {
+    {"json-schema", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "JSON that satisfies the schema in FILE"},
+    {"grammar", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "a text of the GBNF grammar in FILE"},
+    {"regex", 0, OPTS_TEXT, "REGEX", NULL, 0, 0, "a text that matches REGEX as a whole"},
+    {"choice", 0, OPTS_TEXT, "TEXTS", NULL, 0, 0, "one of the texts, separated by commas: yes,no"},
+};
+
 static const struct opts_def output_defs[] = {
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object at the end"},
     {"stream", 0, OPTS_FLAG, NULL, NULL, 0, 0,
@@ -48,19 +55,23 @@ static const struct opts_page page = {
     .details =
         "The prompt is the argument, the contents of -f FILE, or stdin.  One newline at the "
         "end of a\nfile or of stdin is removed.  Ctrl-C stops the generation (exit code 130).",
-    .groups = {OPTS_GROUP("Generation", defs), OPTS_GROUP("Output", output_defs)},
+    .groups = {OPTS_GROUP("Generation", defs),
+               OPTS_GROUP("What the answer must be (one of these)", constraint_defs),
+               OPTS_GROUP("Output", output_defs)},
     .examples =
         "  shoal generate -m stories15M.gguf \"Once upon a time\"\n"
         "  shoal generate -m model.gguf -f prompt.txt -n 100 --temp 0 --stats\n"
-        "  echo \"The capital of France is\" | shoal generate -m model.gguf --stop . --json\n",
+        "  echo \"The capital of France is\" | shoal generate -m model.gguf --stop . --json\n"
+        "  shoal generate -m model.gguf --json-schema person.json \"A person: \"\n"
+        "  shoal generate -m model.gguf --choice yes,no \"Is water wet? \"\n",
 };
 
 /* The page plus the option groups of other files, which are not constant expressions. */
 static struct opts_page full_page(void)
 {
     struct opts_page p = page;
-    p.groups[2] = sampling_opts_group;
-    p.groups[3] = model_opts_group;
+    p.groups[3] = sampling_opts_group;
+    p.groups[4] = model_opts_group;
     return p;
 }
 
@@ -312,9 +323,54 @@ static void print_stats(const struct generation *g, uint64_t seed)
 
 struct prompt {
     struct buf text;
+    struct buf constraint; /* its text */
+    enum shoal_constraint constraint_kind;
     int32_t *tokens; /* mem_free */
     size_t n;
 };
+
+static void put_choices(struct buf *b, const char *texts)
+{
+    struct json_out j = json_out_make(b);
+    json_out_array(&j);
+    for (const char *at = texts;; at++) {
+        size_t n = strcspn(at, ",");
+        json_out_strn(&j, at, n);
+        at += n;
+        if (!*at)
+            break;
+    }
+    json_out_array_end(&j);
+}
+
+static int read_constraint(const struct opts *o, struct prompt *p)
+{
+    static const struct {
+        const char *option;
+        enum shoal_constraint kind;
+    } kinds[] = {{"json-schema", SHOAL_CONSTRAINT_SCHEMA},
+                 {"grammar", SHOAL_CONSTRAINT_GBNF},
+                 {"regex", SHOAL_CONSTRAINT_REGEX},
+                 {"choice", SHOAL_CONSTRAINT_CHOICE}};
+    int rc = CMD_OK;
+    buf_init(&p->constraint, MAX_JSON_BYTES);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && rc == CMD_OK; i++) {
+        const char *v = opts_text(o, kinds[i].option);
+        if (!v)
+            continue;
+        if (p->constraint_kind != SHOAL_CONSTRAINT_NONE)
+            return opts_usage(o->page, "give only one of --json-schema, --grammar, --regex and "
+                                       "--choice");
+        p->constraint_kind = kinds[i].kind;
+        if (kinds[i].kind == SHOAL_CONSTRAINT_CHOICE)
+            put_choices(&p->constraint, v);
+        else if (kinds[i].kind == SHOAL_CONSTRAINT_REGEX)
+            buf_puts(&p->constraint, v);
+        else
+            rc = cmd_read_text(o, NULL, v, &p->constraint);
+    }
+    return rc;
+}
 
 /* Called before the model is loaded, so that mistakes are reported at once. */
 static int read_prompt(const struct opts *o, struct prompt *p)
@@ -388,6 +444,8 @@ static int fill(struct request *r, const struct opts *o, const struct generation
     q->ignore_end = opts_flag(o, "ignore-end");
     q->special = opts_flag(o, "special");
     q->n_stop = (uint32_t)opts_list(o, "stop", &q->stop);
+    q->constraint =
+        (struct request_constraint){p->constraint_kind, buf_str(&p->constraint), p->constraint.len};
     if (prompt)
         *prompt = (struct request_prompt){.ids = p->tokens, .n_ids = p->n};
     if (prompt && opts_u32(o, "continued") > 0)
@@ -498,6 +556,8 @@ int cmd_generate(int argc, const char *const *argv)
     else if (!opts_text(&o, "model"))
         rc = opts_usage(&p, "no model given: use -m MODEL");
     else
+        rc = read_constraint(&o, &prompt);
+    if (rc == CMD_OK)
         rc = read_prompt(&o, &prompt);
     if (rc == CMD_OK)
         rc = sampling_opts_read(&o, &so);
@@ -508,6 +568,7 @@ int cmd_generate(int argc, const char *const *argv)
     term_release_interrupt(interrupt_fd);
     sampling_opts_fini(&so);
     buf_fini(&prompt.text);
+    buf_fini(&prompt.constraint);
     mem_free(prompt.tokens);
     stream_fini(&g.stream);
     buf_fini(&g.text);

@@ -56,7 +56,9 @@ const options = { temperature: 0, repeat_penalty: 1 };
         [{ messages: [{ role: 'user', content: 'x', images: ['aGk='] }] }, /images/]])
         t.check(why.test((await t.fails(o.chat({ model: 'reply', messages, ...bad }), 'refused')).message), `${why}`);
     t.check((await o.show({ model: 'reply:latest' })).details, 'show of NAME:latest');
-    const bad = await t.fails(o.chat({ model: 'reply', messages, format: 'json' }), 'format');
+    const shaped = await o.chat({ model: 'reply', messages, options, format: { enum: ['on', 'off'] } });
+    t.check(['on', 'off'].includes(JSON.parse(shaped.message.content)), `a format: ${shaped.message.content}`);
+    const bad = await t.fails(o.chat({ model: 'reply', messages, format: 'yaml' }), 'format');
     t.check(/format/.test(bad.message), `an error in Ollama's shape: ${bad.message}`);
     t.same((await server.stop()).code, 0, 'exit');
     t.finish();

@@ -310,7 +310,7 @@ async function errors(ai) {
         [{ messages: [{ role: 'user', text: 'x' }] }, 400, 'messages[0].text'],
         [{ top_logprobs: 3 }, 400, 'top_logprobs'], [{ stop: [5] }, 400, 'stop'],
         [{ logit_bias: { a: 1 } }, 400, 'logit_bias'], [{ model: 'gpt-9' }, 404, 'model'],
-        [{ response_format: { type: 'json_object' } }, 400, 'response_format'],
+        [{ response_format: { type: 'yaml' } }, 400, 'response_format'],
     ];
     for (const [change, status, param] of cases) {
         const e = await t.fails(ai.chat.completions.create({ ...base, ...change }), param);

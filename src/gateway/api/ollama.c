@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "flow/run.h"
 #include "flow/tool_sink.h"
+#include "gateway/api/constraint_read.h"
 #include "gateway/api/ollama_manage.h"
 #include "gateway/api/ollama_store.h"
 #include "gateway/api/openai.h"
@@ -22,7 +23,7 @@
 
 struct body {
     const char *model, *prompt, *system, *suffix, *template;
-    const cJSON *messages, *options, *think, *tools, *context, *keep_alive;
+    const cJSON *messages, *options, *think, *tools, *format, *context, *keep_alive;
     int64_t top_logprobs;
     bool stream, raw, logprobs;
 };
@@ -61,7 +62,7 @@ struct options {
         {"truncate", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                        \
         {"shift", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                           \
     {                                                                                               \
-        "format", FIELD_UNBUILT, 0, 0, 0, NULL, NULL                                                \
+        "format", FIELD_VALUE, AT(format), 0, 0, "\"json\", or a JSON Schema of the answer", "{}"   \
     }
 
 const struct field ollama_chat_fields[] = {
@@ -419,6 +420,8 @@ int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body
         rc = chat ? openai_read_messages(r, b.messages, lenient, e) : use_prompt(r, &b, e);
     if (rc == 0 && g->chat.n_messages > 0)
         rc = read_think(r, b.think, e);
+    if (rc == 0)
+        rc = constraint_read_format(r, b.format, e);
     if (rc == 0 && chat && !shape->empty)
         rc = tools_read(r, b.tools, e);
     if (rc < 0)

@@ -1,6 +1,8 @@
 /* openai_read.c - bodies of /v1/chat/completions and /v1/completions to requests. */
 #include "gateway/api/openai.h"
 
+#include "gateway/api/constraint_read.h"
+
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,9 +14,10 @@
 /* Both bodies; what is not given keeps its default. */
 struct openai_body {
     const char *model, *reasoning_effort, *suffix;
-    const cJSON *messages, *prompt, *stop, *logit_bias, *logprobs, *stream_options,
-        *response_format, *template_vars, *continue_final, *generation_prompt, *tools, *tool_choice;
+    const cJSON *messages, *prompt, *stop, *logit_bias, *logprobs, *stream_options, *template_vars,
+        *continue_final, *generation_prompt, *tools, *tool_choice;
     bool parallel_calls, stream, echo, ignore_eos, explain;
+    struct constraint_fields constraint;
     int64_t max_tokens, max_completion_tokens, n, best_of, seed, top_logprobs, top_k, priority;
     double temperature, top_p, min_p, presence_penalty, frequency_penalty, repeat_penalty,
         latency_budget_ms;
@@ -77,6 +80,7 @@ _Static_assert(REQUEST_MAX_PROMPTS == 64, "as in SEVERAL");
          0,                                                                                         \
          "token id to a number from -100 to 100",                                                   \
          "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"number\"}}"},                   \
+        CONSTRAINT_FIELDS(AT(constraint)),                                                          \
         {"user", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                            \
         {"metadata", FIELD_IGNORED, 0, 0, 0, "for the rules of routes", NULL},                      \
         {"store", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                           \
@@ -113,9 +117,6 @@ const struct field openai_chat_fields[] = {
      "{\"type\":\"boolean\"}"},
     {"top_logprobs", FIELD_INT, AT(top_logprobs), 0, 20,
      "number of most likely tokens to return as well", NULL},
-    {"response_format", FIELD_VALUE, AT(response_format), 0, 0,
-     "only {\"type\": \"text\"} is supported",
-     "{\"type\":\"object\",\"properties\":{\"type\":{\"enum\":[\"text\"]}}}"},
     {"continue_final_message", FIELD_VALUE, AT(continue_final), 0, 0,
      "the answer continues the last message; default: if that is the assistant's",
      "{\"type\":\"boolean\"}"},
@@ -261,6 +262,8 @@ static int read_params(struct request *r, struct openai_shape *shape, const stru
         rc = openai_read_bias(r, b->logit_bias, e);
     if (rc == 0)
         rc = read_stream_options(shape, b->stream_options, lenient, e);
+    if (rc == 0)
+        rc = constraint_read(r, &b->constraint, lenient, e);
     return rc;
 }
 
@@ -570,12 +573,6 @@ int openai_read_chat(struct request *r, struct openai_shape *shape, const cJSON 
         rc = read_chat_logprobs(&r->generate.sampling, &b, e);
     if (rc < 0)
         return rc;
-    const cJSON *type = cJSON_GetObjectItemCaseSensitive(b.response_format, "type");
-    if (b.response_format && !lenient &&
-        (!cJSON_IsString(type) || strcmp(type->valuestring, "text") != 0))
-        return fields_fail(e, "response_format", "unsupported_parameter",
-                           "'response_format' other than {\"type\": \"text\"} is not supported "
-                           "yet");
     rc = openai_read_messages(r, b.messages, lenient, e);
     if (rc == 0)
         rc = openai_read_template_vars(r, b.template_vars, e);

@@ -11,6 +11,7 @@
 #include "gateway/api/openai.h"
 #include "gateway/api/specialists.h"
 #include "gateway/api/tools_read.h"
+#include "wire/json_out.h"
 #include "wire/pb.h"
 
 /* ---- unpacking ---- */
@@ -165,6 +166,57 @@ static int read_tools(struct request *r, const Shoal__V1__GenerateRequest *m,
     return choice[0] ? tools_read_word(r, choice, e) : 0;
 }
 
+/* One of the texts: as a JSON list. */
+static int read_choices(struct request *r, const Shoal__V1__Choices *m, struct fields_error *e)
+{
+    struct request_constraint *c = &r->generate.constraint;
+    struct buf list;
+    size_t n;
+    if (m->n_texts == 0)
+        return fields_fail(e, "choice", "invalid_value", "'choice' has no texts");
+    buf_init(&list, REQUEST_MAX_BYTES);
+    struct json_out j = json_out_make(&list);
+    json_out_array(&j);
+    for (size_t i = 0; i < m->n_texts; i++) {
+        const char *text = text_of(r, m->texts[i], &n);
+        json_out_strn(&j, text, n);
+    }
+    json_out_array_end(&j);
+    c->kind = SHOAL_CONSTRAINT_CHOICE;
+    c->text = request_copy(r, buf_str(&list), list.len);
+    c->text_bytes = list.len;
+    int rc = list.rc < 0 ? fields_fail(e, "choice", NULL, "out of memory") : 0;
+    buf_fini(&list);
+    return rc;
+}
+
+static int read_constraint(struct request *r, const Shoal__V1__GenerateRequest *m,
+                           struct fields_error *e)
+{
+    struct request_constraint *c = &r->generate.constraint;
+    switch (m->constraint_case) {
+    case SHOAL__V1__GENERATE_REQUEST__CONSTRAINT_JSON_OBJECT:
+        c->kind = m->json_object ? SHOAL_CONSTRAINT_JSON : SHOAL_CONSTRAINT_NONE;
+        return 0;
+    case SHOAL__V1__GENERATE_REQUEST__CONSTRAINT_JSON_SCHEMA:
+        c->kind = SHOAL_CONSTRAINT_SCHEMA;
+        c->text = text_of(r, m->json_schema, &c->text_bytes);
+        return 0;
+    case SHOAL__V1__GENERATE_REQUEST__CONSTRAINT_GRAMMAR:
+        c->kind = SHOAL_CONSTRAINT_GBNF;
+        c->text = text_of(r, m->grammar, &c->text_bytes);
+        return 0;
+    case SHOAL__V1__GENERATE_REQUEST__CONSTRAINT_REGEX:
+        c->kind = SHOAL_CONSTRAINT_REGEX;
+        c->text = text_of(r, m->regex, &c->text_bytes);
+        return 0;
+    case SHOAL__V1__GENERATE_REQUEST__CONSTRAINT_CHOICE:
+        return read_choices(r, m->choice, e);
+    default:
+        return 0;
+    }
+}
+
 static int read_messages(struct request *r, const Shoal__V1__GenerateRequest *m,
                          struct fields_error *e)
 {
@@ -209,6 +261,8 @@ static int read_generate(struct request *r, const Shoal__V1__GenerateRequest *m,
         rc = read_stops(r, m, e);
     if (rc == 0)
         rc = read_bias(r, m, e);
+    if (rc == 0)
+        rc = read_constraint(r, m, e);
     if (rc == 0 && m->n_messages > 0)
         rc = read_messages(r, m, e);
     else if (rc == 0)

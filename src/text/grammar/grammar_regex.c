@@ -95,12 +95,11 @@ static bool add_set(struct regex *x, struct ranges *r, char c)
     return true;
 }
 
-static uint32_t read_hex(struct regex *x, uint32_t digits)
+/* Up to `most` hexadecimal digits; *n: how many there were. */
+static uint32_t read_digits(struct regex *x, uint32_t most, uint32_t *n)
 {
-    uint32_t v = 0, n = 0;
-    bool braces = digits == 4 && peek(x) == '{';
-    x->p += braces;
-    for (; x->p < x->end && n < (braces ? 6 : digits); n++, x->p++) {
+    uint32_t v = 0;
+    for (*n = 0; x->p < x->end && *n < most; ++*n, x->p++) {
         char c = *x->p;
         if (c >= '0' && c <= '9')
             v = v << 4 | (uint32_t)(c - '0');
@@ -109,14 +108,23 @@ static uint32_t read_hex(struct regex *x, uint32_t digits)
         else
             break;
     }
+    return v;
+}
+
+static uint32_t read_hex(struct regex *x, uint32_t digits)
+{
+    uint32_t v, n;
+    bool braces = digits == 4 && peek(x) == '{';
+    x->p += braces;
+    v = read_digits(x, braces ? 6 : digits, &n);
     if (n == 0 || (!braces && n < digits) || (braces && peek(x) != '}') ||
         v > GRAMMAR_TREE_MAX_CODE)
         return fail(x, "an escape is not a Unicode character");
     x->p += braces;
     if (v >= 0xd800 && v < 0xdc00 && at(x, "\\u")) {
         x->p += 2;
-        uint32_t low = read_hex(x, 4);
-        if (ok(x) && low >= 0xdc00 && low < 0xe000)
+        uint32_t low = read_digits(x, 4, &n);
+        if (n == 4 && low >= 0xdc00 && low < 0xe000)
             return 0x10000 + ((v - 0xd800) << 10) + (low - 0xdc00);
     }
     if (v >= 0xd800 && v < 0xe000)

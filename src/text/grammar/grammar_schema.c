@@ -197,16 +197,21 @@ static uint32_t build_one_of(struct schema_emit *s, const cJSON *schema, const c
     if (rc < 0)
         failed(s, rc);
     for (int i = 0; i < n && grammar_tree_rc(s->t) == 0; i++) {
-        for (int j = 0; flat[i] && j < n; j++)
-            if (j != i && flat[j] && !part_branches(s, flat[i], flat[j])) {
+        /* what is taken from a branch must not change how others compare with it */
+        cJSON *less = flat[i] ? cJSON_Duplicate(flat[i], true) : NULL;
+        if (flat[i] && !less)
+            no_memory(s);
+        for (int j = 0; less && j < n; j++)
+            if (j != i && flat[j] && !part_branches(s, less, flat[j])) {
                 char why[80];
                 snprintf(why, sizeof(why), "branches %d and %d can both hold: use 'anyOf'", i + 1,
                          j + 1);
                 schema_emit_refuse(s, "oneOf", why);
                 break;
             }
-        if (flat[i])
-            grammar_tree_push(s->t, &l, rule_for(s, flat[i]));
+        if (less)
+            grammar_tree_push(s->t, &l, rule_for(s, less));
+        cJSON_Delete(less);
     }
     for (int i = 0; i < n; i++)
         cJSON_Delete(flat[i]);

@@ -66,25 +66,49 @@ CHANGE(special, q->special = true)
 CHANGE(context, q->n_ctx = 1024)
 CHANGE(int8, q->int8 = true)
 CHANGE(kv_q8, q->kv_q8 = true)
+CHANGE(constraint, q->constraint = SHOAL_CONSTRAINT_JSON)
+CHANGE(constraint_text,
+       (q->constraint = SHOAL_CONSTRAINT_REGEX, q->constraint_text = "a+", q->constraint_bytes = 2))
+CHANGE(constraint_text_cut,
+       (q->constraint = SHOAL_CONSTRAINT_REGEX, q->constraint_text = "a+", q->constraint_bytes = 1))
 
 static void test_every_field_counts(void **state)
 {
-    static void (*const changes[])(struct prompt_question *) = {kind,         text,
-                                                                shorter,      tokens,
-                                                                fewer_tokens, prompts,
-                                                                prompt_ends,  prompts_without_ends,
-                                                                more_choices, max_tokens,
-                                                                temperature,  greedy,
-                                                                top_k,        top_p,
-                                                                min_p,        repeat,
-                                                                last_n,       presence,
-                                                                frequency,    seed,
-                                                                high_seed,    bias,
-                                                                no_bias,      n_logprobs,
-                                                                logprobs,     stop_cut_elsewhere,
-                                                                fewer_stops,  ignore_end,
-                                                                special,      context,
-                                                                int8,         kv_q8};
+    static void (*const changes[])(struct prompt_question *) = {kind,
+                                                                text,
+                                                                shorter,
+                                                                tokens,
+                                                                fewer_tokens,
+                                                                prompts,
+                                                                prompt_ends,
+                                                                prompts_without_ends,
+                                                                more_choices,
+                                                                max_tokens,
+                                                                temperature,
+                                                                greedy,
+                                                                top_k,
+                                                                top_p,
+                                                                min_p,
+                                                                repeat,
+                                                                last_n,
+                                                                presence,
+                                                                frequency,
+                                                                seed,
+                                                                high_seed,
+                                                                bias,
+                                                                no_bias,
+                                                                n_logprobs,
+                                                                logprobs,
+                                                                stop_cut_elsewhere,
+                                                                fewer_stops,
+                                                                ignore_end,
+                                                                special,
+                                                                context,
+                                                                int8,
+                                                                kv_q8,
+                                                                constraint,
+                                                                constraint_text,
+                                                                constraint_text_cut};
     enum { N = sizeof(changes) / sizeof(changes[0]) };
     uint8_t keys[N + 1][SHA256_BYTES];
     struct prompt_question q = base();
@@ -126,6 +150,7 @@ static void test_nothing_else_counts(void **state)
     b.n_stop = 2;
     b.ignore_end = b.special = b.int8 = b.kv_q8 = false;
     b.n_ctx = 512;
+    b.constraint = SHOAL_CONSTRAINT_NONE;
     assert_true(prompt_key_question(first, &a) && prompt_key_question(again, &b));
     assert_memory_equal(first, again, SHA256_BYTES);
     a.sampling.temperature = 0.0f; /* without randomness the seed is not used */

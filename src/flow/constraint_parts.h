@@ -1,0 +1,33 @@
+/* constraint_parts.h - sets a request's constraint to parts: JSON values of given schemas with
+ * fixed texts around them, as calls of tools are.  src/text/grammar/README.md says what they match.
+ *
+ * Thread:    belongs to its caller.
+ * Ownership: texts are copied into the request.
+ * Failure:   SHOAL_EINVAL: a schema is not JSON; SHOAL_ENOMEM.  What a schema says is checked when
+ * the model is known. */
+#ifndef SHOAL_FLOW_CONSTRAINT_PARTS_H
+#define SHOAL_FLOW_CONSTRAINT_PARTS_H
+
+#include "flow/request.h"
+
+struct constraint_part {
+    const char *begin; /* in front of the value; NULL: nothing */
+    const char *schema;
+    size_t schema_bytes;     /* JSON */
+    const char *end;         /* behind it; NULL: nothing */
+    const char *begin_token; /* a control token in front of begin, by its spelling; NULL: none */
+};
+
+struct constraint_parts {
+    const struct constraint_part *list; /* each part of the answer is one of these */
+    uint32_t n;
+    uint32_t min, max;  /* how many come; 0, 0: one */
+    const char *before; /* all of them; the texts may be NULL */
+    const char *between, *after, *before_token;
+    const char *trigger; /* NULL: the parts must come; else they follow this text, if it comes */
+};
+
+SHOAL_MUST_CHECK int constraint_parts_set(struct request *r, const struct constraint_parts *p,
+                                          struct err *e);
+
+#endif

@@ -1,0 +1,595 @@
+/* test_grammar.c - constraints: what each notation matches, what is refused and how, and the sets
+ * of tokens compared with a slow reference. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "support/grammar_walk.h"
+#include "support/tok_build.h"
+
+#define JSON SHOAL_CONSTRAINT_JSON
+#define SCHEMA SHOAL_CONSTRAINT_SCHEMA
+#define GBNF SHOAL_CONSTRAINT_GBNF
+#define REGEX SHOAL_CONSTRAINT_REGEX
+#define CHOICE SHOAL_CONSTRAINT_CHOICE
+#define PARTS SHOAL_CONSTRAINT_PARTS
+
+/* 'y': a whole text of the grammar; 'p': the beginning of one; 'n': neither. */
+static char verdict(struct grammar_walk *w, const char *text)
+{
+    uint32_t place;
+    assert_int_equal(grammar_mask_start(w->mask, &place), 0);
+    assert_int_equal(grammar_mask_step(w->mask, &place, text, strlen(text)), 0);
+    if (place == GRAMMAR_MASK_DEAD)
+        return 'n';
+    return grammar_mask_complete(w->mask, place) ? 'y' : 'p';
+}
+
+struct match {
+    enum shoal_constraint kind;
+    const char *grammar;
+    struct {
+        char want;
+        const char *text;
+    } texts[10];
+};
+
+static void check_matches(const struct match *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct grammar_walk w;
+        struct err e = {0};
+        if (grammar_walk_open(&w, list[i].kind, list[i].grammar, strlen(list[i].grammar), &e) < 0)
+            fail_msg("%s: %s", list[i].grammar, e.msg);
+        for (size_t k = 0; k < 10 && list[i].texts[k].text; k++) {
+            char got = verdict(&w, list[i].texts[k].text);
+            if (got != list[i].texts[k].want)
+                fail_msg("%s: \"%s\" gives %c, expected %c", list[i].grammar, list[i].texts[k].text,
+                         got, list[i].texts[k].want);
+        }
+        grammar_walk_close(&w);
+    }
+}
+
+struct refusal {
+    enum shoal_constraint kind;
+    const char *grammar;
+    int code;
+    const char *says;
+};
+
+static void check_refusals(const struct refusal *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct grammar_walk w;
+        struct err e = {0};
+        int rc = grammar_walk_open(&w, list[i].kind, list[i].grammar, strlen(list[i].grammar), &e);
+        if (rc != list[i].code || !strstr(e.msg, list[i].says))
+            fail_msg("%s: %d, \"%s\"", list[i].grammar, rc, e.msg);
+        grammar_walk_close(&w);
+    }
+}
+
+static void test_gbnf(void **state)
+{
+    static const struct match list[] = {
+        {GBNF,
+         "root ::= \"a\" [b-d]* (\"x\" | \"y\\u00e9\")",
+         {{'y', "ax"}, {'y', "abcdy\xc3\xa9"}, {'p', "abc"}, {'n', "aax"}, {'n', "axx"}}},
+        {GBNF,
+         "# comment\nroot ::= item (\",\" item)* # more\nitem ::=\n  [0-9]+ |\n  \"(\" root "
+         "\")\"\n",
+         {{'y', "1,2,33"}, {'y', "(1,(2))"}, {'p', "(1"}, {'n', ",1"}, {'n', "()"}}},
+        {GBNF, "root ::= [^a-z]{2} .", {{'y', "AB\n"}, {'p', "A"}, {'n', "Aa"}, {'n', "ABxx"}}},
+        {GBNF, "root ::= \"x\"{3,}", {{'p', "xx"}, {'y', "xxx"}, {'y', "xxxxxxx"}}},
+        {GBNF,
+         "root ::= \"x\"{2,30} \"y\"",
+         {{'n', "xy"},
+          {'y', "xxy"},
+          {'y', "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxy"},
+          {'n', "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}}},
+        {GBNF, "root ::= \"\\\"\" \"\\x41\\n\" \"]\" [\\]\\[]", {{'y', "\"A\n]["}}},
+        {GBNF,
+         "root ::= (\"a\" | ) \"b\"?\nunused ::= \"c\"",
+         {{'y', ""}, {'y', "ab"}, {'y', "b"}}},
+    };
+    static const struct refusal bad[] = {
+        {GBNF, "root ::= root \"a\" | \"b\"", SHOAL_EINVAL, "rule root can begin with itself"},
+        {GBNF, "root ::= x root \"a\" | \"b\"\nx ::= \"c\"?", SHOAL_EINVAL, "begin with itself"},
+        {GBNF, "root ::= \"a", SHOAL_EINVAL, "line 1, column 10"},
+        {GBNF, "root ::= \"a\"\nb ::= [c", SHOAL_EINVAL, "line 2, column 7"},
+        {GBNF, "root ::= other", SHOAL_EINVAL, "not defined: other"},
+        {GBNF, "start ::= \"a\"", SHOAL_EINVAL, "no rule named root"},
+        {GBNF, "root ::= \"a\" root", SHOAL_EINVAL, "no text matches rule root"},
+        {GBNF, "root ::= \"a\"{99999999}", SHOAL_EINVAL, "count is too large"},
+        {GBNF, "root ::= (\"a\"?){900000}", SHOAL_ELIMIT, "too large"},
+        {GBNF, "root ::= \"a\"\nroot ::= \"b\"", SHOAL_EINVAL, "defined twice"},
+        {GBNF, "", SHOAL_EINVAL, "no rule named root"},
+    };
+    (void)state;
+    check_matches(list, sizeof(list) / sizeof(list[0]));
+    check_refusals(bad, sizeof(bad) / sizeof(bad[0]));
+}
+
+static void test_regex_and_choice(void **state)
+{
+    static const struct match list[] = {
+        {REGEX, "^(cat|dog)s?$", {{'y', "cat"}, {'y', "dogs"}, {'p', "ca"}, {'n', "catsx"}}},
+        {REGEX, "\\d{3}-\\w+", {{'y', "123-ab_9"}, {'n', "12-a"}, {'p', "123-"}}},
+        {REGEX, "[^\\s\\d]+?", {{'y', "a\xc3\xa9"}, {'n', "a b"}, {'n', "4"}}},
+        {REGEX, "a{2}b{1,}c{0,2}", {{'y', "aab"}, {'y', "aabbcc"}, {'n', "ab"}, {'n', "aabccc"}}},
+        {REGEX, "(?:x|(?<n>y)\\.){2}", {{'y', "xy."}, {'p', "y."}, {'n', "y.."}}},
+        {REGEX,
+         "\\u00e9|\\u{1F600}|\\ud83d\\ude01",
+         {{'y', "\xc3\xa9"}, {'y', "\xf0\x9f\x98\x80"}, {'y', "\xf0\x9f\x98\x81"}, {'n', "e"}}},
+        {REGEX,
+         ".",
+         {{'y', "x"}, {'n', "\n"}, {'y', "\xe2\x82\xac"}, {'n', "\xff"}, {'n', "\xed\xa0"}}},
+        {REGEX, "a{x}", {{'y', "a{x}"}}},
+        {CHOICE,
+         "[\"yes\", \"no\", \"not now\"]",
+         {{'y', "yes"}, {'y', "no"}, {'p', "not"}, {'n', "maybe"}, {'n', "yesno"}}},
+    };
+    static const struct refusal bad[] = {
+        {REGEX, "a(?=b)", SHOAL_EINVAL, "look-ahead"},
+        {REGEX, "(a)\\1", SHOAL_EINVAL, "back references"},
+        {REGEX, "\\bword", SHOAL_EINVAL, "word boundaries"},
+        {REGEX, "a^b", SHOAL_EINVAL, "anchor"},
+        {REGEX, "(a", SHOAL_EINVAL, "no closing )"},
+        {REGEX, "a)", SHOAL_EINVAL, "character 2"},
+        {REGEX, "*", SHOAL_EINVAL, "nothing to repeat"},
+        {REGEX, "[b-a]", SHOAL_EINVAL, "backwards"},
+        {CHOICE, "[]", SHOAL_EINVAL, "list of texts"},
+        {CHOICE, "[\"a\", 1]", SHOAL_EINVAL, "a choice must be a text"},
+    };
+    (void)state;
+    check_matches(list, sizeof(list) / sizeof(list[0]));
+    check_refusals(bad, sizeof(bad) / sizeof(bad[0]));
+}
+
+static void test_json(void **state)
+{
+    static const struct match list[] = {
+        {JSON,
+         "",
+         {{'y', "{}"},
+          {'y', "{\"a\": [1, -2.5e3, {\"b\":null}],\n  \"c\": \"x\\n\\u00e9\\ud83d\\ude00\"}"},
+          {'p', "{\"a\":"},
+          {'n', "[1]"},
+          {'n', "{\"a\":01"},
+          {'n', "{\"a\":\"\n"},
+          {'n', "{\"a\":\"\\ud800\""},
+          {'n', "{}}"},
+          {'n', "{a"}}},
+    };
+    (void)state;
+    check_matches(list, sizeof(list) / sizeof(list[0]));
+}
+
+static void test_schema_values(void **state)
+{
+    static const struct match list[] = {
+        {SCHEMA,
+         "{\"type\":\"integer\",\"minimum\":-17,\"maximum\":1205}",
+         {{'y', "-17"},
+          {'n', "-18"},
+          {'y', "0"},
+          {'y', "1205"},
+          {'n', "1206"},
+          {'y', "999"},
+          {'n', "00"},
+          {'n', "1.5"}}},
+        {SCHEMA,
+         "{\"type\":\"integer\",\"exclusiveMinimum\":9,\"exclusiveMaximum\":12}",
+         {{'n', "9"}, {'y', "10"}, {'y', "11"}, {'n', "12"}}},
+        {SCHEMA,
+         "{\"type\":\"number\",\"minimum\":0.5,\"maximum\":12.25}",
+         {{'y', "0.5"},
+          {'n', "0.4"},
+          {'y', "12.25"},
+          {'n', "12.26"},
+          {'y', "3"},
+          {'y', "3.99"},
+          {'p', "0"},
+          {'y', "12.249"},
+          {'n', "-"}}},
+        {SCHEMA,
+         "{\"type\":\"number\",\"exclusiveMinimum\":0}",
+         {{'p', "0"}, {'p', "0.0"}, {'y', "0.001"}, {'y', "7"}}},
+        {SCHEMA,
+         "{\"type\":\"integer\",\"multipleOf\":7}",
+         {{'y', "0"}, {'y', "49"}, {'p', "50"}, {'y', "-14"}}},
+        {SCHEMA,
+         "{\"type\":[\"string\",\"null\"],\"maxLength\":2}",
+         {{'y', "null"}, {'y', "\"a\xc3\xa9\""}, {'n', "\"abc"}, {'y', "\"\\n\\n\""}}},
+        {SCHEMA,
+         "{\"type\":\"string\",\"pattern\":\"^[a-z]+\\\"$\",\"minLength\":3}",
+         {{'y', "\"ab\\\"\""}, {'n', "\"a\\\"\""}, {'n', "\"ab\""}}},
+        {SCHEMA,
+         "{\"type\":\"string\",\"pattern\":\"b\"}",
+         {{'y', "\"abc\""}, {'p', "\"ac"}, {'n', "\"ac\""}}},
+        {SCHEMA,
+         "{\"type\":\"string\",\"format\":\"date\"}",
+         {{'y', "\"2023-02-28\""},
+          {'n', "\"2023-02-29"},
+          {'y', "\"2024-02-29\""},
+          {'n', "\"2023-13"},
+          {'n', "\"2023-04-31"}}},
+        {SCHEMA,
+         "{\"enum\":[1,\"a\\n\",null,{\"x\":[true]}]}",
+         {{'y', "1"}, {'y', "\"a\\n\""}, {'y', "{\"x\":[true]}"}, {'n', "2"}}},
+        {SCHEMA, "{\"const\":\"only\"}", {{'y', "\"only\""}, {'n', "\"other"}}},
+        {SCHEMA, "true", {{'y', "null"}, {'y', "[[]]"}, {'y', "-1"}}},
+    };
+    (void)state;
+    check_matches(list, sizeof(list) / sizeof(list[0]));
+}
+
+static void test_schema_shapes(void **state)
+{
+    static const struct match list[] = {
+        {SCHEMA,
+         "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":"
+         "\"boolean\"},\"c\":{}},\"required\":[\"b\"]}",
+         {{'y', "{\"b\":true}"},
+          {'y', "{\"a\":1,\"b\":false,\"c\":[1]}"},
+          {'n', "{}"},
+          {'n', "{\"b\":true,\"a\":1}"},
+          {'n', "{\"a\":1}"},
+          {'n', "{\"d\""}}},
+        {SCHEMA,
+         "{\"type\":\"object\",\"properties\":{\"foo\":{\"type\":\"string\"},\"fob\":{\"type\":"
+         "\"integer\"}},\"additionalProperties\":{\"type\":\"boolean\"}}",
+         {{'y', "{}"},
+          {'y', "{\"fob\":3,\"fox\":true}"},
+          {'n', "{\"foo\":t"},
+          {'y', "{\"f\":true}"},
+          {'n', "{\"fox\":1"},
+          {'n', "{\"fob\":3,\"fob\":"}}},
+        {SCHEMA,
+         "{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":2,\"maxItems\":3}",
+         {{'n', "[1]"}, {'y', "[1, 2]"}, {'y', "[1,2,3]"}, {'n', "[1,2,3,"}, {'n', "[]"}}},
+        {SCHEMA,
+         "{\"prefixItems\":[{\"type\":\"null\"},{\"const\":1}],\"items\":{\"type\":\"string\"}}",
+         {{'y', "[]"}, {'y', "[null,1,\"x\"]"}, {'n', "[1"}}},
+        {SCHEMA,
+         "{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[1,2,3]}}",
+         {{'y', "[1,3]"}, {'n', "[1,1"}, {'y', "[]"}}},
+        {SCHEMA,
+         "{\"$ref\":\"#/$defs/n\",\"$defs\":{\"n\":{\"type\":\"object\",\"properties\":{\"next\":"
+         "{\"$ref\":\"#/$defs/n\"}}}}}",
+         {{'y', "{\"next\":{\"next\":{}}}"}, {'p', "{\"next\":{}"}}},
+        {SCHEMA,
+         "{\"allOf\":[{\"type\":\"object\",\"properties\":{\"a\":{\"type\":[\"integer\",\"string\"]"
+         "}}},"
+         "{\"properties\":{\"a\":{\"type\":\"string\"}},\"required\":[\"a\"]}]}",
+         {{'y', "{\"a\":\"x\"}"}, {'n', "{\"a\":1"}, {'n', "{}"}}},
+        {SCHEMA,
+         "{\"type\":\"object\",\"properties\":{\"l\":{\"type\":\"null\"},\"r\":{\"type\":\"null\"}}"
+         ","
+         "\"oneOf\":[{\"required\":[\"r\"]},{\"required\":[\"l\"]}]}",
+         {{'y', "{\"r\":null}"}, {'y', "{\"l\":null}"}, {'n', "{\"l\":null,\"r\""}, {'n', "{}"}}},
+        {SCHEMA,
+         "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"null\"},\"b\":{\"type\":\"null\"}}"
+         ","
+         "\"dependentRequired\":{\"a\":[\"b\"]}}",
+         {{'y', "{}"},
+          {'y', "{\"b\":null}"},
+          {'y', "{\"a\":null,\"b\":null}"},
+          {'n', "{\"a\":null}"}}},
+        {SCHEMA,
+         "{\"type\":\"object\",\"patternProperties\":{\"^x-\":{\"type\":\"null\"}},"
+         "\"additionalProperties\":false}",
+         {{'y', "{\"x-a\":null}"}, {'n', "{\"a"}}},
+    };
+    (void)state;
+    check_matches(list, sizeof(list) / sizeof(list[0]));
+}
+
+static void test_schema_refusals(void **state)
+{
+    static const struct refusal bad[] = {
+        {SCHEMA, "{\"if\":{},\"then\":{}}", SHOAL_EUNSUPPORTED, "'if'"},
+        {SCHEMA, "{\"type\":\"array\",\"contains\":{}}", SHOAL_EUNSUPPORTED, "'contains'"},
+        {SCHEMA, "{\"type\":\"array\",\"uniqueItems\":true}", SHOAL_EUNSUPPORTED, "'uniqueItems'"},
+        {SCHEMA, "{\"not\":{\"type\":\"null\"}}", SHOAL_EUNSUPPORTED, "'not'"},
+        {SCHEMA, "{\"properties\":{\"a\":{\"multipleOf\":0.3}}}", SHOAL_EUNSUPPORTED,
+         "'multipleOf' at /a"},
+        {SCHEMA, "{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}", SHOAL_EUNSUPPORTED,
+         "'oneOf'"},
+        {SCHEMA, "{\"$ref\":\"http://x/y\"}", SHOAL_EUNSUPPORTED, "'$ref'"},
+        {SCHEMA, "{\"$ref\":\"#/nowhere\"}", SHOAL_EINVAL, "leads nowhere"},
+        {SCHEMA, "{\"$ref\":\"#\"}", SHOAL_EINVAL, "begin with itself"},
+        {SCHEMA, "{\"type\":\"text\"}", SHOAL_EINVAL, "'type'"},
+        {SCHEMA, "{\"type\":\"string\",\"pattern\":\"(?!a)\"}", SHOAL_EINVAL, "'pattern' at /"},
+        {SCHEMA, "{\"type\":\"string\",\"minLength\":-1}", SHOAL_EINVAL, "'minLength'"},
+        {SCHEMA, "{\"type\":\"string\",\"minLength\":9999999}", SHOAL_ELIMIT, "'minLength'"},
+        {SCHEMA, "{\"type\":\"object\",\"required\":[\"a\"],\"additionalProperties\":false}",
+         SHOAL_EINVAL, "no text matches"},
+        {SCHEMA, "{\"type\":", SHOAL_EINVAL, "not JSON"},
+        {SCHEMA, "[]", SHOAL_EINVAL, "must be an object or a boolean"},
+    };
+    (void)state;
+    check_refusals(bad, sizeof(bad) / sizeof(bad[0]));
+}
+
+static void test_parts(void **state)
+{
+    static const struct match list[] = {
+        {PARTS,
+         "{\"parts\":[{\"begin\":\"<f>\",\"schema\":{\"type\":\"integer\"},\"end\":\"</f>\"},"
+         "{\"begin\":\"<g>\",\"schema\":{\"type\":\"null\"},\"end\":\"</g>\"}],\"max\":2,"
+         "\"between\":\"\\n\"}",
+         {{'y', "<f>12</f>"},
+          {'y', "<g>null</g>\n<f>3</f>"},
+          {'n', "<f>null"},
+          {'p', "<f>1</f>\n"},
+          {'n', "x"}}},
+        {PARTS,
+         "{\"parts\":[{\"begin\":\"<<f>\",\"schema\":{\"type\":\"integer\"},\"end\":\";\"}],"
+         "\"trigger\":\"<<f\"}",
+         {{'y', ""},
+          {'y', "any <text <f"},
+          {'y', "so <<<f>12;"},
+          {'n', "so <<f 12"},
+          {'p', "so <<f>1"}}},
+        {PARTS,
+         "{\"parts\":[{\"begin_token\":\"[CALL]\",\"begin\":\" "
+         "\",\"schema\":true}],\"before\":\"(\","
+         "\"after\":\")\"}",
+         {{'y', "([CALL] null)"}, {'y', "(\xff[CALL]\xff 1)"}, {'n', "(1"}}},
+    };
+    static const struct refusal bad[] = {
+        {PARTS, "{}", SHOAL_EINVAL, "'parts'"},
+        {PARTS, "{\"parts\":[{\"begin\":\"x\"}]}", SHOAL_EINVAL, "'schema'"},
+        {PARTS, "{\"parts\":[{\"begin\":\"x\",\"schema\":{}}],\"trigger\":\"y\"}", SHOAL_EINVAL,
+         "begin with the trigger"},
+    };
+    (void)state;
+    check_matches(list, sizeof(list) / sizeof(list[0]));
+    check_refusals(bad, sizeof(bad) / sizeof(bad[0]));
+}
+
+/* ---- sets of tokens ---- */
+
+struct vocabulary {
+    struct tok_build b;
+    struct tokenizer *t;
+    struct vocab_trie *v;
+};
+
+/* All bytes, words, pieces of JSON, and random mixtures of what JSON is made of. */
+static void make_vocabulary(struct vocabulary *x)
+{
+    static const char *const words[] = {
+        "{\"",   "\":",      "\", \"",   "\"}",  "},", "name", "\"name\"",
+        " true", "null",     "[]",       "[{",   "12", "3.5",  "e",
+        "\\n",   "\xc3\xa9", "\xe2\x82", "\n  ", "  ", "abc",  "\"a\":"};
+    static const char alphabet[] = "{}[]\",: abn01.-\\xe\n";
+    struct err e;
+    tb_init(&x->b, "llama", NULL);
+    x->b.unk = (int)tb_add(&x->b, "<unk>", 0, TOKEN_TYPE_UNKNOWN);
+    x->b.bos = (int)tb_add(&x->b, "<s>", 0, TOKEN_TYPE_CONTROL);
+    x->b.eos = (int)tb_add(&x->b, "</s>", 0, TOKEN_TYPE_CONTROL);
+    tb_add(&x->b, "[CALL]", 0, TOKEN_TYPE_CONTROL);
+    tb_add_byte_tokens(&x->b);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        tb_add(&x->b, words[i], -1, TOKEN_TYPE_NORMAL);
+    for (uint32_t i = 0; i < 600; i++) {
+        char text[8] = "";
+        uint32_t n = 1 + (uint32_t)(hash_mix(i) % 5);
+        for (uint32_t k = 0; k < n; k++)
+            text[k] = alphabet[hash_mix(i * 100 + k + 7) % (sizeof(alphabet) - 1)];
+        tb_add(&x->b, text, -2, TOKEN_TYPE_NORMAL);
+    }
+    assert_int_equal(tokenizer_create(&x->t, tb_gguf(&x->b), &e), 0);
+    assert_int_equal(vocab_trie_create(&x->v, x->t, x->b.n + 3, &e), 0);
+}
+
+static void drop_vocabulary(struct vocabulary *x)
+{
+    vocab_trie_destroy(x->v);
+    tokenizer_destroy(x->t);
+    tok_build_fini(&x->b);
+}
+
+/* The same token by token: slow, and without any of the parts. */
+static bool allowed_slowly(struct grammar_mask *slow, const struct vocab_trie *v, const char *text,
+                           size_t n, uint32_t token, bool lead)
+{
+    uint32_t place;
+    assert_int_equal(grammar_mask_start(slow, &place), 0);
+    assert_int_equal(grammar_mask_step(slow, &place, text, n), 0);
+    assert_int_not_equal(place, GRAMMAR_MASK_DEAD);
+    if (v->ends[token / 64] >> (token % 64) & 1)
+        return grammar_mask_complete(slow, place);
+    uint32_t skip = lead && v->text_bytes[token] > 0 && v->texts[token][0] == ' ';
+    assert_int_equal(grammar_mask_take(slow, &place, (int32_t)token, skip), 0);
+    return place != GRAMMAR_MASK_DEAD;
+}
+
+static void compare_sets(const struct vocabulary *x, enum shoal_constraint kind, const char *text)
+{
+    struct grammar_net *net;
+    struct grammar_mask *m, *slow;
+    struct grammar_mask_set set;
+    struct err e = {0};
+    uint32_t place;
+    char so_far[512];
+    size_t n = 0;
+    if (grammar_compile(&net, kind, text, strlen(text), &e) < 0)
+        fail_msg("%s: %s", text, e.msg);
+    assert_int_equal(grammar_mask_create(&m, net, x->v, &e), 0);
+    assert_int_equal(grammar_mask_create(&slow, net, x->v, &e), 0);
+    assert_int_equal(grammar_mask_start(m, &place), 0);
+    for (uint32_t step = 0; step < 40 && !grammar_mask_over(m, place); step++) {
+        const bool lead = step % 7 == 0;
+        uint32_t count = 0;
+        assert_int_equal(grammar_mask_allowed(m, place, lead, &set), 0);
+        for (uint32_t t = 0; t < x->v->n_vocab; t++) {
+            bool fast = set.bits[t / 64] >> (t % 64) & 1;
+            count += fast;
+            if (fast != allowed_slowly(slow, x->v, so_far, n, t, lead))
+                fail_msg("%s: after \"%.*s\" token %u is %s", text, (int)n, so_far, t,
+                         fast ? "allowed" : "missing");
+        }
+        assert_int_equal(count, set.n);
+        assert_true(count > 0);
+        uint32_t skip = (uint32_t)(hash_mix(step * 31 + strlen(text)) % count), t = 0;
+        while (!(set.bits[t / 64] >> (t % 64) & 1) || skip-- > 0)
+            t++;
+        if (x->v->text_bytes[t] == 0)
+            break; /* the end */
+        uint32_t hidden = lead && x->v->texts[t][0] == ' ';
+        assert_int_equal(grammar_mask_take(m, &place, (int32_t)t, hidden), 0);
+        assert_true(n + x->v->text_bytes[t] < sizeof(so_far));
+        memcpy(so_far + n, x->v->texts[t] + hidden, x->v->text_bytes[t] - hidden);
+        n += x->v->text_bytes[t] - hidden;
+    }
+    grammar_mask_destroy(m);
+    grammar_mask_destroy(slow);
+    grammar_net_destroy(net);
+}
+
+static void test_sets_equal_the_slow_ones(void **state)
+{
+    static const struct {
+        enum shoal_constraint kind;
+        const char *text;
+    } list[] = {
+        {JSON, ""},
+        {SCHEMA,
+         "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"maxLength\":12},"
+         "\"a\":{\"type\":\"array\",\"items\":{\"type\":\"number\"}},\"abn\":{\"type\":\"integer\","
+         "\"minimum\":10,\"maximum\":1210}},\"required\":[\"a\"]}"},
+        {SCHEMA, "{\"type\":\"string\",\"minLength\":7,\"maxLength\":300}"},
+        {SCHEMA,
+         "{\"additionalProperties\":{\"type\":\"null\"},\"properties\":{\"ab\":{},\"abx\":{}}}"},
+        {GBNF, "root ::= \"a\" root \"b\" | \"a\" root \"n\" | \"x\""},
+        {GBNF, "root ::= word (\" \" word)*\nword ::= [a-z]{1,9}"},
+        {REGEX, "(a|ab|abn)*(0|1|\\.)+"},
+        {CHOICE, "[\"abc\",\"abcabc\",\"12.5\"]"},
+        {PARTS, "{\"parts\":[{\"begin_token\":\"[CALL]\",\"schema\":{\"type\":\"null\"}}]}"},
+    };
+    struct vocabulary x = {0};
+    (void)state;
+    make_vocabulary(&x);
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+        compare_sets(&x, list[i].kind, list[i].text);
+    drop_vocabulary(&x);
+}
+
+static void test_control_tokens(void **state)
+{
+    static const char text[] =
+        "{\"parts\":[{\"begin_token\":\"[CALL]\",\"schema\":{\"type\":\"null\"}}]}";
+    struct vocabulary x = {0};
+    struct grammar_net *net;
+    struct grammar_mask *m;
+    struct grammar_mask_set set;
+    struct err e;
+    uint32_t place;
+    (void)state;
+    make_vocabulary(&x);
+    assert_int_equal(grammar_compile(&net, PARTS, text, strlen(text), &e), 0);
+    assert_int_equal(grammar_mask_create(&m, net, x.v, &e), 0);
+    assert_int_equal(grammar_mask_start(m, &place), 0);
+    assert_int_equal(grammar_mask_allowed(m, place, false, &set), 0);
+    assert_true(set.bits[0] >> 3 & 1);  /* [CALL] */
+    assert_false(set.bits[0] >> 1 & 1); /* <s> */
+    assert_int_equal(grammar_mask_take(m, &place, 3, 0), 0);
+    assert_int_not_equal(place, GRAMMAR_MASK_DEAD);
+    char forced[8] = "";
+    assert_int_equal(grammar_mask_forced(m, place, forced, sizeof(forced)), 4);
+    assert_memory_equal(forced, "null", 4);
+    grammar_mask_destroy(m);
+    grammar_net_destroy(net);
+    drop_vocabulary(&x);
+}
+
+/* ---- limits and failures ---- */
+
+static void test_ambiguity_is_bounded(void **state)
+{
+    static const char text[] = "root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"x\"";
+    struct grammar_walk w;
+    struct err e;
+    uint32_t place;
+    int rc;
+    (void)state;
+    assert_int_equal(grammar_walk_open(&w, GBNF, text, strlen(text), &e), 0);
+    assert_int_equal(grammar_mask_start(w.mask, &place), 0);
+    do { /* every a doubles the stacks */
+        rc = grammar_mask_step(w.mask, &place, "a", 1);
+    } while (rc == 0);
+    assert_int_equal(rc, SHOAL_ELIMIT);
+    grammar_walk_close(&w);
+}
+
+static void test_trim_forgets(void **state)
+{
+    struct grammar_walk w;
+    struct err e;
+    uint32_t place;
+    (void)state;
+    assert_int_equal(grammar_walk_open(&w, JSON, "", 0, &e), 0);
+    assert_int_equal(verdict(&w, "{\"a\":[[[[[[1]]]]]]}"), 'y');
+    size_t full = grammar_mask_bytes(w.mask);
+    assert_false(grammar_mask_trim(w.mask, full));
+    assert_true(grammar_mask_trim(w.mask, full - 1));
+    assert_true(grammar_mask_bytes(w.mask) < full);
+    assert_int_equal(grammar_mask_start(w.mask, &place), 0);
+    assert_int_equal(verdict(&w, "{\"a\":[[[[[[1]]]]]]}"), 'y');
+    grammar_walk_close(&w);
+}
+
+/* Every allocation fails once: an error, and nothing is left behind. */
+static void test_out_of_memory(void **state)
+{
+    static const struct {
+        enum shoal_constraint kind;
+        const char *text;
+    } list[] = {{GBNF, "root ::= \"a\" [b-d]{2,9} root?"},
+                {REGEX, "(a|b)+c{3,20}"},
+                {SCHEMA, "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"}},"
+                         "\"additionalProperties\":{\"type\":\"integer\"}}"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+        for (uint64_t n = 1;; n++) {
+            struct grammar_walk w;
+            struct err e = {0};
+            uint32_t place;
+            mem_fail_at(n);
+            int rc = grammar_walk_open(&w, list[i].kind, list[i].text, strlen(list[i].text), &e);
+            if (rc == 0)
+                rc = grammar_mask_start(w.mask, &place);
+            if (rc == 0)
+                rc = grammar_mask_step(w.mask, &place, "{\"ab", 4);
+            mem_fail_at(0);
+            grammar_walk_close(&w);
+            if (rc == 0)
+                break;
+            assert_int_equal(rc, SHOAL_ENOMEM);
+            assert_true(n < 10000);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gbnf),           cmocka_unit_test(test_regex_and_choice),
+        cmocka_unit_test(test_json),           cmocka_unit_test(test_schema_values),
+        cmocka_unit_test(test_schema_shapes),  cmocka_unit_test(test_schema_refusals),
+        cmocka_unit_test(test_parts),          cmocka_unit_test(test_sets_equal_the_slow_ones),
+        cmocka_unit_test(test_control_tokens), cmocka_unit_test(test_ambiguity_is_bounded),
+        cmocka_unit_test(test_trim_forgets),   cmocka_unit_test(test_out_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
