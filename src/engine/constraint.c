@@ -80,8 +80,8 @@ static void keep(struct constraints *all, struct constraint *c, uint32_t at)
     all->kept[0] = c;
 }
 
-/* Under the lock. */
-static struct constraint *find(struct constraints *all, enum shoal_constraint kind,
+/* Under the lock: a reference to the one that is kept, or NULL. */
+static struct constraint *take(struct constraints *all, enum shoal_constraint kind,
                                const char *text, size_t n)
 {
     for (uint32_t i = 0; i < all->n_kept; i++) {
@@ -89,6 +89,7 @@ static struct constraint *find(struct constraints *all, enum shoal_constraint ki
         if (c->kind != kind || c->n != n || (n > 0 && memcmp(c->text, text, n) != 0))
             continue;
         keep(all, c, i);
+        atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
         return c;
     }
     return NULL;
@@ -103,19 +104,24 @@ int constraints_get(struct constraint **out, struct constraints *all, const stru
     *out = NULL;
     if (kind == SHOAL_CONSTRAINT_JSON)
         n = 0;
-    /* the lock is held while it compiles, so that two of the same compile it once */
     pthread_mutex_lock(&all->lock);
     if (!all->vocab)
         rc = vocab_trie_create(&all->vocab, t, n_vocab, e);
-    c = rc == 0 ? find(all, kind, text, n) : NULL;
-    if (rc == 0 && !c) {
-        rc = compile(&c, all->vocab, kind, text, n, e);
-        if (rc == 0)
-            keep(all, c, all->n_kept);
-    }
-    if (rc == 0)
-        atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+    c = rc == 0 ? take(all, kind, text, n) : NULL;
     pthread_mutex_unlock(&all->lock);
+    if (rc == 0 && !c) { /* without the lock: it may take a while */
+        rc = compile(&c, all->vocab, kind, text, n, e);
+        pthread_mutex_lock(&all->lock);
+        struct constraint *other = rc == 0 ? take(all, kind, text, n) : NULL;
+        if (other) { /* somebody was faster */
+            constraint_unref(c);
+            c = other;
+        } else if (rc == 0) {
+            keep(all, c, all->n_kept);
+            atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+        }
+        pthread_mutex_unlock(&all->lock);
+    }
     *out = rc == 0 ? c : NULL;
     if (rc == SHOAL_ELIMIT) { /* the size of the grammar, not of the context */
         struct err was = *e;

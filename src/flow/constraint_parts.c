@@ -5,7 +5,7 @@
 #include "wire/json_in.h"
 #include "wire/json_out.h"
 
-#define MAX_BYTES ((size_t)1 << 20) /* as much as the engine takes */
+#define MAX_BYTES ((size_t)256 << 10) /* as much as the engine takes */
 
 static void put_text(struct json_out *j, const char *key, const char *text)
 {

@@ -2,12 +2,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "gateway/api/constraint_read.h"
 #include "gateway/api/llamacpp.h"
 #include "gateway/api/openai.h"
 
 struct body {
     const char *model, *prefix, *suffix;
     const cJSON *prompt, *stop, *logit_bias, *messages, *template_vars;
+    struct constraint_fields constraint;
     bool stream, ignore_eos, return_tokens, echo;
     int64_t n_predict, seed, top_k, repeat_last_n, n_probs, priority;
     double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty,
@@ -74,8 +76,11 @@ struct body {
         IGNORED("id_slot"), IGNORED("n_keep"), IGNORED("n_discard"), IGNORED("min_keep"),            \
         IGNORED("samplers"), IGNORED("timings_per_token"), IGNORED("t_max_predict_ms"),              \
         IGNORED("n_indent"), IGNORED("response_fields"), IGNORED("return_progress"),                 \
-        IGNORED("t_max_prompt_ms"), IGNORED("user"), OFF("grammar", NULL),                           \
-        OFF("json_schema", NULL)
+        IGNORED("t_max_prompt_ms"), IGNORED("user"),                                                 \
+        CONSTRAINT_FIELD(AT(constraint), grammar, "the answer keeps to this grammar, in GBNF",       \
+                         "{\"type\":\"string\"}"),                                                   \
+        CONSTRAINT_FIELD(AT(constraint), json_schema, "the answer is JSON of this schema",           \
+                         "{\"type\":\"object\"}")
 
 const struct field llamacpp_completion_fields[] = {{"prompt", FIELD_VALUE, AT(prompt), 0, 0,
                                                     "text, or token ids, or a list of one of these",
@@ -171,6 +176,8 @@ static int use_body(struct request *r, struct llamacpp_shape *shape, const struc
     *shape = (struct llamacpp_shape){.stream = b->stream, .return_tokens = b->return_tokens};
     int rc = openai_read_stop(r, b->stop, e);
     r->no_cache |= g->n_stop > 0; /* a kept answer does not say why it ended */
+    if (rc == 0)
+        rc = constraint_read(r, &b->constraint, false, e);
     return rc < 0 ? rc : read_bias(r, b->logit_bias, e);
 }
 

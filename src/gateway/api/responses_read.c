@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/api/constraint_read.h"
 #include "gateway/api/openai.h"
 #include "gateway/api/response_store.h"
 #include "gateway/api/responses.h"
@@ -40,8 +41,8 @@ const struct field responses_fields[] = {
     {"metadata", FIELD_VALUE, AT(metadata), 0, 0, "returned with the response",
      "{\"type\":\"object\"}"},
     {"user", FIELD_STR, AT(user), 0, 0, "returned with the response", NULL},
-    {"text", FIELD_VALUE, AT(text), 0, 0, "only {\"format\": {\"type\": \"text\"}}",
-     "{\"type\":\"object\"}"},
+    {"text", FIELD_VALUE, AT(text), 0, 0,
+     "format: what the answer must look like, as response_format", "{\"type\":\"object\"}"},
     {"reasoning", FIELD_VALUE, AT(reasoning), 0, 0,
      "effort: a variable of the model's chat template", "{\"type\":\"object\"}"},
     {"truncation", FIELD_STR, AT(truncation), 0, 0, "auto or disabled", NULL},
@@ -179,14 +180,12 @@ static int read_metadata(struct request *r, struct responses_shape *shape, const
     return text ? 0 : fields_fail(e, "metadata", NULL, "out of memory");
 }
 
-static int read_text(const cJSON *text, bool lenient, struct fields_error *e)
+/* text.format is what response_format is elsewhere. */
+static int read_text(struct request *r, const cJSON *text, bool lenient, struct fields_error *e)
 {
-    const cJSON *format = cJSON_GetObjectItemCaseSensitive(text, "format");
-    const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(format, "type"));
-    if (!format || cJSON_IsNull(format) || lenient || (type && strcmp(type, "text") == 0))
-        return 0;
-    return fields_fail(e, "text.format", "unsupported_parameter",
-                       "'text.format' other than {\"type\": \"text\"} is not supported yet");
+    const struct constraint_fields f = {.response_format =
+                                            cJSON_GetObjectItemCaseSensitive(text, "format")};
+    return cJSON_IsNull(f.response_format) ? 0 : constraint_read(r, &f, lenient, e);
 }
 
 static int use_body(struct request *r, struct responses_shape *shape, const struct body *b,
@@ -214,7 +213,7 @@ static int use_body(struct request *r, struct responses_shape *shape, const stru
     if (rc == 0)
         rc = read_metadata(r, shape, b->metadata, e);
     if (rc == 0)
-        rc = read_text(b->text, lenient, e);
+        rc = read_text(r, b->text, lenient, e);
     g->n = g->n_prompts = 1;
     g->max_tokens = (uint32_t)b->max_output_tokens;
     g->sampling = (struct shoal_sampling){.temperature = (float)b->temperature,
