@@ -46,9 +46,9 @@ struct shoal_engine {
     struct tokenizer *tokenizer;
     struct chat_template *chat; /* NULL: chat_error says why */
     struct err chat_error;
-    enum tool_format tool_format; /* of the template */
-    bool no_system;               /* it refuses system messages */
-    bool tools_in_system;         /* it reads tools from the system message */
+    enum tool_format tool_format;   /* of the template */
+    bool no_system;                 /* it refuses system messages */
+    bool tools_in_system;           /* it reads tools from the system message */
     struct constraints constraints; /* has its own lock */
     struct kv_pages *pages;
     struct sampler *sampler;
