@@ -48,6 +48,7 @@ struct call {
     void (*event)(struct call *c);
     /* Of handlers without a sink. */
     void *job;
+    uint64_t cursor;                 /* of a stream of changes: the last one sent */
     void (*abandon)(struct call *c); /* the client is gone: stop working */
     void (*resume)(struct call *c);  /* the client has read: there is room again */
     void (*arrived)(struct call *c); /* ROUTE_EARLY: more of the body, or its end */

@@ -1,4 +1,5 @@
 /* routes.c - every path of the server, in one table. */
+#include "gateway/api/alarms.h"
 #include "gateway/api/anthropic.h"
 #include "gateway/api/api.h"
 #include "gateway/api/api_collections.h"
@@ -56,6 +57,14 @@ const struct route gw_routes[] = {
      &n_summarize_fields, "Specialists", NULL, NULL},
     {"POST", "/v1/score", WORK, specialist_score, "score rows of numbers", score_fields,
      &n_score_fields, "Specialists", NULL, NULL},
+    {"GET", "/v1/sensors", 0, alarms_sensors, "sensors: value, what is normal, score", NULL, NULL,
+     "Sensors", NULL, NULL},
+    {"POST", "/v1/readings", ROUTE_JSON, alarms_readings, "readings of sensors",
+     alarms_readings_fields, &alarms_n_readings_fields, "Sensors", NULL, NULL},
+    {"GET", "/v1/alarms", 0, alarms_list, "alarms, newest first; ?stream=true: events as they come",
+     NULL, NULL, "Sensors", NULL, NULL},
+    {"POST", "/v1/alarms/acknowledge", ROUTE_JSON, alarms_acknowledge, "acknowledge an alarm",
+     alarms_acknowledge_fields, &alarms_n_acknowledge_fields, "Sensors", NULL, NULL},
     {"POST", "/v1/process", WORK, process_handle, "a command or question: actions and a reply",
      process_fields, &n_process_fields, "Flows", NULL, NULL},
     {"GET", "/v1/home", 0, api_home, "the home of /v1/process: its things and their states", NULL,

@@ -5,13 +5,11 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/rd.h"
 
 #define MAX_STREAMS 4096u
 #define MAX_BYTES ((size_t)256 << 20)
 #define IDLE_NS 3600000000000ull
-#define N_BUCKETS 1024u   /* a power of two */
-#define MAGIC 0x31545353u /* "SST1" */
+#define N_BUCKETS 1024u /* a power of two */
 
 struct stream {
     struct stream *next; /* of its bucket */
@@ -208,94 +206,4 @@ int64_t score_streams_feed(struct score_streams *t, const struct score_stream_ro
             step(t, s, out + (size_t)n++ * t->info.n_outputs, scratch);
     }
     return n;
-}
-
-/* ---- bytes ---- */
-
-struct head {
-    uint32_t magic, n, hop, window;
-    uint64_t saved_ns;
-    char identity[72];
-};
-
-struct record {
-    uint64_t client, idle_ns, state_bytes;
-    uint32_t n_columns, n_waiting, name_bytes, zero;
-};
-
-void score_streams_save(const struct score_streams *t, const char *identity, uint64_t now_ns,
-                        struct buf *out)
-{
-    struct head h = {MAGIC, t->n, t->info.hop, t->info.window, now_ns, {0}};
-    size_t n = strlen(identity);
-    memcpy(h.identity, identity, n < sizeof(h.identity) ? n : sizeof(h.identity) - 1);
-    buf_put(out, (const char *)&h, sizeof(h));
-    for (uint32_t i = 0; i < N_BUCKETS; i++)
-        for (const struct stream *s = t->buckets[i]; s; s = s->next) {
-            struct record x = {s->client,
-                               now_ns > s->used_ns ? now_ns - s->used_ns : 0,
-                               s->state_bytes,
-                               s->n_columns,
-                               s->n_waiting,
-                               (uint32_t)strlen(s->name),
-                               0};
-            buf_put(out, (const char *)&x, sizeof(x));
-            buf_put(out, s->name, x.name_bytes);
-            if (s->state_bytes)
-                buf_put(out, s->state, s->state_bytes);
-            buf_put(out, (const char *)s->waiting,
-                    (size_t)s->n_waiting * s->n_columns * sizeof(double));
-        }
-}
-
-static int load_one(struct score_streams *t, struct rd *in, uint64_t now_ns, struct err *e)
-{
-    struct record x;
-    char name[SCORE_STREAM_MAX_NAME + 1] = {0};
-    const uint8_t *at = rd_take(in, sizeof(x));
-    if (!at)
-        return err_set(e, SHOAL_EFORMAT, "saved streams are cut off");
-    memcpy(&x, at, sizeof(x));
-    if (x.name_bytes > SCORE_STREAM_MAX_NAME || x.n_columns == 0 ||
-        (t->info.n_inputs ? x.n_columns != t->info.n_inputs : x.n_columns > t->info.max_inputs) ||
-        x.n_waiting >= needed(t) || x.state_bytes != scorer_state_bytes(t->scorer, x.n_columns))
-        return err_set(e, SHOAL_EFORMAT, "saved streams do not fit this model");
-    const uint8_t *text = rd_take(in, x.name_bytes), *state = rd_take(in, x.state_bytes);
-    const uint8_t *rows = rd_take(in, (uint64_t)x.n_waiting * x.n_columns * sizeof(double));
-    if (in->bad)
-        return err_set(e, SHOAL_EFORMAT, "saved streams are cut off");
-    memcpy(name, text, x.name_bytes);
-    if (x.idle_ns > t->limits.idle_ns || find(t, x.client, name))
-        return 0;
-    struct stream *s;
-    int rc = add(t, x.client, name, x.n_columns, &s, e);
-    if (rc < 0)
-        return rc;
-    if (x.state_bytes)
-        memcpy(s->state, state, x.state_bytes);
-    memcpy(s->waiting, rows, (size_t)x.n_waiting * x.n_columns * sizeof(double));
-    s->n_waiting = x.n_waiting;
-    s->used_ns = now_ns > x.idle_ns ? now_ns - x.idle_ns : 0;
-    return 0;
-}
-
-int score_streams_load(struct score_streams *t, const char *identity, uint64_t now_ns,
-                       const void *bytes, size_t n, struct err *e)
-{
-    struct rd in = rd_make(bytes, n);
-    struct head h;
-    const uint8_t *at = rd_take(&in, sizeof(h));
-    if (!at)
-        return err_set(e, SHOAL_EFORMAT, "saved streams are cut off");
-    memcpy(&h, at, sizeof(h));
-    h.identity[sizeof(h.identity) - 1] = '\0';
-    if (h.magic != MAGIC || h.hop != t->info.hop || h.window != t->info.window ||
-        strcmp(h.identity, identity) != 0)
-        return err_set(e, SHOAL_EFORMAT, "saved streams are of another model or version");
-    for (uint32_t i = 0; i < h.n; i++) {
-        int rc = load_one(t, &in, now_ns, e);
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
 }

@@ -10,7 +10,6 @@
 #ifndef SHOAL_SCORE_SCORE_STREAM_H
 #define SHOAL_SCORE_SCORE_STREAM_H
 
-#include "base/buf.h"
 #include "score/scorer.h"
 
 #define SCORE_STREAM_MAX_NAME 128u
@@ -42,14 +41,5 @@ SHOAL_MUST_CHECK int64_t score_streams_feed(struct score_streams *t,
                                             const struct score_stream_rows *r, double *out,
                                             void *scratch, struct err *e);
 uint32_t score_streams_count(const struct score_streams *t);
-
-/* All streams as bytes, for a file that outlives the process, and back.  identity: of the model's
- * files; bytes of another model, another version or another machine's layout are SHOAL_EFORMAT and
- * change nothing. */
-void score_streams_save(const struct score_streams *t, const char *identity, uint64_t now_ns,
-                        struct buf *out);
-SHOAL_MUST_CHECK int score_streams_load(struct score_streams *t, const char *identity,
-                                        uint64_t now_ns, const void *bytes, size_t n,
-                                        struct err *e);
 
 #endif

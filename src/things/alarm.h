@@ -47,7 +47,8 @@ struct alarm_channel {
 
 struct alarm_event {
     enum alarm_change change;
-    uint64_t id; /* of the alarm: the same in all its events; grows */
+    uint64_t id;     /* of the alarm: the same in all its events; grows */
+    uint64_t serial; /* of the event: grows with each, over all alarms */
     enum alarm_kind kind;
     enum alarm_severity severity;
     const char *machine, *machine_title; /* "" if the sensor belongs to none */

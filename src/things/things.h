@@ -118,6 +118,8 @@ void things_tick(struct things *t, int64_t now_ms);
  * id; 0: all. */
 uint32_t things_alarms(const struct things *t, struct alarm_event *out, uint32_t max,
                        uint64_t after, bool only_open);
+/* The alarm that changed first after the event with this serial, as it is now; false: none did. */
+bool things_alarm_changed(const struct things *t, uint64_t after, struct alarm_event *out);
 /* Fills one; false: it is not known (any more). */
 bool things_alarm(const struct things *t, uint64_t id, struct alarm_event *out);
 /* by: who says so; may be "".  SHOAL_ENOTFOUND: no such alarm. */

@@ -52,6 +52,7 @@ static void send(struct things *t, struct things_alarm *a, enum alarm_change cha
 {
     struct buf text;
     a->event.change = change;
+    a->event.serial = ++t->serial;
     a->event.changed_ms = time_ms;
     if (change == ALARM_RAISED || change == ALARM_WORSENED) {
         buf_init(&text, 4096);
@@ -223,6 +224,19 @@ static struct things_alarm *find(const struct things *t, uint64_t id)
         if (t->alarms[i].id == id)
             return &t->alarms[i];
     return NULL;
+}
+
+bool things_alarm_changed(const struct things *t, uint64_t after, struct alarm_event *out)
+{
+    const struct things_alarm *best = NULL;
+    for (uint32_t i = 0; after < t->serial && i < t->opts.max_alarms; i++) {
+        const struct things_alarm *a = &t->alarms[i];
+        if (a->id && a->event.serial > after && (!best || a->event.serial < best->event.serial))
+            best = a;
+    }
+    if (best)
+        *out = best->event;
+    return best != NULL;
 }
 
 bool things_alarm(const struct things *t, uint64_t id, struct alarm_event *out)

@@ -75,7 +75,7 @@ struct things {
     uint32_t *slots; /* sensors by name */
     uint32_t n_sensors, n_machines, n_slots;
     struct things_alarm *alarms;
-    uint64_t next_id;
+    uint64_t next_id, serial;
 };
 
 /* What is normal for a sensor: as configured, or as learned; NaN: not known. */

@@ -1,5 +1,4 @@
-/* test_score_stream.c - rows in pieces score like the whole series; limits, ends and saved states.
- */
+/* test_score_stream.c - rows in pieces score like the whole series; limits and ends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -104,40 +103,11 @@ static void test_limits(void **state)
     close_kit(&k);
 }
 
-static void test_saved_streams_go_on(void **state)
-{
-    static struct kit k, next;
-    double want[3 * 64], got[3 * 64];
-    struct buf bytes;
-    struct err e = {0};
-    (void)state;
-    open_kit(&k, ANOMALY, NULL);
-    open_kit(&next, ANOMALY, NULL);
-    buf_init(&bytes, 1 << 20);
-    assert_int_equal(feed(&k, "pump", 7, 0, 60, 1000, got), 60);
-    score_streams_save(k.streams, "model-1", 2000, &bytes);
-    assert_int_equal(bytes.rc, 0);
-    assert_int_equal(score_streams_load(next.streams, "model-2", 0, bytes.data, bytes.len, &e),
-                     SHOAL_EFORMAT);
-    for (size_t n = 0; n < bytes.len; n += 97)
-        assert_int_equal(score_streams_load(next.streams, "model-1", 0, bytes.data, n, &e),
-                         SHOAL_EFORMAT);
-    assert_int_equal(score_streams_load(next.streams, "model-1", 5000, bytes.data, bytes.len, &e),
-                     0);
-    assert_int_equal(feed(&k, "pump", 7, 60, 40, 6000, want), 40);
-    assert_int_equal(feed(&next, "pump", 7, 60, 40, 6000, got), 40);
-    assert_memory_equal(want, got, 3 * 40 * sizeof(double));
-    buf_fini(&bytes);
-    close_kit(&k);
-    close_kit(&next);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pieces_score_like_the_series),
         cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_saved_streams_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,89 @@
+#!/usr/bin/env node
+// Readings over HTTP become alarms: listed, streamed, acknowledged.  Usage: serve_alarms.js SHOAL
+'use strict';
+const fs = require('fs');
+const path = require('path');
+const t = require('./serve.js');
+
+const shoal = path.resolve(process.argv[2]);
+
+// Events of a stream as they come.
+async function watch(url, seen, stop) {
+    const r = await fetch(url, { signal: stop.signal });
+    t.same(r.status, 200, 'stream');
+    t.check(r.headers.get('content-type').startsWith('text/event-stream'), 'its type');
+    let text = '';
+    try {
+        for await (const part of r.body) {
+            text += Buffer.from(part).toString();
+            for (let at; (at = text.indexOf('\n\n')) >= 0; text = text.slice(at + 2))
+                if (text.slice(0, at).startsWith('data: '))
+                    seen.push(JSON.parse(text.slice(6, at)));
+        }
+    } catch (e) {
+        if (e.name !== 'AbortError')
+            throw e;
+    }
+}
+
+(async () => {
+    const file = path.join(t.tmp, 'alarms.yaml');
+    fs.writeFileSync(file, `models:\n  - {name: intent, path: "${path.join(t.root, 'models/encoder')}", lazy: true}\n` +
+        'machines:\n  - {name: motor3, title: motor 3}\nsensors:\n' +
+        '  - {name: vib, title: Vibration, unit: mm/s, machine: motor3, limits: "..7", clear: 1s, hold_off: 1ms}\n' +
+        '  - {name: temp, title: bearing temperature, unit: degrees, machine: motor3}\n');
+    const server = await t.start(shoal, ['--config', file]);
+    const get = async (url) => (await fetch(server.url + url)).json();
+    const post = async (url, body) => {
+        const r = await fetch(server.url + url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+        return { status: r.status, ...await r.json() };
+    };
+    const put = (...readings) => post('/v1/readings', { readings });
+    const seen = [], stop = new AbortController();
+    const watching = watch(`${server.url}/v1/alarms?stream=true`, seen, stop);
+
+    t.same((await get('/v1/alarms')).total, 0, 'no alarms yet');
+    t.same((await put({ sensor: 'vib', value: 2.5 }, { sensor: 'temp', value: 60 })).accepted, 2, 'two readings');
+    t.same((await put({ sensor: 'vib', value: 7.5 })).status, 202, 'one too high');
+    let r = await get('/v1/alarms?open=true');
+    t.same(r.data.length, 1, 'an alarm at once');
+    const alarm = r.data[0];
+    t.same(`${alarm.kind} ${alarm.severity} ${alarm.machine} ${alarm.channels[0].sensor}`, 'limit critical motor3 vib', 'what it is');
+    t.check(/^Vibration on motor 3 rose from 2.5 to 7.5 mm\/s.*above the limit of 7 mm\/s\.$/.test(alarm.text), alarm.text);
+    await t.until(() => seen.some((e) => e.id === alarm.id && e.change === 'raised'), 'the event of the stream');
+
+    r = await post('/v1/alarms/acknowledge', { id: alarm.id, by: 'ada' });
+    t.same(`${r.status} ${r.acknowledged} ${r.acknowledged_by}`, '200 true ada', 'acknowledged');
+    await t.until(() => seen.some((e) => e.id === alarm.id && e.acknowledged), 'the stream says so');
+    t.same((await post('/v1/alarms/acknowledge', { id: 12345 })).status, 404, 'an alarm that is not there');
+    t.same((await post('/v1/alarms/acknowledge', {})).error?.param, 'id', 'no id');
+
+    await t.until(async () => {
+        await put({ sensor: 'vib', value: 2.5 });
+        return (await get('/v1/alarms?open=true')).total === 0;
+    }, 'the end of the alarm');
+    await t.until(() => seen.some((e) => e.id === alarm.id && e.change === 'cleared'), 'the stream says that it is over');
+    t.same((await get('/v1/alarms')).data[0].id, alarm.id, 'it is still listed');
+
+    r = (await get('/v1/sensors')).data;
+    t.same(r.map((s) => `${s.sensor} ${s.value}`).join(), 'vib 2.5,temp 60', 'sensors');
+    t.check(r[0].readings.all >= 3 && r[0].readings.bad === 0, 'their counts');
+    t.same((await put({ sensor: 'vib', value: null })).status, 202, 'a missing value');
+    t.same((await get('/v1/sensors')).data[0].readings.bad, 1, 'is counted');
+    for (const [reading, says] of [[{ value: 1 }, "no 'sensor'"], [{ sensor: 'nosuch', value: 1 }, 'not configured'], [{ sensor: 'vib' }, "a 'value'"],
+        [{ sensor: 'vib', value: 1, time_ms: -5 }, 'no time']]) {
+        r = await put({ sensor: 'temp', value: 99 }, reading);
+        t.check(r.status === 400 && r.error.message.includes(`reading 2`) && r.error.message.includes(says), JSON.stringify(r));
+    }
+    t.same((await get('/v1/sensors')).data[1].value, 60, 'a refused request changes nothing');
+    t.same((await fetch(`${server.url}/v1/alarms?limit=0`)).status, 400, 'a bad limit');
+    stop.abort();
+    await watching;
+    t.same((await server.stop()).code, 0, 'exit');
+
+    fs.writeFileSync(file, `models:\n  - {name: intent, path: "${path.join(t.root, 'models/encoder')}", lazy: true}\n`);
+    const bare = await t.start(shoal, ['--config', file]);
+    t.same((await fetch(`${bare.url}/v1/alarms`)).status, 404, 'no sensors');
+    t.same((await bare.stop()).code, 0, 'exit');
+    t.finish();
+})().catch(t.abandon);
