@@ -1,8 +1,7 @@
 /* machine_file.h - what is normal for a machine, learned from a recording of it: one profile for
  * each channel, and how the channels fit together.
  *
- * `shoal anomaly fit` writes it as JSON; `shoal anomaly run` and the key machines[].learned of the
- * configuration read it.
+ * `shoal anomaly fit` writes it as JSON; `shoal anomaly run` reads it.
  *
  * Thread:    immutable once made; any.
  * Ownership: fit and parse give the struct to the caller, destroy takes it back (NULL is fine).
