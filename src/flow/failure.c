@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "host/model_stats.h"
+
 void failure_set(struct failure *f, enum failure_kind kind, int code, const char *param,
                  const char *reason, const char *fmt, ...)
 {
@@ -58,4 +60,14 @@ void failure_of(struct failure *f, int code, const char *msg)
         failure_set(f, FAILURE_INTERNAL, code, NULL, NULL, "%s", msg);
         break;
     }
+}
+
+void failure_count(struct model_stats *m, const struct failure *f)
+{
+    if (f->kind == FAILURE_BUSY)
+        counter_add(&m->refused[MODEL_STATS_BUSY], 1);
+    else if (f->kind == FAILURE_DEADLINE)
+        counter_add(&m->refused[MODEL_STATS_DEADLINE], 1);
+    else if (f->kind == FAILURE_INVALID)
+        counter_add(&m->refused[MODEL_STATS_INVALID], 1);
 }

@@ -38,4 +38,8 @@ void failure_late(struct failure *f, bool refused, bool others, const char *msg)
 void failure_set(struct failure *f, enum failure_kind kind, int code, const char *param,
                  const char *reason, const char *fmt, ...) SHOAL_PRINTF(6, 7);
 
+struct model_stats;
+/* Counts a failure that refuses a request to a model. */
+void failure_count(struct model_stats *m, const struct failure *f);
+
 #endif

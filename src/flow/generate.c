@@ -91,6 +91,8 @@ static void send_failure(struct generation *g, const struct failure *f)
     if (g->quiet)
         return;
     g->quiet = true;
+    if (g->model)
+        failure_count(&g->model->stats, f);
     g->sink->ops->fail(g->sink, f);
 }
 
@@ -236,6 +238,8 @@ static void count_done(struct generation *g, const struct shoal_event *d)
 {
     struct model_stats *m = &g->model->stats;
     counter_add(&m->generated_tokens, d->generated_tokens);
+    counter_add(&m->prefix_hits, d->cached_tokens > 0);
+    counter_add(&m->cached_tokens, d->cached_tokens);
     histogram_add(&m->queue, d->queue_ns);
     histogram_add(&m->total, d->total_ns);
     if (d->finish == SHOAL_FINISH_ERROR && d->code != SHOAL_ECANCELLED)

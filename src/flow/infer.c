@@ -55,6 +55,8 @@ static void send_failure(struct inference *f, const struct failure *why)
     if (f->quiet)
         return;
     f->quiet = true;
+    if (f->model)
+        failure_count(&f->model->stats, why);
     f->sink->ops->fail(f->sink, why);
 }
 
@@ -109,6 +111,8 @@ static int count_results(struct inference *f)
         histogram_add(&m->total, r->total_ns);
         counter_add(&m->prompt_tokens, r->n_tokens);
         batch_histogram_add(&m->batch, r->code == 0 ? r->batch : 0);
+        if (r->kind == SHOAL_KIND_CLASSIFY && r->code == 0)
+            share_histogram_add(&m->confidence, (double)r->confidence);
         if (rc == 0 && r->code < 0)
             rc = err_set(&f->error, r->code, "%s",
                          r->message && r->message[0] ? r->message : err_text(r->code));

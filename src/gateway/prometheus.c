@@ -55,6 +55,16 @@ void prometheus_batches(struct buf *b, const char *name, const char *labels,
     put_totals(b, name, labels, (double)counter_read(&h->sum), n);
 }
 
+void prometheus_shares(struct buf *b, const char *name, const char *labels,
+                       struct share_histogram *h)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < HISTOGRAM_SHARES; i++)
+        n = put_bucket(b, name, labels, histogram_share(i), n + counter_read(&h->bucket[i]));
+    n = put_bucket(b, name, labels, (double)INFINITY, n);
+    put_totals(b, name, labels, (double)counter_read(&h->sum_ppm) / 1e6, n);
+}
+
 const char *prometheus_label(char out[PROMETHEUS_LABEL_BYTES], const char *label, const char *value)
 {
     size_t n = (size_t)snprintf(out, PROMETHEUS_LABEL_BYTES, "%.32s=\"", label);

@@ -22,4 +22,7 @@ void prometheus_histogram(struct buf *b, const char *name, const char *labels, s
 void prometheus_batches(struct buf *b, const char *name, const char *labels,
                         struct batch_histogram *h);
 
+void prometheus_shares(struct buf *b, const char *name, const char *labels,
+                       struct share_histogram *h);
+
 #endif

@@ -14,10 +14,20 @@
 #include "host/counter.h"
 #include "host/histogram.h"
 
+enum model_stats_refused { /* why a request was refused once its model was known */
+                           MODEL_STATS_BUSY,
+                           MODEL_STATS_DEADLINE,
+                           MODEL_STATS_INVALID,
+                           MODEL_STATS_N_REFUSED
+};
+
 struct model_stats {
     struct histogram queue, first_token, per_token, total;
     struct histogram_recent recent; /* of total; under the registry's lock */
     struct batch_histogram batch;
+    struct share_histogram confidence; /* of classes */
+    _Atomic uint64_t prefix_hits;      /* prompts that began with one that was computed before */
+    _Atomic uint64_t refused[MODEL_STATS_N_REFUSED];
     _Atomic uint64_t requests, prompt_tokens, cached_tokens, generated_tokens, cancelled, errors;
     _Atomic uint64_t cache_hits, cache_misses;
     _Atomic uint32_t in_flight;

@@ -214,9 +214,31 @@ async function ranks() {
     t.check(predicted[0].label === label && predicted.every((x, i) => i === 0 || x.score <= predicted[i - 1].score), 'predict');
     const batch = (await post('/predict', { inputs: [text, 'call Anna'], parameters: { top_k: 1 } })).body;
     t.same(`${batch.length} ${batch[0].length} ${batch[0][0].label}`, `2 1 ${label}`, 'predict, several');
+    t.same((await post('/predict', { inputs: text, parameters: {} })).body[0][0].label, label, 'as Hugging Face\'s client asks');
     t.same((await post('/predict', { inputs: text, raw_scores: true })).body.error?.param, 'raw_scores', 'no logits');
     const info = await get('/info');
     t.check(info.model_id === 'enc' && info.max_input_length > 0 && info.max_client_batch_size === 2048, 'info');
+}
+
+// What Prometheus reads of all this.
+async function metrics(server) {
+    const value = (pattern) => t.metric(server, pattern);
+    const classes = await value('shoal_confidence_count{model="enc"}');
+    const { body } = await post('/v1/classify', { model: 'enc', input: ['turn off the lights', 'call Anna'] });
+    t.same(await value('shoal_confidence_count{model="enc"}'), classes + 2, 'confidences');
+    t.same(await value('shoal_confidence_bucket{model="enc",le="+Inf"}'), classes + 2, 'all of them');
+    t.same(await value('shoal_confidence_bucket{model="enc",le="1"}'), classes + 2, 'are at most 1');
+    t.check(body.data.every((d) => d.confidence > 0), 'confidence');
+    const hits = await value('shoal_prefix_cache_hits_total{model="long"}'), tokens = await value('shoal_prefix_cache_tokens_total{model="long"}');
+    const long = { model: 'long', prompt: 'The same words again and again. '.repeat(4), n_predict: 1 };
+    await post('/completion', long);
+    await post('/completion', long);
+    t.same(await value('shoal_prefix_cache_hits_total{model="long"}'), hits + 1, 'a prefix that was computed before');
+    t.check(await value('shoal_prefix_cache_tokens_total{model="long"}') >= tokens + 16, 'its tokens');
+    const refused = await value('shoal_model_refused_total{model="long",reason="invalid"}');
+    t.same((await post('/completion', { ...long, prompt: 'x y '.repeat(4000) })).status, 400, 'too long');
+    t.same(await value('shoal_model_refused_total{model="long",reason="invalid"}'), refused + 1, 'refusals of a model');
+    t.same(await value('shoal_model_refused_total{model="reply",reason="busy"}'), 0, 'by reason');
 }
 
 (async () => {
@@ -229,6 +251,7 @@ async function ranks() {
     await server_state(server);
     await embeddings();
     await ranks();
+    await metrics(server);
     t.same((await server.stop()).code, 0, 'exit');
     t.finish();
 })().catch(t.abandon);

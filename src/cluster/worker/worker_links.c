@@ -136,6 +136,8 @@ static void on_result(struct sink *s, const struct sink_result *e)
     histogram_add(&m->total, r->total_ns);
     counter_add(&m->prompt_tokens, r->n_tokens);
     batch_histogram_add(&m->batch, r->code == 0 ? r->batch : 0);
+    if (r->kind == SHOAL_KIND_CLASSIFY && r->code == 0)
+        share_histogram_add(&m->confidence, (double)r->confidence);
     v->quiet |= e->last;
     v->sink->ops->result(v->sink, e);
 }

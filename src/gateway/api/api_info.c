@@ -196,7 +196,14 @@ struct scrape {
     int part;
 };
 
-enum { PART_COUNTERS = 0, PART_HISTOGRAMS = 20, PART_BATCH = 30, PART_MEMORY };
+enum {
+    PART_COUNTERS = 0,
+    PART_HISTOGRAMS = 20,
+    PART_BATCH = 30,
+    PART_MEMORY,
+    PART_CONFIDENCE,
+    PART_REFUSED
+};
 
 static const struct {
     const char *name, *type, *help;
@@ -209,6 +216,9 @@ static const struct {
     {"shoal_in_flight", "gauge", "requests in progress"},
     {"shoal_prompt_cache_hits_total", "counter", "answers from the prompt cache"},
     {"shoal_prompt_cache_misses_total", "counter", "requests that were not in the prompt cache"},
+    {"shoal_prefix_cache_hits_total", "counter",
+     "prompts whose beginning was computed before, and not again"},
+    {"shoal_prefix_cache_tokens_total", "counter", "tokens of these beginnings"},
     {"shoal_model_bytes", "gauge", "memory reserved by a model"},
     {"shoal_worker_restarts_total", "counter",
      "times that the process of a model was started again (isolation: process)"},
@@ -216,8 +226,8 @@ static const struct {
     {"shoal_kv_pages_free", "gauge", "pages of the key-value cache that no task uses"},
     {"shoal_kv_pages_used", "gauge", "pages of the key-value cache in use"},
 };
-#define ROW_RESTARTS 9
-#define ROW_KV 10 /* from here on: of decoders */
+#define ROW_RESTARTS 11
+#define ROW_KV 12 /* from here on: of decoders */
 #define N_MODEL_ROWS (sizeof(model_rows) / sizeof(model_rows[0]))
 
 static const struct {
@@ -250,6 +260,8 @@ static void put_row(struct buf *b, const struct registry_model *cm, int row)
                                       atomic_load(&k->in_flight),
                                       counter_read(&k->cache_hits),
                                       counter_read(&k->cache_misses),
+                                      counter_read(&k->prefix_hits),
+                                      counter_read(&k->cached_tokens),
                                       m->slot->bytes,
                                       m->slot->n_restarts,
                                       info.kv_pages,
@@ -271,6 +283,14 @@ static void put_memory(struct buf *b, const struct registry_model *m, const char
         buf_printf(b, "shoal_model_memory_bytes{%s,kind=\"%s\"} %zu\n", label, kinds[i], bytes[i]);
 }
 
+static void put_refused(struct buf *b, struct registry_model *m, const char *label)
+{
+    static const char *const why[MODEL_STATS_N_REFUSED] = {"busy", "deadline", "invalid"};
+    for (int i = 0; i < MODEL_STATS_N_REFUSED; i++)
+        buf_printf(b, "shoal_model_refused_total{%s,reason=\"%s\"} %" PRIu64 "\n", label, why[i],
+                   counter_read(&m->stats.refused[i]));
+}
+
 static void put_part(void *ctx, const struct registry_model *cm)
 {
     struct scrape *s = ctx;
@@ -279,6 +299,11 @@ static void put_part(void *ctx, const struct registry_model *cm)
     prometheus_model(label, m->name);
     if (s->part == PART_MEMORY) {
         put_memory(s->b, cm, label);
+    } else if (s->part == PART_CONFIDENCE) {
+        if (m->slot->kinds & (unsigned)SHOAL_KIND_CLASSIFY)
+            prometheus_shares(s->b, "shoal_confidence", label, &m->stats.confidence);
+    } else if (s->part == PART_REFUSED) {
+        put_refused(s->b, m, label);
     } else if (s->part == PART_BATCH) {
         if (m->slot->kinds & ~(unsigned)SHOAL_KIND_GENERATE)
             prometheus_batches(s->b, "shoal_batch_size", label, &m->stats.batch);
@@ -522,6 +547,10 @@ void api_metrics(struct call *c)
                    model_times[i].help);
     put_models(gw, b, PART_BATCH, "shoal_batch_size", "histogram",
                "size of the batch that an input of a specialist was computed in");
+    put_models(gw, b, PART_CONFIDENCE, "shoal_confidence", "histogram",
+               "how sure a model was of the class that it answered");
+    put_models(gw, b, PART_REFUSED, "shoal_model_refused_total", "counter",
+               "requests refused once their model was known, by reason");
     if (c->out.rc < 0)
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
     else

@@ -506,7 +506,8 @@ int specialist_read(struct request *r, struct specialist_shape *shape, enum spec
         shape->top = (uint32_t)(body == SPECIALIST_RERANK ? b.top_n : b.top);
     shape->with_documents = b.return_documents;
     shape->tei = b.texts != NULL;
-    shape->single = !cJSON_IsArray(b.input);
+    shape->single =
+        !cJSON_IsArray(b.input) && !b.parameters; /* Hugging Face's client wants lists */
     if (rc == 0 && request_rc(r) < 0)
         rc = fields_fail(e, "input", NULL, "out of memory");
     return rc;

@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+"""Python clients against `shoal serve`: how many of their calls work, by client.
+
+usage: python_clients.py SHOAL [CLIENT...]      (make conformance-python installs the clients and runs it)
+
+Each call checks its answer.  A call that fails is printed with its error; the exit status is 1 if one failed that is not
+listed in EXPECTED."""
+import hashlib
+import importlib.metadata
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ASK = "act: turn_off; device: lights; room: kitchen; result: done"
+MESSAGES = [{"role": "user", "content": ASK}]
+KEY = "boss"
+GREEDY = {"temperature": 0, "repeat_penalty": 1}
+
+# Calls that are not ours to answer, and why.
+EXPECTED = {
+    "huggingface_hub text_generation": "the interface of Text Generation Inference",
+}
+
+os.environ.update(OPENAI_API_KEY=KEY, LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR")
+
+
+class Server:
+    def __init__(self, shoal, tmp):
+        config = tmp / "shoal.yaml"
+        registry = tmp / "registry"
+        registry.mkdir()
+        (registry / "pulled.gguf").write_bytes((ROOT / "models/reply-draft.gguf").read_bytes())
+        sha = hashlib.sha256(KEY.encode()).hexdigest()
+        config.write_text(f"""listen: ["127.0.0.1:0"]
+models:
+  - {{name: reply, path: {ROOT}/models/reply-draft.gguf}}
+  - {{name: long, path: {ROOT}/tests/data/refs/qwen3.gguf}}
+  - {{name: enc, path: {ROOT}/models/encoder}}
+ollama: {{dir: {tmp}/made, registry: {registry}}}
+keys: [{{name: boss, sha256: {sha}, admin: true}}]
+""")
+        env = {**os.environ, "SHOAL_CACHE_DIR": str(tmp / "cache")}
+        self.log = open(tmp / "log", "w")
+        self.child = subprocess.Popen([shoal, "serve", "--config", config], stdout=subprocess.PIPE, stderr=self.log, env=env, text=True)
+        self.url = None
+        for line in self.child.stdout:
+            found = re.search(r"listening on (http://\S+)", line)
+            if found:
+                self.url = found.group(1)
+            if "models:" in line:
+                break
+        for _ in range(600):
+            try:
+                if urllib.request.urlopen(self.url + "/readyz").status == 200:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.1)
+        raise SystemExit("the server did not become ready")
+
+    def stop(self):
+        self.child.terminate()
+        self.child.wait(30)
+
+
+def use_openai(call, url):
+    import openai
+    ai = openai.OpenAI(base_url=url + "/v1", api_key=KEY, max_retries=0)
+    want = ai.chat.completions.create(model="reply", messages=MESSAGES, temperature=0).choices[0].message.content
+    chat = lambda **more: ai.chat.completions.create(model="reply", messages=MESSAGES, temperature=0, **more)
+    text = lambda **more: ai.completions.create(**{"model": "long", "prompt": "Once upon a time", "temperature": 0, "max_tokens": 6, **more})
+    joined = lambda stream: "".join(c.choices[0].delta.content or "" for c in stream if c.choices)
+    call("chat", lambda: chat().choices[0].message.content == want)
+    call("chat, streamed", lambda: joined(chat(stream=True)) == want)
+    call("chat, usage of a stream", lambda: list(chat(stream=True, stream_options={"include_usage": True}))[-1].usage.total_tokens > 0)
+    call("chat, parts", lambda: ai.chat.completions.create(model="reply", messages=[{"role": "user", "content": [{"type": "text", "text": ASK}]}], temperature=0).choices[0].message.content == want)
+    call("chat, defaults", lambda: chat(tools=[], n=1, store=True, metadata={"a": "b"}, user="me", service_tier="auto", logit_bias={}, response_format={"type": "text"}, parallel_tool_calls=True).choices[0].message.content == want)
+    call("chat, n", lambda: len(ai.chat.completions.create(model="reply", messages=MESSAGES, n=3).choices) == 3)
+    call("chat, stop", lambda: "lights" not in chat(stop=[" lights"]).choices[0].message.content)
+    call("chat, logprobs", lambda: len(chat(logprobs=True, top_logprobs=2).choices[0].logprobs.content[0].top_logprobs) == 2)
+    call("chat, max_completion_tokens", lambda: chat(max_completion_tokens=2).choices[0].finish_reason == "length")
+    call("chat, prefill", lambda: "The" + ai.chat.completions.create(model="reply", messages=MESSAGES + [{"role": "assistant", "content": "The"}], temperature=0).choices[0].message.content == want)
+    call("chat, reasoning_effort", lambda: chat(reasoning_effort="low").choices[0].message.content == want)
+    call("chat, json_object", lambda: chat(response_format={"type": "json_object"}, max_tokens=64).choices[0].message.content is not None)
+    tool = {"type": "function", "function": {"name": "light", "description": "switch a light", "parameters": {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"]}}}
+    call("chat, tools", lambda: chat(tools=[tool], tool_choice="auto", max_tokens=32).choices[0].finish_reason in ("stop", "tool_calls", "length"))
+    call("chat, name:latest", lambda: ai.chat.completions.create(model="reply:latest", messages=MESSAGES, temperature=0).choices[0].message.content == want)
+    call("chat, raw response", lambda: ai.chat.completions.with_raw_response.create(model="reply", messages=MESSAGES).parse().choices)
+    call("models", lambda: {m.id for m in ai.models.list()} >= {"reply", "long", "enc"})
+    call("model", lambda: ai.models.retrieve("reply").id == "reply")
+    call("completion", lambda: text().usage.completion_tokens == 6)
+    call("completion, streamed", lambda: "".join(c.choices[0].text for c in text(stream=True)) == text().choices[0].text)
+    call("completion, several", lambda: len(text(prompt=["a", "b"], n=2).choices) == 4)
+    call("completion, token ids", lambda: text(prompt=[5, 6, 7]).usage.prompt_tokens == 3)
+    call("completion, echo", lambda: text(echo=True).choices[0].text.startswith("Once upon a time"))
+    call("completion, prompt logprobs", lambda: text(echo=True, logprobs=1, max_tokens=0).choices[0].logprobs.token_logprobs[0] is None)
+    call("completion, best_of", lambda: len(text(best_of=3, n=2, temperature=1).choices) == 2)
+    call("completion, suffix is refused by name", lambda: refused(lambda: text(suffix="end"), "fill"))
+    call("embeddings", lambda: len(ai.embeddings.create(model="enc", input=["a", "b"]).data) == 2)
+    call("embeddings, float", lambda: len(ai.embeddings.create(model="enc", input="a", encoding_format="float").data[0].embedding) > 100)
+    call("embeddings, dimensions", lambda: len(ai.embeddings.create(model="enc", input="a", dimensions=8).data[0].embedding) == 8)
+    call("embeddings, token ids", lambda: len(ai.embeddings.create(model="enc", input=[[2000, 2001], [2002]]).data) == 2)
+    call("embeddings, 2048", lambda: len(ai.embeddings.create(model="enc", input=["a"] * 2048).data) == 2048)
+    answer = lambda **more: ai.responses.create(**{"model": "reply", "input": ASK, "temperature": 0, **more})
+    call("responses", lambda: answer().output_text == want)
+    call("responses, instructions", lambda: answer(instructions="Be brief.").status == "completed")
+    call("responses, messages", lambda: answer(input=MESSAGES).output_text == want)
+    call("responses, streamed", lambda: "".join(e.delta for e in answer(stream=True) if e.type == "response.output_text.delta") == want)
+    call("responses, stream helper", lambda: gathered(ai.responses.stream(model="reply", input=ASK, temperature=0)) == want)
+    call("responses, goes on", lambda: answer(input="again", previous_response_id=answer().id).status == "completed")
+    call("responses, retrieve", lambda: (lambda r: ai.responses.retrieve(r.id).output_text == want)(answer()))
+    call("responses, input items", lambda: (lambda r: len(list(ai.responses.input_items.list(r.id))) == 1)(answer()))
+    call("responses, delete", lambda: (lambda r: ai.responses.delete(r.id) is None)(answer()))
+    call("responses, cut", lambda: answer(max_output_tokens=2).incomplete_details.reason == "max_output_tokens")
+    call("an unknown model", lambda: refused(lambda: ai.chat.completions.create(model="no", messages=MESSAGES), "no"))
+
+
+def gathered(manager):
+    with manager as stream:
+        for _ in stream:
+            pass
+        return stream.get_final_response().output_text
+
+
+def refused(fn, word):
+    try:
+        fn()
+    except Exception as e:  # the client's own kind of error
+        return word in str(e)
+    return False
+
+
+def use_ollama(call, url):
+    import ollama
+    o = ollama.Client(host=url, headers={"Authorization": f"Bearer {KEY}"})
+    want = o.chat(model="reply", messages=MESSAGES, options=GREEDY).message.content
+    call("chat", lambda: len(want) > 0)
+    call("chat, streamed", lambda: "".join(p.message.content for p in o.chat(model="reply", messages=MESSAGES, options=GREEDY, stream=True)) == want)
+    call("chat, format and tools empty", lambda: o.chat(model="reply", messages=MESSAGES, tools=[], format="", options=GREEDY).message.content == want)
+    call("chat, think", lambda: o.chat(model="reply", messages=MESSAGES, think=False, options=GREEDY).message.content == want)
+    call("chat, keep_alive", lambda: o.chat(model="reply", messages=MESSAGES, keep_alive="5m", options=GREEDY).done)
+    call("chat, format json", lambda: o.chat(model="reply", messages=MESSAGES, format="json", options={**GREEDY, "num_predict": 64}).done)
+    call("chat, tools", lambda: o.chat(model="reply", messages=MESSAGES, options={"num_predict": 16}, tools=[{"type": "function", "function": {"name": "light", "description": "x", "parameters": {"type": "object", "properties": {}}}}]).done)
+    call("chat, images are refused", lambda: refused(lambda: o.chat(model="reply", messages=[{"role": "user", "content": "x", "images": [b"abc"]}]), "images"))
+    call("chat, an assistant's message", lambda: o.chat(model="reply", messages=MESSAGES + [{"role": "assistant", "content": "The"}], options=GREEDY).done)
+    call("chat, options", lambda: o.chat(model="reply", messages=MESSAGES, options=ollama.Options(num_ctx=2048, num_predict=4, seed=1, top_k=40, mirostat=0, typical_p=1.0, stop=["x"])).eval_count <= 4)
+    call("generate", lambda: o.generate(model="reply", prompt=ASK, options=GREEDY).response == want)
+    call("generate, streamed", lambda: "".join(p.response for p in o.generate(model="reply", prompt=ASK, options=GREEDY, stream=True)) == want)
+    call("generate, system", lambda: o.generate(model="reply", prompt=ASK, system="Be brief.", options=GREEDY).done)
+    call("generate, raw", lambda: o.generate(model="reply", prompt=ASK, raw=True, options={"num_predict": 2}).eval_count <= 2)
+    call("generate, context", lambda: o.generate(model="reply", prompt="again", context=o.generate(model="reply", prompt=ASK, options=GREEDY).context, options=GREEDY).done)
+    call("generate, template", lambda: o.generate(model="reply", prompt="x", template="{{ messages[0].content }}", options={"num_predict": 1}).done)
+    call("generate, suffix is refused by name", lambda: refused(lambda: o.generate(model="reply", prompt="x", suffix="y"), "fill"))
+    call("generate, load", lambda: o.generate(model="reply", prompt="").done_reason == "load")
+    call("list", lambda: {m.model for m in o.list().models} >= {"reply", "enc"})
+    call("show", lambda: o.show("reply").details.quantization_level)
+    call("ps", lambda: o.ps().models[0].expires_at.year > 2000)
+    call("embed", lambda: len(o.embed(model="enc", input=["a", "b"]).embeddings) == 2)
+    call("embed, one", lambda: len(o.embed(model="enc", input="a").embeddings) == 1)
+    call("embed, dimensions", lambda: len(o.embed(model="enc", input="a", dimensions=8).embeddings[0]) == 8)
+    call("embeddings", lambda: len(o.embeddings(model="enc", prompt="a").embedding) > 100)
+    call("create", lambda: o.create(model="butler", from_="reply", system="Be a butler.", parameters={"num_predict": 2}).status == "success")
+    call("create, streamed", lambda: list(o.create(model="butler2", from_="reply", stream=True))[-1].status == "success")
+    call("what was created", lambda: o.generate(model="butler", prompt=ASK).eval_count == 2)
+    call("create_blob", lambda: o.create_blob(ROOT / "models/reply-draft.gguf").startswith("sha256:"))
+    call("create of a blob", lambda: o.create(model="sent", files={"a.gguf": o.create_blob(ROOT / "models/reply-draft.gguf")}).status == "success")
+    call("copy", lambda: o.copy("butler", "copy").status == "success")
+    call("delete", lambda: o.delete("copy").status == "success")
+    call("pull", lambda: o.pull("pulled").status == "success")
+    call("pull, streamed", lambda: list(o.pull("pulled", stream=True))[-1].status == "success")
+    call("push", lambda: o.push("reply").status == "success")
+    call("an unknown model", lambda: refused(lambda: o.chat(model="no", messages=MESSAGES), "no"))
+    call("chat, unload", lambda: o.generate(model="pulled", prompt="", keep_alive=0).done_reason == "unload")
+
+
+def use_litellm(call, url):
+    import litellm
+    litellm.suppress_debug_info = True
+    litellm.drop_params = True
+    base = {"api_base": url + "/v1", "api_key": KEY, "temperature": 0}
+    ollama = {"api_base": url, "headers": {"Authorization": f"Bearer {KEY}"}, "api_key": KEY}
+    call("completion", lambda: litellm.completion(model="openai/reply", messages=MESSAGES, **base).choices[0].message.content)
+    call("completion, streamed", lambda: "".join(c.choices[0].delta.content or "" for c in litellm.completion(model="openai/reply", messages=MESSAGES, stream=True, **base)))
+    call("completion, parameters", lambda: litellm.completion(model="openai/reply", messages=MESSAGES, max_tokens=3, stop=["x"], seed=1, user="me", n=1, **base).usage.completion_tokens <= 3)
+    call("text_completion", lambda: litellm.text_completion(model="text-completion-openai/long", prompt="Once", max_tokens=3, **base).choices[0])
+    call("embedding", lambda: len(litellm.embedding(model="openai/enc", input=["a", "b"], api_base=url + "/v1", api_key=KEY).data) == 2)
+    call("responses", lambda: litellm.responses(model="openai/reply", input=ASK, **base).output)
+    call("responses, streamed", lambda: [e.type for e in litellm.responses(model="openai/reply", input=ASK, stream=True, **base)][-1] == "response.completed")
+    call("vllm provider", lambda: litellm.completion(model="hosted_vllm/reply", messages=MESSAGES, **base).choices[0].message.content)
+    call("llama.cpp provider", lambda: litellm.completion(model="llamafile/reply", messages=MESSAGES, **base).choices[0].message.content)
+    call("ollama_chat", lambda: litellm.completion(model="ollama_chat/reply", messages=MESSAGES, **ollama).choices[0].message.content)
+    call("ollama_chat, streamed", lambda: "".join(c.choices[0].delta.content or "" for c in litellm.completion(model="ollama_chat/reply", messages=MESSAGES, stream=True, **ollama)))
+    call("ollama", lambda: litellm.completion(model="ollama/reply", messages=MESSAGES, **ollama).choices[0].message.content)
+
+
+def use_langchain(call, url):
+    from langchain_openai import ChatOpenAI, OpenAI, OpenAIEmbeddings
+    base = {"base_url": url + "/v1", "api_key": KEY, "max_retries": 0}
+    chat = ChatOpenAI(model="reply", temperature=0, **base)
+    want = chat.invoke(ASK).content
+    call("ChatOpenAI", lambda: len(want) > 0)
+    call("ChatOpenAI, streamed", lambda: "".join(c.content for c in chat.stream(ASK)) == want)
+    call("ChatOpenAI, batch", lambda: [m.content for m in chat.batch([ASK, ASK])] == [want, want])
+    call("ChatOpenAI, system", lambda: chat.invoke([("system", "Be brief."), ("human", ASK)]).content is not None)
+    call("ChatOpenAI, max_tokens and stop", lambda: ChatOpenAI(model="reply", max_tokens=3, stop=["x"], **base).invoke(ASK).content is not None)
+    call("ChatOpenAI, usage", lambda: chat.invoke(ASK).usage_metadata["total_tokens"] > 0)
+    call("ChatOpenAI, logprobs", lambda: chat.bind(logprobs=True).invoke(ASK).response_metadata["logprobs"])
+    call("ChatOpenAI, responses", lambda: ChatOpenAI(model="reply", temperature=0, use_responses_api=True, **base).invoke(ASK).text)
+    call("ChatOpenAI, responses, streamed", lambda: list(ChatOpenAI(model="reply", temperature=0, use_responses_api=True, **base).stream(ASK)))
+    call("ChatOpenAI, tools", lambda: chat.bind_tools([{"name": "light", "description": "x", "parameters": {"type": "object", "properties": {}}}]).bind(max_tokens=16).invoke(ASK) is not None)
+    call("OpenAI", lambda: OpenAI(model="long", max_tokens=3, **base).invoke("Once") is not None)
+    call("OpenAI, streamed", lambda: list(OpenAI(model="long", max_tokens=3, **base).stream("Once")))
+    embed = OpenAIEmbeddings(model="enc", check_embedding_ctx_length=False, **base)
+    call("OpenAIEmbeddings", lambda: len(embed.embed_documents(["a", "b"])) == 2)
+    call("OpenAIEmbeddings, query", lambda: len(embed.embed_query("a")) > 100)
+    from langchain_ollama import ChatOllama, OllamaEmbeddings, OllamaLLM
+    own = {"base_url": url, "client_kwargs": {"headers": {"Authorization": f"Bearer {KEY}"}}}
+    call("ChatOllama", lambda: ChatOllama(model="reply", temperature=0, **own).invoke(ASK).content)
+    call("ChatOllama, streamed", lambda: "".join(c.content for c in ChatOllama(model="reply", temperature=0, **own).stream(ASK)))
+    call("OllamaLLM", lambda: OllamaLLM(model="reply", **own).invoke(ASK))
+    call("OllamaEmbeddings", lambda: len(OllamaEmbeddings(model="enc", **own).embed_documents(["a", "b"])) == 2)
+
+
+def use_llama_index(call, url):
+    from llama_index.core.llms import ChatMessage
+    from llama_index.embeddings.openai import OpenAIEmbedding
+    from llama_index.llms.ollama import Ollama
+    from llama_index.llms.openai_like import OpenAILike
+    llm = OpenAILike(model="reply", api_base=url + "/v1", api_key=KEY, is_chat_model=True, temperature=0, max_tokens=64, context_window=1024)
+    call("chat", lambda: llm.chat([ChatMessage(role="user", content=ASK)]).message.content)
+    call("chat, streamed", lambda: list(llm.stream_chat([ChatMessage(role="user", content=ASK)]))[-1].message.content)
+    call("complete", lambda: llm.complete(ASK).text)
+    plain = OpenAILike(model="long", api_base=url + "/v1", api_key=KEY, is_chat_model=False, max_tokens=4)
+    call("complete, text", lambda: plain.complete("Once") is not None)
+    embed = OpenAIEmbedding(model_name="enc", api_base=url + "/v1", api_key=KEY, max_retries=0)
+    call("embeddings", lambda: len(embed.get_text_embedding_batch(["a", "b"])) == 2)
+    call("embeddings, query", lambda: len(embed.get_query_embedding("a")) > 100)
+    import ollama
+    own = Ollama(model="reply", base_url=url, client=ollama.Client(host=url, headers={"Authorization": f"Bearer {KEY}"}))
+    call("Ollama, chat", lambda: own.chat([ChatMessage(role="user", content=ASK)]).message.content)
+    call("Ollama, complete", lambda: own.complete(ASK).text)
+
+
+def use_huggingface_hub(call, url):
+    from huggingface_hub import InferenceClient
+    of = lambda path="": InferenceClient(model=url + path, token=KEY)
+    chat = InferenceClient(base_url=url + "/v1", token=KEY)
+    call("chat_completion", lambda: chat.chat_completion(MESSAGES, model="reply", max_tokens=32).choices[0].message.content)
+    call("chat_completion, streamed", lambda: [c for c in chat.chat_completion(MESSAGES, model="reply", max_tokens=32, stream=True)])
+    call("chat.completions.create", lambda: chat.chat.completions.create(model="reply", messages=MESSAGES).choices[0])
+    call("feature_extraction", lambda: of("/embed").feature_extraction("turn on the lamp").shape[-1] > 100)
+    call("feature_extraction, normalize", lambda: of("/embed").feature_extraction("a", normalize=True, truncate=True).size > 100)
+    call("sentence_similarity", lambda: of("/similarity").sentence_similarity("turn on the lamp", other_sentences=["switch the lamp on", "rain"])[0] > 0.8)
+    call("text_classification", lambda: of("/predict").text_classification("turn off the lights")[0].label)
+    call("text_generation", lambda: of().text_generation("Once", max_new_tokens=3))
+
+
+CLIENTS = {"openai": use_openai, "ollama": use_ollama, "litellm": use_litellm, "langchain": use_langchain,
+           "llama-index": use_llama_index, "huggingface_hub": use_huggingface_hub}
+PACKAGES = {"langchain": "langchain-openai", "llama-index": "llama-index-core"}
+
+
+def main():
+    shoal, wanted = sys.argv[1], sys.argv[2:] or list(CLIENTS)
+    bad = 0
+    with tempfile.TemporaryDirectory() as tmp:
+        server = Server(shoal, pathlib.Path(tmp))
+        for name in wanted:
+            counts = [0, 0]
+
+            def call(what, fn):
+                counts[1] += 1
+                try:
+                    if fn():
+                        counts[0] += 1
+                        return
+                    why = "the answer is not the expected one"
+                except Exception as e:  # whatever the client raises
+                    why = f"{type(e).__name__}: {str(e)[:300]}"
+                known = EXPECTED.get(f"{name} {what}")
+                nonlocal bad
+                bad += not known
+                print(f"  {name}: {what}: {'expected, ' + known if known else why}")
+
+            try:
+                CLIENTS[name](call, server.url)
+            except Exception as e:
+                bad += 1
+                print(f"  {name}: gave up: {type(e).__name__}: {str(e)[:500]}")
+            version = importlib.metadata.version(PACKAGES.get(name, name))
+            print(f"{name} {version}: {counts[0]}/{counts[1]}", flush=True)
+        server.stop()
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
