@@ -12,6 +12,12 @@ checked=$((checked + 3))
 [ $((right * 100)) -ge $((rows * 92)) ] || fail "$right of $rows rows are wholly right, expected 92 %"
 [ "$nothing" -ge 1000 ] || fail "$nothing non-commands, expected 1,000 or more"
 same "non-commands acted on" "$acted" 0
+run 0 eval ask "$sets/eval-slips.jsonl" --json
+rows=$(field all.rows) right=$(field all.right) acted=$(field all.acted)
+echo "typos, slips, pronouns, states: $right of $rows rows wholly right, $acted non-commands acted on"
+checked=$((checked + 1))
+[ $((right * 100)) -ge $((rows * 92)) ] || fail "$right of $rows rows with typos and slips are wholly right, expected 92 %"
+same "misspelt non-commands acted on" "$acted" 0
 echo '{"text": "turn off the kitchen lights", "kind": "negated", "actions": []}' >wrong.jsonl
 run 0 eval ask wrong.jsonl --json
 same "a command in place of a non-command" "$(field all.acted)" 1

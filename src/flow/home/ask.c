@@ -12,6 +12,7 @@
 #include "flow/home/ask_speak.h"
 #include "flow/home/ask_understand.h"
 #include "flow/home/home_clauses.h"
+#include "flow/home/home_spell.h"
 #include "flow/home/home_words.h"
 
 #define ARENA_BYTES ((size_t)8 << 20)
@@ -149,6 +150,16 @@ static void advance(struct ask_request *r)
 
 /* ---- submitting ----------------------------------------------------------------------------- */
 
+/* A word that the encoder's tokenizer knows as a whole is no typo. */
+static bool is_common(void *encoder, const char *word)
+{
+    int32_t *tokens = NULL;
+    size_t n = 0;
+    int rc = shoal_tokenize(encoder, word, strlen(word), 0, &tokens, &n, NULL);
+    shoal_free(tokens);
+    return rc == 0 && n == 1;
+}
+
 /* The text's words, without an act model all of them one command. */
 static int read_text(struct ask_request *r, const struct ask_opts *o, struct err *e)
 {
@@ -161,6 +172,10 @@ static int read_text(struct ask_request *r, const struct ask_opts *o, struct err
         home_speech_unwrap(r->ask->table, &plain, &from, &to);
     if (from > 0 || to < r->words.n) {
         r->text = home_words_join(&r->arena, &r->words, from, to);
+        r->words = home_words_split(&r->arena, r->text);
+    }
+    if (home_spell_fix(&r->arena, r->ask->table, r->file, &r->words, is_common, r->ask->encoder)) {
+        r->text = home_words_join(&r->arena, &r->words, 0, r->words.n);
         r->words = home_words_split(&r->arena, r->text);
     }
     if (r->arena.rc < 0)

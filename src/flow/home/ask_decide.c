@@ -111,7 +111,9 @@ static void remember(struct ask_request *r, const struct home_focus *old)
             f = (struct home_focus){.device = device, .room = field_of(o, "room")};
         else if (machine)
             f = (struct home_focus){.machine = machine};
-        changed |= device || machine;
+        else if (field_of(o, "room"))
+            f.room = field_of(o, "room");
+        changed |= device || machine || field_of(o, "room");
     }
     if (changed)
         home_memory_set_focus(r->ask->memory, r->conversation, r->start_ns, &f);

@@ -205,6 +205,12 @@ bool ask_understand_refer(struct ask_request *r)
         struct home_words w = home_words_split(&r->arena, c->text);
         struct home_words plain = home_words_plain_all(&r->arena, &w);
         const char *own = thing_in(r, c);
+        if (f.room && w.n > 1 && c->speech == HOME_SPEECH_COMMAND &&
+            home_table_lists(&t->places, plain.w[w.n - 1])) {
+            w.w[w.n - 1] = arena_printf(&r->arena, "in the %s", f.room);
+            c->text = home_words_join(&r->arena, &w, 0, w.n);
+            again[i] = any = true;
+        }
         if (own || c->speech != HOME_SPEECH_COMMAND || w.n > 8 ||
             home_speech_takes_back(t, &plain) == w.n) {
             last = own ? own : last;

@@ -118,6 +118,8 @@ static const char *put_slot(struct home_act *x, const struct home_slot *slot, co
             put_number(x, arena_printf(a, "%s_s", key), v.number);
         else
             home_act_put_text(x, key, v.show);
+        if (!v.understood && !v.wrong && x->x->n_needs > 0 && x->x->needs[0] == slot)
+            x->ask = slot->name; /* a timer of "ate minutes" */
         x->wrong = v.wrong ? v.show : x->wrong;
         return v.show;
     case HOME_SLOT_TIME:
@@ -620,7 +622,8 @@ bool home_act_link(struct home_act *x, struct home_fill *s, struct home_draft_li
     if (!f || (!slot && (!q.room || !x->x->effect)) || !lists_any(f, q.types))
         return true;
     struct home_link l = home_link_find(x->a, f, x->t, &q);
-    bool found = l.result == HOME_LINK_THINGS && (!f->open || (l.by_name && slot));
+    bool misspelt = l.corrected && slot && slot->known.n_used && !is_known(x, slot, q.text);
+    bool found = l.result == HOME_LINK_THINGS && (!f->open || (l.by_name && slot) || misspelt);
     if (!found && f->open)
         return true; /* taken by its words */
     if (!found) {

@@ -65,6 +65,7 @@ struct home_file {
     bool open; /* things that the file does not list are accepted too: the demo home */
     struct home_thing *things;
     uint32_t n_things;
+    struct home_list words; /* of all names, each once, for misspelt ones */
     struct arena arena;
 };
 

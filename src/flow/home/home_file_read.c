@@ -8,6 +8,7 @@
 #include "base/file/file_map.h"
 #include "base/mem.h"
 #include "base/nearest.h"
+#include "base/strmap.h"
 #include "flow/home/home_words.h"
 #include "wire/yaml_in.h"
 
@@ -16,6 +17,7 @@
 #define MAX_NAMES 32u
 #define MAX_LIMITS 16u
 #define MAX_ID_BYTES 120u
+#define MAX_WORDS 4096u /* of all names */
 #define SIZE_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 struct item { /* one entry of a list, while it is read */
@@ -418,6 +420,27 @@ static int link_things(struct yaml_in *r)
     return rc;
 }
 
+/* The words of all names, each once. */
+static int collect_words(struct home_file *f)
+{
+    struct strmap seen = {0};
+    const char **w = arena_zalloc_n(&f->arena, MAX_WORDS, sizeof(*w));
+    uint32_t n = 0;
+    int rc = w ? strmap_init(&seen, MAX_WORDS) : SHOAL_ENOMEM;
+    for (uint32_t i = 0; rc >= 0 && i < f->n_things; i++)
+        for (uint32_t k = 0; rc >= 0 && k < f->things[i].names.n; k++) {
+            struct home_words words = home_words_split(&f->arena, f->things[i].names.w[k]);
+            for (uint32_t m = 0; rc >= 0 && m < words.n && n < MAX_WORDS; m++) {
+                rc = strmap_put(&seen, words.w[m], strlen(words.w[m]), n);
+                if (rc == 0)
+                    w[n++] = words.w[m];
+            }
+        }
+    strmap_fini(&seen);
+    f->words = (struct home_list){w, n};
+    return rc < 0 ? rc : 0;
+}
+
 struct top {
     char *name;
     bool open;
@@ -467,8 +490,8 @@ int home_file_read_text(struct home_file **out, const struct home_table *table, 
     x->table = table;
     int rc = f->arena.rc == 0 ? yaml_in_document(text, n, name, read_top, x, e) : 0;
     item_fini(&x->item);
-    if (rc == 0 && f->arena.rc < 0)
-        rc = err_set(e, f->arena.rc, "%s: out of memory", name);
+    if (rc == 0 && (f->arena.rc < 0 || collect_words(f) < 0))
+        rc = err_set(e, SHOAL_ENOMEM, "%s: out of memory", name);
     mem_free(x);
     if (rc < 0) {
         home_file_unref(f);

@@ -119,10 +119,8 @@ uint32_t home_near(const char *text, const char *name)
     size_t n = strlen(name);
     uint32_t most = n < 4 ? 0 : n < 8 ? 1 : n < 12 ? 2 : 3;
     uint32_t d = home_near_typed(text, name, most);
-    if (d != HOME_NEAR_FAR || n < 4)
-        return d;
+    if (d != HOME_NEAR_FAR || n < 5 || strlen(text) < 5)
+        return d; /* too many short words sound alike */
     /* words that sound alike may look different, but not wholly */
-    return home_near_heard(text, name) && home_near_typed(text, name, most + 2) != HOME_NEAR_FAR
-               ? most + 1
-               : HOME_NEAR_FAR;
+    return home_near_heard(text, name) ? home_near_typed(text, name, most + 2) : HOME_NEAR_FAR;
 }

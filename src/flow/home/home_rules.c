@@ -286,6 +286,12 @@ static void carry_out(struct decision *d, const struct home_action *action,
         ask_about(d, action, HOME_SAY_REST, "rest", rest);
         return;
     }
+    uint32_t last = d->plain.n - 1; /* "there" that nobody can point at; else it was replaced */
+    if (d->plain.n > 0 && !d->covered[last] && !is_question(action) &&
+        home_table_lists(&d->t->places, d->plain.w[last])) {
+        ask_about(d, action, HOME_SAY_PRONOUN, "rest", d->plain.w[last]);
+        return;
+    }
     for (uint32_t i = 0; i < n; i++) {
         if (!refer(d, action, &sets[i], focus, &pronoun) && d->t->say[HOME_SAY_PRONOUN].n > 0) {
             ask_about(d, action, HOME_SAY_PRONOUN, "rest", pronoun);

@@ -106,6 +106,12 @@ static struct home_pairs get_pairs(struct home_reader *r, const struct json_node
     return (struct home_pairs){p, p ? n : 0};
 }
 
+struct home_pairs home_table_get_texts(struct home_reader *r, const struct json_node *at,
+                                       const char *key)
+{
+    return get_pairs(r, at, key, HOME_TEXT_PHRASE, 0, 0);
+}
+
 static void map_init(struct home_reader *r, struct strmap *m, size_t n)
 {
     if (strmap_init(m, n) < 0)
@@ -171,6 +177,8 @@ static void read_words(struct home_reader *r, const struct json_node *root)
                                         "tail"))
         for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
             mark_words(r, &clauses, lists[i].key, lists[i].bits);
+    if (clauses.v && r->d.rc == 0)
+        t->verbs = home_table_get_list(r, &clauses, "verbs", HOME_TEXT_WORD);
     if (repeat.v && json_strict_object(&r->d, &repeat, "verbs first before", "last any"))
         for (size_t i = 0; i < sizeof(repeats) / sizeof(repeats[0]); i++)
             mark_words(r, &repeat, repeats[i].key, repeats[i].bits);
@@ -249,6 +257,7 @@ static void read_slot(struct home_reader *r, const struct json_node *at, struct 
         map_init(r, &s->known, known.n);
     for (uint32_t k = 0; k < known.n; k++)
         (void)map_put(r, &s->known, known.w[k], k);
+    s->known_words = known;
     s->known_endings = home_table_get_list(r, at, "known_endings", HOME_TEXT_WORD);
     bool text_only = s->lower || s->strip_articles || s->gather || s->to_you || s->until || known.n;
     if (s->type != HOME_SLOT_TEXT && text_only)
@@ -824,7 +833,7 @@ static void read_table(struct home_reader *r)
                             "clauses articles id when defaults opposites numbers units amounts "
                             "durations times dates arithmetic you speech stop risk limits says "
                             "unless pronouns change answers effects kinds "
-                            "state_questions"))
+                            "state_questions slips places"))
         return;
     void (*const parts[])(struct home_reader *,
                           const struct json_node *) = {read_head,
@@ -890,6 +899,7 @@ void home_table_close(struct home_table *t)
     for (uint32_t i = 0; i < t->n_slots; i++)
         strmap_fini(&t->slot[i].known);
     strmap_fini(&t->words);
+    strmap_fini(&t->spell);
     strmap_fini(&t->slots);
     strmap_fini(&t->actions);
     strmap_fini(&t->units);

@@ -68,9 +68,10 @@ struct home_slot {
     const char *name; /* the entity's type, and the key in an action */
     enum home_slot_type type;
     bool lower, strip_articles;
-    bool gather;                    /* all pieces are one, from the first word to the last */
-    bool to_you;                    /* shown as said to the listener: "my" is "your" */
-    const struct home_slot *until;  /* several texts are a list, until this slot is filled */
+    bool gather;                   /* all pieces are one, from the first word to the last */
+    bool to_you;                   /* shown as said to the listener: "my" is "your" */
+    const struct home_slot *until; /* several texts are a list, until this slot is filled */
+    struct home_list known_words;
     struct strmap known;            /* words that its last word must be one of; none: any */
     struct home_list known_endings; /* that may be taken off that word */
 };
@@ -258,6 +259,8 @@ struct home_table {
     struct home_list wrap, tail;              /* polite phrases around a command */
     struct home_list yes, no;                 /* answers to "shall I" */
     struct home_list pronouns;                /* "it", "them" */
+    struct home_list places;                  /* "there" */
+    struct home_list verbs;                   /* that begin a command */
     struct home_list state_questions;         /* phrases that begin one: "what is" on? */
     struct home_list change_by, change_down;  /* "by" two degrees; "lower" */
     struct home_template say[HOME_SAY_COUNT]; /* n 0: the table has no such line */
@@ -272,6 +275,9 @@ struct home_table {
     uint32_t n_slots, n_actions, n_units;
     struct home_opposite *opposites;
     uint32_t n_opposites;
+    struct home_pairs slips, slips_last; /* phrases that are always a slip; the last: a last word */
+    struct home_list spell_words;        /* what a misspelt word may mean */
+    struct strmap spell;                 /* those, and words that only look like one */
     struct home_kind *kinds;
     uint32_t n_kinds;
     struct home_when when[HOME_MAX_WHEN];

@@ -34,6 +34,9 @@ enum home_text {
 /* NULL: the key is missing. */
 const char *home_table_get_text(struct home_reader *r, const struct json_node *at, const char *key,
                                 enum home_text kind);
+/* An object of phrases and texts. */
+struct home_pairs home_table_get_texts(struct home_reader *r, const struct json_node *at,
+                                       const char *key);
 /* The key of an entry, as a name. */
 const char *home_table_copy_key(struct home_reader *r, const struct json_node *entry);
 struct home_list home_table_read_list(struct home_reader *r, const struct json_node *at,

@@ -18,6 +18,7 @@
 #include "flow/home/home_import.h"
 #include "flow/home/home_link.h"
 #include "flow/home/home_near.h"
+#include "flow/home/home_spell.h"
 #include "flow/home/home_things.h"
 
 static const char house[] =
@@ -230,6 +231,34 @@ static void test_distances(void **state)
     assert_true(home_near_heard("phan", "fan"));
     assert_false(home_near_heard("door", "fan"));
     assert_true(home_near("fan", "tan") == HOME_NEAR_FAR); /* short words differ by one letter */
+}
+
+static void test_typos(void **state)
+{
+    static const struct {
+        const char *text, *want;
+    } rows[] = {
+        {"trun on the kithcen lihgts", "turn on the kitchen lights"},
+        {"turn of the radio.", "turn off the radio."},
+        {"turn the fan of!", "turn the fan off!"},
+        {"the light of my life", "the light of my life"},
+        {"she reminds me of summer", "she reminds me of summer"},
+        {"turn right", "turn right"},
+        {"open the cuter lamp", "open the cuter lamp"},
+        {"turn on the fountian", "turn on the fountain"}, /* a name of the home */
+        {"tell Kithcen that the lihgts are on", "tell Kithcen that the lihgts are on"},
+        {"call Gudrun", "call Gudrun"},
+        {"set it to 2O", "set it to 2O"},
+    };
+    struct home_file *f = read_file(house);
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct home_words w = home_words_split(&a, rows[i].text);
+        bool changed = home_spell_fix(&a, pack.table, f, &w, NULL, NULL);
+        assert_string_equal(home_words_join(&a, &w, 0, w.n), rows[i].want);
+        assert_int_equal(changed, strcmp(rows[i].text, rows[i].want) != 0);
+    }
+    home_file_unref(f);
 }
 
 /* ---- states ---- */
@@ -494,6 +523,7 @@ int main(void)
         cmocka_unit_test(test_errors_say_where),
         cmocka_unit_test(test_names_mean_things),
         cmocka_unit_test(test_distances),
+        cmocka_unit_test(test_typos),
         cmocka_unit_test(test_states_are_kept),
         cmocka_unit_test(test_a_home_without_a_sink_is_simulated),
         cmocka_unit_test(test_a_sink_carries_out),
