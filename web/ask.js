@@ -11,6 +11,12 @@ const examples = [
 ];
 const MAX_TURNS = 30;
 let field, history = []; // answers, oldest first; kept while the tab is open
+let session; // "it" and "yes" mean what was said in it before
+
+function newSession() {
+    session = `page-${Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, '0')).join('')}`;
+    keep('ask-session', session);
+}
 
 export function start() {
     field = composer($('ask-form'), $('ask-text'), 'ask', send);
@@ -21,6 +27,9 @@ export function start() {
                 send();
             },
         }, text))));
+    session = kept('ask-session', '');
+    if (!session)
+        newSession();
     history = kept('asks', []);
     for (const { text, answer, page, limit } of history)
         newTurn(text).done(answer, page, limit);
@@ -30,6 +39,7 @@ export function start() {
     $('ask-clear').addEventListener('click', () => {
         history = [];
         keep('asks', history);
+        newSession();
         $('ask-turns').replaceChildren();
         $('ask-clear').hidden = true;
         focus();
@@ -68,7 +78,7 @@ async function ask(text, confirm) {
     if ($('ask-enforce').checked)
         body.latency_budget_ms = budget();
     try {
-        const response = await whenLoaded(() => request('/v1/process', { body }), (why) => turn.wait(why));
+        const response = await whenLoaded(() => request('/v1/process', { body, session }), (why) => turn.wait(why));
         turn.wait('');
         let complete = false;
         for await (const { event, data } of events(response)) {
@@ -171,7 +181,7 @@ function json(value) {
 const results = {
     done: ['good', 'done'], scheduled: ['good', 'scheduled'], ask: ['wait', 'asks for details'],
     unknown: ['bad', 'unknown device'], failed: ['bad', 'failed'], confirm: ['wait', 'asks for a yes'],
-    refused: ['bad', 'refused'], unsure: ['wait', 'not sure'],
+    refused: ['bad', 'refused'], unsure: ['wait', 'not sure'], simulated: ['good', 'simulated'], sent: ['good', 'sent'],
 };
 
 function actionsBlock(actions) {
@@ -183,6 +193,8 @@ function actionsBlock(actions) {
                 h('div', { class: 'action-head' }, h('span', { class: 'action-name' }, words(a.action)),
                     h('span', { class: `pill ${kind}` }, label)),
                 a.rest && h('p', { class: 'hint' }, `Not understood: ${a.rest}`),
+                a.unknown && h('p', { class: 'hint' }, `Not in this home: ${a.unknown}`),
+                a.choices && h('p', { class: 'hint' }, `One of: ${a.choices.join(', ')}`),
                 a.token && h('button', { type: 'button', class: 'button small', onclick: () => ask('Yes', a.token) }, 'Confirm'),
                 json(a));
         }));

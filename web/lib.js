@@ -84,8 +84,11 @@ function gone() {
     return new Gone('the server does not respond');
 }
 
-export async function request(path, { body, signal, method } = {}) {
+// session: the conversation that the request belongs to.
+export async function request(path, { body, signal, method, session } = {}) {
     const headers = {}, key = kept('key', '');
+    if (session)
+        headers['x-session-id'] = session;
     if (body)
         headers['content-type'] = 'application/json';
     if (key)

@@ -28,6 +28,38 @@ function events(text) {
     });
 }
 
+// A home of one's own: shown, replaced by those who may, refused with a place.
+async function home() {
+    const config = path.join(t.tmp, 'home-server.yaml'), file = path.join(t.tmp, 'house.yaml');
+    const sha = (key) => require('crypto').createHash('sha256').update(key).digest('hex');
+    fs.writeFileSync(file, 'rooms: [{id: kitchen}]\ndevices: [{id: light.kitchen, name: ceiling light, kind: light, room: kitchen}]\n');
+    fs.writeFileSync(config, `home: ${file}\nhome_state: ${path.join(t.tmp, 'states.json')}\n` +
+        `keys: [{name: app, sha256: ${sha('one')}}, {name: boss, sha256: ${sha('two')}, admin: true}]\n`);
+    const server = await t.start(shoal, ['--config', config]);
+    const app = { authorization: 'Bearer one' }, boss = { authorization: 'Bearer two' };
+    const put = (body, headers) => fetch(`${server.url}/v1/home`, { method: 'PUT', headers, body });
+    const get = async () => (await fetch(`${server.url}/v1/home`, { headers: app })).json();
+    t.same((await fetch(`${server.url}/v1/home`)).status, 401, 'a home is not for everybody');
+    let r = await json(server, { text: 'turn on the kitchen light' }, app);
+    t.same(`${r.actions[0].id} ${r.actions[0].result}`, 'light.kitchen simulated', 'its own thing');
+    let h = await get();
+    t.same(`${h.devices[0].id} ${h.simulated} ${h.states[0].id} ${h.states[0].value}`, 'light.kitchen true light.kitchen on', 'the home and its states');
+    r = await json(server, { text: 'turn on the saw' }, app);
+    t.same(`${r.actions[0].result} ${r.actions[0].unknown} ${r.reply}`, 'unknown saw I know no saw here.', 'a thing that is not there');
+    t.same((await put('{}', app)).status, 403, 'not everybody may replace it');
+    let bad = await put('machines:\n  - {id: saw, knd: machine}\n', boss);
+    t.same(bad.status, 400, 'a home with an error');
+    t.check(/body:2:15: unknown key 'knd'/.test((await bad.json()).error.message), 'says where');
+    bad = await put('', boss);
+    t.same(bad.status, 400, 'no home');
+    t.same((await put(JSON.stringify({ machines: [{ id: 'saw.1', name: 'saw', kind: 'machine' }] }), boss)).status, 200, 'another home');
+    r = await json(server, { text: 'stop the saw' }, app);
+    t.same(`${r.actions[0].id} ${r.actions[0].result}`, 'saw.1 simulated', 'the new home');
+    h = await get();
+    t.same(`${h.devices.length} ${h.machines[0].id}`, '0 saw.1', 'the old things are gone');
+    await server.stop();
+}
+
 async function answers(server) {
     let r = await json(server, { text: both });
     t.same(Object.keys(r).join(), 'actions,reply', 'members of an answer');
@@ -185,5 +217,6 @@ async function tables() {
     await broken();
     await without();
     await tables();
+    await home();
     t.finish();
 })();

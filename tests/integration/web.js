@@ -52,6 +52,36 @@ async function ask(page, words) {
     }, words);
 }
 
+// A conversation of five turns on the Ask view: pronouns, a correction, a confirmation, and a question about what was done.
+async function commands(browser, server) {
+    const page = await open(browser, server);
+    const action = async () => JSON.parse(await text(page, '.turn:first-child .action .json'));
+    await ask(page, 'turn on the kitchen lights');
+    t.same(await text(page, '.turn:first-child .pill'), 'simulated', 'the demo home says that it is one');
+    await ask(page, 'turn them off');
+    let a = await action();
+    t.same(`${a.action} ${a.room} ${a.device}`, 'turn_off kitchen lights', 'them');
+    await ask(page, 'open the garage door, no wait, close it');
+    a = await action();
+    t.same(`${a.action} ${a.device} ${a.result}`, 'close garage door simulated', 'a correction');
+    t.same(await page.$$eval('.turn:first-child .action', (all) => all.length), 1, 'and nothing else');
+    await ask(page, 'unlock the back door');
+    t.same((await action()).result, 'confirm', 'a dangerous action waits');
+    t.check((await page.$$eval('.turn:first-child .conf-name', (all) => all.map((e) => e.textContent))).includes('act'), 'the act is shown');
+    await page.click('.turn:first-child button:has-text("Confirm")');
+    await page.waitForFunction(() => {
+        const first = document.querySelector('.turn');
+        return first?.getAttribute('aria-label') === 'Yes' && first.querySelector('.wf, .error');
+    });
+    a = await action();
+    t.same(`${a.action} ${a.device} ${a.result}`, 'unlock back door simulated', 'after a yes');
+    await ask(page, 'is it locked?');
+    t.check(/unlocked/.test(await text(page, '.turn:first-child .reply')), `its state: ${await text(page, '.turn:first-child .reply')}`);
+    await ask(page, 'turn off the flux capacitor');
+    t.same((await action()).result, 'unknown', 'what is not known does not act');
+    await page.context().close();
+}
+
 // Until the answer in the Chat view is whole, with its figures.
 async function answered(page) {
     await page.waitForFunction(() => /tokens\/s · first after/.test(document.querySelector('.message:last-child .meta')?.textContent) &&
@@ -359,7 +389,7 @@ async function pictures(browser, server) {
 (async () => {
     let server = await t.start(shoal, []);
     const browser = await chromium.launch({ executablePath: browserPath() });
-    for (const part of refresh ? [pictures] : [answers, conversation, modelsView, keyboard, keys, screens, pictures])
+    for (const part of refresh ? [pictures] : [answers, commands, conversation, modelsView, keyboard, keys, screens, pictures])
         await part(browser, server);
     if (!refresh)
         server = await goneAndBack(browser, server);
