@@ -76,7 +76,7 @@ struct config_mqtt {
     uint32_t qos, in_flight;
     size_t payload_bytes;
     struct yaml_in_strs responses; /* filters of response topics */
-    char *alarm_topic;
+    char *alarm_topic, *discovery;
 };
 
 struct gw_config {

@@ -32,6 +32,7 @@
 #include "flow/pool.h"
 #include "gateway/api/recall.h"
 #include "gateway/deeds/deeds.h"
+#include "gateway/deeds/discovery.h"
 #include "gateway/door.h"
 #include "gateway/grpc/health.h"
 #include "gateway/mqtt/mqtt_site.h"
@@ -639,15 +640,19 @@ static int open_admission(struct gw *gw, const struct gw_config *config, struct 
 
 static int open_deeds(struct gw *gw, struct err *e)
 {
-    if (gw->config->deeds.n == 0)
+    struct mqtt *client = mqtt_site_client(gw);
+    const char *prefix = client ? gw->config->mqtt.discovery : NULL;
+    if (gw->config->deeds.n == 0 && !prefix)
         return 0;
     if (!gw->things)
         return err_set(e, SHOAL_EINVAL, "deeds need a home: set 'home', or use the models' own");
     gw->deeds_config = config_ref(gw->config);
-    int rc =
-        deeds_create(&gw->deeds, &gw->deeds_config->deeds, mqtt_site_client(gw), gw->things, e);
+    int rc = deeds_create(&gw->deeds, &gw->deeds_config->deeds, client, gw->things, e);
     if (rc == 0)
         home_things_set_sink(gw->things, deeds_sink(gw->deeds));
+    if (rc == 0 && prefix)
+        rc = discovery_create(&gw->discovery, prefix, mqtt_site_node(gw), client, gw->deeds,
+                              gw->things, gw->home, e);
     return rc;
 }
 
@@ -828,6 +833,7 @@ void gateway_destroy(struct gateway *g)
     registry_destroy(gw->registry);
     workers_destroy(gw->workers);
     mqtt_site_close(gw);
+    discovery_destroy(gw->discovery);
     deeds_destroy(gw->deeds);
     config_unref(gw->deeds_config);
     plant_destroy(gw->plant);

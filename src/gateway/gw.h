@@ -25,6 +25,7 @@ struct call_error;
 struct collections;
 struct deeds;
 struct deployed;
+struct discovery;
 struct field;
 struct gw;
 struct home_table;
@@ -127,6 +128,7 @@ struct gw {
     struct node_store *store;       /* models on disk; NULL: this is no node */
     struct plant *plant;            /* sensors and machines; NULL: none */
     struct deeds *deeds;            /* carry actions out; NULL: the home is simulated */
+    struct discovery *discovery;    /* of Home Assistant; NULL: none */
     struct gw_config *deeds_config; /* held for them: a reload replaces config */
     struct mqtt_site *mqtt;         /* the MQTT broker; NULL: none */
     char advertise[256];            /* where other members reach this one; "": nowhere */

@@ -47,7 +47,9 @@ devices:
     const file = path.join(t.tmp, 'deeds.yaml'), house = path.join(t.tmp, 'home.yaml');
     fs.writeFileSync(house, home);
     fs.writeFileSync(file, `home: ${house}
-mqtt: {broker: "${broker.url}", client_id: house, reconnect_max: 500ms, queue: {file: "${t.tmp}/deeds.queue"}}
+mqtt: {broker: "${broker.url}", client_id: house, reconnect_max: 500ms, discovery: homeassistant, queue: {file: "${t.tmp}/deeds.queue"}}
+machines: [{name: pump, title: Pump}]
+sensors: [{name: pump.flow, machine: pump}]
 deeds_allow: {commands: ["${script}"], hosts: ["${host}"]}
 deeds:
   - {things: light.kitchen, ability: power, topic: "home/{id}/set", values: ["on=ON", "off=OFF"], state: "home/{id}/state", state_value: state.power, payload: '{"power": "{value}"}'}
@@ -109,6 +111,43 @@ deeds:
     await t.until(async () => /"off"/.test(await states()), 'a state that the lamp reports');
     const answer = await ask('is the light in the kitchen on?');
     t.check(/off/i.test(JSON.stringify(answer)), `a question about it: ${JSON.stringify(answer)}`);
+
+    // Home Assistant: its entities become devices, ours appear there
+    await m.subscribe(lamp, 'homeassistant/#');
+    await t.until(() => last('homeassistant/text/house/assistant/config') && last('homeassistant/binary_sensor/house/pump/config'), 'our entities');
+    const ours = JSON.parse(last('homeassistant/binary_sensor/house/pump/config').text);
+    t.same(ours.state_topic, 'shoal/alarm/state/pump', 'where our alarms are');
+    t.same(ours.availability_topic, 'shoal/status', 'whether we are there');
+    await m.subscribe(lamp, 'shoal/alarm/state/pump');
+    await t.until(() => last('shoal/alarm/state/pump')?.text.includes('"ok"'), 'a machine without alarms is ok');
+    await m.subscribe(lamp, 'ha/#');
+    lamp.on('message', (topic, payload) => {
+        if (topic === 'ha/hall/set')
+            lamp.publish('ha/hall', payload, { qos: 1, retain: true });
+        if (topic === 'ha/door/set')
+            lamp.publish('ha/door', payload.toString() === 'LOCK' ? 'LOCKED' : 'UNLOCKED', { qos: 1, retain: true });
+    });
+    await m.publish(lamp, 'homeassistant/light/z2m/hall_lamp/config', JSON.stringify({ name: 'lamp', schema: 'json', '~': 'ha/hall',
+        cmd_t: '~/set', stat_t: '~', dev: { name: 'Hall lamp', sa: 'Hall' } }), { qos: 1, retain: true });
+    await m.publish(lamp, 'homeassistant/lock/front/config', JSON.stringify({ name: 'front door', command_topic: 'ha/door/set', state_topic: 'ha/door' }),
+        { qos: 1, retain: true });
+    await m.publish(lamp, 'homeassistant/light/broken/config', '{"name": "broken"}', { qos: 1, retain: true });
+    await t.until(async () => /light\.z2m_hall_lamp/.test(await states()) && /lock\.front/.test(await states()), 'devices of Home Assistant');
+    r = await result('turn on the lamp in the hall');
+    t.same(r.result, 'done', `a device of Home Assistant: ${r.all}`);
+    t.same(last('ha/hall/set')?.text, '{"state": "ON"}', 'as its schema wants it');
+    r = await result('lock the front door');
+    t.same(r.result, 'done', `a lock, whose states have other names than its commands: ${r.all}`);
+    t.check(server.log.includes('homeassistant/light/broken/config'), 'a config of no use is logged');
+    await m.publish(lamp, 'homeassistant/light/z2m/hall_lamp/config', '', { qos: 1, retain: true });
+    await t.until(async () => !JSON.parse(await states()).devices.some((x) => x.id === 'light.z2m_hall_lamp'), 'a device that is gone');
+    t.check(/light\.kitchen/.test(await states()), 'the others stay');
+
+    // the assistant as Home Assistant uses it: a text in, a reply out
+    await m.subscribe(lamp, 'shoal/response/process');
+    await m.publish(lamp, 'shoal/request/process', 'turn on the light in the kitchen');
+    await t.until(() => last('shoal/response/process'), 'a reply of the assistant');
+    t.check(JSON.parse(last('shoal/response/process')?.text ?? '{}').reply?.length > 0, 'which has words');
 
     // without the broker
     await broker.kill();

@@ -69,6 +69,9 @@ int config_deeds_take(struct yaml_in *r, yaml_node_t *at, void *item, struct con
     for (uint32_t i = 0; !wrong && i < k->values.n; i++)
         if (!strchr(k->values.v[i], '='))
             wrong = "values must be a list such as [\"on=ON\", \"off=OFF\"]";
+    for (uint32_t i = 0; !wrong && i < k->state_values.n; i++)
+        if (!strchr(k->state_values.v[i], '='))
+            wrong = "state_values must be a list such as [\"locked=LOCKED\"]";
     if (!wrong && (c->n & (c->n - 1)) == 0) { /* room at every power of two */
         struct config_deed *v = mem_realloc(c->v, (c->n ? 2 * (size_t)c->n : 1) * sizeof(*v));
         if (!v)
@@ -121,6 +124,7 @@ void config_deeds_fini(struct config_deeds *c)
         yaml_in_strs_fini(&k->things);
         yaml_in_strs_fini(&k->command);
         yaml_in_strs_fini(&k->values);
+        yaml_in_strs_fini(&k->state_values);
     }
     mem_free(c->v);
 }

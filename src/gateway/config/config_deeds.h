@@ -24,7 +24,7 @@ struct config_deed { /* an entry of deeds */
     char *url;
     char *server, *path; /* of the URL: "http://HOST:PORT", "/..." */
     uint32_t method;     /* POST, PUT, GET */
-    struct yaml_in_strs command, values;
+    struct yaml_in_strs command, values, state_values;
     char *state, *state_value, *unit;
     uint32_t qos, timeout_ms, retry;
     bool retain;

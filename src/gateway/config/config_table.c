@@ -492,6 +492,11 @@ const struct config_key config_keys[] = {
         START, "csv: names of the columns; `-`: skip it. Default: 1, 2, ..."),
     ROW("mqtt.subscribe[].qos", U32, SUBSCRIPTION(qos), "1", 0, 2, START,
         "Quality of service of the subscription."),
+    ROW("mqtt.discovery", STR, AT(mqtt.discovery), NULL, 0, 0, START,
+        "What topics of Home Assistant's discovery begin with, usually `homeassistant`: its "
+        "lights, "
+        "switches, fans, covers and locks become devices of the home, and our alarms and the "
+        "assistant appear there. Default: none of it."),
     ROW("mqtt.alarms", STR, AT(mqtt.alarm_topic), NULL, 0, 0, START,
         "What topics of alarms begin with. Default: `shoal/alarm`."),
 
@@ -572,6 +577,8 @@ const struct config_key config_keys[] = {
         "the new value comes there."),
     ROW("deeds[].state_value", STR, DEED(state_value), NULL, 0, 0, START,
         "Path of the value if the state is JSON. Default: the whole message."),
+    ROW("deeds[].state_values", STRS, DEED(state_values), NULL, 0, 64, START,
+        "How the state calls values, if it is not as in `values`."),
     ROW("deeds[].unit", STR, DEED(unit), NULL, 0, 0, START, "Unit of the state's numbers."),
     ROW("deeds[].timeout", MS, DEED(timeout_ms), "2s", 10, 60000, START,
         "How long it may take, with its confirmation."),

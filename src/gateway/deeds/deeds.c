@@ -30,7 +30,8 @@ struct job { /* a deed that is not decided yet */
     struct job *next;
     struct deeds *deeds;
     const struct config_deed *way;
-    char id[128], ability[64], unit[32], action[64], value[MAX_VALUE]; /* value: as it is sent */
+    char id[128], ability[64], unit[32], action[64];
+    char wanted[MAX_VALUE], value[MAX_VALUE]; /* value: as it is sent */
     home_sink_done_fn done;
     void *ctx;
     uint64_t until_ns, retry_ns; /* retry_ns: when it is sent again; 0: not any more */
@@ -41,6 +42,12 @@ struct job { /* a deed that is not decided yet */
 struct source { /* a state topic */
     struct deeds *deeds;
     const struct config_deed *way;
+};
+
+struct found { /* a way that was added; never removed, so jobs may point to it */
+    struct found *next;
+    struct config_deed way;
+    struct source source;
 };
 
 struct deeds {
@@ -55,7 +62,8 @@ struct deeds {
     pthread_cond_t changed;
     bool stop;
     struct job *jobs;
-    uint32_t n_jobs, n_running;
+    struct found *found; /* the newest first */
+    uint32_t n_jobs, n_running, n_found;
     _Atomic uint64_t counts[4], n_reports;
 };
 
@@ -270,8 +278,9 @@ static void *run(void *arg)
 
 /* ---- carrying out ---- */
 
-static const struct config_deed *find_way(const struct deeds *d, const struct home_deed *x)
+static const struct config_deed *find_way(struct deeds *d, const struct home_deed *x)
 {
+    const struct found *f;
     for (uint32_t i = 0; i < d->config->n; i++) {
         const struct config_deed *w = &d->config->v[i];
         if (w->ability && strcmp(w->ability, x->ability) != 0)
@@ -280,19 +289,25 @@ static const struct config_deed *find_way(const struct deeds *d, const struct ho
             if (deed_text_glob(w->things.v[k], x->id))
                 return w;
     }
-    return NULL;
+    pthread_mutex_lock(&d->lock);
+    for (f = d->found; f; f = f->next)
+        if (strcmp(f->way.things.v[0], x->id) == 0 && strcmp(f->way.ability, x->ability) == 0)
+            break;
+    pthread_mutex_unlock(&d->lock);
+    return f ? &f->way : NULL;
 }
 
 /* "on=ON": what a value is called by the thing; and back. */
 static const char *map_value(const struct config_deed *w, const char *value, bool back, char *out)
 {
-    for (uint32_t i = 0; i < w->values.n; i++) {
-        const char *eq = strchr(w->values.v[i], '=');
-        size_t n = (size_t)(eq - w->values.v[i]);
-        if (!back && strlen(value) == n && strncmp(w->values.v[i], value, n) == 0)
+    const struct yaml_in_strs *list = back && w->state_values.n ? &w->state_values : &w->values;
+    for (uint32_t i = 0; i < list->n; i++) {
+        const char *eq = strchr(list->v[i], '=');
+        size_t n = (size_t)(eq - list->v[i]);
+        if (!back && strlen(value) == n && strncmp(list->v[i], value, n) == 0)
             return eq + 1;
         if (back && strcmp(eq + 1, value) == 0) {
-            snprintf(out, MAX_VALUE, "%.*s", (int)n, w->values.v[i]);
+            snprintf(out, MAX_VALUE, "%.*s", (int)n, list->v[i]);
             return out;
         }
     }
@@ -305,6 +320,7 @@ static bool set_value(const struct deeds *d, struct job *j, const struct home_de
     char text[MAX_VALUE], number[48];
     double v = x->number;
     if (x->text) {
+        snprintf(j->wanted, sizeof(j->wanted), "%s", x->text);
         snprintf(j->value, sizeof(j->value), "%s", map_value(j->way, x->text, false, text));
         return true;
     }
@@ -320,6 +336,7 @@ static bool set_value(const struct deeds *d, struct job *j, const struct home_de
         v += s.number;
     }
     snprintf(number, sizeof(number), "%.10g", v);
+    snprintf(j->wanted, sizeof(j->wanted), "%s", number);
     snprintf(j->value, sizeof(j->value), "%s", map_value(j->way, number, false, text));
     return true;
 }
@@ -446,7 +463,7 @@ static void confirm(struct deeds *d, const char *id, const char *ability, const 
         pthread_mutex_lock(&d->lock);
         struct job *j = d->jobs;
         while (j && (j->confirmed || !j->way->state || strcmp(j->id, id) != 0 ||
-                     strcmp(j->ability, ability) != 0 || !same_value(j->value, value)))
+                     strcmp(j->ability, ability) != 0 || !same_value(j->wanted, value)))
             j = j->next;
         bool ours = j && !j->taken;
         if (j)
@@ -489,7 +506,7 @@ static void on_state(void *ctx, const struct mqtt_message *m)
     atomic_fetch_add(&d->n_reports, 1);
     home_things_report(d->home, id, ability, is_number ? NULL : known, is_number ? number : 0,
                        w->unit);
-    confirm(d, id, ability, value);
+    confirm(d, id, ability, known);
 }
 
 /* ---- life ---- */
@@ -540,6 +557,73 @@ int deeds_create(struct deeds **out, const struct config_deeds *config, struct m
     return 0;
 }
 
+static int copy_list(struct yaml_in_strs *to, const char *const *from, uint32_t n, struct err *e)
+{
+    return n ? yaml_in_strs_add(to, from, n, e) : 0;
+}
+
+static char *copy(const char *s)
+{
+    return s ? mem_strdup(s) : NULL;
+}
+
+static void found_free(struct found *f)
+{
+    struct config_deeds one = {.v = NULL};
+    if (!f)
+        return;
+    one.v = mem_alloc(sizeof(*one.v));
+    if (one.v) { /* frees what the entry holds, and the entry */
+        *one.v = f->way;
+        one.n = 1;
+        config_deeds_fini(&one);
+    }
+    mem_free(f);
+}
+
+int deeds_add(struct deeds *d, const struct deeds_way *w, struct err *e)
+{
+    struct found *f = mem_zalloc(sizeof(*f));
+    if (!f)
+        return err_set(e, SHOAL_ENOMEM, "a way to %s", w->id);
+    struct config_deed *k = &f->way;
+    *k = (struct config_deed){.via = CONFIG_DEED_MQTT,
+                              .qos = 1,
+                              .timeout_ms = 2000,
+                              .retry = 1,
+                              .ability = copy(w->ability),
+                              .topic = copy(w->topic),
+                              .payload = copy(w->payload),
+                              .state = copy(w->state),
+                              .state_value = copy(w->state_value),
+                              .unit = copy(w->unit)};
+    f->source = (struct source){d, k};
+    int rc = copy_list(&k->things, &w->id, 1, e);
+    if (rc == 0)
+        rc = copy_list(&k->values, w->values, w->n_values, e);
+    if (rc == 0)
+        rc = copy_list(&k->state_values, w->state_values, w->n_values, e);
+    if (rc == 0 && (!k->ability || !k->topic || !k->payload || (w->state && !k->state) ||
+                    (w->state_value && !k->state_value) || (w->unit && !k->unit)))
+        rc = err_set(e, SHOAL_ENOMEM, "a way to %s", w->id);
+    pthread_mutex_lock(&d->lock);
+    if (rc == 0 && d->n_found == DEEDS_MAX_FOUND)
+        rc = err_set(e, SHOAL_ELIMIT, "more than %u ways were found", DEEDS_MAX_FOUND);
+    if (rc == 0) {
+        f->next = d->found;
+        d->found = f;
+        d->n_found++;
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (rc < 0) {
+        found_free(f);
+        return rc;
+    }
+    if (k->state)
+        rc = mqtt_subscribe(d->client, k->state, 1, MQTT_RETAINED_ALWAYS, on_state, &f->source, e);
+    return rc;
+}
+
 struct home_sink *deeds_sink(struct deeds *d)
 {
     return &d->sink;
@@ -564,6 +648,11 @@ void deeds_destroy(struct deeds *d)
     deeds_stop(d);
     pthread_mutex_destroy(&d->lock);
     pthread_cond_destroy(&d->changed);
+    while (d->found) {
+        struct found *f = d->found;
+        d->found = f->next;
+        found_free(f);
+    }
     mem_free(d->sources);
     mem_free(d);
 }

@@ -23,14 +23,24 @@ struct mqtt;
 
 #define DEEDS_MAX_WAITING 1024u
 #define DEEDS_MAX_RUNNING 16u
+#define DEEDS_MAX_FOUND 4096u
 
 struct deeds_counts {
     uint64_t n_done, n_sent, n_failed, n_not_connected, n_reports;
 };
 
+/* A way to set one thing over MQTT that is found while the server runs. */
+struct deeds_way {
+    const char *id, *ability, *topic, *payload, *state, *state_value, *unit;
+    const char *const *values, *const *state_values; /* [n_values] "on=ON" */
+    uint32_t n_values;
+};
+
 /* client: NULL if no broker is configured. */
 SHOAL_MUST_CHECK int deeds_create(struct deeds **out, const struct config_deeds *config,
                                   struct mqtt *client, struct home_things *home, struct err *e);
+/* Any thread; the newest way to a thing counts.  Ways of the configuration come before.  Copies. */
+SHOAL_MUST_CHECK int deeds_add(struct deeds *d, const struct deeds_way *w, struct err *e);
 /* Everything that waits fails; no report comes afterwards. */
 void deeds_stop(struct deeds *d); /* NULL is fine */
 void deeds_destroy(struct deeds *d);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "gateway/mqtt/mqtt_announce.h"
 #include "gateway/things/plant.h"
 #include "mqtt/mqtt.h"
 #include "mqtt/mqtt_topic.h"
@@ -139,15 +140,6 @@ static void on_message(void *ctx, const struct mqtt_message *m)
 
 /* ---- alarms ---- */
 
-/* A name as one level of a topic. */
-static void put_level(char *out, size_t cap, const char *name)
-{
-    size_t n = 0;
-    for (const char *p = name; *p && n + 1 < cap; p++)
-        out[n++] = strchr("/+#", *p) || (unsigned char)*p < 0x20 ? '_' : *p;
-    out[n] = '\0';
-}
-
 static struct machine_state *find_machine(struct mqtt_feed *f, const char *name)
 {
     struct machine_state *s = f->machines;
@@ -204,7 +196,7 @@ static void on_alarm(void *ctx, const struct alarm_event *e)
     char level[256];
     struct buf b;
     const char *who = e->machine[0] ? e->machine : e->n_channels ? e->channels[0].sensor : "";
-    put_level(level, sizeof(level), who);
+    mqtt_announce_level(level, sizeof(level), who);
     buf_init(&b, MAX_EVENT_BYTES);
     struct json_out j = json_out_make(&b);
     json_out_object(&j);
@@ -230,6 +222,26 @@ static void on_alarm(void *ctx, const struct alarm_event *e)
     json_out_object_end(&j);
     publish(f, "state", level, &b, true);
     buf_fini(&b);
+}
+
+/* Machines of which nothing is known are well: whoever subscribes finds a state.  Before the start.
+ */
+static void tell_ok(struct mqtt_feed *f, const struct config_things *things)
+{
+    static const struct buf ok = {.data = (char *)(uintptr_t) "{\"state\":\"ok\",\"open\":0}",
+                                  .len = 23};
+    char level[256];
+    if (plant_open_alarms(f->plant) > 0)
+        return; /* their states are retained */
+    for (uint32_t i = 0; i < things->n_machines; i++) {
+        mqtt_announce_level(level, sizeof(level), things->machines[i].name);
+        publish(f, "state", level, &ok, true);
+    }
+    for (uint32_t i = 0; i < things->n_sensors; i++)
+        if (!things->sensors[i].machine) {
+            mqtt_announce_level(level, sizeof(level), things->sensors[i].name);
+            publish(f, "state", level, &ok, true);
+        }
 }
 
 /* An event of an earlier process that is not delivered yet. */
@@ -291,6 +303,8 @@ int mqtt_feed_create(struct mqtt_feed **out, const struct gw_config *all, struct
         rc = plant_listen(plant, on_alarm, f, e);
     if (rc == 0)
         mqtt_each_waiting(client, on_waiting, f);
+    if (rc == 0 && config->discovery)
+        tell_ok(f, things);
     if (rc < 0) {
         mqtt_feed_destroy(f);
         return rc;

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "gateway/mqtt/mqtt_announce.h"
 #include "gateway/mqtt/mqtt_door.h"
 #include "gateway/mqtt/mqtt_feed.h"
 #include "gateway/prometheus.h"
@@ -25,6 +26,8 @@ struct mqtt_site {
     struct mqtt *client;
     struct mqtt_door *door; /* NULL: no requests over MQTT */
     struct mqtt_feed *feed; /* NULL: no sensors */
+    bool assistant;         /* there is /v1/process */
+    char node[MQTT_ANNOUNCE_NODE];
 };
 
 /* "mqtt://HOST:PORT" or "mqtts://..."; without a port the usual one. */
@@ -100,6 +103,13 @@ static int check_topic(const struct config_mqtt *k, struct err *e)
     return 0;
 }
 
+static void on_link(void *ctx, bool up)
+{
+    struct mqtt_site *s = ctx;
+    if (up)
+        mqtt_announce(s->client, s->config, s->node, s->assistant);
+}
+
 int mqtt_site_open(struct gw *gw, struct err *e)
 {
     const struct config_mqtt *k = &gw->config->mqtt; /* held by s->config */
@@ -125,6 +135,8 @@ int mqtt_site_open(struct gw *gw, struct err *e)
                           .spool_path = file,
                           .spool_bytes = k->queue_bytes,
                           .queue_bytes = k->queue_bytes};
+    s->assistant = gw->home && k->requests;
+    mqtt_announce_node(s->node, o.client_id);
     int rc = check_topic(k, e);
     if (rc == 0)
         rc = read_broker(k->broker, host, &o, e);
@@ -138,7 +150,14 @@ int mqtt_site_open(struct gw *gw, struct err *e)
         rc = err_set(e, SHOAL_EINVAL, "mqtt.subscribe brings readings, but there are no sensors");
     if (rc == 0 && gw->plant)
         rc = mqtt_feed_create(&s->feed, s->config, s->client, gw->plant, e);
+    if (rc == 0 && k->discovery)
+        mqtt_set_link(s->client, on_link, s);
     return rc;
+}
+
+const char *mqtt_site_node(struct gw *gw)
+{
+    return gw->mqtt ? gw->mqtt->node : "";
 }
 
 struct mqtt *mqtt_site_client(struct gw *gw)

@@ -17,6 +17,8 @@ struct mqtt;
 SHOAL_MUST_CHECK int mqtt_site_open(struct gw *gw, struct err *e);
 /* NULL: no broker is configured. */
 struct mqtt *mqtt_site_client(struct gw *gw);
+/* The level of our own entities in discovery topics. */
+const char *mqtt_site_node(struct gw *gw);
 /* Begins to connect: the loops exist. */
 SHOAL_MUST_CHECK int mqtt_site_start(struct gw *gw, struct err *e);
 /* The loops have ended: what they published is sent, and the client's thread ends. */
