@@ -41,6 +41,7 @@ int cmd_eval(int argc, const char *const *argv);
 int cmd_eval_ask(int argc, const char *const *argv); /* a task of it */
 int cmd_doctor(int argc, const char *const *argv);
 int cmd_health(int argc, const char *const *argv);
+int cmd_mcp(int argc, const char *const *argv);
 int cmd_ca(int argc, const char *const *argv);
 int cmd_ca_init(int argc, const char *const *argv);
 int cmd_ca_issue(int argc, const char *const *argv);

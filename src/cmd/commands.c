@@ -105,6 +105,7 @@ const struct command commands_all[] = {
     {"config", cmd_config, "check and explain the configuration file", NULL},
     {"route", cmd_route, "show which model a route would choose, and why", NULL},
     {"doctor", cmd_doctor, "show what this machine has, what Shoal uses, and problems", NULL},
+    {"mcp", cmd_mcp, "serve classify, tag, search and ask as tools of MCP, over stdin", NULL},
     {"health", cmd_health, "ask whether a server takes requests", NULL},
     {"index", cmd_index, "find passages in documents, by meaning and by words", NULL},
     {"generate", cmd_generate, "continue a text", "One model at a time"},

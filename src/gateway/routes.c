@@ -10,6 +10,7 @@
 #include "gateway/gw.h"
 #include "gateway/grpc/health.h"
 #include "gateway/api/llamacpp.h"
+#include "gateway/api/mcp.h"
 #include "gateway/api/ollama.h"
 #include "gateway/api/ollama_manage.h"
 #include "gateway/api/openai.h"
@@ -89,6 +90,9 @@ const struct route gw_routes[] = {
      "Sessions", NULL, NULL},
     {"DELETE", "/v1/sessions/*", 0, api_sessions_drop, "forget a conversation", NULL, NULL,
      "Sessions", NULL, NULL},
+    {"POST", "/mcp", ROUTE_JSON, mcp_post, "Model Context Protocol: classify, tag, search, ask",
+     NULL, NULL, "Flows", NULL, NULL},
+    {"GET", "/mcp", 0, mcp_get, "no streams from the server: 405", NULL, NULL, "Flows", NULL, NULL},
     {"GET", "/v1/cluster", 0, api_cluster, "nodes of the shoal, as this member sees them", NULL,
      NULL, "Server", NULL, NULL},
     {"GET", "/v1/stream", 0, stream_ws, "WebSocket: requests to the other paths, several at a time",

@@ -1,33 +1,12 @@
 // grpc_client.js - for tests that speak gRPC: packages from npm, the files of proto/, and raw frames over node's http2.
 'use strict';
-const { execFileSync } = require('child_process');
-const crypto = require('crypto');
-const fs = require('fs');
 const path = require('path');
+const { install } = require('./npm_install.js');
 const root = path.resolve(__dirname, '../..');
 
-// Packages with dependencies: installed once, without scripts, by exact versions.
 const packages = ['@grpc/grpc-js@1.12.2', '@grpc/proto-loader@0.7.13', 'grpc-js-reflection-client@1.2.20',
     'google-protobuf@3.21.4', 'nice-grpc-error-details@0.2.12'];
-
-function install() {
-    const name = crypto.createHash('sha256').update(packages.join()).digest('hex').slice(0, 8);
-    const dir = path.join(root, '.cache', `npm-grpc-${name}`);
-    if (!fs.existsSync(dir)) {
-        fs.mkdirSync(path.dirname(dir), { recursive: true });
-        const tmp = fs.mkdtempSync(`${dir}.`);
-        execFileSync('npm', ['install', '--silent', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', tmp,
-            ...packages], { stdio: ['ignore', 'ignore', 'inherit'] });
-        try {
-            fs.renameSync(tmp, dir);
-        } catch (e) { // another run was faster
-            fs.rmSync(tmp, { recursive: true, force: true });
-        }
-    }
-    return path.join(dir, 'node_modules');
-}
-
-const modules = install();
+const modules = install('grpc', packages);
 const use = (name) => require(path.join(modules, name));
 const grpc = use('@grpc/grpc-js');
 const loader = use('@grpc/proto-loader');
