@@ -308,11 +308,9 @@ static int wait_ready(const struct own *s, struct err *e)
 
 static int own_open(struct own *s, const struct opts *o, struct err *e)
 {
-    const char *tmp = getenv("TMPDIR");
-    snprintf(s->folder, sizeof(s->folder), "%.40s/shoal-mcp-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
+    snprintf(s->folder, sizeof(s->folder), P_tmpdir "/shoal-mcp-XXXXXX");
     if (!mkdtemp(s->folder)) {
-        int rc = err_set(e, SHOAL_EIO, "cannot make a folder in %.40s: %s", tmp ? tmp : "/tmp",
-                         strerror(errno));
+        int rc = err_set(e, SHOAL_EIO, "cannot make a folder in " P_tmpdir ": %s", strerror(errno));
         s->folder[0] = '\0';
         return rc;
     }

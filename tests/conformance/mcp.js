@@ -62,6 +62,7 @@ async function overHttp() {
     await tools(open('secret'), 'HTTP');
     t.check(await t.fails(new Client({ name: 'test', version: '1' }).connect(open()), 'no key'), 'a key is needed');
     const post = (body, headers = {}) => fetch(url, { method: 'POST', body, headers: { authorization: 'Bearer secret', ...headers } });
+    t.same((await post('{}', { origin: 'http://evil.example' })).status, 403, 'a page of another origin');
     t.same((await (await post('{"id":1}')).json()).error.code, -32600, 'no JSON-RPC');
     t.same((await post('{"jsonrpc":"2.0","method":"notifications/initialized"}')).status, 202, 'a notification');
     t.same((await fetch(url, { headers: { authorization: 'Bearer secret' } })).status, 405, 'no stream from the server');
@@ -74,7 +75,7 @@ async function overHttp() {
     await tools(new StdioClientTransport({ command: shoal, args: ['mcp'], env }), 'stdio');
     const server = await t.start(shoal, []);
     t.same((await fetch(`${server.url}/mcp`, { method: 'POST', body: '{}', headers: { origin: 'http://evil.example' } })).status, 403,
-        'without keys, pages of other origins are refused');
+        'pages of other origins are refused');
     await tools(new StdioClientTransport({ command: shoal, args: ['mcp', '--server', server.url], env }), 'stdio to a server');
     await server.stop();
     t.finish();

@@ -527,6 +527,8 @@ static void man_end(const struct command *all, describe_verbs verbs_of)
          "Without SHOAL_STORE: the store is in its folder store.  systemd sets it."},
         {"XDG_STATE_HOME",
          "Without SHOAL_STORE and STATE_DIRECTORY: the store is in its folder shoal/store."},
+        {"SHOAL_SERVER", "Address of a running server, for the commands that ask one."},
+        {"SHOAL_API_KEY", "Key that these commands send."},
         {"SHOAL_NATS", "Address of a NATS server for the verbs of shoal cluster."},
         {"SHOAL_CLUSTER", "Name of the shoal for the verbs of shoal cluster."},
         {"SHOAL_CERTS", "Folder with this member's certificate, for the verbs of shoal cluster."},

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "gateway/api/mcp_read.h"
 #include "gateway/door.h"
+#include "gateway/guard.h"
 #include "shoal/shoal.h"
 #include "wire/json_out.h"
 
@@ -290,6 +291,8 @@ static void run_tool(struct call *c, struct mcp_message *m, const char *id)
 void mcp_post(struct call *c)
 {
     struct mcp_message m;
+    if (!guard_origin(c)) /* as the protocol demands it, also with a key */
+        return;
     mcp_read(&m, c->json);
     char id[80] = "null";
     if (m.id && !cJSON_PrintPreallocated((cJSON *)(uintptr_t)m.id, id, sizeof(id), false)) {
