@@ -148,6 +148,10 @@ async function infill() {
 }
 
 async function server_state(server) {
+    // llama.cpp's form of /tokenize adds nothing and parses special tokens; ours is the other way round
+    const ids = async (body) => (await post('/tokenize', { model: 'reply', ...body })).body.tokens.join();
+    t.same(await ids({ content: '<|im_end|>hi' }), await ids({ text: '<|im_end|>hi', add_special: false, parse_special: true }), 'tokenize');
+    t.check(await ids({ content: 'hi' }) !== await ids({ text: 'hi' }), 'with its own defaults');
     const props = await get('/props'), slots = await get('/slots');
     t.same(`${props.total_slots} ${slots.length}`, '8 8', 'slots');
     t.check(props.default_generation_settings.n_ctx > 0 && props.default_generation_settings.params.temperature > 0.7, 'settings');

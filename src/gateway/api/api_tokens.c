@@ -17,7 +17,8 @@ struct body {
 const struct field api_tokenize_fields[] = {
     {"model", FIELD_STR, AT(model), 0, 0, "name of a model of /v1/models", NULL},
     {"text", FIELD_STR, AT(text), 0, 0, "what to tokenize", NULL},
-    {"content", FIELD_STR, AT(content), 0, 0, "same as text", NULL},
+    {"content", FIELD_STR, AT(content), 0, 0,
+     "same as text, with llama.cpp's defaults: no tokens are added, special ones are parsed", NULL},
     {"prompt", FIELD_STR, AT(prompt), 0, 0, "same as text", NULL},
     {"add_special", FIELD_BOOL, AT(add_special), 0, 0,
      "add the tokens that the model expects around a text", NULL},
@@ -193,6 +194,10 @@ void api_tokenize(struct call *c)
 {
     struct body b = {.add_special = true};
     struct fields_error e = {{0}, {0}, NULL};
+    if (cJSON_HasObjectItem(c->json, "content")) { /* llama.cpp's form has other defaults */
+        b.add_special = false;
+        b.parse_special = true;
+    }
     int rc = fields_read(api_tokenize_fields, api_n_tokenize_fields, c->json, &b, c->lenient, &e);
     b.text = b.text ? b.text : b.content ? b.content : b.prompt;
     if (rc == 0 && !b.text)

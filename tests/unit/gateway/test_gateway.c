@@ -133,6 +133,17 @@ static const struct {
     {"/v1/process", "{\"text\":\"turn off the kitchen lights\",\"stream\":true}"},
     {"/v1/process", "{\"text\":\"what is 7 times 8\",\"explain\":true}"},
     {"/tokenize", "{\"text\":\"a b c\"}"},
+    {"/completion", "{\"prompt\":\"hello\",\"n_predict\":3,\"n_probs\":1,\"return_tokens\":true}"},
+    {"/completion", "{\"prompt\":[\"a\",\"b\"],\"n_predict\":2,\"stream\":true}"},
+    {"/apply-template", "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}"},
+    {"/v1/responses", "{\"input\":\"hello\",\"max_output_tokens\":3,\"stream\":true}"},
+    {"/v1/responses", "{\"input\":\"hello\",\"max_output_tokens\":3,\"top_logprobs\":1}"},
+    {"/v1/completions", "{\"prompt\":\"hello\",\"max_tokens\":2,\"n\":1,\"best_of\":2,\"seed\":1,"
+                        "\"echo\":true,\"logprobs\":1}"},
+    {"/api/generate",
+     "{\"prompt\":\"x\",\"stream\":false,\"logprobs\":true,\"options\":{\"num_predict\":2}}"},
+    {"/api/generate", "{\"prompt\":\"\"}"},
+    {"/predict", "{\"model\":\"command\",\"inputs\":[\"a\",\"b\"]}"},
     {"/metrics", NULL},
 };
 
