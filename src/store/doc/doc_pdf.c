@@ -107,7 +107,7 @@ static int make_filter(struct filter *f, struct err *e)
     return 0;
 }
 
-static void limit(int what, rlim_t most)
+static void limit(__rlimit_resource_t what, rlim_t most)
 {
     const struct rlimit l = {most, most};
     setrlimit(what, &l);
