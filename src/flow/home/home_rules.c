@@ -176,12 +176,22 @@ static bool stop(struct decision *d, const struct home_action *sure, enum home_s
     return true;
 }
 
+/* A slot whose text names a thing or somebody. */
+static bool is_name(const struct home_slot *s)
+{
+    for (enum home_thing_type t = HOME_THING_DEVICE; t < HOME_THING_COUNT; t++)
+        if (t != HOME_THING_SCENE && strcmp(home_file_type_name(t), s->name) == 0)
+            return true;
+    return false;
+}
+
 /* What the text holds and the action has no use for; NULL: nothing. */
 static const char *unused(const struct decision *d, const struct home_piece *pieces, uint32_t n)
 {
     bool *in = arena_zalloc_n(d->a, (size_t)d->w.n + 1, sizeof(*in));
     for (uint32_t i = 0; in && i < n; i++) {
-        if (!pieces[i].used && pieces[i].slot && pieces[i].slot->type != HOME_SLOT_TEXT)
+        if (!pieces[i].used && pieces[i].slot &&
+            (pieces[i].slot->type != HOME_SLOT_TEXT || is_name(pieces[i].slot)))
             return pieces[i].text;
         for (uint32_t k = pieces[i].from; k < pieces[i].to; k++)
             in[k] = true;
