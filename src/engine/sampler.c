@@ -241,9 +241,11 @@ static int32_t pick_allowed(struct sampler *s, const float *logits, const struct
                             const uint64_t *allowed, const int32_t *history, uint32_t n_history,
                             uint32_t n_generated, bool changed)
 {
-    int32_t token = (int32_t)s->k->argmax(logits, s->n_vocab);
-    if (o->temperature == 0.0f && !changed)
+    int32_t token;
+    if (o->temperature == 0.0f && !changed) {
+        token = (int32_t)s->k->argmax(logits, s->n_vocab);
         return is_allowed(allowed, (uint32_t)token) ? token : best_allowed(s, logits, allowed);
+    }
     memcpy(s->work, logits, (size_t)s->n_vocab * sizeof(float));
     penalize(s, o, history, n_history, n_generated);
     forbid(s, allowed);

@@ -127,6 +127,9 @@ async function others(server) {
         t.same((await answer(server, 'qwen2', 0, { ...nothing, max_tokens: 1 })).status, 200, 'asks for nothing');
     const format = await post(server, '/api/generate', { model: 'llama-gqa', prompt: 'x', stream: false, raw: true,
         format: { type: 'integer', minimum: 10, maximum: 99 }, options: { seed: 3 } });
+    const completion = await post(server, '/completion', { model: 'phi2', prompt: 'x', n_predict: 50, seed: 3,
+        json_schema: { enum: ['a', 'b'] } });
+    t.check(['"a"', '"b"'].includes(completion.body.content), `llama.cpp's json_schema: ${JSON.stringify(completion.body)}`);
     t.check(/^[1-9][0-9]$/.test(format.body.response), `Ollama's format: ${JSON.stringify(format.body)}`);
 }
 
