@@ -15,6 +15,7 @@
 #include "flow/pool.h"
 #include "flow/prompt.h"
 #include "flow/token_queue.h"
+#include "flow/tool_constraint.h"
 #include "host/kept_answer.h"
 
 #define INLINE_BYTES ((size_t)8 << 10) /* shorter prompts are prepared on the owner's thread */
@@ -609,6 +610,8 @@ static void make_ready(struct generation *g)
     const struct request_constraint *c = &g->request->generate.constraint;
     g->prepare_rc = prompt_make(&g->prompt, g->request, en, &g->error);
     if (g->prepare_rc == 0)
+        g->prepare_rc = tool_constraint_set(g->request, en, &g->error);
+    if (g->prepare_rc == 0)
         g->prepare_rc = constraint_check(en, c->kind, c->text, c->text_bytes, &g->error);
 }
 
@@ -625,7 +628,8 @@ static void prepare(struct generation *g)
     struct pool *pool = g->owner->flow->pool;
     const bool quick = g->request->input_bytes <= INLINE_BYTES &&
                        !g->request->generate.chat.template &&
-                       g->request->generate.constraint.kind == SHOAL_CONSTRAINT_NONE;
+                       g->request->generate.constraint.kind == SHOAL_CONSTRAINT_NONE &&
+                       !tool_constraint_needed(&g->request->generate);
     if (!pool || quick) { /* microseconds: a thread costs more */
         make_ready(g);
         run_prepared(g);

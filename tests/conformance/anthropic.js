@@ -86,6 +86,12 @@ async function calls(ai) {
     t.same(two.content.map((b) => b.name).join(), 'get_weather,stop', 'two calls');
     const one = await ai.messages.create({ ...base, model: 'twice', tool_choice: { type: 'auto', disable_parallel_tool_use: true } });
     t.same(one.content.map((b) => b.name).join(), 'get_weather', 'one call at most');
+    const bounded = [{ name: 'set_light', input_schema: { type: 'object', properties: { on: { type: 'boolean' } }, required: ['on'],
+        additionalProperties: false } }, { name: 'stop', input_schema: { type: 'object', properties: {}, additionalProperties: false } }];
+    const any = await ai.messages.create({ ...base, model: 'says', max_tokens: 1000, tools: bounded, tool_choice: { type: 'any' } });
+    t.check(any.content.length > 0 && any.content.every((b) => b.type === 'tool_use'), 'any: calls and nothing else');
+    const forced = await ai.messages.create({ ...base, model: 'says', max_tokens: 1000, tools: bounded, tool_choice: { type: 'tool', name: 'set_light' } });
+    t.same(`${forced.content[0].name} ${typeof forced.content[0].input.on}`, 'set_light boolean', 'a tool that must be called');
     const none = await ai.messages.create({ ...base, tool_choice: { type: 'none' } });
     t.same(none.content.map((b) => b.type).join(), 'text', 'no calls');
 }

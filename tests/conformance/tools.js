@@ -147,6 +147,42 @@ async function choices(server) {
     t.same((await ai.chat.completions.create({ ...base, tools: [] })).choices[0].finish_reason, 'stop', 'an empty list');
 }
 
+// A call that is forced comes, and matches its schema, whatever the model would write.
+async function forces(server) {
+    const ai = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
+    const room = { type: 'object', properties: { room: { enum: ['hall', 'bath'] }, on: { type: 'boolean' } },
+        required: ['room', 'on'], additionalProperties: false };
+    const two = [{ type: 'function', function: { name: 'set_light', parameters: room } }, { type: 'function', function: { name: 'stop' } }];
+    const right = (c) => (c.function.name === 'stop' ? JSON.stringify(JSON.parse(c.function.arguments)) === '{}' :
+        /^(hall|bath)$/.test(JSON.parse(c.function.arguments).room) && typeof JSON.parse(c.function.arguments).on === 'boolean');
+    for (const model of ['hermes', 'generic', 'mistral', 'llama', 'tagged', 'phi', 'text'])
+        for (const seed of [1, 2]) {
+            const base = { model, messages, tools: two, temperature: 1, seed, max_tokens: 1000 };
+            const any = (await ai.chat.completions.create({ ...base, tool_choice: 'required' })).choices[0];
+            t.check(any.message.tool_calls?.length > 0 && any.message.tool_calls.every(right) && any.message.content === null,
+                `${model}: required, ${JSON.stringify(any)}`);
+            t.same(any.finish_reason, 'tool_calls', `${model}: required`);
+            const one = await ai.chat.completions.stream({ ...base, tool_choice: { type: 'function', function: { name: 'set_light' } } })
+                .finalChatCompletion();
+            const calls = one.choices[0].message.tool_calls ?? [];
+            t.check(calls.length === 1 && calls[0].function.name === 'set_light' && right(calls[0]), `${model}: a function, ${JSON.stringify(calls)}`);
+        }
+    // strict tools hold where the model may choose, too
+    const strict = (city) => [{ type: 'function', function: { name: 'get_weather', strict: true, parameters: { type: 'object',
+        properties: { city: { enum: [city] }, days: { enum: [3] } }, required: ['city', 'days'], additionalProperties: false } } }];
+    for (const city of ['Paris', 'Oslo']) {
+        const got = (await ai.chat.completions.create({ model: 'hermes', messages, temperature: 0, max_tokens: 1000, tools: strict(city) })).choices[0];
+        t.same(JSON.parse(got.message.tool_calls?.[0].function.arguments ?? '{}').city, city, `strict: ${city}`);
+        t.same(got.message.content, 'Let me look.\n', 'strict: text in front');
+    }
+    const both = await t.fails(ai.chat.completions.create({ model: 'text', messages, tools: two, tool_choice: 'required',
+        response_format: { type: 'json_object' } }), 'two constraints');
+    t.same(both.status, 400, 'a forced call and a format exclude each other');
+    const odd = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: { a: { not: { type: 'string' } } } } } }];
+    const answer = await ai.chat.completions.create({ model: 'text', messages, tools: odd, tool_choice: 'required', max_tokens: 400 }).catch((e) => e);
+    t.check(answer.choices?.[0].message.tool_calls || answer.status === 400, `a schema that cannot be enforced is refused: ${answer}`);
+}
+
 async function ollama(server, name, n) {
     const o = new Ollama({ host: server.url });
     const base = { model: name, messages, tools, options: { temperature: 0, repeat_penalty: 1 } };
@@ -221,6 +257,7 @@ async function cluster(files) {
     for (const name of ['hermes', 'generic', 'mistral', 'tagged', 'two'])
         await conversation(server, name);
     await choices(server);
+    await forces(server);
     for (const name of ['hermes', 'mistral', 'two', 'text']) {
         await ollama(server, name, models[name].n ?? 1);
         await overGrpc(server, name, models[name].n ?? 1);

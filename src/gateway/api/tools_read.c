@@ -6,7 +6,6 @@
 
 #define MAX_NAME 128u
 #define MAX_BACK 256u /* messages between a call and its result */
-#define FORCE_HELP "a call cannot be forced yet: 'tool_choice' must be \"auto\" or \"none\""
 #define CHOICE_HELP                                                                                \
     "'tool_choice' must be \"auto\", \"none\", \"required\" or {\"type\": \"function\", "          \
     "\"function\": {\"name\": \"...\"}}"
@@ -124,7 +123,9 @@ int tools_read_force(struct request *r, const char *name, struct fields_error *e
     struct chat *c = &r->generate.chat;
     for (uint32_t i = 0; i < c->n_tools; i++)
         if (strcmp(c->tools[i].name, name) == 0) {
-            return fields_fail(e, "tool_choice", "unsupported_parameter", FORCE_HELP);
+            c->tool_choice = CHAT_TOOLS_ONE;
+            c->tool = i;
+            return 0;
         }
     return fields_fail(e, "tool_choice", "invalid_value",
                        "'tool_choice' names the function \"%.64s\", which is not in 'tools'", name);
@@ -138,8 +139,6 @@ int tools_read_word(struct request *r, const char *word, struct fields_error *e)
         return fields_fail(e, "tool_choice", "invalid_value", "'tool_choice' needs 'tools'");
     if (!required && strcmp(word, "auto") != 0 && strcmp(word, "none") != 0)
         return fields_fail(e, "tool_choice", "invalid_value", CHOICE_HELP);
-    if (required)
-        return fields_fail(e, "tool_choice", "unsupported_parameter", FORCE_HELP);
     c->tool_choice = required                    ? CHAT_TOOLS_REQUIRED
                      : strcmp(word, "none") == 0 ? CHAT_TOOLS_NONE
                                                  : CHAT_TOOLS_AUTO;
