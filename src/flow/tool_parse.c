@@ -250,7 +250,7 @@ static void see_events(struct tool_parse *p, uint32_t before, size_t end)
     if (events & JSON_WALK_KEY_BEGINS)
         p->key = end;
     if (events & JSON_WALK_KEY_ENDS)
-        p->member = member_of(p->held.data + p->key, end - 1 - p->key);
+        p->member = (int)member_of(p->held.data + p->key, end - 1 - p->key);
     if (!(events & JSON_WALK_VALUE_ENDS))
         return;
     if (p->member == MEMBER_ARGUMENTS)
