@@ -95,10 +95,10 @@ static bool plain(const struct request *r)
     const struct chat_message *last = c->n_messages ? &c->messages[c->n_messages - 1] : NULL;
     return r->kind == REQUEST_GENERATE && last && strcmp(last->role, "user") == 0 &&
            last->content_bytes > 0 && last->content_bytes <= MAX_PROMPT_BYTES && g->n == 1 &&
-           c->n_vars == 0 && c->n_tools == 0 && !c->template && !g->resume && !g->echo &&
-           !g->special && !g->ignore_end && !g->prompt_only && !g->sampling.logprobs &&
-           g->sampling.n_bias == 0 && !r->no_cache && !r->explain && !r->dry && !r->version &&
-           !r->has_once_key;
+           c->n_vars == 0 && c->n_tools == 0 && !c->template &&
+           g->constraint.kind == SHOAL_CONSTRAINT_NONE && !g->resume && !g->echo && !g->special &&
+           !g->ignore_end && !g->prompt_only && !g->sampling.logprobs && g->sampling.n_bias == 0 &&
+           !r->no_cache && !r->explain && !r->dry && !r->version && !r->has_once_key;
 }
 
 double similar_wanted(const struct flow_owner *o, const struct request *r)

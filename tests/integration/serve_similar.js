@@ -47,6 +47,7 @@ keys:
     t.check((await say(`please ${base}`, { key: 'ben-key' })).cache !== 'similar', 'another client');
     t.check((await say(`kindly ${base}`, { max_tokens: 201 })).cache !== 'similar', 'other settings');
     t.check((await say(`kindly ${base}`, { before: [{ role: 'system', content: 'x' }] })).cache !== 'similar', 'another conversation');
+    t.check((await say(`kindly ${base}`, { response_format: { type: 'json_object' } })).cache !== 'similar', 'a format');
     t.check((await say(`kindly ${base}`, { model: 'exact' })).cache !== 'similar', 'a route without it');
     t.check(await t.metric(server, 'shoal_similar_total{outcome="hit"}') === 2, 'hits are counted');
     t.check(await t.metric(server, 'shoal_similar_total{outcome="refused"}') >= 1, 'and what was refused');
