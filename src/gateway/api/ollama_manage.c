@@ -418,9 +418,10 @@ static bool find_file(struct job *j, const struct body *b)
         if (config_confine(c->gl->config, b->from, &real, &e) == 0)
             j->profile.path = keep(j, real);
         mem_free(real);
-        if (!j->profile.path)
-            fail(j, 403, "from", "path_refused", e.msg);
-        return j->profile.path != NULL;
+        if (j->profile.path)
+            return true;
+        fail(j, 403, "from", "path_refused", e.msg);
+        return false;
     }
     if (b->from && b->from[0]) {
         snprintf(e.msg, sizeof(e.msg), "model '%.64s' not found", b->from);

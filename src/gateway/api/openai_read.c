@@ -514,8 +514,10 @@ void openai_add_var(struct request *r, const char *name, struct value v)
 void openai_prefill(struct request *r)
 {
     const struct chat *chat = &r->generate.chat;
-    const struct chat_message *last = chat->messages + chat->n_messages - 1;
-    if (chat->n_messages > 0 && strcmp(last->role, "assistant") == 0 && last->content_bytes > 0)
+    if (chat->n_messages == 0)
+        return;
+    const struct chat_message *last = &chat->messages[chat->n_messages - 1];
+    if (strcmp(last->role, "assistant") == 0 && last->content_bytes > 0)
         openai_add_var(r, CHAT_CONTINUE_VAR, value_bool(true));
 }
 
