@@ -141,7 +141,7 @@ bool guard_admin(struct call *c)
     }
     if (!read && !guard_may_change(c)) {
         call_fail(c, 403, NULL, NULL, "admin_key_needed",
-                  "without keys in the configuration, models cannot be changed over TCP: configure "
+                  "without keys in the configuration, nothing can be changed over TCP: configure "
                   "an admin key or use the unix socket");
         return false;
     }

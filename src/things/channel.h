@@ -72,9 +72,6 @@ struct channel {
     uint32_t n_since;      /* steps since it was learned */
     double last;
     float kept[CHANNEL_MAX_LEARN]; /* the last steps, to learn from */
-    /* the daily course, as it is found */
-    float day_sum[CHANNEL_DAY_BINS], day_weight[CHANNEL_DAY_BINS];
-    double flat_error, day_error; /* moving squares of the rest without and with it */
 };
 
 /* profile: NULL: the first `learn` steps (0: 256) are usual. */
