@@ -13,12 +13,13 @@
 #include "engine/chat_tools.h"
 #include "text/chat_template.h"
 
-static const struct chat_tool tools[] = {
-    {.name = "get_weather",
-     .description = "The weather",
-     .parameters = "{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\"}}}",
-     .parameters_bytes = 61},
-    {.name = "stop", .description = "", .parameters = ""}};
+#define PARAMETERS "{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\"}}}"
+
+static const struct chat_tool tools[] = {{.name = "get_weather",
+                                          .description = "The weather",
+                                          .parameters = PARAMETERS,
+                                          .parameters_bytes = sizeof(PARAMETERS) - 1},
+                                         {.name = "stop", .description = "", .parameters = ""}};
 static const struct chat_call calls[] = {{"call_1", "get_weather", "{\"city\":\"Oslo\"}", 15},
                                          {"abcdefghi", "stop", "{}", 2}};
 static const struct chat_message messages[] = {
