@@ -142,9 +142,7 @@ static const struct {
 } with_verbs[] = {
     {"model", model_verbs}, {"cluster", cluster_verbs}, {"rollout", rollout_verbs},
     {"ca", ca_verbs},       {"store", store_verbs},     {"config", config_verbs},
-    {"index", index_verbs},
-    {"home", home_verbs},
-    {"anomaly", anomaly_verbs},
+    {"index", index_verbs}, {"home", home_verbs},       {"anomaly", anomaly_verbs},
 };
 
 const struct command *commands_verbs(const char *name)

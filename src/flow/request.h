@@ -28,7 +28,7 @@ struct router_tag;
 #define REQUEST_MAX_BIAS 1024u
 #define REQUEST_MAX_INPUTS 2048u
 #define REQUEST_MAX_TOOLS 512u
-#define REQUEST_MAX_CALLS 512u /* of a message */
+#define REQUEST_MAX_CALLS 512u                /* of a message */
 #define REQUEST_MAX_BYTES ((size_t)256 << 20) /* of its arena */
 
 enum request_kind { REQUEST_GENERATE, REQUEST_INFER, REQUEST_ASK, REQUEST_TOKENS };

@@ -30,11 +30,11 @@ struct call {
     struct peer *account;            /* held: what a large body takes counts to it; or NULL */
     size_t json_bytes, input_bytes;  /* counted until the JSON is dropped, until the call ends */
     char id[64];
-    char trace[64]; /* traceparent, or "" */
+    char trace[64];                         /* traceparent, or "" */
     bool lenient, ollama, anthropic, began; /* ollama, anthropic: whose form errors have */
-    bool similar; /* the answer is that to a prompt that asks the same */
+    bool similar;                           /* the answer is that to a prompt that asks the same */
     bool session_away; /* the place of sessions is: the conversation may lack turns */
-    uint32_t places; /* in the limits of requests in flight */
+    uint32_t places;   /* in the limits of requests in flight */
     uint64_t start_ns, deadline_ns;
     uint32_t holds;
     struct buf out;                      /* for the handler to build its answer in */

@@ -112,7 +112,7 @@ struct gw {
     struct collections *collections;
     /* Conversations that continue by an id; NULL: none are kept. */
     struct sessions *sessions;
-    struct similar *similar; /* answers to prompts that ask the same; NULL: none */
+    struct similar *similar;               /* answers to prompts that ask the same; NULL: none */
     struct once *once;                     /* answers by idempotency key; NULL: none */
     struct ollama_store *ollama;           /* models of Ollama's interface; NULL: no folder */
     struct response_store *response_store; /* of /v1/responses; NULL: none */
