@@ -225,11 +225,17 @@ static void test_one_client_cannot_fill_the_queue(void **state)
     wait_all(65);
     /* nobody in particular has no others to leave room for */
     memset(ones, 0, sizeof(ones));
-    for (n = 0; n < 64 && submit(en, n, 0, 0, 10, 2) == 0;)
+    atomic_store(&hold, true); /* the engine is awake: a first task keeps it */
+    begin(en, 0, 0, 0, 10, 8);
+    shoal_engine_wake(en);
+    while (atomic_load(&ones[0].n) < 5)
+        usleep(100);
+    for (n = 0; n < 63 && submit(en, n + 1, 0, 0, 10, 2) == 0;)
         n++;
     assert_int_equal(n, 32);
+    atomic_store(&hold, false);
     shoal_engine_wake(en);
-    wait_all(32);
+    wait_all(33);
     shoal_engine_close(en);
 }
 
