@@ -16,6 +16,7 @@ const SHOAL = path.join(ROOT, "build/shoal"), CLIENTS = 8, BEFORE_MS = 5000, MOS
 const USAGE = `usage: bench/run failover [--rounds N] [--peer yes|no]
   --rounds N   kills of each kind (3)
   --peer no    Shoal alone`;
+let asked = 0;
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const now = () => Number(process.hrtime.bigint()) / 1e6;
 
@@ -51,8 +52,8 @@ function startLoad(site) {
   let on = true;
   const client = async (k) => {
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
-    for (let n = 0; on; n++) {
-      const body = site.body(`${k} ${n}`);
+    while (on) {
+      const body = site.body(`${k} ${++asked}`); // never the same: no answer comes from a cache
       let why = "";
       for (let attempt = 0; attempt < 2; attempt++) {
         try {
