@@ -11,6 +11,7 @@
 #include "flow/run.h"
 #include "flow/tool_sink.h"
 #include "gateway/api/constraint_read.h"
+#include "gateway/api/logprob_json.h"
 #include "gateway/api/ollama_manage.h"
 #include "gateway/api/ollama_store.h"
 #include "gateway/api/openai.h"
@@ -490,34 +491,6 @@ static void put_text(struct answer *a, struct json_out *j, const char *p, size_t
         json_out_object_end(j);
 }
 
-static void put_logprob(struct json_out *j, const struct sink_logprob *l)
-{
-    json_out_key(j, "token");
-    json_out_strn(j, l->text, l->text_bytes);
-    json_out_key(j, "logprob");
-    json_out_float(j, l->logprob < -9999.0f ? -9999.0f : l->logprob);
-    json_out_key(j, "bytes");
-    json_out_array(j);
-    for (size_t i = 0; i < l->text_bytes; i++)
-        json_out_uint(j, (uint8_t)l->text[i]);
-    json_out_array_end(j);
-}
-
-static void put_logprobs(struct json_out *j, const struct sink_token *t)
-{
-    json_out_object(j);
-    put_logprob(j, &t->logprobs[0]);
-    json_out_key(j, "top_logprobs");
-    json_out_array(j);
-    for (uint32_t i = 1; i < t->n_logprobs; i++) {
-        json_out_object(j);
-        put_logprob(j, &t->logprobs[i]);
-        json_out_object_end(j);
-    }
-    json_out_array_end(j);
-    json_out_object_end(j);
-}
-
 /* For the next /api/generate; its system message is not part of it. */
 static void put_turns(struct answer *a, struct json_out *j)
 {
@@ -592,7 +565,7 @@ static void on_token(struct sink *s, const struct sink_token *t)
         struct json_out list = json_out_make(&a->logprobs);
         list.comma = a->n_logprobs > 0;
         if (t->logprobs && ++a->n_logprobs)
-            put_logprobs(&list, t);
+            logprob_json(&list, t);
         return;
     }
     begin_stream(c);
@@ -603,7 +576,7 @@ static void on_token(struct sink *s, const struct sink_token *t)
     if (t->logprobs) {
         json_out_key(&j, "logprobs");
         json_out_array(&j);
-        put_logprobs(&j, t);
+        logprob_json(&j, t);
         json_out_array_end(&j);
     }
     json_out_key(&j, "done");

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "gateway/api/decision.h"
+#include "gateway/api/logprob_json.h"
 #include "gateway/api/openai.h"
 #include "gateway/api/recall.h"
 #include "gateway/call.h"
@@ -71,41 +72,6 @@ static void put_usage(struct json_out *j, const struct sink_usage *u)
 
 /* ---- log-probabilities ---- */
 
-/* What cannot be is as unlikely as OpenAI says it: JSON has no infinity. */
-static void put_logprob_number(struct json_out *j, float logprob)
-{
-    json_out_float(j, logprob < -9999.0f ? -9999.0f : logprob);
-}
-
-static void put_logprob(struct json_out *j, const struct sink_logprob *l)
-{
-    json_out_key(j, "token");
-    json_out_strn(j, l->text, l->text_bytes);
-    json_out_key(j, "logprob");
-    put_logprob_number(j, l->logprob);
-    json_out_key(j, "bytes");
-    json_out_array(j);
-    for (size_t i = 0; i < l->text_bytes; i++)
-        json_out_uint(j, (uint8_t)l->text[i]);
-    json_out_array_end(j);
-}
-
-/* One element of logprobs.content. */
-static void put_chat_logprobs(struct json_out *j, const struct sink_token *t)
-{
-    json_out_object(j);
-    put_logprob(j, &t->logprobs[0]);
-    json_out_key(j, "top_logprobs");
-    json_out_array(j);
-    for (uint32_t i = 1; i < t->n_logprobs; i++) {
-        json_out_object(j);
-        put_logprob(j, &t->logprobs[i]);
-        json_out_object_end(j);
-    }
-    json_out_array_end(j);
-    json_out_object_end(j);
-}
-
 /* The name of an alternative in a text completion, where names are keys. */
 static void put_top_logprobs(struct json_out *j, const struct sink_logprob *top, uint32_t n,
                              float own)
@@ -140,7 +106,7 @@ static void gather_chat(struct openai_choice *ch, const struct sink_token *t)
     if (t->logprobs) {
         struct json_out j = json_out_make(&ch->extra);
         j.comma = ch->n_extra++ > 0;
-        put_chat_logprobs(&j, t);
+        logprob_json(&j, t);
     }
 }
 
@@ -252,7 +218,7 @@ static void put_column(struct json_out *j, const struct buf *records, enum colum
         if (column == COLUMN_TOKEN)
             json_out_strn(j, text, r.text_bytes);
         else if (column == COLUMN_LOGPROB)
-            put_logprob_number(j, r.logprob);
+            logprob_json_number(j, r.logprob);
         else if (column == COLUMN_OFFSET)
             json_out_uint(j, r.at);
         else
@@ -396,7 +362,7 @@ static void stream_chat(struct openai_answer *a, const struct sink_token *t)
     if (t->logprobs) {
         buf_puts(b, "{\"content\":[");
         j = json_out_make(b);
-        put_chat_logprobs(&j, t);
+        logprob_json(&j, t);
         buf_puts(b, "],\"refusal\":null}");
     } else {
         buf_puts(b, "null");
@@ -438,7 +404,7 @@ static void put_text_logprobs(struct buf *b, const struct sink_token *t, size_t 
     json_out_array_end(&j);
     json_out_key(&j, "token_logprobs");
     json_out_array(&j);
-    put_logprob_number(&j, t->logprobs[0].logprob);
+    logprob_json_number(&j, t->logprobs[0].logprob);
     json_out_array_end(&j);
     json_out_key(&j, "top_logprobs");
     json_out_array(&j);

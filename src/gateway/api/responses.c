@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "flow/routing.h"
+#include "gateway/api/logprob_json.h"
 #include "gateway/api/response_store.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
@@ -49,34 +50,6 @@ static void put_or_null(struct json_out *j, const char *key, const char *value)
 {
     json_out_key(j, key);
     value ? json_out_str(j, value) : json_out_null(j);
-}
-
-static void put_logprob(struct json_out *j, const struct sink_logprob *l)
-{
-    json_out_key(j, "token");
-    json_out_strn(j, l->text, l->text_bytes);
-    json_out_key(j, "logprob");
-    json_out_float(j, l->logprob < -9999.0f ? -9999.0f : l->logprob);
-    json_out_key(j, "bytes");
-    json_out_array(j);
-    for (size_t i = 0; i < l->text_bytes; i++)
-        json_out_uint(j, (uint8_t)l->text[i]);
-    json_out_array_end(j);
-}
-
-static void put_logprobs(struct json_out *j, const struct sink_token *t)
-{
-    json_out_object(j);
-    put_logprob(j, &t->logprobs[0]);
-    json_out_key(j, "top_logprobs");
-    json_out_array(j);
-    for (uint32_t i = 1; i < t->n_logprobs; i++) {
-        json_out_object(j);
-        put_logprob(j, &t->logprobs[i]);
-        json_out_object_end(j);
-    }
-    json_out_array_end(j);
-    json_out_object_end(j);
 }
 
 static void put_part(struct answer *a, struct json_out *j, bool whole)
@@ -275,7 +248,7 @@ static void send_delta(struct answer *a, const struct sink_token *t)
     json_out_key(&j, "logprobs");
     json_out_array(&j);
     if (t->logprobs)
-        put_logprobs(&j, t);
+        logprob_json(&j, t);
     json_out_array_end(&j);
     event_end(a, &j);
 }
@@ -342,7 +315,7 @@ static void on_token(struct sink *s, const struct sink_token *t)
     if (t->logprobs) {
         struct json_out j = json_out_make(&a->logprobs);
         j.comma = a->n_logprobs++ > 0;
-        put_logprobs(&j, t);
+        logprob_json(&j, t);
     }
     if (!a->shape.stream)
         return;

@@ -1,0 +1,16 @@
+/* logprob_json.h - log-probabilities of tokens as JSON, in the form that OpenAI's chat, its
+ * responses and Ollama share.
+ *
+ * Thread: no state. */
+#ifndef SHOAL_GATEWAY_API_LOGPROB_JSON_H
+#define SHOAL_GATEWAY_API_LOGPROB_JSON_H
+
+struct json_out;
+struct sink_token;
+
+/* A number; minus infinity, which JSON does not have, is -9999. */
+void logprob_json_number(struct json_out *j, float logprob);
+/* An object: the token, then the likeliest ones in its place.  t->logprobs must be there. */
+void logprob_json(struct json_out *j, const struct sink_token *t);
+
+#endif
