@@ -588,7 +588,7 @@ static void turn(struct mqtt *m)
         drain_wake(m);
     if (p[0].revents & (POLLIN | POLLHUP | POLLERR))
         rc = mosquitto_loop_read(m->client, 1);
-    if (rc == MOSQ_ERR_SUCCESS && (p[0].revents & POLLOUT))
+    if (rc == MOSQ_ERR_SUCCESS && mosquitto_want_write(m->client))
         rc = mosquitto_loop_write(m->client, 1);
     if (rc == MOSQ_ERR_SUCCESS)
         rc = mosquitto_loop_misc(m->client);
@@ -626,14 +626,13 @@ static void run_connection(struct mqtt *m)
         if (!m->lost)
             turn(m);
     }
-    if (atomic_load(&m->stop) && mqtt_is_up(m) && !m->lost) {
-        tell_status(m, "offline");
+    if (!m->lost) {
+        if (atomic_load(&m->stop) && mqtt_is_up(m))
+            tell_status(m, "offline");
         mosquitto_disconnect_v5(m->client, 0, NULL);
         for (int i = 0; i < 20 && mosquitto_want_write(m->client); i++)
             if (mosquitto_loop_write(m->client, 1) != MOSQ_ERR_SUCCESS)
                 break;
-    } else if (!m->lost) {
-        mosquitto_disconnect_v5(m->client, 0, NULL);
     }
     bool was_up = atomic_exchange(&m->up, false);
     pthread_mutex_lock(&m->lock);
@@ -762,6 +761,10 @@ static int set_client(struct mqtt *m, const struct mqtt_opts *o, struct err *e)
     m->client = mosquitto_new(o->client_id, false, m);
     if (!m->client)
         return err_set(e, SHOAL_EINVAL, "'%s' is not a client id for MQTT", o->client_id);
+    /* libmosquitto acknowledges a message before it calls the handler.  Told that another thread
+     * writes, it only queues the acknowledgement, and turn() sends it after the handler: a crash in
+     * between makes the broker send the message again. */
+    mosquitto_threaded_set(m->client, true);
     mosquitto_int_option(m->client, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5);
     mosquitto_int_option(m->client, MOSQ_OPT_RECEIVE_MAXIMUM, 256);
     mosquitto_int_option(m->client, MOSQ_OPT_SEND_MAXIMUM, (int)MAX_WINDOW);

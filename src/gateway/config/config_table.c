@@ -491,7 +491,9 @@ const struct config_key config_keys[] = {
     ROW("mqtt.subscribe[].columns", STRS, SUBSCRIPTION(columns), NULL, 0, PAYLOAD_MAX_COLUMNS,
         START, "csv: names of the columns; `-`: skip it. Default: 1, 2, ..."),
     ROW("mqtt.subscribe[].qos", U32, SUBSCRIPTION(qos), "1", 0, 2, START,
-        "Quality of service of the subscription."),
+        "Quality of service of the subscription. With 1 no reading is lost when the server is "
+        "killed; "
+        "with 2 the library holds a few in memory only."),
     ROW("mqtt.discovery", STR, AT(mqtt.discovery), NULL, 0, 0, START,
         "What topics of Home Assistant's discovery begin with, usually `homeassistant`: its "
         "lights, "
