@@ -2,10 +2,12 @@
 import { $, getJson, h, icon, kept, onGone } from './lib.js';
 import * as ask from './ask.js';
 import * as chat from './chat.js';
+import * as home from './home.js';
 import * as models from './models.js';
+import * as sensors from './sensors.js';
 import * as shoal from './shoal.js';
 
-const views = { ask, chat, models, shoal };
+const views = { ask, chat, models, sensors, home, shoal };
 let current = null;
 
 // ---- views

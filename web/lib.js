@@ -116,6 +116,10 @@ export async function request(path, { body, signal, method, session } = {}) {
 
 export const getJson = async (path, options) => (await request(path, options)).json();
 
+// What the server is and offers, asked for once.
+let first = null;
+export const member = () => (first ??= getJson('/v1/cluster'));
+
 // Server-sent events of a response: {event, data} with data as text.
 export async function* events(response) {
     const reader = response.body.getReader(), decoder = new TextDecoder();

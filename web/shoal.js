@@ -1,5 +1,5 @@
 // shoal.js - the Shoal view: nodes, their models and load, what was moved; live over one event stream.
-import { $, bytes, count, errorBox, events, getJson, h, request } from './lib.js';
+import { $, bytes, count, errorBox, events, h, member, request } from './lib.js';
 
 const states = { ready: 'good', draining: 'wait', unknown: 'wait', lost: 'bad' };
 const seen = new Map(); // node -> state, for what happened
@@ -9,7 +9,7 @@ let stop = null, moved = null;
 
 export async function start() {
     try { // the view exists where there are several nodes
-        const c = await getJson('/v1/cluster');
+        const c = await member();
         $('nav-shoal').hidden = c.nodes.length === 0 && c.nats === 'none';
     } catch { /* no key yet, or no server: app.js tells */ }
 }

@@ -16,6 +16,7 @@
 #include "gateway/api/openai.h"
 #include "gateway/api/process.h"
 #include "gateway/api/responses.h"
+#include "gateway/api/sensors.h"
 #include "gateway/api/specialists.h"
 #include "gateway/api/tei.h"
 #include "gateway/stream_ws.h"
@@ -58,8 +59,9 @@ const struct route gw_routes[] = {
      &n_summarize_fields, "Specialists", NULL, NULL},
     {"POST", "/v1/score", WORK, specialist_score, "score rows of numbers", score_fields,
      &n_score_fields, "Specialists", NULL, NULL},
-    {"GET", "/v1/sensors", 0, alarms_sensors, "sensors: value, what is normal, score", NULL, NULL,
-     "Sensors", NULL, NULL},
+    {"GET", "/v1/sensors", 0, sensors_list,
+     "sensors: value, what is normal, score; ?stream=true: events as they change, with alarms",
+     NULL, NULL, "Sensors", NULL, NULL},
     {"POST", "/v1/readings", ROUTE_JSON, alarms_readings, "readings of sensors",
      alarms_readings_fields, &alarms_n_readings_fields, "Sensors", NULL, NULL},
     {"GET", "/v1/alarms", 0, alarms_list, "alarms, newest first; ?stream=true: events as they come",
@@ -68,8 +70,9 @@ const struct route gw_routes[] = {
      alarms_acknowledge_fields, &alarms_n_acknowledge_fields, "Sensors", NULL, NULL},
     {"POST", "/v1/process", WORK, process_handle, "a command or question: actions and a reply",
      process_fields, &n_process_fields, "Flows", NULL, NULL},
-    {"GET", "/v1/home", 0, api_home, "the home of /v1/process: its things and their states", NULL,
-     NULL, "Flows", NULL, NULL},
+    {"GET", "/v1/home", 0, api_home,
+     "the home of /v1/process: its things and their states; ?stream=true: again when one changes",
+     NULL, NULL, "Flows", NULL, NULL},
     {"PUT", "/v1/home", ROUTE_ADMIN, api_home_change,
      "another home, as YAML or JSON, until the server ends", NULL, NULL, "Flows", NULL, NULL},
     {"POST", "/v1/route", WORK, decision_handle,

@@ -48,7 +48,7 @@ struct alarm_channel {
 struct alarm_event {
     enum alarm_change change;
     uint64_t id;     /* of the alarm: the same in all its events; grows */
-    uint64_t serial; /* of the event: grows with each, over all alarms */
+    uint64_t serial; /* of the event: grows with each, over all sensors and alarms */
     enum alarm_kind kind;
     enum alarm_severity severity;
     const char *machine, *machine_title; /* "" if the sensor belongs to none */

@@ -306,13 +306,35 @@ void things_view(const struct things *t, uint32_t sensor, struct things_view *ou
                                 .title = s->title,
                                 .unit = s->unit,
                                 .machine = s->machine ? s->machine->name : "",
+                                .machine_title = s->machine ? s->machine->title : "",
                                 .value = s->value,
                                 .time_ms = s->time_ms,
                                 .low = things_low(s),
                                 .high = things_high(s),
+                                .limit_low = s->limit_low,
+                                .limit_high = s->limit_high,
                                 .score = s->score,
                                 .expected = s->expected,
                                 .alarm = s->alarm ? s->alarm->id : 0,
+                                .serial = s->serial,
                                 .learning = s->channel.usual.n == 0,
                                 .counts = s->counts};
+}
+
+uint64_t things_serial(const struct things *t)
+{
+    return t->serial;
+}
+
+uint32_t things_history(const struct things *t, uint32_t sensor, float *out, uint32_t max,
+                        double *interval_ms, int64_t *end_ms)
+{
+    const struct things_sensor *s = t->sensors[sensor];
+    const struct channel *c = &s->channel;
+    uint32_t n = c->n_kept < max ? c->n_kept : max;
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = c->kept[(c->next + c->learn - n + i) % c->learn];
+    *interval_ms = s->interval_ms > 0 ? s->interval_ms : DEFAULT_INTERVAL_MS;
+    *end_ms = s->step_ms;
+    return n;
 }

@@ -79,13 +79,15 @@ struct things_opts {
 
 /* What things know about a sensor now. */
 struct things_view {
-    const char *name, *title, *unit, *machine; /* "" for none */
-    double value;                              /* of the last good reading; NaN: none yet */
+    const char *name, *title, *unit, *machine, *machine_title; /* "" for none */
+    double value; /* of the last good reading; NaN: none yet */
     int64_t time_ms;
-    double low, high; /* normal now; NaN: not known yet */
-    double score;     /* of the detector, 0 to 1; from 0.5 on it is an alarm */
-    double expected;  /* false alarms a day that its present state stands for */
-    uint64_t alarm;   /* id of its open alarm; 0: none */
+    double low, high;             /* normal now; NaN: not known yet */
+    double limit_low, limit_high; /* hard limits; NaN: none */
+    double score;                 /* of the detector, 0 to 1; from 0.5 on it is an alarm */
+    double expected;              /* false alarms a day that its present state stands for */
+    uint64_t alarm;               /* id of its open alarm; 0: none */
+    uint64_t serial; /* of its last change: grows with each, over all sensors and alarms */
     bool learning;
     struct reading_counts counts;
 };
@@ -101,6 +103,11 @@ SHOAL_MUST_CHECK int things_add_sensor(struct things *t, const struct things_sen
 uint32_t things_count(const struct things *t);                  /* sensors: 0 to count - 1 */
 uint32_t things_find(const struct things *t, const char *name); /* THINGS_NONE: there is none */
 void things_view(const struct things *t, uint32_t sensor, struct things_view *out);
+/* The last steps of a sensor, the oldest first: at most max, of what it keeps to learn from.
+ * Returns how many; *interval_ms is between two of them, *end_ms the time of the last. */
+uint32_t things_history(const struct things *t, uint32_t sensor, float *out, uint32_t max,
+                        double *interval_ms, int64_t *end_ms);
+uint64_t things_serial(const struct things *t); /* of the last change of all */
 /* False alarms a day that the present state of a machine stands for: of its channels together, and
  * of the most unusual one.  Infinite: nothing is known yet. */
 double things_machine_expected(const struct things *t, const char *machine);

@@ -47,12 +47,18 @@ static void put_others(struct alarm_event *e, const struct things_sensor *s)
     }
 }
 
+/* Who follows the serials sees the alarm, and its sensor, as they are now. */
+static void mark(struct things *t, struct things_alarm *a)
+{
+    t->alarm_serial = a->event.serial = a->sensor->serial = ++t->serial;
+}
+
 static void send(struct things *t, struct things_alarm *a, enum alarm_change change,
                  int64_t time_ms)
 {
     struct buf text;
     a->event.change = change;
-    a->event.serial = ++t->serial;
+    mark(t, a);
     a->event.changed_ms = time_ms;
     if (change == ALARM_RAISED || change == ALARM_WORSENED) {
         buf_init(&text, 4096);
@@ -183,6 +189,8 @@ void things_judge(struct things *t, struct things_sensor *s, const struct things
         s->old = NULL;
         s->alarm->calm_ms = 0;
         s->alarm->event.cleared_ms = 0;
+        s->alarm->event.change = ALARM_RAISED;
+        mark(t, s->alarm);
         return;
     }
     raise_alarm(t, s, c, time_ms);
@@ -229,7 +237,7 @@ static struct things_alarm *find(const struct things *t, uint64_t id)
 bool things_alarm_changed(const struct things *t, uint64_t after, struct alarm_event *out)
 {
     const struct things_alarm *best = NULL;
-    for (uint32_t i = 0; after < t->serial && i < t->opts.max_alarms; i++) {
+    for (uint32_t i = 0; after < t->alarm_serial && i < t->opts.max_alarms; i++) {
         const struct things_alarm *a = &t->alarms[i];
         if (a->id && a->event.serial > after && (!best || a->event.serial < best->event.serial))
             best = a;

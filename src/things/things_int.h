@@ -61,6 +61,7 @@ struct things_sensor {
     struct channel channel;
     double z;          /* of the last step */
     bool fresh, ready; /* fresh: since the machine's last row */
+    uint64_t serial;   /* of its last change */
     double pattern;    /* score of the machine's pattern, if this sensor stands for it; 0: none */
     float zs[THINGS_JOINT_ROWS];
     /* the alarm */
@@ -76,6 +77,7 @@ struct things {
     uint32_t n_sensors, n_machines, n_slots;
     struct things_alarm *alarms;
     uint64_t next_id, serial;
+    uint64_t alarm_serial; /* of the last change of an alarm */
 };
 
 /* What is normal for a sensor: as configured, or as learned; NaN: not known. */

@@ -177,6 +177,7 @@ void things_reading(struct things *t, const struct reading *r, int64_t now_ms)
     s->value = r->value;
     s->time_ms = time_ms;
     s->heard_ms = now_ms;
+    s->serial = ++t->serial;
     if (!s->alarm && isnan(s->before))
         s->before = last;
     if (passed_ms > 0 && fabs(r->value - last) / (passed_ms / 1000) > s->max_rate) {

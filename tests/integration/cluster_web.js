@@ -2,27 +2,17 @@
 // The Shoal view of the page in a real Chromium: nodes, live; a node that is killed and comes back; a stream that moves.
 // Usage: cluster_web.js SHOAL    writes screenshots/shoal*.png beside SHOAL
 'use strict';
-const { spawn, spawnSync } = require('child_process');
+const { spawn } = require('child_process');
 const { createHash } = require('crypto');
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
 const c = require('./cluster_site.js');
+const web = require('./page.js');
 
 const shoal = path.resolve(process.argv[2]), shots = path.join(path.dirname(shoal), 'screenshots');
 process.chdir(t.root); // where ./models is
 fs.mkdirSync(shots, { recursive: true });
-const { chromium } = require(t.npm('playwright-core@1.56.1'));
-const axe = fs.readFileSync(path.join(t.npm('axe-core@4.11.0'), 'axe.min.js'), 'utf8');
-
-function browserPath() {
-    for (const name of ['chromium', 'chromium-browser', 'google-chrome']) {
-        const found = spawnSync('sh', ['-c', `command -v ${name}`]).stdout.toString().trim();
-        if (found)
-            return found;
-    }
-    throw new Error('no Chromium here: run tools/install-deps test');
-}
 
 // A shoal with NATS: the page shows the controller, and drains a node and gives it work again.
 async function drain(page, pills) {
@@ -68,7 +58,7 @@ async function drain(page, pills) {
 
 (async () => {
     const site = await c.open(shoal, {});
-    const browser = await chromium.launch({ executablePath: browserPath(), args: ['--no-sandbox'] });
+    const browser = await web.launch();
     const page = await (await browser.newContext({ viewport: { width: 1180, height: 860 }, reducedMotion: 'reduce' })).newPage();
     page.on('console', (m) => t.check(!['error', 'warning'].includes(m.type()), `console: ${m.text()}`));
     page.on('pageerror', (e) => t.check(false, `the page failed: ${e.stack}`));
@@ -81,10 +71,7 @@ async function drain(page, pills) {
     await pills('ready,ready,ready');
     t.check(/^3 of 3 nodes ready/.test(await page.textContent('#shoal-sum')), 'the sum');
     await page.screenshot({ path: path.join(shots, 'shoal.png') });
-    await page.evaluate(axe);
-    const { violations } = await page.evaluate(() => window.axe.run(document));
-    for (const v of violations.filter((x) => ['serious', 'critical'].includes(x.impact)))
-        t.check(false, `${v.impact}: ${v.help}: ${v.nodes.map((n) => n.target.join(' ')).join(', ')}`);
+    await web.accessible(page, 'axe: shoal');
 
     await site.nodes[1].end('SIGKILL');
     await pills('lost,ready,ready');
@@ -104,8 +91,7 @@ async function drain(page, pills) {
     await page.setViewportSize({ width: 360, height: 720 });
     await page.click('#nav-shoal');
     await pills('ready,ready,ready');
-    const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-    t.check(over <= 0, `on a small screen: ${over} pixels too wide`);
+    await web.noScroll(page, 'on a small screen');
     await page.goto('about:blank');
     t.same((await site.gateway.end('SIGTERM')).code, 0, 'the gateway ends while nobody watches');
     await c.close(site);

@@ -65,6 +65,33 @@ async function watch(url, seen, stop) {
     await t.until(() => seen.some((e) => e.id === alarm.id && e.change === 'cleared'), 'the stream says that it is over');
     t.same((await get('/v1/alarms')).data[0].id, alarm.id, 'it is still listed');
 
+    // one stream with all that a page shows
+    const page = new AbortController(), told = [];
+    const looking = (async () => {
+        const from = await fetch(`${server.url}/v1/sensors?stream=true&machine=motor3`, { signal: page.signal });
+        let text = '';
+        for await (const part of from.body) {
+            text += Buffer.from(part).toString();
+            for (let at; (at = text.indexOf('\n\n')) >= 0; text = text.slice(at + 2)) {
+                const [, event, data] = /^event: (\w+)\ndata: (.*)$/.exec(text.slice(0, at)) ?? [];
+                if (event)
+                    told.push({ event, data: JSON.parse(data) });
+            }
+        }
+    })().catch((e) => t.same(e.name, 'AbortError', 'how the stream ends'));
+    await t.until(() => told.length >= 2, 'the beginning of the stream');
+    t.same(told.slice(0, 2).map((e) => e.event).join(), 'sensors,alarm', 'what it begins with');
+    t.same(told[0].data.data.map((s) => `${s.sensor} ${s.limit_high} ${s.history.values.length > 0}`).join(), 'vib 7 true,temp null true', 'what they are');
+    t.same(told[1].data.id, alarm.id, 'an alarm that is over');
+    await put({ sensor: 'vib', value: 8 });
+    await t.until(() => told.some((e) => e.event === 'readings' && e.data.data.some((s) => s.sensor === 'vib' && s.value === 8 && s.alarm > 0)),
+        'the reading');
+    await t.until(() => told.some((e) => e.event === 'alarm' && e.data.cleared_ms === null && e.data.channels[0].value === 8), 'the alarm');
+    t.check(told.every((e) => e.event !== 'readings' || e.data.data.every((s) => s.sensor === 'vib')), 'only what changed');
+    page.abort();
+    await looking;
+    await put({ sensor: 'vib', value: 2.5 });
+
     r = (await get('/v1/sensors')).data;
     t.same(r.map((s) => `${s.sensor} ${s.value}`).join(), 'vib 2.5,temp 60', 'sensors');
     t.check(r[0].readings.all >= 3 && r[0].readings.bad === 0, 'their counts');

@@ -3,43 +3,19 @@
 // alone, small screens, accessibility (axe-core), no request to anywhere else, nothing on the console.
 // Usage: web.js SHOAL [--refresh]    writes screenshots/*.png beside SHOAL; --refresh: only these, and docs/screenshots
 'use strict';
-const { spawnSync } = require('child_process');
 const crypto = require('crypto');
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
+const web = require('./page.js');
 
 const shoal = path.resolve(process.argv[2]), refresh = process.argv.includes('--refresh');
 const shots = path.join(path.dirname(shoal), 'screenshots');
 const both = 'turn off the kitchen lights and set the heating to 19 degrees';
 process.chdir(t.root); // where ./models is
 fs.mkdirSync(shots, { recursive: true });
-const { chromium } = require(t.npm('playwright-core@1.56.1'));
-const axe = fs.readFileSync(path.join(t.npm('axe-core@4.11.0'), 'axe.min.js'), 'utf8');
 
-function browserPath() {
-    for (const name of ['chromium', 'chromium-browser', 'google-chrome']) {
-        const found = spawnSync('sh', ['-c', `command -v ${name}`]).stdout.toString().trim();
-        if (found)
-            return found;
-    }
-    throw new Error('no Chromium here: run tools/install-deps test');
-}
-
-// A page whose console and requests are watched.  page.expect(n): so many failed requests are meant.
-async function open(browser, server, options = {}, hash = '') {
-    const context = await browser.newContext({ viewport: { width: 1180, height: 860 }, reducedMotion: 'reduce', ...options });
-    const page = await context.newPage();
-    page.allowed = /^$/;
-    page.on('console', (m) => t.check(!['error', 'warning'].includes(m.type()) || page.allowed.test(m.text()),
-        `console: ${m.text()}`));
-    page.on('pageerror', (e) => t.check(false, `the page failed: ${e.stack}`));
-    page.on('request', (r) => t.check(r.url().startsWith(server.url), `a request to ${r.url()}`));
-    page.setDefaultTimeout(20000);
-    await page.goto(server.url + hash);
-    return page;
-}
-
+const open = (browser, server, options, hash) => web.open(browser, server.url, options, hash);
 const text = (page, selector) => page.textContent(selector);
 const shown = (page, selector) => page.waitForSelector(selector, { state: 'visible' });
 
@@ -86,19 +62,6 @@ async function commands(browser, server) {
 async function answered(page) {
     await page.waitForFunction(() => /tokens\/s · first after/.test(document.querySelector('.message:last-child .meta')?.textContent) &&
         document.querySelector('#chat-form .send').getAttribute('aria-label') === 'Send');
-}
-
-async function noScroll(page, what) {
-    const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-    t.check(over <= 0, `${what}: ${over} pixels too wide`);
-}
-
-async function accessible(page, what) {
-    await page.evaluate(axe);
-    const { violations, passes } = await page.evaluate(() => window.axe.run(document));
-    t.check(passes.some((p) => p.id === 'color-contrast'), `${what}: colours were measured`);
-    for (const v of violations.filter((x) => ['serious', 'critical'].includes(x.impact)))
-        t.check(false, `${what}: ${v.impact}: ${v.help}: ${v.nodes.map((n) => n.target.join(' ')).join(', ')}`);
 }
 
 async function answers(browser, server) {
@@ -212,7 +175,7 @@ async function modelsView(browser, server) {
     await shown(page, '#card .prose table');
     t.check(/98\.7 %/.test(await text(page, '#card-body')), 'a card');
     await page.click('[data-focus="card intent"]', { force: true, timeout: 500 }).catch(() => {}); // behind the dialog
-    await accessible(page, 'axe: card');
+    await web.accessible(page, 'axe: card');
     await page.keyboard.press('Escape');
     await page.click('[data-focus="card embed"]');
     await page.click('#card-body .link >> nth=0');
@@ -233,7 +196,7 @@ async function goneAndBack(browser, server) {
     await shown(page, '.turn:first-child .error');
     t.same(await page.inputValue('#ask-text'), both, 'the text is back in the field');
     t.same(await text(page, '#status'), 'No server', 'status');
-    await accessible(page, 'axe: no server');
+    await web.accessible(page, 'axe: no server');
     const again = await t.start(shoal, [], { listen: `127.0.0.1:${server.port}` });
     await page.waitForFunction(() => /Reconnected/.test(document.getElementById('banner').textContent));
     await page.waitForFunction(() => /models ready/.test(document.getElementById('status').textContent));
@@ -330,9 +293,9 @@ async function screens(browser, server) {
     for (const [colorScheme, width] of [['light', 1180], ['dark', 1180], ['dark', 375], ['light', 320]]) {
         const page = await open(browser, server, { viewport: { width, height: 760 }, colorScheme });
         const look = async (view) => {
-            await noScroll(page, `${view} at ${width}`);
+            await web.noScroll(page, `${view} at ${width}`);
             if (width !== 320)
-                await accessible(page, `axe: ${view}, ${colorScheme}, ${width}`);
+                await web.accessible(page, `axe: ${view}, ${colorScheme}, ${width}`);
         };
         await ask(page, both);
         await look('ask');
@@ -388,7 +351,7 @@ async function pictures(browser, server) {
 
 (async () => {
     let server = await t.start(shoal, []);
-    const browser = await chromium.launch({ executablePath: browserPath() });
+    const browser = await web.launch();
     for (const part of refresh ? [pictures] : [answers, commands, conversation, modelsView, keyboard, keys, screens, pictures])
         await part(browser, server);
     if (!refresh)

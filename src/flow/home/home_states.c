@@ -127,6 +127,14 @@ bool home_states_add(struct home_states *s, const char *id, const struct home_st
     return ok;
 }
 
+uint64_t home_states_turns(struct home_states *s)
+{
+    pthread_mutex_lock(&s->lock);
+    uint64_t turns = s->turns;
+    pthread_mutex_unlock(&s->lock);
+    return turns;
+}
+
 bool home_states_get(struct home_states *s, struct arena *a, const char *id, const char *ability,
                      struct home_state *out)
 {

@@ -42,6 +42,7 @@ bool home_states_add(struct home_states *s, const char *id, const struct home_st
 /* ability NULL: the one that was set last.  False: not known. */
 bool home_states_get(struct home_states *s, struct arena *a, const char *id, const char *ability,
                      struct home_state *out);
+uint64_t home_states_turns(struct home_states *s); /* grows with every change */
 /* Calls fn for every state, under the lock. */
 void home_states_each(struct home_states *s,
                       void (*fn)(void *ctx, const char *id, const struct home_state *v), void *ctx);

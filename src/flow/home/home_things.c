@@ -9,6 +9,7 @@ struct home_things {
     pthread_mutex_t lock; /* guards file and sink */
     struct home_file *file;
     struct home_sink *sink;
+    uint64_t n_changes; /* of file and sink */
     struct home_states *states;
 };
 
@@ -53,6 +54,7 @@ void home_things_set_file(struct home_things *h, struct home_file *file)
     pthread_mutex_lock(&h->lock);
     struct home_file *old = h->file;
     h->file = home_file_ref(file);
+    h->n_changes++;
     pthread_mutex_unlock(&h->lock);
     home_file_unref(old);
 }
@@ -74,6 +76,7 @@ void home_things_set_sink(struct home_things *h, struct home_sink *sink)
 {
     pthread_mutex_lock(&h->lock);
     h->sink = sink;
+    h->n_changes++;
     pthread_mutex_unlock(&h->lock);
 }
 
@@ -87,6 +90,14 @@ bool home_things_report(struct home_things *h, const char *id, const char *abili
     if (known)
         home_states_set(h->states, id, &v);
     return known;
+}
+
+uint64_t home_things_version(struct home_things *h)
+{
+    pthread_mutex_lock(&h->lock);
+    uint64_t n = h->n_changes;
+    pthread_mutex_unlock(&h->lock);
+    return n + home_states_turns(h->states); /* each only grows, so the sum does */
 }
 
 void home_things_json(struct json_out *j, struct home_things *h)

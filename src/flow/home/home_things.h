@@ -32,6 +32,9 @@ void home_things_set_sink(struct home_things *h, struct home_sink *sink);
 bool home_things_report(struct home_things *h, const char *id, const char *ability,
                         const char *text, double number, const char *unit);
 
+/* Grows with every change of the file or of a state. */
+uint64_t home_things_version(struct home_things *h);
+
 /* The home with its states, as members of the open object. */
 void home_things_json(struct json_out *j, struct home_things *h);
 

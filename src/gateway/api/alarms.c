@@ -19,8 +19,7 @@
 #define LISTED 100u         /* without a limit */
 #define MAX_READINGS 10000u /* of one request */
 
-/* False: there are no sensors, and the call is answered. */
-static bool has_plant(struct call *c)
+bool alarms_has_plant(struct call *c)
 {
     if (c->gl->gw->plant)
         return true;
@@ -29,7 +28,7 @@ static bool has_plant(struct call *c)
     return false;
 }
 
-static void put_alarm(struct json_out *j, const struct alarm_event *e)
+void alarms_put(struct json_out *j, const struct alarm_event *e)
 {
     json_out_object(j);
     alarm_json(j, e);
@@ -56,7 +55,7 @@ static void put_list(void *ctx, struct things *t)
     json_out_key(&j, "data");
     json_out_array(&j);
     for (uint32_t i = 0; i < l->limit && i < n; i++)
-        put_alarm(&j, &l->room[i]);
+        alarms_put(&j, &l->room[i]);
     json_out_array_end(&j);
     json_out_member_uint(&j, "total", n);
     json_out_object_end(&j);
@@ -73,7 +72,7 @@ static void put_changes(void *ctx, struct things *t)
     while (things_alarm_changed(t, c->cursor, &e)) {
         call_event_begin(c, NULL);
         struct json_out j = json_out_make(&c->out);
-        put_alarm(&j, &e);
+        alarms_put(&j, &e);
         call_event_end(c);
         c->cursor = e.serial;
     }
@@ -94,7 +93,7 @@ void alarms_list(struct call *c)
     static const struct ticker_ops ops = {send_changes, call_end};
     struct listing l = {.call = c, .limit = LISTED};
     char text[24];
-    if (!has_plant(c))
+    if (!alarms_has_plant(c))
         return;
     if (http_query(c->req, "stream", text, sizeof(text)) && strcmp(text, "true") == 0) {
         if (!ticker_start(c, STREAM_MS, &ops))
@@ -147,7 +146,7 @@ static void acknowledge(void *ctx, struct things *t)
     struct alarm_event e;
     a->rc = things_acknowledge(t, (uint64_t)a->id, a->by, a->now_ms, &a->error);
     if (a->rc == 0 && things_alarm(t, (uint64_t)a->id, &e)) {
-        put_alarm(&j, &e);
+        alarms_put(&j, &e);
         buf_putc(&a->call->out, '\n');
     }
 }
@@ -159,7 +158,7 @@ void alarms_acknowledge(struct call *c)
     struct acknowledgement a = {.call = c,
                                 .now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000};
     struct fields_error e = {{0}, {0}, NULL};
-    if (!has_plant(c))
+    if (!alarms_has_plant(c))
         return;
     int rc = fields_read(alarms_acknowledge_fields, alarms_n_acknowledge_fields, c->json, &a,
                          c->lenient, &e);
@@ -176,73 +175,6 @@ void alarms_acknowledge(struct call *c)
         call_fail_code(c, a.rc, a.error.msg);
     else
         call_json(c, 200);
-}
-
-/* ---- sensors ---- */
-
-static void number(struct json_out *j, const char *key, double v)
-{
-    json_out_key(j, key);
-    if (isfinite(v))
-        json_out_num(j, v);
-    else
-        json_out_null(j);
-}
-
-static void put_counts(struct json_out *j, const struct reading_counts *n)
-{
-    json_out_key(j, "readings");
-    json_out_object(j);
-    json_out_member_uint(j, "all", n->n);
-    json_out_member_uint(j, "bad", n->bad);
-    json_out_member_uint(j, "uncertain", n->uncertain);
-    json_out_member_uint(j, "duplicates", n->duplicates);
-    json_out_member_uint(j, "late", n->late);
-    json_out_member_uint(j, "skewed", n->skewed);
-    json_out_member_uint(j, "gaps", n->gaps);
-    json_out_member_uint(j, "merged", n->merged);
-    json_out_object_end(j);
-}
-
-static void put_sensors(void *ctx, struct things *t)
-{
-    struct call *c = ctx;
-    struct json_out j = json_out_make(&c->out);
-    json_out_object(&j);
-    json_out_member_str(&j, "object", "list");
-    json_out_key(&j, "data");
-    json_out_array(&j);
-    for (uint32_t i = 0; i < things_count(t); i++) {
-        struct things_view v;
-        things_view(t, i, &v);
-        json_out_object(&j);
-        json_out_member_str(&j, "sensor", v.name);
-        json_out_member_str(&j, "title", v.title);
-        json_out_member_str(&j, "unit", v.unit);
-        json_out_member_str(&j, "machine", v.machine);
-        number(&j, "value", v.value);
-        json_out_key(&j, "time_ms");
-        json_out_int(&j, v.time_ms);
-        number(&j, "normal_low", v.low);
-        number(&j, "normal_high", v.high);
-        number(&j, "score", v.score);
-        json_out_key(&j, "learning");
-        json_out_bool(&j, v.learning);
-        json_out_member_uint(&j, "alarm", v.alarm);
-        put_counts(&j, &v.counts);
-        json_out_object_end(&j);
-    }
-    json_out_array_end(&j);
-    json_out_object_end(&j);
-    buf_putc(&c->out, '\n');
-}
-
-void alarms_sensors(struct call *c)
-{
-    if (!has_plant(c))
-        return;
-    plant_look(c->gl->gw->plant, put_sensors, c);
-    call_json(c, 200);
 }
 
 /* ---- readings ---- */
@@ -287,7 +219,7 @@ void alarms_readings(struct call *c)
     const char *why = NULL;
     const cJSON *o;
     uint64_t n = 0;
-    if (!has_plant(c))
+    if (!alarms_has_plant(c))
         return;
     int rc =
         fields_read(alarms_readings_fields, alarms_n_readings_fields, c->json, &b, c->lenient, &e);

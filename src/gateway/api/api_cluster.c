@@ -200,6 +200,18 @@ static void put_control(struct json_out *j, struct call *c)
     join_with_desired(join, put_desired, &o);
 }
 
+/* What this member has besides models, so that a page shows views for it. */
+static void put_offers(struct json_out *j, const struct gw *gw)
+{
+    json_out_key(j, "offers");
+    json_out_array(j);
+    if (gw->plant)
+        json_out_str(j, "sensors");
+    if (gw->things)
+        json_out_str(j, "home");
+    json_out_array_end(j);
+}
+
 static void put_cluster(struct call *c)
 {
     struct gw *gw = c->gl->gw;
@@ -210,6 +222,7 @@ static void put_cluster(struct call *c)
     json_out_member_str(&j, "shoal", k->shoal ? k->shoal : "");
     json_out_member_str(&j, "nats", !gw->join ? "none" : join_up(gw->join) ? "up" : "away");
     put_control(&j, c);
+    put_offers(&j, gw);
     put_counts(&j, &gw->relayed);
     json_out_key(&j, "nodes");
     json_out_array(&j);

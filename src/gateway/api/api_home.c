@@ -1,8 +1,13 @@
 /* api_home.c - /v1/home: the things that /v1/process knows, and another home at run time. */
+#include <string.h>
+
 #include "flow/home/home_file_read.h"
 #include "flow/home/home_things.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
+#include "gateway/ticker.h"
+
+#define STREAM_MS 100u /* how late an event of a stream may be */
 
 static bool has_home(struct call *c)
 {
@@ -14,15 +19,43 @@ static bool has_home(struct call *c)
     return false;
 }
 
-void api_home(struct call *c)
+static void put_home(struct call *c)
 {
-    if (!has_home(c))
-        return;
     struct json_out j = json_out_make(&c->out);
     json_out_object(&j);
     home_things_json(&j, c->gl->gw->things);
     json_out_object_end(&j);
-    call_json(c, 200);
+}
+
+/* The whole home, if something changed since the last event. */
+static void send_home(struct call *c)
+{
+    uint64_t version = home_things_version(c->gl->gw->things) + 1; /* 0: nothing was sent yet */
+    if (!c->began)
+        call_begin(c, SSE_TYPE);
+    if (version != c->cursor) {
+        call_event_begin(c, NULL);
+        put_home(c);
+        call_event_end(c);
+    } else if (!c->event) {
+        buf_puts(&c->out, ":\n\n"); /* a comment: a client that is gone is noticed */
+    }
+    c->cursor = version;
+    call_flush(c);
+}
+
+void api_home(struct call *c)
+{
+    static const struct ticker_ops ops = {send_home, call_end};
+    char stream[8];
+    if (!has_home(c))
+        return;
+    if (!http_query(c->req, "stream", stream, sizeof(stream)) || strcmp(stream, "true") != 0) {
+        put_home(c);
+        call_json(c, 200);
+    } else if (!ticker_start(c, STREAM_MS, &ops)) {
+        call_refuse(c, GW_REFUSED_BUSY, 429, 10, "too many watch this server");
+    }
 }
 
 void api_home_change(struct call *c)

@@ -276,7 +276,9 @@ static void test_states_are_kept(void **state)
     unlink(path);
     assert_int_equal(home_states_create(&s, path, &e), 0);
     assert_false(home_states_get(s, &a, "light.desk", NULL, &v));
+    uint64_t turns = home_states_turns(s);
     home_states_set(s, "light.desk", &(struct home_state){.ability = "power", .text = "on"});
+    assert_true(home_states_turns(s) > turns);
     home_states_set(s, "light.desk",
                     &(struct home_state){.ability = "brightness", .number = 40, .unit = "percent"});
     assert_true(home_states_add(s, "light.desk",

@@ -451,6 +451,55 @@ static void test_memory_of_a_sensor(void **state)
     things_destroy(k.t);
 }
 
+/* What a stream of events needs: what changed since a serial, and the values before. */
+static void test_changes_and_history(void **state)
+{
+    struct kit k;
+    struct alarm_event e;
+    struct things_view v;
+    double interval_ms;
+    int64_t end_ms;
+    float past[8];
+    (void)state;
+    open_kit(&k);
+    struct things_sensor_opts o = vibration(), other = vibration();
+    o.limit_high = 7;
+    o.policy = (struct things_policy){.clear_ms = 2000, .hold_off_ms = 60000};
+    other.name = "temp";
+    uint32_t s = add(&k, o), t = add(&k, other);
+    assert_int_equal(things_history(k.t, s, past, 8, &interval_ms, &end_ms), 0);
+    for (int i = 1; i <= 300; i++) /* more than is kept to learn from */
+        second(&k, s, 2.5 + 0.001 * i);
+    assert_int_equal(things_history(k.t, s, past, 8, &interval_ms, &end_ms), 8);
+    assert_true(interval_ms == 1000);
+    assert_int_equal(end_ms, k.now);
+    for (int i = 0; i < 8; i++)
+        assert_true(fabs((double)past[i] - (2.5 + 0.001 * (293 + i))) < 1e-6);
+    things_view(k.t, t, &v);
+    assert_int_equal(v.serial, 0); /* nothing came */
+    assert_true(isnan(v.limit_high));
+    assert_string_equal(v.machine_title, "motor 3");
+    uint64_t before = things_serial(k.t);
+    second(&k, s, 9);
+    things_view(k.t, s, &v);
+    assert_true(v.serial > before && v.serial == things_serial(k.t) && v.limit_high == 7);
+    assert_true(things_alarm_changed(k.t, before, &e));
+    assert_int_equal(e.change, ALARM_RAISED);
+    before = things_serial(k.t);
+    assert_false(things_alarm_changed(k.t, before, &e));
+    while (v.alarm) { /* it ends, */
+        second(&k, s, 2.8);
+        things_view(k.t, s, &v);
+    }
+    assert_true(things_alarm_changed(k.t, before, &e) && e.cleared_ms > 0);
+    before = things_serial(k.t);
+    uint32_t told = k.n;
+    second(&k, s, 9); /* ... and goes on, which is no new event, but who looks sees it */
+    assert_true(things_alarm_changed(k.t, before, &e) && e.cleared_ms == 0);
+    assert_int_equal(k.n, told);
+    things_destroy(k.t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -468,6 +517,7 @@ int main(void)
         cmocka_unit_test(test_more_alarms_than_places),
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_memory_of_a_sensor),
+        cmocka_unit_test(test_changes_and_history),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
