@@ -37,6 +37,7 @@ int cmd_anomaly(int argc, const char *const *argv);
 int cmd_anomaly_fit(int argc, const char *const *argv);
 int cmd_anomaly_run(int argc, const char *const *argv);
 int cmd_summarize(int argc, const char *const *argv);
+int cmd_calibrate(int argc, const char *const *argv);
 int cmd_eval(int argc, const char *const *argv);
 int cmd_eval_ask(int argc, const char *const *argv); /* a task of it */
 int cmd_doctor(int argc, const char *const *argv);

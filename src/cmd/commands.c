@@ -121,6 +121,8 @@ const struct command commands_all[] = {
     {"detokenize", cmd_detokenize, "convert token ids to text", NULL},
     {"logits", cmd_logits, "show the probabilities of the next token", NULL},
     {"eval", cmd_eval, "measure quality and speed of a model on a data set", NULL},
+    {"calibrate", cmd_calibrate, "make the confidences of a classifier right on labelled texts",
+     NULL},
     {"perplexity", cmd_perplexity, "measure how well a model predicts a text", NULL},
     {"bench", cmd_bench, "measure the speed of a model, and this machine's limit", NULL},
     {"model", cmd_model, "show, convert and quantize model files; manage a server's models", NULL},

@@ -57,6 +57,11 @@ SHOAL_MUST_CHECK int eval_summarize(struct eval *ev, struct json_out *j, struct 
 SHOAL_MUST_CHECK int eval_score(struct eval *ev, struct json_out *j, struct buf *text,
                                 struct err *e);
 
+struct confidence_calibration;
+/* Fits the temperature of a classifier on every other row and measures it on the rest. */
+SHOAL_MUST_CHECK int eval_calibrate(struct eval *ev, struct confidence_calibration *out,
+                                    struct json_out *j, struct buf *text, struct err *e);
+
 /* SHOAL_ECANCELLED when the caller wants to stop. */
 SHOAL_MUST_CHECK int eval_progress(const struct eval *ev, double part, struct err *e);
 /* A figure: key and value in JSON, "name value" for a person. */

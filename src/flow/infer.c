@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "flow/acquire.h"
+#include "flow/calibrated.h"
 #include "flow/pool.h"
 
 #define INLINE_BYTES ((size_t)4 << 10) /* shorter inputs are submitted on the owner's thread */
@@ -20,6 +21,8 @@ struct inference {
     bool held;                    /* the sink was full */
     struct registry_model *model; /* held */
     struct shoal_task **tasks;    /* [n_inputs], in the request's arena */
+    /* [n_inputs] there too, if the model has a calibration: results as it changes them. */
+    const struct shoal_result **calibrated;
     struct acquire acquire;
     struct pool_task pool_task;
     struct executor_task wake, more;
@@ -100,19 +103,37 @@ static void on_resume(struct flow_job *j)
 
 /* ---- results ---- */
 
+/* Whether the model's calibration is for the label set that the request asks for. */
+static bool is_calibrated(const struct inference *f)
+{
+    const char *want = f->request->infer.labels, *has = f->model->labels;
+    return f->request->infer.kind == SHOAL_KIND_CLASSIFY && f->model->calibration.temperature > 0 &&
+           (!want || (has && strcmp(want, has) == 0));
+}
+
+static const struct shoal_result *result_of(struct inference *f, uint32_t i)
+{
+    const struct shoal_result *r = shoal_task_result(f->tasks[i]);
+    if (!f->calibrated)
+        return r;
+    if (!f->calibrated[i])
+        f->calibrated[i] = calibrated_result(&f->request->arena, r, &f->model->calibration);
+    return f->calibrated[i];
+}
+
 /* Of all inputs; the first error, or 0. */
 static int count_results(struct inference *f)
 {
     struct model_stats *m = &f->model->stats;
     int rc = f->rc;
     for (uint32_t i = 0; i < f->request->infer.n_inputs && f->tasks[i]; i++) {
-        const struct shoal_result *r = shoal_task_result(f->tasks[i]);
+        const struct shoal_result *r = result_of(f, i);
         histogram_add(&m->queue, r->queue_ns);
         histogram_add(&m->total, r->total_ns);
         counter_add(&m->prompt_tokens, r->n_tokens);
         batch_histogram_add(&m->batch, r->code == 0 ? r->batch : 0);
         if (r->kind == SHOAL_KIND_CLASSIFY && r->code == 0)
-            share_histogram_add(&m->confidence, (double)r->confidence);
+            confidence_watch_add(&m->confidence, f->model->name, (double)r->confidence);
         if (rc == 0 && r->code < 0)
             rc = err_set(&f->error, r->code, "%s",
                          r->message && r->message[0] ? r->message : err_text(r->code));
@@ -139,7 +160,7 @@ static void send_results(struct inference *f)
     }
     f->quiet = true;
     for (uint32_t i = 0; i < n; i++) {
-        const struct sink_result e = {i, shoal_task_result(f->tasks[i]), i + 1 == n};
+        const struct sink_result e = {i, result_of(f, i), i + 1 == n};
         f->sink->ops->result(f->sink, &e);
     }
 }
@@ -365,6 +386,8 @@ static void on_model(struct acquire *a, struct registry_model *m)
         .model = m->name, .version = registry_identity(m)->version, .sum = registry_sum(m)};
     f->sink->ops->start(f->sink, &start);
     f->tasks = arena_zalloc_n(&r->arena, r->infer.n_inputs, sizeof(struct shoal_task *));
+    if (is_calibrated(f))
+        f->calibrated = arena_zalloc_n(&r->arena, r->infer.n_inputs, sizeof(*f->calibrated));
     f->submitting = true;
     f->rows = reads_rows(f);
     if (f->tasks) {

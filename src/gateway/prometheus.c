@@ -59,8 +59,8 @@ void prometheus_shares(struct buf *b, const char *name, const char *labels,
                        struct share_histogram *h)
 {
     uint64_t n = 0;
-    for (uint32_t i = 0; i < HISTOGRAM_SHARES; i++)
-        n = put_bucket(b, name, labels, histogram_share(i), n + counter_read(&h->bucket[i]));
+    for (uint32_t i = 0; i < CONFIDENCE_BINS; i++)
+        n = put_bucket(b, name, labels, confidence_bound(i), n + counter_read(&h->bucket[i]));
     n = put_bucket(b, name, labels, (double)INFINITY, n);
     put_totals(b, name, labels, (double)counter_read(&h->sum_ppm) / 1e6, n);
 }

@@ -76,19 +76,9 @@ void batch_histogram_add(struct batch_histogram *h, uint32_t n)
     counter_add(&h->sum, n);
 }
 
-double histogram_share(uint32_t i)
-{
-    static const double bounds[HISTOGRAM_SHARES] = {0.1, 0.2, 0.3, 0.4,  0.5,  0.6,
-                                                    0.7, 0.8, 0.9, 0.95, 0.99, 1.0};
-    return bounds[i < HISTOGRAM_SHARES ? i : HISTOGRAM_SHARES - 1];
-}
-
 void share_histogram_add(struct share_histogram *h, double v)
 {
-    uint32_t i = 0;
     v = v > 0 ? v < 1 ? v : 1 : 0; /* NaN is 0 */
-    while (i + 1 < HISTOGRAM_SHARES && v > histogram_share(i))
-        i++;
-    counter_add(&h->bucket[i], 1);
+    counter_add(&h->bucket[confidence_bin(v)], 1);
     counter_add(&h->sum_ppm, (uint64_t)(v * 1e6));
 }

@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "ensemble/confidence.h"
+
 #define HISTOGRAM_BUCKETS 18u
 #define HISTOGRAM_BATCHES 8u /* up to 1, 2, 4, ... 128 */
 
@@ -41,16 +43,12 @@ uint32_t histogram_bound_us(uint32_t i);
 /* n 0 is not counted: the input was never computed. */
 void batch_histogram_add(struct batch_histogram *h, uint32_t n);
 
-#define HISTOGRAM_SHARES 12u
-
-/* Of numbers from 0 to 1, such as confidences. */
+/* Of numbers from 0 to 1, in the bins of confidences. */
 struct share_histogram {
-    _Atomic uint64_t bucket[HISTOGRAM_SHARES]; /* up to histogram_share(i), above the one before */
-    _Atomic uint64_t sum_ppm;                  /* millionths */
+    _Atomic uint64_t bucket[CONFIDENCE_BINS];
+    _Atomic uint64_t sum_ppm; /* millionths */
 };
 
-/* The upper bound of bucket i; the last is 1. */
-double histogram_share(uint32_t i);
 void share_histogram_add(struct share_histogram *h, double v);
 
 #endif

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "host/confidence_watch.h"
 #include "host/counter.h"
 #include "host/histogram.h"
 
@@ -25,8 +26,8 @@ struct model_stats {
     struct histogram queue, first_token, per_token, total;
     struct histogram_recent recent; /* of total; under the registry's lock */
     struct batch_histogram batch;
-    struct share_histogram confidence; /* of classes */
-    _Atomic uint64_t prefix_hits;      /* prompts that began with one that was computed before */
+    struct confidence_watch confidence; /* of classes */
+    _Atomic uint64_t prefix_hits;       /* prompts that began with one that was computed before */
     _Atomic uint64_t refused[MODEL_STATS_N_REFUSED];
     _Atomic uint64_t requests, prompt_tokens, cached_tokens, generated_tokens, cancelled, errors;
     _Atomic uint64_t cache_hits, cache_misses;

@@ -68,8 +68,9 @@ struct registry_spec { /* from the configuration; strings are copied */
     const char *name, *path;
     const char *task;   /* "generate", ...; NULL or "": whatever the file can do */
     const char *labels; /* label set of this name; NULL: the model's default */
-    const char *pack;   /* folder with a manifest to verify the files against; or NULL */
-    const char *card;   /* description in Markdown; or NULL */
+    struct confidence_calibration calibration; /* of this label set */
+    const char *pack; /* folder with a manifest to verify the files against; or NULL */
+    const char *card; /* description in Markdown; or NULL */
     /* SHA-256 that the content must have, checked before it is loaded; or NULL.  Several versions
      * of a name can be here at once, each with a sum and a path of its own. */
     const uint8_t *sum;
@@ -161,6 +162,7 @@ struct registry_model { /* a name */
     struct registry_service service; /* under the registry's lock */
     bool gone;                       /* removed: freed when the last user leaves */
     uint32_t users;
+    struct confidence_calibration calibration; /* of the name's label set */
     struct model_stats stats;
 };
 

@@ -288,6 +288,8 @@ static int add(struct registry *r, const struct registry_spec *spec, struct shoa
         m->task = mem_strdup(spec->task ? spec->task : "");
         m->labels = spec->labels ? mem_strdup(spec->labels) : NULL;
         m->card = spec->card ? mem_strdup(spec->card) : NULL;
+        m->calibration = spec->calibration;
+        confidence_watch_init(&m->stats.confidence, &m->calibration);
         m->versioned = spec->sum != NULL;
         m->service.duty = spec->staged ? REGISTRY_STAGE : REGISTRY_SERVE;
         if (spec->sum)

@@ -88,6 +88,12 @@ run 0 eval classify -m intent --json rows.jsonl
 same "accuracy" "$(field accuracy)" 0.75
 same "out of scope" "$(field oos_recall)" 1
 field latency_ms.p99 >/dev/null || fail "no latency"
+for i in 1 2 3 4 5 6; do cat rows.jsonl; done >many.jsonl
+run 0 calibrate -m intent -o intent.calibration.json --json many.jsonl
+same "held out" "$(field figures.held_out_rows)" 12
+same "the file" "$(cat intent.calibration.json)" "$(cat out)"
+run 1 calibrate -m intent rows.jsonl; has err "at least 20"
+run 1 calibrate -m intent --labels snips many.jsonl; has err "choose the label set with --labels"
 run 0 eval tag -m entities --json rows.jsonl
 same "f1" "$(printf %.3f "$(field f1)")" 0.667 # of 4 spans 3 are found, and one too many
 run 0 eval embed -m embed --json rows.jsonl; field recall@5 >/dev/null || fail "no recall"

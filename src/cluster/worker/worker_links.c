@@ -10,6 +10,7 @@
 #include "cluster/worker/worker_link.h"
 #include "cluster/worker/workers.h"
 #include "flow/acquire.h"
+#include "flow/calibrated.h"
 
 /* A model of the registry that runs apart, with its one replica. */
 struct place {
@@ -44,6 +45,8 @@ struct visit {
     struct acquire acquire;
     struct registry_model *model; /* held; NULL: not yet */
     bool quiet;                   /* the client wants nothing but `closed` any more */
+    bool calibrated;              /* results get the confidences of the model's calibration */
+    struct arena arena;           /* of such results */
 };
 
 static enum replica_found find(struct replica_source *s, const struct replica_query *q,
@@ -105,6 +108,7 @@ static void visit_close(struct visit *v)
     s->ops->closed(s);
     if (v->request)
         flow_give_request(o, v->request);
+    arena_fini(&v->arena);
     mem_free(v);
     o->n_jobs--;
 }
@@ -131,15 +135,17 @@ static void on_result(struct sink *s, const struct sink_result *e)
 {
     struct visit *v = visit_of(s);
     struct model_stats *m = &v->model->stats;
-    const struct shoal_result *r = e->result;
+    const struct shoal_result *r =
+        v->calibrated ? calibrated_result(&v->arena, e->result, &v->model->calibration) : e->result;
+    const struct sink_result mine = {e->index, r, e->last};
     histogram_add(&m->queue, r->queue_ns);
     histogram_add(&m->total, r->total_ns);
     counter_add(&m->prompt_tokens, r->n_tokens);
     batch_histogram_add(&m->batch, r->code == 0 ? r->batch : 0);
     if (r->kind == SHOAL_KIND_CLASSIFY && r->code == 0)
-        share_histogram_add(&m->confidence, (double)r->confidence);
+        confidence_watch_add(&m->confidence, v->model->name, (double)r->confidence);
     v->quiet |= e->last;
-    v->sink->ops->result(v->sink, e);
+    v->sink->ops->result(v->sink, &mine);
 }
 
 static void on_done(struct sink *s, const struct sink_done *e)
@@ -236,8 +242,10 @@ static void on_ready(struct acquire *a, struct registry_model *m)
     atomic_fetch_add_explicit(&m->stats.in_flight, 1, memory_order_relaxed);
     r->model = NULL;   /* the worker has one */
     r->version = NULL; /* acquire has checked it */
-    if (r->kind == REQUEST_INFER && !r->infer.labels)
+    if (r->kind == REQUEST_INFER && !r->infer.labels) {
         r->infer.labels = m->labels;
+        v->calibrated = r->infer.kind == SHOAL_KIND_CLASSIFY && m->calibration.temperature > 0;
+    }
     const struct relay_opts opts = {.source = &p->source, .wait_ms = v->all->wait_ms};
     relay_run(&opts, v->owner, r, &v->inner);
 }
@@ -266,6 +274,7 @@ static bool run(struct dispatch *d, struct flow_owner *o, struct request *r, str
         flow_refuse_nomem(o, r, s);
         return true;
     }
+    arena_init(&v->arena, REQUEST_MAX_BYTES);
     v->job.ops = &job_ops;
     v->inner.ops = &ops;
     v->sink = s;

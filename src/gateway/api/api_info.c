@@ -202,6 +202,8 @@ enum {
     PART_BATCH = 30,
     PART_MEMORY,
     PART_CONFIDENCE,
+    PART_DRIFT,
+    PART_DRIFT_ALARM,
     PART_REFUSED
 };
 
@@ -291,6 +293,19 @@ static void put_refused(struct buf *b, struct registry_model *m, const char *lab
                    counter_read(&m->stats.refused[i]));
 }
 
+/* Only once something was compared. */
+static void put_drift(struct buf *b, struct confidence_watch *w, const char *label, bool alarm)
+{
+    if (counter_read(&w->n_windows) == 0)
+        return;
+    if (alarm)
+        buf_printf(b, "shoal_confidence_drift_alarm{%s} %" PRIu64 "\n", label,
+                   counter_read(&w->alarm));
+    else
+        buf_printf(b, "shoal_confidence_drift{%s} %.6f\n", label,
+                   (double)counter_read(&w->index_ppm) / 1e6);
+}
+
 static void put_part(void *ctx, const struct registry_model *cm)
 {
     struct scrape *s = ctx;
@@ -301,7 +316,9 @@ static void put_part(void *ctx, const struct registry_model *cm)
         put_memory(s->b, cm, label);
     } else if (s->part == PART_CONFIDENCE) {
         if (m->slot->kinds & (unsigned)SHOAL_KIND_CLASSIFY)
-            prometheus_shares(s->b, "shoal_confidence", label, &m->stats.confidence);
+            prometheus_shares(s->b, "shoal_confidence", label, &m->stats.confidence.shares);
+    } else if (s->part == PART_DRIFT || s->part == PART_DRIFT_ALARM) {
+        put_drift(s->b, &m->stats.confidence, label, s->part == PART_DRIFT_ALARM);
     } else if (s->part == PART_REFUSED) {
         put_refused(s->b, m, label);
     } else if (s->part == PART_BATCH) {
@@ -549,6 +566,10 @@ void api_metrics(struct call *c)
                "size of the batch that an input of a specialist was computed in");
     put_models(gw, b, PART_CONFIDENCE, "shoal_confidence", "histogram",
                "how sure a model was of the class that it answered");
+    put_models(gw, b, PART_DRIFT, "shoal_confidence_drift", "gauge",
+               "population stability index of the last 500 confidences against the usual ones");
+    put_models(gw, b, PART_DRIFT_ALARM, "shoal_confidence_drift_alarm", "gauge",
+               "1: the confidences of a model are distributed differently than usual");
     put_models(gw, b, PART_REFUSED, "shoal_model_refused_total", "counter",
                "requests refused once their model was known, by reason");
     if (c->out.rc < 0)

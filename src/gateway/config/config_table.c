@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "ensemble/confidence_file.h"
 #include "gateway/config.h"
 #include "gateway/config/config_key.h"
 #include "gateway/config/config_routes.h"
@@ -16,7 +17,7 @@
 
 struct model_keys {
     struct registry_spec spec;
-    char *name, *path, *task, *labels, *cpus;
+    char *name, *path, *task, *labels, *cpus, *calibration;
     uint32_t kv, isolation, nice; /* kv, isolation: which choice */
     bool lazy;
     struct config_routes_model facts; /* name is not used: it is the model's */
@@ -66,6 +67,8 @@ static int take_model(struct yaml_in *r, yaml_node_t *at, void *item, void *pare
     k->spec.kv_q8 = k->kv == 1;
     k->spec.pinned = !k->lazy;
     struct gw_config *c = parent;
+    if (k->calibration && confidence_file_read(&k->spec.calibration, k->calibration, &inner) < 0)
+        return yaml_in_fail(r, at, "%.200s", inner.msg);
     int rc = config_routes_know(&c->router, k->name, &k->facts, &inner);
     if (rc == 0)
         rc = config_add_model(c, &k->spec, &inner);
@@ -187,6 +190,10 @@ const struct config_key config_keys[] = {
         "What it is for, in lists of models. Default: what the file can do."),
     ROW("models[].labels", STR, MODEL(labels), NULL, 0, 0, START,
         "Which of the model's label sets this name uses. Default: the model's own default."),
+    ROW("models[].calibration", STR, MODEL(calibration), NULL, 0, 0, START,
+        "File that `shoal calibrate` wrote for this name's label set: its temperature makes "
+        "confidences right as often as they say, and a changed distribution of confidences is "
+        "reported. Default: the model's own confidences."),
     ROW("models[].context", U32, MODEL(spec.n_ctx), NULL, 0, 16777216, START,
         "Tokens of the longest conversation. Default: the model's own length, at most 4096."),
     ROW("models[].parallel", U32, MODEL(spec.max_tasks), NULL, 0, 4096, START,

@@ -1,0 +1,42 @@
+/* confidence_watch.c - see confidence_watch.h. */
+#include "host/confidence_watch.h"
+
+#include "base/log.h"
+#include "host/counter.h"
+
+void confidence_watch_init(struct confidence_watch *w,
+                           const struct confidence_calibration *reference)
+{
+    drift_init(&w->drift, reference);
+}
+
+static void look(struct confidence_watch *w, const char *name)
+{
+    uint64_t counts[CONFIDENCE_BINS];
+    for (uint32_t i = 0; i < CONFIDENCE_BINS; i++)
+        counts[i] = counter_read(&w->shares.bucket[i]);
+    enum drift_event event = drift_look(&w->drift, counts);
+    atomic_store_explicit(&w->n_windows, w->drift.n_windows, memory_order_relaxed);
+    atomic_store_explicit(&w->index_ppm, (uint64_t)(w->drift.index * 1e6), memory_order_relaxed);
+    atomic_store_explicit(&w->alarm, w->drift.alarm, memory_order_relaxed);
+    if (event == DRIFT_BEGAN)
+        log_warn("drift",
+                 "model=%s is less or more sure than before (index %.2f, usual is below %.2f): it "
+                 "may see other texts; check its answers and calibrate it again",
+                 name, w->drift.index, DRIFT_OVER);
+    else if (event == DRIFT_ENDED)
+        log_info("drift", "model=%s is as sure as before again (index %.2f)", name, w->drift.index);
+}
+
+void confidence_watch_add(struct confidence_watch *w, const char *name, double confidence)
+{
+    share_histogram_add(&w->shares, confidence);
+    uint64_t n = atomic_fetch_add_explicit(&w->n, 1, memory_order_relaxed) + 1;
+    if (n % DRIFT_WINDOW != 0)
+        return;
+    /* Acquire and release: the next one that looks sees what this one wrote to drift. */
+    if (atomic_exchange_explicit(&w->busy, 1, memory_order_acquire) == 0) {
+        look(w, name);
+        atomic_store_explicit(&w->busy, 0, memory_order_release);
+    }
+}

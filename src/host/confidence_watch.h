@@ -1,0 +1,31 @@
+/* confidence_watch.h - how sure a model was of its classifications, and an alarm when that changes
+ * (ensemble/drift.h).
+ *
+ * Thread:    add: any; readers use the atomics.  init: before it is shared. */
+#ifndef SHOAL_HOST_CONFIDENCE_WATCH_H
+#define SHOAL_HOST_CONFIDENCE_WATCH_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "ensemble/drift.h"
+#include "host/histogram.h"
+
+struct confidence_watch {
+    struct share_histogram shares;
+    _Atomic uint64_t n_windows; /* that were compared */
+    _Atomic uint64_t index_ppm; /* of the last one, in millionths */
+    _Atomic uint64_t alarm;     /* 1: confidences are distributed differently */
+    /* private */
+    _Atomic uint64_t n;
+    _Atomic uint32_t busy; /* somebody compares: owns `drift` */
+    struct drift drift;
+};
+
+/* reference: rows 0 means that the first window is the reference. */
+void confidence_watch_init(struct confidence_watch *w,
+                           const struct confidence_calibration *reference);
+/* name: of the model, for the log. */
+void confidence_watch_add(struct confidence_watch *w, const char *name, double confidence);
+
+#endif
