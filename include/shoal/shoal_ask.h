@@ -69,7 +69,7 @@ typedef void (*shoal_ask_event_fn)(void *ctx, const struct shoal_ask_event *even
 
 struct shoal_ask_request_opts { /* zero means default */
     size_t size;
-    const char *text; /* at most 4096 bytes */
+    const char *text; /* at most 4096 bytes, without NUL */
     size_t text_bytes;
     int64_t now_s;            /* seconds since 1970 that "in an hour" counts from; 0: the clock's */
     bool no_reply;            /* actions only */

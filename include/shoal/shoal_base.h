@@ -11,6 +11,10 @@
  *   - Structs that the library passes to a callback carry the library's `size`.
  * Structs without `size` keep their layout for as long as the major version stays the same.
  *
+ * Texts.  A text with a length may contain NUL; where one has no meaning (messages of a chat,
+ * commands of shoal_ask) the call fails and says so: nothing is cut there.  A text without a
+ * length ends at its first NUL.
+ *
  * Set `size` in one of two ways:
  *   struct shoal_task_opts o = {.size = sizeof(o), .max_tokens = 24};      C, C++20
  *   struct shoal_task_opts o; SHOAL_INIT(&o); o.max_tokens = 24;           any C or C++ */

@@ -97,7 +97,8 @@ SHOAL_API int shoal_detokenize(const struct shoal_engine *engine, const int32_t 
                                size_t n_tokens, unsigned flags, char **text, size_t *n,
                                struct shoal_error *err);
 /* Renders the model's chat template (or ChatML when it has none) to prompt text.  context_json:
- * {"messages":[{"role":"user","content":"..."}],"tools":[...],"add_generation_prompt":true,...} */
+ * {"messages":[{"role":"user","content":"..."}],"tools":[...],"add_generation_prompt":true,...}
+ * A text with a NUL ("\u0000") is refused (SHOAL_EFORMAT), with the name of its member. */
 SHOAL_API int shoal_chat_prompt(const struct shoal_engine *engine, const char *context_json,
                                 size_t n_json, char **text, size_t *n, struct shoal_error *err);
 /* The same as tokens, ready to be submitted.  Only the template's own special tokens become special

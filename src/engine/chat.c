@@ -8,6 +8,7 @@
 #include "engine/engine_state.h"
 #include "engine/kinds.h"
 #include "wire/json_out.h"
+#include "wire/json_scan.h"
 
 #define MAX_CONTEXT_BYTES ((size_t)64 << 20)
 #define MAX_PROMPT_BYTES ((size_t)64 << 20)
@@ -51,6 +52,18 @@ static void put_token(struct json_out *j, const struct tokenizer *t, const char 
     json_out_strn(j, p.p, id == TOKENIZER_NONE ? 0 : p.n);
 }
 
+int chat_check_context(const char *json, size_t n, struct err *e)
+{
+    struct json_scan scan;
+    struct err found;
+    if (json_scan(&scan, json, n, SIZE_MAX, &found) == 0)
+        return 0;
+    return err_set(e, SHOAL_EFORMAT,
+                   "%s%s%s contains NUL (\\u0000), which is not allowed in a chat: remove it",
+                   scan.path[0] ? "'" : "", scan.path[0] ? scan.path : "the context",
+                   scan.path[0] ? "'" : "");
+}
+
 /* The caller's object with bos_token and eos_token in front, so that the caller can override
  * them. */
 static int put_context(struct buf *b, const struct tokenizer *t, const char *json, size_t n,
@@ -90,7 +103,9 @@ int shoal_chat_prompt(const struct shoal_engine *en, const char *context_json, s
                        en->chat_error.msg);
     buf_init(&context, MAX_CONTEXT_BYTES);
     buf_init(&out, MAX_PROMPT_BYTES);
-    int rc = put_context(&context, en->tokenizer, context_json, n_json, e);
+    int rc = chat_check_context(context_json, n_json, e);
+    if (rc == 0)
+        rc = put_context(&context, en->tokenizer, context_json, n_json, e);
     if (rc == 0)
         rc = chat_template_render(en->chat, &out, buf_str(&context), context.len, e);
     if (rc == 0 && !(*text = buf_take(&out, n)))

@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/value.h"
+#include "engine/chat.h"
 #include "engine/chat_tools.h"
 #include "engine/engine_state.h"
 #include "engine/kinds.h"
@@ -211,7 +212,9 @@ int shoal_chat_tokens(const struct shoal_engine *en, const char *context_json, s
     if (!(en->kinds & SHOAL_KIND_GENERATE))
         return kinds_lack(en->kinds, SHOAL_KIND_GENERATE, e);
     tok_ids_init(&ids, MAX_PROMPT_TOKENS);
-    int rc = mark_context(en, context_json, n_json, &marked, e);
+    int rc = chat_check_context(context_json, n_json, e);
+    if (rc == 0)
+        rc = mark_context(en, context_json, n_json, &marked, e);
     if (rc == 0)
         rc = shoal_chat_prompt(en, marked ? marked : context_json, marked ? strlen(marked) : n_json,
                                &text, &n, e);

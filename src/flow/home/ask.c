@@ -245,6 +245,9 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
     if (o->text_bytes > ASK_MAX_TEXT)
         return err_set(e, SHOAL_ELIMIT, "the text has %zu bytes; the maximum is %u", o->text_bytes,
                        ASK_MAX_TEXT);
+    if (o->text && memchr(o->text, '\0', o->text_bytes))
+        return err_set(e, SHOAL_EINVAL,
+                       "the text contains NUL (\\0), which is not allowed: remove it");
     struct shoal_engine *act = o->act ? o->act : a->act;
     if (!act && a->table->act)
         return err_set(e, SHOAL_EUNSUPPORTED,

@@ -195,6 +195,102 @@ static void test_errors_may_be_null(void **state)
     shoal_engine_close(en);
 }
 
+/* Embeds a text; *out has the values of its vector. */
+static void embed(struct shoal_engine *en, const char *text, size_t n, float *out, uint32_t n_out)
+{
+    struct shoal_infer_opts o = {
+        .size = sizeof(o), .kind = SHOAL_KIND_EMBED, .text = text, .text_bytes = n};
+    struct shoal_task *t;
+    struct err e = {0};
+    if (shoal_infer_submit(en, &o, &t, &e) < 0 || shoal_task_wait(t) < 0)
+        fail_msg("embed: %s", e.msg);
+    const struct shoal_result *r = shoal_task_result(t);
+    assert_true(r->n_dims >= n_out);
+    memcpy(out, r->vector, n_out * sizeof(*out));
+    shoal_task_free(t);
+}
+
+/* A text with a NUL is read whole, or refused: what follows the NUL is never lost. */
+static void test_no_text_ends_at_a_nul(void **state)
+{
+    (void)state;
+    struct shoal_engine *en = open_model();
+    struct shoal_task *t;
+    int32_t *tokens, *fewer;
+    size_t n = 0, n_fewer = 0, n_text;
+    char *text;
+    struct err e = {0};
+    assert_int_equal(shoal_tokenize(en, "a\0b", 3, 0, &tokens, &n, &e), 0);
+    assert_int_equal(shoal_tokenize(en, "a", 1, 0, &fewer, &n_fewer, &e), 0);
+    assert_true(n > n_fewer);
+    shoal_free(fewer);
+    shoal_free(tokens);
+
+    static const struct {
+        const char *json, *where;
+        size_t n; /* 0: up to the NUL */
+    } chats[] = {
+        {"{\"messages\":[{\"role\":\"user\",\"content\":\"a\\u0000b\"}]}", "messages[0].content",
+         0},
+        {"{\"messages\":[{\"role\":\"user\",\"content\":\"a\0b\"}]}", "messages[0].content", 46},
+        {"{\"messages\":[],\"tools\":[{\"name\":\"\\u0000\"}]}", "tools[0].name", 0},
+    };
+    for (size_t i = 0; i < sizeof(chats) / sizeof(chats[0]); i++) {
+        const size_t bytes = chats[i].n ? chats[i].n : strlen(chats[i].json);
+        assert_int_equal(shoal_chat_tokens(en, chats[i].json, bytes, &tokens, &n, &e),
+                         SHOAL_EFORMAT);
+        assert_null(tokens);
+        if (!strstr(e.msg, chats[i].where) || !strstr(e.msg, "contains NUL"))
+            fail_msg("%s: %s", chats[i].where, e.msg);
+        e = (struct err){0};
+        assert_int_equal(shoal_chat_prompt(en, chats[i].json, bytes, &text, &n_text, &e),
+                         SHOAL_EFORMAT);
+        assert_null(text);
+        assert_non_null(strstr(e.msg, chats[i].where));
+    }
+
+    static const struct {
+        enum shoal_constraint kind;
+        const char *text;
+        size_t n;
+    } constraints[] = {
+        {SHOAL_CONSTRAINT_SCHEMA, "{\"const\":\"a\\u0000b\"}", 20},
+        {SHOAL_CONSTRAINT_CHOICE, "[\"a\\u0000b\"]", 12},
+        {SHOAL_CONSTRAINT_GBNF, "root ::= \"a\"\0junk", 17},
+        {SHOAL_CONSTRAINT_REGEX, "a\0(", 3},
+    };
+    static const int32_t prompt[] = {1, 7, 33};
+    for (size_t i = 0; i < sizeof(constraints) / sizeof(constraints[0]); i++) {
+        const struct shoal_task_opts o = {.size = sizeof(o),
+                                          .tokens = prompt,
+                                          .n_tokens = 3,
+                                          .max_tokens = 4,
+                                          .constraint = constraints[i].kind,
+                                          .constraint_text = constraints[i].text,
+                                          .constraint_bytes = constraints[i].n};
+        if (shoal_task_submit(en, &o, &t, &e) != SHOAL_EINVAL)
+            fail_msg("constraint %u: text behind the NUL is not read", constraints[i].kind);
+    }
+    shoal_engine_close(en);
+}
+
+static void test_a_specialist_reads_behind_a_nul(void **state)
+{
+    (void)state;
+    struct shoal_engine_opts o = {.size = sizeof(o), .cache_dir = "", .n_threads = 1};
+    struct shoal_engine *en;
+    struct err e = {0};
+    float with[8], whole[8], cut[8];
+    if (shoal_engine_open(&en, SHOAL_TEST_DATA "/encoders/bert", &o, &e) < 0)
+        fail_msg("%s", e.msg);
+    embed(en, "the house\0 is red", 17, with, 8);
+    embed(en, "the house is red", 16, whole, 8);
+    embed(en, "the house", 9, cut, 8);
+    assert_memory_equal(with, whole, sizeof(with)); /* BERT's normalizer removes NUL */
+    assert_memory_not_equal(with, cut, sizeof(with));
+    shoal_engine_close(en);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +300,8 @@ int main(void)
         cmocka_unit_test(test_tasks_check_their_size),
         cmocka_unit_test(test_info_is_filled_as_far_as_it_reaches),
         cmocka_unit_test(test_errors_may_be_null),
+        cmocka_unit_test(test_no_text_ends_at_a_nul),
+        cmocka_unit_test(test_a_specialist_reads_behind_a_nul),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

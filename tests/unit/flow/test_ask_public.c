@@ -202,6 +202,11 @@ static void test_bad_requests_are_refused(void **state)
     o.text = longer;
     o.text_bytes = sizeof(longer);
     assert_int_equal(shoal_ask_submit(ask, &o, &r, NULL), SHOAL_ELIMIT);
+    o.text = "turn on the light\0 and open the door"; /* never the first half alone */
+    o.text_bytes = 37;
+    assert_int_equal(shoal_ask_submit(ask, &o, &r, &e), SHOAL_EINVAL);
+    assert_non_null(strstr(e.msg, "contains NUL"));
+    assert_null(r);
     assert_int_equal(g.n_order, 0);
 
     struct shoal_ask_opts ao = {.models = MODELS};
