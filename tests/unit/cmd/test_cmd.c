@@ -13,8 +13,11 @@
 #include "base/mem.h"
 #include "cmd/cli/opts.h"
 #include "cmd/cmd.h"
+#include "cmd/local/conversation.h"
 
 #define MODEL SHOAL_TEST_DATA "/refs/qwen3.gguf"
+#define ENCODER SHOAL_TEST_DATA "/encoders/bert-cls"
+#define CHAT SHOAL_TEST_DATA "/../../models/reply-draft.gguf"
 
 /* ---- options -------------------------------------------------------------------------------- */
 
@@ -190,6 +193,94 @@ static void test_quantize_without_memory(void **state)
     unlink(out);
 }
 
+static void test_classify_without_memory(void **state)
+{
+    (void)state;
+    static const char *const argv[] = {"-m", ENCODER, "--no-cache", "--json", "a red house"};
+    torture(cmd_classify, 5, argv);
+}
+
+/* A specialist's command that fails after its model is open frees all of it. */
+static void test_failures_of_specialists(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *why;
+        int (*run)(int argc, const char *const *argv);
+        int argc, want;
+        const char *argv[6];
+    } cases[] = {
+        {"unknown labels",
+         cmd_classify,
+         6,
+         CMD_FAILED,
+         {"-m", ENCODER, "--no-cache", "--labels", "no", "a"}},
+        {"no such file", cmd_classify, 5, CMD_FAILED, {"-m", ENCODER, "--no-cache", "-f", "/none"}},
+        {"another kind", cmd_summarize, 4, CMD_FAILED, {"-m", ENCODER, "--no-cache", "a"}},
+        {"no specialist", cmd_classify, 4, CMD_FAILED, {"-m", MODEL, "--no-cache", "a"}},
+        {"no model", cmd_classify, 3, CMD_FAILED, {"-m", SHOAL_TEST_DATA "/none.gguf", "a"}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int rc = cases[i].run(cases[i].argc, cases[i].argv);
+        if (rc != cases[i].want)
+            fail_msg("%s: exit code %d, expected %d", cases[i].why, rc, cases[i].want);
+    }
+}
+
+/* Writes the model with its chat template changed: to, padded with spaces, for each from. */
+static void write_with_template(const char *path, const char *const *from, const char *const *to)
+{
+    FILE *in = fopen(CHAT, "rb"), *out = fopen(path, "wb");
+    assert_true(in && out && fseek(in, 0, SEEK_END) == 0);
+    size_t n = (size_t)ftell(in);
+    rewind(in);
+    char *bytes = mem_alloc(n);
+    assert_true(bytes && fread(bytes, 1, n, in) == n);
+    for (; *from; from++, to++) {
+        char *at = memmem(bytes, n, *from, strlen(*from));
+        assert_non_null(at);
+        memset(at, ' ', strlen(*from));
+        memcpy(at, *to, strlen(*to));
+    }
+    assert_int_equal(fwrite(bytes, 1, n, out), n);
+    mem_free(bytes);
+    fclose(in);
+    assert_int_equal(fclose(out), 0);
+}
+
+/* The prompt has no text then: no copy from NULL, which UndefinedBehaviourSanitizer reports. */
+static void test_a_template_that_renders_nothing(void **state)
+{
+    (void)state;
+    static const char *const from[] = {"for message in messages", "if add_generation_prompt", NULL};
+    static const char *const to[] = {"for message in []", "if false", NULL};
+    static const struct shoal_engine_opts o = {.size = sizeof(o), .cache_dir = "", .n_threads = 1};
+    char path[] = "/tmp/shoal-test-XXXXXX";
+    struct shoal_engine *engine;
+    struct conversation c;
+    int32_t *tokens = NULL;
+    size_t n = 0;
+    struct err e = {0};
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    write_with_template(path, from, to);
+    if (shoal_engine_open(&engine, path, &o, &e) < 0)
+        fail_msg("%s", e.msg);
+    unlink(path);
+    conversation_init(&c, engine);
+    for (int turn = 0; turn < 2; turn++) { /* the second begins with what was seen: nothing */
+        assert_int_equal(conversation_add(&c, "user", "Hi", 2, &e), 0);
+        if (conversation_prompt(&c, &tokens, &n, &e) < 0)
+            fail_msg("%s", e.msg);
+        assert_in_range(n, 0, 1); /* at most the BOS */
+        assert_int_equal(conversation_answer(&c, tokens, n, NULL, 0, "", 0, &e), 0);
+        shoal_free(tokens);
+    }
+    conversation_fini(&c);
+    shoal_engine_close(engine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +294,9 @@ int main(void)
         cmocka_unit_test(test_show_without_memory),
         cmocka_unit_test(test_perplexity_without_memory),
         cmocka_unit_test(test_quantize_without_memory),
+        cmocka_unit_test(test_classify_without_memory),
+        cmocka_unit_test(test_failures_of_specialists),
+        cmocka_unit_test(test_a_template_that_renders_nothing),
     };
     /* What the commands print is not this test's: only their exit codes are. */
     if (!freopen("/dev/null", "w", stdout))
