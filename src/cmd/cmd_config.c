@@ -83,7 +83,8 @@ static void put_valid(struct buf *b, const char *file, const struct gw_config *c
 {
     struct json_out j = json_out_make(b);
     if (!json) {
-        buf_printf(b, "%s is valid: %u keys are set, %u models\n", file, c->set.n, c->n_models);
+        buf_printf(b, "%s is valid: %u %s set, %u model%s\n", file, c->set.n,
+                   c->set.n == 1 ? "key is" : "keys are", c->n_models, c->n_models == 1 ? "" : "s");
         return;
     }
     json_out_object(&j);

@@ -22,7 +22,7 @@ models:
   - {name: m, path: "$root/models/reply-draft.gguf", context: 128}
 limits: {in_flight: 4}
 EOF
-run 0 config check good.yaml; has out "good.yaml is valid: 5 keys are set, 1 models"
+run 0 config check good.yaml; has out "good.yaml is valid: 5 keys are set, 1 model"
 run 0 config check good.yaml --json; same valid "$(field valid)" true
 has out '"models[m].context":"128"'
 printf 'limits:\n  in_flght: 4\n' >bad.yaml

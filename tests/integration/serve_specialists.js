@@ -100,6 +100,14 @@ async function metrics(server, post, n_inputs) {
         t.same(r.status, 400, `${url} ${JSON.stringify(body).slice(0, 60)}`);
         t.same(r.error?.param, param, 'param');
     }
+    // JSON has no infinity, but a number can be too large: it is refused, and null is a missing value
+    for (const [body, param] of [['{"input":[1,1e999]}', 'input'], ['{"input":[[1],[-1e999]]}', 'input'],
+        ['{"series":[[1],[1e999]]}', 'series'], ['{"stream":"s","input":[1e999]}', 'input']]) {
+        const answer = await fetch(`${server.url}/v1/score`, { method: 'POST', body });
+        const { error } = await answer.json();
+        t.same(`${answer.status} ${error?.param}`, `400 ${param}`, body);
+        t.check(/too large for a double/.test(error?.message), `${body}: ${error?.message}`);
+    }
     t.same((await post('/v1/classify', { input: 'x', labels: 'no-such-set' })).status, 400, 'a set that is not there');
     r = await post('/v1/embeddings', { model: 'enc', input: 'x', prompt_name: 'nope' });
     t.same(r.status, 400, 'a prompt that is not there');

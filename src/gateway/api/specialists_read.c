@@ -280,6 +280,11 @@ static int take_number(double *out, const cJSON *v, const char *name, struct fie
     if (!cJSON_IsNumber(v) && !cJSON_IsNull(v))
         return fields_fail(e, name, "invalid_type",
                            "'%s' contains a value that is neither a number nor null", name);
+    if (cJSON_IsNumber(v) && !isfinite(v->valuedouble)) /* 1e999: the reader makes it infinite */
+        return fields_fail(e, name, "invalid_value",
+                           "'%s' contains a number that is too large for a double (1.8e308); "
+                           "send null for a missing value",
+                           name);
     *out = cJSON_IsNull(v) ? (double)NAN : v->valuedouble;
     return 0;
 }
