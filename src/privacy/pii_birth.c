@@ -63,39 +63,11 @@ static size_t numeric(const struct pii_scan *s, size_t at)
 
 static size_t month(const struct pii_scan *s, size_t at)
 {
-    static const char *const names[] = {"jan",
-                                        "feb",
-                                        "mar",
-                                        "m\xc3\xa4r",
-                                        "apr",
-                                        "may",
-                                        "mai",
-                                        "jun",
-                                        "jul",
-                                        "aug",
-                                        "sep",
-                                        "oct",
-                                        "okt",
-                                        "nov",
-                                        "dec",
-                                        "dez",
-                                        "f\xc3\xa9v",
-                                        "avr",
-                                        "juin",
-                                        "juil",
-                                        "ao\xc3\xbb",
-                                        "d\xc3\xa9"
-                                        "c",
-                                        "ene",
-                                        "abr",
-                                        "ago",
-                                        "dic",
-                                        "gen",
-                                        "mag",
-                                        "giu",
-                                        "lug",
-                                        "set",
-                                        "ott"};
+    static const char *const names[] = {
+        "jan",        "feb", "mar",  "m\xc3\xa4r", "apr",        "may",           "mai", "jun",
+        "jul",        "aug", "sep",  "oct",        "okt",        "nov",           "dec", "dez",
+        "f\xc3\xa9v", "avr", "juin", "juil",       "ao\xc3\xbb", "d\xc3\xa9\x63", "ene", "abr",
+        "ago",        "dic", "gen",  "mag",        "giu",        "lug",           "set", "ott"};
     size_t len = word_at(s, at, names, sizeof(names) / sizeof(names[0])), bytes;
     if (len == 0)
         return 0;

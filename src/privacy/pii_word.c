@@ -156,7 +156,7 @@ static bool it_cf(const char *t)
 static bool fr_nir(const char *t)
 {
     uint64_t v = 0;
-    if (!fits(t, "999992A99999999") && !fits(t, "999992B99999999"))
+    if (!fits(t, "999992A99999999") || t[6] > 'B')
         return false; /* digits alone are pii_number.c's */
     for (uint32_t i = 0; i < 13; i++)
         v = v * 10 + (uint64_t)(i == 6 ? (t[6] == 'A' ? 9 : 8) : i == 5 ? 1 : t[i] - '0');
