@@ -24,6 +24,7 @@ struct router_table;
 struct routing_source;
 struct pool;
 struct prompt_cache;
+struct pseudonyms;
 
 #define FLOW_MAX_WAKES 8u
 
@@ -35,10 +36,11 @@ struct prompt_cache;
 
 struct flow {
     struct registry *registry;
-    struct prompt_cache *cache; /* NULL: none */
-    struct pool *pool;          /* for long prompts; NULL: the owner's thread prepares them */
-    struct home_table *home;    /* words and actions of asks; NULL: none */
-    struct home_things *things; /* the home that asks are about; NULL: none */
+    struct prompt_cache *cache;    /* NULL: none */
+    struct pool *pool;             /* for long prompts; NULL: the owner's thread prepares them */
+    struct home_table *home;       /* words and actions of asks; NULL: none */
+    struct home_things *things;    /* the home that asks are about; NULL: none */
+    struct pseudonyms *pseudonyms; /* for personal data; NULL: it is masked instead */
 };
 
 /* Freed objects of one size, for the next request. */

@@ -150,6 +150,9 @@ struct request {
     bool explain;       /* report the decision in full */
     bool dry;           /* decide, but do not run */
     bool no_cache;      /* the answer is not kept, and not taken from those that are */
+    bool screened;      /* personal data was looked for (privacy_run.h) */
+    bool marked;        /* its texts have pseudonyms, which mean something to its client alone */
+    bool here;          /* must not leave this server */
     size_t input_bytes; /* texts and token ids that a model will read */
     enum request_kind kind;
     union {

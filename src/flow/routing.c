@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "flow/privacy_run.h"
 #include "flow/run.h"
 #include "host/registry.h"
 
@@ -234,6 +235,24 @@ static void end_dry(struct flow_owner *o, struct request *r, struct sink *s)
     flow_give_request(o, r);
 }
 
+static void run_screened(void *ctx, struct flow_owner *o, struct request *r, struct sink *s)
+{
+    (void)ctx;
+    flow_run(o, r, s);
+}
+
+/* What has personal data that only this server may see stays here, or goes without it. */
+static void run_chosen(struct flow_owner *o, struct request *r, struct sink *s,
+                       const struct privacy_policy *p, bool outside)
+{
+    if (p && outside)
+        privacy_run(o, r, s, p, run_screened, NULL);
+    else {
+        r->here |= p != NULL;
+        flow_run(o, r, s);
+    }
+}
+
 /* domain NULL: none of these, or nobody was asked. */
 static void decide(struct flow_owner *o, const struct router_route *route, struct request *r,
                    struct sink *s, const char *domain, double p)
@@ -245,6 +264,7 @@ static void decide(struct flow_owner *o, const struct router_route *route, struc
                           .arena = &r->arena,
                           .kind = kind_of(r),
                           .who = request_who(r)};
+    const struct privacy_policy *privacy = privacy_wanted_outside(o, r); /* of the route */
     struct router_decision d;
     struct failure f;
     o->n_routed++;
@@ -280,7 +300,7 @@ static void decide(struct flow_owner *o, const struct router_route *route, struc
     if (r->dry)
         end_dry(o, r, s);
     else
-        flow_run(o, r, s);
+        run_chosen(o, r, s, privacy, choice->node != NULL);
 }
 
 /* ---- the router model ---- */
@@ -397,8 +417,19 @@ static void apply(const struct router_route *route, struct request *r)
     r->no_cache |= route->no_cache;
 }
 
+static void route_screened(void *ctx, struct flow_owner *o, struct request *r, struct sink *s)
+{
+    (void)ctx;
+    routing_run(o, r, s);
+}
+
 void routing_run(struct flow_owner *o, struct request *r, struct sink *s)
 {
+    const struct privacy_policy *p = privacy_wanted(o, r);
+    if (p) {
+        privacy_run(o, r, s, p, route_screened, NULL);
+        return;
+    }
     flow_resolve_name(o, r);
     const struct router_route *route = o->routes && r->model && r->kind != REQUEST_ASK
                                            ? router_table_find(o->routes, r->model)
@@ -407,7 +438,7 @@ void routing_run(struct flow_owner *o, struct request *r, struct sink *s)
     size_t n;
     s->routed = NULL;
     if (!route && !r->dry) {
-        flow_run(o, r, s);
+        run_chosen(o, r, s, privacy_wanted_outside(o, r), o->dispatch != NULL);
         return;
     }
     if (!route || !router_may_call(route, r->client.name)) {

@@ -56,6 +56,6 @@ void flow_run(struct flow_owner *o, struct request *r, struct sink *s)
     flow_resolve_name(o, r);
     if (r->has_once_key && o->once && o->once->ops->run(o->once, o, r, s))
         return;
-    if (!o->dispatch || !o->dispatch->ops->run(o->dispatch, o, r, s))
+    if (r->here || !o->dispatch || !o->dispatch->ops->run(o->dispatch, o, r, s))
         flow_run_here(o, r, s);
 }

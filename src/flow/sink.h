@@ -46,6 +46,7 @@ struct sink_start {
     const uint8_t *sum;  /* SHA-256 of the model; NULL: not known yet */
     const char *node;    /* where it is answered; NULL: here */
     enum sink_cache cache;
+    bool private; /* the answer repeats personal data of the client: it must not be kept */
     enum tool_format tools; /* how the model writes tool calls; NONE: the request has no tools */
     /* For generate_memo; NULL: the cache is off, or that of another node. */
     const uint8_t *question;

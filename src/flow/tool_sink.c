@@ -6,6 +6,7 @@
 
 #include "base/executor.h"
 #include "base/hash.h"
+#include "flow/privacy_run.h"
 #include "flow/routing.h"
 #include "flow/tool_parse.h"
 
@@ -182,6 +183,12 @@ static void on_resume(struct flow_job *j)
     flow_resume(&EXECUTOR_OF(j, struct tool_sink, job)->sink);
 }
 
+/* ctx: NULL: not streamed. */
+static void run_screened(void *ctx, struct flow_owner *o, struct request *r, struct sink *s)
+{
+    tool_sink_run(o, r, s, ctx != NULL);
+}
+
 void tool_sink_run(struct flow_owner *o, struct request *r, struct sink *s, bool stream)
 {
     static const struct sink_ops ops = {.start = on_start,
@@ -193,6 +200,11 @@ void tool_sink_run(struct flow_owner *o, struct request *r, struct sink *s, bool
                                         .flush = on_flush,
                                         .full = on_full};
     static const struct flow_job_ops job_ops = {on_cancel, on_resume};
+    const struct privacy_policy *p = privacy_wanted(o, r);
+    if (p) { /* in front: values go back into the arguments of calls */
+        privacy_run(o, r, s, p, run_screened, stream ? (void *)o : NULL);
+        return;
+    }
     if (r->kind != REQUEST_GENERATE || !chat_has_tools(&r->generate.chat)) {
         routing_run(o, r, s);
         return;

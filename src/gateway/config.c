@@ -319,7 +319,7 @@ int config_parse(struct gw_config *c, const char *text, size_t n, const char *na
 {
     int rc = config_read(c, &c->set, text, n, name, e);
     if (rc == 0)
-        rc = config_routes_finish(&c->router, name, e);
+        rc = config_routes_finish(&c->router, &c->privacy, name, e);
     if (rc == 0)
         rc = config_deeds_finish(&c->deeds, name, e);
     if (rc == 0 && !c->tls_cert != !c->tls_key) {

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "gateway/config/config_deeds.h"
 #include "gateway/config/config_read.h"
+#include "gateway/config/config_routes.h"
 #include "gateway/config/config_things.h"
 #include "host/admission.h"
 #include "host/registry.h"
@@ -88,7 +89,9 @@ struct gw_config {
     struct http_limits limits;
     struct registry_spec models[CONFIG_MAX_MODELS];
     uint32_t n_models;
-    struct router_table router; /* the routes, and what they know of the models above */
+    struct router_table router;           /* the routes, and what they know of the models above */
+    struct config_routes_privacy privacy; /* of all requests; in `router` too */
+    char *privacy_key_file;               /* NULL: a random key */
     size_t memory_bytes;
     uint32_t idle_unload_ms, load_wait_ms;
     struct admission_key keys[CONFIG_MAX_KEYS];

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file/file_read.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -30,6 +31,7 @@
 #include "flow/home/home_table.h"
 #include "flow/home/home_things.h"
 #include "flow/pool.h"
+#include "flow/pseudonyms.h"
 #include "gateway/api/recall.h"
 #include "gateway/deeds/deeds.h"
 #include "gateway/deeds/discovery.h"
@@ -49,6 +51,7 @@
 #include "host/prompt_cache.h"
 #include "store/collections.h"
 #include "host/quota.h"
+#include "host/sha256.h"
 
 #define POOL_THREADS 2u
 #define POOL_WAITING 1024u
@@ -625,6 +628,28 @@ static int open_sessions(struct gw *gw, struct err *e)
     return rc;
 }
 
+/* With the key of the file, if there is one. */
+static int open_pseudonyms(struct gw *gw, struct err *e)
+{
+    const char *path = gw->config->privacy_key_file;
+    uint8_t key[PSEUDONYMS_KEY_BYTES];
+    struct buf text;
+    if (!path)
+        return pseudonyms_create(&gw->pseudonyms, NULL, e);
+    buf_init(&text, 1 << 16);
+    int rc = file_read(path, &text, e);
+    if (rc == 0 && text.len < sizeof(key))
+        rc = err_set(e, SHOAL_EINVAL, "privacy.key_file %s has %zu bytes; it needs %zu or more",
+                     path, text.len, sizeof(key));
+    struct sha256 h;
+    sha256_begin(&h);
+    sha256_add(&h, buf_str(&text), text.len);
+    if (!sha256_end(&h, key) && rc == 0)
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory");
+    buf_fini(&text);
+    return rc < 0 ? rc : pseudonyms_create(&gw->pseudonyms, key, e);
+}
+
 static int open_admission(struct gw *gw, const struct gw_config *config, struct err *e)
 {
     struct admission_opts ao = config_admission(config);
@@ -721,6 +746,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
         rc = open_collections(gw, e);
     if (rc == 0)
         rc = open_sessions(gw, e);
+    if (rc == 0)
+        rc = open_pseudonyms(gw, e);
     const struct similar_opts similar = {.model = config->similar_model ? config->similar_model
                                                                         : "embed",
                                          .max_bytes = config->cache_bytes,
@@ -733,7 +760,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
                              .cache = gw->cache,
                              .pool = gw->pool,
                              .home = gw->home,
-                             .things = gw->things};
+                             .things = gw->things,
+                             .pseudonyms = gw->pseudonyms};
     for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
         rc = open_workers(&gw->loops[i], e);
     for (uint32_t i = 0; i < config->n_models && rc == 0; i++)
@@ -862,6 +890,7 @@ void gateway_destroy(struct gateway *g)
     ollama_store_close(gw->ollama);
     sessions_close(gw->sessions);
     similar_destroy(gw->similar);
+    pseudonyms_destroy(gw->pseudonyms);
     peers_destroy(gw->peers);
     admission_destroy(gw->admission);
     quota_destroy(gw->quota);

@@ -45,6 +45,7 @@ struct quota;
 struct quota_bucket;
 struct recall;
 struct sessions;
+struct pseudonyms;
 struct similar;
 struct response_store;
 struct ticker;
@@ -112,6 +113,7 @@ struct gw {
     struct collections *collections;
     /* Conversations that continue by an id; NULL: none are kept. */
     struct sessions *sessions;
+    struct pseudonyms *pseudonyms;
     struct similar *similar;               /* answers to prompts that ask the same; NULL: none */
     struct once *once;                     /* answers by idempotency key; NULL: none */
     struct ollama_store *ollama;           /* models of Ollama's interface; NULL: no folder */

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "flow/privacy_run.h"
 #include "flow/routing.h"
 #include "knowledge/history.h"
 #include "knowledge/offload.h"
@@ -587,11 +588,30 @@ static void on_resume(struct flow_job *j)
         flow_resume(&t->inner);
 }
 
+/* Of sessions_run, while personal data is looked for. */
+struct sessions_later {
+    struct sessions *sessions;
+    bool *away;
+};
+
+static void run_screened(void *ctx, struct flow_owner *o, struct request *r, struct sink *s)
+{
+    const struct sessions_later *l = ctx;
+    sessions_run(l->sessions, o, r, s, l->away);
+}
+
 void sessions_run(struct sessions *s, struct flow_owner *o, struct request *r, struct sink *to,
                   bool *away)
 {
     static const struct flow_job_ops ops = {on_cancel, on_resume};
-    struct turn *t = arena_zalloc(&r->arena, sizeof(*t));
+    const struct privacy_policy *p = privacy_wanted(o, r);
+    struct sessions_later *later = p ? arena_zalloc(&r->arena, sizeof(*later)) : NULL;
+    if (later) {
+        *later = (struct sessions_later){.sessions = s, .away = away};
+        privacy_run(o, r, to, p, run_screened, later);
+        return;
+    }
+    struct turn *t = p ? NULL : arena_zalloc(&r->arena, sizeof(*t));
     if (!t) {
         flow_refuse_nomem(o, r, to);
         return;

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "flow/privacy_run.h"
 #include "flow/routing.h"
 #include "host/sha256.h"
 #include "knowledge/embedding.h"
@@ -395,11 +396,34 @@ static void on_resume(struct flow_job *j)
         flow_resume(&x->inner);
 }
 
+/* Of similar_run, while personal data is looked for. */
+struct similar_later {
+    struct similar *similar;
+    double threshold;
+    bool *hit;
+};
+
+static void run_screened(void *ctx, struct flow_owner *o, struct request *r, struct sink *s)
+{
+    const struct similar_later *l = ctx;
+    if (r->marked) /* a kept answer would have the marks of another request */
+        routing_run(o, r, s);
+    else
+        similar_run(l->similar, o, r, s, l->threshold, l->hit);
+}
+
 void similar_run(struct similar *s, struct flow_owner *o, struct request *r, struct sink *to,
                  double threshold, bool *hit)
 {
     static const struct flow_job_ops ops = {on_cancel, on_resume};
-    struct look *x = arena_zalloc(&r->arena, sizeof(*x));
+    const struct privacy_policy *p = privacy_wanted(o, r);
+    struct similar_later *later = p ? arena_zalloc(&r->arena, sizeof(*later)) : NULL;
+    if (later) { /* without memory, routing_run refuses the request */
+        *later = (struct similar_later){.similar = s, .threshold = threshold, .hit = hit};
+        privacy_run(o, r, to, p, run_screened, later);
+        return;
+    }
+    struct look *x = p ? NULL : arena_zalloc(&r->arena, sizeof(*x));
     const struct chat_message *last = &r->generate.chat.messages[r->generate.chat.n_messages - 1];
     if (!x || !scope_of(x->scope, r)) {
         routing_run(o, r, to);

@@ -372,6 +372,7 @@ void router_route_fini(struct router_route *r)
     mem_free(r->rules);
     mem_free(r->classifier);
     mem_free(r->labels);
+    mem_free(r->privacy.tagger);
     *r = (struct router_route){.name = NULL};
 }
 
@@ -401,5 +402,6 @@ void router_table_fini(struct router_table *t)
     for (uint32_t i = 0; i < t->n_known; i++)
         router_model_fini(&t->known[i]);
     mem_free(t->known);
+    mem_free(t->privacy.tagger);
     *t = (struct router_table){.routes = NULL};
 }

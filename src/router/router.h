@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "privacy/privacy_policy.h"
 #include "router/router_estimate.h"
 #include "router/router_policy.h"
 #include "router/router_rule.h"
@@ -57,6 +58,7 @@ struct router_route {
     char *classifier; /* NULL: none */
     char *labels;     /* its label set; NULL: the default one */
     double threshold; /* below it the domain is "none of these" */
+    struct privacy_policy privacy;
 };
 
 /* All routes of a configuration. */
@@ -65,6 +67,8 @@ struct router_table {
     uint32_t n_routes;
     struct router_model *known; /* what is said of models outside of routes */
     uint32_t n_known;
+    struct privacy_policy privacy; /* of requests whose route says nothing of its own */
+    bool private;                  /* that one, or one of a route, does something */
 };
 
 /* The route of this name; NULL: none.  "auto" is there even if the table does not have it, over all

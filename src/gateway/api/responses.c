@@ -302,8 +302,10 @@ static void keep(struct answer *a, const struct buf *json)
 
 static void on_start(struct sink *s, const struct sink_start *e)
 {
-    answer_of(s)->model = e->model;
-    call_set_model(answer_of(s)->call, e);
+    struct answer *a = answer_of(s);
+    a->model = e->model;
+    a->shape.store &= !e->private;
+    call_set_model(a->call, e);
 }
 
 static void on_token(struct sink *s, const struct sink_token *t)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "privacy/pii.h"
 
 /* ---- copies ---- */
 
@@ -122,6 +123,26 @@ int config_routes_take_rule(struct yaml_in *r, yaml_node_t *at, void *item, void
     return rc < 0 ? yaml_in_fail(r, at, "%.200s", inner.msg) : 0;
 }
 
+static int fill_privacy(struct privacy_policy *to, const struct config_routes_privacy *k,
+                        struct err *e)
+{
+    to->action = (enum privacy_action)k->action;
+    to->zone = (enum privacy_zone)k->zone;
+    for (uint32_t i = 0; i < k->find.n; i++) {
+        enum pii_kind kind;
+        if (!pii_kind_read(&kind, k->find.v[i], strlen(k->find.v[i])))
+            return err_set(e, SHOAL_EFORMAT,
+                           "privacy cannot find '%.40s'; it can find email, phone, card, iban, ip, "
+                           "id, birth, person and place",
+                           k->find.v[i]);
+        to->kinds |= PII_BIT(kind);
+    }
+    if (k->find.n == 0)
+        to->kinds = PII_BY_RULES;
+    to->tagger = mem_strdup(k->model ? k->model : "entities");
+    return to->tagger ? 0 : err_set(e, SHOAL_ENOMEM, "configuration");
+}
+
 /* Rules leave models of the route. */
 static int check_uses(struct yaml_in *r, const yaml_node_t *at, const struct router_route *route)
 {
@@ -141,6 +162,9 @@ static int fill_route(struct yaml_in *r, const yaml_node_t *at, struct config_ro
     int rc = 0;
     for (uint32_t i = 0; i < k->policy.n && rc == 0; i++)
         rc = router_policy_add(&to->policy, k->policy.v[i], &inner);
+    if (rc < 0)
+        return yaml_in_fail(r, at, "%.200s", inner.msg);
+    rc = fill_privacy(&to->privacy, &k->privacy, &inner);
     if (rc < 0)
         return yaml_in_fail(r, at, "%.200s", inner.msg);
     if (!k->classifier && k->labels)
@@ -219,10 +243,22 @@ static int inherit(struct router_model *to, const struct router_model *from)
     return rc < 0 ? rc : inherit_names(&to->languages, &from->languages);
 }
 
-int config_routes_finish(struct router_table *t, const char *file, struct err *e)
+static bool does_something(const struct privacy_policy *p)
 {
+    return p->action != PRIVACY_DEFAULT && p->action != PRIVACY_NONE;
+}
+
+int config_routes_finish(struct router_table *t, const struct config_routes_privacy *privacy,
+                         const char *file, struct err *e)
+{
+    struct err inner = {0};
+    int rc = fill_privacy(&t->privacy, privacy, &inner);
+    if (rc < 0)
+        return err_set(e, rc, "%s: %s", file, inner.msg);
+    t->private = does_something(&t->privacy);
     for (uint32_t i = 0; i < t->n_routes; i++) {
         struct router_route *r = &t->routes[i];
+        t->private |= does_something(&r->privacy);
         if (model_named(t->known, t->n_known, r->name))
             return err_set(e, SHOAL_EFORMAT, "%s: '%.80s' is the name of a model and of a route",
                            file, r->name);

@@ -23,6 +23,12 @@ struct config_routes_rule { /* an entry of routes[].rules */
     bool negate;
 };
 
+struct config_routes_privacy { /* privacy, and routes[].privacy */
+    uint32_t action, zone;
+    struct yaml_in_strs find;
+    char *model;
+};
+
 struct config_routes_route { /* an entry of routes */
     char *name, *classifier, *labels;
     struct yaml_in_strs callers, policy;
@@ -31,6 +37,7 @@ struct config_routes_route { /* an entry of routes */
     bool cache;
     double similar;
     double min_quality, threshold;
+    struct config_routes_privacy privacy;
     struct router_route route; /* its models and rules so far */
 };
 
@@ -44,7 +51,10 @@ SHOAL_MUST_CHECK int config_routes_know(struct router_table *t, const char *name
                                         const struct config_routes_model *facts, struct err *e);
 /* A model of which nothing is said, unless something was. */
 SHOAL_MUST_CHECK int config_routes_meet(struct router_table *t, const char *name, struct err *e);
-/* The whole file was read: routes learn what `models` says, and names are compared. */
-SHOAL_MUST_CHECK int config_routes_finish(struct router_table *t, const char *file, struct err *e);
+/* The whole file was read: routes learn what `models` says, and names are compared.  privacy: what
+ * the file says for all requests. */
+SHOAL_MUST_CHECK int config_routes_finish(struct router_table *t,
+                                          const struct config_routes_privacy *privacy,
+                                          const char *file, struct err *e);
 
 #endif

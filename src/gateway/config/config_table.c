@@ -292,6 +292,15 @@ const struct config_key config_keys[] = {
         "Which of its label sets. Default: the model's own default."),
     ROW("routes[].classifier.threshold", SHARE, ROUTE(threshold), "0.5", 0, 1, LIVE,
         "Below this confidence the text is of no domain, and models without domains answer."),
+    MAP("routes[].privacy", "As `privacy`, for requests to this route."),
+    CHOICE("routes[].privacy.action", ROUTE(privacy.action), PRIVACY_ACTIONS, "default", LIVE,
+           "As `privacy.action`. `default`: all of it as `privacy` says."),
+    ROW("routes[].privacy.find", STRS, ROUTE(privacy.find), NULL, 0, 16, LIVE,
+        "As `privacy.find`."),
+    CHOICE("routes[].privacy.zone", ROUTE(privacy.zone), PRIVACY_ZONES, "everywhere", LIVE,
+           "As `privacy.zone`."),
+    ROW("routes[].privacy.model", STR, ROUTE(privacy.model), NULL, 0, 0, LIVE,
+        "As `privacy.model`."),
     {.path = "routes[].models",
      .type = CONFIG_ITEMS,
      .offset = sizeof(struct config_routes_model),
@@ -326,6 +335,23 @@ const struct config_key config_keys[] = {
     ROW("routes[].rules[].not", BOOL, RULE(negate), "false", 0, 0, LIVE,
         "The rule counts when the condition is not met."),
     ROW("routes[].rules[].use", STRS, RULE(use), NULL, 0, 64, LIVE, "Models that remain."),
+
+    MAP("privacy", "What is done with personal data in requests, before they are kept anywhere or "
+                   "sent to another node (docs/PRIVACY.md)."),
+    CHOICE("privacy.action", AT(privacy.action), PRIVACY_ACTIONS, "default", LIVE,
+           "`mask`: [email] instead of the value. `pseudonym`: [email-1f2e3d4c], and the value "
+           "again in the answer. `refuse`: 400. `none`, `default`: nothing."),
+    ROW("privacy.find", STRS, AT(privacy.find), NULL, 0, 16, LIVE,
+        "What is looked for: `email`, `phone`, `card`, `iban`, `ip`, `id`, `birth`, and with a "
+        "model `person`, `place`. Default: all but those two."),
+    CHOICE("privacy.zone", AT(privacy.zone), PRIVACY_ZONES, "everywhere", LIVE,
+           "`everywhere`: no model sees it. `nodes`: models of this server may; what another node "
+           "gets is changed."),
+    ROW("privacy.model", STR, AT(privacy.model), NULL, 0, 0, LIVE,
+        "Model of this server that finds persons and places. Default: `entities`."),
+    ROW("privacy.key_file", STR, AT(privacy_key_file), NULL, 0, 0, START,
+        "File of 32 bytes or more that pseudonyms are made with. Servers with the same file give "
+        "the same ones. Default: random at each start."),
 
     ITEMS("keys", struct key_keys, CONFIG_MAX_KEYS, take_key,
           "Keys of clients. None: everybody who reaches the server may use it."),
