@@ -31,6 +31,8 @@ struct place {
     const uint32_t *nodes; /* in order; all of them read bytes */
     uint32_t n;
     bool ended;             /* the bottom was reached */
+    uint32_t common;        /* where every small letter leads, DEAD: there is no such place */
+    uint64_t commons;       /* classes of bytes that all lead to it; common UNKNOWN: not computed */
     uint32_t *next;         /* [256]: places, UNKNOWN: not computed; NULL: none was */
     uint64_t *bits, *leads; /* sets, or NULL */
     uint32_t n_bits, n_leads;
@@ -265,7 +267,8 @@ static int place_get(struct grammar_mask *m, uint32_t *out)
     if (!nodes)
         return no_piece(m);
     memcpy(nodes, m->rest, m->n_rest * sizeof(*nodes));
-    m->places[m->n_places] = (struct place){.nodes = nodes, .n = m->n_rest, .ended = m->ended};
+    m->places[m->n_places] =
+        (struct place){.nodes = nodes, .n = m->n_rest, .ended = m->ended, .common = UNKNOWN};
     t->slots[at] = m->n_places + 1;
     t->n_used++;
     *out = m->n_places++;
@@ -303,6 +306,7 @@ static int open_table(struct grammar_mask *m, uint32_t place)
 
 static int compute_step(struct grammar_mask *m, uint32_t place, uint8_t byte, uint32_t *out)
 {
+    uint32_t from = 0, to = 255; /* bytes that the edges do not tell apart from this one */
     int rc = 0;
     new_stamp(m);
     for (uint32_t i = 0; i < m->places[place].n && rc == 0; i++) {
@@ -310,16 +314,25 @@ static int compute_step(struct grammar_mask *m, uint32_t place, uint8_t byte, ui
         const struct grammar_net_state *s = &m->net->states[m->nodes[id].state];
         for (uint32_t k = 0; k < s->n_edges && rc == 0; k++) {
             const struct grammar_net_edge *e = &m->net->edges[s->edges + k];
-            if (e->kind == GRAMMAR_NET_BYTES && byte >= e->lo && byte <= e->hi)
+            if (e->kind != GRAMMAR_NET_BYTES)
+                continue;
+            if (byte < e->lo) {
+                to = e->lo <= to ? e->lo - 1u : to;
+            } else if (byte > e->hi) {
+                from = e->hi >= from ? e->hi + 1u : from;
+            } else {
+                from = e->lo > from ? e->lo : from;
+                to = e->hi < to ? e->hi : to;
                 rc = visit_state(m, e->to, 0, parent);
+            }
         }
     }
     if (rc == 0)
         rc = close_stacks(m);
     if (rc == 0)
         rc = place_get(m, out);
-    if (rc == 0)
-        m->places[place].next[byte] = *out;
+    for (uint32_t b = from; rc == 0 && b <= to; b++)
+        m->places[place].next[b] = *out;
     return rc;
 }
 
@@ -347,6 +360,67 @@ static void set_tokens(const struct grammar_mask *m, uint64_t *bits, uint32_t to
         bits[token / 64] |= (uint64_t)1 << (token % 64);
 }
 
+/* The texts of strings are mostly matched by a loop, or by a counted one: all but a few characters
+ * lead to the same place.  Finds that place and the classes of bytes that lead there. */
+static int find_common(struct grammar_mask *m, uint32_t place)
+{
+    uint64_t others = 1; /* class 0 holds parts of characters */
+    uint32_t common = UNKNOWN, to = UNKNOWN;
+    int rc = m->places[place].next ? 0 : open_table(m, place);
+    for (uint32_t b = 'a'; b <= 'z' && rc == 0 && common != GRAMMAR_MASK_DEAD; b++) {
+        if (m->places[place].next[b] != GRAMMAR_MASK_DEAD)
+            rc = step(m, place, (uint8_t)b, &to);
+        else
+            to = GRAMMAR_MASK_DEAD; /* most places: nothing is computed for them */
+        common = common == UNKNOWN || common == to ? to : GRAMMAR_MASK_DEAD;
+    }
+    for (uint32_t b = 0; b < 0x80 && rc == 0 && common != GRAMMAR_MASK_DEAD; b++) {
+        rc = step(m, place, (uint8_t)b, &to);
+        if (to != common)
+            others |= (uint64_t)1 << vocab_trie_class((uint8_t)b);
+    }
+    if (rc < 0)
+        return rc;
+    m->places[place].common = common;
+    m->places[place].commons = common != GRAMMAR_MASK_DEAD ? ~others : 0;
+    return 0;
+}
+
+/* Whether every text below a node of the trie is allowed behind `place`, as far as can be told
+ * without a look at each of them. */
+static int allows_all(struct grammar_mask *m, const struct vocab_trie_node *n, uint32_t place,
+                      bool exits, bool *out)
+{
+    *out = false;
+    for (uint32_t left = n->height; left > 0; left--) {
+        if (exits && m->places[place].ended)
+            return 0;
+        if (m->places[place].common == UNKNOWN) {
+            int rc = find_common(m, place);
+            if (rc < 0)
+                return rc;
+        }
+        const struct place *p = &m->places[place];
+        if (n->below & ~p->commons)
+            return 0;
+        if (p->common == place) {
+            *out = true;
+            return 0;
+        }
+        place = p->common;
+    }
+    *out = n->height < UINT8_MAX;
+    return 0;
+}
+
+/* Every token that begins with the text of a node. */
+static void set_all(const struct grammar_mask *m, uint64_t *bits, uint32_t node)
+{
+    const uint32_t *order = m->vocab->order, last = vocab_trie_last(m->vocab, node);
+    for (uint32_t i = m->vocab->nodes[node].first; i < last; i++)
+        bits[order[i] / 64] |= (uint64_t)1 << (order[i] % 64);
+}
+
 /* Sets the tokens below a node of the trie that can follow, if the node's own text led to `place`.
  * exits: also lists where a rule ends with more of the trie behind it. */
 static int walk(struct grammar_mask *m, uint32_t place, uint32_t from, uint64_t *bits, bool exits)
@@ -358,13 +432,21 @@ static int walk(struct grammar_mask *m, uint32_t place, uint32_t from, uint64_t 
     for (uint32_t i = from + 1; i < end && rc == 0;) {
         const struct vocab_trie_node *n = &nodes[i];
         uint32_t to = GRAMMAR_MASK_DEAD;
+        bool all = false;
         rc = step(m, m->path[n->depth - 1], n->byte, &to);
-        if (to == GRAMMAR_MASK_DEAD) {
+        if (rc == 0 && to != GRAMMAR_MASK_DEAD && n->height > 0)
+            rc = allows_all(m, n, to, exits, &all);
+        if (rc < 0 || to == GRAMMAR_MASK_DEAD) {
+            i = n->end;
+            continue;
+        }
+        if (all) {
+            set_all(m, bits, i);
             i = n->end;
             continue;
         }
         set_tokens(m, bits, n->token);
-        if (exits && m->places[to].ended && n->end > i + 1) {
+        if (exits && n->height > 0 && m->places[to].ended) {
             rc = grow((void **)&m->exits, &m->cap_exits, m->n_exits, sizeof(*m->exits));
             if (rc == 0)
                 m->exits[m->n_exits++] = i;
@@ -467,7 +549,8 @@ static uint32_t count_bits(const uint64_t *bits, uint32_t n)
 {
     uint32_t sum = 0;
     for (uint32_t i = 0; i < n; i++)
-        sum += (uint32_t)__builtin_popcountll(bits[i]);
+        if (bits[i]) /* most are 0, and not every CPU counts bits */
+            sum += (uint32_t)__builtin_popcountll(bits[i]);
     return sum;
 }
 
@@ -539,7 +622,7 @@ static int begin(struct grammar_mask *m)
         return rc;
     m->nodes[BOTTOM] = m->nodes[CUT] = (struct node){0, 0, 0, 0, NONE, NONE};
     m->n_nodes = FIRST_NODE;
-    m->places[GRAMMAR_MASK_DEAD] = (struct place){0};
+    m->places[GRAMMAR_MASK_DEAD] = (struct place){.n = 0};
     m->n_places = 1;
     m->stamp = 0;
     return 0;

@@ -64,6 +64,16 @@ static uint32_t gather(struct vocab_trie *v, const struct tokenizer *t, struct e
     return n;
 }
 
+/* The node's text is complete: what lies below it is known, and counts for the node above too. */
+static void close_node(struct vocab_trie *v, uint32_t node, uint32_t above)
+{
+    struct vocab_trie_node *n = &v->nodes[node], *up = &v->nodes[above];
+    const uint8_t height = n->height < UINT8_MAX ? n->height + 1 : UINT8_MAX;
+    n->end = v->n_nodes;
+    up->below |= n->below | (uint64_t)1 << vocab_trie_class(n->byte);
+    up->height = up->height < height ? height : up->height;
+}
+
 /* The sorted texts one after the other: each shares a prefix with the one before. */
 static void fill(struct vocab_trie *v, const struct entry *list, uint32_t n)
 {
@@ -78,18 +88,23 @@ static void fill(struct vocab_trie *v, const struct entry *list, uint32_t n)
         while (shared < most && v->nodes[path[shared + 1]].byte == list[i].p[shared])
             shared++;
         for (; depth > shared; depth--)
-            v->nodes[path[depth]].end = v->n_nodes;
+            close_node(v, path[depth], path[depth - 1]);
         for (; depth < list[i].n; depth++) {
             path[depth + 1] = v->n_nodes;
-            v->nodes[v->n_nodes++] = (struct vocab_trie_node){
-                .token = VOCAB_TRIE_NONE, .depth = (uint16_t)(depth + 1), .byte = list[i].p[depth]};
+            v->nodes[v->n_nodes++] = (struct vocab_trie_node){.token = VOCAB_TRIE_NONE,
+                                                              .first = i,
+                                                              .depth = (uint16_t)(depth + 1),
+                                                              .byte = list[i].p[depth]};
         }
         v->max_depth = depth > v->max_depth ? depth : v->max_depth;
         v->same[list[i].token] = v->nodes[path[depth]].token;
         v->nodes[path[depth]].token = list[i].token;
+        v->order[i] = list[i].token;
     }
-    for (uint32_t d = 0; d <= depth; d++)
-        v->nodes[path[d]].end = v->n_nodes;
+    v->n_order = n;
+    for (; depth > 0; depth--)
+        close_node(v, path[depth], path[depth - 1]);
+    v->nodes[0].end = v->n_nodes;
 }
 
 int vocab_trie_create(struct vocab_trie **out, const struct tokenizer *t, uint32_t n_vocab,
@@ -108,12 +123,14 @@ int vocab_trie_create(struct vocab_trie **out, const struct tokenizer *t, uint32
     }
     v->nodes = mem_zalloc_n(n_bytes + 1, sizeof(*v->nodes));
     v->same = mem_zalloc_n(v->n_vocab, sizeof(*v->same));
+    v->order = mem_zalloc_n(v->n_vocab + 1, sizeof(*v->order));
     v->texts = mem_zalloc_n(v->n_vocab, sizeof(*v->texts));
     v->text_bytes = mem_zalloc_n(v->n_vocab, sizeof(*v->text_bytes));
     v->ends = mem_zalloc_n(vocab_trie_words(v) + 1, sizeof(*v->ends));
     v->bytes = mem_zalloc(n_bytes + 1);
     list = mem_zalloc_n(v->n_vocab + 1, sizeof(*list));
-    if (v->nodes && v->same && v->texts && v->text_bytes && v->ends && v->bytes && list) {
+    if (v->nodes && v->same && v->order && v->texts && v->text_bytes && v->ends && v->bytes &&
+        list) {
         uint32_t n = gather(v, t, list);
         qsort(list, n, sizeof(*list), by_text);
         fill(v, list, n);
@@ -133,6 +150,7 @@ void vocab_trie_destroy(struct vocab_trie *v)
         return;
     mem_free(v->nodes);
     mem_free(v->same);
+    mem_free(v->order);
     mem_free(v->texts);
     mem_free(v->text_bytes);
     mem_free(v->ends);
