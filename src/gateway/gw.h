@@ -24,6 +24,7 @@ struct call;
 struct call_error;
 struct collections;
 struct deeds;
+struct demo;
 struct deployed;
 struct discovery;
 struct field;
@@ -129,6 +130,7 @@ struct gw {
     struct node_measure *measure;   /* of this machine; NULL: this is no node */
     struct node_store *store;       /* models on disk; NULL: this is no node */
     struct plant *plant;            /* sensors and machines; NULL: none */
+    struct demo *demo;              /* a simulated plant; NULL: none */
     struct deeds *deeds;            /* carry actions out; NULL: the home is simulated */
     struct discovery *discovery;    /* of Home Assistant; NULL: none */
     struct gw_config *deeds_config; /* held for them: a reload replaces config */
