@@ -12,6 +12,7 @@ help: ## this list
 	@echo "  BENCH=NAME   what make bench runs, with its options (all)"
 	@echo "  CROSS=1      make chaos with a node of another architecture, under qemu (no)"
 	@echo "  DURATION=N   seconds of make chaos (60) and make nightly (600 of load, 300 of chaos)"
+	@echo "  NETNS=1      make chaos with every member in a network namespace, whose cable is pulled (no; needs root)"
 	@echo "  PREFIX=DIR   where make install puts the files (/usr/local)"
 	@echo "  DESTDIR=DIR  a folder in front of PREFIX, for packagers (none)"
 	@echo "  SEED=N       what make chaos does to whom, and when (a random one, which it prints)"
@@ -57,7 +58,7 @@ chaos: configure ## kill nodes and break the network under 32 streams; no token 
 	@tools/install-deps test
 	@cmake --build build --target shoal chaos_proxy
 	@$(if $(CROSS),tools/build-cross build-cross)
-	@$(if $(CROSS),CROSS=build-cross/run) node tests/chaos/chaos.js build/shoal build/tests/chaos_proxy $(or $(DURATION),60) $(SEED)
+	@$(if $(CROSS),CROSS=build-cross/run) NETNS=$(NETNS) node tests/chaos/chaos.js build/shoal build/tests/chaos_proxy $(or $(DURATION),60) $(SEED)
 
 nightly: ## mixed load, chaos and elections under AddressSanitizer
 	@tools/install-deps test
@@ -67,8 +68,8 @@ bench: build ## measure, beside the peers
 	@tools/install-deps bench
 	@bench/run $(BENCH)
 
-run: configure ## start the server with the models of this repository, a simulated plant and a house
-	@cmake --build build --target shoal demo_devices
+run: configure ## start the server with the models of this repository
+	@cmake --build build --target shoal
 	@tools/run-demo
 
 demo-cluster: configure ## three nodes and a gateway here; the node under a stream is killed, and the text goes on

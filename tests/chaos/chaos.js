@@ -4,12 +4,14 @@
 // answer must be the one of the undisturbed run: none lost, none repeated.
 // Usage: chaos.js SHOAL CHAOS_PROXY [SECONDS [SEED]]     LOGS=DIR: keeps the logs of the members there
 //        CROSS=PROGRAM: the third node, of another architecture (tools/build-cross)
+//        NETNS=1: every member in a network namespace of its own, whose cable can be pulled (chaos_net.js)
 'use strict';
 const fs = require('fs');
 const path = require('path');
 const t = require('../integration/serve.js');
 const clients = require('./chaos_clients.js');
 const { disturb } = require('./chaos_events.js');
+const { Net, enter } = require('./chaos_net.js');
 const chaos = require('./chaos_site.js');
 
 const [shoal, proxy] = process.argv.slice(2, 4).map((p) => path.resolve(p));
@@ -84,8 +86,9 @@ function report(done, figures) {
 }
 
 (async () => {
-    console.log(`seed ${seed}, ${seconds} s`);
-    const site = await chaos.open(shoal, proxy, { program: (name) => (cross && name === 'node3' ? cross : shoal) });
+    const net = process.env.NETNS && enter() ? new Net() : null;
+    console.log(`seed ${seed}, ${seconds} s${net ? ', network namespaces' : ''}`);
+    const site = await chaos.open(shoal, proxy, { net, program: (name) => (cross && name === 'node3' ? cross : shoal) });
     const [streams, shorts] = await requests(site);
     let on = true;
     const goes = () => on;

@@ -65,13 +65,18 @@ const events = {
     async workerStopped(site, node) { // it is silent: the node ends it and starts another one
         signalWorker(node, 'SIGSTOP');
     },
+    async unplugged(site, node, r) {
+        site.net.pull(node.name);
+        await t.sleep(r.between(100, 4000));
+        site.net.push(node.name);
+    },
     silenced: bad('hole', 1, 1, 100, 4000),
     delayed: bad('delay', 5, 100, 500, 3000),
     slowed: bad('rate', 10000, 200000, 500, 3000),
     lossy: bad('loss', 1, 20, 500, 3000),
 };
 
-const onlyApart = ['workerKilled', 'workerStopped'];
+const onlyApart = ['workerKilled', 'workerStopped'], onlyNet = ['unplugged', 'natsUnplugged'];
 
 function signalWorker(node, signal) {
     const pid = workerOf(node);
@@ -81,29 +86,37 @@ function signalWorker(node, signal) {
 
 // What happens to a NATS server; it ends when the server is as before.
 const natsEvents = {
-    async natsKilled(server, r) {
+    async natsKilled(site, server, r) {
         server.signal('SIGKILL');
         await server.ended;
         await t.sleep(r.between(0, 3000));
         server.start();
     },
-    async natsStopped(server, r) {
+    async natsStopped(site, server, r) {
         server.signal('SIGSTOP');
         await t.sleep(r.between(100, 4000));
         server.signal('SIGCONT');
     },
+    async natsUnplugged(site, server, r) {
+        site.net.pull(server.name);
+        await t.sleep(r.between(100, 6000));
+        site.net.push(server.name);
+    },
 };
+
+// What can happen in this network.
+const possible = (site, list) => Object.keys(list).filter((e) => site.net || !onlyNet.includes(e));
 
 // Also all servers at once: nobody needs them to answer.
 async function disturbNats(site, r, end, count) {
     const busy = new Map();
     while (performance.now() < end) {
         await t.sleep(r.between(200, 2000));
-        const server = r.of(site.nats), event = r.of(Object.keys(natsEvents));
+        const server = r.of(site.nats), event = r.of(possible(site, natsEvents));
         if (busy.has(server))
             continue;
         count(event, server.name);
-        busy.set(server, natsEvents[event](server, r).then(() => busy.delete(server)));
+        busy.set(server, natsEvents[event](site, server, r).then(() => busy.delete(server)));
     }
     await Promise.all(busy.values());
 }
@@ -131,7 +144,7 @@ async function disturb(site, seed, ms) {
     while (performance.now() < end) {
         await t.sleep(r.between(50, 500));
         const free = site.nodes.filter((n) => !busy.has(n));
-        const node = r.of(site.nodes), event = r.of(Object.keys(events).filter((e) => node.apart || !onlyApart.includes(e)));
+        const node = r.of(site.nodes), event = r.of(possible(site, events).filter((e) => node.apart || !onlyApart.includes(e)));
         if (!free.includes(node) || free.length < 2 ||
             (await Promise.all(site.gateways.map(ready))).some((n) => n < free.length))
             continue;

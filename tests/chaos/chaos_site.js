@@ -12,8 +12,8 @@ const c = require('../integration/cluster_site.js');
 
 // Commands are answered in order, one line each.
 class Proxy {
-    constructor(program) {
-        this.child = spawn(program, { stdio: ['pipe', 'pipe', 'inherit'] });
+    constructor(program, args) {
+        this.child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
         this.asked = [];
         readline.createInterface({ input: this.child.stdout }).on('line', (line) => this.asked.shift()(line));
         this.child.on('exit', (code) => this.asked.splice(0).forEach((done) => done(`error the proxy ended with ${code}`)));
@@ -51,12 +51,13 @@ async function freePorts(n) {
 
 // A NATS server with the configuration of `shoal cluster init`.
 class Nats {
-    constructor(name, dir) {
-        Object.assign(this, { name, dir });
+    constructor(name, dir, { prefix, address }) {
+        Object.assign(this, { name, dir, prefix, address });
     }
 
     start() {
-        this.child = spawn('nats-server', ['-c', 'nats.conf'], { cwd: this.dir, stdio: 'ignore' });
+        const [program, ...words] = [...this.prefix, 'nats-server', '-c', 'nats.conf'];
+        this.child = spawn(program, words, { cwd: this.dir, stdio: 'ignore' });
         this.ended = new Promise((done) => this.child.on('exit', done));
     }
 
@@ -65,20 +66,28 @@ class Nats {
     }
 }
 
-async function natsServers(shoal, ca, n) {
-    const port = await freePorts(2 * n);
+async function natsServers(shoal, ca, n, place) {
+    const port = await freePorts(2 * n), names = Array.from({ length: n }, (_, i) => `nats-${i + 1}`), places = [];
+    for (const name of names)
+        places.push(await place(name));
     execFileSync(shoal, ['cluster', 'init', '--dir', ca, '--name', 'chaos', '--servers', String(n), '--port', String(port),
-        '--route-port', String(port + n)]);
-    const list = Array.from({ length: n }, (_, i) => new Nats(`nats-${i + 1}`, path.join(ca, 'members', `nats-${i + 1}`)));
+        '--route-port', String(port + n), ...places.flatMap((p) => ['--host', p.address])]);
+    const list = names.map((name, i) => new Nats(name, path.join(ca, 'members', name), places[i]));
     for (const server of list)
         server.start();
     process.on('exit', () => list.forEach((server) => server.signal('SIGKILL')));
-    return { list, join: list.flatMap((_, i) => ['--join', `tls://127.0.0.1:${port + i}`]).concat('--shoal', 'chaos') };
+    return { list, join: natsUrls(list).flatMap((url) => ['--join', url]).concat('--shoal', 'chaos') };
 }
 
-function certificates(shoal, dir, names) {
+// Where they listen: servers of one machine have different ports.
+const natsUrls = (list) => list.map((server) => {
+    const conf = fs.readFileSync(path.join(server.dir, 'nats.conf'), 'utf8');
+    return `tls://${server.address}:${conf.match(/^listen: "[^"]*:(\d+)"/m)[1]}`;
+});
+
+function certificates(shoal, dir, names, hosts) {
     for (const [name, role] of names)
-        execFileSync(shoal, ['ca', 'issue', name, '--dir', dir, '--role', role, '--host', '127.0.0.1']);
+        execFileSync(shoal, ['ca', 'issue', name, '--dir', dir, '--role', role, ...hosts.flatMap((h) => ['--host', h])]);
     return (name) => ['--certs', path.join(dir, 'members', name)];
 }
 
@@ -94,31 +103,36 @@ models:
 `; // no cache: an answer that is kept cannot break off in the middle
 }
 
-// program(name): what runs as this node, such as one of another architecture under qemu.
-async function open(shoal, proxyProgram, { nodes = 3, gateways = 2, servers = 3, program = () => shoal } = {}) {
-    const site = { nodes: [], gateways: [], proxy: new Proxy(proxyProgram) };
+// program(name): what runs as this node, such as one of another architecture under qemu.  net: of chaos_net.js; without it,
+// everybody is on 127.0.0.1.
+async function open(shoal, proxyProgram, { nodes = 3, gateways = 2, servers = 3, program = () => shoal, net = null } = {}) {
+    const hub = net?.hub ?? '127.0.0.1';
+    const place = async (name) => (net ? net.plug(name) : { prefix: [], address: '127.0.0.1' });
+    const site = { nodes: [], gateways: [], net, proxy: new Proxy(proxyProgram, [hub]) };
     const names = (what, n) => Array.from({ length: n }, (_, i) => `${what}${i + 1}`);
-    const ca = path.join(t.tmp, 'ca'), nats = await natsServers(shoal, ca, servers);
+    const ca = path.join(t.tmp, 'ca'), nats = await natsServers(shoal, ca, servers, place);
     site.nats = nats.list;
     fs.copyFileSync(path.join(t.root, 'models/reply.gguf'), path.join(t.tmp, 'story.gguf'));
     const tls = certificates(shoal, ca, [...names('node', nodes).map((n) => [n, 'node']),
-        ...names('gateway', gateways).map((n) => [n, 'gateway'])]);
+        ...names('gateway', gateways).map((n) => [n, 'gateway'])], [hub]);
     for (const name of names('node', nodes)) {
         const config = path.join(t.tmp, `${name}.yaml`), links = names('gateway', Math.min(gateways, 2)).map((g) => `${g}-${name}`);
-        const ports = [];
+        const ports = [], { prefix, address } = await place(name);
         for (const link of links) // the node's address is known later
             ports.push((await site.proxy.say(`link ${link} 127.0.0.1:1`)).split(' ')[1]);
-        fs.writeFileSync(config, `${models(name === 'node2')}cluster: {name: ${name}, advertise: "127.0.0.1:${ports.at(-1)}"}\n`);
-        const node = new c.Member(program(name), 'node', name, ['--config', config, '--listen', '127.0.0.1:0', '--threads', '1',
+        fs.writeFileSync(config, `${models(name === 'node2')}cluster: {name: ${name}, advertise: "${hub}:${ports.at(-1)}"}\n`);
+        const node = new c.Member(program(name), 'node', name, ['--config', config, '--listen', `${address}:0`, '--threads', '1',
             ...nats.join, ...tls(name)]);
-        Object.assign(node, { links, ports, apart: name === 'node2' });
+        Object.assign(node, { links, ports, prefix, apart: name === 'node2' });
         site.nodes.push(node);
         await node.start();
         await retarget(site, node);
     }
     for (const [i, name] of names('gateway', gateways).entries()) {
-        const way = i === 0 ? site.nodes.flatMap((n) => ['--node', `127.0.0.1:${n.ports[0]}`]) : nats.join;
-        const gateway = new c.Member(shoal, 'gateway', name, ['--listen', '127.0.0.1:0', '--threads', '1', ...way, ...tls(name)]);
+        const way = i === 0 ? site.nodes.flatMap((n) => ['--node', `${hub}:${n.ports[0]}`]) : nats.join;
+        const { prefix, address } = await place(name);
+        const gateway = new c.Member(shoal, 'gateway', name, ['--listen', `${address}:0`, '--threads', '1', ...way, ...tls(name)]);
+        gateway.prefix = prefix;
         site.gateways.push(await gateway.start());
     }
     for (const g of site.gateways)
@@ -168,6 +182,7 @@ async function close(site) {
         await server.ended;
     }
     site.proxy.end();
+    site.net?.end();
     return bad;
 }
 

@@ -1,21 +1,18 @@
 /* proxy.c - bad networks on one machine: a proxy whose links can be slowed, delayed, silenced and
  * cut while they are in use.
  *
- *   chaos_proxy
+ *   chaos_proxy [ADDRESS]
  *
  * Follows the lines of its standard input and answers each with one line; ends with the input.
- *   link NAME TARGET    listens on a free port of 127.0.0.1 and connects to TARGET (HOST:PORT or
- *                       unix:PATH) for every connection; answers "NAME PORT"
- *   target NAME TARGET  where new connections go from now on
- *   delay NAME MS       every byte arrives this much later, in both directions
- *   rate NAME BYTES     a second, each direction of each connection; 0: no limit
- *   loss NAME PERCENT   so many of the pieces arrive 200 ms later, and all behind them: what a lost
- *                       packet is to a TCP connection
- *   hole NAME 0|1       1: nothing passes and nobody notices; what waits passes afterwards
- *   orphan NAME 0       connections that are open stay silent for ever, new ones work: a machine
- *                       that lost its power and is back
- *   cut NAME 0          resets every connection
- * Answers "ok N" with the number of the link's open connections, or "error TEXT". */
+ *   link NAME TARGET    listens on a free port of ADDRESS (127.0.0.1) and connects to TARGET
+ * (HOST:PORT or unix:PATH) for every connection; answers "NAME PORT" target NAME TARGET  where new
+ * connections go from now on delay NAME MS       every byte arrives this much later, in both
+ * directions rate NAME BYTES     a second, each direction of each connection; 0: no limit loss NAME
+ * PERCENT   so many of the pieces arrive 200 ms later, and all behind them: what a lost packet is
+ * to a TCP connection hole NAME 0|1       1: nothing passes and nobody notices; what waits passes
+ * afterwards orphan NAME 0       connections that are open stay silent for ever, new ones work: a
+ * machine that lost its power and is back cut NAME 0          resets every connection Answers "ok
+ * N" with the number of the link's open connections, or "error TEXT". */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -74,6 +71,7 @@ struct conn {
 };
 
 static struct link links[MAX_LINKS];
+static struct in_addr own_address; /* where links listen */
 static struct conn conns[MAX_CONNS];
 static unsigned n_links;
 
@@ -279,7 +277,7 @@ static struct link *find_link(const char *name)
 
 static void add_link(const char *name, const char *target)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = own_address};
     socklen_t n = sizeof(at);
     if (n_links == MAX_LINKS) {
         printf("error too many links\n");
@@ -373,11 +371,15 @@ static bool read_commands(void)
     return true;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static struct pollfd fds[1 + MAX_LINKS + 2 * MAX_CONNS];
     static struct conn *owner[2 * MAX_CONNS];
     signal(SIGPIPE, SIG_IGN);
+    if (inet_pton(AF_INET, argc > 1 ? argv[1] : "127.0.0.1", &own_address) != 1) {
+        fprintf(stderr, "usage: chaos_proxy [ADDRESS]\n");
+        return 2;
+    }
     for (;;) {
         uint64_t now = now_ns(), wait_ns = 1000 * MS_NS;
         size_t n = 0, n_owner = 0, base;

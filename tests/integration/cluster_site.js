@@ -15,8 +15,10 @@ class Member {
         Object.assign(this, { shoal, command, name, args, log: '', n_starts: 0 });
     }
 
+    // prefix: words in front of the command line, such as those that run it in another network.
     async start() {
-        this.child = spawn(this.shoal, [this.command, ...this.args,
+        const [program, ...words] = [...(this.prefix ?? []), this.shoal, this.command];
+        this.child = spawn(program, [...words, ...this.args,
             ...(this.args.includes('--config') ? [] : ['--name', this.name]), '--log-level', 'info'], {
             stdio: ['ignore', 'pipe', 'pipe'],
             env: { ...process.env, SHOAL_CACHE_DIR: path.join(t.tmp, 'cache') },
