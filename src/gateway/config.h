@@ -106,6 +106,9 @@ struct gw_config {
     uint32_t drain_ms;
     size_t cache_bytes;
     uint32_t cache_ttl_ms;
+    char *deferred_file; /* of requests that are answered later; NULL: none */
+    uint32_t deferred_requests, deferred_ttl_ms, deferred_keep_ms;
+    size_t deferred_bytes;
     size_t once_bytes; /* of answers kept by idempotency key */
     uint32_t once_ttl_ms;
     char *ollama_dir, *ollama_registry; /* or NULL */
@@ -117,7 +120,6 @@ struct gw_config {
     struct config_mqtt mqtt;
     struct config_things things; /* sensors, and what brings their readings */
     struct config_deeds deeds;   /* how actions are carried out */
-    uint32_t demo;               /* enum demo_mode: a simulated plant */
     char *alarms_file;           /* open alarms; NULL: in the cache folder */
     /* Folder of collections, NULL: the usual one; passages that one may have. */
     char *collections_dir;

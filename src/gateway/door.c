@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "gateway/assets.h"
 #include "gateway/body.h"
+#include "gateway/deferred/deferred.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/guard.h"
 
@@ -235,7 +236,13 @@ static void pass(struct call *c, cJSON *json)
     c->json = json; /* freed with the call */
     if (!enter(c) || !read_deadline(c))
         return;
-    if (json || !(c->route->flags & ROUTE_JSON))
+    bool later = (c->route->flags & ROUTE_WORK) && deferred_asked(c);
+    if (later && (json || !(c->route->flags & ROUTE_JSON)))
+        call_fail(c, 400, NULL, "x-shoal-defer", "invalid_value",
+                  "only requests over HTTP with JSON can be deferred");
+    else if (later)
+        body_read(c, deferred_take);
+    else if (json || !(c->route->flags & ROUTE_JSON))
         run(c);
     else if (!c->route->recall || http_header(c->req, "x-shoal-version") || !c->route->recall(c))
         body_read(c, run);
@@ -248,6 +255,18 @@ void door_enter(struct call *c, cJSON *json)
         pass(c, json);
     else
         cJSON_Delete(json);
+}
+
+void door_enter_as(struct call *c, struct admission_client *client)
+{
+    char allow[64];
+    greet(c);
+    c->client = client;
+    c->route = find_route(c->req, allow, sizeof(allow));
+    if (!c->route || (c->route->flags & ROUTE_ADMIN))
+        refuse_route(c, "");
+    else
+        pass(c, NULL);
 }
 
 bool door_admit(void *gw_loop, struct http_req *r)

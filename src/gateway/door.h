@@ -15,6 +15,9 @@ bool door_admit(void *gw_loop, struct http_req *r);
 /* The same for a call created internally, such as for a message of a WebSocket.  c is held by the
  * caller; json: its body, taken; NULL: the request's own body is parsed. */
 void door_enter(struct call *c, cJSON *json);
+/* For work that a client left here: no key is asked for, its limits apply.  c is held by the
+ * caller; client: NULL without keys. */
+void door_enter_as(struct call *c, struct admission_client *client);
 /* Answers requests that net rejects: too large, too late, malformed. */
 void door_refuse(struct http_req *r, const struct http_refusal *why);
 bool door_early(const char *path); /* whether it is a ROUTE_EARLY */

@@ -1,4 +1,6 @@
 /* gateway.c - see gateway.h: threads, listeners, start, drain, reload. */
+#include "gateway/deferred/deferred.h"
+#include "gateway/deferred/deferred_runner.h"
 #include "gateway/gateway.h"
 
 #include <errno.h>
@@ -41,7 +43,6 @@
 #include "gateway/node/node_door.h"
 #include "gateway/node/node_join.h"
 #include "gateway/node/node_store.h"
-#include "gateway/things/demo.h"
 #include "gateway/things/plant.h"
 #include "gateway/ticker.h"
 #include "knowledge/sessions.h"
@@ -749,6 +750,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
         rc = open_sessions(gw, e);
     if (rc == 0)
         rc = open_pseudonyms(gw, e);
+    if (rc == 0)
+        rc = deferred_open(&gw->deferred, config, e);
     const struct similar_opts similar = {.model = config->similar_model ? config->similar_model
                                                                         : "embed",
                                          .max_bytes = config->cache_bytes,
@@ -789,8 +792,7 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     if (rc == 0 && gw->plant)
         rc = plant_start(gw->plant, e);
     if (rc == 0)
-        rc = demo_create(&gw->demo, (enum demo_mode)gw->config->demo, gw->plant,
-                         mqtt_site_client(gw), e);
+        rc = deferred_runner_create(&gw->deferred_runner, gw, e);
     if (rc == 0)
         rc = start_threads(g, e);
     if (rc == 0)
@@ -827,6 +829,7 @@ static void end_calls(struct gw_loop *gl)
     http_server_destroy(gl->node_http);
     gl->node_http = NULL;
     mqtt_site_end_calls(gl);
+    deferred_runner_end(gl->gw->deferred_runner, gl);
     once_leave(gl->gw->once, &gl->flow);
     gl->flow.dispatch = NULL;
     members_destroy(gl->members); /* requests at other nodes end */
@@ -852,7 +855,6 @@ void gateway_destroy(struct gateway *g)
             loop_stop(gw->loops[i].loop);
             pthread_join(gw->loops[i].thread, NULL);
         }
-    demo_destroy(gw->demo);
     plant_stop(gw->plant);
     deeds_stop(gw->deeds); /* asks that wait for one end */
     mqtt_site_stop(gw);
@@ -894,6 +896,8 @@ void gateway_destroy(struct gateway *g)
     collections_close(gw->collections);
     ollama_store_close(gw->ollama);
     sessions_close(gw->sessions);
+    deferred_runner_destroy(gw->deferred_runner);
+    deferred_close(gw->deferred);
     similar_destroy(gw->similar);
     pseudonyms_destroy(gw->pseudonyms);
     peers_destroy(gw->peers);

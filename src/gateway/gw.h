@@ -24,7 +24,8 @@ struct call;
 struct call_error;
 struct collections;
 struct deeds;
-struct demo;
+struct deferred;
+struct deferred_runner;
 struct deployed;
 struct discovery;
 struct field;
@@ -115,8 +116,10 @@ struct gw {
     /* Conversations that continue by an id; NULL: none are kept. */
     struct sessions *sessions;
     struct pseudonyms *pseudonyms;
-    struct similar *similar;               /* answers to prompts that ask the same; NULL: none */
-    struct once *once;                     /* answers by idempotency key; NULL: none */
+    struct similar *similar;   /* answers to prompts that ask the same; NULL: none */
+    struct once *once;         /* answers by idempotency key; NULL: none */
+    struct deferred *deferred; /* requests that are answered later; NULL: none */
+    struct deferred_runner *deferred_runner;
     struct ollama_store *ollama;           /* models of Ollama's interface; NULL: no folder */
     struct response_store *response_store; /* of /v1/responses; NULL: none */
     struct home_table *home;               /* of /v1/process; NULL: none */
@@ -130,7 +133,6 @@ struct gw {
     struct node_measure *measure;   /* of this machine; NULL: this is no node */
     struct node_store *store;       /* models on disk; NULL: this is no node */
     struct plant *plant;            /* sensors and machines; NULL: none */
-    struct demo *demo;              /* a simulated plant; NULL: none */
     struct deeds *deeds;            /* carry actions out; NULL: the home is simulated */
     struct discovery *discovery;    /* of Home Assistant; NULL: none */
     struct gw_config *deeds_config; /* held for them: a reload replaces config */

@@ -6,6 +6,7 @@
 #include "gateway/api/api_sessions.h"
 #include "gateway/api/decision.h"
 #include "gateway/assets.h"
+#include "gateway/deferred/deferred.h"
 #include "gateway/grpc/grpc.h"
 #include "gateway/gw.h"
 #include "gateway/grpc/health.h"
@@ -68,10 +69,6 @@ const struct route gw_routes[] = {
      NULL, NULL, "Sensors", NULL, NULL},
     {"POST", "/v1/alarms/acknowledge", ROUTE_JSON, alarms_acknowledge, "acknowledge an alarm",
      alarms_acknowledge_fields, &alarms_n_acknowledge_fields, "Sensors", NULL, NULL},
-    {"GET", "/v1/demo", 0, api_demo, "the simulated plant of `make run`", NULL, NULL, "Sensors",
-     NULL, NULL},
-    {"POST", "/v1/demo", ROUTE_JSON, api_demo_change, "break or heal its bearing", api_demo_fields,
-     &api_n_demo_fields, "Sensors", NULL, NULL},
     {"POST", "/v1/process", WORK, process_handle, "a command or question: actions and a reply",
      process_fields, &n_process_fields, "Flows", NULL, NULL},
     {"GET", "/v1/home", 0, api_home,
@@ -97,6 +94,10 @@ const struct route gw_routes[] = {
      "Sessions", NULL, NULL},
     {"DELETE", "/v1/sessions/*", 0, api_sessions_drop, "forget a conversation", NULL, NULL,
      "Sessions", NULL, NULL},
+    {"GET", "/v1/deferred/*", 0, deferred_show,
+     "the answer to a deferred request; 202 while there is none", NULL, NULL, "Server", NULL, NULL},
+    {"DELETE", "/v1/deferred/*", 0, deferred_drop, "forget a deferred request and its answer", NULL,
+     NULL, "Server", NULL, NULL},
     {"POST", "/mcp", ROUTE_JSON, mcp_post, "Model Context Protocol: classify, tag, search, ask",
      NULL, NULL, "Flows", NULL, NULL},
     {"GET", "/mcp", 0, mcp_get, "no streams from the server: 405", NULL, NULL, "Flows", NULL, NULL},

@@ -192,6 +192,17 @@ struct admission_client *admission_find(struct admission *a, const char *key, si
     return found;
 }
 
+struct admission_client *admission_find_name(struct admission *a, const char *name)
+{
+    struct admission_client *found = NULL;
+    pthread_mutex_lock(&a->lock);
+    for (struct admission_client *c = a->list; c; c = c->next)
+        if (!c->revoked && strcmp(c->name, name) == 0)
+            found = c;
+    pthread_mutex_unlock(&a->lock);
+    return found;
+}
+
 /* Under the lock: whether the limit of all clients has room for c.  One key gets at most seven
  * eighths of the places, so that others always find one. */
 static bool has_place(const struct admission *a, const struct admission_client *c)

@@ -67,6 +67,8 @@ SHOAL_MUST_CHECK int admission_reload(struct admission *a, const struct admissio
 bool admission_needed(struct admission *a);
 /* The client whose key this is, or NULL. */
 struct admission_client *admission_find(struct admission *a, const char *key, size_t n);
+/* A client of this name, for work on its behalf; or NULL. */
+struct admission_client *admission_find_name(struct admission *a, const char *name);
 /* Admits one more request (c NULL: an anonymous client); admission_leave gives its place back.
  * *retry_ms: when to try again. */
 enum admission_verdict admission_enter(struct admission *a, struct admission_client *c,

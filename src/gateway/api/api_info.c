@@ -11,6 +11,7 @@
 #include "flow/run.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
+#include "gateway/deferred/deferred.h"
 #include "gateway/mqtt/mqtt_site.h"
 #include "gateway/prometheus.h"
 #include "knowledge/sessions.h"
@@ -523,6 +524,8 @@ static void put_server(struct gw *gw, struct buf *b)
         put_keys(gw, b);
     if (gw->once)
         put_once(gw->once, b);
+    if (gw->deferred)
+        deferred_metrics(gw->deferred, b);
     if (gw->similar)
         put_similar(gw->similar, b);
     if (gw->sessions)

@@ -450,6 +450,17 @@ const struct config_key config_keys[] = {
         "Memory for them. 0: the keys are ignored."),
     ROW("idempotency.ttl", MS, AT(once_ttl_ms), "10m", 0, 0, START,
         "How long the answer is given again to whoever brings the same key and request."),
+    MAP("deferred", "Requests that are answered later (docs/GATEWAY.md)."),
+    ROW("deferred.file", STR, AT(deferred_file), NULL, 0, 0, START,
+        "SQLite file that keeps them and their answers, not encrypted. Without it there are none."),
+    ROW("deferred.requests", U32, AT(deferred_requests), "10000", 1, 1e7, START,
+        "How many are kept, answered ones included. A key has a quarter of them at most."),
+    ROW("deferred.bytes", BYTES, AT(deferred_bytes), "256MiB", 0, 0, START,
+        "Bytes of requests and answers. The oldest answers make room for new ones."),
+    ROW("deferred.ttl", MS, AT(deferred_ttl_ms), "24h", 1000, 4294967295.0, START,
+        "The longest time that a request may wait for its answer."),
+    ROW("deferred.keep", MS, AT(deferred_keep_ms), "24h", 1000, 4294967295.0, START,
+        "How long an answer waits to be fetched."),
     MAP("ollama", "Models that clients make and fetch with Ollama's interface."),
     ROW("ollama.dir", STR, AT(ollama_dir), NULL, 0, 0, START,
         "Folder for their files. Default: ollama in cache.weights_dir."),
@@ -584,10 +595,6 @@ const struct config_key config_keys[] = {
     ROW("alarms.file", STR, AT(alarms_file), NULL, 0, 0, START,
         "File that keeps which alarms are open, over a restart. Default: `open-alarms.json` in the "
         "cache folder of the weights."),
-    CHOICE(
-        "demo", AT(demo), "off|here|mqtt", "off", START,
-        "The simulated plant of `make run` (examples/plant.yaml): `here`, readings come from this "
-        "process; `mqtt`, from devices at the broker."),
 
     ITEMS("deeds", struct config_deed, CONFIG_MAX_DEEDS, take_deed,
           "How actions on things of the `home` are carried out; the first entry that fits counts. "

@@ -30,6 +30,8 @@ static void test_keys_have_rates_and_places(void **state)
     struct admission_client *a = admission_find(all, "secret", 6);
     assert_non_null(a);
     assert_string_equal(a->name, "a");
+    assert_ptr_equal(admission_find_name(all, "a"), a);
+    assert_null(admission_find_name(all, "b"));
     assert_int_equal(admission_enter(all, a, &retry), ADMISSION_OK);
     assert_int_equal(admission_enter(all, a, &retry), ADMISSION_OK);
     assert_int_equal(admission_enter(all, a, &retry), ADMISSION_RATE);
@@ -46,6 +48,7 @@ static void test_keys_have_rates_and_places(void **state)
     o.n_keys = 0; /* a reload without the key */
     assert_int_equal(admission_reload(all, &o, NULL), 0);
     assert_null(admission_find(all, "secret", 6));
+    assert_null(admission_find_name(all, "a"));
     assert_false(admission_needed(all));
     admission_leave(all, a, 1); /* a client that is inside may still leave */
     o.n_keys = 1;

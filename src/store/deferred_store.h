@@ -1,0 +1,91 @@
+/* deferred_store.h - requests that may be answered later, and their answers, in a SQLite file.
+ *
+ * A request waits, is taken to be run, and is finished with an answer, or put back with a later
+ * time.  What was taken when the process died waits again after the next open.  Requests that find
+ * no answer until they expire are told so; answers are forgotten after a while.  Requests and
+ * answers are not encrypted: the file has mode 0600.
+ *
+ * Thread:    any that may block; one lock inside.
+ * Ownership: open gives, close takes back (NULL is fine).  A taken item's memory is the arena's.
+ * Failure:   SHOAL_EBUSY: another process uses the file; SHOAL_ENOTFOUND; SHOAL_ELIMIT: the store
+ * is full; SHOAL_EINVAL: another request has this key; those of db.h. */
+#ifndef SHOAL_STORE_DEFERRED_STORE_H
+#define SHOAL_STORE_DEFERRED_STORE_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+#define DEFERRED_STORE_ID_BYTES 40u     /* with the NUL */
+#define DEFERRED_STORE_DIGEST_BYTES 32u /* of a request, and of an idempotency key */
+
+struct deferred_store;
+
+struct deferred_store_opts {
+    uint32_t
+        max_requests;   /* kept, also finished ones; a client with a name has a quarter at most */
+    uint64_t max_bytes; /* of requests and answers; old answers make room for new ones */
+    uint32_t keep_ms;   /* answers, and the news that a request expired */
+};
+
+struct deferred_item { /* a request */
+    char id[DEFERRED_STORE_ID_BYTES];
+    const char *client; /* name of its key; "": none */
+    const char *path, *query;
+    const char *headers; /* name, NUL, value, NUL, ... */
+    size_t n_headers;    /* bytes */
+    const char *body;    /* NUL-terminated; n_body does not count the NUL */
+    size_t n_body;
+    uint32_t n_tries; /* before this one */
+};
+
+enum deferred_state { DEFERRED_WAITING, DEFERRED_RUNNING, DEFERRED_DONE, DEFERRED_EXPIRED };
+
+struct deferred_view { /* what its client may know */
+    enum deferred_state state;
+    int64_t created_ms, expires_ms;
+    uint32_t n_tries;
+    char why[200]; /* the last try failed; "": none did */
+    int status;    /* DONE: of the answer */
+    char type[96];
+};
+
+struct deferred_counts {
+    uint32_t n_waiting, n_running, n_done, n_expired;
+    uint64_t bytes;
+};
+
+SHOAL_MUST_CHECK int deferred_store_open(struct deferred_store **out, const char *path,
+                                         const struct deferred_store_opts *o, struct err *e);
+void deferred_store_close(struct deferred_store *s);
+
+/* Keeps a request until expires_ms; times are Unix time in milliseconds.  key: of the client's
+ * idempotency key, or NULL.  0: id is set; 1: the same request was kept before, and id is its. */
+SHOAL_MUST_CHECK int deferred_store_put(struct deferred_store *s, const struct deferred_item *r,
+                                        const uint8_t digest[DEFERRED_STORE_DIGEST_BYTES],
+                                        const uint8_t *key, int64_t now_ms, int64_t expires_ms,
+                                        char id[DEFERRED_STORE_ID_BYTES], struct err *e);
+/* Takes the request that is due first.  1: there is one; 0: none, and *next_ms is when to ask
+ * again. */
+SHOAL_MUST_CHECK int deferred_store_take(struct deferred_store *s, int64_t now_ms,
+                                         struct deferred_item *out, struct arena *a,
+                                         int64_t *next_ms, struct err *e);
+/* A taken request is to be tried again. */
+SHOAL_MUST_CHECK int deferred_store_put_back(struct deferred_store *s, const char *id,
+                                             int64_t due_ms, const char *why, struct err *e);
+SHOAL_MUST_CHECK int deferred_store_finish(struct deferred_store *s, const char *id, int64_t now_ms,
+                                           int status, const char *type, const void *answer,
+                                           size_t n, struct err *e);
+
+/* out: the answer, appended if there is one. */
+SHOAL_MUST_CHECK int deferred_store_show(struct deferred_store *s, const char *client,
+                                         const char *id, struct deferred_view *v, struct buf *out,
+                                         struct err *e);
+SHOAL_MUST_CHECK int deferred_store_drop(struct deferred_store *s, const char *client,
+                                         const char *id, struct err *e);
+SHOAL_MUST_CHECK int deferred_store_count(struct deferred_store *s, struct deferred_counts *out,
+                                          struct err *e);
+
+#endif
