@@ -68,8 +68,8 @@ bench: build ## measure, beside the peers
 	@tools/install-deps bench
 	@bench/run $(BENCH)
 
-run: configure ## start the server with the models of this repository
-	@cmake --build build --target shoal
+run: configure ## start the server with the models of this repository, a simulated plant and a house
+	@cmake --build build --target shoal demo_devices
 	@tools/run-demo
 
 demo-cluster: configure ## three nodes and a gateway here; the node under a stream is killed, and the text goes on

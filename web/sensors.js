@@ -11,8 +11,20 @@ let stop = null, now = 0, planned = 0;
 let quiet = true; // the alarms that come are not new
 
 export async function start() {
+    // The simulated plant of `make run`.
+    for (const [id, broken] of [['demo-break', true], ['demo-heal', false]])
+        $(id).addEventListener('click', async () => {
+            try {
+                await request('/v1/demo', { body: { broken } });
+                $('sensors-note').replaceChildren();
+            } catch (e) {
+                $('sensors-note').replaceChildren(errorBox(e));
+            }
+        });
     try { // the view exists where there are sensors
-        $('nav-sensors').hidden = !(await member()).offers.includes('sensors');
+        const { offers } = await member();
+        $('nav-sensors').hidden = !offers.includes('sensors');
+        $('sensors-demo').hidden = !offers.includes('demo');
     } catch { /* none, no key yet, or no server: app.js tells */ }
 }
 

@@ -120,6 +120,7 @@ struct gw_config {
     struct config_mqtt mqtt;
     struct config_things things; /* sensors, and what brings their readings */
     struct config_deeds deeds;   /* how actions are carried out */
+    uint32_t demo;               /* enum demo_mode: a simulated plant */
     char *alarms_file;           /* open alarms; NULL: in the cache folder */
     /* Folder of collections, NULL: the usual one; passages that one may have. */
     char *collections_dir;

@@ -43,6 +43,7 @@
 #include "gateway/node/node_door.h"
 #include "gateway/node/node_join.h"
 #include "gateway/node/node_store.h"
+#include "gateway/things/demo.h"
 #include "gateway/things/plant.h"
 #include "gateway/ticker.h"
 #include "knowledge/sessions.h"
@@ -794,6 +795,9 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     if (rc == 0)
         rc = deferred_runner_create(&gw->deferred_runner, gw, e);
     if (rc == 0)
+        rc = demo_create(&gw->demo, (enum demo_mode)gw->config->demo, gw->plant,
+                         mqtt_site_client(gw), e);
+    if (rc == 0)
         rc = start_threads(g, e);
     if (rc == 0)
         rc = mqtt_site_start(gw, e);
@@ -855,6 +859,7 @@ void gateway_destroy(struct gateway *g)
             loop_stop(gw->loops[i].loop);
             pthread_join(gw->loops[i].thread, NULL);
         }
+    demo_destroy(gw->demo);
     plant_stop(gw->plant);
     deeds_stop(gw->deeds); /* asks that wait for one end */
     mqtt_site_stop(gw);

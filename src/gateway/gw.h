@@ -26,6 +26,7 @@ struct collections;
 struct deeds;
 struct deferred;
 struct deferred_runner;
+struct demo;
 struct deployed;
 struct discovery;
 struct field;
@@ -133,6 +134,7 @@ struct gw {
     struct node_measure *measure;   /* of this machine; NULL: this is no node */
     struct node_store *store;       /* models on disk; NULL: this is no node */
     struct plant *plant;            /* sensors and machines; NULL: none */
+    struct demo *demo;              /* a simulated plant; NULL: none */
     struct deeds *deeds;            /* carry actions out; NULL: the home is simulated */
     struct discovery *discovery;    /* of Home Assistant; NULL: none */
     struct gw_config *deeds_config; /* held for them: a reload replaces config */

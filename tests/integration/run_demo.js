@@ -1,5 +1,7 @@
 #!/usr/bin/env node
 // tools/run-demo (`make run`): comes up, answers, what it tells to try works, ends cleanly; a taken port is no end.
+// Its plant and house speak MQTT where mosquitto is, and are simulated in the server otherwise: breaking the bearing raises an
+// alarm, a command changes the house.
 // Usage: run_demo.js SHOAL
 'use strict';
 const { execSync, spawn } = require('child_process');
@@ -18,10 +20,10 @@ function listen(port) {
 }
 
 // Runs the demo until it says how to end it; resolves with what it said.
-async function run(port) {
+async function run(port, more = {}) {
     const child = spawn(demo, [], {
         detached: true, // a group of its own, as in a terminal
-        env: { ...process.env, PORT: String(port), SHOAL: shoal, SHOAL_CACHE_DIR: path.join(t.tmp, 'cache') },
+        env: { ...process.env, PORT: String(port), SHOAL: shoal, SHOAL_CACHE_DIR: path.join(t.tmp, 'cache'), ...more },
     });
     const it = { child, out: '' };
     it.ended = new Promise((done) => child.on('exit', (code) => done(code)));
@@ -42,6 +44,21 @@ async function run(port) {
     return it;
 }
 
+const get = async (url) => (await t.within(fetch(url), url)).json();
+const post = async (url, body) => (await t.within(fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body) }), url)).json();
+
+// The bearing breaks: vibration rises above its limit, and the alarm says so.
+async function breaks(it) {
+    await t.until(async () => (await get(`${it.url}/v1/sensors`)).data.every((s) => s.value !== null), 'readings of all sensors');
+    t.same((await post(`${it.url}/v1/demo`, { broken: true })).broken, true, 'the bearing is broken');
+    await t.until(async () => (await get(`${it.url}/v1/alarms?open=true`)).data.some((a) => a.severity === 'critical' &&
+        /^vibration on motor 3 rose from \d.* to \d.* mm\/s.* above the limit of 7 mm\/s/.test(a.text)), 'an alarm that says what happened');
+    t.same((await post(`${it.url}/v1/demo`, { broken: false })).broken, false, 'it is healed');
+    await t.until(async () => (await get(`${it.url}/v1/sensors`)).data.find((s) => s.sensor === 'vibration').value < 4, 'vibration falls');
+    t.same((await post(`${it.url}/v1/demo`, {})).error?.param, 'broken', 'what is missing is named');
+}
+
 (async () => {
     const free = await listen(0), { port } = free.address();
     await new Promise((done) => free.close(done));
@@ -54,15 +71,24 @@ async function run(port) {
         const said = execSync(`${c.trim()} 2>/dev/null`, { cwd: t.root }).toString();
         t.check(/"action":"(set_timer|turn_off)"/.test(said), `${c}: ${said}`);
     }
+    t.check(it.out.includes('speak MQTT at 127.0.0.1'), 'a broker was started');
+    await breaks(it);
+    const said = await post(`${it.url}/v1/process`, { text: 'turn on the kitchen lights and set the heating to 19 degrees' });
+    t.same(said.actions.map((a) => a.result).join(), 'done,done', 'the house confirms');
+    await t.until(async () => (await get(`${it.url}/v1/home`)).states.some((s) => s.id === 'heating' && s.value === 19 && s.unit === 'celsius'),
+        'its state');
     t.same(await it.stop(), 0, 'Ctrl-C ends it');
     t.check(it.out.includes('Stopped.'), 'and says so');
     await t.until(() => fetch(it.url).then(() => false, () => true), 'the server is gone');
 
     const other = await listen(0);
-    it = await run(other.address().port);
+    it = await run(other.address().port, { BROKER: 'none' });
     t.check(it.out.includes(`Port ${other.address().port} is taken`) && !it.url.endsWith(`:${other.address().port}`),
         `a port that is taken: ${it.out}`);
     t.same((await fetch(`${it.url}/readyz`)).status, 200, 'ready');
+    t.check(!it.out.includes('speak MQTT'), 'without a broker');
+    await breaks(it);
+    t.same((await get(`${it.url}/v1/home`)).simulated, true, 'the house is simulated in the server');
     it.child.kill('SIGTERM');
     t.same(await it.ended, 0, 'SIGTERM ends it');
     other.close();

@@ -207,6 +207,8 @@ static void put_offers(struct json_out *j, const struct gw *gw)
     json_out_array(j);
     if (gw->plant)
         json_out_str(j, "sensors");
+    if (gw->demo)
+        json_out_str(j, "demo");
     if (gw->things)
         json_out_str(j, "home");
     json_out_array_end(j);

@@ -595,6 +595,10 @@ const struct config_key config_keys[] = {
     ROW("alarms.file", STR, AT(alarms_file), NULL, 0, 0, START,
         "File that keeps which alarms are open, over a restart. Default: `open-alarms.json` in the "
         "cache folder of the weights."),
+    CHOICE(
+        "demo", AT(demo), "off|here|mqtt", "off", START,
+        "The simulated plant of `make run` (examples/plant.yaml): `here`, readings come from this "
+        "process; `mqtt`, from devices at the broker."),
 
     ITEMS("deeds", struct config_deed, CONFIG_MAX_DEEDS, take_deed,
           "How actions on things of the `home` are carried out; the first entry that fits counts. "

@@ -278,20 +278,20 @@ static void *run(void *arg)
 
 /* ---- carrying out ---- */
 
-static const struct config_deed *find_way(struct deeds *d, const struct home_deed *x)
+static const struct config_deed *find_way(struct deeds *d, const char *id, const char *ability)
 {
     const struct found *f;
     for (uint32_t i = 0; i < d->config->n; i++) {
         const struct config_deed *w = &d->config->v[i];
-        if (w->ability && strcmp(w->ability, x->ability) != 0)
+        if (w->ability && strcmp(w->ability, ability) != 0)
             continue;
         for (uint32_t k = 0; k < w->things.n; k++)
-            if (deed_text_glob(w->things.v[k], x->id))
+            if (deed_text_glob(w->things.v[k], id))
                 return w;
     }
     pthread_mutex_lock(&d->lock);
     for (f = d->found; f; f = f->next)
-        if (strcmp(f->way.things.v[0], x->id) == 0 && strcmp(f->way.ability, x->ability) == 0)
+        if (strcmp(f->way.things.v[0], id) == 0 && strcmp(f->way.ability, ability) == 0)
             break;
     pthread_mutex_unlock(&d->lock);
     return f ? &f->way : NULL;
@@ -366,7 +366,7 @@ static struct job *job_make(struct deeds *d, const struct config_deed *w, const 
 static void carry(struct home_sink *s, const struct home_deed *x, home_sink_done_fn done, void *ctx)
 {
     struct deeds *d = (struct deeds *)(void *)s;
-    const struct config_deed *w = find_way(d, x);
+    const struct config_deed *w = find_way(d, x->id, x->ability);
     struct err e = {0};
     if (!w) {
         atomic_fetch_add(&d->counts[HOME_SINK_NOT_CONNECTED], 1);
@@ -500,6 +500,9 @@ static void on_state(void *ctx, const struct mqtt_message *m)
         ours = deed_text_glob(w->things.v[k], id);
     if (!ours || (w->ability && strcmp(ability, w->ability) != 0))
         return;
+    const struct config_deed *first = find_way(d, id, ability);
+    if (first && first != w && first->state)
+        return; /* that one knows its unit and its words */
     const char *known = map_value(w, value, true, back);
     double number = payload_number(known, strlen(known));
     bool is_number = !isnan(number) && strcmp(known, "true") != 0 && strcmp(known, "false") != 0;

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "things/demo_plant.h"
 #include "things/things.h"
 #include "wire/json_out.h"
 
@@ -500,6 +501,46 @@ static void test_changes_and_history(void **state)
     things_destroy(k.t);
 }
 
+/* The plant of the demo: quiet, then an alarm within a second, then quiet again. */
+static void test_the_demo_plant(void **state)
+{
+    struct demo_plant sim = {.seed = 1};
+    double v[DEMO_PLANT_SENSORS];
+    struct kit k;
+    struct things_view view;
+    (void)state;
+    open_kit(&k);
+    for (uint32_t i = 0; i < DEMO_PLANT_SENSORS; i++) {
+        struct things_sensor_opts o = things_sensor_defaults();
+        o.name = demo_plant_sensors[i];
+        o.machine = i < 3 ? "motor3" : NULL;
+        o.interval_ms = DEMO_PLANT_STEP_MS;
+        o.learn = i ? 512 : 128;
+        o.limit_high = i ? (double)NAN : 7;
+        o.policy = (struct things_policy){.clear_ms = 3000, .hold_off_ms = 1};
+        add(&k, o);
+    }
+    int broken_at = 900, n_before = 0;
+    for (int i = 0; i < 2000; i++) {
+        if (i == broken_at)
+            n_before = (int)k.n;
+        sim.broken = i >= broken_at && i < broken_at + 100;
+        k.now += DEMO_PLANT_STEP_MS;
+        demo_plant_step(&sim, k.now, v);
+        for (uint32_t s = 0; s < DEMO_PLANT_SENSORS; s++)
+            put(&k, s, v[s]);
+        things_tick(k.t, k.now);
+        if (i == broken_at + 10) { /* a second later */
+            things_view(k.t, 0, &view);
+            assert_true(view.alarm != 0);
+        }
+    }
+    assert_int_equal(n_before, 0);
+    things_view(k.t, 0, &view);
+    assert_true(view.alarm == 0 && fabs(view.value - 2.5) < 0.5);
+    things_destroy(k.t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -518,6 +559,7 @@ int main(void)
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_memory_of_a_sensor),
         cmocka_unit_test(test_changes_and_history),
+        cmocka_unit_test(test_the_demo_plant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,30 @@
+/* demo.h - the simulated plant of `make run`: runs it in this process, or tells the one that runs
+ * beside the broker (tools/demo_devices.c) that its bearing breaks.
+ *
+ * Thread:    set and broken: any.  Here: a thread "demo" brings ten readings a second to the plant.
+ * Ownership: create/destroy (NULL is fine); plant and client are borrowed.
+ * Failure:   create says what the configuration lacks. */
+#ifndef SHOAL_GATEWAY_THINGS_DEMO_H
+#define SHOAL_GATEWAY_THINGS_DEMO_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+#define DEMO_FAULT_TOPIC "demo/fault/bearing" /* "on" or "off", retained */
+
+struct demo;
+struct mqtt;
+struct plant;
+
+enum demo_mode { DEMO_OFF, DEMO_HERE, DEMO_MQTT }; /* as config `demo` */
+
+/* *out is NULL for DEMO_OFF.  After the plant has started. */
+SHOAL_MUST_CHECK int demo_create(struct demo **out, enum demo_mode mode, struct plant *plant,
+                                 struct mqtt *client, struct err *e);
+void demo_destroy(struct demo *d); /* before the plant stops */
+/* SHOAL_EBUSY: the broker is away. */
+SHOAL_MUST_CHECK int demo_set(struct demo *d, bool broken, struct err *e);
+bool demo_broken(const struct demo *d);
+
+#endif
