@@ -82,6 +82,7 @@ struct shoal_event {
     uint32_t prompt_tokens, cached_tokens, generated_tokens;
     uint64_t queue_ns, first_token_ns, total_ns; /* from submit */
     bool stopped_by_text;                        /* SHOAL_FINISH_STOP: by one of the stop texts */
+    size_t stop_index;                           /* with stopped_by_text: by which of them */
 };
 
 typedef void (*shoal_event_fn)(void *ctx, const struct shoal_event *event);

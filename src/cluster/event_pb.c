@@ -199,6 +199,7 @@ void event_pb_put_done(struct buf *out, const struct sink_done *e)
     x.queue_ns = e->queue_ns;
     x.first_token_ns = e->first_token_ns;
     x.stopped_by_text = e->stopped_by_text;
+    x.stop_index = e->stop_index;
     x.total_ns = e->total_ns;
     x.last = e->last;
     struct arena a;
@@ -352,6 +353,7 @@ static int get_done(struct event_pb *out, const Shoal__Node__V1__Done *m, struct
                                    .queue_ns = m->queue_ns,
                                    .first_token_ns = m->first_token_ns,
                                    .stopped_by_text = m->stopped_by_text,
+                                   .stop_index = m->stop_index,
                                    .total_ns = m->total_ns,
                                    .last = m->last,
                                    .n_steps = (uint32_t)m->n_steps};

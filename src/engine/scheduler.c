@@ -51,7 +51,8 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, enum shoal_fin
                              .first_token_ns =
                                  t->first_token_ns ? t->first_token_ns - t->submitted_ns : 0,
                              .total_ns = now - t->submitted_ns,
-                             .stopped_by_text = why == SHOAL_FINISH_STOP && t->stopped};
+                             .stopped_by_text = why == SHOAL_FINISH_STOP && t->stopped,
+                             .stop_index = t->text.stopped_by};
     cost_saw_answer(&en->cost, now, ev.generated_tokens, why == SHOAL_FINISH_STOP);
     if (code == 0)
         cost_saw_total(&en->cost, now, t->predicted_ns, ev.total_ns);

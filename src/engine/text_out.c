@@ -63,8 +63,10 @@ bool text_out_push(struct text_out *o, int32_t token, size_t *show)
     const char *first = NULL;
     for (uint32_t i = 0; i < o->n_stops; i++) {
         const char *at = memmem(text, o->pending.len, o->stops[i], o->stop_bytes[i]);
-        if (at && (!first || at < first))
+        if (at && (!first || at < first)) {
             first = at;
+            o->stopped_by = i;
+        }
     }
     if (first) {
         *show = (size_t)(first - text);

@@ -21,6 +21,7 @@ struct text_out {
     char *stops[TEXT_OUT_MAX_STOPS];
     size_t stop_bytes[TEXT_OUT_MAX_STOPS];
     uint32_t n_stops;
+    uint32_t stopped_by; /* which stop string was reached */
 };
 
 SHOAL_MUST_CHECK int text_out_init(struct text_out *o, const struct tokenizer *t, int32_t prev,

@@ -174,7 +174,8 @@ static struct sink_done done_of(uint32_t choice, const struct shoal_event *d)
                               .queue_ns = d->queue_ns,
                               .first_token_ns = d->first_token_ns,
                               .total_ns = d->total_ns,
-                              .stopped_by_text = d->stopped_by_text};
+                              .stopped_by_text = d->stopped_by_text,
+                              .stop_index = (uint32_t)d->stop_index};
 }
 
 /* Choices of one prompt share it: its tokens count once. */

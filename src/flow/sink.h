@@ -99,6 +99,7 @@ struct sink_done {
     uint32_t choice;
     enum shoal_finish finish; /* STOP or LENGTH */
     bool stopped_by_text;     /* STOP, by a stop text; not known of an answer from the cache */
+    uint32_t stop_index;      /* with stopped_by_text: by which one; may come from another node */
     uint32_t prompt_tokens, cached_tokens, generated_tokens;
     uint64_t queue_ns, first_token_ns, total_ns;
     bool last;

@@ -36,6 +36,13 @@ async function texts(ai) {
     t.same(cut.stop_reason, 'max_tokens', 'cut off');
     const stopped = await ai.messages.create({ ...base, stop_sequences: ['degrees'] });
     t.same(stopped.content[0].text, 'It is 20 ', 'a stop sequence');
+    t.same(`${stopped.stop_reason} ${stopped.stop_sequence}`, 'stop_sequence degrees', 'and which one');
+    for (let i = 0; i < 2; i++) { // the second time it may not come from the cache
+        const two = await ai.messages.stream({ ...base, stop_sequences: ['never', 'sunny', '"'] }).finalMessage();
+        t.same(`${two.stop_reason} ${two.stop_sequence}`, 'stop_sequence "', 'the first of several that comes, streamed');
+    }
+    const ended = await ai.messages.create({ ...base, stop_sequences: ['never'] });
+    t.same(`${ended.stop_reason} ${ended.stop_sequence}`, 'end_turn null', 'none of them');
     const system = await ai.messages.create({ ...base, system: [{ type: 'text', text: 'Be ' }, { type: 'text', text: 'brief.' }] });
     const same = await ai.messages.create({ ...base, system: 'Be brief.' });
     const all = (u) => u.input_tokens + u.cache_read_input_tokens;

@@ -1,14 +1,21 @@
 #!/usr/bin/env node
-// /v1/responses with the official OpenAI client: whole, streamed, and conversations by id.
+// /v1/responses with the official OpenAI client: whole, streamed, with functions, and conversations by id.
 // Usage: openai_responses.js SHOAL
 'use strict';
 const fs = require('fs');
 const path = require('path');
 const t = require('../integration/serve.js');
+const { parrot } = require('../integration/parrot.js');
 
 const shoal = path.resolve(process.argv[2]);
 const OpenAI = require(t.npm('openai@6.9.1'));
 const ask = 'act: turn_off; device: lights; room: kitchen; result: done';
+const chatml = fs.readFileSync(path.join(t.root, 'tests/data/chat_templates/smollm2.jinja'), 'utf8');
+const weather = { city: 'Paris', days: 3 };
+const models = {
+    says: 'It is 20 degrees.',
+    calls: `Let me look.\n<tool_call>[{"name": "get_weather", "arguments": ${JSON.stringify(weather)}}, {"name": "stop", "arguments": {}}]</tool_call>`,
+};
 const base = { model: 'reply', input: ask, temperature: 0 };
 
 async function whole(ai, url) {
@@ -68,6 +75,73 @@ async function streamed(ai, want) {
     t.same(late.at(-1), 'response.incomplete', 'a stream that was cut');
 }
 
+// Functions: whole and streamed, their results as input, and by the id of the response that called them.
+async function functions(ai) {
+    const tools = [{ type: 'function', name: 'get_weather', description: 'The weather of a city', strict: false,
+        parameters: { type: 'object', properties: { city: { type: 'string' }, days: { type: 'integer' } }, required: ['city'] } },
+    { type: 'function', name: 'stop', strict: false, parameters: { type: 'object', properties: {} } }];
+    const call = { model: 'calls', input: 'How is the weather?', tools, temperature: 0 };
+    const kinds = (r) => r.output.map((o) => o.type).join();
+    const r = await ai.responses.create(call);
+    t.same(`${r.status} ${kinds(r)}`, 'completed message,function_call,function_call', 'a text and two calls');
+    t.same(`${r.output_text}|${r.output[1].name}|${r.output[2].name}`, 'Let me look.\n|get_weather|stop', 'what they are');
+    t.same(`${JSON.stringify(JSON.parse(r.output[1].arguments))} ${r.output[1].status}`, `${JSON.stringify(weather)} completed`, 'arguments');
+    t.check(r.output.every((o) => o.id) && new Set(r.output.map((o) => o.id)).size === 3, 'every item has an id of its own');
+    t.same(`${r.tools.length} ${r.tools[0].name} ${r.tool_choice} ${r.parallel_tool_calls}`, '2 get_weather auto true', 'what was sent');
+    const one = await ai.responses.create({ ...call, parallel_tool_calls: false });
+    t.same(kinds(one), 'message,function_call', 'one call at most');
+    const none = await ai.responses.create({ ...call, tool_choice: 'none' });
+    t.same(kinds(none), 'message', 'no calls');
+    const strict = tools.map((x) => ({ ...x, parameters: { ...x.parameters, additionalProperties: false } }));
+    const forced = await ai.responses.create({ ...call, model: 'reply', tools: strict.slice(1), tool_choice: { type: 'function', name: 'stop' } });
+    t.same(`${kinds(forced)} ${forced.output[0].name} ${forced.output[0].arguments.replace(/\s/g, '')}`, 'function_call stop {}', 'a function that must be called');
+
+    const seen = [];
+    for await (const event of await ai.responses.create({ ...call, stream: true }))
+        seen.push(event);
+    t.check(seen.every((e, i) => e.sequence_number === i), 'numbered');
+    const types = seen.map((e) => e.type.replace('response.', '')), runs = types.filter((x, i) => x !== types[i - 1]);
+    const args = ['output_item.added', 'function_call_arguments.delta', 'function_call_arguments.done', 'output_item.done'];
+    t.same(runs.join(), ['created', 'in_progress', 'output_item.added', 'content_part.added', 'output_text.delta', 'output_text.done',
+        'content_part.done', 'output_item.done', ...args, ...args, 'completed'].join(), 'events in order');
+    const pieces = seen.filter((e) => e.type === 'response.function_call_arguments.delta' && e.output_index === 1);
+    t.check(pieces.length > 2, `arguments come in pieces: ${pieces.length}`);
+    t.same(pieces.map((e) => e.delta).join(''), r.output[1].arguments, 'and are the same');
+    const added = seen.filter((e) => e.type === 'response.output_item.added');
+    t.same(added.map((e) => `${e.output_index} ${e.item.type} ${e.item.status}`).join(),
+        '0 message in_progress,1 function_call in_progress,2 function_call in_progress', 'items begin');
+    t.check(pieces.every((e) => e.item_id === added[1].item.id), 'pieces name their item');
+    t.same(kinds(seen.at(-1).response), kinds(r), 'the whole at the end');
+    const final = await ai.responses.stream(call).finalResponse();
+    t.same(final.output[1].arguments, r.output[1].arguments, 'the client\'s own gathering');
+
+    // the results: by id, and with all items in the input, as agents send them
+    const results = r.output.slice(1).map((o) => ({ type: 'function_call_output', call_id: o.call_id, output: `result of ${o.name}` }));
+    const byId = await ai.responses.create({ ...call, model: 'says', input: results, previous_response_id: r.id });
+    const input = [{ role: 'user', content: call.input }, ...r.output, ...results];
+    const whole = await ai.responses.create({ ...call, model: 'says', input });
+    t.same(`${byId.usage.input_tokens} ${byId.output_text}`, `${whole.usage.input_tokens} ${models.says}`, 'results by id and as items');
+    const chat = await ai.chat.completions.create({ model: 'says', temperature: 0, tools: tools.map(({ type, ...f }) => ({ type, function: f })),
+        messages: [{ role: 'user', content: call.input }, { role: 'assistant', content: r.output_text, tool_calls: r.output.slice(1).map((o) =>
+            ({ id: o.call_id, type: 'function', function: { name: o.name, arguments: o.arguments } })) },
+        ...results.map((x) => ({ role: 'tool', tool_call_id: x.call_id, content: x.output }))] });
+    t.same(whole.usage.input_tokens, chat.usage.prompt_tokens, 'the same prompt as a chat');
+    const items = [];
+    for await (const item of ai.responses.inputItems.list(whole.id))
+        items.push(item.type);
+    t.same(items.join(), 'function_call_output,function_call_output,function_call,function_call,message,message', 'the input, last first');
+    const next = await ai.responses.create({ ...call, model: 'says', input: 'thanks', previous_response_id: byId.id });
+    t.check(next.usage.input_tokens > byId.usage.input_tokens, 'and on');
+    for (const [bad, param] of [[{ tools: [{ type: 'web_search' }] }, 'tools[0]'], [{ tools: [{ type: 'function' }] }, 'tools[0]'],
+        [{ tool_choice: { type: 'function', name: 'none' } }, 'tool_choice'], [{ input: [{ type: 'function_call', name: 'a' }] }, 'input[0]'],
+        [{ input: [{ type: 'function_call', call_id: 'c', name: 'a', arguments: '[]' }] }, 'input[0]'],
+        [{ input: [{ role: 'user', content: 'x' }, { type: 'function_call_output', call_id: 'c' }] }, 'input[1]'],
+        [{ input: [{ type: 'item_reference', id: 'x' }] }, 'input[0]']]) {
+        const e = await t.fails(ai.responses.create({ ...call, ...bad }), JSON.stringify(bad));
+        t.same(`${e.status} ${e.param}`, `400 ${param}`, JSON.stringify(bad));
+    }
+}
+
 async function state(ai, other, want) {
     const first = await ai.responses.create({ ...base, instructions: 'Be brief.' });
     const second = await ai.responses.create({ ...base, input: 'again', previous_response_id: first.id });
@@ -106,7 +180,9 @@ async function state(ai, other, want) {
 
 (async () => {
     const config = path.join(t.tmp, 'responses.yaml'), sha = (key) => require('crypto').createHash('sha256').update(key).digest('hex');
-    fs.writeFileSync(config, `models: [{name: reply, path: ${t.root}/models/reply-draft.gguf}]
+    const parrots = Object.entries(models).map(([name, say]) => `,\n  {name: ${name}, path: ${parrot(path.join(t.tmp, `${name}.gguf`),
+        { template: chatml, special: ['<|im_start|>', '<|im_end|>'], say })}}`);
+    fs.writeFileSync(config, `models: [{name: reply, path: ${t.root}/models/reply-draft.gguf}${parrots.join('')}]
 responses: {bytes: 64KiB, ttl: 1h}
 keys: [{name: a, sha256: ${sha('key-a')}}, {name: b, sha256: ${sha('key-b')}}]
 `);
@@ -115,6 +191,7 @@ keys: [{name: a, sha256: ${sha('key-a')}}, {name: b, sha256: ${sha('key-b')}}]
     const ai = client('key-a');
     const want = await whole(ai, server.url);
     await streamed(ai, want);
+    await functions(ai);
     await state(ai, client('key-b'), want);
     t.same((await server.stop()).code, 0, 'exit');
     t.finish();

@@ -2,6 +2,7 @@
  * a response before it, and whether unknown fields are skipped. */
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gateway/api/response_store.h"
 #include "gateway/api/responses.h"
@@ -10,7 +11,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct response_message said[] = {{"user", "hello", 5}, {"assistant", "hi", 2}};
+    static const struct chat_call calls[] = {{"call_1", "add", "{}", 2}};
+    static const struct chat_message said[] = {
+        {.role = "user", .content = "hello", .content_bytes = 5},
+        {.role = "assistant", .content = "hi", .content_bytes = 2, .calls = calls, .n_calls = 1}};
     static const struct response_entry before = {.id = "resp_1",
                                                  .json = "{}",
                                                  .json_bytes = 2,
@@ -37,6 +41,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                         chat->n_messages != shape.n_instructions + shape.n_input +
                                                 (previous ? previous->n_messages : 0)))
             abort();
+        for (uint32_t i = 0; rc == 0 && i < chat->n_messages; i++)
+            for (uint32_t k = 0; k < chat->messages[i].n_calls; k++)
+                if (strlen(chat->messages[i].calls[k].arguments) !=
+                    chat->messages[i].calls[k].arguments_bytes)
+                    abort();
     }
     request_destroy(r);
     cJSON_Delete(body);

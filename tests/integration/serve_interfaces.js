@@ -114,8 +114,9 @@ async function completion() {
         text: `<|im_start|>user\n${ask}<|im_end|>\n<|im_start|>assistant\n` })).body.tokens;
     const said = (await post('/completion', { model: 'reply', prompt: ids, temperature: 0 })).body;
     t.same(said.stop_type, 'eos', 'the end of the model');
-    const cut = (await post('/completion', { model: 'reply', prompt: ids, temperature: 0, stop: [' lights'] })).body;
+    const cut = (await post('/completion', { model: 'reply', prompt: ids, temperature: 0, stop: ['never', ' lights'] })).body;
     t.same(`${cut.stop_type} ${cut.content}`, `word ${said.content.split(' lights')[0]}`, 'a stop text');
+    t.same(cut.stopping_word, ' lights', 'which one');
     t.same((await post('/completion', { ...base, n_predict: 0 })).body.tokens_predicted, 0, 'n_predict: 0');
     const never = (await post('/completion', { ...base, return_tokens: true, logit_bias: [[whole.tokens[0], false]] })).body;
     t.check(never.tokens.every((id) => id !== whole.tokens[0]), 'logit_bias');

@@ -17,6 +17,7 @@ struct answer {
     struct sink sink;
     struct call *call; /* held */
     bool stream, count;
+    const struct request_generate *asked;
     char id[24]; /* "msg_..." */
     const char *model;
     enum block block;      /* that is open */
@@ -30,11 +31,25 @@ static struct answer *answer_of(struct sink *s)
     return (struct answer *)(void *)s; /* its first member */
 }
 
-static const char *stop_reason(const struct sink_done *d)
+/* The stop sequence that ended the answer, or NULL. */
+static const char *stop_sequence(const struct answer *a, const struct sink_done *d)
 {
-    return d->finish == SHOAL_FINISH_LENGTH ? "max_tokens"
-           : d->n_calls > 0                 ? "tool_use"
-                                            : "end_turn";
+    return d->finish == SHOAL_FINISH_STOP && d->n_calls == 0 && d->stopped_by_text &&
+                   d->stop_index < a->asked->n_stop
+               ? a->asked->stop[d->stop_index]
+               : NULL;
+}
+
+static void put_stop(const struct answer *a, struct json_out *j, const struct sink_done *d)
+{
+    const char *text = stop_sequence(a, d);
+    json_out_member_str(j, "stop_reason",
+                        d->finish == SHOAL_FINISH_LENGTH ? "max_tokens"
+                        : d->n_calls > 0                 ? "tool_use"
+                        : text                           ? "stop_sequence"
+                                                         : "end_turn");
+    json_out_key(j, "stop_sequence");
+    text ? json_out_str(j, text) : json_out_null(j);
 }
 
 /* Tokens that were cached are counted apart. */
@@ -152,9 +167,7 @@ static void stream_done(struct answer *a, const struct sink_done *d)
     struct json_out j = event_begin(a, "message_delta");
     json_out_key(&j, "delta");
     json_out_object(&j);
-    json_out_member_str(&j, "stop_reason", stop_reason(d));
-    json_out_key(&j, "stop_sequence");
-    json_out_null(&j);
+    put_stop(a, &j, d);
     json_out_object_end(&j);
     put_usage(&j, &d->usage);
     event_end(a, &j);
@@ -212,9 +225,7 @@ static void put_whole(struct answer *a, const struct sink_done *d)
     buf_put(&c->out, buf_str(&a->blocks), a->blocks.len);
     buf_putc(&c->out, ']');
     j.comma = true;
-    json_out_member_str(&j, "stop_reason", stop_reason(d));
-    json_out_key(&j, "stop_sequence");
-    json_out_null(&j);
+    put_stop(a, &j, d);
     put_usage(&j, &d->usage);
     json_out_object_end(&j);
     buf_putc(&c->out, '\n');
@@ -361,6 +372,7 @@ static void start(struct call *c, bool count)
     a->call = c;
     a->stream = stream && !count;
     a->count = count;
+    a->asked = &r->generate;
     memcpy(a->id, "msg_", 4);
     hash_hex(a->id + 4, hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt ^ c->start_ns));
     buf_init(&a->blocks, MAX_TEXT_BYTES);

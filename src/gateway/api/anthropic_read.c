@@ -367,6 +367,7 @@ int anthropic_read(struct request *r, bool *stream, const cJSON *body, bool coun
     rc = read_messages(r, &b, e);
     if (rc == 0)
         rc = openai_read_stop(r, b.stop, e);
+    r->no_cache |= r->generate.n_stop > 0; /* a kept answer does not say which text ended it */
     if (rc == 0)
         rc = read_tools(r, b.tools, e);
     if (rc == 0)

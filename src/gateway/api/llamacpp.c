@@ -171,7 +171,10 @@ static void put_end(struct answer *a, struct json_out *j, uint32_t i)
     json_out_key(j, "truncated");
     json_out_bool(j, false);
     json_out_member_str(j, "stop_type", length ? "limit" : d->stopped_by_text ? "word" : "eos");
-    json_out_member_str(j, "stopping_word", "");
+    json_out_member_str(j, "stopping_word",
+                        !length && d->stopped_by_text && d->stop_index < a->asked.n_stop
+                            ? a->asked.stop[d->stop_index]
+                            : "");
     if (a->asked.sampling.logprobs)
         put_list(j, "completion_probabilities", &ch->probs);
     put_timings(j, d);

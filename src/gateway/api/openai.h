@@ -25,6 +25,12 @@ SHOAL_MUST_CHECK int openai_read_completion(struct request *r, struct openai_sha
 /* Parts of bodies that other interfaces share. */
 SHOAL_MUST_CHECK int openai_read_messages(struct request *r, const cJSON *messages, bool lenient,
                                           struct fields_error *e);
+/* Message i, into *m, which is zero.  Errors name messages[i]. */
+SHOAL_MUST_CHECK int openai_read_message(struct request *r, struct chat_message *m, const cJSON *v,
+                                         int i, bool lenient, struct fields_error *e);
+/* A content of message i: a text, or parts that are texts. */
+SHOAL_MUST_CHECK int openai_read_content(struct request *r, struct chat_message *m,
+                                         const cJSON *content, int i, struct fields_error *e);
 SHOAL_MUST_CHECK int openai_read_bias(struct request *r, const cJSON *bias, struct fields_error *e);
 SHOAL_MUST_CHECK int openai_read_template_vars(struct request *r, const cJSON *vars,
                                                struct fields_error *e);

@@ -336,7 +336,7 @@ static int join_parts(struct request *r, struct chat_message *m, const cJSON *pa
     return 0;
 }
 
-static int read_content(struct request *r, struct chat_message *m, const cJSON *content, int i,
+int openai_read_content(struct request *r, struct chat_message *m, const cJSON *content, int i,
                         struct fields_error *e)
 {
     char param[64];
@@ -377,7 +377,7 @@ const char *openai_role(const char *given, uint32_t i, struct fields_error *e)
     return NULL;
 }
 
-static int read_message(struct request *r, struct chat_message *m, const cJSON *v, int i,
+int openai_read_message(struct request *r, struct chat_message *m, const cJSON *v, int i,
                         bool lenient, struct fields_error *e)
 {
     static const struct field table[] = {
@@ -414,7 +414,7 @@ static int read_message(struct request *r, struct chat_message *m, const cJSON *
     if (b.call_id)
         m->call_id = request_copy_utf8(r, b.call_id, strlen(b.call_id), NULL);
     int rc = tools_read_calls(r, m, b.calls, (uint32_t)i, e);
-    return rc < 0 ? rc : read_content(r, m, b.content, i, e);
+    return rc < 0 ? rc : openai_read_content(r, m, b.content, i, e);
 }
 
 int openai_read_messages(struct request *r, const cJSON *messages, bool lenient,
@@ -431,7 +431,7 @@ int openai_read_messages(struct request *r, const cJSON *messages, bool lenient,
         return 0; /* request_rc tells */
     cJSON_ArrayForEach(v, messages)
     {
-        int rc = read_message(r, &list[i], v, i, lenient, e);
+        int rc = openai_read_message(r, &list[i], v, i, lenient, e);
         if (rc < 0)
             return rc;
         r->input_bytes += list[i++].content_bytes;

@@ -17,7 +17,7 @@ struct kept {
     uint64_t until_ns;
     size_t bytes;
     uint32_t refs; /* the store's own is one of them */
-    /* the messages, then all texts */
+    /* the messages, their calls, then all texts */
 };
 
 struct response_store {
@@ -83,27 +83,72 @@ void response_store_destroy(struct response_store *s)
     mem_free(s);
 }
 
+static size_t bytes_of(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+/* Copies n bytes and a NUL to *at, which moves behind them; NULL stays NULL. */
+static const char *put_text(char **at, const char *text, size_t n)
+{
+    char *copy = *at;
+    if (!text)
+        return NULL;
+    memcpy(copy, text, n);
+    *at += n + 1;
+    return copy;
+}
+
+static const char *put_str(char **at, const char *text)
+{
+    return put_text(at, text, text ? strlen(text) : 0);
+}
+
+/* Of the block that holds a copy of the entry; *n_calls: of all messages. */
+static size_t block_bytes(const struct response_entry *e, size_t *n_calls)
+{
+    size_t n =
+        sizeof(struct kept) + e->n_messages * sizeof(struct chat_message) + e->json_bytes + 1;
+    *n_calls = 0;
+    for (uint32_t i = 0; i < e->n_messages; i++) {
+        const struct chat_message *m = &e->messages[i];
+        n += m->content_bytes + 1 + bytes_of(m->name) + bytes_of(m->call_id);
+        *n_calls += m->n_calls;
+        for (uint32_t k = 0; k < m->n_calls; k++)
+            n += bytes_of(m->calls[k].id) + bytes_of(m->calls[k].name) +
+                 m->calls[k].arguments_bytes + 1;
+    }
+    return n + *n_calls * sizeof(struct chat_call);
+}
+
 /* A copy of the entry in one block; NULL: out of memory, or it is too large. */
 static struct kept *copy_entry(const struct response_entry *e, size_t max_bytes)
 {
-    size_t n =
-        sizeof(struct kept) + e->n_messages * sizeof(struct response_message) + e->json_bytes + 1;
-    for (uint32_t i = 0; i < e->n_messages; i++)
-        n += e->messages[i].text_bytes + 1;
+    size_t n_calls, n = block_bytes(e, &n_calls);
     struct kept *k = n <= max_bytes ? mem_zalloc(n) : NULL;
     if (!k)
         return NULL;
-    struct response_message *messages = (struct response_message *)(void *)(k + 1);
-    char *p = (char *)(messages + e->n_messages);
+    struct chat_message *messages = (struct chat_message *)(void *)(k + 1);
+    struct chat_call *calls = (struct chat_call *)(void *)(messages + e->n_messages);
+    char *p = (char *)(calls + n_calls);
     k->entry = *e;
     k->entry.messages = messages;
-    k->entry.json = p;
-    memcpy(p, e->json, e->json_bytes);
-    p += e->json_bytes + 1;
+    k->entry.json = put_text(&p, e->json, e->json_bytes);
     for (uint32_t i = 0; i < e->n_messages; i++) {
-        messages[i] = (struct response_message){e->messages[i].role, p, e->messages[i].text_bytes};
-        memcpy(p, e->messages[i].text, e->messages[i].text_bytes);
-        p += e->messages[i].text_bytes + 1;
+        const struct chat_message *m = &e->messages[i];
+        messages[i] = (struct chat_message){.role = m->role,
+                                            .name = put_str(&p, m->name),
+                                            .content = put_text(&p, m->content, m->content_bytes),
+                                            .content_bytes = m->content_bytes,
+                                            .calls = m->n_calls > 0 ? calls : NULL,
+                                            .n_calls = m->n_calls,
+                                            .call_id = put_str(&p, m->call_id)};
+        for (uint32_t c = 0; c < m->n_calls; c++, calls++)
+            *calls = (struct chat_call){
+                .id = put_str(&p, m->calls[c].id),
+                .name = put_str(&p, m->calls[c].name),
+                .arguments = put_text(&p, m->calls[c].arguments, m->calls[c].arguments_bytes),
+                .arguments_bytes = m->calls[c].arguments_bytes};
     }
     k->bytes = n;
     k->refs = 1;

@@ -15,25 +15,21 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "flow/request.h"
 
 struct buf;
 struct response_store;
 
 #define RESPONSE_STORE_ID_BYTES 64u
 
-struct response_message { /* of a conversation */
-    const char *role;     /* "system", ...: a constant */
-    const char *text;     /* NUL-terminated */
-    size_t text_bytes;
-};
-
 struct response_entry {
     char id[RESPONSE_STORE_ID_BYTES], owner[RESPONSE_STORE_ID_BYTES];
     const char *json; /* the answer as it was sent */
     size_t json_bytes;
-    const struct response_message *messages; /* [n_messages]: all so far, with the answer */
-    uint32_t n_messages, n_input;            /* n_input: of them, the last but one and before it,
-                                                are the input of this call */
+    /* [n_messages]: all so far, with the answer.  Their roles are constants. */
+    const struct chat_message *messages;
+    uint32_t n_messages, n_input; /* n_input: of them, the last but one and before it, are the
+                                     input of this call */
 };
 
 SHOAL_MUST_CHECK int response_store_create(struct response_store **out, size_t max_bytes,

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "flow/routing.h"
+#include "flow/tool_sink.h"
 #include "gateway/api/logprob_json.h"
 #include "gateway/api/response_store.h"
 #include "gateway/call.h"
@@ -21,17 +21,28 @@ enum status { STATUS_IN_PROGRESS, STATUS_COMPLETED, STATUS_INCOMPLETE, STATUS_FA
 
 static const char *const status_names[] = {"in_progress", "completed", "incomplete", "failed"};
 
-/* Turns the events of a generation into an answer to the call. */
+enum item { ITEM_NONE, ITEM_MESSAGE, ITEM_CALL };
+
+/* Turns the events of a generation into an answer to the call: items of output, one after the
+ * other. */
 struct answer {
     struct sink sink;
     struct call *call; /* held */
+    struct request *request;
     struct responses_shape shape;
-    const struct chat *chat; /* the request's */
-    char id[RESPONSE_STORE_ID_BYTES], item_id[RESPONSE_STORE_ID_BYTES];
+    char id[RESPONSE_STORE_ID_BYTES];
     uint64_t created_s, n_events;
     const char *model;
-    struct buf text, logprobs; /* so far; logprobs: elements of a list */
+    uint32_t n_items;    /* that are complete */
+    struct buf items;    /* they, as elements of a list */
+    enum item open;      /* what the open item is */
+    struct buf text;     /* of the open item: its text, or its arguments */
+    struct buf logprobs; /* of the open item: elements of a list */
     uint32_t n_logprobs;
+    const char *call_id, *name; /* of the open item, a call */
+    struct buf said;            /* the texts of all messages, to be kept */
+    struct chat_call *calls;    /* complete ones, to be kept; in the request's arena */
+    uint32_t n_calls, room;
 };
 
 static struct answer *answer_of(struct sink *s)
@@ -70,18 +81,36 @@ static void put_part(struct answer *a, struct json_out *j, bool whole)
     json_out_object_end(j);
 }
 
+/* The id of the open item: that of the response and its place. */
+static void put_item_id(struct answer *a, struct json_out *j, const char *key)
+{
+    char id[RESPONSE_STORE_ID_BYTES + 16];
+    snprintf(id, sizeof(id), "%s_%.40s_%u", a->open == ITEM_CALL ? "fc" : "msg", a->id + 5,
+             a->n_items);
+    json_out_member_str(j, key, id);
+}
+
+/* The open item. */
 static void put_item(struct answer *a, struct json_out *j, enum status status)
 {
+    bool whole = status != STATUS_IN_PROGRESS;
     json_out_object(j);
-    json_out_member_str(j, "id", a->item_id);
-    json_out_member_str(j, "type", "message");
+    put_item_id(a, j, "id");
+    json_out_member_str(j, "type", a->open == ITEM_CALL ? "function_call" : "message");
     json_out_member_str(j, "status", status_names[status]);
-    json_out_member_str(j, "role", "assistant");
-    json_out_key(j, "content");
-    json_out_array(j);
-    if (status != STATUS_IN_PROGRESS)
-        put_part(a, j, true);
-    json_out_array_end(j);
+    if (a->open == ITEM_CALL) {
+        json_out_member_str(j, "call_id", a->call_id);
+        json_out_member_str(j, "name", a->name);
+        json_out_key(j, "arguments");
+        json_out_strn(j, whole ? buf_str(&a->text) : "", whole ? a->text.len : 0);
+    } else {
+        json_out_member_str(j, "role", "assistant");
+        json_out_key(j, "content");
+        json_out_array(j);
+        if (whole)
+            put_part(a, j, true);
+        json_out_array_end(j);
+    }
     json_out_object_end(j);
 }
 
@@ -130,11 +159,13 @@ static void put_asked(const struct answer *a, struct json_out *j)
     json_out_key(j, "metadata");
     buf_puts(j->b, s->metadata);
     j->comma = true;
+    json_out_key(j, "parallel_tool_calls");
+    json_out_bool(j, s->parallel_calls);
+    buf_printf(j->b, ",\"text\":{\"format\":%s},\"tool_choice\":%s,\"tools\":%s", s->format,
+               s->tool_choice, s->tools);
     /* what is always so */
     buf_puts(j->b,
-             ",\"background\":false,\"parallel_tool_calls\":true,\"service_tier\":\"default\","
-             "\"text\":{\"format\":{\"type\":\"text\"}},\"tool_choice\":\"auto\",\"tools\":[],"
-             "\"truncation\":\"disabled\"");
+             ",\"background\":false,\"service_tier\":\"default\",\"truncation\":\"disabled\"");
 }
 
 /* f: with STATUS_FAILED. */
@@ -166,8 +197,7 @@ static void put_response(struct answer *a, struct json_out *j, enum status statu
     json_out_member_str(j, "model", a->model);
     json_out_key(j, "output");
     json_out_array(j);
-    if (status == STATUS_COMPLETED || status == STATUS_INCOMPLETE)
-        put_item(a, j, status);
+    buf_put(j->b, buf_str(&a->items), a->items.len);
     json_out_array_end(j);
     put_asked(a, j);
     put_usage(j, usage);
@@ -203,15 +233,16 @@ static void send_response(struct answer *a, const char *type, enum status status
 
 static void put_place(struct answer *a, struct json_out *j)
 {
-    json_out_member_str(j, "item_id", a->item_id);
-    json_out_member_uint(j, "output_index", 0);
-    json_out_member_uint(j, "content_index", 0);
+    put_item_id(a, j, "item_id");
+    json_out_member_uint(j, "output_index", a->n_items);
+    if (a->open == ITEM_MESSAGE)
+        json_out_member_uint(j, "content_index", 0);
 }
 
 static void send_item(struct answer *a, const char *type, enum status status)
 {
     struct json_out j = event_begin(a, type);
-    json_out_member_uint(&j, "output_index", 0);
+    json_out_member_uint(&j, "output_index", a->n_items);
     json_out_key(&j, "item");
     put_item(a, &j, status);
     event_end(a, &j);
@@ -235,11 +266,9 @@ static void begin_stream(struct answer *a)
     buf_clear(&c->out);
     send_response(a, "response.created", STATUS_IN_PROGRESS, NULL, NULL);
     send_response(a, "response.in_progress", STATUS_IN_PROGRESS, NULL, NULL);
-    send_item(a, "response.output_item.added", STATUS_IN_PROGRESS);
-    send_part(a, "response.content_part.added", false);
 }
 
-static void send_delta(struct answer *a, const struct sink_token *t)
+static void send_text_delta(struct answer *a, const struct sink_token *t)
 {
     struct json_out j = event_begin(a, "response.output_text.delta");
     put_place(a, &j);
@@ -253,23 +282,96 @@ static void send_delta(struct answer *a, const struct sink_token *t)
     event_end(a, &j);
 }
 
-static void end_stream(struct answer *a, enum status status, const struct sink_usage *usage)
+static void send_call_delta(struct answer *a, const struct sink_call *e)
 {
-    begin_stream(a);
-    struct json_out j = event_begin(a, "response.output_text.done");
+    struct json_out j = event_begin(a, "response.function_call_arguments.delta");
     put_place(a, &j);
-    json_out_key(&j, "text");
-    json_out_strn(&j, buf_str(&a->text), a->text.len);
-    json_out_key(&j, "logprobs");
-    buf_putc(j.b, '[');
-    buf_put(j.b, buf_str(&a->logprobs), a->logprobs.len);
-    buf_putc(j.b, ']');
+    json_out_key(&j, "delta");
+    json_out_strn(&j, e->text, e->text_bytes);
     event_end(a, &j);
-    send_part(a, "response.content_part.done", true);
-    send_item(a, "response.output_item.done", status);
-    send_response(a, status == STATUS_COMPLETED ? "response.completed" : "response.incomplete",
-                  status, usage, NULL);
-    call_end_flushed(a->call);
+}
+
+/* What the open item has become. */
+static void send_whole(struct answer *a)
+{
+    bool call = a->open == ITEM_CALL;
+    struct json_out j = event_begin(a, call ? "response.function_call_arguments.done"
+                                            : "response.output_text.done");
+    put_place(a, &j);
+    if (call)
+        json_out_member_str(&j, "name", a->name);
+    json_out_key(&j, call ? "arguments" : "text");
+    json_out_strn(&j, buf_str(&a->text), a->text.len);
+    if (!call) {
+        json_out_key(&j, "logprobs");
+        buf_putc(j.b, '[');
+        buf_put(j.b, buf_str(&a->logprobs), a->logprobs.len);
+        buf_putc(j.b, ']');
+    }
+    event_end(a, &j);
+}
+
+/* ---- items ---- */
+
+static void keep_call(struct answer *a)
+{
+    struct arena *arena = &a->request->arena;
+    if (a->n_calls == a->room) {
+        uint32_t room = a->room ? 2 * a->room : 4;
+        struct chat_call *more = arena_zalloc_n(arena, room, sizeof(*more));
+        if (!more)
+            return; /* the arena tells: nothing is kept then */
+        if (a->n_calls > 0)
+            memcpy(more, a->calls, a->n_calls * sizeof(*more));
+        a->calls = more;
+        a->room = room;
+    }
+    a->calls[a->n_calls++] =
+        (struct chat_call){.id = a->call_id,
+                           .name = a->name,
+                           .arguments = request_copy(a->request, buf_str(&a->text), a->text.len),
+                           .arguments_bytes = a->text.len};
+}
+
+/* The open item is complete, with this status. */
+static void close_item(struct answer *a, enum status status)
+{
+    if (a->open == ITEM_NONE)
+        return;
+    if (a->shape.stream) {
+        send_whole(a);
+        if (a->open == ITEM_MESSAGE)
+            send_part(a, "response.content_part.done", true);
+        send_item(a, "response.output_item.done", status);
+    }
+    struct json_out j = json_out_make(&a->items);
+    j.comma = a->n_items > 0;
+    put_item(a, &j, status);
+    if (a->open == ITEM_CALL)
+        keep_call(a);
+    else
+        buf_put(&a->said, buf_str(&a->text), a->text.len);
+    a->open = ITEM_NONE;
+    a->n_items++;
+}
+
+/* e: a call that begins; NULL: a message. */
+static void open_item(struct answer *a, const struct sink_call *e)
+{
+    close_item(a, STATUS_COMPLETED);
+    a->open = e ? ITEM_CALL : ITEM_MESSAGE;
+    a->n_logprobs = 0;
+    buf_clear(&a->text);
+    buf_clear(&a->logprobs);
+    if (e) {
+        a->call_id = request_copy(a->request, e->id, strlen(e->id));
+        a->name = e->name;
+    }
+    if (!a->shape.stream)
+        return;
+    send_item(a, "response.output_item.added", STATUS_IN_PROGRESS);
+    if (!e)
+        send_part(a, "response.content_part.added", false);
 }
 
 /* ---- keeping ---- */
@@ -277,20 +379,22 @@ static void end_stream(struct answer *a, enum status status, const struct sink_u
 static void keep(struct answer *a, const struct buf *json)
 {
     struct response_store *store = a->call->gl->gw->response_store;
-    uint32_t n = a->chat->n_messages - a->shape.n_instructions;
+    const struct chat *chat = &a->request->generate.chat;
+    const uint32_t n = chat->n_messages - a->shape.n_instructions;
     struct response_entry e = {.json = buf_str(json),
                                .json_bytes = json->len,
                                .n_messages = n + 1,
                                .n_input = a->shape.n_input};
-    struct response_message *messages =
-        store && a->shape.store && json->rc == 0 ? mem_zalloc_n(n + 1u, sizeof(*messages)) : NULL;
+    const bool wanted = store && a->shape.store && json->rc == 0 && request_rc(a->request) == 0;
+    struct chat_message *messages = wanted ? mem_zalloc_n(n + 1u, sizeof(*messages)) : NULL;
     if (!messages)
         return;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct chat_message *m = &a->chat->messages[a->shape.n_instructions + i];
-        messages[i] = (struct response_message){m->role, m->content, m->content_bytes};
-    }
-    messages[n] = (struct response_message){"assistant", buf_str(&a->text), a->text.len};
+    memcpy(messages, chat->messages + a->shape.n_instructions, n * sizeof(*messages));
+    messages[n] = (struct chat_message){.role = "assistant",
+                                        .content = buf_str(&a->said),
+                                        .content_bytes = a->said.len,
+                                        .calls = a->calls,
+                                        .n_calls = a->n_calls};
     e.messages = messages;
     memcpy(e.id, a->id, sizeof(e.id));
     memcpy(e.owner, owner_of(a->call), strnlen(owner_of(a->call), sizeof(e.owner) - 1));
@@ -313,17 +417,38 @@ static void on_token(struct sink *s, const struct sink_token *t)
     struct answer *a = answer_of(s);
     if (!a->call->req)
         return;
+    if (a->shape.stream)
+        begin_stream(a);
+    /* beside a call, a token without text belongs to that */
+    const bool tools = chat_has_tools(&a->request->generate.chat);
+    if (t->text_bytes == 0 && (!t->logprobs || (tools && a->open != ITEM_MESSAGE)))
+        return;
+    if (a->open != ITEM_MESSAGE)
+        open_item(a, NULL);
     buf_put(&a->text, t->text, t->text_bytes);
     if (t->logprobs) {
         struct json_out j = json_out_make(&a->logprobs);
         j.comma = a->n_logprobs++ > 0;
         logprob_json(&j, t);
     }
-    if (!a->shape.stream)
+    if (a->shape.stream)
+        send_text_delta(a, t);
+}
+
+static void on_call(struct sink *s, const struct sink_call *e)
+{
+    struct answer *a = answer_of(s);
+    if (!a->call->req)
         return;
-    begin_stream(a);
-    if (t->text_bytes > 0 || t->logprobs)
-        send_delta(a, t);
+    if (a->shape.stream)
+        begin_stream(a);
+    if (e->begins)
+        open_item(a, e);
+    buf_put(&a->text, e->text, e->text_bytes);
+    if (a->shape.stream && e->text_bytes > 0)
+        send_call_delta(a, e);
+    if (e->ends)
+        close_item(a, STATUS_COMPLETED);
 }
 
 static void on_done(struct sink *s, const struct sink_done *d)
@@ -334,14 +459,21 @@ static void on_done(struct sink *s, const struct sink_done *d)
     struct buf whole;
     if (!c->req)
         return;
+    if (a->shape.stream)
+        begin_stream(a);
+    if (a->open == ITEM_NONE && a->n_items == 0)
+        open_item(a, NULL); /* an answer has a message, be it empty */
+    close_item(a, status);
     buf_init(&whole, 2 * MAX_TEXT_BYTES);
     struct json_out j = json_out_make(&whole);
     put_response(a, &j, status, &d->usage, NULL);
-    if (a->text.rc < 0 || a->logprobs.rc < 0)
+    if (a->text.rc < 0 || a->logprobs.rc < 0 || a->items.rc < 0 || a->said.rc < 0)
         whole.rc = SHOAL_ENOMEM;
     keep(a, &whole);
     if (a->shape.stream) {
-        end_stream(a, status, &d->usage);
+        send_response(a, status == STATUS_COMPLETED ? "response.completed" : "response.incomplete",
+                      status, &d->usage, NULL);
+        call_end_flushed(c);
     } else {
         buf_clear(&c->out);
         buf_put(&c->out, buf_str(&whole), whole.len);
@@ -380,27 +512,28 @@ static bool on_full(struct sink *s)
 static void on_closed(struct sink *s)
 {
     struct answer *a = answer_of(s);
+    buf_fini(&a->items);
     buf_fini(&a->text);
     buf_fini(&a->logprobs);
+    buf_fini(&a->said);
     call_unset_sink(a->call);
 }
 
 /* ---- handlers ---- */
 
-static void make_ids(struct answer *a, const struct call *c)
+static void make_id(struct answer *a, const struct call *c)
 {
     uint64_t h = hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt ^ c->start_ns);
     memcpy(a->id, "resp_", 5);
     hash_hex(a->id + 5, h);
     hash_hex(a->id + 21, hash_mix(h ^ c->gl->gw->id_salt)); /* nobody guesses another's */
-    memcpy(a->item_id, "msg_", 4);
-    memcpy(a->item_id + 4, a->id + 5, strlen(a->id + 5) + 1);
 }
 
 static void run(struct call *c, struct request *r, const struct responses_shape *shape)
 {
     static const struct sink_ops ops = {.start = on_start,
                                         .token = on_token,
+                                        .call = on_call,
                                         .done = on_done,
                                         .fail = on_fail,
                                         .closed = on_closed,
@@ -417,13 +550,15 @@ static void run(struct call *c, struct request *r, const struct responses_shape 
     a->sink.ops = &ops;
     a->call = c;
     a->shape = *shape;
-    a->chat = &r->generate.chat;
+    a->request = r;
     a->created_s = (uint64_t)ts.tv_sec;
-    make_ids(a, c);
+    make_id(a, c);
+    buf_init(&a->items, MAX_TEXT_BYTES);
     buf_init(&a->text, MAX_TEXT_BYTES);
     buf_init(&a->logprobs, MAX_TEXT_BYTES);
+    buf_init(&a->said, MAX_TEXT_BYTES);
     call_set_sink(c, &a->sink);
-    routing_run(&c->gl->flow, r, c->sink);
+    tool_sink_run(&c->gl->flow, r, c->sink, shape->stream);
 }
 
 static void fail_unknown(struct call *c, const char *param, const char *id)
@@ -456,33 +591,76 @@ void responses_create(struct call *c)
     }
 }
 
-/* The messages of the call that made the response, the last one first. */
+/* ---- the input of a response ---- */
+
+/* id: of the response; n counts its items down. */
+static void put_input_head(struct json_out *j, const char *id, uint32_t *n, const char *type)
+{
+    char text[RESPONSE_STORE_ID_BYTES + 16];
+    json_out_object(j);
+    snprintf(text, sizeof(text), "%s_%u", id, --*n);
+    json_out_member_str(j, "id", text);
+    json_out_member_str(j, "type", type);
+    json_out_member_str(j, "status", "completed");
+}
+
+static void put_input_call(struct json_out *j, const char *id, uint32_t *n,
+                           const struct chat_call *c)
+{
+    put_input_head(j, id, n, "function_call");
+    json_out_member_str(j, "call_id", c->id);
+    json_out_member_str(j, "name", c->name);
+    json_out_key(j, "arguments");
+    json_out_strn(j, c->arguments, c->arguments_bytes);
+    json_out_object_end(j);
+}
+
+static void put_input_message(struct json_out *j, const char *id, uint32_t *n,
+                              const struct chat_message *m)
+{
+    bool result = m->call_id && strcmp(m->role, "tool") == 0;
+    put_input_head(j, id, n, result ? "function_call_output" : "message");
+    if (result) {
+        json_out_member_str(j, "call_id", m->call_id);
+        json_out_key(j, "output");
+        json_out_strn(j, m->content, m->content_bytes);
+    } else {
+        json_out_member_str(j, "role", m->role);
+        json_out_key(j, "content");
+        json_out_array(j);
+        json_out_object(j);
+        json_out_member_str(j, "type",
+                            strcmp(m->role, "assistant") == 0 ? "output_text" : "input_text");
+        json_out_key(j, "text");
+        json_out_strn(j, m->content, m->content_bytes);
+        json_out_object_end(j);
+        json_out_array_end(j);
+    }
+    json_out_object_end(j);
+}
+
+static bool has_text(const struct chat_message *m)
+{
+    return m->n_calls == 0 || m->content_bytes > 0;
+}
+
+/* The items of the call that made the response, the last one first. */
 static void put_input_items(struct call *c, const struct response_entry *e)
 {
+    const struct chat_message *messages = &e->messages[e->n_messages - 1 - e->n_input];
+    uint32_t n = 0;
     struct json_out j = json_out_make(&c->out);
     json_out_object(&j);
     json_out_member_str(&j, "object", "list");
     json_out_key(&j, "data");
     json_out_array(&j);
-    for (uint32_t i = 0; i < e->n_input; i++) {
-        const struct response_message *m = &e->messages[e->n_messages - 2 - i];
-        json_out_object(&j);
-        char id[RESPONSE_STORE_ID_BYTES + 16];
-        snprintf(id, sizeof(id), "%s_%u", e->id, e->n_input - 1 - i);
-        json_out_member_str(&j, "id", id);
-        json_out_member_str(&j, "type", "message");
-        json_out_member_str(&j, "status", "completed");
-        json_out_member_str(&j, "role", m->role);
-        json_out_key(&j, "content");
-        json_out_array(&j);
-        json_out_object(&j);
-        json_out_member_str(&j, "type",
-                            strcmp(m->role, "assistant") == 0 ? "output_text" : "input_text");
-        json_out_key(&j, "text");
-        json_out_strn(&j, m->text, m->text_bytes);
-        json_out_object_end(&j);
-        json_out_array_end(&j);
-        json_out_object_end(&j);
+    for (uint32_t i = 0; i < e->n_input; i++)
+        n += messages[i].n_calls + has_text(&messages[i]);
+    for (uint32_t i = e->n_input; i-- > 0;) {
+        for (uint32_t k = messages[i].n_calls; k-- > 0;)
+            put_input_call(&j, e->id, &n, &messages[i].calls[k]);
+        if (has_text(&messages[i]))
+            put_input_message(&j, e->id, &n, &messages[i]);
     }
     json_out_array_end(&j);
     json_out_key(&j, "has_more");

@@ -15,8 +15,9 @@ extern const struct field responses_fields[];
 extern const size_t responses_n_fields;
 
 struct responses_shape { /* what the answer repeats of the request; texts are the request's */
-    bool stream, store, logprobs;
-    const char *instructions, *previous_id, *user, *effort, *metadata; /* metadata: JSON */
+    bool stream, store, logprobs, parallel_calls;
+    const char *instructions, *previous_id, *user, *effort;
+    const char *metadata, *tools, *tool_choice, *format; /* as JSON */
     double temperature, top_p;
     int64_t max_output_tokens, top_logprobs;
     uint32_t n_instructions; /* messages in front that belong to this call alone */

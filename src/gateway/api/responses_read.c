@@ -6,11 +6,13 @@
 #include "gateway/api/openai.h"
 #include "gateway/api/response_store.h"
 #include "gateway/api/responses.h"
+#include "gateway/api/tools_read.h"
 
 struct body {
     const char *model, *instructions, *previous_id, *user, *truncation;
-    const cJSON *input, *metadata, *text, *reasoning, *include, *template_vars;
-    bool stream, store;
+    const cJSON *input, *metadata, *text, *reasoning, *include, *template_vars, *tools,
+        *tool_choice;
+    bool stream, store, parallel_calls;
     int64_t max_output_tokens, top_logprobs, priority;
     double temperature, top_p, latency_budget_ms;
 };
@@ -24,7 +26,8 @@ struct body {
 
 const struct field responses_fields[] = {
     {"model", FIELD_STR, AT(model), 0, 0, "name of a model of /v1/models", NULL},
-    {"input", FIELD_VALUE, AT(input), 0, 0, "a text, or a list of messages",
+    {"input", FIELD_VALUE, AT(input), 0, 0,
+     "a text, or a list of messages, calls and their results",
      "{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"object\"}}]}"},
     {"instructions", FIELD_STR, AT(instructions), 0, 0, "a system message for this call", NULL},
     {"previous_response_id", FIELD_STR, AT(previous_id), 0, 0, "the response to go on from", NULL},
@@ -51,12 +54,18 @@ const struct field responses_fields[] = {
     {"priority", FIELD_INT, AT(priority), -100, 0, "below that of the key", NULL},
     {"latency_budget_ms", FIELD_NUM, AT(latency_budget_ms), 1, 86400000,
      "refuse or stop a request that takes longer", NULL},
-    {"tools", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
-    {"tool_choice", FIELD_UNBUILT, 0, 0, 0, NULL, "auto"},
+    {"tools", FIELD_VALUE, AT(tools), 0, 0, "functions that the model may call",
+     "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"type\",\"name\"],"
+     "\"properties\":{\"type\":{\"enum\":[\"function\"]},\"name\":{\"type\":\"string\"},"
+     "\"description\":{\"type\":\"string\"},\"parameters\":{\"type\":\"object\"},\"strict\":{"
+     "\"type\":\"boolean\"}}}}"},
+    {"tool_choice", FIELD_VALUE, AT(tool_choice), 0, 0, "auto, none, required, or a function",
+     "{\"oneOf\":[{\"enum\":[\"none\",\"auto\",\"required\"]},{\"type\":\"object\"}]}"},
+    {"parallel_tool_calls", FIELD_BOOL, AT(parallel_calls), 0, 0,
+     "false: at most one call in an answer", NULL},
     {"background", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     {"conversation", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     {"prompt", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
-    IGNORED("parallel_tool_calls"),
     IGNORED("max_tool_calls"),
     IGNORED("service_tier"),
     IGNORED("safety_identifier"),
@@ -76,45 +85,175 @@ static const char *copy(struct request *r, const char *text)
     return text ? request_copy(r, text, strlen(text)) : NULL;
 }
 
-/* The input's messages into the request; afterwards the others are put in front of them. */
+static int read_text_input(struct request *r, const char *text)
+{
+    struct chat_message *m = arena_zalloc(&r->arena, sizeof(*m));
+    if (!m)
+        return 0; /* request_rc tells */
+    m->role = "user";
+    m->content = request_copy_utf8(r, text, strlen(text), &m->content_bytes);
+    r->input_bytes += m->content_bytes;
+    r->generate.chat.messages = m;
+    r->generate.chat.n_messages = 1;
+    return 0;
+}
+
+enum item { ITEM_MESSAGE, ITEM_CALL, ITEM_RESULT, ITEM_OTHER };
+
+static enum item item_of(const cJSON *v, const char **type)
+{
+    *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(v, "type"));
+    return !*type || strcmp(*type, "message") == 0      ? ITEM_MESSAGE
+           : strcmp(*type, "function_call") == 0        ? ITEM_CALL
+           : strcmp(*type, "function_call_output") == 0 ? ITEM_RESULT
+                                                        : ITEM_OTHER;
+}
+
+struct items {
+    struct chat_message *list;
+    uint32_t n;
+    uint32_t room; /* for calls that follow, in the last message */
+};
+
+/* Room for this call and all that follow it, in the assistant's message in front of them or a new
+ * one: a model sees what one answer said as one message. */
+static int begin_calls(struct request *r, struct items *x, const cJSON *v, const char *param,
+                       struct fields_error *e)
+{
+    const char *type;
+    uint32_t most = 0;
+    for (const cJSON *next = v; next && item_of(next, &type) == ITEM_CALL; next = next->next)
+        if (++most > REQUEST_MAX_CALLS)
+            return fields_fail(e, param, "invalid_value",
+                               "more than %u calls follow each other from '%s' on",
+                               REQUEST_MAX_CALLS, param);
+    struct chat_message *last = x->n > 0 ? &x->list[x->n - 1] : NULL;
+    if (!last || strcmp(last->role, "assistant") != 0 || last->calls) {
+        last = &x->list[x->n++];
+        *last = (struct chat_message){.role = "assistant", .content = ""};
+    }
+    last->calls = arena_zalloc_n(&r->arena, most, sizeof(*last->calls));
+    x->room = last->calls ? most : 0;
+    return 0;
+}
+
+static int read_call(struct request *r, struct items *x, const cJSON *v, const char *param,
+                     struct fields_error *e)
+{
+    const cJSON *id = cJSON_GetObjectItemCaseSensitive(v, "call_id");
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(v, "name");
+    if (!cJSON_IsString(id) || !id->valuestring[0] || !cJSON_IsString(name))
+        return fields_fail(e, param, "invalid_value",
+                           "'%s' must be {\"type\": \"function_call\", \"call_id\": \"...\", "
+                           "\"name\": \"...\", \"arguments\": \"...\"}",
+                           param);
+    int rc = x->room > 0 ? 0 : begin_calls(r, x, v, param, e);
+    if (rc < 0 || x->room == 0)
+        return rc; /* 0: request_rc tells */
+    struct chat_message *m = &x->list[x->n - 1];
+    struct chat_call *calls = (struct chat_call *)(uintptr_t)m->calls; /* of begin_calls */
+    x->room--;
+    return tools_read_call(r, &calls[m->n_calls++], id, name,
+                           cJSON_GetObjectItemCaseSensitive(v, "arguments"), param, e);
+}
+
+static int read_result(struct request *r, struct chat_message *m, const cJSON *v, int i,
+                       const char *param, struct fields_error *e)
+{
+    const cJSON *id = cJSON_GetObjectItemCaseSensitive(v, "call_id");
+    const cJSON *output = cJSON_GetObjectItemCaseSensitive(v, "output");
+    if (!cJSON_IsString(id) || !id->valuestring[0] ||
+        (!cJSON_IsString(output) && !cJSON_IsArray(output)))
+        return fields_fail(e, param, "invalid_value",
+                           "'%s' must be {\"type\": \"function_call_output\", \"call_id\": "
+                           "\"...\", \"output\": \"...\"}",
+                           param);
+    m->role = "tool";
+    m->call_id = request_copy_utf8(r, id->valuestring, strlen(id->valuestring), NULL);
+    return openai_read_content(r, m, output, i, e);
+}
+
+/* Errors of shared readers name messages[i]; here they are items of the input. */
+static void rename_param(struct fields_error *e)
+{
+    static const char theirs[] = "messages";
+    char param[sizeof(e->param)];
+    if (strncmp(e->param, theirs, sizeof(theirs) - 1) != 0)
+        return;
+    snprintf(param, sizeof(param), "input%.50s", e->param + sizeof(theirs) - 1);
+    memcpy(e->param, param, sizeof(param));
+}
+
+static int read_item(struct request *r, struct items *x, const cJSON *v, int i, bool lenient,
+                     struct fields_error *e)
+{
+    char param[32];
+    const char *type;
+    enum item item = item_of(v, &type);
+    snprintf(param, sizeof(param), "input[%d]", i);
+    if (item == ITEM_OTHER)
+        return fields_fail(e, param, "unsupported_parameter",
+                           "'%s' is of the type '%.32s': only message, function_call and "
+                           "function_call_output are supported",
+                           param, type);
+    if (item == ITEM_CALL)
+        return read_call(r, x, v, param, e);
+    struct chat_message *m = &x->list[x->n++];
+    int rc = item == ITEM_RESULT ? read_result(r, m, v, i, param, e)
+                                 : openai_read_message(r, m, v, i, lenient, e);
+    r->input_bytes += m->content_bytes;
+    return rc;
+}
+
+/* The input's items into the request's messages; afterwards the others are put in front of them. */
 static int read_input(struct request *r, const cJSON *input, bool lenient, struct fields_error *e)
 {
-    struct chat *chat = &r->generate.chat;
     const cJSON *one;
+    struct items x = {.n = 0};
     int i = 0;
-    if (cJSON_IsString(input)) {
-        struct chat_message *m = arena_zalloc(&r->arena, sizeof(*m));
-        if (!m)
-            return 0; /* request_rc tells */
-        m->role = "user";
-        m->content =
-            request_copy_utf8(r, input->valuestring, strlen(input->valuestring), &m->content_bytes);
-        r->input_bytes += m->content_bytes;
-        chat->messages = m;
-        chat->n_messages = 1;
-        return 0;
-    }
+    if (cJSON_IsString(input))
+        return read_text_input(r, input->valuestring);
     if (!cJSON_IsArray(input) || !input->child)
         return fields_fail(e, "input", input ? "invalid_type" : "missing_required_parameter",
                            "'input' must be a text, or a list with at least one message");
+    x.list = arena_zalloc_n(&r->arena, (size_t)cJSON_GetArraySize(input), sizeof(*x.list));
+    if (!x.list)
+        return 0; /* request_rc tells */
     cJSON_ArrayForEach(one, input)
     {
-        const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(one, "type"));
-        char param[32];
-        snprintf(param, sizeof(param), "input[%d]", i++);
-        if (type && strcmp(type, "message") != 0)
-            return fields_fail(e, param, "unsupported_parameter",
-                               "'%s' is of the type '%.32s': only messages are supported", param,
-                               type);
+        int rc = read_item(r, &x, one, i++, lenient, e);
+        if (rc < 0) {
+            rename_param(e);
+            return rc;
+        }
     }
-    int rc = openai_read_messages(r, input, lenient, e);
-    static const char theirs[] = "messages";
-    if (rc < 0 && strncmp(e->param, theirs, sizeof(theirs) - 1) == 0) { /* as it is called here */
-        char param[sizeof(e->param)];
-        snprintf(param, sizeof(param), "input%.50s", e->param + sizeof(theirs) - 1);
-        memcpy(e->param, param, sizeof(param));
+    r->generate.chat.messages = x.list;
+    r->generate.chat.n_messages = x.n;
+    return 0;
+}
+
+/* A message of an earlier call. */
+static struct chat_message copy_message(struct request *r, const struct chat_message *m)
+{
+    struct chat_message out = {.role = m->role,
+                               .name = copy(r, m->name),
+                               .content = request_copy(r, m->content, m->content_bytes),
+                               .content_bytes = m->content_bytes,
+                               .call_id = copy(r, m->call_id)};
+    struct chat_call *calls = arena_zalloc_n(&r->arena, m->n_calls, sizeof(*calls));
+    r->input_bytes += m->content_bytes;
+    for (uint32_t i = 0; calls && i < m->n_calls; i++) {
+        const struct chat_call *c = &m->calls[i];
+        calls[i] =
+            (struct chat_call){.id = copy(r, c->id),
+                               .name = copy(r, c->name),
+                               .arguments = request_copy(r, c->arguments, c->arguments_bytes),
+                               .arguments_bytes = c->arguments_bytes};
+        r->input_bytes += c->arguments_bytes;
     }
-    return rc;
+    out.calls = calls;
+    out.n_calls = calls ? m->n_calls : 0;
+    return out;
 }
 
 /* The instructions, then the conversation so far, then the input. */
@@ -135,16 +274,13 @@ static void join(struct request *r, struct responses_shape *shape,
         r->input_bytes += all[n++].content_bytes;
     }
     shape->n_instructions = n;
-    for (uint32_t i = 0; i < before; i++, n++) {
-        const struct response_message *m = &previous->messages[i];
-        all[n] = (struct chat_message){.role = m->role,
-                                       .content = request_copy(r, m->text, m->text_bytes),
-                                       .content_bytes = m->text_bytes};
-        r->input_bytes += m->text_bytes;
-    }
+    for (uint32_t i = 0; i < before; i++)
+        all[n++] = copy_message(r, &previous->messages[i]);
     memcpy(all + n, chat->messages, chat->n_messages * sizeof(*all));
+    n += chat->n_messages;
+    tools_read_names(all, n); /* a result may belong to a call of the response before */
     chat->messages = all;
-    chat->n_messages += n;
+    chat->n_messages = n;
 }
 
 static int read_include(struct responses_shape *shape, const cJSON *include, struct fields_error *e)
@@ -181,11 +317,29 @@ static int read_metadata(struct request *r, struct responses_shape *shape, const
 }
 
 /* text.format is what response_format is elsewhere. */
-static int read_text(struct request *r, const cJSON *text, bool lenient, struct fields_error *e)
+static int read_text(struct request *r, struct responses_shape *shape, const cJSON *text,
+                     bool lenient, struct fields_error *e)
 {
     const struct constraint_fields f = {.response_format =
                                             cJSON_GetObjectItemCaseSensitive(text, "format")};
-    return cJSON_IsNull(f.response_format) ? 0 : constraint_read(r, &f, lenient, e);
+    shape->format = "{\"type\":\"text\"}";
+    if (!f.response_format || cJSON_IsNull(f.response_format))
+        return 0;
+    shape->format = tools_read_json(r, f.response_format, NULL);
+    return constraint_read(r, &f, lenient, e);
+}
+
+static int read_tools(struct request *r, struct responses_shape *shape, const struct body *b,
+                      struct fields_error *e)
+{
+    shape->parallel_calls = b->parallel_calls;
+    shape->tools = cJSON_IsArray(b->tools) ? tools_read_json(r, b->tools, NULL) : "[]";
+    shape->tool_choice = b->tool_choice && !cJSON_IsNull(b->tool_choice)
+                             ? tools_read_json(r, b->tool_choice, NULL)
+                             : "\"auto\"";
+    r->generate.chat.one_call = !b->parallel_calls;
+    int rc = tools_read_flat(r, b->tools, e);
+    return rc < 0 ? rc : tools_read_choice(r, b->tool_choice, e);
 }
 
 static int use_body(struct request *r, struct responses_shape *shape, const struct body *b,
@@ -213,7 +367,9 @@ static int use_body(struct request *r, struct responses_shape *shape, const stru
     if (rc == 0)
         rc = read_metadata(r, shape, b->metadata, e);
     if (rc == 0)
-        rc = read_text(r, b->text, lenient, e);
+        rc = read_text(r, shape, b->text, lenient, e);
+    if (rc == 0)
+        rc = read_tools(r, shape, b, e);
     g->n = g->n_prompts = 1;
     g->max_tokens = (uint32_t)b->max_output_tokens;
     g->sampling = (struct shoal_sampling){.temperature = (float)b->temperature,
@@ -226,7 +382,7 @@ static int use_body(struct request *r, struct responses_shape *shape, const stru
 int responses_read(struct request *r, struct responses_shape *shape, const cJSON *body,
                    const struct response_entry *previous, bool lenient, struct fields_error *e)
 {
-    struct body b = {.store = true, .temperature = 1, .top_p = 1};
+    struct body b = {.store = true, .parallel_calls = true, .temperature = 1, .top_p = 1};
     int rc = fields_read(responses_fields, responses_n_fields, body, &b, lenient, e);
     if (rc == 0)
         rc = use_body(r, shape, &b, lenient, e);

@@ -78,7 +78,7 @@ int tools_read_one(struct request *r, struct chat_tool *list, uint32_t *n, const
     return tools_read_check(list, (*n)++, param, e);
 }
 
-int tools_read(struct request *r, const cJSON *tools, struct fields_error *e)
+static int read_tools(struct request *r, const cJSON *tools, bool flat, struct fields_error *e)
 {
     struct chat *c = &r->generate.chat;
     const cJSON *v;
@@ -98,14 +98,14 @@ int tools_read(struct request *r, const cJSON *tools, struct fields_error *e)
     {
         char param[40];
         const cJSON *type = cJSON_GetObjectItemCaseSensitive(v, "type");
-        const cJSON *f = cJSON_GetObjectItemCaseSensitive(v, "function");
+        const cJSON *f = flat ? v : cJSON_GetObjectItemCaseSensitive(v, "function");
         snprintf(param, sizeof(param), "tools[%u]", i);
         if ((type && (!cJSON_IsString(type) || strcmp(type->valuestring, "function") != 0)) ||
             !cJSON_IsObject(f))
             return fields_fail(e, param, "invalid_value",
-                               "'%s' must be {\"type\": \"function\", \"function\": {...}}: no "
-                               "other tools are supported",
-                               param);
+                               "'%s' must be {\"type\": \"function\", %s}: no other tools are "
+                               "supported",
+                               param, flat ? "\"name\": \"...\"" : "\"function\": {...}");
         int rc = tools_read_one(r, list, &i, cJSON_GetObjectItemCaseSensitive(f, "name"),
                                 cJSON_GetObjectItemCaseSensitive(f, "description"),
                                 cJSON_GetObjectItemCaseSensitive(f, "parameters"), param, e);
@@ -116,6 +116,16 @@ int tools_read(struct request *r, const cJSON *tools, struct fields_error *e)
     c->tools = list;
     c->n_tools = i;
     return 0;
+}
+
+int tools_read(struct request *r, const cJSON *tools, struct fields_error *e)
+{
+    return read_tools(r, tools, false, e);
+}
+
+int tools_read_flat(struct request *r, const cJSON *tools, struct fields_error *e)
+{
+    return read_tools(r, tools, true, e);
 }
 
 int tools_read_force(struct request *r, const char *name, struct fields_error *e)
@@ -162,18 +172,9 @@ int tools_read_choice(struct request *r, const cJSON *choice, struct fields_erro
 
 /* ---- calls ---- */
 
-static int read_call(struct request *r, struct chat_call *out, const cJSON *v, const char *param,
-                     struct fields_error *e)
+int tools_read_call(struct request *r, struct chat_call *out, const cJSON *id, const cJSON *name,
+                    const cJSON *args, const char *param, struct fields_error *e)
 {
-    const cJSON *f = cJSON_GetObjectItemCaseSensitive(v, "function");
-    const cJSON *id = cJSON_GetObjectItemCaseSensitive(v, "id");
-    const cJSON *name = cJSON_GetObjectItemCaseSensitive(f, "name");
-    const cJSON *args = cJSON_GetObjectItemCaseSensitive(f, "arguments");
-    if (!cJSON_IsString(name) || (id && !cJSON_IsNull(id) && !cJSON_IsString(id)))
-        return fields_fail(e, param, "invalid_value",
-                           "'%s' must be {\"id\": \"...\", \"type\": \"function\", \"function\": "
-                           "{\"name\": \"...\", \"arguments\": \"...\"}}",
-                           param);
     out->id =
         cJSON_IsString(id) && id->valuestring[0]
             ? request_copy_utf8(r, id->valuestring, strlen(id->valuestring), NULL)
@@ -196,6 +197,21 @@ static int read_call(struct request *r, struct chat_call *out, const cJSON *v, c
     }
     r->input_bytes += out->arguments_bytes;
     return 0;
+}
+
+static int read_call(struct request *r, struct chat_call *out, const cJSON *v, const char *param,
+                     struct fields_error *e)
+{
+    const cJSON *f = cJSON_GetObjectItemCaseSensitive(v, "function");
+    const cJSON *id = cJSON_GetObjectItemCaseSensitive(v, "id");
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(f, "name");
+    if (!cJSON_IsString(name) || (id && !cJSON_IsNull(id) && !cJSON_IsString(id)))
+        return fields_fail(e, param, "invalid_value",
+                           "'%s' must be {\"id\": \"...\", \"type\": \"function\", \"function\": "
+                           "{\"name\": \"...\", \"arguments\": \"...\"}}",
+                           param);
+    return tools_read_call(r, out, id, name, cJSON_GetObjectItemCaseSensitive(f, "arguments"),
+                           param, e);
 }
 
 int tools_read_calls(struct request *r, struct chat_message *m, const cJSON *calls, uint32_t i,

@@ -19,12 +19,18 @@
 
 /* What is not given, null or empty changes nothing.  tools: a list of functions. */
 SHOAL_MUST_CHECK int tools_read(struct request *r, const cJSON *tools, struct fields_error *e);
+/* The same as /v1/responses has it: {"type": "function", "name": ...}, without the inner object. */
+SHOAL_MUST_CHECK int tools_read_flat(struct request *r, const cJSON *tools, struct fields_error *e);
 /* choice: "auto", "none", "required" or a function; after tools_read. */
 SHOAL_MUST_CHECK int tools_read_choice(struct request *r, const cJSON *choice,
                                        struct fields_error *e);
 /* Calls of message i.  Their arguments are an object, or its text. */
 SHOAL_MUST_CHECK int tools_read_calls(struct request *r, struct chat_message *m, const cJSON *calls,
                                       uint32_t i, struct fields_error *e);
+/* One call into *out.  id may be NULL: it gets the name of its place, param. */
+SHOAL_MUST_CHECK int tools_read_call(struct request *r, struct chat_call *out, const cJSON *id,
+                                     const cJSON *name, const cJSON *args, const char *param,
+                                     struct fields_error *e);
 /* Messages with results get the name of their tool and the id of their call, where one is missing.
  */
 void tools_read_names(struct chat_message *list, uint32_t n);

@@ -293,6 +293,8 @@ static void test_events(void **state)
                                    .generated_tokens = 4,
                                    .total_ns = 5,
                                    .last = true,
+                                   .stopped_by_text = true,
+                                   .stop_index = 3,
                                    .steps = steps,
                                    .n_steps = 2};
     struct failure f, *g;
@@ -341,6 +343,7 @@ static void test_events(void **state)
     assert_true(e.result.result->vector[1] == -2);
     assert_int_equal(event_pb_get(&e, &l, 5), 0);
     assert_int_equal(e.done.finish, SHOAL_FINISH_LENGTH);
+    assert_true(e.done.stopped_by_text && e.done.stop_index == 3);
     assert_int_equal(e.done.n_steps, 2);
     assert_string_equal(e.done.steps[0].model, "reply");
     assert_null(e.done.steps[1].model);

@@ -15,8 +15,15 @@
 
 static struct response_entry entry(const char *id, const char *owner, const char *json)
 {
-    static const struct response_message messages[] = {{"user", "hello", 5},
-                                                       {"assistant", "hi", 2}};
+    static const struct chat_call calls[] = {{"call_1", "add", "{\"a\":1}", 7},
+                                             {"call_2", "stop", "{}", 2}};
+    static const struct chat_message messages[] = {
+        {.role = "tool",
+         .name = "add",
+         .call_id = "call_0",
+         .content = "hello",
+         .content_bytes = 5},
+        {.role = "assistant", .content = "hi", .content_bytes = 2, .calls = calls, .n_calls = 2}};
     struct response_entry e = {.json = json,
                                .json_bytes = strlen(json),
                                .messages = messages,
@@ -47,11 +54,20 @@ static void test_an_entry_belongs_to_its_client(void **state)
     assert_non_null(got);
     assert_string_equal(got->json, "{}");
     assert_int_equal(got->n_messages, 2);
-    assert_string_equal(got->messages[1].text, "hi");
+    assert_string_equal(got->messages[1].content, "hi");
+    assert_string_equal(got->messages[0].call_id, "call_0");
+    assert_string_equal(got->messages[0].name, "add");
+    assert_null(got->messages[1].name);
+    assert_int_equal(got->messages[1].n_calls, 2);
+    assert_string_equal(got->messages[1].calls[0].arguments, "{\"a\":1}");
+    assert_int_equal(got->messages[1].calls[0].arguments_bytes, 7);
+    assert_string_equal(got->messages[1].calls[1].name, "stop");
+    assert_string_equal(got->messages[1].calls[1].id, "call_2");
+    assert_ptr_not_equal(got->messages[1].calls[1].id, e.messages[1].calls[1].id); /* a copy */
     assert_false(response_store_delete(s, "resp_1", "other", 1));
     assert_true(response_store_delete(s, "resp_1", "app", 1));
     assert_false(response_store_delete(s, "resp_1", "app", 1));
-    assert_string_equal(got->messages[0].text, "hello"); /* a reference outlives the entry */
+    assert_string_equal(got->messages[0].content, "hello"); /* a reference outlives the entry */
     response_store_unref(s, got);
     response_store_destroy(s);
 }
