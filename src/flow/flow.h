@@ -57,6 +57,7 @@ struct flow_owner {
     struct dispatch *once;     /* takes requests with an idempotency key; NULL: it is ignored */
     struct dispatch *dispatch; /* where requests may go; NULL: all are answered here */
     struct dispatch *apart;    /* to models in processes of their own; NULL: there are none */
+    struct dispatch *flows;    /* takes requests whose model is a flow; NULL: there are none */
     const struct router_table *routes; /* see routing.h; NULL: none.  Replaced by reloads */
     struct routing_source *replicas;   /* of other nodes; NULL: there are none */
     uint64_t n_routed;

@@ -146,14 +146,16 @@ struct request {
     const char *language;          /* of the text, "de"; NULL: not known */
     const struct router_tag *tags; /* headers and JSON fields that rules look at */
     uint32_t n_tags;
-    const char *node;   /* that should answer, "": this one; NULL, or it cannot: any */
-    bool explain;       /* report the decision in full */
-    bool dry;           /* decide, but do not run */
-    bool no_cache;      /* the answer is not kept, and not taken from those that are */
-    bool screened;      /* personal data was looked for (privacy_run.h) */
-    bool marked;        /* its texts have pseudonyms, which mean something to its client alone */
-    bool here;          /* must not leave this server */
-    size_t input_bytes; /* texts and token ids that a model will read */
+    const char *node; /* that should answer, "": this one; NULL, or it cannot: any */
+    bool explain;     /* report the decision in full */
+    bool dry;         /* decide, but do not run */
+    bool no_cache;    /* the answer is not kept, and not taken from those that are */
+    bool screened;    /* personal data was looked for (privacy_run.h) */
+    bool marked;      /* its texts have pseudonyms, which mean something to its client alone */
+    bool here;        /* must not leave this server */
+    const struct value *input; /* fields for a flow of the configuration, a map; NULL: none */
+    uint32_t depth;            /* flows that led to it, one inside the other */
+    size_t input_bytes;        /* texts and token ids that a model will read */
     enum request_kind kind;
     union {
         struct request_generate generate;

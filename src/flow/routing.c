@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "flow/dispatch.h"
 #include "flow/privacy_run.h"
 #include "flow/run.h"
 #include "host/registry.h"
@@ -431,14 +432,16 @@ void routing_run(struct flow_owner *o, struct request *r, struct sink *s)
         return;
     }
     flow_resolve_name(o, r);
-    const struct router_route *route = o->routes && r->model && r->kind != REQUEST_ASK
-                                           ? router_table_find(o->routes, r->model)
-                                           : NULL;
+    const struct router_route *route =
+        o->routes && r->model ? router_table_find(o->routes, r->model) : NULL;
     struct failure f;
     size_t n;
     s->routed = NULL;
+    if (route && r->kind == REQUEST_ASK && !route->flow)
+        route = NULL; /* asks choose their models themselves */
     if (!route && !r->dry) {
-        run_chosen(o, r, s, privacy_wanted_outside(o, r), o->dispatch != NULL);
+        if (!r->model || !o->flows || !o->flows->ops->run(o->flows, o, r, s))
+            run_chosen(o, r, s, privacy_wanted_outside(o, r), o->dispatch != NULL);
         return;
     }
     if (!route || !router_may_call(route, r->client.name)) {
@@ -448,6 +451,21 @@ void routing_run(struct flow_owner *o, struct request *r, struct sink *s)
         return;
     }
     apply(route, r);
+    if (route->flow && !r->dry) {
+        r->here |= privacy_wanted_outside(o, r) != NULL; /* its steps too */
+        struct routing_choice *choice = arena_zalloc(&r->arena, sizeof(*choice));
+        r->model = keep_text(r, route->flow);
+        if (choice)
+            *choice = (struct routing_choice){
+                .route = keep_text(r, route->name), .model = r->model, .rule = -1};
+        s->routed = choice;
+        if (!o->flows || !o->flows->ops->run(o->flows, o, r, s)) {
+            failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
+                        "there is no flow '%s'", r->model);
+            refuse(o, r, s, &f);
+        }
+        return;
+    }
     (void)text_of(r, &n);
     if (route->classifier && n > 0 && classify(o, route, r, s))
         return;

@@ -35,6 +35,7 @@
 #include "shoal/shoal.h"
 
 struct flow_job;
+struct pipeline_report;
 struct routing_choice;
 struct sink;
 
@@ -108,6 +109,9 @@ struct sink_done {
     /* An ask: what happened when; else none. */
     const struct ask_plan_step *steps;
     uint32_t n_steps;
+    /* A flow of the configuration: what its steps did (pipeline/pipeline_report.h); else NULL.
+     * Stays until closed has returned. */
+    const struct pipeline_report *report;
 };
 
 /* A sink that is used for one kind of request only may leave out the events of the others. */

@@ -62,6 +62,7 @@ void config_unref(struct gw_config *c)
     router_table_fini(&c->router);
     config_things_fini(&c->things);
     config_deeds_fini(&c->deeds);
+    config_flows_fini(&c->flows);
     config_settings_fini(&c->set);
     config_read_free(c);
     mem_free(c);
@@ -322,6 +323,8 @@ int config_parse(struct gw_config *c, const char *text, size_t n, const char *na
         rc = config_routes_finish(&c->router, &c->privacy, name, e);
     if (rc == 0)
         rc = config_deeds_finish(&c->deeds, name, e);
+    if (rc == 0)
+        rc = config_flows_finish(&c->flows, &c->router, name, e);
     if (rc == 0 && !c->tls_cert != !c->tls_key) {
         const struct config_setting *s =
             config_settings_find(&c->set, c->tls_cert ? "tls.cert" : "tls.key");

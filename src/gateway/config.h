@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "gateway/config/config_deeds.h"
+#include "gateway/config/config_flows.h"
 #include "gateway/config/config_read.h"
 #include "gateway/config/config_routes.h"
 #include "gateway/config/config_things.h"
@@ -121,6 +122,7 @@ struct gw_config {
     struct config_things things; /* sensors, and what brings their readings */
     struct config_deeds deeds;   /* how actions are carried out */
     uint32_t demo;               /* enum demo_mode: a simulated plant */
+    struct config_flows flows;   /* graphs of steps */
     char *alarms_file;           /* open alarms; NULL: in the cache folder */
     /* Folder of collections, NULL: the usual one; passages that one may have. */
     char *collections_dir;

@@ -168,14 +168,24 @@ void gateway_drain(struct gateway *g)
 
 /* ---- reload ---- */
 
+/* The routes and flows of the loop's configuration. */
+static void use_config(struct gw_loop *gl)
+{
+    const struct config_flows *f = &gl->config->flows;
+    gl->flow.load_wait_ms = gl->config->load_wait_ms;
+    gl->flow.routes = &gl->config->router;
+    gl->flows.graphs = f->v;
+    gl->flows.n = f->n;
+    gl->flow.flows = f->n > 0 ? &gl->flows.dispatch : NULL;
+}
+
 static void on_reload(struct executor_task *t)
 {
     struct gw_loop *gl = LOOP_OF(t, struct gw_loop, reload);
     struct gateway *g = LOOP_OF(gl->gw, struct gateway, gw);
     config_unref(gl->config);
     gl->config = config_ref(gl->gw->config);
-    gl->flow.load_wait_ms = gl->config->load_wait_ms;
-    gl->flow.routes = &gl->config->router;
+    use_config(gl);
     http_server_set_limits(gl->http, &gl->config->limits);
     if (gl->tls) {
         http_server_set_tls(gl->http, gl->next_tls);
@@ -306,9 +316,9 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
     if (rc < 0)
         return rc;
     flow_owner_init(&gl->flow, &gw->flow, loop_executor(gl->loop));
-    gl->flow.load_wait_ms = gl->config->load_wait_ms;
     gl->flow.once = gw->once ? once_dispatch(gw->once) : NULL;
-    gl->flow.routes = &gl->config->router;
+    pipeline_site_init(&gl->flows, gw->collections, NULL);
+    use_config(gl);
     if (getrandom(&gl->flow.next_seed, sizeof(gl->flow.next_seed), 0) < 0)
         gl->flow.next_seed = clock_ns();
     rc = recall_create(&gl->recall, e);

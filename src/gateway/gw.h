@@ -19,6 +19,7 @@
 #include "host/registry.h"
 #include "net/http.h"
 #include "net/loop.h"
+#include "pipeline/pipeline_run.h"
 
 struct call;
 struct call_error;
@@ -86,7 +87,8 @@ struct gw_loop {
     bool has_thread;
     uint32_t n_calls; /* begun and not ended */
     struct call *calls;
-    struct flow_owner flow; /* requests of this loop */
+    struct flow_owner flow;     /* requests of this loop */
+    struct pipeline_site flows; /* that requests may name as their model */
     struct executor_task drain, cut, reload;
     struct executor_timer drain_timer;
     _Atomic bool idle; /* draining: only health watchers are left */

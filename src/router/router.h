@@ -59,6 +59,7 @@ struct router_route {
     char *labels;     /* its label set; NULL: the default one */
     double threshold; /* below it the domain is "none of these" */
     struct privacy_policy privacy;
+    char *flow; /* that answers instead of a model; NULL: none */
 };
 
 /* All routes of a configuration. */

@@ -23,6 +23,104 @@ int yaml_in_fail(struct yaml_in *r, const yaml_node_t *at, const char *fmt, ...)
                    at->start_mark.column + 1, msg);
 }
 
+/* ---- places inside of scalars ---- */
+
+/* A reader of the document that counts lines and characters. */
+struct place {
+    const char *p, *end;
+    size_t line, column;
+};
+
+static void step(struct place *c)
+{
+    if (c->p == c->end)
+        return;
+    char was = *c->p++;
+    if (was == '\n') {
+        c->line++;
+        c->column = 1;
+    } else if (c->p == c->end || ((unsigned char)*c->p & 0xc0) != 0x80) {
+        c->column++; /* the last byte of a character */
+    }
+}
+
+static void skip_spaces(struct place *c, size_t most)
+{
+    while (most-- > 0 && c->p < c->end && *c->p == ' ')
+        step(c);
+}
+
+/* Source bytes that one character of a quoted scalar takes. */
+static size_t source_bytes(const struct place *c, yaml_scalar_style_t style)
+{
+    size_t left = (size_t)(c->end - c->p), n = 1;
+    if (style == YAML_SINGLE_QUOTED_SCALAR_STYLE && left > 1 && c->p[0] == '\'' && c->p[1] == '\'')
+        n = 2;
+    if (style == YAML_DOUBLE_QUOTED_SCALAR_STYLE && left > 1 && c->p[0] == '\\')
+        n = c->p[1] == 'x' ? 4 : c->p[1] == 'u' ? 6 : c->p[1] == 'U' ? 10 : 2;
+    if (n == 1) /* a whole character */
+        while (n < left && ((unsigned char)c->p[n] & 0xc0) == 0x80)
+            n++;
+    return n < left ? n : left;
+}
+
+static size_t indent_of(struct place c)
+{
+    size_t n = 0;
+    while (c.p < c.end && (*c.p == ' ' || *c.p == '\n')) {
+        n = *c.p == ' ' ? n + 1 : 0;
+        step(&c);
+    }
+    return n;
+}
+
+void yaml_in_place(const struct yaml_in *r, const yaml_node_t *at, size_t byte, size_t *line,
+                   size_t *column)
+{
+    struct place c = {r->text, r->text + r->n, 1, 1};
+    const char *value = yaml_in_scalar(at);
+    *line = at->start_mark.line + 1;
+    *column = at->start_mark.column + 1;
+    if (!value || !r->text)
+        return;
+    while (c.p < c.end && (c.line < *line || (c.line == *line && c.column < *column)))
+        step(&c);
+    yaml_scalar_style_t style = at->data.scalar.style;
+    bool block = style == YAML_LITERAL_SCALAR_STYLE || style == YAML_FOLDED_SCALAR_STYLE;
+    size_t n = at->data.scalar.length, indent = 0;
+    if (block) {
+        while (c.p < c.end && c.line == *line)
+            step(&c);
+        indent = indent_of(c);
+        skip_spaces(&c, indent);
+    } else if (style != YAML_PLAIN_SCALAR_STYLE) {
+        step(&c);
+    }
+    for (size_t i = 0; i < byte && i < n && c.p < c.end;) {
+        bool newline = *c.p == '\n';
+        for (size_t k = block ? 1 : source_bytes(&c, style); k > 0; k--)
+            step(&c);
+        if (newline)
+            skip_spaces(&c, block ? indent : SIZE_MAX);
+        for (i++; !block && i < n && ((unsigned char)value[i] & 0xc0) == 0x80;)
+            i++;
+    }
+    *line = c.line;
+    *column = c.column;
+}
+
+int yaml_in_fail_at(struct yaml_in *r, const yaml_node_t *at, size_t byte, const char *fmt, ...)
+{
+    char msg[240];
+    size_t line, column;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(msg, sizeof(msg), fmt, ap);
+    va_end(ap);
+    yaml_in_place(r, at, byte, &line, &column);
+    return err_set(r->e, SHOAL_EFORMAT, "%s:%zu:%zu: %s", r->name, line, column, msg);
+}
+
 const char *yaml_in_scalar(const yaml_node_t *v)
 {
     return v->type == YAML_SCALAR_NODE ? (const char *)v->data.scalar.value : NULL;
@@ -266,7 +364,7 @@ int yaml_in_document(const char *text, size_t n, const char *name, yaml_in_fn fn
 {
     yaml_parser_t parser;
     yaml_document_t doc;
-    struct yaml_in r = {&doc, name, ctx, e};
+    struct yaml_in r = {&doc, name, ctx, e, text, n};
     if (!yaml_parser_initialize(&parser))
         return err_set(e, SHOAL_ENOMEM, "%s", name);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);

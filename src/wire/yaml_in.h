@@ -36,6 +36,8 @@ struct yaml_in {
     const char *name; /* of the file, for messages */
     void *ctx;        /* the caller's: what custom functions fill */
     struct err *e;
+    const char *text; /* of the document */
+    size_t n;
 };
 
 typedef int (*yaml_in_fn)(struct yaml_in *r, yaml_node_t *v, const char *name);
@@ -80,5 +82,11 @@ SHOAL_MUST_CHECK int yaml_in_str(struct yaml_in *r, yaml_node_t *v, const char *
 const char *yaml_in_scalar(const yaml_node_t *v);
 /* Fills the error with the position of a node; returns SHOAL_EFORMAT. */
 int yaml_in_fail(struct yaml_in *r, const yaml_node_t *at, const char *fmt, ...) SHOAL_PRINTF(3, 4);
+/* The same with the position of a byte of a scalar's text, however the scalar is quoted. */
+int yaml_in_fail_at(struct yaml_in *r, const yaml_node_t *at, size_t byte, const char *fmt, ...)
+    SHOAL_PRINTF(4, 5);
+/* Where a byte of a scalar's text stands in the document; both from 1. */
+void yaml_in_place(const struct yaml_in *r, const yaml_node_t *at, size_t byte, size_t *line,
+                   size_t *column);
 
 #endif

@@ -149,7 +149,7 @@ async function abandoned(server) {
 async function described(server) {
     const api = await (await fetch(`${server.url}/openapi.json`)).json();
     const schema = api.paths['/v1/process'].post.requestBody.content['application/json'].schema;
-    t.same(Object.keys(schema.properties).join(), 'text,confirm,stream,explain,reply,priority,latency_budget_ms', 'openapi');
+    t.same(Object.keys(schema.properties).join(), 'text,confirm,model,input,stream,explain,reply,priority,latency_budget_ms', 'openapi');
     const r = await fetch(`${server.url}/v1/models/intent/card`);
     t.same(r.headers.get('content-type'), 'text/markdown; charset=utf-8', 'type of a card');
     t.same(await r.text(), fs.readFileSync('models/intent.md', 'utf8'), 'a card');

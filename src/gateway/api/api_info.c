@@ -121,7 +121,10 @@ static void list_route(struct listing *l, const struct call *c, const struct rou
     if (!is_wanted(l, r->name) || !router_may_call(r, c->client ? c->client->name : ""))
         return;
     l->found = true;
-    registry_each(l->gw->registry, add_kinds, &k);
+    if (r->flow)
+        k.kinds = SHOAL_KIND_GENERATE;
+    else
+        registry_each(l->gw->registry, add_kinds, &k);
     put_model(&l->j, r->name, l->gw->started_s, "route", k.kinds, REGISTRY_READY);
 }
 
@@ -138,12 +141,25 @@ static void list_routes(struct listing *l, const struct call *c)
         list_route(l, c, own);
 }
 
+/* To a client a flow is a model that generates. */
+static void list_flows(struct listing *l, const struct call *c)
+{
+    const struct config_flows *f = &c->gl->config->flows;
+    for (uint32_t i = 0; i < f->n; i++)
+        if (is_wanted(l, f->v[i]->name)) {
+            l->found = true;
+            put_model(&l->j, f->v[i]->name, l->gw->started_s, "flow", SHOAL_KIND_GENERATE,
+                      REGISTRY_READY);
+        }
+}
+
 static void list_models(struct listing *l, struct call *c)
 {
     registry_each(c->gl->gw->registry, list_model, l);
     if (c->gl->members)
         members_each_model(c->gl->members, list_remote, l);
     list_routes(l, c);
+    list_flows(l, c);
 }
 
 void api_models(struct call *c)

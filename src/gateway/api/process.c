@@ -3,13 +3,16 @@
 
 #include <string.h>
 
-#include "flow/run.h"
+#include "flow/routing.h"
 #include "gateway/call.h"
+#include "pipeline/pipeline_report.h"
+#include "wire/value_json.h"
 
-#define MAX_REPLY_BYTES ((size_t)1 << 20)
+#define MAX_REPLY_BYTES ((size_t)4 << 20)
 
 struct body {
-    const char *text, *confirm;
+    const char *text, *confirm, *model;
+    const cJSON *input;
     bool stream, explain, reply;
     int64_t priority;
     double latency_budget_ms;
@@ -20,6 +23,10 @@ const struct field process_fields[] = {
     {"text", FIELD_STR, AT(text), 0, 0, "a command or a question", NULL},
     {"confirm", FIELD_STR, AT(confirm), 0, 0,
      "token of actions with the result confirm: they happen now", NULL},
+    {"model", FIELD_STR, AT(model), 0, 0,
+     "a flow, or a route with one; default: process.flow of the configuration, or ask", NULL},
+    {"input", FIELD_VALUE, AT(input), 0, 0, "what the flow needs beside the text",
+     "{\"type\":\"object\"}"},
     {"stream", FIELD_BOOL, AT(stream), 0, 0, "events plan, text and done as they come", NULL},
     {"explain", FIELD_BOOL, AT(explain), 0, 0, "also what each model said, and how long it took",
      NULL},
@@ -35,7 +42,8 @@ struct answer {
     struct call *call; /* held */
     bool stream, explain;
     const struct ask_plan *plan;
-    struct buf reply; /* so far */
+    struct buf reply;            /* so far */
+    struct chat_message message; /* of a flow: the text */
 };
 
 static struct answer *answer_of(struct sink *s)
@@ -124,6 +132,19 @@ static bool check_out(struct sink *s)
     return false;
 }
 
+/* Of a flow: its text and report. */
+static void put_answer(struct json_out *j, const struct ask_plan_answer *x,
+                       const struct pipeline_report *report, bool explain)
+{
+    if (!report) {
+        ask_plan_answer_json(j, x, explain);
+        return;
+    }
+    json_out_key(j, "text");
+    json_out_strn(j, x->reply, x->reply_bytes);
+    pipeline_report_json(j, report, explain);
+}
+
 static void on_done(struct sink *s, const struct sink_done *d)
 {
     struct answer *a = answer_of(s);
@@ -142,7 +163,7 @@ static void on_done(struct sink *s, const struct sink_done *d)
         on_fail(s, &f);
     } else if (a->stream) {
         struct json_out j = event_begin(a, "done");
-        ask_plan_answer_json(&j, &x, true);
+        put_answer(&j, &x, d->report, true);
         event_end(a, &j);
         if (check_out(s))
             call_end_flushed(c);
@@ -150,7 +171,7 @@ static void on_done(struct sink *s, const struct sink_done *d)
         buf_clear(&c->out);
         struct json_out j = json_out_make(&c->out);
         json_out_object(&j);
-        ask_plan_answer_json(&j, &x, a->explain);
+        put_answer(&j, &x, d->report, a->explain);
         json_out_object_end(&j);
         buf_putc(&c->out, '\n');
         call_json(c, 200);
@@ -176,6 +197,36 @@ static void on_closed(struct sink *s)
 
 /* ---- the handler ---- */
 
+static int read_input(struct request *r, const cJSON *json, struct fields_error *e)
+{
+    struct value *v = arena_zalloc(&r->arena, sizeof(*v));
+    if (!cJSON_IsObject(json))
+        return fields_fail(e, "input", NULL, "'input' must be an object");
+    if (v)
+        *v = value_json_of(&r->arena, json);
+    r->input = v;
+    return request_rc(r) < 0 ? fields_fail(e, "input", NULL, "'input' is too large or too deep")
+                             : 0;
+}
+
+/* The flow that is asked for: of the request, or of the configuration; NULL: ask. */
+static const char *flow_of(struct call *c, struct request *r)
+{
+    const struct config_flows *f = &c->gl->config->flows;
+    const char *name = r->model;
+    if (!name && f->process)
+        name = request_copy(r, f->process, strlen(f->process));
+    /* the home flow, unless a flow of the configuration has its name */
+    return name && strcmp(name, "ask") == 0 && !config_flows_find(f, name) ? NULL : name;
+}
+
+/* Whether the name is a flow, or a route with one. */
+static bool is_flow(const struct call *c, const char *name)
+{
+    const struct router_route *r = router_table_find(&c->gl->config->router, name);
+    return config_flows_find(&c->gl->config->flows, r && r->flow ? r->flow : name) != NULL;
+}
+
 int process_read(struct request *r, bool *stream, const cJSON *json, bool lenient,
                  struct fields_error *e)
 {
@@ -194,10 +245,24 @@ int process_read(struct request *r, bool *stream, const cJSON *json, bool lenien
     r->ask.text = request_copy(r, b.text, r->input_bytes);
     if (b.confirm)
         r->ask.confirm = request_copy(r, b.confirm, strlen(b.confirm));
+    if (b.model)
+        r->model = request_copy(r, b.model, strlen(b.model));
+    if (b.input && read_input(r, b.input, e) < 0)
+        return SHOAL_EINVAL;
     r->ask.explain = b.explain;
     r->ask.reply = b.reply;
     *stream = b.stream;
     return request_rc(r) < 0 ? fields_fail(e, "text", NULL, "out of memory") : 0;
+}
+
+/* A flow answers generations: whatever routes say of them, such as privacy, holds here too. */
+static void make_generation(struct request *r, struct chat_message *m)
+{
+    *m = (struct chat_message){
+        .role = "user", .content = r->ask.text, .content_bytes = strlen(r->ask.text)};
+    r->kind = REQUEST_GENERATE;
+    r->generate =
+        (struct request_generate){.chat = {.messages = m, .n_messages = 1}, .n_prompts = 1, .n = 1};
 }
 
 void process_handle(struct call *c)
@@ -225,11 +290,25 @@ void process_handle(struct call *c)
         flow_give_request(&c->gl->flow, r);
         return;
     }
+    r->model = flow_of(c, r);
+    if (r->model && !is_flow(c, r->model)) {
+        call_fail(c, 404, NULL, "model", "model_not_found",
+                  "there is no flow '%.80s', and no route with one", r->model);
+        flow_give_request(&c->gl->flow, r);
+        return;
+    }
+    if (!r->model && r->input) {
+        call_fail(c, 400, NULL, "input", NULL, "'input' is for flows: name one in 'model'");
+        flow_give_request(&c->gl->flow, r);
+        return;
+    }
     a->sink.ops = &ops;
     a->call = c;
     a->stream = stream;
     a->explain = r->ask.explain;
+    if (r->model)
+        make_generation(r, &a->message);
     buf_init(&a->reply, MAX_REPLY_BYTES);
     call_set_sink(c, &a->sink);
-    flow_run(&c->gl->flow, r, c->sink);
+    routing_run(&c->gl->flow, r, c->sink);
 }

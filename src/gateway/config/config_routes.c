@@ -182,7 +182,8 @@ static int fill_route(struct yaml_in *r, const yaml_node_t *at, struct config_ro
     to->name = k->name;
     to->classifier = k->classifier;
     to->labels = k->labels;
-    k->name = k->classifier = k->labels = NULL;
+    to->flow = k->flow;
+    k->name = k->classifier = k->labels = k->flow = NULL;
     return check_uses(r, at, to);
 }
 

@@ -30,7 +30,7 @@ struct config_routes_privacy { /* privacy, and routes[].privacy */
 };
 
 struct config_routes_route { /* an entry of routes */
-    char *name, *classifier, *labels;
+    char *name, *classifier, *labels, *flow;
     struct yaml_in_strs callers, policy;
     uint32_t budget_ms, max_budget_ms, least_battery;
     int32_t priority;

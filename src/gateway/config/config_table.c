@@ -129,6 +129,11 @@ static int take_deed(struct yaml_in *r, yaml_node_t *at, void *item, void *paren
     return config_deeds_take(r, at, item, &((struct gw_config *)parent)->deeds);
 }
 
+static int take_flow(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
+{
+    return config_flows_take(r, at, item, &((struct gw_config *)parent)->flows);
+}
+
 /* ---- the rows ---- */
 
 #define AT(member) offsetof(struct gw_config, member)
@@ -141,6 +146,10 @@ static int take_deed(struct yaml_in *r, yaml_node_t *at, void *item, void *paren
 #define SENSOR(member) offsetof(struct config_things_sensor, member)
 #define SUBSCRIPTION(member) offsetof(struct config_subscription, member)
 #define DEED(member) offsetof(struct config_deed, member)
+#define FLOW(member) offsetof(struct config_flow, member)
+#define INPUT(member) offsetof(struct config_flow_input, member)
+#define STEP(member) offsetof(struct config_flow_step, member)
+#define CASE(member) offsetof(struct config_flow_case, member)
 #define ROW(where, kind, at, def, lo, hi, takes, words)                                            \
     {                                                                                              \
         .path = (where), .type = CONFIG_##kind, .offset = (at), .fallback = (def), .min = (lo),    \
@@ -284,6 +293,8 @@ const struct config_key config_keys[] = {
         "Models below it are used only if there is no other; the answer is then marked degraded."),
     ROW("routes[].least_battery", U32, ROUTE(least_battery), "20", 0, 100, LIVE,
         "Percent; the policy `battery` avoids nodes below it."),
+    ROW("routes[].flow", STR, ROUTE(flow), NULL, 0, 0, LIVE,
+        "Name of one of the `flows`, which answers instead of a model."),
     MAP("routes[].classifier",
         "A router model: an encoder that finds the domain of a text before the choice."),
     ROW("routes[].classifier.model", STR, ROUTE(classifier), NULL, 0, 0, LIVE,
@@ -352,6 +363,128 @@ const struct config_key config_keys[] = {
     ROW("privacy.key_file", STR, AT(privacy_key_file), NULL, 0, 0, START,
         "File of 32 bytes or more that pseudonyms are made with. Servers with the same file give "
         "the same ones. Default: random at each start."),
+
+    {.path = "flows",
+     .type = CONFIG_ITEMS,
+     .offset = sizeof(struct config_flow),
+     .max = CONFIG_MAX_FLOWS,
+     .take = take_flow,
+     .drop = config_flows_drop,
+     .text = "Graphs of steps under one deadline, used like models: by name, by a route's `flow`, "
+             "and by /v1/process (docs/FLOWS.md)."},
+    NEEDED("flows[].name", STR, FLOW(name), LIVE, "How clients and routes call it."),
+    ROW("flows[].text", STR, FLOW(text), NULL, 0, 0, LIVE, "What it is for, in lists of models."),
+    ROW("flows[].budget", MS, FLOW(budget_ms), "0", 0, 0, LIVE,
+        "Time for all steps together, for requests that bring no deadline. 0: none."),
+    NEEDED("flows[].output", STR, FLOW(output), LIVE,
+           "The answer, an expression such as `${answer.text}`."),
+    ROW("flows[].fallback", STR, FLOW(fallback), NULL, 0, 0, LIVE,
+        "The answer when the output cannot be had in time, or at all. It may use `input`. Default: "
+        "the request fails."),
+    ITEMS("flows[].inputs", struct config_flow_input, GRAPH_MAX_INPUTS, config_flows_take_input,
+          "What a request brings beside `text`."),
+    NEEDED("flows[].inputs[].name", STR, INPUT(name), LIVE, "As in `${input.NAME}`."),
+    CHOICE("flows[].inputs[].type", INPUT(type), "text|number|bool|texts|numbers", "text", LIVE,
+           "Its type; `texts` and `numbers` are lists."),
+    ROW("flows[].inputs[].default", STR, INPUT(fallback), NULL, 0, 0, LIVE,
+        "For requests that do not bring it. Without it they are refused."),
+    {.path = "flows[].steps",
+     .type = CONFIG_ITEMS,
+     .offset = sizeof(struct config_flow_step),
+     .max = GRAPH_MAX_STEPS,
+     .take = config_flows_take_step,
+     .drop = config_flows_drop_step,
+     .text = "The steps, in any order: a step starts when those that it names are done."},
+    NEEDED("flows[].steps[].name", STR, STEP(name), LIVE, "As in `${NAME.text}`."),
+    {.path = "flows[].steps[].do",
+     .type = CONFIG_CHOICE,
+     .offset = STEP(kind),
+     .choices = GRAPH_KINDS,
+     .needed = true,
+     .text = "What it does."},
+    ROW("flows[].steps[].when", STR, STEP(when), NULL, 0, 0, LIVE,
+        "A condition, such as `${intent.score} > 0.5`; otherwise the step is skipped and its "
+        "result is empty."),
+    ROW("flows[].steps[].timeout", MS, STEP(timeout_ms), "0", 0, 0, LIVE,
+        "How long it may take. 0: as long as the flow."),
+    ROW("flows[].steps[].share", SHARE, STEP(share), "0", 0, 1, LIVE,
+        "How much of the flow's whole time it may take. 0: no limit."),
+    ROW("flows[].steps[].fallback", STR, STEP(fallback), NULL, 0, 0, LIVE,
+        "Its main result if it fails or takes too long."),
+    ROW("flows[].steps[].fallback_step", STR, STEP(fallback_step), NULL, 0, 0, LIVE,
+        "A step that runs instead if it fails or takes too long."),
+    ROW("flows[].steps[].on_timeout", STR, STEP(on_timeout), NULL, 0, 0, LIVE,
+        "Its main result if it takes too long; comes before `fallback` and `fallback_step`."),
+    ROW("flows[].steps[].model", STR, STEP(model), NULL, 0, 0, LIVE,
+        "Name of a model or route. Default: the default model of the kind; verify: embed."),
+    ROW("flows[].steps[].labels", STR, STEP(labels), NULL, 0, 0, LIVE,
+        "classify, tag: which of the model's label sets."),
+    ROW("flows[].steps[].text", STR, STEP(text), NULL, 0, 0, LIVE,
+        "The text that is read, or the prompt; template: the result; verify: the answer."),
+    ROW("flows[].steps[].system", STR, STEP(system), NULL, 0, 0, LIVE,
+        "generate: the system message."),
+    ROW("flows[].steps[].max_tokens", U32, STEP(max_tokens), "256", 1, 16777216, LIVE,
+        "generate, summarize: the longest answer."),
+    ROW("flows[].steps[].temperature", NUM, STEP(temperature), "0", 0, 100, LIVE,
+        "generate: 0 takes the likeliest token."),
+    ROW("flows[].steps[].query", STR, STEP(query), NULL, 0, 0, LIVE,
+        "retrieve: what is searched for."),
+    ROW("flows[].steps[].collection", STR, STEP(collection), NULL, 0, 0, LIVE,
+        "retrieve: name of the collection."),
+    ROW("flows[].steps[].reranker", STR, STEP(reranker), NULL, 0, 0, LIVE,
+        "retrieve: a model that sorts the passages anew. Default: none."),
+    ROW("flows[].steps[].count", U32, STEP(count), "5", 1, 100, LIVE,
+        "retrieve: how many passages; summarize: how many sentences, where they are extracted."),
+    ROW("flows[].steps[].passages", STR, STEP(passages), NULL, 0, 0, LIVE,
+        "verify: the passages, `${found.passages}`."),
+    ROW("flows[].steps[].values", STR, STEP(values), NULL, 0, 0, LIVE,
+        "score: a row of numbers, `${input.readings}`."),
+    ROW("flows[].steps[].over", STR, STEP(over), NULL, 0, 0, LIVE, "map: a list."),
+    ROW("flows[].steps[].step", STR, STEP(step), NULL, 0, 0, LIVE,
+        "map: the step that runs for each item, which it finds as `${item}`."),
+    ROW("flows[].steps[].from", STRS, STEP(from), NULL, 0, 32, LIVE,
+        "merge: expressions; results of steps that failed count as empty."),
+    CHOICE("flows[].steps[].how", STEP(how), "first|join|list", "first", LIVE,
+           "merge: the first that is not empty; all texts, with `separator` between them; a list."),
+    ROW("flows[].steps[].separator", STR, STEP(separator), NULL, 0, 0, LIVE,
+        "merge: see `how`. Default: a line break."),
+    ITEMS("flows[].steps[].cases", struct config_flow_case, GRAPH_MAX_CASES, config_flows_take_case,
+          "switch: the first case whose condition holds counts."),
+    ROW("flows[].steps[].cases[].when", STR, CASE(when), NULL, 0, 0, LIVE,
+        "A condition. Without one the case always counts; it must be the last."),
+    ROW("flows[].steps[].cases[].value", STR, CASE(value), NULL, 0, 0, LIVE, "The result."),
+    ROW("flows[].steps[].cases[].step", STR, CASE(step), NULL, 0, 0, LIVE,
+        "Or a step, which runs only if it is chosen: its main result."),
+    CHOICE("flows[].steps[].via", STEP(via), "http|mqtt|command", "http", LIVE,
+           "call: by what way."),
+    ROW("flows[].steps[].url", STR, STEP(url), NULL, 0, 0, LIVE,
+        "call, http: http://HOST:PORT/PATH; values in the path are escaped."),
+    CHOICE("flows[].steps[].method", STEP(method), "post|put|get", "post", LIVE,
+           "call, http: the method."),
+    ROW("flows[].steps[].topic", STR, STEP(topic), NULL, 0, 0, LIVE, "call, mqtt: where to."),
+    ROW("flows[].steps[].payload", STR, STEP(payload), NULL, 0, 0, LIVE,
+        "call, http and mqtt: what is sent. If it begins with `{` or `[`, values are escaped as "
+        "in JSON texts."),
+    ROW("flows[].steps[].command", STRS, STEP(command), NULL, 0, 32, LIVE,
+        "call, command: absolute path of a program and its arguments. No shell reads them."),
+    ROW("flows[].steps[].qos", U32, STEP(qos), "1", 0, 2, LIVE, "call, mqtt: quality of service."),
+    ROW("flows[].steps[].retain", BOOL, STEP(retain), "false", 0, 0, LIVE,
+        "call, mqtt: whether the broker keeps it for later subscribers."),
+    ROW("flows[].steps[].retry", U32, STEP(retry), "1", 0, 10, LIVE,
+        "call: how often it is repeated if it fails, with the same Idempotency-Key."),
+    ROW("flows[].steps[].json", BOOL, STEP(json), "false", 0, 0, LIVE,
+        "call, http and command: the answer is JSON: `${NAME.json.field}`."),
+    MAP("flows_allow", "What calls of `flows` may use at all."),
+    ROW("flows_allow.hosts", STRS, AT(flows.hosts), NULL, 0, 64, LIVE,
+        "HOST:PORT of servers, as in the `url`."),
+    ROW("flows_allow.topics", STRS, AT(flows.topics), NULL, 0, 64, LIVE,
+        "Filters of topics, such as `home/+/say`."),
+    ROW("flows_allow.commands", STRS, AT(flows.commands), NULL, 0, 64, LIVE,
+        "Absolute paths of programs."),
+    MAP("process", "What /v1/process does."),
+    ROW("process.flow", STR, AT(flows.process), NULL, 0, 0, LIVE,
+        "Name of a flow, or of a route with one, for requests that name none. Default: `ask`, the "
+        "home flow."),
 
     ITEMS("keys", struct key_keys, CONFIG_MAX_KEYS, take_key,
           "Keys of clients. None: everybody who reaches the server may use it."),

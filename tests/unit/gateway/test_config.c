@@ -153,8 +153,8 @@ static void test_table_is_sound(void **state)
             fail_msg("%s: its text must be sentences", k->path);
         if ((k->type == CONFIG_ITEMS) != (k->take != NULL))
             fail_msg("%s: lists of maps, and they alone, have a take function", k->path);
-        if (k->type == CONFIG_CHOICE && (!k->choices || !k->fallback))
-            fail_msg("%s: a choice needs its words and a default", k->path);
+        if (k->type == CONFIG_CHOICE && (!k->choices || (!k->fallback && !k->needed)))
+            fail_msg("%s: a choice needs its words and a default, or must be given", k->path);
     }
 }
 

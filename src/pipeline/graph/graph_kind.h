@@ -1,0 +1,30 @@
+/* graph_kind.h - the kinds of steps: what each may have, needs and gives.
+ *
+ * Thread: constant. */
+#ifndef SHOAL_PIPELINE_GRAPH_GRAPH_KIND_H
+#define SHOAL_PIPELINE_GRAPH_GRAPH_KIND_H
+
+#include "pipeline/graph/graph_type.h"
+
+struct graph_kind_info {
+    const char *name;
+    const char *keys; /* of the file that it may have, beside those of every step; blanks between */
+    const char *needed;             /* of them */
+    const struct graph_type *gives; /* NULL: depends on the step */
+    const char *main;               /* the field that a fallback gives; NULL: none */
+    bool acts;                      /* has an effect, so it runs though nobody uses its result */
+    bool in_map;                    /* may be the body of a map */
+    const char *text;
+};
+
+extern const struct graph_kind_info graph_kinds[];
+
+/* A passage of a collection. */
+extern const struct graph_type graph_kind_passages;
+
+/* Whether the word is in a list with blanks between its words. */
+bool graph_kind_has(const char *list, const char *word);
+/* Whether steps of this kind may have a key of the file. */
+bool graph_kind_may(uint32_t kind, const char *key);
+
+#endif

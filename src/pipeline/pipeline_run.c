@@ -1,0 +1,998 @@
+/* pipeline_run.c - see pipeline_run.h. */
+#include "pipeline/pipeline_run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "flow/routing.h"
+#include "pipeline/graph/graph_kind.h"
+#include "pipeline/pipeline_report.h"
+#include "pipeline/pipeline_value.h"
+#include "pipeline/pipeline_work.h"
+
+#define MAX_OUTPUT_BYTES ((size_t)4 << 20)
+#define LEAST_MARGIN_NS 500000u  /* of the deadline, kept for the answer: */
+#define MOST_MARGIN_NS 20000000u /* a twentieth of the time, within these */
+
+struct run;
+
+/* One piece of work: a step, or one item of a map. */
+struct task {
+    struct pipeline_work work; /* first */
+    struct run *run;
+    struct task *next;
+    uint32_t step; /* whose work it is: the body's, of a map's item */
+    int32_t map;   /* the map it belongs to; -1: none */
+    uint32_t index;
+    const struct value *item; /* or NULL */
+    bool open;                /* `done` has not come */
+    bool over;                /* its result counts no more: it came, or was too late */
+    struct executor_timer timer;
+};
+
+struct step_state {
+    enum pipeline_state state;
+    bool degraded, late;
+    char why[200];
+    struct failure failure; /* of a failed step */
+    uint64_t start_ns, end_ns;
+    struct value value;
+    int32_t waits_for;   /* PENDING: the step that works in its place */
+    bool replaced;       /* PENDING: as its fallback */
+    double chosen;       /* switch: the case */
+    struct task *task;   /* that it runs */
+    struct value *items; /* of a map */
+    uint32_t n_items, n_left;
+};
+
+struct run {
+    struct flow_job job; /* first */
+    struct flow_owner *owner;
+    struct request *request;
+    struct sink *sink;
+    struct graph *graph;
+    const struct pipeline_site *site;
+    uint64_t start_ns, end_ns; /* end_ns: when the answer must be made; 0: no deadline */
+    struct executor_timer timer;
+    struct value input;
+    struct step_state *steps; /* [graph->n_steps] */
+    struct task *tasks;
+    uint32_t n_open;
+    bool late, cancelled, answered, advancing, again;
+    uint32_t prompt_tokens, generated_tokens;
+};
+
+static void advance(struct run *x);
+
+static uint64_t bit(uint32_t step)
+{
+    return 1ull << step;
+}
+
+static bool is_over(const struct step_state *s)
+{
+    return s->state >= PIPELINE_DONE;
+}
+
+/* ---- values ---- */
+
+struct view {
+    struct graph_values values; /* first */
+    const struct run *run;
+    const struct value *item;
+};
+
+static const struct value *view_get(const struct graph_values *v, const char *name, size_t n)
+{
+    const struct view *w = (const struct view *)(const void *)v;
+    int32_t i = graph_find(w->run->graph, name, n);
+    if (i >= 0)
+        return &w->run->steps[i].value;
+    return n == 5 && memcmp(name, "input", 5) == 0 ? &w->run->input : w->item;
+}
+
+static enum graph_expr_form form_of(const struct graph_arg *a)
+{
+    if (a->role == GRAPH_ROLE_PATH)
+        return GRAPH_EXPR_URL;
+    if (a->role == GRAPH_ROLE_PAYLOAD && (a->text[0] == '[' || a->text[0] == '{'))
+        return GRAPH_EXPR_JSON;
+    return GRAPH_EXPR_PLAIN;
+}
+
+static int eval(struct run *x, const struct graph_arg *a, const struct value *item,
+                struct value *out, struct err *e)
+{
+    const struct view v = {{view_get}, x, item};
+    return graph_expr_eval(out, a->expr, &v.values, form_of(a), &x->request->arena, e);
+}
+
+/* A record of a step's type with its main field alone. */
+static struct value main_only(struct run *x, const struct graph_step *s, struct value v)
+{
+    const struct value_member m[] = {{s->main, v}};
+    return pipeline_value_map(&x->request->arena, m, 1);
+}
+
+static struct value main_of(const struct graph_step *s, const struct value *v)
+{
+    const struct value *m = graph_type_member(v, s->main, strlen(s->main));
+    return m ? *m : graph_type_empty(graph_type_field(s->gives, s->main, strlen(s->main)));
+}
+
+/* ---- steps that end ---- */
+
+static void step_done(struct run *x, uint32_t i, struct value v)
+{
+    struct step_state *s = &x->steps[i];
+    s->value = v;
+    s->state = PIPELINE_DONE;
+    s->end_ns = clock_ns();
+    s->task = NULL;
+}
+
+static void demand(struct run *x, uint32_t i)
+{
+    struct step_state *s = &x->steps[i];
+    if (s->state != PIPELINE_UNUSED)
+        return;
+    s->state = PIPELINE_WAITING;
+    for (uint32_t k = 0; k < x->graph->n_steps; k++)
+        if (x->graph->steps[i].needs & bit(k))
+            demand(x, k);
+}
+
+/* The value that replaces the result of a failed step: of on_timeout or fallback; false: none. */
+static bool fallback_value(struct run *x, const struct graph_step *g, const struct value *item,
+                           bool late, struct value *out)
+{
+    const struct graph_arg *a = late ? graph_arg(g, GRAPH_ROLE_ON_TIMEOUT, 0) : NULL;
+    struct err e = {0};
+    struct value v;
+    if (!a)
+        a = graph_arg(g, GRAPH_ROLE_FALLBACK, 0);
+    if (!a || eval(x, a, item, &v, &e) < 0)
+        return false;
+    *out = main_only(x, g, v);
+    return true;
+}
+
+static void step_failed(struct run *x, uint32_t i, const struct failure *f, bool late)
+{
+    const struct graph_step *g = &x->graph->steps[i];
+    struct step_state *s = &x->steps[i];
+    struct value v;
+    s->late |= late;
+    s->task = NULL;
+    if (!s->why[0]) {
+        s->failure = *f;
+        s->failure.param = NULL; /* it is valid for the event alone, as is the reason */
+        s->failure.reason = f->kind == FAILURE_DEADLINE ? "deadline" : NULL;
+        snprintf(s->why, sizeof(s->why), "%.199s", f->message);
+    }
+    if (!s->replaced && fallback_value(x, g, NULL, late, &v)) {
+        s->degraded = true;
+        step_done(x, i, v);
+    } else if (!s->replaced && g->fallback_step >= 0) {
+        s->degraded = s->replaced = true;
+        s->waits_for = g->fallback_step;
+        s->state = PIPELINE_PENDING;
+        demand(x, (uint32_t)g->fallback_step);
+    } else {
+        s->state = PIPELINE_FAILED;
+        s->end_ns = clock_ns();
+    }
+}
+
+static void step_error(struct run *x, uint32_t i, int rc, const char *msg)
+{
+    struct failure f;
+    failure_of(&f, rc, msg);
+    if (rc == SHOAL_EINVAL)
+        f.kind = FAILURE_INTERNAL; /* the flow is wrong, not the request */
+    step_failed(x, i, &f, false);
+}
+
+static void step_late(struct run *x, uint32_t i)
+{
+    struct failure f;
+    failure_late(&f, false, false, "it took longer than its time");
+    step_failed(x, i, &f, true);
+}
+
+/* ---- tasks ---- */
+
+static void abandon(struct task *t)
+{
+    t->over = true;
+    executor_timer_clear(t->run->owner->executor, &t->timer);
+    if (t->open)
+        pipeline_work_cancel(&t->work);
+}
+
+static void abandon_map(struct run *x, int32_t map)
+{
+    for (struct task *t = x->tasks; t; t = t->next)
+        if (t->map == map && !t->over)
+            abandon(t);
+}
+
+static struct value map_value(struct run *x, const struct step_state *s)
+{
+    const struct value_member m[] = {
+        {"items", {.kind = VALUE_LIST, .list = {s->items, s->n_items}}},
+        {"count", pipeline_value_number(s->n_items)}};
+    return pipeline_value_map(&x->request->arena, m, 2);
+}
+
+/* One item of a map is complete. */
+static void item_done(struct run *x, struct task *t, struct value v)
+{
+    struct step_state *s = &x->steps[t->map];
+    s->items[t->index] = v;
+    if (--s->n_left == 0)
+        step_done(x, (uint32_t)t->map, map_value(x, s));
+}
+
+static void item_failed(struct run *x, struct task *t, const struct failure *f, bool late)
+{
+    struct value v;
+    if (fallback_value(x, &x->graph->steps[t->step], t->item, late, &v)) {
+        x->steps[t->map].degraded = true;
+        item_done(x, t, v);
+        return;
+    }
+    abandon_map(x, t->map);
+    step_failed(x, (uint32_t)t->map, f, late);
+}
+
+static void task_failed(struct task *t, const struct failure *f, bool late)
+{
+    if (t->map >= 0)
+        item_failed(t->run, t, f, late);
+    else
+        step_failed(t->run, t->step, f, late);
+}
+
+static void on_task_timer(struct executor_timer *timer)
+{
+    struct task *t = EXECUTOR_OF(timer, struct task, timer);
+    struct run *x = t->run;
+    struct failure f;
+    if (t->over)
+        return;
+    x->advancing = true; /* events that come meanwhile wait for the end */
+    abandon(t);
+    failure_late(&f, false, false, "it took longer than its time");
+    task_failed(t, &f, true);
+    x->advancing = false;
+    advance(x);
+}
+
+static void on_work_done(struct pipeline_work *w, const struct failure *f)
+{
+    struct task *t = (struct task *)(void *)w;
+    struct run *x = t->run;
+    bool counts = !t->over, inside = x->advancing;
+    t->open = false;
+    t->over = true;
+    x->n_open--;
+    x->prompt_tokens += w->prompt_tokens;
+    x->generated_tokens += w->generated_tokens;
+    executor_timer_clear(x->owner->executor, &t->timer);
+    x->advancing = true;
+    if (counts && f)
+        task_failed(t, f, f->kind == FAILURE_DEADLINE);
+    else if (counts && t->map >= 0)
+        item_done(x, t, w->result);
+    else if (counts)
+        step_done(x, t->step, w->result);
+    x->advancing = inside;
+    advance(x);
+}
+
+/* Until when a step may work; 0: for ever. */
+static uint64_t limit_of(const struct run *x, const struct graph_step *g)
+{
+    uint64_t now = clock_ns(), until = x->end_ns, at;
+    if (g->spec.timeout_ms) {
+        at = now + g->spec.timeout_ms * 1000000ull;
+        until = until == 0 || at < until ? at : until;
+    }
+    if (g->spec.share > 0 && x->end_ns) {
+        at = now + (uint64_t)(g->spec.share * (double)(x->end_ns - x->start_ns));
+        until = at < until ? at : until;
+    }
+    return until;
+}
+
+static bool eval_args(struct run *x, const struct graph_step *g, const struct value *item,
+                      struct value **out, struct err *e)
+{
+    struct value *args = arena_zalloc_n(&x->request->arena, g->n_args, sizeof(*args));
+    *out = args;
+    if (!args) {
+        err_set(e, SHOAL_ENOMEM, "out of memory");
+        return false;
+    }
+    for (uint32_t i = 0; i < g->n_args; i++) {
+        enum graph_role r = g->args[i].role;
+        bool later = r == GRAPH_ROLE_WHEN || r == GRAPH_ROLE_FALLBACK ||
+                     r == GRAPH_ROLE_ON_TIMEOUT || r == GRAPH_ROLE_CASE_WHEN ||
+                     r == GRAPH_ROLE_CASE_VALUE;
+        if (!later && eval(x, &g->args[i], item, &args[i], e) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* map -1: the step's own work.  Events may come before this returns. */
+static void start_task(struct run *x, uint32_t step, int32_t map, uint32_t index,
+                       const struct value *item)
+{
+    const struct graph_step *g = &x->graph->steps[step];
+    struct task *t = arena_zalloc(&x->request->arena, sizeof(*t));
+    struct value *args;
+    struct err e = {0};
+    struct failure f;
+    if (!t) {
+        step_error(x, map >= 0 ? (uint32_t)map : step, SHOAL_ENOMEM, "out of memory");
+        return;
+    }
+    *t = (struct task){
+        .run = x, .next = x->tasks, .step = step, .map = map, .index = index, .item = item};
+    x->tasks = t;
+    t->timer.fn = on_task_timer;
+    if (!eval_args(x, g, item, &args, &e)) {
+        t->over = true;
+        failure_of(&f, e.code, e.msg);
+        f.kind = FAILURE_INTERNAL;
+        task_failed(t, &f, false);
+        return;
+    }
+    if (g->spec.kind == GRAPH_TEMPLATE) { /* of a map */
+        t->over = true;
+        item_done(x, t, main_only(x, g, args[0]));
+        return;
+    }
+    if (x->late) {
+        t->over = true;
+        failure_late(&f, false, false, "no time is left for it");
+        task_failed(t, &f, true);
+        return;
+    }
+    uint64_t until = limit_of(x, g);
+    t->work = (struct pipeline_work){.owner = x->owner,
+                                     .collections = x->site->collections,
+                                     .outside = x->site->outside,
+                                     .step = g,
+                                     .from = x->request,
+                                     .args = args,
+                                     .deadline_ns = until,
+                                     .index = index,
+                                     .arena = &x->request->arena,
+                                     .done = on_work_done};
+    t->open = true;
+    x->n_open++;
+    if (map < 0)
+        x->steps[step].task = t;
+    if (until)
+        executor_timer_set(x->owner->executor, &t->timer, until);
+    pipeline_work_start(&t->work);
+}
+
+/* ---- steps that are computed at once ---- */
+
+static void start_switch(struct run *x, uint32_t i)
+{
+    const struct graph_step *g = &x->graph->steps[i];
+    struct step_state *s = &x->steps[i];
+    struct err e = {0};
+    for (uint32_t k = 0; k < g->n_cases; k++) {
+        const struct graph_case *c = &g->cases[k];
+        struct value v = value_bool(true);
+        int rc = c->when ? eval(x, c->when, NULL, &v, &e) : 0;
+        if (rc == 0 && !(v.kind == VALUE_BOOL && v.boolean))
+            continue;
+        if (rc == 0 && c->value)
+            rc = eval(x, c->value, NULL, &v, &e);
+        if (rc < 0) {
+            step_error(x, i, rc, e.msg);
+            return;
+        }
+        s->chosen = k + 1;
+        if (c->step >= 0) {
+            s->state = PIPELINE_PENDING;
+            s->waits_for = c->step;
+            demand(x, (uint32_t)c->step);
+            return;
+        }
+        const struct value_member m[] = {{"value", v}, {"case", pipeline_value_number(s->chosen)}};
+        step_done(x, i, pipeline_value_map(&x->request->arena, m, 2));
+        return;
+    }
+    step_done(x, i, (struct value){.kind = VALUE_MAP}); /* no case: an empty value */
+}
+
+/* Appends a value, or the items of a list. */
+static uint32_t put_items(struct value *to, uint32_t n, const struct value *v, uint32_t most)
+{
+    if (v->kind != VALUE_LIST) {
+        if (n < most && v->kind != VALUE_NULL)
+            to[n++] = *v;
+        return n;
+    }
+    for (size_t i = 0; i < v->list.n && n < most; i++)
+        to[n++] = v->list.items[i];
+    return n;
+}
+
+static void start_merge(struct run *x, uint32_t i)
+{
+    const struct graph_step *g = &x->graph->steps[i];
+    struct step_state *s = &x->steps[i];
+    struct value *args, out = graph_type_empty(graph_type_field(g->gives, "value", 5));
+    struct buf b;
+    struct err e = {0};
+    uint32_t most = 4096, n = 0;
+    for (uint32_t k = 0; k < x->graph->n_steps; k++)
+        if ((g->needs & bit(k)) && x->steps[k].state == PIPELINE_FAILED)
+            s->degraded = true; /* it counts as empty */
+    if (!eval_args(x, g, NULL, &args, &e)) {
+        step_error(x, i, e.code, e.msg);
+        return;
+    }
+    buf_init(&b, MAX_OUTPUT_BYTES);
+    struct value *list =
+        g->spec.how == GRAPH_LIST ? arena_zalloc_n(&x->request->arena, most, sizeof(*list)) : NULL;
+    for (uint32_t k = 0; k < g->n_args; k++) {
+        if (g->args[k].role != GRAPH_ROLE_FROM || graph_type_is_empty(&args[k]))
+            continue;
+        if (g->spec.how == GRAPH_FIRST) {
+            out = args[k];
+            break;
+        }
+        if (g->spec.how == GRAPH_LIST && list)
+            n = put_items(list, n, &args[k], most);
+        if (g->spec.how == GRAPH_JOIN) {
+            if (b.len > 0)
+                buf_puts(&b, g->spec.separator ? g->spec.separator : "\n");
+            graph_expr_put(&b, &args[k], GRAPH_EXPR_PLAIN);
+        }
+    }
+    if (g->spec.how == GRAPH_LIST)
+        out = (struct value){.kind = VALUE_LIST, .list = {list, list ? n : 0}};
+    if (g->spec.how == GRAPH_JOIN)
+        out = pipeline_value_copy(&x->request->arena, buf_str(&b), b.len);
+    int rc = b.rc;
+    buf_fini(&b);
+    if (rc < 0)
+        step_error(x, i, rc, "the merged text is too long");
+    else
+        step_done(x, i, main_only(x, g, out));
+}
+
+static void start_map(struct run *x, uint32_t i)
+{
+    const struct graph_step *g = &x->graph->steps[i];
+    struct step_state *s = &x->steps[i];
+    struct value list;
+    struct err e = {0};
+    int rc = eval(x, graph_arg(g, GRAPH_ROLE_OVER, 0), NULL, &list, &e);
+    if (rc < 0 || list.kind != VALUE_LIST || list.list.n > PIPELINE_MAX_ITEMS) {
+        const char *why =
+            list.kind != VALUE_LIST ? "`over` is not a list" : "the list has more than 64 items";
+        step_error(x, i, rc < 0 ? rc : SHOAL_ELIMIT, rc < 0 ? e.msg : why);
+        return;
+    }
+    s->n_items = s->n_left = (uint32_t)list.list.n;
+    s->items = arena_zalloc_n(&x->request->arena, s->n_items, sizeof(*s->items));
+    if (!s->items) {
+        step_error(x, i, SHOAL_ENOMEM, "out of memory");
+        return;
+    }
+    if (s->n_items == 0)
+        step_done(x, i, map_value(x, s));
+    for (uint32_t k = 0; k < s->n_items && s->state == PIPELINE_RUNNING; k++)
+        start_task(x, (uint32_t)g->body, (int32_t)i, k, &list.list.items[k]);
+}
+
+static void start_template(struct run *x, uint32_t i)
+{
+    const struct graph_step *g = &x->graph->steps[i];
+    struct value v;
+    struct err e = {0};
+    int rc = eval(x, graph_arg(g, GRAPH_ROLE_TEXT, 0), NULL, &v, &e);
+    if (rc < 0)
+        step_error(x, i, rc, e.msg);
+    else
+        step_done(x, i, main_only(x, g, v));
+}
+
+/* ---- which steps start ---- */
+
+/* The step that a failed one needs; -1: all that it needs are well. */
+static int32_t failed_need(const struct run *x, const struct graph_step *g)
+{
+    for (uint32_t k = 0; k < x->graph->n_steps; k++)
+        if ((g->needs & bit(k)) && x->steps[k].state == PIPELINE_FAILED)
+            return (int32_t)k;
+    return -1;
+}
+
+static bool needs_are_over(const struct run *x, uint64_t needs)
+{
+    for (uint32_t k = 0; k < x->graph->n_steps; k++)
+        if ((needs & bit(k)) && !is_over(&x->steps[k]))
+            return false;
+    return true;
+}
+
+static void start_step(struct run *x, uint32_t i)
+{
+    const struct graph_step *g = &x->graph->steps[i];
+    struct step_state *s = &x->steps[i];
+    const struct graph_arg *when = graph_arg(g, GRAPH_ROLE_WHEN, 0);
+    struct value v = value_bool(true);
+    struct err e = {0};
+    int32_t bad = g->spec.kind == GRAPH_MERGE ? -1 : failed_need(x, g);
+    s->state = PIPELINE_RUNNING;
+    s->start_ns = clock_ns();
+    if (bad >= 0) {
+        struct failure f = x->steps[bad].failure;
+        snprintf(f.message, sizeof(f.message), "it needs '%s', which failed: %.200s",
+                 x->graph->steps[bad].spec.name, x->steps[bad].why);
+        step_failed(x, i, &f, x->steps[bad].late);
+        return;
+    }
+    int rc = when ? eval(x, when, NULL, &v, &e) : 0;
+    if (rc < 0) {
+        step_error(x, i, rc, e.msg);
+        return;
+    }
+    if (!(v.kind == VALUE_BOOL && v.boolean)) {
+        s->state = PIPELINE_SKIPPED;
+        s->end_ns = s->start_ns;
+        s->value = graph_type_empty(g->gives);
+        return;
+    }
+    switch (g->spec.kind) {
+    case GRAPH_SWITCH:
+        start_switch(x, i);
+        break;
+    case GRAPH_MERGE:
+        start_merge(x, i);
+        break;
+    case GRAPH_MAP:
+        start_map(x, i);
+        break;
+    case GRAPH_TEMPLATE:
+        start_template(x, i);
+        break;
+    default:
+        start_task(x, i, -1, 0, NULL);
+        break;
+    }
+}
+
+/* The step that works in the place of another is over. */
+static void take_place(struct run *x, uint32_t i)
+{
+    const struct graph_step *g = &x->graph->steps[i];
+    struct step_state *s = &x->steps[i];
+    const struct graph_step *og = &x->graph->steps[s->waits_for];
+    const struct step_state *o = &x->steps[s->waits_for];
+    if (o->state == PIPELINE_FAILED) {
+        step_failed(x, i, &o->failure, o->late);
+        return;
+    }
+    s->degraded |= o->degraded;
+    if (g->spec.kind == GRAPH_SWITCH && !s->replaced) {
+        const struct value_member m[] = {{"value", main_of(og, &o->value)},
+                                         {"case", pipeline_value_number(s->chosen)}};
+        step_done(x, i, pipeline_value_map(&x->request->arena, m, 2));
+    } else {
+        step_done(x, i, g->main && og->main ? main_only(x, g, main_of(og, &o->value)) : o->value);
+    }
+}
+
+/* One pass over all steps; true: something has changed. */
+static bool move_steps(struct run *x)
+{
+    bool moved = false;
+    for (uint32_t i = 0; i < x->graph->n_steps; i++) {
+        struct step_state *s = &x->steps[i];
+        if (s->state == PIPELINE_WAITING && needs_are_over(x, x->graph->steps[i].needs)) {
+            start_step(x, i);
+            moved = true;
+        } else if (s->state == PIPELINE_PENDING && is_over(&x->steps[s->waits_for])) {
+            take_place(x, i);
+            moved = true;
+        }
+    }
+    return moved;
+}
+
+/* ---- the answer ---- */
+
+static void report_steps(struct run *x, struct pipeline_report *to)
+{
+    struct pipeline_report_step *list =
+        arena_zalloc_n(&x->request->arena, x->graph->n_steps, sizeof(*list));
+    uint64_t now = clock_ns();
+    for (uint32_t i = 0; list && i < x->graph->n_steps; i++) {
+        const struct step_state *s = &x->steps[i];
+        uint64_t end = s->end_ns ? s->end_ns : now;
+        list[i] = (struct pipeline_report_step){
+            .name = x->graph->steps[i].spec.name,
+            .kind = x->graph->steps[i].spec.kind,
+            .state = s->state,
+            .degraded = s->degraded,
+            .late = s->late,
+            .why = s->why,
+            .start_ns = s->start_ns ? s->start_ns - x->start_ns : 0,
+            .ns = s->start_ns && end > s->start_ns ? end - s->start_ns : 0,
+            .n_items = s->n_items,
+            .value = s->value};
+    }
+    to->steps = list;
+    to->n_steps = list ? x->graph->n_steps : 0;
+}
+
+static bool any_degraded(const struct run *x)
+{
+    for (uint32_t i = 0; i < x->graph->n_steps; i++)
+        if (x->steps[i].degraded || x->steps[i].state == PIPELINE_FAILED)
+            return true;
+    return false;
+}
+
+static void send_failure(struct run *x, const struct failure *f)
+{
+    x->answered = true;
+    x->sink->ops->fail(x->sink, f);
+}
+
+/* The names of the events and of the report live as long as the graph, which is held. */
+static void send_answer(struct run *x, const struct value *output, bool degraded)
+{
+    struct pipeline_report *report = arena_zalloc(&x->request->arena, sizeof(*report));
+    struct routing_choice *choice = arena_zalloc(&x->request->arena, sizeof(*choice));
+    struct buf b;
+    struct failure f;
+    buf_init(&b, MAX_OUTPUT_BYTES);
+    graph_expr_put(&b, output, GRAPH_EXPR_PLAIN);
+    if (!report || !choice || b.rc < 0) {
+        failure_of(&f, b.rc < 0 ? b.rc : SHOAL_ENOMEM, "the flow's answer is too long");
+        buf_fini(&b);
+        send_failure(x, &f);
+        return;
+    }
+    uint64_t total = clock_ns() - x->start_ns;
+    *report = (struct pipeline_report){
+        .flow = x->graph->name,
+        .output = *output,
+        .degraded = degraded,
+        .total_ns = total,
+        .budget_ns = x->request->deadline_ns ? x->request->deadline_ns - x->start_ns : 0};
+    report_steps(x, report);
+    *choice = (struct routing_choice){
+        .route = x->graph->name, .model = x->graph->name, .degraded = degraded, .rule = -1};
+    const struct sink_start start = {.model = x->graph->name, .version = ""};
+    const struct sink_token token = {.token = -1, .text = buf_str(&b), .text_bytes = b.len};
+    const struct sink_done done = {
+        .finish = SHOAL_FINISH_STOP,
+        .prompt_tokens = x->prompt_tokens,
+        .generated_tokens = x->generated_tokens,
+        .first_token_ns = total,
+        .total_ns = total,
+        .last = true,
+        .usage = {.prompt_tokens = x->prompt_tokens, .generated_tokens = x->generated_tokens},
+        .report = report};
+    x->answered = true;
+    x->sink->routed = choice;
+    x->sink->ops->start(x->sink, &start);
+    if (b.len > 0 && !x->cancelled)
+        x->sink->ops->token(x->sink, &token);
+    if (!x->cancelled)
+        x->sink->ops->done(x->sink, &done);
+    if (x->sink->ops->flush)
+        x->sink->ops->flush(x->sink);
+    buf_fini(&b);
+}
+
+static void answer(struct run *x)
+{
+    struct graph *g = x->graph;
+    const struct graph_arg *from = &g->output;
+    bool degraded = any_degraded(x);
+    int32_t bad = -1;
+    struct value out;
+    struct err e = {0};
+    struct failure f;
+    for (uint32_t i = 0; i < g->n_steps && bad < 0; i++)
+        if ((g->output_needs & bit(i)) && x->steps[i].state == PIPELINE_FAILED)
+            bad = (int32_t)i;
+    int rc = bad < 0 ? eval(x, from, NULL, &out, &e) : SHOAL_EINVAL;
+    if (rc < 0 && g->fallback.text) {
+        degraded = true;
+        rc = eval(x, &g->fallback, NULL, &out, &e);
+        bad = rc == 0 ? -1 : bad;
+    }
+    if (rc == 0) {
+        send_answer(x, &out, degraded);
+        return;
+    }
+    if (bad >= 0) {
+        f = x->steps[bad].failure;
+        f.param = NULL;
+        snprintf(f.message, sizeof(f.message), "the flow '%s' has no answer: step '%s': %.200s",
+                 g->name, g->steps[bad].spec.name, x->steps[bad].why);
+        if (f.kind == FAILURE_INVALID || f.kind == FAILURE_NOT_FOUND)
+            f.kind = FAILURE_UNAVAILABLE; /* the client named neither the model nor its input */
+    } else {
+        failure_of(&f, SHOAL_EINVAL, e.msg);
+        f.kind = FAILURE_INTERNAL;
+    }
+    send_failure(x, &f);
+}
+
+/* Whether nothing is to be waited for: the output is there, and what acts has ended. */
+static bool is_ready(const struct run *x)
+{
+    if (!needs_are_over(x, x->graph->output_needs))
+        return false;
+    for (uint32_t i = 0; i < x->graph->n_steps; i++)
+        if (graph_kinds[x->graph->steps[i].spec.kind].acts &&
+            x->steps[i].state != PIPELINE_UNUSED && !is_over(&x->steps[i]) &&
+            x->graph->steps[i].body_of < 0)
+            return false;
+    return true;
+}
+
+static void close_run(struct run *x)
+{
+    struct flow_owner *o = x->owner;
+    struct request *r = x->request;
+    struct sink *s = x->sink;
+    struct graph *g = x->graph;
+    executor_timer_clear(o->executor, &x->timer);
+    o->n_jobs--;
+    s->job = NULL;
+    s->ops->closed(s);
+    flow_give_request(o, r);
+    graph_unref(g);
+}
+
+static void abandon_all(struct run *x)
+{
+    for (struct task *t = x->tasks; t; t = t->next)
+        if (!t->over)
+            abandon(t);
+}
+
+/* Whatever has changed: starts what can start, answers, and closes. */
+static void advance(struct run *x)
+{
+    if (x->advancing) {
+        x->again = true;
+        return;
+    }
+    x->advancing = true;
+    do {
+        x->again = false;
+        while (!x->answered && !x->cancelled && move_steps(x))
+            continue;
+        if (!x->answered && !x->cancelled && is_ready(x))
+            answer(x);
+        if (x->answered || x->cancelled)
+            abandon_all(x);
+    } while (x->again);
+    x->advancing = false;
+    if ((x->answered || x->cancelled) && x->n_open == 0)
+        close_run(x);
+}
+
+/* ---- life ---- */
+
+/* The time is over: what still works is too late, and what would need work is not started. */
+static void on_deadline(struct executor_timer *timer)
+{
+    struct run *x = EXECUTOR_OF(timer, struct run, timer);
+    x->late = true;
+    x->advancing = true;
+    for (struct task *t = x->tasks; t; t = t->next)
+        if (!t->over && t->map < 0) {
+            abandon(t);
+            step_late(x, t->step);
+        } else if (!t->over) {
+            struct failure f;
+            abandon(t);
+            failure_late(&f, false, false, "it took longer than its time");
+            item_failed(x, t, &f, true);
+        }
+    x->advancing = false;
+    advance(x);
+}
+
+static void on_cancel(struct flow_job *j)
+{
+    struct run *x = (struct run *)(void *)j;
+    if (x->cancelled)
+        return;
+    x->cancelled = true;
+    advance(x);
+}
+
+static void on_resume(struct flow_job *j)
+{
+    (void)j; /* the answer comes as a whole */
+}
+
+static struct value text_of(const struct request *r)
+{
+    const struct request_generate *g = &r->generate;
+    if (r->kind == REQUEST_ASK)
+        return value_text(r->ask.text, strlen(r->ask.text));
+    if (g->chat.n_messages > 0) {
+        const struct chat_message *last = &g->chat.messages[g->chat.n_messages - 1];
+        return value_text(last->content ? last->content : "",
+                          last->content ? last->content_bytes : 0);
+    }
+    if (g->n_prompts > 0 && g->prompts[0].text)
+        return value_text(g->prompts[0].text, g->prompts[0].text_bytes);
+    return value_text("", 0);
+}
+
+static bool fits(const struct value *v, const struct graph_type *t)
+{
+    static const enum value_kind kinds[] = {
+        [GRAPH_TYPE_BOOL] = VALUE_BOOL,
+        [GRAPH_TYPE_NUMBER] = VALUE_NUMBER,
+        [GRAPH_TYPE_TEXT] = VALUE_TEXT,
+        [GRAPH_TYPE_LIST] = VALUE_LIST,
+    };
+    if (v->kind != kinds[t->kind])
+        return false;
+    for (size_t i = 0; t->kind == GRAPH_TYPE_LIST && i < v->list.n; i++)
+        if (!fits(&v->list.items[i], t->of))
+            return false;
+    return true;
+}
+
+/* The input as a record of the graph's type; false: *f says what is wrong with the request. */
+static bool read_input(struct run *x, struct failure *f)
+{
+    const struct graph *g = x->graph;
+    const struct value *given = x->request->input;
+    struct value_member *m = arena_zalloc_n(&x->request->arena, g->n_inputs + 1u, sizeof(*m));
+    if (!m) {
+        failure_of(f, SHOAL_ENOMEM, "out of memory");
+        return false;
+    }
+    m[0] = (struct value_member){"text", text_of(x->request)};
+    for (size_t i = 0; given && i < given->map.n; i++) {
+        const char *key = given->map.members[i].key;
+        if (strcmp(key, "text") == 0 || !graph_type_field(&g->input_type, key, strlen(key))) {
+            failure_set(f, FAILURE_INVALID, SHOAL_EINVAL, "input", "unknown_field",
+                        "the flow '%s' has no input '%.60s'", g->name, key);
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < g->n_inputs; i++) {
+        const struct graph_input *in = &g->inputs[i];
+        const struct value *v = given ? graph_type_member(given, in->name, strlen(in->name)) : NULL;
+        if (v ? !fits(v, in->of) : !in->fallback) {
+            failure_set(f, FAILURE_INVALID, SHOAL_EINVAL, "input", "bad_input",
+                        "the flow '%s' needs the input '%s', %s", g->name, in->name,
+                        graph_type_name(in->of));
+            return false;
+        }
+        m[i + 1] = (struct value_member){in->name, v ? *v : in->value};
+    }
+    x->input = (struct value){.kind = VALUE_MAP, .map = {m, g->n_inputs + 1u}};
+    return true;
+}
+
+static void refuse(struct flow_owner *o, struct request *r, struct sink *s, const struct failure *f)
+{
+    s->job = NULL;
+    s->ops->fail(s, f);
+    s->ops->closed(s);
+    flow_give_request(o, r);
+}
+
+static void set_deadline(struct run *x)
+{
+    struct request *r = x->request;
+    if (!r->deadline_ns)
+        request_set_budget(r, x->graph->budget_ms);
+    if (!r->deadline_ns)
+        return;
+    uint64_t left = r->deadline_ns > x->start_ns ? r->deadline_ns - x->start_ns : 0;
+    uint64_t margin = left / 20;
+    margin = margin < LEAST_MARGIN_NS  ? LEAST_MARGIN_NS
+             : margin > MOST_MARGIN_NS ? MOST_MARGIN_NS
+                                       : margin;
+    x->end_ns = x->start_ns + (left > margin ? left - margin : 1);
+    x->timer.fn = on_deadline;
+    executor_timer_set(x->owner->executor, &x->timer, x->end_ns);
+}
+
+void pipeline_run(const struct pipeline_site *site, struct graph *g, struct flow_owner *o,
+                  struct request *r, struct sink *s)
+{
+    static const struct flow_job_ops ops = {on_cancel, on_resume};
+    struct run *x = arena_zalloc(&r->arena, sizeof(*x));
+    struct failure f;
+    if (!x) {
+        flow_refuse_nomem(o, r, s);
+        return;
+    }
+    *x = (struct run){.job = {&ops},
+                      .owner = o,
+                      .request = r,
+                      .sink = s,
+                      .graph = g,
+                      .site = site,
+                      .start_ns = clock_ns()};
+    x->steps = arena_zalloc_n(&r->arena, g->n_steps, sizeof(*x->steps));
+    if (!x->steps) {
+        flow_refuse_nomem(o, r, s);
+        return;
+    }
+    if (!read_input(x, &f)) {
+        refuse(o, r, s, &f);
+        return;
+    }
+    graph_ref(g);
+    if (!r->received_ns)
+        r->received_ns = x->start_ns;
+    s->job = &x->job;
+    o->n_jobs++;
+    set_deadline(x);
+    for (uint32_t i = 0; i < g->n_steps; i++)
+        if (g->at_start & bit(i))
+            demand(x, i);
+    advance(x);
+}
+
+/* ---- requests whose model is a flow ---- */
+
+struct graph *pipeline_site_find(const struct pipeline_site *s, const char *name)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        if (strcmp(s->graphs[i]->name, name) == 0)
+            return s->graphs[i];
+    return NULL;
+}
+
+static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *s)
+{
+    const struct pipeline_site *site = (const struct pipeline_site *)(void *)d;
+    struct graph *g = r->model ? pipeline_site_find(site, r->model) : NULL;
+    struct failure f;
+    if (!g)
+        return false;
+    bool text = r->kind == REQUEST_ASK || r->kind == REQUEST_GENERATE;
+    if (!text || (r->kind == REQUEST_GENERATE && request_choices(&r->generate) != 1)) {
+        failure_set(&f, FAILURE_INVALID, SHOAL_EUNSUPPORTED, "model", NULL,
+                    "'%s' is a flow: it answers one text with one text", g->name);
+        refuse(o, r, s, &f);
+    } else if (r->depth >= PIPELINE_MAX_DEPTH) {
+        failure_set(&f, FAILURE_INTERNAL, SHOAL_ELIMIT, NULL, NULL,
+                    "flows call each other more than %u deep, the last is '%s'", PIPELINE_MAX_DEPTH,
+                    g->name);
+        refuse(o, r, s, &f);
+    } else {
+        pipeline_run(site, g, o, r, s);
+    }
+    return true;
+}
+
+void pipeline_site_init(struct pipeline_site *s, struct collections *c, struct pipeline_outside *o)
+{
+    static const struct dispatch_ops ops = {take};
+    *s = (struct pipeline_site){.dispatch = {&ops}, .collections = c, .outside = o};
+}
