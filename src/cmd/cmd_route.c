@@ -64,6 +64,20 @@ static void put_candidates(struct buf *b, const cJSON *answer)
     }
 }
 
+/* Its models in their order: "cascade: small, large". */
+static void put_ensemble(struct buf *b, const cJSON *ensemble)
+{
+    const cJSON *step;
+    const char *comma = "";
+    buf_printf(b, "%s: ", server_ask_text(ensemble, "kind"));
+    cJSON_ArrayForEach(step, cJSON_GetObjectItemCaseSensitive(ensemble, "steps"))
+    {
+        buf_printf(b, "%s%s", comma, server_ask_text(step, "model"));
+        comma = ", ";
+    }
+    buf_putc(b, '\n');
+}
+
 static void put_answer(struct buf *b, const cJSON *a, bool explain)
 {
     const char *node = server_ask_text(a, "node"), *domain = server_ask_text(a, "domain");
@@ -78,6 +92,11 @@ static void put_answer(struct buf *b, const cJSON *a, bool explain)
     if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(a, "degraded")))
         buf_puts(b, ", degraded: nothing meets what was asked for");
     buf_puts(b, ")\n");
+    const cJSON *ensemble = cJSON_GetObjectItemCaseSensitive(a, "ensemble");
+    if (ensemble) {
+        put_ensemble(b, ensemble);
+        return;
+    }
     if (!explain)
         return;
     buf_printf(b, "policy: %s; %.0f prompt tokens", server_ask_text(a, "policy"),
@@ -103,7 +122,7 @@ int cmd_route(int argc, const char *const *argv)
     rc = cmd_read_text(&o, o.n_args ? o.args[0] : NULL, opts_text(&o, "file"), &text);
     if (rc == CMD_OK) {
         put_body(&body, &o, &text);
-        rc = server_ask(&r, "/v1/route", "candidates", buf_str(&body), body.len);
+        rc = server_ask(&r, "/v1/route", "route", buf_str(&body), body.len);
     }
     if (rc == CMD_OK && opts_flag(&o, "json"))
         buf_printf(&out, "%s\n", buf_str(&r.body));

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "flow/dispatch.h"
+#include "flow/panel/panel_run.h"
 #include "flow/privacy_run.h"
 #include "flow/run.h"
 #include "host/registry.h"
@@ -464,6 +465,11 @@ void routing_run(struct flow_owner *o, struct request *r, struct sink *s)
                         "there is no flow '%s'", r->model);
             refuse(o, r, s, &f);
         }
+        return;
+    }
+    if (route->ensemble.kind != ENSEMBLE_NONE) {
+        r->here |= privacy_wanted_outside(o, r) != NULL;
+        panel_run(o, route, r, s);
         return;
     }
     (void)text_of(r, &n);

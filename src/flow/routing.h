@@ -10,31 +10,7 @@
 #define SHOAL_FLOW_ROUTING_H
 
 #include "flow/flow.h"
-#include "router/router.h"
-
-/* A candidate as an explanation shows it. */
-struct routing_candidate {
-    const char *model, *node; /* node NULL: this process */
-    double quality, cost;
-    struct router_estimate estimate;
-    enum router_verdict verdict;
-};
-
-struct routing_choice {
-    const char *route, *model;
-    const char *node; /* the one it was chosen for; NULL: this process */
-    bool degraded;
-    const char *domain; /* of the router model; NULL: not asked, or none of these */
-    double domain_p;
-    /* With explain; otherwise none. */
-    const struct routing_candidate *candidates;
-    uint32_t n_candidates;
-    int32_t rule; /* that matched, from 0; -1: none */
-    struct router_work work;
-    double budget_ns;
-    const char *policy; /* its steps, with blanks between them */
-    uint64_t decide_ns; /* what the decision took */
-};
+#include "flow/routing_choice.h"
 
 /* Who knows the replicas of other nodes. */
 struct routing_source {

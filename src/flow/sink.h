@@ -8,6 +8,8 @@
  *   call     a generation with tools, behind tool_sink.h: a piece of a tool call
  *   token    a generation: one token, or text alone; an ask: a piece of the reply, text alone
  *   result   specialists: one input's result
+ *   replace  a generation, from an ensemble: everything that came of it is void, another model
+ *            answers anew
  *   done     one choice of a generation is complete; `last`: so is the request.  An ask has one
  *            choice.  Specialists have none: their last result ends the request.
  *   fail     the request failed
@@ -114,6 +116,12 @@ struct sink_done {
     const struct pipeline_report *report;
 };
 
+/* From here on another answer follows. */
+struct sink_replace {
+    const struct sink_start *start; /* of the model that answers now */
+    const char *why;                /* for people */
+};
+
 /* A sink that is used for one kind of request only may leave out the events of the others. */
 struct sink_ops {
     void (*start)(struct sink *s, const struct sink_start *e);
@@ -128,6 +136,10 @@ struct sink_ops {
      * and code says why), or complete when nobody wanted it any more.  What it cost is known even
      * so. May be NULL. */
     void (*broke_off)(struct sink *s, const struct sink_done *e, int code);
+    /* Whether `replace` may come.  marked: also if bytes were sent that the client must be told to
+     * drop; else only if that is not needed.  Both may be NULL: never. */
+    bool (*may_replace)(struct sink *s, bool marked);
+    void (*replace)(struct sink *s, const struct sink_replace *e);
     /* Several events may come at once: what was gathered can be sent.  May be NULL. */
     void (*flush)(struct sink *s);
     /* Whether events should wait until flow_resume: the reader is slow.  May be NULL: never. */

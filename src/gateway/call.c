@@ -365,13 +365,16 @@ static void common_headers(const struct call *c, struct head *head)
         add(head, "x-shoal-route", c->routed->route);
         if (!plain) /* its message names the model only in some calls */
             add(head, "x-shoal-model", c->model_name);
+        if (c->routed->ensemble)
+            add(head, "x-shoal-ensemble", c->routed->ensemble->kind);
         if (c->routed->degraded)
             add(head, "x-shoal-degraded", "1");
     }
     if (origin) {
         add(head, "access-control-allow-origin", origin);
         add(head, "access-control-expose-headers",
-            "x-request-id, x-shoal-cache, x-shoal-degraded, x-shoal-model, x-shoal-node, "
+            "x-request-id, x-shoal-cache, x-shoal-degraded, x-shoal-ensemble, x-shoal-model, "
+            "x-shoal-node, "
             "x-shoal-route, x-shoal-session");
         add(head, "vary", "origin");
     }

@@ -80,6 +80,18 @@ static void on_broke_off(struct sink *s, const struct sink_done *e, int code)
         m->to->ops->broke_off(m->to, e, code);
 }
 
+static bool on_may_replace(struct sink *s, bool marked)
+{
+    struct sink *to = meter_of(s)->to;
+    return to->ops->may_replace && to->ops->may_replace(to, marked);
+}
+
+static void on_replace(struct sink *s, const struct sink_replace *e)
+{
+    struct sink *to = meter_of(s)->to;
+    to->ops->replace(to, e);
+}
+
 static void on_flush(struct sink *s)
 {
     struct sink *to = meter_of(s)->to;
@@ -105,6 +117,8 @@ void meter_init(struct meter *m, struct sink *s, struct admission *a, struct adm
                                         .fail = on_fail,
                                         .closed = on_closed,
                                         .broke_off = on_broke_off,
+                                        .may_replace = on_may_replace,
+                                        .replace = on_replace,
                                         .flush = on_flush,
                                         .full = on_full};
     *m = (struct meter){.sink.ops = &ops,

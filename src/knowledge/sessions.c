@@ -384,6 +384,7 @@ static void on_start(struct sink *s, const struct sink_start *e)
             choice->node = keep(t, choice->node);
             choice->domain = keep(t, choice->domain);
             choice->policy = keep(t, choice->policy);
+            choice->ensemble = NULL;
             choice->candidates = NULL;
             choice->n_candidates = 0;
         }

@@ -374,6 +374,7 @@ void router_route_fini(struct router_route *r)
     mem_free(r->labels);
     mem_free(r->privacy.tagger);
     mem_free(r->flow);
+    ensemble_fini(&r->ensemble);
     *r = (struct router_route){.name = NULL};
 }
 

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ensemble/ensemble.h"
 #include "privacy/privacy_policy.h"
 #include "router/router_estimate.h"
 #include "router/router_policy.h"
@@ -60,6 +61,8 @@ struct router_route {
     double threshold; /* below it the domain is "none of these" */
     struct privacy_policy privacy;
     char *flow; /* that answers instead of a model; NULL: none */
+    /* Several models answer together; then there are no models, rules and classifier. */
+    struct ensemble ensemble;
 };
 
 /* All routes of a configuration. */

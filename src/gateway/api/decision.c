@@ -76,6 +76,28 @@ static void put_explanation(struct json_out *j, const struct routing_choice *x)
     json_out_array_end(j);
 }
 
+static void put_ensemble(struct json_out *j, const struct routing_ensemble *x)
+{
+    json_out_key(j, "ensemble");
+    json_out_object(j);
+    put_str(j, "kind", x->kind);
+    json_out_key(j, "steps");
+    json_out_array(j);
+    for (uint32_t i = 0; i < x->n_steps; i++) {
+        const struct routing_step *step = &x->steps[i];
+        json_out_object(j);
+        put_str(j, "model", step->model);
+        put_str(j, "what", step->what);
+        if (step->sureness >= 0)
+            put_num(j, "sureness", (double)(int64_t)(step->sureness * 1e4 + 0.5) / 1e4);
+        json_out_key(j, "answered");
+        json_out_bool(j, step->answered);
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+    json_out_object_end(j);
+}
+
 void decision_json(struct json_out *j, const struct routing_choice *x)
 {
     json_out_object(j);
@@ -89,6 +111,8 @@ void decision_json(struct json_out *j, const struct routing_choice *x)
         put_str(j, "domain", x->domain);
     if (x->domain_p > 0)
         put_num(j, "domain_confidence", (double)(int64_t)(x->domain_p * 1e4 + 0.5) / 1e4);
+    if (x->ensemble)
+        put_ensemble(j, x->ensemble);
     if (x->candidates)
         put_explanation(j, x);
     json_out_object_end(j);

@@ -490,6 +490,48 @@ static void on_token(struct sink *s, const struct sink_token *t)
         stream_text(a, t);
 }
 
+/* A whole answer is written at the end: until then nothing has to be taken back. */
+static bool on_may_replace(struct sink *s, bool marked)
+{
+    const struct openai_answer *a = answer_of(s);
+    return !a->shape.tools && (marked || !a->shape.stream || !a->call->began);
+}
+
+/* The chunk says that the text before it is void, and which model answers now. */
+static void stream_replace(struct openai_answer *a, const struct sink_replace *e)
+{
+    struct buf *b = &a->call->out;
+    buf_clear(&a->prefix);
+    struct json_out j = json_out_make(&a->prefix);
+    put_head(a, &j, a->shape.chat ? "chat.completion.chunk" : "text_completion");
+    call_event_begin(a->call, NULL);
+    buf_put(b, buf_str(&a->prefix), a->prefix.len);
+    buf_puts(b, ",\"choices\":[],\"shoal\":{\"replace\":true,");
+    j = json_out_make(b);
+    json_out_member_str(&j, "why", e->why);
+    json_out_key(&j, "decision");
+    decision_json(&j, a->call->routed);
+    buf_puts(b, "}}");
+    call_event_end(a->call);
+}
+
+static void on_replace(struct sink *s, const struct sink_replace *e)
+{
+    struct openai_answer *a = answer_of(s);
+    a->model = e->start->model;
+    a->version = e->start->version;
+    call_set_model(a->call, e->start);
+    for (uint32_t i = 0; i < a->n_choices; i++) {
+        struct openai_choice *ch = &a->choices[i];
+        buf_clear(&ch->text);
+        buf_clear(&ch->extra);
+        ch->n_extra = ch->n_tokens = 0;
+        ch->logprob_sum = 0;
+    }
+    if (a->call->req && a->call->began)
+        stream_replace(a, e);
+}
+
 static void on_call(struct sink *s, const struct sink_call *e)
 {
     struct openai_answer *a = answer_of(s);
@@ -570,6 +612,8 @@ int openai_answer_open(struct openai_answer *a, struct call *c, const struct ope
     static const struct sink_ops ops = {.start = on_start,
                                         .token = on_token,
                                         .call = on_call,
+                                        .may_replace = on_may_replace,
+                                        .replace = on_replace,
                                         .done = on_done,
                                         .fail = on_fail,
                                         .closed = on_closed,

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "flow/routing.h"
+#include "gateway/api/decision.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
 #include "wire/result_json.h"
@@ -53,6 +54,10 @@ static void put_usage(struct answer *a, struct json_out *j)
     json_out_key(j, "total_tokens");
     json_out_uint(j, count_tokens(a));
     json_out_object_end(j);
+    if (a->call->routed && a->call->routed->ensemble) { /* several models: which did what */
+        json_out_key(j, "shoal");
+        decision_json(j, a->call->routed);
+    }
     json_out_object_end(j);
     buf_putc(j->b, '\n');
 }

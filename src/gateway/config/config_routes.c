@@ -169,6 +169,9 @@ static int fill_route(struct yaml_in *r, const yaml_node_t *at, struct config_ro
         return yaml_in_fail(r, at, "%.200s", inner.msg);
     if (!k->classifier && k->labels)
         return yaml_in_fail(r, at, "a classifier needs its model");
+    rc = config_ensemble_take(r, at, &k->ensemble, &to->ensemble);
+    if (rc < 0)
+        return rc;
     to->budget_ms = k->budget_ms;
     to->max_budget_ms = k->max_budget_ms;
     to->priority = k->priority;
@@ -244,6 +247,14 @@ static int inherit(struct router_model *to, const struct router_model *from)
     return rc < 0 ? rc : inherit_names(&to->languages, &from->languages);
 }
 
+static bool is_route(const struct router_table *t, const char *name)
+{
+    for (uint32_t i = 0; i < t->n_routes; i++)
+        if (strcmp(t->routes[i].name, name) == 0)
+            return true;
+    return strcmp(name, "auto") == 0 && !model_named(t->known, t->n_known, name);
+}
+
 static bool does_something(const struct privacy_policy *p)
 {
     return p->action != PRIVACY_DEFAULT && p->action != PRIVACY_NONE;
@@ -263,6 +274,12 @@ int config_routes_finish(struct router_table *t, const struct config_routes_priv
         if (model_named(t->known, t->n_known, r->name))
             return err_set(e, SHOAL_EFORMAT, "%s: '%.80s' is the name of a model and of a route",
                            file, r->name);
+        for (uint32_t k = 0; k < r->ensemble.n_models; k++)
+            if (is_route(t, r->ensemble.models[k]))
+                return err_set(
+                    e, SHOAL_EFORMAT,
+                    "%s: '%.80s' in the %s of the route '%.80s' is a route: name a model", file,
+                    r->ensemble.models[k], ensemble_name(r->ensemble.kind), r->name);
         for (uint32_t k = 0; k < r->n_models; k++) {
             const struct router_model *m = model_named(t->known, t->n_known, r->models[k].name);
             if (m && inherit(&r->models[k], m) < 0)

@@ -6,6 +6,7 @@
 #ifndef SHOAL_GATEWAY_CONFIG_CONFIG_ROUTES_H
 #define SHOAL_GATEWAY_CONFIG_CONFIG_ROUTES_H
 
+#include "gateway/config/config_ensemble.h"
 #include "router/router.h"
 #include "wire/yaml_in.h"
 
@@ -38,6 +39,7 @@ struct config_routes_route { /* an entry of routes */
     double similar;
     double min_quality, threshold;
     struct config_routes_privacy privacy;
+    struct config_ensemble ensemble;
     struct router_route route; /* its models and rules so far */
 };
 

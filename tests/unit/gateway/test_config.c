@@ -240,6 +240,36 @@ static void test_routes_are_read(void **state)
     fail_msg("more allocations than expected");
 }
 
+static void test_ensembles_are_read(void **state)
+{
+    (void)state;
+    struct gw_config *c = parse("routes:\n"
+                                "  - {name: c, cascade: {models: [a, b, d], measure: margin}}\n"
+                                "  - {name: v, vote: {models: [a, b], weights: [1, 2.5]}}\n"
+                                "  - {name: s, consensus: {model: a, part: number, samples: 7}}\n"
+                                "  - {name: r, rerank: {model: a, judge: b}}\n"
+                                "  - {name: f, refine: {model: a, better: b}}\n"
+                                "  - {name: n, models: [a]}\n");
+    const struct ensemble *e = &c->router.routes[0].ensemble;
+    assert_int_equal(e->kind, ENSEMBLE_CASCADE);
+    assert_int_equal(e->n_models, 3);
+    assert_string_equal(e->models[2], "d");
+    assert_int_equal(e->measure, ENSEMBLE_MARGIN);
+    assert_true(e->threshold == 0.8 && e->hold == 8 && !e->replace);
+    e = &c->router.routes[1].ensemble;
+    assert_int_equal(e->kind, ENSEMBLE_VOTE);
+    assert_true(e->weights[0] == 1 && e->weights[1] == 2.5);
+    e = &c->router.routes[2].ensemble;
+    assert_true(e->kind == ENSEMBLE_CONSENSUS && e->samples == 7 && e->part == ENSEMBLE_NUMBER);
+    e = &c->router.routes[3].ensemble;
+    assert_true(e->kind == ENSEMBLE_RERANK && e->samples == 4 && e->n_models == 2);
+    e = &c->router.routes[4].ensemble;
+    assert_true(e->kind == ENSEMBLE_REFINE);
+    assert_string_equal(e->models[1], "b");
+    assert_int_equal(c->router.routes[5].ensemble.kind, ENSEMBLE_NONE);
+    config_unref(c);
+}
+
 static void test_wrong_routes_are_refused(void **state)
 {
     static const struct {
@@ -253,6 +283,25 @@ static void test_wrong_routes_are_refused(void **state)
         {"routes: [{name: r, models: [a], rules: [{matches: x, use: b}]}]\n",
          "rule 1 uses 'b', which is not one of the route's models"},
         {"routes: [{name: r, rules: [{matches: '(', use: b}]}]\n", "f:1:28: bad expression"},
+        {"routes: [{name: r, cascade: {models: [a]}}]\n", "f:1:29: cascade needs at least two"},
+        {"routes: [{name: r, cascade: {models: [a, a]}}]\n",
+         "f:1:29: the model 'a' is there twice"},
+        {"routes: [{name: r, cascade: {models: [a, b], threshold: 1.5}}]\n", "f:1:57"},
+        {"routes: [{name: r, cascade: {models: [a, b], measure: luck}}]\n", "confidence"},
+        {"routes: [{name: r, cascade: {models: [a, b], wait: 1}}]\n", "wait"},
+        {"routes: [{name: r, vote: {models: [a, b], weights: [1]}}]\n",
+         "f:1:26: there are 2 models and 1 weights"},
+        {"routes: [{name: r, vote: {models: [a, b], weights: [1, -2]}}]\n",
+         "the weight '-2' is not a number above 0"},
+        {"routes: [{name: r, refine: {model: a}}]\n", "f:1:28: the name of a model is missing"},
+        {"routes: [{name: r, consensus: {model: a, samples: 1}}]\n", "f:1:51"},
+        {"routes: [{name: r, vote: {models: [a, b]}, refine: {model: a, better: b}}]\n",
+         "f:1:52: a route is one ensemble: vote or refine"},
+        {"routes: [{name: r, models: [a], cascade: {models: [a, b]}}]\n",
+         "f:1:28: a route with cascade does not choose: leave out models"},
+        {"routes: [{name: q, models: [a]}, {name: r, cascade: {models: [q, b]}}]\n",
+         "'q' in the cascade of the route 'r' is a route: name a model"},
+        {"models: [{name: a, path: p, calibration: /nowhere/c.json}]\n", "f:1:10: "},
         {"routes: [{name: r, rules: [{when: size, use: b}]}]\n", "a rule needs one condition"},
         {"routes: [{name: r, rules: [{when: colour, use: b}]}]\n",
          "when must be one of: text, path, header, key, language, kind, size, json"},
@@ -333,6 +382,7 @@ int main(void)
         cmocka_unit_test(test_table_is_sound),
         cmocka_unit_test(test_defaults_are_those_of_the_parts),
         cmocka_unit_test(test_routes_are_read),
+        cmocka_unit_test(test_ensembles_are_read),
         cmocka_unit_test(test_wrong_routes_are_refused),
         cmocka_unit_test(test_difference_of_two_files),
         cmocka_unit_test(test_keys_are_found_as_people_type_them),

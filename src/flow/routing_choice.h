@@ -1,0 +1,51 @@
+/* routing_choice.h - how a route chose the model of a request, for answers and explanations.
+ *
+ * Thread:    the owner's.
+ * Ownership: lives in the arena of its request. */
+#ifndef SHOAL_FLOW_ROUTING_CHOICE_H
+#define SHOAL_FLOW_ROUTING_CHOICE_H
+
+#include "router/router.h"
+
+#define ROUTING_MAX_STEPS 48u
+
+/* A candidate as an explanation shows it. */
+struct routing_candidate {
+    const char *model, *node; /* node NULL: this process */
+    double quality, cost;
+    struct router_estimate estimate;
+    enum router_verdict verdict;
+};
+
+/* What one model of an ensemble did. */
+struct routing_step {
+    const char *model;
+    const char *what; /* for people: "left after 9 tokens" */
+    double sureness;  /* from 0 to 1; below 0: not known */
+    bool answered;    /* what the client got is from it */
+};
+
+struct routing_ensemble {
+    const char *kind;
+    struct routing_step steps[ROUTING_MAX_STEPS]; /* more may come until the answer is complete */
+    uint32_t n_steps;
+};
+
+struct routing_choice {
+    const char *route, *model;
+    const char *node; /* the one it was chosen for; NULL: this process */
+    bool degraded;
+    const char *domain; /* of the router model; NULL: not asked, or none of these */
+    double domain_p;
+    const struct routing_ensemble *ensemble; /* NULL: one model answers */
+    /* With explain; otherwise none. */
+    const struct routing_candidate *candidates;
+    uint32_t n_candidates;
+    int32_t rule; /* that matched, from 0; -1: none */
+    struct router_work work;
+    double budget_ns;
+    const char *policy; /* its steps, with blanks between them */
+    uint64_t decide_ns; /* what the decision took */
+};
+
+#endif
