@@ -122,7 +122,7 @@ int cmd_route(int argc, const char *const *argv)
     rc = cmd_read_text(&o, o.n_args ? o.args[0] : NULL, opts_text(&o, "file"), &text);
     if (rc == CMD_OK) {
         put_body(&body, &o, &text);
-        rc = server_ask(&r, "/v1/route", "route", buf_str(&body), body.len);
+        rc = server_ask(&r, "/v1/route", "candidates", buf_str(&body), body.len);
     }
     if (rc == CMD_OK && opts_flag(&o, "json"))
         buf_printf(&out, "%s\n", buf_str(&r.body));

@@ -2,6 +2,7 @@
 // Routes whose answer several models give: cascade, vote, consensus, rerank, refine; calibrated confidences and drift.
 // Usage: serve_ensembles.js SHOAL
 'use strict';
+const { spawnSync } = require('child_process');
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
@@ -137,6 +138,8 @@ routes:
     t.check(r.status === 400 && r.json.error.param === 'n', r.text);
     r = await post(`${url}/v1/route`, { model: 'careful', text: 'x' });
     t.same(`${r.json.ensemble.kind} ${steps({ json: { shoal: r.json } })}`, 'cascade small-,big-', 'a decision without running');
+    const p = spawnSync(shoal, ['route', '--server', url, '--route', 'careful', 'x'], { encoding: 'utf8' });
+    t.same(`${p.status} ${p.stdout}`, '0 small (route careful)\ncascade: small, big\n', `shoal route: ${p.stderr}`);
 
     // drift
     const metric = async (name) => Number((await (await fetch(`${url}/metrics`)).text())

@@ -61,6 +61,7 @@ static void end_dry(struct flow_owner *o, const struct router_route *route, stru
     }
     for (uint32_t i = 0; i < p->plan.n_models; i++)
         panel_step(p, p->plan.models[i], -1, "not asked yet");
+    p->choice.candidates = arena_zalloc(&r->arena, sizeof(*p->choice.candidates)); /* none */
     panel_enter(p);
     p->over = true;
     s->ops->done(s, &done);
