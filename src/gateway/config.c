@@ -63,6 +63,7 @@ void config_unref(struct gw_config *c)
     config_things_fini(&c->things);
     config_deeds_fini(&c->deeds);
     config_flows_fini(&c->flows);
+    config_webhooks_fini(&c->webhooks);
     config_settings_fini(&c->set);
     config_read_free(c);
     mem_free(c);
@@ -325,6 +326,8 @@ int config_parse(struct gw_config *c, const char *text, size_t n, const char *na
         rc = config_deeds_finish(&c->deeds, name, e);
     if (rc == 0)
         rc = config_flows_finish(&c->flows, &c->router, name, e);
+    if (rc == 0)
+        rc = config_webhooks_finish(&c->webhooks, name, e);
     if (rc == 0 && !c->tls_cert != !c->tls_key) {
         const struct config_setting *s =
             config_settings_find(&c->set, c->tls_cert ? "tls.cert" : "tls.key");

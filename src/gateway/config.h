@@ -19,6 +19,7 @@
 #include "gateway/config/config_read.h"
 #include "gateway/config/config_routes.h"
 #include "gateway/config/config_things.h"
+#include "gateway/config/config_webhooks.h"
 #include "host/admission.h"
 #include "host/registry.h"
 #include "net/http.h"
@@ -119,11 +120,12 @@ struct gw_config {
     char *cache_dir;
     struct config_cluster cluster;
     struct config_mqtt mqtt;
-    struct config_things things; /* sensors, and what brings their readings */
-    struct config_deeds deeds;   /* how actions are carried out */
-    uint32_t demo;               /* enum demo_mode: a simulated plant */
-    struct config_flows flows;   /* graphs of steps */
-    char *alarms_file;           /* open alarms; NULL: in the cache folder */
+    struct config_things things;     /* sensors, and what brings their readings */
+    struct config_deeds deeds;       /* how actions are carried out */
+    uint32_t demo;                   /* enum demo_mode: a simulated plant */
+    struct config_webhooks webhooks; /* who is told of alarms */
+    struct config_flows flows;       /* graphs of steps */
+    char *alarms_file;               /* open alarms; NULL: in the cache folder */
     /* Folder of collections, NULL: the usual one; passages that one may have. */
     char *collections_dir;
     uint32_t collections_max_passages;

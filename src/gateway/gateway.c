@@ -45,6 +45,7 @@
 #include "gateway/node/node_store.h"
 #include "gateway/things/demo.h"
 #include "gateway/things/plant.h"
+#include "gateway/things/webhooks.h"
 #include "gateway/ticker.h"
 #include "knowledge/sessions.h"
 #include "knowledge/similar.h"
@@ -699,7 +700,10 @@ static int open_plant(struct gw *gw, struct err *e)
     char file[PATH_MAX];
     const char *dir = registry_memo_dir(gw->registry), *given = gw->config->alarms_file;
     snprintf(file, sizeof(file), "%s/open-alarms.json", dir ? dir : ".");
-    return plant_create(&gw->plant, gw->config, given ? given : dir ? file : NULL, e);
+    if (!given && dir)
+        given = file;
+    int rc = plant_create(&gw->plant, gw->config, given, e);
+    return rc < 0 ? rc : webhooks_create(&gw->webhooks, &gw->config->webhooks, given, gw->plant, e);
 }
 
 int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
@@ -805,6 +809,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     if (rc == 0)
         rc = deferred_runner_create(&gw->deferred_runner, gw, e);
     if (rc == 0)
+        rc = webhooks_start(gw->webhooks, e);
+    if (rc == 0)
         rc = demo_create(&gw->demo, (enum demo_mode)gw->config->demo, gw->plant,
                          mqtt_site_client(gw), e);
     if (rc == 0)
@@ -871,6 +877,7 @@ void gateway_destroy(struct gateway *g)
         }
     demo_destroy(gw->demo);
     plant_stop(gw->plant);
+    webhooks_destroy(gw->webhooks);
     deeds_stop(gw->deeds); /* asks that wait for one end */
     mqtt_site_stop(gw);
     for (uint32_t i = 0; i < gw->n_loops; i++)

@@ -54,6 +54,7 @@ struct similar;
 struct response_store;
 struct ticker;
 struct watcher;
+struct webhooks;
 struct worker_links;
 struct workers;
 
@@ -136,6 +137,7 @@ struct gw {
     struct node_measure *measure;   /* of this machine; NULL: this is no node */
     struct node_store *store;       /* models on disk; NULL: this is no node */
     struct plant *plant;            /* sensors and machines; NULL: none */
+    struct webhooks *webhooks;      /* who is told of alarms; NULL: nobody */
     struct demo *demo;              /* a simulated plant; NULL: none */
     struct deeds *deeds;            /* carry actions out; NULL: the home is simulated */
     struct discovery *discovery;    /* of Home Assistant; NULL: none */

@@ -20,7 +20,7 @@ struct http_ask {
     const char *server; /* "http://HOST[:PORT]", "HOST:PORT", "unix:PATH" */
     const char *method, *path;
     const char *key;    /* sent as "Authorization: Bearer"; or NULL */
-    const char *header; /* another one, "name: value"; or NULL */
+    const char *header; /* more of the head, "name: value", several joined by CRLF; or NULL */
     const char *json;
     size_t json_bytes; /* 0: no body */
     uint32_t timeout_ms;

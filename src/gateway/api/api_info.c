@@ -11,9 +11,11 @@
 #include "flow/run.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
+#include "gateway/deeds/deeds.h"
 #include "gateway/deferred/deferred.h"
 #include "gateway/mqtt/mqtt_site.h"
 #include "gateway/prometheus.h"
+#include "gateway/things/webhooks.h"
 #include "knowledge/sessions.h"
 #include "knowledge/similar.h"
 #include "host/quota.h"
@@ -524,6 +526,21 @@ static void put_keys(struct gw *gw, struct buf *b)
     }
 }
 
+static void put_deeds(const struct deeds *d, struct buf *b)
+{
+    struct deeds_counts n;
+    deeds_count(d, &n);
+    prometheus_help(b, "shoal_deeds_total", "counter", "actions carried out, by result");
+    buf_printf(b,
+               "shoal_deeds_total{result=\"done\"} %" PRIu64
+               "\nshoal_deeds_total{result=\"sent\"} %" PRIu64
+               "\nshoal_deeds_total{result=\"failed\"} %" PRIu64
+               "\nshoal_deeds_total{result=\"not_connected\"} %" PRIu64 "\n",
+               n.n_done, n.n_sent, n.n_failed, n.n_not_connected);
+    prometheus_help(b, "shoal_deed_states_total", "counter", "states that things reported");
+    buf_printf(b, "shoal_deed_states_total %" PRIu64 "\n", n.n_reports);
+}
+
 static void put_server(struct gw *gw, struct buf *b)
 {
     prometheus_help(b, "shoal_responses_total", "counter",
@@ -547,6 +564,9 @@ static void put_server(struct gw *gw, struct buf *b)
     if (gw->sessions)
         put_sessions(gw->sessions, b);
     mqtt_site_metrics(gw, b);
+    webhooks_metrics(gw->webhooks, b);
+    if (gw->deeds)
+        put_deeds(gw->deeds, b);
     prometheus_help(b, "shoal_http_seconds", "histogram",
                     "from the last byte of a request to the end "
                     "of its answer");

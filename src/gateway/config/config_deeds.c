@@ -4,22 +4,10 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "gateway/config/config_url.h"
 #include "gateway/deeds/deed_text.h"
 #include "mqtt/mqtt_topic.h"
 #include "mqtt/payload.h"
-
-/* "http://HOST:PORT/PATH" in two; NULL: fine, or what is wrong. */
-static const char *split_url(struct config_deed *k)
-{
-    const char *at = k->url + 7,
-               *slash = strncmp(k->url, "http://", 7) == 0 ? strchr(at, '/') : NULL;
-    if (!slash || slash == at || memchr(at, '{', (size_t)(slash - at)) ||
-        memchr(at, '@', (size_t)(slash - at)))
-        return "url must be http://HOST:PORT/PATH, with words in braces in the path only";
-    k->server = mem_strndup(k->url, (size_t)(slash - k->url));
-    k->path = mem_strdup(slash);
-    return k->server && k->path ? NULL : "out of memory";
-}
 
 static const char *check_way(struct config_deed *k)
 {
@@ -31,7 +19,7 @@ static const char *check_way(struct config_deed *k)
     case CONFIG_DEED_HTTP:
         if (!k->url || !deed_text_ok(k->url))
             return "via: http needs a url";
-        return split_url(k);
+        return config_url_split(k->url, &k->server, &k->path);
     default:
         if (k->command.n == 0 || k->command.v[0][0] != '/' || strchr(k->command.v[0], '{'))
             return "via: command needs a list whose first entry is the absolute path of a program";
@@ -105,7 +93,7 @@ int config_deeds_finish(const struct config_deeds *c, const char *file, struct e
             return err_set(e, SHOAL_EFORMAT,
                            "%s: deeds: add %.100s to deeds_allow.commands to run it", file,
                            k->command.v[0]);
-        if (k->via == CONFIG_DEED_HTTP && !is_in(&c->hosts, k->server + 7))
+        if (k->via == CONFIG_DEED_HTTP && !config_url_allowed(&c->hosts, k->server))
             return err_set(e, SHOAL_EFORMAT,
                            "%s: deeds: add %.100s to deeds_allow.hosts to call it", file,
                            k->server + 7);

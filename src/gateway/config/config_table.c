@@ -124,6 +124,11 @@ static int take_subscription(struct yaml_in *r, yaml_node_t *at, void *item, voi
     return config_things_take_subscription(r, at, item, &((struct gw_config *)parent)->things);
 }
 
+static int take_webhook(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
+{
+    return config_webhooks_take(r, at, item, &((struct gw_config *)parent)->webhooks);
+}
+
 static int take_deed(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
 {
     return config_deeds_take(r, at, item, &((struct gw_config *)parent)->deeds);
@@ -145,6 +150,7 @@ static int take_flow(struct yaml_in *r, yaml_node_t *at, void *item, void *paren
 #define MACHINE(member) offsetof(struct config_things_machine, member)
 #define SENSOR(member) offsetof(struct config_things_sensor, member)
 #define SUBSCRIPTION(member) offsetof(struct config_subscription, member)
+#define WEBHOOK(member) offsetof(struct config_webhook, member)
 #define DEED(member) offsetof(struct config_deed, member)
 #define FLOW(member) offsetof(struct config_flow, member)
 #define INPUT(member) offsetof(struct config_flow_input, member)
@@ -775,10 +781,25 @@ const struct config_key config_keys[] = {
         "As `machines[].false_alarms`."),
     ROW("sensors[].statistics", BOOL, SENSOR(statistics), "true", 0, 0, START,
         "Whether unusual values are alarms too, beside limits, rates and lost signals."),
-    MAP("alarms", "What is kept of alarms."),
+    MAP("alarms", "What is kept of alarms, and who is told of them."),
     ROW("alarms.file", STR, AT(alarms_file), NULL, 0, 0, START,
         "File that keeps which alarms are open, over a restart. Default: `open-alarms.json` in the "
         "cache folder of the weights."),
+    ROW("alarms.allow", STRS, AT(webhooks.hosts), NULL, 0, 64, START,
+        "HOST:PORT of servers that `alarms.webhooks` may call, as in their `url`."),
+    ITEMS("alarms.webhooks", struct config_webhook, CONFIG_MAX_WEBHOOKS, take_webhook,
+          "Servers that get every change of an alarm as an HTTP POST (docs/SENSORS.md)."),
+    NEEDED("alarms.webhooks[].url", STR, WEBHOOK(url), START, "http://HOST:PORT/PATH."),
+    ROW("alarms.webhooks[].secret_file", STR, WEBHOOK(secret_file), NULL, 0, 0, START,
+        "File with a secret that messages are signed with. Default: no signature."),
+    CHOICE("alarms.webhooks[].severity", WEBHOOK(severity), "info|warning|critical", "info", START,
+           "Only alarms of at least this severity."),
+    ROW("alarms.webhooks[].timeout", MS, WEBHOOK(timeout_ms), "5s", 100, 60000, START,
+        "How long one attempt may take."),
+    ROW("alarms.webhooks[].keep", MS, WEBHOOK(keep_ms), "24h", 1000, 604800000.0, START,
+        "How long a message is tried again while the server does not take it."),
+    ROW("alarms.webhooks[].queue", BYTES, WEBHOOK(queue_bytes), "4MiB", 65536, 1073741824.0, START,
+        "Most bytes of messages that wait, on disk beside `alarms.file`."),
     CHOICE(
         "demo", AT(demo), "off|here|mqtt", "off", START,
         "The simulated plant of `make run` (examples/plant.yaml): `here`, readings come from this "

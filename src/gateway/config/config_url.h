@@ -1,0 +1,18 @@
+/* config_url.h - addresses of servers that the configuration names: split, and checked against a
+ * list of those that are allowed.
+ *
+ * Thread:    pure functions.
+ * Ownership: server and path are the caller's to free. */
+#ifndef SHOAL_GATEWAY_CONFIG_CONFIG_URL_H
+#define SHOAL_GATEWAY_CONFIG_CONFIG_URL_H
+
+#include <stdbool.h>
+
+#include "wire/yaml_in.h"
+
+/* "http://HOST:PORT/PATH" into "http://HOST:PORT" and "/PATH".  NULL: fine, or what is wrong. */
+const char *config_url_split(const char *url, char **server, char **path);
+/* Whether HOST:PORT of a server, as split above, is listed. */
+bool config_url_allowed(const struct yaml_in_strs *hosts, const char *server);
+
+#endif
