@@ -18,6 +18,8 @@
 
 #define STEP_NS 50000000u /* between two looks while something is under way */
 #define DEFAULT_GRACE_MS 1500u
+#define DEFAULT_RETRY_MS 15000u
+#define MAX_RETRY_SHIFT 8u /* an hour, with the default */
 #define MS_NS 1000000u
 
 /* A model that was assigned to this node. */
@@ -29,6 +31,8 @@ struct held {
     char error[320];
     uint32_t progress;
     uint64_t leave_ns; /* when it has to leave; 0: it stays */
+    uint32_t n_failures;
+    uint64_t retry_ns; /* FAILED: when it is tried again */
     bool added;        /* to the registry, by us */
     bool own;          /* the node's configuration has it */
     bool hidden;       /* leaves, and the time of grace is over */
@@ -67,7 +71,10 @@ static void tell(struct agent *a, enum event_log_kind kind, const struct held *h
 
 static void fail(struct agent *a, struct held *h, const char *why)
 {
+    uint32_t shift = h->n_failures < MAX_RETRY_SHIFT ? h->n_failures : MAX_RETRY_SHIFT;
     h->item.phase = AGENT_FAILED;
+    h->retry_ns = clock_ns() + ((uint64_t)a->opts.retry_ms * MS_NS << shift);
+    h->n_failures++;
     snprintf(h->error, sizeof(h->error), "%s", why[0] ? why : "it could not be loaded");
     log_warn("agent", "model %s cannot be loaded here: %s", h->item.name, h->error);
     tell(a, EVENT_LOG_MODEL_FAILED, h, h->error);
@@ -221,21 +228,25 @@ static void free_held(struct agent *a, struct held *h)
     mem_free(h);
 }
 
-/* One look at everything; true: something is still under way. */
-static bool step_all(struct agent *a)
+/* One look at everything; when to look again.  UINT64_MAX: nothing is under way. */
+static uint64_t step_all(struct agent *a)
 {
-    uint64_t now = clock_ns();
-    bool busy = false;
+    uint64_t now = clock_ns(), next = UINT64_MAX;
     for (struct held **at = &a->list; *at;) {
         struct held *h = *at;
         bool gone = false;
+        if (h->item.phase == AGENT_FAILED && now >= h->retry_ns)
+            h->item.phase = AGENT_FINDING;
         if (h->item.phase == AGENT_FINDING)
             find(a, h);
         else if (h->item.phase == AGENT_LOADING)
             watch_loading(a, h);
         else if (h->item.phase == AGENT_LEAVING)
             gone = leave(a, h, now);
-        busy |= h->item.phase != AGENT_READY && h->item.phase != AGENT_FAILED;
+        uint64_t due = h->item.phase == AGENT_READY    ? UINT64_MAX
+                       : h->item.phase == AGENT_FAILED ? h->retry_ns
+                                                       : now + STEP_NS;
+        next = due < next ? due : next;
         if (!gone) {
             at = &h->next;
             continue;
@@ -243,17 +254,17 @@ static bool step_all(struct agent *a)
         *at = h->next;
         free_held(a, h);
     }
-    return busy;
+    return next;
 }
 
 static void on_timer(struct executor_timer *t)
 {
     struct agent *a = EXECUTOR_OF(t, struct agent, timer);
     pthread_mutex_lock(&a->lock);
-    bool busy = step_all(a);
+    uint64_t next = step_all(a);
     pthread_mutex_unlock(&a->lock);
-    if (busy)
-        executor_timer_set(a->opts.executor, t, clock_ns() + STEP_NS);
+    if (next != UINT64_MAX)
+        executor_timer_set(a->opts.executor, t, next);
 }
 
 /* ---- following ---- */
@@ -462,6 +473,7 @@ int agent_create(struct agent **out, const struct agent_opts *o, struct err *e)
     }
     a->opts = *o;
     a->opts.grace_ms = o->grace_ms ? o->grace_ms : DEFAULT_GRACE_MS;
+    a->opts.retry_ms = o->retry_ms ? o->retry_ms : DEFAULT_RETRY_MS;
     a->timer.fn = on_timer;
     pthread_mutex_init(&a->lock, NULL);
     registry_set_epoch(o->registry, 0, 1); /* until a state is followed, no epoch is known */

@@ -8,7 +8,8 @@
  * Thread:    fill, set_aside: any.  Everything else: the owner's.
  * Ownership: create gives, destroy takes back (NULL is fine); models that were loaded stay in the
  *            registry, which ends after it.
- * Failure:   what cannot be loaded is reported in the node's state, with the reason. */
+ * Failure:   what cannot be loaded is reported in the node's state, with the reason, and tried
+ * again as long as it is assigned. */
 #ifndef SHOAL_CLUSTER_AGENT_AGENT_H
 #define SHOAL_CLUSTER_AGENT_AGENT_H
 
@@ -51,6 +52,8 @@ struct agent_opts {
     struct executor *executor;
     struct agent_source source;
     uint32_t grace_ms; /* a model that has to leave answers for so long; 0: 1500 */
+    uint32_t
+        retry_ms; /* a load that failed is tried again, each time after twice as long; 0: 15 s */
     /* For the log of events; may be NULL. */
     void (*event)(void *ctx, const struct event_log_entry *entry);
     void *event_ctx;

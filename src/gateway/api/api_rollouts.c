@@ -8,7 +8,6 @@
 #include "cluster/control/control.h"
 #include "cluster/control/control_json.h"
 #include "cluster/control/desired.h"
-#include "cluster/control/desired_code.h"
 #include "cluster/join.h"
 #include "cluster/rollout/rollout.h"
 #include "cluster/rollout/rollout_admin.h"
@@ -58,6 +57,10 @@ struct wish {
     struct control_change change;
     enum rollout_action action;
     char name[DESIRED_MAX_NAME + 1];
+    struct call *call; /* held; it is answered on its own thread */
+    struct executor_task answer;
+    int rc;
+    struct err error;
 };
 
 static uint64_t unix_ms(void)
@@ -74,34 +77,38 @@ static int apply(void *ctx, struct desired *d, struct err *e)
     return rollout_admin_act(d, w->name, w->action, "the page", unix_ms(), &r, e);
 }
 
+static void on_answer(struct executor_task *t)
+{
+    struct wish *w = EXECUTOR_OF(t, struct wish, answer);
+    struct call *c = w->call;
+    if (c->req && (w->rc == SHOAL_ENOTFOUND || w->rc == SHOAL_EINVAL)) {
+        call_fail(c, w->rc == SHOAL_ENOTFOUND ? 404 : 409, NULL, "rollout", "not_possible", "%s",
+                  w->error.msg);
+    } else if (c->req && w->rc < 0) {
+        call_fail_code(c, w->rc, w->error.msg);
+    } else if (c->req) {
+        struct json_out j = json_out_make(&c->out);
+        json_out_object(&j);
+        json_out_member_str(&j, "rollout", w->name);
+        json_out_key(&j, "accepted");
+        json_out_bool(&j, true);
+        json_out_object_end(&j);
+        call_json(c, 202);
+    }
+    mem_free(w);
+    call_release(c);
+}
+
+/* The state as the servers have it was changed, or not: what this member knew of it may be old. */
 static void on_done(struct control_change *change, int rc, const struct err *e)
 {
     struct wish *w = change->ctx;
-    if (rc < 0)
+    w->rc = rc;
+    if (rc < 0) {
+        w->error = *e;
         log_warn("gateway", "rollout %s was not changed: %s", w->name, e->msg);
-    mem_free(w);
-}
-
-/* Tries it on a copy of the state, to tell what is wrong with it. */
-struct trial {
-    const struct wish *wish;
-    struct err *e;
-    int rc;
-};
-
-static void try_it(void *ctx, const struct desired *d)
-{
-    struct trial *t = ctx;
-    struct desired *copy = NULL;
-    struct buf b;
-    buf_init(&b, DESIRED_CODE_MAX_BYTES);
-    t->rc = desired_code_put(&b, d, t->e);
-    if (t->rc == 0)
-        t->rc = desired_code_get(&copy, b.data, b.len, t->e);
-    if (t->rc == 0)
-        t->rc = apply((void *)(uintptr_t)t->wish, copy, t->e);
-    desired_destroy(copy);
-    buf_fini(&b);
+    }
+    executor_post(w->call->gl->flow.executor, &w->answer);
 }
 
 static bool read_action(enum rollout_action *out, const char *word)
@@ -119,36 +126,26 @@ static void submit(struct call *c, const struct wish *wish)
 {
     struct join *join = c->gl->gw->join;
     struct err e = {0};
-    struct trial t = {wish, &e, SHOAL_ENOTFOUND};
-    err_set(&e, SHOAL_ENOTFOUND,
-            "this member knows no rollouts: it has not joined a shoal, or "
-            "the shoal has no desired state yet");
-    if (join)
-        join_with_desired(join, try_it, &t);
-    struct wish *w = t.rc == 0 ? mem_alloc(sizeof(*w)) : NULL;
+    struct wish *w = join ? mem_alloc(sizeof(*w)) : NULL;
     if (!w) {
-        if (t.rc == 0)
+        if (join)
             call_fail_code(c, SHOAL_ENOMEM, "out of memory");
         else
-            call_fail(c, t.rc == SHOAL_ENOTFOUND ? 404 : 409, NULL, "rollout", "not_possible", "%s",
-                      e.msg);
+            call_fail(c, 404, NULL, "rollout", "not_possible",
+                      "this member knows no rollouts: it has not joined a shoal");
         return;
     }
     *w = *wish;
+    w->call = c;
+    w->answer.fn = on_answer;
     w->change = (struct control_change){.fn = apply, .done = on_done, .ctx = w};
+    call_hold(c);
     int rc = join_submit(join, &w->change, &e);
     if (rc < 0) {
         mem_free(w);
         call_fail_code(c, rc, e.msg);
-        return;
+        call_release(c);
     }
-    struct json_out j = json_out_make(&c->out);
-    json_out_object(&j);
-    json_out_member_str(&j, "rollout", wish->name);
-    json_out_key(&j, "accepted");
-    json_out_bool(&j, true);
-    json_out_object_end(&j);
-    call_json(c, 202);
 }
 
 void api_rollouts_change(struct call *c)

@@ -81,6 +81,19 @@ static void make_file(void)
     assert_true(sha256_end(&h, site.sum));
 }
 
+static void create_agent(uint32_t retry_ms)
+{
+    const struct agent_opts ao = {.name = ME,
+                                  .registry = site.registry,
+                                  .executor = &site.queue.executor,
+                                  .source = {.find = find, .release = release},
+                                  .grace_ms = 1,
+                                  .retry_ms = retry_ms,
+                                  .event = on_event};
+    struct err e = {0};
+    assert_int_equal(agent_create(&site.agent, &ao, &e), 0);
+}
+
 static int setup(void **state)
 {
     const struct registry_opts ro = {.cache_dir = ""};
@@ -93,13 +106,7 @@ static int setup(void **state)
     make_file();
     assert_int_equal(registry_create(&site.registry, &ro, &e), 0);
     assert_int_equal(executor_queue_init(&site.queue, &e), 0);
-    const struct agent_opts ao = {.name = ME,
-                                  .registry = site.registry,
-                                  .executor = &site.queue.executor,
-                                  .source = {.find = find, .release = release},
-                                  .grace_ms = 1,
-                                  .event = on_event};
-    assert_int_equal(agent_create(&site.agent, &ao, &e), 0);
+    create_agent(0);
     assert_int_equal(desired_create(&site.d, &e), 0);
     struct desired_model m = {
         .name = "reply", .source = "", .apart = "", .memory_bytes = 1, .replicas_max = 1};
@@ -317,6 +324,21 @@ static void test_bytes_that_nobody_has(void **state)
     until(site.sum, REGISTRY_READY, DESIRED_SERVE);
 }
 
+static void test_a_load_that_failed_is_tried_again(void **state)
+{
+    (void)state;
+    agent_destroy(site.agent);
+    create_agent(1);
+    site.found = AGENT_NOWHERE;
+    assign(ME, site.sum, DESIRED_SERVE);
+    agent_follow(site.agent, site.d);
+    for (int i = 0; i < 6000 && site.n_events[EVENT_LOG_MODEL_FAILED] < 3; i++)
+        executor_queue_turn(&site.queue, 10);
+    assert_true(site.n_events[EVENT_LOG_MODEL_FAILED] >= 3);
+    site.found = AGENT_HERE;
+    until(site.sum, REGISTRY_READY, DESIRED_SERVE);
+}
+
 static void test_other_bytes_are_not_loaded(void **state)
 {
     (void)state;
@@ -461,6 +483,7 @@ int main(void)
         ON_SITE(test_the_state_of_an_older_controller_is_refused),
         ON_SITE(test_a_drained_node_steps_aside_when_it_has_nothing_to_serve),
         ON_SITE(test_bytes_that_nobody_has),
+        ON_SITE(test_a_load_that_failed_is_tried_again),
         ON_SITE(test_other_bytes_are_not_loaded),
         ON_SITE(test_a_configured_model_answers_and_stays),
         ON_SITE(test_a_configured_model_with_other_bytes_answers_nothing),
