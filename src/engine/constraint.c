@@ -161,19 +161,24 @@ static int replay(struct constraint_run *r, const int32_t *tokens, uint32_t n)
 }
 
 int constraint_run_allowed(struct constraint_run *r, const int32_t *tokens, uint32_t n, bool lead,
-                           struct grammar_mask_set *out)
+                           struct constraint_set *out)
 {
     struct constraint *c = r->c;
+    struct grammar_mask_set set;
     int rc = 0;
-    *out = (struct grammar_mask_set){NULL, 0};
+    *out = (struct constraint_set){NULL, 0, -1};
     if (grammar_mask_trim(c->mask, CONSTRAINT_MAX_BYTES))
         c->epoch++;
     if (r->epoch != c->epoch)
         rc = replay(r, tokens, n);
     if (rc == 0 && !grammar_mask_over(c->mask, r->place)) {
-        rc = grammar_mask_allowed(c->mask, r->place, lead, out);
-        if (rc == 0 && out->n == 0)
+        rc = grammar_mask_allowed(c->mask, r->place, lead, &set);
+        if (rc == 0 && set.n == 0)
             rc = SHOAL_ENOTOKEN;
+        if (rc == 0)
+            *out = (struct constraint_set){set.bits, set.n, -1};
+        if (rc == 0 && !lead)
+            rc = grammar_mask_only(c->mask, r->place, &out->only);
     }
     return rc == SHOAL_ELIMIT ? SHOAL_ENOTOKEN : rc;
 }

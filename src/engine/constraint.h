@@ -43,6 +43,12 @@ SHOAL_MUST_CHECK int constraints_get(struct constraint **out, struct constraints
                                      struct err *e);
 void constraint_unref(struct constraint *c);
 
+struct constraint_set {   /* what may follow */
+    const uint64_t *bits; /* of the vocabulary, see grammar_mask.h; NULL: anything */
+    uint32_t n;           /* how many; 0: nothing */
+    int32_t only;         /* the token that must follow; -1: there is a choice */
+};
+
 struct constraint_run { /* of one task; c NULL: it has no constraint */
     struct constraint *c;
     const struct tokenizer *t;
@@ -53,9 +59,11 @@ struct constraint_run { /* of one task; c NULL: it has no constraint */
 
 /* tokens: the n tokens of the answer so far; lead: a space in front of the next one is not shown.
  * The set is valid until the next call for the same constraint.  An empty set: the answer is
- * complete, and nothing can follow. */
+ * complete, and nothing can follow.  Where the constraint leaves only one text, its tokens are not
+ * the model's choice: each is the longest that fits (grammar_mask_only).  That depends on nothing
+ * but the place in the grammar, so an answer goes on elsewhere with the same tokens. */
 SHOAL_MUST_CHECK int constraint_run_allowed(struct constraint_run *r, const int32_t *tokens,
-                                            uint32_t n, bool lead, struct grammar_mask_set *out);
+                                            uint32_t n, bool lead, struct constraint_set *out);
 /* The token was chosen from the set.  *over: the answer is complete, and nothing can follow. */
 SHOAL_MUST_CHECK int constraint_run_take(struct constraint_run *r, int32_t token, bool lead,
                                          bool *over);

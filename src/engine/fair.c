@@ -220,11 +220,11 @@ void fair_end(struct fair *f, struct shoal_task *t)
     part(f, c);
 }
 
-/* Tokens of t that are to be prefilled; one is decoding. */
+/* Tokens of t that are to be prefilled; one is decoding, and so are those of an answer. */
 static uint32_t prompt_left(const struct shoal_task *t)
 {
     uint32_t left = t->n_tokens - t->n_computed;
-    return left > 1 ? left : 0;
+    return left > 1 && !task_answers(t) ? left : 0;
 }
 
 void fair_divide_prompts(const struct fair *f, struct shoal_task *const *active, uint32_t n,

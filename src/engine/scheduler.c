@@ -8,6 +8,7 @@
 #include "engine/scheduler.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -313,6 +314,17 @@ static uint32_t plan_step(struct shoal_engine *en)
             budget--;
             generating++;
         }
+    for (uint32_t i = 0; i < en->n_active && budget > 0; i++) {
+        struct shoal_task *t = en->active[i];
+        const uint32_t left = t->n_tokens - t->n_computed;
+        if (left > 1 && task_answers(t)) { /* forced tokens: no prompt may delay them */
+            const uint32_t n = left < budget ? left : budget;
+            add_run(en, n_runs++, t, n);
+            budget -= n;
+            generating++;
+            en->step_prefilled += n - 1;
+        }
+    }
     uint32_t most = generating
                         ? (en->chunk + ENGINE_SHARED_CHUNK_PART - 1) / ENGINE_SHARED_CHUNK_PART
                         : en->chunk;
@@ -321,7 +333,8 @@ static uint32_t plan_step(struct shoal_engine *en)
     for (uint32_t i = 0; i < en->n_active && budget > 0; i++) {
         struct shoal_task *t = en->active[i];
         uint32_t left = t->n_tokens - t->n_computed, part = t->client->prompt_part;
-        if (left <= 1 || part == 0 || (!scores_prompt(t) && being_computed(en, n_runs, t)))
+        if (left <= 1 || task_answers(t) || part == 0 ||
+            (!scores_prompt(t) && being_computed(en, n_runs, t)))
             continue;
         part = scores_prompt(t) ? 1 : part < budget ? part : budget;
         uint32_t n = left < part ? left : part;
@@ -362,10 +375,10 @@ static void send_rest(struct shoal_task *t)
 }
 
 /* The tokens that a task's constraint allows next.  true: there are none, and the task is over. */
-static bool constrain(struct shoal_engine *en, struct shoal_task *t, struct grammar_mask_set *set)
+static bool constrain(struct shoal_engine *en, struct shoal_task *t, struct constraint_set *set)
 {
     const uint32_t from = t->n_prompt - t->n_continued;
-    *set = (struct grammar_mask_set){NULL, 0};
+    *set = (struct constraint_set){NULL, 0, -1};
     if (!t->constraint.c)
         return false;
     int rc = constraint_run_allowed(&t->constraint, t->tokens + from, t->n_tokens - from,
@@ -378,18 +391,88 @@ static bool constrain(struct shoal_engine *en, struct shoal_task *t, struct gram
     return true;
 }
 
+/* Adds a token to the answer, sends it, and ends the task if it was the last.  true: the task is
+ * over. */
+static bool add_token(struct shoal_engine *en, struct shoal_task *t,
+                      const struct sampler_pick *pick)
+{
+    bool over = false;
+    int rc = 0;
+    if (t->constraint.c)
+        rc = constraint_run_take(&t->constraint, pick->token, t->text.stream.strip_space, &over);
+    if (rc < 0) {
+        finish(en, t, SHOAL_FINISH_ERROR, rc);
+        return true;
+    }
+    t->tokens[t->n_tokens++] = pick->token;
+    const bool full = t->n_tokens - t->n_prompt == t->max_tokens || t->n_tokens == t->capacity;
+    size_t show;
+    bool stopped = text_out_push(&t->text, pick->token, &show);
+    if ((full || over) && !stopped)
+        show = text_out_flush(&t->text);
+    struct shoal_event ev = {.size = sizeof(ev),
+                             .kind = SHOAL_EVENT_TOKEN,
+                             .token = pick->token,
+                             .text = buf_str(&t->text.pending),
+                             .text_bytes = show,
+                             .logprob = pick->logprob,
+                             .top = pick->top,
+                             .n_top = pick->n_top};
+    if (t->event)
+        t->event(t->event_ctx, &ev);
+    text_out_shown(&t->text, show);
+    if (stopped || full || over) {
+        t->stopped = stopped;
+        finish(en, t, stopped || over ? SHOAL_FINISH_STOP : SHOAL_FINISH_LENGTH, 0);
+        return true;
+    }
+    return false;
+}
+
+/* Tokens that must follow are added without a step for each: the next step computes all of them
+ * together.  With log-probabilities every token needs its own logits, and only the native engine
+ * computes the same bits for tokens together as for one.  true: the task is over. */
+static bool add_forced(struct shoal_engine *en, struct shoal_task *t)
+{
+    struct sampler_pick pick = {.token = -1};
+    struct constraint_set set;
+    if (!t->constraint.c || !en->lm.info.pages_hold_kv || t->sampling.logprobs ||
+        t->sampling.n_logprobs > 0)
+        return false;
+    for (uint32_t i = 1; i < en->chunk; i++) {
+        if (constrain(en, t, &set))
+            return true;
+        if (set.only < 0)
+            return false;
+        pick.token = set.only;
+        if (add_token(en, t, &pick))
+            return true;
+    }
+    return false;
+}
+
+/* The next token of a task: what its constraint leaves, or a sample.  false: the logits are not
+ * finite. */
+static bool pick_token(struct shoal_engine *en, const struct shoal_task *t, const float *logits,
+                       const struct constraint_set *set, struct sampler_pick *pick)
+{
+    if (set->only < 0)
+        return sampler_run(en->sampler, pick, logits, &t->sampling, set->bits, t->tokens,
+                           t->n_tokens, t->n_tokens - t->n_prompt + t->n_continued);
+    *pick = (struct sampler_pick){.token = set->only};
+    if (t->sampling.logprobs || t->sampling.n_logprobs > 0)
+        sampler_score(en->sampler, pick, logits, &t->sampling, set->only);
+    return isfinite(logits[set->only]);
+}
+
 /* Samples a token, sends it, and ends the task if it was the last.  true: the task is over. */
 static bool take_token(struct shoal_engine *en, struct shoal_task *t, const float *logits)
 {
     struct sampler_pick pick;
-    struct grammar_mask_set set;
-    uint32_t generated = t->n_tokens - t->n_prompt;
-    bool over = false;
-    int rc = 0;
+    struct constraint_set set;
     if (constrain(en, t, &set))
         return true;
-    if (!sampler_run(en->sampler, &pick, logits, &t->sampling, set.bits, t->tokens, t->n_tokens,
-                     generated + t->n_continued)) {
+    if (!pick_token(en, t, logits, &set, &pick)) {
         finish(en, t, SHOAL_FINISH_ERROR, SHOAL_ENOTFINITE);
         return true;
     }
@@ -403,36 +486,7 @@ static bool take_token(struct shoal_engine *en, struct shoal_task *t, const floa
         finish(en, t, SHOAL_FINISH_STOP, 0);
         return true;
     }
-    if (t->constraint.c)
-        rc = constraint_run_take(&t->constraint, pick.token, t->text.stream.strip_space, &over);
-    if (rc < 0) {
-        finish(en, t, SHOAL_FINISH_ERROR, rc);
-        return true;
-    }
-    t->tokens[t->n_tokens++] = pick.token;
-    generated++;
-    bool full = generated == t->max_tokens || t->n_tokens == t->capacity;
-    size_t show;
-    bool stopped = text_out_push(&t->text, pick.token, &show);
-    if ((full || over) && !stopped)
-        show = text_out_flush(&t->text);
-    struct shoal_event ev = {.size = sizeof(ev),
-                             .kind = SHOAL_EVENT_TOKEN,
-                             .token = pick.token,
-                             .text = buf_str(&t->text.pending),
-                             .text_bytes = show,
-                             .logprob = pick.logprob,
-                             .top = pick.top,
-                             .n_top = pick.n_top};
-    if (t->event)
-        t->event(t->event_ctx, &ev);
-    text_out_shown(&t->text, show);
-    if (stopped || full || over) {
-        t->stopped = stopped;
-        finish(en, t, stopped || over ? SHOAL_FINISH_STOP : SHOAL_FINISH_LENGTH, 0);
-        return true;
-    }
-    return false;
+    return add_token(en, t, &pick) || add_forced(en, t);
 }
 
 /* The logits behind a token of the prompt say how likely the next one was.  true: the task is over.

@@ -76,6 +76,11 @@ static inline uint32_t task_remaining(const struct shoal_task *t)
     uint32_t generated = t->n_tokens - t->n_prompt;
     return t->expected > generated ? t->expected - generated : 0;
 }
+/* Whether the prompt is prefilled and the answer begun. */
+static inline bool task_answers(const struct shoal_task *t)
+{
+    return t->n_tokens > t->n_prompt && t->n_computed >= t->n_prompt;
+}
 /* Order among tasks of one client: priority, then deadline, then answers that a client has a part
  * of already, then order of submission. */
 bool task_goes_before(const struct shoal_task *a, const struct shoal_task *b);

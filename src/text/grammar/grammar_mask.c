@@ -13,9 +13,11 @@
 #define MAX_BYTES ((size_t)512 << 20) /* of one grammar's places and sets */
 #define MAX_STACKS 4096u              /* of one place */
 #define MAX_TODO 65536u
-#define MAX_FRAMES 16u /* counting frames that a part includes */
+#define MAX_FRAMES 16u  /* counting frames that a part includes */
+#define MAX_FORCED 256u /* bytes of one text that must follow; a longer token is no part of it */
 #define UNKNOWN UINT32_MAX
 #define NONE UINT32_MAX
+#define UNSEEN (UINT32_MAX - 1)
 
 /* What lies below a stack: the end of the text, or the unknown caller of a part. */
 enum { BOTTOM, CUT, FIRST_NODE };
@@ -36,6 +38,7 @@ struct place {
     uint32_t *next;         /* [256]: places, UNKNOWN: not computed; NULL: none was */
     uint64_t *bits, *leads; /* sets, or NULL */
     uint32_t n_bits, n_leads;
+    uint32_t only; /* token, NONE: there is a choice, UNSEEN: not computed */
 };
 
 struct part {
@@ -267,8 +270,8 @@ static int place_get(struct grammar_mask *m, uint32_t *out)
     if (!nodes)
         return no_piece(m);
     memcpy(nodes, m->rest, m->n_rest * sizeof(*nodes));
-    m->places[m->n_places] =
-        (struct place){.nodes = nodes, .n = m->n_rest, .ended = m->ended, .common = UNKNOWN};
+    m->places[m->n_places] = (struct place){
+        .nodes = nodes, .n = m->n_rest, .ended = m->ended, .common = UNKNOWN, .only = UNSEEN};
     t->slots[at] = m->n_places + 1;
     t->n_used++;
     *out = m->n_places++;
@@ -737,6 +740,49 @@ size_t grammar_mask_forced(struct grammar_mask *m, uint32_t place, char *out, si
         out[len++] = (char)only;
     }
     return len;
+}
+
+/* The longest token that begins the only text, and how many tokens begin it. */
+static uint32_t longest_token(const struct vocab_trie *v, const char *text, size_t n,
+                              uint32_t *n_tokens)
+{
+    uint32_t at = 0, best = NONE;
+    *n_tokens = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t child = at + 1;
+        while (child < v->nodes[at].end && v->nodes[child].byte != (uint8_t)text[i])
+            child = v->nodes[child].end;
+        if (child >= v->nodes[at].end)
+            break;
+        at = child;
+        if (v->nodes[at].token != VOCAB_TRIE_NONE)
+            best = NONE;
+        for (uint32_t t = v->nodes[at].token; t != VOCAB_TRIE_NONE; t = v->same[t]) {
+            best = t < best ? t : best;
+            ++*n_tokens;
+        }
+    }
+    return best;
+}
+
+int grammar_mask_only(struct grammar_mask *m, uint32_t place, int32_t *token)
+{
+    char text[MAX_FORCED];
+    *token = -1;
+    if (m->places[place].only == UNSEEN) {
+        struct grammar_mask_set set;
+        uint32_t n_tokens = 0, only = NONE;
+        int rc = grammar_mask_allowed(m, place, false, &set);
+        if (rc < 0)
+            return rc;
+        const size_t n = grammar_mask_forced(m, place, text, sizeof(text));
+        if (n > 0)
+            only = longest_token(m->vocab, text, n, &n_tokens);
+        m->places[place].only = n_tokens == set.n ? only : NONE;
+    }
+    if (m->places[place].only != NONE)
+        *token = (int32_t)m->places[place].only;
+    return 0;
 }
 
 size_t grammar_mask_bytes(const struct grammar_mask *m)

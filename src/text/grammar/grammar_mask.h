@@ -54,6 +54,10 @@ bool grammar_mask_over(const struct grammar_mask *m, uint32_t place);
  * in front of a token's text is not shown, so it does not count. */
 SHOAL_MUST_CHECK int grammar_mask_allowed(struct grammar_mask *m, uint32_t place, bool lead,
                                           struct grammar_mask_set *out);
+/* Where one text must follow, and every allowed token is a beginning of it: the longest of them, or
+ * the lowest number among several with the same text.  -1: there is a choice.  Depends on the place
+ * alone. */
+SHOAL_MUST_CHECK int grammar_mask_only(struct grammar_mask *m, uint32_t place, int32_t *token);
 /* The only text that can follow, up to n bytes; returns how many.  Stops where the text may end. */
 size_t grammar_mask_forced(struct grammar_mask *m, uint32_t place, char *out, size_t n);
 

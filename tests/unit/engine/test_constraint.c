@@ -11,6 +11,8 @@
 
 #include "engine/constraint.h"
 #include "engine/constraint_check.h"
+#include "engine/engine_state.h"
+#include "engine/task.h"
 #include "shoal/shoal.h"
 
 #define PERSON                                                                                     \
@@ -25,6 +27,9 @@ struct got {
     size_t text_bytes;
     enum shoal_finish finish;
     int code;
+    const struct shoal_engine *watched; /* NULL: not */
+    uint32_t ahead;                     /* most tokens that were sent before they were computed */
+    uint32_t generated;
 };
 
 static void on_event(void *ctx, const struct shoal_event *ev)
@@ -33,7 +38,13 @@ static void on_event(void *ctx, const struct shoal_event *ev)
     if (ev->kind == SHOAL_EVENT_DONE) {
         g->finish = ev->finish;
         g->code = ev->code;
+        g->generated = ev->generated_tokens;
         return;
+    }
+    for (uint32_t i = 0; g->watched && i < g->watched->n_active; i++) { /* the engine's thread */
+        const struct shoal_task *t = g->watched->active[i];
+        if (t->event_ctx == g && t->n_tokens - t->n_computed > g->ahead)
+            g->ahead = t->n_tokens - t->n_computed;
     }
     if (ev->token >= 0 && g->n < 512)
         g->tokens[g->n++] = ev->token;
@@ -183,6 +194,49 @@ static void test_answers_share_an_engine(void **state)
     shoal_engine_close(en);
 }
 
+/* Forced text is computed in one step, with the tokens that one step for each gives. */
+static void test_forced_text_is_not_decoded(void **state)
+{
+    static const struct {
+        enum shoal_constraint kind;
+        const char *text, *stop;
+        uint32_t max_tokens;
+    } list[] = {
+        {SHOAL_CONSTRAINT_SCHEMA, PERSON, NULL, 400},
+        {SHOAL_CONSTRAINT_REGEX, "the answer is [0-9]{1,3} degrees of the scale", NULL, 400},
+        {SHOAL_CONSTRAINT_REGEX, "the answer is [0-9]{1,3} degrees of the scale", "of", 400},
+        {SHOAL_CONSTRAINT_REGEX, "the answer is [0-9]{1,3} degrees of the scale", NULL, 9},
+        {SHOAL_CONSTRAINT_GBNF, "root ::= \"ab\" root | \"ab\"", NULL, 300},
+    };
+    static struct got jumped, stepped;
+    (void)state;
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        struct shoal_engine *en = open_engine(models[i]);
+        for (size_t k = 0; k < sizeof(list) / sizeof(list[0]); k++)
+            for (uint32_t logprobs = 0; logprobs < 2; logprobs++) {
+                struct got *g = logprobs ? &stepped : &jumped;
+                struct shoal_task_opts o = opts(g, list[k].kind, list[k].text);
+                o.max_tokens = list[k].max_tokens;
+                o.stop = list[k].stop ? &list[k].stop : NULL;
+                o.n_stop = list[k].stop != NULL;
+                o.sampling.logprobs = logprobs;
+                g->watched = en;
+                assert_int_equal(run(en, o), 0);
+                assert_int_equal(g->generated, g->n);
+                if (!logprobs)
+                    continue;
+                assert_int_equal(stepped.ahead, 1);
+                if (list[k].kind == SHOAL_CONSTRAINT_REGEX)
+                    assert_true(jumped.ahead > 1);
+                assert_int_equal(jumped.n, stepped.n);
+                assert_memory_equal(jumped.tokens, stepped.tokens, jumped.n * sizeof(int32_t));
+                assert_string_equal(jumped.text, stepped.text);
+                assert_int_equal(jumped.finish, stepped.finish);
+            }
+        shoal_engine_close(en);
+    }
+}
+
 static void test_bad_constraints_are_refused(void **state)
 {
     static struct got g;
@@ -237,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_an_answer_ends_with_its_constraint),
         cmocka_unit_test(test_an_answer_goes_on_elsewhere),
         cmocka_unit_test(test_answers_share_an_engine),
+        cmocka_unit_test(test_forced_text_is_not_decoded),
         cmocka_unit_test(test_bad_constraints_are_refused),
         cmocka_unit_test(test_old_constraints_are_dropped),
     };

@@ -458,6 +458,71 @@ static void compare_sets(const struct vocabulary *x, enum shoal_constraint kind,
     grammar_net_destroy(net);
 }
 
+/* The token that must follow, found by a look at all of them. */
+static int32_t only_slowly(struct grammar_mask *m, const struct vocab_trie *v, uint32_t place)
+{
+    char text[256];
+    struct grammar_mask_set set;
+    int32_t best = -1;
+    const size_t n = grammar_mask_forced(m, place, text, sizeof(text));
+    assert_int_equal(grammar_mask_allowed(m, place, false, &set), 0);
+    for (uint32_t t = 0; t < v->n_vocab; t++) {
+        if (!(set.bits[t / 64] >> (t % 64) & 1))
+            continue;
+        if (v->text_bytes[t] == 0 || v->text_bytes[t] > n ||
+            memcmp(v->texts[t], text, v->text_bytes[t]) != 0)
+            return -1;
+        if (best < 0 || v->text_bytes[t] > v->text_bytes[best])
+            best = (int32_t)t;
+    }
+    return best;
+}
+
+static void test_the_only_token(void **state)
+{
+    static const struct {
+        enum shoal_constraint kind;
+        const char *text;
+        uint32_t n_only; /* at least */
+    } list[] = {
+        {CHOICE, "[\"abcabc12.5\",\"xabcabc\"]", 2},
+        {SCHEMA, "{\"const\":\"abcabcabcabc\"}", 3},
+        {REGEX, "abc[0-9]{2}abn", 2},
+        {REGEX, "[a-z]{4}", 0},
+        {SCHEMA, "{\"type\":\"boolean\"}", 1},
+    };
+    struct vocabulary x = {0};
+    (void)state;
+    make_vocabulary(&x);
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+        struct grammar_net *net;
+        struct grammar_mask *m;
+        struct grammar_mask_set set;
+        struct err e;
+        uint32_t place, n_only = 0;
+        assert_int_equal(
+            grammar_compile(&net, list[i].kind, list[i].text, strlen(list[i].text), &e), 0);
+        assert_int_equal(grammar_mask_create(&m, net, x.v, &e), 0);
+        assert_int_equal(grammar_mask_start(m, &place), 0);
+        while (!grammar_mask_over(m, place)) {
+            int32_t token;
+            assert_int_equal(grammar_mask_only(m, place, &token), 0);
+            assert_int_equal(token, only_slowly(m, x.v, place));
+            n_only += token >= 0;
+            assert_int_equal(grammar_mask_allowed(m, place, false, &set), 0);
+            for (uint32_t t = 0; token < 0; t++)
+                token = set.bits[t / 64] >> (t % 64) & 1 ? (int32_t)t : -1;
+            assert_int_equal(grammar_mask_take(m, &place, token, 0), 0);
+            assert_int_not_equal(place, GRAMMAR_MASK_DEAD);
+        }
+        if (n_only < list[i].n_only)
+            fail_msg("%s: %u tokens had to follow", list[i].text, n_only);
+        grammar_mask_destroy(m);
+        grammar_net_destroy(net);
+    }
+    drop_vocabulary(&x);
+}
+
 static void test_sets_equal_the_slow_ones(void **state)
 {
     static const struct {
@@ -584,12 +649,19 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gbnf),           cmocka_unit_test(test_regex_and_choice),
-        cmocka_unit_test(test_json),           cmocka_unit_test(test_schema_values),
-        cmocka_unit_test(test_schema_shapes),  cmocka_unit_test(test_schema_refusals),
-        cmocka_unit_test(test_parts),          cmocka_unit_test(test_sets_equal_the_slow_ones),
-        cmocka_unit_test(test_control_tokens), cmocka_unit_test(test_ambiguity_is_bounded),
-        cmocka_unit_test(test_trim_forgets),   cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_gbnf),
+        cmocka_unit_test(test_regex_and_choice),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_schema_values),
+        cmocka_unit_test(test_schema_shapes),
+        cmocka_unit_test(test_schema_refusals),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_sets_equal_the_slow_ones),
+        cmocka_unit_test(test_the_only_token),
+        cmocka_unit_test(test_control_tokens),
+        cmocka_unit_test(test_ambiguity_is_bounded),
+        cmocka_unit_test(test_trim_forgets),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
