@@ -40,6 +40,8 @@ int cmd_summarize(int argc, const char *const *argv);
 int cmd_calibrate(int argc, const char *const *argv);
 int cmd_eval(int argc, const char *const *argv);
 int cmd_eval_ask(int argc, const char *const *argv); /* a task of it */
+int cmd_eval_pii(int argc, const char *const *argv); /* the same */
+int cmd_pii(int argc, const char *const *argv);
 int cmd_doctor(int argc, const char *const *argv);
 int cmd_health(int argc, const char *const *argv);
 int cmd_mcp(int argc, const char *const *argv);

@@ -70,6 +70,7 @@ static const struct opts_page page = {
         "              and a moving z-score; other models: accuracy, F1 and AUC, or RMSE\n"
         "  perplexity  a text file; see 'shoal perplexity'\n"
         "  ask         texts with the actions they must cause; see 'shoal eval ask --help'\n"
+        "  pii         texts with personal data; see 'shoal eval pii --help'\n"
         "Latency is measured from submitting a row to its result; for score, per row of a stream.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples =
@@ -244,11 +245,12 @@ static int run(const struct opts *o, size_t task)
 
 static int unknown_task(const char *name)
 {
-    const char *names[N_TASKS + 3] = {"perplexity", "ask"};
-    if (strcmp(name, "perplexity") == 0 || strcmp(name, "ask") == 0) /* their options are others */
+    const char *names[N_TASKS + 4] = {"perplexity", "ask", "pii"};
+    if (strcmp(name, "perplexity") == 0 || strcmp(name, "ask") == 0 ||
+        strcmp(name, "pii") == 0) /* their options are others */
         return opts_usage(&page, "write the task before its options: shoal eval %s ...", name);
     for (size_t i = 0; i < N_TASKS; i++)
-        names[i + 2] = tasks[i].name;
+        names[i + 3] = tasks[i].name;
     const char *near = nearest_word(name, names);
     return near ? opts_usage(&page, "unknown task %s (did you mean %s?)", name, near)
                 : opts_usage(&page, "unknown task %s", name);
@@ -263,6 +265,8 @@ int cmd_eval(int argc, const char *const *argv)
         return cmd_perplexity(argc - 1, argv + 1);
     if (argc > 0 && strcmp(argv[0], "ask") == 0)
         return cmd_eval_ask(argc - 1, argv + 1);
+    if (argc > 0 && strcmp(argv[0], "pii") == 0)
+        return cmd_eval_pii(argc - 1, argv + 1);
     p.groups[1] = specialist_opts_group;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;

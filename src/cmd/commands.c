@@ -112,6 +112,7 @@ const struct command commands_all[] = {
     {"chat", cmd_chat, "chat with a model", NULL},
     {"classify", cmd_classify, "label a text: intent, topic, sentiment", NULL},
     {"tag", cmd_tag, "find entities, slots and personal data in a text", NULL},
+    {"pii", cmd_pii, "find or mask personal data in a text, by rules", NULL},
     {"embed", cmd_embed, "compute the embedding of a text", NULL},
     {"rerank", cmd_rerank, "sort documents by relevance to a query", NULL},
     {"score", cmd_score, "score rows of numbers: trees, networks, anomalies", NULL},

@@ -7,8 +7,7 @@
 #include "base/executor.h"
 #include "flow/privacy_fields.h"
 #include "flow/run.h"
-
-#define PIECE_BYTES 400u /* of a text, for the tagger: short enough for its context */
+#include "privacy/pii_tags.h"
 
 /* ---- what is wanted ---- */
 
@@ -161,23 +160,6 @@ static void go_on(struct screening *x)
 
 /* ---- the tagger ---- */
 
-/* The kind that a label of the tagger stands for; false: none. */
-static bool kind_of(const char *label, enum pii_kind *kind)
-{
-    static const struct {
-        const char *label;
-        enum pii_kind kind;
-    } labels[] = {{"person", PII_PERSON}, {"PER", PII_PERSON},     {"place", PII_PLACE},
-                  {"address", PII_PLACE}, {"location", PII_PLACE}, {"LOC", PII_PLACE},
-                  {"city", PII_PLACE}};
-    for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
-        if (strcmp(labels[i].label, label) == 0) {
-            *kind = labels[i].kind;
-            return true;
-        }
-    return false;
-}
-
 static void on_tag_start(struct sink *s, const struct sink_start *e)
 {
     (void)s;
@@ -191,13 +173,8 @@ static void on_tagged(struct sink *s, const struct sink_result *e)
     const char *text = *x->fields.list[p->field].text;
     for (uint32_t i = 0; i < e->result->n_spans && x->rc == 0; i++) {
         const struct shoal_span *span = &e->result->spans[i];
-        struct pii_hit h = {.form = "", .start = p->at + span->start, .end = p->at + span->end};
-        if (!kind_of(span->label, &h.kind) || !(x->kinds & PII_BIT(h.kind)))
-            continue;
-        for (size_t k = h.start; k < h.end; k++) /* a hit has nothing that JSON would escape */
-            if ((uint8_t)text[k] < 0x20 || text[k] == '"' || text[k] == '\\')
-                h.end = k;
-        if (h.end > h.start)
+        struct pii_hit h;
+        if (pii_tags_hit(&h, span->label, text, p->at + span->start, p->at + span->end, x->kinds))
             x->rc = privacy_fields_add(&x->fields, p->field, &h);
     }
 }
@@ -247,20 +224,6 @@ static void on_resume(struct flow_job *j)
     (void)j;
 }
 
-/* Where a piece that begins at `at` ends: at a blank if there is one. */
-static size_t piece_end(const char *text, size_t n, size_t at)
-{
-    size_t end = at + PIECE_BYTES;
-    if (end >= n)
-        return n;
-    for (size_t i = end; i > at + PIECE_BYTES / 2; i--)
-        if (text[i] == ' ' || text[i] == '\n')
-            return i;
-    while (end > at + 1 && ((uint8_t)text[end] & 0xc0) == 0x80)
-        end--;
-    return end;
-}
-
 /* The texts in pieces; NULL: out of memory, or too many (*n is then 0). */
 static struct request_input *cut(struct screening *x, struct request *q, uint32_t *n)
 {
@@ -270,7 +233,7 @@ static struct request_input *cut(struct screening *x, struct request *q, uint32_
     for (uint32_t i = 0; list && x->pieces && i < x->fields.n; i++) {
         const struct privacy_field *f = &x->fields.list[i];
         for (size_t at = 0, end; f->prose && at < f->bytes; at = end) {
-            end = piece_end(*f->text, f->bytes, at);
+            end = pii_tags_piece_end(*f->text, f->bytes, at);
             if (*n == REQUEST_MAX_INPUTS) {
                 x->rc = SHOAL_ELIMIT;
                 return NULL;

@@ -1,6 +1,7 @@
 /* pii.c - see pii.h. */
 #include "privacy/pii.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "privacy/pii_int.h"
@@ -39,6 +40,15 @@ bool pii_kind_read(enum pii_kind *out, const char *name, size_t n)
     return false;
 }
 
+/* How far a word that has a digit, or a month before one, reaches to it. */
+#define NEAR_DIGIT 40u
+#define NEAR_AT 65u
+
+/* Where the next such characters are: most words are not near one, and need no rule. */
+struct ahead {
+    size_t digit, at; /* '0' to '9', '@' */
+};
+
 static bool wanted(const struct pii_scan *s, enum pii_kind k)
 {
     return s->kinds & PII_BIT(k);
@@ -71,14 +81,19 @@ static bool word_at(const struct pii_scan *s, size_t at, struct pii_hit *h)
 }
 
 /* at: the beginning of a word, a number, or a sign that may begin one. */
-static bool find_at(const struct pii_scan *s, size_t at, enum pii_char c, struct pii_hit *h)
+static bool find_at(const struct pii_scan *s, size_t at, enum pii_char c, const struct ahead *next,
+                    struct pii_hit *h)
 {
     char sign = s->p[at];
     *h = (struct pii_hit){.form = ""};
     if (c == PII_OTHER && sign != '+' && sign != '(' && sign != ':')
         return false;
-    if (c != PII_OTHER && wanted(s, PII_EMAIL) && pii_net_email(s, at, h))
+    bool digit = next->digit - at < NEAR_DIGIT;
+    if (c != PII_OTHER && next->at - at < NEAR_AT && wanted(s, PII_EMAIL) &&
+        pii_net_email(s, at, h))
         return true;
+    if (!digit)
+        return false;
     if (wanted(s, PII_IP) && sign != '+' && sign != '(' && pii_net_ip6(s, at, h))
         return true;
     if (sign == ':' || !pii_text_begins(s, at))
@@ -86,18 +101,39 @@ static bool find_at(const struct pii_scan *s, size_t at, enum pii_char c, struct
     return c == PII_LETTER ? word_at(s, at, h) : number_at(s, at, h);
 }
 
+static void look_ahead(const struct pii_scan *s, size_t from, struct ahead *next)
+{
+    if (next->at < from || from == 0) {
+        const char *at = memchr(s->p + from, '@', s->n - from);
+        next->at = at ? (size_t)(at - s->p) : SIZE_MAX;
+    }
+    if (next->digit >= from && from > 0)
+        return;
+    next->digit = from;
+    while (next->digit < s->n && (s->p[next->digit] < '0' || s->p[next->digit] > '9'))
+        next->digit++;
+    if (next->digit == s->n)
+        next->digit = SIZE_MAX;
+}
+
 void pii_find(const char *text, size_t n, unsigned kinds,
               void (*fn)(void *ctx, const struct pii_hit *h), void *ctx)
 {
     struct pii_scan s = {.p = text, .n = n, .kinds = kinds};
+    struct ahead next = {0, 0};
     enum pii_char before = PII_OTHER;
     size_t bytes;
+    if (n == 0)
+        return;
     for (size_t at = 0; at < n; at += bytes) {
         struct pii_hit h;
         enum pii_char c = pii_text_at(&s, at, &bytes);
         bool inside = c != PII_OTHER && before != PII_OTHER;
         before = c;
-        if (inside || !find_at(&s, at, c, &h))
+        if (inside)
+            continue;
+        look_ahead(&s, at, &next);
+        if (!find_at(&s, at, c, &next, &h))
             continue;
         fn(ctx, &h);
         bytes = h.end - at;

@@ -27,8 +27,22 @@ struct pii_scan {
 
 enum pii_char { PII_OTHER, PII_LETTER, PII_DIGIT }; /* letters: ASCII and Latin with accents */
 
-/* The character that begins, or ends, at `at`; *bytes: its length. */
-enum pii_char pii_text_at(const struct pii_scan *s, size_t at, size_t *bytes);
+enum pii_char pii_text_wide(const struct pii_scan *s, size_t at, size_t *bytes); /* not ASCII */
+
+/* The character that begins at `at`; *bytes: its length, 0 at the end. */
+static inline enum pii_char pii_text_at(const struct pii_scan *s, size_t at, size_t *bytes)
+{
+    *bytes = at < s->n;
+    if (at >= s->n)
+        return PII_OTHER;
+    unsigned char c = (unsigned char)s->p[at];
+    if (c >= 0x80)
+        return pii_text_wide(s, at, bytes);
+    if (c >= '0' && c <= '9')
+        return PII_DIGIT;
+    return (c | 32) >= 'a' && (c | 32) <= 'z' ? PII_LETTER : PII_OTHER;
+}
+/* The one that ends there. */
 enum pii_char pii_text_before(const struct pii_scan *s, size_t at, size_t *bytes);
 /* No letter or digit is next to it, nor '_', nor '-' or '.' with one behind. */
 bool pii_text_begins(const struct pii_scan *s, size_t at);

@@ -38,7 +38,7 @@ static bool is_date(const struct pii_digits *d)
                     (a == 4 && b <= 2 && c <= 2 && year_first));
 }
 
-/* Groups of one digit occur only as a country's code, as (0), or as an extension at the end. */
+/* From group `from` on, groups of one digit occur only as (0), or as an extension at the end. */
 static bool groups_fit(const struct pii_digits *d, uint32_t from, uint32_t k)
 {
     for (uint32_t i = from; i < k; i++)
@@ -52,7 +52,7 @@ static bool international(const struct pii_digits *d, uint32_t k)
     uint32_t skip = d->plus ? 0 : 2, n = d->g[k - 1].sum - skip;
     if (!d->plus && (d->d[0] != '0' || d->d[1] != '0'))
         return false;
-    if (n < 8 || n > 15 || d->d[skip] == '0' || !groups_fit(d, d->plus ? 1 : 0, k))
+    if (n < 8 || n > 15 || d->d[skip] == '0' || !groups_fit(d, 2, k))
         return false;
     uint32_t code = country_digits(d->d + skip);
     if (code == 0)
@@ -89,12 +89,12 @@ static bool trunk_zero(const struct pii_digits *d, uint32_t k, bool told)
     return told || mobile;
 }
 
-/* Nine digits without a prefix, as in Spain, Portugal and Poland: only where a phone is spoken of.
- */
-static bool nine_digits(const struct pii_digits *d, uint32_t k, bool told)
+/* Without a prefix, as in Spain, Portugal and Poland: only where a phone is spoken of. */
+static bool no_prefix(const struct pii_digits *d, uint32_t k, bool told)
 {
     uint32_t n = d->g[k - 1].sum;
-    return told && n == 9 && d->d[0] >= '2' && k <= 4 && groups_fit(d, 0, k);
+    bool whole = k == 1 && n >= 9 && n <= 11;
+    return told && (whole || (n == 9 && d->d[0] >= '2' && k <= 4 && groups_fit(d, 0, k)));
 }
 
 /* The number goes on to the left: "DE89 3704 0044 0532". */
@@ -108,9 +108,9 @@ bool pii_phone_find(const struct pii_scan *s, const struct pii_digits *d, struct
 {
     if (d->n < 8 || (!d->plus && is_date(d)))
         return false;
-    bool told = pii_text_after_word(s, d->start, PHONE_WORDS);
-    bool thing = !told && (pii_text_after_word(s, d->start, THING_WORDS) ||
-                           (d->start > 0 && s->p[d->start - 1] == '#') || continues(s, d->start));
+    size_t told = pii_text_after_word(s, d->start, PHONE_WORDS); /* the nearer word counts */
+    bool thing = pii_text_after_word(s, d->start, THING_WORDS) > told ||
+                 (!told && ((d->start > 0 && s->p[d->start - 1] == '#') || continues(s, d->start)));
     for (uint32_t k = d->n_groups; k > 0; k--) {
         size_t end = d->g[k - 1].end;
         const char *form = NULL;
@@ -120,9 +120,9 @@ bool pii_phone_find(const struct pii_scan *s, const struct pii_digits *d, struct
             continue;
         if (international(d, k) && (d->plus || !thing))
             form = "international";
-        else if (!d->plus && !thing && north_american(d, k, told))
+        else if (!d->plus && !thing && north_american(d, k, told > 0))
             form = "us";
-        else if (!d->plus && !thing && (trunk_zero(d, k, told) || nine_digits(d, k, told)))
+        else if (!d->plus && !thing && (trunk_zero(d, k, told > 0) || no_prefix(d, k, told > 0)))
             form = "national";
         if (form) {
             *h = (struct pii_hit){.kind = PII_PHONE, .form = form, .start = d->start, .end = end};

@@ -4,26 +4,14 @@
 #include "base/utf8.h"
 #include "privacy/pii_int.h"
 
-static enum pii_char class_of(uint32_t cp)
-{
-    if (cp >= '0' && cp <= '9')
-        return PII_DIGIT;
-    if ((cp | 32) >= 'a' && (cp | 32) <= 'z' && cp < 128)
-        return PII_LETTER;
-    bool latin = cp >= 0xc0 && cp <= 0x24f && cp != 0xd7 && cp != 0xf7;
-    return latin ? PII_LETTER : PII_OTHER;
-}
-
-enum pii_char pii_text_at(const struct pii_scan *s, size_t at, size_t *bytes)
+enum pii_char pii_text_wide(const struct pii_scan *s, size_t at, size_t *bytes)
 {
     const uint8_t *p = (const uint8_t *)s->p;
     uint32_t cp = 0;
-    *bytes = 0;
-    if (at >= s->n)
-        return PII_OTHER;
     unsigned n = utf8_decode(p + at, p + s->n, &cp);
     *bytes = n ? n : 1;
-    return n ? class_of(cp) : PII_OTHER;
+    bool latin = n && cp >= 0xc0 && cp <= 0x24f && cp != 0xd7 && cp != 0xf7;
+    return latin ? PII_LETTER : PII_OTHER;
 }
 
 enum pii_char pii_text_before(const struct pii_scan *s, size_t at, size_t *bytes)
@@ -157,8 +145,8 @@ bool pii_text_digits(const struct pii_scan *s, size_t at, struct pii_digits *out
         out->plus = true;
         i++;
     }
-    if (i < s->n && s->p[i] == '(')
-        i++;
+    bool paren = i < s->n && s->p[i] == '('; /* of its first group, as in (415) 555-2671 */
+    i += paren;
     for (char sep = 0; out->n_groups < PII_MAX_GROUPS;) {
         size_t from = i;
         while (i < s->n && s->p[i] >= '0' && s->p[i] <= '9' && i - from <= PII_MAX_DIGITS)
@@ -175,9 +163,11 @@ bool pii_text_digits(const struct pii_scan *s, size_t at, struct pii_digits *out
         out->g[out->n_groups].end = i;
         out->g[out->n_groups].sum = out->n;
         out->n_groups++;
+        if (paren && out->n_groups == 1 && (k > 5 || i >= s->n || s->p[i] != ')'))
+            return false;
         sep = separators(s, &i);
         if (!sep)
             break;
     }
-    return out->n_groups > 0;
+    return out->n_groups > paren;
 }

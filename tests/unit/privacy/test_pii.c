@@ -85,6 +85,7 @@ static void test_cards(void **state)
          "1111\xc2\xa0"
          "1111\xc2\xa0"
          "1117"},
+        {"(378282246310005)", "card/amex:378282246310005"},
         {"4111 1111 1111 1112 has a wrong check digit", ""},
         {"1234567812345670 has no network", ""},
         {"A-4111111111111111", ""},
@@ -147,6 +148,11 @@ static void test_phones(void **state)
         {"07911123456", "phone/national:07911123456"},
         {"mi m\xc3\xb3vil es 612 345 678", "phone/national:612 345 678"},
         {"my number: call 4155552671", "phone/us:4155552671"},
+        {"(+31 6 12345678)", "phone/international:+31 6 12345678"},
+        {"+33 1 48 98 04 28", "phone/international:+33 1 48 98 04 28"},
+        {"(020 7946 0958)", "phone/national:020 7946 0958"},
+        {"fax 3114659170", "phone/national:3114659170"},
+        {"call about order 415-555-2671", ""},
         {"order 415-555-2671", ""},
         {"#415-555-2671", ""},
         {"it costs 612 345 678 euro", ""},
