@@ -179,7 +179,7 @@ function json(value) {
 }
 
 const results = {
-    done: ['good', 'done'], scheduled: ['good', 'scheduled'], ask: ['wait', 'asks for details'],
+    done: ['good', 'done'], scheduled: ['wait', 'for later: nothing does it yet'], ask: ['wait', 'asks for details'],
     unknown: ['bad', 'unknown device'], failed: ['bad', 'failed'], confirm: ['wait', 'asks for a yes'],
     refused: ['bad', 'refused'], unsure: ['wait', 'not sure'], simulated: ['good', 'simulated'], sent: ['good', 'sent'],
 };

@@ -9,6 +9,7 @@
 #include "flow/home/home_rules.h"
 #include "flow/home/home_speech.h"
 #include "flow/home/home_truth.h"
+#include "flow/home/home_turn.h"
 #include "flow/home/home_values.h"
 #include "flow/home/home_words.h"
 
@@ -70,7 +71,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (uint32_t i = 0; i < n && i < 16; i++)
         if (!*said[i].text || strlen(said[i].text) > size * 2)
             __builtin_trap();
-    const struct home_focus focus = {"fan", "kitchen", "pump 2"};
+    const char *rooms[] = {"kitchen"}, *fans[] = {"fan"};
+    struct home_thing things[] = {{.type = HOME_THING_ROOM, .names = {rooms, 1}},
+                                  {.type = HOME_THING_DEVICE, .names = {fans, 1}}};
+    const struct home_file file = {.things = things, .n_things = 2};
+    const struct home_focus focus = {.device = "fan",
+                                     .room = "kitchen",
+                                     .machine = "pump 2",
+                                     .said = "turn on the kitchen fan in here",
+                                     .room_from = data[0] % 4,
+                                     .room_to = data[0] % 4 + data[1] % 3,
+                                     .thing_from = data[2] % 4,
+                                     .thing_to = data[2] % 4 + 1u + data[3] % 5};
+    const char *turn = home_turn_whole(&a, table, &file, &focus, &w);
+    if (turn && (!*turn || strlen(turn) > size + 64))
+        __builtin_trap();
+    turn = home_turn_order(&a, table, &file, &w);
+    if (turn && !*turn)
+        __builtin_trap();
     (void)home_rules_decide(&a, table, &draft, &c, data[8] & 128 ? &focus : NULL, NULL, &now);
     struct home_draft_context *contexts;
     n = home_draft_contexts(&a, &draft, table->together, &contexts);

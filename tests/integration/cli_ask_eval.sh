@@ -18,6 +18,13 @@ echo "typos, slips, pronouns, states: $right of $rows rows wholly right, $acted 
 checked=$((checked + 1))
 [ $((right * 100)) -ge $((rows * 92)) ] || fail "$right of $rows rows with typos and slips are wholly right, expected 92 %"
 same "misspelt non-commands acted on" "$acted" 0
+run 0 eval ask "$sets/eval-turns.jsonl" --json
+rows=$(field all.rows) right=$(field all.right) acted=$(field all.acted)
+echo "turns that are not whole, times in front, what is left over: $right of $rows rows wholly right"
+checked=$((checked + 1))
+[ "$rows" -ge 25 ] || fail "$rows rows of turns, expected 25 or more"
+same "rows of turns that are wholly right" "$right" "$rows"
+same "turns that are no command and were acted on" "$acted" 0
 echo '{"text": "turn off the kitchen lights", "kind": "negated", "actions": []}' >wrong.jsonl
 run 0 eval ask wrong.jsonl --json
 same "a command in place of a non-command" "$(field all.acted)" 1

@@ -13,6 +13,7 @@
 #include "flow/home/ask_understand.h"
 #include "flow/home/home_clauses.h"
 #include "flow/home/home_spell.h"
+#include "flow/home/home_turn.h"
 #include "flow/home/home_words.h"
 
 #define ARENA_BYTES ((size_t)8 << 20)
@@ -160,6 +161,22 @@ static bool is_common(void *encoder, const char *word)
     return rc == 0 && n == 1;
 }
 
+/* What refers to the turn before, or stands in front of the command, is put where the models expect
+ * it. */
+static void whole_turn(struct ask_request *r)
+{
+    const struct home_table *t = r->ask->table;
+    struct home_focus last;
+    home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &last);
+    const char *text = home_turn_whole(&r->arena, t, r->file, &last, &r->words);
+    if (!text)
+        text = home_turn_order(&r->arena, t, r->file, &r->words);
+    if (text) {
+        r->text = text;
+        r->words = home_words_split(&r->arena, text);
+    }
+}
+
 /* The text's words, without an act model all of them one command. */
 static int read_text(struct ask_request *r, const struct ask_opts *o, struct err *e)
 {
@@ -178,6 +195,7 @@ static int read_text(struct ask_request *r, const struct ask_opts *o, struct err
         r->text = home_words_join(&r->arena, &r->words, 0, r->words.n);
         r->words = home_words_split(&r->arena, r->text);
     }
+    whole_turn(r);
     if (r->arena.rc < 0)
         return err_set(e, r->arena.rc, "text of %zu bytes", o->text_bytes);
     if (r->words.n == 0 && !o->confirm)

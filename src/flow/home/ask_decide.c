@@ -99,6 +99,31 @@ static const char *field_of(const struct ask_plan_action *o, const char *key)
     return NULL;
 }
 
+/* The words of the last command, and where they name a room and a thing. */
+static void remember_words(const struct ask_request *r, const struct home_focus *old,
+                           struct home_focus *f)
+{
+    const struct home_clause *c = NULL;
+    for (uint32_t i = 0; i < r->n_clauses; i++)
+        if (r->clauses[i].speech == HOME_SPEECH_COMMAND)
+            c = &r->clauses[i];
+    f->said = c ? c->text : old->said;
+    f->room_from = c ? 0 : old->room_from;
+    f->room_to = c ? 0 : old->room_to;
+    f->thing_from = c ? 0 : old->thing_from;
+    f->thing_to = c ? 0 : old->thing_to;
+    for (uint32_t i = 0; c && i < c->n_entities; i++) {
+        const struct home_entity *e = &c->entities[i];
+        if (strcmp(e->type, "room") == 0) {
+            f->room_from = e->from;
+            f->room_to = e->to;
+        } else if (strcmp(e->type, "device") == 0 || strcmp(e->type, "machine") == 0) {
+            f->thing_from = e->from;
+            f->thing_to = e->to;
+        }
+    }
+}
+
 /* The last thing that an action is about is what "it" means next. */
 static void remember(struct ask_request *r, const struct home_focus *old)
 {
@@ -115,6 +140,7 @@ static void remember(struct ask_request *r, const struct home_focus *old)
             f.room = field_of(o, "room");
         changed |= device || machine || field_of(o, "room");
     }
+    remember_words(r, old, &f);
     if (changed)
         home_memory_set_focus(r->ask->memory, r->conversation, r->start_ns, &f);
 }

@@ -189,8 +189,10 @@ void home_carry_settle(struct arena *a, const struct home_table *t, struct home_
     for (uint32_t i = 0; i < d->n_actions; i++) {
         const struct ask_plan_action *o = d->actions[i];
         bool later = !is_question(t, o) && strcmp(text_of(o, "result"), "scheduled") == 0;
-        if (later)
+        if (later) { /* the reply must not promise it */
             set_result(a, d, i, "scheduled", "simulated", "yes");
+            say_failed(a, t, d, i, "nothing here does things later yet");
+        }
         if (!happens_now(t, o))
             continue;
         bool carried = false, sent = false;

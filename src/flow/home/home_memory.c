@@ -93,7 +93,12 @@ static const char *copy(struct arena *a, const char *s)
 
 static struct home_focus copy_focus(struct arena *a, const struct home_focus *f)
 {
-    return (struct home_focus){copy(a, f->device), copy(a, f->room), copy(a, f->machine)};
+    struct home_focus out = *f;
+    out.device = copy(a, f->device);
+    out.room = copy(a, f->room);
+    out.machine = copy(a, f->machine);
+    out.said = copy(a, f->said);
+    return out;
 }
 
 static bool fresh(uint64_t set_ns, uint64_t now_ns, uint64_t most_ns)

@@ -176,10 +176,10 @@ static bool stop(struct decision *d, const struct home_action *sure, enum home_s
     return true;
 }
 
-/* A slot whose text names a thing or somebody. */
+/* A slot whose text names a room, a thing or somebody. */
 static bool is_name(const struct home_slot *s)
 {
-    for (enum home_thing_type t = HOME_THING_DEVICE; t < HOME_THING_COUNT; t++)
+    for (enum home_thing_type t = HOME_THING_ROOM; t < HOME_THING_COUNT; t++)
         if (t != HOME_THING_SCENE && strcmp(home_file_type_name(t), s->name) == 0)
             return true;
     return false;
@@ -199,6 +199,37 @@ static const char *unused(const struct decision *d, const struct home_piece *pie
     for (uint32_t i = 0; in && i < d->plain.n; i++)
         if (!in[i] && d->plain.w[i][0] >= '0' && d->plain.w[i][0] <= '9')
             return d->w.w[i];
+    return NULL;
+}
+
+/* Do the words from `at` on only thank? */
+static bool is_tail(const struct decision *d, uint32_t at)
+{
+    for (uint32_t i = 0; i < d->t->tail.n; i++)
+        if (home_words_phrase(&d->plain, at, d->t->tail.w[i]) == d->plain.n - at)
+            return true;
+    return false;
+}
+
+/* What is joined to the command and is in no piece: "... and water the plants"; NULL: nothing. */
+static const char *left_over(const struct decision *d, const struct home_piece *pieces, uint32_t n)
+{
+    for (uint32_t i = 1; i + 1 < d->plain.n; i++) {
+        uint32_t from = i + 1, to, known = 0;
+        bool piece = d->covered[i];
+        if (!(home_table_word(d->t, d->plain.w[i]) & HOME_WORD_JOIN))
+            continue;
+        while (from < d->plain.n && (home_table_word(d->t, d->plain.w[from]) & HOME_WORD_DROP))
+            from++;
+        for (to = from;
+             to < d->plain.n && !(home_table_word(d->t, d->plain.w[to]) & HOME_WORD_JOIN); to++)
+            known += strlen(d->plain.w[to]) <= 2 || home_table_word(d->t, d->plain.w[to]) != 0;
+        for (uint32_t k = 0; k < n; k++)
+            piece = piece || (pieces[k].from < to && pieces[k].to > i);
+        if (!piece && from < to && known < to - from && !is_tail(d, from))
+            return home_words_trim_end(d->a, home_words_join(d->a, &d->w, from, to),
+                                       HOME_WORDS_CLOSING);
+    }
     return NULL;
 }
 
@@ -315,6 +346,9 @@ static void carry_out(struct decision *d, const struct home_action *action,
         struct home_draft_line l = home_act_make(&x, &sets[i], &d->plain, d->draft);
         add_action(d, &x, l);
     }
+    const char *more = is_question(action) ? NULL : left_over(d, pieces, n_pieces);
+    if (more && d->t->say[HOME_SAY_REST].n > 0)
+        ask_about(d, action, HOME_SAY_REST, "rest", more);
 }
 
 /* The action that asks for the state of a device; NULL: the table has none. */

@@ -174,7 +174,7 @@ static void read_words(struct home_reader *r, const struct json_node *root)
         json_strict_no_memory(&r->d);
     if (clauses.v && json_strict_object(&r->d, &clauses, "verbs",
                                         "drop join join_always polite free_text titles repeat wrap "
-                                        "tail"))
+                                        "tail front days again too"))
         for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
             mark_words(r, &clauses, lists[i].key, lists[i].bits);
     if (clauses.v && r->d.rc == 0)
@@ -185,6 +185,10 @@ static void read_words(struct home_reader *r, const struct json_node *root)
     mark_words(r, root, "articles", HOME_WORD_ARTICLE);
     t->wrap = home_table_get_list(r, &clauses, "wrap", HOME_TEXT_PHRASE);
     t->tail = home_table_get_list(r, &clauses, "tail", HOME_TEXT_PHRASE);
+    t->front = home_table_get_list(r, &clauses, "front", HOME_TEXT_WORD);
+    t->days = home_table_get_list(r, &clauses, "days", HOME_TEXT_PHRASE);
+    t->again = home_table_get_list(r, &clauses, "again", HOME_TEXT_PHRASE);
+    t->too = home_table_get_list(r, &clauses, "too", HOME_TEXT_PHRASE);
 }
 
 /* ---- slots ---------------------------------------------------------------------------------- */

@@ -260,6 +260,9 @@ struct home_table {
     struct home_list yes, no;                 /* answers to "shall I" */
     struct home_list pronouns;                /* "it", "them" */
     struct home_list places;                  /* "there" */
+    struct home_list front;                   /* words before a time or a room: "at", "in" */
+    struct home_list days;                    /* phrases such as "tomorrow evening" */
+    struct home_list again, too;              /* around a room or a thing that is meant as well */
     struct home_list verbs;                   /* that begin a command */
     struct home_list state_questions;         /* phrases that begin one: "what is" on? */
     struct home_list change_by, change_down;  /* "by" two degrees; "lower" */

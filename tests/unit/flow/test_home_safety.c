@@ -204,16 +204,20 @@ static void test_memory_keeps_and_forgets(void **state)
     assert_true(home_memory_wait(m, "anna/1", s, &w, token));
     assert_false(home_memory_take(m, "anna/1", token, 300 * s, &a, &got)); /* too late */
 
-    home_memory_set_focus(m, "anna/1", s, &(struct home_focus){"lights", "kitchen", NULL});
+    home_memory_set_focus(
+        m, "anna/1", s,
+        &(struct home_focus){.device = "lights", .room = "kitchen", .said = "on", .room_to = 1});
     home_memory_focus(m, "anna/1", 2 * s, &a, &f);
     assert_string_equal(f.room, "kitchen");
+    assert_string_equal(f.said, "on");
+    assert_int_equal(f.room_to, 1);
     home_memory_focus(m, "ben/1", 2 * s, &a, &f);
     assert_null(f.device);
     home_memory_focus(m, "anna/1", 3600 * s, &a, &f);
     assert_null(f.device);
     for (uint32_t i = 0; i < 2 * HOME_MEMORY_MAX; i++) { /* the oldest make room */
         const char *key = arena_printf(&a, "client/%u", i);
-        home_memory_set_focus(m, key, (i + 2) * s, &(struct home_focus){key, NULL, NULL});
+        home_memory_set_focus(m, key, (i + 2) * s, &(struct home_focus){.device = key});
     }
     home_memory_focus(m, "anna/1", 3 * s, &a, &f);
     assert_null(f.device);

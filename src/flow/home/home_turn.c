@@ -1,0 +1,184 @@
+/* home_turn.c - see home_turn.h. */
+#include "flow/home/home_turn.h"
+
+#include <string.h>
+
+#include "flow/home/home_clauses.h"
+#include "flow/home/home_values.h"
+
+#define MAX_FRONT 8u /* words before the verb */
+
+/* The thing of one of two types with this name; NULL: none, or the home is not known. */
+static const struct home_thing *named(const struct home_file *f, const char *name,
+                                      enum home_thing_type one, enum home_thing_type other)
+{
+    for (uint32_t i = 0; f && i < f->n_things; i++)
+        if ((f->things[i].type == one || f->things[i].type == other) &&
+            home_table_lists(&f->things[i].names, name))
+            return &f->things[i];
+    return NULL;
+}
+
+static uint32_t skip_articles(const struct home_table *t, const struct home_words *plain,
+                              uint32_t at, uint32_t to)
+{
+    while (at < to && (home_table_word(t, plain->w[at]) & HOME_WORD_ARTICLE))
+        at++;
+    return at;
+}
+
+/* ---- order ---------------------------------------------------------------------------------- */
+
+/* "tomorrow evening", "monday", "march 3rd" */
+static bool says_day(struct arena *a, const struct home_table *t, const struct home_words *plain,
+                     uint32_t from, uint32_t to)
+{
+    bool named = false, all = true;
+    uint32_t name;
+    if (home_table_lists(&t->days, home_words_join(a, plain, from, to)))
+        return true;
+    for (uint32_t i = from; i < to; i++) {
+        const char *w = plain->w[i];
+        bool known = strmap_get(&t->date_names, w, strlen(w), &name);
+        named |= known;
+        all &= known || (w[0] >= '0' && w[0] <= '9') ||
+               (home_table_word(t, w) & HOME_WORD_ARTICLE) || home_table_lists(&t->date_drop, w);
+    }
+    return named && all;
+}
+
+/* Do the words from..to-1 say when? */
+static bool says_when(struct arena *a, const struct home_table *t, const struct home_words *plain,
+                      uint32_t from, uint32_t to)
+{
+    if (from >= to)
+        return false;
+    const char *first = plain->w[from];
+    bool front = home_table_lists(&t->front, first);
+    for (uint32_t i = 0; i < t->n_when; i++)
+        if (t->when[i].slot->type == HOME_SLOT_DURATION &&
+            home_table_lists(&t->when[i].after, first)) {
+            struct home_value v =
+                home_values_duration(a, t, home_words_join(a, plain, from + 1, to));
+            if (from + 1 < to && v.understood)
+                return true;
+        }
+    const char *text = home_words_join(a, plain, from + front, to);
+    return from + front < to &&
+           (home_values_clock(a, t, text).understood || says_day(a, t, plain, from + front, to));
+}
+
+/* Is it a place, "in the kitchen"? */
+static bool says_where(struct arena *a, const struct home_table *t, const struct home_file *f,
+                       const struct home_words *plain, uint32_t to)
+{
+    uint32_t at = skip_articles(t, plain, 1, to);
+    return at < to && home_table_lists(&t->front, plain->w[0]) &&
+           named(f, home_words_join(a, plain, at, to), HOME_THING_ROOM, HOME_THING_ROOM);
+}
+
+const char *home_turn_order(struct arena *a, const struct home_table *t, const struct home_file *f,
+                            const struct home_words *words)
+{
+    struct home_words plain = home_words_plain_all(a, words);
+    uint32_t verb = 0;
+    while (verb < plain.n && !(home_table_word(t, plain.w[verb]) & HOME_WORD_VERB))
+        verb++;
+    uint32_t to = verb;
+    while (to > 0 && (home_table_word(t, plain.w[to - 1]) & (HOME_WORD_POLITE | HOME_WORD_DROP)))
+        to--;
+    if (to == 0 || to > MAX_FRONT || verb + 1 >= plain.n)
+        return NULL;
+    bool moves = says_when(a, t, &plain, 0, to) || says_where(a, t, f, &plain, to);
+    for (uint32_t k = 1; k < to && !moves; k++) /* "tomorrow at 7 pm" */
+        moves = says_when(a, t, &plain, 0, k) && says_when(a, t, &plain, k, to);
+    if (!moves)
+        return NULL;
+    const char *front =
+        home_words_trim_end(a, home_words_join(a, words, 0, to), HOME_WORDS_CLOSING);
+    const char **list, *out = "";
+    uint32_t n = home_clauses_split(a, t, home_words_join(a, words, verb, words->n), &list);
+    for (uint32_t i = 0; i < n; i++) {
+        const char *clause = home_words_trim_end(a, list[i], HOME_WORDS_CLOSING);
+        out = arena_printf(a, "%s%s%s %s", out, i > 0 ? ", then " : "", clause, front);
+    }
+    return n > 0 ? out : NULL;
+}
+
+/* ---- a turn that names a room or a thing only ------------------------------------------------ */
+
+/* The longest phrase of a list at word `at`; 0: none. */
+static uint32_t longest(const struct home_list *l, const struct home_words *plain, uint32_t at)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < l->n; i++) {
+        uint32_t n = home_words_phrase(plain, at, l->w[i]);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+/* The last command with another text in the place of some of its words. */
+static const char *with(struct arena *a, const struct home_words *w, uint32_t from, uint32_t to,
+                        const char *text)
+{
+    return arena_printf(a, "%s%s%s%s%s", home_words_join(a, w, 0, from), from > 0 ? " " : "", text,
+                        to < w->n ? " " : "", home_words_join(a, w, to, w->n));
+}
+
+/* Takes the room out: "the kitchen lights", "the lights in the kitchen". */
+static void drop_room(struct arena *a, const struct home_table *t, struct home_words *w,
+                      struct home_focus *f)
+{
+    struct home_words plain = home_words_plain_all(a, w);
+    uint32_t from = f->room_from, n;
+    if (f->room_to == 0)
+        return;
+    if (f->room_from > f->thing_from) { /* with "in the" */
+        while (from > f->thing_to && ((home_table_word(t, plain.w[from - 1]) & HOME_WORD_ARTICLE) ||
+                                      home_table_lists(&t->front, plain.w[from - 1])))
+            from--;
+    }
+    n = f->room_to - from;
+    for (uint32_t i = f->room_to; i < w->n; i++)
+        w->w[i - n] = w->w[i];
+    w->n -= n;
+    if (f->thing_from >= f->room_to) {
+        f->thing_from -= n;
+        f->thing_to -= n;
+    }
+    f->room_from = f->room_to = 0;
+}
+
+const char *home_turn_whole(struct arena *a, const struct home_table *t, const struct home_file *f,
+                            const struct home_focus *last, const struct home_words *words)
+{
+    struct home_words plain = home_words_plain_all(a, words);
+    uint32_t from = longest(&t->again, &plain, 0), to = plain.n;
+    bool marked = from > 0;
+    for (uint32_t i = from; i < to; i++) /* "too" at the end */
+        if (longest(&t->too, &plain, i) == to - i) {
+            to = i;
+            marked = true;
+        }
+    if (!marked || !last->said || last->thing_to == 0)
+        return NULL;
+    if (from < to && home_table_lists(&t->front, plain.w[from]))
+        from++;
+    from = skip_articles(t, &plain, from, to);
+    if (from >= to)
+        return NULL;
+    const char *name = home_words_join(a, &plain, from, to);
+    struct home_focus at = *last;
+    struct home_words w = home_words_split(a, last->said);
+    bool apart = at.room_to <= at.thing_from || at.thing_to <= at.room_from;
+    if (a->rc < 0 || at.room_to > w.n || at.thing_to > w.n || !apart)
+        return NULL;
+    if (named(f, name, HOME_THING_ROOM, HOME_THING_ROOM))
+        return at.room_to > 0 ? with(a, &w, at.room_from, at.room_to, name)
+                              : with(a, &w, at.thing_from, at.thing_from, name);
+    if (!named(f, name, HOME_THING_DEVICE, HOME_THING_MACHINE))
+        return NULL;
+    drop_room(a, t, &w, &at);
+    return at.thing_to <= w.n ? with(a, &w, at.thing_from, at.thing_to, name) : NULL;
+}

@@ -1,0 +1,24 @@
+/* home_turn.h - puts a turn of a conversation into the form that the models know: what stands in
+ * front of the command goes behind it, and a turn that only names another room or thing becomes the
+ * whole command.
+ *
+ * Thread:    any.
+ * Ownership: results live in the caller's arena.
+ * Failure:   sticky in the arena. */
+#ifndef SHOAL_FLOW_HOME_HOME_TURN_H
+#define SHOAL_FLOW_HOME_HOME_TURN_H
+
+#include "flow/home/home_file.h"
+#include "flow/home/home_memory.h"
+#include "flow/home/home_words.h"
+
+/* "At 7 pm close the blinds" is "close the blinds at 7 pm"; with several commands each of them gets
+ * it.  NULL: the words stay as they are. */
+const char *home_turn_order(struct arena *a, const struct home_table *t, const struct home_file *f,
+                            const struct home_words *words);
+/* "And the bedroom" after "turn on the kitchen lights" is "turn on the bedroom lights".  NULL: the
+ * words are no such turn. */
+const char *home_turn_whole(struct arena *a, const struct home_table *t, const struct home_file *f,
+                            const struct home_focus *last, const struct home_words *words);
+
+#endif
