@@ -189,5 +189,6 @@ function alarmCard(a) {
                     }
                 },
             }, 'Acknowledge')),
-        h('p', { class: 'alarm-text' }, a.text), note);
+        h('p', { class: 'alarm-text' }, a.text),
+        a.passage && h('blockquote', { class: 'passage' }, h('p', {}, a.passage), h('cite', {}, a.source)), note);
 }

@@ -125,6 +125,7 @@ struct gw_config {
     uint32_t demo;                   /* enum demo_mode: a simulated plant */
     struct config_webhooks webhooks; /* who is told of alarms */
     struct config_flows flows;       /* graphs of steps */
+    char *manuals;                   /* collection that explains alarms; NULL: none */
     char *alarms_file;               /* open alarms; NULL: in the cache folder */
     /* Folder of collections, NULL: the usual one; passages that one may have. */
     char *collections_dir;

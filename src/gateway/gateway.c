@@ -44,6 +44,7 @@
 #include "gateway/node/node_join.h"
 #include "gateway/node/node_store.h"
 #include "gateway/things/demo.h"
+#include "gateway/things/explainer.h"
 #include "gateway/things/plant.h"
 #include "gateway/things/webhooks.h"
 #include "gateway/ticker.h"
@@ -703,7 +704,11 @@ static int open_plant(struct gw *gw, struct err *e)
     if (!given && dir)
         given = file;
     int rc = plant_create(&gw->plant, gw->config, given, e);
-    return rc < 0 ? rc : webhooks_create(&gw->webhooks, &gw->config->webhooks, given, gw->plant, e);
+    if (rc == 0)
+        rc = webhooks_create(&gw->webhooks, &gw->config->webhooks, given, gw->plant, e);
+    if (rc == 0)
+        rc = explainer_create(&gw->explainer, gw->config->manuals, gw->collections, gw->plant, e);
+    return rc;
 }
 
 int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
@@ -811,6 +816,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     if (rc == 0)
         rc = webhooks_start(gw->webhooks, e);
     if (rc == 0)
+        rc = explainer_start(gw->explainer, e);
+    if (rc == 0)
         rc = demo_create(&gw->demo, (enum demo_mode)gw->config->demo, gw->plant,
                          mqtt_site_client(gw), e);
     if (rc == 0)
@@ -876,6 +883,7 @@ void gateway_destroy(struct gateway *g)
             pthread_join(gw->loops[i].thread, NULL);
         }
     demo_destroy(gw->demo);
+    explainer_stop(gw->explainer);
     plant_stop(gw->plant);
     webhooks_destroy(gw->webhooks);
     deeds_stop(gw->deeds); /* asks that wait for one end */
@@ -893,6 +901,7 @@ void gateway_destroy(struct gateway *g)
     discovery_destroy(gw->discovery);
     deeds_destroy(gw->deeds);
     config_unref(gw->deeds_config);
+    explainer_destroy(gw->explainer);
     plant_destroy(gw->plant);
     home_things_destroy(gw->things); /* flows are attached to models */
     home_table_close(gw->home);

@@ -30,6 +30,7 @@ struct deferred_runner;
 struct demo;
 struct deployed;
 struct discovery;
+struct explainer;
 struct field;
 struct gw;
 struct home_table;
@@ -138,6 +139,7 @@ struct gw {
     struct node_store *store;       /* models on disk; NULL: this is no node */
     struct plant *plant;            /* sensors and machines; NULL: none */
     struct webhooks *webhooks;      /* who is told of alarms; NULL: nobody */
+    struct explainer *explainer;    /* finds passages for alarms; NULL: none */
     struct demo *demo;              /* a simulated plant; NULL: none */
     struct deeds *deeds;            /* carry actions out; NULL: the home is simulated */
     struct discovery *discovery;    /* of Home Assistant; NULL: none */

@@ -10,7 +10,7 @@
 static const char *const kinds[ALARM_N_KINDS] = {"limit", "rate",  "range", "spike", "shift",
                                                  "drift", "noise", "stuck", "lost",  "pattern"};
 static const char *const severities[] = {"info", "warning", "critical"};
-static const char *const changes[] = {"raised", "worsened", "acknowledged", "cleared"};
+static const char *const changes[] = {"raised", "worsened", "acknowledged", "cleared", "explained"};
 
 const char *alarm_kind_name(enum alarm_kind k)
 {
@@ -81,6 +81,10 @@ void alarm_json(struct json_out *j, const struct alarm_event *e)
     json_out_bool(j, e->acknowledged);
     json_out_member_str(j, "acknowledged_by", e->acknowledged_by);
     json_out_member_str(j, "text", e->text);
+    if (e->passage) {
+        json_out_member_str(j, "passage", e->passage);
+        json_out_member_str(j, "source", e->source);
+    }
 }
 
 /* ---- sentences ---- */

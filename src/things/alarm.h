@@ -35,6 +35,7 @@ enum alarm_change {
     ALARM_WORSENED,     /* a higher severity, or another kind of the same severity or higher */
     ALARM_ACKNOWLEDGED, /* by a person */
     ALARM_CLEARED,      /* the cause is over */
+    ALARM_EXPLAINED,    /* a passage of the manuals was found for it */
 };
 
 /* One channel of an alarm, the one that raised it first. */
@@ -59,8 +60,9 @@ struct alarm_event {
     int64_t since_ms; /* when the cause began, as far as it is known */
     int64_t raised_ms, changed_ms, cleared_ms; /* since 1970; cleared_ms 0: it still holds */
     bool acknowledged;
-    const char *acknowledged_by; /* or "" */
-    const char *text;            /* one or two sentences from the facts above */
+    const char *acknowledged_by;  /* or "" */
+    const char *text;             /* one or two sentences from the facts above */
+    const char *passage, *source; /* of the manuals, that fits; NULL: none */
 };
 
 const char *alarm_kind_name(enum alarm_kind k);         /* "limit", ... */

@@ -109,6 +109,10 @@ void things_destroy(struct things *t)
     mem_free(t->sensors);
     mem_free(t->machines);
     mem_free(t->slots);
+    for (uint32_t i = 0; t->alarms && i < t->opts.max_alarms; i++) {
+        mem_free(t->alarms[i].passage);
+        mem_free(t->alarms[i].source);
+    }
     mem_free(t->alarms);
     mem_free(t);
 }

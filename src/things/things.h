@@ -129,6 +129,10 @@ uint32_t things_alarms(const struct things *t, struct alarm_event *out, uint32_t
 bool things_alarm_changed(const struct things *t, uint64_t after, struct alarm_event *out);
 /* Fills one; false: it is not known (any more). */
 bool things_alarm(const struct things *t, uint64_t id, struct alarm_event *out);
+/* A passage of the manuals that fits the alarm, and where it is from; copied.  SHOAL_ENOTFOUND: no
+ * such alarm is open; SHOAL_ENOMEM. */
+SHOAL_MUST_CHECK int things_explain(struct things *t, uint64_t id, const char *passage,
+                                    const char *source, int64_t now_ms, struct err *e);
 /* by: who says so; may be "".  SHOAL_ENOTFOUND: no such alarm. */
 SHOAL_MUST_CHECK int things_acknowledge(struct things *t, uint64_t id, const char *by,
                                         int64_t now_ms, struct err *e);

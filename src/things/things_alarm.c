@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/mem.h"
 #include "things/things_int.h"
 
 #define OTHERS_Z 3.0 /* another channel is mentioned if it is so many deviations off */
@@ -110,6 +111,8 @@ static void raise_alarm(struct things *t, struct things_sensor *s, const struct 
                         int64_t time_ms)
 {
     struct things_alarm *a = take_place(t);
+    mem_free(a->passage);
+    mem_free(a->source);
     *a = (struct things_alarm){.id = t->next_id++, .sensor = s};
     a->event = (struct alarm_event){.id = a->id,
                                     .machine = s->machine ? s->machine->name : "",
@@ -265,5 +268,25 @@ int things_acknowledge(struct things *t, uint64_t id, const char *by, int64_t no
     a->event.acknowledged = true;
     snprintf(a->by, sizeof(a->by), "%s", by ? by : "");
     send(t, a, ALARM_ACKNOWLEDGED, now_ms);
+    return 0;
+}
+
+int things_explain(struct things *t, uint64_t id, const char *passage, const char *source,
+                   int64_t now_ms, struct err *e)
+{
+    struct things_alarm *a = find(t, id);
+    if (!a || !is_open(a))
+        return err_set(e, SHOAL_ENOTFOUND, "there is no open alarm %llu", (unsigned long long)id);
+    char *text = mem_strdup(passage), *from = mem_strdup(source);
+    if (!text || !from) {
+        mem_free(text);
+        mem_free(from);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a passage");
+    }
+    mem_free(a->passage);
+    mem_free(a->source);
+    a->event.passage = a->passage = text;
+    a->event.source = a->source = from;
+    send(t, a, ALARM_EXPLAINED, now_ms);
     return 0;
 }

@@ -16,6 +16,7 @@ struct things_alarm {
     struct alarm_event event;
     int64_t calm_ms; /* since then its cause is over; 0: it is not */
     char by[THINGS_MAX_BY], text[ALARM_MAX_TEXT];
+    char *passage, *source; /* NULL: none */
 };
 
 struct things_machine {

@@ -785,6 +785,9 @@ const struct config_key config_keys[] = {
     ROW("alarms.file", STR, AT(alarms_file), NULL, 0, 0, START,
         "File that keeps which alarms are open, over a restart. Default: `open-alarms.json` in the "
         "cache folder of the weights."),
+    ROW("alarms.manuals", STR, AT(manuals), NULL, 0, 0, START,
+        "Collection of manuals (docs/RETRIEVAL.md): after an alarm, the passage that fits is sent "
+        "as a second event. Default: none."),
     ROW("alarms.allow", STRS, AT(webhooks.hosts), NULL, 0, 64, START,
         "HOST:PORT of servers that `alarms.webhooks` may call, as in their `url`."),
     ITEMS("alarms.webhooks", struct config_webhook, CONFIG_MAX_WEBHOOKS, take_webhook,

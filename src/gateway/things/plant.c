@@ -405,6 +405,18 @@ void plant_look(struct plant *p, void (*fn)(void *ctx, struct things *t), void *
     pthread_mutex_unlock(&p->lock);
 }
 
+int plant_explain(struct plant *p, uint64_t id, const char *passage, const char *source,
+                  struct err *e)
+{
+    int rc = SHOAL_ENOTFOUND;
+    pthread_mutex_lock(&p->lock);
+    for (uint32_t i = 0; !p->stop && rc == SHOAL_ENOTFOUND && i < things_count(p->things); i++)
+        if (p->open[i].id == id && p->open[i].now_id)
+            rc = things_explain(p->things, p->open[i].now_id, passage, source, now_ms(p), e);
+    pthread_mutex_unlock(&p->lock);
+    return rc;
+}
+
 uint32_t plant_open_alarms(struct plant *p)
 {
     pthread_mutex_lock(&p->lock);

@@ -42,6 +42,9 @@ uint32_t plant_find(struct plant *p, const char *sensor); /* THINGS_NONE: there 
 void plant_reading(struct plant *p, const struct reading *r);
 /* Calls fn with the lock held, to look at the things. */
 void plant_look(struct plant *p, void (*fn)(void *ctx, struct things *t), void *ctx);
+/* A passage for an alarm, by the id that was told; SHOAL_ENOTFOUND: it is not open any more. */
+SHOAL_MUST_CHECK int plant_explain(struct plant *p, uint64_t id, const char *passage,
+                                   const char *source, struct err *e);
 uint32_t plant_open_alarms(struct plant *p);
 
 #endif

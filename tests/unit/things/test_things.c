@@ -486,8 +486,19 @@ static void test_changes_and_history(void **state)
     assert_true(v.serial > before && v.serial == things_serial(k.t) && v.limit_high == 7);
     assert_true(things_alarm_changed(k.t, before, &e));
     assert_int_equal(e.change, ALARM_RAISED);
+    struct err error = {0};
+    uint32_t events = k.n;
+    assert_int_equal(
+        things_explain(k.t, e.id, "Grease the bearing.", "manual, p. 4", k.now, &error), 0);
+    assert_int_equal(k.n, events + 1); /* a second event */
+    assert_int_equal(k.events[events].change, ALARM_EXPLAINED);
+    assert_true(things_alarm(k.t, e.id, &e));
+    assert_string_equal(e.passage, "Grease the bearing.");
+    assert_int_equal(things_explain(k.t, e.id, "Or change it.", "p. 5", k.now, &error), 0);
+    assert_int_equal(things_explain(k.t, e.id + 1, "x", "y", k.now, &error), SHOAL_ENOTFOUND);
     before = things_serial(k.t);
     assert_false(things_alarm_changed(k.t, before, &e));
+    things_view(k.t, s, &v);
     while (v.alarm) { /* it ends, */
         second(&k, s, 2.8);
         things_view(k.t, s, &v);
