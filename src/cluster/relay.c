@@ -16,6 +16,7 @@
 #define RETRY_NS 20000000u           /* between two looks for a replica */
 #define MAX_TICKET_TOKENS (1u << 24) /* of a choice */
 #define MAX_INTERNAL 3u
+#define MAX_FRUITLESS 16u /* runs that bring nothing: the request may be what ends its nodes */
 #define MS_NS 1000000u
 #define STALL_MS 500u
 #define STALL_FACTOR 8u   /* times what is expected */
@@ -78,8 +79,12 @@ struct relay {
     bool stamps;       /* the request came without an epoch */
     struct replica *tried[MAX_TRIED];
     uint32_t n_tried, n_attempts;
-    uint64_t began_ns, give_up_ns; /* give_up: when waiting ends; 0: not waiting */
-    struct failure failure;        /* the last one */
+    uint64_t began_ns;
+    uint64_t waits_ns;      /* since when no replica can take it; 0: one works on it */
+    uint64_t waited_ns;     /* before that; like the next two, since the last token */
+    uint64_t first_ns;      /* when it waited first; 0: never */
+    uint32_t n_fruitless;   /* runs */
+    struct failure failure; /* the last one */
     bool has_failure;
     bool lost;           /* it came from a replica that is gone, not from one that refused */
     uint32_t n_internal; /* failures that should not be: not tried for long */
@@ -308,7 +313,7 @@ static void on_token(struct sink *s, const struct sink_token *e)
         fail_nomem(g);
         return;
     }
-    y->give_up_ns = 0;
+    y->waited_ns = y->first_ns = y->n_fruitless = 0;
     y->sink->ops->token(y->sink, &mine);
 }
 
@@ -503,8 +508,10 @@ static void forget_tried(struct relay *y)
 static void wait_for_one(struct relay *y)
 {
     uint64_t now = clock_ns();
-    if (y->give_up_ns == 0)
-        y->give_up_ns = now + (uint64_t)y->opts.wait_ms * MS_NS;
+    if (y->waits_ns == 0)
+        y->waits_ns = now;
+    if (y->first_ns == 0)
+        y->first_ns = now;
     forget_tried(y); /* what failed before may work again */
     y->waiting = true;
     executor_timer_set(y->owner->executor, &y->timer, now + RETRY_NS);
@@ -539,14 +546,17 @@ static void give_up(struct relay *y, enum replica_found found)
     relay_close(y);
 }
 
-/* Whether it makes sense to wait: a replica that refused is believed, one that is gone may come
+/* Whether it makes sense to wait, and it has not waited too long (the time that replicas worked on
+ * it does not count): a replica that refused is believed, one that is gone may come
  * back, and a stream that has begun is not given up lightly. */
 static bool may_wait(const struct relay *y, enum replica_found found)
 {
-    uint64_t now = clock_ns();
+    uint64_t now = clock_ns(), waited = y->waited_ns + (y->waits_ns ? now - y->waits_ns : 0);
+    if (y->n_fruitless > MAX_FRUITLESS) /* then also while replicas work on it */
+        waited = now - y->first_ns;
+    bool patient = y->first_ns == 0 || waited < (uint64_t)y->opts.wait_ms * MS_NS;
     bool hope = y->started || (found == REPLICA_LATER && (!y->has_failure || y->lost));
-    return hope && y->n_internal <= MAX_INTERNAL && (y->give_up_ns == 0 || now < y->give_up_ns) &&
-           !is_late(y);
+    return hope && patient && y->n_internal <= MAX_INTERNAL && !is_late(y);
 }
 
 static void run_on(struct relay *y, struct leg *g, struct replica *p)
@@ -555,6 +565,10 @@ static void run_on(struct relay *y, struct leg *g, struct replica *p)
         y->tried[y->n_tried++] = p;
     g->from_ticket = y->request->kind == REQUEST_GENERATE && y->request->generate.resume;
     y->n_attempts++;
+    y->n_fruitless++;
+    if (y->waits_ns)
+        y->waited_ns += clock_ns() - y->waits_ns;
+    y->waits_ns = 0;
     g->at = p;
     g->out = g->has_start = false;
     g->running = true;

@@ -26,7 +26,8 @@
 
 struct relay_opts {
     struct replica_source *source;
-    uint32_t wait_ms;  /* for a replica to come back, before the first token and after it */
+    uint32_t wait_ms;  /* for a replica to come back, since the last token; without the time that
+                        * replicas worked on it */
     uint32_t hedge_ms; /* without an answer, before a second replica is asked; 0: never */
     uint32_t stall_ms; /* the least silence that counts as too long; 0: 500 */
 };
