@@ -114,7 +114,8 @@ struct gw_config {
     size_t once_bytes; /* of answers kept by idempotency key */
     uint32_t once_ttl_ms;
     char *ollama_dir, *ollama_registry; /* or NULL */
-    size_t responses_bytes;             /* of what /v1/responses keeps */
+    size_t ollama_max_model;
+    size_t responses_bytes; /* of what /v1/responses keeps */
     uint32_t responses_ttl_ms;
     bool log_requests;
     char *cache_dir;

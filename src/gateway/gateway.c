@@ -877,6 +877,7 @@ void gateway_destroy(struct gateway *g)
     if (!g)
         return;
     struct gw *gw = &g->gw;
+    atomic_store(&gw->draining, true); /* transfers end */
     for (uint32_t i = 0; i < gw->n_loops; i++)
         if (gw->loops[i].has_thread) {
             loop_stop(gw->loops[i].loop);

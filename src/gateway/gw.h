@@ -126,6 +126,7 @@ struct gw {
     struct deferred *deferred; /* requests that are answered later; NULL: none */
     struct deferred_runner *deferred_runner;
     struct ollama_store *ollama;           /* models of Ollama's interface; NULL: no folder */
+    _Atomic uint32_t ollama_transfers;     /* models that are pulled or pushed */
     struct response_store *response_store; /* of /v1/responses; NULL: none */
     struct home_table *home;               /* of /v1/process; NULL: none */
     struct home_things *things;            /* the home of /v1/process; NULL: none */

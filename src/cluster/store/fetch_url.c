@@ -2,22 +2,19 @@
 #include "cluster/store/fetch_url.h"
 
 #include <ctype.h>
-#include <dlfcn.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 
-#include <curl/curl.h>
-
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "cluster/store/byte_rate.h"
 #include "cluster/store/model_manifest.h"
+#include "net/libcurl.h"
 
 #define MS_NS 1000000u
 #define SLICE_NS (50u * MS_NS)
@@ -25,48 +22,12 @@
 #define MAX_REDIRECTS 5L
 #define CONNECT_MS 10000L
 
-/* ---- libcurl ---- */
-
-/* The functions that are used, by the types that curl.h gives them. */
-static struct {
-    void *library;
-    __typeof__(curl_global_init) *global_init;
-    __typeof__(curl_easy_init) *easy_init;
-    __typeof__(curl_easy_setopt) *easy_setopt;
-    __typeof__(curl_easy_perform) *easy_perform;
-    __typeof__(curl_easy_getinfo) *easy_getinfo;
-    __typeof__(curl_easy_strerror) *easy_strerror;
-    __typeof__(curl_easy_reset) *easy_reset;
-    __typeof__(curl_easy_cleanup) *easy_cleanup;
-    bool ready;
-} api;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void load_library(void)
-{
-    static const struct {
-        const char *name;
-        void **to;
-    } names[] = {{"curl_global_init", (void **)&api.global_init},
-                 {"curl_easy_init", (void **)&api.easy_init},
-                 {"curl_easy_setopt", (void **)&api.easy_setopt},
-                 {"curl_easy_perform", (void **)&api.easy_perform},
-                 {"curl_easy_getinfo", (void **)&api.easy_getinfo},
-                 {"curl_easy_strerror", (void **)&api.easy_strerror},
-                 {"curl_easy_reset", (void **)&api.easy_reset},
-                 {"curl_easy_cleanup", (void **)&api.easy_cleanup}};
-    api.library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    bool ok = api.library != NULL;
-    for (size_t i = 0; ok && i < sizeof(names) / sizeof(names[0]); i++)
-        ok = (*names[i].to = dlsym(api.library, names[i].name)) != NULL;
-    api.ready = ok && api.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-}
-
 /* ---- one request ---- */
 
 struct fetch_url {
     struct fetch_transfer transfer; /* first */
     struct fetch_transfer_opts opts;
+    const struct libcurl *api;
     CURL *curl;
     char *url, *ca;
     bool folder;
@@ -134,7 +95,7 @@ static size_t on_header(char *p, size_t size, size_t n, void *ctx)
 static int check_answer(struct fetch_url *u)
 {
     long status = 0;
-    (void)api.easy_getinfo(u->curl, CURLINFO_RESPONSE_CODE, &status);
+    (void)u->api->easy_getinfo(u->curl, CURLINFO_RESPONSE_CODE, &status);
     if (status == 206) {
         if (!u->has_range || u->range_from != u->offset)
             return err_set(u->e, SHOAL_EFORMAT, "it sent another range than it was asked for");
@@ -195,9 +156,9 @@ static bool prepare(struct fetch_url *u, const char *url)
     CURL *c = u->curl;
     char range[32];
     bool ok = true;
-    api.easy_reset(c);
+    u->api->easy_reset(c);
     u->reason[0] = '\0';
-#define SET(option, value) ok = ok && api.easy_setopt(c, (option), (value)) == CURLE_OK
+#define SET(option, value) ok = ok && u->api->easy_setopt(c, (option), (value)) == CURLE_OK
     SET(CURLOPT_URL, url);
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
     SET(CURLOPT_REDIR_PROTOCOLS_STR, is_https(url) ? "https" : "http,https");
@@ -242,11 +203,12 @@ static int get(struct fetch_url *u, const char *url, uint64_t offset, const stru
     if (!prepare(u, url))
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "libcurl is too old or was built without HTTPS: 7.85 is needed");
-    CURLcode code = api.easy_perform(u->curl);
+    CURLcode code = u->api->easy_perform(u->curl);
     if (code == CURLE_OK && u->rc == 1)
         u->rc = check_answer(u); /* an empty body */
     if (code != CURLE_OK && u->rc >= 0 && !(u->probe && u->rc == 0))
-        u->rc = err_set(e, SHOAL_EIO, "%.240s", u->reason[0] ? u->reason : api.easy_strerror(code));
+        u->rc =
+            err_set(e, SHOAL_EIO, "%.240s", u->reason[0] ? u->reason : u->api->easy_strerror(code));
     u->e = NULL;
     return u->rc;
 }
@@ -342,7 +304,7 @@ static void close_url(struct fetch_transfer *t)
 {
     struct fetch_url *u = (struct fetch_url *)(void *)t;
     if (u->curl)
-        api.easy_cleanup(u->curl);
+        u->api->easy_cleanup(u->curl);
     mem_free(u->url);
     mem_free(u->ca);
     mem_free(u);
@@ -356,19 +318,20 @@ int fetch_url_open(struct fetch_transfer **out, const char *url, const char *ca,
     if (!fetch_url_ok(url))
         return err_set(e, SHOAL_EINVAL, "%.100s is no URL of a model: use https:// or http://",
                        url);
-    pthread_once(&once, load_library);
-    if (!api.ready)
-        return err_set(e, SHOAL_EUNSUPPORTED,
-                       "models from URLs need libcurl: install the package libcurl4");
+    const struct libcurl *api;
+    int rc = libcurl_get(&api, e);
+    if (rc < 0)
+        return rc;
     struct fetch_url *u = mem_zalloc(sizeof(*u));
     if (!u)
         return err_set(e, SHOAL_ENOMEM, "transfer from a URL");
     u->transfer.ops = &ops;
+    u->api = api;
     u->opts = *o;
     u->folder = url[strlen(url) - 1] == '/';
     u->url = mem_strdup(url);
     u->ca = ca ? mem_strdup(ca) : NULL;
-    u->curl = api.easy_init();
+    u->curl = u->api->easy_init();
     if (!u->url || (ca && !u->ca) || !u->curl) {
         close_url(&u->transfer);
         return err_set(e, SHOAL_ENOMEM, "transfer from a URL");

@@ -4,8 +4,7 @@
  * server that serves DIR/models/HEX/ is one).  Any other URL is a single file.  Certificates are
  * verified; redirects are followed a few times, and never from HTTPS to HTTP.
  *
- * libcurl does the work.  It is opened when it is first needed: no other command should wait for
- * it and the twenty libraries that it brings.
+ * libcurl does the work (net/libcurl.h).
  *
  * Thread, Failure: as in fetch_transfer.h; SHOAL_EUNSUPPORTED: libcurl is not installed. */
 #ifndef SHOAL_CLUSTER_STORE_FETCH_URL_H

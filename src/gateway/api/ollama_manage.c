@@ -1,7 +1,8 @@
 /* ollama_manage.c - see ollama_manage.h.
  *
  * A call becomes a job: the loop reads the body and finds the model it is about, the pool does what
- * touches the disk, and the loop changes the registry and answers. */
+ * touches the disk, and the loop changes the registry and answers.  What goes over the network may
+ * take hours: it has a thread of its own, which tells the loop how far it is. */
 #include "gateway/api/ollama_manage.h"
 
 #include <limits.h>
@@ -10,11 +11,14 @@
 #include <sys/stat.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "flow/pool.h"
 #include "flow/request.h"
 #include "flow/run.h"
+#include "gateway/api/oci_client.h"
 #include "gateway/api/ollama_store.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
@@ -23,7 +27,9 @@
 #define BLOB_PATH "/api/blobs/"
 #define NO_REGISTRY                                                                                \
     "this server is offline: no registry is configured.  Set 'ollama.registry' to a folder with "  \
-    "models, or add a model with /api/create or /admin/models"
+    "models or to the URL of a registry, or add a model with /api/create or /admin/models"
+#define MAX_TRANSFERS 2u
+#define PROGRESS_NS 100000000u
 
 enum action { ACTION_CREATE, ACTION_COPY, ACTION_DELETE, ACTION_PULL, ACTION_PUSH, ACTION_BLOB };
 
@@ -81,7 +87,8 @@ struct job {
     bool stream;
     struct ollama_store *store;
     struct ollama_profile profile; /* texts in the arena; path NULL: not known yet */
-    const char *registry;          /* the folder of pull and push */
+    const char *registry;          /* the folder or the URL of pull and push */
+    uint64_t max_model;
     const char *digest;
     char *body; /* of a blob; mem_free */
     size_t body_bytes;
@@ -90,6 +97,14 @@ struct job {
     struct err error;
     uint64_t bytes;
     char path[PATH_MAX], sum[OLLAMA_STORE_DIGEST_BYTES];
+    /* a transfer */
+    pthread_t thread;
+    bool transfer;
+    _Atomic bool stop, posted; /* posted: `step` is on its way to the loop */
+    struct executor_task step;
+    pthread_mutex_t lock; /* of what follows */
+    char at_digest[OLLAMA_STORE_DIGEST_BYTES];
+    uint64_t at_total, at_completed, told_ns;
 };
 
 /* ---- jobs ---- */
@@ -106,6 +121,8 @@ static struct job *job_create(struct call *c, enum action action)
     j->action = action;
     j->stream = true;
     j->store = c->gl->gw->ollama;
+    j->max_model = c->gl->config->ollama_max_model;
+    pthread_mutex_init(&j->lock, NULL);
     call_hold(c);
     return j;
 }
@@ -114,6 +131,7 @@ static void job_free(struct job *j)
 {
     struct call *c = j->call;
     arena_fini(&j->arena);
+    pthread_mutex_destroy(&j->lock);
     mem_free(j->body);
     mem_free(j);
     call_release(c);
@@ -175,6 +193,79 @@ static int push(struct job *j)
     return ollama_store_copy_out(j->profile.path, to, &j->error);
 }
 
+/* ---- transfers, on a thread of their own ---- */
+
+static bool on_stopped(void *ctx)
+{
+    struct job *j = ctx;
+    return atomic_load(&j->stop) || atomic_load(&j->call->gl->gw->draining);
+}
+
+/* The loop is told at most every PROGRESS_NS, and of the end of a blob. */
+static void on_bytes(void *ctx, const char *digest, uint64_t total, uint64_t completed)
+{
+    struct job *j = ctx;
+    uint64_t now = clock_ns();
+    pthread_mutex_lock(&j->lock);
+    bool due = completed == total || now - j->told_ns >= PROGRESS_NS;
+    snprintf(j->at_digest, sizeof(j->at_digest), "%s", digest);
+    j->at_total = total;
+    j->at_completed = completed;
+    if (due)
+        j->told_ns = now;
+    pthread_mutex_unlock(&j->lock);
+    if (due && !atomic_exchange(&j->posted, true))
+        executor_post(j->call->gl->flow.executor, &j->step);
+}
+
+static int pull_remote(struct job *j, const struct oci_client_opts *o)
+{
+    struct oci_client_model m = {.bytes = 0};
+    int rc = oci_client_pull(&m, o, j->store, &j->error);
+    memcpy(j->path, m.path, sizeof(j->path));
+    memcpy(j->sum, m.digest, sizeof(j->sum));
+    j->bytes = m.bytes;
+    j->profile.path = j->path;
+    j->profile.system = m.system;
+    j->profile.parameters = m.parameters;
+    j->profile.license = m.license;
+    if (rc == 0)
+        rc = registry_check_path(j->path, &j->error);
+    if (rc == 0)
+        rc = ollama_store_put(j->store, &j->profile, &j->error);
+    j->profile.system = j->profile.parameters = j->profile.license =
+        NULL; /* the store has copies */
+    oci_client_fini(&m);
+    return rc;
+}
+
+static int push_remote(struct job *j, const struct oci_client_opts *o)
+{
+    struct oci_client_model m = {.bytes = 0};
+    snprintf(m.path, sizeof(m.path), "%s", j->profile.path);
+    m.system = (char *)(uintptr_t)j->profile.system; /* only read */
+    m.parameters = (char *)(uintptr_t)j->profile.parameters;
+    m.license = (char *)(uintptr_t)j->profile.license;
+    int rc = oci_client_push(&m, o, &j->error);
+    memcpy(j->sum, m.digest, sizeof(j->sum));
+    j->bytes = m.bytes;
+    return rc;
+}
+
+static void *run_transfer(void *arg)
+{
+    struct job *j = arg;
+    const struct oci_client_opts o = {.url = j->registry,
+                                      .name = j->profile.name,
+                                      .max_model = j->max_model,
+                                      .stopped = on_stopped,
+                                      .progress = on_bytes,
+                                      .ctx = j};
+    j->rc = j->action == ACTION_PULL ? pull_remote(j, &o) : push_remote(j, &o);
+    executor_post(j->call->gl->flow.executor, &j->finished);
+    return NULL;
+}
+
 static void on_pool(struct pool_task *t)
 {
     struct job *j = LOOP_OF(t, struct job, task);
@@ -221,6 +312,39 @@ static void put_status(struct job *j, const char *status, bool with_bytes)
     call_line_end(j->call);
 }
 
+/* How far a transfer is. */
+static void on_step(struct executor_task *t)
+{
+    struct job *j = LOOP_OF(t, struct job, step);
+    struct call *c = j->call;
+    char status[32];
+    atomic_store(&j->posted, false);
+    if (!c->req) { /* nobody waits for it; what is there stays for the next time */
+        atomic_store(&j->stop, true);
+        return;
+    }
+    if (!j->stream)
+        return;
+    if (!c->began) {
+        call_begin(c, "application/x-ndjson");
+        buf_clear(&c->out);
+        put_status(j, j->action == ACTION_PULL ? "pulling manifest" : "retrieving manifest", false);
+    }
+    pthread_mutex_lock(&j->lock);
+    struct json_out out = json_out_make(&c->out);
+    json_out_object(&out);
+    snprintf(status, sizeof(status), "%s %.12s", j->action == ACTION_PULL ? "pulling" : "pushing",
+             j->at_digest + 7);
+    json_out_member_str(&out, "status", status);
+    json_out_member_str(&out, "digest", j->at_digest);
+    json_out_member_uint(&out, "total", j->at_total);
+    json_out_member_uint(&out, "completed", j->at_completed);
+    json_out_object_end(&out);
+    pthread_mutex_unlock(&j->lock);
+    call_line_end(c);
+    call_flush(c);
+}
+
 static void answer(struct job *j)
 {
     struct call *c = j->call;
@@ -231,6 +355,7 @@ static void answer(struct job *j)
         call_text(c, j->action == ACTION_BLOB ? 201 : 200, "application/json", "", 0);
         return;
     }
+    const bool began = c->began;
     buf_clear(&c->out);
     if (!j->stream) {
         struct json_out out = json_out_make(&c->out);
@@ -240,11 +365,14 @@ static void answer(struct job *j)
         call_json(c, 200);
         return;
     }
-    call_begin(c, "application/x-ndjson");
+    if (!began)
+        call_begin(c, "application/x-ndjson");
     buf_clear(&c->out);
     if (moves) {
-        put_status(j, j->action == ACTION_PULL ? "pulling manifest" : "retrieving manifest", false);
-        if (j->bytes > 0)
+        if (!began)
+            put_status(j, j->action == ACTION_PULL ? "pulling manifest" : "retrieving manifest",
+                       false);
+        if (!began && j->bytes > 0)
             put_status(j, j->action == ACTION_PULL ? "pulling model" : "pushing model", true);
         put_status(j, "verifying sha256 digest", false);
     } else {
@@ -267,12 +395,38 @@ static int publish(struct job *j)
     return registry_add(all, &spec, &j->error);
 }
 
+/* A registry that sends nonsense is not the client's mistake. */
+static void fail_finished(struct job *j)
+{
+    struct call *c = j->call;
+    const char *msg = j->error.msg[0] ? j->error.msg : err_text(j->rc);
+    if (j->rc == SHOAL_ECANCELLED)
+        msg = "the server is stopping: pull again to go on";
+    if (!c->began && j->transfer && (j->rc == SHOAL_EFORMAT || j->rc == SHOAL_EIO)) {
+        call_fail(c, 502, NULL, NULL, "registry_failed", "%s", msg);
+    } else if (!c->began) {
+        call_fail_code(c, j->rc == SHOAL_EFORMAT ? SHOAL_EINVAL : j->rc, msg);
+    } else {
+        buf_clear(&c->out);
+        struct json_out out = json_out_make(&c->out);
+        json_out_object(&out);
+        json_out_member_str(&out, "error", msg);
+        json_out_object_end(&out);
+        call_line_end(c);
+        call_end_flushed(c);
+    }
+}
+
 static void on_finished(struct executor_task *t)
 {
     struct job *j = LOOP_OF(t, struct job, finished);
     struct call *c = j->call;
     struct err e = {0};
     c->gl->flow.n_jobs--;
+    if (j->transfer) {
+        pthread_join(j->thread, NULL); /* it ends now */
+        atomic_fetch_sub(&c->gl->gw->ollama_transfers, 1);
+    }
     if (j->rc == 0 && (j->action == ACTION_CREATE || j->action == ACTION_COPY ||
                        (j->action == ACTION_PULL && j->profile.path)))
         j->rc = publish(j);
@@ -283,8 +437,7 @@ static void on_finished(struct executor_task *t)
     if (j->rc == 0) {
         answer(j);
     } else if (c->req) {
-        int code = j->rc == SHOAL_EFORMAT ? SHOAL_EINVAL : j->rc;
-        call_fail_code(c, code, j->error.msg[0] ? j->error.msg : err_text(j->rc));
+        fail_finished(j);
     }
     job_free(j);
 }
@@ -307,6 +460,32 @@ static void start(struct job *j)
         return;
     c->gl->flow.n_jobs--;
     fail(j, 503, NULL, "overloaded", "too much waits to be done: try again later");
+}
+
+/* Pull and push: by the folder, or over the network. */
+static void start_move(struct job *j)
+{
+    struct call *c = j->call;
+    struct err e = {0};
+    if (!oci_client_is_url(j->registry) || j->arena.rc < 0 || !j->store) {
+        start(j);
+        return;
+    }
+    if (atomic_fetch_add(&c->gl->gw->ollama_transfers, 1) >= MAX_TRANSFERS) {
+        atomic_fetch_sub(&c->gl->gw->ollama_transfers, 1);
+        fail(j, 503, NULL, "overloaded",
+             "two models are being pulled or pushed already: try again later");
+        return;
+    }
+    j->transfer = true;
+    j->finished.fn = on_finished;
+    j->step.fn = on_step;
+    c->gl->flow.n_jobs++;
+    if (thread_create(&j->thread, "registry-io", run_transfer, j, &e) == 0)
+        return;
+    c->gl->flow.n_jobs--;
+    atomic_fetch_sub(&c->gl->gw->ollama_transfers, 1);
+    fail(j, 503, NULL, NULL, e.msg);
 }
 
 /* ---- finding what a call is about ---- */
@@ -557,7 +736,7 @@ void ollama_pull(struct call *c)
     } else if (!j->registry) {
         fail(j, 503, NULL, "offline", NO_REGISTRY);
     } else {
-        start(j);
+        start_move(j);
     }
 }
 
@@ -566,12 +745,14 @@ void ollama_push(struct call *c)
     struct job *j = read_name(c, ACTION_PUSH);
     if (!j)
         return;
-    if (!j->profile.path)
+    if (!j->profile.path) {
         fail_unknown(j);
-    else if (!j->registry)
+    } else if (!j->registry) {
         fail(j, 503, NULL, "offline", NO_REGISTRY);
-    else
-        start(j);
+    } else {
+        inherit(j, j->profile.name);
+        start_move(j);
+    }
 }
 
 void ollama_blob_head(struct call *c)

@@ -336,6 +336,14 @@ int ollama_store_find_blob(struct ollama_store *s, const char *digest, char path
     return 0;
 }
 
+int ollama_store_place_blob(struct ollama_store *s, const char *digest, char path[PATH_MAX],
+                            struct err *e)
+{
+    uint8_t sum[SHA256_BYTES];
+    int rc = blob_path(s, digest, sum, path, e);
+    return rc < 0 ? rc : make_folder(s, "blobs", e);
+}
+
 int ollama_store_put_blob(struct ollama_store *s, const char *digest, const void *data, size_t n,
                           struct err *e)
 {

@@ -55,6 +55,9 @@ SHOAL_MUST_CHECK int ollama_store_remove(struct ollama_store *s, const char *nam
 /* Where the blob of a digest ("sha256:HEX") lies.  SHOAL_ENOTFOUND: it is not there. */
 SHOAL_MUST_CHECK int ollama_store_find_blob(struct ollama_store *s, const char *digest,
                                             char path[PATH_MAX], struct err *e);
+/* Where the blob would lie; its folder is made. */
+SHOAL_MUST_CHECK int ollama_store_place_blob(struct ollama_store *s, const char *digest,
+                                             char path[PATH_MAX], struct err *e);
 SHOAL_MUST_CHECK int ollama_store_put_blob(struct ollama_store *s, const char *digest,
                                            const void *data, size_t n, struct err *e);
 /* A copy of a file as a blob. */

@@ -655,8 +655,11 @@ const struct config_key config_keys[] = {
     ROW("ollama.dir", STR, AT(ollama_dir), NULL, 0, 0, START,
         "Folder for their files. Default: ollama in cache.weights_dir."),
     ROW("ollama.registry", STR, AT(ollama_registry), NULL, 0, 0, LIVE,
-        "Folder that `/api/pull` takes models from and `/api/push` writes them to, as NAME.gguf. "
-        "Default: none, and both say so."),
+        "Where `/api/pull` takes models from and `/api/push` writes them to: a folder, with files "
+        "NAME.gguf, or the URL of an OCI registry, `https://HOST:PORT`. Default: none, and both "
+        "say so."),
+    ROW("ollama.max_model", BYTES, AT(ollama_max_model), "64GiB", 0, 0, LIVE,
+        "Larger models are not fetched from a registry."),
     MAP("responses", "What `/v1/responses` keeps, by its ids."),
     ROW("responses.bytes", BYTES, AT(responses_bytes), "16MiB", 0, 0, START,
         "Memory for it. 0: nothing is kept."),

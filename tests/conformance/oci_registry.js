@@ -1,0 +1,74 @@
+#!/usr/bin/env node
+// /api/push and /api/pull with the official Ollama client and a real OCI registry, Debian's docker-registry.
+// Usage: oci_registry.js SHOAL
+'use strict';
+const { spawn } = require('child_process');
+const crypto = require('crypto');
+const fs = require('fs');
+const path = require('path');
+const t = require('../integration/serve.js');
+
+const shoal = path.resolve(process.argv[2]);
+process.env.NODE_PATH = t.modules('ollama@0.6.3', 'whatwg-fetch@3.6.20');
+require('module').Module._initPaths();
+const { Ollama } = require('ollama');
+const file = path.join(t.root, 'models/reply-draft.gguf'), bytes = fs.readFileSync(file);
+const sha = (b) => crypto.createHash('sha256').update(b).digest('hex');
+
+// Starts the registry on a free port, which it logs.
+async function startRegistry() {
+    const config = path.join(t.tmp, 'registry.yml');
+    fs.writeFileSync(config, `version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: ${t.tmp}/registry}}\nhttp: {addr: "127.0.0.1:0"}\n`);
+    const child = spawn('docker-registry', ['serve', config], { stdio: ['ignore', 'pipe', 'pipe'] });
+    let log = '';
+    for (const out of [child.stdout, child.stderr])
+        out.on('data', (x) => { log += x; });
+    process.on('exit', () => child.kill('SIGKILL'));
+    child.on('error', (e) => { log += String(e); });
+    await t.until(() => /listening on 127\.0\.0\.1:\d+/.test(log) || child.exitCode !== null, `docker-registry listens: ${log}`);
+    return { child, url: `http://${/listening on (127\.0\.0\.1:\d+)/.exec(log)[1]}` };
+}
+
+async function start(name, url) {
+    const config = path.join(t.tmp, `${name}.yaml`);
+    fs.writeFileSync(config, `ollama: {dir: ${t.tmp}/${name}, registry: "${url}"}\nmodels: [{name: reply, path: ${file}}]\n` +
+        `keys: [{name: a, sha256: ${sha('key')}, admin: true}]\n`);
+    const server = await t.start(shoal, ['--config', config]);
+    return { server, o: new Ollama({ host: server.url, headers: { authorization: 'Bearer key' } }) };
+}
+
+(async () => {
+    const registry = await startRegistry();
+    const one = await start('one', registry.url), two = await start('two', registry.url);
+    await one.o.create({ model: 'me/polite:1b', from: 'reply', system: 'Be polite.', parameters: { temperature: 0.5 }, license: 'MIT' });
+    const steps = [];
+    for await (const part of await one.o.push({ model: 'me/polite:1b', stream: true }))
+        steps.push(part);
+    t.same(steps.at(-1).status, 'success', `push: ${JSON.stringify(steps.at(-1))}`);
+    t.check(steps.some((x) => x.completed === bytes.length && x.digest === `sha256:${sha(bytes)}`), 'progress of the push');
+    t.same((await one.o.push({ model: 'me/polite:1b' })).status, 'success', 'again: its blobs are there');
+    const manifest = await (await fetch(`${registry.url}/v2/me/polite/manifests/1b`,
+        { headers: { accept: 'application/vnd.docker.distribution.manifest.v2+json' } })).json();
+    t.same(manifest.layers.map((x) => x.mediaType.split('.').at(-1)).join(), 'model,system,params,license', 'the registry has its parts');
+
+    const seen = [];
+    for await (const part of await two.o.pull({ model: 'me/polite:1b', stream: true }))
+        seen.push(part);
+    t.same(seen.at(-1).status, 'success', `pull: ${JSON.stringify(seen.at(-1))}`);
+    t.same(`${seen[0].status} ${seen.find((x) => x.completed === bytes.length)?.total}`, `pulling manifest ${bytes.length}`, 'progress of the pull');
+    t.check(fs.readFileSync(`${t.tmp}/two/blobs/sha256-${sha(bytes)}`).equals(bytes), 'the same bytes');
+    const show = await two.o.show({ model: 'me/polite:1b' });
+    t.same(`${show.system} ${show.license}`, 'Be polite. MIT', 'with its texts');
+    const ask = { messages: [{ role: 'user', content: 'act: turn_off; device: lights; room: kitchen; result: done' }], options: { temperature: 0 } };
+    t.same((await two.o.chat({ model: 'me/polite:1b', ...ask })).message.content, (await one.o.chat({ model: 'me/polite:1b', ...ask })).message.content,
+        'it answers as where it came from');
+    const unknown = await t.fails(two.o.pull({ model: 'me/polite:2b' }), 'a tag that is not there');
+    t.check(unknown.status_code === 404 && /has no model/.test(unknown.message), `unknown: ${unknown}`);
+    registry.child.kill('SIGTERM');
+    await t.until(() => registry.child.exitCode !== null || registry.child.signalCode !== null, 'the registry ends');
+    const off = await t.fails(two.o.pull({ model: 'me/other' }), 'no registry');
+    t.check(off.status_code === 502, `a registry that is gone: ${off.status_code} ${off}`);
+    for (const { server } of [one, two])
+        t.same((await server.stop()).code, 0, 'exit');
+    t.finish();
+})().catch(t.abandon);

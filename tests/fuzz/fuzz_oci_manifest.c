@@ -1,0 +1,34 @@
+/* fuzz_oci_manifest.c - manifests of models from registries; what is read can be written and read
+ * again. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "gateway/api/oci_manifest.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const uint64_t most = (uint64_t)1 << 30;
+    struct oci_manifest m, again;
+    struct err e = {0};
+    struct buf b;
+    if (oci_manifest_read(&m, (const char *)data, size, most, &e) < 0) {
+        if (!e.msg[0])
+            abort(); /* somebody must be told why */
+        return 0;
+    }
+    for (int i = 0; i < OCI_N_PARTS; i++)
+        if (m.parts[i].digest[0] && (strlen(m.parts[i].digest) != 71 || m.parts[i].bytes > most ||
+                                     strspn(m.parts[i].digest + 7, "0123456789abcdef") != 64))
+            abort();
+    buf_init(&b, OCI_MANIFEST_MAX_BYTES);
+    oci_manifest_write(&m, &b);
+    if (b.rc == 0 && (oci_manifest_read(&again, buf_str(&b), b.len, most, &e) < 0 ||
+                      memcmp(&m, &again, sizeof(m)) != 0))
+        abort();
+    buf_fini(&b);
+    return 0;
+}
