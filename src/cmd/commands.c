@@ -89,6 +89,14 @@ static const struct command home_verbs[] = {
     {0},
 };
 
+static const struct command flow_verbs[] = {
+    {"check", cmd_flow_check, "check the flows of a configuration file", NULL},
+    {"run", cmd_flow_run, "run a flow in this process", NULL},
+    {"trace", cmd_flow_trace, "run a flow and show what each step did", NULL},
+    {"draw", cmd_flow_draw, "draw a flow as SVG", NULL},
+    {0},
+};
+
 static const struct command config_verbs[] = {
     {"check", cmd_config_check, "check a configuration file", NULL},
     {"explain", cmd_config_explain, "explain a key of the file, or list all", NULL},
@@ -104,6 +112,7 @@ const struct command commands_all[] = {
     {"init", cmd_init, "write a configuration file for the models that are there", NULL},
     {"config", cmd_config, "check and explain the configuration file", NULL},
     {"route", cmd_route, "show which model a route would choose, and why", NULL},
+    {"flow", cmd_flow, "check, run, trace and draw flows: graphs of steps", NULL},
     {"doctor", cmd_doctor, "show what this machine has, what Shoal uses, and problems", NULL},
     {"mcp", cmd_mcp, "serve classify, tag, search and ask as tools of MCP, over stdin", NULL},
     {"health", cmd_health, "ask whether a server takes requests", NULL},
@@ -146,6 +155,7 @@ static const struct {
     {"model", model_verbs}, {"cluster", cluster_verbs}, {"rollout", rollout_verbs},
     {"ca", ca_verbs},       {"store", store_verbs},     {"config", config_verbs},
     {"index", index_verbs}, {"home", home_verbs},       {"anomaly", anomaly_verbs},
+    {"flow", flow_verbs},
 };
 
 const struct command *commands_verbs(const char *name)

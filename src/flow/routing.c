@@ -452,7 +452,7 @@ void routing_run(struct flow_owner *o, struct request *r, struct sink *s)
         return;
     }
     apply(route, r);
-    if (route->flow && !r->dry) {
+    if (route->flow) {
         r->here |= privacy_wanted_outside(o, r) != NULL; /* its steps too */
         struct routing_choice *choice = arena_zalloc(&r->arena, sizeof(*choice));
         r->model = keep_text(r, route->flow);
@@ -460,6 +460,11 @@ void routing_run(struct flow_owner *o, struct request *r, struct sink *s)
             *choice = (struct routing_choice){
                 .route = keep_text(r, route->name), .model = r->model, .rule = -1};
         s->routed = choice;
+        if (choice && r->dry) {
+            choice->policy = "flow";
+            end_dry(o, r, s);
+            return;
+        }
         if (!o->flows || !o->flows->ops->run(o->flows, o, r, s)) {
             failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
                         "there is no flow '%s'", r->model);

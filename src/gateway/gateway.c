@@ -35,6 +35,7 @@
 #include "flow/pool.h"
 #include "flow/pseudonyms.h"
 #include "gateway/api/recall.h"
+#include "gateway/deeds/deed_call.h"
 #include "gateway/deeds/deeds.h"
 #include "gateway/deeds/discovery.h"
 #include "gateway/door.h"
@@ -319,7 +320,7 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
         return rc;
     flow_owner_init(&gl->flow, &gw->flow, loop_executor(gl->loop));
     gl->flow.once = gw->once ? once_dispatch(gw->once) : NULL;
-    pipeline_site_init(&gl->flows, gw->collections, NULL);
+    pipeline_site_init(&gl->flows, NULL, NULL);
     use_config(gl);
     if (getrandom(&gl->flow.next_seed, sizeof(gl->flow.next_seed), 0) < 0)
         gl->flow.next_seed = clock_ns();
@@ -696,6 +697,17 @@ static int open_deeds(struct gw *gw, struct err *e)
     return rc;
 }
 
+/* What the steps of flows need beside models. */
+static int open_flows(struct gw *gw, struct err *e)
+{
+    int rc = deed_calls_create(&gw->calls, mqtt_site_client(gw), e);
+    for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++) {
+        gw->loops[i].flows.collections = gw->collections;
+        gw->loops[i].flows.outside = deed_calls_outside(gw->calls);
+    }
+    return rc;
+}
+
 static int open_plant(struct gw *gw, struct err *e)
 {
     char file[PATH_MAX];
@@ -809,6 +821,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
         rc = mqtt_site_open(gw, e);
     if (rc == 0)
         rc = open_deeds(gw, e);
+    if (rc == 0)
+        rc = open_flows(gw, e);
     if (rc == 0 && gw->plant)
         rc = plant_start(gw->plant, e);
     if (rc == 0)
@@ -898,6 +912,7 @@ void gateway_destroy(struct gateway *g)
     pool_destroy(gw->pool);
     registry_destroy(gw->registry);
     workers_destroy(gw->workers);
+    deed_calls_destroy(gw->calls);
     mqtt_site_close(gw);
     discovery_destroy(gw->discovery);
     deeds_destroy(gw->deeds);

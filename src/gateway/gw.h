@@ -24,6 +24,7 @@
 struct call;
 struct call_error;
 struct collections;
+struct deed_calls;
 struct deeds;
 struct deferred;
 struct deferred_runner;
@@ -143,6 +144,7 @@ struct gw {
     struct explainer *explainer;    /* finds passages for alarms; NULL: none */
     struct demo *demo;              /* a simulated plant; NULL: none */
     struct deeds *deeds;            /* carry actions out; NULL: the home is simulated */
+    struct deed_calls *calls;       /* of flows to the outside */
     struct discovery *discovery;    /* of Home Assistant; NULL: none */
     struct gw_config *deeds_config; /* held for them: a reload replaces config */
     struct mqtt_site *mqtt;         /* the MQTT broker; NULL: none */

@@ -96,6 +96,8 @@ static enum graph_expr_form form_of(const struct graph_arg *a)
 {
     if (a->role == GRAPH_ROLE_PATH)
         return GRAPH_EXPR_URL;
+    if (a->role == GRAPH_ROLE_TOPIC)
+        return GRAPH_EXPR_TOPIC;
     if (a->role == GRAPH_ROLE_PAYLOAD && (a->text[0] == '[' || a->text[0] == '{'))
         return GRAPH_EXPR_JSON;
     return GRAPH_EXPR_PLAIN;
@@ -677,8 +679,11 @@ static void send_answer(struct run *x, const struct value *output, bool degraded
         .total_ns = total,
         .budget_ns = x->request->deadline_ns ? x->request->deadline_ns - x->start_ns : 0};
     report_steps(x, report);
-    *choice = (struct routing_choice){
-        .route = x->graph->name, .model = x->graph->name, .degraded = degraded, .rule = -1};
+    const struct routing_choice *route = x->sink->routed;
+    *choice = (struct routing_choice){.route = route ? route->route : x->graph->name,
+                                      .model = x->graph->name,
+                                      .degraded = degraded,
+                                      .rule = -1};
     const struct sink_start start = {.model = x->graph->name, .version = ""};
     const struct sink_token token = {.token = -1, .text = buf_str(&b), .text_bytes = b.len};
     const struct sink_done done = {

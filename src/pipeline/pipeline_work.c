@@ -443,6 +443,15 @@ static void on_called(struct pipeline_call *c, int code, const char *message)
     finish_well(w);
 }
 
+/* The same for all attempts, also when the client repeats its request with a key of its own. */
+static void put_key(const struct pipeline_work *w, char *out, size_t n)
+{
+    char once[33] = "";
+    for (size_t i = 0; w->from->has_once_key && i < 16; i++)
+        snprintf(once + 2 * i, 3, "%02x", w->from->once_key[i]);
+    snprintf(out, n, "%.40s-%.20s-%u", once[0] ? once : w->from->id, w->step->spec.name, w->index);
+}
+
 static bool has_nul(const struct value *v)
 {
     return v->kind == VALUE_TEXT && memchr(v->text.p, '\0', v->text.n);
@@ -484,7 +493,7 @@ static void start_call(struct pipeline_work *w)
     }
     c->argv = n > 0 ? argv : NULL;
     w->call = c;
-    snprintf(c->key, sizeof(c->key), "%.40s-%.20s-%u", w->from->id, s->spec.name, w->index);
+    put_key(w, c->key, sizeof(c->key));
     buf_init(&c->answer, MAX_TEXT_BYTES);
     if (bad)
         finish_rc(w, SHOAL_EINVAL, "a value of the call has a NUL");

@@ -335,16 +335,17 @@ static bool is_in(const struct yaml_in_strs *list, const char *s)
     return false;
 }
 
-/* A topic may have expressions: what is before the first one must be what a filter's levels say. */
+/* A topic may have expressions; what they give stays within one level (GRAPH_EXPR_TOPIC), and only
+ * a wildcard of a filter covers it. */
 static bool topic_allowed(const struct yaml_in_strs *filters, const char *topic)
 {
     char plain[MQTT_TOPIC_MAX_BYTES];
     size_t n = 0;
     for (const char *p = topic; *p && n + 2 < sizeof(plain);) {
-        if (p[0] == '$' && p[1] == '{') { /* some level, checked again when it is known */
+        if (p[0] == '$' && p[1] == '{') {
             const char *end = strchr(p, '}');
             p = end ? end + 1 : p + strlen(p);
-            plain[n++] = 'x';
+            plain[n++] = '\x01'; /* in no filter */
             continue;
         }
         plain[n++] = *p++;

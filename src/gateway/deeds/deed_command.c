@@ -10,11 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 
 #define LOOK_NS 5000000L /* between two looks at a program that runs */
 
-static int start(pid_t *pid, char *const *argv)
+/* out: the descriptor that becomes its output; -1: /dev/null. */
+static int start(pid_t *pid, char *const *argv, int out)
 {
     char *const environment[] = {"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", NULL};
     posix_spawn_file_actions_t files;
@@ -25,7 +27,10 @@ static int start(pid_t *pid, char *const *argv)
     posix_spawn_file_actions_init(&files);
     posix_spawnattr_init(&attr);
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    if (out < 0)
+        posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    else
+        posix_spawn_file_actions_adddup2(&files, out, 1);
     posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addclosefrom_np(&files, 3);
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
@@ -39,28 +44,73 @@ static int start(pid_t *pid, char *const *argv)
     return rc;
 }
 
-int deed_command_run(char *const *argv, uint32_t timeout_ms, struct err *e)
+/* Takes what has been written so far.  fd -1: nothing is read. */
+static int take_output(int fd, struct buf *out)
+{
+    char block[4096];
+    ssize_t n;
+    while (fd >= 0 && (n = read(fd, block, sizeof(block))) > 0)
+        buf_put(out, block, (size_t)n);
+    return fd >= 0 ? out->rc : 0;
+}
+
+static int end_early(pid_t pid)
+{
+    int status = 0;
+    kill(-pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return status;
+}
+
+static int watch(pid_t pid, int fd, struct buf *out, const char *name, uint32_t timeout_ms,
+                 struct err *e)
 {
     uint64_t until = clock_ns() + timeout_ms * 1000000ull;
     struct timespec look = {0, LOOK_NS};
-    pid_t pid, got;
-    int status = 0, rc = start(&pid, argv);
-    if (rc != 0)
-        return err_set(e, SHOAL_ENOTFOUND, "cannot start %s: %s", argv[0], strerror(rc));
+    int status = 0;
+    pid_t got;
     while ((got = waitpid(pid, &status, WNOHANG)) == 0 || (got < 0 && errno == EINTR)) {
+        if (take_output(fd, out) < 0) {
+            (void)end_early(pid);
+            return err_set(e, out->rc, "%s writes too much", name);
+        }
         if (clock_ns() >= until) {
-            kill(-pid, SIGKILL);
-            while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-                continue;
-            return err_set(e, SHOAL_EDEADLINE, "%s took longer than %u ms", argv[0], timeout_ms);
+            (void)end_early(pid);
+            return err_set(e, SHOAL_EDEADLINE, "%s took longer than %u ms", name, timeout_ms);
         }
         nanosleep(&look, NULL);
     }
     if (got < 0)
-        return err_set(e, SHOAL_EIO, "%s: %s", argv[0], strerror(errno));
+        return err_set(e, SHOAL_EIO, "%s: %s", name, strerror(errno));
+    if (take_output(fd, out) < 0)
+        return err_set(e, out->rc, "%s writes too much", name);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return 0;
     return err_set(e, SHOAL_EIO,
-                   WIFEXITED(status) ? "%s ended with %d" : "%s was ended by signal %d", argv[0],
+                   WIFEXITED(status) ? "%s ended with %d" : "%s was ended by signal %d", name,
                    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+}
+
+int deed_command_read(char *const *argv, uint32_t timeout_ms, struct buf *out, struct err *e)
+{
+    int pipes[2] = {-1, -1};
+    pid_t pid;
+    if (out && pipe2(pipes, O_CLOEXEC | O_NONBLOCK) < 0)
+        return err_set(e, SHOAL_EIO, "a pipe for %s: %s", argv[0], strerror(errno));
+    if (out) /* the program writes as it is used to */
+        (void)fcntl(pipes[1], F_SETFL, 0);
+    int rc = start(&pid, argv, pipes[1]);
+    if (pipes[1] >= 0)
+        close(pipes[1]);
+    rc = rc != 0 ? err_set(e, SHOAL_ENOTFOUND, "cannot start %s: %s", argv[0], strerror(rc))
+                 : watch(pid, pipes[0], out, argv[0], timeout_ms, e);
+    if (pipes[0] >= 0)
+        close(pipes[0]);
+    return rc;
+}
+
+int deed_command_run(char *const *argv, uint32_t timeout_ms, struct err *e)
+{
+    return deed_command_read(argv, timeout_ms, NULL, e);
 }

@@ -32,8 +32,9 @@ struct graph_expr_error {
     char msg[240];
 };
 
-/* How values are written into a template: as they are; inside a JSON text; inside a URL. */
-enum graph_expr_form { GRAPH_EXPR_PLAIN, GRAPH_EXPR_JSON, GRAPH_EXPR_URL };
+/* How values are written into a template: as they are; inside a JSON text; inside a URL; inside one
+ * level of an MQTT topic, where "_" replaces what would change the levels. */
+enum graph_expr_form { GRAPH_EXPR_PLAIN, GRAPH_EXPR_JSON, GRAPH_EXPR_URL, GRAPH_EXPR_TOPIC };
 
 /* What the first names of paths stand for. */
 struct graph_scope {

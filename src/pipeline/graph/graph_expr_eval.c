@@ -38,6 +38,12 @@ static void put_url(struct buf *b, const char *p, size_t n)
     }
 }
 
+static void put_level(struct buf *b, const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        buf_putc(b, (unsigned char)p[i] < ' ' || strchr("/+#", p[i]) ? '_' : p[i]);
+}
+
 /* Between the quotes of a JSON text. */
 static void put_json_text(struct buf *b, const char *p, size_t n)
 {
@@ -58,6 +64,8 @@ static void put_text(struct buf *b, const char *p, size_t n, enum graph_expr_for
         put_json_text(b, p, n);
     else if (form == GRAPH_EXPR_URL)
         put_url(b, p, n);
+    else if (form == GRAPH_EXPR_TOPIC)
+        put_level(b, p, n);
     else
         buf_put(b, p, n);
 }

@@ -1,0 +1,27 @@
+/* deed_call.h - calls of flows to the outside (pipeline/pipeline_call.h): HTTP, MQTT, commands.
+ *
+ * What may be called at all was checked when the configuration was read (flows_allow).  A call that
+ * fails is repeated within its time; HTTP calls then carry the same Idempotency-Key.
+ *
+ * Thread:    run: any owner's.  Each call has a thread of its own, at most DEED_CALL_MAX_RUNNING;
+ *            its result comes on the owner's thread.
+ * Ownership: create/destroy (NULL is fine); destroy waits for the calls that run.  The owners'
+ *            executors must still take posts then.
+ * Failure:   to the call: SHOAL_EBUSY: too many run already, or the broker is away. */
+#ifndef SHOAL_GATEWAY_DEEDS_DEED_CALL_H
+#define SHOAL_GATEWAY_DEEDS_DEED_CALL_H
+
+#include "base/err.h"
+
+#define DEED_CALL_MAX_RUNNING 16u
+
+struct deed_calls;
+struct mqtt;
+struct pipeline_outside;
+
+/* client: NULL if no broker is configured. */
+SHOAL_MUST_CHECK int deed_calls_create(struct deed_calls **out, struct mqtt *client, struct err *e);
+void deed_calls_destroy(struct deed_calls *d);
+struct pipeline_outside *deed_calls_outside(struct deed_calls *d);
+
+#endif
