@@ -1,5 +1,5 @@
 // The cluster: bench/run cluster [ROUNDS].  The way to a node over mTLS beside the same model in the gateway's own process,
-// what a client sees of a killed node, and the placement planner.
+// requests per second with one to eight nodes, what a client sees of a killed node, and the placement planner.
 "use strict";
 const fs = require("fs");
 const http = require("http");
@@ -10,6 +10,8 @@ const { ROOT, Server, median, spread, printTable, writeRows } = require("./lib.j
 
 const SHOAL = path.join(ROOT, "build/shoal");
 const REQUESTS = 2000; // of one round
+const SCORE = ["/v1/score", { model: "anomaly", input: [1, 2, 3] }]; // takes next to no time in the model
+const REPLICAS = [1, 2, 4, 8], CLIENTS = 32, SECONDS = 2;
 
 const SIZES = [[100, 20], [1000, 50], [10000, 50], [10000, 200]];
 const LIMIT_MS = 1000; // for the largest
@@ -65,35 +67,49 @@ class Client {
   }
 }
 
-async function openSite(dir) {
+const MODELS = ["-m", `anomaly=${path.join(ROOT, "models/anomaly")}`, "-m", `reply=${path.join(ROOT, "models/reply.gguf")}`];
+const nodeName = (i) => `node${i + 1}`;
+
+function makeCertificates(dir) {
   const ca = (...args) => execFileSync(SHOAL, ["ca", ...args], { cwd: dir, stdio: "ignore" });
-  const certs = (name) => ["--certs", path.join(dir, "ca/members", name)];
   ca("init");
-  for (const name of ["node1", "node2"]) ca("issue", name, "--role", "node", "--host", "127.0.0.1");
+  for (let i = 0; i < Math.max(...REPLICAS); i++) ca("issue", nodeName(i), "--role", "node", "--host", "127.0.0.1");
   ca("issue", "gw", "--role", "gateway");
-  const models = ["-m", `anomaly=${path.join(ROOT, "models/anomaly")}`, "-m", `reply=${path.join(ROOT, "models/reply.gguf")}`];
-  const here = new Server("serve", [SHOAL, "serve", "--listen", "127.0.0.1:0", ...models]);
+}
+
+// A gateway and n nodes with certificates.
+async function openShoal(dir, n, models) {
+  const certs = (name) => ["--certs", path.join(dir, "ca/members", name)];
   const nodes = {}, addresses = [], config = path.join(dir, "node.yaml");
   fs.writeFileSync(config, "cache: {bytes: 0}\n"); // a stream from the prompt cache is over before it can be killed
-  for (const name of ["node1", "node2"]) {
+  for (let i = 0; i < n; i++) {
+    const name = nodeName(i);
     nodes[name] = new Server(name, [SHOAL, "node", "--config", config, "--listen", "127.0.0.1:0", ...certs(name), ...models]);
-    addresses.push("--node", await new Promise((resolve) => nodes[name].proc.stdout.on("data", (d) => {
-      const m = /other members on (\S+)/.exec(String(d));
+    let out = "";
+    const address = new Promise((resolve) => nodes[name].proc.stdout.on("data", (d) => {
+      out += d;
+      const m = /other members on (\S+)/.exec(out);
       if (m) resolve(m[1]);
-    })));
+    }));
+    addresses.push("--node", await nodes[name].within(60000, "listening", address));
   }
   const gw = new Server("gateway", [SHOAL, "gateway", "--listen", "127.0.0.1:0", ...certs("gw"), ...addresses]);
-  return { here: new Client(await here.listening()), there: new Client(await gw.listening()), nodes, all: [here, gw, ...Object.values(nodes)] };
+  return { nodes, gw, url: await gw.listening(), all: [gw, ...Object.values(nodes)] };
+}
+
+async function openSite(dir) {
+  const here = new Server("serve", [SHOAL, "serve", "--listen", "127.0.0.1:0", ...MODELS]);
+  const { nodes, url, all } = await openShoal(dir, 2, MODELS);
+  return { here: new Client(await here.listening()), there: new Client(url), nodes, all: [here, ...all] };
 }
 
 const quantile = (list, q) => [...list].sort((a, b) => a - b)[Math.floor(q * (list.length - 1))];
 
 // Both in turn, in one run: the difference is the way through the gateway, TLS and the node.
 async function measureWay(site, rounds) {
-  const score = ["/v1/score", { model: "anomaly", input: [1, 2, 3] }];
   const token = ["/v1/completions", { model: "reply", prompt: [1], max_tokens: 1, temperature: 1, top_k: 1 }];
   const rows = [];
-  for (const [name, [where, body]] of [["score", score], ["one token", token]]) {
+  for (const [name, [where, body]] of [["score", SCORE], ["one token", token]]) {
     await site.here.until(where, body);
     await site.there.until(where, body);
     const p50 = { here: [], there: [] }, p99 = { here: [], there: [] };
@@ -108,6 +124,48 @@ async function measureWay(site, rounds) {
     rows.push({ part: "cluster", name: `${name}: p50 a node adds over mTLS`, ours: median(added), peer: null, unit: "us", ratio: null, roofline: null,
       target: "< 150", met: median(added) < 150, ours_spread: spread(added), here_p50: median(p50.here), there_p50: median(p50.there),
       here_p99: median(p99.here), there_p99: median(p99.there) });
+  }
+  return rows;
+}
+
+// wrk's own output is for humans; this line is for us.
+const WRK = `wrk.method = "POST"
+wrk.body = '${JSON.stringify(SCORE[1])}'
+done = function(s, latency)
+  local e = s.errors
+  io.write(string.format("RESULT {\\"requests\\":%d,\\"us\\":%d,\\"p50\\":%.1f,\\"p99\\":%.1f,\\"failed\\":%d}\\n", s.requests, s.duration,
+    latency:percentile(50), latency:percentile(99), e.connect + e.read + e.write + e.status + e.timeout))
+end\n`;
+
+function load(url, script) {
+  const out = execFileSync("wrk", ["-t1", `-c${CLIENTS}`, `-d${SECONDS}s`, "--timeout", "30s", "-s", script, url + SCORE[0]], { encoding: "utf8" });
+  const r = JSON.parse(/^RESULT (\{.*\})$/m.exec(out)[1]);
+  if (r.failed > 0 || !(r.requests > 0)) throw new Error(`${r.failed} failed, ${r.requests} answered\n${out}`);
+  return r;
+}
+
+async function ready(url, n) {
+  for (let i = 0; i < 600; i++) {
+    const text = await fetch(`${url}/metrics`).then((r) => r.text());
+    if (Number(/^shoal_nodes\{state="ready"\} (\d+)/m.exec(text)?.[1]) === n) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`not all of ${n} nodes are ready`);
+}
+
+// Requests per second through one gateway, as nodes are added that have next to nothing to do.
+async function measureReplicas(dir, rounds) {
+  const script = path.join(dir, "score.lua"), rows = [];
+  fs.writeFileSync(script, WRK);
+  for (const n of REPLICAS) {
+    const site = await openShoal(dir, n, MODELS.slice(0, 2));
+    await ready(site.url, n);
+    load(site.url, script); // loads the models
+    const runs = Array.from({ length: rounds }, () => load(site.url, script)), rates = runs.map((r) => r.requests * 1e6 / r.us);
+    rows.push({ part: "cluster", name: `score: requests per second, ${n} replica${n > 1 ? "s" : ""}`, ours: median(rates), peer: null, unit: "req/s",
+      ratio: null, roofline: null, target: null, met: null, ours_spread: spread(rates), clients: CLIENTS, p50_us: median(runs.map((r) => r.p50)),
+      p99_us: median(runs.map((r) => r.p99)), of_one: rows.length ? median(rates) / rows[0].ours : 1 });
+    await Promise.all(site.all.map((s) => s.stop()));
   }
   return rows;
 }
@@ -131,10 +189,12 @@ async function measureKill(site) {
 (async () => {
   const rounds = Number(process.argv[2] || 5), dir = fs.mkdtempSync(path.join(os.tmpdir(), "shoal-bench-"));
   process.on("exit", () => fs.rmSync(dir, { recursive: true, force: true }));
+  makeCertificates(dir);
   const site = await openSite(dir);
   const rows = await measureWay(site, rounds);
   rows.push(...await measureKill(site));
   await Promise.all(site.all.map((s) => s.stop()));
+  rows.push(...await measureReplicas(dir, rounds));
   rows.push(...measurePlanner(rounds));
   printTable(rows);
   writeRows("cluster", rows, { peer: "none", time: "planner: processor time of one thread" });

@@ -196,8 +196,9 @@ static void read_in(struct sock *s)
         } else {
             offer(s, s->scratch, (size_t)n);
         }
-        /* TLS may hold decrypted bytes that epoll does not report */
-    } while (s->tls && !s->dead && !s->read_off && ++n_reads < MAX_READS);
+        /* TLS may hold bytes that epoll does not report */
+    } while (s->tls && !s->dead && !s->read_off && tls_conn_pending(s->tls) &&
+             ++n_reads < MAX_READS);
     if (n_reads == MAX_READS)
         sock_again(s);
     watch(s);

@@ -219,6 +219,7 @@ static int build(SSL_CTX **out, const struct side *s, struct err *e)
     SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION);
     SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                               SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_read_ahead(ctx, 1); /* one read for a record, not one for its head and one for it */
     SSL_CTX_set_timeout(ctx, SESSION_S);
     if (s->client) {
         SSL_CTX_set_alpn_protos(ctx, (const unsigned char *)"\x02h2", 3);
@@ -526,6 +527,11 @@ ssize_t tls_conn_read(struct tls_conn *c, void *p, size_t n)
     errno = 0;
     int ret = SSL_read(c->ssl, p, n < INT_MAX ? (int)n : INT_MAX);
     return ret > 0 ? ret : outcome(c, ret);
+}
+
+bool tls_conn_pending(const struct tls_conn *c)
+{
+    return SSL_has_pending(c->ssl);
 }
 
 ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n)

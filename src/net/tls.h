@@ -63,6 +63,8 @@ SHOAL_MUST_CHECK int tls_conn_connect(struct tls_conn **out, struct tls_client *
 void tls_conn_destroy(struct tls_conn *c);                   /* NULL is fine */
 SHOAL_MUST_CHECK int tls_conn_handshake(struct tls_conn *c); /* 0, EBUSY, EIO */
 ssize_t tls_conn_read(struct tls_conn *c, void *p, size_t n);
+/* Whether bytes of the peer are held here, decrypted or not: epoll does not report those. */
+bool tls_conn_pending(const struct tls_conn *c);
 ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n);
 void tls_conn_bye(struct tls_conn *c); /* sends close_notify */
 enum tls_verdict {
