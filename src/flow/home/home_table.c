@@ -174,7 +174,7 @@ static void read_words(struct home_reader *r, const struct json_node *root)
         json_strict_no_memory(&r->d);
     if (clauses.v && json_strict_object(&r->d, &clauses, "verbs",
                                         "drop join join_always polite free_text titles repeat wrap "
-                                        "tail front days again too"))
+                                        "tail front days again too others"))
         for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
             mark_words(r, &clauses, lists[i].key, lists[i].bits);
     if (clauses.v && r->d.rc == 0)
@@ -187,6 +187,7 @@ static void read_words(struct home_reader *r, const struct json_node *root)
     t->tail = home_table_get_list(r, &clauses, "tail", HOME_TEXT_PHRASE);
     t->front = home_table_get_list(r, &clauses, "front", HOME_TEXT_WORD);
     t->days = home_table_get_list(r, &clauses, "days", HOME_TEXT_PHRASE);
+    t->others = home_table_get_list(r, &clauses, "others", HOME_TEXT_PHRASE);
     t->again = home_table_get_list(r, &clauses, "again", HOME_TEXT_PHRASE);
     t->too = home_table_get_list(r, &clauses, "too", HOME_TEXT_PHRASE);
 }

@@ -261,6 +261,7 @@ struct home_table {
     struct home_list pronouns;                /* "it", "them" */
     struct home_list places;                  /* "there" */
     struct home_list front;                   /* words before a time or a room: "at", "in" */
+    struct home_list others;                  /* phrases such as "other one" */
     struct home_list days;                    /* phrases such as "tomorrow evening" */
     struct home_list again, too;              /* around a room or a thing that is meant as well */
     struct home_list verbs;                   /* that begin a command */

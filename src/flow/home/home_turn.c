@@ -150,6 +150,41 @@ static void drop_room(struct arena *a, const struct home_table *t, struct home_w
     f->room_from = f->room_to = 0;
 }
 
+static const char *last_word(const char *name)
+{
+    const char *space = strrchr(name, ' ');
+    return space ? space + 1 : name;
+}
+
+/* The one other thing like the one that was spoken of: of its kind and its room, and its name ends
+ * in the same word.  NULL: there is none, or there are several. */
+static const char *other_one(const struct home_file *f, const struct home_focus *last)
+{
+    const char *name = last->device ? last->device : last->machine;
+    const struct home_thing *it = NULL, *other = NULL;
+    for (uint32_t i = 0; f && name && i < f->n_things; i++) {
+        const struct home_thing *x = &f->things[i];
+        if ((x->type != HOME_THING_DEVICE && x->type != HOME_THING_MACHINE) ||
+            !home_table_lists(&x->names, name) ||
+            (last->room && (!x->room || !home_table_lists(&x->room->names, last->room))))
+            continue;
+        if (it)
+            return NULL;
+        it = x;
+    }
+    for (uint32_t i = 0; it && i < f->n_things; i++) {
+        const struct home_thing *x = &f->things[i];
+        if (x == it || x->type != it->type || x->room != it->room ||
+            strcmp(x->kind, it->kind) != 0 ||
+            strcmp(last_word(x->names.w[0]), last_word(it->names.w[0])) != 0)
+            continue;
+        if (other)
+            return NULL;
+        other = x;
+    }
+    return other ? other->names.w[0] : NULL;
+}
+
 const char *home_turn_whole(struct arena *a, const struct home_table *t, const struct home_file *f,
                             const struct home_focus *last, const struct home_words *words)
 {
@@ -174,7 +209,12 @@ const char *home_turn_whole(struct arena *a, const struct home_table *t, const s
     bool apart = at.room_to <= at.thing_from || at.thing_to <= at.room_from;
     if (a->rc < 0 || at.room_to > w.n || at.thing_to > w.n || !apart)
         return NULL;
-    if (named(f, name, HOME_THING_ROOM, HOME_THING_ROOM))
+    bool others = home_table_lists(&t->others, name);
+    if (others)
+        name = other_one(f, last);
+    if (!name)
+        return NULL;
+    if (!others && named(f, name, HOME_THING_ROOM, HOME_THING_ROOM))
         return at.room_to > 0 ? with(a, &w, at.room_from, at.room_to, name)
                               : with(a, &w, at.thing_from, at.thing_from, name);
     if (!named(f, name, HOME_THING_DEVICE, HOME_THING_MACHINE))

@@ -16,8 +16,8 @@
  * it.  NULL: the words stay as they are. */
 const char *home_turn_order(struct arena *a, const struct home_table *t, const struct home_file *f,
                             const struct home_words *words);
-/* "And the bedroom" after "turn on the kitchen lights" is "turn on the bedroom lights".  NULL: the
- * words are no such turn. */
+/* "And the bedroom" after "turn on the kitchen lights" is "turn on the bedroom lights"; "the other
+ * one too" is the one other thing of that kind there.  NULL: the words are no such turn. */
 const char *home_turn_whole(struct arena *a, const struct home_table *t, const struct home_file *f,
                             const struct home_focus *last, const struct home_words *words);
 

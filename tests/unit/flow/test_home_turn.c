@@ -18,6 +18,11 @@ static const char house[] = "name: my house\n"
                             "devices:\n"
                             "  - {id: light.ceiling, name: lights, kind: light, room: kitchen}\n"
                             "  - {id: switch.fan, name: fan, kind: fan}\n"
+                            "  - {id: light.desk, name: desk lamp, kind: light, room: living}\n"
+                            "  - {id: light.floor, name: floor lamp, kind: light, room: living}\n"
+                            "  - {id: door.front, name: front door, kind: door}\n"
+                            "  - {id: door.back, name: back door, kind: door}\n"
+                            "  - {id: door.side, name: side door, kind: door}\n"
                             "machines:\n"
                             "  - {id: pump.3, name: pump 3, kind: machine}\n";
 
@@ -117,6 +122,13 @@ static void test_whole(void **state)
     check("thing", whole(&before, "and the fan"), "turn on the fan now");
     check("thing, room behind", whole(&behind, "Same for the fan!"), "turn on the fan");
     check("machine", whole(&nowhere, "also pump 3"), "turn on the pump 3");
+    const struct home_focus lamp = {
+        .device = "desk lamp", .said = "turn on the desk lamp", .thing_from = 3, .thing_to = 5};
+    const struct home_focus door = {
+        .device = "front door", .said = "lock the front door", .thing_from = 2, .thing_to = 4};
+    check("other", whole(&lamp, "the other one too"), "turn on the floor lamp");
+    check("several others", whole(&door, "and the other one"), NULL);
+    check("no other", whole(&nowhere, "and the other one"), NULL);
     check("not marked", whole(&before, "the living room"), NULL);
     check("not known", whole(&before, "and the attic"), NULL);
     check("more words", whole(&before, "and the kitchen is cold"), NULL);
