@@ -39,8 +39,9 @@ int cmd_anomaly_run(int argc, const char *const *argv);
 int cmd_summarize(int argc, const char *const *argv);
 int cmd_calibrate(int argc, const char *const *argv);
 int cmd_eval(int argc, const char *const *argv);
-int cmd_eval_ask(int argc, const char *const *argv); /* a task of it */
-int cmd_eval_pii(int argc, const char *const *argv); /* the same */
+int cmd_eval_ask(int argc, const char *const *argv);     /* a task of it */
+int cmd_eval_cascade(int argc, const char *const *argv); /* the same */
+int cmd_eval_pii(int argc, const char *const *argv);     /* the same */
 int cmd_pii(int argc, const char *const *argv);
 int cmd_doctor(int argc, const char *const *argv);
 int cmd_health(int argc, const char *const *argv);

@@ -69,6 +69,8 @@ static const struct opts_page page = {
         "              events and points, false alarms and delay, compared with a plain threshold\n"
         "              and a moving z-score; other models: accuracy, F1 and AUC, or RMSE\n"
         "  perplexity  a text file; see 'shoal perplexity'\n"
+        "  cascade     two classifiers, the larger one for what the other is not sure of; see\n"
+        "              'shoal eval cascade --help'\n"
         "  ask         texts with the actions they must cause; see 'shoal eval ask --help'\n"
         "  pii         texts with personal data; see 'shoal eval pii --help'\n"
         "Latency is measured from submitting a row to its result; for score, per row of a stream.",
@@ -245,12 +247,12 @@ static int run(const struct opts *o, size_t task)
 
 static int unknown_task(const char *name)
 {
-    const char *names[N_TASKS + 4] = {"perplexity", "ask", "pii"};
+    const char *names[N_TASKS + 5] = {"perplexity", "ask", "cascade", "pii"};
     if (strcmp(name, "perplexity") == 0 || strcmp(name, "ask") == 0 ||
-        strcmp(name, "pii") == 0) /* their options are others */
+        strcmp(name, "cascade") == 0 || strcmp(name, "pii") == 0) /* their options are others */
         return opts_usage(&page, "write the task before its options: shoal eval %s ...", name);
     for (size_t i = 0; i < N_TASKS; i++)
-        names[i + 3] = tasks[i].name;
+        names[i + 4] = tasks[i].name;
     const char *near = nearest_word(name, names);
     return near ? opts_usage(&page, "unknown task %s (did you mean %s?)", name, near)
                 : opts_usage(&page, "unknown task %s", name);
@@ -267,6 +269,8 @@ int cmd_eval(int argc, const char *const *argv)
         return cmd_eval_ask(argc - 1, argv + 1);
     if (argc > 0 && strcmp(argv[0], "pii") == 0)
         return cmd_eval_pii(argc - 1, argv + 1);
+    if (argc > 0 && strcmp(argv[0], "cascade") == 0)
+        return cmd_eval_cascade(argc - 1, argv + 1);
     p.groups[1] = specialist_opts_group;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;

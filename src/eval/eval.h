@@ -57,6 +57,9 @@ SHOAL_MUST_CHECK int eval_summarize(struct eval *ev, struct json_out *j, struct 
 SHOAL_MUST_CHECK int eval_score(struct eval *ev, struct json_out *j, struct buf *text,
                                 struct err *e);
 
+/* Runs both models over the rows of the first, one at a time: the curve of their cascade. */
+SHOAL_MUST_CHECK int eval_cascade(struct eval *small, struct eval *large, struct json_out *j,
+                                  struct buf *text, struct err *e);
 struct confidence_calibration;
 /* Fits the temperature of a classifier on every other row and measures it on the rest. */
 SHOAL_MUST_CHECK int eval_calibrate(struct eval *ev, struct confidence_calibration *out,

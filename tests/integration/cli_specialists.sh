@@ -92,6 +92,10 @@ for i in 1 2 3 4 5 6; do cat rows.jsonl; done >many.jsonl
 run 0 calibrate -m intent -o intent.calibration.json --json many.jsonl
 same "held out" "$(field figures.held_out_rows)" 12
 same "the file" "$(cat intent.calibration.json)" "$(cat out)"
+run 0 eval cascade -m intent --large intent --json rows.jsonl
+same "the small one" "$(field small_accuracy)" 0.75
+same "no better" "$(field reach)" null
+run 2 eval cascade -m intent rows.jsonl; has err "--large MODEL"
 run 1 calibrate -m intent rows.jsonl; has err "at least 20"
 run 1 calibrate -m intent --labels snips many.jsonl; has err "choose the label set with --labels"
 run 0 eval tag -m entities --json rows.jsonl

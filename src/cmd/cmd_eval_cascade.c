@@ -1,0 +1,126 @@
+/* cmd_eval_cascade.c - shoal eval cascade: what a cascade of two classifiers reaches. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/cli/term.h"
+#include "cmd/cmd.h"
+#include "cmd/local/model_opts.h"
+#include "eval/eval.h"
+
+static const struct opts_def defs[] = {
+    {"large", 0, OPTS_TEXT, "MODEL", NULL, 0, 0, "the model that is asked when -m is not sure"},
+    {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0,
+     "label set of both models; default: each model's default"},
+    {"limit", 0, OPTS_UINT, "N", "0", 0, 1000000000, "use only the first N rows; 0: all"},
+    {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
+};
+
+static const struct opts_page page = {
+    .command = "eval cascade",
+    .arguments = "DATASET...",
+    .min_args = 1,
+    .max_args = UINT32_MAX,
+    .summary = "Measures what a cascade of two classifiers reaches, and at what cost.",
+    .details =
+        "Both models classify the rows {\"text\",\"label\"} of DATASET, one at a time.  For each "
+        "threshold:\nthe part of rows that the large model is asked about, accuracy, computing "
+        "time "
+        "(the median\nof a row) as a part of what the large model alone takes, and the part of its "
+        "gain in accuracy.\nTake the threshold of a route's cascade (docs/ENSEMBLES.md) from other "
+        "rows than those that\nmeasure it.",
+    .groups = {OPTS_GROUP("Options", defs)},
+    .examples = "  shoal eval cascade -m intent --large ./big-bert --labels clinc150 val.jsonl\n",
+};
+
+struct watch { /* the person at the terminal */
+    int interrupt_fd;
+    struct term_progress bar;
+};
+
+static bool show_progress(void *ctx, double part)
+{
+    struct watch *w = ctx;
+    term_progress_show(&w->bar, part, NULL);
+    return term_interrupted(w->interrupt_fd);
+}
+
+static int measure(const struct opts *o, struct eval *small, struct eval *large, struct watch *w)
+{
+    struct buf json, text;
+    struct err e = {0};
+    buf_init(&json, (size_t)1 << 16);
+    buf_init(&text, (size_t)1 << 16);
+    struct json_out j = json_out_make(&json);
+    json_out_object(&j);
+    json_out_member_str(&j, "small", small->model);
+    json_out_member_str(&j, "large", large->model);
+    json_out_member_uint(&j, "rows", small->rows->n);
+    buf_printf(&text, "%s, then %s: %zu rows\n", small->model, large->model, small->rows->n);
+    term_progress_init(&w->bar, "eval");
+    int rc = eval_cascade(small, large, &j, &text, &e);
+    term_progress_end(&w->bar);
+    json_out_object_end(&j);
+    buf_putc(&json, '\n');
+    rc = rc == SHOAL_ECANCELLED ? CMD_INTERRUPTED
+         : rc < 0               ? cmd_fail(o->page, "%s", e.msg)
+                                : cmd_print(o->page, opts_flag(o, "json") ? &json : &text);
+    buf_fini(&json);
+    buf_fini(&text);
+    return rc;
+}
+
+static int read_rows(const struct opts *o, struct eval_rows *rows)
+{
+    struct err e = {0};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < o->n_args; i++)
+        rc = eval_rows_read(rows, o->args[i], &e);
+    if (rc == 0 && opts_uint(o, "limit"))
+        eval_rows_cut(rows, opts_uint(o, "limit"));
+    return rc < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
+}
+
+static int run(const struct opts *o)
+{
+    struct eval_rows rows = {0};
+    struct watch watch = {.interrupt_fd = -1};
+    struct eval evals[2];
+    struct model_name names[2] = {{0}, {0}};
+    const char *const models[2] = {opts_text(o, "model"), opts_text(o, "large")};
+    for (int i = 0; i < 2; i++)
+        evals[i] = (struct eval){.rows = &rows,
+                                 .model = models[i],
+                                 .in_flight = 1,
+                                 .progress = show_progress,
+                                 .progress_ctx = &watch};
+    int rc = !models[0]   ? opts_usage(o->page, "no model given: use -m MODEL")
+             : !models[1] ? opts_usage(o->page, "no larger model given: use --large MODEL")
+                          : read_rows(o, &rows);
+    watch.interrupt_fd = term_catch_interrupt();
+    for (int i = 0; i < 2 && rc == CMD_OK; i++) {
+        rc = specialist_opts_open_as(o, models[i], watch.interrupt_fd, &evals[i].engine, &names[i]);
+        evals[i].labels = opts_text(o, "labels") ? opts_text(o, "labels") : names[i].labels;
+    }
+    if (rc == CMD_OK)
+        rc = measure(o, &evals[0], &evals[1], &watch);
+    for (int i = 0; i < 2; i++) {
+        shoal_engine_close(evals[i].engine);
+        model_name_fini(&names[i]);
+    }
+    eval_rows_fini(&rows);
+    term_release_interrupt(watch.interrupt_fd);
+    return rc;
+}
+
+int cmd_eval_cascade(int argc, const char *const *argv)
+{
+    struct opts_page p = page;
+    struct opts o;
+    int rc;
+    p.groups[1] = specialist_opts_group;
+    if (!cmd_begin(&o, &p, argc, argv, &rc))
+        return rc;
+    rc = run(&o);
+    opts_fini(&o);
+    return rc;
+}
