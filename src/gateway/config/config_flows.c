@@ -66,7 +66,7 @@ int config_flows_take_case(struct yaml_in *r, yaml_node_t *at, void *item, void 
         return yaml_in_fail(r, at, "too many cases");
     k->at = at;
     step->cases[step->n_cases++] = *k;
-    *k = (struct config_flow_case){NULL};
+    *k = (struct config_flow_case){.when = NULL};
     return 0;
 }
 
