@@ -68,6 +68,8 @@ int cmd_flow_check(int argc, const char *const *argv);
 int cmd_flow_run(int argc, const char *const *argv);
 int cmd_flow_trace(int argc, const char *const *argv);
 int cmd_flow_draw(int argc, const char *const *argv);
+int cmd_router(int argc, const char *const *argv);
+int cmd_router_fit(int argc, const char *const *argv);
 int cmd_init(int argc, const char *const *argv);
 int cmd_store(int argc, const char *const *argv);
 int cmd_store_list(int argc, const char *const *argv);

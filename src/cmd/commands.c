@@ -26,6 +26,11 @@ static const struct command anomaly_verbs[] = {
     {0},
 };
 
+static const struct command router_verbs[] = {
+    {"fit", cmd_router_fit, "make a router model from labelled texts", NULL},
+    {0},
+};
+
 static const struct command ca_verbs[] = {
     {"init", cmd_ca_init, "make a private certificate authority", NULL},
     {"issue", cmd_ca_issue, "issue the certificate of a member", NULL},
@@ -113,6 +118,7 @@ const struct command commands_all[] = {
     {"config", cmd_config, "check and explain the configuration file", NULL},
     {"route", cmd_route, "show which model a route would choose, and why", NULL},
     {"flow", cmd_flow, "check, run, trace and draw flows: graphs of steps", NULL},
+    {"router", cmd_router, "make a router model, which finds the domain of a text", NULL},
     {"doctor", cmd_doctor, "show what this machine has, what Shoal uses, and problems", NULL},
     {"mcp", cmd_mcp, "serve classify, tag, search and ask as tools of MCP, over stdin", NULL},
     {"health", cmd_health, "ask whether a server takes requests", NULL},
@@ -155,7 +161,7 @@ static const struct {
     {"model", model_verbs}, {"cluster", cluster_verbs}, {"rollout", rollout_verbs},
     {"ca", ca_verbs},       {"store", store_verbs},     {"config", config_verbs},
     {"index", index_verbs}, {"home", home_verbs},       {"anomaly", anomaly_verbs},
-    {"flow", flow_verbs},
+    {"flow", flow_verbs},   {"router", router_verbs},
 };
 
 const struct command *commands_verbs(const char *name)

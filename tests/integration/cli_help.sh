@@ -6,7 +6,7 @@ mkdir -p "$here/golden"
 run 0; golden help; empty err
 run 0 help; golden help
 run 0 --help; golden help
-for c in init config route ask home eval calibrate generate chat classify tag pii embed rerank score anomaly summarize serve mcp node gateway tokenize detokenize logits perplexity bench doctor health model cluster rollout ca store index sim completion manual; do
+for c in init config route router ask home eval calibrate generate chat classify tag pii embed rerank score anomaly summarize serve mcp node gateway tokenize detokenize logits perplexity bench doctor health model cluster rollout ca store index sim completion manual; do
     run 0 $c --help; golden "help-$c"; empty err
     run 0 help $c; golden "help-$c"
 done
@@ -31,6 +31,7 @@ done
 for v in add query ask stats remove; do
     run 0 index $v --help; golden "help-index-$v"; empty err
 done
+run 0 router fit --help; golden help-router-fit; empty err
 run 0 eval pii --help; golden help-eval-pii; empty err
 for v in check run trace draw; do
     run 0 flow $v --help; golden "help-flow-$v"; empty err
