@@ -66,11 +66,12 @@ struct shoal_engine_info { /* strings live as long as the engine */
     bool from_cache;           /* tiled weights were found in the cache */
     const char *chat_template; /* or NULL */
     const char *quantization;  /* as GGUF files name it: "Q4_K_M"; NULL: the file does not say */
+    size_t constraint_bytes;   /* taken now by compiled constraints; they grow to 32 MiB */
 };
 
 /* path: a GGUF file, a Hugging Face folder, an ONNX folder, ...  opts may be NULL.  Reserves all
- * the memory the engine will ever use; a model that does not fit is refused with the arithmetic
- * (SHOAL_ELIMIT).  On failure *out is NULL. */
+ * the memory the engine will ever use, but that of constraints; a model that does not fit is
+ * refused with the arithmetic (SHOAL_ELIMIT).  On failure *out is NULL. */
 SHOAL_API int shoal_engine_open(struct shoal_engine **out, const char *path,
                                 const struct shoal_engine_opts *opts, struct shoal_error *err);
 /* Cancels the tasks that are left and frees the engine. */

@@ -1,7 +1,6 @@
 /* constraint.c - see constraint.h. */
 #include "engine/constraint.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -11,6 +10,8 @@
 #include "text/grammar/vocab_trie.h"
 
 struct constraint {
+    struct constraints *all;
+    size_t bytes; /* as counted in all->bytes */
     _Atomic uint32_t refs;
     enum shoal_constraint kind;
     char *text;
@@ -34,25 +35,42 @@ void constraints_fini(struct constraints *c)
     pthread_mutex_destroy(&c->lock);
 }
 
+/* The sum is for decisions that may be a step late: relaxed. */
+static void count_bytes(struct constraint *c, size_t now)
+{
+    if (now == c->bytes)
+        return;
+    atomic_fetch_add_explicit(&c->all->bytes, now - c->bytes, memory_order_relaxed);
+    c->bytes = now;
+}
+
+static size_t bytes_of(const struct constraint *c)
+{
+    return sizeof(*c) + c->n + c->net->n_states * sizeof(*c->net->states) +
+           c->net->n_edges * sizeof(*c->net->edges) + grammar_mask_bytes(c->mask);
+}
+
 void constraint_unref(struct constraint *c)
 {
     /* acq_rel: whoever frees sees everything the others did */
     if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
         return;
+    count_bytes(c, 0);
     grammar_mask_destroy(c->mask);
     grammar_net_destroy(c->net);
     mem_free(c->text);
     mem_free(c);
 }
 
-static int compile(struct constraint **out, const struct vocab_trie *vocab,
-                   enum shoal_constraint kind, const char *text, size_t n, struct err *e)
+static int compile(struct constraint **out, struct constraints *all, enum shoal_constraint kind,
+                   const char *text, size_t n, struct err *e)
 {
     struct constraint *c = mem_zalloc(sizeof(*c));
     *out = NULL;
     if (!c)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a constraint");
     atomic_init(&c->refs, 1);
+    c->all = all;
     c->kind = kind;
     c->n = n;
     c->epoch = 1;
@@ -60,13 +78,19 @@ static int compile(struct constraint **out, const struct vocab_trie *vocab,
     int rc = c->text ? grammar_compile(&c->net, kind, text, n, e)
                      : err_set(e, SHOAL_ENOMEM, "out of memory for a constraint");
     if (rc == 0)
-        rc = grammar_mask_create(&c->mask, c->net, vocab, e);
+        rc = grammar_mask_create(&c->mask, c->net, all->vocab, e);
     if (rc < 0) {
         constraint_unref(c);
         return rc;
     }
+    count_bytes(c, bytes_of(c));
     *out = c;
     return 0;
+}
+
+static bool too_many_bytes(const struct constraints *all)
+{
+    return atomic_load_explicit(&all->bytes, memory_order_relaxed) > CONSTRAINTS_MAX_BYTES;
 }
 
 /* Under the lock: c is the newest; the oldest is given up. */
@@ -78,6 +102,8 @@ static void keep(struct constraints *all, struct constraint *c, uint32_t at)
         all->n_kept++;
     memmove(&all->kept[1], &all->kept[0], at * sizeof(*all->kept));
     all->kept[0] = c;
+    while (all->n_kept > 1 && too_many_bytes(all))
+        constraint_unref(all->kept[--all->n_kept]);
 }
 
 /* Under the lock: a reference to the one that is kept, or NULL. */
@@ -105,12 +131,15 @@ int constraints_get(struct constraint **out, struct constraints *all, const stru
     if (kind == SHOAL_CONSTRAINT_JSON)
         n = 0;
     pthread_mutex_lock(&all->lock);
-    if (!all->vocab)
+    const bool had_vocab = all->vocab != NULL;
+    if (!had_vocab)
         rc = vocab_trie_create(&all->vocab, t, n_vocab, e);
+    if (!had_vocab && all->vocab)
+        atomic_fetch_add_explicit(&all->bytes, vocab_trie_bytes(all->vocab), memory_order_relaxed);
     c = rc == 0 ? take(all, kind, text, n) : NULL;
     pthread_mutex_unlock(&all->lock);
     if (rc == 0 && !c) { /* without the lock: it may take a while */
-        rc = compile(&c, all->vocab, kind, text, n, e);
+        rc = compile(&c, all, kind, text, n, e);
         pthread_mutex_lock(&all->lock);
         struct constraint *other = rc == 0 ? take(all, kind, text, n) : NULL;
         if (other) { /* somebody was faster */
@@ -167,7 +196,8 @@ int constraint_run_allowed(struct constraint_run *r, const int32_t *tokens, uint
     struct grammar_mask_set set;
     int rc = 0;
     *out = (struct constraint_set){NULL, 0, -1};
-    if (grammar_mask_trim(c->mask, CONSTRAINT_MAX_BYTES))
+    const size_t most = too_many_bytes(c->all) ? CONSTRAINTS_MAX_BYTES / 16 : CONSTRAINTS_MAX_BYTES;
+    if (grammar_mask_trim(c->mask, most))
         c->epoch++;
     if (r->epoch != c->epoch)
         rc = replay(r, tokens, n);
@@ -180,6 +210,7 @@ int constraint_run_allowed(struct constraint_run *r, const int32_t *tokens, uint
         if (rc == 0 && !lead)
             rc = grammar_mask_only(c->mask, r->place, &out->only);
     }
+    count_bytes(c, bytes_of(c));
     return rc == SHOAL_ELIMIT ? SHOAL_ENOTOKEN : rc;
 }
 

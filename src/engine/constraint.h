@@ -6,7 +6,13 @@
  * constraint.
  *
  * Thread:    constraints_*: any.  constraint_run_*: the engine's thread.
- * Ownership: constraints_get gives a reference, constraint_unref takes it back (NULL is fine).
+ * Ownership: constraints_get gives a reference, constraint_unref takes it back (NULL is fine) while
+ *            the struct constraints lives.
+ *
+ * Memory:    all constraints of an engine take CONSTRAINTS_MAX_BYTES together.  Beyond that those
+ *            that no task uses are given up, the oldest first, and those in use forget their sets
+ *            when they have more than a sixteenth of it.
+ *
  * Failure:   SHOAL_EINVAL or SHOAL_EUNSUPPORTED: the text is wrong, too large, or asks for what
  *            cannot be enforced; the message says where.  SHOAL_ENOMEM.  While it runs:
  *            SHOAL_ENOTOKEN: nothing in the vocabulary can follow. */
@@ -14,6 +20,7 @@
 #define SHOAL_ENGINE_CONSTRAINT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,8 +28,8 @@
 #include "text/grammar/grammar_mask.h"
 #include "text/tokenizer/tokenizer.h"
 
-#define CONSTRAINTS_KEPT 16u                    /* that no task uses */
-#define CONSTRAINT_MAX_BYTES ((size_t)32 << 20) /* of one's sets, before they are computed anew */
+#define CONSTRAINTS_KEPT 16u                     /* that no task uses */
+#define CONSTRAINTS_MAX_BYTES ((size_t)32 << 20) /* of all, before old ones are given up */
 
 struct constraint;
 struct vocab_trie;
@@ -32,6 +39,7 @@ struct constraints { /* of one engine; all zero with a lock that is initialized 
     struct vocab_trie *vocab;                  /* NULL until the first constraint */
     struct constraint *kept[CONSTRAINTS_KEPT]; /* the newest first */
     uint32_t n_kept;
+    _Atomic size_t bytes; /* of all constraints and the vocabulary's tree, for any thread */
 };
 
 void constraints_init(struct constraints *c);

@@ -242,6 +242,8 @@ static void read_info(const struct shoal_engine *en, struct shoal_engine_info *i
         .from_cache = c->from_cache,
         .chat_template = tokenizer_info(en->tokenizer)->chat_template,
         .quantization = quantization_of(en),
+        .constraint_bytes = atomic_load_explicit(
+            &((struct shoal_engine *)(uintptr_t)en)->constraints.bytes, memory_order_relaxed),
     };
 }
 

@@ -60,6 +60,8 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, enum shoal_fin
     if (t->slot != TASK_NO_SLOT)
         fair_end(&en->fair, t);
     release_pages(en, t);
+    constraint_unref(t->constraint.c); /* the caller may keep the task longer than the engine */
+    t->constraint.c = NULL;
     if (t->event)
         t->event(t->event_ctx, &ev);
     queue_done(en, t, code);

@@ -37,6 +37,18 @@ static struct registry_slot *find_victim(struct registry *r, int32_t priority)
     return best;
 }
 
+/* What constraints take besides what the loaded models have reserved; the lock is held. */
+static size_t constraint_bytes(const struct registry *r)
+{
+    size_t sum = 0;
+    for (const struct registry_slot *s = r->slots; s; s = s->next) {
+        struct shoal_engine_info info = {.size = sizeof(info)};
+        if (s->state == REGISTRY_READY && s->engine && shoal_engine_info(s->engine, &info) == 0)
+            sum += info.constraint_bytes;
+    }
+    return sum;
+}
+
 /* The lock is held, and given up while the engine closes. */
 static void close_engine(struct registry *r, struct registry_slot *s)
 {
@@ -193,7 +205,8 @@ static void load_one(struct registry *r, struct registry_slot *s)
     while (rc == 0) {
         size_t limit = r->opts.memory_bytes;
         /* 1: nothing fits; the engine's message shows the arithmetic */
-        size_t memory = limit == 0 ? 0 : limit > r->used_bytes ? limit - r->used_bytes : 1;
+        const size_t used = r->used_bytes + constraint_bytes(r);
+        size_t memory = limit == 0 ? 0 : limit > used ? limit - used : 1;
         pthread_mutex_unlock(&r->lock);
         rc = open_model(r, s, memory, name, &opened, &e);
         if (rc == 0)

@@ -294,13 +294,14 @@ static void put_row(struct buf *b, const struct registry_model *cm, int row)
 
 static void put_memory(struct buf *b, const struct registry_model *m, const char *label)
 {
-    static const char *const kinds[] = {"weights", "scratch", "kv"};
+    static const char *const kinds[] = {"weights", "scratch", "kv", "constraints"};
     struct shoal_engine_info info = {.size = sizeof(info)};
     if (!m->slot->engine)
         return;
     shoal_engine_info(m->slot->engine, &info);
-    const size_t bytes[] = {info.weights_bytes, info.scratch_bytes, info.kv_bytes};
-    for (size_t i = 0; i < 3; i++)
+    const size_t bytes[] = {info.weights_bytes, info.scratch_bytes, info.kv_bytes,
+                            info.constraint_bytes};
+    for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++)
         buf_printf(b, "shoal_model_memory_bytes{%s,kind=\"%s\"} %zu\n", label, kinds[i], bytes[i]);
 }
 

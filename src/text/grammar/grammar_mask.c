@@ -787,7 +787,8 @@ int grammar_mask_only(struct grammar_mask *m, uint32_t place, int32_t *token)
 
 size_t grammar_mask_bytes(const struct grammar_mask *m)
 {
-    return m->arena.used_bytes + m->cap_nodes * sizeof(*m->nodes) +
+    const size_t fixed = sizeof(*m) + MAX_TODO * sizeof(*m->todo) + MAX_STACKS * sizeof(*m->rest);
+    return fixed + m->arena.used_bytes + m->cap_nodes * sizeof(*m->nodes) +
            m->cap_places * sizeof(*m->places) + m->cap_parts * sizeof(*m->parts) +
            (m->node_table.n_slots + m->place_table.n_slots) * sizeof(uint32_t);
 }

@@ -128,6 +128,7 @@ int vocab_trie_create(struct vocab_trie **out, const struct tokenizer *t, uint32
     v->text_bytes = mem_zalloc_n(v->n_vocab, sizeof(*v->text_bytes));
     v->ends = mem_zalloc_n(vocab_trie_words(v) + 1, sizeof(*v->ends));
     v->bytes = mem_zalloc(n_bytes + 1);
+    v->n_bytes = n_bytes;
     list = mem_zalloc_n(v->n_vocab + 1, sizeof(*list));
     if (v->nodes && v->same && v->order && v->texts && v->text_bytes && v->ends && v->bytes &&
         list) {
@@ -142,6 +143,13 @@ int vocab_trie_create(struct vocab_trie **out, const struct tokenizer *t, uint32
     mem_free(list);
     vocab_trie_destroy(v);
     return *out ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for a vocabulary");
+}
+
+size_t vocab_trie_bytes(const struct vocab_trie *v)
+{
+    const size_t token =
+        sizeof(*v->same) + sizeof(*v->order) + sizeof(*v->texts) + sizeof(*v->text_bytes);
+    return v->n_nodes * sizeof(*v->nodes) + v->n_vocab * token + v->n_bytes;
 }
 
 void vocab_trie_destroy(struct vocab_trie *v)

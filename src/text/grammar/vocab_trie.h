@@ -10,6 +10,7 @@
 #ifndef SHOAL_TEXT_GRAMMAR_VOCAB_TRIE_H
 #define SHOAL_TEXT_GRAMMAR_VOCAB_TRIE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -38,12 +39,14 @@ struct vocab_trie {
     uint32_t n_nodes, n_vocab, n_order, max_depth;
     uint64_t *ends; /* bits of the tokens that end a generation */
     uint8_t *bytes; /* what texts point to */
+    size_t n_bytes;
 };
 
 /* n_vocab: tokens that the model knows, which may be more or fewer than the tokenizer's. */
 SHOAL_MUST_CHECK int vocab_trie_create(struct vocab_trie **out, const struct tokenizer *t,
                                        uint32_t n_vocab, struct err *e);
 void vocab_trie_destroy(struct vocab_trie *v);
+size_t vocab_trie_bytes(const struct vocab_trie *v); /* of memory */
 /* One of 64 classes of bytes.  Grammars tell punctuation apart, so each of it has a class of its
  * own; bytes outside of ASCII are parts of characters and share one. */
 static inline uint32_t vocab_trie_class(uint8_t b)

@@ -285,6 +285,48 @@ static void test_old_constraints_are_dropped(void **state)
     shoal_engine_close(en);
 }
 
+static size_t bytes_now(const struct shoal_engine *en)
+{
+    struct shoal_engine_info info = {.size = sizeof(info)};
+    assert_int_equal(shoal_engine_info(en, &info), 0);
+    return info.constraint_bytes;
+}
+
+/* What constraints take is counted while they grow, and no longer when they are given up. */
+static void test_memory_is_counted(void **state)
+{
+    static struct got g;
+    struct shoal_engine *en = open_engine(models[1]);
+    (void)state;
+    assert_int_equal(bytes_now(en), 0);
+    struct shoal_task_opts o = opts(&g, SHOAL_CONSTRAINT_REGEX, "[a-c]{3}");
+    assert_int_equal(run(en, o), 0);
+    const size_t small = bytes_now(en);
+    assert_true(small > 0);
+    o = opts(&g, SHOAL_CONSTRAINT_SCHEMA, PERSON);
+    assert_int_equal(run(en, o), 0);
+    const size_t both = bytes_now(en);
+    assert_true(both > small);
+    assert_int_equal(run(en, o), 0); /* the same answer: nothing new is computed */
+    assert_int_equal(bytes_now(en), both);
+    for (uint32_t i = 0; i < 2 * CONSTRAINTS_KEPT; i++) {
+        char regex[32];
+        snprintf(regex, sizeof(regex), "[a-c]{%u}", 3 + i % 2 * 100 + i);
+        o = opts(&g, SHOAL_CONSTRAINT_REGEX, regex);
+        assert_int_equal(run(en, o), 0);
+    }
+    const size_t full = bytes_now(en);
+    assert_true(full > both && full < CONSTRAINTS_MAX_BYTES);
+    for (uint32_t i = 0; i < CONSTRAINTS_KEPT; i++) { /* the large ones go */
+        char choice[32];
+        snprintf(choice, sizeof(choice), "[\"a%u\"]", i);
+        o = opts(&g, SHOAL_CONSTRAINT_CHOICE, choice);
+        assert_int_equal(run(en, o), 0);
+    }
+    assert_true(bytes_now(en) < full);
+    shoal_engine_close(en);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +336,7 @@ int main(void)
         cmocka_unit_test(test_forced_text_is_not_decoded),
         cmocka_unit_test(test_bad_constraints_are_refused),
         cmocka_unit_test(test_old_constraints_are_dropped),
+        cmocka_unit_test(test_memory_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
