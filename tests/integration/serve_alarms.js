@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Readings over HTTP become alarms: listed, streamed, acknowledged.  Usage: serve_alarms.js SHOAL
 'use strict';
+const { execFileSync, spawnSync } = require('child_process');
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
@@ -107,6 +108,22 @@ async function watch(url, seen, stop) {
     stop.abort();
     await watching;
     t.same((await server.stop()).code, 0, 'exit');
+
+    // what `shoal anomaly fit` has learned is known before the first reading
+    const csv = path.join(t.tmp, 'pump.csv'), learned = path.join(t.tmp, 'pump.json');
+    fs.writeFileSync(csv, `flow,heat\n${Array.from({ length: 400 }, (_, i) => `${(12 + Math.sin(i * 1.7) * 0.5).toFixed(3)},${(60 + Math.cos(i * 2.3)).toFixed(3)}`).join('\n')}\n`);
+    execFileSync(shoal, ['anomaly', 'fit', csv, '-o', learned]);
+    const fitted = (name) => fs.writeFileSync(file, `models:\n  - {name: intent, path: "${path.join(t.root, 'models/encoder')}", lazy: true}\n` +
+        `machines:\n  - {name: pump1, learned: ${learned}}\nsensors:\n  - {name: ${name}, machine: pump1}\n  - {name: other, machine: pump1}\n`);
+    fitted('flow');
+    const known = await t.start(shoal, ['--config', file]);
+    r = (await (await fetch(`${known.url}/v1/sensors`)).json()).data;
+    t.check(!r[0].learning && r[0].normal_low > 11.4 && r[0].normal_high < 12.6, `learned before: ${JSON.stringify(r[0])}`);
+    t.same(r[1].learning, true, 'what the file does not have is learned from readings');
+    t.same((await known.stop()).code, 0, 'exit');
+    fitted('nosuch');
+    const wrong = spawnSync(shoal, ['serve', '--listen', '127.0.0.1:0', '--config', file]);
+    t.check(wrong.status !== 0 && /no sensor of it is a channel of .*whose first is 'flow'/.test(wrong.stderr), `${wrong.stderr}`);
 
     fs.writeFileSync(file, `models:\n  - {name: intent, path: "${path.join(t.root, 'models/encoder')}", lazy: true}\n`);
     const bare = await t.start(shoal, ['--config', file]);

@@ -744,6 +744,9 @@ const struct config_key config_keys[] = {
     NEEDED("machines[].name", STR, MACHINE(name), START, "How it is called in topics and alarms."),
     ROW("machines[].title", STR, MACHINE(title), NULL, 0, 0, START,
         "How people call it. Default: its name."),
+    ROW("machines[].learned", STR, MACHINE(learned), NULL, 0, 0, START,
+        "File of `shoal anomaly fit`: what is normal for its sensors, whose names are the file's "
+        "channels. Default: learned from the readings."),
     ROW("machines[].joint", BOOL, MACHINE(joint), "true", 0, 0, START,
         "Whether its sensors are also watched together."),
     ROW("machines[].delay", MS, MACHINE(policy.delay_ms), NULL, 0, 0, START,

@@ -65,11 +65,13 @@ int config_things_take_machine(struct yaml_in *r, yaml_node_t *at, void *item,
         if (strcmp(c->machines[i].name, k->name) == 0)
             return yaml_in_fail(r, at, "two machines are named '%.60s'", k->name);
     struct things_machine_opts *m = grow((void **)&c->machines, c->n_machines, sizeof(*m));
-    if (!m)
+    char **learned = m ? grow((void **)&c->learned, c->n_machines, sizeof(*learned)) : NULL;
+    if (!learned)
         return no_memory(r);
+    *learned = k->learned;
     *m = (struct things_machine_opts){
         .name = k->name, .title = k->title, .policy = policy_of(&k->policy), .no_joint = !k->joint};
-    k->name = k->title = NULL;
+    k->name = k->title = k->learned = NULL;
     c->n_machines++;
     return 0;
 }
@@ -136,6 +138,7 @@ void config_things_fini(struct config_things *c)
     for (uint32_t i = 0; i < c->n_machines; i++) {
         drop(c->machines[i].name);
         drop(c->machines[i].title);
+        drop(c->learned[i]);
     }
     for (uint32_t i = 0; i < c->n_sensors; i++) {
         drop(c->sensors[i].name);
@@ -151,6 +154,7 @@ void config_things_fini(struct config_things *c)
         mem_free(s->time);
         yaml_in_strs_fini(&s->columns);
     }
+    mem_free(c->learned);
     mem_free(c->machines);
     mem_free(c->sensors);
     mem_free(c->subscriptions);

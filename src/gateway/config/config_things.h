@@ -28,6 +28,7 @@ struct config_subscription {
 
 struct config_things {
     struct things_machine_opts *machines; /* strings belong to the configuration */
+    char **learned; /* [n_machines] files of `shoal anomaly fit`; NULL: none */
     struct things_sensor_opts *sensors;
     struct config_subscription *subscriptions;
     uint32_t n_machines, n_sensors, n_subscriptions;
@@ -39,7 +40,7 @@ struct config_things_policy { /* as struct things_policy */
 };
 
 struct config_things_machine { /* an entry of machines */
-    char *name, *title;
+    char *name, *title, *learned;
     struct config_things_policy policy;
     bool joint;
 };

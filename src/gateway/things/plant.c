@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "gateway/config.h"
+#include "things/machine_file.h"
 #include "wire/json_in.h"
 #include "wire/json_out.h"
 
@@ -293,13 +294,74 @@ static void *run(void *arg)
 
 /* ---- life ---- */
 
-static int add_all(struct plant *p, const struct gw_config *c, struct err *e)
+/* Whether the machine's sensors are the file's channels, in its order: then they can be watched
+ * together as they were learned. */
+static bool same_channels(const struct machine_file *m, const char *machine,
+                          const struct config_things *c)
 {
-    int rc = 0;
-    for (uint32_t i = 0; i < c->things.n_machines && rc == 0; i++)
-        rc = things_add_machine(p->things, &c->things.machines[i], e);
-    for (uint32_t i = 0; i < c->things.n_sensors && rc == 0; i++)
-        rc = things_add_sensor(p->things, &c->things.sensors[i], e);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->n_sensors; i++) {
+        const struct things_sensor_opts *s = &c->sensors[i];
+        if (s->machine && strcmp(s->machine, machine) == 0 &&
+            (n >= m->n || strcmp(m->names[n++], s->name) != 0))
+            return false;
+    }
+    return n == m->n;
+}
+
+/* The sensors of a machine get the profiles of its file. */
+static int use_profiles(struct things_sensor_opts *sensors, const struct machine_file *m,
+                        const char *machine, const struct config_things *c, const char *path,
+                        struct err *e)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->n_sensors; i++) {
+        struct things_sensor_opts *s = &sensors[i];
+        uint32_t k = s->machine && strcmp(s->machine, machine) == 0
+                         ? machine_file_channel(m, s->name)
+                         : UINT32_MAX;
+        if (k == UINT32_MAX)
+            continue;
+        s->profile = &m->profiles[k];
+        if (s->interval_ms == 0)
+            s->interval_ms = (uint32_t)fmin(fmax(m->profiles[k].interval_ms, 1), 1e9);
+        n++;
+    }
+    return n ? 0
+             : err_set(e, SHOAL_EINVAL,
+                       "machine %s: no sensor of it is a channel of %.100s, whose first is '%.60s'",
+                       machine, path, m->names[0]);
+}
+
+static int add_machine(struct plant *p, const struct config_things *c, uint32_t i,
+                       struct machine_file **file, struct things_sensor_opts *sensors,
+                       struct err *e)
+{
+    struct things_machine_opts o = c->machines[i];
+    int rc = c->learned[i] ? machine_file_open(file, c->learned[i], e) : 0;
+    if (rc == 0 && *file)
+        rc = use_profiles(sensors, *file, o.name, c, c->learned[i], e);
+    if (rc == 0 && *file && same_channels(*file, o.name, c))
+        o.joint = (*file)->joint;
+    return rc < 0 ? rc : things_add_machine(p->things, &o, e);
+}
+
+static int add_all(struct plant *p, const struct gw_config *config, struct err *e)
+{
+    const struct config_things *c = &config->things;
+    struct machine_file **files = mem_zalloc_n(c->n_machines + 1, sizeof(struct machine_file *));
+    struct things_sensor_opts *sensors = mem_alloc(c->n_sensors * sizeof(*sensors));
+    int rc = files && sensors ? 0 : err_set(e, SHOAL_ENOMEM, "sensors");
+    if (rc == 0)
+        memcpy(sensors, c->sensors, c->n_sensors * sizeof(*sensors));
+    for (uint32_t i = 0; i < c->n_machines && rc == 0; i++)
+        rc = add_machine(p, c, i, &files[i], sensors, e);
+    for (uint32_t i = 0; i < c->n_sensors && rc == 0; i++)
+        rc = things_add_sensor(p->things, &sensors[i], e);
+    for (uint32_t i = 0; files && i < c->n_machines; i++)
+        machine_file_destroy(files[i]);
+    mem_free(files);
+    mem_free(sensors);
     return rc;
 }
 
