@@ -142,13 +142,14 @@ int config_ensemble_take(struct yaml_in *r, const yaml_node_t *at, const struct 
 {
     int rc = 0;
     *out = (struct ensemble){.kind = ENSEMBLE_NONE};
-    for (int i = ENSEMBLE_NONE + 1; i < ENSEMBLE_N_KINDS && rc == 0; i++) {
-        const yaml_node_t *map = takes[i] ? value_of(r, at, ensemble_name(i)) : NULL;
+    for (unsigned i = ENSEMBLE_NONE + 1; i < ENSEMBLE_N_KINDS && rc == 0; i++) {
+        const char *name = ensemble_name((enum ensemble_kind)i);
+        const yaml_node_t *map = takes[i] ? value_of(r, at, name) : NULL;
         if (!map)
             continue;
         if (out->kind != ENSEMBLE_NONE)
             return yaml_in_fail(r, map, "a route is one ensemble: %s or %s",
-                                ensemble_name(out->kind), ensemble_name(i));
+                                ensemble_name(out->kind), name);
         out->kind = (enum ensemble_kind)i;
         rc = takes[i](r, map, k, out);
     }
