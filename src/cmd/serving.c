@@ -173,6 +173,9 @@ static void reload(const struct serving *s, struct gateway *g, struct gw_config 
     struct err e = {0};
     uint32_t n_changes = 0;
     int rc = s->configure(&next, o, &e);
+    /* Whoever rewrites the file empties it first. */
+    if (rc == 0 && next->set.n == 0 && (*current)->set.n > 0)
+        rc = err_set(&e, SHOAL_EINVAL, "%s is empty", opts_text(o, "config"));
     if (rc == 0)
         rc = config_check_cluster(next, s->role, &e);
     if (rc == 0)

@@ -10,7 +10,7 @@ const c = require('./cluster_site.js');
 
 const shoal = path.resolve(process.argv[2]);
 const prompts = ['ask: what is the weather', 'the kitchen lights are', 'set the heating to', 'the garage door is open and'];
-const body = (i, more) => ({ model: 'reply', prompt: prompts[i % prompts.length], max_tokens: 200, ignore_eos: true,
+const body = (i, more) => ({ model: 'reply', prompt: prompts[i % prompts.length], max_tokens: 400, ignore_eos: true,
     ...(i % 2 ? { temperature: 0.9, seed: 100 + i } : { temperature: 0 }), ...more });
 
 // Streams until one was hit in the middle at a node that can be told by name: hit(node) disturbs it, heal(node) brings it

@@ -39,6 +39,12 @@ function replace(text) {
     t.same(await names(), 'auto,one,two', 'and changes nothing');
     t.same(await status(2000), 200, 'the server goes on');
 
+    // in the middle of being written
+    fs.writeFileSync(file, '');
+    server.child.kill('SIGHUP');
+    await t.until(() => /keeping the old configuration: .*shoal\.yaml is empty/.test(server.log), 'an empty file is reported');
+    t.same(await names(), 'auto,one,two', 'and changes nothing, either');
+
     replace(`watch: false\nmodels:\n${model('one')}`);
     await t.until(async () => await names() === 'auto,one', 'a good file again');
     await t.until(() => server.log.includes('models[two] was removed'), 'the log says so');
