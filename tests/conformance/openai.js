@@ -70,10 +70,14 @@ async function chat(ai) {
         'the parts of a content are lines');
     const neutral = await ai.chat.completions.create({ ...base, model: 'reply:latest', n: 1, tools: [], tool_choice: 'none',
         parallel_tool_calls: true, functions: [], logit_bias: {}, stop: [''], modalities: ['text'], audio: null,
-        reasoning_effort: 'low', store: true, service_tier: 'flex', metadata: { a: 'b' }, user: 'me', verbosity: 'medium',
+        reasoning_effort: 'low', store: true, service_tier: 'flex', metadata: { a: 'b' }, user: 'me', verbosity: 'low', max_tokens: -1,
+        min_tokens: 0, typical_p: 1, mirostat: 0, use_beam_search: false,
         safety_identifier: 'x', prompt_cache_key: 'y', prediction: { type: 'content', content: 'z' }, seed: 1,
         response_format: { type: 'text' }, stream_options: { include_usage: true }, logprobs: false, unheard_of: null });
     t.same(neutral.choices[0].message.content, want.text, 'fields that change nothing');
+    t.same(neutral.choices[0].finish_reason, 'stop', 'max_tokens: -1 is no limit');
+    for (const [field, value] of Object.entries({ min_tokens: 3, typical_p: 0.5, mirostat: 2, use_beam_search: true, max_tokens: -2 }))
+        t.same((await t.fails(ai.chat.completions.create({ ...base, [field]: value }), field)).param, field, `${field}: would change the answer`);
     t.same((await ai.models.retrieve('reply:latest')).id, 'reply', 'NAME:latest is NAME');
     const stop = await ai.chat.completions.create({ ...base, stop: [' lights'] });
     t.same(stop.choices[0].message.content, want.text.split(' lights')[0], 'stop');

@@ -13,7 +13,7 @@
 
 /* Both bodies; what is not given keeps its default. */
 struct openai_body {
-    const char *model, *reasoning_effort, *suffix;
+    const char *model, *reasoning_effort, *verbosity, *suffix;
     const cJSON *messages, *prompt, *stop, *logit_bias, *logprobs, *stream_options, *template_vars,
         *continue_final, *generation_prompt, *tools, *tool_choice;
     bool parallel_calls, stream, echo, ignore_eos, explain;
@@ -47,12 +47,8 @@ _Static_assert(REQUEST_MAX_PROMPTS == 64, "as in SEVERAL");
          0,                                                                                         \
          "{\"include_usage\": true} adds a last chunk with token counts",                           \
          "{\"type\":\"object\",\"properties\":{\"include_usage\":{\"type\":\"boolean\"}}}"},        \
-        {"max_tokens",                                                                              \
-         FIELD_INT,                                                                                 \
-         AT(max_tokens),                                                                            \
-         0,                                                                                         \
-         1 << 24,                                                                                   \
-         "maximum number of tokens to generate",                                                    \
+        {"max_tokens", FIELD_INT, AT(max_tokens),                                                   \
+         -1,           1 << 24,   "maximum number of tokens to generate; -1: no limit",             \
          NULL},                                                                                     \
         {"temperature", FIELD_NUM, AT(temperature), 0, 2, "0: always the most likely token", NULL}, \
         {"top_p", FIELD_NUM, AT(top_p), 0, 1, "nucleus sampling: probability mass to keep", NULL},  \
@@ -95,6 +91,10 @@ _Static_assert(REQUEST_MAX_PROMPTS == 64, "as in SEVERAL");
         {"repeat_penalty", FIELD_NUM, AT(repeat_penalty), 0, 10, "1: none", NULL},                  \
         {"repetition_penalty",     FIELD_NUM, AT(repeat_penalty), 0, 10,                            \
          "same as repeat_penalty", NULL},                                                           \
+        {"min_tokens", FIELD_UNBUILT, 0, 0, 0, NULL, "0"},                                          \
+        {"typical_p", FIELD_UNBUILT, 0, 0, 0, NULL, "1"},                                           \
+        {"mirostat", FIELD_UNBUILT, 0, 0, 0, NULL, "0"},                                            \
+        {"use_beam_search", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},                                    \
         {"ignore_eos", FIELD_BOOL, AT(ignore_eos), 0, 0, "do not stop at the end token", NULL},     \
         {"priority", FIELD_INT, AT(priority), -100, 0, "below that of the key", NULL},              \
         {"explain", FIELD_BOOL, AT(explain), 0, 0, "tell how a route chose the model", NULL},       \
@@ -136,7 +136,8 @@ const struct field openai_chat_fields[] = {
     {"prediction", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"reasoning_effort", FIELD_STR, AT(reasoning_effort), 0, 0,
      "a variable of the model's chat template, if it has one", NULL},
-    {"verbosity", FIELD_UNBUILT, 0, 0, 0, NULL, "medium"},
+    {"verbosity", FIELD_STR, AT(verbosity), 0, 0,
+     "a variable of the model's chat template, if it has one", NULL},
     {"web_search_options", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
 };
 const size_t openai_n_chat_fields = sizeof(openai_chat_fields) / sizeof(openai_chat_fields[0]);
@@ -550,6 +551,15 @@ void openai_read_effort(struct request *r, const char *effort)
         openai_add_var(r, "enable_thinking", value_bool(false));
 }
 
+static void read_verbosity(struct request *r, const char *verbosity)
+{
+    if (!verbosity || !verbosity[0])
+        return;
+    struct value v = {.kind = VALUE_TEXT};
+    v.text.p = request_copy_utf8(r, verbosity, strlen(verbosity), &v.text.n);
+    openai_add_var(r, "verbosity", v);
+}
+
 static int read_chat_logprobs(struct shoal_sampling *s, const struct openai_body *b,
                               struct fields_error *e)
 {
@@ -580,6 +590,8 @@ int openai_read_chat(struct request *r, struct openai_shape *shape, const cJSON 
         rc = openai_read_template_vars(r, b.template_vars, e);
     if (rc == 0)
         openai_read_effort(r, b.reasoning_effort);
+    if (rc == 0)
+        read_verbosity(r, b.verbosity);
     if (rc == 0)
         rc = read_ending(r, &b, e);
     if (rc == 0)
