@@ -398,6 +398,7 @@ static bool classify(struct flow_owner *o, const struct router_route *route, str
     q->received_ns = r->received_ns;
     q->deadline_ns = r->deadline_ns;
     q->input_bytes = in->text_bytes;
+    q->here = r->here || privacy_wanted_outside(o, r) != NULL; /* it reads the text as it is */
     q->infer = (struct request_infer){.kind = SHOAL_KIND_CLASSIFY, .inputs = in, .n_inputs = 1};
     if (route->labels)
         q->infer.labels = request_copy(q, route->labels, strlen(route->labels));
