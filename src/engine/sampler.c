@@ -162,6 +162,48 @@ static struct candidate pop(struct sampler *s, uint32_t *n)
     return top;
 }
 
+#define DRAW_BLOCK 64u
+
+/* The weight of the tokens of a block that may be drawn.  Four sums, so that no addition waits for
+ * the one before it; their order is fixed, so that every CPU draws the same token. */
+static double block_weight(const float *w, uint32_t n, float least)
+{
+    double sum[4] = {0.0, 0.0, 0.0, 0.0};
+    for (uint32_t i = 0; i < n; i++)
+        sum[i % 4] += w[i] >= least ? (double)w[i] : 0.0;
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+static uint32_t block_size(const struct sampler *s, uint32_t from)
+{
+    return s->n_vocab - from < DRAW_BLOCK ? s->n_vocab - from : DRAW_BLOCK;
+}
+
+/* Draws among all tokens with a weight of at least `least`: they need no order. */
+static int32_t draw_any(const struct sampler *s, float least, double uniform)
+{
+    const float *w = s->weight;
+    double kept = 0.0, sum = 0.0;
+    for (uint32_t from = 0; from < s->n_vocab; from += DRAW_BLOCK)
+        kept += block_weight(w + from, block_size(s, from), least);
+    const double at = uniform * kept;
+    for (uint32_t from = 0; from < s->n_vocab; from += DRAW_BLOCK) {
+        const uint32_t n = block_size(s, from);
+        const double block = block_weight(w + from, n, least);
+        if (at >= sum + block) {
+            sum += block;
+            continue;
+        }
+        for (uint32_t i = from; i < from + n; i++)
+            if (w[i] >= least && at < (sum += (double)w[i]))
+                return (int32_t)i;
+    }
+    uint32_t last = s->n_vocab - 1; /* only by rounding */
+    while (last > 0 && w[last] < least)
+        last--;
+    return (int32_t)last;
+}
+
 static int32_t draw(struct sampler *s, const struct shoal_sampling *o, uint64_t position)
 {
     const float max = s->k->max(s->work, s->n_vocab);
@@ -172,13 +214,16 @@ static int32_t draw(struct sampler *s, const struct shoal_sampling *o, uint64_t 
     float total = s->k->softmax_exp(s->weight, s->work, s->n_vocab, max * inv);
     /* Tokens this unlikely cannot be drawn in practice; leaving them out keeps the heap small. */
     float least = o->min_p > 1e-8f ? o->min_p : 1e-8f;
-    uint32_t all = make_heap(s, s->weight, least), left = all;
+    const double uniform = sampler_uniform(o->seed, position);
     const float whole = o->top_p > 0.0f && o->top_p < 1.0f ? o->top_p * total : INFINITY;
+    if (o->top_k == 0 && isinf(whole))
+        return draw_any(s, least, uniform);
+    uint32_t all = make_heap(s, s->weight, least), left = all;
     uint32_t most = o->top_k ? o->top_k : all;
     float kept = 0.0f;
     while (left > 0 && all - left < most && kept < whole)
         kept += pop(s, &left).p;
-    double at = sampler_uniform(o->seed, position) * (double)kept;
+    double at = uniform * (double)kept;
     double sum = 0.0;
     for (uint32_t i = all; i-- > left;) {
         sum += (double)s->heap[i].p;

@@ -1,0 +1,143 @@
+/* test_sampler.c - tokens are drawn as often as their probability says, the same ones on every CPU.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/sampler.h"
+
+#define N_VOCAB 300u /* no multiple of a block */
+#define N_DRAWS 40000u
+
+static float logits[N_VOCAB];
+
+static const struct kern_ops *best(void)
+{
+    struct err e = {0};
+    const struct kern_ops *k = kern_select(NULL, &e);
+    assert_non_null(k);
+    return k;
+}
+
+static struct sampler *open_sampler(const struct kern_ops *k)
+{
+    struct sampler *s;
+    struct err e = {0};
+    assert_int_equal(sampler_create(&s, k, N_VOCAB, &e), 0);
+    return s;
+}
+
+static int32_t draw_at(struct sampler *s, const struct shoal_sampling *o, uint32_t position)
+{
+    static int32_t history[N_DRAWS];
+    struct sampler_pick pick;
+    assert_true(sampler_run(s, &pick, logits, o, NULL, history, position, 0));
+    return pick.token;
+}
+
+/* Draws and compares shares with the softmax of the tokens from `least` on, relative to the
+ * likeliest. */
+static void compare_shares(const struct shoal_sampling *o, double least)
+{
+    static uint32_t count[N_VOCAB];
+    struct sampler *s = open_sampler(best());
+    double total = 0.0, max = -INFINITY;
+    memset(count, 0, sizeof(count));
+    for (uint32_t i = 0; i < N_DRAWS; i++)
+        count[draw_at(s, o, i)]++;
+    for (uint32_t i = 0; i < N_VOCAB; i++)
+        max = logits[i] > max ? (double)logits[i] : max;
+    for (uint32_t i = 0; i < N_VOCAB; i++) {
+        double w = exp(((double)logits[i] - max) / (double)o->temperature);
+        total += w >= least ? w : 0.0;
+    }
+    for (uint32_t i = 0; i < N_VOCAB; i++) {
+        double w = exp(((double)logits[i] - max) / (double)o->temperature);
+        double p = w >= least ? w / total : 0.0;
+        if (p == 0.0)
+            assert_int_equal(count[i], 0);
+        /* five standard deviations, and one draw */
+        assert_true(fabs(count[i] - p * N_DRAWS) <= 5.0 * sqrt(p * N_DRAWS) + 1.0);
+    }
+    sampler_destroy(s);
+}
+
+static int set_logits(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < N_VOCAB; i++)
+        logits[i] = (float)(sampler_uniform(5, i) * 8.0);
+    return 0;
+}
+
+static void test_shares_without_limits(void **state)
+{
+    const struct shoal_sampling o = {.temperature = 0.8f, .top_p = 1.0f, .seed = 7};
+    (void)state;
+    compare_shares(&o, 1e-8);
+}
+
+static void test_shares_with_min_p(void **state)
+{
+    const struct shoal_sampling o = {.temperature = 1.0f, .top_p = 1.0f, .min_p = 0.1f, .seed = 8};
+    (void)state;
+    compare_shares(&o, 0.1);
+}
+
+/* The same shares with an order: every token is among the first N_VOCAB. */
+static void test_shares_with_top_k(void **state)
+{
+    const struct shoal_sampling o = {
+        .temperature = 0.8f, .top_p = 1.0f, .top_k = N_VOCAB, .seed = 9};
+    (void)state;
+    compare_shares(&o, 1e-8);
+}
+
+static void test_every_kernel_set_draws_the_same(void **state)
+{
+    const struct shoal_sampling o = {.temperature = 1.3f, .top_p = 1.0f, .seed = 10};
+    const struct kern_ops *sets[16];
+    size_t n = kern_usable(sets, 16);
+    struct sampler *scalar = open_sampler(&kern_scalar);
+    (void)state;
+    assert_true(n > 0);
+    for (size_t k = 0; k < n; k++) {
+        struct sampler *s = open_sampler(sets[k]);
+        for (uint32_t i = 0; i < 2000; i++)
+            assert_int_equal(draw_at(s, &o, i), draw_at(scalar, &o, i));
+        sampler_destroy(s);
+    }
+    sampler_destroy(scalar);
+}
+
+/* One token that is certain, at either end of the vocabulary. */
+static void test_a_certain_token(void **state)
+{
+    const struct shoal_sampling o = {.temperature = 0.5f, .top_p = 1.0f, .seed = 11};
+    struct sampler *s = open_sampler(best());
+    (void)state;
+    for (uint32_t t = 0; t < N_VOCAB; t += N_VOCAB - 1) {
+        for (uint32_t i = 0; i < N_VOCAB; i++)
+            logits[i] = i == t ? 100.0f : 0.0f;
+        for (uint32_t i = 0; i < 1000; i++)
+            assert_int_equal(draw_at(s, &o, i), t);
+    }
+    sampler_destroy(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_shares_without_limits, set_logits),
+        cmocka_unit_test_setup(test_shares_with_min_p, set_logits),
+        cmocka_unit_test_setup(test_shares_with_top_k, set_logits),
+        cmocka_unit_test_setup(test_every_kernel_set_draws_the_same, set_logits),
+        cmocka_unit_test_setup(test_a_certain_token, set_logits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
