@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/executor.h"
+#include "flow/sink_front.h"
 
 #define MAX_PIECE_BYTES ((size_t)64 << 20)
 
@@ -19,9 +19,7 @@ struct privacy_choice {
 };
 
 struct privacy_sink {
-    struct sink sink;
-    struct flow_job job; /* what `to` sees as its job */
-    struct sink *to;
+    struct sink_front front;    /* first */
     struct pseudonyms_map *map; /* NULL: nothing is put back */
     struct arena *arena;
     const struct privacy_input *inputs;
@@ -98,8 +96,8 @@ static void fail_nomem(struct privacy_sink *x)
 {
     struct failure f;
     failure_of(&f, x->out.rc, "the answer is too large to put personal data back");
-    x->to->ops->fail(x->to, &f);
-    flow_cancel(&x->sink);
+    x->front.to->ops->fail(x->front.to, &f);
+    flow_cancel(&x->front.sink);
 }
 
 /* ---- events ---- */
@@ -110,13 +108,13 @@ static void on_start(struct sink *s, const struct sink_start *e)
     struct sink_start copy = *e;
     copy.question = NULL; /* nobody may keep the client's text with the answer */
     copy.private = true;
-    x->to->routed = s->routed;
-    x->to->ops->start(x->to, &copy);
+    x->front.to->routed = s->routed;
+    x->front.to->ops->start(x->front.to, &copy);
 }
 
 static void on_plan(struct sink *s, const struct sink_plan *e)
 {
-    struct sink *to = privacy_of(s)->to;
+    struct sink *to = privacy_of(s)->front.to;
     to->ops->plan(to, e);
 }
 
@@ -124,7 +122,7 @@ static void on_token(struct sink *s, const struct sink_token *t)
 {
     struct privacy_sink *x = privacy_of(s);
     if (!x->map || t->choice >= x->n) {
-        x->to->ops->token(x->to, t);
+        x->front.to->ops->token(x->front.to, t);
         return;
     }
     struct sink_token e = *t;
@@ -137,7 +135,7 @@ static void on_token(struct sink *s, const struct sink_token *t)
     e.text = buf_str(&x->out);
     e.text_bytes = x->out.len;
     if (e.text_bytes > 0 || e.token >= 0 || e.logprobs || t->text_bytes == 0)
-        x->to->ops->token(x->to, &e);
+        x->front.to->ops->token(x->front.to, &e);
 }
 
 static void on_call(struct sink *s, const struct sink_call *c)
@@ -145,7 +143,7 @@ static void on_call(struct sink *s, const struct sink_call *c)
     struct privacy_sink *x = privacy_of(s);
     struct sink_call e = *c;
     if (!x->map || c->choice >= x->n) {
-        x->to->ops->call(x->to, c);
+        x->front.to->ops->call(x->front.to, c);
         return;
     }
     struct held *h = &x->choices[c->choice].arguments;
@@ -161,13 +159,13 @@ static void on_call(struct sink *s, const struct sink_call *c)
     e.text_bytes = x->out.len;
     if (c->ends && e.text_bytes > 0) { /* arguments come before the end */
         e.begins = e.ends = false;
-        x->to->ops->call(x->to, &e);
+        x->front.to->ops->call(x->front.to, &e);
         e = *c;
         e.text = "";
         e.text_bytes = 0;
     }
     if (e.begins || e.ends || e.text_bytes > 0)
-        x->to->ops->call(x->to, &e);
+        x->front.to->ops->call(x->front.to, &e);
 }
 
 /* ---- results ---- */
@@ -239,69 +237,31 @@ static void on_result(struct sink *s, const struct sink_result *e)
         fail_nomem(x);
         return;
     }
-    x->to->ops->result(x->to, &copy);
+    x->front.to->ops->result(x->front.to, &copy);
 }
 
 static void on_done(struct sink *s, const struct sink_done *d)
 {
     struct privacy_sink *x = privacy_of(s);
-    x->to->routed = s->routed;
+    x->front.to->routed = s->routed;
     struct held *h = x->map && d->choice < x->n ? &x->choices[d->choice].text : NULL;
     if (h && h->n > 0) {
         const struct sink_token e = {
             .choice = d->choice, .token = -1, .text = h->text, .text_bytes = h->n};
-        x->to->ops->token(x->to, &e);
+        x->front.to->ops->token(x->front.to, &e);
         h->n = 0;
     }
-    x->to->ops->done(x->to, d);
-}
-
-static void on_fail(struct sink *s, const struct failure *f)
-{
-    struct privacy_sink *x = privacy_of(s);
-    x->to->routed = s->routed;
-    x->to->ops->fail(x->to, f);
+    x->front.to->ops->done(x->front.to, d);
 }
 
 static void on_closed(struct sink *s)
 {
     struct privacy_sink *x = privacy_of(s);
     buf_fini(&x->out);
-    x->to->job = NULL;
-    x->to->ops->closed(x->to);
-}
-
-static void on_broke_off(struct sink *s, const struct sink_done *e, int code)
-{
-    struct sink *to = privacy_of(s)->to;
-    if (to->ops->broke_off)
-        to->ops->broke_off(to, e, code);
-}
-
-static void on_flush(struct sink *s)
-{
-    struct sink *to = privacy_of(s)->to;
-    if (to->ops->flush)
-        to->ops->flush(to);
-}
-
-static bool on_full(struct sink *s)
-{
-    struct sink *to = privacy_of(s)->to;
-    return to->ops->full && to->ops->full(to);
+    sink_front_close(&x->front);
 }
 
 /* ---- its place in front of the codec ---- */
-
-static void on_cancel(struct flow_job *j)
-{
-    flow_cancel(&EXECUTOR_OF(j, struct privacy_sink, job)->sink);
-}
-
-static void on_resume(struct flow_job *j)
-{
-    flow_resume(&EXECUTOR_OF(j, struct privacy_sink, job)->sink);
-}
 
 struct sink *privacy_sink_open(struct request *r, struct sink *to, struct pseudonyms_map *map,
                                const struct privacy_input *inputs, uint32_t n_inputs)
@@ -312,27 +272,23 @@ struct sink *privacy_sink_open(struct request *r, struct sink *to, struct pseudo
                                         .call = on_call,
                                         .result = on_result,
                                         .done = on_done,
-                                        .fail = on_fail,
+                                        .fail = sink_front_fail,
                                         .closed = on_closed,
-                                        .broke_off = on_broke_off,
-                                        .flush = on_flush,
-                                        .full = on_full};
-    static const struct flow_job_ops job_ops = {on_cancel, on_resume};
+                                        .broke_off = sink_front_broke_off,
+                                        .flush = sink_front_flush,
+                                        .full = sink_front_full};
     uint32_t n = r->kind == REQUEST_GENERATE ? request_choices(&r->generate) : 0;
     struct privacy_sink *x = arena_zalloc(&r->arena, sizeof(*x));
     struct privacy_choice *choices = arena_zalloc_n(&r->arena, n + 1, sizeof(*choices));
     if (!x || !choices)
         return NULL;
-    *x = (struct privacy_sink){.sink.ops = &ops,
-                               .job.ops = &job_ops,
-                               .to = to,
-                               .map = map,
+    *x = (struct privacy_sink){.map = map,
                                .arena = &r->arena,
                                .inputs = inputs,
                                .n_inputs = n_inputs,
                                .n = n,
                                .choices = choices};
     buf_init(&x->out, MAX_PIECE_BYTES);
-    to->job = &x->job;
-    return &x->sink;
+    sink_front_open(&x->front, &ops, to);
+    return &x->front.sink;
 }

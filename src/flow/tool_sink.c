@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/executor.h"
 #include "base/hash.h"
 #include "flow/privacy_run.h"
 #include "flow/routing.h"
+#include "flow/sink_front.h"
 #include "flow/tool_parse.h"
 
 struct tool_choice {
@@ -19,9 +19,7 @@ struct tool_choice {
 };
 
 struct tool_sink {
-    struct sink sink;
-    struct flow_job job; /* what `to` sees as its job */
-    struct sink *to;
+    struct sink_front front; /* first */
     const struct chat *chat;
     uint64_t salt; /* of the ids of calls */
     bool stream, started;
@@ -43,7 +41,7 @@ static uint32_t index_of(const struct tool_choice *ch)
 
 static void send_text(struct tool_choice *ch, const char *text, size_t n)
 {
-    struct sink *to = ch->owner->to;
+    struct sink *to = ch->owner->front.to;
     struct sink_token e = {.choice = index_of(ch), .token = -1, .text = text, .text_bytes = n};
     if (ch->token) {
         e = *ch->token;
@@ -65,7 +63,7 @@ static void make_id(struct tool_choice *ch, uint32_t call)
 static void on_piece(void *ctx, const struct tool_parse_event *p)
 {
     struct tool_choice *ch = ctx;
-    struct sink *to = ch->owner->to;
+    struct sink *to = ch->owner->front.to;
     if (p->kind == TOOL_PARSE_TEXT) {
         send_text(ch, p->text, p->text_bytes);
         return;
@@ -96,15 +94,15 @@ static void on_start(struct sink *s, const struct sink_start *e)
                         on_piece, ch);
     }
     x->started = true;
-    x->to->routed = s->routed;
-    x->to->ops->start(x->to, e);
+    x->front.to->routed = s->routed;
+    x->front.to->ops->start(x->front.to, e);
 }
 
 static void on_token(struct sink *s, const struct sink_token *t)
 {
     struct tool_sink *x = tools_of(s);
     if (t->choice >= x->n || t->echo) {
-        x->to->ops->token(x->to, t);
+        x->front.to->ops->token(x->front.to, t);
         return;
     }
     struct tool_choice *ch = &x->choices[t->choice];
@@ -119,27 +117,20 @@ static void on_done(struct sink *s, const struct sink_done *d)
 {
     struct tool_sink *x = tools_of(s);
     struct sink_done e = *d;
-    x->to->routed = s->routed;
+    x->front.to->routed = s->routed;
     if (d->choice < x->n && x->started) {
         struct tool_choice *ch = &x->choices[d->choice];
         tool_parse_end(&ch->parse);
         if (ch->parse.rc < 0) {
             struct failure f;
             failure_of(&f, ch->parse.rc, "the answer is too large to be searched for tool calls");
-            x->to->ops->fail(x->to, &f);
-            flow_cancel(&x->sink);
+            x->front.to->ops->fail(x->front.to, &f);
+            flow_cancel(&x->front.sink);
             return;
         }
         e.n_calls = ch->parse.n_calls;
     }
-    x->to->ops->done(x->to, &e);
-}
-
-static void on_fail(struct sink *s, const struct failure *f)
-{
-    struct tool_sink *x = tools_of(s);
-    x->to->routed = s->routed;
-    x->to->ops->fail(x->to, f);
+    x->front.to->ops->done(x->front.to, &e);
 }
 
 static void on_closed(struct sink *s)
@@ -147,41 +138,10 @@ static void on_closed(struct sink *s)
     struct tool_sink *x = tools_of(s);
     for (uint32_t i = 0; i < x->n && x->started; i++)
         tool_parse_fini(&x->choices[i].parse);
-    x->to->job = NULL;
-    x->to->ops->closed(x->to);
-}
-
-static void on_broke_off(struct sink *s, const struct sink_done *e, int code)
-{
-    struct sink *to = tools_of(s)->to;
-    if (to->ops->broke_off)
-        to->ops->broke_off(to, e, code);
-}
-
-static void on_flush(struct sink *s)
-{
-    struct sink *to = tools_of(s)->to;
-    if (to->ops->flush)
-        to->ops->flush(to);
-}
-
-static bool on_full(struct sink *s)
-{
-    struct sink *to = tools_of(s)->to;
-    return to->ops->full && to->ops->full(to);
+    sink_front_close(&x->front);
 }
 
 /* ---- its place in front of the codec ---- */
-
-static void on_cancel(struct flow_job *j)
-{
-    flow_cancel(&EXECUTOR_OF(j, struct tool_sink, job)->sink);
-}
-
-static void on_resume(struct flow_job *j)
-{
-    flow_resume(&EXECUTOR_OF(j, struct tool_sink, job)->sink);
-}
 
 /* ctx: NULL: not streamed. */
 static void run_screened(void *ctx, struct flow_owner *o, struct request *r, struct sink *s)
@@ -194,12 +154,11 @@ void tool_sink_run(struct flow_owner *o, struct request *r, struct sink *s, bool
     static const struct sink_ops ops = {.start = on_start,
                                         .token = on_token,
                                         .done = on_done,
-                                        .fail = on_fail,
+                                        .fail = sink_front_fail,
                                         .closed = on_closed,
-                                        .broke_off = on_broke_off,
-                                        .flush = on_flush,
-                                        .full = on_full};
-    static const struct flow_job_ops job_ops = {on_cancel, on_resume};
+                                        .broke_off = sink_front_broke_off,
+                                        .flush = sink_front_flush,
+                                        .full = sink_front_full};
     const struct privacy_policy *p = privacy_wanted(o, r);
     if (p) { /* in front: values go back into the arguments of calls */
         privacy_run(o, r, s, p, run_screened, stream ? (void *)o : NULL);
@@ -217,14 +176,11 @@ void tool_sink_run(struct flow_owner *o, struct request *r, struct sink *s, bool
         return;
     }
     *x = (struct tool_sink){
-        .sink.ops = &ops,
-        .job.ops = &job_ops,
-        .to = s,
         .chat = &r->generate.chat,
         .salt = hash_bytes(r->id, strnlen(r->id, sizeof(r->id)), hash_mix(r->received_ns)),
         .stream = stream,
         .n = n,
         .choices = choices};
-    s->job = &x->job;
-    routing_run(o, r, &x->sink);
+    sink_front_open(&x->front, &ops, s);
+    routing_run(o, r, &x->front.sink);
 }
