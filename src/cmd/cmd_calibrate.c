@@ -5,6 +5,7 @@
 #include "base/file/file_replace.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
+#include "cmd/local/eval_watch.h"
 #include "cmd/local/model_opts.h"
 #include "ensemble/confidence_file.h"
 #include "eval/eval.h"
@@ -37,18 +38,6 @@ static const struct opts_page page = {
                 "  shoal calibrate -m ./my-bert -o my-bert.calibration.json labelled.jsonl\n",
 };
 
-struct watch { /* the person at the terminal */
-    int interrupt_fd;
-    struct term_progress bar;
-};
-
-static bool show_progress(void *ctx, double part)
-{
-    struct watch *w = ctx;
-    term_progress_show(&w->bar, part, NULL);
-    return term_interrupted(w->interrupt_fd);
-}
-
 static int write_file(const struct opts *o, const struct buf *json)
 {
     const char *path = opts_text(o, "out");
@@ -58,7 +47,7 @@ static int write_file(const struct opts *o, const struct buf *json)
     return CMD_OK;
 }
 
-static int fit(const struct opts *o, struct eval *ev, struct watch *w)
+static int fit(const struct opts *o, struct eval *ev, struct eval_watch *w)
 {
     struct confidence_calibration c;
     struct buf json, text;
@@ -94,28 +83,18 @@ static int fit(const struct opts *o, struct eval *ev, struct watch *w)
     return code;
 }
 
-static int read_rows(const struct opts *o, struct eval_rows *rows)
-{
-    struct err e = {0};
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < o->n_args; i++)
-        rc = eval_rows_read(rows, o->args[i], &e);
-    if (rc == 0 && opts_uint(o, "limit"))
-        eval_rows_cut(rows, opts_uint(o, "limit"));
-    return rc < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
-}
-
 static int run(const struct opts *o)
 {
     struct eval_rows rows = {0};
     struct model_name name = {0};
-    struct watch watch = {.interrupt_fd = -1};
+    struct eval_watch watch = {.interrupt_fd = -1};
     struct eval ev = {.rows = &rows,
                       .model = opts_text(o, "model"),
                       .in_flight = opts_u32(o, "jobs"),
-                      .progress = show_progress,
+                      .progress = eval_watch_show,
                       .progress_ctx = &watch};
-    int rc = ev.model ? read_rows(o, &rows) : opts_usage(o->page, "no model given: use -m MODEL");
+    int rc = ev.model ? eval_watch_read(o, 0, &rows)
+                      : opts_usage(o->page, "no model given: use -m MODEL");
     watch.interrupt_fd = term_catch_interrupt();
     if (rc == CMD_OK)
         rc = specialist_opts_open(o, watch.interrupt_fd, &ev.engine, &name);

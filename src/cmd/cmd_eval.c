@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
+#include "cmd/local/eval_watch.h"
 #include "cmd/local/model_opts.h"
 #include "eval/eval.h"
 #include "eval/quality.h"
@@ -136,19 +137,7 @@ static void put_head(const struct opts *o, const struct eval *ev, struct json_ou
     buf_putc(text, '\n');
 }
 
-struct watch { /* the person at the terminal */
-    int interrupt_fd;
-    struct term_progress bar;
-};
-
-static bool show_progress(void *ctx, double part)
-{
-    struct watch *w = ctx;
-    term_progress_show(&w->bar, part, NULL);
-    return term_interrupted(w->interrupt_fd);
-}
-
-static int measure(const struct opts *o, size_t task, struct eval *ev, struct watch *w)
+static int measure(const struct opts *o, size_t task, struct eval *ev, struct eval_watch *w)
 {
     struct buf json, text;
     struct err e = {0};
@@ -178,18 +167,13 @@ static int read_rows(const struct opts *o, size_t task, struct eval_rows *rows,
                      struct eval_rows *docs)
 {
     struct err e = {0};
-    int rc = 0;
-    for (size_t i = 1; rc == 0 && i < o->n_args && !tasks[task].tables; i++)
-        rc = eval_rows_read(rows, o->args[i], &e);
-    if (rc == 0 && opts_text(o, "docs"))
-        rc = eval_rows_read(docs, opts_text(o, "docs"), &e);
-    if (rc == 0 && opts_uint(o, "limit"))
-        eval_rows_cut(rows, opts_uint(o, "limit"));
-    return rc < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
+    if (opts_text(o, "docs") && eval_rows_read(docs, opts_text(o, "docs"), &e) < 0)
+        return cmd_fail(o->page, "%s", e.msg);
+    return tasks[task].tables ? CMD_OK : eval_watch_read(o, 1, rows);
 }
 
 /* Opens, measures and closes one model. */
-static int run_model(const struct opts *o, size_t task, struct eval *ev, struct watch *w,
+static int run_model(const struct opts *o, size_t task, struct eval *ev, struct eval_watch *w,
                      const char *model)
 {
     struct model_name name = {0};
@@ -212,7 +196,7 @@ static int run_model(const struct opts *o, size_t task, struct eval *ev, struct 
 static int run(const struct opts *o, size_t task)
 {
     struct eval_rows rows = {0}, docs = {0};
-    struct watch watch = {.interrupt_fd = -1};
+    struct eval_watch watch = {.interrupt_fd = -1};
     struct eval ev = {.rows = &rows,
                       .docs = &docs,
                       .in_flight = opts_u32(o, "jobs"),
@@ -225,7 +209,7 @@ static int run(const struct opts *o, size_t task)
                       .label_column = opts_text(o, "label"),
                       .windows_file = opts_text(o, "windows"),
                       .limit = opts_uint(o, "limit"),
-                      .progress = show_progress,
+                      .progress = eval_watch_show,
                       .progress_ctx = &watch};
     ev.n_tune_files = opts_list(o, "tune", &ev.tune_files);
     int rc = opts_text(o, "model") ? read_rows(o, task, &rows, &docs)

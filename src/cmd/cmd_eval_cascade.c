@@ -4,6 +4,7 @@
 
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
+#include "cmd/local/eval_watch.h"
 #include "cmd/local/model_opts.h"
 #include "eval/eval.h"
 
@@ -32,19 +33,8 @@ static const struct opts_page page = {
     .examples = "  shoal eval cascade -m intent --large ./big-bert --labels clinc150 val.jsonl\n",
 };
 
-struct watch { /* the person at the terminal */
-    int interrupt_fd;
-    struct term_progress bar;
-};
-
-static bool show_progress(void *ctx, double part)
-{
-    struct watch *w = ctx;
-    term_progress_show(&w->bar, part, NULL);
-    return term_interrupted(w->interrupt_fd);
-}
-
-static int measure(const struct opts *o, struct eval *small, struct eval *large, struct watch *w)
+static int measure(const struct opts *o, struct eval *small, struct eval *large,
+                   struct eval_watch *w)
 {
     struct buf json, text;
     struct err e = {0};
@@ -69,21 +59,10 @@ static int measure(const struct opts *o, struct eval *small, struct eval *large,
     return rc;
 }
 
-static int read_rows(const struct opts *o, struct eval_rows *rows)
-{
-    struct err e = {0};
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < o->n_args; i++)
-        rc = eval_rows_read(rows, o->args[i], &e);
-    if (rc == 0 && opts_uint(o, "limit"))
-        eval_rows_cut(rows, opts_uint(o, "limit"));
-    return rc < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
-}
-
 static int run(const struct opts *o)
 {
     struct eval_rows rows = {0};
-    struct watch watch = {.interrupt_fd = -1};
+    struct eval_watch watch = {.interrupt_fd = -1};
     struct eval evals[2];
     struct model_name names[2] = {{0}, {0}};
     const char *const models[2] = {opts_text(o, "model"), opts_text(o, "large")};
@@ -91,11 +70,11 @@ static int run(const struct opts *o)
         evals[i] = (struct eval){.rows = &rows,
                                  .model = models[i],
                                  .in_flight = 1,
-                                 .progress = show_progress,
+                                 .progress = eval_watch_show,
                                  .progress_ctx = &watch};
     int rc = !models[0]   ? opts_usage(o->page, "no model given: use -m MODEL")
              : !models[1] ? opts_usage(o->page, "no larger model given: use --large MODEL")
-                          : read_rows(o, &rows);
+                          : eval_watch_read(o, 0, &rows);
     watch.interrupt_fd = term_catch_interrupt();
     for (int i = 0; i < 2 && rc == CMD_OK; i++) {
         rc = specialist_opts_open_as(o, models[i], watch.interrupt_fd, &evals[i].engine, &names[i]);
