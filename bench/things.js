@@ -1,4 +1,4 @@
-// Sensors over a real broker: bench/run things [--seconds 10] [--sensors 200] [--many 2000] [--spikes 50] [--no-peer]
+// Sensors over a real broker.
 // From a reading that is too high to the alarm, and to the explanation, on the alarm topic; readings lost; memory per sensor.
 // The server has one core (taskset), broker and load the others.  Peer: paho-mqtt, a rolling window and LightGBM in Python.
 "use strict";
@@ -9,6 +9,18 @@ const path = require("path");
 const { spawn, spawnSync, execFileSync } = require("child_process");
 const { ROOT, printTable, writeRows } = require("./lib.js");
 
+const USAGE = `usage: bench/run things [--seconds N] [--sensors N] [--many N] [--spikes N] [--no-peer]
+  --seconds N  length of one run (10)
+  --sensors N  sensors of the first run (200)
+  --many N     sensors of the second run (2000)
+  --spikes N   readings that are too high (50)
+  --no-peer    measure ours only`;
+const known = ["--seconds", "--sensors", "--many", "--spikes", "--no-peer", "--help"];
+const wrong = process.argv.slice(2).find((a) => a.startsWith("-") && !known.includes(a));
+if (wrong || process.argv.includes("--help")) {
+  (wrong ? console.error : console.log)(wrong ? `unknown option ${wrong}\n${USAGE}` : USAGE);
+  process.exit(wrong ? 2 : 0);
+}
 const option = (name, otherwise) => {
   const at = process.argv.indexOf(`--${name}`);
   return at < 0 ? otherwise : Number(process.argv[at + 1]);
