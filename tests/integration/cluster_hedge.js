@@ -38,13 +38,20 @@ async function ask(site, headers = {}, more = {}) {
     await c.all_ready(site, 2);
     const want = (await ask(site)).choices[0].text;
 
-    for (let i = 0; i < 20; i++) {
-        const got = await ask(site);
-        t.same(got.node, 'plain', 'a standby is not asked while another node can answer');
-        t.same(got.choices?.[0].text, want, 'text');
-    }
+    // A node that gets no processor time for half a second is overtaken, whoever waits for it: that is no answer to whom
+    // the gateway asks first, and the question is put again.
+    const asks_first = async (node, why) => {
+        for (;;) {
+            const before = await t.metric(site.gateway, 'shoal_stalled_total'), got = await ask(site);
+            t.same(got.choices?.[0].text, want, `${why}: text`);
+            if (got.node === node || await t.metric(site.gateway, 'shoal_stalled_total') === before)
+                return t.same(got.node, node, why);
+        }
+    };
+    for (let i = 0; i < 20; i++)
+        await asks_first('plain', 'a standby is not asked while another node can answer');
     // stopped: with a deadline the standby is asked as well, and is faster
-    site.nodes[0].signal('SIGSTOP');
+    await site.nodes[0].stop();
     const hedged = await ask(site, { 'x-latency-budget-ms': '60000' });
     t.same(hedged.status, 200, `hedged: ${JSON.stringify(hedged)}`);
     t.same(hedged.choices?.[0].text, want, 'hedged: text');
@@ -65,7 +72,7 @@ async function ask(site, headers = {}, more = {}) {
     await site.nodes[0].ended;
     await site.nodes[0].start();
     await c.all_ready(site, 2);
-    t.same((await ask(site)).node, 'plain', 'the node is back');
+    await asks_first('plain', 'the node is back');
     await c.close(site);
     t.finish();
 })().catch(t.abandon);

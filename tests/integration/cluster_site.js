@@ -2,6 +2,7 @@
 // starts them again, and reads streams.
 'use strict';
 const { spawn } = require('child_process');
+const fs = require('fs');
 const http = require('http');
 const path = require('path');
 const t = require('./serve.js');
@@ -44,6 +45,14 @@ class Member {
 
     signal(name) {
         this.child.kill(name);
+    }
+
+    // SIGSTOP, until all its threads stand still: the kernel needs one of them to run to stop the others.
+    async stop() {
+        this.child.kill('SIGSTOP');
+        const tasks = `/proc/${this.child.pid}/task`;
+        const state = (id) => fs.readFileSync(`${tasks}/${id}/stat`, 'utf8').replace(/^.*\) /, '')[0];
+        await t.until(() => fs.readdirSync(tasks).every((id) => state(id) === 'T'), `${this.name} stands still`);
     }
 
     // Ends it: SIGKILL as a crash, SIGTERM as an operator would.
