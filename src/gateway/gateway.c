@@ -900,9 +900,9 @@ void gateway_destroy(struct gateway *g)
     demo_destroy(gw->demo);
     explainer_stop(gw->explainer);
     plant_stop(gw->plant);
-    webhooks_destroy(gw->webhooks);
     deeds_stop(gw->deeds); /* asks that wait for one end */
-    mqtt_site_stop(gw);
+    mqtt_site_stop(gw);    /* until then readings come, and may raise alarms */
+    webhooks_destroy(gw->webhooks);
     for (uint32_t i = 0; i < gw->n_loops; i++)
         if (gw->loops[i].http || gw->loops[i].node_http)
             end_calls(&gw->loops[i]);

@@ -452,11 +452,9 @@ uint32_t plant_find(struct plant *p, const char *sensor)
 void plant_reading(struct plant *p, const struct reading *r)
 {
     pthread_mutex_lock(&p->lock);
-    if (!p->stop) {
-        things_reading(p->things, r, now_ms(p));
-        if (p->told) /* before the sender is told that we have it */
-            save(p);
-    }
+    things_reading(p->things, r, now_ms(p));
+    if (p->told) /* before the sender is told that we have it */
+        save(p);
     pthread_mutex_unlock(&p->lock);
 }
 

@@ -35,7 +35,8 @@ SHOAL_MUST_CHECK int plant_listen(struct plant *p, plant_alarm_fn fn, void *ctx,
  * file of open alarms is written, so a crash in between leaves the file behind them. */
 void plant_recall(struct plant *p, const char *json, size_t n);
 SHOAL_MUST_CHECK int plant_start(struct plant *p, struct err *e);
-void plant_stop(struct plant *p); /* NULL is fine; no listener is called afterwards */
+/* Ends the thread.  Readings still count, and may raise alarms.  NULL is fine. */
+void plant_stop(struct plant *p);
 
 uint32_t plant_find(struct plant *p, const char *sensor); /* THINGS_NONE: there is none */
 /* r->sensor from plant_find. */

@@ -60,7 +60,7 @@ static void test_public_addresses(void **state)
 static void test_folders_are_no_registries(void **state)
 {
     (void)state;
-    assert_true(oci_client_is_url("https://registry.example"));
+    assert_true(oci_client_is_url("https://models.example"));
     assert_true(oci_client_is_url("HTTP://127.0.0.1:5000/"));
     assert_false(oci_client_is_url("/srv/models"));
     assert_false(oci_client_is_url("http"));
