@@ -14,25 +14,30 @@ const body = (i, more) => ({ model: 'reply', prompt: prompts[i % prompts.length]
     ...(i % 2 ? { temperature: 0.9, seed: 100 + i } : { temperature: 0 }), ...more });
 
 // Streams until one was hit in the middle at a node that can be told by name: hit(node) disturbs it, heal(node) brings it
-// back.  A node may be done before it is hit; then the stream did not move, and the next one is tried.
-async function disturbed(site, i, want, hit, heal) {
+// back.  A node may be done before it is hit; then the stream did not move, and the next one is tried.  Each try asks what
+// nobody asked before, since nodes keep their answers; the undisturbed answer is asked for afterwards.
+let n_asked = 0;
+async function disturbed(site, i, hit, heal) {
     for (let tries = 0; tries < 50; tries++) {
         const before = await t.metric(site.gateway, 'shoal_moved_total');
+        const asked = body(i, { prompt: `${prompts[i]} ${++n_asked}` });
         let victim = null;
-        const got = await c.stream(site.gateway.url, body(i), (g) => {
+        const got = await c.stream(site.gateway.url, asked, (g) => {
             if (!victim && g.n >= 2) {
                 victim = site.nodes.find((n) => n.name === g.node);
                 hit(victim);
             }
         });
+        await heal(victim);
+        await c.all_ready(site, 3);
+        const moved = await t.metric(site.gateway, 'shoal_moved_total') > before;
+        const want = await c.stream(site.gateway.url, asked);
         t.same(got.error, null, `stream ${i}: error`);
         t.same(got.text, want.text, `stream ${i}: text`);
         t.same(got.finish, want.finish, `stream ${i}: finish`);
         t.same(got.usage?.completion_tokens, want.usage.completion_tokens, `stream ${i}: tokens`);
         t.same(got.usage?.prompt_tokens, want.usage.prompt_tokens, `stream ${i}: prompt tokens`);
-        await heal(victim);
-        await c.all_ready(site, 3);
-        if (await t.metric(site.gateway, 'shoal_moved_total') > before)
+        if (moved)
             return { victim, gap: Math.max(...got.gaps.slice(1)) };
     }
     throw new Error('no stream was hit in the middle');
@@ -66,22 +71,23 @@ let site;
 
     // killed in the middle: the text goes on elsewhere
     for (let i = 0; i < 4; i++) {
-        const { victim, gap } = await disturbed(site, i, want[i], (n) => n.signal('SIGKILL'), restart);
+        const { victim, gap } = await disturbed(site, i, (n) => n.signal('SIGKILL'), restart);
         console.log(`killed ${victim.name}: the longest pause was ${gap.toFixed(0)} ms`);
     }
     // stopped: silent, but the connection stays
     for (let i = 0; i < 2; i++) {
-        const { victim, gap } = await disturbed(site, i, want[i], (n) => n.signal('SIGSTOP'), (n) => n.signal('SIGCONT'));
+        const { victim, gap } = await disturbed(site, i, (n) => n.signal('SIGSTOP'), (n) => n.signal('SIGCONT'));
         console.log(`stopped ${victim.name}: the longest pause was ${gap.toFixed(0)} ms`);
     }
     // drained: what runs ends there, what comes goes elsewhere, and the node ends by itself
     let drained = null;
-    const whole = await c.stream(site.gateway.url, body(3), (g) => {
+    const last = body(3, { prompt: 'what nobody asked before' });
+    const whole = await c.stream(site.gateway.url, last, (g) => {
         drained ??= site.nodes.find((n) => n.name === g.node);
         if (g.n === 2)
             drained.signal('SIGTERM');
     });
-    t.same(whole.text, want[3].text, 'the answer of a node that drains');
+    t.same(whole.text, (await c.stream(site.gateway.url, last)).text, 'the answer of a node that drains');
     const how = await drained.ended;
     t.check(how.code === 0, `a drained node ends with ${JSON.stringify(how)}: ${drained.log.slice(-4000)}`);
     await drained.start();
