@@ -23,7 +23,7 @@ struct members {
     struct loop *loop;
     struct registry *registry;
     struct deployed *deployed; /* or NULL */
-    uint32_t wait_ms, heartbeat_ms, silent_ms, hedge_ms;
+    uint32_t wait_ms, total_ms, heartbeat_ms, silent_ms, hedge_ms;
     const char *const *hedge_models;
     uint32_t n_hedge_models;
     struct tls_client *tls;
@@ -266,8 +266,10 @@ static bool is_hedged(const struct members *m, const struct request *r)
 static bool run(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *s)
 {
     struct members *m = (struct members *)(void *)d;
-    const struct relay_opts opts = {
-        .source = &m->source, .wait_ms = m->wait_ms, .hedge_ms = is_hedged(m, r) ? m->hedge_ms : 0};
+    const struct relay_opts opts = {.source = &m->source,
+                                    .wait_ms = m->wait_ms,
+                                    .total_ms = m->total_ms,
+                                    .hedge_ms = is_hedged(m, r) ? m->hedge_ms : 0};
     if (!elsewhere(m, r))
         return false;
     if (m->source.epoch == 0)
@@ -345,6 +347,7 @@ int members_create(struct members **out, struct loop *l, const struct members_op
     m->registry = o->registry;
     m->deployed = o->deployed;
     m->wait_ms = o->wait_ms;
+    m->total_ms = o->total_ms;
     m->heartbeat_ms = o->heartbeat_ms;
     m->silent_ms = o->silent_ms;
     m->hedge_ms = o->hedge_ms;

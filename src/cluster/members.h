@@ -23,7 +23,7 @@ struct members_opts {
     struct deployed *deployed;        /* borrowed; models that may get a replica; NULL: none */
     struct replica_counts *counts;    /* borrowed; may be shared by loops */
     const char *ask_model;            /* that commands need here; borrowed; NULL: no commands */
-    uint32_t wait_ms;                 /* for a replica to come back; see relay.h */
+    uint32_t wait_ms, total_ms;       /* see patience.h */
     uint32_t heartbeat_ms, silent_ms; /* as in node_link.h */
     uint32_t hedge_ms;                /* as in relay.h */
     const char *const *hedge_models;  /* names of models that are hedged; borrowed; none: all */

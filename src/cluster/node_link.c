@@ -62,6 +62,8 @@ struct node_link {
     uint64_t silent_ns;
     struct remote *calls;
     uint32_t n_calls;
+    uint64_t ended_ns; /* the turn in which its connection ended last, */
+    uint32_t n_ended;  /* and the requests it had then */
     /* watching */
     struct http_call watch;
     struct buf watch_in;
@@ -173,17 +175,19 @@ static void remote_close(struct remote *q)
 }
 
 /* The node is gone, or says nothing sensible: somebody else is to do it. */
-static void fail_lost(struct remote *q, const char *why)
+static void fail_lost(struct remote *q, bool ended, const char *why)
 {
     struct node_link *k = q->link;
     struct failure f;
-    failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_LOST, "node %.96s: %.200s",
-                k->name, why);
+    failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, ended ? REPLICA_ENDED : REPLICA_LOST,
+                "node %.96s: %.200s", k->name, why);
     if (!q->feed.quiet && q->breaker) {
         count_failure(k, q->breaker, why);
         q->breaker = NULL;
     }
+    k->replica.n_ended = ended ? k->n_ended : 0;
     event_feed_fail(&q->feed, &f);
+    k->replica.n_ended = 0;
 }
 
 static void on_close(struct executor_task *t)
@@ -235,7 +239,7 @@ static void pump(struct remote *q)
             break;
     }
     if (rc < 0) {
-        fail_lost(q, "it sent a damaged message");
+        fail_lost(q, false, "it sent a damaged message");
         close_later(q);
         return;
     }
@@ -267,10 +271,10 @@ static void on_head(struct http_call *c, int status, const struct http_header *h
     q->status = status_in(h, n, &message);
     if (status != 200) {
         snprintf(text, sizeof(text), "it answers with HTTP status %d", status);
-        fail_lost(q, text);
+        fail_lost(q, false, text);
         close_later(q);
     } else if (q->status > 0) {
-        fail_lost(q, message ? message : "it refuses");
+        fail_lost(q, false, message ? message : "it refuses");
     }
 }
 
@@ -279,7 +283,7 @@ static void on_data(struct http_call *c, const char *p, size_t n)
     struct remote *q = remote_of(c);
     buf_put(&q->in, p, n);
     if (q->in.rc < 0) {
-        fail_lost(q, "it sends too much");
+        fail_lost(q, false, "it sends too much");
         close_later(q);
     } else if (!q->held) {
         pump(q);
@@ -294,17 +298,23 @@ static void on_ended(struct http_call *c, const struct http_header *trailers, si
     if (q->closing)
         return;
     if (!q->feed.quiet)
-        fail_lost(q, message && status > 0 ? message : "it broke off");
+        fail_lost(q, false, message && status > 0 ? message : "it broke off");
     remote_close(q);
 }
 
 static void on_failed(struct http_call *c, int code, const char *message)
 {
     struct remote *q = remote_of(c);
-    (void)code;
+    struct node_link *k = q->link;
+    struct http_client_state s;
     if (q->closing)
         return;
-    fail_lost(q, message);
+    http_client_state(k->client, &s);
+    if (k->ended_ns != loop_now(k->loop)) { /* the first of those that end together */
+        k->ended_ns = loop_now(k->loop);
+        k->n_ended = k->n_calls;
+    }
+    fail_lost(q, code != SHOAL_EBUSY && !s.connected, message);
     remote_close(q);
 }
 
@@ -393,7 +403,7 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
             failure_of(&f, rc, "the request is too large to be sent to a node");
             event_feed_fail(&q->feed, &f);
         } else {
-            fail_lost(q, err_text(rc));
+            fail_lost(q, false, err_text(rc));
         }
         remote_close(q);
     }
@@ -423,7 +433,7 @@ static void drop_calls(struct node_link *k, const char *why)
         if (q->closing)
             continue;
         http_call_cancel(&q->call);
-        fail_lost(q, why);
+        fail_lost(q, false, why);
         if (!q->closing) {
             q->closing = true;
             loop_later(k->loop, &q->close);
@@ -605,7 +615,7 @@ int node_link_create(struct node_link **out, struct loop *l, const struct node_l
         .connect_ms = o->silent_ms > MIN_CONNECT_MS ? o->silent_ms : MIN_CONNECT_MS,
         .check_peer = tls ? check_peer : NULL,
         .ctx = k};
-    k->replica = (struct replica){&ops, k->name};
+    k->replica = (struct replica){.ops = &ops, .name = k->name};
     k->counts = o->counts;
     k->loop = l;
     k->heartbeat_ms = o->heartbeat_ms;

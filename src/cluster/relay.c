@@ -9,14 +9,13 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cluster/patience.h"
 #include "flow/acquire.h"
 #include "host/sha256.h"
 
 #define MAX_TRIED 64u                /* replicas that are not asked twice in a row */
 #define RETRY_NS 20000000u           /* between two looks for a replica */
 #define MAX_TICKET_TOKENS (1u << 24) /* of a choice */
-#define MAX_INTERNAL 3u
-#define MAX_FRUITLESS 16u /* runs that bring nothing: the request may be what ends its nodes */
 #define MS_NS 1000000u
 #define STALL_MS 500u
 #define STALL_FACTOR 8u   /* times what is expected */
@@ -80,14 +79,9 @@ struct relay {
     struct replica *tried[MAX_TRIED];
     uint32_t n_tried, n_attempts;
     uint64_t began_ns;
-    uint64_t waits_ns;      /* since when no replica can take it; 0: one works on it */
-    uint64_t waited_ns;     /* before that; like the next two, since the last token */
-    uint64_t first_ns;      /* when it waited first; 0: never */
-    uint32_t n_fruitless;   /* runs */
+    struct patience patience;
     struct failure failure; /* the last one */
     bool has_failure;
-    bool lost;           /* it came from a replica that is gone, not from one that refused */
-    uint32_t n_internal; /* failures that should not be: not tried for long */
     /* silence */
     uint32_t n_pieces, n_seen; /* of the answer: until now, and when the watch was set */
     uint64_t stall_ns;
@@ -158,6 +152,7 @@ static void take_lead(struct leg *g)
     struct leg *rival = other_of(g);
     tell_start(g);
     y->n_pieces++;
+    patience_piece(&y->patience, clock_ns());
     if (!rival->running || rival->out)
         return;
     if (g != y->lead) {
@@ -188,8 +183,7 @@ static void distrust(struct leg *g, const char *what)
     failure_set(&y->failure, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_LOST,
                 "node %.64s sent something that does not fit the request", g->at->name);
     y->has_failure = true;
-    y->lost = false;
-    y->n_internal++;
+    patience_failed(&y->patience, PATIENCE_FAILED_ITSELF, 0);
     if (g->at->ops->blame)
         g->at->ops->blame(g->at, y->request);
     drop(g);
@@ -313,7 +307,6 @@ static void on_token(struct sink *s, const struct sink_token *e)
         fail_nomem(g);
         return;
     }
-    y->waited_ns = y->first_ns = y->n_fruitless = 0;
     y->sink->ops->token(y->sink, &mine);
 }
 
@@ -387,7 +380,7 @@ static void on_done(struct sink *s, const struct sink_done *e)
 }
 
 /* Whether another replica may do better. */
-static bool worth_moving(const struct failure *f)
+static bool worth_moving(const struct relay *y, const struct failure *f)
 {
     switch (f->kind) {
     case FAILURE_BUSY:
@@ -396,12 +389,33 @@ static bool worth_moving(const struct failure *f)
     case FAILURE_INTERNAL:
     case FAILURE_NOT_FOUND: /* it had the model when it was chosen */
         return true;
+    case FAILURE_DEADLINE: /* a stream has until its deadline, whatever a busy replica expects */
+        return y->started && !patience_late(&y->patience, clock_ns());
     case FAILURE_INVALID:
-    case FAILURE_DEADLINE:
     case FAILURE_CONFLICT:
         return false;
     }
     return false;
+}
+
+static bool is_reason(const struct failure *f, const char *reason)
+{
+    return f->reason && strcmp(f->reason, reason) == 0;
+}
+
+/* What the failure of a replica says about the request. */
+static enum patience_failure meaning_of(const struct failure *f)
+{
+    if (f->kind == FAILURE_INTERNAL)
+        return PATIENCE_FAILED_ITSELF;
+    if (is_reason(f, REPLICA_ENDED))
+        return PATIENCE_DIED;
+    /* a node that has let go of the model, or of which something older was known */
+    if (f->kind == FAILURE_NOT_FOUND || is_reason(f, REPLICA_LOST) ||
+        is_reason(f, REPLICA_ABSENT) || is_reason(f, ACQUIRE_NO_VERSION) ||
+        is_reason(f, ACQUIRE_NOT_SERVED))
+        return PATIENCE_MOVED;
+    return PATIENCE_REFUSED_IT;
 }
 
 static void on_fail(struct sink *s, const struct failure *f)
@@ -410,8 +424,7 @@ static void on_fail(struct sink *s, const struct failure *f)
     struct relay *y = g->relay;
     if (deaf(g))
         return;
-    y->n_internal += f->kind == FAILURE_INTERNAL;
-    if (!worth_moving(f) || y->n_internal > MAX_INTERNAL) {
+    if (!worth_moving(y, f)) {
         tell_failure(y, f);
         drop(other_of(g));
         return;
@@ -421,13 +434,8 @@ static void on_fail(struct sink *s, const struct failure *f)
     y->failure.reason = f->reason ? request_copy(y->request, f->reason, strlen(f->reason)) : NULL;
     y->failure.param = f->param ? request_copy(y->request, f->param, strlen(f->param)) : NULL;
     y->has_failure = g->out = true;
-    /* a node that has let go of the model says nothing about the request either */
-    y->lost = f->kind == FAILURE_NOT_FOUND;
-    y->lost |= f->reason &&
-               (strcmp(f->reason, REPLICA_LOST) == 0 || strcmp(f->reason, REPLICA_ABSENT) == 0 ||
-                strcmp(f->reason, ACQUIRE_NO_VERSION) == 0 || /* what is known of it is old */
-                strcmp(f->reason, ACQUIRE_NOT_SERVED) == 0);
-    end_trial(g, f->reason && strcmp(f->reason, REPLICA_LOST) == 0);
+    patience_failed(&y->patience, meaning_of(f), g->at->n_ended);
+    end_trial(g, is_reason(f, REPLICA_LOST) || is_reason(f, REPLICA_ENDED));
 }
 
 static void on_closed(struct sink *s)
@@ -438,7 +446,8 @@ static void on_closed(struct sink *s)
     if (!y->quiet && !g->out) { /* it ended without an end */
         failure_set(&y->failure, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_LOST,
                     "node %.64s broke off", g->at->name);
-        y->has_failure = y->lost = g->out = true;
+        y->has_failure = g->out = true;
+        patience_failed(&y->patience, PATIENCE_DIED, 0);
     }
     if (!y->quiet)
         end_trial(g, true);
@@ -508,10 +517,7 @@ static void forget_tried(struct relay *y)
 static void wait_for_one(struct relay *y)
 {
     uint64_t now = clock_ns();
-    if (y->waits_ns == 0)
-        y->waits_ns = now;
-    if (y->first_ns == 0)
-        y->first_ns = now;
+    patience_waits(&y->patience, now);
     forget_tried(y); /* what failed before may work again */
     y->waiting = true;
     executor_timer_set(y->owner->executor, &y->timer, now + RETRY_NS);
@@ -519,44 +525,44 @@ static void wait_for_one(struct relay *y)
 
 static bool is_late(const struct relay *y)
 {
-    return y->request->deadline_ns && clock_ns() >= y->request->deadline_ns;
+    return patience_late(&y->patience, clock_ns());
 }
 
-static void give_up(struct relay *y, enum replica_found found)
+/* Nobody has the model, or nobody who has it is there. */
+static void say_absent(const struct relay *y, struct failure *f, enum replica_found found)
 {
-    struct failure f;
-    if (is_late(y)) {
-        failure_late(&f, false, false, "the deadline passed while no node could go on");
-    } else if (y->has_failure) {
-        f = y->failure;
-    } else if (found == REPLICA_NONE && y->request->kind == REQUEST_ASK) {
-        failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, NULL, "model_not_found",
+    if (found == REPLICA_NONE && y->request->kind == REQUEST_ASK) {
+        failure_set(f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, NULL, "model_not_found",
                     "no node of this shoal has the models that commands need: start one with the "
                     "models that come with Shoal");
     } else if (found == REPLICA_NONE) {
-        failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
+        failure_set(f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
                     "there is no model '%s' in this shoal",
                     y->request->model ? y->request->model : "");
     } else {
-        failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_ABSENT,
+        failure_set(f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_ABSENT,
                     "no node that serves this model can be reached at the moment");
-        f.retry_after_s = 2;
+        f->retry_after_s = 2;
     }
-    tell_failure(y, &f);
-    relay_close(y);
 }
 
-/* Whether it makes sense to wait, and it has not waited too long (the time that replicas worked on
- * it does not count): a replica that refused is believed, one that is gone may come
- * back, and a stream that has begun is not given up lightly. */
-static bool may_wait(const struct relay *y, enum replica_found found)
+static void give_up(struct relay *y, enum patience_verdict why, enum replica_found found)
 {
-    uint64_t now = clock_ns(), waited = y->waited_ns + (y->waits_ns ? now - y->waits_ns : 0);
-    if (y->n_fruitless > MAX_FRUITLESS) /* then also while replicas work on it */
-        waited = now - y->first_ns;
-    bool patient = y->first_ns == 0 || waited < (uint64_t)y->opts.wait_ms * MS_NS;
-    bool hope = y->started || (found == REPLICA_LATER && (!y->has_failure || y->lost));
-    return hope && patient && y->n_internal <= MAX_INTERNAL && !is_late(y);
+    struct failure f;
+    if (why == PATIENCE_LATE)
+        failure_late(&f, false, false, "the deadline passed while no node could go on");
+    else if (why == PATIENCE_DEADLY)
+        failure_set(&f, FAILURE_INTERNAL, SHOAL_EINTERNAL, NULL, "request_ends_nodes",
+                    "several nodes ended while they worked on this request: it is not tried again");
+    else if (y->has_failure)
+        f = y->failure;
+    else
+        say_absent(y, &f, found);
+    if (why != PATIENCE_REFUSED && why != PATIENCE_LATE)
+        log_warn("cluster", "request %s is given up after %u attempts: %s", y->request->id,
+                 y->n_attempts, patience_text(why));
+    tell_failure(y, &f);
+    relay_close(y);
 }
 
 static void run_on(struct relay *y, struct leg *g, struct replica *p)
@@ -565,10 +571,7 @@ static void run_on(struct relay *y, struct leg *g, struct replica *p)
         y->tried[y->n_tried++] = p;
     g->from_ticket = y->request->kind == REQUEST_GENERATE && y->request->generate.resume;
     y->n_attempts++;
-    y->n_fruitless++;
-    if (y->waits_ns)
-        y->waited_ns += clock_ns() - y->waits_ns;
-    y->waits_ns = 0;
+    patience_asked(&y->patience, clock_ns());
     g->at = p;
     g->out = g->has_start = false;
     g->running = true;
@@ -637,15 +640,16 @@ static void next_replica(struct relay *y)
     struct replica *p = NULL;
     uint64_t expect_ns;
     struct replica_counts *n = y->opts.source->counts;
-    if (is_late(y)) {
-        give_up(y, REPLICA_LATER);
-        return;
-    }
     if (!y->started && !y->sum_wanted)
         y->has_sum = false; /* the client has seen nothing of it: any version will do */
     enum replica_found found = find_next(y, &p, &expect_ns);
     struct leg *g = &y->legs[0];
-    if (found == REPLICA_FOUND && make_ticket(y, g)) {
+    enum patience_verdict verdict = patience_judge(&y->patience, found, clock_ns());
+    if (verdict != PATIENCE_GO_ON) {
+        give_up(y, verdict, found);
+    } else if (found != REPLICA_FOUND) {
+        wait_for_one(y);
+    } else if (make_ticket(y, g)) {
         n->n_moved += y->n_attempts > 0 && y->started;
         n->n_retried += y->n_attempts > 0 && !y->started;
         if (y->n_attempts > 0)
@@ -654,15 +658,11 @@ static void next_replica(struct relay *y)
         y->lead = g;
         set_watch(y);
         run_on(y, g, p);
-    } else if (found == REPLICA_FOUND) {
+    } else {
         struct failure f;
         failure_of(&f, SHOAL_ENOMEM, "out of memory to continue the answer");
         tell_failure(y, &f);
         relay_close(y);
-    } else if (may_wait(y, found)) {
-        wait_for_one(y);
-    } else {
-        give_up(y, found);
     }
 }
 
@@ -814,6 +814,7 @@ void relay_run(const struct relay_opts *opts, struct flow_owner *o, struct reque
         memcpy(y->sum, r->version, SHA256_BYTES);
         y->has_sum = y->sum_wanted = true;
     }
+    patience_init(&y->patience, opts->wait_ms, opts->total_ms, r->deadline_ns, y->began_ns);
     for (int i = 0; i < 2; i++)
         y->legs[i] = (struct leg){.inner = {.ops = &ops}, .relay = y};
     y->lead = &y->legs[0];

@@ -16,8 +16,7 @@
  *
  * Thread:    the owner's.
  * Failure:   what is wrong with the request itself is told at once.  What may be better elsewhere
- * is tried elsewhere; with no replica left the relay waits for one, as long as wait_ms and the
- * deadline allow. */
+ * is tried elsewhere; with no replica left the relay waits for one.  patience.h has the rule. */
 #ifndef SHOAL_CLUSTER_RELAY_H
 #define SHOAL_CLUSTER_RELAY_H
 
@@ -26,8 +25,8 @@
 
 struct relay_opts {
     struct replica_source *source;
-    uint32_t wait_ms;  /* for a replica to come back, since the last token; without the time that
-                        * replicas worked on it */
+    uint32_t wait_ms;  /* for a replica to come back, and */
+    uint32_t total_ms; /* without a piece of the answer: see patience.h */
     uint32_t hedge_ms; /* without an answer, before a second replica is asked; 0: never */
     uint32_t stall_ms; /* the least silence that counts as too long; 0: 500 */
 };

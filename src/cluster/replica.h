@@ -18,13 +18,15 @@ struct sink;
 /* Reason of a failure: the replica is gone or cannot be reached, which says nothing about the
  * request. */
 #define REPLICA_LOST "node_lost"
-/* There is none at the moment: as above. */
+/* Its process or its connection ended while it worked on the request, which may be the cause. */
+#define REPLICA_ENDED "node_ended"
+/* There is none at the moment: as REPLICA_LOST. */
 #define REPLICA_ABSENT "no_replica"
 
 struct replica_ops {
     /* Runs a request: its events come to the sink as those of flow_run, `closed` at the end.  r
      * belongs to the caller and stays until then.  A replica that is lost fails the request with
-     * FAILURE_UNAVAILABLE and the reason REPLICA_LOST. */
+     * FAILURE_UNAVAILABLE and the reason REPLICA_LOST or REPLICA_ENDED. */
     void (*run)(struct replica *p, struct flow_owner *o, const struct request *r, struct sink *s);
     /* The answer to the request was wrong or too slow, which the replica cannot know: it is asked
      * less.  May be NULL. */
@@ -34,6 +36,8 @@ struct replica_ops {
 struct replica {
     const struct replica_ops *ops;
     const char *name; /* of the node, for people */
+    /* While a request fails with REPLICA_ENDED: how many end with it; 0: not known. */
+    uint32_t n_ended;
 };
 
 enum replica_found {

@@ -20,5 +20,5 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
 void replica_local_init(struct replica *p)
 {
     static const struct replica_ops ops = {.run = run};
-    *p = (struct replica){&ops, "here"};
+    *p = (struct replica){.ops = &ops, .name = "here"};
 }

@@ -51,6 +51,7 @@ struct config_cluster {
     char *certs;                /* folder of this member, as shoal ca issue writes it; NULL: none */
     bool insecure;              /* without certificates: for tests on one machine */
     uint32_t wait_ms;           /* for a lost node to come back */
+    uint32_t patience_ms;       /* without a piece of the answer, however often it is moved */
     uint32_t heartbeat_ms, silent_ms;
     char *store;                   /* folder for models that are assigned to it; or NULL */
     size_t store_limit;            /* bytes of models there; 0: what the disk has */

@@ -403,6 +403,7 @@ static int open_members(struct gw_loop *gl, struct err *e)
                                    .counts = &gl->gw->relayed,
                                    .ask_model = gl->gw->home ? gl->gw->home->encoder : NULL,
                                    .wait_ms = k->wait_ms,
+                                   .total_ms = k->patience_ms,
                                    .heartbeat_ms = k->heartbeat_ms,
                                    .silent_ms = k->silent_ms,
                                    .hedge_ms = k->hedge_ms,

@@ -123,11 +123,11 @@ static void close_later(struct errand *q)
     loop_later(q->link->loop, &q->close);
 }
 
-static void fail_lost(struct errand *q, const char *why)
+static void fail_lost(struct errand *q, bool ended, const char *why)
 {
     struct failure f;
-    failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_LOST, "%.160s: %.200s",
-                q->link->name, why);
+    failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, ended ? REPLICA_ENDED : REPLICA_LOST,
+                "%.160s: %.200s", q->link->name, why);
     event_feed_fail(&q->feed, &f);
 }
 
@@ -146,7 +146,7 @@ static int pump(struct errand *q)
         } else { /* CLOSED */
             q->over = true;
             if (!q->feed.quiet)
-                fail_lost(q, "it broke off");
+                fail_lost(q, false, "it broke off");
             close_later(q);
         }
     }
@@ -173,7 +173,7 @@ static void on_resume(struct flow_job *j)
 {
     struct errand *q = (struct errand *)(void *)j;
     if (!q->closing && q->held.len > 0 && pump(q) < 0) {
-        fail_lost(q, "it sent a damaged message");
+        fail_lost(q, false, "it sent a damaged message");
         close_later(q);
     }
 }
@@ -231,7 +231,7 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
         failure_of(&f, rc, "the request is too large to be sent to a worker");
         event_feed_fail(&q->feed, &f);
     } else {
-        fail_lost(q, "it is not there");
+        fail_lost(q, false, "it is not there");
     }
     errand_close(q);
 }
@@ -355,14 +355,17 @@ static void disconnect(struct worker_link *k, const char *why)
     ring_close(&k->ring);
     buf_clear(&k->in);
     buf_clear(&k->out);
+    for (struct errand *q = k->errands; q; q = q->next)
+        k->replica.n_ended += !q->closing;
     for (struct errand *q = k->errands; q; q = next) {
         next = q->next;
         q->over = true;
         if (q->closing)
             continue;
-        fail_lost(q, why);
+        fail_lost(q, true, why);
         close_later(q);
     }
+    k->replica.n_ended = 0;
 }
 
 int worker_link_create(struct worker_link **out, struct loop *l, const char *name, struct err *e)
@@ -372,7 +375,7 @@ int worker_link_create(struct worker_link **out, struct loop *l, const char *nam
     *out = NULL;
     if (!k)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a worker");
-    k->replica = (struct replica){&ops, k->name};
+    k->replica = (struct replica){.ops = &ops, .name = k->name};
     snprintf(k->name, sizeof(k->name), "the worker of the model '%.100s'", name);
     k->loop = l;
     k->more.fn = on_more;

@@ -877,6 +877,8 @@ const struct config_key config_keys[] = {
         "Without certificates: for tests on one machine only."),
     ROW("cluster.wait", MS, AT(cluster.wait_ms), "10s", 0, 0, START,
         "How long a request waits for a lost node to come back."),
+    ROW("cluster.patience", MS, AT(cluster.patience_ms), "5m", 1000, 2147483647.0, START,
+        "How long a request may bring nothing in all, however often it is moved."),
     ROW("cluster.heartbeat", MS, AT(cluster.heartbeat_ms), "200ms", 20, 2147483647.0, START,
         "Time between two states of a node."),
     ROW("cluster.silent", MS, AT(cluster.silent_ms), "1s", 0, 0, START,

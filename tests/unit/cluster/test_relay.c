@@ -29,12 +29,12 @@ static struct {
 
 /* ---- replicas that break ---- */
 
-enum way { WORKS, BREAKS, LIES, REFUSES, FAILS, SAYS_NOTHING, STALLS, BEGINS_OLD };
+enum way { WORKS, BREAKS, DIES, LIES, REFUSES, FAILS, SAYS_NOTHING, STALLS, BEGINS_OLD };
 
 struct fragile {
     struct replica replica; /* first */
     enum way way;
-    uint32_t after; /* BREAKS, LIES, STALLS: events that pass */
+    uint32_t after; /* BREAKS, DIES, LIES, STALLS: events that pass */
     uint32_t n_runs, n_blamed;
 };
 
@@ -65,11 +65,15 @@ static bool passes(struct between *b)
         return false;
     if (b->at->way == STALLS)
         return b->n_events++ < b->at->after;
-    if (b->at->way != BREAKS || b->n_events++ < b->at->after)
+    bool dies = b->at->way == DIES;
+    if ((b->at->way != BREAKS && !dies) || b->n_events++ < b->at->after)
         return true;
     b->broken = true;
-    failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_LOST, "broken by the test");
+    failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, dies ? REPLICA_ENDED : REPLICA_LOST,
+                "broken by the test");
+    b->at->replica.n_ended = dies;
     b->outer->ops->fail(b->outer, &f);
+    b->at->replica.n_ended = 0;
     flow_cancel(&b->inner);
     return false;
 }
@@ -235,13 +239,11 @@ static void set_replicas(uint32_t n, enum way first, uint32_t after, enum way se
     source = (struct replica_source){.ops = &source_ops, .counts = &counts};
     n_replicas = n;
     for (uint32_t i = 0; i < N_REPLICAS; i++)
-        replicas[i] = (struct fragile){{&ops, "test"},
-                                       i == 0   ? first
-                                       : i == 1 ? second
-                                                : WORKS,
-                                       after,
-                                       0,
-                                       0};
+        replicas[i] = (struct fragile){.replica = {.ops = &ops, .name = "test"},
+                                       .way = i == 0   ? first
+                                              : i == 1 ? second
+                                                       : WORKS,
+                                       .after = after};
     expected_ns = 0;
 }
 
@@ -544,6 +546,26 @@ static void test_a_lost_replica_is_waited_for(void **state)
     assert_int_equal(r->failure.kind, FAILURE_DEADLINE);
 }
 
+static void test_a_request_that_ends_its_replicas(void **state)
+{
+    (void)state;
+    set_replicas(1, DIES, 1, WORKS); /* with nothing else to do */
+    struct recorder *r = relay(story(), 60000);
+    assert_int_equal(r->n_fails, 1);
+    assert_int_equal(r->failure.kind, FAILURE_INTERNAL);
+    assert_string_equal(r->reason, "request_ends_nodes");
+    assert_int_equal(replicas[0].n_runs, 8);
+    set_replicas(1, BREAKS, 1, WORKS); /* silence is no death: it is waited for */
+    r = fresh();
+    const struct relay_opts o = {.source = &source, .wait_ms = 60000};
+    relay_run(&o, &site.requests, story(), &r->sink);
+    for (int i = 0; i < 60000 && replicas[0].n_runs < 20; i++)
+        loop_turn(site.loop, 10);
+    replicas[0].way = WORKS;
+    turn_until_closed(r);
+    assert_whole(r);
+}
+
 static void test_specialists_run_again(void **state)
 {
     (void)state;
@@ -654,6 +676,7 @@ int main(void)
         cmocka_unit_test(test_replicas_that_lie_or_say_nothing),
         cmocka_unit_test(test_what_a_replica_refuses),
         cmocka_unit_test(test_a_lost_replica_is_waited_for),
+        cmocka_unit_test(test_a_request_that_ends_its_replicas),
         cmocka_unit_test(test_specialists_run_again),
         cmocka_unit_test(test_nothing_comes_after_cancel),
         cmocka_unit_test(test_a_full_sink_is_left_alone)};
