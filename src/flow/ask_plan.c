@@ -138,72 +138,96 @@ void ask_plan_explain(struct buf *b, const struct ask_plan *p)
 
 /* ---- copying ---- */
 
-static const char *copy_text(struct arena *a, const char *s)
+struct copying {
+    struct arena *arena;
+    ask_plan_editor edit; /* NULL: texts stay as they are */
+    void *ctx;
+    bool failed; /* an edit */
+};
+
+static const char *copy_text(struct copying *c, const char *s)
 {
-    return s ? arena_copy(a, s, strlen(s) + 1) : NULL;
+    const char *edited = s && c->edit ? c->edit(c->ctx, s) : s;
+    c->failed |= s && !edited;
+    return edited ? arena_copy(c->arena, edited, strlen(edited) + 1) : NULL;
 }
 
-static const char *const *copy_texts(struct arena *a, const char *const *from, uint32_t n)
+static const char *const *copy_texts(struct copying *c, const char *const *from, uint32_t n)
 {
-    const char **to = arena_zalloc_n(a, n, sizeof(*to));
+    const char **to = arena_zalloc_n(c->arena, n, sizeof(*to));
     for (uint32_t i = 0; to && i < n; i++)
-        to[i] = copy_text(a, from[i]);
+        to[i] = copy_text(c, from[i]);
     return to;
 }
 
-static void copy_action(struct arena *a, struct ask_plan_action *to,
+static void copy_action(struct copying *c, struct ask_plan_action *to,
                         const struct ask_plan_action *from)
 {
-    to->name = copy_text(a, from->name);
+    to->name = copy_text(c, from->name);
     to->n_fields = from->n_fields;
     for (uint32_t i = 0; i < from->n_fields; i++) {
         const struct ask_plan_field *f = &from->fields[i];
-        to->fields[i] = (struct ask_plan_field){.key = copy_text(a, f->key),
-                                                .text = copy_text(a, f->text),
+        to->fields[i] = (struct ask_plan_field){.key = copy_text(c, f->key),
+                                                .text = copy_text(c, f->text),
                                                 .number = f->number,
-                                                .items = copy_texts(a, f->items, f->n_items),
+                                                .items = copy_texts(c, f->items, f->n_items),
                                                 .n_items = f->n_items};
     }
 }
 
-static void copy_clause(struct arena *a, struct ask_plan_clause *to,
+static void copy_clause(struct copying *c, struct ask_plan_clause *to,
                         const struct ask_plan_clause *from)
 {
-    struct ask_plan_entity *entities = arena_zalloc_n(a, from->n_entities, sizeof(*entities));
+    struct ask_plan_entity *entities =
+        arena_zalloc_n(c->arena, from->n_entities, sizeof(*entities));
     for (uint32_t i = 0; entities && i < from->n_entities; i++)
-        entities[i] = (struct ask_plan_entity){copy_text(a, from->entities[i].type),
-                                               copy_text(a, from->entities[i].text)};
-    *to = (struct ask_plan_clause){.text = copy_text(a, from->text),
-                                   .intent = copy_text(a, from->intent),
-                                   .router = copy_text(a, from->router),
-                                   .flow = copy_text(a, from->flow),
+        entities[i] = (struct ask_plan_entity){copy_text(c, from->entities[i].type),
+                                               copy_text(c, from->entities[i].text)};
+    *to = (struct ask_plan_clause){.text = copy_text(c, from->text),
+                                   .intent = copy_text(c, from->intent),
+                                   .router = copy_text(c, from->router),
+                                   .flow = copy_text(c, from->flow),
                                    .intent_p = from->intent_p,
                                    .router_p = from->router_p,
-                                   .act = copy_text(a, from->act),
+                                   .act = copy_text(c, from->act),
                                    .act_p = from->act_p,
                                    .entities = entities,
                                    .n_entities = from->n_entities};
 }
 
-const struct ask_plan *ask_plan_copy(const struct ask_plan *plan, struct arena *a)
+static const struct ask_plan *copy_plan(struct copying *c, const struct ask_plan *plan)
 {
-    struct ask_plan *to = arena_zalloc(a, sizeof(*to));
-    struct ask_plan_action *actions = arena_zalloc_n(a, plan->n_actions, sizeof(*actions));
-    const struct ask_plan_action **pointers = arena_zalloc_n(a, plan->n_actions, sizeof(*pointers));
-    struct ask_plan_clause *clauses = arena_zalloc_n(a, plan->n_clauses, sizeof(*clauses));
-    for (uint32_t i = 0; a->rc == 0 && i < plan->n_actions; i++) {
-        copy_action(a, &actions[i], plan->actions[i]);
+    struct ask_plan *to = arena_zalloc(c->arena, sizeof(*to));
+    struct ask_plan_action *actions = arena_zalloc_n(c->arena, plan->n_actions, sizeof(*actions));
+    const struct ask_plan_action **pointers =
+        arena_zalloc_n(c->arena, plan->n_actions, sizeof(*pointers));
+    struct ask_plan_clause *clauses = arena_zalloc_n(c->arena, plan->n_clauses, sizeof(*clauses));
+    for (uint32_t i = 0; c->arena->rc == 0 && i < plan->n_actions; i++) {
+        copy_action(c, &actions[i], plan->actions[i]);
         pointers[i] = &actions[i];
     }
-    for (uint32_t i = 0; a->rc == 0 && i < plan->n_clauses; i++)
-        copy_clause(a, &clauses[i], &plan->clauses[i]);
-    if (a->rc < 0)
+    for (uint32_t i = 0; c->arena->rc == 0 && i < plan->n_clauses; i++)
+        copy_clause(c, &clauses[i], &plan->clauses[i]);
+    if (c->arena->rc < 0)
         return NULL;
     *to = (struct ask_plan){.actions = pointers,
                             .n_actions = plan->n_actions,
                             .clauses = clauses,
                             .n_clauses = plan->n_clauses,
-                            .contexts = copy_texts(a, plan->contexts, plan->n_contexts),
+                            .contexts = copy_texts(c, plan->contexts, plan->n_contexts),
                             .n_contexts = plan->n_contexts};
-    return a->rc < 0 ? NULL : to;
+    return c->arena->rc < 0 || c->failed ? NULL : to;
+}
+
+const struct ask_plan *ask_plan_copy(const struct ask_plan *plan, struct arena *a)
+{
+    struct copying c = {.arena = a};
+    return copy_plan(&c, plan);
+}
+
+const struct ask_plan *ask_plan_edit(const struct ask_plan *plan, struct arena *a,
+                                     ask_plan_editor edit, void *ctx)
+{
+    struct copying c = {.arena = a, .edit = edit, .ctx = ctx};
+    return copy_plan(&c, plan);
 }

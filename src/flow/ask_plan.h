@@ -77,6 +77,11 @@ struct ask_plan_answer { /* everything, once the request is done */
 
 /* A copy with all that it points to, in the arena; NULL: its memory is out. */
 const struct ask_plan *ask_plan_copy(const struct ask_plan *plan, struct arena *a);
+/* What stands in the place of a text; NULL: out of memory. */
+typedef const char *(*ask_plan_editor)(void *ctx, const char *text);
+/* A copy with other texts; NULL: out of memory. */
+const struct ask_plan *ask_plan_edit(const struct ask_plan *plan, struct arena *a,
+                                     ask_plan_editor edit, void *ctx);
 /* The action as a JSON object. */
 void ask_plan_action_json(struct json_out *j, const struct ask_plan_action *action);
 /* actions, clauses and contexts as members of the open object. */

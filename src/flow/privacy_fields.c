@@ -31,9 +31,9 @@ static int add_field(struct privacy_fields *f, const char **text, size_t *n, con
 }
 
 /* A copy of an array, for changes; NULL: out of memory, which the arena tells. */
-static void *copy_of(struct request *r, const void *list, uint32_t n, size_t bytes)
+static void *copy_of(struct request *r, const void *list, size_t n, size_t bytes)
 {
-    void *copy = arena_zalloc_n(&r->arena, n + 1u, bytes);
+    void *copy = arena_zalloc_n(&r->arena, n + 1, bytes);
     if (copy && n > 0)
         memcpy(copy, list, n * bytes);
     return copy;
@@ -134,12 +134,45 @@ static int add_infer(struct privacy_fields *f, struct request_infer *q)
     return rc;
 }
 
+/* The texts of a flow's input, which *v is a copy of; what it points to is copied here. */
+static int add_value(struct privacy_fields *f, struct value *v)
+{
+    int rc = 0;
+    if (v->kind == VALUE_TEXT) {
+        rc = add_field(f, &v->text.p, &v->text.n, "input", true);
+    } else if (v->kind == VALUE_LIST) {
+        struct value *items = copy_of(f->request, v->list.items, v->list.n, sizeof(*items));
+        v->list.items = items;
+        rc = items ? 0 : SHOAL_ENOMEM;
+        for (size_t i = 0; i < v->list.n && rc == 0; i++)
+            rc = add_value(f, &items[i]);
+    } else if (v->kind == VALUE_MAP) {
+        struct value_member *m = copy_of(f->request, v->map.members, v->map.n, sizeof(*m));
+        v->map.members = m;
+        rc = m ? 0 : SHOAL_ENOMEM;
+        for (size_t i = 0; i < v->map.n && rc == 0; i++)
+            rc = add_value(f, &m[i].value);
+    }
+    return rc;
+}
+
+static int add_input(struct privacy_fields *f, struct request *r)
+{
+    struct value *copy = copy_of(r, r->input, 1, sizeof(*copy));
+    int rc = copy ? add_value(f, copy) : SHOAL_ENOMEM;
+    if (rc == 0)
+        r->input = copy;
+    return rc;
+}
+
 int privacy_fields_open(struct privacy_fields *f, struct request *r)
 {
     *f = (struct privacy_fields){.request = r};
-    return r->kind == REQUEST_GENERATE ? add_generate(f, &r->generate)
-           : r->kind == REQUEST_INFER  ? add_infer(f, &r->infer)
-                                       : 0;
+    int rc = r->kind == REQUEST_GENERATE ? add_generate(f, &r->generate)
+             : r->kind == REQUEST_INFER  ? add_infer(f, &r->infer)
+             : r->kind == REQUEST_ASK    ? add_field(f, &r->ask.text, NULL, "text", true)
+                                         : 0;
+    return rc == 0 && r->input ? add_input(f, r) : rc;
 }
 
 /* ---- what is found ---- */

@@ -14,8 +14,7 @@
 static const struct privacy_policy *policy_of(const struct flow_owner *o, struct request *r)
 {
     const struct router_table *t = o->routes;
-    if (!t || !t->private || r->screened ||
-        (r->kind != REQUEST_GENERATE && r->kind != REQUEST_INFER))
+    if (!t || !t->private || r->screened || r->kind == REQUEST_TOKENS)
         return NULL;
     flow_resolve_name(o, r);
     const struct router_route *route = r->model ? router_table_find(t, r->model) : NULL;

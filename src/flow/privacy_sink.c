@@ -112,10 +112,37 @@ static void on_start(struct sink *s, const struct sink_start *e)
     x->front.to->ops->start(x->front.to, &copy);
 }
 
+/* A text of a plan with its marks replaced; NULL: out of memory. */
+static const char *whole_text(struct privacy_sink *x, const char *text)
+{
+    struct held h = {.n = 0};
+    if (!text || !strchr(text, '['))
+        return text;
+    buf_clear(&x->out);
+    put_back(x, &h, text, strlen(text));
+    release(x, &h);
+    buf_putc(&x->out, '\0');
+    return x->out.rc < 0 ? NULL : arena_copy(x->arena, x->out.data, x->out.len);
+}
+
+/* ctx: the sink */
+static const char *on_plan_text(void *ctx, const char *text)
+{
+    return whole_text(ctx, text);
+}
+
 static void on_plan(struct sink *s, const struct sink_plan *e)
 {
-    struct sink *to = privacy_of(s)->front.to;
-    to->ops->plan(to, e);
+    struct privacy_sink *x = privacy_of(s);
+    struct sink_plan copy = *e;
+    if (x->map)
+        copy.plan = ask_plan_edit(e->plan, x->arena, on_plan_text, x);
+    if (!copy.plan) {
+        x->out.rc = SHOAL_ENOMEM;
+        fail_nomem(x);
+        return;
+    }
+    x->front.to->ops->plan(x->front.to, &copy);
 }
 
 static void on_token(struct sink *s, const struct sink_token *t)
@@ -277,7 +304,9 @@ struct sink *privacy_sink_open(struct request *r, struct sink *to, struct pseudo
                                         .broke_off = sink_front_broke_off,
                                         .flush = sink_front_flush,
                                         .full = sink_front_full};
-    uint32_t n = r->kind == REQUEST_GENERATE ? request_choices(&r->generate) : 0;
+    uint32_t n = r->kind == REQUEST_GENERATE ? request_choices(&r->generate)
+                 : r->kind == REQUEST_ASK    ? 1
+                                             : 0;
     struct privacy_sink *x = arena_zalloc(&r->arena, sizeof(*x));
     struct privacy_choice *choices = arena_zalloc_n(&r->arena, n + 1, sizeof(*choices));
     if (!x || !choices)

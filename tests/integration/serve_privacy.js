@@ -96,6 +96,8 @@ async function refusals(s) {
     t.check(r.status === 400 && r.text.includes('token ids'), `token ids: ${r.text}`);
     r = await chat(s, 'reply', 'my account is DE89 3704 0044 0532 0130 00');
     t.check(r.status === 400 && r.text.includes('bank account'), `what is said for all counts for models too: ${r.text}`);
+    r = await post(`${s.url}/v1/process`, { text: 'remind me to pay DE89 3704 0044 0532 0130 00' });
+    t.check(r.status === 400 && r.text.includes('bank account') && !r.text.includes('DE89'), `and for commands: ${r.text}`);
     r = await chat(s, 'nobody', 'my name is Anna');
     t.check(r.status === 503 && r.text.includes('finds names'), `without the tagger nothing passes: ${r.status} ${r.text}`);
 }

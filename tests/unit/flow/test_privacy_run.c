@@ -296,6 +296,79 @@ static void test_pseudonyms_are_stable_in_a_conversation(void **state)
     }
 }
 
+/* A command is searched as any other text; its actions get the values back. */
+static void test_a_command_and_its_actions(void **state)
+{
+    static const char *const items[] = {"milk", NULL};
+    (void)state;
+    struct recorder *to = fresh();
+    struct request *r = flow_take_request(&site.owner);
+    assert_non_null(r);
+    r->kind = REQUEST_ASK;
+    r->ask.text = "remind me to call " PHONE;
+    r = run(r, to, PRIVACY_PSEUDONYM);
+    const char *mark = strchr(r->ask.text, '[');
+    assert_non_null(mark);
+    assert_null(strstr(r->ask.text, "171"));
+    char what[64], list[64];
+    snprintf(what, sizeof(what), "call %s", mark);
+    snprintf(list, sizeof(list), "%s", mark);
+    const char *const both[] = {items[0], list};
+    const struct ask_plan_action action = {.name = "reminder_add",
+                                           .fields = {{.key = "text", .text = what},
+                                                      {.key = "items", .items = both, .n_items = 2},
+                                                      {.key = "hours", .number = 2}},
+                                           .n_fields = 3};
+    const struct ask_plan_action *const actions[] = {&action};
+    const struct ask_plan_entity entity = {"phone", list};
+    const struct ask_plan_clause clause = {.text = r->ask.text,
+                                           .intent = "",
+                                           .router = "",
+                                           .flow = "",
+                                           .act = "command",
+                                           .entities = &entity,
+                                           .n_entities = 1};
+    const struct ask_plan plan = {
+        .actions = actions, .n_actions = 1, .clauses = &clause, .n_clauses = 1};
+    start();
+    seen.sink->ops->plan(seen.sink, &(struct sink_plan){.plan = &plan});
+    assert_string_equal(to->plan->actions[0]->fields[0].text, "call " PHONE);
+    assert_string_equal(to->plan->actions[0]->fields[1].items[0], "milk");
+    assert_string_equal(to->plan->actions[0]->fields[1].items[1], PHONE);
+    assert_true(to->plan->actions[0]->fields[2].number == 2);
+    assert_string_equal(to->plan->clauses[0].text, "remind me to call " PHONE);
+    assert_string_equal(to->plan->clauses[0].entities[0].text, PHONE);
+    const struct sink_token reply = {.token = -1, .text = what, .text_bytes = strlen(what)};
+    seen.sink->ops->token(seen.sink, &reply);
+    finish();
+    assert_string_equal(to->text[0], "call " PHONE);
+}
+
+/* What a flow gets beside its text is searched too, and the codec's tree stays as it is. */
+static void test_the_input_of_a_flow(void **state)
+{
+    (void)state;
+    struct recorder *to = fresh();
+    struct request *r = chat("x", "");
+    const struct value list[] = {value_text(MAIL, strlen(MAIL)),
+                                 {.kind = VALUE_NUMBER, .number = 3}};
+    const struct value_member members[] = {{"to", {.kind = VALUE_LIST, .list = {list, 2}}},
+                                           {"note", value_text("by " PHONE, strlen("by " PHONE))},
+                                           {"now", value_bool(true)}};
+    const struct value input = {.kind = VALUE_MAP, .map = {members, 3}};
+    r->input = &input;
+    r = run(r, to, PRIVACY_MASK);
+    assert_ptr_not_equal(r->input, &input);
+    assert_string_equal(r->input->map.members[0].value.list.items[0].text.p, "[email]");
+    assert_int_equal(r->input->map.members[0].value.list.items[0].text.n, 7);
+    assert_true(r->input->map.members[0].value.list.items[1].number == 3);
+    assert_string_equal(r->input->map.members[1].value.text.p, "by [phone]");
+    assert_true(r->input->map.members[2].value.boolean);
+    assert_string_equal(list[0].text.p, MAIL);
+    start();
+    finish();
+}
+
 static void test_places_of_spans_are_those_of_the_clients_text(void **state)
 {
     static const char text[] = "M\xc3\xbcller " MAIL " lives in Rome";
@@ -389,6 +462,8 @@ int main(void)
         cmocka_unit_test(test_marks_of_others_stay),
         cmocka_unit_test(test_arguments_of_calls),
         cmocka_unit_test(test_pseudonyms_are_stable_in_a_conversation),
+        cmocka_unit_test(test_a_command_and_its_actions),
+        cmocka_unit_test(test_the_input_of_a_flow),
         cmocka_unit_test(test_places_of_spans_are_those_of_the_clients_text),
         cmocka_unit_test(test_who_wants_it),
     };
